@@ -1,0 +1,90 @@
+// Package transport says what a way to move slots between ranks is, and how
+// the ranks agree on one. A transport knows nothing of collectives.
+package transport
+
+import (
+	"log/slog"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// A Stamp travels with every slot and names the call it belongs to. It is
+// opaque here; the receiver compares it with its own.
+type Stamp [2]uint64
+
+// A SendConn is the sending end of a one-way connection: a bounded queue of
+// slots. One goroutine at a time may use it; Close may be called from any.
+// After Close, and after the Guard of the connection has ended, every blocked
+// and every later call returns an error.
+type SendConn interface {
+	// Reserve waits for a free slot and returns n bytes of its memory, at most
+	// SlotBytes of Limits, to be filled by the caller. The content is undefined.
+	Reserve(n int) (mem.Region, error)
+	// Publish hands the reserved slot to the receiver. It does not wait for it.
+	Publish(s Stamp) error
+	Close() error
+}
+
+// A RecvConn is the receiving end. One goroutine at a time may use it; Close
+// may be called from any.
+type RecvConn interface {
+	// Next waits for the next slot and returns its bytes, which stay valid and
+	// unchanged until Release.
+	Next() (mem.Region, Stamp, error)
+	// Release gives the slot of the last Next back to the sender.
+	Release() error
+	Close() error
+}
+
+// Into is a rare power of a RecvConn: the payload of the next slot can be
+// received straight into the caller's memory, without Next and Release.
+type Into interface {
+	// NextInto waits for the next slot and moves its payload into dst. A slot
+	// whose length is not dst's is an error that names both lengths.
+	NextInto(dst mem.Region) (Stamp, error)
+}
+
+// Limits are the dimensions of all queues of a communicator.
+type Limits struct {
+	SlotBytes int // payload of a slot
+	Slots     int // slots of a queue, ≥ 2
+}
+
+// Info is what one rank tells all others about itself before any connection.
+type Info struct {
+	Rank    int
+	Host    string // identity of the node; equal strings share memory and kernel
+	Process string // identity of the process; equal strings share an address space
+}
+
+// Config is what a transport needs of its communicator.
+type Config struct {
+	Self   Info
+	Key    []byte // secret of the communicator; both ends of a connection prove they know it
+	Limits Limits
+	Guard  *fifo.Guard // ends every wait of every connection
+	Spin   bool        // there is a core for every rank of this host: waits may spin before they yield
+	Log    *slog.Logger
+}
+
+// A Transport is one way to move slots, opened by one rank for one
+// communicator. Dial and Accept may be called from several goroutines.
+type Transport interface {
+	// Name is the word of options, logs and errors: "shm".
+	Name() string
+	// Listen makes ready for peers and returns the address that they need for
+	// Dial. An error says why this rank cannot use the transport, and the remedy.
+	// It probes what connections will need (memory, permissions), so that a
+	// refusal comes before the ranks agree and not after.
+	Listen() (addr []byte, err error)
+	// Reach says why the two ranks cannot be connected this way, nil if they
+	// can. It is pure and symmetric.
+	Reach(a, b Info) error
+	// Dial makes the sending end of a connection to peer, which listens at addr.
+	Dial(peer Info, addr []byte) (SendConn, error)
+	// Accept waits until peer has dialled and returns the receiving end.
+	Accept(peer Info) (RecvConn, error)
+	// Close ends all connections and gives everything back.
+	Close() error
+}
