@@ -1,0 +1,95 @@
+package kernels
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A DataType names the type of an element. The numbers are NCCL's.
+type DataType uint8
+
+const (
+	Int8 DataType = iota
+	Uint8
+	Int32
+	Uint32
+	Int64
+	Uint64
+	Float16
+	Float32
+	Float64
+	BFloat16
+	Float8E4M3
+	Float8E5M2
+	numTypes
+)
+
+// types holds what is known of each DataType: name, other name in use
+// (nccl-tests), bytes an element, and which family of arithmetic it has.
+var types = [numTypes]struct {
+	name, alias string
+	size        int
+	family      family
+}{
+	Int8:       {"int8", "", 1, signed},
+	Uint8:      {"uint8", "", 1, unsigned},
+	Int32:      {"int32", "", 4, signed},
+	Uint32:     {"uint32", "", 4, unsigned},
+	Int64:      {"int64", "", 8, signed},
+	Uint64:     {"uint64", "", 8, unsigned},
+	Float16:    {"float16", "half", 2, floating},
+	Float32:    {"float32", "float", 4, floating},
+	Float64:    {"float64", "double", 8, floating},
+	BFloat16:   {"bfloat16", "", 2, floating},
+	Float8E4M3: {"float8e4m3", "f8e4m3", 1, floating},
+	Float8E5M2: {"float8e5m2", "f8e5m2", 1, floating},
+}
+
+type family uint8
+
+const (
+	signed family = iota
+	unsigned
+	floating
+)
+
+// Types lists all data types in the order of their numbers.
+func Types() []DataType {
+	all := make([]DataType, numTypes)
+	for i := range all {
+		all[i] = DataType(i)
+	}
+	return all
+}
+
+// Valid reports whether t is one of the constants above.
+func (t DataType) Valid() bool { return t < numTypes }
+
+// Size is the number of bytes of an element, 0 for an unknown type.
+func (t DataType) Size() int {
+	if !t.Valid() {
+		return 0
+	}
+	return types[t].size
+}
+
+// String is the name in full: "int8", "bfloat16", "float8e4m3".
+func (t DataType) String() string {
+	if !t.Valid() {
+		return fmt.Sprintf("DataType(%d)", uint8(t))
+	}
+	return types[t].name
+}
+
+// ParseType finds a data type by the name String gives, or by the name that
+// nccl-tests gives it: half, float, double, f8e4m3, f8e5m2.
+func ParseType(s string) (DataType, error) {
+	var known []string
+	for i, t := range types {
+		if s == t.name || s == t.alias && s != "" {
+			return DataType(i), nil
+		}
+		known = append(known, t.name)
+	}
+	return 0, fmt.Errorf("parse data type: %q is none of %s", s, strings.Join(known, ", "))
+}

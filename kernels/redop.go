@@ -1,0 +1,121 @@
+package kernels
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Kind names a family of reductions. The numbers up to KindAvg are NCCL's.
+type Kind uint8
+
+const (
+	KindSum Kind = iota
+	KindProd
+	KindMax
+	KindMin
+	KindAvg
+	KindBitAnd
+	KindBitOr
+	KindBitXor
+	KindPreMulSum
+	KindUser
+	numKinds
+)
+
+var kindNames = [numKinds]string{"sum", "prod", "max", "min", "avg", "bitand", "bitor", "bitxor", "premulsum", "user"}
+
+func (k Kind) String() string {
+	if k >= numKinds {
+		return fmt.Sprintf("Kind(%d)", uint8(k))
+	}
+	return kindNames[k]
+}
+
+// A RedOp is a reduction: how two elements become one. Except for a user's
+// own, all are commutative bit for bit. The zero RedOp is Sum.
+type RedOp struct {
+	Kind Kind
+
+	// Scale is the scalar of PreMulSum. For integer types it has to be an
+	// integer; Int, when not zero, takes its place and is exact for 64 bits.
+	// The scalar's low bits count: it wraps like any integer here.
+	Scale float64
+	Int   uint64
+
+	// Name and Func are a user's own reduction. Func sets dst = dst ⊕ src,
+	// element by element; both have the same length, a multiple of t.Size(),
+	// do not overlap and may start at any byte. It is called with pieces of
+	// the data, from several goroutines at once, and must neither keep the
+	// slices nor write to src. ⊕ has to be associative and commutative, up to
+	// the rounding the caller accepts.
+	Name string
+	Func func(t DataType, dst, src []byte)
+}
+
+// The reductions that need no parameter.
+var (
+	Sum    = RedOp{Kind: KindSum}
+	Prod   = RedOp{Kind: KindProd}
+	Max    = RedOp{Kind: KindMax}
+	Min    = RedOp{Kind: KindMin}
+	Avg    = RedOp{Kind: KindAvg}    // sum divided by the number of ranks
+	BitAnd = RedOp{Kind: KindBitAnd} // integers only, like BitOr and BitXor
+	BitOr  = RedOp{Kind: KindBitOr}
+	BitXor = RedOp{Kind: KindBitXor}
+)
+
+// PreMulSum multiplies each contribution by scale, then sums.
+func PreMulSum(scale float64) RedOp { return RedOp{Kind: KindPreMulSum, Scale: scale} }
+
+// PreMulSumInt is PreMulSum with an integer scalar that is exact for 64-bit
+// integers too; for uint64 pass int64(scalar).
+func PreMulSumInt(scale int64) RedOp {
+	return RedOp{Kind: KindPreMulSum, Scale: float64(scale), Int: uint64(scale)}
+}
+
+// UserOp is a reduction of the caller's own; see RedOp.Func. The name is for
+// messages and, where ranks compare their calls, for finding mismatches.
+func UserOp(name string, f func(t DataType, dst, src []byte)) RedOp {
+	return RedOp{Kind: KindUser, Name: name, Func: f}
+}
+
+// String is "sum", "bitand", "premulsum(0.5)", "user(name)".
+func (op RedOp) String() string {
+	switch {
+	case op.Kind == KindUser:
+		return "user(" + op.Name + ")"
+	case op.Kind == KindPreMulSum && op.Int != 0:
+		return "premulsum(" + strconv.FormatInt(int64(op.Int), 10) + ")"
+	case op.Kind == KindPreMulSum:
+		return "premulsum(" + strconv.FormatFloat(op.Scale, 'g', -1, 64) + ")"
+	}
+	return op.Kind.String()
+}
+
+// ParseOp finds a reduction by the name String gives, "user" excepted. MPI's
+// band, bor and bxor and nccl-tests' mulsum, with a scalar, are understood too.
+func ParseOp(s string) (RedOp, error) {
+	name, scalar, scaled := strings.Cut(s, "(")
+	switch name {
+	case "band", "bor", "bxor":
+		name = "bit" + name[1:]
+	case "mulsum":
+		name = "premulsum"
+	}
+	if k := slices.Index(kindNames[:KindPreMulSum], name); k >= 0 && !scaled {
+		return RedOp{Kind: Kind(k)}, nil
+	}
+	scalar, closed := strings.CutSuffix(scalar, ")")
+	if name == kindNames[KindPreMulSum] && closed {
+		if i, err := strconv.ParseInt(scalar, 10, 64); err == nil {
+			return PreMulSumInt(i), nil
+		}
+		if f, err := strconv.ParseFloat(scalar, 64); err == nil {
+			return PreMulSum(f), nil
+		}
+	}
+	return RedOp{}, fmt.Errorf("parse reduction: %q is none of %s, premulsum(NUMBER)",
+		s, strings.Join(kindNames[:KindPreMulSum], ", "))
+}

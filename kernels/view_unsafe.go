@@ -1,0 +1,59 @@
+package kernels
+
+import (
+	"sync"
+	"unsafe"
+)
+
+// A loop is dst = a ⊕ b for bytes: equal lengths, a whole number of elements,
+// starting anywhere. dst may be a or b; otherwise they do not overlap. Loops
+// with one operand get it twice.
+type loop func(dst, a, b []byte)
+
+// element makes a loop over bytes from a loop over elements. Where a slice
+// does not start at a multiple of the element's size, which Go's rules for
+// pointers ask for, pieces of the data go through aligned memory.
+func element[T any](f func(dst, a, b []T)) loop {
+	return func(dst, a, b []byte) {
+		if aligned[T](dst) && aligned[T](a) && aligned[T](b) {
+			f(view[T](dst), view[T](a), view[T](b))
+			return
+		}
+		s := scratch.Get().(*[2][]byte)
+		for len(dst) > 0 {
+			n := min(len(dst), len(s[0]))
+			x, y := s[0][:n], s[1][:n]
+			copy(x, a)
+			copy(y, b)
+			f(view[T](x), view[T](x), view[T](y))
+			copy(dst, x)
+			dst, a, b = dst[n:], a[n:], b[n:]
+		}
+		scratch.Put(s)
+	}
+}
+
+// scratch holds pairs of aligned buffers, each a multiple of every element's
+// size.
+var scratch = sync.Pool{New: func() any {
+	return &[2][]byte{bytesOf(make([]uint64, 512)), bytesOf(make([]uint64, 512))}
+}}
+
+func aligned[T any](b []byte) bool {
+	var zero T
+	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))%unsafe.Alignof(zero) == 0
+}
+
+// view is b as a slice of T. b is aligned.
+func view[T any](b []byte) []T {
+	var zero T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
+}
+
+func bytesOf[T any](s []T) []byte {
+	var zero T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(zero)))
+}
+
+// samePlace reports whether two slices start at the same byte.
+func samePlace(a, b []byte) bool { return unsafe.SliceData(a) == unsafe.SliceData(b) }
