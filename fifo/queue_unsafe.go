@@ -1,0 +1,97 @@
+package fifo
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/ringo-go/ringo/mem"
+)
+
+const (
+	lineBytes = 64
+	pageBytes = 4096
+)
+
+// control is the start of a queue's memory; see Producer.
+type control struct {
+	consumer atomic.Uint32 // state of an end: running, parked or closed
+	producer atomic.Uint32
+	_        [120]byte
+	released atomic.Uint64
+	_        [120]byte
+}
+
+// header is what is in front of a payload, or has it inside.
+type header struct {
+	word   atomic.Uint64
+	stamp  Stamp
+	inline [InlineBytes]byte
+	_      [lineBytes]byte
+}
+
+const (
+	controlBytes = int(unsafe.Sizeof(control{}))
+	headerBytes  = int(unsafe.Sizeof(header{}))
+)
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
+func (g Geometry) stride() int    { return roundUp(g.SlotBytes, lineBytes) }
+func (g Geometry) payloadAt() int { return roundUp(controlBytes+g.Slots*headerBytes, pageBytes) }
+
+// ring is a view of the memory of a queue.
+type ring struct {
+	ctl       *control
+	headers   unsafe.Pointer
+	payloads  unsafe.Pointer
+	stride    uintptr
+	slots     uint32
+	slotBytes int
+}
+
+// newRing views memory as a queue of shape g.
+func newRing(memory []byte, g Geometry) (ring, error) {
+	if err := g.Check(); err != nil {
+		return ring{}, err
+	}
+	if len(memory) < g.Size() {
+		return ring{}, fmt.Errorf("queue of %d slots of %d bytes needs %d bytes of memory, not %d",
+			g.Slots, g.SlotBytes, g.Size(), len(memory))
+	}
+	base := unsafe.Pointer(unsafe.SliceData(memory))
+	if uintptr(base)%lineBytes != 0 {
+		return ring{}, fmt.Errorf("queue memory at %p: must be aligned to %d bytes", base, lineBytes)
+	}
+	r := ring{
+		ctl:       (*control)(base),
+		headers:   unsafe.Add(base, controlBytes),
+		stride:    uintptr(g.stride()),
+		slots:     uint32(g.Slots),
+		slotBytes: g.SlotBytes,
+	}
+	if g.SlotBytes > 0 { // else it would point behind the memory
+		r.payloads = unsafe.Add(base, g.payloadAt())
+	}
+	return r, nil
+}
+
+func (r *ring) header(i uint32) *header {
+	return (*header)(unsafe.Add(r.headers, uintptr(i)*uintptr(headerBytes)))
+}
+
+// bytes are the n bytes of payload of slot i, whose header is h.
+func (r *ring) bytes(h *header, i uint32, n int) mem.Region {
+	p := unsafe.Pointer(&h.inline)
+	if n > InlineBytes {
+		p = unsafe.Add(r.payloads, uintptr(i)*r.stride)
+	}
+	return mem.Host(unsafe.Slice((*byte)(p), n))
+}
+
+// aligned is n zero bytes of ordinary memory at a multiple of align.
+func aligned(n, align int) []byte {
+	b := make([]byte, n+align-1)
+	off := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (align - 1)
+	return b[off : off+n : off+n]
+}

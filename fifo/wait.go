@@ -1,0 +1,191 @@
+package fifo
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// States of an end of a queue, in shared memory. An end sets its own state; its
+// peer may only turn parked into running, and then wakes it.
+const (
+	running uint32 = iota
+	parked
+	closed
+)
+
+// How long a wait stays in each of its stages. A spinning wait sees a message
+// after the time that a cache line travels; a yielding one after about 1 µs; a
+// parked one after 5 to 50 µs, but it leaves the core to others.
+const (
+	eagerPolls = 400                   // without looking at anything else
+	spinTime   = 20 * time.Microsecond // only where every rank has a core
+	yieldTime  = time.Millisecond
+	parkTime   = 50 * time.Millisecond // the Guard is looked at this often
+)
+
+// Waiting is how an end of a queue waits.
+type Waiting struct {
+	Guard *Guard // ends waits; nil for never
+	Spin  bool   // the other party runs on another core: spin before yielding
+}
+
+// A parker puts a goroutine to sleep on the state of its end.
+type parker interface {
+	yield()
+	// park sleeps while *state is parked, at most for d. It may return early.
+	park(state *atomic.Uint32, d time.Duration)
+	wake(state *atomic.Uint32)
+}
+
+// waiter is the part of Producer and Consumer that waits and is woken.
+type waiter struct {
+	guard     *Guard
+	spin      bool
+	own, peer *atomic.Uint32 // states of the two ends
+	sleep     parker         // of this end
+	peerSleep parker
+	closed    atomic.Bool           // by this end
+	stop      atomic.Pointer[error] // why no more can be sent or will come; this end closed, or it failed
+	slow      atomic.Bool           // a goroutine waits and touches the memory of the queue
+}
+
+func (w *waiter) init(how Waiting, own, peer *atomic.Uint32, sleep, peerSleep parker) {
+	w.guard, w.spin = how.Guard, how.Spin
+	w.own, w.peer, w.sleep, w.peerSleep = own, peer, sleep, peerSleep
+	if w.guard == nil {
+		w.guard = new(Guard)
+	}
+}
+
+// change waits until *word is no longer old. Both ends wait with it: the
+// Consumer for the word of the next slot, the Producer for the released count.
+func (w *waiter) change(word *atomic.Uint64, old uint64) error {
+	if w.spin {
+		for range eagerPolls {
+			if word.Load() != old {
+				return nil
+			}
+		}
+	}
+	w.slow.Store(true)
+	err, late := w.poll(word, old)
+	if late {
+		err = w.doze(word, old)
+	}
+	w.slow.Store(false)
+	return err
+}
+
+// poll spins and yields for a while; late is true when that was in vain.
+func (w *waiter) poll(word *atomic.Uint64, old uint64) (err error, late bool) {
+	yield := !w.spin
+	for start := Now(); ; {
+		for range 16 {
+			if word.Load() != old {
+				return nil, false
+			}
+			if yield {
+				w.sleep.yield()
+			} else {
+				pause()
+			}
+		}
+		if err := w.ended(); err != nil {
+			return lastWords(word, old, err), false
+		}
+		waited := time.Duration(Now() - start)
+		if waited > yieldTime {
+			return nil, true
+		}
+		yield = yield || waited > spinTime
+	}
+}
+
+// doze sleeps until the peer wakes it.
+//
+// This is Dekker's protocol: this end stores parked and then looks at the word
+// and at the ends; the peer stores the word (or closes) and then looks for
+// parked. In a sequentially consistent order, which Go's atomics have, at least
+// one of them sees the other. park itself sleeps only while the state is parked.
+func (w *waiter) doze(word *atomic.Uint64, old uint64) error {
+	for {
+		w.own.CompareAndSwap(running, parked)
+		err := w.ended()
+		if err == nil && word.Load() == old {
+			w.sleep.park(w.own, parkTime)
+		}
+		w.own.CompareAndSwap(parked, running)
+		if err != nil {
+			return lastWords(word, old, err)
+		}
+		if word.Load() != old {
+			return nil
+		}
+	}
+}
+
+// lastWords is err, or nil if the word changed: what a peer did before it
+// closed still counts.
+func lastWords(word *atomic.Uint64, old uint64, err error) error {
+	if word.Load() != old {
+		return nil
+	}
+	return err
+}
+
+// ended is why this end must not wait any longer.
+func (w *waiter) ended() error {
+	if p := w.stop.Load(); p != nil && *p != ErrClosed {
+		return *p
+	}
+	if err := w.guard.Err(); err != nil {
+		return err
+	}
+	if w.closed.Load() || w.peer.Load() > parked {
+		return ErrClosed
+	}
+	return nil
+}
+
+// wakePeer is called when the peer is not running: it sleeps, or it has closed.
+func (w *waiter) wakePeer() {
+	if w.peer.CompareAndSwap(parked, running) {
+		w.peerSleep.wake(w.peer)
+	} else if w.peer.Load() > parked {
+		w.stop.CompareAndSwap(nil, &closedError)
+	}
+}
+
+var closedError = ErrClosed
+
+// Close ends the queue from this side and wakes both ends. The Consumer still
+// gets what was published before its Producer closed. Any goroutine may call it,
+// and again.
+func (w *waiter) Close() error {
+	if w.closed.Swap(true) {
+		return nil
+	}
+	w.stop.CompareAndSwap(nil, &closedError)
+	if w.own.Swap(closed) == parked {
+		w.sleep.wake(w.own)
+	}
+	w.wakePeer()
+	return nil
+}
+
+// Fail ends the waits of this end with err, without a sign to the peer: the peer
+// is gone. Messages that are in the queue can still be received.
+func (w *waiter) Fail(err error) {
+	w.stop.CompareAndSwap(nil, &err)
+	if w.own.CompareAndSwap(parked, running) {
+		w.sleep.wake(w.own)
+	}
+}
+
+// Drain waits until no goroutine of this end is inside a wait, after Close. It
+// is called before the memory of the queue is given back.
+func (w *waiter) Drain() {
+	for w.slow.Load() {
+		time.Sleep(100 * time.Microsecond)
+	}
+}

@@ -1,0 +1,36 @@
+package fifo
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	futexWait = 0 // not FUTEX_PRIVATE_FLAG: the word is shared by processes
+	futexWake = 1
+)
+
+// sharedParker sleeps on a futex in the memory that the two processes share.
+type sharedParker struct{}
+
+func (sharedParker) yield() {
+	runtime.Gosched()
+	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+}
+
+// park tells the Go scheduler of the sleep, so that another goroutine gets the
+// processor. Errors are early returns: EAGAIN (not parked any more), EINTR,
+// ETIMEDOUT.
+func (sharedParker) park(state *atomic.Uint32, d time.Duration) {
+	t := unix.NsecToTimespec(int64(d))
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(state)), futexWait,
+		uintptr(parked), uintptr(unsafe.Pointer(&t)), 0, 0)
+}
+
+func (sharedParker) wake(state *atomic.Uint32) {
+	_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(state)), futexWake, 1, 0, 0, 0)
+}
