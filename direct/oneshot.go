@@ -1,0 +1,63 @@
+package direct
+
+import "github.com/ringo-go/ringo/sched"
+
+// OneShot is the all-reduce of 1 hop; a rank sends n-1 times the data. Every
+// rank sends all it has to all others and adds up what it receives, by itself.
+// It is the choice for the smallest messages.
+//
+// All ranks add in the order of ranks, so that they get the same bits. The own
+// part has its turn as well: from rank 2 on it comes as a message to self,
+// because a sum of two chunks of one rank's memory is no step. Ranks 0 and 1 are
+// the first pair of the sum and need none, and so two ranks take one send and
+// one receive each: there 0 ⊕ 1 and 1 ⊕ 0 are the same.
+type OneShot struct{ N int }
+
+// Shape is one chunk in and out and, from three ranks on, one of scratch for
+// the running sum: in place, Out is still being read when the sum starts.
+func (a OneShot) Shape() sched.Shape {
+	s := sched.Shape{Ranks: a.N, In: 1, Out: 1}
+	if a.N > 2 {
+		s.Tmp = 1
+	}
+	return s
+}
+
+// Len is n sends and n receives, of which the first two ranks save the message
+// to self and the others the first addition.
+func (a OneShot) Len(r sched.Rank) int {
+	if a.N == 1 {
+		return 1
+	}
+	if r < 2 {
+		return 2 * (a.N - 1)
+	}
+	return 2 * a.N
+}
+
+// At sends first, nearest rank first and self last, and then receives.
+func (a OneShot) At(r sched.Rank, i int) sched.Step {
+	n := a.N
+	if n == 1 {
+		return local(in(0), out(0))
+	}
+	sends := a.Len(r) / 2
+	if i < sends {
+		return send(in(0), after(r, i+1, n))
+	}
+	i -= sends
+	dst := tmp(0)
+	if i == sends-1 {
+		dst = out(0)
+	}
+	switch {
+	case r < 2 && i == 0:
+		return add(1-r, in(0), dst) // the own part is one of the first two
+	case r < 2:
+		return add(sched.Rank(i+1), tmp(0), dst)
+	case i == 0:
+		return recv(0, dst)
+	default:
+		return add(sched.Rank(i), tmp(0), dst)
+	}
+}

@@ -1,0 +1,26 @@
+// Package ring holds the collectives in which every rank talks to two others
+// only: it receives from the rank before it and sends to the rank after it.
+// Rings use the least bytes there can be and no link twice, and need n-1 hops
+// for it: they are the choice for large messages. To lay a ring along the wires
+// of a machine, rename its ranks with sched.Relabel.
+//
+// Sources: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for
+// clusters of workstations", J. Parallel Distrib. Comput. 69 (2009); section
+// numbers in this package are theirs.
+package ring
+
+import "github.com/ringo-go/ringo/sched"
+
+func in(c int) sched.Ref  { return sched.Ref{Buf: sched.In, Chunk: int32(c)} }
+func out(c int) sched.Ref { return sched.Ref{Buf: sched.Out, Chunk: int32(c)} }
+
+// mod is a modulo n for -n ≤ a.
+func mod(a, n int) int { return (a + n) % n }
+
+// neighbours of rank r in a ring of n.
+func neighbours(r sched.Rank, n int) (prev, next sched.Rank) {
+	return sched.Rank(mod(int(r)-1, n)), sched.Rank(mod(int(r)+1, n))
+}
+
+// alone is the one step of a communicator of one rank: copy In to Out.
+var alone = sched.Step{Recv: sched.Nobody, Src: in(0), Dst: out(0), Send: sched.Nobody}
