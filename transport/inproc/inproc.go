@@ -1,0 +1,141 @@
+// Package inproc connects ranks that are goroutines of one process. A
+// connection is a fifo queue in ordinary memory.
+package inproc
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"fmt"
+	"sync"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/lobby"
+)
+
+// listeners are the transports of this process that listen, by address.
+var listeners sync.Map // string → *Transport
+
+// Transport is the in-process transport of one rank of one communicator.
+type Transport struct {
+	cfg     transport.Config
+	addr    string // random, "" before Listen
+	arrived *lobby.Lobby[*fifo.Consumer]
+
+	mu     sync.Mutex
+	ends   []interface{ Close() error }
+	closed bool
+}
+
+// New makes a transport. It costs nothing until Listen.
+func New(cfg transport.Config) *Transport {
+	if cfg.Guard == nil {
+		cfg.Guard = new(fifo.Guard)
+	}
+	return &Transport{cfg: cfg, arrived: lobby.New[*fifo.Consumer]()}
+}
+
+// Name is "inproc".
+func (t *Transport) Name() string { return "inproc" }
+
+// Reach needs the two ranks in one process.
+func (t *Transport) Reach(a, b transport.Info) error {
+	if a.Process != b.Process {
+		return fmt.Errorf("inproc: ranks %d and %d are in different processes", a.Rank, b.Rank)
+	}
+	return nil
+}
+
+// Listen makes this rank known in its process.
+func (t *Transport) Listen() ([]byte, error) {
+	if err := geometry(t.cfg.Limits).Check(); err != nil {
+		return nil, fmt.Errorf("inproc: listen: %w", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, fmt.Errorf("inproc: listen: %w", fifo.ErrClosed)
+	}
+	if t.addr == "" {
+		t.addr = rand.Text()
+		listeners.Store(t.addr, t)
+	}
+	return []byte(t.addr), nil
+}
+
+// Dial makes a queue and leaves its receiving end with peer.
+func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, error) {
+	fail := func(err error) (transport.SendConn, error) {
+		return nil, fmt.Errorf("inproc: dial rank %d: %w", peer.Rank, err)
+	}
+	v, ok := listeners.Load(string(addr))
+	if !ok {
+		return fail(fmt.Errorf("it does not listen in this process"))
+	}
+	to := v.(*Transport)
+	switch {
+	case subtle.ConstantTimeCompare(t.cfg.Key, to.cfg.Key) == 0 || to.cfg.Self.Rank != peer.Rank:
+		return fail(fmt.Errorf("its address is of another communicator"))
+	case t.cfg.Limits != to.cfg.Limits:
+		return fail(fmt.Errorf("it has queues of %+v and this rank of %+v", to.cfg.Limits, t.cfg.Limits))
+	}
+	p, c, err := fifo.NewLocal(geometry(t.cfg.Limits), waiting(t.cfg), waiting(to.cfg))
+	if err != nil {
+		return fail(err)
+	}
+	if !t.keep(p) || !to.keep(c) || !to.arrived.Put(t.cfg.Self.Rank, c) {
+		_ = p.Close()
+		return fail(fifo.ErrClosed)
+	}
+	return sendConn{p}, nil
+}
+
+// Accept waits until peer has dialled.
+func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
+	c, err := t.arrived.Take(peer.Rank, t.cfg.Guard)
+	if err != nil {
+		return nil, fmt.Errorf("inproc: accept rank %d: %w", peer.Rank, err)
+	}
+	return recvConn{c}, nil
+}
+
+// keep remembers an end until Close; false after it.
+func (t *Transport) keep(end interface{ Close() error }) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.ends = append(t.ends, end)
+	}
+	return !t.closed
+}
+
+// Close ends all connections.
+func (t *Transport) Close() error {
+	t.mu.Lock()
+	ends := t.ends
+	t.ends, t.closed = nil, true
+	t.mu.Unlock()
+	listeners.CompareAndDelete(t.addr, t)
+	t.arrived.Close()
+	for _, e := range ends {
+		_ = e.Close()
+	}
+	return nil
+}
+
+func geometry(l transport.Limits) fifo.Geometry {
+	return fifo.Geometry{Slots: l.Slots, SlotBytes: l.SlotBytes}
+}
+
+func waiting(cfg transport.Config) fifo.Waiting {
+	return fifo.Waiting{Guard: cfg.Guard, Spin: cfg.Spin}
+}
+
+type sendConn struct{ *fifo.Producer }
+
+func (c sendConn) Publish(s transport.Stamp) error { return c.Producer.Publish(s) }
+
+type recvConn struct{ *fifo.Consumer }
+
+func (c recvConn) Next() (mem.Region, transport.Stamp, error) { return c.Consumer.Next() }

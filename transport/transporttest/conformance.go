@@ -1,0 +1,83 @@
+// Package transporttest holds what every transport must pass. A transport's
+// test is five lines:
+//
+//	func open(tb testing.TB, cfg transport.Config) transport.Transport { return inproc.New(cfg) }
+//
+//	func TestConformance(t *testing.T) { transporttest.Conformance(t, open) }
+//	func TestProcesses(t *testing.T)   { transporttest.Processes(t, open) }
+package transporttest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/transport"
+)
+
+// Open makes the transport under test, not yet listening.
+type Open func(tb testing.TB, cfg transport.Config) transport.Transport
+
+// Options relax what a transport must do.
+type Options struct {
+	// Loose says that what lies between the two ends holds messages too (the
+	// kernel's socket buffers), so a sender may be more than Slots ahead.
+	Loose bool
+	// Allocs is how many allocations one message may cost, 0 for none.
+	Allocs float64
+}
+
+// Conformance runs the whole suite in one process.
+func Conformance(t *testing.T, open Open, options ...Options) {
+	s := suite{open: open}
+	if len(options) > 0 {
+		s.Options = options[0]
+	}
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"idle", s.idle},
+		{"sizes", s.sizes},
+		{"limits", s.limits},
+		{"order", s.order},
+		{"depth", s.depth},
+		{"back-pressure", s.backPressure},
+		{"misuse", s.misuse},
+		{"close", s.close},
+		{"close unblocks", s.closeUnblocks},
+		{"guard unblocks", s.guardUnblocks},
+		{"accept unblocks", s.acceptUnblocks},
+		{"stranger", s.stranger},
+		{"reach", s.reach},
+		{"self", s.self},
+		{"many pairs", s.manyPairs},
+		{"into", s.into},
+		{"allocations", s.allocations},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			leaks(t)
+			c.run(t)
+		})
+	}
+}
+
+type suite struct {
+	open Open
+	Options
+}
+
+var small = transport.Limits{SlotBytes: 300, Slots: 4}
+
+// idle: making, listening and closing without a peer leaves nothing behind.
+func (s suite) idle(t *testing.T) {
+	tr := s.open(t, config(0, small))
+	require.NotEmpty(t, tr.Name())
+	require.NoError(t, tr.Close(), "close without listen")
+
+	tr = s.open(t, config(0, small))
+	_, err := tr.Listen()
+	require.NoError(t, err)
+	require.NoError(t, tr.Close())
+	require.NoError(t, tr.Close(), "close again")
+}

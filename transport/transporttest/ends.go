@@ -1,0 +1,142 @@
+package transporttest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// close: what was published before the sender closed is received.
+func (s suite) close(t *testing.T) {
+	send, recv := s.pair(t, small)
+	for i := range small.Slots {
+		put(t, send, 100, uint64(i))
+	}
+	require.NoError(t, send.Close())
+	require.NoError(t, send.Close(), "close again")
+	_, err := send.Reserve(1)
+	require.ErrorIs(t, err, fifo.ErrClosed)
+	for i := range small.Slots {
+		get(t, recv, 100, uint64(i))
+	}
+	_, _, err = recv.Next()
+	require.ErrorIs(t, err, fifo.ErrClosed)
+	require.NoError(t, recv.Close())
+	_, _, err = recv.Next()
+	require.ErrorIs(t, err, fifo.ErrClosed)
+}
+
+// delays are such that a wait still spins, and that it sleeps.
+var delays = []time.Duration{0, 30 * time.Millisecond}
+
+// closeUnblocks: Close of either end, or of either transport, ends the waits of
+// both ends.
+func (s suite) closeUnblocks(t *testing.T) {
+	for _, waiter := range []string{"sender", "receiver"} {
+		for _, closer := range []string{"sender", "receiver", "sender's transport", "receiver's transport"} {
+			for _, delay := range delays {
+				t.Run(fmt.Sprintf("%s waits and %s closes after %v", waiter, closer, delay), func(t *testing.T) {
+					r := s.ranks(t, 2, small)
+					send, recv := connect(t, r[0], r[1])
+					wait := map[string]func() error{
+						"sender":   func() error { return flood(send) },
+						"receiver": func() error { return receive(recv) },
+					}[waiter]
+					closing := map[string]func() error{
+						"sender": send.Close, "receiver": recv.Close,
+						"sender's transport": r[0].Close, "receiver's transport": r[1].Close,
+					}[closer]
+					require.ErrorIs(t, unblocks(t, wait, func() {
+						time.Sleep(delay)
+						require.NoError(t, closing())
+					}), fifo.ErrClosed)
+				})
+			}
+		}
+	}
+}
+
+// guardUnblocks: an abort and a deadline end the waits of the end whose Guard
+// it is.
+func (s suite) guardUnblocks(t *testing.T) {
+	abort := errors.New("it was enough")
+	for _, delay := range delays {
+		for _, c := range []struct {
+			name string
+			end  func(*fifo.Guard)
+			want error
+		}{
+			{"abort", func(g *fifo.Guard) { g.Abort(abort) }, abort},
+			{"deadline", func(g *fifo.Guard) { g.SetDeadline(fifo.Now() + int64(10*time.Millisecond)) }, fifo.ErrDeadline},
+		} {
+			t.Run(fmt.Sprintf("%s after %v", c.name, delay), func(t *testing.T) {
+				r := s.ranks(t, 2, small)
+				send, recv := connect(t, r[0], r[1])
+				require.ErrorIs(t, unblocks(t, func() error { return receive(recv) }, func() {
+					time.Sleep(delay)
+					c.end(r[1].cfg.Guard)
+				}), c.want)
+				require.ErrorIs(t, unblocks(t, func() error { return flood(send) }, func() {
+					time.Sleep(delay)
+					c.end(r[0].cfg.Guard)
+				}), c.want)
+				require.ErrorIs(t, flood(send), c.want, "a later call")
+				require.ErrorIs(t, receive(recv), c.want, "a later call")
+			})
+		}
+	}
+}
+
+// acceptUnblocks: Accept of a peer that never dials ends with the Guard and
+// with Close.
+func (s suite) acceptUnblocks(t *testing.T) {
+	r := s.ranks(t, 2, small)
+	accept := func() error {
+		_, err := r[0].Accept(r[1].cfg.Self)
+		return err
+	}
+	require.ErrorIs(t, unblocks(t, accept, func() { require.NoError(t, r[0].Close()) }), fifo.ErrClosed)
+
+	r = s.ranks(t, 2, small)
+	abort := errors.New("it was enough")
+	require.ErrorIs(t, unblocks(t, accept, func() { r[0].cfg.Guard.Abort(abort) }), abort)
+}
+
+// stranger: who does not know the key is refused, and harms nobody.
+func (s suite) stranger(t *testing.T) {
+	r := s.ranks(t, 2, small)
+	cfg := config(0, small)
+	cfg.Key = []byte("another communicator's secret...")
+	stranger := s.open(t, cfg)
+	defer stranger.Close()
+	_, err := stranger.Listen()
+	require.NoError(t, err)
+	_, err = stranger.Dial(r[1].cfg.Self, r[1].addr)
+	require.Error(t, err, "dial with another key")
+
+	send, recv := connect(t, r[0], r[1])
+	put(t, send, 100, 1)
+	get(t, recv, 100, 1)
+}
+
+// reach is symmetric, and a rank that is in all ways near can be reached.
+func (s suite) reach(t *testing.T) {
+	tr := s.open(t, config(0, small))
+	defer tr.Close()
+	infos := []transport.Info{
+		{Rank: 0, Host: "a", Process: "a1"}, {Rank: 1, Host: "a", Process: "a1"},
+		{Rank: 2, Host: "a", Process: "a2"}, {Rank: 3, Host: "b", Process: "b1"},
+	}
+	for _, a := range infos {
+		for _, b := range infos {
+			require.Equal(t, tr.Reach(a, b) == nil, tr.Reach(b, a) == nil, "%v to %v and back", a, b)
+		}
+	}
+	require.NoError(t, tr.Reach(infos[0], infos[1]))
+}

@@ -1,0 +1,215 @@
+package transporttest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// sizes: every length up to SlotBytes arrives whole.
+func (s suite) sizes(t *testing.T) {
+	for _, l := range []transport.Limits{
+		{SlotBytes: 1, Slots: 2}, {SlotBytes: 40, Slots: 2}, {SlotBytes: 41, Slots: 3}, small,
+		{SlotBytes: 4096, Slots: 2}, {SlotBytes: 1<<18 + 8, Slots: 4},
+	} {
+		t.Run(fmt.Sprint(l.SlotBytes), func(t *testing.T) {
+			send, recv := s.pair(t, l)
+			sizes := []int{0, 1, 39, 40, 41, 63, 64, 65, 4095, 4096, 4097, 1 << 17, l.SlotBytes - 1, l.SlotBytes}
+			for n := 0; n <= l.SlotBytes && n <= 300; n++ {
+				sizes = append(sizes, n)
+			}
+			for i, n := range sizes {
+				if n < 0 || n > l.SlotBytes {
+					continue
+				}
+				put(t, send, n, uint64(i))
+				get(t, recv, n, uint64(i))
+			}
+		})
+	}
+}
+
+// limits: lengths that no slot holds are errors and do no harm.
+func (s suite) limits(t *testing.T) {
+	send, recv := s.pair(t, small)
+	for _, n := range []int{-1, small.SlotBytes + 1, math.MaxInt} {
+		_, err := send.Reserve(n)
+		require.Error(t, err, "%d bytes in a slot of %d", n, small.SlotBytes)
+	}
+	put(t, send, small.SlotBytes, 1)
+	get(t, recv, small.SlotBytes, 1)
+}
+
+// order: many messages of random lengths arrive in order with their stamps.
+func (s suite) order(t *testing.T) {
+	send, recv := s.pair(t, small)
+	const messages = 5000
+	size := func(i int) int { return int(rand.New(rand.NewPCG(1, uint64(i))).IntN(small.SlotBytes + 1)) }
+	parallel(t, func() error {
+		for i := range messages {
+			if err := tryPut(send, size(i), uint64(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func() error {
+		for i := range messages {
+			if err := tryGet(recv, size(i), uint64(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// depth: Slots messages can be sent while nobody receives.
+func (s suite) depth(t *testing.T) {
+	for _, slots := range []int{2, 3, 8} {
+		send, recv := s.pair(t, transport.Limits{SlotBytes: 1 << 16, Slots: slots})
+		for round := range 3 {
+			for i := range slots {
+				put(t, send, 1<<16, uint64(100*round+i))
+			}
+			for i := range slots {
+				get(t, recv, 1<<16, uint64(100*round+i))
+			}
+		}
+	}
+}
+
+// backPressure: a sender waits while Slots messages wait, and goes on as soon
+// as one is released.
+func (s suite) backPressure(t *testing.T) {
+	send, recv := s.pair(t, small)
+	const messages = 1000
+	sent := make(chan int, messages)
+	parallel(t, func() error {
+		for i := range messages {
+			if err := tryPut(send, i%small.SlotBytes, uint64(i)); err != nil {
+				return err
+			}
+			sent <- i
+		}
+		return nil
+	}, func() error {
+		for i := range messages {
+			if !s.Loose && i < 3 {
+				time.Sleep(20 * time.Millisecond)
+				if n := len(sent); n != small.Slots+i {
+					return fmt.Errorf("%d messages sent when %d of %d slots were given back", n, i, small.Slots)
+				}
+			}
+			if err := tryGet(recv, i%small.SlotBytes, uint64(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// misuse: calls out of order are errors and do no harm.
+func (s suite) misuse(t *testing.T) {
+	send, recv := s.pair(t, small)
+	require.Error(t, send.Publish(transport.Stamp{}), "publish without reserve")
+	require.Error(t, recv.Release(), "release without next")
+	put(t, send, 8, 1)
+	require.Error(t, send.Publish(transport.Stamp{}), "publish twice")
+	get(t, recv, 8, 1)
+	require.Error(t, recv.Release(), "release twice")
+	put(t, send, 8, 2)
+	get(t, recv, 8, 2)
+}
+
+// self: a rank may be its own peer.
+func (s suite) self(t *testing.T) {
+	r := s.ranks(t, 1, small)[0]
+	send, recv := connect(t, r, r)
+	for i := range 3 * small.Slots {
+		put(t, send, 200, uint64(i))
+		get(t, recv, 200, uint64(i))
+	}
+}
+
+// manyPairs: all ranks talk to all at once, both ways, two connections a pair.
+func (s suite) manyPairs(t *testing.T) {
+	const messages = 200
+	ranks := s.ranks(t, 4, small)
+	var parties []func() error
+	for _, a := range ranks {
+		for _, b := range ranks {
+			for range 2 {
+				send, recv := connect(t, a, b)
+				seed := uint64(a.cfg.Self.Rank*16 + b.cfg.Self.Rank)
+				parties = append(parties, func() error {
+					for i := range messages {
+						if err := tryPut(send, i, seed<<32+uint64(i)); err != nil {
+							return err
+						}
+					}
+					return nil
+				}, func() error {
+					for i := range messages {
+						if err := tryGet(recv, i, seed<<32+uint64(i)); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			}
+		}
+	}
+	parallel(t, parties...)
+}
+
+// into: a receiver that can, moves a payload straight to its place.
+func (s suite) into(t *testing.T) {
+	send, recv := s.pair(t, small)
+	into, ok := recv.(transport.Into)
+	if !ok {
+		t.Skip("not implemented, as it may")
+	}
+	for i, n := range []int{0, 1, 40, 41, small.SlotBytes} {
+		put(t, send, n, uint64(i))
+		dst := make([]byte, n)
+		stamp, err := into.NextInto(mem.Host(dst))
+		require.NoError(t, err)
+		require.NoError(t, verify(dst, stamp, n, uint64(i)))
+	}
+	put(t, send, 7, 1)
+	_, err := into.NextInto(mem.Host(make([]byte, 9)))
+	require.ErrorContains(t, err, "7", "wrong length")
+	require.ErrorContains(t, err, "9", "wrong length")
+}
+
+// allocations: a message costs none, once the path is warm.
+func (s suite) allocations(t *testing.T) {
+	send, recv := s.pair(t, small)
+	for _, n := range []int{8, small.SlotBytes} {
+		message := func() {
+			b, err := send.Reserve(n)
+			if err != nil || b.Len() != n {
+				t.Fatal(err)
+			}
+			if err := send.Publish(transport.Stamp{1, 2}); err != nil {
+				t.Fatal(err)
+			}
+			if b, _, err = recv.Next(); err != nil || b.Len() != n {
+				t.Fatal(err)
+			}
+			if err := recv.Release(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 100 {
+			message()
+		}
+		require.LessOrEqual(t, testing.AllocsPerRun(200, message), s.Allocs, "allocations of a message of %d bytes", n)
+	}
+}
