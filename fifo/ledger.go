@@ -80,13 +80,14 @@ func (l *ledger) onTick() {
 	l.done.Broadcast()
 }
 
-// begin waits for this producer's turn. It is given back with end.
+// begin waits for this producer's turn. It is given back with end. A wait that
+// fails found the turn taken, so no signal of it is lost: its owner's end is
+// still to come.
 //
 // Preconditions: mu is held.
 func (l *ledger) begin(g *Guard) error {
 	for l.busy && !l.closed {
 		if err := l.wait(&l.turn, g); err != nil {
-			l.passTurn()
 			return l.full(err)
 		}
 	}
@@ -103,15 +104,6 @@ func (l *ledger) begin(g *Guard) error {
 func (l *ledger) end() {
 	l.busy = false
 	l.turn.Signal()
-}
-
-// passTurn gives away a signal of turn that its receiver cannot use.
-//
-// Preconditions: mu is held.
-func (l *ledger) passTurn() {
-	if !l.busy {
-		l.turn.Signal()
-	}
 }
 
 // Preconditions: mu is held.
