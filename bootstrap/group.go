@@ -1,0 +1,71 @@
+package bootstrap
+
+import "context"
+
+// A Group is a set of ranks that found each other: one value a rank. Its
+// methods may be called from any goroutine.
+type Group interface {
+	Rank() int
+	Size() int
+
+	// AllGather gives every rank's bytes, by rank. The k-th call of one rank
+	// meets the k-th call of every other; so it is a barrier too. A part is at
+	// most 16 MiB, all parts together at most 1 GiB. It fails with ctx's error,
+	// a *Failure, a *LeftError or ErrClosed; a call given up through ctx counts.
+	// Cost: one round trip to the hub and size × bytes over each connection.
+	AllGather(ctx context.Context, data []byte) ([][]byte, error)
+
+	// Key is the secret of this group for data connections: 32 bytes, the same
+	// for every rank, another for every group. The caller must not change it.
+	Key() []byte
+
+	// Fail tells all others, once, that this rank has given up and why. It waits
+	// a moment, at most half a second, for the word to be on its way.
+	Fail(reason string)
+
+	// Failed is closed at the first failure of any other rank, which Failure
+	// then returns; before, Failure is nil. If several fail for one reason, a
+	// rank that died is named before one that complains, and else the first.
+	Failed() <-chan struct{}
+	Failure() *Failure
+
+	// Close says goodbye: an orderly leave is not a failure. It waits for the
+	// hub's answer, at most a second, so that the process may exit at once.
+	Close() error
+}
+
+// Local makes a group of n ranks inside this process, without network: for
+// tests and for ranks that are goroutines.
+func Local(n int) []Group {
+	salt := randomNonce()
+	key := groupKey(salt[:], salt)
+	members := make([]*member, n)
+	groups := make([]Group, n)
+	r := newRoom(n, func(to []int, m message) {
+		for _, rank := range to {
+			if g, ok := m.(*gathered); ok { // each rank owns what it gets
+				m = &gathered{Seq: g.Seq, Data: cloneAll(g.Data)}
+			}
+			members[rank].hear(m)
+		}
+	})
+	for rank := range n {
+		members[rank] = newMember(rank, n, key, nil)
+		members[rank].up = func(m message) { r.hear(rank, m) }
+		members[rank].drop = func() { r.lost(rank, "dropped out") }
+		groups[rank] = members[rank]
+	}
+	return groups
+}
+
+func cloneAll(v [][]byte) [][]byte {
+	c := make([][]byte, len(v))
+	for i := range v {
+		c[i] = append([]byte{}, v[i]...)
+	}
+	return c
+}
+
+// Drop ends a rank's membership as its sudden death would: without goodbye.
+// For tests.
+func Drop(g Group) { g.(*member).drop() }

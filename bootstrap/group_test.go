@@ -1,0 +1,247 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// joinAll makes a group of n ranks over loopback, joining in random order.
+func joinAll(t testing.TB, n int) []Group {
+	t.Helper()
+	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0"})
+	require.NoError(t, err)
+	t.Cleanup(func() { Stop(id) })
+	groups := make([]Group, n)
+	var wg sync.WaitGroup
+	for _, rank := range rand.Perm(n) {
+		wg.Go(func() {
+			g, err := Join(within(t, 20*time.Second), id, rank, n, JoinOptions{})
+			if err != nil {
+				t.Errorf("rank %d: %v", rank, err)
+				return
+			}
+			groups[rank] = g
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return groups
+}
+
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// each runs f for all ranks at once.
+func each(groups []Group, f func(g Group)) {
+	var wg sync.WaitGroup
+	for _, g := range groups {
+		wg.Go(func() { f(g) })
+	}
+	wg.Wait()
+}
+
+func closeAll(t testing.TB, groups []Group) {
+	each(groups, func(g Group) {
+		if err := g.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+}
+
+// kinds are the two ways to have a group; both must behave the same.
+var kinds = []struct {
+	name string
+	make func(t testing.TB, n int) []Group
+}{
+	{"local", func(_ testing.TB, n int) []Group { return Local(n) }},
+	{"tcp", joinAll},
+}
+
+func forKinds(t *testing.T, n int, f func(t *testing.T, groups []Group)) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			groups := k.make(t, n)
+			f(t, groups)
+			closeAll(t, groups)
+		})
+	}
+}
+
+func awaitFailure(t testing.TB, g Group) *Failure {
+	t.Helper()
+	select {
+	case <-g.Failed():
+	case <-time.After(time.Second):
+		t.Fatalf("rank %d: not told of the failure within a second", g.Rank())
+	}
+	return g.Failure()
+}
+
+func TestAllGather(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 64} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			forKinds(t, n, func(t *testing.T, groups []Group) {
+				each(groups, func(g Group) {
+					for i := range 5 {
+						got, err := g.AllGather(t.Context(), fmt.Appendf(nil, "%d of %d", g.Rank(), i))
+						if err != nil {
+							t.Errorf("rank %d: %v", g.Rank(), err)
+							return
+						}
+						for r, b := range got {
+							if want := fmt.Sprintf("%d of %d", r, i); string(b) != want {
+								t.Errorf("got %q, want %q", b, want)
+							}
+						}
+						clear(got[0]) // ours to change
+					}
+				})
+				for _, g := range groups {
+					require.Equal(t, groups[0].Key(), g.Key())
+					require.Len(t, g.Key(), 32)
+				}
+			})
+		})
+	}
+}
+
+func TestAllGatherLarge(t *testing.T) {
+	forKinds(t, 2, func(t *testing.T, groups []Group) {
+		each(groups, func(g Group) {
+			data := make([]byte, maxBlob)
+			data[maxBlob-1] = byte(g.Rank() + 1)
+			got, err := g.AllGather(t.Context(), data)
+			if err != nil || len(got[1]) != maxBlob || got[1][maxBlob-1] != 2 {
+				t.Errorf("rank %d: %v", g.Rank(), err)
+			}
+			_, err = g.AllGather(t.Context(), make([]byte, maxBlob+1))
+			if err == nil {
+				t.Error("more than the limit was taken")
+			}
+		})
+	})
+}
+
+func TestAllGatherCancelled(t *testing.T) {
+	forKinds(t, 2, func(t *testing.T, groups []Group) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		_, err := groups[0].AllGather(ctx, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+
+		_, err = groups[1].AllGather(t.Context(), nil) // meets the one given up
+		require.NoError(t, err)
+		each(groups, func(g Group) {
+			if _, err := g.AllGather(t.Context(), nil); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+func TestDeath(t *testing.T) {
+	forKinds(t, 4, func(t *testing.T, groups []Group) {
+		waiting := make(chan error, 1)
+		go func() {
+			_, err := groups[0].AllGather(t.Context(), nil)
+			waiting <- err
+		}()
+		Drop(groups[2])
+		for _, r := range []int{0, 1, 3} {
+			f := awaitFailure(t, groups[r])
+			require.Equal(t, 2, f.Rank)
+			require.True(t, f.Died)
+			require.ErrorContains(t, f, "rank 2 died: ")
+		}
+		var f *Failure
+		require.True(t, errors.As(<-waiting, &f))
+		_, err := groups[1].AllGather(t.Context(), nil)
+		require.ErrorContains(t, err, "rank 2 died")
+	})
+}
+
+func TestFail(t *testing.T) {
+	forKinds(t, 3, func(t *testing.T, groups []Group) {
+		groups[1].Fail("disk full")
+		groups[1].Fail("again")
+		for _, r := range []int{0, 2} {
+			require.Equal(t, &Failure{Rank: 1, Reason: "disk full"}, awaitFailure(t, groups[r]))
+		}
+		require.Nil(t, groups[1].Failure())
+		groups[0].Fail("because of 1")
+		require.Equal(t, &Failure{Rank: 0, Reason: "because of 1"}, awaitFailure(t, groups[1]))
+		require.Equal(t, 1, groups[2].Failure().Rank, "the first stays")
+	})
+}
+
+func TestRootCause(t *testing.T) {
+	tests := []struct {
+		name string
+		do   func(groups []Group)
+		want Failure
+	}{
+		{"death before complaint", func(g []Group) { Drop(g[2]); g[1].Fail("recv from 2: reset") }, Failure{Rank: 2, Died: true}},
+		{"complaint before death is seen", func(g []Group) { g[1].Fail("recv from 2: reset"); Drop(g[2]) }, Failure{Rank: 2, Died: true}},
+		{"complaint, then its own exit", func(g []Group) { g[1].Fail("out of memory"); Drop(g[1]) }, Failure{Rank: 1, Reason: "out of memory"}},
+		{"complaint, then goodbye", func(g []Group) { g[1].Fail("out of memory"); g[1].Close() }, Failure{Rank: 1, Reason: "out of memory"}},
+		{"two complaints", func(g []Group) { g[2].Fail("mine"); g[1].Fail("2 said so") }, Failure{Rank: 2, Reason: "mine"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			forKinds(t, 4, func(t *testing.T, groups []Group) {
+				if tt.name == "two complaints" && groups[0].(*member).hosts != nil {
+					t.Skip("two connections have no order")
+				}
+				tt.do(groups)
+				for _, r := range []int{0, 3} {
+					f := *awaitFailure(t, groups[r])
+					if tt.want.Died {
+						f.Reason = ""
+					}
+					require.Equal(t, tt.want, f)
+				}
+			})
+		})
+	}
+}
+
+func TestLeave(t *testing.T) {
+	forKinds(t, 4, func(t *testing.T, groups []Group) {
+		// Ranks 1 and 2 take part once and go. The others are one call behind.
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, r := range []int{1, 2} {
+			_, err := groups[r].AllGather(ctx, nil)
+			require.ErrorIs(t, err, context.Canceled)
+			require.NoError(t, groups[r].Close())
+			require.NoError(t, groups[r].Close())
+			_, err = groups[r].AllGather(t.Context(), nil)
+			require.ErrorIs(t, err, ErrClosed)
+		}
+		each([]Group{groups[0], groups[3]}, func(g Group) {
+			if _, err := g.AllGather(t.Context(), nil); err != nil {
+				t.Errorf("all have taken part in this one: %v", err)
+			}
+			_, err := g.AllGather(t.Context(), nil)
+			var gone *LeftError
+			if !errors.As(err, &gone) {
+				t.Errorf("got %v", err)
+			}
+		})
+		require.Nil(t, groups[0].Failure(), "to leave is not to fail")
+		Drop(groups[3])
+		require.Equal(t, 3, awaitFailure(t, groups[0]).Rank)
+	})
+}

@@ -1,0 +1,132 @@
+package bootstrap
+
+import (
+	"bytes"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"log/slog"
+	"net"
+	"strings"
+)
+
+// An ID is all that a rank must know to join a group: where the hub is and the
+// key that proves membership. It is a secret: whoever has it can join. It fits
+// an ncclUniqueId, byte for byte.
+//
+//	0   "RNG", version
+//	4   key, 32 bytes
+//	36  address of the hub, "host:port", padded with zeros
+//	124 CRC-32 (IEEE) of all before, big endian
+type ID [128]byte
+
+const (
+	idMagic = "RNG"
+	idText  = "ringo:" // prefix of the text form
+	keyAt   = len(idMagic) + 1
+	addrAt  = keyAt + keyLen
+	sumAt   = len(ID{}) - 4
+	maxAddr = sumAt - addrAt
+	keyLen  = 32
+)
+
+// IDFor is the ID of the hub at addr ("host:port") for all who know the
+// secret. Every rank computes the same one if it spells addr the same; one of
+// them, normally rank 0, must Serve it.
+func IDFor(addr, secret string) (ID, error) {
+	if secret == "" {
+		return ID{}, errors.New("id: no secret: set RINGO_COMM_SECRET to the same random text for every rank")
+	}
+	if _, port, err := net.SplitHostPort(addr); err != nil || port == "0" {
+		return ID{}, fmt.Errorf("id: address %q is not host:port", addr)
+	}
+	key, err := hkdf.Key(sha256.New, []byte(secret), []byte(addr), "ringo id", keyLen)
+	if err != nil {
+		return ID{}, fmt.Errorf("id: %w", err)
+	}
+	return makeID(addr, key)
+}
+
+func randomID(addr string) (ID, error) {
+	key := make([]byte, keyLen)
+	rand.Read(key) // never fails
+	return makeID(addr, key)
+}
+
+func makeID(addr string, key []byte) (id ID, err error) {
+	if len(addr) > maxAddr {
+		return id, fmt.Errorf("id: address %q is longer than %d bytes: use a shorter name or the IP address", addr, maxAddr)
+	}
+	if strings.ContainsRune(addr, 0) {
+		return id, fmt.Errorf("id: address %q holds a zero byte", addr)
+	}
+	copy(id[:], idMagic)
+	id[len(idMagic)] = version
+	copy(id[keyAt:], key)
+	copy(id[addrAt:], addr)
+	binary.BigEndian.PutUint32(id[sumAt:], id.sum())
+	return id, nil
+}
+
+func (id ID) sum() uint32 { return crc32.ChecksumIEEE(id[:sumAt]) }
+func (id ID) key() []byte { return id[keyAt:addrAt] }
+
+// Addr is where the hub listens, "host:port".
+func (id ID) Addr() string {
+	return string(bytes.TrimRight(id[addrAt:sumAt], "\x00"))
+}
+
+// Check says whether these bytes are an ID at all, and of this version.
+func (id ID) Check() error {
+	switch {
+	case id == ID{}:
+		return errors.New("id: empty")
+	case string(id[:len(idMagic)]) != idMagic:
+		return errors.New("id: not an ID of ringo (made by another library, or not passed on whole)")
+	case id[len(idMagic)] != version:
+		return fmt.Errorf("id: made by version %d of ringo's rendezvous, this is version %d: use one version everywhere", id[len(idMagic)], version)
+	case binary.BigEndian.Uint32(id[sumAt:]) != id.sum():
+		return errors.New("id: damaged on its way (checksum)")
+	}
+	if _, _, err := net.SplitHostPort(id.Addr()); err != nil {
+		return fmt.Errorf("id: %w", err)
+	}
+	return nil
+}
+
+// String is the ID as one word for the environment or a command line, about
+// 90 characters. It contains the key: do not log it.
+func (id ID) String() string {
+	raw := append(bytes.TrimRight(id[:sumAt], "\x00"), id[sumAt:]...)
+	return idText + base64.RawURLEncoding.EncodeToString(raw)
+}
+
+// ParseID reads what String wrote.
+func ParseID(s string) (id ID, err error) {
+	text, ok := strings.CutPrefix(s, idText)
+	if !ok {
+		return id, fmt.Errorf("id: text does not begin with %q", idText)
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil {
+		return id, errors.New("id: text is not whole (base64)")
+	}
+	n := len(raw) - 4
+	if n < addrAt || n > sumAt {
+		return id, errors.New("id: text is too short or too long")
+	}
+	copy(id[:], raw[:n])
+	copy(id[sumAt:], raw[n:])
+	if err := id.Check(); err != nil {
+		return ID{}, err
+	}
+	return id, nil
+}
+
+// LogValue keeps the key out of logs.
+func (id ID) LogValue() slog.Value { return slog.StringValue(id.Addr()) }

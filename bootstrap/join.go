@@ -1,0 +1,269 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"time"
+)
+
+// DefaultJoinTimeout bounds Join when its context has no deadline.
+const DefaultJoinTimeout = 60 * time.Second
+
+// JoinOptions are for a rank that joins.
+type JoinOptions struct {
+	Source net.IP       // local address to connect from; nil is the kernel's choice
+	Log    *slog.Logger // nil is silence
+}
+
+// strangerTime is how long Join goes on when a hub with another key answers.
+// Another job's hub may sit on the same port for a moment.
+const strangerTime = 3 * time.Second
+
+// Join enters the group of id as one of size ranks and returns when all are
+// in. One deadline, ctx's or DefaultJoinTimeout, covers it all. An error is a
+// *JoinError, and then it is one for every rank: which ranks did not come, who
+// claims the same rank, which sizes differ, who died meanwhile.
+func Join(ctx context.Context, id ID, rank, size int, o JoinOptions) (Group, error) {
+	if err := id.Check(); err != nil {
+		return nil, &JoinError{Reason: err.Error(), Err: err}
+	}
+	if size < 1 || size > maxRanks || rank < 0 || rank >= size {
+		return nil, &JoinError{Reason: fmt.Sprintf("rank %d of %d: want 0 ≤ rank < size ≤ %d", rank, size, maxRanks)}
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, DefaultJoinTimeout)
+		defer cancel()
+	}
+	j := &joiner{id: id, rank: rank, size: size, opt: o, log: orSilent(o.Log), since: time.Now()}
+	l, err := j.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g, err := j.await(ctx, l)
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	return g, nil
+}
+
+type joiner struct {
+	id         ID
+	rank, size int
+	opt        JoinOptions
+	log        *slog.Logger
+	since      time.Time
+}
+
+// errOtherKey: the process at the address could not prove that it has our key.
+var errOtherKey = errors.New("the process there has another key: another job, or another RINGO_COMM_SECRET")
+
+// enter tries until a hub that has our key welcomes us.
+func (j *joiner) enter(ctx context.Context) (*link, error) {
+	var strangerSince time.Time
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
+		l, err := j.try(ctx)
+		if err == nil {
+			return l, nil
+		}
+		var no *JoinError
+		if errors.As(err, &no) {
+			return nil, no
+		}
+		if ctx.Err() != nil {
+			return nil, j.unanswered(ctx, err)
+		}
+		if errors.Is(err, errOtherKey) {
+			if strangerSince.IsZero() {
+				strangerSince = time.Now()
+			}
+			if time.Since(strangerSince) > strangerTime {
+				return nil, &JoinError{Reason: fmt.Sprintf("%s: %v", j.id.Addr(), err), Err: err}
+			}
+		}
+		j.log.Debug("join: trying again", "addr", j.id.Addr(), "err", err)
+		select {
+		case <-ctx.Done():
+			return nil, j.unanswered(ctx, err)
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+	}
+}
+
+func (j *joiner) unanswered(ctx context.Context, last error) error {
+	cause := context.Cause(ctx)
+	if !errors.Is(cause, context.DeadlineExceeded) {
+		return &JoinError{Reason: fmt.Sprintf("cancelled before %s answered (%v)", j.id.Addr(), last), Err: cause}
+	}
+	return &JoinError{Err: cause, Reason: fmt.Sprintf(
+		"no answer from %s within %s (%v): is rank 0 running, can this host reach that address, or has the job begun without this process? else raise RINGO_JOIN_TIMEOUT",
+		j.id.Addr(), spell(time.Since(j.since)), last)}
+}
+
+// try connects once and does the handshake.
+func (j *joiner) try(ctx context.Context) (_ *link, err error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	defer cancel()
+	d := net.Dialer{}
+	if j.opt.Source != nil {
+		d.LocalAddr = &net.TCPAddr{IP: j.opt.Source}
+	}
+	conn, err := d.DialContext(ctx, "tcp", j.id.Addr())
+	if err != nil {
+		return nil, err
+	}
+	l := newLink(conn)
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer func() {
+		if !stop() && err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			l.close()
+		}
+	}()
+	if err := j.greet(l); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func (j *joiner) greet(l *link) error {
+	ours := randomNonce()
+	l.send(&hello{Version: version, Nonce: ours})
+	m, err := l.receive(maxGreeting)
+	if err != nil {
+		return err
+	}
+	var c *challenge
+	switch m := m.(type) {
+	case *challenge:
+		c = m
+	case *refusal:
+		return j.refused(m)
+	default:
+		return errMalformed
+	}
+	if !same(c.Proof, prove(j.id.key(), "hub", ours, c.Nonce, nil)) {
+		return errOtherKey
+	}
+	host, _ := os.Hostname() // only for messages
+	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: host}
+	me.Host = me.Host[:min(len(me.Host), 255)]
+	me.Proof = prove(j.id.key(), "rank", c.Nonce, ours, me.body(nil))
+	l.send(me)
+	m, err = l.receive(maxBody)
+	if err != nil {
+		return err
+	}
+	switch m := m.(type) {
+	case *welcome:
+		return nil
+	case *refusal:
+		return j.refused(m)
+	}
+	return errMalformed
+}
+
+// refused makes the hub's refusal this rank's error.
+func (j *joiner) refused(r *refusal) *JoinError {
+	e := &JoinError{Reason: r.Reason, Missing: r.Missing}
+	switch r.Cause {
+	case causeTimeout:
+		e.Err = context.DeadlineExceeded
+	case causeCancelled:
+		e.Err = &Failure{Rank: r.Rank, Reason: "cancelled while joining"}
+		if r.Rank == j.rank {
+			e.Err = context.Canceled
+		}
+	case causeDied:
+		e.Err = &Failure{Rank: r.Rank, Died: true, Reason: "while joining"}
+	}
+	return e
+}
+
+// await waits for the start. When ctx ends it asks the hub for its verdict,
+// which knows who is missing.
+func (j *joiner) await(ctx context.Context, l *link) (Group, error) {
+	stop := context.AfterFunc(ctx, func() {
+		l.send(&giveUp{Timeout: errors.Is(ctx.Err(), context.DeadlineExceeded), Waited: time.Since(j.since)})
+		l.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
+	})
+	m, err := l.receive(maxBody)
+	inTime := stop()
+	if err != nil {
+		if !inTime {
+			return nil, j.unanswered(ctx, err)
+		}
+		f := &Failure{Rank: -1, Died: true, Reason: explain(err)}
+		return nil, &JoinError{Reason: fmt.Sprintf("%v (%s)", f, j.id.Addr()), Err: f}
+	}
+	switch m := m.(type) {
+	case *refusal:
+		return nil, j.refused(m)
+	case *start:
+		g := j.enrol(l, m)
+		if cause := context.Cause(ctx); !inTime && !errors.Is(cause, context.DeadlineExceeded) {
+			g.Fail("cancelled while joining")
+			g.Close()
+			return nil, &JoinError{Reason: "cancelled as the last rank came", Err: cause}
+		}
+		return g, nil
+	}
+	return nil, &JoinError{Reason: errMalformed.Error(), Err: errMalformed}
+}
+
+// enrol makes the member that talks to the room through l.
+func (j *joiner) enrol(l *link, s *start) Group {
+	l.conn.SetReadDeadline(time.Time{})
+	m := newMember(j.rank, j.size, groupKey(j.id.key(), s.Salt), s.Hosts)
+	h := hubOf(j.id) // nil unless this process serves it
+	m.up = func(msg message) {
+		if _, ok := msg.(*fail); ok && h != nil { // flush must find it there
+			h.room.hear(j.rank, msg)
+			return
+		}
+		l.send(msg)
+	}
+	m.drop = l.close
+	m.flush = func() {
+		l.flush(flushTime)
+		if h != nil {
+			h.flush()
+		}
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		m.lost(pump(l, m))
+	}()
+	m.hangUp = func() {
+		select {
+		case <-m.byed:
+		case <-time.After(goodbyeTime):
+		}
+		if h != nil {
+			h.flush() // the others hear of our leave before this process may end
+		}
+		l.close()
+		<-ended
+	}
+	return m
+}
+
+// pump hands the room's messages to m until the connection ends.
+func pump(l *link, m *member) (why string) {
+	for {
+		msg, err := l.receive(maxBody)
+		if err != nil {
+			return explain(err) + " (connection to the rendezvous)"
+		}
+		m.hear(msg)
+	}
+}

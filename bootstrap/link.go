@@ -1,0 +1,97 @@
+package bootstrap
+
+import (
+	"bufio"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	idleBeforeProbe = 5 * time.Second // a silent host is probed after this …
+	probeInterval   = 2 * time.Second
+	probeCount      = 5 // … and given up after 5 + 5 × 2 seconds
+	silence         = idleBeforeProbe + probeCount*probeInterval
+)
+
+// A link is a connection with a queue before it: send never blocks. A
+// goroutine exists only while there is something to write.
+type link struct {
+	conn net.Conn
+	in   *bufio.Reader
+
+	mu      sync.Mutex
+	queue   net.Buffers
+	writing chan struct{} // closed when all is written; nil while nobody writes
+	broken  bool
+}
+
+func newLink(conn net.Conn) *link {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		// The kernel asks and answers, not the process: one that is stopped or
+		// busy is not taken for dead. A failure here costs only this watch.
+		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{
+			Enable: true, Idle: idleBeforeProbe, Interval: probeInterval, Count: probeCount,
+		})
+		_ = setUserTimeout(tcp, silence)
+	}
+	return &link{conn: conn, in: bufio.NewReader(conn)}
+}
+
+func (l *link) send(m message) { l.sendFrame(encode(m)) }
+
+// sendFrame queues an encoded message, which may be shared between links.
+func (l *link) sendFrame(frame []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken {
+		return
+	}
+	l.queue = append(l.queue, frame)
+	if l.writing == nil {
+		l.writing = make(chan struct{})
+		go l.write()
+	}
+}
+
+func (l *link) write() {
+	for {
+		l.mu.Lock()
+		batch := l.queue
+		l.queue = nil
+		if len(batch) == 0 || l.broken {
+			close(l.writing)
+			l.writing = nil
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+		if _, err := batch.WriteTo(l.conn); err != nil {
+			l.close() // the reader sees it and says so
+		}
+	}
+}
+
+// flush waits until all that was sent is with the kernel, at most d.
+func (l *link) flush(d time.Duration) {
+	l.mu.Lock()
+	writing := l.writing
+	l.mu.Unlock()
+	if writing == nil {
+		return
+	}
+	select {
+	case <-writing:
+	case <-time.After(d):
+	}
+}
+
+func (l *link) receive(limit int) (message, error) { return decode(l.in, limit) }
+
+func (l *link) close() {
+	l.mu.Lock()
+	l.broken = true
+	l.queue = nil
+	l.mu.Unlock()
+	l.conn.Close()
+}

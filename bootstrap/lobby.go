@@ -1,0 +1,123 @@
+package bootstrap
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A lobby is where ranks wait until all are here. It knows no network.
+type lobby struct {
+	size  int
+	first int           // the rank that came first and said size
+	seats map[int]*seat // by rank
+}
+
+type seat struct {
+	claim
+	from string // address of the connection
+	link *link
+}
+
+func (s *seat) String() string {
+	return fmt.Sprintf("process %d on %s (%s)", s.Pid, s.Host, s.from)
+}
+
+// sit gives s its seat, or says why it cannot have it.
+func (l *lobby) sit(s *seat) *refusal {
+	if l.seats == nil {
+		l.size, l.first, l.seats = s.Size, s.Rank, map[int]*seat{}
+	}
+	if s.Size != l.size {
+		return conflict("rank %d, %v, says there are %d ranks, but rank %d, %v, says %d: start all with one RINGO_SIZE",
+			s.Rank, s, s.Size, l.first, l.seats[l.first], l.size)
+	}
+	if other := l.seats[s.Rank]; other != nil {
+		return conflict("two processes claim rank %d: %v and %v: give each its own RINGO_RANK", s.Rank, other, s)
+	}
+	l.seats[s.Rank] = s
+	return nil
+}
+
+func conflict(format string, args ...any) *refusal {
+	return &refusal{Cause: causeConflict, Rank: -1, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (l *lobby) full() bool { return l.seats != nil && len(l.seats) == l.size }
+
+// gaveUp is the verdict when a rank stops waiting.
+func (l *lobby) gaveUp(rank int, g *giveUp, strangers string) *refusal {
+	if !g.Timeout {
+		return &refusal{Cause: causeCancelled, Rank: rank,
+			Reason: fmt.Sprintf("rank %d, %v, was cancelled while it waited for the others", rank, l.seats[rank])}
+	}
+	var here, missing []int
+	for r := range l.size {
+		if l.seats[r] == nil {
+			missing = append(missing, r)
+		} else {
+			here = append(here, r)
+		}
+	}
+	return &refusal{Cause: causeTimeout, Rank: -1, Missing: missing[:min(len(missing), maxListed)],
+		Reason: fmt.Sprintf("%d of %d ranks did not come within %s: %s (joined: %s)%s; start them or raise RINGO_JOIN_TIMEOUT",
+			len(missing), l.size, spell(g.Waited), ranges(missing), ranges(here), strangers)}
+}
+
+// maxListed bounds the list of missing ranks that travels.
+const maxListed = 1024
+
+func (l *lobby) died(rank int, why string) *refusal {
+	return &refusal{Cause: causeDied, Rank: rank,
+		Reason: fmt.Sprintf("rank %d, %v, died while it waited for the others: %s", rank, l.seats[rank], why)}
+}
+
+// hosts are the ranks in the hub's process.
+func (l *lobby) hosts() (h []int) {
+	for r := range l.size {
+		if l.seats[r].Hosts {
+			h = append(h, r)
+		}
+	}
+	return h
+}
+
+// ranges writes ascending ranks as "0-2, 5".
+func ranges(ranks []int) string {
+	var b strings.Builder
+	for i := 0; i < len(ranks); {
+		j := i
+		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
+			j++
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if b.Len() > maxText/4 {
+			b.WriteString("…")
+			break
+		}
+		b.WriteString(strconv.Itoa(ranks[i]))
+		if j > i {
+			sep := "-"
+			if j == i+1 {
+				sep = ", "
+			}
+			b.WriteString(sep + strconv.Itoa(ranks[j]))
+		}
+		i = j + 1
+	}
+	return b.String()
+}
+
+// spell writes a waiting time as people do: 60s, 1.5s, 200ms.
+func spell(d time.Duration) string {
+	switch {
+	case d >= 10*time.Second:
+		return strconv.Itoa(int(d.Round(time.Second)/time.Second)) + "s"
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Millisecond).String()
+}

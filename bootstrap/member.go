@@ -1,0 +1,225 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// A LeftError is an AllGather that cannot complete: a rank has said goodbye.
+type LeftError struct{ Rank int }
+
+func (e *LeftError) Error() string { return fmt.Sprintf("rank %d has left the group", e.Rank) }
+
+// A member is one rank's end of a room, near or far.
+type member struct {
+	rank, size int
+	key        []byte
+	up         func(message) // to the room; keeps order, does not block
+	drop       func()        // ends the connection without goodbye
+	flush      func()        // waits a moment until all that was sent up is on its way
+	hangUp     func()        // ends the connection and all its goroutines, after bye
+	failed     chan struct{} // closed when failure is set
+	byed       chan struct{} // closed when the room has answered our leave, or cannot
+	closed     chan struct{} // closed by Close
+
+	order sync.Mutex // sequence numbers go up in their order
+	next  uint64     // under order
+
+	mu      sync.Mutex // not held while calling up
+	waits   map[uint64]chan result
+	stops   *left // no AllGather from stops.Seq on can complete
+	hosts   []int // ranks here whose process serves the hub
+	orphan  bool  // all hosts left in order: the hub may end any time
+	failure *Failure
+
+	failOnce, closeOnce, byeOnce sync.Once
+}
+
+type result struct {
+	data [][]byte
+	err  error
+}
+
+func newMember(rank, size int, key []byte, hosts []int) *member {
+	nothing := func() {}
+	return &member{
+		rank: rank, size: size, key: key, hosts: slices.Clone(hosts),
+		drop: nothing, flush: nothing, hangUp: nothing,
+		failed: make(chan struct{}), byed: make(chan struct{}), closed: make(chan struct{}),
+		waits: map[uint64]chan result{},
+	}
+}
+
+func (m *member) Rank() int               { return m.rank }
+func (m *member) Size() int               { return m.size }
+func (m *member) Key() []byte             { return m.key }
+func (m *member) Failed() <-chan struct{} { return m.failed }
+
+func (m *member) Failure() *Failure {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.failure
+}
+
+func (m *member) AllGather(ctx context.Context, data []byte) ([][]byte, error) {
+	if limit := min(maxBlob, maxGather/m.size); len(data) > limit {
+		return nil, fmt.Errorf("all-gather: %d bytes from each of %d ranks: the limit is %d", len(data), m.size, limit)
+	}
+	seq, done, err := m.contribute(data)
+	if err != nil {
+		return nil, fmt.Errorf("all-gather: %w", err)
+	}
+	var got result
+	select {
+	case got = <-done:
+	case <-ctx.Done():
+		got.err = context.Cause(ctx)
+	case <-m.closed:
+		got.err = ErrClosed
+	}
+	m.mu.Lock()
+	delete(m.waits, seq)
+	m.mu.Unlock()
+	if got.err != nil {
+		return nil, fmt.Errorf("all-gather: %w", got.err)
+	}
+	return got.data, nil
+}
+
+func (m *member) contribute(data []byte) (seq uint64, done chan result, err error) {
+	m.order.Lock()
+	defer m.order.Unlock()
+	seq, done = m.next, make(chan result, 1)
+	m.mu.Lock()
+	err = m.refuse(seq)
+	if err == nil {
+		m.waits[seq] = done
+	}
+	m.mu.Unlock()
+	if err != nil {
+		return seq, nil, err
+	}
+	m.next++
+	m.up(&share{Seq: seq, Data: slices.Clone(data)})
+	return seq, done, nil
+}
+
+// refuse says why AllGather seq cannot complete, as far as is known. Under mu.
+func (m *member) refuse(seq uint64) error {
+	select {
+	case <-m.closed:
+		return ErrClosed
+	default:
+	}
+	switch {
+	case m.failure != nil:
+		return m.failure
+	case m.stops != nil && seq >= m.stops.Seq:
+		return &LeftError{m.stops.Rank}
+	}
+	return nil
+}
+
+// hear takes a message of the room.
+func (m *member) hear(msg message) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch msg := msg.(type) {
+	case *gathered:
+		m.settle(msg.Seq, result{data: msg.Data})
+	case *failed:
+		m.fail(&msg.Failure)
+	case *left:
+		m.part(msg)
+	case *bye:
+		m.byeOnce.Do(func() { close(m.byed) })
+	}
+}
+
+// settle ends the wait for AllGather seq, if anyone waits. Under mu.
+func (m *member) settle(seq uint64, r result) {
+	if done, ok := m.waits[seq]; ok {
+		delete(m.waits, seq)
+		done <- r
+	}
+}
+
+// fail makes f the failure of this group, if it is the first. Under mu.
+func (m *member) fail(f *Failure) {
+	if m.failure != nil {
+		return
+	}
+	m.failure = f
+	close(m.failed)
+	for seq := range m.waits {
+		m.settle(seq, result{err: f})
+	}
+}
+
+// part notes another rank's goodbye. Under mu.
+func (m *member) part(l *left) {
+	if m.stops == nil || l.Seq < m.stops.Seq {
+		m.stops = l
+	}
+	for seq := range m.waits {
+		if seq >= l.Seq {
+			m.settle(seq, result{err: &LeftError{l.Rank}})
+		}
+	}
+	if i := slices.Index(m.hosts, l.Rank); i >= 0 {
+		m.hosts = slices.Delete(m.hosts, i, i+1)
+		m.orphan = len(m.hosts) == 0
+	}
+}
+
+// lost says that the way to the room has ended.
+func (m *member) lost(why string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.byeOnce.Do(func() { close(m.byed) })
+	switch {
+	case isClosed(m.closed):
+	case m.orphan: // as was to be expected; only AllGather is no more
+		m.part(&left{Rank: m.stops.Rank})
+	case len(m.hosts) > 0:
+		m.fail(&Failure{Rank: m.hosts[0], Died: true, Reason: why})
+	default:
+		m.fail(&Failure{Rank: -1, Died: true, Reason: why})
+	}
+}
+
+func (m *member) Fail(reason string) {
+	m.failOnce.Do(func() {
+		if isClosed(m.closed) {
+			return
+		}
+		m.order.Lock()
+		m.up(&fail{Reason: reason})
+		m.order.Unlock()
+		m.flush()
+	})
+}
+
+func (m *member) Close() error {
+	m.closeOnce.Do(func() {
+		m.mu.Lock()
+		close(m.closed)
+		m.mu.Unlock()
+		m.order.Lock()
+		m.up(&leave{})
+		m.order.Unlock()
+		m.hangUp()
+	})
+	return nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,263 @@
+package bootstrap
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// hello opens a connection: rank to hub.
+type hello struct {
+	Version uint16
+	Nonce   [nonceLen]byte
+}
+
+func (*hello) kind() kind { return kHello }
+
+func (m *hello) Append(b []byte) []byte {
+	b = append(b, magic...)
+	b = binary.BigEndian.AppendUint16(b, m.Version)
+	return append(b, m.Nonce[:]...)
+}
+
+func (m *hello) Parse(b []byte) error {
+	f := fields{b: b}
+	f.bad = string(f.take(len(magic))) != magic
+	m.Version = f.u16()
+	copy(m.Nonce[:], f.take(nonceLen))
+	return f.end()
+}
+
+// challenge is the hub's answer: its nonce, and its proof over both.
+type challenge struct {
+	Nonce [nonceLen]byte
+	Proof [proofLen]byte
+}
+
+func (*challenge) kind() kind { return kChallenge }
+
+func (m *challenge) Append(b []byte) []byte {
+	return append(append(b, m.Nonce[:]...), m.Proof[:]...)
+}
+
+func (m *challenge) Parse(b []byte) error {
+	f := fields{b: b}
+	copy(m.Nonce[:], f.take(nonceLen))
+	copy(m.Proof[:], f.take(proofLen))
+	return f.end()
+}
+
+// claim says who the rank is, with its proof over all of it and both nonces.
+type claim struct {
+	Rank, Size int
+	Pid        int
+	Hosts      bool   // the hub lives in this rank's process
+	Host       string // name of the rank's machine, for messages
+	Proof      [proofLen]byte
+}
+
+func (*claim) kind() kind { return kClaim }
+
+// body is what the proof covers.
+func (m *claim) body(b []byte) []byte {
+	b = appendU32(appendU32(appendU32(b, m.Rank), m.Size), m.Pid)
+	return appendText(appendFlag(b, m.Hosts), m.Host)
+}
+
+func (m *claim) Append(b []byte) []byte { return append(m.body(b), m.Proof[:]...) }
+
+func (m *claim) Parse(b []byte) error {
+	f := fields{b: b}
+	m.Rank, m.Size, m.Pid = f.rank(), int(f.u32()), int(f.u32())
+	m.Hosts, m.Host = f.flag(), f.text()
+	copy(m.Proof[:], f.take(proofLen))
+	if m.Size < 1 || m.Size > maxRanks || m.Rank < 0 || m.Rank >= m.Size {
+		f.bad = true
+	}
+	return f.end()
+}
+
+// refusal is the hub's last word to a rank that does not get in, or to all
+// when the group cannot come together.
+type refusal struct {
+	Cause   cause
+	Rank    int   // of CauseDied and CauseCancelled; otherwise -1
+	Missing []int // of CauseTimeout
+	Reason  string
+}
+
+type cause byte
+
+const (
+	causeVersion   cause = iota + 1 // hub and rank speak different versions
+	causeConflict                   // a rank claimed twice, sizes that differ
+	causeTimeout                    // ranks did not come
+	causeCancelled                  // a rank gave up waiting for another reason
+	causeDied                       // a rank died while joining
+)
+
+func (*refusal) kind() kind { return kRefusal }
+
+func (m *refusal) Append(b []byte) []byte {
+	b = appendU32(append(b, byte(m.Cause)), m.Rank)
+	return appendText(appendRanks(b, m.Missing), m.Reason)
+}
+
+func (m *refusal) Parse(b []byte) error {
+	f := fields{b: b}
+	m.Cause, m.Rank, m.Missing, m.Reason = cause(f.u8()), f.rank(), f.ranks(), f.text()
+	return f.end()
+}
+
+// welcome: the rank is in and waits for the others.
+type welcome struct{ empty }
+
+func (*welcome) kind() kind { return kWelcome }
+
+// start: all ranks are here.
+type start struct {
+	Salt  [nonceLen]byte // makes the group's key differ from job to job
+	Hosts []int          // ranks in the process that serves the hub
+}
+
+func (*start) kind() kind { return kStart }
+
+func (m *start) Append(b []byte) []byte { return appendRanks(append(b, m.Salt[:]...), m.Hosts) }
+
+func (m *start) Parse(b []byte) error {
+	f := fields{b: b}
+	copy(m.Salt[:], f.take(nonceLen))
+	m.Hosts = f.ranks()
+	return f.end()
+}
+
+// giveUp: the rank stops waiting for the start.
+type giveUp struct {
+	Timeout bool // its deadline passed; otherwise it was cancelled
+	Waited  time.Duration
+}
+
+func (*giveUp) kind() kind { return kGiveUp }
+
+func (m *giveUp) Append(b []byte) []byte {
+	return appendU64(appendFlag(b, m.Timeout), uint64(m.Waited))
+}
+
+func (m *giveUp) Parse(b []byte) error {
+	f := fields{b: b}
+	m.Timeout, m.Waited = f.flag(), time.Duration(f.u64())
+	return f.end()
+}
+
+// share is one rank's part of its Seq-th AllGather.
+type share struct {
+	Seq  uint64
+	Data []byte
+}
+
+func (*share) kind() kind { return kShare }
+
+func (m *share) Append(b []byte) []byte { return appendBlob(appendU64(b, m.Seq), m.Data) }
+
+func (m *share) Parse(b []byte) error {
+	f := fields{b: b}
+	m.Seq, m.Data = f.u64(), f.blob(maxBlob)
+	return f.end()
+}
+
+// gathered is everybody's part, by rank.
+type gathered struct {
+	Seq  uint64
+	Data [][]byte
+}
+
+func (*gathered) kind() kind { return kGathered }
+
+func (m *gathered) Append(b []byte) []byte {
+	b = appendU32(appendU64(b, m.Seq), len(m.Data))
+	for _, d := range m.Data {
+		b = appendBlob(b, d)
+	}
+	return b
+}
+
+func (m *gathered) Parse(b []byte) error {
+	f := fields{b: b}
+	m.Seq = f.u64()
+	n := int(f.u32())
+	if n > maxRanks || n > len(f.b)/4 {
+		return errMalformed
+	}
+	m.Data = make([][]byte, n)
+	for i := range m.Data {
+		m.Data[i] = f.blob(maxBlob)
+	}
+	return f.end()
+}
+
+// fail: this rank gives up.
+type fail struct{ Reason string }
+
+func (*fail) kind() kind { return kFail }
+
+func (m *fail) Append(b []byte) []byte { return appendText(b, m.Reason) }
+
+func (m *fail) Parse(b []byte) error {
+	f := fields{b: b}
+	m.Reason = f.text()
+	return f.end()
+}
+
+// failed tells of another rank's failure.
+type failed struct{ Failure }
+
+func (*failed) kind() kind { return kFailed }
+
+func (m *failed) Append(b []byte) []byte {
+	return appendText(appendFlag(appendU32(b, m.Rank), m.Died), m.Reason)
+}
+
+func (m *failed) Parse(b []byte) error {
+	f := fields{b: b}
+	m.Rank, m.Died, m.Reason = f.rank(), f.flag(), f.text()
+	return f.end()
+}
+
+// leave: the orderly goodbye.
+type leave struct{ empty }
+
+func (*leave) kind() kind { return kLeave }
+
+// left tells of another rank's goodbye. It took part in the AllGathers before
+// Seq and in none after.
+type left struct {
+	Rank int
+	Seq  uint64
+}
+
+func (*left) kind() kind { return kLeft }
+
+func (m *left) Append(b []byte) []byte { return appendU64(appendU32(b, m.Rank), m.Seq) }
+
+func (m *left) Parse(b []byte) error {
+	f := fields{b: b}
+	m.Rank, m.Seq = f.rank(), f.u64()
+	return f.end()
+}
+
+// bye answers leave: the hub has heard it and will not take the end of the
+// connection for a death.
+type bye struct{ empty }
+
+func (*bye) kind() kind { return kBye }
+
+// empty is the body of messages that say all with their kind.
+type empty struct{}
+
+func (empty) Append(b []byte) []byte { return b }
+
+func (empty) Parse(b []byte) error {
+	if len(b) != 0 {
+		return errMalformed
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/libp2p/go-reuseport"
+)
+
+// ListenOptions are for the process that serves an ID.
+type ListenOptions struct {
+	// Addr is where NewID listens, "host:port"; port 0 is any free one. Empty is
+	// a free port at the address of the interface of the default route, or of
+	// loopback where there is none. Ranks on one machine do with "127.0.0.1:0".
+	Addr string
+
+	// Secret replaces the random key of NewID by IDFor's.
+	Secret string
+
+	// Timeout ends a hub to which no rank ever comes; default 10 minutes.
+	Timeout time.Duration
+
+	Log *slog.Logger // nil is silence
+}
+
+func (o ListenOptions) logger() *slog.Logger { return orSilent(o.Log) }
+
+func (o ListenOptions) timeout() time.Duration {
+	if o.Timeout > 0 {
+		return o.Timeout
+	}
+	return 10 * time.Minute
+}
+
+func orSilent(l *slog.Logger) *slog.Logger {
+	if l == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return l
+}
+
+// hubs are those of this process, by ID.
+var hubs = struct {
+	sync.Mutex
+	m map[ID]*hub
+}{m: map[ID]*hub{}}
+
+func hubOf(id ID) *hub {
+	hubs.Lock()
+	defer hubs.Unlock()
+	return hubs.m[id]
+}
+
+func forget(h *hub) {
+	hubs.Lock()
+	defer hubs.Unlock()
+	if hubs.m[h.id] == h {
+		delete(hubs.m, h.id)
+	}
+}
+
+// NewID makes a new ID and serves it in this process until all its ranks have
+// come and left. Give it to the others as it is, or as text.
+func NewID(o ListenOptions) (ID, error) {
+	addr := o.Addr
+	if addr == "" {
+		addr = net.JoinHostPort(outwardIP().String(), "0")
+	}
+	ln, err := reuseport.Listen("tcp", addr)
+	if err != nil {
+		return ID{}, fmt.Errorf("new id: %w", err)
+	}
+	id, err := idAt(ln, addr, o.Secret)
+	if err != nil {
+		ln.Close()
+		return ID{}, fmt.Errorf("new %w", err)
+	}
+	return id, register(id, ln, o)
+}
+
+// idAt makes the ID of a listener: the host as it was asked for, the port as it was given.
+func idAt(ln net.Listener, asked, secret string) (ID, error) {
+	host, _, err := net.SplitHostPort(asked)
+	if err != nil {
+		return ID{}, err
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = outwardIP().String()
+	}
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	if err != nil {
+		return ID{}, err
+	}
+	addr := net.JoinHostPort(host, port)
+	if secret != "" {
+		return IDFor(addr, secret)
+	}
+	return randomID(addr)
+}
+
+// Serve serves an ID of IDFor in this process, as NewID does its own. Where
+// this process serves it already, nothing happens.
+//
+// A host that is a name is served on all interfaces, since it may mean another
+// address here than elsewhere; so is an address this machine does not hold
+// (one of a gateway before it).
+func Serve(id ID, o ListenOptions) error {
+	if err := id.Check(); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	host, port, err := net.SplitHostPort(id.Addr())
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	if net.ParseIP(host) == nil {
+		host = ""
+	}
+	ln, err := reuseport.Listen("tcp", net.JoinHostPort(host, port))
+	if errors.Is(err, syscall.EADDRNOTAVAIL) {
+		ln, err = reuseport.Listen("tcp", net.JoinHostPort("", port))
+	}
+	if err != nil {
+		return fmt.Errorf("serve %s: %w", id.Addr(), err)
+	}
+	return register(id, ln, o)
+}
+
+func register(id ID, ln net.Listener, o ListenOptions) error {
+	hubs.Lock()
+	defer hubs.Unlock()
+	if hubs.m[id] != nil {
+		return ln.Close()
+	}
+	hubs.m[id] = newHub(id, ln, o)
+	return nil
+}
+
+// Stop ends the hub of an ID that this process serves, and waits for its
+// goroutines. Ranks that are in lose the group. It is for programs that do not
+// need an ID after all; a hub ends by itself when its ranks have left.
+func Stop(id ID) {
+	if h := hubOf(id); h != nil {
+		h.stop()
+		h.wg.Wait()
+	}
+}
+
+// outwardIP is this machine's address on the way to the rest of the world. No
+// packet is sent: connecting a UDP socket only asks the routing table.
+func outwardIP() net.IP {
+	for _, far := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // RFC 5737, RFC 3849
+		c, err := net.Dial("udp", far)
+		if err != nil {
+			continue
+		}
+		ip := c.LocalAddr().(*net.UDPAddr).IP
+		c.Close()
+		if ip.IsGlobalUnicast() {
+			return ip
+		}
+	}
+	return net.IPv4(127, 0, 0, 1)
+}
+
+// explain says in people's words how a connection ended.
+func explain(err error) string {
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "its process ended without goodbye"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "its process ended without goodbye (connection reset)"
+	case errors.Is(err, syscall.ETIMEDOUT), errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Sprintf("its host did not answer for %s", spell(silence))
+	}
+	return err.Error()
+}
