@@ -1,0 +1,233 @@
+package ringo
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// A Config says how a communicator is opened. The zero Config is right for
+// most; a field left zero is taken from the environment variable that its
+// comment names (RINGO_X before NCCL_X), and from the default after that.
+type Config struct {
+	// ID is the meeting point; NewID makes one. All ranks must have the same.
+	ID *bootstrap.ID
+	// Rank and Size are this rank and the number of ranks.
+	Rank, Size int
+
+	// Transport says how slots may move: "" or "auto" for the best that works
+	// (inproc, shm, socket), a list for a preference with fallback
+	// ("shm,socket"), one name for that or an error. RINGO_TRANSPORT.
+	Transport string
+	// Net is the same for the network between hosts alone: "Socket", "IB" or a
+	// list. RINGO_NET, NCCL_NET.
+	Net string
+	// Algo forces an algorithm where it has the collective ("ring", "tree",
+	// "oneshot", "twoshot", "doubling", "halving", "direct", "logstep",
+	// "hier"); ranks must agree. RINGO_ALGO, NCCL_ALGO.
+	Algo string
+
+	// Timeout bounds the waits of one operation (default 30 minutes) and
+	// JoinTimeout the meeting of the ranks (default 60 s). RINGO_TIMEOUT,
+	// RINGO_JOIN_TIMEOUT, as 90s or 5m.
+	Timeout, JoinTimeout time.Duration
+
+	// SlotBytes × Slots is the queue of one connection, and half of it the piece
+	// that a ring forwards at once: bandwidth × delay must fit. Connections are
+	// made when an algorithm first needs them, so a ring has one queue a rank.
+	// RINGO_SLOT_BYTES (default 128 KiB), RINGO_SLOTS (default 8, at least 2).
+	SlotBytes, Slots int
+
+	// Interface chooses network interfaces: prefixes, "^" excludes, "=" exact.
+	// RINGO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME.
+	Interface string
+	// Family is 4 or 6 to insist on it. RINGO_SOCKET_FAMILY, NCCL_SOCKET_FAMILY
+	// (AF_INET, AF_INET6).
+	Family int
+	// Streams is the number of TCP streams of a connection. RINGO_SOCKET_STREAMS.
+	Streams int
+	// SocketNetwork is "tcp" or "unix" to insist; by default ranks of one host
+	// use unix sockets. RINGO_SOCKET_NETWORK.
+	SocketNetwork string
+	// ShmDir holds shared memory in files of this directory instead of memory
+	// that belongs to no file system. RINGO_SHM_DIR.
+	ShmDir string
+	// HostID replaces the identity of the host: ranks with different ones do not
+	// share memory. RINGO_HOSTID, NCCL_HOSTID.
+	HostID string
+	// Cores is how many cores the ranks of this host may use; fewer than ranks
+	// makes waits yield instead of spin. Default: the cores there are. RINGO_CORES.
+	Cores int
+
+	// Log receives what RINGO_DEBUG (VERSION, WARN, INFO, TRACE), filtered by
+	// RINGO_DEBUG_SUBSYS, asks for; by default it goes to standard error or to
+	// RINGO_DEBUG_FILE (%h host, %p process).
+	Log *slog.Logger
+
+	trace bool
+	algo  algo
+}
+
+// Defaults of Config.
+const (
+	DefaultTimeout     = 30 * time.Minute
+	DefaultJoinTimeout = 60 * time.Second
+	DefaultSlotBytes   = 128 << 10
+	DefaultSlots       = 8
+)
+
+// fill completes a Config from the environment and the defaults, and refuses
+// what cannot be. It is the only place of the library that reads environment
+// variables; getenv is os.Getenv but in tests.
+func (c Config) fill(getenv func(string) string) (Config, error) {
+	env := func(names ...string) (name, value string) {
+		for _, n := range names {
+			if v := getenv(n); v != "" {
+				return n, v
+			}
+		}
+		return "", ""
+	}
+	var first error
+	fail := func(name, value, want string) {
+		if first == nil {
+			first = fmt.Errorf("%w: %s=%q: want %s", ErrInvalid, name, value, want)
+		}
+	}
+	text := func(field *string, names ...string) {
+		if *field == "" {
+			_, *field = env(names...)
+		}
+	}
+	number := func(field *int, dflt int, names ...string) {
+		if *field != 0 {
+			return
+		}
+		*field = dflt
+		if name, v := env(names...); name != "" {
+			n, err := parseSize(v)
+			if err != nil {
+				fail(name, v, "a number")
+				return
+			}
+			*field = n
+		}
+	}
+	duration := func(field *time.Duration, dflt time.Duration, names ...string) {
+		if *field != 0 {
+			return
+		}
+		*field = dflt
+		if name, v := env(names...); name != "" {
+			d, err := time.ParseDuration(v)
+			if err != nil || d <= 0 {
+				fail(name, v, "a duration such as 90s or 5m")
+				return
+			}
+			*field = d
+		}
+	}
+
+	text(&c.Transport, "RINGO_TRANSPORT")
+	text(&c.Net, "RINGO_NET", "NCCL_NET")
+	text(&c.Algo, "RINGO_ALGO", "NCCL_ALGO")
+	text(&c.Interface, "RINGO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+	text(&c.SocketNetwork, "RINGO_SOCKET_NETWORK")
+	text(&c.ShmDir, "RINGO_SHM_DIR")
+	text(&c.HostID, "RINGO_HOSTID", "NCCL_HOSTID")
+	duration(&c.Timeout, DefaultTimeout, "RINGO_TIMEOUT")
+	duration(&c.JoinTimeout, DefaultJoinTimeout, "RINGO_JOIN_TIMEOUT")
+	number(&c.SlotBytes, DefaultSlotBytes, "RINGO_SLOT_BYTES")
+	number(&c.Slots, DefaultSlots, "RINGO_SLOTS")
+	number(&c.Streams, 0, "RINGO_SOCKET_STREAMS")
+	number(&c.Cores, runtime.NumCPU(), "RINGO_CORES")
+	if c.Family == 0 {
+		switch name, v := env("RINGO_SOCKET_FAMILY", "NCCL_SOCKET_FAMILY"); strings.ToUpper(v) {
+		case "":
+		case "4", "AF_INET":
+			c.Family = 4
+		case "6", "AF_INET6":
+			c.Family = 6
+		default:
+			fail(name, v, "AF_INET or AF_INET6")
+		}
+	}
+	if _, v := env("RINGO_SHM_DISABLE", "NCCL_SHM_DISABLE"); v != "" && v != "0" && c.Transport == "" {
+		c.Transport = "inproc,socket"
+	}
+	if c.Log == nil {
+		var err error
+		if c.Log, c.trace, err = debugLog(env); err != nil {
+			return c, err
+		}
+	}
+	if first != nil {
+		return c, first
+	}
+
+	switch {
+	case c.Slots < 2 || c.Slots > 1<<16:
+		return c, fmt.Errorf("%w: Slots is %d, want 2…65536", ErrInvalid, c.Slots)
+	case c.SlotBytes < 64 || c.SlotBytes > 1<<30 || c.SlotBytes%64 != 0:
+		return c, fmt.Errorf("%w: SlotBytes is %d, want a multiple of 64 in 64…1 GiB", ErrInvalid, c.SlotBytes)
+	case c.Timeout < 0 || c.JoinTimeout < 0:
+		return c, fmt.Errorf("%w: negative timeout", ErrInvalid)
+	}
+	var err error
+	if c.algo, err = parseAlgo(c.Algo); err != nil {
+		return c, err
+	}
+	if c.HostID == "" {
+		c.HostID = hostID()
+	}
+	return c, nil
+}
+
+func (c *Config) limits() transport.Limits {
+	return transport.Limits{SlotBytes: c.SlotBytes, Slots: c.Slots}
+}
+
+// parseSize reads 4096, 128K, 4M, 1G.
+func parseSize(s string) (int, error) {
+	mult := 1
+	switch {
+	case strings.HasSuffix(s, "K"), strings.HasSuffix(s, "k"):
+		mult = 1 << 10
+	case strings.HasSuffix(s, "M"), strings.HasSuffix(s, "m"):
+		mult = 1 << 20
+	case strings.HasSuffix(s, "G"), strings.HasSuffix(s, "g"):
+		mult = 1 << 30
+	}
+	if mult > 1 {
+		s = s[:len(s)-1]
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > (1<<50)/mult {
+		return 0, fmt.Errorf("%q is not a size", s)
+	}
+	return n * mult, nil
+}
+
+// hostID tells apart nodes whose processes cannot share memory: another kernel,
+// or, for containers, another network namespace, where the sockets that hand
+// over shared memory are not seen.
+func hostID() string {
+	name, _ := os.Hostname()
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	netns, _ := os.Readlink("/proc/self/ns/net")
+	return strings.Join([]string{name, strings.TrimSpace(string(boot)), netns}, "/")
+}
+
+// debugFile expands %h and %p.
+func debugFile(pattern string) string {
+	host, _ := os.Hostname()
+	return filepath.Clean(strings.NewReplacer("%h", host, "%p", strconv.Itoa(os.Getpid())).Replace(pattern))
+}

@@ -1,0 +1,246 @@
+// Package engine carries out one rank's column of a schedule over connections
+// and host memory. It is three loops: rounds, steps, slices.
+//
+// A round is the whole schedule over one piece of every chunk; a piece fills at
+// most half a queue, or every ring would deadlock (all ranks could be sending
+// into full queues). A step moves its piece slice by slice, a slice being what
+// fits in a slot, so that a step which receives, reduces and sends forwards the
+// first slice while the next is still on its way: pipelining needs no code.
+//
+// The file is in the order data flows: Run, piece, slice.
+package engine
+
+import (
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// A Job is one operation: which program over which memory.
+type Job struct {
+	Program   *Program
+	In, Out   []byte
+	InL, OutL Layout
+	Reducer   *kernels.Reducer // nil where nothing is reduced
+	Stamp     transport.Stamp
+
+	scaled bool // contributions pass Reducer.Load
+	data   *Layout
+	chunks int
+}
+
+// An Engine carries out jobs, one after the other. It is not for concurrent
+// use; a communicator has one for its queue of operations and makes others for
+// the sends and receives of a group.
+type Engine struct {
+	slot  int // bytes of a slice
+	piece int // bytes of a piece: half a queue
+	tmp   []byte
+}
+
+// New makes an Engine for connections of these limits.
+func New(l transport.Limits) *Engine {
+	return &Engine{slot: l.SlotBytes, piece: l.SlotBytes * max(1, l.Slots/2)}
+}
+
+// Run carries out a job and returns when this rank's part is done: its result
+// is complete and its memory may be reused. An error is a *StepError.
+//
+// Messages of no bytes are sent in the first round, so that ranks which
+// disagree meet even when one of them has nothing to say.
+func (e *Engine) Run(j *Job) error {
+	p := j.Program
+	if need := p.shape.Tmp * e.piece; len(e.tmp) < need {
+		e.tmp = make([]byte, need)
+	}
+	j.scaled = j.Reducer != nil && !j.Reducer.LoadIsCopy()
+	j.data, j.chunks = &j.InL, p.shape.In
+	if p.shape.Out > p.shape.In {
+		j.data, j.chunks = &j.OutL, p.shape.Out
+	}
+	for round, more := 0, true; more; round++ {
+		more = false
+		for i := range p.steps {
+			st := &p.steps[i]
+			src, left1 := e.span(j, st.src, round)
+			dst, left2 := e.span(j, st.dst, round)
+			more = more || left1 || left2
+			n := len(src)
+			if st.src.Buf == sched.None {
+				n = len(dst)
+			}
+			if n == 0 && round > 0 {
+				continue
+			}
+			if err := e.move(j, st, src, dst, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// span is the part of a chunk that belongs to a round, and whether the chunk
+// goes on after it.
+func (e *Engine) span(j *Job, r sched.Ref, round int) (part []byte, more bool) {
+	var buf []byte
+	var off, n int
+	switch r.Buf {
+	case sched.None:
+		return nil, false
+	case sched.In:
+		buf = j.In
+		off, n = j.InL.Span(int(r.Chunk))
+	case sched.Out:
+		buf = j.Out
+		off, n = j.OutL.Span(int(r.Chunk))
+	case sched.Tmp:
+		// Scratch is used anew in every round, so it holds one piece of a chunk.
+		// Chunk t of Tmp is as long as chunk t (mod chunks) of the data.
+		_, n = j.data.Span(int(r.Chunk) % j.chunks)
+		n -= round * e.piece
+		off = int(r.Chunk) * e.piece
+		return e.tmp[off : off+max(0, min(n, e.piece))], n > e.piece
+	}
+	off += round * e.piece
+	n -= round * e.piece
+	if n <= 0 {
+		return nil, false
+	}
+	return buf[off : off+min(n, e.piece)], n > e.piece
+}
+
+// move carries out one step over one piece.
+func (e *Engine) move(j *Job, st *step, src, dst []byte, n int) error {
+	for at := 0; ; at += e.slot {
+		end := min(at+e.slot, n)
+		var s, d []byte
+		if src != nil {
+			s = src[at:end]
+		}
+		if dst != nil {
+			d = dst[at:end]
+		}
+		if err := st.slice(j, s, d, end-at); err != nil {
+			return err
+		}
+		if end == n {
+			return nil
+		}
+	}
+}
+
+// slice carries out one step over one slice: the four fields of the step say
+// which of its parts exist.
+func (st *step) slice(j *Job, src, dst []byte, n int) error {
+	if st.recv == nil {
+		if st.send == nil {
+			j.load(st, dst, src)
+			return nil
+		}
+		out, err := st.send.Reserve(n)
+		if err != nil {
+			return st.fail("send", err)
+		}
+		v := out.Bytes()
+		j.load(st, v, src)
+		if err := st.send.Publish(j.Stamp); err != nil {
+			return st.fail("send", err)
+		}
+		if st.dst.Buf != sched.None {
+			copy(dst, v)
+		}
+		return nil
+	}
+
+	if st.into != nil && st.src.Buf == sched.None && n > 0 {
+		return st.sliceInto(j, dst, n)
+	}
+	in, stamp, err := st.recv.Next()
+	if err != nil {
+		return st.fail("recv", err)
+	}
+	if stamp != j.Stamp || in.Len() != n {
+		return st.fail("recv", &MismatchError{Want: j.Stamp, Got: stamp, WantBytes: n, GotBytes: in.Len()})
+	}
+	got := in.Bytes()
+	if st.send == nil {
+		j.combine(st, dst, got, src)
+		if err := st.recv.Release(); err != nil {
+			return st.fail("recv", err)
+		}
+		return nil
+	}
+	out, err := st.send.Reserve(n)
+	if err != nil {
+		return st.fail("send", err)
+	}
+	v := out.Bytes()
+	j.combine(st, v, got, src)
+	if err := st.recv.Release(); err != nil {
+		return st.fail("recv", err)
+	}
+	if err := st.send.Publish(j.Stamp); err != nil {
+		return st.fail("send", err)
+	}
+	if st.dst.Buf != sched.None {
+		copy(dst, v)
+	}
+	return nil
+}
+
+// sliceInto is slice for a step that stores what it receives as it is, over a
+// connection that can put it there by itself.
+func (st *step) sliceInto(j *Job, dst []byte, n int) error {
+	stamp, err := st.into.NextInto(mem.Host(dst))
+	if err != nil {
+		return st.fail("recv", err)
+	}
+	if stamp != j.Stamp {
+		return st.fail("recv", &MismatchError{Want: j.Stamp, Got: stamp, WantBytes: n, GotBytes: n})
+	}
+	if st.send == nil {
+		return nil
+	}
+	out, err := st.send.Reserve(n)
+	if err != nil {
+		return st.fail("send", err)
+	}
+	copy(out.Bytes(), dst)
+	if err := st.send.Publish(j.Stamp); err != nil {
+		return st.fail("send", err)
+	}
+	return nil
+}
+
+// load is v = src: the caller's contribution passes the operator's scalar.
+func (j *Job) load(st *step, v, src []byte) {
+	if st.src.Buf == sched.In && j.scaled {
+		j.Reducer.Load(v, src)
+		return
+	}
+	if len(v) > 0 && &v[0] != &src[0] {
+		copy(v, src)
+	}
+}
+
+// combine is v = got ⊕ src, or v = got where the step has no source.
+func (j *Job) combine(st *step, v, got, src []byte) {
+	switch st.src.Buf {
+	case sched.None:
+		copy(v, got)
+	case sched.In:
+		j.Reducer.CombineIn(v, got, src)
+	default:
+		j.Reducer.Combine(v, got, src)
+	}
+}
+
+func (st *step) fail(phase string, err error) error {
+	peer := st.to
+	if phase == "recv" {
+		peer = st.from
+	}
+	return &StepError{Peer: peer, Phase: phase, Err: err}
+}

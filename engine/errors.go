@@ -1,0 +1,37 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// A StepError is what went wrong in a step, and with whom.
+type StepError struct {
+	Peer  sched.Rank
+	Phase string // "send", "recv", "connect", "accept"
+	Err   error
+}
+
+func (e *StepError) Error() string {
+	word := "to"
+	if e.Phase == "recv" || e.Phase == "accept" {
+		word = "from"
+	}
+	return fmt.Sprintf("%s %s rank %d: %v", e.Phase, word, e.Peer, e.Err)
+}
+
+func (e *StepError) Unwrap() error { return e.Err }
+
+// A MismatchError says that the peer's slot belongs to another call than ours,
+// or has another length: the ranks disagree on what they are doing.
+type MismatchError struct {
+	Want, Got           transport.Stamp
+	WantBytes, GotBytes int
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("ranks disagree: expected %d bytes of call %x, got %d bytes of call %x",
+		e.WantBytes, e.Want, e.GotBytes, e.Got)
+}

@@ -1,0 +1,46 @@
+package ringo
+
+import (
+	"fmt"
+
+	"github.com/ringo-go/ringo/sched"
+)
+
+// A Choice is how a communicator of Size ranks carries out a collective.
+type Choice struct {
+	Kind     Kind
+	Size     int
+	Bytes    int // of Count elements
+	Algo     string
+	Reason   string
+	Others   []string // algorithms that could be asked for instead
+	Schedule sched.Schedule
+}
+
+// Explain says how n ranks would carry out a collective whose Count elements are
+// so many bytes, and why, without doing it. cfg gives Algo.
+func Explain(kind Kind, n, bytes, root int, cfg Config) (Choice, error) {
+	forced, err := parseAlgo(cfg.Algo)
+	if err != nil {
+		return Choice{}, err
+	}
+	if kind >= kinds || kind == KindSend || kind == KindRecv || n < 1 || bytes < 0 || root < 0 || root >= n {
+		return Choice{}, fmt.Errorf("%w: explain %v of %d bytes on %d ranks, root %d", ErrInvalid, kind, bytes, n, root)
+	}
+	a, reason := choosePlan(kind, n, bytes, forced)
+	ch := Choice{Kind: kind, Size: n, Bytes: bytes, Algo: a.String(), Reason: reason}
+	for _, t := range book[kind] {
+		if t.algo != a {
+			ch.Others = append(ch.Others, t.algo.String())
+		}
+	}
+	ch.Schedule = programKey{kind: kind, algo: a, peer: int32(root)}.schedule(n)
+	return ch, nil
+}
+
+// Paths says over which transports this rank reaches the others, and why not
+// over better ones.
+func (c *Comm) Paths() []string { return c.notes }
+
+// Transport names the transport to a peer.
+func (c *Comm) Transport(peer int) string { return c.links.via(peer) }

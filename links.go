@@ -1,0 +1,66 @@
+package ringo
+
+import (
+	"sync"
+
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// links are the connections of one rank, made on first use over the transport
+// that the ranks have agreed on for the pair.
+type links struct {
+	paths []path // by peer
+
+	mu    sync.Mutex
+	sends map[sched.Rank]func() (transport.SendConn, error)
+	recvs map[sched.Rank]func() (transport.RecvConn, error)
+}
+
+// A path is how a pair of ranks is connected.
+type path struct {
+	peer transport.Info
+	addr []byte
+	via  transport.Transport
+}
+
+func newLinks(paths []path) *links {
+	return &links{
+		paths: paths,
+		sends: map[sched.Rank]func() (transport.SendConn, error){},
+		recvs: map[sched.Rank]func() (transport.RecvConn, error){},
+	}
+}
+
+// Send is part of engine.Links.
+func (l *links) Send(to sched.Rank) (transport.SendConn, error) {
+	p := l.paths[to]
+	return once(&l.mu, l.sends, to, func() (transport.SendConn, error) { return p.via.Dial(p.peer, p.addr) })
+}
+
+// Recv is part of engine.Links.
+func (l *links) Recv(from sched.Rank) (transport.RecvConn, error) {
+	p := l.paths[from]
+	return once(&l.mu, l.recvs, from, func() (transport.RecvConn, error) { return p.via.Accept(p.peer) })
+}
+
+// once makes the connection of a peer the first time; others wait for it, not
+// for connections of other peers.
+func once[C any](mu *sync.Mutex, conns map[sched.Rank]func() (C, error), peer sched.Rank, dial func() (C, error)) (C, error) {
+	mu.Lock()
+	get, ok := conns[peer]
+	if !ok {
+		get = sync.OnceValues(dial)
+		conns[peer] = get
+	}
+	mu.Unlock()
+	return get()
+}
+
+// via names the transport to a peer, for errors.
+func (l *links) via(peer int) string {
+	if peer < 0 || peer >= len(l.paths) {
+		return ""
+	}
+	return l.paths[peer].via.Name()
+}

@@ -1,0 +1,122 @@
+package ringo
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/ringo-go/ringo/fifo"
+)
+
+// A Pending is an operation under way, started with Start. Its memory must not
+// be touched before it has ended.
+type Pending struct {
+	call *Call
+	done chan struct{}
+	err  error
+}
+
+func newPending(call *Call) *Pending { return &Pending{call: call, done: make(chan struct{})} }
+
+func (p *Pending) finish(err error) {
+	p.err = err
+	close(p.done)
+}
+
+// Done is closed when the operation has ended, well or badly.
+func (p *Pending) Done() <-chan struct{} { return p.done }
+
+// Wait waits for the operation's end and returns its error. The operation has
+// its own deadline, so Wait always returns.
+func (p *Pending) Wait() error {
+	<-p.done
+	return p.err
+}
+
+// queueDepth is how many started operations may wait before Start does.
+const queueDepth = 1024
+
+// A queue holds the operations that were started and not yet carried out: a
+// bounded work FIFO and the goroutine that empties it, both made when the first
+// operation is started.
+type queue struct {
+	mu      sync.Mutex
+	work    atomic.Pointer[fifo.Work[*Pending]]
+	last    atomic.Pointer[Pending]
+	carrier sync.WaitGroup
+	closed  bool
+}
+
+// busy reports whether operations wait or are being carried out.
+func (q *queue) busy() bool {
+	w := q.work.Load()
+	return w != nil && w.Len() > 0
+}
+
+// start puts a checked call in the queue.
+func (c *Comm) start(call *Call) *Pending {
+	p := newPending(call)
+	w, err := c.queue.open(c)
+	if err == nil {
+		c.queue.last.Store(p)
+		_, err = w.Push(p)
+	}
+	if err != nil {
+		p.finish(c.errorOf(call, 0, err))
+	}
+	return p
+}
+
+// open makes the queue on first use.
+func (q *queue) open(c *Comm) (*fifo.Work[*Pending], error) {
+	if w := q.work.Load(); w != nil {
+		return w, nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return nil, ErrClosed
+	}
+	w := q.work.Load()
+	if w == nil {
+		w = fifo.NewWork[*Pending](queueDepth, &c.guard)
+		q.work.Store(w)
+		q.carrier.Go(func() { carry(c, w) })
+	}
+	return w, nil
+}
+
+// carry carries out operations one after the other until the queue is closed and
+// empty.
+func carry(c *Comm, w *fifo.Work[*Pending]) {
+	for {
+		item, err := w.Next()
+		if err != nil {
+			return
+		}
+		p := *item
+		c.run.Lock()
+		err = c.carryOut(p.call)
+		c.run.Unlock()
+		w.Done(err)
+		p.finish(err)
+	}
+}
+
+// drain waits for what was started before.
+func (q *queue) drain() {
+	if p := q.last.Load(); p != nil {
+		<-p.done
+	}
+}
+
+// close waits until what was started has been carried out.
+func (q *queue) close() {
+	q.mu.Lock()
+	q.closed = true
+	w := q.work.Load()
+	q.mu.Unlock()
+	if w != nil {
+		w.Close()
+		q.carrier.Wait()
+	}
+}
