@@ -17,3 +17,6 @@ func spinning(_ testing.TB, cfg transport.Config) transport.Transport {
 
 func TestConformance(t *testing.T)         { transporttest.Conformance(t, open) }
 func TestConformanceSpinning(t *testing.T) { transporttest.Conformance(t, spinning) }
+
+func BenchmarkYielding(b *testing.B) { transporttest.Bench(b, open) }
+func BenchmarkSpinning(b *testing.B) { transporttest.Bench(b, spinning) }

@@ -3,6 +3,7 @@ package transporttest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,9 @@ func (s suite) closeUnblocks(t *testing.T) {
 	for _, waiter := range []string{"sender", "receiver"} {
 		for _, closer := range []string{"sender", "receiver", "sender's transport", "receiver's transport"} {
 			for _, delay := range delays {
+				if delay == 0 && strings.Contains(closer, "transport") {
+					continue // a transport may be closed only when nobody touches a slot
+				}
 				t.Run(fmt.Sprintf("%s waits and %s closes after %v", waiter, closer, delay), func(t *testing.T) {
 					r := s.ranks(t, 2, small)
 					send, recv := connect(t, r[0], r[1])

@@ -1,0 +1,59 @@
+// Package shm connects ranks that are processes of one host. A connection is a
+// fifo queue in memory that both processes map: a memfd, or an unlinked file in
+// a directory such as /dev/shm. Only the making of a connection and its end go
+// through the kernel; messages do not, unless an end sleeps on a futex.
+//
+// A listening rank has a unix socket in the abstract namespace. To dial it, a
+// rank allocates the memory, proves over the socket that it knows the key of
+// the communicator, and passes the descriptor (SCM_RIGHTS). The socket stays
+// open: if it breaks without goodbye the peer has died, and all waits end.
+//
+// Memory is allocated to the last page before it is mapped (fallocate) and is
+// sealed against shrinking, so a lack of memory is an error and never SIGBUS.
+//
+// The package is for Linux; on other systems Listen says so.
+package shm
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// Options are the choices of shm.
+type Options struct {
+	// Dir is a directory in memory (tmpfs), such as /dev/shm, for the files of
+	// queues; "" is for memfd, which needs no directory and has no limit but the
+	// memory of the host or container.
+	Dir string
+	// Queues is how many queues this rank is going to dial, for which Listen
+	// looks if there is room; 0 is for one.
+	Queues int
+}
+
+// Name is "shm".
+func (t *Transport) Name() string { return "shm" }
+
+// Reach needs the two ranks on one host.
+func (t *Transport) Reach(a, b transport.Info) error {
+	if a.Host != b.Host {
+		return fmt.Errorf("shm: ranks %d and %d are on different hosts", a.Rank, b.Rank)
+	}
+	return nil
+}
+
+func withDefaults(cfg transport.Config) transport.Config {
+	if cfg.Guard == nil {
+		cfg.Guard = new(fifo.Guard)
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return cfg
+}
+
+func geometry(l transport.Limits) fifo.Geometry {
+	return fifo.Geometry{Slots: l.Slots, SlotBytes: l.SlotBytes}
+}

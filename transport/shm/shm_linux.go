@@ -1,0 +1,180 @@
+package shm
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/lobby"
+)
+
+// Transport is the shared-memory transport of one rank of one communicator.
+type Transport struct {
+	cfg     transport.Config
+	options Options
+	size    int // bytes of a queue
+	arrived *lobby.Lobby[*recvConn]
+	work    sync.WaitGroup // the listener, handshakes and watchers
+
+	mu       sync.Mutex
+	listener *net.UnixListener
+	sockets  map[*net.UnixConn]struct{} // of handshakes under way
+	links    []*link
+	closed   bool
+}
+
+// New makes a transport. It costs nothing until Listen.
+func New(cfg transport.Config, o Options) *Transport {
+	return &Transport{
+		cfg: withDefaults(cfg), options: o, size: geometry(cfg.Limits).Size(),
+		arrived: lobby.New[*recvConn](),
+		sockets: make(map[*net.UnixConn]struct{}),
+	}
+}
+
+// Listen looks if there is room for the queues that this rank will dial, and
+// opens a socket for peers. The address is the socket's name.
+func (t *Transport) Listen() ([]byte, error) {
+	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("shm: listen: %w", err) }
+	if err := geometry(t.cfg.Limits).Check(); err != nil {
+		return fail(err)
+	}
+	f, err := allocate(t.size*max(1, t.options.Queues), t.options.Dir)
+	if err != nil {
+		return fail(err)
+	}
+	f.Close()
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return fail(fifo.ErrClosed)
+	}
+	if t.listener == nil {
+		t.listener, err = net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: "@ringo-" + rand.Text()})
+		if err != nil {
+			return fail(err)
+		}
+		t.work.Go(func() { t.serve(t.listener) })
+	}
+	return []byte(t.listener.Addr().String()), nil
+}
+
+// Dial makes a queue and passes it to peer.
+func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, error) {
+	fail := func(err error) (transport.SendConn, error) {
+		return nil, fmt.Errorf("shm: dial rank %d: %w", peer.Rank, err)
+	}
+	f, err := allocate(t.size, t.options.Dir)
+	if err != nil {
+		return fail(err)
+	}
+	defer f.Close()
+	memory, err := share(int(f.Fd()), t.size)
+	if err != nil {
+		return fail(err)
+	}
+	p, err := fifo.NewProducer(memory, geometry(t.cfg.Limits), t.waiting())
+	if err != nil {
+		_ = unix.Munmap(memory)
+		return fail(err)
+	}
+	socket, err := t.call(string(addr))
+	if err == nil {
+		err = t.introduce(socket, peer, f)
+		if err != nil {
+			socket.Close()
+		}
+	}
+	if err == nil {
+		l := &link{end: p, socket: socket, memory: memory, peer: peer.Rank}
+		if t.keep(l) {
+			return &sendConn{p, l}, nil
+		}
+		socket.Close()
+		err = fifo.ErrClosed
+	}
+	_ = unix.Munmap(memory)
+	return fail(err)
+}
+
+// call connects to a listener. Its queue of callers may be full for a moment.
+func (t *Transport) call(addr string) (*net.UnixConn, error) {
+	var d net.Dialer
+	for end := time.Now().Add(handshakeTime); ; time.Sleep(time.Millisecond) {
+		c, err := d.DialUnix(context.Background(), "unix", nil, &net.UnixAddr{Net: "unix", Name: addr})
+		if err == nil {
+			return c, nil
+		}
+		if gerr := t.cfg.Guard.Err(); gerr != nil {
+			return nil, gerr
+		}
+		if !isAgain(err) || time.Now().After(end) {
+			return nil, err
+		}
+	}
+}
+
+// Accept waits until peer has dialled.
+func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
+	c, err := t.arrived.Take(peer.Rank, t.cfg.Guard)
+	if err != nil {
+		return nil, fmt.Errorf("shm: accept rank %d: %w", peer.Rank, err)
+	}
+	return c, nil
+}
+
+// keep starts the watcher of l and remembers l until Close; false after it.
+func (t *Transport) keep(l *link) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	t.links = append(t.links, l)
+	t.work.Go(l.watch)
+	return true
+}
+
+// Close ends all connections and unmaps their memory. Waits end by themselves,
+// but nobody may touch the bytes of a slot any more: the caller has seen all its
+// operations return before it calls Close. Close of a connection has no such
+// condition.
+func (t *Transport) Close() error {
+	t.mu.Lock()
+	links := t.links
+	t.links, t.closed = nil, true
+	if t.listener != nil {
+		t.listener.Close()
+	}
+	for s := range t.sockets {
+		s.Close()
+	}
+	t.mu.Unlock()
+
+	t.arrived.Close()
+	for _, l := range links {
+		_ = l.Close()
+	}
+	t.work.Wait()
+	var first error
+	for _, l := range links {
+		l.end.Drain()
+		if err := unix.Munmap(l.memory); err != nil && first == nil {
+			first = fmt.Errorf("shm: close: %w", os.NewSyscallError("munmap", err))
+		}
+	}
+	return first
+}
+
+func (t *Transport) waiting() fifo.Waiting {
+	return fifo.Waiting{Guard: t.cfg.Guard, Spin: t.cfg.Spin}
+}
