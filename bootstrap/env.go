@@ -1,0 +1,342 @@
+package bootstrap
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// A Spec is what a launcher tells a process through its environment.
+type Spec struct {
+	Rank, Size int
+	LocalRank  int    // rank among those on this machine; -1 if not told
+	LocalSize  int    // how many those are; 0 if not told
+	Addr       string // host:port where rank 0 serves, or an ID as text
+	Secret     string // for IDFor
+	Guessable  bool   // Secret is derived from the job's names: see FromEnv
+	Source     string // who told: "torchrun", "Slurm", …
+}
+
+// storeGap lies between torchrun's MASTER_PORT, where its own store listens,
+// and our hub. It is wide because users number the ports of neighbouring jobs
+// one by one, and leads from the usual 29500 to a port that the kernel does
+// not give away by itself (those begin at 32768).
+const storeGap = 2000
+
+// defaultPort is the hub's where only a host is known.
+const defaultPort = 29717
+
+// FromEnv reads what the launcher of this process has said, false if there was
+// none. In this order, the first whose rank is set:
+//
+//	          rank                 size                 local rank, size                 hub of rank 0
+//	ringo     RINGO_RANK           RINGO_SIZE           RINGO_LOCAL_RANK, _SIZE          RINGO_COMM_ID
+//	torchrun  RANK                 WORLD_SIZE           LOCAL_RANK, LOCAL_WORLD_SIZE     MASTER_ADDR, MASTER_PORT+2000
+//	Open MPI  OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK, …    loopback if all on one machine
+//	Slurm     SLURM_PROCID         SLURM_NTASKS         SLURM_LOCALID, …TASKS_PER_NODE   first of SLURM_NODELIST
+//	PMI       PMI_RANK             PMI_SIZE             MPI_LOCALRANKID, MPI_LOCALNRANKS —
+//	Kubernetes JOB_COMPLETION_INDEX RINGO_SIZE or COMPLETIONS —                          —
+//
+// For each of them RINGO_COMM_ID, as host:port or as text of an ID, comes
+// before its own hub, then MASTER_ADDR with MASTER_PORT. MASTER_PORT itself is
+// taken by torchrun's store, hence the 2000 (down, where up is no port). Where
+// a host is known but no port, the port is derived from the job's identifier.
+//
+// The secret is RINGO_COMM_SECRET. Without it, it is derived from what
+// identifies the job, and Guessable: whoever can reach the port and knows the
+// job's number can join. That is good for a network where nobody else is.
+func FromEnv(getenv func(string) string) (Spec, bool, error) {
+	e := env{get: getenv}
+	for _, l := range launchers {
+		if !e.started(l) {
+			continue
+		}
+		s, err := e.spec(l)
+		if err != nil {
+			return Spec{}, false, fmt.Errorf("environment (%s): %w", l.name, err)
+		}
+		return s, true, nil
+	}
+	for _, v := range []string{"RINGO_COMM_ID", "RINGO_SIZE"} {
+		if getenv(v) != "" {
+			return Spec{}, false, fmt.Errorf("environment: %s is set, but nothing says which rank this is: set RINGO_RANK and RINGO_SIZE", v)
+		}
+	}
+	return Spec{}, false, nil
+}
+
+// ID is the ID of the hub that the spec names.
+func (s Spec) ID() (ID, error) {
+	if strings.HasPrefix(s.Addr, idText) {
+		return ParseID(s.Addr)
+	}
+	return IDFor(s.Addr, s.Secret)
+}
+
+// Join serves the ID if this is rank 0 and the ID is not someone else's, and joins.
+func (s Spec) Join(ctx context.Context, lo ListenOptions, jo JoinOptions) (Group, error) {
+	if s.Size == 1 && s.Addr == "" {
+		return Local(1)[0], nil
+	}
+	id, err := s.ID()
+	if err != nil {
+		return nil, err
+	}
+	if s.Rank == 0 && !strings.HasPrefix(s.Addr, idText) {
+		if err := Serve(id, lo); err != nil {
+			return nil, err
+		}
+	}
+	return Join(ctx, id, s.Rank, s.Size, jo)
+}
+
+// A launcher is a row of FromEnv's table. Of several names the first that is
+// set counts.
+type launcher struct {
+	name                 string
+	rank                 string
+	sizes                []string
+	localRank, localSize []string
+	also                 string   // must be set too, else it is not this launcher
+	job                  []string // what tells one job from another
+}
+
+var launchers = []launcher{
+	{name: "ringo", rank: "RINGO_RANK", sizes: []string{"RINGO_SIZE"},
+		localRank: []string{"RINGO_LOCAL_RANK", "LOCAL_RANK"}, localSize: []string{"RINGO_LOCAL_SIZE", "LOCAL_WORLD_SIZE"}},
+	{name: "torchrun", rank: "RANK", also: "WORLD_SIZE", sizes: []string{"WORLD_SIZE"},
+		localRank: []string{"LOCAL_RANK"}, localSize: []string{"LOCAL_WORLD_SIZE"},
+		job: []string{"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
+	{name: "Open MPI", rank: "OMPI_COMM_WORLD_RANK", sizes: []string{"OMPI_COMM_WORLD_SIZE"},
+		localRank: []string{"OMPI_COMM_WORLD_LOCAL_RANK"}, localSize: []string{"OMPI_COMM_WORLD_LOCAL_SIZE"},
+		job: []string{"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
+	// A batch script has a SLURM_PROCID but is no task: those have a step.
+	{name: "Slurm", rank: "SLURM_PROCID", also: "SLURM_STEP_ID", sizes: []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+		localRank: []string{"SLURM_LOCALID"},
+		job:       []string{"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+	{name: "PMI", rank: "PMI_RANK", sizes: []string{"PMI_SIZE"},
+		localRank: []string{"MPI_LOCALRANKID"}, localSize: []string{"MPI_LOCALNRANKS"}},
+	{name: "Kubernetes", rank: "JOB_COMPLETION_INDEX", sizes: []string{"RINGO_SIZE", "COMPLETIONS"}},
+}
+
+type env struct{ get func(string) string }
+
+func (e env) started(l launcher) bool {
+	return e.get(l.rank) != "" && (l.also == "" || e.get(l.also) != "")
+}
+
+func (e env) spec(l launcher) (s Spec, err error) {
+	s.Source = l.name
+	if s.Size, err = e.number(1, maxRanks, l.sizes...); err != nil {
+		return s, err
+	}
+	if s.Rank, err = e.number(0, s.Size-1, l.rank); err != nil {
+		return s, err
+	}
+	s.LocalRank = -1
+	if e.first(l.localRank...) != "" {
+		if s.LocalRank, err = e.number(0, s.Size-1, l.localRank...); err != nil {
+			return s, err
+		}
+	}
+	if e.first(l.localSize...) != "" {
+		if s.LocalSize, err = e.number(1, s.Size, l.localSize...); err != nil {
+			return s, err
+		}
+	}
+	if l.name == "Slurm" {
+		if s.LocalSize, err = e.slurmLocalSize(); err != nil {
+			return s, err
+		}
+	}
+	if s.LocalSize > 0 && s.LocalRank >= s.LocalSize {
+		return s, fmt.Errorf("%s=%d, but %d ranks are on this machine", e.name(l.localRank...), s.LocalRank, s.LocalSize)
+	}
+	if s.Addr, err = e.addr(l, s); err != nil {
+		return s, err
+	}
+	s.Secret = e.get("RINGO_COMM_SECRET")
+	if s.Secret == "" && !strings.HasPrefix(s.Addr, idText) {
+		s.Secret, s.Guessable = e.derived(l, s), true
+	}
+	return s, nil
+}
+
+// addr is where rank 0 serves.
+func (e env) addr(l launcher, s Spec) (string, error) {
+	if a := e.get("RINGO_COMM_ID"); a != "" {
+		if strings.HasPrefix(a, idText) {
+			if _, err := ParseID(a); err != nil {
+				return "", fmt.Errorf("RINGO_COMM_ID: %w", err)
+			}
+			return a, nil
+		}
+		host, port, err := net.SplitHostPort(a)
+		if n, bad := strconv.Atoi(port); err != nil || bad != nil || host == "" || n < 1 || n > 65535 {
+			return "", fmt.Errorf("RINGO_COMM_ID=%q: want host:port of rank 0", a)
+		}
+		return a, nil
+	}
+	if s.Size == 1 {
+		return "", nil
+	}
+	job := e.jobID(l)
+	host := e.get("MASTER_ADDR")
+	if host != "" {
+		if e.get("MASTER_PORT") != "" {
+			port, err := e.number(1, 65535, "MASTER_PORT")
+			if err != nil {
+				return "", err
+			}
+			if port += storeGap; port > 65535 {
+				port -= 2 * storeGap
+			}
+			return net.JoinHostPort(host, strconv.Itoa(port)), nil
+		}
+	} else if l.name == "Slurm" {
+		list := e.first("SLURM_STEP_NODELIST", "SLURM_NODELIST", "SLURM_JOB_NODELIST")
+		if host = firstHost(list); host == "" {
+			host = e.get("SLURM_LAUNCH_NODE_IPADDR")
+		}
+		if host == "" {
+			return "", fmt.Errorf("SLURM_NODELIST=%q names no host: set RINGO_COMM_ID to host:port of rank 0", list)
+		}
+	} else if s.LocalSize == s.Size && job != "" {
+		host = "127.0.0.1"
+	}
+	if host == "" {
+		return "", fmt.Errorf("%s does not say where rank 0 is: set RINGO_COMM_ID to host:port, or MASTER_ADDR to a host, of rank 0, the same for every rank", l.name)
+	}
+	return net.JoinHostPort(host, strconv.Itoa(portOf(job))), nil
+}
+
+// portOf spreads jobs over the ports 20000 to 29999, below those that kernels
+// give away.
+func portOf(job string) int {
+	if job == "" {
+		return defaultPort
+	}
+	h := sha256.Sum256([]byte(job))
+	return 20000 + (int(h[0])<<8|int(h[1]))%10000
+}
+
+func (e env) jobID(l launcher) string {
+	var id []string
+	for _, v := range l.job {
+		if e.get(v) != "" {
+			id = append(id, v+"="+e.get(v))
+		}
+	}
+	return strings.Join(id, " ")
+}
+
+func (e env) derived(l launcher, s Spec) string {
+	return fmt.Sprintf("%s %s %s of %d", l.name, e.jobID(l), s.Addr, s.Size)
+}
+
+// slurmLocalSize picks this node's number out of a list like "4(x2),3".
+func (e env) slurmLocalSize() (int, error) {
+	name := e.name("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
+	if e.get(name) == "" || e.get("SLURM_NODEID") == "" {
+		return 0, nil
+	}
+	node, err := e.number(0, maxRanks, "SLURM_NODEID")
+	if err != nil {
+		return 0, err
+	}
+	n, err := tasksOf(node, e.get(name))
+	if err != nil {
+		return 0, fmt.Errorf("%s=%q: %w", name, e.get(name), err)
+	}
+	return n, nil
+}
+
+func (e env) first(names ...string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return e.get(e.name(names...))
+}
+
+// name is the first of names that is set, else the first of all.
+func (e env) name(names ...string) string {
+	for _, n := range names {
+		if e.get(n) != "" {
+			return n
+		}
+	}
+	return cmp.Or(names...)
+}
+
+func (e env) number(low, high int, names ...string) (int, error) {
+	name := e.name(names...)
+	text := e.get(name)
+	if text == "" {
+		return 0, fmt.Errorf("%s is not set", strings.Join(names, " or "))
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < low || n > high {
+		return 0, fmt.Errorf("%s=%q: want a number from %d to %d", name, text, low, high)
+	}
+	return n, nil
+}
+
+var errTasks = errors.New("want the tasks of each node, such as 4(x2),3")
+
+// tasksOf reads Slurm's list of tasks a node.
+func tasksOf(node int, list string) (int, error) {
+	for part := range strings.SplitSeq(list, ",") {
+		count, times, repeated := strings.Cut(part, "(x")
+		n, err := strconv.Atoi(count)
+		if err != nil || n < 1 {
+			return 0, errTasks
+		}
+		k := 1
+		if repeated {
+			times, closed := strings.CutSuffix(times, ")")
+			if k, err = strconv.Atoi(times); err != nil || !closed || k < 1 {
+				return 0, errTasks
+			}
+		}
+		if node < k {
+			return n, nil
+		}
+		node -= k
+	}
+	return 0, fmt.Errorf("no node %d: %w", node, errTasks)
+}
+
+// firstHost is the first name of a Slurm node list: "n01" of "n[01-03,7],m5".
+// It is empty where the list is not one.
+func firstHost(list string) string {
+	var b strings.Builder
+	for {
+		i := strings.IndexAny(list, "[],")
+		if i < 0 {
+			b.WriteString(list)
+			return b.String()
+		}
+		b.WriteString(list[:i])
+		switch list[i] {
+		case ',':
+			return b.String()
+		case ']':
+			return ""
+		}
+		inside, rest, closed := strings.Cut(list[i+1:], "]")
+		end := strings.IndexAny(inside, "-,")
+		if end < 0 {
+			end = len(inside)
+		}
+		if !closed || end == 0 || strings.Contains(inside, "[") {
+			return ""
+		}
+		b.WriteString(inside[:end])
+		list = rest
+	}
+}

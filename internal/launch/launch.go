@@ -1,0 +1,234 @@
+// Package launch starts the ranks of a job as processes of this machine.
+package launch
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A Config says what to start.
+type Config struct {
+	N              int       // processes
+	Args           []string  // the command: name or path, then its arguments
+	Env            []string  // as in exec.Cmd: nil is this process's; the ranks' variables come on top
+	Stdout, Stderr io.Writer // nil is nowhere
+
+	// Prefix begins every line of rank r > 0 with "[r] ". Rank 0 writes as it
+	// is, and straight to the terminal if Stdout is one.
+	Prefix bool
+
+	// Grace is how long the others may go on after the first failure, to end by
+	// themselves with their own messages. Default 2 s.
+	Grace time.Duration
+}
+
+// An Error is the end of the rank that failed first.
+type Error struct {
+	Rank   int
+	Status int            // exit status, if Signal is 0
+	Signal syscall.Signal // what killed it
+	Err    error          // it did not even start, or its output could not be passed on
+}
+
+func (e *Error) Error() string {
+	switch {
+	case e.Err != nil:
+		return fmt.Sprintf("rank %d: %v", e.Rank, e.Err)
+	case e.Signal != 0:
+		return fmt.Sprintf("rank %d: killed by signal %d", e.Rank, e.Signal)
+	}
+	return fmt.Sprintf("rank %d: exit status %d", e.Rank, e.Status)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// ExitStatus is what a launcher should end with, as shells count: the rank's
+// own, or 128 and the number of its signal.
+func (e *Error) ExitStatus() int {
+	switch {
+	case e.Err != nil:
+		return 1
+	case e.Signal != 0:
+		return 128 + int(e.Signal)
+	}
+	return e.Status
+}
+
+// Run starts N processes of the command, passes their output on, and returns
+// when all have ended: nil if each did with status 0, else an *Error that names
+// the first that did not.
+//
+// Each process has the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK,
+// LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT), and RINGO_RANK, RINGO_SIZE,
+// RINGO_COMM_ID and RINGO_COMM_SECRET. SIGINT and SIGTERM that come to this
+// process go to all of them, each in a process group of its own. When ctx ends
+// they get SIGTERM, and after Grace SIGKILL. On Linux they die with this process.
+func Run(ctx context.Context, c Config) error {
+	if c.N < 1 || len(c.Args) == 0 {
+		return fmt.Errorf("launch: %d processes of %q: want at least one, and a command", c.N, c.Args)
+	}
+	if c.Grace == 0 {
+		c.Grace = 2 * time.Second
+	}
+	hub, err := reserve()
+	if err != nil {
+		return fmt.Errorf("launch: %w", err)
+	}
+	defer hub.Close()
+	master, err := freePort()
+	if err != nil {
+		return fmt.Errorf("launch: %w", err)
+	}
+	j := &job{Config: c, ended: make(chan int, c.N)}
+	j.stdout, j.stderr = share(c.Stdout), share(c.Stderr)
+	for rank := range c.N {
+		j.cmds = append(j.cmds, j.command(rank, hub.addr, master))
+	}
+	return j.run(ctx)
+}
+
+type job struct {
+	Config
+	stdout, stderr io.Writer
+	cmds           []*exec.Cmd
+	errs           []error  // of Wait, by rank
+	ended          chan int // ranks, as they end
+}
+
+func (j *job) command(rank int, hub string, masterPort int) *exec.Cmd {
+	cmd := exec.Command(j.Args[0], j.Args[1:]...)
+	env := j.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	r, n := strconv.Itoa(rank), strconv.Itoa(j.N)
+	cmd.Env = append(env[:len(env):len(env)],
+		"RANK="+r, "WORLD_SIZE="+n, "LOCAL_RANK="+r, "LOCAL_WORLD_SIZE="+n,
+		"MASTER_ADDR=127.0.0.1", "MASTER_PORT="+strconv.Itoa(masterPort),
+		"RINGO_RANK="+r, "RINGO_SIZE="+n, "RINGO_LOCAL_RANK="+r, "RINGO_LOCAL_SIZE="+n,
+		"RINGO_COMM_ID="+hub, "RINGO_COMM_SECRET="+secret())
+	cmd.Stdout, cmd.Stderr = j.stdout, j.stderr
+	if j.Prefix && rank > 0 {
+		cmd.Stdout, cmd.Stderr = prefixed(j.stdout, rank), prefixed(j.stderr, rank)
+	}
+	cmd.WaitDelay = j.Grace // for a grandchild that keeps the output open
+	cmd.SysProcAttr = attributes()
+	return cmd
+}
+
+var secret = sync.OnceValue(rand.Text)
+
+func (j *job) run(ctx context.Context) error {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+
+	j.errs = make([]error, j.N)
+	done := make(chan struct{})
+	defer close(done)
+	started := make(chan int)
+	go j.start(started, done)
+	running := <-started
+	var first *Error
+	if running < j.N {
+		first = &Error{Rank: running, Err: j.errs[running]}
+	}
+	return j.watch(ctx, signals, running, first)
+}
+
+// start starts the processes and tells how many it could. On Linux a child's
+// death signal comes when the thread that started it ends, so this one stays
+// until all are done.
+func (j *job) start(started chan<- int, done <-chan struct{}) {
+	runtime.LockOSThread()
+	n := 0
+	for rank, cmd := range j.cmds {
+		if j.errs[rank] = cmd.Start(); j.errs[rank] != nil {
+			break
+		}
+		n++
+		go func() {
+			j.errs[rank] = cmd.Wait()
+			finish(cmd.Stdout)
+			finish(cmd.Stderr)
+			j.ended <- rank
+		}()
+	}
+	started <- n
+	<-done
+}
+
+// watch waits for all that run, and ends them once one has failed.
+func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, first *Error) error {
+	alive := make([]bool, j.N)
+	for rank := range running {
+		alive[rank] = true
+	}
+	tell := func(s syscall.Signal) {
+		for rank, yes := range alive {
+			if yes {
+				kill(j.cmds[rank].Process, s)
+			}
+		}
+	}
+	var kills <-chan time.Time
+	if first != nil {
+		kills = time.After(j.Grace)
+	}
+	cancelled := ctx.Done()
+	for running > 0 {
+		select {
+		case rank := <-j.ended:
+			alive[rank] = false
+			running--
+			if err := failure(rank, j.cmds[rank], j.errs[rank]); err != nil && first == nil {
+				first = err
+				kills = time.After(j.Grace)
+			}
+		case s := <-signals:
+			tell(s.(syscall.Signal))
+		case <-cancelled:
+			cancelled = nil
+			tell(syscall.SIGTERM)
+			kills = time.After(j.Grace)
+		case <-kills:
+			tell(syscall.SIGKILL)
+		}
+	}
+	if cancelled == nil && ctx.Err() != nil {
+		return fmt.Errorf("launch: %w", context.Cause(ctx))
+	}
+	if first != nil {
+		return first
+	}
+	return nil
+}
+
+// failure is how a process ended, nil if well.
+func failure(rank int, cmd *exec.Cmd, err error) *Error {
+	state := cmd.ProcessState
+	switch {
+	case state == nil:
+		return &Error{Rank: rank, Err: err}
+	case state.Success():
+		if err == nil || errors.Is(err, exec.ErrWaitDelay) {
+			return nil
+		}
+		return &Error{Rank: rank, Err: err}
+	}
+	if s, ok := state.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+		return &Error{Rank: rank, Signal: s.Signal()}
+	}
+	return &Error{Rank: rank, Status: state.ExitCode()}
+}
