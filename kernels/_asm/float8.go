@@ -1,0 +1,131 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+)
+
+// float8s are lanes of float32, a quarter as many as there are bytes in a
+// register. Float16 is half way: e5m2 is its upper byte, e4m3 the same bits
+// moved by one, with a value 2⁸ too small.
+func float8s(e4m3 bool) *lanes {
+	l := floats(32, 0x7fffffff)
+	l.unroll, l.crowded = 1, true
+	nan := l.prepare
+	l.prepare = func(m *machine) {
+		nan(m)
+		m.constant("sign", 1<<31, 32)
+		m.constant("exponent", 0x7f800000, 32)
+		if e4m3 {
+			m.constant("most", 0x43e00000, 32)  // 448
+			m.constant("least", 0x3c800000, 32) // 2⁻⁶, the least normal number
+			m.constant("unit", 20<<23, 32)
+			m.constant("2^8", 0x43800000, 32)
+			m.constant("2^-8", 0x3b800000, 32)
+			m.constant("value", 0xbfff, 16)
+			m.constant("nan8", 0xfe00, 16)
+			m.constant("sign16", 0x8000, 16)
+			m.constant("value8", 0x7f00, 16)
+		} else {
+			m.constant("most", 0x47600000, 32)  // 57344
+			m.constant("least", 0x38800000, 32) // 2⁻¹⁴
+			m.constant("unit", 21<<23, 32)
+		}
+	}
+	l.load = func(m *machine, at Mem) []vec {
+		all := make([]vec, 4)
+		for i := range all {
+			h := m.halfVec()
+			VPMOVZXBW(at.Offset(i*m.width/4), h)
+			VPSLLW(Imm(8), h, h)
+			if e4m3 {
+				// A NaN is all ones, and so it will be for float16.
+				t, k := m.halfVec(), m.halfVec()
+				VPADDW(h, h, t)
+				VPCMPEQW(m.half(m.get("nan8")), t, k)
+				VPSRAW(Imm(1), h, h)
+				VPAND(m.half(m.get("value")), h, h)
+				VPOR(k, h, h)
+			}
+			all[i] = m.vec()
+			VCVTPH2PS(h, all[i])
+			if e4m3 {
+				VMULPS(m.get("2^8"), all[i], all[i])
+			}
+		}
+		return all
+	}
+	// exact rounds to the numbers of the type: adding and subtracting a power
+	// of two leaves as many mantissa bits as it is too large for the others.
+	exact := func(m *machine, v vec) vec {
+		sign := m.and(v, m.get("sign"))
+		size := m.xor(v, sign)
+		size = to(m, VMINPS, size, m.get("most")) // a NaN stays one
+		power := to(m, VMAXPS, m.get("least"), size)
+		power = m.and(power, m.get("exponent"))
+		VPADDD(m.get("unit"), power, power)
+		VADDPS(power, size, size)
+		VSUBPS(power, size, size)
+		return m.or(size, sign)
+	}
+	l.store = func(m *machine, v []vec, at Mem) {
+		for i := range v {
+			r, h := exact(m, v[i]), m.halfVec()
+			if e4m3 {
+				VMULPS(m.get("2^-8"), r, r)
+			}
+			VCVTPS2PH(Imm(0), r, h)
+			if e4m3 {
+				sign := m.halfVec()
+				VPAND(m.half(m.get("sign16")), h, sign)
+				VPSLLW(Imm(1), h, h)
+				VPAND(m.half(m.get("value8")), h, h)
+				VPOR(sign, h, h)
+			}
+			VPSRLW(Imm(8), h, h)
+			if m.wide() {
+				VPMOVWB(h, at.Offset(i*m.width/4))
+			} else {
+				VPACKUSWB(h, h, h)
+				VMOVQ(h, at.Offset(i*m.width/4))
+			}
+		}
+	}
+	l.round = exact
+	return l
+}
+
+// float8Selections are lanes of bytes that hold one of the formats, for maximum
+// and minimum only: nothing is rounded. As signed integers, with the lower bits
+// of negative ones inverted, they are in order, −0 below +0.
+func float8Selections(e4m3 bool) *lanes {
+	l := direct(8)
+	inf := uint64(0x7c)
+	if e4m3 {
+		inf = 0x7e
+	}
+	l.prepare = func(m *machine) {
+		m.constant("zero", 0, 8)
+		m.constant("value", 0x7f, 8)
+		m.constant("inf", inf, 8)
+	}
+	flip := func(m *machine, v vec) vec {
+		if m.wide() {
+			k := m.above(m.get("zero"), v, 8)
+			return m.pick(k, m.xor(v, m.get("value")), v, 8)
+		}
+		return m.xor(v, m.and(m.above(m.get("zero"), v, 8), m.get("value")))
+	}
+	choose := func(f func(...Op)) func(m *machine, a, b vec) vec {
+		return func(m *machine, a, b vec) vec {
+			nanA := m.above(m.and(a, m.get("value")), m.get("inf"), 8)
+			nanB := m.above(m.and(b, m.get("value")), m.get("inf"), 8)
+			x, y := m.pick(nanA, b, a, 8), m.pick(nanB, a, b, 8)
+			r := flip(m, to(m, f, flip(m, y), flip(m, x)))
+			isNaN := m.above(m.and(x, m.get("value")), m.get("inf"), 8)
+			return m.pick(isNaN, m.get("value"), r, 8)
+		}
+	}
+	l.max, l.min = choose(VPMAXSB), choose(VPMINSB)
+	return l
+}
