@@ -1,0 +1,78 @@
+// Package tree holds the collectives that spread along trees, in a number of
+// hops that grows with log n: for small and middle messages of many ranks.
+//
+// A binomial tree has the fewest hops, but its root sends the data log n times.
+// A binary tree lets no rank send it more than twice, but half of the ranks are
+// leaves and send nothing. The double binary tree uses them: two trees, each for
+// half of the data, in which every rank is an inner node of at most one.
+//
+// Source: Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth
+// broadcast, reduction and scan", Parallel Computing 35 (2009); section numbers
+// in this package are theirs.
+package tree
+
+import "github.com/ringo-go/ringo/sched"
+
+func in(c int) sched.Ref  { return sched.Ref{Buf: sched.In, Chunk: int32(c)} }
+func out(c int) sched.Ref { return sched.Ref{Buf: sched.Out, Chunk: int32(c)} }
+func tmp(c int) sched.Ref { return sched.Ref{Buf: sched.Tmp, Chunk: int32(c)} }
+
+// A place is where a rank stands in one tree, and which chunk the tree carries.
+type place struct {
+	chunk  int
+	parent sched.Rank // Nobody at the root
+	kids   int
+	kid    [31]sched.Rank
+}
+
+func (p *place) adopt(r sched.Rank) {
+	p.kid[p.kids] = r
+	p.kids++
+}
+
+// steps is how many steps a rank takes to pass a chunk up, or down.
+func (p *place) steps() int { return max(1, p.kids) }
+
+// up is step i of adding the children's sums to the own part and passing the
+// sum to the parent; the root keeps it in Out. Between two children the sum
+// lies in sum.
+func (p *place) up(i int, sum sched.Ref) sched.Step {
+	s := sched.Step{Recv: sched.Nobody, Src: in(p.chunk), Dst: sum, Send: sched.Nobody}
+	if i > 0 {
+		s.Src = sum
+	}
+	if p.kids > 0 {
+		s.Recv = p.kid[i]
+	}
+	if i == p.steps()-1 {
+		s.Dst, s.Send = sched.Ref{}, p.parent
+		if p.parent == sched.Nobody {
+			s.Dst = out(p.chunk)
+		}
+	}
+	return s
+}
+
+// down is step i of keeping what comes from the parent, or what the root has in
+// In, and passing it to the children.
+func (p *place) down(i int) sched.Step {
+	s := sched.Step{Recv: p.parent, Dst: out(p.chunk), Send: sched.Nobody}
+	if p.parent == sched.Nobody {
+		s.Src = in(p.chunk)
+	}
+	if i > 0 {
+		s = sched.Step{Recv: sched.Nobody, Src: out(p.chunk)}
+	}
+	if p.kids > 0 {
+		s.Send = p.kid[i]
+	}
+	return s
+}
+
+// alone is step i of a communicator of one rank: copy chunk i.
+func alone(i int) sched.Step {
+	return sched.Step{Recv: sched.Nobody, Src: in(i), Dst: out(i), Send: sched.Nobody}
+}
+
+// mod is a modulo n for -n ≤ a.
+func mod(a, n int) int { return (a + n) % n }

@@ -1,0 +1,35 @@
+package tree_test
+
+import (
+	"testing"
+
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/sched/schedtest"
+	"github.com/ringo-go/ringo/tree"
+)
+
+func TestProofs(t *testing.T) {
+	t.Run("AllReduce", func(t *testing.T) {
+		schedtest.Prove(t, sched.AllReduce, func(n int) sched.Schedule { return tree.AllReduce{N: n} })
+	})
+	for name, build := range map[string]func(n int, root sched.Rank) sched.Schedule{
+		"Broadcast":         func(n int, root sched.Rank) sched.Schedule { return tree.Broadcast{N: n, Root: root} },
+		"BinomialBroadcast": func(n int, root sched.Rank) sched.Schedule { return tree.BinomialBroadcast{N: n, Root: root} },
+	} {
+		t.Run(name, func(t *testing.T) { schedtest.ProveRooted(t, sched.Broadcast, build) })
+	}
+	for name, build := range map[string]func(n int, root sched.Rank) sched.Schedule{
+		"Reduce":         func(n int, root sched.Rank) sched.Schedule { return tree.Reduce{N: n, Root: root} },
+		"BinomialReduce": func(n int, root sched.Rank) sched.Schedule { return tree.BinomialReduce{N: n, Root: root} },
+	} {
+		t.Run(name, func(t *testing.T) { schedtest.ProveRooted(t, sched.Reduce, build) })
+	}
+}
+
+func TestGoldens(t *testing.T) {
+	schedtest.Golden(t, "allreduce", tree.AllReduce{N: 6})
+	schedtest.Golden(t, "broadcast", tree.Broadcast{N: 6, Root: 1})
+	schedtest.Golden(t, "reduce", tree.Reduce{N: 6, Root: 1})
+	schedtest.Golden(t, "binomialbroadcast", tree.BinomialBroadcast{N: 6, Root: 1})
+	schedtest.Golden(t, "binomialreduce", tree.BinomialReduce{N: 6, Root: 1})
+}
