@@ -13,15 +13,9 @@ import "github.com/ringo-go/ringo/sched"
 // one receive each: there 0 ⊕ 1 and 1 ⊕ 0 are the same.
 type OneShot struct{ N int }
 
-// Shape is one chunk in and out and, from three ranks on, one of scratch for
-// the running sum: in place, Out is still being read when the sum starts.
-func (a OneShot) Shape() sched.Shape {
-	s := sched.Shape{Ranks: a.N, In: 1, Out: 1}
-	if a.N > 2 {
-		s.Tmp = 1
-	}
-	return s
-}
+// Shape is one chunk in and out, no scratch: the sum grows in Out. In place that
+// is In, but it has been sent by then.
+func (a OneShot) Shape() sched.Shape { return sched.Shape{Ranks: a.N, In: 1, Out: 1} }
 
 // Len is n sends and n receives, of which the first two ranks save the message
 // to self and the others the first addition.
@@ -46,18 +40,14 @@ func (a OneShot) At(r sched.Rank, i int) sched.Step {
 		return send(in(0), after(r, i+1, n))
 	}
 	i -= sends
-	dst := tmp(0)
-	if i == sends-1 {
-		dst = out(0)
-	}
 	switch {
-	case r < 2 && i == 0:
-		return add(1-r, in(0), dst) // the own part is one of the first two
-	case r < 2:
-		return add(sched.Rank(i+1), tmp(0), dst)
+	case r >= 2 && i == 0:
+		return recv(0, out(0))
+	case r >= 2:
+		return add(sched.Rank(i), out(0), out(0))
 	case i == 0:
-		return recv(0, dst)
+		return add(1-r, in(0), out(0)) // the own part is one of the first two
 	default:
-		return add(sched.Rank(i), tmp(0), dst)
+		return add(sched.Rank(i+1), out(0), out(0))
 	}
 }

@@ -2,7 +2,7 @@ package tree
 
 import "github.com/ringo-go/ringo/sched"
 
-// AllReduce takes at most 4⌊log₂ n⌋ hops and sends at most twice the data a
+// AllReduce takes 2⌊log₂ n⌋ hops and sends at most twice the data a
 // rank: each half goes up one of the two trees as a sum and down again as the
 // result (section 4).
 type AllReduce struct{ N int }

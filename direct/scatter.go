@@ -1,0 +1,33 @@
+package direct
+
+import "github.com/ringo-go/ringo/sched"
+
+// Scatter takes 1 hop; the root sends (n-1)/n of the data, and a rank receives
+// its chunk once.
+type Scatter struct {
+	N    int
+	Root sched.Rank
+}
+
+// Shape is n chunks in, read at the root only, and one out.
+func (s Scatter) Shape() sched.Shape { return sched.Shape{Ranks: s.N, In: s.N, Out: 1} }
+
+// Len is n for the root and 1 for the others.
+func (s Scatter) Len(r sched.Rank) int {
+	if r == s.Root {
+		return s.N
+	}
+	return 1
+}
+
+// At sends to the ranks after the root in turn and copies the own chunk last.
+func (s Scatter) At(r sched.Rank, i int) sched.Step {
+	switch to := after(s.Root, i+1, s.N); {
+	case r != s.Root:
+		return recv(s.Root, out(0))
+	case to == r:
+		return local(in(int(r)), out(0))
+	default:
+		return send(in(int(to)), to)
+	}
+}
