@@ -1,0 +1,389 @@
+package bench
+
+import (
+	"flag"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/kernels"
+)
+
+// A Config says what to measure and how. Make one with NewConfig, set its fields
+// by Register and a flag.FlagSet or by hand, and complete it with Complete.
+type Config struct {
+	Collectives []Collective
+	// Processes is how many processes to start on this machine, 0 to be one rank
+	// of a job that a launcher has started. PerProcess is the ranks of each.
+	Processes, PerProcess int
+
+	Sweep
+	Types []ringo.DataType
+	Ops   []ringo.RedOp
+	Root  int // -1 for every rank in turn
+
+	// Iterations of a measurement, 0 for as many as take MinTime but at least
+	// minIterations; Warmup before each.
+	Iterations, Warmup int
+	Check              bool // verify every element
+
+	Device, Transport, Algo string
+	Timeout                 time.Duration // of one operation
+
+	Peers       []string
+	Repetitions int           // of everything, when there are peers
+	PeerTimeout time.Duration // of one run of a peer
+
+	JSON, Plot string   // files to write, "" for none
+	From       []string // reports to plot instead of measuring
+	Quiet      bool     // no table
+
+	Args           []string // the flags as given, for reports and to start processes with
+	Command        []string // starts a process of this program that understands Args
+	Stdout, Stderr io.Writer
+
+	// Flags as text, for Complete to parse.
+	types, ops, check, peers, from string
+	graph                          int
+}
+
+// MinTime is how long a measurement takes at least when Iterations is 0: long
+// enough for the clock and for a few slices of the scheduler of a busy machine.
+const MinTime = 20 * time.Millisecond
+
+const (
+	minIterations = 5
+	maxIterations = 1 << 22
+)
+
+// NewConfig is a Config with the defaults.
+func NewConfig() *Config {
+	return &Config{
+		Processes: 4, PerProcess: 1,
+		Sweep:  Sweep{Min: 8, Max: 16 << 20, Step: 1 << 20, Factor: 4},
+		Warmup: 5, Device: "auto", Transport: "auto", Algo: "auto", Timeout: 2 * time.Minute,
+		Repetitions: 3, PeerTimeout: 5 * time.Minute,
+		types: "float32", ops: "sum", check: "1",
+	}
+}
+
+// sizeFlag is a flag.Value for a size in bytes.
+type sizeFlag struct{ n *int64 }
+
+func (f sizeFlag) Set(s string) (err error) { *f.n, err = ParseSize(s); return err }
+func (f sizeFlag) String() string {
+	if f.n == nil {
+		return ""
+	}
+	return FormatSize(*f.n)
+}
+
+// Register makes the flags in fs that set the Config. Most have nccl-tests' long
+// name too.
+func (c *Config) Register(fs *flag.FlagSet) {
+	size := func(p *int64, names ...string) {
+		for _, n := range names {
+			fs.Var(sizeFlag{p}, n, "")
+		}
+	}
+	number := func(p *int, names ...string) {
+		for _, n := range names {
+			fs.IntVar(p, n, *p, "")
+		}
+	}
+	text := func(p *string, names ...string) {
+		for _, n := range names {
+			fs.StringVar(p, n, *p, "")
+		}
+	}
+	number(&c.Processes, "np")
+	number(&c.PerProcess, "g", "ngpus")
+	size(&c.Min, "b", "minbytes")
+	size(&c.Max, "e", "maxbytes")
+	size(&c.Step, "i", "stepbytes")
+	for _, n := range []string{"f", "stepfactor"} {
+		fs.Float64Var(&c.Factor, n, c.Factor, "")
+	}
+	number(&c.Iterations, "n", "iters")
+	number(&c.Warmup, "w", "warmup_iters")
+	number(&c.Root, "r", "root")
+	number(&c.graph, "G", "cudagraph")
+	text(&c.types, "d", "datatype")
+	text(&c.ops, "o", "op")
+	text(&c.check, "c", "check")
+	text(&c.Device, "device")
+	text(&c.Transport, "transport")
+	text(&c.Algo, "algo")
+	fs.DurationVar(&c.Timeout, "timeout", c.Timeout, "")
+	text(&c.peers, "peer")
+	number(&c.Repetitions, "reps")
+	fs.DurationVar(&c.PeerTimeout, "peer-timeout", c.PeerTimeout, "")
+	text(&c.JSON, "json")
+	text(&c.Plot, "plot")
+	text(&c.from, "from")
+	fs.BoolVar(&c.Quiet, "quiet", false, "")
+}
+
+// Complete checks what the flags have set and names the collectives to measure.
+// Its errors are usage errors.
+func (c *Config) Complete(fs *flag.FlagSet, names []string) error {
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if !given["e"] && !given["maxbytes"] {
+		c.Max = max(c.Max, c.Min)
+	}
+	if (given["i"] || given["stepbytes"]) && !given["f"] && !given["stepfactor"] {
+		c.Factor = 0
+	}
+	for _, step := range []func() error{
+		func() error { return c.collectives(names) }, c.typesAndOps, c.numbers, c.device, c.peerNames, c.files,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Config) collectives(names []string) error {
+	known := append(Names(), "all")
+	c.from = strings.TrimSpace(c.from)
+	if c.from != "" {
+		c.From = strings.Split(c.from, ",")
+	}
+	if len(names) == 0 && len(c.From) == 0 {
+		return cli.Usagef("which collective? give one of %s", strings.Join(known, ", "))
+	}
+	for _, name := range names {
+		name = strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(name), "_", ""), "-", "")
+		if name == "all" {
+			c.Collectives = Collectives
+			continue
+		}
+		coll, ok := find(name)
+		if !ok {
+			return cli.Unknown("collective", name, known)
+		}
+		c.Collectives = append(c.Collectives, coll)
+	}
+	return nil
+}
+
+// allOps is what -o all stands for.
+var allOps = []ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Max, ringo.Min, ringo.Avg, ringo.PreMulSum(2), ringo.BitAnd, ringo.BitOr, ringo.BitXor}
+
+func (c *Config) typesAndOps() error {
+	c.Types, c.Ops = nil, nil
+	for _, s := range strings.Split(c.types, ",") {
+		if s == "all" {
+			c.Types = append(c.Types, kernels.Types()...)
+			continue
+		}
+		t, err := kernels.ParseType(s)
+		if err != nil {
+			known := []string{"all"}
+			for _, t := range kernels.Types() {
+				known = append(known, t.String())
+			}
+			return cli.Unknown("type", s, known)
+		}
+		c.Types = append(c.Types, t)
+	}
+	for _, s := range strings.Split(c.ops, ",") {
+		if s == "all" {
+			c.Ops = append(c.Ops, allOps...)
+			continue
+		}
+		op, err := kernels.ParseOp(s)
+		if err != nil {
+			known := []string{"all"}
+			for _, op := range allOps {
+				known = append(known, op.String())
+			}
+			return cli.Unknown("operator", s, known)
+		}
+		c.Ops = append(c.Ops, op)
+	}
+	for _, t := range c.Types {
+		if slices.ContainsFunc(c.Ops, func(op ringo.RedOp) bool { return possible(op, t) }) {
+			return nil
+		}
+	}
+	return cli.Usagef("no operator of -o %s is defined for -d %s: bitwise operators need integers", c.ops, c.types)
+}
+
+// possible reports whether op is defined for elements of type t.
+func possible(op ringo.RedOp, t ringo.DataType) bool {
+	switch op.Kind {
+	case kernels.KindBitAnd, kernels.KindBitOr, kernels.KindBitXor:
+		return !elements[t].float()
+	case kernels.KindPreMulSum:
+		return elements[t].float() || op.Int != 0 || op.Scale == float64(int64(op.Scale))
+	}
+	return true
+}
+
+func (c *Config) numbers() error {
+	n := c.Ranks()
+	switch {
+	case c.Processes < 0 || c.Processes > 1024:
+		return cli.Usagef("-np %d: want 1 to 1024 processes, or 0 to join a job that a launcher has started", c.Processes)
+	case c.PerProcess < 1 || c.PerProcess > 1024:
+		return cli.Usagef("-g %d: want 1 to 1024 ranks a process", c.PerProcess)
+	case c.Processes > 0 && (c.Root < -1 || c.Root >= n):
+		return cli.Usagef("-r %d: the ranks are 0 to %d; -1 is all in turn", c.Root, n-1)
+	case c.Iterations < 0 || c.Iterations > maxIterations:
+		return cli.Usagef("-n %d: want 1 to %d iterations, or 0 to have them chosen", c.Iterations, maxIterations)
+	case c.Warmup < 0:
+		return cli.Usagef("-w %d: cannot be negative", c.Warmup)
+	case c.Repetitions < 1:
+		return cli.Usagef("-reps %d: want at least 1", c.Repetitions)
+	case c.Timeout <= 0 || c.PeerTimeout <= 0:
+		return cli.Usagef("timeouts must be positive")
+	}
+	switch c.check {
+	case "0":
+		c.Check = false
+	case "1":
+		c.Check = true
+	default:
+		return cli.Usagef("-c %s: want 0 or 1", c.check)
+	}
+	_, err := c.Sizes()
+	if err != nil {
+		return cli.Usagef("%v", err)
+	}
+	return nil
+}
+
+func (c *Config) device() error {
+	switch c.Device {
+	case "auto", "host":
+	case "cuda", "emu":
+		return cli.Usagef("--device %s: this version has host memory only; use --device host", c.Device)
+	default:
+		return cli.Unknown("device", c.Device, []string{"auto", "host", "cuda", "emu"})
+	}
+	if c.graph != 0 {
+		return cli.Usagef("-G %d: CUDA graphs need --device cuda, which this version does not have; leave -G out", c.graph)
+	}
+	known := []string{"auto", "inproc", "shm", "socket", "p2p", "ib", "plugin"}
+	for _, name := range strings.Split(c.Transport, ",") {
+		switch {
+		case !slices.Contains(known, name):
+			return cli.Unknown("transport", name, known)
+		case slices.Contains(known[4:], name):
+			return cli.Usagef("--transport %s: this version has %s", name, strings.Join(known[:4], ", "))
+		}
+	}
+	if c.Algo == "auto" || c.Algo == "" {
+		c.Algo = ""
+		return nil
+	}
+	if !slices.Contains(ringo.Algorithms(), c.Algo) {
+		return cli.Unknown("algorithm", c.Algo, ringo.Algorithms())
+	}
+	return nil
+}
+
+func (c *Config) peerNames() error {
+	c.Peers = nil
+	if c.peers == "" {
+		return nil
+	}
+	for _, name := range strings.Split(c.peers, ",") {
+		switch name {
+		case "openmpi", "mpich", "gloo":
+			if !slices.Contains(c.Peers, name) {
+				c.Peers = append(c.Peers, name)
+			}
+		case "nccl":
+			return cli.Usagef("--peer nccl needs --device cuda, which this version does not have; host peers are openmpi, mpich, gloo")
+		default:
+			return cli.Unknown("peer", name, []string{"openmpi", "mpich", "gloo"})
+		}
+	}
+	if c.PerProcess > 1 || c.Processes == 0 {
+		return cli.Usagef("--peer starts one process a rank on this machine: leave -g at 1 and -np above 0")
+	}
+	return nil
+}
+
+func (c *Config) files() error {
+	if c.Plot != "" && plotFormat(c.Plot) == "" {
+		return cli.Usagef("--plot %s: the name must end in .svg, .png or .html", c.Plot)
+	}
+	if len(c.From) > 0 && c.Plot == "" {
+		return cli.Usagef("--from needs --plot FILE.svg, .png or .html")
+	}
+	return nil
+}
+
+// Ranks is the number of ranks that Run will start; 0 if a launcher decides.
+func (c *Config) Ranks() int { return c.Processes * c.PerProcess }
+
+// A series is one operation at several sizes.
+type series struct {
+	Collective
+	typ    ringo.DataType
+	op     ringo.RedOp
+	root   int
+	counts []int
+}
+
+// opName and rootNumber are the columns "redop" and "root".
+func (s *series) opName() string {
+	if s.Reduces() {
+		return s.op.String()
+	}
+	return "none"
+}
+
+func (s *series) rootNumber() int {
+	if s.Rooted() {
+		return s.root
+	}
+	return -1
+}
+
+// plan lists everything to be measured on n ranks, in order.
+func (c *Config) plan(n int) []series {
+	sizes, _ := c.Sizes()
+	var all []series
+	for _, coll := range c.Collectives {
+		ops, roots := []ringo.RedOp{{}}, []int{0}
+		if coll.Reduces() {
+			ops = c.Ops
+		}
+		if coll.Rooted() {
+			roots = []int{c.Root}
+			if c.Root < 0 {
+				roots = make([]int, n)
+				for r := range roots {
+					roots[r] = r
+				}
+			}
+		}
+		for _, t := range c.Types {
+			var counts []int
+			for _, size := range sizes {
+				// Several small sizes may come down to one element a block.
+				if k := coll.Count(size, n, t.Size()); len(counts) == 0 || k > counts[len(counts)-1] {
+					counts = append(counts, k)
+				}
+			}
+			for _, op := range ops {
+				if coll.Reduces() && !possible(op, t) {
+					continue
+				}
+				for _, root := range roots {
+					all = append(all, series{coll, t, op, root, counts})
+				}
+			}
+		}
+	}
+	return all
+}

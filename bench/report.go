@@ -1,0 +1,164 @@
+package bench
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/ringo-go/ringo"
+)
+
+// Schema names the format of a Report; it changes when old readers would err.
+const Schema = "ringo-bench/1"
+
+// A Report is all that one run has measured, with what is needed to understand
+// it later: the machine, the program and its flags.
+type Report struct {
+	Schema    string    `json:"schema"`
+	Date      time.Time `json:"date"`
+	Host      string    `json:"host"`
+	OS        string    `json:"os"`
+	Arch      string    `json:"arch"`
+	CPU       string    `json:"cpu"`
+	Cores     int       `json:"cores"`
+	Go        string    `json:"go"`
+	Version   string    `json:"version"`
+	Flags     []string  `json:"flags"`
+	Ranks     int       `json:"ranks"`
+	Processes int       `json:"processes"`
+	Transport string    `json:"transport"` // as chosen by the ranks
+	Notes     []string  `json:"notes,omitempty"`
+	Rows      []Row     `json:"rows"`
+}
+
+// A Row is one operation at one size by one program.
+type Row struct {
+	Program    string `json:"program"` // "ringo" or a peer
+	Collective string `json:"collective"`
+	Size       int64  `json:"size"`  // bytes of the larger buffer
+	Count      int    `json:"count"` // elements of a block
+	Type       string `json:"type"`
+	Op         string `json:"op"`   // "none" where there is none
+	Root       int    `json:"root"` // -1 where there is none
+	// OutOfPlace and InPlace are nil where the form does not exist.
+	OutOfPlace *Measure `json:"out_of_place,omitempty"`
+	InPlace    *Measure `json:"in_place,omitempty"`
+}
+
+// A Measure is the time of one operation, averaged over iterations and ranks.
+// Of several repetitions Time is the median and Min the least.
+type Measure struct {
+	Time       float64 `json:"time_us"`
+	Min        float64 `json:"min_us"`
+	Iterations int     `json:"iterations"`
+	AlgBW      float64 `json:"algbw_gbs"` // size/time, 10⁹ bytes a second
+	BusBW      float64 `json:"busbw_gbs"`
+	Wrong      *int64  `json:"wrong,omitempty"` // elements over all ranks; nil when not verified
+}
+
+// measure completes a Measure of an operation that takes us microseconds.
+func measure(c Collective, size int64, ranks int, us float64, iterations int) *Measure {
+	m := &Measure{Time: us, Min: us, Iterations: iterations}
+	m.bandwidth(c, size, ranks)
+	return m
+}
+
+func (m *Measure) bandwidth(c Collective, size int64, ranks int) {
+	if m.Time > 0 {
+		m.AlgBW = float64(size) / m.Time / 1e3
+		m.BusBW = m.AlgBW * c.Bus(ranks)
+	}
+}
+
+// A rowKey is what rows of different programs must share to be compared.
+type rowKey struct {
+	collective, typ, op string
+	root                int
+	count               int
+}
+
+func (r *Row) key() rowKey { return rowKey{r.Collective, r.Type, r.Op, r.Root, r.Count} }
+
+// newReport describes this machine and program.
+func newReport(cfg *Config, ranks, processes int) *Report {
+	host, _ := os.Hostname()
+	return &Report{
+		Schema: Schema, Date: time.Now().UTC().Truncate(time.Second), Host: host,
+		OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: cpuName(), Cores: runtime.NumCPU(),
+		Go: runtime.Version(), Version: ringo.Version,
+		Flags: cfg.Args, Ranks: ranks, Processes: processes, Rows: []Row{},
+	}
+}
+
+// cpuName is the model of the processor where the system tells it.
+func cpuName() string {
+	f, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if k, v, ok := strings.Cut(s.Text(), ":"); ok && strings.TrimSpace(k) == "model name" {
+			return strings.TrimSpace(v)
+		}
+	}
+	return runtime.GOARCH
+}
+
+// Save writes the report as JSON.
+func (r *Report) Save(file string) error {
+	b, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return fmt.Errorf("save report: %w", err)
+	}
+	return os.WriteFile(file, append(b, '\n'), 0o644)
+}
+
+// Load reads a report that Save has written.
+func Load(file string) (*Report, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("load report: %w", err)
+	}
+	r, err := parseReport(b)
+	if err != nil {
+		return nil, fmt.Errorf("load report %s: %w", file, err)
+	}
+	return r, nil
+}
+
+func parseReport(b []byte) (*Report, error) {
+	var r Report
+	if err := json.Unmarshal(b, &r); err != nil {
+		return nil, err
+	}
+	if r.Schema != Schema {
+		return nil, fmt.Errorf("schema is %q, want %q", r.Schema, Schema)
+	}
+	if r.Ranks < 1 {
+		return nil, errors.New("ranks is not positive")
+	}
+	for i, row := range r.Rows {
+		if row.Size < 0 || row.Count < 0 {
+			return nil, fmt.Errorf("row %d: negative size", i)
+		}
+	}
+	return &r, nil
+}
+
+// Wrong is the number of wrong elements in all rows.
+func (r *Report) Wrong() (n int64) {
+	for _, row := range r.Rows {
+		for _, m := range []*Measure{row.OutOfPlace, row.InPlace} {
+			if m != nil && m.Wrong != nil {
+				n += *m.Wrong
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,121 @@
+package bench
+
+import (
+	"bytes"
+	"crypto/subtle"
+)
+
+// A table is one period of elements, or all there are if that is less.
+type table struct {
+	bytes []byte
+	size  int // of an element
+}
+
+// runs calls f with the bytes of elements [from, from+count) in order, in as
+// few pieces as the period allows, and the offset of each piece.
+func (t table) runs(from, count int, f func(at int, run []byte)) {
+	from %= period
+	for at, left := 0, count*t.size; left > 0; {
+		run := t.bytes[from*t.size:]
+		run = run[:min(len(run), left)]
+		f(at, run)
+		at, left, from = at+len(run), left-len(run), 0
+	}
+}
+
+// fill writes elements [from, …) into dst.
+func (t table) fill(dst []byte, from int) {
+	t.runs(from, len(dst)/t.size, func(at int, run []byte) { copy(dst[at:], run) })
+}
+
+// poison writes the complement of elements [from, …) into dst: whatever is not
+// overwritten is certain to be counted as wrong.
+func (t table) poison(dst []byte, from int) {
+	t.runs(from, len(dst)/t.size, func(at int, run []byte) { subtle.XORBytes(dst[at:], run, ones[:len(run)]) })
+}
+
+var ones = bytes.Repeat([]byte{0xff}, period*8)
+
+// wrong counts the elements of got that are not elements [from, …).
+func (t table) wrong(got []byte, from int) (n int64) {
+	t.runs(from, len(got)/t.size, func(at int, run []byte) {
+		have := got[at : at+len(run)]
+		if bytes.Equal(have, run) {
+			return
+		}
+		for i := 0; i < len(run); i += t.size {
+			if !bytes.Equal(have[i:i+t.size], run[i:i+t.size]) {
+				n++
+			}
+		}
+	})
+	return n
+}
+
+// tables keeps the tables of one operation, in memory that is used again for the
+// next: collecting garbage would disturb the measurements.
+type tables struct {
+	made map[int]table
+	free [][]byte
+}
+
+// forget makes way for other data.
+func (t *tables) forget() {
+	for _, old := range t.made {
+		t.free = append(t.free, old.bytes[:cap(old.bytes)])
+	}
+	t.made = map[int]table{}
+}
+
+// of is the table of a rank's contribution or of the result.
+func (t *tables) of(d *data, rank int) table {
+	if have, ok := t.made[rank]; ok {
+		return have
+	}
+	var mem []byte
+	if n := len(t.free); n > 0 {
+		mem, t.free = t.free[n-1], t.free[:n-1]
+	} else {
+		mem = make([]byte, period*8)
+	}
+	made := table{mem[:d.length*d.el.size], d.el.size}
+	if rank == combined {
+		d.result(made.bytes)
+	} else {
+		d.contribution(made.bytes, rank)
+	}
+	t.made[rank] = made
+	return made
+}
+
+// A buffer is memory with a fence on both sides, to find writes outside of it.
+type buffer struct{ all []byte }
+
+const fence = 64
+
+func newBuffer(n int64) buffer { return buffer{make([]byte, n+2*fence)} }
+
+// first is the first n bytes.
+func (b buffer) first(n int) []byte { return b.all[fence : fence+n : fence+n] }
+
+// guard writes the fences around the first n bytes.
+func (b buffer) guard(n int) {
+	for i := range fence {
+		b.all[i], b.all[fence+n+i] = fenceByte(i), fenceByte(i)
+	}
+}
+
+// trespassed counts the bytes of the fences that have changed.
+func (b buffer) trespassed(n int) (bad int64) {
+	for i := range fence {
+		if b.all[i] != fenceByte(i) {
+			bad++
+		}
+		if b.all[fence+n+i] != fenceByte(i) {
+			bad++
+		}
+	}
+	return bad
+}
+
+func fenceByte(i int) byte { return byte(0xc5 ^ i) }

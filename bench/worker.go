@@ -1,0 +1,219 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// A worker is one rank of a measurement. All ranks carry out the same plan in
+// step; rank 0 keeps the rows.
+type worker struct {
+	cfg     *Config
+	comm    *ringo.Comm
+	in, out buffer
+	scratch tables
+	ctl     control
+	seed    uint64
+	wrong   int64     // elements that this rank found wrong
+	record  func(Row) // of rank 0, nil elsewhere
+}
+
+func newWorker(cfg *Config, comm *ringo.Comm, record func(Row)) *worker {
+	return &worker{cfg: cfg, comm: comm, ctl: newControl(comm), record: record}
+}
+
+// run carries out the plan.
+func (w *worker) run(plan []series) error {
+	n := w.comm.Size()
+	var longest int64
+	for _, s := range plan {
+		for _, count := range s.counts {
+			longest = max(longest, s.Size(count, n, s.typ.Size()))
+		}
+	}
+	w.in, w.out = newBuffer(longest), newBuffer(longest)
+	for i := range plan {
+		for _, count := range plan[i].counts {
+			row, err := w.row(&plan[i], count)
+			if err != nil {
+				return err
+			}
+			if w.record != nil {
+				w.record(row)
+			}
+		}
+	}
+	return w.ctl.barrier()
+}
+
+// row measures and verifies one operation at one size.
+func (w *worker) row(s *series, count int) (Row, error) {
+	n := w.comm.Size()
+	size := s.Size(count, n, s.typ.Size())
+	row := Row{
+		Program: "ringo", Collective: s.Name, Size: size, Count: count,
+		Type: s.typ.String(), Op: s.opName(), Root: s.rootNumber(),
+	}
+	for _, inPlace := range []bool{false, true} {
+		if inPlace && !s.InPlace {
+			continue
+		}
+		op := w.operation(s, count, inPlace)
+		us, iterations, err := w.time(op)
+		if err != nil {
+			return row, err
+		}
+		m := measure(s.Collective, size, n, us, iterations)
+		if w.cfg.Check {
+			wrong, err := w.verify(s, op)
+			if err != nil {
+				return row, err
+			}
+			m.Wrong = &wrong
+		}
+		if inPlace {
+			row.InPlace = m
+		} else {
+			row.OutOfPlace = m
+		}
+	}
+	return row, nil
+}
+
+// An operation is a call on memory that can be made again and again.
+type operation struct {
+	do      func() error
+	in, out []byte // as the collective's Extents say
+	count   int
+	inPlace bool
+}
+
+// operation lays out the memory of one rank as nccl-tests does: in place, the
+// smaller buffer is the rank's own block of the larger one.
+func (w *worker) operation(s *series, count int, inPlace bool) *operation {
+	rank, n := w.comm.Rank(), w.comm.Size()
+	one := count * s.typ.Size()
+	in, out := s.In.Blocks(rank, s.root, n), s.Out.Blocks(rank, s.root, n)
+	op := &operation{in: w.in.first(in * one), out: w.out.first(out * one), count: count, inPlace: inPlace}
+	if inPlace && in > 0 && out > 0 {
+		switch {
+		case in > out:
+			op.out = op.in[rank*one : (rank+1)*one]
+		case out > in:
+			op.in = op.out[rank*one : (rank+1)*one]
+		default:
+			op.in = op.out
+		}
+	}
+	call := &ringo.Call{Kind: s.Kind, In: mem.Host(op.in), Out: mem.Host(op.out), Count: count, Type: s.typ, Op: s.op, Root: s.root}
+	op.do = func() error { return w.comm.Do(call) }
+	if s.Kind == ringo.KindSend {
+		recv := *call
+		recv.Kind, recv.Peer = ringo.KindRecv, (rank+n-1)%n
+		call.Peer = (rank + 1) % n
+		g := ringo.NewGroup()
+		op.do = func() error {
+			g.Add(w.comm, call)
+			g.Add(w.comm, &recv)
+			return g.Run()
+		}
+	}
+	return op
+}
+
+// time is the average time of an operation in microseconds over iterations and
+// ranks. The memory is zero, which every operator keeps zero: data cannot run
+// into infinities or denormals, which some machines handle slowly.
+func (w *worker) time(op *operation) (us float64, iterations int, err error) {
+	clear(op.in)
+	clear(op.out)
+	loop := func(n int) (time.Duration, error) {
+		if err := w.ctl.barrier(); err != nil {
+			return 0, err
+		}
+		do := op.do
+		start := time.Now()
+		for range n {
+			if err := do(); err != nil {
+				return 0, err
+			}
+		}
+		return time.Since(start), nil
+	}
+	if _, err = loop(w.cfg.Warmup); err != nil {
+		return 0, 0, err
+	}
+	if iterations = w.cfg.Iterations; iterations == 0 {
+		if iterations, err = w.enough(loop); err != nil {
+			return 0, 0, err
+		}
+	}
+	took, err := loop(iterations)
+	if err != nil {
+		return 0, 0, err
+	}
+	total, err := w.ctl.sum(float64(took.Nanoseconds()))
+	return total / 1e3 / float64(iterations) / float64(w.comm.Size()), iterations, err
+}
+
+// enough finds how many iterations take MinTime by trying few and then more;
+// rank 0 decides for all.
+func (w *worker) enough(loop func(n int) (time.Duration, error)) (int, error) {
+	for n := 1; ; n *= 4 {
+		took, err := loop(n)
+		if err != nil {
+			return 0, err
+		}
+		ns, err := w.ctl.decide(took.Nanoseconds())
+		if err != nil {
+			return 0, err
+		}
+		if ns >= int64(MinTime)/8 || n >= maxIterations {
+			return max(minIterations, min(maxIterations, int(int64(MinTime)*int64(n)/max(ns, 1)))), nil
+		}
+	}
+}
+
+// verify carries the operation out once on fresh data and counts what is wrong
+// on all ranks: results that differ in any bit, contributions that were
+// changed, bytes beside the buffers that were written.
+func (w *worker) verify(s *series, op *operation) (int64, error) {
+	rank, n := w.comm.Rank(), w.comm.Size()
+	size := s.typ.Size()
+	w.seed++
+	length := op.count
+	if s.In.PerRank {
+		length *= n
+	}
+	d := newData(s.typ, s.op, !s.Reduces(), n, length, hash(w.seed, n, op.count))
+	w.scratch.forget()
+	pieces := s.result(rank, s.root, n, op.count)
+	one := op.count * size
+
+	w.in.guard(len(op.in))
+	w.out.guard(len(op.out))
+	for i, p := range pieces {
+		w.scratch.of(d, p.rank).poison(op.out[i*one:(i+1)*one], p.from)
+	}
+	w.scratch.of(d, rank).fill(op.in, 0)
+	if err := op.do(); err != nil {
+		return 0, err
+	}
+	var wrong int64
+	for i, p := range pieces {
+		wrong += w.scratch.of(d, p.rank).wrong(op.out[i*one:(i+1)*one], p.from)
+	}
+	if !op.inPlace {
+		wrong += w.scratch.of(d, rank).wrong(op.in, 0)
+	}
+	wrong += w.in.trespassed(len(op.in)) + w.out.trespassed(len(op.out))
+	w.wrong += wrong
+	all, err := w.ctl.sum(float64(wrong))
+	if err == nil && int64(all) < wrong {
+		err = fmt.Errorf("verify: rank %d found %d wrong elements, but their sum over all ranks came back as %g", rank, wrong, all)
+	}
+	return int64(all), err
+}

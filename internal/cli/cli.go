@@ -1,0 +1,112 @@
+// Package cli is what the standard package flag lacks for a friendly command:
+// flags after arguments, and suggestions for what was misspelt.
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// A UsageError is a mistake in the command line; the exit status is 2.
+type UsageError struct{ Text string }
+
+func (e *UsageError) Error() string { return e.Text }
+
+// Usagef makes a UsageError.
+func Usagef(format string, a ...any) error { return &UsageError{fmt.Sprintf(format, a...)} }
+
+// Parse parses args with fs, which must have been made with ContinueOnError.
+// Flags may stand before, between and after the other arguments, which are
+// returned; all after "--" are arguments. The error is flag.ErrHelp when help
+// was asked for (nothing is printed) and else a UsageError.
+func Parse(fs *flag.FlagSet, args []string) ([]string, error) {
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
+	var rest []string
+	for {
+		err := fs.Parse(args)
+		switch {
+		case errors.Is(err, flag.ErrHelp):
+			return nil, flag.ErrHelp
+		case err != nil:
+			return nil, Usagef("%s", explain(fs, err))
+		}
+		left := fs.Args()
+		if len(left) == 0 {
+			return rest, nil
+		}
+		if i := len(args) - len(left); i > 0 && args[i-1] == "--" {
+			return append(rest, left...), nil
+		}
+		rest, args = append(rest, left[0]), left[1:]
+	}
+}
+
+// explain adds a suggestion to the error of an unknown flag.
+func explain(fs *flag.FlagSet, err error) string {
+	name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if !ok {
+		return err.Error()
+	}
+	var known []string
+	fs.VisitAll(func(f *flag.Flag) { known = append(known, f.Name) })
+	text := "unknown flag -" + name
+	if s := Closest(name, known); s != "" {
+		text += "; did you mean -" + s + "?"
+	}
+	return text
+}
+
+// Unknown is the UsageError for a word that is none of known.
+func Unknown(what, word string, known []string) error {
+	if s := Closest(word, known); s != "" {
+		return Usagef("unknown %s %q; did you mean %s?", what, word, s)
+	}
+	return Usagef("unknown %s %q; known are %s", what, word, strings.Join(known, ", "))
+}
+
+// Closest is the known word that most likely was meant: one that differs by few
+// letters or of which word is the beginning. It is "" if there is none.
+func Closest(word string, known []string) string {
+	word = fold(word)
+	best, least := "", len(word)/3+1
+	for _, k := range known {
+		d := distance(word, fold(k))
+		if len(word) >= 3 && strings.HasPrefix(fold(k), word) {
+			d = min(d, 1)
+		}
+		if d <= least && len(k) > 1 && (best == "" || d < least) {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// fold makes All_Reduce and all-reduce the same word as allreduce.
+func fold(s string) string {
+	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s))
+}
+
+// distance is how many letters must be put in, taken out or changed to make a
+// into b (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			d := diagonal
+			if a[i] != b[j] {
+				d = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], d
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParse(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		rest []string
+		n    int
+		err  string
+	}{
+		"before":       {[]string{"-n", "3", "a"}, []string{"a"}, 3, ""},
+		"after":        {[]string{"a", "-n", "3"}, []string{"a"}, 3, ""},
+		"between":      {[]string{"a", "--n=3", "b"}, []string{"a", "b"}, 3, ""},
+		"double dash":  {[]string{"-n", "3", "--", "a", "-n", "4"}, []string{"a", "-n", "4"}, 3, ""},
+		"last wins":    {[]string{"-n", "3", "a", "-n", "5"}, []string{"a"}, 5, ""},
+		"dash later":   {[]string{"a", "--", "-n", "4"}, []string{"a", "-n", "4"}, 0, ""},
+		"misspelt":     {[]string{"a", "-trnsport", "shm"}, nil, 0, "unknown flag -trnsport; did you mean -transport?"},
+		"unlike any":   {[]string{"-zzzzzz"}, nil, 0, "unknown flag -zzzzzz"},
+		"not a number": {[]string{"-n", "x"}, nil, 0, "invalid value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs := flag.NewFlagSet("", flag.ContinueOnError)
+			n := fs.Int("n", 0, "")
+			fs.String("transport", "", "")
+			rest, err := Parse(fs, c.args)
+			if c.err != "" {
+				require.ErrorContains(t, err, c.err)
+				require.IsType(t, &UsageError{}, err)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, c.rest, rest)
+			require.Equal(t, c.n, *n)
+		})
+	}
+	fs := flag.NewFlagSet("", flag.ContinueOnError)
+	_, err := Parse(fs, []string{"a", "-h"})
+	require.ErrorIs(t, err, flag.ErrHelp)
+}
+
+func TestClosest(t *testing.T) {
+	known := []string{"allreduce", "allgather", "reducescatter", "broadcast", "reduce", "alltoall"}
+	for word, want := range map[string]string{
+		"all-reduce": "allreduce", "All_Gather": "allgather", "alreduce": "allreduce", "bcast": "", "broad": "broadcast",
+		"redcue": "reduce", "reduce_scatter": "reducescatter", "xyz": "", "": "",
+	} {
+		require.Equal(t, want, Closest(word, known), word)
+	}
+	require.ErrorContains(t, Unknown("collective", "xyz", known), "known are allreduce, allgather")
+	require.ErrorContains(t, Unknown("collective", "redce", known), "did you mean reduce?")
+}
+
+func TestDistance(t *testing.T) {
+	require.Equal(t, 3, distance("kitten", "sitting"))
+	require.Equal(t, 4, distance("", "ring"))
+	require.Equal(t, 0, distance("ring", "ring"))
+}
