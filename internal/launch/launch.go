@@ -90,8 +90,9 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("launch: %w", err)
 	}
-	j := &job{Config: c, ended: make(chan int, c.N)}
-	j.stdout, j.stderr = share(c.Stdout), share(c.Stderr)
+	j := &job{Config: c, secret: rand.Text(), ended: make(chan int, c.N)}
+	var mu sync.Mutex
+	j.stdout, j.stderr = share(c.Stdout, &mu), share(c.Stderr, &mu)
 	for rank := range c.N {
 		j.cmds = append(j.cmds, j.command(rank, hub.addr, master))
 	}
@@ -100,6 +101,7 @@ func Run(ctx context.Context, c Config) error {
 
 type job struct {
 	Config
+	secret         string
 	stdout, stderr io.Writer
 	cmds           []*exec.Cmd
 	errs           []error  // of Wait, by rank
@@ -117,7 +119,7 @@ func (j *job) command(rank int, hub string, masterPort int) *exec.Cmd {
 		"RANK="+r, "WORLD_SIZE="+n, "LOCAL_RANK="+r, "LOCAL_WORLD_SIZE="+n,
 		"MASTER_ADDR=127.0.0.1", "MASTER_PORT="+strconv.Itoa(masterPort),
 		"RINGO_RANK="+r, "RINGO_SIZE="+n, "RINGO_LOCAL_RANK="+r, "RINGO_LOCAL_SIZE="+n,
-		"RINGO_COMM_ID="+hub, "RINGO_COMM_SECRET="+secret())
+		"RINGO_COMM_ID="+hub, "RINGO_COMM_SECRET="+j.secret)
 	cmd.Stdout, cmd.Stderr = j.stdout, j.stderr
 	if j.Prefix && rank > 0 {
 		cmd.Stdout, cmd.Stderr = prefixed(j.stdout, rank), prefixed(j.stderr, rank)
@@ -126,8 +128,6 @@ func (j *job) command(rank int, hub string, masterPort int) *exec.Cmd {
 	cmd.SysProcAttr = attributes()
 	return cmd
 }
-
-var secret = sync.OnceValue(rand.Text)
 
 func (j *job) run(ctx context.Context) error {
 	signals := make(chan os.Signal, 8)

@@ -11,20 +11,20 @@ import (
 // maxLine bounds what is kept of a line that does not end.
 const maxLine = 64 << 10
 
-// share makes w safe for several processes. A file is so already, and stays
-// what it is: a process that gets it sees a terminal where there is one.
-func share(w io.Writer) io.Writer {
+// share makes w safe for several processes, by mu. A file is so already, and
+// stays what it is: a process that gets it sees a terminal where there is one.
+func share(w io.Writer, mu *sync.Mutex) io.Writer {
 	if w == nil {
 		return nil
 	}
 	if f, ok := w.(*os.File); ok {
 		return f
 	}
-	return &shared{w: w}
+	return &shared{mu, w}
 }
 
 type shared struct {
-	mu sync.Mutex
+	mu *sync.Mutex // of stdout and stderr, which may be one
 	w  io.Writer
 }
 

@@ -1,0 +1,234 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// scene is the variable that makes this test binary play a rank.
+const scene = "LAUNCH_TEST_SCENE"
+
+func TestMain(m *testing.M) {
+	if s := os.Getenv(scene); s != "" {
+		play(s)
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func play(s string) {
+	rank, _ := strconv.Atoi(os.Getenv("RINGO_RANK"))
+	switch s {
+	case "hello":
+		fmt.Printf("out %d\nunfinished", rank)
+		fmt.Fprintf(os.Stderr, "err %d\n", rank)
+	case "env":
+		for _, v := range []string{"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+			"RINGO_RANK", "RINGO_SIZE", "RINGO_COMM_ID", "RINGO_COMM_SECRET", "EXTRA"} {
+			fmt.Printf("%s=%s\n", v, os.Getenv(v))
+		}
+	case "exit 3":
+		if rank == 1 {
+			os.Exit(3)
+		}
+		time.Sleep(time.Minute)
+	case "kill 2":
+		if rank == 2 {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		time.Sleep(100 * time.Millisecond)
+		fmt.Fprintf(os.Stderr, "rank 2 died, says %d\n", rank)
+		os.Exit(1)
+	case "wait":
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+		fmt.Println("ready")
+		fmt.Println(<-c)
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+		fmt.Println("ready")
+		time.Sleep(time.Minute)
+	case "nest": // a launcher, to be killed
+		err := Run(context.Background(), Config{N: 2, Args: []string{os.Args[0]}, Env: append(os.Environ(), scene+"=pid"), Stdout: os.Stdout})
+		fmt.Println(err)
+	case "pid":
+		fmt.Printf("pid %d\n", os.Getpid())
+		time.Sleep(time.Minute)
+	}
+}
+
+// a buffer that can be read while it is written.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+func (o *output) await(t *testing.T, text string, times int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Count(o.String(), text) >= times }, 10*time.Second, time.Millisecond)
+}
+
+func config(n int, s string) (Config, *output) {
+	out := &output{}
+	return Config{N: n, Args: []string{os.Args[0]}, Env: append(os.Environ(), scene+"="+s), Stdout: out, Stderr: out}, out
+}
+
+func TestOutput(t *testing.T) {
+	c, out := config(3, "hello")
+	c.Prefix = true
+	require.NoError(t, Run(t.Context(), c))
+	for _, line := range []string{"out 0\n", "err 0\n", "[1] out 1\n", "[1] err 1\n", "[1] unfinished\n", "[2] out 2\n", "[2] err 2\n"} {
+		require.Contains(t, out.String(), line)
+	}
+	require.NotContains(t, out.String(), "[0]")
+
+	c, out = config(2, "hello")
+	require.NoError(t, Run(t.Context(), c))
+	require.NotContains(t, out.String(), "[")
+
+	c.Stdout, c.Stderr = nil, nil
+	require.NoError(t, Run(t.Context(), c))
+}
+
+func TestLines(t *testing.T) {
+	var b bytes.Buffer
+	w := prefixed(&b, 7)
+	for _, s := range []string{"a", "b\nc\n", "\n", "d"} {
+		n, err := w.Write([]byte(s))
+		require.NoError(t, err)
+		require.Equal(t, len(s), n)
+	}
+	finish(w)
+	finish(w)
+	require.Equal(t, "[7] ab\n[7] c\n[7] \n[7] d\n", b.String())
+	_, err := w.Write(make([]byte, maxLine+1))
+	require.NoError(t, err)
+	require.Greater(t, b.Len(), maxLine, "an endless line is not kept")
+}
+
+func TestVariables(t *testing.T) {
+	c, out := config(2, "env")
+	c.Prefix = true
+	c.Env = append(c.Env, "EXTRA=yes", "RANK=77")
+	require.NoError(t, Run(t.Context(), c))
+	for _, line := range []string{"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1",
+		"RINGO_RANK=1", "RINGO_SIZE=2", "EXTRA=yes"} {
+		require.Contains(t, out.String(), "[1] "+line+"\n")
+	}
+	require.Regexp(t, `\[1\] RINGO_COMM_ID=127\.0\.0\.1:\d+\n`, out.String())
+	require.Regexp(t, `\[1\] RINGO_COMM_SECRET=\w{26}\n`, out.String())
+}
+
+func TestFailures(t *testing.T) {
+	tests := []struct {
+		name, scene string
+		want        string
+		status      int
+		says        string
+	}{
+		{"exit status", "exit 3", "rank 1: exit status 3", 3, ""},
+		{"signal", "kill 2", "rank 2: killed by signal 9", 137, "rank 2 died, says 3\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, out := config(4, tt.scene)
+			c.Grace = time.Second
+			err := Run(t.Context(), c)
+			require.EqualError(t, err, tt.want)
+			var e *Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, tt.status, e.ExitStatus())
+			require.Contains(t, out.String(), tt.says)
+		})
+	}
+}
+
+func TestNoSuchProgram(t *testing.T) {
+	c, _ := config(2, "hello")
+	c.Args = []string{"/no/such/program"}
+	err := Run(t.Context(), c)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, "rank 0: ")
+	require.Error(t, Run(t.Context(), Config{N: 0, Args: c.Args}))
+	require.Error(t, Run(t.Context(), Config{N: 1}))
+}
+
+func TestCancel(t *testing.T) {
+	for _, s := range []string{"wait", "stubborn"} {
+		t.Run(s, func(t *testing.T) {
+			c, out := config(2, s)
+			c.Grace = 200 * time.Millisecond
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { out.await(t, "ready", 2); cancel() }()
+			require.ErrorIs(t, Run(ctx, c), context.Canceled)
+		})
+	}
+}
+
+func TestSignalsAreForwarded(t *testing.T) {
+	c, out := config(2, "wait")
+	go func() {
+		out.await(t, "ready", 2)
+		syscall.Kill(os.Getpid(), syscall.SIGTERM)
+	}()
+	require.NoError(t, Run(t.Context(), c))
+	require.Equal(t, 2, strings.Count(out.String(), "terminated"))
+}
+
+func TestChildrenDieWithParent(t *testing.T) {
+	out := &output{}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), scene+"=nest")
+	cmd.Stdout = out
+	require.NoError(t, cmd.Start())
+	out.await(t, "pid", 2)
+	require.NoError(t, cmd.Process.Kill())
+	cmd.Wait() // ends when no child holds the output any more
+	for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		pid, err := strconv.Atoi(strings.TrimPrefix(line, "pid "))
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || zombie(pid) }, 5*time.Second, time.Millisecond)
+	}
+}
+
+// zombie: dead, and not yet collected by whoever inherited it.
+func zombie(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || bytes.Contains(b, []byte(") Z "))
+}
+
+func TestReservation(t *testing.T) {
+	a, err := reserve()
+	require.NoError(t, err)
+	b, err := reserve()
+	require.NoError(t, err)
+	require.NotEqual(t, a.addr, b.addr)
+	require.NoError(t, a.Close())
+	require.NoError(t, b.Close())
+}
