@@ -280,6 +280,9 @@ func (c *Comm) carryOut(call *Call) error {
 	if f := c.failed.Load(); f != nil {
 		return c.errorOf(call, 0, fmt.Errorf("the communicator has failed before: %w", f))
 	}
+	if err := c.guard.Aborted(); err != nil {
+		return c.fail(call, err)
+	}
 	c.guard.Begin(c.cfg.Timeout)
 	j := &c.job
 	if err := c.prepare(j, call); err != nil {

@@ -1,6 +1,7 @@
 package ringo
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -61,6 +62,9 @@ func (c *Comm) start(call *Call) *Pending {
 		_, err = w.Push(p)
 	}
 	if err != nil {
+		if errors.Is(err, fifo.ErrClosed) {
+			err = ErrClosed
+		}
 		p.finish(c.errorOf(call, 0, err))
 	}
 	return p

@@ -32,10 +32,11 @@ const Version = "0.1.0"
 
 // NewID makes a meeting point for a new communicator and serves it from this
 // process, which should be rank 0's. Give the ID to all ranks (it prints and
-// parses as text) and have each Open with it. cfg tells on which interface or
-// address ranks may come; the zero Config is right on one host.
-func NewID(cfg Config) (bootstrap.ID, error) {
-	return bootstrap.NewID(bootstrap.ListenOptions{Interface: cfg.Interface, Log: cfg.Log})
+// parses as text) and have each Open with it. addr is the "host:port" where
+// ranks come; "" is a free port on the interface of the default route, and
+// "127.0.0.1:0" keeps to this host.
+func NewID(addr string) (bootstrap.ID, error) {
+	return bootstrap.NewID(bootstrap.ListenOptions{Addr: addr})
 }
 
 // OpenEnv is Open with ID, Rank and Size from the environment that a launcher
@@ -50,13 +51,15 @@ func OpenEnv(ctx context.Context, cfg Config) (*Comm, error) {
 		return nil, openError(cfg, fmt.Errorf("%w: no launcher has set RINGO_RANK, RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID, PMI_RANK or JOB_COMPLETION_INDEX; start with: ringo run -np 4 -- PROGRAM", ErrInvalid))
 	}
 	cfg.Rank, cfg.Size = spec.Rank, spec.Size
-	id, err := bootstrap.IDFor(spec.Addr, spec.Secret)
-	if err == nil && spec.Rank == 0 {
-		err = bootstrap.Serve(id, bootstrap.ListenOptions{Log: cfg.Log})
+	if cfg, err = cfg.fill(os.Getenv); err != nil {
+		return nil, openError(cfg, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
+	defer cancel()
+	log := cfg.Log.With("subsys", "BOOTSTRAP")
+	group, err := spec.Join(ctx, bootstrap.ListenOptions{Log: log}, bootstrap.JoinOptions{Log: log})
 	if err != nil {
 		return nil, openError(cfg, err)
 	}
-	cfg.ID = &id
-	return Open(ctx, cfg)
+	return open(ctx, cfg, group)
 }

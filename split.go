@@ -54,7 +54,11 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	var id bootstrap.ID
 	var offer []byte
 	if color != NoColor && rank == 0 {
-		if id, err = NewID(c.cfg); err != nil {
+		addr := ""
+		if c.alone() {
+			addr = "127.0.0.1:0"
+		}
+		if id, err = NewID(addr); err != nil {
 			return fail(err)
 		}
 		offer = id[:]
@@ -70,4 +74,14 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	cfg := c.cfg
 	cfg.ID, cfg.Rank, cfg.Size = &id, rank, len(part)
 	return Open(ctx, cfg)
+}
+
+// alone reports whether all ranks are on this host.
+func (c *Comm) alone() bool {
+	for _, p := range c.profiles {
+		if p.Host != c.cfg.HostID {
+			return false
+		}
+	}
+	return true
 }

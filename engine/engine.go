@@ -63,15 +63,20 @@ func (e *Engine) Run(j *Job) error {
 		more = false
 		for i := range p.steps {
 			st := &p.steps[i]
-			src, left1 := e.span(j, st.src, round)
-			dst, left2 := e.span(j, st.dst, round)
+			src, left1 := e.span(j, st.Src, round)
+			dst, left2 := e.span(j, st.Dst, round)
 			more = more || left1 || left2
 			n := len(src)
-			if st.src.Buf == sched.None {
+			if st.Src.Buf == sched.None {
 				n = len(dst)
 			}
 			if n == 0 && round > 0 {
 				continue
+			}
+			if !st.connected {
+				if err := st.connect(p.links); err != nil {
+					return err
+				}
 			}
 			if err := e.move(j, st, src, dst, n); err != nil {
 				return err
@@ -148,13 +153,13 @@ func (st *step) slice(j *Job, src, dst []byte, n int) error {
 		if err := st.send.Publish(j.Stamp); err != nil {
 			return st.fail("send", err)
 		}
-		if st.dst.Buf != sched.None {
+		if st.Dst.Buf != sched.None {
 			copy(dst, v)
 		}
 		return nil
 	}
 
-	if st.into != nil && st.src.Buf == sched.None && n > 0 {
+	if st.into != nil && st.Src.Buf == sched.None && n > 0 {
 		return st.sliceInto(j, dst, n)
 	}
 	in, stamp, err := st.recv.Next()
@@ -184,7 +189,7 @@ func (st *step) slice(j *Job, src, dst []byte, n int) error {
 	if err := st.send.Publish(j.Stamp); err != nil {
 		return st.fail("send", err)
 	}
-	if st.dst.Buf != sched.None {
+	if st.Dst.Buf != sched.None {
 		copy(dst, v)
 	}
 	return nil
@@ -216,7 +221,7 @@ func (st *step) sliceInto(j *Job, dst []byte, n int) error {
 
 // load is v = src: the caller's contribution passes the operator's scalar.
 func (j *Job) load(st *step, v, src []byte) {
-	if st.src.Buf == sched.In && j.scaled {
+	if st.Src.Buf == sched.In && j.scaled {
 		j.Reducer.Load(v, src)
 		return
 	}
@@ -227,7 +232,10 @@ func (j *Job) load(st *step, v, src []byte) {
 
 // combine is v = got ⊕ src, or v = got where the step has no source.
 func (j *Job) combine(st *step, v, got, src []byte) {
-	switch st.src.Buf {
+	if len(v) == 0 { // a Barrier has no arithmetic
+		return
+	}
+	switch st.Src.Buf {
 	case sched.None:
 		copy(v, got)
 	case sched.In:
@@ -238,9 +246,9 @@ func (j *Job) combine(st *step, v, got, src []byte) {
 }
 
 func (st *step) fail(phase string, err error) error {
-	peer := st.to
+	peer := st.Send
 	if phase == "recv" {
-		peer = st.from
+		peer = st.Recv
 	}
 	return &StepError{Peer: peer, Phase: phase, Err: err}
 }

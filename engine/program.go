@@ -8,59 +8,62 @@ import (
 )
 
 // Links gives the connections of one rank. A connection is made when it is
-// first asked for and stays the same for the life of the communicator.
+// first asked for and stays the same for the life of the communicator. Send does
+// not wait for the peer; Recv waits until the peer has asked for its Send.
 type Links interface {
 	Send(to sched.Rank) (transport.SendConn, error)
 	Recv(from sched.Rank) (transport.RecvConn, error)
 }
 
-// A Program is the column of one rank in a schedule, with its connections: what
-// Run carries out. It is compiled once and run any number of times.
+// A Program is the column of one rank in a schedule: what Run carries out. It is
+// compiled once and run any number of times, by one goroutine at a time.
 type Program struct {
 	steps []step
 	shape sched.Shape
+	links Links
 }
 
 // Shape is the shape of the schedule.
 func (p *Program) Shape() sched.Shape { return p.shape }
 
+// A step is a sched.Step with its connections. They are made when the step is
+// first carried out and not before: a rank that waits for a connection must
+// first have said, by sending, what it is about, or ranks that disagree would
+// wait for each other in silence.
 type step struct {
-	send     transport.SendConn
-	recv     transport.RecvConn
-	into     transport.Into // recv, if it has this power
-	src, dst sched.Ref
-	to, from sched.Rank
+	sched.Step
+	connected bool
+	send      transport.SendConn
+	recv      transport.RecvConn
+	into      transport.Into // recv, if it has this power
 }
 
-// Compile resolves the steps of rank r. It dials before it accepts, and a dial
-// never waits for the peer's Compile, so all ranks may compile in any order.
+// Compile makes the program of rank r.
 func Compile(s sched.Schedule, r sched.Rank, links Links) (*Program, error) {
-	p := &Program{steps: make([]step, s.Len(r)), shape: s.Shape()}
+	p := &Program{steps: make([]step, s.Len(r)), shape: s.Shape(), links: links}
 	for i := range p.steps {
 		t := s.At(r, i)
 		if t.Src.Buf == sched.None && t.Dst.Buf == sched.None {
 			return nil, fmt.Errorf("step %d of rank %d has neither source nor destination", i, r)
 		}
-		p.steps[i] = step{src: t.Src, dst: t.Dst, to: t.Send, from: t.Recv}
-		if t.Send != sched.Nobody {
-			c, err := links.Send(t.Send)
-			if err != nil {
-				return nil, &StepError{Peer: t.Send, Phase: "connect", Err: err}
-			}
-			p.steps[i].send = c
-		}
-	}
-	for i := range p.steps {
-		st := &p.steps[i]
-		if st.from == sched.Nobody {
-			continue
-		}
-		c, err := links.Recv(st.from)
-		if err != nil {
-			return nil, &StepError{Peer: st.from, Phase: "accept", Err: err}
-		}
-		st.recv = c
-		st.into, _ = c.(transport.Into)
+		p.steps[i].Step = t
 	}
 	return p, nil
+}
+
+// connect makes the connections of a step.
+func (st *step) connect(links Links) (err error) {
+	if st.Send != sched.Nobody && st.send == nil {
+		if st.send, err = links.Send(st.Send); err != nil {
+			return &StepError{Peer: st.Send, Phase: "connect", Err: err}
+		}
+	}
+	if st.Recv != sched.Nobody {
+		if st.recv, err = links.Recv(st.Recv); err != nil {
+			return &StepError{Peer: st.Recv, Phase: "accept", Err: err}
+		}
+		st.into, _ = st.recv.(transport.Into)
+	}
+	st.connected = true
+	return nil
 }

@@ -1,0 +1,148 @@
+package ringo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rankMain is a rank of its own process: the test binary started again.
+func rankMain(what string) int {
+	c, err := OpenEnv(context.Background(), Config{})
+	if err != nil {
+		fmt.Println("error:", err)
+		return 2
+	}
+	defer c.Close()
+	switch what {
+	case "check":
+		return checkMain(c)
+	case "loop":
+		fmt.Println("ready")
+		x := make([]float32, 50000)
+		for {
+			if err := AllReduce(c, x, Avg); err != nil {
+				fmt.Println("error:", err)
+				if errors.Is(err, ErrPeer) {
+					return 3
+				}
+				return 4
+			}
+		}
+	}
+	return 5
+}
+
+// checkMain makes a few collectives of all sizes and says over what.
+func checkMain(c *Comm) int {
+	for _, count := range []int{0, 1, 10, 1000, 100_000, 1_000_000} {
+		x := make([]int64, count)
+		for i := range x {
+			x[i] = int64(i * (c.Rank() + 1))
+		}
+		if err := AllReduce(c, x, Sum); err != nil {
+			fmt.Println("error:", err)
+			return 3
+		}
+		n := c.Size()
+		for i := range x {
+			if x[i] != int64(i*n*(n+1)/2) {
+				fmt.Println("wrong at", count, i)
+				return 4
+			}
+		}
+		y := make([]int64, n*count)
+		if err := AllGather(c, y, x); err != nil {
+			fmt.Println("error:", err)
+			return 3
+		}
+	}
+	fmt.Println("fine over", c.Transport((c.Rank()+1)%c.Size()))
+	return 0
+}
+
+// processes starts n ranks as processes of this test binary.
+func processes(t *testing.T, n int, what string, env ...string) []*exec.Cmd {
+	id, err := NewID("127.0.0.1:0")
+	require.NoError(t, err)
+	cmds := make([]*exec.Cmd, n)
+	for r := range n {
+		cmd := exec.Command(os.Args[0], "-test.run=^$")
+		cmd.Env = append(os.Environ(), "RINGO_TEST_RANK="+what, "RINGO_COMM_ID="+id.String(),
+			fmt.Sprint("RINGO_RANK=", r), fmt.Sprint("RINGO_SIZE=", n))
+		cmd.Env = append(cmd.Env, env...)
+		cmd.Stdout, cmd.Stderr = new(bytes.Buffer), os.Stderr
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() { cmd.Process.Kill() })
+		cmds[r] = cmd
+	}
+	return cmds
+}
+
+func output(cmd *exec.Cmd) string { return cmd.Stdout.(*bytes.Buffer).String() }
+
+func TestProcesses(t *testing.T) {
+	for _, tc := range []struct{ name, over, env string }{
+		{"shm", "shm", ""},
+		{"shm directory", "shm", "RINGO_SHM_DIR=/dev/shm"},
+		{"small shm", "socket", "RINGO_SHM_DIR=/proc"}, // no room at all there
+		{"unix", "socket", "RINGO_TRANSPORT=socket"},
+		{"tcp", "socket", "NCCL_SHM_DISABLE=1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			env := []string{tc.env}
+			if tc.name == "tcp" {
+				env = append(env, "RINGO_SOCKET_NETWORK=tcp")
+			}
+			for r, cmd := range processes(t, 3, "check", env...) {
+				err := cmd.Wait()
+				require.NoError(t, err, "rank %d: %s", r, output(cmd))
+				require.Contains(t, output(cmd), "fine over "+tc.over)
+			}
+		})
+	}
+}
+
+// A rank that is killed ends all others within 2 s, and they name it.
+func TestKilled(t *testing.T) {
+	for _, transport := range []string{"shm", "socket"} {
+		for _, victim := range []int{0, 2} {
+			t.Run(fmt.Sprintf("%s/%d", transport, victim), func(t *testing.T) {
+				cmds := processes(t, 4, "loop", "RINGO_TRANSPORT="+transport)
+				time.Sleep(400 * time.Millisecond)
+				require.NoError(t, cmds[victim].Process.Signal(syscall.SIGKILL))
+				start := time.Now()
+				for r, cmd := range cmds {
+					err := cmd.Wait()
+					if r == victim {
+						continue
+					}
+					var exit *exec.ExitError
+					require.ErrorAs(t, err, &exit, "rank %d", r)
+					require.Equal(t, 3, exit.ExitCode(), "rank %d: %s", r, output(cmd))
+					require.Contains(t, output(cmd), fmt.Sprintf("rank %d", victim))
+					require.True(t, strings.Contains(output(cmd), "AllReduce #"), output(cmd))
+				}
+				require.Less(t, time.Since(start), 2*time.Second)
+			})
+		}
+	}
+}
+
+// Who does not come is named.
+func TestMissingRank(t *testing.T) {
+	id, err := NewID("127.0.0.1:0")
+	require.NoError(t, err)
+	_, err = Open(context.Background(), Config{ID: &id, Rank: 1, Size: 3, JoinTimeout: 300 * time.Millisecond})
+	require.ErrorContains(t, err, "0, 2")
+	require.ErrorContains(t, err, "RINGO_JOIN_TIMEOUT")
+}
