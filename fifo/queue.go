@@ -151,7 +151,7 @@ func (p *Producer) Publish(s Stamp) error {
 	}
 	h := p.next
 	h.stamp = s
-	h.word.Store(uint64(p.ordinal)<<32 | uint64(p.reserved)) // a full barrier, before peer is read
+	storeRelease(&h.word, uint64(p.ordinal)<<32|uint64(p.reserved))
 	p.reserved = -1
 	p.room--
 	p.sent++
@@ -234,7 +234,7 @@ func (c *Consumer) Release() error {
 	}
 	c.held = false
 	c.released++
-	c.ctl.released.Store(c.released) // a full barrier, before peer is read
+	storeRelease(&c.ctl.released, c.released)
 	c.ordinal++
 	if c.index++; c.index == c.slots {
 		c.index = 0

@@ -20,7 +20,8 @@ const (
 	eagerPolls = 400                   // without looking at anything else
 	spinTime   = 20 * time.Microsecond // only where every rank has a core
 	yieldTime  = time.Millisecond
-	parkTime   = 50 * time.Millisecond // the Guard is looked at this often
+	drainTime  = 100 * time.Microsecond // a store is visible to all long before
+	parkTime   = 50 * time.Millisecond  // the Guard is looked at this often
 )
 
 // Waiting is how an end of a queue waits.
@@ -103,16 +104,24 @@ func (w *waiter) poll(word *atomic.Uint64, old uint64) (err error, late bool) {
 
 // doze sleeps until the peer wakes it.
 //
-// This is Dekker's protocol: this end stores parked and then looks at the word
-// and at the ends; the peer stores the word (or closes) and then looks for
-// parked. In a sequentially consistent order, which Go's atomics have, at least
-// one of them sees the other. park itself sleeps only while the state is parked.
+// This end stores parked and then looks at the word and at the ends; the peer
+// stores the word (or closes) and then looks for parked. But the peer does not
+// wait until its store is seen (storeRelease), so it may find this end running
+// while this end still finds the word old. Therefore the first sleep is short:
+// after it, what the peer stored before it looked is there to be seen, and what
+// it stores later comes with a wake. park itself sleeps only while the state is
+// parked.
 func (w *waiter) doze(word *atomic.Uint64, old uint64) error {
 	for {
 		w.own.CompareAndSwap(running, parked)
+		drained := Now() + int64(drainTime)
 		err := w.ended()
-		if err == nil && word.Load() == old {
-			w.sleep.park(w.own, parkTime)
+		for d := drainTime; err == nil && word.Load() == old && w.own.Load() == parked; {
+			w.sleep.park(w.own, d)
+			err = w.ended()
+			if Now() > drained {
+				d = parkTime
+			}
 		}
 		w.own.CompareAndSwap(parked, running)
 		if err != nil {

@@ -40,6 +40,16 @@ func BenchProcesses(b *testing.B, open Open) {
 				require.NoError(b, p.wait())
 			})
 		}
+		for _, size := range benchSizes {
+			b.Run(fmt.Sprintf("spin=%v/exchange/%d", spin, size), func(b *testing.B) {
+				l := benchLimits(size)
+				l.SlotBytes = size
+				p := s.peer(b, job{Role: "exchange", Limits: l, Spin: spin})
+				pingPong(b, p.send, p.recv, size)
+				require.NoError(b, p.send.Close())
+				require.NoError(b, p.wait())
+			})
+		}
 		for _, size := range benchSizes[2:] {
 			b.Run(fmt.Sprintf("spin=%v/stream/%d", spin, size), func(b *testing.B) {
 				p := s.peer(b, job{Role: "sink", Limits: benchLimits(size), Spin: spin})
@@ -63,19 +73,7 @@ func pingPong(b *testing.B, send transport.SendConn, recv transport.RecvConn, si
 	data := make([]byte, size)
 	b.ReportAllocs()
 	for b.Loop() {
-		slot, err := send.Reserve(size)
-		if err != nil {
-			b.Fatal(err)
-		}
-		copy(slot.Bytes(), data)
-		if err := send.Publish(transport.Stamp{1}); err != nil {
-			b.Fatal(err)
-		}
-		if slot, _, err = recv.Next(); err != nil {
-			b.Fatal(err)
-		}
-		copy(data, slot.Bytes())
-		if err := recv.Release(); err != nil {
+		if err := turn(send, recv, data); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -219,6 +219,8 @@ func serve(tb testing.TB, open Open) error {
 		return echo(send, recv)
 	case "sink":
 		return sink(recv, make([]byte, j.Limits.SlotBytes))
+	case "exchange":
+		return exchange(send, recv, j.Limits.SlotBytes)
 	case "last words":
 		for i := range j.Limits.Slots {
 			if err := tryPut(send, 100, uint64(i)); err != nil {
@@ -254,6 +256,37 @@ func echo(send transport.SendConn, recv transport.RecvConn) error {
 			return err
 		}
 	}
+}
+
+// exchange sends and receives by turns, until the other side closes.
+func exchange(send transport.SendConn, recv transport.RecvConn, size int) error {
+	data := make([]byte, size)
+	for {
+		err := turn(send, recv, data)
+		if errors.Is(err, fifo.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// turn sends data and receives as much.
+func turn(send transport.SendConn, recv transport.RecvConn, data []byte) error {
+	slot, err := send.Reserve(len(data))
+	if err != nil {
+		return err
+	}
+	copy(slot.Bytes(), data)
+	if err := send.Publish(transport.Stamp{1}); err != nil {
+		return err
+	}
+	if slot, _, err = recv.Next(); err != nil {
+		return err
+	}
+	copy(data, slot.Bytes())
+	return recv.Release()
 }
 
 // sink copies what it receives to dst until the other side closes.
