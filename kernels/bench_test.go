@@ -1,0 +1,91 @@
+package kernels
+
+import (
+	"fmt"
+	"testing"
+)
+
+var benchSizes = []struct {
+	name string
+	n    int
+}{{"16K", 16 << 10}, {"1M", 1 << 20}, {"64M", 64 << 20}}
+
+// benchmark runs f for operands of each size; MB/s count one of the operands.
+func benchmark(b *testing.B, f func(dst, x []byte)) {
+	for _, size := range benchSizes {
+		b.Run(size.name, func(b *testing.B) {
+			dst, x := make([]byte, size.n), make([]byte, size.n)
+			clear(x)
+			clear(dst)
+			b.SetBytes(int64(size.n))
+			for b.Loop() {
+				f(dst, x)
+			}
+		})
+	}
+}
+
+// BenchmarkCombine is dst = dst ⊕ x for each implementation.
+func BenchmarkCombine(b *testing.B) {
+	for _, impl := range implementations() {
+		for _, t := range Types() {
+			for _, op := range []RedOp{Sum, Max, Avg} {
+				r, err := newReducer(t, op, 3, impl)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.Run(fmt.Sprintf("%s/%v/%v", impl.name, t, op), func(b *testing.B) {
+					benchmark(b, func(dst, x []byte) { r.CombineIn(dst, dst, x) })
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkCopy is what to compare with.
+func BenchmarkCopy(b *testing.B) {
+	benchmark(b, func(dst, x []byte) { copy(dst, x) })
+}
+
+// BenchmarkSmall is the cost of a call.
+func BenchmarkSmall(b *testing.B) {
+	for _, n := range []int{8, 64, 100, 1024} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			r, err := NewReducer(Float32, Sum, 2)
+			if err != nil {
+				b.Fatal(err)
+			}
+			x := make([]byte, n)
+			for b.Loop() {
+				r.Combine(x, x, x)
+			}
+		})
+	}
+}
+
+// BenchmarkFinish divides a sum of integers.
+func BenchmarkFinish(b *testing.B) {
+	for _, t := range []DataType{Int8, Int32, Int64, Uint64} {
+		r, err := NewReducer(t, Avg, 3)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(t.String(), func(b *testing.B) {
+			benchmark(b, func(dst, _ []byte) { r.Finish(dst) })
+		})
+	}
+}
+
+// BenchmarkNewReducer is what an operation pays for its arithmetic.
+func BenchmarkNewReducer(b *testing.B) {
+	for _, op := range []RedOp{Sum, Avg, PreMulSum(0.5)} {
+		b.Run(op.String(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := NewReducer(Float32, op, 8); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
