@@ -4,7 +4,6 @@ package schedtest
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -24,7 +23,7 @@ const MaxRanks = 64
 func Prove(t *testing.T, g sched.Goal, build func(n int) sched.Schedule) {
 	t.Helper()
 	for n := 1; n <= MaxRanks; n++ {
-		prove(t, n, g, build(n))
+		ProveOne(t, g, build(n))
 	}
 }
 
@@ -33,19 +32,20 @@ func ProveRooted(t *testing.T, g func(sched.Rank) sched.Goal, build func(n int, 
 	t.Helper()
 	for n := 1; n <= MaxRanks; n++ {
 		for _, root := range []int{0, n / 2, n - 1} {
-			prove(t, n, g(sched.Rank(root)), build(n, sched.Rank(root)))
+			ProveOne(t, g(sched.Rank(root)), build(n, sched.Rank(root)))
 		}
 	}
 }
 
-func prove(t *testing.T, n int, g sched.Goal, s sched.Schedule) {
+// ProveOne checks one schedule as Prove does.
+func ProveOne(t *testing.T, g sched.Goal, s sched.Schedule) {
 	t.Helper()
 	for _, depth := range []int{2, 8} {
 		for _, inPlace := range []bool{false, true} {
 			if inPlace && g.String() == sched.AlltoAll.String() {
 				continue
 			}
-			require.NoError(t, sched.Check(s, g, depth, inPlace), "%T of %d ranks, in place %v", s, n, inPlace)
+			require.NoError(t, sched.Check(s, g, depth, inPlace), "%T of %d ranks, in place %v", s, s.Shape().Ranks, inPlace)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func prove(t *testing.T, n int, g sched.Goal, s sched.Schedule) {
 func Golden(t *testing.T, name string, s sched.Schedule) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".txt")
-	got := fmt.Sprintf("%T, %s", s, sched.Format(s))
+	got := sched.Format(s)
 	if *rewrite {
 		require.NoError(t, os.MkdirAll("testdata", 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
