@@ -20,8 +20,8 @@ type JoinOptions struct {
 	Log    *slog.Logger // nil is silence
 }
 
-// strangerTime is how long Join goes on when a hub with another key answers.
-// Another job's hub may sit on the same port for a moment.
+// strangerTime is how long Join goes on when hubs with another key answer:
+// another job's hub may sit on the same port for a moment.
 const strangerTime = 3 * time.Second
 
 // Join enters the group of id as one of size ranks and returns when all are
@@ -40,7 +40,7 @@ func Join(ctx context.Context, id ID, rank, size int, o JoinOptions) (Group, err
 		ctx, cancel = context.WithTimeout(ctx, DefaultJoinTimeout)
 		defer cancel()
 	}
-	j := &joiner{id: id, rank: rank, size: size, opt: o, log: orSilent(o.Log), since: time.Now()}
+	j := &joiner{id: id, rank: rank, size: size, opt: o, log: orSilent(o.Log), since: time.Now(), patience: strangerTime}
 	l, err := j.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -59,6 +59,7 @@ type joiner struct {
 	opt        JoinOptions
 	log        *slog.Logger
 	since      time.Time
+	patience   time.Duration // with hubs that have another key
 }
 
 // errOtherKey: the process at the address could not prove that it has our key.
@@ -83,7 +84,7 @@ func (j *joiner) enter(ctx context.Context) (*link, error) {
 			if strangerSince.IsZero() {
 				strangerSince = time.Now()
 			}
-			if time.Since(strangerSince) > strangerTime {
+			if time.Since(strangerSince) >= j.patience {
 				return nil, &JoinError{Reason: fmt.Sprintf("%s: %v", j.id.Addr(), err), Err: err}
 			}
 		}
@@ -103,7 +104,15 @@ func (j *joiner) unanswered(ctx context.Context, last error) error {
 	}
 	return &JoinError{Err: cause, Reason: fmt.Sprintf(
 		"no answer from %s within %s (%v): is rank 0 running, can this host reach that address, or has the job begun without this process? else raise RINGO_JOIN_TIMEOUT",
-		j.id.Addr(), spell(time.Since(j.since)), last)}
+		j.id.Addr(), spell(j.waited(ctx)), last)}
+}
+
+// waited is how long ctx let us wait.
+func (j *joiner) waited(ctx context.Context) time.Duration {
+	if end, ok := ctx.Deadline(); ok && end.Before(time.Now()) {
+		return end.Sub(j.since)
+	}
+	return time.Since(j.since)
 }
 
 // try connects once and does the handshake.
@@ -192,7 +201,7 @@ func (j *joiner) refused(r *refusal) *JoinError {
 // which knows who is missing.
 func (j *joiner) await(ctx context.Context, l *link) (Group, error) {
 	stop := context.AfterFunc(ctx, func() {
-		l.send(&giveUp{Timeout: errors.Is(ctx.Err(), context.DeadlineExceeded), Waited: time.Since(j.since)})
+		l.send(&giveUp{Timeout: errors.Is(ctx.Err(), context.DeadlineExceeded), Waited: j.waited(ctx)})
 		l.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
 	})
 	m, err := l.receive(maxBody)

@@ -1,0 +1,113 @@
+package bootstrap
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestIDText(t *testing.T) {
+	require.EqualValues(t, 128, unsafe.Sizeof(ID{}))
+	for _, addr := range []string{"10.1.2.3:4567", "[fe80::1%eth0]:9", "host.example:65535", strings.Repeat("h", maxAddr-3) + ":80"} {
+		id, err := IDFor(addr, "secret")
+		require.NoError(t, err)
+		require.NoError(t, id.Check())
+		require.Equal(t, addr, id.Addr())
+		back, err := ParseID(id.String())
+		require.NoError(t, err)
+		require.Equal(t, id, back)
+	}
+}
+
+func TestIDTextProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		key := rapid.SliceOfN(rapid.Byte(), keyLen, keyLen).Draw(t, "key")
+		id, err := makeID(fmt.Sprintf("h:%d", rapid.Uint16().Draw(t, "port")), key)
+		require.NoError(t, err)
+		back, err := ParseID(id.String())
+		require.NoError(t, err)
+		require.Equal(t, id, back)
+		at := rapid.IntRange(0, len(id)-1).Draw(t, "at")
+		id[at] ^= byte(rapid.IntRange(1, 255).Draw(t, "flip"))
+		require.Error(t, id.Check(), "byte %d damaged", at)
+	})
+}
+
+func TestIDFor(t *testing.T) {
+	a, err := IDFor("h:1", "s")
+	require.NoError(t, err)
+	same, _ := IDFor("h:1", "s")
+	require.Equal(t, a, same)
+	other, _ := IDFor("h:1", "t")
+	require.NotEqual(t, a.key(), other.key())
+	other, _ = IDFor("h:2", "s")
+	require.NotEqual(t, a.key(), other.key())
+
+	for _, tt := range []struct{ addr, secret, want string }{
+		{"h:1", "", "set RINGO_COMM_SECRET"},
+		{"h", "s", `"h" is not host:port`},
+		{"h:0", "s", "not host:port"},
+		{strings.Repeat("h", 100) + ":1", "s", "longer than 88 bytes"},
+		{"h\x00:1", "s", "zero byte"},
+	} {
+		_, err := IDFor(tt.addr, tt.secret)
+		require.ErrorContains(t, err, tt.want)
+	}
+}
+
+func TestIDCheck(t *testing.T) {
+	good, _ := IDFor("h:1", "s")
+	newer := good
+	newer[3]++
+	damaged := good
+	damaged[50]++
+	foreign := good
+	foreign[0] = 0
+	for _, tt := range []struct {
+		id   ID
+		want string
+	}{
+		{ID{}, "empty"},
+		{newer, "made by version 2"},
+		{damaged, "checksum"},
+		{foreign, "not an ID of ringo"},
+	} {
+		require.ErrorContains(t, tt.id.Check(), tt.want)
+	}
+	_, err := ParseID("nccl:xyz")
+	require.ErrorContains(t, err, `begin with "ringo:"`)
+	_, err = ParseID("ringo:***")
+	require.ErrorContains(t, err, "base64")
+	_, err = ParseID("ringo:AAAA")
+	require.ErrorContains(t, err, "too short")
+}
+
+func TestIDStaysOutOfLogs(t *testing.T) {
+	id, err := IDFor("h:1", "s")
+	require.NoError(t, err)
+	var b bytes.Buffer
+	slog.New(slog.NewTextHandler(&b, nil)).Info("made", "id", id)
+	require.Contains(t, b.String(), "id=h:1")
+}
+
+func FuzzParseID(f *testing.F) {
+	id, _ := IDFor("10.0.0.1:4000", "s")
+	f.Add(id.String())
+	f.Add("ringo:")
+	f.Fuzz(func(t *testing.T, s string) {
+		id, err := ParseID(s)
+		if err != nil {
+			return
+		}
+		require.NoError(t, id.Check())
+		back, err := ParseID(id.String())
+		require.NoError(t, err)
+		require.Equal(t, id, back)
+	})
+}

@@ -1,0 +1,517 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// hubAt serves a new ID on loopback, with its log.
+func hubAt(t testing.TB) (ID, *logText) {
+	t.Helper()
+	log := &logText{}
+	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0", Log: slog.New(slog.NewTextHandler(log, nil))})
+	require.NoError(t, err)
+	t.Cleanup(func() { Stop(id) })
+	return id, log
+}
+
+type logText struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+type joined struct {
+	g   Group
+	err error
+}
+
+// join joins in the background.
+func join(ctx context.Context, id ID, rank, size int) <-chan joined {
+	c := make(chan joined, 1)
+	go func() {
+		g, err := Join(ctx, id, rank, size, JoinOptions{})
+		c <- joined{g, err}
+	}()
+	return c
+}
+
+func TestMissingRanks(t *testing.T) {
+	id, _ := hubAt(t)
+	var all []<-chan joined
+	for _, r := range []int{0, 1, 2, 4, 5, 6} {
+		d := 20 * time.Second
+		if r == 4 { // the first to lose patience speaks for all
+			d = 300 * time.Millisecond
+		}
+		all = append(all, join(within(t, d), id, r, 8))
+	}
+	for _, c := range all {
+		j := <-c
+		require.EqualError(t, j.err, "join: 2 of 8 ranks did not come within 300ms: 3, 7 (joined: 0-2, 4-6); start them or raise RINGO_JOIN_TIMEOUT")
+		require.ErrorIs(t, j.err, context.DeadlineExceeded)
+		var e *JoinError
+		require.ErrorAs(t, j.err, &e)
+		require.Equal(t, []int{3, 7}, e.Missing)
+	}
+	late := <-join(within(t, 10*time.Second), id, 3, 8)
+	require.ErrorContains(t, late.err, "2 of 8 ranks did not come", "who comes too late hears why")
+}
+
+func TestNobodyThere(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	id, err := IDFor(l.Addr().String(), "s")
+	require.NoError(t, err)
+	l.Close()
+	_, err = Join(within(t, 100*time.Millisecond), id, 1, 2, JoinOptions{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "no answer from "+id.Addr()+" within 100ms")
+	require.ErrorContains(t, err, "is rank 0 running")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Join(ctx, id, 1, 2, JoinOptions{})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestConflicts(t *testing.T) {
+	tests := []struct {
+		name       string
+		rank, size int
+		want       string
+	}{
+		{"same rank", 0, 3, `^join: two processes claim rank 0: process \d+ on \S+ \(127\.0\.0\.1:\d+\) and process \d+ on \S+ \(127\.0\.0\.1:\d+\): give each its own RINGO_RANK$`},
+		{"sizes differ", 1, 4, `^join: rank 1, process .*, says there are 4 ranks, but rank 0, process .*, says 3: start all with one RINGO_SIZE$`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			id, log := hubAt(t)
+			first := join(within(t, 10*time.Second), id, 0, 3)
+			require.Eventually(t, func() bool { return seated(id) == 1 }, 5*time.Second, time.Millisecond)
+			second := join(within(t, 10*time.Second), id, tt.rank, tt.size)
+			for _, c := range []<-chan joined{first, second} {
+				require.Regexp(t, tt.want, (<-c).err.Error())
+			}
+			require.NotEmpty(t, log.String())
+		})
+	}
+	_, err := Join(t.Context(), ID{}, 0, 1, JoinOptions{})
+	require.ErrorContains(t, err, "id: empty")
+	id, _ := hubAt(t)
+	_, err = Join(t.Context(), id, 2, 2, JoinOptions{})
+	require.ErrorContains(t, err, "rank 2 of 2")
+}
+
+func seated(id ID) int {
+	h := hubOf(id)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.seated
+}
+
+func TestLateComerDoesNotDisturb(t *testing.T) {
+	id, log := hubAt(t)
+	a, b := join(t.Context(), id, 0, 2), join(t.Context(), id, 1, 2)
+	groups := []Group{(<-a).g, (<-b).g}
+	late := <-join(within(t, 5*time.Second), id, 1, 2)
+	require.ErrorContains(t, late.err, "two processes claim rank 1")
+	require.Contains(t, log.String(), "late comer refused")
+	each(groups, func(g Group) {
+		if _, err := g.AllGather(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+	})
+	closeAll(t, groups)
+}
+
+func TestOtherKey(t *testing.T) {
+	id, log := hubAt(t)
+	wrong, err := IDFor(id.Addr(), "another")
+	require.NoError(t, err)
+	stranger := &joiner{id: wrong, size: 2, log: slog.New(slog.DiscardHandler), since: time.Now(), patience: 20 * time.Millisecond}
+	_, err = stranger.enter(within(t, 20*time.Second))
+	require.ErrorIs(t, err, errOtherKey)
+	require.Contains(t, log.String(), "another key")
+
+	j := <-join(within(t, 50*time.Millisecond), id, 0, 2)
+	require.ErrorContains(t, j.err, "connections with another key were turned away")
+}
+
+func TestOtherVersion(t *testing.T) {
+	id, _ := hubAt(t)
+	conn, err := net.Dial("tcp", id.Addr())
+	require.NoError(t, err)
+	l := newLink(conn)
+	defer l.close()
+	l.send(&hello{Version: version + 1})
+	m, err := l.receive(maxGreeting)
+	require.NoError(t, err)
+	require.Equal(t, "the rendezvous speaks version 1, this rank 2: use one version of ringo everywhere", m.(*refusal).Reason)
+}
+
+func TestCancelledWhileWaiting(t *testing.T) {
+	id, _ := hubAt(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	quitter, other := join(ctx, id, 1, 3), join(within(t, 10*time.Second), id, 0, 3)
+	require.Eventually(t, func() bool { return seated(id) == 2 }, 5*time.Second, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, (<-quitter).err, context.Canceled)
+	j := <-other
+	var f *Failure
+	require.ErrorAs(t, j.err, &f)
+	require.Equal(t, 1, f.Rank)
+	require.ErrorContains(t, j.err, "rank 1, process")
+	require.ErrorContains(t, j.err, "was cancelled while it waited")
+}
+
+func TestDeathWhileWaiting(t *testing.T) {
+	id, _ := hubAt(t)
+	j := &joiner{id: id, rank: 2, size: 3, log: slog.New(slog.DiscardHandler), since: time.Now()}
+	l, err := j.enter(t.Context())
+	require.NoError(t, err)
+	other := join(within(t, 10*time.Second), id, 0, 3)
+	require.Eventually(t, func() bool { return seated(id) == 2 }, 5*time.Second, time.Millisecond)
+	l.close()
+	err = (<-other).err
+	var f *Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, 2, f.Rank)
+	require.True(t, f.Died)
+	require.ErrorContains(t, err, "died while it waited for the others")
+}
+
+func TestHubEndsWhileWaiting(t *testing.T) {
+	id, _ := hubAt(t)
+	j := join(within(t, 10*time.Second), id, 0, 2)
+	require.Eventually(t, func() bool { return seated(id) == 1 }, 5*time.Second, time.Millisecond)
+	Stop(id)
+	err := (<-j).err
+	require.ErrorContains(t, err, "the process that serves the rendezvous died")
+}
+
+func TestHubEndsLater(t *testing.T) {
+	groups := joinAll(t, 3)
+	for _, h := range hubsNow() {
+		Stop(h)
+	}
+	for _, g := range groups {
+		f := awaitFailure(t, g)
+		require.Equal(t, 0, f.Rank, "the first rank of the hub's process")
+		require.True(t, f.Died)
+	}
+	closeAll(t, groups)
+}
+
+func hubsNow() (ids []ID) {
+	hubs.Lock()
+	defer hubs.Unlock()
+	for id := range hubs.m {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func TestHubEndsByItself(t *testing.T) {
+	groups := joinAll(t, 3)
+	require.Len(t, hubsNow(), 1)
+	closeAll(t, groups)
+	require.Eventually(t, func() bool { return len(hubsNow()) == 0 }, 2*time.Second, time.Millisecond)
+}
+
+func TestHubWithoutRanksEnds(t *testing.T) {
+	_, err := NewID(ListenOptions{Addr: "127.0.0.1:0", Timeout: 10 * time.Millisecond})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(hubsNow()) == 0 }, 2*time.Second, time.Millisecond)
+}
+
+// Successive jobs take one port at once.
+func TestServeAgain(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	id, err := IDFor(l.Addr().String(), "s")
+	require.NoError(t, err)
+	l.Close()
+	var keys [][]byte
+	for range 5 {
+		require.NoError(t, Serve(id, ListenOptions{}))
+		require.NoError(t, Serve(id, ListenOptions{}), "twice is once")
+		a, b := join(within(t, 5*time.Second), id, 0, 2), join(within(t, 5*time.Second), id, 1, 2)
+		ja, jb := <-a, <-b
+		require.NoError(t, ja.err)
+		require.NoError(t, jb.err)
+		for _, k := range keys {
+			require.NotEqual(t, k, ja.g.Key(), "every group has its own key")
+		}
+		keys = append(keys, ja.g.Key())
+		closeAll(t, []Group{ja.g, jb.g})
+		Stop(id)
+	}
+}
+
+func TestServeRefuses(t *testing.T) {
+	require.ErrorContains(t, Serve(ID{}, ListenOptions{}), "id: empty")
+	l, err := net.Listen("tcp", "127.0.0.1:0") // without SO_REUSEPORT
+	require.NoError(t, err)
+	defer l.Close()
+	id, err := IDFor(l.Addr().String(), "s")
+	require.NoError(t, err)
+	require.ErrorContains(t, Serve(id, ListenOptions{}), "address already in use")
+	_, err = NewID(ListenOptions{Addr: "nonsense"})
+	require.Error(t, err)
+}
+
+func TestAddresses(t *testing.T) {
+	tests := []struct{ name, addr, host string }{
+		{"chosen", "", outwardIP().String()},
+		{"every interface", "0.0.0.0:0", outwardIP().String()},
+		{"no host", ":0", outwardIP().String()},
+		{"loopback", "127.0.0.1:0", "127.0.0.1"},
+		{"a name", "localhost:0", "localhost"},
+		{"IPv6", "[::1]:0", "::1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			id, err := NewID(ListenOptions{Addr: tt.addr})
+			if err != nil && tt.name == "IPv6" {
+				t.Skip("no IPv6 here:", err)
+			}
+			require.NoError(t, err)
+			defer Stop(id)
+			host, _, err := net.SplitHostPort(id.Addr())
+			require.NoError(t, err)
+			require.Equal(t, tt.host, host)
+			j := <-join(within(t, 5*time.Second), id, 0, 1)
+			require.NoError(t, j.err)
+			require.NoError(t, j.g.Close())
+		})
+	}
+}
+
+// Strangers of every sort come all the time while 16 ranks join and work.
+func TestStrangers(t *testing.T) {
+	id, log := hubAt(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	frames := samples()
+	strangers := []func(c net.Conn){
+		func(c net.Conn) {}, // a port scanner
+		func(c net.Conn) { c.Write([]byte("GET / HTTP/1.1\r\n\r\n")) },
+		func(c net.Conn) { b := make([]byte, 4096); fillRandom(b); c.Write(b) },
+		func(c net.Conn) { c.Write(encode(&hello{Version: version})[:20]) },      // half a word
+		func(c net.Conn) { c.Write(encode(&hello{Version: version})); drain(c) }, // no proof
+		func(c net.Conn) { c.Write(encode(frames[rand.IntN(len(frames))])) },     // no greeting
+		func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) },                       // reset
+		func(c net.Conn) { // a claim that guesses
+			c.Write(encode(&hello{Version: version}))
+			c.Write(encode(&claim{Rank: 0, Size: 16}))
+			drain(c)
+		},
+	}
+	for _, stranger := range strangers {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				c, err := net.DialTimeout("tcp", id.Addr(), time.Second)
+				if err != nil {
+					return // the door is closed
+				}
+				stranger(c)
+				c.Close()
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	time.Sleep(20 * time.Millisecond)
+	groups := make([]Group, 16)
+	var ranks sync.WaitGroup
+	for r := range groups {
+		ranks.Go(func() {
+			g, err := Join(within(t, 20*time.Second), id, r, len(groups), JoinOptions{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			groups[r] = g
+			for range 10 {
+				if _, err := g.AllGather(t.Context(), []byte{1}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	ranks.Wait()
+	cancel()
+	wg.Wait()
+	if !t.Failed() {
+		closeAll(t, groups)
+	}
+	require.Contains(t, log.String(), "stranger dropped")
+	require.Less(t, bytes.Count([]byte(log.String()), []byte("\n")), 2*burst+5, "lines are limited")
+}
+
+func drain(c net.Conn) {
+	c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	c.Read(make([]byte, 1000))
+}
+
+func fillRandom(b []byte) {
+	for i := range b {
+		b[i] = byte(rand.Uint32())
+	}
+}
+
+// Connections that say nothing, more than are let wait, do not keep ranks out.
+func TestSlowStrangers(t *testing.T) {
+	id, _ := hubAt(t)
+	for range maxGuests + 50 {
+		c, err := net.Dial("tcp", id.Addr())
+		require.NoError(t, err)
+		defer c.Close()
+		c.Write([]byte{0}) // and nothing more
+	}
+	a, b := join(within(t, 5*time.Second), id, 0, 2), join(within(t, 5*time.Second), id, 1, 2)
+	ja, jb := <-a, <-b
+	require.NoError(t, errors.Join(ja.err, jb.err))
+	closeAll(t, []Group{ja.g, jb.g})
+}
+
+// A rank that breaks off at any byte of what it says is a stranger before its
+// proof, and dead after.
+func TestTruncatedGreeting(t *testing.T) {
+	id, _ := hubAt(t)
+	whole := encode(&hello{Version: version})
+	for i := range whole {
+		c, err := net.Dial("tcp", id.Addr())
+		require.NoError(t, err)
+		c.Write(whole[:i])
+		c.Close()
+	}
+	require.Zero(t, seated(id))
+	j := <-join(within(t, 5*time.Second), id, 0, 1)
+	require.NoError(t, j.err)
+	require.NoError(t, j.g.Close())
+}
+
+func TestProtocolBreach(t *testing.T) {
+	tests := []struct {
+		name string
+		m    message
+	}{
+		{"out of sequence", &share{Seq: 5}},
+		{"the hub's word", &gathered{}},
+		{"a second claim", &claim{Rank: 1, Size: 2}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			groups := joinAll(t, 2)
+			groups[1].(*member).up(tt.m)
+			f := awaitFailure(t, groups[0])
+			require.Equal(t, 1, f.Rank)
+			require.Contains(t, f.Reason, "it sent what it must not")
+			closeAll(t, groups)
+		})
+	}
+}
+
+func TestDescriptors(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("counts /proc/self/fd")
+	}
+	count := func() int {
+		e, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		return len(e)
+	}
+	closeAll(t, joinAll(t, 2)) // whatever is opened once
+	before := count()
+	for i := range 5 {
+		groups := joinAll(t, 8)
+		if i%2 == 0 {
+			Drop(groups[i])
+		}
+		closeAll(t, groups)
+	}
+	require.Eventually(t, func() bool { return count() <= before }, 3*time.Second, 5*time.Millisecond)
+}
+
+func TestRanges(t *testing.T) {
+	for _, tt := range []struct {
+		ranks []int
+		want  string
+	}{
+		{nil, ""}, {[]int{3}, "3"}, {[]int{3, 4}, "3, 4"}, {[]int{0, 1, 2, 4, 5, 6, 9}, "0-2, 4-6, 9"},
+	} {
+		require.Equal(t, tt.want, ranges(tt.ranks))
+	}
+	var odd []int
+	for r := 1; r < maxRanks; r += 2 {
+		odd = append(odd, r)
+	}
+	require.Less(t, len(ranges(odd)), maxText/2)
+}
+
+func TestLimiter(t *testing.T) {
+	l := &limiter{}
+	now := time.Unix(1000, 0)
+	lines := 0
+	for range 1000 {
+		if _, ok := l.allow(now); ok {
+			lines++
+		}
+	}
+	require.Equal(t, burst, lines)
+	dropped, ok := l.allow(now.Add(time.Second))
+	require.True(t, ok)
+	require.Equal(t, 1000-burst, dropped)
+}
+
+func BenchmarkJoin(b *testing.B) {
+	for _, n := range []int{8, 64} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				closeAll(b, joinAll(b, n))
+			}
+		})
+	}
+}
+
+func BenchmarkAllGather(b *testing.B) {
+	for _, k := range kinds {
+		b.Run(k.name, func(b *testing.B) {
+			groups := k.make(b, 8)
+			b.ResetTimer()
+			each(groups, func(g Group) {
+				for range b.N {
+					if _, err := g.AllGather(b.Context(), make([]byte, 256)); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+			closeAll(b, groups)
+		})
+	}
+}

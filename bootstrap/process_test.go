@@ -1,0 +1,149 @@
+package bootstrap
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// scene is the variable that makes this test binary play a rank.
+const scene = "BOOTSTRAP_TEST_SCENE"
+
+func TestMain(m *testing.M) {
+	if s := os.Getenv(scene); s != "" {
+		play(s)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// play joins as FromEnv says, tells so, does the scene and then says what it
+// learns of the others.
+func play(s string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	spec, ok, err := FromEnv(os.Getenv)
+	if !ok || err != nil {
+		fmt.Println("env:", ok, err)
+		return
+	}
+	g, err := spec.Join(ctx, ListenOptions{}, JoinOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := g.AllGather(ctx, nil); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("in", os.Getpid())
+	actor, _ := strconv.Atoi(s[len(s)-1:])
+	if g.Rank() == actor {
+		switch s[:len(s)-2] {
+		case "fail and exit":
+			g.Fail("disk full")
+			return
+		case "leave":
+			g.Close()
+			return
+		case "exit":
+			time.Sleep(100 * time.Millisecond) // the others leave the AllGather
+			return
+		}
+	}
+	if strings.HasPrefix(s, "leave") {
+		select {
+		case <-g.Failed():
+			fmt.Println(g.Failure())
+		case <-time.After(300 * time.Millisecond):
+			_, err := g.AllGather(ctx, nil)
+			fmt.Println("fine,", err)
+		}
+		g.Close()
+		return
+	}
+	<-g.Failed()
+	fmt.Println(g.Failure())
+	g.Close()
+}
+
+type process struct {
+	*exec.Cmd
+	out *bufio.Scanner
+}
+
+func (p *process) line() string {
+	if !p.out.Scan() {
+		return "(end)"
+	}
+	return p.out.Text()
+}
+
+func startRanks(t *testing.T, n int, s string) []*process {
+	t.Helper()
+	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0"}) // only for a free port
+	require.NoError(t, err)
+	Stop(id)
+	ranks := make([]*process, n)
+	for r := range ranks {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), scene+"="+s, fmt.Sprintf("RINGO_RANK=%d", r), fmt.Sprintf("RINGO_SIZE=%d", n),
+			"RINGO_COMM_ID="+id.Addr(), "RINGO_COMM_SECRET=test")
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		ranks[r] = &process{cmd, bufio.NewScanner(out)}
+		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	}
+	for r, p := range ranks {
+		require.Equal(t, fmt.Sprint("in ", p.Process.Pid), p.line(), "rank %d", r)
+	}
+	return ranks
+}
+
+func TestProcesses(t *testing.T) {
+	const died = ": its process ended without goodbye"
+	tests := []struct {
+		name  string
+		actor int
+		want  string // said by all the others
+	}{
+		{"kill", 2, "rank 2 died" + died},
+		{"kill", 0, "rank 0 died" + died}, // and the hub with it
+		{"exit", 1, "rank 1 died" + died},
+		{"exit", 0, "rank 0 died" + died},
+		{"fail and exit", 2, "rank 2 failed: disk full"},
+		{"fail and exit", 0, "rank 0 failed: disk full"},
+		{"leave", 2, "fine, all-gather: rank 2 has left the group"},
+		{"leave", 0, "fine, all-gather: rank 0 has left the group"},
+	}
+	for _, tt := range tests {
+		name := fmt.Sprint(tt.name, " ", tt.actor)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ranks := startRanks(t, 4, name)
+			start := time.Now()
+			if tt.name == "kill" {
+				require.NoError(t, ranks[tt.actor].Process.Kill())
+			}
+			for r, p := range ranks {
+				if r != tt.actor {
+					require.Contains(t, p.line(), tt.want, "rank %d", r)
+				}
+			}
+			if tt.name == "kill" {
+				require.Less(t, time.Since(start), time.Second)
+			}
+		})
+	}
+}

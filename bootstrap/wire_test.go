@@ -1,0 +1,145 @@
+package bootstrap
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// samples holds one message of each kind, none with empty fields.
+func samples() []message {
+	n := nonce{1, 2, 3}
+	return []message{
+		&hello{Version: 7, Nonce: n},
+		&challenge{Nonce: n, Proof: [proofLen]byte{9}},
+		&claim{Rank: 3, Size: 8, Pid: 4711, Hosts: true, Host: "box", Proof: [proofLen]byte{9}},
+		&refusal{Cause: causeTimeout, Rank: -1, Missing: []int{1, 5}, Reason: "no"},
+		&welcome{},
+		&start{Salt: n, Hosts: []int{0, 2}},
+		&giveUp{Timeout: true, Waited: time.Minute},
+		&share{Seq: 1 << 40, Data: []byte("data")},
+		&gathered{Seq: 5, Data: [][]byte{[]byte("a"), {}, []byte("ccc")}},
+		&fail{Reason: "disk full"},
+		&failed{Failure{Rank: 2, Died: true, Reason: "gone"}},
+		&leave{},
+		&left{Rank: 6, Seq: 9},
+		&bye{},
+	}
+}
+
+func read(b []byte, limit int) (message, error) {
+	return decode(bufio.NewReader(bytes.NewReader(b)), limit)
+}
+
+func TestMessages(t *testing.T) {
+	seen := map[kind]bool{}
+	for _, m := range samples() {
+		seen[m.kind()] = true
+		frame := encode(m)
+		got, err := read(frame, maxBody)
+		require.NoError(t, err, "%T", m)
+		require.Equal(t, m, got)
+
+		for i := range frame { // cut at every position
+			_, err := read(frame[:i], maxBody)
+			require.Error(t, err, "%T cut to %d bytes", m, i)
+		}
+		body := frame[5:]
+		for i := range body { // a body that ends early, in a frame that says so
+			require.ErrorIs(t, newMessage(m.kind()).Parse(body[:i]), errMalformed, "%T, body of %d bytes", m, i)
+		}
+		require.ErrorIs(t, newMessage(m.kind()).Parse(append(body, 0)), errMalformed, "%T with a byte too many", m)
+
+		got, err = decode(bufio.NewReader(iotest.OneByteReader(bytes.NewReader(frame))), maxBody)
+		require.NoError(t, err)
+		require.Equal(t, m, got)
+	}
+	for k := range kind(255) {
+		require.Equal(t, newMessage(k) != nil, seen[k], "kind %d", k)
+	}
+}
+
+func TestBadFrames(t *testing.T) {
+	u32 := func(v int) string { return string(appendU32(nil, v)) }
+	tests := []struct{ name, frame string }{
+		{"unknown kind", u32(0) + "\x00"},
+		{"longer than the limit", u32(2000) + "\x01" + strings.Repeat("x", 2000)},
+		{"wrong magic", u32(39) + "\x01" + "gloo!" + strings.Repeat("x", 34)},
+		{"rank not below size", string(encode(&claim{Rank: 8, Size: 8}))},
+		{"size 0", string(encode(&claim{Rank: 0, Size: 0}))},
+		{"more parts than bytes", u32(12) + string(byte(kGathered)) + u32(0) + u32(0) + u32(1<<30)},
+		{"more ranks than bytes", u32(36) + string(byte(kStart)) + strings.Repeat("x", 32) + u32(1<<30)},
+		{"blob longer than the body", u32(12) + string(byte(kShare)) + u32(0) + u32(0) + u32(77)},
+		{"http", "GET / HTTP/1.1\r\n\r\n"},
+		{"tls", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := read([]byte(tt.frame), maxGreeting)
+			require.ErrorIs(t, err, errMalformed)
+		})
+	}
+}
+
+// A frame that promises much must not cost memory before it comes.
+func TestPromisesCostNothing(t *testing.T) {
+	head := append(appendU32(nil, maxBody), byte(kGathered))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 10 {
+		_, err := read(head, maxBody)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	}
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100<<20), "for ten promises of a gigabyte")
+}
+
+func TestReadBodyInSteps(t *testing.T) {
+	want := bytes.Repeat([]byte("0123456789"), 500_000)
+	got, err := readBody(bytes.NewReader(want), len(want))
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(want, got))
+}
+
+func TestGatheredProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &gathered{
+			Seq:  rapid.Uint64().Draw(t, "seq"),
+			Data: rapid.SliceOf(rapid.SliceOf(rapid.Byte())).Draw(t, "data"),
+		}
+		got, err := read(encode(m), maxBody)
+		require.NoError(t, err)
+		require.Equal(t, len(m.Data), len(got.(*gathered).Data))
+		for i, d := range m.Data {
+			require.True(t, bytes.Equal(d, got.(*gathered).Data[i]))
+		}
+	})
+}
+
+func TestLongReasonsAreCut(t *testing.T) {
+	got, err := read(encode(&fail{Reason: strings.Repeat("x", 3*maxText)}), maxBody)
+	require.NoError(t, err)
+	require.Len(t, got.(*fail).Reason, maxText)
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, m := range samples() {
+		f.Add(encode(m))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := read(b, 1<<16)
+		if err != nil {
+			return
+		}
+		frame := encode(m) // what parses is what Append writes
+		require.Equal(t, b[:len(frame)], frame)
+	})
+}
