@@ -1,0 +1,117 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// A Link is what lies between two ranks. Times are in seconds, rates in bytes
+// a second.
+type Link struct {
+	// Latency is the time from when a byte has left to when the other end sees it.
+	Latency float64
+	// Overhead is what a slice costs each end's own core, whatever its length.
+	Overhead float64
+	// Bandwidth is the rate of a rank's port, in and out at once.
+	Bandwidth float64
+	// Shared is the rate of what the ranks of a node have in common. For Intra
+	// that is one memory or bus, which every message passes once; for Inter it is
+	// one network card, in and out at once. 0 means that they share nothing.
+	Shared float64
+	// Busy says that the sender's core moves the bytes itself, as in shared
+	// memory and TCP, and can do nothing else meanwhile. Otherwise a card does.
+	Busy bool
+}
+
+// A Model is a machine. The zero Model is not one: at least Intra needs a
+// Bandwidth.
+type Model struct {
+	Name string
+
+	// NodeRanks is the number of ranks of a node: ranks r with the same
+	// r/NodeRanks are linked by Intra, others by Inter. 0 puts all on one node.
+	NodeRanks    int
+	Intra, Inter Link
+
+	// Reduce and Copy are what a rank's core needs to combine a received byte with
+	// its own (γ), and to store a received byte or copy one, in seconds a byte. A
+	// combination that is stored counts once.
+	Reduce, Copy float64
+
+	// SlotBytes and Slots are the dimensions of a queue, 128 KiB and 8 if zero.
+	SlotBytes, Slots int
+}
+
+// ErrModel is wrapped by errors about a Model that cannot be.
+var ErrModel = errors.New("bad link model")
+
+// complete fills in defaults and refuses what has no meaning.
+func (m Model) complete(ranks int) (Model, error) {
+	if m.SlotBytes == 0 {
+		m.SlotBytes = 128 << 10
+	}
+	if m.Slots == 0 {
+		m.Slots = 8
+	}
+	if m.NodeRanks == 0 || m.NodeRanks > ranks {
+		m.NodeRanks = ranks
+	}
+	refuse := func(format string, args ...any) (Model, error) {
+		return m, fmt.Errorf("sim: %w %q: %s", ErrModel, m.Name, fmt.Sprintf(format, args...))
+	}
+	links := map[string]Link{"Intra": m.Intra}
+	if m.NodeRanks < ranks {
+		links["Inter"] = m.Inter
+	}
+	for name, l := range links {
+		if !(l.Bandwidth > 0) {
+			return refuse("%s.Bandwidth is %g bytes a second, want more than 0", name, l.Bandwidth)
+		}
+		for _, x := range []float64{l.Latency, l.Overhead, l.Shared} {
+			if !(x >= 0) || math.IsInf(x, 0) {
+				return refuse("%s has a time or rate %g, want 0 or more", name, x)
+			}
+		}
+	}
+	switch {
+	case m.NodeRanks < 0:
+		return refuse("NodeRanks is %d", m.NodeRanks)
+	case !(m.Reduce >= 0) || !(m.Copy >= 0):
+		return refuse("Reduce is %g and Copy %g, want 0 or more", m.Reduce, m.Copy)
+	case m.SlotBytes < 1 || m.Slots < 2:
+		return refuse("a queue of %d slots of %d bytes, want 2 or more of 1 or more", m.Slots, m.SlotBytes)
+	}
+	return m, nil
+}
+
+// A kind of link.
+type kind uint8
+
+const (
+	self kind = iota // a rank to itself
+	intra
+	inter
+	kinds
+)
+
+// kindOf is the kind of link between two ranks.
+func (m *Model) kindOf(a, b int32) kind {
+	switch {
+	case a == b:
+		return self
+	case int(a)/m.NodeRanks == int(b)/m.NodeRanks:
+		return intra
+	}
+	return inter
+}
+
+func (m *Model) link(k kind) Link {
+	switch k {
+	case intra:
+		return m.Intra
+	case inter:
+		return m.Inter
+	}
+	return Link{Bandwidth: m.Intra.Bandwidth, Overhead: m.Intra.Overhead, Busy: true}
+}

@@ -1,0 +1,95 @@
+package sim
+
+// A queue is the one-way connection of two ranks: how many messages went in and
+// came out, and when.
+type queue struct {
+	src, dst       int32
+	sent, received uint32
+	times          uint32 // where its ring of spans begins in queues.spans
+	mask           uint32 // length of that ring, a power of two, less 1
+	kind           kind
+}
+
+// A span is when the first and the last slice of a message arrive, and, once
+// the message was received, when their slots are free again.
+type span struct{ first, last float64 }
+
+// queues finds the queues of a run by their ends. Memory is spent only on pairs
+// of ranks that talk, and on as many spans as there were messages, at most the
+// depth.
+type queues struct {
+	list  []queue
+	spans []span
+	table []int32 // open addressing: index into list + 1, or 0
+}
+
+func (q *queues) reset(ranks int) {
+	size := 64
+	for size < 2*ranks {
+		size *= 2
+	}
+	if len(q.table) < size {
+		q.table = make([]int32, size)
+	} else {
+		clear(q.table)
+	}
+	q.list = q.list[:0]
+	q.spans = q.spans[:0]
+}
+
+func hash(src, dst int32) uint64 {
+	x := (uint64(uint32(src))<<32 | uint64(uint32(dst))) * 0x9e3779b97f4a7c15
+	return x ^ x>>29
+}
+
+// find is the index of the queue from src to dst, which is made if there is none.
+func (q *queues) find(src, dst int32) int32 {
+	mask := uint64(len(q.table) - 1)
+	i := hash(src, dst) & mask
+	for ; q.table[i] != 0; i = (i + 1) & mask {
+		at := q.table[i] - 1
+		if q.list[at].src == src && q.list[at].dst == dst {
+			return at
+		}
+	}
+	if 2*len(q.list) >= len(q.table) {
+		q.grow()
+		return q.find(src, dst)
+	}
+	q.list = append(q.list, queue{src: src, dst: dst, times: uint32(len(q.spans))})
+	q.spans = append(q.spans, span{})
+	q.table[i] = int32(len(q.list))
+	return int32(len(q.list) - 1)
+}
+
+func (q *queues) grow() {
+	q.table = make([]int32, 2*len(q.table))
+	mask := uint64(len(q.table) - 1)
+	for at := range q.list {
+		i := hash(q.list[at].src, q.list[at].dst) & mask
+		for q.table[i] != 0 {
+			i = (i + 1) & mask
+		}
+		q.table[i] = int32(at + 1)
+	}
+}
+
+// span is the place of message number i, one of the last depth.
+func (q *queues) span(at int32, i uint32) *span {
+	e := &q.list[at]
+	return &q.spans[e.times+i&e.mask]
+}
+
+// put appends a message.
+func (q *queues) put(at int32, s span, depth uint32) {
+	e := &q.list[at]
+	if e.sent == e.mask+1 && e.sent < depth { // the ring is full for the first time
+		old := q.spans[e.times : e.times+e.sent]
+		e.times = uint32(len(q.spans))
+		q.spans = append(q.spans, old...)
+		q.spans = append(q.spans, old...) // place for as many again
+		e.mask = 2*e.mask + 1
+	}
+	q.spans[e.times+e.sent&e.mask] = s
+	e.sent++
+}
