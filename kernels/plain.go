@@ -1,6 +1,9 @@
 package kernels
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 type integer interface {
 	int8 | uint8 | int32 | uint32 | int64 | uint64
@@ -80,20 +83,39 @@ func xor[T integer](dst, a, b []T) {
 // divide is x[i] = x[i] / n, truncating toward zero. n need not be a T: the
 // sum of 200 int8 has an average.
 func divide[T integer](x []T, n int) {
-	if ^T(0) < 0 {
+	switch zero := T(0); {
+	case n == 1:
+	case sizeOf[T]() == 8 && ^zero < 0:
 		for i := range x {
 			x[i] = T(int64(x[i]) / int64(n))
 		}
-		return
+	case sizeOf[T]() == 8:
+		for i := range x {
+			x[i] = T(uint64(x[i]) / uint64(n))
+		}
+	case uint64(n) > math.MaxUint32:
+		clear(x)
+	default:
+		divideShort(x, uint64(n))
 	}
-	for i := range x {
-		x[i] = T(uint64(x[i]) / uint64(n))
+}
+
+// divideShort is divide for 32 bits and fewer: x/n is the upper half of x times
+// the reciprocal ⌈2⁶⁴/n⌉ (Lemire, Kaser and Kurz, "Faster remainder by direct
+// computation", 2019, theorem 1), without a division an element.
+func divideShort[T integer](x []T, n uint64) {
+	reciprocal := math.MaxUint64/n + 1
+	for i, v := range x {
+		sign := int64(v) >> 63 // 0 or −1
+		size := uint64((int64(v) ^ sign) - sign)
+		q, _ := bits.Mul64(reciprocal, size)
+		x[i] = T((int64(q) ^ sign) - sign)
 	}
 }
 
 // canonical is the NaN of T.
 func canonical[T float]() T {
-	if one := T(1); one+0x1p-30 == one {
+	if sizeOf[T]() == 4 {
 		return T(math.Float32frombits(nanF32))
 	}
 	return T(math.Float64frombits(nanF64))

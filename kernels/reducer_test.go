@@ -314,3 +314,40 @@ func TestNoAllocation(t *testing.T) {
 		}))
 	}
 }
+
+// TestDivide compares Finish with Go's own division.
+func TestDivide(t *testing.T) {
+	for _, ranks := range []int{1, 2, 3, 7, 100, 127, 128, 1000, 65535, 1 << 20, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1<<40 + 1} {
+		x := make([]byte, 8*4000)
+		fill(rand.New(rand.NewPCG(5, 6)), Int32, x)
+		for i := range 256 {
+			x[i] = byte(i)
+		}
+		for _, ty := range []DataType{Int8, Uint8, Int32, Uint32, Int64, Uint64} {
+			r, err := NewReducer(ty, Avg, ranks)
+			require.NoError(t, err)
+			got := apart(x, 0)
+			r.Finish(got)
+			for i := range len(x) / ty.Size() {
+				var want, have any
+				switch ty {
+				case Int8:
+					want, have = int8(int64(view[int8](x)[i])/int64(ranks)), view[int8](got)[i]
+				case Uint8:
+					want, have = uint8(uint64(view[uint8](x)[i])/uint64(ranks)), view[uint8](got)[i]
+				case Int32:
+					want, have = int32(int64(view[int32](x)[i])/int64(ranks)), view[int32](got)[i]
+				case Uint32:
+					want, have = uint32(uint64(view[uint32](x)[i])/uint64(ranks)), view[uint32](got)[i]
+				case Int64:
+					want, have = view[int64](x)[i]/int64(ranks), view[int64](got)[i]
+				case Uint64:
+					want, have = view[uint64](x)[i]/uint64(ranks), view[uint64](got)[i]
+				}
+				if want != have {
+					require.Equalf(t, want, have, "element %d of %v by %d", i, ty, ranks)
+				}
+			}
+		}
+	}
+}

@@ -39,6 +39,11 @@ var scratch = sync.Pool{New: func() any {
 	return &[2][]byte{bytesOf(make([]uint64, 512)), bytesOf(make([]uint64, 512))}
 }}
 
+func sizeOf[T any]() int {
+	var zero T
+	return int(unsafe.Sizeof(zero))
+}
+
 func aligned[T any](b []byte) bool {
 	var zero T
 	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))%unsafe.Alignof(zero) == 0
@@ -46,13 +51,11 @@ func aligned[T any](b []byte) bool {
 
 // view is b as a slice of T. b is aligned.
 func view[T any](b []byte) []T {
-	var zero T
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/sizeOf[T]())
 }
 
 func bytesOf[T any](s []T) []byte {
-	var zero T
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(zero)))
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*sizeOf[T]())
 }
 
 // samePlace reports whether two slices start at the same byte.

@@ -23,7 +23,7 @@ func float8s(e4m3 bool) *lanes {
 			m.constant("2^8", 0x43800000, 32)
 			m.constant("2^-8", 0x3b800000, 32)
 			m.constant("value", 0xbfff, 16)
-			m.constant("nan8", 0xfe00, 16)
+			m.constant("belowNaN", 0xfdff, 16)
 			m.constant("sign16", 0x8000, 16)
 			m.constant("value8", 0x7f00, 16)
 		} else {
@@ -39,13 +39,14 @@ func float8s(e4m3 bool) *lanes {
 			VPMOVZXBW(at.Offset(i*m.width/4), h)
 			VPSLLW(Imm(8), h, h)
 			if e4m3 {
-				// A NaN is all ones, and so it will be for float16.
-				t, k := m.halfVec(), m.halfVec()
-				VPADDW(h, h, t)
-				VPCMPEQW(m.half(m.get("nan8")), t, k)
+				// A NaN, all ones but for the sign, gets float16's exponent.
+				nan := m.halfVec()
+				VPADDW(h, h, nan)
+				VPSUBUSW(m.half(m.get("belowNaN")), nan, nan)
+				VPSLLW(Imm(14), nan, nan)
 				VPSRAW(Imm(1), h, h)
-				VPAND(m.half(m.get("value")), h, h)
-				VPOR(k, h, h)
+				m.halfAnd(m.half(m.get("value")), h, h)
+				m.halfOr(nan, h, h)
 			}
 			all[i] = m.vec()
 			VCVTPH2PS(h, all[i])
@@ -77,10 +78,10 @@ func float8s(e4m3 bool) *lanes {
 			VCVTPS2PH(Imm(0), r, h)
 			if e4m3 {
 				sign := m.halfVec()
-				VPAND(m.half(m.get("sign16")), h, sign)
+				m.halfAnd(m.half(m.get("sign16")), h, sign)
 				VPSLLW(Imm(1), h, h)
-				VPAND(m.half(m.get("value8")), h, h)
-				VPOR(sign, h, h)
+				m.halfAnd(m.half(m.get("value8")), h, h)
+				m.halfOr(sign, h, h)
 			}
 			VPSRLW(Imm(8), h, h)
 			if m.wide() {
@@ -92,40 +93,5 @@ func float8s(e4m3 bool) *lanes {
 		}
 	}
 	l.round = exact
-	return l
-}
-
-// float8Selections are lanes of bytes that hold one of the formats, for maximum
-// and minimum only: nothing is rounded. As signed integers, with the lower bits
-// of negative ones inverted, they are in order, −0 below +0.
-func float8Selections(e4m3 bool) *lanes {
-	l := direct(8)
-	inf := uint64(0x7c)
-	if e4m3 {
-		inf = 0x7e
-	}
-	l.prepare = func(m *machine) {
-		m.constant("zero", 0, 8)
-		m.constant("value", 0x7f, 8)
-		m.constant("inf", inf, 8)
-	}
-	flip := func(m *machine, v vec) vec {
-		if m.wide() {
-			k := m.above(m.get("zero"), v, 8)
-			return m.pick(k, m.xor(v, m.get("value")), v, 8)
-		}
-		return m.xor(v, m.and(m.above(m.get("zero"), v, 8), m.get("value")))
-	}
-	choose := func(f func(...Op)) func(m *machine, a, b vec) vec {
-		return func(m *machine, a, b vec) vec {
-			nanA := m.above(m.and(a, m.get("value")), m.get("inf"), 8)
-			nanB := m.above(m.and(b, m.get("value")), m.get("inf"), 8)
-			x, y := m.pick(nanA, b, a, 8), m.pick(nanB, a, b, 8)
-			r := flip(m, to(m, f, flip(m, y), flip(m, x)))
-			isNaN := m.above(m.and(x, m.get("value")), m.get("inf"), 8)
-			return m.pick(isNaN, m.get("value"), r, 8)
-		}
-	}
-	l.max, l.min = choose(VPMAXSB), choose(VPMINSB)
 	return l
 }

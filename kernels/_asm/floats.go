@@ -11,7 +11,7 @@ func floats(bits int, nan uint64) *lanes {
 	type ops struct{ add, mul, max, min func(...Op) }
 	f := map[int]ops{32: {VADDPS, VMULPS, VMAXPS, VMINPS}, 64: {VADDPD, VMULPD, VMAXPD, VMINPD}}[bits]
 	l.prepare = func(m *machine) { m.constant("nan", nan, bits) }
-	l.canon = func(m *machine, v vec) vec { return m.pick(m.isNaN(v, bits), m.get("nan"), v, bits) }
+	l.canon = func(m *machine, v vec) vec { return m.replace(m.isNaN(v, bits), m.get("nan"), v, bits) }
 	l.add = func(m *machine, a, b vec) vec { return to(m, f.add, b, a) }
 	l.mul = func(m *machine, a, b vec) vec { return to(m, f.mul, b, a) }
 

@@ -153,6 +153,24 @@ func (m *machine) xor(a, b Op) vec {
 	return v
 }
 
+// halfAnd and halfOr are for half registers. With AVX-512 there are 32 of
+// them, which only its own instructions reach.
+func (m *machine) halfAnd(b, a, dst Op) {
+	if m.wide() {
+		VPANDD(b, a, dst)
+	} else {
+		VPAND(b, a, dst)
+	}
+}
+
+func (m *machine) halfOr(b, a, dst Op) {
+	if m.wide() {
+		VPORD(b, a, dst)
+	} else {
+		VPOR(b, a, dst)
+	}
+}
+
 // A mask says for each lane yes or no.
 type mask = Op
 
@@ -175,36 +193,48 @@ func (m *machine) mask() mask {
 	return YMM()
 }
 
-// pick is yes where the mask says so, else no, in lanes of 8, 32 or 64 bits.
+// pick is yes where the mask says so, else no, in lanes of 8 to 64 bits.
 func (m *machine) pick(k mask, yes, no vec, bits int) vec {
 	v := m.vec()
 	if !m.wide() {
 		VPBLENDVB(k, yes, no, v)
 		return v
 	}
-	// Not VPBLENDM: avo takes its result for an operand.
-	VMOVDQA64(no, v)
-	switch bits {
-	case 8:
-		VMOVDQU8(yes, k, v)
-	case 32:
-		VMOVDQA32(yes, k, v)
-	case 64:
-		VMOVDQA64(yes, k, v)
-	}
-	return v
+	VMOVDQA64(no, v) // not VPBLENDM: avo takes its result for an operand
+	return m.replace(k, yes, v, bits)
 }
 
-// above is where a is greater than b, as signed integers of 8 bits, or, without
-// AVX-512, of 64.
+// replace is pick that may spoil no.
+func (m *machine) replace(k mask, yes, no vec, bits int) vec {
+	switch {
+	case !m.wide():
+		VPBLENDVB(k, yes, no, no)
+	case bits == 8:
+		VMOVDQU8(yes, k, no)
+	case bits == 16:
+		VMOVDQU16(yes, k, no)
+	case bits == 32:
+		VMOVDQA32(yes, k, no)
+	case bits == 64:
+		VMOVDQA64(yes, k, no)
+	}
+	return no
+}
+
+// above is where a is greater than b, as signed integers of 8 or 16 bits, or,
+// without AVX-512, of 64.
 func (m *machine) above(a, b vec, bits int) mask {
 	const greater = 6
 	k := m.mask()
 	switch {
-	case m.wide():
+	case m.wide() && bits == 8:
 		VPCMPB(Imm(greater), b, a, k)
+	case m.wide() && bits == 16:
+		VPCMPW(Imm(greater), b, a, k)
 	case bits == 8:
 		VPCMPGTB(b, a, k)
+	case bits == 16:
+		VPCMPGTW(b, a, k)
 	default:
 		VPCMPGTQ(b, a, k)
 	}

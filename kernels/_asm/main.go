@@ -117,7 +117,7 @@ func (m *machine) loop(t typ, o op) string {
 	TEXT(name, 4 /* NOSPLIT */, signature)
 	Pragma("noescape")
 	m.consts = map[string]*constant{}
-	m.crowded = lanes.crowded
+	m.crowded = lanes.crowded && !m.wide()
 	dst := Load(Param("dst"), GP64())
 	var a reg.Register
 	if o.name != "scale" {
