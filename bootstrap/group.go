@@ -43,10 +43,7 @@ func Local(n int) []Group {
 	groups := make([]Group, n)
 	r := newRoom(n, func(to []int, m message) {
 		for _, rank := range to {
-			if g, ok := m.(*gathered); ok { // each rank owns what it gets
-				m = &gathered{Seq: g.Seq, Data: cloneAll(g.Data)}
-			}
-			members[rank].hear(m)
+			members[rank].hear(own(m))
 		}
 	})
 	for rank := range n {
@@ -58,10 +55,15 @@ func Local(n int) []Group {
 	return groups
 }
 
-func cloneAll(v [][]byte) [][]byte {
-	c := make([][]byte, len(v))
-	for i := range v {
-		c[i] = append([]byte{}, v[i]...)
+// own copies what one rank gets and may change.
+func own(m message) message {
+	g, ok := m.(*gathered)
+	if !ok {
+		return m
+	}
+	c := &gathered{Seq: g.Seq, Data: make([][]byte, len(g.Data))}
+	for i, d := range g.Data {
+		c.Data[i] = append([]byte{}, d...)
 	}
 	return c
 }

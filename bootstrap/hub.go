@@ -146,12 +146,12 @@ func (h *hub) sit(s *seat) bool {
 		return false
 	}
 	if no := h.lobby.sit(s); no != nil {
-		s.link.send(no)
 		if h.room == nil {
 			h.refuseAll(no)
 		} else {
-			h.log.Warn("rendezvous: late comer refused", "reason", no.Reason)
+			h.warn("rendezvous: late comer refused", "reason", no.Reason)
 		}
+		s.link.send(no)
 		return false
 	}
 	h.seated++
@@ -170,10 +170,8 @@ func (h *hub) start() {
 			h.lobby.seats[rank].link.sendFrame(frame)
 		}
 	})
-	go_ := encode(&start{Salt: randomNonce(), Hosts: h.lobby.hosts()})
-	for _, s := range h.lobby.seats {
-		s.link.sendFrame(go_)
-	}
+	begin := &start{Salt: randomNonce(), Hosts: h.lobby.hosts()}
+	h.room.tell(h.room.others(-1), begin)
 	h.endLater(h.closeDoor)
 }
 

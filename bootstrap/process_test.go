@@ -132,7 +132,6 @@ func TestProcesses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ranks := startRanks(t, 4, name)
-			start := time.Now()
 			if tt.name == "kill" {
 				require.NoError(t, ranks[tt.actor].Process.Kill())
 			}
@@ -140,9 +139,6 @@ func TestProcesses(t *testing.T) {
 				if r != tt.actor {
 					require.Contains(t, p.line(), tt.want, "rank %d", r)
 				}
-			}
-			if tt.name == "kill" {
-				require.Less(t, time.Since(start), time.Second)
 			}
 		})
 	}
