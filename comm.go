@@ -39,6 +39,7 @@ type Comm struct {
 	profiles   []profile
 	transports []transport.Transport
 	links      *links
+	topo       topology
 	notes      []string // the choice of paths, in words
 
 	run      sync.Mutex // held while an operation is carried out; guards the fields below
@@ -157,12 +158,15 @@ func (c *Comm) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	names := make([]string, len(hosts))
 	local := 0
-	for _, h := range hosts {
-		if string(h) == c.cfg.HostID {
+	for i, h := range hosts {
+		names[i] = string(h)
+		if names[i] == c.cfg.HostID {
 			local++
 		}
 	}
+	c.topo = topologyOf(names)
 	tc := transport.Config{
 		Self: me.Info, Key: c.group.Key(), Limits: c.cfg.limits(), Guard: &c.guard,
 		Spin: local <= c.cfg.Cores,
@@ -414,7 +418,7 @@ func (c *Comm) compile(key programKey) (*engine.Program, error) {
 	if p := c.programs[key]; p != nil {
 		return p, nil
 	}
-	p, err := engine.Compile(key.schedule(c.size), sched.Rank(c.rank), c.links)
+	p, err := engine.Compile(key.schedule(c.topo), sched.Rank(c.rank), c.links)
 	if err == nil {
 		c.programs[key] = p
 	}

@@ -224,7 +224,7 @@ func hasAlgo(kind Kind, a algo) bool {
 		return true
 	}
 	for _, t := range book[kind] {
-		if t.algo == a {
+		if t.algo == a && t.hier == nil {
 			return true
 		}
 	}

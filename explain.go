@@ -27,14 +27,15 @@ func Explain(kind Kind, n, bytes, root int, cfg Config) (Choice, error) {
 	if kind >= kinds || kind == KindSend || kind == KindRecv || n < 1 || bytes < 0 || root < 0 || root >= n {
 		return Choice{}, fmt.Errorf("%w: explain %v of %d bytes on %d ranks, root %d", ErrInvalid, kind, bytes, n, root)
 	}
-	a, reason := choosePlan(kind, n, bytes, forced)
+	topo := topology{ranks: n, local: n}
+	a, reason := choosePlan(kind, topo, bytes, forced)
 	ch := Choice{Kind: kind, Size: n, Bytes: bytes, Algo: a.String(), Reason: reason}
 	for _, t := range book[kind] {
-		if t.algo != a {
+		if t.algo != a && t.offers(topo) {
 			ch.Others = append(ch.Others, t.algo.String())
 		}
 	}
-	ch.Schedule = programKey{kind: kind, algo: a, peer: int32(root)}.schedule(n)
+	ch.Schedule = programKey{kind: kind, algo: a, peer: int32(root)}.schedule(topo)
 	return ch, nil
 }
 

@@ -87,7 +87,14 @@ func (h *subsysHandler) WithGroup(name string) slog.Handler {
 }
 
 func (h *subsysHandler) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level < slog.LevelWarn && (h.names["ALL"] || h.names[h.subsys]) == h.negate {
+	subsys := h.subsys
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "subsys" {
+			subsys = a.Value.String()
+		}
+		return true
+	})
+	if r.Level < slog.LevelWarn && (h.names["ALL"] || h.names[subsys]) == h.negate {
 		return nil
 	}
 	return h.Handler.Handle(ctx, r)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo/hier"
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/tree"
@@ -65,70 +66,125 @@ type programKey struct {
 type table struct {
 	algo algo
 	make func(n int, root sched.Rank) sched.Schedule
+	hier func(nodes, local int, root sched.Rank) sched.Schedule // instead of make: needs nodes
 }
+
+// A topology is how ranks lie on nodes: in blocks of local consecutive ranks.
+// Where they lie otherwise, or on one node, or one a node, local is the number
+// of ranks and hierarchy has nothing to gain.
+type topology struct{ ranks, local int }
+
+func topologyOf(hosts []string) topology {
+	n := len(hosts)
+	flat := topology{ranks: n, local: n}
+	local := 1
+	for local < n && hosts[local] == hosts[0] {
+		local++
+	}
+	if local == 1 || n%local != 0 {
+		return flat
+	}
+	seen := map[string]bool{}
+	for b := 0; b < n; b += local {
+		if seen[hosts[b]] {
+			return flat
+		}
+		seen[hosts[b]] = true
+		for i := range local {
+			if hosts[b+i] != hosts[b] {
+				return flat
+			}
+		}
+	}
+	return topology{ranks: n, local: local}
+}
+
+func (t topology) nodes() int { return t.ranks / t.local }
 
 // book is which algorithms carry out a collective, the default first. This and
 // the choice in plan are all that knows algorithms by name.
 var book = map[Kind][]table{
 	KindBarrier: {
-		{algoDoubling, func(n int, _ sched.Rank) sched.Schedule { return direct.Doubling{N: n} }},
+		{algo: algoDoubling, make: func(n int, _ sched.Rank) sched.Schedule { return direct.RecursiveDoubling{N: n} }},
 	},
 	KindAllReduce: {
-		{algoRing, func(n int, _ sched.Rank) sched.Schedule { return ring.AllReduce{N: n} }},
-		{algoTree, func(n int, _ sched.Rank) sched.Schedule { return tree.AllReduce{N: n} }},
-		{algoOneShot, func(n int, _ sched.Rank) sched.Schedule { return direct.OneShot{N: n} }},
-		{algoTwoShot, func(n int, _ sched.Rank) sched.Schedule { return direct.TwoShot{N: n} }},
-		{algoDoubling, func(n int, _ sched.Rank) sched.Schedule { return direct.Doubling{N: n} }},
-		{algoHalving, func(n int, _ sched.Rank) sched.Schedule { return direct.Halving{N: n} }},
+		{algo: algoRing, make: func(n int, _ sched.Rank) sched.Schedule { return ring.AllReduce{N: n} }},
+		{algo: algoTree, make: func(n int, _ sched.Rank) sched.Schedule { return tree.AllReduce{N: n} }},
+		{algo: algoOneShot, make: func(n int, _ sched.Rank) sched.Schedule { return direct.OneShot{N: n} }},
+		{algo: algoTwoShot, make: func(n int, _ sched.Rank) sched.Schedule { return direct.TwoShot{N: n} }},
+		{algo: algoDoubling, make: func(n int, _ sched.Rank) sched.Schedule { return direct.RecursiveDoubling{N: n} }},
+		{algo: algoHalving, make: func(n int, _ sched.Rank) sched.Schedule { return direct.HalvingDoubling{N: n} }},
+		{algo: algoHier, hier: func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.AllReduce(ring.ReduceScatter{N: local}, ring.AllReduce{N: nodes}, ring.AllGather{N: local})
+		}},
 	},
 	KindReduce: {
-		{algoRing, func(n int, root sched.Rank) sched.Schedule { return ring.Reduce{N: n, Root: root} }},
-		{algoTree, func(n int, root sched.Rank) sched.Schedule { return tree.Reduce{N: n, Root: root} }},
-		{algoBinomial, func(n int, root sched.Rank) sched.Schedule { return tree.BinomialReduce{N: n, Root: root} }},
+		{algo: algoRing, make: func(n int, root sched.Rank) sched.Schedule { return ring.Reduce{N: n, Root: root} }},
+		{algo: algoTree, make: func(n int, root sched.Rank) sched.Schedule { return tree.Reduce{N: n, Root: root} }},
+		{algo: algoBinomial, make: func(n int, root sched.Rank) sched.Schedule { return tree.BinomialReduce{N: n, Root: root} }},
+		{algo: algoHier, hier: func(nodes, local int, root sched.Rank) sched.Schedule {
+			return hier.Reduce(tree.BinomialReduce{N: local, Root: root % sched.Rank(local)}, tree.BinomialReduce{N: nodes, Root: root / sched.Rank(local)}, root)
+		}},
 	},
 	KindBroadcast: {
-		{algoRing, func(n int, root sched.Rank) sched.Schedule { return ring.Broadcast{N: n, Root: root} }},
-		{algoTree, func(n int, root sched.Rank) sched.Schedule { return tree.Broadcast{N: n, Root: root} }},
-		{algoBinomial, func(n int, root sched.Rank) sched.Schedule { return tree.BinomialBroadcast{N: n, Root: root} }},
+		{algo: algoRing, make: func(n int, root sched.Rank) sched.Schedule { return ring.Broadcast{N: n, Root: root} }},
+		{algo: algoTree, make: func(n int, root sched.Rank) sched.Schedule { return tree.Broadcast{N: n, Root: root} }},
+		{algo: algoBinomial, make: func(n int, root sched.Rank) sched.Schedule { return tree.BinomialBroadcast{N: n, Root: root} }},
+		{algo: algoHier, hier: func(nodes, local int, root sched.Rank) sched.Schedule {
+			return hier.Broadcast(tree.BinomialBroadcast{N: nodes, Root: root / sched.Rank(local)}, tree.BinomialBroadcast{N: local, Root: root % sched.Rank(local)}, root)
+		}},
 	},
 	KindAllGather: {
-		{algoRing, func(n int, _ sched.Rank) sched.Schedule { return ring.AllGather{N: n} }},
-		{algoDirect, func(n int, _ sched.Rank) sched.Schedule { return direct.AllGather{N: n} }},
-		{algoLogStep, func(n int, _ sched.Rank) sched.Schedule { return direct.LogAllGather{N: n} }},
+		{algo: algoRing, make: func(n int, _ sched.Rank) sched.Schedule { return ring.AllGather{N: n} }},
+		{algo: algoDirect, make: func(n int, _ sched.Rank) sched.Schedule { return direct.AllGather{N: n} }},
+		{algo: algoLogStep, make: func(n int, _ sched.Rank) sched.Schedule { return direct.LogAllGather{N: n} }},
+		{algo: algoHier, hier: func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.AllGather(ring.AllGather{N: nodes}, ring.AllGather{N: local})
+		}},
 	},
 	KindReduceScatter: {
-		{algoRing, func(n int, _ sched.Rank) sched.Schedule { return ring.ReduceScatter{N: n} }},
-		{algoDirect, func(n int, _ sched.Rank) sched.Schedule { return direct.ReduceScatter{N: n} }},
-		{algoLogStep, func(n int, _ sched.Rank) sched.Schedule { return direct.LogReduceScatter{N: n} }},
+		{algo: algoRing, make: func(n int, _ sched.Rank) sched.Schedule { return ring.ReduceScatter{N: n} }},
+		{algo: algoDirect, make: func(n int, _ sched.Rank) sched.Schedule { return direct.ReduceScatter{N: n} }},
+		{algo: algoLogStep, make: func(n int, _ sched.Rank) sched.Schedule { return direct.LogReduceScatter{N: n} }},
+		{algo: algoHier, hier: func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.ReduceScatter(ring.ReduceScatter{N: local}, ring.ReduceScatter{N: nodes})
+		}},
 	},
 	KindAlltoAll: {
-		{algoDirect, func(n int, _ sched.Rank) sched.Schedule { return direct.AllToAll{N: n} }},
+		{algo: algoDirect, make: func(n int, _ sched.Rank) sched.Schedule { return direct.AllToAll{N: n} }},
 	},
 	KindAlltoAllv: {
-		{algoDirect, func(n int, _ sched.Rank) sched.Schedule { return direct.AllToAll{N: n} }},
+		{algo: algoDirect, make: func(n int, _ sched.Rank) sched.Schedule { return direct.AllToAll{N: n} }},
 	},
 	KindGather: {
-		{algoDirect, func(n int, root sched.Rank) sched.Schedule { return direct.Gather{N: n, Root: root} }},
+		{algo: algoDirect, make: func(n int, root sched.Rank) sched.Schedule { return direct.Gather{N: n, Root: root} }},
 	},
 	KindScatter: {
-		{algoDirect, func(n int, root sched.Rank) sched.Schedule { return direct.Scatter{N: n, Root: root} }},
+		{algo: algoDirect, make: func(n int, root sched.Rank) sched.Schedule { return direct.Scatter{N: n, Root: root} }},
 	},
 	KindAllGatherv: {
-		{algoRing, func(n int, _ sched.Rank) sched.Schedule { return ring.AllGather{N: n} }},
+		{algo: algoRing, make: func(n int, _ sched.Rank) sched.Schedule { return ring.AllGather{N: n} }},
 	},
 	KindSend: {
-		{algoDirect, func(n int, peer sched.Rank) sched.Schedule { return send{n, peer} }},
+		{algo: algoDirect, make: func(n int, peer sched.Rank) sched.Schedule { return send{n, peer} }},
 	},
 	KindRecv: {
-		{algoDirect, func(n int, peer sched.Rank) sched.Schedule { return recv{n, peer} }},
+		{algo: algoDirect, make: func(n int, peer sched.Rank) sched.Schedule { return recv{n, peer} }},
 	},
 }
 
+// offers reports whether the book has an algorithm for a collective here.
+func (t *table) offers(topo topology) bool { return t.hier == nil || topo.nodes() > 1 }
+
 // schedule makes the table of a key.
-func (k programKey) schedule(n int) sched.Schedule {
+func (k programKey) schedule(topo topology) sched.Schedule {
 	for _, t := range book[k.kind] {
-		if t.algo == k.algo {
-			return t.make(n, sched.Rank(k.peer))
+		switch {
+		case t.algo != k.algo:
+		case t.hier != nil:
+			return t.hier(topo.nodes(), topo.local, sched.Rank(k.peer))
+		default:
+			return t.make(topo.ranks, sched.Rank(k.peer))
 		}
 	}
 	panic(fmt.Sprintf("ringo: %v has no algorithm %v", k.kind, k.algo))
@@ -157,18 +213,23 @@ func (s recv) At(sched.Rank, int) sched.Step {
 // plan chooses the algorithm of a collective of this many bytes (Count of them).
 // It is a pure function of what all ranks know alike, so they choose alike.
 func (c *Comm) plan(kind Kind, bytes int) algo {
-	a, _ := choosePlan(kind, c.size, bytes, c.cfg.algo)
+	a, _ := choosePlan(kind, c.topo, bytes, c.cfg.algo)
 	return a
 }
 
 // choosePlan is plan with its reason.
-func choosePlan(kind Kind, n, bytes int, forced algo) (algo, string) {
-	tables := book[kind]
+func choosePlan(kind Kind, topo topology, bytes int, forced algo) (algo, string) {
+	tables, n := book[kind], topo.ranks
 	if forced != algoAuto {
-		for _, t := range tables {
-			if t.algo == forced {
+		for i := range tables {
+			if t := &tables[i]; t.algo == forced && t.offers(topo) {
 				return forced, "asked for by RINGO_ALGO or Config.Algo"
 			}
+		}
+	}
+	if topo.nodes() > 1 && bytes > 64<<10 {
+		if last := tables[len(tables)-1]; last.hier != nil {
+			return last.algo, "several nodes: the least bytes between them"
 		}
 	}
 	switch kind {

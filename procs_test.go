@@ -88,6 +88,29 @@ func processes(t *testing.T, n int, what string, env ...string) []*exec.Cmd {
 	return cmds
 }
 
+// Two nodes of two ranks, by name: hierarchy, shared memory inside and sockets
+// between.
+func TestTwoNodes(t *testing.T) {
+	id, err := NewID("127.0.0.1:0")
+	require.NoError(t, err)
+	cmds := make([]*exec.Cmd, 4)
+	for r := range cmds {
+		cmd := exec.Command(os.Args[0], "-test.run=^$")
+		cmd.Env = append(os.Environ(), "RINGO_TEST_RANK=check", "RINGO_COMM_ID="+id.String(), "RINGO_SIZE=4",
+			fmt.Sprint("RINGO_RANK=", r), fmt.Sprint("NCCL_HOSTID=node", r/2), "RINGO_DEBUG=INFO", "RINGO_SOCKET_IFNAME=lo")
+		cmd.Stdout, cmd.Stderr = new(bytes.Buffer), new(bytes.Buffer)
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() { cmd.Process.Kill() })
+		cmds[r] = cmd
+	}
+	for r, cmd := range cmds {
+		require.NoError(t, cmd.Wait(), "rank %d: %s", r, output(cmd))
+		require.Contains(t, output(cmd), "fine over "+[]string{"shm", "socket"}[r%2])
+		log := cmd.Stderr.(*bytes.Buffer).String()
+		require.Contains(t, log, "different hosts")
+	}
+}
+
 func output(cmd *exec.Cmd) string { return cmd.Stdout.(*bytes.Buffer).String() }
 
 func TestProcesses(t *testing.T) {

@@ -1,0 +1,102 @@
+package ringo
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	pathpkg "path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/ringo-go/ringo"
+
+// floors says which packages of this module each package may import; see
+// ARCHITECTURE.md. "transport/*" stands for every package below. Tests are free.
+// To make a build pass, change the build, not this table.
+var floors = map[string]string{
+	"sched":     "",
+	"ring":      "sched",
+	"tree":      "sched",
+	"direct":    "sched",
+	"hier":      "sched ring tree direct",
+	"sim":       "sched",
+	"mem":       "",
+	"fifo":      "mem",
+	"kernels":   "mem",
+	"bootstrap": "",
+	"transport": "mem fifo",
+
+	"transport/*":        "transport mem fifo transport/internal/*",
+	"engine":             "sched mem fifo kernels transport",
+	".":                  "sched ring tree direct hier sim mem fifo kernels bootstrap transport transport/inproc transport/shm transport/socket engine",
+	"internal/launch":    "",
+	"bench":              ". mem kernels bootstrap internal/launch internal/cli",
+	"bench/*":            ". bench mem kernels internal/launch",
+	"cmd/ringo":          ". bench bench/* sched ring tree direct hier sim mem kernels bootstrap transport/* internal/launch internal/cli",
+	"examples/*":         ". internal/launch",
+	"sched/*":            "sched",
+	"internal/*":         "",
+	"transport/internal": "transport mem fifo",
+}
+
+func TestFloors(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "build" || d.Name() == "testdata" || file != "." && strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_")) {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		pkg := filepath.ToSlash(filepath.Dir(file))
+		seen[pkg] = true
+		allowed, ok := match(pkg)
+		require.True(t, ok, "package %s is on no floor: add it to the table here and in ARCHITECTURE.md", pkg)
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		for _, spec := range f.Imports {
+			imp, _ := strconv.Unquote(spec.Path.Value)
+			require.False(t, imp == "C", "%s: cgo is for cmd/libnccl alone", file)
+			if imp == module {
+				imp = module + "/."
+			}
+			if ours, ok := strings.CutPrefix(imp, module+"/"); ok {
+				require.True(t, permits(allowed, ours), "%s imports %s; package %s may import only: %s", file, ours, pkg, allowed)
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	for _, pkg := range []string{".", "sched", "ring", "engine", "transport/shm", "cmd/ringo"} {
+		require.True(t, seen[pkg], "%s was not looked at", pkg)
+	}
+}
+
+func match(pkg string) (string, bool) {
+	if a, ok := floors[pkg]; ok {
+		return a, true
+	}
+	for p := pathpkg.Dir(pkg); p != "."; p = pathpkg.Dir(p) {
+		if a, ok := floors[p+"/*"]; ok {
+			return a, true
+		}
+	}
+	return "", false
+}
+
+func permits(allowed, pkg string) bool {
+	for _, a := range strings.Fields(allowed) {
+		if below, ok := strings.CutSuffix(a, "*"); a == pkg || ok && strings.HasPrefix(pkg, below) {
+			return true
+		}
+	}
+	return false
+}
