@@ -1,6 +1,7 @@
 package fifo
 
 import (
+	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -81,7 +82,7 @@ func (w *waiter) change(word *atomic.Uint64, old uint64) error {
 func (w *waiter) poll(word *atomic.Uint64, old uint64) (err error, late bool) {
 	yield := !w.spin
 	for start := Now(); ; {
-		for range 16 {
+		for range 32 {
 			if word.Load() != old {
 				return nil, false
 			}
@@ -98,7 +99,9 @@ func (w *waiter) poll(word *atomic.Uint64, old uint64) (err error, late bool) {
 		if waited > yieldTime {
 			return nil, true
 		}
-		yield = yield || waited > spinTime
+		if yield = yield || waited > spinTime; yield {
+			runtime.Gosched() // dear, beside a yield of the thread: it may start another thread
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package fifo
 
 import (
-	"runtime"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -18,7 +17,6 @@ const (
 type sharedParker struct{}
 
 func (sharedParker) yield() {
-	runtime.Gosched()
 	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 }
 
