@@ -49,10 +49,11 @@ type waiter struct {
 	closed    atomic.Bool           // by this end
 	stop      atomic.Pointer[error] // why no more can be sent or will come; this end closed, or it failed
 	slow      atomic.Bool           // a goroutine waits and touches the memory of the queue
+	yieldFor  time.Duration         // yieldTime, less in tests
 }
 
 func (w *waiter) init(how Waiting, own, peer *atomic.Uint32, sleep, peerSleep parker) {
-	w.guard, w.spin = how.Guard, how.Spin
+	w.guard, w.spin, w.yieldFor = how.Guard, how.Spin, yieldTime
 	w.own, w.peer, w.sleep, w.peerSleep = own, peer, sleep, peerSleep
 	if w.guard == nil {
 		w.guard = new(Guard)
@@ -96,7 +97,7 @@ func (w *waiter) poll(word *atomic.Uint64, old uint64) (err error, late bool) {
 			return lastWords(word, old, err), false
 		}
 		waited := time.Duration(Now() - start)
-		if waited > yieldTime {
+		if waited > w.yieldFor {
 			return nil, true
 		}
 		if yield = yield || waited > spinTime; yield {

@@ -1,0 +1,130 @@
+package fifo
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
+)
+
+// TestWakeUps sends many messages between ends that park at once, so that
+// every race between parking and waking is met. A lost wake would cost a whole
+// parkTime; a few of those and the test is late.
+func TestWakeUps(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	const messages = 20000
+	g := Geometry{Slots: 2, SlotBytes: 64}
+	for _, kind := range []string{"shared", "local"} {
+		for _, yield := range []time.Duration{-1, 2 * time.Microsecond} {
+			t.Run(fmt.Sprintf("%s, yield for %v", kind, yield), func(t *testing.T) {
+				p, c, err := NewLocal(g, Waiting{}, Waiting{})
+				require.NoError(t, err)
+				if kind == "shared" {
+					p, c, _ = shared(t, g, Waiting{})
+				}
+				p.yieldFor, c.yieldFor = yield, yield
+				start := time.Now()
+				var parties errgroup.Group
+				parties.Go(func() error {
+					for i := range messages {
+						if i%100 == 0 {
+							time.Sleep(time.Microsecond) // let the other side park
+						}
+						if _, err := p.Reserve(i % 64); err != nil {
+							return err
+						}
+						if err := p.Publish(Stamp{uint64(i)}); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				parties.Go(func() error {
+					for i := range messages {
+						b, s, err := c.Next()
+						if err != nil {
+							return err
+						}
+						if s[0] != uint64(i) || b.Len() != i%64 {
+							return fmt.Errorf("message %d of %d bytes instead of %d", s[0], b.Len(), i)
+						}
+						if i%77 == 0 {
+							time.Sleep(time.Microsecond)
+						}
+						if err := c.Release(); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				require.NoError(t, parties.Wait())
+				t.Logf("%v a message", time.Since(start)/messages)
+			})
+		}
+	}
+}
+
+// TestParkedEnds: everything that ends a wait ends it while it is parked, and
+// at once, without the next look at the Guard.
+func TestParkedEnds(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	gone := errors.New("gone")
+	for _, kind := range []string{"shared", "local"} {
+		for _, c := range []struct {
+			name string
+			end  func(p *Producer, c *Consumer)
+			want error
+		}{
+			{"close here", func(_ *Producer, c *Consumer) { c.Close() }, ErrClosed},
+			{"close there", func(p *Producer, _ *Consumer) { p.Close() }, ErrClosed},
+			{"fail", func(_ *Producer, c *Consumer) { c.Fail(gone) }, gone},
+			{"message", func(p *Producer, _ *Consumer) {
+				_, _ = p.Reserve(1)
+				_ = p.Publish(Stamp{})
+			}, nil},
+		} {
+			t.Run(kind+" "+c.name, func(t *testing.T) {
+				g := Geometry{Slots: 2, SlotBytes: 64}
+				producer, consumer, err := NewLocal(g, Waiting{}, Waiting{})
+				require.NoError(t, err)
+				if kind == "shared" {
+					producer, consumer, _ = shared(t, g, Waiting{})
+				}
+				done := make(chan error, 1)
+				go func() {
+					_, _, err := consumer.Next()
+					done <- err
+				}()
+				require.Eventually(t, func() bool { return consumer.own.Load() == parked }, time.Second, time.Millisecond)
+				c.end(producer, consumer)
+				require.ErrorIs(t, <-done, c.want)
+				require.NoError(t, consumer.Close())
+				consumer.Drain()
+			})
+		}
+	}
+}
+
+// TestGuardEndsParked: an abort and a deadline are seen within parkTime.
+func TestGuardEndsParked(t *testing.T) {
+	cause := errors.New("abort")
+	for _, want := range []error{cause, ErrDeadline} {
+		guard := new(Guard)
+		_, c, _ := shared(t, Geometry{Slots: 2, SlotBytes: 64}, Waiting{Guard: guard, Spin: true})
+		time.AfterFunc(10*time.Millisecond, func() {
+			if want == cause {
+				guard.Abort(cause)
+			} else {
+				guard.SetDeadline(1)
+			}
+		})
+		start := time.Now()
+		_, _, err := c.Next()
+		require.ErrorIs(t, err, want)
+		require.Less(t, time.Since(start), time.Second)
+	}
+}
