@@ -270,13 +270,14 @@ func (c *Config) device() error {
 	if c.graph != 0 {
 		return cli.Usagef("-G %d: CUDA graphs need --device cuda, which this version does not have; leave -G out", c.graph)
 	}
-	known := []string{"auto", "inproc", "shm", "socket", "p2p", "ib", "plugin"}
+	const built = 6
+	known := []string{"auto", "inproc", "shm", "socket", "tcp", "unix", "p2p", "ib", "plugin"}
 	for _, name := range strings.Split(c.Transport, ",") {
 		switch {
 		case !slices.Contains(known, name):
 			return cli.Unknown("transport", name, known)
-		case slices.Contains(known[4:], name):
-			return cli.Usagef("--transport %s: this version has %s", name, strings.Join(known[:4], ", "))
+		case slices.Contains(known[built:], name):
+			return cli.Usagef("--transport %s: this version has %s", name, strings.Join(known[:built], ", "))
 		}
 	}
 	if c.Algo == "auto" || c.Algo == "" {

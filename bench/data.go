@@ -84,9 +84,9 @@ func (d *data) scaled(unit, factor float64, limit int64) {
 	step := d.el.scale(unit, factor)
 	exact := true
 	for k := int64(1); k <= limit && exact; k++ {
-		x := unit * float64(k)
-		inRange := k > d.most || d.el.round(x) == x && d.el.scale(x, factor) == step*float64(k)
-		exact = inRange && d.el.round(step*float64(k)) == step*float64(k)
+		x, y := unit*float64(k), step*float64(k)
+		given := k > d.most || d.el.round(x) == x && d.el.scale(x, factor) == y
+		exact = given && d.el.round(y) == y && math.FMA(step, float64(k), -y) == 0
 	}
 	if !exact {
 		d.unit, d.active, d.most = 1, 1, limit

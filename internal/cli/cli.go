@@ -72,7 +72,7 @@ func Unknown(what, word string, known []string) error {
 // letters or of which word is the beginning. It is "" if there is none.
 func Closest(word string, known []string) string {
 	word = fold(word)
-	best, least := "", len(word)/3+1
+	best, least := "", max(1, len(word)/3)
 	for _, k := range known {
 		d := distance(word, fold(k))
 		if len(word) >= 3 && strings.HasPrefix(fold(k), word) {
@@ -90,23 +90,27 @@ func fold(s string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s))
 }
 
-// distance is how many letters must be put in, taken out or changed to make a
-// into b (Levenshtein).
+// distance is how many letters must be put in, taken out, changed or swapped
+// with their neighbour to make a into b.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	d := make([][]int, len(a)+1) // d[i][j] is of a[:i] and b[:j]
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			d := diagonal
-			if a[i] != b[j] {
-				d = 1 + min(diagonal, row[j], row[j+1])
+	for j := range d[0] {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			d[i][j] = d[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				d[i][j] = 1 + min(d[i-1][j-1], d[i-1][j], d[i][j-1])
 			}
-			diagonal, row[j+1] = row[j+1], d
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
+	return d[len(a)][len(b)]
 }

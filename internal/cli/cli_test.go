@@ -60,4 +60,5 @@ func TestDistance(t *testing.T) {
 	require.Equal(t, 3, distance("kitten", "sitting"))
 	require.Equal(t, 4, distance("", "ring"))
 	require.Equal(t, 0, distance("ring", "ring"))
+	require.Equal(t, 1, distance("rnig", "ring"))
 }

@@ -1,0 +1,213 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ringo-go/ringo/internal/launch"
+)
+
+// The peer programs are compiled on the machine that runs them, when they are
+// first asked for.
+var (
+	//go:embed peers/mpi.c
+	mpiSource []byte
+	//go:embed peers/gloo.cc
+	glooSource []byte
+)
+
+// A peer is another library, made to measure what we measure.
+type peer struct {
+	name     string
+	packages string   // of Debian, for the remedy
+	tools    []string // compiler and launcher; the first word of each names what Debian calls it
+	compile  func(compiler, source, binary string) []string
+	source   []byte
+	suffix   string
+	variants func(tcp bool) []variant
+}
+
+// A variant is one way to run a peer: of several the faster counts, size by
+// size.
+type variant struct {
+	name string
+	args []string // of the launcher
+	env  []string
+}
+
+var peers = map[string]*peer{
+	"openmpi": {
+		name: "openmpi", packages: "openmpi-bin libopenmpi-dev", source: mpiSource, suffix: ".c",
+		tools:   []string{"mpicc.openmpi", "mpirun.openmpi"},
+		compile: compileC,
+		variants: func(tcp bool) []variant {
+			common := []string{"--allow-run-as-root", "--oversubscribe"}
+			if tcp {
+				return []variant{{name: "tcp", args: append(common, "--mca", "pml", "ob1", "--mca", "btl", "tcp,self")}}
+			}
+			return []variant{
+				{name: "single copy", args: common},
+				{name: "copy-in/out", args: append(common, "--mca", "btl_vader_single_copy_mechanism", "none")},
+			}
+		},
+	},
+	"mpich": {
+		name: "mpich", packages: "mpich libmpich-dev", source: mpiSource, suffix: ".c",
+		tools:   []string{"mpicc.mpich", "mpirun.mpich"},
+		compile: compileC,
+		variants: func(tcp bool) []variant {
+			if tcp {
+				return []variant{{name: "tcp", env: []string{"UCX_TLS=tcp,self", "MPIR_CVAR_NOLOCAL=1", "FI_PROVIDER=tcp"}}}
+			}
+			return []variant{{name: "default"}}
+		},
+	},
+	"gloo": {
+		name: "gloo", packages: "g++ libgloo-dev", source: glooSource, suffix: ".cc",
+		tools: []string{"g++"},
+		compile: func(cc, source, binary string) []string {
+			return []string{cc, "-O3", "-march=native", "-w", "-o", binary, source, "-lgloo", "-lpthread"}
+		},
+		variants: func(bool) []variant { return []variant{{name: "tcp"}} },
+	},
+}
+
+func compileC(cc, source, binary string) []string {
+	return []string{cc, "-O2", "-o", binary, source}
+}
+
+// build finds the peer's tools and compiles its program unless that was done
+// before. The error is a line for the user, with the remedy.
+func (p *peer) build(ctx context.Context) (binary string, err error) {
+	for _, tool := range p.tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			return "", fmt.Errorf("%s not found; apt-get install %s", tool, p.packages)
+		}
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	// -march=native ties a program to its processor.
+	args := strings.Join(p.compile(p.tools[0], "", ""), " ")
+	sum := sha256.Sum256([]byte(args + cpuName() + string(p.source)))
+	dir := filepath.Join(cache, "ringo", "peers")
+	binary = filepath.Join(dir, fmt.Sprintf("%s-%x", p.name, sum[:8]))
+	if _, err := os.Stat(binary); err == nil {
+		return binary, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("make a folder for the compiled program: %w", err)
+	}
+	work, err := os.MkdirTemp(dir, "build-")
+	if err != nil {
+		return "", fmt.Errorf("make a folder for the compiler: %w", err)
+	}
+	defer os.RemoveAll(work)
+	source, made := filepath.Join(work, p.name+p.suffix), filepath.Join(work, p.name)
+	if err := os.WriteFile(source, p.source, 0o644); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	line := p.compile(p.tools[0], source, made)
+	if out, err := exec.CommandContext(ctx, line[0], line[1:]...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w: %s; apt-get install %s", p.tools[0], err, firstLine(out), p.packages)
+	}
+	return binary, os.Rename(made, binary)
+}
+
+func firstLine(b []byte) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
+	return line
+}
+
+// errUnsupported is a peer's refusal of a type, operator or collective.
+var errUnsupported = errors.New("unsupported")
+
+// run measures one series with one variant on n ranks. The error names why
+// there are no rows.
+func (p *peer) run(ctx context.Context, cfg *Config, v variant, binary string, n int, s *series) ([]Row, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.PeerTimeout, fmt.Errorf("took longer than %v (--peer-timeout)", cfg.PeerTimeout))
+	defer cancel()
+	params := []string{
+		s.Name, s.typ.String(), s.opName(), strconv.Itoa(s.root), strconv.Itoa(cfg.Warmup),
+		strconv.Itoa(cfg.Iterations), strconv.FormatInt(int64(MinTime), 10), strconv.Itoa(minIterations),
+	}
+	for _, count := range s.counts {
+		params = append(params, strconv.Itoa(count))
+	}
+	job := launch.Config{N: 1, Env: append(os.Environ(), v.env...), Grace: 2 * time.Second}
+	if p.name == "gloo" {
+		dir, err := os.MkdirTemp("", "ringo-gloo-")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
+		job.N = n
+		job.Args = append([]string{binary, dir}, params...)
+	} else {
+		job.Args = append([]string{p.tools[1]}, v.args...)
+		job.Args = append(append(job.Args, "-np", strconv.Itoa(n), binary), params...)
+	}
+	var out, complaints bytes.Buffer
+	job.Stdout, job.Stderr = &out, &complaints
+	if err := launch.Run(ctx, job); err != nil {
+		if why := firstLine(complaints.Bytes()); why != "" {
+			err = fmt.Errorf("%w: %s", err, why)
+		}
+		return nil, err
+	}
+	return parsePeer(&out, p.name, s, n)
+}
+
+// parsePeer reads what a peer program prints; see peers/mpi.c.
+func parsePeer(r io.Reader, name string, s *series, n int) ([]Row, error) {
+	var rows []Row
+	sc := bufio.NewScanner(r)
+	for sc.Scan() {
+		f := strings.Fields(sc.Text())
+		if len(f) == 0 || f[0] != "row" && f[0] != "unsupported" {
+			continue // a launcher's remark
+		}
+		if f[0] == "unsupported" {
+			return nil, fmt.Errorf("%w: %s", errUnsupported, strings.Join(f[1:], " "))
+		}
+		if len(f) != 5 {
+			return nil, fmt.Errorf("output of %s: %q has %d fields, want 5", name, sc.Text(), len(f))
+		}
+		count, err1 := strconv.Atoi(f[1])
+		iterations, err2 := strconv.Atoi(f[2])
+		outUS, err3 := strconv.ParseFloat(f[3], 64)
+		inUS, err4 := strconv.ParseFloat(f[4], 64)
+		if err := errors.Join(err1, err2, err3, err4); err != nil {
+			return nil, fmt.Errorf("output of %s: %w", name, err)
+		}
+		if count < 0 || iterations < 1 || !(outUS >= 0) || math.IsInf(outUS, 0) || math.IsNaN(inUS) || math.IsInf(inUS, 0) {
+			return nil, fmt.Errorf("output of %s: %q makes no sense", name, sc.Text())
+		}
+		size := s.Size(count, n, s.typ.Size())
+		row := Row{
+			Program: name, Collective: s.Name, Size: size, Count: count, Type: s.typ.String(), Op: s.opName(), Root: s.rootNumber(),
+			OutOfPlace: measure(s.Collective, size, n, outUS, iterations),
+		}
+		if inUS >= 0 && s.InPlace {
+			row.InPlace = measure(s.Collective, size, n, inUS, iterations)
+		}
+		rows = append(rows, row)
+	}
+	return rows, sc.Err()
+}

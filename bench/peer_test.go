@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/ringo-go/ringo"
+	"github.com/stretchr/testify/require"
+)
+
+func oneSeries(name string, counts ...int) *series {
+	c, _ := find(name)
+	return &series{Collective: c, typ: ringo.Float32, op: ringo.Sum, counts: counts}
+}
+
+func TestParsePeer(t *testing.T) {
+	s := oneSeries("allgather", 2, 256)
+	rows, err := parsePeer(strings.NewReader("[host] a warning\nrow 2 100 1.5 -1\n\nrow 256 50 20 10.25\n"), "mpich", s, 4)
+	require.NoError(t, err)
+	require.Len(t, rows, 2)
+	require.Equal(t, Row{Program: "mpich", Collective: "allgather", Size: 32, Count: 2, Type: "float32", Op: "none", Root: -1,
+		OutOfPlace: measure(s.Collective, 32, 4, 1.5, 100)}, rows[0])
+	require.Equal(t, 10.25, rows[1].InPlace.Time)
+	require.InDelta(t, 4096/10.25/1e3*0.75, rows[1].InPlace.BusBW, 1e-9)
+
+	_, err = parsePeer(strings.NewReader("unsupported MPI has no operator avg\n"), "mpich", s, 4)
+	require.True(t, errors.Is(err, errUnsupported))
+	require.ErrorContains(t, err, "no operator avg")
+	for _, bad := range []string{"row 1 2 3", "row x 1 1 1", "row 1 0 1 1", "row -1 1 1 1", "row 1 1 -1 1", "row 1 1 NaN 1", "row 1 1 1 Inf"} {
+		_, err := parsePeer(strings.NewReader(bad), "gloo", s, 4)
+		require.ErrorContains(t, err, "output of gloo", bad)
+	}
+}
+
+func FuzzParsePeer(f *testing.F) {
+	f.Add("row 2 100 1.5 -1\nunsupported x\n")
+	s := oneSeries("allreduce", 1)
+	f.Fuzz(func(t *testing.T, text string) {
+		rows, err := parsePeer(strings.NewReader(text), "openmpi", s, 3)
+		if err != nil {
+			return
+		}
+		for _, r := range rows {
+			require.GreaterOrEqual(t, r.OutOfPlace.Time, 0.0)
+		}
+	})
+}
+
+// The peers that are installed here must understand our parameters and we them.
+func TestPeers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts compilers and processes")
+	}
+	cfg := NewConfig()
+	cfg.Iterations, cfg.Warmup = 2, 1
+	for name, p := range peers {
+		t.Run(name, func(t *testing.T) {
+			for _, tool := range p.tools {
+				if _, err := exec.LookPath(tool); err != nil {
+					t.Skip(err)
+				}
+			}
+			binary, err := p.build(context.Background())
+			if err != nil && strings.Contains(err.Error(), "apt-get install") {
+				t.Skip(err)
+			}
+			require.NoError(t, err)
+			for _, v := range p.variants(true) {
+				s := oneSeries("allreduce", 1, 1000)
+				rows, err := p.run(context.Background(), cfg, v, binary, 2, s)
+				require.NoError(t, err)
+				require.Len(t, rows, 2)
+				require.Equal(t, int64(4000), rows[1].Size)
+				s.op = ringo.Avg
+				_, err = p.run(context.Background(), cfg, v, binary, 2, s)
+				require.ErrorIs(t, err, errUnsupported)
+			}
+		})
+	}
+}
+
+func TestPeerAbsent(t *testing.T) {
+	p := *peers["mpich"]
+	p.tools = []string{"mpicc.no-such-thing"}
+	_, err := p.build(context.Background())
+	require.EqualError(t, err, "mpicc.no-such-thing not found; apt-get install mpich libmpich-dev")
+}
+
+func TestMedianOfVariants(t *testing.T) {
+	c, _ := find("allreduce")
+	s := samples{}
+	row := func(us float64) Row {
+		return Row{Program: "openmpi", Collective: "allreduce", Size: 4096, Count: 1024, Type: "float32", Op: "sum", Root: -1,
+			OutOfPlace: measure(c, 4096, 4, us, 1), InPlace: measure(c, 4096, 4, 10-us, 1)}
+	}
+	for _, us := range []float64{5, 9, 6} {
+		s.add("openmpi", "a", row(us))
+	}
+	for _, us := range []float64{7, 1, 8, 3} {
+		s.add("openmpi", "b", row(us))
+	}
+	best := s.best("openmpi", row(0), 4)
+	require.Equal(t, 5.0, best.OutOfPlace.Time, "median of 1 3 7 8")
+	require.Equal(t, 1.0, best.OutOfPlace.Min)
+	require.Equal(t, 4.0, best.InPlace.Time, "median of 5 1 4")
+	require.InDelta(t, 4096/5.0/1e3*1.5, best.OutOfPlace.BusBW, 1e-9)
+	require.Nil(t, s.best("gloo", row(0), 4))
+}

@@ -1,0 +1,61 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/xml"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPlot(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"p.svg", "p.png", "p.html"} {
+		require.NoError(t, Plot(filepath.Join(dir, name), example(), example()))
+	}
+	svg, err := os.ReadFile(filepath.Join(dir, "p.svg"))
+	require.NoError(t, err)
+	for _, text := range []string{"ringo shm", "openmpi", "gloo", "bus bandwidth (GB/s)", "size (bytes)", "float32 sum, 4 ranks"} {
+		require.Contains(t, string(svg), text)
+	}
+	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
+		if _, err := d.Token(); err == io.EOF {
+			break
+		} else {
+			require.NoError(t, err)
+		}
+	}
+	picture, err := os.Open(filepath.Join(dir, "p.png"))
+	require.NoError(t, err)
+	defer picture.Close()
+	_, err = png.Decode(picture)
+	require.NoError(t, err)
+	html, err := os.ReadFile(filepath.Join(dir, "p.html"))
+	require.NoError(t, err)
+	require.Contains(t, string(html), "<svg")
+	require.Contains(t, string(html), "Some CPU &lt;fast&gt;")
+	require.Contains(t, string(html), "busbw")
+}
+
+func TestPlotOfNothing(t *testing.T) {
+	require.ErrorContains(t, Plot(filepath.Join(t.TempDir(), "p.svg"), &Report{}), "no rows")
+	require.ErrorContains(t, Plot("p.gif", example()), ".svg, .png or .html")
+}
+
+func TestLineLabels(t *testing.T) {
+	other := example()
+	other.Transport, other.Ranks = "socket", 8
+	var labels []string
+	for _, l := range lines("allreduce", []*Report{example(), other, other}) {
+		labels = append(labels, l.label)
+	}
+	require.Equal(t, []string{
+		"ringo shm, 4 ranks", "openmpi, 4 ranks", "gloo, 4 ranks",
+		"ringo socket, 8 ranks", "openmpi, 8 ranks", "gloo, 8 ranks",
+		"ringo socket, 8 ranks (2)", "openmpi, 8 ranks (2)", "gloo, 8 ranks (2)",
+	}, labels)
+}

@@ -1,0 +1,130 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// A recorder is what rank 0 does with rows: it prints them as they come, keeps
+// them for the report and shows how far the run is.
+type recorder struct {
+	cfg    *Config
+	report *Report
+	table  *printer
+	last   string // collective of the row before
+	bar    *progressbar.ProgressBar
+}
+
+func newRecorder(cfg *Config, report *Report, plan []series) *recorder {
+	r := &recorder{cfg: cfg, report: report, table: &printer{w: cfg.Stdout}}
+	if cfg.Quiet {
+		r.table.w = io.Discard
+		return r
+	}
+	rows := 0
+	for _, s := range plan {
+		rows += len(s.counts)
+	}
+	r.bar = progress(cfg.Stderr, rows, "rows")
+	r.preamble()
+	return r
+}
+
+// progress is a progress line on w, nil unless w is a terminal.
+func progress(w io.Writer, steps int, unit string) *progressbar.ProgressBar {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return progressbar.NewOptions(steps, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(unit),
+		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(), progressbar.OptionFullWidth())
+}
+
+// preamble says what is measured, where and how.
+func (r *recorder) preamble() {
+	w, cfg, rep := r.table.w, r.cfg, r.report
+	fmt.Fprintf(w, "# ringo %s: %d ranks in %d %s on %s (%d cores, %s), %s %s/%s\n", rep.Version, rep.Ranks,
+		rep.Processes, plural(rep.Processes, "process", "processes"), rep.Host, rep.Cores, rep.CPU, runtime.Version(), rep.OS, rep.Arch)
+	iterations := fmt.Sprintf("%d iterations", cfg.Iterations)
+	if cfg.Iterations == 0 {
+		iterations = fmt.Sprintf("iterations for at least %v and %d", MinTime, minIterations)
+	}
+	check := "every element verified"
+	if !cfg.Check {
+		check = "nothing verified"
+	}
+	step := fmt.Sprintf("steps of %s", FormatSize(cfg.Step))
+	if cfg.Factor != 0 {
+		step = fmt.Sprintf("factor %g", cfg.Factor)
+	}
+	fmt.Fprintf(w, "# sizes %s to %s, %s; %d warm-ups, %s; %s\n", FormatSize(cfg.Min), FormatSize(cfg.Max), step, cfg.Warmup, iterations, check)
+	for _, note := range rep.Notes {
+		fmt.Fprintf(w, "# transport: %s\n", note)
+	}
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// heading starts the table of a collective.
+func (r *recorder) heading(name string) {
+	if name == r.last {
+		return
+	}
+	r.last = name
+	fmt.Fprintf(r.table.w, "#\n# %s\n", name)
+	r.table.header()
+}
+
+// add takes the next row, and those of the peers beside it.
+func (r *recorder) add(row Row, others map[string]*Row) {
+	r.report.Rows = append(r.report.Rows, row)
+	for _, name := range r.table.peers {
+		if o := others[name]; o != nil {
+			r.report.Rows = append(r.report.Rows, *o)
+		}
+	}
+	if r.bar != nil {
+		r.bar.Clear()
+	}
+	r.heading(row.Collective)
+	r.table.row(&row, others)
+	if r.bar != nil {
+		r.bar.Add(1)
+	}
+}
+
+// finish writes the last lines and the files that were asked for.
+func (r *recorder) finish() error {
+	if r.bar != nil {
+		r.bar.Finish()
+	}
+	r.table.footer(r.cfg.Check)
+	if r.cfg.JSON != "" {
+		if err := r.report.Save(r.cfg.JSON); err != nil {
+			return fmt.Errorf("--json: %w", err)
+		}
+	}
+	if r.cfg.Plot != "" {
+		if err := Plot(r.cfg.Plot, r.report); err != nil {
+			return fmt.Errorf("--plot: %w", err)
+		}
+	}
+	return nil
+}
+
+// ErrWrong is what Run returns when a run went through but results were wrong.
+type ErrWrong struct{ Elements int64 }
+
+func (e ErrWrong) Error() string {
+	return fmt.Sprintf("%d %s wrong", e.Elements, plural(int(min(e.Elements, 2)), "element was", "elements were"))
+}

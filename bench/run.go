@@ -1,0 +1,211 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/internal/launch"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// Run measures what cfg says and prints, saves and plots the result. It returns
+// nil only if no rank failed and every element was right.
+func Run(ctx context.Context, cfg *Config) error {
+	switch {
+	case len(cfg.From) > 0:
+		return replot(cfg)
+	case len(cfg.Peers) > 0:
+		return compare(ctx, cfg)
+	case cfg.Processes == 0:
+		return join(ctx, cfg)
+	case cfg.Transport == "inproc":
+		// This transport connects goroutines, so all ranks are in one process.
+		return local(ctx, cfg, cfg.Ranks())
+	case cfg.Processes == 1:
+		return local(ctx, cfg, cfg.PerProcess)
+	}
+	return launch.Run(ctx, launch.Config{
+		N: cfg.Processes, Args: cfg.again("-np=0"), Stdout: cfg.Stdout, Stderr: cfg.Stderr, Prefix: true,
+	})
+}
+
+// again is the command line of a process that does what this one was asked to,
+// but for the flags that are given; the last one of a name counts.
+func (c *Config) again(flags ...string) []string {
+	command := c.Command
+	if command == nil {
+		command = self()
+	}
+	return slices.Concat(command, flagsFirst(c.Args), flags)
+}
+
+// flagsFirst keeps flags that are appended from being taken for arguments.
+func flagsFirst(args []string) []string {
+	return slices.DeleteFunc(slices.Clone(args), func(s string) bool { return s == "--" })
+}
+
+// options is the communicator's Config.
+func (c *Config) options() ringo.Config {
+	o := ringo.Config{Transport: c.Transport, Algo: c.Algo, Timeout: c.Timeout}
+	switch c.Transport {
+	case "auto":
+		o.Transport = ""
+	case "tcp", "unix":
+		o.Transport, o.SocketNetwork = "socket", c.Transport
+	}
+	return o
+}
+
+// local measures between goroutines of this process.
+func local(ctx context.Context, cfg *Config, n int) error {
+	comms, err := ringo.OpenLocal(n, cfg.options())
+	if err != nil {
+		return err
+	}
+	return together(ctx, cfg, comms, 1)
+}
+
+// join measures as one process of a job that a launcher has started.
+func join(ctx context.Context, cfg *Config) error {
+	c, err := ringo.OpenEnv(ctx, cfg.options())
+	if err != nil {
+		return err
+	}
+	if cfg.PerProcess == 1 {
+		return together(ctx, cfg, []*ringo.Comm{c}, c.Size())
+	}
+	defer c.Close()
+	comms, err := multiply(ctx, cfg, c)
+	if err != nil {
+		return err
+	}
+	return together(ctx, cfg, comms, c.Size())
+}
+
+// multiply makes a communicator of g ranks for each rank of c.
+func multiply(ctx context.Context, cfg *Config, c *ringo.Comm) ([]*ringo.Comm, error) {
+	var id bootstrap.ID
+	if c.Rank() == 0 {
+		made, err := ringo.NewID("")
+		if err != nil {
+			return nil, err
+		}
+		id = made
+	}
+	whole := mem.Of(id[:])
+	if err := c.Do(&ringo.Call{Kind: ringo.KindBroadcast, In: whole, Out: whole, Count: len(id), Type: ringo.Uint8}); err != nil {
+		return nil, err
+	}
+	g := cfg.PerProcess
+	comms, errs := make([]*ringo.Comm, g), make([]error, g)
+	var wg sync.WaitGroup
+	for i := range g {
+		wg.Go(func() {
+			o := cfg.options()
+			o.ID, o.Rank, o.Size = &id, c.Rank()*g+i, c.Size()*g
+			comms[i], errs[i] = ringo.Open(ctx, o)
+		})
+	}
+	wg.Wait()
+	return comms, errors.Join(errs...)
+}
+
+// together measures with the ranks of this process and closes them.
+func together(ctx context.Context, cfg *Config, comms []*ringo.Comm, processes int) error {
+	n := comms[0].Size()
+	if cfg.Root >= n {
+		return fmt.Errorf("-r %d: the ranks are 0 to %d", cfg.Root, n-1)
+	}
+	defer context.AfterFunc(ctx, func() {
+		for _, c := range comms {
+			c.Abort(context.Cause(ctx))
+		}
+	})()
+	plan := cfg.plan(n)
+	var rec *recorder
+	workers, errs := make([]*worker, len(comms)), make([]error, len(comms))
+	for i, c := range comms {
+		workers[i] = newWorker(cfg, c, nil)
+		if c.Rank() == 0 {
+			report := newReport(cfg, n, processes)
+			report.Transport, report.Notes = transportOf(cfg, c), c.Paths()
+			rec = newRecorder(cfg, report, plan)
+			workers[i].record = func(r Row) { rec.add(r, nil) }
+		}
+	}
+	var wg sync.WaitGroup
+	for i, w := range workers {
+		wg.Go(func() {
+			errs[i] = w.run(plan)
+			errs[i] = errors.Join(errs[i], w.comm.Close())
+		})
+	}
+	wg.Wait()
+	err := errors.Join(errs...)
+	if err == nil && rec != nil {
+		err = rec.finish()
+	}
+	var wrong int64
+	for _, w := range workers {
+		wrong += w.wrong
+	}
+	if wrong > 0 {
+		err = errors.Join(err, ErrWrong{wrong})
+	}
+	return err
+}
+
+// transportOf names the transport to the neighbour, "inproc" of a rank alone.
+func transportOf(cfg *Config, c *ringo.Comm) string {
+	if c.Size() == 1 {
+		return "inproc"
+	}
+	via := c.Transport((c.Rank() + 1) % c.Size())
+	if via == "socket" && (cfg.Transport == "tcp" || cfg.Transport == "unix") {
+		return cfg.Transport
+	}
+	return via
+}
+
+// replot makes a plot of reports that were saved before.
+func replot(cfg *Config) error {
+	var reports []*Report
+	for _, file := range cfg.From {
+		r, err := Load(file)
+		if err != nil {
+			return err
+		}
+		reports = append(reports, r)
+	}
+	if err := Plot(cfg.Plot, reports...); err != nil {
+		return fmt.Errorf("--plot: %w", err)
+	}
+	fmt.Fprintf(cfg.Stdout, "# %s from %d %s\n", cfg.Plot, len(reports), plural(len(reports), "report", "reports"))
+	return nil
+}
+
+// self is the command that starts this program's bench again.
+func self() []string {
+	exe, err := os.Executable()
+	if err != nil {
+		exe = os.Args[0]
+	}
+	return []string{exe, "bench"}
+}
+
+// child measures our side in a job of its own, quietly, and reads its report.
+func child(ctx context.Context, cfg *Config, file string) (*Report, error) {
+	args := cfg.again("-np="+strconv.Itoa(cfg.Processes), "-peer=", "-plot=", "-json="+file, "-quiet")
+	err := launch.Run(ctx, launch.Config{N: 1, Args: args, Stdout: cfg.Stdout, Stderr: cfg.Stderr})
+	if err != nil {
+		return nil, err
+	}
+	return Load(file)
+}
