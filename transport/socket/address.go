@@ -1,0 +1,61 @@
+package socket
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"strings"
+	"unicode"
+)
+
+// An address says where a rank listens. Its text is what Listen returns: words
+// parted by spaces, in any order, each at most once.
+//
+//	tcp=192.0.2.7:40123 unix=@ringo-6f1c...
+//
+// A zone is never in it: link-local peers are reached through the zone of the
+// rank that dials.
+type address struct {
+	TCP  netip.AddrPort // invalid if there is none
+	Unix string         // "" if there is none
+}
+
+const maxAddress = 512
+
+func (a address) text() []byte {
+	var words []string
+	if a.TCP.IsValid() {
+		words = append(words, "tcp="+netip.AddrPortFrom(a.TCP.Addr().Unmap().WithZone(""), a.TCP.Port()).String())
+	}
+	if a.Unix != "" {
+		words = append(words, "unix="+a.Unix)
+	}
+	return []byte(strings.Join(words, " "))
+}
+
+func parseAddress(b []byte) (a address, err error) {
+	if len(b) > maxAddress {
+		return a, fmt.Errorf("address of %d bytes, at most %d", len(b), maxAddress)
+	}
+	for _, word := range bytes.Fields(b) {
+		name, value, _ := strings.Cut(string(word), "=")
+		switch {
+		case name == "tcp" && !a.TCP.IsValid():
+			a.TCP, err = netip.ParseAddrPort(value)
+			if err == nil && (a.TCP.Port() == 0 || a.TCP.Addr().Zone() != "") {
+				err = fmt.Errorf("it has no port or a zone")
+			}
+		case name == "unix" && a.Unix == "" && value != "" && strings.IndexFunc(value, unicode.IsControl) < 0:
+			a.Unix = value
+		default:
+			err = fmt.Errorf("word %q", word)
+		}
+		if err != nil {
+			return address{}, fmt.Errorf("address %q: %w", b, err)
+		}
+	}
+	if !a.TCP.IsValid() && a.Unix == "" {
+		return a, fmt.Errorf("address %q: nothing to dial", b)
+	}
+	return a, nil
+}

@@ -1,0 +1,176 @@
+package socket
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+)
+
+// An iface is a network interface that is up, with its addresses.
+type iface struct {
+	Name  string
+	Addrs []netip.Prefix
+}
+
+// A place is an address to listen on.
+type place struct {
+	Iface string
+	Addr  netip.Addr // with the interface as its zone if link-local
+}
+
+// choose picks the interface and address for TCP, in NCCL's order: those that
+// IfName names, or else (1) ib*, (2) one in the subnet of Near, (3) anything but
+// docker*, lo*, virbr*, (4) docker*, (5) lo*, (6) virbr*. Within a class the
+// order of ifs stands. Within an interface a global IPv4 address comes before a
+// global IPv6 and that before a link-local one.
+func choose(ifs []iface, o Options) (place, error) {
+	best, found := 7, place{}
+	wanted := parseIfName(o.IfName)
+	for _, f := range ifs {
+		if !wanted.match(f.Name) {
+			continue
+		}
+		addr, ok := bestAddr(f.Addrs, o.Family)
+		if !ok {
+			continue
+		}
+		class := classOf(f, o.Near)
+		if wanted.names() {
+			class = 0 // the user's word stands above ours
+		}
+		if class < best {
+			if addr.Is6() && addr.IsLinkLocalUnicast() {
+				addr = addr.WithZone(f.Name)
+			}
+			best, found = class, place{f.Name, addr}
+		}
+	}
+	if best < 7 {
+		return found, nil
+	}
+	return place{}, fmt.Errorf("no interface%s%s; there are: %s",
+		clause(o.IfName != "", fmt.Sprintf(" named %q", o.IfName)),
+		clause(o.Family != 0, fmt.Sprintf(" with an IPv%d address", o.Family)), list(ifs))
+}
+
+func clause(use bool, s string) string {
+	if use {
+		return s
+	}
+	return ""
+}
+
+func list(ifs []iface) string {
+	var s []string
+	for _, f := range ifs {
+		s = append(s, fmt.Sprintf("%s%v", f.Name, f.Addrs))
+	}
+	if s == nil {
+		return "none that is up"
+	}
+	return strings.Join(s, ", ")
+}
+
+func classOf(f iface, near netip.Addr) int {
+	switch {
+	case strings.HasPrefix(f.Name, "ib"):
+		return 1
+	case contains(f.Addrs, near):
+		return 2
+	case strings.HasPrefix(f.Name, "docker"):
+		return 4
+	case strings.HasPrefix(f.Name, "lo"):
+		return 5
+	case strings.HasPrefix(f.Name, "virbr"):
+		return 6
+	}
+	return 3
+}
+
+func contains(ps []netip.Prefix, a netip.Addr) bool {
+	a = a.Unmap().WithZone("")
+	for _, p := range ps {
+		if p.Masked().Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+func bestAddr(ps []netip.Prefix, family int) (best netip.Addr, ok bool) {
+	rank := func(a netip.Addr) int {
+		switch {
+		case a.Is4() && !a.IsLinkLocalUnicast():
+			return 3
+		case !a.IsLinkLocalUnicast():
+			return 2
+		}
+		return 1
+	}
+	for _, p := range ps {
+		a := p.Addr().Unmap()
+		if !a.IsValid() || a.IsMulticast() || a.IsUnspecified() ||
+			family == 4 && !a.Is4() || family == 6 && !a.Is6() {
+			continue
+		}
+		if !ok || rank(a) > rank(best) {
+			best, ok = a, true
+		}
+	}
+	return best, ok
+}
+
+// An ifName is a parsed Options.IfName.
+type ifName struct {
+	exclude, exact bool
+	words          []string
+}
+
+func parseIfName(s string) (p ifName) {
+	s, p.exclude = strings.CutPrefix(s, "^")
+	s, p.exact = strings.CutPrefix(s, "=")
+	for w := range strings.SplitSeq(s, ",") {
+		if w = strings.TrimSpace(w); w != "" {
+			p.words = append(p.words, w)
+		}
+	}
+	return p
+}
+
+// names reports whether interfaces are asked for by name.
+func (p ifName) names() bool { return len(p.words) > 0 && !p.exclude }
+
+func (p ifName) match(name string) bool {
+	if len(p.words) == 0 {
+		return true
+	}
+	for _, w := range p.words {
+		if name == w || !p.exact && strings.HasPrefix(name, w) {
+			return !p.exclude
+		}
+	}
+	return p.exclude
+}
+
+// interfaces are those of this machine that are up.
+func interfaces() (ifs []iface, err error) {
+	all, err := net.Interfaces()
+	if err != nil {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	for _, i := range all {
+		addrs, err := i.Addrs()
+		if err != nil || i.Flags&net.FlagUp == 0 {
+			continue
+		}
+		f := iface{Name: i.Name}
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil {
+				f.Addrs = append(f.Addrs, netip.PrefixFrom(p.Addr().Unmap(), p.Bits()))
+			}
+		}
+		ifs = append(ifs, f)
+	}
+	return ifs, nil
+}

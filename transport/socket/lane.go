@@ -1,0 +1,223 @@
+package socket
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/ringo-go/ringo/fifo"
+)
+
+// A lane is the sending side of one stream: a queue of chunks that the kernel
+// has not taken yet. What is put in is offered to the kernel at once, in the
+// caller's goroutine; only what does not fit is left to a background writer,
+// which lives until the queue is empty.
+type lane struct {
+	*stream
+	guard *fifo.Guard
+
+	mu      sync.Mutex
+	queue   []chunk // guarded by mu
+	writing bool    // guarded by mu: the background writer lives
+	err     error   // guarded by mu: why no more can be sent
+	loan    loan    // guarded by mu
+
+	// Of the goroutine that sends.
+	lent   uint64   // slots whose memory was lent to the kernel
+	asked  uint64   // lent when PublishFrom was last called: what Flush waits for
+	repaid uint64   // credits that came back: the first so many lent are free
+	coins  [64]byte // credits as they are read
+
+	flushNow func(fd uintptr)      // = flush
+	full     bool                  // result of flushNow
+	flushTry func(fd uintptr) bool // = flush under mu
+	write    func()                // = the background writer
+}
+
+// A chunk is a frame on its way to the kernel.
+type chunk struct {
+	head, body []byte // body is empty if the frame is all in head
+	off        int    // bytes taken
+	lend       bool
+	slot       *slot // whose memory it is, nil for goodbye
+}
+
+func (c *chunk) left() int { return len(c.head) + len(c.body) - c.off }
+
+// rest is what is not yet taken.
+func (c *chunk) rest(off int) (head, body []byte) {
+	if off < len(c.head) {
+		return c.head[off:], c.body
+	}
+	return c.body[off-len(c.head):], nil
+}
+
+func newLane(s *stream, guard *fifo.Guard, slots int) *lane {
+	l := &lane{stream: s, guard: guard, queue: make([]chunk, 0, slots+1)}
+	l.flushNow = func(fd uintptr) { l.full = !l.flush(int(fd)) }
+	l.flushTry = func(fd uintptr) bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.flush(int(fd))
+	}
+	l.write = l.writer
+	return l
+}
+
+// put sends c, or queues what the kernel does not take.
+func (l *lane) put(c chunk) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return l.err
+	}
+	if c.slot != nil {
+		c.slot.queued.Store(true)
+	}
+	l.queue = append(l.queue, c)
+	if l.writing {
+		return nil
+	}
+	if err := l.raw.Control(l.flushNow); err != nil {
+		l.fail(err)
+		return err
+	}
+	if l.full {
+		l.writing = true
+		go l.write()
+	}
+	return l.err
+}
+
+// help offers the queue to the kernel on behalf of the background writer: the
+// sender is here anyway, and awake.
+func (l *lane) help() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil && len(l.queue) > 0 {
+		if err := l.raw.Control(l.flushNow); err != nil {
+			l.fail(err)
+		}
+	}
+	return l.err
+}
+
+// flush returns false if the kernel can take no more now, true if the queue is
+// empty or the lane has failed. The caller holds mu.
+func (l *lane) flush(fd int) bool {
+	for len(l.queue) > 0 {
+		c := &l.queue[0]
+		var n int
+		var err error
+		if c.lend {
+			n, err = l.loan.write(fd, c)
+		} else {
+			head, _ := c.rest(c.off)
+			n, err = sysWrite(fd, head)
+		}
+		switch err {
+		case nil:
+			c.off += n
+		case syscall.EAGAIN:
+			return false
+		case syscall.EINTR:
+			continue
+		default:
+			l.fail(err)
+			return true
+		}
+		if c.left() == 0 {
+			if c.slot != nil {
+				c.slot.queued.Store(false)
+			}
+			copy(l.queue, l.queue[1:])
+			l.queue[len(l.queue)-1] = chunk{}
+			l.queue = l.queue[:len(l.queue)-1]
+		}
+	}
+	return true
+}
+
+// fail ends the lane. The caller holds mu.
+func (l *lane) fail(err error) {
+	if l.err == nil {
+		l.err = err
+	}
+	clear(l.queue)
+	l.queue = l.queue[:0]
+}
+
+func (l *lane) writer() {
+	for {
+		_ = l.conn.SetWriteDeadline(time.Now().Add(patience))
+		// The runtime's poller is slow but costs no thread; this is the slow path.
+		err := l.raw.Write(l.flushTry)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = l.guard.Err()
+		}
+		l.mu.Lock()
+		if err != nil {
+			l.fail(err)
+		}
+		if len(l.queue) == 0 {
+			l.writing = false
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+	}
+}
+
+// collect reads the credits that have come back: bytes, each a number of slots,
+// or 0 when the receiver closes. Errors: errAgain if there are none, and
+// fifo.ErrClosed.
+func (l *lane) collect() error {
+	n, err := l.read(l.coins[:], nil)
+	if err != nil {
+		return err
+	}
+	for _, b := range l.coins[:n] {
+		if b == 0 {
+			return fifo.ErrClosed
+		}
+		l.repaid += uint64(b)
+	}
+	if l.repaid > l.lent {
+		return &FrameError{"more credits than slots were lent"}
+	}
+	return nil
+}
+
+// farewell tells the receiver's Close from its death after err on this lane.
+func (l *lane) farewell(err error) error {
+	if err != syscall.EPIPE && err != syscall.ECONNRESET {
+		return err
+	}
+	for {
+		switch l.collect() {
+		case nil:
+		case fifo.ErrClosed:
+			return fifo.ErrClosed
+		default:
+			return err
+		}
+	}
+}
+
+// delivered reports whether the peer's kernel has all that was put, or never will.
+func (l *lane) delivered() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err != nil || len(l.queue) == 0 && l.unacked() == 0
+}
+
+// end closes the stream, which ends the background writer.
+func (l *lane) end() {
+	l.mu.Lock()
+	l.fail(fifo.ErrClosed)
+	l.loan.close()
+	l.mu.Unlock()
+	_ = l.conn.Close() // nothing is left that could fail
+}

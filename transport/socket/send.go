@@ -1,0 +1,282 @@
+package socket
+
+import (
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/transport"
+	"golang.org/x/sys/unix"
+)
+
+// lingerTime is how long a closed sending end waits, in the background, until
+// the peer's kernel has what was published.
+const lingerTime = 2 * time.Second
+
+// A sendConn is the sending end. Its slots are a ring of memory, each with room
+// for the header right before the payload, so that a frame is one piece.
+//
+// A slot whose bytes the kernel copied is free again at once. One whose memory
+// was lent is free when the receiver has said that it consumed it.
+type sendConn struct {
+	t        *Transport
+	peer     int
+	max      int // payload of a slot
+	lanes    []*lane
+	slots    []slot
+	next     uint64 // number of the slot to be published
+	reserved int    // bytes reserved, -1 for none
+	closed   atomic.Bool
+
+	memory []byte
+	users  atomic.Int32 // of memory: the open connection, and a reservation
+}
+
+type slot struct {
+	frame  []byte      // header and payload
+	queued atomic.Bool // the kernel has not taken all of it
+	lane   *lane       // that carries it
+	due    uint64      // what lane.repaid must reach before it is free
+}
+
+const page = 4096
+
+func newSendConn(t *Transport, peer int, streams []net.Conn) (*sendConn, error) {
+	limits := t.cfg.Limits
+	c := &sendConn{t: t, peer: peer, max: limits.SlotBytes, slots: make([]slot, limits.Slots), reserved: -1}
+	for _, nc := range streams {
+		s, err := newStream(nc)
+		if err != nil {
+			for _, nc := range streams {
+				nc.Close()
+			}
+			return nil, err
+		}
+		c.lanes = append(c.lanes, newLane(s, t.cfg.Guard, limits.Slots))
+	}
+	// Payloads begin on a page: fewer pages to lend, and aligned for SIMD.
+	stride := page + (limits.SlotBytes+page-1)/page*page
+	memory, err := unix.Mmap(-1, 0, limits.Slots*stride, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		for _, nc := range streams {
+			nc.Close()
+		}
+		return nil, fmt.Errorf("%d slots of %d bytes: %w", limits.Slots, limits.SlotBytes, err)
+	}
+	c.memory = memory
+	c.users.Store(1)
+	for i := range c.slots {
+		c.slots[i].frame = memory[i*stride+page-headerLen:][:headerLen+limits.SlotBytes]
+	}
+	return c, nil
+}
+
+// Reserve waits until the memory of the next slot is free.
+func (c *sendConn) Reserve(n int) (mem.Region, error) {
+	if n < 0 || n > c.max {
+		return mem.Region{}, fmt.Errorf("socket: reserve %d bytes of a slot of %d", n, c.max)
+	}
+	s := &c.slots[c.next%uint64(len(c.slots))]
+	if err := c.free(s); err != nil {
+		return mem.Region{}, err
+	}
+	if c.reserved < 0 {
+		c.users.Add(1)
+	}
+	c.reserved = n
+	return mem.Host(s.frame[headerLen:][:n]), nil
+}
+
+// Publish sends the reserved slot, as much as the kernel takes; the rest
+// follows in the background.
+func (c *sendConn) Publish(stamp transport.Stamp) error {
+	n := c.reserved
+	if n < 0 {
+		return fmt.Errorf("socket: publish without reserve")
+	}
+	c.reserved = -1
+	defer c.unuse()
+	s := &c.slots[c.next%uint64(len(c.slots))]
+	return c.send(s, chunk{head: s.frame[:headerLen+n], lend: n >= lendMin}, n, 0, stamp)
+}
+
+// PublishFrom sends src as the next slot, without a copy where the kernel
+// allows: then src must stay unchanged until Flush has returned. It takes the
+// place of Reserve and Publish, and waits as Reserve does.
+func (c *sendConn) PublishFrom(src mem.Region, stamp transport.Stamp) error {
+	n := src.Len()
+	if n < lendMin {
+		slot, err := c.Reserve(n)
+		if err != nil {
+			return err
+		}
+		copy(slot.Bytes(), src.Bytes())
+		return c.Publish(stamp)
+	}
+	if n > c.max {
+		return fmt.Errorf("socket: publish %d bytes in a slot of %d", n, c.max)
+	}
+	s := &c.slots[c.next%uint64(len(c.slots))]
+	if err := c.free(s); err != nil {
+		return err
+	}
+	c.users.Add(1)
+	defer c.unuse()
+	return c.send(s, chunk{head: s.frame[:headerLen], body: src.Bytes(), lend: true}, n, flagSoon, stamp)
+}
+
+// Flush waits until the receiver has consumed all that PublishFrom sent.
+func (c *sendConn) Flush() error {
+	for _, l := range c.lanes {
+		if err := c.until(l, nil, l.asked); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *sendConn) send(s *slot, ch chunk, n int, flags uint8, stamp transport.Stamp) error {
+	if err := c.alive(); err != nil {
+		return err
+	}
+	l := c.lanes[c.next%uint64(len(c.lanes))]
+	s.lane, s.due = l, 0
+	if ch.lend {
+		flags |= flagLent
+		l.lent++
+		s.due = l.lent
+		if flags&flagSoon != 0 {
+			l.asked = l.lent
+		}
+	}
+	header{kind: kindSlot, flags: flags, length: n, slot: c.next, stamp: stamp}.put(s.frame)
+	ch.slot = s
+	c.next++
+	return c.blame(l, l.put(ch))
+}
+
+// free waits until the memory of s may be written.
+func (c *sendConn) free(s *slot) error {
+	if s.lane == nil { // never used
+		return c.alive()
+	}
+	return c.until(s.lane, s, s.due)
+}
+
+// until waits until the kernel has all of s and the receiver has paid back due
+// credits on l.
+func (c *sendConn) until(l *lane, s *slot, due uint64) error {
+	if err := c.alive(); err != nil {
+		return err
+	}
+	w := waiter{guard: c.t.cfg.Guard, spin: c.t.cfg.Spin}
+	for {
+		queued := s != nil && s.queued.Load()
+		if queued {
+			if err := l.help(); err != nil {
+				return c.blame(l, err)
+			}
+			queued = s.queued.Load()
+		}
+		if l.repaid < due {
+			if err := l.collect(); err != nil && err != errAgain {
+				return c.blame(l, err)
+			}
+		}
+		owed := l.repaid < due
+		if !queued && !owed {
+			return nil
+		}
+		sleep, err := w.pause()
+		if err != nil {
+			return err
+		}
+		if sleep {
+			if err := l.poll(owed, queued, patience); err != nil {
+				return c.blame(l, err)
+			}
+		}
+		if c.closed.Load() {
+			return fifo.ErrClosed
+		}
+	}
+}
+
+func (c *sendConn) alive() error {
+	if c.closed.Load() {
+		return fifo.ErrClosed
+	}
+	return c.t.cfg.Guard.Err()
+}
+
+func (c *sendConn) blame(l *lane, err error) error {
+	if err == nil {
+		return nil
+	}
+	if c.closed.Load() {
+		return fifo.ErrClosed
+	}
+	if g := c.t.cfg.Guard.Err(); g != nil {
+		return g
+	}
+	return peerError("send to", c.peer, l.farewell(err))
+}
+
+// Close says goodbye after all that was published. Unless the peer reads too
+// slowly for the kernel to take that, nothing is left to do then.
+func (c *sendConn) Close() error {
+	if c.closed.Swap(true) {
+		return nil
+	}
+	c.t.forget(c)
+	if c.t.cfg.Guard.Err() == nil {
+		bye := make([]byte, headerLen)
+		header{kind: kindGoodbye}.put(bye)
+		for _, l := range c.lanes {
+			_ = l.put(chunk{head: bye}) // a peer that is gone needs none
+		}
+		if !c.delivered() && c.t.background(c.linger) {
+			return nil
+		}
+	}
+	c.end()
+	return nil
+}
+
+func (c *sendConn) linger() {
+	for end := time.Now().Add(lingerTime); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if c.delivered() || c.t.cfg.Guard.Err() != nil {
+			break
+		}
+	}
+	c.end()
+}
+
+// delivered reports whether the peer's kernel has all. Closing a socket earlier
+// would throw away what is on its way if a credit comes back to it.
+func (c *sendConn) delivered() bool {
+	for _, l := range c.lanes {
+		if !l.delivered() {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *sendConn) end() {
+	for _, l := range c.lanes {
+		l.end()
+	}
+	c.unuse()
+}
+
+// unuse gives the memory back when nobody can touch it any more: not before
+// Publish, even if the connection is closed while its caller fills a slot.
+func (c *sendConn) unuse() {
+	if c.users.Add(-1) == 0 {
+		_ = unix.Munmap(c.memory)
+	}
+}

@@ -1,0 +1,245 @@
+// Package socket moves slots over TCP and Unix stream sockets.
+//
+// A connection is one-way: slots flow from the side that dialled, and only
+// credits flow back. It is made of one or more streams; slot k travels on
+// stream k mod Streams. Both ends prove that they know the key of the
+// communicator before either believes the other; whoever else finds the port
+// is dropped with one log line.
+//
+// The data path runs in the caller's goroutine with non-blocking system calls.
+// Large slots are not copied into the kernel: their pages are lent to it
+// (splice.go), which on one host leaves a single copy, the receiver's.
+package socket
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/lobby"
+)
+
+// Options say which sockets to use. The zero value is automatic.
+type Options struct {
+	// Network is "tcp", "unix", or "" for Unix sockets between ranks of one
+	// host and TCP between hosts.
+	Network string
+	// IfName names the interface of TCP connections: a comma list of prefixes;
+	// a leading ^ excludes them, a leading = wants exact names, ^= both. The
+	// first interface that fits is taken; none is an error. "" is automatic
+	// (see choose).
+	IfName string
+	// Family is 4 or 6 for the IP version, 0 for either.
+	Family int
+	// Streams is the number of sockets a connection is striped over, 0 for 1.
+	// More than one helps where one TCP stream cannot fill the link (long or
+	// lossy paths, one receive queue of a NIC); on one host it costs.
+	Streams int
+	// Near is an address in the subnet to prefer, for example of the
+	// rendezvous. The zero value prefers none.
+	Near netip.Addr
+}
+
+// maxStreams keeps a wrong number from eating all descriptors.
+const maxStreams = 64
+
+func (o *Options) check() error {
+	if o.Streams == 0 {
+		o.Streams = 1
+	}
+	switch {
+	case o.Network != "" && o.Network != "tcp" && o.Network != "unix":
+		return fmt.Errorf("network %q: want tcp, unix or nothing", o.Network)
+	case o.Family != 0 && o.Family != 4 && o.Family != 6:
+		return fmt.Errorf("address family %d: want 4, 6 or 0", o.Family)
+	case o.Streams < 0 || o.Streams > maxStreams:
+		return fmt.Errorf("%d streams: want 1 to %d", o.Streams, maxStreams)
+	}
+	return nil
+}
+
+// Transport is the socket transport of one rank of one communicator.
+type Transport struct {
+	cfg     transport.Config
+	opt     Options
+	bad     error // of the options, told by Listen and Dial
+	log     *slog.Logger
+	arrived *lobby.Lobby[*recvConn]
+	door    *door
+
+	mu      sync.Mutex
+	addr    []byte           // nil before Listen
+	zone    string           // of the interface that listens, scope of link-local peers
+	doors   []net.Listener   // what Listen opened
+	ends    map[end]struct{} // open connections
+	closed  bool             // Close has begun
+	waiting bool             // Close waits for work
+
+	away chan struct{}  // closed by Close
+	work sync.WaitGroup // goroutines of this transport
+}
+
+type end interface{ Close() error }
+
+// New makes a transport. It costs nothing until Listen.
+func New(cfg transport.Config, o Options) *Transport {
+	t := &Transport{
+		cfg: cfg, opt: o, log: cfg.Log,
+		arrived: lobby.New[*recvConn](),
+		ends:    make(map[end]struct{}),
+		away:    make(chan struct{}),
+	}
+	if t.log == nil {
+		t.log = slog.New(slog.DiscardHandler)
+	}
+	if t.cfg.Guard == nil {
+		t.cfg.Guard = new(fifo.Guard)
+	}
+	t.bad = t.opt.check()
+	if l := cfg.Limits; t.bad == nil && (l.Slots < 2 || l.SlotBytes < 1 || l.SlotBytes > maxSlotBytes) {
+		t.bad = fmt.Errorf("limits %+v: want at least 2 slots of 1 to %d bytes", l, maxSlotBytes)
+	}
+	t.door = newDoor(t)
+	return t
+}
+
+// Name is "socket".
+func (t *Transport) Name() string { return "socket" }
+
+// Reach is nil for all ranks, except that Unix sockets end at the host.
+func (t *Transport) Reach(a, b transport.Info) error {
+	if t.opt.Network == "unix" && a.Host != b.Host {
+		return fmt.Errorf("socket: ranks %d and %d are on different hosts, which Unix sockets do not connect (use tcp)", a.Rank, b.Rank)
+	}
+	return nil
+}
+
+// Listen opens the listeners that Options ask for, on the chosen interface,
+// and returns where they are (see address).
+func (t *Transport) Listen() (addr []byte, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("socket: listen: %w", err)
+		}
+	}()
+	if t.bad != nil {
+		return nil, t.bad
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.closed:
+		return nil, fifo.ErrClosed
+	case t.addr != nil:
+		return t.addr, nil
+	}
+	var where address
+	if t.opt.Network != "unix" {
+		l, zone, err := listenTCP(t.opt)
+		if err != nil {
+			return nil, err
+		}
+		t.zone = zone
+		t.doors = append(t.doors, l)
+		where.TCP = l.Addr().(*net.TCPAddr).AddrPort()
+	}
+	if t.opt.Network != "tcp" {
+		l, err := listenUnix()
+		switch {
+		case err == nil:
+			t.doors = append(t.doors, l)
+			where.Unix = l.Addr().String()
+		case t.opt.Network == "unix":
+			return nil, err
+		default:
+			t.log.Info("socket: no Unix socket, ranks of this host will use TCP", "reason", err)
+		}
+	}
+	for _, l := range t.doors {
+		t.work.Go(func() { t.door.run(l) })
+	}
+	t.addr = where.text()
+	return t.addr, nil
+}
+
+// Accept waits until peer has dialled. The errors are those of the Guard and,
+// after Close, fifo.ErrClosed.
+func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
+	c, err := t.arrived.Take(peer.Rank, t.cfg.Guard)
+	if err != nil {
+		return nil, fmt.Errorf("socket: accept rank %d: %w", peer.Rank, err)
+	}
+	return c, nil
+}
+
+// Close ends all connections. What was published before still reaches peers
+// that read, for as long as linger.
+func (t *Transport) Close() error {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		t.work.Wait()
+		return nil
+	}
+	t.closed = true
+	ends, doors := t.ends, t.doors
+	t.ends, t.doors = nil, nil
+	close(t.away)
+	t.mu.Unlock()
+	var errs []error
+	for _, l := range doors {
+		errs = append(errs, l.Close())
+	}
+	t.door.close()
+	t.arrived.Close()
+	for e := range ends {
+		_ = e.Close() // the end is gone either way
+	}
+	t.mu.Lock()
+	t.waiting = true
+	t.mu.Unlock()
+	t.work.Wait()
+	return errors.Join(errs...)
+}
+
+// keep remembers an end until it is forgotten or Close; false after Close.
+func (t *Transport) keep(e end) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.ends[e] = struct{}{}
+	}
+	return !t.closed
+}
+
+func (t *Transport) forget(e end) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.ends, e)
+}
+
+// background runs f in a goroutine that Close waits for. False means that Close
+// is already past that, and f was not run.
+func (t *Transport) background(f func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.waiting {
+		return false
+	}
+	t.work.Go(f)
+	return true
+}
+
+func (t *Transport) isClosed() bool {
+	select {
+	case <-t.away:
+		return true
+	default:
+		return false
+	}
+}
