@@ -25,18 +25,13 @@ func grids(f func(nodes, local int)) {
 }
 
 func TestProofs(t *testing.T) {
-	for name, across := range map[string]func(n int) sched.Schedule{
-		"ring":   func(n int) sched.Schedule { return ring.AllReduce{N: n} },
-		"tree":   func(n int) sched.Schedule { return tree.AllReduce{N: n} },
-		"direct": func(n int) sched.Schedule { return direct.RecursiveDoubling{N: n} },
-	} {
-		t.Run("AllReduce/"+name, func(t *testing.T) {
-			grids(func(nodes, local int) {
-				s := hier.AllReduce(ring.ReduceScatter{N: local}, across(nodes), direct.AllGather{N: local})
-				schedtest.ProveOne(t, sched.AllReduce, s)
-			})
+	t.Run("AllReduce", func(t *testing.T) {
+		grids(func(nodes, local int) {
+			across := []sched.Schedule{ring.AllReduce{N: nodes}, tree.AllReduce{N: nodes}, direct.RecursiveDoubling{N: nodes}}
+			s := hier.AllReduce(ring.ReduceScatter{N: local}, across[(nodes+local)%3], direct.AllGather{N: local})
+			schedtest.ProveOne(t, sched.AllReduce, s)
 		})
-	}
+	})
 	t.Run("AllGather", func(t *testing.T) {
 		grids(func(nodes, local int) {
 			schedtest.ProveOne(t, sched.AllGather, hier.AllGather(direct.LogAllGather{N: nodes}, ring.AllGather{N: local}))

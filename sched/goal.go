@@ -16,13 +16,17 @@ type Goal struct {
 // extent says who has a buffer and how much of it.
 type extent struct {
 	perRank bool // n blocks, else one
-	root    Rank // the only rank that has it; Nobody if all have
+	rooted  bool // only root has it, else all ranks
+	root    Rank
 }
 
 var (
-	one  = extent{root: Nobody}
-	each = extent{root: Nobody, perRank: true}
+	one  = extent{}
+	each = extent{perRank: true}
 )
+
+func oneAt(root Rank) extent  { return extent{rooted: true, root: root} }
+func eachAt(root Rank) extent { return extent{rooted: true, root: root, perRank: true} }
 
 // AllReduce: every rank's Out is the sum of all In, with the same bits
 // everywhere. In place, Out is In.
@@ -43,25 +47,25 @@ var AlltoAll = Goal{name: "all-to-all", in: each, out: each}
 // Reduce: the root's Out is the sum of all In; no other rank has an Out. In
 // place, the root's Out is its In.
 func Reduce(root Rank) Goal {
-	return Goal{name: fmt.Sprintf("reduce to %d", root), in: one, out: extent{root: root}, sum: true}
+	return Goal{name: fmt.Sprintf("reduce to %d", root), in: one, out: oneAt(root), sum: true}
 }
 
 // Broadcast: every rank's Out is the root's In; no other rank has an In. In
 // place, the root's Out is its In.
 func Broadcast(root Rank) Goal {
-	return Goal{name: fmt.Sprintf("broadcast from %d", root), in: extent{root: root}, out: one}
+	return Goal{name: fmt.Sprintf("broadcast from %d", root), in: oneAt(root), out: one}
 }
 
 // Gather: block q of the root's Out is the In of rank q; no other rank has an
 // Out. In place, the root's In is its own block of Out.
 func Gather(root Rank) Goal {
-	return Goal{name: fmt.Sprintf("gather to %d", root), in: one, out: extent{root: root, perRank: true}}
+	return Goal{name: fmt.Sprintf("gather to %d", root), in: one, out: eachAt(root)}
 }
 
 // Scatter: the Out of rank r is block r of the root's In; no other rank has an
 // In. In place, the root's Out is its own block of In.
 func Scatter(root Rank) Goal {
-	return Goal{name: fmt.Sprintf("scatter from %d", root), in: extent{root: root, perRank: true}, out: one}
+	return Goal{name: fmt.Sprintf("scatter from %d", root), in: eachAt(root), out: one}
 }
 
 // String names the collective and its root.
@@ -72,7 +76,7 @@ func (g Goal) block(s Shape) (k int, err error) {
 	if s.Ranks < 1 || s.In < 1 || s.Out < 1 || s.Tmp < 0 {
 		return 0, fmt.Errorf("shape %+v: needs a rank and a chunk in and out", s)
 	}
-	if max(g.in.root, g.out.root) >= Rank(s.Ranks) || min(g.in.root, g.out.root) < Nobody {
+	if max(g.in.root, g.out.root) >= Rank(s.Ranks) || min(g.in.root, g.out.root) < 0 {
 		return 0, fmt.Errorf("root is none of the %d ranks", s.Ranks)
 	}
 	k = s.In / g.in.blocks(s.Ranks)
@@ -115,7 +119,7 @@ func (g Goal) alias(r Rank, c, k int) int {
 	}
 }
 
-func (e extent) has(r Rank) bool { return e.root == Nobody || e.root == r }
+func (e extent) has(r Rank) bool { return !e.rooted || e.root == r }
 
 func (e extent) blocks(n int) int {
 	if e.perRank {

@@ -21,8 +21,8 @@ import (
 // simple language for parallel programming", 1974).
 func run[M any](s Schedule, depth int, do func(r Rank, i int, t Step, got M) (M, error)) error {
 	n := s.Shape().Ranks
-	if depth < 1 {
-		return fmt.Errorf("depth %d: a queue must hold a message", depth)
+	if n < 0 || depth < 1 {
+		return fmt.Errorf("%d ranks with queues of depth %d: a queue must hold a message", n, depth)
 	}
 	m := machine[M]{s: s, depth: depth, next: make([]int, n), queues: map[pair]*queue[M]{}}
 	todo := make([]Rank, n)
@@ -32,7 +32,7 @@ func run[M any](s Schedule, depth int, do func(r Rank, i int, t Step, got M) (M,
 	for len(todo) > 0 {
 		r := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		for m.next[r] < s.Len(r) {
+		for end := s.Len(r); m.next[r] < end; m.next[r]++ {
 			t := s.At(r, m.next[r])
 			if err := t.peers(n); err != nil {
 				return at(r, m.next[r], t, err)
@@ -56,7 +56,6 @@ func run[M any](s Schedule, depth int, do func(r Rank, i int, t Step, got M) (M,
 					todo = append(todo, t.Send) // may have waited for a message
 				}
 			}
-			m.next[r]++
 		}
 	}
 	return cmp.Or(m.stuck(), m.leftover())
