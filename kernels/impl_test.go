@@ -81,7 +81,7 @@ func reductions(t *testing.T, f func(t *testing.T, ty DataType, op RedOp)) {
 // for bit, for all short lengths and for some long ones, at all kinds of
 // places.
 func TestImplementations(t *testing.T) {
-	lengths := []int{500, 1021, 1024, 4099, 1<<16 + 7}
+	lengths := []int{1021, 4099}
 	for n := range 258 {
 		lengths = append(lengths, n)
 	}
@@ -123,6 +123,9 @@ func compareWithPlain(t *testing.T, impl implementation, ty DataType, op RedOp, 
 			"load":      func(r *Reducer) func(dst, a, b []byte) { return func(dst, a, _ []byte) { r.Load(dst, a) } },
 			"finish":    func(r *Reducer) func(dst, a, b []byte) { return func(dst, a, _ []byte) { copy(dst, a); r.Finish(dst) } },
 		} {
+			if name != "combine" && n%8 != 1 && want.LoadIsCopy() && !want.Finishes() {
+				continue // all the same, or nothing
+			}
 			result := make([]byte, len(a))
 			f(want)(result, apart(a, 0), apart(b, 0))
 
@@ -134,8 +137,8 @@ func compareWithPlain(t *testing.T, impl implementation, ty DataType, op RedOp, 
 
 			f(got)(x, x, y)
 			require.Equalf(t, "", difference(ty, a, b, result, x), "%s of %d over the first operand", name, n)
-			x = apart(a, offs[r.IntN(4)])
 			if name == "combine" || name == "combineIn" {
+				x = apart(a, offs[r.IntN(4)])
 				f(got)(y, x, y)
 				require.Equalf(t, "", difference(ty, a, b, result, y), "%s of %d over the second operand", name, n)
 			}
