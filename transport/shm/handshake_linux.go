@@ -165,7 +165,7 @@ func (t *Transport) adopt(h hello, fd int, socket *net.UnixConn) (c *recvConn, e
 	if fd < 0 {
 		return c, errors.New("the hello came without shared memory")
 	}
-	if err := trust(fd, t.size); err != nil {
+	if err := trust(fd, t.size, t.options.Dir); err != nil {
 		return c, err
 	}
 	memory, err := share(fd, t.size)

@@ -10,12 +10,13 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// The handshake, all numbers little-endian, M a MAC of HMAC-SHA256 with the key
-// of the communicator:
+// The handshake on the socket. Numbers are little-endian; a MAC is HMAC-SHA256
+// with the key of the communicator.
 //
-//	listener → dialler  challenge: magic 8, nonce 32
-//	dialler → listener  hello 68: magic 8, from, to, slots, zero u32, slot bytes u64, nonce 32… + M(challenge, hello) + descriptor
-//	listener → dialler  verdict: length of text u16, M(hello, text) 32, text; no text is a yes
+//	to the dialler:  challenge  magic 8, nonce 32
+//	to the listener: hello      magic 8, from u32, to u32, slots u32, slot bytes u64, nonce 32,
+//	                            MAC of challenge and hello; with it comes the descriptor
+//	to the dialler:  verdict    length of text u16, MAC of hello and text, text; no text is a yes
 //
 // A hello with a wrong MAC gets no answer.
 

@@ -43,6 +43,9 @@ func create(dir string) (*os.File, error) {
 
 func reserve(f *os.File, size int, dir string) error {
 	fd := int(f.Fd())
+	if tooMuch(size) {
+		return noRoom(size, dir, unix.ENOMEM)
+	}
 	err := retry(func() error { return unix.Fallocate(fd, 0, 0, int64(size)) })
 	switch {
 	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.ENOMEM):
@@ -57,6 +60,13 @@ func reserve(f *os.File, size int, dir string) error {
 		}
 	}
 	return nil
+}
+
+// tooMuch is true for what the machine cannot have. To try would call for the
+// kernel's OOM killer.
+func tooMuch(size int) bool {
+	var s unix.Sysinfo_t
+	return unix.Sysinfo(&s) == nil && uint64(size) > s.Totalram*uint64(s.Unit)
 }
 
 func noRoom(size int, dir string, cause error) error {
@@ -83,8 +93,10 @@ func bytes(n int) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// trust says why the memory that a peer sent could be too small, or become so.
-func trust(fd, size int) error {
+// trust says why the memory that a peer sent is too small or could become so:
+// then touching it would be SIGBUS. Only a memfd can be sealed; who uses a
+// directory relies on the honesty of peers that know the key.
+func trust(fd, size int, dir string) error {
 	var s unix.Stat_t
 	if err := unix.Fstat(fd, &s); err != nil {
 		return os.NewSyscallError("fstat", err)
@@ -92,11 +104,14 @@ func trust(fd, size int) error {
 	if s.Mode&unix.S_IFMT != unix.S_IFREG || s.Size < int64(size) || s.Blocks*512 < int64(size) {
 		return fmt.Errorf("shared memory of %d bytes, %d allocated: %d needed", s.Size, s.Blocks*512, size)
 	}
-	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
-	if err == nil && seals&unix.F_SEAL_SHRINK == 0 && s.Nlink > 0 {
-		return errors.New("shared memory that its sender could shrink")
+	if dir != "" {
+		return nil
 	}
-	return nil // a file in a directory has no seals
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
+		return errors.New("shared memory that its sender could shrink: set the same directory on all ranks, or on none")
+	}
+	return nil
 }
 
 // share maps size bytes of fd, with all pages present.

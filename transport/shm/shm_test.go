@@ -1,3 +1,5 @@
+//go:build linux
+
 package shm_test
 
 import (
@@ -23,3 +25,10 @@ func BenchmarkInProcess(b *testing.B) {
 }
 
 func BenchmarkProcesses(b *testing.B) { transporttest.BenchProcesses(b, open) }
+
+func TestConformanceDir(t *testing.T) {
+	dir := t.TempDir()
+	transporttest.Conformance(t, func(_ testing.TB, cfg transport.Config) transport.Transport {
+		return shm.New(cfg, shm.Options{Dir: dir})
+	})
+}
