@@ -87,6 +87,10 @@ func TestImplementations(t *testing.T) {
 	}
 	for _, impl := range implementations() {
 		t.Run(impl.name, func(t *testing.T) {
+			lengths := lengths
+			if impl.name == plainGo.name { // only where it starts makes a difference
+				lengths = lengths[:40]
+			}
 			reductions(t, func(t *testing.T, ty DataType, op RedOp) {
 				t.Parallel()
 				compareWithPlain(t, impl, ty, op, lengths)
@@ -99,7 +103,7 @@ func TestImplementations(t *testing.T) {
 func TestPieces(t *testing.T) {
 	for _, impl := range implementations() {
 		for _, ty := range []DataType{Float32, BFloat16, Uint8} {
-			compareWithPlain(t, impl, ty, Sum, []int{(2<<20 + 136) / ty.Size()})
+			compareWithPlain(t, impl, ty, Sum, []int{(most + 136) / ty.Size()})
 		}
 	}
 }

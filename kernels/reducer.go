@@ -144,6 +144,10 @@ type implementation struct {
 	improve func(l loops, t DataType, p params) loops
 }
 
+// most bytes are given to assembly at a time. It cannot be preempted: what
+// stops the world waits for it, some tens of µs.
+const most = 1 << 20
+
 // plainGo is the implementation that is everywhere.
 var plainGo = implementation{"go", func(l loops, _ DataType, _ params) loops { return l }}
 

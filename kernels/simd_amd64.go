@@ -19,13 +19,8 @@ type (
 	scaledLoop func(dst, a, b *byte, n int, s uint64)
 )
 
-const (
-	grain = 64
-
-	// most bytes are given to assembly at a time, which cannot be preempted: a
-	// goroutine that waits for the world to stop waits some tens of µs longer.
-	most = 1 << 20
-)
+// grain is what assembly takes multiples of, in bytes.
+const grain = 64
 
 // vectors are the loops of one instruction set.
 type vectors struct {
