@@ -161,7 +161,7 @@ func (c *recvConn) ready() error {
 	case c.err != nil:
 		return c.err
 	}
-	return c.t.cfg.Guard.Err()
+	return c.t.cfg.Guard.Aborted()
 }
 
 // header parses what is at the start of the buffer.

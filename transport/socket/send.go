@@ -209,7 +209,7 @@ func (c *sendConn) alive() error {
 	if c.closed.Load() {
 		return fifo.ErrClosed
 	}
-	return c.t.cfg.Guard.Err()
+	return c.t.cfg.Guard.Aborted()
 }
 
 func (c *sendConn) blame(l *lane, err error) error {

@@ -29,9 +29,10 @@ type waiter struct {
 }
 
 // pause is called between two tries. It returns true when it is time to sleep.
+// Waits of a few tries look at no clock.
 func (w *waiter) pause() (sleep bool, err error) {
 	w.tries++
-	if w.tries%glance == 1 {
+	if w.tries%glance == 0 {
 		if err := w.guard.Err(); err != nil {
 			return false, err
 		}
@@ -45,7 +46,7 @@ func (w *waiter) pause() (sleep bool, err error) {
 		}
 		w.spin = false
 		if waited > spinTime+yieldTime {
-			w.tries = 0 // look again after the sleep
+			w.tries = glance - 1 // one look after each sleep
 			return true, nil
 		}
 	}

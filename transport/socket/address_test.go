@@ -1,0 +1,45 @@
+package socket
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAddress(t *testing.T) {
+	for _, a := range []address{
+		{TCP: netip.MustParseAddrPort("192.0.2.7:40123")},
+		{TCP: netip.MustParseAddrPort("[2001:db8::1]:1"), Unix: "@ringo-X"},
+		{Unix: "/tmp/a=b"},
+	} {
+		got, err := parseAddress(a.text())
+		require.NoError(t, err)
+		require.Equal(t, a, got)
+	}
+	a := address{TCP: netip.MustParseAddrPort("[fe80::1%eth0]:7")}
+	require.Equal(t, "tcp=[fe80::1]:7", string(a.text()), "a zone means nothing elsewhere")
+	for _, s := range []string{
+		"", " ", "tcp", "tcp=", "tcp=1.2.3.4", "tcp=1.2.3.4:0", "tcp=1.2.3.4:99999", "unix=", "udp=1.2.3.4:5",
+		"tcp=1.2.3.4:5 tcp=1.2.3.4:6", "unix=a unix=b", "unix=a\x00b", strings.Repeat("x", 1<<20), "tcp=[fe80::1%eth0]:7",
+	} {
+		_, err := parseAddress([]byte(s))
+		require.Error(t, err, "%.80q", s)
+	}
+}
+
+func FuzzAddress(f *testing.F) {
+	f.Add([]byte("tcp=192.0.2.7:40123 unix=@ringo-6f1c"))
+	f.Add([]byte("unix=\xff"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		a, err := parseAddress(b)
+		if err != nil {
+			return
+		}
+		again, err := parseAddress(a.text())
+		require.NoError(t, err)
+		require.Equal(t, a.Unix, again.Unix)
+		require.Equal(t, a.TCP.Addr().Unmap(), again.TCP.Addr())
+	})
+}

@@ -1,0 +1,183 @@
+package socket
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/transport"
+)
+
+var large = transport.Limits{SlotBytes: 300_000, Slots: 4}
+
+func networks() map[string]Options {
+	return map[string]Options{
+		"tcp": onLoopback, "unix": {Network: "unix"},
+		"striped": {Network: "tcp", IfName: "lo", Streams: 3},
+	}
+}
+
+// TestLending: slots whose memory is lent, copied, or the caller's own arrive
+// whole in any mix, though the sender uses each memory again as soon as it may.
+func TestLending(t *testing.T) {
+	sizes := []int{0, 1, minRead, lendMin - 1, lendMin, lendMin + 1, 100_000, large.SlotBytes}
+	for name, o := range networks() {
+		for _, lend := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, kernel lends: %v", name, lend), func(t *testing.T) {
+				s, r := pair(t, large, o)
+				if !lend {
+					refuseLoans(s)
+				}
+				const messages = 600
+				draw := func() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
+				var g errgroup.Group
+				g.Go(func() error {
+					own, rng := make([]byte, large.SlotBytes), draw()
+					for i := range messages {
+						n, from := sizes[rng.IntN(len(sizes))], rng.IntN(3) == 0
+						dst := mem.Host(own[:n])
+						if from {
+							if err := s.Flush(); err != nil {
+								return err
+							}
+						} else {
+							var err error
+							if dst, err = s.Reserve(n); err != nil {
+								return err
+							}
+						}
+						pattern(dst.Bytes(), i)
+						send := func() error { return s.Publish(transport.Stamp{uint64(i)}) }
+						if from {
+							send = func() error { return s.PublishFrom(dst, transport.Stamp{uint64(i)}) }
+						}
+						if err := send(); err != nil {
+							return err
+						}
+					}
+					return s.Flush()
+				})
+				g.Go(func() error {
+					rng, pick := draw(), rand.New(rand.NewPCG(3, 4))
+					want, into := make([]byte, large.SlotBytes), make([]byte, large.SlotBytes)
+					for i := range messages {
+						n := sizes[rng.IntN(len(sizes))]
+						rng.IntN(3)
+						pattern(want[:n], i)
+						var got []byte
+						var stamp transport.Stamp
+						var err error
+						if pick.IntN(2) == 0 {
+							got = into[:n]
+							stamp, err = r.NextInto(mem.Host(got))
+						} else {
+							var in mem.Region
+							in, stamp, err = r.Next()
+							got = bytes.Clone(in.Bytes())
+							if err == nil {
+								err = r.Release()
+							}
+						}
+						switch {
+						case err != nil:
+							return err
+						case stamp[0] != uint64(i) || !bytes.Equal(want[:n], got):
+							return fmt.Errorf("message %d of %d bytes is not what was sent", i, n)
+						}
+					}
+					return nil
+				})
+				require.NoError(t, g.Wait())
+			})
+		}
+	}
+}
+
+func pattern(b []byte, seed int) {
+	for i := range b {
+		b[i] = byte(i*7 + i>>8 + seed*13)
+	}
+}
+
+// TestDeepQueue: all slots can be published while nobody receives, whatever the
+// kernel's buffers hold, and all arrive after the sender has closed.
+func TestDeepQueue(t *testing.T) {
+	for name, o := range networks() {
+		for _, n := range []int{lendMin - 1, 1 << 20} {
+			t.Run(fmt.Sprintf("%s, %d bytes", name, n), func(t *testing.T) {
+				l := transport.Limits{SlotBytes: 1 << 20, Slots: 24}
+				if n < lendMin {
+					l.Slots = 300
+				}
+				s, r := pair(t, l, o)
+				want := make([]byte, n)
+				for i := range l.Slots {
+					b, err := s.Reserve(n)
+					require.NoError(t, err)
+					pattern(b.Bytes(), i)
+					require.NoError(t, s.Publish(transport.Stamp{}))
+				}
+				require.NoError(t, s.Close())
+				for i := range l.Slots {
+					b, _, err := r.Next()
+					require.NoError(t, err)
+					pattern(want, i)
+					require.True(t, bytes.Equal(want, b.Bytes()))
+					require.NoError(t, r.Release())
+				}
+				_, _, err := r.Next()
+				require.ErrorIs(t, err, fifo.ErrClosed)
+			})
+		}
+	}
+}
+
+// TestLentIsBounded: a sender whose memory is lent waits for credits.
+func TestLentIsBounded(t *testing.T) {
+	s, r := pair(t, large, Options{Network: "unix"})
+	for range large.Slots {
+		_, err := s.Reserve(large.SlotBytes)
+		require.NoError(t, err)
+		require.NoError(t, s.Publish(transport.Stamp{}))
+	}
+	if s.slots[0].due == 0 {
+		t.Skip("this kernel does not lend")
+	}
+	s.t.cfg.Guard.SetDeadline(fifo.Now() + int64(30*time.Millisecond))
+	_, err := s.Reserve(1)
+	require.ErrorIs(t, err, fifo.ErrDeadline)
+	s.t.cfg.Guard.SetDeadline(0)
+	for range large.Slots / 2 {
+		_, _, err := r.Next()
+		require.NoError(t, err)
+		require.NoError(t, r.Release())
+	}
+	_, err = s.Reserve(1)
+	require.NoError(t, err)
+}
+
+// TestFlushOfTheDead: who waits for credits learns that the receiver closed,
+// or died.
+func TestFlushOfTheDead(t *testing.T) {
+	for _, died := range []bool{false, true} {
+		s, r := pair(t, large, onLoopback)
+		require.NoError(t, s.PublishFrom(mem.Host(make([]byte, large.SlotBytes)), transport.Stamp{}))
+		if died {
+			r.t.cfg.Guard.Abort(fmt.Errorf("enough")) // so that Close says no farewell
+		}
+		go r.Close()
+		err := s.Flush()
+		if died {
+			require.EqualError(t, err, "send to rank 1 over socket: connection reset by peer")
+		} else {
+			require.ErrorIs(t, err, fifo.ErrClosed)
+		}
+	}
+}
