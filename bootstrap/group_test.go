@@ -198,6 +198,11 @@ func TestRootCause(t *testing.T) {
 			time.Sleep(settle / 4)
 			Drop(g[2])
 		}, Failure{Rank: 2, Died: true}},
+		{"complaint, goodbye, then death is seen", func(g []Group) {
+			go func() { g[1].Fail("recv from 2: reset"); g[1].Close() }()
+			time.Sleep(settle / 4)
+			Drop(g[2])
+		}, Failure{Rank: 2, Died: true}},
 		{"complaint, then its own exit", func(g []Group) { g[1].Fail("out of memory"); Drop(g[1]) }, Failure{Rank: 1, Reason: "out of memory"}},
 		{"complaint, then goodbye", func(g []Group) { g[1].Fail("out of memory"); g[1].Close() }, Failure{Rank: 1, Reason: "out of memory"}},
 		{"two complaints", func(g []Group) { g[2].Fail("mine"); g[1].Fail("2 said so") }, Failure{Rank: 2, Reason: "mine"}},

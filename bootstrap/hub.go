@@ -197,14 +197,11 @@ func (h *hub) listen(s *seat) (why string) {
 		if err != nil {
 			return explain(err)
 		}
-		h.mu.Lock()
-		r := h.room
+		r := h.together()
 		if r == nil {
 			h.wait(s, m)
-			h.mu.Unlock()
 			continue
 		}
-		h.mu.Unlock()
 		if !r.hear(s.Rank, m) {
 			return fmt.Sprintf("it sent what it must not: %T", m)
 		}
@@ -214,10 +211,19 @@ func (h *hub) listen(s *seat) (why string) {
 	}
 }
 
-// wait takes what a rank may say before the start. Under mu.
+// together is the room of a group that has come together, else nil.
+func (h *hub) together() *room {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.room
+}
+
+// wait takes what a rank may say before the start.
 func (h *hub) wait(s *seat, m message) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	g, ok := m.(*giveUp)
-	if !ok || h.verdict != nil {
+	if !ok || h.verdict != nil || h.room != nil { // a start just now is taken
 		return
 	}
 	strangers := ""
@@ -248,7 +254,7 @@ func (h *hub) rise(s *seat, why string) {
 // flush waits a moment until the ranks' connections have taken the last words.
 // The group has come together: neither room nor seats change any more.
 func (h *hub) flush() {
-	h.room.waitSettled()
+	h.together().waitSettled()
 	end := time.Now().Add(flushTime)
 	for _, s := range h.lobby.seats {
 		s.link.flush(max(time.Until(end), 0))
@@ -309,32 +315,4 @@ func (h *hub) warn(msg string, args ...any) {
 		}
 		h.log.Warn(msg, args...)
 	}
-}
-
-// limiter lets a burst of lines through and then one a second.
-type limiter struct {
-	mu      sync.Mutex
-	tokens  float64
-	last    time.Time
-	dropped int
-}
-
-const burst = 10
-
-func (l *limiter) allow(now time.Time) (dropped int, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.last.IsZero() {
-		l.tokens = burst
-	} else {
-		l.tokens = min(burst, l.tokens+now.Sub(l.last).Seconds())
-	}
-	l.last = now
-	if l.tokens < 1 {
-		l.dropped++
-		return 0, false
-	}
-	l.tokens--
-	dropped, l.dropped = l.dropped, 0
-	return dropped, true
 }

@@ -235,7 +235,7 @@ func (j *joiner) enrol(l *link, s *start) Group {
 	h := hubOf(j.id) // nil unless this process serves it
 	m.up = func(msg message) {
 		if _, ok := msg.(*fail); ok && h != nil { // flush must find it there
-			h.room.hear(j.rank, msg)
+			h.together().hear(j.rank, msg)
 			return
 		}
 		l.send(msg)

@@ -20,13 +20,19 @@ type room struct {
 	mu      sync.Mutex
 	next    []uint64 // by rank: AllGathers it took part in
 	gathers map[uint64]*gather
-	gone    []bool   // by rank: left or died
-	failing []bool   // by rank: has called Fail
-	told    []bool   // by rank: knows of a failure that is not its own
-	pending *Failure // a complaint that settles
-	timer   *time.Timer
+	gone    []bool // by rank: left or died
+	failing []bool // by rank: has called Fail
+	told    []bool // by rank: knows of a failure that is not its own
+	pending *complaint
 	here    int
 	settled *sync.Cond // pending became nil
+}
+
+// A complaint is a failure that settles.
+type complaint struct {
+	Failure
+	timer   *time.Timer
+	leaving bool // its rank waits to leave
 }
 
 // A gather is an AllGather some ranks have not come to yet.
@@ -73,11 +79,9 @@ func (r *room) lost(rank int, why string) {
 	if r.gone[rank] {
 		return
 	}
-	if r.failing[rank] { // gave its reason, then went
-		r.conclude()
-	} else {
-		r.forget() // whoever complained, complained of this
+	if !r.failing[rank] { // else it has given its reason, which settles or is told
 		r.announce(&Failure{Rank: rank, Died: true, Reason: why})
+		r.forget() // whoever complained, complained of this
 	}
 	r.depart(rank)
 }
@@ -105,50 +109,56 @@ func (r *room) complain(rank int, reason string) {
 		return
 	}
 	r.failing[rank] = true
-	if r.pending != nil {
+	if r.pending != nil || len(r.audience(rank)) == 0 {
 		return
 	}
-	r.pending = &Failure{Rank: rank, Reason: reason}
-	r.timer = time.AfterFunc(settle, func() {
+	p := &complaint{Failure: Failure{Rank: rank, Reason: reason}}
+	p.timer = time.AfterFunc(settle, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.conclude()
-	})
-}
-
-// conclude tells the complaint that settles, if there is one.
-func (r *room) conclude() {
-	if f := r.pending; f != nil {
-		r.forget()
-		r.announce(f)
-	}
-}
-
-func (r *room) forget() {
-	if r.pending != nil {
-		r.timer.Stop()
-		r.pending = nil
-		r.settled.Broadcast()
-	}
-}
-
-// announce tells f to all who do not know of a failure yet, except its cause.
-func (r *room) announce(f *Failure) {
-	var to []int
-	for _, q := range r.others(f.Rank) {
-		if !r.told[q] {
-			r.told[q] = true
-			to = append(to, q)
+		if r.pending == p {
+			r.announce(&p.Failure)
+			r.forget()
 		}
+	})
+	r.pending = p
+}
+
+// forget ends the settling of a complaint, if one does.
+func (r *room) forget() {
+	p := r.pending
+	if p == nil {
+		return
+	}
+	p.timer.Stop()
+	r.pending = nil
+	r.settled.Broadcast()
+	if p.leaving && !r.gone[p.Rank] {
+		r.leave(p.Rank)
+	}
+}
+
+// announce tells f to its audience.
+func (r *room) announce(f *Failure) {
+	to := r.audience(f.Rank)
+	for _, q := range to {
+		r.told[q] = true
 	}
 	if len(to) > 0 {
 		r.tell(to, &failed{*f})
 	}
 }
 
+// audience are those who would hear of a failure of rank: all others that do
+// not know of one yet.
+func (r *room) audience(rank int) []int {
+	return slices.DeleteFunc(r.others(rank), func(q int) bool { return r.told[q] })
+}
+
 func (r *room) leave(rank int) {
-	if r.pending != nil && r.failing[rank] {
-		r.conclude() // it will not wait for it to settle
+	if p := r.pending; p != nil && p.Rank == rank {
+		p.leaving = true // its word comes first
+		return
 	}
 	r.depart(rank)
 	r.tell(r.others(rank), &left{Rank: rank, Seq: r.next[rank]})
@@ -170,7 +180,7 @@ func (r *room) others(rank int) []int {
 			all = append(all, q)
 		}
 	}
-	return slices.Clip(all)
+	return all
 }
 
 // waitSettled returns when no complaint waits to be told.

@@ -45,12 +45,12 @@ func play(s string) {
 		if rank == 1 {
 			os.Exit(3)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(time.Second)
 	case "kill 2":
 		if rank == 2 {
 			syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(500 * time.Millisecond)
 		fmt.Fprintf(os.Stderr, "rank 2 died, says %d\n", rank)
 		os.Exit(1)
 	case "wait":
@@ -158,7 +158,7 @@ func TestFailures(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c, out := config(4, tt.scene)
-			c.Grace = time.Second
+			c.Grace = 5 * time.Second
 			err := Run(t.Context(), c)
 			require.EqualError(t, err, tt.want)
 			var e *Error

@@ -1,0 +1,80 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// slurmLocalSize picks this node's number out of a list like "4(x2),3".
+func (e env) slurmLocalSize() (int, error) {
+	name := e.name("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE")
+	if e.get(name) == "" || e.get("SLURM_NODEID") == "" {
+		return 0, nil
+	}
+	node, err := e.number(0, maxRanks, "SLURM_NODEID")
+	if err != nil {
+		return 0, err
+	}
+	n, err := tasksOf(node, e.get(name))
+	if err != nil {
+		return 0, fmt.Errorf("%s=%q: %w", name, e.get(name), err)
+	}
+	return n, nil
+}
+
+var errTasks = errors.New("want the tasks of each node, such as 4(x2),3")
+
+// tasksOf reads Slurm's list of tasks a node.
+func tasksOf(node int, list string) (int, error) {
+	for part := range strings.SplitSeq(list, ",") {
+		count, times, repeated := strings.Cut(part, "(x")
+		n, err := strconv.Atoi(count)
+		if err != nil || n < 1 {
+			return 0, errTasks
+		}
+		k := 1
+		if repeated {
+			times, closed := strings.CutSuffix(times, ")")
+			if k, err = strconv.Atoi(times); err != nil || !closed || k < 1 {
+				return 0, errTasks
+			}
+		}
+		if node < k {
+			return n, nil
+		}
+		node -= k
+	}
+	return 0, fmt.Errorf("no node %d: %w", node, errTasks)
+}
+
+// firstHost is the first name of a Slurm node list: "n01" of "n[01-03,7],m5".
+// It is empty where the list is not one.
+func firstHost(list string) string {
+	var b strings.Builder
+	for {
+		i := strings.IndexAny(list, "[],")
+		if i < 0 {
+			b.WriteString(list)
+			return b.String()
+		}
+		b.WriteString(list[:i])
+		switch list[i] {
+		case ',':
+			return b.String()
+		case ']':
+			return ""
+		}
+		inside, rest, closed := strings.Cut(list[i+1:], "]")
+		end := strings.IndexAny(inside, "-,")
+		if end < 0 {
+			end = len(inside)
+		}
+		if !closed || end == 0 || strings.Contains(inside, "[") {
+			return ""
+		}
+		b.WriteString(inside[:end])
+		list = rest
+	}
+}
