@@ -1,6 +1,11 @@
 package bench
 
-import "github.com/ringo-go/ringo"
+import (
+	"strings"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/internal/cli"
+)
 
 // A Collective is an operation that can be measured, with everything that this
 // package must know of it: which rank holds how much, what the result is, and
@@ -134,6 +139,16 @@ func find(name string) (Collective, bool) {
 		}
 	}
 	return Collective{}, false
+}
+
+// Find is the Collective with a name, which may be written as All-Reduce or
+// all_reduce too. The error suggests another name.
+func Find(name string) (Collective, error) {
+	plain := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
+	if c, ok := find(plain); ok {
+		return c, nil
+	}
+	return Collective{}, cli.Unknown("collective", name, append(Names(), "all"))
 }
 
 // Names lists the names of all collectives.

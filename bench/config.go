@@ -149,23 +149,21 @@ func (c *Config) Complete(fs *flag.FlagSet, names []string) error {
 }
 
 func (c *Config) collectives(names []string) error {
-	known := append(Names(), "all")
 	c.from = strings.TrimSpace(c.from)
 	if c.from != "" {
 		c.From = strings.Split(c.from, ",")
 	}
 	if len(names) == 0 && len(c.From) == 0 {
-		return cli.Usagef("which collective? give one of %s", strings.Join(known, ", "))
+		return cli.Usagef("which collective? give one of %s", strings.Join(append(Names(), "all"), ", "))
 	}
 	for _, name := range names {
-		name = strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(name), "_", ""), "-", "")
-		if name == "all" {
+		if strings.EqualFold(name, "all") {
 			c.Collectives = Collectives
 			continue
 		}
-		coll, ok := find(name)
-		if !ok {
-			return cli.Unknown("collective", name, known)
+		coll, err := Find(name)
+		if err != nil {
+			return err
 		}
 		c.Collectives = append(c.Collectives, coll)
 	}

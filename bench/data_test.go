@@ -16,13 +16,13 @@ import (
 // package kernels combines it: that is what makes exact comparison right.
 func TestResultHoldsInAnyOrder(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
-	const count = 301
+	const count = 97
 	for _, typ := range kernels.Types() {
 		for _, op := range append(allOps, ringo.PreMulSum(0.1), ringo.PreMulSum(-3)) {
 			if !possible(op, typ) {
 				continue
 			}
-			for _, n := range []int{1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 41, 64, 300} {
+			for _, n := range []int{1, 2, 3, 4, 7, 8, 17, 41, 130} {
 				name := fmt.Sprintf("%v %v n=%d", typ, op, n)
 				d := newData(typ, op, false, n, count, 7)
 				want := make([]byte, count*typ.Size())
@@ -36,7 +36,7 @@ func TestResultHoldsInAnyOrder(t *testing.T) {
 					parts[k] = make([]byte, len(want))
 					r.Load(parts[k], raw)
 				}
-				for range 3 { // combine random pairs until one is left
+				for range 2 { // combine random pairs until one is left
 					left := append([][]byte(nil), parts...)
 					rng.Shuffle(n, func(i, j int) { left[i], left[j] = left[j], left[i] })
 					for len(left) > 1 {

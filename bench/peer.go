@@ -103,7 +103,7 @@ func (p *peer) build(ctx context.Context) (binary string, err error) {
 	}
 	// -march=native ties a program to its processor.
 	args := strings.Join(p.compile(p.tools[0], "", ""), " ")
-	sum := sha256.Sum256([]byte(args + cpuName() + string(p.source)))
+	sum := sha256.Sum256([]byte(args + CPU() + string(p.source)))
 	dir := filepath.Join(cache, "ringo", "peers")
 	binary = filepath.Join(dir, fmt.Sprintf("%s-%x", p.name, sum[:8]))
 	if _, err := os.Stat(binary); err == nil {

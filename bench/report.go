@@ -89,14 +89,14 @@ func newReport(cfg *Config, ranks, processes int) *Report {
 	host, _ := os.Hostname()
 	return &Report{
 		Schema: Schema, Date: time.Now().UTC().Truncate(time.Second), Host: host,
-		OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: cpuName(), Cores: runtime.NumCPU(),
+		OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: CPU(), Cores: runtime.NumCPU(),
 		Go: runtime.Version(), Version: ringo.Version,
 		Flags: cfg.Args, Ranks: ranks, Processes: processes, Rows: []Row{},
 	}
 }
 
-// cpuName is the model of the processor where the system tells it.
-func cpuName() string {
+// CPU is the model of the processor where the system tells it.
+func CPU() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
 		return runtime.GOARCH

@@ -23,19 +23,13 @@ func Usagef(format string, a ...any) error { return &UsageError{fmt.Sprintf(form
 // returned; all after "--" are arguments. The error is flag.ErrHelp when help
 // was asked for (nothing is printed) and else a UsageError.
 func Parse(fs *flag.FlagSet, args []string) ([]string, error) {
-	fs.SetOutput(io.Discard)
-	fs.Usage = func() {}
 	var rest []string
 	for {
-		err := fs.Parse(args)
+		left, err := ParseFirst(fs, args)
 		switch {
-		case errors.Is(err, flag.ErrHelp):
-			return nil, flag.ErrHelp
 		case err != nil:
-			return nil, Usagef("%s", explain(fs, err))
-		}
-		left := fs.Args()
-		if len(left) == 0 {
+			return nil, err
+		case len(left) == 0:
 			return rest, nil
 		}
 		if i := len(args) - len(left); i > 0 && args[i-1] == "--" {
@@ -43,6 +37,21 @@ func Parse(fs *flag.FlagSet, args []string) ([]string, error) {
 		}
 		rest, args = append(rest, left[0]), left[1:]
 	}
+}
+
+// ParseFirst is Parse, but all flags stand before the other arguments: what comes
+// after the first of these is not looked at.
+func ParseFirst(fs *flag.FlagSet, args []string) ([]string, error) {
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
+	err := fs.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return nil, flag.ErrHelp
+	case err != nil:
+		return nil, Usagef("%s", explain(fs, err))
+	}
+	return fs.Args(), nil
 }
 
 // explain adds a suggestion to the error of an unknown flag.

@@ -40,7 +40,10 @@ func TestParse(t *testing.T) {
 		})
 	}
 	fs := flag.NewFlagSet("", flag.ContinueOnError)
-	_, err := Parse(fs, []string{"a", "-h"})
+	left, err := ParseFirst(fs, []string{"--", "a", "-n"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "-n"}, left)
+	_, err = Parse(fs, []string{"a", "-h"})
 	require.ErrorIs(t, err, flag.ErrHelp)
 }
 

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/ringo-go/ringo/bench"
+	"github.com/ringo-go/ringo/internal/cli"
+)
+
+const benchHelp = `usage: ringo bench COLLECTIVE... [flags]
+
+Measures collectives between processes of this machine and verifies every
+element. Flags and columns are those of nccl-tests.
+
+  COLLECTIVE     allreduce allgather reducescatter broadcast reduce alltoall
+                 gather scatter sendrecv, or all
+
+Ranks
+  -np N          processes to start (default 4); 0: be one rank of a job that
+                 "ringo run", mpirun, torchrun or srun has started
+  -g N           ranks of each process, as goroutines (default 1)
+
+Sizes, in bytes of the larger buffer of a rank; K, M, G are powers of 1024
+  -b SIZE        first size (default 8; -b 0 works too)
+  -e SIZE        last size (default 16M)
+  -f FACTOR      each size is FACTOR times the one before (default 4)
+  -i SIZE        instead of -f: each size is SIZE more than the one before
+
+What
+  -d TYPE,...    int8 uint8 int32 uint32 int64 uint64 float16 bfloat16 float32
+                 float64 float8e4m3 float8e5m2, or all (default float32)
+  -o OP,...      sum prod max min avg bitand bitor bitxor premulsum(NUMBER), or
+                 all (default sum)
+  -r ROOT        root of broadcast, reduce, gather, scatter; -1: every rank in
+                 turn (default 0)
+
+How
+  -n N           iterations (default 0: as many as take 20 ms, at least 5)
+  -w N           warm-ups (default 5)
+  -c 0|1         verify every element (default 1)
+  -G N           CUDA graphs; refused on host memory
+  --device D     auto or host
+  --transport T  auto, inproc (all ranks in one process), shm, socket (tcp or
+                 unix to insist)
+  --algo A       auto, ring, tree, oneshot, twoshot, doubling, halving, ...
+  --timeout D    of one operation (default 2m)
+
+Others
+  --peer P,...   openmpi, mpich, gloo: measure these libraries on the same
+                 sizes, in turn with ours, and add columns: their time, and how
+                 many times ours it is
+  --reps N       repetitions with peers; medians count (default 3)
+  --peer-timeout D
+                 of one run of a peer (default 5m)
+  --json FILE    save a report
+  --plot FILE    draw time and bandwidth: .svg, .png or .html
+  --from A.json,B.json --plot FILE
+                 draw reports saved before
+
+Exit status: 0 if every element was right and no rank failed, 2 for a mistake in
+the command line, 1 otherwise.
+
+Examples
+  ringo bench allreduce -np 4
+  ringo bench all -np 3 -d all -o all -b 0 -e 64K -f 16
+  ringo bench allreduce -np 2 -b 8 -e 64M -f 8 --peer openmpi,mpich,gloo
+  ringo bench alltoall -np 2 -g 4 --transport tcp --plot alltoall.svg
+  mpirun -np 4 ringo bench allreduce -np 0
+`
+
+func runBench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	cfg := bench.NewConfig()
+	fs := flags("bench")
+	cfg.Register(fs)
+	names, err := cli.Parse(fs, args)
+	if err != nil {
+		return err
+	}
+	cfg.Args, cfg.Stdout, cfg.Stderr = args, stdout, stderr
+	if err := cfg.Complete(fs, names); err != nil {
+		return err
+	}
+	return bench.Run(ctx, cfg)
+}

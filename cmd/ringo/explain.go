@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bench"
+	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/sched"
+)
+
+const explainHelp = `usage: ringo explain COLLECTIVE [flags]
+
+Says which algorithm would carry out a collective on one host, why, what else
+could be asked for, what it costs, and prints the steps of every rank.
+
+  -np N          ranks (default 4)
+  -s SIZE        bytes of the larger buffer of a rank (default 1M)
+  -d TYPE        element type (default float32)
+  -r ROOT        root of broadcast, reduce, gather, scatter (default 0)
+  --algo A       this algorithm instead of the one that would be chosen
+  --steps W      print the steps: auto (up to 8 ranks), all, none, or a rank
+
+Examples
+  ringo explain allreduce -np 8 -s 1M
+  ringo explain allreduce -np 4 --algo tree
+  ringo explain broadcast -np 64 --steps 17
+`
+
+// A question is what explain and sim are asked about.
+type question struct {
+	bench.Collective
+	ranks, root int
+	typ         ringo.DataType
+	algo        string
+}
+
+// choice answers for a size as bench counts it.
+func (q question) choice(size int64) (ringo.Choice, error) {
+	width := q.typ.Size()
+	return ringo.Explain(q.Kind, q.ranks, q.Count(size, q.ranks, width)*width, q.root, ringo.Config{Algo: q.algo})
+}
+
+// ask checks the parts of a question that explain and sim have in common.
+func ask(names []string, ranks, root int, typ, algo string) (question, error) {
+	q := question{ranks: ranks, root: root, algo: algo}
+	if len(names) != 1 {
+		return q, cli.Usagef("which collective? give one of %s", strings.Join(bench.Names(), ", "))
+	}
+	var err error
+	if q.Collective, err = bench.Find(names[0]); err != nil {
+		return q, err
+	}
+	if q.typ, err = kernels.ParseType(typ); err != nil {
+		return q, cli.Usagef("%v", err)
+	}
+	if algo == "auto" {
+		q.algo = ""
+	}
+	switch {
+	case q.Kind == ringo.KindSend:
+		return q, cli.Usagef("sendrecv is one message to the next rank and has no algorithm")
+	case ranks < 1:
+		return q, cli.Usagef("-np %d: want at least 1", ranks)
+	case root < 0 || root >= ranks:
+		return q, cli.Usagef("-r %d: the ranks are 0 to %d", root, ranks-1)
+	}
+	return q, nil
+}
+
+func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
+	fs := flags("explain")
+	ranks, root := fs.Int("np", 4, ""), fs.Int("r", 0, "")
+	size, typ := fs.String("s", "1M", ""), fs.String("d", "float32", "")
+	algo, steps := fs.String("algo", "", ""), fs.String("steps", "auto", "")
+	names, err := cli.Parse(fs, args)
+	if err != nil {
+		return err
+	}
+	q, err := ask(names, *ranks, *root, *typ, *algo)
+	if err != nil {
+		return err
+	}
+	bytes, err := bench.ParseSize(*size)
+	if err != nil {
+		return cli.Usagef("%v", err)
+	}
+	which, err := parseSteps(*steps, *ranks)
+	if err != nil {
+		return err
+	}
+	ch, err := q.choice(bytes)
+	if err != nil {
+		return cli.Usagef("%v", err)
+	}
+	fmt.Fprintf(stdout, "%s of %s (%d %v a block) on %d ranks of one host\n", q.Name, bench.FormatSize(bytes), q.Count(bytes, *ranks, q.typ.Size()), q.typ, *ranks)
+	fmt.Fprintf(stdout, "algorithm: %s\nbecause:   %s\n", ch.Algo, ch.Reason)
+	if len(ch.Others) > 0 {
+		fmt.Fprintf(stdout, "others:    %s (--algo)\n", strings.Join(ch.Others, ", "))
+	}
+	printCost(stdout, ch.Schedule, bytes)
+	which(stdout, ch.Schedule)
+	return nil
+}
+
+// costRanks bounds the ranks for which the cost is counted, which takes time and
+// memory by step.
+const costRanks = 4096
+
+func printCost(w io.Writer, s sched.Schedule, bytes int64) {
+	shape := s.Shape()
+	if shape.Ranks > costRanks {
+		return
+	}
+	c, err := sched.CostOf(s, 8)
+	if err != nil {
+		fmt.Fprintf(w, "cost:      %v\n", err)
+		return
+	}
+	chunk := float64(bytes) / float64(max(shape.In, shape.Out, 1))
+	amount := func(chunks int) string { return bench.FormatSize(int64(float64(chunks)*chunk + 0.5)) }
+	fmt.Fprintf(w, "cost:      %d messages one after another; the busiest rank has %d steps, sends %s, receives %s, combines %s\n",
+		c.Hops, c.Steps, amount(c.Sent), amount(c.Received), amount(c.Reduced))
+}
+
+// parseSteps turns --steps into what prints the tables.
+func parseSteps(s string, ranks int) (func(io.Writer, sched.Schedule), error) {
+	all := func(w io.Writer, s sched.Schedule) { fmt.Fprintf(w, "\n%s", sched.Format(s)) }
+	none := func(io.Writer, sched.Schedule) {}
+	switch s {
+	case "all":
+		return all, nil
+	case "none":
+		return none, nil
+	case "auto":
+		if ranks <= 8 {
+			return all, nil
+		}
+		return func(w io.Writer, _ sched.Schedule) {
+			fmt.Fprintf(w, "steps:     of %d ranks: see them with --steps all, or --steps RANK\n", ranks)
+		}, nil
+	}
+	var r int
+	if _, err := fmt.Sscanf(s, "%d", &r); err != nil || r < 0 || r >= ranks {
+		return nil, cli.Usagef("--steps %s: want auto, all, none, or a rank from 0 to %d", s, ranks-1)
+	}
+	return func(w io.Writer, s sched.Schedule) {
+		fmt.Fprintf(w, "\nrank %d\n", r)
+		for i := range s.Len(sched.Rank(r)) {
+			fmt.Fprintf(w, "%5d  %v\n", i, s.At(sched.Rank(r), i))
+		}
+	}, nil
+}

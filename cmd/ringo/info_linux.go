@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// memoryFacts tells how much memory there is, and how much of it can be shared.
+func memoryFacts() []fact {
+	var facts []fact
+	if total, free := meminfo("MemTotal"), meminfo("MemAvailable"); total != "" {
+		facts = append(facts, fact{"memory", fmt.Sprintf("%s, %s available", total, free)})
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs("/dev/shm", &fs); err != nil {
+		return append(facts, fact{"/dev/shm", err.Error()})
+	}
+	size, free := int64(fs.Blocks)*fs.Bsize, int64(fs.Bavail)*fs.Bsize
+	return append(facts, fact{"/dev/shm", fmt.Sprintf("%s, %s free", gib(size), gib(free))})
+}
+
+func gib(n int64) string { return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30)) }
+
+// meminfo is a line of /proc/meminfo, which counts in kB.
+func meminfo(name string) string {
+	f, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if rest, ok := strings.CutPrefix(s.Text(), name+":"); ok {
+			var kb int64
+			fmt.Sscan(rest, &kb)
+			return gib(kb << 10)
+		}
+	}
+	return ""
+}

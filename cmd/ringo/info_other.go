@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// memoryFacts is told on Linux alone.
+func memoryFacts() []fact { return nil }

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/launch"
+)
+
+const runHelp = `usage: ringo run [flags] [--] PROGRAM [arguments]
+
+Starts PROGRAM as several ranks on this machine. Each finds its rank in
+RINGO_RANK and RINGO_SIZE, in torchrun's RANK, WORLD_SIZE, LOCAL_RANK,
+MASTER_ADDR and MASTER_PORT, and the meeting point in RINGO_COMM_ID; a program
+that calls ringo.OpenEnv needs to know none of them. Output lines of rank r
+above 0 begin with [r].
+
+  -np N          ranks (default 4)
+  -grace D       how long the others may go on after the first failure, to end
+                 with messages of their own (default 2s)
+  -no-prefix     leave the lines as they are
+
+The exit status is that of the rank which failed first, 128 and the signal's
+number if it was killed, and 0 if all ended well.
+
+Examples
+  ringo run -np 4 -- ./train -epochs 3
+  ringo run -np 2 -- go run ./examples/train -np 0
+`
+
+func runRun(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	fs := flags("run")
+	n := fs.Int("np", 4, "")
+	grace := fs.Duration("grace", 2*time.Second, "")
+	bare := fs.Bool("no-prefix", false, "")
+	// Flags after PROGRAM are its own.
+	program, err := cli.ParseFirst(fs, args)
+	switch {
+	case err != nil:
+		return err
+	case len(program) == 0:
+		return cli.Usagef("which program? write: ringo run -np %d -- PROGRAM", *n)
+	case *n < 1 || *n > 4096:
+		return cli.Usagef("-np %d: want 1 to 4096 ranks", *n)
+	}
+	return launch.Run(ctx, launch.Config{N: *n, Args: program, Stdout: stdout, Stderr: stderr, Prefix: !*bare, Grace: *grace})
+}

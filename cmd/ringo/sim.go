@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringo-go/ringo/bench"
+	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/sim"
+)
+
+const simHelp = `usage: ringo sim COLLECTIVE [flags]
+
+Times a collective on paper: every step of every rank under a model of links
+and cores. Ten thousand ranks take seconds.
+
+  -np N          ranks (default 1024)
+  -s SIZE,...    bytes of the larger buffer of a rank (default 1G)
+  -d TYPE        element type (default float32)
+  -r ROOT        root of broadcast, reduce, gather, scatter (default 0)
+  --algo A,...   algorithms to compare; all for every one (default: the one that
+                 would be chosen)
+  --net NET      shm, tcp, ethernet25, ethernet100, ndr, nvlink (default ndr)
+  --node N       ranks of a node (default: the net's own)
+  --parts        what the time is made of (ten runs more)
+
+Examples
+  ringo sim allreduce -np 10240 -s 1G --algo ring --net nvlink
+  ringo sim allreduce -np 8 -s 8,64K,1M,64M --algo all --net shm
+  ringo sim broadcast -np 100000 -s 1K --algo tree
+`
+
+func runSim(ctx context.Context, args []string, stdout, _ io.Writer) error {
+	fs := flags("sim")
+	ranks, root := fs.Int("np", 1024, ""), fs.Int("r", 0, "")
+	sizes, typ := fs.String("s", "1G", ""), fs.String("d", "float32", "")
+	algo, net := fs.String("algo", "", ""), fs.String("net", "ndr", "")
+	node, parts := fs.Int("node", 0, ""), fs.Bool("parts", false, "")
+	names, err := cli.Parse(fs, args)
+	if err != nil {
+		return err
+	}
+	model, ok := sim.Presets[*net]
+	if !ok {
+		var known []string
+		for name := range sim.Presets {
+			known = append(known, name)
+		}
+		slices.Sort(known)
+		return cli.Unknown("net", *net, known)
+	}
+	if *node < 0 {
+		return cli.Usagef("--node %d: cannot be negative", *node)
+	}
+	if *node > 0 {
+		model.NodeRanks = *node
+	}
+	q, err := ask(names, *ranks, *root, *typ, "")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "# %s on %d ranks, %s", q.Name, *ranks, model.Name)
+	if n := model.NodeRanks; n > 0 && n < *ranks {
+		fmt.Fprintf(stdout, ", nodes of %d", n)
+	}
+	fmt.Fprintf(stdout, "\n#%11s  %-9s %12s %8s %8s %12s %11s %11s %9s\n", "size (B)", "algorithm", "time (us)", "algbw", "busbw", "messages", "intra (GB)", "inter (GB)", "took")
+	for _, text := range strings.Split(*sizes, ",") {
+		bytes, err := bench.ParseSize(text)
+		if err != nil {
+			return cli.Usagef("%v", err)
+		}
+		algos, err := q.algorithms(*algo, bytes)
+		if err != nil {
+			return err
+		}
+		for _, a := range algos {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := q.simulate(stdout, a, bytes, model, *parts); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// algorithms lists what --algo asks for, for one size.
+func (q question) algorithms(list string, bytes int64) ([]string, error) {
+	ch, err := q.choice(bytes)
+	if err != nil {
+		return nil, cli.Usagef("%v", err)
+	}
+	switch list {
+	case "", "auto":
+		return []string{ch.Algo}, nil
+	case "all":
+		return append([]string{ch.Algo}, ch.Others...), nil
+	}
+	algos := strings.Split(list, ",")
+	for _, a := range algos {
+		if known := append([]string{ch.Algo}, ch.Others...); !slices.Contains(known, a) {
+			return nil, cli.Unknown("algorithm of "+q.Name, a, known)
+		}
+	}
+	return algos, nil
+}
+
+func (q question) simulate(w io.Writer, algo string, bytes int64, model sim.Model, parts bool) error {
+	q.algo = algo
+	ch, err := q.choice(bytes)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	res, err := sim.Run(ch.Schedule, model, bytes)
+	if err != nil {
+		return err
+	}
+	bw := 0.0
+	if res.Time > 0 {
+		bw = float64(bytes) / res.Time / 1e9
+	}
+	fmt.Fprintf(w, "%12d  %-9s %12.2f %8.2f %8.2f %12d %11.4g %11.4g %9v\n", bytes, ch.Algo, res.Time*1e6, bw, bw*q.Bus(q.ranks),
+		res.Messages, float64(res.IntraBytes)/1e9, float64(res.InterBytes)/1e9, time.Since(start).Round(time.Millisecond))
+	if !parts {
+		return nil
+	}
+	p, err := sim.Decompose(ch.Schedule, model, bytes)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "#            of which: latency %.2f, overhead %.2f, wire %.2f, shared %.2f, compute %.2f us\n",
+		p.Latency*1e6, p.Overhead*1e6, p.Wire*1e6, p.Shared*1e6, p.Compute*1e6)
+	return nil
+}
