@@ -3,6 +3,8 @@ package direct_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/ringo-go/ringo/direct"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/sched/schedtest"
@@ -35,4 +37,60 @@ func TestProofs(t *testing.T) {
 	t.Run("Scatter", func(t *testing.T) {
 		schedtest.ProveRooted(t, sched.Scatter, func(n int, root sched.Rank) sched.Schedule { return direct.Scatter{N: n, Root: root} })
 	})
+}
+
+func TestGoldens(t *testing.T) {
+	schedtest.Golden(t, "oneshot", direct.OneShot{N: 4})
+	schedtest.Golden(t, "twoshot", direct.TwoShot{N: 4})
+	schedtest.Golden(t, "recursivedoubling", direct.RecursiveDoubling{N: 6})
+	schedtest.Golden(t, "halvingdoubling", direct.HalvingDoubling{N: 5})
+	schedtest.Golden(t, "logallreduce", direct.LogAllReduce{N: 5})
+	schedtest.Golden(t, "logreducescatter", direct.LogReduceScatter{N: 5})
+	schedtest.Golden(t, "logallgather", direct.LogAllGather{N: 5})
+	schedtest.Golden(t, "allgather", direct.AllGather{N: 4})
+	schedtest.Golden(t, "reducescatter", direct.ReduceScatter{N: 4})
+	schedtest.Golden(t, "alltoall", direct.AllToAll{N: 4})
+	schedtest.Golden(t, "gather", direct.Gather{N: 4, Root: 1})
+	schedtest.Golden(t, "scatter", direct.Scatter{N: 4, Root: 1})
+}
+
+// Two ranks must do the least there is: the shared-memory path is made for it.
+func TestTwoRanks(t *testing.T) {
+	const nobody = sched.Nobody
+	in := func(c int32) sched.Ref { return sched.Ref{Buf: sched.In, Chunk: c} }
+	out := func(c int32) sched.Ref { return sched.Ref{Buf: sched.Out, Chunk: c} }
+	oneShot := func(other sched.Rank) []sched.Step {
+		return []sched.Step{
+			{Recv: nobody, Src: in(0), Send: other},
+			{Recv: other, Src: in(0), Dst: out(0), Send: nobody},
+		}
+	}
+	twoShot := func(other sched.Rank) []sched.Step {
+		own := int32(1 - other)
+		return []sched.Step{
+			{Recv: nobody, Src: in(int32(other)), Send: other},
+			{Recv: other, Src: in(own), Dst: out(own), Send: other},
+			{Recv: other, Dst: out(int32(other)), Send: nobody},
+		}
+	}
+	for name, c := range map[string]struct {
+		s    sched.Schedule
+		want func(other sched.Rank) []sched.Step
+	}{
+		"OneShot":           {direct.OneShot{N: 2}, oneShot},
+		"RecursiveDoubling": {direct.RecursiveDoubling{N: 2}, oneShot},
+		"TwoShot":           {direct.TwoShot{N: 2}, twoShot},
+		"HalvingDoubling":   {direct.HalvingDoubling{N: 2}, twoShot},
+		"LogAllReduce":      {direct.LogAllReduce{N: 2}, twoShot},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for r := range sched.Rank(2) {
+				var got []sched.Step
+				for i := range c.s.Len(r) {
+					got = append(got, c.s.At(r, i))
+				}
+				require.Equal(t, c.want(1-r), got, "rank %d", r)
+			}
+		})
+	}
 }

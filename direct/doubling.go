@@ -5,7 +5,7 @@ import "github.com/ringo-go/ringo/sched"
 // RecursiveDoubling is the all-reduce of log₂ n hops in which a rank sends log₂ n
 // times the data: in round k all ranks exchange their sums with the rank whose
 // number differs in bit k. Where n is no power of two the ranks too many are
-// folded in, for 2 more hops on ⌊log₂ n⌋. It is the choice for small messages of
+// folded in, for up to 2 more hops on ⌊log₂ n⌋. It is the choice for small messages of
 // many ranks.
 //
 // Both sides of an exchange compute the same sum, so all ranks have the same

@@ -2,9 +2,10 @@ package tree
 
 import "github.com/ringo-go/ringo/sched"
 
-// BinomialBroadcast takes ⌈log₂ n⌉ hops, the fewest there can be, and the root
-// sends the data ⌈log₂ n⌉ times: in each round every rank that has the data
-// sends it to one that has not. It is the choice for small messages.
+// BinomialBroadcast takes ⌊log₂ n⌋ hops, or ⌈log₂ n⌉ rounds where a rank sends
+// one message at a time, the fewest there can be; the root sends the data
+// ⌈log₂ n⌉ times. In each round every rank that has the data sends it to one
+// that has not. It is the choice for small messages.
 type BinomialBroadcast struct {
 	N    int
 	Root sched.Rank
@@ -25,8 +26,8 @@ func (b BinomialBroadcast) At(r sched.Rank, i int) sched.Step {
 	return p.down(i)
 }
 
-// BinomialReduce takes ⌈log₂ n⌉ hops, the fewest there can be, and sends the
-// data once a rank: it is BinomialBroadcast backwards.
+// BinomialReduce takes ⌊log₂ n⌋ hops and sends the data once a rank: it is
+// BinomialBroadcast backwards.
 type BinomialReduce struct {
 	N    int
 	Root sched.Rank

@@ -2,7 +2,7 @@ package tree
 
 import "github.com/ringo-go/ringo/sched"
 
-// Broadcast takes ⌊log₂(n-1)⌋+2 hops and sends at most the data once a
+// Broadcast takes ⌊log₂(n-1)⌋+1 hops and sends at most the data once a
 // rank: the root gives each half to the root of one of the two trees (section
 // 3).
 type Broadcast struct {

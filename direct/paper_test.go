@@ -1,0 +1,135 @@
+package direct_test
+
+import (
+	"math/bits"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/sched/schedtest"
+)
+
+func floorLog(n int) int { return bits.Len(uint(n)) - 1 }
+func ceilLog(n int) int  { return bits.Len(uint(n - 1)) }
+
+// The numbers that the doc comments begin with, computed from the schedules.
+// Sent is in chunks, Shape says how many make the data.
+func TestPapers(t *testing.T) {
+	for name, c := range map[string]struct {
+		build             func(n int) sched.Schedule
+		hops, sent, parts func(n int) int
+	}{
+		"OneShot": {
+			build: func(n int) sched.Schedule { return direct.OneShot{N: n} },
+			hops:  func(int) int { return 1 },
+			sent:  func(n int) int { return n - 1 },
+			parts: func(int) int { return 1 },
+		},
+		"TwoShot": { // Patarasuk and Yuan, section 3: 2(n-1)/n is the least
+			build: func(n int) sched.Schedule { return direct.TwoShot{N: n} },
+			hops:  func(int) int { return 2 },
+			sent:  func(n int) int { return 2 * (n - 1) },
+			parts: func(n int) int { return n },
+		},
+		"AllToAll": {
+			build: func(n int) sched.Schedule { return direct.AllToAll{N: n, Lead: n - 1} },
+			hops:  func(int) int { return 1 },
+			sent:  func(n int) int { return n - 1 },
+			parts: func(n int) int { return n },
+		},
+		"AllGather": {
+			build: func(n int) sched.Schedule { return direct.AllGather{N: n} },
+			hops:  func(int) int { return 1 },
+			sent:  func(n int) int { return n - 1 },
+			parts: func(n int) int { return n },
+		},
+		"ReduceScatter": {
+			build: func(n int) sched.Schedule { return direct.ReduceScatter{N: n} },
+			hops:  func(int) int { return 1 },
+			sent:  func(n int) int { return n - 1 },
+			parts: func(n int) int { return n },
+		},
+		"Gather": {
+			build: func(n int) sched.Schedule { return direct.Gather{N: n} },
+			hops:  func(int) int { return 1 },
+			sent:  func(int) int { return 1 },
+			parts: func(n int) int { return n },
+		},
+		"Scatter": {
+			build: func(n int) sched.Schedule { return direct.Scatter{N: n} },
+			hops:  func(int) int { return 1 },
+			sent:  func(n int) int { return n - 1 },
+			parts: func(n int) int { return n },
+		},
+		"RecursiveDoubling": { // Thakur, Rabenseifner and Gropp, section 4.5: lg p α + n lg p β
+			build: func(n int) sched.Schedule { return direct.RecursiveDoubling{N: n} },
+			hops: func(n int) int {
+				if p := 1 << floorLog(n); n-p <= p/2 { // ranks with a folded half get the last sum from ranks without
+					return floorLog(n) + folds(n, 1)
+				}
+				return floorLog(n) + folds(n, 2)
+			},
+			sent:  func(n int) int { return floorLog(n) + folds(n, 1) },
+			parts: func(int) int { return 1 },
+		},
+		"HalvingDoubling": { // section 4.5: 2 lg p α + 2(p-1)/p n β
+			build: func(n int) sched.Schedule { return direct.HalvingDoubling{N: n, Lead: n} },
+			hops:  func(n int) int { return 2*floorLog(n) + folds(n, 2) },
+			sent:  func(n int) int { p := 1 << floorLog(n); return 2*(p-1) + folds(n, p) },
+			parts: func(n int) int { return 1 << floorLog(n) },
+		},
+		"LogAllGather": { // Bruck et al., section 4, one port: ⌈log₂ n⌉ rounds and n-1 blocks
+			build: func(n int) sched.Schedule { return direct.LogAllGather{N: n, Lead: n} },
+			hops:  ceilLog,
+			sent:  func(n int) int { return n - 1 },
+			parts: func(n int) int { return n },
+		},
+		"LogReduceScatter": { // Träff, theorem 1: ⌈log₂ p⌉ rounds and p-1 blocks
+			build: func(n int) sched.Schedule { return direct.LogReduceScatter{N: n, Lead: n} },
+			hops:  ceilLog,
+			sent:  func(n int) int { return n - 1 },
+			parts: func(n int) int { return n },
+		},
+		"LogAllReduce": { // Träff, theorem 2: 2⌈log₂ p⌉ rounds and 2(p-1) blocks
+			build: func(n int) sched.Schedule { return direct.LogAllReduce{N: n, Lead: n} },
+			hops:  func(n int) int { return 2 * ceilLog(n) },
+			sent:  func(n int) int { return 2 * (n - 1) },
+			parts: func(n int) int { return n },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n := 2; n <= schedtest.MaxRanks; n++ {
+				s := c.build(n)
+				cost, err := sched.CostOf(s, n)
+				require.NoError(t, err)
+				require.Equal(t, c.hops(n), cost.Hops, "hops of %d ranks", n)
+				require.Equal(t, c.sent(n), cost.Sent, "chunks sent of %d ranks", n)
+				require.Equal(t, c.parts(n), max(s.Shape().In, s.Shape().Out), "chunks of %d ranks", n)
+			}
+		})
+	}
+}
+
+// folds is what n costs more because it is no power of two.
+func folds(n, more int) int {
+	if n&(n-1) == 0 {
+		return 0
+	}
+	return more
+}
+
+// With queues of two messages a rank cannot send a whole round ahead; it must
+// not wait for a journey with each message either.
+func TestLeadSavesHops(t *testing.T) {
+	hops := func(lead, depth int) int {
+		c, err := sched.CostOf(direct.LogAllReduce{N: 32, Lead: lead}, depth)
+		require.NoError(t, err)
+		return c.Hops
+	}
+	require.Equal(t, 2*(16+8+4+2+1), hops(1, 2), "one hop for each message")
+	require.Less(t, hops(2, 2), hops(1, 2))
+	require.Less(t, hops(8, 8), hops(2, 8))
+	require.Equal(t, 2*5, hops(16, 16))
+}
