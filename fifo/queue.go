@@ -73,12 +73,13 @@ type Producer struct {
 	waiter
 	ring
 	next     *header
-	index    uint32 // slot of next
-	ordinal  uint32 // of the next message, from 1
-	room     uint32 // slots known to be free
-	reserved int    // length under Reserve, -1 for none
-	released uint64 // last seen
-	sent     uint64 // messages published
+	index    uint32              // slot of next
+	ordinal  uint32              // of the next message, from 1
+	room     uint32              // slots known to be free
+	reserved int                 // length under Reserve, -1 for none
+	released uint64              // last seen
+	sent     uint64              // messages published
+	_        [2 * lineBytes]byte // the next object may be the Consumer, on another core
 }
 
 // A Consumer is the reading end of a queue; see Producer. One goroutine at a
@@ -91,6 +92,7 @@ type Consumer struct {
 	ordinal  uint32
 	held     bool // between Next and Release
 	released uint64
+	_        [2 * lineBytes]byte
 }
 
 func (p *Producer) init(r ring, how Waiting, own, peer parker) {

@@ -238,3 +238,17 @@ func TestQueueAllocations(t *testing.T) {
 		}))
 	}
 }
+
+// BenchmarkQueue is the cost of the four calls without a wait, both ends on one
+// core.
+func BenchmarkQueue(b *testing.B) {
+	p, c, _ := shared(b, Geometry{Slots: 8, SlotBytes: 4096}, Waiting{})
+	for b.Loop() {
+		slot, _ := p.Reserve(8)
+		slot.Bytes()[0]++
+		_ = p.Publish(Stamp{1})
+		slot, _, _ = c.Next()
+		slot.Bytes()[0]++
+		_ = c.Release()
+	}
+}

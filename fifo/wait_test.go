@@ -16,7 +16,7 @@ import (
 // parkTime; a few of those and the test is late.
 func TestWakeUps(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	const messages = 20000
+	const messages = 5000
 	g := Geometry{Slots: 2, SlotBytes: 64}
 	for _, kind := range []string{"shared", "local"} {
 		for _, yield := range []time.Duration{-1, 2 * time.Microsecond} {
