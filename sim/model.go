@@ -20,7 +20,8 @@ type Link struct {
 	// one network card, in and out at once. 0 means that they share nothing.
 	Shared float64
 	// Busy says that the sender's core moves the bytes itself, as in shared
-	// memory and TCP, and can do nothing else meanwhile. Otherwise a card does.
+	// memory and TCP, and can do nothing else meanwhile, while the receiver's port
+	// is no bottleneck. Otherwise a card does, and both ends' ports are busy.
 	Busy bool
 }
 
@@ -58,25 +59,29 @@ func (m Model) complete(ranks int) (Model, error) {
 		m.NodeRanks = ranks
 	}
 	refuse := func(format string, args ...any) (Model, error) {
-		return m, fmt.Errorf("sim: %w %q: %s", ErrModel, m.Name, fmt.Sprintf(format, args...))
+		return Model{}, fmt.Errorf("sim: %w %q: %s", ErrModel, m.Name, fmt.Sprintf(format, args...))
 	}
-	links := map[string]Link{"Intra": m.Intra}
-	if m.NodeRanks < ranks {
-		links["Inter"] = m.Inter
+	if m.NodeRanks < 0 {
+		return refuse("NodeRanks is %d, want 0 or more", m.NodeRanks)
 	}
-	for name, l := range links {
-		if !(l.Bandwidth > 0) {
-			return refuse("%s.Bandwidth is %g bytes a second, want more than 0", name, l.Bandwidth)
+	links := [...]struct {
+		name string
+		Link
+	}{{"Intra", m.Intra}, {"Inter", m.Inter}}
+	for _, l := range links {
+		if l.name == "Inter" && m.NodeRanks == ranks {
+			continue
 		}
-		for _, x := range []float64{l.Latency, l.Overhead, l.Shared} {
+		if !(l.Bandwidth > 0) {
+			return refuse("%s.Bandwidth is %g bytes a second, want more than 0", l.name, l.Bandwidth)
+		}
+		for _, x := range [...]float64{l.Latency, l.Overhead, l.Shared} {
 			if !(x >= 0) || math.IsInf(x, 0) {
-				return refuse("%s has a time or rate %g, want 0 or more", name, x)
+				return refuse("%s has a time or rate of %g, want 0 or more", l.name, x)
 			}
 		}
 	}
 	switch {
-	case m.NodeRanks < 0:
-		return refuse("NodeRanks is %d", m.NodeRanks)
 	case !(m.Reduce >= 0) || !(m.Copy >= 0):
 		return refuse("Reduce is %g and Copy %g, want 0 or more", m.Reduce, m.Copy)
 	case m.SlotBytes < 1 || m.Slots < 2:

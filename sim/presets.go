@@ -53,6 +53,8 @@ var (
 		NodeRanks: 8,
 		Intra:     Link{Latency: 0.74 * us, Bandwidth: 362 * gb},
 		Inter:     InfiniBandNDR.Inter,
+		Reduce:    1 / (2040 * gb), // at the rate of a local copy
+		Copy:      1 / (2040 * gb),
 		SlotBytes: 1 << 20,
 	}
 )

@@ -27,14 +27,14 @@ type Result struct {
 }
 
 // Run times schedule s under model m. bytes is the size of the larger of a
-// rank's two buffers: what a rank contributes to an all-reduce, what it gets from an all-gather. Each
-// chunk of the schedule has an equal share of it, rounded up.
+// rank's two buffers: what a rank gives to an all-reduce, what it gets from an
+// all-gather. Each chunk of the schedule has an equal share, rounded up.
 //
-// It costs about 20 to 50 ns a step and round, more for ports that are shared,
-// and a hundred bytes or so for each rank and each pair of ranks that talk. The
-// error wraps ErrModel or ErrDeadlock, or names a step that cannot be.
+// It costs about 30 ns a step and round, 80 if ports are shared, and some 75
+// bytes for each rank and 50 for each pair of ranks that talk. The error wraps
+// ErrModel or ErrDeadlock, or names a step that cannot be.
 func Run(s sched.Schedule, m Model, bytes int64) (Result, error) {
-	w, err := begin(s, m, bytes, math.MaxInt32)
+	w, err := begin(s, m, bytes, false)
 	if err != nil {
 		return Result{}, err
 	}
@@ -59,15 +59,24 @@ func Run(s sched.Schedule, m Model, bytes int64) (Result, error) {
 	return res, nil
 }
 
-// estimateRounds is how many rounds Estimate carries out.
-const estimateRounds = 6
+// Estimate carries out at least minRounds rounds, enough to fill the queues of
+// most schedules, and more of short schedules, up to maxRounds, while that is
+// cheap: at most cheapSteps steps in all.
+const (
+	minRounds  = 8
+	maxRounds  = 32
+	cheapSteps = 16_000
+)
 
 // Estimate is the Time of Run for one who chooses between schedules. Of many
-// rounds it carries out six and takes the others to last as long each as the
-// later of these, which is exact when rounds follow each other evenly. It does
-// not allocate once it has been called for a schedule as large.
+// rounds it carries out 8 to 32 and takes the others to last as long each as the
+// later half of these, which is exact once rounds follow each other evenly: half
+// of the schedules and presets of this library; 97 of 100 are within 5 %, and
+// the worst, long chains over memory that is shared, a third off. It takes well
+// under a millisecond for up to 64 ranks unless they have many rounds, and does
+// not allocate when it has been called for a schedule as large before.
 func Estimate(s sched.Schedule, m Model, bytes int64) (float64, error) {
-	w, err := begin(s, m, bytes, estimateRounds)
+	w, err := begin(s, m, bytes, true)
 	if err != nil {
 		return 0, err
 	}
@@ -95,8 +104,8 @@ func (w *world) release() {
 	}
 }
 
-// begin sets up a run of at most maxRounds rounds.
-func begin(s sched.Schedule, m Model, bytes int64, maxRounds int64) (*world, error) {
+// begin sets up a run, of some rounds only for an estimate.
+func begin(s sched.Schedule, m Model, bytes int64, estimate bool) (*world, error) {
 	shape := s.Shape()
 	chunks := int64(max(shape.In, shape.Out))
 	switch {
@@ -114,14 +123,21 @@ func begin(s sched.Schedule, m Model, bytes int64, maxRounds int64) (*world, err
 
 	w := worlds.Get().(*world)
 	w.s, w.m, w.wrong = s, m, nil
-	w.cut((bytes+chunks-1)/chunks, maxRounds)
 	w.queues.reset(shape.Ranks)
 	w.line = line{ranks: resize(w.line.ranks, shape.Ranks)}
 	w.turns = w.turns[:0]
 	w.ranks = resize(w.ranks, shape.Ranks)
+	steps := 0
 	for r := range w.ranks {
-		w.ranks[r] = rank{steps: int32(s.Len(sched.Rank(r))), sendTo: -1, recvFrom: -1, waits: ready}
+		n := s.Len(sched.Rank(r))
+		w.ranks[r] = rank{steps: int32(n), sendTo: -1, recvFrom: -1, waits: ready}
+		steps += n
 	}
+	rounds := math.MaxInt32
+	if estimate {
+		rounds = min(max(minRounds, cheapSteps/max(1, steps)), maxRounds)
+	}
+	w.cut((bytes+chunks-1)/chunks, int64(rounds))
 	nodes := (shape.Ranks + m.NodeRanks - 1) / m.NodeRanks
 	w.buses, w.cardsOut, w.cardsIn = w.buses[:0], w.cardsOut[:0], w.cardsIn[:0]
 	if m.Intra.Shared > 0 {
@@ -134,15 +150,15 @@ func begin(s sched.Schedule, m Model, bytes int64, maxRounds int64) (*world, err
 }
 
 // cut divides a chunk into rounds as the engine does: pieces of half a queue
-// and a remainder.
-func (w *world) cut(chunk, maxRounds int64) {
+// and a remainder, most rounds at most.
+func (w *world) cut(chunk, most int64) {
 	full := int64(w.m.SlotBytes) * int64(w.m.Slots/2)
 	rounds := max(1, (chunk+full-1)/full)
 	rest := chunk - (rounds-1)*full
 	w.skipped = 0
-	if rounds > maxRounds {
-		w.skipped = float64(chunk-maxRounds*full) / float64(full)
-		rounds, rest = maxRounds, full
+	if rounds > most {
+		w.skipped = float64(chunk-most*full) / float64(full)
+		rounds, rest = most, full
 	}
 	w.rounds = int32(rounds)
 	w.pieces = [2]piece{w.m.newPiece(min(chunk, full)), w.m.newPiece(rest)}
