@@ -87,6 +87,9 @@ func (s Spec) Join(ctx context.Context, lo ListenOptions, jo JoinOptions) (Group
 		return nil, err
 	}
 	if s.Rank == 0 && !strings.HasPrefix(s.Addr, idText) {
+		if s.Guessable {
+			lo.logger().Warn("rendezvous: the secret is derived from the job's names; where strangers can reach the port, set RINGO_COMM_SECRET", "addr", id.Addr())
+		}
 		if err := Serve(id, lo); err != nil {
 			return nil, err
 		}
