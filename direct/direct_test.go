@@ -39,6 +39,26 @@ func TestProofs(t *testing.T) {
 	})
 }
 
+// With deeper queues ranks may send further ahead.
+func TestLead(t *testing.T) {
+	for n := 1; n <= schedtest.MaxRanks; n++ {
+		for _, lead := range []int{1, 3, 8} {
+			for _, c := range []struct {
+				goal sched.Goal
+				s    sched.Schedule
+			}{
+				{sched.AllReduce, direct.HalvingDoubling{N: n, Lead: lead}},
+				{sched.AllReduce, direct.LogAllReduce{N: n, Lead: lead}},
+				{sched.AllGather, direct.LogAllGather{N: n, Lead: lead}},
+				{sched.ReduceScatter, direct.LogReduceScatter{N: n, Lead: lead}},
+				{sched.AlltoAll, direct.AllToAll{N: n, Lead: lead}},
+			} {
+				require.NoError(t, sched.Check(c.s, c.goal, max(2, lead), false), "%+v", c.s)
+			}
+		}
+	}
+}
+
 func TestGoldens(t *testing.T) {
 	schedtest.Golden(t, "oneshot", direct.OneShot{N: 4})
 	schedtest.Golden(t, "twoshot", direct.TwoShot{N: 4})

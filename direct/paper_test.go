@@ -27,7 +27,7 @@ func TestPapers(t *testing.T) {
 			sent:  func(n int) int { return n - 1 },
 			parts: func(int) int { return 1 },
 		},
-		"TwoShot": { // Patarasuk and Yuan, section 3: 2(n-1)/n is the least
+		"TwoShot": { // Patarasuk and Yuan, lower bound: 2(n-1)/n is the least
 			build: func(n int) sched.Schedule { return direct.TwoShot{N: n} },
 			hops:  func(int) int { return 2 },
 			sent:  func(n int) int { return 2 * (n - 1) },
@@ -74,25 +74,25 @@ func TestPapers(t *testing.T) {
 			sent:  func(n int) int { return floorLog(n) + folds(n, 1) },
 			parts: func(int) int { return 1 },
 		},
-		"HalvingDoubling": { // section 4.5: 2 lg p α + 2(p-1)/p n β
+		"HalvingDoubling": { // Thakur, Rabenseifner and Gropp, section 4.5: 2 lg p α + 2(p-1)/p n β
 			build: func(n int) sched.Schedule { return direct.HalvingDoubling{N: n, Lead: n} },
 			hops:  func(n int) int { return 2*floorLog(n) + folds(n, 2) },
 			sent:  func(n int) int { p := 1 << floorLog(n); return 2*(p-1) + folds(n, p) },
 			parts: func(n int) int { return 1 << floorLog(n) },
 		},
-		"LogAllGather": { // Bruck et al., section 4, one port: ⌈log₂ n⌉ rounds and n-1 blocks
+		"LogAllGather": { // Bruck et al., section 4 (concatenation), one port: ⌈log₂ n⌉ rounds and n-1 blocks
 			build: func(n int) sched.Schedule { return direct.LogAllGather{N: n, Lead: n} },
 			hops:  ceilLog,
 			sent:  func(n int) int { return n - 1 },
 			parts: func(n int) int { return n },
 		},
-		"LogReduceScatter": { // Träff, theorem 1: ⌈log₂ p⌉ rounds and p-1 blocks
+		"LogReduceScatter": { // Träff, reduce-scatter: ⌈log₂ p⌉ rounds and p-1 blocks
 			build: func(n int) sched.Schedule { return direct.LogReduceScatter{N: n, Lead: n} },
 			hops:  ceilLog,
 			sent:  func(n int) int { return n - 1 },
 			parts: func(n int) int { return n },
 		},
-		"LogAllReduce": { // Träff, theorem 2: 2⌈log₂ p⌉ rounds and 2(p-1) blocks
+		"LogAllReduce": { // Träff, allreduce: 2⌈log₂ p⌉ rounds and 2(p-1) blocks
 			build: func(n int) sched.Schedule { return direct.LogAllReduce{N: n, Lead: n} },
 			hops:  func(n int) int { return 2 * ceilLog(n) },
 			sent:  func(n int) int { return 2 * (n - 1) },

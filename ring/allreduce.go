@@ -3,7 +3,7 @@ package ring
 import "github.com/ringo-go/ringo/sched"
 
 // AllReduce takes 2(n-1) hops and sends 2(n-1)/n of the data a rank, the least
-// possible (section 3).
+// possible (the lower bound of Patarasuk and Yuan).
 //
 // Chunk c starts at rank c+1 and travels the ring once while each rank adds its
 // part; the last to add is rank c, and on a second way round all ranks keep it.

@@ -12,7 +12,7 @@ import (
 
 // The numbers that the doc comments begin with, computed from the schedules.
 // Sent and Reduced are in chunks of 1/n of the data, or all of it in a chain.
-// Patarasuk and Yuan, section 3: an all-reduce sends at least 2(n-1)/n of the
+// Patarasuk and Yuan, lower bound: an all-reduce sends at least 2(n-1)/n of the
 // data and adds at least (n-1)/n of it on the busiest rank.
 func TestPapers(t *testing.T) {
 	for n := 2; n <= schedtest.MaxRanks; n++ {

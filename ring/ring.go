@@ -5,8 +5,8 @@
 // of a machine, rename its ranks with sched.Relabel.
 //
 // Sources: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for
-// clusters of workstations", J. Parallel Distrib. Comput. 69 (2009); section
-// numbers in this package are theirs.
+// clusters of workstations", J. Parallel Distrib. Comput. 69 (2009), who also
+// prove the lower bounds that the doc comments here speak of.
 package ring
 
 import "github.com/ringo-go/ringo/sched"

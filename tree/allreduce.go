@@ -4,7 +4,7 @@ import "github.com/ringo-go/ringo/sched"
 
 // AllReduce takes 2⌊log₂ n⌋ hops and sends at most twice the data a
 // rank: each half goes up one of the two trees as a sum and down again as the
-// result (section 4).
+// result (a reduction and then a broadcast).
 type AllReduce struct{ N int }
 
 // Shape is two chunks in and out, one a tree, and no scratch: sums grow in Out.

@@ -2,9 +2,8 @@ package tree
 
 import "github.com/ringo-go/ringo/sched"
 
-// Broadcast takes ⌊log₂(n-1)⌋+1 hops and sends at most the data once a
-// rank: the root gives each half to the root of one of the two trees (section
-// 3).
+// Broadcast takes ⌊log₂(n-1)⌋+1 hops and sends the data at most once a
+// rank: the root gives each half to the root of one of the two trees.
 type Broadcast struct {
 	N    int
 	Root sched.Rank

@@ -9,7 +9,7 @@ import (
 // A twin is one of the two trees over the ranks 0 … p-1; it carries the chunk of
 // its number. The second is the first mirrored if p is even, and shifted by one
 // if p is odd, so that inner nodes of one are leaves of the other; when p is
-// odd one rank is a leaf of both (section 2).
+// odd one rank is a leaf of both.
 type twin struct{ p, chunk int }
 
 // node is where rank r stands in the tree, 1 … p.

@@ -20,8 +20,8 @@ func TestPapers(t *testing.T) {
 			s          sched.Schedule
 			hops, sent int
 		}{
-			// Sanders, Speck and Träff, sections 3 and 4: all send at most, and
-			// the root of a broadcast exactly, the data once each way.
+			// Sanders, Speck and Träff, broadcast and reduction: the data at
+			// most once each way, in 2 log p hops and not n-1.
 			"AllReduce": {AllReduce{N: n}, 2 * floorLog(n), min(4, n)},
 			"Broadcast": {Broadcast{N: n, Root: sched.Rank(n / 2)}, floorLog(n-1) + 1, 2},
 			"Reduce":    {Reduce{N: n, Root: sched.Rank(n / 2)}, floorLog(n-1) + 1, 2},
@@ -37,7 +37,7 @@ func TestPapers(t *testing.T) {
 	}
 }
 
-// Sanders, Speck and Träff, section 2: both are binary trees of height ⌊log₂ p⌋
+// Sanders, Speck and Träff, construction of the trees: both are binary trees of height ⌊log₂ p⌋
 // over all ranks, and no rank is an inner node of both.
 func TestTwins(t *testing.T) {
 	for p := 1; p <= 300; p++ {

@@ -3,7 +3,7 @@ package tree
 import "github.com/ringo-go/ringo/sched"
 
 // Reduce takes ⌊log₂(n-1)⌋+1 hops and sends the data once a rank: it is
-// Broadcast backwards (section 4).
+// Broadcast backwards.
 type Reduce struct {
 	N    int
 	Root sched.Rank

@@ -7,8 +7,7 @@
 // half of the data, in which every rank is an inner node of at most one.
 //
 // Source: Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth
-// broadcast, reduction and scan", Parallel Computing 35 (2009); section numbers
-// in this package are theirs.
+// broadcast, reduction and scan", Parallel Computing 35 (2009).
 package tree
 
 import "github.com/ringo-go/ringo/sched"
