@@ -47,10 +47,16 @@ func play(s string) {
 		}
 		time.Sleep(time.Second)
 	case "kill 2":
+		file := os.Getenv("PID_FILE")
 		if rank == 2 {
+			os.WriteFile(file+"~", []byte(strconv.Itoa(os.Getpid())), 0o600)
+			os.Rename(file+"~", file)
 			syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
-		time.Sleep(500 * time.Millisecond)
+		for pid := 0; pid == 0 || syscall.Kill(pid, 0) == nil; time.Sleep(20 * time.Millisecond) {
+			b, _ := os.ReadFile(file) // until rank 2 has come, and gone
+			pid, _ = strconv.Atoi(string(b))
+		}
 		fmt.Fprintf(os.Stderr, "rank 2 died, says %d\n", rank)
 		os.Exit(1)
 	case "wait":
@@ -159,6 +165,7 @@ func TestFailures(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c, out := config(4, tt.scene)
 			c.Grace = 5 * time.Second
+			c.Env = append(c.Env, "PID_FILE="+t.TempDir()+"/pid")
 			err := Run(t.Context(), c)
 			require.EqualError(t, err, tt.want)
 			var e *Error
