@@ -9,6 +9,7 @@ import (
 	"go/format"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -114,7 +115,7 @@ func (m *machine) loop(t typ, o op) string {
 	if isScaled {
 		signature = "func(dst, a, b *byte, n int, s uint64)"
 	}
-	TEXT(name, 4 /* NOSPLIT */, signature)
+	TEXT(name, NOSPLIT, signature)
 	Pragma("noescape")
 	m.consts = map[string]*constant{}
 	m.crowded = lanes.crowded && !m.wide()
@@ -148,11 +149,7 @@ func (m *machine) loop(t typ, o op) string {
 			lanes.store(m, r, Mem{Base: dst}.Offset(off+i))
 		}
 	}
-	steps := []int{lanes.unroll, 1}
-	for i, u := range steps {
-		if u == 1 && i == 0 {
-			continue
-		}
+	for _, u := range slices.Compact([]int{lanes.unroll, 1}) {
 		size, loop, done := u*grain, fmt.Sprintf("loop%d", u), fmt.Sprintf("done%d", u)
 		Label(loop)
 		CMPQ(n, U32(uint32(size)))
