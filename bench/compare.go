@@ -61,7 +61,7 @@ func compare(ctx context.Context, cfg *Config) error {
 					if refused[what] {
 						continue
 					}
-					rows, err := peers[name].run(ctx, cfg, v, binaries[name], n, s)
+					rows, err := peers[name].run(ctx, cfg, v, binaries[name], n, s, measureTime(plan))
 					if ctx.Err() != nil {
 						return context.Cause(ctx)
 					}
@@ -86,7 +86,7 @@ func compare(ctx context.Context, cfg *Config) error {
 	report := *ours
 	report.Rows, report.Flags = nil, cfg.Args
 	report.Notes = slices.Concat(ours.Notes, describePeers(cfg, ours.Transport), notes)
-	rec := newRecorder(cfg, &report, nil)
+	rec := newRecorder(cfg, &report, plan)
 	for _, name := range cfg.Peers {
 		if binaries[name] != "" {
 			rec.table.peers = append(rec.table.peers, name)

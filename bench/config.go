@@ -25,8 +25,8 @@ type Config struct {
 	Ops   []ringo.RedOp
 	Root  int // -1 for every rank in turn
 
-	// Iterations of a measurement, 0 for as many as take MinTime but at least
-	// minIterations; Warmup before each.
+	// Iterations of a measurement, 0 for as many as take some time, at
+	// least minIterations; Warmup before each.
 	Iterations, Warmup int
 	Check              bool // verify every element
 
@@ -50,14 +50,25 @@ type Config struct {
 	graph                          int
 }
 
-// MinTime is how long a measurement takes at least when Iterations is 0: long
-// enough for the clock and for a few slices of the scheduler of a busy machine.
-const MinTime = 20 * time.Millisecond
-
+// When Iterations is 0 a measurement takes maxTime at least: long enough for the
+// clock and for a few slices of the scheduler of a busy machine. A run of very
+// many measurements gets less for each, so as to take about wholeTime.
 const (
+	maxTime       = 20 * time.Millisecond
+	minTime       = 2 * time.Millisecond
+	wholeTime     = time.Minute
 	minIterations = 5
 	maxIterations = 1 << 22
 )
+
+// measureTime is how long each measurement of a plan shall take at least.
+func measureTime(plan []series) time.Duration {
+	n := 0
+	for i := range plan {
+		n += 2 * len(plan[i].counts)
+	}
+	return max(minTime, min(maxTime, wholeTime/time.Duration(max(n, 1)))).Round(time.Millisecond)
+}
 
 // NewConfig is a Config with the defaults.
 func NewConfig() *Config {

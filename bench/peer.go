@@ -140,12 +140,12 @@ var errUnsupported = errors.New("unsupported")
 
 // run measures one series with one variant on n ranks. The error names why
 // there are no rows.
-func (p *peer) run(ctx context.Context, cfg *Config, v variant, binary string, n int, s *series) ([]Row, error) {
+func (p *peer) run(ctx context.Context, cfg *Config, v variant, binary string, n int, s *series, atLeast time.Duration) ([]Row, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.PeerTimeout, fmt.Errorf("took longer than %v (--peer-timeout)", cfg.PeerTimeout))
 	defer cancel()
 	params := []string{
 		s.Name, s.typ.String(), s.opName(), strconv.Itoa(s.root), strconv.Itoa(cfg.Warmup),
-		strconv.Itoa(cfg.Iterations), strconv.FormatInt(int64(MinTime), 10), strconv.Itoa(minIterations),
+		strconv.Itoa(cfg.Iterations), strconv.FormatInt(int64(atLeast), 10), strconv.Itoa(minIterations),
 	}
 	for _, count := range s.counts {
 		params = append(params, strconv.Itoa(count))

@@ -70,12 +70,12 @@ func TestPeers(t *testing.T) {
 			require.NoError(t, err)
 			for _, v := range p.variants(true) {
 				s := oneSeries("allreduce", 1, 1000)
-				rows, err := p.run(context.Background(), cfg, v, binary, 2, s)
+				rows, err := p.run(context.Background(), cfg, v, binary, 2, s, maxTime)
 				require.NoError(t, err)
 				require.Len(t, rows, 2)
 				require.Equal(t, int64(4000), rows[1].Size)
 				s.op = ringo.Avg
-				_, err = p.run(context.Background(), cfg, v, binary, 2, s)
+				_, err = p.run(context.Background(), cfg, v, binary, 2, s, maxTime)
 				require.ErrorIs(t, err, errUnsupported)
 			}
 		})

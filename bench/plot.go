@@ -126,7 +126,7 @@ func panel(title, yLabel string, ls []*line, y func(*Measure) float64, logY bool
 	if logY {
 		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, timeTicks{}
 	} else {
-		p.Y.Min = 0
+		p.Y.Tick.Marker = evenTicks{}
 	}
 	p.Title.Padding, p.Title.TextStyle.Font.Size = vg.Points(6), vg.Points(13)
 	p.Legend.Top, p.Legend.Left = true, true
@@ -162,11 +162,11 @@ func panel(title, yLabel string, ls []*line, y func(*Measure) float64, logY bool
 		p.X.Min, p.X.Max = p.X.Min/2, p.X.Max*2
 	}
 	if logY {
-		// Whole decades, and one for the legend.
+		// Whole decades, and room for the legend.
 		p.Y.Min = math.Pow(10, math.Floor(math.Log10(p.Y.Min)))
-		p.Y.Max = math.Pow(10, math.Ceil(math.Log10(p.Y.Max)+0.2))
+		p.Y.Max = math.Pow(10, math.Ceil(math.Log10(p.Y.Max)+0.2)) * 1.2
 	} else {
-		p.Y.Max *= 1.25
+		p.Y.Min, p.Y.Max = 0, max(p.Y.Max, 1e-3)*1.25
 	}
 	return p, nil
 }
@@ -190,7 +190,7 @@ func drawAll(w io.Writer, format string, reports []*Report) error {
 			continue
 		}
 		title := name + caption(name, reports)
-		left, err := panel(title, "time (µs)", ls, func(m *Measure) float64 { return m.Time }, true)
+		left, err := panel(title, "time", ls, func(m *Measure) float64 { return m.Time }, true)
 		if err != nil {
 			return err
 		}
@@ -267,16 +267,44 @@ func (sizeTicks) Ticks(lo, hi float64) []plot.Tick {
 	return ticks
 }
 
-// timeTicks marks decades with plain numbers.
+// timeTicks marks decades of microseconds, in the unit that suits each.
 type timeTicks struct{}
 
 func (timeTicks) Ticks(lo, hi float64) []plot.Tick {
 	var ticks []plot.Tick
-	for d := math.Pow(10, math.Floor(math.Log10(lo))); d <= hi*1.0001; d *= 10 {
-		ticks = append(ticks, plot.Tick{Value: d, Label: fmt.Sprintf("%.6g", d)})
+	for e := int(math.Floor(math.Log10(lo) + 1e-9)); math.Pow10(e) <= hi; e++ {
+		d := math.Pow10(e)
+		label := fmt.Sprintf("%g µs", d)
+		switch {
+		case e >= 6:
+			label = fmt.Sprintf("%g s", d/1e6)
+		case e >= 3:
+			label = fmt.Sprintf("%g ms", d/1e3)
+		case e < 0:
+			label = fmt.Sprintf("%g ns", d*1e3)
+		}
+		ticks = append(ticks, plot.Tick{Value: d, Label: label})
 		for k := 2.0; k < 10 && k*d <= hi; k++ {
 			ticks = append(ticks, plot.Tick{Value: k * d})
 		}
+	}
+	return ticks
+}
+
+// evenTicks marks about five round numbers from 0.
+type evenTicks struct{}
+
+func (evenTicks) Ticks(_, hi float64) []plot.Tick {
+	step := math.Pow10(int(math.Floor(math.Log10(hi))) - 1)
+	for _, f := range []float64{1, 2, 5, 10, 20, 50} {
+		if hi/(step*f) <= 7 {
+			step *= f
+			break
+		}
+	}
+	var ticks []plot.Tick
+	for k := 0; float64(k)*step <= hi; k++ {
+		ticks = append(ticks, plot.Tick{Value: float64(k) * step, Label: fmt.Sprintf("%.6g", float64(k)*step)})
 	}
 	return ticks
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
@@ -30,8 +31,10 @@ func newRecorder(cfg *Config, report *Report, plan []series) *recorder {
 	for _, s := range plan {
 		rows += len(s.counts)
 	}
-	r.bar = progress(cfg.Stderr, rows, "rows")
-	r.preamble()
+	if len(cfg.Peers) == 0 { // else all rows come at the end
+		r.bar = progress(cfg.Stderr, rows, "rows")
+	}
+	r.preamble(measureTime(plan))
 	return r
 }
 
@@ -46,13 +49,13 @@ func progress(w io.Writer, steps int, unit string) *progressbar.ProgressBar {
 }
 
 // preamble says what is measured, where and how.
-func (r *recorder) preamble() {
+func (r *recorder) preamble(atLeast time.Duration) {
 	w, cfg, rep := r.table.w, r.cfg, r.report
 	fmt.Fprintf(w, "# ringo %s: %d ranks in %d %s on %s (%d cores, %s), %s %s/%s\n", rep.Version, rep.Ranks,
 		rep.Processes, plural(rep.Processes, "process", "processes"), rep.Host, rep.Cores, rep.CPU, runtime.Version(), rep.OS, rep.Arch)
 	iterations := fmt.Sprintf("%d iterations", cfg.Iterations)
 	if cfg.Iterations == 0 {
-		iterations = fmt.Sprintf("iterations for at least %v and %d", MinTime, minIterations)
+		iterations = fmt.Sprintf("iterations for at least %v and %d", atLeast, minIterations)
 	}
 	check := "every element verified"
 	if !cfg.Check {
@@ -64,7 +67,7 @@ func (r *recorder) preamble() {
 	}
 	fmt.Fprintf(w, "# sizes %s to %s, %s; %d warm-ups, %s; %s\n", FormatSize(cfg.Min), FormatSize(cfg.Max), step, cfg.Warmup, iterations, check)
 	for _, note := range rep.Notes {
-		fmt.Fprintf(w, "# transport: %s\n", note)
+		fmt.Fprintf(w, "# %s\n", note)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/ringo-go/ringo"
@@ -135,7 +136,7 @@ func together(ctx context.Context, cfg *Config, comms []*ringo.Comm, processes i
 		workers[i] = newWorker(cfg, c, nil)
 		if c.Rank() == 0 {
 			report := newReport(cfg, n, processes)
-			report.Transport, report.Notes = transportOf(cfg, c), c.Paths()
+			report.Transport, report.Notes = transportOf(cfg, c), pathsOf(c)
 			rec = newRecorder(cfg, report, plan)
 			workers[i].record = func(r Row) { rec.add(r, nil) }
 		}
@@ -172,6 +173,21 @@ func transportOf(cfg *Config, c *ringo.Comm) string {
 		return cfg.Transport
 	}
 	return via
+}
+
+// pathsOf says which transports are used and why not better ones, with one peer
+// as the example for each.
+func pathsOf(c *ringo.Comm) []string {
+	seen := map[string]bool{}
+	var notes []string
+	for _, p := range c.Paths() {
+		name, _, _ := strings.Cut(p, ";")
+		if !seen[name] {
+			seen[name] = true
+			notes = append(notes, "transport "+p)
+		}
+	}
+	return notes
 }
 
 // replot makes a plot of reports that were saved before.

@@ -52,8 +52,9 @@ func FormatSize(n int64) string {
 	return strconv.FormatInt(n, 10) + [...]string{"", "K", "M", "G", "T"}[unit]
 }
 
-// A Sweep is a list of sizes: from Min to Max, each Factor times the one before,
-// or Step bytes more if Factor is 0. After 0 comes 1 when multiplying.
+// A Sweep is a list of sizes: from Min, each Factor times the one before, or Step
+// bytes more if Factor is 0, and Max as the last. After 0 comes 1 when
+// multiplying.
 type Sweep struct {
 	Min, Max, Step int64
 	Factor         float64
@@ -73,7 +74,7 @@ func (s Sweep) Sizes() ([]int64, error) {
 		return nil, fmt.Errorf("sizes: factor -f %g must be above 1", s.Factor)
 	}
 	var all []int64
-	for n := s.Min; n <= s.Max; {
+	for n := s.Min; ; n = min(n, s.Max) {
 		if all = append(all, n); len(all) > maxSizes {
 			return nil, fmt.Errorf("sizes: more than %d rows; give a larger step -i or a factor -f", maxSizes)
 		}

@@ -49,9 +49,9 @@ func TestSweep(t *testing.T) {
 		want  []int64
 		err   string
 	}{
-		"factor":       {Sweep{Min: 8, Max: 130, Factor: 4}, []int64{8, 32, 128}, ""},
+		"factor":       {Sweep{Min: 8, Max: 130, Factor: 4}, []int64{8, 32, 128, 130}, ""},
 		"from zero":    {Sweep{Min: 0, Max: 65536, Factor: 16}, []int64{0, 1, 16, 256, 4096, 65536}, ""},
-		"step":         {Sweep{Min: 4, Max: 20, Step: 8}, []int64{4, 12, 20}, ""},
+		"step":         {Sweep{Min: 4, Max: 20, Step: 7}, []int64{4, 11, 18, 20}, ""},
 		"one":          {Sweep{Min: 64, Max: 64}, []int64{64}, ""},
 		"slow factor":  {Sweep{Min: 2, Max: 5, Factor: 1.1}, []int64{2, 3, 4, 5}, ""},
 		"backwards":    {Sweep{Min: 9, Max: 8, Factor: 2}, nil, "-b 9 is more than -e 8"},

@@ -16,6 +16,7 @@ type worker struct {
 	in, out buffer
 	scratch tables
 	ctl     control
+	atLeast time.Duration // of a measurement whose iterations are not given
 	seed    uint64
 	wrong   int64     // elements that this rank found wrong
 	record  func(Row) // of rank 0, nil elsewhere
@@ -28,6 +29,7 @@ func newWorker(cfg *Config, comm *ringo.Comm, record func(Row)) *worker {
 // run carries out the plan.
 func (w *worker) run(plan []series) error {
 	n := w.comm.Size()
+	w.atLeast = measureTime(plan)
 	var longest int64
 	for _, s := range plan {
 		for _, count := range s.counts {
@@ -159,7 +161,7 @@ func (w *worker) time(op *operation) (us float64, iterations int, err error) {
 	return total / 1e3 / float64(iterations) / float64(w.comm.Size()), iterations, err
 }
 
-// enough finds how many iterations take MinTime by trying few and then more;
+// enough finds how many iterations take atLeast by trying few and then more;
 // rank 0 decides for all.
 func (w *worker) enough(loop func(n int) (time.Duration, error)) (int, error) {
 	for n := 1; ; n *= 4 {
@@ -171,8 +173,8 @@ func (w *worker) enough(loop func(n int) (time.Duration, error)) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if ns >= int64(MinTime)/8 || n >= maxIterations {
-			return max(minIterations, min(maxIterations, int(int64(MinTime)*int64(n)/max(ns, 1)))), nil
+		if ns >= int64(w.atLeast)/8 || n >= maxIterations {
+			return max(minIterations, min(maxIterations, int(int64(w.atLeast)*int64(n)/max(ns, 1)))), nil
 		}
 	}
 }
