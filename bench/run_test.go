@@ -1,0 +1,158 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringo-go/ringo"
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain lets the test binary be what Run starts: itself with "bench".
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "bench" {
+		cfg, err := parse(os.Args[2:]...)
+		if err == nil {
+			cfg.Stdout, cfg.Stderr = os.Stdout, os.Stderr
+			err = Run(context.Background(), cfg)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// measureHere runs bench and returns its report and its output.
+func measureHere(t *testing.T, args ...string) (*Report, string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "report.json")
+	cfg, err := parse(append(args, "-json", file, "-n", "2", "-w", "1")...)
+	require.NoError(t, err)
+	var out, complaints bytes.Buffer
+	cfg.Stdout, cfg.Stderr = &out, &complaints
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	require.NoError(t, Run(ctx, cfg), "%s%s", out.String(), complaints.String())
+	r, err := Load(file)
+	require.NoError(t, err)
+	return r, out.String()
+}
+
+func TestRunInProcess(t *testing.T) {
+	r, out := measureHere(t, "all", "-np", "3", "--transport", "inproc", "-d", "all", "-o", "all", "-b", "0", "-e", "1000", "-f", "100", "-r", "-1")
+	require.Equal(t, 3, r.Ranks)
+	require.Equal(t, 1, r.Processes)
+	require.Equal(t, "inproc", r.Transport)
+	require.Zero(t, r.Wrong())
+	require.Greater(t, len(r.Rows), 500)
+	for _, row := range r.Rows {
+		require.NotNil(t, row.OutOfPlace.Wrong, "%+v", row)
+	}
+	require.Contains(t, out, "# Out of bounds values : 0 OK")
+}
+
+func TestRunProcesses(t *testing.T) {
+	for name, args := range map[string][]string{
+		"auto":           {"allreduce", "-np", "2"},
+		"socket":         {"allreduce", "sendrecv", "-np", "2", "--transport", "socket"},
+		"tcp":            {"alltoall", "-np", "3", "--transport", "tcp"},
+		"many a process": {"allgather", "-np", "2", "-g", "2"},
+		"one":            {"all", "-np", "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, out := measureHere(t, append(args, "-b", "0", "-e", "64K", "-f", "64")...)
+			require.Zero(t, r.Wrong())
+			require.Equal(t, strings.Count(out, "float32"), len(r.Rows))
+			if name == "tcp" {
+				require.Equal(t, "tcp", r.Transport)
+			}
+		})
+	}
+}
+
+func TestRunWithPeersAbsent(t *testing.T) {
+	peers["nobody"] = &peer{name: "nobody", packages: "none", tools: []string{"no-such-compiler"}, variants: peers["gloo"].variants}
+	defer delete(peers, "nobody")
+	cfg, err := parse("allreduce", "-np", "1", "-b", "8", "-e", "8", "-n", "1", "-reps", "2")
+	require.NoError(t, err)
+	cfg.Peers = []string{"nobody"}
+	var out, complaints bytes.Buffer
+	cfg.Stdout, cfg.Stderr = &out, &complaints
+	require.NoError(t, Run(context.Background(), cfg), complaints.String())
+	require.Contains(t, complaints.String(), "peer nobody: no-such-compiler not found; apt-get install none")
+	require.Contains(t, out.String(), "0 OK")
+}
+
+// The worker must count what a wrong library gets wrong.
+func TestWorkerFindsWrongResults(t *testing.T) {
+	comms, err := ringo.OpenLocal(1, ringo.Config{})
+	require.NoError(t, err)
+	defer comms[0].Close()
+	cfg := NewConfig()
+	cfg.Check = true
+	for name, damage := range map[string]func(op *operation){
+		"one bit of the result":       func(op *operation) { op.out[17] ^= 4 },
+		"the contribution":            func(op *operation) { op.in[5]++ },
+		"the byte after the result":   func(op *operation) { op.out[: len(op.out)+1 : len(op.out)+1][len(op.out)]++ },
+		"nothing written to the last": func(op *operation) { op.out[len(op.out)-1] ^= 0xff },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorker(cfg, comms[0], nil)
+			w.in, w.out = newBuffer(4000), newBuffer(4000)
+			op := w.operation(oneSeries("allreduce"), 1000, false)
+			if strings.Contains(name, "byte after") {
+				op.out = w.out.all[fence : fence+4000]
+			}
+			do := op.do
+			op.do = func() error { defer damage(op); return do() }
+			wrong, err := w.verify(oneSeries("allreduce"), op)
+			require.NoError(t, err)
+			require.Equal(t, int64(1), wrong)
+			require.Equal(t, int64(1), w.wrong)
+		})
+	}
+}
+
+func TestKilledRankEndsTheOthers(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("finds the ranks in /proc")
+	}
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	var out, complaints bytes.Buffer
+	cmd := exec.Command(exe, "bench", "allreduce", "-np", "3", "-b", "64K", "-e", "64K", "-n", "4000000", "-w", "100")
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	require.NoError(t, cmd.Start())
+	var ranks []string
+	require.Eventually(t, func() bool {
+		ranks = nil
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", cmd.Process.Pid))
+		for _, f := range tasks {
+			b, _ := os.ReadFile(f)
+			ranks = append(ranks, strings.Fields(string(b))...)
+		}
+		return len(ranks) == 3
+	}, 20*time.Second, 20*time.Millisecond)
+	time.Sleep(300 * time.Millisecond)
+	victim, err := strconv.Atoi(ranks[1])
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(victim, syscall.SIGKILL))
+	killed := time.Now()
+	require.Error(t, cmd.Wait())
+	require.Less(t, time.Since(killed), 5*time.Second)
+	text := complaints.String()
+	require.Regexp(t, `rank \d: killed by signal 9`, text)
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ringoHere carries out a command line in this process.
+func ringoHere(args ...string) (code int, stdout, stderr string) {
+	var out, complaints bytes.Buffer
+	code = ringoMain(context.Background(), args, &out, &complaints)
+	return code, out.String(), complaints.String()
+}
+
+func TestMistakes(t *testing.T) {
+	for want, args := range map[string][]string{
+		"usage: ringo COMMAND":                                   {},
+		`unknown command "bnech"; did you mean bench?`:           {"bnech"},
+		`unknown collective "alreduce"; did you mean allreduce?`: {"bench", "alreduce"},
+		"unknown flag -npp; did you mean -np?":                   {"bench", "allreduce", "-npp", "3"},
+		"which program?":                                         {"run", "-np", "2"},
+		"want 1 to 4096 ranks":                                   {"run", "-np", "0", "x"},
+		"which collective?":                                      {"explain"},
+		"sendrecv is one message":                                {"explain", "sendrecv"},
+		"-r 9: the ranks are 0 to 3":                             {"explain", "reduce", "-r", "9"},
+		"--steps 4: want auto":                                   {"explain", "reduce", "--steps", "4"},
+		`unknown net "nvlnk"; did you mean nvlink?`:              {"sim", "allreduce", "--net", "nvlnk"},
+		`unknown algorithm of allreduce "rong"`:                  {"sim", "allreduce", "--algo", "rong"},
+		"parse size":                                             {"sim", "allreduce", "-s", "1Q"},
+		"unexpected argument":                                    {"info", "x"},
+		"give -o FILE.svg":                                       {"plot", "x.json"},
+	} {
+		code, _, stderr := ringoHere(args...)
+		require.Equal(t, 2, code, "%q", args)
+		require.Contains(t, stderr, want, "%q", args)
+	}
+	code, _, stderr := ringoHere("plot", "-o", "x.svg", "absent.json")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "absent.json")
+}
+
+func TestHelp(t *testing.T) {
+	for _, c := range commands {
+		for _, args := range [][]string{{c.name, "-h"}, {"help", c.name}, {c.name, "x", "--help"}} {
+			code, stdout, stderr := ringoHere(args...)
+			if c.name == "run" && args[1] == "x" {
+				continue // --help is the program's own
+			}
+			require.Zero(t, code, "%q %s", args, stderr)
+			require.True(t, strings.HasPrefix(stdout, "usage: ringo "+c.name), "%q", args)
+			require.Contains(t, stdout, "Example")
+		}
+		for _, line := range strings.Split(c.help, "\n") {
+			require.LessOrEqual(t, len(line), 80, line)
+		}
+	}
+	code, stdout, _ := ringoHere("help")
+	require.Zero(t, code)
+	require.Contains(t, stdout, "ringo bench allreduce -np 4")
+	code, stdout, _ = ringoHere("version")
+	require.Zero(t, code)
+	require.Regexp(t, `^ringo \d+\.\d+`, stdout)
+}
+
+func TestExplain(t *testing.T) {
+	code, out, stderr := ringoHere("explain", "allreduce", "-np", "4", "-s", "1M", "--algo", "ring")
+	require.Zero(t, code, stderr)
+	for _, want := range []string{"algorithm: ring", "because:", "others:", "cost:", "rank 3", "In[0]"} {
+		require.Contains(t, out, want)
+	}
+	code, out, _ = ringoHere("explain", "broadcast", "-np", "64", "--steps", "17")
+	require.Zero(t, code)
+	require.Contains(t, out, "rank 17")
+	require.NotContains(t, out, "rank 16\n")
+	code, out, _ = ringoHere("explain", "all-gather", "-np", "9")
+	require.Zero(t, code)
+	require.Contains(t, out, "--steps all")
+}
+
+func TestSim(t *testing.T) {
+	code, out, stderr := ringoHere("sim", "allreduce", "-np", "32", "-s", "8,1M", "--algo", "all", "--net", "nvlink", "--parts")
+	require.Zero(t, code, stderr)
+	require.GreaterOrEqual(t, strings.Count(out, "\n"), 2+2*2*2)
+	require.Contains(t, out, "nodes of 8")
+	require.Contains(t, out, "of which: latency")
+}
+
+func TestInfo(t *testing.T) {
+	code, out, stderr := ringoHere("info")
+	require.Zero(t, code, stderr)
+	require.Regexp(t, `(?m)^inproc +works: 8 bytes`, out)
+	require.Regexp(t, `(?m)^gpu `, out)
+	require.Regexp(t, `(?m)^cpu .* cores$`, out)
+}
+
+func TestRunProgram(t *testing.T) {
+	code, out, stderr := ringoHere("run", "-np", "2", "--", "sh", "-c", "echo $RINGO_RANK of $WORLD_SIZE")
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "0 of 2\n")
+	require.Contains(t, out, "[1] 1 of 2\n")
+	code, _, stderr = ringoHere("run", "-np", "1", "sh", "-c", "exit 7")
+	require.Equal(t, 7, code)
+	require.Contains(t, stderr, "rank 0: exit status 7")
+}
+
+func TestBenchAndPlot(t *testing.T) {
+	dir := t.TempDir()
+	file, picture := filepath.Join(dir, "r.json"), filepath.Join(dir, "r.html")
+	code, out, stderr := ringoHere("bench", "-n", "3", "allreduce", "--transport", "inproc", "-np", "2", "-e", "4K", "--json", file)
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "#wrong")
+	require.Contains(t, out, "0 OK")
+	code, _, stderr = ringoHere("plot", file, "-o", picture)
+	require.Zero(t, code, stderr)
+	b, err := os.ReadFile(picture)
+	require.NoError(t, err)
+	require.Contains(t, string(b), "<svg")
+}
