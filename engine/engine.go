@@ -26,6 +26,7 @@ type Job struct {
 	Stamp     transport.Stamp
 
 	scaled bool // contributions pass Reducer.Load
+	large  bool // results do not stay in the cache
 	data   *Layout
 	chunks int
 }
@@ -44,6 +45,10 @@ func New(l transport.Limits) *Engine {
 	return &Engine{slot: l.SlotBytes, piece: l.SlotBytes * max(1, l.Slots/2)}
 }
 
+// largeOut is the size of a result from which it is stored past the caches: it
+// and the contribution are then more than a core's own cache.
+const largeOut = 4 << 20
+
 // Run carries out a job and returns when this rank's part is done: its result
 // is complete and its memory may be reused. An error is a *StepError.
 //
@@ -59,6 +64,7 @@ func (e *Engine) Run(j *Job) error {
 	if p.shape.Out > p.shape.In {
 		j.data, j.chunks = &j.OutL, p.shape.Out
 	}
+	j.large = len(j.Out) >= largeOut
 	for round, more := 0, true; more; round++ {
 		more = false
 		for i := range p.steps {
@@ -154,7 +160,7 @@ func (st *step) slice(j *Job, src, dst []byte, n int) error {
 			return st.fail("send", err)
 		}
 		if st.Dst.Buf != sched.None {
-			copy(dst, v)
+			j.store(dst, v)
 		}
 		return nil
 	}
@@ -171,7 +177,11 @@ func (st *step) slice(j *Job, src, dst []byte, n int) error {
 	}
 	got := in.Bytes()
 	if st.send == nil {
-		j.combine(st, dst, got, src)
+		if st.Src.Buf == sched.None {
+			j.store(dst, got)
+		} else {
+			j.combine(st, dst, got, src)
+		}
 		if err := st.recv.Release(); err != nil {
 			return st.fail("recv", err)
 		}
@@ -190,7 +200,7 @@ func (st *step) slice(j *Job, src, dst []byte, n int) error {
 		return st.fail("send", err)
 	}
 	if st.Dst.Buf != sched.None {
-		copy(dst, v)
+		j.store(dst, v)
 	}
 	return nil
 }
@@ -217,6 +227,15 @@ func (st *step) sliceInto(j *Job, dst []byte, n int) error {
 		return st.fail("send", err)
 	}
 	return nil
+}
+
+// store is Dst = v.
+func (j *Job) store(dst, v []byte) {
+	if j.large {
+		mem.Stream(dst, v)
+	} else {
+		copy(dst, v)
+	}
 }
 
 // load is v = src: the caller's contribution passes the operator's scalar.

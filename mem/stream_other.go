@@ -1,0 +1,6 @@
+//go:build !amd64
+
+package mem
+
+// Stream copies src to dst, which are as long and do not overlap.
+func Stream(dst, src []byte) { copy(dst, src) }
