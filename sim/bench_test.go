@@ -19,7 +19,7 @@ func BenchmarkRun(b *testing.B) {
 		model sim.Model
 		bytes int64
 	}{
-		{"ring of 1024, 1 GB", ring.AllReduce{N: 1024}, sim.InfiniBandNDR, 1e9},
+		{"ring of 2048, 1 GB", ring.AllReduce{N: 2048}, sim.InfiniBandNDR, 1e9},
 		{"ring of 10240, 1 GB", ring.AllReduce{N: 10_240}, sim.InfiniBandNDR, 1e9},
 		{"ring of 10240, 1 GB, own ports", ring.AllReduce{N: 10_240}, hockney, 1e9},
 		{"tree of 1000000, 1 MB", tree.AllReduce{N: 1_000_000}, sim.InfiniBandNDR, 1e6},

@@ -30,7 +30,7 @@ type Result struct {
 // rank's two buffers: what a rank gives to an all-reduce, what it gets from an
 // all-gather. Each chunk of the schedule has an equal share, rounded up.
 //
-// It costs about 30 ns a step and round, 80 if ports are shared, and some 75
+// It costs about 30 ns a step and round, 100 if ports are shared, and some 75
 // bytes for each rank and 50 for each pair of ranks that talk. The error wraps
 // ErrModel or ErrDeadlock, or names a step that cannot be.
 func Run(s sched.Schedule, m Model, bytes int64) (Result, error) {

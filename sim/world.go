@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/ringo-go/ringo/sched"
 )
@@ -292,59 +291,4 @@ func (w *world) valid(r int32, peer sched.Rank) bool {
 	}
 	w.wrong = fmt.Errorf("sim: step %d of rank %d names rank %d of %d", w.ranks[r].step, r, peer, len(w.ranks))
 	return false
-}
-
-// checkEnd says who did not get to the end, and what nobody received.
-func (w *world) checkEnd() error {
-	var stuck []string
-	for r := range w.ranks {
-		st := &w.ranks[r]
-		if st.waits == ended {
-			continue
-		}
-		q := w.list[st.waits]
-		what := fmt.Sprintf("for room in the queue to rank %d", q.dst)
-		if q.sent == q.received {
-			what = fmt.Sprintf("for a message of rank %d", q.src)
-		}
-		stuck = append(stuck, fmt.Sprintf("rank %d waits in step %d of %d %s", r, st.step, st.steps, what))
-	}
-	if n := len(stuck); n > 0 {
-		more := ""
-		if n > 3 {
-			stuck, more = stuck[:3], fmt.Sprintf("; and %d more", n-3)
-		}
-		return fmt.Errorf("sim: %w of %d of %d ranks: %s%s", ErrDeadlock, n, len(w.ranks), strings.Join(stuck, "; "), more)
-	}
-	for _, q := range w.list {
-		if q.sent != q.received {
-			return fmt.Errorf("sim: rank %d never receives %d messages of rank %d", q.dst, q.sent-q.received, q.src)
-		}
-	}
-	return nil
-}
-
-// A line is a ring buffer of ranks, each at most once.
-type line struct {
-	ranks []int32
-	at, n int
-}
-
-func (l *line) push(r int32) {
-	i := l.at + l.n
-	if i >= len(l.ranks) {
-		i -= len(l.ranks)
-	}
-	l.ranks[i] = r
-	l.n++
-}
-
-func (l *line) pop() int32 {
-	r := l.ranks[l.at]
-	l.at++
-	if l.at == len(l.ranks) {
-		l.at = 0
-	}
-	l.n--
-	return r
 }
