@@ -206,11 +206,18 @@ func (l *lane) farewell(err error) error {
 	}
 }
 
-// delivered reports whether the peer's kernel has all that was put, or never will.
-func (l *lane) delivered() bool {
+// undelivered is how many bytes of what was put the peer's kernel does not have,
+// 0 if it never will.
+func (l *lane) undelivered() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.err != nil || len(l.queue) == 0 && l.unacked() == 0
+	if l.err != nil {
+		return 0
+	}
+	for i := range l.queue {
+		n += l.queue[i].left()
+	}
+	return n + l.unacked()
 }
 
 // end closes the stream, which ends the background writer.

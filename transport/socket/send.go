@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lingerTime is how long a closed sending end waits, in the background, until
-// the peer's kernel has what was published.
-const lingerTime = 2 * time.Second
+// lingerTime is how long a closed sending end waits, in the background, for a
+// peer that takes nothing of what was published.
+const lingerTime = time.Second
 
 // A sendConn is the sending end. Its slots are a ring of memory, each with room
 // for the header right before the payload, so that a frame is one piece.
@@ -238,7 +238,7 @@ func (c *sendConn) Close() error {
 		for _, l := range c.lanes {
 			_ = l.put(chunk{head: bye}) // a peer that is gone needs none
 		}
-		if !c.delivered() && c.t.background(c.linger) {
+		if c.undelivered() > 0 && c.t.background(c.linger) {
 			return nil
 		}
 	}
@@ -247,23 +247,23 @@ func (c *sendConn) Close() error {
 }
 
 func (c *sendConn) linger() {
-	for end := time.Now().Add(lingerTime); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if c.delivered() || c.t.cfg.Guard.Err() != nil {
-			break
+	left := c.undelivered()
+	for last := time.Now(); left > 0 && time.Since(last) < lingerTime && c.t.cfg.Guard.Err() == nil; {
+		time.Sleep(time.Millisecond)
+		if n := c.undelivered(); n != left {
+			left, last = n, time.Now()
 		}
 	}
 	c.end()
 }
 
-// delivered reports whether the peer's kernel has all. Closing a socket earlier
-// would throw away what is on its way if a credit comes back to it.
-func (c *sendConn) delivered() bool {
+// undelivered is how many bytes the peer's kernel does not have yet. Closing a
+// socket earlier would throw them away if a credit comes back to it.
+func (c *sendConn) undelivered() (n int) {
 	for _, l := range c.lanes {
-		if !l.delivered() {
-			return false
-		}
+		n += l.undelivered()
 	}
-	return true
+	return n
 }
 
 func (c *sendConn) end() {
