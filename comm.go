@@ -226,7 +226,7 @@ func (c *Comm) newTransport(name string, tc transport.Config) transport.Transpor
 		return inproc.New(tc)
 	case "shm":
 		tc.Log = c.log.With("subsys", "SHM")
-		return shm.New(tc, shm.Options{Dir: c.cfg.ShmDir})
+		return shm.New(tc, shm.Options{Dir: c.cfg.ShmDir, Queues: min(c.size-1, 8)})
 	case "socket":
 		return socket.New(tc, socket.Options{
 			Network: c.cfg.SocketNetwork, IfName: c.cfg.Interface, Family: c.cfg.Family, Streams: c.cfg.Streams,

@@ -37,7 +37,7 @@ var floors = map[string]string{
 	"internal/launch":    "",
 	"bench":              ". mem kernels bootstrap internal/launch internal/cli",
 	"bench/*":            ". bench mem kernels internal/launch",
-	"cmd/ringo":          ". bench bench/* sched ring tree direct hier sim mem kernels bootstrap transport/* internal/launch internal/cli",
+	"cmd/ringo":          ". bench bench/* sched ring tree direct hier sim mem kernels bootstrap transport transport/* internal/launch internal/cli",
 	"examples/*":         ". internal/launch",
 	"sched/*":            "sched",
 	"internal/*":         "",

@@ -103,7 +103,7 @@ func (t topology) nodes() int { return t.ranks / t.local }
 
 // book is which algorithms carry out a collective, the default first. This and
 // the choice in plan are all that knows algorithms by name.
-var book = map[Kind][]table{
+var book = [kinds][]table{
 	KindBarrier: {
 		{algo: algoDoubling, make: func(n int, _ sched.Rank) sched.Schedule { return direct.RecursiveDoubling{N: n} }},
 	},
@@ -237,7 +237,7 @@ func choosePlan(kind Kind, topo topology, bytes int, forced algo) (algo, string)
 		switch {
 		case n == 2 && bytes <= 16<<10:
 			return algoOneShot, "two ranks exchange small data whole: one hop"
-		case n > 2 && bytes <= 2<<10:
+		case n > 2 && bytes <= 16<<10:
 			return algoDoubling, "small data: the fewest hops"
 		case n > 2 && bytes <= 64<<10:
 			return algoTwoShot, "middle sizes: two hops and the least bytes"

@@ -15,7 +15,7 @@ type Layout struct {
 // reduce into one line and vector loops start aligned.
 func Even(total, chunks, elem int) Layout {
 	const line = 64
-	if chunks <= 1 {
+	if chunks == 1 {
 		return Layout{Total: total, Chunk: total}
 	}
 	unit := elem

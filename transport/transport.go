@@ -11,7 +11,7 @@ import (
 
 // A Stamp travels with every slot and names the call it belongs to. It is
 // opaque here; the receiver compares it with its own.
-type Stamp [2]uint64
+type Stamp = fifo.Stamp
 
 // A SendConn is the sending end of a one-way connection: a bounded queue of
 // slots. One goroutine at a time may use it; Close may be called from any.

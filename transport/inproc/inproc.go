@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/internal/lobby"
 )
@@ -88,7 +87,7 @@ func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, 
 		_ = p.Close()
 		return fail(fifo.ErrClosed)
 	}
-	return sendConn{p}, nil
+	return p, nil
 }
 
 // Accept waits until peer has dialled.
@@ -97,7 +96,7 @@ func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("inproc: accept rank %d: %w", peer.Rank, err)
 	}
-	return recvConn{c}, nil
+	return c, nil
 }
 
 // keep remembers an end until Close; false after it.
@@ -131,11 +130,3 @@ func geometry(l transport.Limits) fifo.Geometry {
 func waiting(cfg transport.Config) fifo.Waiting {
 	return fifo.Waiting{Guard: cfg.Guard, Spin: cfg.Spin}
 }
-
-type sendConn struct{ *fifo.Producer }
-
-func (c sendConn) Publish(s transport.Stamp) error { return c.Producer.Publish(s) }
-
-type recvConn struct{ *fifo.Consumer }
-
-func (c recvConn) Next() (mem.Region, transport.Stamp, error) { return c.Consumer.Next() }

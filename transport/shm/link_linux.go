@@ -7,8 +7,6 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/mem"
-	"github.com/ringo-go/ringo/transport"
 )
 
 // link is an end of a connection: the end of a queue, and a socket that tells
@@ -52,13 +50,11 @@ type sendConn struct {
 	link *link
 }
 
-func (c *sendConn) Publish(s transport.Stamp) error { return c.Producer.Publish(s) }
-func (c *sendConn) Close() error                    { return c.link.Close() }
+func (c *sendConn) Close() error { return c.link.Close() }
 
 type recvConn struct {
 	*fifo.Consumer
 	link *link
 }
 
-func (c *recvConn) Next() (mem.Region, transport.Stamp, error) { return c.Consumer.Next() }
-func (c *recvConn) Close() error                               { return c.link.Close() }
+func (c *recvConn) Close() error { return c.link.Close() }
