@@ -200,7 +200,7 @@ func median(rows []Row, c Collective, n int, form func(Row) *Measure) *Measure {
 	return &mid
 }
 
-// verdict sums up the ratios to the best peer of each row.
+// verdict sums up the ratios to the best peer of each row with a size above 0.
 func (r *recorder) verdict() {
 	if len(r.table.peers) == 0 {
 		return
@@ -218,7 +218,7 @@ func (r *recorder) verdict() {
 	}
 	for _, row := range r.report.Rows {
 		t, ok := best[row.key()]
-		if row.Program != "ringo" || !ok || row.OutOfPlace == nil || row.OutOfPlace.Time <= 0 || t <= 0 {
+		if row.Program != "ringo" || row.Size == 0 || !ok || row.OutOfPlace == nil || row.OutOfPlace.Time <= 0 || t <= 0 {
 			continue
 		}
 		x := t / row.OutOfPlace.Time

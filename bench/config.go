@@ -76,7 +76,7 @@ func NewConfig() *Config {
 		Processes: 4, PerProcess: 1,
 		Sweep:  Sweep{Min: 8, Max: 16 << 20, Step: 1 << 20, Factor: 4},
 		Warmup: 5, Device: "auto", Transport: "auto", Algo: "auto", Timeout: 2 * time.Minute,
-		Repetitions: 3, PeerTimeout: 5 * time.Minute,
+		Repetitions: 3, PeerTimeout: 2 * time.Minute,
 		types: "float32", ops: "sum", check: "1",
 	}
 }

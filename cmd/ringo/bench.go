@@ -52,7 +52,7 @@ Others
                  many times ours it is
   --reps N       repetitions with peers; medians count (default 3)
   --peer-timeout D
-                 of one run of a peer (default 5m)
+                 of one run of a peer (default 2m)
   --json FILE    save a report
   --plot FILE    draw time and bandwidth: .svg, .png or .html
   --from A.json,B.json --plot FILE
