@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/bootstrap"
 )
 
 // rankMain is a rank of its own process: the test binary started again.
@@ -70,10 +72,17 @@ func checkMain(c *Comm) int {
 	return 0
 }
 
-// processes starts n ranks as processes of this test binary.
-func processes(t *testing.T, n int, what string, env ...string) []*exec.Cmd {
+// meeting is an ID that is served until the end of the test.
+func meeting(t *testing.T) bootstrap.ID {
 	id, err := NewID("127.0.0.1:0")
 	require.NoError(t, err)
+	t.Cleanup(func() { bootstrap.Stop(id) })
+	return id
+}
+
+// processes starts n ranks as processes of this test binary.
+func processes(t *testing.T, n int, what string, env ...string) []*exec.Cmd {
+	id := meeting(t)
 	cmds := make([]*exec.Cmd, n)
 	for r := range n {
 		cmd := exec.Command(os.Args[0], "-test.run=^$")
@@ -91,8 +100,7 @@ func processes(t *testing.T, n int, what string, env ...string) []*exec.Cmd {
 // Two nodes of two ranks, by name: hierarchy, shared memory inside and sockets
 // between.
 func TestTwoNodes(t *testing.T) {
-	id, err := NewID("127.0.0.1:0")
-	require.NoError(t, err)
+	id := meeting(t)
 	cmds := make([]*exec.Cmd, 4)
 	for r := range cmds {
 		cmd := exec.Command(os.Args[0], "-test.run=^$")
@@ -163,9 +171,8 @@ func TestKilled(t *testing.T) {
 
 // Who does not come is named.
 func TestMissingRank(t *testing.T) {
-	id, err := NewID("127.0.0.1:0")
-	require.NoError(t, err)
-	_, err = Open(context.Background(), Config{ID: &id, Rank: 1, Size: 3, JoinTimeout: 300 * time.Millisecond})
+	id := meeting(t)
+	_, err := Open(context.Background(), Config{ID: &id, Rank: 1, Size: 3, JoinTimeout: 300 * time.Millisecond})
 	require.ErrorContains(t, err, "0, 2")
 	require.ErrorContains(t, err, "RINGO_JOIN_TIMEOUT")
 }

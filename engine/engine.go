@@ -25,10 +25,11 @@ type Job struct {
 	Reducer   *kernels.Reducer // nil where nothing is reduced
 	Stamp     transport.Stamp
 
-	scaled bool // contributions pass Reducer.Load
-	large  bool // results do not stay in the cache
-	data   *Layout
-	chunks int
+	scaled  bool // contributions pass Reducer.Load
+	large   bool // results do not stay in the cache
+	inPlace bool // In and Out are not apart
+	data    *Layout
+	chunks  int
 }
 
 // An Engine carries out jobs, one after the other. It is not for concurrent
@@ -65,6 +66,7 @@ func (e *Engine) Run(j *Job) error {
 		j.data, j.chunks = &j.OutL, p.shape.Out
 	}
 	j.large = len(j.Out) >= largeOut
+	j.inPlace = mem.Host(j.In).Overlaps(mem.Host(j.Out))
 	for round, more := 0, true; more; round++ {
 		more = false
 		for i := range p.steps {
@@ -86,6 +88,18 @@ func (e *Engine) Run(j *Job) error {
 			}
 			if err := e.move(j, st, src, dst, n); err != nil {
 				return err
+			}
+		}
+	}
+	return p.flush()
+}
+
+// flush waits until no memory of the caller is lent any more.
+func (p *Program) flush() error {
+	for i := range p.steps {
+		if st := &p.steps[i]; st.from != nil {
+			if err := st.from.Flush(); err != nil {
+				return st.fail("send", err)
 			}
 		}
 	}
@@ -145,6 +159,9 @@ func (e *Engine) move(j *Job, st *step, src, dst []byte, n int) error {
 // slice carries out one step over one slice: the four fields of the step say
 // which of its parts exist.
 func (st *step) slice(j *Job, src, dst []byte, n int) error {
+	if st.lend(j, n) {
+		return st.sliceFrom(j, src, dst, n)
+	}
 	if st.recv == nil {
 		if st.send == nil {
 			j.load(st, dst, src)
@@ -156,36 +173,31 @@ func (st *step) slice(j *Job, src, dst []byte, n int) error {
 		}
 		v := out.Bytes()
 		j.load(st, v, src)
-		if err := st.send.Publish(j.Stamp); err != nil {
-			return st.fail("send", err)
-		}
-		if st.Dst.Buf != sched.None {
-			j.store(dst, v)
-		}
-		return nil
+		return st.publish(j, v, dst)
 	}
 
 	if st.into != nil && st.Src.Buf == sched.None && n > 0 {
-		return st.sliceInto(j, dst, n)
+		if err := st.receiveInto(j, dst, n); err != nil || st.send == nil {
+			return err
+		}
+		out, err := st.send.Reserve(n)
+		if err != nil {
+			return st.fail("send", err)
+		}
+		copy(out.Bytes(), dst)
+		return st.publish(j, nil, nil)
 	}
-	in, stamp, err := st.recv.Next()
+	got, err := st.receive(j, n)
 	if err != nil {
-		return st.fail("recv", err)
+		return err
 	}
-	if stamp != j.Stamp || in.Len() != n {
-		return st.fail("recv", &MismatchError{Want: j.Stamp, Got: stamp, WantBytes: n, GotBytes: in.Len()})
-	}
-	got := in.Bytes()
 	if st.send == nil {
 		if st.Src.Buf == sched.None {
 			j.store(dst, got)
 		} else {
 			j.combine(st, dst, got, src)
 		}
-		if err := st.recv.Release(); err != nil {
-			return st.fail("recv", err)
-		}
-		return nil
+		return st.release()
 	}
 	out, err := st.send.Reserve(n)
 	if err != nil {
@@ -193,21 +205,67 @@ func (st *step) slice(j *Job, src, dst []byte, n int) error {
 	}
 	v := out.Bytes()
 	j.combine(st, v, got, src)
-	if err := st.recv.Release(); err != nil {
-		return st.fail("recv", err)
+	if err := st.release(); err != nil {
+		return err
 	}
-	if err := st.send.Publish(j.Stamp); err != nil {
+	return st.publish(j, v, dst)
+}
+
+// lend reports whether this slice of v is sent from the caller's memory. In is
+// not lent in place, where a later step may write it as Out.
+func (st *step) lend(j *Job, n int) bool {
+	return st.from != nil && n > 0 && (st.lends.Buf == sched.Out || !j.inPlace && !j.scaled)
+}
+
+// sliceFrom is slice for a step that sends v from where it is kept.
+func (st *step) sliceFrom(j *Job, src, dst []byte, n int) error {
+	v := dst
+	switch {
+	case st.recv == nil && st.Dst.Buf == sched.None:
+		v = src
+	case st.recv == nil:
+		j.load(st, dst, src)
+	case st.into != nil && st.Src.Buf == sched.None:
+		if err := st.receiveInto(j, dst, n); err != nil {
+			return err
+		}
+	default:
+		got, err := st.receive(j, n)
+		if err != nil {
+			return err
+		}
+		j.combine(st, dst, got, src)
+		if err := st.release(); err != nil {
+			return err
+		}
+	}
+	if err := st.from.PublishFrom(mem.Host(v), j.Stamp); err != nil {
 		return st.fail("send", err)
-	}
-	if st.Dst.Buf != sched.None {
-		j.store(dst, v)
 	}
 	return nil
 }
 
-// sliceInto is slice for a step that stores what it receives as it is, over a
-// connection that can put it there by itself.
-func (st *step) sliceInto(j *Job, dst []byte, n int) error {
+// receive waits for the next slot and checks that it belongs to this call.
+func (st *step) receive(j *Job, n int) ([]byte, error) {
+	in, stamp, err := st.recv.Next()
+	if err != nil {
+		return nil, st.fail("recv", err)
+	}
+	if stamp != j.Stamp || in.Len() != n {
+		return nil, st.fail("recv", &MismatchError{Want: j.Stamp, Got: stamp, WantBytes: n, GotBytes: in.Len()})
+	}
+	return in.Bytes(), nil
+}
+
+func (st *step) release() error {
+	if err := st.recv.Release(); err != nil {
+		return st.fail("recv", err)
+	}
+	return nil
+}
+
+// receiveInto is receive for what is stored as it comes.
+func (st *step) receiveInto(j *Job, dst []byte, n int) error {
 	stamp, err := st.into.NextInto(mem.Host(dst))
 	if err != nil {
 		return st.fail("recv", err)
@@ -215,16 +273,17 @@ func (st *step) sliceInto(j *Job, dst []byte, n int) error {
 	if stamp != j.Stamp {
 		return st.fail("recv", &MismatchError{Want: j.Stamp, Got: stamp, WantBytes: n, GotBytes: n})
 	}
-	if st.send == nil {
-		return nil
-	}
-	out, err := st.send.Reserve(n)
-	if err != nil {
-		return st.fail("send", err)
-	}
-	copy(out.Bytes(), dst)
+	return nil
+}
+
+// publish sends the reserved slot, and then keeps v: the peer need not wait for
+// that, and the slot stays as it is until it is reserved again.
+func (st *step) publish(j *Job, v, dst []byte) error {
 	if err := st.send.Publish(j.Stamp); err != nil {
 		return st.fail("send", err)
+	}
+	if len(dst) > 0 {
+		j.store(dst, v)
 	}
 	return nil
 }

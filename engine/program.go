@@ -36,6 +36,8 @@ type step struct {
 	send      transport.SendConn
 	recv      transport.RecvConn
 	into      transport.Into // recv, if it has this power
+	from      transport.From // send, if it has this power and the step may use it
+	lends     sched.Ref      // memory that v may be sent from, None if it changes later
 }
 
 // Compile makes the program of rank r.
@@ -48,7 +50,30 @@ func Compile(s sched.Schedule, r sched.Rank, links Links) (*Program, error) {
 		}
 		p.steps[i].Step = t
 	}
+	for i := range p.steps {
+		p.steps[i].lends = p.lends(i)
+	}
 	return p, nil
+}
+
+// lends is the memory that holds v after step i and is not written again before
+// the program ends: v may be sent from there without a copy. Scratch is written
+// again in the next round.
+func (p *Program) lends(i int) sched.Ref {
+	t := p.steps[i].Step
+	ref := t.Dst
+	if ref.Buf == sched.None && t.Recv == sched.Nobody {
+		ref = t.Src
+	}
+	if t.Send == sched.Nobody || ref.Buf == sched.Tmp {
+		return sched.Ref{}
+	}
+	for _, later := range p.steps[i+1:] {
+		if later.Dst == ref {
+			return sched.Ref{}
+		}
+	}
+	return ref
 }
 
 // connect makes the connections of a step.
@@ -56,6 +81,9 @@ func (st *step) connect(links Links) (err error) {
 	if st.Send != sched.Nobody && st.send == nil {
 		if st.send, err = links.Send(st.Send); err != nil {
 			return &StepError{Peer: st.Send, Phase: "connect", Err: err}
+		}
+		if st.lends.Buf != sched.None {
+			st.from, _ = st.send.(transport.From)
 		}
 	}
 	if st.Recv != sched.Nobody {

@@ -45,6 +45,16 @@ type Into interface {
 	NextInto(dst mem.Region) (Stamp, error)
 }
 
+// From is a rare power of a SendConn: a slot can be sent straight from the
+// caller's memory, without Reserve and Publish.
+type From interface {
+	// PublishFrom waits for a free slot and sends src, at most SlotBytes of
+	// Limits, as its payload. src must not change until Flush has returned.
+	PublishFrom(src mem.Region, s Stamp) error
+	// Flush waits until the receiver has taken all that PublishFrom sent.
+	Flush() error
+}
+
 // Limits are the dimensions of all queues of a communicator.
 type Limits struct {
 	SlotBytes int // payload of a slot

@@ -178,14 +178,16 @@ func (l *lane) collect() error {
 	if err != nil {
 		return err
 	}
+	closed := false
 	for _, b := range l.coins[:n] {
-		if b == 0 {
-			return fifo.ErrClosed
-		}
+		closed = closed || b == 0
 		l.repaid += uint64(b)
 	}
 	if l.repaid > l.lent {
 		return &FrameError{"more credits than slots were lent"}
+	}
+	if closed {
+		return fifo.ErrClosed
 	}
 	return nil
 }

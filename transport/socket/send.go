@@ -182,7 +182,9 @@ func (c *sendConn) until(l *lane, s *slot, due uint64) error {
 			queued = s.queued.Load()
 		}
 		if l.repaid < due {
-			if err := l.collect(); err != nil && err != errAgain {
+			// A receiver that has all it wants pays, closes and is gone: what it
+			// paid counts first.
+			if err := l.collect(); err != nil && err != errAgain && l.repaid < due {
 				return c.blame(l, err)
 			}
 		}
