@@ -50,26 +50,6 @@ type Config struct {
 	graph                          int
 }
 
-// When Iterations is 0 a measurement takes maxTime at least: long enough for the
-// clock and for a few slices of the scheduler of a busy machine. A run of very
-// many measurements gets less for each, so as to take about wholeTime.
-const (
-	maxTime       = 20 * time.Millisecond
-	minTime       = 2 * time.Millisecond
-	wholeTime     = time.Minute
-	minIterations = 5
-	maxIterations = 1 << 22
-)
-
-// measureTime is how long each measurement of a plan shall take at least.
-func measureTime(plan []series) time.Duration {
-	n := 0
-	for i := range plan {
-		n += 2 * len(plan[i].counts)
-	}
-	return max(minTime, min(maxTime, wholeTime/time.Duration(max(n, 1)))).Round(time.Millisecond)
-}
-
 // NewConfig is a Config with the defaults.
 func NewConfig() *Config {
 	return &Config{
@@ -79,63 +59,6 @@ func NewConfig() *Config {
 		Repetitions: 3, PeerTimeout: 2 * time.Minute,
 		types: "float32", ops: "sum", check: "1",
 	}
-}
-
-// sizeFlag is a flag.Value for a size in bytes.
-type sizeFlag struct{ n *int64 }
-
-func (f sizeFlag) Set(s string) (err error) { *f.n, err = ParseSize(s); return err }
-func (f sizeFlag) String() string {
-	if f.n == nil {
-		return ""
-	}
-	return FormatSize(*f.n)
-}
-
-// Register makes the flags in fs that set the Config. Most have nccl-tests' long
-// name too.
-func (c *Config) Register(fs *flag.FlagSet) {
-	size := func(p *int64, names ...string) {
-		for _, n := range names {
-			fs.Var(sizeFlag{p}, n, "")
-		}
-	}
-	number := func(p *int, names ...string) {
-		for _, n := range names {
-			fs.IntVar(p, n, *p, "")
-		}
-	}
-	text := func(p *string, names ...string) {
-		for _, n := range names {
-			fs.StringVar(p, n, *p, "")
-		}
-	}
-	number(&c.Processes, "np")
-	number(&c.PerProcess, "g", "ngpus")
-	size(&c.Min, "b", "minbytes")
-	size(&c.Max, "e", "maxbytes")
-	size(&c.Step, "i", "stepbytes")
-	for _, n := range []string{"f", "stepfactor"} {
-		fs.Float64Var(&c.Factor, n, c.Factor, "")
-	}
-	number(&c.Iterations, "n", "iters")
-	number(&c.Warmup, "w", "warmup_iters")
-	number(&c.Root, "r", "root")
-	number(&c.graph, "G", "cudagraph")
-	text(&c.types, "d", "datatype")
-	text(&c.ops, "o", "op")
-	text(&c.check, "c", "check")
-	text(&c.Device, "device")
-	text(&c.Transport, "transport")
-	text(&c.Algo, "algo")
-	fs.DurationVar(&c.Timeout, "timeout", c.Timeout, "")
-	text(&c.peers, "peer")
-	number(&c.Repetitions, "reps")
-	fs.DurationVar(&c.PeerTimeout, "peer-timeout", c.PeerTimeout, "")
-	text(&c.JSON, "json")
-	text(&c.Plot, "plot")
-	text(&c.from, "from")
-	fs.BoolVar(&c.Quiet, "quiet", false, "")
 }
 
 // Complete checks what the flags have set and names the collectives to measure.
@@ -334,66 +257,3 @@ func (c *Config) files() error {
 
 // Ranks is the number of ranks that Run will start; 0 if a launcher decides.
 func (c *Config) Ranks() int { return c.Processes * c.PerProcess }
-
-// A series is one operation at several sizes.
-type series struct {
-	Collective
-	typ    ringo.DataType
-	op     ringo.RedOp
-	root   int
-	counts []int
-}
-
-// opName and rootNumber are the columns "redop" and "root".
-func (s *series) opName() string {
-	if s.Reduces() {
-		return s.op.String()
-	}
-	return "none"
-}
-
-func (s *series) rootNumber() int {
-	if s.Rooted() {
-		return s.root
-	}
-	return -1
-}
-
-// plan lists everything to be measured on n ranks, in order.
-func (c *Config) plan(n int) []series {
-	sizes, _ := c.Sizes()
-	var all []series
-	for _, coll := range c.Collectives {
-		ops, roots := []ringo.RedOp{{}}, []int{0}
-		if coll.Reduces() {
-			ops = c.Ops
-		}
-		if coll.Rooted() {
-			roots = []int{c.Root}
-			if c.Root < 0 {
-				roots = make([]int, n)
-				for r := range roots {
-					roots[r] = r
-				}
-			}
-		}
-		for _, t := range c.Types {
-			var counts []int
-			for _, size := range sizes {
-				// Several small sizes may come down to one element a block.
-				if k := coll.Count(size, n, t.Size()); len(counts) == 0 || k > counts[len(counts)-1] {
-					counts = append(counts, k)
-				}
-			}
-			for _, op := range ops {
-				if coll.Reduces() && !possible(op, t) {
-					continue
-				}
-				for _, root := range roots {
-					all = append(all, series{coll, t, op, root, counts})
-				}
-			}
-		}
-	}
-	return all
-}

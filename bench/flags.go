@@ -1,0 +1,60 @@
+package bench
+
+import "flag"
+
+// sizeFlag is a flag.Value for a size in bytes.
+type sizeFlag struct{ n *int64 }
+
+func (f sizeFlag) Set(s string) (err error) { *f.n, err = ParseSize(s); return err }
+func (f sizeFlag) String() string {
+	if f.n == nil {
+		return ""
+	}
+	return FormatSize(*f.n)
+}
+
+// Register makes the flags in fs that set the Config. Most have nccl-tests' long
+// name too.
+func (c *Config) Register(fs *flag.FlagSet) {
+	size := func(p *int64, names ...string) {
+		for _, n := range names {
+			fs.Var(sizeFlag{p}, n, "")
+		}
+	}
+	number := func(p *int, names ...string) {
+		for _, n := range names {
+			fs.IntVar(p, n, *p, "")
+		}
+	}
+	text := func(p *string, names ...string) {
+		for _, n := range names {
+			fs.StringVar(p, n, *p, "")
+		}
+	}
+	number(&c.Processes, "np")
+	number(&c.PerProcess, "g", "ngpus")
+	size(&c.Min, "b", "minbytes")
+	size(&c.Max, "e", "maxbytes")
+	size(&c.Step, "i", "stepbytes")
+	for _, n := range []string{"f", "stepfactor"} {
+		fs.Float64Var(&c.Factor, n, c.Factor, "")
+	}
+	number(&c.Iterations, "n", "iters")
+	number(&c.Warmup, "w", "warmup_iters")
+	number(&c.Root, "r", "root")
+	number(&c.graph, "G", "cudagraph")
+	text(&c.types, "d", "datatype")
+	text(&c.ops, "o", "op")
+	text(&c.check, "c", "check")
+	text(&c.Device, "device")
+	text(&c.Transport, "transport")
+	text(&c.Algo, "algo")
+	fs.DurationVar(&c.Timeout, "timeout", c.Timeout, "")
+	text(&c.peers, "peer")
+	number(&c.Repetitions, "reps")
+	fs.DurationVar(&c.PeerTimeout, "peer-timeout", c.PeerTimeout, "")
+	text(&c.JSON, "json")
+	text(&c.Plot, "plot")
+	text(&c.from, "from")
+	fs.BoolVar(&c.Quiet, "quiet", false, "")
+}
