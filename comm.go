@@ -49,7 +49,8 @@ type Comm struct {
 	key      programKey // of the program used last
 	program  *engine.Program
 	programs map[programKey]*engine.Program
-	spare    []byte // copy of In for an all-to-all in place
+	spare    []byte  // copy of In for an all-to-all in place
+	order    []*Call // of a group
 
 	queue  queue
 	failed atomic.Pointer[Error] // why the communicator is of no more use

@@ -2,6 +2,7 @@ package ringo
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -27,17 +28,18 @@ func NewGroup() *Group { return &Group{calls: map[*Comm][]*Call{}} }
 
 // Add puts a call in the group; nothing happens before Run.
 func (g *Group) Add(c *Comm, call *Call) {
-	if _, ok := g.calls[c]; !ok {
+	calls := g.calls[c]
+	if len(calls) == 0 {
 		g.comms = append(g.comms, c)
 	}
-	g.calls[c] = append(g.calls[c], call)
+	g.calls[c] = append(calls, call)
 }
 
 // Run carries out the calls and returns when all have ended, with all their
 // errors joined. A call with wrong arguments is found before any is carried out.
 // The group is empty afterwards and may be used again.
 func (g *Group) Run() error {
-	defer func() { g.comms, g.calls = nil, map[*Comm][]*Call{} }()
+	defer g.empty()
 	for _, c := range g.comms {
 		for _, call := range g.calls[c] {
 			if err := call.check(c.rank, c.size); err != nil {
@@ -56,6 +58,17 @@ func (g *Group) Run() error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// empty keeps the memory of the group for the next time.
+func (g *Group) empty() {
+	for _, c := range g.comms {
+		g.calls[c] = g.calls[c][:0]
+	}
+	if len(g.calls) > len(g.comms) { // of communicators that are not used any more
+		clear(g.calls)
+	}
+	g.comms = g.comms[:0]
 }
 
 // together carries out checked calls of one communicator in order, but runs of
@@ -84,11 +97,49 @@ func (c *Comm) together(calls []*Call) error {
 	return nil
 }
 
-// exchange carries out sends and receives, those of one peer and direction in
-// order and the others at the same time.
+// exchange carries out sends and receives as if at the same time. Sends go
+// first, for a receive may have to wait for the peer and a send that fits in a
+// queue never has to.
 func (c *Comm) exchange(calls []*Call) error {
+	c.order = append(c.order[:0], calls...)
+	slices.SortStableFunc(c.order, func(a, b *Call) int { return int(a.Kind) - int(b.Kind) })
+	if !c.fits(c.order) {
+		return c.exchangeLarge(c.order)
+	}
+	for _, call := range c.order {
+		if err := c.carryOut(call); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fits reports whether everything sent to one peer is at most a piece, half a
+// queue: then no send waits for a receive of the same group.
+func (c *Comm) fits(calls []*Call) bool {
+	piece := c.engine.Piece()
+	for i, call := range calls {
+		if call.Kind != KindSend {
+			break
+		}
+		slots := 0
+		for _, other := range calls[:i+1] {
+			if other.Kind == KindSend && other.Peer == call.Peer {
+				slots += max(1, (other.Count*other.Type.Size()+c.cfg.SlotBytes-1)/c.cfg.SlotBytes)
+			}
+		}
+		if slots*c.cfg.SlotBytes > piece {
+			return false
+		}
+	}
+	return true
+}
+
+// exchangeLarge carries out calls on a goroutine for each peer and direction, in
+// order among themselves.
+func (c *Comm) exchangeLarge(calls []*Call) error {
 	if f := c.failed.Load(); f != nil {
-		return c.errorOf(calls[0], 0, f)
+		return c.errorOf(calls[0], 0, fmt.Errorf("the communicator has failed before: %w", f))
 	}
 	c.guard.Begin(c.cfg.Timeout)
 	type way struct {
@@ -97,10 +148,6 @@ func (c *Comm) exchange(calls []*Call) error {
 	}
 	jobs := map[way][]*engine.Job{}
 	owner := map[*engine.Job]*Call{}
-	// Sends come first, for a receive may have to wait for the peer's connection
-	// and a send never has to.
-	calls = slices.Clone(calls)
-	slices.SortStableFunc(calls, func(a, b *Call) int { return int(a.Kind) - int(b.Kind) })
 	for _, call := range calls {
 		j := &engine.Job{}
 		if err := c.prepare(j, call); err != nil {
@@ -110,8 +157,8 @@ func (c *Comm) exchange(calls []*Call) error {
 		jobs[w] = append(jobs[w], j)
 		owner[j] = call
 	}
+	errs := make([]error, 0, len(calls))
 	var mu sync.Mutex
-	var errs []error
 	var wg sync.WaitGroup
 	for _, list := range jobs {
 		wg.Go(func() {

@@ -46,6 +46,9 @@ func New(l transport.Limits) *Engine {
 	return &Engine{slot: l.SlotBytes, piece: l.SlotBytes * max(1, l.Slots/2)}
 }
 
+// Piece is how many bytes of a chunk one round moves.
+func (e *Engine) Piece() int { return e.piece }
+
 // largeOut is the size of a result from which it is stored past the caches: it
 // and the contribution are then more than a core's own cache.
 const largeOut = 4 << 20

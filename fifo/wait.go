@@ -100,6 +100,11 @@ func (w *waiter) poll(word *atomic.Uint64, old uint64) (err error, late bool) {
 		if waited > w.yieldFor {
 			return nil, true
 		}
+		if !yield {
+			// The system may have put both parties on one core, and leave them
+			// there: then spinning on would only keep the other from running.
+			w.sleep.yield()
+		}
 		if yield = yield || waited > spinTime; yield {
 			runtime.Gosched() // dear, beside a yield of the thread: it may start another thread
 		}
