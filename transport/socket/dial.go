@@ -138,7 +138,6 @@ func (t *Transport) connect(ctx context.Context, network, addr string, h hello) 
 		c.Close()
 		return nil, fmt.Errorf("handshake with %s %s: %w", network, addr, err)
 	}
-	tune(c)
 	return c, nil
 }
 

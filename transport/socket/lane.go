@@ -1,13 +1,12 @@
 package socket
 
 import (
-	"errors"
-	"os"
+	"net"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/ringo-go/ringo/fifo"
+	"golang.org/x/sys/unix"
 )
 
 // A lane is the sending side of one stream: a queue of chunks that the kernel
@@ -30,10 +29,7 @@ type lane struct {
 	repaid uint64   // credits that came back: the first so many lent are free
 	coins  [64]byte // credits as they are read
 
-	flushNow func(fd uintptr)      // = flush
-	full     bool                  // result of flushNow
-	flushTry func(fd uintptr) bool // = flush under mu
-	write    func()                // = the background writer
+	write func() // = the background writer
 }
 
 // A chunk is a frame on its way to the kernel.
@@ -56,12 +52,6 @@ func (c *chunk) rest(off int) (head, body []byte) {
 
 func newLane(s *stream, guard *fifo.Guard, slots int) *lane {
 	l := &lane{stream: s, guard: guard, queue: make([]chunk, 0, slots+1)}
-	l.flushNow = func(fd uintptr) { l.full = !l.flush(int(fd)) }
-	l.flushTry = func(fd uintptr) bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.flush(int(fd))
-	}
 	l.write = l.writer
 	return l
 }
@@ -80,11 +70,7 @@ func (l *lane) put(c chunk) error {
 	if l.writing {
 		return nil
 	}
-	if err := l.raw.Control(l.flushNow); err != nil {
-		l.fail(err)
-		return err
-	}
-	if l.full {
+	if !l.flush() {
 		l.writing = true
 		go l.write()
 	}
@@ -96,26 +82,29 @@ func (l *lane) put(c chunk) error {
 func (l *lane) help() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.err == nil && len(l.queue) > 0 {
-		if err := l.raw.Control(l.flushNow); err != nil {
-			l.fail(err)
-		}
+	if l.err == nil {
+		l.flush()
 	}
 	return l.err
 }
 
 // flush returns false if the kernel can take no more now, true if the queue is
 // empty or the lane has failed. The caller holds mu.
-func (l *lane) flush(fd int) bool {
+func (l *lane) flush() bool {
+	if !l.enter() {
+		l.fail(fifo.ErrClosed)
+		return true
+	}
+	defer l.leave()
 	for len(l.queue) > 0 {
 		c := &l.queue[0]
 		var n int
 		var err error
 		if c.lend {
-			n, err = l.loan.write(fd, c)
+			n, err = l.loan.write(l.fd, c)
 		} else {
 			head, _ := c.rest(c.off)
-			n, err = sysWrite(fd, head)
+			n, err = sysWrite(l.fd, head)
 		}
 		switch err {
 		case nil:
@@ -150,16 +139,21 @@ func (l *lane) fail(err error) {
 }
 
 func (l *lane) writer() {
+	var fds [1]unix.PollFd // the sender polls with those of the stream
 	for {
-		_ = l.conn.SetWriteDeadline(time.Now().Add(patience))
-		// The runtime's poller is slow but costs no thread; this is the slow path.
-		err := l.raw.Write(l.flushTry)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		err := net.ErrClosed
+		if l.enter() {
+			err = pollOne(&fds, l.fd, false, true, patience)
+			l.leave()
+		}
+		if err == nil {
 			err = l.guard.Err()
 		}
 		l.mu.Lock()
 		if err != nil {
 			l.fail(err)
+		} else {
+			l.flush()
 		}
 		if len(l.queue) == 0 {
 			l.writing = false
@@ -228,5 +222,5 @@ func (l *lane) end() {
 	l.fail(fifo.ErrClosed)
 	l.loan.close()
 	l.mu.Unlock()
-	_ = l.conn.Close() // nothing is left that could fail
+	l.close()
 }

@@ -43,15 +43,11 @@ const minRead = 4096
 
 func newRecvConn(t *Transport, peer int, streams []net.Conn) (*recvConn, error) {
 	c := &recvConn{t: t, peer: peer, max: t.cfg.Limits.SlotBytes}
-	for _, nc := range streams {
-		s, err := newStream(nc)
-		if err != nil {
-			for _, nc := range streams {
-				nc.Close()
-			}
-			return nil, err
-		}
-		tune(nc)
+	all, err := newStreams(streams)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range all {
 		const pad = 64 - headerLen // the payload on a cache line
 		buf := make([]byte, pad+headerLen+c.max+minRead)[pad:]
 		c.inlets = append(c.inlets, &inlet{stream: s, buf: buf, last: minRead})
@@ -248,7 +244,7 @@ func (c *recvConn) Close() error {
 			in.farewell()
 		}
 		in.shutdown(unix.SHUT_RDWR) // wakes a sleeper, whom Close waits for
-		_ = in.conn.Close()
+		in.close()
 	}
 	return nil
 }

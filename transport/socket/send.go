@@ -47,22 +47,19 @@ const page = 4096
 func newSendConn(t *Transport, peer int, streams []net.Conn) (*sendConn, error) {
 	limits := t.cfg.Limits
 	c := &sendConn{t: t, peer: peer, max: limits.SlotBytes, slots: make([]slot, limits.Slots), reserved: -1}
-	for _, nc := range streams {
-		s, err := newStream(nc)
-		if err != nil {
-			for _, nc := range streams {
-				nc.Close()
-			}
-			return nil, err
-		}
+	all, err := newStreams(streams)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range all {
 		c.lanes = append(c.lanes, newLane(s, t.cfg.Guard, limits.Slots))
 	}
 	// Payloads begin on a page: fewer pages to lend, and aligned for SIMD.
 	stride := page + (limits.SlotBytes+page-1)/page*page
 	memory, err := unix.Mmap(-1, 0, limits.Slots*stride, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
-		for _, nc := range streams {
-			nc.Close()
+		for _, s := range all {
+			s.close()
 		}
 		return nil, fmt.Errorf("%d slots of %d bytes: %w", limits.Slots, limits.SlotBytes, err)
 	}
