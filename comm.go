@@ -129,7 +129,6 @@ func open(ctx context.Context, cfg Config, group bootstrap.Group) (*Comm, error)
 	c := &Comm{
 		cfg: cfg, rank: group.Rank(), size: group.Size(), group: group,
 		log:      cfg.Log.With("rank", group.Rank()),
-		engine:   engine.New(cfg.limits()),
 		programs: map[programKey]*engine.Program{},
 		gone:     make(chan struct{}),
 	}
@@ -148,13 +147,8 @@ func (c *Comm) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	host, _, _ := strings.Cut(c.cfg.HostID, "/")
-	me := profile{
-		Version: Version, Limits: c.cfg.limits(), Timeout: c.cfg.Timeout, Wish: order, Hostname: host,
-		Info: transport.Info{Rank: c.rank, Host: c.cfg.HostID, Process: process()},
-	}
-	// Spinning needs a core for every rank of the host, so the ranks count
-	// themselves before any of them opens a transport.
+	// What the queues and their waits are like depends on where the ranks are, so
+	// they say that before any of them opens a transport.
 	hosts, err := c.group.AllGather(ctx, []byte(c.cfg.HostID))
 	if err != nil {
 		return err
@@ -168,6 +162,20 @@ func (c *Comm) connect(ctx context.Context) error {
 		}
 	}
 	c.topo = topologyOf(names)
+	if c.cfg.SlotBytes == 0 {
+		c.cfg.SlotBytes = DefaultSlotBytes
+		if onlySockets(order, names) {
+			c.cfg.SlotBytes = DefaultSocketSlotBytes
+		}
+	}
+	c.engine = engine.New(c.cfg.limits())
+
+	host, _, _ := strings.Cut(c.cfg.HostID, "/")
+	me := profile{
+		Version: Version, Limits: c.cfg.limits(), Timeout: c.cfg.Timeout, Wish: order, Hostname: host,
+		Info: transport.Info{Rank: c.rank, Host: c.cfg.HostID, Process: process()},
+	}
+	// Spinning needs a core for every rank of the host.
 	tc := transport.Config{
 		Self: me.Info, Key: c.group.Key(), Limits: c.cfg.limits(), Guard: &c.guard,
 		Spin: local <= c.cfg.Cores,

@@ -43,7 +43,9 @@ type Config struct {
 	// SlotBytes × Slots is the queue of one connection, and half of it the piece
 	// that a ring forwards at once: bandwidth × delay must fit. Connections are
 	// made when an algorithm first needs them, so a ring has one queue a rank.
-	// RINGO_SLOT_BYTES (default 128 KiB), RINGO_SLOTS (default 8, at least 2).
+	// RINGO_SLOT_BYTES (default 128 KiB, so that a queue stays in a core's cache;
+	// 512 KiB where all ranks are connected by sockets, whose cost is by the
+	// call), RINGO_SLOTS (default 8, at least 2).
 	SlotBytes, Slots int
 
 	// Interface chooses network interfaces: prefixes, "^" excludes, "=" exact.
@@ -78,10 +80,11 @@ type Config struct {
 
 // Defaults of Config.
 const (
-	DefaultTimeout     = 30 * time.Minute
-	DefaultJoinTimeout = 60 * time.Second
-	DefaultSlotBytes   = 128 << 10
-	DefaultSlots       = 8
+	DefaultTimeout         = 30 * time.Minute
+	DefaultJoinTimeout     = 60 * time.Second
+	DefaultSlotBytes       = 128 << 10
+	DefaultSocketSlotBytes = 512 << 10
+	DefaultSlots           = 8
 )
 
 // fill completes a Config from the environment and the defaults, and refuses
@@ -145,7 +148,7 @@ func (c Config) fill(getenv func(string) string) (Config, error) {
 	text(&c.HostID, "RINGO_HOSTID", "NCCL_HOSTID")
 	duration(&c.Timeout, DefaultTimeout, "RINGO_TIMEOUT")
 	duration(&c.JoinTimeout, DefaultJoinTimeout, "RINGO_JOIN_TIMEOUT")
-	number(&c.SlotBytes, DefaultSlotBytes, "RINGO_SLOT_BYTES")
+	number(&c.SlotBytes, 0, "RINGO_SLOT_BYTES")
 	number(&c.Slots, DefaultSlots, "RINGO_SLOTS")
 	number(&c.Streams, 0, "RINGO_SOCKET_STREAMS")
 	number(&c.Cores, runtime.NumCPU(), "RINGO_CORES")
@@ -176,7 +179,7 @@ func (c Config) fill(getenv func(string) string) (Config, error) {
 	switch {
 	case c.Slots < 2 || c.Slots > 1<<16:
 		return c, fmt.Errorf("%w: Slots is %d, want 2…65536", ErrInvalid, c.Slots)
-	case c.SlotBytes < 64 || c.SlotBytes > 1<<30 || c.SlotBytes%64 != 0:
+	case c.SlotBytes != 0 && (c.SlotBytes < 64 || c.SlotBytes > 1<<30 || c.SlotBytes%64 != 0):
 		return c, fmt.Errorf("%w: SlotBytes is %d, want a multiple of 64 in 64…1 GiB", ErrInvalid, c.SlotBytes)
 	case c.Timeout < 0 || c.JoinTimeout < 0:
 		return c, fmt.Errorf("%w: negative timeout", ErrInvalid)

@@ -56,6 +56,23 @@ func wish(cfg *Config) ([]string, error) {
 	return append([]string{"inproc", "shm"}, nets...), nil
 }
 
+// onlySockets reports whether ranks on these hosts will all be connected by
+// sockets, as far as wishes go.
+func onlySockets(order, hosts []string) bool {
+	if len(hosts) < 2 {
+		return false
+	}
+	if !slices.Contains(order, "inproc") && !slices.Contains(order, "shm") {
+		return true
+	}
+	for i, h := range hosts {
+		if slices.Contains(hosts[:i], h) {
+			return false
+		}
+	}
+	return true
+}
+
 func splitList(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r == ',' || r == ' ' })
 }
@@ -102,12 +119,12 @@ func agree(all []profile) error {
 			return fmt.Errorf("rank %d says that it is rank %d", i, p.Rank)
 		case p.Version != first.Version:
 			return fmt.Errorf("rank 0 runs ringo %s, rank %d on %s runs %s; install one version", first.Version, i, p.Hostname, p.Version)
-		case p.Limits != first.Limits:
-			return fmt.Errorf("rank 0 has %d slots of %d bytes, rank %d on %s has %d of %d; give all ranks the same RINGO_SLOTS and RINGO_SLOT_BYTES",
-				first.Limits.Slots, first.Limits.SlotBytes, i, p.Hostname, p.Limits.Slots, p.Limits.SlotBytes)
 		case !slices.Equal(p.Wish, first.Wish):
 			return fmt.Errorf("rank 0 wants transports %s, rank %d on %s wants %s; give all ranks the same RINGO_TRANSPORT and RINGO_NET",
 				strings.Join(first.Wish, ","), i, p.Hostname, strings.Join(p.Wish, ","))
+		case p.Limits != first.Limits:
+			return fmt.Errorf("rank 0 has %d slots of %d bytes, rank %d on %s has %d of %d; give all ranks the same RINGO_SLOTS and RINGO_SLOT_BYTES",
+				first.Limits.Slots, first.Limits.SlotBytes, i, p.Hostname, p.Limits.Slots, p.Limits.SlotBytes)
 		}
 	}
 	return nil
