@@ -94,6 +94,9 @@ func (e *Engine) Run(j *Job) error {
 			}
 		}
 	}
+	if j.large {
+		mem.Fence()
+	}
 	return p.flush()
 }
 

@@ -9,13 +9,20 @@ import (
 //go:noescape
 func stream(dst, src unsafe.Pointer, n int)
 
+//go:noescape
+func fence()
+
+// Fence orders what Stream has stored before what is stored later, for others
+// that look. Call it before telling anybody.
+func Fence() { fence() }
+
 // Stream copies src to dst, which are as long and do not overlap, past the
 // caches: dst is not read first and pushes nothing else out. It is for results
 // so large that they would not stay in the cache anyway; a third of the memory
-// traffic of a copy falls away.
+// traffic of a copy falls away. Fence comes before anybody else reads dst.
 func Stream(dst, src []byte) {
 	const line, block = 64, 256
-	if len(dst) < 16*block || !cpu.X86.HasAVX2 {
+	if len(dst) < block || !cpu.X86.HasAVX2 {
 		copy(dst, src)
 		return
 	}
