@@ -204,6 +204,39 @@ func TestGroupExchange(t *testing.T) {
 	}))
 }
 
+// Two ranks that both send and then receive what fits in a queue do not wait for
+// each other, whatever the transport.
+func TestSendBeforeRecv(t *testing.T) {
+	for _, transport := range []string{"inproc", "shm", "socket"} {
+		t.Run(transport, func(t *testing.T) {
+			comms := local(t, 2, Config{Transport: transport, Timeout: 10 * time.Second})
+			noErrors(t, each(comms, func(c *Comm) error {
+				peer := 1 - c.Rank()
+				for _, count := range []int{1, 100_000} {
+					out, in := make([]float32, count), make([]float32, count)
+					out[count-1] = float32(c.Rank() + 1)
+					if err := Send(c, out, peer); err != nil {
+						return err
+					}
+					if err := Recv(c, in, peer); err != nil {
+						return err
+					}
+					if in[count-1] != float32(peer+1) {
+						return errors.New("wrong")
+					}
+					g := NewGroup()
+					g.Add(c, SendOf(out, peer))
+					g.Add(c, RecvOf(in, peer))
+					if err := g.Run(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+		})
+	}
+}
+
 // One goroutine drives all ranks of a process with a group.
 func TestGroupOfComms(t *testing.T) {
 	comms := local(t, 4, Config{})

@@ -349,6 +349,9 @@ func (c *Comm) prepare(j *engine.Job, call *Call) error {
 		c.log.Log(context.Background(), levelTrace, call.String(), "subsys", "CALL", "seq", s.seq, "algo", s.algo.String())
 	}
 	j.Stamp = s.stamp()
+	// A Send returns when its message is in the queue, so that two ranks may both
+	// send and then receive what fits there.
+	j.Lend = s.kind != KindSend
 
 	key := programKey{kind: call.Kind, algo: s.algo, peer: int32(s.root)}
 	if s.kind == KindSend {

@@ -153,6 +153,7 @@ func (c *Comm) exchangeLarge(calls []*Call) error {
 		if err := c.prepare(j, call); err != nil {
 			return c.fail(call, err)
 		}
+		j.Lend = true // receives have goroutines of their own
 		w := way{call.Kind, call.Peer}
 		jobs[w] = append(jobs[w], j)
 		owner[j] = call

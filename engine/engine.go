@@ -25,6 +25,10 @@ type Job struct {
 	Reducer   *kernels.Reducer // nil where nothing is reduced
 	Stamp     transport.Stamp
 
+	// Lend lets connections send from In and Out; then Run also waits until the
+	// receivers have taken what was lent.
+	Lend bool
+
 	scaled  bool // contributions pass Reducer.Load
 	large   bool // results do not stay in the cache
 	inPlace bool // In and Out are not apart
@@ -97,7 +101,10 @@ func (e *Engine) Run(j *Job) error {
 	if j.large {
 		mem.Fence()
 	}
-	return p.flush()
+	if j.Lend {
+		return p.flush()
+	}
+	return nil
 }
 
 // flush waits until no memory of the caller is lent any more.
@@ -220,7 +227,7 @@ func (st *step) slice(j *Job, src, dst []byte, n int) error {
 // lend reports whether this slice of v is sent from the caller's memory. In is
 // not lent in place, where a later step may write it as Out.
 func (st *step) lend(j *Job, n int) bool {
-	return st.from != nil && n > 0 && (st.lends.Buf == sched.Out || !j.inPlace && !j.scaled)
+	return j.Lend && st.from != nil && n > 0 && (st.lends.Buf == sched.Out || !j.inPlace && !j.scaled)
 }
 
 // sliceFrom is slice for a step that sends v from where it is kept.

@@ -22,7 +22,7 @@ func Fence() { fence() }
 // traffic of a copy falls away. Fence comes before anybody else reads dst.
 func Stream(dst, src []byte) {
 	const line, block = 64, 256
-	if len(dst) < block || !cpu.X86.HasAVX2 {
+	if len(dst) < 2*block || !cpu.X86.HasAVX2 {
 		copy(dst, src)
 		return
 	}
