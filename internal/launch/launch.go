@@ -67,7 +67,7 @@ func (e *Error) ExitStatus() int {
 
 // Run starts N processes of the command, passes their output on, and returns
 // when all have ended: nil if each did with status 0, else an *Error that names
-// the first that did not.
+// the one that a signal killed, or else the first that failed.
 //
 // Each process has the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK,
 // LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT), and RINGO_RANK, RINGO_SIZE,
@@ -175,7 +175,9 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 	for rank := range running {
 		alive[rank] = true
 	}
+	told := false // signals came from here
 	tell := func(s syscall.Signal) {
+		told = true
 		for rank, yes := range alive {
 			if yes {
 				kill(j.cmds[rank].Process, s)
@@ -192,9 +194,14 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 		case rank := <-j.ended:
 			alive[rank] = false
 			running--
-			if err := failure(rank, j.cmds[rank], j.errs[rank]); err != nil && first == nil {
+			err := failure(rank, j.cmds[rank], j.errs[rank])
+			switch {
+			case err == nil:
+			case first == nil:
 				first = err
 				kills = time.After(j.Grace)
+			case !told && err.Signal != 0 && first.Signal == 0:
+				first = err // the others went because of this one, even if they were seen first
 			}
 		case s := <-signals:
 			tell(s.(syscall.Signal))
