@@ -370,26 +370,32 @@ func TestMismatch(t *testing.T) {
 		"size":  {SendOf(x(), 1), RecvOf(x()[:9], 0), "count 64"},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			comms := local(t, 2, Config{Timeout: 2 * time.Second})
-			errs := each(comms, func(c *Comm) error {
-				call := []*Call{tc.zero, tc.one}[c.Rank()]
-				if err := c.Do(call); err != nil {
-					return err
-				}
-				return Barrier(c)
-			})
-			all := errors.Join(errs...)
-			for _, err := range errs {
-				require.Error(t, err)
-			}
-			if name == "root" { // both send, nobody receives: only the next call meets
-				return
-			}
-			require.ErrorIs(t, all, ErrMismatch)
-			require.ErrorContains(t, all, tc.want)
-		})
+		for _, over := range []string{"inproc", "socket"} {
+			tryMismatch(t, name, over, tc.zero, tc.one, tc.want)
+		}
 	}
+}
+
+func tryMismatch(t *testing.T, name, over string, zero, one *Call, want string) {
+	t.Run(name+"/"+over, func(t *testing.T) {
+		comms := local(t, 2, Config{Timeout: 2 * time.Second, Transport: over})
+		errs := each(comms, func(c *Comm) error {
+			call := []*Call{zero, one}[c.Rank()]
+			if err := c.Do(call); err != nil {
+				return err
+			}
+			return Barrier(c)
+		})
+		all := errors.Join(errs...)
+		for _, err := range errs {
+			require.Error(t, err)
+		}
+		if name == "root" { // both send, nobody receives: only the next call meets
+			return
+		}
+		require.ErrorIs(t, all, ErrMismatch)
+		require.ErrorContains(t, all, want)
+	})
 }
 
 // A rank that never comes ends the wait of the others at the deadline, and the

@@ -477,6 +477,10 @@ func (c *Comm) errorOf(call *Call, seq uint32, cause error) *Error {
 		if errors.As(st.Err, &m) {
 			e.Err = &mismatch{rank: c.rank, peer: e.Peer, cause: m}
 		}
+		var peer *peerError // how a transport words its wait adds nothing to who failed
+		if errors.As(st.Err, &peer) {
+			e.Err = peer
+		}
 		var earlier *Error // an abort's reason needs no second place
 		if errors.As(st.Err, &earlier) {
 			e.Peer, e.Phase, e.Transport = -1, "", ""

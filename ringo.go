@@ -36,7 +36,11 @@ const Version = "0.1.0"
 // ranks come; "" is a free port on the interface of the default route, and
 // "127.0.0.1:0" keeps to this host.
 func NewID(addr string) (bootstrap.ID, error) {
-	return bootstrap.NewID(bootstrap.ListenOptions{Addr: addr})
+	cfg, err := Config{}.fill(os.Getenv)
+	if err != nil {
+		return bootstrap.ID{}, openError(cfg, err)
+	}
+	return bootstrap.NewID(bootstrap.ListenOptions{Addr: addr, Log: cfg.Log.With("subsys", "BOOTSTRAP")})
 }
 
 // OpenEnv is Open with ID, Rank and Size from the environment that a launcher

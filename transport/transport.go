@@ -41,7 +41,8 @@ type RecvConn interface {
 // received straight into the caller's memory, without Next and Release.
 type Into interface {
 	// NextInto waits for the next slot and moves its payload into dst. A slot
-	// whose length is not dst's is an error that names both lengths.
+	// whose length is not dst's is an error that names both lengths, and comes
+	// with the stamp of that slot.
 	NextInto(dst mem.Region) (Stamp, error)
 }
 

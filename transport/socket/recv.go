@@ -106,7 +106,7 @@ func (c *recvConn) NextInto(dst mem.Region) (transport.Stamp, error) {
 	}
 	if h.length != len(b) {
 		c.err = c.blame(&FrameError{fmt.Sprintf("slot of %d bytes where one of %d was expected", h.length, len(b))})
-		return transport.Stamp{}, c.err
+		return h.stamp, c.err
 	}
 	if in.have > headerLen { // an earlier Next read beyond its frame
 		got = copy(b, in.buf[headerLen:in.have])
