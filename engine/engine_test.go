@@ -1,0 +1,240 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/tree"
+)
+
+// Chunks of every layout are in order, whole elements, and cover the buffer.
+func TestEvenCovers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		elem := rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "elem")
+		total := elem * rapid.IntRange(0, 5000).Draw(t, "count")
+		chunks := rapid.IntRange(1, 70).Draw(t, "chunks")
+		l := Even(total, chunks, elem)
+		end := 0
+		for c := range chunks {
+			off, n := l.Span(c)
+			if off != end || n < 0 || n%elem != 0 {
+				t.Fatalf("chunk %d is [%d:+%d], the one before ends at %d", c, off, n, end)
+			}
+			end = off + n
+		}
+		if end != total {
+			t.Fatalf("chunks end at %d of %d", end, total)
+		}
+	})
+}
+
+// A lender is both ends of a connection that copies nothing: the receiver reads
+// the sender's memory as late as it can, and Flush waits for that.
+type lender struct {
+	slots   chan []byte
+	stamps  chan transport.Stamp
+	taken   sync.WaitGroup
+	reserve []byte
+	held    []byte
+}
+
+func newLender(depth int) *lender {
+	return &lender{slots: make(chan []byte, depth), stamps: make(chan transport.Stamp, depth)}
+}
+
+func (l *lender) Reserve(n int) (mem.Region, error) {
+	l.reserve = make([]byte, n)
+	return mem.Host(l.reserve), nil
+}
+
+func (l *lender) Publish(s transport.Stamp) error {
+	return l.PublishFrom(mem.Host(l.reserve), s)
+}
+
+func (l *lender) PublishFrom(src mem.Region, s transport.Stamp) error {
+	l.taken.Add(1)
+	l.slots <- src.Bytes()
+	l.stamps <- s
+	return nil
+}
+
+func (l *lender) Flush() error {
+	l.taken.Wait()
+	return nil
+}
+
+func (l *lender) Next() (mem.Region, transport.Stamp, error) {
+	l.held = <-l.slots
+	return mem.Host(l.held), <-l.stamps, nil
+}
+
+func (l *lender) Release() error {
+	l.taken.Done()
+	return nil
+}
+
+func (l *lender) NextInto(dst mem.Region) (transport.Stamp, error) {
+	b := <-l.slots
+	if len(b) != dst.Len() {
+		return transport.Stamp{}, fmt.Errorf("slot of %d bytes where one of %d was expected", len(b), dst.Len())
+	}
+	copy(dst.Bytes(), b)
+	l.taken.Done()
+	return <-l.stamps, nil
+}
+
+func (l *lender) Close() error { return nil }
+
+// A mesh has a lender for every ordered pair.
+type mesh [][]*lender
+
+func newMesh(n, depth int) mesh {
+	m := make(mesh, n)
+	for i := range m {
+		m[i] = make([]*lender, n)
+		for j := range m[i] {
+			m[i][j] = newLender(depth)
+		}
+	}
+	return m
+}
+
+type corner struct {
+	mesh
+	rank sched.Rank
+}
+
+func (c corner) Send(to sched.Rank) (transport.SendConn, error)   { return c.mesh[c.rank][to], nil }
+func (c corner) Recv(from sched.Rank) (transport.RecvConn, error) { return c.mesh[from][c.rank], nil }
+
+// Memory that is lent is not written before it was taken: with connections that
+// copy nothing, every all-reduce is right, in place and out of place. Under the
+// race detector this finds a wrong Program.lends by itself.
+func TestLending(t *testing.T) {
+	limits := transport.Limits{SlotBytes: 64, Slots: 4}
+	schedules := map[string]func(n int) sched.Schedule{
+		"ring":     func(n int) sched.Schedule { return ring.AllReduce{N: n} },
+		"tree":     func(n int) sched.Schedule { return tree.AllReduce{N: n} },
+		"oneshot":  func(n int) sched.Schedule { return direct.OneShot{N: n} },
+		"twoshot":  func(n int) sched.Schedule { return direct.TwoShot{N: n} },
+		"doubling": func(n int) sched.Schedule { return direct.RecursiveDoubling{N: n} },
+		"halving":  func(n int) sched.Schedule { return direct.HalvingDoubling{N: n} },
+		"log":      func(n int) sched.Schedule { return direct.LogAllReduce{N: n} },
+	}
+	for name, make1 := range schedules {
+		for _, n := range []int{1, 2, 3, 5, 8} {
+			for _, inPlace := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%d/%v", name, n, inPlace), func(t *testing.T) {
+					allReduce(t, make1(n), n, 999, inPlace, limits)
+				})
+			}
+		}
+	}
+}
+
+func allReduce(t *testing.T, s sched.Schedule, n, count int, inPlace bool, limits transport.Limits) {
+	links := newMesh(n, limits.Slots)
+	want := make([]int32, count)
+	ins, outs := make([][]int32, n), make([][]int32, n)
+	for r := range n {
+		ins[r], outs[r] = make([]int32, count), make([]int32, count)
+		for i := range ins[r] {
+			ins[r][i] = rand.Int32()
+			want[i] += ins[r][i]
+		}
+		if inPlace {
+			outs[r] = ins[r]
+		}
+	}
+	red, err := kernels.NewReducer(kernels.Int32, kernels.Sum, n)
+	require.NoError(t, err)
+	errs, results := make([]error, n), make([][]byte, n)
+	var wg sync.WaitGroup
+	for r := range n {
+		wg.Go(func() {
+			p, err := Compile(s, sched.Rank(r), corner{links, sched.Rank(r)})
+			if err != nil {
+				errs[r] = err
+				return
+			}
+			l := Even(4*count, s.Shape().In, 4)
+			j := Job{Program: p, In: mem.Of(ins[r]).Bytes(), Out: mem.Of(outs[r]).Bytes(), InL: l, OutL: l, Reducer: red, Lend: true}
+			errs[r] = New(limits).Run(&j)
+			results[r] = bytes.Clone(j.Out)
+			clear(ins[r]) // all memory is the caller's again
+			clear(outs[r])
+		})
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+	for r := range n {
+		require.True(t, bytes.Equal(mem.Of(want).Bytes(), results[r]), "rank %d", r)
+	}
+}
+
+// Steps whose value is overwritten later are not lent.
+func TestLends(t *testing.T) {
+	lent := func(s sched.Schedule, r sched.Rank) (refs []sched.Ref) {
+		p, err := Compile(s, r, nil)
+		require.NoError(t, err)
+		for _, st := range p.steps {
+			refs = append(refs, st.lends)
+		}
+		return refs
+	}
+	none := sched.Ref{}
+	in := func(c int32) sched.Ref { return sched.Ref{Buf: sched.In, Chunk: c} }
+	out := func(c int32) sched.Ref { return sched.Ref{Buf: sched.Out, Chunk: c} }
+	require.Equal(t, []sched.Ref{in(1), out(0), none}, lent(ring.AllReduce{N: 2}, 0))
+	for _, ref := range lent(direct.RecursiveDoubling{N: 4}, 0) {
+		require.NotEqual(t, sched.Out, ref.Buf, "a partial sum is overwritten in the next exchange")
+	}
+}
+
+// A slot of another call, or of another length, is a mismatch that has both.
+func TestMismatch(t *testing.T) {
+	limits := transport.Limits{SlotBytes: 64, Slots: 4}
+	links := newMesh(2, 4)
+	p, err := Compile(ring.AllGather{N: 2}, 0, corner{links, 0})
+	require.NoError(t, err)
+	one := Layout{Total: 8, Chunk: 8}
+	two := Layout{Total: 16, Chunk: 8}
+	job := func() *Job {
+		return &Job{Program: p, In: make([]byte, 8), Out: make([]byte, 16), InL: one, OutL: two, Stamp: transport.Stamp{1, 2}}
+	}
+	require.NoError(t, links[1][0].PublishFrom(mem.Host(make([]byte, 8)), transport.Stamp{1, 3}))
+	err = New(limits).Run(job())
+	var st *StepError
+	var m *MismatchError
+	require.ErrorAs(t, err, &st)
+	require.ErrorAs(t, err, &m)
+	require.Equal(t, sched.Rank(1), st.Peer)
+	require.Equal(t, transport.Stamp{1, 3}, m.Got)
+	require.Contains(t, err.Error(), "recv from rank 1: ranks disagree")
+}
+
+func TestCompileRefusesEmptySteps(t *testing.T) {
+	_, err := Compile(emptyStep{}, 0, nil)
+	require.ErrorContains(t, err, "neither source nor destination")
+}
+
+type emptyStep struct{}
+
+func (emptyStep) Shape() sched.Shape { return sched.Shape{Ranks: 1, In: 1, Out: 1} }
+func (emptyStep) Len(sched.Rank) int { return 1 }
+func (emptyStep) At(sched.Rank, int) sched.Step {
+	return sched.Step{Recv: sched.Nobody, Send: sched.Nobody}
+}
