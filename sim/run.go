@@ -71,7 +71,7 @@ const (
 // Estimate is the Time of Run for one who chooses between schedules. Of many
 // rounds it carries out 8 to 32 and takes the others to last as long each as the
 // later half of these, which is exact once rounds follow each other evenly: half
-// of the schedules and presets of this library; 97 of 100 are within 5 %, and
+// of the schedules and presets of this library; 90 of 100 are within 2 %, and
 // the worst, long chains over memory that is shared, a third off. It takes well
 // under a millisecond for up to 64 ranks unless they have many rounds, and does
 // not allocate when it has been called for a schedule as large before.
