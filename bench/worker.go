@@ -37,6 +37,9 @@ func (w *worker) run(plan []series) error {
 		}
 	}
 	w.in, w.out = newBuffer(longest), newBuffer(longest)
+	if err := w.settle(); err != nil {
+		return err
+	}
 	for i := range plan {
 		for _, count := range plan[i].counts {
 			row, err := w.row(&plan[i], count)
@@ -49,6 +52,30 @@ func (w *worker) run(plan []series) error {
 		}
 	}
 	return w.ctl.barrier()
+}
+
+// settleTime is how long the ranks are busy before the first measurement, where
+// iterations are not given: the system starts processes on whatever core there
+// is and takes a moment to give each its own.
+const settleTime = 100 * time.Millisecond
+
+func (w *worker) settle() error {
+	if w.cfg.Iterations > 0 {
+		return nil
+	}
+	start := time.Now()
+	for more := int64(1); more > 0; {
+		for range 100 {
+			if err := w.ctl.barrier(); err != nil {
+				return err
+			}
+		}
+		var err error
+		if more, err = w.ctl.decide(int64(settleTime - time.Since(start))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // row measures and verifies one operation at one size.

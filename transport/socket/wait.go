@@ -42,6 +42,7 @@ func (w *waiter) pause() (sleep bool, err error) {
 		}
 		waited := time.Duration(now - w.since)
 		if w.spin && waited < spinTime {
+			sysYield() // the peer may be on this very core
 			return false, nil
 		}
 		w.spin = false
