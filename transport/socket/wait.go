@@ -46,13 +46,13 @@ func (w *waiter) pause() (sleep bool, err error) {
 			return false, nil
 		}
 		w.spin = false
+		runtime.Gosched() // dear, beside a yield of the thread: it may start another thread
 		if waited > spinTime+yieldTime {
 			w.tries = glance - 1 // one look after each sleep
 			return true, nil
 		}
 	}
 	if !w.spin {
-		runtime.Gosched()
 		sysYield()
 	}
 	return false, nil
