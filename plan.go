@@ -237,7 +237,7 @@ func choosePlan(kind Kind, topo topology, bytes int, forced algo) (algo, string)
 		switch {
 		case n == 2 && bytes <= 16<<10:
 			return algoOneShot, "two ranks exchange small data whole: one hop"
-		case n > 2 && bytes <= 16<<10:
+		case n > 2 && bytes <= 32<<10:
 			return algoDoubling, "small data: the fewest hops"
 		case n > 2 && bytes <= 64<<10:
 			return algoTwoShot, "middle sizes: two hops and the least bytes"
