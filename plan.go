@@ -239,8 +239,8 @@ func choosePlan(kind Kind, topo topology, bytes int, forced algo) (algo, string)
 			return algoOneShot, "two ranks exchange small data whole: one hop"
 		case n > 2 && bytes <= 32<<10:
 			return algoDoubling, "small data: the fewest hops"
-		case n > 2 && bytes <= 64<<10:
-			return algoTwoShot, "middle sizes: two hops and the least bytes"
+		case n > 2 && bytes < n*32<<10:
+			return algoTwoShot, "middle sizes: two hops and the least bytes; chunks are too small for a ring"
 		}
 		return algoRing, "large data: the least bytes, streamed around the ring"
 	case KindReduce, KindBroadcast:
