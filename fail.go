@@ -1,0 +1,108 @@
+package ringo
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ringo-go/ringo/engine"
+)
+
+// watchGroup makes the failure of another rank end the waits of this one.
+func (c *Comm) watchGroup() {
+	select {
+	case <-c.gone:
+	case <-c.group.Failed():
+		c.guard.Abort(&peerError{c.group.Failure()})
+	}
+}
+
+// fail ends the communicator: this rank's waits, and by way of the group those
+// of all others. Arguments that are wrong on this rank alone were found before.
+func (c *Comm) fail(call *Call, cause error) *Error {
+	if errors.Is(cause, ErrInvalid) || errors.Is(cause, ErrUnsupported) {
+		return c.errorOf(call, c.seq, cause)
+	}
+	e := c.errorOf(call, c.seq, cause)
+	if !errors.Is(cause, ErrPeer) && !errors.Is(e, ErrMismatch) && !errors.Is(cause, ErrTimeout) && !errors.Is(cause, ErrAborted) {
+		// A connection broke. Whose fault it was the group knows, in a moment.
+		select {
+		case <-c.group.Failed():
+			e.Err = fmt.Errorf("%w (%v)", &peerError{c.group.Failure()}, e.Err)
+		case <-time.After(rootCauseWait):
+		}
+	}
+	if c.failed.CompareAndSwap(nil, e) {
+		c.guard.Abort(e)
+		c.group.Fail(e.Error())
+	}
+	return e
+}
+
+// rootCauseWait is how long a rank whose connection broke waits to hear from the
+// group which rank has died, so as to name it and not just a neighbour.
+const rootCauseWait = 300 * time.Millisecond
+
+// errorOf gives an error its place.
+func (c *Comm) errorOf(call *Call, seq uint32, cause error) *Error {
+	e := &Error{Op: call.Kind.String(), Seq: seq, Rank: c.rank, Host: c.hostname(), Peer: -1, Err: cause}
+	if call.Kind == KindSend || call.Kind == KindRecv {
+		e.Seq = 0
+	}
+	var st *engine.StepError
+	if errors.As(cause, &st) {
+		e.Peer, e.Phase, e.Err = int(st.Peer), st.Phase, st.Err
+		e.Transport = c.links.via(e.Peer)
+		var m *engine.MismatchError
+		if errors.As(st.Err, &m) {
+			e.Err = &mismatch{rank: c.rank, peer: e.Peer, cause: m}
+		}
+		var peer *peerError // how a transport words its wait adds nothing to who failed
+		if errors.As(st.Err, &peer) {
+			e.Err = peer
+		}
+		var earlier *Error // an abort's reason needs no second place
+		if errors.As(st.Err, &earlier) {
+			e.Peer, e.Phase, e.Transport = -1, "", ""
+		}
+	}
+	return e
+}
+
+func (c *Comm) hostname() string {
+	host, _, _ := strings.Cut(c.cfg.HostID, "/")
+	return host
+}
+
+func openError(cfg Config, err error) error {
+	host, _, _ := strings.Cut(cfg.HostID, "/")
+	return &Error{Op: "Open", Rank: cfg.Rank, Host: host, Peer: -1, Err: err}
+}
+
+// Abort ends all operations of the communicator, here and on all other ranks,
+// and always returns: at most half a second later, when the reason is on its way
+// to the others. Close is still to be called.
+func (c *Comm) Abort(reason error) {
+	if reason == nil {
+		reason = ErrAborted
+	} else {
+		reason = fmt.Errorf("%w: %w", ErrAborted, reason)
+	}
+	e := &Error{Op: "Abort", Rank: c.rank, Host: c.hostname(), Peer: -1, Err: reason}
+	if c.failed.CompareAndSwap(nil, e) {
+		c.guard.Abort(e)
+		c.group.Fail(e.Error())
+	}
+}
+
+// Err is why the communicator has failed, nil while it is well. It does not wait.
+func (c *Comm) Err() error {
+	if e := c.failed.Load(); e != nil {
+		return e
+	}
+	if err := c.guard.Aborted(); err != nil {
+		return err
+	}
+	return nil
+}
