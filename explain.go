@@ -17,17 +17,21 @@ type Choice struct {
 	Schedule sched.Schedule
 }
 
-// Explain says how n ranks would carry out a collective whose Count elements are
-// so many bytes, and why, without doing it. cfg gives Algo.
-func Explain(kind Kind, n, bytes, root int, cfg Config) (Choice, error) {
+// Explain says how n ranks, in blocks of local on a host (0: all on one), would
+// carry out a collective whose Count elements are so many bytes, and why, without
+// doing it. cfg gives Algo.
+func Explain(kind Kind, n, local, bytes, root int, cfg Config) (Choice, error) {
 	forced, err := parseAlgo(cfg.Algo)
 	if err != nil {
 		return Choice{}, err
 	}
-	if kind >= kinds || kind == KindSend || kind == KindRecv || n < 1 || bytes < 0 || root < 0 || root >= n {
+	if kind >= kinds || kind == KindSend || kind == KindRecv || n < 1 || local < 0 || bytes < 0 || root < 0 || root >= n {
 		return Choice{}, fmt.Errorf("%w: explain %v of %d bytes on %d ranks, root %d", ErrInvalid, kind, bytes, n, root)
 	}
 	topo := topology{ranks: n, local: n}
+	if local > 1 && n%local == 0 {
+		topo.local = local
+	}
 	a, reason := choosePlan(kind, topo, bytes, forced)
 	ch := Choice{Kind: kind, Size: n, Bytes: bytes, Algo: a.String(), Reason: reason}
 	for _, t := range book[kind] {

@@ -68,20 +68,23 @@ func TestHierarchyIsProved(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	ch, err := Explain(KindAllReduce, 4, 1<<20, 0, Config{})
+	ch, err := Explain(KindAllReduce, 4, 0, 1<<20, 0, Config{})
 	require.NoError(t, err)
 	require.Equal(t, "ring", ch.Algo)
 	require.Contains(t, ch.Others, "tree")
 	require.NotContains(t, ch.Others, "hier")
 	require.Equal(t, 7, ch.Schedule.Len(0))
-	ch, err = Explain(KindAllReduce, 4, 1<<20, 0, Config{Algo: "tree"})
+	ch, err = Explain(KindAllReduce, 4, 0, 1<<20, 0, Config{Algo: "tree"})
 	require.NoError(t, err)
 	require.Equal(t, "tree", ch.Algo)
+	ch, err = Explain(KindAllReduce, 8, 4, 1<<20, 0, Config{})
+	require.NoError(t, err)
+	require.Equal(t, "hier", ch.Algo)
 	for _, bad := range []func() (Choice, error){
-		func() (Choice, error) { return Explain(KindAllReduce, 0, 1, 0, Config{}) },
-		func() (Choice, error) { return Explain(KindSend, 2, 1, 0, Config{}) },
-		func() (Choice, error) { return Explain(KindBroadcast, 2, 1, 2, Config{}) },
-		func() (Choice, error) { return Explain(KindAllReduce, 2, 1, 0, Config{Algo: "x"}) },
+		func() (Choice, error) { return Explain(KindAllReduce, 0, 0, 1, 0, Config{}) },
+		func() (Choice, error) { return Explain(KindSend, 2, 0, 1, 0, Config{}) },
+		func() (Choice, error) { return Explain(KindBroadcast, 2, 0, 1, 2, Config{}) },
+		func() (Choice, error) { return Explain(KindAllReduce, 2, 0, 1, 0, Config{Algo: "x"}) },
 	} {
 		_, err := bad()
 		require.ErrorIs(t, err, ErrInvalid)

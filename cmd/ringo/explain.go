@@ -15,10 +15,11 @@ import (
 
 const explainHelp = `usage: ringo explain COLLECTIVE [flags]
 
-Says which algorithm would carry out a collective on one host, why, what else
+Says which algorithm would carry out a collective, why, what else
 could be asked for, what it costs, and prints the steps of every rank.
 
   -np N          ranks (default 4)
+  --node N       ranks of a host, for more than one host (default: all)
   -s SIZE        bytes of the larger buffer of a rank (default 1M)
   -d TYPE        element type (default float32)
   -r ROOT        root of broadcast, reduce, gather, scatter (default 0)
@@ -28,6 +29,7 @@ could be asked for, what it costs, and prints the steps of every rank.
 Examples
   ringo explain allreduce -np 8 -s 1M
   ringo explain allreduce -np 4 --algo tree
+  ringo explain allreduce -np 8 --node 4 -s 16M
   ringo explain broadcast -np 64 --steps 17
 `
 
@@ -35,6 +37,7 @@ Examples
 type question struct {
 	bench.Collective
 	ranks, root int
+	node        int // ranks of a host, 0 for all
 	typ         ringo.DataType
 	algo        string
 }
@@ -42,12 +45,12 @@ type question struct {
 // choice answers for a size as bench counts it.
 func (q question) choice(size int64) (ringo.Choice, error) {
 	width := q.typ.Size()
-	return ringo.Explain(q.Kind, q.ranks, q.Count(size, q.ranks, width)*width, q.root, ringo.Config{Algo: q.algo})
+	return ringo.Explain(q.Kind, q.ranks, q.node, q.Count(size, q.ranks, width)*width, q.root, ringo.Config{Algo: q.algo})
 }
 
 // ask checks the parts of a question that explain and sim have in common.
-func ask(names []string, ranks, root int, typ, algo string) (question, error) {
-	q := question{ranks: ranks, root: root, algo: algo}
+func ask(names []string, ranks, root, node int, typ, algo string) (question, error) {
+	q := question{ranks: ranks, root: root, node: node, algo: algo}
 	if len(names) != 1 {
 		return q, cli.Usagef("which collective? give one of %s", strings.Join(bench.Names(), ", "))
 	}
@@ -66,6 +69,8 @@ func ask(names []string, ranks, root int, typ, algo string) (question, error) {
 		return q, cli.Usagef("sendrecv is one message to the next rank and has no algorithm")
 	case ranks < 1:
 		return q, cli.Usagef("-np %d: want at least 1", ranks)
+	case node < 0:
+		return q, cli.Usagef("--node %d: cannot be negative", node)
 	case root < 0 || root >= ranks:
 		return q, cli.Usagef("-r %d: the ranks are 0 to %d", root, ranks-1)
 	}
@@ -77,11 +82,12 @@ func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 	ranks, root := fs.Int("np", 4, ""), fs.Int("r", 0, "")
 	size, typ := fs.String("s", "1M", ""), fs.String("d", "float32", "")
 	algo, steps := fs.String("algo", "", ""), fs.String("steps", "auto", "")
+	node := fs.Int("node", 0, "")
 	names, err := cli.Parse(fs, args)
 	if err != nil {
 		return err
 	}
-	q, err := ask(names, *ranks, *root, *typ, *algo)
+	q, err := ask(names, *ranks, *root, *node, *typ, *algo)
 	if err != nil {
 		return err
 	}
@@ -97,7 +103,11 @@ func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if err != nil {
 		return cli.Usagef("%v", err)
 	}
-	fmt.Fprintf(stdout, "%s of %s (%d %v a block) on %d ranks of one host\n", q.Name, bench.FormatSize(bytes), q.Count(bytes, *ranks, q.typ.Size()), q.typ, *ranks)
+	where := "one host"
+	if *node > 0 && *node < *ranks {
+		where = fmt.Sprintf("hosts of %d", *node)
+	}
+	fmt.Fprintf(stdout, "%s of %s (%d %v a block) on %d ranks of %s\n", q.Name, bench.FormatSize(bytes), q.Count(bytes, *ranks, q.typ.Size()), q.typ, *ranks, where)
 	fmt.Fprintf(stdout, "algorithm: %s\nbecause:   %s\n", ch.Algo, ch.Reason)
 	if len(ch.Others) > 0 {
 		fmt.Fprintf(stdout, "others:    %s (--algo)\n", strings.Join(ch.Others, ", "))

@@ -53,13 +53,10 @@ func runSim(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		slices.Sort(known)
 		return cli.Unknown("net", *net, known)
 	}
-	if *node < 0 {
-		return cli.Usagef("--node %d: cannot be negative", *node)
-	}
 	if *node > 0 {
 		model.NodeRanks = *node
 	}
-	q, err := ask(names, *ranks, *root, *typ, "")
+	q, err := ask(names, *ranks, *root, *node, *typ, "")
 	if err != nil {
 		return err
 	}
