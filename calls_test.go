@@ -3,6 +3,7 @@ package ringo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -476,4 +477,44 @@ func TestTypeOf(t *testing.T) {
 	require.Equal(t, BFloat16, TypeOf[kernels.BF16]())
 	require.Equal(t, Float8E5M2, TypeOf[kernels.F8E5M2]())
 	require.Equal(t, Int8, TypeOf[int8]())
+}
+
+// The functions on slices describe the calls that they say.
+func TestSliceFunctions(t *testing.T) {
+	const n = 3
+	comms := local(t, n, Config{})
+	noErrors(t, each(comms, func(c *Comm) error {
+		r := int32(c.Rank())
+		check := func(what string, err error, got, want []int32) error {
+			if err == nil && !slices.Equal(got, want) {
+				err = errors.New("wrong")
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %v: %w", what, got, err)
+			}
+			return nil
+		}
+		at := func(root int, want ...int32) []int32 {
+			if c.Rank() == root {
+				return want
+			}
+			return make([]int32, len(want))
+		}
+		one, three := make([]int32, 1), make([]int32, n)
+		sum, all := make([]int32, 1), make([]int32, n)
+		shares, mine := make([]int32, 1), make([]int32, 1)
+		data := []int32{r*10 + 7}
+		p := c.Start(BroadcastOf(data, 2))
+		<-p.Done()
+		return errors.Join(
+			check("broadcast", p.Wait(), data, []int32{27}),
+			check("reduce", Reduce(c, one, []int32{r + 1}, Sum, 1), one, at(1, 6)),
+			check("reduce-scatter", ReduceScatter(c, sum, []int32{r, r + 1, r + 2}, Max), sum, []int32{2 + r}),
+			check("all-to-all", AlltoAll(c, all, []int32{r * 10, r*10 + 1, r*10 + 2}), all, []int32{r, 10 + r, 20 + r}),
+			check("gather", Gather(c, three, []int32{r + 5}, 2), three, at(2, 5, 6, 7)),
+			check("scatter", Scatter(c, shares, []int32{4, 5, 6}, 0), shares, []int32{4 + r}),
+			check("all-gather", AllGather(c, three, []int32{r}), three, []int32{0, 1, 2}),
+			check("broadcast", Broadcast(c, mine, 0), mine, []int32{0}),
+		)
+	}))
 }

@@ -40,13 +40,9 @@ func (c *Comm) Start(call *Call) *Pending {
 
 // carryOut does a checked call, with c.run held.
 func (c *Comm) carryOut(call *Call) error {
-	if f := c.failed.Load(); f != nil {
-		return c.errorOf(call, 0, fmt.Errorf("the communicator has failed before: %w", f))
+	if err := c.begin(call); err != nil {
+		return err
 	}
-	if err := c.guard.Aborted(); err != nil {
-		return c.fail(call, err)
-	}
-	c.guard.Begin(c.cfg.Timeout)
 	j := &c.job
 	if err := c.prepare(j, call); err != nil {
 		return c.fail(call, err)
@@ -58,6 +54,18 @@ func (c *Comm) carryOut(call *Call) error {
 		j.Reducer.Finish(j.Out)
 	}
 	j.In, j.Out = nil, nil // the caller may want it collected
+	return nil
+}
+
+// begin starts the time of an operation, if there may be one.
+func (c *Comm) begin(call *Call) error {
+	if f := c.failed.Load(); f != nil {
+		return c.errorOf(call, 0, fmt.Errorf("the communicator has failed before: %w", f))
+	}
+	if err := c.guard.Aborted(); err != nil {
+		return c.fail(call, err)
+	}
+	c.guard.Begin(c.cfg.Timeout)
 	return nil
 }
 
@@ -134,12 +142,8 @@ func (c *Comm) place(j *engine.Job, call *Call, size int) {
 	one := call.Count * size
 	switch call.Kind {
 	case KindAllReduce, KindReduce, KindBroadcast:
-		j.InL = engine.Even(one, shape.In, size)
+		j.InL = engine.Even(one, shape.In, size) // In and Out have the same chunks
 		j.OutL = j.InL
-		if shape.In == 0 || shape.Out > shape.In {
-			j.OutL = engine.Even(one, shape.Out, size)
-			j.InL = j.OutL
-		}
 	case KindAllGatherv:
 		lens := scaled(call.OutCounts, size)
 		j.OutL = engine.Layout{Off: offsets(call.OutCounts, call.OutOffsets, size), Len: lens}

@@ -140,7 +140,7 @@ func (c *Comm) Close() error {
 	c.queue.close()
 	c.run.Lock()
 	defer c.run.Unlock()
-	c.failed.CompareAndSwap(nil, &Error{Op: "Close", Rank: c.rank, Host: c.hostname(), Peer: -1, Err: ErrClosed})
+	c.failed.CompareAndSwap(nil, &Error{Op: "Close", Rank: c.rank, Host: c.cfg.hostname(), Peer: -1, Err: ErrClosed})
 	close(c.gone)
 	c.watch.Wait()
 	return c.release()

@@ -194,6 +194,12 @@ func (c Config) fill(getenv func(string) string) (Config, error) {
 	return c, nil
 }
 
+// hostname is the readable part of the host's identity.
+func (c *Config) hostname() string {
+	name, _, _ := strings.Cut(c.HostID, "/")
+	return name
+}
+
 func (c *Config) limits() transport.Limits {
 	return transport.Limits{SlotBytes: c.SlotBytes, Slots: c.Slots}
 }

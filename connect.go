@@ -53,9 +53,8 @@ func (c *Comm) connect(ctx context.Context) error {
 	}
 	c.engine = engine.New(c.cfg.limits())
 
-	host, _, _ := strings.Cut(c.cfg.HostID, "/")
 	me := profile{
-		Version: Version, Limits: c.cfg.limits(), Timeout: c.cfg.Timeout, Wish: order, Hostname: host,
+		Version: Version, Limits: c.cfg.limits(), Wish: order, Hostname: c.cfg.hostname(),
 		Info: transport.Info{Rank: c.rank, Host: c.cfg.HostID, Process: process()},
 	}
 	// Spinning needs a core for every rank of the host.

@@ -3,7 +3,6 @@ package ringo
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/ringo-go/ringo/engine"
@@ -46,7 +45,7 @@ const rootCauseWait = 300 * time.Millisecond
 
 // errorOf gives an error its place.
 func (c *Comm) errorOf(call *Call, seq uint32, cause error) *Error {
-	e := &Error{Op: call.Kind.String(), Seq: seq, Rank: c.rank, Host: c.hostname(), Peer: -1, Err: cause}
+	e := &Error{Op: call.Kind.String(), Seq: seq, Rank: c.rank, Host: c.cfg.hostname(), Peer: -1, Err: cause}
 	if call.Kind == KindSend || call.Kind == KindRecv {
 		e.Seq = 0
 	}
@@ -70,14 +69,8 @@ func (c *Comm) errorOf(call *Call, seq uint32, cause error) *Error {
 	return e
 }
 
-func (c *Comm) hostname() string {
-	host, _, _ := strings.Cut(c.cfg.HostID, "/")
-	return host
-}
-
 func openError(cfg Config, err error) error {
-	host, _, _ := strings.Cut(cfg.HostID, "/")
-	return &Error{Op: "Open", Rank: cfg.Rank, Host: host, Peer: -1, Err: err}
+	return &Error{Op: "Open", Rank: cfg.Rank, Host: cfg.hostname(), Peer: -1, Err: err}
 }
 
 // Abort ends all operations of the communicator, here and on all other ranks,
@@ -89,7 +82,7 @@ func (c *Comm) Abort(reason error) {
 	} else {
 		reason = fmt.Errorf("%w: %w", ErrAborted, reason)
 	}
-	e := &Error{Op: "Abort", Rank: c.rank, Host: c.hostname(), Peer: -1, Err: reason}
+	e := &Error{Op: "Abort", Rank: c.rank, Host: c.cfg.hostname(), Peer: -1, Err: reason}
 	if c.failed.CompareAndSwap(nil, e) {
 		c.guard.Abort(e)
 		c.group.Fail(e.Error())

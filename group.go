@@ -2,7 +2,6 @@ package ringo
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -138,10 +137,9 @@ func (c *Comm) fits(calls []*Call) bool {
 // exchangeLarge carries out calls on a goroutine for each peer and direction, in
 // order among themselves.
 func (c *Comm) exchangeLarge(calls []*Call) error {
-	if f := c.failed.Load(); f != nil {
-		return c.errorOf(calls[0], 0, fmt.Errorf("the communicator has failed before: %w", f))
+	if err := c.begin(calls[0]); err != nil {
+		return err
 	}
-	c.guard.Begin(c.cfg.Timeout)
 	type way struct {
 		kind Kind
 		peer int

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ringo-go/ringo/transport"
 )
@@ -18,7 +17,6 @@ type profile struct {
 	transport.Info
 	Hostname   string
 	Limits     transport.Limits
-	Timeout    time.Duration
 	Wish       []string // preference of this rank's Config, best first
 	Candidates []candidate
 }

@@ -18,7 +18,7 @@ const NoColor = -1
 // the old one and a life of its own.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	fail := func(err error) (*Comm, error) {
-		return nil, &Error{Op: "Split", Rank: c.rank, Host: c.hostname(), Peer: -1, Err: err}
+		return nil, &Error{Op: "Split", Rank: c.rank, Host: c.cfg.hostname(), Peer: -1, Err: err}
 	}
 	if color < 0 && color != NoColor {
 		return fail(fmt.Errorf("%w: color %d", ErrInvalid, color))

@@ -7,7 +7,7 @@
 // fits in a slot, so that a step which receives, reduces and sends forwards the
 // first slice while the next is still on its way: pipelining needs no code.
 //
-// The file is in the order data flows: Run, piece, slice.
+// The file is in the order data flows: Run, move, slice.
 package engine
 
 import (
@@ -47,7 +47,7 @@ type Engine struct {
 
 // New makes an Engine for connections of these limits.
 func New(l transport.Limits) *Engine {
-	return &Engine{slot: l.SlotBytes, piece: l.SlotBytes * max(1, l.Slots/2)}
+	return &Engine{slot: l.SlotBytes, piece: l.SlotBytes * (l.Slots / 2)}
 }
 
 // Piece is how many bytes of a chunk one round moves.

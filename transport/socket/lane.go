@@ -104,7 +104,7 @@ func (l *lane) flush() bool {
 			n, err = l.loan.write(l.fd, c)
 		} else {
 			head, _ := c.rest(c.off)
-			n, err = sysWrite(l.fd, head)
+			n, err = unix.Write(l.fd, head)
 		}
 		switch err {
 		case nil:

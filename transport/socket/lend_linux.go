@@ -85,7 +85,7 @@ func (p *loan) refuse(fd int, c *chunk) (int, error) {
 func (p *loan) copy(fd int, c *chunk) (int, error) {
 	head, body := c.rest(c.off)
 	if len(body) == 0 {
-		return sysWrite(fd, head)
+		return unix.Write(fd, head)
 	}
 	return unix.Writev(fd, [][]byte{head, body})
 }

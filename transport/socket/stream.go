@@ -45,6 +45,9 @@ func newStream(c net.Conn) (*stream, error) {
 		}
 	})
 	if err = cmp.Or(err, dupErr); err != nil {
+		if s.fd > 0 {
+			unix.Close(s.fd)
+		}
 		return nil, fmt.Errorf("descriptor: %w", err)
 	}
 	s.refs.Store(1)
@@ -102,9 +105,9 @@ func (s *stream) read(b, b2 []byte) (n int, err error) {
 	}
 	defer s.leave()
 	if len(b2) == 0 {
-		n, err = sysRead(s.fd, b)
+		n, err = unix.Read(s.fd, b)
 	} else {
-		n, err = sysReadv(s.fd, b, b2)
+		n, err = unix.Readv(s.fd, [][]byte{b, b2})
 	}
 	switch {
 	case err == unix.EINTR:
@@ -123,7 +126,7 @@ func (s *stream) write(b []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	defer s.leave()
-	n, err := sysWrite(s.fd, b)
+	n, err := unix.Write(s.fd, b)
 	if err == unix.EINTR {
 		err = errAgain
 	}

@@ -2,12 +2,6 @@ package socket
 
 import "golang.org/x/sys/unix"
 
-func sysRead(fd int, b []byte) (int, error)  { return unix.Read(fd, b) }
-func sysWrite(fd int, b []byte) (int, error) { return unix.Write(fd, b) }
-func sysReadv(fd int, b, b2 []byte) (int, error) {
-	return unix.Readv(fd, [][]byte{b, b2})
-}
-
 func sysUnacked(fd int) int {
 	p := []unix.PollFd{{Fd: int32(fd)}}
 	if _, err := unix.Poll(p, 0); err != nil || p[0].Revents != 0 {
