@@ -1,0 +1,142 @@
+package cuda
+
+// The constants have the values of cuda.h; a test compares them with it where it is.
+
+type DeviceAttribute int32
+
+const (
+	AttrMaxThreadsPerBlock            DeviceAttribute = 1
+	AttrMaxSharedPerBlock             DeviceAttribute = 8
+	AttrWarpSize                      DeviceAttribute = 10
+	AttrClockRate                     DeviceAttribute = 13
+	AttrMultiprocessorCount           DeviceAttribute = 16
+	AttrComputeMode                   DeviceAttribute = 20
+	AttrPCIBusID                      DeviceAttribute = 33
+	AttrPCIDeviceID                   DeviceAttribute = 34
+	AttrMemoryClockRate               DeviceAttribute = 36
+	AttrGlobalMemoryBusWidth          DeviceAttribute = 37
+	AttrL2CacheSize                   DeviceAttribute = 38
+	AttrMaxThreadsPerMultiprocessor   DeviceAttribute = 39
+	AttrAsyncEngineCount              DeviceAttribute = 40
+	AttrUnifiedAddressing             DeviceAttribute = 41
+	AttrPCIDomainID                   DeviceAttribute = 50
+	AttrComputeCapabilityMajor        DeviceAttribute = 75
+	AttrComputeCapabilityMinor        DeviceAttribute = 76
+	AttrMaxSharedPerMultiprocessor    DeviceAttribute = 81
+	AttrMaxRegistersPerMultiprocessor DeviceAttribute = 82
+	AttrManagedMemory                 DeviceAttribute = 83
+	AttrComputePreemption             DeviceAttribute = 90
+	AttrCooperativeLaunch             DeviceAttribute = 95
+	AttrMaxSharedPerBlockOptin        DeviceAttribute = 97
+	AttrHostRegisterSupported         DeviceAttribute = 99
+	AttrVirtualMemorySupported        DeviceAttribute = 102
+	AttrPosixFDSupported              DeviceAttribute = 103
+	AttrMaxBlocksPerMultiprocessor    DeviceAttribute = 106
+	AttrRDMASupported                 DeviceAttribute = 116
+	AttrMemoryPoolsSupported          DeviceAttribute = 115
+	AttrClusterLaunch                 DeviceAttribute = 120
+	AttrMulticastSupported            DeviceAttribute = 132 // never used; for information only
+)
+
+type P2PAttribute int32
+
+const (
+	P2PPerformanceRank P2PAttribute = 1
+	P2PAccessSupported P2PAttribute = 2
+	P2PNativeAtomics   P2PAttribute = 3
+)
+
+type PointerAttribute int32
+
+const (
+	PointerContext       PointerAttribute = 1
+	PointerMemoryType    PointerAttribute = 2
+	PointerSyncMemops    PointerAttribute = 6
+	PointerBufferID      PointerAttribute = 7
+	PointerIsManaged     PointerAttribute = 8
+	PointerDeviceOrdinal PointerAttribute = 9
+	PointerLegacyIPC     PointerAttribute = 10
+	PointerRangeStart    PointerAttribute = 11
+	PointerRangeSize     PointerAttribute = 12
+)
+
+// Values of PointerMemoryType.
+const (
+	MemoryTypeHost   = 1
+	MemoryTypeDevice = 2
+)
+
+type FunctionAttribute int32
+
+const (
+	FuncMaxThreadsPerBlock FunctionAttribute = 0
+	FuncSharedBytes        FunctionAttribute = 1
+	FuncLocalBytes         FunctionAttribute = 3
+	FuncRegisters          FunctionAttribute = 4
+	FuncPTXVersion         FunctionAttribute = 5
+	FuncBinaryVersion      FunctionAttribute = 6
+	FuncMaxDynamicShared   FunctionAttribute = 8
+)
+
+type HostAllocFlags uint32
+
+const (
+	HostAllocPortable      HostAllocFlags = 1
+	HostAllocMapped        HostAllocFlags = 2
+	HostAllocWriteCombined HostAllocFlags = 4
+)
+
+type HostRegisterFlags uint32
+
+const (
+	HostRegisterPortable HostRegisterFlags = 1
+	HostRegisterMapped   HostRegisterFlags = 2
+)
+
+type StreamFlags uint32
+
+const (
+	StreamDefault     StreamFlags = 0
+	StreamNonBlocking StreamFlags = 1
+)
+
+type EventFlags uint32
+
+const (
+	EventDefault       EventFlags = 0
+	EventBlockingSync  EventFlags = 1
+	EventDisableTiming EventFlags = 2
+	EventInterprocess  EventFlags = 4
+)
+
+type WaitFlags uint32
+
+const (
+	WaitGEQ WaitFlags = 0 // (int)(*p - v) >= 0
+	WaitEQ  WaitFlags = 1
+	WaitAND WaitFlags = 2 // *p & v != 0
+	WaitNOR WaitFlags = 3
+)
+
+type CaptureMode uint32
+
+const (
+	CaptureGlobal      CaptureMode = 0
+	CaptureThreadLocal CaptureMode = 1
+	CaptureRelaxed     CaptureMode = 2
+)
+
+type CaptureStatus uint32
+
+const (
+	CaptureNone        CaptureStatus = 0
+	CaptureActive      CaptureStatus = 1
+	CaptureInvalidated CaptureStatus = 2
+)
+
+type GranularityOption uint32
+
+const (
+	GranularityMinimum     GranularityOption = 0
+	GranularityRecommended GranularityOption = 1
+)

@@ -1,0 +1,171 @@
+// Package ptx reads PTX text, the assembly of NVIDIA's GPUs, into a tree that
+// the emulator executes and the linter judges. It covers what Ringo's kernels
+// use; Parse refuses what it does not know, with its line.
+//
+// Source: PTX ISA 8.0, sections 4 to 9.
+package ptx
+
+// A Module is a PTX text.
+type Module struct {
+	Version     Version // .version 7.0
+	Target      string  // .target sm_70
+	AddressSize int     // .address_size 64
+	Vars        []Var   // of the module: .global, .const and .shared
+	Funcs       []*Func
+}
+
+// A Version is of the PTX language.
+type Version struct{ Major, Minor int }
+
+// A Func is a kernel, or a device function that kernels call.
+type Func struct {
+	Name    string
+	Entry   bool
+	Line    int
+	Params  []Var // in order, with the offsets they have in the parameter block
+	Results []Var // of a device function
+	Regs    []Reg
+	Vars    []Var // .shared and .local ones of the body
+	Body    []Instr
+	Labels  map[string]int      // index into Body
+	Tables  map[string][]string // .branchtargets
+
+	ParamBytes int // of the whole parameter block, without padding at its end
+	MaxThreads Dim // .maxntid, zero when not given
+	ReqThreads Dim // .reqntid
+	MinBlocks  int // .minnctapersm
+}
+
+// A Dim is an extent in three dimensions.
+type Dim [3]int
+
+// A Reg is a register. Its number is its index in Func.Regs.
+type Reg struct {
+	Name string // "%r1"
+	Type Type
+}
+
+// A Var is a variable or a parameter.
+type Var struct {
+	Name   string
+	Space  Space
+	Type   Type // of an element
+	Align  int
+	Count  int // elements; 0 for extern shared memory of unknown size
+	Offset int // parameters: in the parameter block; variables of a function: in its shared or local memory
+	Init   []byte
+	Extern bool
+}
+
+// A Type is a fundamental type.
+type Type uint8
+
+const (
+	NoType Type = iota
+	B8
+	B16
+	B32
+	B64
+	B128
+	U8
+	U16
+	U32
+	U64
+	S8
+	S16
+	S32
+	S64
+	F16
+	F16x2
+	BF16
+	BF16x2
+	F32
+	F64
+	TF32
+	E4M3 // only within vectors of two
+	E5M2
+	E4M3x2
+	E5M2x2
+	U16x2
+	S16x2
+	Pred
+)
+
+// A Space is a state space.
+type Space uint8
+
+const (
+	Generic Space = iota
+	RegSpace
+	Param
+	Global
+	Const
+	Shared
+	Local
+)
+
+// An Instr is an instruction, its name split at the dots. Types and the
+// modifiers that change what it computes or how it accesses memory are in
+// fields; Mods holds them all in the order written.
+//
+//	@%p1 ld.global.v4.u32 {%r1,%r2,%r3,%r4}, [%rd1+16];
+//	Op "ld", Mods [global v4 u32], Types [U32], Space Global, Vec 4,
+//	Guard %p1, Operands [vector of 4, address of %rd1 + 16]
+type Instr struct {
+	Line     int    // of the text, from 1
+	Text     string // as written, without the guard
+	Op       string // "ld", "setp", "bar"
+	Mods     []string
+	Types    []Type // in the order written
+	Space    Space
+	Vec      int // 1, 2 or 4
+	Guard    int // register of the predicate, -1 for none
+	GuardNot bool
+	Operands []Operand // destinations first, as written
+}
+
+// Has reports whether the instruction has the modifier.
+func (in *Instr) Has(mod string) bool {
+	for _, m := range in.Mods {
+		if m == mod {
+			return true
+		}
+	}
+	return false
+}
+
+// Name is the operation with all modifiers: "ld.global.v4.u32".
+func (in *Instr) Name() string {
+	s := in.Op
+	for _, m := range in.Mods {
+		s += "." + m
+	}
+	return s
+}
+
+// A Kind says what an Operand is.
+type Kind uint8
+
+const (
+	RegOperand     Kind = iota // Reg
+	ImmOperand                 // Imm: the bits of an integer, or of a float64 for 0d and decimal floats, of a float32 for 0f (Float says which)
+	AddrOperand                // [Reg + Imm], [Name + Imm] or [Imm]
+	NameOperand                // a variable's address, a function: Name, + Imm
+	LabelOperand               // Target
+	VecOperand                 // Elems
+	SpecialOperand             // Name: "%tid.x"
+	SinkOperand                // _
+	PairOperand                // p|q: Elems
+)
+
+// An Operand is what an instruction works on.
+type Operand struct {
+	Kind   Kind
+	Reg    int  // -1 for none
+	Not    bool // !%p
+	Imm    uint64
+	Float  Type // F32, F64 or NoType
+	Name   string
+	Target int // index into Func.Body
+	Elems  []Operand
+}
