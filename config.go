@@ -65,6 +65,9 @@ type Config struct {
 	// HostID replaces the identity of the host: ranks with different ones do not
 	// share memory. RINGO_HOSTID, NCCL_HOSTID.
 	HostID string
+	// CUDALibrary is the file of the CUDA driver, "libcuda.so.1" if empty. It is
+	// opened when a GPU is first asked for. RINGO_CUDA_LIBRARY.
+	CUDALibrary string
 	// Cores is how many cores the ranks of this host may use; fewer than ranks
 	// makes waits yield instead of spin. Default: the cores there are. RINGO_CORES.
 	Cores int
@@ -86,6 +89,10 @@ const (
 	DefaultSocketSlotBytes = 512 << 10
 	DefaultSlots           = 8
 )
+
+// FromEnv completes a Config as opening a communicator does: from the
+// environment, then from the defaults. The error says which variable is wrong.
+func (c Config) FromEnv() (Config, error) { return c.fill(os.Getenv) }
 
 // fill completes a Config from the environment and the defaults, and refuses
 // what cannot be. It is the only place of the library that reads environment
@@ -146,6 +153,7 @@ func (c Config) fill(getenv func(string) string) (Config, error) {
 	text(&c.SocketNetwork, "RINGO_SOCKET_NETWORK")
 	text(&c.ShmDir, "RINGO_SHM_DIR")
 	text(&c.HostID, "RINGO_HOSTID", "NCCL_HOSTID")
+	text(&c.CUDALibrary, "RINGO_CUDA_LIBRARY")
 	duration(&c.Timeout, DefaultTimeout, "RINGO_TIMEOUT")
 	duration(&c.JoinTimeout, DefaultJoinTimeout, "RINGO_JOIN_TIMEOUT")
 	number(&c.SlotBytes, 0, "RINGO_SLOT_BYTES")
