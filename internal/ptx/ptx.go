@@ -5,13 +5,27 @@
 // Source: PTX ISA 8.0, sections 4 to 9.
 package ptx
 
-// A Module is a PTX text.
+// A Module is a PTX text. Scopes are flattened: what inline assembly declares
+// in braces under a name that the function or the module already has is
+// renamed, so that names are unique in a function. Debug information, pragmas
+// and comments are left out.
 type Module struct {
-	Version     Version // .version 7.0
-	Target      string  // .target sm_70
-	AddressSize int     // .address_size 64
-	Vars        []Var   // of the module: .global, .const and .shared
+	Version     Version  // .version 7.0
+	Target      string   // .target sm_70
+	Options     []string // what else .target says: "debug"
+	AddressSize int      // .address_size 64; 32 when not given
+	Vars        []Var    // of the module: .global, .const and .shared, in order
 	Funcs       []*Func
+}
+
+// Func is the function with a name, nil if there is none.
+func (m *Module) Func(name string) *Func {
+	for _, f := range m.Funcs {
+		if f.Name == name {
+			return f
+		}
+	}
+	return nil
 }
 
 // A Version is of the PTX language.
@@ -21,19 +35,27 @@ type Version struct{ Major, Minor int }
 type Func struct {
 	Name    string
 	Entry   bool
+	Linkage string // "", "visible", "extern" or "weak"
+	Declare bool   // without a body: a declaration of what is defined later, or nowhere
 	Line    int
 	Params  []Var // in order, with the offsets they have in the parameter block
-	Results []Var // of a device function
+	Results []Var // of a device function, with offsets in their own block
 	Regs    []Reg
-	Vars    []Var // .shared and .local ones of the body
+	Vars    []Var // .shared, .local and .param ones of the body, with offsets in the function's memory of that space
 	Body    []Instr
-	Labels  map[string]int      // index into Body
-	Tables  map[string][]string // .branchtargets
+	Labels  map[string]int      // index into Body; len(Body) for one at the end
+	Tables  map[string][]string // labels of each .branchtargets
 
-	ParamBytes int // of the whole parameter block, without padding at its end
+	ParamBytes  int // of the whole parameter block, without padding at its end
+	ResultBytes int
+	SharedBytes int // of the .shared ones in Vars
+	LocalBytes  int // of the .local ones in Vars, for each thread
+	CallBytes   int // of the .param ones in Vars, through which it calls, for each thread
+
 	MaxThreads Dim // .maxntid, zero when not given
 	ReqThreads Dim // .reqntid
 	MinBlocks  int // .minnctapersm
+	MaxRegs    int // .maxnreg
 }
 
 // A Dim is an extent in three dimensions.
@@ -47,14 +69,27 @@ type Reg struct {
 
 // A Var is a variable or a parameter.
 type Var struct {
-	Name   string
-	Space  Space
-	Type   Type // of an element
-	Align  int
-	Count  int // elements; 0 for extern shared memory of unknown size
-	Offset int // parameters: in the parameter block; variables of a function: in its shared or local memory
-	Init   []byte
-	Extern bool
+	Name    string
+	Space   Space
+	Type    Type // of an element
+	Align   int
+	Count   int    // elements; 0 for extern shared memory of unknown size
+	Offset  int    // parameters: in the parameter block; variables of a function: in its memory of that space; 0 for those of a module
+	Init    []byte // little endian, zeros at the end left out
+	Relocs  []Reloc
+	Linkage string // as of a Func
+	Extern  bool
+}
+
+// Size is in bytes.
+func (v *Var) Size() int { return v.Count * v.Type.Size() }
+
+// A Reloc is an address within an initialiser.
+type Reloc struct {
+	Offset  int // in Init
+	Name    string
+	Addend  int64
+	Generic bool // generic(name): the generic address, not the one in the space
 }
 
 // A Type is a fundamental type.
@@ -82,8 +117,6 @@ const (
 	F32
 	F64
 	TF32
-	E4M3 // only within vectors of two
-	E5M2
 	E4M3x2
 	E5M2x2
 	U16x2
@@ -118,10 +151,10 @@ type Instr struct {
 	Mods     []string
 	Types    []Type // in the order written
 	Space    Space
-	Vec      int // 1, 2 or 4
+	Vec      int // 1, 2 or 4; 1 for mov, whatever it packs
 	Guard    int // register of the predicate, -1 for none
 	GuardNot bool
-	Operands []Operand // destinations first, as written
+	Operands []Operand // destinations first, as written; of call always (results), f, (arguments)
 }
 
 // Has reports whether the instruction has the modifier.
@@ -150,9 +183,9 @@ const (
 	RegOperand     Kind = iota // Reg
 	ImmOperand                 // Imm: the bits of an integer, or of a float64 for 0d and decimal floats, of a float32 for 0f (Float says which)
 	AddrOperand                // [Reg + Imm], [Name + Imm] or [Imm]
-	NameOperand                // a variable's address, a function: Name, + Imm
-	LabelOperand               // Target
-	VecOperand                 // Elems
+	NameOperand                // a variable's address, a function, a table of labels: Name, + Imm
+	LabelOperand               // Target; Name is the label
+	VecOperand                 // Elems; of call: results or arguments, maybe none
 	SpecialOperand             // Name: "%tid.x"
 	SinkOperand                // _
 	PairOperand                // p|q: Elems
