@@ -1,0 +1,5 @@
+//go:build ringo_nogpu
+
+package dl
+
+const why = "it was built with the tag ringo_nogpu"

@@ -1,0 +1,7 @@
+//go:build (!linux || !(amd64 || arm64)) && !ringo_nogpu
+
+package dl
+
+import "runtime"
+
+const why = "only Linux on amd64 and arm64 is supported, not " + runtime.GOOS + "/" + runtime.GOARCH
