@@ -2,6 +2,18 @@
 // run interleaved under a seed on a number of multiprocessors, each with room
 // for so many blocks, so that a kernel that needs more of them at once than
 // fit hangs here as on hardware, and is reported.
+//
+// Compile turns the functions of a module into flat arrays of warp-wide
+// instructions, Load gives its variables addresses, and a World runs grids of
+// its kernels, some instructions at a call of Step. All is for one goroutine.
+//
+// The threads of a warp that are at the same instruction execute it together.
+// Where they part, each part makes progress of its own; they join again when
+// they meet.
+//
+// Source: PTX ISA 8.0, chapters 3, 9.7.8, 9.7.12 and 10. The order in which
+// parted threads run is that of thread frontiers: Diamos et al., SIMD
+// Re-Convergence at Thread Frontiers, MICRO 2011.
 package simt
 
 import (
@@ -25,10 +37,11 @@ type Config struct {
 	Devices []Shape
 	Memory  *weakmem.Memory
 	// Stall is how many thread-instructions may be executed in a row without
-	// anything changing (no store that changes memory, no thread that ends, no barrier completed) before
-	// the threads that wait are reported as a deadlock. Zero: never.
+	// anything changing (no store, no atomic operation that changes memory, no
+	// thread that ends, no barrier completed, no Touch) before the threads that
+	// wait are reported as a deadlock. Zero: never.
 	Stall int
-	Trace func(Event) // if set: called for each warp-instruction
+	Trace func(Event) // if set: called before each warp-instruction
 }
 
 // An Event is one instruction of a warp, for tracing and single-stepping.
@@ -37,22 +50,6 @@ type Event struct {
 	Kernel string
 	Block  [3]int
 	Warp   int
-	Mask   uint32
+	Mask   uint32 // of the threads that carry it out: its guard holds
 	In     *ptx.Instr
 }
-
-// What follows is what cudaemu uses:
-//
-//	func Compile(m *ptx.Module) (*Program, error)
-//	func (p *Program) Kernel(name string) (*Kernel, bool)
-//	func (p *Program) Load(globals map[string]uint64) *Image    // a program with its variables at addresses
-//
-//	func NewWorld(Config) *World
-//	type Grid struct { Image; Kernel; Device; Dim, Block [3]int; Shared int; Args []byte; After weakmem.Clock; Cooperative bool }
-//	func (w *World) Start(g *Grid) error               // its blocks wait for room; error: can never fit
-//	func (w *World) Step(instructions int) (ran int)   // runs about so many thread-instructions of all grids, interleaved
-//	func (g *Grid) Done() bool
-//	func (g *Grid) Fault() *weakmem.Fault               // why it was stopped
-//	func (g *Grid) Clock() weakmem.Clock               // after it is done
-//	func (w *World) Kill(device int, f *weakmem.Fault) // all grids of a device end with f
-//	func (w *World) Instructions() uint64               // thread-instructions executed since New
