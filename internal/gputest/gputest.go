@@ -1,0 +1,107 @@
+// Package gputest gives tests a CUDA driver. By default it is the emulated one,
+// which is everywhere and reports races and leaks as failures of the test. The
+// variable REQUIRE makes the same tests run elsewhere:
+//
+//	REQUIRE=cuda go test ./...        on the real driver; a missing GPU fails
+//	REQUIRE="gcc clang" go test ./... on the emulator; a missing tool fails
+//
+// Tests that need more devices than the machine has are skipped on it.
+package gputest
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+)
+
+// Required reports whether REQUIRE names what.
+func Required(what string) bool {
+	return slices.Contains(strings.FieldsFunc(os.Getenv("REQUIRE"), func(r rune) bool { return r == ' ' || r == ',' }), what)
+}
+
+// Missing skips the test because the machine lacks what, or fails it if REQUIRE
+// names it.
+func Missing(t testing.TB, what, why string) {
+	t.Helper()
+	if Required(what) {
+		t.Fatalf("REQUIRE=%s: %s", what, why)
+	}
+	t.Skipf("needs %s: %s", what, why)
+}
+
+// OnGPU reports whether Driver gives the real driver.
+func OnGPU() bool { return Required("cuda") }
+
+// An Option is about the driver that Driver gives.
+type Option func(*options)
+
+type options struct {
+	devices int
+	emu     cudaemu.Config
+	faults  bool
+}
+
+// Devices has the driver have at least n devices.
+func Devices(n int) Option { return func(o *options) { o.devices = n } }
+
+// Emu configures the emulator.
+func Emu(c cudaemu.Config) Option { return func(o *options) { o.emu = c } }
+
+// Faults lets the test look at the emulator's reports itself.
+func Faults() Option { return func(o *options) { o.faults = true } }
+
+var real = sync.OnceValues(func() (cuda.Driver, error) { return cuda.Open(os.Getenv("RINGO_CUDA_LIBRARY")) })
+
+// Driver is the emulated driver, or the real one under REQUIRE=cuda. The
+// emulator is the test's own; when the test ends, what it reported and what was
+// not released fail the test.
+func Driver(t testing.TB, opts ...Option) cuda.Driver {
+	t.Helper()
+	o := options{devices: 1}
+	for _, f := range opts {
+		f(&o)
+	}
+	if !OnGPU() {
+		return emulator(t, o)
+	}
+	d, err := real()
+	if err != nil {
+		t.Fatalf("REQUIRE=cuda: %v", err)
+	}
+	n, err := d.DeviceGetCount()
+	if err != nil {
+		t.Fatalf("REQUIRE=cuda: %v", err)
+	}
+	if n < o.devices {
+		t.Skipf("needs %d GPUs: this machine has %d", o.devices, n)
+	}
+	return d
+}
+
+func emulator(t testing.TB, o options) cuda.Driver {
+	t.Helper()
+	if o.emu.Devices == 0 && o.emu.Shapes == nil {
+		o.emu.Devices = o.devices
+	}
+	m, err := cudaemu.New(o.emu)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+		if o.faults {
+			return
+		}
+		for _, f := range m.Reports() {
+			t.Error(f)
+		}
+	})
+	return m
+}
