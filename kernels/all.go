@@ -1,0 +1,110 @@
+package kernels
+
+import "fmt"
+
+// CombineAll is dst = srcs[0] ⊕ srcs[1] ⊕ …, from the left. Sources whose bit
+// is set in contributions (bit i for srcs[i]) are what ranks contribute, which
+// pre is applied to, see CombineIn; with finish the result is finished, see
+// Finish. One source that is no contribution is copied.
+//
+// It differs from a row of Combine for sums and products of 16- and 8-bit
+// floats: they are accumulated in float32 and rounded once, at the end, and a
+// scaled contribution is not rounded before it is added. The GPU's kernels give
+// the same bits.
+//
+// There are 1 to 64 sources, all as long as dst; dst may start where any of
+// them does.
+func (r *Reducer) CombineAll(dst []byte, srcs [][]byte, contributions uint64, finish bool) {
+	if len(srcs) < 1 || len(srcs) > 64 {
+		panic(fmt.Sprintf("kernels: combine %d sources, want 1 to 64", len(srcs)))
+	}
+	for _, src := range srcs {
+		r.check("combine", dst, src, src)
+	}
+	if r.load == nil {
+		contributions = 0
+	}
+	if len(srcs) == 1 && contributions&1 == 0 {
+		copy(dst, srcs[0])
+	} else {
+		r.combineAll(dst, srcs, contributions)
+	}
+	if finish && r.finish != nil {
+		r.finish(dst, dst, dst)
+	}
+}
+
+// combineAll is CombineAll where something is computed, without finish.
+func (r *Reducer) combineAll(dst []byte, srcs [][]byte, contributions uint64) {
+	if r.kind != KindMax && r.kind != KindMin && r.kind != KindUser {
+		switch r.t {
+		case Float16:
+			combineAllNarrow[F16](dst, srcs, contributions, r.params)
+			return
+		case BFloat16:
+			combineAllNarrow[BF16](dst, srcs, contributions, r.params)
+			return
+		case Float8E4M3:
+			combineAllNarrow[F8E4M3](dst, srcs, contributions, r.params)
+			return
+		case Float8E5M2:
+			combineAllNarrow[F8E5M2](dst, srcs, contributions, r.params)
+			return
+		}
+	}
+	// Block by block, in case dst is a source.
+	s := scratch.Get().(*[2][]byte)
+	for at := 0; at < len(dst); {
+		v := s[0][:min(len(s[0]), len(dst)-at)]
+		end := at + len(v)
+		for i, src := range srcs {
+			in := src[at:end]
+			switch contributed := contributions>>i&1 == 1; {
+			case i == 0 && contributed:
+				r.load(v, in, in)
+			case i == 0:
+				copy(v, in)
+			case contributed:
+				r.combineIn(v, v, in)
+			default:
+				r.combine(v, v, in)
+			}
+		}
+		at += copy(dst[at:], v)
+	}
+	scratch.Put(s)
+}
+
+// combineAllNarrow is a sum or a product of narrow floats in float32.
+func combineAllNarrow[T narrow](dst []byte, srcs [][]byte, contributions uint64, p params) {
+	var v, x [block]float32
+	var elements [block]T // dst and srcs may start anywhere
+	scale := float32(p.scale)
+	for at := 0; at < len(dst); {
+		n := min(block, (len(dst)-at)/sizeOf[T]())
+		raw := bytesOf(elements[:n])
+		for i, src := range srcs {
+			copy(raw, src[at:])
+			widen(x[:n], elements[:n])
+			if contributions>>i&1 == 1 {
+				for j := range n {
+					x[j] *= scale
+				}
+			}
+			switch {
+			case i == 0:
+				v = x
+			case p.kind == KindProd:
+				for j := range n {
+					v[j] *= x[j]
+				}
+			default:
+				for j := range n {
+					v[j] += x[j]
+				}
+			}
+		}
+		round(elements[:n], v[:n])
+		at += copy(dst[at:], raw)
+	}
+}

@@ -1,0 +1,92 @@
+// What CUDA's own headers would bring: none of them is needed.
+#pragma once
+
+using u8 = unsigned char;
+using s8 = signed char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using s32 = int;
+using u64 = unsigned long long;
+using s64 = long long;
+
+#define DEVICE __attribute__((device, always_inline)) inline
+#define KERNEL(threads, blocks) extern "C" __attribute__((global, launch_bounds(threads, blocks)))
+
+DEVICE u32 thread() { return __nvvm_read_ptx_sreg_tid_x(); }
+DEVICE u32 threads() { return __nvvm_read_ptx_sreg_ntid_x(); }
+DEVICE u32 block() { return __nvvm_read_ptx_sreg_ctaid_x(); }
+DEVICE u32 blocks() { return __nvvm_read_ptx_sreg_nctaid_x(); }
+
+template <class To, class From> DEVICE To bits(From x) {
+  static_assert(sizeof(To) == sizeof(From), "bits keeps the size");
+  return __builtin_bit_cast(To, x);
+}
+
+// Elements and vectors of 16 bytes in global memory, local or a peer's. The
+// hint .cs says that nobody reads them again soon. The accesses of a thread
+// stay in the order written, since dst may be a source.
+
+template <int size> struct Access;
+
+template <> struct Access<1> {
+  static DEVICE u8 load(u64 p) {
+    u16 v;
+    asm volatile("ld.global.u8 %0, [%1];" : "=h"(v) : "l"(p));
+    return v;
+  }
+  static DEVICE void store(u64 p, u8 v) { asm volatile("st.global.u8 [%0], %1;" ::"l"(p), "h"((u16)v) : "memory"); }
+};
+
+template <> struct Access<2> {
+  static DEVICE u16 load(u64 p) {
+    u16 v;
+    asm volatile("ld.global.u16 %0, [%1];" : "=h"(v) : "l"(p));
+    return v;
+  }
+  static DEVICE void store(u64 p, u16 v) { asm volatile("st.global.u16 [%0], %1;" ::"l"(p), "h"(v) : "memory"); }
+};
+
+template <> struct Access<4> {
+  static DEVICE u32 load(u64 p) {
+    u32 v;
+    asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(p));
+    return v;
+  }
+  static DEVICE void store(u64 p, u32 v) { asm volatile("st.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory"); }
+};
+
+template <> struct Access<8> {
+  static DEVICE u64 load(u64 p) {
+    u64 v;
+    asm volatile("ld.global.u64 %0, [%1];" : "=l"(v) : "l"(p));
+    return v;
+  }
+  static DEVICE void store(u64 p, u64 v) { asm volatile("st.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory"); }
+};
+
+// A Vector is 16 bytes in words of 32 or 64 bits.
+template <class Word> struct Vector;
+
+template <> struct Vector<u32> {
+  u32 word[4];
+  DEVICE void load(u64 p) {
+    asm volatile("ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
+                 : "l"(p));
+  }
+  DEVICE void store(u64 p) const {
+    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(word[0]), "r"(word[1]), "r"(word[2]),
+                 "r"(word[3])
+                 : "memory");
+  }
+};
+
+template <> struct Vector<u64> {
+  u64 word[2];
+  DEVICE void load(u64 p) {
+    asm volatile("ld.global.cs.v2.u64 {%0, %1}, [%2];" : "=l"(word[0]), "=l"(word[1]) : "l"(p));
+  }
+  DEVICE void store(u64 p) const {
+    asm volatile("st.global.cs.v2.u64 [%0], {%1, %2};" ::"l"(p), "l"(word[0]), "l"(word[1]) : "memory");
+  }
+};

@@ -1,0 +1,145 @@
+// Command gen compiles kernels/cuda to PTX with clang, which needs no CUDA
+// toolkit for it. go generate runs it in kernels/ptx.
+//
+//	gen -clang clang++-19 -src ../cuda -out .
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ringo-go/ringo/kernels/ptx"
+)
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("gen: ")
+	clang := flag.String("clang", "clang++-19", "compiler; other versions than 19 give other texts")
+	src := flag.String("src", "../cuda", "folder of the sources")
+	out := flag.String("out", ".", "folder of the .ptx files and modules.zip")
+	flag.Parse()
+	if err := generate(*clang, *src, *out); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func generate(clang, src, out string) error {
+	if _, err := exec.LookPath(clang); err != nil {
+		return fmt.Errorf("%w: install Debian's clang-19 (apt-get install clang-19) or name another with -clang", err)
+	}
+	all := ptx.All()
+	texts := make([][]byte, len(all))
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, n := range all {
+		g.Go(func() (err error) {
+			texts[i], err = compile(clang, src, n)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	old, err := filepath.Glob(filepath.Join(out, "*.ptx"))
+	if err != nil {
+		return err
+	}
+	for _, f := range old {
+		if err := os.Remove(f); err != nil {
+			return err
+		}
+	}
+	for i, n := range all {
+		if err := os.WriteFile(filepath.Join(out, n.String()+".ptx"), texts[i], 0o644); err != nil {
+			return err
+		}
+	}
+	return archive(filepath.Join(out, "modules.zip"), all, texts)
+}
+
+// compile is the PTX of a module. Products and sums are not contracted, and
+// signed integers wrap.
+func compile(clang, src string, n ptx.Name) ([]byte, error) {
+	var stdout, stderr bytes.Buffer
+	c := exec.Command(clang, "-x", "cuda", "--cuda-device-only", fmt.Sprintf("--cuda-gpu-arch=sm_%d", n.SM),
+		"-nocudainc", "-nocudalib", "-std=c++17", "-O3", "-S", "-Wall", "-Wextra", "-Werror",
+		"-ffp-contract=off", "-fwrapv", "-fno-operator-names",
+		"-Xclang", "-target-feature", "-Xclang", fmt.Sprintf("+ptx%d", n.Version()),
+		"-DTYPE="+n.Type, "-DOP="+n.Op, fmt.Sprintf("-DSM=%d", n.SM), "-o", "-", "combine.cu")
+	c.Dir, c.Stdout, c.Stderr = src, &stdout, &stderr
+	if err := c.Run(); err != nil {
+		return nil, fmt.Errorf("compile %v: %w\n%s", n, err, stderr.Bytes())
+	}
+	return tidy(stdout.Bytes()), nil
+}
+
+var (
+	empty    = regexp.MustCompile(`(?m)^\s*//( (begin|end) inline asm| implicit-def:.*|)\n`)
+	trailing = regexp.MustCompile(`(?m)[ \t]+$`)
+)
+
+// tidy takes out lines that say nothing.
+func tidy(text []byte) []byte {
+	return append(bytes.TrimSpace(trailing.ReplaceAll(empty.ReplaceAll(text, nil), nil)), '\n')
+}
+
+// archive writes the texts to a file, unless it holds them already: another
+// version of Go may compress differently.
+func archive(name string, all []ptx.Name, texts [][]byte) error {
+	if same(name, all, texts) {
+		return nil
+	}
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	w.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
+		return flate.NewWriter(w, flate.BestCompression)
+	})
+	for i, n := range all {
+		f, err := w.Create(n.String() + ".ptx")
+		if err != nil {
+			return err
+		}
+		if _, err := f.Write(texts[i]); err != nil {
+			return err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(name, b.Bytes(), 0o644)
+}
+
+func same(name string, all []ptx.Name, texts [][]byte) bool {
+	z, err := zip.OpenReader(name)
+	if err != nil {
+		return false
+	}
+	defer z.Close()
+	if len(z.File) != len(all) {
+		return false
+	}
+	for i, f := range z.File {
+		r, err := f.Open()
+		if err != nil {
+			return false
+		}
+		text, err := io.ReadAll(r)
+		if err = errors.Join(err, r.Close()); err != nil || f.Name != all[i].String()+".ptx" || !bytes.Equal(text, texts[i]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,99 @@
+// Package ptx holds the GPU kernels of kernels/cuda as PTX text, one small
+// module for each data type and reduction, so that the driver's compiler has
+// little to do when one is first used. They are the .ptx files of this folder,
+// and modules.zip holds the same for embedding.
+//
+// A module has two kernels, see Name.Combine and Name.Plain, both with the one
+// parameter that kernels/cuda/combine.cu declares and kernels/device.args
+// mirrors.
+package ptx
+
+import (
+	"archive/zip"
+	"bytes"
+	_ "embed"
+	"fmt"
+	"io"
+	"slices"
+)
+
+//go:generate go run ./gen
+
+//go:embed modules.zip
+var modules []byte
+
+// A Name names a module.
+type Name struct {
+	Type string // as kernels.DataType.String gives it: "bfloat16"
+	Op   string // "sum", "prod", "min", "max", "premulsum", "bitand", "bitor", "bitxor"
+	SM   int    // least compute capability it needs, ten times: 70 for sm_70
+}
+
+// String is "bfloat16_sum_sm_80", the file's name without its ending.
+func (n Name) String() string { return fmt.Sprintf("%s_%s_sm_%d", n.Type, n.Op, n.SM) }
+
+// Combine is the name of the fast kernel.
+func (n Name) Combine() string { return "combine_" + n.Type + "_" + n.Op }
+
+// Plain is the name of the kernel that is the reference.
+func (n Name) Plain() string { return "plain_" + n.Type + "_" + n.Op }
+
+// Version is the version of the PTX language, ten times. A driver has to be as
+// new as CUDA 11.0 for 70, 12.1 for 81.
+func (n Name) Version() int {
+	if n.SM < 89 {
+		return 70
+	}
+	return 81
+}
+
+var (
+	integers = []string{"int8", "uint8", "int32", "uint32", "int64", "uint64"}
+	floats   = []string{"float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"}
+	common   = []string{"sum", "prod", "min", "max", "premulsum"}
+	bitwise  = []string{"bitand", "bitor", "bitxor"}
+)
+
+// All lists the modules there are.
+func All() []Name {
+	var all []Name
+	for _, t := range slices.Concat(integers, floats) {
+		for _, op := range slices.Concat(common, bitwise) {
+			all = append(all, Variants(t, op)...)
+		}
+	}
+	return all
+}
+
+// Variants lists the modules for a data type and a reduction, those for newer
+// devices first; none if there is no such kernel. All compute the same. An
+// average is sum with a division (integers) or premulsum (floats).
+func Variants(t, op string) []Name {
+	integer, float := slices.Contains(integers, t), slices.Contains(floats, t)
+	shared, bits := slices.Contains(common, op), slices.Contains(bitwise, op)
+	if !(shared && (integer || float) || bits && integer) {
+		return nil
+	}
+	base := Name{t, op, 70}
+	switch {
+	case t == "bfloat16": // two conversions at a time
+		return []Name{{t, op, 80}, base}
+	case t == "float8e4m3", t == "float8e5m2" && op != "min" && op != "max": // conversions by hardware
+		return []Name{{t, op, 89}, base}
+	}
+	return []Name{base}
+}
+
+// Text is the PTX of a module. It decompresses it anew, some 20 kB, each time.
+func Text(n Name) ([]byte, error) {
+	z, err := zip.NewReader(bytes.NewReader(modules), int64(len(modules)))
+	if err != nil {
+		return nil, fmt.Errorf("ptx: modules.zip: %w", err)
+	}
+	f, err := z.Open(n.String() + ".ptx")
+	if err != nil {
+		return nil, fmt.Errorf("ptx: no kernel for %s of %s at sm_%d: run go generate ./kernels/ptx if it is new", n.Op, n.Type, n.SM)
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
