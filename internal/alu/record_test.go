@@ -1,0 +1,155 @@
+package alu_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/alu"
+)
+
+var (
+	record  = flag.String("record", "", "record the golden files on the first GPU into this folder")
+	machine = flag.String("machine", "", "what the recorded files say of the machine")
+)
+
+// TestRecord makes the golden files. It reports the forms that the driver refuses.
+func TestRecord(t *testing.T) {
+	if *record == "" {
+		t.Skip("without -record")
+	}
+	g, err := openGPU()
+	require.NoError(t, err)
+	header := describe(t, g)
+	report, err := os.Create(filepath.Join(*record, "report.txt"))
+	require.NoError(t, err)
+	defer report.Close()
+	fmt.Fprintln(report, strings.Join(header, "\n"))
+	for _, family := range familyNames() {
+		list := forms(family)
+		start := time.Now()
+		results, errs := g.runAll(list)
+		for _, err := range errs {
+			fmt.Fprintln(report, err)
+		}
+		fmt.Fprintf(report, "%s: %d forms, %d refused, %v\n", family, len(list), len(errs), time.Since(start).Round(time.Millisecond))
+		require.NoError(t, writeGoldens(*record, family, header, list, results))
+	}
+}
+
+// describe names the machine.
+func describe(t *testing.T, g *gpu) []string {
+	name, err := g.d.DeviceGetName(g.dev)
+	require.NoError(t, err)
+	version, err := g.d.DriverGetVersion()
+	require.NoError(t, err)
+	module, _ := os.ReadFile("/proc/driver/nvidia/version")
+	first, _, _ := strings.Cut(string(module), "\n")
+	return []string{
+		"results of PTX instructions, recorded by go test ./internal/alu -run TestRecord -record DIR",
+		"machine: " + *machine,
+		"gpu: " + name,
+		fmt.Sprintf("cuda driver: %d.%d", version/1000, version%1000/10),
+		"kernel driver: " + strings.Join(strings.Fields(strings.TrimPrefix(first, "NVRM version:")), " "),
+		"date: " + time.Now().UTC().Format(time.DateOnly),
+	}
+}
+
+// TestGoldens compares what Lookup computes with what a GPU computed.
+func TestGoldens(t *testing.T) {
+	for _, family := range familyNames() {
+		t.Run(family, func(t *testing.T) {
+			g, err := readGoldens("testdata", family)
+			require.NoError(t, err)
+			for _, f := range forms(family) {
+				t.Run(f.id(), func(t *testing.T) {
+					want, ok := g.results[f.id()]
+					require.True(t, ok, "not recorded with these cases: record on a GPU, see TestRecord")
+					compare(t, &f, want)
+				})
+			}
+		})
+	}
+}
+
+// TestGPU runs the forms on the GPU that there is and compares with the golden files.
+func TestGPU(t *testing.T) {
+	g, err := openGPU()
+	if err != nil {
+		if strings.Contains(os.Getenv("REQUIRE"), "cuda") {
+			require.NoError(t, err)
+		}
+		t.Skip(err)
+	}
+	for _, family := range familyNames() {
+		gold, err := readGoldens("testdata", family)
+		require.NoError(t, err)
+		list := forms(family)
+		results, errs := g.runAll(list)
+		require.Empty(t, errs)
+		for i, f := range list {
+			t.Run(f.id(), func(t *testing.T) {
+				require.Equal(t, gold.results[f.id()], results[i], "the file and this GPU")
+				compare(t, &f, results[i])
+			})
+		}
+	}
+}
+
+// compare runs all cases of a form in Go, 32 at a time, and shows the first that differ.
+func compare(t *testing.T, f *form, want [][]uint64) {
+	rows := cases(f)
+	require.Len(t, want, len(rows))
+	got := compute(t, f, rows)
+	var wrong []string
+	for i := range rows {
+		if !slices.Equal(got[i], want[i]) {
+			wrong = append(wrong, fmt.Sprintf("case %d: %#x gives %#x, the GPU %#x", i, rows[i], got[i], want[i]))
+		}
+	}
+	if n := len(wrong); n > 0 {
+		t.Fatalf("%d of %d cases differ\n%s", n, len(rows), strings.Join(wrong[:min(n, 5)], "\n"))
+	}
+}
+
+// compute does it in Go. 8-bit results of cvt are in registers of 16 bits, as in the kernels.
+func compute(t *testing.T, f *form, rows [][]uint64) [][]uint64 {
+	op, err := alu.Lookup(f.instr())
+	require.NoError(t, err)
+	require.Equal(t, len(f.dst), op.Dsts)
+	require.Equal(t, len(f.src)+len(f.imm[:min(1, len(f.imm))]), op.Srcs)
+	lanes := func(n int) (list []*alu.Lanes) {
+		for range n {
+			list = append(list, new(alu.Lanes))
+		}
+		return list
+	}
+	dst, src := lanes(op.Dsts), lanes(op.Srcs)
+	got := make([][]uint64, len(rows))
+	for start := 0; start < len(rows); start += 32 {
+		part := rows[start:min(start+32, len(rows))]
+		for i, row := range part {
+			for k, v := range row {
+				src[k][i] = v
+			}
+		}
+		mask := uint32(1<<len(part) - 1)
+		op.Run(mask, dst, src)
+		if op.Signed == 8 {
+			alu.Extend(mask, dst[0], 8, 16)
+		}
+		for i := range part {
+			for k := range dst {
+				got[start+i] = append(got[start+i], dst[k][i])
+			}
+		}
+	}
+	return got
+}
