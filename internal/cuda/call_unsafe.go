@@ -1,0 +1,141 @@
+package cuda
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/ringo-go/ringo/internal/dl"
+)
+
+// A frame holds the arguments and outputs of a call. It is on Go's heap, so that
+// what C writes to stays where it is, as a goroutine's stack does not, and it is
+// used again, so that a call allocates nothing.
+type frame struct {
+	args [16]uintptr
+	out  [2]uintptr
+	outs [2]uintptr // the addresses of out
+}
+
+var frames = sync.Pool{New: func() any {
+	f := new(frame)
+	f.outs = [2]uintptr{uintptr(unsafe.Pointer(&f.out[0])), uintptr(unsafe.Pointer(&f.out[1]))}
+	return f
+}}
+
+// result is a CUresult, an int, so only the lower half of a register is it.
+func result(r uintptr) Result { return Result(int32(r)) }
+
+// invoke calls fn with args, pointers to as many outputs being put before
+// args[at]. Outputs are of at most 8 bytes; of shorter ones the rest is zero.
+func invoke(fn uintptr, at, outs int, args []uintptr) (v, w uintptr, r Result) {
+	f := frames.Get().(*frame)
+	f.out = [2]uintptr{}
+	n := copy(f.args[:], args[:at])
+	n += copy(f.args[n:], f.outs[:outs])
+	n += copy(f.args[n:], args[at:])
+	r = result(dl.Call(fn, f.args[:n]...))
+	v, w = f.out[0], f.out[1]
+	frames.Put(f)
+	return v, w, r
+}
+
+// do is invoke for a function of the driver, with an error.
+func (d *libcuda) do(s symbol, at, outs int, args []uintptr) (v, w uintptr, err error) {
+	fn, err := d.addr(s)
+	if err != nil {
+		return 0, 0, err
+	}
+	v, w, r := invoke(fn, at, outs, args)
+	if r != 0 {
+		return 0, 0, d.failed(s, r)
+	}
+	return v, w, nil
+}
+
+// call calls a function. No argument may be a pointer to Go memory.
+func (d *libcuda) call(s symbol, args ...uintptr) error {
+	_, _, err := d.do(s, 0, 0, args)
+	return err
+}
+
+// get is the output of a function that has it as its first parameter.
+func (d *libcuda) get(s symbol, args ...uintptr) (uintptr, error) {
+	v, _, err := d.do(s, 0, 1, args)
+	return v, err
+}
+
+// getInt is get for an int.
+func (d *libcuda) getInt(s symbol, args ...uintptr) (int, error) {
+	v, _, err := d.do(s, 0, 1, args)
+	return int(int32(v)), err
+}
+
+// get2 is the two outputs of a function that has them first.
+func (d *libcuda) get2(s symbol, args ...uintptr) (v, w uintptr, err error) {
+	return d.do(s, 0, 2, args)
+}
+
+// getOf is the output of a function that has it after a handle.
+func (d *libcuda) getOf(s symbol, handle uintptr) (uintptr, error) {
+	v, _, err := d.do(s, 1, 1, []uintptr{handle})
+	return v, err
+}
+
+// get2Of is the two outputs of a function that has them after a handle.
+func (d *libcuda) get2Of(s symbol, handle uintptr) (v, w uintptr, err error) {
+	return d.do(s, 1, 2, []uintptr{handle})
+}
+
+// ready calls a function that answers ErrNotReady when it is not.
+func (d *libcuda) ready(s symbol, handle uintptr) (bool, error) {
+	fn, err := d.addr(s)
+	if err != nil {
+		return false, err
+	}
+	_, _, r := invoke(fn, 0, 0, []uintptr{handle})
+	if r != 0 && r != ErrNotReady {
+		return false, d.failed(s, r)
+	}
+	return r == 0, nil
+}
+
+// callPtr is call for arguments that are pointers to Go memory, converted in its
+// argument list: they stay valid during the call.
+//
+//go:uintptrescapes
+func (d *libcuda) callPtr(s symbol, args ...uintptr) error {
+	fn, err := d.addr(s)
+	if err != nil {
+		return err
+	}
+	if r := result(dl.Call(fn, args...)); r != 0 {
+		return d.failed(s, r)
+	}
+	return nil
+}
+
+// getNamed is the output of a function that has it first, then a handle and a name.
+func (d *libcuda) getNamed(s symbol, handle uintptr, name string) (v uintptr, err error) {
+	b := append([]byte(name), 0)
+	err = d.callPtr(s, uintptr(unsafe.Pointer(&v)), handle, uintptr(unsafe.Pointer(&b[0])))
+	return v, err
+}
+
+// procAddress is what cuGetProcAddress knows, or 0. It says no by its result, and
+// since CUDA 12 by a status too. The flag asks for the functions that take
+// stream 0 as the legacy default stream.
+func (d *libcuda) procAddress(name string, version int) uintptr {
+	const legacyStream = 1
+	var p, status uintptr
+	r := ErrNotFound
+	b := append([]byte(name), 0)
+	if d.getProcAddress2 != 0 {
+		r = result(dl.Call(d.getProcAddress2, uintptr(unsafe.Pointer(&b[0])), uintptr(unsafe.Pointer(&p)), uintptr(version), legacyStream, uintptr(unsafe.Pointer(&status))))
+	} else if d.getProcAddress != 0 {
+		r = result(dl.Call(d.getProcAddress, uintptr(unsafe.Pointer(&b[0])), uintptr(unsafe.Pointer(&p)), uintptr(version), legacyStream))
+	}
+	if r != 0 {
+		return 0
+	}
+	return p
+}

@@ -1,0 +1,104 @@
+package cuda
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/ringo-go/ringo/internal/dl"
+)
+
+// maxArgs is what kernels may take of parameters, in bytes (PTX ISA, 4.2 of the
+// version that we write).
+const maxArgs = 4096
+
+// Marks of the array "extra" that says where the parameters are.
+const (
+	launchParamEnd           = 0
+	launchParamBufferPointer = 1
+	launchParamBufferSize    = 2
+)
+
+// CUlaunchConfig
+type launchConfig struct {
+	grid, block Dim3
+	shared      uint32
+	stream      Stream
+	attrs       uintptr
+	numAttrs    uint32
+}
+
+// CUlaunchAttribute; its value is a union of 64 bytes
+type launchAttribute struct {
+	id    uint32
+	pad   uint32
+	value [16]uint32
+}
+
+const launchAttributeCooperative = 2
+
+// A launchFrame is what a launch hands to C; see frame.
+type launchFrame struct {
+	params [maxArgs]byte
+	size   uintptr
+	extra  [5]uintptr
+	config launchConfig
+	attr   launchAttribute
+	args   [11]uintptr
+}
+
+var launchFrames = sync.Pool{New: func() any {
+	f := new(launchFrame)
+	f.extra = [5]uintptr{
+		launchParamBufferPointer, uintptr(unsafe.Pointer(&f.params)),
+		launchParamBufferSize, uintptr(unsafe.Pointer(&f.size)),
+		launchParamEnd,
+	}
+	f.attr = launchAttribute{id: launchAttributeCooperative, value: [16]uint32{1}}
+	return f
+}}
+
+func (d *libcuda) LaunchKernel(f Function, l *Launch, params []byte) error {
+	if len(params) > maxArgs {
+		return launched(l, params, d.failed(cuLaunchKernel, ErrInvalidValue))
+	}
+	s := cuLaunchKernel
+	if l.Cooperative {
+		s = cuLaunchKernelEx
+	}
+	fn, err := d.addr(s)
+	if err != nil {
+		return err
+	}
+	frame := launchFrames.Get().(*launchFrame)
+	frame.size = uintptr(copy(frame.params[:], params))
+	r := result(dl.Call(fn, frame.arguments(f, l)...))
+	launchFrames.Put(frame)
+	if r != 0 {
+		return launched(l, params, d.failed(s, r))
+	}
+	return nil
+}
+
+// arguments are those of cuLaunchKernel, or of cuLaunchKernelEx for a cooperative
+// launch: unlike cuLaunchCooperativeKernel it takes the parameters as one block.
+func (frame *launchFrame) arguments(f Function, l *Launch) []uintptr {
+	grid, block := l.Grid.orOne(), l.Block.orOne()
+	extra := uintptr(unsafe.Pointer(&frame.extra))
+	if l.Cooperative {
+		frame.config = launchConfig{grid, block, uint32(l.Shared), l.Stream, uintptr(unsafe.Pointer(&frame.attr)), 1}
+		return append(frame.args[:0], uintptr(unsafe.Pointer(&frame.config)), uintptr(f), 0, extra)
+	}
+	return append(frame.args[:0], uintptr(f),
+		uintptr(grid.X), uintptr(grid.Y), uintptr(grid.Z), uintptr(block.X), uintptr(block.Y), uintptr(block.Z),
+		uintptr(uint32(l.Shared)), uintptr(l.Stream), 0, extra)
+}
+
+// launched adds to the error of a launch what was launched.
+func launched(l *Launch, params []byte, err error) error {
+	g, b := l.Grid.orOne(), l.Block.orOne()
+	return with(err, "grid %d×%d×%d, block %d×%d×%d, %d bytes of shared memory, %d bytes of parameters",
+		g.X, g.Y, g.Z, b.X, b.Y, b.Z, l.Shared, len(params))
+}
+
+// orOne has ones for zeros.
+func (d Dim3) orOne() Dim3 { return Dim3{max(d.X, 1), max(d.Y, 1), max(d.Z, 1)} }

@@ -1,0 +1,128 @@
+package cuda
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/ringo-go/ringo/internal/dl"
+)
+
+// libcuda is the Driver of an NVIDIA driver.
+type libcuda struct {
+	lib     dl.Library
+	version int
+
+	// How functions are asked for; 0 where the driver does not have it.
+	getProcAddress, getProcAddress2 uintptr
+
+	addrs [symbolCount]atomic.Uintptr // 0: not asked for yet
+}
+
+// Name is "cuda".
+func (d *libcuda) Name() string { return "cuda" }
+
+func (d *libcuda) DriverGetVersion() (int, error) { return d.version, nil }
+
+// start initializes the driver and finds out its version.
+func (d *libcuda) start() error {
+	cuInit, err := d.export("cuInit")
+	if err != nil {
+		return err
+	}
+	cuDriverGetVersion, err := d.export("cuDriverGetVersion")
+	if err != nil {
+		return err
+	}
+	if _, _, r := invoke(cuInit, 0, 0, []uintptr{0}); r != 0 {
+		return &Error{Call: "cuInit", Result: r, Device: -1}
+	}
+	version, _, r := invoke(cuDriverGetVersion, 0, 1, nil)
+	if r != 0 {
+		return &Error{Call: "cuDriverGetVersion", Result: r, Device: -1}
+	}
+	d.version = int(int32(version))
+	d.getProcAddress2, _ = d.export("cuGetProcAddress_v2")
+	d.getProcAddress, _ = d.export("cuGetProcAddress")
+	return nil
+}
+
+// export is the address of a symbol that the library exports.
+func (d *libcuda) export(name string) (uintptr, error) {
+	p, err := d.lib.Sym(name)
+	if err != nil {
+		return 0, &Error{Call: name, Result: ErrSharedObjectSymbolNotFound, Device: -1, Detail: err.Error()}
+	}
+	return p, nil
+}
+
+// addr is the address of a function, found at its first use.
+func (d *libcuda) addr(s symbol) (uintptr, error) {
+	if p := d.addrs[s].Load(); p != 0 {
+		return p, nil
+	}
+	return d.resolve(s)
+}
+
+// resolve asks cuGetProcAddress, and the linker where the driver has none or
+// does not know the function.
+func (d *libcuda) resolve(s symbol) (uintptr, error) {
+	sym := symbols[s]
+	p := d.procAddress(sym.name, sym.since)
+	if p == 0 {
+		p, _ = d.lib.Sym(sym.export)
+	}
+	if p == 0 {
+		r := ErrNotFound
+		if d.getProcAddress == 0 && d.getProcAddress2 == 0 {
+			r = ErrSharedObjectSymbolNotFound
+		}
+		return 0, &Error{
+			Call: sym.name, Result: r, Device: -1,
+			Detail: fmt.Sprintf("the driver is of CUDA %s, the function is there since %s", versionString(d.version), versionString(sym.since)),
+			Remedy: "install a newer NVIDIA driver",
+		}
+	}
+	d.addrs[s].Store(p)
+	return p, nil
+}
+
+// failed is the error of a call that gave r, with what can be found out about it.
+func (d *libcuda) failed(s symbol, r Result) *Error {
+	e := &Error{Call: symbols[s].name, Result: r, Device: -1}
+	if p, err := d.addr(cuCtxGetDevice); err == nil {
+		if dev, _, r := invoke(p, 0, 1, nil); r == 0 {
+			e.Device = int(int32(dev))
+		}
+	}
+	if r == ErrOutOfMemory {
+		if p, err := d.addr(cuMemGetInfo); err == nil {
+			if free, total, r := invoke(p, 0, 2, nil); r == 0 {
+				e.Detail = fmt.Sprintf("%s of %s are free", bytesString(free), bytesString(total))
+			}
+		}
+	}
+	return e
+}
+
+// with adds what was asked for to a failed call's error.
+func with(err error, format string, args ...any) error {
+	if e, ok := err.(*Error); ok {
+		asked := fmt.Sprintf(format, args...)
+		if e.Detail != "" {
+			asked += "; "
+		}
+		e.Detail = asked + e.Detail
+	}
+	return err
+}
+
+// bytesString is a size for people.
+func bytesString(n uintptr) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,66 @@
+package cuda
+
+func (d *libcuda) StreamCreate(flags StreamFlags, priority int) (Stream, error) {
+	s, err := d.get(cuStreamCreateWithPriority, uintptr(flags), uintptr(priority))
+	return Stream(s), err
+}
+
+func (d *libcuda) StreamDestroy(s Stream) error { return d.call(cuStreamDestroy, uintptr(s)) }
+
+func (d *libcuda) StreamSynchronize(s Stream) error { return d.call(cuStreamSynchronize, uintptr(s)) }
+
+func (d *libcuda) StreamQuery(s Stream) (bool, error) { return d.ready(cuStreamQuery, uintptr(s)) }
+
+func (d *libcuda) StreamWaitEvent(s Stream, e Event, flags uint32) error {
+	return d.call(cuStreamWaitEvent, uintptr(s), uintptr(e), uintptr(flags))
+}
+
+func (d *libcuda) StreamGetCtx(s Stream) (Context, error) {
+	c, err := d.getOf(cuStreamGetCtx, uintptr(s))
+	return Context(c), err
+}
+
+func (d *libcuda) StreamGetFlags(s Stream) (StreamFlags, error) {
+	f, err := d.getOf(cuStreamGetFlags, uintptr(s))
+	return StreamFlags(f), err
+}
+
+func (d *libcuda) StreamGetPriority(s Stream) (int, error) {
+	p, err := d.getOf(cuStreamGetPriority, uintptr(s))
+	return int(int32(p)), err
+}
+
+func (d *libcuda) StreamWriteValue32(s Stream, p uintptr, v uint32, flags uint32) error {
+	return d.call(cuStreamWriteValue32, uintptr(s), p, uintptr(v), uintptr(flags))
+}
+
+func (d *libcuda) StreamWriteValue64(s Stream, p uintptr, v uint64, flags uint32) error {
+	return d.call(cuStreamWriteValue64, uintptr(s), p, uintptr(v), uintptr(flags))
+}
+
+func (d *libcuda) StreamWaitValue32(s Stream, p uintptr, v uint32, flags WaitFlags) error {
+	return d.call(cuStreamWaitValue32, uintptr(s), p, uintptr(v), uintptr(flags))
+}
+
+func (d *libcuda) StreamWaitValue64(s Stream, p uintptr, v uint64, flags WaitFlags) error {
+	return d.call(cuStreamWaitValue64, uintptr(s), p, uintptr(v), uintptr(flags))
+}
+
+func (d *libcuda) EventCreate(flags EventFlags) (Event, error) {
+	e, err := d.get(cuEventCreate, uintptr(flags))
+	return Event(e), err
+}
+
+func (d *libcuda) EventDestroy(e Event) error { return d.call(cuEventDestroy, uintptr(e)) }
+
+func (d *libcuda) EventRecord(e Event, s Stream) error {
+	return d.call(cuEventRecord, uintptr(e), uintptr(s))
+}
+
+func (d *libcuda) EventRecordWithFlags(e Event, s Stream, flags uint32) error {
+	return d.call(cuEventRecordWithFlags, uintptr(e), uintptr(s), uintptr(flags))
+}
+
+func (d *libcuda) EventQuery(e Event) (bool, error) { return d.ready(cuEventQuery, uintptr(e)) }
+
+func (d *libcuda) EventSynchronize(e Event) error { return d.call(cuEventSynchronize, uintptr(e)) }
