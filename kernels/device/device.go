@@ -1,0 +1,128 @@
+// Package device combines memory on GPUs, with the kernels of kernels/cuda: what
+// kernels.Reducer.CombineAll does with Go slices, bit for bit.
+package device
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/kernels/ptx"
+)
+
+// A Combiner holds the kernels of a context. It may be used by any number of
+// goroutines.
+type Combiner struct {
+	driver     cuda.Driver
+	ctx        cuda.Context
+	device     cuda.Device
+	reach      map[int]bool // devices whose memory kernels may use
+	capability int          // 90 for compute capability 9.0
+	sms        int          // multiprocessors
+
+	mu      sync.Mutex
+	closed  bool                 // guarded by mu
+	modules map[ptx.Name]*module // loaded so far; SM of the key is 0; guarded by mu
+}
+
+// A module is code on the device. It does not change after it is loaded.
+type module struct {
+	name           ptx.Name // with the SM that was taken
+	handle         cuda.Module
+	combine, plain kernel
+}
+
+// A kernel is a function and how many blocks of it are launched at most.
+type kernel struct {
+	f         cuda.Function
+	threads   int // a block at most
+	maxBlocks int
+}
+
+// ErrClosed is what a closed Combiner answers.
+var ErrClosed = errors.New("device: the combiner is closed")
+
+// New makes a Combiner for a context. peers are the devices whose memory the
+// context reaches besides its own (CtxEnablePeerAccess). Nothing is loaded yet.
+func New(d cuda.Driver, ctx cuda.Context, peers ...cuda.Device) (*Combiner, error) {
+	c := &Combiner{driver: d, ctx: ctx, reach: map[int]bool{}, modules: map[ptx.Name]*module{}}
+	err := cuda.With(d, ctx, func() (err error) {
+		if c.device, err = d.CtxGetDevice(); err != nil {
+			return err
+		}
+		major, err := d.DeviceGetAttribute(cuda.AttrComputeCapabilityMajor, c.device)
+		if err != nil {
+			return err
+		}
+		minor, err := d.DeviceGetAttribute(cuda.AttrComputeCapabilityMinor, c.device)
+		if err != nil {
+			return err
+		}
+		c.capability = 10*major + minor
+		c.sms, err = d.DeviceGetAttribute(cuda.AttrMultiprocessorCount, c.device)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("device: %w", err)
+	}
+	for _, p := range append(peers, c.device) {
+		c.reach[int(p)] = true
+	}
+	return c, nil
+}
+
+// Close unloads the kernels. Work that uses them has to be done, and graphs
+// that hold them must not be launched again. Closing again does nothing.
+func (c *Combiner) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	return cuda.With(c.driver, c.ctx, func() error {
+		var errs []error
+		for _, m := range c.modules {
+			errs = append(errs, c.driver.ModuleUnload(m.handle))
+		}
+		c.modules = nil
+		return errors.Join(errs...)
+	})
+}
+
+// A Kernel combines elements of one type by one reduction. It is a value and
+// belongs to its Combiner.
+type Kernel struct {
+	c       *Combiner
+	m       *module
+	t       kernels.DataType
+	program kernels.Program
+}
+
+// Kernel finds the kernel of a reduction. The first time it loads and compiles
+// the module, about 0.1 s; later it takes some tens of nanoseconds and does not
+// allocate. The errors are *kernels.InvalidError, *cuda.Error, *RefusedError and
+// ErrClosed.
+func (c *Combiner) Kernel(r *kernels.Reducer) (Kernel, error) {
+	p, ok := r.Program()
+	if !ok {
+		return Kernel{}, &kernels.InvalidError{Type: r.Type(), Op: kernels.RedOp{Kind: kernels.KindUser}, Reason: "a function in Go cannot run on a GPU"}
+	}
+	key := ptx.Name{Type: r.Type().String(), Op: p.Op}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return Kernel{}, ErrClosed
+	}
+	m := c.modules[key]
+	if m == nil {
+		var err error
+		if m, err = c.load(key); err != nil {
+			return Kernel{}, err
+		}
+		c.modules[key] = m
+	}
+	return Kernel{c: c, m: m, t: r.Type(), program: p}, nil
+}
