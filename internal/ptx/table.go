@@ -1,0 +1,212 @@
+package ptx
+
+// The table says for each instruction which modifiers it takes in which order,
+// what its operands are, and which PTX version and architecture it needs.
+//
+// A line is name, modifiers, operands. "@7.0/80" behind a name or a modifier
+// says that it needs PTX 7.0 and sm_80. Modifiers are separated by spaces,
+// alternatives by commas; ? marks what may be missing; words in capitals stand
+// for the lists in modifierLists. An instruction with several lines is of the
+// first that fits.
+//
+// Operands, separated by spaces:
+//
+//	d  destination register              D  the same, or a vector of .v2 and .v4; may be wider
+//	s  source: register or constant      S  the same, or a vector; may be wider
+//	P  destination predicate, or p|q     q  source predicate, or its negation
+//	e  destination, or d|p with a predicate
+//	m  memory: [address]                 i  integer constant
+//	M  what mov takes and packs          V  what mov gives and unpacks
+//	l  label                             t  table of labels
+//	x  anything
+//
+// Behind a colon stands a type where it is not the instruction's first: a name,
+// "1" for the second, "wide" for twice the first. ? marks what may be missing.
+//
+// Source: PTX ISA 8.0, chapter 9; the versions are in each instruction's notes.
+var table = [][3]string{
+	// Integers.
+	{"add", "INT", "d s s"}, {"add", "sat s32", "d s s"}, {"add", "cc CARRY", "d s s"}, {"addc", "?cc CARRY", "d s s"},
+	{"sub", "INTS", "d s s"}, {"sub", "sat s32", "d s s"}, {"sub", "cc CARRY", "d s s"}, {"subc", "?cc CARRY", "d s s"},
+	{"mul", "hi,lo INTS", "d s s"}, {"mul", "wide WIDE", "d:wide s s"},
+	{"mad", "hi,lo INTS", "d s s s"}, {"mad", "wide WIDE", "d:wide s s s:wide"}, {"mad", "hi sat s32", "d s s s"},
+	{"mad", "hi,lo cc CARRY", "d s s s"}, {"madc", "hi,lo ?cc CARRY", "d s s s"},
+	{"mul24", "hi,lo u32,s32", "d s s"}, {"mad24", "hi,lo u32,s32", "d s s s"},
+	{"sad", "INTS", "d s s s"}, {"div", "INTS", "d s s"}, {"rem", "INTS", "d s s"},
+	{"abs", "s16,s32,s64", "d s"}, {"neg", "s16,s32,s64", "d s"},
+	{"min", "INT", "d s s"}, {"max", "INT", "d s s"},
+	{"min", "relu@8.0/90 s16x2,s32", "d s s"}, {"max", "relu@8.0/90 s16x2,s32", "d s s"},
+	{"popc", "b32,b64", "d:u32 s"}, {"clz", "b32,b64", "d:u32 s"}, {"brev", "b32,b64", "d s"},
+	{"bfind", "?shiftamt u32,u64,s32,s64", "d:u32 s"}, {"fns@6.0/30", "b32", "d s s:u32 s:s32"},
+	{"bfe", "u32,u64,s32,s64", "d s s:u32 s:u32"}, {"bfi", "b32,b64", "d s s s:u32 s:u32"},
+	{"szext@7.6/70", "clamp,wrap u32,s32", "d s s:u32"}, {"bmsk@7.6/70", "clamp,wrap b32", "d s:u32 s:u32"},
+	{"dp4a@5.0/61", "u32,s32 u32,s32", "d:s32 s s:1 s:s32"}, {"dp2a@5.0/61", "lo,hi u32,s32 u32,s32", "d:s32 s s:1 s:s32"},
+
+	// Floating point.
+	{"testp", "finite,infinite,number,notanumber,normal,subnormal f32,f64", "P s"}, {"copysign", "f32,f64", "d s s"},
+	{"add", "?RND ?ftz ?sat f32", "d s s"}, {"add", "?RND f64", "d s s"}, {"add", "?rn ?ftz ?sat HALF", "d s s"}, {"add", "?rn BHALF", "d s s"},
+	{"sub", "?RND ?ftz ?sat f32", "d s s"}, {"sub", "?RND f64", "d s s"}, {"sub", "?rn ?ftz ?sat HALF", "d s s"}, {"sub", "?rn BHALF", "d s s"},
+	{"mul", "?RND ?ftz ?sat f32", "d s s"}, {"mul", "?RND f64", "d s s"}, {"mul", "?rn ?ftz ?sat HALF", "d s s"}, {"mul", "?rn BHALF", "d s s"},
+	{"fma", "RND ?ftz ?sat f32", "d s s s"}, {"fma", "RND f64", "d s s s"}, {"fma", "rn ?ftz ?sat HALF", "d s s s"},
+	{"fma", "rn ?ftz relu@7.0/80 HALF", "d s s s"}, {"fma@7.0/80", "rn ?relu bf16,bf16x2", "d s s s"},
+	{"mad", "RND ?ftz ?sat f32", "d s s s"}, {"mad", "RND f64", "d s s s"},
+	{"div", "approx,full ?ftz f32", "d s s"}, {"div", "RND ?ftz f32", "d s s"}, {"div", "RND f64", "d s s"},
+	{"rcp", "approx ?ftz f32", "d s"}, {"rcp", "RND ?ftz f32", "d s"}, {"rcp", "RND f64", "d s"}, {"rcp", "approx ftz f64", "d s"},
+	{"sqrt", "approx ?ftz f32", "d s"}, {"sqrt", "RND ?ftz f32", "d s"}, {"sqrt", "RND f64", "d s"},
+	{"rsqrt", "approx ?ftz f32,f64", "d s"},
+	{"sin", "approx ?ftz f32", "d s"}, {"cos", "approx ?ftz f32", "d s"}, {"lg2", "approx ?ftz f32", "d s"},
+	{"ex2", "approx ?ftz f32,f16@7.0/75,f16x2@7.0/75", "d s"}, {"ex2@7.8/90", "approx ftz bf16,bf16x2", "d s"},
+	{"tanh", "approx f32@7.0/75,f16@7.0/75,f16x2@7.0/75,bf16@7.8/90,bf16x2@7.8/90", "d s"},
+	{"abs", "?ftz f32", "d s"}, {"abs", "f64", "d s"}, {"abs", "?ftz f16@6.5/53,f16x2@6.5/53", "d s"}, {"abs@7.0/80", "bf16,bf16x2", "d s"},
+	{"neg", "?ftz f32", "d s"}, {"neg", "f64", "d s"}, {"neg", "?ftz f16@6.0/53,f16x2@6.0/53", "d s"}, {"neg@7.0/80", "bf16,bf16x2", "d s"},
+	{"min", "?ftz ?NaN@7.0/80 ?xorsign@7.2/86 ?abs@7.2/86 f32", "d s s"}, {"min", "f64", "d s s"},
+	{"min@7.0/80", "?ftz ?NaN ?xorsign@7.2/86 ?abs f16,f16x2", "d s s"}, {"min@7.0/80", "?NaN ?xorsign@7.2/86 ?abs bf16,bf16x2", "d s s"},
+	{"max", "?ftz ?NaN@7.0/80 ?xorsign@7.2/86 ?abs@7.2/86 f32", "d s s"}, {"max", "f64", "d s s"},
+	{"max@7.0/80", "?ftz ?NaN ?xorsign@7.2/86 ?abs f16,f16x2", "d s s"}, {"max@7.0/80", "?NaN ?xorsign@7.2/86 ?abs bf16,bf16x2", "d s s"},
+
+	// Comparisons and choices.
+	{"setp", "EQ b16,b32,b64", "P s s"}, {"setp", "EQ BOOL b16,b32,b64", "P s s q"},
+	{"setp", "ICMP INTS", "P s s"}, {"setp", "ICMP BOOL INTS", "P s s q"},
+	{"setp", "FCMP ?ftz f32,f16@4.2/53,f16x2@4.2/53", "P s s"}, {"setp", "FCMP BOOL ?ftz f32,f16@4.2/53,f16x2@4.2/53", "P s s q"},
+	{"setp", "FCMP f64,bf16@7.8/90,bf16x2@7.8/90", "P s s"}, {"setp", "FCMP BOOL f64,bf16@7.8/90,bf16x2@7.8/90", "P s s q"},
+	{"set", "EQ SETD b16,b32,b64", "d s:1 s:1"}, {"set", "EQ BOOL SETD b16,b32,b64", "d s:1 s:1 q"},
+	{"set", "ICMP SETD INTS", "d s:1 s:1"}, {"set", "ICMP BOOL SETD INTS", "d s:1 s:1 q"},
+	{"set", "FCMP ?ftz SETD f32,f64,HALF,BHALF", "d s:1 s:1"}, {"set", "FCMP BOOL ?ftz SETD f32,f64,HALF,BHALF", "d s:1 s:1 q"},
+	{"selp", "b16,b32,b64,f32,f64,INTS", "d s s q"},
+	{"slct", "b16,b32,b64,f32,f64,INTS s32", "d s s s:s32"}, {"slct", "?ftz b16,b32,b64,f32,f64,INTS f32", "d s s s:f32"},
+
+	// Bits.
+	{"and", "pred,b16,b32,b64", "d s s"}, {"or", "pred,b16,b32,b64", "d s s"}, {"xor", "pred,b16,b32,b64", "d s s"},
+	{"not", "pred,b16,b32,b64", "d s"}, {"cnot", "b16,b32,b64", "d s"}, {"lop3@4.3/50", "b32", "d s s s i"},
+	{"shf@3.1/32", "l,r clamp,wrap b32", "d s s s:u32"},
+	{"shl", "b16,b32,b64", "d s s:u32"}, {"shr", "b16,b32,b64,INTS", "d s s:u32"},
+	{"prmt", "b32 ?f4e,b4e,rc8,ecl,ecr,rc16", "d s s s"},
+
+	// Moves and conversions.
+	{"mov", "pred", "d s"}, {"mov", "b16,b32,b64,b128@8.3/70", "V M"}, {"mov", "INTS,f32,f64", "V M"},
+	{"cvta", "SPACE u32,u64", "V M"}, {"cvta", "to SPACE u32,u64", "V M"}, {"isspacep", "global,local,shared,const@3.1,shared::cta@7.8,shared::cluster@7.8/90", "P s:addr"},
+	{"cvt", "?IRND ?ftz ?sat NUMBER NUMBER", "D S:1"}, {"cvt", "?rn,rz,rm,rp ?ftz ?sat NUMBER NUMBER", "D S:1"},
+	{"cvt@7.0/80", "rn,rz relu f16,bf16 f32", "d s:f32"}, {"cvt@7.0/80", "rn,rz ?relu f16x2,bf16x2 f32", "d s:f32 s:f32"},
+	{"cvt@8.1/80", "rn,rz ?relu satfinite f16,bf16 f32", "d s:f32"}, {"cvt@8.1/80", "rn,rz ?relu satfinite f16x2,bf16x2 f32", "d s:f32 s:f32"},
+	{"cvt@7.0/80", "rna ?satfinite@8.1/80 tf32 f32", "d s:f32"}, {"cvt@7.8/90", "rn,rz ?relu tf32 f32", "d s:f32"},
+	{"cvt@7.8/89", "rn satfinite ?relu e4m3x2,e5m2x2 f32", "d s:f32 s:f32"}, {"cvt@7.8/89", "rn satfinite ?relu e4m3x2,e5m2x2 f16x2", "d s:f16x2"},
+	{"cvt@7.8/89", "rn ?relu f16x2 e4m3x2,e5m2x2", "d s:1"},
+	{"cvt@6.5/72", "pack sat u16,s16 s32", "d:b32 s:s32 s:s32"}, {"cvt@6.5/72", "pack sat u8,s8 s32 b32", "d:b32 s:s32 s:s32 s:b32"},
+
+	// Memory.
+	{"ld", "?weak ?SPACE ?CACHED ?L1@7.4/70 ?L2@7.4/75 ?v2,v4 MEMORY", "D m"}, {"ld", "global ?ca,cg,cs nc ?L1@7.4/70 ?L2@7.4/75 ?v2,v4 MEMORY", "D m"},
+	{"ld", "volatile ?SPACE ?v2,v4 MEMORY", "D m"},
+	{"ld@6.0/70", "relaxed,acquire SCOPE ?SPACE ?L1@7.4/70 ?L2@7.4/75 ?v2,v4 MEMORY", "D m"}, {"ld@8.2/70", "mmio relaxed sys ?global MEMORY", "D m"},
+	{"ldu", "?global ?v2,v4 MEMORY", "D m"},
+	{"st", "?weak ?SPACE ?wb,cg,cs,wt ?L1@7.4/70 ?v2,v4 MEMORY", "m S"}, {"st", "volatile ?SPACE ?v2,v4 MEMORY", "m S"},
+	{"st@6.0/70", "relaxed,release SCOPE ?SPACE ?L1@7.4/70 ?v2,v4 MEMORY", "m S"}, {"st@8.2/70", "mmio relaxed sys ?global MEMORY", "m S"},
+	{"st@8.1/90", "async ?weak ?shared::cluster mbarrier::complete_tx::bytes ?v2,v4 b32,b64,u32,u64,s32,s64,f32,f64", "m S m"},
+	{"atom", "?SEM ?SCOPE60 ?SPACE and,or,xor b32,b64", "d m s"}, {"atom", "?SEM ?SCOPE60 ?SPACE exch b32,b64,b128@8.3/90", "d m s"},
+	{"atom", "?SEM ?SCOPE60 ?SPACE cas b32,b64,b16@6.3/70,b128@8.3/90", "d m s s"}, {"atom", "?SEM ?SCOPE60 ?SPACE inc,dec u32", "d m s"},
+	{"atom", "?SEM ?SCOPE60 ?SPACE add u32,s32,u64,f32,f64@5.0/60", "d m s"}, {"atom", "?SEM ?SCOPE60 ?SPACE min,max u32,s32,u64,s64", "d m s"},
+	{"atom", "?SEM ?SCOPE60 ?SPACE add noftz f16@6.3/70,f16x2@6.2/60,bf16@7.8/90,bf16x2@7.8/90", "d m s"},
+	{"atom@8.1/90", "?SEM ?SCOPE60 ?global add v2,v4 f32", "D m S"}, {"atom@8.1/90", "?SEM ?SCOPE60 ?global add,min,max noftz v2,v4 f16,bf16,f16x2,bf16x2", "D m S"},
+	{"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SPACE and,or,xor b32,b64", "m s"}, {"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SPACE inc,dec u32", "m s"},
+	{"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SPACE add u32,s32,u64,f32,f64@5.0/60", "m s"},
+	{"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SPACE min,max u32,s32,u64,s64", "m s"},
+	{"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SPACE add noftz f16@6.3/70,f16x2@6.2/60,bf16@7.8/90,bf16x2@7.8/90", "m s"},
+	{"red@8.1/90", "?relaxed,release ?SCOPE60 ?global add v2,v4 f32", "m S"}, {"red@8.1/90", "?relaxed,release ?SCOPE60 ?global add,min,max noftz v2,v4 f16,bf16,f16x2,bf16x2", "m S"},
+	{"prefetch", "?global,local L1,L2", "m"}, {"prefetch@7.4/80", "global L2::evict_last,L2::evict_normal", "m"}, {"prefetchu", "L1", "m"},
+	{"applypriority@7.4/80", "?global L2::evict_normal", "m i"}, {"discard@7.4/80", "?global L2", "m i"},
+	{"fence@6.0/70", "?sc,acq_rel cta,gpu,sys,cluster@7.8/90", ""}, {"fence@7.5/70", "proxy alias", ""},
+	{"fence@8.0/90", "proxy async ?global,shared::cta,shared::cluster", ""}, {"fence@8.0/90", "mbarrier_init release cluster", ""},
+	{"membar", "cta,gl,sys", ""}, {"membar@7.5/70", "proxy alias", ""},
+	{"mapa@7.8/90", "?shared::cluster u32,u64", "d s s:u32"}, {"getctarank@7.8/90", "?shared::cluster u32,u64", "d:u32 s"},
+
+	// Asynchronous copies and their barriers.
+	{"cp@7.0/80", "async ca,cg ?shared,shared::cta global ?L2@7.4/80", "m m i s:u32?"}, {"cp@7.0/80", "async commit_group", ""},
+	{"cp@7.0/80", "async wait_group", "i"}, {"cp@7.0/80", "async wait_all", ""},
+	{"cp@7.0/80", "async mbarrier arrive ?noinc ?shared,shared::cta b64", "m"},
+	{"cp@8.0/90", "async bulk shared::cluster global mbarrier::complete_tx::bytes ?multicast::cluster", "m m s:u32 m x?"},
+	{"cp@8.0/90", "async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes", "m m s:u32 m"},
+	{"cp@8.0/90", "async bulk global shared::cta bulk_group", "m m s:u32"}, {"cp@8.0/90", "async bulk prefetch L2 global", "m s:u32"},
+	{"cp@8.0/90", "async bulk commit_group", ""}, {"cp@8.0/90", "async bulk wait_group ?read", "i"},
+	{"cp@8.0/90", "reduce async bulk global shared::cta bulk_group add,min,max,inc,dec,and,or,xor ?noftz f16,bf16,b32,b64,u32,s32,u64,s64,f32,f64", "m m s:u32"},
+	{"mbarrier@7.0/80", "init,inval ?SHARED b64", "m s:u32?"},
+	{"mbarrier@7.0/80", "arrive ?release,relaxed ?cta,cluster ?SHARED b64", "d m s:u32?"}, {"mbarrier@7.0/80", "arrive noComplete ?release ?cta ?SHARED b64", "d m s:u32"},
+	{"mbarrier@8.0/90", "arrive expect_tx ?release,relaxed ?cta,cluster ?SHARED b64", "d m s:u32"}, {"mbarrier@8.0/90", "expect_tx ?relaxed ?cta,cluster ?SHARED b64", "m s:u32"},
+	{"mbarrier@7.0/80", "test_wait ?acquire ?cta,cluster ?SHARED b64", "P m s"}, {"mbarrier@7.1/80", "test_wait parity ?acquire ?cta,cluster ?SHARED b64", "P m s:u32"},
+	{"mbarrier@7.8/90", "try_wait ?acquire ?cta,cluster ?SHARED b64", "P m s s:u32?"}, {"mbarrier@7.8/90", "try_wait parity ?acquire ?cta,cluster ?SHARED b64", "P m s:u32 s:u32?"},
+	{"mbarrier@7.0/80", "pending_count b64", "d:u32 s"},
+
+	// Threads together.
+	{"bar", "?cta@7.8 sync", "s:u32 s:u32?"}, {"bar", "?cta@7.8 arrive", "s:u32 s:u32"},
+	{"bar", "?cta@7.8 red popc u32", "d s:u32 s:u32? q"}, {"bar", "?cta@7.8 red and,or pred", "P s:u32 s:u32? q"}, {"bar@6.0/30", "warp sync", "s:u32"},
+	{"barrier@6.0/30", "?cta@7.8 sync ?aligned", "s:u32 s:u32?"}, {"barrier@6.0/30", "?cta@7.8 arrive ?aligned", "s:u32 s:u32"},
+	{"barrier@6.0/30", "?cta@7.8 red ?aligned popc u32", "d s:u32 s:u32? q"}, {"barrier@6.0/30", "?cta@7.8 red ?aligned and,or pred", "P s:u32 s:u32? q"},
+	{"barrier@7.8/90", "cluster arrive ?release@8.0,relaxed@8.0 ?aligned", ""}, {"barrier@7.8/90", "cluster wait ?acquire@8.0 ?aligned", ""},
+	{"shfl@6.0/30", "sync up,down,bfly,idx b32", "e s s:u32 s:u32 s:u32"},
+	{"vote@6.0/30", "sync all,any,uni pred", "P q s:u32"}, {"vote@6.0/30", "sync ballot b32", "d q s:u32"},
+	{"match@6.0/70", "any sync b32,b64", "d:b32 s s:u32"}, {"match@6.0/70", "all sync b32,b64", "e:b32 s s:u32"},
+	{"activemask@6.2/30", "b32", "d"}, {"redux@7.0/80", "sync add,min,max u32,s32", "d s s:u32"}, {"redux@7.0/80", "sync and,or,xor b32", "d s s:u32"},
+	{"elect@8.0/90", "sync", "e:b32 s:u32"}, {"griddepcontrol@7.8/90", "launch_dependents,wait", ""},
+
+	// Control.
+	{"bra", "?uni", "l"}, {"brx@6.0/30", "idx ?uni", "s:u32 t"}, {"call", "?uni", "x x x"}, {"ret", "?uni", ""}, {"exit", "", ""},
+	{"trap", "", ""}, {"brkpt", "", ""}, {"nanosleep@6.3/70", "u32", "s"}, {"pmevent", "?mask", "i"},
+	{"setmaxnreg@8.0/90a", "inc,dec sync aligned u32", "i"},
+	{"alloca@7.3/52", "u32,u64", "d s i?"}, {"stacksave@7.3/52", "u32,u64", "d"}, {"stackrestore@7.3/52", "u32,u64", "s"},
+
+	// In-switch reduction: parsed, so that the linter can refuse it.
+	{"multimem@8.1/90", "ld_reduce ANY", "D m"}, {"multimem@8.1/90", "st,red ANY", "m S"},
+}
+
+// modifierLists are what the words in capitals in the table stand for.
+var modifierLists = map[string]string{
+	"INTS":   "u16,u32,u64,s16,s32,s64",
+	"INT":    "u16,u32,u64,s16,s32,s64,u16x2@8.0/90,s16x2@8.0/90",
+	"WIDE":   "u16,u32,s16,s32",
+	"CARRY":  "u32,s32,u64@4.3,s64@4.3",
+	"HALF":   "f16@4.2/53,f16x2@4.2/53",
+	"BHALF":  "bf16@7.8/90,bf16x2@7.8/90",
+	"NUMBER": "u8,u16,u32,u64,s8,s16,s32,s64,f16,f32,f64,bf16@7.1/80",
+	"MEMORY": "b8,b16,b32,b64,b128@8.3/70,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64",
+	"SETD":   "u32,s32,f32,u16,s16,f16@6.0/53,f16x2@6.0/53,bf16@7.8/90,bf16x2@7.8/90",
+
+	"RND":  "rn,rz,rm,rp",
+	"IRND": "rni,rzi,rmi,rpi",
+	"EQ":   "eq,ne",
+	"ICMP": "eq,ne,lt,le,gt,ge,lo,ls,hi,hs",
+	"FCMP": "eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan",
+	"BOOL": "and,or,xor",
+
+	"SPACE":   "global,shared,local,const,param,shared::cta@7.8/30,shared::cluster@7.8/90,param::entry@8.3,param::func@8.3",
+	"SHARED":  "shared,shared::cta@7.8,shared::cluster@7.8/90",
+	"SCOPE":   "cta,gpu,sys,cluster@7.8/90",
+	"SCOPE60": "cta@5.0/60,gpu@5.0/60,sys@5.0/60,cluster@7.8/90",
+	"SEM":     "relaxed@6.0/70,acquire@6.0/70,release@6.0/70,acq_rel@6.0/70",
+	"CACHED":  "ca,cg,cs,lu,cv",
+	"L1":      "L1::evict_normal,L1::evict_unchanged,L1::evict_first,L1::evict_last,L1::no_allocate",
+	"L2":      "L2::64B,L2::128B,L2::256B@7.4/80",
+}
+
+// specials are the special registers, with their types and what they need.
+var specials = map[string]special{
+	"%tid.x": {U32, need{}}, "%tid.y": {U32, need{}}, "%tid.z": {U32, need{}},
+	"%ntid.x": {U32, need{}}, "%ntid.y": {U32, need{}}, "%ntid.z": {U32, need{}},
+	"%ctaid.x": {U32, need{}}, "%ctaid.y": {U32, need{}}, "%ctaid.z": {U32, need{}},
+	"%nctaid.x": {U32, need{}}, "%nctaid.y": {U32, need{}}, "%nctaid.z": {U32, need{}},
+	"%laneid": {U32, need{}}, "%warpid": {U32, need{}}, "%nwarpid": {U32, need{}},
+	"%smid": {U32, need{}}, "%nsmid": {U32, need{}}, "%gridid": {U64, need{}},
+	"%lanemask_eq": {U32, need{}}, "%lanemask_le": {U32, need{}}, "%lanemask_lt": {U32, need{}}, "%lanemask_ge": {U32, need{}}, "%lanemask_gt": {U32, need{}},
+	"%clock": {U32, need{}}, "%clock_hi": {U32, need{version: Version{5, 0}}}, "%clock64": {U64, need{}},
+	"%globaltimer": {U64, need{}}, "%globaltimer_lo": {U32, need{}}, "%globaltimer_hi": {U32, need{}},
+	"%total_smem_size": {U32, need{}}, "%dynamic_smem_size": {U32, need{}},
+	"%clusterid.x": {U32, sm90}, "%clusterid.y": {U32, sm90}, "%clusterid.z": {U32, sm90},
+	"%nclusterid.x": {U32, sm90}, "%nclusterid.y": {U32, sm90}, "%nclusterid.z": {U32, sm90},
+	"%cluster_ctaid.x": {U32, sm90}, "%cluster_ctaid.y": {U32, sm90}, "%cluster_ctaid.z": {U32, sm90},
+	"%cluster_nctaid.x": {U32, sm90}, "%cluster_nctaid.y": {U32, sm90}, "%cluster_nctaid.z": {U32, sm90},
+	"%cluster_ctarank": {U32, sm90}, "%cluster_nctarank": {U32, sm90}, "%is_explicit_cluster": {Pred, sm90},
+}
+
+var sm90 = need{version: Version{7, 8}, sm: 90}
+
+type special struct {
+	typ  Type
+	need need
+}
