@@ -1,6 +1,8 @@
 package simt
 
 import (
+	"fmt"
+
 	"github.com/ringo-go/ringo/internal/weakmem"
 )
 
@@ -16,9 +18,18 @@ type Grid struct {
 	After       weakmem.Clock
 	Cooperative bool // all blocks become resident at once, or none
 
-	fault *weakmem.Fault
-	clock weakmem.Clock
-	done  bool
+	world  *World
+	number int
+	mem    *weakmem.Grid
+	blocks int // of the grid
+	placed int // have become resident
+	ended  int
+	stride int // the i-th block to become resident is number (i × stride) mod blocks
+	here   []*block
+	spare  []*block // ended, to be used again
+	fault  *weakmem.Fault
+	clock  weakmem.Clock
+	done   bool
 }
 
 // Done reports whether all blocks have ended, or the grid was stopped.
@@ -29,3 +40,80 @@ func (g *Grid) Fault() *weakmem.Fault { return g.fault }
 
 // Clock is what has happened by the end of the grid. It may be called when it is done.
 func (g *Grid) Clock() weakmem.Clock { return g.clock }
+
+// threads is how many a block has.
+func (g *Grid) threads() int { return g.Block[0] * g.Block[1] * g.Block[2] }
+
+// shared is how many bytes of shared memory a block has.
+func (g *Grid) shared() int {
+	if g.Shared == 0 {
+		return g.Kernel.Shared
+	}
+	return g.Kernel.code.dynamic + g.Shared
+}
+
+// check refuses what the device or the kernel cannot do.
+func (g *Grid) check(w *World) error {
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("simt: kernel %s: %s", g.Kernel.Name, fmt.Sprintf(format, args...))
+	}
+	f := g.Kernel.Func
+	if g.Device < 0 || g.Device >= len(w.devices) {
+		return refuse("no device %d", g.Device)
+	}
+	for i := range 3 {
+		if g.Dim[i] < 1 || g.Block[i] < 1 {
+			return refuse("grid %v of blocks %v: extents are at least 1", g.Dim, g.Block)
+		}
+		if f.MaxThreads[i] > 0 && g.threads() > f.MaxThreads[0]*max(f.MaxThreads[1], 1)*max(f.MaxThreads[2], 1) {
+			return refuse("blocks of %d threads, .maxntid is %v", g.threads(), f.MaxThreads)
+		}
+		if f.ReqThreads[i] > 0 && g.Block[i] != f.ReqThreads[i] {
+			return refuse("blocks of %v threads, .reqntid is %v", g.Block, f.ReqThreads)
+		}
+	}
+	shape := w.cfg.Devices[g.Device]
+	if g.threads() > shape.ThreadsPerBlock || g.threads() > shape.ThreadsPerSM {
+		return refuse("blocks of %d threads, the device allows %d", g.threads(), min(shape.ThreadsPerBlock, shape.ThreadsPerSM))
+	}
+	if g.shared() > shape.SharedPerBlock || g.shared() > shape.SharedPerSM {
+		return refuse("blocks of %d bytes of shared memory, the device allows %d", g.shared(), min(shape.SharedPerBlock, shape.SharedPerSM))
+	}
+	if len(g.Args) < f.ParamBytes {
+		return refuse("%d bytes of arguments, want %d", len(g.Args), f.ParamBytes)
+	}
+	room := w.Fits(g.Device, g.Kernel, g.threads(), g.Shared) * shape.SMs
+	if n := g.Dim[0] * g.Dim[1] * g.Dim[2]; g.Cooperative && n > room {
+		return refuse("%d blocks have to be resident at once, the device has room for %d", n, room)
+	}
+	return nil
+}
+
+// index is the place of a block in the grid.
+func (g *Grid) index(block int) [3]int {
+	return [3]int{block % g.Dim[0], block / g.Dim[0] % g.Dim[1], block / g.Dim[0] / g.Dim[1]}
+}
+
+// stop ends the grid with a fault.
+func (g *Grid) stop(f *weakmem.Fault) {
+	if g.done {
+		return
+	}
+	g.fault = f
+	for len(g.here) > 0 {
+		b := g.here[len(g.here)-1]
+		for _, w := range b.warps {
+			g.world.unready(w)
+		}
+		b.leave()
+	}
+	g.end()
+}
+
+// end is when all blocks have ended.
+func (g *Grid) end() {
+	g.done = true
+	g.clock = g.mem.End()
+	g.spare = nil
+	g.world.finish(g)
+}

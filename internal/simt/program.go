@@ -1,6 +1,11 @@
 package simt
 
-import "github.com/ringo-go/ringo/internal/ptx"
+import (
+	"fmt"
+
+	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/ptx"
+)
 
 // A Program is a compiled module. It is immutable.
 type Program struct {
@@ -15,7 +20,60 @@ type Kernel struct {
 	// Shared is the static shared memory of a block and Local the private
 	// memory of a thread, in bytes, with those of the functions it calls.
 	Shared, Local int
-	Registers     int // registers of a thread, after those that are never in use together were merged
+
+	code *code
+}
+
+// code is a kernel and all functions it calls.
+type code struct {
+	ins      []inst
+	slots    int32 // of a warp: registers, special registers and scratch
+	consts   []constant
+	specials []special
+	dynamic  int     // where dynamic shared memory begins
+	owner    []int16 // the variable that a byte of private memory belongs to, 0 for none
+}
+
+// A constant is an operand that does not change: a value, or the address of a
+// variable of the module plus one.
+type constant struct {
+	value uint64
+	name  string
+}
+
+// An inst is an instruction of a warp, decoded. Operands are slots: an index
+// into the registers of the warp, or ^index into the constants.
+type inst struct {
+	alu      alu.Func // computes; else exec does
+	exec     func(w *warp, in *inst, mask uint32) status
+	guard    int32 // slot of the predicate, or noSlot
+	negate   bool  // run where the predicate is false
+	helper   bool  // does a part of an instruction: not counted and not traced
+	dst, src []int32
+	target   int32 // of a branch or call
+	rank     int32 // of threads that parted the ones at the lowest rank run first
+	x        any   // what more exec needs: *access, *atomic, *barrierOp, *exchangeOp, *callOp, []int32
+	ptx      *ptx.Instr
+}
+
+// noSlot says that there is no operand.
+const noSlot = int32(-1 << 31)
+
+// Compile makes a module ready to run. Its error names line and text of the
+// instruction that the emulator does not know.
+func Compile(m *ptx.Module) (*Program, error) {
+	p := &Program{Module: m, kernels: map[string]*Kernel{}}
+	for _, f := range m.Funcs {
+		if !f.Entry || f.Declare {
+			continue
+		}
+		k, err := compileKernel(m, f)
+		if err != nil {
+			return nil, fmt.Errorf("kernel %s: %w", f.Name, err)
+		}
+		p.kernels[f.Name] = k
+	}
+	return p, nil
 }
 
 // Kernel is the entry with a name.
@@ -27,13 +85,30 @@ func (p *Program) Kernel(name string) (*Kernel, bool) {
 // An Image is a Program with its variables at addresses.
 type Image struct {
 	Program *Program
+	consts  map[*Kernel][]alu.Lanes
 }
-
-// Compile makes a module ready to run. Its error names line and text of the
-// instruction that the emulator does not know.
-func Compile(m *ptx.Module) (*Program, error) { return nil, nil }
 
 // Load places the variables of a program: globals has the address of each
 // .global and .const variable of the module by name, which the caller has
 // mapped and initialised. It panics when one that a kernel uses is missing.
-func (p *Program) Load(globals map[string]uint64) *Image { return nil }
+func (p *Program) Load(globals map[string]uint64) *Image {
+	im := &Image{Program: p, consts: map[*Kernel][]alu.Lanes{}}
+	for _, k := range p.kernels {
+		pool := make([]alu.Lanes, len(k.code.consts))
+		for i, c := range k.code.consts {
+			v := c.value
+			if c.name != "" {
+				base, ok := globals[c.name]
+				if !ok {
+					panic(fmt.Sprintf("simt: kernel %s uses variable %s, which has no address", k.Name, c.name))
+				}
+				v += base
+			}
+			for lane := range pool[i] {
+				pool[i][lane] = v
+			}
+		}
+		im.consts[k] = pool
+	}
+	return im
+}

@@ -1,31 +1,134 @@
 package simt
 
-import "github.com/ringo-go/ringo/internal/weakmem"
+import (
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
 
 // A World executes grids on devices.
-type World struct{ cfg Config }
+type World struct {
+	cfg     Config
+	devices []device
+	ready   []*warp
+	grids   []*Grid // not done, in the order of Start
+	started int
+	random  random
+	policy  policy
+
+	ran     uint64 // thread-instructions
+	quiet   uint64 // ran when something last changed
+	changes uint64 // Memory.Changes then
+	watch   bool   // what threads poll is noted
+	combine combine
+}
 
 // NewWorld has no grids yet.
-func NewWorld(c Config) *World { return &World{cfg: c} }
+func NewWorld(c Config) *World {
+	w := &World{cfg: c, random: random(c.Seed)}
+	w.policy = newPolicy(c.Seed, &w.random)
+	for _, s := range c.Devices {
+		w.devices = append(w.devices, newDevice(s))
+	}
+	w.combine.init()
+	return w
+}
 
 // Start queues a grid. Its blocks become resident as soon as there is room on
 // the multiprocessors of its device, in the order of Start calls. An error says that it can
 // never fit, or that the launch does not suit the kernel.
-func (w *World) Start(g *Grid) error { return nil }
+func (w *World) Start(g *Grid) error {
+	if err := g.check(w); err != nil {
+		return err
+	}
+	w.started++
+	g.world, g.number = w, w.started
+	g.blocks = g.Dim[0] * g.Dim[1] * g.Dim[2]
+	g.stride = w.policy.stride(g.blocks, &w.random)
+	g.mem = w.cfg.Memory.Begin(g.Device, g.Kernel.Name, g.After)
+	w.grids = append(w.grids, g)
+	d := &w.devices[g.Device]
+	d.queue = append(d.queue, g)
+	w.progress()
+	w.fill(g.Device)
+	return nil
+}
 
 // Step runs about so many thread-instructions of all grids, interleaved, and
 // returns how many it ran: fewer than asked, maybe none, when all grids are
 // done. What runs does not depend on how it is cut into steps.
-func (w *World) Step(instructions int) (ran int) { return 0 }
+func (w *World) Step(instructions int) (ran int) {
+	begin := w.ran
+	for w.ran-begin < uint64(instructions) && len(w.ready) > 0 {
+		x, n := w.policy.choose(w)
+		x.run(n)
+		w.cfg.Memory.Tick()
+		w.stall()
+	}
+	return int(w.ran - begin)
+}
 
 // Kill stops all grids of a device with a fault: an abort or a lost device.
-func (w *World) Kill(device int, f *weakmem.Fault) {}
+func (w *World) Kill(device int, f *weakmem.Fault) {
+	for i := len(w.grids) - 1; i >= 0; i-- {
+		if g := w.grids[i]; g.Device == device {
+			g.stop(f)
+		}
+	}
+}
 
 // Touch says that memory was changed by others, so that waiting threads may go on: see Config.Stall.
-func (w *World) Touch() {}
+func (w *World) Touch() { w.progress() }
 
 // Instructions is how many thread-instructions were executed since NewWorld.
-func (w *World) Instructions() uint64 { return 0 }
+func (w *World) Instructions() uint64 { return w.ran }
 
-// Fits is how many blocks of a kernel a multiprocessor of a device holds at once.
-func (w *World) Fits(device int, k *Kernel, threads, shared int) int { return 0 }
+// Fits is how many blocks of a kernel a multiprocessor of a device holds at
+// once, with so many threads and bytes of dynamic shared memory.
+func (w *World) Fits(device int, k *Kernel, threads, shared int) int {
+	g := &Grid{Kernel: k, Block: [3]int{threads, 1, 1}, Shared: shared}
+	s := newSM(w.cfg.Devices[device], 0)
+	n := 0
+	for ; s.fits(g); n++ {
+		s.take(g)
+	}
+	return n
+}
+
+// progress says that something changed.
+func (w *World) progress() {
+	w.quiet = w.ran
+	w.watch = false
+}
+
+func (w *World) makeReady(x *warp) {
+	x.place = len(w.ready)
+	w.ready = append(w.ready, x)
+}
+
+func (w *World) unready(x *warp) {
+	if x.place < 0 {
+		return
+	}
+	last := w.ready[len(w.ready)-1]
+	w.ready[x.place] = last
+	last.place = x.place
+	w.ready = w.ready[:len(w.ready)-1]
+	x.place = -1
+}
+
+// finish forgets a grid that is done, and fills the room it leaves.
+func (w *World) finish(g *Grid) {
+	w.grids = without(w.grids, g)
+	d := &w.devices[g.Device]
+	d.queue = without(d.queue, g)
+	w.progress()
+	w.fill(g.Device)
+}
+
+func without(grids []*Grid, g *Grid) []*Grid {
+	for i := range grids {
+		if grids[i] == g {
+			return append(grids[:i:i], grids[i+1:]...)
+		}
+	}
+	return grids
+}

@@ -1,0 +1,205 @@
+package simt
+
+import (
+	"math/bits"
+
+	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+// An atomic is what atom and red do to memory.
+type atomic struct {
+	access
+	f func(old, b, c uint64) uint64
+	// near is f in shared memory where that differs: subnormals are kept there.
+	near func(old, b, c uint64) uint64
+}
+
+// integers are the operations on them that do not depend on the sign, for values of so many bits.
+var integers = map[string]func(old, b, c uint64, bits int) uint64{
+	"and":  func(old, b, _ uint64, _ int) uint64 { return old & b },
+	"or":   func(old, b, _ uint64, _ int) uint64 { return old | b },
+	"xor":  func(old, b, _ uint64, _ int) uint64 { return old ^ b },
+	"exch": func(_, b, _ uint64, _ int) uint64 { return b },
+	"add":  func(old, b, _ uint64, _ int) uint64 { return old + b },
+	"inc": func(old, b, _ uint64, _ int) uint64 {
+		if old >= b {
+			return 0
+		}
+		return old + 1
+	},
+	"dec": func(old, b, _ uint64, _ int) uint64 {
+		if old == 0 || old > b {
+			return b
+		}
+		return old - 1
+	},
+	"cas": func(old, b, c uint64, _ int) uint64 {
+		if old == b {
+			return c
+		}
+		return old
+	},
+	"min": func(old, b, _ uint64, _ int) uint64 { return min(old, b) },
+	"max": func(old, b, _ uint64, _ int) uint64 { return max(old, b) },
+}
+
+// newAtomic finds what an instruction does.
+func newAtomic(in *ptx.Instr, a access) (*atomic, error) {
+	t := in.Types[0]
+	width := 8 * a.size
+	mask := ^uint64(0) >> (64 - width)
+	var op string
+	for _, m := range in.Mods {
+		if integers[m] != nil {
+			op = m
+		}
+	}
+	whole := integers[op]
+	switch {
+	case whole == nil || a.size < 2:
+		return nil, errorAt(in, "this atomic operation is not emulated")
+	case t.Float() && op == "add":
+		plain, err := lane2(op, t, t == ptx.F32)
+		if err != nil {
+			return nil, errorAt(in, "%v", err)
+		}
+		at := &atomic{access: a, f: plain}
+		if t == ptx.F32 {
+			at.near, err = lane2(op, t, false)
+		}
+		return at, err
+	case t.Float() && (op == "min" || op == "max"):
+		return nil, errorAt(in, "this atomic operation is not emulated")
+	case t.Signed() && (op == "min" || op == "max"):
+		flip := uint64(1) << (width - 1)
+		return &atomic{access: a, f: func(old, b, _ uint64) uint64 {
+			return whole(old^flip, b&mask^flip, 0, width) ^ flip
+		}}, nil
+	}
+	return &atomic{access: a, f: func(old, b, c uint64) uint64 { return whole(old, b&mask, c&mask, width) & mask }}, nil
+}
+
+// lane2 is an arithmetic instruction on one thread.
+func lane2(op string, t ptx.Type, flush bool) (func(old, b, c uint64) uint64, error) {
+	in := &ptx.Instr{Op: op, Types: []ptx.Type{t}, Vec: 1, Guard: -1}
+	if flush {
+		in.Mods = append(in.Mods, "ftz")
+	}
+	in.Mods = append(in.Mods, t.String())
+	x, err := alu.Lookup(in)
+	if err != nil {
+		return nil, err
+	}
+	var d, a, b alu.Lanes
+	dst, src := []*alu.Lanes{&d}, []*alu.Lanes{&a, &b}
+	return func(old, v, _ uint64) uint64 {
+		a[0], b[0] = old, v
+		x.Run(1, dst, src)
+		return d[0]
+	}, nil
+}
+
+func decodeAtomic(c *compiler, fr *frame, in *ptx.Instr) error {
+	ops := in.Operands
+	d := inst{exec: execAtomic}
+	if in.Op == "atom" {
+		if len(ops) < 1 {
+			return errorAt(in, "want a destination")
+		}
+		if ops[0].Kind != ptx.SinkOperand {
+			s, err := c.dest(fr, in, ops[0])
+			if err != nil {
+				return err
+			}
+			d.dst = []int32{s}
+		}
+		ops = ops[1:]
+	}
+	if len(ops) < 2 || in.Vec > 1 {
+		return errorAt(in, "want an address and a source")
+	}
+	a, base, err := c.newAccess(fr, in, ops[0])
+	if err != nil {
+		return err
+	}
+	if a.how.Order == weakmem.Weak {
+		a.how.Order = weakmem.Relaxed
+	}
+	if a.place == local || a.place == arguments {
+		return errorAt(in, "atomic operations are on global and shared memory")
+	}
+	d.src = []int32{base}
+	for _, o := range ops[1:] {
+		s, err := c.source(fr, in, o)
+		if err != nil {
+			return err
+		}
+		d.src = append(d.src, s)
+	}
+	if in.Has("cas") && len(d.src) < 3 {
+		return errorAt(in, "want a value to compare with and one to store")
+	}
+	at, err := newAtomic(in, *a)
+	if err != nil {
+		return err
+	}
+	d.x = at
+	c.emit(fr, in, d)
+	return nil
+}
+
+// combine is the function that weakmem.Block.Atomic calls, made once.
+type combine struct {
+	f    func(old, b, c uint64) uint64
+	b, c *alu.Lanes
+	call func(lane int, old uint64) uint64
+}
+
+func (c *combine) init() {
+	c.call = func(lane int, old uint64) uint64 { return c.f(old, c.b[lane], c.c[lane]) }
+}
+
+func execAtomic(w *warp, in *inst, mask uint32) status {
+	a := in.x.(*atomic)
+	addr := w.address(in, &a.access)
+	if a.place != anywhere {
+		return w.atomic(in, a, a.place, mask, addr)
+	}
+	return w.split(mask, addr, func(p place, mask uint32, addr *alu.Lanes) status {
+		return w.atomic(in, a, p, mask, addr)
+	})
+}
+
+func (w *warp) atomic(in *inst, a *atomic, p place, mask uint32, addr *alu.Lanes) status {
+	world := w.block.grid.world
+	c := &world.combine
+	c.f, c.b, c.c = a.f, w.slot(in.src[1]), w.slot(in.src[len(in.src)-1])
+	how := a.how
+	switch p {
+	case shared:
+		how.Shared = true
+		if a.near != nil {
+			c.f = a.near
+		}
+	case local, arguments:
+		return w.fail(in, mask, weakmem.BadInstruction, "atomic operations are on global and shared memory")
+	}
+	var old *alu.Lanes
+	if len(in.dst) > 0 {
+		old = w.slot(in.dst[0])
+	}
+	first := bits.TrailingZeros32(mask)
+	at := addr[first] // old may be the register of the address
+	if f := w.block.mem.Atomic(w.index, mask, addr, a.size, old, c.call, how); f != nil {
+		return w.stopped(in, f)
+	}
+	if world.watch {
+		w.polled = poll{in: in, lane: first, addr: at, shared: how.Shared}
+		if old != nil {
+			w.polled.value = old[first]
+		}
+	}
+	return next
+}

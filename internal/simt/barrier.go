@@ -1,0 +1,183 @@
+package simt
+
+import (
+	"math/bits"
+
+	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+// A barrier is one of the 16 of a block. Threads arrive one by one, whatever
+// warp they are of. Without a thread count it waits for all threads of the
+// block that have not ended, as __syncthreads does since Volta; with a count it
+// waits for so many to arrive, and those that have ended are not among them.
+type barrier struct {
+	arrived int
+	count   int      // of the instruction, 0 without
+	masks   []uint32 // of each warp, who arrived
+	any     bool     // of bar.red
+	every   bool
+	sum     int
+}
+
+func (b *barrier) clear() {
+	clear(b.masks)
+	b.arrived, b.count, b.any, b.every, b.sum = 0, 0, false, true, 0
+}
+
+// A barrierOp is what an instruction does at a barrier. The sources are its
+// id, then the thread count if there is one, then the predicate of bar.red.
+type barrierOp struct {
+	counted bool
+	arrive  bool   // does not wait
+	aligned bool   // all threads of a warp have to arrive at the same instruction
+	red     string // "popc", "and", "or" or ""
+	not     bool
+}
+
+func decodeBarrier(c *compiler, fr *frame, in *ptx.Instr) error {
+	if in.Has("warp") {
+		return decodeExchange(c, fr, in)
+	}
+	op := &barrierOp{arrive: in.Has("arrive"), aligned: in.Op == "bar" || in.Has("aligned")}
+	d := inst{exec: execBarrier, x: op}
+	ops := in.Operands
+	if in.Has("red") {
+		for _, m := range in.Mods {
+			if m == "popc" || m == "and" || m == "or" {
+				op.red = m
+			}
+		}
+		if op.red == "" || len(ops) < 3 {
+			return errorAt(in, "want .popc, .and or .or, a destination, a barrier and a predicate")
+		}
+		s, err := c.dest(fr, in, ops[0])
+		if err != nil {
+			return err
+		}
+		d.dst = []int32{s}
+		ops = ops[1:]
+	}
+	if len(ops) == 0 {
+		return errorAt(in, "want a barrier")
+	}
+	op.counted = len(ops)-b2i(op.red != "") == 2
+	for _, o := range ops {
+		s, err := c.source(fr, in, o)
+		if err != nil {
+			return err
+		}
+		d.src = append(d.src, s)
+	}
+	c.emit(fr, in, d)
+	return nil
+}
+
+func execBarrier(w *warp, in *inst, mask uint32) status {
+	op := in.x.(*barrierOp)
+	first := bits.TrailingZeros32(mask)
+	id, count := w.slot(in.src[0])[first], uint64(0)
+	if op.counted {
+		count = w.slot(in.src[1])[first]
+	}
+	for m := mask; m != 0; m &= m - 1 {
+		lane := bits.TrailingZeros32(m)
+		if w.slot(in.src[0])[lane] != id || op.counted && w.slot(in.src[1])[lane] != count {
+			return w.failAt(in, lane, weakmem.BadInstruction, 0, "threads of a warp name different barriers or thread counts")
+		}
+	}
+	if id > 15 {
+		return w.fail(in, mask, weakmem.BadInstruction, "barrier %d: there are 16", id)
+	}
+	bar := &w.block.bars[id]
+	switch {
+	case count%32 != 0 || op.counted && count == 0 || count > uint64(align(w.block.grid.threads(), 32)):
+		return w.fail(in, mask, weakmem.BadInstruction, "barrier for %d threads: want a multiple of 32, at most the block's", count)
+	case bar.arrived > 0 && bar.count != int(count):
+		return w.fail(in, mask, weakmem.BadInstruction, "barrier %d for %d threads, where others wait for %d (0: all)", id, count, bar.count)
+	case bar.masks[w.index]&mask != 0:
+		return w.fail(in, bar.masks[w.index]&mask, weakmem.BadInstruction, "arrives twice at barrier %d", id)
+	case op.aligned && w.elsewhere(uint32(id)):
+		return w.fail(in, mask, weakmem.BadInstruction, "bar.sync needs all threads of a warp at the same instruction, others of this warp wait at another one for the same barrier")
+	}
+	if bar.arrived == 0 {
+		bar.every = true
+	}
+	bar.count = int(count)
+	bar.arrived += bits.OnesCount32(mask)
+	bar.masks[w.index] |= mask
+	if op.red != "" {
+		p := w.slot(in.src[len(in.src)-1])
+		for m := mask; m != 0; m &= m - 1 {
+			set := p[bits.TrailingZeros32(m)] != 0
+			bar.any = bar.any || set
+			bar.every = bar.every && set
+			bar.sum += b2i(set)
+		}
+	}
+	if op.arrive {
+		w.block.complete(uint32(id))
+		return next
+	}
+	w.hold(mask, atBarrier, uint32(id))
+	w.block.complete(uint32(id))
+	return gone
+}
+
+// elsewhere reports whether threads of the warp wait for a barrier at another instruction than the current one.
+func (w *warp) elsewhere(id uint32) bool {
+	for i := range w.n {
+		g := &w.groups[i]
+		if g.wait == atBarrier && g.value == id && g.pc != w.groups[w.current].pc {
+			return true
+		}
+	}
+	return false
+}
+
+// complete lets the threads at a barrier go on if all have arrived.
+func (b *block) complete(id uint32) {
+	bar := &b.bars[id]
+	if want := bar.count; bar.arrived == 0 || want == 0 && bar.arrived < b.live || bar.arrived < want {
+		return
+	}
+	b.grid.world.progress()
+	b.mem.Barrier(bar.masks)
+	ins := b.grid.Kernel.code.ins
+	for _, w := range b.warps {
+		if bar.masks[w.index] == 0 {
+			continue
+		}
+		for i := range w.n {
+			if g := &w.groups[i]; g.wait == atBarrier && g.value == id {
+				bar.result(w, &ins[g.pc], g.mask)
+			}
+		}
+		w.release(atBarrier, id)
+	}
+	bar.clear()
+}
+
+// result gives threads what bar.red found.
+func (b *barrier) result(w *warp, in *inst, mask uint32) {
+	var v uint64
+	switch in.x.(*barrierOp).red {
+	case "popc":
+		v = uint64(b.sum)
+	case "and":
+		v = uint64(b2i(b.every))
+	case "or":
+		v = uint64(b2i(b.any))
+	default:
+		return
+	}
+	fill(w.slot(in.dst[0]), mask, v)
+}
+
+// fill sets the lanes of mask.
+func fill(d *alu.Lanes, mask uint32, v uint64) {
+	for m := mask; m != 0; m &= m - 1 {
+		d[bits.TrailingZeros32(m)] = v
+	}
+}

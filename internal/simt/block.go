@@ -1,0 +1,128 @@
+package simt
+
+import (
+	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+// A block is a block of threads on a multiprocessor.
+type block struct {
+	grid  *Grid
+	index [3]int
+	mem   *weakmem.Block
+	sm    *sm
+	place int // in Grid.here
+	warps []*warp
+	live  int // threads that have not ended
+	ready int // warps that can run
+	bars  [16]barrier
+}
+
+// newBlock makes a block, or takes one that ended.
+func newBlock(g *Grid, number int, s *sm) *block {
+	var b *block
+	if n := len(g.spare); n > 0 {
+		b, g.spare = g.spare[n-1], g.spare[:n-1]
+	} else {
+		b = &block{grid: g}
+		for i := 0; i < g.threads(); i += 32 {
+			b.warps = append(b.warps, newWarp(b, i/32))
+		}
+		for i := range b.bars {
+			b.bars[i].masks = make([]uint32, len(b.warps))
+		}
+	}
+	b.index, b.sm, b.live = g.index(number), s, g.threads()
+	b.mem = g.mem.Block(b.index, g.Block, g.shared())
+	b.place = len(g.here)
+	g.here = append(g.here, b)
+	for _, w := range b.warps {
+		w.begin()
+		b.wake(w)
+	}
+	return b
+}
+
+// newWarp makes a warp of a kernel, see begin.
+func newWarp(b *block, index int) *warp {
+	g := b.grid
+	code := g.Kernel.code
+	return &warp{block: b, index: index, place: -1,
+		regs: make([]alu.Lanes, code.slots), consts: g.Image.consts[g.Kernel], own: newPrivate(code)}
+}
+
+// begin is the start of the threads of a warp.
+func (w *warp) begin() {
+	w.live = ^uint32(0)
+	if rest := w.block.grid.threads() - 32*w.index; rest < 32 {
+		w.live = 1<<rest - 1
+	}
+	w.n, w.current = 1, 0
+	w.groups[0] = group{mask: w.live}
+	w.polled = poll{}
+	w.own.clear()
+	for _, s := range w.block.grid.Kernel.code.specials {
+		s.set(w, &w.regs[s.slot])
+	}
+}
+
+// wake makes a warp ready.
+func (b *block) wake(w *warp) {
+	if w.place < 0 {
+		b.grid.world.makeReady(w)
+		b.ready++
+	}
+}
+
+// rest takes off a warp all of whose threads wait.
+func (b *block) rest(w *warp) {
+	b.grid.world.unready(w)
+	b.ready--
+	b.stuck()
+}
+
+// ended is called when threads of a warp have ended. Barriers and votes do not wait for
+// them any longer.
+func (b *block) ended(w *warp, threads int) {
+	b.grid.world.progress()
+	b.live -= threads
+	if b.live == 0 {
+		b.grid.world.unready(w)
+		b.ready--
+		b.leave()
+		b.grid.ended++
+		if b.grid.ended == b.grid.blocks {
+			b.grid.end()
+		}
+		b.grid.world.fill(b.grid.Device)
+		return
+	}
+	for id := range b.bars {
+		if bar := &b.bars[id]; bar.arrived > 0 && bar.count == 0 {
+			b.complete(uint32(id))
+		}
+	}
+	if w.live != 0 {
+		w.retrySync()
+	} else {
+		b.grid.world.unready(w)
+		b.ready--
+		b.stuck()
+	}
+}
+
+// leave frees the room of a block that has ended or was stopped.
+func (b *block) leave() {
+	g := b.grid
+	b.mem.End()
+	b.sm.free(g)
+	last := g.here[len(g.here)-1]
+	g.here[b.place] = last
+	last.place = b.place
+	g.here = g.here[:len(g.here)-1]
+	for i := range b.bars {
+		b.bars[i].clear()
+	}
+	b.ready = 0
+	g.spare = append(g.spare, b)
+}

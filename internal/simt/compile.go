@@ -1,0 +1,401 @@
+package simt
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/ptx"
+)
+
+// A compiler flattens a kernel and the functions it calls. As PTX kernels here do not
+// recurse, each function has registers and private memory of its own for the
+// whole run, at the same place in every thread.
+type compiler struct {
+	m        *ptx.Module
+	code     *code
+	frames   map[*ptx.Func]*frame
+	order    []*frame
+	shared   map[string]int // offsets of the shared variables of the module
+	static   int            // bytes of shared memory so far
+	consts   map[constant]int32
+	specials map[string]int32
+	owners   int16
+}
+
+// A frame is a function in the making.
+type frame struct {
+	f       *ptx.Func
+	depth   int     // of calls: 0 for the kernel
+	regs    int32   // slot of its register 0
+	carry   int32   // slot of the carry flag
+	ret     int32   // slot of the instruction to return to
+	at      []int32 // index in code of each instruction of the body, and of its end
+	shared  int     // offsets of its memory in the block's shared memory
+	params  int     // and in a thread's private memory: .param of the callee,
+	results int     // what it returns,
+	calls   int     // .param through which it calls,
+	locals  int     // and .local
+}
+
+func compileKernel(m *ptx.Module, f *ptx.Func) (*Kernel, error) {
+	c := &compiler{m: m, code: &code{}, frames: map[*ptx.Func]*frame{}, shared: map[string]int{},
+		consts: map[constant]int32{}, specials: map[string]int32{}}
+	c.layModule()
+	if err := c.enter(f, 0, nil); err != nil {
+		return nil, err
+	}
+	c.code.dynamic = align(c.static, 16)
+	for _, fr := range c.order {
+		if err := c.function(fr); err != nil {
+			return nil, err
+		}
+	}
+	c.link()
+	merge(c.code, c.firstSpecial())
+	return &Kernel{Name: f.Name, Func: f, Shared: c.static, Local: len(c.code.owner), code: c.code}, nil
+}
+
+// errorAt names an instruction.
+func errorAt(in *ptx.Instr, format string, args ...any) error {
+	return fmt.Errorf("line %d: %q: %s", in.Line, in.Text, fmt.Sprintf(format, args...))
+}
+
+func align(n, to int) int { return (n + to - 1) / to * to }
+
+// layModule places the module's shared variables. Those without a size are
+// dynamic shared memory and begin where all others end.
+func (c *compiler) layModule() {
+	for i := range c.m.Vars {
+		if v := &c.m.Vars[i]; v.Space == ptx.Shared && v.Count > 0 {
+			c.static = align(c.static, max(v.Align, 1))
+			c.shared[v.Name] = c.static
+			c.static += v.Size()
+		}
+	}
+}
+
+// enter gives a function and all that it calls their places.
+func (c *compiler) enter(f *ptx.Func, depth int, path []*ptx.Func) error {
+	for _, p := range path {
+		if p == f {
+			return fmt.Errorf("function %s calls itself, which the emulator does not support", f.Name)
+		}
+	}
+	fr := c.frames[f]
+	if fr == nil {
+		fr = &frame{f: f, regs: c.slots(len(f.Regs)), carry: c.slots(1), ret: c.slots(1)}
+		c.static = align(c.static, 16)
+		fr.shared = c.static
+		c.static += f.SharedBytes
+		if !f.Entry {
+			fr.params = c.private(f.Params, f.ParamBytes, ptx.Generic)
+			fr.results = c.private(f.Results, f.ResultBytes, ptx.Generic)
+		}
+		fr.calls = c.private(f.Vars, f.CallBytes, ptx.Param)
+		fr.locals = c.private(f.Vars, f.LocalBytes, ptx.Local)
+		c.frames[f] = fr
+		c.order = append(c.order, fr)
+	}
+	fr.depth = max(fr.depth, depth)
+	for i := range f.Body {
+		if in := &f.Body[i]; in.Op == "call" {
+			callee, err := c.callee(in)
+			if err != nil {
+				return err
+			}
+			if err := c.enter(callee, depth+1, append(path, f)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *compiler) callee(in *ptx.Instr) (*ptx.Func, error) {
+	if len(in.Operands) == 3 && in.Operands[1].Kind == ptx.NameOperand {
+		for _, f := range c.m.Funcs {
+			if f.Name == in.Operands[1].Name && !f.Declare {
+				return f, nil
+			}
+		}
+	}
+	return nil, errorAt(in, "only functions with a body in this module can be called, by name")
+}
+
+// slots reserves registers.
+func (c *compiler) slots(n int) int32 {
+	s := c.code.slots
+	c.code.slots += int32(n)
+	return s
+}
+
+// firstSpecial is the slot from which on registers keep their place for the whole run.
+func (c *compiler) firstSpecial() int32 { return c.order[len(c.order)-1].ret + 1 }
+
+// private reserves n bytes for the variables of a space (any, for Generic) at
+// their offsets, apart from what comes before.
+func (c *compiler) private(vars []ptx.Var, n int, space ptx.Space) int {
+	if n == 0 {
+		return 0
+	}
+	base := align(len(c.code.owner)+16, 16)
+	c.code.owner = append(c.code.owner, make([]int16, align(base+n, 16)-len(c.code.owner))...)
+	for _, v := range vars {
+		if space != ptx.Generic && v.Space != space {
+			continue
+		}
+		c.owners++
+		for i := range v.Size() {
+			c.code.owner[base+v.Offset+i] = c.owners
+		}
+	}
+	return base
+}
+
+// constant is the slot of a constant.
+func (c *compiler) constant(k constant) int32 {
+	i, ok := c.consts[k]
+	if !ok {
+		i = int32(len(c.code.consts))
+		c.code.consts = append(c.code.consts, k)
+		c.consts[k] = i
+	}
+	return ^i
+}
+
+// function decodes a body.
+func (c *compiler) function(fr *frame) error {
+	f := fr.f
+	for i := range f.Body {
+		fr.at = append(fr.at, int32(len(c.code.ins)))
+		if err := c.decode(fr, &f.Body[i]); err != nil {
+			return err
+		}
+	}
+	fr.at = append(fr.at, int32(len(c.code.ins)))
+	end := inst{guard: noSlot, helper: true, exec: execExit}
+	if !f.Entry {
+		end.exec, end.src = execReturn, []int32{fr.ret}
+	}
+	c.code.ins = append(c.code.ins, end)
+	for i := fr.at[0]; i < int32(len(c.code.ins)); i++ {
+		in := &c.code.ins[i]
+		in.rank = i - int32(fr.depth)<<20
+		switch t := in.x.(type) {
+		case label:
+			in.target = fr.at[t]
+		case []label:
+			targets := make([]int32, len(t))
+			for k := range t {
+				targets[k] = fr.at[t[k]]
+			}
+			in.x = targets
+		}
+	}
+	return nil
+}
+
+// A label is an index into the body of a function, until link.
+type label int
+
+// link resolves calls, now that all functions have a place.
+func (c *compiler) link() {
+	for i := range c.code.ins {
+		if call, ok := c.code.ins[i].x.(*callOp); ok {
+			c.code.ins[i].target = call.callee.at[0]
+		}
+	}
+}
+
+// emit adds an instruction.
+func (c *compiler) emit(fr *frame, in *ptx.Instr, d inst) {
+	d.ptx = in
+	d.guard, d.negate = noSlot, in.GuardNot
+	if in.Guard >= 0 {
+		d.guard = fr.regs + int32(in.Guard)
+	}
+	c.code.ins = append(c.code.ins, d)
+}
+
+// decode compiles an instruction.
+func (c *compiler) decode(fr *frame, in *ptx.Instr) error {
+	if d, ok := decoders[in.Op]; ok {
+		return d(c, fr, in)
+	}
+	op, err := alu.Lookup(in)
+	if err != nil {
+		return errorAt(in, "%v", err)
+	}
+	var dst, src []int32
+	for _, o := range flatten(in.Operands) {
+		var s int32
+		if n := op.Dsts - b2i(op.CarryOut); len(dst) < n {
+			s, err = c.dest(fr, in, o)
+			dst = append(dst, s)
+		} else {
+			s, err = c.source(fr, in, o)
+			src = append(src, s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if op.CarryOut {
+		dst = append(dst, fr.carry)
+	}
+	if op.CarryIn {
+		src = append(src, fr.carry)
+	}
+	if len(dst) != op.Dsts || len(src) != op.Srcs {
+		return errorAt(in, "%d operands, want %d", len(dst)+len(src), op.Dsts+op.Srcs)
+	}
+	run := op.Run
+	if to := c.width(fr, in.Operands[0]); op.Signed != 0 && to > op.Signed {
+		run = func(mask uint32, dst, src []*alu.Lanes) {
+			op.Run(mask, dst, src)
+			alu.Extend(mask, dst[0], op.Signed, to)
+		}
+	}
+	c.emit(fr, in, inst{alu: run, dst: dst, src: src})
+	return nil
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// flatten replaces vectors and pairs by their elements.
+func flatten(ops []ptx.Operand) []ptx.Operand {
+	var flat []ptx.Operand
+	for _, o := range ops {
+		if o.Kind == ptx.VecOperand || o.Kind == ptx.PairOperand {
+			flat = append(flat, o.Elems...)
+		} else {
+			flat = append(flat, o)
+		}
+	}
+	return flat
+}
+
+// width is of a register in bits, 0 for other operands.
+func (c *compiler) width(fr *frame, o ptx.Operand) int {
+	if o.Kind != ptx.RegOperand {
+		return 0
+	}
+	return fr.f.Regs[o.Reg].Type.Bits()
+}
+
+// dest is the slot of a destination.
+func (c *compiler) dest(fr *frame, in *ptx.Instr, o ptx.Operand) (int32, error) {
+	switch o.Kind {
+	case ptx.RegOperand:
+		return fr.regs + int32(o.Reg), nil
+	case ptx.SinkOperand:
+		return c.scratch("_"), nil
+	}
+	return 0, errorAt(in, "a destination has to be a register")
+}
+
+// scratch is a slot by a name that is not of a special register.
+func (c *compiler) scratch(name string) int32 {
+	s, ok := c.specials[name]
+	if !ok {
+		s = c.slots(1)
+		c.specials[name] = s
+	}
+	return s
+}
+
+// source is the slot of a source. What has to be computed first is emitted.
+func (c *compiler) source(fr *frame, in *ptx.Instr, o ptx.Operand) (int32, error) {
+	switch o.Kind {
+	case ptx.RegOperand:
+		r := fr.regs + int32(o.Reg)
+		if o.Not {
+			not := c.scratch(fmt.Sprint("!", len(c.code.ins)%4))
+			c.code.ins = append(c.code.ins, inst{alu: runNot, dst: []int32{not}, src: []int32{r}, guard: noSlot, helper: true, ptx: in})
+			return not, nil
+		}
+		return r, nil
+	case ptx.ImmOperand:
+		return c.constant(constant{value: immediate(in, o)}), nil
+	case ptx.NameOperand:
+		return c.address(fr, in, o.Name, o.Imm)
+	case ptx.SpecialOperand:
+		return c.special(fr, in, o.Name)
+	}
+	return 0, errorAt(in, "an operand of this kind cannot be read")
+}
+
+// runNot negates a predicate.
+func runNot(mask uint32, dst, src []*alu.Lanes) {
+	d, a := dst[0], src[0]
+	for i := range d {
+		if mask>>i&1 != 0 {
+			d[i] = a[i] ^ 1
+		}
+	}
+}
+
+// immediate is an immediate operand as the instruction's type has it.
+func immediate(in *ptx.Instr, o ptx.Operand) uint64 {
+	if o.Float == ptx.F64 && len(in.Types) > 0 {
+		t := in.Types[0]
+		if in.Op == "cvt" || in.Op == "set" {
+			t = in.Types[len(in.Types)-1]
+		}
+		if t == ptx.F32 {
+			return uint64(math.Float32bits(float32(math.Float64frombits(o.Imm))))
+		}
+	}
+	return o.Imm
+}
+
+// address is the slot of the address of a variable, in the variable's space.
+func (c *compiler) address(fr *frame, in *ptx.Instr, name string, add uint64) (int32, error) {
+	at := func(offset int) (int32, error) {
+		return c.constant(constant{value: uint64(offset) + add}), nil
+	}
+	for _, v := range fr.f.Params {
+		if v.Name == name {
+			return at(fr.params + v.Offset)
+		}
+	}
+	for _, v := range fr.f.Results {
+		if v.Name == name {
+			return at(fr.results + v.Offset)
+		}
+	}
+	for _, v := range fr.f.Vars {
+		if v.Name != name {
+			continue
+		}
+		switch {
+		case v.Space == ptx.Shared && v.Count == 0:
+			return at(c.code.dynamic)
+		case v.Space == ptx.Shared:
+			return at(fr.shared + v.Offset)
+		case v.Space == ptx.Local:
+			return at(fr.locals + v.Offset)
+		case v.Space == ptx.Param:
+			return at(fr.calls + v.Offset)
+		}
+	}
+	for _, v := range c.m.Vars {
+		if v.Name != name {
+			continue
+		}
+		switch {
+		case v.Space == ptx.Shared && v.Count == 0:
+			return at(c.code.dynamic)
+		case v.Space == ptx.Shared:
+			return at(c.shared[name])
+		}
+		return c.constant(constant{value: add, name: name}), nil
+	}
+	return 0, errorAt(in, "no variable %s here", name)
+}

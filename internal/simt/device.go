@@ -1,0 +1,101 @@
+package simt
+
+// A device is its multiprocessors and the grids that still have blocks to place.
+type device struct {
+	sms   []sm
+	queue []*Grid
+}
+
+// An sm is a multiprocessor: the room it has left.
+type sm struct {
+	number, threads, blocks, shared int
+}
+
+func newDevice(s Shape) device {
+	var d device
+	for i := range s.SMs {
+		d.sms = append(d.sms, newSM(s, i))
+	}
+	return d
+}
+
+func newSM(s Shape, number int) sm {
+	return sm{number: number, threads: s.ThreadsPerSM, blocks: s.BlocksPerSM, shared: s.SharedPerSM}
+}
+
+// Hardware gives out threads in whole warps, and shared memory in pieces of
+// 128 bytes plus 1 KiB a block for itself (compute capability 8.0 and later).
+const (
+	sharedPiece  = 128
+	sharedSystem = 1024
+)
+
+func (g *Grid) needs() (threads, shared int) {
+	return align(g.threads(), 32), align(g.shared(), sharedPiece) + sharedSystem
+}
+
+// fits reports whether there is room for a block.
+func (s *sm) fits(g *Grid) bool {
+	threads, shared := g.needs()
+	return s.threads >= threads && s.blocks > 0 && s.shared >= shared
+}
+
+// take makes room for a block that fits.
+func (s *sm) take(g *Grid) {
+	threads, shared := g.needs()
+	s.threads -= threads
+	s.shared -= shared
+	s.blocks--
+}
+
+func (s *sm) free(g *Grid) {
+	threads, shared := g.needs()
+	s.threads += threads
+	s.shared += shared
+	s.blocks++
+}
+
+// fill makes blocks resident while there is room: of the first grid in the
+// queue, and only when all of its are, of the next.
+func (w *World) fill(number int) {
+	d := &w.devices[number]
+	for len(d.queue) > 0 {
+		g := d.queue[0]
+		if g.Cooperative && g.placed == 0 && !d.holds(g) {
+			return
+		}
+		for g.placed < g.blocks {
+			s := d.roomiest(g)
+			if s == nil {
+				return
+			}
+			s.take(g)
+			g.placed++
+			newBlock(g, (g.placed-1)*g.stride%g.blocks, s)
+		}
+		d.queue = d.queue[1:]
+	}
+}
+
+// roomiest is the multiprocessor with the most threads left of those that can
+// take a block: blocks spread as on hardware.
+func (d *device) roomiest(g *Grid) *sm {
+	var best *sm
+	for i := range d.sms {
+		if s := &d.sms[i]; s.fits(g) && (best == nil || s.threads > best.threads) {
+			best = s
+		}
+	}
+	return best
+}
+
+// holds reports whether there is room for all blocks of a grid.
+func (d *device) holds(g *Grid) bool {
+	n := 0
+	for _, s := range d.sms {
+		for ; n < g.blocks && s.fits(g); n++ {
+			s.take(g)
+		}
+	}
+	return n == g.blocks
+}

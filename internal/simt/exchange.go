@@ -1,0 +1,337 @@
+package simt
+
+import (
+	"math/bits"
+	"strings"
+
+	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+// An exchangeOp is what the threads of a warp do together: shuffles, votes,
+// matches, reductions, bar.warp.sync. A thread waits until all threads of its
+// member mask that have not ended are at an instruction of the same name with
+// the same mask, whichever it is.
+type exchangeOp struct {
+	name   string
+	member int      // which source is the member mask
+	run    alu.Func // for all threads that take part
+}
+
+func decodeExchange(c *compiler, fr *frame, in *ptx.Instr) error {
+	var d inst
+	ops := in.Operands
+	dsts := 1
+	if in.Op == "bar" || in.Op == "barrier" {
+		dsts = 0
+	}
+	if len(ops) < dsts+1 {
+		return errorAt(in, "operands are missing")
+	}
+	for _, o := range flatten(ops[:dsts]) {
+		s, err := c.dest(fr, in, o)
+		if err != nil {
+			return err
+		}
+		d.dst = append(d.dst, s)
+	}
+	for _, o := range ops[dsts:] {
+		s, err := c.source(fr, in, o)
+		if err != nil {
+			return err
+		}
+		d.src = append(d.src, s)
+	}
+	op := &exchangeOp{name: in.Name(), member: len(d.src) - 1}
+	var err error
+	if op.run, err = exchange(in, len(d.src)); err != nil {
+		return err
+	}
+	if len(d.dst) > 2 {
+		return errorAt(in, "too many destinations")
+	}
+	d.x, d.exec = op, execExchange
+	c.emit(fr, in, d)
+	return nil
+}
+
+// exchange finds what an instruction computes; dst may have one element less than the function can fill.
+func exchange(in *ptx.Instr, srcs int) (alu.Func, error) {
+	mode := func(names ...string) string {
+		for _, n := range names {
+			if in.Has(n) {
+				return n
+			}
+		}
+		return ""
+	}
+	unknown := errorAt(in, "not emulated")
+	if !in.Has("sync") {
+		return nil, errorAt(in, "needs .sync")
+	}
+	var t ptx.Type
+	if len(in.Types) > 0 {
+		t = in.Types[len(in.Types)-1]
+	}
+	want := 2
+	var run alu.Func
+	switch in.Op {
+	case "bar", "barrier":
+		want, run = 1, func(uint32, []*alu.Lanes, []*alu.Lanes) {}
+	case "shfl":
+		want, run = 4, shuffle(mode("up", "down", "bfly", "idx"))
+	case "vote":
+		run = vote(mode("all", "any", "uni", "ballot"))
+	case "match":
+		run = match(mode("all", "any"))
+	case "redux":
+		run = reduce(mode("add", "min", "max", "and", "or", "xor"), t.Signed())
+	case "elect":
+		want, run = 1, elect
+	}
+	if run == nil || srcs != want || strings.Contains(in.Name(), ".f32") {
+		return nil, unknown
+	}
+	return run, nil
+}
+
+// undefined is what a thread gets from one that does not take part.
+const undefined = 0xdeadbeef
+
+// shuffle is shfl. Sources: value, lane or distance, clamp and segment mask, member mask.
+func shuffle(mode string) alu.Func {
+	return func(mask uint32, dst, src []*alu.Lanes) {
+		value := *src[0]
+		for m := mask; m != 0; m &= m - 1 {
+			lane := bits.TrailingZeros32(m)
+			b, c := int(src[1][lane]&31), src[2][lane]
+			segment := int(c >> 8 & 31)
+			last := lane&segment | int(c&31)&^segment
+			first := lane & segment
+			from, ok := 0, false
+			switch mode {
+			case "up": // the clamp is a lower bound here
+				from, ok = lane-b, lane-b >= last
+			case "down":
+				from, ok = lane+b, lane+b <= last
+			case "bfly":
+				from, ok = lane^b, lane^b <= last
+			case "idx":
+				from = first | b&^segment
+				ok = from <= last
+			}
+			v := value[lane]
+			if ok && mask>>from&1 != 0 {
+				v = value[from]
+			} else if ok {
+				v = undefined
+			}
+			dst[0][lane] = v & 0xffffffff
+			if len(dst) > 1 {
+				dst[1][lane] = uint64(b2i(ok))
+			}
+		}
+	}
+}
+
+// vote is vote. Sources: predicate, member mask.
+func vote(mode string) alu.Func {
+	return func(mask uint32, dst, src []*alu.Lanes) {
+		var ballot uint32
+		for m := mask; m != 0; m &= m - 1 {
+			lane := bits.TrailingZeros32(m)
+			ballot |= uint32(src[0][lane]&1) << lane
+		}
+		var v uint64
+		switch mode {
+		case "all":
+			v = uint64(b2i(ballot == mask))
+		case "any":
+			v = uint64(b2i(ballot != 0))
+		case "uni":
+			v = uint64(b2i(ballot == 0 || ballot == mask))
+		case "ballot":
+			v = uint64(ballot)
+		}
+		fill(dst[0], mask, v)
+	}
+}
+
+// match is match. Sources: value, member mask.
+func match(mode string) alu.Func {
+	return func(mask uint32, dst, src []*alu.Lanes) {
+		value := *src[0]
+		for m := mask; m != 0; m &= m - 1 {
+			lane := bits.TrailingZeros32(m)
+			var same uint32
+			for o := mask; o != 0; o &= o - 1 {
+				if i := bits.TrailingZeros32(o); value[i] == value[lane] {
+					same |= 1 << i
+				}
+			}
+			if mode == "all" && same != mask {
+				same = 0
+			}
+			dst[0][lane] = uint64(same)
+			if len(dst) > 1 {
+				dst[1][lane] = uint64(b2i(same != 0))
+			}
+		}
+	}
+}
+
+// reduce is redux. Sources: value, member mask.
+func reduce(op string, signed bool) alu.Func {
+	return func(mask uint32, dst, src []*alu.Lanes) {
+		v := uint32(src[0][bits.TrailingZeros32(mask)])
+		for m := mask & (mask - 1); m != 0; m &= m - 1 {
+			x := uint32(src[0][bits.TrailingZeros32(m)])
+			switch op {
+			case "add":
+				v += x
+			case "and":
+				v &= x
+			case "or":
+				v |= x
+			case "xor":
+				v ^= x
+			default:
+				less := x < v
+				if signed {
+					less = int32(x) < int32(v)
+				}
+				if less == (op == "min") {
+					v = x
+				}
+			}
+		}
+		fill(dst[0], mask, uint64(v))
+	}
+}
+
+// elect chooses one of the threads, the first.
+func elect(mask uint32, dst, _ []*alu.Lanes) {
+	leader := bits.TrailingZeros32(mask)
+	fill(dst[0], mask, uint64(leader))
+	if len(dst) > 1 {
+		fill(dst[1], mask, 0)
+		dst[1][leader] = 1
+	}
+}
+
+// decodeActive is of activemask, which does not wait.
+func decodeActive(c *compiler, fr *frame, in *ptx.Instr) error {
+	if len(in.Operands) != 1 {
+		return errorAt(in, "want one operand")
+	}
+	s, err := c.dest(fr, in, in.Operands[0])
+	if err != nil {
+		return err
+	}
+	c.emit(fr, in, inst{dst: []int32{s}, alu: func(mask uint32, dst, _ []*alu.Lanes) { fill(dst[0], mask, uint64(mask)) }})
+	return nil
+}
+
+func execExchange(w *warp, in *inst, mask uint32) status {
+	op := in.x.(*exchangeOp)
+	members := w.slot(in.src[op.member])
+	member := uint32(members[bits.TrailingZeros32(mask)])
+	same := uint32(0)
+	for m := mask; m != 0; m &= m - 1 {
+		lane := bits.TrailingZeros32(m)
+		if uint32(members[lane])>>lane&1 == 0 {
+			return w.failAt(in, lane, weakmem.BadInstruction, 0, "the thread is not in its member mask")
+		}
+		if uint32(members[lane]) == member {
+			same |= 1 << lane
+		}
+	}
+	if same == mask && member&w.live == mask {
+		op.run(mask, w.operands(&w.dst, in.dst), w.operands(&w.src, in.src))
+		w.block.mem.SyncWarp(w.index, mask)
+		return next
+	}
+	if other := mask &^ same; other != 0 { // they wait for others, or first
+		w.add(group{pc: w.groups[w.current].pc, mask: other, wait: atSync, value: uint32(members[bits.TrailingZeros32(other)])})
+		w.groups[w.current].mask &^= other
+		w.regroup(other)
+	}
+	w.hold(same, atSync, member)
+	w.retrySync()
+	return gone
+}
+
+// regroup splits the waiting threads of mask by their member masks.
+func (w *warp) regroup(mask uint32) {
+	for i := 0; i < w.n; i++ {
+		g := w.groups[i]
+		if g.wait != atSync || g.mask&mask == 0 {
+			continue
+		}
+		in := &w.block.grid.Kernel.code.ins[g.pc]
+		members := w.slot(in.src[in.x.(*exchangeOp).member])
+		for m := g.mask; m != 0; m &= m - 1 {
+			lane := bits.TrailingZeros32(m)
+			if v := uint32(members[lane]); v != g.value {
+				w.groups[i].mask &^= 1 << lane
+				w.add(group{pc: g.pc, mask: 1 << lane, wait: atSync, value: v})
+			}
+		}
+	}
+}
+
+// retrySync carries out what waiting threads exchange, where all have come.
+func (w *warp) retrySync() {
+	ins := w.block.grid.Kernel.code.ins
+	for i := 0; i < w.n; i++ {
+		g := &w.groups[i]
+		if g.wait != atSync {
+			continue
+		}
+		op := ins[g.pc].x.(*exchangeOp)
+		var here uint32
+		var who []int
+		for k := range w.n {
+			if o := &w.groups[k]; o.wait == atSync && o.value == g.value && ins[o.pc].x.(*exchangeOp).name == op.name {
+				here |= o.mask
+				who = append(who, k)
+			}
+		}
+		if here == g.value&w.live {
+			w.exchange(who, here)
+		}
+	}
+}
+
+// exchange carries out an exchange of groups that are at different instructions.
+func (w *warp) exchange(who []int, mask uint32) {
+	ins := w.block.grid.Kernel.code.ins
+	var d, s [4]alu.Lanes
+	dst, src := []*alu.Lanes{&d[0], &d[1]}, []*alu.Lanes{&s[0], &s[1], &s[2], &s[3]}
+	for _, k := range who {
+		g := &w.groups[k]
+		for i, slot := range ins[g.pc].src {
+			copyLanes(&s[i], w.slot(slot), g.mask)
+		}
+	}
+	ins[w.groups[who[0]].pc].x.(*exchangeOp).run(mask, dst, src)
+	w.block.mem.SyncWarp(w.index, mask)
+	for _, k := range who {
+		g := &w.groups[k]
+		for i, slot := range ins[g.pc].dst {
+			copyLanes(w.slot(slot), &d[i], g.mask)
+		}
+		g.wait, g.value = running, 0
+		g.pc++
+	}
+	w.block.wake(w)
+}
+
+// copyLanes copies the lanes of mask.
+func copyLanes(d, s *alu.Lanes, mask uint32) {
+	for m := mask; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros32(m)
+		d[i] = s[i]
+	}
+}

@@ -1,0 +1,142 @@
+package simt
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+// fail stops the grid because of what the first thread of mask did.
+func (w *warp) fail(in *inst, mask uint32, kind weakmem.FaultKind, format string, args ...any) status {
+	return w.failAt(in, bits.TrailingZeros32(mask), kind, 0, fmt.Sprintf(format, args...))
+}
+
+// failAt stops the grid because of what a thread did at an address.
+func (w *warp) failAt(in *inst, lane int, kind weakmem.FaultKind, addr uint64, why string) status {
+	g := w.block.grid
+	f := &weakmem.Fault{Kind: kind, Device: g.Device, Kernel: g.Kernel.Name, Line: in.ptx.Line, Block: w.block.index,
+		Thread: w.thread(lane), Addr: addr, Detail: why, Count: 1}
+	if a, ok := in.x.(*access); ok {
+		f.Size = a.size * max(1, len(in.dst), len(in.src)-1)
+		f.Write = len(in.dst) == 0
+	}
+	return w.stopped(in, f)
+}
+
+// stopped stops the grid with a fault of the instruction, whose text it adds.
+func (w *warp) stopped(in *inst, f *weakmem.Fault) status {
+	if f.Detail != "" {
+		f.Detail += ", "
+	}
+	f.Detail += "in " + in.ptx.Text
+	w.block.grid.stop(f)
+	return gone
+}
+
+// A poll is the last that a warp read, while World.watch is set.
+type poll struct {
+	in     *inst
+	lane   int
+	addr   uint64
+	value  uint64
+	shared bool
+}
+
+func (p *poll) String() string {
+	space := "global"
+	if p.shared {
+		space = "shared"
+	}
+	return fmt.Sprintf("%s %#x, which is %#x", space, p.addr, p.value)
+}
+
+// stuck stops the grid if no thread of the block can go on: what its threads
+// wait for, only each other can bring.
+func (b *block) stuck() {
+	if b.ready == 0 && b.live > 0 {
+		b.grid.deadlock("no thread of the block can go on", b)
+	}
+}
+
+// stall looks for threads that run without anything changing, see Config.Stall.
+func (w *World) stall() {
+	if w.cfg.Stall == 0 || len(w.ready) == 0 {
+		return
+	}
+	if c := w.cfg.Memory.Changes(); c != w.changes {
+		w.changes = c
+		w.progress()
+		return
+	}
+	quiet, limit := w.ran-w.quiet, uint64(w.cfg.Stall)
+	switch {
+	case quiet >= limit:
+		// All stop at once: stopping one must not let another go on.
+		for _, g := range append([]*Grid(nil), w.grids...) {
+			if len(g.here) > 0 {
+				g.deadlock(fmt.Sprintf("nothing has changed for %d instructions of all threads", quiet), g.here...)
+			} else {
+				g.deadlock("no block became resident")
+			}
+		}
+	case quiet >= limit/2:
+		w.watch = true
+	}
+}
+
+// waiters is how many waiting threads a report names.
+const waiters = 6
+
+// deadlock stops the grid. Of the blocks the report names some threads and what they wait for.
+func (g *Grid) deadlock(why string, blocks ...*block) {
+	f := &weakmem.Fault{Kind: weakmem.Deadlock, Device: g.Device, Kernel: g.Kernel.Name, Line: g.Kernel.Func.Line, Count: 1}
+	lines := []string{why}
+	ins := g.Kernel.code.ins
+	named := 0
+	for _, b := range blocks {
+		for _, w := range b.warps {
+			for i := range w.n {
+				gr := &w.groups[i]
+				in := &ins[gr.pc]
+				thread := w.thread(bits.TrailingZeros32(gr.mask))
+				what := fmt.Sprintf("block %v thread %v and %d more of its warp, line %d: ", b.index, thread, bits.OnesCount32(gr.mask)-1, in.ptx.Line)
+				switch {
+				case gr.wait == atBarrier:
+					bar := &b.bars[gr.value]
+					of := fmt.Sprintf("all %d that live", b.live)
+					if bar.count > 0 {
+						of = fmt.Sprint(bar.count)
+					}
+					what += fmt.Sprintf("wait at barrier %d, where %d of %s have arrived", gr.value, bar.arrived, of)
+				case gr.wait == atSync:
+					what += fmt.Sprintf("wait for threads %#x of their warp at %s", gr.value&w.live&^gr.mask, in.ptx.Name())
+				case w.polled.in != nil:
+					in = w.polled.in
+					thread = w.thread(w.polled.lane)
+					what = fmt.Sprintf("block %v thread %v, line %d: polls %s", b.index, thread, in.ptx.Line, &w.polled)
+				default:
+					what += "runs"
+				}
+				if named == 0 {
+					f.Line, f.Block, f.Thread = in.ptx.Line, b.index, thread
+					if gr.wait == running {
+						f.Addr, f.Shared = w.polled.addr, w.polled.shared
+					}
+				}
+				if named++; named <= waiters {
+					lines = append(lines, what)
+				}
+			}
+		}
+	}
+	if named > waiters {
+		lines = append(lines, fmt.Sprintf("and %d more groups of threads", named-waiters))
+	}
+	if left := g.blocks - g.placed; left > 0 {
+		lines = append(lines, fmt.Sprintf("%d of %d blocks are not resident, there is no room for them before others end", left, g.blocks))
+	}
+	f.Detail = strings.Join(lines, "; ")
+	g.stop(f)
+}

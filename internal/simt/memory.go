@@ -1,0 +1,406 @@
+package simt
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+// Generic addresses of shared, local and parameter memory lie in windows, as
+// on hardware, but at the end of the address space, where no mapping can be.
+const (
+	sharedWindow = 0xfff1 << 48
+	localWindow  = 0xfff2 << 48
+	paramWindow  = 0xfff3 << 48
+	windowMask   = 0xffff << 48
+)
+
+// A place is the memory that an address is in.
+type place uint8
+
+const (
+	anywhere  place = iota // a generic address
+	memory                 // global and constant variables, by their addresses
+	shared                 // of the block
+	local                  // private memory of the thread
+	arguments              // of the kernel
+)
+
+var windows = map[ptx.Space]uint64{ptx.Shared: sharedWindow, ptx.Local: localWindow, ptx.Param: paramWindow}
+
+// An access is how an instruction accesses memory.
+type access struct {
+	place  place
+	size   int
+	offset uint64 // to add to the address
+	narrow bool   // the address is a register of 32 bits
+	how    weakmem.How
+	extend []int // loads of signed types: the width in bits of each register to extend to
+}
+
+// newAccess decodes where and how an instruction accesses memory, and the slot of the address.
+func (c *compiler) newAccess(fr *frame, in *ptx.Instr, o ptx.Operand) (*access, int32, error) {
+	if o.Kind != ptx.AddrOperand || len(in.Types) == 0 {
+		return nil, 0, errorAt(in, "want an address and a type")
+	}
+	a := &access{size: in.Types[0].Size(), how: weakmem.How{Line: in.Line}}
+	if a.size > 8 {
+		return nil, 0, errorAt(in, "elements of %d bytes are not emulated", a.size)
+	}
+	switch in.Space {
+	case ptx.Generic:
+		a.place = anywhere
+	case ptx.Global, ptx.Const:
+		a.place = memory
+	case ptx.Shared:
+		a.place, a.how.Shared = shared, true
+	case ptx.Local:
+		a.place = local
+	case ptx.Param:
+		a.place = arguments
+		if _, call := fr.callVar(ptx.Operand{Kind: ptx.NameOperand, Name: o.Name}); call || !fr.f.Entry {
+			a.place = local
+		}
+	default:
+		return nil, 0, errorAt(in, "state space %v is not emulated", in.Space)
+	}
+	if a.place == memory {
+		a.how.NonCoherent = in.Has("nc") || in.Op == "ldu" || in.Space == ptx.Const
+	}
+	a.order(in)
+	switch {
+	case o.Name != "":
+		s, err := c.address(fr, in, o.Name, o.Imm)
+		return a, s, err
+	case o.Reg >= 0:
+		a.offset, a.narrow = o.Imm, c.width(fr, ptx.Operand{Kind: ptx.RegOperand, Reg: o.Reg}) == 32
+		return a, fr.regs + int32(o.Reg), nil
+	}
+	return a, c.constant(constant{value: o.Imm}), nil
+}
+
+// order finds order and scope among the modifiers.
+func (a *access) order(in *ptx.Instr) {
+	a.how.Scope = weakmem.GPU
+	for _, m := range in.Mods {
+		switch m {
+		case "relaxed":
+			a.how.Order = weakmem.Relaxed
+		case "acquire":
+			a.how.Order = weakmem.Acquire
+		case "release":
+			a.how.Order = weakmem.Release
+		case "acq_rel":
+			a.how.Order = weakmem.AcqRel
+		case "sc":
+			a.how.Order = weakmem.SeqCst
+		case "volatile", "mmio":
+			a.how.Order, a.how.Scope = weakmem.Relaxed, weakmem.System
+		case "cta", "cluster": // a cluster is one block here
+			a.how.Scope = weakmem.CTA
+		case "gpu", "gl":
+			a.how.Scope = weakmem.GPU
+		case "sys":
+			a.how.Scope = weakmem.System
+		}
+	}
+}
+
+func decodeLoad(c *compiler, fr *frame, in *ptx.Instr) error {
+	if len(in.Operands) < 2 {
+		return errorAt(in, "want a destination and an address")
+	}
+	a, base, err := c.newAccess(fr, in, in.Operands[1])
+	if err != nil {
+		return err
+	}
+	d := inst{exec: execLoad, src: []int32{base}, x: a}
+	extend := false
+	for _, o := range flatten(in.Operands[:1]) {
+		s, err := c.dest(fr, in, o)
+		if err != nil {
+			return err
+		}
+		d.dst = append(d.dst, s)
+		to := c.width(fr, o)
+		a.extend = append(a.extend, to)
+		extend = extend || in.Types[0].Signed() && to > 8*a.size
+	}
+	if !extend {
+		a.extend = nil
+	}
+	if a.place == arguments {
+		d.exec = execArgument
+	}
+	c.emit(fr, in, d)
+	return nil
+}
+
+func decodeStore(c *compiler, fr *frame, in *ptx.Instr) error {
+	if len(in.Operands) < 2 {
+		return errorAt(in, "want an address and a source")
+	}
+	a, base, err := c.newAccess(fr, in, in.Operands[0])
+	if err != nil {
+		return err
+	}
+	if a.place == arguments {
+		return errorAt(in, "kernel parameters cannot be written")
+	}
+	d := inst{exec: execStore, src: []int32{base}, x: a}
+	for _, o := range flatten(in.Operands[1:2]) {
+		s, err := c.source(fr, in, o)
+		if err != nil {
+			return err
+		}
+		d.src = append(d.src, s)
+	}
+	c.emit(fr, in, d)
+	return nil
+}
+
+// address is the addresses of an access: the register itself, or scratch.
+func (w *warp) address(in *inst, a *access) *alu.Lanes {
+	base := w.slot(in.src[0])
+	if a.offset == 0 {
+		return base
+	}
+	cut := ^uint64(0)
+	if a.narrow {
+		cut = 1<<32 - 1
+	}
+	for i := range w.addr {
+		w.addr[i] = (base[i] + a.offset) & cut
+	}
+	return &w.addr
+}
+
+// split divides the threads of a generic access by the memory they access, and
+// turns addresses in windows into offsets.
+func (w *warp) split(mask uint32, addr *alu.Lanes, each func(place, uint32, *alu.Lanes) status) status {
+	var inWindows uint64
+	for m := mask; m != 0; m &= m - 1 {
+		if hi := addr[bits.TrailingZeros32(m)]; hi >= sharedWindow {
+			inWindows |= 1 << bits.TrailingZeros32(m)
+		}
+	}
+	if inWindows == 0 {
+		return each(memory, mask, addr)
+	}
+	var masks [5]uint32
+	offsets := *addr
+	for m := mask; m != 0; m &= m - 1 {
+		lane := bits.TrailingZeros32(m)
+		p := memory
+		switch addr[lane] & windowMask {
+		case sharedWindow:
+			p = shared
+		case localWindow:
+			p = local
+		case paramWindow:
+			p = arguments
+		}
+		if p != memory {
+			offsets[lane] &^= windowMask
+		}
+		masks[p] |= 1 << lane
+	}
+	for p, m := range masks {
+		if m != 0 {
+			if s := each(place(p), m, &offsets); s != next {
+				return s
+			}
+		}
+	}
+	return next
+}
+
+func execLoad(w *warp, in *inst, mask uint32) status {
+	a := in.x.(*access)
+	addr, dst := w.address(in, a), w.operands(&w.dst, in.dst)
+	var s status
+	if a.place != anywhere {
+		s = w.load(in, a, a.place, mask, addr, dst)
+	} else {
+		s = w.split(mask, addr, func(p place, mask uint32, addr *alu.Lanes) status {
+			return w.load(in, a, p, mask, addr, dst)
+		})
+	}
+	if s == next {
+		a.finish(mask, dst)
+	}
+	return s
+}
+
+// finish sign-extends what was loaded.
+func (a *access) finish(mask uint32, dst []*alu.Lanes) {
+	for i, to := range a.extend {
+		alu.Extend(mask, dst[i], 8*a.size, to)
+	}
+}
+
+func (w *warp) load(in *inst, a *access, p place, mask uint32, addr *alu.Lanes, dst []*alu.Lanes) status {
+	switch p {
+	case local:
+		if lane, kind, why := w.own.load(mask, addr, a.size, dst); why != "" {
+			return w.failAt(in, lane, kind, addr[lane], why)
+		}
+		return next
+	case arguments:
+		return w.argument(in, a, mask, addr, dst)
+	}
+	how := a.how
+	how.Shared = p == shared
+	watch := w.block.grid.world.watch
+	first := bits.TrailingZeros32(mask)
+	at := addr[first] // dst may be the register of the address
+	if f := w.block.mem.Load(w.index, mask, addr, a.size, dst, how); f != nil {
+		return w.stopped(in, f)
+	}
+	if watch {
+		w.polled = poll{in: in, lane: first, addr: at, shared: how.Shared, value: dst[0][first]}
+	}
+	return next
+}
+
+func execStore(w *warp, in *inst, mask uint32) status {
+	a := in.x.(*access)
+	addr, src := w.address(in, a), w.operands(&w.src, in.src)[1:]
+	if a.place != anywhere {
+		return w.store(in, a, a.place, mask, addr, src)
+	}
+	return w.split(mask, addr, func(p place, mask uint32, addr *alu.Lanes) status {
+		return w.store(in, a, p, mask, addr, src)
+	})
+}
+
+func (w *warp) store(in *inst, a *access, p place, mask uint32, addr *alu.Lanes, src []*alu.Lanes) status {
+	switch p {
+	case local:
+		if lane, kind, why := w.own.store(mask, addr, a.size, src); why != "" {
+			return w.failAt(in, lane, kind, addr[lane], why)
+		}
+		return next
+	case arguments:
+		return w.fail(in, mask, weakmem.BadInstruction, "kernel parameters cannot be written")
+	}
+	how := a.how
+	how.Shared = p == shared
+	if f := w.block.mem.Store(w.index, mask, addr, a.size, src, how); f != nil {
+		return w.stopped(in, f)
+	}
+	return next
+}
+
+func execArgument(w *warp, in *inst, mask uint32) status {
+	a := in.x.(*access)
+	dst := w.operands(&w.dst, in.dst)
+	s := w.argument(in, a, mask, w.address(in, a), dst)
+	if s == next {
+		a.finish(mask, dst)
+	}
+	return s
+}
+
+// argument reads kernel parameters.
+func (w *warp) argument(in *inst, a *access, mask uint32, addr *alu.Lanes, dst []*alu.Lanes) status {
+	var b [8]byte
+	args := w.block.grid.Args
+	n := uint64(a.size * len(dst))
+	for m := mask; m != 0; m &= m - 1 {
+		lane := bits.TrailingZeros32(m)
+		at := addr[lane]
+		if at >= uint64(len(args)) || at+n > uint64(len(args)) {
+			return w.failAt(in, lane, weakmem.OutOfBounds, at, "outside of the kernel's parameters")
+		}
+		if at%n != 0 {
+			return w.failAt(in, lane, weakmem.Misaligned, at, "in the kernel's parameters")
+		}
+		for _, d := range dst {
+			copy(b[:], args[at:][:a.size])
+			d[lane] = binary.LittleEndian.Uint64(b[:])
+			at += uint64(a.size)
+		}
+	}
+	return next
+}
+
+func decodeFence(c *compiler, fr *frame, in *ptx.Instr) error {
+	if in.Has("proxy") || in.Has("mbarrier_init") {
+		c.emit(fr, in, inst{exec: execNothing})
+		return nil
+	}
+	a := &access{how: weakmem.How{Line: in.Line}}
+	a.order(in)
+	if in.Op == "membar" { // the same as fence.sc since sm_70
+		a.how.Order = weakmem.SeqCst
+	} else if a.how.Order == weakmem.Weak {
+		a.how.Order = weakmem.AcqRel
+	}
+	c.emit(fr, in, inst{exec: execFence, x: a})
+	return nil
+}
+
+func execFence(w *warp, in *inst, mask uint32) status {
+	w.block.mem.Fence(w.index, mask, in.x.(*access).how)
+	return next
+}
+
+// decodeAddress is of cvta, which makes generic addresses and takes them apart.
+func decodeAddress(c *compiler, fr *frame, in *ptx.Instr) error {
+	if len(in.Operands) != 2 {
+		return errorAt(in, "want two operands")
+	}
+	d, err := c.dest(fr, in, in.Operands[0])
+	if err != nil {
+		return err
+	}
+	s, err := c.source(fr, in, in.Operands[1])
+	if err != nil {
+		return err
+	}
+	add := windows[in.Space]
+	if in.Has("to") {
+		add = -add
+	}
+	c.emit(fr, in, inst{dst: []int32{d}, src: []int32{s}, alu: func(mask uint32, dst, src []*alu.Lanes) {
+		d, a := dst[0], src[0]
+		for m := mask; m != 0; m &= m - 1 {
+			i := bits.TrailingZeros32(m)
+			d[i] = a[i] + add
+		}
+	}})
+	return nil
+}
+
+func decodeIsSpace(c *compiler, fr *frame, in *ptx.Instr) error {
+	if len(in.Operands) != 2 {
+		return errorAt(in, "want two operands")
+	}
+	d, err := c.dest(fr, in, in.Operands[0])
+	if err != nil {
+		return err
+	}
+	s, err := c.source(fr, in, in.Operands[1])
+	if err != nil {
+		return err
+	}
+	window := windows[in.Space]
+	if in.Space == ptx.Const {
+		return errorAt(in, "constant memory is not apart from global memory here")
+	}
+	c.emit(fr, in, inst{dst: []int32{d}, src: []int32{s}, alu: func(mask uint32, dst, src []*alu.Lanes) {
+		for m := mask; m != 0; m &= m - 1 {
+			i := bits.TrailingZeros32(m)
+			in := src[0][i]&windowMask == window
+			if window == 0 {
+				in = src[0][i] < sharedWindow
+			}
+			dst[0][i] = uint64(b2i(in))
+		}
+	}})
+	return nil
+}

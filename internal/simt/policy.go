@@ -1,0 +1,80 @@
+package simt
+
+// A policy is how the scheduler picks warps. Each seed has one of several, as
+// each finds faults that others miss.
+type policy struct {
+	kind    int
+	longest int    // warp-instructions in a row
+	until   uint64 // when victim changes, in thread-instructions
+	victim  *warp  // does not run for a while
+	ahead   *block // runs mostly
+	shuffle bool   // blocks become resident out of order
+}
+
+const (
+	uniform = iota // any warp
+	starve         // one warp is kept waiting, for long
+	favour         // one block runs much faster
+	steady         // as uniform, in long bursts
+	policies
+)
+
+func newPolicy(seed uint64, r *random) policy {
+	p := policy{kind: int(seed % policies), longest: 32, shuffle: r.below(2) == 1}
+	if p.kind == steady {
+		p.longest = 1024
+	} else if r.below(4) == 0 {
+		p.longest = 4
+	}
+	return p
+}
+
+// choose is the warp to run, and for how many instructions. There has to be one.
+func (p *policy) choose(w *World) (*warp, int) {
+	r := &w.random
+	n := 1 + r.below(p.longest)
+	x := w.ready[r.below(len(w.ready))]
+	switch p.kind {
+	case starve:
+		if w.ran >= p.until {
+			p.victim, p.until = x, w.ran+r.next()%200_000
+		}
+		for range 4 {
+			if x != p.victim {
+				break
+			}
+			x = w.ready[r.below(len(w.ready))]
+		}
+	case favour:
+		if w.ran >= p.until {
+			p.ahead, p.until = x.block, w.ran+r.next()%100_000
+		}
+		if p.ahead.ready > 0 && r.below(8) > 0 {
+			for range len(p.ahead.warps) {
+				if y := p.ahead.warps[r.below(len(p.ahead.warps))]; y.place >= 0 {
+					return y, n
+				}
+			}
+		}
+	}
+	return x, n
+}
+
+// stride gives the order in which blocks become resident: in steps of it.
+func (p *policy) stride(blocks int, r *random) int {
+	if !p.shuffle || blocks < 3 {
+		return 1
+	}
+	s := 1 + r.below(blocks-1)
+	for gcd(s, blocks) != 1 {
+		s++
+	}
+	return s
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

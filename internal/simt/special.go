@@ -1,0 +1,117 @@
+package simt
+
+import (
+	"math/bits"
+	"strings"
+
+	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/ptx"
+)
+
+// A special register that stays as it is while a warp lives.
+type special struct {
+	slot int32
+	set  func(w *warp, d *alu.Lanes)
+}
+
+// each gives the threads of a warp values of their own.
+func each(f func(w *warp, lane int) int) func(*warp, *alu.Lanes) {
+	return func(w *warp, d *alu.Lanes) {
+		for lane := range d {
+			d[lane] = uint64(uint32(f(w, lane)))
+		}
+	}
+}
+
+// one gives all threads of a warp the same value.
+func one(f func(w *warp) int) func(*warp, *alu.Lanes) {
+	return each(func(w *warp, _ int) int { return f(w) })
+}
+
+// constants are the special registers that are written when a warp begins. The
+// dimensions of vectors are after the name: specials["%tid"](0) for %tid.x.
+var constants = map[string]func(dim int) func(*warp, *alu.Lanes){
+	"%tid": func(i int) func(*warp, *alu.Lanes) {
+		return each(func(w *warp, lane int) int { return w.thread(lane)[i] })
+	},
+	"%ntid": func(i int) func(*warp, *alu.Lanes) {
+		return one(func(w *warp) int { return w.block.grid.Block[i] })
+	},
+	"%ctaid": func(i int) func(*warp, *alu.Lanes) {
+		return one(func(w *warp) int { return w.block.index[i] })
+	},
+	"%nctaid": func(i int) func(*warp, *alu.Lanes) {
+		return one(func(w *warp) int { return w.block.grid.Dim[i] })
+	},
+	"%laneid": scalar(each(func(_ *warp, lane int) int { return lane })),
+	"%warpid": scalar(one(func(w *warp) int { return w.index })),
+	"%nwarpid": scalar(one(func(w *warp) int {
+		return w.block.grid.world.cfg.Devices[w.block.grid.Device].ThreadsPerSM / 32
+	})),
+	"%smid":              scalar(one(func(w *warp) int { return w.block.sm.number })),
+	"%nsmid":             scalar(one(func(w *warp) int { return len(w.block.grid.world.devices[w.block.grid.Device].sms) })),
+	"%gridid":            scalar(one(func(w *warp) int { return w.block.grid.number })),
+	"%dynamic_smem_size": scalar(one(func(w *warp) int { return w.block.grid.Shared })),
+	"%total_smem_size":   scalar(one(func(w *warp) int { return w.block.grid.shared() })),
+	"%lanemask_eq":       scalar(each(func(_ *warp, lane int) int { return 1 << lane })),
+	"%lanemask_lt":       scalar(each(func(_ *warp, lane int) int { return 1<<lane - 1 })),
+	"%lanemask_le":       scalar(each(func(_ *warp, lane int) int { return 2<<lane - 1 })),
+	"%lanemask_ge":       scalar(each(func(_ *warp, lane int) int { return -1 << lane })),
+	"%lanemask_gt":       scalar(each(func(_ *warp, lane int) int { return -2 << lane })),
+}
+
+func scalar(set func(*warp, *alu.Lanes)) func(int) func(*warp, *alu.Lanes) {
+	return func(int) func(*warp, *alu.Lanes) { return set }
+}
+
+// clocks are the special registers that change; each instruction takes as long
+// as another, and a thread-instruction a nanosecond.
+var clocks = map[string]func(ran uint64) uint64{
+	"%clock":          func(ran uint64) uint64 { return ran & 0xffffffff },
+	"%clock_hi":       func(ran uint64) uint64 { return ran >> 32 },
+	"%clock64":        func(ran uint64) uint64 { return ran },
+	"%globaltimer":    func(ran uint64) uint64 { return ran },
+	"%globaltimer_lo": func(ran uint64) uint64 { return ran & 0xffffffff },
+	"%globaltimer_hi": func(ran uint64) uint64 { return ran >> 32 },
+}
+
+// special is the slot of a special register. One that changes is read just before.
+func (c *compiler) special(_ *frame, in *ptx.Instr, name string) (int32, error) {
+	if name == "WARP_SZ" {
+		return c.constant(constant{value: 32}), nil
+	}
+	if read, ok := clocks[name]; ok {
+		s := c.scratch(name)
+		c.code.ins = append(c.code.ins, inst{exec: execClock, dst: []int32{s}, guard: noSlot, helper: true, x: read, ptx: in})
+		return s, nil
+	}
+	base, dim, vector := strings.Cut(name, ".")
+	i := strings.Index("xyz", dim)
+	if vector && dim == "w" {
+		return c.constant(constant{}), nil
+	}
+	set, ok := constants[base]
+	if !ok || i < 0 || len(dim) > 1 {
+		return 0, errorAt(in, "special register %s is not emulated", name)
+	}
+	s, ok := c.specials[name]
+	if !ok {
+		s = c.scratch(name)
+		c.code.specials = append(c.code.specials, special{s, set(i)})
+	}
+	return s, nil
+}
+
+func execClock(w *warp, in *inst, mask uint32) status {
+	d, v := w.slot(in.dst[0]), in.x.(func(uint64) uint64)(w.block.grid.world.ran)
+	for m := mask; m != 0; m &= m - 1 {
+		d[bits.TrailingZeros32(m)] = v
+	}
+	return next
+}
+
+// thread is the index of a lane's thread in the block.
+func (w *warp) thread(lane int) [3]int {
+	t, n := 32*w.index+lane, w.block.grid.Block
+	return [3]int{t % n[0], t / n[0] % n[1], t / n[0] / n[1]}
+}

@@ -1,0 +1,244 @@
+package simt
+
+import (
+	"math/bits"
+
+	"github.com/ringo-go/ringo/internal/alu"
+)
+
+// A warp is 32 threads of a block.
+type warp struct {
+	block  *block
+	index  int
+	regs   []alu.Lanes
+	consts []alu.Lanes
+	own    private
+	live   uint32 // threads that have not ended
+
+	groups  [32]group // of threads at the same instruction
+	n       int       // groups there are
+	current int       // the group that runs
+	forced  bool      // it was chosen at random and runs on, whatever its rank
+
+	place int // in World.ready, -1 when it is not
+
+	dst, src [8]*alu.Lanes // operands of the instruction
+	addr     alu.Lanes     // scratch of accesses
+	polled   poll
+}
+
+// A group is the threads of a warp that are at the same instruction for the same reason.
+type group struct {
+	pc    int32
+	mask  uint32
+	wait  wait
+	value uint32 // atBarrier: its id; atSync: the member mask
+}
+
+// A wait is why a group stands still.
+type wait uint8
+
+const (
+	running   wait = iota
+	atBarrier      // of the block
+	atSync         // for the other threads of a member mask
+)
+
+// A status is what became of the current group.
+type status uint8
+
+const (
+	next   status = iota // on to the next instruction
+	jumped               // it is where it has to go on
+	pause                // on to the next instruction, but not now
+	gone                 // it waits, has ended, or the grid was stopped
+)
+
+// run executes at most n instructions.
+func (w *warp) run(n int) {
+	world, ins := w.block.grid.world, w.block.grid.Kernel.code.ins
+	if !w.choose() {
+		return
+	}
+	for ; n > 0; n-- {
+		g := &w.groups[w.current]
+		in := &ins[g.pc]
+		mask := g.mask
+		if in.guard != noSlot {
+			mask &= w.guard(in)
+		}
+		if !in.helper {
+			world.ran += uint64(bits.OnesCount32(g.mask))
+			if world.cfg.Trace != nil {
+				w.trace(in, mask)
+			}
+		}
+		if in.alu != nil {
+			if mask != 0 {
+				in.alu(mask, w.operands(&w.dst, in.dst), w.operands(&w.src, in.src))
+			}
+			g.pc++
+		} else if mask == 0 {
+			g.pc++
+		} else {
+			switch in.exec(w, in, mask) {
+			case next:
+				g.pc++
+			case pause:
+				g.pc++
+				return
+			case gone:
+				if w.place < 0 || !w.choose() {
+					return
+				}
+				continue
+			}
+		}
+		if w.n > 1 {
+			w.join()
+		}
+	}
+}
+
+// guard is the mask of the threads whose predicate holds.
+func (w *warp) guard(in *inst) uint32 {
+	p := w.slot(in.guard)
+	var m uint32
+	for i := 0; i < 32; i += 4 {
+		m |= uint32(p[i]|p[i+1]<<1|p[i+2]<<2|p[i+3]<<3) << i
+	}
+	if in.negate {
+		return ^m
+	}
+	return m
+}
+
+// slot is the register or constant of an operand.
+func (w *warp) slot(s int32) *alu.Lanes {
+	if s < 0 {
+		return &w.consts[^s]
+	}
+	return &w.regs[s]
+}
+
+// operands looks up the slots of an instruction.
+func (w *warp) operands(to *[8]*alu.Lanes, slots []int32) []*alu.Lanes {
+	for i, s := range slots {
+		to[i&7] = w.slot(s)
+	}
+	return to[:len(slots)]
+}
+
+// choose picks the group that runs: the one of the lowest rank, which lets
+// threads that parted meet again soonest, or now and then any, so that all
+// make progress. If none can run, the warp is taken off and it returns false.
+func (w *warp) choose() bool {
+	w.forced = false
+	if w.n == 1 && w.groups[0].wait == running {
+		w.current = 0
+		return true
+	}
+	var can [32]int
+	n, best := 0, 0
+	for i := range w.n {
+		if w.groups[i].wait == running {
+			can[n] = i
+			if w.rank(i) < w.rank(can[best]) {
+				best = n
+			}
+			n++
+		}
+	}
+	if n == 0 {
+		w.block.rest(w)
+		return false
+	}
+	if random := &w.block.grid.world.random; n > 1 && random.below(4) == 0 {
+		w.current, w.forced = can[random.below(n)], true
+	} else {
+		w.current = can[best]
+	}
+	return true
+}
+
+func (w *warp) rank(i int) int32 { return w.block.grid.Kernel.code.ins[w.groups[i].pc].rank }
+
+// join merges the current group with one at the same instruction, and lets the
+// group of the lowest rank go on.
+func (w *warp) join() {
+	c := &w.groups[w.current]
+	for i := 0; i < w.n; i++ {
+		if g := &w.groups[i]; i != w.current && g.wait == running && g.pc == c.pc {
+			c.mask |= g.mask
+			w.remove(i)
+			c = &w.groups[w.current]
+			i--
+		}
+	}
+	if w.forced {
+		return
+	}
+	for i := range w.n {
+		if w.groups[i].wait == running && w.rank(i) < w.rank(w.current) {
+			w.current = i
+		}
+	}
+}
+
+// part sends threads of the current group elsewhere.
+func (w *warp) part(mask uint32, pc int32) {
+	c := &w.groups[w.current]
+	c.mask &^= mask
+	here := c.pc
+	c.pc = -1 // it is about to move: nothing may join it where it is
+	w.add(group{pc: pc, mask: mask})
+	c.pc = here
+}
+
+// add adds a group, to one at the same instruction if there is.
+func (w *warp) add(g group) {
+	for i := range w.n {
+		if o := &w.groups[i]; o.pc == g.pc && o.wait == g.wait && o.value == g.value {
+			o.mask |= g.mask
+			return
+		}
+	}
+	w.groups[w.n] = g
+	w.n++
+}
+
+// remove drops a group; the last one takes its place.
+func (w *warp) remove(i int) {
+	w.n--
+	w.groups[i] = w.groups[w.n]
+	if w.current == w.n {
+		w.current = i
+	}
+}
+
+// hold makes threads of the current group wait at their instruction. The others
+// of the group go on behind it.
+func (w *warp) hold(mask uint32, why wait, value uint32) {
+	g := w.groups[w.current]
+	w.remove(w.current)
+	w.add(group{pc: g.pc, mask: mask, wait: why, value: value})
+	if rest := g.mask &^ mask; rest != 0 {
+		w.add(group{pc: g.pc + 1, mask: rest})
+	}
+}
+
+// release lets the groups that wait for a reason go on behind their instruction.
+func (w *warp) release(why wait, value uint32) {
+	for i := range w.n {
+		if g := &w.groups[i]; g.wait == why && g.value == value {
+			g.wait, g.value = running, 0
+			g.pc++
+		}
+	}
+	w.block.wake(w)
+}
+
+func (w *warp) trace(in *inst, mask uint32) {
+	g := w.block.grid
+	g.world.cfg.Trace(Event{Device: g.Device, Kernel: g.Kernel.Name, Block: w.block.index, Warp: w.index, Mask: mask, In: in.ptx})
+}
