@@ -1,0 +1,248 @@
+package cudaemu
+
+import (
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+func (m *Machine) MemGetInfo() (free, total int, err error) {
+	c, err := m.beginIn("cuMemGetInfo")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer c.end()
+	d := c.ctx.dev
+	return d.Memory - d.used, d.Memory, nil
+}
+
+func (m *Machine) MemAlloc(n int) (uintptr, error) {
+	c, err := m.beginIn("cuMemAlloc")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	if err := c.unsafe(); err != nil {
+		return 0, err
+	}
+	if n <= 0 {
+		return 0, c.fail(cuda.ErrInvalidValue, "%d bytes", n)
+	}
+	r, err := c.allocate(regionAlloc, n)
+	if err != nil {
+		return 0, err
+	}
+	return uintptr(r.addr), nil
+}
+
+// allocate is new memory of the context's device.
+func (c *call) allocate(kind regionKind, n int) (*region, error) {
+	d := c.ctx.dev
+	r := &region{kind: kind, size: uint64(n), dev: d, ctx: c.ctx}
+	if r.cost() > d.Memory-d.used {
+		return nil, c.fail(cuda.ErrOutOfMemory, "%d bytes asked for, %d of %d free", n, d.Memory-d.used, d.Memory)
+	}
+	var err error
+	r.chunk, err = newChunk(label{id: hash("", c.id, c.serial+1), size: uint64(n), device: d.UUID, kind: chunkAlloc}, !c.cfg.Plain && kind == regionAlloc)
+	if err != nil {
+		return nil, c.system(err)
+	}
+	r.addr = c.regions.address(r.size)
+	if err := c.add(r, r.chunk.data, r.chunk.written); err != nil {
+		r.chunk.close()
+		return nil, c.fail(cuda.ErrUnknown, "%v", err)
+	}
+	d.used += r.cost()
+	return r, nil
+}
+
+// system is the driver's error for one of the operating system.
+func (c *call) system(err error) error {
+	if outOfMemory(err) {
+		return c.fail(cuda.ErrOutOfMemory, "%v", err)
+	}
+	return c.fail(cuda.ErrOperatingSystem, "%v", err)
+}
+
+func (m *Machine) MemFree(p uintptr) error {
+	c, err := m.beginIn("cuMemFree")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if err := c.unsafe(); err != nil || p == 0 {
+		return err
+	}
+	r := m.regions.find(uint64(p))
+	if r == nil || r.kind != regionAlloc || r.addr != uint64(p) {
+		return c.fail(cuda.ErrInvalidValue, "%#x was not given by cuMemAlloc or is freed already", p)
+	}
+	return c.free(r)
+}
+
+// free waits for the work of the owning context, as hardware does, and drops r.
+func (c *call) free(r *region) error {
+	err := c.await(r.ctx, r.ctx.idle)
+	if !r.ctx.destroyed && c.regions.find(r.addr) == r {
+		c.drop(r)
+	}
+	return err
+}
+
+func (m *Machine) MemGetAddressRange(p uintptr) (base uintptr, n int, err error) {
+	c, err := m.beginIn("cuMemGetAddressRange")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer c.end()
+	r := m.regions.find(uint64(p))
+	if r == nil || r.dev == nil {
+		return 0, 0, c.fail(cuda.ErrNotFound, "%#x is not device memory", p)
+	}
+	return uintptr(r.addr), int(r.size), nil
+}
+
+func (m *Machine) MemHostAlloc(n int, flags cuda.HostAllocFlags) (uintptr, error) {
+	c, err := m.beginIn("cuMemHostAlloc")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	if err := c.unsafe(); err != nil {
+		return 0, err
+	}
+	if n <= 0 || flags&^7 != 0 {
+		return 0, c.fail(cuda.ErrInvalidValue, "%d bytes, flags %#x", n, flags)
+	}
+	b, err := hostPages(n)
+	if err != nil {
+		return 0, c.system(err)
+	}
+	r := &region{kind: regionHost, addr: addressOf(b), size: uint64(n), ctx: c.ctx, pages: b}
+	if err := m.add(r, b, nil); err != nil {
+		freeHostPages(b)
+		return 0, c.fail(cuda.ErrUnknown, "%v", err)
+	}
+	return uintptr(r.addr), nil
+}
+
+func (m *Machine) MemFreeHost(p uintptr) error {
+	c, err := m.beginIn("cuMemFreeHost")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if err := c.unsafe(); err != nil {
+		return err
+	}
+	r := m.regions.find(uint64(p))
+	if r == nil || r.kind != regionHost || r.addr != uint64(p) {
+		return c.fail(cuda.ErrInvalidValue, "%#x was not given by cuMemHostAlloc or is freed already", p)
+	}
+	return c.free(r)
+}
+
+func (m *Machine) MemHostRegister(p uintptr, n int, flags cuda.HostRegisterFlags) error {
+	c, err := m.beginIn("cuMemHostRegister")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if err := c.unsafe(); err != nil {
+		return err
+	}
+	if p == 0 || n <= 0 || flags&^3 != 0 || p >= deviceAddresses && p < virtualAddresses+1<<44 {
+		return c.fail(cuda.ErrInvalidValue, "%d bytes at %#x, flags %#x", n, p, flags)
+	}
+	if m.regions.overlaps(uint64(p), uint64(n)) {
+		return c.fail(cuda.ErrHostMemoryAlreadyRegistered, "%d bytes at %#x", n, p)
+	}
+	r := &region{kind: regionRegistered, addr: uint64(p), size: uint64(n), ctx: c.ctx}
+	if err := m.add(r, hostBytes(p, n), nil); err != nil {
+		return c.fail(cuda.ErrUnknown, "%v", err)
+	}
+	return nil
+}
+
+func (m *Machine) MemHostUnregister(p uintptr) error {
+	c, err := m.beginIn("cuMemHostUnregister")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if err := c.unsafe(); err != nil {
+		return err
+	}
+	r := m.regions.find(uint64(p))
+	if r == nil || r.kind != regionRegistered || r.addr != uint64(p) {
+		return c.fail(cuda.ErrHostMemoryNotRegistered, "%#x", p)
+	}
+	return c.free(r)
+}
+
+func (m *Machine) MemHostGetDevicePointer(p uintptr) (uintptr, error) {
+	c, err := m.beginIn("cuMemHostGetDevicePointer")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	r := m.regions.find(uint64(p))
+	if r == nil || r.dev != nil {
+		return 0, c.fail(cuda.ErrInvalidValue, "%#x is not pinned host memory", p)
+	}
+	return p, nil
+}
+
+func (m *Machine) PointerGetAttribute(a cuda.PointerAttribute, p uintptr) (uint64, error) {
+	c, err := m.begin("cuPointerGetAttribute")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	r := m.regions.find(uint64(p))
+	if r == nil {
+		return 0, c.fail(cuda.ErrInvalidValue, "%#x is not memory that the driver knows", p)
+	}
+	switch a {
+	case cuda.PointerContext:
+		if r.ctx == nil {
+			return 0, nil
+		}
+		return uint64(r.ctx.handle), nil
+	case cuda.PointerMemoryType:
+		if r.dev == nil {
+			return cuda.MemoryTypeHost, nil
+		}
+		return cuda.MemoryTypeDevice, nil
+	case cuda.PointerSyncMemops:
+		return uint64(boolInt(r.sync)), nil
+	case cuda.PointerBufferID:
+		return r.id, nil
+	case cuda.PointerIsManaged:
+		return 0, nil
+	case cuda.PointerDeviceOrdinal:
+		if r.dev == nil {
+			return uint64(r.ctx.dev.ordinal), nil
+		}
+		return uint64(r.dev.ordinal), nil
+	case cuda.PointerLegacyIPC:
+		return uint64(boolInt(r.kind == regionAlloc && sharing)), nil
+	case cuda.PointerRangeStart:
+		return r.addr, nil
+	case cuda.PointerRangeSize:
+		return r.size, nil
+	}
+	return 0, c.fail(cuda.ErrInvalidValue, "attribute %d is not emulated", a)
+}
+
+func (m *Machine) PointerSetSyncMemops(p uintptr, on bool) error {
+	c, err := m.beginIn("cuPointerSetAttribute")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	r := m.regions.find(uint64(p))
+	if r == nil || r.dev == nil {
+		return c.fail(cuda.ErrInvalidValue, "%#x is not device memory", p)
+	}
+	r.sync = on // synchronous copies wait in any case here
+	return nil
+}

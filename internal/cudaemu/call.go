@@ -1,0 +1,119 @@
+package cudaemu
+
+import (
+	"fmt"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// A call is one call of the driver; it holds the machine's lock.
+type call struct {
+	*Machine
+	name string
+	th   *thread
+	ctx  *context // current; nil if none
+}
+
+// since says which driver version brought a function, where that is later than
+// any driver that this library runs on.
+var since = map[string]int{
+	"cuMemGetAllocationGranularity": 10020, "cuMemCreate": 10020, "cuMemRelease": 10020,
+	"cuMemAddressReserve": 10020, "cuMemAddressFree": 10020, "cuMemMap": 10020, "cuMemUnmap": 10020,
+	"cuMemSetAccess": 10020, "cuMemExportToShareableHandle": 10020, "cuMemImportFromShareableHandle": 10020,
+	"cuMemRetainAllocationHandle":       11000,
+	"cuThreadExchangeStreamCaptureMode": 10010,
+	"cuEventRecordWithFlags":            11010, "cuGraphUpload": 11010,
+	"cuStreamGetCaptureInfo": 11030, "cuStreamUpdateCaptureDependencies": 11030,
+	"cuUserObjectCreate": 11030, "cuUserObjectRetain": 11030, "cuUserObjectRelease": 11030, "cuGraphRetainUserObject": 11030,
+	"cuGraphInstantiateWithFlags": 11040,
+}
+
+// begin starts a call that needs no context. If there is no error the caller ends it.
+func (m *Machine) begin(name string) (*call, error) {
+	m.lock()
+	c := &call{Machine: m, name: name, th: m.thread()}
+	c.ctx = c.th.top()
+	err := c.admit()
+	if err != nil {
+		m.mu.Unlock()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *call) admit() error {
+	if c.closing {
+		return c.fail(cuda.ErrDeinitialized, "the machine is closed")
+	}
+	if v := since[c.name]; v > c.cfg.DriverVersion {
+		return c.fail(cuda.ErrNotFound, "came with CUDA %d.%d, the driver is %d.%d", v/1000, v%1000/10, c.cfg.DriverVersion/1000, c.cfg.DriverVersion%1000/10)
+	}
+	if c.exec.calling(c.th.id) {
+		return c.fail(cuda.ErrNotPermitted, "called from a host function")
+	}
+	if r := c.inject.check(c); r != 0 {
+		return c.fail(r, "injected")
+	}
+	return nil
+}
+
+// beginIn starts a call that needs a context that works.
+func (m *Machine) beginIn(name string) (*call, error) {
+	c, err := m.begin(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.healthy(c.ctx); err != nil {
+		c.end()
+		return nil, err
+	}
+	return c, nil
+}
+
+// healthy is the error that any call in the context gives.
+func (c *call) healthy(ctx *context) error {
+	switch {
+	case ctx == nil:
+		return c.fail(cuda.ErrInvalidContext, "thread %d has no current context", c.th.id)
+	case ctx.destroyed:
+		return c.fail(cuda.ErrContextIsDestroyed, "")
+	case ctx.dev.lost != 0:
+		return c.fail(ctx.dev.lost, "device lost")
+	case ctx.sticky != nil:
+		return c.fail(ctx.sticky.result, "%s", ctx.sticky.detail)
+	}
+	return nil
+}
+
+func (c *call) end() { c.mu.Unlock() }
+
+func (c *call) fail(r cuda.Result, detail string, args ...any) error {
+	e := &cuda.Error{Call: c.name, Result: r, Device: -1, Detail: fmt.Sprintf(detail, args...)}
+	if c.ctx != nil {
+		e.Device = c.ctx.dev.ordinal
+	}
+	if r == cuda.ErrInvalidContext && e.Remedy == "" {
+		e.Remedy = "make a context current on this OS thread, see cuda.With"
+	}
+	return e
+}
+
+// want fails unless ok.
+func (c *call) want(ok bool, r cuda.Result, detail string, args ...any) error {
+	if ok {
+		return nil
+	}
+	return c.fail(r, detail, args...)
+}
+
+// await waits until done is true, while work goes on, and then says what is
+// wrong with the context. It releases the lock meanwhile.
+func (c *call) await(ctx *context, done func() bool) error {
+	if !c.exec.wait(done) {
+		return c.fail(cuda.ErrDeinitialized, "the machine was closed")
+	}
+	if ctx == nil {
+		return nil
+	}
+	return c.healthy(ctx)
+}

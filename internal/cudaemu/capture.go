@@ -1,0 +1,259 @@
+package cudaemu
+
+import (
+	"slices"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// A capture turns what is put on streams into nodes of a graph.
+type capture struct {
+	id      uint64
+	graph   *graph
+	origin  *stream
+	streams []*stream // that take part, the origin too
+	thread  int
+	mode    cuda.CaptureMode
+	invalid bool
+}
+
+// invalidate makes the capture useless; it still has to be ended.
+func (p *capture) invalidate() { p.invalid = true }
+
+// capturesOf is the captures in which a stream takes part that meets a condition.
+func (c *call) capturesOf(meets func(*stream) bool) (list []*capture) {
+	for p := range c.captures {
+		if slices.ContainsFunc(p.streams, meets) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// violate invalidates captures and says why.
+func (c *call) violate(list []*capture, r cuda.Result, why string) error {
+	for _, p := range list {
+		p.invalidate()
+	}
+	return c.fail(r, "%s; the capture is invalidated", why)
+}
+
+// unsafe fails if the call may not be made while streams are capturing: it
+// allocates or waits, and the thread's mode does not permit that.
+func (c *call) unsafe() error {
+	var bad []*capture
+	for p := range c.captures {
+		own := p.thread == c.th.id && p.mode != cuda.CaptureRelaxed
+		others := p.thread != c.th.id && p.mode == cuda.CaptureGlobal
+		if own && c.th.mode != cuda.CaptureRelaxed || others && c.th.mode == cuda.CaptureGlobal {
+			bad = append(bad, p)
+		}
+	}
+	if bad == nil {
+		return nil
+	}
+	return c.violate(bad, cuda.ErrStreamCaptureUnsupported, "not permitted while a stream is capturing")
+}
+
+// implicit fails if s is the legacy stream, which would have to wait for a stream that captures.
+func (c *call) implicit(s *stream) error {
+	if !s.isLegacy() {
+		return nil
+	}
+	bad := c.capturesOf(func(o *stream) bool { return o.ctx == s.ctx && o.isBlocking() })
+	if bad == nil {
+		return nil
+	}
+	return c.violate(bad, cuda.ErrStreamCaptureImplicit, "the legacy stream waits for a stream that is capturing")
+}
+
+// recordable fails if the stream's capture is invalid.
+func (c *call) recordable(s *stream) error {
+	return c.want(!s.capture.invalid, cuda.ErrStreamCaptureInvalidated, "")
+}
+
+// record makes work a node of the graph that the stream captures.
+func (c *call) record(s *stream, w work) error {
+	if err := c.recordable(s); err != nil {
+		return err
+	}
+	s.tail = []*node{s.capture.graph.add(c.Machine, s, w, s.tail)}
+	return nil
+}
+
+// join has a stream wait for an event that was recorded in a capture: it takes
+// part from then on.
+func (c *call) join(s *stream, e *event) error {
+	p := e.capture
+	switch {
+	case p.invalid:
+		return c.fail(cuda.ErrStreamCaptureInvalidated, "")
+	case s.isLegacy():
+		return c.violate([]*capture{p}, cuda.ErrStreamCaptureImplicit, "the legacy stream cannot take part in a capture")
+	case s.capture != nil && s.capture != p:
+		return c.violate([]*capture{p, s.capture}, cuda.ErrStreamCaptureMerge, "the stream belongs to another capture")
+	case s.capture == nil:
+		s.capture, s.tail = p, nil
+		p.streams = append(p.streams, s)
+	}
+	s.tail = union(s.tail, e.nodes)
+	return nil
+}
+
+func union(a, b []*node) []*node {
+	a = slices.Clone(a)
+	for _, n := range b {
+		if !slices.Contains(a, n) {
+			a = append(a, n)
+		}
+	}
+	return a
+}
+
+func (m *Machine) StreamBeginCapture(h cuda.Stream, mode cuda.CaptureMode) error {
+	c, s, err := m.onStream("cuStreamBeginCapture", h)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	switch {
+	case mode > cuda.CaptureRelaxed:
+		return c.fail(cuda.ErrInvalidValue, "mode %d", mode)
+	case s.isLegacy():
+		return c.fail(cuda.ErrStreamCaptureUnsupported, "the legacy default stream cannot capture")
+	case s.capture != nil:
+		return c.fail(cuda.ErrIllegalState, "the stream is capturing already")
+	}
+	m.serial++
+	p := &capture{id: m.serial, graph: m.newGraph(), origin: s, streams: []*stream{s}, thread: c.th.id, mode: mode}
+	s.capture, s.tail = p, nil
+	m.captures[p] = true
+	return nil
+}
+
+func (m *Machine) StreamEndCapture(h cuda.Stream) (cuda.Graph, error) {
+	c, s, err := m.onStream("cuStreamEndCapture", h)
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	p := s.capture
+	switch {
+	case p == nil:
+		return 0, c.fail(cuda.ErrIllegalState, "the stream is not capturing")
+	case p.origin != s:
+		return 0, c.fail(cuda.ErrStreamCaptureUnmatched, "the capture began on another stream")
+	case p.mode != cuda.CaptureRelaxed && p.thread != c.th.id:
+		return 0, c.fail(cuda.ErrStreamCaptureWrongThread, "begun by thread %d", p.thread)
+	}
+	unjoined := p.unjoined()
+	for _, o := range p.streams {
+		o.capture, o.tail = nil, nil
+	}
+	delete(m.captures, p)
+	switch {
+	case p.invalid:
+		m.freeGraph(p.graph)
+		return 0, c.fail(cuda.ErrStreamCaptureInvalidated, "")
+	case unjoined != nil:
+		m.freeGraph(p.graph)
+		return 0, c.fail(cuda.ErrStreamCaptureUnjoined, "nothing of the origin stream waits for work on stream %#x", uintptr(unjoined.handle))
+	}
+	return p.graph.handle, nil
+}
+
+// unjoined is a stream whose work the origin does not wait for.
+func (p *capture) unjoined() *stream {
+	seen := map[*node]bool{}
+	var visit func([]*node)
+	visit = func(list []*node) {
+		for _, n := range list {
+			if !seen[n] {
+				seen[n] = true
+				visit(n.deps)
+			}
+		}
+	}
+	visit(p.origin.tail)
+	for _, s := range p.streams {
+		for _, n := range s.tail {
+			if !seen[n] {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Machine) StreamIsCapturing(h cuda.Stream) (cuda.CaptureStatus, error) {
+	i, err := m.captureInfo("cuStreamIsCapturing", h)
+	return i.Status, err
+}
+
+func (m *Machine) StreamGetCaptureInfo(h cuda.Stream) (cuda.CaptureInfo, error) {
+	return m.captureInfo("cuStreamGetCaptureInfo", h)
+}
+
+func (m *Machine) captureInfo(name string, h cuda.Stream) (i cuda.CaptureInfo, err error) {
+	c, s, err := m.onStream(name, h)
+	if err != nil {
+		return i, err
+	}
+	defer c.end()
+	if s.isLegacy() {
+		bad := c.capturesOf(func(o *stream) bool { return o.ctx == s.ctx && o.isBlocking() })
+		return i, c.want(bad == nil, cuda.ErrStreamCaptureImplicit, "a blocking stream is capturing")
+	}
+	p := s.capture
+	switch {
+	case p == nil:
+		return i, nil
+	case p.invalid:
+		return cuda.CaptureInfo{Status: cuda.CaptureInvalidated, ID: p.id}, nil
+	}
+	i = cuda.CaptureInfo{Status: cuda.CaptureActive, ID: p.id, Graph: p.graph.handle}
+	for _, n := range s.tail {
+		i.Dependencies = append(i.Dependencies, n.handle)
+	}
+	return i, nil
+}
+
+func (m *Machine) StreamUpdateCaptureDependencies(h cuda.Stream, nodes []cuda.GraphNode, flags uint32) error {
+	c, s, err := m.onStream("cuStreamUpdateCaptureDependencies", h)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if s.capture == nil {
+		return c.fail(cuda.ErrIllegalState, "the stream is not capturing")
+	}
+	if err := c.recordable(s); err != nil {
+		return err
+	}
+	list, err := c.nodes(s.capture.graph, nodes)
+	switch {
+	case err != nil:
+		return err
+	case flags == 0: // CU_STREAM_ADD_CAPTURE_DEPENDENCIES
+		s.tail = union(s.tail, list)
+	case flags == 1: // CU_STREAM_SET_CAPTURE_DEPENDENCIES
+		s.tail = list
+	default:
+		return c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
+	}
+	return nil
+}
+
+func (m *Machine) ThreadExchangeStreamCaptureMode(mode cuda.CaptureMode) (cuda.CaptureMode, error) {
+	c, err := m.begin("cuThreadExchangeStreamCaptureMode")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	if mode > cuda.CaptureRelaxed {
+		return 0, c.fail(cuda.ErrInvalidValue, "mode %d", mode)
+	}
+	old := c.th.mode
+	c.th.mode = mode
+	return old, nil
+}

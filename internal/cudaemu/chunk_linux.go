@@ -1,0 +1,100 @@
+package cudaemu
+
+import (
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	supported = true
+	sharing   = true // between processes
+)
+
+func threadID() int { return unix.Gettid() }
+
+// newChunk is memory in a file of its own that has no name: a page with the
+// label, the data, a bit for each byte of data.
+func newChunk(l label, watched bool) (*chunk, error) {
+	fd, err := unix.MemfdCreate("ringo-emu", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	l.watched = watched
+	c := &chunk{fd: fd, label: l}
+	err = unix.Ftruncate(fd, c.fileBytes())
+	if err == nil {
+		_, err = unix.Pwrite(fd, l.bytes(), 0)
+	}
+	if err == nil {
+		err = c.mmap()
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return c, nil
+}
+
+// openChunk maps the chunk of a descriptor, which it takes over.
+func openChunk(fd int) (*chunk, error) {
+	page := make([]byte, labelBytes)
+	c := &chunk{fd: fd}
+	_, err := unix.Pread(fd, page, 0)
+	if err == nil {
+		c.label, err = parseLabel(page)
+	}
+	if err == nil {
+		var st unix.Stat_t
+		if err = unix.Fstat(fd, &st); err == nil && st.Size != c.fileBytes() {
+			err = errNoChunk
+		}
+	}
+	if err == nil {
+		err = c.mmap()
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *chunk) mmap() (err error) {
+	c.raw, err = unix.Mmap(c.fd, 0, int(c.fileBytes()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	if err == nil {
+		c.slice()
+	}
+	return err
+}
+
+// openOf is the chunk behind a descriptor of a process.
+func openOf(pid, fd int) (*chunk, error) {
+	n, err := unix.Open(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return openChunk(n)
+}
+
+// dup is another descriptor of the same file.
+func dup(fd int) (int, error) { return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0) }
+
+func (c *chunk) close() {
+	unix.Munmap(c.raw)
+	unix.Close(c.fd)
+	c.raw, c.data, c.written = nil, nil, nil
+}
+
+// hostPages is memory of the host that begins at a page.
+func hostPages(n int) ([]byte, error) {
+	return unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+}
+
+func freeHostPages(b []byte) { unix.Munmap(b) }
+
+// reasonOf says what a system call's error means to the driver.
+func outOfMemory(err error) bool {
+	return err == syscall.ENOMEM || err == syscall.EMFILE || err == syscall.ENFILE
+}

@@ -1,0 +1,22 @@
+//go:build !linux && !darwin
+
+package cudaemu
+
+import "errors"
+
+const (
+	supported = false
+	sharing   = false
+)
+
+var errNoSystem = errors.New("no emulated devices on this operating system")
+
+func threadID() int                                  { return 0 }
+func newChunk(l label, watched bool) (*chunk, error) { return nil, errNoSystem }
+func openChunk(fd int) (*chunk, error)               { return nil, errNoSystem }
+func openOf(pid, fd int) (*chunk, error)             { return nil, errNoSystem }
+func dup(fd int) (int, error)                        { return -1, errNoSystem }
+func (c *chunk) close()                              {}
+func hostPages(n int) ([]byte, error)                { return nil, errNoSystem }
+func freeHostPages(b []byte)                         {}
+func outOfMemory(err error) bool                     { return false }

@@ -1,0 +1,152 @@
+package cudaemu
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/simt"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+// Config says what machine to emulate. The zero value is one device with all
+// that this package models.
+type Config struct {
+	Devices int      // how many alike; 1 if zero; ignored if Shapes is set
+	Shapes  []Device // each device by itself
+
+	// Peers says whether kernels of device a may be given access to memory of
+	// device b. Nil: all pairs.
+	Peers func(a, b int) bool
+
+	// DriverVersion is what DriverGetVersion answers, 13000 if zero. Functions
+	// that came later answer cuda.ErrNotFound, newer PTX is refused.
+	DriverVersion int
+
+	// Seed decides every choice: which warp runs, when a store becomes visible,
+	// which of two independent copies is first.
+	Seed uint64
+	// Plain makes stores visible at once and checks addresses alone: several times faster.
+	Plain bool
+	// Lazy has work advance only inside calls that wait or query, on the
+	// caller's goroutine, so that a program with one goroutine runs the same way
+	// for the same seed. Otherwise a goroutine of the machine advances it.
+	Lazy bool
+
+	// Stall is how long kernels may run without changing anything, while nothing
+	// else can happen either, before they are reported as a deadlock and
+	// stopped. Zero: 10 s; negative: never. If Lazy, StallInstructions alone decides.
+	Stall time.Duration
+	// StallInstructions is how many thread-instructions they then still run, or
+	// that they may run at all if Lazy. Zero: 100,000, or 2 million if Lazy.
+	StallInstructions int
+
+	// Report takes each fault when it is found, besides Reports. If it returns
+	// false a race or a read of unwritten memory ends the kernel, as a bad
+	// address always does. It runs within the driver and must not call it.
+	Report func(*weakmem.Fault) (goOn bool)
+
+	// Host tells machines apart on which processes cannot share memory.
+	Host string
+
+	// Faults happen in the calls they name.
+	Faults []Injection
+	// CopyDelay is for how many rounds of the executor each copy is held back
+	// at most, by the seed. It makes copies overtake each other.
+	CopyDelay int
+
+	// Trace is called for each instruction of a warp, if set.
+	Trace func(simt.Event)
+}
+
+// A Device is what a device has. Zero fields are filled: capability 9.0, 1 GiB,
+// 8 multiprocessors of an H100.
+type Device struct {
+	Name         string
+	Major, Minor int // compute capability
+	Memory       int // bytes
+	UUID         [16]byte
+	Bus          int // of its PCI address
+	Shape        simt.Shape
+}
+
+func (c *Config) fill() error {
+	if c.Devices < 0 {
+		return fmt.Errorf("cudaemu: %d devices: give none or more", c.Devices)
+	}
+	if c.Shapes == nil {
+		c.Shapes = make([]Device, max(1, c.Devices))
+	} else {
+		c.Shapes = append([]Device{}, c.Shapes...)
+	}
+	if len(c.Shapes) > maxDevices {
+		return fmt.Errorf("cudaemu: %d devices: at most %d", len(c.Shapes), maxDevices)
+	}
+	for i := range c.Shapes {
+		c.Shapes[i].fill(i, c.Host)
+	}
+	if c.Peers == nil {
+		c.Peers = func(a, b int) bool { return true }
+	}
+	if c.DriverVersion == 0 {
+		c.DriverVersion = 13000
+	}
+	if c.Stall == 0 {
+		c.Stall = 10 * time.Second
+	}
+	if c.StallInstructions == 0 {
+		c.StallInstructions = 100_000
+		if c.Lazy {
+			c.StallInstructions = 2_000_000
+		}
+	}
+	if c.Stall < 0 {
+		c.StallInstructions = 0
+	}
+	if c.Report == nil {
+		c.Report = func(*weakmem.Fault) bool { return true }
+	}
+	for _, f := range c.Faults {
+		if f.Call == "" || f.Result == 0 {
+			return errors.New("cudaemu: an injected fault needs Call and Result")
+		}
+	}
+	return nil
+}
+
+func (d *Device) fill(i int, host string) {
+	def := func(p *int, v int) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	if d.Name == "" {
+		d.Name = "Emulated GPU"
+	}
+	if d.Major == 0 {
+		d.Major, d.Minor = 9, 0
+	}
+	def(&d.Memory, 1<<30)
+	def(&d.Bus, i+1)
+	def(&d.Shape.SMs, 8)
+	def(&d.Shape.ThreadsPerSM, 2048)
+	def(&d.Shape.BlocksPerSM, 32)
+	def(&d.Shape.SharedPerSM, 228<<10)
+	def(&d.Shape.SharedPerBlock, 227<<10)
+	def(&d.Shape.ThreadsPerBlock, 1024)
+	if d.UUID == [16]byte{} {
+		copy(d.UUID[:], "emu:")
+		put64(d.UUID[4:], hash(host, uint64(d.Bus)))
+		d.UUID[15] = byte(d.Bus)
+	}
+}
+
+// An Injection makes a call of the driver fail.
+type Injection struct {
+	Call   string  // "cuMemAlloc"
+	Nth    int     // the nth call from now on, counted from 1; 0: see Chance
+	Chance float64 // of each call, by the seed
+	Device int     // only with this device's context current, counted from 1; 0: any
+	Result cuda.Result
+}

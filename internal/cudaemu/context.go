@@ -1,0 +1,274 @@
+package cudaemu
+
+import (
+	"slices"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// A context is the primary one of a device, from the first retain to the last release.
+type context struct {
+	m         *Machine
+	handle    cuda.Context
+	dev       *device
+	refs      int
+	destroyed bool
+	sticky    *failure // what every call gives since a kernel failed
+	peers     uint64   // devices whose memory kernels may touch
+	legacy    *stream
+	perThread map[int]*stream
+	streams   []*stream // all, with legacy and those of threads
+}
+
+// A failure is what ended a context.
+type failure struct {
+	result cuda.Result
+	detail string
+}
+
+// context is the context of a handle.
+func (c *call) context(h cuda.Context) (*context, error) {
+	for _, d := range c.devices {
+		if d.primary != nil && d.primary.handle == h {
+			return d.primary, nil
+		}
+	}
+	for _, t := range c.threads {
+		for _, x := range t.stack {
+			if x.handle == h {
+				return nil, c.fail(cuda.ErrContextIsDestroyed, "context %#x", h)
+			}
+		}
+	}
+	return nil, c.fail(cuda.ErrInvalidContext, "%#x is no context", h)
+}
+
+func (m *Machine) DevicePrimaryCtxRetain(d cuda.Device) (cuda.Context, error) {
+	return ofDevice(m, "cuDevicePrimaryCtxRetain", d, func(c *call, d *device) (cuda.Context, error) {
+		if d.primary == nil {
+			d.primary = &context{m: m, handle: cuda.Context(m.handle()), dev: d, perThread: map[int]*stream{}}
+			d.primary.legacy = d.primary.newStream(cuda.StreamLegacy, cuda.StreamDefault, 0)
+		}
+		d.primary.refs++
+		return d.primary.handle, nil
+	})
+}
+
+func (m *Machine) DevicePrimaryCtxRelease(d cuda.Device) error {
+	c, err := m.begin("cuDevicePrimaryCtxRelease")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if d < 0 || int(d) >= len(c.devices) {
+		return c.fail(cuda.ErrInvalidDevice, "device %d of %d", d, len(c.devices))
+	}
+	ctx := m.devices[d].primary
+	if ctx == nil {
+		return c.fail(cuda.ErrInvalidContext, "released more often than retained")
+	}
+	if ctx.refs--; ctx.refs > 0 {
+		return nil
+	}
+	for s := range m.captures {
+		if s.origin.ctx == ctx {
+			s.invalidate()
+		}
+	}
+	if !m.exec.wait(ctx.idle) {
+		return c.fail(cuda.ErrDeinitialized, "the machine was closed")
+	}
+	ctx.destroy()
+	return nil
+}
+
+// destroy frees all that lies in the context.
+func (x *context) destroy() {
+	m := x.m
+	m.leaks = append(m.leaks, x.contents()...)
+	x.destroyed = true
+	x.dev.primary = nil
+	for _, r := range slices.Clone(m.regions.sorted) {
+		if r.ctx == x {
+			m.drop(r)
+		}
+	}
+	for _, s := range x.streams {
+		delete(m.streams, s.handle)
+	}
+	for h, e := range m.events {
+		if e.ctx == x {
+			e.close()
+			delete(m.events, h)
+		}
+	}
+	for h, mod := range m.modules {
+		if mod.ctx == x {
+			mod.unload()
+			delete(m.modules, h)
+		}
+	}
+}
+
+// idle reports whether all work is done.
+func (x *context) idle() bool {
+	return !slices.ContainsFunc(x.streams, func(s *stream) bool { return s.last != nil && !s.last.done })
+}
+
+// fail ends the context: what waits in it is dropped.
+func (x *context) fail(r cuda.Result, detail string) {
+	if x.sticky == nil {
+		x.sticky = &failure{r, detail}
+	}
+}
+
+// broken reports whether its work must not run.
+func (x *context) broken() bool { return x.sticky != nil || x.dev.lost != 0 || x.destroyed }
+
+func (m *Machine) DevicePrimaryCtxGetState(d cuda.Device) (flags uint32, active bool, err error) {
+	active, err = ofDevice(m, "cuDevicePrimaryCtxGetState", d, func(c *call, d *device) (bool, error) {
+		return d.primary != nil, nil
+	})
+	return 0, active, err
+}
+
+func (m *Machine) CtxPushCurrent(h cuda.Context) error {
+	c, err := m.begin("cuCtxPushCurrent")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	x, err := c.context(h)
+	if err != nil {
+		return err
+	}
+	c.th.stack = append(c.th.stack, x)
+	return nil
+}
+
+func (m *Machine) CtxPopCurrent() (cuda.Context, error) {
+	c, err := m.begin("cuCtxPopCurrent")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	if c.ctx == nil {
+		return 0, c.healthy(nil)
+	}
+	c.th.stack = c.th.stack[:len(c.th.stack)-1]
+	return c.ctx.handle, nil
+}
+
+func (m *Machine) CtxGetCurrent() (cuda.Context, error) {
+	c, err := m.begin("cuCtxGetCurrent")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	if c.ctx == nil {
+		return 0, nil
+	}
+	return c.ctx.handle, nil
+}
+
+func (m *Machine) CtxSetCurrent(h cuda.Context) error {
+	c, err := m.begin("cuCtxSetCurrent")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	top := max(0, len(c.th.stack)-1)
+	if h == 0 {
+		c.th.stack = c.th.stack[:top]
+		return nil
+	}
+	x, err := c.context(h)
+	if err != nil {
+		return err
+	}
+	c.th.stack = append(c.th.stack[:top], x)
+	return nil
+}
+
+func (m *Machine) CtxGetDevice() (cuda.Device, error) {
+	c, err := m.begin("cuCtxGetDevice")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	if c.ctx == nil {
+		return 0, c.healthy(nil)
+	}
+	return cuda.Device(c.ctx.dev.ordinal), nil
+}
+
+func (m *Machine) CtxSynchronize() error {
+	c, err := m.beginIn("cuCtxSynchronize")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if bad := c.capturesOf(func(s *stream) bool { return s.ctx == c.ctx }); bad != nil {
+		return c.violate(bad, cuda.ErrStreamCaptureUnsupported, "a stream of the context is capturing")
+	}
+	if err := c.unsafe(); err != nil {
+		return err
+	}
+	return c.synchronize(c.ctx, c.ctx.streams)
+}
+
+func (m *Machine) CtxEnablePeerAccess(h cuda.Context) error {
+	return m.peer("cuCtxEnablePeerAccess", h, func(c *call, peer *context) error {
+		bit := uint64(1) << peer.dev.ordinal
+		switch {
+		case !c.ctx.dev.reaches(peer.dev):
+			return c.fail(cuda.ErrPeerAccessUnsupported, "device %d does not reach device %d", c.ctx.dev.ordinal, peer.dev.ordinal)
+		case c.ctx.peers&bit != 0:
+			return c.fail(cuda.ErrPeerAccessAlreadyEnabled, "to device %d", peer.dev.ordinal)
+		}
+		c.ctx.peers |= bit
+		return nil
+	})
+}
+
+func (m *Machine) CtxDisablePeerAccess(h cuda.Context) error {
+	return m.peer("cuCtxDisablePeerAccess", h, func(c *call, peer *context) error {
+		bit := uint64(1) << peer.dev.ordinal
+		if c.ctx.peers&bit == 0 {
+			return c.fail(cuda.ErrPeerAccessNotEnabled, "to device %d", peer.dev.ordinal)
+		}
+		c.ctx.peers &^= bit
+		return nil
+	})
+}
+
+func (m *Machine) peer(name string, h cuda.Context, f func(*call, *context) error) error {
+	c, err := m.beginIn(name)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	peer, err := c.context(h)
+	if err != nil {
+		return err
+	}
+	if peer == c.ctx {
+		return c.fail(cuda.ErrInvalidDevice, "a context is no peer of itself")
+	}
+	return f(c, peer)
+}
+
+// Priorities of streams, smaller is more urgent.
+const (
+	leastPriority    = 0
+	greatestPriority = -5
+)
+
+func (m *Machine) CtxGetStreamPriorityRange() (least, greatest int, err error) {
+	c, err := m.beginIn("cuCtxGetStreamPriorityRange")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer c.end()
+	return leastPriority, greatestPriority, nil
+}

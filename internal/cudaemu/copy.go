@@ -1,0 +1,268 @@
+package cudaemu
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+// reachable checks the ends of a copy or memset.
+func (c *call) reachable(p uintptr, n int) error {
+	r, err := c.memory(p, n)
+	if err == nil && r.kind == regionMapping && r.granted == 0 {
+		err = c.fail(cuda.ErrInvalidValue, "%#x is mapped, but no device has access: call cuMemSetAccess", p)
+	}
+	return err
+}
+
+// onDefault begins a synchronous copy or memset, on the legacy default stream.
+func (m *Machine) onDefault(name string, p uintptr, n int) (*call, error) {
+	c, err := m.beginIn(name)
+	if err != nil {
+		return nil, err
+	}
+	err = c.implicit(c.ctx.legacy)
+	if err == nil {
+		err = c.unsafe()
+	}
+	if err == nil && n != 0 {
+		err = c.reachable(p, n)
+	}
+	if err != nil {
+		c.end()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (m *Machine) MemcpyHtoD(dst uintptr, src []byte) error {
+	c, err := m.onDefault("cuMemcpyHtoD", dst, len(src))
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	return c.now(writeWork{uint64(dst), src}, len(src))
+}
+
+func (m *Machine) MemcpyDtoH(dst []byte, src uintptr) error {
+	c, err := m.onDefault("cuMemcpyDtoH", src, len(dst))
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	return c.now(readWork{dst, uint64(src)}, len(dst))
+}
+
+// now does work on the legacy stream and waits for it.
+func (c *call) now(w work, n int) error {
+	if n == 0 {
+		return nil
+	}
+	c.push(c.ctx.legacy, w)
+	return c.synchronize(c.ctx, []*stream{c.ctx.legacy})
+}
+
+// MemcpyDtoD does not wait, as on hardware.
+func (m *Machine) MemcpyDtoD(dst, src uintptr, n int) error {
+	c, err := m.onDefault("cuMemcpyDtoD", dst, n)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	return c.copy(c.ctx.legacy, dst, src, n)
+}
+
+func (m *Machine) MemcpyAsync(dst, src uintptr, n int, h cuda.Stream) error {
+	c, s, err := m.onStream("cuMemcpyAsync", h)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	return c.copy(s, dst, src, n)
+}
+
+func (m *Machine) MemcpyPeerAsync(dst uintptr, dstCtx cuda.Context, src uintptr, srcCtx cuda.Context, n int, h cuda.Stream) error {
+	c, s, err := m.onStream("cuMemcpyPeerAsync", h)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	for p, x := range map[uintptr]cuda.Context{dst: dstCtx, src: srcCtx} {
+		ctx, err := c.context(x)
+		if err != nil {
+			return err
+		}
+		if r := c.regions.find(uint64(p)); r != nil && r.dev != nil && r.dev != ctx.dev {
+			return c.fail(cuda.ErrInvalidValue, "%#x is memory of device %d, its context that of device %d", p, r.dev.ordinal, ctx.dev.ordinal)
+		}
+	}
+	return c.copy(s, dst, src, n)
+}
+
+func (c *call) copy(s *stream, dst, src uintptr, n int) error {
+	if n == 0 {
+		return nil
+	}
+	if err := c.reachable(dst, n); err != nil {
+		return err
+	}
+	if err := c.reachable(src, n); err != nil {
+		return err
+	}
+	_, err := c.enqueue(s, copyWork{uint64(dst), uint64(src), n})
+	return err
+}
+
+// MemsetD8 does not wait, as on hardware.
+func (m *Machine) MemsetD8(p uintptr, v byte, n int) error {
+	c, err := m.onDefault("cuMemsetD8", p, n)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	return c.set(c.ctx.legacy, p, []byte{v}, n)
+}
+
+func (m *Machine) MemsetD8Async(p uintptr, v byte, n int, h cuda.Stream) error {
+	c, s, err := m.onStream("cuMemsetD8Async", h)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	return c.set(s, p, []byte{v}, n)
+}
+
+func (m *Machine) MemsetD32Async(p uintptr, v uint32, words int, h cuda.Stream) error {
+	c, s, err := m.onStream("cuMemsetD32Async", h)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if p%4 != 0 {
+		return c.fail(cuda.ErrInvalidValue, "%#x is not aligned to 4 bytes", p)
+	}
+	return c.set(s, p, binary.LittleEndian.AppendUint32(nil, v), 4*words)
+}
+
+func (c *call) set(s *stream, p uintptr, pattern []byte, n int) error {
+	if n == 0 {
+		return nil
+	}
+	if err := c.reachable(p, n); err != nil {
+		return err
+	}
+	_, err := c.enqueue(s, setWork{uint64(p), pattern, n})
+	return err
+}
+
+type (
+	copyWork struct {
+		dst, src uint64
+		n        int
+	}
+	setWork struct {
+		p       uint64
+		pattern []byte
+		n       int
+	}
+	writeWork struct {
+		dst uint64
+		src []byte
+	}
+	readWork struct {
+		dst []byte
+		src uint64
+	}
+)
+
+func (w copyWork) step(m *Machine, o *op) bool {
+	return o.pieces(m, w.dst, w.n, func(p uint64, n int) (weakmem.Clock, error) {
+		from := w.src + (p - w.dst)
+		clock := o.after
+		err := m.each(from, n, func(q uint64, k int) (err error) {
+			c, err := m.mem.Copy(p+(q-from), q, k, o.after)
+			clock = weakmem.Join(clock, c)
+			return err
+		})
+		return clock, err
+	})
+}
+
+func (w setWork) step(m *Machine, o *op) bool {
+	return o.pieces(m, w.p, w.n, func(p uint64, n int) (weakmem.Clock, error) {
+		return m.mem.Set(p, w.pattern, n, o.after)
+	})
+}
+
+func (w writeWork) step(m *Machine, o *op) bool {
+	return o.pieces(m, w.dst, len(w.src), func(p uint64, n int) (weakmem.Clock, error) {
+		return m.mem.Write(p, w.src[p-w.dst:][:n], o.after)
+	})
+}
+
+func (w readWork) step(m *Machine, o *op) bool {
+	return o.pieces(m, w.src, len(w.dst), func(p uint64, n int) (weakmem.Clock, error) {
+		return m.mem.Read(w.dst[p-w.src:][:n], p, o.after)
+	})
+}
+
+// pieces calls f for each part of [p, p+n) that is one region, and joins the
+// clocks. An error ends the context.
+func (o *op) pieces(m *Machine, p uint64, n int, f func(uint64, int) (weakmem.Clock, error)) bool {
+	o.clock = o.after
+	err := m.each(p, n, func(q uint64, k int) error {
+		c, err := f(q, k)
+		o.clock = weakmem.Join(o.clock, c)
+		return err
+	})
+	if err != nil {
+		m.faulted(o, err)
+	}
+	return true
+}
+
+// each splits [p, p+n) where one mapping ends and the next begins.
+func (m *Machine) each(p uint64, n int, f func(uint64, int) error) error {
+	for n > 0 {
+		k := n
+		if r := m.regions.find(p); r != nil && uint64(n) > r.end()-p {
+			if next := m.regions.find(r.end()); next != nil && next.addr == r.end() {
+				k = int(r.end() - p)
+			}
+		}
+		if err := f(p, k); err != nil {
+			return err
+		}
+		p, n = p+uint64(k), n-k
+	}
+	return nil
+}
+
+// faulted ends an op's context because of a fault.
+func (m *Machine) faulted(o *op, err error) {
+	var f *weakmem.Fault
+	if !errors.As(err, &f) {
+		f = &weakmem.Fault{Kind: weakmem.OutOfBounds, Device: -1, Detail: err.Error(), Count: 1}
+	}
+	if n := len(m.reports); n == 0 || m.reports[n-1] != f {
+		m.report(f)
+	}
+	if o.ctx != nil {
+		o.ctx.fail(resultOf(f), f.Error())
+	}
+}
+
+// resultOf is how the driver calls a fault.
+func resultOf(f *weakmem.Fault) cuda.Result {
+	switch f.Kind {
+	case weakmem.OutOfBounds, weakmem.NoAccess:
+		return cuda.ErrIllegalAddress
+	case weakmem.Misaligned:
+		return cuda.ErrMisalignedAddress
+	case weakmem.Deadlock:
+		return cuda.ErrLaunchTimeout
+	}
+	return cuda.ErrLaunchFailed
+}

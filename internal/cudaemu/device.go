@@ -1,0 +1,171 @@
+package cudaemu
+
+import (
+	"fmt"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+type device struct {
+	m       *Machine
+	ordinal int
+	Device
+	used    int // bytes
+	primary *context
+	lost    cuda.Result
+}
+
+func newDevice(m *Machine, i int, d Device) *device {
+	return &device{m: m, ordinal: i, Device: d}
+}
+
+// device is the device of a number.
+func (c *call) device(d cuda.Device) (*device, error) {
+	if d < 0 || int(d) >= len(c.devices) {
+		return nil, c.fail(cuda.ErrInvalidDevice, "device %d of %d", d, len(c.devices))
+	}
+	dev := c.devices[d]
+	if dev.lost != 0 {
+		return nil, c.fail(dev.lost, "device %d lost", d)
+	}
+	return dev, nil
+}
+
+func (m *Machine) DeviceGetCount() (int, error) {
+	c, err := m.begin("cuDeviceGetCount")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	return len(m.devices), nil
+}
+
+func (m *Machine) DeviceGet(ordinal int) (cuda.Device, error) {
+	return ofDevice(m, "cuDeviceGet", cuda.Device(ordinal), func(c *call, d *device) (cuda.Device, error) {
+		return cuda.Device(d.ordinal), nil
+	})
+}
+
+func (m *Machine) DeviceGetName(d cuda.Device) (string, error) {
+	return ofDevice(m, "cuDeviceGetName", d, func(c *call, d *device) (string, error) { return d.Name, nil })
+}
+
+func (m *Machine) DeviceGetUuid(d cuda.Device) ([16]byte, error) {
+	return ofDevice(m, "cuDeviceGetUuid", d, func(c *call, d *device) ([16]byte, error) { return d.UUID, nil })
+}
+
+func (m *Machine) DeviceGetPCIBusId(d cuda.Device) (string, error) {
+	return ofDevice(m, "cuDeviceGetPCIBusId", d, func(c *call, d *device) (string, error) {
+		return fmt.Sprintf("0000:%02X:00.0", d.Bus), nil
+	})
+}
+
+func (m *Machine) DeviceTotalMem(d cuda.Device) (int, error) {
+	return ofDevice(m, "cuDeviceTotalMem", d, func(c *call, d *device) (int, error) { return d.Memory, nil })
+}
+
+func (m *Machine) DeviceGetAttribute(a cuda.DeviceAttribute, d cuda.Device) (int, error) {
+	return ofDevice(m, "cuDeviceGetAttribute", d, func(c *call, d *device) (int, error) {
+		v, ok := d.attribute(a)
+		return v, c.want(ok, cuda.ErrInvalidValue, "attribute %d is not emulated", a)
+	})
+}
+
+func (m *Machine) DeviceCanAccessPeer(d, peer cuda.Device) (bool, error) {
+	return ofDevice(m, "cuDeviceCanAccessPeer", d, func(c *call, d *device) (bool, error) {
+		p, err := c.device(peer)
+		return err == nil && d.reaches(p), err
+	})
+}
+
+func (m *Machine) DeviceGetP2PAttribute(a cuda.P2PAttribute, src, dst cuda.Device) (int, error) {
+	return ofDevice(m, "cuDeviceGetP2PAttribute", src, func(c *call, s *device) (int, error) {
+		d, err := c.device(dst)
+		switch {
+		case err != nil:
+			return 0, err
+		case s == d:
+			return 0, c.fail(cuda.ErrInvalidDevice, "a device is no peer of itself")
+		case a == cuda.P2PPerformanceRank:
+			return 0, nil
+		case a == cuda.P2PAccessSupported || a == cuda.P2PNativeAtomics:
+			return boolInt(s.reaches(d)), nil
+		}
+		return 0, c.fail(cuda.ErrInvalidValue, "attribute %d is not emulated", a)
+	})
+}
+
+// ofDevice is a call that asks a device.
+func ofDevice[T any](m *Machine, name string, d cuda.Device, f func(*call, *device) (T, error)) (T, error) {
+	var none T
+	c, err := m.begin(name)
+	if err != nil {
+		return none, err
+	}
+	defer c.end()
+	dev, err := c.device(d)
+	if err != nil {
+		return none, err
+	}
+	return f(c, dev)
+}
+
+// reaches reports whether access to a peer's memory can be enabled.
+func (d *device) reaches(peer *device) bool {
+	return d != peer && d.m.cfg.Peers(d.ordinal, peer.ordinal)
+}
+
+func (d *device) attribute(a cuda.DeviceAttribute) (int, bool) {
+	v := d.m.cfg.DriverVersion
+	switch a {
+	case cuda.AttrMaxThreadsPerBlock:
+		return d.Shape.ThreadsPerBlock, true
+	case cuda.AttrMaxSharedPerBlock:
+		return min(sharedByDefault, d.Shape.SharedPerBlock), true
+	case cuda.AttrMaxSharedPerBlockOptin:
+		return d.Shape.SharedPerBlock, true
+	case cuda.AttrMaxSharedPerMultiprocessor:
+		return d.Shape.SharedPerSM, true
+	case cuda.AttrMaxThreadsPerMultiprocessor:
+		return d.Shape.ThreadsPerSM, true
+	case cuda.AttrMaxBlocksPerMultiprocessor:
+		return d.Shape.BlocksPerSM, true
+	case cuda.AttrMultiprocessorCount:
+		return d.Shape.SMs, true
+	case cuda.AttrMaxRegistersPerMultiprocessor:
+		return 64 << 10, true
+	case cuda.AttrWarpSize:
+		return 32, true
+	case cuda.AttrClockRate, cuda.AttrMemoryClockRate:
+		return 1_000_000, true // kHz; the emulator counts an instruction a nanosecond
+	case cuda.AttrGlobalMemoryBusWidth:
+		return 64, true
+	case cuda.AttrL2CacheSize:
+		return 1 << 20, true
+	case cuda.AttrPCIBusID:
+		return d.Bus, true
+	case cuda.AttrPCIDeviceID, cuda.AttrPCIDomainID:
+		return 0, true
+	case cuda.AttrComputeCapabilityMajor:
+		return d.Major, true
+	case cuda.AttrComputeCapabilityMinor:
+		return d.Minor, true
+	case cuda.AttrAsyncEngineCount:
+		return 2, true
+	case cuda.AttrUnifiedAddressing, cuda.AttrCooperativeLaunch, cuda.AttrHostRegisterSupported:
+		return 1, true
+	case cuda.AttrVirtualMemorySupported, cuda.AttrPosixFDSupported:
+		return boolInt(v >= since["cuMemCreate"] && sharing), true
+	case cuda.AttrComputeMode, cuda.AttrManagedMemory, cuda.AttrComputePreemption, cuda.AttrRDMASupported,
+		cuda.AttrMemoryPoolsSupported, cuda.AttrClusterLaunch, cuda.AttrMulticastSupported:
+		return 0, true
+	}
+	return 0, false
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,2 @@
+// Package cudaemu is a CUDA driver in Go: it emulates devices.
+package cudaemu

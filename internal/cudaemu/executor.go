@@ -1,0 +1,270 @@
+package cudaemu
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+// An executor carries out the ops of all streams: on a goroutine of its own,
+// or, if the machine is lazy, on that of a caller who waits. All fields are
+// guarded by the machine's lock.
+type executor struct {
+	m        *Machine
+	rng      *rand.Rand
+	ready    []*op      // nothing before them is left to do
+	work     *sync.Cond // something became ready
+	progress *sync.Cond // something was done
+	stopped  bool
+	rounds   uint64
+
+	kernels int       // running
+	quiet   int       // rounds in a row without change
+	changed time.Time // the last time
+	nudge   chan struct{}
+
+	hostFuncs  []func()
+	hostWork   *sync.Cond
+	hostThread int // that runs host functions
+	hostBusy   bool
+	goroutines sync.WaitGroup
+}
+
+const (
+	quantum     = 4096 // thread-instructions a round
+	quietRounds = 64   // then kernels that poll are given less time
+	maxRest     = 200 * time.Microsecond
+)
+
+func (e *executor) init(m *Machine) {
+	e.m = m
+	e.rng = rand.New(rand.NewPCG(m.cfg.Seed, 0x65786563))
+	e.work, e.progress, e.hostWork = sync.NewCond(&m.mu), sync.NewCond(&m.mu), sync.NewCond(&m.mu)
+	e.nudge = make(chan struct{}, 1)
+	e.hostThread = -1
+	if m.cfg.Lazy {
+		return
+	}
+	e.goroutines.Add(2)
+	go e.run()
+	go e.runHostFuncs()
+}
+
+// add makes an op ready.
+func (e *executor) add(o *op) {
+	e.ready = append(e.ready, o)
+	e.kick()
+}
+
+// kick wakes the executor: something may have changed.
+func (e *executor) kick() {
+	e.work.Signal()
+	select {
+	case e.nudge <- struct{}{}:
+	default:
+	}
+}
+
+func (e *executor) run() {
+	defer e.goroutines.Done()
+	m := e.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for !e.stopped {
+		if len(e.ready) == 0 {
+			e.work.Wait()
+			e.touch()
+			continue
+		}
+		if e.round(); e.quiet < quietRounds {
+			e.breathe()
+		} else {
+			e.rest()
+		}
+	}
+}
+
+// breathe lets callers have the lock.
+func (e *executor) breathe() {
+	if e.m.callers.Load() == 0 {
+		return
+	}
+	e.m.mu.Unlock()
+	for range 100 {
+		if e.m.callers.Load() == 0 {
+			break
+		}
+		runtime.Gosched()
+	}
+	e.m.mu.Lock()
+}
+
+// rest sleeps: what runs waits for the host or for another process.
+func (e *executor) rest() {
+	e.m.mu.Unlock()
+	defer e.m.mu.Lock()
+	t := time.NewTimer(min(maxRest, time.Duration(e.quiet-quietRounds+1)*5*time.Microsecond))
+	defer t.Stop()
+	select {
+	case <-e.nudge:
+	case <-t.C:
+	}
+}
+
+// round lets each ready op make a step and kernels run for a while.
+func (e *executor) round() {
+	m := e.m
+	e.rounds++
+	before := m.mem.Changes()
+	moved := false
+
+	list := e.ready
+	e.ready = nil
+	if !m.cfg.Plain {
+		e.rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	}
+	slices.SortStableFunc(list, func(a, b *op) int { return a.priority - b.priority })
+	left := list[:0]
+	e.kernels = 0
+	for _, o := range list {
+		switch {
+		case o.hold > 0:
+			o.hold--
+			moved = true
+		case !o.begun && !m.cfg.Plain && e.rng.IntN(4) == 0: // another may be first
+			moved = true
+		case e.step(o):
+			m.finish(o)
+			moved = true
+			continue
+		}
+		left = append(left, o)
+	}
+	clear(list[len(left):])
+	e.ready = append(left, e.ready...)
+
+	if e.kernels > 0 {
+		m.world.Step(quantum)
+	}
+	m.mem.Tick()
+
+	if moved || m.mem.Changes() != before {
+		e.touch()
+	} else {
+		e.quiet++
+	}
+	if !m.cfg.Lazy && (e.hostBusy || time.Since(e.changed) < m.cfg.Stall) || m.cfg.Lazy && moved {
+		m.world.Touch()
+	}
+	if moved {
+		e.progress.Broadcast()
+	}
+}
+
+func (e *executor) touch() {
+	e.quiet, e.changed = 0, time.Now()
+}
+
+// step is one step of an op; what a context that failed holds is dropped.
+func (e *executor) step(o *op) (done bool) {
+	if o.ctx != nil && o.ctx.broken() && o.grid == nil {
+		if _, host := o.work.(hostWork); !host || !o.begun {
+			return true
+		}
+	}
+	done = o.work.step(e.m, o)
+	o.begun = true
+	if o.grid != nil && !done {
+		e.kernels++
+	}
+	return done
+}
+
+// wait waits until done is true, or false if the machine was closed.
+func (e *executor) wait(done func() bool) bool {
+	for !done() {
+		if e.stopped {
+			return false
+		}
+		if e.m.cfg.Lazy {
+			e.drive()
+		} else {
+			e.progress.Wait()
+		}
+	}
+	return true
+}
+
+// drive is a round on the goroutine of the caller.
+func (e *executor) drive() {
+	e.round()
+	for len(e.hostFuncs) > 0 && !e.hostBusy {
+		e.runHostFunc()
+	}
+	switch {
+	case len(e.ready) == 0 || e.quiet >= quietRounds:
+		e.rest()
+	default:
+		e.breathe()
+	}
+}
+
+// poke lets a lazy machine make progress in a call that asks.
+func (e *executor) poke() {
+	if e.m.cfg.Lazy && len(e.ready) > 0 && !e.stopped {
+		e.drive()
+	}
+}
+
+func (e *executor) stop() {
+	e.stopped = true
+	e.work.Broadcast()
+	e.progress.Broadcast()
+	e.hostWork.Broadcast()
+	e.kick()
+}
+
+func (e *executor) join() { e.goroutines.Wait() }
+
+// onHost has f called on the thread for host functions.
+func (e *executor) onHost(f func()) {
+	e.hostFuncs = append(e.hostFuncs, f)
+	e.hostWork.Signal()
+}
+
+func (e *executor) runHostFuncs() {
+	defer e.goroutines.Done()
+	e.m.mu.Lock()
+	defer e.m.mu.Unlock()
+	for {
+		for len(e.hostFuncs) == 0 {
+			if e.stopped {
+				return
+			}
+			e.hostWork.Wait()
+		}
+		e.runHostFunc()
+	}
+}
+
+// runHostFunc calls the next host function without the lock.
+func (e *executor) runHostFunc() {
+	f := e.hostFuncs[0]
+	e.hostFuncs = e.hostFuncs[1:]
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	e.hostThread, e.hostBusy = threadID(), true
+	e.m.mu.Unlock()
+	defer func() {
+		e.m.mu.Lock()
+		e.hostThread, e.hostBusy = -1, false
+		e.touch()
+		e.kick()
+	}()
+	f()
+}
+
+// calling reports whether the thread is within a host function.
+func (e *executor) calling(thread int) bool { return e.hostThread == thread }

@@ -1,0 +1,107 @@
+package cudaemu
+
+import (
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/simt"
+)
+
+// A function is a kernel of a module.
+type function struct {
+	handle  cuda.Function
+	mod     *module
+	kernel  *simt.Kernel
+	dynamic int // bytes of dynamic shared memory allowed, if set
+}
+
+// sharedByDefault is how much shared memory a block may have, static and
+// dynamic, without FuncMaxDynamicShared being set.
+const sharedByDefault = 48 << 10
+
+func (f *function) maxThreads() int {
+	n := f.mod.ctx.dev.Shape.ThreadsPerBlock
+	for _, d := range []ptx.Dim{f.kernel.Func.MaxThreads, f.kernel.Func.ReqThreads} {
+		if d[0] > 0 {
+			n = min(n, d[0]*max(1, d[1])*max(1, d[2]))
+		}
+	}
+	return n
+}
+
+// maxDynamic is how much dynamic shared memory a launch may ask for.
+func (f *function) maxDynamic() int {
+	return max(f.dynamic, min(sharedByDefault, f.mod.ctx.dev.Shape.SharedPerBlock)-f.kernel.Shared)
+}
+
+// onFunction begins a call about a function.
+func (m *Machine) onFunction(name string, h cuda.Function) (*call, *function, error) {
+	c, err := m.beginIn(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	f := c.funcs[h]
+	if f == nil {
+		defer c.end()
+		return nil, nil, c.fail(cuda.ErrInvalidHandle, "%#x is no function, or its module was unloaded", uintptr(h))
+	}
+	return c, f, nil
+}
+
+func (m *Machine) FuncGetAttribute(a cuda.FunctionAttribute, h cuda.Function) (int, error) {
+	c, f, err := m.onFunction("cuFuncGetAttribute", h)
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	d := f.mod.ctx.dev
+	switch a {
+	case cuda.FuncMaxThreadsPerBlock:
+		return f.maxThreads(), nil
+	case cuda.FuncSharedBytes:
+		return f.kernel.Shared, nil
+	case cuda.FuncLocalBytes:
+		return f.kernel.Local, nil
+	case cuda.FuncRegisters:
+		return 32, nil // registers of PTX are virtual; nothing here depends on them
+	case cuda.FuncPTXVersion:
+		v := f.mod.image.Program.Module.Version
+		return 10*v.Major + v.Minor, nil
+	case cuda.FuncBinaryVersion:
+		return 10*d.Major + d.Minor, nil
+	case cuda.FuncMaxDynamicShared:
+		return f.maxDynamic(), nil
+	}
+	return 0, c.fail(cuda.ErrInvalidValue, "attribute %d is not emulated", a)
+}
+
+func (m *Machine) FuncSetAttribute(h cuda.Function, a cuda.FunctionAttribute, v int) error {
+	c, f, err := m.onFunction("cuFuncSetAttribute", h)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	most := f.mod.ctx.dev.Shape.SharedPerBlock - f.kernel.Shared
+	switch {
+	case a != cuda.FuncMaxDynamicShared:
+		return c.fail(cuda.ErrInvalidValue, "attribute %d cannot be set", a)
+	case v < 0 || v > most:
+		return c.fail(cuda.ErrInvalidValue, "%d bytes of dynamic shared memory, at most %d", v, most)
+	}
+	f.dynamic = v
+	return nil
+}
+
+func (m *Machine) OccupancyMaxActiveBlocksPerMultiprocessor(h cuda.Function, threads, shared int) (int, error) {
+	c, f, err := m.onFunction("cuOccupancyMaxActiveBlocksPerMultiprocessor", h)
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	if threads <= 0 || shared < 0 {
+		return 0, c.fail(cuda.ErrInvalidValue, "%d threads, %d bytes", threads, shared)
+	}
+	if threads > f.maxThreads() || shared > f.maxDynamic() {
+		return 0, nil
+	}
+	return m.world.Fits(f.mod.ctx.dev.ordinal, f.kernel, threads, shared), nil
+}

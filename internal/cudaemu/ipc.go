@@ -1,0 +1,167 @@
+package cudaemu
+
+import (
+	"encoding/binary"
+	"os"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// ipcName is what an IPCHandle says: where to find a chunk, and which it must be.
+type ipcName struct {
+	Magic   uint32
+	Kind    uint32
+	Host    uint64 // hash of Config.Host
+	Machine uint64
+	PID     int32
+	FD      int32
+	ID      uint64 // of the chunk's label
+	Size    uint64
+	Offset  uint64 // unused
+	Sum     uint64
+}
+
+const ipcMagic = 0x756d6552
+
+func (n *ipcName) sum() uint64 {
+	return hash("ipc", uint64(n.Kind), n.Host, n.Machine, uint64(n.PID), uint64(n.FD), n.ID, n.Size)
+}
+
+// name is the handle of a chunk.
+func (m *Machine) name(k *chunk) (h cuda.IPCHandle) {
+	n := ipcName{
+		Magic: ipcMagic, Kind: uint32(k.label.kind), Host: hash(m.cfg.Host), Machine: m.id,
+		PID: int32(os.Getpid()), FD: int32(k.fd), ID: k.label.id, Size: k.label.size,
+	}
+	n.Sum = n.sum()
+	binary.Encode(h[:], binary.LittleEndian, &n)
+	return h
+}
+
+// openName maps the chunk of a handle that another process made.
+func (c *call) openName(h cuda.IPCHandle, kind chunkKind) (*chunk, *device, error) {
+	var n ipcName
+	binary.Decode(h[:], binary.LittleEndian, &n)
+	switch {
+	case n.Magic != ipcMagic || n.Sum != n.sum() || n.Kind != uint32(kind):
+		return nil, nil, c.fail(cuda.ErrInvalidValue, "not a handle of emulated memory or events")
+	case n.Host != hash(c.cfg.Host):
+		return nil, nil, c.fail(cuda.ErrInvalidValue, "a handle of another host")
+	case n.Machine == c.id:
+		return nil, nil, c.fail(cuda.ErrInvalidContext, "a handle of this process: use the pointer or the event itself")
+	case !sharing:
+		return nil, nil, c.fail(cuda.ErrNotSupported, "emulated memory is shared between processes on Linux alone")
+	}
+	k, err := openOf(int(n.PID), int(n.FD))
+	if err == nil && k.label.id != n.ID {
+		k.close()
+		err = errNoChunk
+	}
+	if err != nil {
+		return nil, nil, c.fail(cuda.ErrInvalidHandle, "freed, or process %d has ended: %v", n.PID, err)
+	}
+	d := c.deviceOf(k.label.device)
+	if d == nil {
+		k.close()
+		return nil, nil, c.fail(cuda.ErrInvalidDevice, "of a device that this process does not have")
+	}
+	return k, d, nil
+}
+
+func (m *Machine) IpcGetMemHandle(p uintptr) (cuda.IPCHandle, error) {
+	c, err := m.beginIn("cuIpcGetMemHandle")
+	if err != nil {
+		return cuda.IPCHandle{}, err
+	}
+	defer c.end()
+	r := m.regions.find(uint64(p))
+	switch {
+	case r == nil || r.kind != regionAlloc:
+		return cuda.IPCHandle{}, c.fail(cuda.ErrInvalidValue, "%#x is not memory of cuMemAlloc", p)
+	case !sharing:
+		return cuda.IPCHandle{}, c.fail(cuda.ErrNotSupported, "emulated memory is shared between processes on Linux alone")
+	}
+	m.share(r)
+	return m.name(r.chunk), nil
+}
+
+// IpcOpenMemHandle gives the beginning of the allocation, wherever in it the
+// pointer was that the handle was made of. Kernels of the current device may
+// touch it; its device must be in reach.
+func (m *Machine) IpcOpenMemHandle(h cuda.IPCHandle) (uintptr, error) {
+	c, err := m.beginIn("cuIpcOpenMemHandle")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	if err := c.unsafe(); err != nil {
+		return 0, err
+	}
+	k, d, err := c.openName(h, chunkAlloc)
+	if err != nil {
+		return 0, err
+	}
+	if d != c.ctx.dev && !c.ctx.dev.reaches(d) {
+		k.close()
+		return 0, c.fail(cuda.ErrPeerAccessUnsupported, "memory of device %d, which device %d does not reach", d.ordinal, c.ctx.dev.ordinal)
+	}
+	for _, r := range m.regions.sorted {
+		if r.kind == regionOpened && r.chunk.label.id == k.label.id && r.ctx == c.ctx {
+			k.close()
+			return 0, c.fail(cuda.ErrAlreadyMapped, "opened at %#x already", r.addr)
+		}
+	}
+	r := &region{kind: regionOpened, addr: m.regions.address(k.label.size), size: k.label.size,
+		dev: d, ctx: c.ctx, chunk: k, granted: 1 << c.ctx.dev.ordinal, foreign: true}
+	if err := m.add(r, k.data, k.written); err != nil {
+		k.close()
+		return 0, c.fail(cuda.ErrUnknown, "%v", err)
+	}
+	return uintptr(r.addr), nil
+}
+
+func (m *Machine) IpcCloseMemHandle(p uintptr) error {
+	c, err := m.beginIn("cuIpcCloseMemHandle")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if err := c.unsafe(); err != nil {
+		return err
+	}
+	r := m.regions.find(uint64(p))
+	if r == nil || r.kind != regionOpened || r.addr != uint64(p) {
+		return c.fail(cuda.ErrInvalidValue, "%#x was not opened, or is closed already", p)
+	}
+	return c.free(r)
+}
+
+func (m *Machine) IpcGetEventHandle(h cuda.Event) (cuda.IPCHandle, error) {
+	c, e, err := m.onEvent("cuIpcGetEventHandle", h)
+	if err != nil {
+		return cuda.IPCHandle{}, err
+	}
+	defer c.end()
+	switch {
+	case e.shared == nil || e.opened:
+		return cuda.IPCHandle{}, c.fail(cuda.ErrInvalidHandle, "the event was not made with EventInterprocess here")
+	case !sharing:
+		return cuda.IPCHandle{}, c.fail(cuda.ErrNotSupported, "emulated events are shared between processes on Linux alone")
+	}
+	return m.name(e.shared), nil
+}
+
+func (m *Machine) IpcOpenEventHandle(h cuda.IPCHandle) (cuda.Event, error) {
+	c, err := m.beginIn("cuIpcOpenEventHandle")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	k, _, err := c.openName(h, chunkEvent)
+	if err != nil {
+		return 0, err
+	}
+	e := &event{handle: cuda.Event(m.handle()), ctx: c.ctx, flags: cuda.EventDisableTiming | cuda.EventInterprocess, shared: k, opened: true}
+	m.events[e.handle] = e
+	return e.handle, nil
+}

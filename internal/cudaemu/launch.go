@@ -1,0 +1,100 @@
+package cudaemu
+
+import (
+	"bytes"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/simt"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+func (m *Machine) LaunchKernel(h cuda.Function, l *cuda.Launch, args []byte) error {
+	c, f, err := m.onFunction("cuLaunchKernel", h)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	s, err := c.stream(l.Stream)
+	if err != nil {
+		return err
+	}
+	if f.mod.ctx != s.ctx {
+		return c.fail(cuda.ErrInvalidHandle, "kernel %s is of device %d, the stream of device %d", f.kernel.Name, f.mod.ctx.dev.ordinal, s.ctx.dev.ordinal)
+	}
+	w := kernelWork{f: f, launch: *l, grid: size(l.Grid), block: size(l.Block), args: bytes.Clone(args)}
+	if err := c.launchable(w); err != nil {
+		return err
+	}
+	_, err = c.enqueue(s, w)
+	return err
+}
+
+func size(d cuda.Dim3) [3]int {
+	return [3]int{max(1, int(d.X)), max(1, int(d.Y)), max(1, int(d.Z))}
+}
+
+// launchable checks what the driver checks before it takes a launch.
+func (c *call) launchable(w kernelWork) error {
+	f := w.f
+	d, k := f.mod.ctx.dev, f.kernel
+	g, b := w.grid, w.block
+	threads := b[0] * b[1] * b[2]
+	invalid := func(detail string, args ...any) error {
+		return c.fail(cuda.ErrInvalidValue, "kernel "+k.Name+": "+detail, args...)
+	}
+	want := k.Func.ParamBytes
+	padded := int(roundUp(uint64(want), 16))
+	req := k.Func.ReqThreads
+	switch {
+	case len(w.args) < want || len(w.args) > padded:
+		return invalid("%d bytes of arguments, it takes %d", len(w.args), want)
+	case g[0] > 1<<31-1 || g[1] > 65535 || g[2] > 65535:
+		return invalid("grid %v", g)
+	case b[0] > 1024 || b[1] > 1024 || b[2] > 64 || threads > d.Shape.ThreadsPerBlock:
+		return invalid("block %v, at most %d threads", b, d.Shape.ThreadsPerBlock)
+	case threads > f.maxThreads() || req[0] > 0 && ptx.Dim(b) != (ptx.Dim{req[0], max(1, req[1]), max(1, req[2])}):
+		return invalid("block %v, compiled for %d threads", b, f.maxThreads())
+	case w.launch.Shared < 0 || w.launch.Shared > f.maxDynamic():
+		return invalid("%d bytes of dynamic shared memory, at most %d: see FuncMaxDynamicShared", w.launch.Shared, f.maxDynamic())
+	}
+	fits := c.world.Fits(d.ordinal, k, threads, w.launch.Shared)
+	if fits == 0 {
+		return c.fail(cuda.ErrLaunchOutOfResources, "kernel %s: a block does not fit a multiprocessor", k.Name)
+	}
+	if blocks := g[0] * g[1] * g[2]; w.launch.Cooperative && blocks > fits*d.Shape.SMs {
+		return c.fail(cuda.ErrCooperativeLaunchTooLarge, "kernel %s: %d blocks, %d fit at once", k.Name, blocks, fits*d.Shape.SMs)
+	}
+	return nil
+}
+
+// kernelWork runs a kernel.
+type kernelWork struct {
+	f           *function
+	launch      cuda.Launch
+	grid, block [3]int
+	args        []byte
+}
+
+func (w kernelWork) step(m *Machine, o *op) bool {
+	if o.grid == nil {
+		o.grid = &simt.Grid{
+			Image: w.f.mod.image, Kernel: w.f.kernel, Device: w.f.mod.ctx.dev.ordinal,
+			Dim: w.grid, Block: w.block, Shared: w.launch.Shared, Args: w.args,
+			After: o.after, Cooperative: w.launch.Cooperative,
+		}
+		if err := m.world.Start(o.grid); err != nil {
+			m.faulted(o, &weakmem.Fault{Kind: weakmem.BadInstruction, Device: o.grid.Device, Kernel: w.f.kernel.Name, Detail: err.Error(), Count: 1})
+			return true
+		}
+	}
+	if !o.grid.Done() {
+		return false
+	}
+	o.clock = o.grid.Clock()
+	if f := o.grid.Fault(); f != nil && !o.ctx.broken() {
+		m.faulted(o, f)
+		m.world.Kill(o.grid.Device, f) // all that runs in the context
+	}
+	return true
+}

@@ -1,0 +1,62 @@
+package cudaemu
+
+import "fmt"
+
+// findLeaks lists what the program has not released.
+func (m *Machine) findLeaks() {
+	for _, d := range m.devices {
+		if x := d.primary; x != nil {
+			if !x.broken() {
+				m.leaks = append(m.leaks, fmt.Sprintf("device %d: primary context: retained %d times more than released", d.ordinal, x.refs))
+			}
+			m.leaks = append(m.leaks, x.contents()...)
+		}
+	}
+	count := func(n int, what string) {
+		if n > 0 {
+			m.leaks = append(m.leaks, fmt.Sprintf("%d × %s", n, what))
+		}
+	}
+	for p := range m.captures {
+		delete(m.graphs, p.graph.handle)
+	}
+	count(len(m.captures), "capture not ended")
+	count(len(m.graphs), "graph")
+	count(len(m.execs), "executable graph")
+	count(len(m.objects), "user object")
+	count(len(m.virtual.handles), "allocation of cuMemCreate")
+	count(len(m.virtual.reserved), "reserved address range")
+}
+
+// contents lists what lies in the context. After a failure nothing can be
+// released, so that nothing counts.
+func (x *context) contents() (list []string) {
+	if x.broken() {
+		return nil
+	}
+	prefix := fmt.Sprintf("device %d: ", x.dev.ordinal)
+	for _, r := range x.m.regions.sorted {
+		if r.ctx == x && r.kind != regionGlobal {
+			list = append(list, fmt.Sprintf("%s%d bytes of %s #%d at %#x", prefix, r.size, regionNames[r.kind], r.id, r.addr))
+		}
+	}
+	for _, s := range x.streams {
+		if s.isUser() && !s.destroyed {
+			list = append(list, fmt.Sprintf("%sstream %#x", prefix, uintptr(s.handle)))
+		}
+	}
+	events, modules := 0, 0
+	for _, e := range x.m.events {
+		events += boolInt(e.ctx == x)
+	}
+	for _, mod := range x.m.modules {
+		modules += boolInt(mod.ctx == x)
+	}
+	if events > 0 {
+		list = append(list, fmt.Sprintf("%s%d × event", prefix, events))
+	}
+	if modules > 0 {
+		list = append(list, fmt.Sprintf("%s%d × module", prefix, modules))
+	}
+	return list
+}

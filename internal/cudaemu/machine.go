@@ -1,0 +1,180 @@
+package cudaemu
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/simt"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+const maxDevices = 64 // access is kept as a set of bits
+
+// A Machine is a number of emulated devices and their driver, as one process
+// sees them.
+type Machine struct {
+	cfg Config
+
+	callers atomic.Int32 // goroutines that want mu; the executor gives way
+	mu      sync.Mutex   // guards all that follows and all that hangs on it
+	closing bool
+	rng     *rand.Rand
+	start   time.Time
+	id      uint64 // of this machine among those of the host
+
+	mem     *weakmem.Memory
+	world   *simt.World
+	devices []*device
+	threads map[int]*thread
+	regions regions
+	virtual virtualMemory
+	handles uintptr // the last one given out; no two objects share one
+
+	streams  map[cuda.Stream]*stream
+	events   map[cuda.Event]*event
+	modules  map[cuda.Module]*module
+	funcs    map[cuda.Function]*function
+	graphs   map[cuda.Graph]*graph
+	execs    map[cuda.GraphExec]*graphExec
+	objects  map[cuda.UserObject]*userObject
+	captures map[*capture]bool
+	programs map[string]*program // by text
+	serial   uint64              // of captures, allocations
+
+	exec    executor
+	inject  injector
+	reports []*weakmem.Fault
+	leaks   []string
+}
+
+var _ cuda.Driver = (*Machine)(nil)
+
+// New is a machine. Close it.
+func New(cfg Config) (*Machine, error) {
+	if err := cfg.fill(); err != nil {
+		return nil, err
+	}
+	if !supported {
+		return nil, errors.New("cudaemu: no emulated GPUs on this operating system: use Linux or macOS")
+	}
+	m := &Machine{
+		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x52696e676f)), start: time.Now(),
+		threads: map[int]*thread{}, streams: map[cuda.Stream]*stream{}, events: map[cuda.Event]*event{},
+		modules: map[cuda.Module]*module{}, funcs: map[cuda.Function]*function{}, graphs: map[cuda.Graph]*graph{},
+		execs: map[cuda.GraphExec]*graphExec{}, objects: map[cuda.UserObject]*userObject{},
+		captures: map[*capture]bool{}, programs: map[string]*program{}, handles: 0x1000,
+	}
+	m.id = hash(cfg.Host, uint64(os.Getpid()), machines.Add(1))
+	place := hash("place", cfg.Seed)
+	if !cfg.Lazy { // an address of one process must mean nothing in another
+		place ^= m.id
+	}
+	m.regions.init(place)
+	m.virtual.init(place)
+	m.mem = weakmem.New(weakmem.Config{Seed: cfg.Seed, Plain: cfg.Plain, Access: m.access, Report: m.report})
+	shapes := make([]simt.Shape, len(cfg.Shapes))
+	for i, d := range cfg.Shapes {
+		shapes[i] = d.Shape
+		m.devices = append(m.devices, newDevice(m, i, d))
+	}
+	m.world = simt.NewWorld(simt.Config{Seed: cfg.Seed, Devices: shapes, Memory: m.mem, Stall: cfg.StallInstructions, Trace: cfg.Trace})
+	m.inject.init(cfg)
+	m.exec.init(m)
+	return m, nil
+}
+
+var machines atomic.Uint64 // made by this process
+
+// Close stops all work and frees everything. Its error lists what the program
+// should have released before: what was left in a context when it was released
+// to zero too, unless a kernel or the device had failed there.
+func (m *Machine) Close() error {
+	m.lock()
+	if m.closing {
+		m.mu.Unlock()
+		return nil
+	}
+	m.closing = true
+	m.findLeaks()
+	m.exec.stop()
+	leaks := m.leaks
+	m.mu.Unlock()
+	m.exec.join()
+
+	m.lock()
+	defer m.mu.Unlock()
+	for _, r := range m.regions.sorted {
+		r.release()
+	}
+	m.virtual.release()
+	for _, e := range m.events {
+		e.close()
+	}
+	if len(leaks) == 0 {
+		return nil
+	}
+	errs := make([]error, len(leaks))
+	for i, l := range leaks {
+		errs[i] = errors.New(l)
+	}
+	return fmt.Errorf("cudaemu: not released: %w", errors.Join(errs...))
+}
+
+// Reports is every fault found so far.
+func (m *Machine) Reports() []*weakmem.Fault {
+	m.lock()
+	defer m.mu.Unlock()
+	return append([]*weakmem.Fault{}, m.reports...)
+}
+
+// report is called by weakmem, which the executor runs with mu held.
+func (m *Machine) report(f *weakmem.Fault) bool {
+	m.reports = append(m.reports, f)
+	return m.cfg.Report(f)
+}
+
+// Instructions is the number of thread-instructions executed since New.
+func (m *Machine) Instructions() uint64 {
+	m.lock()
+	defer m.mu.Unlock()
+	return m.world.Instructions()
+}
+
+// Name is "emu".
+func (m *Machine) Name() string { return "emu" }
+
+func (m *Machine) DriverGetVersion() (int, error) {
+	c, err := m.begin("cuDriverGetVersion")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	return m.cfg.DriverVersion, nil
+}
+
+// handle is a new value for an object of any kind.
+func (m *Machine) handle() uintptr {
+	m.handles += 16
+	return m.handles
+}
+
+// now is the time of events and of stalls: instructions count a nanosecond if
+// the machine is lazy.
+func (m *Machine) now() time.Duration {
+	if m.cfg.Lazy {
+		return time.Duration(m.world.Instructions() + m.exec.rounds)
+	}
+	return time.Since(m.start)
+}
+
+func (m *Machine) lock() {
+	m.callers.Add(1)
+	m.mu.Lock()
+	m.callers.Add(-1)
+}

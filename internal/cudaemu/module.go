@@ -1,0 +1,238 @@
+package cudaemu
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/simt"
+)
+
+// A program is a PTX text compiled, or why it could not be.
+type program struct {
+	*simt.Program
+	result cuda.Result
+	log    string
+}
+
+// A module is a program in a context, with memory for its variables.
+type module struct {
+	handle  cuda.Module
+	ctx     *context
+	image   *simt.Image
+	globals map[string]*region
+	funcs   map[string]*function
+}
+
+// unload frees the variables.
+func (mod *module) unload() {
+	m := mod.ctx.m
+	for _, r := range mod.globals {
+		if m.regions.find(r.addr) == r {
+			m.drop(r)
+		}
+	}
+	for _, f := range mod.funcs {
+		delete(m.funcs, f.handle)
+	}
+}
+
+var versionLine = regexp.MustCompile(`(?m)^\s*\.version\s+(\d+)\.(\d+)`)
+
+// compile compiles a text, once.
+func (m *Machine) compile(text []byte) *program {
+	p := m.programs[string(text)]
+	if p == nil {
+		p = compile(text, m.cfg.DriverVersion)
+		m.programs[string(text)] = p
+	}
+	return p
+}
+
+func compile(text []byte, driver int) *program {
+	v := versionLine.FindSubmatch(text)
+	if v == nil {
+		return &program{result: cuda.ErrInvalidImage, log: "neither PTX nor anything else that is known"}
+	}
+	major, _ := strconv.Atoi(string(v[1]))
+	minor, _ := strconv.Atoi(string(v[2]))
+	if have := ptxOf(driver); have.Major < major || have.Major == major && have.Minor < minor {
+		return &program{result: cuda.ErrUnsupportedPTXVersion,
+			log: fmt.Sprintf("PTX %d.%d, the driver knows up to %d.%d", major, minor, have.Major, have.Minor)}
+	}
+	tree, err := ptx.Parse("ptx", text)
+	if err != nil {
+		return &program{result: cuda.ErrInvalidPTX, log: err.Error()}
+	}
+	c, err := simt.Compile(tree)
+	if err != nil {
+		return &program{result: cuda.ErrInvalidPTX, log: err.Error()}
+	}
+	return &program{Program: c}
+}
+
+// ptxOf is the newest PTX that a driver of a CUDA version compiles. Source: PTX
+// ISA, release history.
+func ptxOf(driver int) ptx.Version {
+	major, minor := driver/1000, driver%1000/10
+	switch {
+	case major >= 13:
+		return ptx.Version{Major: major - 4, Minor: minor}
+	case major == 12 && minor >= 6: // 12.5 and 12.6 have 8.5
+		return ptx.Version{Major: 8, Minor: minor - 1}
+	case major >= 11:
+		return ptx.Version{Major: major - 4, Minor: minor}
+	case major == 10:
+		return ptx.Version{Major: 6, Minor: minor + 3}
+	}
+	return ptx.Version{Major: 6, Minor: min(minor, 2)}
+}
+
+// suits says why a program does not run on a device, "" if it does.
+func (d *device) suits(p *ptx.Module) string {
+	var major, minor int
+	var exact byte
+	switch n, _ := fmt.Sscanf(p.Target, "sm_%d%c", &major, &exact); {
+	case n == 0:
+		return fmt.Sprintf("target %q", p.Target)
+	default:
+		major, minor = major/10, major%10
+	}
+	have := fmt.Sprintf("the device has %d.%d", d.Major, d.Minor)
+	switch {
+	case major > d.Major || major == d.Major && minor > d.Minor:
+		return fmt.Sprintf("target %s is above the device's: %s", p.Target, have)
+	case exact == 'a' && (major != d.Major || minor != d.Minor):
+		return fmt.Sprintf("target %s is for one capability alone: %s", p.Target, have)
+	}
+	return ""
+}
+
+func (m *Machine) ModuleLoadData(image []byte) (cuda.Module, error) {
+	c, err := m.beginIn("cuModuleLoadData")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	if err := c.unsafe(); err != nil {
+		return 0, err
+	}
+	image = bytes.TrimRight(image, "\x00")
+	for _, magic := range []string{"\x7fELF", "\x50\xed\x55\xba"} {
+		if bytes.HasPrefix(image, []byte(magic)) {
+			return 0, c.fail(cuda.ErrNoBinaryForGPU, "compiled code; an emulated device runs PTX text alone")
+		}
+	}
+	p := m.compile(image)
+	if p.result != 0 {
+		return 0, c.fail(p.result, "%s", p.log)
+	}
+	if why := c.ctx.dev.suits(p.Module); why != "" {
+		return 0, c.fail(cuda.ErrNoBinaryForGPU, "%s", why)
+	}
+	mod := &module{handle: cuda.Module(m.handle()), ctx: c.ctx, globals: map[string]*region{}, funcs: map[string]*function{}}
+	if err := c.placeGlobals(mod, p); err != nil {
+		mod.unload()
+		return 0, err
+	}
+	m.modules[mod.handle] = mod
+	return mod.handle, nil
+}
+
+// placeGlobals gives the variables of a module memory and their first values.
+func (c *call) placeGlobals(mod *module, p *program) error {
+	addresses := map[string]uint64{}
+	for i := range p.Module.Vars {
+		v := &p.Module.Vars[i]
+		if v.Space != ptx.Global && v.Space != ptx.Const {
+			continue
+		}
+		r, err := c.allocate(regionGlobal, max(1, v.Size()))
+		if err != nil {
+			return err
+		}
+		copy(r.chunk.data, v.Init)
+		mod.globals[v.Name] = r
+		addresses[v.Name] = r.addr
+	}
+	for i := range p.Module.Vars {
+		v := &p.Module.Vars[i]
+		for _, reloc := range v.Relocs {
+			r := mod.globals[v.Name]
+			to, ok := addresses[reloc.Name]
+			if r == nil || !ok {
+				return c.fail(cuda.ErrInvalidPTX, "variable %s holds the address of %s, which is none", v.Name, reloc.Name)
+			}
+			put64(r.chunk.data[reloc.Offset:], to+uint64(reloc.Addend))
+		}
+	}
+	mod.image = p.Load(addresses)
+	return nil
+}
+
+func (c *call) module(h cuda.Module) (*module, error) {
+	mod := c.modules[h]
+	return mod, c.want(mod != nil, cuda.ErrInvalidHandle, "%#x is no module, or was unloaded", uintptr(h))
+}
+
+func (m *Machine) ModuleUnload(h cuda.Module) error {
+	c, err := m.beginIn("cuModuleUnload")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	mod, err := c.module(h)
+	if err != nil {
+		return err
+	}
+	if err := c.unsafe(); err != nil {
+		return err
+	}
+	delete(m.modules, h)
+	err = c.await(mod.ctx, mod.ctx.idle)
+	mod.unload()
+	return err
+}
+
+func (m *Machine) ModuleGetFunction(h cuda.Module, name string) (cuda.Function, error) {
+	c, err := m.beginIn("cuModuleGetFunction")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	mod, err := c.module(h)
+	if err != nil {
+		return 0, err
+	}
+	if f := mod.funcs[name]; f != nil {
+		return f.handle, nil
+	}
+	k, ok := mod.image.Program.Kernel(name)
+	if !ok {
+		return 0, c.fail(cuda.ErrNotFound, "no kernel %q in the module", name)
+	}
+	f := &function{handle: cuda.Function(m.handle()), mod: mod, kernel: k}
+	mod.funcs[name] = f
+	m.funcs[f.handle] = f
+	return f.handle, nil
+}
+
+func (m *Machine) ModuleGetGlobal(h cuda.Module, name string) (p uintptr, n int, err error) {
+	c, err := m.beginIn("cuModuleGetGlobal")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer c.end()
+	mod, err := c.module(h)
+	if err != nil {
+		return 0, 0, err
+	}
+	r := mod.globals[name]
+	if r == nil {
+		return 0, 0, c.fail(cuda.ErrNotFound, "no variable %q in the module", name)
+	}
+	return uintptr(r.addr), int(r.size), nil
+}

@@ -1,0 +1,80 @@
+package cudaemu
+
+import (
+	"time"
+
+	"github.com/ringo-go/ringo/internal/simt"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+// An op is a piece of work that was queued. Ops form a graph: streams, events
+// and graphs are ways to say which ops an op comes after.
+type op struct {
+	work     work
+	ctx      *context
+	priority int
+	waits    int   // ops before it that are not done
+	next     []*op // ops that wait for it
+
+	after weakmem.Clock // what has happened before it may begin
+	clock weakmem.Clock // what has happened when it is done
+	done  bool
+	at    time.Duration // when it was done
+
+	hold    int        // rounds to hold it back
+	begun   bool       // step was called
+	grid    *simt.Grid // of a kernel that runs
+	flag    bool       // a host function has returned
+	counter uint64     // of an interprocess event
+	onDone  func()
+}
+
+// work is what an op does. It is immutable: launches of a graph share it.
+type work interface {
+	// step does the work, or begins it and later looks whether it is done. If it
+	// sets no clock, the op's is that of what came before.
+	step(m *Machine, o *op) (done bool)
+}
+
+// nothing is work that only joins what came before.
+type nothing struct{}
+
+func (nothing) step(*Machine, *op) bool { return true }
+
+// submit queues work after other ops; nil ones do not count.
+func (m *Machine) submit(ctx *context, priority int, w work, deps ...*op) *op {
+	o := &op{work: w, ctx: ctx, priority: priority, after: m.mem.Host()}
+	for _, d := range deps {
+		switch {
+		case d == nil:
+		case d.done:
+			o.after = weakmem.Join(o.after, d.clock)
+		default:
+			d.next = append(d.next, o)
+			o.waits++
+		}
+	}
+	if _, copies := w.(copyWork); copies && m.cfg.CopyDelay > 0 {
+		o.hold = m.rng.IntN(m.cfg.CopyDelay + 1)
+	}
+	if o.waits == 0 {
+		m.exec.add(o)
+	}
+	return o
+}
+
+// finish marks an op done and frees those that waited for it.
+func (m *Machine) finish(o *op) {
+	o.clock = weakmem.Join(o.clock, o.after)
+	o.done, o.at = true, m.now()
+	if o.onDone != nil {
+		o.onDone()
+	}
+	for _, n := range o.next {
+		n.after = weakmem.Join(n.after, o.clock)
+		if n.waits--; n.waits == 0 {
+			m.exec.add(n)
+		}
+	}
+	o.next, o.work, o.grid, o.onDone = nil, nil, nil, nil
+}

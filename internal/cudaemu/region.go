@@ -1,0 +1,163 @@
+package cudaemu
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+// A region is a range of addresses that means memory.
+type region struct {
+	kind  regionKind
+	addr  uint64
+	size  uint64
+	dev   *device  // nil for host memory
+	ctx   *context // that owns it; nil for mappings of the virtual-memory API
+	chunk *chunk   // nil for host memory
+	pages []byte   // of MemHostAlloc
+	id    uint64   // PointerBufferID
+	sync  bool
+	// devices that may touch it without more ado, as bits
+	granted uint64
+	handle  cuda.MemHandle // of a mapping
+	foreign bool           // others write it too
+}
+
+type regionKind uint8
+
+const (
+	regionAlloc regionKind = iota
+	regionGlobal
+	regionOpened // of another process
+	regionMapping
+	regionHost
+	regionRegistered
+)
+
+var regionNames = [...]string{"MemAlloc", "a variable of a module", "IpcOpenMemHandle", "MemMap", "MemHostAlloc", "MemHostRegister"}
+
+func (r *region) end() uint64 { return r.addr + r.size }
+func (r *region) holds(p uint64, n int) bool {
+	return p >= r.addr && p <= r.end() && uint64(n) <= r.end()-p
+}
+
+// release gives the memory back to the system.
+func (r *region) release() {
+	switch {
+	case r.kind == regionMapping: // the chunk belongs to the handle
+	case r.chunk != nil:
+		r.chunk.close()
+	case r.pages != nil:
+		freeHostPages(r.pages)
+	}
+}
+
+// regions are all of a machine, and the addresses of those to come.
+type regions struct {
+	sorted []*region
+	next   uint64
+}
+
+// Device addresses begin far from those that operating systems give to
+// processes, and are never used twice, so that a late access is found.
+const (
+	deviceAddresses  = 0x2000_0000_0000
+	virtualAddresses = 0x3000_0000_0000
+	gap              = 1 << 16 // between allocations, unmapped
+)
+
+func (g *regions) init(place uint64) { g.next = deviceAddresses + place%1024<<32 }
+
+// address is a new one for n bytes, aligned to 256 bytes and no more.
+func (g *regions) address(n uint64) uint64 {
+	a := roundUp(g.next+gap, 512) + 256
+	g.next = a + n
+	return a
+}
+
+// find is the region that the address lies in.
+func (g *regions) find(p uint64) *region {
+	i, ok := slices.BinarySearchFunc(g.sorted, p, func(r *region, p uint64) int { return cmp.Compare(r.addr, p) })
+	if !ok {
+		i--
+	}
+	if i >= 0 && p < g.sorted[i].end() {
+		return g.sorted[i]
+	}
+	return nil
+}
+
+// overlaps reports whether some region lies in [p, p+n).
+func (g *regions) overlaps(p, n uint64) bool {
+	return slices.ContainsFunc(g.sorted, func(r *region) bool { return p < r.end() && r.addr < p+n })
+}
+
+// add maps the region for kernels and copies.
+func (m *Machine) add(r *region, data []byte, written []uint64) error {
+	m.serial++
+	r.id = m.serial
+	device := -1
+	if r.dev != nil {
+		device = r.dev.ordinal
+	}
+	err := m.mem.Map(weakmem.Span{Addr: r.addr, Data: data, Written: written, Device: device, Foreign: r.foreign, Name: fmt.Sprintf("%s #%d", regionNames[r.kind], r.id)})
+	if err != nil {
+		return err
+	}
+	i, _ := slices.BinarySearchFunc(m.regions.sorted, r.addr, func(r *region, p uint64) int { return cmp.Compare(r.addr, p) })
+	m.regions.sorted = slices.Insert(m.regions.sorted, i, r)
+	return nil
+}
+
+// drop unmaps a region and frees its memory.
+func (m *Machine) drop(r *region) {
+	m.mem.Unmap(r.addr)
+	i := slices.Index(m.regions.sorted, r)
+	m.regions.sorted = slices.Delete(m.regions.sorted, i, i+1)
+	if r.kind == regionAlloc || r.kind == regionGlobal {
+		r.dev.used -= r.cost()
+	}
+	r.release()
+}
+
+// cost is what an allocation takes of the device's memory.
+func (r *region) cost() int { return int(roundUp(r.size, 512)) }
+
+// access says whether kernels of a device may touch a span; weakmem asks.
+func (m *Machine) access(device int, s *weakmem.Span) bool {
+	if s.Device == device && s.Addr < virtualAddresses || s.Device < 0 {
+		return true
+	}
+	r := m.regions.find(s.Addr)
+	if r == nil {
+		return false
+	}
+	if r.granted>>device&1 != 0 {
+		return true
+	}
+	x := m.devices[device].primary
+	return r.kind != regionMapping && x != nil && (s.Device == device || x.peers>>s.Device&1 != 0)
+}
+
+// memory is the region that holds [p, p+n).
+func (c *call) memory(p uintptr, n int) (*region, error) {
+	if n < 0 {
+		return nil, c.fail(cuda.ErrInvalidValue, "%d bytes", n)
+	}
+	r := c.regions.find(uint64(p))
+	if r == nil {
+		return nil, c.fail(cuda.ErrInvalidValue, "%#x is not memory that the driver knows", p)
+	}
+	// Mappings side by side are one memory.
+	for q := r; !q.holds(uint64(p), n); {
+		n -= int(q.end() - uint64(p))
+		p = uintptr(q.end())
+		if q = c.regions.find(uint64(p)); q == nil || q.kind != regionMapping {
+			return nil, c.fail(cuda.ErrInvalidValue, "%d bytes beyond the end of %s #%d at %#x", n, regionNames[r.kind], r.id, r.addr)
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,273 @@
+package cudaemu
+
+import (
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+// A stream is a queue: each op comes after the one before it. The legacy
+// default stream comes after, and before, those of the blocking ones of its
+// context too.
+type stream struct {
+	handle    cuda.Stream
+	ctx       *context
+	flags     cuda.StreamFlags
+	priority  int
+	last      *op
+	destroyed bool
+
+	capture *capture // nil unless it is capturing
+	tail    []*node  // what the next node will come after
+}
+
+func (x *context) newStream(h cuda.Stream, flags cuda.StreamFlags, priority int) *stream {
+	s := &stream{handle: h, ctx: x, flags: flags, priority: priority}
+	x.streams = append(x.streams, s)
+	return s
+}
+
+func (s *stream) isLegacy() bool   { return s == s.ctx.legacy }
+func (s *stream) isBlocking() bool { return s.flags&cuda.StreamNonBlocking == 0 }
+func (s *stream) isUser() bool     { return s.handle > cuda.StreamPerThread }
+
+// stream is the stream of a handle; the default ones are those of the current context.
+func (c *call) stream(h cuda.Stream) (*stream, error) {
+	switch h {
+	case 0, cuda.StreamLegacy:
+		return c.ctx.legacy, nil
+	case cuda.StreamPerThread:
+		s := c.ctx.perThread[c.th.id]
+		if s == nil {
+			s = c.ctx.newStream(cuda.StreamPerThread, cuda.StreamDefault, 0)
+			c.ctx.perThread[c.th.id] = s
+		}
+		return s, nil
+	}
+	s := c.streams[h]
+	if s == nil {
+		return nil, c.fail(cuda.ErrInvalidHandle, "%#x is no stream, or was destroyed", uintptr(h))
+	}
+	return s, c.healthy(s.ctx)
+}
+
+// onStream begins a call about a stream.
+func (m *Machine) onStream(name string, h cuda.Stream) (*call, *stream, error) {
+	c, err := m.beginIn(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := c.stream(h)
+	if err != nil {
+		c.end()
+		return nil, nil, err
+	}
+	return c, s, nil
+}
+
+// enqueue puts work on the stream, or into the graph that it captures. The op
+// is nil then.
+func (c *call) enqueue(s *stream, w work) (*op, error) {
+	if s.capture != nil {
+		return nil, c.record(s, w)
+	}
+	if err := c.implicit(s); err != nil {
+		return nil, err
+	}
+	return c.push(s, w), nil
+}
+
+// push puts work on a stream that is not capturing.
+func (m *Machine) push(s *stream, w work, more ...*op) *op {
+	deps := append(more, s.before()...)
+	s.last = m.submit(s.ctx, s.priority, w, deps...)
+	return s.last
+}
+
+// before is what the next op of the stream comes after.
+func (s *stream) before() []*op {
+	deps := []*op{s.last}
+	switch {
+	case s.isLegacy():
+		for _, o := range s.ctx.streams {
+			if o.isBlocking() && o != s {
+				deps = append(deps, o.last)
+			}
+		}
+	case s.isBlocking():
+		deps = append(deps, s.ctx.legacy.last)
+	}
+	return deps
+}
+
+// synchronize waits for what is on streams now.
+func (c *call) synchronize(ctx *context, streams []*stream) error {
+	var ops []*op
+	for _, s := range streams {
+		if s.last != nil {
+			ops = append(ops, s.last)
+		}
+	}
+	return c.waitFor(ctx, ops)
+}
+
+func (c *call) waitFor(ctx *context, ops []*op) error {
+	err := c.await(ctx, func() bool { return allDone(ops) })
+	c.saw(ops...)
+	return err
+}
+
+// saw says that the host knows these ops to be done.
+func (c *call) saw(ops ...*op) {
+	for _, o := range ops {
+		if o != nil && o.done {
+			c.mem.HostSaw(o.clock)
+		}
+	}
+}
+
+func allDone(ops []*op) bool {
+	for _, o := range ops {
+		if o != nil && !o.done {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *Machine) StreamCreate(flags cuda.StreamFlags, priority int) (cuda.Stream, error) {
+	c, err := m.beginIn("cuStreamCreateWithPriority")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	if flags&^cuda.StreamNonBlocking != 0 {
+		return 0, c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
+	}
+	s := c.ctx.newStream(cuda.Stream(m.handle()), flags, min(leastPriority, max(greatestPriority, priority)))
+	m.streams[s.handle] = s
+	return s.handle, nil
+}
+
+// StreamDestroy returns at once; the work on the stream still gets done.
+func (m *Machine) StreamDestroy(h cuda.Stream) error {
+	c, s, err := m.onStream("cuStreamDestroy", h)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if !s.isUser() {
+		return c.fail(cuda.ErrInvalidValue, "the default streams cannot be destroyed")
+	}
+	if s.capture != nil {
+		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported, "the stream is capturing")
+	}
+	s.destroyed = true
+	delete(m.streams, h)
+	return nil
+}
+
+func (m *Machine) StreamSynchronize(h cuda.Stream) error {
+	c, s, err := m.onStream("cuStreamSynchronize", h)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if err := c.mayWait(s); err != nil {
+		return err
+	}
+	before := []*op{s.last}
+	if s.isLegacy() {
+		before = s.before()
+	}
+	return c.waitFor(s.ctx, before)
+}
+
+func (m *Machine) StreamQuery(h cuda.Stream) (bool, error) {
+	c, s, err := m.onStream("cuStreamQuery", h)
+	if err != nil {
+		return false, err
+	}
+	defer c.end()
+	if err := c.mayWait(s); err != nil {
+		return false, err
+	}
+	deps := []*op{s.last}
+	if s.isLegacy() {
+		deps = s.before()
+	}
+	if m.exec.poke(); !allDone(deps) {
+		return false, c.healthy(s.ctx)
+	}
+	c.saw(deps...)
+	return true, c.healthy(s.ctx)
+}
+
+// mayWait fails if the stream, or the thread, is capturing.
+func (c *call) mayWait(s *stream) error {
+	if s.capture != nil {
+		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported, "the stream is capturing")
+	}
+	if err := c.implicit(s); err != nil {
+		return err
+	}
+	return c.unsafe()
+}
+
+func (m *Machine) StreamGetCtx(h cuda.Stream) (cuda.Context, error) {
+	c, s, err := m.onStream("cuStreamGetCtx", h)
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	return s.ctx.handle, nil
+}
+
+func (m *Machine) StreamGetFlags(h cuda.Stream) (cuda.StreamFlags, error) {
+	c, s, err := m.onStream("cuStreamGetFlags", h)
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	return s.flags, nil
+}
+
+func (m *Machine) StreamGetPriority(h cuda.Stream) (int, error) {
+	c, s, err := m.onStream("cuStreamGetPriority", h)
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	return s.priority, nil
+}
+
+func (m *Machine) LaunchHostFunc(h cuda.Stream, f func()) error {
+	c, s, err := m.onStream("cuLaunchHostFunc", h)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if f == nil {
+		return c.fail(cuda.ErrInvalidValue, "no function")
+	}
+	_, err = c.enqueue(s, hostWork{f})
+	return err
+}
+
+// hostWork calls a function on the host.
+type hostWork struct{ f func() }
+
+func (w hostWork) step(m *Machine, o *op) bool {
+	if !o.begun {
+		m.mem.HostSaw(o.after)
+		m.exec.onHost(func() {
+			w.f()
+			m.lock()
+			o.flag = true
+			m.mu.Unlock()
+		})
+	}
+	if o.flag {
+		o.clock = weakmem.Join(o.after, m.mem.Host())
+	}
+	return o.flag
+}

@@ -1,0 +1,28 @@
+package cudaemu
+
+import "github.com/ringo-go/ringo/internal/cuda"
+
+// A thread is what the driver keeps for an OS thread.
+type thread struct {
+	id    int
+	stack []*context // the last one is current
+	mode  cuda.CaptureMode
+}
+
+// thread is the calling one.
+func (m *Machine) thread() *thread {
+	id := threadID()
+	t := m.threads[id]
+	if t == nil {
+		t = &thread{id: id}
+		m.threads[id] = t
+	}
+	return t
+}
+
+func (t *thread) top() *context {
+	if len(t.stack) == 0 {
+		return nil
+	}
+	return t.stack[len(t.stack)-1]
+}

@@ -1,0 +1,115 @@
+package cudaemu
+
+import "github.com/ringo-go/ringo/internal/cuda"
+
+// A userObject counts references, of the program and of graphs.
+type userObject struct {
+	handle  cuda.UserObject
+	destroy func()
+	own     int // of the program
+	all     int
+}
+
+// release gives up references and destroys the object with the last.
+func (m *Machine) release(o *userObject, n int) {
+	if o.all -= n; o.all == 0 {
+		delete(m.objects, o.handle)
+		m.exec.onHost(o.destroy)
+	}
+}
+
+func (m *Machine) releaseAll(held map[*userObject]int) {
+	for o, n := range held {
+		m.release(o, n)
+	}
+	clear(held)
+}
+
+// retainAll adds references to what another holds.
+func retainAll(to, from map[*userObject]int) {
+	for o, n := range from {
+		o.all += n
+		to[o] += n
+	}
+}
+
+func (c *call) object(h cuda.UserObject, references int) (*userObject, error) {
+	o := c.objects[h]
+	if o == nil || references <= 0 {
+		return nil, c.fail(cuda.ErrInvalidValue, "%d references to user object %#x", references, uintptr(h))
+	}
+	return o, nil
+}
+
+func (m *Machine) UserObjectCreate(destroy func(), references int) (cuda.UserObject, error) {
+	c, err := m.begin("cuUserObjectCreate")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	if destroy == nil || references <= 0 {
+		return 0, c.fail(cuda.ErrInvalidValue, "%d references, or no function", references)
+	}
+	o := &userObject{handle: cuda.UserObject(m.handle()), destroy: destroy, own: references, all: references}
+	m.objects[o.handle] = o
+	return o.handle, nil
+}
+
+func (m *Machine) UserObjectRetain(h cuda.UserObject, references int) error {
+	c, err := m.begin("cuUserObjectRetain")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	o, err := c.object(h, references)
+	if err != nil {
+		return err
+	}
+	o.own += references
+	o.all += references
+	return nil
+}
+
+func (m *Machine) UserObjectRelease(h cuda.UserObject, references int) error {
+	c, err := m.begin("cuUserObjectRelease")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	o, err := c.object(h, references)
+	if err != nil {
+		return err
+	}
+	if references > o.own {
+		return c.fail(cuda.ErrInvalidValue, "%d references released, %d held", references, o.own)
+	}
+	o.own -= references
+	m.release(o, references)
+	return nil
+}
+
+func (m *Machine) GraphRetainUserObject(gh cuda.Graph, h cuda.UserObject, references int, move bool) error {
+	c, err := m.begin("cuGraphRetainUserObject")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	g, err := c.graph(gh)
+	if err != nil {
+		return err
+	}
+	o, err := c.object(h, references)
+	if err != nil {
+		return err
+	}
+	if move {
+		if references > o.own {
+			return c.fail(cuda.ErrInvalidValue, "%d references moved, %d held", references, o.own)
+		}
+		o.own -= references
+	} else {
+		o.all += references
+	}
+	g.objects[o] += references
+	return nil
+}

@@ -1,0 +1,303 @@
+package cudaemu
+
+import "github.com/ringo-go/ringo/internal/cuda"
+
+// virtualMemory is the state of the virtual-memory API.
+type virtualMemory struct {
+	next     uint64
+	handles  map[cuda.MemHandle]*physical
+	reserved map[uint64]uint64 // size by address
+}
+
+// physical is memory without an address.
+type physical struct {
+	chunk     *chunk
+	dev       *device
+	refs      int // of handles
+	maps      int
+	shareable bool
+	foreign   bool // came from another process
+}
+
+const granularity = 2 << 20
+
+func (v *virtualMemory) init(place uint64) {
+	v.next = virtualAddresses + place%1024<<32
+	v.handles, v.reserved = map[cuda.MemHandle]*physical{}, map[uint64]uint64{}
+}
+
+func (v *virtualMemory) release() {
+	for _, p := range v.handles {
+		p.chunk.close()
+	}
+}
+
+// dropPhysical frees memory that no handle and no mapping keeps.
+func (m *Machine) dropPhysical(h cuda.MemHandle, p *physical) {
+	if p.refs > 0 || p.maps > 0 {
+		return
+	}
+	delete(m.virtual.handles, h)
+	if !p.foreign {
+		p.dev.used -= int(p.chunk.label.size)
+	}
+	p.chunk.close()
+}
+
+func (m *Machine) MemGetAllocationGranularity(p cuda.AllocationProp, o cuda.GranularityOption) (int, error) {
+	return ofDevice(m, "cuMemGetAllocationGranularity", p.Device, func(c *call, d *device) (int, error) {
+		return granularity, c.want(o <= cuda.GranularityRecommended, cuda.ErrInvalidValue, "option %d", o)
+	})
+}
+
+func (m *Machine) MemCreate(n int, p cuda.AllocationProp) (cuda.MemHandle, error) {
+	return ofDevice(m, "cuMemCreate", p.Device, func(c *call, d *device) (cuda.MemHandle, error) {
+		switch {
+		case n <= 0 || n%granularity != 0:
+			return 0, c.fail(cuda.ErrInvalidValue, "%d bytes, not a multiple of %d", n, granularity)
+		case p.RDMA:
+			return 0, c.fail(cuda.ErrNotSupported, "emulated memory is out of reach for network cards")
+		case p.Shareable && !sharing:
+			return 0, c.fail(cuda.ErrNotSupported, "emulated memory is shared between processes on Linux alone")
+		case n > d.Memory-d.used:
+			return 0, c.fail(cuda.ErrOutOfMemory, "%d bytes asked for, %d of %d free", n, d.Memory-d.used, d.Memory)
+		}
+		m.serial++
+		chunk, err := newChunk(label{id: hash("virtual", m.id, m.serial), size: uint64(n), device: d.UUID, kind: chunkVirtual}, !m.cfg.Plain)
+		if err != nil {
+			return 0, c.system(err)
+		}
+		d.used += n
+		return m.newPhysical(&physical{chunk: chunk, dev: d, refs: 1, shareable: p.Shareable}), nil
+	})
+}
+
+func (m *Machine) newPhysical(p *physical) cuda.MemHandle {
+	h := cuda.MemHandle(m.handle())
+	m.virtual.handles[h] = p
+	return h
+}
+
+// physical is the memory of a handle that is still held.
+func (c *call) physical(h cuda.MemHandle) (*physical, error) {
+	p := c.virtual.handles[h]
+	if p == nil || p.refs == 0 {
+		return nil, c.fail(cuda.ErrInvalidValue, "%#x is no allocation, or was released", uint64(h))
+	}
+	return p, nil
+}
+
+func (m *Machine) MemRelease(h cuda.MemHandle) error {
+	return m.onPhysical("cuMemRelease", h, func(c *call, p *physical) error {
+		p.refs--
+		m.dropPhysical(h, p)
+		return nil
+	})
+}
+
+func (m *Machine) onPhysical(name string, h cuda.MemHandle, f func(*call, *physical) error) error {
+	c, err := m.begin(name)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	p, err := c.physical(h)
+	if err != nil {
+		return err
+	}
+	return f(c, p)
+}
+
+func (m *Machine) MemAddressReserve(n, align int) (uintptr, error) {
+	c, err := m.begin("cuMemAddressReserve")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	if n <= 0 || n%granularity != 0 || align < 0 || align&(align-1) != 0 {
+		return 0, c.fail(cuda.ErrInvalidValue, "%d bytes, alignment %d: the size is a multiple of %d, the alignment a power of two", n, align, granularity)
+	}
+	p := roundUp(m.virtual.next+gap, uint64(max(align, granularity)))
+	m.virtual.next = p + uint64(n)
+	m.virtual.reserved[p] = uint64(n)
+	return uintptr(p), nil
+}
+
+func (m *Machine) MemAddressFree(p uintptr, n int) error {
+	c, err := m.begin("cuMemAddressFree")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if m.virtual.reserved[uint64(p)] != uint64(n) || n == 0 {
+		return c.fail(cuda.ErrInvalidValue, "%d bytes at %#x were not reserved", n, p)
+	}
+	if m.regions.overlaps(uint64(p), uint64(n)) {
+		return c.fail(cuda.ErrInvalidValue, "memory is mapped at %#x: unmap it first", p)
+	}
+	delete(m.virtual.reserved, uint64(p))
+	return nil
+}
+
+func (m *Machine) MemMap(at uintptr, n int, h cuda.MemHandle) error {
+	return m.onPhysical("cuMemMap", h, func(c *call, p *physical) error {
+		addr, size := uint64(at), uint64(n)
+		inside := false
+		for base, length := range m.virtual.reserved {
+			inside = inside || addr >= base && addr+size <= base+length
+		}
+		switch {
+		case n <= 0 || n%granularity != 0 || addr%granularity != 0 || size > p.chunk.label.size:
+			return c.fail(cuda.ErrInvalidValue, "%d bytes at %#x of an allocation of %d, in multiples of %d", n, at, p.chunk.label.size, granularity)
+		case !inside:
+			return c.fail(cuda.ErrInvalidValue, "%d bytes at %#x were not reserved", n, at)
+		case m.regions.overlaps(addr, size):
+			return c.fail(cuda.ErrInvalidValue, "memory is mapped at %#x already", at)
+		}
+		r := &region{kind: regionMapping, addr: addr, size: size, dev: p.dev, chunk: p.chunk, handle: h, foreign: p.shareable}
+		if err := m.add(r, p.chunk.data[:n], p.chunk.written); err != nil {
+			return c.fail(cuda.ErrUnknown, "%v", err)
+		}
+		p.maps++
+		return nil
+	})
+}
+
+// mapped are the mappings that make up exactly [p, p+n).
+func (c *call) mapped(p uintptr, n int) (list []*region, err error) {
+	end := uint64(p) + uint64(n)
+	for at := uint64(p); at < end; {
+		r := c.regions.find(at)
+		if n <= 0 || r == nil || r.kind != regionMapping || r.addr != at || r.end() > end {
+			return nil, c.fail(cuda.ErrInvalidValue, "%d bytes at %#x are not whole mappings", n, p)
+		}
+		list = append(list, r)
+		at = r.end()
+	}
+	return list, c.want(len(list) > 0, cuda.ErrInvalidValue, "%d bytes", n)
+}
+
+func (m *Machine) MemUnmap(p uintptr, n int) error {
+	c, err := m.begin("cuMemUnmap")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	list, err := c.mapped(p, n)
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		if x := r.dev.primary; x != nil { // as hardware does
+			if err := c.await(nil, x.idle); err != nil {
+				return err
+			}
+		}
+		if c.regions.find(r.addr) != r {
+			return c.fail(cuda.ErrInvalidValue, "%#x was unmapped meanwhile", p)
+		}
+		m.drop(r)
+		phys := m.virtual.handles[r.handle]
+		phys.maps--
+		m.dropPhysical(r.handle, phys)
+	}
+	return nil
+}
+
+func (m *Machine) MemSetAccess(p uintptr, n int, devices ...cuda.Device) error {
+	c, err := m.begin("cuMemSetAccess")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	list, err := c.mapped(p, n)
+	if err != nil {
+		return err
+	}
+	var grant uint64
+	for _, h := range devices {
+		d, err := c.device(h)
+		if err != nil {
+			return err
+		}
+		for _, r := range list {
+			if d != r.dev && !d.reaches(r.dev) {
+				return c.fail(cuda.ErrInvalidDevice, "device %d does not reach memory of device %d", d.ordinal, r.dev.ordinal)
+			}
+		}
+		grant |= 1 << d.ordinal
+	}
+	for _, r := range list {
+		r.granted |= grant
+	}
+	return nil
+}
+
+func (m *Machine) MemRetainAllocationHandle(p uintptr) (cuda.MemHandle, error) {
+	c, err := m.begin("cuMemRetainAllocationHandle")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	r := m.regions.find(uint64(p))
+	if r == nil || r.kind != regionMapping {
+		return 0, c.fail(cuda.ErrInvalidValue, "%#x is not memory of cuMemMap", p)
+	}
+	m.virtual.handles[r.handle].refs++
+	return r.handle, nil
+}
+
+func (m *Machine) MemExportToShareableHandle(h cuda.MemHandle) (fd int, err error) {
+	err = m.onPhysical("cuMemExportToShareableHandle", h, func(c *call, p *physical) error {
+		if !p.shareable {
+			return c.fail(cuda.ErrInvalidValue, "the allocation was not made shareable")
+		}
+		if fd, err = dup(p.chunk.fd); err != nil {
+			return c.system(err)
+		}
+		return nil
+	})
+	return fd, err
+}
+
+func (m *Machine) MemImportFromShareableHandle(fd int) (cuda.MemHandle, error) {
+	c, err := m.begin("cuMemImportFromShareableHandle")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	own, err := dup(fd)
+	if err != nil {
+		return 0, c.fail(cuda.ErrInvalidValue, "descriptor %d: %v", fd, err)
+	}
+	chunk, err := openChunk(own)
+	if err != nil || chunk.label.kind != chunkVirtual {
+		if err == nil {
+			chunk.close()
+		}
+		return 0, c.fail(cuda.ErrInvalidValue, "descriptor %d: %v", fd, errNoChunk)
+	}
+	d := m.deviceOf(chunk.label.device)
+	if d == nil {
+		chunk.close()
+		return 0, c.fail(cuda.ErrInvalidDevice, "descriptor %d: memory of a device that this process does not have", fd)
+	}
+	return m.newPhysical(&physical{chunk: chunk, dev: d, refs: 1, shareable: true, foreign: true}), nil
+}
+
+// deviceOf is the device with an identity, nil if it is not visible.
+func (m *Machine) deviceOf(uuid [16]byte) *device {
+	for _, d := range m.devices {
+		if d.UUID == uuid {
+			return d
+		}
+	}
+	return nil
+}
+
+// share marks memory as written by others too, unseen.
+func (m *Machine) share(r *region) {
+	if s, ok := m.mem.Find(r.addr); ok {
+		s.Foreign = true
+	}
+}
