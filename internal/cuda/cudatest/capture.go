@@ -1,0 +1,274 @@
+package cudatest
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// captured is what f queues, as a graph.
+func (e *env) captured(s cuda.Stream, f func()) cuda.Graph {
+	e.Helper()
+	e.noErr(e.d.StreamBeginCapture(s, cuda.CaptureThreadLocal))
+	f()
+	g, err := e.d.StreamEndCapture(s)
+	e.noErr(err)
+	return g
+}
+
+func testReplay(e *env) {
+	s := e.stream()
+	inc := e.kernel("increment")
+	p, q := e.alloc(64), e.alloc(64)
+	e.put(p, 100)
+	e.put(q, 0)
+	var calls atomic.Int32
+	args := struct{ counter uintptr }{p}
+	g := e.captured(s, func() {
+		for range 3 {
+			e.noErr(e.d.LaunchKernel(inc, &cuda.Launch{Stream: s}, cuda.ArgsOf(&args)))
+		}
+		e.noErr(e.d.MemcpyAsync(q, p, 4, s))
+		e.noErr(e.d.MemsetD8Async(q+4, 1, 4, s))
+		e.noErr(e.d.LaunchHostFunc(s, func() { calls.Add(1) }))
+	})
+	nodes, err := e.d.GraphGetNodes(g)
+	e.noErr(err)
+	require.Len(e, nodes, 6)
+	require.Equal(e, []uint32{100}, e.words(p, 1), "nothing ran yet")
+
+	x, err := e.d.GraphInstantiate(g, 0)
+	e.noErr(err)
+	e.noErr(e.d.GraphDestroy(g)) // an executable graph lives on its own
+	e.noErr(e.d.GraphUpload(x, s))
+	for range 5 {
+		e.noErr(e.d.GraphLaunch(x, s))
+	}
+	e.noErr(e.d.StreamSynchronize(s))
+	require.Equal(e, []uint32{115}, e.words(p, 1))
+	require.Equal(e, []uint32{115, 0x01010101}, e.words(q, 2))
+	require.EqualValues(e, 5, calls.Load())
+	e.noErr(e.d.GraphExecDestroy(x))
+
+	g, err = e.d.GraphCreate()
+	e.noErr(err)
+	nodes, err = e.d.GraphGetNodes(g)
+	e.noErr(err)
+	require.Empty(e, nodes)
+	e.noErr(e.d.GraphDestroy(g))
+}
+
+func testCaptureInfo(e *env) {
+	s := e.stream()
+	p := e.alloc(64)
+	status, err := e.d.StreamIsCapturing(s)
+	e.noErr(err)
+	require.Equal(e, cuda.CaptureNone, status)
+	info, err := e.d.StreamGetCaptureInfo(s)
+	e.noErr(err)
+	require.Equal(e, cuda.CaptureInfo{}, info)
+
+	var first, second cuda.CaptureInfo
+	g := e.captured(s, func() {
+		status, err := e.d.StreamIsCapturing(s)
+		e.noErr(err)
+		require.Equal(e, cuda.CaptureActive, status)
+		info, err := e.d.StreamGetCaptureInfo(s)
+		e.noErr(err)
+		require.Empty(e, info.Dependencies, "nothing was queued")
+		e.noErr(e.d.MemsetD8Async(p, 1, 4, s))
+		first, err = e.d.StreamGetCaptureInfo(s)
+		e.noErr(err)
+		require.Equal(e, cuda.CaptureActive, first.Status)
+		require.Len(e, first.Dependencies, 1)
+		e.noErr(e.d.MemsetD8Async(p+4, 1, 4, s))
+		second, err = e.d.StreamGetCaptureInfo(s)
+		e.noErr(err)
+		require.Equal(e, first.ID, second.ID)
+		require.Equal(e, first.Graph, second.Graph)
+		require.NotEqual(e, first.Dependencies, second.Dependencies)
+
+		const add, replace = 0, 1
+		e.noErr(e.d.StreamUpdateCaptureDependencies(s, first.Dependencies, add))
+		info, err = e.d.StreamGetCaptureInfo(s)
+		e.noErr(err)
+		require.ElementsMatch(e, append(first.Dependencies, second.Dependencies...), info.Dependencies)
+		e.noErr(e.d.StreamUpdateCaptureDependencies(s, second.Dependencies, replace))
+		info, err = e.d.StreamGetCaptureInfo(s)
+		e.noErr(err)
+		require.Equal(e, second.Dependencies, info.Dependencies)
+	})
+	require.Equal(e, first.Graph, g)
+	nodes, err := e.d.GraphGetNodes(g)
+	e.noErr(err)
+	require.ElementsMatch(e, append(first.Dependencies, second.Dependencies...), nodes)
+	e.noErr(e.d.GraphDestroy(g))
+
+	g = e.captured(s, func() {
+		info, err := e.d.StreamGetCaptureInfo(s)
+		e.noErr(err)
+		require.NotEqual(e, first.ID, info.ID, "each capture has a number of its own")
+	})
+	e.noErr(e.d.GraphDestroy(g))
+}
+
+func testForkJoin(e *env) {
+	a, b := e.stream(), e.stream()
+	fork, join := e.event(cuda.EventDisableTiming), e.event(cuda.EventDisableTiming)
+	p := e.alloc(64)
+	e.put(p, 0, 0)
+	g := e.captured(a, func() {
+		e.noErr(e.d.MemsetD8Async(p, 1, 4, a))
+		e.noErr(e.d.EventRecord(fork, a))
+		e.noErr(e.d.StreamWaitEvent(b, fork, 0))
+		status, err := e.d.StreamIsCapturing(b)
+		e.noErr(err)
+		require.Equal(e, cuda.CaptureActive, status, "b joined the capture")
+		e.noErr(e.d.MemcpyAsync(p+4, p, 4, b))
+		e.noErr(e.d.EventRecord(join, b))
+		e.noErr(e.d.StreamWaitEvent(a, join, 0))
+	})
+	status, err := e.d.StreamIsCapturing(b)
+	e.noErr(err)
+	require.Equal(e, cuda.CaptureNone, status)
+	x, err := e.d.GraphInstantiate(g, 0)
+	e.noErr(err)
+	e.noErr(e.d.GraphLaunch(x, b))
+	e.noErr(e.d.StreamSynchronize(b))
+	require.Equal(e, repeat(0x01010101, 2), e.words(p, 2))
+	e.noErr(e.d.GraphExecDestroy(x))
+	e.noErr(e.d.GraphDestroy(g))
+
+	// Without the join the capture cannot end.
+	e.noErr(e.d.StreamBeginCapture(a, cuda.CaptureThreadLocal))
+	e.noErr(e.d.EventRecord(fork, a))
+	e.noErr(e.d.StreamWaitEvent(b, fork, 0))
+	e.noErr(e.d.MemsetD8Async(p, 1, 4, b))
+	_, err = e.d.StreamEndCapture(a)
+	e.is(err, cuda.ErrStreamCaptureUnjoined)
+	status, err = e.d.StreamIsCapturing(a)
+	e.noErr(err)
+	require.Equal(e, cuda.CaptureNone, status)
+
+	// Events outside of a capture do not go into it.
+	e.noErr(e.d.EventRecord(fork, b))
+	e.noErr(e.d.StreamBeginCapture(a, cuda.CaptureThreadLocal))
+	e.is(e.d.StreamWaitEvent(a, fork, 0), cuda.ErrStreamCaptureIsolation)
+	_, err = e.d.StreamEndCapture(a)
+	e.is(err, cuda.ErrStreamCaptureInvalidated)
+}
+
+// testForbidden does in a capture what would wait for the work that is not being done.
+func testForbidden(e *env) {
+	s := e.stream()
+	p := e.alloc(64)
+	ev := e.event(cuda.EventDisableTiming)
+
+	_, err := e.d.StreamEndCapture(s)
+	e.is(err, cuda.ErrIllegalState, cuda.ErrInvalidValue, cuda.ErrStreamCaptureUnmatched)
+
+	e.noErr(e.d.StreamBeginCapture(s, cuda.CaptureThreadLocal))
+	e.is(e.d.StreamBeginCapture(s, cuda.CaptureThreadLocal), cuda.ErrIllegalState, cuda.ErrInvalidValue)
+	if g, err := e.d.StreamEndCapture(s); err == nil { // whether that spoils the capture is not said
+		e.noErr(e.d.GraphDestroy(g))
+	}
+
+	for name, f := range map[string]func() error{
+		"synchronize": func() error { return e.d.StreamSynchronize(s) },
+		"query":       func() error { _, err := e.d.StreamQuery(s); return err },
+		"event of it": func() error {
+			e.noErr(e.d.EventRecord(ev, s))
+			_, err := e.d.EventQuery(ev)
+			return err
+		},
+	} {
+		e.noErr(e.d.StreamBeginCapture(s, cuda.CaptureThreadLocal))
+		e.noErr(e.d.MemsetD8Async(p, 1, 4, s))
+		err := f()
+		require.Error(e, err, name)
+		e.is(err, cuda.ErrStreamCaptureUnsupported, cuda.ErrCapturedEvent)
+		_, err = e.d.StreamEndCapture(s)
+		require.Error(e, err, name)
+		e.is(err, cuda.ErrStreamCaptureInvalidated)
+	}
+
+	// Allocating is refused while a capture forbids it, and allowed with the
+	// thread's mode relaxed.
+	e.noErr(e.d.StreamBeginCapture(s, cuda.CaptureGlobal))
+	before, err := e.d.ThreadExchangeStreamCaptureMode(cuda.CaptureRelaxed)
+	e.noErr(err)
+	require.Equal(e, cuda.CaptureGlobal, before)
+	q, err := e.d.MemAlloc(64)
+	e.noErr(err)
+	e.noErr(e.d.MemFree(q))
+	relaxed, err := e.d.ThreadExchangeStreamCaptureMode(before)
+	e.noErr(err)
+	require.Equal(e, cuda.CaptureRelaxed, relaxed)
+	g, err := e.d.StreamEndCapture(s)
+	e.noErr(err)
+	e.noErr(e.d.GraphDestroy(g))
+
+	e.noErr(e.d.StreamBeginCapture(s, cuda.CaptureGlobal))
+	_, err = e.d.MemAlloc(64)
+	e.is(err, cuda.ErrStreamCaptureUnsupported)
+	if g, err := e.d.StreamEndCapture(s); err == nil {
+		e.noErr(e.d.GraphDestroy(g))
+	} else {
+		e.is(err, cuda.ErrStreamCaptureInvalidated)
+	}
+	e.noErr(e.d.CtxSynchronize())
+}
+
+// testUserObjects counts references down to zero. The driver destroys at its leisure.
+func testUserObjects(e *env) {
+	var gone atomic.Bool
+	isGone := func() bool { return gone.Load() }
+	create := func(references int) cuda.UserObject {
+		gone.Store(false)
+		o, err := e.d.UserObjectCreate(func() { gone.Store(true) }, references)
+		e.noErr(err)
+		return o
+	}
+
+	o := create(2)
+	e.noErr(e.d.UserObjectRetain(o, 1))
+	e.noErr(e.d.UserObjectRelease(o, 2))
+	time.Sleep(2 * time.Millisecond)
+	require.False(e, gone.Load())
+	e.noErr(e.d.UserObjectRelease(o, 1))
+	require.Eventually(e, isGone, 10*time.Second, time.Millisecond)
+
+	// A graph keeps it, then what was made of the graph.
+	o = create(1)
+	s := e.stream()
+	p := e.alloc(64)
+	g := e.captured(s, func() {
+		info, err := e.d.StreamGetCaptureInfo(s)
+		e.noErr(err)
+		e.noErr(e.d.GraphRetainUserObject(info.Graph, o, 1, true))
+		e.noErr(e.d.MemsetD8Async(p, 1, 4, s))
+	})
+	x, err := e.d.GraphInstantiate(g, 0)
+	e.noErr(err)
+	e.noErr(e.d.GraphDestroy(g))
+	e.noErr(e.d.GraphLaunch(x, s))
+	e.noErr(e.d.StreamSynchronize(s))
+	time.Sleep(2 * time.Millisecond)
+	require.False(e, gone.Load())
+	e.noErr(e.d.GraphExecDestroy(x))
+	require.Eventually(e, isGone, 10*time.Second, time.Millisecond)
+
+	// Without move the caller keeps its reference.
+	o = create(1)
+	g, err = e.d.GraphCreate()
+	e.noErr(err)
+	e.noErr(e.d.GraphRetainUserObject(g, o, 1, false))
+	e.noErr(e.d.GraphDestroy(g))
+	time.Sleep(2 * time.Millisecond)
+	require.False(e, gone.Load())
+	e.noErr(e.d.UserObjectRelease(o, 1))
+	require.Eventually(e, isGone, 10*time.Second, time.Millisecond)
+}

@@ -1,0 +1,204 @@
+package cudatest
+
+import (
+	"errors"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+func testDevices(e *env) {
+	n, err := e.d.DeviceGetCount()
+	e.noErr(err)
+	require.Positive(e, n)
+	v, err := e.d.DriverGetVersion()
+	e.noErr(err)
+	require.GreaterOrEqual(e, v, 11000)
+
+	uuids := map[[16]byte]bool{}
+	for i := range n {
+		dev, err := e.d.DeviceGet(i)
+		e.noErr(err)
+		name, err := e.d.DeviceGetName(dev)
+		e.noErr(err)
+		require.NotEmpty(e, name)
+		uuid, err := e.d.DeviceGetUuid(dev)
+		e.noErr(err)
+		uuids[uuid] = true
+		pci, err := e.d.DeviceGetPCIBusId(dev)
+		e.noErr(err)
+		require.Regexp(e, `^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]$`, pci)
+		mem, err := e.d.DeviceTotalMem(dev)
+		e.noErr(err)
+		require.Positive(e, mem)
+		for attr, least := range map[cuda.DeviceAttribute]int{
+			cuda.AttrWarpSize: 32, cuda.AttrMaxThreadsPerBlock: 1024, cuda.AttrMultiprocessorCount: 1,
+			cuda.AttrComputeCapabilityMajor: 7, cuda.AttrUnifiedAddressing: 1, cuda.AttrMaxSharedPerBlock: 48 << 10,
+		} {
+			got, err := e.d.DeviceGetAttribute(attr, dev)
+			e.noErr(err)
+			require.GreaterOrEqual(e, got, least, "attribute %d", attr)
+		}
+	}
+	require.Len(e, uuids, n, "each device has a UUID of its own")
+
+	_, err = e.d.DeviceGet(n)
+	e.is(err, cuda.ErrInvalidDevice)
+	_, err = e.d.DeviceGetName(cuda.Device(n))
+	e.is(err, cuda.ErrInvalidDevice)
+	_, err = e.d.DevicePrimaryCtxRetain(cuda.Device(n))
+	e.is(err, cuda.ErrInvalidDevice)
+}
+
+func testCurrent(e *env) {
+	c, err := e.d.CtxGetCurrent()
+	e.noErr(err)
+	require.Equal(e, e.ctx, c)
+	dev, err := e.d.CtxGetDevice()
+	e.noErr(err)
+	require.Equal(e, e.dev, dev)
+
+	again, err := e.d.DevicePrimaryCtxRetain(e.dev)
+	e.noErr(err)
+	require.Equal(e, e.ctx, again, "a device has one primary context")
+	e.noErr(e.d.DevicePrimaryCtxRelease(e.dev))
+	_, active, err := e.d.DevicePrimaryCtxGetState(e.dev)
+	e.noErr(err)
+	require.True(e, active)
+
+	e.noErr(e.d.CtxSetCurrent(0))
+	c, err = e.d.CtxGetCurrent()
+	e.noErr(err)
+	require.Zero(e, c)
+	e.noErr(e.d.CtxSetCurrent(e.ctx))
+	e.noErr(e.d.CtxSynchronize())
+}
+
+func testNoContext(e *env) {
+	// Memory that the other thread tries to use.
+	p := e.alloc(64)
+	s := e.stream()
+	onThread(func() {
+		c, err := e.d.CtxGetCurrent()
+		e.noErr(err)
+		require.Zero(e, c, "a thread begins without a context")
+		_, err = e.d.CtxGetDevice()
+		e.is(err, cuda.ErrInvalidContext)
+		require.Contains(e, err.Error(), "With", "the remedy")
+		_, err = e.d.MemAlloc(64)
+		e.is(err, cuda.ErrInvalidContext)
+		_, err = e.d.MemHostAlloc(64, 0)
+		e.is(err, cuda.ErrInvalidContext)
+		_, err = e.d.StreamCreate(0, 0)
+		e.is(err, cuda.ErrInvalidContext)
+		_, err = e.d.EventCreate(0)
+		e.is(err, cuda.ErrInvalidContext)
+		_, err = e.d.ModuleLoadData([]byte(kernels))
+		e.is(err, cuda.ErrInvalidContext)
+		_, _, err = e.d.MemGetInfo()
+		e.is(err, cuda.ErrInvalidContext)
+		e.is(e.d.CtxSynchronize(), cuda.ErrInvalidContext)
+		_, err = e.d.CtxPopCurrent()
+		e.is(err, cuda.ErrInvalidContext)
+
+		// What names its context itself needs none.
+		e.noErr(e.d.StreamSynchronize(s))
+		_, err = e.d.PointerGetAttribute(cuda.PointerMemoryType, p)
+		e.noErr(err)
+	})
+}
+
+func testWith(e *env) {
+	wrong := errors.New("wrong")
+	onThread(func() {
+		err := cuda.With(e.d, e.ctx, func() error {
+			dev, err := e.d.CtxGetDevice()
+			e.noErr(err)
+			require.Equal(e, e.dev, dev)
+			return wrong
+		})
+		require.ErrorIs(e, err, wrong)
+		c, err := e.d.CtxGetCurrent()
+		e.noErr(err)
+		require.Zero(e, c)
+	})
+
+	n, err := e.d.DeviceGetCount()
+	e.noErr(err)
+	for i := range n { // the current device is as before, whichever With used
+		dev, err := e.d.DeviceGet(i)
+		e.noErr(err)
+		ctx, err := e.d.DevicePrimaryCtxRetain(dev)
+		e.noErr(err)
+		e.noErr(cuda.With(e.d, ctx, func() error {
+			got, err := e.d.CtxGetDevice()
+			require.Equal(e, dev, got)
+			return err
+		}))
+		c, err := e.d.CtxGetCurrent()
+		e.noErr(err)
+		require.Equal(e, e.ctx, c)
+		e.noErr(e.d.DevicePrimaryCtxRelease(dev))
+	}
+}
+
+func testPeers(e *env) {
+	n, err := e.d.DeviceGetCount()
+	e.noErr(err)
+	if n < 2 {
+		e.Skip("needs two devices")
+	}
+	can, err := e.d.DeviceCanAccessPeer(0, 1)
+	e.noErr(err)
+	supported, err := e.d.DeviceGetP2PAttribute(cuda.P2PAccessSupported, 0, 1)
+	e.noErr(err)
+	require.Equal(e, can, supported != 0)
+	itself, err := e.d.DeviceCanAccessPeer(0, 0)
+	e.noErr(err)
+	require.False(e, itself)
+	peer, err := e.d.DevicePrimaryCtxRetain(1)
+	e.noErr(err)
+	defer e.d.DevicePrimaryCtxRelease(1)
+	if !can {
+		e.is(e.d.CtxEnablePeerAccess(peer), cuda.ErrPeerAccessUnsupported)
+		return
+	}
+	e.noErr(e.d.CtxEnablePeerAccess(peer))
+	e.is(e.d.CtxEnablePeerAccess(peer), cuda.ErrPeerAccessAlreadyEnabled)
+
+	// A kernel here writes there.
+	store := e.kernel("store")
+	var there uintptr
+	e.noErr(cuda.With(e.d, peer, func() (err error) {
+		there, err = e.d.MemAlloc(64)
+		return err
+	}))
+	defer cuda.With(e.d, peer, func() error { return e.d.MemFree(there) })
+	args := storeArgs{there, 77}
+	e.noErr(e.d.LaunchKernel(store, &cuda.Launch{}, cuda.ArgsOf(&args)))
+	e.noErr(e.d.CtxSynchronize())
+	e.noErr(cuda.With(e.d, peer, func() error {
+		require.Equal(e, []uint32{77}, e.words(there, 1))
+		return nil
+	}))
+
+	// Copy engines do it as well, to and fro.
+	here := e.alloc(64)
+	s := e.stream()
+	e.noErr(e.d.MemcpyPeerAsync(here, e.ctx, there, peer, 4, s))
+	e.noErr(e.d.StreamSynchronize(s))
+	require.Equal(e, []uint32{77}, e.words(here, 1))
+
+	e.noErr(e.d.CtxDisablePeerAccess(peer))
+	e.is(e.d.CtxDisablePeerAccess(peer), cuda.ErrPeerAccessNotEnabled)
+
+	// What belongs to one device is nothing for another.
+	e.noErr(cuda.With(e.d, peer, func() error {
+		theirs, err := e.d.StreamCreate(cuda.StreamNonBlocking, 0)
+		e.noErr(err)
+		defer e.d.StreamDestroy(theirs)
+		e.is(e.d.LaunchKernel(store, &cuda.Launch{Stream: theirs}, cuda.ArgsOf(&args)), cuda.ErrInvalidHandle, cuda.ErrInvalidContext)
+		return nil
+	}))
+}

@@ -1,0 +1,53 @@
+package cudatest
+
+import (
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// What a kernel does wrong ends its context for good, so it happens in a child.
+func testIllegalAddress(e *env)    { e.child("fault", "illegal") }
+func testMisalignedAddress(e *env) { e.child("fault", "misaligned") }
+func testTrap(e *env)              { e.child("fault", "trap") }
+
+func childFault(e *env, arg string) {
+	store, stop := e.kernelForGood("store"), e.kernelForGood("stop")
+	p, err := e.d.MemAlloc(64)
+	e.noErr(err)
+	var want []cuda.Result
+	switch arg {
+	case "illegal":
+		args := storeArgs{0x10, 1}
+		err = e.d.LaunchKernel(store, &cuda.Launch{}, cuda.ArgsOf(&args))
+		want = []cuda.Result{cuda.ErrIllegalAddress}
+	case "misaligned":
+		args := storeArgs{p + 1, 1}
+		err = e.d.LaunchKernel(store, &cuda.Launch{}, cuda.ArgsOf(&args))
+		want = []cuda.Result{cuda.ErrMisalignedAddress}
+	case "trap": // hardware reports traps in either way
+		err = e.d.LaunchKernel(stop, &cuda.Launch{}, nil)
+		want = []cuda.Result{cuda.ErrLaunchFailed, cuda.ErrIllegalInstruction}
+	}
+	e.noErr(err)
+	e.dead = true
+	err = e.d.CtxSynchronize()
+	e.is(err, want...)
+	require.Contains(e, err.Error(), fmt.Sprintf("device %d", e.dev))
+	require.Contains(e, err.Error(), "process", "the remedy: only a new process helps")
+	_, err = e.d.MemAlloc(64)
+	e.is(err, want...) // the context is dead
+	e.is(e.d.MemFree(p), want...)
+}
+
+// kernelForGood is a kernel that is never unloaded, since nothing can be in a dead context.
+func (e *env) kernelForGood(name string) cuda.Function {
+	e.Helper()
+	m, err := e.d.ModuleLoadData([]byte(kernels))
+	e.noErr(err)
+	f, err := e.d.ModuleGetFunction(m, name)
+	e.noErr(err)
+	return f
+}

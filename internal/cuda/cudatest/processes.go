@@ -1,0 +1,112 @@
+package cudatest
+
+import (
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// How a child knows that it is one and what it has to do.
+const (
+	roleVariable = "CUDATEST_ROLE"
+	argVariable  = "CUDATEST_ARG"
+)
+
+func childRole() string { return os.Getenv(roleVariable) }
+
+func runChild(t *testing.T, d cuda.Driver, role string) {
+	f, ok := map[string]func(e *env, arg string){
+		"import":     childImport,
+		"ipc memory": childIPCMemory,
+		"ipc event":  childIPCEvent,
+		"fault":      childFault,
+	}[role]
+	require.True(t, ok, "role %q", role)
+	with(t, d, func(e *env) { f(e, os.Getenv(argVariable)) })
+}
+
+// child runs a role in another process, which must succeed, and returns what it
+// wrote. The files are its descriptors from 3 on.
+func (e *env) child(role, arg string, files ...*os.File) string {
+	e.Helper()
+	exe, err := os.Executable()
+	e.noErr(err)
+	top, _, _ := strings.Cut(e.Name(), "/")
+	cmd := exec.Command(exe, "-test.run=^"+regexp.QuoteMeta(top)+"$", "-test.v", "-test.count=1")
+	cmd.Env = append(os.Environ(), roleVariable+"="+role, argVariable+"="+arg)
+	cmd.ExtraFiles = files
+	out, err := cmd.CombinedOutput()
+	require.NoError(e, err, "%s", out)
+	require.Contains(e, string(out), "--- PASS: "+top, "the child ran the test")
+	return string(out)
+}
+
+func testIPCMemory(e *env) {
+	const n = 4 << 20
+	p := e.alloc(n)
+	e.put(p+4096, 11)
+	h, err := e.d.IpcGetMemHandle(p)
+	e.noErr(err)
+	e.child("ipc memory", hex.EncodeToString(h[:]))
+	require.Equal(e, []uint32{11, 22}, e.words(p+4096, 2), "the child wrote")
+
+	_, err = e.d.IpcGetMemHandle(e.host(4096))
+	e.is(err, cuda.ErrInvalidValue)
+	_, err = e.d.IpcGetMemHandle(0)
+	e.is(err, cuda.ErrInvalidValue)
+	e.is(e.d.IpcCloseMemHandle(p), cuda.ErrInvalidValue, cuda.ErrMapFailed) // not opened
+	_, err = e.d.IpcOpenMemHandle(h)
+	require.Error(e, err, "a process does not open its own memory")
+}
+
+func childIPCMemory(e *env, arg string) {
+	h := parseHandle(e, arg)
+	p, err := e.d.IpcOpenMemHandle(h)
+	e.noErr(err)
+	require.Equal(e, []uint32{11}, e.words(p+4096, 1))
+	args := storeArgs{p + 4100, 22}
+	e.noErr(e.d.LaunchKernel(e.kernel("store"), &cuda.Launch{}, cuda.ArgsOf(&args)))
+	e.noErr(e.d.CtxSynchronize())
+	_, size, err := e.d.MemGetAddressRange(p)
+	e.noErr(err)
+	require.GreaterOrEqual(e, size, 4<<20)
+	e.noErr(e.d.IpcCloseMemHandle(p))
+	e.is(e.d.IpcCloseMemHandle(p), cuda.ErrInvalidValue, cuda.ErrMapFailed)
+}
+
+// testIPCEvent has the child record an event that the parent has.
+func testIPCEvent(e *env) {
+	ev := e.event(cuda.EventInterprocess | cuda.EventDisableTiming)
+	h, err := e.d.IpcGetEventHandle(ev)
+	e.noErr(err)
+	e.child("ipc event", hex.EncodeToString(h[:]))
+	e.noErr(e.d.EventSynchronize(ev))
+
+	_, err = e.d.IpcGetEventHandle(e.event(cuda.EventDisableTiming))
+	e.is(err, cuda.ErrInvalidHandle, cuda.ErrInvalidValue, cuda.ErrMapFailed) // not for other processes
+}
+
+func childIPCEvent(e *env, arg string) {
+	ev, err := e.d.IpcOpenEventHandle(parseHandle(e, arg))
+	e.noErr(err)
+	s := e.stream()
+	e.noErr(e.d.MemsetD8Async(e.alloc(64), 1, 64, s))
+	e.noErr(e.d.EventRecord(ev, s))
+	e.noErr(e.d.EventSynchronize(ev))
+	e.noErr(e.d.EventDestroy(ev))
+}
+
+func parseHandle(e *env, s string) (h cuda.IPCHandle) {
+	b, err := hex.DecodeString(s)
+	e.noErr(err)
+	require.Len(e, b, len(h))
+	copy(h[:], b)
+	return h
+}

@@ -1,0 +1,123 @@
+package cudatest
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// shareable is a mapped allocation of the virtual-memory API.
+type shareable struct {
+	p uintptr
+	n int
+	h cuda.MemHandle
+}
+
+func (e *env) virtual() shareable {
+	e.Helper()
+	for _, a := range []cuda.DeviceAttribute{cuda.AttrVirtualMemorySupported, cuda.AttrPosixFDSupported} {
+		ok, err := e.d.DeviceGetAttribute(a, e.dev)
+		e.noErr(err)
+		if ok == 0 {
+			e.Skip("the device has no virtual-memory API with file descriptors")
+		}
+	}
+	prop := cuda.AllocationProp{Device: e.dev, Shareable: true}
+	g, err := e.d.MemGetAllocationGranularity(prop, cuda.GranularityMinimum)
+	e.noErr(err)
+	require.Zero(e, g&(g-1), "granularity %d is a power of two", g)
+	r, err := e.d.MemGetAllocationGranularity(prop, cuda.GranularityRecommended)
+	e.noErr(err)
+	require.GreaterOrEqual(e, r, g)
+
+	m := shareable{n: 2 * r}
+	m.h, err = e.d.MemCreate(m.n, prop)
+	e.noErr(err)
+	e.after(func() error { return e.d.MemRelease(m.h) })
+	e.mapped(&m)
+	return m
+}
+
+// mapped maps m.h to addresses until the test ends.
+func (e *env) mapped(m *shareable) {
+	e.Helper()
+	p, err := e.d.MemAddressReserve(m.n, 0)
+	e.noErr(err)
+	m.p = p
+	e.after(func() error { return e.d.MemAddressFree(p, m.n) })
+	e.noErr(e.d.MemMap(p, m.n, m.h))
+	e.after(func() error { return e.d.MemUnmap(p, m.n) })
+	e.noErr(e.d.MemSetAccess(p, m.n, e.dev))
+}
+
+func testVirtualMemory(e *env) {
+	m := e.virtual()
+	e.noErr(e.d.MemsetD8(m.p, 5, m.n))
+	e.noErr(e.d.CtxSynchronize())
+	require.Equal(e, []uint32{0x05050505}, e.words(m.p+uintptr(m.n)-4, 1))
+	args := storeArgs{m.p + 64, 99}
+	e.noErr(e.d.LaunchKernel(e.kernel("store"), &cuda.Launch{}, cuda.ArgsOf(&args)))
+	e.noErr(e.d.CtxSynchronize())
+	require.Equal(e, []uint32{99}, e.words(m.p+64, 1))
+
+	h, err := e.d.MemRetainAllocationHandle(m.p)
+	e.noErr(err)
+	require.Equal(e, m.h, h)
+	e.noErr(e.d.MemRelease(h))
+	v, err := e.d.PointerGetAttribute(cuda.PointerLegacyIPC, m.p)
+	e.noErr(err)
+	require.Zero(e, v, "such memory has no IPC handles")
+
+	// The same memory at a second address, by way of a file descriptor.
+	fd, err := e.d.MemExportToShareableHandle(m.h)
+	e.noErr(err)
+	again := shareable{n: m.n}
+	again.h, err = e.d.MemImportFromShareableHandle(fd)
+	e.noErr(err)
+	e.noErr(unix.Close(fd)) // it was left open
+	e.after(func() error { return e.d.MemRelease(again.h) })
+	e.mapped(&again)
+	require.NotEqual(e, m.p, again.p)
+	require.Equal(e, []uint32{99}, e.words(again.p+64, 1))
+
+	// Bad ones.
+	_, err = e.d.MemCreate(m.n+1, cuda.AllocationProp{Device: e.dev})
+	e.is(err, cuda.ErrInvalidValue) // not a multiple of the granularity
+	_, err = e.d.MemCreate(1<<50, cuda.AllocationProp{Device: e.dev})
+	e.is(err, cuda.ErrOutOfMemory)
+	_, err = e.d.MemRetainAllocationHandle(e.alloc(64))
+	e.is(err, cuda.ErrInvalidValue)
+	null, err := os.Open(os.DevNull)
+	e.noErr(err)
+	defer null.Close()
+	_, err = e.d.MemImportFromShareableHandle(int(null.Fd()))
+	require.Error(e, err) // drivers differ in what they call it
+}
+
+func testImport(e *env) {
+	m := e.virtual()
+	e.put(m.p, 1234)
+	fd, err := e.d.MemExportToShareableHandle(m.h)
+	e.noErr(err)
+	file := os.NewFile(uintptr(fd), "device memory")
+	defer file.Close()
+	e.child("import", fmt.Sprint(m.n), file)
+	require.Equal(e, []uint32{1234, 4321}, e.words(m.p, 2), "the child wrote")
+}
+
+// childImport reads and writes the parent's memory, which it has as file 3.
+func childImport(e *env, arg string) {
+	m := shareable{}
+	_, err := fmt.Sscan(arg, &m.n)
+	e.noErr(err)
+	m.h, err = e.d.MemImportFromShareableHandle(3)
+	e.noErr(err)
+	e.after(func() error { return e.d.MemRelease(m.h) })
+	e.mapped(&m)
+	require.Equal(e, []uint32{1234}, e.words(m.p, 1))
+	e.put(m.p+4, 4321)
+}
