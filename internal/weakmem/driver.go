@@ -1,101 +1,218 @@
 package weakmem
 
-import (
-	"encoding/binary"
-	"fmt"
-)
-
 // What follows is done by the driver, a copy engine or the host, at one moment.
 // It happens after the given Clock, and the Clock returned is after it. Errors
-// are *Fault with the device -1 and no kernel.
+// are *Fault with the device -1 and what was done as the kernel. Ranges may
+// reach over several spans that follow each other.
 
 // Copy copies n bytes from src to dst.
 func (m *Memory) Copy(dst, src uint64, n int, after Clock) (Clock, error) {
-	d, err := m.bytes(dst, n)
-	if err != nil {
-		return after, err
+	o := m.operation("copy", after)
+	for at := uint64(0); at < uint64(n); {
+		s, p, err := o.access(src+at, uint64(n)-at, 0)
+		if err != nil {
+			return after, err
+		}
+		d, q, err := o.access(dst+at, uint64(len(p)), write)
+		if err != nil {
+			return after, err
+		}
+		p = p[:len(q)]
+		if err := o.read(s, src+at, uint64(len(p))); err != nil {
+			return after, err
+		}
+		if err := o.write(d, dst+at, q, p); err != nil {
+			return after, err
+		}
+		at += uint64(len(p))
 	}
-	s, err := m.bytes(src, n)
-	if err != nil {
-		return after, err
-	}
-	copy(d, s)
-	return after, nil
+	return o.done(), nil
 }
 
-// Set fills n bytes with repetitions of a pattern of 1, 2, 4 or 8 bytes.
+// Set fills n bytes with repetitions of the pattern.
 func (m *Memory) Set(dst uint64, pattern []byte, n int, after Clock) (Clock, error) {
-	d, err := m.bytes(dst, n)
-	if err != nil {
-		return after, err
+	o := m.operation("set", after)
+	block := make([]byte, len(pattern)*(1+min(n, 1<<16)/len(pattern)))
+	for i := 0; i < len(block); i += len(pattern) {
+		copy(block[i:], pattern)
 	}
-	for i := copy(d, pattern); i < n; {
-		i += copy(d[i:], d[:i])
+	for at := 0; at < n; {
+		i := at % len(pattern)
+		wrote, err := o.store(dst+uint64(at), block[i:min(len(block), i+n-at)])
+		if err != nil {
+			return after, err
+		}
+		at += wrote
 	}
-	return after, nil
+	return o.done(), nil
 }
 
 // Read copies to the host's own memory, which is not mapped here.
 func (m *Memory) Read(dst []byte, src uint64, after Clock) (Clock, error) {
-	s, err := m.bytes(src, len(dst))
-	if err != nil {
-		return after, err
+	o := m.operation("read", after)
+	for len(dst) > 0 {
+		s, p, err := o.access(src, uint64(len(dst)), 0)
+		if err != nil {
+			return after, err
+		}
+		if err := o.read(s, src, uint64(len(p))); err != nil {
+			return after, err
+		}
+		copy(dst, p)
+		dst, src = dst[len(p):], src+uint64(len(p))
 	}
-	copy(dst, s)
-	return after, nil
+	return o.done(), nil
 }
 
 // Write copies from the host's own memory.
 func (m *Memory) Write(dst uint64, src []byte, after Clock) (Clock, error) {
-	d, err := m.bytes(dst, len(src))
-	if err != nil {
-		return after, err
+	o := m.operation("write", after)
+	for len(src) > 0 {
+		n, err := o.store(dst, src)
+		if err != nil {
+			return after, err
+		}
+		src, dst = src[n:], dst+uint64(n)
 	}
-	copy(d, src)
-	return after, nil
+	return o.done(), nil
 }
 
 // StoreRelease is a store of 4 or 8 bytes that releases at system scope, as
 // cuStreamWriteValue makes it.
 func (m *Memory) StoreRelease(dst uint64, v uint64, size int, after Clock) (Clock, error) {
-	d, err := m.bytes(dst, size)
+	o := m.operation("store", after)
+	o.kind = strong
+	s, p, err := o.element(dst, size, write)
 	if err != nil {
 		return after, err
 	}
-	switch size {
-	case 4:
-		binary.LittleEndian.PutUint32(d, uint32(v))
-	case 8:
-		binary.LittleEndian.PutUint64(d, v)
+	var b [8]byte
+	put(b[:], size, v)
+	if err := o.write(s, dst, p, b[:size]); err != nil {
+		return after, err
 	}
-	return after, nil
+	now := o.done()
+	if !m.config.Plain {
+		s.released(m, dst-s.Addr, &release{by: &o.origin, known: [System + 1]*vector{System: now.v}}, v)
+	}
+	return now, nil
 }
 
 // LoadAcquire is a load of 4 or 8 bytes that acquires at system scope, as
 // cuStreamWaitValue makes it again and again. The Clock is after what it read.
 func (m *Memory) LoadAcquire(src uint64, size int, after Clock) (uint64, Clock, error) {
-	s, err := m.bytes(src, size)
+	o := m.operation("load", after)
+	o.kind = strong
+	s, p, err := o.element(src, size, 0)
 	if err != nil {
 		return 0, after, err
 	}
-	if size == 4 {
-		return uint64(binary.LittleEndian.Uint32(s)), after, nil
+	if err := o.read(s, src, uint64(size)); err != nil {
+		return 0, after, err
 	}
-	return binary.LittleEndian.Uint64(s), after, nil
+	v := strongGet(p, size)
+	now := o.done()
+	if p := s.places[src-s.Addr]; p != nil && p.value == v {
+		now = Join(now, Clock{p.system})
+	} else if s.foreign() {
+		now = Join(now, m.Host())
+	}
+	return v, now, nil
 }
 
 // Host is what the host may know to have happened: what HostSaw was told and
-// all that kernels released at system scope. What the host starts is after it.
-func (m *Memory) Host() Clock { return m.host }
+// what kernels released at system scope in host memory and other foreign spans.
+// What the host starts is after it.
+func (m *Memory) Host() Clock { return Clock{m.host} }
 
 // HostSaw says that the host waited for c.
-func (m *Memory) HostSaw(c Clock) { m.host = Join(m.host, c) }
+func (m *Memory) HostSaw(c Clock) { m.host = join(m.host, c.v) }
 
-// bytes returns the memory at [addr, addr+n).
-func (m *Memory) bytes(addr uint64, n int) ([]byte, error) {
-	s := m.spans.find(addr)
-	if s == nil || addr+uint64(n) > s.end() {
-		return nil, &Fault{Kind: OutOfBounds, Device: -1, Addr: addr, Size: n, Count: 1, Detail: fmt.Sprintf("%d bytes", n)}
+// An operation is something the driver does.
+type operation struct {
+	memory *Memory
+	origin origin
+	after  *vector
+	kind   kind // strong or 0
+}
+
+func (m *Memory) operation(what string, after Clock) *operation {
+	return &operation{memory: m, origin: origin{agent: m.agent(), what: what}, after: after.v}
+}
+
+// done is the clock after the operation.
+func (o *operation) done() Clock {
+	return Clock{join(endedVector([]uint32{o.origin.agent}), o.after)}
+}
+
+// access is the memory at addr, as much of n bytes as one span has.
+func (o *operation) access(addr, n uint64, k kind) (*Span, []byte, error) {
+	s := o.memory.spans.find(addr)
+	if s == nil {
+		r := record{by: &o.origin, n: n, kind: k}
+		f := r.fault(OutOfBounds, nil, 0, 0)
+		f.Addr, f.Detail = addr, o.memory.spans.near(addr)
+		return nil, nil, f
 	}
-	return s.Data[addr-s.Addr:][:n], nil
+	off := addr - s.Addr
+	return s, s.Data[off:min(off+n, uint64(len(s.Data)))], nil
+}
+
+// element is the memory of an aligned integer.
+func (o *operation) element(addr uint64, size int, k kind) (*Span, []byte, error) {
+	s, p, err := o.access(addr, uint64(size), k)
+	if err != nil {
+		return nil, nil, err
+	}
+	if addr%uint64(size) != 0 || len(p) < size {
+		r := record{by: &o.origin, n: uint64(size), kind: k}
+		f := r.fault(Misaligned, s, addr-s.Addr, 0)
+		f.Detail = "the address must be a multiple of the size"
+		return nil, nil, f
+	}
+	return s, p, nil
+}
+
+// store writes as much of src to dst as one span takes.
+func (o *operation) store(dst uint64, src []byte) (int, error) {
+	s, p, err := o.access(dst, uint64(len(src)), write)
+	if err != nil {
+		return 0, err
+	}
+	return len(p), o.write(s, dst, p, src[:len(p)])
+}
+
+// read notes a read of n bytes of the span.
+func (o *operation) read(s *Span, addr, n uint64) error { return o.note(s, addr, n, 0) }
+
+// write writes to p, which is at addr in the span.
+func (o *operation) write(s *Span, addr uint64, p, src []byte) error {
+	if err := o.note(s, addr, uint64(len(p)), write); err != nil {
+		return err
+	}
+	if !o.memory.config.Plain {
+		s.setWritten(addr-s.Addr, uint64(len(p)))
+		for off := range s.places {
+			if off-(addr-s.Addr) < uint64(len(p)) {
+				delete(s.places, off)
+			}
+		}
+	}
+	o.memory.write(p, src)
+	return nil
+}
+
+// note checks an access and remembers it.
+func (o *operation) note(s *Span, addr, n uint64, k kind) error {
+	m := o.memory
+	if m.config.Plain || n == 0 {
+		return nil
+	}
+	r := record{by: &o.origin, addr: addr - s.Addr, n: n, mask: 1, kind: k | o.kind, scope: System}
+	m.compact()
+	a := access{memory: m, clock: o.after, record: &r, number: m.history.add(&r)}
+	if f := a.touch(s); f != nil {
+		return f
+	}
+	return nil
 }

@@ -1,6 +1,10 @@
 package weakmem
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+)
 
 // A FaultKind says what went wrong.
 type FaultKind uint8
@@ -15,20 +19,177 @@ const (
 	BadInstruction // used by simt: trap, an address of code, a wrong barrier
 )
 
+var faultNames = [...]string{"out of bounds", "misaligned", "race", "read of unwritten memory", "no access", "deadlock", "bad instruction"}
+
+func (k FaultKind) String() string { return faultNames[k] }
+
 // A Fault is an access that a program must not make, or a race between two.
 type Fault struct {
 	Kind   FaultKind
-	Device int // -1: the host
-	Kernel string
-	Line   int // of PTX
+	Device int    // -1: the host
+	Kernel string // or what the driver did
+	Line   int    // of PTX
 	Block  [3]int
 	Thread [3]int
 	Addr   uint64
 	Shared bool
-	Size   int
+	Size   int // 0: not about an access
 	Write  bool
+	Where  string // the allocation: "name+0x10"
 	Detail string // the other access of a race, the nearest allocation
-	Count  int    // how often it was found, at least 1
+	Count  int    // how often it was found, at least 1; it goes on growing
 }
 
-func (f *Fault) Error() string { return fmt.Sprintf("%v", *f) } // to be made readable
+// Error is one line for what was done and where, and one for what was wrong with it.
+func (f *Fault) Error() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "%v: ", f.Kind)
+	if f.Size > 0 {
+		fmt.Fprintf(&s, "%s %#x", does(f.Write, f.Size), f.Addr)
+		if f.Where != "" {
+			fmt.Fprintf(&s, " (%s)", f.Where)
+		}
+		s.WriteString(" by ")
+	}
+	s.WriteString(who(f.Device, f.Kernel, f.Line, f.Block, f.Thread))
+	if f.Detail != "" {
+		s.WriteString("\n\t" + f.Detail)
+	}
+	if f.Count > 1 {
+		fmt.Fprintf(&s, "\n\tfound %d times", f.Count)
+	}
+	return s.String()
+}
+
+func does(write bool, size int) string {
+	if write {
+		return fmt.Sprintf("store of %d bytes to", size)
+	}
+	return fmt.Sprintf("load of %d bytes from", size)
+}
+
+func who(device int, kernel string, line int, block, thread [3]int) string {
+	if device < 0 {
+		return "the driver's " + kernel
+	}
+	return fmt.Sprintf("kernel %s, line %d, device %d, block (%d,%d,%d), thread (%d,%d,%d)", kernel, line, device,
+		block[0], block[1], block[2], thread[0], thread[1], thread[2])
+}
+
+// A finding is what is reported only once.
+type finding struct {
+	kind              FaultKind
+	kernel, other     string
+	line, otherLine   int
+	shared, otherWay  bool
+	firstDev, nextDev int
+}
+
+// report hands a race or a read of unwritten memory on, the first time. It
+// returns the fault if the kernel is to stop.
+func (m *Memory) report(key finding, f *Fault) *Fault {
+	if old := m.found[key]; old != nil {
+		old.Count++
+		return nil
+	}
+	f.Count = 1
+	if m.config.Report == nil || !m.config.Report(f) {
+		return f
+	}
+	m.found[key] = f
+	return nil
+}
+
+// fault describes what a lane of an access does at an address.
+func (r *record) fault(kind FaultKind, s *Span, at uint64, lane int) *Fault {
+	f := &Fault{Kind: kind, Line: int(r.line), Size: int(r.n), Write: r.kind&write != 0, Count: 1}
+	f.Device, f.Kernel, f.Block, f.Thread = r.doer(lane)
+	if r.by.grid != nil {
+		f.Size = r.bytes()
+	}
+	if s != nil {
+		f.Addr = s.Addr + at
+		f.Where = fmt.Sprintf("%s+%#x", s.Name, at)
+	}
+	return f
+}
+
+// bytes is how many a thread accesses.
+func (r *record) bytes() int {
+	if r.size == 0 {
+		return int(r.n)
+	}
+	return int(r.size)
+}
+
+// doer is who made the access.
+func (r *record) doer(lane int) (device int, kernel string, block, thread [3]int) {
+	o := r.by
+	if o.grid == nil {
+		return -1, o.what, block, thread
+	}
+	t := 32*int(r.warp) + lane
+	return o.grid.device, o.grid.kernel, o.index, [3]int{t % o.dim[0], t / o.dim[0] % o.dim[1], t / o.dim[0] / o.dim[1]}
+}
+
+// race reports that the byte at an offset is accessed by a lane of the record
+// and one of the access, in no order.
+func (a *access) race(s *Span, r *record, at uint64, otherLane, lane int) {
+	f := a.record.fault(Race, s, at, lane)
+	f.Shared = s == a.shared()
+	device, kernel, block, thread := r.doer(otherLane)
+	key := finding{kind: Race, kernel: f.Kernel, line: f.Line, other: kernel, otherLine: int(r.line), shared: f.Shared,
+		otherWay: r.kind&write != 0, firstDev: device, nextDev: f.Device}
+	if old := a.memory.found[key]; old != nil {
+		old.Count++
+		return
+	}
+	other := "the " + strings.TrimSuffix(strings.TrimSuffix(does(r.kind&write != 0, r.bytes()), " to"), " from") + " by " + who(device, kernel, int(r.line), block, thread)
+	switch both := r.kind & a.record.kind; {
+	case (r.kind|a.record.kind)&nonCoherent != 0 && r.by.grid == a.record.by.grid:
+		f.Detail = "ld.nc needs memory that nothing writes during the kernel: " + other
+	case both&strong != 0:
+		f.Detail = "both are strong, but of a scope that lacks the other thread: " + other
+	default:
+		f.Detail = "nothing orders it with " + other
+	}
+	if stop := a.memory.report(key, f); stop != nil && a.fault == nil {
+		a.fault = stop
+	}
+}
+
+// shared is the shared memory of the block that makes the access.
+func (a *access) shared() *Span {
+	if a.block == nil {
+		return nil
+	}
+	return a.block.shared
+}
+
+// initialized reports the first byte of a load that nothing wrote.
+func (a *access) initialized(s *Span) *Fault {
+	at, bad := s.unwritten(a.record.addr, a.record.n)
+	if !bad {
+		return nil
+	}
+	lane := bits.TrailingZeros32(a.record.lanesAt(at))
+	f := a.record.fault(Uninitialized, s, at, lane)
+	f.Shared = s == a.shared()
+	f.Detail = "nothing wrote it since it was allocated"
+	return a.memory.report(finding{kind: Uninitialized, kernel: f.Kernel, line: f.Line, shared: f.Shared}, f)
+}
+
+// clash reports lanes that store to the same address in one instruction.
+func (a *access) clash(s *Span) {
+	first := bits.TrailingZeros32(a.record.mask)
+	a.race(s, a.record, a.record.addr, first, bits.TrailingZeros32(a.record.mask&^(1<<first)))
+}
+
+func where(s *Span, addr uint64) string {
+	if s == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s+%#x", s.Name, addr-s.Addr)
+}
+
+func sharedBytes(n int) string { return fmt.Sprintf("the block has %d bytes of shared memory", n) }

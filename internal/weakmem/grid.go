@@ -1,164 +1,205 @@
 package weakmem
 
-import (
-	"encoding/binary"
-
-	"github.com/ringo-go/ringo/internal/alu"
-)
+import "slices"
 
 // A Grid is a kernel that runs.
 type Grid struct {
 	memory *Memory
 	device int
 	kernel string
-	after  Clock
+	before *vector  // what happened before any block begins
+	seen   *vector  // what its blocks knew when they ended
+	agents []uint32 // its blocks
 }
 
 // Begin starts a kernel on a device; it happens after the given Clock.
 func (m *Memory) Begin(device int, kernel string, after Clock) *Grid {
-	return &Grid{memory: m, device: device, kernel: kernel, after: after}
+	return &Grid{memory: m, device: device, kernel: kernel, before: after.v, seen: after.v}
 }
 
 // End is called when all blocks have ended, and gives what happened before now.
-func (g *Grid) End() Clock { return g.after }
+func (g *Grid) End() Clock {
+	g.memory.device(g.device).moveUp()
+	return Clock{join(endedVector(g.agents), g.seen)}
+}
 
 // A Block is a block of threads that runs. All that a warp does is for the
 // lanes of a mask; a thread's number in the block is 32 × warp + lane.
 type Block struct {
-	grid       *Grid
-	index, dim [3]int
-	shared     []byte
+	memory *Memory
+	grid   *Grid
+	origin origin
+	shared *Span
+	warps  []warp
+	buffer buffer
+	clock  *vector        // what all threads know
+	epoch  uint32         // counts barriers of all threads
+	access map[*Span]bool // what Config.Access said
+}
+
+// A warp is the state of 32 threads.
+type warp struct {
+	buffer buffer
+	time   uint32 // counts what the lanes release
+	synced uint32 // what the lanes did earlier than this time is known to all of them
+	live   uint32 // lanes that there are
+	lanes  *[32]lane
+
+	spans   [2]*Span // found last
+	changed int      // spanTable.changed then
+	recent  [8]uint32
+	compact int // history.compacted when recent was right
+}
+
+// A lane is what a thread knows and has released, apart from its block.
+type lane struct {
+	clock    *vector             // nil: as its block
+	observed [System + 1]*vector // by strong loads, by the scope that holds writer and reader; a fence makes it known
+	released [System + 1]*vector // by fences of at least the scope; strong stores hand it on
 }
 
 // Block starts a block with so many bytes of shared memory, unwritten.
 func (g *Grid) Block(index [3]int, dim [3]int, shared int) *Block {
-	return &Block{grid: g, index: index, dim: dim, shared: make([]byte, shared)}
+	m := g.memory
+	b := &Block{memory: m, grid: g, clock: g.before}
+	b.origin = origin{agent: m.agent(), grid: g, index: index, dim: dim}
+	b.buffer = buffer{memory: m, up: m.device(g.device), limit: blockPending}
+	threads := dim[0] * dim[1] * dim[2]
+	b.warps = make([]warp, (threads+31)/32)
+	for i := range b.warps {
+		w := &b.warps[i]
+		w.buffer = buffer{memory: m, up: &b.buffer, limit: warpPending}
+		w.live = ^uint32(0) >> (32 - min(32, threads-32*i))
+	}
+	b.shared = &Span{Data: make([]byte, shared), Device: g.device, Name: "shared memory"}
+	if !m.config.Plain {
+		b.shared.Written = make([]uint64, (shared+63)/64)
+		m.history.blocks[b] = struct{}{}
+	}
+	g.agents = append(g.agents, b.origin.agent)
+	return b
 }
 
 // End makes the block's stores visible. Nothing may be called after.
-func (b *Block) End() {}
-
-// Load reads len(dst) elements of size bytes for each lane, zero-extended into
-// dst. The whole vector must be aligned to its size, at most 16 bytes.
-func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*alu.Lanes, how How) *Fault {
-	for lane := range 32 {
-		if mask>>lane&1 == 0 {
-			continue
-		}
-		p, f := b.at(warp, lane, addr[lane], size*len(dst), false, how)
-		if f != nil {
-			return f
-		}
-		for i, d := range dst {
-			d[lane] = get(p[i*size:], size)
-		}
+func (b *Block) End() {
+	for i := range b.warps {
+		b.warps[i].buffer.push(GPU)
+		b.grid.seen = join(b.grid.seen, b.known(i, b.warps[i].live).without(b.origin.agent))
 	}
-	return nil
+	b.grid.seen = join(b.grid.seen, b.clock.without(b.origin.agent))
+	b.buffer.moveUp()
+	b.buffer.up.moveUp()
+	delete(b.memory.history.blocks, b)
 }
-
-// Store writes len(src) elements of size bytes for each lane, from the low bits of src.
-func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*alu.Lanes, how How) *Fault {
-	for lane := range 32 {
-		if mask>>lane&1 == 0 {
-			continue
-		}
-		p, f := b.at(warp, lane, addr[lane], size*len(src), true, how)
-		if f != nil {
-			return f
-		}
-		for i, s := range src {
-			if get(p[i*size:], size) != s[lane]&(1<<(8*size)-1) {
-				b.grid.memory.changes++
-			}
-			put(p[i*size:], size, s[lane])
-		}
-	}
-	return nil
-}
-
-// Atomic replaces an element of 2, 4 or 8 bytes of each lane by f of it, lane
-// by lane. f may be called again when another process was quicker. old, which
-// may be nil (red), gets what was there.
-func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *alu.Lanes, f func(lane int, old uint64) uint64, how How) *Fault {
-	for lane := range 32 {
-		if mask>>lane&1 == 0 {
-			continue
-		}
-		p, fault := b.at(warp, lane, addr[lane], size, true, how)
-		if fault != nil {
-			return fault
-		}
-		v := get(p, size)
-		if n := f(lane, v); n != v {
-			put(p, size, n)
-			b.grid.memory.changes++
-		}
-		if old != nil {
-			old[lane] = v
-		}
-	}
-	return nil
-}
-
-// Fence orders what the lanes did before with what they do after, for the
-// threads of how.Scope. How.Order is AcqRel or SeqCst.
-func (b *Block) Fence(warp int, mask uint32, how How) {}
-
-// SyncWarp orders the lanes of a warp: bar.warp.sync, and votes and shuffles with .sync.
-func (b *Block) SyncWarp(warp int, mask uint32) {}
 
 // Barrier is called when a barrier is complete. threads has the mask of each
 // warp that took part; lanes that have ended count as taking part.
-func (b *Block) Barrier(threads []uint32) {}
-
-func (b *Block) at(warp, lane int, addr uint64, n int, write bool, how How) ([]byte, *Fault) {
-	t := 32*warp + lane
-	f := &Fault{Device: b.grid.device, Kernel: b.grid.kernel, Line: how.Line, Block: b.index, Addr: addr, Shared: how.Shared, Size: n, Write: write, Count: 1,
-		Thread: [3]int{t % b.dim[0], t / b.dim[0] % b.dim[1], t / b.dim[0] / b.dim[1]}}
-	if addr%uint64(n) != 0 {
-		f.Kind = Misaligned
-		return nil, f
+func (b *Block) Barrier(threads []uint32) {
+	if b.memory.config.Plain {
+		return
 	}
-	if how.Shared {
-		if addr+uint64(n) > uint64(len(b.shared)) {
-			return nil, f
+	whole := len(threads) == len(b.warps)
+	var known *vector
+	for i, mask := range threads {
+		whole = whole && mask&b.warps[i].live == b.warps[i].live
+		known = join(known, b.known(i, mask))
+		b.warps[i].buffer.moveUp()
+	}
+	if !whole {
+		b.meet(threads, known)
+		return
+	}
+	b.epoch++
+	b.clock = join(join(b.clock, known).without(b.origin.agent), &vector{live: []entry{{key(b.origin.agent, wholeBlock), b.epoch}}})
+	for i := range b.warps {
+		if lanes := b.warps[i].lanes; lanes != nil {
+			for j := range lanes {
+				lanes[j].clock = nil
+			}
 		}
-		return b.shared[addr:][:n], nil
 	}
-	s := b.grid.memory.spans.find(addr)
-	if s == nil || addr+uint64(n) > s.end() {
-		return nil, f
-	}
-	if a := b.grid.memory.config.Access; a != nil && !a(b.grid.device, s) {
-		f.Kind = NoAccess
-		return nil, f
-	}
-	return s.Data[addr-s.Addr:][:n], nil
 }
 
-// get is the little-endian integer of size bytes at the beginning of p.
-func get(p []byte, size int) uint64 {
-	switch size {
-	case 1:
-		return uint64(p[0])
-	case 2:
-		return uint64(binary.LittleEndian.Uint16(p))
-	case 4:
-		return uint64(binary.LittleEndian.Uint32(p))
+// SyncWarp orders the lanes of a warp: bar.warp.sync, and votes and shuffles with .sync.
+func (b *Block) SyncWarp(warp int, mask uint32) {
+	if b.memory.config.Plain {
+		return
 	}
-	return binary.LittleEndian.Uint64(p)
+	w := &b.warps[warp]
+	known := b.known(warp, mask)
+	if mask&w.live != w.live {
+		threads := make([]uint32, warp+1)
+		threads[warp] = mask
+		b.meet(threads, known)
+		return
+	}
+	w.time++
+	w.synced = w.time
+	if known == nil {
+		return
+	}
+	known = join(b.clock, known)
+	for i := range w.lanes {
+		w.lanes[i].clock = known
+	}
 }
 
-// put stores the low bytes of v at the beginning of p.
-func put(p []byte, size int, v uint64) {
-	switch size {
-	case 1:
-		p[0] = byte(v)
-	case 2:
-		binary.LittleEndian.PutUint16(p, uint16(v))
-	case 4:
-		binary.LittleEndian.PutUint32(p, uint32(v))
-	default:
-		binary.LittleEndian.PutUint64(p, v)
+// known is what lanes know apart from their block.
+func (b *Block) known(warp int, mask uint32) (v *vector) {
+	lanes := b.warps[warp].lanes
+	if lanes == nil {
+		return nil
 	}
+	for i := range lanes {
+		if mask>>i&1 != 0 {
+			v = join(v, lanes[i].clock)
+		}
+	}
+	return v
+}
+
+// meet makes threads know what each of them did and what they know together.
+func (b *Block) meet(threads []uint32, known *vector) {
+	all := &vector{}
+	for i, mask := range threads {
+		w := &b.warps[i]
+		if mask == 0 {
+			continue
+		}
+		w.time++
+		if w.synced > 0 {
+			all.live = append(all.live, entry{key(b.origin.agent, firstWarp+i), w.synced})
+		}
+		for l := range 32 {
+			if mask>>l&1 != 0 {
+				all.live = append(all.live, entry{key(b.origin.agent, firstLane+32*i+l), w.time})
+			}
+		}
+	}
+	slices.SortFunc(all.live, func(x, y entry) int { return int(x.key) - int(y.key) })
+	all = join(all, join(b.clock, known))
+	for i, mask := range threads {
+		for l := range 32 {
+			if mask>>l&1 != 0 {
+				b.lane(i, l).clock = all
+			}
+		}
+	}
+}
+
+// lane is the state of a lane, to be changed.
+func (b *Block) lane(warp, l int) *lane {
+	w := &b.warps[warp]
+	if w.lanes == nil {
+		w.lanes = new([32]lane)
+	}
+	return &w.lanes[l]
+}
+
+// clockOf is what a lane knows.
+func (b *Block) clockOf(w *warp, l int) *vector {
+	if w.lanes == nil || w.lanes[l].clock == nil {
+		return b.clock
+	}
+	return w.lanes[l].clock
 }

@@ -2,8 +2,10 @@ package weakmem
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"sort"
+	"sync/atomic"
 )
 
 // A Span is memory at an address.
@@ -14,21 +16,72 @@ type Span struct {
 	Device  int      // -1 for host memory
 	Foreign bool     // others write it too, unseen: another process, or the host through Data; host memory always is
 	Name    string   // for reports
+
+	shadow shadow
+	places map[uint64]*place // by offset: where something was released
 }
 
 // end is the address after the last byte.
 func (s *Span) end() uint64 { return s.Addr + uint64(len(s.Data)) }
 
+// foreign reports whether what is read may be by somebody unseen.
+func (s *Span) foreign() bool { return s.Foreign || s.Device < 0 }
+
+// setWritten notes that n bytes from off were written.
+func (s *Span) setWritten(off, n uint64) {
+	if s.Written == nil {
+		return
+	}
+	for i, end := off, off+n; i < end; {
+		w, first := i/64, i%64
+		count := min(64-first, end-i)
+		bits := ^uint64(0) >> (64 - count) << first
+		if have := s.Written[w]; have&bits != bits {
+			atomic.OrUint64(&s.Written[w], bits)
+		}
+		i += count
+	}
+}
+
+// unwritten finds the first of n bytes from off that nothing wrote.
+func (s *Span) unwritten(off, n uint64) (uint64, bool) {
+	if s.Written == nil {
+		return 0, false
+	}
+	for i, end := off, off+n; i < end; {
+		w, first := i/64, i%64
+		count := min(64-first, end-i)
+		if missing := ^s.Written[w] >> first << (64 - count); missing != 0 {
+			missing >>= 64 - count
+			return i + uint64(bits.TrailingZeros64(missing)), true
+		}
+		i += count
+	}
+	return 0, false
+}
+
+// freedKept is how many unmapped spans are remembered for reports.
+const freedKept = 256
+
 // spanTable finds spans by address.
 type spanTable struct {
-	sorted []*Span // by Addr, without overlap
+	sorted  []*Span // by Addr, without overlap
+	freed   []*Span // without their Data, the oldest first
+	changed int     // counts changes, for caches
 }
 
 // find returns the span that holds addr, or nil.
 func (t *spanTable) find(addr uint64) *Span {
-	i := sort.Search(len(t.sorted), func(i int) bool { return t.sorted[i].end() > addr })
-	if i < len(t.sorted) && t.sorted[i].Addr <= addr {
-		return t.sorted[i]
+	lo, hi := 0, len(t.sorted)
+	for lo < hi {
+		if mid := (lo + hi) / 2; t.sorted[mid].end() <= addr {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < len(t.sorted) && t.sorted[lo].Addr <= addr {
+		return t.sorted[lo]
 	}
 	return nil
 }
@@ -47,18 +100,27 @@ func (m *Memory) Map(s Span) error {
 		return fmt.Errorf("weakmem: mapping %q at %#x: overlaps %q at %#x", s.Name, s.Addr, t.sorted[i].Name, t.sorted[i].Addr)
 	}
 	t.sorted = slices.Insert(t.sorted, i, &s)
+	t.freed = slices.DeleteFunc(t.freed, func(f *Span) bool { return f.Addr < s.end() && s.Addr < f.end() })
+	t.changed++
 	return nil
 }
 
-// Unmap removes the span that begins at addr. Later accesses are reported as
-// freed memory.
+// Unmap removes the span that begins at addr, after all pending stores became
+// visible. Later accesses are reported as freed memory.
 func (m *Memory) Unmap(addr uint64) error {
 	t := &m.spans
-	i := sort.Search(len(t.sorted), func(i int) bool { return t.sorted[i].Addr >= addr })
-	if i == len(t.sorted) || t.sorted[i].Addr != addr {
+	s := t.find(addr)
+	if s == nil || s.Addr != addr {
 		return fmt.Errorf("weakmem: nothing is mapped at %#x", addr)
 	}
+	m.settle()
+	i := slices.Index(t.sorted, s)
 	t.sorted = slices.Delete(t.sorted, i, i+1)
+	if len(t.freed) == freedKept {
+		t.freed = slices.Delete(t.freed, 0, 1)
+	}
+	t.freed = append(t.freed, s)
+	t.changed++
 	return nil
 }
 
@@ -66,4 +128,33 @@ func (m *Memory) Unmap(addr uint64) error {
 func (m *Memory) Find(addr uint64) (*Span, bool) {
 	s := m.spans.find(addr)
 	return s, s != nil
+}
+
+// near describes what is at or next to an address that is not mapped.
+func (t *spanTable) near(addr uint64) string {
+	for _, s := range slices.Backward(t.freed) {
+		if s.Addr <= addr && addr < s.end() {
+			return fmt.Sprintf("%s+%#x, freed", s.Name, addr-s.Addr)
+		}
+	}
+	i := sort.Search(len(t.sorted), func(i int) bool { return t.sorted[i].end() > addr })
+	var after, before uint64 = 1 << 63, 1 << 63
+	if i > 0 {
+		after = addr - t.sorted[i-1].end()
+	}
+	if i < len(t.sorted) && t.sorted[i].Addr > addr {
+		before = t.sorted[i].Addr - addr
+	}
+	switch {
+	case i < len(t.sorted) && t.sorted[i].Addr <= addr:
+		s := t.sorted[i]
+		return fmt.Sprintf("reaches beyond the end of %s (%d bytes)", s.Name, len(s.Data))
+	case after <= before && after < 1<<63:
+		s := t.sorted[i-1]
+		return fmt.Sprintf("%d bytes after the end of %s (%d bytes at %#x)", after, s.Name, len(s.Data), s.Addr)
+	case before < 1<<63:
+		s := t.sorted[i]
+		return fmt.Sprintf("%d bytes before %s (%d bytes at %#x)", before, s.Name, len(s.Data), s.Addr)
+	}
+	return "nothing is mapped"
 }

@@ -62,26 +62,44 @@ type Config struct {
 
 // Memory is all memory that kernels can reach. Make it with New.
 type Memory struct {
-	config  Config
-	spans   spanTable
-	random  uint64
+	config Config
+	spans  spanTable
+	random uint64
+
+	dirty   []*buffer // those that hold stores
+	free    []*pending
+	devices map[int]*buffer
 	changes uint64
-	agents  uint32
-	host    Clock
+
+	agents  uint32 // how many there were
+	host    *vector
+	history history
+	found   map[finding]*Fault
 }
 
 // New returns Memory without spans.
 func New(c Config) *Memory {
-	return &Memory{config: c, random: c.Seed*0x9e3779b97f4a7c15 + 1}
+	return &Memory{
+		config:  c,
+		random:  c.Seed*0x9e3779b97f4a7c15 + 1,
+		devices: map[int]*buffer{},
+		history: newHistory(),
+		found:   map[finding]*Fault{},
+	}
 }
 
-// Changes counts the stores that became visible and changed bytes. While it
-// stands still, a thread that polls memory polls in vain.
-func (m *Memory) Changes() uint64 { return m.changes }
+// device is the buffer of stores that a device's threads see, and nobody else.
+func (m *Memory) device(d int) *buffer {
+	b := m.devices[d]
+	if b == nil {
+		b = &buffer{memory: m, limit: devicePending}
+		m.devices[d] = b
+	}
+	return b
+}
 
-// Pending counts the stores of warps that are not yet visible to all.
-func (m *Memory) Pending() int { return 0 }
-
-// Tick makes some pending stores visible, chosen at random under the seed. It
-// is cheap; call it about once a warp-instruction.
-func (m *Memory) Tick() {}
+// agent is the number of a new agent.
+func (m *Memory) agent() uint32 {
+	m.agents++
+	return m.agents
+}

@@ -1,0 +1,160 @@
+package weakmem
+
+// An origin is who made an access: a block, or the driver.
+type origin struct {
+	agent      uint32
+	grid       *Grid // nil for the driver
+	index, dim [3]int
+	what       string // of the driver: "copy"
+}
+
+// A record is an access by one thread or by neighbouring lanes of a warp, of
+// bytes without gaps. Shadow memory holds the numbers of records.
+type record struct {
+	by          *origin
+	addr        uint64 // in the shadow's span: the offset
+	n           uint64
+	epoch, time uint32 // of the block and of the warp
+	line        int32
+	mask        uint32 // the lanes
+	warp        uint8
+	first       uint8 // lane of the first byte
+	size        uint8 // bytes a lane; 0: all lanes access the same bytes
+	kind        kind
+	scope       Scope
+}
+
+// A kind is what kind of access a record is of.
+type kind uint8
+
+const (
+	write kind = 1 << iota
+	strong
+	atomically
+	nonCoherent
+)
+
+// lanesAt is the lanes of the record that access a byte.
+func (r *record) lanesAt(addr uint64) uint32 {
+	if r.size == 0 {
+		return r.mask
+	}
+	return 1 << (uint64(r.first) + (addr-r.addr)/uint64(r.size))
+}
+
+// origin0 is the address at which lane 0 accesses or would.
+func (r *record) origin0() uint64 { return r.addr - uint64(r.first)*uint64(r.size) }
+
+// mutual reports whether the two are strong, each at a scope that holds both
+// threads: such accesses never race.
+func mutual(a, b *record) bool {
+	need := System
+	switch {
+	case a.kind&b.kind&strong == 0:
+		return false
+	case a.by == b.by:
+		need = CTA
+	case a.by.grid != nil && b.by.grid != nil && a.by.grid.device == b.by.grid.device:
+		need = GPU
+	}
+	return a.scope >= need && b.scope >= need
+}
+
+// history is the records that shadow memory refers to.
+type history struct {
+	records   []record   // 0 is none
+	lists     [][]uint32 // of records, for cells with several; never changed
+	limit     int        // at which those that nothing refers to are dropped
+	compacted int        // how often that was; numbers are new then
+	blocks    map[*Block]struct{}
+}
+
+// listed marks the number of a list instead of a record's.
+const listed = 1 << 31
+
+// historyLimit is how many records and lists there are at least before any are dropped.
+const historyLimit = 1 << 18
+
+func newHistory() history {
+	return history{records: make([]record, 1), lists: make([][]uint32, 1), limit: historyLimit, blocks: map[*Block]struct{}{}}
+}
+
+// add returns the number of a new record.
+func (h *history) add(r *record) uint32 {
+	h.records = append(h.records, *r)
+	return uint32(len(h.records) - 1)
+}
+
+// of is the records that a half of a cell refers to. It needs a place for one.
+func (h *history) of(ref uint32, one *[1]uint32) []uint32 {
+	switch {
+	case ref == 0:
+		return nil
+	case ref&listed != 0:
+		return h.lists[ref&^listed]
+	}
+	one[0] = ref
+	return one[:]
+}
+
+// ref is what a cell holds for some records. It keeps the slice.
+func (h *history) ref(records []uint32) uint32 {
+	switch len(records) {
+	case 0:
+		return 0
+	case 1:
+		return records[0]
+	}
+	h.lists = append(h.lists, records)
+	return uint32(len(h.lists)-1) | listed
+}
+
+// compact drops records that no shadow refers to, and gives the others new numbers.
+func (m *Memory) compact() {
+	h := &m.history
+	if len(h.records)+len(h.lists) < h.limit {
+		return
+	}
+	old := *h
+	h.records, h.lists = make([]record, 1, len(old.records)/2), make([][]uint32, 1)
+	to := make([]uint32, len(old.records))
+	toList := make([]uint32, len(old.lists))
+	one := func(r uint32) uint32 {
+		if to[r] == 0 {
+			to[r] = h.add(&old.records[r])
+		}
+		return to[r]
+	}
+	move := func(ref uint32) uint32 {
+		switch i := ref &^ listed; {
+		case ref == 0:
+			return 0
+		case ref == i:
+			return one(ref)
+		case toList[i] == 0:
+			list := make([]uint32, len(old.lists[i]))
+			for k, r := range old.lists[i] {
+				list[k] = one(r)
+			}
+			toList[i] = h.ref(list)
+			return toList[i]
+		default:
+			return toList[i]
+		}
+	}
+	var from, now cell
+	each := func(c *cell) {
+		if *c != from {
+			from, now = *c, makeCell(move(c.writes()), move(c.reads()))
+		}
+		*c = now
+	}
+	for _, s := range m.spans.sorted {
+		s.shadow.each(each)
+	}
+	for b := range h.blocks {
+		b.shared.shadow.each(each)
+	}
+	h.compacted++
+	h.limit = max(historyLimit, 2*(len(h.records)+len(h.lists)))
+}

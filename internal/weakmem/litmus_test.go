@@ -1,0 +1,312 @@
+package weakmem
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/alu"
+)
+
+// Addresses of the litmus tests' variables.
+const (
+	x    = 0x10000
+	y    = 0x10040
+	flag = 0x10080
+)
+
+// A thread of a litmus test does its steps in order; a step that returns false
+// ends it.
+type thread struct {
+	device, block, warp, lane int
+	steps                     []step
+
+	on    *Block
+	r     [4]uint64 // registers
+	again bool      // the step is to be repeated
+	line  int
+}
+
+type step func(t *thread) bool
+
+func (t *thread) how(o Order, s Scope) How { return How{Order: o, Scope: s, Line: t.line} }
+
+func st(addr, v uint64, o Order, s Scope) step {
+	return func(t *thread) bool {
+		return t.on.Store(t.warp, 1<<t.lane, one(t.lane, addr), 4, []*alu.Lanes{one(t.lane, v)}, t.how(o, s)) == nil
+	}
+}
+
+func ld(r int, addr uint64, o Order, s Scope) step {
+	return func(t *thread) bool {
+		var d alu.Lanes
+		f := t.on.Load(t.warp, 1<<t.lane, one(t.lane, addr), 4, []*alu.Lanes{&d}, t.how(o, s))
+		t.r[r] = d[t.lane]
+		return f == nil
+	}
+}
+
+func atomAdd(r int, addr, v uint64, o Order, s Scope) step {
+	return func(t *thread) bool {
+		var old alu.Lanes
+		f := t.on.Atomic(t.warp, 1<<t.lane, one(t.lane, addr), 4, &old, func(_ int, u uint64) uint64 { return u + v }, t.how(o, s))
+		t.r[r] = old[t.lane]
+		return f == nil
+	}
+}
+
+func fence(s Scope) step {
+	return func(t *thread) bool { t.on.Fence(t.warp, 1<<t.lane, t.how(AcqRel, s)); return true }
+}
+
+func fenceSC(s Scope) step {
+	return func(t *thread) bool { t.on.Fence(t.warp, 1<<t.lane, t.how(SeqCst, s)); return true }
+}
+
+// only goes on if the register holds v.
+func only(r int, v uint64) step { return func(t *thread) bool { return t.r[r] == v } }
+
+// until repeats a load until it gives v.
+func until(r int, addr, v uint64, o Order, s Scope) step {
+	return func(t *thread) bool {
+		goOn := ld(r, addr, o, s)(t)
+		t.again = goOn && t.r[r] != v
+		return goOn
+	}
+}
+
+// barrier is of all threads of the block; the other threads must not be running.
+func barrier(t *thread) bool {
+	threads := make([]uint32, len(t.on.warps))
+	for i := range threads {
+		threads[i] = t.on.warps[i].live
+	}
+	t.on.Barrier(threads)
+	return true
+}
+
+func one(lane int, v uint64) *alu.Lanes {
+	var l alu.Lanes
+	l[lane] = v
+	return &l
+}
+
+// A litmus test is run under many seeds, its threads interleaved at random.
+type litmus struct {
+	name    string
+	threads func() []*thread
+	weak  func(t []*thread) bool // the outcome that order forbids
+	shows bool                   // weak must be seen under some seed, else never
+	races bool                   // likewise for a race
+}
+
+// memory64 is zeroed memory for the litmus tests.
+func litmusMemory(seed uint64, races *int) *Memory {
+	m := New(Config{Seed: seed, Report: func(f *Fault) bool { *races++; return true }})
+	_ = m.Map(Span{Addr: x, Data: make([]byte, 256), Name: "vars"})
+	return m
+}
+
+func (l *litmus) run(seed uint64) (weak, race bool) {
+	races := 0
+	m := litmusMemory(seed, &races)
+	random := rand.New(rand.NewPCG(seed, 1))
+	threads := l.threads()
+	grids := map[int]*Grid{}
+	blocks := map[[2]int]*Block{}
+	for i, t := range threads {
+		if grids[t.device] == nil {
+			grids[t.device] = m.Begin(t.device, "litmus", Clock{})
+		}
+		at := [2]int{t.device, t.block}
+		if blocks[at] == nil {
+			blocks[at] = grids[t.device].Block([3]int{t.block, 0, 0}, [3]int{64, 1, 1}, 64)
+		}
+		t.on = blocks[at]
+		t.line = 100 * (i + 1)
+	}
+	live := append([]*thread(nil), threads...)
+	for len(live) > 0 {
+		i := random.IntN(len(live))
+		t := live[i]
+		t.line++
+		goOn := t.steps[0](t)
+		if t.again {
+			t.line, t.again = t.line-1, false
+		} else {
+			t.steps = t.steps[1:]
+		}
+		if !goOn || len(t.steps) == 0 {
+			live = append(live[:i], live[i+1:]...)
+		}
+		if random.IntN(2) == 0 {
+			m.Tick()
+		}
+	}
+	weak = l.weak(threads)
+	for _, b := range blocks {
+		b.End()
+	}
+	for _, g := range grids {
+		g.End()
+	}
+	return weak, races > 0
+}
+
+// messagePassing is the classic: data, flag; flag, data. d is the distance of
+// the threads: block 1, or device 1 too.
+func messagePassing(between, after step, data, flagStore, flagLoad Order, s Scope, far Scope) func() []*thread {
+	return func() []*thread {
+		w := &thread{steps: []step{st(x, 1, data, s)}}
+		if between != nil {
+			w.steps = append(w.steps, between)
+		}
+		w.steps = append(w.steps, st(flag, 1, flagStore, s))
+		r := &thread{steps: []step{until(0, flag, 1, flagLoad, s)}}
+		if after != nil {
+			r.steps = append(r.steps, after)
+		}
+		r.steps = append(r.steps, ld(1, x, data, s))
+		switch far {
+		case CTA:
+			r.warp = 1
+		case GPU:
+			r.block = 1
+		case System:
+			r.block, r.device = 1, 1
+		}
+		return []*thread{w, r}
+	}
+}
+
+func TestLitmus(t *testing.T) {
+	stale := func(t []*thread) bool { return t[1].r[0] == 1 && t[1].r[1] == 0 }
+	tests := []litmus{
+		{name: "message passing, plain", threads: messagePassing(nil, nil, Weak, Weak, Weak, System, GPU), shows: true, races: true},
+		{name: "message passing, volatile flag, no fence", threads: messagePassing(nil, nil, Weak, Relaxed, Relaxed, System, GPU), shows: true, races: true},
+		{name: "message passing, all volatile, no fence", threads: messagePassing(nil, nil, Relaxed, Relaxed, Relaxed, System, GPU), shows: true, races: false},
+		{name: "message passing, fences", threads: messagePassing(fence(GPU), fence(GPU), Weak, Relaxed, Relaxed, System, GPU)},
+		{name: "message passing, fence of the writer only", threads: messagePassing(fence(GPU), nil, Weak, Relaxed, Relaxed, System, GPU), races: true},
+		{name: "message passing, fence of the reader only", threads: messagePassing(nil, fence(GPU), Weak, Relaxed, Relaxed, System, GPU), shows: true, races: true},
+		{name: "message passing, fences, weak flag", threads: messagePassing(fence(GPU), fence(GPU), Weak, Weak, Weak, System, GPU), races: true},
+		{name: "message passing, release and acquire, gpu", threads: messagePassing(nil, nil, Weak, Release, Acquire, GPU, GPU)},
+		{name: "message passing, release and acquire, system", threads: messagePassing(nil, nil, Weak, Release, Acquire, System, GPU)},
+		{name: "message passing, release and acquire, cta, within a block", threads: messagePassing(nil, nil, Weak, Release, Acquire, CTA, CTA)},
+		{name: "message passing, release and acquire, cta, between blocks", threads: messagePassing(nil, nil, Weak, Release, Acquire, CTA, GPU), shows: true, races: true},
+		{name: "message passing, release and acquire, gpu, between devices", threads: messagePassing(nil, nil, Weak, Release, Acquire, GPU, System), shows: true, races: true},
+		{name: "message passing, release and acquire, system, between devices", threads: messagePassing(nil, nil, Weak, Release, Acquire, System, System)},
+		{name: "message passing, gpu fences between devices", threads: messagePassing(fence(GPU), fence(GPU), Weak, Relaxed, Relaxed, System, System), shows: true, races: true},
+		{name: "message passing, system fences between devices", threads: messagePassing(fence(System), fence(System), Weak, Relaxed, Relaxed, System, System)},
+		{name: "message passing, release, acquire by fence", threads: messagePassing(nil, fence(GPU), Weak, Release, Relaxed, GPU, GPU)},
+		{name: "message passing, release by fence, acquire", threads: messagePassing(fence(GPU), nil, Weak, Relaxed, Acquire, GPU, GPU)},
+		{name: "message passing, cta fence between blocks", threads: messagePassing(fence(CTA), fence(CTA), Weak, Relaxed, Relaxed, GPU, GPU), shows: true, races: true},
+
+		{name: "store buffering, volatile", weak: buffered, shows: true, threads: storeBuffering(nil)},
+		{name: "store buffering, sc fences", weak: buffered, threads: storeBuffering(fenceSC(GPU))},
+
+		{name: "cumulative, fence after the barrier", weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: throughBarrier(fence(GPU))},
+		{name: "cumulative, no fence after the barrier", weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: throughBarrier(nil), shows: true, races: true},
+		{name: "cumulative, cta fence after the barrier", weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: throughBarrier(fence(CTA)), shows: true, races: true},
+
+		{name: "cumulative, three blocks", weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: func() []*thread {
+			return []*thread{
+				{steps: []step{st(x, 1, Weak, GPU), st(y, 1, Release, GPU)}},
+				{block: 1, steps: []step{until(0, y, 1, Acquire, GPU), st(flag, 1, Release, GPU)}},
+				{block: 2, steps: []step{until(0, flag, 1, Acquire, GPU), ld(1, x, Weak, GPU)}},
+			}
+		}},
+		{name: "release sequence through an atomic", weak: func(t []*thread) bool { return t[2].r[0] == 2 && t[2].r[1] == 0 }, threads: func() []*thread {
+			return []*thread{
+				{steps: []step{st(x, 1, Weak, GPU), st(flag, 1, Release, GPU)}},
+				{block: 1, steps: []step{until(0, flag, 1, Relaxed, GPU), atomAdd(0, flag, 1, Relaxed, GPU)}},
+				{block: 2, steps: []step{until(0, flag, 2, Acquire, GPU), ld(1, x, Weak, GPU)}},
+			}
+		}},
+		{name: "release sequence broken by a store", weak: func(t []*thread) bool { return false }, races: true, threads: func() []*thread {
+			return []*thread{
+				{steps: []step{st(x, 1, Weak, GPU), st(flag, 1, Release, GPU)}},
+				{block: 1, steps: []step{until(0, flag, 1, Relaxed, GPU), st(flag, 2, Relaxed, GPU)}},
+				{block: 2, steps: []step{until(0, flag, 2, Acquire, GPU), ld(1, x, Weak, GPU)}},
+			}
+		}},
+		{name: "coherence of one location", weak: func(t []*thread) bool { return t[1].r[0] > t[1].r[1] || t[1].r[1] > t[1].r[2] }, threads: func() []*thread {
+			return []*thread{
+				{steps: []step{st(x, 1, Relaxed, GPU), st(x, 2, Relaxed, GPU), st(x, 3, Relaxed, GPU)}},
+				{block: 1, steps: []step{ld(0, x, Relaxed, GPU), ld(1, x, Relaxed, GPU), ld(2, x, Relaxed, GPU)}},
+			}
+		}},
+		{name: "own stores are seen", weak: func(t []*thread) bool { return t[0].r[0] != 1 || t[0].r[1] != 2 }, threads: func() []*thread {
+			return []*thread{{steps: []step{st(x, 1, Weak, GPU), ld(0, x, Weak, GPU), st(x, 2, Weak, GPU), ld(1, x, Weak, GPU)}}}
+		}},
+		{name: "atomics count", weak: func(t []*thread) bool { return t[0].r[0]+t[1].r[0]+t[2].r[0] != 0+1+2 }, threads: func() []*thread {
+			return []*thread{
+				{steps: []step{atomAdd(0, x, 1, Relaxed, GPU)}},
+				{block: 1, steps: []step{atomAdd(0, x, 1, Relaxed, GPU)}},
+				{block: 2, steps: []step{atomAdd(0, x, 1, AcqRel, GPU)}},
+			}
+		}},
+		{name: "atomics of the block on memory of all", weak: func([]*thread) bool { return false }, races: true, threads: func() []*thread {
+			return []*thread{
+				{steps: []step{atomAdd(0, x, 1, Relaxed, CTA)}},
+				{block: 1, steps: []step{atomAdd(0, x, 1, Relaxed, CTA)}},
+			}
+		}},
+		{name: "counting arrivals, the last one reads", weak: func(t []*thread) bool { return t[0].r[0] == 1 && t[0].r[1] == 0 || t[1].r[0] == 1 && t[1].r[1] == 0 }, threads: func() []*thread {
+			return []*thread{
+				{steps: []step{st(x, 1, Weak, GPU), atomAdd(0, flag, 1, AcqRel, GPU), only(0, 1), ld(1, y, Weak, GPU)}},
+				{block: 1, steps: []step{st(y, 1, Weak, GPU), atomAdd(0, flag, 1, AcqRel, GPU), only(0, 1), ld(1, x, Weak, GPU)}},
+			}
+		}},
+	}
+	for _, l := range tests {
+		t.Run(l.name, func(t *testing.T) {
+			if l.weak == nil {
+				l.weak = stale
+			}
+			var weak, races int
+			for seed := range uint64(1000) {
+				w, r := l.run(seed)
+				if w {
+					weak++
+				}
+				if r {
+					races++
+				}
+			}
+			require.Equal(t, l.shows, weak > 0, "the weak outcome was seen %d times of 1000", weak)
+			require.Equal(t, l.races, races > 0, "a race was found %d times of 1000", races)
+		})
+	}
+}
+
+func buffered(t []*thread) bool { return t[0].r[0] == 0 && t[1].r[0] == 0 }
+
+func storeBuffering(between step) func() []*thread {
+	return func() []*thread {
+		a := &thread{steps: []step{st(x, 1, Relaxed, GPU)}}
+		b := &thread{block: 1, steps: []step{st(y, 1, Relaxed, GPU)}}
+		if between != nil {
+			a.steps, b.steps = append(a.steps, between), append(b.steps, between)
+		}
+		a.steps, b.steps = append(a.steps, ld(0, y, Relaxed, GPU)), append(b.steps, ld(0, x, Relaxed, GPU))
+		return []*thread{a, b}
+	}
+}
+
+// throughBarrier has thread 0 store, its block pass a barrier, thread 1 set a
+// flag and another block read.
+func throughBarrier(after step) func() []*thread {
+	return func() []*thread {
+		passed := false
+		stores := &thread{steps: []step{st(x, 1, Weak, GPU), func(t *thread) bool { passed = true; return barrier(t) }}}
+		flags := &thread{warp: 1}
+		flags.steps = []step{func(t *thread) bool { t.again = !passed; return true }}
+		if after != nil {
+			flags.steps = append(flags.steps, after)
+		}
+		flags.steps = append(flags.steps, st(flag, 1, Relaxed, GPU))
+		reads := &thread{block: 1, steps: []step{until(0, flag, 1, Acquire, GPU), ld(1, x, Weak, GPU)}}
+		return []*thread{stores, flags, reads}
+	}
+}
