@@ -56,7 +56,7 @@ func (m *Machine) DeviceGetUuid(d cuda.Device) ([16]byte, error) {
 
 func (m *Machine) DeviceGetPCIBusId(d cuda.Device) (string, error) {
 	return ofDevice(m, "cuDeviceGetPCIBusId", d, func(c *call, d *device) (string, error) {
-		return fmt.Sprintf("0000:%02X:00.0", d.Bus), nil
+		return fmt.Sprintf("0000:%02x:00.0", d.Bus), nil
 	})
 }
 

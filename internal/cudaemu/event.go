@@ -31,7 +31,7 @@ func (e *event) close() {
 
 // onEvent begins a call about an event.
 func (m *Machine) onEvent(name string, h cuda.Event) (*call, *event, error) {
-	c, err := m.beginIn(name)
+	c, err := m.begin(name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,7 +45,10 @@ func (m *Machine) onEvent(name string, h cuda.Event) (*call, *event, error) {
 
 func (c *call) event(h cuda.Event) (*event, error) {
 	e := c.events[h]
-	return e, c.want(e != nil, cuda.ErrInvalidHandle, "%#x is no event, or was destroyed", uintptr(h))
+	if e == nil {
+		return nil, c.fail(cuda.ErrInvalidHandle, "%#x is no event, or was destroyed", uintptr(h))
+	}
+	return e, c.healthy(e.ctx)
 }
 
 func (m *Machine) EventCreate(flags cuda.EventFlags) (cuda.Event, error) {

@@ -64,8 +64,8 @@ func (m *Machine) FuncGetAttribute(a cuda.FunctionAttribute, h cuda.Function) (i
 	case cuda.FuncRegisters:
 		return 32, nil // registers of PTX are virtual; nothing here depends on them
 	case cuda.FuncPTXVersion:
-		v := f.mod.image.Program.Module.Version
-		return 10*v.Major + v.Minor, nil
+		major, minor, _ := target(f.mod.image.Program.Module)
+		return 10*major + minor, nil
 	case cuda.FuncBinaryVersion:
 		return 10*d.Major + d.Minor, nil
 	case cuda.FuncMaxDynamicShared:

@@ -2,6 +2,7 @@ package cudaemu
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/ptx"
@@ -40,9 +41,10 @@ func (c *call) launchable(w kernelWork) error {
 	d, k := f.mod.ctx.dev, f.kernel
 	g, b := w.grid, w.block
 	threads := b[0] * b[1] * b[2]
-	invalid := func(detail string, args ...any) error {
-		return c.fail(cuda.ErrInvalidValue, "kernel "+k.Name+": "+detail, args...)
+	fail := func(r cuda.Result, detail string, args ...any) error {
+		return c.fail(r, "kernel %s, grid %v, block %v: %s", k.Name, g, b, fmt.Sprintf(detail, args...))
 	}
+	invalid := func(detail string, args ...any) error { return fail(cuda.ErrInvalidValue, detail, args...) }
 	want := k.Func.ParamBytes
 	padded := int(roundUp(uint64(want), 16))
 	req := k.Func.ReqThreads
@@ -50,20 +52,20 @@ func (c *call) launchable(w kernelWork) error {
 	case len(w.args) < want || len(w.args) > padded:
 		return invalid("%d bytes of arguments, it takes %d", len(w.args), want)
 	case g[0] > 1<<31-1 || g[1] > 65535 || g[2] > 65535:
-		return invalid("grid %v", g)
+		return invalid("the grid is too large")
 	case b[0] > 1024 || b[1] > 1024 || b[2] > 64 || threads > d.Shape.ThreadsPerBlock:
-		return invalid("block %v, at most %d threads", b, d.Shape.ThreadsPerBlock)
+		return invalid("a block has at most %d threads, 1024 × 1024 × 64", d.Shape.ThreadsPerBlock)
 	case threads > f.maxThreads() || req[0] > 0 && ptx.Dim(b) != (ptx.Dim{req[0], max(1, req[1]), max(1, req[2])}):
-		return invalid("block %v, compiled for %d threads", b, f.maxThreads())
+		return invalid("compiled for blocks of %d threads", f.maxThreads())
 	case w.launch.Shared < 0 || w.launch.Shared > f.maxDynamic():
 		return invalid("%d bytes of dynamic shared memory, at most %d: see FuncMaxDynamicShared", w.launch.Shared, f.maxDynamic())
 	}
 	fits := c.world.Fits(d.ordinal, k, threads, w.launch.Shared)
 	if fits == 0 {
-		return c.fail(cuda.ErrLaunchOutOfResources, "kernel %s: a block does not fit a multiprocessor", k.Name)
+		return fail(cuda.ErrLaunchOutOfResources, "a block does not fit a multiprocessor")
 	}
 	if blocks := g[0] * g[1] * g[2]; w.launch.Cooperative && blocks > fits*d.Shape.SMs {
-		return c.fail(cuda.ErrCooperativeLaunchTooLarge, "kernel %s: %d blocks, %d fit at once", k.Name, blocks, fits*d.Shape.SMs)
+		return fail(cuda.ErrCooperativeLaunchTooLarge, "%d blocks, %d fit at once", blocks, fits*d.Shape.SMs)
 	}
 	return nil
 }

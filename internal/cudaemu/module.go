@@ -91,22 +91,21 @@ func ptxOf(driver int) ptx.Version {
 	return ptx.Version{Major: 6, Minor: min(minor, 2)}
 }
 
+// target is the capability that a text is for, and whether for that one alone.
+func target(p *ptx.Module) (major, minor int, exact bool) {
+	var suffix byte
+	fmt.Sscanf(p.Target, "sm_%d%c", &major, &suffix)
+	return major / 10, major % 10, suffix == 'a'
+}
+
 // suits says why a program does not run on a device, "" if it does.
 func (d *device) suits(p *ptx.Module) string {
-	var major, minor int
-	var exact byte
-	switch n, _ := fmt.Sscanf(p.Target, "sm_%d%c", &major, &exact); {
-	case n == 0:
-		return fmt.Sprintf("target %q", p.Target)
-	default:
-		major, minor = major/10, major%10
-	}
-	have := fmt.Sprintf("the device has %d.%d", d.Major, d.Minor)
+	major, minor, exact := target(p)
 	switch {
 	case major > d.Major || major == d.Major && minor > d.Minor:
-		return fmt.Sprintf("target %s is above the device's: %s", p.Target, have)
-	case exact == 'a' && (major != d.Major || minor != d.Minor):
-		return fmt.Sprintf("target %s is for one capability alone: %s", p.Target, have)
+		return fmt.Sprintf("target %s is above the device's capability %d.%d", p.Target, d.Major, d.Minor)
+	case exact && (major != d.Major || minor != d.Minor):
+		return fmt.Sprintf("target %s is for that capability alone, the device has %d.%d", p.Target, d.Major, d.Minor)
 	}
 	return ""
 }

@@ -30,8 +30,14 @@ func (s *stream) isLegacy() bool   { return s == s.ctx.legacy }
 func (s *stream) isBlocking() bool { return s.flags&cuda.StreamNonBlocking == 0 }
 func (s *stream) isUser() bool     { return s.handle > cuda.StreamPerThread }
 
-// stream is the stream of a handle; the default ones are those of the current context.
+// stream is the stream of a handle. The default ones are those of the current
+// context, others need none to be current.
 func (c *call) stream(h cuda.Stream) (*stream, error) {
+	if h <= cuda.StreamPerThread {
+		if err := c.healthy(c.ctx); err != nil {
+			return nil, err
+		}
+	}
 	switch h {
 	case 0, cuda.StreamLegacy:
 		return c.ctx.legacy, nil
@@ -52,7 +58,7 @@ func (c *call) stream(h cuda.Stream) (*stream, error) {
 
 // onStream begins a call about a stream.
 func (m *Machine) onStream(name string, h cuda.Stream) (*call, *stream, error) {
-	c, err := m.beginIn(name)
+	c, err := m.begin(name)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,41 @@
+package cudaemu_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cuda/cudatest"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// open is a machine that must not have leaked anything at the end of the test.
+func open(t testing.TB, cfg cudaemu.Config) *cudaemu.Machine {
+	t.Helper()
+	m, err := cudaemu.New(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
+	return m
+}
+
+func TestConformance(t *testing.T) {
+	cudatest.Run(t, func(t testing.TB) cuda.Driver {
+		m := open(t, cudaemu.Config{Devices: 2, Seed: 1})
+		t.Cleanup(func() {
+			for _, f := range m.Reports() {
+				t.Log(f)
+			}
+		})
+		return m
+	})
+}
+
+func TestConformancePlain(t *testing.T) {
+	cudatest.Run(t, func(t testing.TB) cuda.Driver {
+		return open(t, cudaemu.Config{Devices: 2, Plain: true})
+	})
+}
