@@ -1,0 +1,41 @@
+package cuda_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cuda/cudatest"
+)
+
+// missing skips the test because the machine lacks what, or fails it if the
+// variable REQUIRE names it.
+func missing(t testing.TB, what, why string) {
+	t.Helper()
+	if required(what) {
+		t.Fatalf("REQUIRE=%s: %s", what, why)
+	}
+	t.Skipf("needs %s: %s", what, why)
+}
+
+func required(what string) bool {
+	return slices.Contains(strings.FieldsFunc(os.Getenv("REQUIRE"), func(r rune) bool { return r == ' ' || r == ',' }), what)
+}
+
+// gpu is the real driver. It is opened only where REQUIRE=cuda asks for it: the
+// emulator passes the same tests everywhere.
+func gpu(t testing.TB) cuda.Driver {
+	t.Helper()
+	if !required("cuda") {
+		t.Skip("needs REQUIRE=cuda and a GPU")
+	}
+	d, err := cuda.Open(os.Getenv("RINGO_CUDA_LIBRARY"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestConformance(t *testing.T) { cudatest.Run(t, gpu) }
