@@ -257,10 +257,13 @@ func (p *parser) checkAddress(b *body, f *form, o *Operand) string {
 	if o.Kind != AddrOperand {
 		return "not an address in brackets, expected one"
 	}
+	if f.op == "cp" || f.op == "st" && f.mods[0] == "async" {
+		return "" // several spaces
+	}
 	if o.Reg >= 0 && p.module.AddressSize == 64 && b.Regs[o.Reg].Type.Size() == 4 && f.space != Shared && f.space != Local && f.space != Const {
 		return "an address of 32 bits, expected 64"
 	}
-	if o.Name == "" || f.space == Generic || f.op == "cp" || f.op == "st" && len(f.mods) > 0 && f.mods[0] == "async" {
+	if o.Name == "" || f.space == Generic {
 		return ""
 	}
 	s := Param
@@ -290,11 +293,9 @@ func checkConvert(in *Instr) string {
 	switch {
 	case d == E4M3x2 || d == E5M2x2 || d == F16x2 || d == BF16x2 || d == TF32:
 	case !d.Float() && s.Float() && !whole:
-		return fmt.Sprintf("to .%s from .%s without rounding, expected .rni, .rzi, .rmi or .rpi", d, s)
+		return fmt.Sprintf("to .%s from .%s without rounding to a whole number, expected .rni, .rzi, .rmi or .rpi", d, s)
 	case !d.Float() && !s.Float() && (rounds || whole):
 		return "rounding between integers, expected none"
-	case !d.Float() && rounds:
-		return "rounding to an integer, expected .rni, .rzi, .rmi or .rpi"
 	case d.Float() && !s.Float() && !rounds:
 		return fmt.Sprintf("to .%s from .%s without rounding, expected .rn, .rz, .rm or .rp", d, s)
 	case d.Float() && s.Float() && d.Size() < s.Size() && !rounds:

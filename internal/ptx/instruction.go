@@ -133,7 +133,7 @@ func (p *parser) operand(b *body, in *Instr, n int) Operand {
 		return p.address(b)
 	case t.is("{"):
 		return p.list(b, in, "{", "}")
-	case t.is("!"):
+	case t.is("!") && class[p.peek()]&(startsWord|digit) == startsWord:
 		p.advance()
 		o := Operand{Kind: RegOperand, Not: true}
 		o.Reg = p.register(b, p.name("a predicate"))

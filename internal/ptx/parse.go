@@ -74,6 +74,14 @@ func (p *parser) advance() token {
 	return t
 }
 
+// peek is the byte behind the token ahead, 0 at the end.
+func (p *parser) peek() byte {
+	if p.off == len(p.src) {
+		return 0
+	}
+	return p.src[p.off]
+}
+
 // accept takes the punctuation or word if it is next.
 func (p *parser) accept(s string) bool {
 	if p.tok.is(s) {

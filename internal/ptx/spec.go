@@ -147,6 +147,9 @@ func (s *spec) match(mods []string, take func(choice)) (n int, ok bool) {
 		c, found := slot.find(mods, n)
 		if found {
 			n++
+			if c.mod == "ANY" {
+				n = len(mods)
+			}
 			if take != nil {
 				take(c)
 			}

@@ -94,12 +94,12 @@ var table = [][3]string{
 	{"cvt@6.5/72", "pack sat u16,s16 s32", "d:b32 s:s32 s:s32"}, {"cvt@6.5/72", "pack sat u8,s8 s32 b32", "d:b32 s:s32 s:s32 s:b32"},
 
 	// Memory.
-	{"ld", "?weak ?SPACE ?CACHED ?L1@7.4/70 ?L2@7.4/75 ?v2,v4 MEMORY", "D m"}, {"ld", "global ?ca,cg,cs nc ?L1@7.4/70 ?L2@7.4/75 ?v2,v4 MEMORY", "D m"},
+	{"ld", "?weak ?SPACE ?CACHED ?EVICT@7.4/70 ?AHEAD@7.4/75 ?v2,v4 MEMORY", "D m"}, {"ld", "global ?ca,cg,cs nc ?EVICT@7.4/70 ?AHEAD@7.4/75 ?v2,v4 MEMORY", "D m"},
 	{"ld", "volatile ?SPACE ?v2,v4 MEMORY", "D m"},
-	{"ld@6.0/70", "relaxed,acquire SCOPE ?SPACE ?L1@7.4/70 ?L2@7.4/75 ?v2,v4 MEMORY", "D m"}, {"ld@8.2/70", "mmio relaxed sys ?global MEMORY", "D m"},
+	{"ld@6.0/70", "relaxed,acquire SCOPE ?SPACE ?EVICT@7.4/70 ?AHEAD@7.4/75 ?v2,v4 MEMORY", "D m"}, {"ld@8.2/70", "mmio relaxed sys ?global MEMORY", "D m"},
 	{"ldu", "?global ?v2,v4 MEMORY", "D m"},
-	{"st", "?weak ?SPACE ?wb,cg,cs,wt ?L1@7.4/70 ?v2,v4 MEMORY", "m S"}, {"st", "volatile ?SPACE ?v2,v4 MEMORY", "m S"},
-	{"st@6.0/70", "relaxed,release SCOPE ?SPACE ?L1@7.4/70 ?v2,v4 MEMORY", "m S"}, {"st@8.2/70", "mmio relaxed sys ?global MEMORY", "m S"},
+	{"st", "?weak ?SPACE ?wb,cg,cs,wt ?EVICT@7.4/70 ?v2,v4 MEMORY", "m S"}, {"st", "volatile ?SPACE ?v2,v4 MEMORY", "m S"},
+	{"st@6.0/70", "relaxed,release SCOPE ?SPACE ?EVICT@7.4/70 ?v2,v4 MEMORY", "m S"}, {"st@8.2/70", "mmio relaxed sys ?global MEMORY", "m S"},
 	{"st@8.1/90", "async ?weak ?shared::cluster mbarrier::complete_tx::bytes ?v2,v4 b32,b64,u32,u64,s32,s64,f32,f64", "m S m"},
 	{"atom", "?SEM ?SCOPE60 ?SPACE and,or,xor b32,b64", "d m s"}, {"atom", "?SEM ?SCOPE60 ?SPACE exch b32,b64,b128@8.3/90", "d m s"},
 	{"atom", "?SEM ?SCOPE60 ?SPACE cas b32,b64,b16@6.3/70,b128@8.3/90", "d m s s"}, {"atom", "?SEM ?SCOPE60 ?SPACE inc,dec u32", "d m s"},
@@ -119,7 +119,7 @@ var table = [][3]string{
 	{"mapa@7.8/90", "?shared::cluster u32,u64", "d s s:u32"}, {"getctarank@7.8/90", "?shared::cluster u32,u64", "d:u32 s"},
 
 	// Asynchronous copies and their barriers.
-	{"cp@7.0/80", "async ca,cg ?shared,shared::cta global ?L2@7.4/80", "m m i s:u32?"}, {"cp@7.0/80", "async commit_group", ""},
+	{"cp@7.0/80", "async ca,cg ?shared,shared::cta global ?AHEAD@7.4/80", "m m i s:u32?"}, {"cp@7.0/80", "async commit_group", ""},
 	{"cp@7.0/80", "async wait_group", "i"}, {"cp@7.0/80", "async wait_all", ""},
 	{"cp@7.0/80", "async mbarrier arrive ?noinc ?shared,shared::cta b64", "m"},
 	{"cp@8.0/90", "async bulk shared::cluster global mbarrier::complete_tx::bytes ?multicast::cluster", "m m s:u32 m x?"},
@@ -181,8 +181,8 @@ var modifierLists = map[string]string{
 	"SCOPE60": "cta@5.0/60,gpu@5.0/60,sys@5.0/60,cluster@7.8/90",
 	"SEM":     "relaxed@6.0/70,acquire@6.0/70,release@6.0/70,acq_rel@6.0/70",
 	"CACHED":  "ca,cg,cs,lu,cv",
-	"L1":      "L1::evict_normal,L1::evict_unchanged,L1::evict_first,L1::evict_last,L1::no_allocate",
-	"L2":      "L2::64B,L2::128B,L2::256B@7.4/80",
+	"EVICT":   "L1::evict_normal,L1::evict_unchanged,L1::evict_first,L1::evict_last,L1::no_allocate",
+	"AHEAD":   "L2::64B,L2::128B,L2::256B@7.4/80",
 }
 
 // specials are the special registers, with their types and what they need.

@@ -1,0 +1,110 @@
+package ptx
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+//go:generate testdata/generate.sh
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+
+// fixtures are the texts that clang made of testdata/*.cu, by name.
+func fixtures(t testing.TB) map[string][]byte {
+	files, err := filepath.Glob("testdata/*.ptx")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	m := map[string][]byte{}
+	for _, file := range files {
+		m[strings.TrimSuffix(filepath.Base(file), ".ptx")], err = os.ReadFile(file)
+		require.NoError(t, err)
+	}
+	return m
+}
+
+// comparable drops what printing does not keep.
+func comparable(m *Module) *Module {
+	for _, f := range m.Funcs {
+		f.Line = 0
+		for i := range f.Body {
+			f.Body[i].Line = 0
+			f.Body[i].Text = ""
+		}
+	}
+	return m
+}
+
+// roundTrip requires that the module prints to what parses to the same module.
+func roundTrip(t testing.TB, m *Module) {
+	text := m.String()
+	again, err := Parse("printed", []byte(text))
+	require.NoError(t, err, "%s", text)
+	require.Equal(t, comparable(m), comparable(again), "%s", text)
+	require.Equal(t, text, again.String())
+}
+
+func TestFixtures(t *testing.T) {
+	for name, text := range fixtures(t) {
+		t.Run(name, func(t *testing.T) {
+			m, err := Parse(name+".ptx", text)
+			require.NoError(t, err)
+			golden := filepath.Join("testdata", name+".golden")
+			if *rewrite {
+				require.NoError(t, os.WriteFile(golden, []byte(m.String()), 0o666))
+			}
+			want, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			require.Equal(t, string(want), m.String())
+			roundTrip(t, m)
+		})
+	}
+}
+
+// TestShipped parses what this library ships; the kernels' own tests judge it.
+func TestShipped(t *testing.T) {
+	files, err := filepath.Glob("../../kernels/ptx/*.ptx")
+	require.NoError(t, err)
+	if len(files) == 0 {
+		t.Skip("no kernels/ptx/*.ptx: they are made by go generate ./kernels/ptx")
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		m, err := Parse(file, text)
+		require.NoError(t, err)
+		roundTrip(t, m)
+	}
+}
+
+// TestGenerated compiles the fixtures anew and compares.
+func TestGenerated(t *testing.T) {
+	if _, err := exec.LookPath("clang++-19"); err != nil {
+		if strings.Contains(os.Getenv("REQUIRE"), "clang") {
+			t.Fatal("REQUIRE has clang, but: ", err)
+		}
+		t.Skip("no clang++-19 to compile testdata/*.cu: apt-get install clang-19")
+	}
+	dir := t.TempDir()
+	for _, pattern := range []string{"*.cu", "*.h", "*.sh"} {
+		files, err := filepath.Glob("testdata/" + pattern)
+		require.NoError(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o777))
+		}
+	}
+	out, err := exec.Command(filepath.Join(dir, "generate.sh")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for name, want := range fixtures(t) {
+		got, err := os.ReadFile(filepath.Join(dir, name+".ptx"))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got), name)
+	}
+}

@@ -1,0 +1,168 @@
+package ptx
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func parseFixture(t *testing.T, name string) *Module {
+	text, err := os.ReadFile("testdata/" + name + ".ptx")
+	require.NoError(t, err)
+	m, err := Parse(name, text)
+	require.NoError(t, err)
+	return m
+}
+
+func TestParameters(t *testing.T) {
+	f := parseFixture(t, "loops").Func("sum")
+	require.True(t, f.Entry)
+	require.Equal(t, "visible", f.Linkage)
+	require.Equal(t, []Var{
+		{Name: "sum_param_0", Space: Param, Type: B8, Align: 8, Count: 40, Offset: 0},
+		{Name: "sum_param_1", Space: Param, Type: U64, Align: 8, Count: 1, Offset: 40},
+		{Name: "sum_param_2", Space: Param, Type: U64, Align: 8, Count: 1, Offset: 48},
+	}, f.Params)
+	require.Equal(t, 56, f.ParamBytes)
+	require.Equal(t, Dim{256, 1, 1}, f.MaxThreads)
+	require.Equal(t, 2, f.MinBlocks)
+}
+
+func TestVariables(t *testing.T) {
+	m := parseFixture(t, "control")
+	vars := map[string]Var{}
+	for _, v := range m.Vars {
+		vars[v.Name] = v
+	}
+	require.Equal(t, Var{Name: "table", Space: Const, Type: B8, Align: 4, Count: 20, Linkage: "visible",
+		Init: []byte{1, 0, 0, 0, 254, 255, 255, 255, 44, 1}}, vars["table"])
+	require.Equal(t, []byte{0, 0, 0, 0, 0, 0, 0xf8, 0x3f}, vars["scale"].Init)
+	require.Nil(t, vars["counter"].Init)
+	require.Equal(t, []Reloc{{Name: "counter", Generic: true}}, vars["pointer"].Relocs)
+	require.Equal(t, 64, m.Func("stack").LocalBytes)
+	require.Equal(t, 1024, parseFixture(t, "loops").Func("block_sum").SharedBytes)
+}
+
+func TestExternShared(t *testing.T) {
+	m := parseFixture(t, "loops")
+	require.Equal(t, []Var{{Name: "dynamic", Space: Shared, Type: B8, Align: 1, Extern: true, Linkage: "extern"}}, m.Vars)
+}
+
+func TestInstruction(t *testing.T) {
+	f := parseFixture(t, "memory").Func("accesses")
+	var in *Instr
+	for i := range f.Body {
+		if f.Body[i].Name() == "ld.acquire.gpu.global.u64" {
+			in = &f.Body[i]
+		}
+	}
+	require.NotNil(t, in)
+	require.Equal(t, "ld", in.Op)
+	require.Equal(t, []Type{U64}, in.Types)
+	require.Equal(t, Global, in.Space)
+	require.Equal(t, 1, in.Vec)
+	require.Equal(t, -1, in.Guard)
+	require.True(t, in.Has("acquire"))
+	require.Equal(t, AddrOperand, in.Operands[1].Kind)
+	require.Equal(t, int64(-8), int64(in.Operands[1].Imm))
+	require.Equal(t, "ld.acquire.gpu.global.u64 %rd5, [%rd6+-8]", in.Text)
+}
+
+// TestBlocks has names of blocks within blocks that hide those outside.
+func TestBlocks(t *testing.T) {
+	m, err := Parse("blocks", []byte(header+`
+.global .u32 v;
+.entry k() {
+	.reg .b32 a, b;
+	.reg .pred p;
+	{
+		.reg .b32 a, v;
+		.reg .pred p;
+	again:
+		add.u32 a, b, v;
+		setp.eq.u32 p, a, 0;
+		@p bra again;
+		bra out;
+	}
+	{
+		.reg .b32 a;
+	again:
+		mov.u32 a, b;
+		{ bra again; }
+	}
+out:
+	ld.global.u32 a, [v];
+	ret;
+}`))
+	require.NoError(t, err)
+	require.Equal(t, `.version 7.0
+.target sm_70
+.address_size 64
+.global .u32 v;
+
+.entry k()
+{
+	.reg .b32 a;
+	.reg .b32 b;
+	.reg .pred p;
+	.reg .b32 a$1;
+	.reg .b32 v$1;
+	.reg .pred p$1;
+	.reg .b32 a$2;
+again:
+	add.u32 a$1, b, v$1;
+	setp.eq.u32 p$1, a$1, 0;
+	@p$1 bra again;
+	bra out;
+again$1:
+	mov.u32 a$2, b;
+	bra again$1;
+out:
+	ld.global.u32 a, [v];
+	ret;
+}
+`, m.String())
+	f := m.Func("k")
+	require.Equal(t, map[string]int{"again": 0, "again$1": 4, "out": 6}, f.Labels)
+	require.Equal(t, 0, f.Body[2].Operands[0].Target)
+	require.Equal(t, 4, f.Body[5].Operands[0].Target)
+	require.Equal(t, 6, f.Body[3].Operands[0].Target)
+	roundTrip(t, m)
+}
+
+func TestBranchTable(t *testing.T) {
+	m, err := Parse("table", []byte(header+`
+.entry k() {
+	.reg .b32 %r<2>;
+	mov.u32 %r1, %tid.x;
+$L_table: .branchtargets $L_a, $L_b,
+	$L_a;
+	brx.idx %r1, $L_table;
+$L_a:
+	exit;
+$L_b:
+}`))
+	require.NoError(t, err)
+	f := m.Func("k")
+	require.Equal(t, map[string][]string{"$L_table": {"$L_a", "$L_b", "$L_a"}}, f.Tables)
+	require.Equal(t, map[string]int{"$L_a": 2, "$L_b": 3}, f.Labels)
+	require.Equal(t, NameOperand, f.Body[1].Operands[1].Kind)
+	roundTrip(t, m)
+}
+
+func TestCall(t *testing.T) {
+	f := parseFixture(t, "control").Func("calls")
+	var call *Instr
+	for i := range f.Body {
+		if f.Body[i].Op == "call" {
+			call = &f.Body[i]
+		}
+	}
+	require.NotNil(t, call)
+	require.Len(t, call.Operands, 3)
+	require.Len(t, call.Operands[0].Elems, 1)
+	require.Equal(t, "_Z5twist4Pairi", call.Operands[1].Name)
+	require.Len(t, call.Operands[2].Elems, 2)
+	require.Equal(t, 16+4+16, f.CallBytes-4) // two arguments and a result, which is aligned to 8
+}
