@@ -1,0 +1,8 @@
+#!/bin/sh
+# Compiles the kernels of this folder to PTX; needs Debian's clang-19.
+set -e
+cd "$(dirname "$0")"
+for k in *.cu; do
+	clang++-19 -x cuda --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib -std=c++17 -S -O3 \
+		-ffp-contract=off -Xclang -target-feature -Xclang +ptx70 "$k" -o "${k%.cu}.ptx"
+done
