@@ -74,4 +74,15 @@ func approximate(in *ptx.Instr) bool {
 type maker func(in *ptx.Instr) (Op, bool)
 
 // makers are by operation.
-var makers = map[string]maker{}
+var makers = map[string]maker{
+	"add": makeAdd, "addc": makeAdd, "sub": makeSub, "subc": makeSub,
+	"mul": makeMul, "mad": makeMad, "madc": makeMad, "fma": makeFloat,
+	"div": makeDiv, "rem": makeRem, "rcp": makeFloat, "sqrt": makeFloat,
+	"min": makeMinMax, "max": makeMinMax, "abs": makeAbs, "neg": makeNeg, "sad": makeSad,
+	"dp4a": makeDot, "dp2a": makeDot, "copysign": makeCopysign, "testp": makeTestp,
+	"and": makeLogic, "or": makeLogic, "xor": makeLogic, "not": makeLogic, "cnot": makeLogic, "lop3": makeLop3,
+	"shl": makeShl, "shr": makeShr, "shf": makeShf, "bfe": makeBfe, "bfi": makeBfi, "bfind": makeBfind,
+	"clz": makeCount, "popc": makeCount, "brev": makeCount, "szext": makeSzext, "bmsk": makeBmsk, "prmt": makePrmt,
+	"setp": makeSetp, "set": makeSet, "selp": makeSelp, "slct": makeSlct,
+	"mov": makeMov, "cvt": makeCvt,
+}

@@ -30,18 +30,18 @@ func cases(f *form) [][]uint64 {
 	r := rand.New(rand.NewPCG(h.Sum64(), 1))
 	k := len(f.src)
 	lists := make([][]uint64, k)
-	random := 256
+	random := 400
 	for i, o := range f.src {
 		lists[i] = core(o)
 		switch {
 		case k == 1:
 			lists[i] = edges(f, o)
 		case k >= 3:
-			lists[i] = lists[i][:min(8, len(lists[i]))]
+			lists[i] = lists[i][:min(9, len(lists[i]))]
 		}
 	}
 	if strings.HasPrefix(f.name, "set") || k == 1 {
-		random = 96
+		random = 200
 	}
 	rows := [][]uint64{{}}
 	for _, list := range lists {
@@ -91,19 +91,20 @@ func core(o operand) []uint64 {
 	if l, ok := layouts[o.typ]; ok {
 		sign, inf, one := uint64(1)<<(w-1), uint64(1<<l.exp-1)<<l.man, uint64(1<<(l.exp-1)-1)<<l.man
 		quiet := uint64(1) << (l.man - 1)
+		low := uint64(1<<(l.exp-2) - 1) // half the exponent of one
 		return []uint64{
-			0, sign | one, inf, inf | quiet | 5, sign | inf | 3, sign | inf, inf - 1, sign, // these 8 in triples
-			one, sign | inf | quiet | 9, inf | 6, 1, sign | (1<<l.man - 1), 1 << l.man, one + 1,
+			0, sign | one, inf, inf | quiet | 5, sign | inf | 3, sign | inf, inf - 1, sign, sign | inf | quiet | 9, // these 9 in triples
+			one, inf | 6, 1, sign | (1<<l.man - 1), 1 << l.man, one + 1,
 			sign | (inf - 1), one + quiet, sign | 1<<l.man, 1<<l.man - 1,
-			one/2<<1>>1 | (1<<l.man - 1), // its product with the next but one lies just below the smallest normal number
-			one + 1<<l.man, one/2 + 1,
+			low<<l.man | (1<<l.man - 1), (low + 1) << l.man, // their product lies just below the smallest normal number
+			one + 1<<l.man, low<<l.man + 1,
 		}
 	}
 	top := uint64(1) << (w - 1)
 	m := top<<1 - 1
 	return []uint64{
-		0, 1, m, top, top - 1, 0x8421 & m, m - 1, 0x5555555555555555 & m, // these 8 in triples
-		2, top + 1, 3, 7, 10, m - 6, top >> 1, (top >> 1) * 3, 0xff, 1<<(w/2) - 1, 1 << (w / 2) & m,
+		0, 1, m, top, top - 1, 0x8421 & m, m - 1, 0x5555555555555555 & m, 2, // these 9 in triples
+		top + 1, 3, 7, 10, m - 6, top >> 1, (top >> 1) * 3, 0xff, 1<<(w/2) - 1, 1 << (w / 2) & m,
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // of case i, executes the instruction and stores the results, a word each.
 func ptxOf(list []form) string {
 	var b strings.Builder
-	b.WriteString(".version 8.0\n.target sm_90\n.address_size 64\n")
+	b.WriteString(".version 8.1\n.target sm_90\n.address_size 64\n")
 	for i := range list {
 		fmt.Fprintf(&b, "\n// %s\n%s", list[i].id(), list[i].kernel(fmt.Sprintf("f%d", i)))
 	}
@@ -63,19 +63,20 @@ func (f *form) kernel(name string) string {
 	}
 	dst := operands("d", f.dst)
 	src := operands("s", f.src)
-	return fmt.Sprintf(`.visible .entry %s(.param .u64 in, .param .u64 out, .param .u32 n) {
+	return fmt.Sprintf(`.visible .entry %s(.param .u64 in, .param .u64 out, .param .u64 n) {
   .reg .pred %%p;
-  .reg .b32 %%i, %%t, %%n;
-  .reg .b64 %%in, %%out;
+  .reg .b32 %%i, %%t;
+  .reg .b64 %%in, %%out, %%n, %%w;
 %s  ld.param.u64 %%in, [in];
   ld.param.u64 %%out, [out];
-  ld.param.u32 %%n, [n];
+  ld.param.u64 %%n, [n];
   mov.u32 %%i, %%ctaid.x;
   mov.u32 %%t, %%ntid.x;
   mul.lo.u32 %%i, %%i, %%t;
   mov.u32 %%t, %%tid.x;
   add.u32 %%i, %%i, %%t;
-  setp.ge.u32 %%p, %%i, %%n;
+  cvt.u64.u32 %%w, %%i;
+  setp.ge.u64 %%p, %%w, %%n;
   @%%p ret;
   cvta.to.global.u64 %%in, %%in;
   cvta.to.global.u64 %%out, %%out;
@@ -188,8 +189,8 @@ func (g *gpu) launch(f cuda.Function, dsts int, rows [][]uint64) ([][]uint64, er
 	defer g.d.MemFree(dst)
 	args := struct {
 		in, out uintptr
-		n       uint32
-	}{src, dst, uint32(len(rows))}
+		n       uint64
+	}{src, dst, uint64(len(rows))}
 	for _, step := range []func() error{
 		func() error { return g.d.MemsetD8(dst, 0, len(out)) },
 		func() error { return g.d.MemcpyHtoD(src, in) },

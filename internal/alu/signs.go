@@ -1,0 +1,78 @@
+package alu
+
+import "github.com/ringo-go/ringo/internal/ptx"
+
+// makeFloatSign is abs and neg.
+func makeFloatSign(in *ptx.Instr) (Op, bool) {
+	t := last(in)
+	f := formatOf(t)
+	if f == nil || f.width < 16 || f == &tf32 {
+		return Op{}, false
+	}
+	flush := func(a uint64) uint64 { return a }
+	if in.Has("ftz") {
+		flush = f.flush
+	}
+	one := func(a uint64) uint64 { return signNaN(f, a, flush(a)^f.sign()) }
+	if in.Op == "abs" {
+		one = func(a uint64) uint64 { return signNaN(f, a, flush(a)&^f.sign()) }
+	}
+	return unary(t, eachOf1(t, one)), true
+}
+
+// makeFloatMinMax is min and max; see fewer in nan.go for NaNs.
+func makeFloatMinMax(in *ptx.Instr) (Op, bool) {
+	t := last(in)
+	f := formatOf(t)
+	if f == nil || f.width < 16 || f == &tf32 {
+		return Op{}, false
+	}
+	ftz, nan, xorsign, isMax := in.Has("ftz"), in.Has("NaN"), in.Has("xorsign"), in.Op == "max"
+	return binary(t, eachOf2(t, func(a, b uint64) uint64 {
+		if ftz {
+			a, b = f.flush(a), f.flush(b)
+		}
+		var sign uint64
+		if xorsign { // of absolute values, with the sign of the product
+			sign = (a ^ b) & f.sign()
+			a, b = a&^f.sign(), b&^f.sign()
+		}
+		if f.isNaN(a) || f.isNaN(b) {
+			return minMaxNaN(f, a, b, sign, nan)
+		}
+		if f.before(b, a) != isMax {
+			a = b
+		}
+		return a | sign
+	})), true
+}
+
+// before reports whether a is below b, -0 below +0.
+func (f *format) before(a, b uint64) bool {
+	return signed(f.key(a), f.width) < signed(f.key(b), f.width)
+}
+
+// key is a number as a signed integer in the same order.
+func (f *format) key(a uint64) uint64 {
+	if a&f.sign() != 0 {
+		return a ^ (f.sign() - 1)
+	}
+	return a
+}
+
+// eachOf1 applies f to both halves if the type is packed.
+func eachOf1(t ptx.Type, f func(a uint64) uint64) func(a uint64) uint64 {
+	if t != ptx.F16x2 && t != ptx.BF16x2 {
+		return f
+	}
+	return func(a uint64) uint64 { return f(a>>16&0xffff)<<16 | f(a&0xffff)&0xffff }
+}
+
+// makeCopysign is b with the sign of a.
+func makeCopysign(in *ptx.Instr) (Op, bool) {
+	f := formatOf(last(in))
+	if f != &f32 && f != &f64 {
+		return Op{}, false
+	}
+	return binary(last(in), func(a, b uint64) uint64 { return a&f.sign() | b&^f.sign() }), true
+}
