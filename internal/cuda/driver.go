@@ -207,8 +207,10 @@ type Modules interface {
 	FuncSetAttribute(f Function, a FunctionAttribute, v int) error
 	OccupancyMaxActiveBlocksPerMultiprocessor(f Function, threads, shared int) (int, error)
 	// LaunchKernel queues a kernel. args are the bytes of its parameters, each
-	// at its natural alignment, as a C struct with the same fields has them;
-	// ArgsOf makes them of a Go struct. They are copied before it returns.
+	// at its natural alignment, as a C struct with the same fields has them, but
+	// without padding at the end; ArgsOf makes them of a Go struct. They are
+	// copied before it returns. Another number of bytes than the kernel takes
+	// is ErrLaunchOutOfResources on hardware.
 	LaunchKernel(f Function, l *Launch, args []byte) error
 }
 

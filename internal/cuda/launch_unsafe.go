@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"fmt"
 	"sync"
 	"unsafe"
 
@@ -74,9 +75,30 @@ func (d *libcuda) LaunchKernel(f Function, l *Launch, params []byte) error {
 	r := result(dl.Call(fn, frame.arguments(f, l)...))
 	launchFrames.Put(frame)
 	if r != 0 {
-		return launched(l, params, d.failed(s, r))
+		err := d.failed(s, r)
+		if takes, ok := d.paramBytes(f); ok && takes != len(params) {
+			err.Remedy = fmt.Sprintf("pass exactly the %d bytes of parameters that the kernel takes", takes)
+		}
+		return launched(l, params, err)
 	}
 	return nil
+}
+
+// paramBytes is how many bytes of parameters a kernel takes, where the driver says so.
+func (d *libcuda) paramBytes(f Function) (int, bool) {
+	fn, err := d.addr(cuFuncGetParamInfo)
+	if err != nil || f == 0 {
+		return 0, false
+	}
+	n := 0
+	for i := range uintptr(maxArgs) {
+		offset, size, r := invoke(fn, 2, 2, []uintptr{uintptr(f), i})
+		if r != 0 { // there is no such parameter
+			return n, r == ErrInvalidValue
+		}
+		n = int(offset + size)
+	}
+	return n, true
 }
 
 // arguments are those of cuLaunchKernel, or of cuLaunchKernelEx for a cooperative

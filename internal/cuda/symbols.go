@@ -92,6 +92,7 @@ const (
 	cuModuleGetGlobal
 	cuFuncGetAttribute
 	cuFuncSetAttribute
+	cuFuncGetParamInfo
 	cuOccupancyMaxActiveBlocksPerMultiprocessor
 	cuLaunchKernel
 	cuLaunchKernelEx
@@ -207,6 +208,7 @@ var symbols = [symbolCount]struct {
 	cuModuleGetGlobal:                 {"cuModuleGetGlobal", "cuModuleGetGlobal_v2", 3020},
 	cuFuncGetAttribute:                {"cuFuncGetAttribute", "cuFuncGetAttribute", 2020},
 	cuFuncSetAttribute:                {"cuFuncSetAttribute", "cuFuncSetAttribute", 9000},
+	cuFuncGetParamInfo:                {"cuFuncGetParamInfo", "cuFuncGetParamInfo", 12040},
 	cuOccupancyMaxActiveBlocksPerMultiprocessor: {"cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050},
 	cuLaunchKernel:              {"cuLaunchKernel", "cuLaunchKernel", 4000},
 	cuLaunchKernelEx:            {"cuLaunchKernelEx", "cuLaunchKernelEx", 11060},

@@ -138,7 +138,13 @@ func testBadLaunches(e *env) {
 		e.is(err, cuda.ErrInvalidValue)
 		require.Contains(e, err.Error(), "grid", name)
 	}
-	e.is(e.d.LaunchKernel(f, &cuda.Launch{}, make([]byte, 1<<16)), cuda.ErrInvalidValue)
+	for _, n := range []int{1, 8, 4096, 1 << 16} { // not what it takes
+		e.is(e.d.LaunchKernel(f, &cuda.Launch{}, make([]byte, n)), cuda.ErrLaunchOutOfResources, cuda.ErrInvalidValue)
+	}
+	store := e.kernel("store") // takes 12 bytes; a Go struct of such fields has 16
+	for _, n := range []int{0, 8, 11, 16} {
+		e.is(e.d.LaunchKernel(store, &cuda.Launch{}, make([]byte, n)), cuda.ErrLaunchOutOfResources, cuda.ErrInvalidValue)
+	}
 	e.is(e.d.LaunchKernel(0, &cuda.Launch{}, nil), cuda.ErrInvalidHandle, cuda.ErrInvalidValue)
 	e.noErr(e.d.LaunchKernel(f, &cuda.Launch{}, nil)) // nothing of that did harm
 	e.noErr(e.d.CtxSynchronize())
