@@ -9,10 +9,6 @@
 #define EXPAND(kernel, type, op) PASTE(kernel, type, op)
 #define ENTRY(kernel) EXPAND(kernel, TYPE, OP)
 
-#ifndef UNROLL
-#define UNROLL TYPE::unroll
-#endif
-
 // Args is kernels/device.args in Go.
 struct Args {
   u64 dst, src[8]; // addresses, multiples of the element's size
@@ -123,7 +119,9 @@ template <int n> static DEVICE void some(const Args &a, Wide scalar, u64 at, u32
 }
 
 // Combine handles 16 bytes at a time where dst and the sources lie alike, several
-// vectors a thread as long as that leaves work for all blocks.
+// vectors a thread as long as that leaves work for all blocks. Two vectors of two
+// sources in each of 1024 threads are 64 KiB under way on a multiprocessor, enough
+// for the memory of an H200; more would cost registers, and with them threads.
 KERNEL(512, 2) void ENTRY(combine)(const Args a) {
   Wide v = scalar(a);
   u32 apart = 0;
@@ -134,13 +132,11 @@ KERNEL(512, 2) void ENTRY(combine)(const Args a) {
   u64 vectors = (a.count - head) / per_vector;
 
   u64 all = (u64)blocks() * threads(); // threads of the grid
-  u64 start = head * TYPE::size, round = all * UNROLL;
+  u64 start = head * TYPE::size, round = all * TYPE::unroll;
   u64 i = 0;
-  if (UNROLL > 1) {
 #pragma unroll 1
-    for (; i + round <= vectors; i += round)
-      some<UNROLL>(a, v, start + 16 * (i + (u64)block() * threads() * UNROLL + thread()), 16 * threads());
-  }
+  for (; i + round <= vectors; i += round)
+    some<TYPE::unroll>(a, v, start + 16 * (i + (u64)block() * threads() * TYPE::unroll + thread()), 16 * threads());
 #pragma unroll 1
   for (i += (u64)block() * threads() + thread(); i < vectors; i += all) some<1>(a, v, start + 16 * i, 0);
 

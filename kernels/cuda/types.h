@@ -4,8 +4,8 @@
 // Each type has
 //   Bits                 an element in memory
 //   Wide                 an element in arithmetic
-//   Word, unroll         32 or 64 bits that hold one or more elements, and how
-//                        many vectors a thread handles at once
+//   Word                 32 or 64 bits that hold one or more elements
+//   unroll               how many vectors of each source a thread loads at once
 //   widen(Bits)          the element as a Wide, exact
 //   narrow(Wide)         the result of arithmetic in memory: rounded to nearest
 //                        even, every NaN with the one pattern
@@ -24,7 +24,7 @@ template <class T, class B, class W, class Whole> struct Elementwise {
   using Wide = W;
   using Word = Whole;
   static constexpr int size = sizeof(B), per_word = sizeof(Word) / sizeof(B);
-  static constexpr int unroll = size > 2 ? 4 : size;
+  static constexpr int unroll = 2;
 
   static DEVICE B exact(W x) { return T::narrow(x); }
   static DEVICE W wrapped(W x) { return x; }
@@ -139,7 +139,9 @@ struct float8e4m3 : Elementwise<float8e4m3, u8, float, u32> {
     return (x & 0x7f) == 0x7f ? bits<float>(~0u >> 1) : f;
   }
   static DEVICE u8 narrow(float x) { return small8<3, -6>(x, 448); }
-#if SM >= 89
+#if SM < 89
+  static constexpr int unroll = 1; // arithmetic limits it, not memory
+#else
   static DEVICE void unpack(u32 w, float *x) { unpack2(w, x), unpack2(w >> 16, x + 2); }
   static DEVICE void unpack2(u16 w, float *x) {
     asm("{\n\t.reg .b32 h;\n\t.reg .b16 a, b;\n\t"
@@ -163,7 +165,9 @@ struct float8e5m2 : Elementwise<float8e5m2, u8, float, u32> {
   static DEVICE float widen(u8 x) { return float16::widen((u16)x << 8); }
   static DEVICE u8 narrow(float x) { return small8<2, -14>(x, 57344); }
   static DEVICE u8 exact(float x) { return float16::narrow(x) >> 8; } // keeps infinities
-#if SM >= 89
+#if SM < 89
+  static constexpr int unroll = 1;
+#else
   static DEVICE u32 pack(const float *x) { return pack2(x) | pack2(x + 2) << 16; }
   static DEVICE u32 pack2(const float *x) {
     u16 w;
