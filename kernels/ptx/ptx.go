@@ -30,13 +30,16 @@ type Name struct {
 }
 
 // String is "bfloat16_sum_sm_80", the file's name without its ending.
-func (n Name) String() string { return fmt.Sprintf("%s_%s_sm_%d", n.Type, n.Op, n.SM) }
+func (n Name) String() string { return n.Type + "_" + n.Op + "_" + n.Target() }
 
 // Combine is the name of the fast kernel.
 func (n Name) Combine() string { return "combine_" + n.Type + "_" + n.Op }
 
 // Plain is the name of the kernel that is the reference.
 func (n Name) Plain() string { return "plain_" + n.Type + "_" + n.Op }
+
+// Target is the .target of the text: "sm_80".
+func (n Name) Target() string { return fmt.Sprintf("sm_%d", n.SM) }
 
 // Version is the version of the PTX language, ten times. A driver has to be as
 // new as CUDA 11.0 for 70, 12.1 for 81.

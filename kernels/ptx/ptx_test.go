@@ -2,9 +2,7 @@ package ptx
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,39 +36,4 @@ func TestNames(t *testing.T) {
 	require.Equal(t, "plain_bfloat16_sum", n.Plain())
 	_, err := Text(Name{"float32", "sum", 100})
 	require.EqualError(t, err, "ptx: no kernel for sum of float32 at sm_100: run go generate ./kernels/ptx if it is new")
-}
-
-// TestGenerated compiles the sources anew. It needs clang, and insists on it
-// when the environment's REQUIRE names it.
-func TestGenerated(t *testing.T) {
-	const clang = "clang++-19"
-	if _, err := exec.LookPath(clang); err != nil {
-		if strings.Contains(os.Getenv("REQUIRE"), "clang") {
-			t.Fatal(err)
-		}
-		t.Skipf("%v: install Debian's clang-19 to compare the PTX with its sources", err)
-	}
-	out := t.TempDir()
-	b, err := exec.Command("go", "run", "./gen", "-out", out).CombinedOutput()
-	require.NoError(t, err, string(b))
-	for _, n := range All() {
-		want, err := os.ReadFile(filepath.Join(out, n.String()+".ptx"))
-		require.NoError(t, err)
-		got, err := os.ReadFile(n.String() + ".ptx")
-		require.NoError(t, err)
-		require.Equal(t, string(want), string(got), "%v is not up to date: run go generate ./kernels/ptx", n)
-	}
-	kept, err := os.ReadFile(filepath.Join(out, "modules.zip"))
-	require.NoError(t, err)
-	b, err = exec.Command("go", "run", "./gen", "-out", out).CombinedOutput()
-	require.NoError(t, err, string(b))
-	again, err := os.ReadFile(filepath.Join(out, "modules.zip"))
-	require.NoError(t, err)
-	require.Equal(t, kept, again)
-}
-
-func TestGenerateWithoutClang(t *testing.T) {
-	b, err := exec.Command("go", "run", "./gen", "-clang", "no-such-compiler", "-out", t.TempDir()).CombinedOutput()
-	require.Error(t, err)
-	require.Contains(t, string(b), "install Debian's clang-19")
 }

@@ -74,7 +74,7 @@ func generate(clang, src, out string) error {
 // signed integers wrap.
 func compile(clang, src string, n ptx.Name) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
-	c := exec.Command(clang, "-x", "cuda", "--cuda-device-only", fmt.Sprintf("--cuda-gpu-arch=sm_%d", n.SM),
+	c := exec.Command(clang, "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch="+n.Target(),
 		"-nocudainc", "-nocudalib", "-std=c++17", "-O3", "-S", "-Wall", "-Wextra", "-Werror",
 		"-ffp-contract=off", "-fwrapv", "-fno-operator-names",
 		"-Xclang", "-target-feature", "-Xclang", fmt.Sprintf("+ptx%d", n.Version()),

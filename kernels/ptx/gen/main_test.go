@@ -1,0 +1,69 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/kernels/ptx"
+)
+
+// TestUpToDate compiles the sources anew and compares with what is committed.
+func TestUpToDate(t *testing.T) {
+	const clang = "clang++-19"
+	if _, err := exec.LookPath(clang); err != nil {
+		gputest.Missing(t, "clang", "clang-19 of Debian, to compare the PTX with its sources: "+err.Error())
+	}
+	out := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(out, "gone_sm_70.ptx"), nil, 0o666))
+	require.NoError(t, generate(clang, "../../cuda", out))
+	files, err := filepath.Glob(filepath.Join(out, "*.ptx"))
+	require.NoError(t, err)
+	require.Len(t, files, len(ptx.All()))
+	for _, n := range ptx.All() {
+		want, err := os.ReadFile(filepath.Join(out, n.String()+".ptx"))
+		require.NoError(t, err)
+		got, err := os.ReadFile(filepath.Join("..", n.String()+".ptx"))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got), "%v is not up to date: run go generate ./kernels/ptx", n)
+	}
+}
+
+func TestWithoutClang(t *testing.T) {
+	err := generate("no-such-compiler", "../../cuda", t.TempDir())
+	require.ErrorContains(t, err, "no-such-compiler")
+	require.ErrorContains(t, err, "install Debian's clang-19")
+}
+
+// TestArchiveIsKept: another version of Go compresses differently, so a file
+// that holds the texts is not written again.
+func TestArchiveIsKept(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "modules.zip")
+	all := ptx.All()[:2]
+	texts := [][]byte{[]byte("one"), []byte("two")}
+	require.NoError(t, archive(file, all, texts))
+	require.True(t, same(file, all, texts))
+	old := time.Unix(1e9, 0)
+	require.NoError(t, os.Chtimes(file, old, old))
+	require.NoError(t, archive(file, all, texts))
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, old, info.ModTime())
+
+	texts[1] = []byte("three")
+	require.False(t, same(file, all, texts))
+	require.NoError(t, archive(file, all, texts))
+	require.True(t, same(file, all, texts))
+	require.False(t, same(file, all[:1], texts))
+	require.NoError(t, os.WriteFile(file, []byte("no archive"), 0o666))
+	require.False(t, same(file, all, texts))
+}
+
+func TestTidy(t *testing.T) {
+	require.Equal(t, ".version\n\tadd;\n// why\n", string(tidy([]byte("\n//\n.version\n\tadd;  \n\t// begin inline asm\n        // implicit-def: %r1\n// why\n\n"))))
+}

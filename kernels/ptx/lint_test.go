@@ -1,0 +1,44 @@
+package ptx
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/ptx"
+)
+
+// paramBytes is the size of kernels/cuda's struct Args.
+const paramBytes = 112
+
+// TestLint checks what no other test here would notice before a GPU does.
+func TestLint(t *testing.T) {
+	for _, n := range All() {
+		t.Run(n.String(), func(t *testing.T) {
+			text, err := Text(n)
+			require.NoError(t, err)
+			m, err := ptx.Parse(n.String(), text)
+			require.NoError(t, err)
+			require.Equal(t, ptx.Version{Major: n.Version() / 10, Minor: n.Version() % 10}, m.Version)
+			require.Empty(t, ptx.Lint(m, ptx.Rules{
+				Entries:     map[string]int{n.Combine(): paramBytes, n.Plain(): paramBytes},
+				Targets:     []string{n.Target()},
+				AddressSize: 64,
+			}))
+			for _, f := range m.Funcs {
+				for i := range f.Body {
+					in := &f.Body[i]
+					arithmetic := slices.Contains([]string{"add", "sub", "mul", "fma"}, in.Op) &&
+						len(in.Types) > 0 && (in.Types[0] == ptx.F32 || in.Types[0] == ptx.F64)
+					if arithmetic && (in.Op == "fma" || !in.Has("rn")) {
+						t.Errorf("line %d: %s: the driver may fuse it, or it is fused", in.Line, in.Text)
+					}
+				}
+				if f.Name == n.Combine() {
+					require.Equal(t, ptx.Dim{512, 1, 1}, f.MaxThreads)
+				}
+			}
+		})
+	}
+}
