@@ -260,6 +260,9 @@ func (w *warp) load(in *inst, a *access, p place, mask uint32, addr *alu.Lanes, 
 	if f := w.block.mem.Load(w.index, mask, addr, a.size, dst, how); f != nil {
 		return w.stopped(in, f)
 	}
+	if how.Order != weakmem.Weak {
+		w.left -= pollCost
+	}
 	if watch {
 		w.polled = poll{in: in, lane: first, addr: at, shared: how.Shared, value: dst[0][first]}
 	}

@@ -18,6 +18,7 @@ type warp struct {
 	groups  [32]group // of threads at the same instruction
 	n       int       // groups there are
 	current int       // the group that runs
+	left    int       // instructions of the burst
 	forced  bool      // it was chosen at random and runs on, whatever its rank
 
 	place int // in World.ready, -1 when it is not
@@ -54,13 +55,25 @@ const (
 	gone                 // it waits, has ended, or the grid was stopped
 )
 
+const (
+	// longestParted is how many instructions a group runs at most while others of
+	// its warp could, so that one that waits for another does not do so for long.
+	longestParted = 32
+	// pollCost is how many instructions a strong access counts for in a burst:
+	// what polls gives way soon.
+	pollCost = 32
+)
+
 // run executes at most n instructions.
 func (w *warp) run(n int) {
 	world, ins := w.block.grid.world, w.block.grid.Kernel.code.ins
 	if !w.choose() {
 		return
 	}
-	for ; n > 0; n-- {
+	if w.n > 1 {
+		n = min(n, longestParted)
+	}
+	for w.left = n; w.left > 0; w.left-- {
 		g := &w.groups[w.current]
 		in := &ins[g.pc]
 		mask := g.mask

@@ -1,0 +1,353 @@
+package simt_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/simt"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+// sequence is 0, 1, 2 and so on, times k.
+func sequence(n int, k uint32) []uint32 {
+	v := make([]uint32, n)
+	for i := range v {
+		v[i] = uint32(i) * k
+	}
+	return v
+}
+
+// each runs a test under several seeds.
+func each(t *testing.T, f func(t *testing.T, o options)) {
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { f(t, options{seed: seed}) })
+	}
+}
+
+func TestReductions(t *testing.T) {
+	for _, kernel := range []string{"sum", "tree"} {
+		t.Run(kernel, func(t *testing.T) {
+			each(t, func(t *testing.T, o options) {
+				const blocks, threads = 11, 256
+				m := boot(t, "block.ptx", o)
+				in, out := m.words(sequence(blocks*threads, 3)...), m.unwritten(blocks)
+				g := m.grid(kernel, blocks, threads, in, out)
+				g.Shared = 4 * threads
+				m.run(g)
+				var want []uint32
+				for b := range uint32(blocks) {
+					want = append(want, 3*(b*threads*threads+threads*(threads-1)/2))
+				}
+				require.Equal(t, want, m.read(out, blocks))
+				require.Empty(t, m.found)
+			})
+		})
+	}
+}
+
+func TestDynamicSharedMemory(t *testing.T) {
+	each(t, func(t *testing.T, o options) {
+		m := boot(t, "block.ptx", o)
+		p := m.words(sequence(192, 1)...)
+		g := m.grid("reverse", 2, 96, p)
+		g.Shared = 4 * 96
+		m.run(g)
+		v := m.read(p, 192)
+		for i := range 96 {
+			require.EqualValues(t, 95-i, v[i])
+			require.EqualValues(t, 96+95-i, v[96+i])
+		}
+	})
+}
+
+func TestMissingBarrierIsFound(t *testing.T) {
+	each(t, func(t *testing.T, o options) {
+		m := boot(t, "block.ptx", o)
+		g := m.grid("reverseRacy", 1, 96, m.words(sequence(96, 1)...))
+		g.Shared = 4 * 96
+		m.start(g)
+		require.NotNil(t, g.Fault())
+		require.Contains(t, []weakmem.FaultKind{weakmem.Race, weakmem.Uninitialized}, g.Fault().Kind)
+		require.True(t, g.Fault().Shared)
+		require.Equal(t, "reverseRacy", g.Fault().Kernel)
+	})
+}
+
+func TestGenericPointers(t *testing.T) {
+	each(t, func(t *testing.T, o options) {
+		m := boot(t, "block.ptx", o)
+		p := m.words(sequence(64, 7)...)
+		g := m.grid("pointers", 1, 64, p)
+		g.Shared = 4 * 64
+		m.run(g)
+		for i, v := range m.read(p, 64) {
+			mine := []int{1, 2, 3, i}
+			var want int
+			switch i % 3 {
+			case 0:
+				mine[i%4] += 10
+				want = mine[i%4]
+			case 1:
+				want = 110 + i
+			case 2:
+				want = 7*i + 10
+			}
+			require.EqualValues(t, want+mine[3], v, i)
+		}
+	})
+}
+
+func TestVariablesOfTheModule(t *testing.T) {
+	m := boot(t, "block.ptx", options{})
+	g := m.grid("variables", 3, 64)
+	m.run(g)
+	// The first variables of the module are mapped first; total is one of the two.
+	sum := uint32(3 * 16 * 1111)
+	var got []uint32
+	for a := uint64(1 << 32); a < m.next; a++ {
+		if s, ok := m.mem.Find(a); ok && s.Addr == a {
+			got = append(got, m.read(a, 1)[0])
+		}
+	}
+	require.Contains(t, got, sum)
+}
+
+// hand is a kernel written by hand: registers are declared, the first parameter is
+// a pointer in %rd0, its element for the thread is at %rd1 and %r0 is the thread.
+func hand(body string) string {
+	return `.version 7.8
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 n)
+{
+.reg .pred %p<9>;
+.reg .b16 %h<9>;
+.reg .b32 %r<20>;
+.reg .b64 %rd<9>;
+.reg .f32 %f<9>;
+ld.param.u64 %rd0, [out];
+ld.param.u32 %r9, [n];
+mov.u32 %r0, %tid.x;
+mad.wide.u32 %rd1, %r0, 4, %rd0;
+` + body + `
+ret;
+}
+`
+}
+
+// result runs a kernel by hand in one block and gives what each thread wrote.
+func result(t *testing.T, o options, threads int, body string) []uint32 {
+	m := boot(t, hand(body), o)
+	p := m.words(sequence(threads, 1)...)
+	m.run(m.grid("k", 1, threads, p, 5))
+	require.Empty(t, m.found)
+	return m.read(p, threads)
+}
+
+func TestWarp(t *testing.T) {
+	all := func(v uint32) func(int) uint32 { return func(int) uint32 { return v } }
+	for _, c := range []struct {
+		name, body string
+		threads    int
+		want       func(i int) uint32
+	}{
+		{"ballot", "and.b32 %r1, %r0, 1; setp.eq.u32 %p1, %r1, 0; vote.sync.ballot.b32 %r2, %p1, 0xffffffff;", 32, all(0x55555555)},
+		{"all", "setp.lt.u32 %p1, %r0, 31; vote.sync.all.pred %p2, %p1, 0xffffffff; selp.u32 %r2, 1, 0, %p2;", 32, all(0)},
+		{"not any", "setp.lt.u32 %p1, %r0, 99; vote.sync.any.pred %p2, !%p1, 0xffffffff; selp.u32 %r2, 1, 0, %p2;", 32, all(0)},
+		{"uni", "setp.lt.u32 %p1, %r0, 99; vote.sync.uni.pred %p2, %p1, 0xffffffff; selp.u32 %r2, 1, 0, %p2;", 32, all(1)},
+		{"bfly", "shfl.sync.bfly.b32 %r2, %r0, 5, 31, 0xffffffff;", 32, func(i int) uint32 { return uint32(i ^ 5) }},
+		{"idx in segments of 8", "shfl.sync.idx.b32 %r2, %r0, 3, 0x181f, 0xffffffff;", 32, func(i int) uint32 { return uint32(i&^7 | 3) }},
+		{"up", "shfl.sync.up.b32 %r2|%p1, %r0, 4, 0, 0xffffffff; @!%p1 mov.b32 %r2, 77;", 32, func(i int) uint32 {
+			if i < 4 {
+				return 77
+			}
+			return uint32(i - 4)
+		}},
+		{"down keeps its own at the end", "shfl.sync.down.b32 %r2, %r0, 30, 31, 0xffffffff;", 32, func(i int) uint32 {
+			if i < 2 {
+				return uint32(i + 30)
+			}
+			return uint32(i)
+		}},
+		{"match.any", "and.b32 %r1, %r0, 3; match.any.sync.b32 %r2, %r1, 0xffffffff;", 32, func(i int) uint32 { return 0x11111111 << (i & 3) }},
+		{"match.all", "match.all.sync.b32 %r2|%p1, %r9, 0xffffffff;", 32, all(0xffffffff)},
+		{"redux", "sub.s32 %r1, %r0, 40; redux.sync.max.s32 %r2, %r1, 0xffffffff; redux.sync.add.u32 %r3, %r0, 0xffffffff; add.s32 %r2, %r2, %r3;", 32, all(31*16 - 9)},
+		{"elect", "mov.b32 %r2, 0; elect.sync %r1|%p1, 0xffffffff; @%p1 mov.b32 %r2, 9;", 32, func(i int) uint32 {
+			if i == 0 {
+				return 9
+			}
+			return 0
+		}},
+		{"threads that ended are not waited for", "setp.lt.u32 %p1, %r0, 7; @%p1 exit; setp.eq.u32 %p1, %r0, %r0; vote.sync.ballot.b32 %r2, %p1, 0xffffffff;", 20, func(i int) uint32 {
+			if i < 7 {
+				return uint32(i)
+			}
+			return 0xfff80
+		}},
+		{"both sides of a branch", `setp.lt.u32 %p1, %r0, 7; mov.b32 %r2, 0;
+			@%p1 bra A;
+			shfl.sync.idx.b32 %r2, %r0, 2, 31, 0xffffffff; bra.uni B;
+		A:	add.u32 %r3, %r0, 100;
+			shfl.sync.idx.b32 %r2, %r3, 30, 31, 0xffffffff;
+		B:`, 32, func(i int) uint32 {
+			if i < 7 {
+				return 30
+			}
+			return 102
+		}},
+		{"masks that differ", `setp.lt.u32 %p1, %r0, 8; selp.b32 %r3, 0xff, 0xffffff00, %p1;
+			shfl.sync.idx.b32 %r2, %r0, %r9, 31, %r3; @%p1 bra A; mov.b32 %r2, 1; A:`, 32, func(i int) uint32 {
+			if i < 8 {
+				return 5
+			}
+			return 1
+		}},
+		{"predicated, then waited for", `setp.lt.u32 %p1, %r0, 8; mov.b32 %r2, 0;
+			@%p1 bar.warp.sync 0xff; @!%p1 bar.warp.sync 0xffffff00; bar.warp.sync 0xffffffff; mov.b32 %r2, 3;`, 32, all(3)},
+		{"activemask", "activemask.b32 %r2;", 17, all(0x1ffff)},
+		{"special registers", `mov.u32 %r1, %ntid.x; mov.u32 %r3, %laneid; mov.u32 %r4, %warpid; mov.u32 %r5, %lanemask_lt; mov.u32 %r6, %nctaid.y;
+			mad.lo.u32 %r2, %r4, 1000, %r1; add.u32 %r2, %r2, %r3; add.u32 %r2, %r2, %r5; add.u32 %r2, %r2, %r6; mov.u32 %r7, %clock; mov.u64 %rd2, %globaltimer;`, 64, func(i int) uint32 {
+			return uint32(i/32*1000 + 64 + i%32 + 1<<(i%32) - 1 + 1)
+		}},
+		{"table of branches", `L: .branchtargets A, B, C; and.b32 %r1, %r0, 3; min.u32 %r1, %r1, 2; brx.idx %r1, L;
+		A:	mov.b32 %r2, 10; bra D;
+		B:	mov.b32 %r2, 20; bra D;
+		C:	mov.b32 %r2, 30;
+		D:`, 32, func(i int) uint32 { return []uint32{10, 20, 30, 30}[i&3] }},
+		{"vectors and signs", `and.b32 %r1, %r0, 28; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd2, %rd0;
+			ld.global.v4.u32 {%r3, %r4, _, %r6}, [%rd2]; ld.global.s8 %r7, [%rd1]; ld.global.u16 %r8, [%rd1+2]; bar.sync 0;
+			add.u32 %r2, %r3, %r4; add.u32 %r2, %r2, %r6; add.u32 %r2, %r2, %r7; add.u32 %r2, %r2, %r8;`, 32, func(i int) uint32 { return uint32(i&^3*3 + 4 + i) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(4) {
+				var want []uint32
+				for i := range c.threads {
+					want = append(want, c.want(i))
+				}
+				require.Equal(t, want, result(t, options{seed: seed}, c.threads, c.body+"st.global.u32 [%rd1], %r2;"))
+			}
+		})
+	}
+}
+
+func TestBarriers(t *testing.T) {
+	all := func(v uint32) func(int) uint32 { return func(int) uint32 { return v } }
+	for _, c := range []struct {
+		name, body string
+		want       func(i int) uint32
+	}{
+		{"threads that ended are not waited for", "setp.lt.u32 %p1, %r0, 40; @%p1 exit; bar.sync 0; mov.b32 %r2, 8;", func(i int) uint32 {
+			if i < 40 {
+				return uint32(i)
+			}
+			return 8
+		}},
+		{"popc", "setp.lt.u32 %p1, %r0, 40; bar.red.popc.u32 %r2, 1, %p1;", all(40)},
+		{"and of a part", `setp.lt.u32 %p1, %r0, 64; mov.b32 %r2, 7; @!%p1 bra A; bar.red.and.pred %p2, 3, 64, %p1; selp.b32 %r2, 1, 0, %p2; A:`, func(i int) uint32 {
+			if i < 64 {
+				return 1
+			}
+			return 7
+		}},
+		{"or of none", "setp.gt.u32 %p1, %r0, 999; bar.red.or.pred %p2, 1, %p1; selp.b32 %r2, 1, 0, %p2;", all(0)},
+		{"arrive and sync", `setp.lt.u32 %p1, %r0, 32; mov.b32 %r2, 1; @%p1 bra A; bar.arrive 2, 96; bra B; A: bar.sync 2, 96; B:`, all(1)},
+		{"not aligned", `and.b32 %r1, %r0, 1; setp.eq.u32 %p1, %r1, 0; mov.b32 %r2, 1; @%p1 bra A; barrier.sync 0; bra B; A: barrier.sync 0; B:`, all(1)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(4) {
+				var want []uint32
+				for i := range 96 {
+					want = append(want, c.want(i))
+				}
+				require.Equal(t, want, result(t, options{seed: seed}, 96, c.body+"st.global.u32 [%rd1], %r2;"))
+			}
+		})
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for _, c := range []struct {
+		name, body string
+		kind       weakmem.FaultKind
+		detail     string
+	}{
+		{"two barriers", "setp.lt.u32 %p1, %r0, 32; @%p1 bra A; bar.sync 0; bra B; A: bar.sync 1; B:", weakmem.Deadlock, "wait at barrier 1, where 32 of all 96 that live have arrived"},
+		{"too few for a count", "setp.lt.u32 %p1, %r0, 32; @%p1 exit; bar.sync 0, 96;", weakmem.Deadlock, "wait at barrier 0, where 64 of 96 have arrived"},
+		{"barrier parted within a warp", "setp.lt.u32 %p1, %r0, 3; @%p1 bra A; bar.sync 0; bra B; A: bar.sync 0; B:", weakmem.BadInstruction, "same instruction"},
+		{"odd thread count", "bar.sync 0, 33;", weakmem.BadInstruction, "multiple of 32"},
+		{"counts that differ", "setp.lt.u32 %p1, %r0, 32; @%p1 bra A; bar.sync 0; bra B; A: bar.sync 0, 64; B:", weakmem.BadInstruction, "others wait for"},
+		{"barrier 16", "bar.sync 16;", weakmem.BadInstruction, "there are 16"},
+		{"vote that some never reach", "setp.lt.u32 %p1, %r0, 3; @%p1 bra A; bar.warp.sync 0xffffffff; A: bar.sync 0;", weakmem.Deadlock, "wait for threads 0x7 of their warp at bar.warp.sync"},
+		{"not in its mask", "bar.warp.sync 0xfffffffe;", weakmem.BadInstruction, "not in its member mask"},
+		{"trap", "setp.eq.u32 %p1, %r0, 50; @%p1 trap;", weakmem.BadInstruction, "trap"},
+		{"out of bounds", "st.global.u32 [%rd0+4000000], %r0;", weakmem.OutOfBounds, "st.global.u32 [%rd0+4000000], %r0"},
+		{"misaligned", "st.global.u32 [%rd1+2], %r0;", weakmem.Misaligned, ""},
+		{"branch table", "L: .branchtargets A, B; brx.idx %r0, L; A: B:", weakmem.BadInstruction, "table of 2"},
+		{"parameter", "mov.b64 %rd2, out; ld.param.u32 %r2, [%rd2+16];", weakmem.OutOfBounds, "parameters"},
+		{"spins in vain", "L: ld.relaxed.gpu.global.u32 %r1, [%rd0]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;", weakmem.Deadlock, "polls global 0x100000000, which is 0x0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(4) {
+				m := boot(t, hand(c.body), options{seed: seed})
+				g := m.grid("k", 1, 96, m.words(sequence(96, 1)...), 5)
+				m.start(g)
+				f := g.Fault()
+				require.NotNil(t, f)
+				require.Equal(t, c.kind, f.Kind, "%v", f)
+				require.Contains(t, f.Detail, c.detail)
+				require.Equal(t, "k", f.Kernel)
+				require.GreaterOrEqual(t, f.Line, 15)
+			}
+		})
+	}
+}
+
+func TestPrivateMemoryFaults(t *testing.T) {
+	for _, c := range []struct {
+		kernel string
+		n      int
+		right  bool
+		kind   weakmem.FaultKind
+	}{
+		{"unset", 16, true, 0},
+		{"unset", 8, false, weakmem.Uninitialized},
+		{"overrun", 16, true, 0},
+		{"overrun", 17, false, weakmem.OutOfBounds},
+	} {
+		t.Run(fmt.Sprint(c.kernel, " ", c.n), func(t *testing.T) {
+			m := boot(t, "flow.ptx", options{})
+			g := m.grid(c.kernel, 1, 32, m.words(sequence(32, 1)...), c.n)
+			m.start(g)
+			if c.right {
+				require.Nil(t, g.Fault())
+				return
+			}
+			require.NotNil(t, g.Fault())
+			require.Equal(t, c.kind, g.Fault().Kind)
+		})
+	}
+}
+
+func TestStartRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(g *simt.Grid)
+		want   string
+	}{
+		{"device", func(g *simt.Grid) { g.Device = 3 }, "no device 3"},
+		{"extents", func(g *simt.Grid) { g.Dim[1] = 0 }, "at least 1"},
+		{"threads", func(g *simt.Grid) { g.Block = [3]int{64, 32, 1} }, "2048 threads"},
+		{"shared memory", func(g *simt.Grid) { g.Shared = 1 << 20 }, "shared memory"},
+		{"arguments", func(g *simt.Grid) { g.Args = g.Args[:4] }, "4 bytes of arguments"},
+		{"cooperative", func(g *simt.Grid) { g.Dim[0], g.Cooperative = 9, true }, "has room for 8"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := boot(t, "block.ptx", options{})
+			g := m.grid("reverse", 1, 32, m.words(1))
+			c.change(g)
+			require.ErrorContains(t, m.world.Start(g), c.want)
+		})
+	}
+}

@@ -1,0 +1,176 @@
+package simt_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/simt"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+func TestTickets(t *testing.T) {
+	each(t, func(t *testing.T, o options) {
+		m := boot(t, "order.ptx", o)
+		counter, seen := m.words(0), m.unwritten(5*96)
+		m.run(m.grid("count", 5, 96, counter, seen))
+		require.Equal(t, []uint32{5 * 96}, m.read(counter, 1))
+		for _, v := range m.read(seen, 5*96) {
+			require.EqualValues(t, 1, v)
+		}
+	})
+}
+
+func TestSpinLock(t *testing.T) {
+	each(t, func(t *testing.T, o options) {
+		m := boot(t, "order.ptx", o)
+		lock, counter := m.words(0), m.words(0)
+		m.run(m.grid("locked", 3, 40, lock, counter))
+		require.Equal(t, []uint32{120}, m.read(counter, 1))
+		require.Empty(t, m.found)
+	})
+}
+
+func TestMessagePassing(t *testing.T) {
+	for _, kernel := range []string{"send", "sendFenced"} {
+		t.Run(kernel, func(t *testing.T) {
+			each(t, func(t *testing.T, o options) {
+				m := boot(t, "order.ptx", o)
+				data, flag, out := m.unwritten(1), m.words(0), m.unwritten(1)
+				m.run(m.grid(kernel, 2, 1, data, flag, out))
+				require.Equal(t, []uint32{42}, m.read(out, 1))
+				require.Empty(t, m.found)
+			})
+		})
+	}
+}
+
+func TestMissingFenceIsFound(t *testing.T) {
+	each(t, func(t *testing.T, o options) {
+		m := boot(t, "order.ptx", o)
+		data, flag, out := m.unwritten(1), m.words(0), m.unwritten(1)
+		g := m.grid("sendUnfenced", 2, 1, data, flag, out)
+		m.start(g)
+		require.NotNil(t, g.Fault())
+		require.Contains(t, []weakmem.FaultKind{weakmem.Race, weakmem.Uninitialized}, g.Fault().Kind)
+		require.Equal(t, data, g.Fault().Addr)
+	})
+}
+
+// Threads of a warp wait for each other: those that part make progress on their own.
+func TestIndependentThreads(t *testing.T) {
+	each(t, func(t *testing.T, o options) {
+		m := boot(t, "order.ptx", o)
+		data, flag, out := m.unwritten(1), m.words(0), m.unwritten(1)
+		m.run(m.grid("inWarp", 1, 32, data, flag, out))
+		require.Equal(t, []uint32{42}, m.read(out, 1))
+	})
+}
+
+func TestBarrierOfTheGrid(t *testing.T) {
+	each(t, func(t *testing.T, o options) {
+		m := boot(t, "order.ptx", o) // room for 8 blocks
+		arrived, data, out := m.words(0), m.unwritten(8), m.unwritten(8)
+		g := m.grid("meet", 8, 64, arrived, data, out)
+		g.Cooperative = true
+		m.run(g)
+		for _, v := range m.read(out, 8) {
+			require.EqualValues(t, 36, v)
+		}
+	})
+}
+
+func TestTooManyBlocksHang(t *testing.T) {
+	each(t, func(t *testing.T, o options) {
+		o.stall = 100_000
+		m := boot(t, "order.ptx", o)
+		arrived, data, out := m.words(0), m.unwritten(9), m.unwritten(9)
+		g := m.grid("meet", 9, 64, arrived, data, out)
+		m.start(g)
+		f := g.Fault()
+		require.NotNil(t, f)
+		require.Equal(t, weakmem.Deadlock, f.Kind)
+		require.Contains(t, f.Detail, "which is 0x8")
+		require.Contains(t, f.Detail, "1 of 9 blocks are not resident")
+		require.Equal(t, arrived, f.Addr)
+		t.Log(f.Detail)
+	})
+}
+
+func TestDevicesTakeTurns(t *testing.T) {
+	each(t, func(t *testing.T, o options) {
+		o.devices = []simt.Shape{small, small}
+		m := boot(t, "order.ptx", o)
+		a, b, data := m.words(0), m.words(0), m.words(0)
+		ping, pong := m.grid("ping", 1, 1, a, b, data, 8), m.grid("pong", 1, 1, b, a, data, 8)
+		pong.Device = 1
+		m.run(ping, pong)
+		want := uint32(0)
+		for i := range uint32(8) {
+			want = (want + i + 1) * 3
+		}
+		require.Equal(t, []uint32{want}, m.read(data, 1))
+		require.Empty(t, m.found)
+	})
+}
+
+func TestIndexOutOfBoundsIsFound(t *testing.T) {
+	m := boot(t, "order.ptx", options{})
+	p := m.words(sequence(64, 1)...)
+	g := m.grid("outside", 2, 64, p, 64)
+	m.start(g)
+	f := g.Fault()
+	require.NotNil(t, f)
+	require.Equal(t, weakmem.OutOfBounds, f.Kind)
+	require.Equal(t, p+4*64, f.Addr)
+	require.Equal(t, [3]int{1, 0, 0}, f.Block)
+	require.Equal(t, [3]int{0, 0, 0}, f.Thread)
+}
+
+// Blocks wait for room, and the next grid for the blocks of the one before.
+func TestBlocksWaitForRoom(t *testing.T) {
+	each(t, func(t *testing.T, o options) {
+		m := boot(t, "order.ptx", o)
+		counter, seen := m.words(0), m.unwritten(200*32)
+		m.run(m.grid("count", 100, 32, counter, seen), m.grid("count", 100, 32, counter, seen))
+		require.Equal(t, []uint32{200 * 32}, m.read(counter, 1))
+	})
+}
+
+func TestKill(t *testing.T) {
+	m := boot(t, "order.ptx", options{devices: []simt.Shape{small, small}})
+	a, b, data := m.words(0), m.words(0), m.words(0)
+	ping, other := m.grid("ping", 1, 1, a, b, data, 8), m.grid("count", 1, 32, m.words(0), m.unwritten(32))
+	other.Device = 1
+	require.NoError(t, m.world.Start(ping))
+	require.NoError(t, m.world.Start(other))
+	lost := &weakmem.Fault{Detail: "device is lost"}
+	m.world.Step(100)
+	m.world.Kill(0, lost)
+	require.True(t, ping.Done())
+	require.Equal(t, lost, ping.Fault())
+	for m.world.Step(1000) > 0 {
+	}
+	require.True(t, other.Done())
+	require.Nil(t, other.Fault())
+}
+
+// A store by others keeps waiting threads from being called a deadlock.
+func TestTouch(t *testing.T) {
+	m := boot(t, "order.ptx", options{stall: 5000})
+	data, flag, out := m.words(7), m.words(0), m.unwritten(1)
+	g := m.grid("send", 2, 1, data, flag, out)
+	g.Dim[0] = 1 // nobody reads
+	m.run(g)
+	wait := m.grid("ping", 1, 1, flag, out, data, 2)
+	wait.After = g.Clock()
+	require.NoError(t, m.world.Start(wait))
+	for range 20 {
+		m.world.Step(2000)
+		m.world.Touch()
+	}
+	require.False(t, wait.Done(), "%v", wait.Fault())
+	for m.world.Step(2000) > 0 {
+	}
+	require.Equal(t, weakmem.Deadlock, wait.Fault().Kind)
+}
