@@ -30,7 +30,7 @@ func TestLintNeeds(t *testing.T) {
 		{"6.2", "sm_70", "nanosleep.u32 100;", "nanosleep.u32 needs PTX 6.3, .version is 6.2"},
 		{"7.0", "sm_70", "cvt.rn.bf16x2.f32 %r1, %f1, %f2;", "needs sm_80"},
 		{"7.8", "sm_86", "cvt.rn.satfinite.e4m3x2.f32 %rs1, %f1, %f2;", "needs sm_89"},
-		{"7.0", "sm_80", "add.rn.bf16x2 %r1, %r2, %r3;", "needs PTX 7.8"},
+		{"7.0", "sm_80", "cvt.rn.satfinite.f16x2.f32 %r1, %f1, %f2;", "needs PTX 8.1"},
 		{"7.8", "sm_80", "add.rn.bf16x2 %r1, %r2, %r3;", "needs sm_90"},
 		{"7.0", "sm_70", "add.f16x2 %r1, %r2, %r3;", ""},
 		{"7.0", "sm_70", "fma.rn.relu.f16x2 %r1, %r2, %r3, %r4;", "needs sm_80"},
