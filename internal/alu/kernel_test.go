@@ -196,7 +196,7 @@ func (g *gpu) launch(f cuda.Function, dsts int, rows [][]uint64) ([][]uint64, er
 		func() error { return g.d.MemcpyHtoD(src, in) },
 		func() error {
 			l := cuda.Launch{Grid: cuda.Dim3{X: uint32(len(rows)+127) / 128}, Block: cuda.Dim3{X: 128}}
-			return g.d.LaunchKernel(f, &l, cuda.ArgsOf(&args)[:20]) // without padding
+			return g.d.LaunchKernel(f, &l, cuda.ArgsOf(&args))
 		},
 		func() error { return g.d.CtxSynchronize() },
 		func() error { return g.d.MemcpyDtoH(out, dst) },
