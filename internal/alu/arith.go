@@ -182,11 +182,10 @@ func finisher(in *ptx.Instr, f *format, r rounding) func(x float64) uint64 {
 		if sat {
 			x = min(x, 1)
 		}
-		a := f.round(x, r)
 		if ftz {
-			a = f.flush(a)
+			return f.roundFlush(x, r)
 		}
-		return a
+		return f.round(x, r)
 	}
 }
 
@@ -245,7 +244,10 @@ func makeFloat64(in *ptx.Instr) (Op, bool) {
 			if v := f(num(a), num(b)); v == v {
 				return bits(v)
 			}
-			return chooseNaN64(a, b)
+			if in.Op == "div" { // which is many instructions
+				return chooseNaN64(a, b)
+			}
+			return chooseNaN64(b, a)
 		}), true
 	}
 	one := func(f func(a float64) float64) (Op, bool) {
@@ -275,7 +277,7 @@ func makeFloat64(in *ptx.Instr) (Op, bool) {
 			if v := toward("fma", x, y, z, math.FMA(x, y, z)); v == v {
 				return bits(v)
 			}
-			return chooseNaN64(a, b, c)
+			return chooseNaN64(b, c, a)
 		}), true
 	}
 	return Op{}, false

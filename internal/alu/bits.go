@@ -68,19 +68,26 @@ func makeShf(in *ptx.Instr) (Op, bool) {
 	return ternary(ptx.B32, func(a, b, c uint64) uint64 { return (b<<32 | a&ones(32)) >> amount(c) }), true
 }
 
-// makeBfe extracts a field; of position and length only the low 8 bits count.
-// Beyond the top there are zeros, or copies of the sign.
+// fieldOf limits positions and lengths: in 32 bits only their low 8 bits count.
+func fieldOf(n int) func(v uint64) int {
+	if n == 32 {
+		return func(v uint64) int { return int(uint8(v)) }
+	}
+	return func(v uint64) int { return int(uint32(v)) }
+}
+
+// makeBfe extracts a field. Beyond the top there are zeros, or copies of the sign.
 func makeBfe(in *ptx.Instr) (Op, bool) {
 	t := last(in)
 	n := t.Bits()
+	field := fieldOf(n)
 	if t.Signed() {
 		return ternary(t, func(a, pos, length uint64) uint64 {
-			p, l := int(uint8(pos)), int(uint8(length))
-			if l == 0 {
+			v := signed(a, n) >> field(pos)
+			switch l := field(length); {
+			case l == 0:
 				return 0
-			}
-			v := signed(a, n) >> p
-			if l < 64 {
+			case l < 64:
 				v = signed(uint64(v), l)
 			}
 			return uint64(v)
@@ -88,16 +95,18 @@ func makeBfe(in *ptx.Instr) (Op, bool) {
 	}
 	m := ones(n)
 	return ternary(t, func(a, pos, length uint64) uint64 {
-		return a & m >> uint8(pos) & ones(int(uint8(length)))
+		return a & m >> field(pos) & ones(field(length))
 	}), t == ptx.U32 || t == ptx.U64
 }
 
 // makeBfi puts the low bits of a into b.
 func makeBfi(in *ptx.Instr) (Op, bool) {
 	t := last(in)
+	field := fieldOf(t.Bits())
 	return quaternary(t, func(a, b, pos, length uint64) uint64 {
-		field := ones(int(uint8(length))) << uint8(pos)
-		return b&^field | a<<uint8(pos)&field
+		p := field(pos)
+		into := ones(field(length)) << p
+		return b&^into | a<<p&into
 	}), t == ptx.B32 || t == ptx.B64
 }
 

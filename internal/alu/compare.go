@@ -146,7 +146,7 @@ func makeTestp(in *ptx.Instr) (Op, bool) {
 		"infinite":   func(m uint64) bool { return m == f.inf },
 		"number":     func(m uint64) bool { return m < f.least },
 		"notanumber": func(m uint64) bool { return m >= f.least },
-		"normal":     func(m uint64) bool { return m <= f.max && m >= 1<<f.man },
+		"normal":     func(m uint64) bool { return m <= f.max && m >= 1<<f.man || m == 0 },
 		"subnormal":  func(m uint64) bool { return m != 0 && m < 1<<f.man },
 	} {
 		if in.Has(name) {

@@ -142,7 +142,7 @@ func floatToFloat(in *ptx.Instr, d, t ptx.Type) func(a uint64) uint64 {
 			if sat {
 				return 0
 			}
-			return cvtNaN(from, to, a)
+			return cvtNaN(in, from, to, a)
 		}
 		if ftz && from == &f32 {
 			a = from.flush(a)
@@ -157,11 +157,10 @@ func floatToFloat(in *ptx.Instr, d, t ptx.Type) func(a uint64) uint64 {
 		if sat {
 			v = min(v, 1)
 		}
-		b := to.round(v, r)
 		if ftz && to == &f32 {
-			b = to.flush(b)
+			return to.roundFlush(v, r)
 		}
-		return b
+		return to.round(v, r)
 	}
 }
 

@@ -131,6 +131,22 @@ func (f *format) round(x float64, r rounding) uint64 {
 	return f.roundInt(b>>63 != 0, man, exp-1023-52, r)
 }
 
+// roundFlush is round for .ftz: zero for what is denormal after rounding to
+// man bits as if the exponent had no limit.
+func (f *format) roundFlush(x float64, r rounding) uint64 {
+	least := math.Ldexp(1, f.emin)
+	if math.Abs(x) >= least {
+		return f.round(x, r)
+	}
+	scale := float64(uint64(2) << f.man)
+	if math.Abs(f.value(f.round(x*scale, r))) < least*scale {
+		x = math.Copysign(0, x)
+	} else {
+		x = math.Copysign(least, x)
+	}
+	return f.round(x, zero)
+}
+
 // roundInt is the bits of ±m · 2^e, rounded once.
 func (f *format) roundInt(neg bool, m uint64, e int, r rounding) uint64 {
 	var sign uint64

@@ -47,7 +47,7 @@ func mul[T integer](a, b uint64) uint64 { return uint64(T(a) * T(b)) }
 func least[T integer](a, b uint64) uint64    { return uint64(min(T(a), T(b))) }
 func greatest[T integer](a, b uint64) uint64 { return uint64(max(T(a), T(b))) }
 
-// A division by zero has all bits set as its quotient, and what is divided as its rest.
+// The quotient and the rest of a division by zero have all bits set.
 func div[T integer](a, b uint64) uint64 {
 	if T(b) == 0 {
 		return 1<<64 - 1
@@ -57,7 +57,7 @@ func div[T integer](a, b uint64) uint64 {
 
 func rem[T integer](a, b uint64) uint64 {
 	if T(b) == 0 {
-		return a
+		return 1<<64 - 1
 	}
 	return uint64(T(a) % T(b))
 }

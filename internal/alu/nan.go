@@ -1,10 +1,6 @@
 package alu
 
-import (
-	"math"
-
-	"github.com/ringo-go/ringo/internal/ptx"
-)
+import "github.com/ringo-go/ringo/internal/ptx"
 
 // Here is what the hardware does with NaNs, signed zeros and denormal numbers
 // where IEEE 754 leaves a choice. Recorded on an H200, see testdata.
@@ -20,29 +16,26 @@ const (
 	nanF64  = 0xfff8 << 48 // of an invalid operation
 )
 
-// quiet64 is set in quiet NaNs.
-const quiet64 = 1 << 51
+// quiet is the bit that is set in quiet NaNs.
+func (f *format) quiet() uint64 { return 1 << (f.man - 1) }
 
-// chooseNaN64 is the NaN that float64 arithmetic on operands gives, in the
-// order in which the hardware looks at them: the first NaN, made quiet.
+// chooseNaN64 is the NaN that float64 arithmetic gives: the first operand that
+// is one, made quiet. The hardware looks at b first, then at c, then at a.
 func chooseNaN64(operands ...uint64) uint64 {
 	for _, a := range operands {
 		if f64.isNaN(a) {
-			return a | quiet64
+			return a | f64.quiet()
 		}
 	}
 	return nanF64
 }
 
-// widenNaN is the float64 that a float32 NaN converts to.
-func widenNaN(a uint64) uint64 { return math.Float64bits(float64(math.Float32frombits(uint32(a)))) }
-
-// signNaN is abs or neg of a, which is b unless a is a NaN.
-func signNaN(f *format, a, b uint64) uint64 {
-	if f != &f64 && f.isNaN(a) {
-		return f.nan
+// signNaN is abs or neg of a NaN: a float64 keeps its sign.
+func signNaN(f *format, a uint64) uint64 {
+	if f == &f64 {
+		return a | f.quiet()
 	}
-	return b
+	return f.nan
 }
 
 // minMaxNaN is min or max when at least one operand is a NaN: the other, or
@@ -51,7 +44,7 @@ func minMaxNaN(f *format, a, b, sign uint64, nan bool) uint64 {
 	switch {
 	case nan || f.isNaN(a) && f.isNaN(b):
 		if f == &f64 {
-			return chooseNaN64(a, b)
+			return chooseNaN64(b, a)
 		}
 		return f.nan
 	case f.isNaN(a):
@@ -68,10 +61,27 @@ func intOfNaN(f *format, d ptx.Type) uint64 {
 	return 0
 }
 
-// cvtNaN is what a NaN of one format converts to in another.
-func cvtNaN(from, to *format, a uint64) uint64 {
-	if from == &f32 && to == &f64 {
-		return widenNaN(a)
+// cvtNaN is what a NaN of one format converts to in another. Conversions from
+// and to float64 keep sign and payload; other types have one NaN only, except
+// where the conversion is a move of bits.
+func cvtNaN(in *ptx.Instr, from, to *format, a uint64) uint64 {
+	switch {
+	case from == to && len(in.Mods) == 2 && (to == &f32 || to == &f64):
+		return a
+	case from == &bf16 && to == &f32:
+		return a << 16
+	case from == &f32 && to == &f64 && in.Has("ftz"):
+		return carryNaN(from, to, nanF32)
+	case from == &f64 || to == &f64:
+		return carryNaN(from, to, a)
+	case in.Has("rna"):
+		return a &^ ones(to.low)
 	}
 	return to.nan << to.low
+}
+
+// carryNaN keeps sign and payload, whose first bits they share.
+func carryNaN(from, to *format, a uint64) uint64 {
+	payload := a & ones(from.man) << (64 - from.man) >> (64 - to.man)
+	return a>>(from.width-1)<<(to.width-1) | to.inf | to.quiet() | payload
 }

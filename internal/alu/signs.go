@@ -9,13 +9,18 @@ func makeFloatSign(in *ptx.Instr) (Op, bool) {
 	if f == nil || f.width < 16 || f == &tf32 {
 		return Op{}, false
 	}
-	flush := func(a uint64) uint64 { return a }
-	if in.Has("ftz") {
-		flush = f.flush
-	}
-	one := func(a uint64) uint64 { return signNaN(f, a, flush(a)^f.sign()) }
-	if in.Op == "abs" {
-		one = func(a uint64) uint64 { return signNaN(f, a, flush(a)&^f.sign()) }
+	ftz, isAbs := in.Has("ftz"), in.Op == "abs"
+	one := func(a uint64) uint64 {
+		if f.isNaN(a) {
+			return signNaN(f, a)
+		}
+		if ftz {
+			a = f.flush(a)
+		}
+		if isAbs {
+			return a &^ f.sign()
+		}
+		return a ^ f.sign()
 	}
 	return unary(t, eachOf1(t, one)), true
 }
