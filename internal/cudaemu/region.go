@@ -103,6 +103,9 @@ func (m *Machine) add(r *region, data []byte, written []uint64) error {
 	if r.dev != nil {
 		device = r.dev.ordinal
 	}
+	if r.kind == regionMapping { // not even its own device has access unasked
+		device += maxDevices
+	}
 	err := m.mem.Map(weakmem.Span{Addr: r.addr, Data: data, Written: written, Device: device, Foreign: r.foreign, Name: fmt.Sprintf("%s #%d", regionNames[r.kind], r.id)})
 	if err != nil {
 		return err
@@ -128,7 +131,7 @@ func (r *region) cost() int { return int(roundUp(r.size, 512)) }
 
 // access says whether kernels of a device may touch a span; weakmem asks.
 func (m *Machine) access(device int, s *weakmem.Span) bool {
-	if s.Device == device && s.Addr < virtualAddresses || s.Device < 0 {
+	if s.Device == device || s.Device < 0 {
 		return true
 	}
 	r := m.regions.find(s.Addr)
@@ -139,7 +142,7 @@ func (m *Machine) access(device int, s *weakmem.Span) bool {
 		return true
 	}
 	x := m.devices[device].primary
-	return r.kind != regionMapping && x != nil && (s.Device == device || x.peers>>s.Device&1 != 0)
+	return r.kind != regionMapping && x != nil && x.peers>>s.Device&1 != 0
 }
 
 // memory is the region that holds [p, p+n).
