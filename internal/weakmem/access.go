@@ -153,7 +153,7 @@ func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*a
 	}
 	for mask != 0 {
 		r := nextRun(mask, addr, each)
-		if how.Order >= Release || how.Order == Relaxed && w.lanes != nil {
+		if how.Order >= Release || how.Order == Relaxed && w.releases(r.mask) {
 			r = r.alone() // lanes release different things
 		}
 		s, f := b.at(warp, &r, write, &how)
@@ -298,7 +298,7 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 		}
 		if !plain {
 			b.observe(warp, l, s, off, was, &how)
-			s.handOn(b.memory, off, b.releaseOf(warp, l, &how), v)
+			s.handOn(b.memory, off, b.releaseOf(warp, l, &how), was, v)
 		}
 	}
 	return nil

@@ -5,7 +5,8 @@ package weakmem
 // are *Fault with the device -1 and what was done as the kernel. Ranges may
 // reach over several spans that follow each other.
 
-// Copy copies n bytes from src to dst.
+// Copy copies n bytes from src to dst. What nothing wrote in src counts as
+// unwritten in dst.
 func (m *Memory) Copy(dst, src uint64, n int, after Clock) (Clock, error) {
 	o := m.operation("copy", after)
 	for at := uint64(0); at < uint64(n); {
@@ -23,6 +24,9 @@ func (m *Memory) Copy(dst, src uint64, n int, after Clock) (Clock, error) {
 		}
 		if err := o.write(d, dst+at, q, p); err != nil {
 			return after, err
+		}
+		if !m.config.Plain {
+			d.copyWritten(dst+at-d.Addr, s, src+at-s.Addr, uint64(len(p)))
 		}
 		at += uint64(len(p))
 	}

@@ -55,7 +55,14 @@ type warp struct {
 type lane struct {
 	clock    *vector             // nil: as its block
 	observed [System + 1]*vector // by strong loads, by the scope that holds writer and reader; a fence makes it known
-	released [System + 1]*vector // by fences of at least the scope; strong stores hand it on
+	fenced   [System + 1]moment  // the last fence of at least the scope; strong stores hand on what was before it
+}
+
+// A moment is what a lane had done and known at some time: what it may release.
+// The zero moment is none.
+type moment struct {
+	known        *vector
+	synced, time uint32
 }
 
 // Block starts a block with so many bytes of shared memory, unwritten.

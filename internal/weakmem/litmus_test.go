@@ -96,9 +96,9 @@ func one(lane int, v uint64) *alu.Lanes {
 type litmus struct {
 	name    string
 	threads func() []*thread
-	weak  func(t []*thread) bool // the outcome that order forbids
-	shows bool                   // weak must be seen under some seed, else never
-	races bool                   // likewise for a race
+	weak    func(t []*thread) bool // the outcome that order forbids
+	shows   bool                   // weak must be seen under some seed, else never
+	races   bool                   // likewise for a race
 }
 
 // memory64 is zeroed memory for the litmus tests.

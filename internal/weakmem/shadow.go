@@ -40,7 +40,7 @@ func (s *shadow) each(f func(*cell)) {
 }
 
 // listMax is how many writes, or reads, of a cell are remembered.
-const listMax = 8
+const listMax = 16
 
 // An access is one that is being checked and noted.
 type access struct {
@@ -138,8 +138,8 @@ func (a *access) meet(s *Span, c cell, from, to uint64) (after cell, same bool) 
 }
 
 // left checks the access against others and gives those that must still be
-// remembered after it, leaving room for it: those that it does not cover or
-// that are not before it.
+// remembered after it: those that it does not cover, that are not before it, or
+// that something may race with that does not race with it.
 func (a *access) left(s *Span, others []uint32, from, to uint64) (left []uint32, same bool) {
 	h := &a.memory.history
 	same = true
@@ -148,7 +148,7 @@ func (a *access) left(s *Span, others []uint32, from, to uint64) (left []uint32,
 		r := &h.records[o]
 		before, all := a.ordered(s, r, from, to)
 		same = same && all
-		if !before || max(r.addr, lo) < from || min(r.addr+r.n, hi) > to {
+		if !before || max(r.addr, lo) < from || min(r.addr+r.n, hi) > to || a.stronger(r) {
 			left = append(left, o)
 		}
 	}
@@ -156,6 +156,15 @@ func (a *access) left(s *Span, others []uint32, from, to uint64) (left []uint32,
 		left = left[len(left)-listMax+1:]
 	}
 	return left, same
+}
+
+// stronger reports whether what races with the record may not race with the
+// access though it is after it. What happened before the kernel is not asked.
+func (a *access) stronger(r *record) bool {
+	if a.record.kind&strong == 0 || r.kind&strong != 0 && r.by == a.record.by && r.scope >= a.record.scope {
+		return false
+	}
+	return a.block == nil || !a.block.grid.before.covers(r, -1)
 }
 
 // ordered reports whether what the record did within [from, to) is before the

@@ -43,6 +43,23 @@ func (s *Span) setWritten(off, n uint64) {
 	}
 }
 
+// copyWritten notes that n bytes from off are a copy.
+func (s *Span) copyWritten(off uint64, src *Span, from, n uint64) {
+	if s.Written == nil {
+		return
+	}
+	for n > 0 {
+		bad, found := src.unwritten(from, n)
+		if !found {
+			return // whoever copied has marked all as written
+		}
+		skip := bad - from
+		w := off + skip
+		atomic.AndUint64(&s.Written[w/64], ^(1 << (w % 64)))
+		off, from, n = off+skip+1, bad+1, n-skip-1
+	}
+}
+
 // unwritten finds the first of n bytes from off that nothing wrote.
 func (s *Span) unwritten(off, n uint64) (uint64, bool) {
 	if s.Written == nil {

@@ -40,13 +40,18 @@ func (p *place) add(r *release) {
 func (s *Span) released(m *Memory, off uint64, r *release, v uint64) {
 	delete(s.places, off)
 	if r != nil {
-		s.handOn(m, off, r, v)
+		s.handOn(m, off, r, 0, v)
 	}
 }
 
-// handOn is released for an atomic operation: what earlier stores handed on stays.
-func (s *Span) handOn(m *Memory, off uint64, r *release, v uint64) {
+// handOn is released for an atomic operation that replaced was: what the store
+// of that handed on stays.
+func (s *Span) handOn(m *Memory, off uint64, r *release, was, v uint64) {
 	p := s.places[off]
+	if p != nil && p.value != was {
+		delete(s.places, off)
+		p = nil
+	}
 	if p == nil && r == nil {
 		return
 	}
@@ -69,7 +74,10 @@ func (s *Span) handOn(m *Memory, off uint64, r *release, v uint64) {
 // observe notes that a lane's strong load read v from off.
 func (b *Block) observe(warp, l int, s *Span, off, v uint64, how *How) {
 	p := s.places[off]
-	stranger := s.foreign() && how.Scope == System && (p == nil || p.value != v)
+	if p != nil && p.value != v {
+		p = nil // it read another store: its own, or one to some of the bytes
+	}
+	stranger := s.foreign() && how.Scope == System && p == nil
 	if p == nil && !stranger {
 		return
 	}
@@ -116,43 +124,67 @@ func (b *Block) Fence(warp int, mask uint32, how How) {
 				lane.observed[scope] = nil
 			}
 		}
-		v := b.publish(warp, l)
+		now := b.moment(warp, l)
 		for scope := range how.Scope + 1 {
-			lane.released[scope] = v
+			lane.fenced[scope] = now
 		}
 	}
 	w.time++
 }
 
-// publish is what a lane may release now; its warp's time has to go on after.
-func (b *Block) publish(warp, l int) *vector {
+// moment is the present one of a lane; its warp's time has to go on after.
+func (b *Block) moment(warp, l int) moment {
 	w := &b.warps[warp]
-	own := &vector{}
-	if w.synced > 0 {
-		own.live = append(own.live, entry{key(b.origin.agent, firstWarp+warp), w.synced})
+	return moment{b.clockOf(w, l), w.synced, w.time + 1}
+}
+
+// until is all that happened before the moment.
+func (b *Block) until(warp, l int, at moment) *vector {
+	own := &vector{live: make([]entry, 0, 2)}
+	if at.synced > 0 {
+		own.live = append(own.live, entry{key(b.origin.agent, firstWarp+warp), at.synced})
 	}
-	own.live = append(own.live, entry{key(b.origin.agent, firstLane+32*warp+l), w.time + 1})
-	return join(b.clockOf(w, l), own)
+	own.live = append(own.live, entry{key(b.origin.agent, firstLane+32*warp+l), at.time})
+	return join(at.known, own)
+}
+
+// releases reports whether strong stores of these lanes hand something on.
+func (w *warp) releases(mask uint32) bool {
+	if w.lanes == nil {
+		return false
+	}
+	for m := mask; m != 0; m &= m - 1 {
+		if w.lanes[bits.TrailingZeros32(m)].fenced[CTA].time > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // releaseOf is what a strong store or atomic operation of a lane hands on, nil
 // if nothing. A release itself has pushed the warp's stores before.
 func (b *Block) releaseOf(warp, l int, how *How) *release {
 	w := &b.warps[warp]
-	r := &release{by: &b.origin}
-	if how.Order >= Release {
-		v := b.publish(warp, l)
-		w.time++
+	if how.Order < Release {
+		if !w.releases(1 << l) {
+			return nil
+		}
+		r := &release{by: &b.origin}
 		for scope := range how.Scope + 1 {
-			r.known[scope] = v
+			switch at := w.lanes[l].fenced[scope]; {
+			case scope > CTA && at == w.lanes[l].fenced[scope-1]:
+				r.known[scope] = r.known[scope-1]
+			case at.time > 0:
+				r.known[scope] = b.until(warp, l, at)
+			}
 		}
 		return r
 	}
-	if w.lanes == nil || w.lanes[l].released[CTA] == nil {
-		return nil
-	}
+	r := &release{by: &b.origin}
+	v := b.until(warp, l, b.moment(warp, l))
+	w.time++
 	for scope := range how.Scope + 1 {
-		r.known[scope] = w.lanes[l].released[scope]
+		r.known[scope] = v
 	}
 	return r
 }

@@ -1,0 +1,402 @@
+package weakmem
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/ringo-go/ringo/internal/alu"
+)
+
+// The model is what weakmem is compared with: a list of all accesses to each
+// byte, and a full vector clock for each thread. It knows nothing of time: what
+// a load read says which store it read from, as each stores a value of its own.
+
+const (
+	modelBytes = 32
+	actors     = 6 // five threads and the driver
+	driver     = 5
+)
+
+// modelThreads are two warps of a block, another block, another device.
+var modelThreads = [driver]thread{{}, {lane: 1}, {warp: 1}, {block: 1}, {block: 1, device: 1}}
+
+type stamps [actors]int
+
+func (s *stamps) join(o stamps) {
+	for i := range s {
+		s[i] = max(s[i], o[i])
+	}
+}
+
+// An event is an access in the model.
+type event struct {
+	actor, at int
+	write     bool
+	strong    bool
+	scope     Scope
+	value     byte // of a write
+	known     stamps
+}
+
+type handed struct {
+	actor int
+	known [System + 1]stamps // by scope; zero if nothing
+}
+
+type model struct {
+	clocks   [actors]stamps
+	observed [actors][System + 1]stamps
+	fenced   [actors][System + 1]stamps
+	events   [modelBytes][]event
+	handed   map[byte][]handed // by the value of a store of 4 bytes, what it hands on
+}
+
+// reach is the scope that holds both.
+func reach(a, b int) Scope {
+	switch {
+	case a == b:
+		return CTA
+	case a == driver || b == driver || modelThreads[a].device != modelThreads[b].device:
+		return System
+	case modelThreads[a].block != modelThreads[b].block:
+		return GPU
+	}
+	return CTA
+}
+
+// races says whether an access would.
+func (m *model) races(actor int, addr, size int, e event) bool {
+	for i := addr; i < addr+size; i++ {
+		for _, o := range m.events[i] {
+			need := reach(actor, o.actor)
+			mutual := e.strong && o.strong && e.scope >= need && o.scope >= need
+			if (e.write || o.write) && !mutual && m.clocks[actor][o.actor] < o.at {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// access says whether it races.
+func (m *model) access(actor int, addr, size int, e event) bool {
+	races := m.races(actor, addr, size, e)
+	m.clocks[actor][actor]++
+	e.actor, e.at = actor, m.clocks[actor][actor]
+	e.known = m.clocks[actor]
+	for i := addr; i < addr+size; i++ {
+		m.events[i] = append(m.events[i], e)
+	}
+	return races
+}
+
+// legal says whether a byte read now may have the value: if no later write is
+// known to the reader.
+func (m *model) legal(actor, at int, v byte) bool {
+	hidden, found := false, v == 0
+	for _, w := range m.events[at] {
+		if w.write && w.value == v {
+			found = true
+			for _, o := range m.events[at] {
+				if o.write && o.value != v && o.known[w.actor] >= w.at && m.clocks[actor][o.actor] >= o.at {
+					hidden = true
+				}
+			}
+		}
+		if v == 0 && w.write && m.clocks[actor][w.actor] >= w.at {
+			hidden = true
+		}
+	}
+	return found && !hidden
+}
+
+// acquire is what a strong load of 4 bytes of a value does.
+func (m *model) acquire(actor int, v uint32, o Order, s Scope) {
+	if v != uint32(byte(v))*0x01010101 {
+		return // parts of several stores
+	}
+	for _, h := range m.handed[byte(v)] {
+		need := reach(actor, h.actor)
+		if s < need {
+			continue
+		}
+		if o == Acquire || o == AcqRel || o == SeqCst {
+			m.clocks[actor].join(h.known[need])
+		} else {
+			m.observed[actor][need].join(h.known[need])
+		}
+	}
+}
+
+// release is what a strong store or atomic hands on.
+func (m *model) release(actor int, o Order, s Scope) []handed {
+	h := handed{actor: actor}
+	for scope := range s + 1 {
+		h.known[scope] = m.fenced[actor][scope]
+		if o >= Release {
+			h.known[scope] = m.clocks[actor]
+		}
+	}
+	return []handed{h}
+}
+
+func (m *model) fence(actor int, s Scope) {
+	m.clocks[actor][actor]++
+	for scope := range s + 1 {
+		m.clocks[actor].join(m.observed[actor][scope])
+	}
+	for scope := range s + 1 {
+		m.fenced[actor][scope] = m.clocks[actor]
+	}
+}
+
+func (m *model) meet(actors ...int) {
+	var all stamps
+	for _, a := range actors {
+		m.clocks[a][a]++
+		all.join(m.clocks[a])
+	}
+	for _, a := range actors {
+		m.clocks[a] = all
+	}
+}
+
+// Random programs race at the same access in both, and until then read only
+// what the model allows.
+func TestAgainstModel(t *testing.T) {
+	races, ran := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		p := newPair(t)
+		n := rapid.IntRange(20, 120).Draw(t, "length")
+		for i := 1; i <= n; i++ {
+			if p.step(t, byte(i)) {
+				races++
+				return
+			}
+			ran++
+		}
+	})
+	require.Greater(t, races, 10, "programs race")
+	require.Greater(t, ran, 200, "and run for a while")
+}
+
+// A pair is Memory and the model, doing the same.
+type pair struct {
+	model  model
+	memory *Memory
+	blocks map[[2]int]*Block
+	found  int // races of Memory
+	now    Clock
+	log    strings.Builder
+}
+
+func newPair(t *rapid.T) *pair {
+	p := &pair{blocks: map[[2]int]*Block{}}
+	p.model.handed = map[byte][]handed{}
+	p.memory = New(Config{Seed: rapid.Uint64().Draw(t, "seed"), Report: func(*Fault) bool { p.found++; return true }})
+	require.NoError(t, p.memory.Map(Span{Addr: x, Data: make([]byte, modelBytes), Name: "x"}))
+	for _, th := range modelThreads {
+		at := [2]int{th.device, th.block}
+		if p.blocks[at] == nil {
+			p.blocks[at] = p.memory.Begin(th.device, "k", Clock{}).Block([3]int{th.block, 0, 0}, [3]int{33, 1, 1}, 0)
+		}
+	}
+	return p
+}
+
+func (p *pair) block(actor int) *Block {
+	return p.blocks[[2]int{modelThreads[actor].device, modelThreads[actor].block}]
+}
+
+// step does something at random in both and compares. It says whether it raced.
+func (p *pair) step(t *rapid.T, v byte) bool {
+	for range rapid.IntRange(0, 2).Draw(t, "ticks") {
+		p.memory.Tick()
+	}
+	actor := rapid.IntRange(0, actors-1).Draw(t, "actor")
+	s := rapid.SampledFrom([]Scope{CTA, GPU, System, System}).Draw(t, "scope")
+	what := rapid.SampledFrom([]string{"load", "store", "flag", "read flag", "atomic", "fence", "barrier", "syncwarp", "pair"}).Draw(t, "what")
+	var races bool
+	switch {
+	case actor == driver:
+		races = p.drive(t, what, v)
+	case what == "load" || what == "store":
+		size := rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "size")
+		addr := size * rapid.IntRange(0, modelBytes/size-1).Draw(t, "addr")
+		strong := size == 4 && rapid.Bool().Draw(t, "strong")
+		races = p.access(t, actor, 1<<modelThreads[actor].lane, addr, size, what == "store", strong, s, v)
+	case what == "pair": // of the first two threads
+		size := rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "size")
+		addr := size * rapid.IntRange(0, modelBytes/size-2).Draw(t, "addr")
+		races = p.access(t, 0, 3, addr, size, rapid.Bool().Draw(t, "store"), false, s, v)
+	case what == "flag":
+		addr := 4 * rapid.IntRange(0, 3).Draw(t, "addr")
+		o := rapid.SampledFrom([]Order{Relaxed, Release}).Draw(t, "order")
+		e := event{write: true, strong: true, scope: s, value: v}
+		if p.avoid(t, actor, addr, 4, e) {
+			return false
+		}
+		p.logf("%d: store %#x = %d order %d scope %d", actor, addr, v, o, s)
+		races = p.model.access(actor, addr, 4, e)
+		p.model.handed[v] = p.model.release(actor, o, s)
+		require.True(t, st(x+uint64(addr), uint64(v)*0x01010101, o, s)(p.thread(actor)))
+	case what == "read flag":
+		addr := 4 * rapid.IntRange(0, 3).Draw(t, "addr")
+		o := rapid.SampledFrom([]Order{Relaxed, Acquire}).Draw(t, "order")
+		th, e := p.thread(actor), event{strong: true, scope: s}
+		if p.avoid(t, actor, addr, 4, e) {
+			return false
+		}
+		p.logf("%d: load %#x order %d scope %d", actor, addr, o, s)
+		races = p.model.access(actor, addr, 4, e)
+		require.True(t, ld(0, x+uint64(addr), o, s)(th))
+		p.read(t, actor, addr, th.r[0], 4, races)
+		p.model.acquire(actor, uint32(th.r[0]), o, s)
+	case what == "atomic":
+		addr := 4 * rapid.IntRange(0, 3).Draw(t, "addr")
+		o := rapid.SampledFrom([]Order{Relaxed, Acquire, Release, AcqRel}).Draw(t, "order")
+		var old alu.Lanes
+		th, e := p.thread(actor), event{write: true, strong: true, scope: s, value: v}
+		if p.avoid(t, actor, addr, 4, e) {
+			return false
+		}
+		p.logf("%d: exchange %#x = %d order %d scope %d", actor, addr, v, o, s)
+		races = p.model.access(actor, addr, 4, e)
+		f := th.on.Atomic(th.warp, 1<<th.lane, one(th.lane, x+uint64(addr)), 4, &old,
+			func(int, uint64) uint64 { return uint64(v) * 0x01010101 }, th.how(o, s))
+		require.Nil(t, f)
+		was := uint32(old[th.lane])
+		p.model.acquire(actor, was, o, s)
+		h := p.model.release(actor, o, s)
+		if was == uint32(byte(was))*0x01010101 {
+			h = append(h, p.model.handed[byte(was)]...)
+		}
+		p.model.handed[v] = h
+	case what == "fence":
+		p.logf("%d: fence scope %d", actor, s)
+		p.model.fence(actor, s)
+		fence(s)(p.thread(actor))
+	case what == "barrier":
+		b := p.block(actor)
+		var all []int
+		for i := range modelThreads {
+			if p.block(i) == b {
+				all = append(all, i)
+			}
+		}
+		p.logf("barrier of %v", all)
+		p.model.meet(all...)
+		barrier(p.thread(actor))
+	case what == "syncwarp":
+		b := p.block(0)
+		if rapid.Bool().Draw(t, "partly") {
+			p.logf("0, 1: sync in part")
+			b.SyncWarp(0, 3)
+		} else {
+			p.logf("0, 1: sync")
+			b.SyncWarp(0, ^uint32(0))
+		}
+		p.model.meet(0, 1)
+	}
+	require.Equal(t, races, p.found > 0, "races, in the model and here, after\n%s", p.log.String())
+	return races
+}
+
+// avoid says whether to rather not do what races, so that programs become longer.
+func (p *pair) avoid(t *rapid.T, actor, addr, size int, e event) bool {
+	return p.model.races(actor, addr, size, e) && rapid.IntRange(0, 19).Draw(t, "race") != 0
+}
+
+// access is a load or store of neighbouring bytes by some lanes, the first of them the actor's.
+func (p *pair) access(t *rapid.T, actor int, mask uint32, addr, size int, store, strong bool, s Scope, v byte) (races bool) {
+	th := p.thread(actor)
+	var at, reg alu.Lanes
+	lanes := 1
+	if mask == 3 {
+		lanes = 2
+	}
+	e := event{write: store, strong: strong, scope: s, value: v}
+	if p.avoid(t, actor, addr, size, e) || lanes == 2 && p.avoid(t, actor+1, addr+size, size, e) {
+		return false
+	}
+	p.logf("%d: access of %d lanes, store %v, strong %v, of %d bytes at %#x = %d", actor, lanes, store, strong, size, addr, v)
+	for i := range lanes {
+		at[th.lane+i] = uint64(x + addr + i*size)
+		reg[th.lane+i] = 0x0101010101010101 * uint64(v)
+		races = p.model.access(actor+i, addr+i*size, size, e) || races
+	}
+	how := th.how(Weak, s)
+	if strong {
+		how.Order = Relaxed
+	}
+	if store {
+		if size == 4 && strong {
+			p.model.handed[v] = p.model.release(actor, Relaxed, s)
+		}
+		require.Nil(t, th.on.Store(th.warp, mask, &at, size, []*alu.Lanes{&reg}, how))
+		return races
+	}
+	require.Nil(t, th.on.Load(th.warp, mask, &at, size, []*alu.Lanes{&reg}, how))
+	for i := range lanes {
+		p.read(t, actor+i, addr+i*size, reg[th.lane+i], size, races)
+		if strong {
+			p.model.acquire(actor, uint32(reg[th.lane+i]), Relaxed, s)
+		}
+	}
+	return races
+}
+
+// drive has the driver do something.
+func (p *pair) drive(t *rapid.T, what string, v byte) (races bool) {
+	addr := 4 * rapid.IntRange(0, 3).Draw(t, "addr")
+	size, e := 7, event{write: what == "store" || what == "flag", value: v}
+	if what == "flag" || what == "read flag" {
+		size, e.strong, e.scope = 4, true, System
+	}
+	if what != "load" && what != "store" && !e.strong || p.avoid(t, driver, addr, size, e) {
+		return false
+	}
+	p.logf("driver: %s %#x = %d", what, addr, v)
+	races = p.model.access(driver, addr, size, e)
+	var err error
+	switch what {
+	case "load":
+		b := make([]byte, size)
+		p.now, err = p.memory.Read(b, uint64(x+addr), p.now)
+		for i, c := range b {
+			p.read(t, driver, addr+i, uint64(c), 1, races)
+		}
+	case "store":
+		p.now, err = p.memory.Write(uint64(x+addr), []byte{v, v, v, v, v, v, v}, p.now)
+	case "flag":
+		p.model.handed[v] = p.model.release(driver, Release, System)
+		p.now, err = p.memory.StoreRelease(uint64(x+addr), uint64(v)*0x01010101, 4, p.now)
+	case "read flag":
+		var got uint64
+		got, p.now, err = p.memory.LoadAcquire(uint64(x+addr), 4, p.now)
+		p.read(t, driver, addr, got, 4, races)
+		p.model.acquire(driver, uint32(got), Acquire, System)
+	}
+	require.NoError(t, err)
+	return races
+}
+
+// read checks what an actor read.
+func (p *pair) read(t *rapid.T, actor, addr int, v uint64, size int, races bool) {
+	for i := range size {
+		c := byte(v >> (8 * i))
+		require.True(t, races || p.model.legal(actor, addr+i, c), "%d must not read %d at %#x after\n%s", actor, c, addr+i, p.log.String())
+	}
+}
+
+func (p *pair) thread(actor int) *thread {
+	th := modelThreads[actor]
+	th.on, th.line = p.block(actor), 1
+	return &th
+}
+
+func (p *pair) logf(format string, args ...any) { fmt.Fprintf(&p.log, format+"\n", args...) }
