@@ -21,7 +21,7 @@ func BenchmarkCombine(b *testing.B) {
 		b.Skip("the emulator's time says nothing: set REQUIRE=cuda on a machine with a GPU")
 	}
 	d := gputest.Driver(b)
-	ctx := context(b, d)
+	ctx := primary(b, d)
 	n := 1 << 30
 	require.NoError(b, cuda.With(d, ctx, func() error {
 		c, err := New(d, ctx)
@@ -127,7 +127,7 @@ func BenchmarkLoad(b *testing.B) {
 		b.Skip("the emulator's time says nothing: set REQUIRE=cuda on a machine with a GPU")
 	}
 	d := gputest.Driver(b)
-	ctx := context(b, d)
+	ctx := primary(b, d)
 	for _, ty := range kernels.Types() {
 		for _, op := range []kernels.RedOp{kernels.Sum, kernels.Max, kernels.Avg} {
 			r := reducer(b, ty, op, 3)
@@ -154,7 +154,7 @@ func BenchmarkLoad(b *testing.B) {
 // stack, and registers for two blocks of combine on a multiprocessor.
 func TestResources(t *testing.T) {
 	d := gputest.Driver(t)
-	ctx := context(t, d)
+	ctx := primary(t, d)
 	for _, c := range combiners(t, d, ctx) {
 		for _, ty := range kernels.Types() {
 			for _, op := range ops(ty) {

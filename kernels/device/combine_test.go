@@ -72,8 +72,8 @@ func ops(t kernels.DataType) []kernels.RedOp {
 	return append(all, kernels.BitAnd, kernels.BitOr, kernels.BitXor, kernels.PreMulSumInt(-7), kernels.PreMulSumInt(1<<62+12345))
 }
 
-// context is the first device's, until the test ends.
-func context(t testing.TB, d cuda.Driver) cuda.Context {
+// primary is the context of the first device, until the test ends.
+func primary(t testing.TB, d cuda.Driver) cuda.Context {
 	t.Helper()
 	dev, err := d.DeviceGet(0)
 	require.NoError(t, err)
@@ -155,7 +155,7 @@ func trials(rnd *rand.Rand, r *kernels.Reducer) []trial {
 // looks for what they write elsewhere.
 func TestCombine(t *testing.T) {
 	d := gputest.Driver(t)
-	ctx := context(t, d)
+	ctx := primary(t, d)
 	for _, c := range combiners(t, d, ctx) {
 		for _, ty := range kernels.Types() {
 			for i, op := range ops(ty) {
@@ -167,8 +167,11 @@ func TestCombine(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%v/%v/sm_%d", ty, op, k.m.name.SM), func(t *testing.T) {
 					require.NoError(t, cuda.With(d, ctx, func() error {
-						for _, x := range trials(rand.New(rand.NewPCG(uint64(ty), uint64(i))), r) {
-							try(t, d, &k, x)
+						rnd := rand.New(rand.NewPCG(uint64(ty), uint64(i)))
+						for range rounds {
+							for _, x := range trials(rnd, r) {
+								try(t, d, &k, x)
+							}
 						}
 						return nil
 					}))
@@ -178,7 +181,10 @@ func TestCombine(t *testing.T) {
 	}
 }
 
-const guard = 64 // bytes around dst
+const (
+	guard  = 64 // bytes around dst
+	rounds = 3  // of trials
+)
 
 func try(t *testing.T, d cuda.Driver, k *Kernel, x trial) {
 	t.Helper()
