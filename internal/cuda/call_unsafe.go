@@ -121,11 +121,13 @@ func (d *libcuda) getNamed(s symbol, handle uintptr, name string) (v uintptr, er
 	return v, err
 }
 
+// legacyStream asks cuGetProcAddress for the functions that take stream 0 as the
+// legacy default stream.
+const legacyStream = 1
+
 // procAddress is what cuGetProcAddress knows, or 0. It says no by its result, and
-// since CUDA 12 by a status too. The flag asks for the functions that take
-// stream 0 as the legacy default stream.
+// since CUDA 12 by a status too.
 func (d *libcuda) procAddress(name string, version int) uintptr {
-	const legacyStream = 1
 	var p, status uintptr
 	r := ErrNotFound
 	b := append([]byte(name), 0)

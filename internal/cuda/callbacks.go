@@ -90,9 +90,11 @@ func (d *libcuda) dropWith(g Graph, number uintptr) error {
 	return nil
 }
 
+// noDestructorSync must be given.
+const noDestructorSync = 1
+
 // UserObjectCreate counts references to what destroy lets go.
 func (d *libcuda) UserObjectCreate(destroy func(), references int) (UserObject, error) {
-	const noDestructorSync = 1 // must be given
 	number := addCallback(destroy, true)
 	o, err := d.get(cuUserObjectCreate, number, callbackAddr(), uintptr(references), noDestructorSync)
 	if err != nil {

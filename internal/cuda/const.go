@@ -35,7 +35,16 @@ const (
 	AttrRDMASupported                 DeviceAttribute = 116
 	AttrMemoryPoolsSupported          DeviceAttribute = 115
 	AttrClusterLaunch                 DeviceAttribute = 120
+	AttrStreamValues64                DeviceAttribute = 122 // 64-bit stream memory operations
+	AttrStreamWaitNOR                 DeviceAttribute = 123
+	AttrIPCEventSupported             DeviceAttribute = 125
 	AttrMulticastSupported            DeviceAttribute = 132 // never used; for information only
+)
+
+// Values of AttrComputeMode that keep programs away from a device.
+const (
+	computeModeProhibited = 2 // no program may use it
+	computeModeExclusive  = 3 // one process at a time
 )
 
 type P2PAttribute int32

@@ -44,8 +44,10 @@ func (d *libcuda) UserObjectRelease(o UserObject, references int) error {
 	return d.call(cuUserObjectRelease, uintptr(o), uintptr(references))
 }
 
+// graphUserObjectMove gives the caller's references away.
+const graphUserObjectMove = 1
+
 func (d *libcuda) GraphRetainUserObject(g Graph, o UserObject, references int, move bool) error {
-	const graphUserObjectMove = 1
 	var flags uintptr
 	if move {
 		flags = graphUserObjectMove

@@ -5,6 +5,9 @@ import (
 	"unsafe"
 )
 
+// lazyEnablePeerAccess is the only flag there is, and must be given.
+const lazyEnablePeerAccess = 1
+
 func (d *libcuda) IpcGetMemHandle(p uintptr) (IPCHandle, error) {
 	var h IPCHandle
 	err := d.callPtr(cuIpcGetMemHandle, uintptr(unsafe.Pointer(&h)), p)
@@ -12,7 +15,6 @@ func (d *libcuda) IpcGetMemHandle(p uintptr) (IPCHandle, error) {
 }
 
 func (d *libcuda) IpcOpenMemHandle(h IPCHandle) (uintptr, error) {
-	const lazyEnablePeerAccess = 1 // the only flag there is, and it must be given
 	return d.openIPC(cuIpcOpenMemHandle, h, lazyEnablePeerAccess)
 }
 
