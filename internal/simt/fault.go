@@ -35,7 +35,7 @@ func (w *warp) stopped(in *inst, f *weakmem.Fault) status {
 	return gone
 }
 
-// A poll is the last that a warp read, while World.watch is set.
+// A poll is the last strong access of a warp while World.watch is set.
 type poll struct {
 	in     *inst
 	lane   int
@@ -72,7 +72,13 @@ func (w *World) stall() {
 	}
 	quiet, limit := w.ran-w.quiet, uint64(w.cfg.Stall)
 	switch {
-	case quiet >= limit:
+	case quiet < limit/2:
+	case !w.watch:
+		w.watch = true
+		for _, x := range w.ready {
+			x.polled = poll{}
+		}
+	case quiet >= limit && w.polling() || quiet >= limit*patience:
 		// All stop at once: stopping one must not let another go on.
 		for _, g := range append([]*Grid(nil), w.grids...) {
 			if len(g.here) > 0 {
@@ -81,9 +87,20 @@ func (w *World) stall() {
 				g.deadlock("no block became resident")
 			}
 		}
-	case quiet >= limit/2:
-		w.watch = true
 	}
+}
+
+// patience is how much longer than Config.Stall threads may run that do not poll: they compute.
+const patience = 64
+
+// polling reports whether all warps that run do poll.
+func (w *World) polling() bool {
+	for _, x := range w.ready {
+		if x.polled.in == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // waiters is how many waiting threads a report names.

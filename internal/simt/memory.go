@@ -254,7 +254,6 @@ func (w *warp) load(in *inst, a *access, p place, mask uint32, addr *alu.Lanes, 
 	}
 	how := a.how
 	how.Shared = p == shared
-	watch := w.block.grid.world.watch
 	first := bits.TrailingZeros32(mask)
 	at := addr[first] // dst may be the register of the address
 	if f := w.block.mem.Load(w.index, mask, addr, a.size, dst, how); f != nil {
@@ -262,9 +261,9 @@ func (w *warp) load(in *inst, a *access, p place, mask uint32, addr *alu.Lanes, 
 	}
 	if how.Order != weakmem.Weak {
 		w.left -= pollCost
-	}
-	if watch {
-		w.polled = poll{in: in, lane: first, addr: at, shared: how.Shared, value: dst[0][first]}
+		if w.block.grid.world.watch {
+			w.polled = poll{in: in, lane: first, addr: at, shared: how.Shared, value: dst[0][first]}
+		}
 	}
 	return next
 }

@@ -37,9 +37,10 @@ type Config struct {
 	Devices []Shape
 	Memory  *weakmem.Memory
 	// Stall is how many thread-instructions may be executed in a row without
-	// anything changing (no store, no atomic operation that changes memory, no
-	// thread that ends, no barrier completed, no Touch) before the threads that
-	// wait are reported as a deadlock. Zero: never.
+	// anything changing (no store or atomic operation that changes memory, no
+	// thread that ends, no barrier completed, no Touch) before threads that
+	// poll are reported as a deadlock: all that run do strong loads or
+	// atomic operations. While others compute, it is 64 times as many. Zero: never.
 	Stall int
 	Trace func(Event) // if set: called before each warp-instruction
 }
