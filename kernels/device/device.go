@@ -21,6 +21,7 @@ type Combiner struct {
 	reach      map[int]bool // devices whose memory kernels may use
 	capability int          // 90 for compute capability 9.0
 	sms        int          // multiprocessors
+	text       func(ptx.Name) ([]byte, error)
 
 	mu      sync.Mutex
 	closed  bool                 // guarded by mu
@@ -47,7 +48,7 @@ var ErrClosed = errors.New("device: the combiner is closed")
 // New makes a Combiner for a context. peers are the devices whose memory the
 // context reaches besides its own (CtxEnablePeerAccess). Nothing is loaded yet.
 func New(d cuda.Driver, ctx cuda.Context, peers ...cuda.Device) (*Combiner, error) {
-	c := &Combiner{driver: d, ctx: ctx, reach: map[int]bool{}, modules: map[ptx.Name]*module{}}
+	c := &Combiner{driver: d, ctx: ctx, reach: map[int]bool{}, text: ptx.Text, modules: map[ptx.Name]*module{}}
 	err := cuda.With(d, ctx, func() (err error) {
 		if c.device, err = d.CtxGetDevice(); err != nil {
 			return err

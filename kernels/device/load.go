@@ -77,7 +77,7 @@ func (c *Combiner) loadVariant(key ptx.Name) (*module, error) {
 }
 
 func (c *Combiner) loadModule(name ptx.Name) (*module, error) {
-	text, err := ptx.Text(name)
+	text, err := c.text(name)
 	if err != nil {
 		return nil, err
 	}
