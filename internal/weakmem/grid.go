@@ -42,7 +42,7 @@ type warp struct {
 	buffer buffer
 	time   uint32 // counts what the lanes release
 	synced uint32 // what the lanes did earlier than this time is known to all of them
-	live   uint32 // lanes that there are
+	live   uint32 // lanes that have not ended
 	lanes  *[32]lane
 
 	spans   [2]*Span // found last
@@ -87,11 +87,18 @@ func (g *Grid) Block(index [3]int, dim [3]int, shared int) *Block {
 	return b
 }
 
+// Exit is called when threads end. Barriers of all threads and SyncWarp do not
+// wait for them, but order what they did.
+func (b *Block) Exit(warp int, mask uint32) {
+	b.grid.seen = join(b.grid.seen, b.known(warp, mask).without(b.origin.agent))
+	b.warps[warp].live &^= mask
+}
+
 // End makes the block's stores visible. Nothing may be called after.
 func (b *Block) End() {
 	for i := range b.warps {
 		b.warps[i].buffer.push(GPU)
-		b.grid.seen = join(b.grid.seen, b.known(i, b.warps[i].live).without(b.origin.agent))
+		b.Exit(i, b.warps[i].live)
 	}
 	b.grid.seen = join(b.grid.seen, b.clock.without(b.origin.agent))
 	b.buffer.moveUp()
@@ -100,7 +107,7 @@ func (b *Block) End() {
 }
 
 // Barrier is called when a barrier is complete. threads has the mask of each
-// warp that took part; lanes that have ended count as taking part.
+// warp that took part. A barrier of all threads that have not ended is cheap.
 func (b *Block) Barrier(threads []uint32) {
 	if b.memory.config.Plain {
 		return
