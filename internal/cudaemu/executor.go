@@ -43,7 +43,7 @@ func (e *executor) init(m *Machine) {
 	e.rng = rand.New(rand.NewPCG(m.cfg.Seed, 0x65786563))
 	e.work, e.progress, e.hostWork = sync.NewCond(&m.mu), sync.NewCond(&m.mu), sync.NewCond(&m.mu)
 	e.nudge = make(chan struct{}, 1)
-	e.hostThread = -1
+	e.hostThread, e.changed = -1, time.Now()
 	if m.cfg.Lazy {
 		return
 	}
@@ -135,10 +135,13 @@ func (e *executor) round() {
 			moved = true
 		case !o.begun && !m.cfg.Plain && e.rng.IntN(4) == 0: // another may be first
 			moved = true
-		case e.step(o):
-			m.finish(o)
-			moved = true
-			continue
+		default:
+			moved = moved || !o.begun
+			if e.step(o) {
+				m.finish(o)
+				moved = true
+				continue
+			}
 		}
 		left = append(left, o)
 	}

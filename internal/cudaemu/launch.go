@@ -45,12 +45,10 @@ func (c *call) launchable(w kernelWork) error {
 		return c.fail(r, "kernel %s, grid %v, block %v: %s", k.Name, g, b, fmt.Sprintf(detail, args...))
 	}
 	invalid := func(detail string, args ...any) error { return fail(cuda.ErrInvalidValue, detail, args...) }
-	want := k.Func.ParamBytes
-	padded := int(roundUp(uint64(want), 16))
 	req := k.Func.ReqThreads
 	switch {
-	case len(w.args) < want || len(w.args) > padded:
-		return invalid("%d bytes of arguments, it takes %d", len(w.args), want)
+	case len(w.args) != k.Func.ParamBytes:
+		return fail(cuda.ErrLaunchOutOfResources, "%d bytes of arguments, it takes %d", len(w.args), k.Func.ParamBytes)
 	case g[0] > 1<<31-1 || g[1] > 65535 || g[2] > 65535:
 		return invalid("the grid is too large")
 	case b[0] > 1024 || b[1] > 1024 || b[2] > 64 || threads > d.Shape.ThreadsPerBlock:

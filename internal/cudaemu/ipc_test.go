@@ -1,0 +1,280 @@
+package cudaemu_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+)
+
+// TestExchange has kernels in two processes send each other numbers by way of
+// IPC memory and of mapped memory, waiting for each other's flags.
+func TestExchange(t *testing.T) {
+	for _, way := range []string{"ipc", "mapped"} {
+		t.Run(way, func(t *testing.T) {
+			e := start(t, cudaemu.Config{Devices: 2, Seed: 5})
+			c := startChild(e, way, 20)
+			mine, theirs, out := e.trade(way, c)
+			launch(e, "exchange", 0, &exchangeArgs{theirs, mine, out, 3, 20})
+			e.ok(e.CtxSynchronize())
+			require.Equal(t, uint32(5*20*21/2), e.word(out))
+			c.say("done") // both have to keep their memory until now
+			require.Equal(t, "done", c.hear())
+			e.clean()
+		})
+	}
+}
+
+// TestDeadPeer kills the other process while a kernel waits for it: its memory
+// stays valid, the flag does not come.
+func TestDeadPeer(t *testing.T) {
+	e := start(t, cudaemu.Config{Devices: 2, Seed: 5, Stall: 100 * time.Millisecond})
+	c := startChild(e, "ipc", 20)
+	mine, theirs, out := e.trade("ipc", c)
+	require.NoError(t, c.cmd.Process.Kill())
+	c.cmd.Wait()
+	e.ok(e.MemsetD8(theirs, 0, 128)) // still there
+	launch(e, "exchange", 0, &exchangeArgs{theirs, mine, out, 3, 20})
+	e.is(e.CtxSynchronize(), cuda.ErrLaunchTimeout)
+	require.Contains(t, e.Reports()[0].Error(), "kernel exchange, line")
+}
+
+// A child is another process of this test, which talks over its standard files.
+type child struct {
+	*env
+	cmd *exec.Cmd
+	in  *os.File
+	out *os.File
+}
+
+func startChild(e *env, way string, rounds int) *child {
+	e.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestChild$")
+	cmd.Env = append(os.Environ(), "CUDAEMU_CHILD="+way, fmt.Sprint("CUDAEMU_ROUNDS=", rounds))
+	cmd.Stderr = os.Stderr
+	// Files of our own: their descriptors are 3 and 4 there.
+	hear, theirOut, err := os.Pipe()
+	e.ok(err)
+	theirIn, say, err := os.Pipe()
+	e.ok(err)
+	cmd.ExtraFiles = []*os.File{theirIn, theirOut}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	e.ok(cmd.Start())
+	theirIn.Close()
+	theirOut.Close()
+	c := &child{env: e, cmd: cmd, in: say, out: hear}
+	e.Cleanup(func() {
+		say.Close()
+		hear.Close()
+		cmd.Wait()
+	})
+	return c
+}
+
+func (c *child) say(s string) { fmt.Fprintln(c.in, s) }
+func (c *child) hear() string {
+	var s string
+	fmt.Fscanln(c.out, &s)
+	return s
+}
+
+// trade makes memory for the exchange, shares it and opens the other's.
+func (e *env) trade(way string, c *child) (mine, theirs, out uintptr) {
+	e.Helper()
+	out = e.alloc(64, true)
+	if way == "ipc" {
+		mine = e.alloc(256, true)
+		h, err := e.IpcGetMemHandle(mine)
+		e.ok(err)
+		c.say(hex.EncodeToString(h[:]))
+		b, err := hex.DecodeString(c.hear())
+		e.ok(err)
+		require.Len(e, b, len(h))
+		copy(h[:], b)
+		theirs, err = e.IpcOpenMemHandle(h)
+		e.ok(err)
+		e.Cleanup(func() { e.IpcCloseMemHandle(theirs) })
+		base, n, err := e.MemGetAddressRange(theirs + 8)
+		e.ok(err)
+		require.Equal(e, theirs, base)
+		require.Equal(e, 256, n)
+		return mine, theirs, out
+	}
+	d, err := e.CtxGetDevice()
+	e.ok(err)
+	v := e.virtual(int(d), true)
+	e.ok(e.MemsetD8(v.p, 0, 256))
+	e.ok(e.CtxSynchronize())
+	fd, err := e.MemExportToShareableHandle(v.h)
+	e.ok(err)
+	file := os.NewFile(uintptr(fd), "memory")
+	e.Cleanup(func() { file.Close() })
+	c.say(fmt.Sprintf("%d/%d", os.Getpid(), fd))
+	var pid, other int
+	_, err = fmt.Sscanf(c.hear(), "%d/%d", &pid, &other)
+	e.ok(err)
+	// A socket would carry the descriptor; /proc is shorter.
+	their, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", pid, other), os.O_RDWR, 0)
+	e.ok(err)
+	defer their.Close()
+	h, err := e.MemImportFromShareableHandle(int(their.Fd()))
+	e.ok(err)
+	p, err := e.MemAddressReserve(v.n, 0)
+	e.ok(err)
+	e.ok(e.MemMap(p, v.n, h))
+	e.ok(e.MemRelease(h))
+	e.ok(e.MemSetAccess(p, v.n, d))
+	e.Cleanup(func() {
+		e.ok(e.MemUnmap(p, v.n))
+		e.ok(e.MemAddressFree(p, v.n))
+	})
+	return v.p, p, out
+}
+
+// TestChild is the other process of TestExchange.
+func TestChild(t *testing.T) {
+	way := os.Getenv("CUDAEMU_CHILD")
+	if way == "" {
+		t.Skip("run by TestExchange")
+	}
+	var rounds uint32
+	_, err := fmt.Sscan(os.Getenv("CUDAEMU_ROUNDS"), &rounds)
+	require.NoError(t, err)
+	e := start(t, cudaemu.Config{Devices: 2, Seed: 6})
+	e.use(1)
+	c := &child{env: e, in: os.NewFile(4, "out"), out: os.NewFile(3, "in")}
+	mine, theirs, out := e.trade(way, c)
+	launch(e, "exchange", 0, &exchangeArgs{theirs, mine, out, 5, rounds})
+	e.ok(e.CtxSynchronize())
+	require.Equal(t, 3*rounds*(rounds+1)/2, e.word(out))
+	e.clean()
+	c.say("done")
+	c.hear()
+}
+
+// TestHandles opens handles that are wrong, on two machines of one process,
+// which are to each other like two processes.
+func TestHandles(t *testing.T) {
+	a := start(t, cudaemu.Config{Devices: 2})
+	b := start(t, cudaemu.Config{Devices: 2})
+	a.use(0)
+	b.use(0)
+	p, err := a.MemAlloc(5 << 20)
+	a.ok(err)
+	a.ok(a.MemsetD8(p, 9, 5<<20))
+	a.ok(a.CtxSynchronize())
+	h, err := a.IpcGetMemHandle(p + 77)
+	a.ok(err)
+
+	_, err = a.IpcOpenMemHandle(h)
+	a.is(err, cuda.ErrInvalidContext) // its own
+	q, err := b.IpcOpenMemHandle(h)
+	b.ok(err)
+	require.Equal(t, uint32(0x09090909), b.word(q+5<<20-4))
+	_, err = b.IpcOpenMemHandle(h)
+	b.is(err, cuda.ErrAlreadyMapped)
+	_, err = b.IpcGetMemHandle(q)
+	b.is(err, cuda.ErrInvalidValue) // not its own to pass on
+	b.is(b.MemFree(q), cuda.ErrInvalidValue)
+	d, err := b.PointerGetAttribute(cuda.PointerDeviceOrdinal, q)
+	b.ok(err)
+	require.Zero(t, d)
+	b.ok(b.IpcCloseMemHandle(q))
+
+	_, err = b.IpcOpenMemHandle(cuda.IPCHandle{})
+	b.is(err, cuda.ErrInvalidValue)
+	for i := range 60 { // a bit of it wrong
+		bad := h
+		bad[i] ^= 4
+		_, err = b.IpcOpenMemHandle(bad)
+		require.Error(t, err, "byte %d", i)
+	}
+	_, err = b.IpcOpenEventHandle(h)
+	b.is(err, cuda.ErrInvalidValue) // of memory
+	a.ok(a.MemFree(p))
+	_, err = b.IpcOpenMemHandle(h)
+	b.is(err, cuda.ErrInvalidHandle) // freed
+
+	other := start(t, cudaemu.Config{Host: "elsewhere"})
+	other.use(0)
+	h, err = other.IpcGetMemHandle(other.alloc(64, true))
+	other.ok(err)
+	b.use(0)
+	_, err = b.IpcOpenMemHandle(h)
+	b.is(err, cuda.ErrInvalidValue)
+
+	// A device that the other does not see, and one out of reach.
+	a.use(1)
+	h, err = a.IpcGetMemHandle(a.alloc(64, true))
+	a.ok(err)
+	one := start(t, cudaemu.Config{})
+	one.use(0)
+	_, err = one.IpcOpenMemHandle(h)
+	one.is(err, cuda.ErrInvalidDevice)
+	apart := start(t, cudaemu.Config{Devices: 2, Peers: func(a, b int) bool { return false }})
+	apart.use(0)
+	_, err = apart.IpcOpenMemHandle(h)
+	apart.is(err, cuda.ErrPeerAccessUnsupported)
+	apart.CtxSetCurrent(0)
+}
+
+// TestEventsBetween has one machine wait for an event that another records.
+func TestEventsBetween(t *testing.T) {
+	a := start(t, cudaemu.Config{})
+	b := start(t, cudaemu.Config{})
+	a.use(0)
+	g := a.gate()
+	ev := a.event(cuda.EventInterprocess | cuda.EventDisableTiming)
+	h, err := a.IpcGetEventHandle(ev)
+	a.ok(err)
+	b.use(0)
+	theirs, err := b.IpcOpenEventHandle(h)
+	b.ok(err)
+	_, err = b.IpcGetEventHandle(theirs)
+	b.is(err, cuda.ErrInvalidHandle)
+
+	a.use(0)
+	a.ok(a.StreamWaitValue32(0, address(g), 1, cuda.WaitGEQ))
+	a.ok(a.EventRecord(ev, 0))
+	b.use(0)
+	mark := b.event(cuda.EventDisableTiming)
+	b.ok(b.StreamWaitEvent(0, theirs, 0))
+	b.ok(b.EventRecord(mark, 0))
+	for range 20 {
+		done, err := b.EventQuery(mark)
+		b.ok(err)
+		require.False(t, done)
+		done, err = b.EventQuery(theirs)
+		b.ok(err)
+		require.False(t, done)
+	}
+	g.Store(1)
+	b.ok(b.EventSynchronize(mark))
+	b.ok(b.EventSynchronize(theirs))
+	b.ok(b.EventDestroy(theirs))
+}
+
+func FuzzOpenHandle(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte(strings.Repeat("Remu", 16)))
+	m, err := cudaemu.New(cudaemu.Config{})
+	require.NoError(f, err)
+	ctx, err := m.DevicePrimaryCtxRetain(0)
+	require.NoError(f, err)
+	f.Cleanup(func() { m.DevicePrimaryCtxRelease(0); m.Close() })
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var h cuda.IPCHandle
+		copy(h[:], b)
+		require.Error(t, cuda.With(m, ctx, func() error { _, err := m.IpcOpenMemHandle(h); return err }))
+		require.Error(t, cuda.With(m, ctx, func() error { _, err := m.IpcOpenEventHandle(h); return err }))
+	})
+}

@@ -1,0 +1,215 @@
+package cudaemu_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+// TestOrder holds one stream back and asks which others wait for it.
+func TestOrder(t *testing.T) {
+	type pick func(*env) cuda.Stream
+	legacy := func(*env) cuda.Stream { return 0 }
+	perThread := func(*env) cuda.Stream { return cuda.StreamPerThread }
+	blocking := func(e *env) cuda.Stream { return e.stream(cuda.StreamDefault) }
+	free := func(e *env) cuda.Stream { return e.stream(cuda.StreamNonBlocking) }
+	for _, c := range []struct {
+		name          string
+		first, second pick
+		waits         bool
+	}{
+		{"blocking, then legacy", blocking, legacy, true},
+		{"legacy, then blocking", legacy, blocking, true},
+		{"per thread, then legacy", perThread, legacy, true},
+		{"legacy, then per thread", legacy, perThread, true},
+		{"free, then legacy", free, legacy, false},
+		{"legacy, then free", legacy, free, false},
+		{"blocking, then blocking", blocking, blocking, false},
+	} {
+		for name, cfg := range map[string]cudaemu.Config{"own goroutine": {}, "lazy": {Lazy: true}} {
+			t.Run(c.name+"/"+name, func(t *testing.T) {
+				e := start(t, cfg)
+				p, g := e.alloc(64, true), e.gate()
+				a, b := c.first(e), c.second(e)
+				mark := e.event(cuda.EventDisableTiming)
+				e.ok(e.StreamWaitValue32(a, address(g), 1, cuda.WaitGEQ))
+				e.ok(e.MemsetD32Async(p, 1, 1, b))
+				e.ok(e.EventRecord(mark, b))
+				if c.waits {
+					for range 50 {
+						done, err := e.EventQuery(mark)
+						e.ok(err)
+						require.False(t, done)
+					}
+				} else {
+					e.ok(e.EventSynchronize(mark))
+				}
+				g.Store(1)
+				e.ok(e.EventSynchronize(mark))
+				e.ok(e.CtxSynchronize())
+				e.clean()
+			})
+		}
+	}
+}
+
+// TestMissingWait reads on one stream what a kernel wrote on another: a race
+// without the event, none with it.
+func TestMissingWait(t *testing.T) {
+	for _, wait := range []bool{true, false} {
+		for seed := range uint64(20) {
+			e := start(t, cudaemu.Config{Seed: seed, Lazy: true})
+			a, b := e.stream(cuda.StreamNonBlocking), e.stream(cuda.StreamNonBlocking)
+			ev := e.event(cuda.EventDisableTiming)
+			p := e.alloc(64, true)
+			launch(e, "store", a, &storeArgs{p, 7})
+			e.ok(e.EventRecord(ev, a))
+			if wait {
+				e.ok(e.StreamWaitEvent(b, ev, 0))
+			}
+			launch(e, "move", b, &moveArgs{p + 32, p})
+			e.ok(e.CtxSynchronize())
+			if wait {
+				require.Equal(t, uint32(7), e.word(p+32))
+				e.clean()
+			} else {
+				require.Equal(t, 1, e.kinds()[weakmem.Race], "seed %d", seed)
+			}
+		}
+	}
+}
+
+// TestMissingSynchronize has the host copy while a kernel runs that it did not wait for.
+func TestMissingSynchronize(t *testing.T) {
+	e := start(t, cudaemu.Config{Lazy: true})
+	s := e.stream(cuda.StreamNonBlocking)
+	p := e.alloc(64, true)
+	launch(e, "store", s, &storeArgs{p, 7})
+	e.word(p) // the legacy stream does not wait for s
+	e.ok(e.StreamSynchronize(s))
+	require.Equal(t, 1, e.kinds()[weakmem.Race])
+
+	e = start(t, cudaemu.Config{Lazy: true})
+	s = e.stream(cuda.StreamNonBlocking)
+	p = e.alloc(64, true)
+	launch(e, "store", s, &storeArgs{p, 7})
+	for done := false; !done; {
+		var err error
+		done, err = e.StreamQuery(s)
+		e.ok(err)
+	}
+	require.Equal(t, uint32(7), e.word(p))
+	e.clean()
+}
+
+// TestCopiesOvertake shows that copies of streams that are not ordered happen
+// in either order.
+func TestCopiesOvertake(t *testing.T) {
+	last := map[uint32]int{}
+	for seed := range uint64(30) {
+		e := start(t, cudaemu.Config{Seed: seed, Lazy: true, CopyDelay: 8})
+		a, b := e.stream(cuda.StreamNonBlocking), e.stream(cuda.StreamNonBlocking)
+		src, dst := e.alloc(64, false), e.alloc(64, false)
+		e.ok(e.MemcpyHtoD(src, []byte{1, 0, 0, 0, 2, 0, 0, 0}))
+		e.ok(e.MemcpyAsync(dst, src, 4, a))
+		e.ok(e.MemcpyAsync(dst, src+4, 4, b))
+		e.ok(e.CtxSynchronize())
+		require.Equal(t, 1, e.kinds()[weakmem.Race])
+		last[e.word(dst)]++
+	}
+	require.Len(t, last, 2, "%v", last)
+}
+
+func TestHostFunction(t *testing.T) {
+	for name, cfg := range map[string]cudaemu.Config{"own goroutine": {}, "lazy": {Lazy: true}} {
+		t.Run(name, func(t *testing.T) {
+			e := start(t, cfg)
+			s := e.stream(cuda.StreamNonBlocking)
+			var inside error
+			var calls atomic.Int32
+			e.ok(e.LaunchHostFunc(s, func() { _, inside = e.MemAlloc(1); calls.Add(1) }))
+			e.ok(e.LaunchHostFunc(s, func() { calls.Add(1) }))
+			e.ok(e.StreamSynchronize(s))
+			require.EqualValues(t, 2, calls.Load())
+			e.is(inside, cuda.ErrNotPermitted)
+			e.is(e.LaunchHostFunc(s, nil), cuda.ErrInvalidValue)
+		})
+	}
+}
+
+func TestStreamErrors(t *testing.T) {
+	e := start(t, cudaemu.Config{Devices: 2})
+	s := e.stream(cuda.StreamNonBlocking)
+	_, err := e.StreamCreate(77, 0)
+	e.is(err, cuda.ErrInvalidValue)
+	e.is(e.StreamDestroy(0), cuda.ErrInvalidValue)
+	gone, err := e.StreamCreate(0, -100)
+	e.ok(err)
+	p, err := e.StreamGetPriority(gone)
+	e.ok(err)
+	require.Equal(t, -5, p, "priorities are clamped")
+	e.ok(e.StreamDestroy(gone))
+	e.is(e.StreamDestroy(gone), cuda.ErrInvalidHandle)
+	e.is(e.StreamSynchronize(gone), cuda.ErrInvalidHandle)
+	ev := e.event(0)
+	e.is(e.EventRecord(cuda.Event(s), s), cuda.ErrInvalidHandle) // a handle of another kind
+	e.use(1)
+	e.is(e.EventRecord(ev, 0), cuda.ErrInvalidHandle) // of another device
+	e.ok(e.StreamWaitEvent(0, ev, 0))                 // but it can be waited for
+	e.is(e.LaunchKernel(e.kernel("nothing"), &cuda.Launch{Stream: s}, nil), cuda.ErrInvalidHandle)
+}
+
+// TestDestroyedStream goes on with what was queued.
+func TestDestroyedStream(t *testing.T) {
+	e := start(t, cudaemu.Config{})
+	g, p := e.gate(), e.alloc(64, true)
+	s, err := e.StreamCreate(cuda.StreamNonBlocking, 0)
+	e.ok(err)
+	e.ok(e.StreamWaitValue32(s, address(g), 1, cuda.WaitGEQ))
+	launch(e, "store", s, &storeArgs{p, 9})
+	e.ok(e.StreamDestroy(s))
+	g.Store(1)
+	e.ok(e.CtxSynchronize())
+	require.Equal(t, uint32(9), e.word(p))
+}
+
+// TestIdle burns no time when there is nothing to do or everything waits.
+func TestIdle(t *testing.T) {
+	e := start(t, cudaemu.Config{})
+	g := e.gate()
+	launch(e, "await", 0, &waitArgs{address(g)})
+	time.Sleep(20 * time.Millisecond)
+	before := processTime(t)
+	time.Sleep(200 * time.Millisecond)
+	require.Less(t, processTime(t)-before, 150*time.Millisecond, "a kernel polls")
+	g.Store(1)
+	e.ok(e.CtxSynchronize())
+	before = processTime(t)
+	time.Sleep(100 * time.Millisecond)
+	require.Less(t, processTime(t)-before, 20*time.Millisecond, "nothing to do")
+}
+
+func TestEventTimes(t *testing.T) {
+	for name, cfg := range map[string]cudaemu.Config{"own goroutine": {}, "lazy": {Lazy: true}} {
+		t.Run(name, func(t *testing.T) {
+			e := start(t, cfg)
+			a, b := e.event(0), e.event(0)
+			e.ok(e.EventRecord(a, 0))
+			launch(e, "nothing", 0, &struct{}{})
+			e.ok(e.EventRecord(b, 0))
+			e.ok(e.EventSynchronize(b))
+			ms, err := e.EventElapsedTime(a, b)
+			e.ok(err)
+			require.Positive(t, ms)
+			back, err := e.EventElapsedTime(b, a)
+			e.ok(err)
+			require.Equal(t, -ms, back)
+		})
+	}
+}
