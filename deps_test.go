@@ -29,6 +29,7 @@ var floors = map[string]string{
 	"fifo":           "mem",
 	"kernels":        "mem",
 	"kernels/ptx":    "",
+	"kernels/ptx/*":  "kernels kernels/ptx",
 	"kernels/device": "kernels kernels/ptx mem internal/cuda",
 	"bootstrap":      "",
 	"gpu":            "mem internal/cuda internal/cudaemu",
