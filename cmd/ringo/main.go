@@ -33,6 +33,7 @@ func init() {
 		{"info", "say what this machine has and what would be used", infoHelp, runInfo},
 		{"explain", "say how a collective would be carried out, and why", explainHelp, runExplain},
 		{"sim", "time a collective on paper, for up to a million ranks", simHelp, runSim},
+		{"probe", "measure a GPU: copies, combines, launches", probeHelp, runProbe},
 		{"plot", "draw reports that bench has saved", plotHelp, runPlot},
 	}
 }
