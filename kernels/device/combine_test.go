@@ -183,7 +183,7 @@ func TestCombine(t *testing.T) {
 
 const (
 	guard  = 64 // bytes around dst
-	rounds = 3  // of trials
+	rounds = 2  // of trials
 )
 
 func try(t *testing.T, d cuda.Driver, k *Kernel, x trial) {
