@@ -22,25 +22,32 @@ import (
 
 const infoHelp = `usage: ringo info [flags]
 
-Says what this machine has, which transports work on it and why others do not,
-and which network interface would be used.
+Says what this machine has, which GPUs and transports work on it and why others
+do not, and which network interface would be used. Environment variables count
+as they do in a program.
 
+  -device D      auto: GPUs if there is a driver; cuda: insist; emu: emulated ones
   -iface NAME    as RINGO_SOCKET_IFNAME: prefixes, ^ excludes, = exact
   -quick         do not try the transports
 
-Example
+Examples
   ringo info
+  ringo info --device emu
 `
 
 func runInfo(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	fs := flags("info")
-	iface, quick := fs.String("iface", "", ""), fs.Bool("quick", false, "")
+	iface, quick, device := fs.String("iface", "", ""), fs.Bool("quick", false, ""), fs.String("device", "auto", "")
 	rest, err := cli.Parse(fs, args)
 	if err != nil {
 		return err
 	}
 	if len(rest) > 0 {
 		return cli.Usagef("unexpected argument %q", rest[0])
+	}
+	cfg, err := ringo.Config{Interface: *iface}.FromEnv()
+	if err != nil {
+		return err
 	}
 	line := func(key, format string, a ...any) {
 		fmt.Fprintf(stdout, "%-12s%s\n", key, fmt.Sprintf(format, a...))
@@ -52,8 +59,10 @@ func runInfo(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	for _, f := range memoryFacts() {
 		line(f.name, "%s", f.text)
 	}
-	interfaces(line, *iface)
-	line("gpu", "not looked for: this version moves host memory only")
+	interfaces(line, cfg.Interface)
+	if err := gpus(line, *device, cfg.CUDALibrary); err != nil {
+		return err
+	}
 	line("infiniband", "not looked for: this version has no verbs")
 	if *quick {
 		return nil
@@ -61,7 +70,7 @@ func runInfo(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	for _, t := range []struct{ name, transport, network string }{
 		{"inproc", "inproc", ""}, {"shm", "shm", ""}, {"unix", "socket", "unix"}, {"tcp", "socket", "tcp"},
 	} {
-		us, err := try(ctx, ringo.Config{Transport: t.transport, SocketNetwork: t.network, Interface: *iface, JoinTimeout: 10 * time.Second, Timeout: 10 * time.Second})
+		us, err := try(ctx, ringo.Config{Transport: t.transport, SocketNetwork: t.network, Interface: cfg.Interface, JoinTimeout: 10 * time.Second, Timeout: 10 * time.Second})
 		if err != nil {
 			line(t.name, "does not work: %v", err)
 			continue
@@ -118,7 +127,7 @@ func listenAddress(ifName string) (netip.Addr, func(iface string) string) {
 	return addr.Addr(), func(iface string) string {
 		switch {
 		case ifName != "":
-			return "the first that -iface " + ifName + " names"
+			return "the first that " + ifName + " names"
 		case strings.HasPrefix(iface, "ib"):
 			return "ib* comes first"
 		case strings.HasPrefix(iface, "lo"), strings.HasPrefix(iface, "docker"), strings.HasPrefix(iface, "virbr"):

@@ -99,6 +99,25 @@ func TestInfo(t *testing.T) {
 	require.Regexp(t, `(?m)^cpu .* cores$`, out)
 }
 
+func TestInfoOfGPUs(t *testing.T) {
+	code, stdout, stderr := ringoHere("info", "-quick", "-device", "emu")
+	require.Equal(t, 0, code, stderr)
+	for _, want := range []string{"emulated driver of CUDA 13.0", "gpu 3       Emulated GPU, compute capability 9.0", "every device reaches every other's memory", "IPC handles of memory"} {
+		require.Contains(t, stdout, want)
+	}
+
+	t.Setenv("RINGO_CUDA_LIBRARY", "/nowhere/libcuda.so.1")
+	code, stdout, stderr = ringoHere("info", "-quick")
+	require.Equal(t, 0, code, stderr)
+	require.Contains(t, stdout, "none can be used: no CUDA:")
+	code, _, stderr = ringoHere("info", "-quick", "-device", "cuda")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "no CUDA:")
+	code, _, stderr = ringoHere("info", "-device", "gpu")
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "none of auto, cuda, emu")
+}
+
 func TestRunProgram(t *testing.T) {
 	code, out, stderr := ringoHere("run", "-np", "2", "--", "sh", "-c", "echo $RINGO_RANK of $WORLD_SIZE")
 	require.Zero(t, code, stderr)
