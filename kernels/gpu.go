@@ -28,13 +28,15 @@ func (r *Reducer) Program() (Program, bool) {
 		return Program{Op: "premulsum", Value: math.Float64bits(r.scale), Scales: true}, true
 	case r.scaled() && float:
 		return Program{Op: "premulsum", Value: uint64(math.Float32bits(float32(r.scale))), Scales: true}, true
+	case r.kind == KindAvg && r.ranks == 1:
+		return Program{Op: "sum"}, true
 	case r.kind == KindAvg:
-		return Program{Op: "sum", Value: divisor(r.size, uint64(r.ranks)), Finishes: r.ranks > 1}, true
+		return Program{Op: "sum", Value: divisor(r.size, uint64(r.ranks)), Finishes: true}, true
 	}
 	return Program{Op: r.kind.String()}, true
 }
 
-// divisor is what the kernels divide by, see divide.
+// divisor is what the kernels divide by, see divide. There are two ranks or more.
 func divisor(size int, ranks uint64) uint64 {
 	switch {
 	case size == 8:
