@@ -11,6 +11,8 @@ package alu
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/ringo-go/ringo/internal/ptx"
 )
@@ -46,15 +48,23 @@ type Op struct {
 // ErrApproximate says that an instruction's result is not defined to the last bit.
 var ErrApproximate = errors.New("approximate instructions are not emulated, their results differ between chips: use the .rn form")
 
-// Lookup finds what an instruction computes.
+// Lookup finds what an instruction computes. It looks at the name, and of the
+// operands only at pairs, vectors and the table of lop3.
 func Lookup(in *ptx.Instr) (Op, error) {
-	if make, ok := makers[in.Op]; ok {
-		if op, ok := make(in); ok {
-			return op, nil
-		}
-	}
 	if approximate(in) {
 		return Op{}, fmt.Errorf("%s: %w", in.Name(), ErrApproximate)
+	}
+	known, ok := instructions[in.Op]
+	others := 0
+	for _, m := range in.Mods {
+		if _, compares := comparisons[m]; !slices.Contains(known.mods, m) && !(compares && known.compares) {
+			others++
+		}
+	}
+	if ok && others == len(in.Types) {
+		if op, ok := known.make(in); ok {
+			return op, nil
+		}
 	}
 	return Op{}, fmt.Errorf("%s: not an instruction that computes, or not known", in.Name())
 }
@@ -70,19 +80,57 @@ func approximate(in *ptx.Instr) bool {
 	return false
 }
 
-// A maker makes the Op of an instruction, or does not know it.
-type maker func(in *ptx.Instr) (Op, bool)
-
-// makers are by operation.
-var makers = map[string]maker{
-	"add": makeAdd, "addc": makeAdd, "sub": makeSub, "subc": makeSub,
-	"mul": makeMul, "mad": makeMad, "madc": makeMad, "fma": makeFloat,
-	"div": makeDiv, "rem": makeRem, "rcp": makeFloat, "sqrt": makeFloat,
-	"min": makeMinMax, "max": makeMinMax, "abs": makeAbs, "neg": makeNeg, "sad": makeSad,
-	"dp4a": makeDot, "dp2a": makeDot, "copysign": makeCopysign, "testp": makeTestp,
-	"and": makeLogic, "or": makeLogic, "xor": makeLogic, "not": makeLogic, "cnot": makeLogic, "lop3": makeLop3,
-	"shl": makeShl, "shr": makeShr, "shf": makeShf, "bfe": makeBfe, "bfi": makeBfi, "bfind": makeBfind,
-	"clz": makeCount, "popc": makeCount, "brev": makeCount, "szext": makeSzext, "bmsk": makeBmsk, "prmt": makePrmt,
-	"setp": makeSetp, "set": makeSet, "selp": makeSelp, "slct": makeSlct,
-	"mov": makeMov, "cvt": makeCvt,
+// An instruction is an operation that Lookup knows, in all its forms.
+type instruction struct {
+	make     func(in *ptx.Instr) (Op, bool) // false: not with these types
+	mods     []string                       // that it can have, types and comparisons not counted
+	compares bool
 }
+
+// instructions are by operation.
+var instructions = func() map[string]instruction {
+	list := map[string]instruction{}
+	define := func(names string, make func(in *ptx.Instr) (Op, bool), mods string) {
+		for _, name := range strings.Fields(names) {
+			list[name] = instruction{make, strings.Fields(mods), name == "set" || name == "setp"}
+		}
+	}
+	const round, product = " rn rz rm rp ", " lo hi wide "
+	define("add", makeAdd, "cc sat ftz"+round)
+	define("sub", makeSub, "cc sat ftz"+round)
+	define("addc", makeAdd, "cc")
+	define("subc", makeSub, "cc")
+	define("mul", makeMul, "sat ftz"+product+round)
+	define("mad", makeMad, "cc sat ftz"+product+round)
+	define("madc", makeMad, "cc"+product)
+	define("fma", makeFloat, "sat ftz relu"+round)
+	define("div rcp sqrt", makeDiv, "ftz"+round)
+	define("rem", makeRem, "")
+	define("min max", makeMinMax, "ftz NaN relu xorsign abs")
+	define("abs", makeAbs, "ftz")
+	define("neg", makeNeg, "ftz")
+	define("sad", makeSad, "")
+	define("dp4a", makeDot, "")
+	define("dp2a", makeDot, "lo hi")
+	define("copysign", makeCopysign, "")
+	define("testp", makeTestp, "finite infinite number notanumber normal subnormal")
+	define("and or xor not cnot", makeLogic, "")
+	define("lop3", makeLop3, "")
+	define("shl", makeShl, "")
+	define("shr", makeShr, "")
+	define("shf", makeShf, "l r clamp wrap")
+	define("bfe", makeBfe, "")
+	define("bfi", makeBfi, "")
+	define("bfind", makeBfind, "shiftamt")
+	define("clz popc brev", makeCount, "")
+	define("szext", makeSzext, "clamp wrap")
+	define("bmsk", makeBmsk, "clamp wrap")
+	define("prmt", makePrmt, "f4e b4e rc8 ecl ecr rc16")
+	define("setp", makeSetp, "and or xor ftz")
+	define("set", makeSet, "and or xor ftz")
+	define("selp", makeSelp, "")
+	define("slct", makeSlct, "ftz")
+	define("mov", makeMov, "")
+	define("cvt", makeCvt, "rni rzi rmi rpi rna ftz sat relu satfinite"+round)
+	return list
+}()

@@ -120,12 +120,16 @@ func makeFloat(in *ptx.Instr) (Op, bool) {
 		return makeFloat64(in)
 	}
 	f := formatOf(t)
-	if f == nil || f.width < 16 || f == &tf32 {
+	if f == nil || f.width < 16 || f == &tf32 || in.Has("lo") || in.Has("hi") || in.Has("wide") || in.Has("cc") {
 		return Op{}, false
 	}
 	r := roundingOf(in.Mods)
 	end := finisher(in, f, r)
-	plain := f == &f32 && r == nearest && !in.Has("ftz") && !in.Has("sat")
+	plain := r == nearest && !in.Has("ftz") && !in.Has("sat") && !in.Has("relu")
+	if quick := quickBinary[in.Op][elementOf(t)]; plain && quick != nil {
+		return binary(t, eachOf2(t, quick)), true
+	}
+	plain = plain && f == &f32
 	value := f.value
 	if in.Has("ftz") {
 		value = func(a uint64) float64 { return f.value(f.flush(a)) }
@@ -189,6 +193,17 @@ func finisher(in *ptx.Instr, f *format, r rounding) func(x float64) uint64 {
 	}
 }
 
+// elementOf is the type of a packed type's elements, other types stay.
+func elementOf(t ptx.Type) ptx.Type {
+	switch t {
+	case ptx.F16x2:
+		return ptx.F16
+	case ptx.BF16x2:
+		return ptx.BF16
+	}
+	return t
+}
+
 // eachOf2 and eachOf3 apply f to both halves if the type is packed.
 func eachOf2(t ptx.Type, f func(a, b uint64) uint64) func(a, b uint64) uint64 {
 	if t == ptx.F16x2 || t == ptx.BF16x2 {
@@ -225,18 +240,54 @@ func mulF32(a, b uint64) uint64 { return fromF32(toF32(a) * toF32(b)) }
 func fmaF32(a, b, c uint64) uint64 {
 	p, z := float64(toF32(a))*float64(toF32(b)), float64(toF32(c))
 	s := p + z
-	if mid := math.Float64bits(s) & (1<<29 - 1); mid == 1<<28 || math.Abs(s) < 0x1p-125 {
+	if b := math.Float64bits(s); b<<35 == 1<<63 || b<<1 < (1023-125)<<53 {
 		s = addOdd(p, z, nearest)
 	}
 	return fromF32(float32(s))
 }
 
+func addF64(a, b uint64) uint64 { return fromF64(toF64(a)+toF64(b), b, a) }
+func subF64(a, b uint64) uint64 { return fromF64(toF64(a)-toF64(b), b, a) }
+func mulF64(a, b uint64) uint64 { return fromF64(toF64(a)*toF64(b), b, a) }
+
+func fmaF64(a, b, c uint64) uint64 {
+	v := math.FMA(toF64(a), toF64(b), toF64(c))
+	if v != v {
+		return chooseNaN64(b, c, a)
+	}
+	return math.Float64bits(v)
+}
+
+func toF64(a uint64) float64 { return math.Float64frombits(a) }
+
+// fromF64 is the bits of a result of b and a.
+func fromF64(v float64, b, a uint64) uint64 {
+	if v != v {
+		return chooseNaN64(b, a)
+	}
+	return math.Float64bits(v)
+}
+
 // makeFloat64 is makeFloat for float64.
 func makeFloat64(in *ptx.Instr) (Op, bool) {
 	r := roundingOf(in.Mods)
-	toward := func(op string, a, b, c, res float64) float64 { return res }
-	if r != nearest {
-		toward = func(op string, a, b, c, res float64) float64 { return direct(op, a, b, c, res, r) }
+	if r == nearest {
+		switch in.Op {
+		case "add":
+			return binary(ptx.F64, addF64), true
+		case "sub":
+			return binary(ptx.F64, subF64), true
+		case "mul":
+			return binary(ptx.F64, mulF64), true
+		case "fma", "mad":
+			return ternary(ptx.F64, fmaF64), true
+		}
+	}
+	toward := func(op string, a, b, c, near float64) float64 {
+		if r == nearest {
+			return near
+		}
+		return direct(op, a, b, c, near, r)
 	}
 	num, bits := math.Float64frombits, math.Float64bits
 	two := func(f func(a, b float64) float64) (Op, bool) {
@@ -273,11 +324,11 @@ func makeFloat64(in *ptx.Instr) (Op, bool) {
 		return one(func(a float64) float64 { return toward("sqrt", a, 0, 0, math.Sqrt(a)) })
 	case "fma", "mad":
 		return ternary(ptx.F64, func(a, b, c uint64) uint64 {
-			x, y, z := num(a), num(b), num(c)
-			if v := toward("fma", x, y, z, math.FMA(x, y, z)); v == v {
-				return bits(v)
+			near := fmaF64(a, b, c)
+			if f64.isNaN(near) {
+				return near
 			}
-			return chooseNaN64(b, c, a)
+			return bits(toward("fma", num(a), num(b), num(c), num(near)))
 		}), true
 	}
 	return Op{}, false

@@ -45,20 +45,16 @@ func eval(t require.TestingT, name string, src ...uint64) uint64 {
 
 var names = map[rounding]string{nearest: "rn", zero: "rz", down: "rm", up: "rp"}
 
-// between gives, for a number that is not too large, the neighbours of a type and chooses one.
-func between(x *big.Float, r rounding, next func(v, to float64) float64, guess float64) float64 {
-	num := func(v float64) *big.Float { return new(big.Float).SetPrec(5000).SetFloat64(v) }
-	lo, hi := guess, guess
-	for !math.IsInf(lo, 0) && num(lo).Cmp(x) > 0 {
-		lo = next(lo, math.Inf(-1))
-	}
-	for !math.IsInf(hi, 0) && num(hi).Cmp(x) < 0 {
-		hi = next(hi, math.Inf(1))
-	}
-	if guess == lo && guess != hi {
-		hi = next(lo, math.Inf(1))
-	} else if guess == hi && guess != lo {
-		lo = next(hi, math.Inf(-1))
+// between rounds x, given the nearest number of a type and a function that gives neighbours.
+func between(x *big.Float, r rounding, next func(v, to float64) float64, near float64) float64 {
+	lo, hi := near, near
+	switch new(big.Float).SetPrec(5000).SetFloat64(near).Cmp(x) {
+	case 0:
+		return near
+	case 1:
+		lo = next(near, math.Inf(-1))
+	default:
+		hi = next(near, math.Inf(1))
 	}
 	switch {
 	case r == down, r == zero && x.Sign() > 0:
@@ -66,7 +62,7 @@ func between(x *big.Float, r rounding, next func(v, to float64) float64, guess f
 	case r == up, r == zero:
 		return hi
 	}
-	return guess // big rounds to nearest even
+	return near
 }
 
 func next32(v, to float64) float64 { return float64(math.Nextafter32(float32(v), float32(to))) }

@@ -52,20 +52,18 @@ func makeShr(in *ptx.Instr) (Op, bool) {
 		return binary(t, func(a, b uint64) uint64 { return uint64(signed(a, n) >> uint32(b)) }), true
 	}
 	m := ones(n)
-	_, ok := byType(t, true, false, true, false, true, false)
+	_, ok := byType(t, 0, 0, 0, 0, 0, 0)
 	return binary(t, func(a, b uint64) uint64 { return a & m >> uint32(b) }), ok && !t.Float()
 }
 
 // makeShf shifts 64 bits, b above a, and keeps the upper (left) or lower half.
 func makeShf(in *ptx.Instr) (Op, bool) {
-	amount := func(c uint64) uint64 { return c & 31 }
-	if in.Has("clamp") {
-		amount = func(c uint64) uint64 { return min(uint64(uint32(c)), 32) }
-	}
+	amount := clampOrWrap(in)
+	ok := last(in) == ptx.B32 && in.Has("l") != in.Has("r") && in.Has("clamp") != in.Has("wrap")
 	if in.Has("l") {
-		return ternary(ptx.B32, func(a, b, c uint64) uint64 { return (b<<32 | a&ones(32)) << amount(c) >> 32 }), true
+		return ternary(ptx.B32, func(a, b, c uint64) uint64 { return (b<<32 | a&ones(32)) << amount(c) >> 32 }), ok
 	}
-	return ternary(ptx.B32, func(a, b, c uint64) uint64 { return (b<<32 | a&ones(32)) >> amount(c) }), true
+	return ternary(ptx.B32, func(a, b, c uint64) uint64 { return (b<<32 | a&ones(32)) >> amount(c) }), ok
 }
 
 // fieldOf limits positions and lengths: in 32 bits only their low 8 bits count.
@@ -155,14 +153,15 @@ func makeSzext(in *ptx.Instr) (Op, bool) {
 		default:
 			return a & ones(n)
 		}
-	}), t == ptx.U32 || t == ptx.S32
+	}), (t == ptx.U32 || t == ptx.S32) && (in.Has("clamp") || in.Has("wrap"))
 }
 
 func makeBmsk(in *ptx.Instr) (Op, bool) {
 	amount := clampOrWrap(in)
-	return binary(ptx.B32, func(a, b uint64) uint64 { return ones(int(amount(b))) << amount(a) }), true
+	return binary(ptx.B32, func(a, b uint64) uint64 { return ones(int(amount(b))) << amount(a) }), last(in) == ptx.B32 && (in.Has("clamp") || in.Has("wrap"))
 }
 
+// clampOrWrap is how an amount of 32 or more is made smaller.
 func clampOrWrap(in *ptx.Instr) func(n uint64) uint64 {
 	if in.Has("clamp") {
 		return func(n uint64) uint64 { return min(uint64(uint32(n)), 32) }
@@ -199,5 +198,5 @@ func makePrmt(in *ptx.Instr) (Op, bool) {
 			d |= v << (8 * k)
 		}
 		return d
-	}), true
+	}), last(in) == ptx.B32
 }

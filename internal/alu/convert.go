@@ -12,6 +12,9 @@ func makeCvt(in *ptx.Instr) (Op, bool) {
 		return Op{}, false
 	}
 	d, t := in.Types[0], in.Types[1]
+	if quick := quickCvt[in.Name()]; quick != nil {
+		return unary(d, quick), true
+	}
 	var one func(a uint64) uint64
 	switch {
 	case d.Integer() && t.Integer():

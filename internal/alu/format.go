@@ -104,11 +104,11 @@ func (f *format) value(a uint64) float64 {
 	}
 	magnitude := a & (f.sign() - 1)
 	v := math.Float64frombits(magnitude<<(52-f.man)) * f.scale
-	switch {
-	case magnitude >= f.least:
-		v = math.NaN()
-	case magnitude > f.max:
+	if magnitude > f.max {
 		v = math.Inf(1)
+		if magnitude >= f.least {
+			v = math.NaN()
+		}
 	}
 	if a&f.sign() != 0 {
 		return -v
@@ -119,6 +119,15 @@ func (f *format) value(a uint64) float64 {
 // round is the bits of x, which is not a NaN, rounded once.
 func (f *format) round(x float64, r rounding) uint64 {
 	b := math.Float64bits(x)
+	if r == nearest && f.man < 52 { // ordinary numbers, quickly
+		magnitude, shift := b&^(1<<63), 52-f.man
+		if least := uint64(1023+f.emin) << 52; magnitude >= least && magnitude < 0x7ff<<52 {
+			magnitude += 1<<(shift-1) - 1 + magnitude>>shift&1
+			if a := (magnitude-least)>>shift + 1<<f.man; a <= f.max {
+				return (b>>63<<(f.width-1) | a) << f.low
+			}
+		}
+	}
 	exp, man := int(b>>52&0x7ff), b&(1<<52-1)
 	switch {
 	case exp == 0x7ff:

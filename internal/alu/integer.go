@@ -32,12 +32,12 @@ func byType[F any](t ptx.Type, u16, s16, u32, s32, u64, s64 F) (f F, ok bool) {
 // binaryInt and ternaryInt make an Op of a function for each type.
 func binaryInt(t ptx.Type, u16, s16, u32, s32, u64, s64 func(a, b uint64) uint64) (Op, bool) {
 	f, ok := byType(t, u16, s16, u32, s32, u64, s64)
-	return binary(t, f), ok
+	return binary(t, f), ok && t.Integer()
 }
 
 func ternaryInt(t ptx.Type, u16, s16, u32, s32, u64, s64 func(a, b, c uint64) uint64) (Op, bool) {
 	f, ok := byType(t, u16, s16, u32, s32, u64, s64)
-	return ternary(t, f), ok
+	return ternary(t, f), ok && t.Integer()
 }
 
 func add[T integer](a, b uint64) uint64 { return uint64(T(a) + T(b)) }
@@ -81,7 +81,7 @@ func mulWide[T integer](a, b uint64) uint64 { return uint64(int64(T(a)) * int64(
 
 // product is the function that a mul or mad multiplies with, and its result's type.
 func product(in *ptx.Instr) (f func(a, b uint64) uint64, result ptx.Type, ok bool) {
-	if len(in.Types) != 1 {
+	if len(in.Types) != 1 || !in.Types[0].Integer() {
 		return nil, 0, false
 	}
 	t := in.Types[0]
@@ -101,18 +101,24 @@ func product(in *ptx.Instr) (f func(a, b uint64) uint64, result ptx.Type, ok boo
 }
 
 func makeMul(in *ptx.Instr) (Op, bool) {
+	if last(in).Float() {
+		return makeFloat(in)
+	}
 	f, t, ok := product(in)
 	if !ok {
-		return makeFloat(in)
+		return Op{}, false
 	}
 	return binary(t, f), true
 }
 
 func makeMad(in *ptx.Instr) (Op, bool) {
+	if last(in).Float() {
+		return makeFloat(in)
+	}
 	f, t, ok := product(in)
 	switch {
 	case !ok:
-		return makeFloat(in)
+		return Op{}, false
 	case in.Has("cc") || in.Op == "madc":
 		return withCarry(in, t, 3, func(a, b, c, carry uint64) (uint64, uint64) {
 			return addCarry(t.Bits(), f(a, b)&ones(t.Bits()), c, carry)
@@ -162,7 +168,7 @@ func makeSub(in *ptx.Instr) (Op, bool) {
 // withCarry is an Op with n sources and a carry in, out or both. f gets it as
 // the source after the others, zero when the instruction takes none.
 func withCarry(in *ptx.Instr, t ptx.Type, n int, f func(a, b, c, d uint64) (x, y uint64)) (Op, bool) {
-	_, ok := byType(t, false, false, true, true, true, true)
+	wide, ok := byType(t, false, false, true, true, true, true)
 	takes := in.Op[len(in.Op)-1] == 'c'
 	if takes {
 		n++
@@ -175,7 +181,7 @@ func withCarry(in *ptx.Instr, t ptx.Type, n int, f func(a, b, c, d uint64) (x, y
 		}}
 	}
 	op.CarryIn, op.CarryOut = takes, in.Has("cc")
-	return op, ok
+	return op, ok && wide && t.Integer()
 }
 
 func addCarry(width int, a, b, carry uint64) (sum, out uint64) {
@@ -229,7 +235,7 @@ func makeMinMax(in *ptx.Instr) (Op, bool) {
 	if of != t {
 		f = packed(f)
 	}
-	return binary(t, f), ok
+	return binary(t, f), ok && t.Integer()
 }
 
 func makeAbs(in *ptx.Instr) (Op, bool) {

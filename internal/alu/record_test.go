@@ -125,12 +125,6 @@ func compute(t *testing.T, f *form, rows [][]uint64) [][]uint64 {
 	require.NoError(t, err)
 	require.Equal(t, len(f.dst), op.Dsts)
 	require.Equal(t, len(f.src)+len(f.imm[:min(1, len(f.imm))]), op.Srcs)
-	lanes := func(n int) (list []*alu.Lanes) {
-		for range n {
-			list = append(list, new(alu.Lanes))
-		}
-		return list
-	}
 	dst, src := lanes(op.Dsts), lanes(op.Srcs)
 	got := make([][]uint64, len(rows))
 	for start := 0; start < len(rows); start += 32 {
