@@ -52,8 +52,8 @@ func compileKernel(m *ptx.Module, f *ptx.Func) (*Kernel, error) {
 		}
 	}
 	c.link()
-	merge(c.code, c.firstSpecial())
-	return &Kernel{Name: f.Name, Func: f, Shared: c.static, Local: len(c.code.owner), code: c.code}, nil
+	c.merge()
+	return &Kernel{Name: f.Name, Func: f, Shared: c.static, Local: len(c.code.owner), Registers: int(c.code.slots), code: c.code}, nil
 }
 
 // errorAt names an instruction.
@@ -130,9 +130,6 @@ func (c *compiler) slots(n int) int32 {
 	return s
 }
 
-// firstSpecial is the slot from which on registers keep their place for the whole run.
-func (c *compiler) firstSpecial() int32 { return c.order[len(c.order)-1].ret + 1 }
-
 // private reserves n bytes for the variables of a space (any, for Generic) at
 // their offsets, apart from what comes before.
 func (c *compiler) private(vars []ptx.Var, n int, space ptx.Space) int {
@@ -174,7 +171,7 @@ func (c *compiler) function(fr *frame) error {
 		}
 	}
 	fr.at = append(fr.at, int32(len(c.code.ins)))
-	end := inst{guard: noSlot, helper: true, exec: execExit}
+	end := inst{guard: noSlot, helper: true, ends: true, exec: execExit}
 	if !f.Entry {
 		end.exec, end.src = execReturn, []int32{fr.ret}
 	}

@@ -16,7 +16,7 @@ var decoders map[string]decoder
 func init() {
 	decoders = map[string]decoder{
 		"bra": decodeBranch, "brx": decodeTable, "call": decodeCall,
-		"ret": decodeReturn, "exit": simple(execExit), "trap": simple(execTrap), "brkpt": simple(execTrap),
+		"ret": decodeReturn, "exit": decodeExit, "trap": simple(execTrap), "brkpt": simple(execTrap),
 		"nanosleep": simple(execPause),
 
 		"prefetch": simple(execNothing), "prefetchu": simple(execNothing), "applypriority": simple(execNothing),
@@ -182,12 +182,16 @@ func execResults(w *warp, in *inst, mask uint32) status {
 	return next
 }
 
+func decodeExit(c *compiler, fr *frame, in *ptx.Instr) error {
+	c.emit(fr, in, inst{exec: execExit, ends: true})
+	return nil
+}
+
 func decodeReturn(c *compiler, fr *frame, in *ptx.Instr) error {
 	if fr.f.Entry {
-		c.emit(fr, in, inst{exec: execExit})
-	} else {
-		c.emit(fr, in, inst{exec: execReturn, src: []int32{fr.ret}})
+		return decodeExit(c, fr, in)
 	}
+	c.emit(fr, in, inst{exec: execReturn, ends: true, src: []int32{fr.ret}})
 	return nil
 }
 
@@ -199,6 +203,7 @@ func execReturn(w *warp, in *inst, mask uint32) status {
 func execExit(w *warp, in *inst, mask uint32) status {
 	g := &w.groups[w.current]
 	w.live &^= mask
+	w.block.mem.Exit(w.index, mask)
 	if g.mask &^= mask; g.mask == 0 {
 		w.remove(w.current)
 	} else {

@@ -1,4 +1,181 @@
 package simt
 
-// merge lets registers share slots; see later.
-func merge(c *code, first int32) {}
+import "math/bits"
+
+// merge lets registers of a function that never hold a value at the same time
+// share a slot: compilers name a new register for every value, and a slot takes
+// 256 bytes a warp. Slots hold a value for each thread, so what matters is what
+// a single thread does; that others may be elsewhere does not.
+func (c *compiler) merge() {
+	moved := make([]int32, c.code.slots) // new slot of each
+	used := int32(0)
+	for i, fr := range c.order {
+		end := int32(len(c.code.ins))
+		if i+1 < len(c.order) {
+			end = c.order[i+1].at[0]
+		}
+		l := newLiveness(c.code.ins[fr.at[0]:end], fr.at[0], fr.regs, fr.ret+1)
+		colors, n := l.color()
+		for r, color := range colors {
+			moved[fr.regs+int32(r)] = used + color
+		}
+		used += n
+	}
+	for s := c.order[len(c.order)-1].ret + 1; s < c.code.slots; s++ { // special registers and scratch
+		moved[s] = used
+		used++
+	}
+	move := func(s *int32) {
+		if *s >= 0 {
+			*s = moved[*s]
+		}
+	}
+	for i := range c.code.ins {
+		in := &c.code.ins[i]
+		move(&in.guard)
+		for k := range in.dst {
+			move(&in.dst[k])
+		}
+		for k := range in.src {
+			move(&in.src[k])
+		}
+	}
+	for i := range c.code.specials {
+		move(&c.code.specials[i].slot)
+	}
+	c.code.slots = used
+}
+
+// A set is of registers of a function, by number.
+type set []uint64
+
+func (s set) has(i int32) bool { return s[i/64]>>(i%64)&1 != 0 }
+func (s set) add(i int32)      { s[i/64] |= 1 << (i % 64) }
+func (s set) remove(i int32)   { s[i/64] &^= 1 << (i % 64) }
+
+// liveness is which registers of a function are still needed before each instruction.
+type liveness struct {
+	ins         []inst
+	base        int32 // index in code of the first instruction
+	first, last int32 // slots of the function
+	words       int
+	before      []set
+}
+
+func newLiveness(ins []inst, base, first, last int32) *liveness {
+	l := &liveness{ins: ins, base: base, first: first, last: last, words: int(last-first+63) / 64}
+	all := make(set, l.words*len(ins))
+	for i := range ins {
+		l.before = append(l.before, all[i*l.words:][:l.words])
+	}
+	live := make(set, l.words)
+	for changed := true; changed; {
+		changed = false
+		for i := len(ins) - 1; i >= 0; i-- {
+			l.after(i, live)
+			in := &ins[i]
+			if in.guard == noSlot { // else threads keep what they have
+				for _, d := range in.dst {
+					if l.mine(d) {
+						live.remove(d - first)
+					}
+				}
+			}
+			for _, s := range in.src {
+				if l.mine(s) {
+					live.add(s - first)
+				}
+			}
+			if l.mine(in.guard) {
+				live.add(in.guard - first)
+			}
+			for k, w := range live {
+				if l.before[i][k] != w {
+					l.before[i][k] = w
+					changed = true
+				}
+			}
+		}
+	}
+	return l
+}
+
+func (l *liveness) mine(slot int32) bool { return slot >= l.first && slot < l.last }
+
+// after sets live to what is needed after an instruction.
+func (l *liveness) after(i int, live set) {
+	in := &l.ins[i]
+	clear(live)
+	join := func(k int) {
+		for w, b := range l.before[k] {
+			live[w] |= b
+		}
+	}
+	falls := in.guard != noSlot
+	switch t := in.x.(type) {
+	case label:
+		join(int(in.target - l.base))
+	case []int32:
+		for _, target := range t {
+			join(int(target - l.base))
+		}
+	default:
+		falls = falls || !in.ends
+	}
+	if falls && i+1 < len(l.ins) {
+		join(i + 1)
+	}
+}
+
+// color gives registers that are needed at the same time different colors, and says how many there are.
+func (l *liveness) color() ([]int32, int32) {
+	n := l.last - l.first
+	clash := make([]set, n)
+	for r := range clash {
+		clash[r] = make(set, l.words)
+	}
+	live := make(set, l.words)
+	for i := range l.ins {
+		l.after(i, live)
+		for _, d := range l.ins[i].dst {
+			if !l.mine(d) {
+				continue
+			}
+			for w, b := range live {
+				clash[d-l.first][w] |= b
+			}
+			for _, other := range l.ins[i].dst {
+				if l.mine(other) {
+					clash[d-l.first].add(other - l.first)
+				}
+			}
+		}
+	}
+	for r, s := range clash {
+		s.each(func(o int32) { clash[o].add(int32(r)) })
+	}
+	colors := make([]int32, n)
+	count := int32(0)
+	for r := range n {
+		taken := make(set, l.words+1)
+		clash[r].each(func(o int32) {
+			if o < r {
+				taken.add(colors[o])
+			}
+		})
+		for taken.has(colors[r]) {
+			colors[r]++
+		}
+		count = max(count, colors[r]+1)
+	}
+	return colors, count
+}
+
+// each calls f for all members.
+func (s set) each(f func(int32)) {
+	for w, b := range s {
+		for ; b != 0; b &= b - 1 {
+			f(int32(64*w + bits.TrailingZeros64(b)))
+		}
+	}
+}

@@ -20,6 +20,7 @@ type Kernel struct {
 	// Shared is the static shared memory of a block and Local the private
 	// memory of a thread, in bytes, with those of the functions it calls.
 	Shared, Local int
+	Registers     int // of a thread, 64 bits each here, with special ones
 
 	code *code
 }
@@ -48,6 +49,7 @@ type inst struct {
 	exec     func(w *warp, in *inst, mask uint32) status
 	guard    int32 // slot of the predicate, or noSlot
 	negate   bool  // run where the predicate is false
+	ends     bool  // no thread goes on behind it
 	helper   bool  // does a part of an instruction: not counted and not traced
 	dst, src []int32
 	target   int32 // of a branch or call

@@ -118,7 +118,7 @@ func (w *warp) guard(in *inst) uint32 {
 	p := w.slot(in.guard)
 	var m uint32
 	for i := 0; i < 32; i += 4 {
-		m |= uint32(p[i]|p[i+1]<<1|p[i+2]<<2|p[i+3]<<3) << i
+		m |= uint32(p[i]&1|p[i+1]&1<<1|p[i+2]&1<<2|p[i+3]&1<<3) << i // threads elsewhere may hold anything here
 	}
 	if in.negate {
 		return ^m
