@@ -167,20 +167,21 @@ func makeSub(in *ptx.Instr) (Op, bool) {
 
 // withCarry is an Op with n sources and a carry in, out or both. f gets it as
 // the source after the others, zero when the instruction takes none.
-func withCarry(in *ptx.Instr, t ptx.Type, n int, f func(a, b, c, d uint64) (x, y uint64)) (Op, bool) {
+func withCarry(in *ptx.Instr, t ptx.Type, n int, f func(a, b, c, d uint64) (x, y uint64)) (op Op, ok bool) {
 	wide, ok := byType(t, false, false, true, true, true, true)
-	takes := in.Op[len(in.Op)-1] == 'c'
+	takes, out := in.Op[len(in.Op)-1] == 'c', in.Has("cc")
 	if takes {
 		n++
 	}
-	op := pair(t, n, f)
-	if !in.Has("cc") {
-		op = Op{Dsts: 1, Srcs: n, Run: func(mask uint32, dst, src []*Lanes) {
-			var lost Lanes
-			pair(t, n, f).Run(mask, []*Lanes{dst[0], &lost}, src)
-		}}
+	switch {
+	case out:
+		op = pair(t, n, f)
+	case n == 3:
+		op = ternary(t, func(a, b, c uint64) uint64 { x, _ := f(a, b, c, 0); return x })
+	default:
+		op = quaternary(t, func(a, b, c, d uint64) uint64 { x, _ := f(a, b, c, d); return x })
 	}
-	op.CarryIn, op.CarryOut = takes, in.Has("cc")
+	op.CarryIn, op.CarryOut = takes, out
 	return op, ok && wide && t.Integer()
 }
 

@@ -1,0 +1,34 @@
+package alu_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/ptx"
+)
+
+// TestFormsParse: the parser reads the kernels of all forms, and Lookup makes of the
+// instruction in each what it makes of the form.
+func TestFormsParse(t *testing.T) {
+	for _, family := range familyNames() {
+		for _, f := range forms(family) {
+			m, err := ptx.Parse(f.id(), []byte(ptxOf([]form{f})))
+			require.NoError(t, err)
+			want, err := alu.Lookup(f.instr())
+			require.NoError(t, err)
+			found := false
+			for _, in := range m.Funcs[0].Body {
+				if in.Name() != f.name || found {
+					continue
+				}
+				if op, err := alu.Lookup(&in); err == nil && op.Dsts == want.Dsts && op.Srcs == want.Srcs {
+					require.Equal(t, f.instr().Types, in.Types, f.id())
+					found = true
+				}
+			}
+			require.True(t, found, f.id())
+		}
+	}
+}
