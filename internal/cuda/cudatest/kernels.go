@@ -157,6 +157,12 @@ wait:
 	ret;
 }
 
+// takes 12 bytes of parameters and looks at none
+.visible .entry ignore(.param .u64 a, .param .u32 b)
+{
+	ret;
+}
+
 .visible .entry nothing()
 {
 	ret;

@@ -3,6 +3,7 @@ package cudatest
 import (
 	"encoding/binary"
 	"math"
+	"testing"
 
 	"github.com/stretchr/testify/require"
 
@@ -138,14 +139,27 @@ func testBadLaunches(e *env) {
 		e.is(err, cuda.ErrInvalidValue)
 		require.Contains(e, err.Error(), "grid", name)
 	}
-	for _, n := range []int{1, 8, 4096, 1 << 16} { // not what it takes
-		e.is(e.d.LaunchKernel(f, &cuda.Launch{}, make([]byte, n)), cuda.ErrLaunchOutOfResources, cuda.ErrInvalidValue)
-	}
-	store := e.kernel("store") // takes 12 bytes; a Go struct of such fields has 16
-	for _, n := range []int{0, 8, 11, 16} {
-		e.is(e.d.LaunchKernel(store, &cuda.Launch{}, make([]byte, n)), cuda.ErrLaunchOutOfResources, cuda.ErrInvalidValue)
-	}
+	testParameterSizes(e)
 	e.is(e.d.LaunchKernel(0, &cuda.Launch{}, nil), cuda.ErrInvalidHandle, cuda.ErrInvalidValue)
 	e.noErr(e.d.LaunchKernel(f, &cuda.Launch{}, nil)) // nothing of that did harm
+	e.noErr(e.d.CtxSynchronize())
+}
+
+// testParameterSizes launches with more and fewer bytes of parameters than the
+// kernel takes. Hardware refuses more, but may take fewer and let the kernel
+// read what happens to be there; compute-sanitizer lets through both (-short).
+func testParameterSizes(e *env) {
+	f := e.kernel("ignore") // takes 12 bytes; a Go struct of such fields has 16
+	launch := func(n int) error { return e.d.LaunchKernel(f, &cuda.Launch{}, make([]byte, n)) }
+	e.noErr(launch(12))
+	for _, n := range []int{0, 8, 11, 16, 4096} {
+		err := launch(n)
+		if err == nil && (n < 12 && e.d.Name() == "cuda" || testing.Short()) {
+			e.Logf("%d bytes of parameters were taken for 12", n)
+			continue
+		}
+		e.is(err, cuda.ErrLaunchOutOfResources, cuda.ErrInvalidValue)
+	}
+	e.is(launch(1<<16), cuda.ErrLaunchOutOfResources, cuda.ErrInvalidValue)
 	e.noErr(e.d.CtxSynchronize())
 }
