@@ -62,10 +62,14 @@ func (f *Fault) Error() string {
 }
 
 func does(write bool, size int) string {
-	if write {
-		return fmt.Sprintf("store of %d bytes to", size)
+	bytes := "bytes"
+	if size == 1 {
+		bytes = "byte"
 	}
-	return fmt.Sprintf("load of %d bytes from", size)
+	if write {
+		return fmt.Sprintf("store of %d %s to", size, bytes)
+	}
+	return fmt.Sprintf("load of %d %s from", size, bytes)
 }
 
 func who(device int, kernel string, line int, block, thread [3]int) string {
@@ -150,8 +154,12 @@ func (a *access) race(s *Span, r *record, at uint64, otherLane, lane int) {
 		f.Detail = "ld.nc needs memory that nothing writes during the kernel: " + other
 	case both&strong != 0:
 		f.Detail = "both are strong, but of a scope that lacks the other thread: " + other
+	case r.kind&strong != 0:
+		f.Detail = "it is weak, and nothing orders it with " + other
+	case a.record.kind&strong != 0:
+		f.Detail = "nothing orders it with " + other + ", which is weak"
 	default:
-		f.Detail = "nothing orders it with " + other
+		f.Detail = "both are weak, and nothing orders it with " + other
 	}
 	if stop := a.memory.report(key, f); stop != nil && a.fault == nil {
 		a.fault = stop

@@ -11,9 +11,9 @@ import (
 
 // Addresses of the litmus tests' variables.
 const (
-	x    = 0x10000
-	y    = 0x10040
-	flag = 0x10080
+	x     = 0x10000
+	y     = 0x10040
+	ready = 0x10080
 )
 
 // A thread of a litmus test does its steps in order; a step that returns false
@@ -162,8 +162,8 @@ func messagePassing(between, after step, data, flagStore, flagLoad Order, s Scop
 		if between != nil {
 			w.steps = append(w.steps, between)
 		}
-		w.steps = append(w.steps, st(flag, 1, flagStore, s))
-		r := &thread{steps: []step{until(0, flag, 1, flagLoad, s)}}
+		w.steps = append(w.steps, st(ready, 1, flagStore, s))
+		r := &thread{steps: []step{until(0, ready, 1, flagLoad, s)}}
 		if after != nil {
 			r.steps = append(r.steps, after)
 		}
@@ -212,22 +212,22 @@ func TestLitmus(t *testing.T) {
 		{name: "cumulative, three blocks", weak: func(t []*thread) bool { return t[2].r[0] == 1 && t[2].r[1] == 0 }, threads: func() []*thread {
 			return []*thread{
 				{steps: []step{st(x, 1, Weak, GPU), st(y, 1, Release, GPU)}},
-				{block: 1, steps: []step{until(0, y, 1, Acquire, GPU), st(flag, 1, Release, GPU)}},
-				{block: 2, steps: []step{until(0, flag, 1, Acquire, GPU), ld(1, x, Weak, GPU)}},
+				{block: 1, steps: []step{until(0, y, 1, Acquire, GPU), st(ready, 1, Release, GPU)}},
+				{block: 2, steps: []step{until(0, ready, 1, Acquire, GPU), ld(1, x, Weak, GPU)}},
 			}
 		}},
 		{name: "release sequence through an atomic", weak: func(t []*thread) bool { return t[2].r[0] == 2 && t[2].r[1] == 0 }, threads: func() []*thread {
 			return []*thread{
-				{steps: []step{st(x, 1, Weak, GPU), st(flag, 1, Release, GPU)}},
-				{block: 1, steps: []step{until(0, flag, 1, Relaxed, GPU), atomAdd(0, flag, 1, Relaxed, GPU)}},
-				{block: 2, steps: []step{until(0, flag, 2, Acquire, GPU), ld(1, x, Weak, GPU)}},
+				{steps: []step{st(x, 1, Weak, GPU), st(ready, 1, Release, GPU)}},
+				{block: 1, steps: []step{until(0, ready, 1, Relaxed, GPU), atomAdd(0, ready, 1, Relaxed, GPU)}},
+				{block: 2, steps: []step{until(0, ready, 2, Acquire, GPU), ld(1, x, Weak, GPU)}},
 			}
 		}},
 		{name: "release sequence broken by a store", weak: func(t []*thread) bool { return false }, races: true, threads: func() []*thread {
 			return []*thread{
-				{steps: []step{st(x, 1, Weak, GPU), st(flag, 1, Release, GPU)}},
-				{block: 1, steps: []step{until(0, flag, 1, Relaxed, GPU), st(flag, 2, Relaxed, GPU)}},
-				{block: 2, steps: []step{until(0, flag, 2, Acquire, GPU), ld(1, x, Weak, GPU)}},
+				{steps: []step{st(x, 1, Weak, GPU), st(ready, 1, Release, GPU)}},
+				{block: 1, steps: []step{until(0, ready, 1, Relaxed, GPU), st(ready, 2, Relaxed, GPU)}},
+				{block: 2, steps: []step{until(0, ready, 2, Acquire, GPU), ld(1, x, Weak, GPU)}},
 			}
 		}},
 		{name: "coherence of one location", weak: func(t []*thread) bool { return t[1].r[0] > t[1].r[1] || t[1].r[1] > t[1].r[2] }, threads: func() []*thread {
@@ -254,8 +254,8 @@ func TestLitmus(t *testing.T) {
 		}},
 		{name: "counting arrivals, the last one reads", weak: func(t []*thread) bool { return t[0].r[0] == 1 && t[0].r[1] == 0 || t[1].r[0] == 1 && t[1].r[1] == 0 }, threads: func() []*thread {
 			return []*thread{
-				{steps: []step{st(x, 1, Weak, GPU), atomAdd(0, flag, 1, AcqRel, GPU), only(0, 1), ld(1, y, Weak, GPU)}},
-				{block: 1, steps: []step{st(y, 1, Weak, GPU), atomAdd(0, flag, 1, AcqRel, GPU), only(0, 1), ld(1, x, Weak, GPU)}},
+				{steps: []step{st(x, 1, Weak, GPU), atomAdd(0, ready, 1, AcqRel, GPU), only(0, 1), ld(1, y, Weak, GPU)}},
+				{block: 1, steps: []step{st(y, 1, Weak, GPU), atomAdd(0, ready, 1, AcqRel, GPU), only(0, 1), ld(1, x, Weak, GPU)}},
 			}
 		}},
 	}
@@ -305,8 +305,8 @@ func throughBarrier(after step) func() []*thread {
 		if after != nil {
 			flags.steps = append(flags.steps, after)
 		}
-		flags.steps = append(flags.steps, st(flag, 1, Relaxed, GPU))
-		reads := &thread{block: 1, steps: []step{until(0, flag, 1, Acquire, GPU), ld(1, x, Weak, GPU)}}
+		flags.steps = append(flags.steps, st(ready, 1, Relaxed, GPU))
+		reads := &thread{block: 1, steps: []step{until(0, ready, 1, Acquire, GPU), ld(1, x, Weak, GPU)}}
 		return []*thread{stores, flags, reads}
 	}
 }

@@ -147,6 +147,11 @@ func (m *Memory) Find(addr uint64) (*Span, bool) {
 	return s, s != nil
 }
 
+const (
+	nullPage = 1 << 12 // addresses that come from null pointers
+	farAway  = 1 << 32 // a distance at which the nearest allocation says nothing
+)
+
 // near describes what is at or next to an address that is not mapped.
 func (t *spanTable) near(addr uint64) string {
 	for _, s := range slices.Backward(t.freed) {
@@ -163,15 +168,20 @@ func (t *spanTable) near(addr uint64) string {
 		before = t.sorted[i].Addr - addr
 	}
 	switch {
+	case addr < nullPage:
+		return "a null pointer"
 	case i < len(t.sorted) && t.sorted[i].Addr <= addr:
 		s := t.sorted[i]
 		return fmt.Sprintf("reaches beyond the end of %s (%d bytes)", s.Name, len(s.Data))
-	case after <= before && after < 1<<63:
+	case min(after, before) > farAway:
+		return "nothing is mapped near it"
+	case after == 0:
+		s := t.sorted[i-1]
+		return fmt.Sprintf("just after the end of %s (%d bytes at %#x)", s.Name, len(s.Data), s.Addr)
+	case after <= before:
 		s := t.sorted[i-1]
 		return fmt.Sprintf("%d bytes after the end of %s (%d bytes at %#x)", after, s.Name, len(s.Data), s.Addr)
-	case before < 1<<63:
-		s := t.sorted[i]
-		return fmt.Sprintf("%d bytes before %s (%d bytes at %#x)", before, s.Name, len(s.Data), s.Addr)
 	}
-	return "nothing is mapped"
+	s := t.sorted[i]
+	return fmt.Sprintf("%d bytes before %s (%d bytes at %#x)", before, s.Name, len(s.Data), s.Addr)
 }
