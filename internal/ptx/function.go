@@ -186,8 +186,6 @@ func (p *parser) block(b *body) {
 			p.closeScope(b)
 		case t.is("@"):
 			p.instruction(b)
-		case t.is(";"):
-			p.advance()
 		case t.kind != wordToken:
 			p.failAt(t, "%s, expected an instruction, a label or a directive", t)
 		case t.text[0] == '.':

@@ -100,17 +100,13 @@ func (p *parser) initial(v *Var, n int) {
 	v.Init = append(v.Init, b[:v.Type.Size()]...)
 }
 
-// offset is what is added behind a base: any number of + constant and - constant.
+// offset is what is added behind a base, as + constant; to subtract is + - constant.
 func (p *parser) offset() (sum uint64) {
-	for p.tok.is("+") || p.tok.is("-") {
-		minus := p.advance().text == "-"
+	for p.accept("+") {
 		t := p.tok
 		x := p.binary(precedence["+"], 0)
 		if x.Float != NoType {
 			p.failAt(t, "a float, expected an offset in bytes")
-		}
-		if minus {
-			x.Imm = -x.Imm
 		}
 		sum += x.Imm
 	}

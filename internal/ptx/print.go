@@ -107,10 +107,7 @@ func (r Reloc) String() string {
 	if r.Generic {
 		s = "generic(" + s + ")"
 	}
-	if r.Addend != 0 {
-		s += fmt.Sprintf("%+d", r.Addend)
-	}
-	return s
+	return s + offset(uint64(r.Addend))
 }
 
 func (p *printer) function(f *Func) {
@@ -266,5 +263,5 @@ func offset(n uint64) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%+d", int64(n))
+	return fmt.Sprintf("+%d", int64(n))
 }

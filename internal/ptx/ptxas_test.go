@@ -38,8 +38,9 @@ func TestAssembler(t *testing.T) {
 		m, err := Parse(name, text)
 		require.NoError(t, err)
 		for _, text := range []string{string(text), m.String()} {
-			out, err := assemble(text)
-			require.NoError(t, err, "%s: %s", name, out)
+			if out, err := assemble(text); err != nil {
+				t.Errorf("%s: %s", name, out)
+			}
 		}
 	}
 	for _, c := range refused {
