@@ -1,23 +1,17 @@
-// Package gpu opens GPUs for Go programs: devices, their memory and streams,
-// without cgo and without the CUDA toolkit. A program that has its memory and
-// streams from elsewhere passes their addresses and handles as they are.
+// Package gpu opens GPUs for Go programs: devices, their memory, streams and
+// graphs, without cgo and without the CUDA toolkit. A program that has memory
+// and streams from elsewhere passes addresses and handles as they are.
 //
 // With Options.Emulate there need be no GPU: an emulated driver executes the
 // same kernels, slowly and strictly.
 package gpu
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/ringo-go/ringo/internal/cuda"
-)
-
-// A Stream is a queue of work on a device: a CUstream. The zero Stream is the
-// legacy default stream.
-type Stream = cuda.Stream
-
-// Streams that every device has.
-const (
-	Legacy    Stream = cuda.StreamLegacy
-	PerThread Stream = cuda.StreamPerThread
+	"github.com/ringo-go/ringo/internal/cudaemu"
 )
 
 // Options say which driver.
@@ -26,5 +20,83 @@ type Options struct {
 	Library string
 	// Emulate, if positive, is a number of emulated devices instead.
 	Emulate int
-	Seed    uint64 // of the emulator
+	// Seed decides what the emulator's kernels do in which order.
+	Seed uint64
+	// Unchecked emulates faster: stores are visible at once, and races are not
+	// looked for.
+	Unchecked bool
+}
+
+// A Machine is the GPUs that a driver has. It is safe for use by any number of
+// goroutines.
+type Machine struct {
+	driver  cuda.Driver
+	devices []*Device
+}
+
+// Open loads and starts the driver, which is not in the process before. The
+// error, if there is no GPU to use, says why and what to do.
+func Open(o Options) (*Machine, error) {
+	var d cuda.Driver
+	var err error
+	if o.Emulate > 0 {
+		d, err = cudaemu.New(cudaemu.Config{Devices: o.Emulate, Seed: o.Seed, Plain: o.Unchecked})
+	} else {
+		d, err = cuda.Open(o.Library)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, err := Of(d)
+	if err != nil && o.Emulate > 0 {
+		err = errors.Join(err, d.(*cudaemu.Machine).Close())
+	}
+	return m, err
+}
+
+// Of is the Machine of a driver that is open already.
+func Of(d cuda.Driver) (*Machine, error) {
+	n, err := d.DeviceGetCount()
+	if err != nil {
+		return nil, err
+	}
+	m := &Machine{driver: d}
+	for i := range n {
+		handle, err := d.DeviceGet(i)
+		if err != nil {
+			return nil, err
+		}
+		m.devices = append(m.devices, &Device{driver: d, handle: handle, number: i})
+	}
+	return m, nil
+}
+
+// Emulated reports whether the devices are emulated.
+func (m *Machine) Emulated() bool { return m.driver.Name() == "emu" }
+
+// Count is the number of devices.
+func (m *Machine) Count() int { return len(m.devices) }
+
+// Device is a device by its number.
+func (m *Machine) Device(i int) (*Device, error) {
+	if i < 0 || i >= len(m.devices) {
+		return nil, fmt.Errorf("gpu: no device %d: there are %d", i, len(m.devices))
+	}
+	return m.devices[i], nil
+}
+
+// Close releases what the devices hold. Of an emulated machine it is the end,
+// and an error names what was found wrong on the way: races, leaks.
+func (m *Machine) Close() error {
+	var errs []error
+	for _, d := range m.devices {
+		errs = append(errs, d.release())
+	}
+	if emu, ok := m.driver.(*cudaemu.Machine); ok {
+		for _, f := range emu.Reports() {
+			errs = append(errs, f)
+		}
+		errs = append(errs, emu.Close())
+	}
+	return errors.Join(errs...)
 }

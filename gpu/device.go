@@ -1,0 +1,99 @@
+package gpu
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// A Device is one GPU. Its primary context, the one that CUDA's runtime and so
+// every framework uses, is retained when it is first needed. No method changes
+// the calling thread's current device.
+type Device struct {
+	driver cuda.Driver
+	handle cuda.Device
+	number int
+
+	mu  sync.Mutex
+	ctx cuda.Context // guarded by mu; 0 until it is needed
+}
+
+// Number is the device's number in its machine.
+func (d *Device) Number() int { return d.number }
+
+// Name is what the device is called: "NVIDIA H200".
+func (d *Device) Name() (string, error) { return d.driver.DeviceGetName(d.handle) }
+
+// Driver and Context are for the packages of this module.
+func (d *Device) Driver() cuda.Driver { return d.driver }
+
+// Context is the primary context.
+func (d *Device) Context() (cuda.Context, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ctx == 0 {
+		c, err := d.driver.DevicePrimaryCtxRetain(d.handle)
+		if err != nil {
+			return 0, fmt.Errorf("gpu: device %d: %w", d.number, err)
+		}
+		d.ctx = c
+	}
+	return d.ctx, nil
+}
+
+func (d *Device) release() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ctx == 0 {
+		return nil
+	}
+	d.ctx = 0
+	return d.driver.DevicePrimaryCtxRelease(d.handle)
+}
+
+// With calls f on this OS thread with the device's context current.
+func (d *Device) With(f func() error) error {
+	c, err := d.Context()
+	if err != nil {
+		return err
+	}
+	return cuda.With(d.driver, c, f)
+}
+
+// Alloc gives n bytes of device memory, which Free takes back. Its content is
+// undefined.
+func (d *Device) Alloc(n int) (r mem.Region, err error) {
+	err = d.With(func() error {
+		p, err := d.driver.MemAlloc(n)
+		r = mem.Device(d.number, p, n)
+		return err
+	})
+	if err != nil {
+		return mem.Region{}, err
+	}
+	return r, nil
+}
+
+// Free gives memory of Alloc back. Work that uses it has to be done.
+func (d *Device) Free(r mem.Region) error {
+	return d.With(func() error { return d.driver.MemFree(r.Ptr()) })
+}
+
+// Write copies src to device memory and returns when it is there. It does not
+// wait for streams: work on the same memory has to be done.
+func (d *Device) Write(dst mem.Region, src []byte) error {
+	if len(src) > dst.Len() {
+		return fmt.Errorf("gpu: write %d bytes into %d", len(src), dst.Len())
+	}
+	return d.With(func() error { return d.driver.MemcpyHtoD(dst.Ptr(), src) })
+}
+
+// Read copies device memory to dst.
+func (d *Device) Read(dst []byte, src mem.Region) error {
+	if len(dst) > src.Len() {
+		return fmt.Errorf("gpu: read %d bytes of %d", len(dst), src.Len())
+	}
+	return d.With(func() error { return d.driver.MemcpyDtoH(dst, src.Ptr()) })
+}

@@ -1,0 +1,104 @@
+package gpu
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/gputest"
+)
+
+func open(t *testing.T, n int) *Machine {
+	m, err := Of(gputest.Driver(t, gputest.Devices(n)))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		for _, d := range m.devices {
+			require.NoError(t, d.release())
+		}
+	})
+	return m
+}
+
+func TestMemory(t *testing.T) {
+	d, err := open(t, 1).Device(0)
+	require.NoError(t, err)
+	r, err := d.Alloc(1000)
+	require.NoError(t, err)
+	require.Equal(t, 0, r.Dev())
+	src := bytes.Repeat([]byte{1, 2, 3, 4, 5}, 200)
+	require.NoError(t, d.Write(r, src))
+	got := make([]byte, 1000)
+	require.NoError(t, d.Read(got, r))
+	require.Equal(t, src, got)
+	require.Error(t, d.Write(r.Slice(0, 10), src))
+	require.Error(t, d.Read(got, r.Slice(0, 10)))
+	require.NoError(t, d.Free(r))
+	var e *cuda.Error
+	require.ErrorAs(t, d.Free(r), &e)
+}
+
+func TestStreamsAndGraphs(t *testing.T) {
+	d, err := open(t, 1).Device(0)
+	require.NoError(t, err)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	r, err := d.Alloc(64)
+	require.NoError(t, err)
+	start, err := d.NewEvent()
+	require.NoError(t, err)
+	end, err := d.NewEvent()
+	require.NoError(t, err)
+
+	g, err := d.Capture(s, func() error { return d.Set(r.Ptr(), 7, 64, s) })
+	require.NoError(t, err)
+	require.NoError(t, d.Set(r.Ptr(), 1, 64, s))
+	require.NoError(t, d.Record(start, s))
+	require.NoError(t, g.Launch(s))
+	require.NoError(t, d.Record(end, s))
+	require.NoError(t, d.Synchronize(s))
+	got := make([]byte, 64)
+	require.NoError(t, d.Read(got, r))
+	require.Equal(t, bytes.Repeat([]byte{7}, 64), got)
+	ms, err := d.Elapsed(start, end)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, ms, float32(0))
+
+	broken := errors.New("broken")
+	_, err = d.Capture(s, func() error { return broken })
+	require.ErrorIs(t, err, broken)
+	require.NoError(t, d.Set(r.Ptr(), 2, 64, s), "the stream is of use after a capture that failed")
+
+	require.NoError(t, g.Close())
+	require.NoError(t, d.Synchronize(s))
+	require.NoError(t, d.DestroyEvent(start))
+	require.NoError(t, d.DestroyEvent(end))
+	require.NoError(t, d.Free(r))
+	require.NoError(t, d.DestroyStream(s))
+}
+
+func TestOpen(t *testing.T) {
+	m, err := Open(Options{Emulate: 2})
+	require.NoError(t, err)
+	require.True(t, m.Emulated())
+	require.Equal(t, 2, m.Count())
+	_, err = m.Device(2)
+	require.ErrorContains(t, err, "no device 2: there are 2")
+	d, err := m.Device(1)
+	require.NoError(t, err)
+	name, err := d.Name()
+	require.NoError(t, err)
+	require.NotEmpty(t, name)
+	_, err = d.Alloc(1 << 50)
+	require.ErrorIs(t, err, cuda.ErrOutOfMemory)
+	r, err := d.Alloc(8)
+	require.NoError(t, err)
+	require.ErrorContains(t, m.Close(), "8 bytes", "what was not freed is named")
+	_ = r
+
+	_, err = Open(Options{Library: "/nowhere/libcuda.so.1"})
+	var none *cuda.Unavailable
+	require.ErrorAs(t, err, &none)
+}
