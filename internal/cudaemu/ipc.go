@@ -17,7 +17,6 @@ type ipcName struct {
 	FD      int32
 	ID      uint64 // of the chunk's label
 	Size    uint64
-	Offset  uint64 // unused
 	Sum     uint64
 }
 

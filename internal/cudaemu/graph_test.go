@@ -1,0 +1,146 @@
+package cudaemu_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+)
+
+// graph is what f puts on s, ready to be launched.
+func (e *env) graph(s cuda.Stream, f func()) cuda.GraphExec {
+	e.Helper()
+	e.ok(e.StreamBeginCapture(s, cuda.CaptureGlobal))
+	f()
+	g, err := e.StreamEndCapture(s)
+	e.ok(err)
+	x, err := e.GraphInstantiate(g, 0)
+	e.ok(err)
+	e.ok(e.GraphDestroy(g))
+	return x
+}
+
+// TestAllNodes captures every kind of work, over two devices, and replays it on
+// other streams.
+func TestAllNodes(t *testing.T) {
+	for name, cfg := range map[string]cudaemu.Config{"own goroutine": {Devices: 2}, "lazy": {Devices: 2, Lazy: true}} {
+		t.Run(name, func(t *testing.T) {
+			e := start(t, cfg)
+			a := e.stream(cuda.StreamNonBlocking)
+			p := e.alloc(256, true)
+			e.use(1)
+			b := e.stream(cuda.StreamNonBlocking)
+			q := e.alloc(256, true)
+			store, join := e.kernel("store"), e.event(2)
+			e.use(0)
+			fork, outside := e.event(2), e.event(2)
+			g := e.gate()
+			calls := 0
+			x := e.graph(a, func() {
+				e.ok(e.StreamWaitValue32(a, address(g), 1, cuda.WaitAND))
+				e.ok(e.EventRecord(fork, a))
+				e.ok(e.StreamWaitEvent(b, fork, 0))
+				args := storeArgs{q, 5}
+				e.ok(e.LaunchKernel(store, &cuda.Launch{Stream: b}, cuda.ArgsOf(&args)))
+				e.ok(e.MemcpyPeerAsync(p, e.ctx[0], q, e.ctx[1], 4, b))
+				e.ok(e.EventRecord(join, b))
+				e.ok(e.MemsetD32Async(p+4, 6, 1, a))
+				e.ok(e.LaunchHostFunc(a, func() { calls++ }))
+				e.ok(e.StreamWaitEvent(a, join, 0))
+				e.ok(e.StreamWriteValue32(a, p+8, 7, 0))
+				e.ok(e.EventRecordWithFlags(outside, a, 1)) // a node: recorded at each launch
+			})
+			other := e.stream(cuda.StreamDefault)
+			e.ok(e.GraphLaunch(x, other))
+			e.ok(e.GraphLaunch(x, a)) // after the first, though on another stream
+			done, err := e.EventQuery(outside)
+			e.ok(err)
+			require.False(t, done)
+			g.Store(1)
+			e.ok(e.EventSynchronize(outside))
+			e.ok(e.CtxSynchronize())
+			require.Equal(t, 2, calls)
+			require.Equal(t, [3]uint32{5, 6, 7}, [3]uint32{e.word(p), e.word(p + 4), e.word(p + 8)})
+			e.ok(e.GraphExecDestroy(x))
+			e.clean()
+		})
+	}
+}
+
+// TestChildGraph launches a graph into a capture.
+func TestChildGraph(t *testing.T) {
+	e := start(t, cudaemu.Config{Lazy: true})
+	s, p := e.stream(cuda.StreamNonBlocking), e.alloc(64, true)
+	inner := e.graph(s, func() {
+		e.ok(e.MemsetD32Async(p, 1, 4, s))
+		e.ok(e.MemsetD32Async(p+4, 2, 1, s))
+	})
+	outer := e.graph(s, func() {
+		e.ok(e.GraphLaunch(inner, s))
+		e.ok(e.MemsetD32Async(p+8, 3, 1, s))
+	})
+	e.ok(e.GraphExecDestroy(inner))
+	e.ok(e.GraphLaunch(outer, s))
+	e.ok(e.StreamSynchronize(s))
+	require.Equal(t, [4]uint32{1, 2, 3, 1}, [4]uint32{e.word(p), e.word(p + 4), e.word(p + 8), e.word(p + 12)})
+	e.ok(e.GraphExecDestroy(outer))
+	e.clean()
+}
+
+// TestDestroyRunning destroys an executable graph while it runs: it ends first,
+// and with it goes what it holds.
+func TestDestroyRunning(t *testing.T) {
+	e := start(t, cudaemu.Config{})
+	s, p, g := e.stream(cuda.StreamNonBlocking), e.alloc(64, true), e.gate()
+	var gone atomic.Bool
+	o, err := e.UserObjectCreate(func() { gone.Store(true) }, 1)
+	e.ok(err)
+	x := e.graph(s, func() {
+		i, err := e.StreamGetCaptureInfo(s)
+		e.ok(err)
+		e.ok(e.GraphRetainUserObject(i.Graph, o, 1, true))
+		e.is(e.GraphDestroy(i.Graph), cuda.ErrInvalidValue) // being captured
+		e.ok(e.StreamWaitValue32(s, address(g), 1, cuda.WaitEQ))
+		e.ok(e.MemsetD32Async(p, 4, 1, s))
+	})
+	for range 3 {
+		e.ok(e.GraphLaunch(x, s))
+	}
+	e.ok(e.GraphExecDestroy(x))
+	e.is(e.GraphLaunch(x, s), cuda.ErrInvalidValue)
+	time.Sleep(2 * time.Millisecond)
+	require.False(t, gone.Load())
+	g.Store(1)
+	e.ok(e.StreamSynchronize(s))
+	require.Eventually(t, gone.Load, 5*time.Second, time.Millisecond)
+	require.Equal(t, uint32(4), e.word(p))
+}
+
+func TestUserObjectErrors(t *testing.T) {
+	e := start(t, cudaemu.Config{})
+	_, err := e.UserObjectCreate(nil, 1)
+	e.is(err, cuda.ErrInvalidValue)
+	_, err = e.UserObjectCreate(func() {}, 0)
+	e.is(err, cuda.ErrInvalidValue)
+	o, err := e.UserObjectCreate(func() {}, 2)
+	e.ok(err)
+	g, err := e.GraphCreate()
+	e.ok(err)
+	e.ok(e.GraphRetainUserObject(g, o, 1, true))
+	e.is(e.UserObjectRelease(o, 2), cuda.ErrInvalidValue) // one is the graph's now
+	e.is(e.GraphRetainUserObject(g, o, 2, true), cuda.ErrInvalidValue)
+	e.is(e.UserObjectRetain(o, -1), cuda.ErrInvalidValue)
+	e.ok(e.UserObjectRelease(o, 1))
+	e.ok(e.GraphDestroy(g))
+	e.is(e.UserObjectRetain(o, 1), cuda.ErrInvalidValue)
+	e.is(e.GraphDestroy(g), cuda.ErrInvalidValue)
+	_, err = e.GraphInstantiate(g, 0)
+	e.is(err, cuda.ErrInvalidValue)
+	_, err = e.GraphGetNodes(g)
+	e.is(err, cuda.ErrInvalidValue)
+	e.is(e.GraphExecDestroy(1), cuda.ErrInvalidValue)
+}

@@ -1,0 +1,125 @@
+package cudaemu_test
+
+import (
+	"encoding/binary"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+)
+
+func TestRefused(t *testing.T) {
+	shapes := []cudaemu.Device{{Major: 7, Minor: 5}}
+	for name, c := range map[string]struct {
+		image string
+		want  cuda.Result
+		says  string
+	}{
+		"empty":            {"", cuda.ErrInvalidImage, ""},
+		"text":             {"hello", cuda.ErrInvalidImage, ""},
+		"cubin":            {"\x7fELF and so on", cuda.ErrNoBinaryForGPU, "compiled"},
+		"fat binary":       {"\x50\xed\x55\xba", cuda.ErrNoBinaryForGPU, "compiled"},
+		"instruction":      {edited(t, "bar.sync 0;", "frobnicate 0;"), cuda.ErrInvalidPTX, "ptx:"},
+		"cut off":          {ptxText[:strings.Index(ptxText, "bar.sync")], cuda.ErrInvalidPTX, "ptx:"},
+		"version":          {edited(t, ".version 7.0", ".version 9.1"), cuda.ErrUnsupportedPTXVersion, "up to 9.0"},
+		"target":           {edited(t, "sm_70", "sm_90"), cuda.ErrNoBinaryForGPU, "sm_90"},
+		"target for one":   {edited(t, "sm_70", "sm_70a"), cuda.ErrNoBinaryForGPU, "alone"},
+		"unknown variable": {edited(t, "mov.u32 %r3, box;", "mov.u32 %r3, nowhere;"), cuda.ErrInvalidPTX, "nowhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := start(t, cudaemu.Config{Shapes: shapes})
+			_, err := e.ModuleLoadData([]byte(c.image))
+			e.is(err, c.want)
+			require.ErrorContains(t, err, c.says)
+			m, err := e.ModuleLoadData([]byte(ptxText + "\x00"))
+			e.ok(err)
+			e.ok(e.ModuleUnload(m))
+			e.is(e.ModuleUnload(m), cuda.ErrInvalidHandle)
+		})
+	}
+}
+
+// TestAddressInVariable looks at a variable that holds the address of another.
+func TestAddressInVariable(t *testing.T) {
+	e := start(t, cudaemu.Config{})
+	m, err := e.ModuleLoadData([]byte(ptxText))
+	e.ok(err)
+	here, n, err := e.ModuleGetGlobal(m, "here")
+	e.ok(err)
+	require.Equal(t, 8, n)
+	there, n, err := e.ModuleGetGlobal(m, "there")
+	e.ok(err)
+	require.Equal(t, 16, n)
+	b := make([]byte, 8)
+	e.ok(e.MemcpyDtoH(b, here))
+	require.Equal(t, uint64(there), binary.LittleEndian.Uint64(b))
+	e.is(e.MemFree(there), cuda.ErrInvalidValue)
+	f, err := e.ModuleGetFunction(m, "store")
+	e.ok(err)
+	e.ok(e.ModuleUnload(m))
+	e.is(e.LaunchKernel(f, &cuda.Launch{}, make([]byte, 12)), cuda.ErrInvalidHandle)
+	_, _, err = e.ModuleGetGlobal(m, "here")
+	e.is(err, cuda.ErrInvalidHandle)
+}
+
+func TestLimits(t *testing.T) {
+	e := start(t, cudaemu.Config{})
+	few, box := e.kernel("few"), e.kernel("reverse")
+	n, err := e.FuncGetAttribute(cuda.FuncMaxThreadsPerBlock, few)
+	e.ok(err)
+	require.Equal(t, 64, n)
+	n, err = e.FuncGetAttribute(cuda.FuncSharedBytes, box)
+	e.ok(err)
+	require.Equal(t, 256, n)
+	n, err = e.FuncGetAttribute(cuda.FuncMaxDynamicShared, box)
+	e.ok(err)
+	require.Equal(t, 48<<10-256, n)
+	_, err = e.FuncGetAttribute(99, box)
+	e.is(err, cuda.ErrInvalidValue)
+	e.is(e.FuncSetAttribute(box, cuda.FuncMaxDynamicShared, 227<<10), cuda.ErrInvalidValue)
+	e.ok(e.FuncSetAttribute(box, cuda.FuncMaxDynamicShared, 227<<10-256))
+
+	for name, l := range map[string]cuda.Launch{
+		"threads of the function": {Block: cuda.Dim3{X: 65}},
+		"dynamic shared memory":   {Shared: 49 << 10},
+		"negative":                {Shared: -1},
+		"grid":                    {Grid: cuda.Dim3{Z: 65536}},
+	} {
+		err := e.LaunchKernel(few, &l, nil)
+		e.is(err, cuda.ErrInvalidValue)
+		require.Contains(t, err.Error(), "kernel few", name)
+	}
+	e.is(e.LaunchKernel(few, &cuda.Launch{}, make([]byte, 4)), cuda.ErrLaunchOutOfResources)
+	e.is(e.LaunchKernel(0, &cuda.Launch{}, nil), cuda.ErrInvalidHandle)
+	e.is(e.LaunchKernel(cuda.Function(e.stream(0)), &cuda.Launch{}, nil), cuda.ErrInvalidHandle)
+
+	for _, c := range []struct{ threads, shared, want int }{
+		{32, 0, 32}, {1024, 0, 2}, {64, 40 << 10, 5}, {64, 100 << 10, 0}, {65, 0, 0},
+	} {
+		n, err := e.OccupancyMaxActiveBlocksPerMultiprocessor(few, c.threads, c.shared)
+		e.ok(err)
+		if c.threads > 64 {
+			require.Zero(t, n)
+		} else if c.threads == 1024 {
+			require.Zero(t, n)
+		} else {
+			require.Equal(t, c.want, n, "%+v", c)
+		}
+	}
+}
+
+func BenchmarkLaunch(b *testing.B) {
+	for name, cfg := range map[string]cudaemu.Config{"plain": {Plain: true}, "strict": {}} {
+		b.Run(name, func(b *testing.B) {
+			e := start(b, cfg)
+			f := e.kernel("nothing")
+			for b.Loop() {
+				e.ok(e.LaunchKernel(f, &cuda.Launch{}, nil))
+				e.ok(e.CtxSynchronize())
+			}
+		})
+	}
+}
