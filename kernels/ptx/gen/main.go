@@ -83,17 +83,20 @@ func compile(clang, src string, n ptx.Name) ([]byte, error) {
 	if err := c.Run(); err != nil {
 		return nil, fmt.Errorf("compile %v: %w\n%s", n, err, stderr.Bytes())
 	}
-	return tidy(stdout.Bytes()), nil
+	head := fmt.Sprintf("// %s of %s for %s and newer: kernels/cuda, compiled by kernels/ptx/gen.\n\n", n.Op, n.Type, n.Target())
+	return append([]byte(head), tidy(stdout.Bytes())...), nil
 }
 
 var (
-	empty    = regexp.MustCompile(`(?m)^\s*//( (begin|end) inline asm| implicit-def:.*|)\n`)
-	trailing = regexp.MustCompile(`(?m)[ \t]+$`)
+	line  = regexp.MustCompile(`(?m)^[ \t]*(//.*)?\n`)
+	after = regexp.MustCompile(`(?m)[ \t]+(//.*)?$`)
 )
 
-// tidy takes out lines that say nothing.
+// tidy takes out the compiler's comments, a fifth of the text, and leaves an
+// empty line before each kernel.
 func tidy(text []byte) []byte {
-	return append(bytes.TrimSpace(trailing.ReplaceAll(empty.ReplaceAll(text, nil), nil)), '\n')
+	text = after.ReplaceAll(line.ReplaceAll(text, nil), nil)
+	return bytes.ReplaceAll(text, []byte(".visible"), []byte("\n.visible"))
 }
 
 // archive writes the texts to a file, unless it holds them already: another

@@ -65,5 +65,6 @@ func TestArchiveIsKept(t *testing.T) {
 }
 
 func TestTidy(t *testing.T) {
-	require.Equal(t, ".version\n\tadd;\n// why\n", string(tidy([]byte("\n//\n.version\n\tadd;  \n\t// begin inline asm\n        // implicit-def: %r1\n// why\n\n"))))
+	text := "\n// by\n\n.version  \n\n// so\n.visible\n\tadd; // a\nL:    // loop\n}\n  // end\n"
+	require.Equal(t, ".version\n\n.visible\n\tadd;\nL:\n}\n", string(tidy([]byte(text))))
 }
