@@ -145,7 +145,10 @@ func (a *access) race(s *Span, r *record, at uint64, otherLane, lane int) {
 	key := finding{kind: Race, kernel: f.Kernel, line: f.Line, other: kernel, otherLine: int(r.line), shared: f.Shared,
 		otherWay: r.kind&write != 0, firstDev: device, nextDev: f.Device}
 	if old := a.memory.found[key]; old != nil {
-		old.Count++
+		if old != a.again { // an access counts once
+			old.Count++
+		}
+		a.again = old
 		return
 	}
 	other := "the " + strings.TrimSuffix(strings.TrimSuffix(does(r.kind&write != 0, r.bytes()), " to"), " from") + " by " + who(device, kernel, int(r.line), block, thread)
@@ -161,6 +164,7 @@ func (a *access) race(s *Span, r *record, at uint64, otherLane, lane int) {
 	default:
 		f.Detail = "both are weak, and nothing orders it with " + other
 	}
+	a.again = f
 	if stop := a.memory.report(key, f); stop != nil && a.fault == nil {
 		a.fault = stop
 	}

@@ -50,7 +50,8 @@ type access struct {
 	clock  *vector // of the driver
 	record *record // also in the history, as number
 	number uint32
-	fault  *Fault
+	fault  *Fault // of those found, the first that stops the kernel
+	again  *Fault // the race found last
 }
 
 // touch checks an access of the span against the cells of its bytes, and notes
