@@ -11,7 +11,7 @@ import (
 // what C writes to stays where it is, as a goroutine's stack does not, and it is
 // used again, so that a call allocates nothing.
 type frame struct {
-	args [16]uintptr
+	dl.Frame
 	out  [2]uintptr
 	outs [2]uintptr // the addresses of out
 }
@@ -30,11 +30,12 @@ func result(r uintptr) Result { return Result(int32(r)) }
 func invoke(fn uintptr, at, outs int, args []uintptr) (v, w uintptr, r Result) {
 	f := frames.Get().(*frame)
 	f.out = [2]uintptr{}
-	n := copy(f.args[:], args[:at])
-	n += copy(f.args[n:], f.outs[:outs])
-	n += copy(f.args[n:], args[at:])
-	r = result(dl.Call(fn, f.args[:n]...))
-	v, w = f.out[0], f.out[1]
+	n := copy(f.Args[:], args[:at])
+	n += copy(f.Args[n:], f.outs[:outs])
+	copy(f.Args[n:], args[at:])
+	f.Fn = fn
+	f.Call()
+	v, w, r = f.out[0], f.out[1], result(f.Result)
 	frames.Put(f)
 	return v, w, r
 }

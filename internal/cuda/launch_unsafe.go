@@ -39,12 +39,12 @@ const launchAttributeCooperative = 2
 
 // A launchFrame is what a launch hands to C; see frame.
 type launchFrame struct {
-	params [maxArgs]byte
+	dl.Frame
 	size   uintptr
 	extra  [5]uintptr
+	params [maxArgs]byte
 	config launchConfig
 	attr   launchAttribute
-	args   [11]uintptr
 }
 
 var launchFrames = sync.Pool{New: func() any {
@@ -72,7 +72,10 @@ func (d *libcuda) LaunchKernel(f Function, l *Launch, params []byte) error {
 	}
 	frame := launchFrames.Get().(*launchFrame)
 	frame.size = uintptr(copy(frame.params[:], params))
-	r := result(dl.Call(fn, frame.arguments(f, l)...))
+	frame.Fn = fn
+	frame.setArgs(f, l)
+	frame.Call()
+	r := result(frame.Result)
 	launchFrames.Put(frame)
 	if r != 0 {
 		err := d.failed(s, r)
@@ -101,18 +104,21 @@ func (d *libcuda) paramBytes(f Function) (int, bool) {
 	return n, true
 }
 
-// arguments are those of cuLaunchKernel, or of cuLaunchKernelEx for a cooperative
-// launch: unlike cuLaunchCooperativeKernel it takes the parameters as one block.
-func (frame *launchFrame) arguments(f Function, l *Launch) []uintptr {
+// setArgs sets the arguments of cuLaunchKernel, or of cuLaunchKernelEx for a
+// cooperative launch: unlike cuLaunchCooperativeKernel it takes the parameters as
+// one block.
+func (frame *launchFrame) setArgs(f Function, l *Launch) {
 	grid, block := l.Grid.orOne(), l.Block.orOne()
 	extra := uintptr(unsafe.Pointer(&frame.extra))
 	if l.Cooperative {
 		frame.config = launchConfig{grid, block, uint32(l.Shared), l.Stream, uintptr(unsafe.Pointer(&frame.attr)), 1}
-		return append(frame.args[:0], uintptr(unsafe.Pointer(&frame.config)), uintptr(f), 0, extra)
+		frame.Args = [12]uintptr{uintptr(unsafe.Pointer(&frame.config)), uintptr(f), 0, extra}
+		return
 	}
-	return append(frame.args[:0], uintptr(f),
-		uintptr(grid.X), uintptr(grid.Y), uintptr(grid.Z), uintptr(block.X), uintptr(block.Y), uintptr(block.Z),
-		uintptr(uint32(l.Shared)), uintptr(l.Stream), 0, extra)
+	frame.Args = [12]uintptr{
+		uintptr(f), uintptr(grid.X), uintptr(grid.Y), uintptr(grid.Z), uintptr(block.X), uintptr(block.Y), uintptr(block.Z),
+		uintptr(uint32(l.Shared)), uintptr(l.Stream), 0, extra,
+	}
 }
 
 // launched adds to the error of a launch what was launched.

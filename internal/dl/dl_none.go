@@ -19,3 +19,6 @@ func Call(fn uintptr, args ...uintptr) uintptr { panic("dl: " + why) }
 
 // Callback is never called, since there is nothing to hand it to.
 func Callback(f func(uintptr)) uintptr { panic("dl: " + why) }
+
+// Call is never called, since there is no function to call.
+func (f *Frame) Call() { panic("dl: " + why) }
