@@ -103,9 +103,9 @@ func (e *executor) breathe() {
 
 // rest sleeps: what runs waits for the host or for another process.
 func (e *executor) rest() {
+	t := time.NewTimer(min(maxRest, time.Duration(max(1, e.quiet-quietRounds))*5*time.Microsecond))
 	e.m.mu.Unlock()
 	defer e.m.mu.Lock()
-	t := time.NewTimer(min(maxRest, time.Duration(e.quiet-quietRounds+1)*5*time.Microsecond))
 	defer t.Stop()
 	select {
 	case <-e.nudge:
