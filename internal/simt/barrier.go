@@ -33,7 +33,6 @@ type barrierOp struct {
 	arrive  bool   // does not wait
 	aligned bool   // all threads of a warp have to arrive at the same instruction
 	red     string // "popc", "and", "or" or ""
-	not     bool
 }
 
 func decodeBarrier(c *compiler, fr *frame, in *ptx.Instr) error {

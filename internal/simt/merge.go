@@ -16,8 +16,10 @@ func (c *compiler) merge() {
 		}
 		l := newLiveness(c.code.ins[fr.at[0]:end], fr.at[0], fr.regs, fr.ret+1)
 		colors, n := l.color()
-		for r, color := range colors {
-			moved[fr.regs+int32(r)] = used + color
+		for slot, r := range l.number {
+			if r >= 0 {
+				moved[fr.regs+int32(slot)] = used + colors[r]
+			}
 		}
 		used += n
 	}
@@ -55,15 +57,34 @@ func (s set) remove(i int32)   { s[i/64] &^= 1 << (i % 64) }
 
 // liveness is which registers of a function are still needed before each instruction.
 type liveness struct {
-	ins         []inst
-	base        int32 // index in code of the first instruction
-	first, last int32 // slots of the function
-	words       int
-	before      []set
+	ins    []inst
+	base   int32   // index in code of the first instruction
+	first  int32   // slot of the function
+	number []int32 // of each register by slot from first, -1 for those that no instruction names
+	count  int32   // registers that have a number
+	words  int     // of a set of them
+	before []set
 }
 
 func newLiveness(ins []inst, base, first, last int32) *liveness {
-	l := &liveness{ins: ins, base: base, first: first, last: last, words: int(last-first+63) / 64}
+	l := &liveness{ins: ins, base: base, first: first, number: make([]int32, last-first)}
+	for i := range l.number {
+		l.number[i] = -1
+	}
+	see := func(slots ...int32) {
+		for _, s := range slots {
+			if s >= first && s < last && l.number[s-first] < 0 {
+				l.number[s-first] = l.count
+				l.count++
+			}
+		}
+	}
+	for i := range ins {
+		see(ins[i].dst...)
+		see(ins[i].src...)
+		see(ins[i].guard)
+	}
+	l.words = int(l.count+63) / 64
 	all := make(set, l.words*len(ins))
 	for i := range ins {
 		l.before = append(l.before, all[i*l.words:][:l.words])
@@ -76,18 +97,18 @@ func newLiveness(ins []inst, base, first, last int32) *liveness {
 			in := &ins[i]
 			if in.guard == noSlot { // else threads keep what they have
 				for _, d := range in.dst {
-					if l.mine(d) {
-						live.remove(d - first)
+					if r := l.register(d); r >= 0 {
+						live.remove(r)
 					}
 				}
 			}
 			for _, s := range in.src {
-				if l.mine(s) {
-					live.add(s - first)
+				if r := l.register(s); r >= 0 {
+					live.add(r)
 				}
 			}
-			if l.mine(in.guard) {
-				live.add(in.guard - first)
+			if r := l.register(in.guard); r >= 0 {
+				live.add(r)
 			}
 			for k, w := range live {
 				if l.before[i][k] != w {
@@ -100,7 +121,13 @@ func newLiveness(ins []inst, base, first, last int32) *liveness {
 	return l
 }
 
-func (l *liveness) mine(slot int32) bool { return slot >= l.first && slot < l.last }
+// register is the number of a slot, -1 for those that are not of the function.
+func (l *liveness) register(slot int32) int32 {
+	if slot < l.first || slot >= l.first+int32(len(l.number)) {
+		return -1
+	}
+	return l.number[slot-l.first]
+}
 
 // after sets live to what is needed after an instruction.
 func (l *liveness) after(i int, live set) {
@@ -129,7 +156,7 @@ func (l *liveness) after(i int, live set) {
 
 // color gives registers that are needed at the same time different colors, and says how many there are.
 func (l *liveness) color() ([]int32, int32) {
-	n := l.last - l.first
+	n := l.count
 	clash := make([]set, n)
 	for r := range clash {
 		clash[r] = make(set, l.words)
@@ -138,15 +165,16 @@ func (l *liveness) color() ([]int32, int32) {
 	for i := range l.ins {
 		l.after(i, live)
 		for _, d := range l.ins[i].dst {
-			if !l.mine(d) {
+			r := l.register(d)
+			if r < 0 {
 				continue
 			}
 			for w, b := range live {
-				clash[d-l.first][w] |= b
+				clash[r][w] |= b
 			}
 			for _, other := range l.ins[i].dst {
-				if l.mine(other) {
-					clash[d-l.first].add(other - l.first)
+				if o := l.register(other); o >= 0 {
+					clash[r].add(o)
 				}
 			}
 		}

@@ -19,6 +19,7 @@ type warp struct {
 	n       int       // groups there are
 	current int       // the group that runs
 	left    int       // instructions of the burst
+	polls   bool      // made a strong access since it was last asked
 	forced  bool      // it was chosen at random and runs on, whatever its rank
 
 	place int // in World.ready, -1 when it is not
@@ -62,6 +63,10 @@ const (
 	// pollCost is how many instructions a strong access counts for in a burst:
 	// what polls gives way soon.
 	pollCost = 32
+	// Of parted threads, those at the lowest rank run, but for one time in so many
+	// any of them: often when they poll, as they may wait for each other.
+	otherwise        = 32
+	otherwisePolling = 3
 )
 
 // run executes at most n instructions.
@@ -166,12 +171,24 @@ func (w *warp) choose() bool {
 		w.block.rest(w)
 		return false
 	}
-	if random := &w.block.grid.world.random; n > 1 && random.below(4) == 0 {
+	w.current = can[best]
+	if n == 1 {
+		return true
+	}
+	often := otherwise
+	if w.polls {
+		often, w.polls = otherwisePolling, false
+	}
+	if random := &w.block.grid.world.random; random.below(often) == 0 {
 		w.current, w.forced = can[random.below(n)], true
-	} else {
-		w.current = can[best]
 	}
 	return true
+}
+
+// giveWay notes a strong access: the thread may be waiting for another.
+func (w *warp) giveWay() {
+	w.left -= pollCost
+	w.polls = true
 }
 
 func (w *warp) rank(i int) int32 { return w.block.grid.Kernel.code.ins[w.groups[i].pc].rank }
