@@ -1,6 +1,7 @@
 package device
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -11,7 +12,10 @@ import (
 // callLoop calls launch_loop of testdata/launch.c.
 func callLoop(loop uintptr, f cuda.Function, s cuda.Stream, params []byte, n int) (ns float64, err error) {
 	took := int(dl.Call(loop, uintptr(f), uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(params))), uintptr(len(params)), uintptr(n)))
-	if took < 0 {
+	switch {
+	case took == -1000:
+		return 0, errors.New("launch from C: libcuda.so.1 or its cuLaunchKernel cannot be found")
+	case took < 0:
 		return 0, fmt.Errorf("launch from C: %w", cuda.Result(-took))
 	}
 	return float64(took), nil

@@ -90,6 +90,9 @@ func runProbe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 			return err
 		}
 	}
+	if *gpu < 0 {
+		return cli.Usagef("-gpu %d: want 0 or more", *gpu)
+	}
 	if *reps < 1 {
 		return cli.Usagef("--reps %d: want at least 1", *reps)
 	}
