@@ -111,12 +111,8 @@ type gpu struct {
 	ctx cuda.Context
 }
 
-// openGPU makes the first device current on this thread, for good.
-func openGPU() (*gpu, error) {
-	d, err := cuda.Open("")
-	if err != nil {
-		return nil, err
-	}
+// newGPU makes the driver's first device current on this thread, for good.
+func newGPU(d cuda.Driver) (*gpu, error) {
 	dev, err := d.DeviceGet(0)
 	if err != nil {
 		return nil, err
@@ -127,6 +123,15 @@ func openGPU() (*gpu, error) {
 	}
 	runtime.LockOSThread()
 	return &gpu{d: d, dev: dev, ctx: ctx}, d.CtxSetCurrent(ctx)
+}
+
+// openGPU is for the real driver.
+func openGPU() (*gpu, error) {
+	d, err := cuda.Open("")
+	if err != nil {
+		return nil, err
+	}
+	return newGPU(d)
 }
 
 // runAll gives the results of forms, row after row, nil for those that the

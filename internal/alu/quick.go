@@ -6,26 +6,39 @@ import (
 	"github.com/ringo-go/ringo/internal/ptx"
 )
 
-// The commonest operations on float16 and bfloat16, rounded to nearest without
-// modifiers, by way of float32: quicker than what format does for all types.
-// Float32 has more than twice their bits and two, which makes sums and products
-// that are rounded twice the same as rounded once.
+// The commonest operations, rounded to nearest and without modifiers, quicker
+// than arith.go and format.go do it for all types and roundings.
+//
+// Those on float16 and bfloat16 go by way of float32, which has more than twice
+// their bits and two: sums and products rounded twice are then the same as rounded once.
 //
 // Source: Figueroa, When is double rounding innocuous?, SIGNUM Newsletter 30(3), 1995.
 
 // quickBinary are by operation and type of an element.
 var quickBinary = map[string]map[ptx.Type]func(a, b uint64) uint64{
 	"add": {
+		ptx.F64:  func(a, b uint64) uint64 { return fromF64(toF64(a)+toF64(b), a, b) },
+		ptx.F32:  func(a, b uint64) uint64 { return fromF32(toF32(a) + toF32(b)) },
 		ptx.F16:  func(a, b uint64) uint64 { return narrowF16(widenF16(a) + widenF16(b)) },
 		ptx.BF16: func(a, b uint64) uint64 { return narrowBF16(widenBF16(a) + widenBF16(b)) },
 	},
 	"sub": {
+		ptx.F64:  func(a, b uint64) uint64 { return fromF64(toF64(a)-toF64(b), a, b) },
+		ptx.F32:  func(a, b uint64) uint64 { return fromF32(toF32(a) - toF32(b)) },
 		ptx.F16:  func(a, b uint64) uint64 { return narrowF16(widenF16(a) - widenF16(b)) },
 		ptx.BF16: func(a, b uint64) uint64 { return narrowBF16(widenBF16(a) - widenBF16(b)) },
 	},
 	"mul": { // not of bfloat16, whose products can be denormal float32s
+		ptx.F64: func(a, b uint64) uint64 { return fromF64(toF64(a)*toF64(b), a, b) },
+		ptx.F32: func(a, b uint64) uint64 { return fromF32(toF32(a) * toF32(b)) },
 		ptx.F16: func(a, b uint64) uint64 { return narrowF16(widenF16(a) * widenF16(b)) },
 	},
+}
+
+// quickTernary are by operation and type.
+var quickTernary = map[string]map[ptx.Type]func(a, b, c uint64) uint64{
+	"fma": {ptx.F32: fmaF32, ptx.F64: fmaF64},
+	"mad": {ptx.F32: fmaF32, ptx.F64: fmaF64},
 }
 
 // quickCvt are by the whole name.
@@ -33,6 +46,44 @@ var quickCvt = map[string]func(a uint64) uint64{
 	"cvt.f32.f16":     func(a uint64) uint64 { return fromF32(widenF16(a)) },
 	"cvt.rn.f16.f32":  func(a uint64) uint64 { return narrowF16(toF32(a)) },
 	"cvt.rn.bf16.f32": func(a uint64) uint64 { return narrowBF16(toF32(a)) },
+}
+
+func toF32(a uint64) float32 { return math.Float32frombits(uint32(a)) }
+func toF64(a uint64) float64 { return math.Float64frombits(a) }
+
+// fromF32 is the bits of a result.
+func fromF32(v float32) uint64 {
+	if v != v {
+		return nanF32
+	}
+	return uint64(math.Float32bits(v))
+}
+
+// fromF64 is the bits of a result of a and b.
+func fromF64(v float64, a, b uint64) uint64 {
+	if v != v {
+		return chooseNaN64(b, a)
+	}
+	return math.Float64bits(v)
+}
+
+// fmaF32 rounds the sum twice only where that cannot do harm: where the
+// float64 does not lie halfway between two float32s.
+func fmaF32(a, b, c uint64) uint64 {
+	p, z := float64(toF32(a))*float64(toF32(b)), float64(toF32(c))
+	s := p + z
+	if b := math.Float64bits(s); b<<35 == 1<<63 || b<<1 < (1023-125)<<53 {
+		s = addOdd(p, z, nearest)
+	}
+	return fromF32(float32(s))
+}
+
+func fmaF64(a, b, c uint64) uint64 {
+	v := math.FMA(toF64(a), toF64(b), toF64(c))
+	if v != v {
+		return chooseNaN64(b, c, a)
+	}
+	return math.Float64bits(v)
 }
 
 func widenF16(a uint64) float32 {

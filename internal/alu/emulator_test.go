@@ -1,0 +1,27 @@
+package alu_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cudaemu"
+)
+
+// TestEmulator runs the kernels of all forms on an emulated GPU: parser,
+// executor and registers between them change nothing.
+func TestEmulator(t *testing.T) {
+	m, err := cudaemu.New(cudaemu.Config{Plain: true, Lazy: true})
+	require.NoError(t, err)
+	defer m.Close()
+	g, err := newGPU(m)
+	require.NoError(t, err)
+	for _, family := range familyNames() {
+		list := forms(family)
+		results, errs := g.runAll(list)
+		require.Empty(t, errs)
+		for i := range list {
+			compare(t, &list[i], results[i])
+		}
+	}
+}
