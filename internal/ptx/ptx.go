@@ -18,14 +18,14 @@ type Module struct {
 	Funcs       []*Func
 }
 
-// Func is the function with a name, nil if there is none.
-func (m *Module) Func(name string) *Func {
+// Func is the function with a name, its definition if there is one; else nil.
+func (m *Module) Func(name string) (found *Func) {
 	for _, f := range m.Funcs {
-		if f.Name == name {
-			return f
+		if f.Name == name && (found == nil || found.Declare) {
+			found = f
 		}
 	}
-	return nil
+	return found
 }
 
 // A Version is of the PTX language.

@@ -166,3 +166,18 @@ func TestCall(t *testing.T) {
 	require.Len(t, call.Operands[2].Elems, 2)
 	require.Equal(t, 16+4+16, f.CallBytes-4) // two arguments and a result, which is aligned to 8
 }
+
+func TestDeclarations(t *testing.T) {
+	m, err := Parse("k", []byte(header+`
+.extern .func f(.param .u32 a);
+.visible .entry k() { .param .b32 p; st.param.b32 [p], 1; call f, (p); ret; }
+.visible .func f(.param .u32 a) { ret; }
+.func f(.param .u32 a);
+`))
+	require.NoError(t, err)
+	require.Len(t, m.Funcs, 4)
+	require.Same(t, m.Funcs[2], m.Func("f"))
+	require.Nil(t, m.Func("g"))
+	require.True(t, m.Funcs[0].Declare)
+	roundTrip(t, m)
+}
