@@ -68,7 +68,8 @@ template <> struct Access<8> {
 template <class Word> struct Vector;
 
 template <> struct Vector<u32> {
-  u32 word[4];
+  static constexpr int words = 4;
+  u32 word[words];
   DEVICE void load(u64 p) {
     asm volatile("ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
@@ -82,7 +83,8 @@ template <> struct Vector<u32> {
 };
 
 template <> struct Vector<u64> {
-  u64 word[2];
+  static constexpr int words = 2;
+  u64 word[words];
   DEVICE void load(u64 p) {
     asm volatile("ld.global.cs.v2.u64 {%0, %1}, [%2];" : "=l"(word[0]), "=l"(word[1]) : "l"(p));
   }

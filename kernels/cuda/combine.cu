@@ -22,14 +22,10 @@ struct Args {
 
 using Wide = TYPE::Wide;
 using Word = TYPE::Word;
-using Element = Access<TYPE::size>;
-constexpr int per_word = TYPE::per_word;
-constexpr int words = 16 / sizeof(Word);
-constexpr int per_vector = 16 / TYPE::size;
 
 static DEVICE Wide scalar(const Args &a) {
   if (!OP::scales) return 0;
-  return a.scalar ? TYPE::widen(Element::load(a.scalar)) : TYPE::scalar(a.value);
+  return a.scalar ? TYPE::widen(Access<TYPE::size>::load(a.scalar)) : TYPE::scalar(a.value);
 }
 
 // Scaled is x as ⊕ takes it.
@@ -40,107 +36,131 @@ static DEVICE Wide scaled(const Args &a, u32 s, Wide scalar, Wide x) {
 // Copies reports whether nothing is computed: a copy keeps the payload of NaNs.
 static DEVICE bool copies(const Args &a) { return a.k == 1 && !(OP::scales && a.scaled & 1) && !a.finish; }
 
-// One computes element i.
-static DEVICE void one(const Args &a, Wide scalar, u64 i) {
-  u64 at = i * TYPE::size;
-  auto first = Element::load(a.src[0] + at);
-  if (copies(a)) {
-    Element::store(a.dst + at, first);
-    return;
+static DEVICE Wide finished(const Args &a, Wide x) { return a.finish ? OP::finish(TYPE::wrapped(x), a.value) : x; }
+
+// A unit is what a thread moves at once: One element, or the Many in 16 bytes.
+
+struct One {
+  static constexpr int bytes = TYPE::size, elements = 1;
+  TYPE::Bits v;
+  DEVICE void load(u64 p) { v = Access<bytes>::load(p); }
+  DEVICE void store(u64 p) const { Access<bytes>::store(p, v); }
+  DEVICE void unpack(Wide *x) const { *x = TYPE::widen(v); }
+  DEVICE void pack(const Wide *x) { v = OP::selects ? TYPE::exact(*x) : TYPE::narrow(*x); }
+};
+
+struct Many : Vector<Word> {
+  static constexpr int bytes = 16, elements = bytes / TYPE::size;
+  DEVICE void unpack(Wide *x) const {
+#pragma unroll
+    for (int w = 0; w < words; w++) TYPE::unpack(word[w], x + w * TYPE::per_word);
   }
-  Wide v = scaled(a, 0, scalar, TYPE::widen(first));
-#pragma unroll 1
-  for (u32 s = 1; s < a.k; s++) v = OP::of(v, scaled(a, s, scalar, TYPE::widen(Element::load(a.src[s] + at))));
-  if (a.finish) v = OP::finish(TYPE::wrapped(v), a.value);
-  Element::store(a.dst + at, OP::selects ? TYPE::exact(v) : TYPE::narrow(v));
-}
+  DEVICE void pack(const Wide *x) {
+#pragma unroll
+    for (int w = 0; w < words; w++, x += TYPE::per_word) word[w] = OP::selects ? TYPE::pack_exact(x) : TYPE::pack(x);
+  }
+};
 
 // Plain is the reference: a thread, an element.
 KERNEL(1024, 1) void ENTRY(plain)(const Args a) {
-  Wide v = scalar(a);
+  Wide factor = scalar(a);
 #pragma unroll 1
-  for (u64 i = (u64)block() * threads() + thread(); i < a.count; i += (u64)blocks() * threads()) one(a, v, i);
+  for (u64 i = (u64)block() * threads() + thread(); i < a.count; i += (u64)blocks() * threads()) {
+    One x;
+    Wide v, w;
+    x.load(a.src[0] + i * TYPE::size);
+    if (!copies(a)) {
+      x.unpack(&v);
+      v = scaled(a, 0, factor, v);
+#pragma unroll 1
+      for (u32 s = 1; s < a.k; s++) {
+        x.load(a.src[s] + i * TYPE::size);
+        x.unpack(&w);
+        v = OP::of(v, scaled(a, s, factor, w));
+      }
+      v = finished(a, v);
+      x.pack(&v);
+    }
+    x.store(a.dst + i * TYPE::size);
+  }
 }
 
-// Some computes n vectors that are step bytes apart, the first at byte at. The
+// Some computes n units that are step bytes apart, the first at byte at. The
 // loads from the next source are under way while this one's data are combined.
-template <int n> static DEVICE void some(const Args &a, Wide scalar, u64 at, u32 step) {
-  Vector<Word> now[n], next[n];
+template <class Unit, int n> static DEVICE void some(const Args &a, Wide factor, u64 at, u32 step) {
+  Unit now[n], next[n];
+  Wide v[n][Unit::elements], w[Unit::elements];
 #pragma unroll
   for (int i = 0; i < n; i++) now[i].load(a.src[0] + at + i * step);
-  if (copies(a)) {
+  if (!copies(a)) {
+    if (a.k > 1) {
 #pragma unroll
-    for (int i = 0; i < n; i++) now[i].store(a.dst + at + i * step);
-    return;
-  }
-  if (a.k > 1) {
+      for (int i = 0; i < n; i++) next[i].load(a.src[1] + at + i * step);
+    }
 #pragma unroll
-    for (int i = 0; i < n; i++) next[i].load(a.src[1] + at + i * step);
-  }
-  Wide v[n][words][per_word];
+    for (int i = 0; i < n; i++) {
+      now[i].unpack(v[i]);
 #pragma unroll
-  for (int i = 0; i < n; i++)
-#pragma unroll
-    for (int w = 0; w < words; w++) {
-      TYPE::unpack(now[i].word[w], v[i][w]);
-#pragma unroll
-      for (int e = 0; e < per_word; e++) v[i][w][e] = scaled(a, 0, scalar, v[i][w][e]);
+      for (Wide &x : v[i]) x = scaled(a, 0, factor, x);
     }
 #pragma unroll 1
-  for (u32 s = 1; s < a.k; s++) {
+    for (u32 s = 1; s < a.k; s++) {
 #pragma unroll
-    for (int i = 0; i < n; i++) now[i] = next[i];
-    if (s + 1 < a.k) {
+      for (int i = 0; i < n; i++) now[i] = next[i];
+      if (s + 1 < a.k) {
 #pragma unroll
-      for (int i = 0; i < n; i++) next[i].load(a.src[s + 1] + at + i * step);
+        for (int i = 0; i < n; i++) next[i].load(a.src[s + 1] + at + i * step);
+      }
+#pragma unroll
+      for (int i = 0; i < n; i++) {
+        now[i].unpack(w);
+#pragma unroll
+        for (int e = 0; e < Unit::elements; e++) v[i][e] = OP::of(v[i][e], scaled(a, s, factor, w[e]));
+      }
     }
 #pragma unroll
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
 #pragma unroll
-      for (int w = 0; w < words; w++) {
-        Wide x[per_word];
-        TYPE::unpack(now[i].word[w], x);
-#pragma unroll
-        for (int e = 0; e < per_word; e++) v[i][w][e] = OP::of(v[i][w][e], scaled(a, s, scalar, x[e]));
-      }
-  }
-#pragma unroll
-  for (int i = 0; i < n; i++) {
-#pragma unroll
-    for (int w = 0; w < words; w++) {
-      if (a.finish) {
-#pragma unroll
-        for (int e = 0; e < per_word; e++) v[i][w][e] = OP::finish(TYPE::wrapped(v[i][w][e]), a.value);
-      }
-      now[i].word[w] = OP::selects ? TYPE::pack_exact(v[i][w]) : TYPE::pack(v[i][w]);
+      for (Wide &x : v[i]) x = finished(a, x);
+      now[i].pack(v[i]);
     }
-    now[i].store(a.dst + at + i * step);
   }
+#pragma unroll
+  for (int i = 0; i < n; i++) now[i].store(a.dst + at + i * step);
 }
 
-// Combine handles 16 bytes at a time where dst and the sources lie alike, several
-// vectors a thread as long as that leaves work for all blocks. Two vectors of two
-// sources in each of 1024 threads are 64 KiB under way on a multiprocessor, enough
-// for the memory of an H200; more would cost registers, and with them threads.
+// Rounds computes units from byte at on, n in each thread, as long as that
+// leaves none idle. It returns how many.
+template <class Unit, int n> static DEVICE u64 rounds(const Args &a, Wide factor, u64 at, u64 units) {
+  u64 round = (u64)blocks() * threads() * n, i = 0;
+#pragma unroll 1
+  for (; i + round <= units; i += round)
+    some<Unit, n>(a, factor, at + Unit::bytes * (i + (u64)block() * threads() * n + thread()), Unit::bytes * threads());
+  return i;
+}
+
+// Combine handles 16 bytes at a time where dst and the sources lie alike. Two
+// vectors of two sources in each of 1024 threads are 64 KiB under way on a
+// multiprocessor, enough for the memory of an H200; more would cost registers,
+// and with them threads.
 KERNEL(512, 2) void ENTRY(combine)(const Args a) {
-  Wide v = scalar(a);
+  Wide factor = scalar(a);
+  u64 self = (u64)block() * threads() + thread(), grid = (u64)blocks() * threads();
+  u64 head = 0, middle; // elements before those done in rounds, and these
   u32 apart = 0;
 #pragma unroll 1
   for (u32 s = 0; s < a.k; s++) apart |= a.src[s] ^ a.dst;
-  u64 head = (-a.dst & 15) / TYPE::size; // elements before the first vector
-  if (apart & 15 || head > a.count) head = a.count;
-  u64 vectors = (a.count - head) / per_vector;
-
-  u64 all = (u64)blocks() * threads(); // threads of the grid
-  u64 start = head * TYPE::size, round = all * TYPE::unroll;
-  u64 i = 0;
+  if (apart % 16 == 0) {
+    head = (-a.dst & 15) / TYPE::size;
+    if (head > a.count) head = a.count;
+    u64 from = head * TYPE::size, vectors = (a.count - head) / Many::elements;
 #pragma unroll 1
-  for (; i + round <= vectors; i += round)
-    some<TYPE::unroll>(a, v, start + 16 * (i + (u64)block() * threads() * TYPE::unroll + thread()), 16 * threads());
+    for (u64 i = rounds<Many, TYPE::unroll>(a, factor, from, vectors) + self; i < vectors; i += grid)
+      some<Many, 1>(a, factor, from + 16 * i, 0);
+    middle = vectors * Many::elements;
+  } else {
+    middle = rounds<One, 4>(a, factor, 0, a.count);
+  }
 #pragma unroll 1
-  for (i += (u64)block() * threads() + thread(); i < vectors; i += all) some<1>(a, v, start + 16 * i, 0);
-
-  u64 middle = vectors * per_vector;
-#pragma unroll 1
-  for (i = (u64)block() * threads() + thread(); i < a.count - middle; i += all) one(a, v, i < head ? i : i + middle);
+  for (u64 i = self; i < a.count - middle; i += grid) some<One, 1>(a, factor, TYPE::size * (i < head ? i : i + middle), 0);
 }
