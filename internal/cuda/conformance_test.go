@@ -10,16 +10,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda/cudatest"
 )
 
-// missing skips the test because the machine lacks what, or fails it if the
-// variable REQUIRE names it.
-func missing(t testing.TB, what, why string) {
-	t.Helper()
-	if required(what) {
-		t.Fatalf("REQUIRE=%s: %s", what, why)
-	}
-	t.Skipf("needs %s: %s", what, why)
-}
-
+// required reports whether the variable REQUIRE names what.
 func required(what string) bool {
 	return slices.Contains(strings.FieldsFunc(os.Getenv("REQUIRE"), func(r rune) bool { return r == ' ' || r == ',' }), what)
 }

@@ -1,8 +1,8 @@
 package dl
 
 // A Frame is a call of a C function by a program that makes many: it is used
-// again and again, so that a call copies and allocates nothing. It must be on
-// the heap, and one goroutine's while it calls.
+// again and again, so that a call copies and allocates nothing. It is one
+// goroutine's while it calls.
 type Frame struct {
 	Fn     uintptr
 	Args   [12]uintptr // integers and pointers; a function may take fewer

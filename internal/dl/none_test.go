@@ -1,0 +1,17 @@
+//go:build !linux || !(amd64 || arm64) || ringo_nogpu
+
+package dl
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestNone(t *testing.T) {
+	_, err := Open("libc.so.6")
+	require.ErrorIs(t, err, ErrUnsupported)
+	require.ErrorContains(t, err, why)
+	_, err = Library(0).Sym("puts")
+	require.ErrorIs(t, err, ErrUnsupported)
+}
