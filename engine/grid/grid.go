@@ -17,32 +17,57 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A Geometry is the shape of the queues of a pair of ranks. Both ends have the same.
+// A Geometry is the shape of the queues from one rank to another: a queue a
+// lane. Both ends have the same.
 type Geometry struct {
-	Lanes, Slots, SlotBytes int
+	Lanes     int
+	Slots     int // of a queue, a power of two, at least 2
+	SlotBytes int // a multiple of 128
 }
 
-// An End is one end of the queues of a pair, one queue a lane, as addresses in
-// the context of this rank's device. Lane l's queue begins at Slots + l ×
-// Geometry.bytes; its counters at Post and Seen + l × 128.
+const (
+	headerBytes = 32  // of a slot: stamp[2], length, 0; 64 bits each
+	LaneStride  = 128 // bytes from a lane's counter to the next lane's
+)
+
+// QueueBytes is the length of one lane's queue: its slots, then a header for each.
+func (g Geometry) QueueBytes() int { return g.Slots*g.SlotBytes + roundUp(g.Slots*headerBytes, 128) }
+
+// Bytes is the length of the queues of all lanes.
+func (g Geometry) Bytes() int { return g.Lanes * g.QueueBytes() }
+
+// An End is one end of the queues from one rank to another, as addresses in the
+// context of this rank's device. Lane l's queue begins at Queues + l ×
+// QueueBytes, its counters, 64 bits each, at Post and Seen + l × LaneStride.
+// Queues may be device memory, a peer's or this one's, or pinned host memory.
+// Before the first use all headers and counters are zero. They count slots from
+// the beginning and are never set back; where this end's counts are kept is the
+// Engine's business.
 type End struct {
 	Geometry
-	Slots uint64 // payload of all lanes, then a header of 32 bytes for each slot
-	Post  uint64 // counter that this end writes and the other polls: slots published, or released
-	Seen  uint64 // counter that this end polls
+	Queues uint64 // a multiple of 128
+	Post   uint64 // this end writes: slots published, or released; the other end polls it
+	Seen   uint64 // this end polls: slots released, or published
 }
 
 // Links gives the ends of this rank's queues; package transport/p2p makes them.
-// An End stays the same for the life of the communicator.
+// An End stays the same for the life of the communicator. Where all ranks reach
+// each other's memory, Board.Links is one.
 type Links interface {
+	// Send and Recv are asked for in Compile, all Sends before all Recvs. Send
+	// does not wait for the peer.
 	Send(to sched.Rank) (End, error)
 	Recv(from sched.Rank) (End, error)
 	// Geometry of the queues from one rank to another, for any pair: a pure
-	// function, so that all ranks agree on the lanes of a program.
+	// function, so that all ranks agree on the lanes and pieces of a program.
 	Geometry(from, to sched.Rank) Geometry
 	// Mail is the address of each rank's mailbox in this context, in order of
 	// rank, and their size in bytes; nil if some rank cannot be reached directly.
 	Mail() (addr []uint64, bytes int)
+	// Signs is the address of each rank's sign board in this context, in order of
+	// rank, 0 for those that cannot be reached directly. A sign board has
+	// SignBytes for each rank, which that rank writes.
+	Signs() []uint64
 }
 
 // A Job is one operation.
@@ -50,9 +75,10 @@ type Job struct {
 	Program   *Program
 	In, Out   mem.Region
 	InL, OutL engine.Layout
-	Type      kernels.DataType
 	Reducer   *kernels.Reducer // nil where nothing is reduced
 	Scalar    uintptr          // device address of PreMulSum's scalar, 0 for Reducer's own
 	Stamp     transport.Stamp
 	Stream    cuda.Stream
 }
+
+func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }

@@ -1,0 +1,128 @@
+package grid
+
+import (
+	"fmt"
+
+	"github.com/ringo-go/ringo/sched"
+)
+
+// SignBytes is what each rank has on a sign board: the number and the stamp of
+// the operation that it is at.
+const SignBytes = 64
+
+// A Board says how the memory lies that each rank allocates on its device and
+// exports to its peers. All ranks have the same Board, and their memory the same
+// offsets. It is, from the beginning:
+//
+//	signs    SignBytes for each rank
+//	tails    for each rank p, MaxLanes × LaneStride: slots that p published to this rank
+//	heads    for each rank p, the same: slots to p that p released
+//	mail     for the direct kernels
+//	queues   from each rank p to this rank
+//
+// All of it but the slots has to be zero before a peer writes there; the whole
+// memory zero is simplest.
+type Board struct {
+	Ranks     int
+	MailBytes int      // a multiple of 128
+	Near, Far Geometry // of queues to the ranks before and after, which a ring uses most, and to others
+}
+
+// MaxLanes is the most lanes of any queue.
+const MaxLanes = 64
+
+// DefaultBoard is for a number of ranks on GPUs that reach each other over
+// NVLink: at most 64 MiB of each for up to 8 ranks.
+func DefaultBoard(ranks int) Board {
+	return Board{
+		Ranks:     ranks,
+		MailBytes: 8 << 20,
+		Near:      Geometry{Lanes: 64, Slots: 4, SlotBytes: 64 << 10},
+		Far:       Geometry{Lanes: max(1, min(16, 80/max(1, ranks-3))), Slots: 4, SlotBytes: 64 << 10},
+	}
+}
+
+// Geometry is the shape of the queues from one rank to another. A rank's queue to
+// itself has one lane: no schedule of ours uses it.
+func (b Board) Geometry(from, to sched.Rank) Geometry {
+	d := (int(to) - int(from) + b.Ranks) % b.Ranks
+	switch {
+	case d == 0:
+		return Geometry{Lanes: 1, Slots: b.Far.Slots, SlotBytes: b.Far.SlotBytes}
+	case d == 1 || d == b.Ranks-1:
+		return b.Near
+	}
+	return b.Far
+}
+
+func (b Board) tail(from sched.Rank) int { return b.Ranks*SignBytes + int(from)*MaxLanes*LaneStride }
+func (b Board) head(to sched.Rank) int   { return b.tail(sched.Rank(b.Ranks)) + int(to)*MaxLanes*LaneStride }
+
+// Mail is the offset of the mailbox.
+func (b Board) Mail() int { return roundUp(b.head(sched.Rank(b.Ranks)), 128) }
+
+// Queues is the offset, in the memory of rank to, of its queues from a rank.
+func (b Board) Queues(from, to sched.Rank) int {
+	at := b.Mail() + b.MailBytes
+	for p := range from {
+		at += b.Geometry(p, to).Bytes()
+	}
+	return at
+}
+
+// Bytes is the length of a rank's memory; that of all ranks is the same.
+func (b Board) Bytes() int { return b.Queues(sched.Rank(b.Ranks), 0) }
+
+// Zero is how many bytes from the beginning come before the queues.
+func (b Board) Zero() int { return b.Mail() + b.MailBytes }
+
+// Links are the connections of a rank whose device reaches the memory of all
+// ranks at the given addresses, which are multiples of 128.
+func (b Board) Links(rank sched.Rank, memory []uint64) Links { return &boardLinks{b, rank, memory} }
+
+type boardLinks struct {
+	Board
+	rank   sched.Rank
+	memory []uint64
+}
+
+func (l *boardLinks) Send(to sched.Rank) (End, error) {
+	if err := l.check(to); err != nil {
+		return End{}, err
+	}
+	return End{
+		Geometry: l.Geometry(l.rank, to),
+		Queues:   l.memory[to] + uint64(l.Queues(l.rank, to)),
+		Post:     l.memory[to] + uint64(l.tail(l.rank)),
+		Seen:     l.memory[l.rank] + uint64(l.head(to)),
+	}, nil
+}
+
+func (l *boardLinks) Recv(from sched.Rank) (End, error) {
+	if err := l.check(from); err != nil {
+		return End{}, err
+	}
+	return End{
+		Geometry: l.Geometry(from, l.rank),
+		Queues:   l.memory[l.rank] + uint64(l.Queues(from, l.rank)),
+		Post:     l.memory[from] + uint64(l.head(l.rank)),
+		Seen:     l.memory[l.rank] + uint64(l.tail(from)),
+	}, nil
+}
+
+func (l *boardLinks) check(peer sched.Rank) error {
+	if peer < 0 || int(peer) >= l.Ranks {
+		return fmt.Errorf("grid: rank %d: there are %d", peer, l.Ranks)
+	}
+	return nil
+}
+
+func (l *boardLinks) Mail() ([]uint64, int) {
+	at := make([]uint64, l.Ranks)
+	for r, m := range l.memory {
+		at[r] = m + uint64(l.Board.Mail())
+	}
+	return at, l.MailBytes
+}
+
+func (l *boardLinks) Signs() []uint64 { return l.memory }
