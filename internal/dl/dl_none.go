@@ -14,11 +14,14 @@ func (l Library) Sym(name string) (uintptr, error) {
 	return 0, fmt.Errorf("find symbol %s: %w: %s", name, ErrUnsupported, why)
 }
 
-// Call is never called, since there is no function to call.
-func Call(fn uintptr, args ...uintptr) uintptr { panic("dl: " + why) }
+// There being no functions to call, what calls them only gives -1.
+const noFunction = ^uintptr(0)
 
-// Callback is never called, since there is nothing to hand it to.
-func Callback(f func(uintptr)) uintptr { panic("dl: " + why) }
+// Call is never called.
+func Call(fn uintptr, args ...uintptr) uintptr { return noFunction }
 
-// Call is never called, since there is no function to call.
-func (f *Frame) Call() { panic("dl: " + why) }
+// Callback is never called.
+func Callback(f func(uintptr)) uintptr { return noFunction }
+
+// Call is never called.
+func (f *Frame) Call() { f.Result = noFunction }
