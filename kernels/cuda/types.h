@@ -10,9 +10,9 @@
 //   narrow(Wide)         the result of arithmetic in memory: rounded to nearest
 //                        even, every NaN with the one pattern
 //   wrapped(Wide)        the number that an integer's narrow will be
-//   exact(Wide)          narrow for what min and max selected
 //   unpack(Word, Wide*)  widen for all elements of a word, the first in the low bits
 //   pack(const Wide*)    narrow
+//   exact, pack_exact    narrow and pack for what min and max selected
 //   scalar(u64)          a scalar of a launch's arguments
 #pragma once
 #include "base.h"
@@ -36,11 +36,7 @@ template <class T, class B, class W, class Whole> struct Elementwise {
     for (int i = 0; i < per_word; i++) w |= (Word)T::narrow(x[i]) << (8 * size * i);
     return w;
   }
-  static DEVICE Word pack_exact(const W *x) {
-    Word w = 0;
-    for (int i = 0; i < per_word; i++) w |= (Word)T::exact(x[i]) << (8 * size * i);
-    return w;
-  }
+  static DEVICE Word pack_exact(const W *x) { return T::pack(x); }
 };
 
 // Integers wrap: the compiler is told so (-fwrapv). S is the type itself.
@@ -73,7 +69,12 @@ struct float64 : Elementwise<float64, u64, double, u64> {
   static DEVICE double scalar(u64 v) { return bits<double>(v); }
 };
 
-struct float16 : Elementwise<float16, u16, float, u32> {
+// Narrow floats are computed in float32.
+template <class T, class B> struct Narrow : Elementwise<T, B, float, u32> {
+  static DEVICE float scalar(u64 v) { return float32::scalar(v); }
+};
+
+struct float16 : Narrow<float16, u16> {
   static DEVICE float widen(u16 x) {
     float f;
     asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x));
@@ -84,18 +85,9 @@ struct float16 : Elementwise<float16, u16, float, u32> {
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
     return h;
   }
-#if SM >= 80
-  static DEVICE u32 pack(const float *x) {
-    u32 w;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(x[1]), "f"(x[0]));
-    return w;
-  }
-  static DEVICE u32 pack_exact(const float *x) { return pack(x); }
-#endif
-  static DEVICE float scalar(u64 v) { return float32::scalar(v); }
 };
 
-struct bfloat16 : Elementwise<bfloat16, u16, float, u32> {
+struct bfloat16 : Narrow<bfloat16, u16> {
   static DEVICE float widen(u16 x) { return bits<float>((u32)x << 16); }
   static DEVICE u16 narrow(float x) {
     u32 b = bits<u32>(x);
@@ -111,9 +103,7 @@ struct bfloat16 : Elementwise<bfloat16, u16, float, u32> {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(x[1]), "f"(x[0]));
     return w;
   }
-  static DEVICE u32 pack_exact(const float *x) { return pack(x); }
 #endif
-  static DEVICE float scalar(u64 v) { return float32::scalar(v); }
 };
 
 // Small8 is x in 8 bits: a sign, an exponent and M bits of mantissa, 2^Low
@@ -132,7 +122,7 @@ template <int M, int Low> DEVICE u8 small8(float x, float Max) {
   return x != x ? 0x7f : v | (bits<u32>(x) >> 24 & 0x80);
 }
 
-struct float8e4m3 : Elementwise<float8e4m3, u8, float, u32> {
+struct float8e4m3 : Narrow<float8e4m3, u8> {
   static DEVICE float widen(u8 x) {
     // As a float32 its exponent is too small by 120, and 0x7f stands for 480.
     float f = bits<float>((u32)((s32)((u32)x << 24) >> 4) & 0x87f00000) * 0x1p120f;
@@ -156,15 +146,16 @@ struct float8e4m3 : Elementwise<float8e4m3, u8, float, u32> {
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(w) : "f"(x[1]), "f"(x[0]));
     return w;
   }
-  static DEVICE u32 pack_exact(const float *x) { return pack(x); }
 #endif
-  static DEVICE float scalar(u64 v) { return float32::scalar(v); }
 };
 
-struct float8e5m2 : Elementwise<float8e5m2, u8, float, u32> {
+struct float8e5m2 : Narrow<float8e5m2, u8> {
   static DEVICE float widen(u8 x) { return float16::widen((u16)x << 8); }
   static DEVICE u8 narrow(float x) { return small8<2, -14>(x, 57344); }
   static DEVICE u8 exact(float x) { return float16::narrow(x) >> 8; } // keeps infinities
+  static DEVICE u32 pack_exact(const float *x) {
+    return exact(x[0]) | exact(x[1]) << 8 | exact(x[2]) << 16 | (u32)exact(x[3]) << 24;
+  }
 #if SM < 89
   static constexpr int unroll = 1;
 #else
@@ -175,5 +166,4 @@ struct float8e5m2 : Elementwise<float8e5m2, u8, float, u32> {
     return w;
   }
 #endif
-  static DEVICE float scalar(u64 v) { return float32::scalar(v); }
 };
