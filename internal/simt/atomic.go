@@ -195,7 +195,7 @@ func (w *warp) atomic(in *inst, a *atomic, p place, mask uint32, addr *alu.Lanes
 	if f := w.block.mem.Atomic(w.index, mask, addr, a.size, old, c.call, how); f != nil {
 		return w.stopped(in, f)
 	}
-	w.giveWay()
+	w.giveWay(in)
 	if world.watch {
 		w.polled = poll{in: in, lane: first, addr: at, shared: how.Shared}
 		if old != nil {

@@ -59,7 +59,7 @@ func (w *warp) begin() {
 	}
 	w.n, w.current = 1, 0
 	w.groups[0] = group{mask: w.live}
-	w.polled = poll{}
+	w.polled, w.strong, w.vain = poll{}, nil, 0
 	w.own.clear()
 	for _, s := range w.block.grid.Kernel.code.specials {
 		s.set(w, &w.regs[s.slot])

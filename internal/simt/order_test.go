@@ -25,8 +25,8 @@ func TestSpinLock(t *testing.T) {
 	each(t, func(t *testing.T, o options) {
 		m := boot(t, "order.ptx", o)
 		lock, counter := m.words(0), m.words(0)
-		m.run(m.grid("locked", 3, 40, lock, counter))
-		require.Equal(t, []uint32{120}, m.read(counter, 1))
+		m.run(m.grid("locked", 2, 34, lock, counter))
+		require.Equal(t, []uint32{68}, m.read(counter, 1))
 		require.Empty(t, m.found)
 	})
 }

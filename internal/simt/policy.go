@@ -32,32 +32,37 @@ func newPolicy(seed uint64, r *random) policy {
 // choose is the warp to run, and for how many instructions. There has to be one.
 func (p *policy) choose(w *World) (*warp, int) {
 	r := &w.random
-	n := 1 + r.below(p.longest)
 	x := w.ready[r.below(len(w.ready))]
 	switch p.kind {
 	case starve:
 		if w.ran >= p.until {
 			p.victim, p.until = x, w.ran+r.next()%200_000
 		}
-		for range 4 {
-			if x != p.victim {
-				break
-			}
-			x = w.ready[r.below(len(w.ready))]
-		}
 	case favour:
 		if w.ran >= p.until {
 			p.ahead, p.until = x.block, w.ran+r.next()%100_000
 		}
 		if p.ahead.ready > 0 && r.below(8) > 0 {
-			for range len(p.ahead.warps) {
-				if y := p.ahead.warps[r.below(len(p.ahead.warps))]; y.place >= 0 {
-					return y, n
-				}
+			if y := p.ahead.warps[r.below(len(p.ahead.warps))]; y.place >= 0 {
+				x = y
 			}
 		}
 	}
-	return x, n
+	for range 4 {
+		if !p.wait(x, r) {
+			break
+		}
+		x = w.ready[r.below(len(w.ready))]
+	}
+	return x, 1 + r.below(p.longest)
+}
+
+// polledInVain is after how many polls in a row a warp mostly lets others run.
+const polledInVain = 8
+
+// wait reports whether another warp had better run.
+func (p *policy) wait(x *warp, r *random) bool {
+	return x == p.victim || x.vain > polledInVain && r.below(8) > 0
 }
 
 // stride gives the order in which blocks become resident: in steps of it.

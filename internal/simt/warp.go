@@ -19,6 +19,8 @@ type warp struct {
 	n       int       // groups there are
 	current int       // the group that runs
 	left    int       // instructions of the burst
+	strong  *inst     // its last strong access
+	vain    int       // how often it made that one without another between
 	polls   bool      // made a strong access since it was last asked
 	forced  bool      // it was chosen at random and runs on, whatever its rank
 
@@ -186,9 +188,13 @@ func (w *warp) choose() bool {
 }
 
 // giveWay notes a strong access: the thread may be waiting for another.
-func (w *warp) giveWay() {
+func (w *warp) giveWay(in *inst) {
 	w.left -= pollCost
 	w.polls = true
+	if in != w.strong {
+		w.strong, w.vain = in, 0
+	}
+	w.vain++
 }
 
 func (w *warp) rank(i int) int32 { return w.block.grid.Kernel.code.ins[w.groups[i].pc].rank }
