@@ -122,7 +122,7 @@ func spread(r *run, p []byte, size int, dst []*alu.Lanes) {
 
 // strongLoad loads the registers of a run, each element at once, and acquires.
 func (b *Block) strongLoad(warp int, r *run, s *Span, p []byte, size int, dst []*alu.Lanes, how *How) {
-	sync := !b.memory.config.Plain && (s.places != nil || s.foreign())
+	sync := !b.memory.config.Plain && (s.places.pages != nil || s.foreign() || b.warps[warp].buffer.covers(r.addr, r.bytes()))
 	stride := r.each
 	if r.same {
 		stride = 0
@@ -133,7 +133,7 @@ func (b *Block) strongLoad(warp int, r *run, s *Span, p []byte, size int, dst []
 		for i, d := range dst {
 			d[l] = strongGet(p[at+i*size:], size)
 			if sync {
-				b.observe(warp, l, s, r.addr-s.Addr+uint64(at+i*size), d[l], how)
+				b.observe(warp, l, s, r.addr+uint64(at+i*size), size, d[l], how)
 			}
 		}
 		at += stride
@@ -167,7 +167,7 @@ func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*a
 		off, n := r.addr-s.Addr, r.bytes()
 		s.setWritten(off, n)
 		p := b.memory.pending()
-		p.span, p.addr, p.n, p.size, p.units, p.release = s, r.addr, n, uint8(size), all(r.addr, n), nil
+		p.span, p.addr, p.n, p.units, p.release = s, r.addr, n, all(r.addr, n), nil
 		gather(&r, p.data[:n], size, src)
 		if how.Order != Weak {
 			p.release = b.releaseOf(warp, r.first, &how)
@@ -264,44 +264,51 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 	if how.Order >= Release && !plain {
 		w.buffer.push(how.Scope)
 	}
-	for m := mask; m != 0; m &= m - 1 {
-		l := bits.TrailingZeros32(m)
-		r := run{addr: addr[l], first: l, lanes: 1, each: size, mask: 1 << l}
+	for mask != 0 {
+		r := nextRun(mask, addr, size)
 		s, fault := b.at(warp, &r, write, &how)
 		if fault != nil {
 			return fault
 		}
-		off := r.addr - s.Addr
+		mask &^= r.mask
 		if !plain {
 			if !how.Shared {
-				w.buffer.drainBefore(nil, r.addr, uint64(size))
+				w.buffer.drainBefore(nil, r.addr, r.bytes())
 			}
 			if f := b.note(warp, &r, s, write|atomically, &how); f != nil {
 				return f
 			}
-			s.setWritten(off, uint64(size))
+			s.setWritten(r.addr-s.Addr, r.bytes())
 		}
-		p := s.Data[off:][:size]
-		var was, v uint64
-		for {
-			was = strongGet(p, size)
-			v = f(l, was) & (^uint64(0) >> (64 - 8*size))
-			if replace(p, size, was, v) {
-				break
+		for m := r.mask; m != 0; m &= m - 1 {
+			l := bits.TrailingZeros32(m)
+			off := addr[l] - s.Addr
+			was, v := b.memory.change(s.Data[off:][:size], l, f)
+			if !plain {
+				b.observe(warp, l, s, addr[l], size, was, &how)
+				s.replaced(b.memory, off, size, was, v, b.releaseOf(warp, l, &how))
 			}
-		}
-		if v != was {
-			b.memory.changes++
-		}
-		if old != nil {
-			old[l] = was
-		}
-		if !plain {
-			b.observe(warp, l, s, off, was, &how)
-			s.handOn(b.memory, off, b.releaseOf(warp, l, &how), was, v)
+			if old != nil {
+				old[l] = was
+			}
 		}
 	}
 	return nil
+}
+
+// change replaces an element by f of it.
+func (m *Memory) change(p []byte, lane int, f func(lane int, old uint64) uint64) (was, v uint64) {
+	for {
+		was = strongGet(p, len(p))
+		v = f(lane, was) & (^uint64(0) >> (64 - 8*len(p)))
+		if replace(p, len(p), was, v) {
+			break
+		}
+	}
+	if v != was {
+		m.changes++
+	}
+	return was, v
 }
 
 // at finds the span of a run, which it shortens to the lanes within it, and

@@ -66,3 +66,88 @@ func BenchmarkAccess(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkSync is what kernels do besides streaming, per warp.
+func BenchmarkSync(b *testing.B) {
+	type state struct {
+		m    *Memory
+		k    *Block
+		i    uint64
+		regs [4]alu.Lanes
+		addr alu.Lanes
+	}
+	all := ^uint32(0)
+	threads := []uint32{all, all, all, all, all, all, all, all}
+	volatile := How{Order: Relaxed, Scope: System, Line: 1}
+	vector := func(s *state, store bool, how How) *Fault {
+		for l := range s.addr {
+			s.addr[l] = 1<<32 + s.i%256*512 + uint64(l*16)
+		}
+		list := []*alu.Lanes{&s.regs[0], &s.regs[1], &s.regs[2], &s.regs[3]}
+		if store {
+			return s.k.Store(0, all, &s.addr, 4, list, how)
+		}
+		return s.k.Load(0, all, &s.addr, 4, list, how)
+	}
+	for _, bench := range []struct {
+		name string
+		does func(s *state) *Fault
+	}{
+		{"volatile vector store", func(s *state) *Fault { return vector(s, true, volatile) }},
+		{"volatile vector load", func(s *state) *Fault { return vector(s, false, volatile) }},
+		{"volatile vector store after a fence", func(s *state) *Fault {
+			if s.i == 0 {
+				s.k.Fence(0, all, How{Order: AcqRel, Scope: System})
+			}
+			return vector(s, true, volatile)
+		}},
+		{"volatile vector load of a released place", func(s *state) *Fault {
+			if s.i == 0 {
+				s.k.Fence(1, all, How{Order: AcqRel, Scope: System})
+				_ = s.k.Store(1, 1, row(1<<32, 0), 4, []*alu.Lanes{&s.regs[0]}, volatile)
+			}
+			return vector(s, false, volatile)
+		}},
+		{"poll", func(s *state) *Fault { return load(s.k, 0, 1, 1<<32, How{Order: Acquire, Scope: GPU, Line: 3}) }},
+		{"fence of all lanes", func(s *state) *Fault { s.k.Fence(0, all, How{Order: AcqRel, Scope: System}); return nil }},
+		{"atomic of all lanes", func(s *state) *Fault {
+			return s.k.Atomic(0, all, row(1<<32, 0), 4, nil, func(_ int, old uint64) uint64 { return old + 1 }, volatile)
+		}},
+		{"atomic of all lanes, acq_rel", func(s *state) *Fault {
+			return s.k.Atomic(0, all, row(1<<32, 0), 4, nil, func(_ int, old uint64) uint64 { return old + 1 }, How{Order: AcqRel, Scope: GPU})
+		}},
+		{"sync warp", func(s *state) *Fault { s.k.SyncWarp(0, all); return nil }},
+		{"sync half a warp", func(s *state) *Fault { s.k.SyncWarp(0, 0xffff); return nil }},
+		{"store and load shared memory with barriers, 8 warps", func(s *state) *Fault {
+			for w := range 8 {
+				if f := store(s.k, w, all, uint64(w*128), How{Shared: true}); f != nil {
+					return f
+				}
+			}
+			s.k.Barrier(threads)
+			for w := range 8 {
+				if f := load(s.k, w, all, uint64((w+1)%8*128), How{Shared: true}); f != nil {
+					return f
+				}
+			}
+			s.k.Barrier(threads)
+			return nil
+		}},
+		{"stride of 3 words", func(s *state) *Fault {
+			return s.k.Store(0, all, row(1<<32+s.i%256*512, 12), 4, []*alu.Lanes{&s.regs[0]}, How{})
+		}},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			s := &state{m: New(Config{Report: func(*Fault) bool { return true }})}
+			_ = s.m.Map(Span{Addr: 1 << 32, Data: make([]byte, 1<<20), Name: "m"})
+			s.k = s.m.Begin(0, "k", Clock{}).Block([3]int{}, [3]int{256, 1, 1}, 4096)
+			for b.Loop() {
+				if f := bench.does(s); f != nil {
+					b.Fatal(f)
+				}
+				s.i++
+				s.m.Tick()
+			}
+		})
+	}
+}

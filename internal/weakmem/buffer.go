@@ -1,6 +1,9 @@
 package weakmem
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // How many pending stores a buffer holds before the oldest has to go.
 const (
@@ -31,7 +34,6 @@ type pending struct {
 	addr    uint64
 	n       uint64
 	units   uint64 // still to be seen: a bit for each 8 bytes from addr &^ 7
-	size    uint8  // of an element
 	release *release
 	data    [512]byte
 }
@@ -112,6 +114,21 @@ func (b *buffer) overlay(dst []byte, addr uint64) {
 			}
 		}
 	}
+}
+
+// newest is the last pending store to some of the bytes that this buffer's threads see.
+func (b *buffer) newest(addr, n uint64) *pending {
+	for ; b != nil; b = b.up {
+		if len(b.stores) == 0 || b.hi <= addr || addr+n <= b.lo {
+			continue
+		}
+		for _, p := range slices.Backward(b.stores) {
+			if p.overlaps(addr, n) && p.units>>((addr-p.addr&^7)/8)&1 != 0 {
+				return p
+			}
+		}
+	}
+	return nil
 }
 
 // drain makes some units of a store visible to all, after older stores to the
@@ -196,14 +213,16 @@ func (m *Memory) reveal(p *pending, units uint64) {
 			m.write(mem[from:to], p.data[from:to])
 		}
 	}
-	if p.release == nil && p.span.places == nil {
+	var at *place
+	if p.release != nil {
+		at = newPlace(off, p.data[:p.n], p.release)
+		p.span.toHost(m, p.release)
+	} else if p.span.places.pages == nil {
 		return
 	}
-	for at := uint64(0); at < p.n; at += uint64(p.size) {
-		if unit := (p.addr+at)/8 - p.addr/8; units>>unit&1 == 0 {
-			continue
-		}
-		p.span.released(m, off+at, p.release, get(p.data[at:], int(p.size)))
+	for u := units; u != 0; u &= u - 1 {
+		from, to := p.unit(bits.TrailingZeros64(u))
+		p.span.places.set(p.span, off+from, to-from, at)
 	}
 }
 

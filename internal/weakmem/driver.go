@@ -97,7 +97,9 @@ func (m *Memory) StoreRelease(dst uint64, v uint64, size int, after Clock) (Cloc
 	}
 	now := o.done()
 	if !m.config.Plain {
-		s.released(m, dst-s.Addr, &release{by: &o.origin, known: [System + 1]*vector{System: now.v}}, v)
+		r := &release{by: &o.origin, known: [System + 1]*vector{System: now.v}}
+		s.places.set(s, dst-s.Addr, uint64(size), newPlace(dst-s.Addr, b[:size], r))
+		s.toHost(m, r)
 	}
 	return now, nil
 }
@@ -116,8 +118,10 @@ func (m *Memory) LoadAcquire(src uint64, size int, after Clock) (uint64, Clock, 
 	}
 	v := strongGet(p, size)
 	now := o.done()
-	if p := s.places[src-s.Addr]; p != nil && p.value == v {
-		now = Join(now, Clock{p.system})
+	if p := s.places.find(src-s.Addr, size, v); p != nil {
+		var got [System + 1]*vector
+		p.to(&o.origin, &got)
+		now = Join(now, Clock{got[System]})
 	} else if s.foreign() {
 		now = Join(now, m.Host())
 	}
@@ -196,11 +200,7 @@ func (o *operation) write(s *Span, addr uint64, p, src []byte) error {
 	}
 	if !o.memory.config.Plain {
 		s.setWritten(addr-s.Addr, uint64(len(p)))
-		for off := range s.places {
-			if off-(addr-s.Addr) < uint64(len(p)) {
-				delete(s.places, off)
-			}
-		}
+		s.places.set(s, addr-s.Addr, uint64(len(p)), nil)
 	}
 	o.memory.write(p, src)
 	return nil

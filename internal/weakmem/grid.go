@@ -53,9 +53,10 @@ type warp struct {
 
 // A lane is what a thread knows and has released, apart from its block.
 type lane struct {
-	clock    *vector             // nil: as its block
-	observed [System + 1]*vector // by strong loads, by the scope that holds writer and reader; a fence makes it known
-	fenced   [System + 1]moment  // the last fence of at least the scope; strong stores hand on what was before it
+	clock    *vector              // nil: as its block
+	observed [System + 1]*vector  // by strong loads, by the scope that holds writer and reader; a fence makes it known
+	fenced   [System + 1]moment   // the last fence of at least the scope; strong stores hand on what was before it
+	handing  [System + 1]*release // by strong stores of the scope since then, when first asked for
 }
 
 // A moment is what a lane had done and known at some time: what it may release.

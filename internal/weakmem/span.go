@@ -18,7 +18,7 @@ type Span struct {
 	Name    string   // for reports
 
 	shadow shadow
-	places map[uint64]*place // by offset: where something was released
+	places places
 }
 
 // end is the address after the last byte.

@@ -8,101 +8,28 @@ type release struct {
 	known [System + 1]*vector // by the scope at which it was released; nil: nothing
 }
 
-// A place is a location whose value hands on what was released, through any
-// number of atomic operations. It is kept for the address; an acquire by a load
-// of another size at another address gets nothing.
-type place struct {
-	value  uint64
-	system *vector
-	device map[int]*vector
-	block  map[uint32]*vector
-}
-
-// add has the place hand on r too.
-func (p *place) add(r *release) {
-	p.system = join(p.system, r.known[System])
-	if v := r.known[GPU]; v != nil {
-		if p.device == nil {
-			p.device = map[int]*vector{}
-		}
-		p.device[r.by.grid.device] = join(p.device[r.by.grid.device], v)
-	}
-	if v := r.known[CTA]; v != nil {
-		if p.block == nil {
-			p.block = map[uint32]*vector{}
-		}
-		p.block[r.by.agent] = join(p.block[r.by.agent], v)
-	}
-}
-
-// released notes that a store of v to off became visible, which hands on r or,
-// if that is nil, nothing.
-func (s *Span) released(m *Memory, off uint64, r *release, v uint64) {
-	delete(s.places, off)
-	if r != nil {
-		s.handOn(m, off, r, 0, v)
-	}
-}
-
-// handOn is released for an atomic operation that replaced was: what the store
-// of that handed on stays.
-func (s *Span) handOn(m *Memory, off uint64, r *release, was, v uint64) {
-	p := s.places[off]
-	if p != nil && p.value != was {
-		delete(s.places, off)
-		p = nil
-	}
-	if p == nil && r == nil {
-		return
-	}
-	if p == nil {
-		if s.places == nil {
-			s.places = map[uint64]*place{}
-		}
-		p = &place{}
-		s.places[off] = p
-	}
-	p.value = v
-	if r != nil {
-		p.add(r)
-		if s.foreign() {
-			m.host = join(m.host, r.known[System])
-		}
-	}
-}
-
-// observe notes that a lane's strong load read v from off.
-func (b *Block) observe(warp, l int, s *Span, off, v uint64, how *How) {
-	p := s.places[off]
-	if p != nil && p.value != v {
-		p = nil // it read another store: its own, or one to some of the bytes
-	}
-	stranger := s.foreign() && how.Scope == System && p == nil
-	if p == nil && !stranger {
-		return
-	}
+// observe notes that a strong load of a lane read v, of size bytes, from an
+// address, and acquires what the store of it handed on.
+func (b *Block) observe(warp, l int, s *Span, addr uint64, size int, v uint64, how *How) {
+	lane := &b.warps[warp]
 	var got [System + 1]*vector
-	if p != nil {
-		got[CTA] = p.block[b.origin.agent]
-		if how.Scope >= GPU {
-			got[GPU] = p.device[b.grid.device]
+	if q := lane.buffer.newest(addr, uint64(size)); q != nil && !how.Shared {
+		if q.release != nil && q.addr <= addr && addr+uint64(size) <= q.addr+q.n {
+			q.release.to(&b.origin, &got)
 		}
-		if how.Scope >= System {
-			got[System] = p.system
-		}
+	} else if p := s.places.find(addr-s.Addr, size, v); p != nil {
+		p.to(&b.origin, &got)
+	} else if s.foreign() { // it may hand on all that it saw
+		got[System] = b.memory.host
 	}
-	if stranger { // it may hand on all that it saw
-		got[System] = join(got[System], b.memory.host)
-	}
-	for scope, v := range got {
-		if v == nil {
-			continue
-		}
-		lane := b.lane(warp, l)
-		if how.Order == Relaxed || how.Order == Release {
+	for scope := range how.Scope + 1 {
+		switch v := got[scope]; {
+		case v == nil:
+		case how.Order == Relaxed || how.Order == Release:
+			lane := b.lane(warp, l)
 			lane.observed[scope] = join(lane.observed[scope], v)
-		} else {
-			lane.clock = join(b.clockOf(&b.warps[warp], l), v)
+		default:
+			b.lane(warp, l).clock = join(b.clockOf(lane, l), v)
 		}
 	}
 }
@@ -128,6 +55,7 @@ func (b *Block) Fence(warp int, mask uint32, how How) {
 		for scope := range how.Scope + 1 {
 			lane.fenced[scope] = now
 		}
+		lane.handing = [System + 1]*release{}
 	}
 	w.time++
 }
@@ -169,7 +97,12 @@ func (b *Block) releaseOf(warp, l int, how *How) *release {
 		if !w.releases(1 << l) {
 			return nil
 		}
-		r := &release{by: &b.origin}
+		r := w.lanes[l].handing[how.Scope]
+		if r != nil {
+			return r
+		}
+		r = &release{by: &b.origin}
+		w.lanes[l].handing[how.Scope] = r
 		for scope := range how.Scope + 1 {
 			switch at := w.lanes[l].fenced[scope]; {
 			case scope > CTA && at == w.lanes[l].fenced[scope-1]:

@@ -1,0 +1,138 @@
+package weakmem
+
+// A place is bytes whose value hands on what was released by a store, and by
+// the atomic operations that replaced its value.
+type place struct {
+	off, n uint64
+	data   [16]byte
+	last   *release // of the store, or of the last atomic operation; nil: nothing
+	// before is what earlier ones handed on, all at the scopes of their threads.
+	system *vector
+	device map[int]*vector
+	block  map[uint32]*vector
+}
+
+// places are the places of a span, by offset.
+type places struct {
+	pages []*[placeSlots]*place // by 4 KiB, a slot for 4 bytes
+}
+
+const placeSlots = pageBytes / 4
+
+// find is the place that handed on the value, of size bytes, or nil.
+func (t *places) find(off uint64, size int, v uint64) *place {
+	if t.pages == nil || t.pages[off/pageBytes] == nil {
+		return nil
+	}
+	p := t.pages[off/pageBytes][off/4%placeSlots]
+	if p == nil || off < p.off || off+uint64(size) > p.off+p.n || get(p.data[off-p.off:], size) != v {
+		return nil // of other bytes, or another store came between
+	}
+	return p
+}
+
+// set makes p, or nothing if it is nil, the place of n bytes from off.
+func (t *places) set(s *Span, off, n uint64, p *place) {
+	if t.pages == nil {
+		if p == nil {
+			return
+		}
+		t.pages = make([]*[placeSlots]*place, (len(s.Data)+pageBytes-1)/pageBytes)
+	}
+	for end := off + n; off < end; off = off&^3 + 4 {
+		page := &t.pages[off/pageBytes]
+		if *page == nil {
+			if p == nil {
+				off = off | (pageBytes - 1) // on to the next page
+				continue
+			}
+			*page = new([placeSlots]*place)
+		}
+		(*page)[off/4%placeSlots] = p
+	}
+}
+
+// newPlace is a place of data at off that hands on r.
+func newPlace(off uint64, data []byte, r *release) *place {
+	p := &place{off: off, n: uint64(len(data)), last: r}
+	copy(p.data[:], data)
+	return p
+}
+
+// replaced notes that an atomic operation replaced a value of the span by
+// another one, which hands on what the store of the old one did, and r.
+func (s *Span) replaced(m *Memory, off uint64, size int, was, v uint64, r *release) {
+	p := s.places.find(off, size, was)
+	if p == nil && r == nil {
+		s.places.set(s, off, uint64(size), nil)
+		return
+	}
+	if p == nil || p.off != off || p.n != uint64(size) {
+		q := &place{off: off, n: uint64(size)}
+		if p != nil {
+			q.last, q.system, q.device, q.block = p.last, p.system, p.device, p.block
+		}
+		p = q
+		s.places.set(s, off, uint64(size), p)
+	}
+	put(p.data[:], size, v)
+	if r != nil {
+		p.keep()
+		p.last = r
+		s.toHost(m, r)
+	}
+}
+
+// keep makes room for another last.
+func (p *place) keep() {
+	r := p.last
+	if r == nil {
+		return
+	}
+	p.system = join(p.system, r.known[System])
+	if v := r.known[GPU]; v != nil {
+		if p.device == nil {
+			p.device = map[int]*vector{}
+		}
+		p.device[r.by.grid.device] = join(p.device[r.by.grid.device], v)
+	}
+	if v := r.known[CTA]; v != nil {
+		if p.block == nil {
+			p.block = map[uint32]*vector{}
+		}
+		p.block[r.by.agent] = join(p.block[r.by.agent], v)
+	}
+}
+
+// to gives what the reader may acquire, by scope.
+func (p *place) to(reader *origin, got *[System + 1]*vector) {
+	if p.last != nil {
+		p.last.to(reader, got)
+	}
+	got[System] = join(got[System], p.system)
+	if reader.grid != nil {
+		got[GPU] = join(got[GPU], p.device[reader.grid.device])
+		got[CTA] = join(got[CTA], p.block[reader.agent])
+	}
+}
+
+// to gives what the reader may acquire, by scope.
+func (r *release) to(reader *origin, got *[System + 1]*vector) {
+	got[System] = r.known[System]
+	if r.by.grid == nil || reader.grid == nil {
+		return
+	}
+	if r.by.grid.device == reader.grid.device {
+		got[GPU] = r.known[GPU]
+	}
+	if r.by == reader {
+		got[CTA] = r.known[CTA]
+	}
+}
+
+// toHost lets the host know what was released where it can see it.
+func (s *Span) toHost(m *Memory, r *release) {
+	if s.foreign() {
+		m.host = join(m.host, r.known[System])
+	}
+}
