@@ -153,6 +153,14 @@ var families = map[string][]string{
 		"{min,max}.f64 T = T T",
 		"copysign.{f32,f64} T = T T",
 	},
+	"atomic": { // sources are the memory and the operands, results the old value (of atom) and the memory
+		"atom.{global,shared}.add.{u32,s32,u64,f32,f64,noftz.f16,noftz.f16x2,noftz.bf16,noftz.bf16x2} T T = T T",
+		"atom.{global,shared}.{min,max}.{u32,s32,u64,s64} T T = T T",
+		"atom.{global,shared}.{and,or,xor,exch}.{b32,b64} T T = T T",
+		"atom.{global,shared}.cas.{b16,b32,b64} T T = T T T",
+		"atom.{global,shared}.{inc,dec}.u32 T T = T T",
+		"red.{global,shared}.add.{u32,s32,u64,f32,f64,noftz.f16,noftz.f16x2,noftz.bf16,noftz.bf16x2} T = T T",
+	},
 	"half": {
 		"{add,sub,mul}{,.rn}{,.ftz}{,.sat}.{f16,f16x2} T = T T",
 		"{add,sub,mul}{,.rn}.{bf16,bf16x2} T = T T",
@@ -228,6 +236,11 @@ func parseForm(line string) form {
 	}
 	f.dst, f.src = side(left), side(right)
 	return f
+}
+
+// atomic reports whether the form works on memory: what Lookup does not do, but an emulated GPU.
+func (f *form) atomic() bool {
+	return strings.HasPrefix(f.name, "atom") || strings.HasPrefix(f.name, "red")
 }
 
 // id tells forms of one name apart.

@@ -63,6 +63,20 @@ func (f *form) kernel(name string) string {
 	}
 	dst := operands("d", f.dst)
 	src := operands("s", f.src)
+	if f.atomic() {
+		last := len(f.dst) - 1
+		space, bits := in(f.name, "global", "shared"), f.dst[0].typ.Bits()
+		fmt.Fprintf(&regs, "  .shared .align 8 .b8 memory[1024];\n  .reg .b32 %%a;\n")
+		place := fmt.Sprintf("[%%out+%d]", 8*last)
+		if space == "shared" {
+			place = "[%a]"
+			before.WriteString("  mov.u32 %a, memory;\n  mov.u32 %t, %tid.x;\n  mad.lo.u32 %a, %t, 8, %a;\n")
+		}
+		fmt.Fprintf(&before, "  st.%s.b%d %s, %%s0;\n", space, bits, place)
+		fmt.Fprintf(&after, "  ld.%s.b%d %%d%d, %s;\n", space, bits, last, place)
+		dst = strings.TrimSuffix(dst, fmt.Sprintf("%%d%d", last)) + place
+		src = strings.TrimPrefix(src, "%s0, ")
+	}
 	return fmt.Sprintf(`.visible .entry %s(.param .u64 in, .param .u64 out, .param .u64 n) {
   .reg .pred %%p;
   .reg .b32 %%i, %%t;
@@ -86,6 +100,16 @@ func (f *form) kernel(name string) string {
 %s%s  ret;
 }
 `, name, regs.String(), 8*len(f.src), 8*len(f.dst), load.String(), before.String(), f.name, dst, src, f.imm, after.String(), store.String())
+}
+
+// in is the one of the words that is in the name.
+func in(name string, words ...string) string {
+	for _, w := range words {
+		if strings.Contains(name, "."+w+".") {
+			return w
+		}
+	}
+	panic(name)
 }
 
 // carry moves the register into the carry flag before, or out of it after the

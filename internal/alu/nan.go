@@ -74,6 +74,8 @@ func cvtNaN(in *ptx.Instr, from, to *format, a uint64) uint64 {
 		return carryNaN(from, to, nanF32)
 	case from == &f64 || to == &f64:
 		return carryNaN(from, to, a)
+	case in.Has("rna") && in.Has("satfinite"): // as an infinity becomes max
+		return a&^ones(to.low) - 1<<to.low
 	case in.Has("rna"):
 		return a &^ ones(to.low)
 	}

@@ -65,6 +65,9 @@ func describe(t *testing.T, g *gpu) []string {
 // TestGoldens compares what Lookup computes with what a GPU computed.
 func TestGoldens(t *testing.T) {
 	for _, family := range familyNames() {
+		if family == "atomic" {
+			continue // see TestEmulator
+		}
 		t.Run(family, func(t *testing.T) {
 			g, err := readGoldens("testdata", family)
 			require.NoError(t, err)
@@ -72,7 +75,7 @@ func TestGoldens(t *testing.T) {
 				t.Run(f.id(), func(t *testing.T) {
 					want, ok := g.results[f.id()]
 					require.True(t, ok, "not recorded with these cases: record on a GPU, see TestRecord")
-					compare(t, &f, want)
+					compare(t, &f, compute(t, &f, cases(&f)), want)
 				})
 			}
 		})
@@ -97,17 +100,15 @@ func TestGPU(t *testing.T) {
 		for i, f := range list {
 			t.Run(f.id(), func(t *testing.T) {
 				require.Equal(t, gold.results[f.id()], results[i], "the file and this GPU")
-				compare(t, &f, results[i])
 			})
 		}
 	}
 }
 
-// compare runs all cases of a form in Go, 32 at a time, and shows the first that differ.
-func compare(t *testing.T, f *form, want [][]uint64) {
+// compare shows the first results that differ from those of a GPU.
+func compare(t *testing.T, f *form, got, want [][]uint64) {
 	rows := cases(f)
 	require.Len(t, want, len(rows))
-	got := compute(t, f, rows)
 	var wrong []string
 	for i := range rows {
 		if !slices.Equal(got[i], want[i]) {
@@ -115,7 +116,7 @@ func compare(t *testing.T, f *form, want [][]uint64) {
 		}
 	}
 	if n := len(wrong); n > 0 {
-		t.Fatalf("%d of %d cases differ\n%s", n, len(rows), strings.Join(wrong[:min(n, 5)], "\n"))
+		t.Fatalf("%s: %d of %d cases differ\n%s", f.id(), n, len(rows), strings.Join(wrong[:min(n, 5)], "\n"))
 	}
 }
 
