@@ -202,3 +202,60 @@ func testPeers(e *env) {
 		return nil
 	}))
 }
+
+// testProbes asks for everything that can be asked.
+func testProbes(e *env) {
+	for _, f := range append(cuda.Features(), cuda.PTX(7, 0), cuda.PTX(7, 8)) {
+		found := cuda.Probe(e.d, f)
+		e.Log(found)
+		require.NotEqual(e, cuda.Unknown, found.Answer, found)
+		require.Equal(e, found.Answer != cuda.Yes, found.Reason != "")
+	}
+	require.Equal(e, cuda.Yes, cuda.Probe(e.d, cuda.PTX(7, 0)).Answer)
+	require.Equal(e, cuda.No, cuda.Probe(e.d, cuda.PeerAccess, e.dev).Answer, "a device is no peer of itself")
+
+	n, err := e.d.DeviceGetCount()
+	e.noErr(err)
+	d := cuda.Describe(e.d)
+	e.Logf("%+v", d)
+	require.Equal(e, e.d.Name(), d.Driver)
+	require.Len(e, d.Devices, n)
+	require.Len(e, d.Peers, n)
+	for _, dev := range d.Devices {
+		require.Regexp(e, `^GPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`, dev.UUID)
+		require.NotContains(e, []any{dev.Name, dev.PCI, dev.Major, dev.SMs, dev.Memory}, 0)
+	}
+}
+
+// testThreadsAtOnce has many threads work in the same context.
+func testThreadsAtOnce(e *env) {
+	const threads, rounds = 8, 20
+	inc := e.kernel("increment")
+	p := e.alloc(256 * threads)
+	e.noErr(e.d.MemsetD8(p, 0, 256*threads))
+	e.noErr(e.d.CtxSynchronize())
+	errs := make(chan error, threads)
+	for i := range threads {
+		go func() {
+			errs <- cuda.With(e.d, e.ctx, func() error {
+				s, err := e.d.StreamCreate(cuda.StreamNonBlocking, 0)
+				if err != nil {
+					return err
+				}
+				args := struct{ counter uintptr }{p + uintptr(256*i)}
+				for range rounds {
+					if err := e.d.LaunchKernel(inc, &cuda.Launch{Stream: s}, cuda.ArgsOf(&args)); err != nil {
+						return err
+					}
+				}
+				return errors.Join(e.d.StreamSynchronize(s), e.d.StreamDestroy(s))
+			})
+		}()
+	}
+	for range threads {
+		e.noErr(<-errs)
+	}
+	for i := range threads {
+		require.Equal(e, []uint32{rounds}, e.words(p+uintptr(256*i), 1))
+	}
+}

@@ -34,7 +34,9 @@ func Run(t *testing.T, open func(t testing.TB) cuda.Driver) {
 		f    func(e *env)
 	}{
 		{"devices", testDevices},
+		{"probes", testProbes},
 		{"contexts/current", testCurrent},
+		{"contexts/threads at once", testThreadsAtOnce},
 		{"contexts/thread without one", testNoContext},
 		{"contexts/with", testWith},
 		{"contexts/peers", testPeers},
