@@ -92,16 +92,18 @@ func TestGPU(t *testing.T) {
 		t.Skip(err)
 	}
 	for _, family := range familyNames() {
-		gold, err := readGoldens("testdata", family)
-		require.NoError(t, err)
 		list := forms(family)
 		results, errs := g.runAll(list)
-		require.Empty(t, errs)
-		for i, f := range list {
-			t.Run(f.id(), func(t *testing.T) {
-				require.Equal(t, gold.results[f.id()], results[i], "the file and this GPU")
-			})
-		}
+		t.Run(family, func(t *testing.T) {
+			require.Empty(t, errs)
+			gold, err := readGoldens("testdata", family)
+			require.NoError(t, err)
+			for i, f := range list {
+				t.Run(f.id(), func(t *testing.T) {
+					require.Equal(t, gold.results[f.id()], results[i], "the file and this GPU")
+				})
+			}
+		})
 	}
 }
 
