@@ -116,16 +116,12 @@ func TestControlFlow(t *testing.T) {
 	} {
 		for seed := range uint64(seeds) {
 			t.Run(fmt.Sprint(c.kernel, "/", seed), func(t *testing.T) {
-				m := boot(t, "flow.ptx", options{seed: seed})
 				var data, want []uint32
 				for i := range uint32(n) {
 					data = append(data, in(i))
 					want = append(want, c.want(i, in(i)))
 				}
-				p := m.words(data...)
-				m.run(m.grid(c.kernel, 1, n, append([]any{p}, c.args...)...))
-				require.Equal(t, want, m.read(p, n))
-				require.Empty(t, m.found)
+				require.Equal(t, want, compute(t, options{seed: seed}, "flow.ptx", c.kernel, n, data, c.args...))
 			})
 		}
 	}

@@ -79,7 +79,7 @@ func (g *Grid) check(w *World) error {
 	if g.shared() > shape.SharedPerBlock || g.shared() > shape.SharedPerSM {
 		return refuse("blocks of %d bytes of shared memory, the device allows %d", g.shared(), min(shape.SharedPerBlock, shape.SharedPerSM))
 	}
-	if len(g.Args) < f.ParamBytes {
+	if len(g.Args) != f.ParamBytes {
 		return refuse("%d bytes of arguments, want %d", len(g.Args), f.ParamBytes)
 	}
 	room := w.Fits(g.Device, g.Kernel, g.threads(), g.Shared) * shape.SMs

@@ -2,7 +2,6 @@ package simt_test
 
 import (
 	"encoding/binary"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +36,7 @@ type options struct {
 
 // boot makes a machine that runs the kernels of a PTX text, or of a file of testdata.
 func boot(t testing.TB, text string, o options) *machine {
+	emulated(t)
 	m := &machine{t: t, next: 1 << 32}
 	m.mem = weakmem.New(weakmem.Config{Seed: o.seed, Plain: o.plain, Report: func(f *weakmem.Fault) bool {
 		m.found = append(m.found, f)
@@ -56,12 +56,7 @@ func boot(t testing.TB, text string, o options) *machine {
 
 // load compiles a text, or a file of testdata; the result maps the variables of the module.
 func load(t testing.TB, text string) func(m *machine) *simt.Image {
-	if len(text) < 40 {
-		b, err := os.ReadFile("testdata/" + text)
-		require.NoError(t, err)
-		text = string(b)
-	}
-	mod, err := ptx.Parse("test.ptx", []byte(text))
+	mod, err := ptx.Parse("test.ptx", []byte(source(t, text)))
 	require.NoError(t, err)
 	p, err := simt.Compile(mod)
 	require.NoError(t, err)
