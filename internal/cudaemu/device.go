@@ -156,6 +156,10 @@ func (d *device) attribute(a cuda.DeviceAttribute) (int, bool) {
 		return 1, true
 	case cuda.AttrVirtualMemorySupported, cuda.AttrPosixFDSupported:
 		return boolInt(v >= since["cuMemCreate"] && sharing), true
+	case cuda.AttrStreamValues64, cuda.AttrStreamWaitNOR:
+		return boolInt(v >= since["cuStreamWaitValue64"]), true
+	case cuda.AttrIPCEventSupported:
+		return boolInt(sharing), true
 	case cuda.AttrComputeMode, cuda.AttrManagedMemory, cuda.AttrComputePreemption, cuda.AttrRDMASupported,
 		cuda.AttrMemoryPoolsSupported, cuda.AttrClusterLaunch, cuda.AttrMulticastSupported:
 		return 0, true

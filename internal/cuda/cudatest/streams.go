@@ -57,6 +57,9 @@ func (g gate) get() uint32 {
 }
 
 func testStreamValues(e *env) {
+	if found := cuda.Probe(e.d, cuda.StreamValues, e.dev); found.Answer != cuda.Yes {
+		e.Skip(found)
+	}
 	s := e.stream()
 	g := e.gate()
 	p := e.alloc(64)
