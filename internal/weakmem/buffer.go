@@ -38,6 +38,16 @@ type pending struct {
 	data    [512]byte
 }
 
+// pending is a store to be filled in.
+func (m *Memory) pending() *pending {
+	if n := len(m.free); n > 0 {
+		p := m.free[n-1]
+		m.free = m.free[:n-1]
+		return p
+	}
+	return new(pending)
+}
+
 // all is the units of a store of n bytes at addr.
 func all(addr, n uint64) uint64 { return ^uint64(0) >> (64 - (addr&7+n+7)/8) }
 

@@ -182,8 +182,14 @@ func (b *Block) meet(threads []uint32, known *vector) {
 			continue
 		}
 		w.time++
+		if mask&w.live == w.live {
+			w.synced = w.time
+		}
 		if w.synced > 0 {
 			all.live = append(all.live, entry{key(b.origin.agent, firstWarp+i), w.synced})
+		}
+		if w.synced == w.time {
+			continue
 		}
 		for l := range 32 {
 			if mask>>l&1 != 0 {

@@ -219,7 +219,7 @@ func (p *pair) step(t *rapid.T, v byte) bool {
 	}
 	actor := rapid.IntRange(0, actors-1).Draw(t, "actor")
 	s := rapid.SampledFrom([]Scope{CTA, GPU, System, System}).Draw(t, "scope")
-	what := rapid.SampledFrom([]string{"load", "store", "flag", "read flag", "atomic", "fence", "barrier", "syncwarp", "pair"}).Draw(t, "what")
+	what := rapid.SampledFrom([]string{"load", "store", "flag", "read flag", "atomic", "fence", "barrier", "named", "syncwarp", "pair"}).Draw(t, "what")
 	var races bool
 	switch {
 	case actor == driver:
@@ -291,6 +291,14 @@ func (p *pair) step(t *rapid.T, v byte) bool {
 		p.logf("barrier of %v", all)
 		p.model.meet(all...)
 		barrier(p.thread(actor))
+	case what == "named": // a barrier of some threads of the first block
+		who := rapid.SampledFrom([]struct {
+			actors []int
+			masks  []uint32
+		}{{[]int{0, 1}, []uint32{^uint32(0), 0}}, {[]int{0, 2}, []uint32{1, 1}}, {[]int{1, 2}, []uint32{2, 1}}, {[]int{0, 1, 2}, []uint32{3, 1}}}).Draw(t, "who")
+		p.logf("barrier of %v", who.actors)
+		p.model.meet(who.actors...)
+		p.block(0).Barrier(who.masks)
 	case what == "syncwarp":
 		b := p.block(0)
 		if rapid.Bool().Draw(t, "partly") {

@@ -74,6 +74,7 @@ type Memory struct {
 	agents  uint32 // how many there were
 	host    *vector
 	history history
+	noting  record // the access being checked
 	found   map[finding]*Fault
 }
 

@@ -1,0 +1,135 @@
+package weakmem
+
+// at finds the span of a run, which it shortens to the lanes within it, and
+// checks that the kernel may make the access.
+func (b *Block) at(warp int, r *run, k kind, how *How) (*Span, *Fault) {
+	if r.addr&uint64(r.each-1) != 0 {
+		return nil, b.refuse(Misaligned, warp, r, k, how)
+	}
+	s := b.shared
+	if !how.Shared {
+		s = b.find(&b.warps[warp], r.addr)
+		if s == nil {
+			return nil, b.refuse(OutOfBounds, warp, r, k, how)
+		}
+	}
+	if n := uint64(len(s.Data)); r.addr-s.Addr > n || r.bytes() > n-(r.addr-s.Addr) {
+		var room uint64
+		if off := r.addr - s.Addr; off < n {
+			room = (n - off) / uint64(r.each)
+		}
+		if room == 0 {
+			return nil, b.refuse(OutOfBounds, warp, r, k, how)
+		}
+		r.lanes = int(room)
+		r.mask = ^uint32(0) >> (32 - r.lanes) << r.first
+	}
+	if s.Device != b.grid.device && !b.mayAccess(s) {
+		return nil, b.refuse(NoAccess, warp, r, k, how)
+	}
+	return s, nil
+}
+
+// find is spanTable.find, remembering what the warp found last.
+func (b *Block) find(w *warp, addr uint64) *Span {
+	t := &b.memory.spans
+	if w.changed != t.changed {
+		w.spans, w.changed = [2]*Span{}, t.changed
+	}
+	if s := w.spans[0]; s != nil && addr-s.Addr < uint64(len(s.Data)) {
+		return s
+	}
+	s := w.spans[1]
+	if s == nil || addr-s.Addr >= uint64(len(s.Data)) {
+		s = t.find(addr)
+	}
+	w.spans[0], w.spans[1] = s, w.spans[0]
+	return s
+}
+
+// mayAccess asks Config.Access, once a span.
+func (b *Block) mayAccess(s *Span) bool {
+	if b.memory.config.Access == nil {
+		return true
+	}
+	may, asked := b.access[s]
+	if !asked {
+		may = b.memory.config.Access(b.grid.device, s)
+		if b.access == nil {
+			b.access = map[*Span]bool{}
+		}
+		b.access[s] = may
+	}
+	return may
+}
+
+// refuse describes an access that cannot be made, by its first lane.
+func (b *Block) refuse(kind FaultKind, warp int, r *run, k kind, how *How) *Fault {
+	rec := record{by: &b.origin, line: int32(how.Line), warp: uint8(warp), n: uint64(r.each), kind: k}
+	f := rec.fault(kind, nil, 0, r.first)
+	f.Addr, f.Shared = r.addr, how.Shared
+	switch s := b.memory.spans.find(r.addr); {
+	case kind == Misaligned:
+		f.Detail = "the address must be a multiple of the size"
+	case kind == NoAccess:
+		f.Where = where(s, r.addr)
+		f.Detail = "the kernel's device has no access to it: enable peer access, or set it for mapped memory"
+	case how.Shared:
+		f.Detail = sharedBytes(len(b.shared.Data))
+	default:
+		f.Detail = b.memory.spans.near(r.addr)
+	}
+	return f
+}
+
+// note checks an access for races and unwritten memory, and remembers it.
+func (b *Block) note(warp int, r *run, s *Span, k kind, how *How) *Fault {
+	w := &b.warps[warp]
+	rec := &b.memory.noting
+	*rec = record{
+		by: &b.origin, addr: r.addr - s.Addr, n: r.bytes(), epoch: b.epoch, time: w.time, line: int32(how.Line),
+		mask: r.mask, warp: uint8(warp), first: uint8(r.first), size: uint8(r.each), kind: k, scope: how.Scope,
+	}
+	if r.same {
+		rec.size = 0
+	}
+	if how.Order != Weak {
+		rec.kind |= strong
+	}
+	if how.NonCoherent {
+		rec.kind |= nonCoherent
+	}
+	a := access{memory: b.memory, block: b, warp: w, record: rec}
+	if k&write == 0 || k&atomically != 0 {
+		if f := a.initialized(s); f != nil {
+			return f
+		}
+	}
+	a.number = b.number(w, rec)
+	if r.same && rec.kind&(write|strong) == write {
+		a.clash(s)
+	}
+	return a.touch(s)
+}
+
+// number is the record's number in the history. What polls or reads the same
+// again and again keeps its number.
+func (b *Block) number(w *warp, rec *record) uint32 {
+	h := &b.memory.history
+	if rec.size != 0 && rec.kind&strong == 0 {
+		b.memory.compact()
+		return h.add(rec)
+	}
+	if w.compact != h.compacted {
+		w.recent, w.compact = [8]uint32{}, h.compacted
+	}
+	slot := &w.recent[rec.line&7]
+	if *slot == 0 || h.records[*slot] != *rec {
+		b.memory.compact()
+		if w.compact != h.compacted {
+			w.recent, w.compact = [8]uint32{}, h.compacted
+		}
+		*slot = h.add(rec)
+	}
+	return *slot
+}
