@@ -34,7 +34,7 @@ var floors = map[string]string{
 	"bootstrap":      "",
 	"gpu":            "mem internal/cuda internal/cudaemu",
 	"engine/grid":    "engine sched mem fifo kernels kernels/* transport internal/cuda",
-	"transport/p2p":  "transport mem fifo engine/grid sched internal/cuda",
+	"transport/p2p":  "transport mem fifo internal/cuda",
 	"transport":      "mem fifo",
 
 	"transport/*":     "transport mem fifo transport/internal/*",

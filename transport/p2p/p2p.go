@@ -1,0 +1,271 @@
+// Package p2p shares device memory among the ranks of a host: each rank
+// allocates one span on its GPU, and all others open it, by peer access in the
+// same process and by IPC handles in another. What lies in the span is the
+// caller's business (engine/grid.Board).
+package p2p
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// Config is what a rank says about itself.
+type Config struct {
+	Driver  cuda.Driver
+	Context cuda.Context
+	Device  cuda.Device
+	Self    transport.Info
+	Bytes   int    // of the span
+	Refused string // why this rank does not take part, if it does not: "RINGO_P2P_DISABLE is set"
+}
+
+// An Offer is what other ranks need to open a rank's span. It travels as JSON.
+type Offer struct {
+	transport.Info
+	Driver  string   // tells apart drivers of one process
+	UUID    string   // of the device
+	Reaches []string // devices whose memory this one can access, itself included
+	Addr    uint64
+	Bytes   int
+	Handle  []byte `json:",omitempty"` // for other processes
+	NoIPC   string `json:",omitempty"` // why there is none
+	Refused string `json:",omitempty"` // why the rank offers nothing
+}
+
+// A Memory is a rank's own span and those of its peers that are open.
+type Memory struct {
+	cfg   Config
+	offer Offer
+	own   uintptr
+	addrs map[int]uintptr // of peers, by rank
+	ipc   []uintptr       // to close
+}
+
+// New allocates the span of this rank and clears it.
+func New(cfg Config) (*Memory, error) {
+	m := &Memory{cfg: cfg, addrs: map[int]uintptr{}}
+	d := cfg.Driver
+	m.offer = Offer{Info: cfg.Self, Driver: fmt.Sprintf("%s %p", d.Name(), d), Bytes: cfg.Bytes, Refused: cfg.Refused}
+	if cfg.Refused != "" {
+		return m, nil
+	}
+	err := m.with(func() (err error) {
+		if m.offer.UUID, err = uuid(d, cfg.Device); err != nil {
+			return err
+		}
+		if m.offer.Reaches, err = reaches(d, cfg.Device); err != nil {
+			return err
+		}
+		if m.own, err = d.MemAlloc(cfg.Bytes); err != nil {
+			return err
+		}
+		m.offer.Addr = uint64(m.own)
+		if err := d.MemsetD8(m.own, 0, cfg.Bytes); err != nil {
+			return err
+		}
+		if err := d.CtxSynchronize(); err != nil { // peers may write as soon as they know the address
+			return err
+		}
+		h, err := d.IpcGetMemHandle(m.own)
+		if err != nil {
+			m.offer.NoIPC = err.Error()
+			return nil
+		}
+		m.offer.Handle = h[:]
+		return nil
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("p2p: rank %d: %w", cfg.Self.Rank, err), m.Close())
+	}
+	return m, nil
+}
+
+// with calls f with the device's context current, outside of any capture.
+func (m *Memory) with(f func() error) error {
+	return cuda.With(m.cfg.Driver, m.cfg.Context, func() error {
+		mode, err := m.cfg.Driver.ThreadExchangeStreamCaptureMode(cuda.CaptureRelaxed)
+		if err != nil {
+			return err
+		}
+		err = f()
+		_, back := m.cfg.Driver.ThreadExchangeStreamCaptureMode(mode)
+		return errors.Join(err, back)
+	})
+}
+
+func uuid(d cuda.Driver, dev cuda.Device) (string, error) {
+	u, err := d.DeviceGetUuid(dev)
+	return fmt.Sprintf("%x", u), err
+}
+
+// reaches lists the devices of this process whose memory dev can access.
+func reaches(d cuda.Driver, dev cuda.Device) ([]string, error) {
+	n, err := d.DeviceGetCount()
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for i := range n {
+		peer, err := d.DeviceGet(i)
+		if err != nil {
+			return nil, err
+		}
+		can := peer == dev
+		if !can {
+			if can, err = d.DeviceCanAccessPeer(dev, peer); err != nil {
+				return nil, err
+			}
+		}
+		if can {
+			u, err := uuid(d, peer)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, u)
+		}
+	}
+	return list, nil
+}
+
+// Offer is this rank's offer, for all others.
+func (m *Memory) Offer() []byte {
+	b, err := json.Marshal(&m.offer)
+	if err != nil {
+		panic(err) // plain data always marshals
+	}
+	return b
+}
+
+// ParseOffer reads what Offer made.
+func ParseOffer(b []byte) (o Offer, err error) {
+	if err := json.Unmarshal(b, &o); err != nil {
+		return o, fmt.Errorf("p2p: offer: %w", err)
+	}
+	if h := o.Handle; h != nil && len(h) != len(cuda.IPCHandle{}) {
+		return o, fmt.Errorf("p2p: offer of rank %d: a handle of %d bytes", o.Rank, len(h))
+	}
+	return o, nil
+}
+
+// Reach says why two ranks cannot open each other's spans, nil if they can as
+// far as they know. It is pure and symmetric.
+func Reach(a, b *Offer) error {
+	for _, o := range []*Offer{a, b} {
+		if o.Refused != "" {
+			return fmt.Errorf("p2p: rank %d: %s", o.Rank, o.Refused)
+		}
+	}
+	if a.Rank == b.Rank {
+		return nil
+	}
+	if a.Host != b.Host {
+		return fmt.Errorf("p2p: ranks %d and %d are on different hosts", min(a.Rank, b.Rank), max(a.Rank, b.Rank))
+	}
+	if a.Bytes != b.Bytes {
+		return fmt.Errorf("p2p: ranks %d and %d share %d and %d bytes; give both the same configuration", a.Rank, b.Rank, a.Bytes, b.Bytes)
+	}
+	for _, p := range [][2]*Offer{{a, b}, {b, a}} {
+		from, to := p[0], p[1]
+		if !slices.Contains(from.Reaches, to.UUID) {
+			return fmt.Errorf("p2p: the GPU of rank %d does not reach that of rank %d: no NVLink or PCIe peer access, or CUDA_VISIBLE_DEVICES hides it", from.Rank, to.Rank)
+		}
+		if !sameProcess(a, b) && to.Handle == nil {
+			return fmt.Errorf("p2p: rank %d cannot hand its memory to another process: %s", to.Rank, to.NoIPC)
+		}
+	}
+	return nil
+}
+
+func sameProcess(a, b *Offer) bool { return a.Process == b.Process && a.Driver == b.Driver }
+
+// Open opens the span of a peer that Reach lets through, and is its address
+// for kernels of this rank. Opening again gives the same.
+func (m *Memory) Open(peer *Offer) (addr uint64, err error) {
+	if peer.Rank == m.cfg.Self.Rank {
+		return uint64(m.own), nil
+	}
+	if a, ok := m.addrs[peer.Rank]; ok {
+		return uint64(a), nil
+	}
+	err = m.with(func() error {
+		var a uintptr
+		if sameProcess(&m.offer, peer) {
+			if err := m.enable(peer.UUID); err != nil {
+				return err
+			}
+			a = uintptr(peer.Addr)
+		} else {
+			var err error
+			if a, err = m.cfg.Driver.IpcOpenMemHandle(cuda.IPCHandle(peer.Handle)); err != nil {
+				return err
+			}
+			m.ipc = append(m.ipc, a)
+		}
+		m.addrs[peer.Rank] = a
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("p2p: rank %d opens memory of rank %d: %w", m.cfg.Self.Rank, peer.Rank, err)
+	}
+	return uint64(m.addrs[peer.Rank]), nil
+}
+
+// enable gives kernels of this device access to the memory of another one.
+// Access stays enabled: others of this process may rely on it too.
+func (m *Memory) enable(peer string) error {
+	d := m.cfg.Driver
+	n, err := d.DeviceGetCount()
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		dev, err := d.DeviceGet(i)
+		if err != nil {
+			return err
+		}
+		if u, err := uuid(d, dev); err != nil || u != peer {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if dev == m.cfg.Device {
+			return nil
+		}
+		ctx, err := d.DevicePrimaryCtxRetain(dev)
+		if err != nil {
+			return err
+		}
+		err = d.CtxEnablePeerAccess(ctx)
+		if errors.Is(err, cuda.ErrPeerAccessAlreadyEnabled) {
+			err = nil
+		}
+		return errors.Join(err, d.DevicePrimaryCtxRelease(dev))
+	}
+	return fmt.Errorf("this process has no GPU %s", peer)
+}
+
+// Close closes the spans of peers and frees this rank's own. No kernel of any
+// rank may use it any more.
+func (m *Memory) Close() error {
+	if m.own == 0 && len(m.ipc) == 0 {
+		return nil
+	}
+	err := m.with(func() error {
+		var errs []error
+		for _, a := range m.ipc {
+			errs = append(errs, m.cfg.Driver.IpcCloseMemHandle(a))
+		}
+		if m.own != 0 {
+			errs = append(errs, m.cfg.Driver.MemFree(m.own))
+		}
+		return errors.Join(errs...)
+	})
+	m.ipc, m.own, m.addrs = nil, 0, map[int]uintptr{}
+	return err
+}
