@@ -121,6 +121,7 @@ func hand(body string) string {
 	return `.version 8.0
 .target sm_90
 .address_size 64
+.shared .align 16 .b8 unused[64];
 .visible .entry k(.param .u64 out, .param .u32 n)
 {
 .reg .pred %p<9>;
@@ -207,6 +208,23 @@ func TestWarp(t *testing.T) {
 		{"special registers", `mov.u32 %r1, %ntid.x; mov.u32 %r3, %laneid; mov.u32 %r4, %warpid; mov.u32 %r5, %lanemask_lt; mov.u32 %r6, %nctaid.y;
 			mad.lo.u32 %r2, %r4, 1000, %r1; add.u32 %r2, %r2, %r3; add.u32 %r2, %r2, %r5; add.u32 %r2, %r2, %r6; mov.u32 %r7, %clock; mov.u64 %rd2, %globaltimer;`, 64, func(i int) uint32 {
 			return uint32(i/32*1000 + 64 + i%32 + 1<<(i%32) - 1 + 1)
+		}},
+		{"fences, hints and sleep", `membar.cta; membar.gl; membar.sys; fence.acq_rel.sys; fence.sc.cta; fence.proxy.async;
+			prefetch.global.L2 [%rd1]; nanosleep.u32 20; mov.b32 %r2, 6;`, 32, all(6)},
+		{"generic addresses", `.shared .align 4 .b8 s[4]; .local .align 4 .b8 l[4];
+			mov.u64 %rd2, s; cvta.shared.u64 %rd2, %rd2; mov.u64 %rd3, l; cvta.local.u64 %rd3, %rd3; cvta.to.local.u64 %rd4, %rd3;
+			st.local.u32 [%rd4], 11; ld.u32 %r3, [%rd3];
+			setp.eq.u32 %p1, %r0, 0; @%p1 st.u32 [%rd2], 100; bar.warp.sync 0xffffffff; ld.shared.u32 %r4, [s]; add.u32 %r2, %r3, %r4;
+			isspacep.shared %p1, %rd2; selp.u32 %r3, 1000, 0, %p1; add.u32 %r2, %r2, %r3;
+			isspacep.local %p1, %rd3; selp.u32 %r3, 2000, 0, %p1; add.u32 %r2, %r2, %r3;
+			isspacep.global %p1, %rd0; selp.u32 %r3, 4000, 0, %p1; add.u32 %r2, %r2, %r3;
+			isspacep.global %p1, %rd2; selp.u32 %r3, 8000, 0, %p1; add.u32 %r2, %r2, %r3;`, 32, all(7111)},
+		{"immediates of floats", `mov.f32 %f1, 0f3FC00000; add.rn.f32 %f1, %f1, 0d3FE0000000000000; mov.b32 %r2, %f1;`, 32, all(0x40000000)},
+		{"a guard on a load", `mov.b32 %r2, 1; setp.gt.u32 %p1, %r0, 15; @!%p1 ld.global.u32 %r2, [%rd1+64]; bar.sync 0;`, 32, func(i int) uint32 {
+			if i < 16 {
+				return uint32(i + 16)
+			}
+			return 1
 		}},
 		{"table of branches", `L: .branchtargets A, B, C; and.b32 %r1, %r0, 3; min.u32 %r1, %r1, 2; brx.idx %r1, L;
 		A:	mov.b32 %r2, 10; bra D;

@@ -41,7 +41,6 @@ type frame struct {
 func compileKernel(m *ptx.Module, f *ptx.Func) (*Kernel, error) {
 	c := &compiler{m: m, code: &code{}, frames: map[*ptx.Func]*frame{}, shared: map[string]int{},
 		consts: map[constant]int32{}, specials: map[string]int32{}}
-	c.layModule()
 	if err := c.enter(f, 0, nil); err != nil {
 		return nil, err
 	}
@@ -63,14 +62,20 @@ func errorAt(in *ptx.Instr, format string, args ...any) error {
 
 func align(n, to int) int { return (n + to - 1) / to * to }
 
-// layModule places the module's shared variables. Those without a size are
-// dynamic shared memory and begin where all others end.
-func (c *compiler) layModule() {
-	for i := range c.m.Vars {
-		if v := &c.m.Vars[i]; v.Space == ptx.Shared && v.Count > 0 {
-			c.static = align(c.static, max(v.Align, 1))
-			c.shared[v.Name] = c.static
-			c.static += v.Size()
+// layModule places the module's shared variables that an instruction names.
+// Those without a size are dynamic shared memory and begin where all others end.
+func (c *compiler) layModule(ops []ptx.Operand) {
+	for _, o := range flatten(ops) {
+		if o.Name == "" {
+			continue
+		}
+		for i := range c.m.Vars {
+			v := &c.m.Vars[i]
+			if _, have := c.shared[v.Name]; v.Name == o.Name && v.Space == ptx.Shared && v.Count > 0 && !have {
+				c.static = align(c.static, max(v.Align, 1))
+				c.shared[v.Name] = c.static
+				c.static += v.Size()
+			}
 		}
 	}
 }
@@ -99,7 +104,9 @@ func (c *compiler) enter(f *ptx.Func, depth int, path []*ptx.Func) error {
 	}
 	fr.depth = max(fr.depth, depth)
 	for i := range f.Body {
-		if in := &f.Body[i]; in.Op == "call" {
+		in := &f.Body[i]
+		c.layModule(in.Operands)
+		if in.Op == "call" {
 			callee, err := c.callee(in)
 			if err != nil {
 				return err

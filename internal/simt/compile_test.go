@@ -21,7 +21,7 @@ func TestCompileRefuses(t *testing.T) {
 .visible .entry k() { call.uni f, (); ret; }
 `
 	for _, c := range []struct{ name, text, want string }{
-		{"approximate", hand("sin.approx.f32 %f1, %f2;"), "line 15: \"sin.approx.f32 %f1, %f2\""},
+		{"approximate", hand("sin.approx.f32 %f1, %f2;"), "line 16: \"sin.approx.f32 %f1, %f2\""},
 		{"recursion", recursive, "function f calls itself"},
 		{"store to a parameter", hand("st.param.u64 [out], %rd0;"), "cannot be written"},
 		{"atomic on local memory", hand(".local .align 4 .b8 a[8]; atom.local.add.u32 %r1, [a], 1;"), ""},
