@@ -33,10 +33,10 @@ static DEVICE Wide scaled(const Args &a, u32 s, Wide scalar, Wide x) {
   return OP::scales ? x * (a.scaled >> s & 1 ? scalar : (Wide)1) : x;
 }
 
-// Copies reports whether nothing is computed: a copy keeps the payload of NaNs.
-static DEVICE bool copies(const Args &a) { return a.k == 1 && !(OP::scales && a.scaled & 1) && !a.finish; }
+static DEVICE bool finishes(const Args &a) { return OP::finishes<Wide> && a.finish; }
 
-static DEVICE Wide finished(const Args &a, Wide x) { return a.finish ? OP::finish(TYPE::wrapped(x), a.value) : x; }
+// Copies reports whether nothing is computed: a copy keeps the payload of NaNs.
+static DEVICE bool copies(const Args &a) { return a.k == 1 && !(OP::scales && a.scaled & 1) && !finishes(a); }
 
 // A unit is what a thread moves at once: One element, or the Many in 16 bytes.
 
@@ -47,6 +47,7 @@ struct One {
   DEVICE void store(u64 p) const { Access<bytes>::store(p, v); }
   DEVICE void unpack(Wide *x) const { *x = TYPE::widen(v); }
   DEVICE void pack(const Wide *x) { v = OP::selects ? TYPE::exact(*x) : TYPE::narrow(*x); }
+  DEVICE void finish(u64 value) { v = TYPE::narrow(OP::finish(TYPE::widen(v), value)); }
 };
 
 struct Many : Vector<Word> {
@@ -58,6 +59,16 @@ struct Many : Vector<Word> {
   DEVICE void pack(const Wide *x) {
 #pragma unroll
     for (int w = 0; w < words; w++, x += TYPE::per_word) word[w] = OP::selects ? TYPE::pack_exact(x) : TYPE::pack(x);
+  }
+  DEVICE void finish(u64 value) {
+#pragma unroll
+    for (Word &w : word) {
+      Wide x[TYPE::per_word];
+      TYPE::unpack(w, x);
+#pragma unroll
+      for (Wide &y : x) y = OP::finish(y, value);
+      w = TYPE::pack(x);
+    }
   }
 };
 
@@ -78,8 +89,8 @@ KERNEL(1024, 1) void ENTRY(plain)(const Args a) {
         x.unpack(&w);
         v = OP::of(v, scaled(a, s, factor, w));
       }
-      v = finished(a, v);
       x.pack(&v);
+      if (finishes(a)) x.finish(a.value);
     }
     x.store(a.dst + i * TYPE::size);
   }
@@ -119,10 +130,10 @@ template <class Unit, int n> static DEVICE void some(const Args &a, Wide factor,
       }
     }
 #pragma unroll
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++) now[i].pack(v[i]);
+    if (finishes(a)) {
 #pragma unroll
-      for (Wide &x : v[i]) x = finished(a, x);
-      now[i].pack(v[i]);
+      for (int i = 0; i < n; i++) now[i].finish(a.value);
     }
   }
 #pragma unroll

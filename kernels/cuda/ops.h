@@ -1,6 +1,6 @@
 // The reductions. Each says
 //   of(a, b)      a ⊕ b of two Wides
-//   finish(x, v)  what an average of integers ends with
+//   finish(x, v)  what an average of integers ends with, where finishes<W>
 //   selects       the result is one of the operands, or the NaN
 //   scales        contributions are multiplied by a scalar
 #pragma once
@@ -20,11 +20,13 @@ DEVICE s32 divide(s32 x, u64 v) {
 
 template <bool Selects, bool Scales> struct Op {
   static constexpr bool selects = Selects, scales = Scales;
+  template <class W> static constexpr bool finishes = false;
   template <class W> static DEVICE W finish(W x, u64) { return x; }
 };
 
 struct sum : Op<false, false> {
   template <class W> static DEVICE W of(W a, W b) { return a + b; }
+  template <class W> static constexpr bool finishes = (W)1 / 2 == 0; // of integers
   template <class W> static DEVICE W finish(W x, u64 v) { return divide(x, v); }
 };
 

@@ -9,7 +9,6 @@
 //   widen(Bits)          the element as a Wide, exact
 //   narrow(Wide)         the result of arithmetic in memory: rounded to nearest
 //                        even, every NaN with the one pattern
-//   wrapped(Wide)        the number that an integer's narrow will be
 //   unpack(Word, Wide*)  widen for all elements of a word, the first in the low bits
 //   pack(const Wide*)    narrow
 //   exact, pack_exact    narrow and pack for what min and max selected
@@ -27,7 +26,6 @@ template <class T, class B, class W, class Whole> struct Elementwise {
   static constexpr int unroll = 2;
 
   static DEVICE B exact(W x) { return T::narrow(x); }
-  static DEVICE W wrapped(W x) { return x; }
   static DEVICE void unpack(Word w, W *x) {
     for (int i = 0; i < per_word; i++) x[i] = T::widen(w >> (8 * size * i));
   }
@@ -44,7 +42,6 @@ template <class S, class B, class W, class Whole>
 struct Integer : Elementwise<Integer<S, B, W, Whole>, B, W, Whole> {
   static DEVICE W widen(B x) { return (S)x; }
   static DEVICE B narrow(W x) { return (B)x; }
-  static DEVICE W wrapped(W x) { return (S)x; }
   static DEVICE W scalar(u64 v) { return (S)v; }
 };
 

@@ -149,27 +149,3 @@ func BenchmarkLoad(b *testing.B) {
 		}
 	}
 }
-
-// TestResources looks at what the driver's compiler made: no memory on the
-// stack, and registers for two blocks of combine on a multiprocessor.
-func TestResources(t *testing.T) {
-	d := gputest.Driver(t)
-	ctx := primary(t, d)
-	for _, c := range combiners(t, d, ctx) {
-		for _, ty := range kernels.Types() {
-			for _, op := range ops(ty) {
-				k, err := c.Kernel(reducer(t, ty, op, 3))
-				require.NoError(t, err)
-				require.NoError(t, cuda.With(d, ctx, func() error {
-					for _, f := range []kernel{k.m.combine, k.m.plain} {
-						local, err := d.FuncGetAttribute(cuda.FuncLocalBytes, f.f)
-						require.NoError(t, err)
-						require.Zero(t, local, k.m.name)
-					}
-					return nil
-				}))
-				require.GreaterOrEqual(t, k.m.combine.maxBlocks, 2*c.sms, k.m.name)
-			}
-		}
-	}
-}

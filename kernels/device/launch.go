@@ -11,12 +11,13 @@ import (
 // MaxSources is how many sources a kernel combines.
 const MaxSources = 8
 
-// Threads of a block. combine is compiled for 512 and holds enough loads in
-// flight with two such blocks on a multiprocessor.
+// Threads of a block. combine is compiled for 512, and has enough loads under
+// way with two such blocks on a multiprocessor.
 const (
 	combineThreads = 512
 	plainThreads   = 256
-	vector         = 16 // bytes that a thread of combine moves at once
+	fewThreads     = 128 // while there is a multiprocessor without a block
+	vector         = 16  // bytes that a thread of combine moves at once
 )
 
 // Args are the arguments of a launch.
@@ -105,7 +106,8 @@ func (k *Kernel) launch(f *kernel, s cuda.Stream, a *Args) error {
 	if f == &k.m.combine && apart%vector == 0 {
 		work = max(a.Dst.Len()/vector, min(count, 2*vector/size))
 	}
-	threads := min(f.threads, (work+31)&^31)
+	// Little work is spread over the multiprocessors, by whole warps.
+	threads := min(f.threads, max(fewThreads, (work/k.c.sms+31)&^31), (work+31)&^31)
 	fr.launch = cuda.Launch{
 		Grid:   cuda.Dim3{X: uint32(min(f.maxBlocks, (work+threads-1)/threads))},
 		Block:  cuda.Dim3{X: uint32(threads)},

@@ -78,10 +78,10 @@ func Variants(t, op string) []Name {
 		return nil
 	}
 	base := Name{t, op, 70}
-	switch {
-	case t == "bfloat16": // two conversions at a time
+	switch t {
+	case "bfloat16": // two conversions at a time
 		return []Name{{t, op, 80}, base}
-	case t == "float8e4m3", t == "float8e5m2" && op != "min" && op != "max": // conversions by hardware
+	case "float8e4m3", "float8e5m2": // conversions by hardware
 		return []Name{{t, op, 89}, base}
 	}
 	return []Name{base}

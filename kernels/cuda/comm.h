@@ -1,0 +1,195 @@
+// What kernels of several GPUs that work together share: memory order, queues,
+// and the control block through which the host stops them and learns why they
+// stopped. Package engine/grid mirrors the structs.
+#pragma once
+#include "base.h"
+
+#define SHARED __attribute__((shared))
+
+// Memory order. Stores of a thread that come before a release, and those of
+// others that happened before, are seen by who acquires what it stored.
+
+DEVICE u64 load_acquire(u64 p) {
+  u64 v;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  return v;
+}
+
+DEVICE void store_release(u64 p, u64 v) {
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+
+DEVICE u32 load_relaxed(u64 p) {
+  u32 v;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  return v;
+}
+
+DEVICE void store_relaxed(u64 p, u32 v) {
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+
+DEVICE void store_relaxed64(u64 p, u64 v) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+
+// Add is p += v for all blocks of the device, and gives what was there.
+DEVICE u32 add(u64 p, u32 v) {
+  u32 old;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
+  return old;
+}
+
+// Barrier waits for all threads of the block.
+DEVICE void barrier() { asm volatile("bar.sync 0;" ::: "memory"); }
+
+// Any is a barrier that tells all threads whether x holds for any of them.
+DEVICE bool any(bool x) {
+  u32 r;
+  asm volatile("{\n\t.reg .pred p, q;\n\tsetp.ne.u32 p, %1, 0;\n\tbar.red.or.pred q, 0, p;\n\tselp.u32 %0, 1, 0, q;\n\t}"
+               : "=r"(r)
+               : "r"((u32)x)
+               : "memory");
+  return r;
+}
+
+// Control is in host memory; see engine/grid.Control.
+namespace control {
+constexpr u64 abort = 0;                    // 32 bits: not 0 if kernels are to end
+constexpr u64 started = 64, finished = 72;  // numbers of operations
+constexpr u64 kind = 128, peer = 132, phase = 136; // of the first fault, 32 bits each; kind comes last
+constexpr u64 mine = 144, theirs = 160;     // stamps
+constexpr u64 my_bytes = 176, their_bytes = 184;
+} // namespace control
+
+// Local is on the device and outlasts a launch.
+namespace local {
+constexpr u64 number = 0; // of the last operation
+constexpr u64 left = 8;   // 32 bits: blocks that ended
+constexpr u64 fault = 12; // 32 bits: faults so far
+} // namespace local
+
+enum Fault : u32 { aborted = 1, mismatch = 2 };
+enum Phase : u32 { sending = 1, receiving = 2 };
+
+// Comm is what all operations of a communicator have. It is part of kernels'
+// arguments.
+struct Comm {
+  u64 control, local; // addresses
+  u64 stamp[2];
+};
+
+// Begin is called by one thread of block 0.
+static DEVICE void begin(const Comm &c) {
+  u64 n = Access<8>::load(c.local + local::number) + 1;
+  Access<8>::store(c.local + local::number, n);
+  store_relaxed64(c.control + control::started, n);
+}
+
+// End is called by one thread of each block, at its end.
+static DEVICE void end(const Comm &c) {
+  if (add(c.local + local::left, 1) + 1 < blocks()) return;
+  store_relaxed(c.local + local::left, 0);
+  store_relaxed64(c.control + control::finished, Access<8>::load(c.local + local::number));
+}
+
+// Stopped asks the host, which takes about a µs.
+static DEVICE bool stopped(const Comm &c) { return load_relaxed(c.control + control::abort) != 0; }
+
+// Report tells the host about the first fault of all, and ends the other blocks.
+static DEVICE void report(const Comm &c, Fault kind, u32 peer, Phase phase, const u64 *theirs, u64 my_bytes,
+                          u64 their_bytes) {
+  if (add(c.local + local::fault, 1) == 0) {
+    u64 at = c.control;
+    Access<4>::store(at + control::peer, peer);
+    Access<4>::store(at + control::phase, phase);
+    for (int i = 0; i < 2; i++) {
+      Access<8>::store(at + control::mine + 8 * i, c.stamp[i]);
+      Access<8>::store(at + control::theirs + 8 * i, theirs[i]);
+    }
+    Access<8>::store(at + control::my_bytes, my_bytes);
+    Access<8>::store(at + control::their_bytes, their_bytes);
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+    store_relaxed(at + control::kind, kind);
+  }
+  if (kind != aborted) store_relaxed(c.control + control::abort, 1);
+}
+
+// An End is one end of the queues to or from a peer, as the host describes it;
+// see engine/grid.End.
+struct End {
+  u64 queues, post, seen, counts;
+  u32 slots, slot_bytes, queue_bytes, peer;
+};
+
+constexpr u64 lane_stride = 128;
+constexpr u32 header_bytes = 32;
+
+// A Port is an End in the lane of this block. It lies in shared memory.
+struct Port {
+  u64 slots, headers; // addresses
+  u64 post, seen;     // counters: ours and the other end's
+  u64 count;          // slots that went through this end
+  u64 known;          // the other end's counter as last seen
+  u32 mask;           // number of slots - 1
+  u32 slot_bytes;
+  u64 peer;
+
+  DEVICE void open(const End *e, u32 lane) {
+    slots = e->queues + (u64)lane * e->queue_bytes;
+    headers = slots + (u64)e->slots * e->slot_bytes;
+    post = e->post + lane * lane_stride;
+    seen = e->seen + lane * lane_stride;
+    count = known = Access<8>::load(e->counts + 8 * lane);
+    mask = e->slots - 1;
+    slot_bytes = e->slot_bytes;
+    peer = e->peer;
+  }
+
+  // Close keeps the count for the next kernel.
+  DEVICE void close(const End *e, u32 lane) const { Access<8>::store(e->counts + 8 * lane, count); }
+
+  DEVICE u64 slot() const { return slots + (u64)((u32)count & mask) * slot_bytes; }
+  DEVICE u64 header() const { return headers + ((u32)count & mask) * header_bytes; }
+};
+
+// Polls is how often a waiting thread looks before it asks the host whether to
+// go on, well below a ms.
+constexpr u32 polls = 1024;
+
+// Wait returns when the other end's counter is at least n, or false when the
+// host has us stop.
+static DEVICE bool wait(const Comm &c, Port &p, u64 n, Phase phase) {
+  u64 known = p.known;
+#pragma unroll 1
+  for (u32 i = 1; (s64)(known - n) < 0; i++) {
+    known = load_acquire(p.seen);
+    if (i % polls == 0 && stopped(c)) {
+      u64 nothing[2] = {0, 0};
+      report(c, aborted, p.peer, phase, nothing, 0, 0);
+      return false;
+    }
+  }
+  p.known = known;
+  return true;
+}
+
+// Agree checks the header of the slot received.
+static DEVICE bool agree(const Comm &c, const Port &p, u64 bytes) {
+  u64 h = p.header(), theirs[2] = {Access<8>::load(h), Access<8>::load(h + 8)}, their_bytes = Access<8>::load(h + 16);
+  if (theirs[0] == c.stamp[0] && theirs[1] == c.stamp[1] && their_bytes == bytes) return true;
+  report(c, mismatch, p.peer, receiving, theirs, bytes, their_bytes);
+  return false;
+}
+
+// Publish hands the slot on; one thread calls it after a barrier.
+static DEVICE void publish(const Comm &c, Port &p, u64 bytes) {
+  u64 h = p.header();
+  Access<8>::store(h, c.stamp[0]);
+  Access<8>::store(h + 8, c.stamp[1]);
+  Access<8>::store(h + 16, bytes);
+  store_release(p.post, ++p.count);
+}
+
+// Release gives the slot back; one thread calls it after a barrier.
+static DEVICE void release(Port &p) { store_release(p.post, ++p.count); }

@@ -1,0 +1,290 @@
+// One rank's column of a schedule, carried out by a grid with a block for each
+// lane: rounds, steps, slices, as in package engine. With TYPE and OP it reduces;
+// without, it only copies.
+#include "comm.h"
+#include "ops.h"
+#include "types.h"
+
+#define PASTE(kernel, type, op) kernel##_##type##_##op
+#define EXPAND(kernel, type, op) PASTE(kernel, type, op)
+
+// A Step is sched.Step: what to receive, combine, keep and send.
+struct Step {
+  s16 recv, send; // ports, -1: nobody
+  u8 src, dst;    // buffers
+  u16 unused;
+  u32 src_chunk, dst_chunk;
+};
+
+enum Buffer : u8 { none, in, out, tmp };
+
+// A Layout says where the chunks of a buffer lie, in bytes.
+struct Layout {
+  u64 at, total, chunk;
+};
+
+// Args is engine/grid.args in Go.
+struct Args {
+  Comm comm;
+  u64 steps, ends;        // in device memory
+  Layout layout[2];       // of In and Out
+  u64 table;              // if not 0: offset and length of each chunk of In, then of Out, 64 bits each
+  u64 tmp;                // for each lane and chunk of Tmp a piece
+  u64 scalar, value;      // as for combine
+  u64 slice, piece;       // bytes, multiples of 16
+  u32 step_count, end_count;
+  u32 lanes, rounds;
+  u32 chunks[2];          // of In and Out in table
+  u32 tmp_chunks;
+  u32 data, data_chunks;  // the layout that tells how long the chunks of Tmp are, 0 or 1
+  u32 unused;
+};
+
+// A Part is the piece of a chunk that belongs to a round.
+struct Part {
+  u64 at, n;
+};
+
+static DEVICE Part chunk(const Args &a, u32 layout, u32 chunk) {
+  const Layout &l = a.layout[layout];
+  if (a.table) {
+    u64 entry = a.table + 16 * (chunk + (layout ? a.chunks[0] : 0));
+    return {l.at + Access<8>::load(entry), Access<8>::load(entry + 8)};
+  }
+  u64 off = chunk * l.chunk;
+  if (off > l.total) off = l.total;
+  u64 n = l.total - off;
+  return {l.at + off, n < l.chunk ? n : l.chunk};
+}
+
+static DEVICE Part part(const Args &a, Buffer b, u32 c, u32 round) {
+  if (b == none) return {0, 0};
+  Part p = b == tmp ? chunk(a, a.data, c % a.data_chunks) : chunk(a, b - in, c);
+  u64 begin = round * a.piece;
+  p.n = p.n > begin ? p.n - begin : 0;
+  if (p.n > a.piece) p.n = a.piece;
+  p.at = b == tmp ? a.tmp + ((u64)block() * a.tmp_chunks + c) * a.piece : p.at + begin;
+  return p;
+}
+
+// A Slice is where v comes from and goes to; 0 is nowhere.
+struct Slice {
+  u64 recv, src, dst, send, n;
+  DEVICE u64 all() const { return recv | src | dst | send; }
+  template <class V> DEVICE void store(const V &v, u64 at) const {
+    if (dst) v.store(dst + at);
+    if (send) v.store(send + at);
+  }
+};
+
+#ifdef TYPE
+
+#define ENTRY EXPAND(run, TYPE, OP)
+
+using Wide = TYPE::Wide;
+using Word = TYPE::Word;
+using Element = Access<TYPE::size>;
+constexpr int words = 16 / sizeof(Word);
+
+struct Scalar {
+  Wide value;
+  bool on; // for this step
+};
+
+static DEVICE Wide scalar(const Args &a) {
+  if (!OP::scales) return 0;
+  return a.scalar ? TYPE::widen(Element::load(a.scalar)) : TYPE::scalar(a.value);
+}
+
+// Contributed is an element or a word as its rank contributes it, rounded.
+static DEVICE TYPE::Bits contributed(TYPE::Bits x, Scalar s) {
+  return OP::scales && s.on ? TYPE::narrow(TYPE::widen(x) * s.value) : x;
+}
+
+static DEVICE Word contributed_word(Word w, Scalar s) {
+  if (!(OP::scales && s.on)) return w;
+  Wide x[TYPE::per_word];
+  TYPE::unpack(w, x);
+#pragma unroll
+  for (int e = 0; e < TYPE::per_word; e++) x[e] *= s.value;
+  return TYPE::pack(x);
+}
+
+static DEVICE TYPE::Bits combined(TYPE::Bits a, TYPE::Bits b) {
+  Wide v = OP::of(TYPE::widen(a), TYPE::widen(b));
+  return OP::selects ? TYPE::exact(v) : TYPE::narrow(v);
+}
+
+static DEVICE Word combined_word(Word a, Word b) {
+  Wide x[TYPE::per_word], y[TYPE::per_word];
+  TYPE::unpack(a, x);
+  TYPE::unpack(b, y);
+#pragma unroll
+  for (int e = 0; e < TYPE::per_word; e++) x[e] = OP::of(x[e], y[e]);
+  return OP::selects ? TYPE::pack_exact(x) : TYPE::pack(x);
+}
+
+// Some moves n vectors that are step bytes apart, the first at byte at.
+template <int n> static DEVICE void some(const Slice &s, Scalar k, u64 at, u32 step) {
+  Vector<Word> v[n], w[n];
+  if (s.recv) {
+#pragma unroll
+    for (int i = 0; i < n; i++) v[i].load(s.recv + at + i * step);
+  }
+  if (s.src) {
+#pragma unroll
+    for (int i = 0; i < n; i++) w[i].load(s.src + at + i * step);
+#pragma unroll
+    for (int i = 0; i < n; i++)
+#pragma unroll
+      for (int j = 0; j < words; j++) {
+        Word x = contributed_word(w[i].word[j], k);
+        v[i].word[j] = s.recv ? combined_word(v[i].word[j], x) : x;
+      }
+  }
+#pragma unroll
+  for (int i = 0; i < n; i++) s.store(v[i], at + i * step);
+}
+
+static DEVICE void move(const Slice &s, Scalar k) {
+  constexpr int deep = 4;
+  u64 vectors = s.all() & 15 ? 0 : s.n / 16, i = 0;
+#pragma unroll 1
+  for (; i + deep * threads() <= vectors; i += deep * threads()) some<deep>(s, k, 16 * (i + thread()), 16 * threads());
+#pragma unroll 1
+  for (i += thread(); i < vectors; i += threads()) some<1>(s, k, 16 * i, 0);
+#pragma unroll 1
+  for (u64 at = 16 * vectors + thread() * TYPE::size; at < s.n; at += threads() * TYPE::size) {
+    TYPE::Bits v = 0;
+    if (s.recv) v = Element::load(s.recv + at);
+    if (s.src) {
+      TYPE::Bits x = contributed(Element::load(s.src + at), k);
+      v = s.recv ? combined(v, x) : x;
+    }
+    if (s.dst) Element::store(s.dst + at, v);
+    if (s.send) Element::store(s.send + at, v);
+  }
+}
+
+#else
+
+#define ENTRY run_copy
+
+struct Scalar {
+  int value;
+  bool on;
+};
+
+static DEVICE int scalar(const Args &) { return 0; }
+
+// One is an element of so many bytes.
+template <int size> struct One {
+  decltype(Access<size>::load(0)) value;
+  DEVICE void load(u64 p) { value = Access<size>::load(p); }
+  DEVICE void store(u64 p) const { Access<size>::store(p, value); }
+};
+
+template <int n, class V> static DEVICE void some(const Slice &s, u64 at, u32 step) {
+  V v[n];
+#pragma unroll
+  for (int i = 0; i < n; i++) v[i].load((s.recv ? s.recv : s.src) + at + i * step);
+#pragma unroll
+  for (int i = 0; i < n; i++) s.store(v[i], at + i * step);
+}
+
+// Units moves what there is of whole units of size bytes, from byte at.
+template <int size, class V, int deep> static DEVICE u64 units(const Slice &s, u64 at) {
+  u64 count = (s.n - at) / size, i = 0;
+#pragma unroll 1
+  for (; i + deep * threads() <= count; i += deep * threads())
+    some<deep, V>(s, at + size * (i + thread()), size * threads());
+#pragma unroll 1
+  for (i += thread(); i < count; i += threads()) some<1, V>(s, at + size * i, 0);
+  return at + size * count;
+}
+
+static DEVICE void move(const Slice &s, Scalar) {
+  u64 at = 0, all = s.all();
+  if (!(all & 15))
+    at = units<16, Vector<u32>, 8>(s, 0);
+  else if (!(all & 3))
+    at = units<4, One<4>, 4>(s, 0);
+  else if (!(all & 1))
+    at = units<2, One<2>, 4>(s, 0);
+  units<1, One<1>, 4>(s, at);
+}
+
+// TableArgs are entries of a table of chunks, as many as fit.
+struct TableArgs {
+  u64 to;
+  u32 count, unused;
+  u64 entry[480];
+};
+
+KERNEL(512, 1) void table(const TableArgs a) {
+  for (u32 i = thread(); i < a.count; i += threads()) Access<8>::store(a.to + 8 * i, a.entry[i]);
+}
+
+#endif
+
+// Carry carries out one step over one slice; false if we have to stop.
+static DEVICE bool carry(const Args &a, Port *recv, Port *send, Slice s, Scalar k) {
+  bool stop = false;
+  if (recv && thread() == 0) stop = !wait(a.comm, *recv, recv->count + 1, receiving);
+  if (send && thread() == 32) {
+    u64 slots = send->mask + 1;
+    stop = !wait(a.comm, *send, send->count < slots ? 0 : send->count + 1 - slots, sending);
+  }
+  if (any(stop)) return false;
+  if (recv) s.recv = recv->slot();
+  if (send) s.send = send->slot();
+  if (recv && thread() == 0) stop = !agree(a.comm, *recv, s.n);
+  move(s, k);
+  if (any(stop)) return false;
+  if (recv && thread() == 0) release(*recv);
+  if (send && thread() == 32) publish(a.comm, *send, s.n);
+  return true;
+}
+
+extern SHARED Port shared[];
+
+// Rounds carries out the rounds of this block's lane; false if it had to stop.
+static DEVICE bool rounds(const Args &a, const Step *steps) {
+  Scalar k = {scalar(a), false};
+#pragma unroll 1
+  for (u32 round = block(); round < a.rounds; round += a.lanes) {
+#pragma unroll 1
+    for (u32 i = 0; i < a.step_count; i++) {
+      Step st = steps[i];
+      Part src = part(a, (Buffer)st.src, st.src_chunk, round), dst = part(a, (Buffer)st.dst, st.dst_chunk, round);
+      u64 n = st.src == none ? dst.n : src.n;
+      if (n == 0 && round > 0) continue;
+      k.on = st.src == in;
+      Port *recv = st.recv < 0 ? 0 : shared + st.recv, *send = st.send < 0 ? 0 : shared + st.send;
+      u64 at = 0;
+      do {
+        u64 bytes = n - at < a.slice ? n - at : a.slice;
+        if (!carry(a, recv, send, {0, st.src == none ? 0 : src.at + at, st.dst == none ? 0 : dst.at + at, 0, bytes}, k))
+          return false;
+        at += bytes;
+      } while (at < n);
+    }
+  }
+  return true;
+}
+
+KERNEL(512, 1) void ENTRY(const Args a) {
+  const End *ends = (const End *)a.ends;
+  Step *steps = (Step *)(shared + a.end_count);
+#pragma unroll 1
+  for (u32 i = thread(); i < a.end_count; i += threads()) shared[i].open(ends + i, block());
+#pragma unroll 1
+  for (u32 i = thread(); i < a.step_count; i += threads()) steps[i] = ((const Step *)a.steps)[i];
+  if (block() == 0 && thread() == 0) begin(a.comm);
+  barrier();
+  rounds(a, steps);
+  barrier();
+#pragma unroll 1
+  for (u32 i = thread(); i < a.end_count; i += threads()) shared[i].close(ends + i, block());
+  if (thread() == 0) end(a.comm);
+}
