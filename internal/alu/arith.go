@@ -69,7 +69,7 @@ func makeFloat(in *ptx.Instr) (Op, bool) {
 	plain := !ftz && !in.Has("sat") && !in.Has("relu")
 	if plain && r == nearest {
 		if quick := quickBinary[in.Op][elementOf(t)]; quick != nil {
-			return binary(t, eachOf2(t, quick)), true
+			return binary(t, each2(t, quick)), true
 		}
 		if quick := quickTernary[in.Op][t]; quick != nil {
 			return ternary(t, quick), true
@@ -85,7 +85,7 @@ func makeFloat(in *ptx.Instr) (Op, bool) {
 		value = func(a uint64) float64 { return f.value(f.flush(a)) }
 	}
 	two := func(g func(a, b float64) float64) Op {
-		return binary(t, eachOf2(t, func(a, b uint64) uint64 { return end(g(value(a), value(b))) }))
+		return binary(t, each2(t, func(a, b uint64) uint64 { return end(g(value(a), value(b))) }))
 	}
 	switch in.Op {
 	case "add":
@@ -95,7 +95,7 @@ func makeFloat(in *ptx.Instr) (Op, bool) {
 	case "mul":
 		return two(mulOdd), true
 	case "fma", "mad":
-		return ternary(t, eachOf3(t, func(a, b, c uint64) uint64 {
+		return ternary(t, each3(t, func(a, b, c uint64) uint64 {
 			return end(fmaOdd(value(a), value(b), value(c), r))
 		})), true
 	case "div":
@@ -128,33 +128,5 @@ func finisher(in *ptx.Instr, f *format, r rounding) func(x float64) uint64 {
 			return f.roundFlush(x, r)
 		}
 		return f.round(x, r)
-	}
-}
-
-// elementOf is the type of a packed type's elements, other types stay.
-func elementOf(t ptx.Type) ptx.Type {
-	switch t {
-	case ptx.F16x2:
-		return ptx.F16
-	case ptx.BF16x2:
-		return ptx.BF16
-	}
-	return t
-}
-
-// eachOf2 and eachOf3 apply f to both halves if the type is packed.
-func eachOf2(t ptx.Type, f func(a, b uint64) uint64) func(a, b uint64) uint64 {
-	if t == ptx.F16x2 || t == ptx.BF16x2 {
-		return packed(f)
-	}
-	return f
-}
-
-func eachOf3(t ptx.Type, f func(a, b, c uint64) uint64) func(a, b, c uint64) uint64 {
-	if t != ptx.F16x2 && t != ptx.BF16x2 {
-		return f
-	}
-	return func(a, b, c uint64) uint64 {
-		return f(a>>16&0xffff, b>>16&0xffff, c>>16&0xffff)<<16 | f(a&0xffff, b&0xffff, c&0xffff)&0xffff
 	}
 }

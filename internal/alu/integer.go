@@ -147,7 +147,7 @@ func makeAdd(in *ptx.Instr) (Op, bool) {
 	case in.Has("sat"):
 		return binary(t, func(a, b uint64) uint64 { return uint64(clamp(int64(int32(a))+int64(int32(b)), 32)) }), t == ptx.S32
 	case t == ptx.U16x2 || t == ptx.S16x2:
-		return binary(t, packed(add[uint16])), true
+		return binary(t, each2(t, add[uint16])), true
 	}
 	return binaryInt(t, add[uint16], add[int16], add[uint32], add[int32], add[uint64], add[int64])
 }
@@ -217,13 +217,7 @@ func makeMinMax(in *ptx.Instr) (Op, bool) {
 	if t.Float() {
 		return makeFloatMinMax(in)
 	}
-	of := t
-	switch t {
-	case ptx.U16x2:
-		of = ptx.U16
-	case ptx.S16x2:
-		of = ptx.S16
-	}
+	of := elementOf(t)
 	f, ok := byType(of, least[uint16], least[int16], least[uint32], least[int32], least[uint64], least[int64])
 	if in.Op == "max" {
 		f, ok = byType(of, greatest[uint16], greatest[int16], greatest[uint32], greatest[int32], greatest[uint64], greatest[int64])
@@ -233,10 +227,7 @@ func makeMinMax(in *ptx.Instr) (Op, bool) {
 		g := f
 		f = func(a, b uint64) uint64 { return uint64(max(0, signed(g(a, b), of.Bits()))) }
 	}
-	if of != t {
-		f = packed(f)
-	}
-	return binary(t, f), ok && t.Integer()
+	return binary(t, each2(t, f)), ok && t.Integer()
 }
 
 func makeAbs(in *ptx.Instr) (Op, bool) {
@@ -294,13 +285,6 @@ func makeDot(in *ptx.Instr) (Op, bool) {
 		}
 		return c
 	}), true
-}
-
-// packed applies f to both halves of 32 bits.
-func packed(f func(a, b uint64) uint64) func(a, b uint64) uint64 {
-	return func(a, b uint64) uint64 {
-		return f(a>>16&0xffff, b>>16&0xffff)<<16 | f(a&0xffff, b&0xffff)&0xffff
-	}
 }
 
 // last is the last type in the name.

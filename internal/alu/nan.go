@@ -82,7 +82,7 @@ func cvtNaN(in *ptx.Instr, from, to *format, a uint64) uint64 {
 	return to.nan << to.low
 }
 
-// carryNaN keeps sign and payload, whose first bits they share.
+// carryNaN keeps the sign and the upper bits of the payload.
 func carryNaN(from, to *format, a uint64) uint64 {
 	payload := a & ones(from.man) << (64 - from.man) >> (64 - to.man)
 	return a>>(from.width-1)<<(to.width-1) | to.inf | to.quiet() | payload

@@ -22,10 +22,10 @@ func makeFloatSign(in *ptx.Instr) (Op, bool) {
 		}
 		return a ^ f.sign()
 	}
-	return unary(t, eachOf1(t, one)), true
+	return unary(t, each1(t, one)), true
 }
 
-// makeFloatMinMax is min and max; see fewer in nan.go for NaNs.
+// makeFloatMinMax is min and max, -0 below +0.
 func makeFloatMinMax(in *ptx.Instr) (Op, bool) {
 	t := last(in)
 	f := formatOf(t)
@@ -33,7 +33,7 @@ func makeFloatMinMax(in *ptx.Instr) (Op, bool) {
 		return Op{}, false
 	}
 	ftz, nan, xorsign, isMax := in.Has("ftz"), in.Has("NaN"), in.Has("xorsign"), in.Op == "max"
-	return binary(t, eachOf2(t, func(a, b uint64) uint64 {
+	one := func(a, b uint64) uint64 {
 		if ftz {
 			a, b = f.flush(a), f.flush(b)
 		}
@@ -49,7 +49,19 @@ func makeFloatMinMax(in *ptx.Instr) (Op, bool) {
 			a = b
 		}
 		return a | sign
-	})), true
+	}
+	if f != &f32 || ftz || xorsign {
+		return binary(t, each2(t, one)), true
+	}
+	return binary(t, func(a, b uint64) uint64 { // ordinary numbers, quickly
+		switch x, y := toF32(a), toF32(b); {
+		case x < y && !isMax, x > y && isMax:
+			return a
+		case x < y, x > y:
+			return b
+		}
+		return one(a, b)
+	}), true
 }
 
 // before reports whether a is below b, -0 below +0.
@@ -63,14 +75,6 @@ func (f *format) key(a uint64) uint64 {
 		return a ^ (f.sign() - 1)
 	}
 	return a
-}
-
-// eachOf1 applies f to both halves if the type is packed.
-func eachOf1(t ptx.Type, f func(a uint64) uint64) func(a uint64) uint64 {
-	if t != ptx.F16x2 && t != ptx.BF16x2 {
-		return f
-	}
-	return func(a uint64) uint64 { return f(a>>16&0xffff)<<16 | f(a&0xffff)&0xffff }
 }
 
 // makeCopysign is b with the sign of a.
