@@ -47,8 +47,3 @@ func (d *libcuda) ThreadExchangeStreamCaptureMode(mode CaptureMode) (CaptureMode
 	err := d.callPtr(cuThreadExchangeStreamCaptureMode, uintptr(unsafe.Pointer(&mode)))
 	return mode, err
 }
-
-func (d *libcuda) EventElapsedTime(start, end Event) (ms float32, err error) {
-	err = d.callPtr(cuEventElapsedTime, uintptr(unsafe.Pointer(&ms)), uintptr(start), uintptr(end))
-	return ms, err
-}

@@ -167,7 +167,9 @@ type Streams interface {
 	StreamGetFlags(s Stream) (StreamFlags, error)
 	StreamGetPriority(s Stream) (int, error)
 	// LaunchHostFunc has the driver call f when the work before it is done. f
-	// runs on a thread of the driver and must not call the driver.
+	// runs on a thread of the driver and must not call the driver. In a stream
+	// that is being captured f runs in each launch of the graph, and is kept
+	// until the graph and all that was made of it are gone.
 	LaunchHostFunc(s Stream, f func()) error
 	StreamWriteValue32(s Stream, p uintptr, v uint32, flags uint32) error
 	StreamWriteValue64(s Stream, p uintptr, v uint64, flags uint32) error

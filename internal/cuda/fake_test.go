@@ -185,6 +185,24 @@ func TestErrors(t *testing.T) {
 	require.Equal(t, "CUDA_ERROR_4711", Result(4711).Error())
 }
 
+// What is known of a wrong address is in the error.
+func TestBadAddresses(t *testing.T) {
+	d := openFake(t)
+	fn, err := d.lib.Sym("fake_known")
+	require.NoError(t, err)
+	known := dl.Call(fn)
+	err = d.MemsetD8(known+24, 1, 64)
+	require.ErrorIs(t, err, ErrInvalidValue)
+	require.Contains(t, err.Error(), fmt.Sprintf("(address %#x, 64 bytes): %#x is memory of device 1 with 40 bytes left", known+24, known+24))
+	err = d.MemsetD8(0, 1, 64)
+	require.Contains(t, err.Error(), "the address is null")
+	err = d.MemcpyDtoD(known, 4096, 8)
+	require.Contains(t, err.Error(), "0x1000 is no memory of the driver, so it was freed, or is the program's own, "+fmt.Sprintf("%#x is memory of device 1", known))
+	err = d.MemcpyDtoD(known, 1, 8) // not about the addresses
+	require.ErrorIs(t, err, ErrMisalignedAddress)
+	require.NotContains(t, err.Error(), "no memory of the driver")
+}
+
 func TestMissingSymbols(t *testing.T) {
 	for _, proc := range []int{0, 1, 2} {
 		t.Run(fmt.Sprint("cuGetProcAddress ", proc), func(t *testing.T) {

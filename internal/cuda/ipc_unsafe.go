@@ -11,14 +11,14 @@ const lazyEnablePeerAccess = 1
 func (d *libcuda) IpcGetMemHandle(p uintptr) (IPCHandle, error) {
 	var h IPCHandle
 	err := d.callPtr(cuIpcGetMemHandle, uintptr(unsafe.Pointer(&h)), p)
-	return h, at(p, err)
+	return h, d.at(p, err)
 }
 
 func (d *libcuda) IpcOpenMemHandle(h IPCHandle) (uintptr, error) {
 	return d.openIPC(cuIpcOpenMemHandle, h, lazyEnablePeerAccess)
 }
 
-func (d *libcuda) IpcCloseMemHandle(p uintptr) error { return at(p, d.call(cuIpcCloseMemHandle, p)) }
+func (d *libcuda) IpcCloseMemHandle(p uintptr) error { return d.at(p, d.call(cuIpcCloseMemHandle, p)) }
 
 func (d *libcuda) IpcGetEventHandle(e Event) (IPCHandle, error) {
 	var h IPCHandle

@@ -10,11 +10,11 @@ func (d *libcuda) MemAlloc(n int) (uintptr, error) {
 	return p, with(err, "%d bytes", n)
 }
 
-func (d *libcuda) MemFree(p uintptr) error { return at(p, d.call(cuMemFree, p)) }
+func (d *libcuda) MemFree(p uintptr) error { return d.at(p, d.call(cuMemFree, p)) }
 
 func (d *libcuda) MemGetAddressRange(p uintptr) (base uintptr, n int, err error) {
 	b, s, err := d.get2(cuMemGetAddressRange, p)
-	return b, int(s), at(p, err)
+	return b, int(s), d.at(p, err)
 }
 
 func (d *libcuda) MemHostAlloc(n int, flags HostAllocFlags) (uintptr, error) {
@@ -22,67 +22,44 @@ func (d *libcuda) MemHostAlloc(n int, flags HostAllocFlags) (uintptr, error) {
 	return p, with(err, "%d bytes of the host", n)
 }
 
-func (d *libcuda) MemFreeHost(p uintptr) error { return at(p, d.call(cuMemFreeHost, p)) }
+func (d *libcuda) MemFreeHost(p uintptr) error { return d.at(p, d.call(cuMemFreeHost, p)) }
 
 func (d *libcuda) MemHostRegister(p uintptr, n int, flags HostRegisterFlags) error {
 	return with(d.call(cuMemHostRegister, p, uintptr(n), uintptr(flags)), "address %#x, %d bytes", p, n)
 }
 
-func (d *libcuda) MemHostUnregister(p uintptr) error { return at(p, d.call(cuMemHostUnregister, p)) }
+func (d *libcuda) MemHostUnregister(p uintptr) error { return d.at(p, d.call(cuMemHostUnregister, p)) }
 
 func (d *libcuda) MemHostGetDevicePointer(p uintptr) (uintptr, error) {
 	q, err := d.get(cuMemHostGetDevicePointer, p, 0)
-	return q, at(p, err)
+	return q, d.at(p, err)
 }
 
 func (d *libcuda) MemcpyDtoD(dst, src uintptr, n int) error {
-	return copied(dst, src, n, d.call(cuMemcpyDtoD, dst, src, uintptr(n)))
+	return d.copied(dst, src, n, d.call(cuMemcpyDtoD, dst, src, uintptr(n)))
 }
 
 func (d *libcuda) MemcpyAsync(dst, src uintptr, n int, s Stream) error {
-	return copied(dst, src, n, d.call(cuMemcpyAsync, dst, src, uintptr(n), uintptr(s)))
+	return d.copied(dst, src, n, d.call(cuMemcpyAsync, dst, src, uintptr(n), uintptr(s)))
 }
 
 func (d *libcuda) MemcpyPeerAsync(dst uintptr, dstCtx Context, src uintptr, srcCtx Context, n int, s Stream) error {
-	return copied(dst, src, n, d.call(cuMemcpyPeerAsync, dst, uintptr(dstCtx), src, uintptr(srcCtx), uintptr(n), uintptr(s)))
+	return d.copied(dst, src, n, d.call(cuMemcpyPeerAsync, dst, uintptr(dstCtx), src, uintptr(srcCtx), uintptr(n), uintptr(s)))
 }
 
 func (d *libcuda) MemsetD8(p uintptr, v byte, n int) error {
-	return set(p, n, d.call(cuMemsetD8, p, uintptr(v), uintptr(n)))
+	return d.set(p, n, d.call(cuMemsetD8, p, uintptr(v), uintptr(n)))
 }
 
 func (d *libcuda) MemsetD8Async(p uintptr, v byte, n int, s Stream) error {
-	return set(p, n, d.call(cuMemsetD8Async, p, uintptr(v), uintptr(n), uintptr(s)))
+	return d.set(p, n, d.call(cuMemsetD8Async, p, uintptr(v), uintptr(n), uintptr(s)))
 }
 
 func (d *libcuda) MemsetD32Async(p uintptr, v uint32, words int, s Stream) error {
-	return set(p, 4*words, d.call(cuMemsetD32Async, p, uintptr(v), uintptr(words), uintptr(s)))
+	return d.set(p, 4*words, d.call(cuMemsetD32Async, p, uintptr(v), uintptr(words), uintptr(s)))
 }
 
 func (d *libcuda) PointerGetAttribute(a PointerAttribute, p uintptr) (uint64, error) {
 	v, err := d.get(cuPointerGetAttribute, uintptr(a), p)
-	return uint64(v), at(p, err)
-}
-
-// The three below keep the boxing of their values off the path where all is well.
-
-func at(p uintptr, err error) error {
-	if err == nil {
-		return nil
-	}
-	return with(err, "address %#x", p)
-}
-
-func copied(dst, src uintptr, n int, err error) error {
-	if err == nil {
-		return nil
-	}
-	return with(err, "%d bytes from %#x to %#x", n, src, dst)
-}
-
-func set(p uintptr, n int, err error) error {
-	if err == nil {
-		return nil
-	}
-	return with(err, "address %#x, %d bytes", p, n)
+	return uint64(v), d.at(p, err)
 }

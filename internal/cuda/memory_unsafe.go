@@ -7,7 +7,7 @@ func (d *libcuda) MemcpyHtoD(dst uintptr, src []byte) error {
 		return nil
 	}
 	err := d.callPtr(cuMemcpyHtoD, dst, uintptr(unsafe.Pointer(&src[0])), uintptr(len(src)))
-	return set(dst, len(src), err)
+	return d.set(dst, len(src), err)
 }
 
 func (d *libcuda) MemcpyDtoH(dst []byte, src uintptr) error {
@@ -15,7 +15,7 @@ func (d *libcuda) MemcpyDtoH(dst []byte, src uintptr) error {
 		return nil
 	}
 	err := d.callPtr(cuMemcpyDtoH, uintptr(unsafe.Pointer(&dst[0])), src, uintptr(len(dst)))
-	return set(src, len(dst), err)
+	return d.set(src, len(dst), err)
 }
 
 func (d *libcuda) PointerSetSyncMemops(p uintptr, on bool) error {
@@ -23,5 +23,5 @@ func (d *libcuda) PointerSetSyncMemops(p uintptr, on bool) error {
 	if on {
 		v = 1
 	}
-	return at(p, d.callPtr(cuPointerSetAttribute, uintptr(unsafe.Pointer(&v)), uintptr(PointerSyncMemops), p))
+	return d.at(p, d.callPtr(cuPointerSetAttribute, uintptr(unsafe.Pointer(&v)), uintptr(PointerSyncMemops), p))
 }

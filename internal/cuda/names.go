@@ -78,6 +78,7 @@ const newProcess = "a kernel's fault ended this context, every call of it fails 
 
 // remedies say what to do, where it does not depend on the call.
 var remedies = map[Result]string{
+	ErrInvalidValue:                "an argument is null or out of its range",
 	ErrOutOfMemory:                 "free device memory, or look with nvidia-smi who else uses the GPU",
 	ErrNotInitialized:              "open the driver with cuda.Open first",
 	ErrDeinitialized:               "the process is ending: call the driver no more",

@@ -45,22 +45,3 @@ func (d *libcuda) StreamWaitValue32(s Stream, p uintptr, v uint32, flags WaitFla
 func (d *libcuda) StreamWaitValue64(s Stream, p uintptr, v uint64, flags WaitFlags) error {
 	return d.call(cuStreamWaitValue64, uintptr(s), p, uintptr(v), uintptr(flags))
 }
-
-func (d *libcuda) EventCreate(flags EventFlags) (Event, error) {
-	e, err := d.get(cuEventCreate, uintptr(flags))
-	return Event(e), err
-}
-
-func (d *libcuda) EventDestroy(e Event) error { return d.call(cuEventDestroy, uintptr(e)) }
-
-func (d *libcuda) EventRecord(e Event, s Stream) error {
-	return d.call(cuEventRecord, uintptr(e), uintptr(s))
-}
-
-func (d *libcuda) EventRecordWithFlags(e Event, s Stream, flags uint32) error {
-	return d.call(cuEventRecordWithFlags, uintptr(e), uintptr(s), uintptr(flags))
-}
-
-func (d *libcuda) EventQuery(e Event) (bool, error) { return d.ready(cuEventQuery, uintptr(e)) }
-
-func (d *libcuda) EventSynchronize(e Event) error { return d.call(cuEventSynchronize, uintptr(e)) }

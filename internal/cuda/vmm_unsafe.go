@@ -64,15 +64,15 @@ func (d *libcuda) MemAddressReserve(n, align int) (uintptr, error) {
 }
 
 func (d *libcuda) MemAddressFree(p uintptr, n int) error {
-	return set(p, n, d.call(cuMemAddressFree, p, uintptr(n)))
+	return d.set(p, n, d.call(cuMemAddressFree, p, uintptr(n)))
 }
 
 func (d *libcuda) MemMap(p uintptr, n int, h MemHandle) error {
-	return set(p, n, d.call(cuMemMap, p, uintptr(n), 0, uintptr(h), 0))
+	return d.set(p, n, d.call(cuMemMap, p, uintptr(n), 0, uintptr(h), 0))
 }
 
 func (d *libcuda) MemUnmap(p uintptr, n int) error {
-	return set(p, n, d.call(cuMemUnmap, p, uintptr(n)))
+	return d.set(p, n, d.call(cuMemUnmap, p, uintptr(n)))
 }
 
 func (d *libcuda) MemSetAccess(p uintptr, n int, devices ...Device) error {
@@ -83,12 +83,12 @@ func (d *libcuda) MemSetAccess(p uintptr, n int, devices ...Device) error {
 	for i, dev := range devices {
 		access[i] = memAccessDesc{memLocation{locationDevice, int32(dev)}, accessReadWrite}
 	}
-	return set(p, n, d.callPtr(cuMemSetAccess, p, uintptr(n), uintptr(unsafe.Pointer(&access[0])), uintptr(len(access))))
+	return d.set(p, n, d.callPtr(cuMemSetAccess, p, uintptr(n), uintptr(unsafe.Pointer(&access[0])), uintptr(len(access))))
 }
 
 func (d *libcuda) MemRetainAllocationHandle(p uintptr) (MemHandle, error) {
 	h, err := d.get(cuMemRetainAllocationHandle, p)
-	return MemHandle(h), at(p, err)
+	return MemHandle(h), d.at(p, err)
 }
 
 func (d *libcuda) MemExportToShareableHandle(h MemHandle) (fd int, err error) {
