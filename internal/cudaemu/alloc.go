@@ -149,7 +149,7 @@ func (m *Machine) MemHostRegister(p uintptr, n int, flags cuda.HostRegisterFlags
 	if err := c.unsafe(); err != nil {
 		return err
 	}
-	if p == 0 || n <= 0 || flags&^3 != 0 || p >= deviceAddresses && p < virtualAddresses+1<<44 {
+	if p == 0 || n <= 0 || flags&^3 != 0 || uint64(p) >= deviceAddresses {
 		return c.fail(cuda.ErrInvalidValue, "%d bytes at %#x, flags %#x", n, p, flags)
 	}
 	if m.regions.overlaps(uint64(p), uint64(n)) {

@@ -51,7 +51,11 @@ func (c *call) admit() error {
 	if c.exec.calling(c.th.id) {
 		return c.fail(cuda.ErrNotPermitted, "called from a host function")
 	}
-	if r := c.inject.check(c); r != 0 {
+	device := -1
+	if c.ctx != nil {
+		device = c.ctx.dev.ordinal
+	}
+	if r := c.inject.check(c.name, device); r != 0 {
 		return c.fail(r, "injected")
 	}
 	return nil

@@ -142,9 +142,10 @@ func (d *Device) fill(i int, host string) {
 	}
 }
 
-// An Injection makes a call of the driver fail.
+// An Injection makes a call of the driver fail, or a kernel when it begins to
+// run, which ends its context.
 type Injection struct {
-	Call   string  // "cuMemAlloc"
+	Call   string  // "cuMemAlloc", or "kernel NAME"
 	Nth    int     // the nth call from now on, counted from 1; 0: see Chance
 	Chance float64 // of each call, by the seed
 	Device int     // only with this device's context current, counted from 1; 0: any

@@ -231,10 +231,20 @@ func (e *executor) stop() {
 
 func (e *executor) join() { e.goroutines.Wait() }
 
-// onHost has f called on the thread for host functions.
+// onHost has f called on the thread for host functions, or, if the machine is
+// lazy, on that of the next caller who waits.
 func (e *executor) onHost(f func()) {
 	e.hostFuncs = append(e.hostFuncs, f)
 	e.hostWork.Signal()
+}
+
+// afterwards has f called soon, though nobody may wait for anything.
+func (e *executor) afterwards(f func()) {
+	if e.m.cfg.Lazy {
+		e.goroutines.Go(f)
+	} else {
+		e.onHost(f)
+	}
 }
 
 func (e *executor) runHostFuncs() {

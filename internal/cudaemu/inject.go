@@ -20,10 +20,11 @@ func (i *injector) init(cfg Config) {
 	}
 }
 
-// check is the result that the call must fail with, 0 for none.
-func (i *injector) check(c *call) (r cuda.Result) {
+// check is the result that a call must fail with, 0 for none. The device is -1
+// where none is current.
+func (i *injector) check(call string, device int) (r cuda.Result) {
 	for _, f := range i.faults {
-		if f.Call != c.name || f.Device != 0 && (c.ctx == nil || c.ctx.dev.ordinal != f.Device-1) {
+		if f.Call != call || f.Device != 0 && f.Device-1 != device {
 			continue
 		}
 		switch {

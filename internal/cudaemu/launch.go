@@ -78,6 +78,10 @@ type kernelWork struct {
 
 func (w kernelWork) step(m *Machine, o *op) bool {
 	if o.grid == nil {
+		if r := m.inject.check("kernel "+w.f.kernel.Name, w.f.mod.ctx.dev.ordinal); r != 0 {
+			o.ctx.fail(r, "injected into kernel "+w.f.kernel.Name)
+			return true
+		}
 		o.grid = &simt.Grid{
 			Image: w.f.mod.image, Kernel: w.f.kernel, Device: w.f.mod.ctx.dev.ordinal,
 			Dim: w.grid, Block: w.block, Shared: w.launch.Shared, Args: w.args,

@@ -182,6 +182,16 @@ func TestInjection(t *testing.T) {
 		}
 	}
 	require.InDelta(t, 50, failed, 30)
+	e.ok(e.CtxSynchronize())
+
+	e = start(t, cudaemu.Config{Devices: 2})
+	e.Inject(cudaemu.Injection{Call: "kernel store", Nth: 2, Device: 2, Result: cuda.ErrECCUncorrectable})
+	e.use(1)
+	p := e.alloc(64, true)
+	for range 2 {
+		launch(e, "store", 0, &storeArgs{p, 1})
+	}
+	e.is(e.CtxSynchronize(), cuda.ErrECCUncorrectable)
 }
 
 func TestLostDevice(t *testing.T) {

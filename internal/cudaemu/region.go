@@ -61,11 +61,12 @@ type regions struct {
 	next   uint64
 }
 
-// Device addresses begin far from those that operating systems give to
-// processes, and are never used twice, so that a late access is found.
+// Device addresses begin above all that operating systems give to processes (47
+// bits on amd64, 48 on arm64, and Go's heap may be anywhere in them), and are
+// never used twice, so that a late access is found.
 const (
-	deviceAddresses  = 0x2000_0000_0000
-	virtualAddresses = 0x3000_0000_0000
+	deviceAddresses  = 1 << 48
+	virtualAddresses = 1<<48 + 1<<47
 	gap              = 1 << 16 // between allocations, unmapped
 )
 

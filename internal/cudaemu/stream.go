@@ -1,6 +1,8 @@
 package cudaemu
 
 import (
+	"slices"
+
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/weakmem"
 )
@@ -21,6 +23,7 @@ type stream struct {
 }
 
 func (x *context) newStream(h cuda.Stream, flags cuda.StreamFlags, priority int) *stream {
+	x.streams = slices.DeleteFunc(x.streams, func(s *stream) bool { return s.destroyed && (s.last == nil || s.last.done) })
 	s := &stream{handle: h, ctx: x, flags: flags, priority: priority}
 	x.streams = append(x.streams, s)
 	return s

@@ -14,7 +14,7 @@ type userObject struct {
 func (m *Machine) release(o *userObject, n int) {
 	if o.all -= n; o.all == 0 {
 		delete(m.objects, o.handle)
-		m.exec.onHost(o.destroy)
+		m.exec.afterwards(o.destroy)
 	}
 }
 
