@@ -4,6 +4,7 @@
 using u8 = unsigned char;
 using s8 = signed char;
 using u16 = unsigned short;
+using s16 = short;
 using u32 = unsigned int;
 using s32 = int;
 using u64 = unsigned long long;

@@ -58,8 +58,8 @@ namespace control {
 constexpr u64 abort = 0;                    // 32 bits: not 0 if kernels are to end
 constexpr u64 started = 64, finished = 72;  // numbers of operations
 constexpr u64 kind = 128, peer = 132, phase = 136; // of the first fault, 32 bits each; kind comes last
-constexpr u64 mine = 144, theirs = 160;     // stamps
-constexpr u64 my_bytes = 176, their_bytes = 184;
+constexpr u64 my_bytes = 144, mine = 152;          // length and stamp that were expected
+constexpr u64 theirs = 168;                        // stamp and length that came
 } // namespace control
 
 // Local is on the device and outlasts a launch.
@@ -95,25 +95,6 @@ static DEVICE void end(const Comm &c) {
 
 // Stopped asks the host, which takes about a µs.
 static DEVICE bool stopped(const Comm &c) { return load_relaxed(c.control + control::abort) != 0; }
-
-// Report tells the host about the first fault of all, and ends the other blocks.
-static DEVICE void report(const Comm &c, Fault kind, u32 peer, Phase phase, const u64 *theirs, u64 my_bytes,
-                          u64 their_bytes) {
-  if (add(c.local + local::fault, 1) == 0) {
-    u64 at = c.control;
-    Access<4>::store(at + control::peer, peer);
-    Access<4>::store(at + control::phase, phase);
-    for (int i = 0; i < 2; i++) {
-      Access<8>::store(at + control::mine + 8 * i, c.stamp[i]);
-      Access<8>::store(at + control::theirs + 8 * i, theirs[i]);
-    }
-    Access<8>::store(at + control::my_bytes, my_bytes);
-    Access<8>::store(at + control::their_bytes, their_bytes);
-    asm volatile("fence.acq_rel.sys;" ::: "memory");
-    store_relaxed(at + control::kind, kind);
-  }
-  if (kind != aborted) store_relaxed(c.control + control::abort, 1);
-}
 
 // An End is one end of the queues to or from a peer, as the host describes it;
 // see engine/grid.End.
@@ -157,29 +138,31 @@ struct Port {
 // go on, well below a ms.
 constexpr u32 polls = 1024;
 
+// A Stop is why a thread stopped.
+struct Stop {
+  u32 kind; // Fault, 0 if it did not
+  Phase phase;
+  u32 port;
+  u64 bytes; // that were expected
+};
+
 // Wait returns when the other end's counter is at least n, or false when the
 // host has us stop.
-static DEVICE bool wait(const Comm &c, Port &p, u64 n, Phase phase) {
+static DEVICE bool wait(const Comm &c, Port &p, u64 n) {
   u64 known = p.known;
 #pragma unroll 1
   for (u32 i = 1; (s64)(known - n) < 0; i++) {
     known = load_acquire(p.seen);
-    if (i % polls == 0 && stopped(c)) {
-      u64 nothing[2] = {0, 0};
-      report(c, aborted, p.peer, phase, nothing, 0, 0);
-      return false;
-    }
+    if (i % polls == 0 && stopped(c)) return false;
   }
   p.known = known;
   return true;
 }
 
-// Agree checks the header of the slot received.
-static DEVICE bool agree(const Comm &c, const Port &p, u64 bytes) {
-  u64 h = p.header(), theirs[2] = {Access<8>::load(h), Access<8>::load(h + 8)}, their_bytes = Access<8>::load(h + 16);
-  if (theirs[0] == c.stamp[0] && theirs[1] == c.stamp[1] && their_bytes == bytes) return true;
-  report(c, mismatch, p.peer, receiving, theirs, bytes, their_bytes);
-  return false;
+// Agrees reports whether the slot received belongs to this operation.
+static DEVICE bool agrees(const Comm &c, const Port &p, u64 bytes) {
+  u64 h = p.header();
+  return Access<8>::load(h) == c.stamp[0] && Access<8>::load(h + 8) == c.stamp[1] && Access<8>::load(h + 16) == bytes;
 }
 
 // Publish hands the slot on; one thread calls it after a barrier.
@@ -193,3 +176,21 @@ static DEVICE void publish(const Comm &c, Port &p, u64 bytes) {
 
 // Release gives the slot back; one thread calls it after a barrier.
 static DEVICE void release(Port &p) { store_release(p.post, ++p.count); }
+
+// Report tells the host about the first fault of all. A mismatch has all blocks
+// of this device end.
+static DEVICE void report(const Comm &c, const Stop &s, const Port &p) {
+  if (add(c.local + local::fault, 1) == 0) {
+    u64 at = c.control, h = p.header();
+    Access<4>::store(at + control::peer, p.peer);
+    Access<4>::store(at + control::phase, s.phase);
+    Access<8>::store(at + control::my_bytes, s.bytes);
+    for (int i = 0; i < 2; i++) Access<8>::store(at + control::mine + 8 * i, c.stamp[i]);
+    if (s.kind == mismatch) {
+      for (int i = 0; i < 3; i++) Access<8>::store(at + control::theirs + 8 * i, Access<8>::load(h + 8 * i));
+    }
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+    store_relaxed(at + control::kind, s.kind);
+  }
+  if (s.kind == mismatch) store_relaxed(c.control + control::abort, 1);
+}

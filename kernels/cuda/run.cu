@@ -147,10 +147,10 @@ template <int n> static DEVICE void some(const Slice &s, Scalar k, u64 at, u32 s
 }
 
 static DEVICE void move(const Slice &s, Scalar k) {
-  constexpr int deep = 4;
+  constexpr int deep = TYPE::unroll == 1 ? 1 : 4; // vectors of a thread under way
   u64 vectors = s.all() & 15 ? 0 : s.n / 16, i = 0;
 #pragma unroll 1
-  for (; i + deep * threads() <= vectors; i += deep * threads()) some<deep>(s, k, 16 * (i + thread()), 16 * threads());
+  for (; deep > 1 && i + deep * threads() <= vectors; i += deep * threads()) some<deep>(s, k, 16 * (i + thread()), 16 * threads());
 #pragma unroll 1
   for (i += thread(); i < vectors; i += threads()) some<1>(s, k, 16 * i, 0);
 #pragma unroll 1
@@ -227,29 +227,27 @@ KERNEL(512, 1) void table(const TableArgs a) {
 
 #endif
 
-// Carry carries out one step over one slice; false if we have to stop.
-static DEVICE bool carry(const Args &a, Port *recv, Port *send, Slice s, Scalar k) {
-  bool stop = false;
-  if (recv && thread() == 0) stop = !wait(a.comm, *recv, recv->count + 1, receiving);
-  if (send && thread() == 32) {
-    u64 slots = send->mask + 1;
-    stop = !wait(a.comm, *send, send->count < slots ? 0 : send->count + 1 - slots, sending);
-  }
-  if (any(stop)) return false;
+extern SHARED Port ports[];
+
+// Carry carries out one step over one slice; false if the block has to stop.
+static DEVICE bool carry(const Args &a, const Step &st, Slice s, Scalar k, Stop &stop) {
+  Port *recv = st.recv < 0 ? 0 : ports + st.recv, *send = st.send < 0 ? 0 : ports + st.send;
+  bool receives = recv && thread() == 0, sends = send && thread() == 32;
+  if (receives && !wait(a.comm, *recv, recv->count + 1)) stop = {aborted, receiving, (u32)st.recv, s.n};
+  if (sends && !wait(a.comm, *send, send->count - send->mask)) stop = {aborted, sending, (u32)st.send, s.n};
+  if (any(stop.kind)) return false;
   if (recv) s.recv = recv->slot();
   if (send) s.send = send->slot();
-  if (recv && thread() == 0) stop = !agree(a.comm, *recv, s.n);
+  if (receives && !agrees(a.comm, *recv, s.n)) stop = {mismatch, receiving, (u32)st.recv, s.n};
   move(s, k);
-  if (any(stop)) return false;
-  if (recv && thread() == 0) release(*recv);
-  if (send && thread() == 32) publish(a.comm, *send, s.n);
+  if (any(stop.kind)) return false;
+  if (receives) release(*recv);
+  if (sends) publish(a.comm, *send, s.n);
   return true;
 }
 
-extern SHARED Port shared[];
-
-// Rounds carries out the rounds of this block's lane; false if it had to stop.
-static DEVICE bool rounds(const Args &a, const Step *steps) {
+// Rounds carries out the rounds of this block's lane; false if it has to stop.
+static DEVICE bool rounds(const Args &a, const Step *steps, Stop &stop) {
   Scalar k = {scalar(a), false};
 #pragma unroll 1
   for (u32 round = block(); round < a.rounds; round += a.lanes) {
@@ -260,11 +258,11 @@ static DEVICE bool rounds(const Args &a, const Step *steps) {
       u64 n = st.src == none ? dst.n : src.n;
       if (n == 0 && round > 0) continue;
       k.on = st.src == in;
-      Port *recv = st.recv < 0 ? 0 : shared + st.recv, *send = st.send < 0 ? 0 : shared + st.send;
       u64 at = 0;
+#pragma unroll 1
       do {
         u64 bytes = n - at < a.slice ? n - at : a.slice;
-        if (!carry(a, recv, send, {0, st.src == none ? 0 : src.at + at, st.dst == none ? 0 : dst.at + at, 0, bytes}, k))
+        if (!carry(a, st, {0, st.src == none ? 0 : src.at + at, st.dst == none ? 0 : dst.at + at, 0, bytes}, k, stop))
           return false;
         at += bytes;
       } while (at < n);
@@ -275,16 +273,17 @@ static DEVICE bool rounds(const Args &a, const Step *steps) {
 
 KERNEL(512, 1) void ENTRY(const Args a) {
   const End *ends = (const End *)a.ends;
-  Step *steps = (Step *)(shared + a.end_count);
+  Step *steps = (Step *)(ports + a.end_count);
 #pragma unroll 1
-  for (u32 i = thread(); i < a.end_count; i += threads()) shared[i].open(ends + i, block());
+  for (u32 i = thread(); i < a.end_count; i += threads()) ports[i].open(ends + i, block());
 #pragma unroll 1
   for (u32 i = thread(); i < a.step_count; i += threads()) steps[i] = ((const Step *)a.steps)[i];
   if (block() == 0 && thread() == 0) begin(a.comm);
   barrier();
-  rounds(a, steps);
+  Stop stop = {};
+  if (!rounds(a, steps, stop) && stop.kind) report(a.comm, stop, ports[stop.port]);
   barrier();
 #pragma unroll 1
-  for (u32 i = thread(); i < a.end_count; i += threads()) shared[i].close(ends + i, block());
+  for (u32 i = thread(); i < a.end_count; i += threads()) ports[i].close(ends + i, block());
   if (thread() == 0) end(a.comm);
 }

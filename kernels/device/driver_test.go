@@ -66,28 +66,49 @@ func TestCheckMemory(t *testing.T) {
 	}))
 }
 
+// TestForeignMemory has the second device's memory as a source.
 func TestForeignMemory(t *testing.T) {
 	d := gputest.Driver(t, gputest.Devices(2))
 	ctx := primary(t, d)
 	other, err := d.DeviceGet(1)
 	require.NoError(t, err)
+	if ok, err := d.DeviceCanAccessPeer(0, other); err != nil || !ok {
+		t.Skip("device 0 has no access to the memory of device 1")
+	}
 	otherCtx, err := d.DevicePrimaryCtxRetain(other)
 	require.NoError(t, err)
 	defer d.DevicePrimaryCtxRelease(other)
+	red := reducer(t, kernels.Int64, kernels.Sum, 2)
+	var theirs []mem.Region
+	var want [][]byte
 	require.NoError(t, cuda.With(d, otherCtx, func() error {
-		p, err := d.MemAlloc(4096)
-		require.NoError(t, err)
-		defer d.MemFree(p)
-		r := mem.Device(1, p, 4096)
-
+		theirs, want = buffers(t, d, 1, kernels.Int64, 4096, 1)
+		return nil
+	}))
+	require.NoError(t, cuda.With(d, ctx, func() error {
 		c, err := New(d, ctx)
 		require.NoError(t, err)
-		defer c.Close()
-		require.ErrorContains(t, c.CheckMemory(r), "memory of device 1, which is not reached: enable peer access")
+		require.ErrorContains(t, c.CheckMemory(theirs[0]), "memory of device 1, which is not reached: enable peer access")
+		require.NoError(t, c.Close())
+
+		require.NoError(t, d.CtxEnablePeerAccess(otherCtx))
 		c, err = New(d, ctx, other)
 		require.NoError(t, err)
-		defer c.Close()
-		require.NoError(t, c.CheckMemory(r))
+		require.NoError(t, c.CheckMemory(theirs[0]))
+		ours, images := buffers(t, d, 0, kernels.Int64, 4096, 1)
+		k, err := c.Kernel(red)
+		require.NoError(t, err)
+		require.NoError(t, k.Launch(0, &Args{Dst: ours[0], Srcs: []mem.Region{theirs[0], ours[0]}}))
+		got := make([]byte, 4096)
+		require.NoError(t, d.MemcpyDtoH(got, ours[0].Ptr()))
+		red.Combine(want[0], want[0], images[0])
+		require.Equal(t, want[0], got)
+		release(t, d, ours)
+		require.NoError(t, d.CtxDisablePeerAccess(otherCtx))
+		return c.Close()
+	}))
+	require.NoError(t, cuda.With(d, otherCtx, func() error {
+		release(t, d, theirs)
 		return nil
 	}))
 }

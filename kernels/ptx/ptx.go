@@ -5,7 +5,8 @@
 //
 // A module has two kernels, see Name.Combine and Name.Plain, both with the one
 // parameter that kernels/cuda/combine.cu declares and kernels/device.args
-// mirrors.
+// mirrors. A new type or reduction is written in types.h or ops.h there, listed
+// here, and compiled by go generate.
 package ptx
 
 import (
