@@ -4,7 +4,7 @@
 // memory and what threads exchange are not here; see packages simt and weakmem.
 //
 // testdata holds the results of all forms of all instructions, recorded on a
-// real GPU by TestRecord; the tests compare. What the hardware does where IEEE 754
+// real GPU by TestGPU; the tests compare. What the hardware does where IEEE 754
 // and PTX leave a choice is in nan.go.
 //
 // Source: PTX ISA 8.0, section 9.7.

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 )
@@ -132,30 +135,23 @@ func (f *form) carry(before, after *strings.Builder, in bool, reg string) {
 type gpu struct {
 	d   cuda.Driver
 	dev cuda.Device
-	ctx cuda.Context
 }
 
-// newGPU makes the driver's first device current on this thread, for good.
-func newGPU(d cuda.Driver) (*gpu, error) {
+// newGPU makes the driver's first device current on this thread until the test ends.
+func newGPU(t *testing.T, d cuda.Driver) *gpu {
 	dev, err := d.DeviceGet(0)
-	if err != nil {
-		return nil, err
-	}
+	require.NoError(t, err)
 	ctx, err := d.DevicePrimaryCtxRetain(dev)
-	if err != nil {
-		return nil, err
-	}
+	require.NoError(t, err)
 	runtime.LockOSThread()
-	return &gpu{d: d, dev: dev, ctx: ctx}, d.CtxSetCurrent(ctx)
-}
-
-// openGPU is for the real driver.
-func openGPU() (*gpu, error) {
-	d, err := cuda.Open("")
-	if err != nil {
-		return nil, err
-	}
-	return newGPU(d)
+	require.NoError(t, d.CtxPushCurrent(ctx))
+	t.Cleanup(func() {
+		_, err := d.CtxPopCurrent()
+		require.NoError(t, err)
+		runtime.UnlockOSThread()
+		require.NoError(t, d.DevicePrimaryCtxRelease(dev))
+	})
+	return &gpu{d: d, dev: dev}
 }
 
 // runAll gives the results of forms, row after row, nil for those that the

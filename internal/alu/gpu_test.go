@@ -13,34 +13,46 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/gputest"
 )
 
 var (
-	record  = flag.String("record", "", "record the golden files on the first GPU into this folder")
+	record  = flag.String("record", "", "with REQUIRE=cuda: write the golden files into this folder, and what the driver refuses into its report.txt")
 	machine = flag.String("machine", "", "what the recorded files say of the machine")
 )
 
-// TestRecord makes the golden files. It reports the forms that the driver refuses.
-func TestRecord(t *testing.T) {
-	if *record == "" {
-		t.Skip("without -record")
-	}
-	g, err := openGPU()
-	require.NoError(t, err)
-	header := describe(t, g)
-	report, err := os.Create(filepath.Join(*record, "report.txt"))
-	require.NoError(t, err)
-	defer report.Close()
-	fmt.Fprintln(report, strings.Join(header, "\n"))
+// TestGPU runs the kernels of all forms on a GPU, the emulated one or with
+// REQUIRE=cuda a real one, and compares with the golden files, or writes them.
+func TestGPU(t *testing.T) {
+	g := newGPU(t, gputest.Driver(t, gputest.Emu(cudaemu.Config{Plain: true, Lazy: true})))
+	var report []string
 	for _, family := range familyNames() {
 		list := forms(family)
-		start := time.Now()
 		results, errs := g.runAll(list)
-		for _, err := range errs {
-			fmt.Fprintln(report, err)
+		if *record != "" {
+			require.True(t, gputest.OnGPU(), "-record is for a real GPU: set REQUIRE=cuda")
+			require.NoError(t, writeGoldens(*record, family, describe(t, g), list, results))
+			report = append(report, fmt.Sprintf("%s: %d forms, %d refused", family, len(list), len(errs)))
+			for _, err := range errs {
+				report = append(report, err.Error())
+			}
+			continue
 		}
-		fmt.Fprintf(report, "%s: %d forms, %d refused, %v\n", family, len(list), len(errs), time.Since(start).Round(time.Millisecond))
-		require.NoError(t, writeGoldens(*record, family, header, list, results))
+		t.Run(family, func(t *testing.T) {
+			require.Empty(t, errs)
+			gold, err := readGoldens("testdata", family)
+			if family == "atomic" && err != nil {
+				t.Skip("not recorded yet")
+			}
+			require.NoError(t, err)
+			for i, f := range list {
+				t.Run(f.id(), func(t *testing.T) { compare(t, &f, results[i], gold.results[f.id()]) })
+			}
+		})
+	}
+	if *record != "" {
+		require.NoError(t, os.WriteFile(filepath.Join(*record, "report.txt"), []byte(strings.Join(report, "\n")+"\n"), 0o644))
 	}
 }
 
@@ -53,7 +65,7 @@ func describe(t *testing.T, g *gpu) []string {
 	module, _ := os.ReadFile("/proc/driver/nvidia/version")
 	first, _, _ := strings.Cut(string(module), "\n")
 	return []string{
-		"results of PTX instructions, recorded by go test ./internal/alu -run TestRecord -record DIR",
+		"results of PTX instructions, recorded by REQUIRE=cuda go test ./internal/alu -run TestGPU -record DIR",
 		"machine: " + *machine,
 		"gpu: " + name,
 		fmt.Sprintf("cuda driver: %d.%d", version/1000, version%1000/10),
@@ -66,7 +78,7 @@ func describe(t *testing.T, g *gpu) []string {
 func TestGoldens(t *testing.T) {
 	for _, family := range familyNames() {
 		if family == "atomic" {
-			continue // see TestEmulator
+			continue // memory, see TestGPU
 		}
 		t.Run(family, func(t *testing.T) {
 			g, err := readGoldens("testdata", family)
@@ -74,7 +86,7 @@ func TestGoldens(t *testing.T) {
 			for _, f := range forms(family) {
 				t.Run(f.id(), func(t *testing.T) {
 					want, ok := g.results[f.id()]
-					require.True(t, ok, "not recorded with these cases: record on a GPU, see TestRecord")
+					require.True(t, ok, "not recorded with these cases: record on a GPU, see TestGPU")
 					compare(t, &f, compute(t, &f, cases(&f)), want)
 				})
 			}
@@ -82,39 +94,14 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// TestGPU runs the forms on the GPU that there is and compares with the golden files.
-func TestGPU(t *testing.T) {
-	g, err := openGPU()
-	if err != nil {
-		if strings.Contains(os.Getenv("REQUIRE"), "cuda") {
-			require.NoError(t, err)
-		}
-		t.Skip(err)
-	}
-	for _, family := range familyNames() {
-		list := forms(family)
-		results, errs := g.runAll(list)
-		t.Run(family, func(t *testing.T) {
-			require.Empty(t, errs)
-			gold, err := readGoldens("testdata", family)
-			require.NoError(t, err)
-			for i, f := range list {
-				t.Run(f.id(), func(t *testing.T) {
-					require.Equal(t, gold.results[f.id()], results[i], "the file and this GPU")
-				})
-			}
-		})
-	}
-}
-
-// compare shows the first results that differ from those of a GPU.
+// compare shows the first results that differ from the recorded ones.
 func compare(t *testing.T, f *form, got, want [][]uint64) {
 	rows := cases(f)
-	require.Len(t, want, len(rows))
+	require.Len(t, want, len(rows), "not recorded with these cases: record on a GPU, see TestGPU")
 	var wrong []string
 	for i := range rows {
 		if !slices.Equal(got[i], want[i]) {
-			wrong = append(wrong, fmt.Sprintf("case %d: %#x gives %#x, the GPU %#x", i, rows[i], got[i], want[i]))
+			wrong = append(wrong, fmt.Sprintf("case %d: %#x gives %#x, recorded was %#x", i, rows[i], got[i], want[i]))
 		}
 	}
 	if n := len(wrong); n > 0 {
