@@ -1,6 +1,8 @@
 package simt_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -173,4 +175,60 @@ func TestTouch(t *testing.T) {
 	for m.world.Step(2000) > 0 {
 	}
 	require.Equal(t, weakmem.Deadlock, wait.Fault().Kind)
+}
+
+// oneShot runs an all-reduce whose flags travel among the data on a number of
+// devices, and gives the sums that each got.
+func oneShot(t *testing.T, kernel string, seed uint64, ranks, n int) (sums [][]uint32) {
+	o := options{seed: seed}
+	for range ranks {
+		o.devices = append(o.devices, small)
+	}
+	m := boot(t, "order.ptx", o)
+	var boxes [8]uint64
+	for r := range ranks {
+		boxes[r] = m.words(make([]uint32, 4*ranks*n)...)
+	}
+	var outs []uint64
+	var grids []*simt.Grid
+	for r := range ranks {
+		outs = append(outs, m.unwritten(2*n))
+		in := m.words(sequence(2*n, uint32(r+1))...)
+		g := m.grid(kernel, 2, 64, in, outs[r], boxes[0], boxes[1], boxes[2], boxes[3], boxes[4], boxes[5], boxes[6], boxes[7], r, ranks, n, 1)
+		g.Device = r
+		grids = append(grids, g)
+	}
+	m.run(grids...)
+	require.Empty(t, m.found)
+	for _, out := range outs {
+		sums = append(sums, m.read(out, 2*n))
+	}
+	return sums
+}
+
+func TestAllReduceOfDevices(t *testing.T) {
+	const n = 150
+	for ranks := 2; ranks <= 8; ranks++ {
+		t.Run(fmt.Sprint(ranks, " devices"), func(t *testing.T) {
+			for _, sum := range oneShot(t, "oneShot", uint64(ranks), ranks, n) {
+				require.Equal(t, sequence(2*n, uint32(ranks*(ranks+1)/2)), sum)
+			}
+		})
+	}
+}
+
+// A flag for 8 bytes does not guard the 8 beside it: some seeds show it by a wrong sum.
+func TestHalfGuardedLineIsFound(t *testing.T) {
+	const n, ranks = 60, 3
+	wrong := 0
+	for seed := range uint64(20) {
+		for _, sum := range oneShot(t, "oneShotHalf", seed, ranks, n) {
+			if !slices.Equal(sequence(2*n, ranks*(ranks+1)/2), sum) {
+				wrong++
+				break
+			}
+		}
+	}
+	t.Logf("%d of 20 seeds", wrong)
+	require.Positive(t, wrong)
 }

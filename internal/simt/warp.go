@@ -22,6 +22,7 @@ type warp struct {
 	strong  *inst     // its last strong access
 	vain    int       // how often it made that one without another between
 	polls   bool      // made a strong access since it was last asked
+	calm    bool      // made none in this burst
 	forced  bool      // it was chosen at random and runs on, whatever its rank
 
 	place int // in World.ready, -1 when it is not
@@ -73,6 +74,10 @@ const (
 
 // run executes at most n instructions.
 func (w *warp) run(n int) {
+	if w.calm {
+		w.vain = 0
+	}
+	w.calm = true
 	world, ins := w.block.grid.world, w.block.grid.Kernel.code.ins
 	if !w.choose() {
 		return
@@ -190,7 +195,7 @@ func (w *warp) choose() bool {
 // giveWay notes a strong access: the thread may be waiting for another.
 func (w *warp) giveWay(in *inst) {
 	w.left -= pollCost
-	w.polls = true
+	w.polls, w.calm = true, false
 	if in != w.strong {
 		w.strong, w.vain = in, 0
 	}
