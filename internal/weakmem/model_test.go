@@ -191,6 +191,7 @@ type pair struct {
 	blocks map[[2]int]*Block
 	found  int // races of Memory
 	now    Clock
+	plan   []action
 	log    strings.Builder
 }
 
@@ -212,30 +213,104 @@ func (p *pair) block(actor int) *Block {
 	return p.blocks[[2]int{modelThreads[actor].device, modelThreads[actor].block}]
 }
 
+// An action is one step of a random program.
+type action struct {
+	what          string
+	actor         int
+	scope         Scope
+	order         Order
+	addr, size    int
+	store, strong bool
+}
+
+// draw makes up an action, or goes on with passing a message.
+func (p *pair) draw(t *rapid.T) action {
+	if len(p.plan) > 0 && rapid.IntRange(0, 3).Draw(t, "go on") > 0 {
+		a := p.plan[0]
+		p.plan = p.plan[1:]
+		return a
+	}
+	a := action{
+		actor: rapid.IntRange(0, actors-1).Draw(t, "actor"),
+		scope: rapid.SampledFrom([]Scope{CTA, GPU, System, System}).Draw(t, "scope"),
+		what: rapid.SampledFrom([]string{"access", "access", "flag", "read flag", "atomic", "fence", "barrier", "named", "syncwarp", "pair",
+			"message", "message", "message"}).Draw(t, "what"),
+		store: rapid.Bool().Draw(t, "store"),
+	}
+	switch a.what {
+	case "access", "pair":
+		a.size = rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "size")
+		a.addr = a.size * rapid.IntRange(0, modelBytes/a.size-2).Draw(t, "addr")
+		a.strong = a.what == "access" && a.size == 4 && rapid.Bool().Draw(t, "strong")
+	case "flag", "read flag", "atomic":
+		a.addr = 4 * rapid.IntRange(0, 3).Draw(t, "addr")
+		a.order = rapid.SampledFrom([]Order{Relaxed, Acquire, Release, AcqRel}).Draw(t, "order")
+	case "message":
+		p.message(t, a)
+	}
+	return a
+}
+
+// message plans that one actor stores, says so to another one by a flag, and
+// that this one loads: with or without fences, and sometimes late.
+func (p *pair) message(t *rapid.T, a action) {
+	b := a
+	b.actor = rapid.IntRange(0, actors-1).Draw(t, "reader")
+	at := func(x action, what string, addr, size int, store bool) action {
+		x.what, x.addr, x.size, x.store = what, addr, size, store
+		return x
+	}
+	maybe := func(x action, what string) {
+		if rapid.Bool().Draw(t, what) {
+			p.plan = append(p.plan, at(x, what, 0, 0, false))
+		}
+	}
+	data := 16 + 4*rapid.IntRange(0, 3).Draw(t, "data")
+	flag := 4 * rapid.IntRange(0, 3).Draw(t, "flag")
+	orders := []Order{Relaxed, Release, Acquire}
+	a.order, b.order = rapid.SampledFrom(orders[:2]).Draw(t, "release"), rapid.SampledFrom([]Order{Relaxed, Acquire}).Draw(t, "acquire")
+	early := rapid.Bool().Draw(t, "early")
+	p.plan = append(p.plan[:0], at(a, "access", data, 4, true))
+	maybe(a, "barrier")
+	maybe(a, "fence")
+	if !early {
+		p.plan = append(p.plan, at(a, "flag", flag, 4, true))
+	}
+	if rapid.IntRange(0, 3).Draw(t, "more") == 0 { // after what is released
+		p.plan = append(p.plan, at(a, "access", data, 4, true))
+	}
+	if early {
+		p.plan = append(p.plan, at(a, "flag", flag, 4, true))
+	}
+	maybe(a, "fence")
+	maybe(a, "syncwarp")
+	p.plan = append(p.plan, at(b, "read flag", flag, 4, false))
+	maybe(b, "fence")
+	maybe(b, "barrier")
+	p.plan = append(p.plan, at(b, "access", data, 4, rapid.Bool().Draw(t, "overwrite")))
+}
+
 // step does something at random in both and compares. It says whether it raced.
 func (p *pair) step(t *rapid.T, v byte) bool {
 	for range rapid.IntRange(0, 2).Draw(t, "ticks") {
 		p.memory.Tick()
 	}
-	actor := rapid.IntRange(0, actors-1).Draw(t, "actor")
-	s := rapid.SampledFrom([]Scope{CTA, GPU, System, System}).Draw(t, "scope")
-	what := rapid.SampledFrom([]string{"load", "store", "flag", "read flag", "atomic", "fence", "barrier", "named", "syncwarp", "pair"}).Draw(t, "what")
+	a := p.draw(t)
+	actor, addr, o, s := a.actor, a.addr, a.order, a.scope
 	var races bool
 	switch {
+	case a.what == "message":
+		return false
 	case actor == driver:
-		races = p.drive(t, what, v)
-	case what == "load" || what == "store":
-		size := rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "size")
-		addr := size * rapid.IntRange(0, modelBytes/size-1).Draw(t, "addr")
-		strong := size == 4 && rapid.Bool().Draw(t, "strong")
-		races = p.access(t, actor, 1<<modelThreads[actor].lane, addr, size, what == "store", strong, s, v)
-	case what == "pair": // of the first two threads
-		size := rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "size")
-		addr := size * rapid.IntRange(0, modelBytes/size-2).Draw(t, "addr")
-		races = p.access(t, 0, 3, addr, size, rapid.Bool().Draw(t, "store"), false, s, v)
-	case what == "flag":
-		addr := 4 * rapid.IntRange(0, 3).Draw(t, "addr")
-		o := rapid.SampledFrom([]Order{Relaxed, Release}).Draw(t, "order")
+		races = p.drive(t, a, v)
+	case a.what == "access":
+		races = p.access(t, actor, 1<<modelThreads[actor].lane, addr, a.size, a.store, a.strong, s, v)
+	case a.what == "pair": // of the first two threads
+		races = p.access(t, 0, 3, addr, a.size, a.store, false, s, v)
+	case a.what == "flag":
+		if o == Acquire || o == AcqRel {
+			o = Release
+		}
 		e := event{write: true, strong: true, scope: s, value: v}
 		if p.avoid(t, actor, addr, 4, e) {
 			return false
@@ -244,21 +319,20 @@ func (p *pair) step(t *rapid.T, v byte) bool {
 		races = p.model.access(actor, addr, 4, e)
 		p.model.handed[v] = p.model.release(actor, o, s)
 		require.True(t, st(x+uint64(addr), uint64(v)*0x01010101, o, s)(p.thread(actor)))
-	case what == "read flag":
-		addr := 4 * rapid.IntRange(0, 3).Draw(t, "addr")
-		o := rapid.SampledFrom([]Order{Relaxed, Acquire}).Draw(t, "order")
+	case a.what == "read flag":
+		if o == Release || o == AcqRel {
+			o = Acquire
+		}
 		th, e := p.thread(actor), event{strong: true, scope: s}
 		if p.avoid(t, actor, addr, 4, e) {
 			return false
 		}
-		p.logf("%d: load %#x order %d scope %d", actor, addr, o, s)
 		races = p.model.access(actor, addr, 4, e)
 		require.True(t, ld(0, x+uint64(addr), o, s)(th))
+		p.logf("%d: load %#x order %d scope %d: %#x", actor, addr, o, s, th.r[0])
 		p.read(t, actor, addr, th.r[0], 4, races)
 		p.model.acquire(actor, uint32(th.r[0]), o, s)
-	case what == "atomic":
-		addr := 4 * rapid.IntRange(0, 3).Draw(t, "addr")
-		o := rapid.SampledFrom([]Order{Relaxed, Acquire, Release, AcqRel}).Draw(t, "order")
+	case a.what == "atomic":
 		var old alu.Lanes
 		th, e := p.thread(actor), event{write: true, strong: true, scope: s, value: v}
 		if p.avoid(t, actor, addr, 4, e) {
@@ -276,11 +350,11 @@ func (p *pair) step(t *rapid.T, v byte) bool {
 			h = append(h, p.model.handed[byte(was)]...)
 		}
 		p.model.handed[v] = h
-	case what == "fence":
+	case a.what == "fence":
 		p.logf("%d: fence scope %d", actor, s)
 		p.model.fence(actor, s)
 		fence(s)(p.thread(actor))
-	case what == "barrier":
+	case a.what == "barrier":
 		b := p.block(actor)
 		var all []int
 		for i := range modelThreads {
@@ -291,7 +365,7 @@ func (p *pair) step(t *rapid.T, v byte) bool {
 		p.logf("barrier of %v", all)
 		p.model.meet(all...)
 		barrier(p.thread(actor))
-	case what == "named": // a barrier of some threads of the first block
+	case a.what == "named": // a barrier of some threads of the first block
 		who := rapid.SampledFrom([]struct {
 			actors []int
 			masks  []uint32
@@ -299,9 +373,9 @@ func (p *pair) step(t *rapid.T, v byte) bool {
 		p.logf("barrier of %v", who.actors)
 		p.model.meet(who.actors...)
 		p.block(0).Barrier(who.masks)
-	case what == "syncwarp":
+	case a.what == "syncwarp":
 		b := p.block(0)
-		if rapid.Bool().Draw(t, "partly") {
+		if a.store {
 			p.logf("0, 1: sync in part")
 			b.SyncWarp(0, 3)
 		} else {
@@ -359,31 +433,36 @@ func (p *pair) access(t *rapid.T, actor int, mask uint32, addr, size int, store,
 }
 
 // drive has the driver do something.
-func (p *pair) drive(t *rapid.T, what string, v byte) (races bool) {
-	addr := 4 * rapid.IntRange(0, 3).Draw(t, "addr")
-	size, e := 7, event{write: what == "store" || what == "flag", value: v}
-	if what == "flag" || what == "read flag" {
+func (p *pair) drive(t *rapid.T, a action, v byte) (races bool) {
+	addr, size := a.addr, 7
+	e := event{write: a.what == "access" && a.store || a.what == "flag", value: v}
+	switch a.what {
+	case "access":
+		addr = min(addr, modelBytes-size)
+	case "flag", "read flag":
 		size, e.strong, e.scope = 4, true, System
-	}
-	if what != "load" && what != "store" && !e.strong || p.avoid(t, driver, addr, size, e) {
+	default:
 		return false
 	}
-	p.logf("driver: %s %#x = %d", what, addr, v)
+	if p.avoid(t, driver, addr, size, e) {
+		return false
+	}
+	p.logf("driver: %s %#x = %d, store %v", a.what, addr, v, a.store)
 	races = p.model.access(driver, addr, size, e)
 	var err error
-	switch what {
-	case "load":
+	switch {
+	case a.what == "access" && !a.store:
 		b := make([]byte, size)
 		p.now, err = p.memory.Read(b, uint64(x+addr), p.now)
 		for i, c := range b {
 			p.read(t, driver, addr+i, uint64(c), 1, races)
 		}
-	case "store":
+	case a.what == "access":
 		p.now, err = p.memory.Write(uint64(x+addr), []byte{v, v, v, v, v, v, v}, p.now)
-	case "flag":
+	case a.what == "flag":
 		p.model.handed[v] = p.model.release(driver, Release, System)
 		p.now, err = p.memory.StoreRelease(uint64(x+addr), uint64(v)*0x01010101, 4, p.now)
-	case "read flag":
+	default:
 		var got uint64
 		got, p.now, err = p.memory.LoadAcquire(uint64(x+addr), 4, p.now)
 		p.read(t, driver, addr, got, 4, races)
