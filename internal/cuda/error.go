@@ -11,9 +11,11 @@ const (
 	ErrNotInitialized              Result = 3
 	ErrDeinitialized               Result = 4
 	ErrStubLibrary                 Result = 34
+	ErrCallRequiresNewerDriver     Result = 36
 	ErrDeviceUnavailable           Result = 46
 	ErrNoDevice                    Result = 100
 	ErrInvalidDevice               Result = 101
+	ErrDeviceNotLicensed           Result = 102
 	ErrInvalidImage                Result = 200
 	ErrInvalidContext              Result = 201
 	ErrMapFailed                   Result = 205
@@ -30,6 +32,7 @@ const (
 	ErrJITCompilerNotFound         Result = 221
 	ErrUnsupportedPTXVersion       Result = 222
 	ErrJITCompilationDisabled      Result = 223
+	ErrContained                   Result = 226
 	ErrInvalidSource               Result = 300
 	ErrFileNotFound                Result = 301
 	ErrSharedObjectSymbolNotFound  Result = 302
@@ -62,6 +65,12 @@ const (
 	ErrSystemNotReady              Result = 802
 	ErrSystemDriverMismatch        Result = 803
 	ErrCompatNotSupportedOnDevice  Result = 804
+	ErrMPSConnectionFailed         Result = 805
+	ErrMPSRPCFailure               Result = 806
+	ErrMPSServerNotReady           Result = 807
+	ErrMPSMaxClientsReached        Result = 808
+	ErrMPSMaxConnectionsReached    Result = 809
+	ErrMPSClientTerminated         Result = 810
 	ErrStreamCaptureUnsupported    Result = 900
 	ErrStreamCaptureInvalidated    Result = 901
 	ErrStreamCaptureMerge          Result = 902
@@ -74,6 +83,7 @@ const (
 	ErrTimeout                     Result = 909
 	ErrGraphExecUpdateFailure      Result = 910
 	ErrExternalDevice              Result = 911
+	ErrInvalidClusterSize          Result = 912
 	ErrUnknown                     Result = 999
 )
 
