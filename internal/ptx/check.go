@@ -1,6 +1,9 @@
 package ptx
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // check compares an instruction's operands with the table; it says what is wrong.
 func (p *parser) check(b *body, f *form, in *Instr) string {
@@ -73,6 +76,9 @@ func (p *parser) checkOperand(b *body, f *form, r role, o *Operand) string {
 	if o.Not && r.kind != 'q' {
 		return "negated, expected it plain"
 	}
+	if o.Kind == SpecialOperand && (f.op == "mov" || f.op == "cvt") {
+		return checkSpecial(o, t)
+	}
 	switch r.kind {
 	case 'd':
 		if o.Kind == SinkOperand && sinks[f.op] {
@@ -91,9 +97,14 @@ func (p *parser) checkOperand(b *body, f *form, r role, o *Operand) string {
 	case 'P':
 		return b.checkPair(o, Pred)
 	case 'e':
+		if f.op == "shfl" && o.Kind == PairOperand && o.Elems[0].Kind == SinkOperand {
+			return "without a destination, expected one"
+		}
 		return b.checkPair(o, t)
 	case 'm':
 		return p.checkAddress(b, f, o)
+	case 'b', 'n':
+		return b.checkBarrier(o, r.kind == 'n')
 	case 'i':
 		if o.Kind != ImmOperand || o.Float != NoType {
 			return "not an integer constant, expected one"
@@ -133,7 +144,10 @@ func fits(t, r Type) bool {
 // fitsWider is fits for memory accesses and conversions, whose registers may
 // be wider than what they hold.
 func fitsWider(t, r Type) bool {
-	return fits(t, r) || !t.Float() && !r.Float() && t != Pred && r != Pred && r.Size() > t.Size()
+	if fits(t, r) || t == Pred || r == Pred || r.Size() <= t.Size() {
+		return fits(t, r)
+	}
+	return types[t].class == bits || types[r].class == bits || !t.Float() && !r.Float()
 }
 
 func (b *body) checkRegister(o *Operand, t Type, wider bool) string {
@@ -159,12 +173,31 @@ func (b *body) checkSource(o *Operand, t Type, wider bool) string {
 	case ImmOperand:
 		return checkConstant(o, t)
 	case SpecialOperand:
-		if s := specials[o.Name].typ; !fits(t, s) && !(wider && fitsWider(t, s)) && !(s == U64 && fits(t, U32)) { // %clock64 and %gridid also read as 32 bits
-			return fmt.Sprintf("%s of type .%s, expected one%s", o.Name, s, ofType(t))
-		}
-		return ""
+		return "a special register, expected it moved to another one first"
 	}
 	return b.checkRegister(o, t, wider)
+}
+
+// checkSpecial checks what mov and cvt read of a special register: all of it, or
+// the lower half of one that counts.
+func checkSpecial(o *Operand, t Type) string {
+	s := specials[o.Name].typ
+	half := s == U32 && fits(t, U16) || o.Name == "%gridid" && fits(t, U32)
+	if fits(t, s) || half {
+		return ""
+	}
+	return fmt.Sprintf("%s of type .%s, expected one%s", o.Name, s, ofType(t))
+}
+
+// checkBarrier checks which barrier, or how many threads meet there.
+func (b *body) checkBarrier(o *Operand, threads bool) string {
+	switch {
+	case o.Kind == ImmOperand && threads && o.Imm%32 != 0:
+		return fmt.Sprintf("%d threads, expected a multiple of 32", int64(o.Imm))
+	case o.Kind == ImmOperand && !threads && o.Imm > 15:
+		return fmt.Sprintf("barrier %d, expected 0 to 15", int64(o.Imm))
+	}
+	return b.checkSource(o, U32, false)
 }
 
 func checkConstant(o *Operand, t Type) string {
@@ -173,7 +206,7 @@ func checkConstant(o *Operand, t Type) string {
 		return fmt.Sprintf("an integer, expected a constant of type .%s, like 0f3F800000", t)
 	case o.Float == NoType && t.Float():
 		return fmt.Sprintf("a constant, expected a register that fits .%s", t)
-	case o.Float != NoType && t != F32 && t != F64 && !(types[t].class == bits && t.Size() >= 4):
+	case o.Float != NoType && t != F32 && t != F64 && !(types[t].class == bits && t.Size() == o.Float.Size()):
 		return "a float, expected an integer"
 	}
 	return ""
@@ -193,6 +226,7 @@ func (b *body) checkVector(o *Operand, f *form, t Type, dst bool) string {
 	if o.Kind != VecOperand || len(o.Elems) != f.vec {
 		return fmt.Sprintf("not a vector of %d, expected one", f.vec)
 	}
+	var regs []Type // what follows has to agree with
 	for i := range o.Elems {
 		e := &o.Elems[i]
 		if dst && e.Kind == SinkOperand {
@@ -201,6 +235,16 @@ func (b *body) checkVector(o *Operand, f *form, t Type, dst bool) string {
 		if err := one(e); err != "" {
 			return err
 		}
+		if e.Kind != RegOperand {
+			continue
+		}
+		r := b.Regs[e.Reg].Type
+		for _, other := range regs {
+			if !fits(other, r) {
+				return fmt.Sprintf("a vector of .%s and .%s, expected one type", other, r)
+			}
+		}
+		regs = append(regs, r)
 	}
 	return ""
 }
@@ -260,8 +304,11 @@ func (p *parser) checkAddress(b *body, f *form, o *Operand) string {
 	if f.op == "cp" || f.op == "st" && f.mods[0] == "async" {
 		return "" // several spaces
 	}
-	if o.Reg >= 0 && p.module.AddressSize == 64 && b.Regs[o.Reg].Type.Size() == 4 && f.space != Shared && f.space != Local && f.space != Const {
+	if o.Reg >= 0 && p.module.AddressSize == 64 && b.Regs[o.Reg].Type.Size() == 4 && f.space != Shared && f.space != Local && f.space != Const && f.space != Param {
 		return "an address of 32 bits, expected 64"
+	}
+	if o.Name == "" && o.Reg < 0 && f.space != Local {
+		return "a number as address, expected a register or a variable"
 	}
 	if o.Name == "" || f.space == Generic {
 		return ""
@@ -269,6 +316,9 @@ func (p *parser) checkAddress(b *body, f *form, o *Operand) string {
 	s := Param
 	if v := b.variable(o.Name); v != nil {
 		s = v.Space
+		if f.op == "st" && slices.ContainsFunc(b.Params, func(p Var) bool { return p.Name == v.Name }) {
+			return "a parameter of the function, which cannot be written"
+		}
 	} else {
 		s = p.globals[o.Name].space
 	}

@@ -130,11 +130,12 @@ func (p *parser) unary(depth int) Operand {
 		return p.unary(depth + 1)
 	case t.is("-"):
 		p.advance()
+		next := p.tok.text
 		x := p.unary(depth + 1)
-		switch x.Float {
-		case F32:
-			x.Imm ^= 1 << 31
-		case F64:
+		switch {
+		case x.Float == F32, x.Float == F64 && (strings.HasPrefix(next, "0d") || strings.HasPrefix(next, "0D")):
+			p.failAt(t, "- before the bits of a float, expected them with the sign in them")
+		case x.Float != NoType:
 			x.Imm ^= 1 << 63
 		default:
 			x.Imm = -x.Imm

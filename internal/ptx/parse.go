@@ -300,7 +300,8 @@ func (p *parser) variables(linkage string, declare func(token, symbol) string) [
 		v.Name = declare(t, symbol{kind: varSymbol, space: v.Space})
 		if p.tok.is("=") {
 			p.initialiser(&v, open)
-		} else if open && !v.Extern {
+		}
+		if v.Count == 0 && !v.Extern {
 			p.failAt(t, "%s has no size, expected [n], an initialiser or .extern", t)
 		}
 		list = append(list, v)

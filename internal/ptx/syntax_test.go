@@ -114,6 +114,7 @@ var refused = []struct{ text, want string }{
 	{"cvt.s32.f32 %r1, %f1;", "expected .rni"},
 	{"cvt.f32.f64 %f1, %fd1;", "without rounding, expected .rn"},
 	{"cvt.rn.f64.f32 %fd1, %f1;", "rounding to a wider type"},
+	{"mov.f32 %f1, -0f3F800000;", "- before the bits of a float"},
 	{"lop3.b32 %r1, %r2, %r3, %r4, %r5;", "operand 5 is not an integer constant"},
 	{"bra nowhere;", "label “nowhere” is not in this function"},
 	{"bra %r1;", "“%r1” is not a label"},
@@ -189,12 +190,16 @@ func TestConstants(t *testing.T) {
 		float Type
 	}{
 		{"10", 10, NoType}, {"-1", math.MaxUint64, NoType}, {"0x1F", 31, NoType}, {"0XfU", 15, NoType}, {"017", 15, NoType}, {"0b110", 6, NoType},
-		{"0f3F800000", 0x3f800000, F32}, {"0F3f800000", 0x3f800000, F32}, {"-0f3F800000", 0xbf800000, F32}, {"0d3FF0000000000000", 1023 << 52, F64},
+		{"0f3F800000", 0x3f800000, F32}, {"0F3f800000", 0x3f800000, F32}, {"0d3FF0000000000000", 1023 << 52, F64},
 		{"1.0", 1023 << 52, F64}, {".5", 1022 << 52, F64}, {"-1e0", 0xbff << 52, F64}, {"2.5e-1", 1021 << 52, F64}, {"1.5E+3", math.Float64bits(1500), F64},
 		{"1+2*3", 7, NoType}, {"(1+2)*3", 9, NoType}, {"10-3-2", 5, NoType}, {"1<<4|1", 17, NoType}, {"7&~2^1", 4, NoType}, {"-7/2", math.MaxUint64 - 2, NoType},
 		{"7 % 4", 3, NoType}, {"!0", 1, NoType}, {"!5", 0, NoType}, {"+3", 3, NoType}, {"WARP_SZ*2", 64, NoType}, {"1 << 70", 0, NoType}, {"0xffffffffffffffff", math.MaxUint64, NoType},
 	} {
-		m, err := Parse("k.ptx", []byte(in("mov.b64 %rd1, "+c.text+";")))
+		move := "mov.b64 %rd1, "
+		if c.float == F32 {
+			move = "mov.b32 %r1, "
+		}
+		m, err := Parse("k.ptx", []byte(in(move+c.text+";")))
 		if !assertNoError(t, c.text, err) {
 			continue
 		}

@@ -16,6 +16,7 @@ package ptx
 //	P  destination predicate, or p|q     q  source predicate, or its negation
 //	e  destination, or d|p with a predicate
 //	m  memory: [address]                 i  integer constant
+//	b  number of a barrier               n  number of threads
 //	M  what mov takes and packs          V  what mov gives and unpacks
 //	l  label                             t  table of labels
 //	x  anything
@@ -66,11 +67,13 @@ var table = [][3]string{
 
 	// Comparisons and choices.
 	{"setp", "EQ b16,b32,b64", "P s s"}, {"setp", "EQ BOOL b16,b32,b64", "P s s q"},
-	{"setp", "ICMP INTS", "P s s"}, {"setp", "ICMP BOOL INTS", "P s s q"},
+	{"setp", "UCMP u16,u32,u64", "P s s"}, {"setp", "UCMP BOOL u16,u32,u64", "P s s q"},
+	{"setp", "ICMP s16,s32,s64", "P s s"}, {"setp", "ICMP BOOL s16,s32,s64", "P s s q"},
 	{"setp", "FCMP ?ftz f32,f16@4.2/53,f16x2@4.2/53", "P s s"}, {"setp", "FCMP BOOL ?ftz f32,f16@4.2/53,f16x2@4.2/53", "P s s q"},
 	{"setp", "FCMP f64,bf16@7.8/90,bf16x2@7.8/90", "P s s"}, {"setp", "FCMP BOOL f64,bf16@7.8/90,bf16x2@7.8/90", "P s s q"},
 	{"set", "EQ SETD b16,b32,b64", "d s:1 s:1"}, {"set", "EQ BOOL SETD b16,b32,b64", "d s:1 s:1 q"},
-	{"set", "ICMP SETD INTS", "d s:1 s:1"}, {"set", "ICMP BOOL SETD INTS", "d s:1 s:1 q"},
+	{"set", "UCMP SETD u16,u32,u64", "d s:1 s:1"}, {"set", "UCMP BOOL SETD u16,u32,u64", "d s:1 s:1 q"},
+	{"set", "ICMP SETD s16,s32,s64", "d s:1 s:1"}, {"set", "ICMP BOOL SETD s16,s32,s64", "d s:1 s:1 q"},
 	{"set", "FCMP ?ftz SETD f32,f64,HALF,BHALF", "d s:1 s:1"}, {"set", "FCMP BOOL ?ftz SETD f32,f64,HALF,BHALF", "d s:1 s:1 q"},
 	{"selp", "b16,b32,b64,f32,f64,INTS", "d s s q"},
 	{"slct", "b16,b32,b64,f32,f64,INTS s32", "d s s s:s32"}, {"slct", "?ftz b16,b32,b64,f32,f64,INTS f32", "d s s s:f32"},
@@ -84,7 +87,7 @@ var table = [][3]string{
 
 	// Moves and conversions.
 	{"mov", "pred", "d s"}, {"mov", "b16,b32,b64,b128@8.3/70", "V M"}, {"mov", "INTS,f32,f64", "V M"},
-	{"cvta", "SPACE u32,u64", "V M"}, {"cvta", "to SPACE u32,u64", "V M"}, {"isspacep", "global,local,shared,const@3.1,shared::cta@7.8,shared::cluster@7.8/90", "P s:addr"},
+	{"cvta", "SPACE u32,u64", "V M"}, {"cvta", "to SPACE u32,u64", "d s"}, {"isspacep", "global,local,shared,const@3.1,shared::cta@7.8,shared::cluster@7.8/90", "P s:addr"},
 	{"cvt", "?IRND ?ftz ?sat NUMBER NUMBER", "D S:1"}, {"cvt", "?rn,rz,rm,rp ?ftz ?sat NUMBER NUMBER", "D S:1"},
 	{"cvt@7.0/80", "rn,rz relu f16,bf16 f32", "d s:f32"}, {"cvt@7.0/80", "rn,rz ?relu f16x2,bf16x2 f32", "d s:f32 s:f32"},
 	{"cvt@8.1/80", "rn,rz ?relu satfinite f16,bf16 f32", "d s:f32"}, {"cvt@8.1/80", "rn,rz ?relu satfinite f16x2,bf16x2 f32", "d s:f32 s:f32"},
@@ -95,21 +98,21 @@ var table = [][3]string{
 
 	// Memory.
 	{"ld", "?weak ?SPACE ?CACHED ?EVICT@7.4/70 ?AHEAD@7.4/75 ?v2,v4 MEMORY", "D m"}, {"ld", "global ?ca,cg,cs nc ?EVICT@7.4/70 ?AHEAD@7.4/75 ?v2,v4 MEMORY", "D m"},
-	{"ld", "volatile ?SPACE ?v2,v4 MEMORY", "D m"},
-	{"ld@6.0/70", "relaxed,acquire SCOPE ?SPACE ?EVICT@7.4/70 ?AHEAD@7.4/75 ?v2,v4 MEMORY", "D m"}, {"ld@8.2/70", "mmio relaxed sys ?global MEMORY", "D m"},
+	{"ld", "volatile ?WRITABLE ?v2,v4 MEMORY", "D m"},
+	{"ld@6.0/70", "relaxed,acquire SCOPE ?SHAREABLE ?EVICT@7.4/70 ?AHEAD@7.4/75 ?v2,v4 MEMORY", "D m"}, {"ld@8.2/70", "mmio relaxed sys ?global MEMORY", "D m"},
 	{"ldu", "?global ?v2,v4 MEMORY", "D m"},
-	{"st", "?weak ?SPACE ?wb,cg,cs,wt ?EVICT@7.4/70 ?v2,v4 MEMORY", "m S"}, {"st", "volatile ?SPACE ?v2,v4 MEMORY", "m S"},
-	{"st@6.0/70", "relaxed,release SCOPE ?SPACE ?EVICT@7.4/70 ?v2,v4 MEMORY", "m S"}, {"st@8.2/70", "mmio relaxed sys ?global MEMORY", "m S"},
+	{"st", "?weak ?WRITABLE ?wb,cg,cs,wt ?EVICT@7.4/70 ?v2,v4 MEMORY", "m S"}, {"st", "volatile ?WRITABLE ?v2,v4 MEMORY", "m S"},
+	{"st@6.0/70", "relaxed,release SCOPE ?SHAREABLE ?EVICT@7.4/70 ?v2,v4 MEMORY", "m S"}, {"st@8.2/70", "mmio relaxed sys ?global MEMORY", "m S"},
 	{"st@8.1/90", "async ?weak ?shared::cluster mbarrier::complete_tx::bytes ?v2,v4 b32,b64,u32,u64,s32,s64,f32,f64", "m S m"},
-	{"atom", "?SEM ?SCOPE60 ?SPACE and,or,xor b32,b64", "d m s"}, {"atom", "?SEM ?SCOPE60 ?SPACE exch b32,b64,b128@8.3/90", "d m s"},
-	{"atom", "?SEM ?SCOPE60 ?SPACE cas b32,b64,b16@6.3/70,b128@8.3/90", "d m s s"}, {"atom", "?SEM ?SCOPE60 ?SPACE inc,dec u32", "d m s"},
-	{"atom", "?SEM ?SCOPE60 ?SPACE add u32,s32,u64,f32,f64@5.0/60", "d m s"}, {"atom", "?SEM ?SCOPE60 ?SPACE min,max u32,s32,u64,s64", "d m s"},
-	{"atom", "?SEM ?SCOPE60 ?SPACE add noftz f16@6.3/70,f16x2@6.2/60,bf16@7.8/90,bf16x2@7.8/90", "d m s"},
+	{"atom", "?SEM ?SCOPE60 ?SHAREABLE and,or,xor b32,b64", "d m s"}, {"atom", "?SEM ?SCOPE60 ?SHAREABLE exch b32,b64,b128@8.3/90", "d m s"},
+	{"atom", "?SEM ?SCOPE60 ?SHAREABLE cas b32,b64,b16@6.3/70,b128@8.3/90", "d m s s"}, {"atom", "?SEM ?SCOPE60 ?SHAREABLE inc,dec u32", "d m s"},
+	{"atom", "?SEM ?SCOPE60 ?SHAREABLE add u32,s32,u64,f32,f64@5.0/60", "d m s"}, {"atom", "?SEM ?SCOPE60 ?SHAREABLE min,max u32,s32,u64,s64", "d m s"},
+	{"atom", "?SEM ?SCOPE60 ?SHAREABLE add noftz f16@6.3/70,f16x2@6.2/60,bf16@7.8/90,bf16x2@7.8/90", "d m s"},
 	{"atom@8.1/90", "?SEM ?SCOPE60 ?global add v2,v4 f32", "D m S"}, {"atom@8.1/90", "?SEM ?SCOPE60 ?global add,min,max noftz v2,v4 f16,bf16,f16x2,bf16x2", "D m S"},
-	{"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SPACE and,or,xor b32,b64", "m s"}, {"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SPACE inc,dec u32", "m s"},
-	{"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SPACE add u32,s32,u64,f32,f64@5.0/60", "m s"},
-	{"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SPACE min,max u32,s32,u64,s64", "m s"},
-	{"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SPACE add noftz f16@6.3/70,f16x2@6.2/60,bf16@7.8/90,bf16x2@7.8/90", "m s"},
+	{"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SHAREABLE and,or,xor b32,b64", "m s"}, {"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SHAREABLE inc,dec u32", "m s"},
+	{"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SHAREABLE add u32,s32,u64,f32,f64@5.0/60", "m s"},
+	{"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SHAREABLE min,max u32,s32,u64,s64", "m s"},
+	{"red", "?relaxed@6.0/70,release@6.0/70 ?SCOPE60 ?SHAREABLE add noftz f16@6.3/70,f16x2@6.2/60,bf16@7.8/90,bf16x2@7.8/90", "m s"},
 	{"red@8.1/90", "?relaxed,release ?SCOPE60 ?global add v2,v4 f32", "m S"}, {"red@8.1/90", "?relaxed,release ?SCOPE60 ?global add,min,max noftz v2,v4 f16,bf16,f16x2,bf16x2", "m S"},
 	{"prefetch", "?global,local L1,L2", "m"}, {"prefetch@7.4/80", "global L2::evict_last,L2::evict_normal", "m"}, {"prefetchu", "L1", "m"},
 	{"applypriority@7.4/80", "?global L2::evict_normal", "m i"}, {"discard@7.4/80", "?global L2", "m i"},
@@ -135,10 +138,10 @@ var table = [][3]string{
 	{"mbarrier@7.0/80", "pending_count b64", "d:u32 s"},
 
 	// Threads together.
-	{"bar", "?cta@7.8 sync", "s:u32 s:u32?"}, {"bar", "?cta@7.8 arrive", "s:u32 s:u32"},
-	{"bar", "?cta@7.8 red popc u32", "d s:u32 s:u32? q"}, {"bar", "?cta@7.8 red and,or pred", "P s:u32 s:u32? q"}, {"bar@6.0/30", "warp sync", "s:u32"},
-	{"barrier@6.0/30", "?cta@7.8 sync ?aligned", "s:u32 s:u32?"}, {"barrier@6.0/30", "?cta@7.8 arrive ?aligned", "s:u32 s:u32"},
-	{"barrier@6.0/30", "?cta@7.8 red ?aligned popc u32", "d s:u32 s:u32? q"}, {"barrier@6.0/30", "?cta@7.8 red ?aligned and,or pred", "P s:u32 s:u32? q"},
+	{"bar", "?cta@7.8 sync", "b n?"}, {"bar", "?cta@7.8 arrive", "b n"},
+	{"bar", "?cta@7.8 red popc u32", "d b n? q"}, {"bar", "?cta@7.8 red and,or pred", "P b n? q"}, {"bar@6.0/30", "warp sync", "s:u32"},
+	{"barrier@6.0/30", "?cta@7.8 sync ?aligned", "b n?"}, {"barrier@6.0/30", "?cta@7.8 arrive ?aligned", "b n"},
+	{"barrier@6.0/30", "?cta@7.8 red ?aligned popc u32", "d b n? q"}, {"barrier@6.0/30", "?cta@7.8 red ?aligned and,or pred", "P b n? q"},
 	{"barrier@7.8/90", "cluster arrive ?release@8.0,relaxed@8.0 ?aligned", ""}, {"barrier@7.8/90", "cluster wait ?acquire@8.0 ?aligned", ""},
 	{"shfl@6.0/30", "sync up,down,bfly,idx b32", "e s s:u32 s:u32 s:u32"},
 	{"vote@6.0/30", "sync all,any,uni pred", "P q s:u32"}, {"vote@6.0/30", "sync ballot b32", "d q s:u32"},
@@ -171,18 +174,21 @@ var modifierLists = map[string]string{
 	"RND":  "rn,rz,rm,rp",
 	"IRND": "rni,rzi,rmi,rpi",
 	"EQ":   "eq,ne",
-	"ICMP": "eq,ne,lt,le,gt,ge,lo,ls,hi,hs",
+	"ICMP": "eq,ne,lt,le,gt,ge",
+	"UCMP": "eq,ne,lt,le,gt,ge,lo,ls,hi,hs",
 	"FCMP": "eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan",
 	"BOOL": "and,or,xor",
 
-	"SPACE":   "global,shared,local,const,param,shared::cta@7.8/30,shared::cluster@7.8/90,param::entry@8.3,param::func@8.3",
-	"SHARED":  "shared,shared::cta@7.8,shared::cluster@7.8/90",
-	"SCOPE":   "cta,gpu,sys,cluster@7.8/90",
-	"SCOPE60": "cta@5.0/60,gpu@5.0/60,sys@5.0/60,cluster@7.8/90",
-	"SEM":     "relaxed@6.0/70,acquire@6.0/70,release@6.0/70,acq_rel@6.0/70",
-	"CACHED":  "ca,cg,cs,lu,cv",
-	"EVICT":   "L1::evict_normal,L1::evict_unchanged,L1::evict_first,L1::evict_last,L1::no_allocate",
-	"AHEAD":   "L2::64B,L2::128B,L2::256B@7.4/80",
+	"SPACE":     "global,shared,local,const,param,shared::cta@7.8/30,shared::cluster@7.8/90,param::entry@8.3,param::func@8.3",
+	"WRITABLE":  "global,shared,local,param,shared::cta@7.8/30,shared::cluster@7.8/90,param::func@8.3",
+	"SHAREABLE": "global,shared,shared::cta@7.8/30,shared::cluster@7.8/90",
+	"SHARED":    "shared,shared::cta@7.8,shared::cluster@7.8/90",
+	"SCOPE":     "cta,gpu,sys,cluster@7.8/90",
+	"SCOPE60":   "cta@5.0/60,gpu@5.0/60,sys@5.0/60,cluster@7.8/90",
+	"SEM":       "relaxed@6.0/70,acquire@6.0/70,release@6.0/70,acq_rel@6.0/70",
+	"CACHED":    "ca,cg,cs,lu,cv",
+	"EVICT":     "L1::evict_normal,L1::evict_unchanged,L1::evict_first,L1::evict_last,L1::no_allocate",
+	"AHEAD":     "L2::64B,L2::128B,L2::256B@7.4/80",
 }
 
 // specials are the special registers, with their types and what they need.
