@@ -2,6 +2,7 @@ package cudaemu_test
 
 import (
 	"os"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,7 @@ func (e *env) virtual(device int, access bool) virtual {
 	e.Helper()
 	v := virtual{n: 2 << 20}
 	var err error
-	v.h, err = e.MemCreate(v.n, cuda.AllocationProp{Device: cuda.Device(device), Shareable: true})
+	v.h, err = e.MemCreate(v.n, cuda.AllocationProp{Device: cuda.Device(device), Shareable: runtime.GOOS == "linux"})
 	e.ok(err)
 	v.p, err = e.MemAddressReserve(v.n, 0)
 	e.ok(err)

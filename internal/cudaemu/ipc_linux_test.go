@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -67,7 +66,6 @@ func startChild(e *env, way string, rounds int) *child {
 	theirIn, say, err := os.Pipe()
 	e.ok(err)
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	e.ok(cmd.Start())
 	theirIn.Close()
 	theirOut.Close()
