@@ -7,6 +7,7 @@ import (
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
 )
 
 // Do carries out a call and returns when this rank's part is done: its result
@@ -69,8 +70,17 @@ func (c *Comm) begin(call *Call) error {
 	return nil
 }
 
-// prepare fills in a job: its sign, algorithm, program, memory and arithmetic.
-func (c *Comm) prepare(j *engine.Job, call *Call) error {
+// A request is a checked call as an engine needs it.
+type request struct {
+	stamp   transport.Stamp
+	reducer *kernels.Reducer
+	key     programKey
+	size    int // of an element
+	in, out int // bytes
+}
+
+// request numbers a call and chooses its algorithm and arithmetic.
+func (c *Comm) request(call *Call, plan func(kind Kind, bytes int) algo) (r request, err error) {
 	s := sign{kind: call.Kind, typ: call.Type, count: call.Count, root: -1}
 	switch call.Kind {
 	case KindSend, KindRecv:
@@ -80,14 +90,11 @@ func (c *Comm) prepare(j *engine.Job, call *Call) error {
 	case KindAlltoAllv:
 		s.count = 0
 	}
-	j.Reducer = nil
 	if call.Kind.Reduces() {
 		s.op = call.Op.Kind
-		r, err := kernels.NewReducer(call.Type, call.Op, c.size)
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrInvalid, err)
+		if r.reducer, err = kernels.NewReducer(call.Type, call.Op, c.size); err != nil {
+			return r, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
-		j.Reducer = r
 	}
 	if s.kind != KindSend { // nothing below can be wrong on this rank alone
 		c.seq = max(c.seq+1, 1)
@@ -96,69 +103,78 @@ func (c *Comm) prepare(j *engine.Job, call *Call) error {
 	if call.Kind.Rooted() {
 		s.root = call.Root
 	}
-
-	size := 1
-	in, out := 0, 0
+	r.size = 1
 	if call.Kind != KindBarrier {
-		size = call.Type.Size()
-		in, out = call.shape(c.rank, c.size)
+		r.size = call.Type.Size()
+		in, out := call.shape(c.rank, c.size)
+		r.in, r.out = in*r.size, out*r.size
 	}
-	s.algo = c.plan(call.Kind, call.Count*size)
+	s.algo = plan(call.Kind, call.Count*r.size)
 	if c.cfg.trace {
 		c.log.Log(context.Background(), levelTrace, call.String(), "subsys", "CALL", "seq", s.seq, "algo", s.algo.String())
 	}
-	j.Stamp = s.stamp()
-	// A Send returns when its message is in the queue, so that two ranks may both
-	// send and then receive what fits there.
-	j.Lend = s.kind != KindSend
-
-	key := programKey{kind: call.Kind, algo: s.algo, peer: int32(s.root)}
+	r.stamp = s.stamp()
+	r.key = programKey{kind: call.Kind, algo: s.algo, peer: int32(s.root)}
 	if s.kind == KindSend {
-		key.peer = int32(call.Peer)
+		r.key.peer = int32(call.Peer)
 	}
-	if c.program == nil || key != c.key {
-		p, err := c.compile(key)
+	return r, nil
+}
+
+// prepare fills in a job: its sign, algorithm, program, memory and arithmetic.
+func (c *Comm) prepare(j *engine.Job, call *Call) error {
+	r, err := c.request(call, c.plan)
+	if err != nil {
+		return err
+	}
+	if c.program == nil || r.key != c.key {
+		p, err := c.compile(r.key)
 		if err != nil {
 			return err
 		}
-		c.key, c.program = key, p
+		c.key, c.program = r.key, p
 	}
-	j.Program = c.program
-
+	j.Program, j.Reducer, j.Stamp = c.program, r.reducer, r.stamp
+	// A Send returns when its message is in the queue, so that two ranks may both
+	// send and then receive what fits there.
+	j.Lend = call.Kind != KindSend && call.Kind != KindRecv
 	j.In, j.Out = nil, nil
-	if in > 0 {
-		j.In = call.In.Bytes()[:in*size]
+	if r.in > 0 {
+		j.In = call.In.Bytes()[:r.in]
 	}
-	if out > 0 {
-		j.Out = call.Out.Bytes()[:out*size]
+	if r.out > 0 {
+		j.Out = call.Out.Bytes()[:r.out]
 	}
-	c.place(j, call, size)
-	return nil
-}
-
-// place fills in the layouts of a job.
-func (c *Comm) place(j *engine.Job, call *Call, size int) {
-	shape := j.Program.Shape()
-	one := call.Count * size
-	switch call.Kind {
-	case KindAllReduce, KindReduce, KindBroadcast:
-		j.InL = engine.Even(one, shape.In, size) // In and Out have the same chunks
-		j.OutL = j.InL
-	case KindAllGatherv:
-		lens := scaled(call.OutCounts, size)
-		j.OutL = engine.Layout{Off: offsets(call.OutCounts, call.OutOffsets, size), Len: lens}
-		j.InL = engine.Layout{Total: lens[c.rank], Chunk: lens[c.rank]}
-	case KindAlltoAllv:
-		j.InL = engine.Layout{Off: offsets(call.InCounts, call.InOffsets, size), Len: scaled(call.InCounts, size)}
-		j.OutL = engine.Layout{Off: offsets(call.OutCounts, call.OutOffsets, size), Len: scaled(call.OutCounts, size)}
-	default: // chunks are the shares of the ranks
-		j.InL = engine.Layout{Total: shape.In * one, Chunk: one}
-		j.OutL = engine.Layout{Total: shape.Out * one, Chunk: one}
-	}
-	if (call.Kind == KindAlltoAll || call.Kind == KindAlltoAllv) && call.In.Overlaps(call.Out) {
+	j.InL, j.OutL = c.layouts(call, j.Program.Shape(), r.size)
+	if call.copiesIn() {
 		c.spare = append(c.spare[:0], j.In...)
 		j.In = c.spare
 	}
+	return nil
+}
+
+// layouts says where the chunks of In and Out lie.
+func (c *Comm) layouts(call *Call, shape sched.Shape, size int) (in, out engine.Layout) {
+	one := call.Count * size
+	switch call.Kind {
+	case KindAllReduce, KindReduce, KindBroadcast:
+		in = engine.Even(one, shape.In, size) // In and Out have the same chunks
+		return in, in
+	case KindAllGatherv:
+		lens := scaled(call.OutCounts, size)
+		in = engine.Layout{Total: lens[c.rank], Chunk: lens[c.rank]}
+		return in, engine.Layout{Off: offsets(call.OutCounts, call.OutOffsets, size), Len: lens}
+	case KindAlltoAllv:
+		return engine.Layout{Off: offsets(call.InCounts, call.InOffsets, size), Len: scaled(call.InCounts, size)},
+			engine.Layout{Off: offsets(call.OutCounts, call.OutOffsets, size), Len: scaled(call.OutCounts, size)}
+	}
+	// chunks are the shares of the ranks
+	return engine.Layout{Total: shape.In * one, Chunk: one}, engine.Layout{Total: shape.Out * one, Chunk: one}
+}
+
+// copiesIn reports whether In has to be copied first, for Out is its memory.
+func (c *Call) copiesIn() bool {
+	return (c.Kind == KindAlltoAll || c.Kind == KindAlltoAllv) && c.In.Overlaps(c.Out)
 }
 
 func scaled(counts []int, size int) []int {
