@@ -28,10 +28,42 @@ type Name struct {
 	Type string // as kernels.DataType.String gives it: "bfloat16"
 	Op   string // "sum", "prod", "min", "max", "premulsum", "bitand", "bitor", "bitxor"
 	SM   int    // least compute capability it needs, ten times: 70 for sm_70
+
+	// Source is the file of kernels/cuda it is made of, without its ending;
+	// "combine" if empty.
+	Source string
 }
 
-// String is "bfloat16_sum_sm_80", the file's name without its ending.
-func (n Name) String() string { return n.Type + "_" + n.Op + "_" + n.Target() }
+// Copy is the module of run.cu that only copies; its Name has neither Type nor Op.
+var Copy = Name{SM: 70, Source: "run"}
+
+// String is "bfloat16_sum_sm_80" or "run_bfloat16_sum_sm_80", the file's name
+// without its ending.
+func (n Name) String() string {
+	if n.Source == "" {
+		return n.Type + "_" + n.Op + "_" + n.Target()
+	}
+	return n.Run() + "_" + n.Target()
+}
+
+// File is the name of the source.
+func (n Name) File() string {
+	if n.Source == "" {
+		return "combine.cu"
+	}
+	return n.Source + ".cu"
+}
+
+// Run is the name of the kernel of a module of run.cu.
+func (n Name) Run() string {
+	if n.Type == "" {
+		return n.Source + "_copy"
+	}
+	return n.Source + "_" + n.Type + "_" + n.Op
+}
+
+// Table is the name of the kernel that writes a table of chunks.
+const Table = "table"
 
 // Combine is the name of the fast kernel.
 func (n Name) Combine() string { return "combine_" + n.Type + "_" + n.Op }
@@ -64,7 +96,17 @@ func All() []Name {
 	for _, t := range slices.Concat(integers, floats) {
 		for _, op := range slices.Concat(common, bitwise) {
 			all = append(all, Variants(t, op)...)
+			all = append(all, RunVariants(t, op)...)
 		}
+	}
+	return append(all, Copy)
+}
+
+// RunVariants is Variants for run.cu.
+func RunVariants(t, op string) []Name {
+	all := slices.Clone(Variants(t, op))
+	for i := range all {
+		all[i].Source = "run"
 	}
 	return all
 }
@@ -78,12 +120,12 @@ func Variants(t, op string) []Name {
 	if !(shared && (integer || float) || bits && integer) {
 		return nil
 	}
-	base := Name{t, op, 70}
+	base := Name{Type: t, Op: op, SM: 70}
 	switch t {
 	case "bfloat16": // two conversions at a time
-		return []Name{{t, op, 80}, base}
+		return []Name{{Type: t, Op: op, SM: 80}, base}
 	case "float8e4m3", "float8e5m2": // conversions by hardware
-		return []Name{{t, op, 89}, base}
+		return []Name{{Type: t, Op: op, SM: 89}, base}
 	}
 	return []Name{base}
 }
@@ -96,7 +138,7 @@ func Text(n Name) ([]byte, error) {
 	}
 	f, err := z.Open(n.String() + ".ptx")
 	if err != nil {
-		return nil, fmt.Errorf("ptx: no kernel for %s of %s at sm_%d: run go generate ./kernels/ptx if it is new", n.Op, n.Type, n.SM)
+		return nil, fmt.Errorf("ptx: no module %v: run go generate ./kernels/ptx if it is new", n)
 	}
 	defer f.Close()
 	return io.ReadAll(f)

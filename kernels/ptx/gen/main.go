@@ -74,16 +74,23 @@ func generate(clang, src, out string) error {
 // signed integers wrap.
 func compile(clang, src string, n ptx.Name) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
-	c := exec.Command(clang, "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch="+n.Target(),
+	args := []string{"-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=" + n.Target(),
 		"-nocudainc", "-nocudalib", "-std=c++17", "-O3", "-S", "-Wall", "-Wextra", "-Werror",
 		"-ffp-contract=off", "-fwrapv", "-fno-operator-names",
 		"-Xclang", "-target-feature", "-Xclang", fmt.Sprintf("+ptx%d", n.Version()),
-		"-DTYPE="+n.Type, "-DOP="+n.Op, fmt.Sprintf("-DSM=%d", n.SM), "-o", "-", "combine.cu")
+		fmt.Sprintf("-DSM=%d", n.SM), "-o", "-", n.File()}
+	if n.Type != "" {
+		args = append(args, "-DTYPE="+n.Type, "-DOP="+n.Op)
+	}
+	c := exec.Command(clang, args...)
 	c.Dir, c.Stdout, c.Stderr = src, &stdout, &stderr
 	if err := c.Run(); err != nil {
 		return nil, fmt.Errorf("compile %v: %w\n%s", n, err, stderr.Bytes())
 	}
 	head := fmt.Sprintf("// %s of %s for %s and newer: kernels/cuda, compiled by kernels/ptx/gen.\n\n", n.Op, n.Type, n.Target())
+	if n.Source != "" {
+		head = fmt.Sprintf("// %s for %s and newer: kernels/cuda/%s, compiled by kernels/ptx/gen.\n\n", n.Run(), n.Target(), n.File())
+	}
 	return append([]byte(head), tidy(stdout.Bytes())...), nil
 }
 
