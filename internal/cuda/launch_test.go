@@ -49,9 +49,6 @@ func TestLaunch(t *testing.T) {
 	err = d.LaunchKernel(44, &Launch{Block: Dim3{X: 2048}, Shared: 5}, want[:12])
 	require.ErrorIs(t, err, ErrInvalidValue)
 	require.Contains(t, err.Error(), "grid 1×1×1, block 2048×1×1, 5 bytes of shared memory, 12 bytes of parameters")
-	err = d.LaunchKernel(9, &Launch{}, want[:16])
-	require.ErrorIs(t, err, ErrLaunchOutOfResources)
-	require.Contains(t, err.Error(), "exactly the 12 bytes")
 }
 
 // A launch allocates nothing, and what it hands to C survives moving stacks.
@@ -85,4 +82,24 @@ func TestLaunchesConcurrently(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// A kernel that the driver knows the parameters of is launched with exactly those.
+func TestParameterSizes(t *testing.T) {
+	d := openFake(t)
+	got := saw[fakeLaunch](t, d, "fake_launch")
+	f, err := d.ModuleGetFunction(5, "twelve")
+	require.NoError(t, err)
+	require.NoError(t, d.LaunchKernel(f, &Launch{}, make([]byte, 12)))
+	before := got.Count
+	for _, n := range []int{0, 8, 16} {
+		err := d.LaunchKernel(f, &Launch{}, make([]byte, n))
+		require.ErrorIs(t, err, ErrLaunchOutOfResources)
+		require.Contains(t, err.Error(), "exactly the 12 bytes")
+	}
+	require.Equal(t, before, got.Count, "they did not reach the driver")
+	require.NoError(t, d.LaunchKernel(44, &Launch{}, make([]byte, 8)), "of this one nothing is known")
+	err = d.LaunchKernel(9, &Launch{}, nil)
+	require.ErrorIs(t, err, ErrLaunchOutOfResources)
+	require.Contains(t, err.Error(), "registers")
 }

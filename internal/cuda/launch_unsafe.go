@@ -63,6 +63,11 @@ func (d *libcuda) LaunchKernel(f Function, l *Launch, params []byte) error {
 	if len(params) > maxArgs {
 		return launched(l, params, d.failed(cuLaunchKernel, ErrInvalidValue))
 	}
+	if takes, known := d.params.of(f); known && takes != len(params) {
+		err := d.failed(cuLaunchKernel, ErrLaunchOutOfResources) // as the driver says when there are more
+		err.Remedy = fmt.Sprintf("pass exactly the %d bytes of parameters that the kernel takes", takes)
+		return launched(l, params, err)
+	}
 	s := cuLaunchKernel
 	if l.Cooperative {
 		s = cuLaunchKernelEx
@@ -79,30 +84,9 @@ func (d *libcuda) LaunchKernel(f Function, l *Launch, params []byte) error {
 	r := result(frame.Result)
 	launchFrames.Put(frame)
 	if r != 0 {
-		err := d.failed(s, r)
-		if takes, ok := d.paramBytes(f); ok && takes != len(params) {
-			err.Remedy = fmt.Sprintf("pass exactly the %d bytes of parameters that the kernel takes", takes)
-		}
-		return launched(l, params, err)
+		return launched(l, params, d.failed(s, r))
 	}
 	return nil
-}
-
-// paramBytes is how many bytes of parameters a kernel takes, where the driver says so.
-func (d *libcuda) paramBytes(f Function) (int, bool) {
-	fn, err := d.addr(cuFuncGetParamInfo)
-	if err != nil || f == 0 {
-		return 0, false
-	}
-	n := 0
-	for i := range uintptr(maxArgs) {
-		offset, size, r := invoke(fn, 2, 2, []uintptr{uintptr(f), i})
-		if r != 0 { // there is no such parameter
-			return n, r == ErrInvalidValue
-		}
-		n = int(offset + size)
-	}
-	return n, true
 }
 
 // setArgs sets the arguments of cuLaunchKernel, or of cuLaunchKernelEx for a

@@ -16,6 +16,8 @@ type libcuda struct {
 	getProcAddress, getProcAddress2 uintptr
 
 	addrs [symbolCount]atomic.Uintptr // 0: not asked for yet
+
+	params paramSizes
 }
 
 // Name is "cuda".

@@ -38,8 +38,14 @@ func (d *libcuda) ModuleLoadData(image []byte) (Module, error) {
 func (d *libcuda) ModuleUnload(m Module) error { return d.call(cuModuleUnload, uintptr(m)) }
 
 func (d *libcuda) ModuleGetFunction(m Module, name string) (Function, error) {
-	f, err := d.getNamed(cuModuleGetFunction, uintptr(m), name)
-	return Function(f), with(err, "kernel %s", name)
+	h, err := d.getNamed(cuModuleGetFunction, uintptr(m), name)
+	if err != nil {
+		return 0, with(err, "kernel %s", name)
+	}
+	f := Function(h)
+	n, known := d.paramBytes(f)
+	d.params.set(f, n, known)
+	return f, nil
 }
 
 func (d *libcuda) ModuleGetGlobal(m Module, name string) (p uintptr, n int, err error) {

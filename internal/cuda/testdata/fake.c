@@ -140,8 +140,13 @@ result cuLaunchKernelEx(struct config *c, uint64_t f, void **params, void **extr
 	return launch(f, c->grid, c->block, c->shared, c->stream, params, extra);
 }
 
-// A kernel of two parameters, of 8 and 4 bytes.
+// Kernel "twelve" has parameters of 8 and 4 bytes, and of all others it is not known.
+result cuModuleGetFunction(uint64_t *f, uint64_t m, const char *name) {
+	*f = strcmp(name, "twelve") ? 9 : 12;
+	return 0;
+}
 result cuFuncGetParamInfo(uint64_t f, size_t i, size_t *offset, size_t *size) {
+	if (f != 12) return 400;
 	if (i > 1) return 1;
 	*offset = 8 * i;
 	*size = i ? 4 : 8;
