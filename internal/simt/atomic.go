@@ -11,38 +11,53 @@ import (
 // An atomic is what atom and red do to memory.
 type atomic struct {
 	access
-	f func(old, b, c uint64) uint64
+	f update
 	// near is f in shared memory where that differs: subnormals are kept there.
-	near func(old, b, c uint64) uint64
+	near update
 }
 
-// integers are the operations on them that do not depend on the sign, for values of so many bits.
-var integers = map[string]func(old, b, c uint64, bits int) uint64{
-	"and":  func(old, b, _ uint64, _ int) uint64 { return old & b },
-	"or":   func(old, b, _ uint64, _ int) uint64 { return old | b },
-	"xor":  func(old, b, _ uint64, _ int) uint64 { return old ^ b },
-	"exch": func(_, b, _ uint64, _ int) uint64 { return b },
-	"add":  func(old, b, _ uint64, _ int) uint64 { return old + b },
-	"inc": func(old, b, _ uint64, _ int) uint64 {
+// An update is the new value for an old one. s is scratch.
+type update func(old, b, c uint64, s *scratch) uint64
+
+// A scratch has room for an arithmetic instruction on one thread.
+type scratch struct {
+	d, a, b  alu.Lanes
+	dst, src []*alu.Lanes
+}
+
+func newScratch() *scratch {
+	s := &scratch{}
+	s.dst, s.src = []*alu.Lanes{&s.d}, []*alu.Lanes{&s.a, &s.b}
+	return s
+}
+
+// integers are the operations on them, without sign.
+var integers = map[string]func(old, b, c uint64) uint64{
+	"and":  func(old, b, _ uint64) uint64 { return old & b },
+	"or":   func(old, b, _ uint64) uint64 { return old | b },
+	"xor":  func(old, b, _ uint64) uint64 { return old ^ b },
+	"exch": func(_, b, _ uint64) uint64 { return b },
+	"add":  func(old, b, _ uint64) uint64 { return old + b },
+	"inc": func(old, b, _ uint64) uint64 {
 		if old >= b {
 			return 0
 		}
 		return old + 1
 	},
-	"dec": func(old, b, _ uint64, _ int) uint64 {
+	"dec": func(old, b, _ uint64) uint64 {
 		if old == 0 || old > b {
 			return b
 		}
 		return old - 1
 	},
-	"cas": func(old, b, c uint64, _ int) uint64 {
+	"cas": func(old, b, c uint64) uint64 {
 		if old == b {
 			return c
 		}
 		return old
 	},
-	"min": func(old, b, _ uint64, _ int) uint64 { return min(old, b) },
-	"max": func(old, b, _ uint64, _ int) uint64 { return max(old, b) },
+	"min": func(old, b, _ uint64) uint64 { return min(old, b) },
+	"max": func(old, b, _ uint64) uint64 { return max(old, b) },
 }
 
 // newAtomic finds what an instruction does.
@@ -61,28 +76,30 @@ func newAtomic(in *ptx.Instr, a access) (*atomic, error) {
 	case whole == nil || a.size < 2:
 		return nil, errorAt(in, "this atomic operation is not emulated")
 	case t.Float() && op == "add":
-		plain, err := lane2(op, t, t == ptx.F32)
+		plain, err := arithmetic(op, t, t == ptx.F32)
 		if err != nil {
 			return nil, errorAt(in, "%v", err)
 		}
 		at := &atomic{access: a, f: plain}
 		if t == ptx.F32 {
-			at.near, err = lane2(op, t, false)
+			at.near, err = arithmetic(op, t, false)
 		}
 		return at, err
 	case t.Float() && (op == "min" || op == "max"):
 		return nil, errorAt(in, "this atomic operation is not emulated")
 	case t.Signed() && (op == "min" || op == "max"):
 		flip := uint64(1) << (width - 1)
-		return &atomic{access: a, f: func(old, b, _ uint64) uint64 {
-			return whole(old^flip, b&mask^flip, 0, width) ^ flip
+		return &atomic{access: a, f: func(old, b, _ uint64, _ *scratch) uint64 {
+			return whole(old^flip, b&mask^flip, 0) ^ flip
 		}}, nil
 	}
-	return &atomic{access: a, f: func(old, b, c uint64) uint64 { return whole(old, b&mask, c&mask, width) & mask }}, nil
+	return &atomic{access: a, f: func(old, b, c uint64, _ *scratch) uint64 {
+		return whole(old, b&mask, c&mask) & mask
+	}}, nil
 }
 
-// lane2 is an arithmetic instruction on one thread.
-func lane2(op string, t ptx.Type, flush bool) (func(old, b, c uint64) uint64, error) {
+// arithmetic is an instruction of package alu on one thread.
+func arithmetic(op string, t ptx.Type, flush bool) (update, error) {
 	in := &ptx.Instr{Op: op, Types: []ptx.Type{t}, Vec: 1, Guard: -1}
 	if flush {
 		in.Mods = append(in.Mods, "ftz")
@@ -92,12 +109,10 @@ func lane2(op string, t ptx.Type, flush bool) (func(old, b, c uint64) uint64, er
 	if err != nil {
 		return nil, err
 	}
-	var d, a, b alu.Lanes
-	dst, src := []*alu.Lanes{&d}, []*alu.Lanes{&a, &b}
-	return func(old, v, _ uint64) uint64 {
-		a[0], b[0] = old, v
-		x.Run(1, dst, src)
-		return d[0]
+	return func(old, v, _ uint64, s *scratch) uint64 {
+		s.a[0], s.b[0] = old, v
+		x.Run(1, s.dst, s.src)
+		return s.d[0]
 	}, nil
 }
 
@@ -152,13 +167,14 @@ func decodeAtomic(c *compiler, fr *frame, in *ptx.Instr) error {
 
 // combine is the function that weakmem.Block.Atomic calls, made once.
 type combine struct {
-	f    func(old, b, c uint64) uint64
+	f    update
 	b, c *alu.Lanes
 	call func(lane int, old uint64) uint64
 }
 
 func (c *combine) init() {
-	c.call = func(lane int, old uint64) uint64 { return c.f(old, c.b[lane], c.c[lane]) }
+	s := newScratch()
+	c.call = func(lane int, old uint64) uint64 { return c.f(old, c.b[lane], c.c[lane], s) }
 }
 
 func execAtomic(w *warp, in *inst, mask uint32) status {

@@ -232,3 +232,20 @@ func TestHalfGuardedLineIsFound(t *testing.T) {
 	t.Logf("%d of 20 seeds", wrong)
 	require.Positive(t, wrong)
 }
+
+// A barrier that is right unless one block is much faster than another.
+func TestUnluckyScheduleIsFound(t *testing.T) {
+	hangs := 0
+	each(t, func(t *testing.T, o options) {
+		o.stall = 50_000
+		m := boot(t, "order.ptx", o)
+		g := m.grid("meetAgain", 5, 1, m.words(0), 20)
+		m.start(g)
+		if f := g.Fault(); f != nil {
+			require.Equal(t, weakmem.Deadlock, f.Kind)
+			hangs++
+		}
+	})
+	t.Logf("%d of %d seeds", hangs, seeds)
+	require.Positive(t, hangs)
+}

@@ -53,4 +53,18 @@ type Event struct {
 	Warp   int
 	Mask   uint32 // of the threads that carry it out: its guard holds
 	In     *ptx.Instr
+
+	warp *warp
+	inst *inst
+}
+
+// Sources are what the instruction is about to read in the thread of a lane:
+// registers and constants in the order written, without predicate and parameters. Of a
+// memory access the first is the register or the address in brackets.
+func (e Event) Sources(lane int) []uint64 {
+	var v []uint64
+	for _, s := range e.inst.src {
+		v = append(v, e.warp.slot(s)[lane])
+	}
+	return v
 }

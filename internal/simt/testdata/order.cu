@@ -119,3 +119,15 @@ GLOBAL oneShot(u32 *in, u32 *out, boxes to, int rank, int ranks, int n, u32 epoc
 
 // oneShotHalf looks at one of the two flags only: 16 bytes do not arrive together.
 GLOBAL oneShotHalf(u32 *in, u32 *out, boxes to, int rank, int ranks, int n, u32 epoch) { all<true>(in, out, to, rank, ranks, n, epoch); }
+
+// meetAgain is a barrier of the grid that goes wrong now and then: the last to
+// come sets the counter back, maybe before the others have seen it.
+GLOBAL meetAgain(u32 *arrived, u32 turns) {
+	for (u32 i = 0; i < turns; i++) {
+		if (atomicAdd(arrived, 1) == nbid() - 1) {
+			storeRelaxed(arrived, 0);
+		} else {
+			while (loadRelaxed(arrived)) {}
+		}
+	}
+}
