@@ -30,6 +30,21 @@ func chooseNaN64(operands ...uint64) uint64 {
 	return nanF64
 }
 
+// atomicNaN64 is the NaN that an atomic addition leaves in memory: in global
+// memory a NaN as it is, signalling or not; in shared memory, where it is a
+// loop of ordinary additions, a quiet one.
+func atomicNaN64(old, v uint64, shared bool) uint64 {
+	switch {
+	case shared:
+		return chooseNaN64(old, v)
+	case f64.isNaN(v):
+		return v
+	case f64.isNaN(old):
+		return old
+	}
+	return nanF64
+}
+
 // signNaN is abs or neg of a NaN: a float64 keeps its sign.
 func signNaN(f *format, a uint64) uint64 {
 	if f == &f64 {
