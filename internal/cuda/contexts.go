@@ -2,7 +2,7 @@ package cuda
 
 func (d *libcuda) DevicePrimaryCtxRetain(dev Device) (Context, error) {
 	c, err := d.get(cuDevicePrimaryCtxRetain, uintptr(dev))
-	return Context(c), with(err, "context of device %d", dev)
+	return Context(c), detail(err, "context of device %d", dev)
 }
 
 func (d *libcuda) DevicePrimaryCtxRelease(dev Device) error {

@@ -6,7 +6,7 @@ func (d *libcuda) DeviceGetCount() (int, error) { return d.getInt(cuDeviceGetCou
 
 func (d *libcuda) DeviceGet(ordinal int) (Device, error) {
 	dev, err := d.getInt(cuDeviceGet, uintptr(ordinal))
-	return Device(dev), with(err, "device %d", ordinal)
+	return Device(dev), detail(err, "device %d", ordinal)
 }
 
 func (d *libcuda) DeviceGetName(dev Device) (string, error) {

@@ -113,7 +113,7 @@ func launched(l *Launch, params []byte, err error) error {
 		e.Remedy = fmt.Sprintf("the limits are 1024 threads a block, 65535 blocks in y and z, %d bytes of parameters, and 48 KiB of shared memory unless FuncMaxDynamicShared is set", maxArgs)
 	}
 	g, b := l.Grid.orOne(), l.Block.orOne()
-	return with(err, "grid %d×%d×%d, block %d×%d×%d, %d bytes of shared memory, %d bytes of parameters",
+	return detail(err, "grid %d×%d×%d, block %d×%d×%d, %d bytes of shared memory, %d bytes of parameters",
 		g.X, g.Y, g.Z, b.X, b.Y, b.Z, l.Shared, len(params))
 }
 

@@ -106,8 +106,8 @@ func (d *libcuda) failed(s symbol, r Result) *Error {
 	return e
 }
 
-// with adds what was asked for to a failed call's error.
-func with(err error, format string, args ...any) error {
+// detail adds what was asked for to a failed call's error.
+func detail(err error, format string, args ...any) error {
 	if e, ok := err.(*Error); ok {
 		asked := fmt.Sprintf(format, args...)
 		if e.Detail != "" {

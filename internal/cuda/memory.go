@@ -7,7 +7,7 @@ func (d *libcuda) MemGetInfo() (free, total int, err error) {
 
 func (d *libcuda) MemAlloc(n int) (uintptr, error) {
 	p, err := d.get(cuMemAlloc, uintptr(n))
-	return p, with(err, "%d bytes", n)
+	return p, detail(err, "%d bytes", n)
 }
 
 func (d *libcuda) MemFree(p uintptr) error { return d.at(p, d.call(cuMemFree, p)) }
@@ -19,13 +19,13 @@ func (d *libcuda) MemGetAddressRange(p uintptr) (base uintptr, n int, err error)
 
 func (d *libcuda) MemHostAlloc(n int, flags HostAllocFlags) (uintptr, error) {
 	p, err := d.get(cuMemHostAlloc, uintptr(n), uintptr(flags))
-	return p, with(err, "%d bytes of the host", n)
+	return p, detail(err, "%d bytes of the host", n)
 }
 
 func (d *libcuda) MemFreeHost(p uintptr) error { return d.at(p, d.call(cuMemFreeHost, p)) }
 
 func (d *libcuda) MemHostRegister(p uintptr, n int, flags HostRegisterFlags) error {
-	return with(d.call(cuMemHostRegister, p, uintptr(n), uintptr(flags)), "address %#x, %d bytes", p, n)
+	return detail(d.call(cuMemHostRegister, p, uintptr(n), uintptr(flags)), "address %#x, %d bytes", p, n)
 }
 
 func (d *libcuda) MemHostUnregister(p uintptr) error { return d.at(p, d.call(cuMemHostUnregister, p)) }

@@ -28,7 +28,7 @@ func (d *libcuda) ModuleLoadData(image []byte) (Module, error) {
 	if err != nil {
 		text, _, _ := bytes.Cut(log, []byte{0})
 		if said := strings.TrimSpace(string(text)); said != "" {
-			err = with(err, "%s", said)
+			err = detail(err, "%s", said)
 		}
 		return 0, err
 	}
@@ -40,7 +40,7 @@ func (d *libcuda) ModuleUnload(m Module) error { return d.call(cuModuleUnload, u
 func (d *libcuda) ModuleGetFunction(m Module, name string) (Function, error) {
 	h, err := d.getNamed(cuModuleGetFunction, uintptr(m), name)
 	if err != nil {
-		return 0, with(err, "kernel %s", name)
+		return 0, detail(err, "kernel %s", name)
 	}
 	f := Function(h)
 	n, known := d.paramBytes(f)
@@ -51,7 +51,7 @@ func (d *libcuda) ModuleGetFunction(m Module, name string) (Function, error) {
 func (d *libcuda) ModuleGetGlobal(m Module, name string) (p uintptr, n int, err error) {
 	b := append([]byte(name), 0)
 	err = d.callPtr(cuModuleGetGlobal, uintptr(unsafe.Pointer(&p)), uintptr(unsafe.Pointer(&n)), uintptr(m), uintptr(unsafe.Pointer(&b[0])))
-	return p, n, with(err, "variable %s", name)
+	return p, n, detail(err, "variable %s", name)
 }
 
 func (d *libcuda) FuncGetAttribute(a FunctionAttribute, f Function) (int, error) {

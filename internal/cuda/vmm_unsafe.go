@@ -53,14 +53,14 @@ func (d *libcuda) MemGetAllocationGranularity(p AllocationProp, o GranularityOpt
 func (d *libcuda) MemCreate(n int, p AllocationProp) (MemHandle, error) {
 	var h MemHandle
 	err := d.callPtr(cuMemCreate, uintptr(unsafe.Pointer(&h)), uintptr(n), uintptr(unsafe.Pointer(p.c())), 0)
-	return h, with(err, "%d bytes", n)
+	return h, detail(err, "%d bytes", n)
 }
 
 func (d *libcuda) MemRelease(h MemHandle) error { return d.call(cuMemRelease, uintptr(h)) }
 
 func (d *libcuda) MemAddressReserve(n, align int) (uintptr, error) {
 	p, err := d.get(cuMemAddressReserve, uintptr(n), uintptr(align), 0, 0)
-	return p, with(err, "%d bytes of addresses", n)
+	return p, detail(err, "%d bytes of addresses", n)
 }
 
 func (d *libcuda) MemAddressFree(p uintptr, n int) error {
@@ -97,5 +97,5 @@ func (d *libcuda) MemExportToShareableHandle(h MemHandle) (fd int, err error) {
 
 func (d *libcuda) MemImportFromShareableHandle(fd int) (MemHandle, error) {
 	h, err := d.get(cuMemImportFromShareableHandle, uintptr(fd), handlePosixFD)
-	return MemHandle(h), with(err, "file descriptor %d", fd)
+	return MemHandle(h), detail(err, "file descriptor %d", fd)
 }

@@ -13,21 +13,21 @@ func (d *libcuda) at(p uintptr, err error) error {
 	if err == nil {
 		return nil
 	}
-	return d.whereabouts(with(err, "address %#x", p), p)
+	return d.whereabouts(detail(err, "address %#x", p), p)
 }
 
 func (d *libcuda) set(p uintptr, n int, err error) error {
 	if err == nil {
 		return nil
 	}
-	return d.whereabouts(with(err, "address %#x, %d bytes", p, n), p)
+	return d.whereabouts(detail(err, "address %#x, %d bytes", p, n), p)
 }
 
 func (d *libcuda) copied(dst, src uintptr, n int, err error) error {
 	if err == nil {
 		return nil
 	}
-	return d.whereabouts(with(err, "%d bytes from %#x to %#x", n, src, dst), src, dst)
+	return d.whereabouts(detail(err, "%d bytes from %#x to %#x", n, src, dst), src, dst)
 }
 
 // whereabouts makes what the addresses are the remedy of ErrInvalidValue.
