@@ -22,6 +22,7 @@ type warp struct {
 	strong  *inst     // its last strong access
 	vain    int       // how often it made that one without another between
 	polls   bool      // made a strong access since it was last asked
+	asked   uint64    // World.ran at its last strong access
 	calm    bool      // made none in this burst
 	forced  bool      // it was chosen at random and runs on, whatever its rank
 
@@ -196,6 +197,7 @@ func (w *warp) choose() bool {
 func (w *warp) giveWay(in *inst) {
 	w.left -= pollCost
 	w.polls, w.calm = true, false
+	w.asked = w.block.grid.world.ran
 	if in != w.strong {
 		w.strong, w.vain = in, 0
 	}

@@ -99,6 +99,18 @@ func (w *World) progress() {
 	w.watch = false
 }
 
+// Polling reports whether all warps that can run have made a strong access since
+// so many instructions were executed: they may all be waiting for what others
+// change, and whoever calls Step may as well sleep. What computes does not poll.
+func (w *World) Polling(since uint64) bool {
+	for _, x := range w.ready {
+		if x.asked < since {
+			return false
+		}
+	}
+	return true
+}
+
 func (w *World) makeReady(x *warp) {
 	x.place = len(w.ready)
 	w.ready = append(w.ready, x)
