@@ -12,24 +12,12 @@ import (
 type atomic struct {
 	access
 	f update
-	// near is f in shared memory where that differs: subnormals are kept there.
+	// near is f in shared memory where that differs.
 	near update
 }
 
-// An update is the new value for an old one. s is scratch.
-type update func(old, b, c uint64, s *scratch) uint64
-
-// A scratch has room for an arithmetic instruction on one thread.
-type scratch struct {
-	d, a, b  alu.Lanes
-	dst, src []*alu.Lanes
-}
-
-func newScratch() *scratch {
-	s := &scratch{}
-	s.dst, s.src = []*alu.Lanes{&s.d}, []*alu.Lanes{&s.a, &s.b}
-	return s
-}
+// An update is the new value for an old one.
+type update func(old, b, c uint64) uint64
 
 // integers are the operations on them, without sign.
 var integers = map[string]func(old, b, c uint64) uint64{
@@ -76,44 +64,27 @@ func newAtomic(in *ptx.Instr, a access) (*atomic, error) {
 	case whole == nil || a.size < 2:
 		return nil, errorAt(in, "this atomic operation is not emulated")
 	case t.Float() && op == "add":
-		plain, err := arithmetic(op, t, t == ptx.F32)
-		if err != nil {
-			return nil, errorAt(in, "%v", err)
+		far, ok := alu.AtomicAdd(t, false)
+		if !ok {
+			return nil, errorAt(in, "this atomic operation is not emulated")
 		}
-		at := &atomic{access: a, f: plain}
-		if t == ptx.F32 {
-			at.near, err = arithmetic(op, t, false)
-		}
-		return at, err
+		near, _ := alu.AtomicAdd(t, true)
+		return &atomic{
+			access: a,
+			f:      func(old, b, _ uint64) uint64 { return far(old, b) },
+			near:   func(old, b, _ uint64) uint64 { return near(old, b) },
+		}, nil
 	case t.Float() && (op == "min" || op == "max"):
 		return nil, errorAt(in, "this atomic operation is not emulated")
 	case t.Signed() && (op == "min" || op == "max"):
 		flip := uint64(1) << (width - 1)
-		return &atomic{access: a, f: func(old, b, _ uint64, _ *scratch) uint64 {
+		return &atomic{access: a, f: func(old, b, _ uint64) uint64 {
 			return whole(old^flip, b&mask^flip, 0) ^ flip
 		}}, nil
 	}
-	return &atomic{access: a, f: func(old, b, c uint64, _ *scratch) uint64 {
+	return &atomic{access: a, f: func(old, b, c uint64) uint64 {
 		return whole(old, b&mask, c&mask) & mask
 	}}, nil
-}
-
-// arithmetic is an instruction of package alu on one thread.
-func arithmetic(op string, t ptx.Type, flush bool) (update, error) {
-	in := &ptx.Instr{Op: op, Types: []ptx.Type{t}, Vec: 1, Guard: -1}
-	if flush {
-		in.Mods = append(in.Mods, "ftz")
-	}
-	in.Mods = append(in.Mods, t.String())
-	x, err := alu.Lookup(in)
-	if err != nil {
-		return nil, err
-	}
-	return func(old, v, _ uint64, s *scratch) uint64 {
-		s.a[0], s.b[0] = old, v
-		x.Run(1, s.dst, s.src)
-		return s.d[0]
-	}, nil
 }
 
 func decodeAtomic(c *compiler, fr *frame, in *ptx.Instr) error {
@@ -173,8 +144,7 @@ type combine struct {
 }
 
 func (c *combine) init() {
-	s := newScratch()
-	c.call = func(lane int, old uint64) uint64 { return c.f(old, c.b[lane], c.c[lane], s) }
+	c.call = func(lane int, old uint64) uint64 { return c.f(old, c.b[lane], c.c[lane]) }
 }
 
 func execAtomic(w *warp, in *inst, mask uint32) status {
