@@ -13,10 +13,14 @@ import (
 // matches, reductions, bar.warp.sync. A thread waits until all threads of its
 // member mask that have not ended are at an instruction of the same name with
 // the same mask, whichever it is.
+//
+// Only bar.warp.sync orders what the threads do to memory; votes and shuffles do
+// not (CUDA C++ Programming Guide, warp vote and warp shuffle functions).
 type exchangeOp struct {
 	name   string
 	member int      // which source is the member mask
 	run    alu.Func // for all threads that take part
+	orders bool     // memory, too
 }
 
 func decodeExchange(c *compiler, fr *frame, in *ptx.Instr) error {
@@ -43,7 +47,7 @@ func decodeExchange(c *compiler, fr *frame, in *ptx.Instr) error {
 		}
 		d.src = append(d.src, s)
 	}
-	op := &exchangeOp{name: in.Name(), member: len(d.src) - 1}
+	op := &exchangeOp{name: in.Name(), member: len(d.src) - 1, orders: dsts == 0}
 	var err error
 	if op.run, err = exchange(in, len(d.src)); err != nil {
 		return err
@@ -249,7 +253,9 @@ func execExchange(w *warp, in *inst, mask uint32) status {
 	}
 	if same == mask && member&w.live == mask {
 		op.run(mask, w.operands(&w.dst, in.dst), w.operands(&w.src, in.src))
-		w.block.mem.SyncWarp(w.index, mask)
+		if op.orders {
+			w.block.mem.SyncWarp(w.index, mask)
+		}
 		return next
 	}
 	if other := mask &^ same; other != 0 { // they wait for others, or first
@@ -315,8 +321,11 @@ func (w *warp) exchange(who []int, mask uint32) {
 			copyLanes(&s[i], w.slot(slot), g.mask)
 		}
 	}
-	ins[w.groups[who[0]].pc].x.(*exchangeOp).run(mask, dst, src)
-	w.block.mem.SyncWarp(w.index, mask)
+	op := ins[w.groups[who[0]].pc].x.(*exchangeOp)
+	op.run(mask, dst, src)
+	if op.orders {
+		w.block.mem.SyncWarp(w.index, mask)
+	}
 	for _, k := range who {
 		g := &w.groups[k]
 		for i, slot := range ins[g.pc].dst {

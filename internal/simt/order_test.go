@@ -59,6 +59,31 @@ func TestMissingFenceIsFound(t *testing.T) {
 	})
 }
 
+// A barrier of the warp orders memory, a vote does not.
+func TestWarpBarrierOrders(t *testing.T) {
+	for _, c := range []struct {
+		name, wait string
+		right      bool
+	}{
+		{"barrier", "bar.warp.sync 0xffffffff;", true},
+		{"vote", "setp.eq.u32 %p2, %r0, 0; vote.sync.any.pred %p2, %p2, 0xffffffff;", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			each(t, func(t *testing.T, o options) {
+				m := boot(t, hand("setp.eq.u32 %p1, %r0, 31; @%p1 st.global.u32 [%rd0], 42;"+c.wait+"@!%p1 ld.global.u32 %r1, [%rd0];"), o)
+				g := m.grid("k", 1, 32, m.words(0), 5)
+				m.start(g)
+				if c.right {
+					require.Nil(t, g.Fault())
+					return
+				}
+				require.NotNil(t, g.Fault())
+				require.Equal(t, weakmem.Race, g.Fault().Kind)
+			})
+		})
+	}
+}
+
 // Threads of a warp wait for each other: those that part make progress on their own.
 func TestIndependentThreads(t *testing.T) {
 	each(t, func(t *testing.T, o options) {
