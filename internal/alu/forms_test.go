@@ -255,6 +255,14 @@ func (f *form) id() string {
 	if f.src[0].vector {
 		s += " pack"
 	}
+	if types := instr(f.name).Types; strings.HasPrefix(f.name, "cvt.") {
+		if f.dst[0].typ.Bits() > types[0].Bits() && types[0] != ptx.TF32 {
+			s += " into " + f.dst[0].typ.String()
+		}
+		if f.src[0].typ.Bits() > types[1].Bits() {
+			s += " from " + f.src[0].typ.String()
+		}
+	}
 	if n := len(f.dst) + len(f.src); strings.HasPrefix(f.name, "mov.b64") && n > 3 {
 		s += fmt.Sprint(" ", n-1)
 	}
