@@ -45,13 +45,12 @@ func Features() []Feature {
 	return []Feature{IPCHandles, MemoryFDs, StreamValues, CooperativeLaunch, ClusterLaunch, MemoryPools, RDMA, UserObjects, PeerAccess, PeerAtomics}
 }
 
-// ptxVersions are the drivers that brought a version of PTX, where it is not that
-// of the same number (PTX ISA, release notes).
+// ptxVersions are the drivers that brought each version of PTX (PTX ISA, release notes).
 var ptxVersions = []struct{ ptx, driver int }{
 	{60, 9000}, {61, 9010}, {62, 9020}, {63, 10000}, {64, 10010}, {65, 10020},
 	{70, 11000}, {71, 11010}, {72, 11020}, {73, 11030}, {74, 11040}, {75, 11050}, {76, 11060}, {77, 11070}, {78, 11080},
 	{80, 12000}, {81, 12010}, {82, 12020}, {83, 12030}, {84, 12040}, {85, 12050}, {86, 12070}, {87, 12080}, {88, 12090},
-	{90, 13000},
+	{90, 13000}, {91, 13010},
 }
 
 // PTX is the feature that a driver compiles PTX of a version. The answer for a
