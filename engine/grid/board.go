@@ -29,7 +29,7 @@ type Board struct {
 }
 
 // MaxLanes is the most lanes of any queue.
-const MaxLanes = 64
+const MaxLanes = 128
 
 // DefaultBoard is for a number of ranks on GPUs that reach each other over
 // NVLink: at most 64 MiB of each for up to 8 ranks.
@@ -56,7 +56,9 @@ func (b Board) Geometry(from, to sched.Rank) Geometry {
 }
 
 func (b Board) tail(from sched.Rank) int { return b.Ranks*SignBytes + int(from)*MaxLanes*LaneStride }
-func (b Board) head(to sched.Rank) int   { return b.tail(sched.Rank(b.Ranks)) + int(to)*MaxLanes*LaneStride }
+func (b Board) head(to sched.Rank) int {
+	return b.tail(sched.Rank(b.Ranks)) + int(to)*MaxLanes*LaneStride
+}
 
 // Mail is the offset of the mailbox.
 func (b Board) Mail() int { return roundUp(b.head(sched.Rank(b.Ranks)), 128) }

@@ -1,4 +1,170 @@
 package grid
 
-// A Program is the column of one rank in a schedule, on its device.
-type Program struct{}
+import (
+	"fmt"
+
+	"github.com/ringo-go/ringo/sched"
+)
+
+// A Program is the column of one rank in a schedule, on its device. It belongs to
+// its Engine and lives as long.
+type Program struct {
+	shape sched.Shape
+	steps []step
+	ends  []end
+
+	lanes, slots int // the fewest of all connections of the schedule, on any rank
+	slice, piece int // bytes at most
+
+	image uintptr // steps and ends on the device
+	tmp   uintptr // Tmp of all lanes
+}
+
+// Shape is the shape of the schedule.
+func (p *Program) Shape() sched.Shape { return p.shape }
+
+// Lanes is how many blocks carry out the program at most.
+func (p *Program) Lanes() int { return p.lanes }
+
+// A step is Step of kernels/cuda/run.cu.
+type step struct {
+	recv, send         int16 // index in ends, -1 for nobody
+	src, dst           uint8 // sched.Buffer
+	_                  uint16
+	srcChunk, dstChunk uint32
+}
+
+// An end is End of kernels/cuda/comm.h.
+type end struct {
+	queues, post, seen, counts         uint64
+	slots, slotBytes, queueBytes, peer uint32
+}
+
+const (
+	stepBytes = 16
+	endBytes  = 48
+	portBytes = 64 // an end in shared memory
+)
+
+// maxTmp is how much device memory a program's scratch takes. A schedule that
+// has much of it is carried out in smaller pieces.
+const maxTmp = 8 << 20
+
+// Compile makes the program of a rank: it asks for the connections, all Sends
+// before all Recvs, and brings the steps to the device. That may allocate device
+// memory and takes some 100 µs, but it is allowed while streams are capturing,
+// and running the program later does neither.
+func (e *Engine) Compile(s sched.Schedule, r sched.Rank) (*Program, error) {
+	p := &Program{shape: s.Shape()}
+	if p.shape.Ranks != e.ranks {
+		return nil, fmt.Errorf("grid: a schedule of %d ranks in a communicator of %d", p.shape.Ranks, e.ranks)
+	}
+	steps := make([]sched.Step, s.Len(r))
+	for i := range steps {
+		steps[i] = s.At(r, i)
+		if steps[i].Src.Buf == sched.None && steps[i].Dst.Buf == sched.None {
+			return nil, fmt.Errorf("grid: step %d of rank %d has neither source nor destination", i, r)
+		}
+	}
+	p.shapeOf(s, e.links)
+	if err := p.connect(e, steps); err != nil {
+		return nil, err
+	}
+	if err := p.upload(e); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// shapeOf is what all ranks have to agree on, found from the whole schedule.
+func (p *Program) shapeOf(s sched.Schedule, links Links) {
+	const none = 1 << 30
+	p.lanes, p.slots, p.slice = none, none, none
+	pairs := map[[2]sched.Rank]bool{}
+	for from := range sched.Rank(p.shape.Ranks) {
+		for i := range s.Len(from) {
+			to := s.At(from, i).Send
+			if pair := [2]sched.Rank{from, to}; to != sched.Nobody && !pairs[pair] {
+				pairs[pair] = true
+				g := links.Geometry(from, to)
+				p.lanes, p.slots, p.slice = min(p.lanes, g.Lanes), min(p.slots, g.Slots), min(p.slice, g.SlotBytes)
+			}
+		}
+	}
+	if len(pairs) == 0 { // nothing but copies
+		p.lanes, p.slots, p.slice = MaxLanes, 2, 64<<10
+	}
+	p.piece = p.slice * (p.slots / 2)
+	if p.shape.Tmp > 0 {
+		p.piece = max(128, min(p.piece, maxTmp/(p.lanes*p.shape.Tmp)&^127))
+		p.slice = min(p.slice, p.piece)
+	}
+}
+
+// connect makes the connections and translates the steps.
+func (p *Program) connect(e *Engine, steps []sched.Step) error {
+	p.steps = make([]step, len(steps))
+	for i, t := range steps {
+		p.steps[i] = step{
+			recv: -1, send: -1,
+			src: uint8(t.Src.Buf), dst: uint8(t.Dst.Buf),
+			srcChunk: uint32(t.Src.Chunk), dstChunk: uint32(t.Dst.Chunk),
+		}
+	}
+	for _, sends := range []bool{true, false} {
+		index := map[sched.Rank]int16{}
+		for i, t := range steps {
+			peer, at := t.Recv, &p.steps[i].recv
+			if sends {
+				peer, at = t.Send, &p.steps[i].send
+			}
+			if peer == sched.Nobody {
+				continue
+			}
+			k, ok := index[peer]
+			if !ok {
+				x, err := e.end(peer, sends)
+				if err != nil {
+					return err
+				}
+				k = int16(len(p.ends))
+				index[peer] = k
+				p.ends = append(p.ends, x)
+			}
+			*at = k
+		}
+	}
+	if need := p.shared(); need > e.maxShared {
+		return &TooLongError{Steps: len(p.steps), Peers: len(p.ends), Bytes: need, Have: e.maxShared}
+	}
+	return nil
+}
+
+// shared is the shared memory of a block.
+func (p *Program) shared() int { return len(p.ends)*portBytes + len(p.steps)*stepBytes }
+
+// A TooLongError says that a program does not fit on a multiprocessor.
+type TooLongError struct {
+	Steps, Peers, Bytes, Have int
+}
+
+func (e *TooLongError) Error() string {
+	return fmt.Sprintf("grid: a program of %d steps with %d connections takes %d bytes of shared memory, and the device has %d: take another algorithm",
+		e.Steps, e.Peers, e.Bytes, e.Have)
+}
+
+// upload brings the program to the device.
+func (p *Program) upload(e *Engine) error {
+	return e.quietly(func() (err error) {
+		image := append(bytesOf(p.ends), bytesOf(p.steps)...)
+		if p.image, err = e.alloc(max(1, len(image))); err != nil {
+			return err
+		}
+		if p.shape.Tmp > 0 {
+			if p.tmp, err = e.scratch(p.lanes * p.shape.Tmp * p.piece); err != nil {
+				return err
+			}
+		}
+		return e.write(p.image, image)
+	})
+}

@@ -1,0 +1,103 @@
+package grid
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// ErrAborted says that a kernel was told to end while it waited for a peer.
+var ErrAborted = errors.New("aborted while waiting")
+
+// A Control is a rank's control block: pinned host memory through which kernels
+// are stopped and tell what they do. Its methods may be called from any goroutine
+// until the Engine is closed; they do not call the driver.
+type Control struct {
+	host   uintptr
+	device uint64
+	words  *controlWords
+}
+
+const controlBytes = 256
+
+// controlWords is namespace control of kernels/cuda/comm.h.
+type controlWords struct {
+	abort    atomic.Uint32
+	_        [15]uint32
+	started  atomic.Uint64
+	finished atomic.Uint64
+	_        [6]uint64
+	kind     atomic.Uint32
+	peer     int32
+	phase    uint32
+	_        uint32
+	bytes    uint64
+	mine     transport.Stamp
+	theirs   transport.Stamp
+	their    uint64
+}
+
+func newControl(d cuda.Driver) (*Control, error) {
+	p, err := d.MemHostAlloc(controlBytes, cuda.HostAllocPortable|cuda.HostAllocMapped)
+	if err != nil {
+		return nil, err
+	}
+	c := &Control{host: p, words: wordsAt(p)}
+	clear(pinned(p, controlBytes))
+	q, err := d.MemHostGetDevicePointer(p)
+	if err != nil {
+		return nil, errors.Join(err, d.MemFreeHost(p))
+	}
+	c.device = uint64(q)
+	return c, nil
+}
+
+func (c *Control) free(d cuda.Driver) error {
+	if c.host == 0 {
+		return nil
+	}
+	p := c.host
+	c.host, c.words = 0, new(controlWords)
+	return d.MemFreeHost(p)
+}
+
+// Abort has kernels end that wait or are yet to come, within some ms. What they
+// were to compute is undefined, and the queues are of no use any more.
+func (c *Control) Abort() { c.words.abort.Store(1) }
+
+// Aborted reports whether kernels were told to end, by Abort or by a kernel that
+// found a mismatch.
+func (c *Control) Aborted() bool { return c.words.abort.Load() != 0 }
+
+// Progress is how many operations have started and finished, replays of graphs
+// included. A kernel that was aborted has finished too.
+func (c *Control) Progress() (started, finished uint64) {
+	finished = c.words.finished.Load()
+	return c.words.started.Load(), finished
+}
+
+// Fault is what the first kernel that failed has to say: a *engine.StepError that
+// has *engine.MismatchError or ErrAborted; nil if none failed.
+func (c *Control) Fault() error {
+	const (
+		aborted   = 1
+		receiving = 2
+	)
+	w := c.words
+	kind := w.kind.Load()
+	if kind == 0 {
+		return nil
+	}
+	e := &engine.StepError{Peer: sched.Rank(w.peer), Phase: "send", Err: ErrAborted}
+	if w.phase == receiving {
+		e.Phase = "recv"
+	}
+	if kind != aborted {
+		e.Err = &engine.MismatchError{Want: w.mine, Got: w.theirs, WantBytes: int(w.bytes), GotBytes: int(w.their)}
+	}
+	return e
+}

@@ -1,0 +1,11 @@
+package grid
+
+import "unsafe"
+
+// pinned is pinned host memory as a slice.
+func pinned(p uintptr, n int) []byte { return unsafe.Slice((*byte)(pointer(p)), n) }
+
+func wordsAt(p uintptr) *controlWords { return (*controlWords)(pointer(p)) }
+
+// pointer is an address outside of Go's memory.
+func pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }

@@ -1,0 +1,245 @@
+package grid
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/kernels/device"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/sched"
+)
+
+// Options of an Engine. Zero fields take defaults.
+type Options struct {
+	Ranks   int // of the communicator
+	Threads int // of a block, a multiple of 32 from 64 to 512, which is the default
+	// MinSlice is how many bytes a lane moves at least, if there are as many: a
+	// small operation is carried out by fewer lanes. A multiple of 128.
+	MinSlice int
+}
+
+const (
+	maxThreads      = 512
+	defaultMinSlice = 8 << 10
+	stageBytes      = 64 << 10
+)
+
+// An Engine carries out operations on one device, in the order in which they run
+// on their streams; the caller sees to it that no two run at once. It is not for
+// concurrent use.
+type Engine struct {
+	driver     cuda.Driver
+	ctx        cuda.Context
+	dev        cuda.Device
+	capability int
+	maxShared  int
+	links      Links
+	ranks      int
+	threads    int
+	minSlice   int
+
+	control *Control
+	stream  cuda.Stream // for uploads
+	stage   uintptr     // pinned host memory that they pass through
+	owned   []uintptr   // device memory
+	local   uintptr     // Local of kernels/cuda/comm.h, then counts
+	tmp     uintptr     // the largest scratch so far
+	tmpLen  int
+	table   uintptr // chunks of different sizes
+	tables  int     // entries that it has room for
+
+	ends    map[endKey]end
+	modules map[moduleKey]*module
+	finish  *device.Combiner
+	text    textFunc
+	frame   frame
+}
+
+type endKey struct {
+	peer  sched.Rank
+	sends bool
+}
+
+// localBytes is the length of Local.
+const localBytes = 64
+
+// New makes an Engine for a device and its primary context. It allocates what
+// outlasts operations and loads no kernel.
+func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (*Engine, error) {
+	e := &Engine{
+		driver: d, ctx: ctx, dev: dev, links: l, ranks: o.Ranks, threads: o.Threads, minSlice: o.MinSlice,
+		ends: map[endKey]end{}, modules: map[moduleKey]*module{}, text: ptxText,
+	}
+	if e.threads == 0 {
+		e.threads = maxThreads
+	}
+	if e.minSlice == 0 {
+		e.minSlice = defaultMinSlice
+	}
+	switch {
+	case e.ranks < 1:
+		return nil, fmt.Errorf("grid: %d ranks", e.ranks)
+	case e.threads < 64 || e.threads > maxThreads || e.threads%32 != 0:
+		return nil, fmt.Errorf("grid: blocks of %d threads: want a multiple of 32 from 64 to %d", e.threads, maxThreads)
+	case e.minSlice < 128 || e.minSlice%128 != 0:
+		return nil, fmt.Errorf("grid: slices of %d bytes: want a multiple of 128", e.minSlice)
+	}
+	if err := e.quietly(e.open); err != nil {
+		return nil, errors.Join(fmt.Errorf("grid: device %d: %w", dev, err), e.Close())
+	}
+	return e, nil
+}
+
+// open allocates.
+func (e *Engine) open() error {
+	d := e.driver
+	major, err := d.DeviceGetAttribute(cuda.AttrComputeCapabilityMajor, e.dev)
+	if err != nil {
+		return err
+	}
+	minor, err := d.DeviceGetAttribute(cuda.AttrComputeCapabilityMinor, e.dev)
+	if err != nil {
+		return err
+	}
+	e.capability = 10*major + minor
+	if e.maxShared, err = d.DeviceGetAttribute(cuda.AttrMaxSharedPerBlock, e.dev); err != nil {
+		return err
+	}
+	if e.control, err = newControl(d); err != nil {
+		return err
+	}
+	if e.stage, err = d.MemHostAlloc(stageBytes, cuda.HostAllocPortable); err != nil {
+		return err
+	}
+	if e.stream, err = d.StreamCreate(cuda.StreamNonBlocking, 0); err != nil {
+		return err
+	}
+	n := localBytes + 2*e.ranks*MaxLanes*8
+	if e.local, err = e.alloc(n); err != nil {
+		return err
+	}
+	if err := d.MemsetD8Async(e.local, 0, n, e.stream); err != nil {
+		return err
+	}
+	return d.StreamSynchronize(e.stream)
+}
+
+// Control is the control block of this rank.
+func (e *Engine) Control() *Control { return e.control }
+
+// Close frees what the Engine holds. Its kernels have to be done, and graphs
+// that hold them must not be launched again.
+func (e *Engine) Close() error {
+	var errs []error
+	if e.finish != nil {
+		errs = append(errs, e.finish.Close())
+		e.finish = nil
+	}
+	errs = append(errs, cuda.With(e.driver, e.ctx, func() error {
+		var errs []error
+		for _, m := range e.modules {
+			errs = append(errs, e.driver.ModuleUnload(m.handle))
+		}
+		clear(e.modules)
+		for _, p := range e.owned {
+			errs = append(errs, e.driver.MemFree(p))
+		}
+		e.owned = nil
+		if e.stream != 0 {
+			errs = append(errs, e.driver.StreamDestroy(e.stream))
+			e.stream = 0
+		}
+		if e.stage != 0 {
+			errs = append(errs, e.driver.MemFreeHost(e.stage))
+			e.stage = 0
+		}
+		if e.control != nil {
+			errs = append(errs, e.control.free(e.driver))
+		}
+		return errors.Join(errs...)
+	}))
+	return errors.Join(errs...)
+}
+
+// quietly calls f with the context current and in a mode in which it may do what
+// a capturing stream of this thread must not record.
+func (e *Engine) quietly(f func() error) error {
+	return cuda.With(e.driver, e.ctx, func() error {
+		mode, err := e.driver.ThreadExchangeStreamCaptureMode(cuda.CaptureRelaxed)
+		if err != nil {
+			return err
+		}
+		err = f()
+		_, back := e.driver.ThreadExchangeStreamCaptureMode(mode)
+		return errors.Join(err, back)
+	})
+}
+
+// alloc is device memory until Close.
+func (e *Engine) alloc(n int) (uintptr, error) {
+	p, err := e.driver.MemAlloc(n)
+	if err == nil {
+		e.owned = append(e.owned, p)
+	}
+	return p, err
+}
+
+// scratch is device memory for the Tmp of one operation at a time.
+func (e *Engine) scratch(n int) (p uintptr, err error) {
+	if n > e.tmpLen { // what is smaller stays: graphs may hold it
+		if e.tmp, err = e.alloc(n); err != nil {
+			return 0, err
+		}
+		e.tmpLen = n
+	}
+	return e.tmp, nil
+}
+
+// write copies to device memory and waits for that alone: no stream of the
+// caller's takes part.
+func (e *Engine) write(to uintptr, b []byte) error {
+	stage := pinned(e.stage, stageBytes)
+	for len(b) > 0 {
+		n := copy(stage, b)
+		if err := e.driver.MemcpyAsync(to, e.stage, n, e.stream); err != nil {
+			return err
+		}
+		if err := e.driver.StreamSynchronize(e.stream); err != nil {
+			return err
+		}
+		to, b = to+uintptr(n), b[n:]
+	}
+	return nil
+}
+
+// end is an end of the queues to or from a peer; its counts are the same for all
+// programs.
+func (e *Engine) end(peer sched.Rank, sends bool) (end, error) {
+	key := endKey{peer, sends}
+	if x, ok := e.ends[key]; ok {
+		return x, nil
+	}
+	open, dir := e.links.Recv, 0
+	if sends {
+		open, dir = e.links.Send, 1
+	}
+	l, err := open(peer)
+	if err != nil {
+		return end{}, err
+	}
+	if l.Slots < 2 || l.Slots&(l.Slots-1) != 0 || l.SlotBytes < 128 || l.SlotBytes%128 != 0 || l.Lanes < 1 || l.Lanes > MaxLanes {
+		return end{}, fmt.Errorf("grid: %d lanes of %d slots of %d bytes: want 1 to %d, a power of two, a multiple of 128", l.Lanes, l.Slots, l.SlotBytes, MaxLanes)
+	}
+	x := end{
+		queues: l.Queues, post: l.Post, seen: l.Seen,
+		counts:     uint64(e.local) + localBytes + uint64((dir*e.ranks+int(peer))*MaxLanes*8),
+		slots:      uint32(l.Slots),
+		slotBytes:  uint32(l.SlotBytes),
+		queueBytes: uint32(l.QueueBytes()), peer: uint32(peer),
+	}
+	e.ends[key] = x
+	return x, nil
+}
+
+func bytesOf[T any](s []T) []byte { return mem.Of(s).Bytes() }

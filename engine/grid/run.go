@@ -1,0 +1,189 @@
+package grid
+
+import (
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/kernels/device"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// args is struct Args of kernels/cuda/run.cu.
+type args struct {
+	control, local      uint64
+	stamp               [2]uint64
+	steps, ends         uint64
+	layout              [2]layout
+	table, tmp          uint64
+	scalar, value       uint64
+	slice, piece        uint64
+	stepCount, endCount uint32
+	lanes, rounds       uint32
+	chunks              [2]uint32
+	tmpChunks           uint32
+	data, dataChunks    uint32
+	_                   uint32
+}
+
+// A layout is Layout of kernels/cuda/run.cu.
+type layout struct{ at, total, chunk uint64 }
+
+// tableArgs is struct TableArgs of kernels/cuda/run.cu.
+type tableArgs struct {
+	to    uint64
+	count uint32
+	_     uint32
+	entry [480]uint64
+}
+
+// A frame is what a launch passes on, kept so that launching does not allocate.
+type frame struct {
+	args   args
+	table  tableArgs
+	launch cuda.Launch
+	finish device.Args
+	srcs   [1]mem.Region
+}
+
+// Run queues a job on its stream, with the Engine's context current on this
+// thread. It does not wait, and does not allocate once it ran with this program
+// and this arithmetic. Results are ordered on the stream; what goes wrong later is
+// in Control.
+//
+// As on the host, messages of no bytes are sent in the first round, so that ranks
+// which disagree meet.
+func (e *Engine) Run(j *Job) error {
+	p := j.Program
+	m, prog, err := e.kernel(j.Reducer)
+	if err != nil {
+		return err
+	}
+	f := &e.frame
+	a := &f.args
+	*a = args{
+		control: e.control.device, local: uint64(e.local), stamp: j.Stamp,
+		ends: uint64(p.image), steps: uint64(p.image) + uint64(len(p.ends)*endBytes),
+		layout:    [2]layout{layoutOf(j.In, &j.InL), layoutOf(j.Out, &j.OutL)},
+		tmp:       uint64(p.tmp),
+		scalar:    uint64(j.Scalar),
+		value:     prog.Value,
+		stepCount: uint32(len(p.steps)), endCount: uint32(len(p.ends)),
+		lanes:      uint32(p.lanes),
+		tmpChunks:  uint32(p.shape.Tmp),
+		chunks:     [2]uint32{uint32(p.shape.In), uint32(p.shape.Out)},
+		dataChunks: uint32(p.shape.In),
+	}
+	if p.shape.Out > p.shape.In {
+		a.data, a.dataChunks = 1, uint32(p.shape.Out)
+	}
+	if j.InL.Off != nil || j.OutL.Off != nil {
+		if err := e.writeTable(j); err != nil {
+			return err
+		}
+	}
+	e.cut(j, a)
+	f.launch = cuda.Launch{
+		Grid:   cuda.Dim3{X: min(a.lanes, a.rounds)},
+		Block:  cuda.Dim3{X: uint32(e.threads)},
+		Shared: p.shared(),
+		Stream: j.Stream,
+	}
+	if err := e.driver.LaunchKernel(m.run, &f.launch, cuda.ArgsOf(a)); err != nil {
+		return err
+	}
+	if prog.Finishes && j.Out.Len() > 0 {
+		return e.average(j)
+	}
+	return nil
+}
+
+func layoutOf(r mem.Region, l *engine.Layout) layout {
+	return layout{uint64(r.Ptr()), uint64(l.Total), uint64(l.Chunk)}
+}
+
+// cut says in which pieces and slices the chunks are moved: as large as queues
+// allow, or so that all lanes have work. All ranks find the same, since the even
+// chunks of an operation are alike on all of them; of chunks of different sizes a
+// rank may know only some.
+func (e *Engine) cut(j *Job, a *args) {
+	p := j.Program
+	longest := max(longest(&j.InL), longest(&j.OutL))
+	piece, slice := p.piece, p.slice
+	if a.table == 0 {
+		half := p.slots / 2
+		piece = min(piece, max(e.minSlice, roundUp((longest+p.lanes-1)/p.lanes, 128)))
+		slice = min(slice, max(e.minSlice, roundUp((piece+half-1)/half, 128)))
+	}
+	a.piece, a.slice = uint64(piece), uint64(slice)
+	a.rounds = uint32(max(1, (longest+piece-1)/piece))
+}
+
+// longest is the length of the longest chunk.
+func longest(l *engine.Layout) int {
+	if l.Off == nil {
+		return min(l.Chunk, l.Total)
+	}
+	n := 0
+	for _, x := range l.Len {
+		n = max(n, x)
+	}
+	return n
+}
+
+// writeTable queues the table of chunks before the operation, in the arguments of
+// kernels that write it.
+func (e *Engine) writeTable(j *Job) error {
+	shape := j.Program.shape
+	m, _, err := e.kernel(nil)
+	if err != nil {
+		return err
+	}
+	n := 2 * (shape.In + shape.Out) // words
+	if n > e.tables {
+		err := e.quietly(func() (err error) { // what is smaller stays: graphs may hold it
+			e.table, err = e.alloc(8 * n)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		e.tables = n
+	}
+	e.frame.args.table = uint64(e.table)
+	t := &e.frame.table
+	for at := 0; at < n; at += len(t.entry) {
+		t.to, t.count = uint64(e.table)+8*uint64(at), uint32(min(n-at, len(t.entry)))
+		for i := 0; i < int(t.count); i += 2 {
+			c := (at + i) / 2
+			l := &j.InL
+			if c >= shape.In {
+				l, c = &j.OutL, c-shape.In
+			}
+			off, n := l.Span(c)
+			t.entry[i], t.entry[i+1] = uint64(off), uint64(n)
+		}
+		e.frame.launch = cuda.Launch{Block: cuda.Dim3{X: 128}, Stream: j.Stream}
+		if err := e.driver.LaunchKernel(m.table, &e.frame.launch, cuda.ArgsOf(t)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// average queues the division that ends an average of integers.
+func (e *Engine) average(j *Job) error {
+	if e.finish == nil {
+		c, err := device.New(e.driver, e.ctx)
+		if err != nil {
+			return err
+		}
+		e.finish = c
+	}
+	k, err := e.finish.Kernel(j.Reducer)
+	if err != nil {
+		return err
+	}
+	f := &e.frame
+	f.srcs[0] = j.Out
+	f.finish = device.Args{Dst: j.Out, Srcs: f.srcs[:], Finish: true}
+	return k.Launch(j.Stream, &f.finish)
+}
