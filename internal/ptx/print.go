@@ -3,21 +3,14 @@ package ptx
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Print writes the module as PTX that parses to an equal module, but for lines
-// and texts.
-func Print(w io.Writer, m *Module) error {
-	_, err := io.WriteString(w, m.String())
-	return err
-}
-
-// String is the module as Print writes it.
+// String is the module as PTX that parses to an equal module, but for lines and
+// texts.
 func (m *Module) String() string {
 	p := &printer{}
 	p.line(".version %v", m.Version)
@@ -155,7 +148,7 @@ func (p *printer) function(f *Func) {
 			p.line("%s:", name)
 		}
 		if i < len(f.Body) {
-			p.line("\t%s", f.Format(&f.Body[i]))
+			p.line("\t%s", f.format(&f.Body[i]))
 		}
 	}
 	p.line("}")
@@ -187,8 +180,8 @@ func (p *printer) registers(regs []Reg) {
 	}
 }
 
-// Format prints an instruction of the function, with its guard and semicolon.
-func (f *Func) Format(in *Instr) string {
+// format is an instruction of the function, with its guard and semicolon.
+func (f *Func) format(in *Instr) string {
 	var s strings.Builder
 	if in.Guard >= 0 {
 		s.WriteByte('@')

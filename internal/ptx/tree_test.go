@@ -181,3 +181,71 @@ func TestDeclarations(t *testing.T) {
 	require.True(t, m.Funcs[0].Declare)
 	roundTrip(t, m)
 }
+
+// TestInitialisers compares bytes, and what is printed.
+func TestInitialisers(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		bytes []byte
+		print string
+	}{
+		{".u8 x = 255", []byte{255}, ".u8 x = 255"},
+		{".s8 x[3] = {-1, 2}", []byte{255, 2}, ".s8 x[3] = {255, 2}"},
+		{".b16 x[] = {1, 0x1234, 0}", []byte{1, 0, 0x34, 0x12}, ".b16 x[3] = {1, 4660}"},
+		{".s32 x = -2", []byte{0xfe, 0xff, 0xff, 0xff}, ".s32 x = 4294967294"},
+		{".u64 x = WARP_SZ * 8", []byte{0, 1}, ".u64 x = 256"},
+		{".f32 x[2] = {1.0, 0fC0000000}", []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0}, ".f32 x[2] = {0f3F800000, 0fC0000000}"},
+		{".f64 x = 0f3F800000", []byte{0, 0, 0, 0, 0, 0, 0xf0, 0x3f}, ".f64 x = 0d3FF0000000000000"},
+		{".align 16 .b128 x = -1", []byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255}, ".b128 x = -1"},
+		{".u64 x[2] = {y+8, generic(y)}", make([]byte, 16), ".u64 x[2] = {y+8, generic(y)}"},
+		{".b64 x[3] = {0, y + -4, 0}", make([]byte, 16), ".b64 x[3] = {0, y+-4}"},
+		{".u32 x[4] = {0, 0, 0, 0}", nil, ".u32 x[4]"},
+	} {
+		m, err := Parse("k", []byte(header+".global .u32 y;\n.global "+c.text+";"))
+		require.NoError(t, err, c.text)
+		require.Equal(t, c.bytes, m.Vars[1].Init, c.text)
+		require.Contains(t, m.String(), ".global "+c.print+";\n")
+		roundTrip(t, m)
+	}
+}
+
+func TestDirectives(t *testing.T) {
+	m, err := Parse("k", []byte(`// a comment first
+.version 8.0
+.target sm_90a, debug
+.visible .entry k(.param .u64 .ptr .global .align 16 a, .param .align 4 .b8 b[6], .param .u16 c)
+.reqntid 64, 2
+.maxnreg 40
+.minnctapersm 3
+{
+	.pragma "nounroll", "other";
+	ret;
+}
+.weak .func (.param .b64 r) f(.param .b32 a) .noreturn
+{
+	trap;
+}
+`))
+	require.NoError(t, err)
+	require.Equal(t, Version{8, 0}, m.Version)
+	require.Equal(t, "sm_90a", m.Target)
+	require.Equal(t, []string{"debug"}, m.Options)
+	require.Equal(t, 32, m.AddressSize)
+	k, f := m.Func("k"), m.Func("f")
+	require.Equal(t, []int{0, 8, 14}, []int{k.Params[0].Offset, k.Params[1].Offset, k.Params[2].Offset})
+	require.Equal(t, 16, k.ParamBytes)
+	require.Equal(t, Dim{64, 2, 1}, k.ReqThreads)
+	require.Equal(t, 40, k.MaxRegs)
+	require.Equal(t, 3, k.MinBlocks)
+	require.Equal(t, "weak", f.Linkage)
+	require.Equal(t, 8, f.ResultBytes)
+	roundTrip(t, m)
+}
+
+func TestTypes(t *testing.T) {
+	require.Equal(t, []int{1, 8, 16, 128}, []int{Pred.Bits(), U8.Bits(), E4M3x2.Bits(), B128.Bits()})
+	require.Equal(t, []string{"u32", "f16x2", "pred", ""}, []string{U32.String(), F16x2.String(), Pred.String(), NoType.String()})
+	require.Equal(t, []string{"", "shared", "reg"}, []string{Generic.String(), Shared.String(), RegSpace.String()})
+	require.True(t, S16.Signed() && S16.Integer() && U8.Integer() && BF16.Float())
+	require.False(t, B32.Integer() || B32.Float() || U32.Signed() || Pred.Integer())
+}
