@@ -20,10 +20,13 @@ type executor struct {
 	stopped  bool
 	rounds   uint64
 
-	kernels int       // running
-	quiet   int       // rounds in a row without change
-	changed time.Time // the last time
-	nudge   chan struct{}
+	kernels int // running
+	quiet   int // rounds in a row without change
+	// since and mark are numbers of instructions: executed when quiet was a power
+	// of two, mark the last time and since the time before. Kernels that poll have looked since then.
+	since, mark uint64
+	changed     time.Time // the last time
+	nudge       chan struct{}
 
 	hostFuncs  []func()
 	hostWork   *sync.Cond
@@ -34,7 +37,7 @@ type executor struct {
 
 const (
 	quantum     = 4096 // thread-instructions a round
-	quietRounds = 64   // then kernels that poll are given less time
+	quietRounds = 64   // without change: then what polls is given less time
 	maxRest     = 200 * time.Microsecond
 )
 
@@ -78,12 +81,18 @@ func (e *executor) run() {
 			e.touch()
 			continue
 		}
-		if e.round(); e.quiet < quietRounds {
-			e.breathe()
-		} else {
+		if e.round(); e.idle() {
 			e.rest()
+		} else {
+			e.breathe()
 		}
 	}
+}
+
+// idle reports whether all that is left waits: for some rounds nothing has
+// changed, and kernels did nothing but look whether it has.
+func (e *executor) idle() bool {
+	return e.quiet >= quietRounds && (e.kernels == 0 || e.m.world.Polling(e.since))
 }
 
 // breathe lets callers have the lock.
@@ -157,6 +166,9 @@ func (e *executor) round() {
 		e.touch()
 	} else {
 		e.quiet++
+		if e.quiet&(e.quiet-1) == 0 {
+			e.since, e.mark = e.mark, m.world.Instructions()
+		}
 	}
 	if !m.cfg.Lazy && (e.hostBusy || time.Since(e.changed) < m.cfg.Stall) || m.cfg.Lazy && moved {
 		m.world.Touch()
@@ -206,10 +218,9 @@ func (e *executor) drive() {
 	for len(e.hostFuncs) > 0 && !e.hostBusy {
 		e.runHostFunc()
 	}
-	switch {
-	case len(e.ready) == 0 || e.quiet >= quietRounds:
+	if len(e.ready) == 0 || e.idle() {
 		e.rest()
-	default:
+	} else {
 		e.breathe()
 	}
 }

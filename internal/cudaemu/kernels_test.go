@@ -141,6 +141,19 @@ again:
 	ret;
 }
 
+// Counts n down.
+.visible .entry count(.param .u32 n)
+{
+	.reg .pred %p<2>;
+	.reg .b32 %r<2>;
+	ld.param.u32 %r1, [n];
+more:
+	sub.u32 %r1, %r1, 1;
+	setp.ne.u32 %p1, %r1, 0;
+	@%p1 bra more;
+	ret;
+}
+
 .visible .entry few() .maxntid 64, 1, 1
 {
 	ret;

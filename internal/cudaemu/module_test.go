@@ -123,3 +123,18 @@ func BenchmarkLaunch(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkInstructions is how fast kernels run, beside what package simt does alone.
+func BenchmarkInstructions(b *testing.B) {
+	for name, cfg := range map[string]cudaemu.Config{"plain": {Plain: true}, "strict": {}, "lazy": {Lazy: true}} {
+		b.Run(name, func(b *testing.B) {
+			e := start(b, cfg)
+			before := e.Instructions()
+			for b.Loop() {
+				launchOf(e, ptxText, "count", 4, 256, 0, &struct{ n uint32 }{1000})
+				e.ok(e.CtxSynchronize())
+			}
+			b.ReportMetric(float64(e.Instructions()-before)/b.Elapsed().Seconds()/1e6, "Minstr/s")
+		})
+	}
+}
