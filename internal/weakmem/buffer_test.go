@@ -47,6 +47,25 @@ func TestTearing(t *testing.T) {
 	require.Equal(t, map[[4]uint64]bool{{}: true, {1, 1, 0, 0}: true, {0, 0, 1, 1}: true, {1, 1, 1, 1}: true}, seen)
 }
 
+// What of a store is visible can be overwritten, though the rest is pending.
+func TestHalfVisible(t *testing.T) {
+	s := newScene(t, Config{})
+	strong := How{Order: Relaxed, Scope: GPU}
+	require.Nil(t, store(s.a, 0, 0xf, 0x1000, strong))
+	buffer := &s.a.warps[0].buffer
+	buffer.drain(buffer.stores[0], 1)
+	require.Nil(t, store(s.b, 0, lane0, 0x1000, How{Order: Release, Scope: GPU}))
+	var d alu.Lanes
+	require.Nil(t, s.a.Load(0, 0xf, row(0x1000, 4), 4, []*alu.Lanes{&d}, strong))
+	require.Equal(t, []uint64{1, 2, 3, 4}, d[:4])
+	require.Nil(t, s.b.Store(0, lane0, row(0x1004, 4), 4, []*alu.Lanes{row(9, 0)}, How{Order: Release, Scope: GPU}))
+	require.Nil(t, s.a.Load(0, 0xf, row(0x1000, 4), 4, []*alu.Lanes{&d}, strong))
+	require.Equal(t, []uint64{1, 9, 3, 4}, d[:4])
+	require.Nil(t, s.b.Load(0, 0xf, row(0x1000, 4), 4, []*alu.Lanes{&d}, strong))
+	require.Equal(t, []uint64{1, 9, 0, 0}, d[:4])
+	require.Empty(t, s.faults)
+}
+
 // However much is stored, little is pending; all of it arrives.
 func TestBuffersAreBounded(t *testing.T) {
 	m := New(Config{})

@@ -107,6 +107,9 @@ func join(a, b *vector) *vector {
 	if a.includes(b) {
 		return a
 	}
+	if b.includes(a) {
+		return b
+	}
 	v := &vector{ended: joinEnded(a.ended, b.ended)}
 	v.live = make([]entry, 0, len(a.live)+len(b.live))
 	x, y := a.live, b.live

@@ -246,6 +246,26 @@ func TestLitmus(t *testing.T) {
 				{block: 2, steps: []step{atomAdd(0, x, 1, AcqRel, GPU)}},
 			}
 		}},
+		{name: "atomic after an own store", weak: func(t []*thread) bool { return t[0].r[0] != 5 }, threads: func() []*thread {
+			return []*thread{{steps: []step{st(x, 5, Relaxed, GPU), atomAdd(0, x, 1, Relaxed, GPU)}}}
+		}},
+		{name: "two releases on one counter", weak: func(t []*thread) bool { return t[2].r[1] == 0 || t[2].r[2] == 0 }, threads: func() []*thread {
+			return []*thread{
+				{steps: []step{st(x, 1, Weak, GPU), atomAdd(0, ready, 1, Release, GPU)}},
+				{block: 1, steps: []step{st(y, 1, Weak, GPU), atomAdd(0, ready, 1, Release, GPU)}},
+				{block: 2, steps: []step{until(0, ready, 2, Acquire, GPU), ld(1, x, Weak, GPU), ld(2, y, Weak, GPU)}},
+			}
+		}},
+		{name: "independent reads of independent writes", weak: func(t []*thread) bool {
+			return t[2].r[0] == 1 && t[2].r[1] == 0 && t[3].r[0] == 1 && t[3].r[1] == 0
+		}, threads: func() []*thread {
+			return []*thread{
+				{steps: []step{st(x, 1, Relaxed, GPU)}},
+				{block: 1, steps: []step{st(y, 1, Relaxed, GPU)}},
+				{block: 2, steps: []step{ld(0, x, Relaxed, GPU), fenceSC(GPU), ld(1, y, Relaxed, GPU)}},
+				{block: 3, steps: []step{ld(0, y, Relaxed, GPU), fenceSC(GPU), ld(1, x, Relaxed, GPU)}},
+			}
+		}},
 		{name: "atomics of the block on memory of all", weak: func([]*thread) bool { return false }, races: true, threads: func() []*thread {
 			return []*thread{
 				{steps: []step{atomAdd(0, x, 1, Relaxed, CTA)}},
