@@ -41,7 +41,7 @@ func comparable(m *Module) *Module {
 }
 
 // roundTrip requires that the module prints to what parses to the same module.
-func roundTrip(t testing.TB, m *Module) {
+func roundTrip(t require.TestingT, m *Module) {
 	text := m.String()
 	again, err := Parse("printed", []byte(text))
 	require.NoError(t, err, "%s", text)
