@@ -61,6 +61,65 @@ func testReplay(e *env) {
 	e.noErr(e.d.GraphDestroy(g))
 }
 
+// testOneAtATime launches an executable graph on two streams: it never runs twice
+// at once, so that no increment is lost.
+func testOneAtATime(e *env) {
+	a, b := e.stream(), e.stream()
+	inc := e.kernel("increment")
+	p := e.alloc(64)
+	e.put(p, 0)
+	args := struct{ counter uintptr }{p}
+	g := e.captured(a, func() {
+		for range 4 {
+			e.noErr(e.d.LaunchKernel(inc, &cuda.Launch{Stream: a}, cuda.ArgsOf(&args)))
+		}
+	})
+	x, err := e.d.GraphInstantiate(g, 0)
+	e.noErr(err)
+	for range 10 {
+		e.noErr(e.d.GraphLaunch(x, a))
+		e.noErr(e.d.GraphLaunch(x, b))
+	}
+	e.noErr(e.d.CtxSynchronize())
+	require.Equal(e, []uint32{80}, e.words(p, 1))
+	e.noErr(e.d.GraphExecDestroy(x))
+	e.noErr(e.d.GraphDestroy(g))
+}
+
+// testExternalEvents has a graph record an event for those outside, and wait for one.
+func testExternalEvents(e *env) {
+	const external = 1 // CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL
+	s, other := e.stream(), e.stream()
+	ready, done := e.event(cuda.EventDisableTiming), e.event(cuda.EventDisableTiming)
+	gate := e.gate()
+	p := e.alloc(64)
+	e.put(p, 0)
+	g := e.captured(s, func() {
+		e.noErr(e.d.StreamWaitEvent(s, ready, external))
+		e.noErr(e.d.MemsetD8Async(p, 1, 4, s))
+		e.noErr(e.d.EventRecordWithFlags(done, s, external))
+	})
+	nodes, err := e.d.GraphGetNodes(g)
+	e.noErr(err)
+	require.Len(e, nodes, 3)
+	x, err := e.d.GraphInstantiate(g, 0)
+	e.noErr(err)
+
+	e.noErr(e.d.StreamWaitValue32(other, gate.p, 1, cuda.WaitGEQ))
+	e.noErr(e.d.EventRecord(ready, other))
+	e.noErr(e.d.GraphLaunch(x, s))
+	time.Sleep(2 * time.Millisecond)
+	is, err := e.d.EventQuery(done)
+	e.noErr(err)
+	require.False(e, is, "the graph waits for the other stream")
+	gate.set(1)
+	e.noErr(e.d.EventSynchronize(done))
+	require.Equal(e, []uint32{0x01010101}, e.words(p, 1))
+	e.noErr(e.d.StreamSynchronize(s))
+	e.noErr(e.d.GraphExecDestroy(x))
+	e.noErr(e.d.GraphDestroy(g))
+}
+
 func testCaptureInfo(e *env) {
 	s := e.stream()
 	p := e.alloc(64)

@@ -158,6 +158,9 @@ func testCopies(e *env) {
 
 	e.noErr(e.d.MemcpyHtoD(p, nil)) // nothing at all
 	e.noErr(e.d.MemcpyDtoH(nil, p))
+	e.noErr(e.d.MemcpyDtoD(p, q, 0))
+	e.noErr(e.d.MemcpyAsync(p, q, 0, 0))
+	e.noErr(e.d.MemsetD8(p, 1, 0))
 
 	e.noErr(e.d.MemsetD8(p, 0xab, n))
 	e.noErr(e.d.MemsetD8(p+1, 0xcd, 2))

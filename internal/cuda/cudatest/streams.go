@@ -192,6 +192,10 @@ func testStreamsBetween(e *env) {
 	e.noErr(e.d.StreamSynchronize(b))
 	require.Equal(e, repeat(2, 4), e.words(p, 4))
 
+	// An event that was never recorded keeps no one waiting.
+	e.noErr(e.d.StreamWaitEvent(b, e.event(cuda.EventDisableTiming), 0))
+	e.noErr(e.d.StreamSynchronize(b))
+
 	// Waiting for an event means its last record before the wait.
 	e.noErr(e.d.EventRecord(ev, a))
 	e.noErr(e.d.StreamWaitEvent(b, ev, 0))
@@ -201,4 +205,37 @@ func testStreamsBetween(e *env) {
 	e.noErr(e.d.StreamSynchronize(b))
 	g.set(1)
 	e.noErr(e.d.CtxSynchronize())
+}
+
+// testLegacyStream is about stream 0: it waits for the other streams and they for
+// it, except for those that are non-blocking.
+func testLegacyStream(e *env) {
+	p := e.alloc(64)
+	apart := e.stream()
+	blocking, err := e.d.StreamCreate(cuda.StreamDefault, 0)
+	e.noErr(err)
+	e.after(func() error { return e.d.StreamDestroy(blocking) })
+
+	g := e.gate()
+	e.noErr(e.d.StreamWaitValue32(apart, g.p, 1, cuda.WaitGEQ))
+	e.noErr(e.d.MemsetD32Async(p, 1, 4, 0))
+	e.noErr(e.d.StreamSynchronize(0))
+	done, err := e.d.StreamQuery(apart)
+	e.noErr(err)
+	require.False(e, done, "it goes on waiting, unlike stream 0")
+	g.set(1)
+	e.noErr(e.d.StreamSynchronize(apart))
+
+	g.set(0)
+	e.noErr(e.d.StreamWaitValue32(blocking, g.p, 1, cuda.WaitGEQ))
+	e.noErr(e.d.MemsetD32Async(p, 2, 4, blocking))
+	e.noErr(e.d.MemsetD32Async(p, 3, 4, 0))
+	e.noErr(e.d.MemcpyAsync(p+16, p, 16, blocking))
+	time.Sleep(2 * time.Millisecond)
+	done, err = e.d.StreamQuery(0)
+	e.noErr(err)
+	require.False(e, done, "stream 0 waits for the blocking one")
+	g.set(1)
+	e.noErr(e.d.StreamSynchronize(blocking))
+	require.Equal(e, repeat(3, 8), e.words(p, 8))
 }
