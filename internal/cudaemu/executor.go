@@ -39,6 +39,7 @@ const (
 	quantum     = 4096 // thread-instructions a round
 	quietRounds = 64   // without change: then what polls is given less time
 	maxRest     = 200 * time.Microsecond
+	ownRounds   = 4 // made by a caller that waits before it sleeps: shorter than waking the executor
 )
 
 func (e *executor) init(m *Machine) {
@@ -199,13 +200,15 @@ func (e *executor) step(o *op) (done bool) {
 
 // wait waits until done is true, or false if the machine was closed.
 func (e *executor) wait(done func() bool) bool {
-	for !done() {
-		if e.stopped {
+	for i := 0; !done(); i++ {
+		switch {
+		case e.stopped:
 			return false
-		}
-		if e.m.cfg.Lazy {
+		case e.m.cfg.Lazy:
 			e.drive()
-		} else {
+		case i < ownRounds && len(e.ready) > 0:
+			e.round()
+		default:
 			e.progress.Wait()
 		}
 	}
