@@ -32,17 +32,13 @@ func TestReductions(t *testing.T) {
 		t.Run(kernel, func(t *testing.T) {
 			each(t, func(t *testing.T, o options) {
 				const blocks, threads = 11, 256
-				m := boot(t, "block.ptx", o)
-				in, out := m.words(sequence(blocks*threads, 3)...), m.unwritten(blocks)
-				g := m.grid(kernel, blocks, threads, in, out)
-				g.Shared = 4 * threads
-				m.run(g)
+				r := run{file: "block.ptx", kernel: kernel, blocks: blocks, threads: threads, shared: 4 * threads,
+					words: [][]uint32{sequence(blocks*threads, 3)}, unset: []int{blocks}}
 				var want []uint32
 				for b := range uint32(blocks) {
 					want = append(want, 3*(b*threads*threads+threads*(threads-1)/2))
 				}
-				require.Equal(t, want, m.read(out, blocks))
-				require.Empty(t, m.found)
+				require.Equal(t, want, r.do(t, o)[1])
 			})
 		})
 	}
@@ -50,12 +46,7 @@ func TestReductions(t *testing.T) {
 
 func TestDynamicSharedMemory(t *testing.T) {
 	each(t, func(t *testing.T, o options) {
-		m := boot(t, "block.ptx", o)
-		p := m.words(sequence(192, 1)...)
-		g := m.grid("reverse", 2, 96, p)
-		g.Shared = 4 * 96
-		m.run(g)
-		v := m.read(p, 192)
+		v := run{file: "block.ptx", kernel: "reverse", blocks: 2, threads: 96, shared: 4 * 96, words: [][]uint32{sequence(192, 1)}}.do(t, o)[0]
 		for i := range 96 {
 			require.EqualValues(t, 95-i, v[i])
 			require.EqualValues(t, 96+95-i, v[96+i])
@@ -78,12 +69,8 @@ func TestMissingBarrierIsFound(t *testing.T) {
 
 func TestGenericPointers(t *testing.T) {
 	each(t, func(t *testing.T, o options) {
-		m := boot(t, "block.ptx", o)
-		p := m.words(sequence(64, 7)...)
-		g := m.grid("pointers", 1, 64, p)
-		g.Shared = 4 * 64
-		m.run(g)
-		for i, v := range m.read(p, 64) {
+		got := run{file: "block.ptx", kernel: "pointers", threads: 64, shared: 4 * 64, words: [][]uint32{sequence(64, 7)}}.do(t, o)[0]
+		for i, v := range got {
 			mine := []int{1, 2, 3, i}
 			var want int
 			switch i % 3 {

@@ -11,18 +11,51 @@ import (
 	"github.com/ringo-go/ringo/internal/gputest"
 )
 
-// compute runs a kernel in one block and gives the words that its first
-// parameter points to, afterwards. Under REQUIRE=cuda it runs on a GPU: what the
-// tests want is what hardware does.
-func compute(t *testing.T, o options, file, kernel string, threads int, data []uint32, rest ...any) []uint32 {
+// A run is of a kernel. Its first parameters are pointers to words, then come
+// numbers. Under REQUIRE=cuda it is on a GPU: what the tests want is what
+// hardware does.
+type run struct {
+	file, kernel string
+	blocks       int // 0: one
+	threads      int
+	shared       int
+	cooperative  bool
+	words        [][]uint32
+	unset        []int // so many words that nothing wrote, after those in words
+	numbers      []any
+}
+
+// do gives what is in the words, then in the unset ones, at the end.
+func (r run) do(t *testing.T, o options) [][]uint32 {
+	r.blocks = max(r.blocks, 1)
 	if gputest.OnGPU() {
-		return onGPU(t, source(t, file), kernel, threads, data, rest...)
+		return r.onGPU(t)
 	}
-	m := boot(t, file, o)
-	p := m.words(data...)
-	m.run(m.grid(kernel, 1, threads, append([]any{p}, rest...)...))
+	m := boot(t, r.file, o)
+	var a []any
+	for _, w := range r.words {
+		a = append(a, m.words(w...))
+	}
+	for _, n := range r.unset {
+		a = append(a, m.unwritten(n))
+	}
+	g := m.grid(r.kernel, r.blocks, r.threads, append(a, r.numbers...)...)
+	g.Shared, g.Cooperative = r.shared, r.cooperative
+	m.run(g)
 	require.Empty(t, m.found)
-	return m.read(p, len(data))
+	var got [][]uint32
+	for i, w := range r.words {
+		got = append(got, m.read(a[i].(uint64), len(w)))
+	}
+	for i, n := range r.unset {
+		got = append(got, m.read(a[len(r.words)+i].(uint64), n))
+	}
+	return got
+}
+
+// compute runs a kernel in one block and gives the words of its first parameter.
+func compute(t *testing.T, o options, file, kernel string, threads int, data []uint32, rest ...any) []uint32 {
+	return run{file: file, kernel: kernel, threads: threads, words: [][]uint32{data}, numbers: rest}.do(t, o)[0]
 }
 
 // emulated skips a test of what only the emulator does.
@@ -42,35 +75,52 @@ func source(t testing.TB, text string) string {
 	return string(b)
 }
 
-func onGPU(t *testing.T, text, kernel string, threads int, data []uint32, rest ...any) []uint32 {
+func (r run) onGPU(t *testing.T) (got [][]uint32) {
 	d := gputest.Driver(t)
 	dev, err := d.DeviceGet(0)
 	require.NoError(t, err)
 	c, err := d.DevicePrimaryCtxRetain(dev)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, d.DevicePrimaryCtxRelease(dev)) }()
-	b := make([]byte, 4*len(data))
-	for i, v := range data {
-		binary.LittleEndian.PutUint32(b[4*i:], v)
-	}
 	require.NoError(t, cuda.With(d, c, func() error {
-		mod, err := d.ModuleLoadData([]byte(text))
+		mod, err := d.ModuleLoadData([]byte(source(t, r.file)))
 		require.NoError(t, err)
 		defer func() { require.NoError(t, d.ModuleUnload(mod)) }()
-		f, err := d.ModuleGetFunction(mod, kernel)
+		f, err := d.ModuleGetFunction(mod, r.kernel)
 		require.NoError(t, err)
-		p, err := d.MemAlloc(len(b))
-		require.NoError(t, err)
-		defer func() { require.NoError(t, d.MemFree(p)) }()
-		require.NoError(t, d.MemcpyHtoD(p, b))
-		l := &cuda.Launch{Grid: cuda.Dim3{X: 1}, Block: cuda.Dim3{X: uint32(threads)}}
-		require.NoError(t, d.LaunchKernel(f, l, args(append([]any{uint64(p)}, rest...)...)))
+		all := r.words
+		for _, n := range r.unset {
+			all = append(all, make([]uint32, n))
+		}
+		var a []any
+		for _, w := range all {
+			p, err := d.MemAlloc(4 * len(w))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, d.MemFree(p)) }()
+			require.NoError(t, d.MemcpyHtoD(p, bytesOf(w)))
+			a = append(a, uint64(p))
+		}
+		l := &cuda.Launch{Grid: cuda.Dim3{X: uint32(r.blocks)}, Block: cuda.Dim3{X: uint32(r.threads)}, Shared: r.shared, Cooperative: r.cooperative}
+		require.NoError(t, d.LaunchKernel(f, l, args(append(a, r.numbers...)...)))
 		require.NoError(t, d.CtxSynchronize())
-		return d.MemcpyDtoH(b, p)
+		for i, w := range all {
+			b := make([]byte, 4*len(w))
+			require.NoError(t, d.MemcpyDtoH(b, uintptr(a[i].(uint64))))
+			v := make([]uint32, len(w))
+			for k := range v {
+				v[k] = binary.LittleEndian.Uint32(b[4*k:])
+			}
+			got = append(got, v)
+		}
+		return nil
 	}))
-	got := make([]uint32, len(data))
-	for i := range got {
-		got[i] = binary.LittleEndian.Uint32(b[4*i:])
-	}
 	return got
+}
+
+func bytesOf(words []uint32) []byte {
+	var b []byte
+	for _, w := range words {
+		b = binary.LittleEndian.AppendUint32(b, w)
+	}
+	return b
 }

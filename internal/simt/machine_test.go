@@ -83,11 +83,7 @@ func (m *machine) put(b []byte) uint64 {
 
 // words maps uint32s.
 func (m *machine) words(v ...uint32) uint64 {
-	b := make([]byte, 4*len(v))
-	for i, x := range v {
-		binary.LittleEndian.PutUint32(b[4*i:], x)
-	}
-	return m.put(b)
+	return m.put(bytesOf(v))
 }
 
 // unwritten maps n uint32s that nothing wrote.

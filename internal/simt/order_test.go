@@ -13,11 +13,9 @@ import (
 
 func TestTickets(t *testing.T) {
 	each(t, func(t *testing.T, o options) {
-		m := boot(t, "order.ptx", o)
-		counter, seen := m.words(0), m.unwritten(5*96)
-		m.run(m.grid("count", 5, 96, counter, seen))
-		require.Equal(t, []uint32{5 * 96}, m.read(counter, 1))
-		for _, v := range m.read(seen, 5*96) {
+		got := run{file: "order.ptx", kernel: "count", blocks: 5, threads: 96, words: [][]uint32{{0}}, unset: []int{5 * 96}}.do(t, o)
+		require.EqualValues(t, 5*96, got[0][0])
+		for _, v := range got[1] {
 			require.EqualValues(t, 1, v)
 		}
 	})
@@ -25,11 +23,8 @@ func TestTickets(t *testing.T) {
 
 func TestSpinLock(t *testing.T) {
 	each(t, func(t *testing.T, o options) {
-		m := boot(t, "order.ptx", o)
-		lock, counter := m.words(0), m.words(0)
-		m.run(m.grid("locked", 2, 34, lock, counter))
-		require.Equal(t, []uint32{68}, m.read(counter, 1))
-		require.Empty(t, m.found)
+		got := run{file: "order.ptx", kernel: "locked", blocks: 2, threads: 34, words: [][]uint32{{0}, {0}}}.do(t, o)
+		require.EqualValues(t, 68, got[1][0])
 	})
 }
 
@@ -37,11 +32,8 @@ func TestMessagePassing(t *testing.T) {
 	for _, kernel := range []string{"send", "sendFenced"} {
 		t.Run(kernel, func(t *testing.T) {
 			each(t, func(t *testing.T, o options) {
-				m := boot(t, "order.ptx", o)
-				data, flag, out := m.unwritten(1), m.words(0), m.unwritten(1)
-				m.run(m.grid(kernel, 2, 1, data, flag, out))
-				require.Equal(t, []uint32{42}, m.read(out, 1))
-				require.Empty(t, m.found)
+				got := run{file: "order.ptx", kernel: kernel, blocks: 2, threads: 1, words: [][]uint32{{0}}, unset: []int{1, 1}}.do(t, o)
+				require.EqualValues(t, 42, got[2][0])
 			})
 		})
 	}
@@ -50,8 +42,8 @@ func TestMessagePassing(t *testing.T) {
 func TestMissingFenceIsFound(t *testing.T) {
 	each(t, func(t *testing.T, o options) {
 		m := boot(t, "order.ptx", o)
-		data, flag, out := m.unwritten(1), m.words(0), m.unwritten(1)
-		g := m.grid("sendUnfenced", 2, 1, data, flag, out)
+		flag, data, out := m.words(0), m.unwritten(1), m.unwritten(1)
+		g := m.grid("sendUnfenced", 2, 1, flag, data, out)
 		m.start(g)
 		require.NotNil(t, g.Fault())
 		require.Contains(t, []weakmem.FaultKind{weakmem.Race, weakmem.Uninitialized}, g.Fault().Kind)
@@ -87,21 +79,15 @@ func TestWarpBarrierOrders(t *testing.T) {
 // Threads of a warp wait for each other: those that part make progress on their own.
 func TestIndependentThreads(t *testing.T) {
 	each(t, func(t *testing.T, o options) {
-		m := boot(t, "order.ptx", o)
-		data, flag, out := m.unwritten(1), m.words(0), m.unwritten(1)
-		m.run(m.grid("inWarp", 1, 32, data, flag, out))
-		require.Equal(t, []uint32{42}, m.read(out, 1))
+		got := run{file: "order.ptx", kernel: "inWarp", threads: 32, words: [][]uint32{{0}}, unset: []int{1, 1}}.do(t, o)
+		require.EqualValues(t, 42, got[2][0])
 	})
 }
 
 func TestBarrierOfTheGrid(t *testing.T) {
 	each(t, func(t *testing.T, o options) {
-		m := boot(t, "order.ptx", o) // room for 8 blocks
-		arrived, data, out := m.words(0), m.unwritten(8), m.unwritten(8)
-		g := m.grid("meet", 8, 64, arrived, data, out)
-		g.Cooperative = true
-		m.run(g)
-		for _, v := range m.read(out, 8) {
+		got := run{file: "order.ptx", kernel: "meet", blocks: 8, threads: 64, cooperative: true, words: [][]uint32{{0}}, unset: []int{8, 8}}.do(t, o)
+		for _, v := range got[2] { // as many as there is room for
 			require.EqualValues(t, 36, v)
 		}
 	})
@@ -185,8 +171,8 @@ func TestKill(t *testing.T) {
 // A store by others keeps waiting threads from being called a deadlock.
 func TestTouch(t *testing.T) {
 	m := boot(t, "order.ptx", options{stall: 5000})
-	data, flag, out := m.words(7), m.words(0), m.unwritten(1)
-	g := m.grid("send", 2, 1, data, flag, out)
+	flag, data, out := m.words(0), m.words(7), m.unwritten(1)
+	g := m.grid("send", 2, 1, flag, data, out)
 	g.Dim[0] = 1 // nobody reads
 	m.run(g)
 	wait := m.grid("ping", 1, 1, flag, out, data, 2)

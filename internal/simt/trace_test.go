@@ -75,10 +75,8 @@ func TestRandomKernels(t *testing.T) {
 			want = append(want, k.compute(uint32(i)))
 		}
 		for range 2 {
-			m := boot(t, hand("mov.b32 %r1, %r0;\n"+body+"st.global.u32 [%rd1], %r1;\n"), options{seed: rapid.Uint64().Draw(r, "seed")})
-			p := m.words(sequence(threads, 1)...)
-			m.run(m.grid("k", 1, threads, p, 5))
-			require.Equal(r, want, m.read(p, threads))
+			o := options{seed: rapid.Uint64().Draw(r, "seed")}
+			require.Equal(r, want, result(t, o, threads, "mov.b32 %r1, %r0;\n"+body+"st.global.u32 [%rd1], %r1;\n"))
 		}
 	})
 }

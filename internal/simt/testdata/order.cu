@@ -12,7 +12,7 @@ GLOBAL locked(u32 *lock, u32 *counter) {
 }
 
 // send passes a number from block 0 to block 1, right.
-GLOBAL send(u32 *data, u32 *flag, u32 *out) {
+GLOBAL send(u32 *flag, u32 *data, u32 *out) {
 	if (bid() == 0) {
 		*data = 42;
 		storeRelease(flag, 1);
@@ -23,7 +23,7 @@ GLOBAL send(u32 *data, u32 *flag, u32 *out) {
 }
 
 // sendFenced does it with fences.
-GLOBAL sendFenced(u32 *data, u32 *flag, u32 *out) {
+GLOBAL sendFenced(u32 *flag, u32 *data, u32 *out) {
 	if (bid() == 0) {
 		*data = 42;
 		fence();
@@ -36,7 +36,7 @@ GLOBAL sendFenced(u32 *data, u32 *flag, u32 *out) {
 }
 
 // sendUnfenced forgets the writer's fence.
-GLOBAL sendUnfenced(u32 *data, u32 *flag, u32 *out) {
+GLOBAL sendUnfenced(u32 *flag, u32 *data, u32 *out) {
 	if (bid() == 0) {
 		*data = 42;
 		storeRelaxed(flag, 1);
@@ -48,7 +48,7 @@ GLOBAL sendUnfenced(u32 *data, u32 *flag, u32 *out) {
 }
 
 // inWarp has one thread of a warp wait for another.
-GLOBAL inWarp(u32 *data, u32 *flag, u32 *out) {
+GLOBAL inWarp(u32 *flag, u32 *data, u32 *out) {
 	if (tid() == 0) {
 		while (!loadAcquire(flag)) {}
 		*out = *data;
