@@ -114,9 +114,10 @@ func childFirstUse(ctx context.Context, command []string, typ, op, folder string
 
 // Texts is how much PTX there is.
 type Texts struct {
-	Modules int `json:"modules"`
-	Bytes   int `json:"bytes"` // of all texts; they are embedded compressed
-	Largest int `json:"largest"`
+	Modules  int `json:"modules"`
+	Bytes    int `json:"bytes"`    // of all texts
+	Largest  int `json:"largest"`  // text
+	Embedded int `json:"embedded"` // bytes of all in the program, compressed
 }
 
 func texts(_ context.Context, _ Config, _ cuda.Context, r *Report, t *table) error {
@@ -129,6 +130,7 @@ func texts(_ context.Context, _ Config, _ cuda.Context, r *Report, t *table) err
 		r.PTX.Bytes += len(text)
 		r.PTX.Largest = max(r.PTX.Largest, len(text))
 	}
+	r.PTX.Embedded = ptx.Embedded()
 	t.texts(&r.PTX)
 	return nil
 }

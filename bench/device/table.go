@@ -61,5 +61,5 @@ func (t *table) firstUses(list []FirstUse) {
 }
 
 func (t *table) texts(p *Texts) {
-	t.line("#\n# PTX: %d modules, %d bytes of text in all, at most %d in one", p.Modules, p.Bytes, p.Largest)
+	t.line("#\n# PTX: %d modules, %d bytes in the program; %d bytes of text, at most %d in one", p.Modules, p.Embedded, p.Bytes, p.Largest)
 }

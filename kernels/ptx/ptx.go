@@ -23,6 +23,9 @@ import (
 //go:embed modules.zip
 var modules []byte
 
+// Embedded is how many bytes of a program all modules together take.
+func Embedded() int { return len(modules) }
+
 // A Name names a module.
 type Name struct {
 	Type string // as kernels.DataType.String gives it: "bfloat16"
