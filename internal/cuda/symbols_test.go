@@ -1,0 +1,33 @@
+package cuda
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The real driver knows every function by name and version, and exports it, and
+// both are the same.
+func TestSymbolsOfDriver(t *testing.T) {
+	if !strings.Contains(os.Getenv("REQUIRE"), "cuda") {
+		t.Skip("needs REQUIRE=cuda and a GPU")
+	}
+	driver, err := Open(os.Getenv("RINGO_CUDA_LIBRARY"))
+	require.NoError(t, err)
+	d := driver.(*libcuda)
+	for s := range symbolCount {
+		sym := symbols[s]
+		if sym.since > d.version {
+			continue
+		}
+		p := d.procAddress(sym.name, sym.since)
+		require.NotZero(t, p, "%s of %d", sym.name, sym.since)
+		q, err := d.lib.Sym(sym.export)
+		require.NoError(t, err)
+		if p != q { // the exports may be stubs that jump there
+			t.Logf("%s: %#x, exported %#x", sym.name, p, q)
+		}
+	}
+}
