@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"strings"
 
+	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
@@ -107,10 +108,16 @@ func (k Kind) Rooted() bool {
 // AllReduce, Reduce, Broadcast; the rank's own share for AllGather,
 // ReduceScatter, Gather and Scatter; and the whole buffer for AlltoAll and
 // AlltoAllv too (at the cost of a copy). Any other overlap is refused.
+//
+// In and Out are both host memory, or both memory of the rank's GPU. On a GPU
+// the operation is queued on Stream, and Do returns at once; a call that has no
+// memory (a Barrier, a rank without a share) is a GPU's if In or Out is an empty
+// Region of the device.
 type Call struct {
 	Kind    Kind
 	In, Out Region
-	Count   int // elements, as NCCL counts them; see Kind
+	Stream  gpu.Stream // of the rank's GPU; not used for host memory
+	Count   int        // elements, as NCCL counts them; see Kind
 	Type    DataType
 	Op      RedOp
 	Root    int // Reduce, Broadcast, Gather, Scatter
@@ -121,6 +128,9 @@ type Call struct {
 	InCounts, InOffsets   []int
 	OutCounts, OutOffsets []int
 }
+
+// onDevice reports whether the call is for a GPU.
+func (c *Call) onDevice() bool { return !c.In.IsHost() || !c.Out.IsHost() }
 
 // String is the call in a log or an error: "AllReduce(count 1024, float32, sum)".
 func (c *Call) String() string {
@@ -195,6 +205,9 @@ func (c *Call) check(rank, n int) error {
 	if c.Kind == KindBarrier {
 		return nil
 	}
+	if c.onDevice() && (c.In.IsHost() && c.In.Len() > 0 || c.Out.IsHost() && c.Out.Len() > 0) {
+		return bad("one of In and Out is host memory, the other a GPU's: copy one to where the other is")
+	}
 	if !c.Type.Valid() {
 		return bad("unknown element type %v", c.Type)
 	}
@@ -242,8 +255,6 @@ func checkRegion(name string, r Region, need int) error {
 		return fmt.Errorf("%w: %s is nil, needs %d bytes", ErrInvalid, name, need)
 	case r.Len() < need:
 		return fmt.Errorf("%w: %s has %d bytes, needs %d", ErrInvalid, name, r.Len(), need)
-	case !r.IsHost():
-		return fmt.Errorf("%w: %s is memory of device %d: this build moves host memory only", ErrUnsupported, name, r.Dev())
 	}
 	return nil
 }

@@ -11,8 +11,9 @@ import (
 )
 
 // Do carries out a call and returns when this rank's part is done: its result
-// is complete and its memory is the caller's again. It allocates nothing after
-// the first call of a kind. An error is an *Error; one that wraps ErrInvalid or
+// is complete and its memory is the caller's again. On a GPU it returns when the
+// call is queued on its stream; see Synchronize. It allocates nothing after the
+// first call of a kind. An error is an *Error; one that wraps ErrInvalid or
 // ErrUnsupported leaves the communicator usable, any other ends it on all ranks.
 func (c *Comm) Do(call *Call) error {
 	if err := call.check(c.rank, c.size); err != nil {
@@ -41,6 +42,9 @@ func (c *Comm) Start(call *Call) *Pending {
 
 // carryOut does a checked call, with c.run held.
 func (c *Comm) carryOut(call *Call) error {
+	if call.onDevice() {
+		return c.queueOnDevice(call)
+	}
 	if err := c.begin(call); err != nil {
 		return err
 	}

@@ -43,6 +43,9 @@ type Comm struct {
 	spare    []byte  // copy of In for an all-to-all in place
 	order    []*Call // of a group
 
+	dev      *device // nil if the rank has no GPU
+	noDevice string  // why GPU memory cannot be used
+
 	queue  queue
 	failed atomic.Pointer[Error] // why the communicator is of no more use
 	closed atomic.Bool
@@ -83,6 +86,9 @@ func OpenLocal(n int, cfg Config) ([]*Comm, error) {
 	if n < 1 {
 		return nil, openError(cfg, fmt.Errorf("%w: %d ranks", ErrInvalid, n))
 	}
+	if len(cfg.Devices) > 0 && len(cfg.Devices) != n {
+		return nil, openError(cfg, fmt.Errorf("%w: %d Devices for %d ranks", ErrInvalid, len(cfg.Devices), n))
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.JoinTimeout)
 	defer cancel()
 	comms := make([]*Comm, n)
@@ -92,6 +98,9 @@ func OpenLocal(n int, cfg Config) ([]*Comm, error) {
 		wg.Go(func() {
 			c := cfg
 			c.Rank, c.Size = i, n
+			if i < len(cfg.Devices) {
+				c.Device = cfg.Devices[i]
+			}
 			comms[i], errs[i] = open(ctx, c, g)
 		})
 	}
@@ -121,6 +130,9 @@ func open(ctx context.Context, cfg Config, group bootstrap.Group) (*Comm, error)
 		return nil, openError(cfg, err)
 	}
 	c.watch.Go(c.watchGroup)
+	if c.dev != nil && c.dev.engine != nil {
+		c.watch.Go(c.watchDevice)
+	}
 	return c, nil
 }
 
@@ -132,7 +144,9 @@ func (c *Comm) Size() int { return c.size }
 
 // Close leaves the communicator. It waits for operations that were started and
 // gives everything back. Other ranks may still receive what this one has sent.
-// Calls after Close return ErrClosed.
+// Calls after Close return ErrClosed. With a GPU, the last Close of a process
+// waits for those of other processes, at most 10 s; what is captured in graphs
+// must not be launched any more.
 func (c *Comm) Close() error {
 	if !c.closed.CompareAndSwap(false, true) {
 		return nil
@@ -141,12 +155,23 @@ func (c *Comm) Close() error {
 	c.run.Lock()
 	defer c.run.Unlock()
 	c.failed.CompareAndSwap(nil, &Error{Op: "Close", Rank: c.rank, Host: c.cfg.hostname(), Peer: -1, Err: ErrClosed})
+	var err error
+	if c.dev != nil {
+		err = c.dev.finish(&c.guard)
+	}
 	close(c.gone)
 	c.watch.Wait()
-	return c.release()
+	return errors.Join(err, c.release())
 }
 
 func (c *Comm) release() error {
+	if c.dev == nil {
+		return c.releaseHost()
+	}
+	return disband(c.leave())
+}
+
+func (c *Comm) releaseHost() error {
 	var errs []error
 	for _, t := range c.transports {
 		errs = append(errs, t.Close())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -22,6 +23,12 @@ type Config struct {
 	ID *bootstrap.ID
 	// Rank and Size are this rank and the number of ranks.
 	Rank, Size int
+
+	// Device is this rank's GPU, for operations on its memory; every rank needs
+	// one then. Several ranks may share a GPU. Without it, and with the rest as it
+	// is, nothing of CUDA is loaded. Devices are the same for OpenLocal, by rank.
+	Device  *gpu.Device
+	Devices []*gpu.Device
 
 	// Transport says how slots may move: "" or "auto" for the best that works
 	// (inproc, shm, socket), a list for a preference with fallback
@@ -78,6 +85,7 @@ type Config struct {
 	Log *slog.Logger
 
 	trace bool
+	noP2P string // why GPUs may not reach each other's memory
 	algo  algo
 }
 
@@ -170,6 +178,9 @@ func (c Config) fill(getenv func(string) string) (Config, error) {
 		default:
 			fail(name, v, "AF_INET or AF_INET6")
 		}
+	}
+	if name, v := env("RINGO_P2P_DISABLE", "NCCL_P2P_DISABLE"); v != "" && v != "0" {
+		c.noP2P = name + " is set"
 	}
 	if _, v := env("RINGO_SHM_DISABLE", "NCCL_SHM_DISABLE"); v != "" && v != "0" && c.Transport == "" {
 		c.Transport = "inproc,socket"

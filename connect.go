@@ -74,6 +74,11 @@ func (c *Comm) connect(ctx context.Context) error {
 		byName[name] = t
 		me.Candidates = append(me.Candidates, cand)
 	}
+	if c.cfg.Device != nil {
+		if me.GPU, err = c.cfg.Device.Name(); err != nil {
+			return err
+		}
+	}
 	me.Candidates = append(me.Candidates, candidate{Name: "ib", Refused: "this version has no InfiniBand"})
 
 	blobs, err := c.group.AllGather(ctx, me.encode())
@@ -108,7 +113,7 @@ func (c *Comm) connect(ctx context.Context) error {
 	for _, note := range c.notes {
 		c.log.Info("path chosen", "subsys", "INIT", "path", note)
 	}
-	return nil
+	return c.connectDevice(ctx, me.Info)
 }
 
 func (c *Comm) newTransport(name string, tc transport.Config) transport.Transport {

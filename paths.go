@@ -16,6 +16,7 @@ type profile struct {
 	Version string
 	transport.Info
 	Hostname   string
+	GPU        string `json:",omitempty"` // name of the rank's GPU, if it has one
 	Limits     transport.Limits
 	Wish       []string // preference of this rank's Config, best first
 	Candidates []candidate

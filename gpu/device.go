@@ -26,7 +26,10 @@ func (d *Device) Number() int { return d.number }
 // Name is what the device is called: "NVIDIA H200".
 func (d *Device) Name() (string, error) { return d.driver.DeviceGetName(d.handle) }
 
-// Driver and Context are for the packages of this module.
+// Handle is the driver's handle of the device.
+func (d *Device) Handle() cuda.Device { return d.handle }
+
+// Driver, Handle and Context are for the packages of this module.
 func (d *Device) Driver() cuda.Driver { return d.driver }
 
 // Context is the primary context.
@@ -43,7 +46,10 @@ func (d *Device) Context() (cuda.Context, error) {
 	return d.ctx, nil
 }
 
-func (d *Device) release() error {
+// Release lets go of the context, which ends it if nobody else in the process
+// holds it. Memory and streams have to be given back before. The device may be
+// used again.
+func (d *Device) Release() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ctx == 0 {

@@ -90,7 +90,7 @@ func (m *Machine) Device(i int) (*Device, error) {
 func (m *Machine) Close() error {
 	var errs []error
 	for _, d := range m.devices {
-		errs = append(errs, d.release())
+		errs = append(errs, d.Release())
 	}
 	if emu, ok := m.driver.(*cudaemu.Machine); ok {
 		for _, f := range emu.Reports() {

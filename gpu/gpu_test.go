@@ -16,7 +16,7 @@ func open(t *testing.T, n int) *Machine {
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		for _, d := range m.devices {
-			require.NoError(t, d.release())
+			require.NoError(t, d.Release())
 		}
 	})
 	return m

@@ -1,0 +1,283 @@
+package ringo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/p2p"
+)
+
+// A device is the GPU half of a communicator. Its fields are guarded by
+// Comm.run, like the host half's.
+type device struct {
+	gpu      *gpu.Device
+	memory   *p2p.Memory
+	engine   *grid.Engine
+	job      grid.Job
+	programs map[programKey]*grid.Program
+
+	last  gpu.Stream // of the last operation
+	used  bool       // there was one
+	event gpu.Event  // its end, for an operation on another stream
+
+	spare []mem.Region // for all-to-alls in place; the last is the largest
+}
+
+// connectDevice shares a board on each rank's GPU with all ranks. Device memory
+// needs a GPU of every rank; c.noDevice says why it cannot be used otherwise.
+func (c *Comm) connectDevice(ctx context.Context, self transport.Info) error {
+	var without []int
+	for i := range c.profiles {
+		if c.profiles[i].GPU == "" {
+			without = append(without, i)
+		}
+	}
+	switch {
+	case len(without) == c.size:
+		c.noDevice = "no rank has a GPU: give each one with Config.Device"
+		return nil
+	case len(without) > 0:
+		c.noDevice = fmt.Sprintf("rank %d has no GPU: give every rank one with Config.Device", without[0])
+		return nil
+	}
+	d := &device{gpu: c.cfg.Device, programs: map[programKey]*grid.Program{}}
+	c.dev = d
+	c.enter()
+	ctxHandle, err := d.gpu.Context()
+	if err != nil {
+		return err
+	}
+	board := grid.DefaultBoard(c.size)
+	d.memory, err = p2p.New(p2p.Config{
+		Driver: d.gpu.Driver(), Context: ctxHandle, Device: d.gpu.Handle(),
+		Self: self, Bytes: board.Bytes(), Refused: c.cfg.noP2P,
+	})
+	if err != nil {
+		return err
+	}
+	blobs, err := c.group.AllGather(ctx, d.memory.Offer())
+	if err != nil {
+		return err
+	}
+	offers := make([]p2p.Offer, c.size)
+	for i, b := range blobs {
+		if offers[i], err = p2p.ParseOffer(b); err != nil {
+			return err
+		}
+	}
+	for i := range offers {
+		for k := range i {
+			if err := p2p.Reach(&offers[i], &offers[k]); err != nil {
+				c.noDevice = err.Error()
+				return nil
+			}
+		}
+	}
+	addrs := make([]uint64, c.size)
+	for i := range offers {
+		if addrs[i], err = d.memory.Open(&offers[i]); err != nil {
+			return err
+		}
+	}
+	d.engine, err = grid.New(d.gpu.Driver(), ctxHandle, d.gpu.Handle(), board.Links(sched.Rank(c.rank), addrs), grid.Options{Ranks: c.size})
+	if err != nil {
+		return err
+	}
+	c.notes = append(c.notes, "GPU memory: p2p")
+	// Nobody may write to a board before its owner's engine is there.
+	_, err = c.group.AllGather(ctx, nil)
+	return err
+}
+
+// queueOnDevice carries out a checked call on device memory, with c.run held: it
+// is queued on the call's stream.
+func (c *Comm) queueOnDevice(call *Call) error {
+	d := c.dev
+	if d == nil || d.engine == nil {
+		return c.errorOf(call, 0, fmt.Errorf("%w: GPU memory: %s", ErrUnsupported, c.noDevice))
+	}
+	for _, r := range []Region{call.In, call.Out} {
+		if !r.IsHost() && r.Dev() != d.gpu.Number() {
+			return c.errorOf(call, 0, fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", ErrInvalid, r.Dev(), d.gpu.Number()))
+		}
+	}
+	if err := c.begin(call); err != nil {
+		return err
+	}
+	r, err := c.request(call, c.planOnDevice)
+	if err != nil {
+		return c.fail(call, err)
+	}
+	if err := d.gpu.With(func() error { return d.queue(c, call, &r) }); err != nil {
+		return c.fail(call, err)
+	}
+	return nil
+}
+
+// queue queues a request, with the device's context current.
+func (d *device) queue(c *Comm, call *Call, r *request) error {
+	p := d.programs[r.key]
+	if p == nil {
+		var err error
+		if p, err = d.engine.Compile(r.key.schedule(c.topo), sched.Rank(c.rank)); err != nil {
+			return err
+		}
+		d.programs[r.key] = p
+	}
+	if err := d.follow(call.Stream); err != nil {
+		return err
+	}
+	j := &d.job
+	*j = grid.Job{
+		Program: p, In: call.In.Slice(0, r.in), Out: call.Out.Slice(0, r.out),
+		Reducer: r.reducer, Stamp: r.stamp, Stream: call.Stream,
+	}
+	j.InL, j.OutL = c.layouts(call, p.Shape(), r.size)
+	if call.copiesIn() {
+		spare, err := d.scratch(r.in)
+		if err != nil {
+			return err
+		}
+		if err := d.gpu.Driver().MemcpyAsync(spare.Ptr(), j.In.Ptr(), r.in, call.Stream); err != nil {
+			return err
+		}
+		j.In = spare
+	}
+	return d.engine.Run(j)
+}
+
+// follow has the stream wait for the operation before, if that is on another
+// one: operations of a communicator happen in the order they are called.
+func (d *device) follow(s gpu.Stream) (err error) {
+	if d.used && d.last != s {
+		driver := d.gpu.Driver()
+		if d.event == 0 {
+			if d.event, err = driver.EventCreate(eventForOrder); err != nil {
+				return err
+			}
+		}
+		if err := driver.EventRecord(d.event, d.last); err != nil {
+			return err
+		}
+		if err := driver.StreamWaitEvent(s, d.event, 0); err != nil {
+			return err
+		}
+	}
+	d.last, d.used = s, true
+	return nil
+}
+
+// eventForOrder is CU_EVENT_DISABLE_TIMING, which is cheaper.
+const eventForOrder = 2
+
+// scratch is n bytes of device memory for an operation. What was handed out
+// before is kept, since graphs may go on using it.
+func (d *device) scratch(n int) (mem.Region, error) {
+	if k := len(d.spare); k > 0 && d.spare[k-1].Len() >= n {
+		return d.spare[k-1].Slice(0, n), nil
+	}
+	r, err := d.gpu.Alloc(n)
+	if err != nil {
+		return r, err
+	}
+	d.spare = append(d.spare, r)
+	return r, nil
+}
+
+// watchDevice looks after the operations on the GPU: it hears of their faults,
+// ends them when the communicator ends, and gives up on them when they take
+// longer than Config.Timeout.
+func (c *Comm) watchDevice() {
+	const period = 5 * time.Millisecond
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	var at uint64
+	since := time.Now()
+	control := c.dev.engine.Control()
+	for {
+		select {
+		case <-c.gone:
+			return
+		case <-tick.C:
+		}
+		if err := c.guard.Aborted(); err != nil {
+			control.Abort()
+		}
+		if fault := control.Fault(); fault != nil && c.failed.Load() == nil {
+			c.fail(callOf(fault), fault)
+		}
+		started, finished := control.Progress()
+		switch {
+		case started == finished || started != at:
+			at, since = started, time.Now()
+		case time.Since(since) > c.cfg.Timeout:
+			c.fail(&Call{Kind: KindBarrier}, fmt.Errorf("an operation on the GPU has not ended after %v: %w", c.cfg.Timeout, ErrTimeout))
+		}
+	}
+}
+
+// callOf is the call that a fault of the GPU was found in.
+func callOf(fault error) *Call {
+	var m *engine.MismatchError
+	if errors.As(fault, &m) {
+		return &Call{Kind: signOf(m.Want).kind}
+	}
+	return &Call{Kind: KindBarrier}
+}
+
+// Synchronize waits until the work of a stream of this rank's GPU is done and
+// returns why the communicator has failed, if it has.
+func (c *Comm) Synchronize(s gpu.Stream) error {
+	if c.cfg.Device == nil {
+		return fmt.Errorf("%w: this rank has no GPU", ErrInvalid)
+	}
+	if err := c.cfg.Device.Synchronize(s); err != nil {
+		return err
+	}
+	return c.Err()
+}
+
+// finish waits until the operations that were queued have ended.
+func (d *device) finish(guard *fifo.Guard) error {
+	if d.engine == nil || !d.used {
+		return nil
+	}
+	if guard.Aborted() != nil {
+		d.engine.Control().Abort()
+	}
+	return d.gpu.Synchronize(d.last)
+}
+
+// release gives everything back. Work that was queued has been waited for or
+// aborted.
+func (d *device) release() error {
+	var errs []error
+	if d.engine != nil {
+		errs = append(errs, d.engine.Close())
+	}
+	if d.event != 0 {
+		errs = append(errs, d.gpu.DestroyEvent(d.event))
+	}
+	for _, r := range d.spare {
+		errs = append(errs, d.gpu.Free(r))
+	}
+	if d.memory != nil {
+		errs = append(errs, d.memory.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// planOnDevice chooses the algorithm of a collective on GPU memory.
+func (c *Comm) planOnDevice(kind Kind, bytes int) algo {
+	a, _ := choosePlan(kind, c.topo, bytes, c.cfg.algo)
+	return a
+}
