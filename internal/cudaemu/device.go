@@ -95,6 +95,16 @@ func (m *Machine) DeviceGetP2PAttribute(a cuda.P2PAttribute, src, dst cuda.Devic
 	})
 }
 
+// deviceOf is the device with an identity, nil if it is not visible.
+func (m *Machine) deviceOf(uuid [16]byte) *device {
+	for _, d := range m.devices {
+		if d.UUID == uuid {
+			return d
+		}
+	}
+	return nil
+}
+
 // ofDevice is a call that asks a device.
 func ofDevice[T any](m *Machine, name string, d cuda.Device, f func(*call, *device) (T, error)) (T, error) {
 	var none T

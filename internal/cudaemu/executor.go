@@ -93,7 +93,7 @@ func (e *executor) run() {
 // idle reports whether all that is left waits: for some rounds nothing has
 // changed, and kernels did nothing but look whether it has.
 func (e *executor) idle() bool {
-	return e.quiet >= quietRounds && (e.kernels == 0 || e.m.world.Polling(e.since))
+	return e.quiet >= quietRounds && (e.threads == 0 || e.m.world.Polling(e.since))
 }
 
 // breathe lets callers have the lock.
@@ -137,7 +137,7 @@ func (e *executor) round() {
 	}
 	slices.SortStableFunc(list, func(a, b *op) int { return a.priority - b.priority })
 	left := list[:0]
-	e.kernels = 0
+	e.threads = 0
 	for _, o := range list {
 		switch {
 		case o.hold > 0:
@@ -158,8 +158,12 @@ func (e *executor) round() {
 	clear(list[len(left):])
 	e.ready = append(left, e.ready...)
 
-	if e.kernels > 0 {
-		m.world.Step(quantum)
+	if e.threads > 0 {
+		n := quantum
+		if e.idle() { // enough for each to look once or twice
+			n = min(quantum, max(256, 16*e.threads))
+		}
+		m.world.Step(n)
 	}
 	m.mem.Tick()
 
@@ -192,8 +196,8 @@ func (e *executor) step(o *op) (done bool) {
 	}
 	done = o.work.step(e.m, o)
 	o.begun = true
-	if o.grid != nil && !done {
-		e.kernels++
+	if g := o.grid; g != nil && !done {
+		e.threads += g.Dim[0] * g.Dim[1] * g.Dim[2] * g.Block[0] * g.Block[1] * g.Block[2]
 	}
 	return done
 }
@@ -244,54 +248,3 @@ func (e *executor) stop() {
 }
 
 func (e *executor) join() { e.goroutines.Wait() }
-
-// onHost has f called on the thread for host functions, or, if the machine is
-// lazy, on that of the next caller who waits.
-func (e *executor) onHost(f func()) {
-	e.hostFuncs = append(e.hostFuncs, f)
-	e.hostWork.Signal()
-}
-
-// afterwards has f called soon, though nobody may wait for anything.
-func (e *executor) afterwards(f func()) {
-	if e.m.cfg.Lazy {
-		e.goroutines.Go(f)
-	} else {
-		e.onHost(f)
-	}
-}
-
-func (e *executor) runHostFuncs() {
-	defer e.goroutines.Done()
-	e.m.mu.Lock()
-	defer e.m.mu.Unlock()
-	for {
-		for len(e.hostFuncs) == 0 {
-			if e.stopped {
-				return
-			}
-			e.hostWork.Wait()
-		}
-		e.runHostFunc()
-	}
-}
-
-// runHostFunc calls the next host function without the lock.
-func (e *executor) runHostFunc() {
-	f := e.hostFuncs[0]
-	e.hostFuncs = e.hostFuncs[1:]
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	e.hostThread, e.hostBusy = threadID(), true
-	e.m.mu.Unlock()
-	defer func() {
-		e.m.mu.Lock()
-		e.hostThread, e.hostBusy = -1, false
-		e.touch()
-		e.kick()
-	}()
-	f()
-}
-
-// calling reports whether the thread is within a host function.
-func (e *executor) calling(thread int) bool { return e.hostThread == thread }

@@ -130,6 +130,13 @@ func (m *Machine) drop(r *region) {
 // cost is what an allocation takes of the device's memory.
 func (r *region) cost() int { return int(roundUp(r.size, 512)) }
 
+// share marks memory as written by others too, unseen.
+func (m *Machine) share(r *region) {
+	if s, ok := m.mem.Find(r.addr); ok {
+		s.Foreign = true
+	}
+}
+
 // access says whether kernels of a device may touch a span; weakmem asks.
 func (m *Machine) access(device int, s *weakmem.Span) bool {
 	if s.Device == device || s.Device < 0 {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/weakmem"
 )
 
 // A stream is a queue: each op comes after the one before it. The legacy
@@ -247,36 +246,4 @@ func (m *Machine) StreamGetPriority(h cuda.Stream) (int, error) {
 	}
 	defer c.end()
 	return s.priority, nil
-}
-
-func (m *Machine) LaunchHostFunc(h cuda.Stream, f func()) error {
-	c, s, err := m.onStream("cuLaunchHostFunc", h)
-	if err != nil {
-		return err
-	}
-	defer c.end()
-	if f == nil {
-		return c.fail(cuda.ErrInvalidValue, "no function")
-	}
-	_, err = c.enqueue(s, hostWork{f})
-	return err
-}
-
-// hostWork calls a function on the host.
-type hostWork struct{ f func() }
-
-func (w hostWork) step(m *Machine, o *op) bool {
-	if !o.begun {
-		m.mem.HostSaw(o.after)
-		m.exec.onHost(func() {
-			w.f()
-			m.lock()
-			o.flag = true
-			m.mu.Unlock()
-		})
-	}
-	if o.flag {
-		o.clock = weakmem.Join(o.after, m.mem.Host())
-	}
-	return o.flag
 }

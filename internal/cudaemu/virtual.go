@@ -284,20 +284,3 @@ func (m *Machine) MemImportFromShareableHandle(fd int) (cuda.MemHandle, error) {
 	}
 	return m.newPhysical(&physical{chunk: chunk, dev: d, refs: 1, shareable: true, foreign: true}), nil
 }
-
-// deviceOf is the device with an identity, nil if it is not visible.
-func (m *Machine) deviceOf(uuid [16]byte) *device {
-	for _, d := range m.devices {
-		if d.UUID == uuid {
-			return d
-		}
-	}
-	return nil
-}
-
-// share marks memory as written by others too, unseen.
-func (m *Machine) share(r *region) {
-	if s, ok := m.mem.Find(r.addr); ok {
-		s.Foreign = true
-	}
-}
