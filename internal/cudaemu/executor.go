@@ -20,7 +20,7 @@ type executor struct {
 	stopped  bool
 	rounds   uint64
 
-	kernels int // running
+	threads int // of all kernels that run
 	quiet   int // rounds in a row without change
 	// since and mark are numbers of instructions: executed when quiet was a power
 	// of two, mark the last time and since the time before. Kernels that poll have looked since then.
