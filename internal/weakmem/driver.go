@@ -9,7 +9,7 @@ package weakmem
 // unwritten in dst.
 func (m *Memory) Copy(dst, src uint64, n int, after Clock) (Clock, error) {
 	o := m.operation("copy", after)
-	for at := uint64(0); at < uint64(n); {
+	for at := uint64(0); at < uint64(max(n, 0)); {
 		s, p, err := o.access(src+at, uint64(n)-at, 0)
 		if err != nil {
 			return after, err
@@ -36,6 +36,7 @@ func (m *Memory) Copy(dst, src uint64, n int, after Clock) (Clock, error) {
 // Set fills n bytes with repetitions of the pattern.
 func (m *Memory) Set(dst uint64, pattern []byte, n int, after Clock) (Clock, error) {
 	o := m.operation("set", after)
+	n = max(n, 0)
 	block := make([]byte, len(pattern)*(1+min(n, 1<<16)/len(pattern)))
 	for i := 0; i < len(block); i += len(pattern) {
 		copy(block[i:], pattern)

@@ -63,6 +63,7 @@ func mutual(a, b *record) bool {
 // history is the records that shadow memory refers to.
 type history struct {
 	records   []record   // 0 is none
+	spare     []record   // memory for them to move to
 	lists     [][]uint32 // of records, for cells with several; never changed
 	limit     int        // at which those that nothing refers to are dropped
 	compacted int        // how often that was; numbers are new then
@@ -116,7 +117,7 @@ func (m *Memory) compact() {
 		return
 	}
 	old := *h
-	h.records, h.lists = make([]record, 1, len(old.records)/2), make([][]uint32, 1)
+	h.records, h.lists = append(old.spare[:0], record{}), make([][]uint32, 1)
 	to := make([]uint32, len(old.records))
 	toList := make([]uint32, len(old.lists))
 	one := func(r uint32) uint32 {
@@ -155,6 +156,8 @@ func (m *Memory) compact() {
 	for b := range h.blocks {
 		b.shared.shadow.each(each)
 	}
+	clear(old.records)
+	h.spare = old.records
 	h.compacted++
 	h.limit = max(historyLimit, 2*(len(h.records)+len(h.lists)))
 }

@@ -42,6 +42,9 @@ func nextRun(mask uint32, addr *alu.Lanes, each int) run {
 	if r.lanes > 1 {
 		return r
 	}
+	if second := mask & (mask - 1); second == 0 || addr[bits.TrailingZeros32(second)] != r.addr {
+		return r
+	}
 	for m := mask; m != 0; m &= m - 1 {
 		if l := bits.TrailingZeros32(m); addr[l] == r.addr {
 			r.mask |= 1 << l

@@ -1,6 +1,9 @@
 package weakmem
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // A cell is what is known of 8 bytes: the last writes and the reads since, each
 // a record, a list of them, or 0. Each record counts for the bytes it accessed.
@@ -117,14 +120,13 @@ func (a *access) meet(s *Span, c cell, from, to uint64) (after cell, same bool) 
 		if reads == 0 || reads == a.number {
 			return makeCell(keepWrites, a.number), same
 		}
-		left, all := a.left(s, h.of(reads, &one), from, to)
+		others := h.of(reads, &one)
+		if slices.Contains(others, a.number) { // as when several warps poll
+			return c, same
+		}
+		left, all := a.left(s, others, from, to)
 		if left == nil {
 			return makeCell(keepWrites, a.number), same && all
-		}
-		for _, r := range left {
-			if r == a.number {
-				return c, same
-			}
 		}
 		return makeCell(keepWrites, h.ref(append(left, a.number))), false
 	}
