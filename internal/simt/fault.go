@@ -103,6 +103,8 @@ func (w *World) polling() bool {
 	return true
 }
 
+func triple(v [3]int) string { return fmt.Sprintf("(%d,%d,%d)", v[0], v[1], v[2]) }
+
 // waiters is how many waiting threads a report names.
 const waiters = 6
 
@@ -118,7 +120,11 @@ func (g *Grid) deadlock(why string, blocks ...*block) {
 				gr := &w.groups[i]
 				in := &ins[gr.pc]
 				thread := w.thread(bits.TrailingZeros32(gr.mask))
-				what := fmt.Sprintf("block %v thread %v and %d more of its warp, line %d: ", b.index, thread, bits.OnesCount32(gr.mask)-1, in.ptx.Line)
+				others := ""
+				if n := bits.OnesCount32(gr.mask) - 1; n > 0 {
+					others = fmt.Sprintf(" and %d more of its warp", n)
+				}
+				what := fmt.Sprintf("block %s, thread %s%s, line %d: ", triple(b.index), triple(thread), others, in.ptx.Line)
 				switch {
 				case gr.wait == atBarrier:
 					bar := &b.bars[gr.value]
@@ -132,7 +138,7 @@ func (g *Grid) deadlock(why string, blocks ...*block) {
 				case w.polled.in != nil:
 					in = w.polled.in
 					thread = w.thread(w.polled.lane)
-					what = fmt.Sprintf("block %v thread %v, line %d: polls %s", b.index, thread, in.ptx.Line, &w.polled)
+					what = fmt.Sprintf("block %s, thread %s, line %d: polls %s", triple(b.index), triple(thread), in.ptx.Line, &w.polled)
 				default:
 					what += "runs"
 				}
@@ -154,6 +160,6 @@ func (g *Grid) deadlock(why string, blocks ...*block) {
 	if left := g.blocks - g.placed; left > 0 {
 		lines = append(lines, fmt.Sprintf("%d of %d blocks are not resident, there is no room for them before others end", left, g.blocks))
 	}
-	f.Detail = strings.Join(lines, "; ")
+	f.Detail = strings.Join(lines, "\n\t")
 	g.stop(f)
 }

@@ -7,6 +7,7 @@ type policy struct {
 	longest int    // warp-instructions in a row
 	until   uint64 // when victim changes, in thread-instructions
 	victim  *warp  // does not run for a while
+	late    int    // the device that does not, -1 for none
 	ahead   *block // runs mostly
 	shuffle bool   // blocks become resident out of order
 }
@@ -15,12 +16,13 @@ const (
 	uniform = iota // any warp
 	starve         // one warp is kept waiting, for long
 	favour         // one block runs much faster
+	lag            // one device is far behind
 	steady         // as uniform, in long bursts
 	policies
 )
 
 func newPolicy(seed uint64, r *random) policy {
-	p := policy{kind: int(seed % policies), longest: 32, shuffle: r.below(2) == 1}
+	p := policy{kind: int(seed % policies), longest: 32, late: -1, shuffle: r.below(2) == 1}
 	if p.kind == steady {
 		p.longest = 1024
 	} else if r.below(4) == 0 {
@@ -38,6 +40,10 @@ func (p *policy) choose(w *World) (*warp, int) {
 		if w.ran >= p.until {
 			p.victim, p.until = x, w.ran+r.next()%200_000
 		}
+	case lag:
+		if w.ran >= p.until {
+			p.late, p.until = x.block.grid.Device, w.ran+r.next()%400_000
+		}
 	case favour:
 		if w.ran >= p.until {
 			p.ahead, p.until = x.block, w.ran+r.next()%100_000
@@ -48,7 +54,7 @@ func (p *policy) choose(w *World) (*warp, int) {
 			}
 		}
 	}
-	for range 4 {
+	for range 8 {
 		if !p.wait(x, r) {
 			break
 		}
@@ -62,7 +68,7 @@ const polledInVain = 8
 
 // wait reports whether another warp had better run.
 func (p *policy) wait(x *warp, r *random) bool {
-	return x == p.victim || x.vain > polledInVain && r.below(8) > 0
+	return x == p.victim || x.block.grid.Device == p.late || x.vain > polledInVain && r.below(8) > 0
 }
 
 // stride gives the order in which blocks become resident: in steps of it.
