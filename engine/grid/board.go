@@ -42,13 +42,13 @@ func DefaultBoard(ranks int) Board {
 	}
 }
 
-// Geometry is the shape of the queues from one rank to another. A rank's queue to
-// itself has one lane: no schedule of ours uses it.
+// Geometry is the shape of the queues from one rank to another. Those of a rank to
+// itself have few lanes: only small one-shot operations use them.
 func (b Board) Geometry(from, to sched.Rank) Geometry {
 	d := (int(to) - int(from) + b.Ranks) % b.Ranks
 	switch {
 	case d == 0:
-		return Geometry{Lanes: 1, Slots: b.Far.Slots, SlotBytes: b.Far.SlotBytes}
+		return Geometry{Lanes: min(4, b.Far.Lanes), Slots: b.Far.Slots, SlotBytes: b.Far.SlotBytes}
 	case d == 1 || d == b.Ranks-1:
 		return b.Near
 	}

@@ -1,0 +1,509 @@
+package grid
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// A rig is the ranks of a communicator in this process, on as many devices as
+// there are, with plain memory that all of them reach.
+type rig struct {
+	t        testing.TB
+	d        cuda.Driver
+	board    Board
+	ranks    []*member
+	devices  []cuda.Device
+	programs map[string][]*Program
+}
+
+type member struct {
+	rank   sched.Rank
+	dev    cuda.Device
+	ctx    cuda.Context
+	stream cuda.Stream
+	memory uintptr
+	engine *Engine
+	free   []uintptr
+}
+
+// small is a board for the emulator: what is large elsewhere takes several rounds.
+func small(ranks int) Board {
+	g := Geometry{Lanes: 2, Slots: 4, SlotBytes: 256}
+	return Board{Ranks: ranks, MailBytes: 128, Near: g, Far: Geometry{Lanes: 2, Slots: 2, SlotBytes: 256}}
+}
+
+func options(ranks int) Options { return Options{Ranks: ranks, Threads: 64, MinSlice: 128} }
+
+// emulated is a driver with n devices; on hardware there are as many as there are.
+func emulated(t testing.TB, n int, c cudaemu.Config) cuda.Driver {
+	t.Helper()
+	if gputest.OnGPU() {
+		return gputest.Driver(t)
+	}
+	c.Devices = n
+	return gputest.Driver(t, gputest.Emu(c))
+}
+
+func newRig(t testing.TB, d cuda.Driver, board Board, o Options) *rig {
+	t.Helper()
+	r := &rig{t: t, d: d, board: board, programs: map[string][]*Program{}}
+	count, err := d.DeviceGetCount()
+	require.NoError(t, err)
+	contexts := map[cuda.Device]cuda.Context{}
+	for i := range min(count, board.Ranks) {
+		dev, err := d.DeviceGet(i)
+		require.NoError(t, err)
+		ctx, err := d.DevicePrimaryCtxRetain(dev)
+		require.NoError(t, err)
+		contexts[dev] = ctx
+		r.devices = append(r.devices, dev)
+	}
+	var memory []uint64
+	for i := range board.Ranks {
+		m := &member{rank: sched.Rank(i), dev: r.devices[i%len(r.devices)]}
+		m.ctx = contexts[m.dev]
+		r.ranks = append(r.ranks, m)
+		r.with(m, func() (err error) {
+			for peer, ctx := range contexts {
+				if err := d.CtxEnablePeerAccess(ctx); peer != m.dev && !errors.Is(err, cuda.ErrPeerAccessAlreadyEnabled) {
+					require.NoError(t, err)
+				}
+			}
+			if m.stream, err = d.StreamCreate(cuda.StreamNonBlocking, 0); err != nil {
+				return err
+			}
+			if m.memory, err = d.MemAlloc(board.Bytes()); err != nil {
+				return err
+			}
+			if err = d.MemsetD8Async(m.memory, 0, board.Zero(), m.stream); err != nil {
+				return err
+			}
+			for p := range board.Ranks { // headers are read before they are written where ranks disagree
+				g := board.Geometry(sched.Rank(p), m.rank)
+				for l := range g.Lanes {
+					at := m.memory + uintptr(board.Queues(sched.Rank(p), m.rank)+l*g.QueueBytes()+g.Slots*g.SlotBytes)
+					if err = d.MemsetD8Async(at, 0, g.Slots*headerBytes, m.stream); err != nil {
+						return err
+					}
+				}
+			}
+			memory = append(memory, uint64(m.memory))
+			return d.StreamSynchronize(m.stream)
+		})
+	}
+	for _, m := range r.ranks {
+		var err error
+		m.engine, err = New(d, m.ctx, m.dev, board.Links(m.rank, memory), o)
+		require.NoError(t, err)
+	}
+	t.Cleanup(r.close)
+	return r
+}
+
+// close frees everything; errors count unless a context is lost, which the test
+// that loses it looks at.
+func (r *rig) close() {
+	for _, m := range r.ranks {
+		_ = cuda.With(r.d, m.ctx, func() error {
+			_ = r.d.StreamSynchronize(m.stream)
+			return nil
+		})
+	}
+	for _, m := range r.ranks {
+		_ = m.engine.Close()
+		_ = cuda.With(r.d, m.ctx, func() error {
+			_ = r.d.StreamDestroy(m.stream)
+			for _, p := range append(m.free, m.memory) {
+				_ = r.d.MemFree(p)
+			}
+			return nil
+		})
+	}
+	for _, dev := range r.devices {
+		_ = r.d.DevicePrimaryCtxRelease(dev)
+	}
+}
+
+// with calls f with a rank's context current.
+func (r *rig) with(m *member, f func() error) {
+	r.t.Helper()
+	require.NoError(r.t, cuda.With(r.d, m.ctx, f), "rank %d", m.rank)
+}
+
+// sync waits for all ranks.
+func (r *rig) sync() {
+	r.t.Helper()
+	for _, m := range r.ranks {
+		r.with(m, func() error { return r.d.StreamSynchronize(m.stream) })
+	}
+}
+
+// program compiles a schedule for all ranks, once.
+func (r *rig) program(name string, s sched.Schedule) []*Program {
+	r.t.Helper()
+	if p := r.programs[name]; p != nil {
+		return p
+	}
+	var all []*Program
+	for _, m := range r.ranks {
+		p, err := m.engine.Compile(s, m.rank)
+		require.NoError(r.t, err)
+		all = append(all, p)
+	}
+	r.programs[name] = all
+	return all
+}
+
+// A trial is an operation of all ranks.
+type trial struct {
+	name     string
+	schedule sched.Schedule
+	shares   bool // chunks are the ranks' shares of count elements each, not parts of count elements
+	t        kernels.DataType
+	op       *kernels.RedOp // nil: copies
+	count    int
+	in, out  int  // elements by which the buffers are off a multiple of 256 bytes
+	inPlace  bool // as far as the collective has such a form
+	varied   bool // chunks of different sizes
+	scalar   bool // of the operation, in device memory
+}
+
+func (x trial) String() string {
+	op := "copy"
+	if x.op != nil {
+		op = x.op.String()
+	}
+	return fmt.Sprintf("%s/%v/%s/%d elements at %d and %d, in place %v, varied %v", x.name, x.t, op, x.count, x.in, x.out, x.inPlace, x.varied)
+}
+
+// layouts are where the chunks lie.
+func (x *trial) layouts() (in, out engine.Layout) {
+	shape, size := x.schedule.Shape(), x.t.Size()
+	switch {
+	case x.varied: // the share of rank q has count + q elements, none for rank 1
+		var off, n []int
+		at := 0
+		for q := range max(shape.In, shape.Out) {
+			e := x.count + q
+			if q == 1 {
+				e = 0
+			}
+			off, n = append(off, at*size), append(n, e*size)
+			at += e + q%2
+		}
+		return engine.Layout{Off: off, Len: n}, engine.Layout{Off: off, Len: n}
+	case x.shares:
+		one := x.count * size
+		return engine.Layout{Total: shape.In * one, Chunk: one}, engine.Layout{Total: shape.Out * one, Chunk: one}
+	}
+	in = engine.Even(x.count*size, shape.In, size)
+	return in, in
+}
+
+const guard = 64
+
+// buffers are a rank's memory on the host: one image for both buffers in place,
+// with guards around.
+func (x *trial) buffers(rank sched.Rank, rnd *rand.Rand) (images [][]byte, in, out func([][]byte) []byte, inL, outL engine.Layout) {
+	inL, outL = x.layouts()
+	size := x.t.Size()
+	n := func(l engine.Layout, chunks int) int {
+		end := 0
+		for c := range chunks {
+			off, n := l.Span(c)
+			end = max(end, off+n)
+		}
+		return end
+	}
+	shape := x.schedule.Shape()
+	inN, outN := n(inL, shape.In), n(outL, shape.Out)
+	image := func(off, n int) []byte {
+		b := make([]byte, guard+off*size+n+guard)
+		fill(rnd, x.t, b[:len(b)/size*size])
+		return b
+	}
+	at := func(i, off, n int) func([][]byte) []byte {
+		return func(images [][]byte) []byte { return images[i][off : off+n] }
+	}
+	if !x.inPlace {
+		a, b := guard+x.in*size, guard+x.out*size
+		return [][]byte{image(x.in, inN), image(x.out, outN)}, at(0, a, inN), at(1, b, outN), inL, outL
+	}
+	a := guard + x.in*size
+	share := int(rank) * x.count * size
+	switch {
+	case x.shares && shape.In > shape.Out:
+		return [][]byte{image(x.in, inN)}, at(0, a, inN), at(0, a+share, outN), inL, outL
+	case x.shares && shape.In < shape.Out:
+		return [][]byte{image(x.in, outN)}, at(0, a+share, inN), at(0, a, outN), inL, outL
+	}
+	return [][]byte{image(x.in, inN)}, at(0, a, inN), at(0, a, outN), inL, outL
+}
+
+// fill makes numbers near 1 and any bits.
+func fill(rnd *rand.Rand, t kernels.DataType, b []byte) {
+	exponents := map[kernels.DataType]uint64{
+		kernels.Float64: 0x3ff << 52, kernels.Float32: 0x7f << 23, kernels.Float16: 15 << 10, kernels.BFloat16: 0x7f << 7,
+		kernels.Float8E4M3: 7 << 3, kernels.Float8E5M2: 15 << 2,
+	}
+	size := t.Size()
+	one := exponents[t]
+	for at := 0; at < len(b); at += size {
+		v := rnd.Uint64()
+		if one != 0 && rnd.IntN(8) > 0 { // from 0.5 to 4, both signs
+			low := one & -one
+			v = v&(1<<(8*size-1)|low-1) | (one + low*(rnd.Uint64N(3)) - low)
+		}
+		for i := range size {
+			b[at+i] = byte(v >> (8 * i))
+		}
+	}
+}
+
+// An operation is a trial with the memory of all ranks, on devices and as it
+// should be afterwards.
+type operation struct {
+	trial
+	jobs  []Job
+	at    [][]uintptr // of the images
+	fresh [][][]byte  // images at the start, by rank
+	want  [][][]byte
+}
+
+// prepare makes an operation; it is not started.
+func (r *rig) prepare(x trial, seed uint64) *operation {
+	r.t.Helper()
+	o := &operation{trial: x}
+	programs := r.program(x.name, x.schedule)
+	rnd := rand.New(rand.NewPCG(seed, 7))
+	var red *kernels.Reducer
+	if x.op != nil {
+		var err error
+		red, err = kernels.NewReducer(x.t, *x.op, len(r.ranks))
+		require.NoError(r.t, err)
+	}
+	host := make([]engine.Job, len(r.ranks))
+	for i, m := range r.ranks {
+		images, in, out, inL, outL := x.buffers(m.rank, rnd)
+		want := make([][]byte, len(images))
+		for k := range images {
+			want[k] = bytes.Clone(images[k])
+		}
+		j := Job{Program: programs[i], InL: inL, OutL: outL, Reducer: red, Stamp: transport.Stamp{1, seed}, Stream: m.stream}
+		host[i] = engine.Job{In: in(want), Out: out(want), InL: inL, OutL: outL, Reducer: red, Stamp: j.Stamp}
+		var at []uintptr
+		r.with(m, func() error {
+			for _, image := range images {
+				p, err := r.d.MemAlloc(len(image) + 256)
+				if err != nil {
+					return err
+				}
+				m.free = append(m.free, p)
+				at = append(at, p+uintptr(256-guard))
+			}
+			return nil
+		})
+		region := func(part []byte) mem.Region {
+			for k := range images {
+				if b := mem.Host(part); b.Len() > 0 && b.Overlaps(mem.Host(images[k])) {
+					return mem.Device(int(m.dev), at[k]+b.Ptr()-mem.Host(images[k]).Ptr(), b.Len())
+				}
+			}
+			return mem.Device(int(m.dev), at[0], 0)
+		}
+		j.In, j.Out = region(in(images)), region(out(images))
+		if x.scalar {
+			r.with(m, func() error {
+				p, err := r.d.MemAlloc(16)
+				if err != nil {
+					return err
+				}
+				m.free = append(m.free, p)
+				j.Scalar = p
+				one := make([]byte, 16)
+				red.Load(one[:x.t.Size()], unit(x.t))
+				return r.d.MemcpyHtoD(p, one)
+			})
+		}
+		o.jobs, o.at, o.fresh, o.want = append(o.jobs, j), append(o.at, at), append(o.fresh, images), append(o.want, want)
+	}
+	onHost(r.t, x.schedule, host)
+	if red != nil && red.Finishes() {
+		for i := range host {
+			red.Finish(host[i].Out)
+		}
+	}
+	return o
+}
+
+// unit is the number 1.
+func unit(t kernels.DataType) []byte {
+	b := make([]byte, t.Size())
+	switch t {
+	case kernels.Float32:
+		b[2], b[3] = 0x80, 0x3f
+	case kernels.BFloat16:
+		b[0], b[1] = 0x80, 0x3f
+	case kernels.Float64:
+		b[6], b[7] = 0xf0, 0x3f
+	default:
+		b[0] = 1
+	}
+	return b
+}
+
+// reset puts the memory of the devices as it was at the start.
+func (r *rig) reset(o *operation) {
+	r.t.Helper()
+	for i, m := range r.ranks {
+		r.with(m, func() error {
+			for k, image := range o.fresh[i] {
+				if err := r.d.MemcpyHtoD(o.at[i][k], image); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// run queues the operation on all ranks.
+func (r *rig) run(o *operation) {
+	r.t.Helper()
+	for i, m := range r.ranks {
+		r.with(m, func() error { return m.engine.Run(&o.jobs[i]) })
+	}
+}
+
+// check compares the memory of the devices with what it should be.
+func (r *rig) check(o *operation) {
+	r.t.Helper()
+	r.sync()
+	for i, m := range r.ranks {
+		require.NoError(r.t, m.engine.Control().Fault())
+		r.with(m, func() error {
+			for k, want := range o.want[i] {
+				got := make([]byte, len(want))
+				if err := r.d.MemcpyDtoH(got, o.at[i][k]); err != nil {
+					return err
+				}
+				if at := difference(want, got); at >= 0 {
+					return fmt.Errorf("%v: byte %d of %d of buffer %d is %x, want %x", o.trial, at-guard, len(want)-2*guard, k, got[at], want[at])
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// try runs a trial once.
+func (r *rig) try(x trial, seed uint64) {
+	r.t.Helper()
+	o := r.prepare(x, seed)
+	r.reset(o)
+	r.run(o)
+	r.check(o)
+	for _, m := range r.ranks {
+		r.with(m, func() error {
+			var errs []error
+			for _, p := range m.free {
+				errs = append(errs, r.d.MemFree(p))
+			}
+			m.free = nil
+			return errors.Join(errs...)
+		})
+	}
+}
+
+func difference(a, b []byte) int {
+	for i := range a {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// onHost has the host's engine carry out the same, over channels.
+func onHost(t testing.TB, s sched.Schedule, jobs []engine.Job) {
+	t.Helper()
+	n := len(jobs)
+	m := make(mesh, n*n)
+	for i := range m {
+		m[i] = make(wire, 4096)
+	}
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for r := range n {
+		wg.Go(func() {
+			p, err := engine.Compile(s, sched.Rank(r), corner{m, r, n})
+			if err == nil {
+				jobs[r].Program = p
+				err = engine.New(transport.Limits{SlotBytes: 1 << 10, Slots: 4}).Run(&jobs[r])
+			}
+			errs[r] = err
+		})
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+}
+
+type mesh []wire
+
+type wire chan message
+
+type message struct {
+	b []byte
+	s transport.Stamp
+}
+
+type corner struct {
+	mesh
+	rank, n int
+}
+
+func (c corner) Send(to sched.Rank) (transport.SendConn, error) {
+	return &sender{wire: c.mesh[c.rank*c.n+int(to)]}, nil
+}
+
+func (c corner) Recv(from sched.Rank) (transport.RecvConn, error) {
+	return c.mesh[int(from)*c.n+c.rank], nil
+}
+
+type sender struct {
+	wire
+	b []byte
+}
+
+func (s *sender) Reserve(n int) (mem.Region, error) {
+	s.b = make([]byte, n)
+	return mem.Host(s.b), nil
+}
+
+func (s *sender) Publish(stamp transport.Stamp) error {
+	s.wire <- message{s.b, stamp}
+	return nil
+}
+
+func (w wire) Next() (mem.Region, transport.Stamp, error) {
+	m := <-w
+	return mem.Host(m.b), m.s, nil
+}
+
+func (w wire) Release() error { return nil }
+func (w wire) Close() error   { return nil }
