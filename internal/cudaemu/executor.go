@@ -38,7 +38,7 @@ type executor struct {
 const (
 	quantum     = 4096 // thread-instructions a round
 	quietRounds = 64   // without change: then what polls is given less time
-	maxRest     = 200 * time.Microsecond
+	maxRest     = time.Millisecond
 	ownRounds   = 4 // made by a caller that waits before it sleeps: shorter than waking the executor
 )
 
