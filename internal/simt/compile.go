@@ -2,7 +2,6 @@ package simt
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/ringo-go/ringo/internal/alu"
 	"github.com/ringo-go/ringo/internal/ptx"
@@ -157,17 +156,6 @@ func (c *compiler) private(vars []ptx.Var, n int, space ptx.Space) int {
 	return base
 }
 
-// constant is the slot of a constant.
-func (c *compiler) constant(k constant) int32 {
-	i, ok := c.consts[k]
-	if !ok {
-		i = int32(len(c.code.consts))
-		c.code.consts = append(c.code.consts, k)
-		c.consts[k] = i
-	}
-	return ^i
-}
-
 // function decodes a body.
 func (c *compiler) function(fr *frame) error {
 	f := fr.f
@@ -270,136 +258,4 @@ func b2i(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// flatten replaces vectors and pairs by their elements.
-func flatten(ops []ptx.Operand) []ptx.Operand {
-	var flat []ptx.Operand
-	for _, o := range ops {
-		if o.Kind == ptx.VecOperand || o.Kind == ptx.PairOperand {
-			flat = append(flat, o.Elems...)
-		} else {
-			flat = append(flat, o)
-		}
-	}
-	return flat
-}
-
-// width is of a register in bits, 0 for other operands.
-func (c *compiler) width(fr *frame, o ptx.Operand) int {
-	if o.Kind != ptx.RegOperand {
-		return 0
-	}
-	return fr.f.Regs[o.Reg].Type.Bits()
-}
-
-// dest is the slot of a destination.
-func (c *compiler) dest(fr *frame, in *ptx.Instr, o ptx.Operand) (int32, error) {
-	switch o.Kind {
-	case ptx.RegOperand:
-		return fr.regs + int32(o.Reg), nil
-	case ptx.SinkOperand:
-		return c.scratch("_"), nil
-	}
-	return 0, errorAt(in, "a destination has to be a register")
-}
-
-// scratch is a slot by a name that is not of a special register.
-func (c *compiler) scratch(name string) int32 {
-	s, ok := c.specials[name]
-	if !ok {
-		s = c.slots(1)
-		c.specials[name] = s
-	}
-	return s
-}
-
-// source is the slot of a source. What has to be computed first is emitted.
-func (c *compiler) source(fr *frame, in *ptx.Instr, o ptx.Operand) (int32, error) {
-	switch o.Kind {
-	case ptx.RegOperand:
-		r := fr.regs + int32(o.Reg)
-		if o.Not {
-			not := c.scratch(fmt.Sprint("!", len(c.code.ins)%4))
-			c.code.ins = append(c.code.ins, inst{alu: runNot, dst: []int32{not}, src: []int32{r}, guard: noSlot, helper: true, ptx: in})
-			return not, nil
-		}
-		return r, nil
-	case ptx.ImmOperand:
-		return c.constant(constant{value: immediate(in, o)}), nil
-	case ptx.NameOperand:
-		return c.address(fr, in, o.Name, o.Imm)
-	case ptx.SpecialOperand:
-		return c.special(fr, in, o.Name)
-	}
-	return 0, errorAt(in, "an operand of this kind cannot be read")
-}
-
-// runNot negates a predicate.
-func runNot(mask uint32, dst, src []*alu.Lanes) {
-	d, a := dst[0], src[0]
-	for i := range d {
-		if mask>>i&1 != 0 {
-			d[i] = a[i] ^ 1
-		}
-	}
-}
-
-// immediate is an immediate operand as the instruction's type has it.
-func immediate(in *ptx.Instr, o ptx.Operand) uint64 {
-	if o.Float == ptx.F64 && len(in.Types) > 0 {
-		t := in.Types[0]
-		if in.Op == "cvt" || in.Op == "set" {
-			t = in.Types[len(in.Types)-1]
-		}
-		if t == ptx.F32 {
-			return uint64(math.Float32bits(float32(math.Float64frombits(o.Imm))))
-		}
-	}
-	return o.Imm
-}
-
-// address is the slot of the address of a variable, in the variable's space.
-func (c *compiler) address(fr *frame, in *ptx.Instr, name string, add uint64) (int32, error) {
-	at := func(offset int) (int32, error) {
-		return c.constant(constant{value: uint64(offset) + add}), nil
-	}
-	for _, v := range fr.f.Params {
-		if v.Name == name {
-			return at(fr.params + v.Offset)
-		}
-	}
-	for _, v := range fr.f.Results {
-		if v.Name == name {
-			return at(fr.results + v.Offset)
-		}
-	}
-	for _, v := range fr.f.Vars {
-		if v.Name != name {
-			continue
-		}
-		switch {
-		case v.Space == ptx.Shared && v.Count == 0:
-			return at(c.code.dynamic)
-		case v.Space == ptx.Shared:
-			return at(fr.shared + v.Offset)
-		case v.Space == ptx.Local:
-			return at(fr.locals + v.Offset)
-		case v.Space == ptx.Param:
-			return at(fr.calls + v.Offset)
-		}
-	}
-	for _, v := range c.m.Vars {
-		if v.Name != name {
-			continue
-		}
-		switch {
-		case v.Space == ptx.Shared && v.Count == 0:
-			return at(c.code.dynamic)
-		case v.Space == ptx.Shared:
-			return at(c.shared[name])
-		}
-		return c.constant(constant{value: add, name: name}), nil
-	}
-	return 0, errorAt(in, "no variable %s here", name)
 }
