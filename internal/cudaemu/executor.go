@@ -37,7 +37,7 @@ type executor struct {
 
 const (
 	quantum     = 4096 // thread-instructions a round
-	quietRounds = 64   // without change: then what polls is given less time
+	quietRounds = 16   // without change: then what polls is given less time
 	maxRest     = time.Millisecond
 	ownRounds   = 4 // made by a caller that waits before it sleeps: shorter than waking the executor
 )

@@ -184,7 +184,7 @@ func TestIdle(t *testing.T) {
 	e := start(t, cudaemu.Config{})
 	g := e.gate()
 	launch(e, "await", 0, &waitArgs{address(g)})
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond)
 	before := processTime(t)
 	time.Sleep(200 * time.Millisecond)
 	require.Less(t, processTime(t)-before, 150*time.Millisecond, "a kernel polls")
