@@ -109,6 +109,7 @@ func (b *Block) End() {
 
 // Barrier is called when a barrier is complete. threads has the mask of each
 // warp that took part. A barrier of all threads that have not ended is cheap.
+// Threads that arrived without waiting (bar.arrive) count as if they had waited.
 func (b *Block) Barrier(threads []uint32) {
 	if b.memory.config.Plain {
 		return
@@ -135,7 +136,8 @@ func (b *Block) Barrier(threads []uint32) {
 	}
 }
 
-// SyncWarp orders the lanes of a warp: bar.warp.sync, and votes and shuffles with .sync.
+// SyncWarp orders what the lanes of a warp did before: bar.warp.sync. Votes and
+// shuffles order nothing.
 func (b *Block) SyncWarp(warp int, mask uint32) {
 	if b.memory.config.Plain {
 		return

@@ -11,9 +11,9 @@ type release struct {
 // observe notes that a strong load of a lane read v, of size bytes, from an
 // address, and acquires what the store of it handed on.
 func (b *Block) observe(warp, l int, s *Span, addr uint64, size int, v uint64, how *How) {
-	lane := &b.warps[warp]
+	w := &b.warps[warp]
 	var got [System + 1]*vector
-	if q := lane.buffer.newest(addr, uint64(size)); q != nil && !how.Shared {
+	if q := w.buffer.newest(addr, uint64(size)); q != nil && !how.Shared {
 		if q.release != nil && q.addr <= addr && addr+uint64(size) <= q.addr+q.n {
 			q.release.to(&b.origin, &got)
 		}
@@ -29,7 +29,7 @@ func (b *Block) observe(warp, l int, s *Span, addr uint64, size int, v uint64, h
 			lane := b.lane(warp, l)
 			lane.observed[scope] = join(lane.observed[scope], v)
 		default:
-			b.lane(warp, l).clock = join(b.clockOf(lane, l), v)
+			b.lane(warp, l).clock = join(b.clockOf(w, l), v)
 		}
 	}
 }

@@ -8,9 +8,21 @@
 // is for one goroutine, except that backing memory may be shared with other
 // processes and with the host's own threads.
 //
-// What is weaker than the model allows is only on the side of stores: loads
-// happen when they are executed. A reader that lacks its acquire is therefore
-// found as a race, not by a wrong value.
+// Every value read is one that the PTX model allows, and every race is one by
+// its definition, but not all that it allows happens:
+//
+//   - Loads happen when they are executed. A reader that lacks its acquire is
+//     found as a race, not by an old value; if all its loads are strong, it is
+//     not found.
+//   - The lanes of a warp see each other's stores at once. That they used
+//     SyncWarp is only checked.
+//   - Of each 8 bytes, the last few writes and reads are remembered that no
+//     order separates; a race with an older one is missed.
+//   - An acquire pairs with a store whose bytes hold all that it read. Accesses
+//     of different sizes count as strong to each other, which PTX leaves open.
+//   - What others than this Memory's kernels store in foreign spans is not
+//     seen. An acquire that reads it is taken to be after all that was released
+//     to foreign spans before.
 //
 // Source: PTX ISA 8.0, chapter 8 (memory consistency model); Flanagan and
 // Freund, FastTrack, PLDI 2009, for the clocks.
