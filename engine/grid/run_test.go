@@ -57,8 +57,10 @@ func hierarchies() []collective {
 		{"hier allreduce", func(int) sched.Schedule {
 			return hier.AllReduce(ring.ReduceScatter{N: 2}, ring.AllReduce{N: 2}, ring.AllGather{N: 2})
 		}, true, false, true},
-		{"hier broadcast", func(int) sched.Schedule { return hier.Broadcast(tree.Broadcast{N: 2}, ring.Broadcast{N: 2}, 1) }, false, false, true},
-		{"hier reduce", func(int) sched.Schedule { return hier.Reduce(ring.Reduce{N: 2}, tree.Reduce{N: 2}, 1) }, true, false, true},
+		{"hier broadcast", func(int) sched.Schedule {
+			return hier.Broadcast(tree.Broadcast{N: 2}, ring.Broadcast{N: 2, Root: 1}, 1)
+		}, false, false, true},
+		{"hier reduce", func(int) sched.Schedule { return hier.Reduce(ring.Reduce{N: 2, Root: 1}, tree.Reduce{N: 2}, 1) }, true, false, true},
 		{"hier allgather", func(int) sched.Schedule { return hier.AllGather(ring.AllGather{N: 2}, direct.AllGather{N: 2}) }, false, true, true},
 		{"hier reducescatter", func(int) sched.Schedule {
 			return hier.ReduceScatter(direct.ReduceScatter{N: 2}, ring.ReduceScatter{N: 2})

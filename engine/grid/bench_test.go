@@ -1,0 +1,246 @@
+package grid
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/kernels/ptx"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/sched"
+)
+
+// What TestGeometry measures, as lists with commas; sizes end in K, M or G.
+var (
+	geometry   = flag.Bool("geometry", false, "measure operations in graphs over shapes of queues")
+	lanesFlag  = flag.String("lanes", "16,32,64,96,128", "lanes")
+	slotFlag   = flag.String("slot", "32K,64K,128K", "bytes of a slot")
+	slotsFlag  = flag.String("slots", "4,8", "slots of a queue")
+	threads    = flag.String("threads", "512", "threads of a block")
+	minSlice   = flag.String("minslice", "8K", "least bytes of a slice")
+	sizesFlag  = flag.String("sizes", "1M,16M,64M,256M,1G", "bytes of the operation")
+	typesFlag  = flag.String("types", "float32", "data types")
+	what       = flag.String("what", "ring allreduce", "operations")
+	maxQueue   = flag.String("maxqueue", "64M", "most bytes of the queues between two ranks")
+	ptxFolders = flag.String("ptx", "", "folders with other texts of the kernels, to compare")
+)
+
+func sizes(s string) (all []int) {
+	for _, x := range strings.Split(s, ",") {
+		shift := strings.IndexByte("KMG", x[len(x)-1])
+		n, err := strconv.Atoi(strings.TrimRight(x, "KMG"))
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, n<<(10*(shift+1)))
+	}
+	return all
+}
+
+// A measured operation is one of the ring, with the bytes that a rank sends a
+// byte of the operation.
+type measured struct {
+	schedule func(n int) sched.Schedule
+	factor   func(n float64) float64
+	shares   bool
+	reduces  bool
+}
+
+var measures = map[string]measured{
+	"ring allreduce":     {func(n int) sched.Schedule { return ring.AllReduce{N: n} }, func(n float64) float64 { return 2 * (n - 1) / n }, false, true},
+	"ring allgather":     {func(n int) sched.Schedule { return ring.AllGather{N: n} }, func(n float64) float64 { return (n - 1) / n }, true, false},
+	"ring reducescatter": {func(n int) sched.Schedule { return ring.ReduceScatter{N: n} }, func(n float64) float64 { return (n - 1) / n }, true, true},
+	"ring broadcast":     {func(n int) sched.Schedule { return ring.Broadcast{N: n} }, func(float64) float64 { return 1 }, false, false},
+	"ring reduce":        {func(n int) sched.Schedule { return ring.Reduce{N: n} }, func(float64) float64 { return 1 }, false, true},
+	"alltoall":           {func(n int) sched.Schedule { return direct.AllToAll{N: n} }, func(n float64) float64 { return (n - 1) / n }, true, false},
+	"twoshot":            {func(n int) sched.Schedule { return direct.TwoShot{N: n} }, func(n float64) float64 { return 2 * (n - 1) / n }, false, true},
+}
+
+// TestGeometry measures on all GPUs of the machine, a rank each:
+//
+//	REQUIRE=cuda go test -run TestGeometry -geometry [-lanes 32,64 …]
+//
+// Without REQUIRE it runs on the emulator, to see that it does.
+func TestGeometry(t *testing.T) {
+	if !*geometry {
+		t.Skip("-geometry measures on GPUs")
+	}
+	d := emulated(t, 2, cudaemu.Config{Plain: true})
+	n, err := d.DeviceGetCount()
+	require.NoError(t, err)
+	fmt.Printf("%d ranks; µs and busbw in GB/s\n", n)
+	for _, folder := range strings.Split(*ptxFolders, ",") {
+		for _, g := range geometries() {
+			for _, th := range sizes(*threads) {
+				for _, least := range sizes(*minSlice) {
+					board := Board{Ranks: n, MailBytes: 128, Near: g, Far: g}
+					r := newRig(t, d, board, Options{Ranks: n, Threads: th, MinSlice: least})
+					for _, m := range r.ranks {
+						m.engine.text = textOf(folder)
+					}
+					for _, name := range strings.Split(*what, ",") {
+						for _, ty := range strings.Split(*typesFlag, ",") {
+							line := fmt.Sprintf("%s %s %s lanes %3d slot %4dK slots %2d threads %d least %3dK:", folder, name, ty, g.Lanes, g.SlotBytes>>10, g.Slots, th, least>>10)
+							for _, size := range sizes(*sizesFlag) {
+								µs := r.measure(name, ty, size)
+								line += fmt.Sprintf("  %9.1f %5.1f", µs, measures[name].factor(float64(n))*float64(size)/µs/1e3)
+							}
+							fmt.Println(line)
+						}
+					}
+					r.close()
+				}
+			}
+		}
+	}
+}
+
+func geometries() (all []Geometry) {
+	for _, lanes := range sizes(*lanesFlag) {
+		for _, slot := range sizes(*slotFlag) {
+			for _, slots := range sizes(*slotsFlag) {
+				if g := (Geometry{Lanes: lanes, Slots: slots, SlotBytes: slot}); lanes*slot*slots <= sizes(*maxQueue)[0] {
+					all = append(all, g)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// textOf takes texts from a folder where it has them.
+func textOf(folder string) textFunc {
+	return func(n ptx.Name) ([]byte, error) {
+		if text, err := os.ReadFile(filepath.Join(folder, n.String()+".ptx")); folder != "" && err == nil {
+			return text, nil
+		}
+		return ptx.Text(n)
+	}
+}
+
+// measure is the time of an operation in a graph that holds some, in µs.
+func (r *rig) measure(name, ty string, size int) float64 {
+	t, d, n := r.t, r.d, len(r.ranks)
+	x := measures[name]
+	programs := r.program(name, x.schedule(n))
+	shape := programs[0].Shape()
+	dt, err := kernels.ParseType(ty)
+	require.NoError(t, err)
+	var red *kernels.Reducer
+	if x.reduces {
+		red, err = kernels.NewReducer(dt, kernels.Sum, n)
+		require.NoError(t, err)
+	}
+	inL := engine.Even(size, shape.In, dt.Size())
+	outL := inL
+	if x.shares {
+		one := size / n
+		inL, outL = engine.Layout{Total: shape.In * one, Chunk: one}, engine.Layout{Total: shape.Out * one, Chunk: one}
+	}
+	reps := max(2, min(50, 128<<20/size))
+	if !gputest.OnGPU() {
+		reps = 2
+	}
+	events := make([][2]cuda.Event, n)
+	execs := make([]cuda.GraphExec, n)
+	outs := make([]uintptr, n)
+	for i, m := range r.ranks {
+		r.with(m, func() error {
+			in, err := d.MemAlloc(size)
+			require.NoError(t, err)
+			out, err := d.MemAlloc(size)
+			require.NoError(t, err)
+			m.free = append(m.free, in, out)
+			outs[i] = out
+			word := math.Float32bits(float32(i + 1))
+			if dt == kernels.BFloat16 {
+				word = word>>16 | word
+			}
+			require.NoError(t, d.MemsetD32Async(in, word, size/4, m.stream))
+			require.NoError(t, d.MemsetD32Async(out, 0, size/4, m.stream))
+			require.NoError(t, m.engine.Prepare(red))
+			for k := range events[i] {
+				events[i][k], err = d.EventCreate(cuda.EventDefault)
+				require.NoError(t, err)
+			}
+			j := Job{
+				Program: programs[i], InL: inL, OutL: outL, Reducer: red, Stamp: [2]uint64{1, 2}, Stream: m.stream,
+				In: mem.Device(int(m.dev), in, inL.Total), Out: mem.Device(int(m.dev), out, outL.Total),
+			}
+			require.NoError(t, d.StreamBeginCapture(m.stream, cuda.CaptureThreadLocal))
+			for range reps {
+				require.NoError(t, m.engine.Run(&j))
+			}
+			g, err := d.StreamEndCapture(m.stream)
+			require.NoError(t, err)
+			execs[i], err = d.GraphInstantiate(g, 0)
+			require.NoError(t, err)
+			return d.GraphDestroy(g)
+		})
+	}
+	best := math.Inf(1)
+	for range 3 {
+		for i, m := range r.ranks {
+			r.with(m, func() error {
+				require.NoError(t, d.EventRecord(events[i][0], m.stream))
+				require.NoError(t, d.GraphLaunch(execs[i], m.stream))
+				return d.EventRecord(events[i][1], m.stream)
+			})
+		}
+		r.sync()
+		for i, m := range r.ranks {
+			r.with(m, func() error {
+				ms, err := d.EventElapsedTime(events[i][0], events[i][1])
+				best = min(best, float64(ms)*1e3/float64(reps))
+				return err
+			})
+		}
+	}
+	if name == "ring allreduce" && dt == kernels.Float32 {
+		r.checkSums(outs, size)
+	}
+	for i, m := range r.ranks {
+		require.NoError(t, m.engine.Control().Fault())
+		r.with(m, func() error {
+			require.NoError(t, d.GraphExecDestroy(execs[i]))
+			for _, e := range events[i] {
+				require.NoError(t, d.EventDestroy(e))
+			}
+			for _, p := range m.free {
+				require.NoError(t, d.MemFree(p))
+			}
+			m.free = nil
+			return nil
+		})
+	}
+	return best
+}
+
+// checkSums looks at the ends of the results.
+func (r *rig) checkSums(outs []uintptr, size int) {
+	n := len(r.ranks)
+	want := float32(n * (n + 1) / 2)
+	for i, m := range r.ranks {
+		for _, at := range []int{0, size - min(size, 1<<20)} {
+			got := make([]float32, min(size, 1<<20)/4)
+			r.with(m, func() error { return r.d.MemcpyDtoH(mem.Of(got).Bytes(), outs[i]+uintptr(at)) })
+			for k, v := range got {
+				require.Equal(r.t, want, v, "rank %d, byte %d", i, at+4*k)
+			}
+		}
+	}
+}
