@@ -3,6 +3,7 @@ package cudaemu
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/weakmem"
@@ -246,7 +247,7 @@ func (m *Machine) faulted(o *op, err error) {
 	if !errors.As(err, &f) {
 		f = &weakmem.Fault{Kind: weakmem.OutOfBounds, Device: -1, Detail: err.Error(), Count: 1}
 	}
-	if n := len(m.reports); n == 0 || m.reports[n-1] != f {
+	if !slices.Contains(m.reports, f) {
 		m.report(f)
 	}
 	if o.ctx != nil {

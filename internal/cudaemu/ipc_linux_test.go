@@ -276,3 +276,36 @@ func FuzzOpenHandle(f *testing.F) {
 		require.Error(t, cuda.With(m, ctx, func() error { _, err := m.IpcOpenEventHandle(h); return err }))
 	})
 }
+
+// FuzzImport imports files that may look like device memory.
+func FuzzImport(f *testing.F) {
+	m, err := cudaemu.New(cudaemu.Config{})
+	require.NoError(f, err)
+	f.Cleanup(func() { m.Close() })
+	h, err := m.MemCreate(2<<20, cuda.AllocationProp{Shareable: true})
+	require.NoError(f, err)
+	fd, err := m.MemExportToShareableHandle(h)
+	require.NoError(f, err)
+	file := os.NewFile(uintptr(fd), "memory")
+	page := make([]byte, 64)
+	_, err = file.ReadAt(page, 0)
+	require.NoError(f, err)
+	file.Close()
+	f.Add(page, int64(2<<20))
+	f.Add(page, int64(8192))
+	f.Add([]byte{}, int64(0))
+	f.Fuzz(func(t *testing.T, label []byte, size int64) {
+		if size < 0 || size > 16<<20 {
+			return
+		}
+		file, err := os.CreateTemp(t.TempDir(), "")
+		require.NoError(t, err)
+		defer file.Close()
+		require.NoError(t, file.Truncate(size))
+		_, err = file.WriteAt(label, 0)
+		require.NoError(t, err)
+		if h, err := m.MemImportFromShareableHandle(int(file.Fd())); err == nil {
+			require.NoError(t, m.MemRelease(h))
+		}
+	})
+}
