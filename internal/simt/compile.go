@@ -173,7 +173,6 @@ func (c *compiler) function(fr *frame) error {
 	c.code.ins = append(c.code.ins, end)
 	for i := fr.at[0]; i < int32(len(c.code.ins)); i++ {
 		in := &c.code.ins[i]
-		in.rank = i - int32(fr.depth)<<20
 		switch t := in.x.(type) {
 		case label:
 			in.target = fr.at[t]
@@ -184,6 +183,10 @@ func (c *compiler) function(fr *frame) error {
 			}
 			in.x = targets
 		}
+	}
+	body := c.code.ins[fr.at[0]:]
+	for i, r := range rank(body, fr.at[0]) {
+		body[i].rank = r - int32(fr.depth)<<20 // functions before what calls them
 	}
 	return nil
 }

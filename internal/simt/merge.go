@@ -58,16 +58,16 @@ func (s set) remove(i int32)   { s[i/64] &^= 1 << (i % 64) }
 // liveness is which registers of a function are still needed before each instruction.
 type liveness struct {
 	ins    []inst
-	base   int32   // index in code of the first instruction
-	first  int32   // slot of the function
-	number []int32 // of each register by slot from first, -1 for those that no instruction names
-	count  int32   // registers that have a number
-	words  int     // of a set of them
+	next   [][]int32 // where each instruction leads
+	first  int32     // slot of the function
+	number []int32   // of each register by slot from first, -1 for those that no instruction names
+	count  int32     // registers that have a number
+	words  int       // of a set of them
 	before []set
 }
 
 func newLiveness(ins []inst, base, first, last int32) *liveness {
-	l := &liveness{ins: ins, base: base, first: first, number: make([]int32, last-first)}
+	l := &liveness{ins: ins, first: first, number: make([]int32, last-first)}
 	for i := range l.number {
 		l.number[i] = -1
 	}
@@ -80,6 +80,11 @@ func newLiveness(ins []inst, base, first, last int32) *liveness {
 		}
 	}
 	for i := range ins {
+		targets, falls := ins[i].next(base)
+		if falls && i+1 < len(ins) {
+			targets = append(targets, int32(i+1))
+		}
+		l.next = append(l.next, targets)
 		see(ins[i].dst...)
 		see(ins[i].src...)
 		see(ins[i].guard)
@@ -131,26 +136,11 @@ func (l *liveness) register(slot int32) int32 {
 
 // after sets live to what is needed after an instruction.
 func (l *liveness) after(i int, live set) {
-	in := &l.ins[i]
 	clear(live)
-	join := func(k int) {
+	for _, k := range l.next[i] {
 		for w, b := range l.before[k] {
 			live[w] |= b
 		}
-	}
-	falls := in.guard != noSlot
-	switch t := in.x.(type) {
-	case label:
-		join(int(in.target - l.base))
-	case []int32:
-		for _, target := range t {
-			join(int(target - l.base))
-		}
-	default:
-		falls = falls || !in.ends
-	}
-	if falls && i+1 < len(l.ins) {
-		join(i + 1)
 	}
 }
 

@@ -62,3 +62,43 @@ func TestSeedDecidesTheOrder(t *testing.T) {
 	}
 	require.Len(t, all, seeds, "every seed has an order of its own")
 }
+
+// Threads that parted meet where their ways join, wherever the code was put.
+func TestThreadsMeet(t *testing.T) {
+	for _, c := range []struct {
+		name, body string
+		join       string // is to be run once by all
+	}{
+		{"the other side is at the end", `setp.lt.u32 %p1, %r0, 9; @%p1 bra OTHER;
+			add.u32 %r1, %r0, 1; add.u32 %r1, %r1, 1;
+		JOIN: add.u32 %r2, %r1, 77;
+			st.global.u32 [%rd1], %r2; exit;
+		OTHER: sub.u32 %r1, %r0, 1; sub.u32 %r1, %r1, 1; bra JOIN;`, "77"},
+		{"a loop is left in its middle, and what follows comes before it", `mov.u32 %r1, %r0; bra LOOP;
+		AFTER: add.u32 %r2, %r1, 77; exit;
+		LOOP: add.u32 %r1, %r1, 1; and.b32 %r3, %r1, 7; setp.eq.u32 %p1, %r3, 0; @%p1 bra AFTER;
+			add.u32 %r1, %r1, 2; setp.gt.u32 %p1, %r1, 50; @%p1 bra AFTER; bra LOOP;`, "77"},
+		{"a loop in a loop", `mov.u32 %r1, %r0; bra OUTER;
+		AFTER: add.u32 %r2, %r1, 77; exit;
+		INNER: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, %r1; @%p1 bra INNER;
+			add.u32 %r1, %r1, 5; setp.gt.u32 %p1, %r1, 40; @%p1 bra AFTER;
+		OUTER: mov.u32 %r4, 0; bra INNER;`, "77"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			together := 0
+			for seed := range uint64(seeds) {
+				times := 0
+				m := boot(t, hand(c.body), options{seed: seed, trace: func(e simt.Event) {
+					if strings.Contains(e.In.Text, c.join) {
+						times++
+					}
+				}})
+				m.run(m.grid("k", 1, 32, m.words(sequence(32, 1)...), 5))
+				if times == 1 {
+					together++
+				}
+			}
+			require.Greater(t, together, seeds/2, "a few seeds may keep threads apart")
+		})
+	}
+}

@@ -69,7 +69,7 @@ const (
 	pollCost = 32
 	// Of parted threads, those at the lowest rank run, but for one time in so many
 	// any of them: often when they poll, as they may wait for each other.
-	otherwise        = 32
+	otherwise        = 128
 	otherwisePolling = 3
 )
 
