@@ -90,13 +90,16 @@ func (m *Machine) MemcpyPeerAsync(dst uintptr, dstCtx cuda.Context, src uintptr,
 		return err
 	}
 	defer c.end()
-	for p, x := range map[uintptr]cuda.Context{dst: dstCtx, src: srcCtx} {
-		ctx, err := c.context(x)
+	for _, end := range []struct {
+		p uintptr
+		h cuda.Context
+	}{{dst, dstCtx}, {src, srcCtx}} {
+		ctx, err := c.context(end.h)
 		if err != nil {
 			return err
 		}
-		if r := c.regions.find(uint64(p)); r != nil && r.dev != nil && r.dev != ctx.dev {
-			return c.fail(cuda.ErrInvalidValue, "%#x is memory of device %d, its context that of device %d", p, r.dev.ordinal, ctx.dev.ordinal)
+		if r := c.regions.find(uint64(end.p)); r != nil && r.dev != nil && r.dev != ctx.dev {
+			return c.fail(cuda.ErrInvalidValue, "%#x is memory of device %d, its context that of device %d", end.p, r.dev.ordinal, ctx.dev.ordinal)
 		}
 	}
 	return c.copy(s, dst, src, n)

@@ -116,6 +116,7 @@ func (m *Machine) Close() error {
 	for _, e := range m.events {
 		e.close()
 	}
+	m.regions.sorted, m.virtual.handles, m.events = nil, nil, nil // late callers find nothing
 	if len(leaks) == 0 {
 		return nil
 	}

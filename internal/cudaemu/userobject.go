@@ -1,6 +1,12 @@
 package cudaemu
 
-import "github.com/ringo-go/ringo/internal/cuda"
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
 
 // A userObject counts references, of the program and of graphs.
 type userObject struct {
@@ -19,8 +25,9 @@ func (m *Machine) release(o *userObject, n int) {
 }
 
 func (m *Machine) releaseAll(held map[*userObject]int) {
-	for o, n := range held {
-		m.release(o, n)
+	list := slices.SortedFunc(maps.Keys(held), func(a, b *userObject) int { return cmp.Compare(a.handle, b.handle) })
+	for _, o := range list {
+		m.release(o, held[o])
 	}
 	clear(held)
 }
