@@ -141,6 +141,24 @@ again:
 	ret;
 }
 
+// Waits until *flag is not 0, then *to = *from.
+.visible .entry relay(.param .u64 to, .param .u64 from, .param .u64 flag)
+{
+	.reg .pred %p<2>;
+	.reg .b32 %r<2>;
+	.reg .b64 %rd<4>;
+	ld.param.u64 %rd1, [to];
+	ld.param.u64 %rd2, [from];
+	ld.param.u64 %rd3, [flag];
+again:
+	ld.acquire.sys.global.u32 %r1, [%rd3];
+	setp.eq.u32 %p1, %r1, 0;
+	@%p1 bra again;
+	ld.global.u32 %r1, [%rd2];
+	st.global.u32 [%rd1], %r1;
+	ret;
+}
+
 // Counts n down.
 .visible .entry count(.param .u32 n)
 {

@@ -126,6 +126,61 @@ func TestCopiesOvertake(t *testing.T) {
 	require.Len(t, last, 2, "%v", last)
 }
 
+// TestHostFlag has a kernel wait for a flag that the host sets after it has
+// waited for a copy, or before, which is a race.
+func TestHostFlag(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		set   func(e *env, g *atomic.Uint32, s cuda.Stream)
+		races bool
+	}{
+		{"after the copy", func(e *env, g *atomic.Uint32, s cuda.Stream) {
+			e.ok(e.StreamSynchronize(s))
+			g.Store(1)
+		}, false},
+		{"by the stream", func(e *env, g *atomic.Uint32, s cuda.Stream) {
+			e.ok(e.StreamWriteValue32(s, address(g), 1, 0))
+		}, false},
+		{"by a host function", func(e *env, g *atomic.Uint32, s cuda.Stream) {
+			e.ok(e.LaunchHostFunc(s, func() { g.Store(1) }))
+		}, false},
+		{"before the copy", func(e *env, g *atomic.Uint32, s cuda.Stream) {
+			g.Store(1)
+		}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := start(t, cudaemu.Config{Lazy: true})
+			p, g := e.alloc(64, true), e.gate()
+			kernels, copies := e.stream(cuda.StreamNonBlocking), e.stream(cuda.StreamNonBlocking)
+			launch(e, "relay", kernels, &messageArgs{p + 32, p, address(g)})
+			e.ok(e.MemsetD32Async(p, 5, 1, copies))
+			c.set(e, g, copies)
+			e.ok(e.CtxSynchronize())
+			require.Equal(t, c.races, len(e.Reports()) > 0, "%v", e.Reports())
+			if !c.races {
+				require.Equal(t, uint32(5), e.word(p+32))
+			}
+		})
+	}
+}
+
+// TestDeviceFlag has the host see a flag of a kernel that goes on, and copy what
+// it wrote before.
+func TestDeviceFlag(t *testing.T) {
+	e := start(t, cudaemu.Config{})
+	p, g := e.alloc(256, true), e.gate()
+	a, b := e.stream(cuda.StreamNonBlocking), e.stream(cuda.StreamNonBlocking)
+	// It sends a number, then waits for one.
+	launch(e, "exchange", a, &exchangeArgs{theirs: p, mine: p + 128, out: p + 192, value: 7, rounds: 1})
+	e.ok(e.StreamWaitValue32(b, p+64, 1, cuda.WaitGEQ))
+	e.ok(e.MemcpyAsync(address(g)+8, p+4, 4, b))
+	e.ok(e.StreamSynchronize(b))
+	require.Equal(t, uint32(7), (*atomic.Uint32)(pointer(address(g)+8)).Load())
+	e.ok(e.StreamWriteValue32(b, p+192, 1, 0)) // its flag
+	e.ok(e.CtxSynchronize())
+	e.clean()
+}
+
 func TestHostFunction(t *testing.T) {
 	for name, cfg := range map[string]cudaemu.Config{"own goroutine": {}, "lazy": {Lazy: true}} {
 		t.Run(name, func(t *testing.T) {
