@@ -111,7 +111,7 @@ struct Port {
   u64 slots, headers; // addresses
   u64 post, seen;     // counters: ours and the other end's
   u64 count;          // slots that went through this end
-  u64 known;          // the other end's counter as last seen
+  u64 known;          // the other end's counter as last seen, 0 at first: it may be behind ours
   u32 mask;           // number of slots - 1
   u32 slot_bytes;
   u64 peer;
@@ -121,7 +121,8 @@ struct Port {
     headers = slots + (u64)e->slots * e->slot_bytes;
     post = e->post + lane * lane_stride;
     seen = e->seen + lane * lane_stride;
-    count = known = Access<8>::load(e->counts + 8 * lane);
+    count = Access<8>::load(e->counts + 8 * lane);
+    known = 0;
     mask = e->slots - 1;
     slot_bytes = e->slot_bytes;
     peer = e->peer;
