@@ -25,9 +25,8 @@ type device struct {
 	job      grid.Job
 	programs map[programKey]*grid.Program
 
-	last  gpu.Stream // of the last operation
-	used  bool       // there was one
-	event gpu.Event  // its end, for an operation on another stream
+	last  gpu.Stream // of the last operation that was not captured
+	event gpu.Event  // its end, 0 if there was none; the stream may be gone
 
 	spare []mem.Region // for all-to-alls in place; the last is the largest
 }
@@ -133,7 +132,8 @@ func (d *device) queue(c *Comm, call *Call, r *request) error {
 		}
 		d.programs[r.key] = p
 	}
-	if err := d.follow(call.Stream); err != nil {
+	captures, err := d.follow(call.Stream)
+	if err != nil {
 		return err
 	}
 	j := &d.job
@@ -152,28 +152,28 @@ func (d *device) queue(c *Comm, call *Call, r *request) error {
 		}
 		j.In = spare
 	}
-	return d.engine.Run(j)
+	if err := d.engine.Run(j); err != nil || captures {
+		return err
+	}
+	d.last = call.Stream
+	return d.gpu.Driver().EventRecord(d.event, call.Stream)
 }
 
 // follow has the stream wait for the operation before, if that is on another
-// one: operations of a communicator happen in the order they are called.
-func (d *device) follow(s gpu.Stream) (err error) {
-	if d.used && d.last != s {
-		driver := d.gpu.Driver()
-		if d.event == 0 {
-			if d.event, err = driver.EventCreate(eventForOrder); err != nil {
-				return err
-			}
-		}
-		if err := driver.EventRecord(d.event, d.last); err != nil {
-			return err
-		}
-		if err := driver.StreamWaitEvent(s, d.event, 0); err != nil {
-			return err
-		}
+// one: operations of a communicator happen in the order they are called. What is
+// captured is ordered by the caller, who knows where the graph is launched.
+func (d *device) follow(s gpu.Stream) (captures bool, err error) {
+	driver := d.gpu.Driver()
+	status, err := driver.StreamIsCapturing(s)
+	if err != nil || status != 0 {
+		return true, err
 	}
-	d.last, d.used = s, true
-	return nil
+	if d.event == 0 {
+		d.event, err = driver.EventCreate(eventForOrder)
+	} else if d.last != s {
+		err = driver.StreamWaitEvent(s, d.event, 0)
+	}
+	return false, err
 }
 
 // eventForOrder is CU_EVENT_DISABLE_TIMING, which is cheaper.
@@ -234,6 +234,9 @@ func callOf(fault error) *Call {
 	return &Call{Kind: KindBarrier}
 }
 
+// Device is the rank's GPU, nil if it has none.
+func (c *Comm) Device() *gpu.Device { return c.cfg.Device }
+
 // Synchronize waits until the work of a stream of this rank's GPU is done and
 // returns why the communicator has failed, if it has.
 func (c *Comm) Synchronize(s gpu.Stream) error {
@@ -248,13 +251,13 @@ func (c *Comm) Synchronize(s gpu.Stream) error {
 
 // finish waits until the operations that were queued have ended.
 func (d *device) finish(guard *fifo.Guard) error {
-	if d.engine == nil || !d.used {
+	if d.event == 0 {
 		return nil
 	}
 	if guard.Aborted() != nil {
 		d.engine.Control().Abort()
 	}
-	return d.gpu.Synchronize(d.last)
+	return d.gpu.With(func() error { return d.gpu.Driver().EventSynchronize(d.event) })
 }
 
 // release gives everything back. Work that was queued has been waited for or

@@ -31,6 +31,9 @@ type Config struct {
 	Check              bool // verify every element
 
 	Device, Transport, Algo string
+	Graph                   int           // GPU: operations in a graph that is replayed, 0 for none
+	Unchecked               bool          // emulator: fast, without looking for races
+	NCCL                    string        // file of the peer nccl
 	Timeout                 time.Duration // of one operation
 
 	Peers       []string
@@ -47,7 +50,6 @@ type Config struct {
 
 	// Flags as text, for Complete to parse.
 	types, ops, check, peers, from string
-	graph                          int
 }
 
 // NewConfig is a Config with the defaults.
@@ -57,7 +59,7 @@ func NewConfig() *Config {
 		Sweep:  Sweep{Min: 8, Max: 16 << 20, Step: 1 << 20, Factor: 4},
 		Warmup: 5, Device: "auto", Transport: "auto", Algo: "auto", Timeout: 2 * time.Minute,
 		Repetitions: 3, PeerTimeout: 2 * time.Minute,
-		types: "float32", ops: "sum", check: "1",
+		NCCL: "libnccl.so.2", types: "float32", ops: "sum", check: "1",
 	}
 }
 
@@ -73,7 +75,7 @@ func (c *Config) Complete(fs *flag.FlagSet, names []string) error {
 		c.Factor = 0
 	}
 	for _, step := range []func() error{
-		func() error { return c.collectives(names) }, c.typesAndOps, c.numbers, c.device, c.peerNames, c.files,
+		func() error { return c.collectives(names) }, c.typesAndOps, func() error { return c.device(given) }, c.numbers, c.peerNames, c.files,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -191,16 +193,52 @@ func (c *Config) numbers() error {
 	return nil
 }
 
-func (c *Config) device() error {
+// emulated is how many GPUs the emulator has where -g does not say, and
+// emulatedMax the last size where -e does not: it executes each instruction.
+const (
+	emulated    = 4
+	emulatedMax = 64 << 10
+)
+
+func (c *Config) device(given map[string]bool) error {
 	switch c.Device {
-	case "auto", "host":
+	case "auto", "":
+		c.Device = "host"
+	case "host":
 	case "cuda", "emu":
-		return cli.Usagef("--device %s: this version has host memory only; use --device host", c.Device)
+		if !given["np"] {
+			c.Processes = 1
+		}
+		if !given["g"] && !given["ngpus"] && c.Processes == 1 {
+			n := emulated
+			if c.Device == "cuda" {
+				m, err := c.gpus(0)
+				if err != nil {
+					return err
+				}
+				n = m.Count()
+			}
+			c.PerProcess = n
+		}
+		if c.Device == "emu" {
+			if !given["e"] && !given["maxbytes"] {
+				c.Max = max(c.Min, emulatedMax)
+			}
+			if !given["n"] && !given["iters"] {
+				c.Iterations = 1
+			}
+			if !given["w"] && !given["warmup_iters"] {
+				c.Warmup = 1
+			}
+		}
 	default:
 		return cli.Unknown("device", c.Device, []string{"auto", "host", "cuda", "emu"})
 	}
-	if c.graph != 0 {
-		return cli.Usagef("-G %d: CUDA graphs need --device cuda, which this version does not have; leave -G out", c.graph)
+	switch {
+	case c.Graph < 0 || c.Graph > 10000:
+		return cli.Usagef("-G %d: want 1 to 10000 operations in a graph, or 0 for none", c.Graph)
+	case c.Graph > 0 && c.Device == "host":
+		return cli.Usagef("-G %d: graphs are for GPUs: give --device cuda or emu, or leave -G out", c.Graph)
 	}
 	const built = 6
 	known := []string{"auto", "inproc", "shm", "socket", "tcp", "unix", "p2p", "ib", "plugin"}
@@ -230,14 +268,23 @@ func (c *Config) peerNames() error {
 	for _, name := range strings.Split(c.peers, ",") {
 		switch name {
 		case "openmpi", "mpich", "gloo":
+			if c.Device != "host" {
+				return cli.Usagef("--peer %s moves host memory: with --device %s the peer is nccl", name, c.Device)
+			}
 			if !slices.Contains(c.Peers, name) {
 				c.Peers = append(c.Peers, name)
 			}
 		case "nccl":
-			return cli.Usagef("--peer nccl needs --device cuda, which this version does not have; host peers are openmpi, mpich, gloo")
+			if c.Device != "cuda" {
+				return cli.Usagef("--peer nccl moves GPU memory: give --device cuda; host peers are openmpi, mpich, gloo")
+			}
+			c.Peers = []string{name}
 		default:
-			return cli.Unknown("peer", name, []string{"openmpi", "mpich", "gloo"})
+			return cli.Unknown("peer", name, []string{"openmpi", "mpich", "gloo", "nccl"})
 		}
+	}
+	if c.Device != "host" {
+		return nil
 	}
 	if c.PerProcess > 1 || c.Processes == 0 {
 		return cli.Usagef("--peer starts one process a rank on this machine: leave -g at 1 and -np above 0")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/launch"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -22,11 +23,11 @@ func Run(ctx context.Context, cfg *Config) error {
 	switch {
 	case len(cfg.From) > 0:
 		return replot(cfg)
-	case len(cfg.Peers) > 0:
+	case len(cfg.Peers) > 0 && cfg.Device == "host":
 		return compare(ctx, cfg)
 	case cfg.Processes == 0:
 		return join(ctx, cfg)
-	case cfg.Transport == "inproc":
+	case cfg.Transport == "inproc" && cfg.Device == "host":
 		// This transport connects goroutines, so all ranks are in one process.
 		return local(ctx, cfg, cfg.Ranks())
 	case cfg.Processes == 1:
@@ -66,11 +67,31 @@ func (c *Config) options() ringo.Config {
 
 // local measures between goroutines of this process.
 func local(ctx context.Context, cfg *Config, n int) error {
-	comms, err := ringo.OpenLocal(n, cfg.options())
-	if err != nil {
-		return err
+	return withGPUs(cfg, n, func(m *gpu.Machine) error {
+		o := cfg.options()
+		for r := range n {
+			if m != nil {
+				o.Devices = append(o.Devices, deviceOf(m, r))
+			}
+		}
+		comms, err := ringo.OpenLocal(n, o)
+		if err != nil {
+			return err
+		}
+		return together(ctx, cfg, comms, 1)
+	})
+}
+
+// withGPUs calls f with the GPUs that cfg asks for; nil for host memory.
+func withGPUs(cfg *Config, ranks int, f func(*gpu.Machine) error) error {
+	m, err := cfg.gpus(ranks)
+	if err != nil || m == nil {
+		if err != nil {
+			return err
+		}
+		return f(nil)
 	}
-	return together(ctx, cfg, comms, 1)
+	return errors.Join(f(m), m.Close())
 }
 
 // join measures as one process of a job that a launcher has started.
@@ -79,19 +100,22 @@ func join(ctx context.Context, cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	if cfg.PerProcess == 1 {
+	if cfg.PerProcess == 1 && cfg.Device == "host" {
 		return together(ctx, cfg, []*ringo.Comm{c}, c.Size())
 	}
 	defer c.Close()
-	comms, err := multiply(ctx, cfg, c)
-	if err != nil {
-		return err
-	}
-	return together(ctx, cfg, comms, c.Size())
+	return withGPUs(cfg, c.Size()*cfg.PerProcess, func(m *gpu.Machine) error {
+		comms, err := multiply(ctx, cfg, c, m)
+		if err != nil {
+			return err
+		}
+		return together(ctx, cfg, comms, c.Size())
+	})
 }
 
-// multiply makes a communicator of g ranks for each rank of c.
-func multiply(ctx context.Context, cfg *Config, c *ringo.Comm) ([]*ringo.Comm, error) {
+// multiply makes a communicator of g ranks for each rank of c, with GPUs if
+// there are any.
+func multiply(ctx context.Context, cfg *Config, c *ringo.Comm, m *gpu.Machine) ([]*ringo.Comm, error) {
 	var id bootstrap.ID
 	if c.Rank() == 0 {
 		made, err := ringo.NewID("")
@@ -111,6 +135,7 @@ func multiply(ctx context.Context, cfg *Config, c *ringo.Comm) ([]*ringo.Comm, e
 		wg.Go(func() {
 			o := cfg.options()
 			o.ID, o.Rank, o.Size = &id, c.Rank()*g+i, c.Size()*g
+			o.Device = deviceOf(m, o.Rank)
 			comms[i], errs[i] = ringo.Open(ctx, o)
 		})
 	}
@@ -133,18 +158,21 @@ func together(ctx context.Context, cfg *Config, comms []*ringo.Comm, processes i
 	var rec *recorder
 	workers, errs := make([]*worker, len(comms)), make([]error, len(comms))
 	for i, c := range comms {
-		workers[i] = newWorker(cfg, c, nil)
+		workers[i] = newWorker(cfg, c)
 		if c.Rank() == 0 {
 			report := newReport(cfg, n, processes)
 			report.Transport, report.Notes = transportOf(cfg, c), pathsOf(c)
 			rec = newRecorder(cfg, report, plan)
-			workers[i].record = func(r Row) { rec.add(r, nil) }
+			if slices.Contains(cfg.Peers, "nccl") {
+				rec.table.peers = []string{"nccl"}
+			}
+			workers[i].record = rec.add
 		}
 	}
 	var wg sync.WaitGroup
 	for i, w := range workers {
 		wg.Go(func() {
-			errs[i] = w.run(plan)
+			errs[i] = w.run(plan, w.comm.Device())
 			errs[i] = errors.Join(errs[i], w.comm.Close())
 		})
 	}

@@ -110,9 +110,9 @@ func TestWorkerFindsWrongResults(t *testing.T) {
 		"nothing written to the last": func(op *operation) { op.out[len(op.out)-1] ^= 0xff },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorker(cfg, comms[0], nil)
+			w := newWorker(cfg, comms[0])
 			w.in, w.out = newBuffer(4000), newBuffer(4000)
-			op := w.operation(oneSeries("allreduce"), 1000, false)
+			op := w.operation("ringo", oneSeries("allreduce"), 1000, false)
 			if strings.Contains(name, "byte after") {
 				op.out = w.out.all[fence : fence+4000]
 			}

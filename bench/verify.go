@@ -3,6 +3,8 @@ package bench
 import (
 	"bytes"
 	"crypto/subtle"
+
+	"github.com/ringo-go/ringo/mem"
 )
 
 // A table is one period of elements, or all there are if that is less.
@@ -97,6 +99,15 @@ func newBuffer(n int64) buffer { return buffer{make([]byte, n+2*fence)} }
 
 // first is the first n bytes.
 func (b buffer) first(n int) []byte { return b.all[fence : fence+n : fence+n] }
+
+// length is how many of the first bytes hold a part that first gave, or none if
+// the part is another buffer's.
+func (b buffer) length(part []byte) int {
+	if len(part) == 0 || !mem.Host(part).Overlaps(mem.Host(b.all)) {
+		return 0
+	}
+	return int(mem.Host(part).Ptr()-mem.Host(b.all).Ptr()) - fence + len(part)
+}
 
 // guard writes the fences around the first n bytes.
 func (b buffer) guard(n int) {

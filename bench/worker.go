@@ -1,10 +1,13 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -14,20 +17,22 @@ type worker struct {
 	cfg     *Config
 	comm    *ringo.Comm
 	in, out buffer
+	board   *board // nil for host memory
 	scratch tables
 	ctl     control
 	atLeast time.Duration // of a measurement whose iterations are not given
 	seed    uint64
-	wrong   int64     // elements that this rank found wrong
-	record  func(Row) // of rank 0, nil elsewhere
+	wrong   int64                      // elements that this rank found wrong
+	nccl    *nccl                      // the peer, nil without
+	record  func(Row, map[string]*Row) // of rank 0, nil elsewhere
 }
 
-func newWorker(cfg *Config, comm *ringo.Comm, record func(Row)) *worker {
-	return &worker{cfg: cfg, comm: comm, ctl: newControl(comm), record: record}
+func newWorker(cfg *Config, comm *ringo.Comm) *worker {
+	return &worker{cfg: cfg, comm: comm, ctl: newControl(comm)}
 }
 
-// run carries out the plan.
-func (w *worker) run(plan []series) error {
+// run carries out the plan, on host memory or on a GPU.
+func (w *worker) run(plan []series, dev *gpu.Device) (err error) {
 	n := w.comm.Size()
 	w.atLeast = measureTime(plan)
 	var longest int64
@@ -37,17 +42,29 @@ func (w *worker) run(plan []series) error {
 		}
 	}
 	w.in, w.out = newBuffer(longest), newBuffer(longest)
+	if dev != nil {
+		if w.board, err = newBoard(dev, w.in, w.out); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, w.board.close()) }()
+	}
+	if slices.Contains(w.cfg.Peers, "nccl") {
+		if w.nccl, err = openNCCL(w); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, w.nccl.close()) }()
+	}
 	if err := w.settle(); err != nil {
 		return err
 	}
 	for i := range plan {
 		for _, count := range plan[i].counts {
-			row, err := w.row(&plan[i], count)
+			row, beside, err := w.rows(&plan[i], count)
 			if err != nil {
 				return err
 			}
 			if w.record != nil {
-				w.record(row)
+				w.record(row, beside)
 			}
 		}
 	}
@@ -78,19 +95,43 @@ func (w *worker) settle() error {
 	return nil
 }
 
-// row measures and verifies one operation at one size.
-func (w *worker) row(s *series, count int) (Row, error) {
+// rows measures one operation at one size, with the peer in turn if there is one.
+func (w *worker) rows(s *series, count int) (Row, map[string]*Row, error) {
+	if w.nccl == nil || !w.nccl.offers(s) {
+		row, err := w.row("ringo", s, count)
+		return row, nil, err
+	}
+	all := samples{}
+	for range w.cfg.Repetitions {
+		for _, program := range []string{"ringo", "nccl"} {
+			row, err := w.row(program, s, count)
+			if err != nil {
+				return row, nil, err
+			}
+			all.add(program, "", row)
+		}
+	}
+	n := w.comm.Size()
+	ours := all["ringo"][""]
+	var key rowKey
+	for key = range ours {
+	}
+	return *all.best("ringo", ours[key][0], n), map[string]*Row{"nccl": all.best("nccl", ours[key][0], n)}, nil
+}
+
+// row measures and verifies one operation of one program at one size.
+func (w *worker) row(program string, s *series, count int) (Row, error) {
 	n := w.comm.Size()
 	size := s.Size(count, n, s.typ.Size())
 	row := Row{
-		Program: "ringo", Collective: s.Name, Size: size, Count: count,
+		Program: program, Collective: s.Name, Size: size, Count: count,
 		Type: s.typ.String(), Op: s.opName(), Root: s.rootNumber(),
 	}
 	for _, inPlace := range []bool{false, true} {
 		if inPlace && !s.InPlace {
 			continue
 		}
-		op := w.operation(s, count, inPlace)
+		op := w.operation(program, s, count, inPlace)
 		us, iterations, err := w.time(op)
 		if err != nil {
 			return row, err
@@ -102,6 +143,11 @@ func (w *worker) row(s *series, count int) (Row, error) {
 				return row, err
 			}
 			m.Wrong = &wrong
+		}
+		if w.board != nil {
+			if err := w.board.forget(); err != nil {
+				return row, err
+			}
 		}
 		if inPlace {
 			row.InPlace = m
@@ -122,7 +168,7 @@ type operation struct {
 
 // operation lays out the memory of one rank as nccl-tests does: in place, the
 // smaller buffer is the rank's own block of the larger one.
-func (w *worker) operation(s *series, count int, inPlace bool) *operation {
+func (w *worker) operation(program string, s *series, count int, inPlace bool) *operation {
 	rank, n := w.comm.Rank(), w.comm.Size()
 	one := count * s.typ.Size()
 	in, out := s.In.Blocks(rank, s.root, n), s.Out.Blocks(rank, s.root, n)
@@ -138,6 +184,13 @@ func (w *worker) operation(s *series, count int, inPlace bool) *operation {
 		}
 	}
 	call := &ringo.Call{Kind: s.Kind, In: mem.Host(op.in), Out: mem.Host(op.out), Count: count, Type: s.typ, Op: s.op, Root: s.root}
+	if w.board != nil {
+		call.In, call.Out, call.Stream = w.twin(op.in), w.twin(op.out), w.board.stream
+	}
+	if program == "nccl" {
+		op.do = w.nccl.operation(s, call)
+		return op
+	}
 	op.do = func() error { return w.comm.Do(call) }
 	if s.Kind == ringo.KindSend {
 		recv := *call
@@ -159,27 +212,48 @@ func (w *worker) operation(s *series, count int, inPlace bool) *operation {
 func (w *worker) time(op *operation) (us float64, iterations int, err error) {
 	clear(op.in)
 	clear(op.out)
+	do, each := op.do, 1 // operations that do does
 	loop := func(n int) (time.Duration, error) {
 		if err := w.ctl.barrier(); err != nil {
 			return 0, err
 		}
-		do := op.do
 		start := time.Now()
-		for range n {
+		for range (n + each - 1) / each {
 			if err := do(); err != nil {
+				return 0, err
+			}
+		}
+		if w.board != nil {
+			if err := w.comm.Synchronize(w.board.stream); err != nil {
 				return 0, err
 			}
 		}
 		return time.Since(start), nil
 	}
+	if w.board != nil {
+		if err := w.upload(w.in.length(op.in), w.out.length(op.out)); err != nil {
+			return 0, 0, err
+		}
+	}
 	if _, err = loop(w.cfg.Warmup); err != nil {
 		return 0, 0, err
+	}
+	if w.cfg.Graph > 0 {
+		g, err := w.captured(op)
+		if err != nil {
+			return 0, 0, err
+		}
+		do, each = func() error { return g.Launch(w.board.stream) }, w.cfg.Graph
+		if _, err = loop(each); err != nil {
+			return 0, 0, err
+		}
 	}
 	if iterations = w.cfg.Iterations; iterations == 0 {
 		if iterations, err = w.enough(loop); err != nil {
 			return 0, 0, err
 		}
 	}
+	iterations = (iterations + each - 1) / each * each
 	took, err := loop(iterations)
 	if err != nil {
 		return 0, 0, err
@@ -222,14 +296,33 @@ func (w *worker) verify(s *series, op *operation) (int64, error) {
 	pieces := s.result(rank, s.root, n, op.count)
 	one := op.count * size
 
-	w.in.guard(len(op.in))
-	w.out.guard(len(op.out))
+	in, out := w.in.length(op.in), w.out.length(op.out)
+	w.in.guard(in)
+	w.out.guard(out)
 	for i, p := range pieces {
 		w.scratch.of(d, p.rank).poison(op.out[i*one:(i+1)*one], p.from)
 	}
 	w.scratch.of(d, rank).fill(op.in, 0)
-	if err := op.do(); err != nil {
+	do := op.do
+	if w.board != nil {
+		if err := w.upload(in, out); err != nil {
+			return 0, err
+		}
+		// Out of place a graph of several operations has the result of one.
+		if g := w.board.graph; g != nil && !op.inPlace {
+			do = func() error { return g.Launch(w.board.stream) }
+		}
+		if err := w.ctl.barrier(); err != nil { // nobody's kernel waits for a peer's copies
+			return 0, err
+		}
+	}
+	if err := do(); err != nil {
 		return 0, err
+	}
+	if w.board != nil {
+		if err := w.download(in, out); err != nil {
+			return 0, err
+		}
 	}
 	var wrong int64
 	for i, p := range pieces {
@@ -238,7 +331,7 @@ func (w *worker) verify(s *series, op *operation) (int64, error) {
 	if !op.inPlace {
 		wrong += w.scratch.of(d, rank).wrong(op.in, 0)
 	}
-	wrong += w.in.trespassed(len(op.in)) + w.out.trespassed(len(op.out))
+	wrong += w.in.trespassed(in) + w.out.trespassed(out)
 	w.wrong += wrong
 	all, err := w.ctl.sum(float64(wrong))
 	if err == nil && int64(all) < wrong {

@@ -1,0 +1,131 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// A board is a worker's memory on its GPU: the twins of its host buffers, where
+// data are made and verified.
+type board struct {
+	dev     *gpu.Device
+	stream  gpu.Stream
+	in, out mem.Region
+	graph   *gpu.Graph // of the operation that is measured, with repeat of them
+}
+
+func newBoard(dev *gpu.Device, in, out buffer) (b *board, err error) {
+	b = &board{dev: dev}
+	if b.stream, err = dev.NewStream(); err != nil {
+		return nil, err
+	}
+	for _, m := range []struct {
+		r *mem.Region
+		n int
+	}{{&b.in, len(in.all)}, {&b.out, len(out.all)}} {
+		if *m.r, err = dev.Alloc(m.n); err != nil {
+			return nil, errors.Join(err, b.close())
+		}
+	}
+	return b, nil
+}
+
+func (b *board) close() error {
+	errs := []error{b.forget()}
+	for _, r := range []mem.Region{b.in, b.out} {
+		if !r.IsNil() {
+			errs = append(errs, b.dev.Free(r))
+		}
+	}
+	return errors.Join(append(errs, b.dev.DestroyStream(b.stream))...)
+}
+
+// forget gives the graph back.
+func (b *board) forget() error {
+	g := b.graph
+	if b.graph = nil; g == nil {
+		return nil
+	}
+	return g.Close()
+}
+
+// twin is where a part of the host buffers lies on the GPU.
+func (w *worker) twin(part []byte) mem.Region {
+	if len(part) == 0 {
+		return mem.Device(w.board.dev.Number(), 0, 0)
+	}
+	host, r := w.in, w.board.in
+	if !mem.Host(part).Overlaps(mem.Host(host.all)) {
+		host, r = w.out, w.board.out
+	}
+	return r.Slice(int(mem.Host(part).Ptr()-mem.Host(host.all).Ptr()), len(part))
+}
+
+// upload copies the first n bytes of the host buffers and their fences.
+func (w *worker) upload(in, out int) error {
+	b := w.board
+	if err := b.dev.Write(b.in, w.in.all[:in+2*fence]); err != nil {
+		return err
+	}
+	return b.dev.Write(b.out, w.out.all[:out+2*fence])
+}
+
+// download copies them back, once the stream's work is done.
+func (w *worker) download(in, out int) error {
+	b := w.board
+	if err := w.comm.Synchronize(b.stream); err != nil {
+		return err
+	}
+	if err := b.dev.Read(w.in.all[:in+2*fence], b.in); err != nil {
+		return err
+	}
+	return b.dev.Read(w.out.all[:out+2*fence], b.out)
+}
+
+// captured is a graph of Config.Graph operations; all ranks capture together.
+func (w *worker) captured(op *operation) (*gpu.Graph, error) {
+	if w.board.graph == nil {
+		g, err := w.board.dev.Capture(w.board.stream, func() error {
+			for range w.cfg.Graph {
+				if err := op.do(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("capture: %w", err)
+		}
+		w.board.graph = g
+	}
+	return w.board.graph, nil
+}
+
+// GPUs opens the driver that Device names; nil for host memory.
+func (c *Config) gpus(ranks int) (*gpu.Machine, error) {
+	switch c.Device {
+	case "cuda":
+		full, err := ringo.Config{}.FromEnv()
+		if err != nil {
+			return nil, err
+		}
+		return gpu.Open(gpu.Options{Library: full.CUDALibrary})
+	case "emu":
+		// Each process has all devices, so that a rank's has the same number everywhere.
+		return gpu.Open(gpu.Options{Emulate: min(ranks, 64), Unchecked: c.Unchecked})
+	}
+	return nil, nil
+}
+
+// deviceOf is the GPU of a rank.
+func deviceOf(m *gpu.Machine, rank int) *gpu.Device {
+	if m == nil {
+		return nil
+	}
+	d, _ := m.Device(rank % m.Count())
+	return d
+}
