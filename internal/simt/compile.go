@@ -43,7 +43,7 @@ func compileKernel(m *ptx.Module, f *ptx.Func) (*Kernel, error) {
 	if err := c.enter(f, 0, nil); err != nil {
 		return nil, err
 	}
-	c.code.dynamic = align(c.static, 16)
+	c.code.dynamic = align(c.static, sharedAlign(m.Vars))
 	for _, fr := range c.order {
 		if err := c.function(fr); err != nil {
 			return nil, err
@@ -60,6 +60,17 @@ func errorAt(in *ptx.Instr, format string, args ...any) error {
 }
 
 func align(n, to int) int { return (n + to - 1) / to * to }
+
+// sharedAlign is the largest alignment that shared variables ask for, and at least 16.
+func sharedAlign(vars []ptx.Var) int {
+	n := 16
+	for _, v := range vars {
+		if v.Space == ptx.Shared {
+			n = max(n, v.Align)
+		}
+	}
+	return n
+}
 
 // layModule places the module's shared variables that an instruction names.
 // Those without a size are dynamic shared memory and begin where all others end.
@@ -89,7 +100,7 @@ func (c *compiler) enter(f *ptx.Func, depth int, path []*ptx.Func) error {
 	fr := c.frames[f]
 	if fr == nil {
 		fr = &frame{f: f, regs: c.slots(len(f.Regs)), carry: c.slots(1), ret: c.slots(1)}
-		c.static = align(c.static, 16)
+		c.static = align(c.static, sharedAlign(f.Vars))
 		fr.shared = c.static
 		c.static += f.SharedBytes
 		if !f.Entry {
