@@ -145,6 +145,14 @@ func (r *rig) with(m *member, f func() error) {
 	require.NoError(r.t, cuda.With(r.d, m.ctx, f), "rank %d", m.rank)
 }
 
+// wipe has all memory written, for tests in which ranks disagree on how much.
+func (r *rig) wipe() {
+	r.t.Helper()
+	for _, m := range r.ranks {
+		r.with(m, func() error { return r.d.MemsetD8(m.memory, 0, r.board.Bytes()) })
+	}
+}
+
 // sync waits for all ranks.
 func (r *rig) sync() {
 	r.t.Helper()
@@ -191,22 +199,31 @@ func (x trial) String() string {
 	return fmt.Sprintf("%s/%v/%s/%d elements at %d and %d, in place %v, varied %v", x.name, x.t, op, x.count, x.in, x.out, x.inPlace, x.varied)
 }
 
-// layouts are where the chunks lie.
-func (x *trial) layouts() (in, out engine.Layout) {
+// layouts are where the chunks of a rank lie.
+func (x *trial) layouts(rank sched.Rank) (in, out engine.Layout) {
 	shape, size := x.schedule.Shape(), x.t.Size()
 	switch {
-	case x.varied: // the share of rank q has count + q elements, none for rank 1
-		var off, n []int
-		at := 0
-		for q := range max(shape.In, shape.Out) {
-			e := x.count + q
-			if q == 1 {
-				e = 0
+	case x.varied && shape.In > 1 && shape.Out > 1: // from a to b
+		n := func(a, b int) int {
+			if a == 1 && b == 2 {
+				return 0
 			}
-			off, n = append(off, at*size), append(n, e*size)
-			at += e + q%2
+			return x.count + (2*a+b)%5
 		}
-		return engine.Layout{Off: off, Len: n}, engine.Layout{Off: off, Len: n}
+		return scattered(n, int(rank), shape.Ranks, size), scattered(func(a, b int) int { return n(b, a) }, int(rank), shape.Ranks, size)
+	case x.varied: // the share of rank q
+		n := func(_, q int) int {
+			if q == 1 {
+				return 0
+			}
+			return x.count + q
+		}
+		all := scattered(n, 0, shape.Ranks, size)
+		own := engine.Layout{Total: all.Len[rank], Chunk: all.Len[rank]}
+		if shape.In > 1 {
+			return all, own
+		}
+		return own, all
 	case x.shares:
 		one := x.count * size
 		return engine.Layout{Total: shape.In * one, Chunk: one}, engine.Layout{Total: shape.Out * one, Chunk: one}
@@ -215,12 +232,22 @@ func (x *trial) layouts() (in, out engine.Layout) {
 	return in, in
 }
 
+// scattered are chunks of n(a, q) elements with an element between some of them.
+func scattered(n func(a, q int) int, a, chunks, size int) (l engine.Layout) {
+	at := 0
+	for q := range chunks {
+		l.Off, l.Len = append(l.Off, at*size), append(l.Len, n(a, q)*size)
+		at += n(a, q) + q%2
+	}
+	return l
+}
+
 const guard = 64
 
 // buffers are a rank's memory on the host: one image for both buffers in place,
 // with guards around.
 func (x *trial) buffers(rank sched.Rank, rnd *rand.Rand) (images [][]byte, in, out func([][]byte) []byte, inL, outL engine.Layout) {
-	inL, outL = x.layouts()
+	inL, outL = x.layouts(rank)
 	size := x.t.Size()
 	n := func(l engine.Layout, chunks int) int {
 		end := 0

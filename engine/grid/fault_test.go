@@ -1,0 +1,178 @@
+package grid
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
+)
+
+func allReduce(n int) trial {
+	return trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 900}
+}
+
+// TestMismatch: ranks that run different calls, or the same of different
+// lengths, find out, and say so with both.
+func TestMismatch(t *testing.T) {
+	const n = 2
+	tests := []struct {
+		name   string
+		change func(j *Job)
+		want   engine.MismatchError
+	}{
+		{"another call", func(j *Job) { j.Stamp = transport.Stamp{1, 77} },
+			engine.MismatchError{Want: transport.Stamp{1, 5}, Got: transport.Stamp{1, 77}, WantBytes: 256, GotBytes: 256}},
+		{"another length", func(j *Job) { j.InL = engine.Even(40, n, 4); j.OutL = j.InL },
+			engine.MismatchError{Want: transport.Stamp{1, 5}, Got: transport.Stamp{1, 5}, WantBytes: 256, GotBytes: 20}},
+		{"nothing at all", func(j *Job) { j.InL = engine.Layout{}; j.OutL = j.InL },
+			engine.MismatchError{Want: transport.Stamp{1, 5}, Got: transport.Stamp{1, 5}, WantBytes: 256, GotBytes: 0}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
+			r.wipe()
+			o := r.prepare(allReduce(n), 5)
+			test.change(&o.jobs[1])
+			r.reset(o)
+			r.run(o)
+			c := r.ranks[0].engine.Control()
+			require.Eventually(t, func() bool { return c.Fault() != nil }, 10*time.Second, time.Millisecond)
+			var step *engine.StepError
+			var m *engine.MismatchError
+			require.ErrorAs(t, c.Fault(), &step)
+			require.ErrorAs(t, c.Fault(), &m)
+			require.Equal(t, sched.Rank(1), step.Peer)
+			require.Equal(t, "recv", step.Phase)
+			require.Equal(t, test.want, *m)
+			require.True(t, c.Aborted())
+			r.ranks[1].engine.Control().Abort() // as a communicator does that hears of it
+			r.sync()
+		})
+	}
+}
+
+// TestMissing: a rank that never comes leaves the others waiting until the host
+// has them end; then they say for whom they waited, and what is queued behind
+// ends too.
+func TestMissing(t *testing.T) {
+	const n = 3
+	for _, c := range []struct {
+		name  string
+		x     trial
+		rank  int // that is looked at
+		peer  sched.Rank
+		phase string
+	}{
+		{"receiving", allReduce(n), 0, 2, "recv"},
+		{"sending", trial{name: "scatter", schedule: direct.Scatter{N: n, Root: 0}, shares: true, t: kernels.Float32, count: 2000}, 0, 2, "send"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), small(n), options(n))
+			o := r.prepare(c.x, 1)
+			r.reset(o)
+			for range 3 {
+				for i, m := range r.ranks[:n-1] {
+					r.with(m, func() error { return m.engine.Run(&o.jobs[i]) })
+				}
+			}
+			m := r.ranks[c.rank]
+			control := m.engine.Control()
+			require.Eventually(t, func() bool { started, _ := control.Progress(); return started > 0 }, 10*time.Second, time.Millisecond)
+			time.Sleep(20 * time.Millisecond)
+			started, finished := control.Progress()
+			require.EqualValues(t, 1, started)
+			require.Zero(t, finished)
+			require.NoError(t, control.Fault())
+
+			begin := time.Now()
+			for _, m := range r.ranks {
+				m.engine.Control().Abort()
+			}
+			r.sync()
+			require.Less(t, time.Since(begin), 5*time.Second)
+			started, finished = control.Progress()
+			require.EqualValues(t, 3, started)
+			require.EqualValues(t, 3, finished)
+			var step *engine.StepError
+			require.ErrorAs(t, control.Fault(), &step)
+			require.ErrorIs(t, step, ErrAborted)
+			require.Equal(t, c.peer, step.Peer)
+			require.Equal(t, c.phase, step.Phase)
+
+			// the context is of use
+			p, err := uintptr(0), error(nil)
+			r.with(m, func() error {
+				if p, err = r.d.MemAlloc(64); err != nil {
+					return err
+				}
+				return r.d.MemFree(p)
+			})
+		})
+	}
+}
+
+// quiet launches without looking.
+type quiet struct{ cuda.Driver }
+
+func (quiet) LaunchKernel(cuda.Function, *cuda.Launch, []byte) error { return nil }
+
+// TestRunAllocates: queuing an operation takes nothing from the heap.
+func TestRunAllocates(t *testing.T) {
+	const n = 2
+	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
+	x := allReduce(n)
+	x.t, x.op = kernels.Int32, &kernels.Avg
+	avg := r.prepare(x, 1)
+	varied := r.prepare(trial{name: "gather", schedule: ring.AllGather{N: n}, t: kernels.Float32, count: 70, varied: true}, 9)
+	m := r.ranks[0]
+	m.engine.driver = quiet{r.d}
+	r.with(m, func() error {
+		for _, o := range []*operation{avg, varied} {
+			require.NoError(t, m.engine.Run(&o.jobs[0]))
+			var err error
+			require.Zero(t, testing.AllocsPerRun(20, func() { err = m.engine.Run(&o.jobs[0]) }), o.name)
+			require.NoError(t, err)
+		}
+		return nil
+	})
+}
+
+func TestWrong(t *testing.T) {
+	d := emulated(t, 2, cudaemu.Config{})
+	r := newRig(t, d, small(2), options(2))
+	e := r.ranks[0].engine
+	_, err := e.Compile(ring.AllReduce{N: 3}, 0)
+	require.EqualError(t, err, "grid: a schedule of 3 ranks in a communicator of 2")
+	_, err = New(d, r.ranks[0].ctx, 0, e.links, Options{})
+	require.EqualError(t, err, "grid: 0 ranks")
+	_, err = New(d, r.ranks[0].ctx, 0, e.links, Options{Ranks: 2, Threads: 48})
+	require.ErrorContains(t, err, "blocks of 48 threads")
+	_, err = New(d, r.ranks[0].ctx, 0, e.links, Options{Ranks: 2, MinSlice: 100})
+	require.ErrorContains(t, err, "slices of 100 bytes")
+	user, err := kernels.NewReducer(kernels.Int8, kernels.UserOp("mine", func(kernels.DataType, []byte, []byte) {}), 2)
+	require.NoError(t, err)
+	var invalid *kernels.InvalidError
+	require.ErrorAs(t, e.Prepare(user), &invalid)
+	_, err = e.Compile(sched.Then(ring.AllReduce{N: 2}, endless{}), 0)
+	var long *TooLongError
+	require.ErrorAs(t, err, &long)
+	require.ErrorContains(t, err, "take another algorithm")
+}
+
+// endless has more steps than shared memory holds.
+type endless struct{}
+
+func (endless) Shape() sched.Shape { return ring.AllReduce{N: 2}.Shape() }
+func (endless) Len(sched.Rank) int { return 1 << 14 }
+func (endless) At(sched.Rank, int) sched.Step {
+	return sched.Step{Recv: sched.Nobody, Send: sched.Nobody, Src: sched.Ref{Buf: sched.In}, Dst: sched.Ref{Buf: sched.Out}}
+}

@@ -1,0 +1,143 @@
+package grid
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/tree"
+)
+
+// ops are all reductions of t, scaled ones with scalars that round or wrap.
+func ops(t kernels.DataType) []kernels.RedOp {
+	all := []kernels.RedOp{kernels.Sum, kernels.Prod, kernels.Max, kernels.Min, kernels.Avg}
+	switch t {
+	case kernels.Float16, kernels.BFloat16, kernels.Float32, kernels.Float64, kernels.Float8E4M3, kernels.Float8E5M2:
+		return append(all, kernels.PreMulSum(1.0/3))
+	}
+	return append(all, kernels.BitAnd, kernels.BitOr, kernels.BitXor, kernels.PreMulSumInt(-7))
+}
+
+// TestOps runs every type and reduction through a schedule in which
+// contributions are sent as they are, combined with what came, and combined in
+// place, with vectors and with elements.
+func TestOps(t *testing.T) {
+	const n = 3
+	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: true}), small(n), options(n))
+	for _, ty := range kernels.Types() {
+		for i, op := range ops(ty) {
+			t.Run(fmt.Sprintf("%v/%v", ty, op), func(t *testing.T) {
+				r.t = t
+				x := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: ty, op: &op, count: 1000/ty.Size() + 5}
+				r.try(x, uint64(i))
+				x.in, x.out = 1, 0
+				r.try(x, uint64(i))
+				x = trial{name: "oneshot", schedule: direct.OneShot{N: n}, t: ty, op: &op, count: 300 / ty.Size(), inPlace: true}
+				r.try(x, uint64(i))
+			})
+		}
+	}
+	r.t = t
+}
+
+// TestScalarOnDevice takes the scalar from device memory.
+func TestScalarOnDevice(t *testing.T) {
+	const n = 2
+	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
+	for _, ty := range []kernels.DataType{kernels.BFloat16, kernels.Float32, kernels.Float64, kernels.Int8, kernels.Int64} {
+		op := kernels.PreMulSum(3)
+		r.try(trial{name: "ring", schedule: ring.AllReduce{N: n}, t: ty, op: &op, count: 100, scalar: true}, 1)
+	}
+}
+
+// TestPlaces moves elements of all sizes between memory that lies in all ways,
+// in all amounts up to some rounds.
+func TestPlaces(t *testing.T) {
+	const n = 2
+	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
+	types := []kernels.DataType{kernels.Int8, kernels.BFloat16, kernels.Float32, kernels.Float64}
+	counts := []int{0, 1, 2, 3, 15, 16, 17, 63, 64, 65, 127, 128, 129, 1000, 5000}
+	for i, count := range counts {
+		t.Run(fmt.Sprint(count), func(t *testing.T) {
+			r.t = t
+			for k, ty := range types {
+				x := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: ty, op: &kernels.Sum, count: count / ty.Size() * 2, in: (i + k) % 3, out: i % 2}
+				r.try(x, uint64(i))
+				x.inPlace = true
+				r.try(x, uint64(i))
+				x = trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: ty, count: count / ty.Size(), in: k % 2, out: (i + k) % 4}
+				r.try(x, uint64(i))
+			}
+		})
+	}
+	r.t = t
+}
+
+// TestVaried has chunks of different sizes, some of them empty.
+func TestVaried(t *testing.T) {
+	const n = 4
+	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
+	for i, c := range []struct {
+		name     string
+		schedule sched.Schedule
+		op       *kernels.RedOp
+	}{
+		{"allgather", ring.AllGather{N: n}, nil},
+		{"alltoall", direct.AllToAll{N: n}, nil},
+		{"reducescatter", ring.ReduceScatter{N: n}, &kernels.Sum},
+		{"gather", direct.Gather{N: n, Root: 1}, nil},
+		{"scatter", direct.Scatter{N: n, Root: 2}, nil},
+	} {
+		for _, count := range []int{0, 1, 300} {
+			t.Run(fmt.Sprintf("%s/%d", c.name, count), func(t *testing.T) {
+				r.t = t
+				r.try(trial{name: c.name, schedule: c.schedule, t: kernels.Float32, op: c.op, count: count, varied: true}, uint64(i))
+			})
+		}
+	}
+	r.t = t
+}
+
+// TestSharedDevice has three ranks on one device.
+func TestSharedDevice(t *testing.T) {
+	const n = 3
+	r := newRig(t, emulated(t, 1, cudaemu.Config{}), small(n), options(n))
+	for _, c := range []trial{
+		{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Avg, count: 700},
+		{name: "tree", schedule: tree.AllReduce{N: n}, t: kernels.Int32, op: &kernels.Avg, count: 700, inPlace: true},
+	} {
+		r.try(c, 1)
+	}
+}
+
+// TestAgreement: a program has the lanes of its narrowest connection, and a
+// schedule with much scratch has smaller pieces.
+func TestAgreement(t *testing.T) {
+	const n = 8
+	board := Board{Ranks: n, MailBytes: 128, Near: Geometry{64, 4, 64 << 10}, Far: Geometry{16, 8, 32 << 10}}
+	links := board.Links(0, make([]uint64, n))
+	var p Program
+	for _, test := range []struct {
+		s                          sched.Schedule
+		lanes, slots, slice, piece int
+	}{
+		{ring.AllReduce{N: n}, 64, 4, 64 << 10, 128 << 10},
+		{direct.TwoShot{N: n}, 16, 4, 32 << 10, 64 << 10},
+		{direct.OneShot{N: n}, 4, 4, 32 << 10, 64 << 10},
+		{direct.LogReduceScatter{N: n}, 16, 4, 32 << 10, 64 << 10},
+	} {
+		p = Program{shape: test.s.Shape()}
+		p.shapeOf(test.s, links)
+		require.Equal(t, []int{test.lanes, test.slots, test.slice, test.piece}, []int{p.lanes, p.slots, p.slice, p.piece}, "%T", test.s)
+	}
+	p = Program{shape: sched.Shape{Ranks: n, In: 1, Out: 1, Tmp: 100}}
+	p.shapeOf(ring.AllReduce{N: n}, links)
+	require.LessOrEqual(t, p.lanes*100*p.piece, maxTmp)
+	require.Zero(t, p.piece%128)
+}
