@@ -104,6 +104,7 @@ func (g *Grid) stop(f *weakmem.Fault) {
 		b := g.here[len(g.here)-1]
 		for _, w := range b.warps {
 			g.world.unready(w)
+			w.left = 0 // in case it is running: Kill may be called from Trace, or when memory reports
 		}
 		b.leave()
 	}

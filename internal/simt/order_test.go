@@ -168,6 +168,20 @@ func TestKill(t *testing.T) {
 	require.Nil(t, other.Fault())
 }
 
+func TestKillFromTrace(t *testing.T) {
+	var m *machine
+	n := 0
+	m = boot(t, "order.ptx", options{trace: func(simt.Event) {
+		if n++; n == 100 {
+			m.world.Kill(0, &weakmem.Fault{Detail: "enough"})
+		}
+	}})
+	g := m.grid("count", 5, 96, m.words(0), m.unwritten(5*96))
+	m.start(g)
+	require.Equal(t, "enough", g.Fault().Detail)
+	require.Equal(t, 100, n)
+}
+
 // A store by others keeps waiting threads from being called a deadlock.
 func TestTouch(t *testing.T) {
 	m := boot(t, "order.ptx", options{stall: 5000})

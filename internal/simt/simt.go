@@ -42,7 +42,8 @@ type Config struct {
 	// poll are reported as a deadlock: all that run do strong loads or
 	// atomic operations. While others compute, it is 64 times as many. Zero: never.
 	Stall int
-	Trace func(Event) // if set: called before each warp-instruction
+	// Trace, if set, is called before each warp-instruction. It may call Kill.
+	Trace func(Event)
 }
 
 // An Event is one instruction of a warp, for tracing and single-stepping.

@@ -96,7 +96,9 @@ func (w *warp) run(n int) {
 		if !in.helper {
 			world.ran += uint64(bits.OnesCount32(g.mask))
 			if world.cfg.Trace != nil {
-				w.trace(in, mask)
+				if w.trace(in, mask); w.place < 0 {
+					return
+				}
 			}
 		}
 		if in.alu != nil {
