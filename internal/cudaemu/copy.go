@@ -182,66 +182,32 @@ type (
 )
 
 func (w copyWork) step(m *Machine, o *op) bool {
-	return o.pieces(m, w.dst, w.n, func(p uint64, n int) (weakmem.Clock, error) {
-		from := w.src + (p - w.dst)
-		clock := o.after
-		err := m.each(from, n, func(q uint64, k int) (err error) {
-			c, err := m.mem.Copy(p+(q-from), q, k, o.after)
-			clock = weakmem.Join(clock, c)
-			return err
-		})
-		return clock, err
-	})
+	c, err := m.mem.Copy(w.dst, w.src, w.n, o.after)
+	return m.carried(o, c, err)
 }
 
 func (w setWork) step(m *Machine, o *op) bool {
-	return o.pieces(m, w.p, w.n, func(p uint64, n int) (weakmem.Clock, error) {
-		return m.mem.Set(p, w.pattern, n, o.after)
-	})
+	c, err := m.mem.Set(w.p, w.pattern, w.n, o.after)
+	return m.carried(o, c, err)
 }
 
 func (w writeWork) step(m *Machine, o *op) bool {
-	return o.pieces(m, w.dst, len(w.src), func(p uint64, n int) (weakmem.Clock, error) {
-		return m.mem.Write(p, w.src[p-w.dst:][:n], o.after)
-	})
+	c, err := m.mem.Write(w.dst, w.src, o.after)
+	return m.carried(o, c, err)
 }
 
 func (w readWork) step(m *Machine, o *op) bool {
-	return o.pieces(m, w.src, len(w.dst), func(p uint64, n int) (weakmem.Clock, error) {
-		return m.mem.Read(w.dst[p-w.src:][:n], p, o.after)
-	})
+	c, err := m.mem.Read(w.dst, w.src, o.after)
+	return m.carried(o, c, err)
 }
 
-// pieces calls f for each part of [p, p+n) that is one region, and joins the
-// clocks. An error ends the context.
-func (o *op) pieces(m *Machine, p uint64, n int, f func(uint64, int) (weakmem.Clock, error)) bool {
-	o.clock = o.after
-	err := m.each(p, n, func(q uint64, k int) error {
-		c, err := f(q, k)
-		o.clock = weakmem.Join(o.clock, c)
-		return err
-	})
+// carried notes how a copy went. It is done in any case.
+func (m *Machine) carried(o *op, c weakmem.Clock, err error) bool {
+	o.clock = c
 	if err != nil {
 		m.faulted(o, err)
 	}
 	return true
-}
-
-// each splits [p, p+n) where one mapping ends and the next begins.
-func (m *Machine) each(p uint64, n int, f func(uint64, int) error) error {
-	for n > 0 {
-		k := n
-		if r := m.regions.find(p); r != nil && uint64(n) > r.end()-p {
-			if next := m.regions.find(r.end()); next != nil && next.addr == r.end() {
-				k = int(r.end() - p)
-			}
-		}
-		if err := f(p, k); err != nil {
-			return err
-		}
-		p, n = p+uint64(k), n-k
-	}
-	return nil
 }
 
 // faulted ends an op's context because of a fault.

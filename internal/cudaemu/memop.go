@@ -50,12 +50,8 @@ type writeValue struct {
 }
 
 func (w writeValue) step(m *Machine, o *op) bool {
-	clock, err := m.mem.StoreRelease(w.p, w.v, w.size, o.after)
-	if err != nil {
-		m.faulted(o, err)
-	}
-	o.clock = clock
-	return true
+	c, err := m.mem.StoreRelease(w.p, w.v, w.size, o.after)
+	return m.carried(o, c, err)
 }
 
 type waitValue struct {
@@ -65,13 +61,8 @@ type waitValue struct {
 }
 
 func (w waitValue) step(m *Machine, o *op) bool {
-	got, clock, err := m.mem.LoadAcquire(w.p, w.size, o.after)
-	if err != nil {
-		m.faulted(o, err)
-		return true
-	}
-	o.clock = clock
-	return w.holds(got)
+	got, c, err := m.mem.LoadAcquire(w.p, w.size, o.after)
+	return m.carried(o, c, err) && (err != nil || w.holds(got))
 }
 
 func (w waitValue) holds(got uint64) bool {
