@@ -1,6 +1,8 @@
 package simt
 
 import (
+	"math/bits"
+
 	"github.com/ringo-go/ringo/internal/alu"
 	"github.com/ringo-go/ringo/internal/weakmem"
 )
@@ -83,9 +85,10 @@ func (b *block) rest(w *warp) {
 
 // ended is called when threads of a warp have ended. Barriers and votes do not wait for
 // them any longer.
-func (b *block) ended(w *warp, threads int) {
+func (b *block) ended(w *warp, mask uint32) {
 	b.grid.world.progress()
-	b.live -= threads
+	b.mem.Exit(w.index, mask)
+	b.live -= bits.OnesCount32(mask)
 	if b.live == 0 {
 		b.grid.world.unready(w)
 		b.ready--

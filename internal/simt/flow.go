@@ -209,6 +209,6 @@ func execExit(w *warp, in *inst, mask uint32) status {
 	} else {
 		g.pc++
 	}
-	w.block.ended(w, bits.OnesCount32(mask))
+	w.block.ended(w, mask)
 	return gone
 }
