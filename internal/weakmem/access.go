@@ -20,19 +20,29 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 		mask &^= r.mask
 		off, n := r.addr-s.Addr, r.bytes()
 		p := s.Data[off : off+n]
+		at := b.memory.past.now // when the load happens
 		if !b.memory.config.Plain {
 			if f := b.note(warp, &r, s, 0, &how); f != nil {
 				return f
 			}
-			if w := &b.warps[warp]; !how.Shared && w.buffer.covers(r.addr, n) {
+			w := &b.warps[warp]
+			if how.Order == Relaxed && !how.Shared && b.memory.past.now > 0 {
+				at = b.asOf(w, r.addr, n)
+			} else if how.Order != Weak {
+				w.upToDate(b.memory)
+			}
+			if old := at < b.memory.past.now; !how.Shared && (old || w.buffer.covers(r.addr, n)) {
 				copy(scratch[:], p)
 				p = scratch[:n]
+				if old {
+					b.memory.rollBack(p, r.addr, at)
+				}
 				w.buffer.overlay(p, r.addr)
 			}
 		}
 		switch {
 		case how.Order != Weak:
-			b.strongLoad(warp, &r, s, p, size, dst, &how)
+			b.strongLoad(warp, &r, s, p, size, dst, at, &how)
 		case r.same:
 			spread(&r, p, size, dst)
 		default:
@@ -43,7 +53,7 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 }
 
 // strongLoad loads the registers of a run, each element at once, and acquires.
-func (b *Block) strongLoad(warp int, r *run, s *Span, p []byte, size int, dst []*alu.Lanes, how *How) {
+func (b *Block) strongLoad(warp int, r *run, s *Span, p []byte, size int, dst []*alu.Lanes, when uint64, how *How) {
 	sync := !b.memory.config.Plain && (s.places.pages != nil || s.foreign() || b.warps[warp].buffer.covers(r.addr, r.bytes()))
 	stride := r.each
 	if r.same {
@@ -55,7 +65,7 @@ func (b *Block) strongLoad(warp int, r *run, s *Span, p []byte, size int, dst []
 		for i, d := range dst {
 			d[l] = strongGet(p[at+i*size:], size)
 			if sync {
-				b.observe(warp, l, s, r.addr+uint64(at+i*size), size, d[l], how)
+				b.observe(warp, l, s, r.addr+uint64(at+i*size), size, d[l], when, how)
 			}
 		}
 		at += stride
@@ -90,6 +100,7 @@ func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*a
 		s.setWritten(off, n)
 		p := b.memory.pending()
 		p.span, p.addr, p.n, p.units, p.release = s, r.addr, n, all(r.addr, n), nil
+		p.by, p.strong, p.far = &b.origin, how.Order != Weak && !how.Shared, false
 		gather(&r, p.data[:n], size, src)
 		if how.Order != Weak {
 			p.release = b.releaseOf(warp, r.first, &how)
@@ -142,6 +153,9 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 	}
 	w := &b.warps[warp]
 	plain := b.memory.config.Plain
+	if how.Order != Relaxed && how.Order != Release {
+		w.upToDate(b.memory)
+	}
 	if how.Order >= Release && !plain {
 		w.buffer.push(how.Scope)
 	}
@@ -164,9 +178,12 @@ func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *al
 		for m := r.mask; m != 0; m &= m - 1 {
 			l := bits.TrailingZeros32(m)
 			off := addr[l] - s.Addr
+			if !plain && !how.Shared {
+				b.memory.remember(s, addr[l], uint64(size), &b.origin, b.grid.device, false)
+			}
 			was, v := b.memory.change(s.Data[off:][:size], l, f)
 			if !plain {
-				b.observe(warp, l, s, addr[l], size, was, &how)
+				b.observe(warp, l, s, addr[l], size, was, b.memory.past.now, &how)
 				s.replaced(b.memory, off, size, was, v, b.releaseOf(warp, l, &how))
 			}
 			if old != nil {

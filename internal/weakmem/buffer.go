@@ -35,6 +35,9 @@ type pending struct {
 	n       uint64
 	units   uint64 // still to be seen: a bit for each 8 bytes from addr &^ 7
 	release *release
+	by      *origin
+	strong  bool
+	far     bool // in the buffer of a device
 	data    [512]byte
 }
 
@@ -204,6 +207,7 @@ func (b *buffer) moveUp() {
 		return
 	}
 	for i, p := range b.stores {
+		p.far = b.up.up == nil
 		b.up.add(p)
 		b.stores[i] = nil
 	}
@@ -214,6 +218,12 @@ func (b *buffer) moveUp() {
 // reveal writes units of a store to memory.
 func (m *Memory) reveal(p *pending, units uint64) {
 	off := p.addr - p.span.Addr
+	if p.strong {
+		for u := units; u != 0; u &= u - 1 {
+			from, to := p.unit(bits.TrailingZeros64(u))
+			m.remember(p.span, p.addr+from, to-from, p.by, p.by.grid.device, p.far)
+		}
+	}
 	mem := p.span.Data[off : off+p.n]
 	if units == all(p.addr, p.n) && !p.span.foreign() {
 		m.write(mem, p.data[:p.n])

@@ -203,6 +203,9 @@ func (o *operation) write(s *Span, addr uint64, p, src []byte) error {
 		s.setWritten(addr-s.Addr, uint64(len(p)))
 		s.places.set(s, addr-s.Addr, uint64(len(p)), nil)
 	}
+	if o.kind&strong != 0 {
+		o.memory.remember(s, addr, uint64(len(p)), &o.origin, -1, false)
+	}
 	o.memory.write(p, src)
 	return nil
 }

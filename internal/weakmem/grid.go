@@ -45,6 +45,7 @@ type warp struct {
 	live   uint32 // lanes that have not ended
 	lanes  *[32]lane
 
+	view    view
 	spans   [2]*Span // found last
 	changed int      // spanTable.changed then
 	recent  [8]uint32
@@ -77,6 +78,7 @@ func (g *Grid) Block(index [3]int, dim [3]int, shared int) *Block {
 	for i := range b.warps {
 		w := &b.warps[i]
 		w.buffer = buffer{memory: m, up: &b.buffer, limit: warpPending}
+		w.upToDate(m)
 		w.live = ^uint32(0) >> (32 - min(32, threads-32*i))
 	}
 	b.shared = &Span{Data: make([]byte, shared), Device: g.device, Name: "shared memory"}
@@ -120,6 +122,7 @@ func (b *Block) Barrier(threads []uint32) {
 		whole = whole && mask&b.warps[i].live == b.warps[i].live
 		known = join(known, b.known(i, mask))
 		b.warps[i].buffer.moveUp()
+		b.warps[i].upToDate(b.memory)
 	}
 	if !whole {
 		b.meet(threads, known)
@@ -144,6 +147,7 @@ func (b *Block) SyncWarp(warp int, mask uint32) {
 	}
 	w := &b.warps[warp]
 	known := b.known(warp, mask)
+	w.upToDate(b.memory)
 	if mask&w.live != w.live {
 		threads := make([]uint32, warp+1)
 		threads[warp] = mask

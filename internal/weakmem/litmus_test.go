@@ -99,18 +99,19 @@ type litmus struct {
 	weak    func(t []*thread) bool // the outcome that order forbids
 	shows   bool                   // weak must be seen under some seed, else never
 	races   bool                   // likewise for a race
+	old     bool                   // weak must be seen with Config.OldLoads, else never
 }
 
 // memory64 is zeroed memory for the litmus tests.
-func litmusMemory(seed uint64, races *int) *Memory {
-	m := New(Config{Seed: seed, Report: func(f *Fault) bool { *races++; return true }})
+func litmusMemory(seed uint64, old bool, races *int) *Memory {
+	m := New(Config{Seed: seed, OldLoads: old, Report: func(f *Fault) bool { *races++; return true }})
 	_ = m.Map(Span{Addr: x, Data: make([]byte, 256), Name: "vars"})
 	return m
 }
 
-func (l *litmus) run(seed uint64) (weak, race bool) {
+func (l *litmus) run(seed uint64, old bool) (weak, race bool) {
 	races := 0
-	m := litmusMemory(seed, &races)
+	m := litmusMemory(seed, old, &races)
 	random := rand.New(rand.NewPCG(seed, 1))
 	threads := l.threads()
 	grids := map[int]*Grid{}
@@ -186,6 +187,10 @@ func TestLitmus(t *testing.T) {
 		{name: "message passing, plain", threads: messagePassing(nil, nil, Weak, Weak, Weak, System, GPU), shows: true, races: true},
 		{name: "message passing, volatile flag, no fence", threads: messagePassing(nil, nil, Weak, Relaxed, Relaxed, System, GPU), shows: true, races: true},
 		{name: "message passing, all volatile, no fence", threads: messagePassing(nil, nil, Relaxed, Relaxed, Relaxed, System, GPU), shows: true, races: false},
+		{name: "message passing, all volatile, fence of the writer only", threads: messagePassing(fence(GPU), nil, Relaxed, Relaxed, Relaxed, System, GPU), old: true},
+		{name: "message passing, all volatile, fence of the writer only, devices", threads: messagePassing(fence(System), nil, Relaxed, Relaxed, Relaxed, System, System), old: true},
+		{name: "message passing, all volatile, fences", threads: messagePassing(fence(GPU), fence(GPU), Relaxed, Relaxed, Relaxed, System, GPU)},
+		{name: "message passing, all volatile, release and acquire", threads: messagePassing(nil, nil, Relaxed, Release, Acquire, System, GPU)},
 		{name: "message passing, fences", threads: messagePassing(fence(GPU), fence(GPU), Weak, Relaxed, Relaxed, System, GPU)},
 		{name: "message passing, fence of the writer only", threads: messagePassing(fence(GPU), nil, Weak, Relaxed, Relaxed, System, GPU), races: true},
 		{name: "message passing, fence of the reader only", threads: messagePassing(nil, fence(GPU), Weak, Relaxed, Relaxed, System, GPU), shows: true, races: true},
@@ -256,6 +261,14 @@ func TestLitmus(t *testing.T) {
 				{block: 2, steps: []step{until(0, ready, 2, Acquire, GPU), ld(1, x, Weak, GPU), ld(2, y, Weak, GPU)}},
 			}
 		}},
+		{name: "acquired by another warp before a barrier", weak: func(t []*thread) bool { return t[2].r[0] == 0 }, threads: func() []*thread {
+			passed := false
+			return []*thread{
+				{steps: []step{st(x, 1, Relaxed, GPU), st(ready, 1, Release, GPU)}},
+				{block: 1, steps: []step{until(0, ready, 1, Acquire, GPU), func(t *thread) bool { passed = true; return barrier(t) }}},
+				{block: 1, warp: 1, steps: []step{func(t *thread) bool { t.again = !passed; return true }, ld(0, x, Relaxed, GPU)}},
+			}
+		}},
 		{name: "independent reads of independent writes", weak: func(t []*thread) bool {
 			return t[2].r[0] == 1 && t[2].r[1] == 0 && t[3].r[0] == 1 && t[3].r[1] == 0
 		}, threads: func() []*thread {
@@ -286,7 +299,7 @@ func TestLitmus(t *testing.T) {
 			}
 			var weak, races int
 			for seed := range uint64(1000) {
-				w, r := l.run(seed)
+				w, r := l.run(seed, false)
 				if w {
 					weak++
 				}
@@ -295,6 +308,13 @@ func TestLitmus(t *testing.T) {
 				}
 			}
 			require.Equal(t, l.shows, weak > 0, "the weak outcome was seen %d times of 1000", weak)
+			weak = 0
+			for seed := range uint64(1000) {
+				if w, _ := l.run(seed, true); w {
+					weak++
+				}
+			}
+			require.Equal(t, l.shows || l.old, weak > 0, "with old loads the weak outcome was seen %d times of 1000", weak)
 			require.Equal(t, l.races, races > 0, "a race was found %d times of 1000", races)
 		})
 	}

@@ -198,7 +198,7 @@ type pair struct {
 func newPair(t *rapid.T) *pair {
 	p := &pair{blocks: map[[2]int]*Block{}}
 	p.model.handed = map[byte][]handed{}
-	p.memory = New(Config{Seed: rapid.Uint64().Draw(t, "seed"), Report: func(*Fault) bool { p.found++; return true }})
+	p.memory = New(Config{Seed: rapid.Uint64().Draw(t, "seed"), OldLoads: rapid.Bool().Draw(t, "old loads"), Report: func(*Fault) bool { p.found++; return true }})
 	require.NoError(t, p.memory.Map(Span{Addr: x, Data: make([]byte, modelBytes), Name: "x"}))
 	for _, th := range modelThreads {
 		at := [2]int{th.device, th.block}

@@ -1,5 +1,7 @@
 package weakmem
 
+import "maps"
+
 // A place is bytes whose value hands on what was released by a store, and by
 // the atomic operations that replaced its value.
 type place struct {
@@ -21,10 +23,19 @@ const placeSlots = pageBytes / 4
 
 // find is the place that handed on the value, of size bytes, or nil.
 func (t *places) find(off uint64, size int, v uint64) *place {
-	if t.pages == nil || t.pages[off/pageBytes] == nil {
+	return t.slot(off).holds(off, size, v)
+}
+
+// slot is the place at off, whatever its value is.
+func (t *places) slot(off uint64) *place {
+	if t.pages == nil || off/pageBytes >= uint64(len(t.pages)) || t.pages[off/pageBytes] == nil {
 		return nil
 	}
-	p := t.pages[off/pageBytes][off/4%placeSlots]
+	return t.pages[off/pageBytes][off/4%placeSlots]
+}
+
+// holds is the place if it handed on the value, of size bytes, or nil.
+func (p *place) holds(off uint64, size int, v uint64) *place {
 	if p == nil || off < p.off || off+uint64(size) > p.off+p.n || get(p.data[off-p.off:], size) != v {
 		return nil // of other bytes, or another store came between
 	}
@@ -67,10 +78,10 @@ func (s *Span) replaced(m *Memory, off uint64, size int, was, v uint64, r *relea
 		s.places.set(s, off, uint64(size), nil)
 		return
 	}
-	if p == nil || p.off != off || p.n != uint64(size) {
+	if p == nil || p.off != off || p.n != uint64(size) || m.config.OldLoads {
 		q := &place{off: off, n: uint64(size)}
 		if p != nil {
-			q.last, q.system, q.device, q.block = p.last, p.system, p.device, p.block
+			q.last, q.system, q.device, q.block = p.last, p.system, maps.Clone(p.device), maps.Clone(p.block)
 		}
 		p = q
 		s.places.set(s, off, uint64(size), p)

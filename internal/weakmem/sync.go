@@ -10,14 +10,14 @@ type release struct {
 
 // observe notes that a strong load of a lane read v, of size bytes, from an
 // address, and acquires what the store of it handed on.
-func (b *Block) observe(warp, l int, s *Span, addr uint64, size int, v uint64, how *How) {
+func (b *Block) observe(warp, l int, s *Span, addr uint64, size int, v, at uint64, how *How) {
 	w := &b.warps[warp]
 	var got [System + 1]*vector
 	if q := w.buffer.newest(addr, uint64(size)); q != nil && !how.Shared {
 		if q.release != nil && q.addr <= addr && addr+uint64(size) <= q.addr+q.n {
 			q.release.to(&b.origin, &got)
 		}
-	} else if p := s.places.find(addr-s.Addr, size, v); p != nil {
+	} else if p := b.memory.placeAt(s, addr-s.Addr, size, v, at); p != nil {
 		p.to(&b.origin, &got)
 	} else if s.foreign() { // it may hand on all that it saw
 		got[System] = b.memory.host
@@ -42,6 +42,7 @@ func (b *Block) Fence(warp int, mask uint32, how How) {
 	}
 	w := &b.warps[warp]
 	w.buffer.push(how.Scope)
+	w.upToDate(b.memory)
 	for m := mask; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m)
 		lane := b.lane(warp, l)

@@ -11,9 +11,9 @@
 // Every value read is one that the PTX model allows, and every race is one by
 // its definition, but not all that it allows happens:
 //
-//   - Loads happen when they are executed. A reader that lacks its acquire is
-//     found as a race, not by an old value; if all its loads are strong, it is
-//     not found.
+//   - Loads happen when they are executed, but for Config.OldLoads. A reader
+//     that lacks its acquire is found as a race, not by an old value; if all
+//     its loads are strong, only OldLoads finds it.
 //   - The lanes of a warp see each other's stores at once. That they used
 //     SyncWarp is only checked.
 //   - Of each 8 bytes, the last few writes and reads are remembered that no
@@ -62,6 +62,9 @@ type How struct {
 type Config struct {
 	Seed  uint64
 	Plain bool // stores are visible at once and nothing but addresses is checked: fast
+	// OldLoads lets strong loads that acquire nothing give values that were
+	// overwritten shortly before, as far as coherence and fences permit.
+	OldLoads bool
 	// Access reports whether kernels of a device may touch the span; nil allows
 	// all. A block asks once a span, so the answer should not change while a
 	// kernel runs.
@@ -83,6 +86,7 @@ type Memory struct {
 	devices map[int]*buffer
 	changes uint64
 
+	past    past
 	agents  uint32 // how many there were
 	host    *vector
 	history history

@@ -1,0 +1,124 @@
+package weakmem
+
+// pastKept is how many overwritten words strong loads may still see.
+const pastKept = 256
+
+// An overwrite is a strong store or atomic operation that became visible, and
+// what it replaced, within one 8-byte word.
+type overwrite struct {
+	addr   uint64
+	n      uint8
+	far    bool // the device's other blocks may have seen it before
+	device int
+	by     *origin
+	old    [8]byte
+	places [2]*place // of the word's halves
+}
+
+// A past is the last strong stores that became visible. Their number is the time.
+type past struct {
+	ring []overwrite // of pastKept
+	now  uint64      // how many there were
+}
+
+func (m *Memory) at(i uint64) *overwrite { return &m.past.ring[i%pastKept] }
+
+// remember notes that n bytes at addr, within a word, are about to be overwritten.
+func (m *Memory) remember(s *Span, addr, n uint64, by *origin, device int, far bool) {
+	if !m.config.OldLoads {
+		return
+	}
+	if m.past.ring == nil {
+		m.past.ring = make([]overwrite, pastKept)
+	}
+	o := m.at(m.past.now)
+	*o = overwrite{addr: addr, n: uint8(n), by: by, device: device, far: far}
+	copy(o.old[:n], s.Data[addr-s.Addr:])
+	for i := range o.places {
+		if off := addr&^7 - s.Addr + uint64(4*i); addr&^7 >= s.Addr {
+			o.places[i] = s.places.slot(off)
+		}
+	}
+	m.past.now++
+}
+
+// A read is a strong load, so that later ones do not go back behind it.
+type read struct{ addr, n, at uint64 }
+
+// A view is how old what a warp's strong loads see may be.
+type view struct {
+	since uint64 // a time: nothing older
+	reads [8]read
+	next  int
+}
+
+// asOf chooses at which time a strong load of the block's warp happens.
+func (b *Block) asOf(w *warp, addr, n uint64) uint64 {
+	m, v := b.memory, &w.view
+	now := m.past.now
+	from := v.since
+	if now > pastKept {
+		from = max(from, now-pastKept)
+	}
+	slot := -1
+	for i, r := range v.reads {
+		if r.n > 0 && r.addr < addr+n && addr < r.addr+r.n {
+			from = max(from, r.at)
+			if r.addr == addr && r.n == n {
+				slot = i
+			}
+		}
+	}
+	at, found := now, false
+	for i := now; i > from; i-- {
+		o := m.at(i - 1)
+		if o.addr >= addr+n || addr >= o.addr+uint64(o.n) {
+			continue
+		}
+		if o.by == &b.origin || o.far && o.device == b.grid.device {
+			from = i // the block has seen it
+			break
+		}
+		found = true
+	}
+	if found && m.rand()>>33&1 == 0 {
+		at = from + m.rand()>>16%(now-from+1)
+	}
+	if slot < 0 {
+		slot = v.next
+		v.next = (v.next + 1) % len(v.reads)
+		v.since = max(v.since, v.reads[slot].at)
+	}
+	v.reads[slot] = read{addr, n, at}
+	return at
+}
+
+// rollBack makes what is at addr as it was.
+func (m *Memory) rollBack(p []byte, addr, at uint64) {
+	end := addr + uint64(len(p))
+	for i := m.past.now; i > at; i-- {
+		o := m.at(i - 1)
+		if from, to := max(o.addr, addr), min(o.addr+uint64(o.n), end); from < to {
+			copy(p[from-addr:to-addr], o.old[from-o.addr:])
+		}
+	}
+}
+
+// placeAt is the place at an offset as it was.
+func (m *Memory) placeAt(s *Span, off uint64, size int, v, at uint64) *place {
+	addr := s.Addr + off
+	for i := at; i < m.past.now; i++ {
+		o := m.at(i)
+		if o.addr < addr+uint64(size) && addr < o.addr+uint64(o.n) {
+			return o.places[addr/4%2].holds(off, size, v)
+		}
+	}
+	return s.places.find(off, size, v)
+}
+
+// upToDate ends the time that the warp's strong loads may go back.
+func (w *warp) upToDate(m *Memory) {
+	if m.past.now > w.view.since {
+		w.view = view{since: m.past.now}
+	}
+}
