@@ -12,6 +12,7 @@ import (
 
 // Options of an Engine. Zero fields take defaults.
 type Options struct {
+	Rank    sched.Rank
 	Ranks   int // of the communicator
 	Threads int // of a block, a multiple of 32 from 64 to 512, which is the default
 	// MinSlice is how many bytes a lane moves at least, if there are as many: a
@@ -35,6 +36,7 @@ type Engine struct {
 	capability int
 	maxShared  int
 	links      Links
+	rank       sched.Rank
 	ranks      int
 	threads    int
 	minSlice   int
@@ -44,6 +46,7 @@ type Engine struct {
 	stage   uintptr     // pinned host memory that they pass through
 	owned   []uintptr   // device memory
 	local   uintptr     // Local of kernels/cuda/comm.h, then counts
+	signs   uintptr     // addresses of sign boards, in order of rank
 	tmp     uintptr     // the largest scratch so far
 	tmpLen  int
 	table   uintptr // chunks of different sizes
@@ -68,7 +71,7 @@ const localBytes = 64
 // outlasts operations and loads no kernel.
 func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (*Engine, error) {
 	e := &Engine{
-		driver: d, ctx: ctx, dev: dev, links: l, ranks: o.Ranks, threads: o.Threads, minSlice: o.MinSlice,
+		driver: d, ctx: ctx, dev: dev, links: l, rank: o.Rank, ranks: o.Ranks, threads: o.Threads, minSlice: o.MinSlice,
 		ends: map[endKey]end{}, modules: map[moduleKey]*module{}, text: ptxText,
 	}
 	if e.threads == 0 {
@@ -80,6 +83,8 @@ func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (
 	switch {
 	case e.ranks < 1:
 		return nil, fmt.Errorf("grid: %d ranks", e.ranks)
+	case e.rank < 0 || int(e.rank) >= e.ranks:
+		return nil, fmt.Errorf("grid: rank %d of %d", e.rank, e.ranks)
 	case e.threads < 64 || e.threads > maxThreads || e.threads%32 != 0:
 		return nil, fmt.Errorf("grid: blocks of %d threads: want a multiple of 32 from 64 to %d", e.threads, maxThreads)
 	case e.minSlice < 128 || e.minSlice%128 != 0:
@@ -122,7 +127,17 @@ func (e *Engine) open() error {
 	if err := d.MemsetD8Async(e.local, 0, n, e.stream); err != nil {
 		return err
 	}
-	return d.StreamSynchronize(e.stream)
+	if err := d.StreamSynchronize(e.stream); err != nil {
+		return err
+	}
+	signs := e.links.Signs()
+	if signs == nil {
+		return nil
+	}
+	if e.signs, err = e.alloc(8 * e.ranks); err != nil {
+		return err
+	}
+	return e.write(e.signs, bytesOf(signs))
 }
 
 // Control is the control block of this rank.

@@ -60,6 +60,32 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
+// TestCrossed: ranks that wait for each other in different calls find out by
+// themselves.
+func TestCrossed(t *testing.T) {
+	const n = 2
+	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
+	for i, m := range r.ranks {
+		x := trial{name: "broadcast", schedule: ring.Broadcast{N: n, Root: sched.Rank(1 - i)}, t: kernels.Float32, count: 10}
+		o := r.prepare(x, 1)
+		r.reset(o)
+		o.jobs[i].Stamp = transport.Stamp{5<<32 | 3, uint64(i)}
+		r.with(m, func() error { return m.engine.Run(&o.jobs[i]) })
+		delete(r.programs, x.name)
+	}
+	r.sync()
+	for i, m := range r.ranks {
+		var step *engine.StepError
+		var wrong *engine.MismatchError
+		err := m.engine.Control().Fault()
+		require.ErrorAs(t, err, &step)
+		require.ErrorAs(t, err, &wrong)
+		require.EqualValues(t, 1-i, step.Peer)
+		require.Equal(t, transport.Stamp{5<<32 | 3, uint64(i)}, wrong.Want)
+		require.Equal(t, transport.Stamp{5<<32 | 3, uint64(1 - i)}, wrong.Got)
+	}
+}
+
 // TestMissing: a rank that never comes leaves the others waiting until the host
 // has them end; then they say for whom they waited, and what is queued behind
 // ends too.
@@ -154,6 +180,8 @@ func TestWrong(t *testing.T) {
 	require.EqualError(t, err, "grid: a schedule of 3 ranks in a communicator of 2")
 	_, err = New(d, r.ranks[0].ctx, 0, e.links, Options{})
 	require.EqualError(t, err, "grid: 0 ranks")
+	_, err = New(d, r.ranks[0].ctx, 0, e.links, Options{Rank: 2, Ranks: 2})
+	require.EqualError(t, err, "grid: rank 2 of 2")
 	_, err = New(d, r.ranks[0].ctx, 0, e.links, Options{Ranks: 2, Threads: 48})
 	require.ErrorContains(t, err, "blocks of 48 threads")
 	_, err = New(d, r.ranks[0].ctx, 0, e.links, Options{Ranks: 2, MinSlice: 100})

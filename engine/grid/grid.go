@@ -65,8 +65,9 @@ type Links interface {
 	// rank, and their size in bytes; nil if some rank cannot be reached directly.
 	Mail() (addr []uint64, bytes int)
 	// Signs is the address of each rank's sign board in this context, in order of
-	// rank, 0 for those that cannot be reached directly. A sign board has
-	// SignBytes for each rank, which that rank writes.
+	// rank, 0 for those that cannot be reached directly; nil if there are none. A
+	// sign board is zero at first and has SignBytes for each rank, which that rank
+	// writes. It lets ranks find out that wait for each other in different calls.
 	Signs() []uint64
 }
 
@@ -77,8 +78,10 @@ type Job struct {
 	InL, OutL engine.Layout
 	Reducer   *kernels.Reducer // nil where nothing is reduced
 	Scalar    uintptr          // device address of PreMulSum's scalar, 0 for Reducer's own
-	Stamp     transport.Stamp
-	Stream    cuda.Stream
+	// Stamp names the call. The high half of its first word numbers it among those
+	// that all ranks take part in, 0 if it is none of them.
+	Stamp  transport.Stamp
+	Stream cuda.Stream
 }
 
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }

@@ -108,6 +108,7 @@ func newRig(t testing.TB, d cuda.Driver, board Board, o Options) *rig {
 	}
 	for _, m := range r.ranks {
 		var err error
+		o.Rank = m.rank
 		m.engine, err = New(d, m.ctx, m.dev, board.Links(m.rank, memory), o)
 		require.NoError(t, err)
 	}

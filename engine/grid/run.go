@@ -5,12 +5,15 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels/device"
 	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/transport"
 )
 
 // args is struct Args of kernels/cuda/run.cu.
 type args struct {
 	control, local      uint64
 	stamp               [2]uint64
+	signs, sign         uint64
+	rank, ranks         uint32
 	steps, ends         uint64
 	layout              [2]layout
 	table, tmp          uint64
@@ -61,6 +64,7 @@ func (e *Engine) Run(j *Job) error {
 	a := &f.args
 	*a = args{
 		control: e.control.device, local: uint64(e.local), stamp: j.Stamp,
+		signs: uint64(e.signs), rank: uint32(e.rank), ranks: uint32(e.ranks),
 		ends: uint64(p.image), steps: uint64(p.image) + uint64(len(p.ends)*endBytes),
 		layout:    [2]layout{layoutOf(j.In, &j.InL), layoutOf(j.Out, &j.OutL)},
 		tmp:       uint64(p.tmp),
@@ -74,6 +78,9 @@ func (e *Engine) Run(j *Job) error {
 	}
 	if p.shape.Out > p.shape.In {
 		a.data, a.dataChunks = 1, uint32(p.shape.Out)
+	}
+	if e.signs != 0 {
+		a.sign = signOf(j.Stamp)
 	}
 	if j.InL.Off != nil || j.OutL.Off != nil {
 		if err := e.writeTable(j); err != nil {
@@ -186,4 +193,14 @@ func (e *Engine) average(j *Job) error {
 	f.srcs[0] = j.Out
 	f.finish = device.Args{Dst: j.Out, Srcs: f.srcs[:], Finish: true}
 	return k.Launch(j.Stream, &f.finish)
+}
+
+// signOf stands for a stamp on sign boards: its number, which is the high half of
+// its first word, and a hash; 0 if it has no number.
+func signOf(s transport.Stamp) uint64 {
+	if s[0]>>32 == 0 {
+		return 0
+	}
+	hash := s[0]*0x9e3779b97f4a7c15 ^ s[1]*0xc2b2ae3d27d4eb4f
+	return s[0]>>32<<32 | hash>>32
 }

@@ -29,6 +29,12 @@ DEVICE void store_relaxed(u64 p, u32 v) {
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
 
+DEVICE u64 load_relaxed64(u64 p) {
+  u64 v;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  return v;
+}
+
 DEVICE void store_relaxed64(u64 p, u64 v) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }
@@ -77,13 +83,31 @@ enum Phase : u32 { sending = 1, receiving = 2 };
 struct Comm {
   u64 control, local; // addresses
   u64 stamp[2];
+  u64 signs; // address of the addresses of all ranks' sign boards, 0 for those out of reach
+  u64 sign;  // stands for the stamp: the number of the call in the high half, a hash below; 0: it has no number
+  u32 rank, ranks;
 };
 
-// Begin is called by one thread of block 0.
+constexpr u64 sign_bytes = 64; // on a sign board for each rank: sign, stamp, 0
+
+// Begin is called by all threads of a block. Block 0 counts, and tells the peers
+// what we are at.
 static DEVICE void begin(const Comm &c) {
-  u64 n = Access<8>::load(c.local + local::number) + 1;
-  Access<8>::store(c.local + local::number, n);
-  store_relaxed64(c.control + control::started, n);
+  if (block() != 0) return;
+  if (thread() == 0) {
+    u64 n = Access<8>::load(c.local + local::number) + 1;
+    Access<8>::store(c.local + local::number, n);
+    store_relaxed64(c.control + control::started, n);
+  }
+  if (c.sign == 0) return;
+#pragma unroll 1
+  for (u32 p = thread(); p < c.ranks; p += threads()) {
+    u64 board = Access<8>::load(c.signs + 8 * p), at = board + c.rank * sign_bytes;
+    if (board == 0) continue;
+    store_relaxed64(at + 8, c.stamp[0]);
+    store_relaxed64(at + 16, c.stamp[1]);
+    store_relaxed64(at, c.sign);
+  }
 }
 
 // End is called by one thread of each block, at its end.
@@ -135,35 +159,52 @@ struct Port {
   DEVICE u64 header() const { return headers + ((u32)count & mask) * header_bytes; }
 };
 
-// Polls is how often a waiting thread looks before it asks the host whether to
-// go on, well below a ms.
-constexpr u32 polls = 1024;
-
 // A Stop is why a thread stopped.
 struct Stop {
   u32 kind; // Fault, 0 if it did not
   Phase phase;
-  u32 port;
-  u64 bytes; // that were expected
+  u64 peer;
+  u64 bytes;  // that were expected
+  u64 theirs; // address of the peer's stamp and length
 };
 
-// Wait returns when the other end's counter is at least n, or false when the
-// host has us stop.
-static DEVICE bool wait(const Comm &c, Port &p, u64 n) {
+// Contradicted reports whether a peer is at another call of our number. So ranks
+// find out that wait for each other in different calls.
+static DEVICE bool contradicted(const Comm &c, Stop &stop) {
+  if (c.sign == 0) return false;
+  u64 at = Access<8>::load(c.signs + 8 * c.rank);
+#pragma unroll 1
+  for (u32 p = 0; p < c.ranks; p++, at += sign_bytes) {
+    u64 s = load_relaxed64(at);
+    if (s == c.sign || (s ^ c.sign) >> 32) continue;
+    stop = {mismatch, receiving, p, 0, at + 8};
+    return true;
+  }
+  return false;
+}
+
+// Polls is how often a waiting thread looks before it asks the host whether to
+// go on, well below a ms.
+constexpr u32 polls = 1024;
+
+// Wait returns when the other end's counter is at least n, or with a Stop.
+static DEVICE void wait(const Comm &c, Port &p, u64 n, Phase phase, u64 bytes, Stop &stop) {
   u64 known = p.known;
 #pragma unroll 1
   for (u32 i = 1; (s64)(known - n) < 0; i++) {
     known = load_acquire(p.seen);
-    if (i % polls == 0 && stopped(c)) return false;
+    if (i % polls) continue;
+    if (stopped(c)) stop = {aborted, phase, p.peer, bytes, 0};
+    if (stop.kind || contradicted(c, stop)) return;
   }
   p.known = known;
-  return true;
 }
 
-// Agrees reports whether the slot received belongs to this operation.
-static DEVICE bool agrees(const Comm &c, const Port &p, u64 bytes) {
+// Check stops if the slot received belongs to another call.
+static DEVICE void check(const Comm &c, const Port &p, u64 bytes, Stop &stop) {
   u64 h = p.header();
-  return Access<8>::load(h) == c.stamp[0] && Access<8>::load(h + 8) == c.stamp[1] && Access<8>::load(h + 16) == bytes;
+  if (Access<8>::load(h) != c.stamp[0] || Access<8>::load(h + 8) != c.stamp[1] || Access<8>::load(h + 16) != bytes)
+    stop = {mismatch, receiving, p.peer, bytes, h};
 }
 
 // Publish hands the slot on; one thread calls it after a barrier.
@@ -180,15 +221,15 @@ static DEVICE void release(Port &p) { store_release(p.post, ++p.count); }
 
 // Report tells the host about the first fault of all. A mismatch has all blocks
 // of this device end.
-static DEVICE void report(const Comm &c, const Stop &s, const Port &p) {
+static DEVICE void report(const Comm &c, const Stop &s) {
   if (add(c.local + local::fault, 1) == 0) {
-    u64 at = c.control, h = p.header();
-    Access<4>::store(at + control::peer, p.peer);
+    u64 at = c.control;
+    Access<4>::store(at + control::peer, s.peer);
     Access<4>::store(at + control::phase, s.phase);
     Access<8>::store(at + control::my_bytes, s.bytes);
     for (int i = 0; i < 2; i++) Access<8>::store(at + control::mine + 8 * i, c.stamp[i]);
-    if (s.kind == mismatch) {
-      for (int i = 0; i < 3; i++) Access<8>::store(at + control::theirs + 8 * i, Access<8>::load(h + 8 * i));
+    if (s.theirs) {
+      for (int i = 0; i < 3; i++) Access<8>::store(at + control::theirs + 8 * i, load_relaxed64(s.theirs + 8 * i));
     }
     asm volatile("fence.acq_rel.sys;" ::: "memory");
     store_relaxed(at + control::kind, s.kind);

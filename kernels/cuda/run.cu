@@ -233,12 +233,12 @@ extern SHARED Port ports[];
 static DEVICE bool carry(const Args &a, const Step &st, Slice s, Scalar k, Stop &stop) {
   Port *recv = st.recv < 0 ? 0 : ports + st.recv, *send = st.send < 0 ? 0 : ports + st.send;
   bool receives = recv && thread() == 0, sends = send && thread() == 32;
-  if (receives && !wait(a.comm, *recv, recv->count + 1)) stop = {aborted, receiving, (u32)st.recv, s.n};
-  if (sends && !wait(a.comm, *send, send->count - send->mask)) stop = {aborted, sending, (u32)st.send, s.n};
+  if (receives) wait(a.comm, *recv, recv->count + 1, receiving, s.n, stop);
+  if (sends) wait(a.comm, *send, send->count - send->mask, sending, s.n, stop);
   if (any(stop.kind)) return false;
   if (recv) s.recv = recv->slot();
   if (send) s.send = send->slot();
-  if (receives && !agrees(a.comm, *recv, s.n)) stop = {mismatch, receiving, (u32)st.recv, s.n};
+  if (receives) check(a.comm, *recv, s.n, stop);
   move(s, k);
   if (any(stop.kind)) return false;
   if (receives) release(*recv);
@@ -246,8 +246,8 @@ static DEVICE bool carry(const Args &a, const Step &st, Slice s, Scalar k, Stop 
   return true;
 }
 
-// Rounds carries out the rounds of this block's lane; false if it has to stop.
-static DEVICE bool rounds(const Args &a, const Step *steps, Stop &stop) {
+// Rounds carries out the rounds of this block's lane, or stops.
+static DEVICE void rounds(const Args &a, const Step *steps, Stop &stop) {
   Scalar k = {scalar(a), false};
 #pragma unroll 1
   for (u32 round = block(); round < a.rounds; round += a.lanes) {
@@ -263,12 +263,11 @@ static DEVICE bool rounds(const Args &a, const Step *steps, Stop &stop) {
       do {
         u64 bytes = n - at < a.slice ? n - at : a.slice;
         if (!carry(a, st, {0, st.src == none ? 0 : src.at + at, st.dst == none ? 0 : dst.at + at, 0, bytes}, k, stop))
-          return false;
+          return;
         at += bytes;
       } while (at < n);
     }
   }
-  return true;
 }
 
 KERNEL(512, 1) void ENTRY(const Args a) {
@@ -278,10 +277,11 @@ KERNEL(512, 1) void ENTRY(const Args a) {
   for (u32 i = thread(); i < a.end_count; i += threads()) ports[i].open(ends + i, block());
 #pragma unroll 1
   for (u32 i = thread(); i < a.step_count; i += threads()) steps[i] = ((const Step *)a.steps)[i];
-  if (block() == 0 && thread() == 0) begin(a.comm);
+  begin(a.comm);
   barrier();
   Stop stop = {};
-  if (!rounds(a, steps, stop) && stop.kind) report(a.comm, stop, ports[stop.port]);
+  rounds(a, steps, stop);
+  if (stop.kind) report(a.comm, stop);
   barrier();
 #pragma unroll 1
   for (u32 i = thread(); i < a.end_count; i += threads()) ports[i].close(ends + i, block());
