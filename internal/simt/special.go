@@ -28,9 +28,9 @@ func one(f func(w *warp) int) func(*warp, *alu.Lanes) {
 	return each(func(w *warp, _ int) int { return f(w) })
 }
 
-// constants are the special registers that are written when a warp begins. The
-// dimensions of vectors are after the name: specials["%tid"](0) for %tid.x.
-var constants = map[string]func(dim int) func(*warp, *alu.Lanes){
+// fixed are the special registers that are written when a warp begins. The
+// argument is the dimension: fixed["%tid"](0) is for %tid.x.
+var fixed = map[string]func(dim int) func(*warp, *alu.Lanes){
 	"%tid": func(i int) func(*warp, *alu.Lanes) {
 		return each(func(w *warp, lane int) int { return w.thread(lane)[i] })
 	},
@@ -90,7 +90,7 @@ func (c *compiler) special(_ *frame, in *ptx.Instr, name string) (int32, error) 
 	if vector && dim == "w" {
 		return c.constant(constant{}), nil
 	}
-	set, ok := constants[base]
+	set, ok := fixed[base]
 	if !ok || i < 0 || len(dim) > 1 {
 		return 0, errorAt(in, "special register %s is not emulated", name)
 	}
