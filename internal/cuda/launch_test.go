@@ -69,7 +69,7 @@ func TestLaunchesConcurrently(t *testing.T) {
 		group.Go(func() {
 			for j := range 200 {
 				p := make([]byte, 64)
-				if err := d.LaunchKernel(Function(10+i), &Launch{}, p); err != nil {
+				if err := d.LaunchKernel(Function(100+i), &Launch{}, p); err != nil {
 					t.Error(err)
 				}
 				if v, w, err := d.CtxGetStreamPriorityRange(); v != 0 || w != -5 || err != nil {
