@@ -2,12 +2,14 @@ package simt_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/internal/ptx"
 	"github.com/ringo-go/ringo/internal/simt"
 	"github.com/ringo-go/ringo/internal/weakmem"
@@ -48,6 +50,25 @@ func TestKernelSizes(t *testing.T) {
 	require.Equal(t, 2, m.world.Fits(0, k, 1024, 0), "threads")
 	require.Equal(t, 2, m.world.Fits(0, k, 64, 100<<10), "shared memory")
 	require.Panics(t, func() { m.image.Program.Load(nil) }, "variables have no address")
+}
+
+// The PTX of testdata is what clang makes of the CUDA beside it.
+func TestKernelsAreCompiled(t *testing.T) {
+	emulated(t)
+	if _, err := exec.LookPath("clang++-19"); err != nil {
+		gputest.Missing(t, "clang", "no clang++-19")
+	}
+	dir := t.TempDir()
+	out, err := exec.Command("sh", "testdata/compile.sh", dir).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	files, err := filepath.Glob(dir + "/*.ptx")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		want, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.True(t, source(t, filepath.Base(file)) == string(want), "%s is stale: run testdata/compile.sh", filepath.Base(file))
+	}
 }
 
 // What can be parsed is compiled or refused, and runs or stops with a fault.

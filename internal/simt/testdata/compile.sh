@@ -1,8 +1,9 @@
 #!/bin/sh
-# Compiles the kernels of this folder to PTX; needs Debian's clang-19.
+# Compiles the kernels of this folder to PTX in a folder, this one by default.
+# Needs Debian's clang-19.
 set -e
 cd "$(dirname "$0")"
 for k in *.cu; do
 	clang++-19 -x cuda --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib -std=c++17 -S -O3 \
-		-ffp-contract=off -Xclang -target-feature -Xclang +ptx70 "$k" -o "${k%.cu}.ptx"
+		-ffp-contract=off -Xclang -target-feature -Xclang +ptx70 "$k" -o "${1:-.}/${k%.cu}.ptx"
 done
