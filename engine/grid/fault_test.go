@@ -11,6 +11,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
@@ -203,4 +204,35 @@ func (endless) Shape() sched.Shape { return ring.AllReduce{N: 2}.Shape() }
 func (endless) Len(sched.Rank) int { return 1 << 14 }
 func (endless) At(sched.Rank, int) sched.Step {
 	return sched.Step{Recv: sched.Nobody, Send: sched.Nobody, Src: sched.Ref{Buf: sched.In}, Dst: sched.Ref{Buf: sched.Out}}
+}
+
+func TestArguments(t *testing.T) {
+	const n = 2
+	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
+	m := r.ranks[0]
+	good := r.prepare(allReduce(n), 1).jobs[0]
+	varied := r.prepare(trial{name: "gather", schedule: ring.AllGather{N: n}, t: kernels.Float32, count: 70, varied: true}, 9).jobs[0]
+	at := good.In.Ptr()
+	tests := []struct {
+		name   string
+		job    Job
+		change func(j *Job)
+		want   string
+	}{
+		{"null", good, func(j *Job) { j.In = mem.Device(0, 0, 3600) }, "grid: device 0: in: null"},
+		{"host", good, func(j *Job) { j.Out = mem.Host(make([]byte, 3600)) }, "grid: device 0: out: host memory: register it and pass its device pointer"},
+		{"short", good, func(j *Job) { j.Out = j.Out.Slice(0, 3000) }, "grid: device 0: out: 3000 bytes, and its chunks take 3600"},
+		{"misaligned", good, func(j *Job) { j.In = mem.Device(0, at+2, 3600) }, "is no multiple of the element's 4 bytes"},
+		{"scalar", good, func(j *Job) { j.Scalar = 0x1001 }, "grid: device 0: scalar: address 0x1001 is no multiple of the element's 4 bytes"},
+		{"chunk", varied, func(j *Job) { j.Out = j.Out.Slice(0, 100) }, "grid: device 0: out: 100 bytes, and chunk 0 is 280 bytes at 0"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			test.change(&test.job)
+			err := cuda.With(r.d, m.ctx, func() error { return m.engine.Run(&test.job) })
+			var wrong *ArgumentError
+			require.ErrorAs(t, err, &wrong)
+			require.ErrorContains(t, err, test.want)
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/kernels/device"
 	"github.com/ringo-go/ringo/kernels/ptx"
 )
 
@@ -31,8 +32,23 @@ type module struct {
 // if it is nil, so that no Run has to. Run does the same when something is
 // missing; that takes 0.1 s or so.
 func (e *Engine) Prepare(r *kernels.Reducer) error {
-	_, _, err := e.kernel(r)
+	_, p, err := e.kernel(r)
+	if err == nil && p.Finishes {
+		_, err = e.finisher(r)
+	}
 	return err
+}
+
+// finisher is the kernel that ends an average of integers.
+func (e *Engine) finisher(r *kernels.Reducer) (device.Kernel, error) {
+	if e.finish == nil {
+		c, err := device.New(e.driver, e.ctx)
+		if err != nil {
+			return device.Kernel{}, err
+		}
+		e.finish = c
+	}
+	return e.finish.Kernel(r)
 }
 
 // kernel finds or loads the kernel of a reduction.

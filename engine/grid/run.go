@@ -55,6 +55,9 @@ type frame struct {
 // As on the host, messages of no bytes are sent in the first round, so that ranks
 // which disagree meet.
 func (e *Engine) Run(j *Job) error {
+	if err := j.check(e.dev); err != nil {
+		return err
+	}
 	p := j.Program
 	m, prog, err := e.kernel(j.Reducer)
 	if err != nil {
@@ -178,14 +181,7 @@ func (e *Engine) writeTable(j *Job) error {
 
 // average queues the division that ends an average of integers.
 func (e *Engine) average(j *Job) error {
-	if e.finish == nil {
-		c, err := device.New(e.driver, e.ctx)
-		if err != nil {
-			return err
-		}
-		e.finish = c
-	}
-	k, err := e.finish.Kernel(j.Reducer)
+	k, err := e.finisher(j.Reducer)
 	if err != nil {
 		return err
 	}
