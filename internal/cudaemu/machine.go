@@ -44,8 +44,7 @@ type Machine struct {
 	execs    map[cuda.GraphExec]*graphExec
 	objects  map[cuda.UserObject]*userObject
 	captures map[*capture]bool
-	programs map[string]*program // by text
-	serial   uint64              // of captures, allocations
+	serial   uint64 // of captures, allocations
 
 	exec    executor
 	inject  injector
@@ -68,7 +67,7 @@ func New(cfg Config) (*Machine, error) {
 		threads: map[int]*thread{}, streams: map[cuda.Stream]*stream{}, events: map[cuda.Event]*event{},
 		modules: map[cuda.Module]*module{}, funcs: map[cuda.Function]*function{}, graphs: map[cuda.Graph]*graph{},
 		execs: map[cuda.GraphExec]*graphExec{}, objects: map[cuda.UserObject]*userObject{},
-		captures: map[*capture]bool{}, programs: map[string]*program{}, handles: 0x1000,
+		captures: map[*capture]bool{}, handles: 0x1000,
 	}
 	m.id = hash(cfg.Host, uint64(os.Getpid()), machines.Add(1))
 	place := hash("place", cfg.Seed)

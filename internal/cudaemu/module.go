@@ -5,18 +5,12 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"sync"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/ptx"
 	"github.com/ringo-go/ringo/internal/simt"
 )
-
-// A program is a PTX text compiled, or why it could not be.
-type program struct {
-	*simt.Program
-	result cuda.Result
-	log    string
-}
 
 // A module is a program in a context, with memory for its variables.
 type module struct {
@@ -42,36 +36,33 @@ func (mod *module) unload() {
 
 var versionLine = regexp.MustCompile(`(?m)^\s*\.version\s+(\d+)\.(\d+)`)
 
-// compile compiles a text, once.
-func (m *Machine) compile(text []byte) *program {
-	p := m.programs[string(text)]
-	if p == nil {
-		p = compile(text, m.cfg.DriverVersion)
-		m.programs[string(text)] = p
-	}
-	return p
-}
+// programs are the texts compiled so far, by all machines: they are immutable,
+// few, and slow to compile.
+var programs sync.Map
 
-func compile(text []byte, driver int) *program {
+// compile compiles a text for a driver of a CUDA version, or says what is wrong with it.
+func compile(text []byte, driver int) (p *simt.Program, r cuda.Result, log string) {
 	v := versionLine.FindSubmatch(text)
 	if v == nil {
-		return &program{result: cuda.ErrInvalidImage, log: "neither PTX nor anything else that is known"}
+		return nil, cuda.ErrInvalidImage, "neither PTX nor anything else that is known"
 	}
 	major, _ := strconv.Atoi(string(v[1]))
 	minor, _ := strconv.Atoi(string(v[2]))
 	if have := ptxOf(driver); have.Major < major || have.Major == major && have.Minor < minor {
-		return &program{result: cuda.ErrUnsupportedPTXVersion,
-			log: fmt.Sprintf("PTX %d.%d, the driver knows up to %d.%d", major, minor, have.Major, have.Minor)}
+		return nil, cuda.ErrUnsupportedPTXVersion, fmt.Sprintf("PTX %d.%d, the driver knows up to %d.%d", major, minor, have.Major, have.Minor)
+	}
+	if p, ok := programs.Load(string(text)); ok {
+		return p.(*simt.Program), 0, ""
 	}
 	tree, err := ptx.Parse("ptx", text)
-	if err != nil {
-		return &program{result: cuda.ErrInvalidPTX, log: err.Error()}
+	if err == nil {
+		p, err = simt.Compile(tree)
 	}
-	c, err := simt.Compile(tree)
 	if err != nil {
-		return &program{result: cuda.ErrInvalidPTX, log: err.Error()}
+		return nil, cuda.ErrInvalidPTX, err.Error()
 	}
-	return &program{Program: c}
+	programs.Store(string(text), p)
+	return p, 0, ""
 }
 
 // ptxOf is the newest PTX that a driver of a CUDA version compiles. Source: PTX
@@ -125,9 +116,9 @@ func (m *Machine) ModuleLoadData(image []byte) (cuda.Module, error) {
 			return 0, c.fail(cuda.ErrNoBinaryForGPU, "compiled code; an emulated device runs PTX text alone")
 		}
 	}
-	p := m.compile(image)
-	if p.result != 0 {
-		return 0, c.fail(p.result, "%s", p.log)
+	p, r, log := compile(image, m.cfg.DriverVersion)
+	if r != 0 {
+		return 0, c.fail(r, "%s", log)
 	}
 	if why := c.ctx.dev.suits(p.Module); why != "" {
 		return 0, c.fail(cuda.ErrNoBinaryForGPU, "%s", why)
@@ -142,7 +133,7 @@ func (m *Machine) ModuleLoadData(image []byte) (cuda.Module, error) {
 }
 
 // placeGlobals gives the variables of a module memory and their first values.
-func (c *call) placeGlobals(mod *module, p *program) error {
+func (c *call) placeGlobals(mod *module, p *simt.Program) error {
 	addresses := map[string]uint64{}
 	for i := range p.Module.Vars {
 		v := &p.Module.Vars[i]

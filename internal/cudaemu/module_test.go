@@ -138,3 +138,19 @@ func BenchmarkInstructions(b *testing.B) {
 		})
 	}
 }
+
+// TestSharedProgram runs the same text on several machines at once, which
+// compile it once.
+func TestSharedProgram(t *testing.T) {
+	for range 4 {
+		t.Run("machine", func(t *testing.T) {
+			t.Parallel()
+			e := start(t, cudaemu.Config{})
+			for range 10 {
+				require.Equal(t, uint32(42), runMessage(e, ptxText))
+				require.NoError(t, runReverse(e, ptxText))
+			}
+			e.clean()
+		})
+	}
+}
