@@ -41,7 +41,7 @@ var floors = map[string]string{
 	"engine":          "sched mem fifo kernels transport",
 	".":               "sched ring tree direct hier sim mem fifo kernels bootstrap transport transport/inproc transport/shm transport/socket transport/p2p engine engine/grid gpu kernels/device internal/cuda",
 	"internal/launch": "",
-	"bench":           ". mem gpu kernels bootstrap internal/launch internal/cli",
+	"bench":           ". mem gpu kernels bootstrap internal/launch internal/cli internal/dl",
 	"bench/*":         ". bench mem gpu kernels internal/launch internal/dl",
 	"bench/device":    "bench mem kernels kernels/* internal/cuda internal/dl",
 	"cmd/ringo":       ". gpu bench bench/* sched ring tree direct hier sim mem kernels bootstrap transport transport/* internal/*",

@@ -10,16 +10,17 @@ import (
 
 const benchHelp = `usage: ringo bench COLLECTIVE... [flags]
 
-Measures collectives between processes of this machine and verifies every
-element. Flags and columns are those of nccl-tests.
+Measures collectives between processes of this machine, on host or GPU memory,
+and verifies every element. Flags and columns are those of nccl-tests.
 
   COLLECTIVE     allreduce allgather reducescatter broadcast reduce alltoall
                  gather scatter sendrecv, or all
 
 Ranks
-  -np N          processes to start (default 4); 0: be one rank of a job that
-                 "ringo run", mpirun, torchrun or srun has started
-  -g N           ranks of each process, as goroutines (default 1)
+  -np N          processes to start (default 4, on GPUs 1); 0: be one rank of a
+                 job that "ringo run", mpirun, torchrun or srun has started
+  -g N           ranks of each process, as goroutines (default 1); on GPUs one
+                 each (default all there are, 4 emulated)
 
 Sizes, in bytes of the larger buffer of a rank; K, M, G are powers of 1024
   -b SIZE        first size (default 8; -b 0 works too)
@@ -39,17 +40,20 @@ How
   -n N           iterations (default 0: as many as take 20 ms, at least 5)
   -w N           warm-ups (default 5)
   -c 0|1         verify every element (default 1)
-  -G N           CUDA graphs; refused on host memory
-  --device D     auto or host
+  --device D     host (or auto), cuda, or emu: GPUs that are emulated; what they
+                 compute is right, what they take means nothing
+  -G N           GPUs: replay a graph of N operations
+  -unchecked     emu: faster, without looking for races
   --transport T  auto, inproc (all ranks in one process), shm, socket (tcp or
                  unix to insist)
   --algo A       auto, ring, tree, oneshot, twoshot, doubling, halving, ...
   --timeout D    of one operation (default 2m)
 
 Others
-  --peer P,...   openmpi, mpich, gloo: measure these libraries on the same
-                 sizes, in turn with ours, and add columns: their time, and how
-                 many times ours it is
+  --peer P,...   openmpi, mpich, gloo; on GPUs nccl: measure these libraries on
+                 the same sizes, in turn with ours, and add columns: their time,
+                 and how many times ours it is
+  -nccl FILE     the library of peer nccl (default libnccl.so.2)
   --reps N       repetitions with peers; medians count (default 3)
   --peer-timeout D
                  of one run of a peer (default 2m)
@@ -67,6 +71,8 @@ Examples
   ringo bench allreduce -np 2 -b 8 -e 64M -f 8 --peer openmpi,mpich,gloo
   ringo bench alltoall -np 2 -g 4 --transport tcp --plot alltoall.svg
   mpirun -np 4 ringo bench allreduce -np 0
+  ringo bench all -g 4 --device emu -b 0 -e 4K -f 16
+  ringo bench allreduce --device cuda -d bfloat16 -e 1G -G 20 --peer nccl
 `
 
 func runBench(ctx context.Context, args []string, stdout, stderr io.Writer) error {

@@ -26,7 +26,7 @@ Says what this machine has, which GPUs and transports work on it and why others
 do not, and which network interface would be used. Environment variables count
 as they do in a program.
 
-  -device D      auto: GPUs if there is a driver; cuda: insist; emu: emulated ones
+  -device D      auto: GPUs if there is a driver; cuda: insist; emu: emulated
   -iface NAME    as RINGO_SOCKET_IFNAME: prefixes, ^ excludes, = exact
   -quick         do not try the transports
 
