@@ -1,7 +1,7 @@
 // Package cudaemu is the CUDA driver in Go, for machines without a GPU. A
 // Machine has any number of devices that execute PTX step by step under a seed,
 // and takes the freedoms that hardware takes. It answers as a real driver does,
-// result for result (testdata holds what a real one answered), and reports what
+// result for result (TestBehaviour has the questions), and reports what
 // hardware lets pass.
 //
 // # How it is built
