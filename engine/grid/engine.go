@@ -14,7 +14,7 @@ import (
 type Options struct {
 	Rank    sched.Rank
 	Ranks   int // of the communicator
-	Threads int // of a block, a multiple of 32 from 64 to 512, which is the default
+	Threads int // that move data in a block, a multiple of 32 up to 512, which is the default
 	// MinSlice is how many bytes a lane moves at least, if there are as many: a
 	// small operation is carried out by fewer lanes. A multiple of 128.
 	MinSlice int
@@ -24,6 +24,8 @@ const (
 	maxThreads      = 512
 	defaultMinSlice = 8 << 10
 	stageBytes      = 64 << 10
+	otherThreads    = 64  // of a block: those that wait and those that tell
+	turnBytes       = 512 // of shared memory, at most, between them
 )
 
 // An Engine carries out operations on one device, in the order in which they run
@@ -85,8 +87,8 @@ func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (
 		return nil, fmt.Errorf("grid: %d ranks", e.ranks)
 	case e.rank < 0 || int(e.rank) >= e.ranks:
 		return nil, fmt.Errorf("grid: rank %d of %d", e.rank, e.ranks)
-	case e.threads < 64 || e.threads > maxThreads || e.threads%32 != 0:
-		return nil, fmt.Errorf("grid: blocks of %d threads: want a multiple of 32 from 64 to %d", e.threads, maxThreads)
+	case e.threads < 32 || e.threads > maxThreads || e.threads%32 != 0:
+		return nil, fmt.Errorf("grid: blocks of %d threads: want a multiple of 32 up to %d", e.threads, maxThreads)
 	case e.minSlice < 128 || e.minSlice%128 != 0:
 		return nil, fmt.Errorf("grid: slices of %d bytes: want a multiple of 128", e.minSlice)
 	}
@@ -111,6 +113,7 @@ func (e *Engine) open() error {
 	if e.maxShared, err = d.DeviceGetAttribute(cuda.AttrMaxSharedPerBlock, e.dev); err != nil {
 		return err
 	}
+	e.maxShared -= turnBytes
 	if e.control, err = newControl(d); err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (e *Engine) Run(j *Job) error {
 	e.cut(j, a)
 	f.launch = cuda.Launch{
 		Grid:   cuda.Dim3{X: min(a.lanes, a.rounds)},
-		Block:  cuda.Dim3{X: uint32(e.threads)},
+		Block:  cuda.Dim3{X: uint32(e.threads + otherThreads)},
 		Shared: p.shared(),
 		Stream: j.Stream,
 	}

@@ -15,10 +15,6 @@ DEVICE u64 load_acquire(u64 p) {
   return v;
 }
 
-DEVICE void store_release(u64 p, u64 v) {
-  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
-}
-
 DEVICE u32 load_relaxed(u64 p) {
   u32 v;
   asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
@@ -58,6 +54,11 @@ DEVICE bool any(bool x) {
                : "memory");
   return r;
 }
+
+// Meet waits at one of 16 barriers until n threads, whole warps, have met there or
+// arrived, which does not wait.
+DEVICE void meet(u32 id, u32 n) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory"); }
+DEVICE void arrive(u32 id, u32 n) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(n) : "memory"); }
 
 // Control is in host memory; see engine/grid.Control.
 namespace control {
@@ -132,20 +133,20 @@ constexpr u32 header_bytes = 32;
 
 // A Port is an End in the lane of this block. It lies in shared memory.
 struct Port {
-  u64 slots, headers; // addresses
-  u64 post, seen;     // counters: ours and the other end's
-  u64 count;          // slots that went through this end
-  u64 known;          // the other end's counter as last seen, 0 at first: it may be behind ours
-  u32 mask;           // number of slots - 1
+  u64 slots;      // address
+  u64 post, seen; // counters: ours and the other end's
+  u64 count;      // slots that went through this end
+  u64 next;       // the slot to wait for: ahead of count where others still work on some
+  u64 known;      // the other end's counter as last seen, 0 at first: it may be behind ours
+  u32 mask;       // number of slots - 1
   u32 slot_bytes;
-  u64 peer;
+  u32 peer, unused;
 
   DEVICE void open(const End *e, u32 lane) {
     slots = e->queues + (u64)lane * e->queue_bytes;
-    headers = slots + (u64)e->slots * e->slot_bytes;
     post = e->post + lane * lane_stride;
     seen = e->seen + lane * lane_stride;
-    count = Access<8>::load(e->counts + 8 * lane);
+    count = next = Access<8>::load(e->counts + 8 * lane);
     known = 0;
     mask = e->slots - 1;
     slot_bytes = e->slot_bytes;
@@ -155,8 +156,8 @@ struct Port {
   // Close keeps the count for the next kernel.
   DEVICE void close(const End *e, u32 lane) const { Access<8>::store(e->counts + 8 * lane, count); }
 
-  DEVICE u64 slot() const { return slots + (u64)((u32)count & mask) * slot_bytes; }
-  DEVICE u64 header() const { return headers + ((u32)count & mask) * header_bytes; }
+  DEVICE u64 slot(u64 count) const { return slots + (u64)((u32)count & mask) * slot_bytes; }
+  DEVICE u64 header() const { return slots + (mask + 1) * (u64)slot_bytes + ((u32)count & mask) * header_bytes; }
 };
 
 // A Stop is why a thread stopped.
@@ -207,17 +208,20 @@ static DEVICE void check(const Comm &c, const Port &p, u64 bytes, Stop &stop) {
     stop = {mismatch, receiving, p.peer, bytes, h};
 }
 
-// Publish hands the slot on; one thread calls it after a barrier.
-static DEVICE void publish(const Comm &c, Port &p, u64 bytes) {
+// Stamp writes the header of the slot to be sent.
+static DEVICE void stamp(const Comm &c, const Port &p, u64 bytes) {
   u64 h = p.header();
   Access<8>::store(h, c.stamp[0]);
   Access<8>::store(h + 8, c.stamp[1]);
   Access<8>::store(h + 16, bytes);
-  store_release(p.post, ++p.count);
 }
 
-// Release gives the slot back; one thread calls it after a barrier.
-static DEVICE void release(Port &p) { store_release(p.post, ++p.count); }
+// Fence orders what this thread did, and what happened before, with what it
+// stores next, for all who see that.
+DEVICE void fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+
+// Post tells the other end, after a fence, that the slot is theirs.
+static DEVICE void post(Port &p) { store_relaxed64(p.post, ++p.count); }
 
 // Report tells the host about the first fault of all. A mismatch has all blocks
 // of this device end.
@@ -231,7 +235,7 @@ static DEVICE void report(const Comm &c, const Stop &s) {
     if (s.theirs) {
       for (int i = 0; i < 3; i++) Access<8>::store(at + control::theirs + 8 * i, load_relaxed64(s.theirs + 8 * i));
     }
-    asm volatile("fence.acq_rel.sys;" ::: "memory");
+    fence();
     store_relaxed(at + control::kind, s.kind);
   }
   if (s.kind == mismatch) store_relaxed(c.control + control::abort, 1);

@@ -146,15 +146,15 @@ template <int n> static DEVICE void some(const Slice &s, Scalar k, u64 at, u32 s
   for (int i = 0; i < n; i++) s.store(v[i], at + i * step);
 }
 
-static DEVICE void move(const Slice &s, Scalar k) {
+static DEVICE void move(const Slice &s, Scalar k, u32 width) {
   constexpr int deep = TYPE::unroll == 1 ? 1 : 4; // vectors of a thread under way
   u64 vectors = s.all() & 15 ? 0 : s.n / 16, i = 0;
 #pragma unroll 1
-  for (; deep > 1 && i + deep * threads() <= vectors; i += deep * threads()) some<deep>(s, k, 16 * (i + thread()), 16 * threads());
+  for (; deep > 1 && i + deep * width <= vectors; i += deep * width) some<deep>(s, k, 16 * (i + thread()), 16 * width);
 #pragma unroll 1
-  for (i += thread(); i < vectors; i += threads()) some<1>(s, k, 16 * i, 0);
+  for (i += thread(); i < vectors; i += width) some<1>(s, k, 16 * i, 0);
 #pragma unroll 1
-  for (u64 at = 16 * vectors + thread() * TYPE::size; at < s.n; at += threads() * TYPE::size) {
+  for (u64 at = 16 * vectors + thread() * TYPE::size; at < s.n; at += width * TYPE::size) {
     TYPE::Bits v = 0;
     if (s.recv) v = Element::load(s.recv + at);
     if (s.src) {
@@ -193,25 +193,25 @@ template <int n, class V> static DEVICE void some(const Slice &s, u64 at, u32 st
 }
 
 // Units moves what there is of whole units of size bytes, from byte at.
-template <int size, class V, int deep> static DEVICE u64 units(const Slice &s, u64 at) {
+template <int size, class V, int deep> static DEVICE u64 units(const Slice &s, u64 at, u32 width) {
   u64 count = (s.n - at) / size, i = 0;
 #pragma unroll 1
-  for (; i + deep * threads() <= count; i += deep * threads())
-    some<deep, V>(s, at + size * (i + thread()), size * threads());
+  for (; i + deep * width <= count; i += deep * width)
+    some<deep, V>(s, at + size * (i + thread()), size * width);
 #pragma unroll 1
-  for (i += thread(); i < count; i += threads()) some<1, V>(s, at + size * i, 0);
+  for (i += thread(); i < count; i += width) some<1, V>(s, at + size * i, 0);
   return at + size * count;
 }
 
-static DEVICE void move(const Slice &s, Scalar) {
+static DEVICE void move(const Slice &s, Scalar, u32 width) {
   u64 at = 0, all = s.all();
   if (!(all & 15))
-    at = units<16, Vector<u32>, 8>(s, 0);
+    at = units<16, Vector<u32>, 8>(s, 0, width);
   else if (!(all & 3))
-    at = units<4, One<4>, 4>(s, 0);
+    at = units<4, One<4>, 4>(s, 0, width);
   else if (!(all & 1))
-    at = units<2, One<2>, 4>(s, 0);
-  units<1, One<1>, 4>(s, at);
+    at = units<2, One<2>, 4>(s, 0, width);
+  units<1, One<1>, 4>(s, at, width);
 }
 
 // TableArgs are entries of a table of chunks, as many as fit.
@@ -227,28 +227,53 @@ KERNEL(512, 1) void table(const TableArgs a) {
 
 #endif
 
+// The threads of a block have three roles, so that waiting for others, moving data
+// and telling others overlap. The reader, a warp, interprets the schedule, waits
+// until a slice can be moved, and hands it to the movers; it is a slice ahead of
+// them. When they are done the poster, a warp, tells the peers.
+
+// A Turn is a slice on its way through a block.
+struct Turn {
+  Slice slice;
+  s16 recv, send; // ports, -1: nobody
+  u32 scaled;
+  u32 last; // there is no slice: the block ends
+};
+
+static SHARED Turn turns[4]; // the reader writes one when all are done with the one four before
 extern SHARED Port ports[];
 
-// Carry carries out one step over one slice; false if the block has to stop.
-static DEVICE bool carry(const Args &a, const Step &st, Slice s, Scalar k, Stop &stop) {
-  Port *recv = st.recv < 0 ? 0 : ports + st.recv, *send = st.send < 0 ? 0 : ports + st.send;
-  bool receives = recv && thread() == 0, sends = send && thread() == 32;
-  if (receives) wait(a.comm, *recv, recv->count + 1, receiving, s.n, stop);
-  if (sends) wait(a.comm, *send, send->count - send->mask, sending, s.n, stop);
-  if (any(stop.kind)) return false;
-  if (recv) s.recv = recv->slot();
-  if (send) s.send = send->slot();
-  if (receives) check(a.comm, *recv, s.n, stop);
-  move(s, k);
-  if (any(stop.kind)) return false;
-  if (receives) release(*recv);
-  if (sends) publish(a.comm, *send, s.n);
-  return true;
+constexpr u32 warp = 32;
+
+static DEVICE u32 movers() { return threads() - 2 * warp; }
+
+// Ready is where turn k is met by all, moved where movers arrive and the poster waits.
+static DEVICE u32 ready(u32 k) { return 1 + (k & 1); }
+static DEVICE u32 moved(u32 k) { return 3 + (k & 1); }
+
+// Hand hands over turn k when its slots are there. It reports whether the block goes on.
+static DEVICE bool hand(const Comm &c, u32 k, Turn next, Stop &stop) {
+  Turn &t = turns[k & 3];
+  if (thread() % warp == 0) {
+    Port *recv = next.recv < 0 ? 0 : ports + next.recv, *send = next.send < 0 ? 0 : ports + next.send;
+    if (send) {
+      wait(c, *send, send->next - send->mask, sending, next.slice.n, stop);
+      next.slice.send = send->slot(send->next++);
+    }
+    if (recv && !stop.kind) {
+      wait(c, *recv, recv->next + 1, receiving, next.slice.n, stop);
+      next.slice.recv = recv->slot(recv->next++);
+    }
+    next.last |= stop.kind;
+    t = next;
+  }
+  meet(ready(k), threads());
+  return !t.last;
 }
 
-// Rounds carries out the rounds of this block's lane, or stops.
-static DEVICE void rounds(const Args &a, const Step *steps, Stop &stop) {
-  Scalar k = {scalar(a), false};
+// Read interprets the rounds of this block's lane.
+static DEVICE void read(const Args &a, const Step *steps, Stop &stop) {
+  u32 k = 0;
 #pragma unroll 1
   for (u32 round = block(); round < a.rounds; round += a.lanes) {
 #pragma unroll 1
@@ -257,20 +282,62 @@ static DEVICE void rounds(const Args &a, const Step *steps, Stop &stop) {
       Part src = part(a, (Buffer)st.src, st.src_chunk, round), dst = part(a, (Buffer)st.dst, st.dst_chunk, round);
       u64 n = st.src == none ? dst.n : src.n;
       if (n == 0 && round > 0) continue;
-      k.on = st.src == in;
       u64 at = 0;
 #pragma unroll 1
       do {
         u64 bytes = n - at < a.slice ? n - at : a.slice;
-        if (!carry(a, st, {0, st.src == none ? 0 : src.at + at, st.dst == none ? 0 : dst.at + at, 0, bytes}, k, stop))
-          return;
+        Slice s = {0, st.src == none ? 0 : src.at + at, st.dst == none ? 0 : dst.at + at, 0, bytes};
+        if (!hand(a.comm, k++, {s, st.recv, st.send, st.src == in, 0}, stop)) return arrive(ready(k), threads());
         at += bytes;
       } while (at < n);
     }
   }
+  hand(a.comm, k, {{}, -1, -1, 0, 1}, stop);
+  arrive(ready(k + 1), threads());
 }
 
-KERNEL(512, 1) void ENTRY(const Args a) {
+static DEVICE void move_all(const Args &a) {
+  Scalar s = {scalar(a), false};
+  u32 k = 0;
+#pragma unroll 1
+  for (;; k++) {
+    meet(ready(k), threads());
+    const Turn &t = turns[k & 3];
+    if (t.last) break;
+    s.on = t.scaled;
+    move(t.slice, s, movers());
+    arrive(moved(k), threads() - warp);
+  }
+  arrive(moved(k), threads() - warp);
+  arrive(ready(k + 1), threads());
+}
+
+// Post_all tells the peers of turns that are done. A slot that belongs to another
+// call ends it all: nothing is told any more.
+static DEVICE void post_all(const Args &a, Stop &stop) {
+  arrive(ready(0), threads());
+  arrive(ready(1), threads());
+#pragma unroll 1
+  for (u32 k = 0;; k++) {
+    meet(moved(k), threads() - warp);
+    const Turn &t = turns[k & 3];
+    if (t.last) return;
+    if (thread() % warp == 0 && !stop.kind) {
+      if (t.recv >= 0) check(a.comm, ports[t.recv], t.slice.n, stop);
+      if (t.send >= 0) stamp(a.comm, ports[t.send], t.slice.n);
+      if (t.recv >= 0 || t.send >= 0) fence();
+      if (stop.kind) {
+        report(a.comm, stop);
+      } else {
+        if (t.send >= 0) post(ports[t.send]);
+        if (t.recv >= 0) post(ports[t.recv]);
+      }
+    }
+    arrive(ready(k), threads()); // for turn k + 2
+  }
+}
+
+KERNEL(576, 1) void ENTRY(const Args a) {
   const End *ends = (const End *)a.ends;
   Step *steps = (Step *)(ports + a.end_count);
 #pragma unroll 1
@@ -280,8 +347,14 @@ KERNEL(512, 1) void ENTRY(const Args a) {
   begin(a.comm);
   barrier();
   Stop stop = {};
-  rounds(a, steps, stop);
-  if (stop.kind) report(a.comm, stop);
+  if (thread() < movers()) {
+    move_all(a);
+  } else if (thread() < movers() + warp) {
+    read(a, steps, stop);
+    if (stop.kind) report(a.comm, stop);
+  } else {
+    post_all(a, stop);
+  }
   barrier();
 #pragma unroll 1
   for (u32 i = thread(); i < a.end_count; i += threads()) ports[i].close(ends + i, block());
