@@ -87,7 +87,7 @@ func (c *Comm) connectDevice(ctx context.Context, self transport.Info) error {
 			return err
 		}
 	}
-	d.engine, err = grid.New(d.gpu.Driver(), ctxHandle, d.gpu.Handle(), board.Links(sched.Rank(c.rank), addrs), grid.Options{Ranks: c.size})
+	d.engine, err = grid.New(d.gpu.Driver(), ctxHandle, d.gpu.Handle(), board.Links(sched.Rank(c.rank), addrs), grid.Options{Rank: sched.Rank(c.rank), Ranks: c.size})
 	if err != nil {
 		return err
 	}
