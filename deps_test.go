@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	pathpkg "path"
 	"path/filepath"
 	"strconv"
@@ -63,6 +64,9 @@ var floors = map[string]string{
 }
 
 func TestFloors(t *testing.T) {
+	if _, err := os.Stat("go.mod"); err != nil {
+		t.Skip("the source is not here")
+	}
 	seen := map[string]bool{}
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil {

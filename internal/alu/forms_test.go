@@ -136,6 +136,11 @@ var families = map[string][]string{
 		"cvt.rn.satfinite{,.relu}.{e4m3x2,e5m2x2}.f32 D = T T",
 		"cvt.rn.satfinite{,.relu}.{e4m3x2,e5m2x2}.f16x2 D = T",
 		"cvt.rn{,.relu}.f16x2.{e4m3x2,e5m2x2} D = T",
+		"cvt.{s8,u8,s16,u16}.{s32,u64} b32 = T", // in wider registers than they need
+		"cvt.{s8,u8,s32}.s64 b64 = T",
+		"cvt.rzi.{s8,u8,s16,u16}.f32 b32 = T",
+		"cvt.{u32,s64}.{s8,u8,s16,u16} D = b32",
+		"cvt.rn.f32.{s8,u8,s16,u16} D = b32",
 	},
 	"float": {
 		"{add,sub,mul}{,.rn,.rz,.rm,.rp}{,.ftz}{,.sat}.f32 T = T T",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/internal/simt"
 	"github.com/ringo-go/ringo/internal/weakmem"
 )
@@ -260,6 +261,9 @@ func TestHalfGuardedLineIsFound(t *testing.T) {
 
 // A barrier that is right unless one block is much faster than another.
 func TestUnluckyScheduleIsFound(t *testing.T) {
+	if gputest.OnGPU() {
+		t.Skip("about the emulator's choice of order")
+	}
 	hangs := 0
 	each(t, func(t *testing.T, o options) {
 		o.stall = 50_000
