@@ -18,6 +18,9 @@ type Options struct {
 	// MinSlice is how many bytes a lane moves at least, if there are as many: a
 	// small operation is carried out by fewer lanes. A multiple of 128.
 	MinSlice int
+	// Blocks is how many blocks run at once at most, where a kernel can do with
+	// any number: the device's multiprocessors by default, fewer if ranks share it.
+	Blocks int
 }
 
 const (
@@ -41,24 +44,30 @@ type Engine struct {
 	rank       sched.Rank
 	ranks      int
 	threads    int
+	blocks     int
 	minSlice   int
 
-	control *Control
-	stream  cuda.Stream // for uploads
-	stage   uintptr     // pinned host memory that they pass through
-	owned   []uintptr   // device memory
-	local   uintptr     // Local of kernels/cuda/comm.h, then counts
-	signs   uintptr     // addresses of sign boards, in order of rank
-	tmp     uintptr     // the largest scratch so far
-	tmpLen  int
-	table   uintptr // chunks of different sizes
-	tables  int     // entries that it has room for
+	control  *Control
+	stream   cuda.Stream // for uploads
+	stage    uintptr     // pinned host memory that they pass through
+	owned    []uintptr   // device memory
+	local    uintptr     // Local of kernels/cuda/comm.h, then counts
+	endTable uintptr     // of all ends: of each rank the receiving one, then the sending ones
+	signs    uintptr     // addresses of sign boards, in order of rank
+	tmp      uintptr     // the largest scratch so far
+	tmpLen   int
+	table    uintptr // chunks of different sizes
+	tables   int     // words that it has room for
 
 	ends    map[endKey]end
 	modules map[moduleKey]*module
 	finish  *device.Combiner
 	text    textFunc
+	mail    mailroom
 	frame   frame
+	words   []uint64 // of tables, kept so that launching does not allocate
+	one     [1]*Job
+	ways    []way
 }
 
 type endKey struct {
@@ -73,7 +82,7 @@ const localBytes = 64
 // outlasts operations and loads no kernel.
 func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (*Engine, error) {
 	e := &Engine{
-		driver: d, ctx: ctx, dev: dev, links: l, rank: o.Rank, ranks: o.Ranks, threads: o.Threads, minSlice: o.MinSlice,
+		driver: d, ctx: ctx, dev: dev, links: l, rank: o.Rank, ranks: o.Ranks, threads: o.Threads, minSlice: o.MinSlice, blocks: o.Blocks,
 		ends: map[endKey]end{}, modules: map[moduleKey]*module{}, text: ptxText,
 	}
 	if e.threads == 0 {
@@ -131,6 +140,17 @@ func (e *Engine) open() error {
 		return err
 	}
 	if err := d.StreamSynchronize(e.stream); err != nil {
+		return err
+	}
+	if e.endTable, err = e.alloc(2 * e.ranks * endBytes); err != nil {
+		return err
+	}
+	if e.blocks == 0 {
+		if e.blocks, err = d.DeviceGetAttribute(cuda.AttrMultiprocessorCount, e.dev); err != nil {
+			return err
+		}
+	}
+	if err := e.openMail(); err != nil {
 		return err
 	}
 	signs := e.links.Signs()
@@ -256,8 +276,13 @@ func (e *Engine) end(peer sched.Rank, sends bool) (end, error) {
 		slotBytes:  uint32(l.SlotBytes),
 		queueBytes: uint32(l.QueueBytes()), peer: uint32(peer),
 	}
-	e.ends[key] = x
-	return x, nil
+	err = e.quietly(func() error {
+		return e.write(e.endTable+uintptr((dir*e.ranks+int(peer))*endBytes), bytesOf([]end{x}))
+	})
+	if err == nil {
+		e.ends[key] = x
+	}
+	return x, err
 }
 
 func bytesOf[T any](s []T) []byte { return mem.Of(s).Bytes() }

@@ -25,7 +25,8 @@ type moduleKey struct {
 type module struct {
 	handle cuda.Module
 	run    cuda.Function
-	table  cuda.Function // of the module that only copies
+	// of the module that only copies
+	table, together cuda.Function
 }
 
 // Prepare loads what running programs with a Reducer needs, or what copying needs
@@ -115,6 +116,9 @@ func (e *Engine) loadModule(name ptx.Name) (*module, error) {
 	m.run, err = e.driver.ModuleGetFunction(m.handle, name.Run())
 	if err == nil && name == ptx.Copy {
 		m.table, err = e.driver.ModuleGetFunction(m.handle, ptx.Table)
+	}
+	if err == nil && name == ptx.Copy {
+		m.together, err = e.driver.ModuleGetFunction(m.handle, ptx.Together)
 	}
 	if err != nil {
 		return nil, errors.Join(err, e.driver.ModuleUnload(m.handle))

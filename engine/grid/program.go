@@ -16,6 +16,8 @@ type Program struct {
 	lanes, slots int // the fewest of all connections of the schedule, on any rank
 	slice, piece int // bytes at most
 
+	geometry Geometry // of the connection, if the program is a message
+
 	image uintptr // steps and ends on the device
 	tmp   uintptr // Tmp of all lanes
 }
@@ -25,6 +27,12 @@ func (p *Program) Shape() sched.Shape { return p.shape }
 
 // Lanes is how many blocks carry out the program at most.
 func (p *Program) Lanes() int { return p.lanes }
+
+// message reports whether the program is a send or a receive alone, see
+// RunTogether.
+func (p *Program) message() bool {
+	return p.shape.In+p.shape.Out == 1 && len(p.steps) == 1 && len(p.ends) == 1
+}
 
 // A step is Step of kernels/cuda/run.cu.
 type step struct {
@@ -83,7 +91,7 @@ func (p *Program) shapeOf(s sched.Schedule, links Links) {
 	pairs := map[[2]sched.Rank]bool{}
 	for from := range sched.Rank(p.shape.Ranks) {
 		for i := range s.Len(from) {
-			to := s.At(from, i).Send
+			to := s.At(from, i).Send // who receives is of the same pairs, but in a message alone
 			if pair := [2]sched.Rank{from, to}; to != sched.Nobody && !pairs[pair] {
 				pairs[pair] = true
 				g := links.Geometry(from, to)
@@ -132,6 +140,13 @@ func (p *Program) connect(e *Engine, steps []sched.Step) error {
 				p.ends = append(p.ends, x)
 			}
 			*at = k
+		}
+	}
+	if p.message() {
+		if st := steps[0]; st.Send != sched.Nobody {
+			p.geometry = e.links.Geometry(e.rank, st.Send)
+		} else {
+			p.geometry = e.links.Geometry(st.Recv, e.rank)
 		}
 	}
 	if need := p.shared(); need > e.maxShared {

@@ -10,10 +10,7 @@ import (
 
 // args is struct Args of kernels/cuda/run.cu.
 type args struct {
-	control, local      uint64
-	stamp               [2]uint64
-	signs, sign         uint64
-	rank, ranks         uint32
+	comm
 	steps, ends         uint64
 	layout              [2]layout
 	table, tmp          uint64
@@ -25,6 +22,25 @@ type args struct {
 	tmpChunks           uint32
 	data, dataChunks    uint32
 	_                   uint32
+}
+
+// A comm is Comm of kernels/cuda/comm.h.
+type comm struct {
+	control, local uint64
+	stamp          [2]uint64
+	signs, sign    uint64
+	rank, ranks    uint32
+}
+
+func (e *Engine) comm(s transport.Stamp) comm {
+	c := comm{
+		control: e.control.device, local: uint64(e.local), stamp: s,
+		signs: uint64(e.signs), rank: uint32(e.rank), ranks: uint32(e.ranks),
+	}
+	if e.signs != 0 {
+		c.sign = signOf(s)
+	}
+	return c
 }
 
 // A layout is Layout of kernels/cuda/run.cu.
@@ -40,11 +56,13 @@ type tableArgs struct {
 
 // A frame is what a launch passes on, kept so that launching does not allocate.
 type frame struct {
-	args   args
-	table  tableArgs
-	launch cuda.Launch
-	finish device.Args
-	srcs   [1]mem.Region
+	args     args
+	table    tableArgs
+	group    togetherArgs
+	launch   cuda.Launch
+	exchange exchangeArgs
+	finish   device.Args
+	srcs     [1]mem.Region
 }
 
 // Run queues a job on its stream, with the Engine's context current on this
@@ -59,6 +77,10 @@ func (e *Engine) Run(j *Job) error {
 		return err
 	}
 	p := j.Program
+	if p.message() {
+		e.one[0] = j
+		return e.RunTogether(e.one[:])
+	}
 	m, prog, err := e.kernel(j.Reducer)
 	if err != nil {
 		return err
@@ -66,8 +88,7 @@ func (e *Engine) Run(j *Job) error {
 	f := &e.frame
 	a := &f.args
 	*a = args{
-		control: e.control.device, local: uint64(e.local), stamp: j.Stamp,
-		signs: uint64(e.signs), rank: uint32(e.rank), ranks: uint32(e.ranks),
+		comm: e.comm(j.Stamp),
 		ends: uint64(p.image), steps: uint64(p.image) + uint64(len(p.ends)*endBytes),
 		layout:    [2]layout{layoutOf(j.In, &j.InL), layoutOf(j.Out, &j.OutL)},
 		tmp:       uint64(p.tmp),
@@ -81,9 +102,6 @@ func (e *Engine) Run(j *Job) error {
 	}
 	if p.shape.Out > p.shape.In {
 		a.data, a.dataChunks = 1, uint32(p.shape.Out)
-	}
-	if e.signs != 0 {
-		a.sign = signOf(j.Stamp)
 	}
 	if j.InL.Off != nil || j.OutL.Off != nil {
 		if err := e.writeTable(j); err != nil {
@@ -119,12 +137,18 @@ func (e *Engine) cut(j *Job, a *args) {
 	longest := max(longest(&j.InL), longest(&j.OutL))
 	piece, slice := p.piece, p.slice
 	if a.table == 0 {
-		half := p.slots / 2
-		piece = min(piece, max(e.minSlice, roundUp((longest+p.lanes-1)/p.lanes, 128)))
-		slice = min(slice, max(e.minSlice, roundUp((piece+half-1)/half, 128)))
+		piece, slice = e.parts(longest, p.lanes, p.slots, p.slice, p.piece)
 	}
 	a.piece, a.slice = uint64(piece), uint64(slice)
 	a.rounds = uint32(max(1, (longest+piece-1)/piece))
+}
+
+// parts divides a chunk so that all lanes have work, in pieces and slices that are
+// not smaller than they have to be.
+func (e *Engine) parts(n, lanes, slots, maxSlice, maxPiece int) (piece, slice int) {
+	half := slots / 2
+	piece = min(maxPiece, max(e.minSlice, roundUp((n+lanes-1)/lanes, 128)))
+	return piece, min(maxSlice, max(e.minSlice, roundUp((piece+half-1)/half, 128)))
 }
 
 // longest is the length of the longest chunk.
@@ -139,39 +163,46 @@ func longest(l *engine.Layout) int {
 	return n
 }
 
-// writeTable queues the table of chunks before the operation, in the arguments of
-// kernels that write it.
+// writeTable queues the table of chunks before the operation.
 func (e *Engine) writeTable(j *Job) error {
 	shape := j.Program.shape
+	w := e.words[:0]
+	for c := range shape.In {
+		off, n := j.InL.Span(c)
+		w = append(w, uint64(off), uint64(n))
+	}
+	for c := range shape.Out {
+		off, n := j.OutL.Span(c)
+		w = append(w, uint64(off), uint64(n))
+	}
+	e.words = w
+	if err := e.writeWords(w, j.Stream); err != nil {
+		return err
+	}
+	e.frame.args.table = uint64(e.table)
+	return nil
+}
+
+// writeWords queues kernels that write words to e.table from their arguments.
+func (e *Engine) writeWords(w []uint64, s cuda.Stream) error {
 	m, _, err := e.kernel(nil)
 	if err != nil {
 		return err
 	}
-	n := 2 * (shape.In + shape.Out) // words
-	if n > e.tables {
+	if len(w) > e.tables {
 		err := e.quietly(func() (err error) { // what is smaller stays: graphs may hold it
-			e.table, err = e.alloc(8 * n)
+			e.table, err = e.alloc(8 * len(w))
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		e.tables = n
+		e.tables = len(w)
 	}
-	e.frame.args.table = uint64(e.table)
 	t := &e.frame.table
-	for at := 0; at < n; at += len(t.entry) {
-		t.to, t.count = uint64(e.table)+8*uint64(at), uint32(min(n-at, len(t.entry)))
-		for i := 0; i < int(t.count); i += 2 {
-			c := (at + i) / 2
-			l := &j.InL
-			if c >= shape.In {
-				l, c = &j.OutL, c-shape.In
-			}
-			off, n := l.Span(c)
-			t.entry[i], t.entry[i+1] = uint64(off), uint64(n)
-		}
-		e.frame.launch = cuda.Launch{Block: cuda.Dim3{X: 128}, Stream: j.Stream}
+	for at := 0; at < len(w); at += len(t.entry) {
+		t.to, t.count = uint64(e.table)+8*uint64(at), uint32(copy(t.entry[:], w[at:]))
+		e.frame.launch = cuda.Launch{Block: cuda.Dim3{X: 128}, Stream: s}
 		if err := e.driver.LaunchKernel(m.table, &e.frame.launch, cuda.ArgsOf(t)); err != nil {
 			return err
 		}

@@ -156,6 +156,15 @@ struct Port {
   // Close keeps the count for the next kernel.
   DEVICE void close(const End *e, u32 lane) const { Access<8>::store(e->counts + 8 * lane, count); }
 
+  // Needed is what the other end's counter has to be for the next slot to be ours.
+  DEVICE u64 needed(Phase phase) const { return phase == sending ? next - mask : next + 1; }
+
+  // Has reports whether the next slot is ours, without waiting.
+  DEVICE bool has(Phase phase) {
+    if ((s64)(known - needed(phase)) < 0) known = load_acquire(seen);
+    return (s64)(known - needed(phase)) >= 0;
+  }
+
   DEVICE u64 slot(u64 count) const { return slots + (u64)((u32)count & mask) * slot_bytes; }
   DEVICE u64 header() const { return slots + (mask + 1) * (u64)slot_bytes + ((u32)count & mask) * header_bytes; }
 };

@@ -235,6 +235,7 @@ KERNEL(512, 1) void table(const TableArgs a) {
 // A Turn is a slice on its way through a block.
 struct Turn {
   Slice slice;
+  u64 stamp[2];
   s16 recv, send; // ports, -1: nobody
   u32 scaled;
   u32 last; // there is no slice: the block ends
@@ -251,24 +252,29 @@ static DEVICE u32 movers() { return threads() - 2 * warp; }
 static DEVICE u32 ready(u32 k) { return 1 + (k & 1); }
 static DEVICE u32 moved(u32 k) { return 3 + (k & 1); }
 
-// Hand hands over turn k when its slots are there. It reports whether the block goes on.
+// Give has the movers and the poster start with turn k, which one thread of the
+// reader has written. It reports whether the block goes on.
+static DEVICE bool give(u32 k) {
+  meet(ready(k), threads());
+  return !turns[k & 3].last;
+}
+
+// Hand waits for the slots of a turn and gives it.
 static DEVICE bool hand(const Comm &c, u32 k, Turn next, Stop &stop) {
-  Turn &t = turns[k & 3];
   if (thread() % warp == 0) {
     Port *recv = next.recv < 0 ? 0 : ports + next.recv, *send = next.send < 0 ? 0 : ports + next.send;
     if (send) {
-      wait(c, *send, send->next - send->mask, sending, next.slice.n, stop);
+      wait(c, *send, send->needed(sending), sending, next.slice.n, stop);
       next.slice.send = send->slot(send->next++);
     }
     if (recv && !stop.kind) {
-      wait(c, *recv, recv->next + 1, receiving, next.slice.n, stop);
+      wait(c, *recv, recv->needed(receiving), receiving, next.slice.n, stop);
       next.slice.recv = recv->slot(recv->next++);
     }
     next.last |= stop.kind;
-    t = next;
+    turns[k & 3] = next;
   }
-  meet(ready(k), threads());
-  return !t.last;
+  return give(k);
 }
 
 // Read interprets the rounds of this block's lane.
@@ -287,17 +293,17 @@ static DEVICE void read(const Args &a, const Step *steps, Stop &stop) {
       do {
         u64 bytes = n - at < a.slice ? n - at : a.slice;
         Slice s = {0, st.src == none ? 0 : src.at + at, st.dst == none ? 0 : dst.at + at, 0, bytes};
-        if (!hand(a.comm, k++, {s, st.recv, st.send, st.src == in, 0}, stop)) return arrive(ready(k), threads());
+        if (!hand(a.comm, k++, {s, {a.comm.stamp[0], a.comm.stamp[1]}, st.recv, st.send, st.src == in, 0}, stop))
+          return arrive(ready(k), threads());
         at += bytes;
       } while (at < n);
     }
   }
-  hand(a.comm, k, {{}, -1, -1, 0, 1}, stop);
+  hand(a.comm, k, {{}, {}, -1, -1, 0, 1}, stop);
   arrive(ready(k + 1), threads());
 }
 
-static DEVICE void move_all(const Args &a) {
-  Scalar s = {scalar(a), false};
+static DEVICE void move_all(Scalar s) {
   u32 k = 0;
 #pragma unroll 1
   for (;; k++) {
@@ -314,7 +320,8 @@ static DEVICE void move_all(const Args &a) {
 
 // Post_all tells the peers of turns that are done. A slot that belongs to another
 // call ends it all: nothing is told any more.
-static DEVICE void post_all(const Args &a, Stop &stop) {
+static DEVICE void post_all(Comm c) {
+  Stop stop = {};
   arrive(ready(0), threads());
   arrive(ready(1), threads());
 #pragma unroll 1
@@ -323,11 +330,13 @@ static DEVICE void post_all(const Args &a, Stop &stop) {
     const Turn &t = turns[k & 3];
     if (t.last) return;
     if (thread() % warp == 0 && !stop.kind) {
-      if (t.recv >= 0) check(a.comm, ports[t.recv], t.slice.n, stop);
-      if (t.send >= 0) stamp(a.comm, ports[t.send], t.slice.n);
+      c.stamp[0] = t.stamp[0];
+      c.stamp[1] = t.stamp[1];
+      if (t.recv >= 0) check(c, ports[t.recv], t.slice.n, stop);
+      if (t.send >= 0) stamp(c, ports[t.send], t.slice.n);
       if (t.recv >= 0 || t.send >= 0) fence();
       if (stop.kind) {
-        report(a.comm, stop);
+        report(c, stop);
       } else {
         if (t.send >= 0) post(ports[t.send]);
         if (t.recv >= 0) post(ports[t.recv]);
@@ -346,17 +355,153 @@ KERNEL(576, 1) void ENTRY(const Args a) {
   for (u32 i = thread(); i < a.step_count; i += threads()) steps[i] = ((const Step *)a.steps)[i];
   begin(a.comm);
   barrier();
-  Stop stop = {};
   if (thread() < movers()) {
-    move_all(a);
+    move_all({scalar(a), false});
   } else if (thread() < movers() + warp) {
+    Stop stop = {};
     read(a, steps, stop);
     if (stop.kind) report(a.comm, stop);
   } else {
-    post_all(a, stop);
+    post_all(a.comm);
   }
   barrier();
 #pragma unroll 1
   for (u32 i = thread(); i < a.end_count; i += threads()) ports[i].close(ends + i, block());
   if (thread() == 0) end(a.comm);
 }
+
+#ifndef TYPE
+
+// Sends and receives that happen together. Those with one peer in one direction
+// are a way, and happen in their order; a lane of a way is a task, and a block
+// may have several. Its reader hands over whichever slice can be moved, so that
+// no message waits for another, whatever their sizes and however few blocks run.
+
+// TogetherArgs is engine/grid.togetherArgs in Go. Words are ways, of 2 words:
+// number of the end and of lanes, first message and how many; then messages.
+struct TogetherArgs {
+  Comm comm;
+  u64 ends;
+  u64 table; // where words are instead, if not 0
+  u32 ways, lanes;
+  u64 word[448];
+};
+
+// A Message, of 5 words: where it is, its length, its stamp, piece and slice.
+struct Message {
+  u64 at, n, stamp[2];
+  u32 piece, slice;
+};
+
+static DEVICE u64 word(const TogetherArgs &a, u32 i) { return a.table ? Access<8>::load(a.table + 8 * i) : a.word[i]; }
+
+static DEVICE Message message(const TogetherArgs &a, u32 i) {
+  u32 w = 2 * a.ways + 5 * i;
+  u64 cut = word(a, w + 4);
+  return {word(a, w), word(a, w + 1), {word(a, w + 2), word(a, w + 3)}, (u32)cut, (u32)(cut >> 32)};
+}
+
+// A Task is where a lane of a way is. It lies in shared memory, with its port.
+struct Task {
+  const End *end;
+  u32 lane, lanes;
+  u32 first, left; // messages
+  u32 sends;
+  u32 round; // of the first message
+  u64 at;    // in its piece
+};
+
+// Settle moves a task to its next slice, or makes it one without messages.
+static DEVICE Message settle(const TogetherArgs &a, Task &t) {
+  Message m = {};
+#pragma unroll 1
+  while (t.left) {
+    m = message(a, t.first);
+    u64 begin = (u64)t.round * m.piece;
+    if (begin + t.at < m.n && t.at < m.piece) break;
+    if (m.n == 0 && t.round == 0 && t.at == 0) break; // it is sent all the same
+    if (begin + m.piece < m.n && t.at) { // the next piece of this lane, if there is one
+      t.round += t.lanes;
+    } else {
+      t.first++, t.left--;
+      t.round = t.lane;
+    }
+    t.at = 0;
+  }
+  return m;
+}
+
+static DEVICE void read_together(const TogetherArgs &a, Task *tasks, u32 count, Stop &stop) {
+  u32 k = 0, i = 0; // turn, task
+#pragma unroll 1
+  for (bool go = true; go; k++) {
+    if (thread() % warp == 0) {
+      Turn next = {{}, {}, -1, -1, 0, 1};
+      u32 idle = 0; // tasks in a row that have nothing to do
+#pragma unroll 1
+      for (u32 n = 1; idle < count && !stop.kind; n++) {
+        Task &t = tasks[i];
+        Port &p = ports[i];
+        Phase phase = t.sends ? sending : receiving;
+        Message m = settle(a, t);
+        u32 at = i;
+        i = i + 1 < count ? i + 1 : 0;
+        if (!t.left) {
+          idle++;
+          continue;
+        }
+        idle = 0;
+        u64 left = m.n - (u64)t.round * m.piece, size = left < m.piece ? left : m.piece;
+        u64 bytes = size - t.at < m.slice ? size - t.at : m.slice;
+        if (!p.has(phase)) {
+          if (n % polls == 0 && stopped(a.comm)) stop = {aborted, phase, p.peer, bytes, 0};
+          continue;
+        }
+        u64 slot = p.slot(p.next++), from = m.at + (u64)t.round * m.piece + t.at;
+        next = {{t.sends ? 0 : slot, t.sends ? from : 0, t.sends ? 0 : from, t.sends ? slot : 0, bytes},
+                {m.stamp[0], m.stamp[1]},
+                (s16)(t.sends ? -1 : (s32)at),
+                (s16)(t.sends ? (s32)at : -1),
+                0,
+                0};
+        t.at += m.n ? bytes : 1;
+        break;
+      }
+      turns[k & 3] = next;
+    }
+    go = give(k);
+  }
+  arrive(ready(k), threads());
+}
+
+KERNEL(576, 1) void together(const TogetherArgs a) {
+  u32 all = a.ways * a.lanes, count = (all - block() + blocks() - 1) / blocks();
+  Task *tasks = (Task *)(ports + count);
+#pragma unroll 1
+  for (u32 i = thread(); i < count; i += threads()) {
+    u32 n = block() + i * blocks(), way = n % a.ways, lane = n / a.ways;
+    u64 end = word(a, 2 * way), messages = word(a, 2 * way + 1);
+    Task t = {(const End *)a.ends + (u32)end, lane, (u32)(end >> 32) & 0xffff, (u32)messages, (u32)(messages >> 32), (u32)(end >> 48), lane, 0};
+    if (lane >= t.lanes) t.left = 0;
+    tasks[i] = t;
+    ports[i].open(t.end, lane < t.lanes ? lane : 0);
+  }
+  begin(a.comm);
+  barrier();
+  if (thread() < movers()) {
+    move_all({});
+  } else if (thread() < movers() + warp) {
+    Stop stop = {};
+    read_together(a, tasks, count, stop);
+    if (stop.kind) report(a.comm, stop);
+  } else {
+    post_all(a.comm);
+  }
+  barrier();
+#pragma unroll 1
+  for (u32 i = thread(); i < count; i += threads())
+    if (tasks[i].lane < tasks[i].lanes) ports[i].close(tasks[i].end, tasks[i].lane);
+  if (thread() == 0) end(a.comm);
+}
+
+#endif

@@ -40,6 +40,9 @@ type Name struct {
 // Copy is the module of run.cu that only copies; its Name has neither Type nor Op.
 var Copy = Name{SM: 70, Source: "run"}
 
+// Exchange is the module of exchange.cu that only copies.
+var Exchange = Name{SM: 70, Source: "exchange"}
+
 // String is "bfloat16_sum_sm_80" or "run_bfloat16_sum_sm_80", the file's name
 // without its ending.
 func (n Name) String() string {
@@ -57,7 +60,7 @@ func (n Name) File() string {
 	return n.Source + ".cu"
 }
 
-// Run is the name of the kernel of a module of run.cu.
+// Run is the name of the kernel of a module of run.cu or exchange.cu.
 func (n Name) Run() string {
 	if n.Type == "" {
 		return n.Source + "_copy"
@@ -65,8 +68,11 @@ func (n Name) Run() string {
 	return n.Source + "_" + n.Type + "_" + n.Op
 }
 
-// Table is the name of the kernel that writes a table of chunks.
-const Table = "table"
+// The other kernels of the module Copy.
+const (
+	Table    = "table"    // writes words to memory
+	Together = "together" // sends and receives side by side
+)
 
 // Combine is the name of the fast kernel.
 func (n Name) Combine() string { return "combine_" + n.Type + "_" + n.Op }
@@ -100,16 +106,22 @@ func All() []Name {
 		for _, op := range slices.Concat(common, bitwise) {
 			all = append(all, Variants(t, op)...)
 			all = append(all, RunVariants(t, op)...)
+			all = append(all, ExchangeVariants(t, op)...)
 		}
 	}
-	return append(all, Copy)
+	return append(all, Copy, Exchange)
 }
 
 // RunVariants is Variants for run.cu.
-func RunVariants(t, op string) []Name {
+func RunVariants(t, op string) []Name { return variantsOf("run", t, op) }
+
+// ExchangeVariants is Variants for exchange.cu.
+func ExchangeVariants(t, op string) []Name { return variantsOf("exchange", t, op) }
+
+func variantsOf(source, t, op string) []Name {
 	all := slices.Clone(Variants(t, op))
 	for i := range all {
-		all[i].Source = "run"
+		all[i].Source = source
 	}
 	return all
 }

@@ -1,0 +1,149 @@
+package grid
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// single is a send or a receive and nothing else.
+type single struct {
+	n    int
+	step sched.Step
+}
+
+func (s single) Shape() sched.Shape {
+	if s.step.Src.Buf == sched.In {
+		return sched.Shape{Ranks: s.n, In: 1}
+	}
+	return sched.Shape{Ranks: s.n, Out: 1}
+}
+func (s single) Len(sched.Rank) int            { return 1 }
+func (s single) At(sched.Rank, int) sched.Step { return s.step }
+
+// A parcel is a message from one rank to another.
+type parcel struct{ from, to, n int }
+
+// TestTogether sends messages in groups: every rank queues all of its sends and
+// receives at once, in different orders, or one by one where that cannot hang.
+func TestTogether(t *testing.T) {
+	const n = 3
+	ringOf := func(size int) (all []parcel) {
+		for r := range n {
+			all = append(all, parcel{r, (r + 1) % n, size})
+		}
+		return all
+	}
+	var everybody []parcel
+	for from := range n {
+		for to := range n {
+			everybody = append(everybody, parcel{from, to, 700*from + 333*to + 1}, parcel{from, to, 5}, parcel{from, to, 0})
+		}
+	}
+	var many []parcel
+	for i := range 200 {
+		many = append(many, parcel{i % n, (i / n) % n, 3 * i})
+	}
+	tests := []struct {
+		name    string
+		parcels []parcel
+		blocks  int
+		alone   int // a rank that queues its messages one by one, or -1
+	}{
+		{"neighbours", ringOf(10), 0, -1},
+		{"neighbours, more than queues hold", ringOf(10000), 0, -1},
+		{"one block", ringOf(10000), 1, -1},
+		{"everybody, two blocks", everybody, 2, -1},
+		{"everybody", everybody, 0, -1},
+		{"more than arguments hold", many, 0, -1},
+		{"nothing", ringOf(0), 0, -1},
+		{"one is alone", []parcel{{0, 1, 3000}, {0, 2, 5000}, {2, 1, 20}, {2, 1, 2000}}, 0, 0},
+	}
+	for seed, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			o := options(n)
+			o.Blocks = test.blocks
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(seed)}), small(n), o)
+			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
+			jobs := make([][]*Job, n)
+			type check struct {
+				m    *member
+				at   uintptr
+				want []byte
+			}
+			var checks []check
+			for i, p := range test.parcels {
+				b := make([]byte, p.n)
+				for k := range b {
+					b[k] = byte(rnd.Uint32())
+				}
+				add := func(m *member, step sched.Step, send bool) {
+					var at uintptr
+					off := uintptr(rnd.IntN(20))
+					r.with(m, func() (err error) {
+						at, err = r.d.MemAlloc(p.n + 32)
+						m.free = append(m.free, at)
+						at += off
+						if err == nil && send && p.n > 0 {
+							err = r.d.MemcpyHtoD(at, b)
+						}
+						return err
+					})
+					program, err := m.engine.Compile(single{n, step}, m.rank)
+					require.NoError(t, err)
+					j := &Job{Program: program, Stamp: transport.Stamp{7, uint64(i)}, Stream: m.stream}
+					l := engine.Layout{Total: p.n, Chunk: p.n}
+					if region := mem.Device(int(m.dev), at, p.n); send {
+						j.In, j.InL = region, l
+					} else {
+						j.Out, j.OutL = region, l
+						checks = append(checks, check{m, at, b})
+					}
+					jobs[m.rank] = append(jobs[m.rank], j)
+				}
+				add(r.ranks[p.from], sched.Step{Recv: sched.Nobody, Send: sched.Rank(p.to), Src: sched.Ref{Buf: sched.In}}, true)
+				add(r.ranks[p.to], sched.Step{Recv: sched.Rank(p.from), Send: sched.Nobody, Dst: sched.Ref{Buf: sched.Out}}, false)
+			}
+			for range 2 {
+				for i, m := range r.ranks {
+					r.with(m, func() error {
+						if i != test.alone {
+							return m.engine.RunTogether(jobs[i])
+						}
+						for _, j := range jobs[i] {
+							require.NoError(t, m.engine.Run(j))
+						}
+						return nil
+					})
+				}
+				r.sync()
+				for _, c := range checks {
+					require.NoError(t, c.m.engine.Control().Fault())
+					got := make([]byte, len(c.want))
+					if len(got) > 0 {
+						r.with(c.m, func() error { return r.d.MemcpyDtoH(got, c.at) })
+					}
+					require.True(t, bytes.Equal(c.want, got), fmt.Sprint(len(got), " bytes"))
+				}
+			}
+		})
+	}
+}
+
+func TestTogetherWrong(t *testing.T) {
+	const n = 2
+	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
+	e := r.ranks[0].engine
+	require.NoError(t, e.RunTogether(nil))
+	o := r.prepare(allReduce(n), 1)
+	require.ErrorContains(t, e.RunTogether([]*Job{&o.jobs[0]}), "single sends and receives")
+}

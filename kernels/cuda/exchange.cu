@@ -1,0 +1,395 @@
+// Collectives in which every rank writes to every other rank's mailbox and waits
+// for nothing but what comes to its own: one hop, or two for an all-reduce of
+// which each rank combines a part. With TYPE and OP it reduces; without, it only
+// copies.
+//
+// A message travels in lines of 128 bytes: 120 of data and a flag, which says
+// that the data is there. 8 neighbouring threads, a group, store a line with one
+// instruction, 16 bytes each, and load it with one; the hardware moves aligned
+// lines as a whole, between GPUs too.
+//
+// The flag is the epoch, which grows by one a round, and a hash of the call. A
+// mailbox has two halves, for even and odd epochs. That is enough: in each round
+// every group sends every rank a line, an empty one if need be, and waits for
+// one of the same group of every rank. So who writes for epoch e + 2 has heard
+// from the reader in epoch e + 1, and the reader had then done with epoch e. From
+// kernel to kernel, whose groups may differ, the same holds for all groups
+// together.
+#include "comm.h"
+#include "ops.h"
+#include "types.h"
+
+#define PASTE(kernel, type, op) kernel##_##type##_##op
+#define EXPAND(kernel, type, op) PASTE(kernel, type, op)
+
+#ifdef TYPE
+#define ENTRY EXPAND(exchange, TYPE, OP)
+#else
+#define ENTRY exchange_copy
+#endif
+
+constexpr u32 most = 8; // ranks
+constexpr u32 copies = 128; // of the epoch, one for each block that there may be
+constexpr u64 line_bytes = 128, line_data = 120;
+
+// Args is engine/grid.exchangeArgs in Go. A rank's message to, and its data from,
+// rank q is step × q bytes from the start of memory.
+struct Args {
+  Comm comm;
+  u64 epochs;      // the last epoch, for each block
+  u64 to[most];    // where lines to rank + k lie, [0] is unused
+  u64 from[most];  // where those from rank p lie, in this rank's mailbox
+  u64 half;        // bytes of the mailbox's halves
+  u64 second;      // from the lines of the first hop to those of the second
+  u64 in, in_step; // what is sent
+  u64 out, out_step;
+  u64 own, mine;   // our message to ourselves, and where it, or the result, goes
+  u64 part, total; // bytes of a message at most, and of all: the last ones may be shorter
+  u64 scalar, value; // as for combine
+  u32 lines;       // of the longest message, at least 1
+  u32 room;        // of them a round
+  u32 sends, takes; // bit q: to rank q goes data, from rank q comes data. With in_step to all or none
+  u32 two;         // 1: the result goes to all ranks
+  u32 finish;      // 1: it is divided
+  u32 even;        // 2: all memory and lengths are multiples of 8; 1: all but lengths; 0: neither
+  u32 unit;        // of copies: all memory and lengths are multiples of it, 1 or 4
+};
+
+// A Pair is a thread's 16 bytes of a line. The last thread's second word is the flag.
+struct Pair {
+  u64 x, y;
+};
+
+DEVICE void store_line(u64 p, Pair v) {
+  asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(p), "l"(v.x), "l"(v.y) : "memory");
+}
+
+DEVICE Pair load_line(u64 p) {
+  Pair v;
+  asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(p) : "memory");
+  return v;
+}
+
+// Vote tells the threads of a warp whether x holds for any of them.
+DEVICE bool vote(bool x) {
+  u32 r;
+  asm volatile("{\n\t.reg .pred p, q;\n\tsetp.ne.u32 p, %1, 0;\n\tvote.sync.any.pred q, p, -1;\n\tselp.u32 %0, 1, 0, q;\n\t}"
+               : "=r"(r)
+               : "r"((u32)x)
+               : "memory");
+  return r;
+}
+
+// Together has the threads of a warp go on with the same instruction.
+DEVICE void together() { asm volatile("bar.warp.sync -1;" ::: "memory"); }
+
+// Words of the caller's memory: left is how many bytes of the message there are
+// from p on, and may be negative.
+
+#ifdef TYPE
+
+static DEVICE u64 load_elements(const Args &, u64 p, s64 left) {
+  u64 v = 0;
+#pragma unroll 1
+  for (s32 i = 0; i < 8 && i < left; i += TYPE::size) v |= (u64)Access<TYPE::size>::load(p + i) << (8 * i);
+  return v;
+}
+
+static DEVICE void store_elements(const Args &, u64 p, s64 left, u64 v) {
+#pragma unroll 1
+  for (s32 i = 0; i < 8 && i < left; i += TYPE::size) Access<TYPE::size>::store(p + i, v >> (8 * i));
+}
+
+#else
+
+static DEVICE u64 load_elements(const Args &a, u64 p, s64 left) {
+  u64 v = 0;
+#pragma unroll 1
+  for (s32 i = 0; i < 8 && i < left; i += a.unit)
+    v |= (a.unit == 4 ? (u64)Access<4>::load(p + i) : (u64)Access<1>::load(p + i)) << (8 * i);
+  return v;
+}
+
+static DEVICE void store_elements(const Args &a, u64 p, s64 left, u64 v) {
+#pragma unroll 1
+  for (s32 i = 0; i < 8 && i < left; i += a.unit) {
+    if (a.unit == 4) Access<4>::store(p + i, v >> (8 * i));
+    else Access<1>::store(p + i, v >> (8 * i));
+  }
+}
+
+#endif
+
+// A Lane is a thread's place, for one line at a time.
+struct Lane {
+  bool last;   // of its group
+  bool first;  // line of the round
+  bool on;     // there is data for the line
+  bool whole;  // words of all messages are whole and aligned, for all groups
+  u64 at;      // byte of the messages
+  u64 slot;    // of the mailbox's areas
+  u64 flag;
+};
+
+static DEVICE u64 length(const Args &a, u32 q) {
+  u64 begin = q * a.part, n = a.total > begin ? a.total - begin : 0;
+  return n < a.part ? n : a.part;
+}
+
+static DEVICE Pair load(const Args &a, const Lane &l, u64 p, s64 left) {
+  Pair v = {0, l.flag};
+  if (!l.on) return v;
+  if (l.whole) {
+    if (left > 0) v.x = Access<8>::load(p);
+    if (left > 8 && !l.last) v.y = Access<8>::load(p + 8);
+    return v;
+  }
+  v.x = load_elements(a, p, left);
+  if (!l.last) v.y = load_elements(a, p + 8, left - 8);
+  return v;
+}
+
+static DEVICE void store(const Args &a, const Lane &l, u64 p, s64 left, Pair v) {
+  if (!l.on) return;
+  if (l.whole) {
+    if (left > 0) Access<8>::store(p, v.x);
+    if (left > 8 && !l.last) Access<8>::store(p + 8, v.y);
+    return;
+  }
+  store_elements(a, p, left, v.x);
+  if (!l.last) store_elements(a, p + 8, left - 8, v.y);
+}
+
+// Send sends the line of each message.
+static DEVICE void send(const Args &a, const Lane &l) {
+  u32 ranks = a.comm.ranks, rank = a.comm.rank;
+  Pair v[most];
+  if (!a.in_step) {
+    v[1] = load(a, l, a.in + l.at, a.sends ? length(a, 0) - l.at : 0);
+    together();
+#pragma unroll
+    for (u32 k = 1; k < most; k++) {
+      u32 q = rank + k < ranks ? rank + k : rank + k - ranks;
+      if (k < ranks && (l.first || (l.on && a.sends >> q & 1))) store_line(a.to[k] + l.slot, v[1]);
+    }
+    return;
+  }
+  if (l.whole) {
+#pragma unroll
+    for (u32 k = 1; k < most; k++) {
+      u32 q = rank + k < ranks ? rank + k : rank + k - ranks;
+      if (k < ranks) v[k] = load(a, l, a.in + q * a.in_step + l.at, a.sends ? length(a, q) - l.at : 0);
+    }
+    together();
+#pragma unroll
+    for (u32 k = 1; k < most; k++) {
+      if (k < ranks && (l.first || (l.on && a.sends))) store_line(a.to[k] + l.slot, v[k]);
+    }
+    return;
+  }
+#pragma unroll 1
+  for (u32 k = 1; k < ranks; k++) {
+    u32 q = rank + k < ranks ? rank + k : rank + k - ranks;
+    v[1] = load(a, l, a.in + q * a.in_step + l.at, a.sends ? length(a, q) - l.at : 0);
+    together();
+    if (l.first || (l.on && a.sends)) store_line(a.to[k] + l.slot, v[1]);
+  }
+}
+
+// Polls is how often a warp looks before it asks the host whether to go on.
+constexpr u32 line_polls = 1024;
+constexpr u64 epoch_bits = 40;
+
+// Missing finds why a line does not come: the host has us stop, or a peer is at
+// another call.
+static DEVICE void missing(const Args &a, const Lane &l, u32 want, const Pair *v, Stop &stop) {
+  u32 who = most;
+  u64 has = 0;
+#pragma unroll
+  for (u32 p = 0; p < most; p++) {
+    if (who == most && want >> p & 1 && v[p].y != l.flag) who = p, has = v[p].y;
+  }
+  if (!l.last || who == most) return;
+  if (stopped(a.comm)) stop = {aborted, receiving, who, a.part, 0};
+  else if (!contradicted(a.comm, stop) && (has ^ l.flag) << (64 - epoch_bits) == 0) stop = {mismatch, receiving, who, 0, 0};
+}
+
+// Receive waits for a line of each rank in want, of the hop whose lines are hop
+// bytes further; false if the warp has to stop.
+static DEVICE bool receive(const Args &a, const Lane &l, u64 hop, u32 want, Pair *v, Stop &stop) {
+#pragma unroll 1
+  for (u32 i = 1;; i++) {
+    bool bad = false;
+#pragma unroll
+    for (u32 p = 0; p < most; p++) {
+      if (want >> p & 1) v[p] = load_line(a.from[p] + hop + l.slot);
+    }
+#pragma unroll
+    for (u32 p = 0; p < most; p++) bad |= (want >> p & 1) && v[p].y != l.flag;
+    if (!vote(bad && l.last)) return true;
+    if (i % line_polls) continue;
+    missing(a, l, want, v, stop);
+    if (vote(stop.kind)) return false;
+  }
+}
+
+// Place stores what came.
+static DEVICE void place(const Args &a, const Lane &l, u32 from, const Pair *v) {
+  if (l.whole) {
+#pragma unroll
+    for (u32 p = 0; p < most; p++) {
+      if (from >> p & 1) store(a, l, a.out + p * a.out_step + l.at, length(a, p) - l.at, v[p]);
+    }
+    return;
+  }
+  Pair w[most];
+#pragma unroll
+  for (u32 p = 0; p < most; p++) w[p] = v[p];
+#pragma unroll 1
+  for (u32 p = 0; p < a.comm.ranks; p++) {
+    if (from >> p & 1) store(a, l, a.out + p * a.out_step + l.at, length(a, p) - l.at, w[p]);
+  }
+}
+
+#ifdef TYPE
+
+using Wide = TYPE::Wide;
+using Word = TYPE::Word;
+constexpr int per_word = TYPE::per_word, elements = 8 / TYPE::size;
+
+static DEVICE Wide scalar(const Args &a) {
+  if (!OP::scales) return 0;
+  return a.scalar ? TYPE::widen(Access<TYPE::size>::load(a.scalar)) : TYPE::scalar(a.value);
+}
+
+static DEVICE void unpack(u64 w, Wide *x) {
+#pragma unroll
+  for (int i = 0; i < elements; i += per_word) TYPE::unpack(w >> (8 * i * TYPE::size), x + i);
+}
+
+template <bool exact> static DEVICE u64 pack(const Wide *x) {
+  u64 w = 0;
+#pragma unroll
+  for (int i = 0; i < elements; i += per_word)
+    w |= (u64)(exact ? TYPE::pack_exact(x + i) : TYPE::pack(x + i)) << (8 * i * TYPE::size);
+  return w;
+}
+
+static DEVICE u64 finish(u64 w, u64 value) {
+  Wide x[elements];
+  unpack(w, x);
+#pragma unroll
+  for (Wide &y : x) y = OP::finish(y, value);
+  return pack<false>(x);
+}
+
+// Combine is what the ranks contribute, in their order; v lacks our own.
+static DEVICE Pair combine(const Args &a, Wide factor, const Pair *v, Pair own) {
+  Wide sum[2][elements], x[2][elements];
+#pragma unroll
+  for (u32 p = 0; p < most; p++) {
+    if (p >= a.comm.ranks) continue;
+    unpack(p == a.comm.rank ? own.x : v[p].x, x[0]);
+    unpack(p == a.comm.rank ? own.y : v[p].y, x[1]);
+#pragma unroll
+    for (int w = 0; w < 2; w++)
+#pragma unroll
+      for (int e = 0; e < elements; e++) {
+        if (OP::scales) x[w][e] *= factor;
+        sum[w][e] = p ? OP::of(sum[w][e], x[w][e]) : x[w][e];
+      }
+  }
+  Pair r = {pack<OP::selects>(sum[0]), pack<OP::selects>(sum[1])};
+  if (OP::finishes<Wide> && a.finish) r = {finish(r.x, a.value), finish(r.y, a.value)};
+  return r;
+}
+
+#else
+
+using Wide = int;
+static DEVICE int scalar(const Args &) { return 0; }
+
+#endif
+
+// Take carries out what follows the first hop; false if the warp has to stop.
+static DEVICE bool take(const Args &a, const Lane &l, u32 others, Wide factor, Stop &stop) {
+  Pair v[most] = {};
+  Pair own = {};
+  s64 left = length(a, a.comm.rank) - l.at;
+  if (a.takes >> a.comm.rank & 1) own = load(a, l, a.own + l.at, left);
+  if (!receive(a, l, 0, (l.first ? others : l.on ? a.takes & others : 0), v, stop)) return false;
+#ifdef TYPE
+  if (!a.takes) return true;
+  own = combine(a, factor, v, own);
+  if (a.two) {
+    Pair r = {own.x, l.last ? l.flag : own.y};
+    together();
+#pragma unroll
+    for (u32 k = 1; k < most; k++) {
+      if (k < a.comm.ranks && (l.first || l.on)) store_line(a.to[k] + a.second + l.slot, r);
+    }
+  }
+  store(a, l, a.mine + l.at, left, own);
+#else
+  place(a, l, a.takes & others, v);
+  if (a.takes >> a.comm.rank & 1 && a.own != a.mine) store(a, l, a.mine + l.at, left, own);
+  (void)factor;
+#endif
+  return true;
+}
+
+#ifdef TYPE
+// Spread is the second hop: it takes the other ranks' results.
+static DEVICE bool spread(const Args &a, const Lane &l, u32 others, Stop &stop) {
+  Pair v[most] = {};
+  if (!receive(a, l, a.second, l.first || l.on ? others : 0, v, stop)) return false;
+  place(a, l, others, v);
+  return true;
+}
+#endif
+
+// Rounds carries out all rounds after an epoch, or stops. It returns the last.
+static DEVICE u64 rounds(const Args &a, u64 epoch, Stop &stop) {
+  u32 group = (block() * threads() + thread()) / 8, groups = blocks() * threads() / 8;
+  u32 others = ((1u << a.comm.ranks) - 1) & ~(1u << a.comm.rank);
+  u64 shortest = length(a, a.comm.ranks - 1);
+  u64 hash = (a.comm.stamp[0] ^ a.comm.stamp[1] * 0x9e3779b97f4a7c15) * 0xc2b2ae3d27d4eb4f;
+  Wide factor = scalar(a);
+#pragma unroll 1
+  for (u32 done = 0; done < a.lines; done += a.room) {
+    epoch++;
+    u32 lines = a.lines - done < a.room ? a.lines - done : a.room;
+    u64 flag = hash >> epoch_bits << epoch_bits | epoch << (64 - epoch_bits) >> (64 - epoch_bits);
+    auto lane = [&](u32 from) {
+      u32 line = from + group, j = thread() % 8;
+      u64 end = (u64)(done + from + groups) * line_data;
+      return Lane{j == 7, from == 0, line < lines, a.even == 2 || (a.even == 1 && end <= shortest),
+                  (u64)(done + line) * line_data + 16 * j, (epoch & 1) * a.half + line * line_bytes + 16 * j, flag};
+    };
+#pragma unroll 1
+    for (u32 from = 0; from < lines; from += groups) send(a, lane(from));
+#pragma unroll 1
+    for (u32 from = 0; from < lines; from += groups) {
+      if (!take(a, lane(from), others, factor, stop)) return epoch;
+    }
+#ifdef TYPE
+    if (!a.two) continue;
+#pragma unroll 1
+    for (u32 from = 0; from < lines; from += groups) {
+      if (!spread(a, lane(from), others, stop)) return epoch;
+    }
+#endif
+  }
+  return epoch;
+}
+
+KERNEL(512, 1) void ENTRY(const Args a) {
+  begin(a.comm);
+  Stop stop = {};
+  u64 epoch = rounds(a, Access<8>::load(a.epochs + 8 * block()), stop);
+  if (stop.kind) report(a.comm, stop);
+  barrier();
+#pragma unroll 1
+  for (u32 i = block() + thread() * blocks(); i < copies; i += threads() * blocks()) Access<8>::store(a.epochs + 8 * i, epoch);
+  if (thread() == 0) end(a.comm);
+}
