@@ -21,12 +21,17 @@ type Options struct {
 	// Blocks is how many blocks run at once at most, where a kernel can do with
 	// any number: the device's multiprocessors by default, fewer if ranks share it.
 	Blocks int
+	// DirectBlocks is how many blocks a direct kernel has at most, from 1 to 128,
+	// the default; alike on all ranks. If ranks share a device they have to run
+	// at once on it.
+	DirectBlocks int
 }
 
 const (
 	maxThreads      = 512
 	defaultMinSlice = 8 << 10
 	stageBytes      = 64 << 10
+	slabBytes       = 128 << 10
 	otherThreads    = 64  // of a block: those that wait and those that tell
 	turnBytes       = 512 // of shared memory, at most, between them
 )
@@ -54,7 +59,9 @@ type Engine struct {
 	local    uintptr     // Local of kernels/cuda/comm.h, then counts
 	endTable uintptr     // of all ends: of each rank the receiving one, then the sending ones
 	signs    uintptr     // addresses of sign boards, in order of rank
-	tmp      uintptr     // the largest scratch so far
+	slab     uintptr     // room for programs
+	slabLeft int
+	tmp      uintptr // the largest scratch so far
 	tmpLen   int
 	table    uintptr // chunks of different sizes
 	tables   int     // words that it has room for
@@ -91,6 +98,9 @@ func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (
 	if e.minSlice == 0 {
 		e.minSlice = defaultMinSlice
 	}
+	if e.mail.blocks = o.DirectBlocks; e.mail.blocks == 0 {
+		e.mail.blocks = epochs
+	}
 	switch {
 	case e.ranks < 1:
 		return nil, fmt.Errorf("grid: %d ranks", e.ranks)
@@ -98,6 +108,8 @@ func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (
 		return nil, fmt.Errorf("grid: rank %d of %d", e.rank, e.ranks)
 	case e.threads < 32 || e.threads > maxThreads || e.threads%32 != 0:
 		return nil, fmt.Errorf("grid: blocks of %d threads: want a multiple of 32 up to %d", e.threads, maxThreads)
+	case e.mail.blocks < 1 || e.mail.blocks > epochs:
+		return nil, fmt.Errorf("grid: direct kernels of %d blocks: want 1 to %d", e.mail.blocks, epochs)
 	case e.minSlice < 128 || e.minSlice%128 != 0:
 		return nil, fmt.Errorf("grid: slices of %d bytes: want a multiple of 128", e.minSlice)
 	}
@@ -142,7 +154,7 @@ func (e *Engine) open() error {
 	if err := d.StreamSynchronize(e.stream); err != nil {
 		return err
 	}
-	if e.endTable, err = e.alloc(2 * e.ranks * endBytes); err != nil {
+	if e.endTable, err = e.room(2 * e.ranks * endBytes); err != nil {
 		return err
 	}
 	if e.blocks == 0 {
@@ -157,7 +169,7 @@ func (e *Engine) open() error {
 	if signs == nil {
 		return nil
 	}
-	if e.signs, err = e.alloc(8 * e.ranks); err != nil {
+	if e.signs, err = e.room(8 * e.ranks); err != nil {
 		return err
 	}
 	return e.write(e.signs, bytesOf(signs))
@@ -177,7 +189,7 @@ func (e *Engine) Close() error {
 	errs = append(errs, cuda.With(e.driver, e.ctx, func() error {
 		var errs []error
 		for _, m := range e.modules {
-			errs = append(errs, e.driver.ModuleUnload(m.handle))
+			errs = append(errs, m.giveBack(e.driver))
 		}
 		clear(e.modules)
 		for _, p := range e.owned {
@@ -212,6 +224,21 @@ func (e *Engine) quietly(f func() error) error {
 		_, back := e.driver.ThreadExchangeStreamCaptureMode(mode)
 		return errors.Join(err, back)
 	})
+}
+
+// room is a small part of device memory until Close. It rarely allocates, which
+// while kernels run may have to wait for them.
+func (e *Engine) room(n int) (p uintptr, err error) {
+	n = roundUp(max(1, n), 64)
+	if n > e.slabLeft {
+		if e.slab, err = e.alloc(max(n, slabBytes)); err != nil {
+			return 0, err
+		}
+		e.slabLeft = max(n, slabBytes)
+	}
+	p = e.slab
+	e.slab, e.slabLeft = p+uintptr(n), e.slabLeft-n
+	return p, nil
 }
 
 // alloc is device memory until Close.

@@ -3,6 +3,7 @@ package grid
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
@@ -17,16 +18,60 @@ var ptxText textFunc = ptx.Text
 // A moduleKey names a module without its variants; the zero key is that which
 // only copies.
 type moduleKey struct {
-	t  kernels.DataType
-	op string
+	t        kernels.DataType
+	op       string
+	exchange bool
 }
 
-// A module is code on the device.
+// A module is code in a context. The Engines of a context share it: to load one
+// while kernels of another rank wait for this one could wait for them.
 type module struct {
-	handle cuda.Module
+	key    sharedKey
+	mu     sync.Mutex
+	users  int         // guarded by shared.mu
+	handle cuda.Module // 0 until loaded; guarded by mu
 	run    cuda.Function
 	// of the module that only copies
 	table, together cuda.Function
+}
+
+type sharedKey struct {
+	driver cuda.Driver
+	ctx    cuda.Context
+	moduleKey
+}
+
+// shared are the modules of all contexts.
+var shared = struct {
+	mu      sync.Mutex
+	modules map[sharedKey]*module
+}{modules: map[sharedKey]*module{}}
+
+// borrow is the module of a key, which may not be loaded yet.
+func borrow(key sharedKey) *module {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	m := shared.modules[key]
+	if m == nil {
+		m = &module{key: key}
+		shared.modules[key] = m
+	}
+	m.users++
+	return m
+}
+
+// giveBack unloads a module that nobody uses any more.
+func (m *module) giveBack(d cuda.Driver) error {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if m.users--; m.users > 0 {
+		return nil
+	}
+	delete(shared.modules, m.key)
+	if m.handle == 0 {
+		return nil
+	}
+	return d.ModuleUnload(m.handle)
 }
 
 // Prepare loads what running programs with a Reducer needs, or what copying needs
@@ -54,74 +99,88 @@ func (e *Engine) finisher(r *kernels.Reducer) (device.Kernel, error) {
 
 // kernel finds or loads the kernel of a reduction.
 func (e *Engine) kernel(r *kernels.Reducer) (*module, kernels.Program, error) {
-	var key moduleKey
+	return e.module(r, false)
+}
+
+// module is kernel for the interpreter, or for exchanges.
+func (e *Engine) module(r *kernels.Reducer, exchange bool) (*module, kernels.Program, error) {
+	key := moduleKey{exchange: exchange}
 	var p kernels.Program
-	variants := copyVariants
 	if r != nil {
 		var ok bool
 		if p, ok = r.Program(); !ok {
 			return nil, p, &kernels.InvalidError{Type: r.Type(), Op: kernels.RedOp{Kind: kernels.KindUser}, Reason: "a function in Go cannot run on a GPU"}
 		}
-		key = moduleKey{r.Type(), p.Op}
+		key.t, key.op = r.Type(), p.Op
 	}
 	if m := e.modules[key]; m != nil {
 		return m, p, nil
 	}
-	if r != nil {
-		variants = ptx.RunVariants(key.t.String(), key.op)
-	}
-	var m *module
-	err := e.quietly(func() (err error) {
-		m, err = e.load(variants)
-		return err
-	})
+	m := borrow(sharedKey{e.driver, e.ctx, key})
+	err := e.quietly(func() error { return e.load(m, key.variants()) })
 	if err != nil {
+		err = errors.Join(err, m.giveBack(e.driver))
 		return nil, p, fmt.Errorf("grid: device %d: %w", e.dev, err)
 	}
 	e.modules[key] = m
 	return m, p, nil
 }
 
-var copyVariants = []ptx.Name{ptx.Copy}
+func (k moduleKey) variants() []ptx.Name {
+	switch {
+	case k.op == "" && k.exchange:
+		return []ptx.Name{ptx.Exchange}
+	case k.op == "":
+		return []ptx.Name{ptx.Copy}
+	case k.exchange:
+		return ptx.ExchangeVariants(k.t.String(), k.op)
+	}
+	return ptx.RunVariants(k.t.String(), k.op)
+}
 
 // load takes the first variant that the device has the instructions for and the
 // driver takes.
-func (e *Engine) load(variants []ptx.Name) (*module, error) {
+func (e *Engine) load(m *module, variants []ptx.Name) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.handle != 0 {
+		return nil
+	}
 	var errs []error
 	for _, name := range variants {
 		if name.SM > e.capability {
 			continue
 		}
-		m, err := e.loadModule(name)
+		err := e.loadVariant(m, name)
 		if err == nil {
-			return m, nil
+			return nil
 		}
 		errs = append(errs, fmt.Errorf("%v: %w", name, err))
 	}
 	if errs == nil {
-		return nil, fmt.Errorf("compute capability %d.%d: a GPU of 7.0 (Volta) or newer is needed", e.capability/10, e.capability%10)
+		return fmt.Errorf("compute capability %d.%d: a GPU of 7.0 (Volta) or newer is needed", e.capability/10, e.capability%10)
 	}
-	return nil, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
-func (e *Engine) loadModule(name ptx.Name) (*module, error) {
+func (e *Engine) loadVariant(m *module, name ptx.Name) error {
 	text, err := e.text(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	m := &module{}
-	if m.handle, err = e.driver.ModuleLoadData(text); err != nil {
-		return nil, err
-	}
-	m.run, err = e.driver.ModuleGetFunction(m.handle, name.Run())
-	if err == nil && name == ptx.Copy {
-		m.table, err = e.driver.ModuleGetFunction(m.handle, ptx.Table)
-	}
-	if err == nil && name == ptx.Copy {
-		m.together, err = e.driver.ModuleGetFunction(m.handle, ptx.Together)
-	}
+	handle, err := e.driver.ModuleLoadData(text)
 	if err != nil {
-		return nil, errors.Join(err, e.driver.ModuleUnload(m.handle))
+		return err
 	}
-	return m, nil
+	kernels := map[string]*cuda.Function{name.Run(): &m.run}
+	if name == ptx.Copy {
+		kernels[ptx.Table], kernels[ptx.Together] = &m.table, &m.together
+	}
+	for kernel, f := range kernels {
+		if *f, err = e.driver.ModuleGetFunction(handle, kernel); err != nil {
+			return errors.Join(err, e.driver.ModuleUnload(handle))
+		}
+	}
+	m.handle = handle
+	return nil
 }

@@ -172,7 +172,7 @@ func (e *TooLongError) Error() string {
 func (p *Program) upload(e *Engine) error {
 	return e.quietly(func() (err error) {
 		image := append(bytesOf(p.ends), bytesOf(p.steps)...)
-		if p.image, err = e.alloc(max(1, len(image))); err != nil {
+		if p.image, err = e.room(len(image)); err != nil {
 			return err
 		}
 		if p.shape.Tmp > 0 {

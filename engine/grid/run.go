@@ -191,7 +191,7 @@ func (e *Engine) writeWords(w []uint64, s cuda.Stream) error {
 	}
 	if len(w) > e.tables {
 		err := e.quietly(func() (err error) { // what is smaller stays: graphs may hold it
-			e.table, err = e.alloc(8 * len(w))
+			e.table, err = e.room(8 * len(w))
 			return err
 		})
 		if err != nil {
