@@ -78,7 +78,7 @@ func (c *Comm) together(calls []*Call) error {
 	defer c.run.Unlock()
 	for len(calls) > 0 {
 		n := 0
-		for n < len(calls) && (calls[n].Kind == KindSend || calls[n].Kind == KindRecv) {
+		for n < len(calls) && (calls[n].Kind == KindSend || calls[n].Kind == KindRecv) && calls[n].onDevice() == calls[0].onDevice() {
 			n++
 		}
 		var err error
@@ -100,6 +100,9 @@ func (c *Comm) together(calls []*Call) error {
 // first, for a receive may have to wait for the peer and a send that fits in a
 // queue never has to.
 func (c *Comm) exchange(calls []*Call) error {
+	if calls[0].onDevice() {
+		return c.exchangeOnDevice(calls)
+	}
 	c.order = append(c.order[:0], calls...)
 	slices.SortStableFunc(c.order, func(a, b *Call) int { return int(a.Kind) - int(b.Kind) })
 	if !c.fits(c.order) {

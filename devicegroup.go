@@ -1,0 +1,64 @@
+package ringo
+
+import (
+	"fmt"
+
+	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/sched"
+)
+
+// exchangeOnDevice queues sends and receives of a group on GPU memory so that
+// they progress side by side, with c.run held.
+func (c *Comm) exchangeOnDevice(calls []*Call) error {
+	for _, call := range calls {
+		if err := c.checkDevice(call); err != nil {
+			return err
+		}
+		if call.Stream != calls[0].Stream {
+			return c.errorOf(call, 0, fmt.Errorf("%w: the sends and receives of a group are on different streams", ErrInvalid))
+		}
+	}
+	if err := c.begin(calls[0]); err != nil {
+		return err
+	}
+	d := c.dev
+	jobs := make([]*grid.Job, len(calls))
+	var failed *Call
+	err := d.gpu.With(func() error {
+		for i, call := range calls {
+			r, err := c.request(call, c.planOnDevice)
+			if err == nil {
+				jobs[i] = new(grid.Job)
+				err = d.prepare(c, call, &r, jobs[i])
+			}
+			if err != nil {
+				failed = call
+				return err
+			}
+		}
+		failed = calls[0]
+		return d.inOrder(calls[0].Stream, func() error { return d.engine.RunTogether(jobs) })
+	})
+	if err != nil {
+		return c.fail(failed, err)
+	}
+	return nil
+}
+
+// prepare makes the job of a request, with the device's context current.
+func (d *device) prepare(c *Comm, call *Call, r *request, j *grid.Job) error {
+	p := d.programs[r.key]
+	if p == nil {
+		var err error
+		if p, err = d.engine.Compile(r.key.schedule(c.topo), sched.Rank(c.rank)); err != nil {
+			return err
+		}
+		d.programs[r.key] = p
+	}
+	*j = grid.Job{
+		Program: p, In: call.In.Slice(0, r.in), Out: call.Out.Slice(0, r.out),
+		Reducer: r.reducer, Stamp: r.stamp, Stream: call.Stream,
+	}
+	j.InL, j.OutL = c.layouts(call, p.Shape(), r.size)
+	return nil
+}
