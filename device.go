@@ -100,18 +100,13 @@ func (c *Comm) connectDevice(ctx context.Context, self transport.Info) error {
 // queueOnDevice carries out a checked call on device memory, with c.run held: it
 // is queued on the call's stream.
 func (c *Comm) queueOnDevice(call *Call) error {
-	d := c.dev
-	if d == nil || d.engine == nil {
-		return c.errorOf(call, 0, fmt.Errorf("%w: GPU memory: %s", ErrUnsupported, c.noDevice))
-	}
-	for _, r := range []Region{call.In, call.Out} {
-		if !r.IsHost() && r.Dev() != d.gpu.Number() {
-			return c.errorOf(call, 0, fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", ErrInvalid, r.Dev(), d.gpu.Number()))
-		}
+	if err := c.checkDevice(call); err != nil {
+		return err
 	}
 	if err := c.begin(call); err != nil {
 		return err
 	}
+	d := c.dev
 	r, err := c.request(call, c.planOnDevice)
 	if err != nil {
 		return c.fail(call, err)
@@ -122,41 +117,52 @@ func (c *Comm) queueOnDevice(call *Call) error {
 	return nil
 }
 
+// checkDevice finds what is wrong with the memory of a call for a GPU.
+func (c *Comm) checkDevice(call *Call) error {
+	d := c.dev
+	if d == nil || d.engine == nil {
+		return c.errorOf(call, 0, fmt.Errorf("%w: GPU memory: %s", ErrUnsupported, c.noDevice))
+	}
+	for _, r := range []Region{call.In, call.Out} {
+		if !r.IsHost() && r.Dev() != d.gpu.Number() {
+			return c.errorOf(call, 0, fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", ErrInvalid, r.Dev(), d.gpu.Number()))
+		}
+	}
+	return nil
+}
+
 // queue queues a request, with the device's context current.
 func (d *device) queue(c *Comm, call *Call, r *request) error {
-	p := d.programs[r.key]
-	if p == nil {
-		var err error
-		if p, err = d.engine.Compile(r.key.schedule(c.topo), sched.Rank(c.rank)); err != nil {
-			return err
-		}
-		d.programs[r.key] = p
+	j := &d.job
+	if err := d.prepare(c, call, r, j); err != nil {
+		return err
 	}
-	captures, err := d.follow(call.Stream)
+	return d.inOrder(call.Stream, func() error {
+		if call.copiesIn() {
+			spare, err := d.scratch(r.in)
+			if err != nil {
+				return err
+			}
+			if err := d.gpu.Driver().MemcpyAsync(spare.Ptr(), j.In.Ptr(), r.in, call.Stream); err != nil {
+				return err
+			}
+			j.In = spare
+		}
+		return d.engine.Run(j)
+	})
+}
+
+// inOrder has f queue an operation on a stream, after the operation before.
+func (d *device) inOrder(s gpu.Stream, f func() error) error {
+	captures, err := d.follow(s)
 	if err != nil {
 		return err
 	}
-	j := &d.job
-	*j = grid.Job{
-		Program: p, In: call.In.Slice(0, r.in), Out: call.Out.Slice(0, r.out),
-		Reducer: r.reducer, Stamp: r.stamp, Stream: call.Stream,
-	}
-	j.InL, j.OutL = c.layouts(call, p.Shape(), r.size)
-	if call.copiesIn() {
-		spare, err := d.scratch(r.in)
-		if err != nil {
-			return err
-		}
-		if err := d.gpu.Driver().MemcpyAsync(spare.Ptr(), j.In.Ptr(), r.in, call.Stream); err != nil {
-			return err
-		}
-		j.In = spare
-	}
-	if err := d.engine.Run(j); err != nil || captures {
+	if err := f(); err != nil || captures {
 		return err
 	}
-	d.last = call.Stream
-	return d.gpu.Driver().EventRecord(d.event, call.Stream)
+	d.last = s
+	return d.gpu.Driver().EventRecord(d.event, s)
 }
 
 // follow has the stream wait for the operation before, if that is on another
