@@ -32,7 +32,9 @@ type Config struct {
 
 	// Transport says how slots may move: "" or "auto" for the best that works
 	// (inproc, shm, socket), a list for a preference with fallback
-	// ("shm,socket"), one name for that or an error. RINGO_TRANSPORT.
+	// ("shm,socket"), one name for that or an error. For GPU memory p2p is the
+	// best, shm and inproc stand for queues in host memory, and inproc and socket
+	// for a bridge over them. RINGO_TRANSPORT.
 	Transport string
 	// Net is the same for the network between hosts alone: "Socket", "IB" or a
 	// list. RINGO_NET, NCCL_NET.
@@ -86,6 +88,7 @@ type Config struct {
 
 	trace bool
 	noP2P string // why GPUs may not reach each other's memory
+	noSHM string // why processes may not share host memory
 	algo  algo
 }
 
@@ -182,8 +185,8 @@ func (c Config) fill(getenv func(string) string) (Config, error) {
 	if name, v := env("RINGO_P2P_DISABLE", "NCCL_P2P_DISABLE"); v != "" && v != "0" {
 		c.noP2P = name + " is set"
 	}
-	if _, v := env("RINGO_SHM_DISABLE", "NCCL_SHM_DISABLE"); v != "" && v != "0" && c.Transport == "" {
-		c.Transport = "inproc,socket"
+	if name, v := env("RINGO_SHM_DISABLE", "NCCL_SHM_DISABLE"); v != "" && v != "0" && c.Transport == "" {
+		c.Transport, c.noSHM = "p2p,inproc,socket", name+" is set"
 	}
 	if c.Log == nil {
 		var err error

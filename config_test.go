@@ -44,7 +44,7 @@ func TestConfigFill(t *testing.T) {
 	require.Equal(t, "^lo", c.Interface) // our name comes before NCCL's
 	require.Equal(t, 6, c.Family)
 	require.Equal(t, "here", c.HostID)
-	require.Equal(t, "inproc,socket", c.Transport)
+	require.Equal(t, "p2p,inproc,socket", c.Transport)
 
 	for _, bad := range []string{"RINGO_SLOTS=x", "RINGO_SLOTS=1", "RINGO_SLOT_BYTES=65", "RINGO_TIMEOUT=soon", "RINGO_TIMEOUT=-1s",
 		"RINGO_ALGO=quantum", "RINGO_SOCKET_FAMILY=5", "RINGO_DEBUG=LOUD", "RINGO_SLOT_BYTES=9999999999G"} {

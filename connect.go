@@ -75,7 +75,7 @@ func (c *Comm) connect(ctx context.Context) error {
 		me.Candidates = append(me.Candidates, cand)
 	}
 	if c.cfg.Device != nil {
-		if me.GPU, err = c.cfg.Device.Name(); err != nil {
+		if err := me.describe(c.cfg.Device); err != nil {
 			return err
 		}
 	}

@@ -4,23 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
-	"github.com/ringo-go/ringo/transport/p2p"
 )
 
 // A device is the GPU half of a communicator. Its fields are guarded by
 // Comm.run, like the host half's.
 type device struct {
 	gpu      *gpu.Device
-	memory   *p2p.Memory
+	net      *deviceNet
 	engine   *grid.Engine
 	job      grid.Job
 	programs map[programKey]*grid.Program
@@ -31,8 +28,8 @@ type device struct {
 	spare []mem.Region // for all-to-alls in place; the last is the largest
 }
 
-// connectDevice shares a board on each rank's GPU with all ranks. Device memory
-// needs a GPU of every rank; c.noDevice says why it cannot be used otherwise.
+// connectDevice connects the GPUs of all ranks. Device memory needs a GPU of every
+// rank; c.noDevice says why it cannot be used otherwise.
 func (c *Comm) connectDevice(ctx context.Context, self transport.Info) error {
 	var without []int
 	for i := range c.profiles {
@@ -55,43 +52,22 @@ func (c *Comm) connectDevice(ctx context.Context, self transport.Info) error {
 	if err != nil {
 		return err
 	}
-	board := grid.DefaultBoard(c.size)
-	d.memory, err = p2p.New(p2p.Config{
-		Driver: d.gpu.Driver(), Context: ctxHandle, Device: d.gpu.Handle(),
-		Self: self, Bytes: board.Bytes(), Refused: c.cfg.noP2P,
-	})
+	d.net = &deviceNet{
+		rank: c.rank, size: c.size, group: c.group, self: self, cfg: &c.cfg,
+		driver: d.gpu.Driver(), ctx: ctxHandle, dev: d.gpu.Handle(),
+		geometry: geometryOf(c.size, sharing(c.profiles), c.profiles[0].Processors),
+	}
+	if c.noDevice, err = d.net.connect(ctx, c); err != nil || c.noDevice != "" {
+		return err
+	}
+	d.engine, err = grid.New(d.gpu.Driver(), ctxHandle, d.gpu.Handle(), d.net, grid.Options{Rank: sched.Rank(c.rank), Ranks: c.size})
 	if err != nil {
 		return err
 	}
-	blobs, err := c.group.AllGather(ctx, d.memory.Offer())
-	if err != nil {
-		return err
+	for _, note := range d.net.notes() {
+		c.notes = append(c.notes, note)
+		c.log.Info("path chosen", "subsys", "INIT", "path", note)
 	}
-	offers := make([]p2p.Offer, c.size)
-	for i, b := range blobs {
-		if offers[i], err = p2p.ParseOffer(b); err != nil {
-			return err
-		}
-	}
-	for i := range offers {
-		for k := range i {
-			if err := p2p.Reach(&offers[i], &offers[k]); err != nil {
-				c.noDevice = err.Error()
-				return nil
-			}
-		}
-	}
-	addrs := make([]uint64, c.size)
-	for i := range offers {
-		if addrs[i], err = d.memory.Open(&offers[i]); err != nil {
-			return err
-		}
-	}
-	d.engine, err = grid.New(d.gpu.Driver(), ctxHandle, d.gpu.Handle(), board.Links(sched.Rank(c.rank), addrs), grid.Options{Rank: sched.Rank(c.rank), Ranks: c.size})
-	if err != nil {
-		return err
-	}
-	c.notes = append(c.notes, "GPU memory: p2p")
 	// Nobody may write to a board before its owner's engine is there.
 	_, err = c.group.AllGather(ctx, nil)
 	return err
@@ -114,6 +90,7 @@ func (c *Comm) queueOnDevice(call *Call) error {
 	if err := d.gpu.With(func() error { return d.queue(c, call, &r) }); err != nil {
 		return c.fail(call, err)
 	}
+	d.net.wake()
 	return nil
 }
 
@@ -199,47 +176,6 @@ func (d *device) scratch(n int) (mem.Region, error) {
 	return r, nil
 }
 
-// watchDevice looks after the operations on the GPU: it hears of their faults,
-// ends them when the communicator ends, and gives up on them when they take
-// longer than Config.Timeout.
-func (c *Comm) watchDevice() {
-	const period = 5 * time.Millisecond
-	tick := time.NewTicker(period)
-	defer tick.Stop()
-	var at uint64
-	since := time.Now()
-	control := c.dev.engine.Control()
-	for {
-		select {
-		case <-c.gone:
-			return
-		case <-tick.C:
-		}
-		if err := c.guard.Aborted(); err != nil {
-			control.Abort()
-		}
-		if fault := control.Fault(); fault != nil && c.failed.Load() == nil {
-			c.fail(callOf(fault), fault)
-		}
-		started, finished := control.Progress()
-		switch {
-		case started == finished || started != at:
-			at, since = started, time.Now()
-		case time.Since(since) > c.cfg.Timeout:
-			c.fail(&Call{Kind: KindBarrier}, fmt.Errorf("an operation on the GPU has not ended after %v: %w", c.cfg.Timeout, ErrTimeout))
-		}
-	}
-}
-
-// callOf is the call that a fault of the GPU was found in.
-func callOf(fault error) *Call {
-	var m *engine.MismatchError
-	if errors.As(fault, &m) {
-		return &Call{Kind: signOf(m.Want).kind}
-	}
-	return &Call{Kind: KindBarrier}
-}
-
 // Device is the rank's GPU, nil if it has none.
 func (c *Comm) Device() *gpu.Device { return c.cfg.Device }
 
@@ -279,8 +215,8 @@ func (d *device) release() error {
 	for _, r := range d.spare {
 		errs = append(errs, d.gpu.Free(r))
 	}
-	if d.memory != nil {
-		errs = append(errs, d.memory.Close())
+	if d.net != nil {
+		errs = append(errs, d.net.close())
 	}
 	return errors.Join(errs...)
 }

@@ -20,10 +20,15 @@ func (c *Comm) watchGroup() {
 // fail ends the communicator: this rank's waits, and by way of the group those
 // of all others. Arguments that are wrong on this rank alone were found before.
 func (c *Comm) fail(call *Call, cause error) *Error {
-	if errors.Is(cause, ErrInvalid) || errors.Is(cause, ErrUnsupported) {
-		return c.errorOf(call, c.seq, cause)
-	}
 	e := c.errorOf(call, c.seq, cause)
+	if !errors.Is(cause, ErrInvalid) && !errors.Is(cause, ErrUnsupported) {
+		c.end(e, cause)
+	}
+	return e
+}
+
+// end ends the communicator because of e, the cause with its place.
+func (c *Comm) end(e *Error, cause error) {
 	if !errors.Is(cause, ErrPeer) && !errors.Is(e, ErrMismatch) && !errors.Is(cause, ErrTimeout) && !errors.Is(cause, ErrAborted) {
 		// A connection broke. Whose fault it was the group knows, in a moment.
 		select {
@@ -36,7 +41,6 @@ func (c *Comm) fail(call *Call, cause error) *Error {
 		c.guard.Abort(e)
 		c.group.Fail(e.Error())
 	}
-	return e
 }
 
 // rootCauseWait is how long a rank whose connection broke waits to hear from the
@@ -52,7 +56,7 @@ func (c *Comm) errorOf(call *Call, seq uint32, cause error) *Error {
 	var st *engine.StepError
 	if errors.As(cause, &st) {
 		e.Peer, e.Phase, e.Err = int(st.Peer), st.Phase, st.Err
-		e.Transport = c.links.via(e.Peer)
+		e.Transport = c.via(call, e.Peer)
 		var m *engine.MismatchError
 		if errors.As(st.Err, &m) {
 			e.Err = &mismatch{rank: c.rank, peer: e.Peer, cause: m}
@@ -67,6 +71,14 @@ func (c *Comm) errorOf(call *Call, seq uint32, cause error) *Error {
 		}
 	}
 	return e
+}
+
+// via names the path of a call to a peer.
+func (c *Comm) via(call *Call, peer int) string {
+	if call.onDevice() && c.dev != nil && c.dev.net != nil {
+		return c.dev.net.via(peer)
+	}
+	return c.links.via(peer)
 }
 
 func openError(cfg Config, err error) error {

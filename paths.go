@@ -17,6 +17,8 @@ type profile struct {
 	transport.Info
 	Hostname   string
 	GPU        string `json:",omitempty"` // name of the rank's GPU, if it has one
+	GPUID      string `json:",omitempty"` // tells it from others
+	Processors int    `json:",omitempty"` // that it has
 	Limits     transport.Limits
 	Wish       []string // preference of this rank's Config, best first
 	Candidates []candidate
@@ -40,8 +42,11 @@ func wish(cfg *Config) ([]string, error) {
 			out = append(out, preference...)
 			continue
 		}
+		if name == "p2p" { // is for GPU memory; see gpuRefusals
+			continue
+		}
 		if !slices.Contains(preference, name) {
-			return nil, fmt.Errorf("%w: transport %q is none of auto, %s", ErrInvalid, name, strings.Join(preference, ", "))
+			return nil, fmt.Errorf("%w: transport %q is none of auto, p2p, %s", ErrInvalid, name, strings.Join(preference, ", "))
 		}
 		out = append(out, name)
 	}
@@ -53,6 +58,30 @@ func wish(cfg *Config) ([]string, error) {
 		return preference, nil
 	}
 	return append([]string{"inproc", "shm"}, nets...), nil
+}
+
+// gpuRefusals says why a Config does not allow each kind of path for GPU memory;
+// "" allows it.
+func (c *Config) gpuRefusals() (p2p, host, bridge string) {
+	p2p, host = c.noP2P, c.noSHM
+	list := splitList(c.Transport)
+	if len(list) == 0 || slices.Contains(list, "auto") {
+		return p2p, host, ""
+	}
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(list, n) })
+	}
+	why := "transport " + c.Transport
+	if p2p == "" && !has("p2p") {
+		p2p = why
+	}
+	if host == "" && !has("shm", "inproc") {
+		host = why
+	}
+	if !has("socket", "inproc") {
+		bridge = why
+	}
+	return p2p, host, bridge
 }
 
 // onlySockets reports whether ranks on these hosts will all be connected by

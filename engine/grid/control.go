@@ -80,6 +80,9 @@ func (c *Control) Progress() (started, finished uint64) {
 	return c.words.started.Load(), finished
 }
 
+// Stamp is that of the first operation that failed, once Fault tells of one.
+func (c *Control) Stamp() transport.Stamp { return c.words.mine }
+
 // Fault is what the first kernel that failed has to say: a *engine.StepError that
 // has *engine.MismatchError or ErrAborted; nil if none failed.
 func (c *Control) Fault() error {

@@ -1,7 +1,8 @@
-// Package p2p shares device memory among the ranks of a host: each rank
-// allocates one span on its GPU, and all others open it, by peer access in the
-// same process and by IPC handles in another. What lies in the span is the
-// caller's business (engine/grid.Board).
+// Package p2p shares memory among the GPUs of a host: each rank allocates one
+// span on its GPU, and all others open it, by peer access in the same process
+// and by IPC handles in another (Memory). Where GPUs do not reach each other, the
+// span is pinned host memory, which processes hand over as a file (HostMemory).
+// What lies in the span is the caller's business (engine/grid.Board).
 package p2p
 
 import (
@@ -21,7 +22,7 @@ type Config struct {
 	Device  cuda.Device
 	Self    transport.Info
 	Bytes   int    // of the span
-	Refused string // why this rank does not take part, if it does not: "RINGO_P2P_DISABLE is set"
+	Refused string // why this rank shares nothing, if it does not: "RINGO_P2P_DISABLE is set"
 }
 
 // An Offer is what other ranks need to open a rank's span. It travels as JSON.
@@ -46,14 +47,12 @@ type Memory struct {
 	ipc   []uintptr       // to close
 }
 
-// New allocates the span of this rank and clears it.
+// New allocates the span of this rank and clears it. A rank that shares nothing
+// has one for itself.
 func New(cfg Config) (*Memory, error) {
 	m := &Memory{cfg: cfg, addrs: map[int]uintptr{}}
 	d := cfg.Driver
-	m.offer = Offer{Info: cfg.Self, Driver: fmt.Sprintf("%s %p", d.Name(), d), Bytes: cfg.Bytes, Refused: cfg.Refused}
-	if cfg.Refused != "" {
-		return m, nil
-	}
+	m.offer = Offer{Info: cfg.Self, Driver: driverID(d), Bytes: cfg.Bytes, Refused: cfg.Refused}
 	err := m.with(func() (err error) {
 		if m.offer.UUID, err = uuid(d, cfg.Device); err != nil {
 			return err
@@ -71,6 +70,9 @@ func New(cfg Config) (*Memory, error) {
 		if err := d.CtxSynchronize(); err != nil { // peers may write as soon as they know the address
 			return err
 		}
+		if cfg.Refused != "" {
+			return nil
+		}
 		h, err := d.IpcGetMemHandle(m.own)
 		if err != nil {
 			m.offer.NoIPC = err.Error()
@@ -85,18 +87,23 @@ func New(cfg Config) (*Memory, error) {
 	return m, nil
 }
 
-// with calls f with the device's context current, outside of any capture.
-func (m *Memory) with(f func() error) error {
-	return cuda.With(m.cfg.Driver, m.cfg.Context, func() error {
-		mode, err := m.cfg.Driver.ThreadExchangeStreamCaptureMode(cuda.CaptureRelaxed)
+func (m *Memory) with(f func() error) error { return quietly(m.cfg.Driver, m.cfg.Context, f) }
+
+// quietly calls f with a device's context current, outside of any capture.
+func quietly(d cuda.Driver, ctx cuda.Context, f func() error) error {
+	return cuda.With(d, ctx, func() error {
+		mode, err := d.ThreadExchangeStreamCaptureMode(cuda.CaptureRelaxed)
 		if err != nil {
 			return err
 		}
 		err = f()
-		_, back := m.cfg.Driver.ThreadExchangeStreamCaptureMode(mode)
+		_, back := d.ThreadExchangeStreamCaptureMode(mode)
 		return errors.Join(err, back)
 	})
 }
+
+// driverID tells apart the drivers of a process.
+func driverID(d cuda.Driver) string { return fmt.Sprintf("%s %p", d.Name(), d) }
 
 func uuid(d cuda.Driver, dev cuda.Device) (string, error) {
 	u, err := d.DeviceGetUuid(dev)
@@ -155,19 +162,19 @@ func ParseOffer(b []byte) (o Offer, err error) {
 // Reach says why two ranks cannot open each other's spans, nil if they can as
 // far as they know. It is pure and symmetric.
 func Reach(a, b *Offer) error {
-	for _, o := range []*Offer{a, b} {
-		if o.Refused != "" {
-			return fmt.Errorf("p2p: rank %d: %s", o.Rank, o.Refused)
-		}
-	}
 	if a.Rank == b.Rank {
 		return nil
 	}
+	for _, o := range []*Offer{a, b} {
+		if o.Refused != "" {
+			return refusal(o.Rank, o.Refused)
+		}
+	}
 	if a.Host != b.Host {
-		return fmt.Errorf("p2p: ranks %d and %d are on different hosts", min(a.Rank, b.Rank), max(a.Rank, b.Rank))
+		return otherHosts(a.Rank, b.Rank)
 	}
 	if a.Bytes != b.Bytes {
-		return fmt.Errorf("p2p: ranks %d and %d share %d and %d bytes; give both the same configuration", a.Rank, b.Rank, a.Bytes, b.Bytes)
+		return otherSizes(a.Rank, b.Rank, a.Bytes, b.Bytes)
 	}
 	for _, p := range [][2]*Offer{{a, b}, {b, a}} {
 		from, to := p[0], p[1]
@@ -181,7 +188,20 @@ func Reach(a, b *Offer) error {
 	return nil
 }
 
+func refusal(rank int, why string) error { return fmt.Errorf("p2p: rank %d: %s", rank, why) }
+
+func otherHosts(a, b int) error {
+	return fmt.Errorf("p2p: ranks %d and %d are on different hosts", min(a, b), max(a, b))
+}
+
+func otherSizes(a, b, m, n int) error {
+	return fmt.Errorf("p2p: ranks %d and %d share %d and %d bytes; give both the same configuration", a, b, m, n)
+}
+
 func sameProcess(a, b *Offer) bool { return a.Process == b.Process && a.Driver == b.Driver }
+
+// Address is this rank's span, for its kernels.
+func (m *Memory) Address() uint64 { return uint64(m.own) }
 
 // Open opens the span of a peer that Reach lets through, and is its address
 // for kernels of this rank. Opening again gives the same.

@@ -99,12 +99,20 @@ func TestReach(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	m, err := p2p.New(p2p.Config{Driver: gputest.Driver(t), Refused: "not wanted"})
+	d := gputest.Driver(t)
+	dev, err := d.DeviceGet(0)
+	require.NoError(t, err)
+	ctx, err := d.DevicePrimaryCtxRetain(dev)
+	require.NoError(t, err)
+	m, err := p2p.New(p2p.Config{Driver: d, Context: ctx, Device: dev, Bytes: 64, Refused: "not wanted"})
 	require.NoError(t, err)
 	o, err := p2p.ParseOffer(m.Offer())
 	require.NoError(t, err)
 	require.Equal(t, "not wanted", o.Refused)
+	require.Nil(t, o.Handle)
+	require.NotZero(t, m.Address(), "the rank has memory for itself")
 	require.NoError(t, m.Close())
+	require.NoError(t, d.DevicePrimaryCtxRelease(dev))
 	_, err = p2p.ParseOffer([]byte("{"))
 	require.Error(t, err)
 	_, err = p2p.ParseOffer([]byte(`{"Handle":"AAAA"}`))

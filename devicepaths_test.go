@@ -1,0 +1,161 @@
+package ringo
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// onHosts makes a communicator of a rank a device, each with its own Config.
+func onHosts(t testing.TB, list []*gpu.Device, config func(rank int) Config) []*Comm {
+	t.Helper()
+	n := len(list)
+	comms, errs := make([]*Comm, n), make([]error, n)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	for r, g := range bootstrap.Local(n) {
+		wg.Go(func() {
+			cfg := config(r)
+			cfg.Rank, cfg.Size, cfg.Device = r, n, list[r]
+			if cfg, errs[r] = cfg.fill(func(string) string { return "" }); errs[r] == nil {
+				comms[r], errs[r] = open(ctx, cfg, g)
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() {
+		for _, c := range comms {
+			require.NoError(t, c.Close())
+		}
+	})
+	return comms
+}
+
+// everyCall is a call of each kind of collective for n ranks, without memory.
+func everyCall(n, count int, typ DataType, op RedOp) []Call {
+	calls := []Call{{Kind: KindBarrier}}
+	for k := KindAllReduce; k < KindSend; k++ {
+		calls = append(calls, Call{Kind: k, Count: count, Type: typ, Op: op, Root: n - 1})
+	}
+	counts := make([]int, n)
+	for i := range counts {
+		counts[i] = count * (i % 2) // every other rank has nothing
+	}
+	return append(calls, Call{Kind: KindAllGatherv, Type: typ, OutCounts: counts})
+}
+
+// checkCalls carries calls out on GPUs and compares with host memory, whose half
+// of the communicator goes other ways.
+func checkCalls(c *Comm, calls []Call) error {
+	d := c.Device()
+	rng := rand.New(rand.NewPCG(uint64(c.Rank()), 1))
+	for _, call := range calls {
+		size := 1
+		if call.Kind != KindBarrier {
+			size = call.Type.Size()
+		}
+		in, out := call.shape(c.Rank(), c.Size())
+		give, want, got := make([]byte, in*size), make([]byte, out*size), make([]byte, out*size)
+		for i := range give {
+			if i%size == 0 || size == 1 { // small numbers, also as floats
+				give[i] = byte(rng.IntN(4))
+			}
+		}
+		host := call
+		host.In, host.Out = mem.Host(give), mem.Host(want)
+		if err := c.Do(&host); err != nil {
+			return err
+		}
+		var err error
+		if call.In, err = d.Alloc(max(1, len(give))); err != nil {
+			return err
+		}
+		if call.Out, err = d.Alloc(max(1, len(got))); err != nil {
+			return err
+		}
+		if err := d.Write(call.In, give); err != nil {
+			return err
+		}
+		if err := d.Write(call.Out, bytes.Repeat([]byte{0xee}, max(1, len(got)))); err != nil {
+			return err
+		}
+		if err := c.Do(&call); err != nil {
+			return err
+		}
+		if err := c.Synchronize(call.Stream); err != nil {
+			return err
+		}
+		if err := d.Read(got, call.Out); err != nil {
+			return err
+		}
+		if !bytes.Equal(got, want) && !(call.Kind == KindReduce && c.Rank() != call.Root) {
+			return fmt.Errorf("rank %d: %v is wrong", c.Rank(), &call)
+		}
+		if err := d.Free(call.In); err != nil {
+			return err
+		}
+		if err := d.Free(call.Out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Where GPUs do not reach each other, queues are in host memory, and between
+// hosts there is a bridge.
+func TestDevicePaths(t *testing.T) {
+	hosts := func(r int) Config { return Config{HostID: fmt.Sprint("host", r/2)} }
+	for _, tc := range []struct {
+		name   string
+		n      int
+		config func(r int) Config
+		paths  []string // of rank 0
+	}{
+		{"p2p", 2, func(int) Config { return Config{} }, []string{"GPU memory: p2p with rank 1"}},
+		{"host memory", 3, func(int) Config { return Config{noP2P: "RINGO_P2P_DISABLE is set"} },
+			[]string{"GPU memory: host memory with ranks 1, 2 (rank 0: RINGO_P2P_DISABLE is set)"}},
+		{"one rank refuses", 3, func(r int) Config { return Config{noP2P: map[int]string{2: "RINGO_P2P_DISABLE is set"}[r]} },
+			[]string{"GPU memory: p2p with rank 1", "GPU memory: host memory with rank 2 (rank 2: RINGO_P2P_DISABLE is set)"}},
+		{"bridge", 2, func(int) Config { return Config{noP2P: "P off", noSHM: "S off"} },
+			[]string{"GPU memory: bridge over inproc with rank 1 (rank 0: P off; rank 0: S off)"}},
+		{"unix", 3, func(int) Config { return Config{Transport: "socket", Net: "socket"} },
+			[]string{"GPU memory: bridge over socket with ranks 1, 2 (rank 0: transport socket; rank 0: transport socket)"}},
+		{"tcp", 2, func(int) Config { return Config{Transport: "socket", SocketNetwork: "tcp", Interface: "lo"} },
+			[]string{"GPU memory: bridge over socket with rank 1 (rank 0: transport socket; rank 0: transport socket)"}},
+		{"two hosts", 4, hosts, []string{"GPU memory: p2p with rank 1",
+			"GPU memory: bridge over inproc with rank 2 (ranks 0 and 2 are on different hosts; ranks 0 and 2 are on different hosts)"}},
+		{"two hosts without P2P", 4, func(r int) Config { c := hosts(r); c.noP2P = "off"; return c },
+			[]string{"GPU memory: host memory with rank 1 (rank 0: off)"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			list := devices(t, tc.n)
+			comms := onHosts(t, list, tc.config)
+			paths := strings.Join(comms[0].Paths(), "\n")
+			for _, p := range tc.paths {
+				require.Contains(t, paths, p)
+			}
+			var calls []Call
+			for _, count := range []int{0, 1, 1001} {
+				calls = append(calls, everyCall(tc.n, count, Int32, Sum)...)
+			}
+			calls = append(calls, everyCall(tc.n, 77, Uint8, Max)...)
+			calls = append(calls, everyCall(tc.n, 20000, BFloat16, Max)...)
+			noErrors(t, each(comms, func(c *Comm) error { return checkCalls(c, calls) }))
+		})
+	}
+}
