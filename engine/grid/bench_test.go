@@ -155,6 +155,16 @@ func (r *rig) measure(name, ty string, size int) float64 {
 			require.NoError(t, d.MemsetD32Async(in, word, size/4, m.stream))
 			require.NoError(t, d.MemsetD32Async(out, 0, size/4, m.stream))
 			require.NoError(t, m.engine.Prepare(red))
+			if i == 0 && !r.told {
+				r.told = true
+				k, _, err := m.engine.kernel(red)
+				require.NoError(t, err)
+				registers, err := d.FuncGetAttribute(cuda.FuncRegisters, k.run)
+				require.NoError(t, err)
+				local, err := d.FuncGetAttribute(cuda.FuncLocalBytes, k.run)
+				require.NoError(t, err)
+				fmt.Printf("%d registers, %d bytes of local memory\n", registers, local)
+			}
 			for k := range events[i] {
 				events[i][k], err = d.EventCreate(cuda.EventDefault)
 				require.NoError(t, err)

@@ -42,6 +42,14 @@ func DefaultBoard(ranks int) Board {
 	}
 }
 
+// Shared is the Board where so many ranks have the same device: it has fewer
+// lanes, for the blocks of all of them have to run at once.
+func (b Board) Shared(ranks int) Board {
+	b.Near.Lanes = max(1, b.Near.Lanes/ranks)
+	b.Far.Lanes = max(1, b.Far.Lanes/ranks)
+	return b
+}
+
 // Geometry is the shape of the queues from one rank to another. Those of a rank to
 // itself have few lanes: only small one-shot operations use them.
 func (b Board) Geometry(from, to sched.Rank) Geometry {

@@ -104,15 +104,29 @@ func TestVaried(t *testing.T) {
 	r.t = t
 }
 
-// TestSharedDevice has three ranks on one device.
+// TestSharedDevice has three ranks on one device. All is loaded and allocated
+// before the first kernel waits for another: on hardware those would wait for it.
 func TestSharedDevice(t *testing.T) {
 	const n = 3
-	r := newRig(t, emulated(t, 1, cudaemu.Config{}), small(n), options(n))
-	for _, c := range []trial{
+	d := emulated(t, 1, cudaemu.Config{})
+	r := newRigOn(t, d, 1, small(n).Shared(n), options(n))
+	var all []*operation
+	for _, x := range []trial{
 		{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Avg, count: 700},
 		{name: "tree", schedule: tree.AllReduce{N: n}, t: kernels.Int32, op: &kernels.Avg, count: 700, inPlace: true},
 	} {
-		r.try(c, 1)
+		o := r.prepare(x, 1)
+		for i, m := range r.ranks {
+			require.NoError(t, m.engine.Prepare(o.jobs[i].Reducer))
+		}
+		r.reset(o)
+		all = append(all, o)
+	}
+	for _, o := range all {
+		r.run(o)
+	}
+	for _, o := range all {
+		r.check(o)
 	}
 }
 

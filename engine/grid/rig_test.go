@@ -29,16 +29,18 @@ type rig struct {
 	ranks    []*member
 	devices  []cuda.Device
 	programs map[string][]*Program
+	told     bool // what the kernel takes
 }
 
 type member struct {
-	rank   sched.Rank
-	dev    cuda.Device
-	ctx    cuda.Context
-	stream cuda.Stream
-	memory uintptr
-	engine *Engine
-	free   []uintptr
+	rank    sched.Rank
+	dev     cuda.Device
+	ctx     cuda.Context
+	stream  cuda.Stream
+	memory  uintptr
+	engine  *Engine
+	free    []uintptr
+	scratch [2]uintptr // of measurements
 }
 
 // small is a board for the emulator: what is large elsewhere takes several rounds.
@@ -49,23 +51,24 @@ func small(ranks int) Board {
 
 func options(ranks int) Options { return Options{Ranks: ranks, Threads: 64, MinSlice: 128} }
 
-// emulated is a driver with n devices; on hardware there are as many as there are.
+// emulated is a driver with at least n devices.
 func emulated(t testing.TB, n int, c cudaemu.Config) cuda.Driver {
 	t.Helper()
-	if gputest.OnGPU() {
-		return gputest.Driver(t)
-	}
 	c.Devices = n
-	return gputest.Driver(t, gputest.Emu(c))
+	return gputest.Driver(t, gputest.Devices(n), gputest.Emu(c))
 }
 
+// newRig has a rank on each of the first devices.
 func newRig(t testing.TB, d cuda.Driver, board Board, o Options) *rig {
 	t.Helper()
+	return newRigOn(t, d, board.Ranks, board, o)
+}
+
+func newRigOn(t testing.TB, d cuda.Driver, devices int, board Board, o Options) *rig {
+	t.Helper()
 	r := &rig{t: t, d: d, board: board, programs: map[string][]*Program{}}
-	count, err := d.DeviceGetCount()
-	require.NoError(t, err)
 	contexts := map[cuda.Device]cuda.Context{}
-	for i := range min(count, board.Ranks) {
+	for i := range devices {
 		dev, err := d.DeviceGet(i)
 		require.NoError(t, err)
 		ctx, err := d.DevicePrimaryCtxRetain(dev)
