@@ -199,10 +199,12 @@ func (n *deviceNet) try(ctx context.Context, p gpuPath, reach func(a, b int) err
 				continue
 			}
 			why = strings.TrimPrefix(why, "p2p: ")
-			if n.against[i] != "" {
-				why = n.against[i] + "; " + why
+			switch {
+			case n.against[i] == "":
+				n.against[i] = why
+			case !strings.HasSuffix(n.against[i], why):
+				n.against[i] += "; " + why
 			}
-			n.against[i] = why
 		}
 	}
 	return nil

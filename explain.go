@@ -49,3 +49,12 @@ func (c *Comm) Paths() []string { return c.notes }
 
 // Transport names the transport to a peer.
 func (c *Comm) Transport(peer int) string { return c.links.via(peer) }
+
+// DeviceTransport names the path of GPU memory to a peer: "p2p", "host memory",
+// "bridge over socket"; "" if there is none, and for the rank itself.
+func (c *Comm) DeviceTransport(peer int) string {
+	if c.dev == nil || c.dev.engine == nil {
+		return ""
+	}
+	return c.dev.net.via(peer)
+}

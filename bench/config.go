@@ -240,7 +240,7 @@ func (c *Config) device(given map[string]bool) error {
 	case c.Graph > 0 && c.Device == "host":
 		return cli.Usagef("-G %d: graphs are for GPUs: give --device cuda or emu, or leave -G out", c.Graph)
 	}
-	const built = 6
+	const built = 7
 	known := []string{"auto", "inproc", "shm", "socket", "tcp", "unix", "p2p", "ib", "plugin"}
 	for _, name := range strings.Split(c.Transport, ",") {
 		switch {
@@ -248,6 +248,8 @@ func (c *Config) device(given map[string]bool) error {
 			return cli.Unknown("transport", name, known)
 		case slices.Contains(known[built:], name):
 			return cli.Usagef("--transport %s: this version has %s", name, strings.Join(known[:built], ", "))
+		case name == "p2p" && c.Device == "host":
+			return cli.Usagef("--transport p2p is for GPU memory: give --device cuda or emu")
 		}
 	}
 	if c.Algo == "auto" || c.Algo == "" {

@@ -196,11 +196,23 @@ func transportOf(cfg *Config, c *ringo.Comm) string {
 	if c.Size() == 1 {
 		return "inproc"
 	}
-	via := c.Transport((c.Rank() + 1) % c.Size())
-	if via == "socket" && (cfg.Transport == "tcp" || cfg.Transport == "unix") {
-		return cfg.Transport
+	next := (c.Rank() + 1) % c.Size()
+	if cfg.Device != "host" {
+		return strings.Replace(c.DeviceTransport(next), "socket", network(cfg), 1)
+	}
+	via := c.Transport(next)
+	if via == "socket" {
+		return network(cfg)
 	}
 	return via
+}
+
+// network is what sockets are called: "socket" unless one kind is insisted on.
+func network(cfg *Config) string {
+	if cfg.Transport == "tcp" || cfg.Transport == "unix" {
+		return cfg.Transport
+	}
+	return "socket"
 }
 
 // pathsOf says which transports are used and why not better ones, with one peer
@@ -209,6 +221,10 @@ func pathsOf(c *ringo.Comm) []string {
 	seen := map[string]bool{}
 	var notes []string
 	for _, p := range c.Paths() {
+		if strings.HasPrefix(p, "GPU memory: ") {
+			notes = append(notes, p)
+			continue
+		}
 		name, _, _ := strings.Cut(p, ";")
 		if !seen[name] {
 			seen[name] = true

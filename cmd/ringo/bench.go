@@ -45,7 +45,8 @@ How
   -G N           GPUs: replay a graph of N operations
   -unchecked     emu: faster, without looking for races
   --transport T  auto, inproc (all ranks in one process), shm, socket (tcp or
-                 unix to insist)
+                 unix to insist); on GPUs p2p, shm (queues in host memory), or
+                 socket, tcp, unix (host memory and a bridge)
   --algo A       auto, ring, tree, oneshot, twoshot, doubling, halving, ...
   --timeout D    of one operation (default 2m)
 
