@@ -55,6 +55,13 @@
 //   - Arguments that crash a real driver (handles of another kind, handles
 //     destroyed, unknown addresses) are errors.
 //
+// # Where it knows more than PTX
+//
+// Strong vector accesses by neighbouring threads of a warp move aligned lines of
+// 128 bytes as a whole (weakmem.Config.Lines), if all devices are of capability 7.0
+// or newer. PTX does not promise it; that hardware does it is what the low-latency
+// protocols of collective libraries rest on.
+//
 // # What it does not model
 //
 // Time: events of a machine that is not lazy measure the emulator, not a device.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,7 +77,8 @@ func New(cfg Config) (*Machine, error) {
 	}
 	m.regions.init(place)
 	m.virtual.init(place)
-	m.mem = weakmem.New(weakmem.Config{Seed: cfg.Seed, Plain: cfg.Plain, Access: m.access, Report: m.report})
+	lines := !slices.ContainsFunc(cfg.Shapes, func(d Device) bool { return d.Major < 7 })
+	m.mem = weakmem.New(weakmem.Config{Seed: cfg.Seed, Plain: cfg.Plain, Lines: lines, Access: m.access, Report: m.report})
 	shapes := make([]simt.Shape, len(cfg.Shapes))
 	for i, d := range cfg.Shapes {
 		shapes[i] = d.Shape

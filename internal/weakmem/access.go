@@ -40,6 +40,10 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 				w.buffer.overlay(p, r.addr)
 			}
 		}
+		if b.memory.config.Lines && how.Order != Weak && n >= lineBytes {
+			backward(scratch[:n], p)
+			p = scratch[:n]
+		}
 		switch {
 		case how.Order != Weak:
 			b.strongLoad(warp, &r, s, p, size, dst, at, &how)
@@ -50,6 +54,14 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 		}
 	}
 	return nil
+}
+
+// backward copies words from memory that another process may store to, the last
+// one first. They are stored the first one first, see reveal.
+func backward(dst, src []byte) {
+	for i := len(src) - 8; i >= 0; i -= 8 {
+		put(dst[i:], 8, strongGet(src[i:], 8))
+	}
 }
 
 // strongLoad loads the registers of a run, each element at once, and acquires.

@@ -62,6 +62,19 @@ func (p *pending) unit(i int) (from, to uint64) {
 	return max(at, p.addr) - p.addr, min(at+8, p.addr+p.n) - p.addr
 }
 
+const lineBytes = 128 // see Config.Lines
+
+// lines are the units of all whole lines that some of these units are in.
+func (p *pending) lines(units uint64) (all uint64) {
+	const line = 1<<(lineBytes/8) - 1
+	for at := (p.addr + lineBytes - 1) &^ (lineBytes - 1); at+lineBytes <= p.addr+p.n; at += lineBytes {
+		if m := uint64(line) << ((at - p.addr&^7) / 8); units&m != 0 {
+			all |= m
+		}
+	}
+	return all
+}
+
 // add takes a store. The oldest become visible to all if there is no room.
 func (b *buffer) add(p *pending) {
 	if len(b.stores) == b.limit {
@@ -151,6 +164,9 @@ func (b *buffer) drain(p *pending, units uint64) {
 	if units == 0 {
 		return
 	}
+	if b.memory.config.Lines && p.strong {
+		units |= p.lines(units) & p.units
+	}
 	lo, _ := p.unit(bits.TrailingZeros64(units))
 	_, hi := p.unit(63 - bits.LeadingZeros64(units))
 	b.drainBefore(p, p.addr+lo, hi-lo)
@@ -222,10 +238,13 @@ func (m *Memory) reveal(p *pending, units uint64) {
 		for u := units; u != 0; u &= u - 1 {
 			from, to := p.unit(bits.TrailingZeros64(u))
 			m.remember(p.span, p.addr+from, to-from, p.by, p.by.grid.device, p.far)
+			if m.config.Lines && m.config.OldLoads && u&(u-1) != 0 && (p.addr+to)%lineBytes != 0 {
+				m.at(m.past.now - 1).more = true
+			}
 		}
 	}
 	mem := p.span.Data[off : off+p.n]
-	if units == all(p.addr, p.n) && !p.span.foreign() {
+	if units == all(p.addr, p.n) && !p.span.foreign() && !(p.strong && m.config.Lines) {
 		m.write(mem, p.data[:p.n])
 	} else {
 		for u := units; u != 0; u &= u - 1 {

@@ -8,6 +8,7 @@ const pastKept = 256
 type overwrite struct {
 	addr   uint64
 	n      uint8
+	more   bool // the next one is of the same store and line
 	far    bool // the device's other blocks may have seen it before
 	device int
 	by     *origin
@@ -57,8 +58,8 @@ func (b *Block) asOf(w *warp, addr, n uint64) uint64 {
 	m, v := b.memory, &w.view
 	now := m.past.now
 	from := v.since
-	if now > pastKept {
-		from = max(from, now-pastKept)
+	if kept := uint64(pastKept - lineBytes/8); now > kept {
+		from = max(from, now-kept)
 	}
 	slot := -1
 	for i, r := range v.reads {
@@ -83,6 +84,9 @@ func (b *Block) asOf(w *warp, addr, n uint64) uint64 {
 	}
 	if found && m.rand()>>33&1 == 0 {
 		at = from + m.rand()>>16%(now-from+1)
+	}
+	for at > 0 && at < now && at+pastKept > now && m.at(at-1).more {
+		at++
 	}
 	if slot < 0 {
 		slot = v.next

@@ -65,6 +65,12 @@ type Config struct {
 	// OldLoads lets strong loads that acquire nothing give values that were
 	// overwritten shortly before, as far as coherence and fences permit.
 	OldLoads bool
+	// Lines has what a strong access of neighbouring lanes covers of aligned 128
+	// bytes be seen, or see, at once. PTX promises it for none; hardware from
+	// Volta on does it for vectors of 16 bytes, and protocols rely on it that have
+	// their flag in the line. Of another process's store only this holds: who sees
+	// the last 8 bytes of a line sees the others.
+	Lines bool
 	// Access reports whether kernels of a device may touch the span; nil allows
 	// all. A block asks once a span, so the answer should not change while a
 	// kernel runs.

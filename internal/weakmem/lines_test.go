@@ -1,0 +1,85 @@
+package weakmem
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/alu"
+)
+
+// lines stores and loads 4 lines of 128 bytes, the last word of each a flag, and
+// counts how often a flag was seen without the data, and a line with parts of
+// two values.
+func lines(t *testing.T, c Config, spoil func(store func(mask uint32))) (torn int) {
+	for seed := range uint64(300) {
+		c.Seed = seed
+		m := New(c)
+		require.NoError(t, m.Map(Span{Addr: x, Data: make([]byte, 1024), Name: "lines"}))
+		block := func(device int) *Block {
+			return m.Begin(device, "k", Clock{}).Block([3]int{}, [3]int{32, 1, 1}, 0)
+		}
+		w, r := block(0), block(1)
+		var addr, v, a, b alu.Lanes
+		for l := range addr {
+			addr[l] = x + uint64(16*l)
+		}
+		how := How{Order: Relaxed, Scope: System, Line: 1}
+		store := func(mask uint32) {
+			require.Nil(t, w.Store(0, mask, &addr, 8, []*alu.Lanes{&v, &v}, how))
+		}
+		for round := range uint64(4) {
+			for l := range v {
+				v[l] = round + 1
+			}
+			spoil(store)
+			for range 30 {
+				m.Tick()
+				require.Nil(t, r.Load(0, ^uint32(0), &addr, 8, []*alu.Lanes{&a, &b}, how))
+				for l := range a {
+					if a[l] != b[l|7] || b[l] != b[l|7] {
+						torn++
+					}
+				}
+			}
+		}
+	}
+	return torn
+}
+
+// TestLines: a line that a warp stores with one instruction is seen whole with
+// Config.Lines, and not without; stored with two it is not.
+func TestLines(t *testing.T) {
+	whole := func(store func(uint32)) { store(^uint32(0)) }
+	halves := func(store func(uint32)) { store(0x0f0f0f0f); store(0xf0f0f0f0) }
+	require.Zero(t, lines(t, Config{Lines: true}, whole))
+	require.Zero(t, lines(t, Config{Lines: true, OldLoads: true}, whole))
+	require.Zero(t, lines(t, Config{Lines: true, Plain: true}, whole))
+	require.NotZero(t, lines(t, Config{}, whole))
+	require.NotZero(t, lines(t, Config{OldLoads: true}, whole))
+	require.NotZero(t, lines(t, Config{Lines: true}, halves))
+}
+
+// TestLinesOf: units become visible with the rest of their line, if the store
+// covers it.
+func TestLinesOf(t *testing.T) {
+	const line = 1<<16 - 1
+	for _, test := range []struct {
+		name        string
+		addr, n     uint64
+		units, want uint64
+	}{
+		{"whole", 0x1000, 128, 1 << 3, line},
+		{"too short", 0x1000, 120, 1 << 3, 0},
+		{"not aligned", 0x1008, 128, 1 << 3, 0},
+		{"second", 0x1000, 256, 1 << 16, line << 16},
+		{"after a part", 0x1040, 192, 1 << 8, line << 8},
+		{"the part", 0x1040, 192, 1 << 7, 0},
+		{"all", 0x1000, 512, ^uint64(0), ^uint64(0)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := pending{addr: test.addr, n: test.n}
+			require.Equal(t, test.want, p.lines(test.units))
+		})
+	}
+}
