@@ -6,7 +6,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// togetherArgs is struct TogetherArgs of kernels/cuda/run.cu.
+// togetherArgs is struct TogetherArgs of kernels/cuda/together.h.
 type togetherArgs struct {
 	comm
 	ends, table uint64
@@ -21,12 +21,6 @@ type way struct {
 	lanes int
 	jobs  []*Job
 }
-
-// Words of a way and of a message in togetherArgs.
-const (
-	wayWords     = 2
-	messageWords = 5
-)
 
 // RunTogether queues sends and receives that happen side by side, so that ranks
 // may exchange messages of any size in any order; those with one peer in one
@@ -95,7 +89,7 @@ func (e *Engine) RunTogether(jobs []*Job) error {
 	return e.driver.LaunchKernel(m.together, &f.launch, cuda.ArgsOf(a))
 }
 
-// taskBytes is the size of a Task of kernels/cuda/run.cu.
+// taskBytes is the size of a Task of kernels/cuda/together.h.
 const taskBytes = 40
 
 // sort finds the ways of jobs, in the order in which they first occur.

@@ -1,8 +1,8 @@
 // One rank's column of a schedule, carried out by a grid with a block for each
 // lane: rounds, steps, slices, as in package engine. With TYPE and OP it reduces;
 // without, it only copies.
-#include "comm.h"
 #include "ops.h"
+#include "turns.h"
 #include "types.h"
 
 #define PASTE(kernel, type, op) kernel##_##type##_##op
@@ -66,16 +66,6 @@ static DEVICE Part part(const Args &a, Buffer b, u32 c, u32 round) {
   p.at = b == tmp ? a.tmp + ((u64)block() * a.tmp_chunks + c) * a.piece : p.at + begin;
   return p;
 }
-
-// A Slice is where v comes from and goes to; 0 is nowhere.
-struct Slice {
-  u64 recv, src, dst, send, n;
-  DEVICE u64 all() const { return recv | src | dst | send; }
-  template <class V> DEVICE void store(const V &v, u64 at) const {
-    if (dst) v.store(dst + at);
-    if (send) v.store(send + at);
-  }
-};
 
 #ifdef TYPE
 
@@ -227,56 +217,6 @@ KERNEL(512, 1) void table(const TableArgs a) {
 
 #endif
 
-// The threads of a block have three roles, so that waiting for others, moving data
-// and telling others overlap. The reader, a warp, interprets the schedule, waits
-// until a slice can be moved, and hands it to the movers; it is a slice ahead of
-// them. When they are done the poster, a warp, tells the peers.
-
-// A Turn is a slice on its way through a block.
-struct Turn {
-  Slice slice;
-  u64 stamp[2];
-  s16 recv, send; // ports, -1: nobody
-  u32 scaled;
-  u32 last; // there is no slice: the block ends
-};
-
-static SHARED Turn turns[4]; // the reader writes one when all are done with the one four before
-extern SHARED Port ports[];
-
-constexpr u32 warp = 32;
-
-static DEVICE u32 movers() { return threads() - 2 * warp; }
-
-// Ready is where turn k is met by all, moved where movers arrive and the poster waits.
-static DEVICE u32 ready(u32 k) { return 1 + (k & 1); }
-static DEVICE u32 moved(u32 k) { return 3 + (k & 1); }
-
-// Give has the movers and the poster start with turn k, which one thread of the
-// reader has written. It reports whether the block goes on.
-static DEVICE bool give(u32 k) {
-  meet(ready(k), threads());
-  return !turns[k & 3].last;
-}
-
-// Hand waits for the slots of a turn and gives it.
-static DEVICE bool hand(const Comm &c, u32 k, Turn next, Stop &stop) {
-  if (thread() % warp == 0) {
-    Port *recv = next.recv < 0 ? 0 : ports + next.recv, *send = next.send < 0 ? 0 : ports + next.send;
-    if (send) {
-      wait(c, *send, send->needed(sending), sending, next.slice.n, stop);
-      next.slice.send = send->slot(send->next++);
-    }
-    if (recv && !stop.kind) {
-      wait(c, *recv, recv->needed(receiving), receiving, next.slice.n, stop);
-      next.slice.recv = recv->slot(recv->next++);
-    }
-    next.last |= stop.kind;
-    turns[k & 3] = next;
-  }
-  return give(k);
-}
-
 // Read interprets the rounds of this block's lane.
 static DEVICE void read(const Args &a, const Step *steps, Stop &stop) {
   u32 k = 0;
@@ -319,34 +259,6 @@ static DEVICE void move_all(Scalar s) {
   arrive(ready(k + 1), threads());
 }
 
-// Post_all tells the peers of turns that are done. A slot that belongs to another
-// call ends it all: nothing is told any more.
-static DEVICE void post_all(Comm c) {
-  Stop stop = {};
-  arrive(ready(0), threads());
-  arrive(ready(1), threads());
-#pragma unroll 1
-  for (u32 k = 0;; k++) {
-    meet(moved(k), threads() - warp);
-    const Turn &t = turns[k & 3];
-    if (t.last) return;
-    if (thread() % warp == 0 && !stop.kind) {
-      c.stamp[0] = t.stamp[0];
-      c.stamp[1] = t.stamp[1];
-      if (t.recv >= 0) check(c, ports[t.recv], t.slice.n, stop);
-      if (t.send >= 0) stamp(c, ports[t.send], t.slice.n);
-      if (t.recv >= 0 || t.send >= 0) fence();
-      if (stop.kind) {
-        report(c, stop);
-      } else {
-        if (t.send >= 0) post(ports[t.send]);
-        if (t.recv >= 0) post(ports[t.recv]);
-      }
-    }
-    arrive(ready(k), threads()); // for turn k + 2
-  }
-}
-
 KERNEL(576, 1) void ENTRY(const Args a) {
   const End *ends = (const End *)a.ends;
   Step *steps = (Step *)(ports + a.end_count);
@@ -373,136 +285,6 @@ KERNEL(576, 1) void ENTRY(const Args a) {
 
 #ifndef TYPE
 
-// Sends and receives that happen together. Those with one peer in one direction
-// are a way, and happen in their order; a lane of a way is a task, and a block
-// may have several. Its reader hands over whichever slice can be moved, so that
-// no message waits for another, whatever their sizes and however few blocks run.
-
-// TogetherArgs is engine/grid.togetherArgs in Go. Words are ways, of 2 words:
-// number of the end and of lanes, first message and how many; then messages.
-struct TogetherArgs {
-  Comm comm;
-  u64 ends;
-  u64 table; // where words are instead, if not 0
-  u32 ways, lanes;
-  u64 word[448];
-};
-
-// A Message, of 5 words: where it is, its length, its stamp, piece and slice.
-struct Message {
-  u64 at, n, stamp[2];
-  u32 piece, slice;
-};
-
-static DEVICE u64 word(const TogetherArgs &a, u32 i) { return a.table ? Access<8>::load(a.table + 8 * i) : a.word[i]; }
-
-static DEVICE Message message(const TogetherArgs &a, u32 i) {
-  u32 w = 2 * a.ways + 5 * i;
-  u64 cut = word(a, w + 4);
-  return {word(a, w), word(a, w + 1), {word(a, w + 2), word(a, w + 3)}, (u32)cut, (u32)(cut >> 32)};
-}
-
-// A Task is where a lane of a way is. It lies in shared memory, with its port.
-struct Task {
-  const End *end;
-  u32 lane, lanes;
-  u32 first, left; // messages
-  u32 sends;
-  u32 round; // of the first message
-  u64 at;    // in its piece
-};
-
-// Settle moves a task to its next slice, or makes it one without messages.
-static DEVICE Message settle(const TogetherArgs &a, Task &t) {
-  Message m = {};
-#pragma unroll 1
-  while (t.left) {
-    m = message(a, t.first);
-    u64 begin = (u64)t.round * m.piece;
-    if (begin + t.at < m.n && t.at < m.piece) break;
-    if (m.n == 0 && t.round == 0 && t.at == 0) break; // it is sent all the same
-    if (begin + m.piece < m.n && t.at) { // the next piece of this lane, if there is one
-      t.round += t.lanes;
-    } else {
-      t.first++, t.left--;
-      t.round = t.lane;
-    }
-    t.at = 0;
-  }
-  return m;
-}
-
-static DEVICE void read_together(const TogetherArgs &a, Task *tasks, u32 count, Stop &stop) {
-  u32 k = 0, i = 0; // turn, task
-#pragma unroll 1
-  for (bool go = true; go; k++) {
-    if (thread() % warp == 0) {
-      Turn next = {{}, {}, -1, -1, 0, 1};
-      u32 idle = 0; // tasks in a row that have nothing to do
-#pragma unroll 1
-      for (u32 n = 1; idle < count && !stop.kind; n++) {
-        Task &t = tasks[i];
-        Port &p = ports[i];
-        Phase phase = t.sends ? sending : receiving;
-        Message m = settle(a, t);
-        u32 at = i;
-        i = i + 1 < count ? i + 1 : 0;
-        if (!t.left) {
-          idle++;
-          continue;
-        }
-        idle = 0;
-        u64 left = m.n - (u64)t.round * m.piece, size = left < m.piece ? left : m.piece;
-        u64 bytes = size - t.at < m.slice ? size - t.at : m.slice;
-        if (!p.has(phase)) {
-          if (n % polls == 0 && stopped(a.comm)) stop = {aborted, phase, p.peer, bytes, 0};
-          continue;
-        }
-        u64 slot = p.slot(p.next++), from = m.at + (u64)t.round * m.piece + t.at;
-        next = {{t.sends ? 0 : slot, t.sends ? from : 0, t.sends ? 0 : from, t.sends ? slot : 0, bytes},
-                {m.stamp[0], m.stamp[1]},
-                (s16)(t.sends ? -1 : (s32)at),
-                (s16)(t.sends ? (s32)at : -1),
-                0,
-                0};
-        t.at += m.n ? bytes : 1;
-        break;
-      }
-      turns[k & 3] = next;
-    }
-    go = give(k);
-  }
-  arrive(ready(k), threads());
-}
-
-KERNEL(576, 1) void together(const TogetherArgs a) {
-  u32 all = a.ways * a.lanes, count = (all - block() + blocks() - 1) / blocks();
-  Task *tasks = (Task *)(ports + count);
-#pragma unroll 1
-  for (u32 i = thread(); i < count; i += threads()) {
-    u32 n = block() + i * blocks(), way = n % a.ways, lane = n / a.ways;
-    u64 end = word(a, 2 * way), messages = word(a, 2 * way + 1);
-    Task t = {(const End *)a.ends + (u32)end, lane, (u32)(end >> 32) & 0xffff, (u32)messages, (u32)(messages >> 32), (u32)(end >> 48), lane, 0};
-    if (lane >= t.lanes) t.left = 0;
-    tasks[i] = t;
-    ports[i].open(t.end, lane < t.lanes ? lane : 0);
-  }
-  begin(a.comm);
-  barrier();
-  if (thread() < movers()) {
-    move_all({});
-  } else if (thread() < movers() + warp) {
-    Stop stop = {};
-    read_together(a, tasks, count, stop);
-    if (stop.kind) report(a.comm, stop);
-  } else {
-    post_all(a.comm);
-  }
-  barrier();
-#pragma unroll 1
-  for (u32 i = thread(); i < count; i += threads())
-    if (tasks[i].lane < tasks[i].lanes) ports[i].close(tasks[i].end, tasks[i].lane);
-  if (thread() == 0) end(a.comm);
-}
+#include "together.h"
 
 #endif

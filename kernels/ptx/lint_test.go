@@ -16,6 +16,8 @@ func entries(n Name) map[string]int {
 		return map[string]int{n.Run(): 208, Table: 3856, Together: 3664}
 	case Name{n.Type, n.Op, n.SM, "run"}:
 		return map[string]int{n.Run(): 208}
+	case Name{n.Type, n.Op, n.SM, "exchange"}:
+		return map[string]int{n.Run(): 320}
 	}
 	return map[string]int{n.Combine(): 112, n.Plain(): 112}
 }

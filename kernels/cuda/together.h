@@ -1,0 +1,135 @@
+// Sends and receives that happen together; part of run.cu. Those with one peer in
+// one direction are a way, and happen in their order; a lane of a way is a task,
+// and a block may have several. Its reader hands over whichever slice can be moved,
+// so that no message waits for another, whatever their sizes and however few blocks
+// run.
+#pragma once
+#include "turns.h"
+
+// TogetherArgs is engine/grid.togetherArgs in Go. Words are ways, of 2 words:
+// number of the end and of lanes, first message and how many; then messages.
+struct TogetherArgs {
+  Comm comm;
+  u64 ends;
+  u64 table; // where words are instead, if not 0
+  u32 ways, lanes;
+  u64 word[448];
+};
+
+// A Message, of 5 words: where it is, its length, its stamp, piece and slice.
+struct Message {
+  u64 at, n, stamp[2];
+  u32 piece, slice;
+};
+
+static DEVICE u64 word(const TogetherArgs &a, u32 i) { return a.table ? Access<8>::load(a.table + 8 * i) : a.word[i]; }
+
+static DEVICE Message message(const TogetherArgs &a, u32 i) {
+  u32 w = 2 * a.ways + 5 * i;
+  u64 cut = word(a, w + 4);
+  return {word(a, w), word(a, w + 1), {word(a, w + 2), word(a, w + 3)}, (u32)cut, (u32)(cut >> 32)};
+}
+
+// A Task is where a lane of a way is. It lies in shared memory, with its port.
+struct Task {
+  u32 end, lane, lanes;
+  u32 first, left; // messages
+  u32 sends;
+  u32 round; // of the first message
+  u32 unused;
+  u64 at; // in its piece
+};
+
+// Settle moves a task to its next slice, or makes it one without messages.
+static DEVICE Message settle(const TogetherArgs &a, Task &t) {
+  Message m = {};
+#pragma unroll 1
+  while (t.left) {
+    m = message(a, t.first);
+    u64 begin = (u64)t.round * m.piece;
+    if (begin + t.at < m.n && t.at < m.piece) break;
+    if (m.n == 0 && t.round == 0 && t.at == 0) break; // it is sent all the same
+    if (begin + m.piece < m.n && t.at) { // the next piece of this lane, if there is one
+      t.round += t.lanes;
+    } else {
+      t.first++, t.left--;
+      t.round = t.lane;
+    }
+    t.at = 0;
+  }
+  return m;
+}
+
+static DEVICE void read_together(const TogetherArgs &a, Task *tasks, u32 count, Stop &stop) {
+  u32 k = 0, i = 0; // turn, task
+#pragma unroll 1
+  for (bool go = true; go; k++) {
+    if (thread() % warp == 0) {
+      Turn next = {{}, {}, -1, -1, 0, 1};
+      u32 idle = 0; // tasks in a row that have nothing to do
+#pragma unroll 1
+      for (u32 n = 1; idle < count && !stop.kind; n++) {
+        Task &t = tasks[i];
+        Port &p = ports[i];
+        Phase phase = t.sends ? sending : receiving;
+        Message m = settle(a, t);
+        u32 at = i;
+        i = i + 1 < count ? i + 1 : 0;
+        if (!t.left) {
+          idle++;
+          continue;
+        }
+        idle = 0;
+        u64 left = m.n - (u64)t.round * m.piece, size = left < m.piece ? left : m.piece;
+        u64 bytes = size - t.at < m.slice ? size - t.at : m.slice;
+        if (!p.has(phase)) {
+          if (n % polls == 0 && stopped(a.comm)) stop = {aborted, phase, p.peer, bytes, 0};
+          continue;
+        }
+        u64 slot = p.slot(p.next++), from = m.at + (u64)t.round * m.piece + t.at;
+        next = {{t.sends ? 0 : slot, t.sends ? from : 0, t.sends ? 0 : from, t.sends ? slot : 0, bytes},
+                {m.stamp[0], m.stamp[1]},
+                (s16)(t.sends ? -1 : (s32)at),
+                (s16)(t.sends ? (s32)at : -1),
+                0,
+                0};
+        t.at += m.n ? bytes : 1;
+        break;
+      }
+      turns[k & 3] = next;
+    }
+    go = give(k);
+  }
+  arrive(ready(k), threads());
+}
+
+KERNEL(576, 1) void together(const TogetherArgs a) {
+  u32 all = a.ways * a.lanes, count = (all - block() + blocks() - 1) / blocks();
+  const End *ends = (const End *)a.ends;
+  Task *tasks = (Task *)(ports + count);
+#pragma unroll 1
+  for (u32 i = thread(); i < count; i += threads()) {
+    u32 n = block() + i * blocks(), way = n % a.ways, lane = n / a.ways;
+    u64 end = word(a, 2 * way), messages = word(a, 2 * way + 1);
+    Task t = {(u32)end, lane, (u32)(end >> 32) & 0xffff, (u32)messages, (u32)(messages >> 32), (u32)(end >> 48), lane, 0, 0};
+    if (lane >= t.lanes) t.left = 0;
+    tasks[i] = t;
+    ports[i].open(ends + t.end, lane < t.lanes ? lane : 0);
+  }
+  begin(a.comm);
+  barrier();
+  if (thread() < movers()) {
+    move_all({});
+  } else if (thread() < movers() + warp) {
+    Stop stop = {};
+    read_together(a, tasks, count, stop);
+    if (stop.kind) report(a.comm, stop);
+  } else {
+    post_all(a.comm);
+  }
+  barrier();
+#pragma unroll 1
+  for (u32 i = thread(); i < count; i += threads())
+    if (tasks[i].lane < tasks[i].lanes) ports[i].close(ends + tasks[i].end, tasks[i].lane);
+  if (thread() == 0) end(a.comm);
+}

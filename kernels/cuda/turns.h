@@ -1,0 +1,90 @@
+// How a block moves slices through its queues. Its threads have three roles, so
+// that waiting for others, moving data and telling others overlap. The reader, a
+// warp, finds out what is next, waits until it can be moved, and hands it to the
+// movers; it is a slice ahead of them. When they are done the poster, a warp, tells
+// the peers.
+#pragma once
+#include "comm.h"
+
+// A Slice is where v comes from and goes to; 0 is nowhere.
+struct Slice {
+  u64 recv, src, dst, send, n;
+  DEVICE u64 all() const { return recv | src | dst | send; }
+  template <class V> DEVICE void store(const V &v, u64 at) const {
+    if (dst) v.store(dst + at);
+    if (send) v.store(send + at);
+  }
+};
+
+// A Turn is a slice on its way through a block.
+struct Turn {
+  Slice slice;
+  u64 stamp[2];
+  s16 recv, send; // ports, -1: nobody
+  u32 scaled;
+  u32 last; // there is no slice: the block ends
+};
+
+static SHARED Turn turns[4]; // the reader writes one when all are done with the one four before
+extern SHARED Port ports[];
+
+constexpr u32 warp = 32;
+
+static DEVICE u32 movers() { return threads() - 2 * warp; }
+
+// Ready is where turn k is met by all, moved where movers arrive and the poster waits.
+static DEVICE u32 ready(u32 k) { return 1 + (k & 1); }
+static DEVICE u32 moved(u32 k) { return 3 + (k & 1); }
+
+// Give has the movers and the poster start with turn k, which one thread of the
+// reader has written. It reports whether the block goes on.
+static DEVICE bool give(u32 k) {
+  meet(ready(k), threads());
+  return !turns[k & 3].last;
+}
+
+// Hand waits for the slots of a turn and gives it.
+static DEVICE bool hand(const Comm &c, u32 k, Turn next, Stop &stop) {
+  if (thread() % warp == 0) {
+    Port *recv = next.recv < 0 ? 0 : ports + next.recv, *send = next.send < 0 ? 0 : ports + next.send;
+    if (send) {
+      wait(c, *send, send->needed(sending), sending, next.slice.n, stop);
+      next.slice.send = send->slot(send->next++);
+    }
+    if (recv && !stop.kind) {
+      wait(c, *recv, recv->needed(receiving), receiving, next.slice.n, stop);
+      next.slice.recv = recv->slot(recv->next++);
+    }
+    next.last |= stop.kind;
+    turns[k & 3] = next;
+  }
+  return give(k);
+}
+
+// Post_all tells the peers of turns that are done. A slot that belongs to another
+// call ends it all: nothing is told any more.
+static DEVICE void post_all(Comm c) {
+  Stop stop = {};
+  arrive(ready(0), threads());
+  arrive(ready(1), threads());
+#pragma unroll 1
+  for (u32 k = 0;; k++) {
+    meet(moved(k), threads() - warp);
+    const Turn &t = turns[k & 3];
+    if (t.last) return;
+    if (thread() % warp == 0 && !stop.kind) {
+      c.stamp[0] = t.stamp[0];
+      c.stamp[1] = t.stamp[1];
+      if (t.recv >= 0) check(c, ports[t.recv], t.slice.n, stop);
+      if (t.send >= 0) stamp(c, ports[t.send], t.slice.n);
+      if (t.recv >= 0 || t.send >= 0) fence();
+      if (stop.kind) {
+        report(c, stop);
+      } else {
+        if (t.send >= 0) post(ports[t.send]);
+        if (t.recv >= 0) post(ports[t.recv]);
+      }
+    }
+    arrive(ready(k), threads()); // for turn k + 2
+  }
+}
