@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/fifo"
@@ -187,6 +188,12 @@ func (c *Comm) Synchronize(s gpu.Stream) error {
 	}
 	if err := c.cfg.Device.Synchronize(s); err != nil {
 		return err
+	}
+	if c.dev != nil && c.dev.engine != nil {
+		// Kernels that were aborted end before the watcher has found out why.
+		for c.dev.engine.Control().Aborted() && c.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
 	}
 	return c.Err()
 }

@@ -19,6 +19,9 @@ import (
 
 // rankMain is a rank of its own process: the test binary started again.
 func rankMain(what string) int {
+	if what == "gpuloop" {
+		return gpuMain()
+	}
 	c, err := OpenEnv(context.Background(), Config{})
 	if err != nil {
 		fmt.Println("error:", err)

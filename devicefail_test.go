@@ -1,0 +1,258 @@
+package ringo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// ways are Configs that force each kind of path.
+var ways = map[string]Config{
+	"p2p":         {},
+	"host memory": {noP2P: "off"},
+	"bridge":      {noP2P: "off", noSHM: "off"},
+	"tcp":         {Transport: "socket", SocketNetwork: "tcp", Interface: "lo"},
+}
+
+// eachWay runs f on a communicator of n ranks for each kind of path.
+func eachWay(t *testing.T, n int, timeout time.Duration, f func(t *testing.T, list []*gpu.Device, comms []*Comm)) {
+	for name, cfg := range ways {
+		t.Run(name, func(t *testing.T) {
+			list := devices(t, n)
+			cfg.Timeout = timeout
+			f(t, list, onDevices(t, list, cfg))
+		})
+	}
+}
+
+// usable checks that a device still does what it is told.
+func usable(d *gpu.Device) error {
+	want := []byte("still here")
+	r, err := d.Alloc(len(want))
+	if err != nil {
+		return err
+	}
+	got := make([]byte, len(want))
+	if err := errors.Join(d.Write(r, want), d.Read(got, r), d.Free(r)); err != nil {
+		return err
+	}
+	if string(got) != string(want) {
+		return fmt.Errorf("the device reads %q", got)
+	}
+	return nil
+}
+
+// A peer that never comes is named when the time is over.
+func TestDeviceTimeout(t *testing.T) {
+	eachWay(t, 2, 300*time.Millisecond, func(t *testing.T, list []*gpu.Device, comms []*Comm) {
+		x := alloc(t, list[0], make([]byte, 4096))
+		call := &Call{Kind: KindAllReduce, In: x, Out: x, Count: 1024, Type: Float32}
+		start := time.Now()
+		require.NoError(t, comms[0].Do(call))
+		err := comms[0].Synchronize(call.Stream)
+		require.Less(t, time.Since(start), 2*time.Second)
+		require.ErrorIs(t, err, ErrTimeout)
+		require.ErrorContains(t, err, "AllReduce #1: rank 0")
+		require.ErrorContains(t, err, "from rank 1 over ")
+		require.Error(t, comms[0].Do(call), "the communicator is dead")
+		for _, d := range list {
+			require.NoError(t, usable(d))
+		}
+	})
+}
+
+// Abort ends kernels within 100 ms, here and on other ranks.
+func TestDeviceAbort(t *testing.T) {
+	eachWay(t, 3, time.Minute, func(t *testing.T, list []*gpu.Device, comms []*Comm) {
+		for r := range 2 {
+			x := alloc(t, list[r], make([]byte, 4096))
+			require.NoError(t, comms[r].Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 1024, Type: Float32}))
+		}
+		time.Sleep(20 * time.Millisecond)
+		var took [2]time.Duration
+		var errs [2]error
+		var wg sync.WaitGroup
+		start := time.Now()
+		for r := range took {
+			wg.Go(func() {
+				errs[r] = comms[r].Device().Synchronize(0)
+				took[r] = time.Since(start)
+			})
+		}
+		go comms[0].Abort(errors.New("enough"))
+		wg.Wait()
+		limit := 100 * time.Millisecond
+		if !gputest.OnGPU() {
+			limit = time.Second // the emulator takes its time
+		}
+		require.Less(t, max(took[0], took[1]), limit)
+		require.NoError(t, errors.Join(errs[:]...))
+		require.ErrorIs(t, comms[0].Synchronize(0), ErrAborted)
+		require.ErrorContains(t, comms[1].Synchronize(0), "enough")
+		for _, d := range list {
+			require.NoError(t, usable(d))
+		}
+	})
+}
+
+// Several communicators on the same devices, with work under way, are closed in
+// any order by one goroutine.
+func TestDeviceCloseOrder(t *testing.T) {
+	list := devices(t, 2)
+	var all []*Comm
+	var streams []gpu.Stream
+	for _, way := range []string{"p2p", "host memory", "bridge", "tcp"} {
+		all = append(all, onDevices(t, list, ways[way])...)
+	}
+	for i, c := range all {
+		s, err := list[i%2].NewStream()
+		require.NoError(t, err)
+		streams = append(streams, s)
+		x := alloc(t, list[i%2], make([]byte, 40000))
+		for range 3 {
+			require.NoError(t, c.Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 10000, Type: Float32, Stream: s}))
+		}
+	}
+	for _, i := range rand.Perm(len(all)) {
+		require.NoError(t, all[i].Close())
+		require.NoError(t, all[i].Close())
+		require.ErrorIs(t, all[i].Do(&Call{Kind: KindBarrier, In: mem.Device(i%2, 0, 0)}), ErrClosed)
+	}
+	for i, s := range streams {
+		require.NoError(t, list[i%2].DestroyStream(s))
+	}
+}
+
+// Ranks that share a GPU, each on a stream of its own, whose first operations
+// come apart: what one rank still has to load must not wait for the other's
+// kernel.
+func TestDeviceShared(t *testing.T) {
+	for name, cfg := range ways {
+		t.Run(name, func(t *testing.T) {
+			one := devices(t, 1)[0]
+			list := []*gpu.Device{one, one, one}
+			cfg.Timeout = 20 * time.Second
+			comms := onDevices(t, list, cfg)
+			streams := make([]gpu.Stream, len(list))
+			for r := range streams {
+				var err error
+				streams[r], err = one.NewStream()
+				require.NoError(t, err)
+				defer one.DestroyStream(streams[r])
+			}
+			var want int64
+			for r := range list {
+				want += int64(r + 1)
+			}
+			for _, kind := range []Kind{KindAllReduce, KindAllGather, KindAlltoAll} {
+				outs := make([]mem.Region, len(list))
+				for r, c := range comms {
+					in := alloc(t, one, mem.Of([]int64{int64(r + 1), int64(r + 1), int64(r + 1)}).Bytes())
+					outs[r] = alloc(t, one, make([]byte, 3*8*3))
+					require.NoError(t, c.Do(&Call{Kind: kind, In: in, Out: outs[r], Count: 1, Type: Int64, Stream: streams[r]}))
+					time.Sleep(10 * time.Millisecond)
+				}
+				for r, c := range comms {
+					require.NoError(t, c.Synchronize(streams[r]))
+					got := make([]int64, 3)
+					require.NoError(t, one.Read(mem.Of(got).Bytes(), outs[r]))
+					if kind == KindAllReduce {
+						require.Equal(t, want, got[0])
+					} else {
+						require.Equal(t, []int64{1, 2, 3}, got)
+					}
+				}
+			}
+		})
+	}
+}
+
+// gpuMain is a rank with a GPU in a process of its own, which works until a peer
+// dies. What is left then has to be usable.
+func gpuMain() int {
+	m, err := gpu.Open(gpu.Options{Emulate: 3, Unchecked: true})
+	if gputest.OnGPU() {
+		m, err = gpu.Open(gpu.Options{})
+	}
+	if err != nil {
+		fmt.Println("error:", err)
+		return 2
+	}
+	rank, err := strconv.Atoi(os.Getenv("RINGO_RANK"))
+	if err != nil {
+		fmt.Println("error:", err)
+		return 2
+	}
+	d, _ := m.Device(rank % m.Count())
+	c, err := OpenEnv(context.Background(), Config{Device: d})
+	if err != nil {
+		fmt.Println("error:", err)
+		return 2
+	}
+	code := 4
+	x, err := d.Alloc(40000)
+	for err == nil {
+		for i := 0; i < 3 && err == nil; i++ {
+			err = c.Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 10000, Type: Float32, Op: Avg})
+		}
+		if err == nil {
+			err = c.Synchronize(0)
+		}
+	}
+	fmt.Println("error:", err)
+	if errors.Is(err, ErrPeer) {
+		code = 3
+	}
+	if err := errors.Join(usable(d), c.Close(), d.Free(x), usable(d), d.Release()); err != nil {
+		fmt.Println("afterwards:", err)
+		code = 5
+	}
+	return code
+}
+
+// A process that is killed at any moment ends the others within 2 s, and they
+// name it; their GPUs are usable afterwards.
+func TestDeviceKilled(t *testing.T) {
+	if gputest.OnGPU() {
+		devices(t, 2)
+	}
+	env := map[string][]string{
+		"p2p": nil, "host memory": {"RINGO_P2P_DISABLE=1"}, "tcp": {"RINGO_TRANSPORT=socket", "RINGO_SOCKET_NETWORK=tcp", "RINGO_SOCKET_IFNAME=lo"},
+	}
+	for name, env := range env {
+		for round := range 3 {
+			t.Run(fmt.Sprint(name, "/", round), func(t *testing.T) {
+				cmds := processes(t, 3, "gpuloop", env...)
+				victim := rand.IntN(3)
+				time.Sleep(time.Duration(500+rand.IntN(500)) * time.Millisecond)
+				require.NoError(t, cmds[victim].Process.Signal(syscall.SIGKILL))
+				start := time.Now()
+				for r, cmd := range cmds {
+					err := cmd.Wait()
+					if r == victim {
+						continue
+					}
+					var exit *exec.ExitError
+					require.ErrorAs(t, err, &exit, "rank %d", r)
+					require.Equal(t, 3, exit.ExitCode(), "rank %d: %s", r, output(cmd))
+					require.Contains(t, output(cmd), fmt.Sprintf("rank %d", victim))
+				}
+				require.Less(t, time.Since(start), 2*time.Second)
+			})
+		}
+	}
+}
