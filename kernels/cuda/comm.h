@@ -38,7 +38,7 @@ DEVICE void store_relaxed64(u64 p, u64 v) {
 // Add is p += v for all blocks of the device, and gives what was there.
 DEVICE u32 add(u64 p, u32 v) {
   u32 old;
-  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
+  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
   return old;
 }
 
@@ -71,7 +71,7 @@ constexpr u64 theirs = 168;                        // stamp and length that came
 
 // Local is on the device and outlasts a launch.
 namespace local {
-constexpr u64 number = 0; // of the last operation
+constexpr u64 number = 0; // of the last operation that finished
 constexpr u64 left = 8;   // 32 bits: blocks that ended
 constexpr u64 fault = 12; // 32 bits: faults so far
 } // namespace local
@@ -96,9 +96,7 @@ constexpr u64 sign_bytes = 64; // on a sign board for each rank: sign, stamp, 0
 static DEVICE void begin(const Comm &c) {
   if (block() != 0) return;
   if (thread() == 0) {
-    u64 n = Access<8>::load(c.local + local::number) + 1;
-    Access<8>::store(c.local + local::number, n);
-    store_relaxed64(c.control + control::started, n);
+    store_relaxed64(c.control + control::started, load_relaxed64(c.local + local::number) + 1);
   }
   if (c.sign == 0) return;
 #pragma unroll 1
@@ -111,11 +109,13 @@ static DEVICE void begin(const Comm &c) {
   }
 }
 
-// End is called by one thread of each block, at its end.
+// End is called by one thread of each block, at its end. The last one counts.
 static DEVICE void end(const Comm &c) {
   if (add(c.local + local::left, 1) + 1 < blocks()) return;
+  u64 n = load_relaxed64(c.local + local::number) + 1;
+  store_relaxed64(c.local + local::number, n);
   store_relaxed(c.local + local::left, 0);
-  store_relaxed64(c.control + control::finished, Access<8>::load(c.local + local::number));
+  store_relaxed64(c.control + control::finished, n);
 }
 
 // Stopped asks the host, which takes about a µs.
@@ -210,12 +210,17 @@ static DEVICE void wait(const Comm &c, Port &p, u64 n, Phase phase, u64 bytes, S
   p.known = known;
 }
 
-// Check stops if the slot received belongs to another call.
-static DEVICE void check(const Comm &c, const Port &p, u64 bytes, Stop &stop) {
-  u64 h = p.header();
-  if (Access<8>::load(h) != c.stamp[0] || Access<8>::load(h + 8) != c.stamp[1] || Access<8>::load(h + 16) != bytes)
-    stop = {mismatch, receiving, p.peer, bytes, h};
-}
+// A Header comes with a slot.
+struct Header {
+  u64 stamp[2], bytes;
+
+  DEVICE void load(u64 p) {
+    stamp[0] = Access<8>::load(p);
+    stamp[1] = Access<8>::load(p + 8);
+    bytes = Access<8>::load(p + 16);
+  }
+  DEVICE bool of(const Comm &c, u64 n) const { return stamp[0] == c.stamp[0] && stamp[1] == c.stamp[1] && bytes == n; }
+};
 
 // Stamp writes the header of the slot to be sent.
 static DEVICE void stamp(const Comm &c, const Port &p, u64 bytes) {

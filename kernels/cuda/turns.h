@@ -75,10 +75,13 @@ static DEVICE void post_all(Comm c) {
     if (thread() % warp == 0 && !stop.kind) {
       c.stamp[0] = t.stamp[0];
       c.stamp[1] = t.stamp[1];
-      if (t.recv >= 0) check(c, ports[t.recv], t.slice.n, stop);
+      Header got = {};
+      if (t.recv >= 0) got.load(ports[t.recv].header()); // on its way while the fence waits
       if (t.send >= 0) stamp(c, ports[t.send], t.slice.n);
       if (t.recv >= 0 || t.send >= 0) fence();
-      if (stop.kind) {
+      if (t.recv >= 0 && !got.of(c, t.slice.n)) {
+        const Port &p = ports[t.recv];
+        stop = {mismatch, receiving, p.peer, t.slice.n, p.header()};
         report(c, stop);
       } else {
         if (t.send >= 0) post(ports[t.send]);
