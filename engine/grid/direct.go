@@ -6,7 +6,6 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
-	"github.com/ringo-go/ringo/kernels/ptx"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
 )
@@ -41,14 +40,17 @@ func (d Direct) String() string {
 // Reduces reports whether ranks' data are combined.
 func (d Direct) Reduces() bool { return d <= Reduce }
 
-// MaxDirect is the most ranks that direct kernels are for.
-const MaxDirect = 8
+// MaxDirect is the most ranks that direct kernels are for, MaxBlocks the most
+// blocks that one has.
+const (
+	MaxDirect = 8
+	MaxBlocks = 128
+)
 
 const (
 	lineBytes  = 128 // of the mailbox
 	lineData   = 120
-	lineLanes  = 8   // threads
-	epochs     = 128 // copies of the epoch, one for each block
+	lineLanes  = 8 // threads
 	minMailbox = 4 * lineBytes * lineLanes
 )
 
@@ -64,6 +66,7 @@ type mailroom struct {
 	at     []uint64 // all ranks' mailboxes
 	bytes  int
 	epochs uintptr // in device memory
+	blocks int     // at most
 	tune   func(d Direct, ranks, lines int) (blocks, threads int)
 }
 
@@ -73,11 +76,11 @@ func (e *Engine) openMail() (err error) {
 	if len(at) != e.ranks || e.ranks < 2 || e.ranks > MaxDirect || n/2/(2*(e.ranks-1)) < minMailbox {
 		return nil
 	}
-	e.mail = mailroom{at: at, bytes: n, tune: directShape}
-	if e.mail.epochs, err = e.alloc(8 * epochs); err != nil {
+	e.mail = mailroom{at: at, bytes: n, blocks: e.mail.blocks, tune: directShape}
+	if e.mail.epochs, err = e.alloc(8 * MaxBlocks); err != nil {
 		return err
 	}
-	if err := e.driver.MemsetD8Async(e.mail.epochs, 0, 8*epochs, e.stream); err != nil {
+	if err := e.driver.MemsetD8Async(e.mail.epochs, 0, 8*MaxBlocks, e.stream); err != nil {
 		return err
 	}
 	return e.driver.StreamSynchronize(e.stream)
@@ -118,7 +121,7 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	case d.Reduces() != (j.Reducer != nil):
 		return fmt.Errorf("grid: %v: a reduction needs a reducer, and nothing else does", d)
 	}
-	m, prog, err := e.exchanger(j.Reducer)
+	m, prog, err := e.module(j.Reducer, true)
 	if err != nil {
 		return err
 	}
@@ -144,7 +147,7 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	e.address(a, d)
 	blocks, threads := e.mail.tune(d, e.ranks, int(a.lines))
 	threads = min(threads, e.threads)
-	blocks = min(blocks, e.blocks, epochs)
+	blocks = min(blocks, e.mail.blocks)
 	groups := blocks * threads / lineLanes
 	if int(a.room) < groups { // a small mailbox
 		threads = 32
@@ -257,7 +260,7 @@ func outside(r mem.Region, n, size int) string {
 // alignment says in which words memory may be read and written.
 func (a *exchangeArgs) alignment(size int) {
 	lie := a.inStep | a.outStep
-	if a.sends != 0 || a.own != 0 {
+	if a.sends != 0 || a.takes>>a.rank&1 != 0 {
 		lie |= a.in
 	}
 	if a.takes != 0 {
@@ -298,54 +301,13 @@ func (e *Engine) address(a *exchangeArgs, d Direct) {
 	}
 }
 
-// exchanger finds or loads the kernel.
-func (e *Engine) exchanger(r *kernels.Reducer) (*module, kernels.Program, error) {
-	var p kernels.Program
-	key := moduleKey{op: "exchange"}
-	variants := exchangeVariants
-	if r != nil {
-		var ok bool
-		if p, ok = r.Program(); !ok {
-			return nil, p, &kernels.InvalidError{Type: r.Type(), Op: kernels.RedOp{Kind: kernels.KindUser}, Reason: "a function in Go cannot run on a GPU"}
-		}
-		key = moduleKey{r.Type(), exchangeOps[p.Op]}
-	}
-	if m := e.modules[key]; m != nil {
-		return m, p, nil
-	}
-	if r != nil {
-		variants = ptx.ExchangeVariants(key.t.String(), p.Op)
-	}
-	var m *module
-	err := e.quietly(func() (err error) {
-		m, err = e.load(variants)
-		return err
-	})
-	if err != nil {
-		return nil, p, fmt.Errorf("grid: device %d: %w", e.dev, err)
-	}
-	e.modules[key] = m
-	return m, p, nil
-}
-
 // PrepareDirect is Prepare for direct kernels.
 func (e *Engine) PrepareDirect(r *kernels.Reducer) error {
 	if !e.CanDirect() {
 		return ErrNoDirect
 	}
-	_, _, err := e.exchanger(r)
+	_, _, err := e.module(r, true)
 	return err
-}
-
-var exchangeVariants = []ptx.Name{ptx.Exchange}
-
-// exchangeOps are the keys of modules, which may not be made while launching.
-var exchangeOps = map[string]string{}
-
-func init() {
-	for _, op := range []string{"sum", "prod", "min", "max", "premulsum", "bitand", "bitor", "bitxor"} {
-		exchangeOps[op] = "exchange " + op
-	}
 }
 
 // directShape is how many blocks of threads carry out an operation of so many

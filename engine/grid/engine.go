@@ -99,7 +99,7 @@ func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (
 		e.minSlice = defaultMinSlice
 	}
 	if e.mail.blocks = o.DirectBlocks; e.mail.blocks == 0 {
-		e.mail.blocks = epochs
+		e.mail.blocks = MaxBlocks
 	}
 	switch {
 	case e.ranks < 1:
@@ -108,8 +108,8 @@ func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (
 		return nil, fmt.Errorf("grid: rank %d of %d", e.rank, e.ranks)
 	case e.threads < 32 || e.threads > maxThreads || e.threads%32 != 0:
 		return nil, fmt.Errorf("grid: blocks of %d threads: want a multiple of 32 up to %d", e.threads, maxThreads)
-	case e.mail.blocks < 1 || e.mail.blocks > epochs:
-		return nil, fmt.Errorf("grid: direct kernels of %d blocks: want 1 to %d", e.mail.blocks, epochs)
+	case e.mail.blocks < 1 || e.mail.blocks > MaxBlocks:
+		return nil, fmt.Errorf("grid: direct kernels of %d blocks: want 1 to %d", e.mail.blocks, MaxBlocks)
 	case e.minSlice < 128 || e.minSlice%128 != 0:
 		return nil, fmt.Errorf("grid: slices of %d bytes: want a multiple of 128", e.minSlice)
 	}

@@ -197,7 +197,7 @@ static DEVICE void send(const Args &a, const Lane &l) {
 }
 
 // Polls is how often a warp looks before it asks the host whether to go on.
-constexpr u32 line_polls = 1024;
+constexpr u32 line_polls = 256;
 constexpr u64 epoch_bits = 40;
 
 // Missing finds why a line does not come: the host has us stop, or a peer is at
@@ -242,12 +242,14 @@ static DEVICE void place(const Args &a, const Lane &l, u32 from, const Pair *v) 
     }
     return;
   }
-  Pair w[most];
-#pragma unroll
-  for (u32 p = 0; p < most; p++) w[p] = v[p];
 #pragma unroll 1
   for (u32 p = 0; p < a.comm.ranks; p++) {
-    if (from >> p & 1) store(a, l, a.out + p * a.out_step + l.at, length(a, p) - l.at, w[p]);
+    Pair w = v[0];
+#pragma unroll
+    for (u32 q = 1; q < most; q++) {
+      if (p == q) w = v[q];
+    }
+    if (from >> p & 1) store(a, l, a.out + p * a.out_step + l.at, length(a, p) - l.at, w);
   }
 }
 

@@ -1,0 +1,184 @@
+package grid
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// What TestDirectShapes measures, as lists with commas; sizes end in K, M or G.
+var (
+	directFlag   = flag.String("direct", "", "measure these direct operations in graphs, over shapes of grids")
+	directRanks  = flag.String("ranks", "4", "numbers of ranks")
+	directSizes  = flag.String("dsizes", "8,1K,8K,64K,256K,1M,4M", "bytes of a direct operation: of the longest buffer")
+	directType   = flag.String("dtype", "bfloat16", "data type")
+	directBlocks = flag.String("blocks", "1,2,4,8,16,32,64,96,128", "blocks; 0: as the table says")
+	directWidths = flag.String("widths", "32,64,128,256,512", "threads of a block")
+	directMail   = flag.String("mail", "8M", "bytes of mailboxes")
+)
+
+// TestDirectShapes measures on GPUs, a rank each:
+//
+//	REQUIRE=cuda go test -run TestDirectShapes -direct twoshot,oneshot
+func TestDirectShapes(t *testing.T) {
+	if *directFlag == "" {
+		t.Skip("-direct measures on GPUs")
+	}
+	d := emulated(t, 4, cudaemu.Config{Plain: true})
+	for _, folder := range strings.Split(*ptxFolders, ",") {
+		for _, n := range sizes(*directRanks) {
+			for _, mail := range sizes(*directMail) {
+				board := DefaultBoard(n)
+				board.MailBytes = mail
+				board.Near = Geometry{Lanes: 2, Slots: 4, SlotBytes: 256}
+				board.Far = board.Near
+				r := newRig(t, d, board, Options{Ranks: n})
+				for _, m := range r.ranks {
+					m.engine.text = textOf(folder)
+				}
+				for _, name := range strings.Split(*directFlag, ",") {
+					for _, size := range sizes(*directSizes) {
+						fmt.Printf("%s %d ranks mail %dM %s %9d:%s\n", folder, n, mail>>20, name, size, r.shapes(Direct(slices.Index(directNames[:], name)), size))
+					}
+				}
+				r.close()
+			}
+		}
+	}
+}
+
+// shapes measures an operation over shapes of its grid, the best first.
+func (r *rig) shapes(d Direct, size int) (line string) {
+	type result struct {
+		µs              float64
+		blocks, threads int
+	}
+	n := len(r.ranks)
+	bytes := size
+	if d != OneShot && d != TwoShot && d != Reduce && d != Broadcast {
+		bytes = max(2, size/n)
+	}
+	part := bytes
+	if d == TwoShot {
+		part /= n
+	}
+	lines := max(1, (part+lineData-1)/lineData)
+	var all []result
+	for _, b := range sizes(*directBlocks) {
+		for _, th := range sizes(*directWidths) {
+			if it := float64(lines) / float64(b*th/lineLanes); b > 0 && (it > 24 || it < 0.4 && b*th > 32) {
+				continue
+			}
+			for _, m := range r.ranks {
+				m.engine.mail.tune = func(Direct, int, int) (int, int) { return b, th }
+				if b == 0 {
+					m.engine.mail.tune = directShape
+				}
+			}
+			all = append(all, result{r.time(d, bytes), b, th})
+		}
+	}
+	slices.SortFunc(all, func(x, y result) int { return cmp.Compare(x.µs, y.µs) })
+	for _, x := range all[:min(5, len(all))] {
+		line += fmt.Sprintf("  %.2f (%dx%d)", x.µs, x.blocks, x.threads)
+	}
+	return line
+}
+
+// time is the time of an operation in a graph that holds some, in µs.
+func (r *rig) time(d Direct, bytes int) float64 {
+	t, n := r.t, len(r.ranks)
+	dt, err := kernels.ParseType(*directType)
+	require.NoError(t, err)
+	var red *kernels.Reducer
+	if d.Reduces() {
+		red, err = kernels.NewReducer(dt, kernels.Sum, n)
+		require.NoError(t, err)
+	}
+	reps := max(4, min(50, 256<<20/max(1, bytes)))
+	if !gputest.OnGPU() {
+		reps = 1
+	}
+	x := directTrial{d: d, count: bytes}
+	events := make([][2]cuda.Event, n)
+	execs := make([]cuda.GraphExec, n)
+	for i, m := range r.ranks {
+		r.with(m, func() error {
+			inN, outN, _, _ := x.elements(i, n)
+			if m.scratch[0] == 0 {
+				for k := range m.scratch {
+					p, err := r.d.MemAlloc(maxScratch)
+					require.NoError(t, err)
+					require.NoError(t, r.d.MemsetD8Async(p, 0, maxScratch, m.stream))
+					m.free = append(m.free, p)
+					m.scratch[k] = p
+				}
+			}
+			for k := range events[i] {
+				events[i][k], err = r.d.EventCreate(cuda.EventDefault)
+				require.NoError(t, err)
+			}
+			require.NoError(t, m.engine.PrepareDirect(red))
+			j := Job{
+				Reducer: red, Stamp: [2]uint64{1 << 32, 2}, Stream: m.stream,
+				In: mem.Device(int(m.dev), m.scratch[0], inN), Out: mem.Device(int(m.dev), m.scratch[1], outN),
+			}
+			require.NoError(t, r.d.StreamBeginCapture(m.stream, cuda.CaptureThreadLocal))
+			for range reps {
+				require.NoError(t, m.engine.RunDirect(&j, d, 0, bytes))
+			}
+			g, err := r.d.StreamEndCapture(m.stream)
+			require.NoError(t, err)
+			execs[i], err = r.d.GraphInstantiate(g, 0)
+			require.NoError(t, err)
+			return r.d.GraphDestroy(g)
+		})
+	}
+	best := math.Inf(1)
+	for turn := range 4 {
+		for i, m := range r.ranks {
+			r.with(m, func() error {
+				require.NoError(t, r.d.EventRecord(events[i][0], m.stream))
+				require.NoError(t, r.d.GraphLaunch(execs[i], m.stream))
+				return r.d.EventRecord(events[i][1], m.stream)
+			})
+		}
+		r.sync()
+		least := math.Inf(1) // of the ranks: the others began to wait earlier
+		for i, m := range r.ranks {
+			r.with(m, func() error {
+				ms, err := r.d.EventElapsedTime(events[i][0], events[i][1])
+				least = min(least, float64(ms)*1e3/float64(reps))
+				return err
+			})
+		}
+		if turn > 0 {
+			best = min(best, least)
+		}
+	}
+	for i, m := range r.ranks {
+		require.NoError(t, m.engine.Control().Fault())
+		r.with(m, func() error {
+			require.NoError(t, r.d.GraphExecDestroy(execs[i]))
+			for _, e := range events[i] {
+				require.NoError(t, r.d.EventDestroy(e))
+			}
+			return nil
+		})
+	}
+	return best
+}
+
+const maxScratch = 64 << 20

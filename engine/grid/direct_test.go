@@ -1,0 +1,241 @@
+package grid
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// mailed is a board with mailboxes in which what is large elsewhere takes
+// several rounds.
+func mailed(ranks int) Board {
+	b := small(ranks)
+	b.MailBytes = 2 * 2 * (ranks - 1) * minMailbox * 2
+	return b
+}
+
+// A directTrial is a direct operation of all ranks.
+type directTrial struct {
+	d       Direct
+	root    sched.Rank
+	t       kernels.DataType
+	op      *kernels.RedOp
+	count   int // elements of a message
+	in, out int // elements by which the buffers are off
+	inPlace bool
+	scalar  bool // in device memory
+}
+
+func (x directTrial) String() string {
+	op := "copy"
+	if x.op != nil {
+		op = x.op.String()
+	}
+	return fmt.Sprintf("%v root %d/%v/%s/%d elements at %d and %d, in place %v", x.d, x.root, x.t, op, x.count, x.in, x.out, x.inPlace)
+}
+
+// elements are the lengths of a rank's buffers, and where in the longer one the
+// shorter lies in place.
+func (x *directTrial) elements(rank, ranks int) (in, out, inAt, outAt int) {
+	n, all, isRoot := x.count, x.count*ranks, rank == int(x.root)
+	switch x.d {
+	case Reduce:
+		return n, only(isRoot, n), 0, 0
+	case Broadcast:
+		return only(isRoot, n), n, 0, 0
+	case ReduceScatter:
+		return all, n, 0, rank * n
+	case AllGather:
+		return n, all, rank * n, 0
+	case AllToAll:
+		return all, all, 0, 0
+	case Gather:
+		return n, only(isRoot, all), only(isRoot, rank*n), 0
+	case Scatter:
+		return only(isRoot, all), n, 0, only(isRoot, rank*n)
+	}
+	return n, n, 0, 0
+}
+
+// A directRun is a trial with the memory of all ranks.
+type directRun struct {
+	directTrial
+	jobs  []Job
+	at    []uintptr // of a rank's image, which holds both buffers
+	fresh [][]byte
+	want  [][]byte
+}
+
+// mail makes a directRun; it is not started.
+func (r *rig) mail(x directTrial, seed uint64) *directRun {
+	r.t.Helper()
+	n, size := len(r.ranks), x.t.Size()
+	rnd := rand.New(rand.NewPCG(seed, 3))
+	o := &directRun{directTrial: x}
+	var red *kernels.Reducer
+	if x.op != nil {
+		var err error
+		red, err = kernels.NewReducer(x.t, *x.op, n)
+		require.NoError(r.t, err)
+	}
+	type buffers struct{ in, out []byte } // within want
+	var all []buffers
+	for i, m := range r.ranks {
+		in, out, inAt, outAt := x.elements(i, n)
+		begin := guard + x.in*size
+		second := begin
+		if !x.inPlace {
+			second = roundUp(begin+in*size, 16) + guard + x.out*size
+			inAt, outAt = 0, 0
+		}
+		image := make([]byte, roundUp(max(begin+(inAt+in)*size, second+(outAt+out)*size)+guard, 16))
+		fill(rnd, x.t, image)
+		inAt, outAt = begin+inAt*size, second+outAt*size
+		o.fresh = append(o.fresh, image)
+		want := append([]byte{}, image...)
+		o.want = append(o.want, want)
+		all = append(all, buffers{append([]byte{}, want[inAt:][:in*size]...), want[outAt:][:out*size]})
+		var at, scalar uintptr
+		r.with(m, func() (err error) {
+			if at, err = r.d.MemAlloc(len(image) + 256); err == nil && x.scalar {
+				scalar, err = r.d.MemAlloc(16)
+				m.free = append(m.free, scalar)
+				one := make([]byte, 16)
+				red.Load(one[:size], unit(x.t))
+				require.NoError(r.t, r.d.MemcpyHtoD(scalar, one))
+			}
+			m.free = append(m.free, at)
+			return err
+		})
+		at += 256 - guard
+		o.at = append(o.at, at)
+		o.jobs = append(o.jobs, Job{
+			In: mem.Device(int(m.dev), at+uintptr(inAt), in*size), Out: mem.Device(int(m.dev), at+uintptr(outAt), out*size),
+			Reducer: red, Scalar: scalar, Stamp: transport.Stamp{(seed + 1) << 32, uint64(x.d)}, Stream: m.stream,
+		})
+	}
+	one := x.count * size
+	part := func(b []byte, i int) []byte { return b[i*one:][:one] }
+	combined := func(dst []byte, from func(q int) []byte) {
+		srcs := make([][]byte, n)
+		for q := range srcs {
+			srcs[q] = from(q)
+		}
+		red.CombineAll(dst, srcs, 1<<n-1, true)
+	}
+	for i, b := range all {
+		for q := range n {
+			switch {
+			case x.d == AllGather, x.d == Gather && i == int(x.root):
+				copy(part(b.out, q), all[q].in)
+			case x.d == AllToAll:
+				copy(part(b.out, q), part(all[q].in, i))
+			}
+		}
+		switch x.d {
+		case OneShot, TwoShot:
+			combined(b.out, func(q int) []byte { return all[q].in })
+		case Reduce:
+			if i == int(x.root) {
+				combined(b.out, func(q int) []byte { return all[q].in })
+			}
+		case ReduceScatter:
+			combined(b.out, func(q int) []byte { return part(all[q].in, i) })
+		case Broadcast:
+			copy(b.out, all[x.root].in)
+		case Scatter:
+			copy(b.out, part(all[x.root].in, i))
+		}
+	}
+	return o
+}
+
+func (r *rig) resetDirect(o *directRun) {
+	r.t.Helper()
+	for i, m := range r.ranks {
+		r.with(m, func() error { return r.d.MemcpyHtoD(o.at[i], o.fresh[i]) })
+	}
+}
+
+func (r *rig) runDirect(o *directRun) {
+	r.t.Helper()
+	for i, m := range r.ranks {
+		r.with(m, func() error { return m.engine.RunDirect(&o.jobs[i], o.d, o.root, o.count*o.t.Size()) })
+	}
+}
+
+func (r *rig) checkDirect(o *directRun) {
+	r.t.Helper()
+	r.sync()
+	for i, m := range r.ranks {
+		require.NoError(r.t, m.engine.Control().Fault())
+		r.with(m, func() error {
+			got := make([]byte, len(o.want[i]))
+			if err := r.d.MemcpyDtoH(got, o.at[i]); err != nil {
+				return err
+			}
+			if at := difference(o.want[i], got); at >= 0 {
+				return fmt.Errorf("%v: byte %d of %d is %x, want %x", o.directTrial, at-guard, len(got), got[at], o.want[i][at])
+			}
+			return nil
+		})
+	}
+}
+
+func (r *rig) tryDirect(x directTrial, seed uint64) {
+	r.t.Helper()
+	o := r.mail(x, seed)
+	r.resetDirect(o)
+	r.runDirect(o)
+	r.checkDirect(o)
+	r.forget()
+}
+
+// forget frees the memory of operations.
+func (r *rig) forget() {
+	r.t.Helper()
+	for _, m := range r.ranks {
+		r.with(m, func() error {
+			for _, p := range m.free {
+				require.NoError(r.t, r.d.MemFree(p))
+			}
+			m.free = nil
+			return nil
+		})
+	}
+}
+
+// TestDirect compares every kind with what it should be, bit for bit, for counts
+// and places of all sorts, up to some rounds.
+func TestDirect(t *testing.T) {
+	types := []kernels.DataType{kernels.BFloat16, kernels.Float32, kernels.Int8, kernels.Float64}
+	for _, n := range []int{2, 3, 4, 8} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n)}), mailed(n), options(n))
+			for d := range directs {
+				for i, bytes := range []int{0, 8, 120, 104, 1000, 16001} {
+					ty := types[(i+int(d))%len(types)]
+					x := directTrial{d: d, root: sched.Rank(i % n), t: ty, count: bytes / ty.Size(), inPlace: i%3 == 2}
+					if n == 8 && bytes > 1000 {
+						continue
+					}
+					if d.Reduces() {
+						x.op = &kernels.Sum
+					}
+					r.tryDirect(x, uint64(10*i))
+					x.in, x.out, x.inPlace = 1, 2, !x.inPlace
+					x.count |= 1
+					r.tryDirect(x, uint64(10*i+1))
+				}
+			}
+		})
+	}
+}
