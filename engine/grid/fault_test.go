@@ -236,3 +236,20 @@ func TestArguments(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkRun is what queuing takes apart from the driver.
+func BenchmarkRun(b *testing.B) {
+	const n = 2
+	r := newRig(b, emulated(b, n, cudaemu.Config{}), small(n), options(n))
+	o := r.prepare(allReduce(n), 1)
+	m := r.ranks[0]
+	m.engine.driver = quiet{r.d}
+	r.with(m, func() error {
+		for b.Loop() {
+			if err := m.engine.Run(&o.jobs[0]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
