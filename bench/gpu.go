@@ -105,7 +105,24 @@ func (w *worker) captured(op *operation) (*gpu.Graph, error) {
 	return w.board.graph, nil
 }
 
-// GPUs opens the driver that Device names; nil for host memory.
+// ofGPU describes the GPU of rank 0, and how it is measured.
+func (r *Report) ofGPU(cfg *Config, d *gpu.Device) (err error) {
+	if d == nil {
+		return nil
+	}
+	if r.GPU, err = d.Name(); err != nil {
+		return err
+	}
+	r.Driver = d.DriverVersion()
+	how := "queued one by one"
+	if cfg.Graph > 0 {
+		how = fmt.Sprintf("graphs of %d operations", cfg.Graph)
+	}
+	r.Notes = append([]string{fmt.Sprintf("%s, driver of %s; %s", r.GPU, r.Driver, how)}, r.Notes...)
+	return nil
+}
+
+// gpus opens the driver that Device names; nil for host memory.
 func (c *Config) gpus(ranks int) (*gpu.Machine, error) {
 	switch c.Device {
 	case "cuda":

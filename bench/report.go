@@ -31,7 +31,9 @@ type Report struct {
 	Flags     []string  `json:"flags"`
 	Ranks     int       `json:"ranks"`
 	Processes int       `json:"processes"`
-	Transport string    `json:"transport"` // as chosen by the ranks
+	GPU       string    `json:"gpu,omitempty"`    // of rank 0
+	Driver    string    `json:"driver,omitempty"` // of the GPUs
+	Transport string    `json:"transport"`        // as chosen by the ranks
 	Notes     []string  `json:"notes,omitempty"`
 	Rows      []Row     `json:"rows"`
 }

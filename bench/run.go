@@ -162,6 +162,9 @@ func together(ctx context.Context, cfg *Config, comms []*ringo.Comm, processes i
 		if c.Rank() == 0 {
 			report := newReport(cfg, n, processes)
 			report.Transport, report.Notes = transportOf(cfg, c), pathsOf(c)
+			if err := report.ofGPU(cfg, c.Device()); err != nil {
+				return err
+			}
 			rec = newRecorder(cfg, report, plan)
 			if slices.Contains(cfg.Peers, "nccl") {
 				rec.table.peers = []string{"nccl"}

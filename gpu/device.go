@@ -26,6 +26,19 @@ func (d *Device) Number() int { return d.number }
 // Name is what the device is called: "NVIDIA H200".
 func (d *Device) Name() (string, error) { return d.driver.DeviceGetName(d.handle) }
 
+// DriverVersion says which driver the device has: "CUDA 13.0", "emulated CUDA 13.0".
+func (d *Device) DriverVersion() string {
+	v, err := d.driver.DriverGetVersion()
+	if err != nil {
+		return "unknown"
+	}
+	name := fmt.Sprintf("CUDA %d.%d", v/1000, v%1000/10)
+	if d.driver.Name() == "emu" {
+		return "emulated " + name
+	}
+	return name
+}
+
 // Handle is the driver's handle of the device.
 func (d *Device) Handle() cuda.Device { return d.handle }
 

@@ -91,6 +91,7 @@ func TestOpen(t *testing.T) {
 	name, err := d.Name()
 	require.NoError(t, err)
 	require.NotEmpty(t, name)
+	require.Equal(t, "emulated CUDA 13.0", d.DriverVersion())
 	_, err = d.Alloc(1 << 50)
 	require.ErrorIs(t, err, cuda.ErrOutOfMemory)
 	r, err := d.Alloc(8)
