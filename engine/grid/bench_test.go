@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,7 +28,7 @@ import (
 // What TestGeometry measures, as lists with commas; sizes end in K, M or G.
 var (
 	geometry   = flag.Bool("geometry", false, "measure operations in graphs over shapes of queues")
-	shapes     = flag.String("shapes", "64/64K/4/512", "lanes / bytes of a slot / slots / threads")
+	shapes     = flag.String("shapes", "64/64K/4/512", "lanes / bytes of a slot / slots / threads, or default")
 	minSlice   = flag.String("minslice", "8K", "least bytes of a slice")
 	sizesFlag  = flag.String("sizes", "1M,64M,1G", "bytes of the operation")
 	typesFlag  = flag.String("types", "float32", "data types")
@@ -81,10 +82,14 @@ func TestGeometry(t *testing.T) {
 	fmt.Printf("%d ranks; µs and busbw in GB/s\n", n)
 	for _, folder := range strings.Split(*ptxFolders, ",") {
 		for _, shape := range strings.Split(*shapes, ",") {
-			v := sizes(strings.ReplaceAll(shape, "/", ","))
-			g := Geometry{Lanes: v[0], SlotBytes: v[1], Slots: v[2]}
+			board, th := DefaultBoard(n), 0
+			if shape != "default" {
+				v := sizes(strings.ReplaceAll(shape, "/", ","))
+				g := Geometry{Lanes: v[0], SlotBytes: v[1], Slots: v[2]}
+				board, th = Board{Ranks: n, MailBytes: 128, Near: g, Far: g}, v[3]
+			}
 			for _, least := range sizes(*minSlice) {
-				r := newRig(t, d, Board{Ranks: n, MailBytes: 128, Near: g, Far: g}, Options{Ranks: n, Threads: v[3], MinSlice: least})
+				r := newRig(t, d, board, Options{Ranks: n, Threads: th, MinSlice: least})
 				for _, m := range r.ranks {
 					m.engine.text = textOf(folder)
 				}
@@ -154,6 +159,7 @@ func (r *rig) measure(name, ty string, size int) float64 {
 			}
 			require.NoError(t, d.MemsetD32Async(in, word, size/4, m.stream))
 			require.NoError(t, d.MemsetD32Async(out, 0, size/4, m.stream))
+			begin := time.Now()
 			require.NoError(t, m.engine.Prepare(red))
 			if i == 0 && !r.told {
 				r.told = true
@@ -163,7 +169,7 @@ func (r *rig) measure(name, ty string, size int) float64 {
 				require.NoError(t, err)
 				local, err := d.FuncGetAttribute(cuda.FuncLocalBytes, k.run)
 				require.NoError(t, err)
-				fmt.Printf("%d registers, %d bytes of local memory\n", registers, local)
+				fmt.Printf("%d registers, %d bytes of local memory, loaded in %v\n", registers, local, time.Since(begin).Round(time.Millisecond))
 			}
 			for k := range events[i] {
 				events[i][k], err = d.EventCreate(cuda.EventDefault)

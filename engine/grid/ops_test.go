@@ -109,7 +109,7 @@ func TestVaried(t *testing.T) {
 func TestSharedDevice(t *testing.T) {
 	const n = 3
 	d := emulated(t, 1, cudaemu.Config{})
-	r := newRigOn(t, d, 1, small(n).Shared(n), options(n))
+	r := newRigOn(t, d, 1, small(n), options(n))
 	var all []*operation
 	for _, x := range []trial{
 		{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Avg, count: 700},

@@ -30,6 +30,7 @@ type rig struct {
 	devices  []cuda.Device
 	programs map[string][]*Program
 	told     bool // what the kernel takes
+	closed   bool
 }
 
 type member struct {
@@ -122,6 +123,10 @@ func newRigOn(t testing.TB, d cuda.Driver, devices int, board Board, o Options) 
 // close frees everything; errors count unless a context is lost, which the test
 // that loses it looks at.
 func (r *rig) close() {
+	if r.closed {
+		return
+	}
+	r.closed = true
 	for _, m := range r.ranks {
 		_ = cuda.With(r.d, m.ctx, func() error {
 			_ = r.d.StreamSynchronize(m.stream)

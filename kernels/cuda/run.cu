@@ -137,7 +137,7 @@ template <int n> static DEVICE void some(const Slice &s, Scalar k, u64 at, u32 s
 }
 
 static DEVICE void move(const Slice &s, Scalar k, u32 width) {
-  constexpr int deep = TYPE::unroll == 1 ? 1 : 4; // vectors of a thread under way
+  constexpr int deep = TYPE::unroll; // vectors of a thread under way; more are no faster
   u64 vectors = s.all() & 15 ? 0 : s.n / 16, i = 0;
 #pragma unroll 1
   for (; deep > 1 && i + deep * width <= vectors; i += deep * width) some<deep>(s, k, 16 * (i + thread()), 16 * width);
@@ -196,7 +196,7 @@ template <int size, class V, int deep> static DEVICE u64 units(const Slice &s, u
 static DEVICE void move(const Slice &s, Scalar, u32 width) {
   u64 at = 0, all = s.all();
   if (!(all & 15))
-    at = units<16, Vector<u32>, 8>(s, 0, width);
+    at = units<16, Vector<u32>, 4>(s, 0, width);
   else if (!(all & 3))
     at = units<4, One<4>, 4>(s, 0, width);
   else if (!(all & 1))
@@ -259,7 +259,9 @@ static DEVICE void move_all(Scalar s) {
   arrive(ready(k + 1), threads());
 }
 
-KERNEL(576, 1) void ENTRY(const Args a) {
+// Two blocks fit on a multiprocessor, so that operations of several communicators,
+// which may wait for each other on other devices, run side by side.
+KERNEL(576, 2) void ENTRY(const Args a) {
   const End *ends = (const End *)a.ends;
   Step *steps = (Step *)(ports + a.end_count);
 #pragma unroll 1

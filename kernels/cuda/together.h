@@ -103,7 +103,7 @@ static DEVICE void read_together(const TogetherArgs &a, Task *tasks, u32 count, 
   arrive(ready(k), threads());
 }
 
-KERNEL(576, 1) void together(const TogetherArgs a) {
+KERNEL(576, 2) void together(const TogetherArgs a) {
   u32 all = a.ways * a.lanes, count = (all - block() + blocks() - 1) / blocks();
   const End *ends = (const End *)a.ends;
   Task *tasks = (Task *)(ports + count);
