@@ -19,8 +19,8 @@ import (
 
 // rankMain is a rank of its own process: the test binary started again.
 func rankMain(what string) int {
-	if what == "gpuloop" {
-		return gpuMain()
+	if work := gpuWork[what]; work != nil {
+		return gpuMain(work)
 	}
 	c, err := OpenEnv(context.Background(), Config{})
 	if err != nil {
@@ -85,6 +85,11 @@ func meeting(t *testing.T) bootstrap.ID {
 
 // processes starts n ranks as processes of this test binary.
 func processes(t *testing.T, n int, what string, env ...string) []*exec.Cmd {
+	return processesOn(t, 0, n, what, env...)
+}
+
+// processesOn starts them in equal parts on so many hosts, by name.
+func processesOn(t *testing.T, hosts, n int, what string, env ...string) []*exec.Cmd {
 	id := meeting(t)
 	cmds := make([]*exec.Cmd, n)
 	for r := range n {
@@ -92,6 +97,9 @@ func processes(t *testing.T, n int, what string, env ...string) []*exec.Cmd {
 		cmd.Env = append(os.Environ(), "RINGO_TEST_RANK="+what, "RINGO_COMM_ID="+id.String(),
 			fmt.Sprint("RINGO_RANK=", r), fmt.Sprint("RINGO_SIZE=", n))
 		cmd.Env = append(cmd.Env, env...)
+		if hosts > 0 {
+			cmd.Env = append(cmd.Env, fmt.Sprint("RINGO_HOSTID=host", r*hosts/n))
+		}
 		cmd.Stdout, cmd.Stderr = new(bytes.Buffer), os.Stderr
 		require.NoError(t, cmd.Start())
 		t.Cleanup(func() { cmd.Process.Kill() })

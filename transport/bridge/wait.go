@@ -1,0 +1,113 @@
+package bridge
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringo-go/ringo/fifo"
+)
+
+// How long a wait for a kernel stays in its first stages; and how often those
+// asleep are polled for: the longer nothing has happened, the less.
+const (
+	eagerPolls = 200
+	yieldTime  = time.Millisecond
+	minSleep   = 20 * time.Microsecond
+	maxSleep   = 20 * time.Millisecond
+	idleShare  = 64 // of the idle time is the period
+)
+
+// A sleeper waits for a kernel's counter to be at least n.
+type sleeper struct {
+	word  *atomic.Uint64
+	n     uint64
+	awake chan struct{}
+}
+
+// await returns when a kernel's counter is at least n, or when the Bridge ends.
+func (b *Bridge) await(word *atomic.Uint64, n uint64) error {
+	for range eagerPolls {
+		if word.Load() >= n {
+			return nil
+		}
+	}
+	for start := time.Now(); time.Since(start) < yieldTime; runtime.Gosched() {
+		if word.Load() >= n {
+			return nil
+		}
+		if err := b.ended(); err != nil {
+			return err
+		}
+	}
+	s := &sleeper{word, n, make(chan struct{})}
+	b.mu.Lock()
+	b.asleep = append(b.asleep, s)
+	if !b.polls {
+		b.polls = true
+		b.work.Go(b.poll)
+	}
+	b.mu.Unlock()
+	<-s.awake
+	if word.Load() >= n {
+		return nil
+	}
+	return b.ended()
+}
+
+// ended is why nothing is to be waited for any more.
+func (b *Bridge) ended() error {
+	if b.closed.Load() {
+		return fifo.ErrClosed
+	}
+	return b.cfg.Guard.Aborted()
+}
+
+// poll polls for all sleepers as long as there are any.
+func (b *Bridge) poll() {
+	timer := time.NewTimer(minSleep)
+	defer timer.Stop()
+	for idle := time.Now(); ; {
+		woken, left := b.rouse()
+		if left == 0 {
+			return
+		}
+		if woken > 0 {
+			idle = time.Now()
+		}
+		timer.Reset(min(max(minSleep, time.Since(idle)/idleShare), maxSleep))
+		select {
+		case <-timer.C:
+		case <-b.wake:
+			idle = time.Now()
+		}
+	}
+}
+
+// rouse wakes those that have what they wait for, or everybody at the end.
+func (b *Bridge) rouse() (woken, left int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ended := b.ended() != nil
+	for _, s := range b.asleep {
+		if ended || s.word.Load() >= s.n {
+			close(s.awake)
+			woken++
+		} else {
+			b.asleep[left] = s
+			left++
+		}
+	}
+	clear(b.asleep[left:])
+	b.asleep = b.asleep[:left]
+	b.polls = left > 0
+	return woken, left
+}
+
+// Wake says that a kernel is on its way which may use the queues.
+func (b *Bridge) Wake() {
+	select {
+	case b.wake <- struct{}{}:
+	default: // it has been said
+	}
+}
