@@ -14,6 +14,9 @@ import (
 
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -119,31 +122,45 @@ func checkCalls(c *Comm, calls []Call) error {
 // Where GPUs do not reach each other, queues are in host memory, and between
 // hosts there is a bridge.
 func TestDevicePaths(t *testing.T) {
+	plain := func(int) Config { return Config{} }
+	emulated := func(c cudaemu.Config) []gputest.Option { return []gputest.Option{gputest.Emu(c)} }
 	hosts := func(r int) Config { return Config{HostID: fmt.Sprint("host", r/2)} }
 	for _, tc := range []struct {
 		name   string
 		n      int
 		config func(r int) Config
 		paths  []string // of rank 0
+		emu    []gputest.Option
 	}{
-		{"p2p", 2, func(int) Config { return Config{} }, []string{"GPU memory: p2p with rank 1"}},
+		{"p2p", 2, plain, []string{"GPU memory: p2p with rank 1"}, nil},
 		{"host memory", 3, func(int) Config { return Config{noP2P: "RINGO_P2P_DISABLE is set"} },
-			[]string{"GPU memory: host memory with ranks 1, 2 (rank 0: RINGO_P2P_DISABLE is set)"}},
+			[]string{"GPU memory: host memory with ranks 1, 2 (rank 0: RINGO_P2P_DISABLE is set)"}, nil},
 		{"one rank refuses", 3, func(r int) Config { return Config{noP2P: map[int]string{2: "RINGO_P2P_DISABLE is set"}[r]} },
-			[]string{"GPU memory: p2p with rank 1", "GPU memory: host memory with rank 2 (rank 2: RINGO_P2P_DISABLE is set)"}},
+			[]string{"GPU memory: p2p with rank 1", "GPU memory: host memory with rank 2 (rank 2: RINGO_P2P_DISABLE is set)"}, nil},
 		{"bridge", 2, func(int) Config { return Config{noP2P: "P off", noSHM: "S off"} },
-			[]string{"GPU memory: bridge over inproc with rank 1 (rank 0: P off; rank 0: S off)"}},
+			[]string{"GPU memory: bridge over inproc with rank 1 (rank 0: P off; rank 0: S off)"}, nil},
 		{"unix", 3, func(int) Config { return Config{Transport: "socket", Net: "socket"} },
-			[]string{"GPU memory: bridge over socket with ranks 1, 2 (rank 0: transport socket)"}},
+			[]string{"GPU memory: bridge over socket with ranks 1, 2 (rank 0: transport socket)"}, nil},
 		{"tcp", 2, func(int) Config { return Config{Transport: "socket", SocketNetwork: "tcp", Interface: "lo"} },
-			[]string{"GPU memory: bridge over socket with rank 1 (rank 0: transport socket)"}},
+			[]string{"GPU memory: bridge over socket with rank 1 (rank 0: transport socket)"}, nil},
 		{"two hosts", 4, hosts, []string{"GPU memory: p2p with rank 1",
-			"GPU memory: bridge over inproc with rank 2 (ranks 0 and 2 are on different hosts)"}},
+			"GPU memory: bridge over inproc with rank 2 (ranks 0 and 2 are on different hosts)"}, nil},
 		{"two hosts without P2P", 4, func(r int) Config { c := hosts(r); c.noP2P = "off"; return c },
-			[]string{"GPU memory: host memory with rank 1 (rank 0: off)"}},
+			[]string{"GPU memory: host memory with rank 1 (rank 0: off)"}, nil},
+		{"no link", 3, plain, []string{"GPU memory: p2p with rank 1",
+			"GPU memory: host memory with rank 2 (the GPU of rank 0 does not reach that of rank 2: no NVLink or PCIe peer access, or CUDA_VISIBLE_DEVICES hides it)"},
+			emulated(cudaemu.Config{Devices: 3, Peers: func(a, b int) bool { return a+b == 1 }})},
+		{"no access", 2, plain, []string{"GPU memory: host memory with rank 1 (rank 1 opens memory of rank 0: cuCtxEnablePeerAccess: "},
+			emulated(cudaemu.Config{Devices: 2, Faults: []cudaemu.Injection{{Call: "cuCtxEnablePeerAccess", Nth: 1, Device: 2, Result: cuda.ErrNotSupported}}})},
+		{"no pinned memory", 3, func(int) Config { return Config{noP2P: "off"} }, []string{"GPU memory: host memory with rank 1 (rank 0: off)",
+			"GPU memory: bridge over inproc with rank 2 (rank 0: off; rank 2: cuMemHostRegister: "},
+			emulated(cudaemu.Config{Devices: 3, Faults: []cudaemu.Injection{{Call: "cuMemHostRegister", Nth: 1, Device: 3, Result: cuda.ErrOperatingSystem}}})},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			list := devices(t, tc.n)
+			if tc.emu != nil && gputest.OnGPU() {
+				t.Skip("needs a GPU that lacks something")
+			}
+			list := devices(t, tc.n, tc.emu...)
 			comms := onHosts(t, list, tc.config)
 			paths := strings.Join(comms[0].Paths(), "\n")
 			for _, p := range tc.paths {
@@ -158,4 +175,32 @@ func TestDevicePaths(t *testing.T) {
 			noErrors(t, each(comms, func(c *Comm) error { return checkCalls(c, calls) }))
 		})
 	}
+}
+
+// Where nothing is left, operations on GPU memory say so, and the rest works.
+func TestDeviceNoPath(t *testing.T) {
+	list := devices(t, 2)
+	comms := onHosts(t, list, func(int) Config { return Config{Transport: "p2p", noP2P: "RINGO_P2P_DISABLE is set"} })
+	noErrors(t, each(comms, func(c *Comm) error { return AllReduce(c, []int32{1}, Sum) }))
+	x := alloc(t, list[0], make([]byte, 64))
+	err := comms[0].Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 4, Type: Float32})
+	require.ErrorIs(t, err, ErrUnsupported)
+	require.ErrorContains(t, err, "nothing connects ranks 0 and 1: rank 0: RINGO_P2P_DISABLE is set; rank 0: transport p2p")
+	require.NoError(t, comms[0].Err())
+	require.Empty(t, comms[0].DeviceTransport(1))
+}
+
+// All ranks of 8 find the same queues, which fit in the memory that they may take.
+func TestDeviceGeometry(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 4, 8, 16} {
+		g := geometryOf(n, 1, 132)
+		b := bridgeNet{shape: g.bridge}
+		require.LessOrEqual(t, g.board.Bytes(), 64<<20, "%d ranks", n)
+		require.LessOrEqual(t, g.pinned.Bytes(), 64<<20, "%d ranks", n)
+		require.LessOrEqual(t, 2*(n-1)*b.laneSetBytes(), 64<<20, "%d ranks", n)
+		shared := geometryOf(n, 4, 132)
+		require.LessOrEqual(t, 4*shared.board.Near.Lanes, 132)
+		require.LessOrEqual(t, 4*shared.pinned.Near.Lanes, 132)
+	}
+	require.Equal(t, 1, geometryOf(16, 16, 8).board.Near.Lanes)
 }
