@@ -94,8 +94,8 @@ func (m *Machine) MemGetAddressRange(p uintptr) (base uintptr, n int, err error)
 	}
 	defer c.end()
 	r := m.regions.find(uint64(p))
-	if r == nil || r.dev == nil {
-		return 0, 0, c.fail(cuda.ErrNotFound, "%#x is not device memory", p)
+	if r == nil {
+		return 0, 0, c.fail(cuda.ErrNotFound, "%#x is not memory that the driver knows", p)
 	}
 	return uintptr(r.addr), int(r.size), nil
 }
@@ -109,8 +109,11 @@ func (m *Machine) MemHostAlloc(n int, flags cuda.HostAllocFlags) (uintptr, error
 	if err := c.unsafe(); err != nil {
 		return 0, err
 	}
-	if n <= 0 || flags&^7 != 0 {
+	if n < 0 || flags&^7 != 0 {
 		return 0, c.fail(cuda.ErrInvalidValue, "%d bytes, flags %#x", n, flags)
+	}
+	if n == 0 {
+		return 0, nil
 	}
 	b, err := hostPages(n)
 	if err != nil {
@@ -152,8 +155,12 @@ func (m *Machine) MemHostRegister(p uintptr, n int, flags cuda.HostRegisterFlags
 	if p == 0 || n <= 0 || flags&^3 != 0 || uint64(p) >= deviceAddresses {
 		return c.fail(cuda.ErrInvalidValue, "%d bytes at %#x, flags %#x", n, p, flags)
 	}
-	if m.regions.overlaps(uint64(p), uint64(n)) {
+	switch r := m.regions.overlap(uint64(p), uint64(n)); {
+	case r == nil:
+	case r.kind == regionRegistered:
 		return c.fail(cuda.ErrHostMemoryAlreadyRegistered, "%d bytes at %#x", n, p)
+	default:
+		return c.fail(cuda.ErrInvalidValue, "%d bytes at %#x are memory of %s", n, p, regionNames[r.kind])
 	}
 	r := &region{kind: regionRegistered, addr: uint64(p), size: uint64(n), ctx: c.ctx}
 	if err := m.add(r, hostBytes(p, n), nil); err != nil {
@@ -172,8 +179,11 @@ func (m *Machine) MemHostUnregister(p uintptr) error {
 		return err
 	}
 	r := m.regions.find(uint64(p))
-	if r == nil || r.kind != regionRegistered || r.addr != uint64(p) {
+	if r == nil || r.kind != regionRegistered {
 		return c.fail(cuda.ErrHostMemoryNotRegistered, "%#x", p)
+	}
+	if r.addr != uint64(p) {
+		return c.fail(cuda.ErrInvalidValue, "%#x is inside of what was registered at %#x", p, r.addr)
 	}
 	return c.free(r)
 }
@@ -226,11 +236,22 @@ func (m *Machine) PointerGetAttribute(a cuda.PointerAttribute, p uintptr) (uint6
 	case cuda.PointerLegacyIPC:
 		return uint64(boolInt(r.kind == regionAlloc && sharing)), nil
 	case cuda.PointerRangeStart:
-		return r.addr, nil
+		start, _ := m.rangeOf(r)
+		return start, nil
 	case cuda.PointerRangeSize:
-		return r.size, nil
+		_, n := m.rangeOf(r)
+		return n, nil
 	}
 	return 0, c.fail(cuda.ErrInvalidValue, "attribute %d is not emulated", a)
+}
+
+// rangeOf is the range of addresses that memory belongs to: of a mapping, all
+// that was reserved.
+func (m *Machine) rangeOf(r *region) (start, n uint64) {
+	if r.kind == regionMapping {
+		return m.virtual.reservation(r.addr)
+	}
+	return r.addr, r.size
 }
 
 func (m *Machine) PointerSetSyncMemops(p uintptr, on bool) error {
@@ -240,8 +261,8 @@ func (m *Machine) PointerSetSyncMemops(p uintptr, on bool) error {
 	}
 	defer c.end()
 	r := m.regions.find(uint64(p))
-	if r == nil || r.dev == nil {
-		return c.fail(cuda.ErrInvalidValue, "%#x is not device memory", p)
+	if r == nil {
+		return c.fail(cuda.ErrInvalidValue, "%#x is not memory that the driver knows", p)
 	}
 	r.sync = on // synchronous copies wait in any case here
 	return nil

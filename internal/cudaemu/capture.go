@@ -39,7 +39,8 @@ func (c *call) violate(list []*capture, r cuda.Result, why string) error {
 }
 
 // unsafe fails if the call may not be made while streams are capturing: it
-// allocates or waits, and the thread's mode does not permit that.
+// allocates or waits, and the thread's mode does not permit that. Copies and
+// modules, which do so too, are let pass by hardware.
 func (c *call) unsafe() error {
 	var bad []*capture
 	for p := range c.captures {
@@ -142,24 +143,37 @@ func (m *Machine) StreamEndCapture(h cuda.Stream) (cuda.Graph, error) {
 	case p == nil:
 		return 0, c.fail(cuda.ErrIllegalState, "the stream is not capturing")
 	case p.origin != s:
-		return 0, c.fail(cuda.ErrStreamCaptureUnmatched, "the capture began on another stream")
-	case p.mode != cuda.CaptureRelaxed && p.thread != c.th.id:
-		return 0, c.fail(cuda.ErrStreamCaptureWrongThread, "begun by thread %d", p.thread)
+		return 0, c.violate([]*capture{p}, cuda.ErrStreamCaptureUnmatched, "it began on another stream")
 	}
 	unjoined := p.unjoined()
-	for _, o := range p.streams {
-		o.capture, o.tail = nil, nil
+	switch {
+	case p.mode != cuda.CaptureRelaxed && p.thread != c.th.id:
+		err = c.fail(cuda.ErrStreamCaptureWrongThread, "begun by thread %d; the capture is lost", p.thread)
+	case p.invalid:
+		err = c.fail(cuda.ErrStreamCaptureInvalidated, "")
+	case unjoined != nil:
+		err = c.fail(cuda.ErrStreamCaptureUnjoined, "nothing of the origin stream waits for work on stream %#x", uintptr(unjoined.handle))
+	}
+	if err != nil {
+		m.dropCapture(p)
+		return 0, err
+	}
+	m.leave(p)
+	return p.graph.handle, nil
+}
+
+// leave has the streams of a capture do work again.
+func (m *Machine) leave(p *capture) {
+	for _, s := range p.streams {
+		s.capture, s.tail = nil, nil
 	}
 	delete(m.captures, p)
-	switch {
-	case p.invalid:
-		m.freeGraph(p.graph)
-		return 0, c.fail(cuda.ErrStreamCaptureInvalidated, "")
-	case unjoined != nil:
-		m.freeGraph(p.graph)
-		return 0, c.fail(cuda.ErrStreamCaptureUnjoined, "nothing of the origin stream waits for work on stream %#x", uintptr(unjoined.handle))
-	}
-	return p.graph.handle, nil
+}
+
+// dropCapture ends a capture of which nothing becomes.
+func (m *Machine) dropCapture(p *capture) {
+	m.leave(p)
+	m.freeGraph(p.graph)
 }
 
 // unjoined is a stream whose work the origin does not wait for.
@@ -209,7 +223,7 @@ func (m *Machine) captureInfo(name string, h cuda.Stream) (i cuda.CaptureInfo, e
 	case p == nil:
 		return i, nil
 	case p.invalid:
-		return cuda.CaptureInfo{Status: cuda.CaptureInvalidated, ID: p.id}, nil
+		return cuda.CaptureInfo{Status: cuda.CaptureInvalidated}, nil
 	}
 	i = cuda.CaptureInfo{Status: cuda.CaptureActive, ID: p.id, Graph: p.graph.handle}
 	for _, n := range s.tail {

@@ -35,10 +35,18 @@ func TestCaptureRules(t *testing.T) {
 		{"allocate, thread-local", cuda.CaptureThreadLocal, 1, func(e state) error { _, err := e.MemAlloc(1); return err }, cuda.ErrStreamCaptureUnsupported, false},
 		{"allocate, relaxed", cuda.CaptureRelaxed, 1, func(e state) error { p, _ := e.MemAlloc(1); return e.MemFree(p) }, fine, true},
 		{"free", cuda.CaptureGlobal, 1, func(e state) error { return e.MemFree(e.p) }, cuda.ErrStreamCaptureUnsupported, false},
-		{"load a module", cuda.CaptureGlobal, 1, func(e state) error { _, err := e.ModuleLoadData([]byte(ptxText)); return err }, cuda.ErrStreamCaptureUnsupported, false},
+		{"load a module", cuda.CaptureGlobal, 1, func(e state) error {
+			mod, err := e.ModuleLoadData([]byte(ptxText))
+			e.Cleanup(func() { e.ok(e.ModuleUnload(mod)) })
+			return err
+		}, fine, true},
 		{"synchronize it", cuda.CaptureRelaxed, 1, func(e state) error { return e.StreamSynchronize(e.s) }, cuda.ErrStreamCaptureUnsupported, false},
 		{"query it", cuda.CaptureRelaxed, 1, func(e state) error { _, err := e.StreamQuery(e.s); return err }, cuda.ErrStreamCaptureUnsupported, false},
-		{"destroy it", cuda.CaptureRelaxed, 1, func(e state) error { return e.StreamDestroy(e.s) }, cuda.ErrStreamCaptureUnsupported, false},
+		{"destroy a stream that joined", cuda.CaptureRelaxed, 1, func(e state) error {
+			e.ok(e.EventRecord(e.ev, e.s))
+			e.ok(e.StreamWaitEvent(e.other, e.ev, 0))
+			return e.StreamDestroy(e.other)
+		}, cuda.ErrStreamCaptureUnsupported, false},
 		{"synchronize the context", cuda.CaptureRelaxed, 1, func(e state) error { return e.CtxSynchronize() }, cuda.ErrStreamCaptureUnsupported, false},
 		{"upload", cuda.CaptureRelaxed, 1, func(e state) error {
 			g, err := e.GraphCreate()
@@ -52,7 +60,7 @@ func TestCaptureRules(t *testing.T) {
 		{"legacy stream, blocking", cuda.CaptureRelaxed, 0, func(e state) error { return e.MemsetD8Async(e.p, 1, 1, 0) }, cuda.ErrStreamCaptureImplicit, false},
 		{"legacy stream, non-blocking", cuda.CaptureRelaxed, 1, func(e state) error { return e.MemsetD8Async(e.p, 1, 1, 0) }, fine, true},
 		{"synchronous copy, blocking", cuda.CaptureRelaxed, 0, func(e state) error { return e.MemcpyHtoD(e.p, []byte{1}) }, cuda.ErrStreamCaptureImplicit, false},
-		{"synchronous copy, relaxed", cuda.CaptureRelaxed, 1, func(e state) error { return e.MemcpyHtoD(e.p, []byte{1}) }, fine, true},
+		{"synchronous copy, non-blocking", cuda.CaptureGlobal, 1, func(e state) error { return e.MemcpyHtoD(e.p, []byte{1}) }, fine, true},
 		{"legacy stream joins", cuda.CaptureRelaxed, 1, func(e state) error {
 			e.ok(e.EventRecord(e.ev, e.s))
 			return e.StreamWaitEvent(0, e.ev, 0)
@@ -62,6 +70,7 @@ func TestCaptureRules(t *testing.T) {
 			e.ok(e.EventRecord(e.ev, e.other))
 			return e.StreamWaitEvent(e.s, e.ev, 0)
 		}, cuda.ErrStreamCaptureIsolation, false},
+		{"event never recorded", cuda.CaptureRelaxed, 1, func(e state) error { return e.StreamWaitEvent(e.s, e.ev, 0) }, fine, true},
 		{"query a captured event", cuda.CaptureRelaxed, 1, func(e state) error {
 			e.ok(e.EventRecord(e.ev, e.s))
 			_, err := e.EventQuery(e.ev)
@@ -80,10 +89,7 @@ func TestCaptureRules(t *testing.T) {
 			e.ok(e.StreamWaitEvent(e.other, e.ev, 0))
 			_, err := e.StreamEndCapture(e.other)
 			return err
-		}, cuda.ErrStreamCaptureUnmatched, true},
-		{"end on another thread", cuda.CaptureThreadLocal, 1, func(e state) error {
-			return elsewhere(e.env, func() error { _, err := e.StreamEndCapture(e.s); return err })
-		}, cuda.ErrStreamCaptureWrongThread, true},
+		}, cuda.ErrStreamCaptureUnmatched, false},
 		{"another thread allocates, global", cuda.CaptureGlobal, 1, func(e state) error {
 			return elsewhere(e.env, func() error { _, err := e.MemAlloc(1); return err })
 		}, cuda.ErrStreamCaptureUnsupported, false},
@@ -131,6 +137,41 @@ func elsewhere(e *env, f func() error) error {
 		result <- cuda.With(e.Machine, e.ctx[0], f)
 	}()
 	return <-result
+}
+
+// TestLostCapture ends captures such that nothing is left of them to be ended.
+func TestLostCapture(t *testing.T) {
+	e := start(t, cudaemu.Config{})
+	s, other, ev := e.stream(cuda.StreamNonBlocking), e.stream(cuda.StreamNonBlocking), e.event(cuda.EventDisableTiming)
+	begin := func(s cuda.Stream) {
+		e.ok(e.StreamBeginCapture(s, cuda.CaptureThreadLocal))
+		e.ok(e.EventRecord(ev, s))
+		e.ok(e.StreamWaitEvent(other, ev, 0))
+	}
+	isOver := func() {
+		status, err := e.StreamIsCapturing(other)
+		e.ok(err)
+		require.Equal(t, cuda.CaptureNone, status)
+		_, err = e.EventQuery(ev)
+		e.is(err, cuda.ErrInvalidValue)
+	}
+
+	begin(s)
+	e.is(elsewhere(e, func() error { _, err := e.StreamEndCapture(s); return err }), cuda.ErrStreamCaptureWrongThread)
+	_, err := e.StreamEndCapture(s)
+	e.is(err, cuda.ErrIllegalState)
+	isOver()
+
+	gone, err := e.StreamCreate(cuda.StreamNonBlocking, 0)
+	e.ok(err)
+	begin(gone)
+	e.ok(e.StreamDestroy(gone))
+	isOver()
+	e.is(e.StreamWaitEvent(s, ev, 0), cuda.ErrInvalidValue)
+	e.ok(e.EventRecord(ev, s))
+	e.ok(e.StreamWaitEvent(other, ev, 0))
+	e.ok(e.EventSynchronize(ev))
+	e.is(e.EventRecordWithFlags(ev, s, 1), cuda.ErrIllegalState) // external, and no graph to be in
 }
 
 func TestInvalidatedCapture(t *testing.T) {

@@ -252,9 +252,6 @@ func (m *Machine) peer(name string, h cuda.Context, f func(*call, *context) erro
 	if err != nil {
 		return err
 	}
-	if peer == c.ctx {
-		return c.fail(cuda.ErrInvalidDevice, "a context is no peer of itself")
-	}
 	return f(c, peer)
 }
 

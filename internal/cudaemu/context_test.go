@@ -122,7 +122,7 @@ func TestHostMemory(t *testing.T) {
 	e.ok(e.MemHostUnregister(p))
 	e.is(e.MemHostUnregister(p), cuda.ErrHostMemoryNotRegistered)
 	e.is(e.MemHostRegister(e.alloc(64, false), 64, 0), cuda.ErrInvalidValue)
-	_, err = e.MemHostAlloc(0, 0)
+	_, err = e.MemHostAlloc(-1, 0)
 	e.is(err, cuda.ErrInvalidValue)
 	runtime.KeepAlive(buf)
 }

@@ -25,9 +25,6 @@ func (m *Machine) onDefault(name string, p uintptr, n int) (*call, error) {
 		return nil, err
 	}
 	err = c.implicit(c.ctx.legacy)
-	if err == nil {
-		err = c.unsafe()
-	}
 	if err == nil && n != 0 {
 		err = c.reachable(p, n)
 	}

@@ -50,6 +50,7 @@
 //     not come back, fresh memory is unwritten, and copies check as kernels do.
 //   - Independent ops happen in any order, copies may be held back (CopyDelay).
 //   - MemcpyDtoD, and MemsetD8, return before they are done, always.
+//   - What is unmapped must be mapped.
 //   - Host functions share one thread, and may not call the driver.
 //   - What the program has not released is an error of Close.
 //   - Arguments that crash a real driver (handles of another kind, handles

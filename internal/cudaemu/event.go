@@ -116,7 +116,9 @@ func (m *Machine) recordEvent(name string, h cuda.Event, sh cuda.Stream, flags u
 		return c.fail(cuda.ErrInvalidHandle, "event of device %d, stream of device %d", e.ctx.dev.ordinal, s.ctx.dev.ordinal)
 	case flags > 1:
 		return c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
-	case s.capture != nil && flags == 1: // CU_EVENT_RECORD_EXTERNAL: a node of the graph
+	case s.capture == nil && flags == 1: // CU_EVENT_RECORD_EXTERNAL: a node of the graph
+		return c.fail(cuda.ErrIllegalState, "an external record, and the stream is not capturing")
+	case flags == 1:
 		return c.record(s, recordWork{e})
 	case s.capture != nil:
 		if err := c.recordable(s); err != nil {
@@ -128,14 +130,13 @@ func (m *Machine) recordEvent(name string, h cuda.Event, sh cuda.Stream, flags u
 	if err := c.implicit(s); err != nil {
 		return err
 	}
-	e.capture, e.nodes = nil, nil
 	e.attach(c.push(s, recordWork{e}))
 	return nil
 }
 
 // attach makes an op the record that is waited for.
 func (e *event) attach(o *op) {
-	e.last = o
+	e.last, e.capture, e.nodes = o, nil, nil
 	if e.shared != nil {
 		o.counter = atomic.AddUint64(&e.shared.counters()[0], 1)
 	}
@@ -205,10 +206,17 @@ func (m *Machine) EventSynchronize(h cuda.Event) error {
 
 // notCaptured fails if the event was last recorded into a graph.
 func (c *call) notCaptured(e *event) error {
-	if e.capture != nil && c.captures[e.capture] {
+	switch {
+	case e.capture == nil:
+		return c.unsafe()
+	case c.captures[e.capture]:
 		return c.violate([]*capture{e.capture}, cuda.ErrCapturedEvent, "the event was recorded in a capture")
 	}
-	return c.unsafe()
+	return c.endedCapture()
+}
+
+func (c *call) endedCapture() error {
+	return c.fail(cuda.ErrInvalidValue, "the event was recorded in a capture that has ended: record it again")
 }
 
 func (m *Machine) EventElapsedTime(start, end cuda.Event) (ms float32, err error) {
@@ -248,20 +256,26 @@ func (m *Machine) StreamWaitEvent(sh cuda.Stream, h cuda.Event, flags uint32) er
 		return c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
 	case e.capture != nil && c.captures[e.capture] && flags == 0:
 		return c.join(s, e)
-	case s.capture != nil && flags == 1: // CU_EVENT_WAIT_EXTERNAL
+	case s.capture == nil && flags == 1: // CU_EVENT_WAIT_EXTERNAL
+		return c.fail(cuda.ErrIllegalState, "an external wait, and the stream is not capturing")
+	case flags == 1:
 		return c.record(s, eventWait{e})
+	case s.capture != nil && e.unrecorded():
+		return nil
 	case s.capture != nil:
 		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureIsolation, "the event was recorded outside of the capture")
+	case e.capture != nil:
+		return c.endedCapture()
 	}
-	if err := c.implicit(s); err != nil {
+	if err := c.implicit(s); err != nil || e.unrecorded() {
 		return err
-	}
-	if e.last == nil && e.shared == nil {
-		return nil
 	}
 	c.push(s, foreignWait{e, e.target()}, e.last)
 	return nil
 }
+
+// unrecorded reports whether there is nothing to wait for.
+func (e *event) unrecorded() bool { return e.last == nil && e.capture == nil && e.shared == nil }
 
 // foreignWait waits for a record that another process may have made.
 type foreignWait struct {

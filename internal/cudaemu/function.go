@@ -33,16 +33,21 @@ func (f *function) maxDynamic() int {
 	return max(f.dynamic, min(sharedByDefault, f.mod.ctx.dev.Shape.SharedPerBlock)-f.kernel.Shared)
 }
 
-// onFunction begins a call about a function.
+// onFunction begins a call about a function. No context need be current.
 func (m *Machine) onFunction(name string, h cuda.Function) (*call, *function, error) {
-	c, err := m.beginIn(name)
+	c, err := m.begin(name)
 	if err != nil {
 		return nil, nil, err
 	}
 	f := c.funcs[h]
 	if f == nil {
-		defer c.end()
-		return nil, nil, c.fail(cuda.ErrInvalidHandle, "%#x is no function, or its module was unloaded", uintptr(h))
+		err = c.fail(cuda.ErrInvalidHandle, "%#x is no function, or its module was unloaded", uintptr(h))
+	} else {
+		err = c.healthy(f.mod.ctx)
+	}
+	if err != nil {
+		c.end()
+		return nil, nil, err
 	}
 	return c, f, nil
 }
@@ -91,16 +96,21 @@ func (m *Machine) FuncSetAttribute(h cuda.Function, a cuda.FunctionAttribute, v 
 	return nil
 }
 
+// OccupancyMaxActiveBlocksPerMultiprocessor asks whether blocks fit, not whether
+// the function was compiled for so many threads.
 func (m *Machine) OccupancyMaxActiveBlocksPerMultiprocessor(h cuda.Function, threads, shared int) (int, error) {
 	c, f, err := m.onFunction("cuOccupancyMaxActiveBlocksPerMultiprocessor", h)
 	if err != nil {
 		return 0, err
 	}
 	defer c.end()
+	if err := c.healthy(c.ctx); err != nil {
+		return 0, err
+	}
 	if threads <= 0 || shared < 0 {
 		return 0, c.fail(cuda.ErrInvalidValue, "%d threads, %d bytes", threads, shared)
 	}
-	if threads > f.maxThreads() || shared > f.maxDynamic() {
+	if threads > f.mod.ctx.dev.Shape.ThreadsPerBlock || shared > f.maxDynamic() {
 		return 0, nil
 	}
 	return m.world.Fits(f.mod.ctx.dev.ordinal, f.kernel, threads, shared), nil

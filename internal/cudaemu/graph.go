@@ -108,6 +108,8 @@ type graphExec struct {
 	last    *op // of the last launch
 }
 
+// GraphInstantiate may be called while the graph is being captured, and takes
+// what it holds by then.
 func (m *Machine) GraphInstantiate(h cuda.Graph, flags uint64) (cuda.GraphExec, error) {
 	c, err := m.beginIn("cuGraphInstantiateWithFlags")
 	if err != nil {
@@ -120,11 +122,6 @@ func (m *Machine) GraphInstantiate(h cuda.Graph, flags uint64) (cuda.GraphExec, 
 	}
 	if flags > 15 {
 		return 0, c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
-	}
-	for p := range m.captures {
-		if p.graph == g {
-			return 0, c.fail(cuda.ErrInvalidValue, "the graph is being captured: end the capture first")
-		}
 	}
 	x := &graphExec{handle: cuda.GraphExec(m.handle()), nodes: append([]*node{}, g.nodes...), objects: map[*userObject]int{}}
 	retainAll(x.objects, g.objects)

@@ -43,7 +43,11 @@ func (c *call) openName(h cuda.IPCHandle, kind chunkKind) (*chunk, *device, erro
 	binary.Decode(h[:], binary.LittleEndian, &n)
 	switch {
 	case n.Magic != ipcMagic || n.Sum != n.sum() || n.Kind != uint32(kind):
-		return nil, nil, c.fail(cuda.ErrInvalidValue, "not a handle of emulated memory or events")
+		r := cuda.ErrInvalidValue
+		if kind == chunkEvent {
+			r = cuda.ErrMapFailed
+		}
+		return nil, nil, c.fail(r, "not a handle of emulated memory or events")
 	case n.Host != hash(c.cfg.Host):
 		return nil, nil, c.fail(cuda.ErrInvalidValue, "a handle of another host")
 	case n.Machine == c.id:

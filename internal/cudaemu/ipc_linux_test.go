@@ -197,7 +197,7 @@ func TestHandles(t *testing.T) {
 		require.Error(t, err, "byte %d", i)
 	}
 	_, err = b.IpcOpenEventHandle(h)
-	b.is(err, cuda.ErrInvalidValue) // of memory
+	b.is(err, cuda.ErrMapFailed) // of memory
 	a.ok(a.MemFree(p))
 	_, err = b.IpcOpenMemHandle(h)
 	b.is(err, cuda.ErrInvalidHandle) // freed

@@ -2,6 +2,7 @@ package cudaemu
 
 import (
 	"bytes"
+	"debug/elf"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -56,6 +57,9 @@ func compile(text []byte, driver int) (p *simt.Program, r cuda.Result, log strin
 	}
 	tree, err := ptx.Parse("ptx", text)
 	if err == nil {
+		err = outdated(tree)
+	}
+	if err == nil {
 		p, err = simt.Compile(tree)
 	}
 	if err != nil {
@@ -63,6 +67,16 @@ func compile(text []byte, driver int) (p *simt.Program, r cuda.Result, log strin
 	}
 	programs.Store(string(text), p)
 	return p, 0, ""
+}
+
+// outdated says what a text has that came after its version, or is not for its target.
+func outdated(p *ptx.Module) error {
+	for _, problem := range ptx.Lint(p, ptx.Rules{Approx: true, Local: true, Calls: true}) {
+		if !problem.Warning {
+			return fmt.Errorf("ptx: %v", problem)
+		}
+	}
+	return nil
 }
 
 // ptxOf is the newest PTX that a driver of a CUDA version compiles. Source: PTX
@@ -101,27 +115,29 @@ func (d *device) suits(p *ptx.Module) string {
 	return ""
 }
 
+// compiled reports whether an image is a cubin, which is an ELF file, or a fat binary.
+func compiled(image []byte) bool {
+	f, err := elf.NewFile(bytes.NewReader(image))
+	return err == nil && f.Machine == 190 || // EM_CUDA
+		bytes.HasPrefix(image, []byte("\x50\xed\x55\xba"))
+}
+
 func (m *Machine) ModuleLoadData(image []byte) (cuda.Module, error) {
 	c, err := m.beginIn("cuModuleLoadData")
 	if err != nil {
 		return 0, err
 	}
 	defer c.end()
-	if err := c.unsafe(); err != nil {
-		return 0, err
+	if compiled(image) {
+		return 0, c.fail(cuda.ErrNoBinaryForGPU, "compiled code; an emulated device runs PTX text alone")
 	}
 	image = bytes.TrimRight(image, "\x00")
-	for _, magic := range []string{"\x7fELF", "\x50\xed\x55\xba"} {
-		if bytes.HasPrefix(image, []byte(magic)) {
-			return 0, c.fail(cuda.ErrNoBinaryForGPU, "compiled code; an emulated device runs PTX text alone")
-		}
-	}
 	p, r, log := compile(image, m.cfg.DriverVersion)
 	if r != 0 {
 		return 0, c.fail(r, "%s", log)
 	}
 	if why := c.ctx.dev.suits(p.Module); why != "" {
-		return 0, c.fail(cuda.ErrNoBinaryForGPU, "%s", why)
+		return 0, c.fail(cuda.ErrInvalidPTX, "%s", why)
 	}
 	mod := &module{handle: cuda.Module(m.handle()), ctx: c.ctx, globals: map[string]*region{}, funcs: map[string]*function{}}
 	if err := c.placeGlobals(mod, p); err != nil {
@@ -163,21 +179,31 @@ func (c *call) placeGlobals(mod *module, p *simt.Program) error {
 	return nil
 }
 
-func (c *call) module(h cuda.Module) (*module, error) {
+// onModule begins a call about a module. No context need be current.
+func (m *Machine) onModule(name string, h cuda.Module) (*call, *module, error) {
+	c, err := m.begin(name)
+	if err != nil {
+		return nil, nil, err
+	}
 	mod := c.modules[h]
-	return mod, c.want(mod != nil, cuda.ErrInvalidHandle, "%#x is no module, or was unloaded", uintptr(h))
+	if mod == nil {
+		err = c.fail(cuda.ErrInvalidHandle, "%#x is no module, or was unloaded", uintptr(h))
+	} else {
+		err = c.healthy(mod.ctx)
+	}
+	if err != nil {
+		c.end()
+		return nil, nil, err
+	}
+	return c, mod, nil
 }
 
 func (m *Machine) ModuleUnload(h cuda.Module) error {
-	c, err := m.beginIn("cuModuleUnload")
+	c, mod, err := m.onModule("cuModuleUnload", h)
 	if err != nil {
 		return err
 	}
 	defer c.end()
-	mod, err := c.module(h)
-	if err != nil {
-		return err
-	}
 	if err := c.unsafe(); err != nil {
 		return err
 	}
@@ -188,15 +214,11 @@ func (m *Machine) ModuleUnload(h cuda.Module) error {
 }
 
 func (m *Machine) ModuleGetFunction(h cuda.Module, name string) (cuda.Function, error) {
-	c, err := m.beginIn("cuModuleGetFunction")
+	c, mod, err := m.onModule("cuModuleGetFunction", h)
 	if err != nil {
 		return 0, err
 	}
 	defer c.end()
-	mod, err := c.module(h)
-	if err != nil {
-		return 0, err
-	}
 	if f := mod.funcs[name]; f != nil {
 		return f.handle, nil
 	}
@@ -211,16 +233,15 @@ func (m *Machine) ModuleGetFunction(h cuda.Module, name string) (cuda.Function, 
 }
 
 func (m *Machine) ModuleGetGlobal(h cuda.Module, name string) (p uintptr, n int, err error) {
-	c, err := m.beginIn("cuModuleGetGlobal")
+	c, mod, err := m.onModule("cuModuleGetGlobal", h)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer c.end()
-	mod, err := c.module(h)
-	if err != nil {
-		return 0, 0, err
-	}
 	r := mod.globals[name]
+	if _, kernel := mod.image.Program.Kernel(name); kernel {
+		return 0, 0, c.fail(cuda.ErrInvalidValue, "%q is a kernel, not a variable", name)
+	}
 	if r == nil {
 		return 0, 0, c.fail(cuda.ErrNotFound, "no variable %q in the module", name)
 	}

@@ -91,9 +91,13 @@ func (g *regions) find(p uint64) *region {
 	return nil
 }
 
-// overlaps reports whether some region lies in [p, p+n).
-func (g *regions) overlaps(p, n uint64) bool {
-	return slices.ContainsFunc(g.sorted, func(r *region) bool { return p < r.end() && r.addr < p+n })
+// overlap is a region that lies in [p, p+n), nil if there is none.
+func (g *regions) overlap(p, n uint64) *region {
+	i := slices.IndexFunc(g.sorted, func(r *region) bool { return p < r.end() && r.addr < p+n })
+	if i < 0 {
+		return nil
+	}
+	return g.sorted[i]
 }
 
 // add maps the region for kernels and copies.

@@ -156,7 +156,8 @@ func (m *Machine) StreamCreate(flags cuda.StreamFlags, priority int) (cuda.Strea
 	return s.handle, nil
 }
 
-// StreamDestroy returns at once; the work on the stream still gets done.
+// StreamDestroy returns at once; the work on the stream still gets done. A
+// capture that began on it is lost.
 func (m *Machine) StreamDestroy(h cuda.Stream) error {
 	c, s, err := m.onStream("cuStreamDestroy", h)
 	if err != nil {
@@ -164,10 +165,12 @@ func (m *Machine) StreamDestroy(h cuda.Stream) error {
 	}
 	defer c.end()
 	if !s.isUser() {
-		return c.fail(cuda.ErrInvalidValue, "the default streams cannot be destroyed")
+		return c.fail(cuda.ErrInvalidHandle, "the default streams cannot be destroyed")
 	}
-	if s.capture != nil {
-		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported, "the stream is capturing")
+	if p := s.capture; p != nil && p.origin != s {
+		return c.violate([]*capture{p}, cuda.ErrStreamCaptureUnsupported, "the stream takes part in a capture")
+	} else if p != nil {
+		m.dropCapture(p)
 	}
 	s.destroyed = true
 	delete(m.streams, h)

@@ -203,7 +203,7 @@ func TestStreamErrors(t *testing.T) {
 	s := e.stream(cuda.StreamNonBlocking)
 	_, err := e.StreamCreate(77, 0)
 	e.is(err, cuda.ErrInvalidValue)
-	e.is(e.StreamDestroy(0), cuda.ErrInvalidValue)
+	e.is(e.StreamDestroy(0), cuda.ErrInvalidHandle)
 	gone, err := e.StreamCreate(0, -100)
 	e.ok(err)
 	p, err := e.StreamGetPriority(gone)

@@ -132,26 +132,35 @@ func (m *Machine) MemAddressFree(p uintptr, n int) error {
 	if m.virtual.reserved[uint64(p)] != uint64(n) || n == 0 {
 		return c.fail(cuda.ErrInvalidValue, "%d bytes at %#x were not reserved", n, p)
 	}
-	if m.regions.overlaps(uint64(p), uint64(n)) {
+	if m.regions.overlap(uint64(p), uint64(n)) != nil {
 		return c.fail(cuda.ErrInvalidValue, "memory is mapped at %#x: unmap it first", p)
 	}
 	delete(m.virtual.reserved, uint64(p))
 	return nil
 }
 
+// reservation is the reserved range that an address lies in; no bytes if none.
+func (v *virtualMemory) reservation(p uint64) (base, n uint64) {
+	for base, n := range v.reserved {
+		if p >= base && p < base+n {
+			return base, n
+		}
+	}
+	return 0, 0
+}
+
 func (m *Machine) MemMap(at uintptr, n int, h cuda.MemHandle) error {
 	return m.onPhysical("cuMemMap", h, func(c *call, p *physical) error {
 		addr, size := uint64(at), uint64(n)
-		inside := false
-		for base, length := range m.virtual.reserved {
-			inside = inside || addr >= base && addr+size <= base+length
-		}
+		base, length := m.virtual.reservation(addr)
 		switch {
-		case n <= 0 || n%granularity != 0 || addr%granularity != 0 || size > p.chunk.label.size:
-			return c.fail(cuda.ErrInvalidValue, "%d bytes at %#x of an allocation of %d, in multiples of %d", n, at, p.chunk.label.size, granularity)
-		case !inside:
+		case n <= 0 || n%granularity != 0 || addr%granularity != 0:
+			return c.fail(cuda.ErrInvalidValue, "%d bytes at %#x, not in multiples of %d", n, at, granularity)
+		case size > p.chunk.label.size:
+			return c.fail(cuda.ErrNotSupported, "%d bytes of an allocation of %d", n, p.chunk.label.size)
+		case addr+size > base+length:
 			return c.fail(cuda.ErrInvalidValue, "%d bytes at %#x were not reserved", n, at)
-		case m.regions.overlaps(addr, size):
+		case m.regions.overlap(addr, size) != nil:
 			return c.fail(cuda.ErrInvalidValue, "memory is mapped at %#x already", at)
 		}
 		r := &region{kind: regionMapping, addr: addr, size: size, dev: p.dev, chunk: p.chunk, handle: h, foreign: p.shareable}

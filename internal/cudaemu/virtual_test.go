@@ -85,6 +85,7 @@ func TestVirtualErrors(t *testing.T) {
 	e.is(e.MemMap(v.p, v.n, v.h), cuda.ErrInvalidValue)       // mapped already
 	e.is(e.MemMap(v.p+1<<30, v.n, v.h), cuda.ErrInvalidValue) // not reserved
 	e.is(e.MemMap(v.p, v.n+1, v.h), cuda.ErrInvalidValue)     // granularity
+	e.is(e.MemMap(v.p, 2*v.n, v.h), cuda.ErrNotSupported)     // more than was allocated
 	e.is(e.MemMap(v.p, v.n, v.h+1), cuda.ErrInvalidValue)     // no handle
 	e.is(e.MemSetAccess(v.p, v.n, 1), cuda.ErrInvalidDevice)  // out of reach
 	e.is(e.MemSetAccess(v.p, v.n, 9), cuda.ErrInvalidDevice)  // no device
