@@ -31,7 +31,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-const mostLocal = 128
+const mostLocal = 16
 
 func resources(t *testing.T, d cuda.Driver, k *Kernel) error {
 	for entry, f := range map[string]kernel{k.m.name.Combine(): k.m.combine, k.m.name.Plain(): k.m.plain} {
