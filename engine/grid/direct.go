@@ -86,22 +86,30 @@ func (e *Engine) openMail() (err error) {
 	return e.driver.StreamSynchronize(e.stream)
 }
 
+// A letter is Message of kernels/cuda/exchange.cu.
+type letter struct {
+	lines, memory uint64
+	bytes, _      uint32
+}
+
 // exchangeArgs is struct Args of kernels/cuda/exchange.cu.
 type exchangeArgs struct {
 	comm
 	epochs        uint64
-	to, from      [MaxDirect]uint64
-	half, second  uint64
-	in, inStep    uint64
-	out, outStep  uint64
-	own, mine     uint64
-	part, total   uint64
+	sends, takes  [MaxDirect]letter // to rank + k; from rank p
+	mine          uint64
 	scalar, value uint64
+	half, second  uint32
 	lines, room   uint32
-	sends, takes  uint32
-	two, finish   uint32
+	shortest      uint32
+	to, from      uint32
+	same, two     uint32
+	finish        uint32
 	even, unit    uint32
 }
+
+// maxMessage is the length of messages, whose bytes are counted in 32 bits.
+const maxMessage = 1 << 30
 
 // RunDirect queues a direct kernel on the job's stream, as Run does a program.
 // bytes is the length of what one rank sends to one other: all of it for OneShot,
@@ -116,7 +124,7 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	switch {
 	case !e.CanDirect():
 		return ErrNoDirect
-	case d >= directs || bytes < 0 || root < 0 || int(root) >= e.ranks:
+	case d >= directs || bytes < 0 || bytes > maxMessage || root < 0 || int(root) >= e.ranks:
 		return fmt.Errorf("grid: %v of %d bytes, root %d of %d ranks", d, bytes, root, e.ranks)
 	case d.Reduces() != (j.Reducer != nil):
 		return fmt.Errorf("grid: %v: a reduction needs a reducer, and nothing else does", d)
@@ -129,22 +137,16 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	if j.Reducer != nil {
 		size = j.Reducer.Type().Size()
 	}
-	a := &e.frame.exchange
-	*a = exchangeArgs{
-		comm: e.comm(j.Stamp), epochs: uint64(e.mail.epochs),
-		in: uint64(j.In.Ptr()), out: uint64(j.Out.Ptr()),
-		part: uint64(bytes), total: ^uint64(0),
-		scalar: uint64(j.Scalar), value: prog.Value,
+	if err := e.checkDirect(j, d, root, bytes, size); err != nil {
+		return err
 	}
+	a := &e.frame.exchange
+	*a = exchangeArgs{comm: e.comm(j.Stamp), epochs: uint64(e.mail.epochs), scalar: uint64(j.Scalar), value: prog.Value}
 	if prog.Finishes {
 		a.finish = 1
 	}
-	a.aim(d, root)
-	if err := a.check(e, j, d, root, size); err != nil {
-		return err
-	}
-	a.alignment(size)
-	e.address(a, d)
+	e.aim(a, j, d, int(root), bytes)
+	e.address(a)
 	blocks, threads := e.mail.tune(d, e.ranks, int(a.lines))
 	threads = min(threads, e.threads)
 	blocks = min(blocks, e.mail.blocks)
@@ -159,49 +161,79 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	return e.driver.LaunchKernel(m.run, &e.frame.launch, cuda.ArgsOf(a))
 }
 
-// aim says what goes where. part is the length of the message.
-func (a *exchangeArgs) aim(d Direct, root sched.Rank) {
-	all, n, rank := uint32(1)<<a.ranks-1, a.part, uint64(a.rank)
-	isRoot := int(a.rank) == int(root)
-	a.sends, a.takes = all, all
-	a.own, a.mine = a.in, a.out
+// aim says what goes where.
+func (e *Engine) aim(a *exchangeArgs, j *Job, d Direct, root, bytes int) {
+	n, rank := e.ranks, int(e.rank)
+	all, isRoot := uint32(1)<<n-1, rank == root
+	part, total := bytes, bytes*n // of a message, of all
+	inStep, outStep := 0, 0       // from one rank's to the next
+	to, from := all, all          // ranks
 	switch d {
+	case OneShot:
 	case TwoShot:
-		chunk := (n + uint64(a.ranks) - 1) / uint64(a.ranks)
-		a.part, a.total, a.two = (chunk+15)&^15, n, 1
-		a.inStep, a.outStep = a.part, a.part
+		part, total, a.two = roundUp((bytes+n-1)/n, 16), bytes, 1
+		inStep, outStep = part, part
 	case ReduceScatter:
-		a.inStep = n
-	case AllGather, Gather:
-		a.outStep = n
+		inStep = part
+	case Reduce:
+		to, from = 1<<root, mask(isRoot, all)
+	case AllGather:
+		outStep = part
 	case AllToAll:
-		a.inStep, a.outStep = n, n
+		inStep, outStep = part, part
+	case Broadcast:
+		to, from = mask(isRoot, all), 1<<root
+	case Gather:
+		to, from, outStep = 1<<root, mask(isRoot, all), part
 	case Scatter:
-		a.inStep = n
+		to, from, inStep = mask(isRoot, all), 1<<root, part
 	}
-	switch d {
-	case Reduce, Gather:
-		a.sends = 1 << root
-		if !isRoot {
-			a.takes = 0
+	length := func(rank int) uint32 { return uint32(max(0, min(part, total-rank*part))) }
+	in, out := uint64(j.In.Ptr()), uint64(j.Out.Ptr())
+	for q := range n {
+		k := (q - rank + n) % n
+		a.to |= to >> q & 1 << k
+		if to != 0 || q == rank {
+			a.sends[k].memory, a.sends[k].bytes = in+uint64(q*inStep), length(q)
 		}
-	case Broadcast, Scatter:
-		a.takes = 1 << root
-		if !isRoot {
-			a.sends = 0
-		}
+		a.takes[q].memory, a.takes[q].bytes = out+uint64(q*outStep), length(q)
 	}
-	a.own += rank * a.inStep
-	a.mine += rank * a.outStep
-	a.lines = uint32(max(1, (a.part+lineData-1)/lineData))
+	a.mine = out + uint64(rank*outStep)
+	a.from = from
+	a.same = mask(inStep == 0, 1)
+	a.lines = uint32(max(1, (part+lineData-1)/lineData))
+	a.shortest = length(n - 1)
+
+	lie := uint64(inStep | outStep)
+	if to != 0 || from>>rank&1 != 0 {
+		lie |= in
+	}
+	if from != 0 {
+		lie |= out
+	}
+	words := uint64(part | total)
+	switch {
+	case (lie|words)%8 == 0:
+		a.even = 2
+	case lie%8 == 0:
+		a.even = 1
+	}
+	a.unit = 1
+	if (lie|words)%4 == 0 {
+		a.unit = 4
+	}
 }
 
-// check looks at the memory, as Job.check does.
-func (a *exchangeArgs) check(e *Engine, j *Job, d Direct, root sched.Rank, size int) error {
-	n, all, isRoot := int(a.part), int(a.part)*e.ranks, e.rank == root
-	if d == TwoShot {
-		n = int(a.total)
+func mask(is bool, m uint32) uint32 {
+	if is {
+		return m
 	}
+	return 0
+}
+
+// checkDirect looks at the memory, as Job.check does.
+func (e *Engine) checkDirect(j *Job, d Direct, root sched.Rank, n, size int) error {
+	all, isRoot := n*e.ranks, e.rank == root
 	in, out := n, n
 	switch d {
 	case Reduce:
@@ -257,47 +289,17 @@ func outside(r mem.Region, n, size int) string {
 	return ""
 }
 
-// alignment says in which words memory may be read and written.
-func (a *exchangeArgs) alignment(size int) {
-	lie := a.inStep | a.outStep
-	if a.sends != 0 || a.takes>>a.rank&1 != 0 {
-		lie |= a.in
-	}
-	if a.takes != 0 {
-		lie |= a.out
-	}
-	length := a.part
-	if a.two == 1 {
-		length |= a.total
-	}
-	switch {
-	case lie%8 == 0 && length%8 == 0:
-		a.even = 2
-	case lie%8 == 0:
-		a.even = 1
-	}
-	a.unit = 1
-	if (lie|length)%4 == 0 {
-		a.unit = 4
-	}
-}
-
 // address divides the mailboxes: an area for each other rank, or two, and all
-// that twice. Lines of rank p lie in rank q's area (q - p) mod ranks - 1.
-func (e *Engine) address(a *exchangeArgs, d Direct) {
-	n := e.ranks
-	areas := n - 1
-	if d == TwoShot {
-		areas *= 2
-	}
+// that twice. Lines to rank + k lie in its area k - 1.
+func (e *Engine) address(a *exchangeArgs) {
+	n, rank := e.ranks, int(e.rank)
 	half := e.mail.bytes / 2 / lineBytes * lineBytes
-	area := half / areas / lineBytes * lineBytes
-	a.half, a.second, a.room = uint64(half), uint64(area*(n-1)), uint32(area/lineBytes)
+	area := half / (n - 1) / (1 + int(a.two)) / lineBytes * lineBytes
+	a.half, a.second, a.room = uint32(half), uint32(area*(n-1)), uint32(area/lineBytes)
 	for k := 1; k < n; k++ {
 		at := uint64(area * (k - 1))
-		rank := int(e.rank)
-		a.to[k] = e.mail.at[(rank+k)%n] + at
-		a.from[(rank-k+n)%n] = e.mail.at[rank] + at
+		a.sends[k].lines = e.mail.at[(rank+k)%n] + at
+		a.takes[(rank-k+n)%n].lines = e.mail.at[rank] + at
 	}
 }
 

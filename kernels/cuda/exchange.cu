@@ -9,12 +9,12 @@
 // lines as a whole, between GPUs too.
 //
 // The flag is the epoch, which grows by one a round, and a hash of the call. A
-// mailbox has two halves, for even and odd epochs. That is enough: in each round
-// every group sends every rank a line, an empty one if need be, and waits for
-// one of the same group of every rank. So who writes for epoch e + 2 has heard
-// from the reader in epoch e + 1, and the reader had then done with epoch e. From
-// kernel to kernel, whose groups may differ, the same holds for all groups
-// together.
+// mailbox has two halves, for even and odd epochs. That is enough: who writes for
+// epoch e + 2 has heard from the reader in epoch e + 1, and the reader had then
+// done with epoch e. For that every rank sends every other a line in each kernel,
+// an empty one if need be, and where a kernel has several rounds each group does so
+// in each round: then the same holds for each group, whose lines lie in the same
+// places in all rounds, and from kernel to kernel for all of them together.
 #include "comm.h"
 #include "ops.h"
 #include "types.h"
@@ -30,29 +30,34 @@
 
 constexpr u32 most = 8; // ranks
 constexpr u32 copies = 128; // of the epoch, one for each block that there may be
-constexpr u64 line_bytes = 128, line_data = 120;
+constexpr u32 line_bytes = 128, line_data = 120;
 
-// Args is engine/grid.exchangeArgs in Go. A rank's message to, and its data from,
-// rank q is step × q bytes from the start of memory.
+// A Message is what goes from one rank to another, bytes of which lie in memory.
+struct Message {
+  u64 lines; // in the receiver's mailbox
+  u64 memory;
+  u32 bytes, unused;
+};
+
+// Args is engine/grid.exchangeArgs in Go.
 struct Args {
   Comm comm;
-  u64 epochs;      // the last epoch, for each block
-  u64 to[most];    // where lines to rank + k lie, [0] is unused
-  u64 from[most];  // where those from rank p lie, in this rank's mailbox
-  u64 half;        // bytes of the mailbox's halves
-  u64 second;      // from the lines of the first hop to those of the second
-  u64 in, in_step; // what is sent
-  u64 out, out_step;
-  u64 own, mine;   // our message to ourselves, and where it, or the result, goes
-  u64 part, total; // bytes of a message at most, and of all: the last ones may be shorter
-  u64 scalar, value; // as for combine
-  u32 lines;       // of the longest message, at least 1
-  u32 room;        // of them a round
-  u32 sends, takes; // bit q: to rank q goes data, from rank q comes data. With in_step to all or none
-  u32 two;         // 1: the result goes to all ranks
-  u32 finish;      // 1: it is divided
-  u32 even;        // 2: all memory and lengths are multiples of 8; 1: all but lengths; 0: neither
-  u32 unit;        // of copies: all memory and lengths are multiples of it, 1 or 4
+  u64 epochs;          // the last epoch, for each block
+  Message sends[most]; // to rank + k; [0] is to ourselves
+  Message takes[most]; // from rank p, and in the second hop its result
+  u64 mine;            // where our message to ourselves, or the result, goes
+  u64 scalar, value;   // as for combine
+  u32 half;            // bytes of the mailbox's halves
+  u32 second;          // from the lines of the first hop to those of the second
+  u32 lines;           // of the longest message, at least 1
+  u32 room;            // of them a round
+  u32 shortest;        // bytes of the shortest message
+  u32 to, from;        // bit k: to rank + k goes data; bit p: from rank p comes data
+  u32 same;            // 1: all messages are the same
+  u32 two;             // 1: the result goes to all ranks
+  u32 finish;          // 1: it is divided
+  u32 even;            // 2: all memory and lengths are multiples of 8; 1: all but lengths; 0: neither
+  u32 unit;            // of copies: all memory and lengths are multiples of it, 1 or 4
 };
 
 // A Pair is a thread's 16 bytes of a line. The last thread's second word is the flag.
@@ -88,21 +93,21 @@ DEVICE void together() { asm volatile("bar.warp.sync -1;" ::: "memory"); }
 
 #ifdef TYPE
 
-static DEVICE u64 load_elements(const Args &, u64 p, s64 left) {
+static DEVICE u64 load_elements(const Args &, u64 p, s32 left) {
   u64 v = 0;
 #pragma unroll 1
   for (s32 i = 0; i < 8 && i < left; i += TYPE::size) v |= (u64)Access<TYPE::size>::load(p + i) << (8 * i);
   return v;
 }
 
-static DEVICE void store_elements(const Args &, u64 p, s64 left, u64 v) {
+static DEVICE void store_elements(const Args &, u64 p, s32 left, u64 v) {
 #pragma unroll 1
   for (s32 i = 0; i < 8 && i < left; i += TYPE::size) Access<TYPE::size>::store(p + i, v >> (8 * i));
 }
 
 #else
 
-static DEVICE u64 load_elements(const Args &a, u64 p, s64 left) {
+static DEVICE u64 load_elements(const Args &a, u64 p, s32 left) {
   u64 v = 0;
 #pragma unroll 1
   for (s32 i = 0; i < 8 && i < left; i += a.unit)
@@ -110,7 +115,7 @@ static DEVICE u64 load_elements(const Args &a, u64 p, s64 left) {
   return v;
 }
 
-static DEVICE void store_elements(const Args &a, u64 p, s64 left, u64 v) {
+static DEVICE void store_elements(const Args &a, u64 p, s32 left, u64 v) {
 #pragma unroll 1
   for (s32 i = 0; i < 8 && i < left; i += a.unit) {
     if (a.unit == 4) Access<4>::store(p + i, v >> (8 * i));
@@ -122,23 +127,21 @@ static DEVICE void store_elements(const Args &a, u64 p, s64 left, u64 v) {
 
 // A Lane is a thread's place, for one line at a time.
 struct Lane {
-  bool last;   // of its group
-  bool first;  // line of the round
-  bool on;     // there is data for the line
-  bool whole;  // words of all messages are whole and aligned, for all groups
-  u64 at;      // byte of the messages
-  u64 slot;    // of the mailbox's areas
+  bool last;  // of its group
+  bool first; // the line is sent even if it is empty
+  bool on;    // there is data for the line
+  bool whole; // words of all messages are whole and aligned, for all groups
+  u32 at;     // byte of the messages
+  u32 slot;   // byte of the mailbox's areas
   u64 flag;
+
+  DEVICE s32 left(const Message &m) const { return (s32)m.bytes - (s32)at; }
 };
 
-static DEVICE u64 length(const Args &a, u32 q) {
-  u64 begin = q * a.part, n = a.total > begin ? a.total - begin : 0;
-  return n < a.part ? n : a.part;
-}
-
-static DEVICE Pair load(const Args &a, const Lane &l, u64 p, s64 left) {
+static DEVICE Pair load(const Args &a, const Lane &l, const Message &m) {
   Pair v = {0, l.flag};
-  if (!l.on) return v;
+  u64 p = m.memory + l.at;
+  s32 left = l.on ? l.left(m) : 0;
   if (l.whole) {
     if (left > 0) v.x = Access<8>::load(p);
     if (left > 8 && !l.last) v.y = Access<8>::load(p + 8);
@@ -149,8 +152,9 @@ static DEVICE Pair load(const Args &a, const Lane &l, u64 p, s64 left) {
   return v;
 }
 
-static DEVICE void store(const Args &a, const Lane &l, u64 p, s64 left, Pair v) {
-  if (!l.on) return;
+static DEVICE void store(const Args &a, const Lane &l, u64 p, s32 left, Pair v) {
+  p += l.at;
+  if (!l.on) left = 0;
   if (l.whole) {
     if (left > 0) Access<8>::store(p, v.x);
     if (left > 8 && !l.last) Access<8>::store(p + 8, v.y);
@@ -162,37 +166,34 @@ static DEVICE void store(const Args &a, const Lane &l, u64 p, s64 left, Pair v) 
 
 // Send sends the line of each message.
 static DEVICE void send(const Args &a, const Lane &l) {
-  u32 ranks = a.comm.ranks, rank = a.comm.rank;
+  u32 to = l.first ? ~0u : l.on ? a.to : 0;
   Pair v[most];
-  if (!a.in_step) {
-    v[1] = load(a, l, a.in + l.at, a.sends ? length(a, 0) - l.at : 0);
+  if (a.same) {
+    v[1] = load(a, l, a.sends[1]);
     together();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
-      u32 q = rank + k < ranks ? rank + k : rank + k - ranks;
-      if (k < ranks && (l.first || (l.on && a.sends >> q & 1))) store_line(a.to[k] + l.slot, v[1]);
+      if (k < a.comm.ranks && to >> k & 1) store_line(a.sends[k].lines + l.slot, v[1]);
     }
     return;
   }
   if (l.whole) {
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
-      u32 q = rank + k < ranks ? rank + k : rank + k - ranks;
-      if (k < ranks) v[k] = load(a, l, a.in + q * a.in_step + l.at, a.sends ? length(a, q) - l.at : 0);
+      if (k < a.comm.ranks) v[k] = load(a, l, a.sends[k]);
     }
     together();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
-      if (k < ranks && (l.first || (l.on && a.sends))) store_line(a.to[k] + l.slot, v[k]);
+      if (k < a.comm.ranks && to >> k & 1) store_line(a.sends[k].lines + l.slot, v[k]);
     }
     return;
   }
 #pragma unroll 1
-  for (u32 k = 1; k < ranks; k++) {
-    u32 q = rank + k < ranks ? rank + k : rank + k - ranks;
-    v[1] = load(a, l, a.in + q * a.in_step + l.at, a.sends ? length(a, q) - l.at : 0);
+  for (u32 k = 1; k < a.comm.ranks; k++) {
+    v[1] = load(a, l, a.sends[k]);
     together();
-    if (l.first || (l.on && a.sends)) store_line(a.to[k] + l.slot, v[1]);
+    if (to >> k & 1) store_line(a.sends[k].lines + l.slot, v[1]);
   }
 }
 
@@ -201,8 +202,9 @@ constexpr u32 line_polls = 256;
 constexpr u64 epoch_bits = 40;
 
 // Missing finds why a line does not come: the host has us stop, or a peer is at
-// another call.
-static DEVICE void missing(const Args &a, const Lane &l, u32 want, const Pair *v, Stop &stop) {
+// another call. That is known from the sign boards, and from the flag if they still
+// say nothing after another look.
+static DEVICE void missing(const Args &a, const Lane &l, u32 want, const Pair *v, u32 &odd, Stop &stop) {
   u32 who = most;
   u64 has = 0;
 #pragma unroll
@@ -210,25 +212,26 @@ static DEVICE void missing(const Args &a, const Lane &l, u32 want, const Pair *v
     if (who == most && want >> p & 1 && v[p].y != l.flag) who = p, has = v[p].y;
   }
   if (!l.last || who == most) return;
-  if (stopped(a.comm)) stop = {aborted, receiving, who, a.part, 0};
-  else if (!contradicted(a.comm, stop) && (has ^ l.flag) << (64 - epoch_bits) == 0) stop = {mismatch, receiving, who, 0, 0};
+  if (stopped(a.comm)) stop = {aborted, receiving, who, 0, 0};
+  else if (!contradicted(a.comm, stop) && (has ^ l.flag) << (64 - epoch_bits) == 0 && odd++) stop = {mismatch, receiving, who, 0, 0};
 }
 
 // Receive waits for a line of each rank in want, of the hop whose lines are hop
 // bytes further; false if the warp has to stop.
-static DEVICE bool receive(const Args &a, const Lane &l, u64 hop, u32 want, Pair *v, Stop &stop) {
+static DEVICE bool receive(const Args &a, const Lane &l, u32 hop, u32 want, Pair *v, Stop &stop) {
+  u32 odd = 0;
 #pragma unroll 1
   for (u32 i = 1;; i++) {
     bool bad = false;
 #pragma unroll
     for (u32 p = 0; p < most; p++) {
-      if (want >> p & 1) v[p] = load_line(a.from[p] + hop + l.slot);
+      if (want >> p & 1) v[p] = load_line(a.takes[p].lines + (hop + l.slot));
     }
 #pragma unroll
     for (u32 p = 0; p < most; p++) bad |= (want >> p & 1) && v[p].y != l.flag;
     if (!vote(bad && l.last)) return true;
     if (i % line_polls) continue;
-    missing(a, l, want, v, stop);
+    missing(a, l, want, v, odd, stop);
     if (vote(stop.kind)) return false;
   }
 }
@@ -238,7 +241,7 @@ static DEVICE void place(const Args &a, const Lane &l, u32 from, const Pair *v) 
   if (l.whole) {
 #pragma unroll
     for (u32 p = 0; p < most; p++) {
-      if (from >> p & 1) store(a, l, a.out + p * a.out_step + l.at, length(a, p) - l.at, v[p]);
+      if (from >> p & 1) store(a, l, a.takes[p].memory, l.left(a.takes[p]), v[p]);
     }
     return;
   }
@@ -249,7 +252,7 @@ static DEVICE void place(const Args &a, const Lane &l, u32 from, const Pair *v) 
     for (u32 q = 1; q < most; q++) {
       if (p == q) w = v[q];
     }
-    if (from >> p & 1) store(a, l, a.out + p * a.out_step + l.at, length(a, p) - l.at, w);
+    if (from >> p & 1) store(a, l, a.takes[p].memory, l.left(a.takes[p]), w);
   }
 }
 
@@ -313,48 +316,44 @@ static DEVICE int scalar(const Args &) { return 0; }
 
 #endif
 
-// Take carries out what follows the first hop; false if the warp has to stop.
-static DEVICE bool take(const Args &a, const Lane &l, u32 others, Wide factor, Stop &stop) {
+// Take waits for a line of each rank and goes on with it, after the first or the
+// second hop; false if the warp has to stop.
+static DEVICE bool take(const Args &a, const Lane &l, u32 hop, u32 others, Wide factor, Stop &stop) {
   Pair v[most] = {};
   Pair own = {};
-  s64 left = length(a, a.comm.rank) - l.at;
-  if (a.takes >> a.comm.rank & 1) own = load(a, l, a.own + l.at, left);
-  if (!receive(a, l, 0, (l.first ? others : l.on ? a.takes & others : 0), v, stop)) return false;
+  bool has = a.from >> a.comm.rank & 1;
+  if (has && hop == 0) own = load(a, l, a.sends[0]);
+  u32 want = l.first ? others : l.on ? a.from & others : 0;
+  if (!receive(a, l, hop ? a.second : 0, want, v, stop)) return false;
 #ifdef TYPE
-  if (!a.takes) return true;
+  if (hop) {
+    place(a, l, others, v);
+    return true;
+  }
+  if (!has) return true;
   own = combine(a, factor, v, own);
   if (a.two) {
     Pair r = {own.x, l.last ? l.flag : own.y};
     together();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
-      if (k < a.comm.ranks && (l.first || l.on)) store_line(a.to[k] + a.second + l.slot, r);
+      if (k < a.comm.ranks && (l.first || l.on)) store_line(a.sends[k].lines + (a.second + l.slot), r);
     }
   }
-  store(a, l, a.mine + l.at, left, own);
+  store(a, l, a.mine, l.left(a.sends[0]), own);
 #else
-  place(a, l, a.takes & others, v);
-  if (a.takes >> a.comm.rank & 1 && a.own != a.mine) store(a, l, a.mine + l.at, left, own);
   (void)factor;
+  place(a, l, a.from & others, v);
+  if (has && a.mine != a.sends[0].memory) store(a, l, a.mine, l.left(a.sends[0]), own);
 #endif
   return true;
 }
-
-#ifdef TYPE
-// Spread is the second hop: it takes the other ranks' results.
-static DEVICE bool spread(const Args &a, const Lane &l, u32 others, Stop &stop) {
-  Pair v[most] = {};
-  if (!receive(a, l, a.second, l.first || l.on ? others : 0, v, stop)) return false;
-  place(a, l, others, v);
-  return true;
-}
-#endif
 
 // Rounds carries out all rounds after an epoch, or stops. It returns the last.
 static DEVICE u64 rounds(const Args &a, u64 epoch, Stop &stop) {
   u32 group = (block() * threads() + thread()) / 8, groups = blocks() * threads() / 8;
   u32 others = ((1u << a.comm.ranks) - 1) & ~(1u << a.comm.rank);
-  u64 shortest = length(a, a.comm.ranks - 1);
+  bool tells = group == 0 || a.lines > a.room;
   u64 hash = (a.comm.stamp[0] ^ a.comm.stamp[1] * 0x9e3779b97f4a7c15) * 0xc2b2ae3d27d4eb4f;
   Wide factor = scalar(a);
 #pragma unroll 1
@@ -364,34 +363,44 @@ static DEVICE u64 rounds(const Args &a, u64 epoch, Stop &stop) {
     u64 flag = hash >> epoch_bits << epoch_bits | epoch << (64 - epoch_bits) >> (64 - epoch_bits);
     auto lane = [&](u32 from) {
       u32 line = from + group, j = thread() % 8;
-      u64 end = (u64)(done + from + groups) * line_data;
-      return Lane{j == 7, from == 0, line < lines, a.even == 2 || (a.even == 1 && end <= shortest),
-                  (u64)(done + line) * line_data + 16 * j, (epoch & 1) * a.half + line * line_bytes + 16 * j, flag};
+      return Lane{j == 7, tells && from == 0, line < lines,
+                  a.even == 2 || (a.even == 1 && (done + from + groups) * line_data <= a.shortest),
+                  (done + line) * line_data + 16 * j, (u32)(epoch & 1) * a.half + line * line_bytes + 16 * j, flag};
     };
 #pragma unroll 1
     for (u32 from = 0; from < lines; from += groups) send(a, lane(from));
+    if (done == 0) begin(a.comm); // while the lines are on their way
 #pragma unroll 1
-    for (u32 from = 0; from < lines; from += groups) {
-      if (!take(a, lane(from), others, factor, stop)) return epoch;
-    }
-#ifdef TYPE
-    if (!a.two) continue;
+    for (u32 hop = 0; hop <= a.two; hop++) {
 #pragma unroll 1
-    for (u32 from = 0; from < lines; from += groups) {
-      if (!spread(a, lane(from), others, stop)) return epoch;
+      for (u32 from = 0; from < lines; from += groups) {
+        if (!take(a, lane(from), hop, others, factor, stop)) return epoch;
+      }
     }
-#endif
   }
   return epoch;
 }
 
+// Leave is end without waiting for what was stored: that kernels follow each
+// other is order enough. number is that of the operation before.
+static DEVICE void leave(const Comm &c, u64 number) {
+  if (blocks() > 1) {
+    u32 left;
+    asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], 1;" : "=r"(left) : "l"(c.local + local::left) : "memory");
+    if (left + 1 < blocks()) return;
+    store_relaxed(c.local + local::left, 0);
+  }
+  store_relaxed64(c.local + local::number, number + 1);
+  store_relaxed64(c.control + control::finished, number + 1);
+}
+
 KERNEL(512, 1) void ENTRY(const Args a) {
-  begin(a.comm);
   Stop stop = {};
-  u64 epoch = rounds(a, Access<8>::load(a.epochs + 8 * block()), stop);
+  u64 before = Access<8>::load(a.epochs + 8 * block()), number = load_relaxed64(a.comm.local + local::number);
+  u64 epoch = rounds(a, before, stop);
   if (stop.kind) report(a.comm, stop);
   barrier();
+  if (thread() == 0) leave(a.comm, number);
 #pragma unroll 1
   for (u32 i = block() + thread() * blocks(); i < copies; i += threads() * blocks()) Access<8>::store(a.epochs + 8 * i, epoch);
-  if (thread() == 0) end(a.comm);
 }

@@ -17,7 +17,7 @@ func entries(n Name) map[string]int {
 	case Name{n.Type, n.Op, n.SM, "run"}:
 		return map[string]int{n.Run(): 208}
 	case Name{n.Type, n.Op, n.SM, "exchange"}:
-		return map[string]int{n.Run(): 320}
+		return map[string]int{n.Run(): 520}
 	}
 	return map[string]int{n.Combine(): 112, n.Plain(): 112}
 }
