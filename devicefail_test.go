@@ -108,6 +108,26 @@ func TestDeviceAbort(t *testing.T) {
 	})
 }
 
+// Ranks that call different things find out, and name both calls.
+func TestDeviceMismatchEachWay(t *testing.T) {
+	eachWay(t, 2, 10*time.Second, func(t *testing.T, list []*gpu.Device, comms []*Comm) {
+		errs := make([]error, 2)
+		var wg sync.WaitGroup
+		for r, c := range comms {
+			x := alloc(t, list[r], make([]byte, 4096))
+			require.NoError(t, c.Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 1000 + r, Type: Float32}))
+			wg.Go(func() { errs[r] = c.Synchronize(0) })
+		}
+		wg.Wait()
+		require.ErrorContains(t, errors.Join(errs...), "count 1000")
+		require.ErrorContains(t, errors.Join(errs...), "count 1001")
+		for r, err := range errs {
+			require.Error(t, err, "rank %d", r)
+			require.NotErrorIs(t, err, ErrTimeout)
+		}
+	})
+}
+
 // Several communicators on the same devices, with work under way, are closed in
 // any order by one goroutine.
 func TestDeviceCloseOrder(t *testing.T) {

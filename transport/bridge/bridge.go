@@ -22,8 +22,8 @@ import (
 // Config is what a Bridge needs of its communicator.
 type Config struct {
 	Guard *fifo.Guard // of the connections, and nothing else; the Bridge ends with it
-	// Fail is told why a connection broke; not after Close or the Guard's end. The
-	// phase is "send" or "recv".
+	// Fail is told why a connection broke; not after Close or the Guard's end, nor
+	// of peers that said goodbye. The phase is "send" or "recv".
 	Fail func(peer int, phase string, err error)
 }
 
@@ -165,7 +165,7 @@ func (b *Bridge) keep(c interface{ Close() error }) error {
 }
 
 func (b *Bridge) fail(peer int, phase string, err error) {
-	if err != nil && !b.closed.Load() && b.cfg.Guard.Aborted() == nil {
+	if err != nil && !errors.Is(err, fifo.ErrClosed) && b.ended() == nil {
 		b.cfg.Fail(peer, phase, err)
 	}
 }
