@@ -54,7 +54,7 @@ func TestMismatch(t *testing.T) {
 			require.Equal(t, sched.Rank(1), step.Peer)
 			require.Equal(t, "recv", step.Phase)
 			require.Equal(t, test.want, *m)
-			require.True(t, c.Aborted())
+			require.Eventually(t, c.Aborted, 10*time.Second, time.Millisecond)
 			r.ranks[1].engine.Control().Abort() // as a communicator does that hears of it
 			r.sync()
 		})
