@@ -42,23 +42,22 @@ func mixed(n int) []trial {
 // under the emulator's strict memory and many seeds.
 func TestOrders(t *testing.T) {
 	for seed := range seeds() {
-		n := 2 + int(seed%3)
-		r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed}), small(n), options(n))
-		var all []*operation
-		for i, x := range mixed(n) {
-			o := r.prepare(x, seed+uint64(i))
-			r.reset(o)
-			all = append(all, o)
-		}
-		for _, o := range all {
-			r.run(o)
-		}
-		for _, o := range all {
-			r.check(o)
-		}
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			n := 2 + int(seed%3)
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed}), small(n), options(n))
+			var all []*operation
+			for i, x := range mixed(n) {
+				o := r.prepare(x, seed+uint64(i))
+				r.reset(o)
+				all = append(all, o)
+			}
+			for _, o := range all {
+				r.run(o)
+			}
+			for _, o := range all {
+				r.check(o)
+			}
+		})
 	}
 }
 
