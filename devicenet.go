@@ -11,7 +11,6 @@ import (
 
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/engine/grid"
-	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
@@ -55,37 +54,6 @@ type deviceNet struct {
 	pinned    grid.Links // over host memory
 	bridge    *bridgeNet
 	broken    atomic.Pointer[engine.StepError] // the first connection of a bridge that broke
-}
-
-// A geometry is the shapes of queues that all ranks have in mind before they meet.
-type geometry struct {
-	board  grid.Board // on devices
-	pinned grid.Board // in host memory
-	bridge grid.Geometry
-}
-
-// geometryOf is for a number of ranks, of which so many at most share one GPU of
-// so many multiprocessors: their blocks have to run side by side.
-func geometryOf(ranks, sharing, processors int) geometry {
-	g := geometry{
-		board: grid.DefaultBoard(ranks),
-		pinned: grid.Board{
-			Ranks: ranks,
-			Near:  grid.Geometry{Lanes: 16, Slots: 4, SlotBytes: 64 << 10},
-			Far:   grid.Geometry{Lanes: max(1, min(8, 32/ranks)), Slots: 4, SlotBytes: 64 << 10},
-		},
-		bridge: grid.Geometry{Lanes: 4, Slots: 8, SlotBytes: 128 << 10},
-	}
-	if ranks > 8 { // all pairs have memory from the beginning
-		g.bridge = grid.Geometry{Lanes: 1, Slots: 4, SlotBytes: 128 << 10}
-	}
-	if sharing > 1 {
-		most := max(1, processors/sharing)
-		for _, q := range []*grid.Geometry{&g.board.Near, &g.board.Far, &g.pinned.Near, &g.pinned.Far, &g.bridge} {
-			q.Lanes = min(q.Lanes, most)
-		}
-	}
-	return g
 }
 
 // pair is the index of a pair of ranks.
@@ -301,132 +269,6 @@ func exchange[T any](ctx context.Context, n *deviceNet, mine []byte, parse func(
 	return all, nil
 }
 
-// alone is the connection of a rank to itself, in memory that has no other.
-type alone struct{ grid.Links }
-
-func (l alone) Send(sched.Rank) (grid.End, error) { return l.Links.Send(0) }
-func (l alone) Recv(sched.Rank) (grid.End, error) { return l.Links.Recv(0) }
-
-// Send is part of grid.Links.
-func (n *deviceNet) Send(to sched.Rank) (grid.End, error) {
-	l, err := n.linksTo(to)
-	if err != nil {
-		return grid.End{}, err
-	}
-	return l.Send(to)
-}
-
-// Recv is part of grid.Links.
-func (n *deviceNet) Recv(from sched.Rank) (grid.End, error) {
-	l, err := n.linksTo(from)
-	if err != nil {
-		return grid.End{}, err
-	}
-	return l.Recv(from)
-}
-
-// A gpuLink makes the ends of queues.
-type gpuLink interface {
-	Send(to sched.Rank) (grid.End, error)
-	Recv(from sched.Rank) (grid.End, error)
-}
-
-func (n *deviceNet) linksTo(peer sched.Rank) (gpuLink, error) {
-	if peer < 0 || int(peer) >= n.size {
-		return nil, fmt.Errorf("rank %d: there are %d", peer, n.size)
-	}
-	if int(peer) == n.rank {
-		return n.own, nil
-	}
-	switch n.path(n.rank, int(peer)) {
-	case overP2P:
-		return n.near, nil
-	case overHost:
-		return n.pinned, nil
-	case overBridge:
-		return n.bridge, nil
-	}
-	return nil, fmt.Errorf("no path to rank %d", peer)
-}
-
-// Geometry is part of grid.Links.
-func (n *deviceNet) Geometry(from, to sched.Rank) grid.Geometry {
-	if from != to {
-		switch n.path(int(from), int(to)) {
-		case overHost:
-			return n.geometry.pinned.Geometry(from, to)
-		case overBridge:
-			return n.geometry.bridge
-		}
-	}
-	return n.board.Geometry(from, to)
-}
-
-// Mail is part of grid.Links: nil unless all pairs have P2P.
-func (n *deviceNet) Mail() ([]uint64, int) {
-	if !n.only(overP2P) {
-		return nil, 0
-	}
-	return n.near.Mail()
-}
-
-// Signs is part of grid.Links: nil unless all pairs have the same kind of memory.
-func (n *deviceNet) Signs() []uint64 {
-	switch {
-	case n.size > 1 && n.only(overHost):
-		return n.pinned.Signs()
-	case n.only(overP2P) && n.ownMemory.Ranks == n.size:
-		return n.near.Signs()
-	}
-	return nil
-}
-
-// via names the path to a peer.
-func (n *deviceNet) via(peer int) string {
-	if peer < 0 || peer >= n.size || peer == n.rank {
-		return ""
-	}
-	p := n.path(n.rank, peer)
-	if p == overBridge {
-		return "bridge over " + n.bridge.links.via(peer)
-	}
-	return gpuPathNames[p]
-}
-
-// notes says what the paths are, and why not better ones.
-func (n *deviceNet) notes() []string {
-	if n.size == 1 {
-		return []string{"GPU memory: p2p"}
-	}
-	var notes []string
-	ranks := map[string][]string{} // by what is said of them
-	for r := range n.size {
-		if r == n.rank {
-			continue
-		}
-		what := n.via(r)
-		if why := n.against[n.pair(n.rank, r)]; why != "" {
-			what += "|" + why
-		}
-		if ranks[what] == nil {
-			notes = append(notes, what)
-		}
-		ranks[what] = append(ranks[what], fmt.Sprint(r))
-	}
-	for i, what := range notes {
-		list, s := ranks[what], ""
-		if len(list) > 1 {
-			s = "s"
-		}
-		path, why, ok := strings.Cut(what, "|")
-		notes[i] = fmt.Sprintf("GPU memory: %s with rank%s %s", path, s, strings.Join(list, ", "))
-		if ok {
-			notes[i] += " (" + why + ")"
-		}
-	}
-	return notes
-}
-
 // wake says that an operation is queued.
 func (n *deviceNet) wake() {
 	if n.bridge != nil && n.bridge.bridge != nil {
@@ -454,29 +296,4 @@ func (n *deviceNet) close() error {
 		errs = append(errs, n.memory.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// describe says which GPU a rank has.
-func (p *profile) describe(d *gpu.Device) error {
-	var err error
-	if p.GPU, err = d.Name(); err != nil {
-		return err
-	}
-	uuid, err := d.Driver().DeviceGetUuid(d.Handle())
-	if err != nil {
-		return err
-	}
-	p.GPUID = fmt.Sprintf("%x", uuid)
-	p.Processors, err = d.Driver().DeviceGetAttribute(cuda.AttrMultiprocessorCount, d.Handle())
-	return err
-}
-
-// sharing is how many ranks at most have the same GPU.
-func sharing(all []profile) int {
-	most, ranks := 0, map[string]int{}
-	for i := range all {
-		ranks[all[i].GPUID]++
-		most = max(most, ranks[all[i].GPUID])
-	}
-	return most
 }

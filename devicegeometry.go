@@ -1,0 +1,67 @@
+package ringo
+
+import (
+	"fmt"
+
+	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// A geometry is the shapes of queues that all ranks have in mind before they meet.
+type geometry struct {
+	board  grid.Board // on devices
+	pinned grid.Board // in host memory
+	bridge grid.Geometry
+	direct int // blocks of direct kernels at most
+}
+
+// geometryOf is for a number of ranks, of which so many at most share one GPU of
+// so many multiprocessors: their blocks have to run side by side.
+func geometryOf(ranks, sharing, processors int) geometry {
+	g := geometry{
+		board: grid.DefaultBoard(ranks),
+		pinned: grid.Board{
+			Ranks: ranks,
+			Near:  grid.Geometry{Lanes: 16, Slots: 4, SlotBytes: 64 << 10},
+			Far:   grid.Geometry{Lanes: max(1, min(8, 32/ranks)), Slots: 4, SlotBytes: 64 << 10},
+		},
+		bridge: grid.Geometry{Lanes: 4, Slots: 8, SlotBytes: 128 << 10},
+		direct: min(grid.MaxBlocks, max(1, processors/max(1, sharing))),
+	}
+	if ranks > 8 { // all pairs have memory from the beginning
+		g.bridge = grid.Geometry{Lanes: 1, Slots: 4, SlotBytes: 128 << 10}
+	}
+	if sharing > 1 {
+		most := max(1, processors/sharing)
+		for _, q := range []*grid.Geometry{&g.board.Near, &g.board.Far, &g.pinned.Near, &g.pinned.Far, &g.bridge} {
+			q.Lanes = min(q.Lanes, most)
+		}
+	}
+	return g
+}
+
+// describe says which GPU a rank has.
+func (p *profile) describe(d *gpu.Device) error {
+	var err error
+	if p.GPU, err = d.Name(); err != nil {
+		return err
+	}
+	uuid, err := d.Driver().DeviceGetUuid(d.Handle())
+	if err != nil {
+		return err
+	}
+	p.GPUID = fmt.Sprintf("%x", uuid)
+	p.Processors, err = d.Driver().DeviceGetAttribute(cuda.AttrMultiprocessorCount, d.Handle())
+	return err
+}
+
+// sharing is how many ranks at most have the same GPU.
+func sharing(all []profile) int {
+	most, ranks := 0, map[string]int{}
+	for i := range all {
+		ranks[all[i].GPUID]++
+		most = max(most, ranks[all[i].GPUID])
+	}
+	return most
+}
