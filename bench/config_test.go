@@ -61,6 +61,7 @@ func TestFlagMistakes(t *testing.T) {
 		`unknown operator "summ"; did you mean sum?`:             {"allreduce", "-o", "summ"},
 		"bitwise operators need integers":                        {"allreduce", "-o", "bitxor"},
 		`unknown transport "shn"; did you mean shm?`:             {"allreduce", "--transport", "shn"},
+		"--transport p2p is for GPU memory":                      {"allreduce", "--transport", "p2p"},
 		"--transport ib: this version has auto":                  {"allreduce", "--transport", "ib"},
 		"unknown flag -iterz; did you mean -iters?":              {"allreduce", "-iterz", "3"},
 		"parse size":                 {"allreduce", "-b", "8Q"},
