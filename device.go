@@ -61,7 +61,9 @@ func (c *Comm) connectDevice(ctx context.Context, self transport.Info) error {
 	if c.noDevice, err = d.net.connect(ctx, c); err != nil || c.noDevice != "" {
 		return err
 	}
-	d.engine, err = grid.New(d.gpu.Driver(), ctxHandle, d.gpu.Handle(), d.net, grid.Options{Rank: sched.Rank(c.rank), Ranks: c.size})
+	d.engine, err = grid.New(d.gpu.Driver(), ctxHandle, d.gpu.Handle(), d.net, grid.Options{
+		Rank: sched.Rank(c.rank), Ranks: c.size, DirectBlocks: d.net.direct,
+	})
 	if err != nil {
 		return err
 	}
@@ -112,22 +114,51 @@ func (c *Comm) checkDevice(call *Call) error {
 // queue queues a request, with the device's context current.
 func (d *device) queue(c *Comm, call *Call, r *request) error {
 	j := &d.job
+	if l, ok := d.letterbox(call.Kind, c.size, call.Count*r.size, c.cfg.algo); ok {
+		return d.post(c, call, r, l)
+	}
 	if err := d.prepare(c, call, r, j); err != nil {
 		return err
 	}
 	return d.inOrder(call.Stream, func() error {
 		if call.copiesIn() {
-			spare, err := d.scratch(r.in)
-			if err != nil {
+			if err := d.copyIn(call, j); err != nil {
 				return err
 			}
-			if err := d.gpu.Driver().MemcpyAsync(spare.Ptr(), j.In.Ptr(), r.in, call.Stream); err != nil {
-				return err
-			}
-			j.In = spare
 		}
 		return d.engine.Run(j)
 	})
+}
+
+// post queues a request for a direct kernel.
+func (d *device) post(c *Comm, call *Call, r *request, l letterbox) error {
+	j := &d.job
+	*j = grid.Job{
+		In: call.In.Slice(0, r.in), Out: call.Out.Slice(0, r.out),
+		Reducer: r.reducer, Stamp: r.stamp, Stream: call.Stream,
+	}
+	return d.inOrder(call.Stream, func() error {
+		if call.copiesIn() && call.In.Ptr() != call.Out.Ptr() {
+			if err := d.copyIn(call, j); err != nil {
+				return err
+			}
+		}
+		return d.engine.RunDirect(j, l.kernel, sched.Rank(max(0, r.key.peer)), call.Count*r.size)
+	})
+}
+
+// copyIn has the job read a copy of In, for a collective that writes before it
+// has read all.
+func (d *device) copyIn(call *Call, j *grid.Job) error {
+	spare, err := d.scratch(j.In.Len())
+	if err != nil {
+		return err
+	}
+	if err := d.gpu.Driver().MemcpyAsync(spare.Ptr(), j.In.Ptr(), j.In.Len(), call.Stream); err != nil {
+		return err
+	}
+	j.In = spare
+	return nil
 }
 
 // inOrder has f queue an operation on a stream, after the operation before.
@@ -226,10 +257,4 @@ func (d *device) release() error {
 		errs = append(errs, d.net.close())
 	}
 	return errors.Join(errs...)
-}
-
-// planOnDevice chooses the algorithm of a collective on GPU memory.
-func (c *Comm) planOnDevice(kind Kind, bytes int) algo {
-	a, _ := choosePlan(kind, c.topo, bytes, c.cfg.algo)
-	return a
 }

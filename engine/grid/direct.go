@@ -108,8 +108,8 @@ type exchangeArgs struct {
 	even, unit    uint32
 }
 
-// maxMessage is the length of messages, whose bytes are counted in 32 bits.
-const maxMessage = 1 << 30
+// MaxMessage is the longest message: bytes are counted in 32 bits.
+const MaxMessage = 1 << 30
 
 // RunDirect queues a direct kernel on the job's stream, as Run does a program.
 // bytes is the length of what one rank sends to one other: all of it for OneShot,
@@ -124,7 +124,7 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	switch {
 	case !e.CanDirect():
 		return ErrNoDirect
-	case d >= directs || bytes < 0 || bytes > maxMessage || root < 0 || int(root) >= e.ranks:
+	case d >= directs || bytes < 0 || bytes > MaxMessage || root < 0 || int(root) >= e.ranks:
 		return fmt.Errorf("grid: %v of %d bytes, root %d of %d ranks", d, bytes, root, e.ranks)
 	case d.Reduces() != (j.Reducer != nil):
 		return fmt.Errorf("grid: %v: a reduction needs a reducer, and nothing else does", d)
@@ -312,12 +312,21 @@ func (e *Engine) PrepareDirect(r *kernels.Reducer) error {
 	return err
 }
 
-// directShape is how many blocks of threads carry out an operation of so many
-// lines a message.
+// directShape is how many blocks of how many threads carry out an operation of
+// so many lines a message: a group of threads for each line as long as that is
+// not too many, and then fewer with several lines each. From measurements on 2 and
+// 4 H200s.
 func directShape(d Direct, ranks, lines int) (blocks, threads int) {
-	threads = 512
-	if lines*lineLanes < threads {
-		threads = roundUp(lines*lineLanes, 32)
+	threads = 128
+	switch {
+	case lines*lineLanes <= threads:
+		return 1, roundUp(lines*lineLanes, 32)
+	case lines > 4096 && ranks == 2:
+		threads = 512
+	case lines > 12000, lines > 2048 && lines <= 4096:
+		threads = 256
+	case lines > 4096 && d == TwoShot:
+		return 96, threads
 	}
-	return max(1, min(64, (lines*lineLanes+threads-1)/threads)), threads
+	return min(MaxBlocks, (lines*lineLanes+threads-1)/threads), threads
 }

@@ -74,6 +74,7 @@ namespace local {
 constexpr u64 number = 0; // of the last operation that finished
 constexpr u64 left = 8;   // 32 bits: blocks that ended
 constexpr u64 fault = 12; // 32 bits: faults so far
+constexpr u64 over = 16;  // 32 bits: not 0 if a block heard that kernels are to end
 } // namespace local
 
 enum Fault : u32 { aborted = 1, mismatch = 2 };

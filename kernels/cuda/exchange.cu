@@ -173,19 +173,22 @@ static DEVICE void send(const Args &a, const Lane &l) {
     together();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
-      if (k < a.comm.ranks && to >> k & 1) store_line(a.sends[k].lines + l.slot, v[1]);
+      if (k >= a.comm.ranks) break;
+      if (to >> k & 1) store_line(a.sends[k].lines + l.slot, v[1]);
     }
     return;
   }
   if (l.whole) {
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
-      if (k < a.comm.ranks) v[k] = load(a, l, a.sends[k]);
+      if (k >= a.comm.ranks) break;
+      v[k] = load(a, l, a.sends[k]);
     }
     together();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
-      if (k < a.comm.ranks && to >> k & 1) store_line(a.sends[k].lines + l.slot, v[k]);
+      if (k >= a.comm.ranks) break;
+      if (to >> k & 1) store_line(a.sends[k].lines + l.slot, v[k]);
     }
     return;
   }
@@ -197,23 +200,33 @@ static DEVICE void send(const Args &a, const Lane &l) {
   }
 }
 
-// Polls is how often a warp looks before it asks the host whether to go on.
-constexpr u32 line_polls = 256;
+// Polls is how often a warp looks before it asks whether to go on. The warps of a
+// block take turns in asking the host, and tell the others.
+constexpr u32 line_polls = 32;
 constexpr u64 epoch_bits = 40;
+
+static DEVICE bool over(const Comm &c, bool asks) {
+  if (load_relaxed(c.local + local::over)) return true;
+  if (!asks || !stopped(c)) return false;
+  store_relaxed(c.local + local::over, 1);
+  return true;
+}
 
 // Missing finds why a line does not come: the host has us stop, or a peer is at
 // another call. That is known from the sign boards, and from the flag if they still
 // say nothing after another look.
-static DEVICE void missing(const Args &a, const Lane &l, u32 want, const Pair *v, u32 &odd, Stop &stop) {
+static DEVICE void missing(const Args &a, const Lane &l, bool asks, u32 want, const Pair *v, u32 &odd, Stop &stop) {
   u32 who = most;
   u64 has = 0;
 #pragma unroll
   for (u32 p = 0; p < most; p++) {
+    if (p >= a.comm.ranks) break;
     if (who == most && want >> p & 1 && v[p].y != l.flag) who = p, has = v[p].y;
   }
   if (!l.last || who == most) return;
-  if (stopped(a.comm)) stop = {aborted, receiving, who, 0, 0};
-  else if (!contradicted(a.comm, stop) && (has ^ l.flag) << (64 - epoch_bits) == 0 && odd++) stop = {mismatch, receiving, who, 0, 0};
+  if (over(a.comm, asks)) stop = {aborted, receiving, who, 0, 0};
+  else if (asks && !contradicted(a.comm, stop) && (has ^ l.flag) << (64 - epoch_bits) == 0 && odd++)
+    stop = {mismatch, receiving, who, 0, 0};
 }
 
 // Receive waits for a line of each rank in want, of the hop whose lines are hop
@@ -225,13 +238,18 @@ static DEVICE bool receive(const Args &a, const Lane &l, u32 hop, u32 want, Pair
     bool bad = false;
 #pragma unroll
     for (u32 p = 0; p < most; p++) {
+      if (p >= a.comm.ranks) break;
       if (want >> p & 1) v[p] = load_line(a.takes[p].lines + (hop + l.slot));
     }
 #pragma unroll
-    for (u32 p = 0; p < most; p++) bad |= (want >> p & 1) && v[p].y != l.flag;
+    for (u32 p = 0; p < most; p++) {
+      if (p >= a.comm.ranks) break;
+      bad |= (want >> p & 1) && v[p].y != l.flag;
+    }
     if (!vote(bad && l.last)) return true;
     if (i % line_polls) continue;
-    missing(a, l, want, v, odd, stop);
+    bool asks = (i / line_polls + thread() / 32) % (threads() / 32) == 0;
+    missing(a, l, asks, want, v, odd, stop);
     if (vote(stop.kind)) return false;
   }
 }
@@ -241,6 +259,7 @@ static DEVICE void place(const Args &a, const Lane &l, u32 from, const Pair *v) 
   if (l.whole) {
 #pragma unroll
     for (u32 p = 0; p < most; p++) {
+      if (p >= a.comm.ranks) break;
       if (from >> p & 1) store(a, l, a.takes[p].memory, l.left(a.takes[p]), v[p]);
     }
     return;
@@ -293,7 +312,7 @@ static DEVICE Pair combine(const Args &a, Wide factor, const Pair *v, Pair own) 
   Wide sum[2][elements], x[2][elements];
 #pragma unroll
   for (u32 p = 0; p < most; p++) {
-    if (p >= a.comm.ranks) continue;
+    if (p >= a.comm.ranks) break;
     unpack(p == a.comm.rank ? own.x : v[p].x, x[0]);
     unpack(p == a.comm.rank ? own.y : v[p].y, x[1]);
 #pragma unroll
@@ -337,7 +356,8 @@ static DEVICE bool take(const Args &a, const Lane &l, u32 hop, u32 others, Wide 
     together();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
-      if (k < a.comm.ranks && (l.first || l.on)) store_line(a.sends[k].lines + (a.second + l.slot), r);
+      if (k >= a.comm.ranks) break;
+      if (l.first || l.on) store_line(a.sends[k].lines + (a.second + l.slot), r);
     }
   }
   store(a, l, a.mine, l.left(a.sends[0]), own);
