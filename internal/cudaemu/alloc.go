@@ -133,7 +133,7 @@ func (m *Machine) MemFreeHost(p uintptr) error {
 		return err
 	}
 	defer c.end()
-	if err := c.unsafe(); err != nil {
+	if err := c.unsafe(); err != nil || p == 0 {
 		return err
 	}
 	r := m.regions.find(uint64(p))
@@ -179,11 +179,11 @@ func (m *Machine) MemHostUnregister(p uintptr) error {
 		return err
 	}
 	r := m.regions.find(uint64(p))
-	if r == nil || r.kind != regionRegistered {
+	if r == nil {
 		return c.fail(cuda.ErrHostMemoryNotRegistered, "%#x", p)
 	}
-	if r.addr != uint64(p) {
-		return c.fail(cuda.ErrInvalidValue, "%#x is inside of what was registered at %#x", p, r.addr)
+	if r.kind != regionRegistered || r.addr != uint64(p) {
+		return c.fail(cuda.ErrInvalidValue, "%#x is not the beginning of registered memory, but within %s", p, regionNames[r.kind])
 	}
 	return c.free(r)
 }

@@ -27,6 +27,7 @@ var differs = []struct {
 	why      string
 }{
 	{"virtual memory", 27, "INVALID_VALUE", "unmapping twice would unmap what is mapped there by then"},
+	{"virtual memory, ranges", 14, "INVALID_VALUE", "what was never mapped is unmapped by mistake"},
 }
 
 // TestBehaviour asks the emulator what a real driver was asked once. To ask one

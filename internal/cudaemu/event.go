@@ -212,12 +212,10 @@ func (c *call) notCaptured(e *event) error {
 	case c.captures[e.capture]:
 		return c.violate([]*capture{e.capture}, cuda.ErrCapturedEvent, "the event was recorded in a capture")
 	}
-	return c.endedCapture()
+	return c.fail(cuda.ErrInvalidValue, ofEnded)
 }
 
-func (c *call) endedCapture() error {
-	return c.fail(cuda.ErrInvalidValue, "the event was recorded in a capture that has ended: record it again")
-}
+const ofEnded = "the event was recorded in a capture that has ended: record it again"
 
 func (m *Machine) EventElapsedTime(start, end cuda.Event) (ms float32, err error) {
 	c, a, err := m.onEvent("cuEventElapsedTime", start)
@@ -231,6 +229,8 @@ func (m *Machine) EventElapsedTime(start, end cuda.Event) (ms float32, err error
 		return 0, err
 	case a.flags&cuda.EventDisableTiming != 0 || b.flags&cuda.EventDisableTiming != 0:
 		return 0, c.fail(cuda.ErrInvalidHandle, "an event without timing")
+	case a.capture != nil || b.capture != nil:
+		return 0, c.fail(cuda.ErrInvalidValue, "an event recorded in a capture")
 	case a.last == nil || b.last == nil:
 		return 0, c.fail(cuda.ErrInvalidHandle, "an event that was not recorded")
 	case a.ctx != b.ctx:
@@ -262,10 +262,12 @@ func (m *Machine) StreamWaitEvent(sh cuda.Stream, h cuda.Event, flags uint32) er
 		return c.record(s, eventWait{e})
 	case s.capture != nil && e.unrecorded():
 		return nil
+	case s.capture != nil && e.capture != nil:
+		return c.violate([]*capture{s.capture}, cuda.ErrInvalidValue, ofEnded)
 	case s.capture != nil:
 		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureIsolation, "the event was recorded outside of the capture")
 	case e.capture != nil:
-		return c.endedCapture()
+		return c.fail(cuda.ErrInvalidValue, ofEnded)
 	}
 	if err := c.implicit(s); err != nil || e.unrecorded() {
 		return err

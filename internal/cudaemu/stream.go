@@ -157,7 +157,7 @@ func (m *Machine) StreamCreate(flags cuda.StreamFlags, priority int) (cuda.Strea
 }
 
 // StreamDestroy returns at once; the work on the stream still gets done. A
-// capture that began on it is lost.
+// capture that began on it is lost, one that it joined goes on.
 func (m *Machine) StreamDestroy(h cuda.Stream) error {
 	c, s, err := m.onStream("cuStreamDestroy", h)
 	if err != nil {
@@ -167,9 +167,7 @@ func (m *Machine) StreamDestroy(h cuda.Stream) error {
 	if !s.isUser() {
 		return c.fail(cuda.ErrInvalidHandle, "the default streams cannot be destroyed")
 	}
-	if p := s.capture; p != nil && p.origin != s {
-		return c.violate([]*capture{p}, cuda.ErrStreamCaptureUnsupported, "the stream takes part in a capture")
-	} else if p != nil {
+	if p := s.capture; p != nil && p.origin == s {
 		m.dropCapture(p)
 	}
 	s.destroyed = true
