@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -210,11 +211,11 @@ func TestDeviceKilled(t *testing.T) {
 		"p2p": nil, "host memory": {"RINGO_P2P_DISABLE=1"}, "tcp": {"RINGO_TRANSPORT=socket", "RINGO_SOCKET_NETWORK=tcp", "RINGO_SOCKET_IFNAME=lo"},
 	}
 	for name, env := range env {
-		for round := range 3 {
+		for round := range 4 {
 			t.Run(fmt.Sprint(name, "/", round), func(t *testing.T) {
 				cmds := processes(t, 3, "gpuloop", env...)
 				victim := rand.IntN(3)
-				time.Sleep(time.Duration(500+rand.IntN(500)) * time.Millisecond)
+				time.Sleep(time.Duration(200+rand.IntN(600)) * time.Millisecond)
 				require.NoError(t, cmds[victim].Process.Signal(syscall.SIGKILL))
 				start := time.Now()
 				for r, cmd := range cmds {
@@ -224,8 +225,10 @@ func TestDeviceKilled(t *testing.T) {
 					}
 					var exit *exec.ExitError
 					require.ErrorAs(t, err, &exit, "rank %d", r)
-					require.Equal(t, 3, exit.ExitCode(), "rank %d: %s", r, output(cmd))
-					require.Contains(t, output(cmd), fmt.Sprintf("rank %d", victim))
+					if !strings.Contains(output(cmd), "Open: ") { // so early
+						require.Equal(t, 3, exit.ExitCode(), "rank %d: %s", r, output(cmd))
+					}
+					require.Contains(t, output(cmd), fmt.Sprintf("rank %d died", victim))
 				}
 				require.Less(t, time.Since(start), 2*time.Second)
 			})
