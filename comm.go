@@ -154,11 +154,12 @@ func (c *Comm) Close() error {
 	c.queue.close()
 	c.run.Lock()
 	defer c.run.Unlock()
-	c.failed.CompareAndSwap(nil, &Error{Op: "Close", Rank: c.rank, Host: c.cfg.hostname(), Peer: -1, Err: ErrClosed})
 	var err error
 	if c.dev != nil {
 		err = c.dev.finish(&c.guard)
+		c.verdict() // it may fail even now: a peer may never come
 	}
+	c.failed.CompareAndSwap(nil, &Error{Op: "Close", Rank: c.rank, Host: c.cfg.hostname(), Peer: -1, Err: ErrClosed})
 	close(c.gone)
 	c.watch.Wait()
 	return errors.Join(err, c.release())

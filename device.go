@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/fifo"
@@ -220,13 +219,7 @@ func (c *Comm) Synchronize(s gpu.Stream) error {
 	if err := c.cfg.Device.Synchronize(s); err != nil {
 		return err
 	}
-	if c.dev != nil && c.dev.engine != nil {
-		// Kernels that were aborted end before the watcher has found out why.
-		for c.dev.engine.Control().Aborted() && c.Err() == nil {
-			time.Sleep(time.Millisecond)
-		}
-	}
-	return c.Err()
+	return c.verdict()
 }
 
 // finish waits until the operations that were queued have ended.

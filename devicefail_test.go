@@ -73,6 +73,19 @@ func TestDeviceTimeout(t *testing.T) {
 	})
 }
 
+// Close waits for what is queued, but not for ever.
+func TestDeviceCloseAlone(t *testing.T) {
+	eachWay(t, 2, 300*time.Millisecond, func(t *testing.T, list []*gpu.Device, comms []*Comm) {
+		x := alloc(t, list[0], make([]byte, 4096))
+		require.NoError(t, comms[0].Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 1024, Type: Float32}))
+		start := time.Now()
+		require.NoError(t, comms[0].Close())
+		require.Less(t, time.Since(start), 3*time.Second)
+		require.ErrorIs(t, comms[0].Err(), ErrTimeout)
+		require.NoError(t, usable(list[0]))
+	})
+}
+
 // Abort ends kernels within 100 ms, and those of other ranks as soon as they have
 // heard of it, which takes as long again.
 func TestDeviceAbort(t *testing.T) {

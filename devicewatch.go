@@ -49,6 +49,17 @@ func (c *Comm) watchDevice() {
 	}
 }
 
+// verdict is why the communicator has failed. Kernels that were aborted end before
+// the watcher has found out why; it waits for that.
+func (c *Comm) verdict() error {
+	if c.dev != nil && c.dev.engine != nil {
+		for c.dev.engine.Control().Aborted() && c.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return c.Err()
+}
+
 // abortTime is how long kernels may take to say where they were aborted.
 const abortTime = 200 * time.Millisecond
 
