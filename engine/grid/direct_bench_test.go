@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -130,7 +131,12 @@ func (r *rig) time(d Direct, bytes int) float64 {
 				events[i][k], err = r.d.EventCreate(cuda.EventDefault)
 				require.NoError(t, err)
 			}
+			begin := time.Now()
 			require.NoError(t, m.engine.PrepareDirect(red))
+			if i == 0 && !r.told {
+				r.told = true
+				fmt.Printf("loaded in %v\n", time.Since(begin).Round(time.Millisecond))
+			}
 			j := Job{
 				Reducer: red, Stamp: [2]uint64{1 << 32, 2}, Stream: m.stream,
 				In: mem.Device(int(m.dev), m.scratch[0], inN), Out: mem.Device(int(m.dev), m.scratch[1], outN),
