@@ -86,28 +86,6 @@ func (e *Engine) openMail() (err error) {
 	return e.driver.StreamSynchronize(e.stream)
 }
 
-// A letter is Message of kernels/cuda/exchange.cu.
-type letter struct {
-	lines, memory uint64
-	bytes, _      uint32
-}
-
-// exchangeArgs is struct Args of kernels/cuda/exchange.cu.
-type exchangeArgs struct {
-	comm
-	epochs        uint64
-	sends, takes  [MaxDirect]letter // to rank + k; from rank p
-	mine          uint64
-	scalar, value uint64
-	half, second  uint32
-	lines, room   uint32
-	shortest      uint32
-	to, from      uint32
-	same, two     uint32
-	finish        uint32
-	even, unit    uint32
-}
-
 // MaxMessage is the longest message: bytes are counted in 32 bits.
 const MaxMessage = 1 << 30
 
@@ -159,76 +137,6 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	a.room -= a.room % uint32(groups)
 	e.frame.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(blocks)}, Block: cuda.Dim3{X: uint32(threads)}, Stream: j.Stream}
 	return e.driver.LaunchKernel(m.run, &e.frame.launch, cuda.ArgsOf(a))
-}
-
-// aim says what goes where.
-func (e *Engine) aim(a *exchangeArgs, j *Job, d Direct, root, bytes int) {
-	n, rank := e.ranks, int(e.rank)
-	all, isRoot := uint32(1)<<n-1, rank == root
-	part, total := bytes, bytes*n // of a message, of all
-	inStep, outStep := 0, 0       // from one rank's to the next
-	to, from := all, all          // ranks
-	switch d {
-	case OneShot:
-	case TwoShot:
-		part, total, a.two = roundUp((bytes+n-1)/n, 16), bytes, 1
-		inStep, outStep = part, part
-	case ReduceScatter:
-		inStep = part
-	case Reduce:
-		to, from = 1<<root, mask(isRoot, all)
-	case AllGather:
-		outStep = part
-	case AllToAll:
-		inStep, outStep = part, part
-	case Broadcast:
-		to, from = mask(isRoot, all), 1<<root
-	case Gather:
-		to, from, outStep = 1<<root, mask(isRoot, all), part
-	case Scatter:
-		to, from, inStep = mask(isRoot, all), 1<<root, part
-	}
-	length := func(rank int) uint32 { return uint32(max(0, min(part, total-rank*part))) }
-	in, out := uint64(j.In.Ptr()), uint64(j.Out.Ptr())
-	for q := range n {
-		k := (q - rank + n) % n
-		a.to |= to >> q & 1 << k
-		if to != 0 || q == rank {
-			a.sends[k].memory, a.sends[k].bytes = in+uint64(q*inStep), length(q)
-		}
-		a.takes[q].memory, a.takes[q].bytes = out+uint64(q*outStep), length(q)
-	}
-	a.mine = out + uint64(rank*outStep)
-	a.from = from
-	a.same = mask(inStep == 0, 1)
-	a.lines = uint32(max(1, (part+lineData-1)/lineData))
-	a.shortest = length(n - 1)
-
-	lie := uint64(inStep | outStep)
-	if to != 0 || from>>rank&1 != 0 {
-		lie |= in
-	}
-	if from != 0 {
-		lie |= out
-	}
-	words := uint64(part | total)
-	switch {
-	case (lie|words)%8 == 0:
-		a.even = 2
-	case lie%8 == 0:
-		a.even = 1
-	}
-	a.unit = 1
-	if (lie|words)%4 == 0 {
-		a.unit = 4
-	}
-}
-
-func mask(is bool, m uint32) uint32 {
-	if is {
-		return m
-	}
-	return 0
 }
 
 // checkDirect looks at the memory, as Job.check does.
@@ -289,20 +197,6 @@ func outside(r mem.Region, n, size int) string {
 	return ""
 }
 
-// address divides the mailboxes: an area for each other rank, or two, and all
-// that twice. Lines to rank + k lie in its area k - 1.
-func (e *Engine) address(a *exchangeArgs) {
-	n, rank := e.ranks, int(e.rank)
-	half := e.mail.bytes / 2 / lineBytes * lineBytes
-	area := half / (n - 1) / (1 + int(a.two)) / lineBytes * lineBytes
-	a.half, a.second, a.room = uint32(half), uint32(area*(n-1)), uint32(area/lineBytes)
-	for k := 1; k < n; k++ {
-		at := uint64(area * (k - 1))
-		a.sends[k].lines = e.mail.at[(rank+k)%n] + at
-		a.takes[(rank-k+n)%n].lines = e.mail.at[rank] + at
-	}
-}
-
 // PrepareDirect is Prepare for direct kernels.
 func (e *Engine) PrepareDirect(r *kernels.Reducer) error {
 	if !e.CanDirect() {
@@ -310,23 +204,4 @@ func (e *Engine) PrepareDirect(r *kernels.Reducer) error {
 	}
 	_, _, err := e.module(r, true)
 	return err
-}
-
-// directShape is how many blocks of how many threads carry out an operation of
-// so many lines a message: a group of threads for each line as long as that is
-// not too many, and then fewer with several lines each. From measurements on 2 and
-// 4 H200s.
-func directShape(d Direct, ranks, lines int) (blocks, threads int) {
-	threads = 128
-	switch {
-	case lines*lineLanes <= threads:
-		return 1, roundUp(lines*lineLanes, 32)
-	case lines > 4096 && ranks == 2:
-		threads = 512
-	case lines > 12000, lines > 2048 && lines <= 4096:
-		threads = 256
-	case lines > 4096 && d == TwoShot:
-		return 96, threads
-	}
-	return min(MaxBlocks, (lines*lineLanes+threads-1)/threads), threads
 }
