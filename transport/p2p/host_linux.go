@@ -11,6 +11,11 @@ import (
 // create makes zero memory that other processes of this user can open by way of
 // /proc. All its pages are there, so that a lack of memory shows here.
 func create(n int) (mapping, *File, error) {
+	// To try what the machine cannot have would call for the kernel's OOM killer.
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err == nil && uint64(n) > info.Totalram*uint64(info.Unit) {
+		return mapping{}, nil, fmt.Errorf("host memory: %d bytes: %w", n, unix.ENOMEM)
+	}
 	fd, err := unix.MemfdCreate("ringo-gpu", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return mapping{}, nil, os.NewSyscallError("memfd_create", err)
