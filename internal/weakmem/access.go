@@ -56,14 +56,6 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 	return nil
 }
 
-// backward copies words from memory that another process may store to, the last
-// one first. They are stored the first one first, see reveal.
-func backward(dst, src []byte) {
-	for i := len(src) - 8; i >= 0; i -= 8 {
-		put(dst[i:], 8, strongGet(src[i:], 8))
-	}
-}
-
 // strongLoad loads the registers of a run, each element at once, and acquires.
 func (b *Block) strongLoad(warp int, r *run, s *Span, p []byte, size int, dst []*alu.Lanes, when uint64, how *How) {
 	sync := !b.memory.config.Plain && (s.places.pages != nil || s.foreign() || b.warps[warp].buffer.covers(r.addr, r.bytes()))

@@ -62,19 +62,6 @@ func (p *pending) unit(i int) (from, to uint64) {
 	return max(at, p.addr) - p.addr, min(at+8, p.addr+p.n) - p.addr
 }
 
-const lineBytes = 128 // see Config.Lines
-
-// lines are the units of all whole lines that some of these units are in.
-func (p *pending) lines(units uint64) (all uint64) {
-	const line = 1<<(lineBytes/8) - 1
-	for at := (p.addr + lineBytes - 1) &^ (lineBytes - 1); at+lineBytes <= p.addr+p.n; at += lineBytes {
-		if m := uint64(line) << ((at - p.addr&^7) / 8); units&m != 0 {
-			all |= m
-		}
-	}
-	return all
-}
-
 // add takes a store. The oldest become visible to all if there is no room.
 func (b *buffer) add(p *pending) {
 	if len(b.stores) == b.limit {
