@@ -243,7 +243,11 @@ func TestDeviceKilled(t *testing.T) {
 					}
 					require.Contains(t, output(cmd), fmt.Sprintf("rank %d died", victim))
 				}
-				require.Less(t, time.Since(start), 2*time.Second)
+				limit := 2 * time.Second
+				if !gputest.OnGPU() {
+					limit *= 2 // emulated kernels of three processes end slowly on few cores
+				}
+				require.Less(t, time.Since(start), limit)
 			})
 		}
 	}
