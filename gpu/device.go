@@ -100,13 +100,21 @@ func (d *Device) Free(r mem.Region) error {
 	return d.With(func() error { return d.driver.MemFree(r.Ptr()) })
 }
 
-// Write copies src to device memory and returns when it is there. It does not
-// wait for streams: work on the same memory has to be done.
+// Write copies src to device memory and returns when it is there, for kernels
+// on any stream. It does not wait for streams: work on the same memory has to be
+// done.
 func (d *Device) Write(dst mem.Region, src []byte) error {
 	if len(src) > dst.Len() {
 		return fmt.Errorf("gpu: write %d bytes into %d", len(src), dst.Len())
 	}
-	return d.With(func() error { return d.driver.MemcpyHtoD(dst.Ptr(), src) })
+	return d.With(func() error {
+		if err := d.driver.MemcpyHtoD(dst.Ptr(), src); err != nil {
+			return err
+		}
+		// The driver returns as soon as it has read src. What it copies from there
+		// is ordered before the legacy stream's work alone.
+		return d.driver.StreamSynchronize(Legacy)
+	})
 }
 
 // Read copies device memory to dst.

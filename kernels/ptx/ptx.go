@@ -1,7 +1,7 @@
 // Package ptx holds the GPU kernels of kernels/cuda as PTX text, one small
 // module for each data type and reduction, so that the driver's compiler has
-// little to do when one is first used. They are the .ptx files of this folder,
-// and modules.zip holds the same for embedding.
+// little to do when one is first used. modules.zip holds the texts; "go run ./gen
+// -texts DIR" writes them as files to be read.
 //
 // A module has two kernels, see Name.Combine and Name.Plain, both with the one
 // parameter that kernels/cuda/combine.cu declares and kernels/device.args

@@ -1,7 +1,7 @@
 // Command gen compiles kernels/cuda to PTX with clang, which needs no CUDA
 // toolkit for it. go generate runs it in kernels/ptx.
 //
-//	gen -clang clang++-19 -src ../cuda -out .
+//	gen -clang clang++-19 -src ../cuda -out . [-texts DIR]
 package main
 
 import (
@@ -29,18 +29,28 @@ func main() {
 	log.SetPrefix("gen: ")
 	clang := flag.String("clang", "clang++-19", "compiler; other versions than 19 give other texts")
 	src := flag.String("src", "../cuda", "folder of the sources")
-	out := flag.String("out", ".", "folder of the .ptx files and modules.zip")
+	out := flag.String("out", ".", "folder of modules.zip")
+	dir := flag.String("texts", "", "folder to write the .ptx files to as well, to read them")
 	flag.Parse()
-	if err := generate(*clang, *src, *out); err != nil {
+	texts, err := generate(*clang, *src, ptx.All())
+	if err == nil {
+		err = archive(filepath.Join(*out, "modules.zip"), ptx.All(), texts)
+	}
+	for i, n := range ptx.All() {
+		if err == nil && *dir != "" {
+			err = os.WriteFile(filepath.Join(*dir, n.String()+".ptx"), texts[i], 0o644)
+		}
+	}
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func generate(clang, src, out string) error {
+// generate compiles modules.
+func generate(clang, src string, all []ptx.Name) ([][]byte, error) {
 	if _, err := exec.LookPath(clang); err != nil {
-		return fmt.Errorf("%w: install Debian's clang-19 (apt-get install clang-19) or name another with -clang", err)
+		return nil, fmt.Errorf("%w: install Debian's clang-19 (apt-get install clang-19) or name another with -clang", err)
 	}
-	all := ptx.All()
 	texts := make([][]byte, len(all))
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
@@ -50,24 +60,7 @@ func generate(clang, src, out string) error {
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	old, err := filepath.Glob(filepath.Join(out, "*.ptx"))
-	if err != nil {
-		return err
-	}
-	for _, f := range old {
-		if err := os.Remove(f); err != nil {
-			return err
-		}
-	}
-	for i, n := range all {
-		if err := os.WriteFile(filepath.Join(out, n.String()+".ptx"), texts[i], 0o644); err != nil {
-			return err
-		}
-	}
-	return archive(filepath.Join(out, "modules.zip"), all, texts)
+	return texts, g.Wait()
 }
 
 // compile is the PTX of a module. Products and sums are not contracted, and
