@@ -92,7 +92,6 @@ func (c *Comm) queueOnDevice(call *Call) error {
 	if err := d.gpu.With(func() error { return d.queue(c, call, &r) }); err != nil {
 		return c.fail(call, err)
 	}
-	d.net.wake()
 	return nil
 }
 
@@ -112,10 +111,10 @@ func (c *Comm) checkDevice(call *Call) error {
 
 // queue queues a request, with the device's context current.
 func (d *device) queue(c *Comm, call *Call, r *request) error {
-	j := &d.job
 	if l, ok := d.letterbox(call.Kind, c.size, call.Count*r.size, c.cfg.algo); ok {
-		return d.post(c, call, r, l)
+		return d.post(call, r, l)
 	}
+	j := &d.job
 	if err := d.prepare(c, call, r, j); err != nil {
 		return err
 	}
@@ -130,12 +129,9 @@ func (d *device) queue(c *Comm, call *Call, r *request) error {
 }
 
 // post queues a request for a direct kernel.
-func (d *device) post(c *Comm, call *Call, r *request, l letterbox) error {
+func (d *device) post(call *Call, r *request, l letterbox) error {
 	j := &d.job
-	*j = grid.Job{
-		In: call.In.Slice(0, r.in), Out: call.Out.Slice(0, r.out),
-		Reducer: r.reducer, Stamp: r.stamp, Stream: call.Stream,
-	}
+	*j = jobOf(call, r)
 	return d.inOrder(call.Stream, func() error {
 		if call.copiesIn() && call.In.Ptr() != call.Out.Ptr() {
 			if err := d.copyIn(call, j); err != nil {
@@ -144,6 +140,14 @@ func (d *device) post(c *Comm, call *Call, r *request, l letterbox) error {
 		}
 		return d.engine.RunDirect(j, l.kernel, sched.Rank(max(0, r.key.peer)), call.Count*r.size)
 	})
+}
+
+// jobOf is the job of a request without its program.
+func jobOf(call *Call, r *request) grid.Job {
+	return grid.Job{
+		In: call.In.Slice(0, r.in), Out: call.Out.Slice(0, r.out),
+		Reducer: r.reducer, Stamp: r.stamp, Stream: call.Stream,
+	}
 }
 
 // copyIn has the job read a copy of In, for a collective that writes before it
@@ -166,8 +170,12 @@ func (d *device) inOrder(s gpu.Stream, f func() error) error {
 	if err != nil {
 		return err
 	}
-	if err := f(); err != nil || captures {
+	if err := f(); err != nil {
 		return err
+	}
+	d.net.wake()
+	if captures {
+		return nil
 	}
 	d.last = s
 	return d.gpu.Driver().EventRecord(d.event, s)

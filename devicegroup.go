@@ -55,10 +55,8 @@ func (d *device) prepare(c *Comm, call *Call, r *request, j *grid.Job) error {
 		}
 		d.programs[r.key] = p
 	}
-	*j = grid.Job{
-		Program: p, In: call.In.Slice(0, r.in), Out: call.Out.Slice(0, r.out),
-		Reducer: r.reducer, Stamp: r.stamp, Stream: call.Stream,
-	}
+	*j = jobOf(call, r)
+	j.Program = p
 	j.InL, j.OutL = c.layouts(call, p.Shape(), r.size)
 	return nil
 }

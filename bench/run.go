@@ -85,10 +85,10 @@ func local(ctx context.Context, cfg *Config, n int) error {
 // withGPUs calls f with the GPUs that cfg asks for; nil for host memory.
 func withGPUs(cfg *Config, ranks int, f func(*gpu.Machine) error) error {
 	m, err := cfg.gpus(ranks)
-	if err != nil || m == nil {
-		if err != nil {
-			return err
-		}
+	if err != nil {
+		return err
+	}
+	if m == nil {
 		return f(nil)
 	}
 	return errors.Join(f(m), m.Close())

@@ -122,15 +122,10 @@ func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (
 // open allocates.
 func (e *Engine) open() error {
 	d := e.driver
-	major, err := d.DeviceGetAttribute(cuda.AttrComputeCapabilityMajor, e.dev)
-	if err != nil {
+	var err error
+	if e.capability, err = cuda.Capability(d, e.dev); err != nil {
 		return err
 	}
-	minor, err := d.DeviceGetAttribute(cuda.AttrComputeCapabilityMinor, e.dev)
-	if err != nil {
-		return err
-	}
-	e.capability = 10*major + minor
 	if e.maxShared, err = d.DeviceGetAttribute(cuda.AttrMaxSharedPerBlock, e.dev); err != nil {
 		return err
 	}
@@ -214,17 +209,7 @@ func (e *Engine) Close() error {
 
 // quietly calls f with the context current and in a mode in which it may do what
 // a capturing stream of this thread must not record.
-func (e *Engine) quietly(f func() error) error {
-	return cuda.With(e.driver, e.ctx, func() error {
-		mode, err := e.driver.ThreadExchangeStreamCaptureMode(cuda.CaptureRelaxed)
-		if err != nil {
-			return err
-		}
-		err = f()
-		_, back := e.driver.ThreadExchangeStreamCaptureMode(mode)
-		return errors.Join(err, back)
-	})
-}
+func (e *Engine) quietly(f func() error) error { return cuda.Quietly(e.driver, e.ctx, f) }
 
 // room is a small part of device memory until Close. It rarely allocates, which
 // while kernels run may have to wait for them.

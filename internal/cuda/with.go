@@ -1,6 +1,9 @@
 package cuda
 
-import "runtime"
+import (
+	"errors"
+	"runtime"
+)
 
 // With calls f on this OS thread with c as the current context, and puts the
 // thread's own context back afterwards.
@@ -16,4 +19,28 @@ func With(d Driver, c Context, f func() error) (err error) {
 		}
 	}()
 	return f()
+}
+
+// Quietly is With for what must not be part of a capture: a stream of this
+// thread may be capturing meanwhile, and f may allocate, load and wait.
+func Quietly(d Driver, c Context, f func() error) error {
+	return With(d, c, func() error {
+		mode, err := d.ThreadExchangeStreamCaptureMode(CaptureRelaxed)
+		if err != nil {
+			return err
+		}
+		err = f()
+		_, back := d.ThreadExchangeStreamCaptureMode(mode)
+		return errors.Join(err, back)
+	})
+}
+
+// Capability is the compute capability of a device: 90 for 9.0.
+func Capability(d Driver, dev Device) (int, error) {
+	major, err := d.DeviceGetAttribute(AttrComputeCapabilityMajor, dev)
+	if err != nil {
+		return 0, err
+	}
+	minor, err := d.DeviceGetAttribute(AttrComputeCapabilityMinor, dev)
+	return 10*major + minor, err
 }

@@ -63,17 +63,23 @@ func (c *call) system(err error) error {
 }
 
 func (m *Machine) MemFree(p uintptr) error {
-	c, err := m.beginIn("cuMemFree")
+	return m.giveBack("cuMemFree", p, regionAlloc, true, "was not given by cuMemAlloc or is freed already")
+}
+
+// giveBack frees the region of a kind that begins at p. Null is nothing to do if
+// the call allows it; reason says what else p is.
+func (m *Machine) giveBack(name string, p uintptr, kind regionKind, nullable bool, reason string) error {
+	c, err := m.beginIn(name)
 	if err != nil {
 		return err
 	}
 	defer c.end()
-	if err := c.unsafe(); err != nil || p == 0 {
+	if err := c.unsafe(); err != nil || nullable && p == 0 {
 		return err
 	}
 	r := m.regions.find(uint64(p))
-	if r == nil || r.kind != regionAlloc || r.addr != uint64(p) {
-		return c.fail(cuda.ErrInvalidValue, "%#x was not given by cuMemAlloc or is freed already", p)
+	if r == nil || r.kind != kind || r.addr != uint64(p) {
+		return c.fail(cuda.ErrInvalidValue, "%#x %s", p, reason)
 	}
 	return c.free(r)
 }
@@ -128,19 +134,7 @@ func (m *Machine) MemHostAlloc(n int, flags cuda.HostAllocFlags) (uintptr, error
 }
 
 func (m *Machine) MemFreeHost(p uintptr) error {
-	c, err := m.beginIn("cuMemFreeHost")
-	if err != nil {
-		return err
-	}
-	defer c.end()
-	if err := c.unsafe(); err != nil || p == 0 {
-		return err
-	}
-	r := m.regions.find(uint64(p))
-	if r == nil || r.kind != regionHost || r.addr != uint64(p) {
-		return c.fail(cuda.ErrInvalidValue, "%#x was not given by cuMemHostAlloc or is freed already", p)
-	}
-	return c.free(r)
+	return m.giveBack("cuMemFreeHost", p, regionHost, true, "was not given by cuMemHostAlloc or is freed already")
 }
 
 func (m *Machine) MemHostRegister(p uintptr, n int, flags cuda.HostRegisterFlags) error {

@@ -124,19 +124,7 @@ func (m *Machine) IpcOpenMemHandle(h cuda.IPCHandle) (uintptr, error) {
 }
 
 func (m *Machine) IpcCloseMemHandle(p uintptr) error {
-	c, err := m.beginIn("cuIpcCloseMemHandle")
-	if err != nil {
-		return err
-	}
-	defer c.end()
-	if err := c.unsafe(); err != nil {
-		return err
-	}
-	r := m.regions.find(uint64(p))
-	if r == nil || r.kind != regionOpened || r.addr != uint64(p) {
-		return c.fail(cuda.ErrInvalidValue, "%#x was not opened, or is closed already", p)
-	}
-	return c.free(r)
+	return m.giveBack("cuIpcCloseMemHandle", p, regionOpened, false, "was not opened, or is closed already")
 }
 
 func (m *Machine) IpcGetEventHandle(h cuda.Event) (cuda.IPCHandle, error) {

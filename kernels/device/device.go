@@ -53,15 +53,9 @@ func New(d cuda.Driver, ctx cuda.Context, peers ...cuda.Device) (*Combiner, erro
 		if c.device, err = d.CtxGetDevice(); err != nil {
 			return err
 		}
-		major, err := d.DeviceGetAttribute(cuda.AttrComputeCapabilityMajor, c.device)
-		if err != nil {
+		if c.capability, err = cuda.Capability(d, c.device); err != nil {
 			return err
 		}
-		minor, err := d.DeviceGetAttribute(cuda.AttrComputeCapabilityMinor, c.device)
-		if err != nil {
-			return err
-		}
-		c.capability = 10*major + minor
 		c.sms, err = d.DeviceGetAttribute(cuda.AttrMultiprocessorCount, c.device)
 		return err
 	})

@@ -44,15 +44,9 @@ func refused(err error) bool {
 // load loads the newest variant that the device has the instructions for and
 // the driver takes.
 func (c *Combiner) load(key ptx.Name) (m *module, err error) {
-	err = cuda.With(c.driver, c.ctx, func() error {
-		// A stream of this thread may be capturing; loading is not part of it.
-		mode, err := c.driver.ThreadExchangeStreamCaptureMode(cuda.CaptureRelaxed)
-		if err != nil {
-			return err
-		}
+	err = cuda.Quietly(c.driver, c.ctx, func() (err error) {
 		m, err = c.loadVariant(key)
-		_, back := c.driver.ThreadExchangeStreamCaptureMode(mode)
-		return errors.Join(err, back)
+		return err
 	})
 	return m, err
 }

@@ -69,7 +69,7 @@ func (m *HostMemory) pin(x mapping) error {
 	})
 }
 
-func (m *HostMemory) with(f func() error) error { return quietly(m.cfg.Driver, m.cfg.Context, f) }
+func (m *HostMemory) with(f func() error) error { return cuda.Quietly(m.cfg.Driver, m.cfg.Context, f) }
 
 // address is that of pinned memory for kernels of this rank.
 func (m *HostMemory) address(p uintptr) (addr uint64, err error) {

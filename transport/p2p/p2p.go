@@ -87,20 +87,7 @@ func New(cfg Config) (*Memory, error) {
 	return m, nil
 }
 
-func (m *Memory) with(f func() error) error { return quietly(m.cfg.Driver, m.cfg.Context, f) }
-
-// quietly calls f with a device's context current, outside of any capture.
-func quietly(d cuda.Driver, ctx cuda.Context, f func() error) error {
-	return cuda.With(d, ctx, func() error {
-		mode, err := d.ThreadExchangeStreamCaptureMode(cuda.CaptureRelaxed)
-		if err != nil {
-			return err
-		}
-		err = f()
-		_, back := d.ThreadExchangeStreamCaptureMode(mode)
-		return errors.Join(err, back)
-	})
-}
+func (m *Memory) with(f func() error) error { return cuda.Quietly(m.cfg.Driver, m.cfg.Context, f) }
 
 // driverID tells apart the drivers of a process.
 func driverID(d cuda.Driver) string { return fmt.Sprintf("%s %p", d.Name(), d) }
