@@ -111,6 +111,9 @@ func (r *recorder) finish() error {
 	if r.bar != nil {
 		r.bar.Finish()
 	}
+	if c := r.report.Cost; c != nil {
+		fmt.Fprintf(r.table.w, "# %v\n", c)
+	}
 	r.table.footer(r.cfg.Check)
 	if r.cfg.JSON != "" {
 		if err := r.report.Save(r.cfg.JSON); err != nil {

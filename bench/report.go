@@ -35,6 +35,7 @@ type Report struct {
 	Driver    string    `json:"driver,omitempty"` // of the GPUs
 	Transport string    `json:"transport"`        // as chosen by the ranks
 	Notes     []string  `json:"notes,omitempty"`
+	Cost      *Cost     `json:"cost,omitempty"` // of GPUs
 	Rows      []Row     `json:"rows"`
 }
 

@@ -74,11 +74,15 @@ func local(ctx context.Context, cfg *Config, n int) error {
 				o.Devices = append(o.Devices, deviceOf(m, r))
 			}
 		}
+		meter, err := newMeter(deviceOf(m, 0))
+		if err != nil {
+			return err
+		}
 		comms, err := ringo.OpenLocal(n, o)
 		if err != nil {
 			return err
 		}
-		return together(ctx, cfg, comms, 1)
+		return together(ctx, cfg, comms, 1, meter)
 	})
 }
 
@@ -101,15 +105,19 @@ func join(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	if cfg.PerProcess == 1 && cfg.Device == "host" {
-		return together(ctx, cfg, []*ringo.Comm{c}, c.Size())
+		return together(ctx, cfg, []*ringo.Comm{c}, c.Size(), nil)
 	}
 	defer c.Close()
 	return withGPUs(cfg, c.Size()*cfg.PerProcess, func(m *gpu.Machine) error {
+		meter, err := newMeter(deviceOf(m, c.Rank()*cfg.PerProcess))
+		if err != nil {
+			return err
+		}
 		comms, err := multiply(ctx, cfg, c, m)
 		if err != nil {
 			return err
 		}
-		return together(ctx, cfg, comms, c.Size())
+		return together(ctx, cfg, comms, c.Size(), meter)
 	})
 }
 
@@ -143,8 +151,12 @@ func multiply(ctx context.Context, cfg *Config, c *ringo.Comm, m *gpu.Machine) (
 	return comms, errors.Join(errs...)
 }
 
-// together measures with the ranks of this process and closes them.
-func together(ctx context.Context, cfg *Config, comms []*ringo.Comm, processes int) error {
+// together measures with the ranks of this process and closes them. The meter,
+// which is for GPUs, has seen their opening.
+func together(ctx context.Context, cfg *Config, comms []*ringo.Comm, processes int, m *meter) error {
+	if m != nil {
+		m.opened()
+	}
 	n := comms[0].Size()
 	if cfg.Root >= n {
 		return fmt.Errorf("-r %d: the ranks are 0 to %d", cfg.Root, n-1)
@@ -169,7 +181,7 @@ func together(ctx context.Context, cfg *Config, comms []*ringo.Comm, processes i
 			if slices.Contains(cfg.Peers, "nccl") {
 				rec.table.peers = []string{"nccl"}
 			}
-			workers[i].record = rec.add
+			workers[i].record, workers[i].meter = rec.add, m
 		}
 	}
 	var wg sync.WaitGroup
@@ -182,6 +194,9 @@ func together(ctx context.Context, cfg *Config, comms []*ringo.Comm, processes i
 	wg.Wait()
 	err := errors.Join(errs...)
 	if err == nil && rec != nil {
+		if cfg.Device != "host" {
+			rec.report.Cost = &m.cost
+		}
 		err = rec.finish()
 	}
 	var wrong int64

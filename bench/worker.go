@@ -25,6 +25,7 @@ type worker struct {
 	wrong   int64                      // elements that this rank found wrong
 	nccl    *nccl                      // the peer, nil without
 	record  func(Row, map[string]*Row) // of rank 0, nil elsewhere
+	meter   *meter                     // of rank 0, nil elsewhere
 }
 
 func newWorker(cfg *Config, comm *ringo.Comm) *worker {
@@ -43,6 +44,9 @@ func (w *worker) run(plan []series, dev *gpu.Device) (err error) {
 	}
 	w.in, w.out = newBuffer(longest), newBuffer(longest)
 	if dev != nil {
+		if err := first(w.comm, &w.ctl, w.meter); err != nil {
+			return err
+		}
 		if w.board, err = newBoard(dev, w.in, w.out); err != nil {
 			return err
 		}

@@ -95,6 +95,15 @@ func (d *Device) Alloc(n int) (r mem.Region, err error) {
 	return r, nil
 }
 
+// Memory is how many bytes of the device are free, of how many in all.
+func (d *Device) Memory() (free, total int, err error) {
+	err = d.With(func() error {
+		free, total, err = d.driver.MemGetInfo()
+		return err
+	})
+	return free, total, err
+}
+
 // Free gives memory of Alloc back. Work that uses it has to be done.
 func (d *Device) Free(r mem.Region) error {
 	return d.With(func() error { return d.driver.MemFree(r.Ptr()) })
@@ -107,14 +116,7 @@ func (d *Device) Write(dst mem.Region, src []byte) error {
 	if len(src) > dst.Len() {
 		return fmt.Errorf("gpu: write %d bytes into %d", len(src), dst.Len())
 	}
-	return d.With(func() error {
-		if err := d.driver.MemcpyHtoD(dst.Ptr(), src); err != nil {
-			return err
-		}
-		// The driver returns as soon as it has read src. What it copies from there
-		// is ordered before the legacy stream's work alone.
-		return d.driver.StreamSynchronize(Legacy)
-	})
+	return d.With(func() error { return cuda.Write(d.driver, dst.Ptr(), src) })
 }
 
 // Read copies device memory to dst.

@@ -1,0 +1,90 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/gpu"
+)
+
+// A Cost is what a communicator takes on the GPU of rank 0 before it is of use.
+// Where the driver's cache of compiled kernels is cold, CUDA_CACHE_DISABLE=1
+// makes it so, First has their compilation in it.
+type Cost struct {
+	Open  float64 `json:"open_ms"`
+	First float64 `json:"first_ms"` // an all-reduce of 8 bytes, from the call to the result
+	// Memory is what is taken of the GPU after that, kernels included, and by all
+	// ranks that share it.
+	Memory float64 `json:"gpu_mib"`
+}
+
+func (c *Cost) String() string {
+	return fmt.Sprintf("opened in %.0f ms, first operation in %.1f ms, %.1f MiB of GPU memory", c.Open, c.First, c.Memory)
+}
+
+// A meter measures a Cost.
+type meter struct {
+	dev   *gpu.Device // nil for host memory
+	free  int
+	start time.Time
+	cost  Cost
+}
+
+// newMeter begins before communicators are opened.
+func newMeter(dev *gpu.Device) (*meter, error) {
+	m := &meter{dev: dev}
+	if dev == nil {
+		return m, nil
+	}
+	if _, err := dev.Context(); err != nil { // it is not the communicator's
+		return nil, err
+	}
+	var err error
+	m.free, _, err = dev.Memory()
+	m.start = time.Now()
+	return m, err
+}
+
+// opened is called when they are.
+func (m *meter) opened() { m.cost.Open = milliseconds(time.Since(m.start)) }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+
+// first carries out the first operation of a rank on its GPU; m is rank 0's, nil
+// elsewhere.
+func first(c *ringo.Comm, ctl *control, m *meter) (err error) {
+	dev := c.Device()
+	r, err := dev.Alloc(8)
+	if err != nil {
+		return err
+	}
+	s, err := dev.NewStream()
+	if err != nil {
+		return errors.Join(err, dev.Free(r))
+	}
+	defer func() { err = errors.Join(err, dev.DestroyStream(s), dev.Free(r)) }()
+	if err := dev.Write(r, make([]byte, 8)); err != nil {
+		return err
+	}
+	if err := ctl.barrier(); err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: r, Out: r, Count: 4, Type: ringo.BFloat16, Op: ringo.Sum, Stream: s}); err != nil {
+		return err
+	}
+	if err := c.Synchronize(s); err != nil {
+		return err
+	}
+	if m != nil {
+		m.cost.First = milliseconds(time.Since(start))
+		free, _, err := dev.Memory()
+		if err != nil {
+			return err
+		}
+		m.cost.Memory = float64(m.free-free) / (1 << 20)
+	}
+	return ctl.barrier() // no rank has other memory before
+}

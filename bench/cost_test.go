@@ -1,0 +1,16 @@
+package bench
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCost(t *testing.T) {
+	r, out := measureHere(t, "allreduce", "-np", "1", "-g", "2", "--device", "emu", "-b", "8", "-e", "8")
+	require.NotNil(t, r.Cost)
+	require.Positive(t, r.Cost.Open)
+	require.Positive(t, r.Cost.First)
+	require.InDelta(t, 44, r.Cost.Memory, 20)
+	require.Contains(t, out, "# "+r.Cost.String())
+}
