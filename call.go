@@ -193,6 +193,14 @@ func extent(counts, offsets []int) int {
 	return end
 }
 
+// bytes is the length of Count elements.
+func (c *Call) bytes() int {
+	if c.Kind == KindBarrier {
+		return 0
+	}
+	return c.Count * c.Type.Size()
+}
+
 // check finds what is wrong with a call before any rank hears of it. Nothing
 // else may go wrong with the call's arguments after it.
 func (c *Call) check(rank, n int) error {

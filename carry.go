@@ -83,9 +83,9 @@ type request struct {
 	in, out int // bytes
 }
 
-// request numbers a call and chooses its algorithm and arithmetic.
-func (c *Comm) request(call *Call, plan func(kind Kind, bytes int) algo) (r request, err error) {
-	s := sign{kind: call.Kind, typ: call.Type, count: call.Count, root: -1}
+// request numbers a call that an algorithm is to carry out, and finds its arithmetic.
+func (c *Comm) request(call *Call, a algo) (r request, err error) {
+	s := sign{kind: call.Kind, typ: call.Type, count: call.Count, root: -1, algo: a}
 	switch call.Kind {
 	case KindSend, KindRecv:
 		s.kind = KindSend
@@ -113,7 +113,6 @@ func (c *Comm) request(call *Call, plan func(kind Kind, bytes int) algo) (r requ
 		in, out := call.shape(c.rank, c.size)
 		r.in, r.out = in*r.size, out*r.size
 	}
-	s.algo = plan(call.Kind, call.Count*r.size)
 	if c.cfg.trace {
 		c.log.Log(context.Background(), levelTrace, call.String(), "subsys", "CALL", "seq", s.seq, "algo", s.algo.String())
 	}
@@ -127,7 +126,7 @@ func (c *Comm) request(call *Call, plan func(kind Kind, bytes int) algo) (r requ
 
 // prepare fills in a job: its sign, algorithm, program, memory and arithmetic.
 func (c *Comm) prepare(j *engine.Job, call *Call) error {
-	r, err := c.request(call, c.plan)
+	r, err := c.request(call, c.plan(call.Kind, call.bytes()))
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,8 @@ type device struct {
 	gpu      *gpu.Device
 	net      *deviceNet
 	engine   *grid.Engine
+	plan     devicePlan
+	topo     topology
 	job      grid.Job
 	programs map[programKey]*grid.Program
 
@@ -45,7 +47,7 @@ func (c *Comm) connectDevice(ctx context.Context, self transport.Info) error {
 		c.noDevice = fmt.Sprintf("rank %d has no GPU: give every rank one with Config.Device", without[0])
 		return nil
 	}
-	d := &device{gpu: c.cfg.Device, programs: map[programKey]*grid.Program{}}
+	d := &device{gpu: c.cfg.Device, plan: builtinPlan(c.size), topo: c.topo, programs: map[programKey]*grid.Program{}}
 	c.dev = d
 	c.enter()
 	ctxHandle, err := d.gpu.Context()
@@ -85,7 +87,7 @@ func (c *Comm) queueOnDevice(call *Call) error {
 		return err
 	}
 	d := c.dev
-	r, err := c.request(call, c.planOnDevice)
+	r, err := c.request(call, d.choose(call.Kind, call.bytes(), false))
 	if err != nil {
 		return c.fail(call, err)
 	}
@@ -111,8 +113,8 @@ func (c *Comm) checkDevice(call *Call) error {
 
 // queue queues a request, with the device's context current.
 func (d *device) queue(c *Comm, call *Call, r *request) error {
-	if l, ok := d.letterbox(call.Kind, c.size, call.Count*r.size, c.cfg.algo); ok {
-		return d.post(call, r, l)
+	if k, ok := d.kernel(call.Kind, r.key.algo, call.bytes()); ok {
+		return d.post(call, r, k)
 	}
 	j := &d.job
 	if err := d.prepare(c, call, r, j); err != nil {
@@ -129,7 +131,7 @@ func (d *device) queue(c *Comm, call *Call, r *request) error {
 }
 
 // post queues a request for a direct kernel.
-func (d *device) post(call *Call, r *request, l letterbox) error {
+func (d *device) post(call *Call, r *request, k grid.Direct) error {
 	j := &d.job
 	*j = jobOf(call, r)
 	return d.inOrder(call.Stream, func() error {
@@ -138,7 +140,7 @@ func (d *device) post(call *Call, r *request, l letterbox) error {
 				return err
 			}
 		}
-		return d.engine.RunDirect(j, l.kernel, sched.Rank(max(0, r.key.peer)), call.Count*r.size)
+		return d.engine.RunDirect(j, k, sched.Rank(max(0, r.key.peer)), call.Count*r.size)
 	})
 }
 

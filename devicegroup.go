@@ -26,7 +26,7 @@ func (c *Comm) exchangeOnDevice(calls []*Call) error {
 	var failed *Call
 	err := d.gpu.With(func() error {
 		for i, call := range calls {
-			r, err := c.request(call, c.planOnDevice)
+			r, err := c.request(call, d.choose(call.Kind, call.bytes(), false))
 			if err == nil {
 				jobs[i] = new(grid.Job)
 				err = d.prepare(c, call, &r, jobs[i])

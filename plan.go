@@ -27,10 +27,13 @@ const (
 	algoHalving
 	algoLogStep
 	algoHier
+	algoSteps  // on GPUs: the first of the book, though a kernel has its name
+	algoWindow // on GPUs: a kernel that reads and writes registered memory
+	algoCopies // on GPUs: copy engines between registered memory
 	algos
 )
 
-var algoNames = [algos]string{"auto", "ring", "tree", "binomial", "oneshot", "twoshot", "direct", "doubling", "halving", "logstep", "hier"}
+var algoNames = [algos]string{"auto", "ring", "tree", "binomial", "oneshot", "twoshot", "direct", "doubling", "halving", "logstep", "hier", "steps", "window", "copies"}
 
 func (a algo) String() string {
 	if a < algos {
@@ -176,11 +179,21 @@ var book = [kinds][]table{
 // offers reports whether the book has an algorithm for a collective here.
 func (t *table) offers(topo topology) bool { return t.hier == nil || topo.nodes() > 1 }
 
+// exists reports whether the book has an algorithm for a key.
+func (k programKey) exists(topo topology) bool {
+	for i := range book[k.kind] {
+		if t := &book[k.kind][i]; t.algo == k.algo && t.offers(topo) {
+			return true
+		}
+	}
+	return false
+}
+
 // schedule makes the table of a key.
 func (k programKey) schedule(topo topology) sched.Schedule {
 	for _, t := range book[k.kind] {
 		switch {
-		case t.algo != k.algo:
+		case t.algo != k.algo && k.algo != algoSteps:
 		case t.hier != nil:
 			return t.hier(topo.nodes(), topo.local, sched.Rank(k.peer))
 		default:

@@ -34,7 +34,8 @@ func TestDeviceDirect(t *testing.T) {
 		{"", KindGather, 0, algoDirect},
 		{"", KindScatter, 0, algoDirect},
 		{"", KindAlltoAll, 0, algoDirect},
-		{"ring", KindAlltoAll, 1, algoDirect},
+		{"ring", KindAlltoAll, 0, algoDirect},
+		{"steps", KindAlltoAll, 1, algoSteps},
 	} {
 		t.Run(fmt.Sprintf("%v/%s", test.kind, test.algo), func(t *testing.T) {
 			list := devices(t, n)
@@ -64,7 +65,7 @@ func TestDeviceDirect(t *testing.T) {
 				require.NoError(t, list[r].Read(got, out[r]))
 				require.Equal(t, calls[r].Out.Bytes(), got)
 				require.Len(t, c.dev.programs, test.programs)
-				require.Equal(t, test.named, c.planOnDevice(test.kind, 4*count))
+				require.Equal(t, test.named, c.dev.choose(test.kind, 4*count, false))
 			}
 		})
 	}
