@@ -32,11 +32,13 @@ func gpuMain(work func(c *Comm) int) int {
 		return 2
 	}
 	d, _ := m.Device(rank % m.Count())
+	fmt.Println("opening")
 	c, err := OpenEnv(context.Background(), Config{Device: d})
 	if err != nil {
 		fmt.Println("error:", err)
 		return 2
 	}
+	fmt.Println("open")
 	code := work(c)
 	if err := errors.Join(usable(d), c.Close(), usable(d), m.Close()); err != nil {
 		fmt.Println("afterwards:", err)

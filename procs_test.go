@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -100,12 +102,43 @@ func processesOn(t *testing.T, hosts, n int, what string, env ...string) []*exec
 		if hosts > 0 {
 			cmd.Env = append(cmd.Env, fmt.Sprint("RINGO_HOSTID=host", r*hosts/n))
 		}
-		cmd.Stdout, cmd.Stderr = new(bytes.Buffer), os.Stderr
+		out := new(transcript)
+		cmd.Stdout, cmd.Stderr = out, out
 		require.NoError(t, cmd.Start())
-		t.Cleanup(func() { cmd.Process.Kill() })
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait() // again, maybe
+			if t.Failed() {
+				t.Logf("rank %d: %v: %s", r, cmd.ProcessState, out)
+			}
+		})
 		cmds[r] = cmd
 	}
 	return cmds
+}
+
+// A transcript is what a process has written so far.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (x *transcript) Write(b []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.text.Write(b)
+}
+
+func (x *transcript) String() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.text.String()
+}
+
+// await returns when the process has written a text.
+func await(t *testing.T, cmd *exec.Cmd, text string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(output(cmd), text) }, 30*time.Second, time.Millisecond, text)
 }
 
 // Two nodes of two ranks, by name: hierarchy, shared memory inside and sockets
@@ -117,7 +150,7 @@ func TestTwoNodes(t *testing.T) {
 		cmd := exec.Command(os.Args[0], "-test.run=^$")
 		cmd.Env = append(os.Environ(), "RINGO_TEST_RANK=check", "RINGO_COMM_ID="+id.String(), "RINGO_SIZE=4",
 			fmt.Sprint("RINGO_RANK=", r), fmt.Sprint("NCCL_HOSTID=node", r/2), "RINGO_DEBUG=INFO", "RINGO_SOCKET_IFNAME=lo")
-		cmd.Stdout, cmd.Stderr = new(bytes.Buffer), new(bytes.Buffer)
+		cmd.Stdout, cmd.Stderr = new(transcript), new(transcript)
 		require.NoError(t, cmd.Start())
 		t.Cleanup(func() { cmd.Process.Kill() })
 		cmds[r] = cmd
@@ -125,12 +158,12 @@ func TestTwoNodes(t *testing.T) {
 	for r, cmd := range cmds {
 		require.NoError(t, cmd.Wait(), "rank %d: %s", r, output(cmd))
 		require.Contains(t, output(cmd), "fine over "+[]string{"shm", "socket"}[r%2])
-		log := cmd.Stderr.(*bytes.Buffer).String()
+		log := fmt.Sprint(cmd.Stderr)
 		require.Contains(t, log, "different hosts")
 	}
 }
 
-func output(cmd *exec.Cmd) string { return cmd.Stdout.(*bytes.Buffer).String() }
+func output(cmd *exec.Cmd) string { return fmt.Sprint(cmd.Stdout) }
 
 func TestProcesses(t *testing.T) {
 	for _, tc := range []struct{ name, over, env string }{
@@ -160,7 +193,10 @@ func TestKilled(t *testing.T) {
 		for _, victim := range []int{0, 2} {
 			t.Run(fmt.Sprintf("%s/%d", transport, victim), func(t *testing.T) {
 				cmds := processes(t, 4, "loop", "RINGO_TRANSPORT="+transport)
-				time.Sleep(400 * time.Millisecond)
+				for _, cmd := range cmds {
+					await(t, cmd, "ready")
+				}
+				time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
 				require.NoError(t, cmds[victim].Process.Signal(syscall.SIGKILL))
 				start := time.Now()
 				for r, cmd := range cmds {
