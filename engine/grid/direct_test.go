@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
@@ -80,6 +81,7 @@ func (r *rig) mail(x directTrial, seed uint64) *directRun {
 	n, size := len(r.ranks), x.t.Size()
 	rnd := rand.New(rand.NewPCG(seed, 3))
 	o := &directRun{directTrial: x}
+	r.number++
 	var red *kernels.Reducer
 	if x.op != nil {
 		var err error
@@ -110,7 +112,7 @@ func (r *rig) mail(x directTrial, seed uint64) *directRun {
 				m.free = append(m.free, scalar)
 				one := make([]byte, 16)
 				red.Load(one[:size], unit(x.t))
-				require.NoError(r.t, r.d.MemcpyHtoD(scalar, one))
+				require.NoError(r.t, cuda.Write(r.d, scalar, one))
 			}
 			m.free = append(m.free, at)
 			return err
@@ -119,7 +121,7 @@ func (r *rig) mail(x directTrial, seed uint64) *directRun {
 		o.at = append(o.at, at)
 		o.jobs = append(o.jobs, Job{
 			In: mem.Device(int(m.dev), at+uintptr(inAt), in*size), Out: mem.Device(int(m.dev), at+uintptr(outAt), out*size),
-			Reducer: red, Scalar: scalar, Stamp: transport.Stamp{(seed + 1) << 32, uint64(x.d)}, Stream: m.stream,
+			Reducer: red, Scalar: scalar, Stamp: transport.Stamp{r.number << 32, uint64(x.d)}, Stream: m.stream,
 		})
 	}
 	one := x.count * size
@@ -161,7 +163,7 @@ func (r *rig) mail(x directTrial, seed uint64) *directRun {
 func (r *rig) resetDirect(o *directRun) {
 	r.t.Helper()
 	for i, m := range r.ranks {
-		r.with(m, func() error { return r.d.MemcpyHtoD(o.at[i], o.fresh[i]) })
+		r.with(m, func() error { return cuda.Write(r.d, o.at[i], o.fresh[i]) })
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,6 +31,7 @@ type rig struct {
 	programs map[string][]*Program
 	told     bool // what the kernel takes
 	closed   bool
+	number   uint64 // of direct operations: ranks that give two the same find them contradictory
 }
 
 type member struct {
@@ -119,6 +121,15 @@ func newRigOn(t testing.TB, d cuda.Driver, devices int, board Board, o Options) 
 	return r
 }
 
+// abort ends kernels that wait, and those that are yet to come.
+func (r *rig) abort() {
+	for _, m := range r.ranks {
+		if m.engine != nil {
+			m.engine.Control().Abort()
+		}
+	}
+}
+
 // close frees everything; errors count unless a context is lost, which the test
 // that loses it looks at.
 func (r *rig) close() {
@@ -126,6 +137,7 @@ func (r *rig) close() {
 		return
 	}
 	r.closed = true
+	r.abort()
 	for _, m := range r.ranks {
 		_ = cuda.With(r.d, m.ctx, func() error {
 			_ = r.d.StreamSynchronize(m.stream)
@@ -147,6 +159,20 @@ func (r *rig) close() {
 	}
 }
 
+// sub is a subtest with the rig. After one that failed there are no others, for
+// the queues are of no use then.
+func (r *rig) sub(name string, f func()) {
+	r.t.Helper()
+	whole := r.t.(*testing.T)
+	ok := whole.Run(name, func(t *testing.T) {
+		r.t = t
+		f()
+	})
+	if r.t = whole; !ok {
+		whole.FailNow()
+	}
+}
+
 // with calls f with a rank's context current.
 func (r *rig) with(m *member, f func() error) {
 	r.t.Helper()
@@ -161,9 +187,19 @@ func (r *rig) wipe() {
 	}
 }
 
+// patience is how long operations of a test may take before it ends them: where
+// one rank fails the others wait for it, and a GPU says nothing of that.
+func patience() time.Duration {
+	if gputest.OnGPU() {
+		return 5 * time.Second
+	}
+	return time.Minute
+}
+
 // sync waits for all ranks.
 func (r *rig) sync() {
 	r.t.Helper()
+	defer time.AfterFunc(patience(), r.abort).Stop()
 	for _, m := range r.ranks {
 		r.with(m, func() error { return r.d.StreamSynchronize(m.stream) })
 	}
@@ -247,7 +283,7 @@ func (r *rig) prepare(x trial, seed uint64) *operation {
 				j.Scalar = p
 				one := make([]byte, 16)
 				red.Load(one[:x.t.Size()], unit(x.t))
-				return r.d.MemcpyHtoD(p, one)
+				return cuda.Write(r.d, p, one)
 			})
 		}
 		o.jobs, o.at, o.fresh, o.want = append(o.jobs, j), append(o.at, at), append(o.fresh, images), append(o.want, want)
@@ -267,7 +303,7 @@ func (r *rig) reset(o *operation) {
 	for i, m := range r.ranks {
 		r.with(m, func() error {
 			for k, image := range o.fresh[i] {
-				if err := r.d.MemcpyHtoD(o.at[i][k], image); err != nil {
+				if err := cuda.Write(r.d, o.at[i][k], image); err != nil {
 					return err
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
@@ -94,7 +95,7 @@ func TestTogether(t *testing.T) {
 						m.free = append(m.free, at)
 						at += off
 						if err == nil && send && p.n > 0 {
-							err = r.d.MemcpyHtoD(at, b)
+							err = cuda.Write(r.d, at, b)
 						}
 						return err
 					})

@@ -111,6 +111,8 @@ type Memory interface {
 	MemHostUnregister(p uintptr) error
 	MemHostGetDevicePointer(p uintptr) (uintptr, error)
 
+	// MemcpyHtoD returns when it has read src, see Write. MemcpyDtoD and MemsetD8
+	// return before they are done, too; MemcpyDtoH does not.
 	MemcpyHtoD(dst uintptr, src []byte) error
 	MemcpyDtoH(dst []byte, src uintptr) error
 	MemcpyDtoD(dst, src uintptr, n int) error

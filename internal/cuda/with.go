@@ -35,6 +35,16 @@ func Quietly(d Driver, c Context, f func() error) error {
 	})
 }
 
+// Write copies src to device memory and returns when it is there, for work on any
+// stream. MemcpyHtoD alone returns as soon as it has read src, and only the legacy
+// stream's work is ordered after what it copies.
+func Write(d Driver, dst uintptr, src []byte) error {
+	if err := d.MemcpyHtoD(dst, src); err != nil {
+		return err
+	}
+	return d.StreamSynchronize(StreamLegacy)
+}
+
 // Capability is the compute capability of a device: 90 for 9.0.
 func Capability(d Driver, dev Device) (int, error) {
 	major, err := d.DeviceGetAttribute(AttrComputeCapabilityMajor, dev)

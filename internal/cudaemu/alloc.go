@@ -258,6 +258,6 @@ func (m *Machine) PointerSetSyncMemops(p uintptr, on bool) error {
 	if r == nil {
 		return c.fail(cuda.ErrInvalidValue, "%#x is not memory that the driver knows", p)
 	}
-	r.sync = on // synchronous copies wait in any case here
+	r.sync = on
 	return nil
 }

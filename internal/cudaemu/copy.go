@@ -18,7 +18,8 @@ func (c *call) reachable(p uintptr, n int) error {
 	return err
 }
 
-// onDefault begins a synchronous copy or memset, on the legacy default stream.
+// onDefault begins a copy or memset without a stream, which the legacy default
+// stream takes. Which of them wait is the driver's "API synchronization behavior".
 func (m *Machine) onDefault(name string, p uintptr, n int) (*call, error) {
 	c, err := m.beginIn(name)
 	if err != nil {
@@ -35,41 +36,62 @@ func (m *Machine) onDefault(name string, p uintptr, n int) (*call, error) {
 	return c, nil
 }
 
+// MemcpyHtoD returns when src has been read, which is before the bytes are there:
+// work that nothing orders after the legacy stream may run first. From pinned
+// memory it waits.
 func (m *Machine) MemcpyHtoD(dst uintptr, src []byte) error {
 	c, err := m.onDefault("cuMemcpyHtoD", dst, len(src))
 	if err != nil {
 		return err
 	}
 	defer c.end()
-	return c.now(writeWork{uint64(dst), src}, len(src))
+	if len(src) > 0 {
+		c.push(c.ctx.legacy, writeWork{uint64(dst), slices.Clone(src)})
+	}
+	return c.settle(c.regions.find(addressOf(src)) != nil, dst)
 }
 
+// MemcpyDtoH returns when the bytes are there.
 func (m *Machine) MemcpyDtoH(dst []byte, src uintptr) error {
 	c, err := m.onDefault("cuMemcpyDtoH", src, len(dst))
 	if err != nil {
 		return err
 	}
 	defer c.end()
-	return c.now(readWork{dst, uint64(src)}, len(dst))
-}
-
-// now does work on the legacy stream and waits for it.
-func (c *call) now(w work, n int) error {
-	if n == 0 {
-		return nil
+	if len(dst) > 0 {
+		c.push(c.ctx.legacy, readWork{dst, uint64(src)})
 	}
-	c.push(c.ctx.legacy, w)
-	return c.synchronize(c.ctx, []*stream{c.ctx.legacy})
+	return c.settle(true)
 }
 
-// MemcpyDtoD does not wait, as on hardware.
+// MemcpyDtoD does not wait.
 func (m *Machine) MemcpyDtoD(dst, src uintptr, n int) error {
 	c, err := m.onDefault("cuMemcpyDtoD", dst, n)
 	if err != nil {
 		return err
 	}
 	defer c.end()
-	return c.copy(c.ctx.legacy, dst, src, n)
+	if err := c.copy(c.ctx.legacy, dst, src, n); err != nil {
+		return err
+	}
+	return c.settle(false, dst, src)
+}
+
+// settle ends a copy or memset on the legacy stream: it waits for it if it must,
+// if no memory of a device takes part, and if any of the memory was set to have
+// it so (PointerSetSyncMemops).
+func (c *call) settle(must bool, ends ...uintptr) error {
+	onHost := true
+	for _, p := range ends {
+		if r := c.regions.find(uint64(p)); r != nil {
+			must = must || r.sync
+			onHost = onHost && r.dev == nil
+		}
+	}
+	if !must && !onHost {
+		return nil
+	}
+	return c.synchronize(c.ctx, []*stream{c.ctx.legacy})
 }
 
 func (m *Machine) MemcpyAsync(dst, src uintptr, n int, h cuda.Stream) error {
@@ -116,14 +138,17 @@ func (c *call) copy(s *stream, dst, src uintptr, n int) error {
 	return err
 }
 
-// MemsetD8 does not wait, as on hardware.
+// MemsetD8 does not wait.
 func (m *Machine) MemsetD8(p uintptr, v byte, n int) error {
 	c, err := m.onDefault("cuMemsetD8", p, n)
 	if err != nil {
 		return err
 	}
 	defer c.end()
-	return c.set(c.ctx.legacy, p, []byte{v}, n)
+	if err := c.set(c.ctx.legacy, p, []byte{v}, n); err != nil {
+		return err
+	}
+	return c.settle(false, p)
 }
 
 func (m *Machine) MemsetD8Async(p uintptr, v byte, n int, h cuda.Stream) error {

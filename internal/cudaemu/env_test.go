@@ -185,6 +185,9 @@ func (e *env) gate() *atomic.Uint32 {
 
 func pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
 
+// bytesAt is pinned memory.
+func bytesAt(p uintptr, n int) []byte { return unsafe.Slice((*byte)(pointer(p)), n) }
+
 func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
 // kinds counts the faults found so far.

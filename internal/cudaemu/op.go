@@ -54,8 +54,11 @@ func (m *Machine) submit(ctx *context, priority int, w work, deps ...*op) *op {
 			o.waits++
 		}
 	}
-	if _, copies := w.(copyWork); copies && m.cfg.CopyDelay > 0 {
-		o.hold = m.rng.IntN(m.cfg.CopyDelay + 1)
+	switch w.(type) {
+	case copyWork, writeWork:
+		if m.cfg.CopyDelay > 0 {
+			o.hold = m.rng.IntN(m.cfg.CopyDelay + 1)
+		}
 	}
 	if o.waits == 0 {
 		m.exec.add(o)

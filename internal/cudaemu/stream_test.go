@@ -116,7 +116,7 @@ func TestCopiesOvertake(t *testing.T) {
 		e := start(t, cudaemu.Config{Seed: seed, Lazy: true, CopyDelay: 8})
 		a, b := e.stream(cuda.StreamNonBlocking), e.stream(cuda.StreamNonBlocking)
 		src, dst := e.alloc(64, false), e.alloc(64, false)
-		e.ok(e.MemcpyHtoD(src, []byte{1, 0, 0, 0, 2, 0, 0, 0}))
+		e.ok(cuda.Write(e.Machine, src, []byte{1, 0, 0, 0, 2, 0, 0, 0}))
 		e.ok(e.MemcpyAsync(dst, src, 4, a))
 		e.ok(e.MemcpyAsync(dst, src+4, 4, b))
 		e.ok(e.CtxSynchronize())

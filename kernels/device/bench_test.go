@@ -35,7 +35,7 @@ func BenchmarkCombine(b *testing.B) {
 			require.NoError(b, err)
 			defer d.MemFree(p)
 			for at := 0; at < n; at += len(data) {
-				require.NoError(b, d.MemcpyHtoD(p+uintptr(at), data))
+				require.NoError(b, cuda.Write(d, p+uintptr(at), data))
 			}
 			all[i] = mem.Device(int(c.device), p, n+16)
 		}

@@ -203,7 +203,7 @@ func try(t *testing.T, d cuda.Driver, k *Kernel, x trial) {
 		p, err := d.MemAlloc(len(b))
 		require.NoError(t, err)
 		held = append(held, p)
-		require.NoError(t, d.MemcpyHtoD(p, b))
+		require.NoError(t, cuda.Write(d, p, b))
 		return p
 	}
 	device := int(k.c.device)

@@ -123,7 +123,7 @@ func buffers(t *testing.T, d cuda.Driver, device int, ty kernels.DataType, n, co
 		fill(rand.New(rand.NewPCG(uint64(i), 1)), ty, b)
 		p, err := d.MemAlloc(n)
 		require.NoError(t, err)
-		require.NoError(t, d.MemcpyHtoD(p, b))
+		require.NoError(t, cuda.Write(d, p, b))
 		regions, images = append(regions, mem.Device(device, p, n)), append(images, b)
 	}
 	return regions, images

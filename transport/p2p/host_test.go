@@ -196,7 +196,7 @@ func hostChild(t *testing.T, offer string) {
 			return err
 		}
 		defer d.MemFree(x)
-		if err := d.MemcpyHtoD(x, text); err != nil {
+		if err := cuda.Write(d, x, text); err != nil {
 			return err
 		}
 		if err := d.MemcpyDtoD(uintptr(addr), x, len(text)); err != nil {

@@ -57,7 +57,7 @@ func TestSameProcess(t *testing.T) {
 	_, err = c.Open(bo)
 	require.NoError(t, err)
 
-	require.NoError(t, cuda.With(d, actx, func() error { return d.MemcpyHtoD(uintptr(own), []byte("from rank 0")) }))
+	require.NoError(t, cuda.With(d, actx, func() error { return cuda.Write(d, uintptr(own), []byte("from rank 0")) }))
 	got := make([]byte, 11)
 	require.NoError(t, cuda.With(d, bctx, func() error { return d.MemcpyDtoH(got, uintptr(peer)) }))
 	require.Equal(t, "from rank 0", string(got))
@@ -183,10 +183,10 @@ func child(t *testing.T) {
 	addr, err := m.Open(&peer)
 	require.NoError(t, err)
 	require.NoError(t, cuda.With(d, ctx, func() error {
-		if err := d.MemcpyHtoD(uintptr(addr), []byte("to you..")); err != nil {
+		if err := cuda.Write(d, uintptr(addr), []byte("to you..")); err != nil {
 			return err
 		}
-		return d.MemcpyHtoD(uintptr(own.Addr), []byte("of mine."))
+		return cuda.Write(d, uintptr(own.Addr), []byte("of mine."))
 	}))
 	fmt.Println("offer", base64.StdEncoding.EncodeToString(m.Offer()))
 	bufio.NewReader(os.Stdin).ReadString('\n') // until the parent is done

@@ -200,14 +200,14 @@ func (e *env) words(p uintptr, n int) []uint32 {
 	return w
 }
 
-// put writes words to device memory.
+// put writes words to device memory, for work on any stream.
 func (e *env) put(p uintptr, w ...uint32) {
 	e.Helper()
 	var b []byte
 	for _, x := range w {
 		b = binary.LittleEndian.AppendUint32(b, x)
 	}
-	e.noErr(e.d.MemcpyHtoD(p, b))
+	e.noErr(cuda.Write(e.d, p, b))
 }
 
 // repeat is n times v.
