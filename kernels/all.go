@@ -12,10 +12,11 @@ import "fmt"
 // scaled contribution is not rounded before it is added. The GPU's kernels give
 // the same bits.
 //
-// There are 1 to 64 sources, all as long as dst; dst may start where any of
-// them does.
+// There are 1 to 64 sources, or any number if all or none of them are
+// contributions (contributions is ^0 or 0). All are as long as dst; dst may start
+// where any of them does.
 func (r *Reducer) CombineAll(dst []byte, srcs [][]byte, contributions uint64, finish bool) {
-	if len(srcs) < 1 || len(srcs) > 64 {
+	if len(srcs) < 1 || len(srcs) > 64 && contributions+1 > 1 {
 		panic(fmt.Sprintf("kernels: combine %d sources, want 1 to 64", len(srcs)))
 	}
 	for _, src := range srcs {
@@ -59,7 +60,7 @@ func (r *Reducer) combineAll(dst []byte, srcs [][]byte, contributions uint64) {
 		end := at + len(v)
 		for i, src := range srcs {
 			in := src[at:end]
-			switch contributed := contributions>>i&1 == 1; {
+			switch contributed := contributions>>min(i, 63)&1 == 1; {
 			case i == 0 && contributed:
 				r.load(v, in, in)
 			case i == 0:
@@ -86,7 +87,7 @@ func combineAllNarrow[T narrow](dst []byte, srcs [][]byte, contributions uint64,
 		for i, src := range srcs {
 			copy(raw, src[at:])
 			widen(x[:n], elements[:n])
-			if contributions>>i&1 == 1 {
+			if contributions>>min(i, 63)&1 == 1 {
 				for j := range n {
 					x[j] *= scale
 				}

@@ -122,8 +122,29 @@ func TestCombineAllRefuses(t *testing.T) {
 	require.NoError(t, err)
 	dst := make([]byte, 8)
 	require.PanicsWithValue(t, "kernels: combine 0 sources, want 1 to 64", func() { r.CombineAll(dst, nil, 0, false) })
-	require.Panics(t, func() { r.CombineAll(dst, make([][]byte, 65), 0, false) })
+	require.Panics(t, func() { r.CombineAll(dst, make([][]byte, 65), 1, false) })
 	require.Panics(t, func() { r.CombineAll(dst, [][]byte{dst, dst[:4]}, 0, false) })
+}
+
+// Any number of sources may be combined that are alike.
+func TestCombineAllMany(t *testing.T) {
+	const ranks = 150
+	r, err := NewReducer(BFloat16, Avg, ranks)
+	require.NoError(t, err)
+	for _, contributions := range []uint64{0, ^uint64(0)} {
+		srcs := make([][]byte, ranks)
+		sum, scale := float32(0), float32(1)
+		if contributions != 0 {
+			scale = float32(1.0 / ranks)
+		}
+		for i := range srcs {
+			srcs[i] = rounded(BFloat16, float64(i)+0.5)
+			sum += float32(number(BFloat16, srcs[i])) * scale
+		}
+		out := make([]byte, 2)
+		r.CombineAll(out, srcs, contributions, true)
+		require.Equal(t, rounded(BFloat16, float64(sum)), out)
+	}
 }
 
 func TestCombineAllAllocates(t *testing.T) {
