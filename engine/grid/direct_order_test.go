@@ -133,10 +133,9 @@ func TestDirectGraphs(t *testing.T) {
 func TestDirectOps(t *testing.T) {
 	const n = 3
 	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: true}), mailed(n), options(n))
-	for _, ty := range kernels.Types() {
+	for _, ty := range types() {
 		for i, op := range ops(ty) {
-			t.Run(fmt.Sprintf("%v/%v", ty, op), func(t *testing.T) {
-				r.t = t
+			r.sub(fmt.Sprintf("%v/%v", ty, op), func() {
 				x := directTrial{d: TwoShot, t: ty, op: &op, count: 480/ty.Size() + 1}
 				r.tryDirect(x, uint64(i))
 				x.in = 1
@@ -145,7 +144,6 @@ func TestDirectOps(t *testing.T) {
 			})
 		}
 	}
-	r.t = t
 	for _, ty := range []kernels.DataType{kernels.BFloat16, kernels.Float64, kernels.Int8} {
 		op := kernels.PreMulSum(3)
 		r.tryDirect(directTrial{d: OneShot, t: ty, op: &op, count: 100, scalar: true}, 1)

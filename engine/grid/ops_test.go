@@ -14,8 +14,19 @@ import (
 	"github.com/ringo-go/ringo/tree"
 )
 
+// types are all of them, or a few where each kernel takes long.
+func types() []kernels.DataType {
+	if testing.Short() {
+		return []kernels.DataType{kernels.Int8, kernels.BFloat16, kernels.Float64}
+	}
+	return kernels.Types()
+}
+
 // ops are all reductions of t, scaled ones with scalars that round or wrap.
 func ops(t kernels.DataType) []kernels.RedOp {
+	if testing.Short() {
+		return []kernels.RedOp{kernels.Sum, kernels.Avg}
+	}
 	all := []kernels.RedOp{kernels.Sum, kernels.Prod, kernels.Max, kernels.Min, kernels.Avg}
 	switch t {
 	case kernels.Float16, kernels.BFloat16, kernels.Float32, kernels.Float64, kernels.Float8E4M3, kernels.Float8E5M2:
@@ -30,10 +41,9 @@ func ops(t kernels.DataType) []kernels.RedOp {
 func TestOps(t *testing.T) {
 	const n = 3
 	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: true}), small(n), options(n))
-	for _, ty := range kernels.Types() {
+	for _, ty := range types() {
 		for i, op := range ops(ty) {
-			t.Run(fmt.Sprintf("%v/%v", ty, op), func(t *testing.T) {
-				r.t = t
+			r.sub(fmt.Sprintf("%v/%v", ty, op), func() {
 				x := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: ty, op: &op, count: 1000/ty.Size() + 5}
 				r.try(x, uint64(i))
 				x.in, x.out = 1, 0
@@ -43,7 +53,6 @@ func TestOps(t *testing.T) {
 			})
 		}
 	}
-	r.t = t
 }
 
 // TestScalarOnDevice takes the scalar from device memory.
@@ -64,8 +73,7 @@ func TestPlaces(t *testing.T) {
 	types := []kernels.DataType{kernels.Int8, kernels.BFloat16, kernels.Float32, kernels.Float64}
 	counts := []int{0, 1, 2, 3, 15, 16, 17, 63, 64, 65, 127, 128, 129, 1000, 5000}
 	for i, count := range counts {
-		t.Run(fmt.Sprint(count), func(t *testing.T) {
-			r.t = t
+		r.sub(fmt.Sprint(count), func() {
 			for k, ty := range types {
 				x := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: ty, op: &kernels.Sum, count: count / ty.Size() * 2, in: (i + k) % 3, out: i % 2}
 				r.try(x, uint64(i))
@@ -76,7 +84,6 @@ func TestPlaces(t *testing.T) {
 			}
 		})
 	}
-	r.t = t
 }
 
 // TestVaried has chunks of different sizes, some of them empty.
@@ -95,13 +102,11 @@ func TestVaried(t *testing.T) {
 		{"scatter", direct.Scatter{N: n, Root: 2}, nil},
 	} {
 		for _, count := range []int{0, 1, 300} {
-			t.Run(fmt.Sprintf("%s/%d", c.name, count), func(t *testing.T) {
-				r.t = t
+			r.sub(fmt.Sprintf("%s/%d", c.name, count), func() {
 				r.try(trial{name: c.name, schedule: c.schedule, t: kernels.Float32, op: c.op, count: count, varied: true}, uint64(i))
 			})
 		}
 	}
-	r.t = t
 }
 
 // TestSharedDevice has three ranks on one device. All is loaded and allocated

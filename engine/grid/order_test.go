@@ -20,10 +20,14 @@ import (
 	"github.com/ringo-go/ringo/tree"
 )
 
-// seeds is how many orders of execution are tried: RINGO_SEEDS, or a few.
+// seeds is how many orders of execution are tried: RINGO_SEEDS, or a few; on a
+// GPU, which has its own, one for each number of ranks.
 func seeds() uint64 {
 	if n, err := strconv.ParseUint(os.Getenv("RINGO_SEEDS"), 10, 32); err == nil {
 		return n
+	}
+	if gputest.OnGPU() || testing.Short() {
+		return 3
 	}
 	return 12
 }

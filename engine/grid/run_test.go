@@ -78,8 +78,7 @@ func TestSchedules(t *testing.T) {
 		}
 		r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n)}), small(n), options(n))
 		for i, c := range all {
-			t.Run(fmt.Sprintf("%s/%d", c.name, n), func(t *testing.T) {
-				r.t = t
+			r.sub(fmt.Sprintf("%s/%d", c.name, n), func() {
 				x := trial{name: c.name, schedule: c.make(n), shares: c.shares, t: kernels.BFloat16}
 				if c.reduces {
 					x.op = &kernels.Sum
@@ -93,6 +92,5 @@ func TestSchedules(t *testing.T) {
 				r.try(x, uint64(i))
 			})
 		}
-		r.t = t
 	}
 }
