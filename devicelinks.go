@@ -77,6 +77,14 @@ func (n *deviceNet) Mail() ([]uint64, int) {
 	return n.near.Mail()
 }
 
+// Gates is part of grid.Links: nil unless all pairs have P2P.
+func (n *deviceNet) Gates() []uint64 {
+	if !n.only(overP2P) {
+		return nil
+	}
+	return n.near.Gates()
+}
+
 // Signs is part of grid.Links: nil unless all pairs have the same kind of memory.
 func (n *deviceNet) Signs() []uint64 {
 	switch {

@@ -10,6 +10,9 @@ import (
 // the operation that it is at.
 const SignBytes = 64
 
+// GateBytes is what kernels in windows wait at: a flag for each block and rank.
+const GateBytes = 8 * MaxBlocks * MaxDirect
+
 // A Board says how the memory lies that each rank allocates on its device and
 // exports to its peers. All ranks have the same Board, and their memory the same
 // offsets. It is, from the beginning:
@@ -69,8 +72,11 @@ func (b Board) head(to sched.Rank) int {
 	return b.tail(sched.Rank(b.Ranks)) + int(to)*MaxLanes*LaneStride
 }
 
+// Gates is the offset of the gates.
+func (b Board) Gates() int { return roundUp(b.head(sched.Rank(b.Ranks)), 128) }
+
 // Mail is the offset of the mailbox.
-func (b Board) Mail() int { return roundUp(b.head(sched.Rank(b.Ranks)), 128) }
+func (b Board) Mail() int { return b.Gates() + GateBytes }
 
 // Queues is the offset, in the memory of rank to, of its queues from a rank.
 func (b Board) Queues(from, to sched.Rank) int {
@@ -128,12 +134,17 @@ func (l *boardLinks) check(peer sched.Rank) error {
 	return nil
 }
 
-func (l *boardLinks) Mail() ([]uint64, int) {
+func (l *boardLinks) Mail() ([]uint64, int) { return l.all(l.Board.Mail()), l.MailBytes }
+
+func (l *boardLinks) Gates() []uint64 { return l.all(l.Board.Gates()) }
+
+// all is the address of what lies at an offset, of each rank.
+func (l *boardLinks) all(offset int) []uint64 {
 	at := make([]uint64, l.Ranks)
 	for r, m := range l.memory {
-		at[r] = m + uint64(l.Board.Mail())
+		at[r] = m + uint64(offset)
 	}
-	return at, l.MailBytes
+	return at
 }
 
 func (l *boardLinks) Signs() []uint64 { return l.memory }

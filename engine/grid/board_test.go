@@ -31,8 +31,9 @@ func TestBoard(t *testing.T) {
 			mail, bytes := b.Links(from, memory).Mail()
 			require.Equal(t, b.MailBytes, bytes)
 			if from == 0 {
-				for _, p := range mail {
+				for r, p := range mail {
 					at(p, bytes)
+					at(b.Links(from, memory).Gates()[r], GateBytes)
 				}
 			}
 			for to := range sched.Rank(n) {

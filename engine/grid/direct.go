@@ -107,7 +107,7 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	case d.Reduces() != (j.Reducer != nil):
 		return fmt.Errorf("grid: %v: a reduction needs a reducer, and nothing else does", d)
 	}
-	m, prog, err := e.module(j.Reducer, true)
+	m, prog, err := e.module(j.Reducer, "exchange")
 	if err != nil {
 		return err
 	}
@@ -202,6 +202,6 @@ func (e *Engine) PrepareDirect(r *kernels.Reducer) error {
 	if !e.CanDirect() {
 		return ErrNoDirect
 	}
-	_, _, err := e.module(r, true)
+	_, _, err := e.module(r, "exchange")
 	return err
 }

@@ -71,6 +71,7 @@ type Engine struct {
 	finish  *device.Combiner
 	text    textFunc
 	mail    mailroom
+	gates   gates
 	frame   frame
 	words   []uint64 // of tables, kept so that launching does not allocate
 	one     [1]*Job
@@ -158,6 +159,9 @@ func (e *Engine) open() error {
 		}
 	}
 	if err := e.openMail(); err != nil {
+		return err
+	}
+	if err := e.openGates(); err != nil {
 		return err
 	}
 	signs := e.links.Signs()

@@ -69,6 +69,10 @@ type Links interface {
 	// sign board is zero at first and has SignBytes for each rank, which that rank
 	// writes. It lets ranks find out that wait for each other in different calls.
 	Signs() []uint64
+	// Gates is the address of each rank's gates in this context, in order of rank;
+	// nil if some rank cannot be reached directly. Gates are zero at first and have
+	// GateBytes.
+	Gates() []uint64
 }
 
 // A Job is one operation.

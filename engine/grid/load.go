@@ -15,12 +15,11 @@ type textFunc func(ptx.Name) ([]byte, error)
 
 var ptxText textFunc = ptx.Text
 
-// A moduleKey names a module without its variants; the zero key is that which
-// only copies.
+// A moduleKey names a module without its variants; without op it only copies.
 type moduleKey struct {
-	t        kernels.DataType
-	op       string
-	exchange bool
+	t      kernels.DataType
+	op     string
+	source string // of kernels/cuda
 }
 
 // A module is code in a context. The Engines of a context share it: to load one
@@ -99,12 +98,12 @@ func (e *Engine) finisher(r *kernels.Reducer) (device.Kernel, error) {
 
 // kernel finds or loads the kernel of a reduction.
 func (e *Engine) kernel(r *kernels.Reducer) (*module, kernels.Program, error) {
-	return e.module(r, false)
+	return e.module(r, "run")
 }
 
-// module is kernel for the interpreter, or for exchanges.
-func (e *Engine) module(r *kernels.Reducer, exchange bool) (*module, kernels.Program, error) {
-	key := moduleKey{exchange: exchange}
+// module is kernel for a source: the interpreter, exchanges or windows.
+func (e *Engine) module(r *kernels.Reducer, source string) (*module, kernels.Program, error) {
+	key := moduleKey{source: source}
 	var p kernels.Program
 	if r != nil {
 		var ok bool
@@ -127,13 +126,14 @@ func (e *Engine) module(r *kernels.Reducer, exchange bool) (*module, kernels.Pro
 }
 
 func (k moduleKey) variants() []ptx.Name {
-	switch {
-	case k.op == "" && k.exchange:
-		return []ptx.Name{ptx.Exchange}
-	case k.op == "":
-		return []ptx.Name{ptx.Copy}
-	case k.exchange:
+	if k.op == "" {
+		return []ptx.Name{{SM: 70, Source: k.source}}
+	}
+	switch k.source {
+	case "exchange":
 		return ptx.ExchangeVariants(k.t.String(), k.op)
+	case "window":
+		return ptx.WindowVariants(k.t.String(), k.op)
 	}
 	return ptx.RunVariants(k.t.String(), k.op)
 }

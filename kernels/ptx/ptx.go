@@ -118,6 +118,9 @@ func RunVariants(t, op string) []Name { return variantsOf("run", t, op) }
 // ExchangeVariants is Variants for exchange.cu.
 func ExchangeVariants(t, op string) []Name { return variantsOf("exchange", t, op) }
 
+// WindowVariants is Variants for window.cu.
+func WindowVariants(t, op string) []Name { return variantsOf("window", t, op) }
+
 func variantsOf(source, t, op string) []Name {
 	all := slices.Clone(Variants(t, op))
 	for i := range all {
