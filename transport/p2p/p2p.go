@@ -2,7 +2,8 @@
 // span on its GPU, and all others open it, by peer access in the same process
 // and by IPC handles in another (Memory). Where GPUs do not reach each other, the
 // span is pinned host memory, which processes hand over as a file (HostMemory).
-// What lies in the span is the caller's business (engine/grid.Board).
+// What lies in the span is the caller's business (engine/grid.Board). Memory that
+// the user has allocated, in whichever way, is shared as it is (Span).
 package p2p
 
 import (
@@ -202,7 +203,7 @@ func (m *Memory) Open(peer *Offer) (addr uint64, err error) {
 	err = m.with(func() error {
 		var a uintptr
 		if sameProcess(&m.offer, peer) {
-			if err := m.enable(peer.UUID); err != nil {
+			if err := enable(m.cfg.Driver, m.cfg.Device, peer.UUID); err != nil {
 				return err
 			}
 			a = uintptr(peer.Addr)
@@ -222,10 +223,9 @@ func (m *Memory) Open(peer *Offer) (addr uint64, err error) {
 	return uint64(m.addrs[peer.Rank]), nil
 }
 
-// enable gives kernels of this device access to the memory of another one.
-// Access stays enabled: others of this process may rely on it too.
-func (m *Memory) enable(peer string) error {
-	d := m.cfg.Driver
+// enable gives kernels of a device, whose context is current, access to the memory
+// of another one. Access stays enabled: others of this process may rely on it too.
+func enable(d cuda.Driver, self cuda.Device, peer string) error {
 	n, err := d.DeviceGetCount()
 	if err != nil {
 		return err
@@ -241,7 +241,7 @@ func (m *Memory) enable(peer string) error {
 			}
 			continue
 		}
-		if dev == m.cfg.Device {
+		if dev == self {
 			return nil
 		}
 		ctx, err := d.DevicePrimaryCtxRetain(dev)

@@ -1,0 +1,103 @@
+package p2p
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// opened is what this process has open of MemAlloc memory of others. The driver
+// refuses to open an allocation twice in a context, or counts in a way of its own;
+// here it is opened once, for all spans that have a part of it.
+var opened struct {
+	sync.Mutex
+	of map[openKey]*openAllocation
+}
+
+type openKey struct {
+	driver  cuda.Driver
+	ctx     cuda.Context
+	process string // whose it is
+	other   string // its driver there
+	addr    uint64 // there
+	id      uint64
+}
+
+type openAllocation struct {
+	at   uintptr
+	uses int
+}
+
+// openPiece opens the allocation that a peer's span lies in, with the context
+// current.
+func (s *Span) openPiece(peer *SpanOffer) (v spanView, err error) {
+	d, p := s.cfg.Driver, &peer.Pieces[0]
+	if len(p.Handle) != len(cuda.IPCHandle{}) {
+		return v, errors.New("the peer has no handle for it")
+	}
+	key := openKey{d, s.cfg.Context, peer.Process, peer.Driver, p.Addr, p.ID}
+	opened.Lock()
+	defer opened.Unlock()
+	x := opened.of[key]
+	if x == nil {
+		at, err := d.IpcOpenMemHandle(cuda.IPCHandle(p.Handle))
+		if err != nil {
+			return v, err
+		}
+		if opened.of == nil {
+			opened.of = map[openKey]*openAllocation{}
+		}
+		x = &openAllocation{at: at}
+		opened.of[key] = x
+	}
+	x.uses++
+	return spanView{uint64(x.at) + peer.Addr - p.Addr, func() error {
+		opened.Lock()
+		defer opened.Unlock()
+		if x.uses--; x.uses > 0 {
+			return nil
+		}
+		delete(opened.of, key)
+		return d.IpcCloseMemHandle(x.at)
+	}}, nil
+}
+
+// mapPieces maps a peer's virtual memory, with the context current.
+func (s *Span) mapPieces(peer *SpanOffer) (v spanView, err error) {
+	d, total := s.cfg.Driver, 0
+	for _, p := range peer.Pieces {
+		total += p.Bytes
+	}
+	base, err := d.MemAddressReserve(total, 0)
+	if err != nil {
+		return v, err
+	}
+	at := base
+	giveBack := func() error {
+		var errs []error
+		for i, p := base, 0; i < at; p++ { // each as it was mapped
+			errs = append(errs, d.MemUnmap(i, peer.Pieces[p].Bytes))
+			i += uintptr(peer.Pieces[p].Bytes)
+		}
+		return errors.Join(append(errs, d.MemAddressFree(base, total))...)
+	}
+	err = fetch(peer.Desk, len(peer.Pieces), func(i, fd int) error {
+		h, err := d.MemImportFromShareableHandle(fd)
+		if err != nil {
+			return err
+		}
+		n := peer.Pieces[i].Bytes
+		if err = d.MemMap(at, n, h); err == nil {
+			at += uintptr(n)
+		}
+		return errors.Join(err, d.MemRelease(h)) // the mapping keeps the memory
+	})
+	if err == nil {
+		err = d.MemSetAccess(base, total, s.cfg.Device)
+	}
+	if err != nil {
+		return v, errors.Join(err, giveBack())
+	}
+	return spanView{uint64(base) + peer.Addr - peer.Pieces[0].Addr, giveBack}, nil
+}

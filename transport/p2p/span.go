@@ -1,0 +1,243 @@
+package p2p
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// A Span is memory that the user has on this rank's GPU, wherever it came from,
+// and what is open of its peers' spans.
+type Span struct {
+	cfg     Config
+	offer   SpanOffer
+	handles []cuda.MemHandle // of the pieces, until Settle
+	desk    *desk            // hands them to other processes, until Settle
+	opened  map[int]spanView // of peers, by rank
+}
+
+// A SpanOffer is what other ranks need to open a rank's span. It travels as JSON.
+type SpanOffer struct {
+	transport.Info
+	Driver string // tells apart drivers of one process
+	UUID   string // of the device
+	Addr   uint64 // in its process
+	Bytes  int
+	Pieces []Piece
+	Desk   *Desk  `json:",omitempty"` // where other processes get the pieces' files
+	NoIPC  string `json:",omitempty"` // why other processes cannot open it
+	NoPeer string `json:",omitempty"` // why nobody can
+}
+
+// A Piece is an allocation of which a span has a part. All but the first of
+// several begin where the one before ends.
+type Piece struct {
+	Addr   uint64 // in its process
+	Bytes  int
+	ID     uint64 // tells it from what else is or was at the address
+	Handle []byte `json:",omitempty"` // of MemAlloc
+	Mapped bool   `json:",omitempty"` // by the virtual-memory API
+}
+
+// A SpanError says why memory of a rank cannot be shared.
+type SpanError struct {
+	Rank   int
+	Peer   int // whose memory it is, -1 if it is the rank's own
+	Reason string
+	Remedy string
+	Err    error // of the driver or system, if there is one
+}
+
+func (e *SpanError) Unwrap() error { return e.Err }
+func (e *SpanError) Error() string {
+	s := fmt.Sprintf("p2p: rank %d: %s", e.Rank, e.Reason)
+	if e.Peer >= 0 {
+		s = fmt.Sprintf("p2p: rank %d opens memory of rank %d: %s", e.Rank, e.Peer, e.Reason)
+	}
+	if e.Err != nil {
+		s += fmt.Sprintf(": %v", e.Err)
+	}
+	if e.Remedy != "" {
+		s += ": " + e.Remedy
+	}
+	return s
+}
+
+// A spanView is a peer's span as this rank sees it.
+type spanView struct {
+	at    uint64
+	close func() error // with the context current; nil if there is nothing to close
+}
+
+// NewSpan finds out what the Bytes of cfg at addr are. An error (*SpanError) says
+// that they are no memory of this rank's GPU; what cannot be shared is said in the
+// offer. Cost: two calls of the driver, and four for each piece of virtual memory.
+func NewSpan(cfg Config, addr uint64) (*Span, error) {
+	s := &Span{cfg: cfg, opened: map[int]spanView{}}
+	s.offer = SpanOffer{Info: cfg.Self, Driver: driverID(cfg.Driver), Addr: addr, Bytes: cfg.Bytes, NoPeer: cfg.Refused}
+	err := s.with(func() (err error) {
+		if err := s.inspect(); err != nil {
+			return err
+		}
+		if s.offer.UUID, err = uuid(cfg.Driver, cfg.Device); err != nil {
+			return &SpanError{Rank: cfg.Self.Rank, Peer: -1, Reason: "identity of the GPU", Err: err}
+		}
+		if s.offer.NoPeer == "" && s.offer.NoIPC == "" && len(s.handles) > 0 {
+			if s.desk, err = openDesk(s.handles, s.export); err != nil {
+				s.offer.NoIPC = err.Error()
+			} else {
+				s.offer.Desk = &s.desk.Desk
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Span) with(f func() error) error { return cuda.Quietly(s.cfg.Driver, s.cfg.Context, f) }
+
+// export makes a file of an allocation, for whoever asks at the desk.
+func (s *Span) export(h cuda.MemHandle) (fd int, err error) {
+	err = s.with(func() error {
+		fd, err = s.cfg.Driver.MemExportToShareableHandle(h)
+		return err
+	})
+	return fd, err
+}
+
+// Offer is this rank's offer, for all others.
+func (s *Span) Offer() []byte {
+	b, err := json.Marshal(&s.offer)
+	if err != nil {
+		panic(err) // plain data always marshals
+	}
+	return b
+}
+
+// ParseSpanOffer reads what Offer made.
+func ParseSpanOffer(b []byte) (o SpanOffer, err error) {
+	if err := json.Unmarshal(b, &o); err != nil {
+		return o, fmt.Errorf("p2p: offer of registered memory: %w", err)
+	}
+	if o.NoPeer == "" && len(o.Pieces) == 0 {
+		return o, fmt.Errorf("p2p: offer of rank %d: no memory", o.Rank)
+	}
+	at := uint64(0)
+	for i := range o.Pieces {
+		p := &o.Pieces[i]
+		switch {
+		case len(p.Handle) != 0 && len(p.Handle) != len(cuda.IPCHandle{}):
+			return o, fmt.Errorf("p2p: offer of rank %d: a handle of %d bytes", o.Rank, len(p.Handle))
+		case p.Bytes <= 0 || p.Addr+uint64(p.Bytes) < p.Addr || i > 0 && (p.Addr != at || !p.Mapped):
+			return o, fmt.Errorf("p2p: offer of rank %d: pieces that do not fit together", o.Rank)
+		}
+		at = p.Addr + uint64(p.Bytes)
+	}
+	if n := len(o.Pieces); n > 0 && (o.Bytes <= 0 || o.Addr < o.Pieces[0].Addr || o.Addr > at || uint64(o.Bytes) > at-o.Addr) {
+		return o, fmt.Errorf("p2p: offer of rank %d: %d bytes at %#x are not in its pieces", o.Rank, o.Bytes, o.Addr)
+	}
+	return o, nil
+}
+
+// ReachSpan says why two ranks that share memory (Reach) cannot open each other's
+// spans, nil if they can as far as they know. It is pure and symmetric.
+func ReachSpan(a, b *SpanOffer) error {
+	for _, o := range []*SpanOffer{a, b} {
+		if o.NoPeer != "" {
+			return refusal(o.Rank, o.NoPeer)
+		}
+	}
+	if a.Bytes != b.Bytes {
+		return otherSizes(a.Rank, b.Rank, a.Bytes, b.Bytes)
+	}
+	if a.Process == b.Process && a.Driver == b.Driver {
+		return nil
+	}
+	for _, o := range []*SpanOffer{a, b} {
+		if o.NoIPC != "" {
+			return fmt.Errorf("p2p: rank %d cannot hand its memory to another process: %s", o.Rank, o.NoIPC)
+		}
+	}
+	return nil
+}
+
+// Open opens the span of a peer that ReachSpan lets through, and is its address
+// for kernels of this rank. Opening again gives the same. Between NewSpan and
+// Settle of the peer. Errors are *SpanError.
+func (s *Span) Open(peer *SpanOffer) (addr uint64, err error) {
+	if peer.Rank == s.cfg.Self.Rank {
+		return s.offer.Addr, nil
+	}
+	if v, ok := s.opened[peer.Rank]; ok {
+		return v.at, nil
+	}
+	var v spanView
+	err = s.with(func() (err error) {
+		switch {
+		case peer.Process == s.offer.Process && peer.Driver == s.offer.Driver:
+			v.at, err = peer.Addr, s.grant(peer)
+		case peer.Pieces[0].Mapped:
+			v, err = s.mapPieces(peer)
+		default:
+			v, err = s.openPiece(peer)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, &SpanError{Rank: s.cfg.Self.Rank, Peer: peer.Rank, Reason: "cannot", Err: err}
+	}
+	s.opened[peer.Rank] = v
+	return v.at, nil
+}
+
+// grant gives this rank's device access to memory of this process.
+func (s *Span) grant(peer *SpanOffer) error {
+	if !peer.Pieces[0].Mapped {
+		return enable(s.cfg.Driver, s.cfg.Device, peer.UUID)
+	}
+	for _, p := range peer.Pieces {
+		if err := s.cfg.Driver.MemSetAccess(uintptr(p.Addr), p.Bytes, s.cfg.Device); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Settle ends the time in which other processes may open the span: all have.
+func (s *Span) Settle() error {
+	if s.desk != nil {
+		s.desk.close()
+		s.desk = nil
+	}
+	var errs []error
+	for _, h := range s.handles {
+		errs = append(errs, s.cfg.Driver.MemRelease(h))
+	}
+	s.handles = nil
+	return errors.Join(errs...)
+}
+
+// Close closes the spans of peers. No kernel of this rank uses them any more. The
+// peers have to do so too before the user frees the memory.
+func (s *Span) Close() error {
+	errs := []error{s.Settle()}
+	if len(s.opened) > 0 {
+		errs = append(errs, s.with(func() error {
+			var errs []error
+			for _, v := range s.opened {
+				if v.close != nil {
+					errs = append(errs, v.close())
+				}
+			}
+			return errors.Join(errs...)
+		}))
+	}
+	s.opened = map[int]spanView{}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,338 @@
+package p2p_test
+
+import (
+	"bufio"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/p2p"
+)
+
+// A user is a rank that has memory of its own.
+type user struct {
+	*testing.T
+	cuda.Driver
+	rank    int
+	dev     cuda.Device
+	ctx     cuda.Context
+	process string
+}
+
+func newUser(t *testing.T, d cuda.Driver, rank, device int, process string) *user {
+	t.Helper()
+	dev, err := d.DeviceGet(device)
+	require.NoError(t, err)
+	ctx, err := d.DevicePrimaryCtxRetain(dev)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.DevicePrimaryCtxRelease(dev)) })
+	return &user{t, d, rank, dev, ctx, process}
+}
+
+func (u *user) do(f func() error) {
+	u.T.Helper()
+	require.NoError(u.T, cuda.With(u.Driver, u.ctx, f))
+}
+
+func (u *user) write(at uint64, text string) {
+	u.T.Helper()
+	u.do(func() error { return cuda.Write(u.Driver, uintptr(at), []byte(text)) })
+}
+
+func (u *user) read(at uint64, n int) string {
+	u.T.Helper()
+	b := make([]byte, n)
+	u.do(func() error { return u.MemcpyDtoH(b, uintptr(at)) })
+	return string(b)
+}
+
+// alloc is memory of MemAlloc until the test's end.
+func (u *user) alloc(n int) (at uint64) {
+	u.T.Helper()
+	u.do(func() error {
+		p, err := u.MemAlloc(n)
+		at = uint64(p)
+		return err
+	})
+	u.T.Cleanup(func() { u.do(func() error { return u.MemFree(uintptr(at)) }) })
+	return at
+}
+
+const pieceBytes = 2 << 20
+
+// mapped is virtual memory of pieces of 2, 4 … MiB, as expandable segments are, until the
+// test's end.
+func (u *user) mapped(pieces int, shareable bool) (at uint64) {
+	u.T.Helper()
+	total := pieceBytes * pieces * (pieces + 1) / 2
+	base, err := u.MemAddressReserve(total, 0)
+	require.NoError(u.T, err)
+	end := base
+	for i := range pieces {
+		n := (i + 1) * pieceBytes
+		h, err := u.MemCreate(n, cuda.AllocationProp{Device: u.dev, Shareable: shareable})
+		require.NoError(u.T, err)
+		require.NoError(u.T, u.MemMap(end, n, h))
+		require.NoError(u.T, u.MemRelease(h))
+		end += uintptr(n)
+	}
+	require.NoError(u.T, u.MemSetAccess(base, total, u.dev))
+	u.T.Cleanup(func() {
+		p := base
+		for i := range pieces {
+			require.NoError(u.T, u.MemUnmap(p, (i+1)*pieceBytes))
+			p += uintptr((i + 1) * pieceBytes)
+		}
+		require.NoError(u.T, u.MemAddressFree(base, total))
+	})
+	return uint64(base)
+}
+
+// span shares memory.
+func (u *user) span(at uint64, n int) (*p2p.Span, *p2p.SpanOffer) {
+	u.T.Helper()
+	s, err := u.try(at, n)
+	require.NoError(u.T, err)
+	u.T.Cleanup(func() { require.NoError(u.T, s.Close()) })
+	o, err := p2p.ParseSpanOffer(s.Offer())
+	require.NoError(u.T, err)
+	return s, &o
+}
+
+func (u *user) try(at uint64, n int) (*p2p.Span, error) {
+	return p2p.NewSpan(p2p.Config{
+		Driver: u.Driver, Context: u.ctx, Device: u.dev, Bytes: n,
+		Self: transport.Info{Rank: u.rank, Host: "h", Process: u.process},
+	}, at)
+}
+
+// In one process memory is used where it is, of whichever kind.
+func TestSpanSameProcess(t *testing.T) {
+	for _, kind := range []string{"allocated", "mapped"} {
+		t.Run(kind, func(t *testing.T) {
+			d := gputest.Driver(t, gputest.Devices(2))
+			a, b := newUser(t, d, 0, 0, "p"), newUser(t, d, 1, 1, "p")
+			const off, n = pieceBytes - 4, 64 // across two pieces
+			at := map[string]func(*user) uint64{
+				"allocated": func(u *user) uint64 { return u.alloc(2 * pieceBytes) },
+				"mapped":    func(u *user) uint64 { return u.mapped(2, false) },
+			}[kind]
+			x, y := at(a)+off, at(b)+off
+			_, ao := a.span(x, n)
+			s, bo := b.span(y, n)
+			require.NoError(t, p2p.ReachSpan(ao, bo))
+			own, err := s.Open(bo)
+			require.NoError(t, err)
+			require.Equal(t, y, own)
+			peer, err := s.Open(ao)
+			require.NoError(t, err)
+			require.Equal(t, x, peer)
+			again, err := s.Open(ao)
+			require.NoError(t, err)
+			require.Equal(t, peer, again)
+			a.write(x, "from rank 0")
+			b.do(func() error { // by the copy engine of device 1
+				if err := d.MemcpyAsync(uintptr(y), uintptr(peer), 11, 0); err != nil {
+					return err
+				}
+				return d.StreamSynchronize(0)
+			})
+			require.Equal(t, "from rank 0", b.read(y, 11))
+		})
+	}
+}
+
+// What is no memory of the rank's GPU is named, with a remedy.
+func TestSpanBad(t *testing.T) {
+	d := gputest.Driver(t, gputest.Devices(2))
+	u, other := newUser(t, d, 3, 0, "p"), newUser(t, d, 1, 1, "p")
+	x, y, m := u.alloc(4096), other.alloc(4096), u.mapped(2, false)
+	var pinned, freed uintptr
+	u.do(func() (err error) {
+		if pinned, err = d.MemHostAlloc(4096, 0); err != nil {
+			return err
+		}
+		if freed, err = d.MemAlloc(4096); err != nil {
+			return err
+		}
+		return d.MemFree(freed)
+	})
+	defer u.do(func() error { return d.MemFreeHost(pinned) })
+	for _, test := range []struct {
+		name string
+		at   uint64
+		n    int
+		want string
+	}{
+		{"null", 0, 8, "the address is null: register live memory"},
+		{"nothing", x, 0, "0 bytes"},
+		{"freed", uint64(freed), 8, "was freed, or is the program's own"},
+		{"host", uint64(pinned), 8, "is host memory"},
+		{"other device", y, 8, "is memory of device 1, but the rank's GPU is device 0"},
+		{"too long", x + 4000, 128, "96 of 128 bytes"},
+		{"beyond the mappings", m, 4 * pieceBytes, fmt.Sprintf("%d of %d bytes at %#x are allocated", 3*pieceBytes, 4*pieceBytes, m)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if gputest.OnGPU() && test.name == "too long" {
+				t.Skip("hardware rounds allocations up")
+			}
+			_, err := u.try(test.at, test.n)
+			var e *p2p.SpanError
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, 3, e.Rank)
+			require.Equal(t, -1, e.Peer)
+			require.NotEmpty(t, e.Remedy)
+			require.ErrorContains(t, err, test.want)
+		})
+	}
+}
+
+// Memory that cannot be handed over is no error, but both ends know.
+func TestReachSpan(t *testing.T) {
+	offer := func(rank int, change func(*p2p.SpanOffer)) *p2p.SpanOffer {
+		o := &p2p.SpanOffer{Info: transport.Info{Rank: rank, Host: "h", Process: "p"}, Bytes: 8}
+		if change != nil {
+			change(o)
+		}
+		return o
+	}
+	for _, test := range []struct {
+		name string
+		b    func(*p2p.SpanOffer)
+		want string
+	}{
+		{"well", nil, ""},
+		{"same process without handle", func(o *p2p.SpanOffer) { o.NoIPC = "no IPC here" }, ""},
+		{"other process", func(o *p2p.SpanOffer) { o.Process = "q" }, ""},
+		{"other process without handle", func(o *p2p.SpanOffer) { o.Process, o.NoIPC = "q", "no IPC here" }, "rank 1 cannot hand its memory to another process: no IPC here"},
+		{"other driver without handle", func(o *p2p.SpanOffer) { o.Driver, o.NoIPC = "emu", "no IPC here" }, "no IPC here"},
+		{"refused", func(o *p2p.SpanOffer) { o.NoPeer = "managed memory" }, "rank 1: managed memory"},
+		{"other size", func(o *p2p.SpanOffer) { o.Bytes = 9 }, "share 8 and 9 bytes"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a, b := offer(0, nil), offer(1, test.b)
+			e1, e2 := p2p.ReachSpan(a, b), p2p.ReachSpan(b, a)
+			if test.want == "" {
+				require.NoError(t, e1)
+				require.NoError(t, e2)
+				return
+			}
+			require.ErrorContains(t, e1, test.want)
+			require.Error(t, e2, "both ends have to come to the same")
+		})
+	}
+	d := gputest.Driver(t)
+	u := newUser(t, d, 0, 0, "p")
+	_, o := u.span(u.mapped(1, false), 8)
+	require.Contains(t, o.NoIPC, "not made to be shared")
+}
+
+func FuzzParseSpanOffer(f *testing.F) {
+	f.Add([]byte(`{"Rank":1,"Addr":5,"Bytes":2,"Pieces":[{"Addr":4,"Bytes":8,"Mapped":true},{"Addr":12,"Bytes":8,"Mapped":true}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		o, err := p2p.ParseSpanOffer(b)
+		if err != nil || o.NoPeer != "" {
+			return
+		}
+		total := 0
+		for _, p := range o.Pieces {
+			total += p.Bytes
+		}
+		off := o.Addr - o.Pieces[0].Addr
+		require.LessOrEqual(t, off+uint64(o.Bytes), uint64(total))
+	})
+}
+
+const spanChildVar = "RINGO_TEST_SPAN_CHILD"
+
+// TestSpanTwoProcesses has a child on the last device open spans of each kind, two
+// of them in one allocation, write into them and close them in some order.
+func TestSpanTwoProcesses(t *testing.T) {
+	if os.Getenv(spanChildVar) != "" {
+		spanChild(t)
+		return
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("memory is shared between processes on Linux alone")
+	}
+	d := gputest.Driver(t, gputest.Devices(2))
+	u := newUser(t, d, 0, 0, "parent")
+	x := u.alloc(8192)
+	m := u.mapped(3, true)
+	places := []uint64{x + 256, x + 4096, m + pieceBytes - 4, m + 3*pieceBytes}
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestSpanTwoProcesses$")
+	cmd.Env = append(os.Environ(), spanChildVar+"=1")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	var spans []*p2p.Span
+	for i, at := range places {
+		s, _ := u.span(at, 16)
+		spans = append(spans, s)
+		u.write(at, fmt.Sprint("parent's ", i))
+		fmt.Fprintln(in, base64.StdEncoding.EncodeToString(s.Offer()))
+	}
+	require.NoError(t, in.Close())
+	var said []string
+	for l := bufio.NewScanner(out); l.Scan(); {
+		said = append(said, l.Text())
+	}
+	require.NoError(t, cmd.Wait(), strings.Join(said, "\n"))
+	for i, at := range places {
+		require.Equal(t, fmt.Sprint("child was ", i), u.read(at, 11))
+		require.NoError(t, spans[i].Settle())
+	}
+}
+
+func spanChild(t *testing.T) {
+	d := gputest.Driver(t, gputest.Devices(2))
+	u := newUser(t, d, 1, 1, "child")
+	own, _ := u.span(u.alloc(16), 16)
+	var spans []*p2p.Span
+	var offers []*p2p.SpanOffer
+	for i, l := 0, bufio.NewScanner(os.Stdin); l.Scan(); i++ {
+		blob, err := base64.StdEncoding.DecodeString(l.Text())
+		require.NoError(t, err)
+		o, err := p2p.ParseSpanOffer(blob)
+		require.NoError(t, err)
+		s, own := u.span(u.alloc(16), 16)
+		require.NoError(t, p2p.ReachSpan(&o, own))
+		at, err := s.Open(&o)
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprint("parent's ", i), u.read(at, 10))
+		u.write(at, fmt.Sprint("child was ", i))
+		spans, offers = append(spans, s), append(offers, &o)
+	}
+	// The allocation stays open until both have closed it, and can be opened again.
+	require.NoError(t, spans[0].Close())
+	at, err := spans[1].Open(offers[1])
+	require.NoError(t, err)
+	require.Equal(t, "child was 1", u.read(at, 11))
+	require.NoError(t, spans[1].Close())
+	at, err = own.Open(offers[0])
+	require.NoError(t, err)
+	require.Equal(t, "child was 0", u.read(at, 11))
+
+	stale := *offers[2]
+	stale.Desk = &p2p.Desk{Socket: stale.Desk.Socket, Secret: make([]byte, 16)}
+	s, _ := u.span(u.alloc(16), 16)
+	_, err = s.Open(&stale)
+	var e *p2p.SpanError
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, 0, e.Peer)
+	stale.Desk.Socket = "@ringo-nobody"
+	_, err = s.Open(&stale)
+	require.ErrorContains(t, err, "rank 1 opens memory of rank 0: cannot: ")
+}
