@@ -38,9 +38,9 @@ func onHost(t testing.TB, s sched.Schedule, jobs []engine.Job) {
 
 type mesh []wire
 
-type wire chan message
+type wire chan packet
 
-type message struct {
+type packet struct {
 	b []byte
 	s transport.Stamp
 }
@@ -69,7 +69,7 @@ func (s *sender) Reserve(n int) (mem.Region, error) {
 }
 
 func (s *sender) Publish(stamp transport.Stamp) error {
-	s.wire <- message{s.b, stamp}
+	s.wire <- packet{s.b, stamp}
 	return nil
 }
 

@@ -16,7 +16,7 @@ type Program struct {
 	lanes, slots int // the fewest of all connections of the schedule, on any rank
 	slice, piece int // bytes at most
 
-	geometry Geometry // of the connection, if the program is a message
+	independent bool
 
 	image uintptr // steps and ends on the device
 	tmp   uintptr // Tmp of all lanes
@@ -32,6 +32,26 @@ func (p *Program) Lanes() int { return p.lanes }
 // RunTogether.
 func (p *Program) message() bool {
 	return p.shape.In+p.shape.Out == 1 && len(p.steps) == 1 && len(p.ends) == 1
+}
+
+// independence reports whether the steps may happen in any order, and side by side:
+// each only sends from In, or receives into Out, or copies from one to the other, and
+// no two have a peer in common, so that it is the same for the peers, who need not
+// do likewise.
+func (p *Program) independence() bool {
+	peers := 0
+	for _, s := range p.steps {
+		if s.recv >= 0 {
+			peers++
+		}
+		if s.send >= 0 {
+			peers++
+		}
+		if s.recv >= 0 && (s.send >= 0 || s.src != uint8(sched.None)) || s.src > uint8(sched.In) || s.dst != uint8(sched.None) && s.dst != uint8(sched.Out) {
+			return false
+		}
+	}
+	return peers == len(p.ends) && peers > 1
 }
 
 // A step is Step of kernels/cuda/run.cu.
@@ -142,13 +162,15 @@ func (p *Program) connect(e *Engine, steps []sched.Step) error {
 			*at = k
 		}
 	}
-	if p.message() {
-		if st := steps[0]; st.Send != sched.Nobody {
-			p.geometry = e.links.Geometry(e.rank, st.Send)
-		} else {
-			p.geometry = e.links.Geometry(st.Recv, e.rank)
+	if p.message() { // the schedule does not say who receives
+		from, to := e.rank, steps[0].Send
+		if to == sched.Nobody {
+			from, to = steps[0].Recv, e.rank
 		}
+		g := e.links.Geometry(from, to)
+		p.lanes, p.slots, p.slice, p.piece = g.Lanes, g.Slots, g.SlotBytes, g.SlotBytes*(g.Slots/2)
 	}
+	p.independent = p.independence()
 	if need := p.shared(); need > e.maxShared {
 		return &TooLongError{Steps: len(p.steps), Peers: len(p.ends), Bytes: need, Have: e.maxShared}
 	}

@@ -77,9 +77,12 @@ func (e *Engine) Run(j *Job) error {
 		return err
 	}
 	p := j.Program
-	if p.message() {
-		e.one[0] = j
+	e.one[0] = j
+	switch {
+	case p.message():
 		return e.RunTogether(e.one[:])
+	case p.independent && j.apart():
+		return e.together(e.comm(j.Stamp), e.one[:])
 	}
 	m, prog, err := e.kernel(j.Reducer)
 	if err != nil {
@@ -108,7 +111,9 @@ func (e *Engine) Run(j *Job) error {
 			return err
 		}
 	}
-	e.cut(j, a)
+	piece, slice, longest := e.cut(j)
+	a.piece, a.slice = uint64(piece), uint64(slice)
+	a.rounds = uint32(max(1, (longest+piece-1)/piece))
 	f.launch = cuda.Launch{
 		Grid:   cuda.Dim3{X: min(a.lanes, a.rounds)},
 		Block:  cuda.Dim3{X: uint32(e.threads + otherThreads)},
@@ -132,15 +137,14 @@ func layoutOf(r mem.Region, l *engine.Layout) layout {
 // allow, or so that all lanes have work. All ranks find the same, since the even
 // chunks of an operation are alike on all of them; of chunks of different sizes a
 // rank may know only some.
-func (e *Engine) cut(j *Job, a *args) {
+func (e *Engine) cut(j *Job) (piece, slice, all int) {
 	p := j.Program
-	longest := max(longest(&j.InL), longest(&j.OutL))
-	piece, slice := p.piece, p.slice
-	if a.table == 0 {
-		piece, slice = e.parts(longest, p.lanes, p.slots, p.slice, p.piece)
+	all = max(longest(&j.InL), longest(&j.OutL))
+	if j.InL.Off != nil || j.OutL.Off != nil {
+		return p.piece, p.slice, all
 	}
-	a.piece, a.slice = uint64(piece), uint64(slice)
-	a.rounds = uint32(max(1, (longest+piece-1)/piece))
+	piece, slice = e.parts(all, p.lanes, p.slots, p.slice, p.piece)
+	return piece, slice, all
 }
 
 // parts divides a chunk so that all lanes have work, in pieces and slices that are

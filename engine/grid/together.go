@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
 )
 
 // togetherArgs is struct TogetherArgs of kernels/cuda/together.h.
@@ -14,12 +16,28 @@ type togetherArgs struct {
 	word        [448]uint64
 }
 
-// A way is the messages of a group to, or from, one peer.
+// A way is the messages to, or from, one peer, or copies, in their order.
 type way struct {
-	end   int // in Engine.endTable
-	x     *end
-	lanes int
-	jobs  []*Job
+	kind     wayKind
+	end      int // in Engine.endTable
+	lanes    int
+	messages []message
+}
+
+type wayKind int
+
+const (
+	receives wayKind = iota
+	sends
+	copies
+)
+
+// A message is struct Message of kernels/cuda/together.h.
+type message struct {
+	src, dst     uint64 // on this device; 0: it only comes, or goes
+	n            int
+	stamp        transport.Stamp
+	piece, slice int
 }
 
 // RunTogether queues sends and receives that happen side by side, so that ranks
@@ -42,6 +60,13 @@ func (e *Engine) RunTogether(jobs []*Job) error {
 			return fmt.Errorf("grid: jobs that run together are single sends and receives on one stream")
 		}
 	}
+	c := e.comm(jobs[0].Stamp)
+	c.sign = 0 // the ranks of other messages are at other calls
+	return e.together(c, jobs)
+}
+
+// together queues jobs, whose steps are all independent, as messages.
+func (e *Engine) together(c comm, jobs []*Job) error {
 	m, _, err := e.kernel(nil)
 	if err != nil {
 		return err
@@ -49,23 +74,18 @@ func (e *Engine) RunTogether(jobs []*Job) error {
 	ways := e.sort(jobs)
 	f := &e.frame
 	a := &f.group
-	a.comm = e.comm(jobs[0].Stamp)
-	a.sign = 0 // the ranks of other messages are at other calls
+	a.comm = c
 	a.ends, a.table, a.ways, a.lanes = uint64(e.endTable), 0, uint32(len(ways)), 0
 	w, first := e.words[:0], 0
 	for i := range ways {
 		y := &ways[i]
-		w = append(w, uint64(y.end)|uint64(y.lanes)<<32|uint64(y.end/e.ranks)<<48, uint64(first)|uint64(len(y.jobs))<<32)
-		first += len(y.jobs)
+		w = append(w, uint64(y.end)|uint64(y.lanes)<<32|uint64(y.kind)<<48, uint64(first)|uint64(len(y.messages))<<32)
+		first += len(y.messages)
 	}
 	for i := range ways {
-		for _, j := range ways[i].jobs {
-			at, n := j.message()
-			x := ways[i].x
-			half := int(x.slots / 2 * x.slotBytes)
-			piece, slice := e.parts(n, ways[i].lanes, int(x.slots), int(x.slotBytes), half)
-			w = append(w, at, uint64(n), j.Stamp[0], j.Stamp[1], uint64(piece)|uint64(slice)<<32)
-			a.lanes = max(a.lanes, uint32(min(ways[i].lanes, max(1, (n+piece-1)/piece))))
+		for _, x := range ways[i].messages {
+			w = append(w, x.src, x.dst, uint64(x.n), x.stamp[0], x.stamp[1], uint64(x.piece)|uint64(x.slice)<<32)
+			a.lanes = max(a.lanes, uint32(min(ways[i].lanes, max(1, (x.n+x.piece-1)/x.piece))))
 		}
 	}
 	e.words = w
@@ -94,40 +114,71 @@ const taskBytes = 40
 
 // sort finds the ways of jobs, in the order in which they first occur.
 func (e *Engine) sort(jobs []*Job) []way {
-	ways := e.ways[:0]
-next:
+	e.ways = e.ways[:0]
 	for _, j := range jobs {
-		x := &j.Program.ends[0]
-		at := int(x.peer)
-		if j.Program.steps[0].send >= 0 {
-			at += e.ranks
+		piece, slice, _ := e.cut(j)
+		for i := range j.Program.steps {
+			st := &j.Program.steps[i]
+			src, dst, n := j.place(st)
+			y := e.way(j.Program, st)
+			y.messages = append(y.messages, message{src, dst, n, j.Stamp, piece, slice})
 		}
-		for i := range ways {
-			if ways[i].end == at {
-				ways[i].jobs = append(ways[i].jobs, j)
-				continue next
-			}
-		}
-		if len(ways) < cap(ways) { // keep the memory of its jobs
-			ways = ways[:len(ways)+1]
-		} else {
-			ways = append(ways, way{})
-		}
-		y := &ways[len(ways)-1]
-		y.end, y.x, y.lanes = at, x, int(j.Program.geometry.Lanes)
-		y.jobs = append(y.jobs[:0], j)
 	}
-	e.ways = ways
-	return ways
+	return e.ways
 }
 
-// message is where the message of a job is, and its length.
-func (j *Job) message() (at uint64, n int) {
-	r, l, st := j.In, &j.InL, &j.Program.steps[0]
-	c := st.srcChunk
-	if st.send < 0 {
-		r, l, c = j.Out, &j.OutL, st.dstChunk
+// way is that of a step.
+func (e *Engine) way(p *Program, st *step) *way {
+	kind, end := copies, 0
+	switch {
+	case st.recv >= 0:
+		kind, end = receives, int(p.ends[st.recv].peer)
+	case st.send >= 0:
+		kind, end = sends, int(p.ends[st.send].peer)+e.ranks
 	}
-	off, n := l.Span(int(c))
-	return uint64(r.Ptr()) + uint64(off), n
+	for i := range e.ways {
+		if y := &e.ways[i]; y.kind == kind && y.end == end {
+			return y
+		}
+	}
+	if len(e.ways) < cap(e.ways) { // keep the memory of its messages
+		e.ways = e.ways[:len(e.ways)+1]
+	} else {
+		e.ways = append(e.ways, way{})
+	}
+	y := &e.ways[len(e.ways)-1]
+	y.kind, y.end, y.lanes, y.messages = kind, end, p.lanes, y.messages[:0]
+	return y
+}
+
+// place is where a step's data are, and how long they are.
+func (j *Job) place(st *step) (src, dst uint64, n int) {
+	if st.dst != uint8(sched.None) {
+		off, k := j.OutL.Span(int(st.dstChunk))
+		dst, n = uint64(j.Out.Ptr())+uint64(off), k
+	}
+	if st.src != uint8(sched.None) {
+		off, k := j.InL.Span(int(st.srcChunk))
+		src, n = uint64(j.In.Ptr())+uint64(off), k
+	}
+	return src, dst, n
+}
+
+// apart reports whether no step writes what another one reads, as may be where Out
+// is the memory of In.
+func (j *Job) apart() bool {
+	if !j.In.Overlaps(j.Out) {
+		return true
+	}
+	steps := j.Program.steps
+	for i := range steps {
+		_, dst, n := j.place(&steps[i])
+		for k := range steps {
+			src, _, m := j.place(&steps[k])
+			if i != k && dst != 0 && src != 0 && dst < src+uint64(m) && src < dst+uint64(n) {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -1,13 +1,15 @@
-// Sends and receives that happen together; part of run.cu. Those with one peer in
-// one direction are a way, and happen in their order; a lane of a way is a task,
-// and a block may have several. Its reader hands over whichever slice can be moved,
-// so that no message waits for another, whatever their sizes and however few blocks
-// run.
+// Messages that happen together, whatever the order in which they were asked for:
+// sends and receives of a group, or all that a rank has to do in a collective none
+// of whose steps needs another; part of run.cu. Those with one peer in one direction
+// are a way, and happen in their order, and so are copies on the device; a lane of a
+// way is a task, and a block may have several. Its reader hands over whichever slice
+// can be moved, so that no message waits for another, whatever their sizes and
+// however few blocks run.
 #pragma once
 #include "turns.h"
 
 // TogetherArgs is engine/grid.togetherArgs in Go. Words are ways, of 2 words:
-// number of the end and of lanes, first message and how many; then messages.
+// number of the end, of lanes and Kind, first message and how many; then messages.
 struct TogetherArgs {
   Comm comm;
   u64 ends;
@@ -16,25 +18,28 @@ struct TogetherArgs {
   u64 word[448];
 };
 
-// A Message, of 5 words: where it is, its length, its stamp, piece and slice.
+enum Kind : u32 { receives = 0, sends = 1, copies = 2 };
+
+// A Message, of 6 words: where it is and where it goes on this device, 0: it only
+// comes, or goes, to a peer; its length, its stamp, piece and slice.
 struct Message {
-  u64 at, n, stamp[2];
+  u64 src, dst, n, stamp[2];
   u32 piece, slice;
 };
 
 static DEVICE u64 word(const TogetherArgs &a, u32 i) { return a.table ? Access<8>::load(a.table + 8 * i) : a.word[i]; }
 
 static DEVICE Message message(const TogetherArgs &a, u32 i) {
-  u32 w = 2 * a.ways + 5 * i;
-  u64 cut = word(a, w + 4);
-  return {word(a, w), word(a, w + 1), {word(a, w + 2), word(a, w + 3)}, (u32)cut, (u32)(cut >> 32)};
+  u32 w = 2 * a.ways + 6 * i;
+  u64 cut = word(a, w + 5);
+  return {word(a, w), word(a, w + 1), word(a, w + 2), {word(a, w + 3), word(a, w + 4)}, (u32)cut, (u32)(cut >> 32)};
 }
 
 // A Task is where a lane of a way is. It lies in shared memory, with its port.
 struct Task {
   u32 end, lane, lanes;
   u32 first, left; // messages
-  u32 sends;
+  u32 kind;
   u32 round; // of the first message
   u32 unused;
   u64 at; // in its piece
@@ -71,28 +76,27 @@ static DEVICE void read_together(const TogetherArgs &a, Task *tasks, u32 count, 
       for (u32 n = 1; idle < count && !stop.kind; n++) {
         Task &t = tasks[i];
         Port &p = ports[i];
-        Phase phase = t.sends ? sending : receiving;
+        Phase phase = t.kind == sends ? sending : receiving;
         Message m = settle(a, t);
-        u32 at = i;
+        s16 port = i;
         i = i + 1 < count ? i + 1 : 0;
         if (!t.left) {
           idle++;
           continue;
         }
         idle = 0;
-        u64 left = m.n - (u64)t.round * m.piece, size = left < m.piece ? left : m.piece;
+        u64 at = (u64)t.round * m.piece, left = m.n - at, size = left < m.piece ? left : m.piece;
         u64 bytes = size - t.at < m.slice ? size - t.at : m.slice;
-        if (!p.has(phase)) {
-          if (n % polls == 0 && stopped(a.comm)) stop = {aborted, phase, p.peer, bytes, 0};
+        if (t.kind != copies && !p.has(phase)) {
+          if (n % polls) continue;
+          if (stopped(a.comm)) stop = {aborted, phase, p.peer, bytes, 0};
+          else contradicted(a.comm, stop);
           continue;
         }
-        u64 slot = p.slot(p.next++), from = m.at + (u64)t.round * m.piece + t.at;
-        next = {{t.sends ? 0 : slot, t.sends ? from : 0, t.sends ? 0 : from, t.sends ? slot : 0, bytes},
-                {m.stamp[0], m.stamp[1]},
-                (s16)(t.sends ? -1 : (s32)at),
-                (s16)(t.sends ? (s32)at : -1),
-                0,
-                0};
+        at += t.at;
+        next = {{0, m.src ? m.src + at : 0, m.dst ? m.dst + at : 0, 0, bytes}, {m.stamp[0], m.stamp[1]}, -1, -1, 0, 0};
+        if (t.kind == receives) next.slice.recv = p.slot(p.next++), next.recv = port;
+        if (t.kind == sends) next.slice.send = p.slot(p.next++), next.send = port;
         t.at += m.n ? bytes : 1;
         break;
       }
@@ -114,7 +118,7 @@ KERNEL(576, 2) void together(const TogetherArgs a) {
     Task t = {(u32)end, lane, (u32)(end >> 32) & 0xffff, (u32)messages, (u32)(messages >> 32), (u32)(end >> 48), lane, 0, 0};
     if (lane >= t.lanes) t.left = 0;
     tasks[i] = t;
-    ports[i].open(ends + t.end, lane < t.lanes ? lane : 0);
+    if (t.left && t.kind != copies) ports[i].open(ends + t.end, lane);
   }
   begin(a.comm);
   barrier();
@@ -130,6 +134,6 @@ KERNEL(576, 2) void together(const TogetherArgs a) {
   barrier();
 #pragma unroll 1
   for (u32 i = thread(); i < count; i += threads())
-    if (tasks[i].lane < tasks[i].lanes) ports[i].close(ends + tasks[i].end, tasks[i].lane);
+    if (tasks[i].lane < tasks[i].lanes && tasks[i].kind != copies) ports[i].close(ends + tasks[i].end, tasks[i].lane);
   if (thread() == 0) end(a.comm);
 }
