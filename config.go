@@ -44,6 +44,17 @@ type Config struct {
 	// "hier"); ranks must agree. RINGO_ALGO, NCCL_ALGO.
 	Algo string
 
+	// Deterministic is "rank order" for reductions that combine what the ranks
+	// contribute in order of rank, 16- and 8-bit floats in float32 and rounded once:
+	// their bits do not depend on size, algorithm, transport, path, host or GPU. It
+	// goes before Algo where the order matters; see Explain for what it costs. Ranks
+	// must agree. RINGO_DETERMINISTIC.
+	Deterministic string
+
+	// Plan is a file of "ringo tune" that says which algorithms carry out
+	// collectives on GPU memory; see type Plan. Rank 0's counts for all. RINGO_PLAN.
+	Plan string
+
 	// Timeout bounds the waits of one operation (default 30 minutes) and
 	// JoinTimeout the meeting of the ranks (default 60 s). RINGO_TIMEOUT,
 	// RINGO_JOIN_TIMEOUT, as 90s or 5m.
@@ -160,6 +171,8 @@ func (c Config) fill(getenv func(string) string) (Config, error) {
 	text(&c.Transport, "RINGO_TRANSPORT")
 	text(&c.Net, "RINGO_NET", "NCCL_NET")
 	text(&c.Algo, "RINGO_ALGO", "NCCL_ALGO")
+	text(&c.Deterministic, "RINGO_DETERMINISTIC")
+	text(&c.Plan, "RINGO_PLAN")
 	text(&c.Interface, "RINGO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 	text(&c.SocketNetwork, "RINGO_SOCKET_NETWORK")
 	text(&c.ShmDir, "RINGO_SHM_DIR")
@@ -205,6 +218,9 @@ func (c Config) fill(getenv func(string) string) (Config, error) {
 		return c, fmt.Errorf("%w: SlotBytes is %d, want a multiple of 64 in 64…1 GiB", ErrInvalid, c.SlotBytes)
 	case c.Timeout < 0 || c.JoinTimeout < 0:
 		return c, fmt.Errorf("%w: negative timeout", ErrInvalid)
+	}
+	if c.Deterministic != "" && c.Deterministic != rankOrder {
+		return c, fmt.Errorf("%w: Deterministic is %q, want %q or nothing", ErrInvalid, c.Deterministic, rankOrder)
 	}
 	var err error
 	if c.algo, err = parseAlgo(c.Algo); err != nil {

@@ -54,7 +54,7 @@ func (c *Comm) connect(ctx context.Context) error {
 	c.engine = engine.New(c.cfg.limits())
 
 	me := profile{
-		Version: Version, Limits: c.cfg.limits(), Wish: order, Hostname: c.cfg.hostname(),
+		Version: Version, Limits: c.cfg.limits(), Wish: order, Hostname: c.cfg.hostname(), Order: c.cfg.Deterministic,
 		Info: transport.Info{Rank: c.rank, Host: c.cfg.HostID, Process: process()},
 	}
 	// Spinning needs a core for every rank of the host.
@@ -79,6 +79,7 @@ func (c *Comm) connect(ctx context.Context) error {
 			return err
 		}
 	}
+	c.given, me.PlanError = c.readPlan()
 	me.Candidates = append(me.Candidates, candidate{Name: "ib", Refused: "this version has no InfiniBand"})
 
 	blobs, err := c.group.AllGather(ctx, me.encode())
@@ -90,6 +91,9 @@ func (c *Comm) connect(ctx context.Context) error {
 	}
 	if err := agree(c.profiles); err != nil {
 		return err
+	}
+	if wrong := c.profiles[0].PlanError; wrong != nil {
+		return wrong
 	}
 	reach := func(name string, a, b transport.Info) error { return byName[name].Reach(a, b) }
 	paths := make([]path, c.size)

@@ -16,11 +16,10 @@ import (
 // A device is the GPU half of a communicator. Its fields are guarded by
 // Comm.run, like the host half's.
 type device struct {
-	gpu      *gpu.Device
-	net      *deviceNet
-	engine   *grid.Engine
-	plan     devicePlan
-	topo     topology
+	gpu    *gpu.Device
+	net    *deviceNet
+	engine *grid.Engine
+	planner
 	job      grid.Job
 	programs map[programKey]*grid.Program
 
@@ -47,7 +46,7 @@ func (c *Comm) connectDevice(ctx context.Context, self transport.Info) error {
 		c.noDevice = fmt.Sprintf("rank %d has no GPU: give every rank one with Config.Device", without[0])
 		return nil
 	}
-	d := &device{gpu: c.cfg.Device, plan: builtinPlan(c.size), topo: c.topo, programs: map[programKey]*grid.Program{}}
+	d := &device{gpu: c.cfg.Device, programs: map[programKey]*grid.Program{}}
 	c.dev = d
 	c.enter()
 	ctxHandle, err := d.gpu.Context()
@@ -72,9 +71,7 @@ func (c *Comm) connectDevice(ctx context.Context, self transport.Info) error {
 		c.notes = append(c.notes, note)
 		c.log.Info("path chosen", "subsys", "INIT", "path", note)
 	}
-	// Nobody may write to a board before its owner's engine is there.
-	_, err = c.group.AllGather(ctx, nil)
-	return err
+	return c.agreeOnPlan(ctx)
 }
 
 // queueOnDevice carries out a checked call on device memory, with c.run held: it

@@ -1,103 +1,319 @@
 package ringo
 
-import "github.com/ringo-go/ringo/engine/grid"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
 
-// A devicePlan is which algorithm carries out a collective on GPU memory: rows in
-// order of size, for memory as it comes and for registered memory.
-type devicePlan [kinds][2][]planRow
+	"github.com/ringo-go/ringo/engine/grid"
+)
+
+// A planner chooses the algorithms of collectives on GPU memory. All ranks have
+// rank 0's rows.
+type planner struct {
+	rows   planRows
+	topo   topology
+	forced algo
+	can    kernelSet
+}
+
+// planRows are the rows of each collective in the order in which they count, for
+// memory as it comes and for registered memory.
+type planRows [kinds][2][]planRow
 
 // A planRow is an algorithm and up to which size it is chosen, in bytes of the
 // call's Count elements.
 type planRow struct {
-	algo algo
-	most int
+	Algo algo
+	Most int
+	From string // where the row is from
+}
+
+// A kernelSet says which kernels there are; it is a grid.Engine, or how one would be.
+type kernelSet interface {
+	CanDirect() bool
+	CanWindow(grid.Direct) bool
+	CanCopy(grid.Direct) bool
 }
 
 // choose is the algorithm of a collective on GPU memory. It is a pure function of
 // what all ranks know alike, so they choose alike, and allocates nothing.
 // Registered says that the call's memory lies in windows on all ranks.
-func (d *device) choose(kind Kind, bytes int, registered bool) algo {
-	if forced := d.net.cfg.algo; forced != algoAuto && d.serves(kind, forced, bytes, registered) {
-		return forced
+func (p *planner) choose(kind Kind, bytes int, registered bool) algo {
+	if p.forced != algoAuto && p.serves(kind, p.forced, bytes, registered) {
+		return p.forced
 	}
-	if registered {
-		if a := d.row(d.plan[kind][1], kind, bytes, true); a != algoAuto {
-			return a
-		}
+	if r := p.row(kind, bytes, registered); r != nil {
+		return r.Algo
 	}
-	if a := d.row(d.plan[kind][0], kind, bytes, false); a != algoAuto {
-		return a
-	}
-	a, _ := choosePlan(kind, d.topo, bytes, d.net.cfg.algo)
+	a, _ := choosePlan(kind, p.topo, bytes, algoAuto)
 	return a
 }
 
-// row is the algorithm of the first row that covers a size and can serve here,
-// algoAuto if there is none.
-func (d *device) row(rows []planRow, kind Kind, bytes int, registered bool) algo {
-	for i := range rows {
-		if r := &rows[i]; bytes <= r.most && d.serves(kind, r.algo, bytes, registered) {
-			return r.algo
+// row is the first row that covers a size and can serve here, nil if there is none.
+func (p *planner) row(kind Kind, bytes int, registered bool) *planRow {
+	for memory := len(p.rows[kind]) - 1; memory >= 0; memory-- {
+		if memory == 1 && !registered {
+			continue
+		}
+		rows := p.rows[kind][memory]
+		for i := range rows {
+			if r := &rows[i]; bytes <= r.Most && p.serves(kind, r.Algo, bytes, registered) {
+				return r
+			}
 		}
 	}
-	return algoAuto
+	return nil
+}
+
+// because says in words why choose chooses.
+func (p *planner) because(kind Kind, bytes int, registered bool) string {
+	if p.forced != algoAuto && p.serves(kind, p.forced, bytes, registered) {
+		return asked
+	}
+	if r := p.row(kind, bytes, registered); r != nil {
+		return r.From
+	}
+	_, reason := choosePlan(kind, p.topo, bytes, algoAuto)
+	return reason
+}
+
+// names are the different algorithms that can serve, by the names they have in a plan.
+func (p *planner) names(kind Kind, bytes int, registered bool) (list []string) {
+	for a := algoRing; a < algos; a++ {
+		if a == algoSteps {
+			if _, taken := p.kernel(kind, book[kind][0].algo, bytes); !taken {
+				continue // it has a name of its own
+			}
+		}
+		if p.serves(kind, a, bytes, registered) {
+			list = append(list, a.String())
+		}
+	}
+	return list
 }
 
 // serves reports whether an algorithm can carry out a collective here.
-func (d *device) serves(kind Kind, a algo, bytes int, registered bool) bool {
+func (p *planner) serves(kind Kind, a algo, bytes int, registered bool) bool {
 	switch a {
-	case algoWindow, algoCopies:
-		return false // not before the engine has them
+	case algoAuto:
+		return false
+	case algoWindow:
+		d, ok := windowKernel(kind)
+		return ok && registered && p.can.CanWindow(d)
+	case algoCopies:
+		d, ok := windowKernel(kind)
+		return ok && registered && p.can.CanCopy(d)
 	case algoSteps:
 		return true
 	}
-	if _, ok := d.kernel(kind, a, bytes); ok {
+	if _, ok := p.kernel(kind, a, bytes); ok {
 		return true
 	}
-	return programKey{kind: kind, algo: a}.exists(d.topo)
+	return programKey{kind: kind, algo: a}.exists(p.topo)
 }
 
-// kernel is the direct kernel that an algorithm of a collective stands for, if
-// there is one; otherwise its schedule is carried out step by step.
-func (d *device) kernel(kind Kind, a algo, bytes int) (grid.Direct, bool) {
-	k := directKernels[kind]
-	if kind == KindAllReduce && a == algoTwoShot {
-		k = directKernel{grid.TwoShot, algoTwoShot}
+// kernel is the direct kernel that an algorithm of a collective stands for here,
+// if there is one; otherwise its schedule is carried out step by step.
+func (p *planner) kernel(kind Kind, a algo, bytes int) (grid.Direct, bool) {
+	d, ok := directKernel(kind, a)
+	return d, ok && bytes <= grid.MaxMessage && p.can.CanDirect()
+}
+
+// directKernel is the direct kernel of a collective that has the algorithm's name.
+func directKernel(kind Kind, a algo) (grid.Direct, bool) {
+	switch {
+	case kind == KindAllReduce && a == algoOneShot:
+		return grid.OneShot, true
+	case kind == KindAllReduce && a == algoTwoShot:
+		return grid.TwoShot, true
+	case kind == KindAllReduce || a != algoDirect:
+		return 0, false
 	}
-	return k.kernel, k.algo == a && a != algoAuto && bytes <= grid.MaxMessage && d.engine.CanDirect()
+	return windowKernel(kind)
 }
 
-// A directKernel is the direct kernel of a collective and its name in a plan.
-type directKernel struct {
-	kernel grid.Direct
-	algo   algo
+// windowKernel is how engine/grid names a collective in windows.
+func windowKernel(kind Kind) (d grid.Direct, ok bool) {
+	switch kind {
+	case KindAllReduce:
+		return grid.TwoShot, true
+	case KindReduceScatter:
+		return grid.ReduceScatter, true
+	case KindReduce:
+		return grid.Reduce, true
+	case KindAllGather:
+		return grid.AllGather, true
+	case KindAlltoAll:
+		return grid.AllToAll, true
+	case KindBroadcast:
+		return grid.Broadcast, true
+	case KindGather:
+		return grid.Gather, true
+	case KindScatter:
+		return grid.Scatter, true
+	}
+	return 0, false
 }
 
-// directKernels are the ones that collectives have; all-reduce has TwoShot besides.
-var directKernels = [kinds]directKernel{
-	KindAllReduce:     {grid.OneShot, algoOneShot},
-	KindReduceScatter: {grid.ReduceScatter, algoDirect},
-	KindReduce:        {grid.Reduce, algoDirect},
-	KindAllGather:     {grid.AllGather, algoDirect},
-	KindAlltoAll:      {grid.AllToAll, algoDirect},
-	KindBroadcast:     {grid.Broadcast, algoDirect},
-	KindGather:        {grid.Gather, algoDirect},
-	KindScatter:       {grid.Scatter, algoDirect},
+// algorithmsOnGPUs are those that a collective may have on GPU memory.
+func algorithmsOnGPUs(kind Kind, registered bool) (list []string) {
+	for a := algoRing; a < algos; a++ {
+		d, window := windowKernel(kind)
+		_, direct := directKernel(kind, a)
+		switch {
+		case a == algoSteps:
+			direct = true
+		case a == algoWindow:
+			in, out := d.InWindow()
+			direct = window && registered && (in || out)
+		case a == algoCopies:
+			direct = window && registered && !kind.Reduces() && kind != KindBroadcast
+		}
+		if direct || slices.ContainsFunc(book[kind], func(t table) bool { return t.algo == a }) {
+			list = append(list, a.String())
+		}
+	}
+	return list
 }
 
-// builtinPlan is measured on 2 and 4 H200s, for 2-byte floats in a graph: a rank
-// that sends the same to all others is as fast as a tree or ring while that is
-// 1.5 MiB in all; two hops of one-shot's data are quicker from 768 KiB on; and
-// where data is divided among ranks, the ring catches up at 16 MiB.
-func builtinPlan(ranks int) (p devicePlan) {
-	sent := max(1, ranks-1)
-	p[KindAllReduce][0] = []planRow{{algoOneShot, 768 << 10 / sent}, {algoTwoShot, 16 << 20}}
-	p[KindReduceScatter][0] = []planRow{{algoDirect, 16 << 20 / ranks}}
-	p[KindReduce][0] = []planRow{{algoDirect, 1536 << 10 / sent}}
-	p[KindAllGather][0] = []planRow{{algoDirect, 16 << 20 / ranks}}
-	p[KindAlltoAll][0] = []planRow{{algoDirect, 32 << 20 / ranks}, {algoSteps, maxCount}}
-	p[KindBroadcast][0] = []planRow{{algoDirect, 1536 << 10 / sent}}
-	p[KindGather][0] = []planRow{{algoDirect, 16 << 20 / ranks}, {algoSteps, maxCount}}
-	p[KindScatter][0] = []planRow{{algoDirect, 16 << 20 / ranks}, {algoSteps, maxCount}}
-	return p
+// add appends what a plan says for a number of ranks.
+func (rows *planRows) add(p *Plan, ranks int) {
+	for i := range p.Rows {
+		r := &p.Rows[i]
+		if ranks < r.From || ranks > r.To {
+			continue
+		}
+		a, _ := parseAlgo(r.Algo)
+		list := &rows[r.Kind][0]
+		if r.Registered {
+			list = &rows[r.Kind][1]
+		}
+		from := fmt.Sprintf("%s, line %d", p.name, r.line)
+		if r.Note != "" {
+			from += " (" + r.Note + ")"
+		}
+		*list = append(*list, planRow{a, int(r.most()) / r.Kind.shares(ranks), from})
+	}
+}
+
+// A fabric is what GPUs are like and how they are connected.
+type fabric struct {
+	gpus      []string // names
+	near, far gpuPath  // the best path of a pair and the worst
+	topo      topology
+}
+
+// path is the name of the path of all pairs, "" if they differ.
+func (f *fabric) path() string {
+	if f.near != f.far {
+		return ""
+	}
+	return gpuPathNames[f.near]
+}
+
+// matches reports whether a plan is for a fabric.
+func (p *Plan) matches(f *fabric) bool {
+	for _, g := range f.gpus {
+		if len(p.GPUs) > 0 && !slices.Contains(p.GPUs, g) {
+			return false
+		}
+	}
+	return p.Path == "" || p.Path == f.path()
+}
+
+// rowsFor are the rows of a plan that was given (or nil), of the built-in ones and
+// of the model, in this order.
+func rowsFor(given *Plan, f *fabric, can kernelSet) (rows planRows) {
+	for _, p := range append([]*Plan{given}, builtinPlans()...) {
+		if p != nil && p.matches(f) {
+			rows.add(p, f.topo.ranks)
+		}
+	}
+	rows.model(f, can.CanDirect())
+	return rows
+}
+
+// agreeOnPlan gives all ranks rank 0's rows. When it returns, the engines of all
+// ranks are there: nobody may write to a board before its owner's is.
+func (c *Comm) agreeOnPlan(ctx context.Context) error {
+	d := c.dev
+	d.planner = planner{topo: c.topo, forced: c.cfg.algo, can: d.engine}
+	var mine []byte
+	if c.rank == 0 {
+		f := d.net.fabric(c.topo, c.profiles)
+		if c.given != nil && !c.given.matches(f) {
+			note := fmt.Sprintf("GPU plan: %s is for %s, path %q; these are %s, path %q", c.given.name, strings.Join(c.given.GPUs, ", "), c.given.Path, f.gpus[0], f.path())
+			c.notes = append(c.notes, note)
+			c.log.Warn("plan not used", "subsys", "INIT", "why", note)
+		}
+		rows := rowsFor(c.given, f, d.engine)
+		mine = rows.encode()
+	}
+	all, err := c.group.AllGather(ctx, mine)
+	if err != nil {
+		return err
+	}
+	return d.rows.decode(all[0])
+}
+
+// fabric is what this communicator's GPUs are like.
+func (n *deviceNet) fabric(topo topology, all []profile) *fabric {
+	f := &fabric{topo: topo, near: overP2P, far: overP2P}
+	for i := range all {
+		f.gpus = append(f.gpus, all[i].GPU)
+	}
+	for i, pair := range n.pairs() {
+		if p := n.paths[pair]; i == 0 {
+			f.near, f.far = p, p
+		} else {
+			f.near, f.far = min(f.near, p), max(f.far, p)
+		}
+	}
+	return f
+}
+
+// readPlan reads the file that rank 0's Config names.
+func (c *Comm) readPlan() (*Plan, *PlanError) {
+	name := c.cfg.Plan
+	if name == "" || c.rank != 0 {
+		return nil, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, &PlanError{File: name, Reason: err.Error()}
+	}
+	p, err := ParsePlan(name, string(text))
+	var wrong *PlanError
+	errors.As(err, &wrong)
+	return p, wrong
+}
+
+// encode and decode carry rows from rank 0 to the others.
+func (rows *planRows) encode() []byte {
+	b, err := json.Marshal(rows)
+	if err != nil {
+		panic(err) // plain data always marshals
+	}
+	return b
+}
+
+func (rows *planRows) decode(b []byte) error {
+	if err := json.Unmarshal(b, rows); err != nil {
+		return fmt.Errorf("rank 0's plan: %w", err)
+	}
+	for kind := range rows {
+		for _, list := range rows[kind] {
+			for _, r := range list {
+				if r.Algo >= algos {
+					return fmt.Errorf("rank 0's plan: %v of %v", r.Algo, Kind(kind))
+				}
+			}
+		}
+	}
+	return nil
 }

@@ -43,6 +43,24 @@ func Explain(kind Kind, n, local, bytes, root int, cfg Config) (Choice, error) {
 	return ch, nil
 }
 
+// DeviceAlgorithms are the algorithms that can carry out a collective on GPU memory
+// here, for Count elements of so many bytes, in registered memory or not; the
+// words are those of Config.Algo and of a Plan.
+func (c *Comm) DeviceAlgorithms(kind Kind, bytes int, registered bool) []string {
+	if kind >= kinds || c.dev == nil || c.dev.engine == nil {
+		return nil
+	}
+	return c.dev.names(kind, bytes, registered)
+}
+
+// DeviceChoice is the one of them that does, and why.
+func (c *Comm) DeviceChoice(kind Kind, bytes int, registered bool) (algorithm, because string) {
+	if kind >= kinds || c.dev == nil || c.dev.engine == nil {
+		return "", c.noDevice
+	}
+	return c.dev.choose(kind, bytes, registered).String(), c.dev.because(kind, bytes, registered)
+}
+
 // Paths says over which transports this rank reaches the others, and why not
 // over better ones.
 func (c *Comm) Paths() []string { return c.notes }

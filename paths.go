@@ -20,8 +20,10 @@ type profile struct {
 	GPUID      string `json:",omitempty"` // tells it from others
 	Processors int    `json:",omitempty"` // that it has
 	Limits     transport.Limits
+	Order      string   `json:",omitempty"` // Config.Deterministic
 	Wish       []string // preference of this rank's Config, best first
 	Candidates []candidate
+	PlanError  *PlanError `json:",omitempty"` // of rank 0's Config.Plan
 }
 
 // A candidate is a transport that a rank can use, or the reason why it cannot.
@@ -150,6 +152,9 @@ func agree(all []profile) error {
 		case !slices.Equal(p.Wish, first.Wish):
 			return fmt.Errorf("rank 0 wants transports %s, rank %d on %s wants %s; give all ranks the same RINGO_TRANSPORT and RINGO_NET",
 				strings.Join(first.Wish, ","), i, p.Hostname, strings.Join(p.Wish, ","))
+		case p.Order != first.Order:
+			return fmt.Errorf("rank 0 has Deterministic %q, rank %d on %s has %q; give all ranks the same RINGO_DETERMINISTIC",
+				first.Order, i, p.Hostname, p.Order)
 		case p.Limits != first.Limits:
 			return fmt.Errorf("rank 0 has %d slots of %d bytes, rank %d on %s has %d of %d; give all ranks the same RINGO_SLOTS and RINGO_SLOT_BYTES",
 				first.Limits.Slots, first.Limits.SlotBytes, i, p.Hostname, p.Limits.Slots, p.Limits.SlotBytes)

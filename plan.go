@@ -39,6 +39,9 @@ func (a algo) String() string {
 	if a < algos {
 		return algoNames[a]
 	}
+	if a == algoByRank {
+		return rankOrder
+	}
 	return fmt.Sprintf("algo(%d)", uint8(a))
 }
 
@@ -230,13 +233,15 @@ func (c *Comm) plan(kind Kind, bytes int) algo {
 	return a
 }
 
+const asked = "asked for by RINGO_ALGO or Config.Algo"
+
 // choosePlan is plan with its reason.
 func choosePlan(kind Kind, topo topology, bytes int, forced algo) (algo, string) {
 	tables, n := book[kind], topo.ranks
 	if forced != algoAuto {
 		for i := range tables {
 			if t := &tables[i]; t.algo == forced && t.offers(topo) {
-				return forced, "asked for by RINGO_ALGO or Config.Algo"
+				return forced, asked
 			}
 		}
 	}

@@ -1,0 +1,288 @@
+package ringo
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Plan is a table that says which algorithm carries out a collective on GPU
+// memory. "ringo tune" measures one and writes it to a file, which Config.Plan
+// names. A line of the file is one row, a line before the first row says where it
+// is from:
+//
+//	ringo plan 1
+//	machine  4 × NVIDIA H200
+//	driver   CUDA 13.0
+//	date     2026-11-20
+//	gpu      NVIDIA H200
+//	path     p2p
+//
+//	# collective  ranks  memory      up to  algorithm
+//	allreduce     4      any         256K   oneshot
+//	allreduce     4      any         16M    twoshot
+//	allreduce     4      any         all    ring
+//	allgather     5-8    registered  all    window   # from the model
+//
+// The first row that has a call's collective, ranks, memory and size counts, rows for
+// registered memory before others; what no row has is chosen as without the file.
+type Plan struct {
+	Machine, Driver, Date string // for the reader alone
+
+	GPUs []string // names of GPUs it is for; none for any
+	Path string   // between all GPUs: "p2p", "host memory", "bridge"; "" for any
+	Rows []PlanRow
+
+	name string // of the file, or where it is from
+}
+
+// A PlanRow is one line of a Plan.
+type PlanRow struct {
+	Kind       Kind
+	From, To   int   // ranks
+	Registered bool  // for memory that is registered alone
+	UpTo       int64 // bytes of the larger buffer of a rank, as "ringo bench" counts; -1 for all
+	Algo       string
+	Note       string // the comment behind it
+
+	line int
+}
+
+// planVersion is the first line of the file; it changes when old readers would err.
+const planVersion = "ringo plan 1"
+
+// maxPlan bounds the length of a file, in bytes.
+const maxPlan = 1 << 20
+
+// A PlanError is what is wrong with a plan. It wraps ErrInvalid.
+type PlanError struct {
+	Rank   int // whose Config names it
+	File   string
+	Line   int // 0 for the file as a whole
+	Reason string
+}
+
+func (e *PlanError) Error() string {
+	where := e.File
+	if e.Line > 0 {
+		where = fmt.Sprintf("%s:%d", e.File, e.Line)
+	}
+	return fmt.Sprintf("%v: plan of rank %d: %s: %s; \"ringo tune\" writes a new one, and without RINGO_PLAN and Config.Plan the built-in one counts", ErrInvalid, e.Rank, where, e.Reason)
+}
+
+func (e *PlanError) Unwrap() error { return ErrInvalid }
+
+// ParsePlan reads the text of a plan. The error is a *PlanError.
+func ParsePlan(name, text string) (*Plan, error) {
+	p := &Plan{name: name}
+	if len(text) > maxPlan {
+		return nil, &PlanError{File: name, Reason: fmt.Sprintf("%d bytes are no plan", len(text))}
+	}
+	sc := bufio.NewScanner(strings.NewReader(text))
+	sc.Buffer(nil, maxPlan+1)
+	n := 0
+	for sc.Scan() {
+		n++
+		if err := p.line(n, strings.TrimSpace(sc.Text())); err != nil {
+			return nil, &PlanError{File: name, Line: n, Reason: err.Error()}
+		}
+	}
+	if n == 0 {
+		return nil, &PlanError{File: name, Line: 1, Reason: fmt.Sprintf("the first line must be %q", planVersion)}
+	}
+	return p, nil
+}
+
+// line reads one line of the file.
+func (p *Plan) line(n int, s string) error {
+	if n == 1 {
+		if s != planVersion {
+			return fmt.Errorf("the first line must be %q", planVersion)
+		}
+		return nil
+	}
+	text, note, _ := strings.Cut(s, "#")
+	text, note = strings.TrimSpace(text), strings.TrimSpace(note)
+	if text == "" {
+		return nil
+	}
+	key, rest, _ := strings.Cut(text, " ")
+	rest = strings.TrimSpace(rest)
+	for name, field := range map[string]*string{"machine": &p.Machine, "driver": &p.Driver, "date": &p.Date, "path": &p.Path} {
+		if key == name {
+			if len(p.Rows) > 0 {
+				return fmt.Errorf("%s stands behind the first row", key)
+			}
+			*field = rest
+			return p.checkHead()
+		}
+	}
+	if key == "gpu" {
+		if rest == "" {
+			return errors.New("gpu without a name")
+		}
+		p.GPUs = append(p.GPUs, rest)
+		return nil
+	}
+	row, err := parsePlanRow(strings.Fields(text))
+	if err != nil {
+		return err
+	}
+	row.Note, row.line = note, n
+	for i := range p.Rows {
+		if q := &p.Rows[i]; q.covers(&row) {
+			return fmt.Errorf("line %d has all of this row's sizes: rows of a collective go from small to large", q.line)
+		}
+	}
+	p.Rows = append(p.Rows, row)
+	return nil
+}
+
+func (p *Plan) checkHead() error {
+	if p.Path != "" && !slices.Contains(gpuPathNames[overP2P:], p.Path) {
+		return fmt.Errorf("path %q is none of %s", p.Path, strings.Join(gpuPathNames[overP2P:], ", "))
+	}
+	return nil
+}
+
+// covers reports whether an earlier row leaves nothing to a later one.
+func (r *PlanRow) covers(later *PlanRow) bool {
+	return r.Kind == later.Kind && r.Registered == later.Registered && r.From <= later.From && later.To <= r.To &&
+		r.most() >= later.most()
+}
+
+func (r *PlanRow) most() int64 {
+	if r.UpTo < 0 {
+		return math.MaxInt64
+	}
+	return r.UpTo
+}
+
+// parsePlanRow reads the five words of a row.
+func parsePlanRow(words []string) (r PlanRow, err error) {
+	if len(words) != 5 {
+		return r, fmt.Errorf("%d words: a row is collective, ranks, any or registered, size, algorithm", len(words))
+	}
+	if r.Kind, err = parsePlanKind(words[0]); err != nil {
+		return r, err
+	}
+	from, to, isRange := strings.Cut(words[1], "-")
+	if !isRange {
+		to = from
+	}
+	if r.From, err = strconv.Atoi(from); err == nil {
+		r.To, err = strconv.Atoi(to)
+	}
+	if err != nil || r.From < 1 || r.To < r.From || r.To > maxPlanRanks {
+		return r, fmt.Errorf("ranks %q: want a number, or two as in 5-8", words[1])
+	}
+	switch words[2] {
+	case "any":
+	case "registered":
+		r.Registered = true
+	default:
+		return r, fmt.Errorf("memory %q is neither any nor registered", words[2])
+	}
+	r.UpTo = -1
+	if words[3] != "all" {
+		n, err := parseSize(words[3])
+		if err != nil {
+			return r, fmt.Errorf("up to %q: want a size such as 64K, or all", words[3])
+		}
+		r.UpTo = int64(n)
+	}
+	a, err := parseAlgo(words[4])
+	if err != nil || a == algoAuto {
+		return r, fmt.Errorf("algorithm %q is none of %s", words[4], strings.Join(algorithmsOnGPUs(r.Kind, r.Registered), ", "))
+	}
+	r.Algo = a.String()
+	if list := algorithmsOnGPUs(r.Kind, r.Registered); !slices.Contains(list, r.Algo) {
+		why := ""
+		if a == algoWindow || a == algoCopies {
+			why = " for memory that may not be registered"
+		}
+		return r, fmt.Errorf("%s has no algorithm %s%s; it has %s", words[0], r.Algo, why, strings.Join(list, ", "))
+	}
+	return r, nil
+}
+
+const maxPlanRanks = 1 << 18 // what a stamp can name
+
+// planKinds are the collectives that a plan chooses for.
+var planKinds = []Kind{KindAllReduce, KindAllGather, KindReduceScatter, KindBroadcast, KindReduce, KindAlltoAll, KindGather, KindScatter}
+
+func parsePlanKind(s string) (Kind, error) {
+	var known []string
+	for _, k := range planKinds {
+		if strings.EqualFold(s, k.String()) {
+			return k, nil
+		}
+		known = append(known, strings.ToLower(k.String()))
+	}
+	return 0, fmt.Errorf("%q is neither a collective (%s) nor one of machine, driver, date, gpu, path", s, strings.Join(known, ", "))
+}
+
+// shares is by how much the larger buffer of a rank is longer than Count elements.
+func (k Kind) shares(ranks int) int {
+	switch k {
+	case KindAllGather, KindReduceScatter, KindAlltoAll, KindGather, KindScatter:
+		return ranks
+	}
+	return 1
+}
+
+// String is the text of the file.
+func (p *Plan) String() string {
+	var b strings.Builder
+	b.WriteString(planVersion + "\n")
+	head := func(key, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-8s %s\n", key, value)
+		}
+	}
+	head("machine", p.Machine)
+	head("driver", p.Driver)
+	head("date", p.Date)
+	for _, g := range p.GPUs {
+		head("gpu", g)
+	}
+	head("path", p.Path)
+	b.WriteString("\n# Up to: bytes of the larger buffer of a rank, as ringo bench counts.\n")
+	fmt.Fprintf(&b, "# %-12s %-6s %-11s %-6s %s\n", "collective", "ranks", "memory", "up to", "algorithm")
+	for _, r := range p.Rows {
+		b.WriteString(r.String() + "\n")
+	}
+	return b.String()
+}
+
+// String is the line of the file.
+func (r PlanRow) String() string {
+	ranks, memory, upTo := strconv.Itoa(r.From), "any", "all"
+	if r.To != r.From {
+		ranks = fmt.Sprintf("%d-%d", r.From, r.To)
+	}
+	if r.Registered {
+		memory = "registered"
+	}
+	if r.UpTo >= 0 {
+		upTo = formatSize(r.UpTo)
+	}
+	s := fmt.Sprintf("%-14s %-6s %-11s %-6s %s", strings.ToLower(r.Kind.String()), ranks, memory, upTo, r.Algo)
+	if r.Note != "" {
+		s += "  # " + r.Note
+	}
+	return s
+}
+
+// formatSize is the text that parseSize reads as n.
+func formatSize(n int64) string {
+	unit := 0
+	for n != 0 && n%1024 == 0 && unit < 3 {
+		n, unit = n/1024, unit+1
+	}
+	return strconv.FormatInt(n, 10) + []string{"", "K", "M", "G"}[unit]
+}
