@@ -42,8 +42,11 @@ func (c *Comm) Start(call *Call) *Pending {
 
 // carryOut does a checked call, with c.run held.
 func (c *Comm) carryOut(call *Call) error {
-	if call.onDevice() {
+	switch {
+	case call.onDevice():
 		return c.queueOnDevice(call)
+	case c.byRank(call):
+		return c.carryOutByRank(call)
 	}
 	if err := c.begin(call); err != nil {
 		return err
@@ -78,6 +81,7 @@ func (c *Comm) begin(call *Call) error {
 type request struct {
 	stamp   transport.Stamp
 	reducer *kernels.Reducer
+	op      kernels.Kind
 	key     programKey
 	size    int // of an element
 	in, out int // bytes
@@ -95,7 +99,7 @@ func (c *Comm) request(call *Call, a algo) (r request, err error) {
 		s.count = 0
 	}
 	if call.Kind.Reduces() {
-		s.op = call.Op.Kind
+		s.op, r.op = call.Op.Kind, call.Op.Kind
 		if r.reducer, err = kernels.NewReducer(call.Type, call.Op, c.size); err != nil {
 			return r, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}

@@ -270,5 +270,5 @@ func choosePlan(kind Kind, topo topology, bytes int, forced algo) (algo, string)
 			return algoDirect, "small data: one hop"
 		}
 	}
-	return tables[0].algo, "the default of " + kind.String()
+	return tables[0].algo, "the default of the collective"
 }
