@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/mem"
@@ -15,6 +16,7 @@ type Device struct {
 	driver cuda.Driver
 	handle cuda.Device
 	number int
+	frees  atomic.Uint64
 
 	mu  sync.Mutex
 	ctx cuda.Context // guarded by mu; 0 until it is needed
@@ -106,6 +108,7 @@ func (d *Device) Memory() (free, total int, err error) {
 
 // Free gives memory of Alloc back. Work that uses it has to be done.
 func (d *Device) Free(r mem.Region) error {
+	d.frees.Add(1)
 	return d.With(func() error { return d.driver.MemFree(r.Ptr()) })
 }
 

@@ -1,0 +1,75 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// A MemoryError says that kernels of a device must not be given a region, and
+// what to do.
+type MemoryError struct {
+	Region mem.Region
+	Device int
+	Reason string
+}
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("%d bytes at %#x: device %d: %s", e.Region.Len(), e.Region.Ptr(), e.Device, e.Reason)
+}
+
+// Check asks the driver whether all of a region is memory for kernels of this
+// device: its own, or the host's if that is pinned. The error is a *MemoryError
+// unless the driver fails. It takes four calls of the driver, and as many again
+// for each further allocation that is mapped behind the first. The device's
+// context has to be current, see With.
+func (d *Device) Check(r mem.Region) error {
+	wrong := func(format string, args ...any) error {
+		return &MemoryError{r, d.number, fmt.Sprintf(format, args...)}
+	}
+	if r.Len() == 0 {
+		return nil
+	}
+	if r.IsNil() {
+		return wrong("null: give memory of gpu.Device.Alloc or cuMemAlloc")
+	}
+	for at, end := r.Ptr(), r.Ptr()+uintptr(r.Len()); at < end; {
+		var err error
+		ask := func(a cuda.PointerAttribute) (v uint64) {
+			if err == nil {
+				v, err = d.driver.PointerGetAttribute(a, at)
+			}
+			return v
+		}
+		kind, owner := ask(cuda.PointerMemoryType), uint64(d.number)
+		if kind == cuda.MemoryTypeDevice {
+			owner = ask(cuda.PointerDeviceOrdinal)
+		}
+		start, size := ask(cuda.PointerRangeStart), ask(cuda.PointerRangeSize)
+		switch {
+		case errors.Is(err, cuda.ErrInvalidValue) && at > r.Ptr():
+			return wrong("its allocation ends at %#x: pass a shorter region", at)
+		case errors.Is(err, cuda.ErrInvalidValue):
+			return wrong("no memory of a GPU: freed, never allocated, or the host's and not pinned; give memory of gpu.Device.Alloc or cuMemAlloc")
+		case err != nil:
+			return err
+		case int(owner) != d.number:
+			return wrong("memory of device %d: give memory of device %d, or have the rank use the other one", owner, d.number)
+		}
+		next := uintptr(start + size)
+		if next < end && ask(cuda.PointerLegacyIPC) != 0 { // what cuMemMap maps may go on, what cuMemAlloc gives does not
+			return wrong("it exceeds its allocation of %d bytes at %#x: pass a shorter region", size, start)
+		}
+		if next <= at {
+			return wrong("the driver says that it lies in [%#x, %#x)", start, start+size)
+		}
+		at = next
+	}
+	return nil
+}
+
+// Frees is how often Free has been called. What Check found holds until then, of
+// memory that is freed by Free.
+func (d *Device) Frees() uint64 { return d.frees.Load() }
