@@ -61,6 +61,9 @@ type waitValue struct {
 }
 
 func (w waitValue) step(m *Machine, o *op) bool {
+	if got, err := m.mem.Peek(w.p, w.size); err == nil && !w.holds(got) {
+		return false
+	}
 	got, c, err := m.mem.LoadAcquire(w.p, w.size, o.after)
 	return m.carried(o, c, err) && (err != nil || w.holds(got))
 }

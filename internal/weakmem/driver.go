@@ -106,7 +106,7 @@ func (m *Memory) StoreRelease(dst uint64, v uint64, size int, after Clock) (Cloc
 }
 
 // LoadAcquire is a load of 4 or 8 bytes that acquires at system scope, as
-// cuStreamWaitValue makes it again and again. The Clock is after what it read.
+// cuStreamWaitValue makes it at last, see Peek. The Clock is after what it read.
 func (m *Memory) LoadAcquire(src uint64, size int, after Clock) (uint64, Clock, error) {
 	o := m.operation("load", after)
 	o.kind = strong
@@ -127,6 +127,17 @@ func (m *Memory) LoadAcquire(src uint64, size int, after Clock) (uint64, Clock, 
 		now = Join(now, m.Host())
 	}
 	return v, now, nil
+}
+
+// Peek is the value that LoadAcquire would load, and no access: what waits for a
+// value and finds another leaves no trace.
+func (m *Memory) Peek(src uint64, size int) (uint64, error) {
+	o := operation{memory: m, origin: origin{what: "load"}, kind: strong}
+	_, p, err := o.element(src, size, 0)
+	if err != nil {
+		return 0, err
+	}
+	return strongGet(p, size), nil
 }
 
 // Host is what the host may know to have happened: what HostSaw was told and

@@ -251,6 +251,14 @@ func TestNoFault(t *testing.T) {
 			b := s.m.Begin(0, "k", s.m.Host()).Block([3]int{}, [3]int{32, 1, 1}, 0)
 			return load(b, 0, lane0, 0x2000, How{})
 		}},
+		{"value looked at and written over by the driver", func(s *scene) *Fault {
+			c, _ := s.m.Write(0x2000, []byte{1, 0, 0, 0}, Clock{})
+			if v, err := s.m.Peek(0x2000, 4); v != 1 || err != nil {
+				panic(err)
+			}
+			_, _ = s.m.Write(0x2000, []byte{2, 0, 0, 0}, c)
+			return nil
+		}},
 		{"value written and waited for by the driver", func(s *scene) *Fault {
 			c, _ := s.m.Write(0x2000, []byte{1, 2, 3, 4}, Clock{})
 			_, _ = s.m.StoreRelease(0x2008, 5, 4, c)

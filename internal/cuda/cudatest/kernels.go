@@ -151,6 +151,17 @@ wait:
 	ret;
 }
 
+// *p = v, after all that this thread has seen
+.visible .entry post(.param .u64 p, .param .u32 v)
+{
+	.reg .b32 %r<2>;
+	.reg .b64 %rd<2>;
+	ld.param.u64 %rd1, [p];
+	ld.param.u32 %r1, [v];
+	st.release.sys.global.u32 [%rd1], %r1;
+	ret;
+}
+
 .visible .entry stop()
 {
 	trap;

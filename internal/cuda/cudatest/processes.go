@@ -2,6 +2,7 @@ package cudatest
 
 import (
 	"encoding/hex"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -23,10 +24,13 @@ func childRole() string { return os.Getenv(roleVariable) }
 
 func runChild(t *testing.T, d cuda.Driver, role string) {
 	f, ok := map[string]func(e *env, arg string){
-		"import":     childImport,
-		"ipc memory": childIPCMemory,
-		"ipc event":  childIPCEvent,
-		"fault":      childFault,
+		"import":      childImport,
+		"peer import": childPeerImport,
+		"ipc memory":  childIPCMemory,
+		"ipc within":  childIPCWithin,
+		"ipc values":  childIPCValues,
+		"ipc event":   childIPCEvent,
+		"fault":       childFault,
 	}[role]
 	require.True(t, ok, "role %q", role)
 	with(t, d, func(e *env) { f(e, os.Getenv(argVariable)) })
@@ -79,6 +83,78 @@ func childIPCMemory(e *env, arg string) {
 	require.GreaterOrEqual(e, size, 4<<20)
 	e.noErr(e.d.IpcCloseMemHandle(p))
 	e.is(e.d.IpcCloseMemHandle(p), cuda.ErrInvalidValue, cuda.ErrMapFailed)
+}
+
+// testIPCWithin shares memory that is not at the beginning of what the driver has
+// from the system: a small allocation beside others, and an address in a large one.
+func testIPCWithin(e *env) {
+	large := e.alloc(4 << 20)
+	e.put(large+8192, 33)
+	var small uintptr
+	for i := range uint32(3) {
+		small = e.alloc(512)
+		e.put(small+256, 30+i)
+	}
+	base, n, err := e.d.MemGetAddressRange(small + 256)
+	e.noErr(err)
+	require.Equal(e, []any{small, 512}, []any{base, n})
+	for _, c := range []struct {
+		p, word uintptr // the handle is of p; the word lies at an offset in the allocation
+		want    uint32
+	}{{small, 256, 32}, {small + 256, 256, 32}, {large + 8192, 8192, 33}} {
+		h, err := e.d.IpcGetMemHandle(c.p)
+		e.noErr(err)
+		e.child("ipc within", fmt.Sprintf("%x %d %d", h[:], c.word, c.want))
+	}
+}
+
+func childIPCWithin(e *env, arg string) {
+	var handle string
+	var word uintptr
+	var want uint32
+	_, err := fmt.Sscan(arg, &handle, &word, &want)
+	e.noErr(err)
+	p, err := e.d.IpcOpenMemHandle(parseHandle(e, handle))
+	e.noErr(err)
+	require.Equal(e, []uint32{want}, e.words(p+word, 1), "the handle is of the whole allocation")
+	e.noErr(e.d.IpcCloseMemHandle(p))
+}
+
+// testIPCValues has streams wait in own memory for what a child's stream and
+// kernel write there.
+func testIPCValues(e *env) {
+	if found := cuda.Probe(e.d, cuda.StreamValues, e.dev); found.Answer != cuda.Yes {
+		e.Skip(found)
+	}
+	p := e.alloc(4096)
+	e.put(p, 0, 0, 0)
+	h, err := e.d.IpcGetMemHandle(p)
+	e.noErr(err)
+	s := e.stream()
+	x := e.graph(s, func() {
+		e.noErr(e.d.StreamWaitValue32(s, p, 1, cuda.WaitEQ))
+		e.noErr(e.d.StreamWaitValue32(s, p+4, 2, cuda.WaitGEQ))
+		e.noErr(e.d.MemcpyAsync(p+12, p+8, 4, s))
+	})
+	e.noErr(e.d.GraphLaunch(x, s))
+	e.after(func() error { return cuda.Write(e.d, p, []byte{1, 0, 0, 0, 2, 0, 0, 0}) }) // whatever happened
+	done, err := e.d.StreamQuery(s)
+	e.noErr(err)
+	require.False(e, done)
+	e.child("ipc values", hex.EncodeToString(h[:]))
+	e.noErr(e.d.StreamSynchronize(s))
+	require.Equal(e, []uint32{1, 2, 3, 3}, e.words(p, 4))
+}
+
+func childIPCValues(e *env, arg string) {
+	p, err := e.d.IpcOpenMemHandle(parseHandle(e, arg))
+	e.noErr(err)
+	s, post := e.stream(), e.kernel("post")
+	e.noErr(e.d.MemsetD32Async(p+8, 3, 1, s))
+	e.noErr(e.d.StreamWriteValue32(s, p, 1, 0))
+	e.noErr(e.d.LaunchKernel(post, &cuda.Launch{Stream: s}, cuda.ArgsOf(&storeArgs{p + 4, 2})))
+	e.noErr(e.d.StreamSynchronize(s))
+	e.noErr(e.d.IpcCloseMemHandle(p))
 }
 
 // testIPCEvent has the child record an event that the parent has.

@@ -109,6 +109,33 @@ func testImport(e *env) {
 	require.Equal(e, []uint32{1234, 4321}, e.words(m.p, 2), "the child wrote")
 }
 
+// testPeerImport has a kernel of device 1 write from another process.
+func testPeerImport(e *env) {
+	e.second()
+	m := e.virtual()
+	fd, err := e.d.MemExportToShareableHandle(m.h)
+	e.noErr(err)
+	file := os.NewFile(uintptr(fd), "device memory")
+	defer file.Close()
+	e.child("peer import", fmt.Sprint(m.n), file)
+	require.Equal(e, []uint32{4321}, e.words(m.p, 1), "the child wrote")
+}
+
+func childPeerImport(e *env, arg string) {
+	m := shareable{}
+	_, err := fmt.Sscan(arg, &m.n)
+	e.noErr(err)
+	m.h, err = e.d.MemImportFromShareableHandle(3)
+	e.noErr(err)
+	second := e.second()
+	second.after(func() error { return e.d.MemRelease(m.h) })
+	second.do(func() {
+		second.mapped(&m)
+		e.noErr(e.d.LaunchKernel(second.kernel("store"), &cuda.Launch{}, cuda.ArgsOf(&storeArgs{m.p, 4321})))
+		e.noErr(e.d.CtxSynchronize())
+	})
+}
+
 // childImport reads and writes the parent's memory, which it has as file 3.
 func childImport(e *env, arg string) {
 	m := shareable{}

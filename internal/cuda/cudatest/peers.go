@@ -1,0 +1,178 @@
+package cudatest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// second is device 1, without peer access between it and device 0.
+func (e *env) second() *env {
+	e.Helper()
+	n, err := e.d.DeviceGetCount()
+	e.noErr(err)
+	if n < 2 {
+		e.Skip("needs two devices")
+	}
+	dev, err := e.d.DeviceGet(1)
+	e.noErr(err)
+	for _, pair := range [][2]cuda.Device{{e.dev, dev}, {dev, e.dev}} {
+		can, err := e.d.DeviceCanAccessPeer(pair[0], pair[1])
+		e.noErr(err)
+		if !can {
+			e.Skip("devices 0 and 1 do not reach each other")
+		}
+	}
+	ctx, err := e.d.DevicePrimaryCtxRetain(dev)
+	e.noErr(err)
+	e.Cleanup(func() { e.noErr(e.d.DevicePrimaryCtxRelease(dev)) })
+	return &env{T: e.T, d: e.d, dev: dev, ctx: ctx}
+}
+
+// peer is device 1, which it and device 0 have each other's memory in reach.
+func (e *env) peer() *env {
+	e.Helper()
+	p := e.second()
+	for _, pair := range [][2]*env{{e, p}, {p, e}} {
+		from, to := pair[0], pair[1]
+		from.do(func() { e.noErr(e.d.CtxEnablePeerAccess(to.ctx)) })
+		from.after(func() error { return e.d.CtxDisablePeerAccess(to.ctx) })
+	}
+	return p
+}
+
+// do runs f with the env's context current.
+func (e *env) do(f func()) {
+	e.Helper()
+	e.noErr(cuda.With(e.d, e.ctx, func() error { f(); return nil }))
+}
+
+// graph is what f queues on the stream, executable until the test ends.
+func (e *env) graph(s cuda.Stream, f func()) cuda.GraphExec {
+	e.Helper()
+	g := e.captured(s, f)
+	x, err := e.d.GraphInstantiate(g, 0)
+	e.noErr(err)
+	e.noErr(e.d.GraphDestroy(g))
+	e.after(func() error { return e.d.GraphExecDestroy(x) })
+	return x
+}
+
+// testPeerCopies has a graph copy to and from a peer, by addresses alone and by contexts.
+func testPeerCopies(e *env) {
+	peer := e.peer()
+	var there uintptr
+	peer.do(func() { there = peer.alloc(4096) })
+	here, s := e.alloc(4096), e.stream()
+	x := e.graph(s, func() {
+		e.noErr(e.d.MemcpyAsync(there, here, 1024, s))
+		e.noErr(e.d.MemcpyAsync(here+1024, there, 1024, s))
+		e.noErr(e.d.MemcpyPeerAsync(there+1024, peer.ctx, here+1024, e.ctx, 1024, s))
+		e.noErr(e.d.MemcpyAsync(here+2048, there+1024, 1024, s))
+	})
+	for v := range uint32(3) {
+		e.noErr(e.d.MemsetD32Async(here, v, 256, s))
+		e.noErr(e.d.GraphLaunch(x, s))
+		e.noErr(e.d.StreamSynchronize(s))
+		require.Equal(e, repeat(v, 768), e.words(here, 768))
+		require.Equal(e, repeat(v, 512), e.words(there, 512))
+	}
+}
+
+// testPeerVirtual maps memory of device 1 for both devices, whose contexts have
+// no access to each other.
+func testPeerVirtual(e *env) {
+	second := e.second()
+	m := second.virtual()
+	e.noErr(e.d.MemSetAccess(m.p, m.n, e.dev)) // beside the access of its own device
+	v, err := e.d.PointerGetAttribute(cuda.PointerDeviceOrdinal, m.p)
+	e.noErr(err)
+	require.EqualValues(e, second.dev, v)
+
+	s := e.stream()
+	e.noErr(e.d.LaunchKernel(e.kernel("store"), &cuda.Launch{Stream: s}, cuda.ArgsOf(&storeArgs{m.p, 5})))
+	e.noErr(e.d.MemcpyAsync(m.p+4, m.p, 4, s))
+	e.noErr(e.d.StreamSynchronize(s))
+	second.do(func() {
+		e.noErr(e.d.LaunchKernel(second.kernel("store"), &cuda.Launch{}, cuda.ArgsOf(&storeArgs{m.p + 8, 6})))
+		e.noErr(e.d.CtxSynchronize())
+		require.Equal(e, []uint32{5, 5, 6}, e.words(m.p, 3))
+	})
+
+	// Who has but an address finds the memory, and maps it a second time.
+	base, n, err := e.d.MemGetAddressRange(m.p + 12345)
+	e.noErr(err)
+	require.Equal(e, []any{m.p, m.n}, []any{base, n})
+	again := shareable{n: m.n}
+	again.h, err = e.d.MemRetainAllocationHandle(m.p + 12345)
+	e.noErr(err)
+	require.Equal(e, m.h, again.h)
+	e.after(func() error { return e.d.MemRelease(again.h) })
+	e.mapped(&again)
+	require.Equal(e, []uint32{5, 5, 6}, e.words(again.p, 3))
+}
+
+// testPeerValues has graphs of two devices wait for each other, each in memory of
+// its own, for a value that the other's stream or kernel writes there. (A copy of
+// four bytes is no way to tell: nothing says that the data before are there.)
+func testPeerValues(e *env) {
+	if found := cuda.Probe(e.d, cuda.StreamValues, e.dev); found.Answer != cuda.Yes {
+		e.Skip(found)
+	}
+	peer := e.peer()
+	// A side has three words: what it waits for, data, the answer's data.
+	type side struct {
+		*env
+		p     uintptr
+		s     cuda.Stream
+		post  cuda.Function
+		graph cuda.GraphExec
+	}
+	for _, how := range []struct {
+		name string
+		tell func(from, to *side)
+	}{
+		{"stream", func(from, to *side) { e.noErr(e.d.StreamWriteValue32(from.s, to.p, 1, 0)) }},
+		{"kernel", func(from, to *side) {
+			args := storeArgs{to.p, 1}
+			e.noErr(e.d.LaunchKernel(from.post, &cuda.Launch{Stream: from.s}, cuda.ArgsOf(&args)))
+		}},
+	} {
+		sides := []*side{{env: e}, {env: peer}}
+		for _, x := range sides {
+			x.do(func() {
+				x.p, x.s = x.alloc(12), x.stream()
+				x.put(x.p, 0, 0, 0)
+				x.post = x.kernel("post")
+			})
+		}
+		await := func(x *side) { // and be ready for the next time
+			e.noErr(e.d.StreamWaitValue32(x.s, x.p, 1, cuda.WaitEQ))
+			e.noErr(e.d.StreamWriteValue32(x.s, x.p, 0, 0))
+		}
+		a, b := sides[0], sides[1]
+		a.do(func() {
+			a.graph = a.env.graph(a.s, func() {
+				e.noErr(e.d.MemcpyAsync(b.p+4, a.p+4, 4, a.s))
+				how.tell(a, b)
+				await(a)
+			})
+		})
+		b.do(func() {
+			b.graph = b.env.graph(b.s, func() {
+				await(b)
+				e.noErr(e.d.MemcpyAsync(a.p+8, b.p+4, 4, b.s))
+				how.tell(b, a)
+			})
+		})
+		for v := range uint32(4) {
+			e.noErr(e.d.MemsetD32Async(a.p+4, v, 1, a.s))
+			for _, x := range sides {
+				x.do(func() { e.noErr(e.d.GraphLaunch(x.graph, x.s)) })
+			}
+			e.noErr(e.d.StreamSynchronize(a.s))
+			require.Equal(e, []uint32{0, v, v}, e.words(a.p, 3), how.name)
+		}
+		b.do(func() { e.noErr(e.d.StreamSynchronize(b.s)) })
+	}
+}
