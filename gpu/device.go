@@ -83,10 +83,21 @@ func (d *Device) With(f func() error) error {
 	return cuda.With(d.driver, c, f)
 }
 
+// quietly is With for what does not become part of a capture, whichever stream
+// of the process is being captured.
+func (d *Device) quietly(f func() error) error {
+	c, err := d.Context()
+	if err != nil {
+		return err
+	}
+	return cuda.Quietly(d.driver, c, f)
+}
+
 // Alloc gives n bytes of device memory, which Free takes back. Its content is
-// undefined.
+// undefined. Alloc, Free and Write may be called while a stream is captured, and
+// are no part of the capture.
 func (d *Device) Alloc(n int) (r mem.Region, err error) {
-	err = d.With(func() error {
+	err = d.quietly(func() error {
 		p, err := d.driver.MemAlloc(n)
 		r = mem.Device(d.number, p, n)
 		return err
@@ -109,7 +120,7 @@ func (d *Device) Memory() (free, total int, err error) {
 // Free gives memory of Alloc back. Work that uses it has to be done.
 func (d *Device) Free(r mem.Region) error {
 	d.frees.Add(1)
-	return d.With(func() error { return d.driver.MemFree(r.Ptr()) })
+	return d.quietly(func() error { return d.driver.MemFree(r.Ptr()) })
 }
 
 // Write copies src to device memory and returns when it is there, for kernels
@@ -119,7 +130,7 @@ func (d *Device) Write(dst mem.Region, src []byte) error {
 	if len(src) > dst.Len() {
 		return fmt.Errorf("gpu: write %d bytes into %d", len(src), dst.Len())
 	}
-	return d.With(func() error { return cuda.Write(d.driver, dst.Ptr(), src) })
+	return d.quietly(func() error { return cuda.Write(d.driver, dst.Ptr(), src) })
 }
 
 // Read copies device memory to dst.

@@ -79,6 +79,31 @@ func TestStreamsAndGraphs(t *testing.T) {
 	require.NoError(t, d.DestroyStream(s))
 }
 
+// TestMemoryDuringCapture allocates, writes and frees while a stream is captured
+// in each of the modes.
+func TestMemoryDuringCapture(t *testing.T) {
+	d, err := open(t, 1).Device(0)
+	require.NoError(t, err)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	for _, mode := range []cuda.CaptureMode{cuda.CaptureGlobal, cuda.CaptureThreadLocal, cuda.CaptureRelaxed} {
+		require.NoError(t, d.With(func() error {
+			require.NoError(t, d.driver.StreamBeginCapture(s, mode))
+			r, err := d.Alloc(64)
+			require.NoError(t, err)
+			require.NoError(t, d.Write(r, []byte{1, 2, 3}))
+			require.NoError(t, d.Free(r))
+			g, err := d.driver.StreamEndCapture(s)
+			require.NoError(t, err)
+			nodes, err := d.driver.GraphGetNodes(g)
+			require.NoError(t, err)
+			require.Empty(t, nodes)
+			return d.driver.GraphDestroy(g)
+		}))
+	}
+	require.NoError(t, d.DestroyStream(s))
+}
+
 func TestOpen(t *testing.T) {
 	m, err := Open(Options{Emulate: 2})
 	require.NoError(t, err)
