@@ -33,16 +33,16 @@ type Comm struct {
 	topo       topology
 	notes      []string // the choice of paths, in words
 
-	run         sync.Mutex // held while an operation is carried out; guards the fields below
-	seq         uint32
-	engine      *engine.Engine
-	job         engine.Job
-	key         programKey // of the program used last
-	program     *engine.Program
-	programs    map[programKey]*engine.Program
-	spare       []byte  // copy of In for an all-to-all in place
-	order       []*Call // of a group
-	combination combination
+	run      sync.Mutex // held while an operation is carried out; guards the fields below
+	seq      uint32
+	engine   *engine.Engine
+	job      engine.Job
+	key      programKey // of the program used last
+	program  *engine.Program
+	programs map[programKey]*engine.Program
+	spare    []byte  // copy of In for an all-to-all in place
+	order    []*Call // of a group
+	fold     *fold   // for reductions in order of rank, made for the first
 
 	dev      *device // nil if the rank has no GPU
 	noDevice string  // why GPU memory cannot be used

@@ -3,6 +3,7 @@ package ringo
 import (
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/mem"
 )
 
 // rankOrder is the word of Config.Deterministic.
@@ -37,29 +38,11 @@ func orderMatters(kind Kind, t DataType, op kernels.Kind, ranks int) bool {
 	return scales && t.Size() < Float32.Size()
 }
 
-// contributions says which shares CombineAll has to scale: all, but for PreMulSum
-// none. Ranks may have different scales there, so each scales, and rounds, what it
-// sends.
-func contributions(op kernels.Kind) uint64 {
-	if op == kernels.KindPreMulSum {
-		return 0
-	}
-	return ^uint64(0)
-}
-
-// byRankBytes bounds the shares that a rank holds at a time, so that they stay in
-// its cache: larger data goes in pieces.
-const byRankBytes = 2 << 20
-
-// byRankWhole is up to which size an all-reduce sends everything to everybody,
-// which takes one hop less.
-const byRankWhole = 16 << 10
-
-// A combination is what the host half needs for reductions in order of rank.
-type combination struct {
-	shares      []byte
-	srcs        [][]byte
-	offsets, ns []int // of the pieces of a reduce-scatter
+// A hostPlace is the workplace in host memory.
+type hostPlace struct {
+	c     *Comm
+	rooms [allRooms][]byte
+	srcs  [][]byte
 }
 
 // carryOutByRank is carryOut for a call on host memory in order of rank.
@@ -71,140 +54,46 @@ func (c *Comm) carryOutByRank(call *Call) error {
 	if err != nil {
 		return c.fail(call, err)
 	}
-	var in, out []byte
-	if r.in > 0 {
-		in = call.In.Bytes()[:r.in]
+	if c.fold == nil { // in pieces that stay in a core's cache
+		c.fold = newFold(c, &hostPlace{c: c, srcs: make([][]byte, c.size)}, 16<<10, 2<<20)
 	}
-	if r.out > 0 {
-		out = call.Out.Bytes()[:r.out]
-	}
-	b := &c.combination
-	if b.srcs == nil {
-		b.srcs, b.offsets, b.ns = make([][]byte, c.size), make([]int, c.size), make([]int, c.size)
-	}
-	share := shareOf(byRankBytes, c.size)
-	switch {
-	case call.Kind == KindReduce:
-		err = c.reduceByRank(&r, in, out, share)
-	case call.Kind == KindReduceScatter:
-		err = c.reduceScatterByRank(&r, in, out, share)
-	case r.in <= min(byRankWhole, share):
-		err = c.oneShotByRank(&r, in, out)
-	default:
-		err = c.twoShotByRank(&r, in, out, share)
-	}
-	if err != nil {
+	if err := c.fold.run(r, call.Kind, call.In.Slice(0, r.in), call.Out.Slice(0, r.out)); err != nil {
 		return c.fail(call, err)
 	}
 	return nil
 }
 
-// shareOf divides room among ranks.
-func shareOf(room, ranks int) int { return max(64, room/ranks&^63) }
-
-// even is a Layout of n chunks of the same length.
-func even(n, chunk int) engine.Layout { return engine.Layout{Total: n * chunk, Chunk: chunk} }
-
-func (c *Comm) oneShotByRank(r *request, in, out []byte) error {
-	n := len(in)
-	shares := c.room(c.size * n)
-	if err := c.move(r, KindAllGather, -1, in, even(1, n), shares, even(c.size, n), r.scaler()); err != nil {
-		return err
+func (h *hostPlace) room(which rooms, n int) (Region, error) {
+	if len(h.rooms[which]) < n {
+		h.rooms[which] = make([]byte, n)
 	}
-	c.combine(r, out, shares)
-	return nil
+	return mem.Host(h.rooms[which][:n]), nil
 }
 
-func (c *Comm) twoShotByRank(r *request, in, out []byte, share int) error {
-	for at := 0; at < len(in); at += share * c.size {
-		from, to := in[at:min(at+share*c.size, len(in))], out[at:min(at+share*c.size, len(out))]
-		l := engine.Even(len(from), c.size, r.size)
-		off, n := l.Span(c.rank)
-		shares := c.room(c.size * n)
-		if err := c.move(r, KindAlltoAll, -1, from, l, shares, even(c.size, n), r.scaler()); err != nil {
-			return err
-		}
-		mine := to[off : off+n]
-		c.combine(r, mine, shares)
-		if err := c.move(r, KindAllGather, -1, mine, even(1, n), to, l, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *Comm) reduceByRank(r *request, in, out []byte, share int) error {
-	for at := 0; at == 0 || at < len(in); at += share {
-		end := min(at+share, len(in))
-		var shares []byte
-		if c.rank == int(r.key.peer) {
-			shares = c.room(c.size * (end - at))
-		}
-		if err := c.move(r, KindGather, r.key.peer, in[at:end], even(1, end-at), shares, even(c.size, end-at), r.scaler()); err != nil {
-			return err
-		}
-		if shares != nil {
-			c.combine(r, out[at:end], shares)
-		}
-	}
-	return nil
-}
-
-func (c *Comm) reduceScatterByRank(r *request, in, out []byte, share int) error {
-	b := &c.combination
-	for at := 0; at == 0 || at < len(out); at += share {
-		end := min(at+share, len(out))
-		for p := range c.size {
-			b.offsets[p], b.ns[p] = p*len(out)+at, end-at
-		}
-		shares := c.room(c.size * (end - at))
-		l := engine.Layout{Off: b.offsets, Len: b.ns}
-		if err := c.move(r, KindAlltoAll, -1, in, l, shares, even(c.size, end-at), r.scaler()); err != nil {
-			return err
-		}
-		c.combine(r, out[at:end], shares)
-	}
-	return nil
-}
-
-// scaler is what scales contributions on their way, nil if nothing does.
-func (r *request) scaler() *kernels.Reducer {
-	if r.op == kernels.KindPreMulSum {
-		return r.reducer
-	}
-	return nil
-}
-
-// room is n bytes for shares.
-func (c *Comm) room(n int) []byte {
-	b := &c.combination
-	if len(b.shares) < n {
-		b.shares = make([]byte, n)
-	}
-	return b.shares[:n]
-}
-
-// move carries out a collective that is part of a reduction.
-func (c *Comm) move(r *request, kind Kind, peer int32, in []byte, inL engine.Layout, out []byte, outL engine.Layout, scaler *kernels.Reducer) error {
-	a, _ := choosePlan(kind, c.topo, outL.Chunk, algoAuto) // which is alike on all ranks
-	p, err := c.compile(programKey{kind: kind, algo: a, peer: peer})
+func (h *hostPlace) move(r *request, kind Kind, in Region, inL engine.Layout, out Region, outL engine.Layout) error {
+	a, _ := choosePlan(kind, h.c.topo, outL.Chunk, algoAuto) // which is alike on all ranks
+	p, err := h.c.compile(r.part(kind, a))
 	if err != nil {
 		return err
 	}
-	j := &c.job
-	j.Program, j.Reducer, j.Stamp, j.Lend = p, scaler, r.stamp, true
-	j.In, j.Out, j.InL, j.OutL = in, out, inL, outL
-	err = c.engine.Run(j)
+	j := &h.c.job
+	j.Program, j.Reducer, j.Stamp, j.Lend = p, nil, r.stamp, true
+	j.In, j.Out, j.InL, j.OutL = in.Bytes(), out.Bytes(), inL, outL
+	err = h.c.engine.Run(j)
 	j.In, j.Out = nil, nil
 	return err
 }
 
-// combine is dst = all ranks' shares.
-func (c *Comm) combine(r *request, dst, shares []byte) {
-	srcs, n := c.combination.srcs, len(dst)
-	for i := range srcs {
-		srcs[i] = shares[i*n : (i+1)*n]
+func (h *hostPlace) combine(r *request, dst, srcs Region, contributions uint64, finish bool) error {
+	n := dst.Len()
+	if n == 0 {
+		return nil
 	}
-	r.reducer.CombineAll(dst, srcs, contributions(r.op), true)
-	clear(srcs)
+	list := h.srcs[:srcs.Len()/n]
+	for i := range list {
+		list[i] = srcs.Slice(i*n, n).Bytes()
+	}
+	r.reducer.CombineAll(dst.Bytes(), list, contributions, finish)
+	clear(list)
+	return nil
 }
