@@ -62,17 +62,26 @@ const goodbye = 10 * time.Second
 func disband(members []*Comm) error {
 	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
 	defer cancel()
+	farewell := func(c *Comm) error {
+		if c.guard.Aborted() == nil {
+			c.group.AllGather(ctx, nil) // an error means that there is nobody to wait for
+		}
+		return nil
+	}
 	var g errgroup.Group
 	for _, c := range members {
-		g.Go(func() error {
-			if c.guard.Aborted() == nil {
-				c.group.AllGather(ctx, nil) // an error means that there is nobody to wait for
-			}
-			return nil
-		})
+		g.Go(func() error { return farewell(c) })
 	}
 	g.Wait()
 	var errs []error
+	for _, c := range members {
+		if len(c.dev.windows) == 0 {
+			continue
+		}
+		errs = append(errs, c.dev.closeWindows())
+		g.Go(func() error { return farewell(c) }) // then the memory is the user's again
+	}
+	g.Wait()
 	for _, c := range members {
 		errs = append(errs, c.dev.release(), c.releaseHost())
 	}

@@ -94,7 +94,7 @@ func TestExplain(t *testing.T) {
 // A sign survives its stamp, whatever is in it.
 func TestSignRoundTrip(t *testing.T) {
 	for _, s := range []sign{
-		{}, {seq: 1<<32 - 1, kind: KindAlltoAllv, typ: Float8E5M2, op: 9, algo: algoHier, count: maxCount - 1, root: 1<<17 - 1},
+		{}, {seq: 1<<32 - 1, kind: KindAlltoAllv, typ: Float8E5M2, op: 9, algo: algos - 1, where: maxWhere, count: maxCount - 1, root: 1<<17 - 1},
 		{kind: KindSend, count: 5, root: -1}, {seq: 7, kind: KindReduce, typ: Float64, count: 0, root: 0},
 	} {
 		require.Equal(t, s, signOf(s.stamp()), fmt.Sprint(s))

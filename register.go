@@ -1,0 +1,314 @@
+package ringo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/transport/p2p"
+)
+
+// A Window is memory of all ranks' GPUs that a communicator's collectives read and
+// write where it is; see Comm.Register.
+type Window struct {
+	comm   *Comm
+	number int // on its communicator, the same on all ranks
+	region Region
+	span   *p2p.Span   // nil if the window has no effect
+	memory grid.Window // of all ranks, as this one sees it
+	reason string
+	closed bool
+}
+
+// Register makes a span of the rank's GPU memory known to all ranks, so that
+// collectives on it move data from GPU to GPU without staging. All ranks call it
+// together, with spans of the same length, in the order of their other calls; it
+// waits for them, at most Config.JoinTimeout, so ranks of one process call it from
+// a goroutine each. The memory may be any of the GPU's, of gpu.Device.Alloc or the
+// caller's own, the virtual-memory API included, but not part of two windows.
+//
+// A collective may use registered memory if the buffers that its kernels reach lie
+// wholly in windows, at the same offset of the same window on all ranks: In of
+// ReduceScatter and Gather, Out of AllGather, AlltoAll, Broadcast and Scatter, both
+// of AllReduce and Reduce, whose Out then has to be given on all ranks. Ranks that
+// break this get the error of calls that do not match. Nobody may touch such a
+// buffer while any rank is at the collective.
+//
+// Where GPUs do not reach each other, or the memory is of a kind that cannot be
+// shared, the Window has no effect, and Reason says why. What is wrong with the
+// memory of one rank is an error on all (ErrInvalid), and changes nothing.
+func (c *Comm) Register(r Region) (*Window, error) {
+	c.queue.drain()
+	c.run.Lock()
+	defer c.run.Unlock()
+	const op = "Register"
+	if c.dev == nil || c.dev.engine == nil {
+		return nil, c.errorIn(op, fmt.Errorf("%w: GPU memory: %s", ErrUnsupported, c.noDevice))
+	}
+	if err := c.Err(); err != nil {
+		return nil, c.errorIn(op, fmt.Errorf("the communicator has failed before: %w", err))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.JoinTimeout)
+	defer cancel()
+	d := c.dev
+	d.registered++
+	w := &Window{comm: c, number: d.registered, region: r}
+	bad := d.join(w)
+	err := w.meet(ctx, bad)
+	if err == nil {
+		d.windows.insert(w)
+		return w, nil
+	}
+	if w.span != nil {
+		err = errors.Join(err, w.span.Close())
+	}
+	return nil, c.errorIn(op, err)
+}
+
+// join finds out what this rank can tell the others of a window's memory. The
+// error is what is wrong with it.
+func (d *device) join(w *Window) error {
+	r := w.region
+	switch {
+	case r.IsHost():
+		return fmt.Errorf("%w: host memory: register memory of the rank's GPU", ErrInvalid)
+	case r.Len() == 0:
+		return fmt.Errorf("%w: no bytes: register live memory of the rank's GPU", ErrInvalid)
+	case r.Dev() != d.gpu.Number():
+		return fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", ErrInvalid, r.Dev(), d.gpu.Number())
+	}
+	if o := d.windows.overlap(r); o != nil {
+		return fmt.Errorf("%w: %d bytes at %#x overlap window #%d, %d bytes at %#x: close that first",
+			ErrInvalid, r.Len(), r.Ptr(), o.number, o.region.Len(), o.region.Ptr())
+	}
+	if w.reason = d.noWindows(); w.reason != "" {
+		return nil
+	}
+	n := d.net
+	span, err := p2p.NewSpan(p2p.Config{Driver: n.driver, Context: n.ctx, Device: n.dev, Self: n.self, Bytes: r.Len()}, uint64(r.Ptr()))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	w.span = span
+	return nil
+}
+
+// noWindows says why windows have no effect, the same on all ranks; "" if they have.
+func (d *device) noWindows() string {
+	switch {
+	case d.net.size == 1:
+		return "the communicator has one rank"
+	case !d.net.only(overP2P):
+		return "not all GPUs reach each other's memory: " + strings.Join(d.net.against, "; ")
+	case !d.engine.CanWindow(grid.TwoShot):
+		return fmt.Sprintf("%d ranks, and kernels in windows are for %d", d.net.size, grid.MaxDirect)
+	}
+	return ""
+}
+
+// meet has the ranks tell each other of their memory, and open it.
+func (w *Window) meet(ctx context.Context, bad error) error {
+	c, d := w.comm, w.comm.dev
+	note := windowNote{Op: "Register", Window: w.number, Bytes: w.region.Len()}
+	switch {
+	case bad != nil:
+		note.Bad = bad.Error()
+	case w.span != nil:
+		note.Span = w.span.Offer()
+	}
+	notes, err := c.meet(ctx, note)
+	if err != nil {
+		return errors.Join(bad, err)
+	}
+	if bad != nil {
+		return bad
+	}
+	offers := make([]p2p.SpanOffer, c.size)
+	for r := range notes {
+		o := &notes[r]
+		switch {
+		case o.Bad != "":
+			return fmt.Errorf("%w: rank %d cannot: %s", ErrInvalid, r, strings.TrimPrefix(o.Bad, ErrInvalid.Error()+": "))
+		case o.Bytes != notes[0].Bytes:
+			return fmt.Errorf("%w: rank 0 registers %d bytes, rank %d registers %d: give all ranks the same length", ErrInvalid, notes[0].Bytes, r, o.Bytes)
+		}
+		if w.span == nil {
+			continue
+		}
+		if offers[r], err = p2p.ParseSpanOffer(o.Span); err != nil {
+			return c.abandon(err)
+		}
+	}
+	if w.span == nil {
+		return nil
+	}
+	for b := range offers { // all ranks find the same
+		for a := range b {
+			if err := p2p.ReachSpan(&offers[a], &offers[b]); err != nil {
+				return w.without(err.Error())
+			}
+		}
+	}
+	var failed string
+	w.memory = grid.Window{At: make([]uint64, c.size), Bytes: w.region.Len()}
+	for r := range offers {
+		if w.memory.At[r], err = w.span.Open(&offers[r]); err != nil {
+			failed = err.Error()
+			break
+		}
+	}
+	notes, err = c.meet(ctx, windowNote{Op: "Register", Window: w.number, Bytes: w.region.Len(), Bad: failed})
+	if err != nil {
+		return err
+	}
+	for r := range notes {
+		if why := notes[r].Bad; why != "" {
+			return w.without(why)
+		}
+	}
+	if err := w.span.Settle(); err != nil {
+		return c.abandon(err)
+	}
+	c.log.Info("memory registered", "subsys", "REG", "window", w.number, "bytes", w.region.Len(), "device", d.gpu.Number())
+	return nil
+}
+
+// without leaves the window without effect. All ranks come here alike.
+func (w *Window) without(reason string) error {
+	w.reason = strings.TrimPrefix(reason, "p2p: ")
+	s := w.span
+	w.span = nil
+	w.comm.log.Info("memory cannot be registered", "subsys", "REG", "window", w.number, "reason", w.reason)
+	if err := s.Close(); err != nil {
+		return w.comm.abandon(err)
+	}
+	return nil
+}
+
+// Region is this rank's memory.
+func (w *Window) Region() Region { return w.region }
+
+// Reason says, on all ranks in the same words, why the window has no effect; "" if
+// it has.
+func (w *Window) Reason() string { return w.reason }
+
+// Close ends the use of a window's memory. All ranks call it together, as they do
+// Register. It waits until what this rank has queued is done, and then for the
+// other ranks; when it has returned without error nobody uses the memory any more.
+// Graphs that hold the window must not be launched again. A communicator that is
+// closed or has failed needs no Close of its windows, but then their memory may be
+// freed when all ranks have closed theirs.
+func (w *Window) Close() error {
+	c := w.comm
+	c.queue.drain()
+	c.run.Lock()
+	defer c.run.Unlock()
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	d := c.dev
+	d.windows.remove(w)
+	const op = "Window.Close"
+	err := d.finish(&c.guard)
+	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.JoinTimeout)
+	defer cancel()
+	well := err == nil && c.verdict() == nil
+	if well { // no kernel of any rank is in the window
+		if _, err = c.meet(ctx, windowNote{Op: op, Window: w.number}); err != nil {
+			well = false
+		}
+	}
+	if w.span != nil {
+		err = errors.Join(err, w.span.Close())
+	}
+	if well { // nobody has it open
+		_, e := c.meet(ctx, windowNote{Op: op, Window: w.number})
+		err = errors.Join(err, e)
+	}
+	if err != nil {
+		return c.errorIn(op, err)
+	}
+	return nil
+}
+
+// A windowNote is what a rank tells the others when they come together.
+type windowNote struct {
+	Op     string
+	Window int
+	Bytes  int             `json:",omitempty"`
+	Bad    string          `json:",omitempty"` // what the rank cannot do, and why
+	Span   json.RawMessage `json:",omitempty"`
+}
+
+func (n *windowNote) String() string {
+	if n.Bytes == 0 {
+		return fmt.Sprintf("%s of window #%d", n.Op, n.Window)
+	}
+	return fmt.Sprintf("%s of window #%d of %d bytes", n.Op, n.Window, n.Bytes)
+}
+
+// meet exchanges notes of all ranks. An error has ended the communicator, for the
+// ranks are not at the same point any more.
+func (c *Comm) meet(ctx context.Context, mine windowNote) ([]windowNote, error) {
+	b, err := json.Marshal(&mine)
+	if err != nil {
+		panic(err) // plain data always marshals
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() { // nothing else looks at the guard
+		tick := time.NewTicker(watchPeriod)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if err := c.guard.Aborted(); err != nil {
+					cancel(err)
+				}
+			}
+		}
+	}()
+	blobs, err := c.group.AllGather(ctx, b)
+	switch f := c.group.Failure(); {
+	case err == nil:
+	case c.guard.Aborted() != nil:
+		return nil, c.guard.Aborted()
+	case f != nil:
+		return nil, c.abandon(&peerError{f})
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, c.abandon(fmt.Errorf("not all ranks came within %v (Config.JoinTimeout): %w", c.cfg.JoinTimeout, ErrTimeout))
+	default:
+		return nil, c.abandon(fmt.Errorf("%w: %w", ErrPeer, err))
+	}
+	notes := make([]windowNote, c.size)
+	for r, b := range blobs {
+		o := &notes[r]
+		if err := json.Unmarshal(b, o); err != nil || o.Op == "" {
+			return nil, c.abandon(fmt.Errorf("%w: rank %d calls %v, rank %d another collective method; all ranks must make the same calls in the same order",
+				ErrMismatch, c.rank, &mine, r))
+		}
+		if o.Op != mine.Op || o.Window != mine.Window {
+			return nil, c.abandon(fmt.Errorf("%w: rank %d calls %v, rank %d calls %v; all ranks must make the same calls in the same order",
+				ErrMismatch, c.rank, &mine, r, o))
+		}
+	}
+	return notes, nil
+}
+
+// abandon ends the communicator because of what happened in Register or Close.
+func (c *Comm) abandon(cause error) error {
+	c.end(c.errorIn("Register", cause), cause)
+	return cause
+}
+
+// errorIn gives an error of a method its place.
+func (c *Comm) errorIn(op string, cause error) *Error {
+	return &Error{Op: op, Rank: c.rank, Host: c.cfg.hostname(), Peer: -1, Err: cause}
+}
