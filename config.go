@@ -88,6 +88,10 @@ type Config struct {
 	// CUDALibrary is the file of the CUDA driver, "libcuda.so.1" if empty. It is
 	// opened when a GPU is first asked for. RINGO_CUDA_LIBRARY.
 	CUDALibrary string
+	// CheckPointers has the driver look at the memory of every call on a GPU, which
+	// takes about a µs, not only at what is new to the communicator: memory that
+	// was freed meanwhile is found. RINGO_CHECK_POINTERS, NCCL_CHECK_POINTERS.
+	CheckPointers bool
 	// Cores is how many cores the ranks of this host may use; fewer than ranks
 	// makes waits yield instead of spin. Default: the cores there are. RINGO_CORES.
 	Cores int
@@ -194,6 +198,9 @@ func (c Config) fill(getenv func(string) string) (Config, error) {
 		default:
 			fail(name, v, "AF_INET or AF_INET6")
 		}
+	}
+	if _, v := env("RINGO_CHECK_POINTERS", "NCCL_CHECK_POINTERS"); v != "" && v != "0" {
+		c.CheckPointers = true
 	}
 	if name, v := env("RINGO_P2P_DISABLE", "NCCL_P2P_DISABLE"); v != "" && v != "0" {
 		c.noP2P = name + " is set"

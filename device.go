@@ -23,14 +23,13 @@ type device struct {
 	job      grid.Job
 	programs map[programKey]*grid.Program
 
+	known    acquaintance
+	captures bool // the stream of the call that was admitted
+
 	last  gpu.Stream // of the last operation that was not captured
 	event gpu.Event  // its end, 0 if there was none; the stream may be gone
 
 	spare []mem.Region // for all-to-alls in place; the last is the largest
-
-	windows    windows
-	registered int       // windows so far
-	at         placement // of the call that was routed
 }
 
 // connectDevice connects the GPUs of all ranks. Device memory needs a GPU of every
@@ -84,18 +83,24 @@ func (c *Comm) queueOnDevice(call *Call) error {
 	if err := c.checkDevice(call); err != nil {
 		return err
 	}
-	if err := c.begin(call); err != nil {
-		return err
-	}
 	d := c.dev
-	r, err := c.request(call, d.route(call))
-	if err != nil {
-		return c.fail(call, err)
-	}
-	if err := d.gpu.With(func() error { return d.queue(c, call, &r) }); err != nil {
-		return c.fail(call, err)
-	}
-	return nil
+	err := d.gpu.With(func() error {
+		if err := d.admit(c, call); err != nil {
+			return c.refuse(call, err)
+		}
+		if err := c.begin(call); err != nil {
+			return err
+		}
+		r, err := c.request(call, d.choose(call.Kind, call.bytes(), false))
+		if err == nil {
+			err = d.queue(c, call, &r)
+		}
+		if err != nil {
+			return c.fail(call, err)
+		}
+		return nil
+	})
+	return c.placed(call, err)
 }
 
 // checkDevice finds what is wrong with the memory of a call for a GPU.
@@ -114,9 +119,6 @@ func (c *Comm) checkDevice(call *Call) error {
 
 // queue queues a request, with the device's context current.
 func (d *device) queue(c *Comm, call *Call, r *request) error {
-	if a := r.key.algo; a == algoWindow || a == algoCopies {
-		return d.reach(call, r)
-	}
 	if k, ok := d.kernel(call.Kind, r.key.algo, call.bytes()); ok {
 		return d.post(call, r, k)
 	}
@@ -172,15 +174,14 @@ func (d *device) copyIn(call *Call, j *grid.Job) error {
 
 // inOrder has f queue an operation on a stream, after the operation before.
 func (d *device) inOrder(s gpu.Stream, f func() error) error {
-	captures, err := d.follow(s)
-	if err != nil {
+	if err := d.follow(s); err != nil {
 		return err
 	}
 	if err := f(); err != nil {
 		return err
 	}
 	d.net.wake()
-	if captures {
+	if d.captures {
 		return nil
 	}
 	d.last = s
@@ -190,18 +191,16 @@ func (d *device) inOrder(s gpu.Stream, f func() error) error {
 // follow has the stream wait for the operation before, if that is on another
 // one: operations of a communicator happen in the order they are called. What is
 // captured is ordered by the caller, who knows where the graph is launched.
-func (d *device) follow(s gpu.Stream) (captures bool, err error) {
+func (d *device) follow(s gpu.Stream) (err error) {
 	driver := d.gpu.Driver()
-	status, err := driver.StreamIsCapturing(s)
-	if err != nil || status != 0 {
-		return true, err
-	}
-	if d.event == 0 {
+	switch {
+	case d.captures:
+	case d.event == 0:
 		d.event, err = driver.EventCreate(eventForOrder)
-	} else if d.last != s {
+	case d.last != s:
 		err = driver.StreamWaitEvent(s, d.event, 0)
 	}
-	return false, err
+	return err
 }
 
 // eventForOrder is CU_EVENT_DISABLE_TIMING, which is cheaper.

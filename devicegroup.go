@@ -18,13 +18,18 @@ func (c *Comm) exchangeOnDevice(calls []*Call) error {
 			return c.errorOf(call, 0, fmt.Errorf("%w: the sends and receives of a group are on different streams", ErrInvalid))
 		}
 	}
-	if err := c.begin(calls[0]); err != nil {
-		return err
-	}
 	d := c.dev
 	jobs := make([]*grid.Job, len(calls))
-	var failed *Call
+	failed := calls[0]
 	err := d.gpu.With(func() error {
+		for _, call := range calls {
+			if err := d.admit(c, call); err != nil {
+				return c.refuse(call, err)
+			}
+		}
+		if err := c.begin(calls[0]); err != nil {
+			return err
+		}
 		for i, call := range calls {
 			r, err := c.request(call, d.choose(call.Kind, call.bytes(), false))
 			if err == nil {
@@ -36,13 +41,9 @@ func (c *Comm) exchangeOnDevice(calls []*Call) error {
 				return err
 			}
 		}
-		failed = calls[0]
 		return d.inOrder(calls[0].Stream, func() error { return d.engine.RunTogether(jobs) })
 	})
-	if err != nil {
-		return c.fail(failed, err)
-	}
-	return nil
+	return c.placed(failed, err)
 }
 
 // prepare makes the job of a request, with the device's context current.
