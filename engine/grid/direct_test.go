@@ -31,6 +31,7 @@ type directTrial struct {
 	op      *kernels.RedOp
 	count   int // elements of a message
 	in, out int // elements by which the buffers are off
+	skew    int // bytes by which a rank's memory is further off than that of the rank before
 	inPlace bool
 	scalar  bool // in device memory
 }
@@ -90,12 +91,17 @@ func (r *rig) mail(x directTrial, seed uint64) *directRun {
 	}
 	type buffers struct{ in, out []byte } // within want
 	var all []buffers
+	longest := 0
+	for i := range r.ranks {
+		in, _, _, _ := x.elements(i, n)
+		longest = max(longest, in)
+	}
 	for i, m := range r.ranks {
 		in, out, inAt, outAt := x.elements(i, n)
 		begin := guard + x.in*size
 		second := begin
 		if !x.inPlace {
-			second = roundUp(begin+in*size, 16) + guard + x.out*size
+			second = roundUp(begin+longest*size, 16) + guard + x.out*size
 			inAt, outAt = 0, 0
 		}
 		image := make([]byte, roundUp(max(begin+(inAt+in)*size, second+(outAt+out)*size)+guard, 16))
@@ -117,7 +123,7 @@ func (r *rig) mail(x directTrial, seed uint64) *directRun {
 			m.free = append(m.free, at)
 			return err
 		})
-		at += 256 - guard
+		at += uintptr(256 - guard + i*x.skew)
 		o.at = append(o.at, at)
 		o.jobs = append(o.jobs, Job{
 			In: mem.Device(int(m.dev), at+uintptr(inAt), in*size), Out: mem.Device(int(m.dev), at+uintptr(outAt), out*size),

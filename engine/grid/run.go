@@ -61,6 +61,7 @@ type frame struct {
 	group    togetherArgs
 	launch   cuda.Launch
 	exchange exchangeArgs
+	window   windowArgs
 	finish   device.Args
 	srcs     [1]mem.Region
 }

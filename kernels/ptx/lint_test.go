@@ -18,6 +18,8 @@ func entries(n Name) map[string]int {
 		return map[string]int{n.Run(): 208}
 	case Name{n.Type, n.Op, n.SM, "exchange"}:
 		return map[string]int{n.Run(): 520}
+	case Name{n.Type, n.Op, n.SM, "window"}:
+		return map[string]int{n.Run(): 384}
 	}
 	return map[string]int{n.Combine(): 112, n.Plain(): 112}
 }

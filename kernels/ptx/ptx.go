@@ -43,6 +43,9 @@ var Copy = Name{SM: 70, Source: "run"}
 // Exchange is the module of exchange.cu that only copies.
 var Exchange = Name{SM: 70, Source: "exchange"}
 
+// Window is the module of window.cu that only copies.
+var Window = Name{SM: 70, Source: "window"}
+
 // String is "bfloat16_sum_sm_80" or "run_bfloat16_sum_sm_80", the file's name
 // without its ending.
 func (n Name) String() string {
@@ -60,7 +63,7 @@ func (n Name) File() string {
 	return n.Source + ".cu"
 }
 
-// Run is the name of the kernel of a module of run.cu or exchange.cu.
+// Run is the name of the kernel of a module of run.cu, exchange.cu or window.cu.
 func (n Name) Run() string {
 	if n.Type == "" {
 		return n.Source + "_copy"
@@ -107,9 +110,10 @@ func All() []Name {
 			all = append(all, Variants(t, op)...)
 			all = append(all, RunVariants(t, op)...)
 			all = append(all, ExchangeVariants(t, op)...)
+			all = append(all, WindowVariants(t, op)...)
 		}
 	}
-	return append(all, Copy, Exchange)
+	return append(all, Copy, Exchange, Window)
 }
 
 // RunVariants is Variants for run.cu.

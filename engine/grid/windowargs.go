@@ -1,0 +1,175 @@
+package grid
+
+import (
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/sched"
+)
+
+// windowArgs is struct Args of kernels/cuda/window.cu.
+type windowArgs struct {
+	comm
+	gates          [MaxDirect]uint64
+	from, to       [MaxDirect]uint64
+	bytes          [MaxDirect]uint64
+	epochs, hash   uint64
+	scalar, value  uint64
+	moves, targets uint32
+	tile, tiles    uint32
+	pass, before   uint32
+	part, swap     uint32
+	finish, _      uint32
+}
+
+// What a kernel is of an operation.
+const (
+	begins = 1 << iota
+	ends
+)
+
+// A lot is the memory of an operation: where each rank's buffers are, 0 if this
+// rank does not know.
+type lot struct {
+	in, out [MaxDirect]uint64
+}
+
+func (e *Engine) lot(j *Job, in, out Place) (l lot) {
+	fill := func(at *[MaxDirect]uint64, p Place, own mem.Region) {
+		if p.Window != nil {
+			for q, base := range p.Window.At {
+				at[q] = base + uint64(p.Offset)
+			}
+		}
+		if own.Len() > 0 {
+			at[e.rank] = uint64(own.Ptr())
+		}
+	}
+	fill(&l.in, in, j.In)
+	fill(&l.out, out, j.Out)
+	return l
+}
+
+// add adds a move of n bytes, unless it would be to the same place.
+func (a *windowArgs) add(from, to, n uint64) {
+	if from == to {
+		return
+	}
+	k := a.moves
+	a.from[k], a.to[k], a.bytes[k] = from, to, n
+	a.moves++
+}
+
+// target adds a target of the only move.
+func (a *windowArgs) target(to uint64) {
+	a.to[a.targets] = to
+	a.targets++
+}
+
+// share is what rank i of n ranks combines or passes on of bytes.
+func share(bytes, i, n int) (at, length uint64) {
+	part := roundUp((bytes+n-1)/n, 128)
+	at = uint64(min(bytes, i*part))
+	return at, min(uint64(part), uint64(bytes)-at)
+}
+
+// lay says what goes where. Peers come in the order of their distance, so that all
+// ranks write to different ones.
+func (e *Engine) lay(a *windowArgs, l *lot, d Direct, root sched.Rank, bytes int) {
+	n, rank := e.ranks, int(e.rank)
+	one, isRoot := uint64(bytes), e.rank == root
+	in, out := l.in[rank], l.out[rank]
+	peers := func(do func(q int, at uint64)) { // this rank is the last
+		for k := 1; k <= n; k++ {
+			q := (rank + k) % n
+			do(q, uint64(q)*one)
+		}
+	}
+	a.moves, a.targets = 0, 1
+	mine := uint64(rank) * one
+	switch d {
+	case TwoShot, Reduce:
+		at, length := share(bytes, rank, n)
+		a.moves, a.targets, a.bytes[0] = 1, 0, length
+		peers(func(q int, _ uint64) {
+			a.from[q] = l.in[q] + at
+			if d == TwoShot || q == int(root) {
+				a.target(l.out[q] + at)
+			}
+		})
+	case ReduceScatter:
+		a.moves, a.bytes[0], a.to[0] = 1, one, out
+		peers(func(q int, _ uint64) { a.from[q] = l.in[q] + mine })
+	case AllGather:
+		peers(func(q int, _ uint64) { a.add(in, l.out[q]+mine, one) })
+	case AllToAll:
+		if in == out {
+			e.exchange(a, l, one)
+			return
+		}
+		peers(func(q int, at uint64) { a.add(in+at, l.out[q]+mine, one) })
+	case Scatter:
+		if isRoot {
+			peers(func(q int, at uint64) { a.add(in+at, l.out[q], one) })
+		}
+	case Gather:
+		if isRoot {
+			peers(func(q int, at uint64) { a.add(l.in[q], out+at, one) })
+		}
+	case Broadcast:
+		e.layBroadcast(a, l, int(root), bytes)
+	}
+}
+
+// layBroadcast: the root makes sure that it is in its own Out before it opens its
+// gate. Each of the others fetches a share there and passes it on, so that no rank
+// sends more than all of it once.
+func (e *Engine) layBroadcast(a *windowArgs, l *lot, root, bytes int) {
+	n, rank := e.ranks, int(e.rank)
+	if n == 2 {
+		if rank == root {
+			a.add(l.in[root], l.out[1-root], uint64(bytes))
+			a.add(l.in[root], l.out[root], uint64(bytes))
+		}
+		return
+	}
+	if rank == root {
+		a.before = 0
+		for i := range n - 1 {
+			at, length := share(bytes, i, n-1)
+			a.add(l.in[root]+at, l.out[root]+at, length)
+		}
+		return
+	}
+	at, length := share(bytes, (rank-root-1+n)%n, n-1)
+	a.moves, a.targets, a.from[0], a.bytes[0] = 1, 0, l.out[root]+at, length
+	for k := 1; k <= n; k++ {
+		if q := (rank + k) % n; q != root {
+			a.target(l.out[q] + at)
+		}
+	}
+}
+
+// exchange is an all-to-all in place: of each two ranks one swaps the first
+// half of what they have for each other, the other one the rest.
+func (e *Engine) exchange(a *windowArgs, l *lot, n uint64) {
+	a.swap = 1
+	half := n / 2 &^ 15
+	for k := 1; k < e.ranks; k++ {
+		q := (int(e.rank) + k) % e.ranks
+		at, length := uint64(0), half
+		if q < int(e.rank) {
+			at, length = half, n-half
+		}
+		a.add(l.in[e.rank]+uint64(q)*n+at, l.out[q]+uint64(e.rank)*n+at, length)
+	}
+}
+
+// windowHash tells operations apart, in the bits above an epoch.
+func (a *windowArgs) setHash(words ...uint64) {
+	const epochBits = 40
+	h := a.stamp[0] ^ a.stamp[1]*0x9e3779b97f4a7c15
+	for _, w := range words {
+		h = (h ^ w) * 0xc2b2ae3d27d4eb4f
+		h ^= h >> 32
+	}
+	a.hash = h * 0x9e3779b97f4a7c15 >> epochBits << epochBits
+}

@@ -1,0 +1,275 @@
+// Collectives in memory that all ranks reach: a kernel reads and writes the
+// ranks' own buffers, with no copy in between. With TYPE and OP it reduces; without,
+// it only copies.
+//
+// Blocks wait for each other at gates: block b of a rank for block b of all
+// others, before it touches their memory and before it ends. So nobody's memory is
+// read before what was queued ahead of the kernel has written it, and nobody's
+// kernel ends while others still read or write there. A flag is an epoch, counted on
+// the device for each block, and a hash of the call.
+#include "comm.h"
+#include "ops.h"
+#include "types.h"
+
+#define PASTE(kernel, type, op) kernel##_##type##_##op
+#define EXPAND(kernel, type, op) PASTE(kernel, type, op)
+
+constexpr u32 most = 8; // ranks
+constexpr u64 epoch_bits = 40;
+
+// Args is engine/grid.windowArgs in Go.
+struct Args {
+  Comm comm;
+  u64 gates[most];          // of each rank: a flag for each block and rank
+  u64 from[most], to[most]; // addresses
+  u64 bytes[most];          // of each move
+  u64 epochs;               // gates that each block has passed
+  u64 hash;                 // of the call, in the bits above the epoch
+  u64 scalar, value;        // as for combine
+  u32 moves;                // copies: from[k] goes to to[k] on; a reduction has one or none
+  u32 targets;              // of a move
+  u32 tile;                 // bytes that a block moves at once
+  u32 tiles;                // of the longest move
+  u32 pass;                 // gates to pass
+  u32 before;               // of them before the moves
+  u32 part;                 // bit 0: the operation begins here; bit 1: it ends here
+  u32 swap;                 // 1: what is at to[k] goes to from[k]
+  u32 finish;               // 1: the result is divided
+  u32 unused;
+};
+
+// Tell says to all other ranks that this block is at a gate, and has done what
+// comes before.
+static DEVICE void tell(const Args &a, u64 flag) {
+  barrier();
+  u32 p = thread();
+  if (p >= a.comm.ranks || p == a.comm.rank) return;
+  fence();
+  store_relaxed64(a.gates[p] + 8 * (block() * most + a.comm.rank), flag);
+}
+
+// Hear waits until all other ranks have told; false if the block has to stop. A
+// rank that is ahead has been here, and has found the same call.
+static DEVICE bool hear(const Args &a, u64 flag, Stop &stop) {
+  u32 p = thread(), odd = 0;
+  if (p < a.comm.ranks && p != a.comm.rank) {
+    u64 at = a.gates[a.comm.rank] + 8 * (block() * most + p);
+#pragma unroll 1
+    for (u32 i = 1; !stop.kind; i++) {
+      u64 has = load_acquire(at);
+      s64 ahead = (s64)((has - flag) << (64 - epoch_bits));
+      if (ahead > 0 || has == flag) break;
+      if (i % polls) continue;
+      if (stopped(a.comm)) stop = {aborted, receiving, p, 0, 0};
+      else if (!contradicted(a.comm, stop) && ahead == 0 && odd++) stop = {mismatch, receiving, p, 0, 0};
+    }
+  }
+  return !any(stop.kind);
+}
+
+#ifdef TYPE
+
+#define ENTRY EXPAND(window, TYPE, OP)
+
+using Wide = TYPE::Wide;
+using Word = TYPE::Word;
+constexpr u32 batch = 4; // ranks whose memory is loaded at once
+
+#ifndef UNROLL
+#define UNROLL TYPE::unroll
+#endif
+
+static DEVICE Wide scalar(const Args &a) {
+  if (!OP::scales) return 0;
+  return a.scalar ? TYPE::widen(Access<TYPE::size>::load(a.scalar)) : TYPE::scalar(a.value);
+}
+
+// A unit is what a thread moves at once: One element, or the Many in 16 bytes.
+
+struct One {
+  static constexpr int bytes = TYPE::size, elements = 1;
+  TYPE::Bits v;
+  DEVICE void load(u64 p) { v = Access<bytes>::load(p); }
+  DEVICE void store(u64 p) const { Access<bytes>::store(p, v); }
+  DEVICE void unpack(Wide *x) const { *x = TYPE::widen(v); }
+  DEVICE void pack(const Wide *x) { v = OP::selects ? TYPE::exact(*x) : TYPE::narrow(*x); }
+  DEVICE void finish(u64 value) { v = TYPE::narrow(OP::finish(TYPE::widen(v), value)); }
+};
+
+struct Many : Vector<Word> {
+  static constexpr int bytes = 16, elements = bytes / TYPE::size;
+  DEVICE void unpack(Wide *x) const {
+#pragma unroll
+    for (int w = 0; w < words; w++) TYPE::unpack(word[w], x + w * TYPE::per_word);
+  }
+  DEVICE void pack(const Wide *x) {
+#pragma unroll
+    for (int w = 0; w < words; w++, x += TYPE::per_word) word[w] = OP::selects ? TYPE::pack_exact(x) : TYPE::pack(x);
+  }
+  DEVICE void finish(u64 value) {
+#pragma unroll
+    for (int w = 0; w < words; w++) {
+      Wide x[TYPE::per_word];
+      TYPE::unpack(word[w], x);
+#pragma unroll
+      for (Wide &y : x) y = OP::finish(y, value);
+      word[w] = TYPE::pack(x);
+    }
+  }
+};
+
+// Some combines n units that are step bytes apart, in order of rank.
+template <class Unit, int n> static DEVICE void some(const Args &a, Wide factor, u32, u64 at, u32 step) {
+  Unit now[batch][n];
+  Wide v[n][Unit::elements], w[Unit::elements];
+#pragma unroll 1
+  for (u32 p = 0; p < a.comm.ranks; p += batch) {
+#pragma unroll
+    for (u32 s = 0; s < batch; s++) {
+      if (p + s >= a.comm.ranks) break;
+#pragma unroll
+      for (int i = 0; i < n; i++) now[s][i].load(a.from[p + s] + at + i * step);
+    }
+#pragma unroll
+    for (u32 s = 0; s < batch; s++) {
+      if (p + s >= a.comm.ranks) break;
+#pragma unroll
+      for (int i = 0; i < n; i++) {
+        now[s][i].unpack(w);
+#pragma unroll
+        for (int e = 0; e < Unit::elements; e++) {
+          if (OP::scales) w[e] *= factor;
+          v[i][e] = s || p ? OP::of(v[i][e], w[e]) : w[e];
+        }
+      }
+    }
+  }
+  Unit r[n];
+#pragma unroll
+  for (int i = 0; i < n; i++) {
+    r[i].pack(v[i]);
+    if (OP::finishes<Wide> && a.finish) r[i].finish(a.value);
+  }
+#pragma unroll 1
+  for (u32 q = 0; q < a.targets; q++) {
+#pragma unroll
+    for (int i = 0; i < n; i++) r[i].store(a.to[q] + at + i * step);
+  }
+}
+
+#else
+
+#define ENTRY window_copy
+
+using Wide = int;
+static DEVICE int scalar(const Args &) { return 0; }
+
+#ifndef UNROLL
+#define UNROLL 4
+#endif
+
+template <int size> struct Plain {
+  static constexpr int bytes = size;
+  u32 v;
+  DEVICE void load(u64 p) { v = Access<size>::load(p); }
+  DEVICE void store(u64 p) const { Access<size>::store(p, v); }
+};
+
+using One = Plain<1>;
+using Four = Plain<4>;
+struct Many : Vector<u32> {
+  static constexpr int bytes = 16;
+};
+
+// Some moves n units that are step bytes apart.
+template <class Unit, int n> static DEVICE void some(const Args &a, Wide, u32 k, u64 at, u32 step) {
+  Unit v[n], w[n];
+#pragma unroll
+  for (int i = 0; i < n; i++) v[i].load(a.from[k] + at + i * step);
+  if (a.swap) {
+#pragma unroll
+    for (int i = 0; i < n; i++) w[i].load(a.to[k] + at + i * step);
+#pragma unroll
+    for (int i = 0; i < n; i++) w[i].store(a.from[k] + at + i * step);
+  }
+#pragma unroll 1
+  for (u32 q = k; q < k + a.targets; q++) {
+#pragma unroll
+    for (int i = 0; i < n; i++) v[i].store(a.to[q] + at + i * step);
+  }
+}
+
+#endif
+
+// Units moves count units from byte at on, by all threads of the block.
+template <class Unit, int n> static DEVICE void units(const Args &a, Wide factor, u32 k, u64 at, u32 count) {
+  u32 round = threads() * n, i = thread();
+  if (n > 1) {
+#pragma unroll 1
+    for (; i - thread() + round <= count; i += round) some<Unit, n>(a, factor, k, at + Unit::bytes * i, Unit::bytes * threads());
+  }
+#pragma unroll 1
+  for (; i < count; i += threads()) some<Unit, 1>(a, factor, k, at + Unit::bytes * i, 0);
+}
+
+// Move moves n bytes from byte at on of move k, 16 bytes at a time where all
+// memory lies alike.
+static DEVICE void move(const Args &a, Wide factor, u32 k, u64 at, u32 n) {
+  u32 apart = 0, first = a.to[k], head = 0, middle = 0; // bytes
+#pragma unroll 1
+  for (u32 q = k; q < k + a.targets; q++) apart |= (u32)a.to[q] ^ first;
+#ifdef TYPE
+#pragma unroll 1
+  for (u32 p = 0; p < a.comm.ranks; p++) apart |= (u32)a.from[p] ^ first;
+#else
+  apart |= (u32)a.from[k] ^ first;
+#endif
+  first += at;
+  if (apart % 16 == 0) {
+    head = -first & 15;
+    if (head > n) head = n;
+    middle = (n - head) & ~15;
+    units<Many, UNROLL>(a, factor, k, at + head, middle / 16);
+  }
+#ifndef TYPE
+  else if ((apart | first) % 4 == 0) {
+    middle = n & ~3;
+    units<Four, UNROLL>(a, factor, k, at, middle / 4);
+  }
+#endif
+#pragma unroll 1
+  for (u32 i = thread() * One::bytes; i < n - middle; i += threads() * One::bytes)
+    some<One, 1>(a, factor, k, at + (i < head ? i : i + middle), 0);
+}
+
+// Moves are divided into tiles, which the blocks take in turns: all are at the
+// same move, and a rank's first is to the rank after it, so that no link gets more
+// than others.
+static DEVICE void move_all(const Args &a) {
+  Wide factor = scalar(a);
+#pragma unroll 1
+  for (u64 i = block(); i < (u64)a.moves * a.tiles; i += blocks()) {
+    u32 k = a.moves == 1 ? 0 : i / a.tiles;
+    u64 at = (i - (u64)k * a.tiles) * a.tile, bytes = a.bytes[k];
+    if (at < bytes) move(a, factor, k, at, bytes - at < a.tile ? bytes - at : a.tile);
+  }
+}
+
+KERNEL(512, 1) void ENTRY(const Args a) {
+  Stop stop = {};
+  u64 epoch = Access<8>::load(a.epochs + 8 * block());
+#pragma unroll 1
+  for (u32 gate = 0;; gate++) {
+    if (gate == a.before) move_all(a);
+    if (gate == a.pass) break;
+    u64 flag = a.hash | (++epoch << (64 - epoch_bits)) >> (64 - epoch_bits);
+    tell(a, flag);
+    if (gate == 0 && a.part & 1) begin(a.comm); // while the flags are on their way
+    if (!hear(a, flag, stop)) break;
+  }
+  if (stop.kind) report(a.comm, stop);
+  barrier();
+  if (thread() != 0) return;
+  Access<8>::store(a.epochs + 8 * block(), epoch);
+  if (a.part & 2) end(a.comm);
+}
