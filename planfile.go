@@ -2,6 +2,7 @@ package ringo
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -285,4 +286,20 @@ func formatSize(n int64) string {
 		n, unit = n/1024, unit+1
 	}
 	return strconv.FormatInt(n, 10) + []string{"", "K", "M", "G"}[unit]
+}
+
+// Sort orders the rows by collective, ranks, memory and size, registered first.
+func (p *Plan) Sort() {
+	slices.SortStableFunc(p.Rows, func(a, b PlanRow) int {
+		memory := func(r *PlanRow) int {
+			if r.Registered {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(
+			cmp.Compare(slices.Index(planKinds, a.Kind), slices.Index(planKinds, b.Kind)),
+			cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To),
+			cmp.Compare(memory(&a), memory(&b)), cmp.Compare(a.most(), b.most()))
+	})
 }

@@ -34,6 +34,7 @@ func init() {
 		{"explain", "say how a collective would be carried out, and why", explainHelp, runExplain},
 		{"sim", "time a collective on paper, for up to a million ranks", simHelp, runSim},
 		{"probe", "measure a GPU: copies, combines, launches", probeHelp, runProbe},
+		{"tune", "measure which algorithm is best, and write a plan", tuneHelp, runTune},
 		{"plot", "draw reports that bench has saved", plotHelp, runPlot},
 	}
 }

@@ -1,0 +1,178 @@
+package tune
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bench"
+)
+
+// A tuning is a measurement under way. All processes have the same lists; what is
+// measured only the first has.
+type tuning struct {
+	cfg    *Config
+	ranks  int
+	hands  []*hand
+	each   time.Duration // of a measurement
+	curves []curve
+
+	gpu, driver, path string
+}
+
+// A curve is the times of one collective in microseconds, by size and algorithm,
+// infinite where there is none. Columns from registered on are for registered
+// memory alone.
+type curve struct {
+	bench.Collective
+	counts     []int
+	sizes      []int64
+	algos      []string
+	registered int
+	us         [][]float64
+}
+
+// ask finds out what is to be measured.
+func (t *tuning) ask(comm *ringo.Comm, sizes []int64) (err error) {
+	c, n := t.cfg, t.ranks
+	width := c.Type.Size()
+	if t.gpu, err = comm.Device().Name(); err != nil {
+		return err
+	}
+	t.driver = comm.Device().DriverVersion()
+	if n > 1 {
+		t.path, _, _ = strings.Cut(comm.DeviceTransport((comm.Rank()+1)%n), " over")
+	}
+	todo := 0
+	for _, coll := range c.Collectives {
+		k := curve{Collective: coll}
+		for _, size := range sizes {
+			// Several small sizes may come down to one element a block.
+			if count := coll.Count(size, n, width); len(k.counts) == 0 || count > k.counts[len(k.counts)-1] {
+				k.counts, k.sizes = append(k.counts, count), append(k.sizes, coll.Size(count, n, width))
+			}
+		}
+		for _, registered := range []bool{false} {
+			for _, count := range k.counts {
+				for _, a := range comm.DeviceAlgorithms(coll.Kind, count*width, registered) {
+					if !slices.Contains(k.algos, a) {
+						k.algos = append(k.algos, a)
+					}
+				}
+			}
+			if !registered {
+				k.registered = len(k.algos)
+			}
+		}
+		for _, count := range k.counts {
+			row := make([]float64, len(k.algos))
+			for i, a := range k.algos {
+				row[i] = math.Inf(1)
+				if slices.Contains(comm.DeviceAlgorithms(coll.Kind, count*width, i >= k.registered), a) {
+					todo++
+				}
+			}
+			k.us = append(k.us, row)
+		}
+		t.curves = append(t.curves, k)
+	}
+	t.each = max(time.Millisecond, min(20*time.Millisecond, c.Time/time.Duration(max(1, todo))))
+	return nil
+}
+
+// algorithms are all that have to be measured.
+func (t *tuning) algorithms() (list []string) {
+	for _, name := range ringo.Algorithms() {
+		if slices.ContainsFunc(t.curves, func(k curve) bool { return slices.Contains(k.algos, name) }) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// plan is what the times say.
+func (t *tuning) plan() *ringo.Plan {
+	p := &ringo.Plan{
+		Machine: fmt.Sprintf("%d × %s", t.ranks, t.gpu), Driver: t.driver, Date: time.Now().UTC().Format(time.DateOnly),
+		GPUs: []string{t.gpu}, Path: t.path,
+	}
+	for i := range t.curves {
+		p.Rows = append(p.Rows, t.curves[i].rows(t.ranks)...)
+	}
+	p.Sort()
+	return p
+}
+
+// rows are the curve's rows of a plan. Registered memory has some of its own only
+// where that pays.
+func (k *curve) rows(ranks int) (rows []ringo.PlanRow) {
+	for _, registered := range []bool{true, false} {
+		list := segment(k.times(registered))
+		if registered && !slices.ContainsFunc(list, func(r run) bool { return r.algo >= k.registered }) {
+			continue
+		}
+		for i, r := range list {
+			row := ringo.PlanRow{Kind: k.Kind, From: ranks, To: ranks, Registered: registered, UpTo: k.sizes[r.last], Algo: k.algos[r.algo]}
+			if i == len(list)-1 {
+				row.UpTo = -1
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// times are the columns that count for a kind of memory.
+func (k *curve) times(registered bool) [][]float64 {
+	us := make([][]float64, len(k.us))
+	for i := range us {
+		us[i] = k.us[i]
+		if !registered {
+			us[i] = us[i][:k.registered]
+		}
+	}
+	return us
+}
+
+// print writes the times as a table, the chosen one of each size marked: * for any
+// memory, + for registered memory where that is another.
+func (k *curve) print(w io.Writer, c *Config) {
+	any, registered := pick(segment(k.times(false)), len(k.sizes)), pick(segment(k.times(true)), len(k.sizes))
+	fmt.Fprintf(w, "\n# %s, %v, graphs of %d, out of place, us; * chosen, + chosen for registered memory\n#%11s", k.Name, c.Type, c.Graph, "size (B)")
+	for _, a := range k.algos {
+		fmt.Fprintf(w, " %11s", a)
+	}
+	fmt.Fprintln(w)
+	for i, size := range k.sizes {
+		fmt.Fprintf(w, "%12d", size)
+		for a, us := range k.us[i] {
+			text, mark := "-", " "
+			if !math.IsInf(us, 1) {
+				text = fmt.Sprintf("%.2f", us)
+			}
+			switch {
+			case a == any[i]:
+				mark = "*"
+			case a == registered[i]:
+				mark = "+"
+			}
+			fmt.Fprintf(w, " %10s%s", text, mark)
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// pick is the algorithm of each size.
+func pick(runs []run, sizes int) []int {
+	list := make([]int, 0, sizes)
+	for _, r := range runs {
+		for len(list) <= r.last {
+			list = append(list, r.algo)
+		}
+	}
+	return list
+}

@@ -1,0 +1,159 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// A hand is one rank's memory on its GPU, for all communicators in turn. It is
+// zero, which every operator keeps zero.
+type hand struct {
+	dev     *gpu.Device
+	stream  gpu.Stream
+	in, out mem.Region
+}
+
+func newHand(dev *gpu.Device, bytes int) (h *hand, err error) {
+	h = &hand{dev: dev}
+	if h.stream, err = dev.NewStream(); err != nil {
+		return nil, err
+	}
+	for _, r := range []*mem.Region{&h.in, &h.out} {
+		if *r, err = dev.Alloc(bytes); err != nil {
+			return nil, errors.Join(err, h.close())
+		}
+		if err := dev.Set(r.Ptr(), 0, bytes, h.stream); err != nil {
+			return nil, errors.Join(err, h.close())
+		}
+	}
+	if err := dev.Synchronize(h.stream); err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	return h, nil
+}
+
+func (h *hand) close() error {
+	var errs []error
+	for _, r := range []mem.Region{h.in, h.out} {
+		if !r.IsNil() {
+			errs = append(errs, h.dev.Free(r))
+		}
+	}
+	return errors.Join(append(errs, h.dev.DestroyStream(h.stream))...)
+}
+
+// measure fills the column of an algorithm in all curves.
+func (t *tuning) measure(comms []*ringo.Comm, algo string) error {
+	errs := make([]error, len(comms))
+	var wg sync.WaitGroup
+	for i, comm := range comms {
+		wg.Go(func() { errs[i] = t.measureRank(comm, t.hands[i], algo) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (t *tuning) measureRank(comm *ringo.Comm, h *hand, algo string) error {
+	m := &meter{comm: comm, hand: h, each: t.each, graph: t.cfg.Graph}
+	for i := range t.curves {
+		k := &t.curves[i]
+		column := slices.Index(k.algos, algo)
+		if column < 0 {
+			continue
+		}
+		registered := column >= k.registered
+		for j, count := range k.counts {
+			bytes := count * t.cfg.Type.Size()
+			if !slices.Contains(comm.DeviceAlgorithms(k.Kind, bytes, registered), algo) {
+				continue
+			}
+			call := ringo.Call{Kind: k.Kind, Count: count, Type: t.cfg.Type, Op: ringo.Sum, Stream: h.stream}
+			call.In = h.in.Slice(0, bytes*k.In.Blocks(comm.Rank(), 0, t.ranks))
+			call.Out = h.out.Slice(0, bytes*k.Out.Blocks(comm.Rank(), 0, t.ranks))
+			us, err := m.time(&call)
+			if err != nil {
+				return fmt.Errorf("%s by %s, %d bytes: %w", k.Name, algo, k.sizes[j], err)
+			}
+			if comm.Rank() == 0 {
+				k.us[j][column] = us
+			}
+		}
+	}
+	return nil
+}
+
+// A meter times operations of one rank; all ranks do the same.
+type meter struct {
+	comm  *ringo.Comm
+	hand  *hand
+	each  time.Duration // of a measurement, about
+	graph int
+}
+
+// repeats is how often the launches of a graph are timed; the least time counts.
+const repeats = 3
+
+// time is the time of an operation in microseconds, the average of all ranks.
+func (m *meter) time(call *ringo.Call) (float64, error) {
+	once, err := m.loop(1, func() error { return m.comm.Do(call) }) // the first time there is more to do
+	if err != nil {
+		return 0, err
+	}
+	if once, err = m.loop(1, func() error { return m.comm.Do(call) }); err != nil {
+		return 0, err
+	}
+	n := max(1, min(m.graph, int(m.each.Seconds()*1e6/once)))
+	g, err := m.hand.dev.Capture(m.hand.stream, func() error {
+		for range n {
+			if err := m.comm.Do(call); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("capture: %w", err)
+	}
+	launch := func() error { return g.Launch(m.hand.stream) }
+	warm, err := m.loop(1, launch)
+	launches := max(1, int(m.each.Seconds()*1e6/repeats/max(warm, 1e-3)))
+	least := math.Inf(1)
+	for range repeats {
+		if err != nil {
+			break
+		}
+		var us float64
+		us, err = m.loop(launches, launch)
+		least = min(least, us)
+	}
+	return least / float64(n), errors.Join(err, g.Close())
+}
+
+// loop is the time of each of n calls of f in microseconds, the average of all
+// ranks, which begin together.
+func (m *meter) loop(n int, f func() error) (float64, error) {
+	if err := m.comm.Do(&ringo.Call{Kind: ringo.KindBarrier}); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	for range n {
+		if err := f(); err != nil {
+			return 0, err
+		}
+	}
+	if err := m.comm.Synchronize(m.hand.stream); err != nil {
+		return 0, err
+	}
+	us := []float64{float64(time.Since(start).Nanoseconds()) / 1e3 / float64(n) / float64(m.comm.Size())}
+	sum := mem.Of(us)
+	err := m.comm.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: sum, Out: sum, Count: 1, Type: ringo.Float64, Op: ringo.Sum})
+	return us[0], err
+}

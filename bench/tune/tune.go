@@ -1,0 +1,261 @@
+// Package tune measures which algorithm carries out a collective on GPU memory
+// quickest, for each size, and makes a ringo.Plan of it.
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bench"
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/launch"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// A Config says what to measure. Ranks are as for package bench: Processes of
+// PerProcess goroutines, 0 processes to be one of a job that a launcher started.
+type Config struct {
+	Collectives           []bench.Collective
+	Processes, PerProcess int
+	bench.Sweep
+	Type      ringo.DataType
+	Device    string // "cuda" or "emu"
+	Transport string
+	Unchecked bool          // emulator: without looking for races
+	Graph     int           // operations of a graph at most
+	Time      time.Duration // of the measurements in all, about
+	Out       string        // the file, "" for none
+
+	Command        []string // starts this program's tune again, for more processes
+	Stdout, Stderr io.Writer
+}
+
+// Run measures and writes the plan.
+func Run(ctx context.Context, cfg *Config) error {
+	if _, err := cfg.before(); err != nil { // a file that is in the way, before all the work
+		return err
+	}
+	if cfg.Processes > 1 {
+		return launch.Run(ctx, launch.Config{N: cfg.Processes, Args: append(slices.Clone(cfg.Command), "-np=0"), Stdout: cfg.Stdout, Stderr: cfg.Stderr, Prefix: true})
+	}
+	if cfg.Processes == 1 {
+		return cfg.with(cfg.PerProcess, func(m *gpu.Machine) error {
+			return cfg.tune(ctx, m, 0, cfg.PerProcess, func(o ringo.Config) ([]*ringo.Comm, error) {
+				for r := range cfg.PerProcess {
+					o.Devices = append(o.Devices, deviceOf(m, r))
+				}
+				return ringo.OpenLocal(cfg.PerProcess, o)
+			})
+		})
+	}
+	world, err := ringo.OpenEnv(ctx, ringo.Config{})
+	if err != nil {
+		return err
+	}
+	defer world.Close()
+	g := cfg.PerProcess
+	return cfg.with(world.Size()*g, func(m *gpu.Machine) error {
+		return cfg.tune(ctx, m, world.Rank()*g, world.Size()*g, func(o ringo.Config) ([]*ringo.Comm, error) {
+			return multiply(ctx, world, m, g, o)
+		})
+	})
+}
+
+// with calls f with GPUs for so many ranks.
+func (c *Config) with(ranks int, f func(*gpu.Machine) error) error {
+	o := gpu.Options{Emulate: min(ranks, 64), Unchecked: c.Unchecked}
+	if c.Device == "cuda" {
+		full, err := ringo.Config{}.FromEnv()
+		if err != nil {
+			return err
+		}
+		o = gpu.Options{Library: full.CUDALibrary}
+	}
+	m, err := gpu.Open(o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(m), m.Close())
+}
+
+func deviceOf(m *gpu.Machine, rank int) *gpu.Device {
+	d, _ := m.Device(rank % m.Count())
+	return d
+}
+
+// multiply opens this process's g ranks of a communicator of all processes' ranks.
+func multiply(ctx context.Context, world *ringo.Comm, m *gpu.Machine, g int, o ringo.Config) ([]*ringo.Comm, error) {
+	var id bootstrap.ID
+	if world.Rank() == 0 {
+		made, err := ringo.NewID("")
+		if err != nil {
+			return nil, err
+		}
+		id = made
+	}
+	whole := mem.Of(id[:])
+	if err := world.Do(&ringo.Call{Kind: ringo.KindBroadcast, In: whole, Out: whole, Count: len(id), Type: ringo.Uint8}); err != nil {
+		return nil, err
+	}
+	comms, errs := make([]*ringo.Comm, g), make([]error, g)
+	var wg sync.WaitGroup
+	for i := range g {
+		wg.Go(func() {
+			o := o
+			o.ID, o.Rank, o.Size = &id, world.Rank()*g+i, world.Size()*g
+			o.Device = deviceOf(m, o.Rank)
+			comms[i], errs[i] = ringo.Open(ctx, o)
+		})
+	}
+	wg.Wait()
+	return comms, errors.Join(errs...)
+}
+
+// tune measures with this process's ranks, from first on, of so many in all. open
+// makes communicators for them; each algorithm has its own.
+func (c *Config) tune(ctx context.Context, m *gpu.Machine, first, ranks int, open func(ringo.Config) ([]*ringo.Comm, error)) (err error) {
+	sizes, err := c.Sizes()
+	if err != nil {
+		return err
+	}
+	t := &tuning{cfg: c, ranks: ranks}
+	for i := range c.PerProcess {
+		h, err := newHand(deviceOf(m, first+i), int(slices.Max(sizes))+ranks*c.Type.Size())
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, h.close()) }()
+		t.hands = append(t.hands, h)
+	}
+	err = with(ctx, open, c.options(""), func(comms []*ringo.Comm) error { return t.ask(comms[0], sizes) })
+	if err != nil {
+		return err
+	}
+	for _, name := range t.algorithms() {
+		if first == 0 {
+			fmt.Fprintf(c.Stderr, "# %s\n", name)
+		}
+		err := with(ctx, open, c.options(name), func(comms []*ringo.Comm) error { return t.measure(comms, name) })
+		if err != nil {
+			if first == 0 {
+				t.print() // it may have taken long
+			}
+			return err
+		}
+	}
+	if first > 0 {
+		return nil
+	}
+	t.print()
+	return t.write()
+}
+
+// options are a communicator's.
+func (c *Config) options(algo string) ringo.Config {
+	o := ringo.Config{Algo: algo, Transport: c.Transport}
+	if o.Transport == "auto" {
+		o.Transport = ""
+	}
+	return o
+}
+
+// with calls f with the ranks of a communicator of its own.
+func with(ctx context.Context, open func(ringo.Config) ([]*ringo.Comm, error), o ringo.Config, f func([]*ringo.Comm) error) error {
+	comms, err := open(o)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() {
+		for _, c := range comms {
+			c.Abort(context.Cause(ctx))
+		}
+	})()
+	err = f(comms)
+	errs := make([]error, len(comms))
+	var wg sync.WaitGroup
+	for i, c := range comms {
+		wg.Go(func() { errs[i] = c.Close() })
+	}
+	wg.Wait()
+	return errors.Join(append(errs, err)...)
+}
+
+// before is the plan that Out holds already: rows of other numbers of ranks and of
+// other collectives are kept. nil if there is no such file.
+func (c *Config) before() (*ringo.Plan, error) {
+	if c.Out == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(c.Out)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := ringo.ParsePlan(c.Out, string(text))
+	if err != nil {
+		return nil, fmt.Errorf("-o %s: the file is there and no plan (%w): name another one", c.Out, err)
+	}
+	return p, nil
+}
+
+// print writes the tables.
+func (t *tuning) print() {
+	for i := range t.curves {
+		t.curves[i].print(t.cfg.Stdout, t.cfg)
+	}
+}
+
+// write writes the plan.
+func (t *tuning) write() error {
+	c := t.cfg
+	p := t.plan()
+	old, err := c.before()
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		if !slices.Equal(old.GPUs, p.GPUs) || old.Path != p.Path {
+			return fmt.Errorf("-o %s: the file is for %s, path %q, but this is %s, path %q: name another one",
+				c.Out, strings.Join(old.GPUs, ", "), old.Path, strings.Join(p.GPUs, ", "), p.Path)
+		}
+		p.Rows = append(slices.DeleteFunc(old.Rows, func(r ringo.PlanRow) bool {
+			return r.From == t.ranks && r.To == t.ranks && slices.ContainsFunc(c.Collectives, func(k bench.Collective) bool { return k.Kind == r.Kind })
+		}), p.Rows...)
+		p.Sort()
+	}
+	if c.Out == "" {
+		fmt.Fprintf(c.Stdout, "\n%s\n# -o FILE writes this plan, RINGO_PLAN=FILE or Config.Plan uses it\n", p)
+		return nil
+	}
+	if err := os.WriteFile(c.Out, []byte(p.String()), 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Stdout, "\n# %s: %d rows; RINGO_PLAN=%s or Config.Plan uses them\n", c.Out, len(p.Rows), c.Out)
+	return nil
+}
+
+// emulated is how many GPUs the emulator has where nobody says.
+const emulated = 4
+
+// GPUs is the number of GPUs that a Device has.
+func GPUs(device string) (n int, err error) {
+	if device == "emu" {
+		return emulated, nil
+	}
+	err = (&Config{Device: device}).with(0, func(m *gpu.Machine) error {
+		n = m.Count()
+		return nil
+	})
+	return n, err
+}
