@@ -30,6 +30,10 @@ type device struct {
 	event gpu.Event  // its end, 0 if there was none; the stream may be gone
 
 	spare []mem.Region // for all-to-alls in place; the last is the largest
+
+	windows    windows
+	registered int       // windows so far
+	at         placement // of the call that was routed
 }
 
 // connectDevice connects the GPUs of all ranks. Device memory needs a GPU of every
@@ -91,7 +95,7 @@ func (c *Comm) queueOnDevice(call *Call) error {
 		if err := c.begin(call); err != nil {
 			return err
 		}
-		r, err := c.request(call, d.choose(call.Kind, call.bytes(), false))
+		r, err := c.request(call, d.route(call))
 		if err == nil {
 			err = d.queue(c, call, &r)
 		}
@@ -119,6 +123,9 @@ func (c *Comm) checkDevice(call *Call) error {
 
 // queue queues a request, with the device's context current.
 func (d *device) queue(c *Comm, call *Call, r *request) error {
+	if a := r.key.algo; a == algoWindow || a == algoCopies {
+		return d.reach(call, r)
+	}
 	if k, ok := d.kernel(call.Kind, r.key.algo, call.bytes()); ok {
 		return d.post(call, r, k)
 	}
