@@ -99,13 +99,17 @@ func (d *device) join(w *Window) error {
 
 // noWindows says why windows have no effect, the same on all ranks; "" if they have.
 func (d *device) noWindows() string {
+	n := d.net
+	for _, i := range n.pairs() {
+		if n.paths[i] != overP2P {
+			return fmt.Sprintf("ranks %d and %d do not reach each other's memory: %s", i/n.size, i%n.size, n.against[i])
+		}
+	}
 	switch {
-	case d.net.size == 1:
+	case n.size == 1:
 		return "the communicator has one rank"
-	case !d.net.only(overP2P):
-		return "not all GPUs reach each other's memory: " + strings.Join(d.net.against, "; ")
 	case !d.engine.CanWindow(grid.TwoShot):
-		return fmt.Sprintf("%d ranks, and kernels in windows are for %d", d.net.size, grid.MaxDirect)
+		return fmt.Sprintf("%d ranks, and kernels in windows are for %d", n.size, grid.MaxDirect)
 	}
 	return ""
 }

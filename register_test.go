@@ -1,0 +1,329 @@
+package ringo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/transport/p2p"
+)
+
+// register has all ranks register a part of memory of their own.
+func register(t testing.TB, comms []*Comm, memory []Region, off, n int) []*Window {
+	t.Helper()
+	ws := make([]*Window, len(comms))
+	noErrors(t, each(comms, func(c *Comm) (err error) {
+		ws[c.Rank()], err = c.Register(memory[c.Rank()].Slice(off, n))
+		return err
+	}))
+	return ws
+}
+
+func closeWindows(t testing.TB, ws []*Window) {
+	t.Helper()
+	errs := make([]error, len(ws))
+	var wg sync.WaitGroup
+	for r, w := range ws {
+		wg.Go(func() { errs[r] = w.Close() })
+	}
+	wg.Wait()
+	noErrors(t, errs)
+}
+
+// memories is memory on each device.
+func memories(t testing.TB, list []*gpu.Device, n int) []Region {
+	t.Helper()
+	all := make([]Region, len(list))
+	for r, d := range list {
+		all[r] = alloc(t, d, make([]byte, n))
+	}
+	return all
+}
+
+// mappedPieces is virtual memory of so many allocations, as expandable segments are.
+func mappedPieces(t testing.TB, d *gpu.Device, pieces int, p cuda.AllocationProp) Region {
+	t.Helper()
+	const piece = 2 << 20
+	driver := d.Driver()
+	p.Device = d.Handle()
+	base, err := driver.MemAddressReserve(pieces*piece, 0)
+	require.NoError(t, err)
+	for i := range pieces {
+		h, err := driver.MemCreate(piece, p)
+		require.NoError(t, err)
+		require.NoError(t, driver.MemMap(base+uintptr(i*piece), piece, h))
+		require.NoError(t, driver.MemRelease(h))
+	}
+	require.NoError(t, driver.MemSetAccess(base, pieces*piece, d.Handle()))
+	t.Cleanup(func() {
+		for i := range pieces {
+			require.NoError(t, driver.MemUnmap(base+uintptr(i*piece), piece))
+		}
+		require.NoError(t, driver.MemAddressFree(base, pieces*piece))
+	})
+	return mem.Device(d.Number(), base, pieces*piece)
+}
+
+// Windows come and go, in any order, and find their memory.
+func TestRegister(t *testing.T) {
+	list := devices(t, 3)
+	comms := onDevices(t, list, Config{})
+	memory := memories(t, list, 4096)
+	a := register(t, comms, memory, 0, 1024)
+	b := register(t, comms, memory, 2048, 1024)
+	c := register(t, comms, memory, 1024, 1024)
+	for r, comm := range comms {
+		find := func(off, n int) string {
+			w, at, ok := comm.dev.windows.find(memory[r].Ptr()+uintptr(off), n)
+			if !ok {
+				return ""
+			}
+			return fmt.Sprint(w.number, " ", at)
+		}
+		require.Empty(t, a[r].Reason())
+		require.Equal(t, "1 0", find(0, 1024))
+		require.Equal(t, "1 1000", find(1000, 24))
+		require.Equal(t, "", find(1000, 25), "not across windows")
+		require.Equal(t, "3 0", find(1024, 1024))
+		require.Equal(t, "2 1", find(2049, 7))
+		require.Equal(t, "", find(3072, 1))
+		require.Equal(t, memory[r].Slice(2048, 1024), b[r].Region())
+		require.Equal(t, uint64(b[r].region.Ptr()), b[r].memory.At[r])
+	}
+	closeWindows(t, b)
+	closeWindows(t, a)
+	require.NoError(t, a[0].Close(), "a second Close does nothing")
+	d := register(t, comms, memory, 0, 1000) // the same memory again
+	require.Equal(t, 4, d[2].number)
+	require.Len(t, comms[1].dev.windows, 2)
+	closeWindows(t, c)
+	closeWindows(t, d)
+	require.Empty(t, comms[1].dev.windows)
+}
+
+// What is wrong with one rank's memory all ranks hear, and go on.
+func TestRegisterBad(t *testing.T) {
+	list := devices(t, 2)
+	comms := onDevices(t, list, Config{})
+	memory := memories(t, list, 4096)
+	freed, err := list[1].Alloc(64)
+	require.NoError(t, err)
+	require.NoError(t, list[1].Free(freed))
+	for _, test := range []struct {
+		name   string
+		region Region // of rank 1
+		want   string
+	}{
+		{"host", mem.Host(make([]byte, 64)), "host memory"},
+		{"nothing", mem.Device(1, memory[1].Ptr(), 0), "no bytes"},
+		{"null", mem.Device(1, 0, 64), "the address is null"},
+		{"other device", mem.Device(0, memory[0].Ptr(), 64), "memory of device 0, but the rank's GPU is device 1"},
+		{"other device in disguise", mem.Device(1, memory[0].Ptr(), 64), "is memory of device 0, but the rank's GPU is device 1"},
+		{"freed", freed, "was freed, or is the program's own"},
+		{"too long", mem.Device(1, memory[1].Ptr(), 1<<30), "4096 of 1073741824 bytes"},
+		{"other length", memory[1].Slice(0, 63), "rank 0 registers 64 bytes, rank 1 registers 63"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if gputest.OnGPU() && test.name == "too long" {
+				t.Skip("hardware rounds allocations up")
+			}
+			for r, err := range each(comms, func(c *Comm) error {
+				region := memory[0].Slice(0, 64)
+				if c.Rank() == 1 {
+					region = test.region
+				}
+				w, err := c.Register(region)
+				require.Nil(t, w)
+				return err
+			}) {
+				var e *Error
+				require.ErrorAs(t, err, &e)
+				require.ErrorIs(t, err, ErrInvalid)
+				require.Equal(t, "Register", e.Op)
+				require.ErrorContains(t, err, test.want)
+				if r == 0 {
+					require.ErrorContains(t, err, "rank 1")
+				}
+			}
+			require.Empty(t, comms[0].dev.windows)
+		})
+	}
+	ws := register(t, comms, memory, 1024, 1024)
+	for _, off := range []int{1024, 2047, 1} {
+		for _, err := range each(comms, func(c *Comm) error {
+			_, err := c.Register(memory[c.Rank()].Slice(off, 1024))
+			return err
+		}) {
+			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorContains(t, err, fmt.Sprintf("overlap window #%d", ws[0].number))
+		}
+	}
+	closeWindows(t, ws)
+	noErrors(t, each(comms, func(c *Comm) error {
+		return checkCalls(c, everyCall(2, 10, Int32, Sum))
+	}))
+
+	host := local(t, 1, Config{})[0]
+	_, err = host.Register(memory[0])
+	require.ErrorIs(t, err, ErrUnsupported)
+	require.ErrorContains(t, err, "no rank has a GPU")
+}
+
+// Where windows have no effect everything works as without.
+func TestRegisterNoEffect(t *testing.T) {
+	for name, want := range map[string]string{
+		"host memory": "ranks 0 and 1 do not reach each other's memory: rank 0: off",
+		"bridge":      "ranks 0 and 1 do not reach each other's memory: rank 0: off",
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := devices(t, 2)
+			cfg := ways[name]
+			cfg.Algo = "window"
+			comms := onDevices(t, list, cfg)
+			memory := memories(t, list, 64)
+			ws := register(t, comms, memory, 0, 64)
+			for _, w := range ws {
+				require.Equal(t, want, w.Reason())
+			}
+			noErrors(t, each(comms, func(c *Comm) error {
+				x := memory[c.Rank()]
+				if err := c.Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 16, Type: Int32}); err != nil {
+					return err
+				}
+				return c.Synchronize(0)
+			}))
+			closeWindows(t, ws)
+		})
+	}
+	list := devices(t, 1)
+	comms := onDevices(t, list, Config{})
+	ws := register(t, comms, memories(t, list, 64), 0, 64)
+	require.Equal(t, "the communicator has one rank", ws[0].Reason())
+	closeWindows(t, ws)
+}
+
+// Virtual memory of several pieces is registered as it is; of a kind that another
+// process could not have, it has an effect in one process all the same.
+func TestRegisterMapped(t *testing.T) {
+	list := devices(t, 2)
+	comms := onDevices(t, list, Config{})
+	const piece = 2 << 20
+	memory := make([]Region, 2)
+	for r, d := range list {
+		memory[r] = mappedPieces(t, d, 3, cuda.AllocationProp{})
+	}
+	ws := register(t, comms, memory, piece-64, piece+128)
+	require.Empty(t, ws[0].Reason())
+	closeWindows(t, ws)
+}
+
+// Ranks that do not come together find out.
+func TestRegisterApart(t *testing.T) {
+	t.Run("late", func(t *testing.T) {
+		list := devices(t, 2)
+		comms := onDevices(t, list, Config{JoinTimeout: 500 * time.Millisecond})
+		_, err := comms[0].Register(alloc(t, list[0], make([]byte, 64)))
+		require.ErrorIs(t, err, ErrTimeout)
+		require.ErrorContains(t, err, "not all ranks came within 500ms")
+		require.Eventually(t, func() bool { return comms[1].Err() != nil }, 5*time.Second, time.Millisecond)
+		_, err = comms[1].Register(alloc(t, list[1], make([]byte, 64)))
+		require.ErrorIs(t, err, ErrPeer)
+		require.Error(t, comms[0].Err())
+	})
+	t.Run("abort", func(t *testing.T) {
+		list := devices(t, 2)
+		comms := onDevices(t, list, Config{})
+		time.AfterFunc(20*time.Millisecond, func() { comms[0].Abort(errors.New("enough")) })
+		start := time.Now()
+		_, err := comms[0].Register(alloc(t, list[0], make([]byte, 64)))
+		require.ErrorIs(t, err, ErrAborted)
+		require.ErrorContains(t, err, "enough")
+		require.Less(t, time.Since(start), 2*time.Second)
+	})
+	for name, other := range map[string]func(c *Comm, w *Window) error{
+		"close": func(_ *Comm, w *Window) error { return w.Close() },
+		"split": func(c *Comm, _ *Window) error { _, err := c.Split(context.Background(), 0, 0); return err },
+		"leave": func(c *Comm, _ *Window) error { return c.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := devices(t, 2)
+			comms := onDevices(t, list, Config{JoinTimeout: time.Second})
+			memory := memories(t, list, 128)
+			ws := register(t, comms, memory, 0, 64)
+			errs := each(comms, func(c *Comm) error {
+				if c.Rank() == 1 {
+					return other(c, ws[1])
+				}
+				_, err := c.Register(memory[0].Slice(64, 64))
+				return err
+			})
+			require.Error(t, errs[0])
+			require.Error(t, comms[0].Err())
+			if name == "close" {
+				require.ErrorIs(t, errs[0], ErrMismatch)
+				require.ErrorContains(t, errs[0], "Register of window #2 of 64 bytes")
+				require.ErrorContains(t, errs[0], "Window.Close of window #1")
+			}
+		})
+	}
+}
+
+// Communicators with open windows are closed, aborted, in any order; the memory
+// can be registered with several.
+func TestRegisterCloseOrder(t *testing.T) {
+	list := devices(t, 2)
+	memory := memories(t, list, 256)
+	var all []*Comm
+	var open [][]*Window
+	for i := range 3 {
+		comms := onDevices(t, list, Config{})
+		all = append(all, comms...)
+		open = append(open, register(t, comms, memory, 0, 64+i), register(t, comms, memory, 128, 64))
+	}
+	closeWindows(t, open[0])
+	all[2].Abort(nil)
+	for _, i := range rand.Perm(len(all)) {
+		require.NoError(t, all[i].Close())
+	}
+	for _, ws := range open {
+		for _, w := range ws {
+			w.Close() // does nothing
+		}
+	}
+}
+
+// A span of no use is refused with the error of package p2p inside.
+func TestRegisterErrorKinds(t *testing.T) {
+	list := devices(t, 1)
+	comms := onDevices(t, append(list, list...), Config{})
+	errs := each(comms, func(c *Comm) error {
+		_, err := c.Register(mem.Device(0, 0, 8))
+		return err
+	})
+	var e *p2p.SpanError
+	require.ErrorAs(t, errs[1], &e)
+	require.Equal(t, 1, e.Rank)
+	require.NotEmpty(t, e.Remedy)
+}
+
+func BenchmarkWindowFind(b *testing.B) {
+	var ws windows
+	for i := range 16 {
+		ws.insert(&Window{region: mem.Device(0, uintptr(i+1)<<20, 1<<19), span: &p2p.Span{}})
+	}
+	for i := range b.N {
+		if _, _, ok := ws.find(uintptr(i%16+1)<<20+64, 1000); !ok {
+			b.Fatal("not found")
+		}
+	}
+}
