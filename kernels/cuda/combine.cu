@@ -12,16 +12,19 @@
 // Args is kernels/device.args in Go.
 struct Args {
   u64 dst, src[8]; // addresses, multiples of the element's size
+  u64 stride;      // source s + 8 is so many bytes after source s
   u64 count;       // elements
   u64 scalar;      // where the device keeps premulsum's scalar, an element; 0: it is in value
   u64 value;       // bits of the scalar (float32 for narrow floats), or see divide
-  u32 k;           // sources, 1 to 8
-  u32 scaled;      // bit s: src[s] is multiplied by the scalar
+  u32 k;           // sources, 1 or more
+  u32 scaled;      // bit s % 32: source s is multiplied by the scalar
   u32 finish;      // 1: the result is divided
 };
 
 using Wide = TYPE::Wide;
 using Word = TYPE::Word;
+
+static DEVICE u64 source(const Args &a, u32 s) { return a.src[s % 8] + s / 8 * a.stride; }
 
 static DEVICE Wide scalar(const Args &a) {
   if (!OP::scales) return 0;
@@ -30,7 +33,7 @@ static DEVICE Wide scalar(const Args &a) {
 
 // Scaled is x as ⊕ takes it.
 static DEVICE Wide scaled(const Args &a, u32 s, Wide scalar, Wide x) {
-  return OP::scales ? x * (a.scaled >> s & 1 ? scalar : (Wide)1) : x;
+  return OP::scales ? x * (a.scaled >> s % 32 & 1 ? scalar : (Wide)1) : x;
 }
 
 static DEVICE bool finishes(const Args &a) { return OP::finishes<Wide> && a.finish; }
@@ -85,7 +88,7 @@ KERNEL(1024, 1) void ENTRY(plain)(const Args a) {
       v = scaled(a, 0, factor, v);
 #pragma unroll 1
       for (u32 s = 1; s < a.k; s++) {
-        x.load(a.src[s] + i * TYPE::size);
+        x.load(source(a, s) + i * TYPE::size);
         x.unpack(&w);
         v = OP::of(v, scaled(a, s, factor, w));
       }
@@ -120,7 +123,7 @@ template <class Unit, int n> static DEVICE void some(const Args &a, Wide factor,
       for (int i = 0; i < n; i++) now[i] = next[i];
       if (s + 1 < a.k) {
 #pragma unroll
-        for (int i = 0; i < n; i++) next[i].load(a.src[s + 1] + at + i * step);
+        for (int i = 0; i < n; i++) next[i].load(source(a, s + 1) + at + i * step);
       }
 #pragma unroll
       for (int i = 0; i < n; i++) {
@@ -160,7 +163,7 @@ KERNEL(512, 2) void ENTRY(combine)(const Args a) {
   u64 head = 0, middle; // elements before those done in rounds, and these
   u32 apart = 0;
 #pragma unroll 1
-  for (u32 s = 0; s < a.k; s++) apart |= a.src[s] ^ a.dst;
+  for (u32 s = 0; s < a.k; s++) apart |= source(a, s) ^ a.dst;
   if (apart % 16 == 0) {
     head = (-a.dst & 15) / TYPE::size;
     if (head > a.count) head = a.count;

@@ -8,8 +8,11 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// MaxSources is how many sources a kernel combines.
+// MaxSources is how many sources a kernel combines that lie anywhere.
 const MaxSources = 8
+
+// MaxRows is how many it combines that lie one after the other.
+const MaxRows = 1 << 20
 
 // Threads of a block. combine is compiled for 512, and has enough loads under
 // way with two such blocks on a multiprocessor.
@@ -28,6 +31,9 @@ type Args struct {
 	// kernel is several times faster.
 	Dst  mem.Region
 	Srcs []mem.Region
+	// Rows, when not 0, says that Srcs is one region, in which there are so many
+	// sources one after the other, 1 to MaxRows. All or none are contributions then.
+	Rows int
 	// Contributions and Finish are as for kernels.Reducer.CombineAll.
 	Contributions uint64
 	Finish        bool
@@ -51,6 +57,7 @@ func (e *ArgumentError) Error() string {
 type args struct {
 	dst    uint64
 	src    [MaxSources]uint64
+	stride uint64
 	count  uint64
 	scalar uint64
 	value  uint64
@@ -89,7 +96,7 @@ func (k *Kernel) launch(f *kernel, s cuda.Stream, a *Args) error {
 		count:  uint64(count),
 		scalar: uint64(a.Scalar),
 		value:  k.program.Value,
-		k:      uint32(len(a.Srcs)),
+		k:      uint32(a.sources()),
 	}
 	if k.program.Scales {
 		fr.args.scaled = uint32(a.Contributions)
@@ -98,9 +105,13 @@ func (k *Kernel) launch(f *kernel, s cuda.Stream, a *Args) error {
 		fr.args.finish = 1
 	}
 	apart := uintptr(0)
-	for i, src := range a.Srcs {
-		fr.args.src[i] = uint64(src.Ptr())
-		apart |= src.Ptr() ^ a.Dst.Ptr()
+	for i := range min(MaxSources, a.sources()) {
+		p := a.source(i).Ptr()
+		fr.args.src[i] = uint64(p)
+		apart |= p ^ a.Dst.Ptr()
+	}
+	if a.Rows > 0 {
+		fr.args.stride = uint64(MaxSources * a.Dst.Len())
 	}
 	work := count // of a thread each
 	if f == &k.m.combine && apart%vector == 0 {
@@ -116,15 +127,41 @@ func (k *Kernel) launch(f *kernel, s cuda.Stream, a *Args) error {
 	return k.c.driver.LaunchKernel(f.f, &fr.launch, cuda.ArgsOf(&fr.args))
 }
 
+// sources is how many there are.
+func (a *Args) sources() int {
+	if a.Rows > 0 {
+		return a.Rows
+	}
+	return len(a.Srcs)
+}
+
+// source is the i-th.
+func (a *Args) source(i int) mem.Region {
+	if a.Rows > 0 {
+		return a.Srcs[0].Slice(i*a.Dst.Len(), a.Dst.Len())
+	}
+	return a.Srcs[i]
+}
+
 // check finds what can be found without asking the driver.
 func (k *Kernel) check(a *Args) error {
-	if len(a.Srcs) < 1 || len(a.Srcs) > MaxSources {
+	switch {
+	case a.Rows == 0 && (len(a.Srcs) < 1 || len(a.Srcs) > MaxSources):
 		return k.wrong("srcs", fmt.Sprintf("%d sources, want 1 to %d", len(a.Srcs), MaxSources))
+	case a.Rows < 0 || a.Rows > MaxRows:
+		return k.wrong("rows", fmt.Sprintf("%d, want 1 to %d", a.Rows, MaxRows))
+	case a.Rows > 0 && len(a.Srcs) != 1:
+		return k.wrong("srcs", fmt.Sprintf("%d regions of rows, want 1", len(a.Srcs)))
+	case a.Rows > 0 && a.Srcs[0].Len() != a.Rows*a.Dst.Len():
+		return k.wrong("srcs[0]", fmt.Sprintf("%d bytes, but %d rows like dst have %d", a.Srcs[0].Len(), a.Rows, a.Rows*a.Dst.Len()))
+	case a.Rows > MaxSources && a.Contributions+1 > 1:
+		return k.wrong("contributions", fmt.Sprintf("%#x: want all or none of %d rows", a.Contributions, a.Rows))
 	}
 	if reason := k.misplaced(a.Dst, a.Dst.Len()); reason != "" {
 		return k.wrong("dst", reason)
 	}
-	for i, src := range a.Srcs {
+	for i := range min(MaxSources, a.sources()) { // further rows are where they have to be
+		src := a.source(i)
 		reason := k.misplaced(src, a.Dst.Len())
 		if reason == "" && src.Ptr() != a.Dst.Ptr() && src.Overlaps(a.Dst) {
 			reason = "it overlaps dst without starting at the same byte"
@@ -133,8 +170,8 @@ func (k *Kernel) check(a *Args) error {
 			return k.wrong(fmt.Sprintf("srcs[%d]", i), reason)
 		}
 	}
-	if a.Contributions>>len(a.Srcs) != 0 && a.Contributions != ^uint64(0) {
-		return k.wrong("contributions", fmt.Sprintf("%#x names more than %d sources", a.Contributions, len(a.Srcs)))
+	if a.Contributions>>a.sources() != 0 && a.Contributions != ^uint64(0) {
+		return k.wrong("contributions", fmt.Sprintf("%#x names more than %d sources", a.Contributions, a.sources()))
 	}
 	if a.Scalar != 0 {
 		switch size := uintptr(k.t.Size()); {

@@ -71,7 +71,7 @@ func TestArguments(t *testing.T) {
 }
 
 func TestLaunch(t *testing.T) {
-	require.EqualValues(t, 112, unsafe.Sizeof(args{}), "as in combine.cu")
+	require.EqualValues(t, 120, unsafe.Sizeof(args{}), "as in combine.cu")
 	f := &fake{capability: 90}
 	c, err := New(f, 1)
 	require.NoError(t, err)
