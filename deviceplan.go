@@ -1,6 +1,7 @@
 package ringo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -226,6 +227,17 @@ func (p *Plan) matches(f *fabric) bool {
 	return p.Path == "" || p.Path == f.path()
 }
 
+// scope says what a plan is for.
+func (p *Plan) scope() string {
+	return cmp.Or(strings.Join(p.GPUs, ", "), "any GPU") + ", " + cmp.Or(p.Path, "any path")
+}
+
+// String says the same of a fabric.
+func (f *fabric) String() string {
+	names := slices.Compact(slices.Sorted(slices.Values(f.gpus)))
+	return strings.Join(names, ", ") + ", " + cmp.Or(f.path(), "several paths")
+}
+
 // rowsFor are the rows of a plan that was given (or nil), of the built-in ones and
 // of the model, in this order.
 func rowsFor(given *Plan, f *fabric, can kernelSet) (rows planRows) {
@@ -247,7 +259,7 @@ func (c *Comm) agreeOnPlan(ctx context.Context) error {
 	if c.rank == 0 {
 		f := d.net.fabric(c.topo, c.profiles)
 		if c.given != nil && !c.given.matches(f) {
-			note := fmt.Sprintf("GPU plan: %s is for %s, path %q; these are %s, path %q", c.given.name, strings.Join(c.given.GPUs, ", "), c.given.Path, f.gpus[0], f.path())
+			note := fmt.Sprintf("GPU plan: %s is not used: it is for %s; these are %s", c.given.name, c.given.scope(), f)
 			c.notes = append(c.notes, note)
 			c.log.Warn("plan not used", "subsys", "INIT", "why", note)
 		}

@@ -1,11 +1,17 @@
 package ringo
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -66,6 +72,133 @@ func TestDeviceDirect(t *testing.T) {
 				require.Equal(t, calls[r].Out.Bytes(), got)
 				require.Len(t, c.dev.programs, test.programs)
 				require.Equal(t, test.named, c.dev.choose(test.kind, 4*count, false))
+			}
+		})
+	}
+}
+
+// allKernels is a kernelSet that has all, or none.
+type allKernels struct{ direct bool }
+
+func (k allKernels) CanDirect() bool            { return k.direct }
+func (k allKernels) CanWindow(grid.Direct) bool { return k.direct }
+func (k allKernels) CanCopy(d grid.Direct) bool { return k.direct && d == grid.AllGather }
+
+// TestDeviceChoose: the first row counts that covers a call and can serve; Algo goes
+// before, where the collective has it.
+func TestDeviceChoose(t *testing.T) {
+	p, err := ParsePlan("my.plan", `ringo plan 1
+gpu      G
+allreduce  4 registered all window
+allreduce  4 any        1K  twoshot
+allgather  4 registered 64K window
+allgather  4 registered 1M  copies
+scatter    4 registered all copies
+alltoall   4 any        4K  direct
+alltoall   4 any        all steps
+`)
+	require.NoError(t, err)
+	f := &fabric{gpus: []string{"G", "G", "G", "G"}, near: overP2P, far: overP2P, topo: topology{4, 4}}
+	for _, test := range []struct {
+		name, algo string
+		direct     bool
+		kind       Kind
+		bytes      int
+		registered bool
+		want       algo
+		because    string
+	}{
+		{"row", "", true, KindAllReduce, 1024, false, algoTwoShot, "my.plan, line 4"},
+		{"registered", "", true, KindAllReduce, 1024, true, algoWindow, "my.plan, line 3"},
+		{"no window", "", false, KindAllReduce, 1024, true, algoTwoShot, "my.plan, line 4"},
+		{"size in shares", "", true, KindAllGather, 16 << 10, true, algoWindow, "my.plan, line 5"},
+		{"next row", "", true, KindAllGather, 16<<10 + 1, true, algoCopies, "my.plan, line 6"},
+		{"behind registered rows", "", true, KindAllGather, 1 << 20, true, algoDirect, fromModel},
+		{"not by copies", "", true, KindScatter, 64, true, algoDirect, fromModel},
+		{"model", "", true, KindReduce, 64, false, algoDirect, fromModel},
+		{"steps", "", true, KindAlltoAll, 4 << 10, false, algoSteps, "my.plan, line 9"},
+		{"forced", "tree", true, KindAllReduce, 64, true, algoTree, asked},
+		{"forced window", "window", true, KindAllGather, 1 << 30, true, algoWindow, asked},
+		{"cannot be forced", "window", true, KindAllReduce, 64, false, algoTwoShot, "my.plan, line 4"},
+		{"has none of that name", "ring", true, KindAlltoAll, 64, false, algoDirect, "my.plan, line 8"},
+		{"not in a plan", "", true, KindSend, 64, false, algoDirect, "the default of Send"},
+		{"too long for a kernel", "oneshot", true, KindAllReduce, 2 << 30, false, algoOneShot, asked},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := planner{topo: f.topo, can: allKernels{test.direct}, rows: rowsFor(p, f, allKernels{test.direct})}
+			c.forced, _ = parseAlgo(test.algo)
+			require.Equal(t, test.want, c.choose(test.kind, test.bytes, test.registered))
+			require.Equal(t, test.because, c.because(test.kind, test.bytes, test.registered))
+			require.Zero(t, testing.AllocsPerRun(10, func() { c.choose(test.kind, test.bytes, test.registered) }))
+			var rows planRows
+			require.NoError(t, rows.decode(c.rows.encode()))
+			require.Equal(t, c.rows, rows)
+		})
+	}
+	f.gpus[2] = "H"
+	rows := rowsFor(p, f, allKernels{true})
+	require.Equal(t, fromModel, rows[KindAllReduce][0][0].From, "other GPUs")
+}
+
+// TestConfigPlan: rank 0's file counts for all ranks, and what is wrong with it
+// all ranks say.
+func TestConfigPlan(t *testing.T) {
+	file := func(text string) string {
+		name := filepath.Join(t.TempDir(), "my.plan")
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
+		return name
+	}
+	open := func(t *testing.T, names ...string) ([]*Comm, []error) {
+		list := devices(t, len(names))
+		id, err := NewID("")
+		require.NoError(t, err)
+		comms, errs := make([]*Comm, len(names)), make([]error, len(names))
+		var wg sync.WaitGroup
+		for r := range names {
+			wg.Go(func() {
+				comms[r], errs[r] = Open(context.Background(), Config{ID: &id, Rank: r, Size: len(names), Device: list[r], Plan: names[r]})
+			})
+		}
+		wg.Wait()
+		t.Cleanup(func() {
+			for _, c := range comms {
+				if c != nil {
+					c.Close()
+				}
+			}
+		})
+		return comms, errs
+	}
+	good := file("ringo plan 1\nallreduce 2 any all doubling # quick\n")
+	for name, files := range map[string][]string{"all": {good, good}, "rank 0": {good, ""}, "another's does not matter": {good, "absent"}} {
+		t.Run(name, func(t *testing.T) {
+			comms, errs := open(t, files...)
+			noErrors(t, errs)
+			for _, c := range comms {
+				algorithm, because := c.DeviceChoice(KindAllReduce, 8, false)
+				require.Equal(t, "doubling", algorithm)
+				require.Equal(t, good+", line 2 (quick)", because)
+			}
+		})
+	}
+	t.Run("of other GPUs", func(t *testing.T) {
+		comms, errs := open(t, file("ringo plan 1\ngpu X1000\nallreduce 2 any all doubling\n"), "")
+		noErrors(t, errs)
+		algorithm, because := comms[1].DeviceChoice(KindAllReduce, 8, false)
+		require.Equal(t, "oneshot", algorithm)
+		require.Equal(t, fromModel, because)
+		require.Contains(t, strings.Join(comms[0].Paths(), "\n"), "it is for X1000, any path; these are Emulated GPU, p2p")
+	})
+	bad := file("ringo plan 1\n\nallreduce 2 any all rong\n")
+	for name, want := range map[string]string{bad: bad + `:3: algorithm "rong" is none of`, "absent": "absent: open absent: no such file"} {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			_, errs := open(t, name, "")
+			for _, err := range errs {
+				require.ErrorIs(t, err, ErrInvalid)
+				var wrong *PlanError
+				require.ErrorAs(t, err, &wrong)
+				require.ErrorContains(t, err, "plan of rank 0: "+want)
+				require.ErrorContains(t, err, `"ringo tune" writes a new one`)
 			}
 		})
 	}

@@ -203,7 +203,7 @@ func parsePlanRow(words []string) (r PlanRow, err error) {
 	r.Algo = a.String()
 	if list := algorithmsOnGPUs(r.Kind, r.Registered); !slices.Contains(list, r.Algo) {
 		why := ""
-		if a == algoWindow || a == algoCopies {
+		if !r.Registered && (a == algoWindow || a == algoCopies) {
 			why = " for memory that may not be registered"
 		}
 		return r, fmt.Errorf("%s has no algorithm %s%s; it has %s", words[0], r.Algo, why, strings.Join(list, ", "))

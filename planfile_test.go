@@ -1,0 +1,153 @@
+package ringo
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+
+// TestPlanFile: a plan is written as the golden says and read back.
+func TestPlanFile(t *testing.T) {
+	p := &Plan{
+		Machine: "4 × NVIDIA H200", Driver: "CUDA 13.0", Date: "2026-11-20", GPUs: []string{"NVIDIA H200", "NVIDIA H100 80GB HBM3"}, Path: "p2p",
+		Rows: []PlanRow{
+			{Kind: KindAllReduce, From: 4, To: 4, UpTo: -1, Algo: "ring"},
+			{Kind: KindAllGather, From: 5, To: 8, Registered: true, UpTo: 3 << 20, Algo: "window", Note: "from the model"},
+			{Kind: KindAllReduce, From: 4, To: 4, UpTo: 1000, Algo: "oneshot"},
+			{Kind: KindAllReduce, From: 4, To: 4, Registered: true, UpTo: -1, Algo: "window"},
+		},
+	}
+	p.Sort()
+	text := p.String()
+	golden := filepath.Join("testdata", "plan.txt")
+	if *rewrite {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(golden, []byte(text), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), text)
+	sameAfterRead(t, p)
+}
+
+func sameAfterRead(t require.TestingT, p *Plan) {
+	q, err := ParsePlan("x", p.String())
+	require.NoError(t, err)
+	for i := range q.Rows {
+		q.Rows[i].line = 0
+	}
+	q.name = p.name
+	require.Equal(t, p, q)
+}
+
+func TestPlanRoundTrip(t *testing.T) {
+	word := rapid.StringMatching(`[A-Za-z][A-Za-z0-9 ×.]{0,12}[a-z0-9]`)
+	rapid.Check(t, func(t *rapid.T) {
+		p := &Plan{Machine: word.Draw(t, "machine"), Driver: word.Draw(t, "driver"), Date: "2026-11-20"}
+		p.Path = rapid.SampledFrom([]string{"", "p2p", "host memory", "bridge"}).Draw(t, "path")
+		for range rapid.IntRange(0, 2).Draw(t, "gpus") {
+			p.GPUs = append(p.GPUs, word.Draw(t, "gpu"))
+		}
+		for _, kind := range planKinds {
+			upTo := int64(0)
+			for upTo >= 0 && rapid.Bool().Draw(t, "row") {
+				r := PlanRow{Kind: kind, From: rapid.IntRange(1, 9).Draw(t, "from"), To: 9, Registered: rapid.Bool().Draw(t, "registered")}
+				r.Algo = rapid.SampledFrom(algorithmsOnGPUs(kind, r.Registered)).Draw(t, "algorithm")
+				upTo = rapid.Int64Range(upTo+1, upTo+1<<30).Draw(t, "up to")
+				r.UpTo = upTo
+				if rapid.Bool().Draw(t, "all") {
+					upTo, r.UpTo = -1, -1
+				}
+				p.Rows = append(p.Rows, r)
+			}
+		}
+		sameAfterRead(t, p)
+	})
+}
+
+// TestPlanMistakes: every mistake is found at its line.
+func TestPlanMistakes(t *testing.T) {
+	const head = "ringo plan 1\n# comment\n\n"
+	for name, test := range map[string]struct {
+		text string
+		line int
+		want string
+	}{
+		"empty":          {"", 1, "the first line must be"},
+		"other version":  {"ringo plan 2\n", 1, `the first line must be "ringo plan 1"`},
+		"report":         {"{\n", 1, "the first line must be"},
+		"unknown word":   {head + "machin x\n", 4, "2 words"},
+		"collective":     {head + "allreduze 4 any all ring\n", 4, "neither a collective (allreduce, "},
+		"send":           {head + "send 4 any all direct\n", 4, "neither a collective"},
+		"words":          {head + "allreduce 4 any ring\n", 4, "4 words"},
+		"ranks":          {head + "allreduce four any all ring\n", 4, "want a number, or two as in 5-8"},
+		"ranks backward": {head + "allreduce 8-5 any all ring\n", 4, `ranks "8-5"`},
+		"no ranks":       {head + "allreduce 0 any all ring\n", 4, `ranks "0"`},
+		"memory":         {head + "allreduce 4 some all ring\n", 4, "neither any nor registered"},
+		"size":           {head + "allreduce 4 any 1X ring\n", 4, "want a size such as 64K, or all"},
+		"algorithm":      {head + "allreduce 4 any all rong\n", 4, `"rong" is none of ring, tree`},
+		"auto":           {head + "allreduce 4 any all auto\n", 4, `"auto" is none of`},
+		"not its own":    {head + "alltoall 4 any all ring\n", 4, "alltoall has no algorithm ring; it has direct, steps"},
+		"window":         {head + "allgather 4 any all window\n", 4, "for memory that may not be registered"},
+		"covered":        {head + "reduce 2-8 any all ring\nreduce 4 any 64K direct\n", 5, "line 4 has all of this row's sizes"},
+		"path":           {head + "path rail\n", 4, `path "rail" is none of p2p, host memory, bridge`},
+		"late":           {head + "reduce 2 any all ring\npath p2p\n", 5, "behind the first row"},
+		"gpu":            {head + "gpu\n", 4, "gpu without a name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParsePlan("my.plan", test.text)
+			require.ErrorIs(t, err, ErrInvalid)
+			var wrong *PlanError
+			require.ErrorAs(t, err, &wrong)
+			require.Equal(t, test.line, wrong.Line)
+			require.ErrorContains(t, err, test.want)
+			require.ErrorContains(t, err, "ringo tune")
+		})
+	}
+}
+
+func FuzzParsePlan(f *testing.F) {
+	f.Add("ringo plan 1\nmachine x\ngpu y\npath p2p\nallreduce 4 any 64K oneshot # z\nallreduce 2-8 registered all window\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := ParsePlan("x", text)
+		if err != nil {
+			var wrong *PlanError
+			require.True(t, errors.As(err, &wrong))
+			return
+		}
+		q, err := ParsePlan("x", p.String())
+		require.NoError(t, err, p.String())
+		require.Equal(t, p.String(), q.String())
+	})
+}
+
+// TestBuiltinPlans: they can be read, have all collectives for up to 8 ranks and
+// all sizes, and say which rows were not measured.
+func TestBuiltinPlans(t *testing.T) {
+	require.NotEmpty(t, builtinPlans())
+	for _, p := range builtinPlans() {
+		require.NotEmpty(t, p.Machine)
+		require.NotEmpty(t, p.Driver)
+		require.NotEmpty(t, p.Date)
+		require.NotEmpty(t, p.GPUs)
+		for ranks := 2; ranks <= 8; ranks++ {
+			var rows planRows
+			rows.add(p, ranks)
+			for _, kind := range planKinds {
+				list := rows[kind][0]
+				require.NotEmpty(t, list, "%v of %d", kind, ranks)
+				require.GreaterOrEqual(t, list[len(list)-1].Most, maxCount/ranks, "%v of %d", kind, ranks)
+				for _, r := range list {
+					require.True(t, ranks == 2 || ranks == 4 || len(r.From) > 0)
+				}
+			}
+		}
+	}
+}
