@@ -9,11 +9,11 @@ import (
 	"github.com/ringo-go/ringo/internal/weakmem"
 )
 
-// reachable checks the ends of a copy or memset.
-func (c *call) reachable(p uintptr, n int) error {
+// reachable checks an end of a copy or memset that the device of a context does.
+func (c *call) reachable(x *context, p uintptr, n int) error {
 	r, err := c.memory(p, n)
-	if err == nil && r.kind == regionMapping && r.granted == 0 {
-		err = c.fail(cuda.ErrInvalidValue, "%#x is mapped, but no device has access: call cuMemSetAccess", p)
+	if err == nil && r.kind == regionMapping && r.granted>>x.dev.ordinal&1 == 0 {
+		err = c.fail(cuda.ErrInvalidValue, "%#x is mapped, but device %d has no access: call cuMemSetAccess", p, x.dev.ordinal)
 	}
 	return err
 }
@@ -27,7 +27,7 @@ func (m *Machine) onDefault(name string, p uintptr, n int) (*call, error) {
 	}
 	err = c.implicit(c.ctx.legacy)
 	if err == nil && n != 0 {
-		err = c.reachable(p, n)
+		err = c.reachable(c.ctx, p, n)
 	}
 	if err != nil {
 		c.end()
@@ -128,10 +128,10 @@ func (c *call) copy(s *stream, dst, src uintptr, n int) error {
 	if n == 0 {
 		return nil
 	}
-	if err := c.reachable(dst, n); err != nil {
+	if err := c.reachable(s.ctx, dst, n); err != nil {
 		return err
 	}
-	if err := c.reachable(src, n); err != nil {
+	if err := c.reachable(s.ctx, src, n); err != nil {
 		return err
 	}
 	_, err := c.enqueue(s, copyWork{uint64(dst), uint64(src), n})
@@ -176,7 +176,7 @@ func (c *call) set(s *stream, p uintptr, pattern []byte, n int) error {
 	if n == 0 {
 		return nil
 	}
-	if err := c.reachable(p, n); err != nil {
+	if err := c.reachable(s.ctx, p, n); err != nil {
 		return err
 	}
 	_, err := c.enqueue(s, setWork{uint64(p), pattern, n})

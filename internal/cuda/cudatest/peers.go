@@ -112,6 +112,34 @@ func testPeerVirtual(e *env) {
 	require.Equal(e, []uint32{5, 5, 6}, e.words(again.p, 3))
 }
 
+// testNoAccess has device 0 use memory of device 1 that is out of its reach, in a
+// child because it might end the context. Copies do reach what cuMemAlloc gave.
+func testNoAccess(e *env) {
+	e.second()
+	e.child("no access", "")
+}
+
+func childNoAccess(e *env, _ string) {
+	second := e.second()
+	m := second.virtual()
+	second.do(func() { e.put(m.p, 5) })
+	here, s := e.alloc(64), e.stream()
+	var there uintptr
+	second.do(func() { there = second.alloc(64); e.put(there, 6) })
+	e.noErr(e.d.MemcpyAsync(here, there, 4, s))
+	e.noErr(e.d.StreamSynchronize(s))
+	require.Equal(e, []uint32{6}, e.words(here, 1))
+	e.is(e.d.StreamWriteValue32(s, there, 1, 0), cuda.ErrInvalidValue)
+	e.is(e.d.StreamWaitValue32(s, there, 6, 0), cuda.ErrInvalidValue)
+
+	e.is(e.d.MemcpyAsync(here, m.p, 4, s), cuda.ErrInvalidValue)
+	e.is(e.d.MemcpyAsync(m.p, here, 4, s), cuda.ErrInvalidValue)
+	e.is(e.d.MemcpyDtoH(make([]byte, 4), m.p), cuda.ErrInvalidValue)
+	e.is(e.d.StreamWriteValue32(s, m.p, 1, 0), cuda.ErrInvalidValue)
+	e.noErr(e.d.MemSetAccess(m.p, m.n, e.dev))
+	require.Equal(e, []uint32{5}, e.words(m.p, 1))
+}
+
 // testPeerValues has graphs of two devices wait for each other, each in memory of
 // its own, for a value that the other's stream or kernel writes there. (A copy of
 // four bytes is no way to tell: nothing says that the data before are there.)

@@ -31,6 +31,7 @@ func runChild(t *testing.T, d cuda.Driver, role string) {
 		"ipc values":  childIPCValues,
 		"ipc event":   childIPCEvent,
 		"fault":       childFault,
+		"no access":   childNoAccess,
 	}[role]
 	require.True(t, ok, "role %q", role)
 	with(t, d, func(e *env) { f(e, os.Getenv(argVariable)) })

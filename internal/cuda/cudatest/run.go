@@ -70,6 +70,7 @@ func Run(t *testing.T, open func(t testing.TB) cuda.Driver) {
 		{"capture/user objects", testUserObjects},
 		{"peers/copies in graphs", testPeerCopies},
 		{"peers/virtual memory", testPeerVirtual},
+		{"peers/virtual memory without access", testNoAccess},
 		{"peers/wait and write values", testPeerValues},
 		{"processes/ipc memory", testIPCMemory},
 		{"processes/ipc memory within", testIPCWithin},
