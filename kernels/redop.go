@@ -1,10 +1,14 @@
 package kernels
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ringo-go/ringo/mem"
 )
 
 // A Kind names a family of reductions. The numbers up to KindAvg are NCCL's.
@@ -44,6 +48,11 @@ type RedOp struct {
 	Scale float64
 	Int   uint64
 
+	// At, when not nil, is where the scalar of PreMulSum is instead: one element.
+	// In host memory it is read by NewReducer; a Reducer knows nothing of one in a
+	// GPU's memory, whose address the kernels are given, see device.Args.Scalar.
+	At *mem.Region
+
 	// Name and Func are a user's own reduction. Func sets dst = dst ⊕ src,
 	// element by element; both have the same length, a multiple of t.Size(),
 	// do not overlap and may start at any byte. It is called with pieces of
@@ -75,6 +84,59 @@ func PreMulSumInt(scale int64) RedOp {
 	return RedOp{Kind: KindPreMulSum, Scale: float64(scale), Int: uint64(scale)}
 }
 
+// PreMulSumAt is PreMulSum with a scalar that is an element in memory, of the host
+// or of the rank's GPU.
+func PreMulSumAt(scale mem.Region) RedOp { return RedOp{Kind: KindPreMulSum, At: &scale} }
+
+// scalar is op with the scalar that it is to be computed with, or why it is none.
+func (op RedOp) scalar(t DataType) (_ RedOp, reason string) {
+	at := op.At
+	size := t.Size()
+	switch {
+	case op.Kind != KindPreMulSum || at == nil:
+		return op, ""
+	case at.IsNil():
+		return op, "the scalar's memory is nil"
+	case at.Len() != size:
+		return op, fmt.Sprintf("the scalar's memory has %d bytes: give it one element, of %d", at.Len(), size)
+	case at.Ptr()%uintptr(size) != 0:
+		return op, fmt.Sprintf("the scalar's address %#x is no multiple of the element's %d bytes: align it", at.Ptr(), size)
+	}
+	op.At, op.Scale, op.Int = nil, 1, 0
+	if !at.IsHost() {
+		return op, ""
+	}
+	b := at.Bytes()
+	switch t {
+	case Int8:
+		op.Int = uint64(int8(b[0]))
+	case Uint8:
+		op.Int = uint64(b[0])
+	case Int32:
+		op.Int = uint64(int32(binary.NativeEndian.Uint32(b)))
+	case Uint32:
+		op.Int = uint64(binary.NativeEndian.Uint32(b))
+	case Int64, Uint64:
+		op.Int = binary.NativeEndian.Uint64(b)
+	case Float16:
+		op.Scale = float64(F16(binary.NativeEndian.Uint16(b)).Float32())
+	case BFloat16:
+		op.Scale = float64(BF16(binary.NativeEndian.Uint16(b)).Float32())
+	case Float32:
+		op.Scale = float64(math.Float32frombits(binary.NativeEndian.Uint32(b)))
+	case Float64:
+		op.Scale = math.Float64frombits(binary.NativeEndian.Uint64(b))
+	case Float8E4M3:
+		op.Scale = float64(F8E4M3(b[0]).Float32())
+	case Float8E5M2:
+		op.Scale = float64(F8E5M2(b[0]).Float32())
+	}
+	if t < Float16 {
+		op.Scale = 0
+	}
+	return op, ""
+}
+
 // UserOp is a reduction of the caller's own; see RedOp.Func. The name is for
 // messages and, where ranks compare their calls, for finding mismatches.
 func UserOp(name string, f func(t DataType, dst, src []byte)) RedOp {
@@ -86,6 +148,10 @@ func (op RedOp) String() string {
 	switch {
 	case op.Kind == KindUser:
 		return "user(" + op.Name + ")"
+	case op.Kind == KindPreMulSum && op.At != nil && op.At.IsHost():
+		return "premulsum(scalar in host memory)"
+	case op.Kind == KindPreMulSum && op.At != nil:
+		return fmt.Sprintf("premulsum(scalar on device %d)", op.At.Dev())
 	case op.Kind == KindPreMulSum && op.Int != 0:
 		return "premulsum(" + strconv.FormatInt(int64(op.Int), 10) + ")"
 	case op.Kind == KindPreMulSum:

@@ -68,6 +68,10 @@ func NewReducer(t DataType, op RedOp, ranks int) (*Reducer, error) {
 	if t >= numTypes || op.Kind >= KindUser {
 		return newReducer(t, op, ranks, best)
 	}
+	op, reason := op.scalar(t)
+	if reason != "" {
+		return nil, &InvalidError{t, op, reason}
+	}
 	var scale, factor uint64
 	n := 0
 	switch op.Kind {
