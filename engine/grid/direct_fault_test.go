@@ -3,11 +3,9 @@ package grid
 import (
 	"regexp"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/internal/gputest"
@@ -53,11 +51,7 @@ func TestDirectMismatch(t *testing.T) {
 			require.NoError(t, test.second(r))
 			r.sync()
 			for i, m := range r.ranks {
-				var step *engine.StepError
-				var wrong *engine.MismatchError
-				err := m.engine.Control().Fault()
-				require.ErrorAs(t, err, &step)
-				require.ErrorAs(t, err, &wrong)
+				step, wrong := mismatch(t, m.engine.Control())
 				require.EqualValues(t, 1-i, step.Peer)
 				require.Equal(t, transport.Stamp{number, uint64(i)}, wrong.Want)
 				require.Equal(t, transport.Stamp{number, uint64(1 - i)}, wrong.Got)
@@ -80,8 +74,7 @@ func TestDirectUnnumbered(t *testing.T) {
 	r.runDirect(o)
 	r.sync()
 	for i, m := range r.ranks {
-		var wrong *engine.MismatchError
-		require.ErrorAs(t, m.engine.Control().Fault(), &wrong)
+		_, wrong := mismatch(t, m.engine.Control())
 		require.Equal(t, transport.Stamp{1, uint64(i)}, wrong.Want)
 	}
 }
@@ -98,27 +91,7 @@ func TestDirectMissing(t *testing.T) {
 			r.with(m, func() error { return m.engine.RunDirect(&o.jobs[i], o.d, 0, 1200) })
 		}
 	}
-	control := r.ranks[0].engine.Control()
-	require.Eventually(t, func() bool { started, _ := control.Progress(); return started > 0 }, 10*time.Second, time.Millisecond)
-	time.Sleep(20 * time.Millisecond)
-	started, finished := control.Progress()
-	require.EqualValues(t, 1, started)
-	require.Zero(t, finished)
-	require.NoError(t, control.Fault())
-
-	begin := time.Now()
-	for _, m := range r.ranks {
-		m.engine.Control().Abort()
-	}
-	r.sync()
-	require.Less(t, time.Since(begin), 5*time.Second)
-	started, finished = control.Progress()
-	require.EqualValues(t, 3, started)
-	require.EqualValues(t, 3, finished)
-	var step *engine.StepError
-	require.ErrorAs(t, control.Fault(), &step)
-	require.ErrorIs(t, step, ErrAborted)
-	require.Equal(t, sched.Rank(2), step.Peer)
+	require.Equal(t, sched.Rank(2), r.endStuck(r.ranks[0], 3).Peer)
 }
 
 // TestDirectBroken takes out, one at a time, what the protocol rests on, and has

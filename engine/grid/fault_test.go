@@ -17,6 +17,43 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
+// mismatch is what a rank has found of another one's call.
+func mismatch(t *testing.T, c *Control) (*engine.StepError, *engine.MismatchError) {
+	t.Helper()
+	var step *engine.StepError
+	var wrong *engine.MismatchError
+	require.ErrorAs(t, c.Fault(), &step)
+	require.ErrorAs(t, c.Fault(), &wrong)
+	return step, wrong
+}
+
+// endStuck has the host end a rank's operations, of which the first waits for a
+// rank that never comes, and gives for whom it waited.
+func (r *rig) endStuck(m *member, operations int) *engine.StepError {
+	r.t.Helper()
+	control := m.engine.Control()
+	require.Eventually(r.t, func() bool { started, _ := control.Progress(); return started > 0 }, 10*time.Second, time.Millisecond)
+	time.Sleep(20 * time.Millisecond)
+	started, finished := control.Progress()
+	require.EqualValues(r.t, 1, started)
+	require.Zero(r.t, finished)
+	require.NoError(r.t, control.Fault())
+
+	begin := time.Now()
+	for _, m := range r.ranks {
+		m.engine.Control().Abort()
+	}
+	r.sync()
+	require.Less(r.t, time.Since(begin), 5*time.Second)
+	started, finished = control.Progress()
+	require.EqualValues(r.t, operations, started)
+	require.EqualValues(r.t, operations, finished)
+	var step *engine.StepError
+	require.ErrorAs(r.t, control.Fault(), &step)
+	require.ErrorIs(r.t, step, ErrAborted)
+	return step
+}
+
 func allReduce(n int) trial {
 	return trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 900}
 }
@@ -47,13 +84,10 @@ func TestMismatch(t *testing.T) {
 			r.run(o)
 			c := r.ranks[0].engine.Control()
 			require.Eventually(t, func() bool { return c.Fault() != nil }, 10*time.Second, time.Millisecond)
-			var step *engine.StepError
-			var m *engine.MismatchError
-			require.ErrorAs(t, c.Fault(), &step)
-			require.ErrorAs(t, c.Fault(), &m)
+			step, wrong := mismatch(t, c)
 			require.Equal(t, sched.Rank(1), step.Peer)
 			require.Equal(t, "recv", step.Phase)
-			require.Equal(t, test.want, *m)
+			require.Equal(t, test.want, *wrong)
 			require.Eventually(t, c.Aborted, 10*time.Second, time.Millisecond)
 			r.ranks[1].engine.Control().Abort() // as a communicator does that hears of it
 			r.sync()
@@ -76,11 +110,7 @@ func TestCrossed(t *testing.T) {
 	}
 	r.sync()
 	for i, m := range r.ranks {
-		var step *engine.StepError
-		var wrong *engine.MismatchError
-		err := m.engine.Control().Fault()
-		require.ErrorAs(t, err, &step)
-		require.ErrorAs(t, err, &wrong)
+		step, wrong := mismatch(t, m.engine.Control())
 		require.EqualValues(t, 1-i, step.Peer)
 		require.Equal(t, transport.Stamp{5<<32 | 3, uint64(i)}, wrong.Want)
 		require.Equal(t, transport.Stamp{5<<32 | 3, uint64(1 - i)}, wrong.Got)
@@ -112,26 +142,7 @@ func TestMissing(t *testing.T) {
 				}
 			}
 			m := r.ranks[c.rank]
-			control := m.engine.Control()
-			require.Eventually(t, func() bool { started, _ := control.Progress(); return started > 0 }, 10*time.Second, time.Millisecond)
-			time.Sleep(20 * time.Millisecond)
-			started, finished := control.Progress()
-			require.EqualValues(t, 1, started)
-			require.Zero(t, finished)
-			require.NoError(t, control.Fault())
-
-			begin := time.Now()
-			for _, m := range r.ranks {
-				m.engine.Control().Abort()
-			}
-			r.sync()
-			require.Less(t, time.Since(begin), 5*time.Second)
-			started, finished = control.Progress()
-			require.EqualValues(t, 3, started)
-			require.EqualValues(t, 3, finished)
-			var step *engine.StepError
-			require.ErrorAs(t, control.Fault(), &step)
-			require.ErrorIs(t, step, ErrAborted)
+			step := r.endStuck(m, 3)
 			require.Equal(t, c.peer, step.Peer)
 			require.Equal(t, c.phase, step.Phase)
 
