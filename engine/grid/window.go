@@ -53,53 +53,19 @@ func (e *Engine) CanWindow(d Direct) bool {
 // CanCopy is CanWindow for RunCopies.
 func (e *Engine) CanCopy(d Direct) bool {
 	switch d {
-	case AllGather, AllToAll, Gather, Scatter:
+	case TwoShot, AllGather, AllToAll, Gather, Scatter:
 		return e.CanWindow(d)
 	}
 	return false
 }
 
-// gates are what kernels in windows need besides the Engine.
-type gates struct {
-	at     []uint64 // all ranks'
-	epochs uintptr  // in device memory
-	shape  func(d Direct, ranks, bytes int) windowShape
-}
-
-// A windowShape is how many blocks of how many threads move the tiles of so many
-// bytes.
-type windowShape struct{ blocks, threads, tile int }
-
-// shapeOf is the windowShape of an operation, the same on all ranks.
-func shapeOf(d Direct, ranks, bytes int) windowShape {
-	total := bytes // that a rank moves
-	switch d {
-	case TwoShot, Reduce, Broadcast:
-		total = bytes / ranks
-	case AllGather, AllToAll, Gather, Scatter:
-		total = bytes * ranks
+// PrepareWindow is Prepare for RunWindow; RunCopies needs what nil stands for too.
+func (e *Engine) PrepareWindow(r *kernels.Reducer) error {
+	if len(e.gates.at) == 0 {
+		return ErrNoWindow
 	}
-	const vector = 16
-	x := windowShape{threads: maxThreads}
-	x.blocks = max(1, min(MaxBlocks, (total+vector*x.threads-1)/(vector*x.threads)))
-	x.tile = vector * x.threads * max(1, min(4, total/(x.blocks*vector*x.threads)))
-	return x
-}
-
-// openGates looks where the gates are.
-func (e *Engine) openGates() (err error) {
-	at := e.links.Gates()
-	if len(at) != e.ranks || e.ranks < 2 || e.ranks > MaxDirect {
-		return nil
-	}
-	e.gates.at, e.gates.shape = at, shapeOf
-	if e.gates.epochs, err = e.alloc(8 * MaxBlocks); err != nil {
-		return err
-	}
-	if err := e.driver.MemsetD8Async(e.gates.epochs, 0, 8*MaxBlocks, e.stream); err != nil {
-		return err
-	}
-	return e.driver.StreamSynchronize(e.stream)
+	_, _, err := e.module(r, "window")
+	return err
 }
 
 // RunWindow queues a kernel on the job's stream that reads and writes the ranks'
@@ -118,47 +84,15 @@ func (e *Engine) RunWindow(j *Job, d Direct, in, out Place, root sched.Rank, byt
 	if err := e.checkWindow(j, d, &in, &out, root, bytes); err != nil {
 		return err
 	}
-	m, prog, err := e.module(j.Reducer, "window")
-	if err != nil {
-		return err
-	}
 	a := e.windowArgs(j, d, in, out, root, bytes)
-	a.scalar, a.value = uint64(j.Scalar), prog.Value
-	if prog.Finishes {
-		a.finish = 1
-	}
-	l := e.lot(j, in, out)
-	e.lay(a, &l, d, root, bytes)
 	x := e.gates.shape(d, e.ranks, bytes)
-	x.threads, x.blocks = min(x.threads, e.threads), min(x.blocks, e.mail.blocks)
-	a.tile = uint32(roundUp(x.tile, 128))
-	longest := uint64(0)
-	for k := range a.moves {
-		longest = max(longest, a.bytes[k])
-	}
-	a.tiles = uint32((longest + uint64(a.tile) - 1) / uint64(a.tile))
-	if a.before == 0 { // where others look for it: a tile of a share is always the same block's
-		a.tiles = uint32(roundUp(int(a.tiles), x.blocks))
-	}
-	e.frame.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(x.blocks)}, Block: cuda.Dim3{X: uint32(x.threads)}, Stream: j.Stream}
-	return e.driver.LaunchKernel(m.run, &e.frame.launch, cuda.ArgsOf(a))
-}
-
-// windowArgs is what all kernels of an operation have.
-func (e *Engine) windowArgs(j *Job, d Direct, in, out Place, root sched.Rank, bytes int) *windowArgs {
-	a := &e.frame.window
-	*a = windowArgs{comm: e.comm(j.Stamp), epochs: uint64(e.gates.epochs), pass: 2, before: 1, part: begins | ends}
-	copy(a.gates[:], e.gates.at)
-	what := uint64(d) | uint64(root)<<8
-	if d == AllToAll && j.In.Ptr() == j.Out.Ptr() {
-		what |= 1 << 63
-	}
-	a.setHash(what, uint64(bytes), uint64(in.Offset), uint64(out.Offset))
-	return a
+	e.lay(a, e.lot(j, in, out), d, root, bytes, x.spread)
+	return e.launchWindow(j, j.Reducer, a, x)
 }
 
 // RunCopies is RunWindow with copy engines, between two small kernels in which the
-// ranks wait for each other. An all-to-all must not be in place.
+// ranks wait for each other. Of an all-reduce the first kernel combines a share in
+// each rank's own Out. An all-to-all must not be in place.
 func (e *Engine) RunCopies(j *Job, d Direct, in, out Place, root sched.Rank, bytes int) error {
 	if !e.CanCopy(d) {
 		return fmt.Errorf("%w by copy engines: %v", ErrNoWindow, d)
@@ -169,43 +103,43 @@ func (e *Engine) RunCopies(j *Job, d Direct, in, out Place, root sched.Rank, byt
 	if d == AllToAll && bytes > 0 && j.In.Ptr() == j.Out.Ptr() {
 		return &ArgumentError{"out", int(e.dev), "copy engines have no all-to-all in place"}
 	}
-	m, _, err := e.module(nil, "window")
-	if err != nil {
-		return err
-	}
 	a := e.windowArgs(j, d, in, out, root, bytes)
-	l := e.lot(j, in, out)
-	e.lay(a, &l, d, root, bytes)
-	moves := a.moves
-	a.moves = 0
-	if err := e.gate(m, j, a, begins); err != nil {
+	e.lay(a, e.lot(j, in, out), d, root, bytes, false)
+	x, copies := gateShape, *a
+	if a.moves = 0; d == TwoShot {
+		x = e.gates.shape(d, e.ranks, bytes)
+		copies.halve(a)
+	}
+	a.pass, a.part = 1, begins
+	if err := e.launchWindow(j, j.Reducer, a, x); err != nil {
 		return err
 	}
-	for k := range moves {
-		if a.bytes[k] == 0 {
+	for k := range copies.moves {
+		if copies.bytes[k] == 0 {
 			continue
 		}
-		if err := e.driver.MemcpyAsync(uintptr(a.to[k]), uintptr(a.from[k]), int(a.bytes[k]), j.Stream); err != nil {
+		if err := e.driver.MemcpyAsync(uintptr(copies.to[k]), uintptr(copies.from[k]), int(copies.bytes[k]), j.Stream); err != nil {
 			return err
 		}
 	}
-	return e.gate(m, j, a, ends)
+	a.moves, a.part = 0, ends
+	return e.launchWindow(j, nil, a, gateShape)
 }
 
-// gate queues a kernel that passes a gate and does nothing else.
-func (e *Engine) gate(m *module, j *Job, a *windowArgs, part uint32) error {
-	a.pass, a.before, a.part = 1, 1, part
-	e.frame.launch = cuda.Launch{Grid: cuda.Dim3{X: 1}, Block: cuda.Dim3{X: 32}, Stream: j.Stream}
-	return e.driver.LaunchKernel(m.run, &e.frame.launch, cuda.ArgsOf(a))
-}
-
-// PrepareWindow is Prepare for RunWindow, and with nil for RunCopies.
-func (e *Engine) PrepareWindow(r *kernels.Reducer) error {
-	if len(e.gates.at) == 0 {
-		return ErrNoWindow
+// launchWindow queues a kernel.
+func (e *Engine) launchWindow(j *Job, r *kernels.Reducer, a *windowArgs, x windowShape) error {
+	m, prog, err := e.module(r, "window")
+	if err != nil {
+		return err
 	}
-	_, _, err := e.module(r, "window")
-	return err
+	a.scalar, a.value, a.finish = uint64(j.Scalar), prog.Value, 0
+	if prog.Finishes {
+		a.finish = 1
+	}
+	threads, blocks := min(x.threads, e.threads), min(x.blocks, e.mail.blocks)
+	a.cut(x.tile, blocks)
+	e.frame.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(blocks)}, Block: cuda.Dim3{X: uint32(threads)}, Stream: j.Stream}
+	return e.driver.LaunchKernel(m.run, &e.frame.launch, cuda.ArgsOf(a))
 }
 
 // checkWindow looks at the memory, as checkDirect does, and that it lies where
@@ -224,41 +158,47 @@ func (e *Engine) checkWindow(j *Job, d Direct, in, out *Place, root sched.Rank, 
 	if err := e.checkDirect(j, d, root, bytes, size); err != nil {
 		return err
 	}
+	isRoot, inBytes, outBytes := e.rank == root, bytes, bytes
+	ownIn, ownOut := true, true // what this rank has of it lies there
+	switch d {
+	case ReduceScatter:
+		inBytes *= e.ranks
+	case AllGather, AllToAll:
+		outBytes *= e.ranks
+	case Gather:
+		ownIn = !isRoot
+	case Scatter:
+		ownOut = !isRoot
+	case Reduce:
+		ownOut = isRoot
+	}
 	needIn, needOut := d.InWindow()
-	if !needIn {
-		*in = Place{}
-	} else if reason := e.misplaced(*in, j.In, d != Gather || e.rank != root, bytes*repeat(d == ReduceScatter, e.ranks)); reason != "" {
+	if reason := e.misplaced(in, j.In, needIn, ownIn, inBytes); reason != "" {
 		return &ArgumentError{"in", int(e.dev), reason}
 	}
-	own := d != Reduce && d != Scatter || d == Reduce && e.rank == root || d == Scatter && e.rank != root
-	if !needOut {
-		*out = Place{}
-	} else if reason := e.misplaced(*out, j.Out, own, bytes*repeat(d == AllGather || d == AllToAll, e.ranks)); reason != "" {
+	if reason := e.misplaced(out, j.Out, needOut, ownOut, outBytes); reason != "" {
 		return &ArgumentError{"out", int(e.dev), reason}
 	}
 	return nil
 }
 
-// misplaced says what is wrong with the place of a buffer of n bytes; own tells
-// that this rank's lies there too.
-func (e *Engine) misplaced(p Place, r mem.Region, own bool, n int) string {
+// misplaced says what is wrong with the place of a buffer of n bytes, if it is
+// needed; own tells that this rank's lies there too.
+func (e *Engine) misplaced(p *Place, r mem.Region, needed, own bool, n int) string {
+	if !needed {
+		*p = Place{}
+		return ""
+	}
 	w := p.Window
 	switch {
 	case w == nil:
 		return "in no window: register it on all ranks"
 	case len(w.At) != e.ranks:
-		return fmt.Sprintf("window of %d ranks of %d", len(w.At), e.ranks)
+		return fmt.Sprintf("a window of %d ranks, of %d", len(w.At), e.ranks)
 	case p.Offset < 0 || n > w.Bytes-p.Offset:
 		return fmt.Sprintf("%d bytes at %d of a window of %d", n, p.Offset, w.Bytes)
 	case own && n > 0 && uint64(r.Ptr()) != w.At[e.rank]+uint64(p.Offset):
 		return fmt.Sprintf("address %#x is not at %d of the window at %#x", r.Ptr(), p.Offset, w.At[e.rank])
 	}
 	return ""
-}
-
-func repeat(is bool, n int) int {
-	if is {
-		return n
-	}
-	return 1
 }

@@ -71,9 +71,22 @@ func share(bytes, i, n int) (at, length uint64) {
 	return at, min(uint64(part), uint64(bytes)-at)
 }
 
+// windowArgs is what all kernels of an operation have.
+func (e *Engine) windowArgs(j *Job, d Direct, in, out Place, root sched.Rank, bytes int) *windowArgs {
+	a := &e.frame.window
+	*a = windowArgs{comm: e.comm(j.Stamp), epochs: uint64(e.gates.epochs), pass: 2, before: 1, part: begins | ends, targets: 1}
+	copy(a.gates[:], e.gates.at)
+	what := uint64(d) | uint64(root)<<8
+	if d == AllToAll && j.In.Ptr() == j.Out.Ptr() {
+		what |= 1 << 63
+	}
+	a.setHash(what, uint64(bytes), uint64(in.Offset), uint64(out.Offset))
+	return a
+}
+
 // lay says what goes where. Peers come in the order of their distance, so that all
 // ranks write to different ones.
-func (e *Engine) lay(a *windowArgs, l *lot, d Direct, root sched.Rank, bytes int) {
+func (e *Engine) lay(a *windowArgs, l lot, d Direct, root sched.Rank, bytes int, spread bool) {
 	n, rank := e.ranks, int(e.rank)
 	one, isRoot := uint64(bytes), e.rank == root
 	in, out := l.in[rank], l.out[rank]
@@ -83,7 +96,6 @@ func (e *Engine) lay(a *windowArgs, l *lot, d Direct, root sched.Rank, bytes int
 			do(q, uint64(q)*one)
 		}
 	}
-	a.moves, a.targets = 0, 1
 	mine := uint64(rank) * one
 	switch d {
 	case TwoShot, Reduce:
@@ -99,6 +111,11 @@ func (e *Engine) lay(a *windowArgs, l *lot, d Direct, root sched.Rank, bytes int
 		a.moves, a.bytes[0], a.to[0] = 1, one, out
 		peers(func(q int, _ uint64) { a.from[q] = l.in[q] + mine })
 	case AllGather:
+		if spread {
+			a.moves, a.targets, a.from[0], a.bytes[0] = 1, 0, in, one
+			peers(func(q int, _ uint64) { a.target(l.out[q] + mine) })
+			return
+		}
 		peers(func(q int, _ uint64) { a.add(in, l.out[q]+mine, one) })
 	case AllToAll:
 		if in == out {
@@ -122,7 +139,7 @@ func (e *Engine) lay(a *windowArgs, l *lot, d Direct, root sched.Rank, bytes int
 // layBroadcast: the root makes sure that it is in its own Out before it opens its
 // gate. Each of the others fetches a share there and passes it on, so that no rank
 // sends more than all of it once.
-func (e *Engine) layBroadcast(a *windowArgs, l *lot, root, bytes int) {
+func (e *Engine) layBroadcast(a *windowArgs, l lot, root, bytes int) {
 	n, rank := e.ranks, int(e.rank)
 	if n == 2 {
 		if rank == root {
@@ -150,7 +167,7 @@ func (e *Engine) layBroadcast(a *windowArgs, l *lot, root, bytes int) {
 
 // exchange is an all-to-all in place: of each two ranks one swaps the first
 // half of what they have for each other, the other one the rest.
-func (e *Engine) exchange(a *windowArgs, l *lot, n uint64) {
+func (e *Engine) exchange(a *windowArgs, l lot, n uint64) {
 	a.swap = 1
 	half := n / 2 &^ 15
 	for k := 1; k < e.ranks; k++ {
@@ -163,7 +180,32 @@ func (e *Engine) exchange(a *windowArgs, l *lot, n uint64) {
 	}
 }
 
-// windowHash tells operations apart, in the bits above an epoch.
+// halve makes of an all-reduce the copies of the share that this rank has
+// combined in its own Out, and of b the kernel that does.
+func (a *windowArgs) halve(b *windowArgs) {
+	own, length := a.to[a.targets-1], a.bytes[0]
+	for k := range a.targets - 1 {
+		a.from[k], a.bytes[k] = own, length
+	}
+	a.moves = a.targets - 1
+	b.moves, b.targets, b.to[0] = 1, 1, own
+}
+
+// cut divides the moves into tiles.
+func (a *windowArgs) cut(tile, blocks int) {
+	tile = roundUp(tile, 128)
+	longest := uint64(0)
+	for k := range a.moves {
+		longest = max(longest, a.bytes[k])
+	}
+	tiles := int((longest + uint64(tile) - 1) / uint64(tile))
+	if a.before == 0 { // where others look for it: a tile of a share is always the same block's
+		tiles = roundUp(tiles, blocks)
+	}
+	a.tile, a.tiles = uint32(tile), uint32(tiles)
+}
+
+// setHash tells operations apart, in the bits above an epoch.
 func (a *windowArgs) setHash(words ...uint64) {
 	const epochBits = 40
 	h := a.stamp[0] ^ a.stamp[1]*0x9e3779b97f4a7c15

@@ -1,0 +1,282 @@
+package grid
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/sched"
+)
+
+// What TestWindowShapes measures, as lists with commas; sizes end in K, M or G.
+var (
+	windowFlag   = flag.String("window", "", "measure these collectives in windows, in graphs, over shapes of grids")
+	windowSizes  = flag.String("wsizes", "1M,4M,16M,64M,256M,1G", "bytes of the longest buffer")
+	windowBlocks = flag.String("wblocks", "32,64,96,128", "blocks; 0: as the engine chooses")
+	windowTiles  = flag.String("wtiles", "8K,32K,64K", "bytes of a tile")
+	windowBy     = flag.String("wby", "window,copies,steps,direct", "by what")
+	windowBest   = flag.Int("wbest", 3, "how many of the best shapes to print")
+)
+
+// TestWindowShapes measures on GPUs, a rank each:
+//
+//	REQUIRE=cuda go test -run TestWindowShapes -window twoshot,allgather
+func TestWindowShapes(t *testing.T) {
+	if *windowFlag == "" {
+		t.Skip("-window measures on GPUs")
+	}
+	d := emulated(t, 2, cudaemu.Config{Plain: true})
+	n, err := d.DeviceGetCount()
+	require.NoError(t, err)
+	n = min(n, MaxDirect)
+	fmt.Printf("%d ranks, bfloat16; µs, busbw in GB/s, and blocks × tile; ~: to all at once; =: in place\n", n)
+	for _, folder := range strings.Split(*ptxFolders, ",") {
+		r := newRig(t, d, DefaultBoard(n), Options{Ranks: n})
+		for _, m := range r.ranks {
+			m.engine.text = textOf(folder)
+		}
+		largest := slices.Max(sizes(*windowSizes))
+		w := r.room(largest)
+		for _, name := range strings.Split(*windowFlag, ",") {
+			for _, size := range sizes(*windowSizes) {
+				x := windowTrial{Direct(slices.Index(directNames[:], name)), size, w}
+				for _, by := range strings.Split(*windowBy, ",") {
+					if line := r.windowShapes(x, by); line != "" {
+						fmt.Printf("%-8s %-13s %10d %-7s%s\n", folder, name, size, by, line)
+					}
+				}
+			}
+		}
+		r.close()
+	}
+}
+
+// room gives each rank two buffers in a window.
+func (r *rig) room(size int) *Window {
+	w := &Window{Bytes: 2 * size}
+	for _, m := range r.ranks {
+		r.with(m, func() error {
+			p, err := r.d.MemAlloc(w.Bytes)
+			require.NoError(r.t, err)
+			m.free = append(m.free, p)
+			w.At = append(w.At, uint64(p))
+			return r.d.MemsetD8Async(p, 0, w.Bytes, m.stream)
+		})
+	}
+	return w
+}
+
+// A windowTrial is a collective with buffers in the halves of a window; the longer
+// has size bytes.
+type windowTrial struct {
+	d    Direct
+	size int
+	w    *Window
+}
+
+// one is RunDirect's bytes.
+func (x *windowTrial) one() int {
+	switch x.d {
+	case TwoShot, Reduce, Broadcast:
+		return x.size
+	}
+	return x.size / len(x.w.At)
+}
+
+// factor is the bus bandwidth a byte.
+func (x *windowTrial) factor() float64 {
+	n := float64(len(x.w.At))
+	switch x.d {
+	case TwoShot:
+		return 2 * (n - 1) / n
+	case Reduce, Broadcast:
+		return 1
+	}
+	return (n - 1) / n
+}
+
+// job is the operation on a rank, and the places.
+func (x *windowTrial) job(m *member, inPlace bool) (j Job, in, out Place) {
+	n, rank, one := len(x.w.At), int(m.rank), x.one()
+	elements := directTrial{d: x.d, count: one}
+	inBytes, outBytes, inAt, outAt := elements.elements(rank, n)
+	in, out = Place{x.w, 0}, Place{x.w, x.w.Bytes / 2}
+	if !inPlace {
+		inAt, outAt = 0, 0
+	} else {
+		out.Offset = 0
+	}
+	at := uintptr(x.w.At[rank])
+	j = Job{
+		In: mem.Device(int(m.dev), at+uintptr(in.Offset+inAt), inBytes), Out: mem.Device(int(m.dev), at+uintptr(out.Offset+outAt), outBytes),
+		Stamp: [2]uint64{1 << 32, 2}, Stream: m.stream,
+	}
+	if x.d.Reduces() {
+		j.Reducer, _ = kernels.NewReducer(kernels.BFloat16, kernels.Sum, n)
+	}
+	return j, in, out
+}
+
+// windowShapes measures a collective over shapes of its grid, the best first.
+func (r *rig) windowShapes(x windowTrial, by string) (line string) {
+	type result struct {
+		µs    float64
+		shape string
+	}
+	var all []result
+	measure := func(shape string, run func(m *member) func() error) {
+		all = append(all, result{r.timeWindow(x, run), shape})
+	}
+	e := r.ranks[0].engine
+	windowed := func(m *member, inPlace, copies bool) func() error {
+		j, in, out := x.job(m, inPlace)
+		run := m.engine.RunWindow
+		if copies {
+			run = m.engine.RunCopies
+		}
+		require.NoError(r.t, m.engine.PrepareWindow(nil))
+		require.NoError(r.t, m.engine.PrepareWindow(j.Reducer))
+		return func() error { return run(&j, x.d, in, out, 0, x.one()) }
+	}
+	setShape := func(f func(d Direct, ranks, bytes int) windowShape) {
+		for _, m := range r.ranks {
+			m.engine.gates.shape = f
+		}
+	}
+	switch by {
+	case "window":
+		for _, b := range sizes(*windowBlocks) {
+			for _, tile := range sizes(*windowTiles) {
+				for _, spread := range []bool{false, true}[:1+only(x.d == AllGather && b > 0, 1)] {
+					shape := fmt.Sprintf("%dx%dK%s", b, tile>>10, strings.Repeat("~", only(spread, 1)))
+					setShape(func(Direct, int, int) windowShape { return windowShape{b, maxThreads, tile, spread} })
+					if b == 0 {
+						setShape(shapeOf)
+						s := shapeOf(x.d, len(r.ranks), x.one())
+						shape = fmt.Sprintf("%dx%dK%s", s.blocks, s.tile>>10, strings.Repeat("~", only(s.spread, 1)))
+					}
+					measure(shape, func(m *member) func() error { return windowed(m, false, false) })
+				}
+			}
+		}
+		setShape(shapeOf)
+	case "copies":
+		if !e.CanCopy(x.d) {
+			return ""
+		}
+		for _, inPlace := range []bool{false, true}[:1+only(x.d == AllGather || x.d == TwoShot, 1)] {
+			measure(strings.Repeat("=", only(inPlace, 1)), func(m *member) func() error { return windowed(m, inPlace, true) })
+		}
+	case "direct":
+		if x.one() > 64<<20 {
+			return ""
+		}
+		measure("", func(m *member) func() error {
+			j, _, _ := x.job(m, false)
+			require.NoError(r.t, m.engine.PrepareDirect(j.Reducer))
+			return func() error { return m.engine.RunDirect(&j, x.d, 0, x.one()) }
+		})
+	case "steps":
+		s := map[Direct]sched.Schedule{
+			TwoShot: ring.AllReduce{N: len(r.ranks)}, ReduceScatter: ring.ReduceScatter{N: len(r.ranks)}, AllGather: ring.AllGather{N: len(r.ranks)},
+			Broadcast: ring.Broadcast{N: len(r.ranks)}, Reduce: ring.Reduce{N: len(r.ranks)}, AllToAll: direct.AllToAll{N: len(r.ranks)},
+		}[x.d]
+		if s == nil {
+			return ""
+		}
+		programs := r.program(x.d.String(), s)
+		measure("", func(m *member) func() error {
+			j, _, _ := x.job(m, false)
+			j.Program = programs[m.rank]
+			shape := j.Program.Shape()
+			j.InL, j.OutL = engine.Even(x.size, shape.In, 2), engine.Even(x.size, shape.Out, 2)
+			if one := x.one(); one < x.size {
+				j.InL, j.OutL = engine.Layout{Total: shape.In * one, Chunk: one}, engine.Layout{Total: shape.Out * one, Chunk: one}
+			}
+			require.NoError(r.t, m.engine.Prepare(j.Reducer))
+			return func() error { return m.engine.Run(&j) }
+		})
+	}
+	slices.SortFunc(all, func(x, y result) int { return cmp.Compare(x.µs, y.µs) })
+	for _, y := range all[:min(*windowBest, len(all))] {
+		line += fmt.Sprintf("  %.1f %.1f %s", y.µs, x.factor()*float64(x.size)/y.µs/1e3, y.shape)
+	}
+	return line
+}
+
+// timeWindow is the time of an operation in a graph that holds some, in µs, on
+// the rank that began last.
+func (r *rig) timeWindow(x windowTrial, prepare func(m *member) func() error) float64 {
+	t, n := r.t, len(r.ranks)
+	reps := max(3, min(30, 64<<20/x.size))
+	if !gputest.OnGPU() {
+		reps = 1
+	}
+	events := make([][2]cuda.Event, n)
+	execs := make([]cuda.GraphExec, n)
+	for i, m := range r.ranks {
+		r.with(m, func() (err error) {
+			run := prepare(m)
+			for k := range events[i] {
+				events[i][k], err = r.d.EventCreate(cuda.EventDefault)
+				require.NoError(t, err)
+			}
+			require.NoError(t, r.d.StreamBeginCapture(m.stream, cuda.CaptureThreadLocal))
+			for range reps {
+				require.NoError(t, run())
+			}
+			g, err := r.d.StreamEndCapture(m.stream)
+			require.NoError(t, err)
+			execs[i], err = r.d.GraphInstantiate(g, 0)
+			require.NoError(t, err)
+			return r.d.GraphDestroy(g)
+		})
+	}
+	best := math.Inf(1)
+	for turn := range 4 {
+		for i, m := range r.ranks {
+			r.with(m, func() error {
+				require.NoError(t, r.d.EventRecord(events[i][0], m.stream))
+				require.NoError(t, r.d.GraphLaunch(execs[i], m.stream))
+				return r.d.EventRecord(events[i][1], m.stream)
+			})
+		}
+		r.sync()
+		least := math.Inf(1)
+		for i, m := range r.ranks {
+			r.with(m, func() error {
+				ms, err := r.d.EventElapsedTime(events[i][0], events[i][1])
+				least = min(least, float64(ms)*1e3/float64(reps))
+				return err
+			})
+		}
+		if turn > 0 {
+			best = min(best, least)
+		}
+	}
+	for i, m := range r.ranks {
+		require.NoError(t, m.engine.Control().Fault())
+		r.with(m, func() error {
+			require.NoError(t, r.d.GraphExecDestroy(execs[i]))
+			for _, e := range events[i] {
+				require.NoError(t, r.d.EventDestroy(e))
+			}
+			return nil
+		})
+	}
+	return best
+}
