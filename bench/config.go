@@ -32,6 +32,7 @@ type Config struct {
 
 	Device, Transport, Algo string
 	Graph                   int           // GPU: operations in a graph that is replayed, 0 for none
+	Registered              bool          // GPU: the memory is registered with the communicator
 	Unchecked               bool          // emulator: fast, without looking for races
 	NCCL                    string        // file of the peer nccl
 	Timeout                 time.Duration // of one operation
@@ -49,7 +50,7 @@ type Config struct {
 	Stdout, Stderr io.Writer
 
 	// Flags as text, for Complete to parse.
-	types, ops, check, peers, from string
+	types, ops, check, registered, peers, from string
 }
 
 // NewConfig is a Config with the defaults.
@@ -59,7 +60,7 @@ func NewConfig() *Config {
 		Sweep:  Sweep{Min: 8, Max: 16 << 20, Step: 1 << 20, Factor: 4},
 		Warmup: 5, Device: "auto", Transport: "auto", Algo: "auto", Timeout: 2 * time.Minute,
 		Repetitions: 3, PeerTimeout: 2 * time.Minute,
-		NCCL: "libnccl.so.2", types: "float32", ops: "sum", check: "1",
+		NCCL: "libnccl.so.2", types: "float32", ops: "sum", check: "1", registered: "0",
 	}
 }
 
@@ -186,6 +187,13 @@ func (c *Config) numbers() error {
 	default:
 		return cli.Usagef("-c %s: want 0 or 1", c.check)
 	}
+	switch {
+	case c.registered != "0" && c.registered != "1":
+		return cli.Usagef("-R %s: want 0 or 1", c.registered)
+	case c.registered == "1" && c.Device == "host":
+		return cli.Usagef("-R 1: memory of GPUs is registered: give --device cuda or emu, or leave -R out")
+	}
+	c.Registered = c.registered == "1"
 	_, err := c.Sizes()
 	if err != nil {
 		return cli.Usagef("%v", err)

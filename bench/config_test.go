@@ -67,6 +67,8 @@ func TestFlagMistakes(t *testing.T) {
 		"parse size":                 {"allreduce", "-b", "8Q"},
 		"-b 1M is more than -e 1K":   {"allreduce", "-b", "1M", "-e", "1K"},
 		"graphs are for GPUs":        {"allreduce", "-G", "3"},
+		"-R 2: want 0 or 1":          {"allreduce", "-R", "2"},
+		"-R 1: memory of GPUs":       {"allreduce", "-R", "1"},
 		"-np -1":                     {"allreduce", "-np", "-1"},
 		"-r 4: the ranks are 0 to 3": {"reduce", "-r", "4"},
 		"-c 2: want 0 or 1":          {"reduce", "-c", "2"},

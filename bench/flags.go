@@ -43,6 +43,7 @@ func (c *Config) Register(fs *flag.FlagSet) {
 	number(&c.Warmup, "w", "warmup_iters")
 	number(&c.Root, "r", "root")
 	number(&c.Graph, "G", "cudagraph")
+	text(&c.registered, "R", "local_register")
 	text(&c.types, "d", "datatype")
 	text(&c.ops, "o", "op")
 	text(&c.check, "c", "check")

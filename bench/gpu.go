@@ -16,6 +16,7 @@ type board struct {
 	stream  gpu.Stream
 	in, out mem.Region
 	graph   *gpu.Graph // of the operation that is measured, with repeat of them
+	windows []*ringo.Window
 }
 
 func newBoard(dev *gpu.Device, in, out buffer) (b *board, err error) {
@@ -32,6 +33,29 @@ func newBoard(dev *gpu.Device, in, out buffer) (b *board, err error) {
 		}
 	}
 	return b, nil
+}
+
+// register makes the memory known to all ranks. The reason is why that has no
+// effect, "" if it has.
+func (b *board) register(c *ringo.Comm) (reason string, err error) {
+	for _, r := range []mem.Region{b.in, b.out} {
+		w, err := c.Register(r)
+		if err != nil {
+			return "", err
+		}
+		b.windows = append(b.windows, w)
+	}
+	return b.windows[0].Reason(), nil
+}
+
+// unregister waits for all ranks.
+func (b *board) unregister() error {
+	var errs []error
+	for _, w := range b.windows {
+		errs = append(errs, w.Close())
+	}
+	b.windows = nil
+	return errors.Join(errs...)
 }
 
 func (b *board) close() error {

@@ -78,6 +78,16 @@ func plural(n int, one, many string) string {
 	return many
 }
 
+// placed says whether the memory is registered.
+func (r *recorder) placed(reason string) {
+	note := "memory registered"
+	if r.report.Registered = reason == ""; reason != "" {
+		note = "memory not registered: " + reason
+	}
+	r.report.Notes = append(r.report.Notes, note)
+	fmt.Fprintf(r.table.w, "# %s\n", note)
+}
+
 // heading starts the table of a collective.
 func (r *recorder) heading(name string) {
 	if name == r.last {

@@ -19,24 +19,25 @@ const Schema = "ringo-bench/1"
 // A Report is all that one run has measured, with what is needed to understand
 // it later: the machine, the program and its flags.
 type Report struct {
-	Schema    string    `json:"schema"`
-	Date      time.Time `json:"date"`
-	Host      string    `json:"host"`
-	OS        string    `json:"os"`
-	Arch      string    `json:"arch"`
-	CPU       string    `json:"cpu"`
-	Cores     int       `json:"cores"`
-	Go        string    `json:"go"`
-	Version   string    `json:"version"`
-	Flags     []string  `json:"flags"`
-	Ranks     int       `json:"ranks"`
-	Processes int       `json:"processes"`
-	GPU       string    `json:"gpu,omitempty"`    // of rank 0
-	Driver    string    `json:"driver,omitempty"` // of the GPUs
-	Transport string    `json:"transport"`        // as chosen by the ranks
-	Notes     []string  `json:"notes,omitempty"`
-	Cost      *Cost     `json:"cost,omitempty"` // of GPUs
-	Rows      []Row     `json:"rows"`
+	Schema     string    `json:"schema"`
+	Date       time.Time `json:"date"`
+	Host       string    `json:"host"`
+	OS         string    `json:"os"`
+	Arch       string    `json:"arch"`
+	CPU        string    `json:"cpu"`
+	Cores      int       `json:"cores"`
+	Go         string    `json:"go"`
+	Version    string    `json:"version"`
+	Flags      []string  `json:"flags"`
+	Ranks      int       `json:"ranks"`
+	Processes  int       `json:"processes"`
+	GPU        string    `json:"gpu,omitempty"`        // of rank 0
+	Driver     string    `json:"driver,omitempty"`     // of the GPUs
+	Registered bool      `json:"registered,omitempty"` // with an effect, the memory
+	Transport  string    `json:"transport"`            // as chosen by the ranks
+	Notes      []string  `json:"notes,omitempty"`
+	Cost       *Cost     `json:"cost,omitempty"` // of GPUs
+	Rows       []Row     `json:"rows"`
 }
 
 // A Row is one operation at one size by one program.

@@ -181,7 +181,7 @@ func together(ctx context.Context, cfg *Config, comms []*ringo.Comm, processes i
 			if slices.Contains(cfg.Peers, "nccl") {
 				rec.table.peers = []string{"nccl"}
 			}
-			workers[i].record, workers[i].meter = rec.add, m
+			workers[i].record, workers[i].placed, workers[i].meter = rec.add, rec.placed, m
 		}
 	}
 	var wg sync.WaitGroup

@@ -83,6 +83,29 @@ func TestRunProcesses(t *testing.T) {
 	}
 }
 
+// Registered memory gives the same results, in one process and in several, and says
+// when it has no effect.
+func TestRunRegistered(t *testing.T) {
+	for name, args := range map[string][]string{
+		"one process":   {"-g", "3", "--algo", "window", "-r", "1", "-G", "2"},
+		"two processes": {"-np", "2", "-g", "2", "--algo", "window", "-r", "3"},
+		"copy engines":  {"-np", "2", "-g", "2", "--algo", "copies"},
+		"out of reach":  {"-g", "2", "--algo", "window", "--transport", "shm"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, out := measureHere(t, append(args, "all", "--device", "emu", "-R", "1", "-b", "4K", "-e", "4K", "-d", "bfloat16")...)
+			require.Zero(t, r.Wrong())
+			if name == "out of reach" {
+				require.False(t, r.Registered)
+				require.Contains(t, out, "# memory not registered: ranks 0 and 1 do not reach each other's memory")
+				return
+			}
+			require.True(t, r.Registered)
+			require.Contains(t, out, "# memory registered\n")
+		})
+	}
+}
+
 func TestRunWithPeersAbsent(t *testing.T) {
 	peers["nobody"] = &peer{name: "nobody", packages: "none", tools: []string{"no-such-compiler"}, variants: peers["gloo"].variants}
 	defer delete(peers, "nobody")

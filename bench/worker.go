@@ -25,6 +25,7 @@ type worker struct {
 	wrong   int64                      // elements that this rank found wrong
 	nccl    *nccl                      // the peer, nil without
 	record  func(Row, map[string]*Row) // of rank 0, nil elsewhere
+	placed  func(reason string)        // of rank 0: the memory is registered, or why not
 	meter   *meter                     // of rank 0, nil elsewhere
 }
 
@@ -51,6 +52,9 @@ func (w *worker) run(plan []series, dev *gpu.Device) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, w.board.close()) }()
+		if err := w.register(); err != nil {
+			return err
+		}
 	}
 	if slices.Contains(w.cfg.Peers, "nccl") {
 		if w.nccl, err = openNCCL(w); err != nil {
@@ -72,7 +76,25 @@ func (w *worker) run(plan []series, dev *gpu.Device) (err error) {
 			}
 		}
 	}
-	return w.ctl.barrier()
+	if err := w.ctl.barrier(); err != nil {
+		return err
+	}
+	if w.board != nil { // a rank that fails leaves it to the communicator's end
+		return w.board.unregister()
+	}
+	return nil
+}
+
+// register registers the memory, if it is to be.
+func (w *worker) register() error {
+	if !w.cfg.Registered {
+		return nil
+	}
+	reason, err := w.board.register(w.comm)
+	if err == nil && w.placed != nil {
+		w.placed(reason)
+	}
+	return err
 }
 
 // settleTime is how long the ranks are busy before the first measurement, where
@@ -170,26 +192,41 @@ type operation struct {
 	inPlace bool
 }
 
-// operation lays out the memory of one rank as nccl-tests does: in place, the
-// smaller buffer is the rank's own block of the larger one.
+// layout is the memory of one rank as in nccl-tests: in place, the smaller buffer
+// is the rank's own block of the larger one.
+func (w *worker) layout(s *series, rank, one int, inPlace bool) (in, out []byte) {
+	n := w.comm.Size()
+	give, get := s.In.Blocks(rank, s.root, n), s.Out.Blocks(rank, s.root, n)
+	in, out = w.in.first(give*one), w.out.first(get*one)
+	if inPlace && give > 0 && get > 0 {
+		switch {
+		case give > get:
+			out = in[rank*one : (rank+1)*one]
+		case get > give:
+			in = out[rank*one : (rank+1)*one]
+		default:
+			in = out
+		}
+	}
+	return in, out
+}
+
+// operation is a call on this rank's memory.
 func (w *worker) operation(program string, s *series, count int, inPlace bool) *operation {
 	rank, n := w.comm.Rank(), w.comm.Size()
 	one := count * s.typ.Size()
-	in, out := s.In.Blocks(rank, s.root, n), s.Out.Blocks(rank, s.root, n)
-	op := &operation{in: w.in.first(in * one), out: w.out.first(out * one), count: count, inPlace: inPlace}
-	if inPlace && in > 0 && out > 0 {
-		switch {
-		case in > out:
-			op.out = op.in[rank*one : (rank+1)*one]
-		case out > in:
-			op.in = op.out[rank*one : (rank+1)*one]
-		default:
-			op.in = op.out
-		}
+	as := rank
+	if w.cfg.Registered && s.Rooted() { // all ranks have it where the root does
+		as = s.root
+	}
+	in, out := w.layout(s, as, one, inPlace)
+	op := &operation{
+		in: in[:one*s.In.Blocks(rank, s.root, n)], out: out[:one*s.Out.Blocks(rank, s.root, n)],
+		count: count, inPlace: inPlace,
 	}
 	call := &ringo.Call{Kind: s.Kind, In: mem.Host(op.in), Out: mem.Host(op.out), Count: count, Type: s.typ, Op: s.op, Root: s.root}
 	if w.board != nil {
-		call.In, call.Out, call.Stream = w.twin(op.in), w.twin(op.out), w.board.stream
+		call.In, call.Out, call.Stream = w.twin(in), w.twin(out), w.board.stream
 	}
 	if program == "nccl" {
 		op.do = w.nccl.operation(s, call)
@@ -208,6 +245,11 @@ func (w *worker) operation(program string, s *series, count int, inPlace bool) *
 		}
 	}
 	return op
+}
+
+// lengths is how many of the first bytes of the buffers hold an operation's memory.
+func (w *worker) lengths(op *operation) (in, out int) {
+	return max(w.in.length(op.in), w.in.length(op.out)), max(w.out.length(op.in), w.out.length(op.out))
 }
 
 // time is the average time of an operation in microseconds over iterations and
@@ -235,7 +277,7 @@ func (w *worker) time(op *operation) (us float64, iterations int, err error) {
 		return time.Since(start), nil
 	}
 	if w.board != nil {
-		if err := w.upload(w.in.length(op.in), w.out.length(op.out)); err != nil {
+		if err := w.upload(w.lengths(op)); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -300,7 +342,7 @@ func (w *worker) verify(s *series, op *operation) (int64, error) {
 	pieces := s.result(rank, s.root, n, op.count)
 	one := op.count * size
 
-	in, out := w.in.length(op.in), w.out.length(op.out)
+	in, out := w.lengths(op)
 	w.in.guard(in)
 	w.out.guard(out)
 	for i, p := range pieces {

@@ -43,6 +43,8 @@ How
   --device D     host (or auto), cuda, or emu: GPUs that are emulated; what they
                  compute is right, what they take means nothing
   -G N           GPUs: replay a graph of N operations
+  -R 0|1         GPUs: register the buffers, so that ranks read and write each
+                 other's where they can (default 0)
   -unchecked     emu: faster, without looking for races
   --transport T  auto, inproc (all ranks in one process), shm, socket (tcp or
                  unix to insist); on GPUs p2p, shm (queues in host memory), or
