@@ -129,6 +129,9 @@ type Call struct {
 // onDevice reports whether the call is for a GPU.
 func (c *Call) onDevice() bool { return !c.In.IsHost() || !c.Out.IsHost() }
 
+// onThread reports whether the call has to be queued by the caller's own thread.
+func (c *Call) onThread() bool { return c.onDevice() && c.Stream == gpu.PerThread }
+
 // String is the call in a log or an error: "AllReduce(count 1024, float32, sum)".
 func (c *Call) String() string {
 	s := sign{kind: c.Kind, count: c.Count, typ: c.Type, op: c.Op.Kind, root: c.Root}

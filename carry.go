@@ -20,7 +20,10 @@ func (c *Comm) Do(call *Call) error {
 		return c.errorOf(call, 0, err)
 	}
 	if c.queue.busy() {
-		return c.start(call).Wait()
+		if !call.onThread() {
+			return c.start(call).Wait()
+		}
+		c.queue.drain()
 	}
 	c.run.Lock()
 	err := c.carryOut(call)
@@ -32,7 +35,11 @@ func (c *Comm) Do(call *Call) error {
 // they were started. When as many are waiting as the queue holds (1024), Start
 // waits for space.
 func (c *Comm) Start(call *Call) *Pending {
-	if err := call.check(c.rank, c.size); err != nil {
+	err := call.check(c.rank, c.size)
+	if err == nil && call.onThread() {
+		err = fmt.Errorf("%w: the per-thread stream is this thread's, and what is started is queued by another: use Do, or a stream of your own", ErrInvalid)
+	}
+	if err != nil {
 		p := newPending(call)
 		p.finish(c.errorOf(call, 0, err))
 		return p

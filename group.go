@@ -50,6 +50,12 @@ func (g *Group) Run() error {
 		return g.comms[0].together(g.calls[g.comms[0]])
 	}
 	errs := make([]error, len(g.comms))
+	if !g.waits() {
+		for i, c := range g.comms {
+			errs[i] = c.together(g.calls[c])
+		}
+		return errors.Join(errs...)
+	}
 	var wg sync.WaitGroup
 	for i, c := range g.comms {
 		calls := g.calls[c]
@@ -57,6 +63,17 @@ func (g *Group) Run() error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// waits reports whether some call waits for other ranks. On GPUs calls are only
+// queued, which this thread does itself: it may have a stream of its own.
+func (g *Group) waits() bool {
+	for _, c := range g.comms {
+		if slices.ContainsFunc(g.calls[c], func(call *Call) bool { return !call.onDevice() }) {
+			return true
+		}
+	}
+	return false
 }
 
 // empty keeps the memory of the group for the next time.
