@@ -121,7 +121,7 @@ alltoall   4 any        all steps
 		{"forced window", "window", true, KindAllGather, 1 << 30, true, algoWindow, asked},
 		{"cannot be forced", "window", true, KindAllReduce, 64, false, algoTwoShot, "my.plan, line 4"},
 		{"has none of that name", "ring", true, KindAlltoAll, 64, false, algoDirect, "my.plan, line 8"},
-		{"not in a plan", "", true, KindSend, 64, false, algoDirect, "the default of Send"},
+		{"not in a plan", "", true, KindSend, 64, false, algoDirect, "the default of the collective"},
 		{"too long for a kernel", "oneshot", true, KindAllReduce, 2 << 30, false, algoOneShot, asked},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -30,7 +30,8 @@ type tuning struct {
 type curve struct {
 	bench.Collective
 	counts     []int
-	sizes      []int64
+	sizes      []int64 // that they make
+	asked      []int64 // for which they stand
 	algos      []string
 	registered int
 	us         [][]float64
@@ -53,10 +54,10 @@ func (t *tuning) ask(comm *ringo.Comm, sizes []int64) (err error) {
 		for _, size := range sizes {
 			// Several small sizes may come down to one element a block.
 			if count := coll.Count(size, n, width); len(k.counts) == 0 || count > k.counts[len(k.counts)-1] {
-				k.counts, k.sizes = append(k.counts, count), append(k.sizes, coll.Size(count, n, width))
+				k.counts, k.sizes, k.asked = append(k.counts, count), append(k.sizes, coll.Size(count, n, width)), append(k.asked, size)
 			}
 		}
-		for _, registered := range []bool{false} {
+		for _, registered := range []bool{false, true} {
 			for _, count := range k.counts {
 				for _, a := range comm.DeviceAlgorithms(coll.Kind, count*width, registered) {
 					if !slices.Contains(k.algos, a) {
@@ -116,7 +117,7 @@ func (k *curve) rows(ranks int) (rows []ringo.PlanRow) {
 			continue
 		}
 		for i, r := range list {
-			row := ringo.PlanRow{Kind: k.Kind, From: ranks, To: ranks, Registered: registered, UpTo: k.sizes[r.last], Algo: k.algos[r.algo]}
+			row := ringo.PlanRow{Kind: k.Kind, From: ranks, To: ranks, Registered: registered, UpTo: max(k.asked[r.last], k.sizes[r.last]), Algo: k.algos[r.algo]}
 			if i == len(list)-1 {
 				row.UpTo = -1
 			}
@@ -150,11 +151,10 @@ func (k *curve) print(w io.Writer, c *Config) {
 	for i, size := range k.sizes {
 		fmt.Fprintf(w, "%12d", size)
 		for a, us := range k.us[i] {
-			text, mark := "-", " "
-			if !math.IsInf(us, 1) {
-				text = fmt.Sprintf("%.2f", us)
-			}
+			text, mark := fmt.Sprintf("%.2f", us), " "
 			switch {
+			case math.IsInf(us, 1):
+				text = "-"
 			case a == any[i]:
 				mark = "*"
 			case a == registered[i]:

@@ -40,6 +40,17 @@ func newHand(dev *gpu.Device, bytes int) (h *hand, err error) {
 	return h, nil
 }
 
+// register makes the memory known to all ranks, which is false if it has no effect.
+func (h *hand) register(comm *ringo.Comm) (bool, error) {
+	for _, r := range []mem.Region{h.in, h.out} {
+		w, err := comm.Register(r)
+		if err != nil || w.Reason() != "" {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 func (h *hand) close() error {
 	var errs []error
 	for _, r := range []mem.Region{h.in, h.out} {
@@ -63,13 +74,20 @@ func (t *tuning) measure(comms []*ringo.Comm, algo string) error {
 
 func (t *tuning) measureRank(comm *ringo.Comm, h *hand, algo string) error {
 	m := &meter{comm: comm, hand: h, each: t.each, graph: t.cfg.Graph}
+	effective := true
+	if slices.ContainsFunc(t.curves, func(k curve) bool { return slices.Index(k.algos, algo) >= k.registered }) {
+		var err error
+		if effective, err = h.register(comm); err != nil {
+			return err
+		}
+	}
 	for i := range t.curves {
 		k := &t.curves[i]
 		column := slices.Index(k.algos, algo)
-		if column < 0 {
+		registered := column >= k.registered
+		if column < 0 || registered && !effective {
 			continue
 		}
-		registered := column >= k.registered
 		for j, count := range k.counts {
 			bytes := count * t.cfg.Type.Size()
 			if !slices.Contains(comm.DeviceAlgorithms(k.Kind, bytes, registered), algo) {
@@ -78,6 +96,9 @@ func (t *tuning) measureRank(comm *ringo.Comm, h *hand, algo string) error {
 			call := ringo.Call{Kind: k.Kind, Count: count, Type: t.cfg.Type, Op: ringo.Sum, Stream: h.stream}
 			call.In = h.in.Slice(0, bytes*k.In.Blocks(comm.Rank(), 0, t.ranks))
 			call.Out = h.out.Slice(0, bytes*k.Out.Blocks(comm.Rank(), 0, t.ranks))
+			if registered && k.Kind == ringo.KindReduce {
+				call.Out = h.out.Slice(0, bytes) // in its window on all ranks
+			}
 			us, err := m.time(&call)
 			if err != nil {
 				return fmt.Errorf("%s by %s, %d bytes: %w", k.Name, algo, k.sizes[j], err)

@@ -19,7 +19,7 @@ const (
 )
 
 // segment divides sizes into few runs. us[i][a] is the time of algorithm a for
-// the i-th size, infinite where it cannot serve; every size has one that can. It
+// the i-th size, infinite where it cannot serve. It
 // minimizes the sum of what is lost against the best at each size, in logarithms,
 // and of turn for each switch.
 func segment(us [][]float64) []run {
@@ -57,6 +57,9 @@ func segment(us [][]float64) []run {
 
 // loss is what one size's time costs that could be best.
 func loss(us, best float64) float64 {
+	if math.IsInf(best, 1) {
+		return 0 // nothing was measured
+	}
 	l := math.Log(us / best)
 	if l <= math.Log1p(gain) {
 		return tie * l

@@ -140,28 +140,34 @@ func (c *Config) tune(ctx context.Context, m *gpu.Machine, first, ranks int, ope
 	if err != nil {
 		return err
 	}
+	var failed []error // what has been measured counts nevertheless
 	for _, name := range t.algorithms() {
 		if first == 0 {
 			fmt.Fprintf(c.Stderr, "# %s\n", name)
 		}
 		err := with(ctx, open, c.options(name), func(comms []*ringo.Comm) error { return t.measure(comms, name) })
 		if err != nil {
-			if first == 0 {
-				t.print() // it may have taken long
-			}
-			return err
+			failed = append(failed, fmt.Errorf("%s: %w", name, err))
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	if first > 0 {
-		return nil
+	if first == 0 {
+		t.print()
 	}
-	t.print()
-	return t.write()
+	if first == 0 && ctx.Err() == nil {
+		failed = append(failed, t.write())
+	}
+	return errors.Join(failed...)
 }
+
+// operationTimeout ends an operation that hangs.
+const operationTimeout = 30 * time.Second
 
 // options are a communicator's.
 func (c *Config) options(algo string) ringo.Config {
-	o := ringo.Config{Algo: algo, Transport: c.Transport}
+	o := ringo.Config{Algo: algo, Transport: c.Transport, Timeout: operationTimeout}
 	if o.Transport == "auto" {
 		o.Transport = ""
 	}
