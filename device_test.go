@@ -19,7 +19,7 @@ import (
 // devices opens n devices, of the emulator unless REQUIRE=cuda.
 func devices(t testing.TB, n int, o ...gputest.Option) []*gpu.Device {
 	t.Helper()
-	m, err := gpu.Of(gputest.Driver(t, append(o, gputest.Devices(n))...))
+	m, err := gpu.Of(gputest.Driver(t, append(o, gputest.Devices(n), gputest.Warm())...))
 	require.NoError(t, err)
 	list := make([]*gpu.Device, n)
 	for i := range list {

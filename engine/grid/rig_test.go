@@ -57,7 +57,7 @@ func options(ranks int) Options { return Options{Ranks: ranks, Threads: 64, MinS
 func emulated(t testing.TB, n int, c cudaemu.Config) cuda.Driver {
 	t.Helper()
 	c.Devices = n
-	return gputest.Driver(t, gputest.Devices(n), gputest.Emu(c))
+	return gputest.Driver(t, gputest.Devices(n), gputest.Warm(), gputest.Emu(c))
 }
 
 // newRig has a rank on each of the first devices.

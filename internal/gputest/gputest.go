@@ -44,6 +44,7 @@ type options struct {
 	devices int
 	emu     cudaemu.Config
 	faults  bool
+	warm    bool
 }
 
 // Devices has the driver have at least n devices.
@@ -54,6 +55,35 @@ func Emu(c cudaemu.Config) Option { return func(o *options) { o.emu = c } }
 
 // Faults lets the test look at the emulator's reports itself.
 func Faults() Option { return func(o *options) { o.faults = true } }
+
+// Warm keeps the primary contexts of real devices until the process ends. Making
+// one takes 0.1 s and more, and every test would make its own.
+func Warm() Option { return func(o *options) { o.warm = true } }
+
+// warm are the devices whose contexts are kept.
+var warm = struct {
+	sync.Mutex
+	devices map[int]bool
+}{devices: map[int]bool{}}
+
+func keep(d cuda.Driver, n int) error {
+	warm.Lock()
+	defer warm.Unlock()
+	for i := range n {
+		if warm.devices[i] {
+			continue
+		}
+		dev, err := d.DeviceGet(i)
+		if err == nil {
+			_, err = d.DevicePrimaryCtxRetain(dev)
+		}
+		if err != nil {
+			return err
+		}
+		warm.devices[i] = true
+	}
+	return nil
+}
 
 var real = sync.OnceValues(func() (cuda.Driver, error) { return cuda.Open(os.Getenv("RINGO_CUDA_LIBRARY")) })
 
@@ -79,6 +109,11 @@ func Driver(t testing.TB, opts ...Option) cuda.Driver {
 	}
 	if n < o.devices {
 		t.Skipf("needs %d GPUs: this machine has %d", o.devices, n)
+	}
+	if o.warm {
+		if err := keep(d, o.devices); err != nil {
+			t.Fatalf("REQUIRE=cuda: %v", err)
+		}
 	}
 	return d
 }
