@@ -1,65 +1,30 @@
 package p2p_test
 
 import (
-	"bufio"
-	"encoding/base64"
-	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/p2p"
 )
 
-// joinHost opens a span of host memory for a rank.
-func joinHost(t *testing.T, d cuda.Driver, rank, device int, process string) (*p2p.HostMemory, *p2p.HostOffer, cuda.Context) {
-	t.Helper()
-	dev, err := d.DeviceGet(device)
-	require.NoError(t, err)
-	ctx, err := d.DevicePrimaryCtxRetain(dev)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, d.DevicePrimaryCtxRelease(dev)) })
-	m := p2p.NewHost(p2p.Config{
-		Driver: d, Context: ctx, Device: dev, Bytes: size,
-		Self: transport.Info{Rank: rank, Host: "h", Process: process},
-	})
-	t.Cleanup(func() { require.NoError(t, m.Close()) })
-	o, err := p2p.ParseHostOffer(m.Offer())
-	require.NoError(t, err)
-	require.Empty(t, o.Refused)
-	return m, &o, ctx
-}
-
 // The devices of a process, and the host, see the same memory.
 func TestHostMemory(t *testing.T) {
 	d := gputest.Driver(t, gputest.Devices(2))
-	a, ao, _ := joinHost(t, d, 0, 0, "p")
-	b, bo, ctx := joinHost(t, d, 1, 1, "p")
+	first, second := newUser(t, d, 0, 0, "p"), newUser(t, d, 1, 1, "p")
+	a, ao := first.hostMemory()
+	b, bo := second.hostMemory()
 	require.NoError(t, p2p.ReachHost(ao, bo))
 	addr, err := b.Open(ao)
 	require.NoError(t, err)
 	copy(a.Bytes(), "from the host")
-	require.NoError(t, cuda.With(d, ctx, func() error {
-		x, err := d.MemAlloc(13)
-		if err != nil {
-			return err
-		}
-		defer d.MemFree(x)
-		if err := d.MemcpyDtoD(x, uintptr(addr), 13); err != nil {
-			return err
-		}
-		got := make([]byte, 13)
-		err = d.MemcpyDtoH(got, x)
-		require.Equal(t, "from the host", string(got))
-		return err
-	}))
+	x := second.alloc(13)
+	second.do(func() error { return d.MemcpyDtoD(uintptr(x), uintptr(addr), 13) })
+	require.Equal(t, "from the host", second.read(x, 13))
 	own, err := a.Open(ao)
 	require.NoError(t, err)
 	again, err := a.Address()
@@ -107,8 +72,8 @@ func TestHostMemoryStale(t *testing.T) {
 		t.Skip("needs /proc")
 	}
 	d := gputest.Driver(t)
-	a, ao, _ := joinHost(t, d, 0, 0, "p")
-	b, _, _ := joinHost(t, d, 1, 0, "q")
+	a, ao := newUser(t, d, 0, 0, "p").hostMemory()
+	b, _ := newUser(t, d, 1, 0, "q").hostMemory()
 	for name, change := range map[string]func(*p2p.File){
 		"other inode":   func(f *p2p.File) { f.Ino++ },
 		"other file":    func(f *p2p.File) { f.FD = 0 },
@@ -154,55 +119,29 @@ func FuzzParseHostOffer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { p2p.ParseHostOffer(b) })
 }
 
-const hostChildVar = "RINGO_TEST_HOST_CHILD"
-
 // TestHostMemoryTwoProcesses has a child write into this process's span.
 func TestHostMemoryTwoProcesses(t *testing.T) {
-	if blob := os.Getenv(hostChildVar); blob != "" {
-		hostChild(t, blob)
-		return
-	}
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc")
 	}
 	d := gputest.Driver(t)
-	m, _, _ := joinHost(t, d, 0, 0, "parent")
-	cmd := exec.Command(os.Args[0], "-test.run", "^TestHostMemoryTwoProcesses$")
-	cmd.Env = append(os.Environ(), hostChildVar+"="+base64.StdEncoding.EncodeToString(m.Offer()))
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	cmd.Stderr = os.Stderr
-	require.NoError(t, cmd.Start())
-	for s := bufio.NewScanner(out); s.Scan() && !strings.HasPrefix(s.Text(), "written"); {
-		t.Log(s.Text())
+	const text = "from the child's device"
+	if isChild() {
+		u := newUser(t, d, 1, 0, "child")
+		m, _ := u.hostMemory()
+		peer, err := p2p.ParseHostOffer(newParent(t).hear())
+		require.NoError(t, err)
+		addr, err := m.Open(&peer)
+		require.NoError(t, err)
+		x := u.alloc(len(text))
+		u.write(x, text)
+		u.do(func() error { return d.MemcpyDtoD(uintptr(addr), uintptr(x), len(text)) })
+		u.do(d.CtxSynchronize)
+		return
 	}
-	require.Equal(t, "from the child's device", string(m.Bytes()[:23]))
-	require.NoError(t, cmd.Wait())
-}
-
-func hostChild(t *testing.T, offer string) {
-	d := gputest.Driver(t)
-	m, _, ctx := joinHost(t, d, 1, 0, "child")
-	blob, err := base64.StdEncoding.DecodeString(offer)
-	require.NoError(t, err)
-	peer, err := p2p.ParseHostOffer(blob)
-	require.NoError(t, err)
-	addr, err := m.Open(&peer)
-	require.NoError(t, err)
-	text := []byte("from the child's device")
-	require.NoError(t, cuda.With(d, ctx, func() error {
-		x, err := d.MemAlloc(len(text))
-		if err != nil {
-			return err
-		}
-		defer d.MemFree(x)
-		if err := cuda.Write(d, x, text); err != nil {
-			return err
-		}
-		if err := d.MemcpyDtoD(uintptr(addr), x, len(text)); err != nil {
-			return err
-		}
-		return d.CtxSynchronize()
-	}))
-	fmt.Println("written")
+	m, _ := newUser(t, d, 0, 0, "parent").hostMemory()
+	c := newChild(t)
+	c.say(m.Offer())
+	c.end()
+	require.Equal(t, text, string(m.Bytes()[:len(text)]))
 }

@@ -1,48 +1,22 @@
 package p2p_test
 
 import (
-	"bufio"
-	"encoding/base64"
 	"fmt"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/p2p"
 )
 
-const size = 1 << 16
-
-// join opens a span of a device for a rank.
-func join(t *testing.T, d cuda.Driver, rank, device int, process string) (*p2p.Memory, *p2p.Offer, cuda.Context) {
-	t.Helper()
-	dev, err := d.DeviceGet(device)
-	require.NoError(t, err)
-	ctx, err := d.DevicePrimaryCtxRetain(dev)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, d.DevicePrimaryCtxRelease(dev)) })
-	m, err := p2p.New(p2p.Config{
-		Driver: d, Context: ctx, Device: dev, Bytes: size,
-		Self: transport.Info{Rank: rank, Host: "h", Process: process},
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, m.Close()) })
-	o, err := p2p.ParseOffer(m.Offer())
-	require.NoError(t, err)
-	return m, &o, ctx
-}
-
 func TestSameProcess(t *testing.T) {
 	d := gputest.Driver(t, gputest.Devices(2))
-	a, ao, actx := join(t, d, 0, 0, "p")
-	b, bo, bctx := join(t, d, 1, 1, "p")
-	c, co, _ := join(t, d, 2, 1, "p") // two ranks on one device
+	first, second := newUser(t, d, 0, 0, "p"), newUser(t, d, 1, 1, "p")
+	a, ao := first.memory()
+	b, bo := second.memory()
+	c, co := newUser(t, d, 2, 1, "p").memory() // two ranks on one device
 	for _, pair := range [][2]*p2p.Offer{{ao, bo}, {bo, ao}, {bo, co}, {ao, ao}} {
 		require.NoError(t, p2p.Reach(pair[0], pair[1]))
 	}
@@ -57,10 +31,8 @@ func TestSameProcess(t *testing.T) {
 	_, err = c.Open(bo)
 	require.NoError(t, err)
 
-	require.NoError(t, cuda.With(d, actx, func() error { return cuda.Write(d, uintptr(own), []byte("from rank 0")) }))
-	got := make([]byte, 11)
-	require.NoError(t, cuda.With(d, bctx, func() error { return d.MemcpyDtoH(got, uintptr(peer)) }))
-	require.Equal(t, "from rank 0", string(got))
+	first.write(own, "from rank 0")
+	require.Equal(t, "from rank 0", second.read(peer, 11))
 }
 
 func TestReach(t *testing.T) {
@@ -124,70 +96,38 @@ func FuzzParseOffer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { p2p.ParseOffer(b) })
 }
 
-const childVar = "RINGO_TEST_P2P_CHILD"
-
 // TestTwoProcesses has a child on the last device write into this process's
 // span, and this process read the child's.
 func TestTwoProcesses(t *testing.T) {
-	if os.Getenv(childVar) != "" {
-		child(t)
+	d := gputest.Driver(t, gputest.Devices(2))
+	if isChild() {
+		writeBoth(t, newUser(t, d, 1, 1, "child"))
 		return
 	}
-	d := gputest.Driver(t, gputest.Devices(2))
-	m, _, ctx := join(t, d, 0, 0, "parent")
-	cmd := exec.Command(os.Args[0], "-test.run", "^TestTwoProcesses$")
-	cmd.Env = append(os.Environ(), childVar+"="+base64.StdEncoding.EncodeToString(m.Offer()))
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	cmd.Stderr = os.Stderr
-	require.NoError(t, cmd.Start())
-	var offer []byte
-	for s := bufio.NewScanner(out); s.Scan(); {
-		if text, ok := strings.CutPrefix(s.Text(), "offer "); ok {
-			offer, err = base64.StdEncoding.DecodeString(text)
-			require.NoError(t, err)
-			break
-		}
-		t.Log(s.Text())
-	}
-	peer, err := p2p.ParseOffer(offer)
+	u := newUser(t, d, 0, 0, "parent")
+	m, own := u.memory()
+	c := newChild(t)
+	c.say(m.Offer())
+	peer, err := p2p.ParseOffer(c.hear())
 	require.NoError(t, err)
 	addr, err := m.Open(&peer)
 	require.NoError(t, err)
-	mine, theirs := make([]byte, 8), make([]byte, 8)
-	own, err := p2p.ParseOffer(m.Offer())
-	require.NoError(t, err)
-	require.NoError(t, cuda.With(d, ctx, func() error {
-		if err := d.MemcpyDtoH(mine, uintptr(own.Addr)); err != nil {
-			return err
-		}
-		return d.MemcpyDtoH(theirs, uintptr(addr))
-	}))
-	require.Equal(t, "to you..", string(mine))
-	require.Equal(t, "of mine.", string(theirs))
+	require.Equal(t, "to you..", u.read(own.Addr, 8))
+	require.Equal(t, "of mine.", u.read(addr, 8))
 	require.NoError(t, m.Close())
-	require.NoError(t, in.Close())
-	require.NoError(t, cmd.Wait())
+	c.end()
 }
 
-func child(t *testing.T) {
-	d := gputest.Driver(t, gputest.Devices(2))
-	m, own, ctx := join(t, d, 1, 1, "child")
-	blob, err := base64.StdEncoding.DecodeString(os.Getenv(childVar))
-	require.NoError(t, err)
-	peer, err := p2p.ParseOffer(blob)
+func writeBoth(t *testing.T, u *user) {
+	m, own := u.memory()
+	p := newParent(t)
+	peer, err := p2p.ParseOffer(p.hear())
 	require.NoError(t, err)
 	require.NoError(t, p2p.Reach(own, &peer))
 	addr, err := m.Open(&peer)
 	require.NoError(t, err)
-	require.NoError(t, cuda.With(d, ctx, func() error {
-		if err := cuda.Write(d, uintptr(addr), []byte("to you..")); err != nil {
-			return err
-		}
-		return cuda.Write(d, uintptr(own.Addr), []byte("of mine."))
-	}))
-	fmt.Println("offer", base64.StdEncoding.EncodeToString(m.Offer()))
-	bufio.NewReader(os.Stdin).ReadString('\n') // until the parent is done
+	u.write(addr, "to you..")
+	u.write(own.Addr, "of mine.")
+	p.say(m.Offer())
+	p.hear() // until the parent is done
 }

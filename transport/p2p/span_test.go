@@ -1,13 +1,8 @@
 package p2p_test
 
 import (
-	"bufio"
-	"encoding/base64"
 	"fmt"
-	"os"
-	"os/exec"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,43 +12,6 @@ import (
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/p2p"
 )
-
-// A user is a rank that has memory of its own.
-type user struct {
-	*testing.T
-	cuda.Driver
-	rank    int
-	dev     cuda.Device
-	ctx     cuda.Context
-	process string
-}
-
-func newUser(t *testing.T, d cuda.Driver, rank, device int, process string) *user {
-	t.Helper()
-	dev, err := d.DeviceGet(device)
-	require.NoError(t, err)
-	ctx, err := d.DevicePrimaryCtxRetain(dev)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, d.DevicePrimaryCtxRelease(dev)) })
-	return &user{t, d, rank, dev, ctx, process}
-}
-
-func (u *user) do(f func() error) {
-	u.T.Helper()
-	require.NoError(u.T, cuda.With(u.Driver, u.ctx, f))
-}
-
-func (u *user) write(at uint64, text string) {
-	u.T.Helper()
-	u.do(func() error { return cuda.Write(u.Driver, uintptr(at), []byte(text)) })
-}
-
-func (u *user) read(at uint64, n int) string {
-	u.T.Helper()
-	b := make([]byte, n)
-	u.do(func() error { return u.MemcpyDtoH(b, uintptr(at)) })
-	return string(b)
-}
 
 // alloc is memory of MemAlloc until the test's end.
 func (u *user) alloc(n int) (at uint64) {
@@ -109,10 +67,7 @@ func (u *user) span(at uint64, n int) (*p2p.Span, *p2p.SpanOffer) {
 }
 
 func (u *user) try(at uint64, n int) (*p2p.Span, error) {
-	return p2p.NewSpan(p2p.Config{
-		Driver: u.Driver, Context: u.ctx, Device: u.dev, Bytes: n,
-		Self: transport.Info{Rank: u.rank, Host: "h", Process: u.process},
-	}, at)
+	return p2p.NewSpan(u.config(n), at)
 }
 
 // In one process memory is used where it is, of whichever kind.
@@ -252,60 +207,43 @@ func FuzzParseSpanOffer(f *testing.F) {
 	})
 }
 
-const spanChildVar = "RINGO_TEST_SPAN_CHILD"
-
 // TestSpanTwoProcesses has a child on the last device open spans of each kind, two
 // of them in one allocation, write into them and close them in some order.
 func TestSpanTwoProcesses(t *testing.T) {
-	if os.Getenv(spanChildVar) != "" {
-		spanChild(t)
-		return
-	}
 	if runtime.GOOS != "linux" {
 		t.Skip("memory is shared between processes on Linux alone")
 	}
 	d := gputest.Driver(t, gputest.Devices(2))
+	if isChild() {
+		spanChild(t, newUser(t, d, 1, 1, "child"))
+		return
+	}
 	u := newUser(t, d, 0, 0, "parent")
 	x := u.alloc(8192)
 	m := u.mapped(3, true)
 	places := []uint64{x + 256, x + 4096, m + pieceBytes - 4, m + 3*pieceBytes}
-	cmd := exec.Command(os.Args[0], "-test.run", "^TestSpanTwoProcesses$")
-	cmd.Env = append(os.Environ(), spanChildVar+"=1")
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
+	c := newChild(t)
 	var spans []*p2p.Span
 	for i, at := range places {
 		s, _ := u.span(at, 16)
 		spans = append(spans, s)
 		u.write(at, fmt.Sprint("parent's ", i))
-		fmt.Fprintln(in, base64.StdEncoding.EncodeToString(s.Offer()))
+		c.say(s.Offer())
 	}
-	require.NoError(t, in.Close())
-	var said []string
-	for l := bufio.NewScanner(out); l.Scan(); {
-		said = append(said, l.Text())
-	}
-	require.NoError(t, cmd.Wait(), strings.Join(said, "\n"))
+	c.end()
 	for i, at := range places {
 		require.Equal(t, fmt.Sprint("child was ", i), u.read(at, 11))
 		require.NoError(t, spans[i].Settle())
 	}
 }
 
-func spanChild(t *testing.T) {
-	d := gputest.Driver(t, gputest.Devices(2))
-	u := newUser(t, d, 1, 1, "child")
+func spanChild(t *testing.T, u *user) {
+	p := newParent(t)
 	own, _ := u.span(u.alloc(16), 16)
 	var spans []*p2p.Span
 	var offers []*p2p.SpanOffer
-	for i, l := 0, bufio.NewScanner(os.Stdin); l.Scan(); i++ {
-		blob, err := base64.StdEncoding.DecodeString(l.Text())
-		require.NoError(t, err)
-		o, err := p2p.ParseSpanOffer(blob)
+	for i, b := 0, p.hear(); b != nil; i, b = i+1, p.hear() {
+		o, err := p2p.ParseSpanOffer(b)
 		require.NoError(t, err)
 		s, own := u.span(u.alloc(16), 16)
 		require.NoError(t, p2p.ReachSpan(&o, own))
