@@ -227,8 +227,8 @@ func (p *Plan) matches(f *fabric) bool {
 	return p.Path == "" || p.Path == f.path()
 }
 
-// scope says what a plan is for.
-func (p *Plan) scope() string {
+// Scope says which GPUs and paths a plan is for.
+func (p *Plan) Scope() string {
 	return cmp.Or(strings.Join(p.GPUs, ", "), "any GPU") + ", " + cmp.Or(p.Path, "any path")
 }
 
@@ -259,7 +259,7 @@ func (c *Comm) agreeOnPlan(ctx context.Context) error {
 	if c.rank == 0 {
 		f := d.net.fabric(c.topo, c.profiles)
 		if c.given != nil && !c.given.matches(f) {
-			note := fmt.Sprintf("GPU plan: %s is not used: it is for %s; these are %s", c.given.name, c.given.scope(), f)
+			note := fmt.Sprintf("GPU plan: %s is not used: it is for %s; these are %s", c.given.name, c.given.Scope(), f)
 			c.notes = append(c.notes, note)
 			c.log.Warn("plan not used", "subsys", "INIT", "why", note)
 		}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -210,7 +209,9 @@ func (c *Config) before() (*ringo.Plan, error) {
 	}
 	p, err := ringo.ParsePlan(c.Out, string(text))
 	if err != nil {
-		return nil, fmt.Errorf("-o %s: the file is there and no plan (%w): name another one", c.Out, err)
+		var wrong *ringo.PlanError
+		errors.As(err, &wrong)
+		return nil, fmt.Errorf("-o %s: the file is there, but is no plan (line %d: %s): name another one", c.Out, wrong.Line, wrong.Reason)
 	}
 	return p, nil
 }
@@ -232,8 +233,7 @@ func (t *tuning) write() error {
 	}
 	if old != nil {
 		if !slices.Equal(old.GPUs, p.GPUs) || old.Path != p.Path {
-			return fmt.Errorf("-o %s: the file is for %s, path %q, but this is %s, path %q: name another one",
-				c.Out, strings.Join(old.GPUs, ", "), old.Path, strings.Join(p.GPUs, ", "), p.Path)
+			return fmt.Errorf("-o %s: the file is for %s, but this is %s: name another one", c.Out, old.Scope(), p.Scope())
 		}
 		p.Rows = append(slices.DeleteFunc(old.Rows, func(r ringo.PlanRow) bool {
 			return r.From == t.ranks && r.To == t.ranks && slices.ContainsFunc(c.Collectives, func(k bench.Collective) bool { return k.Kind == r.Kind })

@@ -36,8 +36,8 @@ RINGO_PLAN=FILE or Config.Plan uses it; rank 0's plan counts for all ranks.
   -G N           operations of a graph, at most (default 20; 1 emulated)
   --time D       of all measurements, about (default 1m)
   -unchecked     emu: faster, without looking for races
-  -o FILE        write the plan; rows that the file has for other numbers of ranks
-                 and other collectives are kept
+  -o FILE        write the plan; rows that the file has for other numbers of
+                 ranks and other collectives are kept
 
 In the table, * is chosen for memory as it comes, + for registered memory where
 that is another. Another algorithm counts as quicker from 3 % on.
@@ -93,12 +93,13 @@ func runTune(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if cfg.Type, err = kernels.ParseType(*typ); err != nil {
 		return cli.Usagef("%v", err)
 	}
+	if cfg.Factor == 0 {
+		return cli.Usagef("-f 0: the factor must be above 1")
+	}
 	if _, err := cfg.Sizes(); err != nil {
 		return cli.Usagef("%v", err)
 	}
 	switch {
-	case cfg.Factor == 0:
-		return cli.Usagef("-f 0: the factor must be above 1")
 	case cfg.Processes < 0 || cfg.Processes > 1024:
 		return cli.Usagef("-np %d: want 1 to 1024 processes, or 0 to join a job that a launcher has started", cfg.Processes)
 	case cfg.PerProcess < 0 || cfg.PerProcess > 1024:
