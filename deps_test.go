@@ -44,6 +44,7 @@ var floors = map[string]string{
 	"internal/launch": "",
 	"bench":           ". mem gpu kernels bootstrap internal/launch internal/cli internal/dl",
 	"bench/*":         ". bench mem gpu kernels internal/launch internal/dl",
+	"bench/tune":      ". bench mem gpu bootstrap internal/launch",
 	"bench/device":    "bench mem kernels kernels/* internal/cuda internal/dl",
 	"cmd/ringo":       ". gpu bench bench/* sched ring tree direct hier sim mem kernels bootstrap transport transport/* internal/*",
 	"examples/*":      ". internal/launch",

@@ -42,7 +42,8 @@ RINGO_PLAN=FILE or Config.Plan uses it; rank 0's plan counts for all ranks.
 In the table, * is chosen for memory as it comes, + for registered memory where
 that is another. Another algorithm counts as quicker from 3 % on.
 
-Exit status: 0 if all went well, 2 for a mistake in the command line, 1 otherwise.
+Exit status: 0 if all went well, 2 for a mistake in the command line, 1
+otherwise.
 
 Examples
   ringo tune -o h200.plan
