@@ -103,7 +103,7 @@ func (p *pool) fill(sets []set, block []byte) error {
 			n++
 			for at := 0; at < src.Len(); {
 				piece := block[shift:min(len(block), shift+src.Len()-at)]
-				if err := cuda.Write(p.d, src.Ptr()+uintptr(at), piece); err != nil {
+				if err := p.d.MemcpyHtoD(src.Ptr()+uintptr(at), piece); err != nil {
 					return err
 				}
 				at += len(piece)
