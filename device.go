@@ -74,7 +74,7 @@ func (c *Comm) connectDevice(ctx context.Context, self transport.Info) error {
 	if err != nil {
 		return err
 	}
-	for _, note := range d.net.notes() {
+	for _, note := range append(d.net.notes(), sharingNotes(c.profiles)...) {
 		c.notes = append(c.notes, note)
 		c.log.Info("path chosen", "subsys", "INIT", "path", note)
 	}

@@ -180,6 +180,7 @@ func TestDeviceShared(t *testing.T) {
 			list := []*gpu.Device{one, one, one}
 			cfg.Timeout = 20 * time.Second
 			comms := onDevices(t, list, cfg)
+			require.Contains(t, strings.Join(comms[0].Paths(), "\n"), "GPU memory: up to 3 ranks share a GPU")
 			streams := make([]gpu.Stream, len(list))
 			for r := range streams {
 				var err error

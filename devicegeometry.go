@@ -65,3 +65,12 @@ func sharing(all []profile) int {
 	}
 	return most
 }
+
+// sharingNotes says so where ranks share a GPU.
+func sharingNotes(all []profile) []string {
+	n := sharing(all)
+	if n < 2 {
+		return nil
+	}
+	return []string{fmt.Sprintf("GPU memory: up to %d ranks share a GPU, each with a part of its multiprocessors; those of different processes take turns", n)}
+}
