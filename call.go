@@ -50,6 +50,13 @@ var (
 // The ranks may have different scales.
 func PreMulSum(scale float64) RedOp { return kernels.PreMulSum(scale) }
 
+// PreMulSumAt is PreMulSum with a scalar in memory: one element of the call's type,
+// aligned, of the host or of the rank's GPU. On a GPU the operation reads it when it
+// runs, so a graph that is launched again reads it again; in host memory it is read
+// when the operation is carried out, or captured. It must not change before the
+// operation has ended.
+func PreMulSumAt(scale Region) RedOp { return kernels.PreMulSumAt(scale) }
+
 // UserOp is an operator of the caller's own: f must set dst = dst ⊕ src element
 // by element, and ⊕ must be commutative and associative as far as the caller
 // wants the same bits on every rank. It runs on the goroutine of the operation.
@@ -241,6 +248,9 @@ func (c *Call) check(rank, n int) error {
 			return bad("rank %d sends itself %d elements and receives %d", rank, c.InCounts[rank], c.OutCounts[rank])
 		}
 	}
+	if err := c.checkScalar(); err != nil {
+		return err
+	}
 	size := c.Type.Size()
 	in, out := c.shape(rank, n)
 	if err := checkRegion("In", c.In, in*size); err != nil {
@@ -250,6 +260,23 @@ func (c *Call) check(rank, n int) error {
 		return err
 	}
 	return c.checkOverlap(rank, in*size, out*size)
+}
+
+// checkScalar refuses a scalar in memory that the operation does not reach. Whether it
+// is an element is for kernels.NewReducer.
+func (c *Call) checkScalar() error {
+	at := c.Op.At
+	if at == nil || !c.Kind.Reduces() || at.IsHost() {
+		return nil
+	}
+	if dev := max(c.In.Dev(), c.Out.Dev()); dev != at.Dev() {
+		where := fmt.Sprintf("device %d's", dev)
+		if dev < 0 {
+			where = "the host's"
+		}
+		return fmt.Errorf("%w: the scalar of %v is not %s, like In and Out: copy it there", ErrInvalid, c.Op, where)
+	}
+	return nil
 }
 
 // maxCount is what a Stamp can carry, and far more than any memory holds.

@@ -52,7 +52,7 @@ func (c *Comm) carryOut(call *Call) error {
 	switch {
 	case call.onDevice():
 		return c.queueOnDevice(call)
-	case c.byRank(call):
+	case c.cfg.byRank(call, c.size):
 		return c.carryOutByRank(call)
 	}
 	if err := c.begin(call); err != nil {
@@ -89,6 +89,7 @@ type request struct {
 	stamp   transport.Stamp
 	reducer *kernels.Reducer
 	op      kernels.Kind
+	scalar  uintptr // of a PreMulSum, on the device
 	key     programKey
 	size    int // of an element
 	in, out int // bytes
@@ -109,6 +110,9 @@ func (c *Comm) request(call *Call, a algo) (r request, err error) {
 		s.op, r.op = call.Op.Kind, call.Op.Kind
 		if r.reducer, err = kernels.NewReducer(call.Type, call.Op, c.size); err != nil {
 			return r, fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		if at := call.Op.At; at != nil && !at.IsHost() {
+			r.scalar = at.Ptr()
 		}
 	}
 	if s.kind != KindSend { // nothing below can be wrong on this rank alone

@@ -16,8 +16,8 @@ const rankOrder = "rank order"
 const algoByRank algo = 0xff
 
 // byRank reports whether a call has to be combined in order of rank.
-func (c *Comm) byRank(call *Call) bool {
-	return c.cfg.Deterministic != "" && orderMatters(call.Kind, call.Type, call.Op.Kind, c.size)
+func (c *Config) byRank(call *Call, ranks int) bool {
+	return c.Deterministic != "" && orderMatters(call.Kind, call.Type, call.Op.Kind, ranks)
 }
 
 // orderMatters reports whether algorithms may give different bits. Integers wrap,

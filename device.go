@@ -8,6 +8,7 @@ import (
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
@@ -30,6 +31,9 @@ type device struct {
 	event gpu.Event  // its end, 0 if there was none; the stream may be gone
 
 	spare []mem.Region // for all-to-alls in place; the last is the largest
+
+	fold      *fold // for reductions in order of rank, with its workplace
+	workplace *devicePlace
 
 	windows    windows
 	registered int       // windows so far
@@ -69,7 +73,7 @@ func (c *Comm) connectDevice(ctx context.Context, self transport.Info) error {
 		return err
 	}
 	d.engine, err = grid.New(d.gpu.Driver(), ctxHandle, d.gpu.Handle(), d.net, grid.Options{
-		Rank: sched.Rank(c.rank), Ranks: c.size, DirectBlocks: d.net.direct,
+		Rank: sched.Rank(c.rank), Ranks: c.size, Blocks: d.net.blocks, DirectBlocks: min(grid.MaxBlocks, d.net.blocks),
 	})
 	if err != nil {
 		return err
@@ -77,6 +81,9 @@ func (c *Comm) connectDevice(ctx context.Context, self transport.Info) error {
 	for _, note := range append(d.net.notes(), sharingNotes(c.profiles)...) {
 		c.notes = append(c.notes, note)
 		c.log.Info("path chosen", "subsys", "INIT", "path", note)
+	}
+	if err := d.prepareFold(c); err != nil {
+		return err
 	}
 	return c.agreeOnPlan(ctx)
 }
@@ -126,8 +133,11 @@ func (d *device) queue(c *Comm, call *Call, r *request) error {
 	if a := r.key.algo; a == algoWindow || a == algoCopies {
 		return d.reach(call, r)
 	}
+	if r.key.algo == algoByRank {
+		return d.queueByRank(c, call, r)
+	}
 	if k, ok := d.kernel(call.Kind, r.key.algo, call.bytes()); ok {
-		return d.post(call, r, k)
+		return d.post(c, call, r, k)
 	}
 	j := &d.job
 	if err := d.prepare(c, call, r, j); err != nil {
@@ -144,12 +154,17 @@ func (d *device) queue(c *Comm, call *Call, r *request) error {
 }
 
 // post queues a request for a direct kernel.
-func (d *device) post(call *Call, r *request, k grid.Direct) error {
+func (d *device) post(c *Comm, call *Call, r *request, k grid.Direct) error {
 	j := &d.job
 	*j = jobOf(call, r)
 	return d.inOrder(call.Stream, func() error {
 		if call.copiesIn() && call.In.Ptr() != call.Out.Ptr() {
 			if err := d.copyIn(call, j); err != nil {
+				return err
+			}
+		}
+		if r.op == kernels.KindPreMulSum {
+			if err := d.scaleIn(c, call, r, j); err != nil {
 				return err
 			}
 		}
@@ -161,7 +176,7 @@ func (d *device) post(call *Call, r *request, k grid.Direct) error {
 func jobOf(call *Call, r *request) grid.Job {
 	return grid.Job{
 		In: call.In.Slice(0, r.in), Out: call.Out.Slice(0, r.out),
-		Reducer: r.reducer, Stamp: r.stamp, Stream: call.Stream,
+		Reducer: r.reducer, Scalar: r.scalar, Stamp: r.stamp, Stream: call.Stream,
 	}
 }
 
@@ -262,6 +277,9 @@ func (d *device) release() error {
 	}
 	if d.event != 0 {
 		errs = append(errs, d.gpu.DestroyEvent(d.event))
+	}
+	if d.workplace != nil {
+		errs = append(errs, d.workplace.close())
 	}
 	for _, r := range d.spare {
 		errs = append(errs, d.gpu.Free(r))

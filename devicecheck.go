@@ -41,6 +41,11 @@ func (d *device) admit(c *Comm, call *Call) error {
 			return err
 		}
 	}
+	if at := call.Op.At; at != nil && call.Kind.Reduces() && !at.IsHost() {
+		if err := d.admitMemory("Op.At", *at, 1); err != nil {
+			return err
+		}
+	}
 	return d.admitStream(call.Stream)
 }
 

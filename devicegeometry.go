@@ -13,7 +13,7 @@ type geometry struct {
 	board  grid.Board // on devices
 	pinned grid.Board // in host memory
 	bridge grid.Geometry
-	direct int // blocks of direct kernels at most
+	blocks int // of a kernel at most
 }
 
 // geometryOf is for a number of ranks, of which so many at most share one GPU of
@@ -27,7 +27,7 @@ func geometryOf(ranks, sharing, processors int) geometry {
 			Far:   grid.Geometry{Lanes: max(1, min(8, 32/ranks)), Slots: 4, SlotBytes: 64 << 10},
 		},
 		bridge: grid.Geometry{Lanes: 4, Slots: 8, SlotBytes: 128 << 10},
-		direct: min(grid.MaxBlocks, max(1, processors/max(1, sharing))),
+		blocks: max(1, processors/max(1, sharing)),
 	}
 	if ranks > 8 { // all pairs have memory from the beginning
 		g.bridge = grid.Geometry{Lanes: 1, Slots: 4, SlotBytes: 128 << 10}

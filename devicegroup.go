@@ -48,16 +48,24 @@ func (c *Comm) exchangeOnDevice(calls []*Call) error {
 
 // prepare makes the job of a request, with the device's context current.
 func (d *device) prepare(c *Comm, call *Call, r *request, j *grid.Job) error {
-	p := d.programs[r.key]
-	if p == nil {
-		var err error
-		if p, err = d.engine.Compile(r.key.schedule(c.topo), sched.Rank(c.rank)); err != nil {
-			return err
-		}
-		d.programs[r.key] = p
+	p, err := d.program(c, r.key)
+	if err != nil {
+		return err
 	}
 	*j = jobOf(call, r)
 	j.Program = p
 	j.InL, j.OutL = c.layouts(call, p.Shape(), r.size)
 	return nil
+}
+
+// program finds or makes the program of a key.
+func (d *device) program(c *Comm, key programKey) (*grid.Program, error) {
+	if p := d.programs[key]; p != nil {
+		return p, nil
+	}
+	p, err := d.engine.Compile(key.schedule(c.topo), sched.Rank(c.rank))
+	if err == nil {
+		d.programs[key] = p
+	}
+	return p, err
 }

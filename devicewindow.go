@@ -120,7 +120,7 @@ func whereOf(a *Window, aOffset int, b *Window, bOffset int) uint16 {
 func (d *device) route(call *Call) algo {
 	var registered bool
 	d.at, registered = d.place(call)
-	return d.choose(call.Kind, call.bytes(), registered)
+	return d.pick(call, registered)
 }
 
 // reach queues a request of a call that route has chosen to be carried out in windows.

@@ -1,0 +1,183 @@
+package ringo
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/kernels"
+	combiner "github.com/ringo-go/ringo/kernels/device"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// pick is choose for a call that may have to be combined in order of rank, which
+// direct kernels and those in windows do, and schedules do not.
+//
+// Such kernels take what ranks contribute as it is. The scales of a PreMulSum may
+// differ, so there each rank scales its own first; see scaleFirst.
+func (d *device) pick(call *Call, registered bool) algo {
+	bytes := call.bytes()
+	scales := call.Kind.Reduces() && call.Op.Kind == kernels.KindPreMulSum
+	small := !scales || bytes*call.Kind.shares(d.net.size) <= scaleFirst
+	a := d.choose(call.Kind, bytes, registered && !scales)
+	_, direct := d.kernel(call.Kind, a, bytes)
+	if direct && !small {
+		a, direct = algoSteps, false
+	}
+	if !d.net.cfg.byRank(call, d.net.size) || direct || a == algoWindow {
+		return a
+	}
+	if a = algoDirect; call.Kind == KindAllReduce {
+		a = algoTwoShot
+	}
+	if _, ok := d.kernel(call.Kind, a, bytes); ok && small && d.forced != algoSteps {
+		return a
+	}
+	return algoByRank
+}
+
+// scaleFirst is how much a rank scales at most before a direct kernel runs, in
+// bytes of In, since it takes as much memory. What is larger is carried out by a
+// schedule, which scales on the way, or in pieces.
+const scaleFirst = 16 << 20
+
+// A devicePlace is the workplace on a GPU. It queues on the stream of a call.
+type devicePlace struct {
+	c        *Comm
+	d        *device
+	combiner *combiner.Combiner
+	stream   gpu.Stream
+	rooms    [allRooms]mem.Region
+	owned    []mem.Region
+	args     combiner.Args
+	src      [1]mem.Region
+}
+
+// roomOnDevice is how much memory of a GPU is used for shares, enough for the
+// launches of a piece not to count.
+const roomOnDevice = 8 << 20
+
+// openFold makes what reductions in order of rank need on the device, if it is not
+// there yet.
+func (d *device) openFold(c *Comm) error {
+	if d.fold != nil {
+		return nil
+	}
+	ctx, err := d.gpu.Context()
+	if err != nil {
+		return err
+	}
+	d.workplace = &devicePlace{c: c, d: d}
+	if d.workplace.combiner, err = combiner.New(d.gpu.Driver(), ctx); err != nil {
+		return err
+	}
+	d.fold = newFold(c, d.workplace, 64<<10, roomOnDevice)
+	return nil
+}
+
+// prepareFold does so when the communicator is opened, if no direct kernels will
+// serve: memory that is asked for later may wait for kernels that wait for us.
+func (d *device) prepareFold(c *Comm) error {
+	if c.cfg.Deterministic == "" || c.size == 1 || d.engine.CanDirect() {
+		return nil
+	}
+	err := d.openFold(c)
+	if err == nil {
+		_, err = d.workplace.room(sharesRoom, roomOnDevice)
+	}
+	return err
+}
+
+// queueByRank queues a request that is carried out in parts, with the device's
+// context current.
+func (d *device) queueByRank(c *Comm, call *Call, r *request) error {
+	if err := d.openFold(c); err != nil {
+		return err
+	}
+	p := d.workplace
+	if _, err := p.kernel(r); err != nil { // before any rank hears of the call
+		return err
+	}
+	p.stream = call.Stream
+	return d.inOrder(call.Stream, func() error {
+		return d.fold.run(*r, call.Kind, call.In.Slice(0, r.in), call.Out.Slice(0, r.out))
+	})
+}
+
+// scaleIn has the job of a PreMulSum sum what the ranks have scaled.
+func (d *device) scaleIn(c *Comm, call *Call, r *request, j *grid.Job) error {
+	if err := d.openFold(c); err != nil {
+		return err
+	}
+	scaled, err := d.scratch(j.In.Len())
+	if err != nil {
+		return err
+	}
+	d.workplace.stream = call.Stream
+	if err := d.workplace.combine(r, scaled, j.In, 1, false); err != nil {
+		return err
+	}
+	j.In, j.Scalar = scaled, 0
+	j.Reducer, err = kernels.NewReducer(call.Type, kernels.Sum, c.size)
+	return err
+}
+
+func (p *devicePlace) kernel(r *request) (combiner.Kernel, error) {
+	k, err := p.combiner.Kernel(r.reducer)
+	var wrong *kernels.InvalidError
+	if errors.As(err, &wrong) {
+		err = fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	return k, err
+}
+
+func (p *devicePlace) room(which rooms, n int) (Region, error) {
+	have := &p.rooms[which]
+	if have.Len() >= n {
+		return have.Slice(0, n), nil
+	}
+	r, err := p.d.gpu.Alloc(max(n, roomOnDevice))
+	if err != nil {
+		return r, err
+	}
+	p.owned, *have = append(p.owned, r), r // what is smaller stays: graphs may hold it
+	return r.Slice(0, n), nil
+}
+
+func (p *devicePlace) move(r *request, kind Kind, in Region, inL engine.Layout, out Region, outL engine.Layout) error {
+	a, _ := choosePlan(kind, p.d.topo, outL.Chunk, algoAuto) // which is alike on all ranks
+	program, err := p.d.program(p.c, r.part(kind, a))
+	if err != nil {
+		return err
+	}
+	p.d.job = grid.Job{Program: program, In: in, Out: out, InL: inL, OutL: outL, Stamp: r.stamp, Stream: p.stream}
+	return p.d.engine.Run(&p.d.job)
+}
+
+func (p *devicePlace) combine(r *request, dst, srcs Region, contributions uint64, finish bool) error {
+	if dst.Len() == 0 {
+		return nil
+	}
+	k, err := p.kernel(r)
+	if err != nil {
+		return err
+	}
+	p.src[0] = srcs
+	p.args = combiner.Args{
+		Dst: dst, Srcs: p.src[:], Rows: srcs.Len() / dst.Len(), Contributions: contributions, Finish: finish, Scalar: r.scalar,
+	}
+	return k.Launch(p.stream, &p.args)
+}
+
+func (p *devicePlace) close() error {
+	var errs []error
+	if p.combiner != nil {
+		errs = append(errs, p.combiner.Close())
+	}
+	for _, r := range p.owned {
+		errs = append(errs, p.d.gpu.Free(r))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,317 @@
+package ringo
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// onGPUs carries a trial out on GPU memory.
+func (x trial) onGPUs(comms []*Comm) error {
+	n := len(comms)
+	ins := x.ins(n)
+	wants := x.wants(ins)
+	for r, err := range each(comms, func(c *Comm) (err error) {
+		r, d := c.Rank(), c.Device()
+		out := make([]byte, len(wants[r]))
+		a, err := d.Alloc(max(1, len(ins[r])))
+		if err != nil {
+			return err
+		}
+		b, err := d.Alloc(max(1, len(out)))
+		if err != nil {
+			return err
+		}
+		if err := d.Write(a.Slice(0, len(ins[r])), ins[r]); err != nil {
+			return err
+		}
+		call := x.call(r, n, a, b)
+		if call.Stream, err = d.NewStream(); err != nil { // ranks may share the GPU
+			return err
+		}
+		if err := c.Do(&call); err != nil {
+			return err
+		}
+		if err := c.Synchronize(call.Stream); err != nil {
+			return err
+		}
+		if err := d.DestroyStream(call.Stream); err != nil {
+			return err
+		}
+		if err := d.Read(out, call.Out.Slice(0, len(out))); err != nil {
+			return err
+		}
+		if err := d.Free(a); err != nil {
+			return err
+		}
+		if err := d.Free(b); err != nil {
+			return err
+		}
+		return x.compare(r, wants[r], out)
+	}) {
+		if err != nil {
+			return fmt.Errorf("rank %d of %d: %w", r, n, err)
+		}
+	}
+	return nil
+}
+
+// rankPaths are ways in which GPUs are connected, for a reduction in order of rank.
+var rankPaths = []struct {
+	name   string
+	n      int
+	config func(r int) Config
+	parts  bool
+}{
+	{"p2p", 3, func(int) Config { return exact }, false},
+	{"p2p, ring", 2, func(int) Config { return with(func(c *Config) { c.Algo = "ring" }) }, false},
+	{"p2p, in parts", 3, func(int) Config { return with(func(c *Config) { c.Algo = "steps" }) }, true},
+	{"host memory", 3, func(int) Config { return with(func(c *Config) { c.noP2P = "off" }) }, true},
+	{"bridge", 2, func(int) Config { return with(func(c *Config) { c.noP2P, c.noSHM = "off", "off" }) }, true},
+	{"two hosts", 4, func(r int) Config { return with(func(c *Config) { c.HostID = fmt.Sprint("host", r/2) }) }, true},
+}
+
+// TestDeviceDeterministic: GPUs give the bits that the host gives, and a plain loop.
+func TestDeviceDeterministic(t *testing.T) {
+	for _, tc := range rankPaths {
+		t.Run(tc.name, func(t *testing.T) {
+			comms := onHosts(t, devices(t, tc.n), tc.config)
+			all := trials(tc.n, 1, 333, 0, 2500)
+			for i := 0; i < len(all); i += 5 {
+				require.NoError(t, all[i].onGPUs(comms))
+			}
+			parts := false
+			for key := range comms[0].dev.programs {
+				parts = parts || !key.kind.Reduces()
+			}
+			require.Equal(t, tc.parts, parts)
+		})
+	}
+}
+
+// More ranks than the kernels of direct algorithms are for, on fewer GPUs.
+func TestDeviceDeterministicMany(t *testing.T) {
+	const n = 9
+	list := make([]*gpu.Device, n)
+	for i, d := range devices(t, 3) {
+		for r := i; r < n; r += 3 {
+			list[r] = d
+		}
+	}
+	comms := onHosts(t, list, func(int) Config { return exact })
+	for i, kind := range reductions {
+		require.NoError(t, trial{kind, BFloat16, Sum, 500, 3, i%2 == 0, 1}.onGPUs(comms))
+		require.NoError(t, trial{kind, Float16, Avg, 77, 3, i%2 == 1, 2}.onGPUs(comms))
+	}
+}
+
+// Data larger than the shares that are held at a time.
+func TestDeviceDeterministicPieces(t *testing.T) {
+	comms := onHosts(t, devices(t, 2), func(int) Config { return with(func(c *Config) { c.Algo = "steps" }) })
+	for _, c := range comms {
+		require.NoError(t, c.dev.openFold(c))
+		c.dev.fold.roomFor, c.dev.fold.whole = 4<<10, 1<<10
+	}
+	for i, kind := range reductions {
+		for j, op := range []RedOp{Avg, PreMulSum(0.7)} {
+			require.NoError(t, trial{kind, BFloat16, op, 7001, 1, (i+j)%2 == 0, uint64(i)}.onGPUs(comms), "%v", op)
+		}
+	}
+}
+
+// PreMulSum, whose ranks have different scales, on every path and algorithm,
+// deterministic or not, with the scalar in the call or in memory.
+func TestDeviceScales(t *testing.T) {
+	for _, cfg := range []Config{{}, exact, {Algo: "ring"}, {Algo: "twoshot"}, {noP2P: "off"}} {
+		t.Run(fmt.Sprintf("%s%s%s", cfg.Algo, cfg.Deterministic, cfg.noP2P), func(t *testing.T) {
+			const n, count = 3, 700
+			list := devices(t, n)
+			comms := onHosts(t, list, func(int) Config { return cfg })
+			for _, kind := range reductions {
+				for _, where := range []string{"call", "host", "device"} {
+					elements, _ := (&Call{Kind: kind, Count: count}).shape(0, n)
+					noErrors(t, each(comms, func(c *Comm) error {
+						d, r := c.Device(), c.Rank()
+						x := make([]float32, elements)
+						for i := range x {
+							x[i] = float32(i%11 - 4)
+						}
+						scale := []float32{float32(r + 2)}
+						op := PreMulSum(float64(scale[0]))
+						in, err := d.Alloc(4 * elements)
+						if err != nil {
+							return err
+						}
+						out, err := d.Alloc(4*elements + 16)
+						if err != nil {
+							return err
+						}
+						switch at := out.Slice(4*elements+4, 4); where {
+						case "host":
+							op = PreMulSumAt(mem.Of(scale))
+						case "device":
+							op = PreMulSumAt(at)
+							if err := d.Write(at, floats(scale)); err != nil {
+								return err
+							}
+						}
+						if err := d.Write(in, floats(x)); err != nil {
+							return err
+						}
+						if err := c.Do(&Call{Kind: kind, In: in, Out: out, Count: count, Type: Float32, Op: op, Root: 1}); err != nil {
+							return err
+						}
+						if err := c.Synchronize(0); err != nil {
+							return err
+						}
+						got := make([]byte, 4*count)
+						if err := d.Read(got, out.Slice(0, len(got))); err != nil {
+							return err
+						}
+						if err := d.Free(in); err != nil {
+							return err
+						}
+						if err := d.Free(out); err != nil {
+							return err
+						}
+						want, first := make([]float32, count), 0
+						if kind == KindReduceScatter {
+							first = r * count
+						}
+						for i := range want {
+							want[i] = (2 + 3 + 4) * x[first+i]
+						}
+						if string(floats(want)) != string(got) && (kind != KindReduce || r == 1) {
+							return fmt.Errorf("%v, scalar in %s: wrong", kind, where)
+						}
+						return nil
+					}))
+				}
+			}
+		})
+	}
+}
+
+// A graph reads the scalar each time that it is launched.
+func TestDeviceScalarInGraph(t *testing.T) {
+	const n, count = 2, 100
+	list := devices(t, n)
+	for _, cfg := range []Config{{}, {Algo: "ring"}, with(func(c *Config) { c.Algo = "steps" })} {
+		comms := onDevices(t, list, cfg)
+		x := make([]kernels.BF16, count)
+		for i := range x {
+			x[i] = kernels.NewBF16(float32(i % 7))
+		}
+		noErrors(t, each(comms, func(c *Comm) error {
+			d := c.Device()
+			s, err := d.NewStream()
+			if err != nil {
+				return err
+			}
+			defer d.DestroyStream(s)
+			m, err := d.Alloc(4*count + 2)
+			if err != nil {
+				return err
+			}
+			defer d.Free(m)
+			in, out, at := m.Slice(0, 2*count), m.Slice(2*count, 2*count), m.Slice(4*count, 2)
+			if err := d.Write(in, mem.Of(x).Bytes()); err != nil {
+				return err
+			}
+			g, err := d.Capture(s, func() error {
+				return c.Do(&Call{Kind: KindAllReduce, In: in, Out: out, Count: count, Type: BFloat16, Op: PreMulSumAt(at), Stream: s})
+			})
+			if err != nil {
+				return err
+			}
+			for k := range 3 {
+				scale := []kernels.BF16{kernels.NewBF16(float32((k + 1) * (c.Rank() + 1)))}
+				if err := d.Write(at, mem.Of(scale).Bytes()); err != nil {
+					return err
+				}
+				if err := g.Launch(s); err != nil {
+					return err
+				}
+				if err := c.Synchronize(s); err != nil {
+					return err
+				}
+				got := make([]kernels.BF16, count)
+				if err := d.Read(mem.Of(got).Bytes(), out); err != nil {
+					return err
+				}
+				for i := range got {
+					if want := float32((k + 1) * 3 * (i % 7)); got[i].Float32() != want {
+						return fmt.Errorf("launch %d: element %d is %g, want %g", k, i, got[i].Float32(), want)
+					}
+				}
+			}
+			return g.Close()
+		}))
+		for _, c := range comms {
+			require.NoError(t, c.Close())
+		}
+	}
+}
+
+func TestScalarRefused(t *testing.T) {
+	list := devices(t, 2)
+	comms := onDevices(t, list, Config{})
+	x, y := alloc(t, list[0], make([]byte, 64)), alloc(t, list[1], make([]byte, 64))
+	host := mem.Of(make([]float32, 4))
+	for _, tc := range []struct {
+		name string
+		in   Region
+		at   Region
+		want string
+	}{
+		{"another device", x, y.Slice(0, 4), "the scalar of premulsum(scalar on device 1) is not device 0's, like In and Out: copy it there"},
+		{"host's call", host, x.Slice(0, 4), "the scalar of premulsum(scalar on device 0) is not the host's, like In and Out: copy it there"},
+		{"misaligned", x, x.Slice(2, 4), "is no multiple of the element's 4 bytes: align it"},
+		{"too short", x, x.Slice(0, 2), "the scalar's memory has 2 bytes: give it one element, of 4"},
+		{"another type's", x, x.Slice(0, 8), "the scalar's memory has 8 bytes: give it one element, of 4"},
+		{"nil", x, Region{}, "the scalar's memory is nil"},
+	} {
+		err := comms[0].Do(&Call{Kind: KindAllReduce, In: tc.in, Out: tc.in, Count: 4, Type: Float32, Op: PreMulSumAt(tc.at)})
+		require.ErrorIs(t, err, ErrInvalid, tc.name)
+		require.ErrorContains(t, err, tc.want, tc.name)
+		require.NoError(t, comms[0].Err(), "the communicator stays usable")
+	}
+}
+
+// On a GPU, too, a user's operator is refused before any rank hears of it.
+func TestDeviceDeterministicUserOp(t *testing.T) {
+	list := devices(t, 2)
+	comms := onDevices(t, list, exact)
+	x := alloc(t, list[0], make([]byte, 64))
+	err := comms[0].Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 4, Type: Float32, Op: UserOp("mine", func(DataType, []byte, []byte) {})})
+	require.ErrorContains(t, err, "a function in Go cannot run on a GPU")
+}
+
+// TestDeviceDeterministicRandom tries what nobody thought of, on GPUs and on the host.
+func TestDeviceDeterministicRandom(t *testing.T) {
+	var groups [][]*Comm
+	for _, p := range rankPaths[:5] {
+		groups = append(groups, onHosts(t, devices(t, p.n), p.config))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		comms := rapid.SampledFrom(groups).Draw(t, "path")
+		x := trial{
+			kind:    rapid.SampledFrom(reductions).Draw(t, "kind"),
+			typ:     rapid.SampledFrom(floatTypes).Draw(t, "type"),
+			op:      rapid.SampledFrom(orderedOps).Draw(t, "op"),
+			count:   rapid.IntRange(0, 300).Draw(t, "count"),
+			root:    rapid.IntRange(0, 1).Draw(t, "root"),
+			inPlace: rapid.Bool().Draw(t, "in place"),
+			seed:    rapid.Uint64().Draw(t, "seed"),
+		}
+		if err := x.onGPUs(comms); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
