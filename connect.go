@@ -79,7 +79,9 @@ func (c *Comm) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	c.given, me.PlanError = c.readPlan()
+	if c.rank == 0 {
+		c.given, me.PlanError = readPlan(c.cfg.Plan)
+	}
 	me.Candidates = append(me.Candidates, candidate{Name: "ib", Refused: "this version has no InfiniBand"})
 
 	blobs, err := c.group.AllGather(ctx, me.encode())

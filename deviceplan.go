@@ -289,10 +289,9 @@ func (n *deviceNet) fabric(topo topology, all []profile) *fabric {
 	return f
 }
 
-// readPlan reads the file that rank 0's Config names.
-func (c *Comm) readPlan() (*Plan, *PlanError) {
-	name := c.cfg.Plan
-	if name == "" || c.rank != 0 {
+// readPlan reads a file; nil for none.
+func readPlan(name string) (*Plan, *PlanError) {
+	if name == "" {
 		return nil, nil
 	}
 	text, err := os.ReadFile(name)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -77,13 +76,6 @@ func TestDeviceDirect(t *testing.T) {
 	}
 }
 
-// allKernels is a kernelSet that has all, or none.
-type allKernels struct{ direct bool }
-
-func (k allKernels) CanDirect() bool            { return k.direct }
-func (k allKernels) CanWindow(grid.Direct) bool { return k.direct }
-func (k allKernels) CanCopy(d grid.Direct) bool { return k.direct && d == grid.AllGather }
-
 // TestDeviceChoose: the first row counts that covers a call and can serve; Algo goes
 // before, where the collective has it.
 func TestDeviceChoose(t *testing.T) {
@@ -93,7 +85,7 @@ allreduce  4 registered all window
 allreduce  4 any        1K  twoshot
 allgather  4 registered 64K window
 allgather  4 registered 1M  copies
-scatter    4 registered all copies
+broadcast  4 registered all window
 alltoall   4 any        4K  direct
 alltoall   4 any        all steps
 `)
@@ -114,7 +106,7 @@ alltoall   4 any        all steps
 		{"size in shares", "", true, KindAllGather, 16 << 10, true, algoWindow, "my.plan, line 5"},
 		{"next row", "", true, KindAllGather, 16<<10 + 1, true, algoCopies, "my.plan, line 6"},
 		{"behind registered rows", "", true, KindAllGather, 1 << 20, true, algoDirect, fromModel},
-		{"not by copies", "", true, KindScatter, 64, true, algoDirect, fromModel},
+		{"not by windows", "", false, KindBroadcast, 64, true, algoBinomial, fromModel},
 		{"model", "", true, KindReduce, 64, false, algoDirect, fromModel},
 		{"steps", "", true, KindAlltoAll, 4 << 10, false, algoSteps, "my.plan, line 9"},
 		{"forced", "tree", true, KindAllReduce, 64, true, algoTree, asked},
@@ -125,7 +117,7 @@ alltoall   4 any        all steps
 		{"too long for a kernel", "oneshot", true, KindAllReduce, 2 << 30, false, algoOneShot, asked},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := planner{topo: f.topo, can: allKernels{test.direct}, rows: rowsFor(p, f, allKernels{test.direct})}
+			c := planner{topo: f.topo, can: paperKernels(test.direct), rows: rowsFor(p, f, paperKernels(test.direct))}
 			c.forced, _ = parseAlgo(test.algo)
 			require.Equal(t, test.want, c.choose(test.kind, test.bytes, test.registered))
 			require.Equal(t, test.because, c.because(test.kind, test.bytes, test.registered))
@@ -136,7 +128,7 @@ alltoall   4 any        all steps
 		})
 	}
 	f.gpus[2] = "H"
-	rows := rowsFor(p, f, allKernels{true})
+	rows := rowsFor(p, f, paperKernels(true))
 	require.Equal(t, fromModel, rows[KindAllReduce][0][0].From, "other GPUs")
 }
 

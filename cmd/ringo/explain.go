@@ -26,11 +26,19 @@ could be asked for, what it costs, and prints the steps of every rank.
   --algo A       this algorithm instead of the one that would be chosen
   --steps W      print the steps: auto (up to 8 ranks), all, none, or a rank
 
+On GPU memory, for which none is needed here
+  --device D     host (default), cuda, or emu
+  --gpu NAME     of all ranks (default "NVIDIA H200")
+  --path P       between GPUs of a host: p2p (default), "host memory", bridge
+  --registered   the memory is registered
+  --plan FILE    of ringo tune (default: the built-in one)
+
 Examples
   ringo explain allreduce -np 8 -s 1M
   ringo explain allreduce -np 4 --algo tree
   ringo explain allreduce -np 8 --node 4 -s 16M
   ringo explain broadcast -np 64 --steps 17
+  ringo explain allreduce -np 4 -s 1M --device cuda
 `
 
 // A question is what explain and sim are asked about.
@@ -40,12 +48,18 @@ type question struct {
 	node        int // ranks of a host, 0 for all
 	typ         ringo.DataType
 	algo        string
+	gpus        *ringo.GPUs // nil for host memory
+	plan        string      // file
 }
 
 // choice answers for a size as bench counts it.
 func (q question) choice(size int64) (ringo.Choice, error) {
 	width := q.typ.Size()
-	return ringo.Explain(q.Kind, q.ranks, q.node, q.Count(size, q.ranks, width)*width, q.root, ringo.Config{Algo: q.algo})
+	bytes, cfg := q.Count(size, q.ranks, width)*width, ringo.Config{Algo: q.algo, Plan: q.plan}
+	if q.gpus != nil {
+		return ringo.ExplainDevice(q.Kind, q.ranks, q.node, bytes, q.root, *q.gpus, cfg)
+	}
+	return ringo.Explain(q.Kind, q.ranks, q.node, bytes, q.root, cfg)
 }
 
 // ask checks the parts of a question that explain and sim have in common.
@@ -83,6 +97,11 @@ func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 	size, typ := fs.String("s", "1M", ""), fs.String("d", "float32", "")
 	algo, steps := fs.String("algo", "", ""), fs.String("steps", "auto", "")
 	node := fs.Int("node", 0, "")
+	device, plan := fs.String("device", "host", ""), fs.String("plan", "", "")
+	var gpus ringo.GPUs
+	fs.StringVar(&gpus.Name, "gpu", "", "")
+	fs.StringVar(&gpus.Path, "path", "", "")
+	fs.BoolVar(&gpus.Registered, "registered", false, "")
 	names, err := cli.Parse(fs, args)
 	if err != nil {
 		return err
@@ -90,6 +109,18 @@ func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 	q, err := ask(names, *ranks, *root, *node, *typ, *algo)
 	if err != nil {
 		return err
+	}
+	switch *device {
+	case "cuda", "emu":
+		if q.gpus, q.plan = &gpus, *plan; gpus.Name == "" && *device == "emu" {
+			gpus.Name = "Emulated GPU"
+		}
+	case "host", "auto":
+		if gpus != (ringo.GPUs{}) || *plan != "" {
+			return cli.Usagef("--gpu, --path, --registered and --plan are for GPU memory: give --device cuda")
+		}
+	default:
+		return cli.Unknown("device", *device, []string{"host", "cuda", "emu"})
 	}
 	bytes, err := bench.ParseSize(*size)
 	if err != nil {
@@ -107,10 +138,17 @@ func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if *node > 0 && *node < *ranks {
 		where = fmt.Sprintf("hosts of %d", *node)
 	}
+	if q.gpus != nil {
+		where += ", GPU memory"
+	}
 	fmt.Fprintf(stdout, "%s of %s (%d %v a block) on %d ranks of %s\n", q.Name, bench.FormatSize(bytes), q.Count(bytes, *ranks, q.typ.Size()), q.typ, *ranks, where)
 	fmt.Fprintf(stdout, "algorithm: %s\nbecause:   %s\n", ch.Algo, ch.Reason)
 	if len(ch.Others) > 0 {
 		fmt.Fprintf(stdout, "others:    %s (--algo)\n", strings.Join(ch.Others, ", "))
+	}
+	if ch.Schedule == nil {
+		fmt.Fprintln(stdout, "steps:     none; one kernel or copy engines do it at once")
+		return nil
 	}
 	printCost(stdout, ch.Schedule, bytes)
 	which(stdout, ch.Schedule)
