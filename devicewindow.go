@@ -26,7 +26,7 @@ func (ws windows) after(addr uintptr) int {
 }
 
 // find is where n bytes lie in a window; false if they do not, or if the window has
-// no effect. Cost: 5 ns, no allocation.
+// no effect. Cost: 10 to 25 ns, no allocation.
 func (ws windows) find(addr uintptr, n int) (w *Window, offset int, ok bool) {
 	i := ws.after(addr)
 	if i == 0 {
@@ -149,7 +149,6 @@ func (d *device) reach(call *Call, r *request) error {
 func (d *device) closeWindows() error {
 	var errs []error
 	for _, w := range d.windows {
-		w.closed = true
 		if w.span != nil {
 			errs = append(errs, w.span.Close())
 		}

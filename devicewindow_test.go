@@ -175,6 +175,32 @@ func TestWindowPartly(t *testing.T) {
 	}
 }
 
+// The ranks' memory may be aligned differently.
+func TestWindowAlignment(t *testing.T) {
+	list := devices(t, 2)
+	comms, others := onDevices(t, list, Config{Algo: "window"}), onDevices(t, list, Config{Algo: "twoshot"})
+	memory := memories(t, list, 8192+64)
+	for _, off := range [][2]int{{0, 4}, {8, 2}, {16, 6}} {
+		parts := []Region{memory[0].Slice(off[0], 8192), memory[1].Slice(off[1], 8192)}
+		ws := register(t, comms, parts, 0, 8192)
+		noErrors(t, each(comms, func(c *Comm) error {
+			x := parts[c.Rank()]
+			return compareInWindows(c, others[c.Rank()], x.Slice(0, 4096), x.Slice(4096, 4096), windowCalls(99, BFloat16, Sum, 1), algoWindow)
+		}))
+		closeWindows(t, ws)
+	}
+}
+
+// Finding memory in windows is for every call, and costs nothing worth mentioning.
+func TestWindowRouteAllocates(t *testing.T) {
+	list := devices(t, 2)
+	comms := onDevices(t, list, Config{Algo: "window"})
+	memory := memories(t, list, 4096)
+	defer closeWindows(t, register(t, comms, memory, 0, 4096))
+	call := &Call{Kind: KindAllReduce, In: memory[0], Out: memory[0], Count: 8, Type: Float32, Op: Sum}
+	require.Zero(t, testing.AllocsPerRun(100, func() { comms[0].dev.route(call) }))
+}
+
 // A graph that was captured in windows is replayed.
 func TestWindowGraph(t *testing.T) {
 	for _, name := range []string{"window", "copies"} {

@@ -211,7 +211,7 @@ func (w *Window) Close() error {
 	c.queue.drain()
 	c.run.Lock()
 	defer c.run.Unlock()
-	if w.closed {
+	if w.closed || c.closed.Load() { // what is left, the communicator gives back
 		return nil
 	}
 	w.closed = true
