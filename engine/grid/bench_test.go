@@ -33,6 +33,9 @@ var (
 	sizesFlag  = flag.String("sizes", "1M,64M,1G", "bytes of the operation")
 	typesFlag  = flag.String("types", "float32", "data types")
 	what       = flag.String("what", "ring allreduce", "operations")
+	blocksFlag = flag.String("together", "0", "blocks of what runs together; -1: steps run in their order")
+	shortFlag  = flag.Int("short", shortBytes, "bytes up to which messages go as notes")
+	noteFlag   = flag.Int("note", 4<<10, "bytes of notes on the default board")
 	ptxFolders = flag.String("ptx", "", "folders with other texts of the kernels, to compare")
 )
 
@@ -63,6 +66,7 @@ var measures = map[string]measured{
 	"ring reducescatter": {func(n int) sched.Schedule { return ring.ReduceScatter{N: n} }, func(n float64) float64 { return (n - 1) / n }, true, true},
 	"ring broadcast":     {func(n int) sched.Schedule { return ring.Broadcast{N: n} }, func(float64) float64 { return 1 }, false, false},
 	"ring reduce":        {func(n int) sched.Schedule { return ring.Reduce{N: n} }, func(float64) float64 { return 1 }, false, true},
+	"sendrecv":           {func(n int) sched.Schedule { return nil }, func(float64) float64 { return 1 }, false, false},
 	"alltoall":           {func(n int) sched.Schedule { return direct.AllToAll{N: n} }, func(n float64) float64 { return (n - 1) / n }, true, false},
 	"twoshot":            {func(n int) sched.Schedule { return direct.TwoShot{N: n} }, func(n float64) float64 { return 2 * (n - 1) / n }, false, true},
 }
@@ -83,27 +87,31 @@ func TestGeometry(t *testing.T) {
 	for _, folder := range strings.Split(*ptxFolders, ",") {
 		for _, shape := range strings.Split(*shapes, ",") {
 			board, th := DefaultBoard(n), 0
+			board.Near.NoteBytes, board.Far.NoteBytes = *noteFlag, *noteFlag
 			if shape != "default" {
 				v := sizes(strings.ReplaceAll(shape, "/", ","))
 				g := Geometry{Lanes: v[0], SlotBytes: v[1], Slots: v[2]}
 				board, th = Board{Ranks: n, MailBytes: 128, Near: g, Far: g}, v[3]
 			}
 			for _, least := range sizes(*minSlice) {
-				r := newRig(t, d, board, Options{Ranks: n, Threads: th, MinSlice: least})
-				for _, m := range r.ranks {
-					m.engine.text = textOf(folder)
-				}
-				for _, name := range strings.Split(*what, ",") {
-					for _, ty := range strings.Split(*typesFlag, ",") {
-						line := fmt.Sprintf("%-5s %s %s %-15s least %dK:", folder, name, ty, shape, least>>10)
-						for _, size := range sizes(*sizesFlag) {
-							µs := r.measure(name, ty, size)
-							line += fmt.Sprintf("  %8.1f %5.1f", µs, measures[name].factor(float64(n))*float64(size)/µs/1e3)
-						}
-						fmt.Println(line)
+				for _, blocks := range sizes(*blocksFlag) {
+					r := newRig(t, d, board, Options{Ranks: n, Threads: th, MinSlice: least, Blocks: max(0, blocks)})
+					r.inOrder = blocks < 0
+					for _, m := range r.ranks {
+						m.engine.text, m.engine.short = textOf(folder), *shortFlag
 					}
+					for _, name := range strings.Split(*what, ",") {
+						for _, ty := range strings.Split(*typesFlag, ",") {
+							line := fmt.Sprintf("%-5s %s %s %-15s least %dK blocks %d:", folder, name, ty, shape, least>>10, blocks)
+							for _, size := range sizes(*sizesFlag) {
+								µs := r.measure(name, ty, size)
+								line += fmt.Sprintf("  %8.1f %5.1f", µs, measures[name].factor(float64(n))*float64(size)/µs/1e3)
+							}
+							fmt.Println(line)
+						}
+					}
+					r.close()
 				}
-				r.close()
 			}
 		}
 	}
@@ -123,8 +131,12 @@ func textOf(folder string) textFunc {
 func (r *rig) measure(name, ty string, size int) float64 {
 	t, d, n := r.t, r.d, len(r.ranks)
 	x := measures[name]
-	programs := r.program(name, x.schedule(n))
-	shape := programs[0].Shape()
+	programs := make([]*Program, n)
+	shape := sched.Shape{In: 1, Out: 1}
+	if s := x.schedule(n); s != nil {
+		programs = r.program(name, s)
+		shape = programs[0].Shape()
+	}
 	dt, err := kernels.ParseType(ty)
 	require.NoError(t, err)
 	var red *kernels.Reducer
@@ -179,9 +191,16 @@ func (r *rig) measure(name, ty string, size int) float64 {
 				Program: programs[i], InL: inL, OutL: outL, Reducer: red, Stamp: [2]uint64{1, 2}, Stream: m.stream,
 				In: mem.Device(int(m.dev), in, inL.Total), Out: mem.Device(int(m.dev), out, outL.Total),
 			}
+			run := func() error { return m.engine.Run(&j) }
+			switch {
+			case j.Program == nil:
+				run = r.exchange(m, &j)
+			case r.inOrder:
+				j.Program.independent = false
+			}
 			require.NoError(t, d.StreamBeginCapture(m.stream, cuda.CaptureThreadLocal))
 			for range reps {
-				require.NoError(t, m.engine.Run(&j))
+				require.NoError(t, run())
 			}
 			g, err := d.StreamEndCapture(m.stream)
 			require.NoError(t, err)
@@ -226,6 +245,24 @@ func (r *rig) measure(name, ty string, size int) float64 {
 		})
 	}
 	return best
+}
+
+// exchange is a group of a send to the next rank and a receive from the one before.
+func (r *rig) exchange(m *member, j *Job) func() error {
+	n := len(r.ranks)
+	compile := func(s sched.Step) *Program {
+		p, err := m.engine.Compile(single{n, s}, m.rank)
+		require.NoError(r.t, err)
+		return p
+	}
+	next, before := (m.rank+1)%sched.Rank(n), (m.rank+sched.Rank(n)-1)%sched.Rank(n)
+	send, recv := *j, *j
+	send.Program = compile(sched.Step{Recv: sched.Nobody, Send: next, Src: sched.Ref{Buf: sched.In}})
+	send.Out, send.OutL = mem.Region{}, engine.Layout{}
+	recv.Program = compile(sched.Step{Recv: before, Send: sched.Nobody, Dst: sched.Ref{Buf: sched.Out}})
+	recv.In, recv.InL = mem.Region{}, engine.Layout{}
+	jobs := []*Job{&send, &recv}
+	return func() error { return m.engine.RunTogether(jobs) }
 }
 
 // checkSums looks at the ends of the results.

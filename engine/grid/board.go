@@ -45,8 +45,8 @@ func DefaultBoard(ranks int) Board {
 	b := Board{
 		Ranks:     ranks,
 		MailBytes: 8 << 20,
-		Near:      Geometry{Lanes: 128, Slots: 4, SlotBytes: 64 << 10},
-		Far:       Geometry{Lanes: 64, Slots: 4, SlotBytes: 32 << 10},
+		Near:      Geometry{Lanes: 128, Slots: 4, SlotBytes: 64 << 10, NoteBytes: 4 << 10},
+		Far:       Geometry{Lanes: 64, Slots: 4, SlotBytes: 32 << 10, NoteBytes: 4 << 10},
 	}
 	for b.Far.Lanes > 1 && b.Bytes() > boardBytes {
 		b.Far.Lanes--
@@ -60,7 +60,7 @@ func (b Board) Geometry(from, to sched.Rank) Geometry {
 	d := (int(to) - int(from) + b.Ranks) % b.Ranks
 	switch {
 	case d == 0:
-		return Geometry{Lanes: min(4, b.Far.Lanes), Slots: b.Far.Slots, SlotBytes: b.Far.SlotBytes}
+		return Geometry{Lanes: min(4, b.Far.Lanes), Slots: b.Far.Slots, SlotBytes: b.Far.SlotBytes, NoteBytes: b.Far.NoteBytes}
 	case d == 1:
 		return b.Near
 	}

@@ -51,6 +51,7 @@ type Engine struct {
 	threads    int
 	blocks     int
 	minSlice   int
+	short      int // bytes of messages that go as notes
 
 	control  *Control
 	stream   cuda.Stream // for uploads
@@ -91,7 +92,7 @@ const localBytes = 64
 func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (*Engine, error) {
 	e := &Engine{
 		driver: d, ctx: ctx, dev: dev, links: l, rank: o.Rank, ranks: o.Ranks, threads: o.Threads, minSlice: o.MinSlice, blocks: o.Blocks,
-		ends: map[endKey]end{}, modules: map[moduleKey]*module{}, text: ptxText,
+		ends: map[endKey]end{}, modules: map[moduleKey]*module{}, text: ptxText, short: shortBytes,
 	}
 	if e.threads == 0 {
 		e.threads = maxThreads
@@ -285,12 +286,16 @@ func (e *Engine) end(peer sched.Rank, sends bool) (end, error) {
 	if l.Slots < 2 || l.Slots&(l.Slots-1) != 0 || l.SlotBytes < 128 || l.SlotBytes%128 != 0 || l.Lanes < 1 || l.Lanes > MaxLanes {
 		return end{}, fmt.Errorf("grid: %d lanes of %d slots of %d bytes: want 1 to %d, a power of two, a multiple of 128", l.Lanes, l.Slots, l.SlotBytes, MaxLanes)
 	}
+	if l.NoteBytes < 0 || l.NoteBytes > maxNote || l.NoteBytes%lineBytes != 0 {
+		return end{}, fmt.Errorf("grid: notes of %d bytes: want a multiple of %d up to %d", l.NoteBytes, lineBytes, maxNote)
+	}
 	x := end{
 		queues: l.Queues, post: l.Post, seen: l.Seen,
 		counts:     uint64(e.local) + localBytes + uint64((dir*e.ranks+int(peer))*MaxLanes*8),
 		slots:      uint32(l.Slots),
 		slotBytes:  uint32(l.SlotBytes),
 		queueBytes: uint32(l.QueueBytes()), peer: uint32(peer),
+		noteBytes: uint32(l.NoteBytes),
 	}
 	err = e.quietly(func() error {
 		return e.write(e.endTable+uintptr((dir*e.ranks+int(peer))*endBytes), bytesOf([]end{x}))

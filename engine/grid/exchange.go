@@ -62,7 +62,7 @@ func (e *Engine) aim(a *exchangeArgs, j *Job, d Direct, root, bytes int) {
 	a.mine = out + uint64(rank*outStep)
 	a.from = from
 	a.same = mask(inStep == 0, 1)
-	a.lines = uint32(max(1, (part+lineData-1)/lineData))
+	a.lines = uint32(lines(part))
 	a.shortest = length(n - 1)
 
 	lie := uint64(inStep | outStep)

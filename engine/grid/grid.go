@@ -23,6 +23,10 @@ type Geometry struct {
 	Lanes     int
 	Slots     int // of a queue, a power of two, at least 2
 	SlotBytes int // a multiple of 128
+	// NoteBytes is the room of short messages, which go as lines and not in slots, a
+	// multiple of 128 up to 8 KiB; 0: there are none, as in memory in which lines do not
+	// arrive whole.
+	NoteBytes int
 }
 
 const (
@@ -30,8 +34,11 @@ const (
 	LaneStride  = 128 // bytes from a lane's counter to the next lane's
 )
 
-// QueueBytes is the length of one lane's queue: its slots, then a header for each.
-func (g Geometry) QueueBytes() int { return g.Slots*g.SlotBytes + roundUp(g.Slots*headerBytes, 128) }
+// QueueBytes is the length of one lane's queue: its slots, then a header for each,
+// then a note for each.
+func (g Geometry) QueueBytes() int {
+	return g.Slots*(g.SlotBytes+g.NoteBytes) + roundUp(g.Slots*headerBytes, 128)
+}
 
 // Bytes is the length of the queues of all lanes.
 func (g Geometry) Bytes() int { return g.Lanes * g.QueueBytes() }
@@ -40,7 +47,7 @@ func (g Geometry) Bytes() int { return g.Lanes * g.QueueBytes() }
 // context of this rank's device. Lane l's queue begins at Queues + l ×
 // QueueBytes, its counters, 64 bits each, at Post and Seen + l × LaneStride.
 // Queues may be device memory, a peer's or this one's, or pinned host memory.
-// Before the first use all headers and counters are zero. They count slots from
+// Before the first use all headers, notes and counters are zero. They count slots from
 // the beginning and are never set back; where this end's counts are kept is the
 // Engine's business.
 type End struct {

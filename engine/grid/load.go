@@ -31,7 +31,7 @@ type module struct {
 	handle cuda.Module // 0 until loaded; guarded by mu
 	run    cuda.Function
 	// of the module that only copies
-	table, together cuda.Function
+	table, together, notes cuda.Function
 }
 
 type sharedKey struct {
@@ -174,7 +174,7 @@ func (e *Engine) loadVariant(m *module, name ptx.Name) error {
 	}
 	kernels := map[string]*cuda.Function{name.Run(): &m.run}
 	if name == ptx.Copy {
-		kernels[ptx.Table], kernels[ptx.Together] = &m.table, &m.together
+		kernels[ptx.Table], kernels[ptx.Together], kernels[ptx.Notes] = &m.table, &m.together, &m.notes
 	}
 	for kernel, f := range kernels {
 		if *f, err = e.driver.ModuleGetFunction(handle, kernel); err != nil {

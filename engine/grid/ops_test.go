@@ -139,7 +139,7 @@ func TestSharedDevice(t *testing.T) {
 // schedule with much scratch has smaller pieces.
 func TestAgreement(t *testing.T) {
 	const n = 8
-	board := Board{Ranks: n, MailBytes: 128, Near: Geometry{64, 4, 64 << 10}, Far: Geometry{16, 8, 32 << 10}}
+	board := Board{Ranks: n, MailBytes: 128, Near: Geometry{64, 4, 64 << 10, 0}, Far: Geometry{16, 8, 32 << 10, 0}}
 	links := board.Links(0, make([]uint64, n))
 	var p Program
 	for _, test := range []struct {

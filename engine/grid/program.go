@@ -17,6 +17,7 @@ type Program struct {
 	slice, piece int // bytes at most
 
 	independent bool
+	note        int // bytes of a note, if the program is a message that may go as such
 
 	image uintptr // steps and ends on the device
 	tmp   uintptr // Tmp of all lanes
@@ -66,11 +67,12 @@ type step struct {
 type end struct {
 	queues, post, seen, counts         uint64
 	slots, slotBytes, queueBytes, peer uint32
+	noteBytes, _                       uint32
 }
 
 const (
 	stepBytes = 16
-	endBytes  = 48
+	endBytes  = 56
 	portBytes = 64 // an end in shared memory
 )
 
@@ -169,6 +171,7 @@ func (p *Program) connect(e *Engine, steps []sched.Step) error {
 		}
 		g := e.links.Geometry(from, to)
 		p.lanes, p.slots, p.slice, p.piece = g.Lanes, g.Slots, g.SlotBytes, g.SlotBytes*(g.Slots/2)
+		p.note = g.NoteBytes / lineBytes * lineData
 	}
 	p.independent = p.independence()
 	if need := p.shared(); need > e.maxShared {

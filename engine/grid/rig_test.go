@@ -30,6 +30,7 @@ type rig struct {
 	devices  []cuda.Device
 	programs map[string][]*Program
 	told     bool // what the kernel takes
+	inOrder  bool // whether independent steps are measured in their order
 	closed   bool
 	number   uint64 // of direct operations: ranks that give two the same find them contradictory
 }
@@ -47,8 +48,8 @@ type member struct {
 
 // small is a board for the emulator: what is large elsewhere takes several rounds.
 func small(ranks int) Board {
-	g := Geometry{Lanes: 2, Slots: 4, SlotBytes: 256}
-	return Board{Ranks: ranks, MailBytes: 128, Near: g, Far: Geometry{Lanes: 2, Slots: 2, SlotBytes: 256}}
+	g := Geometry{Lanes: 2, Slots: 4, SlotBytes: 256, NoteBytes: 256}
+	return Board{Ranks: ranks, MailBytes: 128, Near: g, Far: Geometry{Lanes: 2, Slots: 2, SlotBytes: 256, NoteBytes: 128}}
 }
 
 func options(ranks int) Options { return Options{Ranks: ranks, Threads: 64, MinSlice: 128} }
@@ -102,7 +103,7 @@ func newRigOn(t testing.TB, d cuda.Driver, devices int, board Board, o Options) 
 				g := board.Geometry(sched.Rank(p), m.rank)
 				for l := range g.Lanes {
 					at := m.memory + uintptr(board.Queues(sched.Rank(p), m.rank)+l*g.QueueBytes()+g.Slots*g.SlotBytes)
-					if err = d.MemsetD8Async(at, 0, g.Slots*headerBytes, m.stream); err != nil {
+					if err = d.MemsetD8Async(at, 0, g.QueueBytes()-g.Slots*g.SlotBytes, m.stream); err != nil {
 						return err
 					}
 				}
@@ -183,8 +184,9 @@ func (r *rig) with(m *member, f func() error) {
 func (r *rig) wipe() {
 	r.t.Helper()
 	for _, m := range r.ranks {
-		r.with(m, func() error { return r.d.MemsetD8(m.memory, 0, r.board.Bytes()) })
+		r.with(m, func() error { return r.d.MemsetD8Async(m.memory, 0, r.board.Bytes(), m.stream) })
 	}
+	r.sync()
 }
 
 // patience is how long operations of a test may take before it ends them: where

@@ -38,7 +38,14 @@ type message struct {
 	n            int
 	stamp        transport.Stamp
 	piece, slice int
+	note         bool
 }
+
+const (
+	// shortBytes is up to which length messages go as notes, where there are any.
+	shortBytes = 64 << 10
+	maxNote    = 8 << 10
+)
 
 // RunTogether queues sends and receives that happen side by side, so that ranks
 // may exchange messages of any size in any order; those with one peer in one
@@ -82,9 +89,16 @@ func (e *Engine) together(c comm, jobs []*Job) error {
 		w = append(w, uint64(y.end)|uint64(y.lanes)<<32|uint64(y.kind)<<48, uint64(first)|uint64(len(y.messages))<<32)
 		first += len(y.messages)
 	}
+	line, short := 0, true // bytes of the longest note, whether there is nothing else
 	for i := range ways {
 		for _, x := range ways[i].messages {
-			w = append(w, x.src, x.dst, uint64(x.n), x.stamp[0], x.stamp[1], uint64(x.piece)|uint64(x.slice)<<32)
+			cut := uint64(x.piece) | uint64(x.slice)<<32
+			if x.note {
+				cut |= 1 << 63
+				line = max(line, min(x.n, x.piece))
+			}
+			short = short && x.note
+			w = append(w, x.src, x.dst, uint64(x.n), x.stamp[0], x.stamp[1], cut)
 			a.lanes = max(a.lanes, uint32(min(ways[i].lanes, max(1, (x.n+x.piece-1)/x.piece))))
 		}
 	}
@@ -96,13 +110,14 @@ func (e *Engine) together(c comm, jobs []*Job) error {
 		a.table = uint64(e.table)
 	}
 	tasks := len(ways) * int(a.lanes)
-	blocks := min(tasks, e.blocks)
-	f.launch = cuda.Launch{
-		Grid:   cuda.Dim3{X: uint32(blocks)},
-		Block:  cuda.Dim3{X: uint32(e.threads + otherThreads)},
-		Shared: (tasks + blocks - 1) / blocks * (portBytes + taskBytes),
-		Stream: jobs[0].Stream,
+	f.launch = cuda.Launch{Stream: jobs[0].Stream}
+	if short && tasks <= e.mail.blocks {
+		f.launch.Grid.X, f.launch.Block.X = uint32(tasks), uint32(roundUp(lines(line)*lineLanes, 32))
+		return e.driver.LaunchKernel(m.notes, &f.launch, cuda.ArgsOf(a))
 	}
+	blocks := min(tasks, e.blocks)
+	f.launch.Grid.X, f.launch.Block.X = uint32(blocks), uint32(e.threads+otherThreads)
+	f.launch.Shared = (tasks + blocks - 1) / blocks * (portBytes + taskBytes)
 	if f.launch.Shared > e.maxShared {
 		return &TooLongError{Steps: len(jobs), Peers: tasks, Bytes: f.launch.Shared, Have: e.maxShared}
 	}
@@ -112,16 +127,23 @@ func (e *Engine) together(c comm, jobs []*Job) error {
 // taskBytes is the size of a Task of kernels/cuda/together.h.
 const taskBytes = 40
 
+// lines is how many a message takes.
+func lines(n int) int { return max(1, (n+lineData-1)/lineData) }
+
 // sort finds the ways of jobs, in the order in which they first occur.
 func (e *Engine) sort(jobs []*Job) []way {
 	e.ways = e.ways[:0]
 	for _, j := range jobs {
-		piece, slice, _ := e.cut(j)
+		piece, slice, n := e.cut(j)
+		note := n <= min(e.short, j.Program.note*j.Program.lanes) && j.Program.note > 0
+		if note {
+			piece, slice = j.Program.note, j.Program.note
+		}
 		for i := range j.Program.steps {
 			st := &j.Program.steps[i]
 			src, dst, n := j.place(st)
 			y := e.way(j.Program, st)
-			y.messages = append(y.messages, message{src, dst, n, j.Stamp, piece, slice})
+			y.messages = append(y.messages, message{src, dst, n, j.Stamp, piece, slice, note})
 		}
 	}
 	return e.ways

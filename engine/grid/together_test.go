@@ -34,6 +34,81 @@ func (s single) At(sched.Rank, int) sched.Step { return s.step }
 // A parcel is a message from one rank to another.
 type parcel struct{ from, to, n int }
 
+// posted are the jobs of parcels, by rank, and what is to come of them.
+type posted struct {
+	jobs   [][]*Job
+	checks []arrival
+}
+
+type arrival struct {
+	m    *member
+	at   uintptr
+	want []byte
+}
+
+// post prepares parcels.
+func (r *rig) post(parcels []parcel, seed uint64) *posted {
+	r.t.Helper()
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	p := &posted{jobs: make([][]*Job, len(r.ranks))}
+	for i, x := range parcels {
+		b := make([]byte, x.n)
+		for k := range b {
+			b[k] = byte(rnd.Uint32())
+		}
+		add := func(m *member, step sched.Step, send bool) {
+			var at uintptr
+			off := uintptr(rnd.IntN(20))
+			r.with(m, func() (err error) {
+				at, err = r.d.MemAlloc(x.n + 32)
+				m.free = append(m.free, at)
+				at += off
+				if err == nil && send && x.n > 0 {
+					err = cuda.Write(r.d, at, b)
+				}
+				return err
+			})
+			program, err := m.engine.Compile(single{len(r.ranks), step}, m.rank)
+			require.NoError(r.t, err)
+			j := &Job{Program: program, Stamp: transport.Stamp{7, uint64(i)}, Stream: m.stream}
+			l := engine.Layout{Total: x.n, Chunk: x.n}
+			if region := mem.Device(int(m.dev), at, x.n); send {
+				j.In, j.InL = region, l
+			} else {
+				j.Out, j.OutL = region, l
+				p.checks = append(p.checks, arrival{m, at, b})
+			}
+			p.jobs[m.rank] = append(p.jobs[m.rank], j)
+		}
+		add(r.ranks[x.from], sched.Step{Recv: sched.Nobody, Send: sched.Rank(x.to), Src: sched.Ref{Buf: sched.In}}, true)
+		add(r.ranks[x.to], sched.Step{Recv: sched.Rank(x.from), Send: sched.Nobody, Dst: sched.Ref{Buf: sched.Out}}, false)
+	}
+	return p
+}
+
+// arrived looks whether all has come, and wipes it.
+func (r *rig) arrived(p *posted) {
+	r.t.Helper()
+	r.sync()
+	for _, c := range p.checks {
+		require.NoError(r.t, c.m.engine.Control().Fault())
+		if len(c.want) == 0 {
+			continue
+		}
+		got := make([]byte, len(c.want))
+		r.with(c.m, func() error {
+			if err := r.d.MemcpyDtoH(got, c.at); err != nil {
+				return err
+			}
+			if err := r.d.MemsetD8Async(c.at, 0xee, len(got), c.m.stream); err != nil {
+				return err
+			}
+			return r.d.StreamSynchronize(c.m.stream)
+		})
+		require.True(r.t, bytes.Equal(c.want, got), fmt.Sprint(len(got), " bytes"))
+	}
+}
+
 // TestTogether sends messages in groups: every rank queues all of its sends and
 // receives at once, in different orders, or one by one where that cannot hang.
 func TestTogether(t *testing.T) {
@@ -74,67 +149,20 @@ func TestTogether(t *testing.T) {
 			o := options(n)
 			o.Blocks = test.blocks
 			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(seed)}), small(n), o)
-			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
-			jobs := make([][]*Job, n)
-			type check struct {
-				m    *member
-				at   uintptr
-				want []byte
-			}
-			var checks []check
-			for i, p := range test.parcels {
-				b := make([]byte, p.n)
-				for k := range b {
-					b[k] = byte(rnd.Uint32())
-				}
-				add := func(m *member, step sched.Step, send bool) {
-					var at uintptr
-					off := uintptr(rnd.IntN(20))
-					r.with(m, func() (err error) {
-						at, err = r.d.MemAlloc(p.n + 32)
-						m.free = append(m.free, at)
-						at += off
-						if err == nil && send && p.n > 0 {
-							err = cuda.Write(r.d, at, b)
-						}
-						return err
-					})
-					program, err := m.engine.Compile(single{n, step}, m.rank)
-					require.NoError(t, err)
-					j := &Job{Program: program, Stamp: transport.Stamp{7, uint64(i)}, Stream: m.stream}
-					l := engine.Layout{Total: p.n, Chunk: p.n}
-					if region := mem.Device(int(m.dev), at, p.n); send {
-						j.In, j.InL = region, l
-					} else {
-						j.Out, j.OutL = region, l
-						checks = append(checks, check{m, at, b})
-					}
-					jobs[m.rank] = append(jobs[m.rank], j)
-				}
-				add(r.ranks[p.from], sched.Step{Recv: sched.Nobody, Send: sched.Rank(p.to), Src: sched.Ref{Buf: sched.In}}, true)
-				add(r.ranks[p.to], sched.Step{Recv: sched.Rank(p.from), Send: sched.Nobody, Dst: sched.Ref{Buf: sched.Out}}, false)
-			}
+			p := r.post(test.parcels, uint64(seed))
 			for range 2 {
 				for i, m := range r.ranks {
 					r.with(m, func() error {
 						if i != test.alone {
-							return m.engine.RunTogether(jobs[i])
+							return m.engine.RunTogether(p.jobs[i])
 						}
-						for _, j := range jobs[i] {
+						for _, j := range p.jobs[i] {
 							require.NoError(t, m.engine.Run(j))
 						}
 						return nil
 					})
 				}
-				r.sync()
-				for _, c := range checks {
-					require.NoError(t, c.m.engine.Control().Fault())
-					got := make([]byte, len(c.want))
-					if len(got) > 0 {
-						r.with(c.m, func() error { return r.d.MemcpyDtoH(got, c.at) })
-					}
-					require.True(t, bytes.Equal(c.want, got), fmt.Sprint(len(got), " bytes"))
-				}
+				r.arrived(p)
 			}
 		})
 	}

@@ -127,10 +127,12 @@ static DEVICE bool stopped(const Comm &c) { return load_relaxed(c.control + cont
 struct End {
   u64 queues, post, seen, counts;
   u32 slots, slot_bytes, queue_bytes, peer;
+  u32 note_bytes, unused;
 };
 
 constexpr u64 lane_stride = 128;
 constexpr u32 header_bytes = 32;
+constexpr u64 count_bits = 40; // of a note's flag; see notes.h
 
 // A Port is an End in the lane of this block. It lies in shared memory.
 struct Port {
@@ -141,7 +143,7 @@ struct Port {
   u64 known;      // the other end's counter as last seen, 0 at first: it may be behind ours
   u32 mask;       // number of slots - 1
   u32 slot_bytes;
-  u32 peer, unused;
+  u32 peer, note_bytes;
 
   DEVICE void open(const End *e, u32 lane) {
     slots = e->queues + (u64)lane * e->queue_bytes;
@@ -152,6 +154,7 @@ struct Port {
     mask = e->slots - 1;
     slot_bytes = e->slot_bytes;
     peer = e->peer;
+    note_bytes = e->note_bytes;
   }
 
   // Close keeps the count for the next kernel.
@@ -167,7 +170,19 @@ struct Port {
   }
 
   DEVICE u64 slot(u64 count) const { return slots + (u64)((u32)count & mask) * slot_bytes; }
-  DEVICE u64 header() const { return slots + (mask + 1) * (u64)slot_bytes + ((u32)count & mask) * header_bytes; }
+  DEVICE u64 header(u64 count) const { return slots + (mask + 1) * (u64)slot_bytes + ((u32)count & mask) * header_bytes; }
+  DEVICE u64 header() const { return header(count); }
+
+  // Note is where lines lie that are sent in place of a slot.
+  DEVICE u64 note(u64 count) const {
+    u32 headers = ((mask + 1) * header_bytes + 127) & ~127u;
+    return slots + (mask + 1) * (u64)slot_bytes + headers + (u64)((u32)count & mask) * note_bytes;
+  }
+
+  // Has_note reports whether lines came for the next slot, whatever they say.
+  DEVICE bool has_note() const {
+    return note_bytes && (load_relaxed64(note(next) + 120) ^ (next + 1)) << (64 - count_bits) == 0;
+  }
 };
 
 // A Stop is why a thread stopped.
@@ -206,6 +221,7 @@ static DEVICE void wait(const Comm &c, Port &p, u64 n, Phase phase, u64 bytes, S
     known = load_acquire(p.seen);
     if (i % polls) continue;
     if (stopped(c)) stop = {aborted, phase, p.peer, bytes, 0};
+    if (!stop.kind && phase == receiving && p.has_note()) stop = {mismatch, phase, p.peer, bytes, p.header(p.next)};
     if (stop.kind || contradicted(c, stop)) return;
   }
   p.known = known;
@@ -223,12 +239,11 @@ struct Header {
   DEVICE bool of(const Comm &c, u64 n) const { return stamp[0] == c.stamp[0] && stamp[1] == c.stamp[1] && bytes == n; }
 };
 
-// Stamp writes the header of the slot to be sent.
-static DEVICE void stamp(const Comm &c, const Port &p, u64 bytes) {
-  u64 h = p.header();
-  Access<8>::store(h, c.stamp[0]);
-  Access<8>::store(h + 8, c.stamp[1]);
-  Access<8>::store(h + 16, bytes);
+// Stamp writes the header of a slot to be sent.
+static DEVICE void stamp(u64 header, const u64 *stamp, u64 bytes) {
+  store_relaxed64(header, stamp[0]);
+  store_relaxed64(header + 8, stamp[1]);
+  store_relaxed64(header + 16, bytes);
 }
 
 // Fence orders what this thread did, and what happened before, with what it

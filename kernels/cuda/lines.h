@@ -1,13 +1,11 @@
-// Lines of 128 bytes that groups of 8 threads store and load, and words of the
-// caller's memory that go into them; see exchange.cu.
+// What exchange.cu does, and how the caller's memory goes into lines and out of them.
 #pragma once
-#include "comm.h"
 #include "ops.h"
+#include "pairs.h"
 #include "types.h"
 
 constexpr u32 most = 8; // ranks
 constexpr u32 copies = 128; // of the epoch, one for each block that there may be
-constexpr u32 line_bytes = 128, line_data = 120;
 
 // A Message is what goes from one rank to another, bytes of which lie in memory.
 struct Message {
@@ -37,34 +35,6 @@ struct Args {
   u32 unit;            // of copies: all memory and lengths are multiples of it, 1 or 4
 };
 
-// A Pair is a thread's 16 bytes of a line. The last thread's second word is the flag.
-struct Pair {
-  u64 x, y;
-};
-
-DEVICE void store_line(u64 p, Pair v) {
-  asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(p), "l"(v.x), "l"(v.y) : "memory");
-}
-
-DEVICE Pair load_line(u64 p) {
-  Pair v;
-  asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(p) : "memory");
-  return v;
-}
-
-// Vote tells the threads of a warp whether x holds for any of them.
-DEVICE bool vote(bool x) {
-  u32 r;
-  asm volatile("{\n\t.reg .pred p, q;\n\tsetp.ne.u32 p, %1, 0;\n\tvote.sync.any.pred q, p, -1;\n\tselp.u32 %0, 1, 0, q;\n\t}"
-               : "=r"(r)
-               : "r"((u32)x)
-               : "memory");
-  return r;
-}
-
-// Together has the threads of a warp go on with the same instruction.
-DEVICE void together() { asm volatile("bar.warp.sync -1;" ::: "memory"); }
-
 // Words of the caller's memory: left is how many bytes of the message there are
 // from p on, and may be negative.
 
@@ -84,21 +54,8 @@ static DEVICE void store_elements(const Args &, u64 p, s32 left, u64 v) {
 
 #else
 
-static DEVICE u64 load_elements(const Args &a, u64 p, s32 left) {
-  u64 v = 0;
-#pragma unroll 1
-  for (s32 i = 0; i < 8 && i < left; i += a.unit)
-    v |= (a.unit == 4 ? (u64)Access<4>::load(p + i) : (u64)Access<1>::load(p + i)) << (8 * i);
-  return v;
-}
-
-static DEVICE void store_elements(const Args &a, u64 p, s32 left, u64 v) {
-#pragma unroll 1
-  for (s32 i = 0; i < 8 && i < left; i += a.unit) {
-    if (a.unit == 4) Access<4>::store(p + i, v >> (8 * i));
-    else Access<1>::store(p + i, v >> (8 * i));
-  }
-}
+static DEVICE u64 load_elements(const Args &a, u64 p, s32 left) { return load_word(p, left, a.unit); }
+static DEVICE void store_elements(const Args &a, u64 p, s32 left, u64 v) { store_word(p, left, a.unit, v); }
 
 #endif
 

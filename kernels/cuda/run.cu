@@ -159,6 +159,7 @@ static DEVICE void move(const Slice &s, Scalar k, u32 width) {
 #else
 
 #define ENTRY run_copy
+#include "notes.h"
 
 struct Scalar {
   int value;
@@ -194,6 +195,7 @@ template <int size, class V, int deep> static DEVICE u64 units(const Slice &s, u
 }
 
 static DEVICE void move(const Slice &s, Scalar, u32 width) {
+  if (s.flag) return move_note(s, width);
   u64 at = 0, all = s.all();
   if (!(all & 15))
     at = units<16, Vector<u32>, 4>(s, 0, width);
@@ -232,7 +234,7 @@ static DEVICE void read(const Args &a, const Step *steps, Stop &stop) {
 #pragma unroll 1
       do {
         u64 bytes = n - at < a.slice ? n - at : a.slice;
-        Slice s = {0, st.src == none ? 0 : src.at + at, st.dst == none ? 0 : dst.at + at, 0, bytes};
+        Slice s = {0, st.src == none ? 0 : src.at + at, st.dst == none ? 0 : dst.at + at, 0, bytes, 0};
         if (!hand(a.comm, k++, {s, {a.comm.stamp[0], a.comm.stamp[1]}, st.recv, st.send, st.src == in, 0}, stop))
           return arrive(ready(k), threads());
         at += bytes;

@@ -6,7 +6,7 @@
 // can be moved, so that no message waits for another, whatever their sizes and
 // however few blocks run.
 #pragma once
-#include "turns.h"
+#include "notes.h"
 
 // TogetherArgs is engine/grid.togetherArgs in Go. Words are ways, of 2 words:
 // number of the end, of lanes and Kind, first message and how many; then messages.
@@ -21,10 +21,12 @@ struct TogetherArgs {
 enum Kind : u32 { receives = 0, sends = 1, copies = 2 };
 
 // A Message, of 6 words: where it is and where it goes on this device, 0: it only
-// comes, or goes, to a peer; its length, its stamp, piece and slice.
+// comes, or goes, to a peer; its length, its stamp, piece and slice; the top bit of
+// that says that it goes as notes, of a piece each.
 struct Message {
   u64 src, dst, n, stamp[2];
   u32 piece, slice;
+  bool note;
 };
 
 static DEVICE u64 word(const TogetherArgs &a, u32 i) { return a.table ? Access<8>::load(a.table + 8 * i) : a.word[i]; }
@@ -32,7 +34,7 @@ static DEVICE u64 word(const TogetherArgs &a, u32 i) { return a.table ? Access<8
 static DEVICE Message message(const TogetherArgs &a, u32 i) {
   u32 w = 2 * a.ways + 6 * i;
   u64 cut = word(a, w + 5);
-  return {word(a, w), word(a, w + 1), word(a, w + 2), {word(a, w + 3), word(a, w + 4)}, (u32)cut, (u32)(cut >> 32)};
+  return {word(a, w), word(a, w + 1), word(a, w + 2), {word(a, w + 3), word(a, w + 4)}, (u32)cut, (u32)(cut << 1 >> 33), (bool)(cut >> 63)};
 }
 
 // A Task is where a lane of a way is. It lies in shared memory, with its port.
@@ -41,7 +43,7 @@ struct Task {
   u32 first, left; // messages
   u32 kind;
   u32 round; // of the first message
-  u32 unused;
+  u32 came;  // lines of the next note
   u64 at; // in its piece
 };
 
@@ -63,6 +65,20 @@ static DEVICE Message settle(const TogetherArgs &a, Task &t) {
     t.at = 0;
   }
   return m;
+}
+
+// Came reports whether all lines of the next note have come, without waiting.
+static DEVICE bool came(const Port &p, u64 flag, u64 bytes, u32 &lines) {
+#pragma unroll 1
+  for (; lines < lines_of(bytes); lines++)
+    if (load_relaxed64(p.note(p.next) + lines * line_bytes + line_data) != flag) return false;
+  return true;
+}
+
+// Another reports whether what comes is not the message that we wait for.
+static DEVICE bool another(Port &p, bool note, u64 flag, u64 bytes, u32 &lines) {
+  if (!note) return p.has_note();
+  return (p.has_note() || p.has(receiving)) && !came(p, flag, bytes, lines) && lines == 0;
 }
 
 static DEVICE void read_together(const TogetherArgs &a, Task *tasks, u32 count, Stop &stop) {
@@ -87,16 +103,21 @@ static DEVICE void read_together(const TogetherArgs &a, Task *tasks, u32 count, 
         idle = 0;
         u64 at = (u64)t.round * m.piece, left = m.n - at, size = left < m.piece ? left : m.piece;
         u64 bytes = size - t.at < m.slice ? size - t.at : m.slice;
-        if (t.kind != copies && !p.has(phase)) {
+        u64 flag = m.note ? note_flag(m.stamp, bytes, p.next) : 0;
+        bool here = t.kind == copies || (flag && t.kind == receives ? came(p, flag, bytes, t.came) : p.has(phase));
+        if (!here) {
           if (n % polls) continue;
           if (stopped(a.comm)) stop = {aborted, phase, p.peer, bytes, 0};
-          else contradicted(a.comm, stop);
+          else if (!contradicted(a.comm, stop) && t.kind == receives && another(p, m.note, flag, bytes, t.came))
+            stop = {mismatch, phase, p.peer, bytes, p.header(p.next)};
           continue;
         }
-        at += t.at;
-        next = {{0, m.src ? m.src + at : 0, m.dst ? m.dst + at : 0, 0, bytes}, {m.stamp[0], m.stamp[1]}, -1, -1, 0, 0};
-        if (t.kind == receives) next.slice.recv = p.slot(p.next++), next.recv = port;
-        if (t.kind == sends) next.slice.send = p.slot(p.next++), next.send = port;
+        at += t.at, t.came = 0;
+        next = {{0, m.src ? m.src + at : 0, m.dst ? m.dst + at : 0, 0, bytes, flag}, {m.stamp[0], m.stamp[1]}, -1, -1, 0, 0};
+        if (t.kind == receives) next.slice.recv = flag ? p.note(p.next) : p.slot(p.next), next.recv = port;
+        if (t.kind == sends) next.slice.send = flag ? p.note(p.next) : p.slot(p.next), next.send = port;
+        if (t.kind == sends && flag) stamp(p.header(p.next), m.stamp, bytes);
+        if (t.kind != copies) p.next++;
         t.at += m.n ? bytes : 1;
         break;
       }
@@ -136,4 +157,64 @@ KERNEL(576, 2) void together(const TogetherArgs a) {
   for (u32 i = thread(); i < count; i += threads())
     if (tasks[i].lane < tasks[i].lanes && tasks[i].kind != copies) ports[i].close(ends + tasks[i].end, tasks[i].lane);
   if (thread() == 0) end(a.comm);
+}
+
+// Wait_note has a warp wait for its lines of the next note, and each thread for
+// its part of them.
+static DEVICE Pair wait_note(const Comm &c, Port &p, const Place &t, u64 flag, u64 bytes, Stop &stop) {
+  u32 warps = threads() / warp;
+  bool waits = t.last() && t.line < lines_of(bytes);
+#pragma unroll 1
+  for (u32 i = 1;; i++) {
+    Pair v = {};
+    if (t.line < lines_of(bytes)) v = load_line(p.note(p.next) + t.slot());
+    if (!vote(waits && v.y != flag)) return v;
+    if (i % polls || (i / polls + thread() / warp) % warps) continue;
+    u32 none = 0;
+    if (stopped(c)) stop = {aborted, receiving, p.peer, bytes, 0};
+    else if (another(p, true, flag, bytes, none)) stop = {mismatch, receiving, p.peer, bytes, p.header(p.next)};
+    if (vote(stop.kind)) return v;
+  }
+}
+
+// Notes is together for short messages alone, of as many blocks as there are
+// tasks, all of which run at once. A thread has a Pair of each note.
+KERNEL(512, 2) void notes(const TogetherArgs a) {
+  u32 way = block() % a.ways, lane = block() / a.ways;
+  u64 end_ = word(a, 2 * way), messages = word(a, 2 * way + 1);
+  const End *e = (const End *)a.ends + (u32)end_;
+  bool sends_ = end_ >> 48 == sends;
+  Port p;
+  p.open(e, lane);
+  begin(a.comm);
+  if (!sends_ && thread() == 0) fence(); // what kernels before read comes before we release more
+  Stop stop = {};
+  u32 first = (u32)messages, last = first + (u32)(messages >> 32);
+#pragma unroll 1
+  for (u32 i = first; i < last; i++) {
+    Message m = message(a, i);
+    u64 at = (u64)lane * m.piece;
+    if (lane && at >= m.n) continue;
+    u64 bytes = m.n - at < m.piece ? m.n - at : m.piece, flag = note_flag(m.stamp, bytes, p.next);
+    Place t(thread() / 8, bytes, (m.src | m.dst) + at);
+    if (sends_) {
+      Pair v = t.load(m.src + at, flag);
+      wait(a.comm, p, p.needed(sending), sending, bytes, stop);
+      if (any(stop.kind)) break;
+      if (thread() == 0) stamp(p.header(p.next), m.stamp, bytes);
+      together();
+      if (t.line < lines_of(bytes)) store_line(p.note(p.next) + t.slot(), v);
+    } else {
+      Pair v = wait_note(a.comm, p, t, flag, bytes, stop);
+      if (any(stop.kind)) break;
+      t.store(m.dst + at, v);
+      if (thread() == 0) store_relaxed64(p.post, p.next + 1);
+    }
+    p.count = ++p.next;
+  }
+  if (stop.kind && thread() % warp == 0) report(a.comm, stop);
+  barrier();
+  if (thread() != 0) return;
+  p.close(e, lane);
+  end(a.comm);
 }

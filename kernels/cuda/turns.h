@@ -6,9 +6,10 @@
 #pragma once
 #include "comm.h"
 
-// A Slice is where v comes from and goes to; 0 is nowhere.
+// A Slice is where v comes from and goes to; 0 is nowhere. With a flag, recv and send
+// are notes.
 struct Slice {
-  u64 recv, src, dst, send, n;
+  u64 recv, src, dst, send, n, flag;
   DEVICE u64 all() const { return recv | src | dst | send; }
   template <class V> DEVICE void store(const V &v, u64 at) const {
     if (dst) v.store(dst + at);
@@ -72,12 +73,15 @@ static DEVICE void post_all(Comm c) {
     meet(moved(k), threads() - warp);
     const Turn &t = turns[k & 3];
     if (t.last) return;
-    if (thread() % warp == 0 && !stop.kind) {
+    if (thread() % warp == 0 && !stop.kind && t.slice.flag) {
+      if (t.send >= 0) ports[t.send].count++; // lines tell it themselves
+      if (t.recv >= 0) fence(), post(ports[t.recv]);
+    } else if (thread() % warp == 0 && !stop.kind) {
       c.stamp[0] = t.stamp[0];
       c.stamp[1] = t.stamp[1];
       Header got = {};
       if (t.recv >= 0) got.load(ports[t.recv].header()); // on its way while the fence waits
-      if (t.send >= 0) stamp(c, ports[t.send], t.slice.n);
+      if (t.send >= 0) stamp(ports[t.send].header(), c.stamp, t.slice.n);
       if (t.recv >= 0 || t.send >= 0) fence();
       if (t.recv >= 0 && !got.of(c, t.slice.n)) {
         const Port &p = ports[t.recv];

@@ -75,6 +75,7 @@ func (n Name) Run() string {
 const (
 	Table    = "table"    // writes words to memory
 	Together = "together" // sends and receives side by side
+	Notes  = "notes"  // short ones
 )
 
 // Combine is the name of the fast kernel.
