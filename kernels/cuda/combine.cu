@@ -1,9 +1,7 @@
 // dst = src[0] ⊕ src[1] ⊕ … from the left, for one data type TYPE and one
 // reduction OP. Narrow floats are computed in float32 and rounded once, at the
 // end. dst may be any of the sources; otherwise they do not overlap.
-#include "base.h"
-#include "ops.h"
-#include "types.h"
+#include "units.h"
 
 #define PASTE(kernel, type, op) kernel##_##type##_##op
 #define EXPAND(kernel, type, op) PASTE(kernel, type, op)
@@ -21,9 +19,6 @@ struct Args {
   u32 finish;      // 1: the result is divided
 };
 
-using Wide = TYPE::Wide;
-using Word = TYPE::Word;
-
 static DEVICE u64 source(const Args &a, u32 s) { return a.src[s % 8] + s / 8 * a.stride; }
 
 static DEVICE Wide scalar(const Args &a) {
@@ -40,40 +35,6 @@ static DEVICE bool finishes(const Args &a) { return OP::finishes<Wide> && a.fini
 
 // Copies reports whether nothing is computed: a copy keeps the payload of NaNs.
 static DEVICE bool copies(const Args &a) { return a.k == 1 && !(OP::scales && a.scaled & 1) && !finishes(a); }
-
-// A unit is what a thread moves at once: One element, or the Many in 16 bytes.
-
-struct One {
-  static constexpr int bytes = TYPE::size, elements = 1;
-  TYPE::Bits v;
-  DEVICE void load(u64 p) { v = Access<bytes>::load(p); }
-  DEVICE void store(u64 p) const { Access<bytes>::store(p, v); }
-  DEVICE void unpack(Wide *x) const { *x = TYPE::widen(v); }
-  DEVICE void pack(const Wide *x) { v = OP::selects ? TYPE::exact(*x) : TYPE::narrow(*x); }
-  DEVICE void finish(u64 value) { v = TYPE::narrow(OP::finish(TYPE::widen(v), value)); }
-};
-
-struct Many : Vector<Word> {
-  static constexpr int bytes = 16, elements = bytes / TYPE::size;
-  DEVICE void unpack(Wide *x) const {
-#pragma unroll
-    for (int w = 0; w < words; w++) TYPE::unpack(word[w], x + w * TYPE::per_word);
-  }
-  DEVICE void pack(const Wide *x) {
-#pragma unroll
-    for (int w = 0; w < words; w++, x += TYPE::per_word) word[w] = OP::selects ? TYPE::pack_exact(x) : TYPE::pack(x);
-  }
-  DEVICE void finish(u64 value) {
-#pragma unroll
-    for (Word &w : word) {
-      Wide x[TYPE::per_word];
-      TYPE::unpack(w, x);
-#pragma unroll
-      for (Wide &y : x) y = OP::finish(y, value);
-      w = TYPE::pack(x);
-    }
-  }
-};
 
 // Plain is the reference: a thread, an element.
 KERNEL(1024, 1) void ENTRY(plain)(const Args a) {

@@ -8,8 +8,6 @@
 // kernel ends while others still read or write there. A flag is an epoch, counted on
 // the device for each block, and a hash of the call.
 #include "comm.h"
-#include "ops.h"
-#include "types.h"
 
 #define PASTE(kernel, type, op) kernel##_##type##_##op
 #define EXPAND(kernel, type, op) PASTE(kernel, type, op)
@@ -69,10 +67,10 @@ static DEVICE bool hear(const Args &a, u64 flag, Stop &stop) {
 
 #ifdef TYPE
 
+#include "units.h"
+
 #define ENTRY EXPAND(window, TYPE, OP)
 
-using Wide = TYPE::Wide;
-using Word = TYPE::Word;
 constexpr u32 batch = 4; // ranks whose memory is loaded at once
 
 #ifndef UNROLL
@@ -83,40 +81,6 @@ static DEVICE Wide scalar(const Args &a) {
   if (!OP::scales) return 0;
   return a.scalar ? TYPE::widen(Access<TYPE::size>::load(a.scalar)) : TYPE::scalar(a.value);
 }
-
-// A unit is what a thread moves at once: One element, or the Many in 16 bytes.
-
-struct One {
-  static constexpr int bytes = TYPE::size, elements = 1;
-  TYPE::Bits v;
-  DEVICE void load(u64 p) { v = Access<bytes>::load(p); }
-  DEVICE void store(u64 p) const { Access<bytes>::store(p, v); }
-  DEVICE void unpack(Wide *x) const { *x = TYPE::widen(v); }
-  DEVICE void pack(const Wide *x) { v = OP::selects ? TYPE::exact(*x) : TYPE::narrow(*x); }
-  DEVICE void finish(u64 value) { v = TYPE::narrow(OP::finish(TYPE::widen(v), value)); }
-};
-
-struct Many : Vector<Word> {
-  static constexpr int bytes = 16, elements = bytes / TYPE::size;
-  DEVICE void unpack(Wide *x) const {
-#pragma unroll
-    for (int w = 0; w < words; w++) TYPE::unpack(word[w], x + w * TYPE::per_word);
-  }
-  DEVICE void pack(const Wide *x) {
-#pragma unroll
-    for (int w = 0; w < words; w++, x += TYPE::per_word) word[w] = OP::selects ? TYPE::pack_exact(x) : TYPE::pack(x);
-  }
-  DEVICE void finish(u64 value) {
-#pragma unroll
-    for (int w = 0; w < words; w++) {
-      Wide x[TYPE::per_word];
-      TYPE::unpack(word[w], x);
-#pragma unroll
-      for (Wide &y : x) y = OP::finish(y, value);
-      word[w] = TYPE::pack(x);
-    }
-  }
-};
 
 // Some combines n units that are step bytes apart, in order of rank.
 template <class Unit, int n> static DEVICE void some(const Args &a, Wide factor, u32, u64 at, u32 step) {
