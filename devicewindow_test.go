@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -116,30 +117,29 @@ func windowCalls(count int, t DataType, op RedOp, root int) (calls []Call) {
 // Collectives in windows have the results that they have elsewhere, in place and out
 // of place, in one window and across two.
 func TestWindowCalls(t *testing.T) {
-	for name, route := range map[string]algo{"window": algoWindow, "copies": algoCopies} {
-		for _, n := range []int{2, 3} {
-			t.Run(fmt.Sprint(name, "/", n), func(t *testing.T) {
-				list := devices(t, n)
-				comms := onDevices(t, list, Config{Algo: name})
-				others := onDevices(t, list, Config{Algo: "twoshot"})
-				const half = 16 << 10
-				memory := memories(t, list, 2*half)
-				open := [][]*Window{register(t, comms, memory, 0, 2*half)}
-				for range 2 {
-					noErrors(t, each(comms, func(c *Comm) error {
-						x := memory[c.Rank()]
-						calls := windowCalls(1001, Int32, Sum, n-1)
-						calls = append(calls, windowCalls(7, Uint8, Max, 0)...)
-						calls = append(calls, windowCalls(514, BFloat16, Avg, 0)...)
-						return compareInWindows(c, others[c.Rank()], x.Slice(0, half), x.Slice(half, half), calls, route)
-					}))
-					closeWindows(t, open[0])
-					if len(open) == 1 {
-						open = [][]*Window{register(t, comms, memory, half, half), register(t, comms, memory, 0, half)}
-					}
-				}
-			})
-		}
+	for _, test := range []struct {
+		name  string
+		route algo
+		n     int
+	}{{"window", algoWindow, 3}, {"copies", algoCopies, 2}} {
+		t.Run(test.name, func(t *testing.T) {
+			list := devices(t, test.n)
+			comms, others := onDevices(t, list, Config{Algo: test.name}), onDevices(t, list, Config{Algo: "twoshot"})
+			const half = 4 << 10
+			memory := memories(t, list, 2*half)
+			compare := func(calls ...[]Call) {
+				noErrors(t, each(comms, func(c *Comm) error {
+					x := memory[c.Rank()]
+					return compareInWindows(c, others[c.Rank()], x.Slice(0, half), x.Slice(half, half), slices.Concat(calls...), test.route)
+				}))
+			}
+			whole := register(t, comms, memory, 0, 2*half)
+			compare(windowCalls(7, Uint8, Max, 0), windowCalls(130, BFloat16, Avg, 0))
+			closeWindows(t, whole)
+			register(t, comms, memory, half, half)
+			register(t, comms, memory, 0, half)
+			compare(windowCalls(301, Int32, Sum, test.n-1))
+		})
 	}
 }
 
