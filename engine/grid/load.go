@@ -40,11 +40,12 @@ type sharedKey struct {
 	moduleKey
 }
 
-// shared are the modules of all contexts.
+// shared are the modules and finishers of all contexts.
 var shared = struct {
-	mu      sync.Mutex
-	modules map[sharedKey]*module
-}{modules: map[sharedKey]*module{}}
+	mu        sync.Mutex
+	modules   map[sharedKey]*module
+	finishers map[finisherKey]*finisher
+}{modules: map[sharedKey]*module{}, finishers: map[finisherKey]*finisher{}}
 
 // borrow is the module of a key, which may not be loaded yet.
 func borrow(key sharedKey) *module {
@@ -84,16 +85,56 @@ func (e *Engine) Prepare(r *kernels.Reducer) error {
 	return err
 }
 
+// A finisher holds the kernels that end averages of integers. The Engines of a
+// context share it, as they do modules.
+type finisher struct {
+	*device.Combiner
+	key   finisherKey
+	users int // guarded by shared.mu
+}
+
+type finisherKey struct {
+	driver cuda.Driver
+	ctx    cuda.Context
+}
+
 // finisher is the kernel that ends an average of integers.
 func (e *Engine) finisher(r *kernels.Reducer) (device.Kernel, error) {
 	if e.finish == nil {
-		c, err := device.New(e.driver, e.ctx)
+		f, err := borrowFinisher(finisherKey{e.driver, e.ctx})
 		if err != nil {
 			return device.Kernel{}, err
 		}
-		e.finish = c
+		e.finish = f
 	}
 	return e.finish.Kernel(r)
+}
+
+func borrowFinisher(key finisherKey) (*finisher, error) {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	f := shared.finishers[key]
+	if f == nil {
+		c, err := device.New(key.driver, key.ctx)
+		if err != nil {
+			return nil, err
+		}
+		f = &finisher{Combiner: c, key: key}
+		shared.finishers[key] = f
+	}
+	f.users++
+	return f, nil
+}
+
+// giveBack unloads the kernels once nobody uses them any more.
+func (f *finisher) giveBack() error {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if f.users--; f.users > 0 {
+		return nil
+	}
+	delete(shared.finishers, f.key)
+	return f.Close()
 }
 
 // kernel finds or loads the kernel of a reduction.

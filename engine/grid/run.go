@@ -89,6 +89,13 @@ func (e *Engine) Run(j *Job) error {
 	if err != nil {
 		return err
 	}
+	var finish device.Kernel
+	finishes := prog.Finishes && j.Out.Len() > 0
+	if finishes { // loading it behind the kernel would wait for that, and so for other ranks
+		if finish, err = e.finisher(j.Reducer); err != nil {
+			return err
+		}
+	}
 	f := &e.frame
 	a := &f.args
 	*a = args{
@@ -124,8 +131,8 @@ func (e *Engine) Run(j *Job) error {
 	if err := e.driver.LaunchKernel(m.run, &f.launch, cuda.ArgsOf(a)); err != nil {
 		return err
 	}
-	if prog.Finishes && j.Out.Len() > 0 {
-		return e.average(j)
+	if finishes {
+		return e.average(finish, j)
 	}
 	return nil
 }
@@ -216,11 +223,7 @@ func (e *Engine) writeWords(w []uint64, s cuda.Stream) error {
 }
 
 // average queues the division that ends an average of integers.
-func (e *Engine) average(j *Job) error {
-	k, err := e.finisher(j.Reducer)
-	if err != nil {
-		return err
-	}
+func (e *Engine) average(k device.Kernel, j *Job) error {
 	f := &e.frame
 	f.srcs[0] = j.Out
 	f.finish = device.Args{Dst: j.Out, Srcs: f.srcs[:], Finish: true}
