@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/ringo-go/ringo"
@@ -16,6 +17,7 @@ type nccl struct {
 	lib  dl.Library
 	syms map[string]uintptr
 	comm uintptr
+	held []uintptr // handles of registered memory
 }
 
 // ncclOps are the operators that NCCL has, with its numbers.
@@ -41,7 +43,19 @@ func openNCCL(w *worker) (*nccl, error) {
 	// A struct of 128 bytes by value lies on the stack, behind six registers.
 	args := []uintptr{addressOf(&n.comm), uintptr(w.comm.Size()), uintptr(w.comm.Rank()), 0, 0, 0}
 	args = append(args, id[:]...)
-	err = w.board.dev.With(func() error { return n.call("ncclCommInitRank", args...) })
+	err = w.board.dev.With(func() error {
+		if err := n.call("ncclCommInitRank", args...); err != nil || !w.cfg.Registered {
+			return err
+		}
+		for _, r := range []mem.Region{w.board.in, w.board.out} {
+			var handle uintptr
+			if err := n.call("ncclCommRegister", n.comm, r.Ptr(), uintptr(r.Len()), addressOf(&handle)); err != nil {
+				return fmt.Errorf("%w: NCCL registers memory since 2.19; leave -R out", err)
+			}
+			n.held = append(n.held, handle)
+		}
+		return nil
+	})
 	return n, err
 }
 
@@ -62,7 +76,13 @@ func (n *nccl) call(name string, args ...uintptr) error {
 }
 
 func (n *nccl) close() error {
-	return n.w.board.dev.With(func() error { return n.call("ncclCommDestroy", n.comm) })
+	return n.w.board.dev.With(func() error {
+		var errs []error
+		for _, h := range n.held {
+			errs = append(errs, n.call("ncclCommDeregister", n.comm, h))
+		}
+		return errors.Join(append(errs, n.call("ncclCommDestroy", n.comm))...)
+	})
 }
 
 // offers reports whether NCCL has the operation.

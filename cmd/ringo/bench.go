@@ -40,11 +40,14 @@ How
   -n N           iterations (default 0: as many as take 20 ms, at least 5)
   -w N           warm-ups (default 5)
   -c 0|1         verify every element (default 1)
+  -error         compare sums of random floats with the exact ones: the greatest
+                 error and the root of the mean square, in units in the last place
+  -deterministic reductions in order of rank: bits that depend on nothing else
   --device D     host (or auto), cuda, or emu: GPUs that are emulated; what they
                  compute is right, what they take means nothing
   -G N           GPUs: replay a graph of N operations
   -R 0|1         GPUs: register the buffers, so that ranks read and write each
-                 other's where they can (default 0)
+                 other's where they can (default 0); with peer nccl there too
   -unchecked     emu: faster, without looking for races
   --transport T  auto, inproc (all ranks in one process), shm, socket (tcp or
                  unix to insist); on GPUs p2p, shm (queues in host memory), or
@@ -76,6 +79,7 @@ Examples
   mpirun -np 4 ringo bench allreduce -np 0
   ringo bench all -g 4 --device emu -b 0 -e 4K -f 16
   ringo bench allreduce --device cuda -d bfloat16 -e 1G -G 20 --peer nccl
+  ringo bench allreduce --device cuda -d bfloat16,float16 -error --peer nccl
 `
 
 func runBench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
