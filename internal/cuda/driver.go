@@ -118,7 +118,8 @@ type Memory interface {
 	MemcpyDtoD(dst, src uintptr, n int) error
 	// MemcpyAsync copies between any two of device memory and pinned host memory.
 	MemcpyAsync(dst, src uintptr, n int, s Stream) error
-	// MemcpyPeerAsync is by copy engine between the devices of two contexts.
+	// MemcpyPeerAsync is by copy engine between the devices of two contexts. Unlike
+	// MemcpyAsync, which does the same, it cannot be captured.
 	MemcpyPeerAsync(dst uintptr, dstCtx Context, src uintptr, srcCtx Context, n int, s Stream) error
 	MemsetD8(p uintptr, v byte, n int) error
 	MemsetD8Async(p uintptr, v byte, n int, s Stream) error

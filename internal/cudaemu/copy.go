@@ -19,7 +19,8 @@ func (c *call) reachable(x *context, p uintptr, n int) error {
 }
 
 // onDefault begins a copy or memset without a stream, which the legacy default
-// stream takes. Which of them wait is the driver's "API synchronization behavior".
+// stream takes. Which of them wait, and for what, is the driver's "API synchronization
+// behavior"; TestBehaviour has what hardware does.
 func (m *Machine) onDefault(name string, p uintptr, n int) (*call, error) {
 	c, err := m.beginIn(name)
 	if err != nil {
@@ -36,19 +37,22 @@ func (m *Machine) onDefault(name string, p uintptr, n int) (*call, error) {
 	return c, nil
 }
 
-// MemcpyHtoD returns when src has been read, which is before the bytes are there:
-// work that nothing orders after the legacy stream may run first. From pinned
-// memory it waits.
+// MemcpyHtoD waits for the legacy stream, reads src and returns, which is before
+// the bytes are there: work that nothing orders after that stream may run first.
 func (m *Machine) MemcpyHtoD(dst uintptr, src []byte) error {
 	c, err := m.onDefault("cuMemcpyHtoD", dst, len(src))
 	if err != nil {
 		return err
 	}
 	defer c.end()
-	if len(src) > 0 {
-		c.push(c.ctx.legacy, writeWork{uint64(dst), slices.Clone(src)})
+	if len(src) == 0 {
+		return nil
 	}
-	return c.settle(c.regions.find(addressOf(src)) != nil, dst)
+	if err := c.waitFor(c.ctx, c.ctx.legacy.before()); err != nil {
+		return err
+	}
+	c.push(c.ctx.legacy, writeWork{uint64(dst), slices.Clone(src)})
+	return c.settle(dst, uintptr(addressOf(src)))
 }
 
 // MemcpyDtoH returns when the bytes are there.
@@ -58,13 +62,14 @@ func (m *Machine) MemcpyDtoH(dst []byte, src uintptr) error {
 		return err
 	}
 	defer c.end()
-	if len(dst) > 0 {
-		c.push(c.ctx.legacy, readWork{dst, uint64(src)})
+	if len(dst) == 0 {
+		return nil
 	}
-	return c.settle(true)
+	c.push(c.ctx.legacy, readWork{dst, uint64(src)})
+	return c.synchronize(c.ctx, []*stream{c.ctx.legacy})
 }
 
-// MemcpyDtoD does not wait.
+// MemcpyDtoD does not wait, unless settle does.
 func (m *Machine) MemcpyDtoD(dst, src uintptr, n int) error {
 	c, err := m.onDefault("cuMemcpyDtoD", dst, n)
 	if err != nil {
@@ -74,24 +79,18 @@ func (m *Machine) MemcpyDtoD(dst, src uintptr, n int) error {
 	if err := c.copy(c.ctx.legacy, dst, src, n); err != nil {
 		return err
 	}
-	return c.settle(false, dst, src)
+	return c.settle(dst, src)
 }
 
-// settle ends a copy or memset on the legacy stream: it waits for it if it must,
-// if no memory of a device takes part, and if any of the memory was set to have
-// it so (PointerSetSyncMemops).
-func (c *call) settle(must bool, ends ...uintptr) error {
-	onHost := true
+// settle waits for a copy or memset on the legacy stream if one of its ends is
+// pinned memory of the host, or was set to have it so (PointerSetSyncMemops).
+func (c *call) settle(ends ...uintptr) error {
 	for _, p := range ends {
-		if r := c.regions.find(uint64(p)); r != nil {
-			must = must || r.sync
-			onHost = onHost && r.dev == nil
+		if r := c.regions.find(uint64(p)); r != nil && (r.dev == nil || r.sync) {
+			return c.synchronize(c.ctx, []*stream{c.ctx.legacy})
 		}
 	}
-	if !must && !onHost {
-		return nil
-	}
-	return c.synchronize(c.ctx, []*stream{c.ctx.legacy})
+	return nil
 }
 
 func (m *Machine) MemcpyAsync(dst, src uintptr, n int, h cuda.Stream) error {
@@ -103,12 +102,16 @@ func (m *Machine) MemcpyAsync(dst, src uintptr, n int, h cuda.Stream) error {
 	return c.copy(s, dst, src, n)
 }
 
+// MemcpyPeerAsync cannot be captured, unlike MemcpyAsync between the same devices.
 func (m *Machine) MemcpyPeerAsync(dst uintptr, dstCtx cuda.Context, src uintptr, srcCtx cuda.Context, n int, h cuda.Stream) error {
 	c, s, err := m.onStream("cuMemcpyPeerAsync", h)
 	if err != nil {
 		return err
 	}
 	defer c.end()
+	if s.capture != nil {
+		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported, "a copy between contexts cannot be captured: use MemcpyAsync")
+	}
 	for _, end := range []struct {
 		p uintptr
 		h cuda.Context
@@ -138,7 +141,7 @@ func (c *call) copy(s *stream, dst, src uintptr, n int) error {
 	return err
 }
 
-// MemsetD8 does not wait.
+// MemsetD8 does not wait, unless settle does.
 func (m *Machine) MemsetD8(p uintptr, v byte, n int) error {
 	c, err := m.onDefault("cuMemsetD8", p, n)
 	if err != nil {
@@ -148,7 +151,7 @@ func (m *Machine) MemsetD8(p uintptr, v byte, n int) error {
 	if err := c.set(c.ctx.legacy, p, []byte{v}, n); err != nil {
 		return err
 	}
-	return c.settle(false, p)
+	return c.settle(p)
 }
 
 func (m *Machine) MemsetD8Async(p uintptr, v byte, n int, h cuda.Stream) error {

@@ -49,8 +49,8 @@
 //     and to no more, each byte behind them is out of bounds, freed addresses do
 //     not come back, fresh memory is unwritten, and copies check as kernels do.
 //   - Independent ops happen in any order, copies may be held back (CopyDelay).
-//   - MemcpyHtoD of pageable memory, MemcpyDtoD and MemsetD8 return before they are
-//     done, always.
+//   - MemcpyHtoD of pageable memory, and MemcpyDtoD and MemsetD8 within devices, return
+//     before they are done, always.
 //   - What is unmapped must be mapped.
 //   - Host functions share one thread, and may not call the driver.
 //   - What the program has not released is an error of Close.

@@ -46,7 +46,7 @@ func TestAllNodes(t *testing.T) {
 				e.ok(e.StreamWaitEvent(b, fork, 0))
 				args := storeArgs{q, 5}
 				e.ok(e.LaunchKernel(store, &cuda.Launch{Stream: b}, cuda.ArgsOf(&args)))
-				e.ok(e.MemcpyPeerAsync(p, e.ctx[0], q, e.ctx[1], 4, b))
+				e.ok(e.MemcpyAsync(p, q, 4, b))
 				e.ok(e.EventRecord(join, b))
 				e.ok(e.MemsetD32Async(p+4, 6, 1, a))
 				e.ok(e.LaunchHostFunc(a, func() { calls++ }))

@@ -39,6 +39,7 @@ var questions = []question{
 	}),
 	inCapture("synchronous copy", 0, func(a *inquiry) error { return a.MemcpyHtoD(a.p, make([]byte, 4)) }),
 	inCapture("synchronous copy", 2, func(a *inquiry) error { return a.MemcpyHtoD(a.p, make([]byte, 4)) }),
+	inCapture("copy between contexts", 2, func(a *inquiry) error { return a.MemcpyPeerAsync(a.p, a.ctx, a.p+4096, a.ctx, 64, a.s) }),
 	inCapture("set", 0, func(a *inquiry) error { return a.MemsetD8(a.p, 1, 4) }),
 	inCapture("set", 2, func(a *inquiry) error { return a.MemsetD8(a.p, 1, 4) }),
 	inCapture("copy on the device", 0, func(a *inquiry) error { return a.MemcpyDtoD(a.p, a.p+64, 4) }),
