@@ -29,10 +29,12 @@ type Config struct {
 	// least minIterations; Warmup before each.
 	Iterations, Warmup int
 	Check              bool // verify every element
+	Error              bool // compare sums of random floats with the exact ones
 
 	Device, Transport, Algo string
 	Graph                   int           // GPU: operations in a graph that is replayed, 0 for none
 	Registered              bool          // GPU: the memory is registered with the communicator
+	Deterministic           bool          // reductions in order of rank
 	Unchecked               bool          // emulator: fast, without looking for races
 	NCCL                    string        // file of the peer nccl
 	Timeout                 time.Duration // of one operation

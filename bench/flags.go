@@ -47,6 +47,8 @@ func (c *Config) Register(fs *flag.FlagSet) {
 	text(&c.types, "d", "datatype")
 	text(&c.ops, "o", "op")
 	text(&c.check, "c", "check")
+	fs.BoolVar(&c.Error, "error", false, "")
+	fs.BoolVar(&c.Deterministic, "deterministic", false, "")
 	text(&c.Device, "device")
 	text(&c.Transport, "transport")
 	text(&c.Algo, "algo")

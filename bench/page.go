@@ -58,6 +58,7 @@ func (r *Report) print(w io.Writer) {
 	beside := map[rowKey]map[string]*Row{}
 	for i := range r.Rows {
 		row := &r.Rows[i]
+		p.errors = p.errors || row.Error != nil
 		if row.Program == "ringo" {
 			continue
 		}

@@ -22,7 +22,7 @@ type recorder struct {
 }
 
 func newRecorder(cfg *Config, report *Report, plan []series) *recorder {
-	r := &recorder{cfg: cfg, report: report, table: &printer{w: cfg.Stdout}}
+	r := &recorder{cfg: cfg, report: report, table: &printer{w: cfg.Stdout, errors: cfg.Error}}
 	if cfg.Quiet {
 		r.table.w = io.Discard
 		return r
@@ -66,6 +66,9 @@ func (r *recorder) preamble(atLeast time.Duration) {
 		step = fmt.Sprintf("factor %g", cfg.Factor)
 	}
 	fmt.Fprintf(w, "# sizes %s to %s, %s; %d warm-ups, %s; %s\n", FormatSize(cfg.Min), FormatSize(cfg.Max), step, cfg.Warmup, iterations, check)
+	if cfg.Error {
+		fmt.Fprintf(w, "# error: of sums of random numbers from 0 to 1, out of place, in units in the last place of the exact sum\n")
+	}
 	for _, note := range rep.Notes {
 		fmt.Fprintf(w, "# %s\n", note)
 	}

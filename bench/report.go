@@ -52,6 +52,8 @@ type Row struct {
 	// OutOfPlace and InPlace are nil where the form does not exist.
 	OutOfPlace *Measure `json:"out_of_place,omitempty"`
 	InPlace    *Measure `json:"in_place,omitempty"`
+	// Error is of the results out of place, nil when it was not asked for.
+	Error *Deviation `json:"error,omitempty"`
 }
 
 // A Measure is the time of one operation, averaged over iterations and ranks.

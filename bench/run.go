@@ -56,6 +56,9 @@ func flagsFirst(args []string) []string {
 // options is the communicator's Config.
 func (c *Config) options() ringo.Config {
 	o := ringo.Config{Transport: c.Transport, Algo: c.Algo, Timeout: c.Timeout}
+	if c.Deterministic {
+		o.Deterministic = "rank order"
+	}
 	switch c.Transport {
 	case "auto":
 		o.Transport = ""

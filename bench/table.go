@@ -13,11 +13,12 @@ import (
 // right: their time, and how many times longer than ours it is, out of place
 // and in place.
 type printer struct {
-	w     io.Writer
-	peers []string
-	busbw float64 // sum over the measures printed
-	count int
-	wrong int64
+	w      io.Writer
+	peers  []string
+	errors bool    // columns of Deviations too
+	busbw  float64 // sum over the measures printed
+	count  int
+	wrong  int64
 }
 
 const timeColumns = "%8s %7s %7s %6s"
@@ -30,10 +31,19 @@ func (p *printer) header() {
 		names += "  " + fmt.Sprintf(timeColumns, "time", "algbw", "busbw", "#wrong")
 		units += "  " + fmt.Sprintf(timeColumns, "(us)", "(GB/s)", "(GB/s)", "")
 	}
+	heads := func(of string) {
+		if p.errors {
+			first += "  " + center(of, 15)
+			names += "  " + fmt.Sprintf(errorColumns, "max", "rms")
+			units += "  " + fmt.Sprintf(errorColumns, "(ulp)", "(ulp)")
+		}
+	}
+	heads("error")
 	for _, peer := range p.peers {
 		first += "  " + center(peer, 23)
 		names += "  " + fmt.Sprintf("%8s %7s", "time", "ratio") + " " + fmt.Sprintf("%7s", "in-pl.")
 		units += "  " + fmt.Sprintf("%8s %7s %7s", "(us)", "", "ratio")
+		heads(peer + "'s error")
 	}
 	for _, line := range []string{first, names, units} {
 		fmt.Fprintln(p.w, "#"+strings.TrimRight(line[1:], " "))
@@ -53,15 +63,36 @@ func (p *printer) row(r *Row, peers map[string]*Row) {
 	for _, m := range []*Measure{r.OutOfPlace, r.InPlace} {
 		line += "  " + p.measure(m)
 	}
+	line += p.deviation(r)
 	for _, name := range p.peers {
 		peer := peers[name]
 		if peer == nil {
-			line += "  " + fmt.Sprintf("%8s %7s %7s", "-", "-", "-")
+			line += "  " + fmt.Sprintf("%8s %7s %7s", "-", "-", "-") + p.deviation(nil)
 			continue
 		}
-		line += "  " + fmt.Sprintf("%8s %7s %7s", p.timeOf(peer), formatRatio(ratio(peer.OutOfPlace, r.OutOfPlace)), formatRatio(ratio(peer.InPlace, r.InPlace)))
+		line += "  " + fmt.Sprintf("%8s %7s %7s", p.timeOf(peer), formatRatio(ratio(peer.OutOfPlace, r.OutOfPlace)), formatRatio(ratio(peer.InPlace, r.InPlace))) + p.deviation(peer)
 	}
 	fmt.Fprintln(p.w, strings.TrimRight(line, " "))
+}
+
+const errorColumns = "%7s %7s"
+
+func (p *printer) deviation(r *Row) string {
+	switch {
+	case !p.errors:
+		return ""
+	case r == nil || r.Error == nil:
+		return "  " + fmt.Sprintf(errorColumns, "-", "-")
+	}
+	return "  " + fmt.Sprintf(errorColumns, formatError(r.Error.Max), formatError(r.Error.RMS))
+}
+
+// formatError shows three digits or so.
+func formatError(ulps float64) string {
+	if ulps < 100 {
+		return strconv.FormatFloat(ulps, 'f', 3, 64)
+	}
+	return strconv.FormatFloat(ulps, 'g', 3, 64)
 }
 
 func (p *printer) timeOf(r *Row) string {

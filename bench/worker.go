@@ -170,6 +170,11 @@ func (w *worker) row(program string, s *series, count int) (Row, error) {
 			}
 			m.Wrong = &wrong
 		}
+		if w.cfg.Error && !inPlace && s.deviates() {
+			if row.Error, err = w.deviation(s, op); err != nil {
+				return row, err
+			}
+		}
 		if w.board != nil {
 			if err := w.board.forget(); err != nil {
 				return row, err
@@ -349,26 +354,8 @@ func (w *worker) verify(s *series, op *operation) (int64, error) {
 		w.scratch.of(d, p.rank).poison(op.out[i*one:(i+1)*one], p.from)
 	}
 	w.scratch.of(d, rank).fill(op.in, 0)
-	do := op.do
-	if w.board != nil {
-		if err := w.upload(in, out); err != nil {
-			return 0, err
-		}
-		// Out of place a graph of several operations has the result of one.
-		if g := w.board.graph; g != nil && !op.inPlace {
-			do = func() error { return g.Launch(w.board.stream) }
-		}
-		if err := w.ctl.barrier(); err != nil { // nobody's kernel waits for a peer's copies
-			return 0, err
-		}
-	}
-	if err := do(); err != nil {
+	if err := w.once(op, in, out); err != nil {
 		return 0, err
-	}
-	if w.board != nil {
-		if err := w.download(in, out); err != nil {
-			return 0, err
-		}
 	}
 	var wrong int64
 	for i, p := range pieces {
@@ -384,4 +371,27 @@ func (w *worker) verify(s *series, op *operation) (int64, error) {
 		err = fmt.Errorf("verify: rank %d found %d wrong elements, but their sum over all ranks came back as %g", rank, wrong, all)
 	}
 	return int64(all), err
+}
+
+// once carries an operation out on the data that are there: so many of the first
+// bytes of the buffers.
+func (w *worker) once(op *operation, in, out int) error {
+	if w.board == nil {
+		return op.do()
+	}
+	if err := w.upload(in, out); err != nil {
+		return err
+	}
+	do := op.do
+	// Out of place a graph of several operations has the result of one.
+	if g := w.board.graph; g != nil && !op.inPlace {
+		do = func() error { return g.Launch(w.board.stream) }
+	}
+	if err := w.ctl.barrier(); err != nil { // nobody's kernel waits for a peer's copies
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	return w.download(in, out)
 }
