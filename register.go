@@ -2,11 +2,9 @@ package ringo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/transport/p2p"
@@ -45,12 +43,11 @@ func (c *Comm) Register(r Region) (*Window, error) {
 	c.queue.drain()
 	c.run.Lock()
 	defer c.run.Unlock()
-	const op = "Register"
 	if c.dev == nil || c.dev.engine == nil {
-		return nil, c.errorIn(op, fmt.Errorf("%w: GPU memory: %s", ErrUnsupported, c.noDevice))
+		return nil, c.errorIn(opRegister, fmt.Errorf("%w: GPU memory: %s", ErrUnsupported, c.noDevice))
 	}
 	if err := c.Err(); err != nil {
-		return nil, c.errorIn(op, fmt.Errorf("the communicator has failed before: %w", err))
+		return nil, c.errorIn(opRegister, fmt.Errorf("the communicator has failed before: %w", err))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.JoinTimeout)
 	defer cancel()
@@ -66,7 +63,7 @@ func (c *Comm) Register(r Region) (*Window, error) {
 	if w.span != nil {
 		err = errors.Join(err, w.span.Close())
 	}
-	return nil, c.errorIn(op, err)
+	return nil, c.errorIn(opRegister, err)
 }
 
 // join finds out what this rank can tell the others of a window's memory. The
@@ -117,7 +114,7 @@ func (d *device) noWindows() string {
 // meet has the ranks tell each other of their memory, and open it.
 func (w *Window) meet(ctx context.Context, bad error) error {
 	c, d := w.comm, w.comm.dev
-	note := windowNote{Op: "Register", Window: w.number, Bytes: w.region.Len()}
+	note := windowNote{Op: opRegister, Window: w.number, Bytes: w.region.Len()}
 	switch {
 	case bad != nil:
 		note.Bad = bad.Error()
@@ -144,7 +141,7 @@ func (w *Window) meet(ctx context.Context, bad error) error {
 			continue
 		}
 		if offers[r], err = p2p.ParseSpanOffer(o.Span); err != nil {
-			return c.abandon(err)
+			return c.abandon(opRegister, err)
 		}
 	}
 	if w.span == nil {
@@ -165,7 +162,7 @@ func (w *Window) meet(ctx context.Context, bad error) error {
 			break
 		}
 	}
-	notes, err = c.meet(ctx, windowNote{Op: "Register", Window: w.number, Bytes: w.region.Len(), Bad: failed})
+	notes, err = c.meet(ctx, windowNote{Op: opRegister, Window: w.number, Bytes: w.region.Len(), Bad: failed})
 	if err != nil {
 		return err
 	}
@@ -175,7 +172,7 @@ func (w *Window) meet(ctx context.Context, bad error) error {
 		}
 	}
 	if err := w.span.Settle(); err != nil {
-		return c.abandon(err)
+		return c.abandon(opRegister, err)
 	}
 	c.log.Info("memory registered", "subsys", "REG", "window", w.number, "bytes", w.region.Len(), "device", d.gpu.Number())
 	return nil
@@ -188,7 +185,7 @@ func (w *Window) without(reason string) error {
 	w.span = nil
 	w.comm.log.Info("memory cannot be registered", "subsys", "REG", "window", w.number, "reason", w.reason)
 	if err := s.Close(); err != nil {
-		return w.comm.abandon(err)
+		return w.comm.abandon(opRegister, err)
 	}
 	return nil
 }
@@ -217,13 +214,12 @@ func (w *Window) Close() error {
 	w.closed = true
 	d := c.dev
 	d.windows.remove(w)
-	const op = "Window.Close"
 	err := d.finish(&c.guard)
 	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.JoinTimeout)
 	defer cancel()
 	well := err == nil && c.verdict() == nil
 	if well { // no kernel of any rank is in the window
-		if _, err = c.meet(ctx, windowNote{Op: op, Window: w.number}); err != nil {
+		if _, err = c.meet(ctx, windowNote{Op: opClose, Window: w.number}); err != nil {
 			well = false
 		}
 	}
@@ -231,88 +227,11 @@ func (w *Window) Close() error {
 		err = errors.Join(err, w.span.Close())
 	}
 	if well { // nobody has it open
-		_, e := c.meet(ctx, windowNote{Op: op, Window: w.number})
+		_, e := c.meet(ctx, windowNote{Op: opClose, Window: w.number})
 		err = errors.Join(err, e)
 	}
 	if err != nil {
-		return c.errorIn(op, err)
+		return c.errorIn(opClose, err)
 	}
 	return nil
-}
-
-// A windowNote is what a rank tells the others when they come together.
-type windowNote struct {
-	Op     string
-	Window int
-	Bytes  int             `json:",omitempty"`
-	Bad    string          `json:",omitempty"` // what the rank cannot do, and why
-	Span   json.RawMessage `json:",omitempty"`
-}
-
-func (n *windowNote) String() string {
-	if n.Bytes == 0 {
-		return fmt.Sprintf("%s of window #%d", n.Op, n.Window)
-	}
-	return fmt.Sprintf("%s of window #%d of %d bytes", n.Op, n.Window, n.Bytes)
-}
-
-// meet exchanges notes of all ranks. An error has ended the communicator, for the
-// ranks are not at the same point any more.
-func (c *Comm) meet(ctx context.Context, mine windowNote) ([]windowNote, error) {
-	b, err := json.Marshal(&mine)
-	if err != nil {
-		panic(err) // plain data always marshals
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() { // nothing else looks at the guard
-		tick := time.NewTicker(watchPeriod)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if err := c.guard.Aborted(); err != nil {
-					cancel(err)
-				}
-			}
-		}
-	}()
-	blobs, err := c.group.AllGather(ctx, b)
-	switch f := c.group.Failure(); {
-	case err == nil:
-	case c.guard.Aborted() != nil:
-		return nil, c.guard.Aborted()
-	case f != nil:
-		return nil, c.abandon(&peerError{f})
-	case errors.Is(err, context.DeadlineExceeded):
-		return nil, c.abandon(fmt.Errorf("not all ranks came within %v (Config.JoinTimeout): %w", c.cfg.JoinTimeout, ErrTimeout))
-	default:
-		return nil, c.abandon(fmt.Errorf("%w: %w", ErrPeer, err))
-	}
-	notes := make([]windowNote, c.size)
-	for r, b := range blobs {
-		o := &notes[r]
-		if err := json.Unmarshal(b, o); err != nil || o.Op == "" {
-			return nil, c.abandon(fmt.Errorf("%w: rank %d calls %v, rank %d another collective method; all ranks must make the same calls in the same order",
-				ErrMismatch, c.rank, &mine, r))
-		}
-		if o.Op != mine.Op || o.Window != mine.Window {
-			return nil, c.abandon(fmt.Errorf("%w: rank %d calls %v, rank %d calls %v; all ranks must make the same calls in the same order",
-				ErrMismatch, c.rank, &mine, r, o))
-		}
-	}
-	return notes, nil
-}
-
-// abandon ends the communicator because of what happened in Register or Close.
-func (c *Comm) abandon(cause error) error {
-	c.end(c.errorIn("Register", cause), cause)
-	return cause
-}
-
-// errorIn gives an error of a method its place.
-func (c *Comm) errorIn(op string, cause error) *Error {
-	return &Error{Op: op, Rank: c.rank, Host: c.cfg.hostname(), Peer: -1, Err: cause}
 }

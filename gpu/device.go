@@ -95,7 +95,9 @@ func (d *Device) quietly(f func() error) error {
 
 // Alloc gives n bytes of device memory, which Free takes back. Its content is
 // undefined. Alloc, Free and Write may be called while a stream is captured, and
-// are no part of the capture.
+// are no part of the capture. Other GPUs and processes can be given access
+// (ringo.Comm.Register); of memory of less than 2 MiB the driver shows another
+// process all of the block that it has cut it from.
 func (d *Device) Alloc(n int) (r mem.Region, err error) {
 	err = d.quietly(func() error {
 		p, err := d.driver.MemAlloc(n)
