@@ -191,6 +191,7 @@ func (e *Engine) Close() error {
 			errs = append(errs, m.giveBack(e.driver))
 		}
 		clear(e.modules)
+		errs = append(errs, e.closeAside())
 		for _, p := range e.owned {
 			errs = append(errs, e.driver.MemFree(p))
 		}

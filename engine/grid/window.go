@@ -50,15 +50,6 @@ func (e *Engine) CanWindow(d Direct) bool {
 	return len(e.gates.at) > 0 && (in || out)
 }
 
-// CanCopy is CanWindow for RunCopies.
-func (e *Engine) CanCopy(d Direct) bool {
-	switch d {
-	case TwoShot, AllGather, AllToAll, Gather, Scatter:
-		return e.CanWindow(d)
-	}
-	return false
-}
-
 // PrepareWindow is Prepare for RunWindow; RunCopies needs what nil stands for too.
 func (e *Engine) PrepareWindow(r *kernels.Reducer) error {
 	if len(e.gates.at) == 0 {
@@ -88,42 +79,6 @@ func (e *Engine) RunWindow(j *Job, d Direct, in, out Place, root sched.Rank, byt
 	x := e.gates.shape(d, e.ranks, bytes)
 	e.lay(a, e.lot(j, in, out), d, root, bytes, x.spread)
 	return e.launchWindow(j, j.Reducer, a, x)
-}
-
-// RunCopies is RunWindow with copy engines, between two small kernels in which the
-// ranks wait for each other. Of an all-reduce the first kernel combines a share in
-// each rank's own Out. An all-to-all must not be in place.
-func (e *Engine) RunCopies(j *Job, d Direct, in, out Place, root sched.Rank, bytes int) error {
-	if !e.CanCopy(d) {
-		return fmt.Errorf("%w by copy engines: %v", ErrNoWindow, d)
-	}
-	if err := e.checkWindow(j, d, &in, &out, root, bytes); err != nil {
-		return err
-	}
-	if d == AllToAll && bytes > 0 && j.In.Ptr() == j.Out.Ptr() {
-		return &ArgumentError{"out", int(e.dev), "copy engines have no all-to-all in place"}
-	}
-	a := e.windowArgs(j, d, in, out, root, bytes)
-	e.lay(a, e.lot(j, in, out), d, root, bytes, false)
-	x, copies := gateShape, *a
-	if a.moves = 0; d == TwoShot {
-		x = e.gates.shape(d, e.ranks, bytes)
-		copies.halve(a)
-	}
-	a.pass, a.part = 1, begins
-	if err := e.launchWindow(j, j.Reducer, a, x); err != nil {
-		return err
-	}
-	for k := range copies.moves {
-		if copies.bytes[k] == 0 {
-			continue
-		}
-		if err := e.driver.MemcpyAsync(uintptr(copies.to[k]), uintptr(copies.from[k]), int(copies.bytes[k]), j.Stream); err != nil {
-			return err
-		}
-	}
-	a.moves, a.part = 0, ends
-	return e.launchWindow(j, nil, a, gateShape)
 }
 
 // launchWindow queues a kernel.

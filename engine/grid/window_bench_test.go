@@ -43,7 +43,7 @@ func TestWindowShapes(t *testing.T) {
 	n, err := d.DeviceGetCount()
 	require.NoError(t, err)
 	n = min(n, MaxDirect)
-	fmt.Printf("%d ranks, bfloat16; µs, busbw in GB/s, and blocks × tile; ~: to all at once; =: in place\n", n)
+	fmt.Printf("%d ranks, bfloat16; µs, busbw in GB/s, and blocks × tile; ~: to all at once; =: in place; |: own copy beside\n", n)
 	for _, folder := range strings.Split(*ptxFolders, ",") {
 		r := newRig(t, d, DefaultBoard(n), Options{Ranks: n})
 		for _, m := range r.ranks {
@@ -179,7 +179,12 @@ func (r *rig) windowShapes(x windowTrial, by string) (line string) {
 			return ""
 		}
 		for _, inPlace := range []bool{false, true}[:1+only(x.d == AllGather || x.d == TwoShot, 1)] {
-			measure(strings.Repeat("=", only(inPlace, 1)), func(m *member) func() error { return windowed(m, inPlace, true) })
+			for _, from := range []int{0, 8 << 30}[:2-only(inPlace || x.d == TwoShot, 1)] {
+				for _, m := range r.ranks {
+					m.engine.gates.aside.from = from
+				}
+				measure(strings.Repeat("=", only(inPlace, 1))+strings.Repeat("|", only(from == 0 && !inPlace, 1)), func(m *member) func() error { return windowed(m, inPlace, true) })
+			}
 		}
 	case "direct":
 		if x.one() > 64<<20 {

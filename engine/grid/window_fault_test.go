@@ -288,7 +288,7 @@ func TestWindowWrong(t *testing.T) {
 	}
 
 	far := newRig(t, d, mailed(n), options(n))
-	far.ranks[0].engine.gates = gates{}
+	far.ranks[0].engine.gates.at = nil
 	require.False(t, far.ranks[0].engine.CanWindow(AllGather))
 	require.ErrorIs(t, far.ranks[0].engine.PrepareWindow(nil), ErrNoWindow)
 	require.ErrorIs(t, far.ranks[0].engine.RunWindow(&Job{}, AllGather, Place{}, Place{}, 0, 8), ErrNoWindow)

@@ -77,9 +77,11 @@ func (r *rig) tryWindow(x directTrial, seed uint64) {
 	}
 }
 
-// narrow has kernels in windows take several tiles in each of several blocks.
+// narrow has kernels in windows take several tiles in each of several blocks, and
+// copies run beside each other.
 func narrow(r *rig) {
 	for _, m := range r.ranks {
+		m.engine.gates.aside.from = 256
 		m.engine.gates.shape = func(d Direct, _, bytes int) windowShape {
 			return windowShape{blocks: 1 + (int(d)+bytes)%3, threads: 64, tile: 512 + 128*(bytes%2)}
 		}
@@ -240,5 +242,55 @@ func TestWindowOps(t *testing.T) {
 	for _, ty := range []kernels.DataType{kernels.BFloat16, kernels.Float64, kernels.Int8} {
 		op := kernels.PreMulSum(3)
 		r.tryWindow(directTrial{d: TwoShot, t: ty, op: &op, count: 100, scalar: true}, 1)
+	}
+}
+
+// TestWindowCaptures queues copies while a capture is open that has some too, and
+// in a second capture.
+func TestWindowCaptures(t *testing.T) {
+	const n = 2
+	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
+	narrow(r)
+	x := directTrial{d: AllGather, t: kernels.Float32, count: 500}
+	first, second, eager := r.lease(x, true, 1), r.lease(x, true, 2), r.lease(x, true, 3)
+	for _, o := range []*windowRun{first, second, eager} {
+		r.resetDirect(o.directRun)
+	}
+	var execs [][2]cuda.GraphExec
+	for i, m := range r.ranks {
+		var streams [2]cuda.Stream
+		r.with(m, func() (err error) {
+			require.NoError(t, m.engine.PrepareWindow(nil))
+			for k, o := range []*windowRun{first, second} {
+				streams[k], err = r.d.StreamCreate(cuda.StreamNonBlocking, 0)
+				require.NoError(t, err)
+				o.jobs[i].Stream = streams[k]
+				require.NoError(t, r.d.StreamBeginCapture(streams[k], cuda.CaptureThreadLocal))
+				require.NoError(t, o.run(m))
+			}
+			require.NoError(t, eager.run(m))
+			require.NoError(t, first.run(m))
+			var x [2]cuda.GraphExec
+			for k, s := range streams {
+				g, err := r.d.StreamEndCapture(s)
+				require.NoError(t, err)
+				x[k], err = r.d.GraphInstantiate(g, 0)
+				require.NoError(t, err)
+				require.NoError(t, r.d.GraphDestroy(g))
+				require.NoError(t, r.d.StreamDestroy(s))
+			}
+			execs = append(execs, x)
+			return nil
+		})
+	}
+	r.checkDirect(eager.directRun)
+	for k, o := range []*windowRun{first, second} {
+		for i, m := range r.ranks {
+			r.with(m, func() error { return r.d.GraphLaunch(execs[i][k], m.stream) })
+		}
+		r.checkDirect(o.directRun)
+		for i, m := range r.ranks {
+			r.with(m, func() error { return r.d.GraphExecDestroy(execs[i][k]) })
+		}
 	}
 }

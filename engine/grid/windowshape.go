@@ -5,6 +5,7 @@ type gates struct {
 	at     []uint64 // all ranks'
 	epochs uintptr  // in device memory
 	shape  func(d Direct, ranks, bytes int) windowShape
+	aside  aside
 }
 
 // openGates looks where the gates are.
@@ -20,7 +21,10 @@ func (e *Engine) openGates() (err error) {
 	if err := e.driver.MemsetD8Async(e.gates.epochs, 0, 8*MaxBlocks, e.stream); err != nil {
 		return err
 	}
-	return e.driver.StreamSynchronize(e.stream)
+	if err := e.driver.StreamSynchronize(e.stream); err != nil {
+		return err
+	}
+	return e.openAside()
 }
 
 // A windowShape is how many blocks of how many threads move tiles of so many

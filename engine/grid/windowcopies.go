@@ -1,0 +1,165 @@
+package grid
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/sched"
+)
+
+// CanCopy is CanWindow for RunCopies.
+func (e *Engine) CanCopy(d Direct) bool {
+	switch d {
+	case TwoShot, AllGather, AllToAll, Gather, Scatter:
+		return e.CanWindow(d)
+	}
+	return false
+}
+
+// RunCopies is RunWindow with copy engines, between two small kernels in which the
+// ranks wait for each other. Of an all-reduce the first kernel combines a share in
+// each rank's own Out. An all-to-all must not be in place.
+//
+// The copies are carried out also if the ranks never meet because the operation
+// was aborted: the windows have to stay as they are until it has ended on the stream.
+func (e *Engine) RunCopies(j *Job, d Direct, in, out Place, root sched.Rank, bytes int) error {
+	if !e.CanCopy(d) {
+		return fmt.Errorf("%w by copy engines: %v", ErrNoWindow, d)
+	}
+	if err := e.checkWindow(j, d, &in, &out, root, bytes); err != nil {
+		return err
+	}
+	if d == AllToAll && bytes > 0 && j.In.Ptr() == j.Out.Ptr() {
+		return &ArgumentError{"out", int(e.dev), "copy engines have no all-to-all in place"}
+	}
+	a := e.windowArgs(j, d, in, out, root, bytes)
+	e.lay(a, e.lot(j, in, out), d, root, bytes, false)
+	x, copies := gateShape, *a
+	if a.moves = 0; d == TwoShot {
+		x = e.gates.shape(d, e.ranks, bytes)
+		copies.halve(a)
+	}
+	a.pass, a.part = 1, begins
+	if err := e.launchWindow(j, j.Reducer, a, x); err != nil {
+		return err
+	}
+	if err := e.copy(&copies, j.Stream); err != nil {
+		return err
+	}
+	a.moves, a.part = 0, ends
+	return e.launchWindow(j, nil, a, gateShape)
+}
+
+// aside is what has a rank's copy to itself run beside those to others: within a
+// device it is limited by other things. Streams that are captured have one of their own.
+type aside struct {
+	from       int // bytes from which it is worth it
+	streams    [2]cuda.Stream
+	fork, join cuda.Event
+}
+
+// asideFrom is the least copy that runs beside the others.
+const asideFrom = 4 << 20
+
+func (e *Engine) openAside() (err error) {
+	x := &e.gates.aside
+	x.from = asideFrom
+	for i := range x.streams {
+		if x.streams[i], err = e.driver.StreamCreate(cuda.StreamNonBlocking, 0); err != nil {
+			return err
+		}
+	}
+	for _, v := range []*cuda.Event{&x.fork, &x.join} {
+		if *v, err = e.driver.EventCreate(cuda.EventDisableTiming); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) closeAside() error {
+	var errs []error
+	x := &e.gates.aside
+	for _, s := range x.streams {
+		if s != 0 {
+			errs = append(errs, e.driver.StreamDestroy(s))
+		}
+	}
+	for _, v := range []cuda.Event{x.fork, x.join} {
+		if v != 0 {
+			errs = append(errs, e.driver.EventDestroy(v))
+		}
+	}
+	*x = aside{}
+	return errors.Join(errs...)
+}
+
+// beside is a stream for work beside another; that itself where there is none,
+// because another capture has it.
+func (e *Engine) beside(s cuda.Stream) (cuda.Stream, error) {
+	streams := &e.gates.aside.streams
+	status, err := e.driver.StreamIsCapturing(s)
+	if err != nil || status != cuda.CaptureActive {
+		return streams[0], err
+	}
+	if status, err = e.driver.StreamIsCapturing(streams[1]); err != nil || status == cuda.CaptureNone {
+		return streams[1], err
+	}
+	ours, err := e.driver.StreamGetCaptureInfo(s)
+	if err != nil {
+		return 0, err
+	}
+	theirs, err := e.driver.StreamGetCaptureInfo(streams[1])
+	if ours.ID != theirs.ID {
+		return s, err
+	}
+	return streams[1], err
+}
+
+// copy queues moves, the last of which is that to this rank itself if there is one
+// for each rank.
+func (e *Engine) copy(a *windowArgs, s cuda.Stream) error {
+	x := &e.gates.aside
+	last, own := int(a.moves)-1, s
+	if a.moves == a.comm.ranks && a.bytes[last] >= uint64(x.from) {
+		var err error
+		if own, err = e.beside(s); err != nil {
+			return err
+		}
+	}
+	if own != s {
+		if err := e.after(own, s, x.fork); err != nil {
+			return err
+		}
+		if err := e.move(a, last, own); err != nil {
+			return err
+		}
+		last--
+	}
+	for k := range last + 1 {
+		if err := e.move(a, k, s); err != nil {
+			return err
+		}
+	}
+	if own != s {
+		return e.after(s, own, x.join)
+	}
+	return nil
+}
+
+// after has a stream wait for what is queued on another.
+func (e *Engine) after(s, other cuda.Stream, v cuda.Event) error {
+	if err := e.driver.EventRecord(v, other); err != nil {
+		return err
+	}
+	return e.driver.StreamWaitEvent(s, v, 0)
+}
+
+// move queues a copy.
+func (e *Engine) move(a *windowArgs, k int, s cuda.Stream) error {
+	if a.bytes[k] == 0 {
+		return nil
+	}
+	return e.driver.MemcpyAsync(uintptr(a.to[k]), uintptr(a.from[k]), int(a.bytes[k]), s)
+}
