@@ -234,12 +234,12 @@ func (d *device) scratch(n int) (mem.Region, error) {
 	if k := len(d.spare); k > 0 && d.spare[k-1].Len() >= n {
 		return d.spare[k-1].Slice(0, n), nil
 	}
-	r, err := d.gpu.Alloc(n)
+	r, err := d.gpu.Alloc(max(1, n)) // no memory has no address
 	if err != nil {
 		return r, err
 	}
 	d.spare = append(d.spare, r)
-	return r, nil
+	return r.Slice(0, n), nil
 }
 
 // Device is the rank's GPU, nil if it has none.
