@@ -124,17 +124,18 @@ const repeats = 3
 
 // time is the time of an operation in microseconds, the average of all ranks.
 func (m *meter) time(call *ringo.Call) (float64, error) {
-	once, err := m.loop(1, func() error { return m.comm.Do(call) }) // the first time there is more to do
-	if err != nil {
+	do := func() error { return m.comm.Do(call) }
+	if _, err := m.loop(1, do); err != nil { // the first time there is more to do
 		return 0, err
 	}
-	if once, err = m.loop(1, func() error { return m.comm.Do(call) }); err != nil {
+	once, err := m.loop(1, do)
+	if err != nil {
 		return 0, err
 	}
 	n := max(1, min(m.graph, int(m.each.Seconds()*1e6/once)))
 	g, err := m.hand.dev.Capture(m.hand.stream, func() error {
 		for range n {
-			if err := m.comm.Do(call); err != nil {
+			if err := do(); err != nil {
 				return err
 			}
 		}

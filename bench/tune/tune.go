@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -199,6 +200,9 @@ func with(ctx context.Context, open func(ringo.Config) ([]*ringo.Comm, error), o
 func (c *Config) before() (*ringo.Plan, error) {
 	if c.Out == "" {
 		return nil, nil
+	}
+	if _, err := os.Stat(filepath.Dir(c.Out)); err != nil {
+		return nil, fmt.Errorf("-o %s: %w", c.Out, err)
 	}
 	text, err := os.ReadFile(c.Out)
 	if errors.Is(err, os.ErrNotExist) {

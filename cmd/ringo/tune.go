@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,11 +55,11 @@ Examples
 
 func runTune(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flags("tune")
-	cfg := &tune.Config{Sweep: bench.Sweep{Factor: 2}, Stdout: stdout, Stderr: stderr}
+	cfg := &tune.Config{Stdout: stdout, Stderr: stderr}
 	fs.IntVar(&cfg.Processes, "np", 1, "")
 	fs.IntVar(&cfg.PerProcess, "g", 0, "")
-	first, last, factor := fs.String("b", "8", ""), fs.String("e", "", ""), fs.Float64("f", 2, "")
-	typ := fs.String("d", "bfloat16", "")
+	first, last, typ := fs.String("b", "8", ""), fs.String("e", "", ""), fs.String("d", "bfloat16", "")
+	fs.Float64Var(&cfg.Factor, "f", 2, "")
 	fs.StringVar(&cfg.Device, "device", "cuda", "")
 	fs.StringVar(&cfg.Transport, "transport", "auto", "")
 	fs.IntVar(&cfg.Graph, "G", 0, "")
@@ -68,38 +70,91 @@ func runTune(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	if err := tuned(cfg, names); err != nil {
-		return err
-	}
-	// The emulator has other defaults.
-	most, graph := "1G", 20
-	if cfg.Device == "emu" {
-		most, graph = "4K", 1
-	}
-	if *last == "" {
-		*last = most
-	}
-	if cfg.Graph == 0 {
-		cfg.Graph = graph
-	}
-	cfg.Factor = *factor
-	for _, s := range []struct {
-		text string
-		to   *int64
-	}{{*first, &cfg.Min}, {*last, &cfg.Max}} {
-		if *s.to, err = bench.ParseSize(s.text); err != nil {
-			return cli.Usagef("%v", err)
+	for _, step := range []func() error{
+		func() error { return tuneDevice(cfg, last) },
+		func() error { return tuneCollectives(cfg, names) },
+		func() error { return tuneSizes(cfg, *first, *last) },
+		func() error { return tuneType(cfg, *typ) },
+		func() error { return tuneNumbers(cfg) },
+		func() error { return tuneRanks(cfg) },
+	} {
+		if err := step(); err != nil {
+			return err
 		}
 	}
-	if cfg.Type, err = kernels.ParseType(*typ); err != nil {
-		return cli.Usagef("%v", err)
+	self, err := os.Executable()
+	if err != nil {
+		return err
 	}
-	if cfg.Factor == 0 {
+	again := slices.DeleteFunc(slices.Clone(args), func(s string) bool { return s == "--" })
+	cfg.Command = append([]string{self, "tune"}, again...)
+	return tune.Run(ctx, cfg)
+}
+
+// tuneDevice checks the device and sets the defaults that depend on it.
+func tuneDevice(cfg *tune.Config, last *string) error {
+	most, graph := "1G", 20
+	switch cfg.Device {
+	case "cuda":
+	case "emu":
+		most, graph = "4K", 1
+	case "host":
+		return cli.Usagef("--device host: a plan is for GPU memory")
+	default:
+		return cli.Unknown("device", cfg.Device, []string{"cuda", "emu"})
+	}
+	*last = cmp.Or(*last, most)
+	cfg.Graph = cmp.Or(cfg.Graph, graph)
+	return nil
+}
+
+func tuneCollectives(cfg *tune.Config, names []string) error {
+	if len(names) == 0 {
+		names = []string{"all"}
+	}
+	for _, name := range names {
+		if strings.EqualFold(name, "all") {
+			cfg.Collectives = slices.DeleteFunc(slices.Clone(bench.Collectives), func(c bench.Collective) bool { return c.Kind == ringo.KindSend })
+			return nil
+		}
+		coll, err := bench.Find(name)
+		if err != nil {
+			return err
+		}
+		if coll.Kind == ringo.KindSend {
+			return cli.Usagef("sendrecv has one algorithm")
+		}
+		if !slices.ContainsFunc(cfg.Collectives, func(c bench.Collective) bool { return c.Kind == coll.Kind }) {
+			cfg.Collectives = append(cfg.Collectives, coll)
+		}
+	}
+	return nil
+}
+
+func tuneSizes(cfg *tune.Config, first, last string) (err error) {
+	if cfg.Min, err = bench.ParseSize(first); err == nil {
+		cfg.Max, err = bench.ParseSize(last)
+	}
+	if err == nil && cfg.Factor == 0 {
 		return cli.Usagef("-f 0: the factor must be above 1")
 	}
-	if _, err := cfg.Sizes(); err != nil {
+	if err == nil {
+		_, err = cfg.Sizes()
+	}
+	if err != nil {
 		return cli.Usagef("%v", err)
 	}
+	return nil
+}
+
+func tuneType(cfg *tune.Config, name string) (err error) {
+	if cfg.Type, err = kernels.ParseType(name); err != nil {
+		return cli.Usagef("%v", err)
+	}
+	return nil
+}
+
+func tuneNumbers(cfg *tune.Config) error {
 	switch {
 	case cfg.Processes < 0 || cfg.Processes > 1024:
 		return cli.Usagef("-np %d: want 1 to 1024 processes, or 0 to join a job that a launcher has started", cfg.Processes)
@@ -110,53 +165,22 @@ func runTune(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	case cfg.Time <= 0:
 		return cli.Usagef("--time %v: want more than 0", cfg.Time)
 	}
-	if cfg.PerProcess == 0 {
+	return nil
+}
+
+// tuneRanks finds out how many GPUs there are where -g does not say how many to use.
+func tuneRanks(cfg *tune.Config) (err error) {
+	switch {
+	case cfg.PerProcess > 0:
+	case cfg.Processes != 1:
+		cfg.PerProcess = 1
+	default:
 		if cfg.PerProcess, err = tune.GPUs(cfg.Device); err != nil {
 			return err
-		}
-		if cfg.Processes != 1 {
-			cfg.PerProcess = 1
 		}
 	}
 	if cfg.Processes*cfg.PerProcess == 1 {
 		return cli.Usagef("one rank has nothing to choose: give -g or -np")
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	cfg.Command = append([]string{self, "tune"}, args...)
-	return tune.Run(ctx, cfg)
-}
-
-// tuned takes over the collectives and the device.
-func tuned(cfg *tune.Config, names []string) error {
-	if cfg.Device != "cuda" && cfg.Device != "emu" {
-		if cfg.Device == "host" {
-			return cli.Usagef("--device host: a plan is for GPU memory")
-		}
-		return cli.Unknown("device", cfg.Device, []string{"cuda", "emu"})
-	}
-	if len(names) == 0 {
-		names = []string{"all"}
-	}
-	for _, name := range names {
-		if strings.EqualFold(name, "all") {
-			for _, coll := range bench.Collectives {
-				if coll.Kind != ringo.KindSend {
-					cfg.Collectives = append(cfg.Collectives, coll)
-				}
-			}
-			continue
-		}
-		coll, err := bench.Find(name)
-		if err != nil {
-			return err
-		}
-		if coll.Kind == ringo.KindSend {
-			return cli.Usagef("sendrecv has one algorithm")
-		}
-		cfg.Collectives = append(cfg.Collectives, coll)
 	}
 	return nil
 }

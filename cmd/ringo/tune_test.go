@@ -88,8 +88,11 @@ func TestTuneMistakes(t *testing.T) {
 		require.Equal(t, 2, code, args)
 		require.Contains(t, stderr, want, args)
 	}
+	code, _, stderr := ringoHere("tune", "--device", "emu", "-o", "/nowhere/my.plan")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "-o /nowhere/my.plan: stat /nowhere: no such file")
 	t.Setenv("RINGO_CUDA_LIBRARY", "/nowhere/libcuda.so.1")
-	code, _, stderr := ringoHere("tune")
+	code, _, stderr = ringoHere("tune")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "no CUDA:")
 }
