@@ -191,6 +191,32 @@ func TestWindowAlignment(t *testing.T) {
 	}
 }
 
+// Ranks may share a GPU.
+func TestWindowShared(t *testing.T) {
+	one := devices(t, 1)[0]
+	list := []*gpu.Device{one, one, one}
+	comms := onDevices(t, list, Config{Algo: "window", Timeout: 20 * time.Second})
+	memory := memories(t, list, 4096)
+	ws := register(t, comms, memory, 0, 4096)
+	streams := make([]gpu.Stream, len(list))
+	for r, c := range comms { // one goroutine drives all
+		var err error
+		streams[r], err = one.NewStream()
+		require.NoError(t, err)
+		defer one.DestroyStream(streams[r])
+		require.NoError(t, one.Write(memory[r], mem.Of([]int64{int64(r + 1), 5}).Bytes()))
+		require.NoError(t, c.Do(&Call{Kind: KindAllReduce, In: memory[r], Out: memory[r], Count: 2, Type: Int64, Stream: streams[r]}))
+		time.Sleep(5 * time.Millisecond)
+	}
+	for r, c := range comms {
+		require.NoError(t, c.Synchronize(streams[r]))
+		got := make([]int64, 2)
+		require.NoError(t, one.Read(mem.Of(got).Bytes(), memory[r]))
+		require.Equal(t, []int64{6, 15}, got)
+	}
+	closeWindows(t, ws)
+}
+
 // Finding memory in windows is for every call, and costs nothing worth mentioning.
 func TestWindowRouteAllocates(t *testing.T) {
 	list := devices(t, 2)

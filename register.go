@@ -34,7 +34,7 @@ type Window struct {
 // ReduceScatter and Gather, Out of AllGather, AlltoAll, Broadcast and Scatter, both
 // of AllReduce and Reduce, whose Out then has to be given on all ranks. Ranks that
 // break this get the error of calls that do not match. Nobody may touch such a
-// buffer while any rank is at the collective.
+// buffer while any rank is at the collective. A communicator of Split has no windows.
 //
 // Where GPUs do not reach each other, or the memory is of a kind that cannot be
 // shared, the Window has no effect, and Reason says why. What is wrong with the

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/gputest"
@@ -249,6 +250,15 @@ func TestRegisterApart(t *testing.T) {
 		require.ErrorIs(t, err, ErrAborted)
 		require.ErrorContains(t, err, "enough")
 		require.Less(t, time.Since(start), 2*time.Second)
+	})
+	t.Run("death", func(t *testing.T) {
+		list := devices(t, 2)
+		comms := onDevices(t, list, Config{})
+		time.AfterFunc(20*time.Millisecond, func() { bootstrap.Drop(comms[1].group) })
+		_, err := comms[0].Register(alloc(t, list[0], make([]byte, 64)))
+		require.ErrorIs(t, err, ErrPeer)
+		require.ErrorContains(t, err, "rank 1")
+		comms[1].Abort(nil) // it does not know that it is dead
 	})
 	for name, other := range map[string]func(c *Comm, w *Window) error{
 		"close": func(_ *Comm, w *Window) error { return w.Close() },
