@@ -166,7 +166,7 @@ func TestDevicePaths(t *testing.T) {
 			for _, p := range tc.paths {
 				require.Contains(t, paths, p)
 			}
-			var calls []Call
+			calls := everyCall(tc.n, 0, Float32, PreMulSum(2)) // nothing, with scratch memory
 			for _, count := range []int{0, 1, 1001} {
 				calls = append(calls, everyCall(tc.n, count, Int32, Sum)...)
 			}
