@@ -64,7 +64,7 @@ func (a *windowArgs) target(to uint64) {
 	a.targets++
 }
 
-// share is what rank i of n ranks combines or passes on of bytes.
+// share is what the i-th of n ranks combines or passes on of bytes.
 func share(bytes, i, n int) (at, length uint64) {
 	part := roundUp((bytes+n-1)/n, 128)
 	at = uint64(min(bytes, i*part))
@@ -84,6 +84,9 @@ func (e *Engine) windowArgs(j *Job, d Direct, in, out Place, root sched.Rank, by
 	return a
 }
 
+// after is how many ranks lie between the root and a rank, n - 1 for the root.
+func after(rank, root, n int) int { return (rank - root - 1 + n) % n }
+
 // lay says what goes where. Peers come in the order of their distance, so that all
 // ranks write to different ones.
 func (e *Engine) lay(a *windowArgs, l lot, d Direct, root sched.Rank, bytes int, spread bool) {
@@ -99,7 +102,11 @@ func (e *Engine) lay(a *windowArgs, l lot, d Direct, root sched.Rank, bytes int,
 	mine := uint64(rank) * one
 	switch d {
 	case TwoShot, Reduce:
-		at, length := share(bytes, rank, n)
+		i, parts := rank, n
+		if d == Reduce && n > 2 { // the root takes as much as all others send
+			i, parts = after(rank, int(root), n), n-1
+		}
+		at, length := share(bytes, i, parts)
 		a.moves, a.targets, a.bytes[0] = 1, 0, length
 		peers(func(q int, _ uint64) {
 			a.from[q] = l.in[q] + at
@@ -156,7 +163,7 @@ func (e *Engine) layBroadcast(a *windowArgs, l lot, root, bytes int) {
 		}
 		return
 	}
-	at, length := share(bytes, (rank-root-1+n)%n, n-1)
+	at, length := share(bytes, after(rank, root, n), n-1)
 	a.moves, a.targets, a.from[0], a.bytes[0] = 1, 0, l.out[root]+at, length
 	for k := 1; k <= n; k++ {
 		if q := (rank + k) % n; q != root {
