@@ -1,65 +1,90 @@
 package ringo
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/mem"
 )
 
-// TestDeviceFirstInCapture has the first operation of a communicator be one that
-// needs scratch memory, in a capture of each mode.
+// TestDeviceFirstInCapture has the first operation on a communicator's GPUs be in
+// a capture, in each mode: what it needs besides is allocated and loaded quietly.
 func TestDeviceFirstInCapture(t *testing.T) {
-	const count = 100 // elements for each peer
-	for mode, name := range []string{cuda.CaptureGlobal: "global", cuda.CaptureThreadLocal: "thread-local", cuda.CaptureRelaxed: "relaxed"} {
-		for _, algo := range []string{"", "steps"} {
-			t.Run(fmt.Sprintf("%s %s", name, algo), func(t *testing.T) {
-				list := devices(t, 2)
-				comms := onDevices(t, list, Config{Algo: algo})
-				var streams []gpu.Stream
-				var graphs []cuda.GraphExec
-				var all []Region
-				for r, c := range comms {
-					d := list[r]
-					s, err := d.NewStream()
-					require.NoError(t, err)
-					x := make([]float32, 2*count)
+	const n, count = 2, 100
+	modes := []string{cuda.CaptureGlobal: "global", cuda.CaptureThreadLocal: "thread-local", cuda.CaptureRelaxed: "relaxed"}
+	for _, test := range []struct {
+		name string
+		cfg  Config
+		call Call
+	}{
+		{"all-to-all in place", Config{Algo: "steps"}, Call{Kind: KindAlltoAll}},
+		{"all-to-all in place, direct", Config{}, Call{Kind: KindAlltoAll}},
+		{"scaled", Config{}, Call{Kind: KindAllReduce, Op: PreMulSum(2)}},
+		{"in order of rank", Config{Algo: "steps", Deterministic: "rank order"}, Call{Kind: KindAllReduce}},
+	} {
+		for mode, name := range modes {
+			t.Run(test.name+"/"+name, func(t *testing.T) {
+				list := devices(t, n)
+				comms := onDevices(t, list, test.cfg)
+				test.call.Count, test.call.Type = count, Float32
+				calls, want := make([]Call, n), make([][]byte, n)
+				for r := range calls {
+					in, _ := test.call.shape(r, n)
+					x := make([]float32, in)
 					for i := range x {
 						x[i] = float32(1000*r + i)
 					}
-					all = append(all, alloc(t, d, floats(x)))
-					require.NoError(t, d.With(func() error {
-						driver := d.Driver()
-						require.NoError(t, driver.StreamBeginCapture(s, cuda.CaptureMode(mode)))
-						require.NoError(t, c.Do(&Call{Kind: KindAlltoAll, In: all[r], Out: all[r], Count: count, Type: Float32, Stream: s}))
-						g, err := driver.StreamEndCapture(s)
-						require.NoError(t, err)
-						x, err := driver.GraphInstantiate(g, 0)
-						require.NoError(t, err)
-						streams, graphs = append(streams, s), append(graphs, x)
-						return driver.GraphDestroy(g)
-					}))
+					calls[r], want[r] = test.call, floats(x)
+					calls[r].In = alloc(t, list[r], want[r])
+					calls[r].Out = calls[r].In
 				}
-				for range 3 { // there, back and there again
-					for r, d := range list {
-						require.NoError(t, d.With(func() error { return d.Driver().GraphLaunch(graphs[r], streams[r]) }))
-					}
+				noErrors(t, each(comms, func(c *Comm) error {
+					host := test.call
+					host.In = mem.Host(want[c.Rank()])
+					host.Out = host.In
+					return c.Do(&host)
+				}))
+				for r, d := range list { // one goroutine for all: nothing here waits
+					s, err := d.NewStream()
+					require.NoError(t, err)
+					calls[r].Stream = s
+					require.NoError(t, launchCaptured(d, cuda.CaptureMode(mode), s, func() error { return comms[r].Do(&calls[r]) }))
 				}
 				for r, d := range list {
-					require.NoError(t, comms[r].Synchronize(streams[r]))
-					want, got := make([]float32, 2*count), make([]byte, 8*count)
-					for i := range want {
-						want[i] = float32(1000*(i/count) + r*count + i%count)
-					}
-					require.NoError(t, d.Read(got, all[r]))
-					require.Equal(t, floats(want), got)
-					require.NoError(t, d.With(func() error { return d.Driver().GraphExecDestroy(graphs[r]) }))
-					require.NoError(t, d.DestroyStream(streams[r]))
+					require.NoError(t, comms[r].Synchronize(calls[r].Stream))
+					got := make([]byte, len(want[r]))
+					require.NoError(t, d.Read(got, calls[r].Out))
+					require.Equal(t, want[r], got)
+					require.NoError(t, d.DestroyStream(calls[r].Stream))
 				}
 			})
 		}
 	}
+}
+
+// launchCaptured captures what f queues on a stream and launches it there.
+func launchCaptured(d *gpu.Device, mode cuda.CaptureMode, s gpu.Stream, f func() error) error {
+	driver := d.Driver()
+	return d.With(func() error {
+		if err := driver.StreamBeginCapture(s, mode); err != nil {
+			return err
+		}
+		if err := f(); err != nil {
+			return err
+		}
+		g, err := driver.StreamEndCapture(s)
+		if err != nil {
+			return err
+		}
+		defer driver.GraphDestroy(g)
+		x, err := driver.GraphInstantiate(g, 0)
+		if err != nil {
+			return err
+		}
+		defer driver.GraphExecDestroy(x) // when its launch has ended
+		return driver.GraphLaunch(x, s)
+	})
 }
