@@ -294,3 +294,27 @@ func TestWindowCaptures(t *testing.T) {
 		}
 	}
 }
+
+// TestWindowSharedDevice has three ranks on one device. All is loaded and
+// allocated before the first kernel waits for another.
+func TestWindowSharedDevice(t *testing.T) {
+	const n = 3
+	r := newRigOn(t, emulated(t, 1, cudaemu.Config{}), 1, mailed(n), options(n))
+	narrow(r)
+	var all []*windowRun
+	for i, x := range leases(n) {
+		o := r.lease(x, i%2 == 1 && r.ranks[0].engine.CanCopy(x.d) && !x.inPlace, uint64(i))
+		r.resetDirect(o.directRun)
+		for k, m := range r.ranks {
+			r.with(m, func() error { return m.engine.PrepareWindow(o.jobs[k].Reducer) })
+			r.with(m, func() error { return m.engine.PrepareWindow(nil) })
+		}
+		all = append(all, o)
+	}
+	for _, o := range all {
+		r.runWindow(o)
+	}
+	for _, o := range all {
+		r.checkDirect(o.directRun)
+	}
+}
