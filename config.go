@@ -41,7 +41,9 @@ type Config struct {
 	Net string
 	// Algo forces an algorithm where it has the collective ("ring", "tree",
 	// "oneshot", "twoshot", "doubling", "halving", "direct", "logstep",
-	// "hier"); ranks must agree. RINGO_ALGO, NCCL_ALGO.
+	// "hier"; on GPUs also "steps" for the schedule of a collective whose kernel
+	// has its name, and "window" and "copies" for registered memory); ranks must
+	// agree. RINGO_ALGO, NCCL_ALGO.
 	Algo string
 
 	// Deterministic is "rank order" for reductions that combine what the ranks

@@ -41,9 +41,9 @@ type modelQuestion struct {
 	direct    bool // there are direct kernels
 }
 
-// modelRanks bounds the ranks for which times are estimated: it takes some 200 ms
-// for so many, and grows with their square.
-const modelRanks = 64
+// modelRanks bounds the ranks for which times are estimated: it takes some 100 ms
+// for so many, once a process, and grows with their square.
+const modelRanks = 32
 
 // model appends rows for all sizes, by estimated times.
 func (rows *planRows) model(f *fabric, direct bool) {
@@ -67,11 +67,11 @@ func (rows *planRows) model(f *fabric, direct bool) {
 // modelled keeps what has been estimated.
 var modelled sync.Map
 
-// modelSizes are Count elements' bytes, each for the sizes up to twice as much.
+// modelSizes are Count elements' bytes, each for the sizes up to half as much more.
 const (
 	modelFirst  = 1 << 10
 	modelLast   = 1 << 30
-	modelFactor = 4
+	modelFactor = 2
 )
 
 func (q *modelQuestion) rows(kind Kind) (rows []planRow) {
@@ -82,7 +82,7 @@ func (q *modelQuestion) rows(kind Kind) (rows []planRow) {
 				best, least = a, t
 			}
 		}
-		most := size * 2
+		most := size + size/2
 		if size == modelLast {
 			most = maxCount
 		}

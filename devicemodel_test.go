@@ -15,7 +15,7 @@ func TestModelRows(t *testing.T) {
 		{near: overP2P, far: overP2P, topo: topology{ranks: 8, local: 8}},
 		{near: overHost, far: overHost, topo: topology{ranks: 4, local: 4}},
 		{near: overP2P, far: overBridge, topo: topology{ranks: 16, local: 8}},
-		{near: overBridge, far: overBridge, topo: topology{ranks: 64, local: 64}},
+		{near: overBridge, far: overBridge, topo: topology{ranks: 32, local: 32}},
 	} {
 		t.Run(fmt.Sprintf("%s-%s of %d", gpuPathNames[f.near], gpuPathNames[f.far], f.topo.ranks), func(t *testing.T) {
 			direct := f.far == overP2P
