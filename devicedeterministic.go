@@ -111,16 +111,17 @@ func (d *device) scaleIn(c *Comm, call *Call, r *request, j *grid.Job) error {
 	if err := d.openFold(c); err != nil {
 		return err
 	}
+	var err error
+	if j.Reducer, err = kernels.NewReducer(call.Type, kernels.Sum, c.size); err != nil || j.In.Len() == 0 {
+		return err
+	}
 	scaled, err := d.scratch(j.In.Len())
 	if err != nil {
 		return err
 	}
 	d.workplace.stream = call.Stream
-	if err := d.workplace.combine(r, scaled, j.In, 1, false); err != nil {
-		return err
-	}
+	err = d.workplace.combine(r, scaled, j.In, 1, false)
 	j.In, j.Scalar = scaled, 0
-	j.Reducer, err = kernels.NewReducer(call.Type, kernels.Sum, c.size)
 	return err
 }
 

@@ -86,6 +86,9 @@ func TestDeviceDeterministic(t *testing.T) {
 			for i := 0; i < len(all); i += 5 {
 				require.NoError(t, all[i].onGPUs(comms))
 			}
+			for _, kind := range reductions {
+				require.NoError(t, trial{kind: kind, typ: Float16, op: PreMulSum(2)}.onGPUs(comms), "nothing to do")
+			}
 			parts := false
 			for key := range comms[0].dev.programs {
 				parts = parts || !key.kind.Reduces()
