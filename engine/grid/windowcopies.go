@@ -40,6 +40,9 @@ func (e *Engine) RunCopies(j *Job, d Direct, in, out Place, root sched.Rank, byt
 		x = e.gates.shape(d, e.ranks, bytes)
 		copies.halve(a)
 	}
+	if err := e.PrepareWindow(nil); err != nil { // loading it behind the first kernel would wait for that
+		return err
+	}
 	a.pass, a.part = 1, begins
 	if err := e.launchWindow(j, j.Reducer, a, x); err != nil {
 		return err

@@ -56,6 +56,10 @@ type Config struct {
 	// at most, by the seed. It makes copies overtake each other.
 	CopyDelay int
 
+	// LoadsWait has ModuleLoadData wait for the work of its context, as hardware
+	// may: what a kernel waits for must not need a module first.
+	LoadsWait bool
+
 	// Trace is called for each instruction of a warp, if set.
 	Trace func(simt.Event)
 }

@@ -128,6 +128,11 @@ func (m *Machine) ModuleLoadData(image []byte) (cuda.Module, error) {
 		return 0, err
 	}
 	defer c.end()
+	if m.cfg.LoadsWait {
+		if err := c.idle(c.ctx); err != nil {
+			return 0, err
+		}
+	}
 	if compiled(image) {
 		return 0, c.fail(cuda.ErrNoBinaryForGPU, "compiled code; an emulated device runs PTX text alone")
 	}

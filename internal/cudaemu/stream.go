@@ -118,6 +118,15 @@ func (c *call) synchronize(ctx *context, streams []*stream) error {
 	return c.waitFor(ctx, ops)
 }
 
+// idle waits for all work of a context, of which the host learns nothing.
+func (c *call) idle(ctx *context) error {
+	var ops []*op
+	for _, s := range ctx.streams {
+		ops = append(ops, s.last)
+	}
+	return c.await(ctx, func() bool { return allDone(ops) })
+}
+
 func (c *call) waitFor(ctx *context, ops []*op) error {
 	err := c.await(ctx, func() bool { return allDone(ops) })
 	c.saw(ops...)

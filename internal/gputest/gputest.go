@@ -123,6 +123,7 @@ func emulator(t testing.TB, o options) cuda.Driver {
 	if o.emu.Devices == 0 && o.emu.Shapes == nil {
 		o.emu.Devices = o.devices
 	}
+	o.emu.LoadsWait = true
 	m, err := cudaemu.New(o.emu)
 	if err != nil {
 		t.Fatal(err)
