@@ -34,7 +34,8 @@ var (
 	typesFlag  = flag.String("types", "float32", "data types")
 	what       = flag.String("what", "ring allreduce", "operations")
 	blocksFlag = flag.String("together", "0", "blocks of what runs together; -1: steps run in their order")
-	shortFlag  = flag.Int("short", shortBytes, "bytes up to which messages go as notes")
+	nearFlag   = flag.String("near", "", "lanes / bytes of a slot / slots of the default board, to the next rank")
+	farFlag    = flag.String("far", "", "the same, to others")
 	noteFlag   = flag.Int("note", 4<<10, "bytes of notes on the default board")
 	ptxFolders = flag.String("ptx", "", "folders with other texts of the kernels, to compare")
 )
@@ -87,7 +88,8 @@ func TestGeometry(t *testing.T) {
 	for _, folder := range strings.Split(*ptxFolders, ",") {
 		for _, shape := range strings.Split(*shapes, ",") {
 			board, th := DefaultBoard(n), 0
-			board.Near.NoteBytes, board.Far.NoteBytes = *noteFlag, *noteFlag
+			board.Near, board.Far = shaped(board.Near, *nearFlag), shaped(board.Far, *farFlag)
+			board = board.fit()
 			if shape != "default" {
 				v := sizes(strings.ReplaceAll(shape, "/", ","))
 				g := Geometry{Lanes: v[0], SlotBytes: v[1], Slots: v[2]}
@@ -98,7 +100,7 @@ func TestGeometry(t *testing.T) {
 					r := newRig(t, d, board, Options{Ranks: n, Threads: th, MinSlice: least, Blocks: max(0, blocks)})
 					r.inOrder = blocks < 0
 					for _, m := range r.ranks {
-						m.engine.text, m.engine.short = textOf(folder), *shortFlag
+						m.engine.text = textOf(folder)
 					}
 					for _, name := range strings.Split(*what, ",") {
 						for _, ty := range strings.Split(*typesFlag, ",") {
@@ -115,6 +117,16 @@ func TestGeometry(t *testing.T) {
 			}
 		}
 	}
+}
+
+// shaped is a geometry with another shape, if there is one.
+func shaped(g Geometry, shape string) Geometry {
+	g.NoteBytes = *noteFlag
+	if shape != "" {
+		v := sizes(strings.ReplaceAll(shape, "/", ","))
+		g.Lanes, g.SlotBytes, g.Slots = v[0], v[1], v[2]
+	}
+	return g
 }
 
 // textOf takes texts from a folder where it has them.

@@ -46,8 +46,14 @@ func DefaultBoard(ranks int) Board {
 		Ranks:     ranks,
 		MailBytes: 8 << 20,
 		Near:      Geometry{Lanes: 128, Slots: 4, SlotBytes: 64 << 10, NoteBytes: 4 << 10},
-		Far:       Geometry{Lanes: 64, Slots: 4, SlotBytes: 32 << 10, NoteBytes: 4 << 10},
+		Far:       Geometry{Lanes: 64, Slots: 4, SlotBytes: 64 << 10, NoteBytes: 4 << 10},
 	}
+	return b.fit()
+}
+
+// fit gives the queues to ranks other than the next as many lanes as there is room
+// for.
+func (b Board) fit() Board {
 	for b.Far.Lanes > 1 && b.Bytes() > boardBytes {
 		b.Far.Lanes--
 	}

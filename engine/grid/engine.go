@@ -50,7 +50,6 @@ type Engine struct {
 	threads    int
 	blocks     int
 	minSlice   int
-	short      int // bytes of messages that go as notes
 
 	control  *Control
 	stream   cuda.Stream // for uploads
@@ -91,7 +90,7 @@ const localBytes = 64
 func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (*Engine, error) {
 	e := &Engine{
 		driver: d, ctx: ctx, dev: dev, links: l, rank: o.Rank, ranks: o.Ranks, threads: o.Threads, minSlice: o.MinSlice, blocks: o.Blocks,
-		ends: map[endKey]end{}, modules: map[moduleKey]*module{}, text: ptxText, short: shortBytes,
+		ends: map[endKey]end{}, modules: map[moduleKey]*module{}, text: ptxText,
 	}
 	if e.threads == 0 {
 		e.threads = maxThreads

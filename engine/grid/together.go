@@ -41,11 +41,27 @@ type message struct {
 	note         bool
 }
 
-const (
-	// shortBytes is up to which length messages go as notes, where there are any.
-	shortBytes = 64 << 10
-	maxNote    = 8 << 10
-)
+// maxNote is the most room of a note.
+const maxNote = 8 << 10
+
+// short is up to which length a message between two ranks goes as notes: so that a
+// group of one to and one from each other rank is carried out by blocks which all run
+// at once. All ranks find the same.
+func (e *Engine) short(p *Program) int {
+	if p.note == 0 {
+		return -1
+	}
+	blocks := e.noteBlocks(p.note)
+	return p.note * max(1, min(p.lanes, blocks/(2*max(1, e.ranks-1))))
+}
+
+// noteBlocks is how many blocks run at once whose threads each have a Pair of so many
+// bytes.
+func (e *Engine) noteBlocks(bytes int) int {
+	return e.mail.blocks * maxThreads / noteThreads(bytes)
+}
+
+func noteThreads(bytes int) int { return roundUp(lines(bytes)*lineLanes, 32) }
 
 // RunTogether queues sends and receives that happen side by side, so that ranks
 // may exchange messages of any size in any order; those with one peer in one
@@ -111,8 +127,8 @@ func (e *Engine) together(c comm, jobs []*Job) error {
 	}
 	tasks := len(ways) * int(a.lanes)
 	f.launch = cuda.Launch{Stream: jobs[0].Stream}
-	if short && tasks <= e.mail.blocks {
-		f.launch.Grid.X, f.launch.Block.X = uint32(tasks), uint32(roundUp(lines(line)*lineLanes, 32))
+	if short && tasks <= e.noteBlocks(line) {
+		f.launch.Grid.X, f.launch.Block.X = uint32(tasks), uint32(noteThreads(line))
 		return e.driver.LaunchKernel(m.notes, &f.launch, cuda.ArgsOf(a))
 	}
 	blocks := min(tasks, e.blocks)
@@ -135,7 +151,7 @@ func (e *Engine) sort(jobs []*Job) []way {
 	e.ways = e.ways[:0]
 	for _, j := range jobs {
 		piece, slice, n := e.cut(j)
-		note := n <= min(e.short, j.Program.note*j.Program.lanes) && j.Program.note > 0
+		note := j.Program.message() && n <= e.short(j.Program)
 		if note {
 			piece, slice = j.Program.note, j.Program.note
 		}
