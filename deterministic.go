@@ -38,6 +38,12 @@ func orderMatters(kind Kind, t DataType, op kernels.Kind, ranks int) bool {
 	return scales && t.Size() < Float32.Size()
 }
 
+// roomOnHost has shares stay in a core's cache; see fold for both.
+const (
+	roomOnHost  = 2 << 20
+	wholeOnHost = 16 << 10
+)
+
 // A hostPlace is the workplace in host memory.
 type hostPlace struct {
 	c     *Comm
@@ -54,8 +60,8 @@ func (c *Comm) carryOutByRank(call *Call) error {
 	if err != nil {
 		return c.fail(call, err)
 	}
-	if c.fold == nil { // in pieces that stay in a core's cache
-		c.fold = newFold(c, &hostPlace{c: c, srcs: make([][]byte, c.size)}, 16<<10, 2<<20)
+	if c.fold == nil {
+		c.fold = newFold(c, &hostPlace{c: c, srcs: make([][]byte, c.size)}, wholeOnHost, roomOnHost)
 	}
 	if err := c.fold.run(r, call.Kind, call.In.Slice(0, r.in), call.Out.Slice(0, r.out)); err != nil {
 		return c.fail(call, err)

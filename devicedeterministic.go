@@ -12,27 +12,31 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// pick is choose for a call that may have to be combined in order of rank, which
-// direct kernels and those in windows do, and schedules do not.
+// pick chooses the algorithm of a call.
+func (d *device) pick(call *Call, registered bool) algo {
+	scales := call.Kind.Reduces() && call.Op.Kind == kernels.KindPreMulSum
+	return d.orderly(call.Kind, call.bytes(), registered, d.net.cfg.byRank(call, d.net.size), scales)
+}
+
+// orderly is choose for a collective that may have to be combined in order of rank,
+// which direct kernels and those in windows do, and schedules do not.
 //
 // Such kernels take what ranks contribute as it is. The scales of a PreMulSum may
 // differ, so there each rank scales its own first; see scaleFirst.
-func (d *device) pick(call *Call, registered bool) algo {
-	bytes := call.bytes()
-	scales := call.Kind.Reduces() && call.Op.Kind == kernels.KindPreMulSum
-	small := !scales || bytes*call.Kind.shares(d.net.size) <= scaleFirst
-	a := d.choose(call.Kind, bytes, registered && !scales)
-	_, direct := d.kernel(call.Kind, a, bytes)
+func (p *planner) orderly(kind Kind, bytes int, registered, byRank, scales bool) algo {
+	small := !scales || bytes*kind.shares(p.topo.ranks) <= scaleFirst
+	a := p.choose(kind, bytes, registered && !scales)
+	_, direct := p.kernel(kind, a, bytes)
 	if direct && !small {
 		a, direct = algoSteps, false
 	}
-	if !d.net.cfg.byRank(call, d.net.size) || direct || a == algoWindow {
+	if !byRank || direct || a == algoWindow {
 		return a
 	}
-	if a = algoDirect; call.Kind == KindAllReduce {
+	if a = algoDirect; kind == KindAllReduce {
 		a = algoTwoShot
 	}
-	if _, ok := d.kernel(call.Kind, a, bytes); ok && small && d.forced != algoSteps {
+	if _, ok := p.kernel(kind, a, bytes); ok && small && p.forced != algoSteps {
 		return a
 	}
 	return algoByRank
@@ -59,6 +63,9 @@ type devicePlace struct {
 // launches of a piece not to count.
 const roomOnDevice = 8 << 20
 
+// wholeOnDevice is the fold's whole: a launch less is worth more than a hop.
+const wholeOnDevice = 64 << 10
+
 // openFold makes what reductions in order of rank need on the device, if it is not
 // there yet.
 func (d *device) openFold(c *Comm) error {
@@ -73,7 +80,7 @@ func (d *device) openFold(c *Comm) error {
 	if d.workplace.combiner, err = combiner.New(d.gpu.Driver(), ctx); err != nil {
 		return err
 	}
-	d.fold = newFold(c, d.workplace, 64<<10, roomOnDevice)
+	d.fold = newFold(c, d.workplace, wholeOnDevice, roomOnDevice)
 	return nil
 }
 

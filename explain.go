@@ -3,6 +3,7 @@ package ringo
 import (
 	"fmt"
 
+	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/sched"
 )
 
@@ -15,11 +16,14 @@ type Choice struct {
 	Reason   string
 	Others   []string // algorithms that could be asked for instead
 	Schedule sched.Schedule
+	// Then is what follows when the ranks have combined what Schedule has brought, in
+	// order of rank; nil if nothing does.
+	Then sched.Schedule
 }
 
 // Explain says how n ranks, in blocks of local on a host (0: all on one), would
 // carry out a collective whose Count elements are so many bytes, and why, without
-// doing it. cfg gives Algo.
+// doing it. cfg gives Algo and Deterministic, for sums of floats.
 func Explain(kind Kind, n, local, bytes, root int, cfg Config) (Choice, error) {
 	forced, err := parseAlgo(cfg.Algo)
 	if err != nil {
@@ -39,8 +43,31 @@ func Explain(kind Kind, n, local, bytes, root int, cfg Config) (Choice, error) {
 			ch.Others = append(ch.Others, t.algo.String())
 		}
 	}
+	if cfg.Deterministic != "" && orderMatters(kind, Float32, kernels.KindSum, n) {
+		ch.byRank(topo, root, wholeOnHost)
+		return ch, nil
+	}
 	ch.Schedule = programKey{kind: kind, algo: a, peer: int32(root)}.schedule(topo)
 	return ch, nil
+}
+
+// byRank makes it the choice of a reduction that is combined in order of rank.
+func (ch *Choice) byRank(topo topology, root, whole int) {
+	ch.Algo, ch.Others = algoByRank.String(), nil
+	ch.Reason = "Deterministic: contributions are moved as they are and combined in order of rank"
+	first, then := parts(ch.Kind, ch.Bytes, whole)
+	chunk := ch.Bytes
+	if then != kinds {
+		chunk /= topo.ranks
+	}
+	schedule := func(kind Kind) sched.Schedule {
+		a, _ := choosePlan(kind, topo, chunk, algoAuto)
+		return programKey{kind: kind, algo: a, peer: int32(root)}.schedule(topo)
+	}
+	ch.Schedule = schedule(first)
+	if then != kinds {
+		ch.Then = schedule(then)
+	}
 }
 
 // DeviceAlgorithms are the algorithms that can carry out a collective on GPU memory

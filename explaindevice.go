@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/kernels"
 )
 
 // GPUs are what ExplainDevice is asked about. The zero GPUs are those of the
@@ -16,7 +17,7 @@ type GPUs struct {
 	Registered bool   // memory is
 }
 
-// ExplainDevice is Explain for GPU memory. cfg gives Algo and Plan. A kernel that
+// ExplainDevice is Explain for GPU memory. cfg gives Algo, Deterministic and Plan. A kernel that
 // has no steps has no Schedule.
 func ExplainDevice(kind Kind, n, local, bytes, root int, gpus GPUs, cfg Config) (Choice, error) {
 	ch, err := Explain(kind, n, local, bytes, root, cfg)
@@ -46,7 +47,18 @@ func ExplainDevice(kind Kind, n, local, bytes, root int, gpus GPUs, cfg Config) 
 	p.rows = rowsFor(given, f, p.can)
 
 	a := p.choose(kind, bytes, gpus.Registered)
-	ch.Algo, ch.Reason, ch.Schedule = a.String(), p.because(kind, bytes, gpus.Registered), nil
+	ch.Algo, ch.Reason, ch.Schedule, ch.Then = a.String(), p.because(kind, bytes, gpus.Registered), nil, nil
+	if cfg.Deterministic != "" && orderMatters(kind, Float32, kernels.KindSum, n) {
+		switch ordered := p.orderly(kind, bytes, gpus.Registered, true, false); ordered {
+		case algoByRank:
+			ch.byRank(f.topo, root, wholeOnDevice)
+			return ch, nil
+		case a:
+		default:
+			a = ordered
+			ch.Algo, ch.Reason = a.String(), "Deterministic: a kernel that combines in order of rank"
+		}
+	}
 	ch.Others = slices.DeleteFunc(p.names(kind, bytes, gpus.Registered), func(name string) bool { return name == ch.Algo })
 	if _, ok := p.kernel(kind, a, bytes); !ok && a != algoWindow && a != algoCopies {
 		ch.Schedule = programKey{kind: kind, algo: a, peer: int32(root)}.schedule(f.topo)

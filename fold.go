@@ -59,6 +59,20 @@ func (f *fold) run(request request, kind Kind, in, out Region) error {
 	return f.allReduce(r, in, out, share*n)
 }
 
+// parts are the collectives that a reduction in order of rank is made of: what brings
+// the contributions, and what takes the results away, none if there is nothing.
+func parts(kind Kind, bytes, whole int) (first, then Kind) {
+	switch {
+	case kind == KindReduce:
+		return KindGather, kinds
+	case kind == KindReduceScatter:
+		return KindAlltoAll, kinds
+	case bytes <= whole:
+		return KindAllGather, kinds
+	}
+	return KindAlltoAll, KindAllGather
+}
+
 // gather combines what all ranks have, on all of them or on the root.
 func (f *fold) gather(r *request, kind Kind, in, out Region) error {
 	n := in.Len()

@@ -177,6 +177,9 @@ func together(ctx context.Context, cfg *Config, comms []*ringo.Comm, processes i
 		if c.Rank() == 0 {
 			report := newReport(cfg, n, processes)
 			report.Transport, report.Notes = transportOf(cfg, c), pathsOf(c)
+			if cfg.Deterministic {
+				report.Notes = append(report.Notes, "reductions of floats in order of rank")
+			}
 			if c.Device() != nil {
 				report.Notes = append(report.Notes, chosen(c, plan, cfg.Registered)...)
 			}

@@ -40,8 +40,8 @@ How
   -n N           iterations (default 0: as many as take 20 ms, at least 5)
   -w N           warm-ups (default 5)
   -c 0|1         verify every element (default 1)
-  -error         compare sums of random floats with the exact ones: the greatest
-                 error and the root of the mean square, in units in the last place
+  -error         compare sums of random floats with the exact ones: greatest and
+                 root-mean-square error, in units in the last place
   -deterministic reductions in order of rank: bits that depend on nothing else
   --device D     host (or auto), cuda, or emu: GPUs that are emulated; what they
                  compute is right, what they take means nothing

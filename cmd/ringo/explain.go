@@ -24,6 +24,7 @@ could be asked for, what it costs, and prints the steps of every rank.
   -d TYPE        element type (default float32)
   -r ROOT        root of broadcast, reduce, gather, scatter (default 0)
   --algo A       this algorithm instead of the one that would be chosen
+  -deterministic reductions in order of rank, of floats
   --steps W      print the steps: auto (up to 8 ranks), all, none, or a rank
 
 On GPU memory, for which none is needed here
@@ -48,6 +49,7 @@ type question struct {
 	node        int // ranks of a host, 0 for all
 	typ         ringo.DataType
 	algo        string
+	order       string      // ringo.Config.Deterministic
 	gpus        *ringo.GPUs // nil for host memory
 	plan        string      // file
 }
@@ -55,7 +57,7 @@ type question struct {
 // choice answers for a size as bench counts it.
 func (q question) choice(size int64) (ringo.Choice, error) {
 	width := q.typ.Size()
-	bytes, cfg := q.Count(size, q.ranks, width)*width, ringo.Config{Algo: q.algo, Plan: q.plan}
+	bytes, cfg := q.Count(size, q.ranks, width)*width, ringo.Config{Algo: q.algo, Plan: q.plan, Deterministic: q.order}
 	if q.gpus != nil {
 		return ringo.ExplainDevice(q.Kind, q.ranks, q.node, bytes, q.root, *q.gpus, cfg)
 	}
@@ -98,6 +100,7 @@ func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 	algo, steps := fs.String("algo", "", ""), fs.String("steps", "auto", "")
 	node := fs.Int("node", 0, "")
 	device, plan := fs.String("device", "host", ""), fs.String("plan", "", "")
+	ordered := fs.Bool("deterministic", false, "")
 	var gpus ringo.GPUs
 	fs.StringVar(&gpus.Name, "gpu", "", "")
 	fs.StringVar(&gpus.Path, "path", "", "")
@@ -109,6 +112,9 @@ func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 	q, err := ask(names, *ranks, *root, *node, *typ, *algo)
 	if err != nil {
 		return err
+	}
+	if *ordered {
+		q.order = "rank order"
 	}
 	switch *device {
 	case "cuda", "emu":
@@ -152,6 +158,11 @@ func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 	}
 	printCost(stdout, ch.Schedule, bytes)
 	which(stdout, ch.Schedule)
+	if ch.Then != nil {
+		fmt.Fprintln(stdout, "\nthen:      what was combined is gathered")
+		printCost(stdout, ch.Then, bytes)
+		which(stdout, ch.Then)
+	}
 	return nil
 }
 

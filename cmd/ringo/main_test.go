@@ -83,6 +83,21 @@ func TestExplain(t *testing.T) {
 	require.Contains(t, out, "--steps all")
 }
 
+func TestExplainDeterministic(t *testing.T) {
+	code, out, stderr := ringoHere("explain", "allreduce", "-np", "4", "-s", "1M", "-deterministic")
+	require.Zero(t, code, stderr)
+	for _, want := range []string{"algorithm: rank order\n", "combined in order of rank", "In[0]   Out[0]", "\nthen: "} {
+		require.Contains(t, out, want)
+	}
+	code, out, stderr = ringoHere("explain", "allreduce", "-np", "4", "-s", "1G", "-deterministic", "--device", "cuda")
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "algorithm: twoshot\nbecause:   Deterministic: a kernel")
+	code, out, stderr = ringoHere("explain", "reduce", "-np", "16", "-deterministic", "--device", "cuda")
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "algorithm: rank order\n")
+	require.NotContains(t, out, "then:")
+}
+
 func TestSim(t *testing.T) {
 	code, out, stderr := ringoHere("sim", "allreduce", "-np", "32", "-s", "8,1M", "--algo", "all", "--net", "nvlink", "--parts")
 	require.Zero(t, code, stderr)
