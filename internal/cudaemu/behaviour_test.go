@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +31,8 @@ var differs = []struct {
 	{"virtual memory, ranges", 14, "INVALID_VALUE", "what was never mapped is unmapped by mistake"},
 }
 
+func allQuestions() []question { return append(slices.Clone(questions), waitingQuestions...) }
+
 // TestBehaviour asks the emulator what a real driver was asked once. To ask one
 // again: go test ./internal/cudaemu -run TestBehaviour -record testdata/behaviour.txt
 func TestBehaviour(t *testing.T) {
@@ -41,7 +44,7 @@ func TestBehaviour(t *testing.T) {
 		name, err := d.DeviceGetName(0)
 		require.NoError(t, err)
 		text := fmt.Sprintf("# %s, driver of CUDA %d.%d\n", name, v/1000, v%1000/10)
-		for _, q := range questions {
+		for _, q := range allQuestions() {
 			text += q.name + ": " + ask(t, d, q) + "\n"
 			require.NoError(t, os.WriteFile(*record, []byte(text), 0o666)) // each time: the next may crash
 		}
@@ -57,8 +60,8 @@ func TestBehaviour(t *testing.T) {
 			want[name] = answer
 		}
 	}
-	for _, q := range questions {
-		m, err := cudaemu.New(cudaemu.Config{})
+	for _, q := range allQuestions() {
+		m, err := cudaemu.New(cudaemu.Config{Devices: 2, LoadsWait: true})
 		require.NoError(t, err)
 		got := ask(t, m, q)
 		m.Close()
