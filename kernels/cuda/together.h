@@ -47,6 +47,15 @@ struct Task {
   u64 at; // in its piece
 };
 
+// Task_of is task n of all: those of a lane of all ways, then those of the next.
+static DEVICE Task task_of(const TogetherArgs &a, u32 n) {
+  u32 way = n % a.ways, lane = n / a.ways;
+  u64 end = word(a, 2 * way), messages = word(a, 2 * way + 1);
+  Task t = {(u32)end, lane, (u32)(end >> 32) & 0xffff, (u32)messages, (u32)(messages >> 32), (u32)(end >> 48), lane, 0, 0};
+  if (lane >= t.lanes) t.left = 0;
+  return t;
+}
+
 // Settle moves a task to its next slice, or makes it one without messages.
 static DEVICE Message settle(const TogetherArgs &a, Task &t) {
   Message m = {};
@@ -134,12 +143,9 @@ KERNEL(576, 2) void together(const TogetherArgs a) {
   Task *tasks = (Task *)(ports + count);
 #pragma unroll 1
   for (u32 i = thread(); i < count; i += threads()) {
-    u32 n = block() + i * blocks(), way = n % a.ways, lane = n / a.ways;
-    u64 end = word(a, 2 * way), messages = word(a, 2 * way + 1);
-    Task t = {(u32)end, lane, (u32)(end >> 32) & 0xffff, (u32)messages, (u32)(messages >> 32), (u32)(end >> 48), lane, 0, 0};
-    if (lane >= t.lanes) t.left = 0;
+    Task t = task_of(a, block() + i * blocks());
     tasks[i] = t;
-    if (t.left && t.kind != copies) ports[i].open(ends + t.end, lane);
+    if (t.left && t.kind != copies) ports[i].open(ends + t.end, t.lane);
   }
   begin(a.comm);
   barrier();
@@ -180,24 +186,21 @@ static DEVICE Pair wait_note(const Comm &c, Port &p, const Place &t, u64 flag, u
 // Notes is together for short messages alone, of as many blocks as there are
 // tasks, all of which run at once. A thread has a Pair of each note.
 KERNEL(512, 2) void notes(const TogetherArgs a) {
-  u32 way = block() % a.ways, lane = block() / a.ways;
-  u64 end_ = word(a, 2 * way), messages = word(a, 2 * way + 1);
-  const End *e = (const End *)a.ends + (u32)end_;
-  bool sends_ = end_ >> 48 == sends;
+  Task task = task_of(a, block());
+  const End *end_of = (const End *)a.ends + task.end;
   Port p;
-  p.open(e, lane);
+  p.open(end_of, task.lane);
   begin(a.comm);
-  if (!sends_ && thread() == 0) fence(); // what kernels before read comes before we release more
+  if (task.kind == receives && thread() == 0) fence(); // what kernels before read comes before we release more
   Stop stop = {};
-  u32 first = (u32)messages, last = first + (u32)(messages >> 32);
 #pragma unroll 1
-  for (u32 i = first; i < last; i++) {
-    Message m = message(a, i);
-    u64 at = (u64)lane * m.piece;
-    if (lane && at >= m.n) continue;
+  for (; task.left; task.first++, task.left--) {
+    Message m = message(a, task.first);
+    u64 at = (u64)task.lane * m.piece;
+    if (at && at >= m.n) continue;
     u64 bytes = m.n - at < m.piece ? m.n - at : m.piece, flag = note_flag(m.stamp, bytes, p.next);
     Place t(thread() / 8, bytes, (m.src | m.dst) + at);
-    if (sends_) {
+    if (task.kind == sends) {
       Pair v = t.load(m.src + at, flag);
       wait(a.comm, p, p.needed(sending), sending, bytes, stop);
       if (any(stop.kind)) break;
@@ -215,6 +218,6 @@ KERNEL(512, 2) void notes(const TogetherArgs a) {
   if (stop.kind && thread() % warp == 0) report(a.comm, stop);
   barrier();
   if (thread() != 0) return;
-  p.close(e, lane);
+  if (task.lane < task.lanes) p.close(end_of, task.lane);
   end(a.comm);
 }
