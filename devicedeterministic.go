@@ -77,7 +77,7 @@ func (d *device) openFold(c *Comm) error {
 		return err
 	}
 	d.workplace = &devicePlace{c: c, d: d}
-	if d.workplace.combiner, err = combiner.New(d.gpu.Driver(), ctx); err != nil {
+	if d.workplace.combiner, err = combiner.Borrow(d.gpu.Driver(), ctx); err != nil {
 		return err
 	}
 	d.fold = newFold(c, d.workplace, wholeOnDevice, roomOnDevice)

@@ -3,6 +3,7 @@ package ringo
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -42,9 +43,11 @@ func onHosts(t testing.TB, list []*gpu.Device, config func(rank int) Config) []*
 		require.NoError(t, err)
 	}
 	t.Cleanup(func() {
+		var errs []error
 		for _, c := range comms {
-			require.NoError(t, c.Close())
+			errs = append(errs, c.Close())
 		}
+		require.NoError(t, errors.Join(errs...))
 	})
 	return comms
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/kernels/device"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
 )
@@ -67,7 +68,7 @@ type Engine struct {
 
 	ends    map[endKey]end
 	modules map[moduleKey]*module
-	finish  *finisher
+	finish  *device.Combiner
 	text    textFunc
 	mail    mailroom
 	gates   gates
@@ -181,7 +182,7 @@ func (e *Engine) Control() *Control { return e.control }
 func (e *Engine) Close() error {
 	var errs []error
 	if e.finish != nil {
-		errs = append(errs, e.finish.giveBack())
+		errs = append(errs, e.finish.Close())
 		e.finish = nil
 	}
 	errs = append(errs, cuda.With(e.driver, e.ctx, func() error {

@@ -40,12 +40,11 @@ type sharedKey struct {
 	moduleKey
 }
 
-// shared are the modules and finishers of all contexts.
+// shared are the modules of all contexts.
 var shared = struct {
-	mu        sync.Mutex
-	modules   map[sharedKey]*module
-	finishers map[finisherKey]*finisher
-}{modules: map[sharedKey]*module{}, finishers: map[finisherKey]*finisher{}}
+	mu      sync.Mutex
+	modules map[sharedKey]*module
+}{modules: map[sharedKey]*module{}}
 
 // borrow is the module of a key, which may not be loaded yet.
 func borrow(key sharedKey) *module {
@@ -85,56 +84,16 @@ func (e *Engine) Prepare(r *kernels.Reducer) error {
 	return err
 }
 
-// A finisher holds the kernels that end averages of integers. The Engines of a
-// context share it, as they do modules.
-type finisher struct {
-	*device.Combiner
-	key   finisherKey
-	users int // guarded by shared.mu
-}
-
-type finisherKey struct {
-	driver cuda.Driver
-	ctx    cuda.Context
-}
-
 // finisher is the kernel that ends an average of integers.
 func (e *Engine) finisher(r *kernels.Reducer) (device.Kernel, error) {
 	if e.finish == nil {
-		f, err := borrowFinisher(finisherKey{e.driver, e.ctx})
+		c, err := device.Borrow(e.driver, e.ctx)
 		if err != nil {
 			return device.Kernel{}, err
 		}
-		e.finish = f
+		e.finish = c
 	}
 	return e.finish.Kernel(r)
-}
-
-func borrowFinisher(key finisherKey) (*finisher, error) {
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	f := shared.finishers[key]
-	if f == nil {
-		c, err := device.New(key.driver, key.ctx)
-		if err != nil {
-			return nil, err
-		}
-		f = &finisher{Combiner: c, key: key}
-		shared.finishers[key] = f
-	}
-	f.users++
-	return f, nil
-}
-
-// giveBack unloads the kernels once nobody uses them any more.
-func (f *finisher) giveBack() error {
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	if f.users--; f.users > 0 {
-		return nil
-	}
-	delete(shared.finishers, f.key)
-	return f.Close()
 }
 
 // kernel finds or loads the kernel of a reduction.

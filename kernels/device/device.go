@@ -22,6 +22,7 @@ type Combiner struct {
 	capability int          // 90 for compute capability 9.0
 	sms        int          // multiprocessors
 	text       func(ptx.Name) ([]byte, error)
+	borrowers  int // guarded by borrowed; 0 if it is its maker's
 
 	mu      sync.Mutex
 	closed  bool                 // guarded by mu
@@ -69,8 +70,12 @@ func New(d cuda.Driver, ctx cuda.Context, peers ...cuda.Device) (*Combiner, erro
 }
 
 // Close unloads the kernels. Work that uses them has to be done, and graphs
-// that hold them must not be launched again. Closing again does nothing.
+// that hold them must not be launched again. Closing again does nothing, unless
+// the Combiner was borrowed.
 func (c *Combiner) Close() error {
+	if !c.givenBack() {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
