@@ -53,6 +53,7 @@ type devicePlace struct {
 	d        *device
 	combiner *combiner.Combiner
 	stream   gpu.Stream
+	gather   algo // of all-gathers
 	rooms    [allRooms]mem.Region
 	owned    []mem.Region
 	args     combiner.Args
@@ -104,7 +105,7 @@ func (d *device) queueByRank(c *Comm, call *Call, r *request) error {
 		return err
 	}
 	p := d.workplace
-	if _, err := p.kernel(r); err != nil { // before any rank hears of the call
+	if err := p.prepare(r, call.Kind, call.bytes()); err != nil {
 		return err
 	}
 	p.stream = call.Stream
@@ -122,6 +123,9 @@ func (d *device) scaleIn(c *Comm, call *Call, r *request, j *grid.Job) error {
 	if j.Reducer, err = kernels.NewReducer(call.Type, kernels.Sum, c.size); err != nil || j.In.Len() == 0 {
 		return err
 	}
+	if err := d.engine.PrepareDirect(j.Reducer); err != nil { // see devicePlace.prepare
+		return err
+	}
 	scaled, err := d.scratch(j.In.Len())
 	if err != nil {
 		return err
@@ -130,6 +134,37 @@ func (d *device) scaleIn(c *Comm, call *Call, r *request, j *grid.Job) error {
 	err = d.workplace.combine(r, scaled, j.In, 1, false)
 	j.In, j.Scalar = scaled, 0
 	return err
+}
+
+// prepare loads and compiles what a request needs, before any rank hears of it: to
+// load behind a kernel may wait for that, and it for a rank that shares the GPU.
+func (p *devicePlace) prepare(r *request, kind Kind, bytes int) error {
+	if _, err := p.kernel(r); err != nil {
+		return err
+	}
+	if err := p.d.engine.Prepare(nil); err != nil {
+		return err
+	}
+	n := p.c.size
+	p.gather, _ = choosePlan(KindAllGather, p.d.topo, min(bytes, p.d.fold.roomFor)/n, algoAuto)
+	first, then := parts(kind, bytes, p.d.fold.whole)
+	for _, k := range []Kind{first, then} {
+		if k == kinds {
+			continue
+		}
+		if _, err := p.d.program(p.c, r.part(k, p.algorithm(k))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// algorithm is that of a part: the same for all pieces.
+func (p *devicePlace) algorithm(kind Kind) algo {
+	if kind == KindAllGather {
+		return p.gather
+	}
+	return book[kind][0].algo
 }
 
 func (p *devicePlace) kernel(r *request) (combiner.Kernel, error) {
@@ -155,8 +190,7 @@ func (p *devicePlace) room(which rooms, n int) (Region, error) {
 }
 
 func (p *devicePlace) move(r *request, kind Kind, in Region, inL engine.Layout, out Region, outL engine.Layout) error {
-	a, _ := choosePlan(kind, p.d.topo, outL.Chunk, algoAuto) // which is alike on all ranks
-	program, err := p.d.program(p.c, r.part(kind, a))
+	program, err := p.d.program(p.c, r.part(kind, p.algorithm(kind)))
 	if err != nil {
 		return err
 	}
