@@ -1,6 +1,7 @@
 package ringo
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -12,48 +13,33 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// onGPUs carries a trial out on GPU memory.
-func (x trial) onGPUs(comms []*Comm) error {
+// onGPUs carries a trial out on GPU memory, which it allocates unless there is some.
+func (x trial) onGPUs(comms []*Comm, memory ...Region) error {
 	n := len(comms)
 	ins := x.ins(n)
 	wants := x.wants(ins)
 	for r, err := range each(comms, func(c *Comm) (err error) {
 		r, d := c.Rank(), c.Device()
-		out := make([]byte, len(wants[r]))
-		a, err := d.Alloc(max(1, len(ins[r])))
-		if err != nil {
+		var m Region
+		if half := max(len(ins[r]), len(wants[r]), 16); len(memory) > 0 {
+			m = memory[r]
+		} else if m, err = d.Alloc(2 * half); err != nil {
 			return err
 		}
-		b, err := d.Alloc(max(1, len(out)))
-		if err != nil {
-			return err
-		}
-		if err := d.Write(a.Slice(0, len(ins[r])), ins[r]); err != nil {
-			return err
-		}
-		call := x.call(r, n, a, b)
+		call := x.call(r, n, m.Slice(0, m.Len()/2), m.Slice(m.Len()/2, m.Len()/2))
+		got := make([]byte, len(wants[r]))
 		if call.Stream, err = d.NewStream(); err != nil { // ranks may share the GPU
 			return err
 		}
-		if err := c.Do(&call); err != nil {
+		err = errors.Join(d.Write(m.Slice(0, len(ins[r])), ins[r]), c.Do(&call), c.Synchronize(call.Stream),
+			d.Read(got, call.Out.Slice(0, len(got))), d.DestroyStream(call.Stream))
+		if len(memory) == 0 {
+			err = errors.Join(err, d.Free(m))
+		}
+		if err != nil {
 			return err
 		}
-		if err := c.Synchronize(call.Stream); err != nil {
-			return err
-		}
-		if err := d.DestroyStream(call.Stream); err != nil {
-			return err
-		}
-		if err := d.Read(out, call.Out.Slice(0, len(out))); err != nil {
-			return err
-		}
-		if err := d.Free(a); err != nil {
-			return err
-		}
-		if err := d.Free(b); err != nil {
-			return err
-		}
-		return x.compare(r, wants[r], out)
+		return x.compare(r, wants[r], got)
 	}) {
 		if err != nil {
 			return fmt.Errorf("rank %d of %d: %w", r, n, err)
@@ -96,6 +82,22 @@ func TestDeviceDeterministic(t *testing.T) {
 			require.Equal(t, tc.parts, parts)
 		})
 	}
+}
+
+// In registered memory, which kernels of all ranks read.
+func TestDeviceDeterministicWindows(t *testing.T) {
+	list := devices(t, 3)
+	comms := onHosts(t, list, func(int) Config { return with(func(c *Config) { c.Algo = "window" }) })
+	memory := memories(t, list, 64<<10)
+	register(t, comms, memory, 0, 64<<10)
+	all := trials(3, 1, 333, 0, 1000)
+	for i := 0; i < len(all); i += 5 {
+		require.NoError(t, all[i].onGPUs(comms, memory...))
+	}
+	call := trial{kind: KindAllReduce, typ: BFloat16, op: Avg, count: 64}.call(0, 3, memory[0].Slice(0, 128), memory[0].Slice(128, 128))
+	require.Equal(t, algoWindow, comms[0].dev.route(&call))
+	call.Op = PreMulSum(2)
+	require.Equal(t, algoOneShot, comms[0].dev.route(&call), "scales differ")
 }
 
 // More ranks than the kernels of direct algorithms are for, on fewer GPUs.
