@@ -62,10 +62,10 @@ static DEVICE void send(const Args &a, const Lane &l) {
   }
 }
 
-// A warp looks so often before it asks whether to go on. The warps of a block take
-// turns in asking the host, more rarely, and tell the others: the answer takes some µs,
-// more if many ask, in which the warp does not see that its lines have come.
-constexpr u32 line_polls = 32, host_polls = 16; // times line_polls
+// Polls is how often a warp looks before it asks whether to go on. The warps of the
+// grid take turns in asking the host, and tell the others: the answer takes some µs,
+// many more if all ask at once, in which a warp does not see that its lines have come.
+constexpr u32 line_polls = 32;
 constexpr u64 epoch_bits = 40;
 
 static DEVICE bool over(const Comm &c, bool asks) {
@@ -111,8 +111,7 @@ static DEVICE bool receive(const Args &a, const Lane &l, u32 hop, u32 want, Pair
     }
     if (!vote(bad && l.last)) return true;
     if (i % line_polls) continue;
-    u32 turn = i / line_polls;
-    bool asks = turn % host_polls == 0 && (turn / host_polls + thread() / 32) % (threads() / 32) == 0;
+    bool asks = (i / line_polls + (block() * threads() + thread()) / 32) % (blocks() * threads() / 32) == 0;
     missing(a, l, asks, want, v, odd, stop);
     if (vote(stop.kind)) return false;
   }
