@@ -33,8 +33,10 @@ type Window struct {
 // wholly in windows, at the same offset of the same window on all ranks: In of
 // ReduceScatter and Gather, Out of AllGather, AlltoAll, Broadcast and Scatter, both
 // of AllReduce and Reduce, whose Out then has to be given on all ranks. Ranks that
-// break this get the error of calls that do not match. Nobody may touch such a
-// buffer while any rank is at the collective. A communicator of Split has no windows.
+// break this get the error of calls that do not match. On the call's stream the
+// memory is the rank's own before and behind a collective, as without windows; what
+// else is done to it meanwhile, other ranks may see. A communicator of Split has no
+// windows.
 //
 // Where GPUs do not reach each other, or the memory is of a kind that cannot be
 // shared, the Window has no effect, and Reason says why. What is wrong with the
