@@ -173,7 +173,7 @@ func algorithmsOnGPUs(kind Kind, registered bool) (list []string) {
 			in, out := d.InWindow()
 			direct = window && registered && (in || out)
 		case a == algoCopies:
-			direct = window && registered && !kind.Reduces() && kind != KindBroadcast
+			direct = window && registered && d.ByCopies()
 		}
 		if direct || slices.ContainsFunc(book[kind], func(t table) bool { return t.algo == a }) {
 			list = append(list, a.String())

@@ -132,6 +132,23 @@ alltoall   4 any        all steps
 	require.Equal(t, fromModel, rows[KindAllReduce][0][0].From, "other GPUs")
 }
 
+// TestDeviceAlgorithms: what serves on GPUs can stand in a plan, and explain knows it
+// without GPUs.
+func TestDeviceAlgorithms(t *testing.T) {
+	comms := onDevices(t, devices(t, 2), Config{})
+	for _, kind := range planKinds {
+		for _, registered := range []bool{false, true} {
+			list := comms[0].DeviceAlgorithms(kind, 64, registered)
+			require.Subset(t, algorithmsOnGPUs(kind, registered), list)
+			p := planner{topo: topology{2, 2}, can: paperKernels(true)}
+			require.Equal(t, p.names(kind, 64, registered), list)
+			algorithm, because := comms[0].DeviceChoice(kind, 64, registered)
+			require.Contains(t, list, algorithm)
+			require.NotEmpty(t, because)
+		}
+	}
+}
+
 // TestConfigPlan: rank 0's file counts for all ranks, and what is wrong with it
 // all ranks say.
 func TestConfigPlan(t *testing.T) {

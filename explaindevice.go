@@ -77,5 +77,5 @@ func (k paperKernels) CanWindow(d grid.Direct) bool {
 }
 
 func (k paperKernels) CanCopy(d grid.Direct) bool {
-	return k.CanWindow(d) && !d.Reduces() && d != grid.Broadcast
+	return k.CanWindow(d) && d.ByCopies()
 }

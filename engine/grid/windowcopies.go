@@ -8,14 +8,17 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// CanCopy is CanWindow for RunCopies.
-func (e *Engine) CanCopy(d Direct) bool {
+// ByCopies reports whether copy engines can carry out a collective in windows.
+func (d Direct) ByCopies() bool {
 	switch d {
 	case TwoShot, AllGather, AllToAll, Gather, Scatter:
-		return e.CanWindow(d)
+		return true
 	}
 	return false
 }
+
+// CanCopy is CanWindow for RunCopies.
+func (e *Engine) CanCopy(d Direct) bool { return d.ByCopies() && e.CanWindow(d) }
 
 // RunCopies is RunWindow with copy engines, between two small kernels in which the
 // ranks wait for each other. Of an all-reduce the first kernel combines a share in
