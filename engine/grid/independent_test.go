@@ -122,3 +122,25 @@ func TestIndependentMismatch(t *testing.T) {
 		})
 	}
 }
+
+// TestTogetherAllocates: queuing messages takes nothing from the heap.
+func TestTogetherAllocates(t *testing.T) {
+	const n = 2
+	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
+	x := r.prepare(trial{name: "alltoall", schedule: direct.AllToAll{N: n}, shares: true, t: kernels.Int8, count: 700}, 1)
+	p := r.post([]parcel{{0, 1, 100}, {1, 0, 3000}}, 1)
+	m := r.ranks[0]
+	m.engine.driver = quiet{r.d}
+	r.with(m, func() error {
+		for name, run := range map[string]func() error{
+			"collective": func() error { return m.engine.Run(&x.jobs[0]) },
+			"group":      func() error { return m.engine.RunTogether(p.jobs[0]) },
+		} {
+			require.NoError(t, run())
+			var err error
+			require.Zero(t, testing.AllocsPerRun(20, func() { err = run() }), name)
+			require.NoError(t, err)
+		}
+		return nil
+	})
+}
