@@ -38,6 +38,9 @@ type executor struct {
 const (
 	quantum     = 4096 // thread-instructions a round
 	quietRounds = 16   // without change: then what polls is given less time
+	// In less time: some 0.1 ms of work, and at most maxRest of rest. A kernel that
+	// asks the host every thousand looks must get there.
+	idleQuantum = 4 * quantum
 	maxRest     = time.Millisecond
 	ownRounds   = 4 // made by a caller that waits before it sleeps: shorter than waking the executor
 )
@@ -160,8 +163,8 @@ func (e *executor) round() {
 
 	if e.threads > 0 {
 		n := quantum
-		if e.idle() { // enough for each to look once or twice
-			n = min(quantum, max(256, 16*e.threads))
+		if e.idle() {
+			n = idleQuantum
 		}
 		m.world.Step(n)
 	}
