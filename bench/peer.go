@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,8 @@ import (
 // The peer programs are compiled on the machine that runs them, when they are
 // first asked for.
 var (
+	//go:embed peers/error.h
+	errorSource []byte
 	//go:embed peers/mpi.c
 	mpiSource []byte
 	//go:embed peers/gloo.cc
@@ -39,6 +42,9 @@ type peer struct {
 	suffix   string
 	variants func(tcp bool) []variant
 }
+
+// text is the whole source.
+func (p *peer) text() []byte { return slices.Concat(errorSource, p.source) }
 
 // A variant is one way to run a peer: of several the faster counts, size by
 // size.
@@ -86,7 +92,7 @@ var peers = map[string]*peer{
 }
 
 func compileC(cc, source, binary string) []string {
-	return []string{cc, "-O2", "-o", binary, source}
+	return []string{cc, "-O2", "-o", binary, source, "-lm"}
 }
 
 // build finds the peer's tools and compiles its program unless that was done
@@ -103,7 +109,7 @@ func (p *peer) build(ctx context.Context) (binary string, err error) {
 	}
 	// -march=native ties a program to its processor.
 	args := strings.Join(p.compile(p.tools[0], "", ""), " ")
-	sum := sha256.Sum256([]byte(args + CPU() + string(p.source)))
+	sum := sha256.Sum256([]byte(args + CPU() + string(p.text())))
 	dir := filepath.Join(cache, "ringo", "peers")
 	binary = filepath.Join(dir, fmt.Sprintf("%s-%x", p.name, sum[:8]))
 	if _, err := os.Stat(binary); err == nil {
@@ -118,7 +124,7 @@ func (p *peer) build(ctx context.Context) (binary string, err error) {
 	}
 	defer os.RemoveAll(work)
 	source, made := filepath.Join(work, p.name+p.suffix), filepath.Join(work, p.name)
-	if err := os.WriteFile(source, p.source, 0o644); err != nil {
+	if err := os.WriteFile(source, p.text(), 0o644); err != nil {
 		return "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
@@ -145,7 +151,10 @@ func (p *peer) run(ctx context.Context, cfg *Config, v variant, binary string, n
 	defer cancel()
 	params := []string{
 		s.Name, s.typ.String(), s.opName(), strconv.Itoa(s.root), strconv.Itoa(cfg.Warmup),
-		strconv.Itoa(cfg.Iterations), strconv.FormatInt(int64(atLeast), 10), strconv.Itoa(minIterations),
+		strconv.Itoa(cfg.Iterations), strconv.FormatInt(int64(atLeast), 10), strconv.Itoa(minIterations), "0",
+	}
+	if cfg.Error {
+		params[len(params)-1] = "1"
 	}
 	for _, count := range s.counts {
 		params = append(params, strconv.Itoa(count))
@@ -186,8 +195,8 @@ func parsePeer(r io.Reader, name string, s *series, n int) ([]Row, error) {
 		if f[0] == "unsupported" {
 			return nil, fmt.Errorf("%w: %s", errUnsupported, strings.Join(f[1:], " "))
 		}
-		if len(f) != 5 {
-			return nil, fmt.Errorf("output of %s: %q has %d fields, want 5", name, sc.Text(), len(f))
+		if len(f) != 5 && len(f) != 7 {
+			return nil, fmt.Errorf("output of %s: %q has %d fields, want 5 or 7", name, sc.Text(), len(f))
 		}
 		count, err1 := strconv.Atoi(f[1])
 		iterations, err2 := strconv.Atoi(f[2])
@@ -203,6 +212,14 @@ func parsePeer(r io.Reader, name string, s *series, n int) ([]Row, error) {
 		row := Row{
 			Program: name, Collective: s.Name, Size: size, Count: count, Type: s.typ.String(), Op: s.opName(), Root: s.rootNumber(),
 			OutOfPlace: measure(s.Collective, size, n, outUS, iterations),
+		}
+		if len(f) == 7 {
+			most, err1 := strconv.ParseFloat(f[5], 64)
+			rms, err2 := strconv.ParseFloat(f[6], 64)
+			if err := errors.Join(err1, err2); err != nil || !(most >= rms && rms >= 0) || math.IsInf(most, 0) {
+				return nil, fmt.Errorf("output of %s: errors %q make no sense: %w", name, f[5:], err)
+			}
+			row.Error = &Deviation{Max: most, RMS: rms}
 		}
 		if inUS >= 0 && s.InPlace {
 			row.InPlace = measure(s.Collective, size, n, inUS, iterations)

@@ -27,10 +27,14 @@ func TestParsePeer(t *testing.T) {
 	require.Equal(t, 10.25, rows[1].InPlace.Time)
 	require.InDelta(t, 4096/10.25/1e3*0.75, rows[1].InPlace.BusBW, 1e-9)
 
+	rows, err = parsePeer(strings.NewReader("row 2 100 1.5 -1 0.5 0.29\n"), "mpich", s, 4)
+	require.NoError(t, err)
+	require.Equal(t, &Deviation{0.5, 0.29}, rows[0].Error)
 	_, err = parsePeer(strings.NewReader("unsupported MPI has no operator avg\n"), "mpich", s, 4)
 	require.True(t, errors.Is(err, errUnsupported))
 	require.ErrorContains(t, err, "no operator avg")
-	for _, bad := range []string{"row 1 2 3", "row x 1 1 1", "row 1 0 1 1", "row -1 1 1 1", "row 1 1 -1 1", "row 1 1 NaN 1", "row 1 1 1 Inf"} {
+	for _, bad := range []string{"row 1 2 3", "row x 1 1 1", "row 1 0 1 1", "row -1 1 1 1", "row 1 1 -1 1", "row 1 1 NaN 1", "row 1 1 1 Inf",
+		"row 1 1 1 1 0.5", "row 1 1 1 1 0.1 0.2", "row 1 1 1 1 NaN 0", "row 1 1 1 1 Inf 0", "row 1 1 1 1 1 x"} {
 		_, err := parsePeer(strings.NewReader(bad), "gloo", s, 4)
 		require.ErrorContains(t, err, "output of gloo", bad)
 	}
@@ -78,6 +82,13 @@ func TestPeers(t *testing.T) {
 				require.NoError(t, err)
 				require.Len(t, rows, 2)
 				require.Equal(t, int64(4000), rows[1].Size)
+				require.Nil(t, rows[1].Error)
+				withErrors := *cfg
+				withErrors.Error = true
+				rows, err = p.run(context.Background(), &withErrors, v, binary, 2, s, maxTime)
+				require.NoError(t, err)
+				require.Greater(t, rows[1].Error.Max, 0.4, "of one rounding")
+				require.LessOrEqual(t, rows[1].Error.Max, 0.5)
 				s.op = ringo.Avg
 				_, err = p.run(context.Background(), cfg, v, binary, 2, s, maxTime)
 				require.ErrorIs(t, err, errUnsupported)

@@ -1,6 +1,6 @@
 // Times collectives of Gloo over TCP the way ringo bench times its own.
 //
-//   gloo DIRECTORY COLLECTIVE TYPE OP ROOT WARMUP ITERATIONS MIN_NS MIN_ITERATIONS COUNT...
+//   gloo DIRECTORY COLLECTIVE TYPE OP ROOT WARMUP ITERATIONS MIN_NS MIN_ITERATIONS ERROR COUNT...
 //
 // The ranks find each other through files in DIRECTORY; RINGO_RANK and
 // RINGO_SIZE number them. Output is that of mpi.c. Operations are prepared once
@@ -25,6 +25,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 using Run = std::function<void()>;
@@ -38,7 +39,7 @@ struct Job {
   int root;
   long warmup, wanted, least;
   double min_ns;
-  bool in_place;
+  bool in_place, errors;
 
   int rank() const { return context->rank; }
   int size() const { return context->size; }
@@ -149,14 +150,15 @@ static double decide(const Job& j, double x) {
   return x;
 }
 
-static double sum(const Job& j, double x) {
+static double combine(const Job& j, double x, Reduction f) {
   gloo::AllreduceOptions o(j.context);
   o.setOutput(&x, 1);
-  Reduction add = &gloo::sum<double>;
-  o.setReduceFunction(add);
+  o.setReduceFunction(f);
   gloo::allreduce(o);
   return x;
 }
+
+static double sum(const Job& j, double x) { return combine(j, x, &gloo::sum<double>); }
 
 // Nanoseconds an operation takes, averaged over iterations and ranks.
 static double measure(const Job& j, const Run& run, long* iterations) {
@@ -171,6 +173,35 @@ static double measure(const Job& j, const Run& run, long* iterations) {
     }
   }
   return sum(j, loop(j, run, *iterations)) / j.size() / *iterations;
+}
+
+// What T is as a float: no bits if it is none.
+template <typename T>
+Format format() {
+  if (std::is_same<T, float>::value) return {23, -126};
+  if (std::is_same<T, double>::value) return {52, -1022};
+  if (std::is_same<T, gloo::float16>::value) return {10, -14};
+  return {0, 0};
+}
+
+static double number(gloo::float16 x) { return gloo::cpu_half2float(x); }
+template <typename T>
+double number(T x) { return double(x); }
+
+// The error of a sum out of place; false if it is none of floats.
+template <typename T>
+bool deviation(Job j, T* in, T* out, long count, Spread* all) {
+  const Format f = format<T>();
+  if (!j.errors || !j.reduces() || j.op != "sum" || !f.mantissa) return false;
+  for (long i = 0; i < count; i++) in[i] = T(contributed(f, j.rank(), i));
+  sum_exactly(f, j.size(), count);
+  j.in_place = false;
+  loop(j, prepare<T>(j, in, out, count), 1);
+  Spread s = {0, 0, 0};
+  if (j.collective != "reduce" || j.rank() == j.root)
+    for (long i = 0; i < count; i++) compare(&s, f, number(out[i]), i);
+  *all = {combine(j, s.max, &gloo::max<double>), sum(j, s.squares), sum(j, s.count)};
+  return true;
 }
 
 template <typename T>
@@ -191,8 +222,12 @@ void rows(Job j, int argc, char** argv, int first, size_t scale) {
       us[form] = measure(j, prepare<T>(j, static_cast<T*>(in), static_cast<T*>(out), count), &n) / 1e3;
       if (!form) iterations = n;
     }
+    Spread all;
+    bool has = deviation<T>(j, static_cast<T*>(in), static_cast<T*>(out), count, &all);
     if (j.rank() == 0) {
-      printf("row %s %ld %.4f %.4f\n", argv[i], iterations, us[0], us[1]);
+      printf("row %s %ld %.4f %.4f", argv[i], iterations, us[0], us[1]);
+      if (has) printf(" %.6g %.6g", all.max, sqrt(all.squares / std::max(all.count, 1.0)));
+      printf("\n");
       fflush(stdout);
     }
     free(in);
@@ -207,8 +242,8 @@ static int width(const std::string& type) {
 
 int main(int argc, char** argv) {
   const char *rank = getenv("RINGO_RANK"), *size = getenv("RINGO_SIZE");
-  if (argc < 11 || !rank || !size) {
-    fprintf(stderr, "gloo: want RINGO_RANK, RINGO_SIZE and DIRECTORY COLLECTIVE TYPE OP ROOT WARMUP ITERATIONS MIN_NS MIN_ITERATIONS COUNT...\n");
+  if (argc < 12 || !rank || !size) {
+    fprintf(stderr, "gloo: want RINGO_RANK, RINGO_SIZE and DIRECTORY COLLECTIVE TYPE OP ROOT WARMUP ITERATIONS MIN_NS MIN_ITERATIONS ERROR COUNT...\n");
     return 2;
   }
   try {
@@ -227,19 +262,20 @@ int main(int argc, char** argv) {
     j.wanted = atol(argv[7]);
     j.min_ns = atof(argv[8]);
     j.least = atol(argv[9]);
+    j.errors = atoi(argv[10]);
     j.in_place = false;
     try {
       const std::string& t = j.type;
-      if (!j.reduces()) rows<uint8_t>(j, argc, argv, 10, width(t));
-      else if (t == "int8") rows<int8_t>(j, argc, argv, 10, 1);
-      else if (t == "uint8") rows<uint8_t>(j, argc, argv, 10, 1);
-      else if (t == "int32") rows<int32_t>(j, argc, argv, 10, 1);
-      else if (t == "uint32") rows<uint32_t>(j, argc, argv, 10, 1);
-      else if (t == "int64") rows<int64_t>(j, argc, argv, 10, 1);
-      else if (t == "uint64") rows<uint64_t>(j, argc, argv, 10, 1);
-      else if (t == "float32") rows<float>(j, argc, argv, 10, 1);
-      else if (t == "float64") rows<double>(j, argc, argv, 10, 1);
-      else if (t == "float16") rows<gloo::float16>(j, argc, argv, 10, 1);
+      if (!j.reduces()) rows<uint8_t>(j, argc, argv, 11, width(t));
+      else if (t == "int8") rows<int8_t>(j, argc, argv, 11, 1);
+      else if (t == "uint8") rows<uint8_t>(j, argc, argv, 11, 1);
+      else if (t == "int32") rows<int32_t>(j, argc, argv, 11, 1);
+      else if (t == "uint32") rows<uint32_t>(j, argc, argv, 11, 1);
+      else if (t == "int64") rows<int64_t>(j, argc, argv, 11, 1);
+      else if (t == "uint64") rows<uint64_t>(j, argc, argv, 11, 1);
+      else if (t == "float32") rows<float>(j, argc, argv, 11, 1);
+      else if (t == "float64") rows<double>(j, argc, argv, 11, 1);
+      else if (t == "float16") rows<gloo::float16>(j, argc, argv, 11, 1);
       else throw Unsupported{"type " + t};
     } catch (const Unsupported& u) {
       if (j.rank() == 0) printf("unsupported Gloo has no %s\n", u.what.c_str());

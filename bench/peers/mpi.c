@@ -1,12 +1,12 @@
 // Times collectives of an MPI library the way ringo bench times its own.
 //
-//   mpi COLLECTIVE TYPE OP ROOT WARMUP ITERATIONS MIN_NS MIN_ITERATIONS COUNT...
+//   mpi COLLECTIVE TYPE OP ROOT WARMUP ITERATIONS MIN_NS MIN_ITERATIONS ERROR COUNT...
 //
 // For every COUNT (elements of a block) rank 0 prints
 //
-//   row COUNT ITERATIONS OUT_OF_PLACE_US IN_PLACE_US
+//   row COUNT ITERATIONS OUT_OF_PLACE_US IN_PLACE_US [MAX_ULP RMS_ULP]
 //
-// with -1 for a form that does not exist, or one line "unsupported REASON" for
+// with -1 for a form that does not exist, and errors of sums of floats if ERROR is 1; or one line "unsupported REASON" for
 // a type, operator or collective that MPI does not have.
 #include <mpi.h>
 #include <stdio.h>
@@ -122,6 +122,27 @@ static double measure(const struct collective *c, long warmup, long *iterations,
   return total / size / *iterations;
 }
 
+// The error of a sum out of place; false if it is none of floats.
+static int deviation(const struct collective *c, Spread *all) {
+  Format f = width == 4 ? (Format){23, -126} : (Format){52, -1022};
+  long blocks = c->wide ? size : 1, from = c->wide ? (long)rank * count : 0;
+  if (!c->reduces || op != MPI_SUM || (type != MPI_FLOAT && type != MPI_DOUBLE)) return 0;
+  for (long j = 0; j < blocks * count; j++) {
+    double x = contributed(f, rank, j);
+    if (width == 4) ((float *)in)[j] = (float)x;
+    else ((double *)in)[j] = x;
+  }
+  sum_exactly(f, size, blocks * count);
+  in_place = 0;
+  loop(c, 1);
+  Spread s = {0, 0, 0};
+  if (strcmp(c->name, "reduce") || rank == root)
+    for (long j = 0; j < count; j++) compare(&s, f, width == 4 ? ((float *)out)[j] : ((double *)out)[j], from + j);
+  MPI_Allreduce(&s.max, &all->max, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Allreduce(&s.squares, &all->squares, 2, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  return 1;
+}
+
 static int unsupported(const char *what, const char *name) {
   if (rank == 0) printf("unsupported MPI has no %s %s\n", what, name);
   MPI_Finalize();
@@ -132,8 +153,8 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (argc < 10) {
-    fprintf(stderr, "mpi: want COLLECTIVE TYPE OP ROOT WARMUP ITERATIONS MIN_NS MIN_ITERATIONS COUNT...\n");
+  if (argc < 11) {
+    fprintf(stderr, "mpi: want COLLECTIVE TYPE OP ROOT WARMUP ITERATIONS MIN_NS MIN_ITERATIONS ERROR COUNT...\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   const struct collective *c = collectives;
@@ -144,8 +165,9 @@ int main(int argc, char **argv) {
   root = atoi(argv[4]);
   long warmup = atol(argv[5]), wanted = atol(argv[6]), least = atol(argv[8]);
   double min_ns = atof(argv[7]);
+  int errors = atoi(argv[9]);
 
-  for (int i = 9; i < argc; i++) {
+  for (int i = 10; i < argc; i++) {
     count = atoi(argv[i]);
     size_t bytes = (size_t)count * width * (c->wide ? size : 1) + 4096;
     if (posix_memalign((void **)&in, 4096, bytes) || posix_memalign((void **)&out, 4096, bytes)) {
@@ -161,8 +183,12 @@ int main(int argc, char **argv) {
       us[in_place] = measure(c, warmup, &n, min_ns, least) / 1e3;
       if (!in_place) iterations = n;
     }
+    Spread all;
+    int has = errors && deviation(c, &all);
     if (rank == 0) {
-      printf("row %d %ld %.4f %.4f\n", count, iterations, us[0], us[1]);
+      printf("row %d %ld %.4f %.4f", count, iterations, us[0], us[1]);
+      if (has) printf(" %.6g %.6g", all.max, sqrt(all.squares / (all.count > 0 ? all.count : 1)));
+      printf("\n");
       fflush(stdout);
     }
     free(in);
