@@ -14,8 +14,9 @@ const (
 	// turn is what a switch of algorithms costs, as a share of one size's time:
 	// a single size makes an island only if it loses twice as much without.
 	turn = 0.05
-	// tie weighs losses below gain, so that the quicker of two equals is taken.
-	tie = 0.01
+	// tie weighs losses below gain, so that the quicker of two is taken where both
+	// would do, and same is what is no loss at all: the first of two is taken.
+	tie, same = 0.01, 0.01
 )
 
 // segment divides sizes into few runs. us[i][a] is the time of algorithm a for
@@ -61,7 +62,10 @@ func loss(us, best float64) float64 {
 		return 0 // nothing was measured
 	}
 	l := math.Log(us / best)
-	if l <= math.Log1p(gain) {
+	switch {
+	case l <= math.Log1p(same):
+		return 0
+	case l <= math.Log1p(gain):
 		return tie * l
 	}
 	return l

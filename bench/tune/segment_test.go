@@ -22,6 +22,7 @@ func TestSegment(t *testing.T) {
 		"no island":          {[][]float64{{1, 1.5}, {1.08, 1}, {1, 1.5}}, []run{{0, 2}}},
 		"an island pays":     {[][]float64{{1, 1.5}, {1.3, 1}, {1, 1.5}}, []run{{0, 0}, {1, 1}, {0, 2}}},
 		"the quicker of two": {[][]float64{{1.02, 1}, {1.02, 1}}, []run{{1, 1}}},
+		"the first of two":   {[][]float64{{1.005, 1}, {1.005, 1}}, []run{{0, 1}}},
 		"cannot serve":       {[][]float64{{1, inf}, {1, inf}, {inf, 9}}, []run{{0, 1}, {1, 2}}},
 		"nothing measured":   {[][]float64{{inf, inf}, {2, 1}}, []run{{1, 1}}},
 	} {
