@@ -43,6 +43,13 @@ func TestBehaviour(t *testing.T) {
 		require.NoError(t, err)
 		name, err := d.DeviceGetName(0)
 		require.NoError(t, err)
+		n, err := d.DeviceGetCount()
+		require.NoError(t, err)
+		for i := range n { // making contexts takes longer than all questions
+			_, err := d.DevicePrimaryCtxRetain(cuda.Device(i))
+			require.NoError(t, err)
+			defer d.DevicePrimaryCtxRelease(cuda.Device(i))
+		}
 		text := fmt.Sprintf("# %s, driver of CUDA %d.%d\n", name, v/1000, v%1000/10)
 		for _, q := range allQuestions() {
 			text += q.name + ": " + ask(t, d, q) + "\n"

@@ -101,7 +101,7 @@ func testIPCWithin(e *env) {
 		e.noErr(err)
 		all = append(all, hex.EncodeToString(h[:]))
 	}
-	e.child("ipc within", strings.Join(all, " "))
+	e.Log(e.child("ipc within", strings.Join(all, " ")))
 }
 
 func childIPCWithin(e *env, arg string) {
@@ -116,6 +116,7 @@ func childIPCWithin(e *env, arg string) {
 
 		// Newer drivers count; the emulator is an older one.
 		if again, err := e.d.IpcOpenMemHandle(h); err == nil {
+			e.Log("opened again")
 			require.Equal(e, p, again)
 			opened = append(opened, again)
 		} else {
