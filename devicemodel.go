@@ -24,7 +24,7 @@ const (
 // pathModels are measured with 2-byte floats on 2 and 4 H200s: all-reduces of 8 B
 // and 16 MiB by two hops, and of 8 B and 1 GiB in a ring.
 var pathModels = [...]pathModel{
-	overP2P:    {kernel: 1.5 * us, rate: 290 * gb, steps: sim.Link{Latency: 3 * us, Overhead: 0.2 * us, Bandwidth: 365 * gb}, slot: 8 << 20},
+	overP2P:    {kernel: 1.5 * us, rate: 290 * gb, steps: sim.Link{Latency: 3 * us, Overhead: 0.2 * us, Bandwidth: 365 * gb}, slot: 2 << 20},
 	overHost:   {steps: sim.Link{Latency: 4 * us, Overhead: 0.5 * us, Bandwidth: 40 * gb}, slot: 1 << 20},
 	overBridge: {steps: sim.Link{Latency: 20 * us, Overhead: 5 * us, Bandwidth: 8 * gb}, slot: 512 << 10},
 }
