@@ -89,7 +89,6 @@ func TestGeometry(t *testing.T) {
 		for _, shape := range strings.Split(*shapes, ",") {
 			board, th := DefaultBoard(n), 0
 			board.Near, board.Far = shaped(board.Near, *nearFlag), shaped(board.Far, *farFlag)
-			board = board.fit()
 			if shape != "default" {
 				v := sizes(strings.ReplaceAll(shape, "/", ","))
 				g := Geometry{Lanes: v[0], SlotBytes: v[1], Slots: v[2]}

@@ -61,7 +61,7 @@ func (e *Engine) noteBlocks(bytes int) int {
 	return e.mail.blocks * maxThreads / noteThreads(bytes)
 }
 
-func noteThreads(bytes int) int { return roundUp(lines(bytes)*lineLanes, 32) }
+func noteThreads(bytes int) int { return roundUp(lines(bytes)*lineLanes, 32) + 32 }
 
 // RunTogether queues sends and receives that happen side by side, so that ranks
 // may exchange messages of any size in any order; those with one peer in one

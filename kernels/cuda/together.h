@@ -115,8 +115,8 @@ static DEVICE void read_together(const TogetherArgs &a, Task *tasks, u32 count, 
         u64 flag = m.note ? note_flag(m.stamp, bytes, p.next) : 0;
         bool here = t.kind == copies || (flag && t.kind == receives ? came(p, flag, bytes, t.came) : p.has(phase));
         if (!here) {
-          if (n % polls) continue;
-          if (stopped(a.comm)) stop = {aborted, phase, p.peer, bytes, 0};
+          if (n % polls && (n % soon || !heard(a.comm))) continue;
+          if (n % polls || stopped(a.comm)) stop = {aborted, phase, p.peer, bytes, 0};
           else if (!contradicted(a.comm, stop) && t.kind == receives && another(p, m.note, flag, bytes, t.came))
             stop = {mismatch, phase, p.peer, bytes, p.header(p.next)};
           continue;
@@ -175,23 +175,27 @@ static DEVICE Pair wait_note(const Comm &c, Port &p, const Place &t, u64 flag, u
     Pair v = {};
     if (t.line < lines_of(bytes)) v = load_line(p.note(p.next) + t.slot());
     if (!vote(waits && v.y != flag)) return v;
-    if (i % polls || (i / polls + thread() / warp) % warps) continue;
+    bool told = i % soon == 0 && vote(heard(c));
+    if (!told && (i % polls || (i / polls + thread() / warp) % warps)) continue;
     u32 none = 0;
-    if (stopped(c)) stop = {aborted, receiving, p.peer, bytes, 0};
+    if (told || stopped(c)) stop = {aborted, receiving, p.peer, bytes, 0};
     else if (another(p, true, flag, bytes, none)) stop = {mismatch, receiving, p.peer, bytes, p.header(p.next)};
     if (vote(stop.kind)) return v;
   }
 }
 
 // Notes is together for short messages alone, of as many blocks as there are
-// tasks, all of which run at once. A thread has a Pair of each note.
-KERNEL(512, 2) void notes(const TogetherArgs a) {
+// tasks, all of which run at once. A thread has a Pair of each note, but for the last
+// warp, which releases notes: what kernels before have read comes before that, and the
+// fence is done while the others wait.
+KERNEL(544, 2) void notes(const TogetherArgs a) {
   Task task = task_of(a, block());
   const End *end_of = (const End *)a.ends + task.end;
   Port p;
   p.open(end_of, task.lane);
   begin(a.comm);
-  if (task.kind == receives && thread() == 0) fence(); // what kernels before read comes before we release more
+  bool releases = thread() == threads() - warp;
+  if (task.kind == receives && releases) fence();
   Stop stop = {};
 #pragma unroll 1
   for (; task.left; task.first++, task.left--) {
@@ -211,7 +215,7 @@ KERNEL(512, 2) void notes(const TogetherArgs a) {
       Pair v = wait_note(a.comm, p, t, flag, bytes, stop);
       if (any(stop.kind)) break;
       t.store(m.dst + at, v);
-      if (thread() == 0) store_relaxed64(p.post, p.next + 1);
+      if (releases) store_relaxed64(p.post, p.next + 1);
     }
     p.count = ++p.next;
   }
