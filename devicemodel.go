@@ -22,7 +22,8 @@ const (
 )
 
 // pathModels are fitted to what was measured on 2 and 4 H200s: over P2P, choices by
-// them lose 1 to 2 % of the time on average. The others have 2 ranks' bandwidth.
+// them lose 1 to 2 % of the time on average. Of the others only the bandwidth is
+// measured, the latency is guessed.
 var pathModels = [...]pathModel{
 	overP2P:    {kernel: 1.5 * us, rate: 290 * gb, steps: sim.Link{Latency: 3 * us, Overhead: 0.2 * us, Bandwidth: 365 * gb}, slot: 2 << 20},
 	overHost:   {steps: sim.Link{Latency: 4 * us, Overhead: 0.5 * us, Bandwidth: 40 * gb}, slot: 1 << 20},
