@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/transport"
@@ -17,6 +18,8 @@ import (
 )
 
 const size = 1 << 16
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A user is a rank on a device.
 type user struct {
