@@ -2,6 +2,7 @@ package cudaemu_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -48,12 +49,16 @@ func whileKernelRuns(a *inquiry, of cuda.Context) {
 		return err
 	}))
 	tell := func(name string, f func() error) {
+		limit := waitingTime
+		if strings.HasPrefix(name, "many ") {
+			limit *= 4
+		}
 		gate.Store(0)
 		launched := cuda.With(a, of, func() error {
 			return a.LaunchKernel(kernel, &cuda.Launch{Stream: stream}, cuda.ArgsOf(&waitArgs{a.h}))
 		})
 		time.Sleep(time.Millisecond) // it runs by now
-		open := time.AfterFunc(waitingTime, func() { gate.Store(1) })
+		open := time.AfterFunc(limit, func() { gate.Store(1) })
 		err := f()
 		does := "returns"
 		if gate.Load() != 0 {
@@ -123,6 +128,36 @@ func whileKernelRuns(a *inquiry, of cuda.Context) {
 	tell("cuEventDestroy", func() error { return a.EventDestroy(e) })
 	tell("cuStreamDestroy", func() error { return a.StreamDestroy(s) })
 	tell("cuModuleUnload", func() error { return a.ModuleUnload(m) })
+	// The driver has some memory in store, and has to ask for more when that is gone.
+	var many []uintptr
+	tell("many cuMemAlloc", func() error {
+		for range 40 {
+			p, err := a.MemAlloc(1 << 20)
+			if err != nil {
+				return err
+			}
+			many = append(many, p)
+		}
+		return nil
+	})
+	var modules []cuda.Module
+	tell("many cuModuleLoadData", func() error {
+		for i := range 30 {
+			text := fmt.Sprintf(".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .align 4 .b8 room[%d];\n.visible .entry k() { ret; }\n", 100000+i)
+			m, err := a.ModuleLoadData([]byte(text))
+			if err != nil {
+				return err
+			}
+			modules = append(modules, m)
+		}
+		return nil
+	})
+	for _, p := range many {
+		a.MemFree(p)
+	}
+	for _, m := range modules {
+		a.ModuleUnload(m)
+	}
 	a.says(cuda.With(a, of, func() error {
 		a.says(a.StreamDestroy(stream))
 		return a.ModuleUnload(module)
