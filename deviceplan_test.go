@@ -212,3 +212,13 @@ func TestConfigPlan(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkDeviceChoose is what each call pays for a choice, here of the last row.
+func BenchmarkDeviceChoose(b *testing.B) {
+	f := &fabric{near: overP2P, far: overP2P, topo: topology{4, 4}, gpus: []string{"NVIDIA H200"}}
+	p := planner{topo: f.topo, can: paperKernels(true), rows: rowsFor(nil, f, paperKernels(true))}
+	b.ReportAllocs()
+	for b.Loop() {
+		p.choose(KindAllReduce, 1<<30, true)
+	}
+}
