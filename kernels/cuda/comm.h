@@ -119,8 +119,15 @@ static DEVICE void end(const Comm &c) {
   store_relaxed64(c.control + control::finished, n);
 }
 
-// Stopped asks the host, which takes about a µs.
-static DEVICE bool stopped(const Comm &c) { return load_relaxed(c.control + control::abort) != 0; }
+// Heard reports whether the device knows already that kernels are to end.
+static DEVICE bool heard(const Comm &c) { return load_relaxed(c.local + local::over) != 0; }
+
+// Stopped asks the host, which takes about a µs, and has the device know.
+static DEVICE bool stopped(const Comm &c) {
+  if (load_relaxed(c.control + control::abort) == 0) return false;
+  store_relaxed(c.local + local::over, 1);
+  return true;
+}
 
 // An End is one end of the queues to or from a peer, as the host describes it;
 // see engine/grid.End.
@@ -210,8 +217,9 @@ static DEVICE bool contradicted(const Comm &c, Stop &stop) {
 }
 
 // Polls is how often a waiting thread looks before it asks the host whether to
-// go on, well below a ms.
-constexpr u32 polls = 1024;
+// go on, well below a ms. Soon is how often before it looks whether kernels before it
+// were told to end: many may be queued when an operation fails.
+constexpr u32 polls = 1024, soon = 16;
 
 // Wait returns when the other end's counter is at least n, or with a Stop.
 static DEVICE void wait(const Comm &c, Port &p, u64 n, Phase phase, u64 bytes, Stop &stop) {
@@ -219,8 +227,8 @@ static DEVICE void wait(const Comm &c, Port &p, u64 n, Phase phase, u64 bytes, S
 #pragma unroll 1
   for (u32 i = 1; (s64)(known - n) < 0; i++) {
     known = load_acquire(p.seen);
-    if (i % polls) continue;
-    if (stopped(c)) stop = {aborted, phase, p.peer, bytes, 0};
+    if (i % polls && (i % soon || !heard(c))) continue;
+    if (i % polls || stopped(c)) stop = {aborted, phase, p.peer, bytes, 0};
     if (!stop.kind && phase == receiving && p.has_note()) stop = {mismatch, phase, p.peer, bytes, p.header(p.next)};
     if (stop.kind || contradicted(c, stop)) return;
   }

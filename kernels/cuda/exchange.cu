@@ -69,10 +69,7 @@ constexpr u32 line_polls = 32;
 constexpr u64 epoch_bits = 40;
 
 static DEVICE bool over(const Comm &c, bool asks) {
-  if (load_relaxed(c.local + local::over)) return true;
-  if (!asks || !stopped(c)) return false;
-  store_relaxed(c.local + local::over, 1);
-  return true;
+  return heard(c) || (asks && stopped(c));
 }
 
 // Missing finds why a line does not come: the host has us stop, or a peer is at

@@ -57,8 +57,8 @@ static DEVICE bool hear(const Args &a, u64 flag, Stop &stop) {
       u64 has = load_acquire(at);
       s64 ahead = (s64)((has - flag) << (64 - epoch_bits));
       if (ahead > 0 || has == flag) break;
-      if (i % polls) continue;
-      if (stopped(a.comm)) stop = {aborted, receiving, p, 0, 0};
+      if (i % polls && (i % soon || !heard(a.comm))) continue;
+      if (i % polls || stopped(a.comm)) stop = {aborted, receiving, p, 0, 0};
       else if (!contradicted(a.comm, stop) && ahead == 0 && odd++) stop = {mismatch, receiving, p, 0, 0};
     }
   }
@@ -219,7 +219,7 @@ static DEVICE void move_all(const Args &a) {
   }
 }
 
-KERNEL(512, 1) void ENTRY(const Args a) {
+KERNEL(512, 2) void ENTRY(const Args a) {
   Stop stop = {};
   u64 epoch = Access<8>::load(a.epochs + 8 * block());
 #pragma unroll 1
