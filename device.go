@@ -38,6 +38,7 @@ type device struct {
 	windows    windows
 	registered int       // windows so far
 	at         placement // of the call that was routed
+	placements placements
 }
 
 // connectDevice connects the GPUs of all ranks. Device memory needs a GPU of every
@@ -133,8 +134,11 @@ func (d *device) queue(c *Comm, call *Call, r *request) error {
 	if a := r.key.algo; a == algoWindow || a == algoCopies {
 		return d.reach(call, r)
 	}
-	if r.key.algo == algoByRank {
+	switch {
+	case r.key.algo == algoByRank:
 		return d.queueByRank(c, call, r)
+	case r.key.algo == algoTwoShot && call.Kind == KindReduce:
+		return d.reduceInShares(c, call, r)
 	}
 	if k, ok := d.kernel(call.Kind, r.key.algo, call.bytes()); ok {
 		return d.post(c, call, r, k)

@@ -30,7 +30,13 @@ func (p *planner) orderly(kind Kind, bytes int, registered, byRank, scales bool)
 	if direct && !small {
 		a, direct = algoSteps, false
 	}
-	if !byRank || direct || a == algoWindow {
+	if !byRank || a == algoWindow {
+		return a
+	}
+	if p.reducesInShares(kind, bytes) && p.forced != algoSteps {
+		return algoTwoShot
+	}
+	if direct {
 		return a
 	}
 	if a = algoDirect; kind == KindAllReduce {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -84,6 +85,24 @@ func TestDeviceDeterministic(t *testing.T) {
 	}
 }
 
+// Much data for one rank is combined in shares, in place and out of place, in
+// several pieces, with something left over.
+func TestDeviceDeterministicReduce(t *testing.T) {
+	comms := onHosts(t, devices(t, 3), func(int) Config { return exact })
+	for _, c := range comms {
+		c.dev.shares, c.dev.piece = 4<<10, 3*2048
+	}
+	for i, op := range orderedOps {
+		for _, inPlace := range []bool{false, true} {
+			x := trial{KindReduce, BFloat16, op, 7001 - i, 1, inPlace, uint64(i)}
+			require.NoError(t, x.onGPUs(comms))
+		}
+	}
+	require.Equal(t, algoTwoShot, comms[0].dev.orderly(KindReduce, 4096, false, true, false))
+	require.Equal(t, algoDirect, comms[0].dev.orderly(KindReduce, 2048, false, true, false))
+	require.NotEqual(t, algoTwoShot, comms[0].dev.orderly(KindReduce, 4096, false, false, false), "in any order")
+}
+
 // In registered memory, which kernels of all ranks read.
 func TestDeviceDeterministicWindows(t *testing.T) {
 	list := devices(t, 3)
@@ -109,7 +128,7 @@ func TestDeviceDeterministicMany(t *testing.T) {
 			list[r] = d
 		}
 	}
-	comms := onHosts(t, list, func(int) Config { return exact })
+	comms := onHosts(t, list, func(int) Config { return with(func(c *Config) { c.Timeout = 10 * time.Second }) })
 	for i, kind := range reductions {
 		require.NoError(t, trial{kind, BFloat16, Sum, 500, 3, i%2 == 0, 1}.onGPUs(comms))
 		require.NoError(t, trial{kind, Float16, Avg, 77, 3, i%2 == 1, 2}.onGPUs(comms))

@@ -14,6 +14,8 @@ type planner struct {
 	topo   topology
 	forced algo
 	can    kernelSet
+
+	shares, piece int // of reductions in shares, see reducesInShares; 0 for the defaults
 }
 
 // planRows are the rows of each collective in the order in which they count, for

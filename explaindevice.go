@@ -55,8 +55,8 @@ func ExplainDevice(kind Kind, n, local, bytes, root int, gpus GPUs, cfg Config) 
 			return ch, nil
 		case a:
 		default:
-			a = ordered
-			ch.Algo, ch.Reason = a.String(), "Deterministic: a kernel that combines in order of rank"
+			ch.Algo, ch.Reason = ordered.String(), "Deterministic: a kernel that combines in order of rank"
+			return ch, nil
 		}
 	}
 	ch.Others = slices.DeleteFunc(p.names(kind, bytes, gpus.Registered), func(name string) bool { return name == ch.Algo })
