@@ -95,20 +95,9 @@ func (d *device) admitMemory(name string, r mem.Region, size int) error {
 
 func (d *device) admitStream(s gpu.Stream) error {
 	driver := d.gpu.Driver()
-	if s != 0 && s != gpu.Legacy && s != gpu.PerThread && !slices.Contains(d.known.streams, s) {
-		switch ctx, err := driver.StreamGetCtx(s); {
-		case errors.Is(err, cuda.ErrInvalidHandle), errors.Is(err, cuda.ErrInvalidContext), errors.Is(err, cuda.ErrContextIsDestroyed):
-			return fmt.Errorf("%w: stream %#x: %w", ErrInvalid, s, err)
-		case err != nil:
-			return err
-		case ctx != d.net.ctx:
-			return fmt.Errorf("%w: stream %#x is not of device %d's primary context: make it with device %d current", ErrInvalid, s, d.gpu.Number(), d.gpu.Number())
-		}
-		d.known.streams = remember(d.known.streams, s)
-	}
 	status, err := driver.StreamIsCapturing(s)
 	switch {
-	case errors.Is(err, cuda.ErrStreamCaptureImplicit), errors.Is(err, cuda.ErrInvalidHandle), errors.Is(err, cuda.ErrInvalidContext):
+	case errors.Is(err, cuda.ErrStreamCaptureImplicit), errors.Is(err, cuda.ErrInvalidHandle), errors.Is(err, cuda.ErrInvalidContext), errors.Is(err, cuda.ErrContextIsDestroyed):
 		return fmt.Errorf("%w: stream %#x: %w", ErrInvalid, s, err)
 	case err != nil:
 		return err
@@ -116,6 +105,17 @@ func (d *device) admitStream(s gpu.Stream) error {
 		return fmt.Errorf("%w: the capture of stream %#x on device %d is broken: end it, and look at the first error since it began", ErrInvalid, s, d.gpu.Number())
 	}
 	d.captures = status == cuda.CaptureActive
+	if s == 0 || s == gpu.Legacy || s == gpu.PerThread || slices.Contains(d.known.streams, s) {
+		return nil
+	}
+	ctx, err := driver.StreamGetCtx(s)
+	if err != nil {
+		return err
+	}
+	if ctx != d.net.ctx {
+		return fmt.Errorf("%w: stream %#x is not of device %d's primary context: make it with device %d current", ErrInvalid, s, d.gpu.Number(), d.gpu.Number())
+	}
+	d.known.streams = remember(d.known.streams, s)
 	return nil
 }
 
