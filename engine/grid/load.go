@@ -20,6 +20,7 @@ type moduleKey struct {
 	t      kernels.DataType
 	op     string
 	source string // of kernels/cuda
+	ranks  int    // of exchanges
 }
 
 // A module is code in a context. The Engines of a context share it: to load one
@@ -84,6 +85,21 @@ func (e *Engine) Prepare(r *kernels.Reducer) error {
 	return err
 }
 
+// PrepareCopies is Prepare, PrepareDirect and PrepareWindow for all that only copies,
+// as far as there are such kernels. A driver may load a kernel only when those that
+// run in its context have ended, and they may wait for a rank whose turn comes after
+// the load.
+func (e *Engine) PrepareCopies() error {
+	return errors.Join(e.Prepare(nil), ignore(e.PrepareDirect(nil), ErrNoDirect), ignore(e.PrepareWindow(nil), ErrNoWindow))
+}
+
+func ignore(err, what error) error {
+	if errors.Is(err, what) {
+		return nil
+	}
+	return err
+}
+
 // finisher is the kernel that ends an average of integers.
 func (e *Engine) finisher(r *kernels.Reducer) (device.Kernel, error) {
 	if e.finish == nil {
@@ -104,6 +120,9 @@ func (e *Engine) kernel(r *kernels.Reducer) (*module, kernels.Program, error) {
 // module is kernel for a source: the interpreter, exchanges or windows.
 func (e *Engine) module(r *kernels.Reducer, source string) (*module, kernels.Program, error) {
 	key := moduleKey{source: source}
+	if source == "exchange" {
+		key.ranks = e.ranks
+	}
 	var p kernels.Program
 	if r != nil {
 		var ok bool
@@ -115,8 +134,13 @@ func (e *Engine) module(r *kernels.Reducer, source string) (*module, kernels.Pro
 	if m := e.modules[key]; m != nil {
 		return m, p, nil
 	}
-	m := borrow(sharedKey{e.driver, e.ctx, key})
-	err := e.quietly(func() error { return e.load(m, key.variants()) })
+	variants, all := key.variants(), key
+	all.ranks = 0 // most are for any number
+	if len(variants) > 0 {
+		all.ranks = variants[0].Ranks
+	}
+	m := borrow(sharedKey{e.driver, e.ctx, all})
+	err := e.quietly(func() error { return e.load(m, variants) })
 	if err != nil {
 		err = errors.Join(err, m.giveBack(e.driver))
 		return nil, p, fmt.Errorf("grid: device %d: %w", e.dev, err)
@@ -126,12 +150,17 @@ func (e *Engine) module(r *kernels.Reducer, source string) (*module, kernels.Pro
 }
 
 func (k moduleKey) variants() []ptx.Name {
+	if k.source == "exchange" {
+		t := ""
+		if k.op != "" {
+			t = k.t.String()
+		}
+		return ptx.ExchangeVariants(t, k.op, k.ranks)
+	}
 	if k.op == "" {
 		return []ptx.Name{{SM: 70, Source: k.source}}
 	}
 	switch k.source {
-	case "exchange":
-		return ptx.ExchangeVariants(k.t.String(), k.op)
 	case "window":
 		return ptx.WindowVariants(k.t.String(), k.op)
 	}

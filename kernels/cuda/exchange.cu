@@ -35,7 +35,7 @@ static DEVICE void send(const Args &a, const Lane &l) {
     together();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
-      if (k >= a.comm.ranks) break;
+      if (k >= ranks(a)) break;
       if (to >> k & 1) store_line(a.sends[k].lines + l.slot, v[1]);
     }
     return;
@@ -43,19 +43,19 @@ static DEVICE void send(const Args &a, const Lane &l) {
   if (l.whole) {
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
-      if (k >= a.comm.ranks) break;
+      if (k >= ranks(a)) break;
       v[k] = load(a, l, a.sends[k]);
     }
     together();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
-      if (k >= a.comm.ranks) break;
+      if (k >= ranks(a)) break;
       if (to >> k & 1) store_line(a.sends[k].lines + l.slot, v[k]);
     }
     return;
   }
 #pragma unroll 1
-  for (u32 k = 1; k < a.comm.ranks; k++) {
+  for (u32 k = 1; k < ranks(a); k++) {
     v[1] = load(a, l, a.sends[k]);
     together();
     if (to >> k & 1) store_line(a.sends[k].lines + l.slot, v[1]);
@@ -80,7 +80,7 @@ static DEVICE void missing(const Args &a, const Lane &l, bool asks, u32 want, co
   u64 has = 0;
 #pragma unroll
   for (u32 p = 0; p < most; p++) {
-    if (p >= a.comm.ranks) break;
+    if (p >= ranks(a)) break;
     if (who == most && want >> p & 1 && v[p].y != l.flag) who = p, has = v[p].y;
   }
   if (!l.last || who == most) return;
@@ -98,12 +98,12 @@ static DEVICE bool receive(const Args &a, const Lane &l, u32 hop, u32 want, Pair
     bool bad = false;
 #pragma unroll
     for (u32 p = 0; p < most; p++) {
-      if (p >= a.comm.ranks) break;
+      if (p >= ranks(a)) break;
       if (want >> p & 1) v[p] = load_line(a.takes[p].lines + (hop + l.slot));
     }
 #pragma unroll
     for (u32 p = 0; p < most; p++) {
-      if (p >= a.comm.ranks) break;
+      if (p >= ranks(a)) break;
       bad |= (want >> p & 1) && v[p].y != l.flag;
     }
     if (!vote(bad && l.last)) return true;
@@ -119,13 +119,13 @@ static DEVICE void place(const Args &a, const Lane &l, u32 from, const Pair *v) 
   if (l.whole) {
 #pragma unroll
     for (u32 p = 0; p < most; p++) {
-      if (p >= a.comm.ranks) break;
+      if (p >= ranks(a)) break;
       if (from >> p & 1) store(a, l, a.takes[p].memory, l.left(a.takes[p]), v[p]);
     }
     return;
   }
 #pragma unroll 1
-  for (u32 p = 0; p < a.comm.ranks; p++) {
+  for (u32 p = 0; p < ranks(a); p++) {
     Pair w = v[0];
 #pragma unroll
     for (u32 q = 1; q < most; q++) {
@@ -172,7 +172,7 @@ static DEVICE Pair combine(const Args &a, Wide factor, const Pair *v, Pair own) 
   Wide sum[2][elements], x[2][elements];
 #pragma unroll
   for (u32 p = 0; p < most; p++) {
-    if (p >= a.comm.ranks) break;
+    if (p >= ranks(a)) break;
     unpack(p == a.comm.rank ? own.x : v[p].x, x[0]);
     unpack(p == a.comm.rank ? own.y : v[p].y, x[1]);
 #pragma unroll
@@ -216,7 +216,7 @@ static DEVICE bool take(const Args &a, const Lane &l, u32 hop, u32 others, Wide 
     together();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
-      if (k >= a.comm.ranks) break;
+      if (k >= ranks(a)) break;
       if (l.first || l.on) store_line(a.sends[k].lines + (a.second + l.slot), r);
     }
   }
@@ -232,7 +232,7 @@ static DEVICE bool take(const Args &a, const Lane &l, u32 hop, u32 others, Wide 
 // Rounds carries out all rounds after an epoch, or stops. It returns the last.
 static DEVICE u64 rounds(const Args &a, u64 epoch, Stop &stop) {
   u32 group = (block() * threads() + thread()) / 8, groups = blocks() * threads() / 8;
-  u32 others = ((1u << a.comm.ranks) - 1) & ~(1u << a.comm.rank);
+  u32 others = ((1u << ranks(a)) - 1) & ~(1u << a.comm.rank);
   bool tells = group == 0 || a.lines > a.room;
   u64 hash = (a.comm.stamp[0] ^ a.comm.stamp[1] * 0x9e3779b97f4a7c15) * 0xc2b2ae3d27d4eb4f;
   Wide factor = scalar(a);

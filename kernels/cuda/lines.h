@@ -35,6 +35,16 @@ struct Args {
   u32 unit;            // of copies: all memory and lengths are multiples of it, 1 or 4
 };
 
+// Ranks is how many there are. A module may be compiled for a number of them.
+static DEVICE u32 ranks(const Args &a) {
+#ifdef RANKS
+  (void)a;
+  return RANKS;
+#else
+  return a.comm.ranks;
+#endif
+}
+
 // Words of the caller's memory: left is how many bytes of the message there are
 // from p on, and may be negative.
 

@@ -11,14 +11,14 @@ import (
 
 // entries are the kernels of a module and the sizes of their parameters.
 func entries(n Name) map[string]int {
-	switch n {
+	switch n.Ranks = 0; n {
 	case Copy:
 		return map[string]int{n.Run(): 208, Table: 3856, Together: 3664, Notes: 3664}
-	case Name{n.Type, n.Op, n.SM, "run"}:
+	case Name{n.Type, n.Op, n.SM, "run", 0}:
 		return map[string]int{n.Run(): 208}
-	case Name{n.Type, n.Op, n.SM, "exchange"}:
+	case Name{n.Type, n.Op, n.SM, "exchange", 0}:
 		return map[string]int{n.Run(): 520}
-	case Name{n.Type, n.Op, n.SM, "window"}:
+	case Name{n.Type, n.Op, n.SM, "window", 0}:
 		return map[string]int{n.Run(): 384}
 	}
 	return map[string]int{n.Combine(): 120, n.Plain(): 120}

@@ -75,6 +75,9 @@ func compile(clang, src string, n ptx.Name) ([]byte, error) {
 	if n.Type != "" {
 		args = append(args, "-DTYPE="+n.Type, "-DOP="+n.Op)
 	}
+	if n.Ranks > 0 {
+		args = append(args, fmt.Sprintf("-DRANKS=%d", n.Ranks))
+	}
 	c := exec.Command(clang, args...)
 	c.Dir, c.Stdout, c.Stderr = src, &stdout, &stderr
 	if err := c.Run(); err != nil {
