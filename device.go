@@ -79,6 +79,9 @@ func (c *Comm) connectDevice(ctx context.Context, self transport.Info) error {
 	if err != nil {
 		return err
 	}
+	if err := d.engine.PrepareCopies(); err != nil {
+		return err
+	}
 	for _, note := range append(d.net.notes(), sharingNotes(c.profiles)...) {
 		c.notes = append(c.notes, note)
 		c.log.Info("path chosen", "subsys", "INIT", "path", note)
@@ -132,7 +135,7 @@ func (c *Comm) checkDevice(call *Call) error {
 // queue queues a request, with the device's context current.
 func (d *device) queue(c *Comm, call *Call, r *request) error {
 	if a := r.key.algo; a == algoWindow || a == algoCopies {
-		return d.reach(call, r)
+		return d.reach(c, call, r)
 	}
 	switch {
 	case r.key.algo == algoByRank:

@@ -2,7 +2,9 @@ package ringo
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/sched"
@@ -27,14 +29,14 @@ func (ws windows) after(addr uintptr) int {
 
 // find is where n bytes lie in a window; false if they do not, or if the window has
 // no effect. Cost: 10 to 25 ns, no allocation.
-func (ws windows) find(addr uintptr, n int) (w *Window, offset int, ok bool) {
+func (ws windows) find(addr uintptr, n int) (s spot, ok bool) {
 	i := ws.after(addr)
 	if i == 0 {
-		return nil, 0, false
+		return spot{}, false
 	}
-	w = ws[i-1]
-	offset = int(addr - w.region.Ptr())
-	return w, offset, w.span != nil && n <= w.region.Len()-offset
+	w := ws[i-1]
+	s = spot{w, int(addr - w.region.Ptr())}
+	return s, w.span != nil && n <= w.region.Len()-s.offset
 }
 
 func (ws windows) overlap(r Region) *Window {
@@ -65,9 +67,32 @@ func reaches(kind Kind) (in, out bool) {
 	return false, false
 }
 
+// A spot is where a buffer begins in a window; the zero spot is in none.
+type spot struct {
+	window *Window
+	offset int
+}
+
+func (s spot) place() grid.Place {
+	if s.window == nil {
+		return grid.Place{}
+	}
+	return grid.Place{Window: &s.window.memory, Offset: s.offset}
+}
+
+// mixed adds a spot to a hash.
+func (s spot) mixed(h uint64) uint64 {
+	x := uint64(0)
+	if s.window != nil {
+		x = uint64(s.window.number)<<48 ^ uint64(s.offset) + 1
+	}
+	h = (h ^ x) * 0x9e3779b97f4a7c15
+	return h ^ h>>29
+}
+
 // A placement is where the memory of a call lies in windows.
 type placement struct {
-	in, out grid.Place
+	in, out spot
 	where   uint16 // what the ranks compare
 }
 
@@ -83,37 +108,71 @@ func (d *device) place(call *Call) (p placement, ok bool) {
 		out = call.Count // on all ranks, for they write to the root's
 	}
 	size := call.Type.Size()
-	var a, b *Window
 	if needIn {
-		if a, p.in.Offset, ok = d.windows.find(call.In.Ptr(), in*size); !ok {
+		if p.in, ok = d.windows.find(call.In.Ptr(), in*size); !ok {
 			return p, false
 		}
-		p.in.Window = &a.memory
 	}
 	if needOut {
-		if b, p.out.Offset, ok = d.windows.find(call.Out.Ptr(), out*size); !ok {
+		if p.out, ok = d.windows.find(call.Out.Ptr(), out*size); !ok {
 			return p, false
 		}
-		p.out.Window = &b.memory
 	}
-	p.where = whereOf(a, p.in.Offset, b, p.out.Offset)
+	p.where = p.hash()
 	return p, true
 }
 
-// whereOf stands for windows and offsets; never 0. Other ones have another with
-// a probability of 1 − 1/32767.
-func whereOf(a *Window, aOffset int, b *Window, bOffset int) uint16 {
-	const prime = 0x9e3779b97f4a7c15
-	h := uint64(1)
-	for i, w := range [2]*Window{a, b} {
-		x := uint64(0)
-		if w != nil {
-			x = uint64(w.number)<<48 ^ uint64([2]int{aOffset, bOffset}[i]) + 1
-		}
-		h = (h ^ x) * prime
-		h ^= h >> 29
+// hash stands for windows and offsets; never 0. Others have another one with a
+// probability of 1 − 1/32767.
+func (p *placement) hash() uint16 { return uint16(p.out.mixed(p.in.mixed(1))%maxWhere) + 1 }
+
+// String says where a placement is: "In at 0 and Out at 128 of window #1".
+func (p *placement) String() string {
+	a, b := p.in.window, p.out.window
+	switch {
+	case a == nil && b == nil:
+		return ""
+	case a == nil:
+		return fmt.Sprintf("Out at %d of window #%d", p.out.offset, b.number)
+	case b == nil:
+		return fmt.Sprintf("In at %d of window #%d", p.in.offset, a.number)
+	case a != b:
+		return fmt.Sprintf("In at %d of window #%d and Out at %d of window #%d", p.in.offset, a.number, p.out.offset, b.number)
+	case p.in.offset == p.out.offset:
+		return fmt.Sprintf("In and Out at %d of window #%d", p.in.offset, a.number)
 	}
-	return uint16(h%maxWhere) + 1
+	return fmt.Sprintf("In at %d and Out at %d of window #%d", p.in.offset, p.out.offset, a.number)
+}
+
+// placements are those of the last calls, for errors that come later. Its methods
+// may be called from any goroutine.
+type placements struct {
+	mu   sync.Mutex
+	last [16]placement
+}
+
+func (l *placements) add(p *placement) {
+	l.mu.Lock()
+	l.last[p.where%16] = *p
+	l.mu.Unlock()
+}
+
+// find is what a sign's where stands for; empty if that was long ago.
+func (l *placements) find(where uint16) (p placement) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if x := l.last[where%16]; x.where == where {
+		p = x
+	}
+	return p
+}
+
+// placement is where the memory of a call lay, as far as is known.
+func (c *Comm) placement(where uint16) placement {
+	if where == 0 || c.dev == nil {
+		return placement{}
+	}
+	return c.dev.placements.find(where)
 }
 
 // route chooses the algorithm of a call.
@@ -124,23 +183,30 @@ func (d *device) route(call *Call) algo {
 }
 
 // reach queues a request of a call that route has chosen to be carried out in windows.
-func (d *device) reach(call *Call, r *request) error {
+func (d *device) reach(c *Comm, call *Call, r *request) (err error) {
 	j, p := &d.job, &d.at
 	*j = jobOf(call, r)
 	j.Stamp = stampAt(r.stamp, p.where)
+	d.placements.add(p)
+	in, out := p.in.place(), p.out.place()
+	copies := r.key.algo == algoCopies
+	if copies && call.Kind == KindAllReduce { // begins with this
+		if j.Program, err = d.program(c, programKey{KindReduceScatter, algoRing, -1}); err != nil {
+			return err
+		}
+	}
 	kernel, _ := windowKernel(call.Kind)
 	root := sched.Rank(max(0, r.key.peer))
 	return d.inOrder(call.Stream, func() error {
-		copies := r.key.algo == algoCopies
 		if call.copiesIn() && (copies || call.In.Ptr() != call.Out.Ptr()) {
 			if err := d.copyIn(call, j); err != nil {
 				return err
 			}
 		}
 		if copies {
-			return d.engine.RunCopies(j, kernel, p.in, p.out, root, call.bytes())
+			return d.engine.RunCopies(j, kernel, in, out, root, call.bytes())
 		}
-		return d.engine.RunWindow(j, kernel, p.in, p.out, root, call.bytes())
+		return d.engine.RunWindow(j, kernel, in, out, root, call.bytes())
 	})
 }
 

@@ -275,9 +275,9 @@ func TestWindowMismatch(t *testing.T) {
 		at   [2]int // of the ranks
 		want string
 	}{
-		{"other offset", [2]int{0, 128}, "at place "},
-		{"other window", [2]int{0, 2048}, "at place "},
-		{"in none", [2]int{0, 5120}, "in no window"},
+		{"other offset", [2]int{0, 128}, "with In and Out at 0 of window #1,|with In and Out at 128 of window #1,"},
+		{"other window", [2]int{0, 2048}, "with In and Out at 0 of window #1,|with In and Out at 0 of window #2,"},
+		{"in none", [2]int{0, 5120}, "with In and Out at 0 of window #1,|in no window,"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			list := devices(t, 2)
@@ -293,7 +293,7 @@ func TestWindowMismatch(t *testing.T) {
 			for r, err := range errs {
 				require.Error(t, err, "rank %d", r)
 				if errors.Is(err, ErrMismatch) {
-					require.ErrorContains(t, err, test.want)
+					require.ErrorContains(t, err, strings.Split(test.want, "|")[r])
 					require.ErrorContains(t, err, "ranks disagree on the memory: rank ")
 					require.Equal(t, 2, strings.Count(err.Error(), "AllReduce #1 (count 256, float32, sum)"), err.Error())
 					named++
@@ -304,33 +304,39 @@ func TestWindowMismatch(t *testing.T) {
 	}
 }
 
-// Places that differ are told apart, whatever they are.
-func TestWhere(t *testing.T) {
+// Places that differ are told apart, and named.
+func TestPlacement(t *testing.T) {
+	a, b := &Window{number: 1}, &Window{number: 2}
 	seen := map[uint16]string{}
-	clashes := 0
-	for a := range 4 {
-		for b := range 4 {
-			for _, off := range []int{0, 1, 8, 128, 4096, 1 << 20, 1 << 30} {
-				var wa, wb *Window
-				if a > 0 {
-					wa = &Window{number: a}
-				}
-				if b > 0 {
-					wb = &Window{number: b}
-				}
-				for _, h := range []uint16{whereOf(wa, off, wb, 64), whereOf(wa, 64, wb, off)} {
-					require.NotZero(t, h)
-					require.LessOrEqual(t, h, uint16(maxWhere))
-					name := fmt.Sprint(a, b, off)
-					if seen[h] != "" && seen[h] != name && (a > 0 && b > 0) {
-						clashes++
-					}
-					seen[h] = name
-				}
-			}
-		}
+	for want, p := range map[string]placement{
+		"":                                               {},
+		"In at 5 of window #1":                           {in: spot{a, 5}},
+		"Out at 5 of window #1":                          {out: spot{a, 5}},
+		"Out at 5 of window #2":                          {out: spot{b, 5}},
+		"Out at 0 of window #2":                          {out: spot{b, 0}},
+		"In and Out at 7 of window #2":                   {in: spot{b, 7}, out: spot{b, 7}},
+		"In at 7 and Out at 9 of window #2":              {in: spot{b, 7}, out: spot{b, 9}},
+		"In at 9 and Out at 7 of window #2":              {in: spot{b, 9}, out: spot{b, 7}},
+		"In at 7 of window #1 and Out at 7 of window #2": {in: spot{a, 7}, out: spot{b, 7}},
+		"In at 7 of window #2 and Out at 7 of window #1": {in: spot{b, 7}, out: spot{a, 7}},
+		"In at 1073741824 of window #1":                  {in: spot{a, 1 << 30}},
+		"In and Out at 1099511627776 of window #1":       {in: spot{a, 1 << 40}, out: spot{a, 1 << 40}},
+	} {
+		require.Equal(t, want, p.String())
+		h := p.hash()
+		require.NotZero(t, h)
+		require.LessOrEqual(t, h, uint16(maxWhere))
+		require.Empty(t, seen[h])
+		seen[h] = want
 	}
-	require.Less(t, clashes, 3)
+	var l placements
+	for i := range 40 {
+		p := placement{in: spot{a, i}}
+		p.where = p.hash()
+		l.add(&p)
+		require.Equal(t, p, l.find(p.where))
+		require.Zero(t, l.find(p.where^16).where)
+	}
 }
 
 // windowMemory is 64 KiB of device memory, allocated or mapped, and how to give it back.

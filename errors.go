@@ -78,6 +78,7 @@ func (e *peerError) Is(t error) bool { return t == ErrPeer }
 type mismatch struct {
 	rank, peer int
 	cause      *engine.MismatchError
+	at         placement // of the rank's own call, if that is in windows
 }
 
 func (e *mismatch) Is(t error) bool { return t == ErrMismatch }
@@ -86,9 +87,18 @@ func (e *mismatch) Error() string {
 	mine, theirs := signOf(e.cause.Want), signOf(e.cause.Got)
 	switch {
 	case mine.where != theirs.where && sameCall(mine, theirs):
+		here, there := "in no window", "in no window"
+		if mine.where != 0 {
+			if here = "in windows"; e.at.where != 0 {
+				here = "with " + e.at.String()
+			}
+		}
+		if theirs.where != 0 {
+			there = "in windows, elsewhere"
+		}
 		return fmt.Sprintf("ranks disagree on the memory: rank %d calls %s %s, rank %d calls %s %s; "+
 			"give all ranks the same offset in the same window, also for an Out that Reduce leaves alone, or memory in none",
-			e.rank, mine.numbered(), mine.place(theirs), e.peer, theirs.numbered(), theirs.place(mine))
+			e.rank, mine.numbered(), here, e.peer, theirs.numbered(), there)
 	case mine == theirs:
 		return fmt.Sprintf("ranks disagree on %v: rank %d expects %d bytes, rank %d sent %d; give both the same counts",
 			mine, e.rank, e.cause.WantBytes, e.peer, e.cause.GotBytes)
@@ -103,17 +113,6 @@ func (e *mismatch) Error() string {
 func sameCall(a, b sign) bool {
 	a.algo, a.where = b.algo, b.where
 	return a == b
-}
-
-// place says in words where the memory of a call is.
-func (s sign) place(other sign) string {
-	switch {
-	case s.where == 0:
-		return "in no window"
-	case other.where == 0:
-		return "in windows"
-	}
-	return fmt.Sprintf("at place %#x of its windows", s.where)
 }
 
 func (s sign) numbered() string {

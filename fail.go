@@ -59,7 +59,7 @@ func (c *Comm) errorOf(call *Call, seq uint32, cause error) *Error {
 		e.Transport = c.via(call, e.Peer)
 		var m *engine.MismatchError
 		if errors.As(st.Err, &m) {
-			e.Err = &mismatch{rank: c.rank, peer: e.Peer, cause: m}
+			e.Err = &mismatch{rank: c.rank, peer: e.Peer, cause: m, at: c.placement(signOf(m.Want).where)}
 		}
 		var peer *peerError // how a transport words its wait adds nothing to who failed
 		if errors.As(st.Err, &peer) {

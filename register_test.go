@@ -85,11 +85,11 @@ func TestRegister(t *testing.T) {
 	c := register(t, comms, memory, 1024, 1024)
 	for r, comm := range comms {
 		find := func(off, n int) string {
-			w, at, ok := comm.dev.windows.find(memory[r].Ptr()+uintptr(off), n)
+			s, ok := comm.dev.windows.find(memory[r].Ptr()+uintptr(off), n)
 			if !ok {
 				return ""
 			}
-			return fmt.Sprint(w.number, " ", at)
+			return fmt.Sprint(s.window.number, " ", s.offset)
 		}
 		require.Empty(t, a[r].Reason())
 		require.Equal(t, "1 0", find(0, 1024))
@@ -332,7 +332,7 @@ func BenchmarkWindowFind(b *testing.B) {
 		ws.insert(&Window{region: mem.Device(0, uintptr(i+1)<<20, 1<<19), span: &p2p.Span{}})
 	}
 	for i := range b.N {
-		if _, _, ok := ws.find(uintptr(i%16+1)<<20+64, 1000); !ok {
+		if _, ok := ws.find(uintptr(i%16+1)<<20+64, 1000); !ok {
 			b.Fatal("not found")
 		}
 	}
