@@ -77,7 +77,7 @@ func (e *Engine) RunWindow(j *Job, d Direct, in, out Place, root sched.Rank, byt
 	}
 	a := e.windowArgs(j, d, in, out, root, bytes)
 	x := e.gates.shape(d, e.ranks, bytes)
-	e.lay(a, e.lot(j, in, out), d, root, bytes, x.spread)
+	e.lay(a, e.lot(j, in, out), d, root, bytes)
 	return e.launchWindow(j, j.Reducer, a, x)
 }
 

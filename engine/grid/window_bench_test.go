@@ -43,7 +43,7 @@ func TestWindowShapes(t *testing.T) {
 	n, err := d.DeviceGetCount()
 	require.NoError(t, err)
 	n = min(n, MaxDirect)
-	fmt.Printf("%d ranks, bfloat16; µs, busbw in GB/s, and blocks × tile; ~: to all at once; =: in place; |: own copy beside\n", n)
+	fmt.Printf("%d ranks, bfloat16; µs, busbw in GB/s, and blocks × tile; =: in place; |: own copy beside\n", n)
 	for _, folder := range strings.Split(*ptxFolders, ",") {
 		r := newRig(t, d, DefaultBoard(n), Options{Ranks: n})
 		for _, m := range r.ranks {
@@ -150,6 +150,11 @@ func (r *rig) windowShapes(x windowTrial, by string) (line string) {
 		}
 		require.NoError(r.t, m.engine.PrepareWindow(nil))
 		require.NoError(r.t, m.engine.PrepareWindow(j.Reducer))
+		if copies && x.d == TwoShot {
+			require.NoError(r.t, m.engine.Prepare(j.Reducer))
+			j.Program = r.program("reduce-scatter", ring.ReduceScatter{N: len(r.ranks)})[m.rank]
+		}
+		r.resources(m, j.Reducer)
 		return func() error { return run(&j, x.d, in, out, 0, x.one()) }
 	}
 	setShape := func(f func(d Direct, ranks, bytes int) windowShape) {
@@ -161,16 +166,14 @@ func (r *rig) windowShapes(x windowTrial, by string) (line string) {
 	case "window":
 		for _, b := range sizes(*windowBlocks) {
 			for _, tile := range sizes(*windowTiles) {
-				for _, spread := range []bool{false, true}[:1+only(x.d == AllGather && b > 0, 1)] {
-					shape := fmt.Sprintf("%dx%dK%s", b, tile>>10, strings.Repeat("~", only(spread, 1)))
-					setShape(func(Direct, int, int) windowShape { return windowShape{b, maxThreads, tile, spread} })
-					if b == 0 {
-						setShape(shapeOf)
-						s := shapeOf(x.d, len(r.ranks), x.one())
-						shape = fmt.Sprintf("%dx%dK%s", s.blocks, s.tile>>10, strings.Repeat("~", only(s.spread, 1)))
-					}
-					measure(shape, func(m *member) func() error { return windowed(m, false, false) })
+				shape := fmt.Sprintf("%dx%dK", b, tile>>10)
+				setShape(func(Direct, int, int) windowShape { return windowShape{b, maxThreads, tile} })
+				if b == 0 {
+					setShape(shapeOf)
+					s := shapeOf(x.d, len(r.ranks), x.one())
+					shape = fmt.Sprintf("%dx%dK", s.blocks, s.tile>>10)
 				}
+				measure(shape, func(m *member) func() error { return windowed(m, false, false) })
 			}
 		}
 		setShape(shapeOf)
@@ -221,6 +224,21 @@ func (r *rig) windowShapes(x windowTrial, by string) (line string) {
 		line += fmt.Sprintf("  %.1f %.1f %s", y.µs, x.factor()*float64(x.size)/y.µs/1e3, y.shape)
 	}
 	return line
+}
+
+// resources prints once what a kernel takes.
+func (r *rig) resources(m *member, red *kernels.Reducer) {
+	if r.told || red == nil {
+		return
+	}
+	r.told = true
+	k, _, err := m.engine.module(red, "window")
+	require.NoError(r.t, err)
+	registers, err := r.d.FuncGetAttribute(cuda.FuncRegisters, k.run)
+	require.NoError(r.t, err)
+	local, err := r.d.FuncGetAttribute(cuda.FuncLocalBytes, k.run)
+	require.NoError(r.t, err)
+	fmt.Printf("%d registers, %d bytes of local memory\n", registers, local)
 }
 
 // timeWindow is the time of an operation in a graph that holds some, in µs, on

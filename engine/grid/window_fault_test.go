@@ -228,7 +228,7 @@ func TestWindowAllocates(t *testing.T) {
 	for _, x := range leases(n) {
 		for _, copies := range []bool{false, true} {
 			o := r.lease(x, copies, 1)
-			if copies && (!m.engine.CanCopy(x.d) || x.inPlace) {
+			if copies && !r.copies(x) {
 				continue
 			}
 			r.with(m, func() error {

@@ -89,7 +89,7 @@ func after(rank, root, n int) int { return (rank - root - 1 + n) % n }
 
 // lay says what goes where. Peers come in the order of their distance, so that all
 // ranks write to different ones.
-func (e *Engine) lay(a *windowArgs, l lot, d Direct, root sched.Rank, bytes int, spread bool) {
+func (e *Engine) lay(a *windowArgs, l lot, d Direct, root sched.Rank, bytes int) {
 	n, rank := e.ranks, int(e.rank)
 	one, isRoot := uint64(bytes), e.rank == root
 	in, out := l.in[rank], l.out[rank]
@@ -118,11 +118,6 @@ func (e *Engine) lay(a *windowArgs, l lot, d Direct, root sched.Rank, bytes int,
 		a.moves, a.bytes[0], a.to[0] = 1, one, out
 		peers(func(q int, _ uint64) { a.from[q] = l.in[q] + mine })
 	case AllGather:
-		if spread {
-			a.moves, a.targets, a.from[0], a.bytes[0] = 1, 0, in, one
-			peers(func(q int, _ uint64) { a.target(l.out[q] + mine) })
-			return
-		}
 		peers(func(q int, _ uint64) { a.add(in, l.out[q]+mine, one) })
 	case AllToAll:
 		if in == out {
@@ -187,15 +182,12 @@ func (e *Engine) exchange(a *windowArgs, l lot, n uint64) {
 	}
 }
 
-// halve makes of an all-reduce the copies of the share that this rank has
-// combined in its own Out, and of b the kernel that does.
-func (a *windowArgs) halve(b *windowArgs) {
-	own, length := a.to[a.targets-1], a.bytes[0]
-	for k := range a.targets - 1 {
-		a.from[k], a.bytes[k] = own, length
+// layShares has each rank give its share of Out to all others.
+func (e *Engine) layShares(a *windowArgs, l lot, bytes int) {
+	at, length := share(bytes, int(e.rank), e.ranks)
+	for k := 1; k < e.ranks; k++ {
+		a.add(l.out[e.rank]+at, l.out[(int(e.rank)+k)%e.ranks]+at, length)
 	}
-	a.moves = a.targets - 1
-	b.moves, b.targets, b.to[0] = 1, 1, own
 }
 
 // cut divides the moves into tiles.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/sched"
 )
@@ -21,8 +22,11 @@ func (d Direct) ByCopies() bool {
 func (e *Engine) CanCopy(d Direct) bool { return d.ByCopies() && e.CanWindow(d) }
 
 // RunCopies is RunWindow with copy engines, between two small kernels in which the
-// ranks wait for each other. Of an all-reduce the first kernel combines a share in
-// each rank's own Out. An all-to-all must not be in place.
+// ranks wait for each other. An all-to-all must not be in place.
+//
+// An all-reduce begins with the job's Program, a reduce-scatter, of which each rank
+// has the result in its own Out; so its order of reduction is that program's. On
+// 4 H200s that of the ring and the copies are faster than any kernel from 512 MiB.
 //
 // The copies are carried out also if the ranks never meet because the operation
 // was aborted: the windows have to stay as they are until it has ended on the stream.
@@ -33,28 +37,47 @@ func (e *Engine) RunCopies(j *Job, d Direct, in, out Place, root sched.Rank, byt
 	if err := e.checkWindow(j, d, &in, &out, root, bytes); err != nil {
 		return err
 	}
-	if d == AllToAll && bytes > 0 && j.In.Ptr() == j.Out.Ptr() {
-		return &ArgumentError{"out", int(e.dev), "copy engines have no all-to-all in place"}
-	}
 	a := e.windowArgs(j, d, in, out, root, bytes)
-	e.lay(a, e.lot(j, in, out), d, root, bytes, false)
-	x, copies := gateShape, *a
-	if a.moves = 0; d == TwoShot {
-		x = e.gates.shape(d, e.ranks, bytes)
-		copies.halve(a)
+	l := e.lot(j, in, out)
+	switch {
+	case d == AllToAll && bytes > 0 && j.In.Ptr() == j.Out.Ptr():
+		return &ArgumentError{"out", int(e.dev), "copy engines have no all-to-all in place"}
+	case d == TwoShot:
+		if err := e.scatter(j, bytes); err != nil {
+			return err
+		}
+		e.layShares(a, l, bytes)
+	default:
+		e.lay(a, l, d, root, bytes)
 	}
-	if err := e.PrepareWindow(nil); err != nil { // loading it behind the first kernel would wait for that
-		return err
-	}
-	a.pass, a.part = 1, begins
-	if err := e.launchWindow(j, j.Reducer, a, x); err != nil {
+	copies := *a
+	a.pass, a.part, a.moves = 1, begins, 0
+	if err := e.launchWindow(j, nil, a, gateShape); err != nil {
 		return err
 	}
 	if err := e.copy(&copies, j.Stream); err != nil {
 		return err
 	}
-	a.moves, a.part = 0, ends
+	a.part = ends
 	return e.launchWindow(j, nil, a, gateShape)
+}
+
+// scatter queues the reduce-scatter that an all-reduce begins with.
+func (e *Engine) scatter(j *Job, bytes int) error {
+	if p := j.Program; p == nil || p.shape.In != e.ranks || p.shape.Out != 1 {
+		return errors.New("grid: an all-reduce by copy engines needs the program of a reduce-scatter")
+	}
+	// To load behind a kernel may wait for that, and it for a rank that loads too.
+	if err := errors.Join(e.Prepare(j.Reducer), e.PrepareWindow(nil)); err != nil {
+		return err
+	}
+	at, length := share(bytes, int(e.rank), e.ranks)
+	_, part := share(bytes, 0, e.ranks)
+	half := &e.gates.half
+	*half = *j
+	half.In, half.InL = j.In.Slice(0, bytes), engine.Layout{Total: bytes, Chunk: int(part)}
+	half.Out, half.OutL = j.Out.Slice(int(at), int(length)), engine.Layout{Total: int(length), Chunk: int(part)}
+	return e.Run(half)
 }
 
 // aside is what has a rank's copy to itself run beside those to others: within a

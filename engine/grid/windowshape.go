@@ -6,6 +6,7 @@ type gates struct {
 	epochs uintptr  // in device memory
 	shape  func(d Direct, ranks, bytes int) windowShape
 	aside  aside
+	half   Job // of an all-reduce
 }
 
 // openGates looks where the gates are.
@@ -29,24 +30,30 @@ func (e *Engine) openGates() (err error) {
 
 // A windowShape is how many blocks of how many threads move tiles of so many
 // bytes.
-type windowShape struct {
-	blocks, threads, tile int
-	spread                bool // an all-gather writes to all ranks at once, not to one after the other
-}
+type windowShape struct{ blocks, threads, tile int }
 
 // gateShape is that of a kernel which only passes a gate.
 var gateShape = windowShape{blocks: 1, threads: 32, tile: 128}
 
-// shapeOf is the shape of an operation, the same on all ranks.
+// shapeOf is the shape of an operation, the same on all ranks: large tiles, as long
+// as there are enough for all blocks. From measurements on 4 H200s.
 func shapeOf(d Direct, ranks, bytes int) windowShape {
-	total := bytes // that a rank moves
+	const vectors = 16 * maxThreads // bytes
+	x := windowShape{blocks: 64, threads: maxThreads, tile: vectors}
+	total, most := bytes, 4*vectors // what a rank moves, and the largest tile
 	switch d {
 	case TwoShot, Reduce, Broadcast:
-		total = bytes / ranks
+		total /= ranks
 	case AllGather, AllToAll, Gather, Scatter:
-		total = bytes * ranks
+		total *= ranks
+		most = 8 * vectors
 	}
-	const vectors = 16 * maxThreads // bytes
-	blocks := max(1, min(MaxBlocks, (total+vectors-1)/vectors))
-	return windowShape{blocks: blocks, threads: maxThreads, tile: vectors * max(1, min(4, total/(blocks*vectors)))}
+	if d != ReduceScatter && total > 16<<20 {
+		x.blocks = MaxBlocks
+	}
+	x.blocks = max(1, min(x.blocks, (total+vectors-1)/vectors))
+	for x.tile < most && total >= 2*x.tile*x.blocks {
+		x.tile *= 2
+	}
+	return x
 }

@@ -71,11 +71,8 @@ static DEVICE bool hear(const Args &a, u64 flag, Stop &stop) {
 
 #define ENTRY EXPAND(window, TYPE, OP)
 
-constexpr u32 batch = 4; // ranks whose memory is loaded at once
-
-#ifndef UNROLL
-#define UNROLL TYPE::unroll
-#endif
+constexpr u32 batch = 4;  // ranks whose memory is loaded at once
+constexpr int unroll = 1; // vectors of each: more are no faster
 
 static DEVICE Wide scalar(const Args &a) {
   if (!OP::scales) return 0;
@@ -128,9 +125,7 @@ template <class Unit, int n> static DEVICE void some(const Args &a, Wide factor,
 using Wide = int;
 static DEVICE int scalar(const Args &) { return 0; }
 
-#ifndef UNROLL
-#define UNROLL 4
-#endif
+constexpr int unroll = 4;
 
 template <int size> struct Plain {
   static constexpr int bytes = size;
@@ -193,12 +188,12 @@ static DEVICE void move(const Args &a, Wide factor, u32 k, u64 at, u32 n) {
     head = -first & 15;
     if (head > n) head = n;
     middle = (n - head) & ~15;
-    units<Many, UNROLL>(a, factor, k, at + head, middle / 16);
+    units<Many, unroll>(a, factor, k, at + head, middle / 16);
   }
 #ifndef TYPE
   else if ((apart | first) % 4 == 0) {
     middle = n & ~3;
-    units<Four, UNROLL>(a, factor, k, at, middle / 4);
+    units<Four, unroll>(a, factor, k, at, middle / 4);
   }
 #endif
 #pragma unroll 1
