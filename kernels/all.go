@@ -78,34 +78,44 @@ func (r *Reducer) combineAll(dst []byte, srcs [][]byte, contributions uint64) {
 
 // combineAllNarrow is a sum or a product of narrow floats in float32.
 func combineAllNarrow[T narrow](dst []byte, srcs [][]byte, contributions uint64, p params) {
-	var v, x [block]float32
-	var elements [block]T // dst and srcs may start anywhere
-	scale := float32(p.scale)
+	var sum, next [block]float32
+	var room [block]T // dst and srcs may start anywhere
 	for at := 0; at < len(dst); {
 		n := min(block, (len(dst)-at)/sizeOf[T]())
-		raw := bytesOf(elements[:n])
+		elements, v := room[:n], sum[:n]
+		raw := bytesOf(elements)
 		for i, src := range srcs {
 			copy(raw, src[at:])
-			widen(x[:n], elements[:n])
+			x := v
+			if i > 0 {
+				x = next[:n]
+			}
+			widen(x, elements)
 			if contributions>>min(i, 63)&1 == 1 {
-				for j := range n {
+				scale := float32(p.scale)
+				for j := range x {
 					x[j] *= scale
 				}
 			}
-			switch {
-			case i == 0:
-				v = x
-			case p.kind == KindProd:
-				for j := range n {
-					v[j] *= x[j]
-				}
-			default:
-				for j := range n {
-					v[j] += x[j]
-				}
+			if i > 0 {
+				accumulate(v, x, p.kind == KindProd)
 			}
 		}
-		round(elements[:n], v[:n])
+		round(elements, v)
 		at += copy(dst[at:], raw)
+	}
+}
+
+// accumulate is v += x, or v *= x.
+func accumulate(v, x []float32, product bool) {
+	x = x[:len(v)]
+	if product {
+		for i := range v {
+			v[i] *= x[i]
+		}
+		return
+	}
+	for i := range v {
+		v[i] += x[i]
 	}
 }

@@ -92,3 +92,18 @@ func BenchmarkNewReducer(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkCombineAll is dst = all of four sources; MB/s count one of them.
+func BenchmarkCombineAll(b *testing.B) {
+	for _, t := range []DataType{Float32, BFloat16, Float16, Float8E4M3} {
+		for _, op := range []RedOp{Sum, Avg} {
+			r, err := NewReducer(t, op, 4)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Run(fmt.Sprintf("%v/%v", t, op), func(b *testing.B) {
+				benchmark(b, t, func(dst, x []byte) { r.CombineAll(dst, [][]byte{x, x, x, x}, ^uint64(0), true) })
+			})
+		}
+	}
+}
