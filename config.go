@@ -228,10 +228,10 @@ func (c Config) fill(getenv func(string) string) (Config, error) {
 	case c.Timeout < 0 || c.JoinTimeout < 0:
 		return c, fmt.Errorf("%w: negative timeout", ErrInvalid)
 	}
-	if c.Deterministic != "" && c.Deterministic != rankOrder {
-		return c, fmt.Errorf("%w: Deterministic is %q, want %q or nothing", ErrInvalid, c.Deterministic, rankOrder)
-	}
 	var err error
+	if err = c.checkOrder(); err != nil {
+		return c, err
+	}
 	if c.algo, err = parseAlgo(c.Algo); err != nil {
 		return c, err
 	}

@@ -1,6 +1,8 @@
 package ringo
 
 import (
+	"fmt"
+
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
@@ -14,6 +16,13 @@ const rankOrder = "rank order"
 // kernels.Reducer.CombineAll or its kernel, and the results to who wants them. It
 // cannot be asked for by Config.Algo.
 const algoByRank algo = 0xff
+
+func (c *Config) checkOrder() error {
+	if c.Deterministic != "" && c.Deterministic != rankOrder {
+		return fmt.Errorf("%w: Deterministic is %q, want %q or nothing", ErrInvalid, c.Deterministic, rankOrder)
+	}
+	return nil
+}
 
 // byRank reports whether a call has to be combined in order of rank.
 func (c *Config) byRank(call *Call, ranks int) bool {

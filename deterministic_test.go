@@ -374,6 +374,8 @@ func TestDeterministicAgree(t *testing.T) {
 	require.ErrorContains(t, agree(all), "RINGO_DETERMINISTIC")
 	_, err := Config{Deterministic: "sometimes"}.fill(func(string) string { return "" })
 	require.ErrorIs(t, err, ErrInvalid)
+	_, err = Explain(KindAllReduce, 4, 0, 64, 0, Config{Deterministic: "sometimes"})
+	require.ErrorIs(t, err, ErrInvalid)
 	c, err := Config{}.fill(func(name string) string {
 		if name == "RINGO_DETERMINISTIC" {
 			return rankOrder

@@ -26,6 +26,9 @@ type Choice struct {
 // doing it. cfg gives Algo and Deterministic, for sums of floats.
 func Explain(kind Kind, n, local, bytes, root int, cfg Config) (Choice, error) {
 	forced, err := parseAlgo(cfg.Algo)
+	if err == nil {
+		err = cfg.checkOrder()
+	}
 	if err != nil {
 		return Choice{}, err
 	}
