@@ -15,35 +15,45 @@ import (
 )
 
 // onGPUs carries a trial out on GPU memory, which it allocates unless there is some.
+// Nothing is allocated or freed beside the operation: that may wait for all kernels
+// of a GPU, which ranks may share.
 func (x trial) onGPUs(comms []*Comm, memory ...Region) error {
 	n := len(comms)
 	ins := x.ins(n)
 	wants := x.wants(ins)
-	for r, err := range each(comms, func(c *Comm) (err error) {
-		r, d := c.Rank(), c.Device()
-		var m Region
-		if half := max(len(ins[r]), len(wants[r]), 16); len(memory) > 0 {
-			m = memory[r]
-		} else if m, err = d.Alloc(2 * half); err != nil {
-			return err
-		}
-		call := x.call(r, n, m.Slice(0, m.Len()/2), m.Slice(m.Len()/2, m.Len()/2))
-		got := make([]byte, len(wants[r]))
-		if call.Stream, err = d.NewStream(); err != nil { // ranks may share the GPU
-			return err
-		}
-		err = errors.Join(d.Write(m.Slice(0, len(ins[r])), ins[r]), c.Do(&call), c.Synchronize(call.Stream),
-			d.Read(got, call.Out.Slice(0, len(got))), d.DestroyStream(call.Stream))
-		if len(memory) == 0 {
-			err = errors.Join(err, d.Free(m))
-		}
-		if err != nil {
-			return err
-		}
-		return x.compare(r, wants[r], got)
-	}) {
-		if err != nil {
-			return fmt.Errorf("rank %d of %d: %w", r, n, err)
+	own := len(memory) == 0
+	if own {
+		memory = make([]Region, n)
+	}
+	calls := make([]Call, n)
+	for _, step := range []func(r int, c *Comm, d *gpu.Device) error{
+		func(r int, _ *Comm, d *gpu.Device) (err error) {
+			if half := max(len(ins[r]), len(wants[r]), 16); own {
+				if memory[r], err = d.Alloc(2 * half); err != nil {
+					return err
+				}
+			}
+			half := memory[r].Len() / 2
+			calls[r] = x.call(r, n, memory[r].Slice(0, half), memory[r].Slice(half, half))
+			calls[r].Stream, err = d.NewStream()
+			return errors.Join(err, d.Write(memory[r].Slice(0, len(ins[r])), ins[r]))
+		},
+		func(r int, c *Comm, _ *gpu.Device) error {
+			return errors.Join(c.Do(&calls[r]), c.Synchronize(calls[r].Stream))
+		},
+		func(r int, _ *Comm, d *gpu.Device) error {
+			got := make([]byte, len(wants[r]))
+			err := errors.Join(d.Read(got, calls[r].Out.Slice(0, len(got))), d.DestroyStream(calls[r].Stream))
+			if own {
+				err = errors.Join(err, d.Free(memory[r]))
+			}
+			return errors.Join(err, x.compare(r, wants[r], got))
+		},
+	} {
+		for r, err := range each(comms, func(c *Comm) error { return step(c.Rank(), c, c.Device()) }) {
+			if err != nil {
+				return fmt.Errorf("rank %d of %d: %w", r, n, err)
+			}
 		}
 	}
 	return nil
