@@ -32,6 +32,10 @@
 // floats; of two sources without a scalar it is the same for all. The order of
 // three and more sources matters, as it does for all floats.
 //
+// ringo.Config.Deterministic asks for CombineAll of what the ranks contribute, in
+// order of rank, wherever the order matters. Only a PreMulSum's contributions, whose
+// scalars may differ, are scaled and rounded by the ranks that give them.
+//
 // float8e4m3 is OCP's "E4M3": no infinities, largest value 448, NaN 0x7f and
 // 0xff. Both 8-bit formats saturate as CUDA's cvt.rn.satfinite: whatever is too
 // large, infinities of float32 included, becomes ±448 or ±57344. So an infinity
