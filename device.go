@@ -39,6 +39,7 @@ type device struct {
 	registered int       // windows so far
 	at         placement // of the call that was routed
 	placements placements
+	detour     detour
 }
 
 // connectDevice connects the GPUs of all ranks. Device memory needs a GPU of every
@@ -285,6 +286,7 @@ func (d *device) release() error {
 	if d.event != 0 {
 		errs = append(errs, d.gpu.DestroyEvent(d.event))
 	}
+	errs = append(errs, d.detour.close(d.gpu))
 	if d.workplace != nil {
 		errs = append(errs, d.workplace.close())
 	}

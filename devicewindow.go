@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/sched"
 )
 
@@ -204,7 +205,10 @@ func (d *device) reach(c *Comm, call *Call, r *request) (err error) {
 			}
 		}
 		if copies {
-			return d.engine.RunCopies(j, kernel, in, out, root, call.bytes())
+			return d.detour.take(d.gpu.Driver(), call.Stream, func(s gpu.Stream) error {
+				j.Stream = s
+				return d.engine.RunCopies(j, kernel, in, out, root, call.bytes())
+			})
 		}
 		return d.engine.RunWindow(j, kernel, in, out, root, call.bytes())
 	})

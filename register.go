@@ -173,7 +173,7 @@ func (w *Window) meet(ctx context.Context, bad error) error {
 			return w.without(why)
 		}
 	}
-	if err := w.span.Settle(); err != nil {
+	if err := errors.Join(w.span.Settle(), d.detour.open(d.gpu)); err != nil {
 		return c.abandon(opRegister, err)
 	}
 	c.log.Info("memory registered", "subsys", "REG", "window", w.number, "bytes", w.region.Len(), "device", d.gpu.Number())
