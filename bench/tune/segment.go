@@ -8,20 +8,35 @@ type run struct {
 	last int // size
 }
 
-const (
-	// gain is by how much another algorithm has to be quicker to count as quicker.
-	gain = 0.03
-	// turn is what a switch of algorithms costs, as a share of one size's time:
-	// a single size makes an island only if it loses twice as much without.
-	turn = 0.05
-	// tie weighs losses below gain, so that the quicker of two is taken where both
-	// would do, and same is what is no loss at all: the first of two is taken.
-	tie, same = 0.01, 0.01
+// A noise is how far measurements can be trusted, as shares of a time.
+type noise struct {
+	same float64 // what is no loss: the first of two is taken
+	gain float64 // from where on another algorithm counts as quicker
+	turn float64 // what a switch costs: an island of one size must save twice as much
+}
+
+// Long operations are measured to half a percent, short ones to three.
+var (
+	short = noise{same: 0.01, gain: 0.03, turn: 0.05}
+	long  = noise{same: 0.005, gain: 0.01, turn: 0.02}
 )
 
+// longTime divides them, in microseconds.
+const longTime = 500
+
+func noiseOf(us float64) noise {
+	if us < longTime {
+		return short
+	}
+	return long
+}
+
+// tie weighs losses below gain, so that the quicker of two is taken where both do.
+const tie = 0.01
+
 // segment divides sizes into few runs. us[i][a] is the time of algorithm a for
-// the i-th size, infinite where it cannot serve. It
-// minimizes the sum of what is lost against the best at each size, in logarithms,
+// the i-th size, infinite where it cannot serve. It minimizes
+// the sum of what is lost against the best at each size, in logarithms,
 // and of turn for each switch.
 func segment(us [][]float64) []run {
 	if len(us) == 0 {
@@ -31,8 +46,8 @@ func segment(us [][]float64) []run {
 	cost := make([]float64, algos) // of the sizes so far, the last by algorithm a
 	from := make([][]int, len(us)) // the algorithm before it
 	for i := range us {
-		best := least(us[i])
-		cheapest := least(cost)
+		best := us[i][least(us[i])]
+		cheapest, turn := least(cost), noiseOf(best).turn
 		from[i] = make([]int, algos)
 		next := make([]float64, algos)
 		for a := range next {
@@ -40,7 +55,7 @@ func segment(us [][]float64) []run {
 			if i > 0 && cost[cheapest]+turn < cost[a] {
 				from[i][a], next[a] = cheapest, cost[cheapest]+turn
 			}
-			next[a] += loss(us[i][a], us[i][best])
+			next[a] += loss(us[i][a], best)
 		}
 		cost = next
 	}
@@ -61,11 +76,11 @@ func loss(us, best float64) float64 {
 	if math.IsInf(best, 1) {
 		return 0 // nothing was measured
 	}
-	l := math.Log(us / best)
+	l, n := math.Log(us/best), noiseOf(best)
 	switch {
-	case l <= math.Log1p(same):
+	case l <= math.Log1p(n.same):
 		return 0
-	case l <= math.Log1p(gain):
+	case l <= math.Log1p(n.gain):
 		return tie * l
 	}
 	return l

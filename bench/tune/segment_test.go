@@ -23,6 +23,7 @@ func TestSegment(t *testing.T) {
 		"an island pays":     {[][]float64{{1, 1.5}, {1.3, 1}, {1, 1.5}}, []run{{0, 0}, {1, 1}, {0, 2}}},
 		"the quicker of two": {[][]float64{{1.02, 1}, {1.02, 1}}, []run{{1, 1}}},
 		"the first of two":   {[][]float64{{1.005, 1}, {1.005, 1}}, []run{{0, 1}}},
+		"long ones are sure": {[][]float64{{100, 120}, {2217, 2183}, {4425, 4316}}, []run{{0, 0}, {1, 2}}},
 		"cannot serve":       {[][]float64{{1, inf}, {1, inf}, {inf, 9}}, []run{{0, 1}, {1, 2}}},
 		"nothing measured":   {[][]float64{{inf, inf}, {2, 1}}, []run{{1, 1}}},
 	} {
@@ -45,7 +46,7 @@ func TestSegmentOfNoise(t *testing.T) {
 			row, noisy := make([]float64, algos), make([]float64, algos)
 			for a := range row {
 				row[a] = start[a] + size/rate[a]
-				noisy[a] = row[a] * (1 + rapid.Float64Range(0, 0.03).Draw(t, "noise"))
+				noisy[a] = row[a] * (1 + rapid.Float64Range(0, noiseOf(row[a]).gain).Draw(t, "noise"))
 			}
 			exact, us = append(exact, row), append(us, noisy)
 		}
@@ -71,12 +72,17 @@ func TestSegmentIsLeast(t *testing.T) {
 		us := make([][]float64, sizes)
 		for i := range us {
 			us[i] = rapid.SliceOfN(rapid.Float64Range(1, 1.4), algos, algos).Draw(t, "us")
+			if i >= 3 {
+				for a := range us[i] {
+					us[i][a] *= longTime
+				}
+			}
 		}
 		cost := func(choice []int) (c float64) {
 			for i, a := range choice {
 				c += loss(us[i][a], us[i][least(us[i])])
 				if i > 0 && choice[i-1] != a {
-					c += turn
+					c += noiseOf(us[i][least(us[i])]).turn
 				}
 			}
 			return c
