@@ -25,13 +25,17 @@ func (d *device) pick(call *Call, registered bool) algo {
 // differ, so there each rank scales its own first; see scaleFirst.
 func (p *planner) orderly(kind Kind, bytes int, registered, byRank, scales bool) algo {
 	small := !scales || bytes*kind.shares(p.topo.ranks) <= scaleFirst
-	a := p.choose(kind, bytes, registered && !scales)
+	registered = registered && !scales
+	a := p.choose(kind, bytes, registered)
 	_, direct := p.kernel(kind, a, bytes)
 	if direct && !small {
 		a, direct = algoSteps, false
 	}
 	if !byRank || a == algoWindow {
 		return a
+	}
+	if !direct && p.serves(kind, algoWindow, bytes, registered) {
+		return algoWindow
 	}
 	if p.reducesInShares(kind, bytes) && p.forced != algoSteps {
 		return algoTwoShot

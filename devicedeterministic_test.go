@@ -127,6 +127,11 @@ func TestDeviceDeterministicWindows(t *testing.T) {
 	require.Equal(t, algoWindow, comms[0].dev.route(&call))
 	call.Op = PreMulSum(2)
 	require.Equal(t, algoOneShot, comms[0].dev.route(&call), "scales differ")
+	d := comms[0].dev
+	for _, d.forced = range []algo{algoCopies, algoRing} {
+		require.Equal(t, algoWindow, d.orderly(KindAllReduce, 1<<20, true, true, false), "%v has another order", d.forced)
+		require.Equal(t, algoTwoShot, d.orderly(KindAllReduce, 1<<20, false, true, false))
+	}
 }
 
 // More ranks than the kernels of direct algorithms are for, on fewer GPUs.
