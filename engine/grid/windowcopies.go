@@ -28,6 +28,9 @@ func (e *Engine) CanCopy(d Direct) bool { return d.ByCopies() && e.CanWindow(d) 
 // has the result in its own Out; so its order of reduction is that program's. On
 // 4 H200s that of the ring and the copies are faster than any kernel from 512 MiB.
 //
+// The job's stream must not be the legacy default stream, where a copy to another GPU
+// waits for all that is queued there, also for the gate at which this rank is awaited.
+//
 // The copies are carried out also if the ranks never meet because the operation
 // was aborted: the windows have to stay as they are until it has ended on the stream.
 func (e *Engine) RunCopies(j *Job, d Direct, in, out Place, root sched.Rank, bytes int) error {
