@@ -34,20 +34,22 @@ func (p *planner) orderly(kind Kind, bytes int, registered, byRank, scales bool)
 	if !byRank || a == algoWindow {
 		return a
 	}
-	if !direct && p.serves(kind, algoWindow, bytes, registered) {
+	shot := algoDirect
+	if kind == KindAllReduce {
+		shot = algoTwoShot
+	}
+	_, fits := p.kernel(kind, shot, bytes)
+	switch {
+	case p.forced == algoSteps:
+		return algoByRank
+	case !direct && p.serves(kind, algoWindow, bytes, registered):
 		return algoWindow
-	}
-	if p.reducesInShares(kind, bytes) && p.forced != algoSteps {
+	case p.reducesInShares(kind, bytes):
 		return algoTwoShot
-	}
-	if direct {
+	case direct:
 		return a
-	}
-	if a = algoDirect; kind == KindAllReduce {
-		a = algoTwoShot
-	}
-	if _, ok := p.kernel(kind, a, bytes); ok && small && p.forced != algoSteps {
-		return a
+	case fits && small:
+		return shot
 	}
 	return algoByRank
 }
