@@ -114,7 +114,7 @@ func childIPCWithin(e *env, arg string) {
 		opened = append(opened, p)
 		require.Equal(e, []uint32{uint32(30 + i)}, e.words(p+word, 1), "allocation %d", i)
 
-		// Newer drivers count; the emulator is an older one.
+		// Newer drivers are documented to count, the emulator is an older one.
 		if again, err := e.d.IpcOpenMemHandle(h); err == nil {
 			e.Log("opened again")
 			require.Equal(e, p, again)
