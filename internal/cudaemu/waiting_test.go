@@ -14,8 +14,43 @@ import (
 // while.
 const waitingTime = 80 * time.Millisecond
 
-// waitingQuestions are about what a kernel that runs keeps waiting.
+// waitingQuestions are about which calls return while something goes on.
 var waitingQuestions = []question{
+	{"what returns while the legacy stream waits", func(a *inquiry) {
+		gate := (*atomic.Uint32)(pointer(a.h))
+		small, large := make([]byte, 4), make([]byte, 4<<20)
+		synced, err := a.MemAlloc(4 << 20)
+		a.says(err)
+		a.says(a.PointerSetSyncMemops(synced, true))
+		for _, f := range []func() error{
+			func() error { return a.MemcpyHtoD(a.p, small) },
+			func() error { return a.MemcpyHtoD(a.p, large[:32<<10]) },
+			func() error { return a.MemcpyHtoD(a.p, large[:128<<10]) },
+			func() error { return a.MemcpyHtoD(a.p, large) },
+			func() error { return a.MemcpyHtoD(a.p, bytesAt(a.h+64, 64)) },
+			func() error { return a.MemcpyHtoD(a.h+64, small) },
+			func() error { return a.MemcpyHtoD(synced, small) },
+			func() error { return a.MemcpyDtoD(a.p, a.p+4096, 64) },
+			func() error { return a.MemcpyDtoD(synced, a.p, 64) },
+			func() error { return a.MemcpyDtoD(a.h+64, a.p, 64) },
+			func() error { return a.MemcpyDtoD(a.h+64, a.h+128, 64) },
+			func() error { return a.MemcpyDtoH(small, a.p) },
+			func() error { return a.MemsetD8(a.p, 1, 64) },
+			func() error { return a.MemsetD8(synced, 1, 64) },
+			func() error { return a.MemsetD8(a.h+64, 1, 64) },
+		} {
+			gate.Store(0)
+			a.StreamWaitValue32(cuda.StreamLegacy, a.h, 1, cuda.WaitGEQ)
+			open := time.AfterFunc(20*time.Millisecond, func() { gate.Store(1) })
+			if a.says(f()) {
+				a.is(gate.Load() == 0)
+			}
+			open.Stop()
+			gate.Store(1)
+			a.StreamSynchronize(cuda.StreamLegacy)
+		}
+		a.says(a.MemFree(synced))
+	}},
 	{"what waits for a kernel", func(a *inquiry) { whileKernelRuns(a, a.ctx) }},
 	{"what waits for a kernel of a peer", func(a *inquiry) {
 		peer, err := a.DevicePrimaryCtxRetain(1)
