@@ -3,7 +3,6 @@ package cudaemu_test
 import (
 	"runtime"
 	"strings"
-	"time"
 	"unsafe"
 
 	"github.com/ringo-go/ringo/internal/cuda"
