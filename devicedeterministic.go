@@ -181,6 +181,9 @@ func (p *devicePlace) algorithm(kind Kind) algo {
 
 func (p *devicePlace) kernel(r *request) (combiner.Kernel, error) {
 	k, err := p.combiner.Kernel(r.reducer)
+	if err == nil {
+		return k, nil
+	}
 	var wrong *kernels.InvalidError
 	if errors.As(err, &wrong) {
 		err = fmt.Errorf("%w: %w", ErrUnsupported, err)
