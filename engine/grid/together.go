@@ -97,28 +97,13 @@ func (e *Engine) together(c comm, jobs []*Job) error {
 	ways := e.sort(jobs)
 	f := &e.frame
 	a := &f.group
-	a.comm = c
-	a.ends, a.table, a.ways, a.lanes = uint64(e.endTable), 0, uint32(len(ways)), 0
-	w, first := e.words[:0], 0
-	for i := range ways {
-		y := &ways[i]
-		w = append(w, uint64(y.end)|uint64(y.lanes)<<32|uint64(y.kind)<<48, uint64(first)|uint64(len(y.messages))<<32)
-		first += len(y.messages)
-	}
-	line, short := 0, true // bytes of the longest note, whether there is nothing else
-	for i := range ways {
-		for _, x := range ways[i].messages {
-			cut := uint64(x.piece) | uint64(x.slice)<<32
-			if x.note {
-				cut |= 1 << 63
-				line = max(line, min(x.n, x.piece))
-			}
-			short = short && x.note
-			w = append(w, x.src, x.dst, uint64(x.n), x.stamp[0], x.stamp[1], cut)
-			a.lanes = max(a.lanes, uint32(min(ways[i].lanes, max(1, (x.n+x.piece-1)/x.piece))))
+	a.comm, a.ends, a.table, a.ways, a.lanes = c, uint64(e.endTable), 0, uint32(len(ways)), 0
+	for _, y := range ways {
+		for _, x := range y.messages {
+			a.lanes = max(a.lanes, uint32(min(y.lanes, max(1, (x.n+x.piece-1)/x.piece))))
 		}
 	}
-	e.words = w
+	w := e.pack(ways)
 	if copy(a.word[:], w) < len(w) {
 		if err := e.writeWords(w, jobs[0].Stream); err != nil {
 			return err
@@ -127,8 +112,8 @@ func (e *Engine) together(c comm, jobs []*Job) error {
 	}
 	tasks := len(ways) * int(a.lanes)
 	f.launch = cuda.Launch{Stream: jobs[0].Stream}
-	if short && tasks <= e.noteBlocks(line) {
-		f.launch.Grid.X, f.launch.Block.X = uint32(tasks), uint32(noteThreads(line))
+	if n, only := longestNote(ways); only && tasks <= e.noteBlocks(n) {
+		f.launch.Grid.X, f.launch.Block.X = uint32(tasks), uint32(noteThreads(n))
 		return e.driver.LaunchKernel(m.notes, &f.launch, cuda.ArgsOf(a))
 	}
 	blocks := min(tasks, e.blocks)
@@ -138,6 +123,40 @@ func (e *Engine) together(c comm, jobs []*Job) error {
 		return &TooLongError{Steps: len(jobs), Peers: tasks, Bytes: f.launch.Shared, Have: e.maxShared}
 	}
 	return e.driver.LaunchKernel(m.together, &f.launch, cuda.ArgsOf(a))
+}
+
+// pack makes words of ways and their messages, as the kernel has them.
+func (e *Engine) pack(ways []way) []uint64 {
+	w, first := e.words[:0], 0
+	for _, y := range ways {
+		w = append(w, uint64(y.end)|uint64(y.lanes)<<32|uint64(y.kind)<<48, uint64(first)|uint64(len(y.messages))<<32)
+		first += len(y.messages)
+	}
+	for _, y := range ways {
+		for _, x := range y.messages {
+			cut := uint64(x.piece) | uint64(x.slice)<<32
+			if x.note {
+				cut |= 1 << 63
+			}
+			w = append(w, x.src, x.dst, uint64(x.n), x.stamp[0], x.stamp[1], cut)
+		}
+	}
+	e.words = w
+	return w
+}
+
+// longestNote is how many bytes the longest note has, and whether there are no other
+// messages.
+func longestNote(ways []way) (n int, only bool) {
+	for _, y := range ways {
+		for _, x := range y.messages {
+			if !x.note {
+				return 0, false
+			}
+			n = max(n, min(x.n, x.piece))
+		}
+	}
+	return n, true
 }
 
 // taskBytes is the size of a Task of kernels/cuda/together.h.

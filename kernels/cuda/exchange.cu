@@ -93,6 +93,7 @@ static DEVICE void missing(const Args &a, const Lane &l, bool asks, u32 want, co
 // bytes further; false if the warp has to stop.
 static DEVICE bool receive(const Args &a, const Lane &l, u32 hop, u32 want, Pair *v, Stop &stop) {
   u32 odd = 0;
+  together(); // or some threads of a line look before it has come, and those with the flag after
 #pragma unroll 1
   for (u32 i = 1;; i++) {
     bool bad = false;

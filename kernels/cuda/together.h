@@ -170,6 +170,7 @@ KERNEL(576, 2) void together(const TogetherArgs a) {
 static DEVICE Pair wait_note(const Comm &c, Port &p, const Place &t, u64 flag, u64 bytes, Stop &stop) {
   u32 warps = threads() / warp;
   bool waits = t.last() && t.line < lines_of(bytes);
+  together(); // or some threads of a line look before it has come, and those with the flag after
 #pragma unroll 1
   for (u32 i = 1;; i++) {
     Pair v = {};
@@ -186,8 +187,8 @@ static DEVICE Pair wait_note(const Comm &c, Port &p, const Place &t, u64 flag, u
 
 // Notes is together for short messages alone, of as many blocks as there are
 // tasks, all of which run at once. A thread has a Pair of each note, but for the last
-// warp, which releases notes: what kernels before have read comes before that, and the
-// fence is done while the others wait.
+// warp, which releases notes. What kernels before have read in slots comes before that:
+// where there were any, a fence is done while the others wait.
 KERNEL(544, 2) void notes(const TogetherArgs a) {
   Task task = task_of(a, block());
   const End *end_of = (const End *)a.ends + task.end;
@@ -195,7 +196,7 @@ KERNEL(544, 2) void notes(const TogetherArgs a) {
   p.open(end_of, task.lane);
   begin(a.comm);
   bool releases = thread() == threads() - warp;
-  if (task.kind == receives && releases) fence();
+  if (task.kind == receives && releases && load_relaxed64(p.seen)) fence();
   Stop stop = {};
 #pragma unroll 1
   for (; task.left; task.first++, task.left--) {
