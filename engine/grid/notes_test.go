@@ -202,6 +202,7 @@ func TestNotesBroken(t *testing.T) {
 	for _, test := range []struct{ name, pattern, new string }{
 		{"the flag is stored by itself", `st\.volatile\.global\.v2\.u64 \[(%rd\d+)\], \{(%rd\d+), (%rd\d+)\};`,
 			"st.volatile.global.u64 [$1], $2; st.volatile.global.u64 [$1+8], $3;"},
+		{"threads of a line look one after the other", `bar\.warp\.sync[ \t]+-1;`, ""},
 		{"lines are stored weakly", `st\.volatile\.global\.v2`, "st.global.v2"},
 		{"slots are released before all have read them", `bar\.red\.or\.pred q, 0, p;`, "vote.sync.any.pred q, p, -1;"},
 	} {
