@@ -107,6 +107,7 @@ type Config struct {
 	noP2P string // why GPUs may not reach each other's memory
 	noSHM string // why processes may not share host memory
 	algo  algo
+	plan  *planSource // rank 0's, instead of Plan: of the communicator that is split
 }
 
 // Defaults of Config.

@@ -80,7 +80,11 @@ func (c *Comm) connect(ctx context.Context) error {
 		}
 	}
 	if c.rank == 0 {
-		c.given, me.PlanError = readPlan(c.cfg.Plan)
+		me.Plan = c.cfg.plan
+		if me.Plan == nil {
+			read := loadPlan(c.cfg.Plan)
+			me.Plan = &read
+		}
 	}
 	me.Candidates = append(me.Candidates, candidate{Name: "ib", Refused: "this version has no InfiniBand"})
 
@@ -94,8 +98,9 @@ func (c *Comm) connect(ctx context.Context) error {
 	if err := agree(c.profiles); err != nil {
 		return err
 	}
-	if wrong := c.profiles[0].PlanError; wrong != nil {
-		return wrong
+	c.cfg.plan = c.profiles[0].Plan
+	if c.given, err = c.cfg.plan.parse(); err != nil {
+		return err
 	}
 	reach := func(name string, a, b transport.Info) error { return byName[name].Reach(a, b) }
 	paths := make([]path, c.size)

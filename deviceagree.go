@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -98,19 +97,34 @@ func (n *deviceNet) fabric(topo topology, all []profile) *fabric {
 	return f
 }
 
-// readPlan reads a file; nil for none.
-func readPlan(name string) (*Plan, *PlanError) {
+// A planSource is the text of a plan as it travels from rank 0 to the others, and
+// on to the parts of a communicator that is split.
+type planSource struct {
+	Name, Text string
+	Unread     string `json:",omitempty"` // why there is no text
+}
+
+// loadPlan reads a file; without a name there is nothing to read.
+func loadPlan(name string) planSource {
 	if name == "" {
-		return nil, nil
+		return planSource{}
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, &PlanError{File: name, Reason: err.Error()}
+		return planSource{Name: name, Unread: err.Error()}
 	}
-	p, err := ParsePlan(name, string(text))
-	var wrong *PlanError
-	errors.As(err, &wrong)
-	return p, wrong
+	return planSource{Name: name, Text: string(text)}
+}
+
+// parse is the plan, nil if there is none. The error is a *PlanError.
+func (s *planSource) parse() (*Plan, error) {
+	switch {
+	case s == nil || s.Name == "":
+		return nil, nil
+	case s.Unread != "":
+		return nil, &PlanError{File: s.Name, Reason: s.Unread}
+	}
+	return ParsePlan(s.Name, s.Text)
 }
 
 // encode and decode carry rows from rank 0 to the others.

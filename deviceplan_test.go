@@ -188,6 +188,16 @@ func TestConfigPlan(t *testing.T) {
 				require.Equal(t, "doubling", algorithm)
 				require.Equal(t, good+", line 2 (quick)", because)
 			}
+			parts := make([]*Comm, len(comms)) // the other one is first now
+			noErrors(t, each(comms, func(c *Comm) (err error) {
+				parts[c.Rank()], err = c.Split(context.Background(), 0, -c.Rank())
+				return err
+			}))
+			for _, c := range parts {
+				_, because := c.DeviceChoice(KindAllReduce, 8, false)
+				require.Equal(t, good+", line 2 (quick)", because)
+				require.NoError(t, c.Close())
+			}
 		})
 	}
 	t.Run("of other GPUs", func(t *testing.T) {

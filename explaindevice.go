@@ -28,9 +28,10 @@ func ExplainDevice(kind Kind, n, local, bytes, root int, gpus GPUs, cfg Config) 
 	if path == noPath {
 		return ch, fmt.Errorf("%w: path %q is none of p2p, host memory, bridge", ErrInvalid, gpus.Path)
 	}
-	given, wrong := readPlan(cfg.Plan)
-	if wrong != nil {
-		return ch, wrong
+	source := loadPlan(cfg.Plan)
+	given, err := source.parse()
+	if err != nil {
+		return ch, err
 	}
 	f := &fabric{near: path, far: path, topo: topology{ranks: n, local: n}}
 	if local > 1 && n%local == 0 {

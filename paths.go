@@ -23,7 +23,7 @@ type profile struct {
 	Order      string   `json:",omitempty"` // Config.Deterministic
 	Wish       []string // preference of this rank's Config, best first
 	Candidates []candidate
-	PlanError  *PlanError `json:",omitempty"` // of rank 0's Config.Plan
+	Plan       *planSource `json:",omitempty"` // rank 0's
 }
 
 // A candidate is a transport that a rank can use, or the reason why it cannot.
