@@ -194,9 +194,9 @@ func TestConfigPlan(t *testing.T) {
 				return err
 			}))
 			for _, c := range parts {
+				t.Cleanup(func() { c.Close() })
 				_, because := c.DeviceChoice(KindAllReduce, 8, false)
 				require.Equal(t, good+", line 2 (quick)", because)
-				require.NoError(t, c.Close())
 			}
 		})
 	}
