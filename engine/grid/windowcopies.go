@@ -9,10 +9,12 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// ByCopies reports whether copy engines can carry out a collective in windows.
+// ByCopies reports whether copy engines can carry out a collective in windows: what
+// takes copies from a rank's own memory alone. Copies from a peer's, for a gather, did
+// not end on H200s where they were the first in a process.
 func (d Direct) ByCopies() bool {
 	switch d {
-	case TwoShot, AllGather, AllToAll, Gather, Scatter:
+	case TwoShot, AllGather, AllToAll, Scatter:
 		return true
 	}
 	return false
@@ -54,11 +56,15 @@ func (e *Engine) RunCopies(j *Job, d Direct, in, out Place, root sched.Rank, byt
 		e.lay(a, l, d, root, bytes)
 	}
 	copies := *a
+	own, err := e.beside(&copies, j.Stream)
+	if err != nil {
+		return err
+	}
 	a.pass, a.part, a.moves = 1, begins, 0
 	if err := e.launchWindow(j, nil, a, gateShape); err != nil {
 		return err
 	}
-	if err := e.copy(&copies, j.Stream); err != nil {
+	if err := e.copy(&copies, j.Stream, own); err != nil {
 		return err
 	}
 	a.part = ends
@@ -85,6 +91,8 @@ func (e *Engine) scatter(j *Job, bytes int) error {
 
 // aside is what has a rank's copy to itself run beside those to others: within a
 // device it is limited by other things. Streams that are captured have one of their own.
+// All are made when they are first needed, since streams share the few queues of a
+// context, in which a kernel that waits holds up what is behind it.
 type aside struct {
 	from       int // bytes from which it is worth it
 	streams    [2]cuda.Stream
@@ -94,20 +102,25 @@ type aside struct {
 // asideFrom is the least copy that runs beside the others.
 const asideFrom = 4 << 20
 
-func (e *Engine) openAside() (err error) {
+// asideStream is one of the streams, once the events are there too.
+func (e *Engine) asideStream(i int) (s cuda.Stream, err error) {
 	x := &e.gates.aside
-	x.from = asideFrom
-	for i := range x.streams {
-		if x.streams[i], err = e.driver.StreamCreate(cuda.StreamNonBlocking, 0); err != nil {
-			return err
-		}
+	if x.streams[i] != 0 {
+		return x.streams[i], nil
 	}
-	for _, v := range []*cuda.Event{&x.fork, &x.join} {
-		if *v, err = e.driver.EventCreate(cuda.EventDisableTiming); err != nil {
-			return err
+	err = e.quietly(func() (err error) {
+		for _, v := range []*cuda.Event{&x.fork, &x.join} {
+			if *v != 0 {
+				continue
+			}
+			if *v, err = e.driver.EventCreate(cuda.EventDisableTiming); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		x.streams[i], err = e.driver.StreamCreate(cuda.StreamNonBlocking, 0)
+		return err
+	})
+	return x.streams[i], err
 }
 
 func (e *Engine) closeAside() error {
@@ -127,39 +140,41 @@ func (e *Engine) closeAside() error {
 	return errors.Join(errs...)
 }
 
-// beside is a stream for work beside another; that itself where there is none,
-// because another capture has it.
-func (e *Engine) beside(s cuda.Stream) (cuda.Stream, error) {
-	streams := &e.gates.aside.streams
-	status, err := e.driver.StreamIsCapturing(s)
-	if err != nil || status != cuda.CaptureActive {
-		return streams[0], err
+// beside is the stream for the last of the moves, which is that to this rank itself
+// if there is one for each rank; s itself where it is small, or where another capture
+// has the stream.
+func (e *Engine) beside(a *windowArgs, s cuda.Stream) (cuda.Stream, error) {
+	if a.moves < a.comm.ranks || a.bytes[a.moves-1] < uint64(e.gates.aside.from) {
+		return s, nil
 	}
-	if status, err = e.driver.StreamIsCapturing(streams[1]); err != nil || status == cuda.CaptureNone {
-		return streams[1], err
+	status, err := e.driver.StreamIsCapturing(s)
+	if err != nil {
+		return 0, err
+	}
+	if status != cuda.CaptureActive {
+		return e.asideStream(0)
+	}
+	side, err := e.asideStream(1)
+	if err != nil {
+		return 0, err
+	}
+	if status, err = e.driver.StreamIsCapturing(side); err != nil || status == cuda.CaptureNone {
+		return side, err
 	}
 	ours, err := e.driver.StreamGetCaptureInfo(s)
 	if err != nil {
 		return 0, err
 	}
-	theirs, err := e.driver.StreamGetCaptureInfo(streams[1])
+	theirs, err := e.driver.StreamGetCaptureInfo(side)
 	if ours.ID != theirs.ID {
 		return s, err
 	}
-	return streams[1], err
+	return side, err
 }
 
-// copy queues moves, the last of which is that to this rank itself if there is one
-// for each rank.
-func (e *Engine) copy(a *windowArgs, s cuda.Stream) error {
-	x := &e.gates.aside
-	last, own := int(a.moves)-1, s
-	if a.moves == a.comm.ranks && a.bytes[last] >= uint64(x.from) {
-		var err error
-		if own, err = e.beside(s); err != nil {
-			return err
-		}
-	}
+// copy queues moves, the last one on a stream of its own unless that is s.
+func (e *Engine) copy(a *windowArgs, s, own cuda.Stream) error {
+	x, last := &e.gates.aside, int(a.moves)-1
 	if own != s {
 		if err := e.after(own, s, x.fork); err != nil {
 			return err

@@ -15,17 +15,14 @@ func (e *Engine) openGates() (err error) {
 	if len(at) != e.ranks || e.ranks < 2 || e.ranks > MaxDirect {
 		return nil
 	}
-	e.gates.at, e.gates.shape = at, shapeOf
+	e.gates.at, e.gates.shape, e.gates.aside.from = at, shapeOf, asideFrom
 	if e.gates.epochs, err = e.alloc(8 * MaxBlocks); err != nil {
 		return err
 	}
 	if err := e.driver.MemsetD8Async(e.gates.epochs, 0, 8*MaxBlocks, e.stream); err != nil {
 		return err
 	}
-	if err := e.driver.StreamSynchronize(e.stream); err != nil {
-		return err
-	}
-	return e.openAside()
+	return e.driver.StreamSynchronize(e.stream)
 }
 
 // A windowShape is how many blocks of how many threads move tiles of so many
