@@ -189,12 +189,13 @@ func TestConfigPlan(t *testing.T) {
 				require.Equal(t, good+", line 2 (quick)", because)
 			}
 			parts := make([]*Comm, len(comms)) // the other one is first now
-			noErrors(t, each(comms, func(c *Comm) (err error) {
-				parts[c.Rank()], err = c.Split(context.Background(), 0, -c.Rank())
+			noErrors(t, each(comms, func(c *Comm) error {
+				part, err := c.Split(context.Background(), 0, -c.Rank())
+				t.Cleanup(func() { part.Close() })
+				parts[c.Rank()] = part
 				return err
 			}))
 			for _, c := range parts {
-				t.Cleanup(func() { c.Close() })
 				_, because := c.DeviceChoice(KindAllReduce, 8, false)
 				require.Equal(t, good+", line 2 (quick)", because)
 			}
