@@ -376,3 +376,23 @@ func TestDeviceCallersContext(t *testing.T) {
 		})
 	}
 }
+
+// One thread queues calls that each have a kernel to load, which a driver does when
+// those before have ended.
+func TestDeviceGroupLoads(t *testing.T) {
+	comms := onDevices(t, devices(t, 2), Config{Timeout: 10 * time.Second})
+	lanes := lanesOf(t, comms, (*gpu.Device).NewStream)
+	defer destroy(t, lanes)
+	g := NewGroup()
+	for i := range lanes {
+		for _, op := range []RedOp{Sum, Prod, Max} {
+			call := lanes[i].reduce()
+			call.Op = op
+			g.Add(comms[i], call)
+		}
+	}
+	require.NoError(t, g.Run())
+	for i := range lanes {
+		require.NoError(t, comms[i].Synchronize(lanes[i].stream))
+	}
+}

@@ -49,13 +49,10 @@ func (g *Group) Run() error {
 	if len(g.comms) == 1 {
 		return g.comms[0].together(g.calls[g.comms[0]])
 	}
-	errs := make([]error, len(g.comms))
 	if !g.waits() {
-		for i, c := range g.comms {
-			errs[i] = c.together(g.calls[c])
-		}
-		return errors.Join(errs...)
+		return g.inTurn()
 	}
+	errs := make([]error, len(g.comms))
 	var wg sync.WaitGroup
 	for i, c := range g.comms {
 		calls := g.calls[c]
@@ -76,6 +73,39 @@ func (g *Group) waits() bool {
 	return false
 }
 
+// inTurn queues a call of each communicator, then the next: a driver may load what
+// a call is the first to need only when the calls before it have ended on its GPU,
+// and they may wait for all ranks.
+func (g *Group) inTurn() error {
+	rest := make([][]*Call, len(g.comms))
+	for i, c := range g.comms {
+		rest[i] = g.calls[c]
+	}
+	errs := make([]error, len(g.comms))
+	for more := true; more; {
+		more = false
+		for i, c := range g.comms {
+			if len(rest[i]) == 0 || errs[i] != nil {
+				continue
+			}
+			n := sideBySide(rest[i])
+			errs[i] = c.together(rest[i][:n])
+			rest[i] = rest[i][n:]
+			more = true
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sideBySide is how many of the next calls progress side by side, at least one.
+func sideBySide(calls []*Call) int {
+	n := 0
+	for n < len(calls) && (calls[n].Kind == KindSend || calls[n].Kind == KindRecv) && calls[n].onDevice() == calls[0].onDevice() {
+		n++
+	}
+	return max(1, n)
+}
+
 // empty keeps the memory of the group for the next time.
 func (g *Group) empty() {
 	for _, c := range g.comms {
@@ -94,15 +124,11 @@ func (c *Comm) together(calls []*Call) error {
 	c.run.Lock()
 	defer c.run.Unlock()
 	for len(calls) > 0 {
-		n := 0
-		for n < len(calls) && (calls[n].Kind == KindSend || calls[n].Kind == KindRecv) && calls[n].onDevice() == calls[0].onDevice() {
-			n++
-		}
+		n := sideBySide(calls)
 		var err error
 		if n > 1 {
 			err = c.exchange(calls[:n])
 		} else {
-			n = 1
 			err = c.carryOut(calls[0])
 		}
 		if err != nil {
