@@ -121,7 +121,7 @@ alltoall   4 any        all steps
 			c.forced, _ = parseAlgo(test.algo)
 			require.Equal(t, test.want, c.choose(test.kind, test.bytes, test.registered))
 			require.Equal(t, test.because, c.because(test.kind, test.bytes, test.registered))
-			require.Zero(t, testing.AllocsPerRun(10, func() { c.choose(test.kind, test.bytes, test.registered) }))
+			require.Zero(t, testing.AllocsPerRun(1000, func() { c.choose(test.kind, test.bytes, test.registered) }))
 			var rows planRows
 			require.NoError(t, rows.decode(c.rows.encode()))
 			require.Equal(t, c.rows, rows)
