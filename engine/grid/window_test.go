@@ -336,3 +336,20 @@ func TestWindowSharedDevice(t *testing.T) {
 		r.checkDirect(o.directRun)
 	}
 }
+
+func TestWindowShape(t *testing.T) {
+	for _, test := range []struct {
+		d             Direct
+		bytes         int
+		blocks, tileK int
+	}{
+		{AllGather, 0, 1, 8},
+		{AllGather, 64 << 10, 32, 8},
+		{AllGather, 4 << 20, 128, 32},
+		{AllToAll, 1 << 30, 128, 32},
+		{TwoShot, 1 << 20, 32, 8},
+		{ReduceScatter, 16 << 20, 64, 32},
+	} {
+		require.Equal(t, windowShape{test.blocks, maxThreads, test.tileK << 10}, shapeOf(test.d, 4, test.bytes), "%v of %d bytes", test.d, test.bytes)
+	}
+}
