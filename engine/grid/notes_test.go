@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"fmt"
 	"regexp"
 	"testing"
 	"time"
@@ -40,58 +41,56 @@ func groups(n int) (all [][]parcel) {
 // a graph that is replayed, under many seeds.
 func TestNotes(t *testing.T) {
 	for seed := range seeds() {
-		n := 2 + int(seed%2)
-		r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed}), small(n), options(n))
-		var all []*posted
-		for i, g := range groups(n) {
-			all = append(all, r.post(g, seed+uint64(i)))
-		}
-		ring := r.prepare(trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 90}, seed)
-		r.reset(ring)
-		run := func(m *member) error {
-			for i, p := range all {
-				if i == 3 {
-					require.NoError(t, m.engine.Run(&ring.jobs[m.rank]))
-				}
-				require.NoError(t, m.engine.RunTogether(p.jobs[m.rank]))
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { // which gives its memory back
+			n := 2 + int(seed%2)
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed}), small(n), options(n))
+			var all []*posted
+			for i, g := range groups(n) {
+				all = append(all, r.post(g, seed+uint64(i)))
 			}
-			return nil
-		}
-		execs := make([]cuda.GraphExec, n)
-		for i, m := range r.ranks {
-			r.with(m, func() error {
-				require.NoError(t, r.d.StreamBeginCapture(m.stream, cuda.CaptureThreadLocal))
-				require.NoError(t, run(m))
-				g, err := r.d.StreamEndCapture(m.stream)
-				require.NoError(t, err)
-				execs[i], err = r.d.GraphInstantiate(g, 0)
-				require.NoError(t, err)
-				return r.d.GraphDestroy(g)
-			})
-		}
-		for turn := range 3 {
+			ring := r.prepare(trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 90}, seed)
+			r.reset(ring)
+			run := func(m *member) error {
+				for i, p := range all {
+					if i == 3 {
+						require.NoError(t, m.engine.Run(&ring.jobs[m.rank]))
+					}
+					require.NoError(t, m.engine.RunTogether(p.jobs[m.rank]))
+				}
+				return nil
+			}
+			execs := make([]cuda.GraphExec, n)
 			for i, m := range r.ranks {
 				r.with(m, func() error {
-					if turn == 1 {
-						return run(m)
-					}
-					return r.d.GraphLaunch(execs[i], m.stream)
+					require.NoError(t, r.d.StreamBeginCapture(m.stream, cuda.CaptureThreadLocal))
+					require.NoError(t, run(m))
+					g, err := r.d.StreamEndCapture(m.stream)
+					require.NoError(t, err)
+					execs[i], err = r.d.GraphInstantiate(g, 0)
+					require.NoError(t, err)
+					return r.d.GraphDestroy(g)
 				})
 			}
-			for _, p := range all {
-				r.arrived(p)
+			for turn := range 3 {
+				for i, m := range r.ranks {
+					r.with(m, func() error {
+						if turn == 1 {
+							return run(m)
+						}
+						return r.d.GraphLaunch(execs[i], m.stream)
+					})
+				}
+				for _, p := range all {
+					r.arrived(p)
+				}
+				if turn == 0 {
+					r.check(ring)
+				}
 			}
-			if turn == 0 {
-				r.check(ring)
+			for i, m := range r.ranks {
+				r.with(m, func() error { return r.d.GraphExecDestroy(execs[i]) })
 			}
-		}
-		for i, m := range r.ranks {
-			r.with(m, func() error { return r.d.GraphExecDestroy(execs[i]) })
-		}
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-		r.close()
+		})
 	}
 }
 

@@ -154,37 +154,35 @@ func leases(n int) []directTrial {
 // between, some of them by direct kernels, under the emulator's strict memory and many seeds.
 func TestWindowOrders(t *testing.T) {
 	for seed := range seeds() {
-		n := []int{2, 3, 4}[seed%3]
-		r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed}), mailed(n), options(n))
-		narrow(r)
-		wide(r)
-		var all []*directRun
-		var queue []func()
-		for i, x := range leases(n) {
-			turn := i + int(seed)
-			if turn%3 == 0 {
-				continue
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { // which gives its memory back
+			n := []int{2, 3, 4}[seed%3]
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed}), mailed(n), options(n))
+			narrow(r)
+			wide(r)
+			var all []*directRun
+			var queue []func()
+			for i, x := range leases(n) {
+				turn := i + int(seed)
+				if turn%3 == 0 {
+					continue
+				}
+				o := r.lease(x, turn%2 == 0 && r.copies(x), 10*seed+uint64(i))
+				all, queue = append(all, o.directRun), append(queue, func() { r.runWindow(o) })
+				if turn%4 == 0 {
+					o := r.mail(letters(n)[i%len(letters(n))], 10*seed+uint64(i)+5)
+					all, queue = append(all, o), append(queue, func() { r.runDirect(o) })
+				}
 			}
-			o := r.lease(x, turn%2 == 0 && r.copies(x), 10*seed+uint64(i))
-			all, queue = append(all, o.directRun), append(queue, func() { r.runWindow(o) })
-			if turn%4 == 0 {
-				o := r.mail(letters(n)[i%len(letters(n))], 10*seed+uint64(i)+5)
-				all, queue = append(all, o), append(queue, func() { r.runDirect(o) })
+			for _, o := range all {
+				r.resetDirect(o)
 			}
-		}
-		for _, o := range all {
-			r.resetDirect(o)
-		}
-		for _, run := range queue {
-			run()
-		}
-		for _, o := range all {
-			r.checkDirect(o)
-		}
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-		r.close()
+			for _, run := range queue {
+				run()
+			}
+			for _, o := range all {
+				r.checkDirect(o)
+			}
+		})
 	}
 }
 
