@@ -83,6 +83,13 @@ type mismatch struct {
 
 func (e *mismatch) Is(t error) bool { return t == ErrMismatch }
 func (e *mismatch) Unwrap() error   { return e.cause }
+
+// ahead reports whether the peer is at a later call.
+func (e *mismatch) ahead() bool {
+	mine, theirs := signOf(e.cause.Want), signOf(e.cause.Got)
+	return mine.seq != 0 && theirs.seq > mine.seq
+}
+
 func (e *mismatch) Error() string {
 	mine, theirs := signOf(e.cause.Want), signOf(e.cause.Got)
 	switch {

@@ -29,11 +29,16 @@ func (c *Comm) fail(call *Call, cause error) *Error {
 
 // end ends the communicator because of e, the cause with its place.
 func (c *Comm) end(e *Error, cause error) {
-	if !errors.Is(cause, ErrPeer) && !errors.Is(e, ErrMismatch) && !errors.Is(cause, ErrTimeout) && !errors.Is(cause, ErrAborted) {
-		// A connection broke. Whose fault it was the group knows, in a moment.
+	var m *mismatch
+	switch broken := !errors.Is(cause, ErrPeer) && !errors.Is(e, ErrMismatch) && !errors.Is(cause, ErrTimeout) && !errors.Is(cause, ErrAborted); {
+	case broken, errors.As(e, &m) && m.ahead():
+		// A connection broke, or a peer is at another call because one before was cut
+		// short on its GPU. Whose fault it was the group knows, in a moment.
 		select {
 		case <-c.group.Failed():
-			e.Err = fmt.Errorf("%w (%v)", &peerError{c.group.Failure()}, e.Err)
+			if f := c.group.Failure(); broken || f.Died {
+				e.Err = fmt.Errorf("%w (%v)", &peerError{f}, e.Err)
+			}
 		case <-time.After(rootCauseWait):
 		}
 	}
