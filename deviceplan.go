@@ -101,10 +101,10 @@ func (p *planner) serves(kind Kind, a algo, bytes int, registered bool) bool {
 		return false
 	case algoWindow:
 		d, ok := windowKernel(kind)
-		return ok && registered && p.can.CanWindow(d)
+		return ok && registered && p.can.CanWindow(d) && p.inWindows(kind, a)
 	case algoCopies:
 		d, ok := windowKernel(kind)
-		return ok && registered && p.can.CanCopy(d)
+		return ok && registered && p.can.CanCopy(d) && p.inWindows(kind, a)
 	case algoSteps:
 		return true
 	}
@@ -112,6 +112,13 @@ func (p *planner) serves(kind Kind, a algo, bytes int, registered bool) bool {
 		return true
 	}
 	return programKey{kind: kind, algo: a}.exists(p.topo)
+}
+
+// inWindows reports whether windows are for a collective unless a is asked for. A
+// root whose call is in place has its memory elsewhere than the others, and does
+// not know where theirs is; such a call is right and must not fail for a window.
+func (p *planner) inWindows(kind Kind, a algo) bool {
+	return !kind.Rooted() || kind == KindBroadcast || p.forced == a
 }
 
 // kernel is the direct kernel that an algorithm of a collective stands for here,

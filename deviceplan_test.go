@@ -88,6 +88,8 @@ allgather  4 registered 1M  copies
 broadcast  4 registered all window
 alltoall   4 any        4K  direct
 alltoall   4 any        all steps
+scatter    4 registered all window
+scatter    4 any        all steps
 `)
 	require.NoError(t, err)
 	f := &fabric{gpus: []string{"G", "G", "G", "G"}, near: overP2P, far: overP2P, topo: topology{4, 4}}
@@ -109,6 +111,8 @@ alltoall   4 any        all steps
 		{"not by windows", "", false, KindBroadcast, 64, true, algoBinomial, fromModel},
 		{"model", "", true, KindReduce, 64, false, algoDirect, fromModel},
 		{"steps", "", true, KindAlltoAll, 4 << 10, false, algoSteps, "my.plan, line 9"},
+		{"root in place", "", true, KindScatter, 64, true, algoSteps, "my.plan, line 11"},
+		{"not in place", "window", true, KindScatter, 64, true, algoWindow, asked},
 		{"forced", "tree", true, KindAllReduce, 64, true, algoTree, asked},
 		{"forced window", "window", true, KindAllGather, 1 << 30, true, algoWindow, asked},
 		{"cannot be forced", "window", true, KindAllReduce, 64, false, algoTwoShot, "my.plan, line 4"},

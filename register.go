@@ -31,12 +31,15 @@ type Window struct {
 //
 // A collective may use registered memory if the buffers that its kernels reach lie
 // wholly in windows, at the same offset of the same window on all ranks: In of
-// ReduceScatter and Gather, Out of AllGather, AlltoAll, Broadcast and Scatter, both
-// of AllReduce and Reduce, whose Out then has to be given on all ranks. Ranks that
-// break this get the error of calls that do not match. On the call's stream the
-// memory is the rank's own before and behind a collective, as without windows; what
-// else is done to it meanwhile, other ranks may see. A communicator of Split has no
-// windows.
+// ReduceScatter, Out of AllGather, AlltoAll and Broadcast, both of AllReduce. Ranks
+// that break this get the error of calls that do not match. If Config.Algo is "window"
+// or "copies" the same holds for In of Gather, Out of Scatter, and both of Reduce,
+// whose Out then has to be given on all ranks; otherwise they do not use windows, so
+// that a root may be in place.
+//
+// On the call's stream the memory is the rank's own before and behind a collective,
+// as without windows; what else is done to it meanwhile, other ranks may see. A
+// communicator of Split has no windows.
 //
 // Where GPUs do not reach each other, or the memory is of a kind that cannot be
 // shared, the Window has no effect, and Reason says why. What is wrong with the
