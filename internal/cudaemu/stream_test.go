@@ -3,7 +3,6 @@ package cudaemu_test
 import (
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -232,22 +231,6 @@ func TestDestroyedStream(t *testing.T) {
 	g.Store(1)
 	e.ok(e.CtxSynchronize())
 	require.Equal(t, uint32(9), e.word(p))
-}
-
-// TestIdle burns no time when there is nothing to do or everything waits.
-func TestIdle(t *testing.T) {
-	e := start(t, cudaemu.Config{})
-	g := e.gate()
-	launch(e, "await", 0, &waitArgs{address(g)})
-	time.Sleep(100 * time.Millisecond)
-	before := processTime(t)
-	time.Sleep(200 * time.Millisecond)
-	require.Less(t, processTime(t)-before, 150*time.Millisecond, "a kernel polls")
-	g.Store(1)
-	e.ok(e.CtxSynchronize())
-	before = processTime(t)
-	time.Sleep(100 * time.Millisecond)
-	require.Less(t, processTime(t)-before, 20*time.Millisecond, "nothing to do")
 }
 
 func TestEventTimes(t *testing.T) {
