@@ -165,89 +165,50 @@ func (r *rig) measure(name, ty string, size int) float64 {
 	if !gputest.OnGPU() {
 		reps = 2
 	}
-	events := make([][2]cuda.Event, n)
-	execs := make([]cuda.GraphExec, n)
 	outs := make([]uintptr, n)
-	for i, m := range r.ranks {
-		r.with(m, func() error {
-			in, err := d.MemAlloc(size)
-			require.NoError(t, err)
-			out, err := d.MemAlloc(size)
-			require.NoError(t, err)
-			m.free = append(m.free, in, out)
-			outs[i] = out
-			word := math.Float32bits(float32(i + 1))
-			if dt == kernels.BFloat16 {
-				word = word>>16 | word
-			}
-			require.NoError(t, d.MemsetD32Async(in, word, size/4, m.stream))
-			require.NoError(t, d.MemsetD32Async(out, 0, size/4, m.stream))
-			begin := time.Now()
-			require.NoError(t, m.engine.Prepare(red))
-			if i == 0 && !r.told {
-				r.told = true
-				k, _, err := m.engine.kernel(red)
-				require.NoError(t, err)
-				registers, err := d.FuncGetAttribute(cuda.FuncRegisters, k.run)
-				require.NoError(t, err)
-				local, err := d.FuncGetAttribute(cuda.FuncLocalBytes, k.run)
-				require.NoError(t, err)
-				fmt.Printf("%d registers, %d bytes of local memory, loaded in %v\n", registers, local, time.Since(begin).Round(time.Millisecond))
-			}
-			for k := range events[i] {
-				events[i][k], err = d.EventCreate(cuda.EventDefault)
-				require.NoError(t, err)
-			}
-			j := Job{
-				Program: programs[i], InL: inL, OutL: outL, Reducer: red, Stamp: [2]uint64{1, 2}, Stream: m.stream,
-				In: mem.Device(int(m.dev), in, inL.Total), Out: mem.Device(int(m.dev), out, outL.Total),
-			}
-			run := func() error { return m.engine.Run(&j) }
-			switch {
-			case j.Program == nil:
-				run = r.exchange(m, &j)
-			case r.inOrder:
-				j.Program.independent = false
-			}
-			require.NoError(t, d.StreamBeginCapture(m.stream, cuda.CaptureThreadLocal))
-			for range reps {
-				require.NoError(t, run())
-			}
-			g, err := d.StreamEndCapture(m.stream)
-			require.NoError(t, err)
-			execs[i], err = d.GraphInstantiate(g, 0)
-			require.NoError(t, err)
-			return d.GraphDestroy(g)
-		})
-	}
-	best := math.Inf(1)
-	for range 3 {
-		for i, m := range r.ranks {
-			r.with(m, func() error {
-				require.NoError(t, d.EventRecord(events[i][0], m.stream))
-				require.NoError(t, d.GraphLaunch(execs[i], m.stream))
-				return d.EventRecord(events[i][1], m.stream)
-			})
+	best := r.timeGraphs(reps, func(i int, m *member) func() error {
+		in, err := d.MemAlloc(size)
+		require.NoError(t, err)
+		out, err := d.MemAlloc(size)
+		require.NoError(t, err)
+		m.free = append(m.free, in, out)
+		outs[i] = out
+		word := math.Float32bits(float32(i + 1))
+		if dt == kernels.BFloat16 {
+			word = word>>16 | word
 		}
-		r.sync()
-		for i, m := range r.ranks {
-			r.with(m, func() error {
-				ms, err := d.EventElapsedTime(events[i][0], events[i][1])
-				best = min(best, float64(ms)*1e3/float64(reps))
-				return err
-			})
+		require.NoError(t, d.MemsetD32Async(in, word, size/4, m.stream))
+		require.NoError(t, d.MemsetD32Async(out, 0, size/4, m.stream))
+		begin := time.Now()
+		require.NoError(t, m.engine.Prepare(red))
+		if i == 0 && !r.told {
+			r.told = true
+			k, _, err := m.engine.kernel(red)
+			require.NoError(t, err)
+			registers, err := d.FuncGetAttribute(cuda.FuncRegisters, k.run)
+			require.NoError(t, err)
+			local, err := d.FuncGetAttribute(cuda.FuncLocalBytes, k.run)
+			require.NoError(t, err)
+			fmt.Printf("%d registers, %d bytes of local memory, loaded in %v\n", registers, local, time.Since(begin).Round(time.Millisecond))
 		}
-	}
+		j := Job{
+			Program: programs[i], InL: inL, OutL: outL, Reducer: red, Stamp: [2]uint64{1, 2}, Stream: m.stream,
+			In: mem.Device(int(m.dev), in, inL.Total), Out: mem.Device(int(m.dev), out, outL.Total),
+		}
+		run := func() error { return m.engine.Run(&j) }
+		switch {
+		case j.Program == nil:
+			run = r.exchange(m, &j)
+		case r.inOrder:
+			j.Program.independent = false
+		}
+		return run
+	})
 	if name == "ring allreduce" && dt == kernels.Float32 {
 		r.checkSums(outs, size)
 	}
-	for i, m := range r.ranks {
-		require.NoError(t, m.engine.Control().Fault())
+	for _, m := range r.ranks {
 		r.with(m, func() error {
-			require.NoError(t, d.GraphExecDestroy(execs[i]))
-			for _, e := range events[i] {
-				require.NoError(t, d.EventDestroy(e))
-			}
 			for _, p := range m.free {
 				require.NoError(t, d.MemFree(p))
 			}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/kernels"
@@ -113,78 +111,29 @@ func (r *rig) time(d Direct, bytes int) float64 {
 		reps = 1
 	}
 	x := directTrial{d: d, count: bytes}
-	events := make([][2]cuda.Event, n)
-	execs := make([]cuda.GraphExec, n)
-	for i, m := range r.ranks {
-		r.with(m, func() error {
-			inN, outN, _, _ := x.elements(i, n)
-			if m.scratch[0] == 0 {
-				for k := range m.scratch {
-					p, err := r.d.MemAlloc(maxScratch)
-					require.NoError(t, err)
-					require.NoError(t, r.d.MemsetD8Async(p, 0, maxScratch, m.stream))
-					m.free = append(m.free, p)
-					m.scratch[k] = p
-				}
-			}
-			for k := range events[i] {
-				events[i][k], err = r.d.EventCreate(cuda.EventDefault)
+	return r.timeGraphs(reps, func(i int, m *member) func() error {
+		inN, outN, _, _ := x.elements(i, n)
+		if m.scratch[0] == 0 {
+			for k := range m.scratch {
+				p, err := r.d.MemAlloc(maxScratch)
 				require.NoError(t, err)
+				require.NoError(t, r.d.MemsetD8Async(p, 0, maxScratch, m.stream))
+				m.free = append(m.free, p)
+				m.scratch[k] = p
 			}
-			begin := time.Now()
-			require.NoError(t, m.engine.PrepareDirect(red))
-			if i == 0 && !r.told {
-				r.told = true
-				fmt.Printf("loaded in %v\n", time.Since(begin).Round(time.Millisecond))
-			}
-			j := Job{
-				Reducer: red, Stamp: [2]uint64{1 << 32, 2}, Stream: m.stream,
-				In: mem.Device(int(m.dev), m.scratch[0], inN), Out: mem.Device(int(m.dev), m.scratch[1], outN),
-			}
-			require.NoError(t, r.d.StreamBeginCapture(m.stream, cuda.CaptureThreadLocal))
-			for range reps {
-				require.NoError(t, m.engine.RunDirect(&j, d, 0, bytes))
-			}
-			g, err := r.d.StreamEndCapture(m.stream)
-			require.NoError(t, err)
-			execs[i], err = r.d.GraphInstantiate(g, 0)
-			require.NoError(t, err)
-			return r.d.GraphDestroy(g)
-		})
-	}
-	best := math.Inf(1)
-	for turn := range 4 {
-		for i, m := range r.ranks {
-			r.with(m, func() error {
-				require.NoError(t, r.d.EventRecord(events[i][0], m.stream))
-				require.NoError(t, r.d.GraphLaunch(execs[i], m.stream))
-				return r.d.EventRecord(events[i][1], m.stream)
-			})
 		}
-		r.sync()
-		least := math.Inf(1) // of the ranks: the others began to wait earlier
-		for i, m := range r.ranks {
-			r.with(m, func() error {
-				ms, err := r.d.EventElapsedTime(events[i][0], events[i][1])
-				least = min(least, float64(ms)*1e3/float64(reps))
-				return err
-			})
+		begin := time.Now()
+		require.NoError(t, m.engine.PrepareDirect(red))
+		if i == 0 && !r.told {
+			r.told = true
+			fmt.Printf("loaded in %v\n", time.Since(begin).Round(time.Millisecond))
 		}
-		if turn > 0 {
-			best = min(best, least)
+		j := Job{
+			Reducer: red, Stamp: [2]uint64{1 << 32, 2}, Stream: m.stream,
+			In: mem.Device(int(m.dev), m.scratch[0], inN), Out: mem.Device(int(m.dev), m.scratch[1], outN),
 		}
-	}
-	for i, m := range r.ranks {
-		require.NoError(t, m.engine.Control().Fault())
-		r.with(m, func() error {
-			require.NoError(t, r.d.GraphExecDestroy(execs[i]))
-			for _, e := range events[i] {
-				require.NoError(t, r.d.EventDestroy(e))
-			}
-			return nil
-		})
-	}
-	return best
+		return func() error { return m.engine.RunDirect(&j, d, 0, bytes) }
+	})
 }
 
 const maxScratch = 64 << 20

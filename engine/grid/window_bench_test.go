@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -241,65 +240,11 @@ func (r *rig) resources(m *member, red *kernels.Reducer) {
 	fmt.Printf("%d registers, %d bytes of local memory\n", registers, local)
 }
 
-// timeWindow is the time of an operation in a graph that holds some, in µs, on
-// the rank that began last.
+// timeWindow is the time of an operation in a graph that holds some, in µs.
 func (r *rig) timeWindow(x windowTrial, prepare func(m *member) func() error) float64 {
-	t, n := r.t, len(r.ranks)
 	reps := max(3, min(30, 64<<20/x.size))
 	if !gputest.OnGPU() {
 		reps = 1
 	}
-	events := make([][2]cuda.Event, n)
-	execs := make([]cuda.GraphExec, n)
-	for i, m := range r.ranks {
-		r.with(m, func() (err error) {
-			run := prepare(m)
-			for k := range events[i] {
-				events[i][k], err = r.d.EventCreate(cuda.EventDefault)
-				require.NoError(t, err)
-			}
-			require.NoError(t, r.d.StreamBeginCapture(m.stream, cuda.CaptureThreadLocal))
-			for range reps {
-				require.NoError(t, run())
-			}
-			g, err := r.d.StreamEndCapture(m.stream)
-			require.NoError(t, err)
-			execs[i], err = r.d.GraphInstantiate(g, 0)
-			require.NoError(t, err)
-			return r.d.GraphDestroy(g)
-		})
-	}
-	best := math.Inf(1)
-	for turn := range 4 {
-		for i, m := range r.ranks {
-			r.with(m, func() error {
-				require.NoError(t, r.d.EventRecord(events[i][0], m.stream))
-				require.NoError(t, r.d.GraphLaunch(execs[i], m.stream))
-				return r.d.EventRecord(events[i][1], m.stream)
-			})
-		}
-		r.sync()
-		least := math.Inf(1)
-		for i, m := range r.ranks {
-			r.with(m, func() error {
-				ms, err := r.d.EventElapsedTime(events[i][0], events[i][1])
-				least = min(least, float64(ms)*1e3/float64(reps))
-				return err
-			})
-		}
-		if turn > 0 {
-			best = min(best, least)
-		}
-	}
-	for i, m := range r.ranks {
-		require.NoError(t, m.engine.Control().Fault())
-		r.with(m, func() error {
-			require.NoError(t, r.d.GraphExecDestroy(execs[i]))
-			for _, e := range events[i] {
-				require.NoError(t, r.d.EventDestroy(e))
-			}
-			return nil
-		})
-	}
-	return best
+	return r.timeGraphs(reps, func(_ int, m *member) func() error { return prepare(m) })
 }
