@@ -41,19 +41,13 @@ func (x *detour) take(d cuda.Driver, s gpu.Stream, f func(gpu.Stream) error) err
 	if s != 0 && s != gpu.Legacy {
 		return f(s)
 	}
-	if err := d.EventRecord(x.fork, s); err != nil {
-		return err
-	}
-	if err := d.StreamWaitEvent(x.stream, x.fork, 0); err != nil {
+	if err := cuda.After(d, x.stream, s, x.fork); err != nil {
 		return err
 	}
 	if err := f(x.stream); err != nil {
 		return err
 	}
-	if err := d.EventRecord(x.join, x.stream); err != nil {
-		return err
-	}
-	return d.StreamWaitEvent(s, x.join, 0)
+	return cuda.After(d, s, x.stream, x.join)
 }
 
 func (x *detour) close(d *gpu.Device) error {

@@ -20,8 +20,8 @@ func (e *ArgumentError) Error() string {
 }
 
 // check finds what can be found without asking the driver: that memory is a
-// device's, aligned, and as long as the layout says. Whether it is allocated and
-// within reach is for device.Combiner.CheckMemory.
+// device's, aligned, and as long as the layout says. Whether it is allocated is
+// for gpu.Device.Check.
 func (j *Job) check(dev cuda.Device) error {
 	shape, size := j.Program.shape, 1
 	if j.Reducer != nil {

@@ -176,7 +176,7 @@ func (e *Engine) beside(a *windowArgs, s cuda.Stream) (cuda.Stream, error) {
 func (e *Engine) copy(a *windowArgs, s, own cuda.Stream) error {
 	x, last := &e.gates.aside, int(a.moves)-1
 	if own != s {
-		if err := e.after(own, s, x.fork); err != nil {
+		if err := cuda.After(e.driver, own, s, x.fork); err != nil {
 			return err
 		}
 		if err := e.move(a, last, own); err != nil {
@@ -190,17 +190,9 @@ func (e *Engine) copy(a *windowArgs, s, own cuda.Stream) error {
 		}
 	}
 	if own != s {
-		return e.after(s, own, x.join)
+		return cuda.After(e.driver, s, own, x.join)
 	}
 	return nil
-}
-
-// after has a stream wait for what is queued on another.
-func (e *Engine) after(s, other cuda.Stream, v cuda.Event) error {
-	if err := e.driver.EventRecord(v, other); err != nil {
-		return err
-	}
-	return e.driver.StreamWaitEvent(s, v, 0)
 }
 
 // move queues a copy.

@@ -54,3 +54,11 @@ func Capability(d Driver, dev Device) (int, error) {
 	minor, err := d.DeviceGetAttribute(AttrComputeCapabilityMinor, dev)
 	return 10*major + minor, err
 }
+
+// After has a stream wait for what is queued on another so far, by way of an event.
+func After(d Driver, s, other Stream, e Event) error {
+	if err := d.EventRecord(e, other); err != nil {
+		return err
+	}
+	return d.StreamWaitEvent(s, e, 0)
+}

@@ -173,3 +173,16 @@ func decoded(t *testing.T, text string) []byte {
 	require.NoError(t, err)
 	return b
 }
+
+// bothEnds checks what a rank and its peer find of each other: nothing wrong if want
+// is empty.
+func bothEnds(t *testing.T, want string, here, there error) {
+	t.Helper()
+	if want == "" {
+		require.NoError(t, here)
+		require.NoError(t, there)
+		return
+	}
+	require.ErrorContains(t, here, want)
+	require.Error(t, there, "both ends have to come to the same")
+}
