@@ -159,7 +159,7 @@ func (p *devicePlace) prepare(r *request, kind Kind, bytes int) error {
 	}
 	n := p.c.size
 	p.gather, _ = choosePlan(KindAllGather, p.d.topo, min(bytes, p.d.fold.roomFor)/n, algoAuto)
-	first, then := parts(kind, bytes, p.d.fold.whole)
+	first, then := p.d.fold.parts(kind, bytes)
 	for _, k := range []Kind{first, then} {
 		if k == kinds {
 			continue

@@ -46,17 +46,24 @@ func even(n, chunk int) engine.Layout { return engine.Layout{Total: n * chunk, C
 // run carries out a reduction.
 func (f *fold) run(request request, kind Kind, in, out Region) error {
 	f.request = request
-	r, n := &f.request, f.c.size
-	share := max(64, f.roomFor/n&^63)
-	switch {
+	r, share := &f.request, f.share()
+	switch first, _ := f.parts(kind, in.Len()); {
 	case kind == KindReduce:
 		return f.reduce(r, in, out, share)
 	case kind == KindReduceScatter:
 		return f.reduceScatter(r, in, out, share)
-	case in.Len() <= min(f.whole, share):
-		return f.gather(r, KindAllGather, in, out)
+	case first == KindAllGather:
+		return f.gather(r, first, in, out)
 	}
-	return f.allReduce(r, in, out, share*n)
+	return f.allReduce(r, in, out, share*f.c.size)
+}
+
+// share is how much of a piece a rank combines at most.
+func (f *fold) share() int { return max(64, f.roomFor/f.c.size&^63) }
+
+// parts are those of a reduction here.
+func (f *fold) parts(kind Kind, bytes int) (first, then Kind) {
+	return parts(kind, bytes, min(f.whole, f.share()))
 }
 
 // parts are the collectives that a reduction in order of rank is made of: what brings
