@@ -6,45 +6,30 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
 )
 
-// A Direct is a collective that a direct kernel carries out: all ranks write to
-// each other's mailboxes at once. Reductions combine in order of rank, narrow
-// floats in float32 rounded once, as kernels.Reducer.CombineAll does.
-type Direct uint8
+// A Direct is a collective carried out by direct access to the peers' memory.
+type Direct = collective.Direct
 
 const (
-	OneShot Direct = iota // all-reduce: everybody sends everything to everybody
-	TwoShot               // all-reduce: reduce-scatter, then all-gather
-	ReduceScatter
-	Reduce
-	AllGather
-	AllToAll
-	Broadcast
-	Gather
-	Scatter
-	directs
+	OneShot       = collective.OneShot
+	TwoShot       = collective.TwoShot
+	ReduceScatter = collective.ReduceScatter
+	Reduce        = collective.Reduce
+	AllGather     = collective.AllGather
+	AllToAll      = collective.AllToAll
+	Broadcast     = collective.Broadcast
+	Gather        = collective.Gather
+	Scatter       = collective.Scatter
 )
 
-var directNames = [directs]string{"oneshot", "twoshot", "reducescatter", "reduce", "allgather", "alltoall", "broadcast", "gather", "scatter"}
-
-func (d Direct) String() string {
-	if d < directs {
-		return directNames[d]
-	}
-	return fmt.Sprintf("direct(%d)", uint8(d))
-}
-
-// Reduces reports whether ranks' data are combined.
-func (d Direct) Reduces() bool { return d <= Reduce }
-
-// MaxDirect is the most ranks that direct kernels are for, MaxBlocks the most
-// blocks that one has.
 const (
-	MaxDirect = 8
-	MaxBlocks = 128
+	MaxDirect  = collective.MaxRanks   // ranks of direct and window kernels
+	MaxMessage = collective.MaxMessage // bytes from one rank to another by a direct kernel
+	MaxBlocks  = 128                   // blocks of a direct or window kernel
 )
 
 const (
@@ -86,9 +71,6 @@ func (e *Engine) openMail() (err error) {
 	return e.driver.StreamSynchronize(e.stream)
 }
 
-// MaxMessage is the longest message: bytes are counted in 32 bits.
-const MaxMessage = 1 << 30
-
 // RunDirect queues a direct kernel on the job's stream, as Run does a program.
 // bytes is the length of what one rank sends to one other: all of it for OneShot,
 // TwoShot, Reduce and Broadcast, a rank's share for the others. Memory may be in
@@ -102,7 +84,7 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	switch {
 	case !e.CanDirect():
 		return ErrNoDirect
-	case d >= directs || bytes < 0 || bytes > MaxMessage || root < 0 || int(root) >= e.ranks:
+	case !d.Valid() || bytes < 0 || bytes > MaxMessage || root < 0 || int(root) >= e.ranks:
 		return fmt.Errorf("grid: %v of %d bytes, root %d of %d ranks", d, bytes, root, e.ranks)
 	case d.Reduces() != (j.Reducer != nil):
 		return fmt.Errorf("grid: %v: a reduction needs a reducer, and nothing else does", d)

@@ -14,6 +14,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -49,7 +50,7 @@ func TestDirectShapes(t *testing.T) {
 				}
 				for _, name := range strings.Split(*directFlag, ",") {
 					for _, size := range sizes(*directSizes) {
-						fmt.Printf("%s %d ranks mail %dM %s %9d:%s\n", folder, n, mail>>20, name, size, r.shapes(Direct(slices.Index(directNames[:], name)), size))
+						fmt.Printf("%s %d ranks mail %dM %s %9d:%s\n", folder, n, mail>>20, name, size, r.shapes(named(t, name), size))
 					}
 				}
 				r.close()
@@ -137,3 +138,11 @@ func (r *rig) time(d Direct, bytes int) float64 {
 }
 
 const maxScratch = 64 << 20
+
+// named is the Direct of a name.
+func named(t *testing.T, name string) Direct {
+	all := collective.All()
+	i := slices.IndexFunc(all, func(d Direct) bool { return d.String() == name })
+	require.GreaterOrEqual(t, i, 0, "there is no %s", name)
+	return all[i]
+}

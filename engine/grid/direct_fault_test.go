@@ -197,7 +197,7 @@ func TestDirectWrong(t *testing.T) {
 		change func(j *Job)
 		want   string
 	}{
-		{"kind", all, directs, 0, 40, func(*Job) {}, "direct(9)"},
+		{"kind", all, Scatter + 1, 0, 40, func(*Job) {}, "direct(9)"},
 		{"root", all, Broadcast, 2, 40, func(*Job) {}, "root 2 of 2 ranks"},
 		{"reducer", all, TwoShot, 0, 40, func(*Job) {}, "needs a reducer"},
 		{"no reducer", sum, AllGather, 0, 40, func(*Job) {}, "needs a reducer"},

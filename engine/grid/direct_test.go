@@ -10,6 +10,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
@@ -228,7 +229,7 @@ func TestDirect(t *testing.T) {
 	for _, n := range []int{2, 3, 4, 8} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n)}), mailed(n), options(n))
-			for d := range directs {
+			for _, d := range collective.All() {
 				for i, bytes := range []int{0, 8, 120, 104, 1000, 16001} {
 					ty := types[(i+int(d))%len(types)]
 					x := directTrial{d: d, root: sched.Rank(i % n), t: ty, count: bytes / ty.Size(), inPlace: i%3 == 2}

@@ -13,8 +13,8 @@ import (
 	"github.com/ringo-go/ringo/tree"
 )
 
-// A collective is a schedule with what is done with it.
-type collective struct {
+// A scheduled is a schedule and what the tests do with it.
+type scheduled struct {
 	name    string
 	make    func(n int) sched.Schedule
 	reduces bool
@@ -23,9 +23,9 @@ type collective struct {
 }
 
 // collectives are all schedules there are.
-func collectives() []collective {
+func collectives() []scheduled {
 	root := func(n int) sched.Rank { return sched.Rank(n / 2) }
-	return []collective{
+	return []scheduled{
 		{"ring allreduce", func(n int) sched.Schedule { return ring.AllReduce{N: n} }, true, false, true},
 		{"ring allgather", func(n int) sched.Schedule { return ring.AllGather{N: n} }, false, true, true},
 		{"ring reducescatter", func(n int) sched.Schedule { return ring.ReduceScatter{N: n} }, true, true, true},
@@ -52,8 +52,8 @@ func collectives() []collective {
 }
 
 // hierarchies are of 2 nodes of 2 ranks.
-func hierarchies() []collective {
-	return []collective{
+func hierarchies() []scheduled {
+	return []scheduled{
 		{"hier allreduce", func(int) sched.Schedule {
 			return hier.AllReduce(ring.ReduceScatter{N: 2}, ring.AllReduce{N: 2}, ring.AllGather{N: 2})
 		}, true, false, true},

@@ -28,22 +28,6 @@ type Place struct {
 // ErrNoWindow says that this Engine does not carry out a collective in windows.
 var ErrNoWindow = errors.New("grid: not in windows")
 
-// InWindow reports which buffers of a collective have to be in a window. All
-// ranks give the place, also those without such a buffer: of Reduce, the root's Out.
-// Where the root alone may be in place it need not be there itself: Gather's place
-// is that of the others' In, Scatter's that of the others' Out. An all-reduce is TwoShot.
-func (d Direct) InWindow() (in, out bool) {
-	switch d {
-	case TwoShot, Reduce:
-		return true, true
-	case ReduceScatter, Gather:
-		return true, false
-	case AllGather, AllToAll, Broadcast, Scatter:
-		return false, true
-	}
-	return false, false
-}
-
 // CanWindow reports whether RunWindow has a collective. All ranks find the same.
 func (e *Engine) CanWindow(d Direct) bool {
 	in, out := d.InWindow()

@@ -52,7 +52,7 @@ func TestWindowShapes(t *testing.T) {
 		w := r.room(largest)
 		for _, name := range strings.Split(*windowFlag, ",") {
 			for _, size := range sizes(*windowSizes) {
-				x := windowTrial{Direct(slices.Index(directNames[:], name)), size, w}
+				x := windowTrial{named(t, name), size, w}
 				for _, by := range strings.Split(*windowBy, ",") {
 					if line := r.windowShapes(x, by); line != "" {
 						fmt.Printf("%-8s %-13s %10d %-7s%s\n", folder, name, size, by, line)

@@ -9,17 +9,6 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// ByCopies reports whether copy engines can carry out a collective in windows: what
-// takes copies from a rank's own memory alone. Copies from a peer's, for a gather, did
-// not end on H200s where they were the first in a process.
-func (d Direct) ByCopies() bool {
-	switch d {
-	case TwoShot, AllGather, AllToAll, Scatter:
-		return true
-	}
-	return false
-}
-
 // CanCopy is CanWindow for RunCopies.
 func (e *Engine) CanCopy(d Direct) bool { return d.ByCopies() && e.CanWindow(d) }
 

@@ -1,0 +1,92 @@
+// Package collective names the collectives that GPUs carry out by direct access
+// to each other's memory, and says what each of them needs. It is for whoever
+// chooses an algorithm: it knows no driver and no device. Package engine/grid runs
+// them. The trap: not every Direct exists in every way of access, see InWindow and
+// ByCopies.
+package collective
+
+import "fmt"
+
+// A Direct is a collective carried out by direct access to the peers' memory. There
+// are three ways: direct kernels write to all ranks' mailboxes at once, window
+// kernels read and write the ranks' own registered buffers, and copy engines write
+// to these. Kernels combine in order of rank, narrow floats in float32 rounded once,
+// as kernels.Reducer.CombineAll does.
+type Direct uint8
+
+const (
+	OneShot Direct = iota // all-reduce: every rank sends all its data to all others
+	TwoShot               // all-reduce: reduce-scatter, then all-gather
+	ReduceScatter
+	Reduce
+	AllGather
+	AllToAll
+	Broadcast
+	Gather
+	Scatter
+	directs
+)
+
+// MaxRanks is the most ranks that direct access is for.
+const MaxRanks = 8
+
+// MaxMessage is the most bytes that a direct kernel sends from one rank to
+// another: it counts in 32 bits. Windows have no such limit.
+const MaxMessage = 1 << 30
+
+var names = [directs]string{"oneshot", "twoshot", "reducescatter", "reduce", "allgather", "alltoall", "broadcast", "gather", "scatter"}
+
+// String is the name in lower case: "twoshot".
+func (d Direct) String() string {
+	if d.Valid() {
+		return names[d]
+	}
+	return fmt.Sprintf("direct(%d)", uint8(d))
+}
+
+// Valid reports whether d is one of the constants.
+func (d Direct) Valid() bool { return d < directs }
+
+// All lists the constants in their order.
+func All() []Direct {
+	all := make([]Direct, directs)
+	for i := range all {
+		all[i] = Direct(i)
+	}
+	return all
+}
+
+// Reduces reports whether ranks' data are combined.
+func (d Direct) Reduces() bool { return d <= Reduce }
+
+// InWindow reports which buffers have to be in a window, that is, in memory that
+// all ranks have registered, for a window kernel or copy engines; neither if there
+// is no window kernel: an all-reduce in windows is TwoShot.
+//
+// All ranks name the same place, also those without such a buffer: the place of
+// Reduce's Out is the root's. In Gather and Scatter only the other ranks' buffer has
+// to be there: their In for Gather, their Out for Scatter. The root's own buffer
+// need not be in the window, since the root alone may call in place.
+func (d Direct) InWindow() (in, out bool) {
+	switch d {
+	case TwoShot, Reduce:
+		return true, true
+	case ReduceScatter, Gather:
+		return true, false
+	case AllGather, AllToAll, Broadcast, Scatter:
+		return false, true
+	}
+	return false, false
+}
+
+// ByCopies reports whether copy engines can carry it out in windows: those that
+// need copies from a rank's own memory alone. Copies from a peer's memory, for a
+// gather, did not end on H200s where they were the first in a process; the cause
+// is not known.
+func (d Direct) ByCopies() bool {
+	switch d {
+	case TwoShot, AllGather, AllToAll, Scatter:
+		return true
+	}
+	return false
+}
