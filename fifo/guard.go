@@ -2,6 +2,7 @@ package fifo
 
 import (
 	"errors"
+	"math"
 	"os"
 	"sync/atomic"
 	"time"
@@ -9,13 +10,18 @@ import (
 
 // A Guard ends waits: every wait in this library looks at one. It carries the
 // deadline of the operation under way and the reason of an abort. All methods
-// may be called from any goroutine; the zero Guard never ends a wait.
+// but OnSlow may be called from any goroutine; the zero Guard never ends a wait.
+//
+// Reading a clock costs as much as a small message. So the clock of an operation
+// does not start with Begin but with the first wait that is long enough to ask
+// for Err: an operation without such a wait reads no clock.
 type Guard struct {
-	// deadline is a time of Now, or 0 for none, or −timeout while nobody has
-	// waited yet: reading a clock costs as much as a small message, so the clock
-	// of an operation starts with the first wait long enough to ask for Err.
-	deadline atomic.Int64
 	cause    atomic.Pointer[error]
+	deadline atomic.Int64 // a time of Now; 0 is none; −timeout while the clock has not started
+	slowAt   atomic.Int64 // a time of Now at which to call slow; 0 is never
+
+	slow  func()
+	after time.Duration // how long after the start of the clock slow is called
 }
 
 // ErrDeadline is what a wait returns when the deadline of its operation has
@@ -33,13 +39,35 @@ func Now() int64 { return int64(time.Since(base)) + 1 }
 // SetDeadline sets the time (of Now) after which waits fail; 0 is none.
 func (g *Guard) SetDeadline(t int64) { g.deadline.Store(t) }
 
-// Begin starts an operation whose waits may take timeout in all, counted from
-// the first one that is long enough to look at a clock; 0 is for ever.
+// forever is a timeout of 146 years: Now plus it does not overflow.
+const forever = math.MaxInt64 / 2
+
+// Begin starts an operation whose waits may take timeout in all; 0 is for ever.
 func (g *Guard) Begin(timeout time.Duration) {
+	if timeout <= 0 || timeout > forever {
+		timeout = forever
+	}
 	if g.deadline.Load() != -int64(timeout) {
+		g.slowAt.Store(0)
 		g.deadline.Store(-int64(timeout))
 	}
 }
+
+// End ends the operation that Begin started, so that neither its deadline nor
+// its OnSlow reaches what comes before the next one. Without a long wait there
+// is nothing to do, and End costs one load.
+func (g *Guard) End() {
+	if g.deadline.Load() > 0 {
+		g.slowAt.Store(0)
+		g.deadline.Store(0)
+	}
+}
+
+// OnSlow makes the first wait that finds an operation's clock older than after
+// call f, once for each Begin. f is called by the goroutine that waits, within
+// 100 ms after it is due; it must return soon and must not wait with this Guard.
+// OnSlow is called before the Guard is used.
+func (g *Guard) OnSlow(after time.Duration, f func()) { g.after, g.slow = after, f }
 
 // Abort makes all present and future waits return cause. The first one stays.
 func (g *Guard) Abort(cause error) { g.cause.CompareAndSwap(nil, &cause) }
@@ -52,16 +80,27 @@ func (g *Guard) Aborted() error {
 	return nil
 }
 
-// Err is nil while waits may go on.
+// Err is nil while waits may go on. A wait asks at least every 100 ms.
 func (g *Guard) Err() error {
 	if err := g.Aborted(); err != nil {
 		return err
 	}
-	switch t := g.deadline.Load(); {
-	case t < 0:
-		g.deadline.CompareAndSwap(t, Now()-t)
-	case t > 0 && Now() > t:
+	t := g.deadline.Load()
+	if t == 0 {
+		return nil
+	}
+	now := Now()
+	if t < 0 {
+		if g.deadline.CompareAndSwap(t, now-t) && g.slow != nil {
+			g.slowAt.Store(now + int64(g.after))
+		}
+		return nil
+	}
+	if now > t {
 		return ErrDeadline
+	}
+	if at := g.slowAt.Load(); at != 0 && now >= at && g.slowAt.CompareAndSwap(at, 0) {
+		g.slow()
 	}
 	return nil
 }

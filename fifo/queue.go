@@ -130,20 +130,34 @@ func (p *Producer) space() error {
 		return err
 	}
 	for p.room == 0 {
-		released := p.ctl.released.Load()
-		if released == p.released {
+		if released := p.ctl.released.Load(); released == p.released {
 			if err := p.change(&p.ctl.released, released); err != nil {
 				return err
 			}
-			continue
 		}
-		inUse := p.sent - released
-		if inUse > uint64(p.slots) || released < p.released {
-			return fmt.Errorf("%w: the receiver gave back %d slots of %d sent", ErrCorrupt, released, p.sent)
+		if err := p.refresh(); err != nil {
+			return err
 		}
-		p.released, p.room = released, p.slots-uint32(inUse)
 	}
 	return nil
+}
+
+// refresh counts the slots that the Consumer has given back.
+func (p *Producer) refresh() error {
+	released := p.ctl.released.Load()
+	inUse := p.sent - released
+	if inUse > uint64(p.slots) || released < p.released {
+		return fmt.Errorf("%w: the receiver gave back %d slots of %d sent", ErrCorrupt, released, p.sent)
+	}
+	p.released, p.room = released, p.slots-uint32(inUse)
+	return nil
+}
+
+// Free is how many messages can be reserved and published now without waiting
+// for the Consumer. Only the goroutine that sends may ask.
+func (p *Producer) Free() int {
+	_ = p.refresh() // the next Reserve that has to wait finds the error too
+	return int(p.room)
 }
 
 // Publish hands the reserved bytes and s to the Consumer. It does not wait.

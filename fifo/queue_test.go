@@ -69,6 +69,7 @@ func TestQueueModel(t *testing.T) {
 				queue = append(queue, message{bytes.Clone(reserved), stamp})
 				reserved = nil
 			},
+			"free": func(t *rapid.T) { require.Equal(t, g.Slots-len(queue), p.Free()) },
 			"next": func(t *rapid.T) {
 				if len(queue) == 0 {
 					t.Skip("it would wait")

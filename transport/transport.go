@@ -37,7 +37,7 @@ type RecvConn interface {
 	Close() error
 }
 
-// Into is a rare power of a RecvConn: the payload of the next slot can be
+// Into is a power of some RecvConns: the payload of the next slot can be
 // received straight into the caller's memory, without Next and Release.
 type Into interface {
 	// NextInto waits for the next slot and moves its payload into dst. A slot
@@ -46,7 +46,7 @@ type Into interface {
 	NextInto(dst mem.Region) (Stamp, error)
 }
 
-// From is a rare power of a SendConn: a slot can be sent straight from the
+// From is a power of some SendConns: a slot can be sent straight from the
 // caller's memory, without Reserve and Publish.
 type From interface {
 	// PublishFrom waits for a free slot and sends src, at most SlotBytes of
@@ -54,6 +54,14 @@ type From interface {
 	PublishFrom(src mem.Region, s Stamp) error
 	// Flush waits until the receiver has taken all that PublishFrom sent.
 	Flush() error
+}
+
+// Room is a power of a SendConn: it knows how full its queue is.
+type Room interface {
+	// Free is how many slots can be reserved and published now without waiting
+	// for the receiver, at most Slots of Limits. It belongs to the goroutine that
+	// sends.
+	Free() int
 }
 
 // Limits are the dimensions of all queues of a communicator.

@@ -163,6 +163,18 @@ func (c *sendConn) free(s *slot) error {
 	return c.until(s.lane, s, s.due)
 }
 
+// Free is how many of the next slots are known to be free. Credits that have
+// come back and were not read yet do not count.
+func (c *sendConn) Free() (n int) {
+	for ; n < len(c.slots); n++ {
+		s := &c.slots[(c.next+uint64(n))%uint64(len(c.slots))]
+		if s.lane != nil && (s.queued.Load() || s.lane.repaid < s.due) {
+			break
+		}
+	}
+	return n
+}
+
 // until waits until the kernel has all of s and the receiver has paid back due
 // credits on l.
 func (c *sendConn) until(l *lane, s *slot, due uint64) error {

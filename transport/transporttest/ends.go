@@ -112,6 +112,34 @@ func (s suite) acceptUnblocks(t *testing.T) {
 	require.ErrorIs(t, unblocks(t, accept, func() { r[0].cfg.Guard.Abort(abort) }), abort)
 }
 
+// slowWaits: whoever waits for a peer calls the Guard's OnSlow soon after it is due.
+func (s suite) slowWaits(t *testing.T) {
+	r := s.ranks(t, 2, small)
+	slow := make(chan bool, 1)
+	guard := r[1].cfg.Guard
+	guard.OnSlow(10*time.Millisecond, func() { slow <- true })
+	heard := func(wait func() error, end func()) {
+		t.Helper()
+		guard.Begin(time.Minute)
+		require.NoError(t, unblocks(t, wait, func() {
+			<-slow
+			end()
+		}))
+		guard.End()
+	}
+	var send transport.SendConn
+	var recv transport.RecvConn
+	heard(func() (err error) {
+		recv, err = r[1].Accept(r[0].cfg.Self)
+		return err
+	}, func() {
+		var err error
+		send, err = r[0].Dial(r[1].cfg.Self, r[1].addr)
+		require.NoError(t, err)
+	})
+	heard(func() error { return tryGet(recv, 100, 1) }, func() { put(t, send, 100, 1) })
+}
+
 // stranger: who does not know the key is refused, and harms nobody.
 func (s suite) stranger(t *testing.T) {
 	r := s.ranks(t, 2, small)

@@ -114,6 +114,36 @@ func (s suite) backPressure(t *testing.T) {
 	})
 }
 
+// room: as many messages as Free says can be sent while nobody receives.
+func (s suite) room(t *testing.T) {
+	send, recv := s.pair(t, small)
+	room, ok := send.(transport.Room)
+	if !ok {
+		t.Skip("not implemented, as it may")
+	}
+	require.Equal(t, small.Slots, room.Free(), "of a new queue")
+	sent, received := 0, 0
+	for round := range 20 {
+		free := room.Free()
+		require.LessOrEqual(t, free, small.Slots)
+		for range free {
+			put(t, send, 100, uint64(sent))
+			sent++
+		}
+		if !s.Loose {
+			require.Zero(t, room.Free(), "all was sent")
+			require.Equal(t, small.Slots, sent-received)
+		}
+		for range 1 + round%small.Slots {
+			get(t, recv, 100, uint64(received))
+			received++
+		}
+		if !s.Loose {
+			require.Equal(t, 1+round%small.Slots, room.Free(), "what was released")
+		}
+	}
+}
+
 // misuse: calls out of order are errors and do no harm.
 func (s suite) misuse(t *testing.T) {
 	send, recv := s.pair(t, small)
