@@ -8,14 +8,28 @@ import (
 // ErrClosed is what a call on a closed Group returns.
 var ErrClosed = errors.New("group closed")
 
-// A Failure is the end of a group: a rank died, or gave up and said why.
+// A Failure is the end of a group. A rank died; or it gave up and said why; or
+// the hub has found that the ranks cannot go on, because their calls differ or
+// because a rank has left that others wait for.
 type Failure struct {
-	Rank   int    // who; -1 is a process that serves the hub and is no rank
-	Died   bool   // it left without a word; otherwise it called Fail
-	Reason string // its own words, or what was seen of its death
+	Rank   int    // who; -1 is a process that serves the hub and is no rank, or no single rank (Disagree)
+	Died   bool   // it left without a word
+	Reason string // its own words, or what was seen of its death; empty if the hub found the failure
+
+	Disagree *Disagreement // two ranks have begun different calls
+	Left     bool          // Rank has left in order, and another waits in a later collective
+	Number   uint64        // with Left: the last collective that Rank had begun, 0 if none
 }
 
 func (f *Failure) Error() string {
+	switch {
+	case f.Disagree != nil:
+		return f.Disagree.String()
+	case f.Left && f.Number == 0:
+		return fmt.Sprintf("rank %d has left before its first collective, and others wait for it", f.Rank)
+	case f.Left:
+		return fmt.Sprintf("rank %d has left after collective #%d, and others wait for it in a later one", f.Rank, f.Number)
+	}
 	who := fmt.Sprintf("rank %d", f.Rank)
 	if f.Rank < 0 {
 		who = "the process that serves the rendezvous"

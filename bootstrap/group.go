@@ -29,6 +29,21 @@ type Group interface {
 	Failed() <-chan struct{}
 	Failure() *Failure
 
+	// Locate sets how this rank's position in its sequence of collectives is
+	// found when the hub asks for it, and when Close tells it with the goodbye.
+	// False is that it cannot be said now: the rank is in a call and has not
+	// waited long. f must not block, and may be called at any time until Close
+	// has returned.
+	Locate(f func() (Position, bool))
+
+	// Inquire is for a rank that has waited for a second: the hub hears its
+	// position and asks the others for theirs. If two ranks have begun different
+	// calls under one Number, or if one has left that this rank waits for, all
+	// ranks hear so as their Failure. It does not wait. Call it again every
+	// second while the wait lasts; the hub asks all ranks once a second at most.
+	// Cost: 1.5 KiB from each rank.
+	Inquire(p Position)
+
 	// Close says goodbye: an orderly leave is not a failure. It waits for the
 	// hub's answer, at most a second, so that the process may exit at once.
 	Close() error

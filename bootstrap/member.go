@@ -33,6 +33,7 @@ type member struct {
 	hosts   []int // ranks here whose process serves the hub
 	orphan  bool  // all hosts left in order: the hub may end any time
 	failure *Failure
+	locate  func() (Position, bool) // nil until Locate
 
 	failOnce, closeOnce, byeOnce sync.Once
 }
@@ -133,6 +134,8 @@ func (m *member) hear(msg message) {
 		m.fail(&msg.Failure)
 	case *left:
 		m.part(msg)
+	case *where:
+		go m.answer() // the room may be locked while it asks
 	case *bye:
 		m.byeOnce.Do(func() { close(m.byed) })
 	}
@@ -207,12 +210,52 @@ func (m *member) Close() error {
 		m.mu.Lock()
 		close(m.closed)
 		m.mu.Unlock()
+		l := &leave{}
+		l.Position, l.Known = m.position()
 		m.order.Lock()
-		m.up(&leave{})
+		m.up(l)
 		m.order.Unlock()
 		m.hangUp()
 	})
 	return nil
+}
+
+func (m *member) Locate(f func() (Position, bool)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.locate = f
+}
+
+func (m *member) Inquire(p Position) { m.say(&inquire{p.recent()}) }
+
+// answer tells the room where this rank is, if that can be said now.
+func (m *member) answer() {
+	if p, ok := m.position(); ok {
+		m.say(&position{p})
+	}
+}
+
+func (m *member) position() (Position, bool) {
+	m.mu.Lock()
+	locate := m.locate
+	m.mu.Unlock()
+	if locate == nil {
+		return Position{}, false
+	}
+	p, ok := locate()
+	if !ok {
+		return Position{}, false
+	}
+	return p.recent(), true
+}
+
+// say tells the room something, unless the goodbye has been said.
+func (m *member) say(msg message) {
+	m.order.Lock()
+	defer m.order.Unlock()
+	if !isClosed(m.closed) {
+		m.up(msg)
+	}
 }
 
 func isClosed(c <-chan struct{}) bool {

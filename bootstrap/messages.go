@@ -207,25 +207,91 @@ func (m *fail) Parse(b []byte) error {
 	return f.end()
 }
 
-// failed tells of another rank's failure.
+// failed tells of another rank's failure, or of one that the hub has found.
 type failed struct{ Failure }
 
 func (*failed) kind() kind { return kFailed }
 
 func (m *failed) Append(b []byte) []byte {
-	return appendText(appendFlag(appendU32(b, m.Rank), m.Died), m.Reason)
+	b = appendText(appendFlag(appendU32(b, m.Rank), m.Died), m.Reason)
+	b = appendU64(appendFlag(b, m.Left), m.Number)
+	b = appendFlag(b, m.Disagree != nil)
+	if d := m.Disagree; d != nil {
+		b = appendU32(appendU32(appendU64(b, d.Number), d.RankA), d.RankB)
+		b = append(append(b, d.CallA[:]...), d.CallB[:]...)
+	}
+	return b
 }
 
 func (m *failed) Parse(b []byte) error {
 	f := fields{b: b}
 	m.Rank, m.Died, m.Reason = f.rank(), f.flag(), f.text()
+	m.Left, m.Number = f.flag(), f.u64()
+	if f.flag() {
+		d := &Disagreement{Number: f.u64(), RankA: f.rank(), RankB: f.rank()}
+		copy(d.CallA[:], f.take(len(d.CallA)))
+		copy(d.CallB[:], f.take(len(d.CallB)))
+		m.Disagree = d
+	}
 	return f.end()
 }
 
-// leave: the orderly goodbye.
-type leave struct{ empty }
+// inquire: this rank has waited long, and is here.
+type inquire struct{ Position }
+
+func (*inquire) kind() kind { return kInquire }
+
+// where asks a rank for its position.
+type where struct{ empty }
+
+func (*where) kind() kind { return kWhere }
+
+// position answers where.
+type position struct{ Position }
+
+func (*position) kind() kind { return kPosition }
+
+func (m *Position) Append(b []byte) []byte {
+	b = appendU32(appendFlag(b, m.Waiting), len(m.Calls))
+	for _, c := range m.Calls {
+		b = append(appendU64(b, c.Number), c.Call[:]...)
+	}
+	return b
+}
+
+func (m *Position) Parse(b []byte) error {
+	f := fields{b: b}
+	m.Waiting = f.flag()
+	n := int(f.u32())
+	if n > maxCalls {
+		return errMalformed
+	}
+	for range n {
+		c := Called{Number: f.u64()}
+		copy(c.Call[:], f.take(len(c.Call)))
+		m.Calls = append(m.Calls, c)
+	}
+	return f.end()
+}
+
+// leave: the orderly goodbye, and where the rank was.
+type leave struct {
+	Known bool // Position is; else the rank cannot say
+	Position
+}
 
 func (*leave) kind() kind { return kLeave }
+
+func (m *leave) Append(b []byte) []byte { return m.Position.Append(appendFlag(b, m.Known)) }
+
+func (m *leave) Parse(b []byte) error {
+	f := fields{b: b}
+	m.Known = f.flag()
+	if f.bad {
+		return errMalformed
+	}
+	return m.Position.Parse(f.b)
+}
 
 // left tells of another rank's goodbye. It took part in the AllGathers before
 // Seq and in none after.

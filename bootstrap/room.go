@@ -24,6 +24,7 @@ type room struct {
 	failing []bool // by rank: has called Fail
 	told    []bool // by rank: knows of a failure that is not its own
 	pending *complaint
+	ledger  *ledger
 	here    int
 	settled *sync.Cond // pending became nil
 }
@@ -31,8 +32,9 @@ type room struct {
 // A complaint is a failure that settles.
 type complaint struct {
 	Failure
+	from    int // the rank that complains; -1 is the room itself
 	timer   *time.Timer
-	leaving bool // its rank waits to leave
+	leaving bool // from waits to leave
 }
 
 // A gather is an AllGather some ranks have not come to yet.
@@ -46,6 +48,7 @@ func newRoom(size int, tell func([]int, message)) *room {
 		size: size, tell: tell, here: size,
 		next: make([]uint64, size), gathers: map[uint64]*gather{},
 		gone: make([]bool, size), failing: make([]bool, size), told: make([]bool, size),
+		ledger: newLedger(size),
 	}
 	r.settled = sync.NewCond(&r.mu)
 	return r
@@ -64,7 +67,13 @@ func (r *room) hear(rank int, m message) bool {
 	case *fail:
 		r.complain(rank, m.Reason)
 	case *leave:
+		r.locate(rank, m)
 		r.leave(rank)
+	case *position:
+		r.ledger.note(rank, m.Position, time.Now())
+		r.judge()
+	case *inquire:
+		r.inquire(rank, m)
 	case *giveUp: // crossed with the start, which the rank takes
 	default:
 		return false
@@ -112,7 +121,11 @@ func (r *room) complain(rank int, reason string) {
 	if r.pending != nil || len(r.audience(rank)) == 0 {
 		return
 	}
-	p := &complaint{Failure: Failure{Rank: rank, Reason: reason}}
+	r.await(&complaint{Failure: Failure{Rank: rank, Reason: reason}, from: rank})
+}
+
+// await lets a complaint settle.
+func (r *room) await(p *complaint) {
 	p.timer = time.AfterFunc(settle, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -124,6 +137,45 @@ func (r *room) complain(rank int, reason string) {
 	r.pending = p
 }
 
+// inquire takes the position of a rank that has waited long. If nothing is known
+// to be wrong, the room calls the roll.
+func (r *room) inquire(rank int, m *inquire) {
+	now := time.Now()
+	r.ledger.note(rank, m.Position, now)
+	if r.judge() {
+		return
+	}
+	if ask := r.ledger.missing(r.others(rank), now); len(ask) > 0 {
+		r.tell(ask, &where{})
+	}
+}
+
+// locate notes where a rank is that leaves.
+func (r *room) locate(rank int, m *leave) {
+	if !m.Known {
+		return
+	}
+	r.ledger.note(rank, m.Position, time.Now())
+	r.ledger.left(rank, m.Position)
+	r.judge()
+}
+
+// judge reports whether the positions show that the ranks cannot go on. If so,
+// all will hear it: it settles as complaints do, and comes before them.
+func (r *room) judge() bool {
+	v := r.ledger.verdict()
+	switch {
+	case v == nil:
+		return false
+	case len(r.audience(-1)) == 0:
+	case r.pending != nil:
+		r.pending.Failure = *v
+	default:
+		r.await(&complaint{Failure: *v, from: -1})
+	}
+	return true
+}
+
 // forget ends the settling of a complaint, if one does.
 func (r *room) forget() {
 	p := r.pending
@@ -133,8 +185,8 @@ func (r *room) forget() {
 	p.timer.Stop()
 	r.pending = nil
 	r.settled.Broadcast()
-	if p.leaving && !r.gone[p.Rank] {
-		r.leave(p.Rank)
+	if p.leaving && !r.gone[p.from] {
+		r.leave(p.from)
 	}
 }
 
@@ -156,7 +208,7 @@ func (r *room) audience(rank int) []int {
 }
 
 func (r *room) leave(rank int) {
-	if p := r.pending; p != nil && p.Rank == rank {
+	if p := r.pending; p != nil && p.from == rank {
 		p.leaving = true // its word comes first
 		return
 	}

@@ -46,6 +46,9 @@ const (
 	kLeave
 	kLeft
 	kBye
+	kInquire
+	kWhere
+	kPosition
 )
 
 // A message is the body of one frame. Parse takes the whole body and keeps
@@ -86,6 +89,12 @@ func newMessage(k kind) message {
 		return &left{}
 	case kBye:
 		return &bye{}
+	case kInquire:
+		return &inquire{}
+	case kWhere:
+		return &where{}
+	case kPosition:
+		return &position{}
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 // samples holds one message of each kind, none with empty fields.
 func samples() []message {
 	n := nonce{1, 2, 3}
+	where5 := Position{Waiting: true, Calls: []Called{{4, [16]byte{4}}, {5, [16]byte{5, 5}}}}
 	return []message{
 		&hello{Version: 7, Nonce: n},
 		&challenge{Nonce: n, Proof: [proofLen]byte{9}},
@@ -29,7 +30,12 @@ func samples() []message {
 		&gathered{Seq: 5, Data: [][]byte{[]byte("a"), {}, []byte("ccc")}},
 		&fail{Reason: "disk full"},
 		&failed{Failure{Rank: 2, Died: true, Reason: "gone"}},
-		&leave{},
+		&failed{Failure{Rank: 2, Left: true, Number: 7}},
+		&failed{Failure{Rank: -1, Disagree: &Disagreement{Number: 3, RankB: 1, CallA: [16]byte{1}, CallB: [16]byte{2}}}},
+		&leave{Known: true, Position: where5},
+		&inquire{where5},
+		&where{},
+		&position{where5},
 		&left{Rank: 6, Seq: 9},
 		&bye{},
 	}

@@ -1,0 +1,168 @@
+package bootstrap
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// A Position is where a rank is in its sequence of collectives. What it says
+// never becomes false later.
+type Position struct {
+	Calls   []Called // the last collectives that the rank has begun, oldest first; 64 of them are kept
+	Waiting bool     // the rank is in the last of them and has waited long
+}
+
+// Called is a collective that a rank has begun. All ranks must begin equal calls
+// under one Number. Number 0 is for calls that are not compared.
+type Called struct {
+	Number uint64
+	Call   [16]byte // opaque to this package
+}
+
+// maxCalls is how many calls of a Position travel.
+const maxCalls = 64
+
+// recent is p with no more calls than travel.
+func (p Position) recent() Position {
+	p.Calls = p.Calls[max(0, len(p.Calls)-maxCalls):]
+	return p
+}
+
+// last is the highest number that the rank has begun, 0 if none.
+func (p Position) last() (n uint64) {
+	for _, c := range p.Calls {
+		n = max(n, c.Number)
+	}
+	return n
+}
+
+// waitsIn is the number in which the rank has waited long, 0 if it does not.
+func (p Position) waitsIn() uint64 {
+	if !p.Waiting || len(p.Calls) == 0 {
+		return 0
+	}
+	return p.Calls[len(p.Calls)-1].Number
+}
+
+// A Disagreement is that two ranks have begun different calls under one Number.
+type Disagreement struct {
+	Number       uint64
+	RankA, RankB int // RankA < RankB
+	CallA, CallB [16]byte
+}
+
+func (d *Disagreement) String() string {
+	return fmt.Sprintf("ranks %d and %d make different calls as collective #%d", d.RankA, d.RankB, d.Number)
+}
+
+// before orders disagreements: the first in the sequence is the cause of later
+// ones. Of several under one Number, that of the lowest ranks is named.
+func (d *Disagreement) before(e *Disagreement) bool {
+	return e == nil || cmp.Or(cmp.Compare(d.Number, e.Number), cmp.Compare(d.RankA, e.RankA), cmp.Compare(d.RankB, e.RankB)) < 0
+}
+
+// rollTime is the least time between two roll calls, and how old a position may
+// be that need not be asked for again.
+const rollTime = time.Second
+
+// A ledger compares the positions of the ranks of a room.
+type ledger struct {
+	first  map[uint64]entry // by Number
+	top    uint64           // the highest Number in first
+	heard  []time.Time      // by rank: when its position came
+	asked  time.Time        // the last roll call
+	waited uint64           // the highest Number in which a rank has waited long
+	gone   *departure       // the rank that left earliest in the sequence
+
+	disagree *Disagreement // the first that is known
+}
+
+// An entry is the lowest rank known to have begun a Number, and its call.
+type entry struct {
+	rank int
+	call [16]byte
+}
+
+type departure struct {
+	rank int
+	last uint64
+}
+
+// ledgerDepth is how many Numbers are remembered. Ranks that are further apart
+// than this are not compared.
+const ledgerDepth = 1024
+
+func newLedger(size int) *ledger {
+	return &ledger{first: map[uint64]entry{}, heard: make([]time.Time, size)}
+}
+
+// note takes the position of a rank.
+func (l *ledger) note(rank int, p Position, now time.Time) {
+	l.heard[rank] = now
+	l.waited = max(l.waited, p.waitsIn())
+	for _, c := range p.Calls {
+		if c.Number != 0 && c.Number+ledgerDepth > l.top {
+			l.begun(rank, c)
+		}
+	}
+	if len(l.first) > 2*ledgerDepth {
+		for n := range l.first {
+			if n+ledgerDepth <= l.top {
+				delete(l.first, n)
+			}
+		}
+	}
+}
+
+func (l *ledger) begun(rank int, c Called) {
+	l.top = max(l.top, c.Number)
+	e, known := l.first[c.Number]
+	if known && e.call != c.Call {
+		d := &Disagreement{Number: c.Number, RankA: e.rank, CallA: e.call, RankB: rank, CallB: c.Call}
+		if rank < e.rank {
+			d.RankA, d.CallA, d.RankB, d.CallB = d.RankB, d.CallB, d.RankA, d.CallA
+		}
+		if d.before(l.disagree) {
+			l.disagree = d
+		}
+	}
+	if !known || rank < e.rank {
+		l.first[c.Number] = entry{rank, c.Call}
+	}
+}
+
+// left notes that a rank has said goodbye at this position.
+func (l *ledger) left(rank int, p Position) {
+	d := &departure{rank, p.last()}
+	if l.gone == nil || cmp.Or(cmp.Compare(d.last, l.gone.last), cmp.Compare(rank, l.gone.rank)) < 0 {
+		l.gone = d
+	}
+}
+
+// verdict is what is wrong, nil if nothing is as far as is known. A rank that
+// left is named rather than a disagreement later in the sequence.
+func (l *ledger) verdict() *Failure {
+	if g := l.gone; g != nil && g.last < l.waited && (l.disagree == nil || l.disagree.Number > g.last+1) {
+		return &Failure{Rank: g.rank, Left: true, Number: g.last}
+	}
+	if l.disagree != nil {
+		return &Failure{Rank: -1, Disagree: l.disagree}
+	}
+	return nil
+}
+
+// missing are those of ranks whose position is to be asked for now: nobody if
+// the last roll call was a moment ago.
+func (l *ledger) missing(ranks []int, now time.Time) (ask []int) {
+	if now.Sub(l.asked) < rollTime {
+		return nil
+	}
+	l.asked = now
+	for _, r := range ranks {
+		if now.Sub(l.heard[r]) >= rollTime {
+			ask = append(ask, r)
+		}
+	}
+	return ask
+}

@@ -1,0 +1,186 @@
+package bootstrap
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// at is a position: one letter a collective, the first of them number from.
+func at(from uint64, calls string) (p Position) {
+	for i, c := range calls {
+		p.Calls = append(p.Calls, Called{from + uint64(i), [16]byte{byte(c)}})
+	}
+	return p
+}
+
+// waits is at, by a rank that waits in the last.
+func waits(from uint64, calls string) Position {
+	p := at(from, calls)
+	p.Waiting = true
+	return p
+}
+
+// transcript makes a room of n ranks and the lines of what it tells.
+func transcript(n int) (*room, func() []string) {
+	var lines []string
+	r := newRoom(n, func(to []int, m message) {
+		switch m := m.(type) {
+		case *failed:
+			lines = append(lines, fmt.Sprintf("%v: %v", to, m.Error()))
+		case *where:
+			lines = append(lines, fmt.Sprintf("%v: where?", to))
+		}
+	})
+	return r, func() []string {
+		synctest.Wait()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		said := lines
+		lines = nil
+		return said
+	}
+}
+
+func TestRollCall(t *testing.T) {
+	const first3 = "ranks 0 and 2 make different calls as collective #3"
+	gone := func(p Position) *leave { return &leave{Known: true, Position: p} }
+	type word struct {
+		rank int
+		m    message
+	}
+	tests := []struct {
+		name  string
+		words []word
+		want  []string // after the settle time
+	}{
+		{"the hub asks those it has not heard of", []word{{1, &inquire{waits(1, "ab")}}}, []string{"[0 2 3]: where?"}},
+		{"not twice in a second", []word{{1, &inquire{waits(1, "ab")}}, {2, &inquire{waits(1, "ab")}}}, []string{"[0 2 3]: where?"}},
+		{"calls that differ", []word{{0, &inquire{waits(1, "aab")}}, {2, &position{at(1, "aac")}}},
+			[]string{"[1 2 3]: where?", "[0 1 2 3]: " + first3}},
+		{"a rank that does not wait", []word{{2, &position{at(2, "acaa")}}, {0, &inquire{waits(1, "aab")}}}, []string{"[0 1 2 3]: " + first3}},
+		{"one has passed", []word{{0, &inquire{waits(1, "aab")}}, {2, &position{at(3, "cccc")}}},
+			[]string{"[1 2 3]: where?", "[0 1 2 3]: " + first3}},
+		{"number 0 is not compared", []word{{0, &inquire{waits(0, "a")}}, {2, &position{at(0, "b")}}}, []string{"[1 2 3]: where?"}},
+		{"skew is no fault", []word{{0, &inquire{waits(1, "aaaa")}}, {1, &position{at(1, "a")}}, {2, &position{Position{}}}}, []string{"[1 2 3]: where?"}},
+		{"the lowest number, then the lowest ranks", []word{{3, &inquire{waits(2, "xyz")}}, {1, &position{at(3, "aaa")}}, {0, &position{at(2, "aa")}}, {2, &position{at(1, "xxxx")}}},
+			[]string{"[0 1 2]: where?", "[0 1 2 3]: ranks 0 and 2 make different calls as collective #2"}},
+		{"one has left", []word{{2, gone(at(1, "aa"))}, {0, &inquire{waits(1, "aaa")}}},
+			[]string{"[0 1 3]: rank 2 has left after collective #2, and others wait for it in a later one"}},
+		{"one leaves while others wait", []word{{0, &inquire{waits(1, "aaa")}}, {2, gone(at(1, "aa"))}},
+			[]string{"[1 2 3]: where?", "[0 1 3]: rank 2 has left after collective #2, and others wait for it in a later one"}},
+		{"one has left before it began", []word{{2, gone(Position{})}, {0, &inquire{waits(1, "a")}}},
+			[]string{"[0 1 3]: rank 2 has left before its first collective, and others wait for it"}},
+		{"one has left after the same call", []word{{2, gone(at(1, "aaa"))}, {0, &inquire{waits(1, "aaa")}}}, []string{"[1 3]: where?"}},
+		{"one has left and cannot say where it was", []word{{2, &leave{}}, {0, &inquire{waits(1, "aaa")}}}, []string{"[1 3]: where?"}},
+		{"one has left after another call", []word{{2, gone(at(1, "aac"))}, {0, &inquire{waits(1, "aab")}}}, []string{"[0 1 3]: " + first3}},
+		{"who does not wait long misses nobody", []word{{2, gone(at(1, "a"))}, {0, &position{at(1, "aa")}}}, nil},
+		{"leaving comes before what follows from it", []word{{2, gone(at(1, "a"))}, {0, &inquire{waits(1, "aab")}}, {1, &inquire{waits(1, "aac")}}},
+			[]string{"[0 1 3]: rank 2 has left after collective #1, and others wait for it in a later one"}},
+		{"a complaint gives way", []word{{0, &inquire{waits(1, "b")}}, {2, &fail{"i/o timeout"}}, {2, gone(at(1, "c"))}},
+			[]string{"[1 2 3]: where?", "[0 1 2 3]: ranks 0 and 2 make different calls as collective #1"}},
+		{"who has heard a failure hears no second", []word{{0, &inquire{waits(1, "b")}}, {1, &position{at(1, "c")}}, {3, nil}, {2, &position{at(1, "c")}}},
+			[]string{"[1 2 3]: where?", "[0 1 2]: rank 3 died: gone"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Minute) // older than any position
+				r, said := transcript(4)
+				for _, w := range tt.words {
+					if w.m == nil {
+						r.lost(w.rank, "gone")
+						continue
+					}
+					require.True(t, r.hear(w.rank, w.m))
+				}
+				time.Sleep(settle)
+				require.Equal(t, tt.want, said())
+				r.waitSettled()
+			})
+		})
+	}
+}
+
+// A verdict waits for deaths that would explain it, and is given once.
+func TestVerdictSettles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, said := transcript(3)
+		r.hear(0, &inquire{waits(1, "a")})
+		r.hear(1, &inquire{waits(1, "b")})
+		require.Equal(t, []string{"[1 2]: where?"}, said())
+		time.Sleep(settle - 1)
+		require.Empty(t, said())
+		time.Sleep(1)
+		require.Len(t, said(), 1)
+		r.hear(2, &inquire{waits(1, "c")})
+		time.Sleep(2 * settle)
+		require.Empty(t, said())
+	})
+}
+
+// Who goes on waiting asks again, and hears of a call that came meanwhile.
+func TestRollCallAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, said := transcript(3)
+		for range 3 {
+			r.hear(0, &inquire{waits(1, "aa")})
+			r.hear(2, &inquire{waits(1, "aa")})
+			require.Equal(t, []string{"[1 2]: where?"}, said(), "2 was not heard of when 0 asked")
+			r.hear(1, &position{at(1, "a")})
+			time.Sleep(rollTime)
+		}
+		r.hear(1, &position{at(1, "ab")})
+		time.Sleep(settle)
+		require.Equal(t, []string{"[0 1 2]: ranks 0 and 1 make different calls as collective #2"}, said())
+	})
+}
+
+func TestLedgerForgets(t *testing.T) {
+	l := newLedger(2)
+	for n := range uint64(100 * ledgerDepth) {
+		l.note(0, at(n+1, "a"), time.Time{})
+	}
+	require.LessOrEqual(t, len(l.first), 2*ledgerDepth)
+	l.note(1, at(1, "b"), time.Time{})
+	require.Nil(t, l.verdict(), "too long ago")
+	l.note(1, at(99*ledgerDepth+10, "b"), time.Time{})
+	require.NotNil(t, l.verdict())
+	l.note(1, Position{Calls: []Called{{Number: ^uint64(0)}}}, time.Time{})
+	l.note(1, at(1, "b"), time.Time{})
+}
+
+// One rank waits in a call, the others are elsewhere.
+func TestInquire(t *testing.T) {
+	forKinds(t, 3, func(t *testing.T, groups []Group) {
+		groups[0].Locate(func() (Position, bool) { return Position{}, false })
+		groups[1].Locate(func() (Position, bool) { return at(1, "aab"), true })
+		many := at(1, "aac")
+		for n := range uint64(100) {
+			many.Calls = append([]Called{{Number: 0, Call: [16]byte{byte(n)}}}, many.Calls...)
+		}
+		many.Waiting = true
+		groups[2].Inquire(many)
+		want := &Failure{Rank: -1, Disagree: &Disagreement{Number: 3, RankA: 1, CallA: [16]byte{'b'}, RankB: 2, CallB: [16]byte{'c'}}}
+		for _, g := range groups {
+			require.Equal(t, want, awaitFailure(t, g))
+		}
+		_, err := groups[0].AllGather(t.Context(), nil)
+		require.ErrorContains(t, err, "ranks 1 and 2 make different calls as collective #3")
+	})
+}
+
+// A rank closes while another waits for it.
+func TestInquireAfterClose(t *testing.T) {
+	forKinds(t, 3, func(t *testing.T, groups []Group) {
+		groups[1].Locate(func() (Position, bool) { return at(1, "aa"), true })
+		require.NoError(t, groups[1].Close())
+		groups[0].Inquire(waits(1, "aaa"))
+		for _, r := range []int{0, 2} {
+			require.Equal(t, &Failure{Rank: 1, Left: true, Number: 2}, awaitFailure(t, groups[r]))
+		}
+	})
+}
