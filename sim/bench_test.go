@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -30,7 +31,7 @@ func BenchmarkRun(b *testing.B) {
 				steps += tc.sched.Len(sched.Rank(r))
 			}
 			for b.Loop() {
-				_, err := sim.Run(tc.sched, tc.model, tc.bytes)
+				_, err := sim.Run(context.Background(), tc.sched, tc.model, tc.bytes, sim.Options{})
 				require.NoError(b, err)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(steps), "ns/step")

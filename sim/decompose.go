@@ -1,6 +1,10 @@
 package sim
 
-import "github.com/ringo-go/ringo/sched"
+import (
+	"context"
+
+	"github.com/ringo-go/ringo/sched"
+)
 
 // Parts are what the time of a collective is made of: how much of its critical
 // path each property of the machine takes, in seconds.
@@ -17,8 +21,9 @@ type Parts struct {
 // everything takes twice as long. So by Euler's theorem it is the sum of each
 // cost times the derivative to it, and that derivative is how often the critical
 // path pays the cost. Where two paths are equally long the Parts are of both, and
-// their sum differs a little from the time.
-func Decompose(s sched.Schedule, m Model, bytes int64) (Parts, error) {
+// their sum differs a little from the time. It ends when ctx does;
+// Options are those of each run.
+func Decompose(ctx context.Context, s sched.Schedule, m Model, bytes int64, o Options) (Parts, error) {
 	var parts Parts
 	for _, p := range []struct {
 		part  *float64
@@ -35,7 +40,7 @@ func Decompose(s sched.Schedule, m Model, bytes int64) (Parts, error) {
 		for i, f := range []float64{1 - h, 1 + h} {
 			scaled := m
 			p.scale(&scaled, f)
-			res, err := Run(s, scaled, bytes)
+			res, err := Run(ctx, s, scaled, bytes, o)
 			if err != nil {
 				return Parts{}, err
 			}

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -35,7 +36,7 @@ func TestEstimateIsRun(t *testing.T) {
 			for _, n := range []int{1, 2, 5, 16} {
 				for _, bytes := range []int64{0, 8, 100_000, 1 << 20, 50 << 20} {
 					s, m := algorithms[name](n), sim.Presets[preset]
-					res, err := sim.Run(s, m, bytes)
+					res, err := sim.Run(context.Background(), s, m, bytes, sim.Options{})
 					require.NoError(t, err)
 					got, err := sim.Estimate(s, m, bytes)
 					require.NoError(t, err)
@@ -83,9 +84,9 @@ func TestLaws(t *testing.T) {
 			Slots:     rapid.IntRange(2, 9).Draw(t, "slots"),
 		}
 		bytes := rapid.Int64Range(0, 1<<16).Draw(t, "bytes")
-		res, err := sim.Run(s, m, bytes)
+		res, err := sim.Run(context.Background(), s, m, bytes, sim.Options{})
 		require.NoError(t, err)
-		again, err := sim.Run(s, m, bytes)
+		again, err := sim.Run(context.Background(), s, m, bytes, sim.Options{})
 		require.NoError(t, err)
 		require.Equal(t, res, again, "the same each time")
 
@@ -99,7 +100,7 @@ func TestLaws(t *testing.T) {
 		}
 		slow.Reduce *= 2
 		slow.Copy *= 2
-		twice, err := sim.Run(s, slow, bytes)
+		twice, err := sim.Run(context.Background(), s, slow, bytes, sim.Options{})
 		require.NoError(t, err)
 		require.Equal(t, 2*res.Time, twice.Time)
 
@@ -125,7 +126,7 @@ func TestSlowerIsNotFaster(t *testing.T) {
 	m.Intra.Shared = 0
 	for name, algorithm := range algorithms {
 		s := algorithm(12)
-		before, err := sim.Run(s, m, 3<<20)
+		before, err := sim.Run(context.Background(), s, m, 3<<20, sim.Options{})
 		require.NoError(t, err)
 		for change, f := range map[string]func(*sim.Model){
 			"latency":   func(m *sim.Model) { m.Inter.Latency *= 1.5 },
@@ -135,7 +136,7 @@ func TestSlowerIsNotFaster(t *testing.T) {
 		} {
 			slow := m
 			f(&slow)
-			after, err := sim.Run(s, slow, 3<<20)
+			after, err := sim.Run(context.Background(), s, slow, 3<<20, sim.Options{})
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, after.Time*(1+1e-12), before.Time, "%s, %s", name, change)
 		}
@@ -146,16 +147,16 @@ func TestDecompose(t *testing.T) {
 	const n, bytes = 8, 1 << 20
 	s := ring.AllReduce{N: n}
 	m := hockney
-	parts, err := sim.Decompose(s, m, bytes)
+	parts, err := sim.Decompose(context.Background(), s, m, bytes, sim.Options{})
 	require.NoError(t, err)
 	require.InEpsilon(t, 2*(n-1)*alpha, parts.Latency, 1e-6)
 	require.InEpsilon(t, 2.0*(n-1)/n*bytes*beta, parts.Wire, 1e-6)
 	require.InEpsilon(t, float64(n-1)/n*bytes*gamma, parts.Compute, 1e-6)
 	require.Zero(t, parts.Overhead+parts.Shared)
 
-	res, err := sim.Run(s, sim.SharedMemory, bytes)
+	res, err := sim.Run(context.Background(), s, sim.SharedMemory, bytes, sim.Options{})
 	require.NoError(t, err)
-	parts, err = sim.Decompose(s, sim.SharedMemory, bytes)
+	parts, err = sim.Decompose(context.Background(), s, sim.SharedMemory, bytes, sim.Options{})
 	require.NoError(t, err)
 	require.InEpsilon(t, res.Time, parts.Latency+parts.Overhead+parts.Wire+parts.Shared+parts.Compute, 0.02)
 }

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/ringo-go/ringo/ring"
@@ -12,11 +13,11 @@ import (
 func Example() {
 	const n = 64
 	for _, bytes := range []int64{8, 16 << 20} {
-		r, err := sim.Run(ring.AllReduce{N: n}, sim.InfiniBandNDR, bytes)
+		r, err := sim.Run(context.Background(), ring.AllReduce{N: n}, sim.InfiniBandNDR, bytes, sim.Options{})
 		if err != nil {
 			fmt.Println(err)
 		}
-		t, err := sim.Run(tree.AllReduce{N: n}, sim.InfiniBandNDR, bytes)
+		t, err := sim.Run(context.Background(), tree.AllReduce{N: n}, sim.InfiniBandNDR, bytes, sim.Options{})
 		if err != nil {
 			fmt.Println(err)
 		}
@@ -31,7 +32,7 @@ func Example() {
 func ExampleDecompose() {
 	s := ring.AllReduce{N: 8}
 	for _, bytes := range []int64{8, 64 << 20} {
-		p, err := sim.Decompose(s, sim.NVLink, bytes)
+		p, err := sim.Decompose(context.Background(), s, sim.NVLink, bytes, sim.Options{})
 		if err != nil {
 			fmt.Println(err)
 		}

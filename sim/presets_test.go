@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -44,7 +45,7 @@ func TestPresets(t *testing.T) {
 		for _, row := range rows {
 			fmt.Fprintf(&out, "%-24s", row.name)
 			for _, bytes := range sizes {
-				res, err := sim.Run(row.sched(tc.ranks), m, bytes)
+				res, err := sim.Run(context.Background(), row.sched(tc.ranks), m, bytes, sim.Options{})
 				require.NoError(t, err)
 				fmt.Fprintf(&out, "%11.4g", res.Time*1e6)
 			}
@@ -65,7 +66,7 @@ func TestPresets(t *testing.T) {
 // steps was measured at a bus bandwidth of 356 GB/s at 1 GiB.
 func TestNVLinkIsWhatWasMeasured(t *testing.T) {
 	const n, bytes = 8, 1 << 30
-	res, err := sim.Run(ring.AllReduce{N: n}, sim.NVLink, bytes)
+	res, err := sim.Run(context.Background(), ring.AllReduce{N: n}, sim.NVLink, bytes, sim.Options{})
 	require.NoError(t, err)
 	busbw := bytes / res.Time * 2 * (n - 1) / n
 	require.InDelta(t, 356e9, busbw, 7e9)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -18,45 +19,87 @@ var ErrDeadlock = errors.New("deadlock")
 type Result struct {
 	Time  float64   // when the last rank is done
 	Ranks []float64 // when each is
-	Ends  []float64 // when the last rank is done with each round
+	Ends  []float64 // when the last rank is done with each round that was carried out
 
+	Rounds     int // all there are, more than len(Ends) where Options.MaxRounds is less
 	Messages   int64
 	SelfBytes  int64 // sent by ranks to themselves
 	IntraBytes int64 // sent to ranks of the same node
 	InterBytes int64 // sent to other nodes
 }
 
+// Options are for runs that take long; the zero Options carry out all rounds.
+type Options struct {
+	// MaxRounds bounds the rounds that are carried out; 0 is all. The others are
+	// taken to last as long each as the later half of these, see Estimate. Below 8
+	// it counts as 8.
+	MaxRounds int
+	// Progress, if not nil, is called about a hundred times a second, by the
+	// goroutine that called Run, with the share of the steps that are done.
+	Progress func(share float64)
+}
+
 // Run times schedule s under model m. bytes is the size of the larger of a
 // rank's two buffers: what a rank gives to an all-reduce, what it gets from an
 // all-gather. Each chunk of the schedule has an equal share, rounded up.
 //
-// It costs about 30 ns a step and round, 100 if ports are shared, and some 75
-// bytes for each rank and 50 for each pair of ranks that talk. The error wraps
-// ErrModel or ErrDeadlock, or names a step that cannot be.
-func Run(s sched.Schedule, m Model, bytes int64) (Result, error) {
-	w, err := begin(s, m, bytes, false)
+// It costs 30 to 200 ns a step and round, the most where ports are shared or very
+// many pairs of ranks talk, and some 75 bytes for each rank and 50 for each such
+// pair: choose Options.MaxRounds where that takes too long. It ends when ctx does.
+// The error wraps ErrModel, ErrDeadlock or the cause of ctx, or names a step that
+// cannot be.
+func Run(ctx context.Context, s sched.Schedule, m Model, bytes int64, o Options) (Result, error) {
+	rounds := math.MaxInt32
+	if o.MaxRounds > 0 {
+		rounds = max(o.MaxRounds, minRounds)
+	}
+	w, err := begin(s, m, bytes, func(int64) int { return rounds })
 	if err != nil {
 		return Result{}, err
 	}
 	defer w.release()
+	all := float64(w.rounds) * float64(w.steps)
+	w.check = func(done int64) error {
+		if ctx.Err() != nil {
+			return fmt.Errorf("sim: %w", context.Cause(ctx))
+		}
+		if o.Progress != nil {
+			o.Progress(float64(done) / all)
+		}
+		return nil
+	}
 	if err := w.run(); err != nil {
 		return Result{}, err
 	}
+	return w.result(), nil
+}
+
+// result is that of a run which has come to its end.
+func (w *world) result() Result {
 	res := Result{
-		Ranks: make([]float64, len(w.ranks)),
-		Ends:  append([]float64(nil), w.ends...),
+		Ranks:  make([]float64, len(w.ranks)),
+		Ends:   append([]float64(nil), w.ends...),
+		Rounds: len(w.ends) + int(math.Ceil(w.skipped)),
 	}
+	rest := w.rest()
 	for r := range w.ranks {
-		res.Ranks[r] = w.ranks[r].end()
+		res.Ranks[r] = w.ranks[r].end() + rest
 		res.Time = max(res.Time, res.Ranks[r])
 	}
+	to := [kinds]*int64{&res.SelfBytes, &res.IntraBytes, &res.InterBytes}
 	for i, p := range w.pieces {
 		for k, n := range w.sent[i] {
 			res.Messages += n
-			*[kinds]*int64{&res.SelfBytes, &res.IntraBytes, &res.InterBytes}[k] += n * int64(p.bytes)
+			*to[k] += n * int64(p.bytes)
 		}
 	}
-	return res, nil
+	// Rounds that were skipped move what the others do.
+	done := len(w.ends)
+	res.Messages += res.Messages / int64(done) * int64(res.Rounds-done)
+	for _, bytes := range to {
+		*bytes += int64(math.Round(float64(*bytes) / float64(done) * w.skipped))
+	}
+	return res
 }
 
 // Estimate carries out at least minRounds rounds, enough to fill the queues of
@@ -76,7 +119,7 @@ const (
 // under a millisecond for up to 64 ranks unless they have many rounds, and does
 // not allocate when it has been called for a schedule as large before.
 func Estimate(s sched.Schedule, m Model, bytes int64) (float64, error) {
-	w, err := begin(s, m, bytes, true)
+	w, err := begin(s, m, bytes, fewRounds)
 	if err != nil {
 		return 0, err
 	}
@@ -84,12 +127,22 @@ func Estimate(s sched.Schedule, m Model, bytes int64) (float64, error) {
 	if err := w.run(); err != nil {
 		return 0, err
 	}
-	n := len(w.ends)
-	t := w.ends[n-1]
-	if w.skipped > 0 {
-		t += w.skipped * (w.ends[n-1] - w.ends[n/2-1]) / float64(n-n/2)
+	return w.ends[len(w.ends)-1] + w.rest(), nil
+}
+
+// fewRounds is how many rounds Estimate carries out.
+func fewRounds(steps int64) int {
+	return int(min(max(minRounds, cheapSteps/max(1, steps)), maxRounds))
+}
+
+// rest is how long the rounds take that were skipped: as long each as the later
+// half of the others.
+func (w *world) rest() float64 {
+	if w.skipped == 0 {
+		return 0
 	}
-	return t, nil
+	n := len(w.ends)
+	return w.skipped * (w.ends[n-1] - w.ends[n/2-1]) / float64(n-n/2)
 }
 
 // worlds keeps the memory of small runs for the next.
@@ -99,13 +152,14 @@ const keepRanks = 4096
 
 func (w *world) release() {
 	if len(w.ranks) <= keepRanks {
-		w.s = nil
+		w.s, w.check = nil, nil
 		worlds.Put(w)
 	}
 }
 
-// begin sets up a run, of some rounds only for an estimate.
-func begin(s sched.Schedule, m Model, bytes int64, estimate bool) (*world, error) {
+// begin sets up a run of all rounds, or of as many as most says where a round has
+// that many steps.
+func begin(s sched.Schedule, m Model, bytes int64, most func(steps int64) int) (*world, error) {
 	shape := s.Shape()
 	chunks := int64(max(shape.In, shape.Out))
 	switch {
@@ -127,17 +181,13 @@ func begin(s sched.Schedule, m Model, bytes int64, estimate bool) (*world, error
 	w.line = line{ranks: resize(w.line.ranks, shape.Ranks)}
 	w.turns = w.turns[:0]
 	w.ranks = resize(w.ranks, shape.Ranks)
-	steps := 0
+	w.steps, w.done, w.check = 0, 0, nil
 	for r := range w.ranks {
 		n := s.Len(sched.Rank(r))
 		w.ranks[r] = rank{steps: int32(n), sendTo: -1, recvFrom: -1, waits: ready}
-		steps += n
+		w.steps += int64(n)
 	}
-	rounds := math.MaxInt32
-	if estimate {
-		rounds = min(max(minRounds, cheapSteps/max(1, steps)), maxRounds)
-	}
-	w.cut((bytes+chunks-1)/chunks, int64(rounds))
+	w.cut((bytes+chunks-1)/chunks, int64(most(w.steps)))
 	nodes := (shape.Ranks + m.NodeRanks - 1) / m.NodeRanks
 	w.buses, w.cardsOut, w.cardsIn = w.buses[:0], w.cardsOut[:0], w.cardsIn[:0]
 	if m.Intra.Shared > 0 {

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"context"
 	"fmt"
 	"math/bits"
 	"testing"
@@ -110,7 +111,7 @@ func TestClosedForms(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s of %d", tc.name, n), func(t *testing.T) {
-				res, err := sim.Run(tc.sched, hockney, s)
+				res, err := sim.Run(context.Background(), tc.sched, hockney, s, sim.Options{})
 				require.NoError(t, err)
 				require.InDelta(t, tc.want, res.Time, 1e-9*tc.want)
 			})
@@ -173,7 +174,7 @@ func TestLinks(t *testing.T) {
 		{"nothing to do", table{{}, {}}, free, 1000, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			res, err := sim.Run(tc.sched, tc.model, tc.bytes)
+			res, err := sim.Run(context.Background(), tc.sched, tc.model, tc.bytes, sim.Options{})
 			require.NoError(t, err)
 			require.InDelta(t, tc.want, res.Time, 1e-9*tc.want)
 		})
@@ -188,7 +189,7 @@ func TestPipelinedChain(t *testing.T) {
 	slice := float64(m.SlotBytes) * beta
 	for _, n := range []int{2, 3, 8, 50} {
 		for _, slices := range []int{1, 4, 5, 64, 1000} {
-			res, err := sim.Run(ring.Broadcast{N: n}, m, int64(slices*m.SlotBytes))
+			res, err := sim.Run(context.Background(), ring.Broadcast{N: n}, m, int64(slices*m.SlotBytes), sim.Options{})
 			require.NoError(t, err)
 			require.InEpsilon(t, float64(n-1)*(alpha+slice)+float64(slices-1)*slice, res.Time, 1e-9, "%d ranks, %d slices", n, slices)
 			require.Len(t, res.Ends, max(1, (slices+3)/4))
@@ -203,7 +204,7 @@ func TestSharedBus(t *testing.T) {
 	m.Intra.Shared = 1 / beta
 	for _, n := range []int{2, 5, 16} {
 		const s = 1 << 20
-		res, err := sim.Run(pairwise(n), m, s)
+		res, err := sim.Run(context.Background(), pairwise(n), m, s, sim.Options{})
 		require.NoError(t, err)
 		piece := (s + n - 1) / n
 		bus := float64(n*(n-1)*piece) * beta
@@ -226,7 +227,7 @@ func TestSharedCard(t *testing.T) {
 	shared := m
 	shared.Inter.Shared = m.Inter.Bandwidth
 	run := func(s sched.Schedule, m sim.Model, bytes int64) sim.Result {
-		res, err := sim.Run(s, m, bytes)
+		res, err := sim.Run(context.Background(), s, m, bytes, sim.Options{})
 		require.NoError(t, err)
 		return res
 	}
@@ -245,7 +246,7 @@ func TestSharedCard(t *testing.T) {
 func TestResultCountsBytes(t *testing.T) {
 	m := hockney
 	m.SlotBytes, m.Slots = 1000, 4
-	res, err := sim.Run(table{{send(1), send(0), recv(0)}, {recv(0)}}, m, 4500) // 2000, 2000 and 500
+	res, err := sim.Run(context.Background(), table{{send(1), send(0), recv(0)}, {recv(0)}}, m, 4500, sim.Options{}) // 2000, 2000 and 500
 	require.NoError(t, err)
 	require.Equal(t, int64(6), res.Messages)
 	require.Equal(t, [3]int64{4500, 4500, 0}, [3]int64{res.SelfBytes, res.IntraBytes, res.InterBytes})
@@ -282,14 +283,14 @@ func TestErrors(t *testing.T) {
 		{"negative γ", doubling(2), bad(func(m *sim.Model) { m.Reduce = -1 }), 8, sim.ErrModel, "Reduce is -1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := sim.Run(tc.sched, tc.model, tc.bytes)
+			_, err := sim.Run(context.Background(), tc.sched, tc.model, tc.bytes, sim.Options{})
 			require.ErrorContains(t, err, tc.want)
 			if tc.is != nil {
 				require.ErrorIs(t, err, tc.is)
 			}
 			_, err2 := sim.Estimate(tc.sched, tc.model, tc.bytes)
 			require.EqualError(t, err2, err.Error())
-			_, err = sim.Decompose(tc.sched, tc.model, tc.bytes)
+			_, err = sim.Decompose(context.Background(), tc.sched, tc.model, tc.bytes, sim.Options{})
 			require.Error(t, err)
 		})
 	}

@@ -24,11 +24,18 @@ type world struct {
 	rounds  int32
 	pieces  [2]piece        // of full length, and of the last round
 	skipped float64         // rounds that are not carried out
+	steps   int64           // of a round, of all ranks
 	depth   uint32          // pieces that fit into a queue
 	ends    []float64       // when the last rank ends each round
 	sent    [2][kinds]int64 // messages of either length over each kind of link
 	wrong   error
+
+	check func(done int64) error // called every checkSteps steps; nil for never
+	done  int64                  // steps
 }
+
+// checkSteps is how often a run looks whether it shall end: after about 10 ms.
+const checkSteps = 1 << 16
 
 // A rank is 64 bytes and two 4-byte places in lines; nothing else of a run
 // grows with the ranks but their queues.
@@ -125,155 +132,22 @@ func (w *world) carry(r int32, granted bool) {
 		}
 		granted = false
 		st.step++
+		if w.done++; w.done%checkSteps == 0 && w.check != nil {
+			if w.wrong = w.check(w.done); w.wrong != nil {
+				return
+			}
+		}
 	}
 }
 
 // end is when a rank and what it has sent are done.
 func (st *rank) end() float64 { return max(st.clock, st.out) }
 
-// move carries out one step, or changes nothing but what the rank waits for.
-func (w *world) move(r int32, st *rank, step sched.Step, granted bool) bool {
-	size := 0
-	if st.round == w.rounds-1 {
-		size = 1
-	}
-	p := &w.pieces[size]
-
-	// What must be there before the step can begin.
-	from, to := int32(-1), int32(-1)
-	if step.Recv != sched.Nobody {
-		from = st.recvFrom
-		if from < 0 || w.list[from].src != int32(step.Recv) {
-			if !w.valid(r, step.Recv) {
-				return false
-			}
-			from = w.queue(int32(step.Recv), r)
-			st.recvFrom = from
-		}
-		if q := &w.list[from]; q.sent == q.received {
-			st.waits = from
-			return false
-		}
-	}
-	var credit span
-	if step.Send != sched.Nobody {
-		to = st.sendTo
-		if to < 0 || w.list[to].dst != int32(step.Send) {
-			if !w.valid(r, step.Send) {
-				return false
-			}
-			to = w.queue(r, int32(step.Send))
-			st.sendTo = to
-		}
-		q := &w.list[to]
-		if q.sent-q.received >= w.depth {
-			st.waits = to
-			return false
-		}
-		if q.sent >= w.depth {
-			credit = *w.span(to, q.sent-w.depth)
-		}
-	}
-
-	// The core: its first slice is done at first, its last at last, and each one
-	// between takes work.
-	first, last, work := st.clock, 0.0, 0.0
-	in := st.in
-	var lin *cost
-	if from >= 0 {
-		lin = &p.link[w.list[from].kind]
-		s := *w.span(from, w.list[from].received)
-		if !lin.Busy {
-			begin := in.serve(s.first-lin.slice, lin.all)
-			s.first = begin + lin.slice
-			s.last = max(s.last, begin+lin.all)
-			in.free = max(in.free, s.last)
-		}
-		work = lin.Overhead
-		switch {
-		case step.Src.Buf != sched.None:
-			work += p.reduce
-		case step.Dst.Buf != sched.None:
-			work += p.copy
-		}
-		first, last = max(first, s.first), s.last
-	} else if step.Src.Buf != sched.None && step.Dst.Buf != sched.None {
-		work = p.copy
-	}
-
-	if to < 0 {
-		first += work
-		last = max(last+work, first+(p.slices-1)*work)
-	} else {
-		k := w.list[to].kind
-		lout := &p.link[k]
-		work += lout.Overhead
-		first = max(first+work, credit.first)
-		last = max(last+work, credit.last)
-		if lout.Busy {
-			work += lout.slice
-		}
-		last = max(last, first+(p.slices-1)*work)
-
-		// The port, from the first slice on.
-		begin := first
-		if !lout.Busy {
-			begin = max(begin, st.out)
-		}
-		var arrive span
-		arrive.first = begin + lout.slice
-		arrive.last = max(begin+lout.all, last+lout.slice)
-		if lout.Shared > 0 {
-			if !granted {
-				w.turns.push(turn{begin, r})
-				st.waits = inTurn
-				return false
-			}
-			w.share(&arrive, begin, k, lout, r, int32(step.Send))
-		}
-		if lout.Busy {
-			first, last = arrive.first, arrive.last
-		} else {
-			st.out = arrive.last
-		}
-		arrive.first += lout.Latency
-		arrive.last += lout.Latency
-		w.put(to, arrive, w.depth)
-		w.sent[size][k]++
-		w.wake(int32(step.Send), to)
-	}
-	if from >= 0 {
-		st.in = in
-		q := &w.list[from]
-		*w.span(from, q.received) = span{first + lin.Latency, last + lin.Latency}
-		q.received++
-		w.wake(int32(step.Recv), from)
-	}
-	st.clock = last
-	return true
-}
-
 // queue finds a queue that the rank did not use last.
 func (w *world) queue(src, dst int32) int32 {
 	at := w.find(src, dst)
 	w.list[at].kind = w.m.kindOf(src, dst)
 	return at
-}
-
-// share puts a message on what ranks of a node have in common.
-func (w *world) share(arrive *span, begin float64, k kind, c *cost, src, dst int32) {
-	here, there := int(src)/w.m.NodeRanks, int(dst)/w.m.NodeRanks
-	on := func(p *port) {
-		begin = p.serve(begin, c.sharedAll)
-		arrive.first = max(arrive.first, begin+c.sharedSlice)
-		arrive.last = max(arrive.last, begin+c.sharedAll)
-	}
-	if k == intra {
-		on(&w.buses[here])
-		return
-	}
-	on(&w.cardsOut[here])
-	on(&w.cardsIn[there])
 }
 
 // wake puts rank r into the line if it waits for queue q.

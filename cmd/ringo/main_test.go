@@ -98,14 +98,6 @@ func TestExplainDeterministic(t *testing.T) {
 	require.NotContains(t, out, "then:")
 }
 
-func TestSim(t *testing.T) {
-	code, out, stderr := ringoHere("sim", "allreduce", "-np", "32", "-s", "8,1M", "--algo", "all", "--net", "nvlink", "--parts")
-	require.Zero(t, code, stderr)
-	require.GreaterOrEqual(t, strings.Count(out, "\n"), 2+2*2*2)
-	require.Contains(t, out, "nodes of 8")
-	require.Contains(t, out, "of which: latency")
-}
-
 func TestInfo(t *testing.T) {
 	code, out, stderr := ringoHere("info")
 	require.Zero(t, code, stderr)

@@ -4,19 +4,23 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/sim"
 )
 
 const simHelp = `usage: ringo sim COLLECTIVE [flags]
 
 Times a collective on paper: every step of every rank under a model of links
-and cores. Ten thousand ranks take seconds.
+and cores. Ten thousand ranks take seconds. Data is moved piece by piece. Where
+all pieces would take more than 20 million steps only the first are carried out,
+at least 8, and a line says so.
 
   -np N          ranks (default 1024)
   -s SIZE,...    bytes of the larger buffer of a rank (default 1G)
@@ -27,6 +31,8 @@ and cores. Ten thousand ranks take seconds.
   --net NET      shm, tcp, ethernet25, ethernet100, ndr, nvlink (default ndr)
   --node N       ranks of a node (default: the net's own)
   --parts        what the time is made of (ten runs more)
+  --exact        carry out all steps, however many
+  --timeout D    give up after this time, such as 30s (default: never)
 
 Examples
   ringo sim allreduce -np 10240 -s 1G --algo ring --net nvlink
@@ -34,37 +40,43 @@ Examples
   ringo sim broadcast -np 100000 -s 1K --algo tree
 `
 
-func runSim(ctx context.Context, args []string, stdout, _ io.Writer) error {
+func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flags("sim")
 	ranks, root := fs.Int("np", 1024, ""), fs.Int("r", 0, "")
 	sizes, typ := fs.String("s", "1G", ""), fs.String("d", "float32", "")
 	algo, net := fs.String("algo", "", ""), fs.String("net", "ndr", "")
 	node, parts := fs.Int("node", 0, ""), fs.Bool("parts", false, "")
+	exact, timeout := fs.Bool("exact", false, ""), fs.Duration("timeout", 0, "")
 	names, err := cli.Parse(fs, args)
 	if err != nil {
 		return err
 	}
 	model, ok := sim.Presets[*net]
 	if !ok {
-		var known []string
-		for name := range sim.Presets {
-			known = append(known, name)
-		}
-		slices.Sort(known)
-		return cli.Unknown("net", *net, known)
+		return cli.Unknown("net", *net, slices.Sorted(maps.Keys(sim.Presets)))
 	}
 	if *node > 0 {
 		model.NodeRanks = *node
+	}
+	if *timeout < 0 {
+		return cli.Usagef("--timeout %v: cannot be negative", *timeout)
+	}
+	if *timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("took longer than %v (--timeout)", *timeout))
+		defer cancel()
 	}
 	q, err := ask(names, *ranks, *root, *node, *typ, "")
 	if err != nil {
 		return err
 	}
+	q.node = model.NodeRanks // the net's own, where the flag says nothing
 	fmt.Fprintf(stdout, "# %s on %d ranks, %s", q.Name, *ranks, model.Name)
 	if n := model.NodeRanks; n > 0 && n < *ranks {
 		fmt.Fprintf(stdout, ", nodes of %d", n)
 	}
 	fmt.Fprintf(stdout, "\n#%11s  %-9s %12s %8s %8s %12s %11s %11s %9s\n", "size (B)", "algorithm", "time (us)", "algbw", "busbw", "messages", "intra (GB)", "inter (GB)", "took")
+	run := simulation{ctx: ctx, model: model, parts: *parts, exact: *exact, stdout: stdout, progress: newProgress(stderr)}
 	for _, text := range strings.Split(*sizes, ",") {
 		bytes, err := bench.ParseSize(text)
 		if err != nil {
@@ -75,10 +87,7 @@ func runSim(ctx context.Context, args []string, stdout, _ io.Writer) error {
 			return err
 		}
 		for _, a := range algos {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if err := q.simulate(stdout, a, bytes, model, *parts); err != nil {
+			if err := run.row(q, a, bytes); err != nil {
 				return err
 			}
 		}
@@ -107,31 +116,60 @@ func (q question) algorithms(list string, bytes int64) ([]string, error) {
 	return algos, nil
 }
 
-func (q question) simulate(w io.Writer, algo string, bytes int64, model sim.Model, parts bool) error {
+// A simulation prints rows.
+type simulation struct {
+	ctx          context.Context
+	model        sim.Model
+	parts, exact bool
+	stdout       io.Writer
+	progress     *progress
+}
+
+// simSteps is how many steps a row takes at most, unless 8 pieces take more: some
+// seconds. Tests change it.
+var simSteps = 20_000_000
+
+// row times one algorithm at one size.
+func (x *simulation) row(q question, algo string, bytes int64) error {
 	q.algo = algo
 	ch, err := q.choice(bytes)
 	if err != nil {
 		return err
 	}
-	start := time.Now()
-	res, err := sim.Run(ch.Schedule, model, bytes)
-	if err != nil {
-		return err
+	o := sim.Options{Progress: func(share float64) { x.progress.show(fmt.Sprintf("%s of %s", ch.Algo, bench.FormatSize(bytes)), share) }}
+	defer x.progress.clear()
+	if !x.exact {
+		steps := 0
+		for r := range q.ranks {
+			steps += ch.Schedule.Len(sched.Rank(r))
+		}
+		o.MaxRounds = max(1, simSteps/max(1, steps))
 	}
+	start := time.Now()
+	res, err := sim.Run(x.ctx, ch.Schedule, x.model, bytes, o)
+	if err != nil {
+		return fmt.Errorf("%s of %s: %w", ch.Algo, bench.FormatSize(bytes), err)
+	}
+	took := time.Since(start).Round(time.Millisecond)
 	bw := 0.0
 	if res.Time > 0 {
 		bw = float64(bytes) / res.Time / 1e9
 	}
-	fmt.Fprintf(w, "%12d  %-9s %12.2f %8.2f %8.2f %12d %11.4g %11.4g %9v\n", bytes, ch.Algo, res.Time*1e6, bw, bw*q.Bus(q.ranks),
-		res.Messages, float64(res.IntraBytes)/1e9, float64(res.InterBytes)/1e9, time.Since(start).Round(time.Millisecond))
-	if !parts {
+	x.progress.clear()
+	fmt.Fprintf(x.stdout, "%12d  %-9s %12.2f %8.2f %8.2f %12d %11.4g %11.4g %9v\n", bytes, ch.Algo, res.Time*1e6, bw, bw*q.Bus(q.ranks),
+		res.Messages, float64(res.IntraBytes)/1e9, float64(res.InterBytes)/1e9, took)
+	if n := len(res.Ends); n < res.Rounds {
+		fmt.Fprintf(x.stdout, "#            from the first %d of %d pieces of the data; --exact carries out all\n", n, res.Rounds)
+	}
+	if !x.parts {
 		return nil
 	}
-	p, err := sim.Decompose(ch.Schedule, model, bytes)
+	p, err := sim.Decompose(x.ctx, ch.Schedule, x.model, bytes, o)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s of %s: %w", ch.Algo, bench.FormatSize(bytes), err)
 	}
-	fmt.Fprintf(w, "#            of which: latency %.2f, overhead %.2f, wire %.2f, shared %.2f, compute %.2f us\n",
+	x.progress.clear()
+	fmt.Fprintf(x.stdout, "#            of which: latency %.2f, overhead %.2f, wire %.2f, shared %.2f, compute %.2f us\n",
 		p.Latency*1e6, p.Overhead*1e6, p.Wire*1e6, p.Shared*1e6, p.Compute*1e6)
 	return nil
 }
