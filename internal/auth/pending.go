@@ -1,0 +1,139 @@
+package auth
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Pending are the connections of listeners that have not proved themselves yet.
+// Their number and their time are bounded. When there are too many the oldest is
+// closed: an honest handshake takes a round trip, so it is never the oldest for
+// long, and silent strangers cannot keep others out. Where the system says whose
+// process called (Unix sockets on Linux), other users' connections are counted
+// apart and cannot push out those of this user. The methods may be called from any
+// goroutine.
+type Pending struct {
+	max  int
+	time time.Duration
+	log  *Log
+
+	mu     sync.Mutex
+	conns  [2][]net.Conn // of others, of this user; each oldest first
+	closed bool
+}
+
+// NewPending is for at most limit connections, each for at most d. What goes wrong
+// before a connection has a handler is told to log.
+func NewPending(limit int, d time.Duration, log *Log) *Pending {
+	return &Pending{max: limit, time: d, log: log}
+}
+
+// Serve hands each connection that l accepts to handle, on a goroutine of its own,
+// with a deadline. If handle returns without having called Trust, the connection
+// is closed. Serve returns when l is closed and all handlers have returned.
+func (p *Pending) Serve(l net.Listener, handle func(net.Conn)) {
+	var work sync.WaitGroup
+	defer work.Wait()
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of descriptors, or reset before we took it
+			p.log.Warn("listener: accept", "addr", l.Addr(), "err", err)
+			p.evict()
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		if !p.enter(c) {
+			c.Close()
+			continue
+		}
+		work.Go(func() {
+			handle(c)
+			if p.leave(c) {
+				c.Close()
+			}
+		})
+	}
+}
+
+func (p *Pending) enter(c net.Conn) bool {
+	class := &p.conns[0]
+	if sameUser(c) {
+		class = &p.conns[1]
+	}
+	c.SetDeadline(time.Now().Add(p.time))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	if len(*class) >= p.max {
+		(*class)[0].Close() // its handler fails and goes
+		*class = slices.Delete(*class, 0, 1)
+	}
+	*class = append(*class, c)
+	return true
+}
+
+// evict closes the oldest of the larger class, to have its descriptor back.
+func (p *Pending) evict() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	class := &p.conns[0]
+	if len(p.conns[1]) > len(*class) {
+		class = &p.conns[1]
+	}
+	if len(*class) > 0 {
+		(*class)[0].Close()
+		*class = slices.Delete(*class, 0, 1)
+	}
+}
+
+func (p *Pending) leave(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, class := range p.conns {
+		if k := slices.Index(class, c); k >= 0 {
+			p.conns[i] = slices.Delete(class, k, k+1)
+			return true
+		}
+	}
+	return false
+}
+
+// Trust says that c has proved itself: it has no deadline any more and belongs to
+// the handler. False means that it was closed in the meantime, and must not be used.
+// A handler calls it before it answers, so that who has an answer is not closed.
+func (p *Pending) Trust(c net.Conn) bool {
+	if !p.leave(c) {
+		return false
+	}
+	c.SetDeadline(time.Time{})
+	return true
+}
+
+// Close closes the connections that have not proved themselves, and lets no more
+// in. It does not wait for their handlers; Serve does.
+func (p *Pending) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for i, class := range p.conns {
+		for _, c := range class {
+			c.Close()
+		}
+		p.conns[i] = nil
+	}
+}
+
+// Closed reports whether Close was called.
+func (p *Pending) Closed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
