@@ -1,16 +1,9 @@
 package bootstrap
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"sync"
 )
-
-// A LeftError is an AllGather that cannot complete: a rank has said goodbye.
-type LeftError struct{ Rank int }
-
-func (e *LeftError) Error() string { return fmt.Sprintf("rank %d has left the group", e.Rank) }
 
 // A member is one rank's end of a room, near or far.
 type member struct {
@@ -27,13 +20,14 @@ type member struct {
 	order sync.Mutex // sequence numbers go up in their order
 	next  uint64     // under order
 
-	mu      sync.Mutex // not held while calling up
-	waits   map[uint64]chan result
-	stops   *left // no AllGather from stops.Seq on can complete
-	hosts   []int // ranks here whose process serves the hub
-	orphan  bool  // all hosts left in order: the hub may end any time
-	failure *Failure
-	locate  func() (Position, bool) // nil until Locate
+	mu        sync.Mutex // not held while calling up
+	waits     map[uint64]chan result
+	withdrawn map[uint64]*WithdrawnError // AllGathers that this rank has yet to come to
+	stops     *left                      // no AllGather from stops.Seq on can complete
+	hosts     []int                      // ranks here whose process serves the hub
+	orphan    bool                       // all hosts left in order: the hub may end any time
+	failure   *Failure
+	locate    func() (Position, bool) // nil until Locate
 
 	failOnce, closeOnce, byeOnce sync.Once
 }
@@ -49,7 +43,7 @@ func newMember(rank, size int, key []byte, hosts []int) *member {
 		rank: rank, size: size, key: key, hosts: slices.Clone(hosts),
 		drop: nothing, flush: nothing, hangUp: nothing,
 		failed: make(chan struct{}), byed: make(chan struct{}), closed: make(chan struct{}),
-		waits: map[uint64]chan result{},
+		waits: map[uint64]chan result{}, withdrawn: map[uint64]*WithdrawnError{},
 	}
 }
 
@@ -62,49 +56,6 @@ func (m *member) Failure() *Failure {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.failure
-}
-
-func (m *member) AllGather(ctx context.Context, data []byte) ([][]byte, error) {
-	if limit := min(maxBlob, maxGather/m.size); len(data) > limit {
-		return nil, fmt.Errorf("all-gather: %d bytes from each of %d ranks: the limit is %d", len(data), m.size, limit)
-	}
-	seq, done, err := m.contribute(data)
-	if err != nil {
-		return nil, fmt.Errorf("all-gather: %w", err)
-	}
-	var got result
-	select {
-	case got = <-done:
-	case <-ctx.Done():
-		got.err = context.Cause(ctx)
-	case <-m.closed:
-		got.err = ErrClosed
-	}
-	m.mu.Lock()
-	delete(m.waits, seq)
-	m.mu.Unlock()
-	if got.err != nil {
-		return nil, fmt.Errorf("all-gather: %w", got.err)
-	}
-	return got.data, nil
-}
-
-func (m *member) contribute(data []byte) (seq uint64, done chan result, err error) {
-	m.order.Lock()
-	defer m.order.Unlock()
-	seq, done = m.next, make(chan result, 1)
-	m.mu.Lock()
-	err = m.refuse(seq)
-	if err == nil {
-		m.waits[seq] = done
-	}
-	m.mu.Unlock()
-	if err != nil {
-		return seq, nil, err
-	}
-	m.next++
-	m.up(&share{Seq: seq, Data: slices.Clone(data)})
-	return seq, done, nil
 }
 
 // refuse says why AllGather seq cannot complete, as far as is known. Under mu.
@@ -130,6 +81,11 @@ func (m *member) hear(msg message) {
 	switch msg := msg.(type) {
 	case *gathered:
 		m.settle(msg.Seq, result{data: msg.Data})
+	case *withdrawn:
+		w := &WithdrawnError{Rank: msg.Rank, Missing: slices.Clone(msg.Missing), Reason: msg.Reason}
+		if !m.settle(msg.Seq, result{err: w}) {
+			m.withdrawn[msg.Seq] = w
+		}
 	case *failed:
 		m.fail(&msg.Failure)
 	case *left:
@@ -141,12 +97,14 @@ func (m *member) hear(msg message) {
 	}
 }
 
-// settle ends the wait for AllGather seq, if anyone waits. Under mu.
-func (m *member) settle(seq uint64, r result) {
-	if done, ok := m.waits[seq]; ok {
+// settle ends the wait for AllGather seq, and reports whether anyone waits. Under mu.
+func (m *member) settle(seq uint64, r result) bool {
+	done, ok := m.waits[seq]
+	if ok {
 		delete(m.waits, seq)
 		done <- r
 	}
+	return ok
 }
 
 // fail makes f the failure of this group, if it is the first. Under mu.
@@ -156,8 +114,13 @@ func (m *member) fail(f *Failure) {
 	}
 	m.failure = f
 	close(m.failed)
+	m.settleAll(f)
+}
+
+// settleAll ends all waits. Under mu.
+func (m *member) settleAll(err error) {
 	for seq := range m.waits {
-		m.settle(seq, result{err: f})
+		m.settle(seq, result{err: err})
 	}
 }
 
@@ -184,6 +147,7 @@ func (m *member) lost(why string) {
 	m.byeOnce.Do(func() { close(m.byed) })
 	switch {
 	case isClosed(m.closed):
+		m.settleAll(ErrClosed)
 	case m.orphan: // as was to be expected; only AllGather is no more
 		m.part(&left{Rank: m.stops.Rank})
 	case len(m.hosts) > 0:

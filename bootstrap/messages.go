@@ -194,7 +194,43 @@ func (m *gathered) Parse(b []byte) error {
 	return f.end()
 }
 
-// fail: this rank gives up.
+// withdraw: the rank gives up its Seq-th AllGather, to which it may have come.
+type withdraw struct {
+	Seq    uint64
+	Reason string
+}
+
+func (*withdraw) kind() kind { return kWithdraw }
+
+func (m *withdraw) Append(b []byte) []byte { return appendText(appendU64(b, m.Seq), m.Reason) }
+
+func (m *withdraw) Parse(b []byte) error {
+	f := fields{b: b}
+	m.Seq, m.Reason = f.u64(), f.text()
+	return f.end()
+}
+
+// withdrawn: the Seq-th AllGather has failed for all, because Rank gave it up.
+type withdrawn struct {
+	Seq     uint64
+	Rank    int
+	Missing []int // who had not come
+	Reason  string
+}
+
+func (*withdrawn) kind() kind { return kWithdrawn }
+
+func (m *withdrawn) Append(b []byte) []byte {
+	return appendText(appendRanks(appendU32(appendU64(b, m.Seq), m.Rank), m.Missing), m.Reason)
+}
+
+func (m *withdrawn) Parse(b []byte) error {
+	f := fields{b: b}
+	m.Seq, m.Rank, m.Missing, m.Reason = f.u64(), f.rank(), f.ranks(), f.text()
+	return f.end()
+}
+
+// fail: this rank fails.
 type fail struct{ Reason string }
 
 func (*fail) kind() kind { return kFail }

@@ -24,6 +24,7 @@ type room struct {
 	failing []bool // by rank: has called Fail
 	told    []bool // by rank: knows of a failure that is not its own
 	pending *complaint
+	failure *Failure // the first that was announced: no AllGather completes any more
 	ledger  *ledger
 	here    int
 	settled *sync.Cond // pending became nil
@@ -35,12 +36,6 @@ type complaint struct {
 	from    int // the rank that complains; -1 is the room itself
 	timer   *time.Timer
 	leaving bool // from waits to leave
-}
-
-// A gather is an AllGather some ranks have not come to yet.
-type gather struct {
-	parts [][]byte
-	come  int
 }
 
 func newRoom(size int, tell func([]int, message)) *room {
@@ -64,6 +59,8 @@ func (r *room) hear(rank int, m message) bool {
 	switch m := m.(type) {
 	case *share:
 		return r.share(rank, m)
+	case *withdraw:
+		return r.withdraw(rank, m)
 	case *fail:
 		r.complain(rank, m.Reason)
 	case *leave:
@@ -93,24 +90,6 @@ func (r *room) lost(rank int, why string) {
 		r.forget() // whoever complained, complained of this
 	}
 	r.depart(rank)
-}
-
-func (r *room) share(rank int, m *share) bool {
-	if m.Seq != r.next[rank] {
-		return false
-	}
-	r.next[rank]++
-	g := r.gathers[m.Seq]
-	if g == nil {
-		g = &gather{parts: make([][]byte, r.size)}
-		r.gathers[m.Seq] = g
-	}
-	g.parts[rank] = m.Data
-	if g.come++; g.come == r.size {
-		delete(r.gathers, m.Seq)
-		r.tell(r.others(-1), &gathered{Seq: m.Seq, Data: g.parts})
-	}
-	return true
 }
 
 func (r *room) complain(rank int, reason string) {
@@ -192,12 +171,20 @@ func (r *room) forget() {
 
 // announce tells f to its audience.
 func (r *room) announce(f *Failure) {
+	if r.failure == nil {
+		r.failure = f
+	}
 	to := r.audience(f.Rank)
 	for _, q := range to {
 		r.told[q] = true
 	}
 	if len(to) > 0 {
 		r.tell(to, &failed{*f})
+	}
+	for seq, g := range r.gathers {
+		if !g.withdrawn { // for a rank that failed itself and yet waits
+			r.giveUp(g, seq, f.Rank, f.Error())
+		}
 	}
 }
 
@@ -212,6 +199,7 @@ func (r *room) leave(rank int) {
 		p.leaving = true // its word comes first
 		return
 	}
+	r.withdrawAll(rank, "it left the group")
 	r.depart(rank)
 	r.tell(r.others(rank), &left{Rank: rank, Seq: r.next[rank]})
 	r.tell([]int{rank}, &bye{})

@@ -49,6 +49,8 @@ const (
 	kInquire
 	kWhere
 	kPosition
+	kWithdraw
+	kWithdrawn
 )
 
 // A message is the body of one frame. Parse takes the whole body and keeps
@@ -95,6 +97,10 @@ func newMessage(k kind) message {
 		return &where{}
 	case kPosition:
 		return &position{}
+	case kWithdraw:
+		return &withdraw{}
+	case kWithdrawn:
+		return &withdrawn{}
 	}
 	return nil
 }

@@ -28,6 +28,8 @@ func samples() []message {
 		&giveUp{Timeout: true, Waited: time.Minute},
 		&share{Seq: 1 << 40, Data: []byte("data")},
 		&gathered{Seq: 5, Data: [][]byte{[]byte("a"), {}, []byte("ccc")}},
+		&withdraw{Seq: 6, Reason: "tired"},
+		&withdrawn{Seq: 7, Rank: 2, Missing: []int{0, 5}, Reason: "tired"},
 		&fail{Reason: "disk full"},
 		&failed{Failure{Rank: 2, Died: true, Reason: "gone"}},
 		&failed{Failure{Rank: 2, Left: true, Number: 7}},
