@@ -18,13 +18,13 @@ func (a AllGather) At(r sched.Rank, i int) sched.Step {
 	n := a.N
 	switch {
 	case n == 1:
-		return local(in(0), out(0))
+		return local(sched.In.At(0), sched.Out.At(0))
 	case i == 0:
-		return sched.Step{Recv: sched.Nobody, Src: in(0), Dst: out(int(r)), Send: after(r, 1, n)}
+		return sched.Step{Recv: sched.Nobody, Src: sched.In.At(0), Dst: sched.Out.At(int(r)), Send: r.After(1, n)}
 	case i < n-1:
-		return send(in(0), after(r, i+1, n))
+		return send(sched.In.At(0), r.After(i+1, n))
 	default:
-		from := after(r, n-2-i, n)
-		return recv(from, out(int(from)))
+		from := r.After(n-2-i, n)
+		return recv(from, sched.Out.At(int(from)))
 	}
 }

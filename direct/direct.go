@@ -5,16 +5,6 @@ package direct
 
 import "github.com/ringo-go/ringo/sched"
 
-func in(c int) sched.Ref  { return sched.Ref{Buf: sched.In, Chunk: int32(c)} }
-func out(c int) sched.Ref { return sched.Ref{Buf: sched.Out, Chunk: int32(c)} }
-func tmp(c int) sched.Ref { return sched.Ref{Buf: sched.Tmp, Chunk: int32(c)} }
-
-// mod is a modulo n for -n ≤ a.
-func mod(a, n int) int { return (a + n) % n }
-
-// after is the rank k places after r, -n ≤ k ≤ n.
-func after(r sched.Rank, k, n int) sched.Rank { return sched.Rank(mod(int(r)+k, n)) }
-
 // The steps that move one chunk and do nothing else.
 func local(src, dst sched.Ref) sched.Step {
 	return sched.Step{Recv: sched.Nobody, Src: src, Dst: dst, Send: sched.Nobody}

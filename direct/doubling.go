@@ -4,8 +4,8 @@ import "github.com/ringo-go/ringo/sched"
 
 // RecursiveDoubling is the all-reduce of log₂ n hops in which a rank sends log₂ n
 // times the data: in round k all ranks exchange their sums with the rank whose
-// number differs in bit k. Where n is no power of two the ranks too many are
-// folded in, for up to 2 more hops on ⌊log₂ n⌋. It is the choice for small messages of
+// number differs in bit k. Where n is no power of two, some ranks are folded
+// into others, for up to 2 more hops on ⌊log₂ n⌋. It is the choice for small messages of
 // many ranks.
 //
 // Both sides of an exchange compute the same sum, so all ranks have the same
@@ -30,17 +30,17 @@ func (a RecursiveDoubling) Len(r sched.Rank) int {
 // the partner of round i, or at the end to the folded half.
 func (a RecursiveDoubling) At(r sched.Rank, i int) sched.Step {
 	if a.N == 1 {
-		return local(in(0), out(0))
+		return local(sched.In.At(0), sched.Out.At(0))
 	}
 	c := coreOf(a.N)
 	v, other, ok := c.member(r)
 	switch {
 	case !ok && i == 0:
-		return send(in(0), other)
+		return send(sched.In.At(0), other)
 	case !ok:
-		return recv(other, out(0))
+		return recv(other, sched.Out.At(0))
 	}
-	s := sched.Step{Recv: other, Src: in(0), Dst: out(0), Send: other}
+	s := sched.Step{Recv: other, Src: sched.In.At(0), Dst: sched.Out.At(0), Send: other}
 	if i > 0 {
 		s.Recv = c.rank(v ^ 1<<(i-1))
 	}
@@ -51,7 +51,7 @@ func (a RecursiveDoubling) At(r sched.Rank, i int) sched.Step {
 		s.Dst = sched.Ref{} // nothing added yet
 	}
 	if i > 1 || i == 1 && other != sched.Nobody {
-		s.Src = out(0)
+		s.Src = sched.Out.At(0)
 	}
 	return s
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// A core is the greatest power of two of n ranks, for algorithms that need one.
-// Of the first ranks, as many pairs as there are ranks too many are folded: the
-// even one gives its part to the odd one and waits for the result.
+// A core is 2^k of n ranks, as many as there can be, for algorithms that need a
+// power of two. The other n-2^k ranks are folded: each is the even one of a pair
+// among the first ranks, gives its part to the odd one and waits for the result.
 //
 // Source: Thakur, Rabenseifner and Gropp, "Optimization of collective
 // communication operations in MPICH", IJHPCA 19 (2005), section 4.5.

@@ -22,12 +22,12 @@ func (g Gather) Len(r sched.Rank) int {
 
 // At receives from the ranks after the root in turn.
 func (g Gather) At(r sched.Rank, i int) sched.Step {
-	switch from := after(g.Root, i, g.N); {
+	switch from := g.Root.After(i, g.N); {
 	case r != g.Root:
-		return send(in(0), g.Root)
+		return send(sched.In.At(0), g.Root)
 	case i == 0:
-		return local(in(0), out(int(r)))
+		return local(sched.In.At(0), sched.Out.At(int(r)))
 	default:
-		return recv(from, out(int(from)))
+		return recv(from, sched.Out.At(int(from)))
 	}
 }

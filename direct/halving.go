@@ -2,18 +2,18 @@ package direct
 
 import "github.com/ringo-go/ringo/sched"
 
-// HalvingDoubling is the all-reduce of 2 log₂ n hops in which a rank sends
-// 2(n-1)/n of the data, the least possible (Rabenseifner's algorithm): it halves
-// the part it is responsible for in each round, sending away the sums of the
-// other half, until it has the sum of one chunk; then the rounds are undone and
-// the parts double. Where n is no power of two the ranks too many are folded in,
-// for 2 more hops on 2⌊log₂ n⌋ and the data once more.
+// HalvingDoubling is the all-reduce of 2 log₂ n rounds in which a rank sends
+// 2(n-1)/n of the data, the least possible (Rabenseifner's algorithm). In each
+// round a rank halves the part it is responsible for and sends away its sums of
+// the other half, until it has the sum of one chunk; then the rounds are undone
+// and the parts double. Where n is no power of two, some ranks are folded into
+// others at both ends, which costs them the data once more each way.
 //
-// Lead is how many messages a rank sends ahead in an exchange, at most the
-// messages a queue holds; the hops count for a Lead of n/2. 0 is DefaultLead.
+// A round of m chunks takes ⌈m/2⌉ hops, n in all, because a rank stays no more
+// than two messages ahead of its partner.
 //
 // Source: Thakur, Rabenseifner and Gropp (2005), section 4.5.
-type HalvingDoubling struct{ N, Lead int }
+type HalvingDoubling struct{ N int }
 
 // Shape is a chunk for each rank of the greatest power of two up to n, and no
 // scratch: the sums grow in Out.
@@ -46,15 +46,15 @@ func (a HalvingDoubling) At(r sched.Rank, i int) sched.Step {
 	v, other, ok := c.member(r)
 	switch {
 	case a.N == 1:
-		return local(in(0), out(0))
+		return local(sched.In.At(0), sched.Out.At(0))
 	case !ok && i < p:
-		return send(in(i), other)
+		return send(sched.In.At(i), other)
 	case !ok:
-		return recv(other, out(i-p))
+		return recv(other, sched.Out.At(i-p))
 	}
 	if other != sched.Nobody {
 		if i < p {
-			return add(other, in(i), out(i))
+			return add(other, sched.In.At(i), sched.Out.At(i))
 		}
 		i -= p
 	}
@@ -67,7 +67,7 @@ func (a HalvingDoubling) At(r sched.Rank, i int) sched.Step {
 	} else if i -= last; i < 2*(p-1) {
 		return a.double(c, v, i)
 	}
-	return send(out(i-2*(p-1)), other)
+	return send(sched.Out.At(i-2*(p-1)), other)
 }
 
 // halve is step i of the rounds with the partners p/2, …, 2, 1 away.
@@ -77,16 +77,16 @@ func (a HalvingDoubling) halve(c core, v int, other sched.Rank, i int) sched.Ste
 		i -= 2 * m
 	}
 	partner := c.rank(v ^ m)
-	src := out
+	src := sched.Out.At
 	if m == c.size/2 && other == sched.Nobody {
-		src = in // nothing added yet
+		src = sched.In.At // nothing added yet
 	}
-	j, sends := exchange(i, m, leadOr(a.Lead))
+	j, sends := exchange(i, m)
 	if sends {
 		return send(src((v^m)&^(m-1)+j), partner)
 	}
 	own := v&^(m-1) + j
-	return add(partner, src(own), out(own))
+	return add(partner, src(own), sched.Out.At(own))
 }
 
 // double is step i of the rounds with the partners 1, 2, …, p/2 away.
@@ -96,9 +96,9 @@ func (a HalvingDoubling) double(c core, v, i int) sched.Step {
 		i -= 2 * m
 	}
 	partner := c.rank(v ^ m)
-	j, sends := exchange(i, m, leadOr(a.Lead))
+	j, sends := exchange(i, m)
 	if sends {
-		return send(out(v&^(m-1)+j), partner)
+		return send(sched.Out.At(v&^(m-1)+j), partner)
 	}
-	return recv(partner, out((v^m)&^(m-1)+j))
+	return recv(partner, sched.Out.At((v^m)&^(m-1)+j))
 }

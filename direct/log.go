@@ -6,14 +6,12 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// The three schedules in this file work in ⌈log₂ n⌉ rounds for any n. In the
-// round of reach s every rank talks to those s places before and behind it. Seen
-// from rank r, block j is chunk r+j; the reaches are ⌈n/2⌉, ⌈n/4⌉, …, 1, and a
+// The two schedules in this file work in ⌈log₂ n⌉ rounds for any n. In the
+// round of reach s every rank talks to the two that are s places away on either
+// side. Block j of rank r is chunk r+j. The reaches are ⌈n/2⌉, ⌈n/4⌉, …, 1, and a
 // round of reach s after one of reach h moves blocks s … h-1, to where they are
-// blocks 0 … h-s-1, or back.
-//
-// Their Lead is how many messages a rank sends ahead in a round, at most the
-// messages a queue holds; the hops count for a Lead of n/2. 0 is DefaultLead.
+// blocks 0 … h-s-1, or back. A round of m blocks takes ⌈m/2⌉ hops, because a rank
+// stays two messages ahead.
 //
 // Sources: Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for
 // all-to-all communications in multiport message-passing systems", IEEE TPDS 8
@@ -22,12 +20,12 @@ import (
 
 // A wheel is where rank r of n stands in these rounds.
 type wheel struct {
-	r       sched.Rank
-	n, lead int
+	r sched.Rank
+	n int
 }
 
 // chunk is the one of block j.
-func (w wheel) chunk(j int) int { return mod(int(w.r)+j, w.n) }
+func (w wheel) chunk(j int) int { return int(w.r.After(j, w.n)) }
 
 // reaches are those of round t and the one before, counted from the widest.
 func (w wheel) reaches(t int) (s, h int) {
@@ -45,11 +43,11 @@ func (w wheel) reduceScatter(i int, at func(j int, added bool) sched.Ref) sched.
 		t++
 	}
 	added := func(j int) bool { return t > 0 && j < w.n/2 } // the first round adds to blocks up to n/2
-	j, sends := exchange(i, h-s, w.lead)
+	j, sends := exchange(i, h-s)
 	if sends {
-		return send(at(s+j, added(s+j)), after(w.r, s, w.n))
+		return send(at(s+j, added(s+j)), w.r.After(s, w.n))
 	}
-	return add(after(w.r, -s, w.n), at(j, added(j)), at(j, true))
+	return add(w.r.After(-s, w.n), at(j, added(j)), at(j, true))
 }
 
 // allGather is step i of 2(n-1): the rounds go outwards, and blocks lie in Out.
@@ -60,17 +58,17 @@ func (w wheel) allGather(i int) sched.Step {
 		i -= 2 * (h - s)
 		t--
 	}
-	j, sends := exchange(i, h-s, w.lead)
+	j, sends := exchange(i, h-s)
 	if sends {
-		return send(out(w.chunk(j)), after(w.r, -s, w.n))
+		return send(sched.Out.At(w.chunk(j)), w.r.After(-s, w.n))
 	}
-	return recv(after(w.r, s, w.n), out(w.chunk(s+j)))
+	return recv(w.r.After(s, w.n), sched.Out.At(w.chunk(s+j)))
 }
 
-// LogAllGather takes ⌈log₂ n⌉ hops, the fewest there can be, and sends (n-1)/n
+// LogAllGather takes ⌈log₂ n⌉ rounds, the fewest there can be, and sends (n-1)/n
 // of the result a rank, the least possible: in each round a rank passes on as
 // much as it has.
-type LogAllGather struct{ N, Lead int }
+type LogAllGather struct{ N int }
 
 // Shape is one chunk in and n out, Out[q] from rank q.
 func (a LogAllGather) Shape() sched.Shape { return sched.Shape{Ranks: a.N, In: 1, Out: a.N} }
@@ -81,18 +79,18 @@ func (a LogAllGather) Len(sched.Rank) int { return max(1, 2*(a.N-1)) }
 // At step 0 sends the own chunk and keeps it as well.
 func (a LogAllGather) At(r sched.Rank, i int) sched.Step {
 	if a.N == 1 {
-		return local(in(0), out(0))
+		return local(sched.In.At(0), sched.Out.At(0))
 	}
-	s := wheel{r, a.N, leadOr(a.Lead)}.allGather(i)
+	s := wheel{r, a.N}.allGather(i)
 	if i == 0 {
-		s.Src, s.Dst = in(0), out(int(r))
+		s.Src, s.Dst = sched.In.At(0), sched.Out.At(int(r))
 	}
 	return s
 }
 
-// LogReduceScatter takes ⌈log₂ n⌉ hops, the fewest there can be, and sends
+// LogReduceScatter takes ⌈log₂ n⌉ rounds, the fewest there can be, and sends
 // (n-1)/n of the data a rank, the least possible: it is LogAllGather backwards.
-type LogReduceScatter struct{ N, Lead int }
+type LogReduceScatter struct{ N int }
 
 // Shape is n chunks in, In[q] for rank q, one out and about n/2 of scratch for
 // the sums of the first half of the blocks; block 0 is the rank's own and grows
@@ -107,50 +105,17 @@ func (a LogReduceScatter) Len(sched.Rank) int { return max(1, 2*(a.N-1)) }
 // At sends and adds round by round.
 func (a LogReduceScatter) At(r sched.Rank, i int) sched.Step {
 	if a.N == 1 {
-		return local(in(0), out(0))
+		return local(sched.In.At(0), sched.Out.At(0))
 	}
-	w := wheel{r, a.N, leadOr(a.Lead)}
+	w := wheel{r, a.N}
 	return w.reduceScatter(i, func(j int, added bool) sched.Ref {
 		switch {
 		case !added:
-			return in(w.chunk(j))
+			return sched.In.At(w.chunk(j))
 		case j == 0:
-			return out(0)
+			return sched.Out.At(0)
 		default:
-			return tmp(j - 1)
+			return sched.Tmp.At(j - 1)
 		}
 	})
-}
-
-// LogAllReduce takes 2⌈log₂ n⌉ hops and sends 2(n-1)/n of the data a rank, the
-// least possible, for any n: it is LogReduceScatter and then LogAllGather.
-type LogAllReduce struct{ N, Lead int }
-
-// Shape is n chunks in and out, no scratch: the sums grow in Out.
-func (a LogAllReduce) Shape() sched.Shape { return sched.Shape{Ranks: a.N, In: a.N, Out: a.N} }
-
-// Len is 2(n-1) sends and as many receives; the last addition and the first send
-// of the sum are one step.
-func (a LogAllReduce) Len(sched.Rank) int { return max(1, 4*(a.N-1)-1) }
-
-// At goes through the rounds inwards and outwards.
-func (a LogAllReduce) At(r sched.Rank, i int) sched.Step {
-	if a.N == 1 {
-		return local(in(0), out(0))
-	}
-	w := wheel{r, a.N, leadOr(a.Lead)}
-	last := 2*(a.N-1) - 1
-	if i > last {
-		return w.allGather(i - last)
-	}
-	s := w.reduceScatter(i, func(j int, added bool) sched.Ref {
-		if added {
-			return out(w.chunk(j))
-		}
-		return in(w.chunk(j))
-	})
-	if i == last { // the last sum is the first to be spread, to the same rank
-		s.Send = s.Recv
-	}
-	return s
 }

@@ -33,21 +33,21 @@ func (a OneShot) Len(r sched.Rank) int {
 func (a OneShot) At(r sched.Rank, i int) sched.Step {
 	n := a.N
 	if n == 1 {
-		return local(in(0), out(0))
+		return local(sched.In.At(0), sched.Out.At(0))
 	}
 	sends := a.Len(r) / 2
 	if i < sends {
-		return send(in(0), after(r, i+1, n))
+		return send(sched.In.At(0), r.After(i+1, n))
 	}
 	i -= sends
 	switch {
 	case r >= 2 && i == 0:
-		return recv(0, out(0))
+		return recv(0, sched.Out.At(0))
 	case r >= 2:
-		return add(sched.Rank(i), out(0), out(0))
+		return add(sched.Rank(i), sched.Out.At(0), sched.Out.At(0))
 	case i == 0:
-		return add(1-r, in(0), out(0)) // the own part is one of the first two
+		return add(1-r, sched.In.At(0), sched.Out.At(0)) // the own part is one of the first two
 	default:
-		return add(sched.Rank(i+1), out(0), out(0))
+		return add(sched.Rank(i+1), sched.Out.At(0), sched.Out.At(0))
 	}
 }

@@ -18,13 +18,13 @@ func (a ReduceScatter) At(r sched.Rank, i int) sched.Step {
 	n := a.N
 	switch {
 	case n == 1:
-		return local(in(0), out(0))
+		return local(sched.In.At(0), sched.Out.At(0))
 	case i < n-1:
-		to := after(r, i+1, n)
-		return send(in(int(to)), to)
+		to := r.After(i+1, n)
+		return send(sched.In.At(int(to)), to)
 	case i == n-1:
-		return add(after(r, -1, n), in(int(r)), out(0))
+		return add(r.After(-1, n), sched.In.At(int(r)), sched.Out.At(0))
 	default:
-		return add(after(r, n-2-i, n), out(0), out(0))
+		return add(r.After(n-2-i, n), sched.Out.At(0), sched.Out.At(0))
 	}
 }

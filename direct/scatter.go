@@ -22,12 +22,12 @@ func (s Scatter) Len(r sched.Rank) int {
 
 // At sends to the ranks after the root in turn and copies the own chunk last.
 func (s Scatter) At(r sched.Rank, i int) sched.Step {
-	switch to := after(s.Root, i+1, s.N); {
+	switch to := s.Root.After(i+1, s.N); {
 	case r != s.Root:
-		return recv(s.Root, out(0))
+		return recv(s.Root, sched.Out.At(0))
 	case to == r:
-		return local(in(int(r)), out(0))
+		return local(sched.In.At(int(r)), sched.Out.At(0))
 	default:
-		return send(in(int(to)), to)
+		return send(sched.In.At(int(to)), to)
 	}
 }

@@ -19,27 +19,27 @@ func (a TwoShot) Len(sched.Rank) int { return max(1, 4*(a.N-1)-1) }
 func (a TwoShot) At(r sched.Rank, i int) sched.Step {
 	n := a.N
 	if n == 1 {
-		return local(in(0), out(0))
+		return local(sched.In.At(0), sched.Out.At(0))
 	}
 	own := int(r)
 	if i < n-1 { // to the rank i+1 places on, its part
-		to := after(r, i+1, n)
-		return send(in(int(to)), to)
+		to := r.After(i+1, n)
+		return send(sched.In.At(int(to)), to)
 	}
 	if i -= n - 1; i < n-1 { // from the rank i+1 places back, a part of the own chunk
-		s := add(after(r, -i-1, n), out(own), out(own))
+		s := add(r.After(-i-1, n), sched.Out.At(own), sched.Out.At(own))
 		if i == 0 {
-			s.Src = in(own)
+			s.Src = sched.In.At(own)
 		}
 		if i == n-2 {
-			s.Send = after(r, 1, n)
+			s.Send = r.After(1, n)
 		}
 		return s
 	}
 	if i -= n - 1; i < n-2 { // to the rank i+2 places on, the sum
-		return send(out(own), after(r, i+2, n))
+		return send(sched.Out.At(own), r.After(i+2, n))
 	}
 	i -= n - 2
-	from := after(r, -i-1, n)
-	return recv(from, out(int(from)))
+	from := r.After(-i-1, n)
+	return recv(from, sched.Out.At(int(from)))
 }

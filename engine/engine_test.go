@@ -132,7 +132,6 @@ func TestLending(t *testing.T) {
 		"twoshot":  func(n int) sched.Schedule { return direct.TwoShot{N: n} },
 		"doubling": func(n int) sched.Schedule { return direct.RecursiveDoubling{N: n} },
 		"halving":  func(n int) sched.Schedule { return direct.HalvingDoubling{N: n} },
-		"log":      func(n int) sched.Schedule { return direct.LogAllReduce{N: n} },
 	}
 	for name, make1 := range schedules {
 		for _, n := range []int{1, 2, 3, 5, 8} {

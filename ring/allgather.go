@@ -19,13 +19,13 @@ func (a AllGather) At(r sched.Rank, i int) sched.Step {
 		return alone
 	}
 	prev, next := neighbours(r, n)
-	c := mod(int(r)-i, n)
+	c := int(r.After(-i, n))
 	switch {
 	case i == 0:
-		return sched.Step{Recv: sched.Nobody, Src: in(0), Dst: out(c), Send: next}
+		return sched.Step{Recv: sched.Nobody, Src: sched.In.At(0), Dst: sched.Out.At(c), Send: next}
 	case i < n-1:
-		return sched.Step{Recv: prev, Dst: out(c), Send: next}
+		return sched.Step{Recv: prev, Dst: sched.Out.At(c), Send: next}
 	default:
-		return sched.Step{Recv: prev, Dst: out(c), Send: sched.Nobody}
+		return sched.Step{Recv: prev, Dst: sched.Out.At(c), Send: sched.Nobody}
 	}
 }

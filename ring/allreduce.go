@@ -23,17 +23,17 @@ func (a AllReduce) At(r sched.Rank, i int) sched.Step {
 		return alone
 	}
 	prev, next := neighbours(r, n)
-	c := mod((int(r)-1-i)%n, n)
+	c := int(r.After(-1-i, n))
 	switch {
 	case i == 0:
-		return sched.Step{Recv: sched.Nobody, Src: in(c), Send: next}
+		return sched.Step{Recv: sched.Nobody, Src: sched.In.At(c), Send: next}
 	case i < n-1:
-		return sched.Step{Recv: prev, Src: in(c), Send: next}
+		return sched.Step{Recv: prev, Src: sched.In.At(c), Send: next}
 	case i == n-1:
-		return sched.Step{Recv: prev, Src: in(c), Dst: out(c), Send: next}
+		return sched.Step{Recv: prev, Src: sched.In.At(c), Dst: sched.Out.At(c), Send: next}
 	case i < 2*n-2:
-		return sched.Step{Recv: prev, Dst: out(c), Send: next}
+		return sched.Step{Recv: prev, Dst: sched.Out.At(c), Send: next}
 	default:
-		return sched.Step{Recv: prev, Dst: out(c), Send: sched.Nobody}
+		return sched.Step{Recv: prev, Dst: sched.Out.At(c), Send: sched.Nobody}
 	}
 }

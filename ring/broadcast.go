@@ -24,10 +24,10 @@ func (b Broadcast) At(r sched.Rank, _ int) sched.Step {
 	prev, next := neighbours(r, b.N)
 	switch {
 	case r == b.Root:
-		return sched.Step{Recv: sched.Nobody, Src: in(0), Dst: out(0), Send: next}
+		return sched.Step{Recv: sched.Nobody, Src: sched.In.At(0), Dst: sched.Out.At(0), Send: next}
 	case next != b.Root:
-		return sched.Step{Recv: prev, Dst: out(0), Send: next}
+		return sched.Step{Recv: prev, Dst: sched.Out.At(0), Send: next}
 	default:
-		return sched.Step{Recv: prev, Dst: out(0), Send: sched.Nobody}
+		return sched.Step{Recv: prev, Dst: sched.Out.At(0), Send: sched.Nobody}
 	}
 }

@@ -24,10 +24,10 @@ func (d Reduce) At(r sched.Rank, _ int) sched.Step {
 	prev, next := neighbours(r, d.N)
 	switch {
 	case r == d.Root:
-		return sched.Step{Recv: prev, Src: in(0), Dst: out(0), Send: sched.Nobody}
+		return sched.Step{Recv: prev, Src: sched.In.At(0), Dst: sched.Out.At(0), Send: sched.Nobody}
 	case prev != d.Root:
-		return sched.Step{Recv: prev, Src: in(0), Send: next}
+		return sched.Step{Recv: prev, Src: sched.In.At(0), Send: next}
 	default:
-		return sched.Step{Recv: sched.Nobody, Src: in(0), Send: next}
+		return sched.Step{Recv: sched.Nobody, Src: sched.In.At(0), Send: next}
 	}
 }

@@ -20,13 +20,13 @@ func (a ReduceScatter) At(r sched.Rank, i int) sched.Step {
 		return alone
 	}
 	prev, next := neighbours(r, n)
-	c := mod(int(r)-1-i, n)
+	c := int(r.After(-1-i, n))
 	switch {
 	case i == 0:
-		return sched.Step{Recv: sched.Nobody, Src: in(c), Send: next}
+		return sched.Step{Recv: sched.Nobody, Src: sched.In.At(c), Send: next}
 	case i < n-1:
-		return sched.Step{Recv: prev, Src: in(c), Send: next}
+		return sched.Step{Recv: prev, Src: sched.In.At(c), Send: next}
 	default:
-		return sched.Step{Recv: prev, Src: in(c), Dst: out(0), Send: sched.Nobody}
+		return sched.Step{Recv: prev, Src: sched.In.At(c), Dst: sched.Out.At(0), Send: sched.Nobody}
 	}
 }

@@ -11,16 +11,10 @@ package ring
 
 import "github.com/ringo-go/ringo/sched"
 
-func in(c int) sched.Ref  { return sched.Ref{Buf: sched.In, Chunk: int32(c)} }
-func out(c int) sched.Ref { return sched.Ref{Buf: sched.Out, Chunk: int32(c)} }
-
-// mod is a modulo n for -n ≤ a.
-func mod(a, n int) int { return (a + n) % n }
-
 // neighbours of rank r in a ring of n.
 func neighbours(r sched.Rank, n int) (prev, next sched.Rank) {
-	return sched.Rank(mod(int(r)-1, n)), sched.Rank(mod(int(r)+1, n))
+	return r.After(-1, n), r.After(1, n)
 }
 
 // alone is the one step of a communicator of one rank: copy In to Out.
-var alone = sched.Step{Recv: sched.Nobody, Src: in(0), Dst: out(0), Send: sched.Nobody}
+var alone = sched.Step{Recv: sched.Nobody, Src: sched.In.At(0), Dst: sched.Out.At(0), Send: sched.Nobody}

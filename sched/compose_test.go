@@ -35,7 +35,7 @@ var zoo = []func(n int, root, as sched.Rank) (sched.Schedule, sched.Goal){
 		return direct.LogReduceScatter{N: n}, sched.ReduceScatter
 	},
 	func(n int, _, _ sched.Rank) (sched.Schedule, sched.Goal) {
-		return direct.AllToAll{N: n}, sched.AlltoAll
+		return direct.AlltoAll{N: n}, sched.AlltoAll
 	},
 	func(n int, root, as sched.Rank) (sched.Schedule, sched.Goal) {
 		return tree.Broadcast{N: n, Root: root}, sched.Broadcast(as)

@@ -48,7 +48,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add(encode(ring.AllReduce{N: 3}), uint8(0), uint8(2), false)
 	f.Add(encode(ring.AllGather{N: 3}), uint8(1), uint8(2), true)
 	f.Add(encode(ring.ReduceScatter{N: 3}), uint8(2), uint8(2), true)
-	f.Add(encode(direct.AllToAll{N: 3}), uint8(3), uint8(1), false)
+	f.Add(encode(direct.AlltoAll{N: 3}), uint8(3), uint8(1), false)
 	f.Add(encode(ring.Broadcast{N: 3}), uint8(4), uint8(2), false)
 	f.Fuzz(func(t *testing.T, data []byte, goal, depth uint8, inPlace bool) {
 		s := decode(data)

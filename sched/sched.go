@@ -4,11 +4,21 @@
 // Relabel) and carried out (package engine) by code that knows no algorithm.
 package sched
 
-// A Rank numbers the members of a communicator from 0.
+// A Rank is the number of a member of a communicator, from 0.
 type Rank int32
 
 // Nobody is the Rank of an absent peer.
 const Nobody Rank = -1
+
+// After is the rank k places after r when n ranks stand in a circle; k may be
+// negative.
+func (r Rank) After(k, n int) Rank {
+	at := (int(r) + k) % n
+	if at < 0 {
+		at += n
+	}
+	return Rank(at)
+}
 
 // A Buffer names one of the three memories of a rank.
 type Buffer uint8
@@ -19,6 +29,9 @@ const (
 	Out                // the caller's result
 	Tmp                // scratch of the communicator, undefined at the start
 )
+
+// At is a chunk of the buffer.
+func (b Buffer) At(chunk int) Ref { return Ref{b, int32(chunk)} }
 
 // A Ref is a chunk of a buffer. The zero Ref is no memory.
 type Ref struct {

@@ -26,7 +26,7 @@ var algorithms = map[string]func(n int) sched.Schedule{
 	"binomial reduce":     func(n int) sched.Schedule { return tree.BinomialReduce{N: n} },
 	"one-shot all-reduce": func(n int) sched.Schedule { return direct.OneShot{N: n} },
 	"two-shot all-reduce": func(n int) sched.Schedule { return direct.TwoShot{N: n} },
-	"all-to-all":          func(n int) sched.Schedule { return direct.AllToAll{N: n} },
+	"all-to-all":          func(n int) sched.Schedule { return direct.AlltoAll{N: n} },
 }
 
 func TestEstimateIsRun(t *testing.T) {

@@ -36,13 +36,13 @@ func (a AllReduce) At(r sched.Rank, i int) sched.Step {
 	case i == a.Len(r)-1:
 		return leaf.down(0)
 	case inner.parent != sched.Nobody && i <= ups:
-		return inner.up(i-1, out(inner.chunk))
+		return inner.up(i-1, sched.Out.At(inner.chunk))
 	case inner.parent != sched.Nobody:
 		return inner.down(i - 1 - ups)
 	case i < ups:
-		return inner.up(i-1, out(inner.chunk))
+		return inner.up(i-1, sched.Out.At(inner.chunk))
 	case i == ups: // at the root the last sum is the result and starts down
-		s := inner.up(i-1, out(inner.chunk))
+		s := inner.up(i-1, sched.Out.At(inner.chunk))
 		s.Send = inner.kid[0]
 		return s
 	default:

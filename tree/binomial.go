@@ -47,15 +47,15 @@ func (d BinomialReduce) At(r sched.Rank, i int) sched.Step {
 	for a, b := 0, p.kids-1; a < b; a, b = a+1, b-1 {
 		p.kid[a], p.kid[b] = p.kid[b], p.kid[a]
 	}
-	return p.up(i, tmp(0))
+	return p.up(i, sched.Tmp.At(0))
 }
 
 // binomial is the place of rank r of n. Counted from the root, the parent of v
 // is v without its lowest one bit, and its children have one more bit below it;
 // the highest has most descendants.
 func binomial(r, root sched.Rank, n int) place {
-	v := mod(int(r)-int(root), n)
-	rank := func(v int) sched.Rank { return sched.Rank((v + int(root)) % n) }
+	v := int(r.After(-int(root), n)) // counted from the root
+	rank := func(v int) sched.Rank { return root.After(v, n) }
 	low := v & -v
 	p := place{parent: rank(v - low)}
 	if v == 0 {

@@ -20,7 +20,7 @@ func (t twin) node(r int) int {
 	case t.p%2 == 0:
 		return t.p - r
 	default:
-		return mod(r-1, t.p) + 1
+		return int(sched.Rank(r).After(-1, t.p)) + 1
 	}
 }
 
@@ -95,14 +95,14 @@ func places(r sched.Rank, n int) (leaf, inner place) {
 // parent of their two roots.
 func rooted(r, root sched.Rank, n int) (leaf, inner place) {
 	p := n - 1
-	rank := func(v sched.Rank) sched.Rank { return sched.Rank((int(v) + int(root) + 1) % n) }
+	rank := func(v sched.Rank) sched.Rank { return root.After(int(v)+1, n) }
 	if r == root {
 		leaf, inner = place{chunk: 0, parent: sched.Nobody}, place{chunk: 1, parent: sched.Nobody}
 		leaf.adopt(rank(twin{p, 0}.root()))
 		inner.adopt(rank(twin{p, 1}.root()))
 		return leaf, inner
 	}
-	leaf, inner = places(sched.Rank(mod(int(r)-int(root)-1, n)), p)
+	leaf, inner = places(r.After(-1-int(root), n), p)
 	for _, t := range []*place{&leaf, &inner} {
 		if t.parent == sched.Nobody {
 			t.parent = root

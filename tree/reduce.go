@@ -23,7 +23,7 @@ func (d Reduce) At(r sched.Rank, i int) sched.Step {
 	}
 	leaf, inner := rooted(r, d.Root, d.N)
 	if i < leaf.steps() {
-		return leaf.up(i, tmp(leaf.chunk))
+		return leaf.up(i, sched.Tmp.At(leaf.chunk))
 	}
-	return inner.up(i-leaf.steps(), tmp(inner.chunk))
+	return inner.up(i-leaf.steps(), sched.Tmp.At(inner.chunk))
 }

@@ -12,10 +12,6 @@ package tree
 
 import "github.com/ringo-go/ringo/sched"
 
-func in(c int) sched.Ref  { return sched.Ref{Buf: sched.In, Chunk: int32(c)} }
-func out(c int) sched.Ref { return sched.Ref{Buf: sched.Out, Chunk: int32(c)} }
-func tmp(c int) sched.Ref { return sched.Ref{Buf: sched.Tmp, Chunk: int32(c)} }
-
 // A place is where a rank stands in one tree, and which chunk the tree carries.
 type place struct {
 	chunk  int
@@ -36,7 +32,7 @@ func (p *place) steps() int { return max(1, p.kids) }
 // sum to the parent; the root keeps it in Out. Between two children the sum
 // lies in sum.
 func (p *place) up(i int, sum sched.Ref) sched.Step {
-	s := sched.Step{Recv: sched.Nobody, Src: in(p.chunk), Dst: sum, Send: sched.Nobody}
+	s := sched.Step{Recv: sched.Nobody, Src: sched.In.At(p.chunk), Dst: sum, Send: sched.Nobody}
 	if i > 0 {
 		s.Src = sum
 	}
@@ -46,7 +42,7 @@ func (p *place) up(i int, sum sched.Ref) sched.Step {
 	if i == p.steps()-1 {
 		s.Dst, s.Send = sched.Ref{}, p.parent
 		if p.parent == sched.Nobody {
-			s.Dst = out(p.chunk)
+			s.Dst = sched.Out.At(p.chunk)
 		}
 	}
 	return s
@@ -55,12 +51,12 @@ func (p *place) up(i int, sum sched.Ref) sched.Step {
 // down is step i of keeping what comes from the parent, or what the root has in
 // In, and passing it to the children.
 func (p *place) down(i int) sched.Step {
-	s := sched.Step{Recv: p.parent, Dst: out(p.chunk), Send: sched.Nobody}
+	s := sched.Step{Recv: p.parent, Dst: sched.Out.At(p.chunk), Send: sched.Nobody}
 	if p.parent == sched.Nobody {
-		s.Src = in(p.chunk)
+		s.Src = sched.In.At(p.chunk)
 	}
 	if i > 0 {
-		s = sched.Step{Recv: sched.Nobody, Src: out(p.chunk)}
+		s = sched.Step{Recv: sched.Nobody, Src: sched.Out.At(p.chunk)}
 	}
 	if p.kids > 0 {
 		s.Send = p.kid[i]
@@ -70,8 +66,5 @@ func (p *place) down(i int) sched.Step {
 
 // alone is step i of a communicator of one rank: copy chunk i.
 func alone(i int) sched.Step {
-	return sched.Step{Recv: sched.Nobody, Src: in(i), Dst: out(i), Send: sched.Nobody}
+	return sched.Step{Recv: sched.Nobody, Src: sched.In.At(i), Dst: sched.Out.At(i), Send: sched.Nobody}
 }
-
-// mod is a modulo n for -n ≤ a.
-func mod(a, n int) int { return (a + n) % n }

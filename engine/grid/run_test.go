@@ -40,7 +40,6 @@ func collectives() []scheduled {
 		{"twoshot", func(n int) sched.Schedule { return direct.TwoShot{N: n} }, true, false, true},
 		{"doubling", func(n int) sched.Schedule { return direct.RecursiveDoubling{N: n} }, true, false, true},
 		{"halving", func(n int) sched.Schedule { return direct.HalvingDoubling{N: n} }, true, false, true},
-		{"log allreduce", func(n int) sched.Schedule { return direct.LogAllReduce{N: n} }, true, false, true},
 		{"log allgather", func(n int) sched.Schedule { return direct.LogAllGather{N: n} }, false, true, true},
 		{"log reducescatter", func(n int) sched.Schedule { return direct.LogReduceScatter{N: n} }, true, true, true},
 		{"direct allgather", func(n int) sched.Schedule { return direct.AllGather{N: n} }, false, true, true},
