@@ -250,14 +250,11 @@ func (c *Config) device(given map[string]bool) error {
 	case c.Graph > 0 && c.Device == "host":
 		return cli.Usagef("-G %d: graphs are for GPUs: give --device cuda or emu, or leave -G out", c.Graph)
 	}
-	const built = 7
-	known := []string{"auto", "inproc", "shm", "socket", "tcp", "unix", "p2p", "ib", "plugin"}
+	known := []string{"auto", "inproc", "shm", "socket", "tcp", "unix", "p2p"}
 	for _, name := range strings.Split(c.Transport, ",") {
 		switch {
 		case !slices.Contains(known, name):
 			return cli.Unknown("transport", name, known)
-		case slices.Contains(known[built:], name):
-			return cli.Usagef("--transport %s: this version has %s", name, strings.Join(known[:built], ", "))
 		case name == "p2p" && c.Device == "host":
 			return cli.Usagef("--transport p2p is for GPU memory: give --device cuda or emu")
 		}
@@ -311,7 +308,10 @@ func (c *Config) files() error {
 	if len(c.From) > 0 && c.Plot == "" {
 		return cli.Usagef("--from needs --plot FILE.svg, .png or .html")
 	}
-	return nil
+	if err := cli.Writable("--json", c.JSON); err != nil {
+		return err
+	}
+	return cli.Writable("--plot", c.Plot)
 }
 
 // Ranks is the number of ranks that Run will start; 0 if a launcher decides.

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/internal/cli"
-	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/sched"
 )
 
@@ -74,13 +74,15 @@ func ask(names []string, ranks, root, node int, typ, algo string) (question, err
 	if q.Collective, err = bench.Find(names[0]); err != nil {
 		return q, err
 	}
-	if q.typ, err = kernels.ParseType(typ); err != nil {
-		return q, cli.Usagef("%v", err)
+	if q.typ, err = parseType(typ); err != nil {
+		return q, err
 	}
 	if algo == "auto" {
 		q.algo = ""
 	}
-	switch {
+	switch known := ringo.Algorithms(); {
+	case q.algo != "" && !slices.ContainsFunc(known, func(a string) bool { return strings.EqualFold(a, q.algo) }):
+		return q, cli.Unknown("algorithm", algo, known)
 	case q.Kind == ringo.KindSend:
 		return q, cli.Usagef("sendrecv is one message to the next rank and has no algorithm")
 	case ranks < 1:

@@ -36,11 +36,11 @@ func TestExplainDevice(t *testing.T) {
 		})
 	}
 	for want, args := range map[string][]string{
-		`unknown device "gpu"`:                 {"--device", "gpu"},
-		"--gpu, --path, --registered":          {"--registered"},
-		`path "rail" is none of p2p`:           {"--device", "cuda", "--path", "rail"},
-		"absent.plan: open absent.plan":        {"--device", "cuda", "--plan", "absent.plan"},
-		`algorithm "rong" is none of auto, ri`: {"--device", "cuda", "--algo", "rong"},
+		`unknown device "gpu"`:                         {"--device", "gpu"},
+		"--gpu, --path, --registered":                  {"--registered"},
+		`path "rail" is none of p2p`:                   {"--device", "cuda", "--path", "rail"},
+		"absent.plan: open absent.plan":                {"--device", "cuda", "--plan", "absent.plan"},
+		`unknown algorithm "rong"; did you mean ring?`: {"--device", "cuda", "--algo", "rong"},
 	} {
 		code, _, stderr := ringoHere(append([]string{"explain", "reduce"}, args...)...)
 		require.Equal(t, 2, code)

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,15 +31,63 @@ as they do in a program.
   -device D      auto: GPUs if there is a driver; cuda: insist; emu: emulated
   -iface NAME    as RINGO_SOCKET_IFNAME: prefixes, ^ excludes, = exact
   -quick         do not try the transports
+  --json FILE    save what was found as JSON; - writes it here instead of text
 
 Examples
   ringo info
   ringo info --device emu
+  ringo info --quick --json - | jq .gpu.devices
 `
+
+// An inventory is what info has found.
+type inventory struct {
+	Version    string          `json:"version"`
+	Go         string          `json:"go"`
+	OS         string          `json:"os"`
+	Arch       string          `json:"arch"`
+	Host       string          `json:"host"`
+	CPU        string          `json:"cpu"`
+	Cores      int             `json:"cores"`
+	Memory     []fact          `json:"memory,omitempty"`
+	Interfaces []netInterface  `json:"interfaces"`
+	GPU        *gpuInventory   `json:"gpu,omitempty"`
+	NoGPU      string          `json:"no_gpu,omitempty"` // why
+	Transports []transportTest `json:"transports,omitempty"`
+
+	w io.Writer // text
+}
+
+// line writes a line of text.
+func (v *inventory) line(key, format string, a ...any) {
+	fmt.Fprintf(v.w, "%-12s%s\n", key, fmt.Sprintf(format, a...))
+}
+
+// A fact is a line about the machine.
+type fact struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// A netInterface is one that is up. Chosen is why TCP between hosts goes there,
+// "" if it does not.
+type netInterface struct {
+	Name      string   `json:"name"`
+	Addresses []string `json:"addresses"`
+	Chosen    string   `json:"chosen,omitempty"`
+}
+
+// A transportTest is whether a transport works between two goroutines, and how
+// long an all-reduce of 8 bytes takes.
+type transportTest struct {
+	Name  string  `json:"name"`
+	Time  float64 `json:"time_us,omitempty"`
+	Error string  `json:"error,omitempty"`
+}
 
 func runInfo(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	fs := flags("info")
 	iface, quick, device := fs.String("iface", "", ""), fs.Bool("quick", false, ""), fs.String("device", "auto", "")
+	file := fs.String("json", "", "")
 	rest, err := cli.Parse(fs, args)
 	if err != nil {
 		return err
@@ -45,50 +95,86 @@ func runInfo(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if len(rest) > 0 {
 		return cli.Usagef("unexpected argument %q", rest[0])
 	}
+	if known := []string{"auto", "cuda", "emu"}; !slices.Contains(known, *device) {
+		return cli.Unknown("device", *device, known)
+	}
 	cfg, err := ringo.Config{Interface: *iface}.FromEnv()
 	if err != nil {
 		return err
 	}
-	line := func(key, format string, a ...any) {
-		fmt.Fprintf(stdout, "%-12s%s\n", key, fmt.Sprintf(format, a...))
-	}
-	host, _ := os.Hostname()
-	line("ringo", "%s, %s %s/%s", ringo.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	line("host", "%s", host)
-	line("cpu", "%s, %d cores", bench.CPU(), runtime.NumCPU())
-	for _, f := range memoryFacts() {
-		line(f.name, "%s", f.text)
-	}
-	interfaces(line, cfg.Interface)
-	if err := gpus(line, *device, cfg.CUDALibrary); err != nil {
+	v := &inventory{w: stdout}
+	if *file == "-" {
+		v.w = io.Discard
+	} else if err := cli.Writable("--json", *file); err != nil {
 		return err
 	}
-	line("infiniband", "not looked for: this version has no verbs")
-	if *quick {
+	v.machine()
+	v.interfaces(cfg.Interface)
+	if err := v.gpus(*device, cfg.CUDALibrary); err != nil {
+		return err
+	}
+	v.line("infiniband", "not looked for: this version has no verbs")
+	if !*quick {
+		v.transports(ctx, cfg.Interface)
+	}
+	return v.save(*file, stdout)
+}
+
+// save writes the JSON that was asked for.
+func (v *inventory) save(file string, stdout io.Writer) error {
+	if file == "" {
 		return nil
 	}
-	for _, t := range []struct{ name, transport, network string }{
-		{"inproc", "inproc", ""}, {"shm", "shm", ""}, {"unix", "socket", "unix"}, {"tcp", "socket", "tcp"},
-	} {
-		us, err := try(ctx, ringo.Config{Transport: t.transport, SocketNetwork: t.network, Interface: cfg.Interface, JoinTimeout: 10 * time.Second, Timeout: 10 * time.Second})
-		if err != nil {
-			line(t.name, "does not work: %v", err)
-			continue
-		}
-		line(t.name, "works: 8 bytes all-reduced by two goroutines in %.2f us", us)
+	b, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		return err
+	}
+	b = append(b, '\n')
+	if file == "-" {
+		_, err = stdout.Write(b)
+		return err
+	}
+	if err := os.WriteFile(file, b, 0o644); err != nil {
+		return fmt.Errorf("--json: %w", err)
 	}
 	return nil
 }
 
-// A fact is a line about the machine.
-type fact struct{ name, text string }
+func (v *inventory) machine() {
+	v.Version, v.Go, v.OS, v.Arch = ringo.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH
+	v.Host, _ = os.Hostname()
+	v.CPU, v.Cores, v.Memory = bench.CPU(), runtime.NumCPU(), memoryFacts()
+	v.line("ringo", "%s, %s %s/%s", v.Version, v.Go, v.OS, v.Arch)
+	v.line("host", "%s", v.Host)
+	v.line("cpu", "%s, %d cores", v.CPU, v.Cores)
+	for _, f := range v.Memory {
+		v.line(f.Name, "%s", f.Text)
+	}
+}
+
+// transports tries those of one host.
+func (v *inventory) transports(ctx context.Context, iface string) {
+	for _, t := range []struct{ name, transport, network string }{
+		{"inproc", "inproc", ""}, {"shm", "shm", ""}, {"unix", "socket", "unix"}, {"tcp", "socket", "tcp"},
+	} {
+		us, err := try(ctx, ringo.Config{Transport: t.transport, SocketNetwork: t.network, Interface: iface, JoinTimeout: 10 * time.Second, Timeout: 10 * time.Second})
+		result := transportTest{Name: t.name, Time: us}
+		if err != nil {
+			result.Error = err.Error()
+			v.line(t.name, "does not work: %v", err)
+		} else {
+			v.line(t.name, "works: 8 bytes all-reduced by two goroutines in %.2f us", us)
+		}
+		v.Transports = append(v.Transports, result)
+	}
+}
 
 // interfaces lists what is up, and marks where TCP between hosts would go.
-func interfaces(line func(key, format string, a ...any), ifName string) {
+func (v *inventory) interfaces(ifName string) {
 	chosen, reason := listenAddress(ifName)
 	ifs, err := net.Interfaces()
 	if err != nil {
-		line("interfaces", "cannot be listed: %v", err)
+		v.line("interfaces", "cannot be listed: %v", err)
 		return
 	}
 	for _, f := range ifs {
@@ -96,18 +182,20 @@ func interfaces(line func(key, format string, a ...any), ifName string) {
 		if err != nil || f.Flags&net.FlagUp == 0 || len(addrs) == 0 {
 			continue
 		}
-		var texts []string
+		found := netInterface{Name: f.Name}
 		mark := ""
 		for _, a := range addrs {
-			texts = append(texts, a.String())
+			found.Addresses = append(found.Addresses, a.String())
 			if p, err := netip.ParsePrefix(a.String()); err == nil && chosen.IsValid() && p.Addr().WithZone("") == chosen.WithZone("") {
-				mark = "   <- TCP between hosts goes here: " + reason(f.Name)
+				found.Chosen = reason(f.Name)
+				mark = "   <- TCP between hosts goes here: " + found.Chosen
 			}
 		}
-		line("interface", "%-10s %s%s", f.Name, strings.Join(texts, " "), mark)
+		v.line("interface", "%-10s %s%s", f.Name, strings.Join(found.Addresses, " "), mark)
+		v.Interfaces = append(v.Interfaces, found)
 	}
 	if !chosen.IsValid() {
-		line("interface", "none can be used: %s", reason(""))
+		v.line("interface", "none can be used: %s", reason(""))
 	}
 }
 

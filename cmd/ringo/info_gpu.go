@@ -25,11 +25,37 @@ func gpuDriver(device, library string) (cuda.Driver, error) {
 	return nil, cli.Usagef("-device %q is none of auto, cuda, emu", device)
 }
 
-// gpus writes what the driver says about its devices.
-func gpus(line func(key, format string, a ...any), device, library string) error {
+// A gpuInventory is what the driver says about its devices.
+type gpuInventory struct {
+	Driver   string       `json:"driver"` // "cuda" or "emu"
+	Version  string       `json:"version"`
+	Devices  []gpuDevice  `json:"devices"`
+	Links    [][]int      `json:"links,omitempty"` // from a row's device: 0 is the best kind, -1 none
+	Features []gpuFeature `json:"features"`
+	Problems []string     `json:"problems,omitempty"`
+}
+
+type gpuDevice struct {
+	Name       string `json:"name"`
+	Capability string `json:"capability"`
+	SMs        int    `json:"sms"`
+	Memory     int    `json:"memory"` // bytes
+	PCI        string `json:"pci"`
+	UUID       string `json:"uuid"`
+}
+
+type gpuFeature struct {
+	Name   string `json:"name"`
+	Has    string `json:"has"` // yes, no, unknown
+	Reason string `json:"reason,omitempty"`
+}
+
+// gpus looks for the devices of a driver.
+func (v *inventory) gpus(device, library string) error {
 	d, err := gpuDriver(device, library)
 	if missing := (*cuda.Unavailable)(nil); errors.As(err, &missing) {
-		line("gpu", "none can be used: %v", err)
+		v.NoGPU = err.Error()
+		v.line("gpu", "none can be used: %v", err)
 		if device == "cuda" {
 			return err
 		}
@@ -42,50 +68,58 @@ func gpus(line func(key, format string, a ...any), device, library string) error
 		defer m.Close()
 	}
 	about := cuda.Describe(d)
-	kind := "driver of CUDA " + about.VersionString()
-	if about.Driver == "emu" {
+	g := &gpuInventory{Driver: about.Driver, Version: about.VersionString(), Problems: about.Problems}
+	v.GPU = g
+	kind := "driver of CUDA " + g.Version
+	if g.Driver == "emu" {
 		kind = "emulated " + kind + ": executes the same kernels, slowly; measures nothing"
 	}
-	line("gpu", "%s", kind)
-	for _, g := range about.Devices {
-		line(fmt.Sprintf("gpu %d", g.Ordinal), "%s, compute capability %d.%d, %d multiprocessors, %.1f GiB, %s, %s",
-			g.Name, g.Major, g.Minor, g.SMs, float64(g.Memory)/(1<<30), g.PCI, g.UUID)
+	v.line("gpu", "%s", kind)
+	for _, a := range about.Devices {
+		dev := gpuDevice{a.Name, fmt.Sprintf("%d.%d", a.Major, a.Minor), a.SMs, a.Memory, a.PCI, a.UUID}
+		g.Devices = append(g.Devices, dev)
+		v.line(fmt.Sprintf("gpu %d", a.Ordinal), "%s, compute capability %s, %d multiprocessors, %.1f GiB, %s, %s",
+			dev.Name, dev.Capability, dev.SMs, float64(dev.Memory)/(1<<30), dev.PCI, dev.UUID)
 	}
-	gpuLinks(line, about.Peers)
+	v.gpuLinks(about.Peers)
 	var has []string
 	for _, f := range cuda.Features() {
-		switch found := cuda.Probe(d, f); found.Answer {
-		case cuda.Yes:
+		found := cuda.Probe(d, f)
+		g.Features = append(g.Features, gpuFeature{f.Name, found.Answer.String(), found.Reason})
+		if found.Answer == cuda.Yes {
 			has = append(has, f.Name)
-		default:
-			line("gpu lacks", "%v", found)
+		} else {
+			v.line("gpu lacks", "%v", found)
 		}
 	}
-	line("gpu has", "%s", strings.Join(has, ", "))
-	for _, p := range about.Problems {
-		line("gpu problem", "%s", p)
+	v.line("gpu has", "%s", strings.Join(has, ", "))
+	for _, p := range g.Problems {
+		v.line("gpu problem", "%s", p)
 	}
 	return nil
 }
 
 // gpuLinks says which devices reach each other's memory.
-func gpuLinks(line func(key, format string, a ...any), peers [][]cuda.Peer) {
+func (v *inventory) gpuLinks(peers [][]cuda.Peer) {
 	if len(peers) < 2 {
 		return
 	}
 	var without []string
 	ranks := map[int]bool{}
 	for i, row := range peers {
+		links := make([]int, len(row))
 		for j, p := range row {
 			switch {
 			case i == j:
 			case p.Access:
-				ranks[p.Rank] = true
+				ranks[p.Rank], links[j] = true, p.Rank
 			default:
-				without = append(without, fmt.Sprintf("%d→%d", i, j))
+				without, links[j] = append(without, fmt.Sprintf("%d→%d", i, j)), -1
 			}
 		}
+		v.GPU.Links = append(v.GPU.Links, links)
 	}
+	line := v.line
 	pairs := len(peers) * (len(peers) - 1)
 	switch {
 	case len(without) == pairs:
@@ -94,7 +128,7 @@ func gpuLinks(line func(key, format string, a ...any), peers [][]cuda.Peer) {
 	case len(without) > 0:
 		line("gpu links", "all but %s; those go through the host's memory", strings.Join(without, " "))
 	case len(ranks) == 1:
-		line("gpu links", "every device reaches every other's memory, all alike")
+		line("gpu links", "every device reaches every other's memory, by the same kind of link")
 		return
 	default:
 		line("gpu links", "every device reaches every other's memory")

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,6 +36,11 @@ func TestMistakes(t *testing.T) {
 		"parse size":                                             {"sim", "allreduce", "-s", "1Q"},
 		"unexpected argument":                                    {"info", "x"},
 		"give -o FILE.svg":                                       {"plot", "x.json"},
+		"-o /nonexistent/x.svg: ":                                {"plot", "x.json", "-o", "/nonexistent/x.svg"},
+		`unknown algorithm "rnig"; did you mean ring?`:           {"explain", "allreduce", "--algo", "rnig"},
+		`unknown type "flot32"; did you mean float32?`:           {"explain", "allreduce", "-d", "flot32"},
+		`unknown device "emo"; did you mean emu?`:                {"info", "--device", "emo"},
+		"--json /nonexistent/x: ":                                {"info", "--json", "/nonexistent/x"},
 	} {
 		code, _, stderr := ringoHere(args...)
 		require.Equal(t, 2, code, "%q", args)
@@ -120,9 +126,38 @@ func TestInfoOfGPUs(t *testing.T) {
 	code, _, stderr = ringoHere("info", "-quick", "-device", "cuda")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "no CUDA:")
-	code, _, stderr = ringoHere("info", "-device", "gpu")
+	code, stdout, stderr = ringoHere("info", "-device", "gpu")
 	require.Equal(t, 2, code)
-	require.Contains(t, stderr, "none of auto, cuda, emu")
+	require.Contains(t, stderr, "known are auto, cuda, emu")
+	require.Empty(t, stdout, "nothing before the mistake")
+}
+
+func TestInfoAsJSON(t *testing.T) {
+	code, stdout, stderr := ringoHere("info", "-quick", "-device", "emu", "--json", "-")
+	require.Zero(t, code, stderr)
+	var v inventory
+	require.NoError(t, json.Unmarshal([]byte(stdout), &v))
+	require.NotEmpty(t, v.Interfaces)
+	require.Len(t, v.GPU.Devices, emulated)
+	require.Equal(t, "9.0", v.GPU.Devices[3].Capability)
+	require.Equal(t, []int{0, 0, 0, 0}, v.GPU.Links[1])
+	require.Contains(t, v.GPU.Features, gpuFeature{Name: "peer access", Has: "yes"})
+	require.Contains(t, v.GPU.Features, gpuFeature{"clusters of blocks", "no", "device 0 has no clusters of blocks"})
+	require.Empty(t, v.Transports)
+
+	t.Setenv("RINGO_CUDA_LIBRARY", "/nowhere/libcuda.so.1")
+	file := filepath.Join(t.TempDir(), "info.json")
+	code, stdout, stderr = ringoHere("info", "--json", file)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "\nhost ")
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	v = inventory{}
+	require.NoError(t, json.Unmarshal(b, &v))
+	require.Contains(t, v.NoGPU, "no CUDA:")
+	require.Len(t, v.Transports, 4)
+	require.Equal(t, "inproc", v.Transports[0].Name)
+	require.Positive(t, v.Transports[0].Time)
 }
 
 func TestRunProgram(t *testing.T) {

@@ -32,6 +32,9 @@ func runPlot(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if *out == "" || len(files) == 0 {
 		return cli.Usagef("give -o FILE.svg, .png or .html and at least one report")
 	}
+	if err := cli.Writable("-o", *out); err != nil {
+		return err
+	}
 	var reports []*bench.Report
 	for _, f := range files {
 		r, err := bench.Load(f)

@@ -83,6 +83,9 @@ func runProbe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	}
 	byDevice(sizes, "1G", "4K")
 	byDevice(first, "1", "0")
+	if err := cli.Writable("--json", *file); err != nil {
+		return err
+	}
 	for _, err := range []error{
 		parseTypes(&cfg, *types), parseOps(&cfg, *ops), parseSources(&cfg, *sources), parseSizes(&cfg, *sizes),
 	} {
@@ -167,17 +170,27 @@ func parseTypes(cfg *device.Config, s string) error {
 		return nil
 	}
 	for _, name := range strings.Split(s, ",") {
-		t, err := kernels.ParseType(name)
+		t, err := parseType(name, "all")
 		if err != nil {
-			var known []string
-			for _, t := range kernels.Types() {
-				known = append(known, t.String())
-			}
-			return cli.Unknown("type", name, append(known, "all"))
+			return err
 		}
 		cfg.Types = append(cfg.Types, t)
 	}
 	return nil
+}
+
+// parseType is the element type with a name. The error suggests another one, of
+// the types or of the other words that may stand there.
+func parseType(name string, others ...string) (kernels.DataType, error) {
+	t, err := kernels.ParseType(name)
+	if err == nil {
+		return t, nil
+	}
+	var known []string
+	for _, t := range kernels.Types() {
+		known = append(known, t.String())
+	}
+	return t, cli.Unknown("type", name, append(known, others...))
 }
 
 func parseOps(cfg *device.Config, s string) error {

@@ -41,6 +41,7 @@ func TestProbeMistakes(t *testing.T) {
 		`unexpected argument "x"`:                       {"x"},
 		"bitwise operators need integers":               {"-o", "bitand"},
 		"-gpu -1: want 0 or more":                       {"-gpu", "-1"},
+		"--json /nonexistent/x: open /nonexistent":      {"--json", "/nonexistent/x"},
 	} {
 		code, _, stderr := ringoHere(append([]string{"probe"}, args...)...)
 		require.Equal(t, 2, code, "%q", args)

@@ -13,7 +13,6 @@ import (
 	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/bench/tune"
 	"github.com/ringo-go/ringo/internal/cli"
-	"github.com/ringo-go/ringo/kernels"
 )
 
 const tuneHelp = `usage: ringo tune [COLLECTIVE...] [flags]
@@ -149,10 +148,8 @@ func tuneSizes(cfg *tune.Config, first, last string) (err error) {
 }
 
 func tuneType(cfg *tune.Config, name string) (err error) {
-	if cfg.Type, err = kernels.ParseType(name); err != nil {
-		return cli.Usagef("%v", err)
-	}
-	return nil
+	cfg.Type, err = parseType(name)
+	return err
 }
 
 func tuneNumbers(cfg *tune.Config) error {

@@ -7,6 +7,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -75,6 +77,25 @@ func Unknown(what, word string, known []string) error {
 		return Usagef("unknown %s %q; did you mean %s?", what, word, s)
 	}
 	return Usagef("unknown %s %q; known are %s", what, word, strings.Join(known, ", "))
+}
+
+// Writable is a UsageError if a file that a flag names cannot be written, which
+// is better known before the work than after it. An empty name is none.
+func Writable(flag, file string) error {
+	if file == "" {
+		return nil
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if errors.Is(err, os.ErrNotExist) { // can it be made?
+		if f, err = os.CreateTemp(filepath.Dir(file), ".ringo-"); err == nil {
+			defer os.Remove(f.Name())
+		}
+	}
+	if err != nil {
+		return Usagef("%s %s: %v", flag, file, err)
+	}
+	f.Close()
+	return nil
 }
 
 // Closest is the known word that most likely was meant: one that differs by few

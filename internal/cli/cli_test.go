@@ -2,6 +2,8 @@ package cli
 
 import (
 	"flag"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,6 +47,26 @@ func TestParse(t *testing.T) {
 	require.Equal(t, []string{"a", "-n"}, left)
 	_, err = Parse(fs, []string{"a", "-h"})
 	require.ErrorIs(t, err, flag.ErrHelp)
+}
+
+func TestWritable(t *testing.T) {
+	dir := t.TempDir()
+	old := filepath.Join(dir, "old")
+	require.NoError(t, os.WriteFile(old, []byte("kept"), 0o600))
+	for _, file := range []string{"", old, filepath.Join(dir, "new"), os.DevNull} {
+		require.NoError(t, Writable("-o", file), file)
+	}
+	b, err := os.ReadFile(old)
+	require.NoError(t, err)
+	require.Equal(t, "kept", string(b))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 1, "nothing is left behind")
+	for _, file := range []string{dir, filepath.Join(dir, "absent", "x")} {
+		err := Writable("-o", file)
+		require.ErrorContains(t, err, "-o "+file+": ")
+		require.IsType(t, &UsageError{}, err)
+	}
 }
 
 func TestClosest(t *testing.T) {

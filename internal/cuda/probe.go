@@ -32,7 +32,7 @@ var (
 	MemoryFDs         = Feature{Name: "memory as file descriptors", Since: 10020, device: attributes(AttrVirtualMemorySupported, AttrPosixFDSupported), lacks: "has no virtual-memory API with file descriptors"}
 	StreamValues      = Feature{Name: "stream memory operations", Since: 11070, device: attributes(AttrStreamValues64), lacks: "has no 64-bit stream memory operations"}
 	CooperativeLaunch = Feature{Name: "cooperative launches", Since: 11060, device: attributes(AttrCooperativeLaunch), lacks: "has no cooperative launches"}
-	ClusterLaunch     = Feature{Name: "clusters of blocks", Since: 11080, device: attributes(AttrClusterLaunch), lacks: "has no clusters, which came with compute capability 9.0"}
+	ClusterLaunch     = Feature{Name: "clusters of blocks", Since: 11080, device: attributes(AttrClusterLaunch), lacks: "has no clusters of blocks"}
 	MemoryPools       = Feature{Name: "memory pools", Since: 11020, device: attributes(AttrMemoryPoolsSupported), lacks: "has no memory pools"}
 	RDMA              = Feature{Name: "direct access of network cards", Since: 11030, device: attributes(AttrRDMASupported), lacks: "does not let network cards into its memory"}
 	UserObjects       = Feature{Name: "user objects of graphs", Since: 11030}
