@@ -1,28 +1,48 @@
-// Package bootstrap is how ranks that know nothing of each other but a short
-// secret, the ID, find each other, trust each other and learn of each other's
-// death.
+// Package bootstrap brings the ranks of a job together. The ranks know nothing of
+// each other but one short secret, the ID. With it they find each other, prove
+// that they belong to the job, exchange small data, and hear of each other's
+// death, departure and disagreement.
 //
 // One process serves the ID: its hub is the centre of a star. Every rank holds
-// one connection to it, for as long as the group lives:
+// one connection to the hub, for as long as the group lives:
 //
 //	rank                                   hub
-//	hello      version, nonce a        →
-//	                                   ←   challenge  nonce b, proof(a, b)
-//	claim      rank, size, proof(b, a) →
+//	hello      nonce                   →
+//	                                   ←   hello      nonce
+//	proof      rank, size              →
+//	                                   ←   proof
 //	                                   ←   welcome, or refusal and why
 //	          … until all ranks are here …
 //	                                   ←   start
 //	share      bytes                   →
 //	                                   ←   gathered   everybody's bytes
+//	withdraw   a share                 →
+//	                                   ←   withdrawn  who gave up, who had not come (to all)
+//	inquire    position                →
+//	                                   ←   where      (to all others)
+//	position                           →
 //	fail       reason                  →
-//	                                   ←   failed     rank, died, reason
-//	leave                              →
+//	                                   ←   failed     who and why (to all others)
+//	leave      position                →
 //	                                   ←   bye        (to all others: left)
 //
-// A proof is an HMAC-SHA256 with the key inside the ID over both nonces and all
-// that was said. Neither side believes a word before it has seen the other's;
-// whoever cannot give one, or is not done within seconds, is dropped with one
-// line in the log. Connections are authenticated, not encrypted.
+// # What the key protects
+//
+// Hello and proof are the handshake of package internal/auth. The rank proves
+// first that it has the key inside the ID, over fresh nonces of both sides and all
+// that it claims. A connection without the key therefore gets nothing that was
+// made with it. Neither side believes a word before the other's proof, and Join
+// goes on trying when something else answers. The hub drops whoever has not
+// proved itself within 5 seconds. Of more than 1,024 such connections it drops
+// the oldest, and it writes a limited number of lines about them into the log.
+//
+// The trap: connections are authenticated when they begin, and neither encrypted
+// nor protected afterwards. Whoever can change bytes on the way can change what
+// the ranks exchange. And a key is only as good as its secret: that of NewID is
+// random; that of IDFor is made of a text, slowly, so that guesses are slow too; a
+// process that pretends to be the hub can record one proof and guess at leisure.
+//
+// # Deaths
 //
 // A rank whose connection ends without a leave has died, and every other rank
 // is told within milliseconds. Hosts that fall silent are found by the

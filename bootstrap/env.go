@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 	"strings"
@@ -47,8 +48,9 @@ const defaultPort = 29717
 // a host is known but no port, the port is derived from the job's identifier.
 //
 // The secret is RINGO_COMM_SECRET. Without it, it is derived from what
-// identifies the job, and Guessable: whoever can reach the port and knows the
-// job's number can join. That is good for a network where nobody else is.
+// identifies the job, and Guessable: whoever can reach the port and knows or
+// tries the job's number can join. That is good for a network where nobody else
+// is.
 func FromEnv(getenv func(string) string) (Spec, bool, error) {
 	e := env{get: getenv}
 	for _, l := range launchers {
@@ -88,13 +90,24 @@ func (s Spec) Join(ctx context.Context, lo ListenOptions, jo JoinOptions) (Group
 	}
 	if s.Rank == 0 && !strings.HasPrefix(s.Addr, idText) {
 		if s.Guessable {
-			lo.logger().Warn("rendezvous: the secret is derived from the job's names; where strangers can reach the port, set RINGO_COMM_SECRET", "addr", id.Addr())
+			level := slog.LevelWarn
+			if isLoopback(id.Addr()) {
+				level = slog.LevelInfo // only processes of this machine can come
+			}
+			lo.logger().Log(ctx, level, "rendezvous: the secret is derived from the job's names; where strangers can reach the port, set RINGO_COMM_SECRET", "addr", id.Addr())
 		}
 		if err := Serve(id, lo); err != nil {
 			return nil, err
 		}
 	}
 	return Join(ctx, id, s.Rank, s.Size, jo)
+}
+
+// isLoopback reports whether only this machine can reach "host:port".
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
 // A launcher is a row of FromEnv's table. Of several names the first that is

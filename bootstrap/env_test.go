@@ -2,8 +2,11 @@ package bootstrap
 
 import (
 	"fmt"
+	"log/slog"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -19,7 +22,7 @@ func vars(text string) func(string) string {
 }
 
 func TestFromEnv(t *testing.T) {
-	id, err := IDFor("10.0.0.1:4000", "s")
+	id, err := randomID("10.0.0.1:4000")
 	require.NoError(t, err)
 	slurm := "SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_LOCALID=1 SLURM_NODEID=1 SLURM_TASKS_PER_NODE=4(x2) SLURM_STEP_ID=0 SLURM_JOB_ID=77 "
 	slurmPort := portOf("SLURM_JOB_ID=77 SLURM_STEP_ID=0")
@@ -65,11 +68,40 @@ func TestFromEnv(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, ok)
 			require.Equal(t, tt.want, s)
-			if s.Addr != "" {
-				_, err = s.ID()
-				require.NoError(t, err)
-			}
 		})
+	}
+}
+
+func TestSpecID(t *testing.T) {
+	want, err := IDFor("10.0.0.1:4000", "s")
+	require.NoError(t, err)
+	for _, addr := range []string{"10.0.0.1:4000", want.String()} {
+		id, err := Spec{Size: 2, Addr: addr, Secret: "s"}.ID()
+		require.NoError(t, err)
+		require.Equal(t, want, id)
+	}
+}
+
+// Whoever can reach the hub can join with a guessed secret: that deserves a
+// warning where others than this machine's processes can.
+func TestGuessable(t *testing.T) {
+	for host, want := range map[string]string{"127.0.0.1": "INFO", "localhost": "INFO", "::1": "INFO", outwardIP().String(): "WARN"} {
+		if host == "127.0.0.1" && want == "WARN" {
+			continue // no other interface here
+		}
+		log := &logText{}
+		o := ListenOptions{Log: slog.New(slog.NewTextHandler(log, nil))}
+		s := Spec{Size: 2, Addr: net.JoinHostPort(host, freePort(t)), Secret: "job 7", Guessable: true}
+		_, err := s.Join(within(t, 20*time.Millisecond), o, JoinOptions{})
+		if id, _ := s.ID(); hubOf(id) == nil && host == "::1" {
+			t.Log("no IPv6 here:", err)
+			continue
+		} else {
+			Stop(id)
+		}
+		require.Error(t, err)
+		require.Regexp(t, `level=`+want+` msg="rendezvous: the secret is derived`, log.String(), host)
+		require.Equal(t, 1, strings.Count(log.String(), "derived"))
 	}
 }
 

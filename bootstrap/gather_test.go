@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -159,11 +160,13 @@ func TestFailInGather(t *testing.T) {
 
 // A hub that does not answer costs a second.
 func TestWithdrawUnanswered(t *testing.T) {
-	g := Local(2)[0].(*member)
-	g.up = func(message) {}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	_, err := g.AllGather(ctx, nil)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "the rendezvous did not answer within 1s")
+	synctest.Test(t, func(t *testing.T) {
+		g := Local(2)[0].(*member)
+		g.up = func(message) {}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := g.AllGather(ctx, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "the rendezvous did not answer within 1s")
+	})
 }

@@ -1,6 +1,10 @@
 package bootstrap
 
-import "context"
+import (
+	"context"
+
+	"github.com/ringo-go/ringo/internal/auth"
+)
 
 // A Group is a set of ranks that found each other: one value a rank. Its
 // methods may be called from any goroutine.
@@ -60,8 +64,8 @@ type Group interface {
 // Local makes a group of n ranks inside this process, without network: for
 // tests and for ranks that are goroutines.
 func Local(n int) []Group {
-	salt := randomNonce()
-	key := groupKey(salt[:], salt)
+	secret := salt(auth.NewNonce())
+	key := groupKey(secret[:], secret)
 	members := make([]*member, n)
 	groups := make([]Group, n)
 	r := newRoom(n, func(to []int, m message) {

@@ -1,19 +1,20 @@
 package bootstrap
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/ringo-go/ringo/internal/auth"
 )
 
 const (
 	handshakeTime = 5 * time.Second        // for a connection to prove itself
-	maxGuests     = 1024                   // connections that have not yet
+	maxGuests     = 1024                   // connections that have not yet done so
 	lingerTime    = 2 * time.Second        // for late comers to be told why they are late
 	goodbyeTime   = time.Second            // for bye, and for a rank to close after it
 	flushTime     = 400 * time.Millisecond // for last words to be written
@@ -24,27 +25,28 @@ const (
 type hub struct {
 	id     ID
 	log    *slog.Logger
-	limit  *limiter
+	warn   *auth.Log // for what strangers can cause
 	ln     net.Listener
+	guests *auth.Pending
 	linger time.Duration
 	wg     sync.WaitGroup // every goroutine of the hub
 
 	mu      sync.Mutex
-	guests  []net.Conn // not yet proved, oldest first
 	lobby   lobby
 	verdict *refusal // why the group will not come together
 	room    *room    // once it has
 	seated  int      // connections of ranks that are open
-	foreign int      // connections that spoke our protocol with another key
+	foreign int      // connections that had another key
 	timer   *time.Timer
 	stopped bool
 }
 
 func newHub(id ID, ln net.Listener, o ListenOptions) *hub {
-	h := &hub{id: id, ln: ln, log: o.logger(), limit: &limiter{}, linger: lingerTime}
+	h := &hub{id: id, ln: ln, log: o.logger(), linger: lingerTime}
+	h.warn = auth.NewLog(h.log)
+	h.guests = auth.NewPending(maxGuests, handshakeTime, h.warn)
 	h.timer = time.AfterFunc(o.timeout(), h.abandoned)
-	h.wg.Add(1)
-	go h.accept()
+	h.wg.Go(func() { h.guests.Serve(ln, h.serve) })
 	return h
 }
 
@@ -59,88 +61,56 @@ func (h *hub) abandoned() {
 	}
 }
 
-func (h *hub) accept() {
-	defer h.wg.Done()
-	for {
-		conn, err := h.ln.Accept()
-		switch {
-		case err == nil:
-			h.wg.Add(1)
-			go h.serve(conn)
-		case errors.Is(err, net.ErrClosed):
-			return
-		default: // interrupted, out of descriptors, reset before we took it
-			h.warn("rendezvous: accept", "err", err)
-			time.Sleep(10 * time.Millisecond)
-		}
-	}
-}
-
 // serve is the life of one connection.
 func (h *hub) serve(conn net.Conn) {
-	defer h.wg.Done()
-	defer conn.Close()
-	if !h.admit(conn) {
-		return
-	}
-	l := newLink(conn)
-	c, err := h.greet(l)
-	h.dismiss(conn)
+	s, err := h.greet(conn)
 	if err != nil {
-		h.warn("rendezvous: stranger dropped", "from", conn.RemoteAddr(), "err", err)
+		h.warn.Warn("rendezvous: stranger dropped", "from", conn.RemoteAddr(), "err", err)
 		return
 	}
-	s := &seat{claim: *c, from: conn.RemoteAddr().String(), link: l}
+	defer s.link.close()
 	if !h.sit(s) {
-		l.flush(flushTime)
+		s.link.flush(flushTime)
 		return
 	}
-	why := h.listen(s)
-	h.rise(s, why)
-	l.close()
+	h.rise(s, h.listen(s))
 }
 
-// greet makes both sides prove that they know the key.
-func (h *hub) greet(l *link) (*claim, error) {
-	l.conn.SetDeadline(time.Now().Add(handshakeTime))
-	defer l.conn.SetDeadline(time.Time{})
-	m, err := l.receive(maxGreeting)
-	if err != nil {
-		return nil, fmt.Errorf("no greeting: %w", err)
-	}
-	hi, ok := m.(*hello)
-	if !ok {
-		return nil, fmt.Errorf("%w: no greeting", errMalformed)
-	}
-	if hi.Version != version {
-		l.send(&refusal{Cause: causeVersion, Rank: -1, Reason: fmt.Sprintf("the rendezvous speaks version %d, this rank %d: use one version of ringo everywhere", version, hi.Version)})
-		l.flush(flushTime)
-		return nil, fmt.Errorf("speaks version %d, not %d", hi.Version, version)
-	}
-	ours := randomNonce()
-	l.send(&challenge{Nonce: ours, Proof: prove(h.id.key(), "hub", hi.Nonce, ours, nil)})
-	m, err = l.receive(maxGreeting)
-	if err == io.EOF { // it found our proof wrong, or was only curious
+// greet has both sides prove that they know the key, the rank first.
+func (h *hub) greet(conn net.Conn) (*seat, error) {
+	s := &seat{from: conn.RemoteAddr().String()}
+	var refused error
+	err := auth.Answer(conn, h.id.key(), protocol, func(claim []byte) []byte {
+		refused = s.Parse(claim)
+		if refused == nil && h.guests.Trust(conn) {
+			s.link = newLink(conn)
+		}
+		return nil
+	})
+	err = cmp.Or(err, refused)
+	switch {
+	case err == nil && s.link == nil:
+		err = errors.New("closed to make room for others")
+	case errors.Is(err, auth.ErrKey):
 		h.mu.Lock()
 		h.foreign++
 		h.mu.Unlock()
-		return nil, errors.New("it has another key (another job, or another RINGO_COMM_SECRET)")
+		err = fmt.Errorf("%w (another job, or another RINGO_COMM_SECRET)", err)
+	case err != nil && s.link != nil:
+		s.link.close()
 	}
-	if err != nil {
-		return nil, fmt.Errorf("no proof: %w", err)
-	}
-	c, ok := m.(*claim)
-	if !ok || !same(c.Proof, prove(h.id.key(), "rank", ours, hi.Nonce, c.body(nil))) {
-		return nil, errors.New("wrong proof")
-	}
-	return c, nil
+	return s, err
 }
 
 // sit seats a rank, or refuses it. A conflict before the start ends the group
-// for all: it cannot come together any more.
+// for all: it cannot come together any more. A hub that has ended says nothing:
+// the rank tries again, and may find the next one.
 func (h *hub) sit(s *seat) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.stopped {
+		return false
+	}
 	if h.verdict != nil {
 		s.link.send(h.verdict)
 		return false
@@ -149,7 +119,7 @@ func (h *hub) sit(s *seat) bool {
 		if h.room == nil {
 			h.refuseAll(no)
 		} else {
-			h.warn("rendezvous: late comer refused", "reason", no.Reason)
+			h.warn.Warn("rendezvous: late comer refused", "reason", no.Reason)
 		}
 		s.link.send(no)
 		return false
@@ -170,7 +140,7 @@ func (h *hub) start() {
 			h.lobby.seats[rank].link.sendFrame(frame)
 		}
 	})
-	begin := &start{Salt: randomNonce(), Hosts: h.lobby.hosts()}
+	begin := &start{Salt: salt(auth.NewNonce()), Hosts: h.lobby.hosts()}
 	h.room.tell(h.room.others(-1), begin)
 	h.endLater(h.closeDoor)
 }
@@ -261,38 +231,10 @@ func (h *hub) flush() {
 	}
 }
 
-// admit counts a connection that has yet to prove itself. When there are too
-// many, the oldest goes: a rank needs milliseconds, so it is not a rank.
-func (h *hub) admit(conn net.Conn) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.stopped {
-		return false
-	}
-	h.guests = append(h.guests, conn)
-	if len(h.guests) > maxGuests {
-		h.guests[0].Close()
-		h.guests = h.guests[1:]
-	}
-	return true
-}
-
-func (h *hub) dismiss(conn net.Conn) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if i := slices.Index(h.guests, conn); i >= 0 {
-		h.guests = slices.Delete(h.guests, i, i+1)
-	}
-}
-
 // closeDoor lets nobody in any more; the next job may take the port.
 func (h *hub) closeDoor() {
 	h.ln.Close()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, g := range h.guests {
-		g.Close()
-	}
+	h.guests.Close()
 }
 
 // stop ends everything. It does not wait for the goroutines.
@@ -305,14 +247,5 @@ func (h *hub) stop() {
 	h.timer.Stop()
 	for _, s := range h.lobby.seats {
 		s.link.close()
-	}
-}
-
-func (h *hub) warn(msg string, args ...any) {
-	if more, ok := h.limit.allow(time.Now()); ok {
-		if more > 0 {
-			args = append(args, "suppressed", more)
-		}
-		h.log.Warn(msg, args...)
 	}
 }

@@ -2,9 +2,7 @@ package bootstrap
 
 import (
 	"bytes"
-	"crypto/hkdf"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -38,6 +36,10 @@ const (
 // IDFor is the ID of the hub at addr ("host:port") for all who know the
 // secret. Every rank computes the same one if it spells addr the same; one of
 // them, normally rank 0, must Serve it.
+//
+// The secret should be random. The key is made of it by 300,000 rounds of
+// PBKDF2-HMAC-SHA256, about 60 ms once a process, which makes guesses slow but
+// does not make a bad secret good.
 func IDFor(addr, secret string) (ID, error) {
 	if secret == "" {
 		return ID{}, errors.New("id: no secret: set RINGO_COMM_SECRET to the same random text for every rank")
@@ -45,9 +47,9 @@ func IDFor(addr, secret string) (ID, error) {
 	if _, port, err := net.SplitHostPort(addr); err != nil || port == "0" {
 		return ID{}, fmt.Errorf("id: address %q is not host:port", addr)
 	}
-	key, err := hkdf.Key(sha256.New, []byte(secret), []byte(addr), "ringo id", keyLen)
+	key, err := secretKey(addr, secret)
 	if err != nil {
-		return ID{}, fmt.Errorf("id: %w", err)
+		return ID{}, err
 	}
 	return makeID(addr, key)
 }

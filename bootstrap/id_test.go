@@ -2,6 +2,8 @@ package bootstrap
 
 import (
 	"bytes"
+	"crypto/pbkdf2"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -15,7 +17,7 @@ import (
 func TestIDText(t *testing.T) {
 	require.EqualValues(t, 128, unsafe.Sizeof(ID{}))
 	for _, addr := range []string{"10.1.2.3:4567", "[fe80::1%eth0]:9", "host.example:65535", strings.Repeat("h", maxAddr-3) + ":80"} {
-		id, err := IDFor(addr, "secret")
+		id, err := randomID(addr)
 		require.NoError(t, err)
 		require.NoError(t, id.Check())
 		require.Equal(t, addr, id.Addr())
@@ -48,6 +50,11 @@ func TestIDFor(t *testing.T) {
 	require.NotEqual(t, a.key(), other.key())
 	other, _ = IDFor("h:2", "s")
 	require.NotEqual(t, a.key(), other.key())
+	again, _ := IDFor("h:1", "s")
+	require.Equal(t, a, again)
+	want, err := pbkdf2.Key(sha256.New, "s", []byte("ringo id h:1"), 300_000, 32)
+	require.NoError(t, err)
+	require.Equal(t, want, a.key())
 
 	for _, tt := range []struct{ addr, secret, want string }{
 		{"h:1", "", "set RINGO_COMM_SECRET"},
@@ -62,7 +69,7 @@ func TestIDFor(t *testing.T) {
 }
 
 func TestIDCheck(t *testing.T) {
-	good, _ := IDFor("h:1", "s")
+	good, _ := randomID("h:1")
 	newer := good
 	newer[3]++
 	damaged := good
@@ -74,7 +81,7 @@ func TestIDCheck(t *testing.T) {
 		want string
 	}{
 		{ID{}, "empty"},
-		{newer, "made by version 2"},
+		{newer, "made by version 3"},
 		{damaged, "checksum"},
 		{foreign, "not an ID of ringo"},
 	} {
@@ -89,7 +96,7 @@ func TestIDCheck(t *testing.T) {
 }
 
 func TestIDStaysOutOfLogs(t *testing.T) {
-	id, err := IDFor("h:1", "s")
+	id, err := randomID("h:1")
 	require.NoError(t, err)
 	var b bytes.Buffer
 	slog.New(slog.NewTextHandler(&b, nil)).Info("made", "id", id)
@@ -97,7 +104,7 @@ func TestIDStaysOutOfLogs(t *testing.T) {
 }
 
 func FuzzParseID(f *testing.F) {
-	id, _ := IDFor("10.0.0.1:4000", "s")
+	id, _ := randomID("10.0.0.1:4000")
 	f.Add(id.String())
 	f.Add("ringo:")
 	f.Fuzz(func(t *testing.T, s string) {

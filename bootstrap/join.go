@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/ringo-go/ringo/internal/auth"
 )
 
 // DefaultJoinTimeout bounds Join when its context has no deadline.
@@ -20,14 +22,14 @@ type JoinOptions struct {
 	Log    *slog.Logger // nil is silence
 }
 
-// strangerTime is how long Join goes on when hubs with another key answer:
-// another job's hub may sit on the same port for a moment.
-const strangerTime = 3 * time.Second
-
 // Join enters the group of id as one of size ranks and returns when all are
 // in. One deadline, ctx's or DefaultJoinTimeout, covers it all. An error is a
 // *JoinError, and then it is one for every rank: which ranks did not come, who
 // claims the same rank, which sizes differ, who died meanwhile.
+//
+// Nothing is believed of a process that has not proved that it has the ID's key,
+// and nothing that it does ends Join: another job's hub may have the port for a
+// moment. Join tries again until the deadline and then says what it has met.
 func Join(ctx context.Context, id ID, rank, size int, o JoinOptions) (Group, error) {
 	if err := id.Check(); err != nil {
 		return nil, &JoinError{Reason: err.Error(), Err: err}
@@ -40,7 +42,7 @@ func Join(ctx context.Context, id ID, rank, size int, o JoinOptions) (Group, err
 		ctx, cancel = context.WithTimeout(ctx, DefaultJoinTimeout)
 		defer cancel()
 	}
-	j := &joiner{id: id, rank: rank, size: size, opt: o, log: orSilent(o.Log), since: time.Now(), patience: strangerTime}
+	j := &joiner{id: id, rank: rank, size: size, opt: o, log: orSilent(o.Log), since: time.Now()}
 	l, err := j.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -59,15 +61,15 @@ type joiner struct {
 	opt        JoinOptions
 	log        *slog.Logger
 	since      time.Time
-	patience   time.Duration // with hubs that have another key
+	met        error // what a process that is not our hub has done, if one answered
 }
 
-// errOtherKey: the process at the address could not prove that it has our key.
-var errOtherKey = errors.New("the process there has another key: another job, or another RINGO_COMM_SECRET")
+// strangerTime is after how long Join warns that another process answers.
+const strangerTime = 3 * time.Second
 
 // enter tries until a hub that has our key welcomes us.
 func (j *joiner) enter(ctx context.Context) (*link, error) {
-	var strangerSince time.Time
+	warned := false
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
 		l, err := j.try(ctx)
 		if err == nil {
@@ -77,15 +79,11 @@ func (j *joiner) enter(ctx context.Context) (*link, error) {
 		if errors.As(err, &no) {
 			return nil, no
 		}
-		if ctx.Err() != nil {
-			return nil, j.unanswered(ctx, err)
-		}
-		if errors.Is(err, errOtherKey) {
-			if strangerSince.IsZero() {
-				strangerSince = time.Now()
-			}
-			if time.Since(strangerSince) >= j.patience {
-				return nil, &JoinError{Reason: fmt.Sprintf("%s: %v", j.id.Addr(), err), Err: err}
+		if errors.Is(err, auth.ErrKey) || errors.Is(err, auth.ErrHungUp) || errors.Is(err, auth.ErrProtocol) {
+			j.met = err
+			if !warned && time.Since(j.since) > strangerTime {
+				warned = true
+				j.log.Warn("join: another process answers; trying on", "addr", j.id.Addr(), "err", err)
 			}
 		}
 		j.log.Debug("join: trying again", "addr", j.id.Addr(), "err", err)
@@ -101,6 +99,11 @@ func (j *joiner) unanswered(ctx context.Context, last error) error {
 	cause := context.Cause(ctx)
 	if !errors.Is(cause, context.DeadlineExceeded) {
 		return &JoinError{Reason: fmt.Sprintf("cancelled before %s answered (%v)", j.id.Addr(), last), Err: cause}
+	}
+	if j.met != nil {
+		return &JoinError{Err: cause, Reason: fmt.Sprintf(
+			"no rendezvous of this job at %s within %s, but a process that did not prove that it has our key (%v): is it another job, or has that another RINGO_COMM_SECRET?",
+			j.id.Addr(), spell(j.waited(ctx)), j.met)}
 	}
 	return &JoinError{Err: cause, Reason: fmt.Sprintf(
 		"no answer from %s within %s (%v): is rank 0 running, can this host reach that address, or has the job begun without this process? else raise RINGO_JOIN_TIMEOUT",
@@ -143,31 +146,16 @@ func (j *joiner) try(ctx context.Context) (_ *link, err error) {
 	return l, nil
 }
 
+// greet has both sides prove that they know the key, this one first, and waits to
+// be seated. Before the hub's proof nothing that it says is believed.
 func (j *joiner) greet(l *link) error {
-	ours := randomNonce()
-	l.send(&hello{Version: version, Nonce: ours})
-	m, err := l.receive(maxGreeting)
-	if err != nil {
-		return err
-	}
-	var c *challenge
-	switch m := m.(type) {
-	case *challenge:
-		c = m
-	case *refusal:
-		return j.refused(m)
-	default:
-		return errMalformed
-	}
-	if !same(c.Proof, prove(j.id.key(), "hub", ours, c.Nonce, nil)) {
-		return errOtherKey
-	}
 	host, _ := os.Hostname() // only for messages
 	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: host}
 	me.Host = me.Host[:min(len(me.Host), 255)]
-	me.Proof = prove(j.id.key(), "rank", c.Nonce, ours, me.body(nil))
-	l.send(me)
-	m, err = l.receive(maxBody)
+	if _, err := auth.Call(l.conn, j.id.key(), protocol, me.Append(nil)); err != nil {
+		return err
+	}
+	m, err := l.receive(maxBody)
 	if err != nil {
 		return err
 	}

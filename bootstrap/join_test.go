@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringo-go/ringo/internal/auth"
 	"github.com/stretchr/testify/require"
 )
 
@@ -25,6 +26,16 @@ func hubAt(t testing.TB) (ID, *logText) {
 	require.NoError(t, err)
 	t.Cleanup(func() { Stop(id) })
 	return id, log
+}
+
+// freePort is a port of loopback that was free a moment ago.
+func freePort(t testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	return port
 }
 
 type logText struct {
@@ -81,11 +92,8 @@ func TestMissingRanks(t *testing.T) {
 }
 
 func TestNobodyThere(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	id, err := randomID("127.0.0.1:" + freePort(t))
 	require.NoError(t, err)
-	id, err := IDFor(l.Addr().String(), "s")
-	require.NoError(t, err)
-	l.Close()
 	_, err = Join(within(t, 100*time.Millisecond), id, 1, 2, JoinOptions{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "no answer from "+id.Addr()+" within 1")
@@ -149,37 +157,30 @@ func TestLateComerDoesNotDisturb(t *testing.T) {
 
 func TestOtherKey(t *testing.T) {
 	id, log := hubAt(t)
-	wrong, err := IDFor(id.Addr(), "another")
+	wrong, err := makeID(id.Addr(), make([]byte, keyLen))
 	require.NoError(t, err)
-	stranger := bare(wrong, 0, 2)
-	stranger.patience = 20 * time.Millisecond
-	_, err = stranger.enter(within(t, 20*time.Second))
-	require.ErrorIs(t, err, errOtherKey)
+	_, err = Join(within(t, 100*time.Millisecond), wrong, 0, 2, JoinOptions{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "no rendezvous of this job at "+id.Addr())
+	require.ErrorContains(t, err, "another RINGO_COMM_SECRET")
 	require.Contains(t, log.String(), "another key")
 
 	j := <-join(within(t, 100*time.Millisecond), id, 0, 2)
 	require.ErrorContains(t, j.err, "connections with another key were turned away")
 }
 
-func TestOtherVersion(t *testing.T) {
-	id, _ := hubAt(t)
-	conn, err := net.Dial("tcp", id.Addr())
-	require.NoError(t, err)
-	l := newLink(conn)
-	defer l.close()
-	l.send(&hello{Version: version + 1})
-	m, err := l.receive(maxGreeting)
-	require.NoError(t, err)
-	require.Equal(t, "the rendezvous speaks version 1, this rank 2: use one version of ringo everywhere", m.(*refusal).Reason)
-}
-
 func TestCancelledWhileWaiting(t *testing.T) {
 	id, _ := hubAt(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	quitter, other := join(ctx, id, 1, 3), join(within(t, 10*time.Second), id, 0, 3)
+	other := join(within(t, 10*time.Second), id, 0, 3)
+	quitter := bare(id, 1, 3)
+	l, err := quitter.enter(within(t, 10*time.Second))
+	require.NoError(t, err)
 	require.Eventually(t, func() bool { return seated(id) == 2 }, 10*time.Second, time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, (<-quitter).err, context.Canceled)
+	_, err = quitter.await(ctx, l)
+	require.ErrorIs(t, err, context.Canceled)
+	l.close()
 	j := <-other
 	var f *Failure
 	require.ErrorAs(t, j.err, &f)
@@ -249,11 +250,8 @@ func TestHubWithoutRanksEnds(t *testing.T) {
 
 // Successive jobs take one port at once.
 func TestServeAgain(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	id, err := randomID("127.0.0.1:" + freePort(t))
 	require.NoError(t, err)
-	id, err := IDFor(l.Addr().String(), "s")
-	require.NoError(t, err)
-	l.Close()
 	var keys [][]byte
 	for range 5 {
 		require.NoError(t, Serve(id, ListenOptions{}))
@@ -276,7 +274,7 @@ func TestServeRefuses(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // without SO_REUSEPORT
 	require.NoError(t, err)
 	defer l.Close()
-	id, err := IDFor(l.Addr().String(), "s")
+	id, err := randomID(l.Addr().String())
 	require.NoError(t, err)
 	require.ErrorContains(t, Serve(id, ListenOptions{}), "address already in use")
 	_, err = NewID(ListenOptions{Addr: "nonsense"})
@@ -320,14 +318,12 @@ func TestStrangers(t *testing.T) {
 		func(c net.Conn) {}, // a port scanner
 		func(c net.Conn) { c.Write([]byte("GET / HTTP/1.1\r\n\r\n")) },
 		func(c net.Conn) { b := make([]byte, 4096); fillRandom(b); c.Write(b) },
-		func(c net.Conn) { c.Write(encode(&hello{Version: version})[:20]) },      // half a word
-		func(c net.Conn) { c.Write(encode(&hello{Version: version})); drain(c) }, // no proof
-		func(c net.Conn) { c.Write(encode(frames[rand.IntN(len(frames))])) },     // no greeting
-		func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) },                       // reset
+		func(c net.Conn) { c.Write(greeting(protocol)[:20]) },                // half a word
+		func(c net.Conn) { c.Write(greeting(protocol)); drain(c) },           // no proof
+		func(c net.Conn) { c.Write(encode(frames[rand.IntN(len(frames))])) }, // no greeting
+		func(c net.Conn) { c.(*net.TCPConn).SetLinger(0) },                   // reset
 		func(c net.Conn) { // a claim that guesses
-			c.Write(encode(&hello{Version: version}))
-			c.Write(encode(&claim{Rank: 0, Size: 16}))
-			drain(c)
+			auth.Call(c, []byte("guess"), protocol, (&claim{Rank: 0, Size: 16}).Append(nil))
 		},
 	}
 	for _, stranger := range strangers {
@@ -368,7 +364,7 @@ func TestStrangers(t *testing.T) {
 		closeAll(t, groups)
 	}
 	require.Contains(t, log.String(), "stranger dropped")
-	require.Less(t, bytes.Count([]byte(log.String()), []byte("\n")), 2*burst+5, "lines are limited")
+	require.Less(t, bytes.Count([]byte(log.String()), []byte("\n")), 25, "lines are limited")
 }
 
 func drain(c net.Conn) {
@@ -400,7 +396,7 @@ func TestSlowStrangers(t *testing.T) {
 // Whoever breaks off at any byte of its greeting is a stranger.
 func TestTruncatedGreeting(t *testing.T) {
 	id, _ := hubAt(t)
-	whole := encode(&hello{Version: version})
+	whole := greeting(protocol)
 	for i := range whole {
 		c, err := net.Dial("tcp", id.Addr())
 		require.NoError(t, err)
@@ -447,7 +443,7 @@ func TestProtocolBreach(t *testing.T) {
 	}{
 		{"out of sequence", &share{Seq: 5}},
 		{"the hub's word", &gathered{}},
-		{"a second claim", &claim{Rank: 1, Size: 2}},
+		{"more calls than come", &withdraw{Seq: 1}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -496,21 +492,6 @@ func TestRanges(t *testing.T) {
 		odd = append(odd, r)
 	}
 	require.Less(t, len(ranges(odd)), maxText/2)
-}
-
-func TestLimiter(t *testing.T) {
-	l := &limiter{}
-	now := time.Unix(1000, 0)
-	lines := 0
-	for range 1000 {
-		if _, ok := l.allow(now); ok {
-			lines++
-		}
-	}
-	require.Equal(t, burst, lines)
-	dropped, ok := l.allow(now.Add(time.Second))
-	require.True(t, ok)
-	require.Equal(t, 1000-burst, dropped)
 }
 
 func BenchmarkJoin(b *testing.B) {

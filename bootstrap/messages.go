@@ -1,75 +1,25 @@
 package bootstrap
 
-import (
-	"encoding/binary"
-	"time"
-)
+import "time"
 
-// hello opens a connection: rank to hub.
-type hello struct {
-	Version uint16
-	Nonce   [nonceLen]byte
-}
-
-func (*hello) kind() kind { return kHello }
-
-func (m *hello) Append(b []byte) []byte {
-	b = append(b, magic...)
-	b = binary.BigEndian.AppendUint16(b, m.Version)
-	return append(b, m.Nonce[:]...)
-}
-
-func (m *hello) Parse(b []byte) error {
-	f := fields{b: b}
-	f.bad = string(f.take(len(magic))) != magic
-	m.Version = f.u16()
-	copy(m.Nonce[:], f.take(nonceLen))
-	return f.end()
-}
-
-// challenge is the hub's answer: its nonce, and its proof over both.
-type challenge struct {
-	Nonce [nonceLen]byte
-	Proof [proofLen]byte
-}
-
-func (*challenge) kind() kind { return kChallenge }
-
-func (m *challenge) Append(b []byte) []byte {
-	return append(append(b, m.Nonce[:]...), m.Proof[:]...)
-}
-
-func (m *challenge) Parse(b []byte) error {
-	f := fields{b: b}
-	copy(m.Nonce[:], f.take(nonceLen))
-	copy(m.Proof[:], f.take(proofLen))
-	return f.end()
-}
-
-// claim says who the rank is, with its proof over all of it and both nonces.
+// claim says who the rank is. It is the body of the rank's proof in the handshake,
+// and no message of its own.
 type claim struct {
 	Rank, Size int
 	Pid        int
 	Hosts      bool   // the hub lives in this rank's process
 	Host       string // name of the rank's machine, for messages
-	Proof      [proofLen]byte
 }
 
-func (*claim) kind() kind { return kClaim }
-
-// body is what the proof covers.
-func (m *claim) body(b []byte) []byte {
+func (m *claim) Append(b []byte) []byte {
 	b = appendU32(appendU32(appendU32(b, m.Rank), m.Size), m.Pid)
 	return appendText(appendFlag(b, m.Hosts), m.Host)
 }
-
-func (m *claim) Append(b []byte) []byte { return append(m.body(b), m.Proof[:]...) }
 
 func (m *claim) Parse(b []byte) error {
 	f := fields{b: b}
 	m.Rank, m.Size, m.Pid = f.rank(), int(f.u32()), int(f.u32())
 	m.Hosts, m.Host = f.flag(), f.text()
-	copy(m.Proof[:], f.take(proofLen))
 	if m.Size < 1 || m.Size > maxRanks || m.Rank < 0 || m.Rank >= m.Size {
 		f.bad = true
 	}
@@ -88,8 +38,7 @@ type refusal struct {
 type cause byte
 
 const (
-	causeVersion   cause = iota + 1 // hub and rank speak different versions
-	causeConflict                   // a rank claimed twice, sizes that differ
+	causeConflict  cause = iota + 1 // a rank claimed twice, sizes that differ
 	causeTimeout                    // ranks did not come
 	causeCancelled                  // a rank gave up waiting for another reason
 	causeDied                       // a rank died while joining
@@ -115,8 +64,8 @@ func (*welcome) kind() kind { return kWelcome }
 
 // start: all ranks are here.
 type start struct {
-	Salt  [nonceLen]byte // makes the group's key differ from job to job
-	Hosts []int          // ranks in the process that serves the hub
+	Salt  salt
+	Hosts []int // ranks in the process that serves the hub
 }
 
 func (*start) kind() kind { return kStart }
@@ -125,7 +74,7 @@ func (m *start) Append(b []byte) []byte { return appendRanks(append(b, m.Salt[:]
 
 func (m *start) Parse(b []byte) error {
 	f := fields{b: b}
-	copy(m.Salt[:], f.take(nonceLen))
+	copy(m.Salt[:], f.take(len(m.Salt)))
 	m.Hosts = f.ranks()
 	return f.end()
 }

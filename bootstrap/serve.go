@@ -108,8 +108,8 @@ func idAt(ln net.Listener, asked, secret string) (ID, error) {
 // Serve serves an ID of IDFor in this process, as NewID does its own. Where
 // this process serves it already, nothing happens.
 //
-// A host that is a name is served on all interfaces, since it may mean another
-// address here than elsewhere; so is an address this machine does not hold
+// A host that is a name other than localhost is served on all interfaces, since
+// it may mean another address here than elsewhere; so is an address this machine does not hold
 // (one of a gateway before it).
 func Serve(id ID, o ListenOptions) error {
 	if err := id.Check(); err != nil {
@@ -119,7 +119,7 @@ func Serve(id ID, o ListenOptions) error {
 	if err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
-	if net.ParseIP(host) == nil {
+	if net.ParseIP(host) == nil && host != "localhost" {
 		host = ""
 	}
 	ln, err := reuseport.Listen("tcp", net.JoinHostPort(host, port))

@@ -14,17 +14,13 @@ import (
 // (4 bytes) before them.
 
 const (
-	version   = 1
-	magic     = "ringo"
-	nonceLen  = 32
-	proofLen  = 32
+	version   = 2
+	protocol  = "ringo rendezvous 2" // of the handshake
 	maxRanks  = 1 << 16
 	maxText   = 4 << 10  // a reason, a host name
 	maxBlob   = 16 << 20 // one rank's part of an AllGather
 	maxGather = 1 << 30  // all parts together
-
-	maxGreeting = 1 << 10 // body of a frame before the sender has proved itself
-	maxBody     = maxGather + 8*maxRanks
+	maxBody   = maxGather + 8*maxRanks
 )
 
 var errMalformed = errors.New("malformed message")
@@ -32,10 +28,7 @@ var errMalformed = errors.New("malformed message")
 type kind byte
 
 const (
-	kHello kind = iota + 1
-	kChallenge
-	kClaim
-	kRefusal
+	kRefusal kind = iota + 1
 	kWelcome
 	kStart
 	kGiveUp
@@ -63,12 +56,6 @@ type message interface {
 
 func newMessage(k kind) message {
 	switch k {
-	case kHello:
-		return &hello{}
-	case kChallenge:
-		return &challenge{}
-	case kClaim:
-		return &claim{}
 	case kRefusal:
 		return &refusal{}
 	case kWelcome:

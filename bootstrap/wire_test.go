@@ -16,15 +16,11 @@ import (
 
 // samples holds one message of each kind, none with empty fields.
 func samples() []message {
-	n := nonce{1, 2, 3}
 	where5 := Position{Waiting: true, Calls: []Called{{4, [16]byte{4}}, {5, [16]byte{5, 5}}}}
 	return []message{
-		&hello{Version: 7, Nonce: n},
-		&challenge{Nonce: n, Proof: [proofLen]byte{9}},
-		&claim{Rank: 3, Size: 8, Pid: 4711, Hosts: true, Host: "box", Proof: [proofLen]byte{9}},
 		&refusal{Cause: causeTimeout, Rank: -1, Missing: []int{1, 5}, Reason: "no"},
 		&welcome{},
-		&start{Salt: n, Hosts: []int{0, 2}},
+		&start{Salt: salt{1, 2, 3}, Hosts: []int{0, 2}},
 		&giveUp{Timeout: true, Waited: time.Minute},
 		&share{Seq: 1 << 40, Data: []byte("data")},
 		&gathered{Seq: 5, Data: [][]byte{[]byte("a"), {}, []byte("ccc")}},
@@ -80,9 +76,9 @@ func TestBadFrames(t *testing.T) {
 	tests := []struct{ name, frame string }{
 		{"unknown kind", u32(0) + "\x00"},
 		{"longer than the limit", u32(2000) + "\x01" + strings.Repeat("x", 2000)},
-		{"wrong magic", u32(39) + "\x01" + "gloo!" + strings.Repeat("x", 34)},
-		{"rank not below size", string(encode(&claim{Rank: 8, Size: 8}))},
-		{"size 0", string(encode(&claim{Rank: 0, Size: 0}))},
+		{"rank above the most", string(encode(&left{Rank: maxRanks}))},
+		{"more calls than travel", string(encode(&position{Position{Calls: make([]Called, maxCalls+1)}}))},
+		{"a flag of 2", u32(5) + string(byte(kPosition)) + "\x02" + u32(0)},
 		{"more parts than bytes", u32(12) + string(byte(kGathered)) + u32(0) + u32(0) + u32(1<<30)},
 		{"more ranks than bytes", u32(36) + string(byte(kStart)) + strings.Repeat("x", 32) + u32(1<<30)},
 		{"blob longer than the body", u32(12) + string(byte(kShare)) + u32(0) + u32(0) + u32(77)},
@@ -91,7 +87,7 @@ func TestBadFrames(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := read([]byte(tt.frame), maxGreeting)
+			_, err := read([]byte(tt.frame), 1800)
 			require.ErrorIs(t, err, errMalformed)
 		})
 	}

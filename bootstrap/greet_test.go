@@ -1,0 +1,188 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ringo-go/ringo/internal/auth"
+	"github.com/stretchr/testify/require"
+)
+
+// greeting is the first word of a rank that speaks a protocol.
+func greeting(protocol string) []byte {
+	nonce := auth.NewNonce()
+	return append(append([]byte{byte(len(protocol))}, protocol...), nonce[:]...)
+}
+
+func TestClaim(t *testing.T) {
+	c := &claim{Rank: 3, Size: 8, Pid: 4711, Hosts: true, Host: "box"}
+	body := c.Append(nil)
+	var got claim
+	require.NoError(t, got.Parse(body))
+	require.Equal(t, *c, got)
+	for i := range body {
+		require.Error(t, new(claim).Parse(body[:i]))
+	}
+	require.Error(t, new(claim).Parse(append(body, 0)))
+	for _, bad := range []claim{{Rank: 8, Size: 8}, {Rank: 0, Size: 0}, {Rank: -1, Size: 8}, {Rank: 0, Size: maxRanks + 1}} {
+		require.Error(t, new(claim).Parse(bad.Append(nil)), "%+v", bad)
+	}
+}
+
+// impostor listens at an address of its own and treats every caller with do.
+// Callers that have been served are counted.
+func impostor(t *testing.T, do func(c net.Conn)) (addr string, served chan struct{}, stop func()) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served = make(chan struct{}, 1000)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			do(c)
+			c.Close()
+			served <- struct{}{}
+		}
+	})
+	stop = sync.OnceFunc(func() { ln.Close(); wg.Wait() })
+	t.Cleanup(stop)
+	return ln.Addr().String(), served, stop
+}
+
+// Nothing that a process says which has not proved itself is believed, repeated at
+// length, or ends Join.
+func TestForgedRefusal(t *testing.T) {
+	text := strings.Repeat("rank 3 died, pay here; ", 4<<10/23)
+	refused := encode(&refusal{Cause: causeDied, Rank: 3, Reason: text})
+	for name, say := range map[string]func(c net.Conn){
+		"at once":            func(c net.Conn) { c.Write(refused) },
+		"after its greeting": func(c net.Conn) { c.Write(greeting(protocol)); c.Write(refused) },
+		"with a wrong proof": func(c net.Conn) {
+			c.Write(greeting(protocol))
+			c.Write(append([]byte{0, 0}, make([]byte, auth.ProofLen)...))
+			c.Write(refused)
+		},
+		"as another version": func(c net.Conn) { c.Write(greeting(text[:64])); c.Write(refused) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr, served, stop := impostor(t, func(c net.Conn) {
+				say(c)
+				c.(*net.TCPConn).CloseWrite()
+				c.SetReadDeadline(time.Now().Add(time.Second))
+				io.Copy(io.Discard, c)
+			})
+			id, err := randomID(addr)
+			require.NoError(t, err)
+			_, err = Join(within(t, 100*time.Millisecond), id, 1, 2, JoinOptions{})
+			var e *JoinError
+			require.ErrorAs(t, err, &e)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			var f *Failure
+			require.NotErrorAs(t, err, &f)
+			require.Less(t, len(err.Error()), 500)
+
+			late := join(within(t, 10*time.Second), id, 1, 2)
+			for len(served) > 0 {
+				<-served
+			}
+			<-served // it has been lied to once more
+			stop()
+			require.NoError(t, Serve(id, ListenOptions{}))
+			defer Stop(id)
+			first, second := <-join(within(t, 10*time.Second), id, 0, 2), <-late
+			require.NoError(t, first.err)
+			require.NoError(t, second.err)
+			closeAll(t, []Group{first.g, second.g})
+		})
+	}
+}
+
+func TestOtherVersion(t *testing.T) {
+	addr, _, _ := impostor(t, func(c net.Conn) { auth.Answer(c, make([]byte, keyLen), "ringo rendezvous 1", nil) })
+	id, err := makeID(addr, make([]byte, keyLen))
+	require.NoError(t, err)
+	_, err = Join(within(t, 50*time.Millisecond), id, 1, 2, JoinOptions{})
+	require.ErrorContains(t, err, `it speaks "ringo rendezvous 1" and this rank "ringo rendezvous 2": use one release of ringo everywhere`)
+
+	id, log := hubAt(t)
+	c, err := net.Dial("tcp", id.Addr())
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = auth.Call(c, id.key(), "ringo rendezvous 1", nil)
+	require.ErrorIs(t, err, auth.ErrProtocol)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "ringo rendezvous 1") }, 10*time.Second, time.Millisecond)
+}
+
+// recorder keeps what a connection has sent and received.
+type recorder struct {
+	io.ReadWriter
+	sent, received bytes.Buffer
+}
+
+func (r *recorder) Write(b []byte) (int, error) { r.sent.Write(b); return r.ReadWriter.Write(b) }
+
+func (r *recorder) Read(b []byte) (int, error) {
+	n, err := r.ReadWriter.Read(b)
+	r.received.Write(b[:n])
+	return n, err
+}
+
+// What a rank has said once gives nobody else a seat, nor anything made with the key.
+func TestReplay(t *testing.T) {
+	id, log := hubAt(t)
+	c, err := net.Dial("tcp", id.Addr())
+	require.NoError(t, err)
+	defer c.Close()
+	r := &recorder{ReadWriter: c}
+	_, err = auth.Call(r, id.key(), protocol, (&claim{Rank: 1, Size: 2}).Append(nil))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
+	seats := seated(id)
+
+	again, err := net.Dial("tcp", id.Addr())
+	require.NoError(t, err)
+	defer again.Close()
+	_, err = again.Write(r.sent.Bytes())
+	require.NoError(t, err)
+	got, _ := io.ReadAll(again)
+	require.Len(t, got, len(greeting(protocol)), "the hub's greeting and no proof")
+	require.Equal(t, seats, seated(id))
+	require.Contains(t, log.String(), "another key")
+}
+
+// A connection that was closed to make room has no seat, however right its proof.
+func TestEvictedGuest(t *testing.T) {
+	id, _ := hubAt(t)
+	h := hubOf(id)
+	near, far := net.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		_, err := auth.Call(far, id.key(), protocol, (&claim{Rank: 1, Size: 2}).Append(nil))
+		far.Close()
+		done <- err
+	}()
+	h.serve(near) // which the hub's guests do not hold
+	require.NoError(t, <-done)
+	require.Zero(t, seated(id))
+}
+
+// A hub that has ended seats nobody, and Stop returns.
+func TestSitAfterStop(t *testing.T) {
+	id, _ := hubAt(t)
+	h := hubOf(id)
+	Stop(id)
+	near, far := net.Pipe()
+	defer far.Close()
+	require.False(t, h.sit(&seat{claim: claim{Rank: 0, Size: 1}, link: newLink(near)}))
+	require.Zero(t, h.seated)
+	require.Nil(t, h.lobby.seats)
+}

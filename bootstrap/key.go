@@ -1,0 +1,48 @@
+package bootstrap
+
+import (
+	"crypto/hkdf"
+	"crypto/pbkdf2"
+	"crypto/sha256"
+	"fmt"
+	"sync"
+)
+
+// stretching makes each try at a chosen secret cost about 60 ms of one core.
+const stretching = 300_000
+
+// stretched is the key that the last call of secretKey has made. A process has
+// one secret, and is to pay for it once.
+var stretched struct {
+	sync.Mutex
+	addr, secret string
+	key          []byte
+}
+
+// secretKey makes a key of a secret that a person has chosen, or that is derived
+// from names. The address keeps one table of guesses from serving for all hubs.
+func secretKey(addr, secret string) ([]byte, error) {
+	s := &stretched
+	s.Lock()
+	defer s.Unlock()
+	if s.key != nil && s.addr == addr && s.secret == secret {
+		return s.key, nil
+	}
+	key, err := pbkdf2.Key(sha256.New, secret, []byte("ringo id "+addr), stretching, keyLen)
+	if err != nil {
+		return nil, fmt.Errorf("id: %w", err)
+	}
+	s.addr, s.secret, s.key = addr, secret, key
+	return key, nil
+}
+
+// A salt makes one group's key differ from those of all others of the same ID.
+type salt [32]byte
+
+func groupKey(key []byte, s salt) []byte {
+	k, err := hkdf.Key(sha256.New, key, s[:], "ringo group", keyLen)
+	if err != nil {
+		panic(err) // only for lengths that are constants here
+	}
+	return k
+}
