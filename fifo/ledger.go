@@ -7,7 +7,7 @@ import (
 )
 
 // A ledger is a Work without its items: the counters, who waits for what, and
-// what failed. It is the half that work on a device will share.
+// what failed. Work whose items lie in a device's memory can share it.
 //
 // Items are numbered from 0 in the order they went in. Always
 // consumed ≤ taken ≤ produced ≤ consumed + capacity.
@@ -16,27 +16,25 @@ type ledger struct {
 
 	mu       sync.Mutex // guards all below
 	produced uint64     // items that have gone in
-	taken    uint64     // items that Next has handed out: the consumer's own cursor
+	taken    uint64     // items that Next has handed out: the carrier's own cursor
 	consumed uint64     // items that are done
 	failed   failures   // those of them that did not end well
 	closed   bool
-	busy     bool // a producer is between the items of its group; the others wait for their turn
 
-	turn, room, work, done sync.Cond // see wait; busy's owner alone waits for room
+	room, work, done sync.Cond // callers wait for room and for what is done, the carrier for work
 
-	waiting int         // waits under way that a Guard may end
-	ticking bool        // tick will fire
-	tick    *time.Timer // wakes them to look at it
+	tick    *time.Timer // wakes waits to look at their Guard
+	ticking bool        // it will fire
 }
 
 // tickPeriod is how often a parked wait looks at its Guard, which cannot call
-// back: the time that an abort or a deadline may be late. Waits that end sooner
-// never see a tick.
+// back: the time that an abort or a deadline may be late. A wait that ends sooner
+// never sees a tick.
 const tickPeriod = 5 * time.Millisecond
 
 func newLedger(capacity int) *ledger {
 	l := &ledger{capacity: uint64(capacity)}
-	for _, c := range []*sync.Cond{&l.turn, &l.room, &l.work, &l.done} {
+	for _, c := range []*sync.Cond{&l.room, &l.work, &l.done} {
 		c.L = &l.mu
 	}
 	return l
@@ -54,7 +52,6 @@ func (l *ledger) wait(c *sync.Cond, g *Guard) error {
 	if err := g.Err(); err != nil {
 		return err
 	}
-	l.waiting++
 	if !l.ticking {
 		l.ticking = true
 		if l.tick == nil {
@@ -64,62 +61,30 @@ func (l *ledger) wait(c *sync.Cond, g *Guard) error {
 		}
 	}
 	c.Wait()
-	l.waiting--
 	return nil
 }
 
+// onTick wakes who may wait with a Guard. Who goes on waiting starts the tick
+// again.
 func (l *ledger) onTick() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ticking = l.waiting > 0
-	if l.ticking {
-		l.tick.Reset(tickPeriod)
-	}
-	l.turn.Broadcast()
+	l.ticking = false
 	l.room.Broadcast()
 	l.done.Broadcast()
 }
 
-// begin waits for this producer's turn. It is given back with end. A wait that
-// fails found the turn taken, so no signal of it is lost: its owner's end is
-// still to come.
-//
-// Preconditions: mu is held.
-func (l *ledger) begin(g *Guard) error {
-	for l.busy && !l.closed {
-		if err := l.wait(&l.turn, g); err != nil {
-			return l.full(err)
-		}
-	}
-	if l.closed {
-		return l.full(ErrClosed)
-	}
-	l.busy = true
-	return nil
-}
-
-// end gives the turn to the next producer.
-//
-// Preconditions: mu is held.
-func (l *ledger) end() {
-	l.busy = false
-	l.turn.Signal()
-}
-
-// Preconditions: mu is held.
-func (l *ledger) isFull() bool { return l.produced-l.consumed == l.capacity }
-
 // waitRoom waits until an item may go in.
 //
-// Preconditions: mu is held, the caller has the turn.
+// Preconditions: mu is held.
 func (l *ledger) waitRoom(g *Guard) error {
-	for l.isFull() && !l.closed {
+	for !l.closed && l.produced-l.consumed == l.capacity {
 		if err := l.wait(&l.room, g); err != nil {
-			return l.full(err)
+			return fmt.Errorf("work fifo full: %s: %w", l.counters(), err)
 		}
 	}
 	if l.closed {
-		return l.full(ErrClosed)
+		return fmt.Errorf("work fifo closed: %s: %w", l.counters(), ErrClosed)
 	}
 	return nil
 }
@@ -146,7 +111,7 @@ func (l *ledger) complete(end uint64, err error) {
 	}
 	l.consumed = end
 	l.taken = max(l.taken, end)
-	l.room.Signal()
+	l.room.Broadcast() // there may be room for several callers
 	l.done.Broadcast()
 }
 
@@ -154,17 +119,8 @@ func (l *ledger) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	l.turn.Broadcast()
 	l.room.Broadcast()
 	l.work.Broadcast()
-}
-
-func (l *ledger) full(err error) error {
-	what := "full"
-	if err == ErrClosed {
-		what = "closed"
-	}
-	return fmt.Errorf("work fifo %s: %s: %w", what, l.counters(), err)
 }
 
 func (l *ledger) counters() string {

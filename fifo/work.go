@@ -1,12 +1,7 @@
 package fifo
 
-import "errors"
-
-// ErrFull is what TryPush returns when it would have to wait.
-var ErrFull = errors.New("work fifo full")
-
 // A Work is a bounded queue of work between callers, of which there may be
-// many, and the one goroutine that carries it out:
+// many, and the one carrier that carries it out: a goroutine,
 //
 //	callers                          carrier
 //	t, err := w.Push(item)           for {
@@ -15,21 +10,25 @@ var ErrFull = errors.New("work fifo full")
 //	                                     w.Done(carryOut(item))
 //	                                 }
 //
-// One pair of counters that only grow says all: produced is the number of
-// items that ever went into the ring, consumed of those that are done. Nothing
-// else moves them, so a full ring is always due to work that is in it: work
-// that never passes the ring (Captured) cannot fill it.
+// or a device, which is told of each launch and does not call Next:
 //
-// Each call that puts items in is a launch and has a Token of its own. A launch
-// larger than the ring goes in part by part while the carrier makes room, and
-// stays together: no item of another caller comes between. Waits look at a
-// Guard at least every 5 ms.
+//	for len(items) > 0 {
+//		t, n, err := w.PushSome(items)
+//		…
+//		launch(t)                    // and when the launch has ended: w.Complete(t, err)
+//		items = items[n:]
+//	}
 //
-// Push, Next and Done cost a mutex and, when somebody waits, one wake-up; they
-// do not allocate.
+// One pair of counters that only grow says all: produced is the number of items
+// that ever went into the ring, consumed of those that are done. Work that does
+// not pass the ring, such as what a graph has captured, moves neither, so a full
+// ring is always due to work that is in it. Waits look at a Guard at least every
+// 5 ms.
+//
+// Each call costs a mutex and, when somebody waits, one wake-up. None allocates.
 type Work[T any] struct {
 	*ledger
-	ring  []T    // item i lies in ring[i mod capacity]; the callers' from consumed+capacity back to produced, else the carrier's
+	ring  []T    // item i lies in ring[i mod capacity] while consumed ≤ i < produced
 	guard *Guard // ends the waits of callers
 }
 
@@ -47,83 +46,40 @@ func NewWork[T any](capacity int, g *Guard) *Work[T] {
 func (w *Work[T]) Push(item T) (Token, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.begin(w.guard); err != nil {
-		return Token{}, err
-	}
-	defer w.end()
 	if err := w.waitRoom(w.guard); err != nil {
 		return Token{}, err
 	}
-	return w.put(item), nil
-}
-
-// PushAll puts a group of items in, waiting whenever the ring is full, so the
-// caller must not be the carrier. It returns how many went in, all of them
-// unless there is an error, and the Token of these.
-func (w *Work[T]) PushAll(items []T) (Token, int, error) {
-	return w.pushMany(items, true)
+	w.put(item)
+	return Token{w.ledger, w.produced - 1, w.produced}, nil
 }
 
 // PushSome puts in as many of the items as there is room for, waiting until
-// there is room for one. It is for a carrier that must be told of each launch,
-// such as a device: it will make room only after the part that is in has been
-// launched, so each part must be a launch with a Token of its own:
-//
-//	for len(items) > 0 {
-//		t, n, err := w.PushSome(items)
-//		…
-//		launch(t)
-//		items = items[n:]
-//	}
-func (w *Work[T]) PushSome(items []T) (Token, int, error) {
-	return w.pushMany(items, false)
-}
-
-func (w *Work[T]) pushMany(items []T, all bool) (Token, int, error) {
+// there is room for one. It returns their number and the Token of these. A group
+// larger than the ring goes in part by part, and each part has to be a launch of
+// its own: a device makes room only after a part that is in has been launched.
+func (w *Work[T]) PushSome(items []T) (t Token, n int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(items) == 0 {
 		return Token{}, 0, nil
 	}
-	if err := w.begin(w.guard); err != nil {
+	if err := w.waitRoom(w.guard); err != nil {
 		return Token{}, 0, err
 	}
-	defer w.end()
-	t := Token{ledger: w.ledger, first: w.produced, end: w.produced}
-	for n, item := range items {
-		if n > 0 && !all && w.isFull() {
-			return t, n, nil
-		}
-		if err := w.waitRoom(w.guard); err != nil {
-			return t, n, err
-		}
-		t.end = w.put(item).end
+	n = min(len(items), int(w.consumed+w.capacity-w.produced))
+	for _, item := range items[:n] {
+		w.put(item)
 	}
-	return t, len(items), nil
-}
-
-// TryPush is Push without waiting: the error is ErrFull or wraps ErrClosed.
-func (w *Work[T]) TryPush(item T) (Token, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case w.closed:
-		return Token{}, w.full(ErrClosed)
-	case w.busy || w.isFull():
-		return Token{}, ErrFull
-	}
-	return w.put(item), nil
+	return Token{w.ledger, w.produced - uint64(n), w.produced}, n, nil
 }
 
 // put is the only place where produced moves.
 //
-// Preconditions: mu is held, there is room, nobody else has the turn.
-func (w *Work[T]) put(item T) Token {
-	seq := w.produced
-	w.ring[seq%w.capacity] = item
+// Preconditions: mu is held, there is room.
+func (w *Work[T]) put(item T) {
+	w.ring[w.produced%w.capacity] = item
 	w.produced++
 	w.work.Signal()
-	return Token{ledger: w.ledger, first: seq, end: seq + 1}
 }
 
 // Next waits for the next item and returns its place in the ring, valid until
@@ -158,8 +114,8 @@ func (w *Work[T]) Done(err error) {
 
 // Complete ends all items up to the last one of launch t, with the result err
 // for those that were not done. It is Done for a carrier that does not call
-// Next, such as a device that reads the ring itself and signals each launch.
-// Completing a launch again does nothing. It panics when t is of another Work.
+// Next. Completing a launch again does nothing. It panics when t is of another
+// Work.
 func (w *Work[T]) Complete(t Token, err error) {
 	if t.ledger != w.ledger {
 		panic("fifo: Complete with a token of another work fifo")
@@ -183,8 +139,9 @@ func (w *Work[T]) retire(end uint64, err error) {
 	w.complete(end, err)
 }
 
-// Close makes blocked and later calls of Push fail with ErrClosed and lets Next
-// run dry. It may be called again and from any goroutine, and does not wait.
+// Close makes blocked and later calls of Push and PushSome fail with ErrClosed
+// and lets Next run dry. It may be called again and from any goroutine, and does
+// not wait.
 func (w *Work[T]) Close() { w.close() }
 
 // Len is the number of items in the ring: not yet taken, or not yet done.
@@ -194,26 +151,9 @@ func (w *Work[T]) Len() int {
 	return int(w.produced - w.consumed)
 }
 
-// Cap is the number of items that fit.
-func (w *Work[T]) Cap() int { return int(w.capacity) }
-
-// Produced is the number of items that ever went in.
-func (w *Work[T]) Produced() uint64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.produced
-}
-
-// Consumed is the number of items that are done.
-func (w *Work[T]) Consumed() uint64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.consumed
-}
-
-// A Token is the completion of one launch: the items of one call that
-// put them in. It is a value without a finalizer and may be dropped. The zero Token
-// is the launch of nothing, which is done.
+// A Token is the completion of one launch: the items that one call put in. It is
+// a value and may be dropped. The zero Token is the launch of nothing, which is
+// done.
 type Token struct {
 	*ledger
 	first, end uint64 // items first ≤ i < end

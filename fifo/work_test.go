@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -55,11 +56,11 @@ func ExampleWork() {
 	}()
 
 	good, _ := w.Push(1)
-	group, n, _ := w.PushAll([]int{2, -3, 4, 5, 6, 7}) // larger than the ring
-	fmt.Println(n, good.Wait(nil), group.Wait(nil))
+	bad, _ := w.Push(-1)
+	fmt.Println(good.Wait(nil), bad.Wait(nil))
 	w.Close()
 	<-stopped
-	// Output: 6 <nil> negative
+	// Output: <nil> negative
 }
 
 func TestWorkResults(t *testing.T) {
@@ -67,13 +68,10 @@ func TestWorkResults(t *testing.T) {
 	w := NewWork[int](4, nil)
 	push := func() Token { tok, err := w.Push(0); require.NoError(t, err); return tok }
 	a, b := push(), push()
-	group, n, err := w.PushAll([]int{1, 2})
+	group, n, err := w.PushSome([]int{1, 2, 3})
 	require.NoError(t, err)
-	require.Equal(t, 2, n)
+	require.Equal(t, 2, n, "as many as there is room for")
 	require.Equal(t, 4, w.Len())
-	require.Equal(t, 4, w.Cap())
-	_, err = w.TryPush(0)
-	require.ErrorIs(t, err, ErrFull)
 	require.False(t, a.Done())
 
 	for range 4 {
@@ -86,7 +84,7 @@ func TestWorkResults(t *testing.T) {
 	require.True(t, b.Done())
 	require.False(t, group.Done())
 	w.Done(errBroken)
-	require.Equal(t, [3]uint64{4, 4, 0}, [3]uint64{w.Produced(), w.Consumed(), uint64(w.Len())})
+	require.Zero(t, w.Len())
 
 	for range 2 { // a result can be asked for again
 		require.NoError(t, a.Wait(nil))
@@ -131,7 +129,7 @@ func TestWorkWaitsEnd(t *testing.T) {
 			_, err := w.Push(0)
 			require.ErrorIs(t, err, tc.is)
 			require.EqualError(t, err, full+tc.is.Error())
-			_, n, err := w.PushAll([]int{1, 2, 3})
+			_, n, err := w.PushSome([]int{1, 2, 3})
 			require.EqualError(t, err, full+tc.is.Error())
 			require.Zero(t, n)
 			require.EqualError(t, last.Wait(&g), late+tc.is.Error())
@@ -145,30 +143,6 @@ func TestWorkWaitsEnd(t *testing.T) {
 			require.NoError(t, last.Wait(&g), "what is done is done")
 		})
 	}
-}
-
-func TestWorkGroupInParts(t *testing.T) {
-	noLeaks(t)
-	w := NewWork[int](2, nil)
-	var got []int
-	started := make(chan struct{})
-	wait := carry(w, func(i *int) error { <-started; got = append(got, *i); return nil })
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		tok, n, err := w.PushAll([]int{0, 1, 2, 3, 4, 5, 6})
-		require.NoError(t, err)
-		require.Equal(t, 7, n)
-		require.NoError(t, tok.Wait(nil))
-	})
-	for w.Len() < 2 {
-		time.Sleep(time.Millisecond)
-	}
-	wg.Go(func() { _, err := w.Push(7); require.NoError(t, err) })
-	close(started)
-	wg.Wait()
-	w.Close()
-	wait()
-	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7}, got, "a group stays together")
 }
 
 // A carrier like a device: it is told of each launch and signals each launch.
@@ -190,7 +164,7 @@ func TestWorkLaunches(t *testing.T) {
 	for len(items) > 0 {
 		tok, n, err := w.PushSome(items)
 		require.NoError(t, err)
-		require.LessOrEqual(t, n, w.Cap())
+		require.LessOrEqual(t, n, 4)
 		launches <- tok
 		toks, items, parts = append(toks, tok), items[n:], parts+1
 	}
@@ -200,14 +174,14 @@ func TestWorkLaunches(t *testing.T) {
 	close(launches)
 	wg.Wait()
 	require.GreaterOrEqual(t, parts, 250)
-	require.Equal(t, uint64(1000), w.Consumed())
+	require.Equal(t, uint64(1000), w.consumed)
 	require.Panics(t, func() { NewWork[int](1, nil).Complete(toks[0], nil) })
 }
 
 func TestWorkClose(t *testing.T) {
 	noLeaks(t)
 	w := NewWork[int](2, nil)
-	in, _, err := w.PushAll([]int{1, 2})
+	in, _, err := w.PushSome([]int{1, 2})
 	require.NoError(t, err)
 	var wg sync.WaitGroup
 	for range 3 { // one waits for room, two for their turn
@@ -221,8 +195,6 @@ func TestWorkClose(t *testing.T) {
 	w.Close()
 	w.Close()
 	wg.Wait()
-	_, err = w.TryPush(1)
-	require.ErrorIs(t, err, ErrClosed)
 	for i := range 2 {
 		item, err := w.Next()
 		require.NoError(t, err)
@@ -263,36 +235,6 @@ func TestWorkDoesNotAllocate(t *testing.T) {
 	}))
 	w.Close()
 	wait()
-}
-
-// NVIDIA/nccl #1251: captured work that is never replayed must not stall eager
-// work that comes after it.
-func TestCapturedWorkTouchesNoCounter(t *testing.T) {
-	noLeaks(t)
-	w := NewWork[int](4, nil)
-	sum := 0
-	wait := carry(w, func(i *int) error { sum += *i; return nil })
-	for range 2 {
-		_, err := w.Push(1)
-		require.NoError(t, err)
-	}
-	items := []int{5}
-	never, often := Capture(items), Capture(items)
-	items[0] = 100
-	replayed := 0
-	var last Token
-	for i := range 100_000 {
-		last, _ = w.Push(1)
-		if i%1000 == 0 {
-			replayed += often.Items()[0]
-		}
-	}
-	require.NoError(t, last.Wait(nil))
-	w.Close()
-	wait()
-	require.Equal(t, uint64(100_002), w.Consumed())
-	require.Equal(t, []int{5}, never.Items())
-	require.Equal(t, [2]int{100_002, 500}, [2]int{sum, replayed})
 }
 
 type sliceError []int
@@ -343,11 +285,37 @@ func BenchmarkWork(b *testing.B) {
 			wait := carry(w, func(*[8]uint64) error { return nil })
 			group := make([][8]uint64, n)
 			for b.Loop() {
-				tok, _, _ := w.PushAll(group)
+				tok, _, _ := w.PushSome(group)
 				_ = tok.Wait(&g)
 			}
 			w.Close()
 			wait()
 		})
 	}
+}
+
+// Ticks come while somebody waits with a Guard, and then no more.
+func TestWorkTicks(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		var g Guard
+		w := NewWork[int](1, &g)
+		ticking := func() bool {
+			synctest.Wait()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.ticking
+		}
+		tok, _ := w.Push(0)
+		waited := make(chan error)
+		go func() { waited <- tok.Wait(&g) }()
+		for range 3 {
+			time.Sleep(10 * tickPeriod)
+			require.True(t, ticking())
+		}
+		_, _ = w.Next()
+		w.Done(nil)
+		require.NoError(t, <-waited)
+		time.Sleep(2 * tickPeriod)
+		require.False(t, ticking())
+	})
 }

@@ -1,6 +1,6 @@
 /*
  * The bounded work FIFO (../work.go, ../ledger.go) in Promela: two callers, of
- * which one has a group larger than the ring, the carrier, an end of the Guard
+ * which one has a launch larger than the ring, the carrier, an end of the Guard
  * and Close at any time. Each atomic block is a critical section.
  *
  *	spin -run -DSAFETY work.pml             no assertion fails, no deadlock
@@ -13,76 +13,62 @@
 #define ITEMS 5
 
 byte produced, taken, consumed;
-bool closed, busy, ended, inItem[ITEMS], carried[ITEMS], finished[ITEMS];
+bool closed, ended, inItem[ITEMS], carried[ITEMS], finished[ITEMS];
 byte ring[CAP];
 
-bool parkedTurn[2], parkedRoom[2], parkedDone[2], parkedWork;
+bool parkedRoom[2], parkedDone[2], parkedWork;
 
 #define full (produced - consumed == CAP)
 
 #define wake(c) c[0] = false; c[1] = false
 
-inline signalTurn() {
-	if
-	:: parkedTurn[0] -> parkedTurn[0] = false
-	:: parkedTurn[1] -> parkedTurn[1] = false
-	:: else
-	fi
-}
-
-/* One launch of the items first … first+n-1 and the wait for its token. */
-inline launch(me, first, n) {
+/* The launches of the items first … first+n-1: PushSome and Token.Wait until
+ * all are in, or one call fails. */
+inline launches(me, first, n) {
 	refused = false;
 	i = 0;
-	do	/* begin */
-	:: atomic { !parkedTurn[me] ->
-		if
-		:: closed -> refused = true; break
-		:: !closed && !busy -> busy = true; break
-		:: !closed && busy && ended -> refused = true; break
-		:: !closed && busy && !ended -> parkedTurn[me] = true
-		fi }
-	od;
-	do	/* waitRoom and put */
+	do
 	:: refused || i == n -> break
 	:: else ->
-		atomic { !parkedRoom[me] ->
+		atomic { !parkedRoom[me] ->	/* PushSome */
 			if
-			:: closed || (full && ended) -> refused = true; busy = false; signalTurn()
+			:: closed || (full && ended) -> refused = true
 			:: !closed && full && !ended -> parkedRoom[me] = true
 			:: !closed && !full ->
-				assert(!inItem[first+i]);
-				assert(i == 0 || inItem[first+i-1]);
-				inItem[first+i] = true;
-				ring[produced % CAP] = first+i;
-				produced++;
-				assert(produced - consumed <= CAP);
-				parkedWork = false;
-				i++;
-				if
-				:: i == n -> busy = false; signalTurn()
-				:: else
-				fi
+				do
+				:: i == n || full -> break
+				:: else ->
+					assert(!inItem[first+i]);
+					assert(i == 0 || inItem[first+i-1]);
+					inItem[first+i] = true;
+					ring[produced % CAP] = first+i;
+					produced++;
+					assert(produced - consumed <= CAP);
+					parkedWork = false;
+					i++
+				od;
+				wait = true
+			fi };
+		do	/* Token.Wait */
+		:: !wait -> break
+		:: atomic { wait && !parkedDone[me] ->
+			if
+			:: ended || finished[first+i-1] -> wait = false
+			:: else -> parkedDone[me] = true
 			fi }
-	od;
-	do	/* Token.Wait */
-	:: atomic { !parkedDone[me] ->
-		if
-		:: refused || ended || finished[first+n-1] -> break
-		:: else -> parkedDone[me] = true
-		fi }
+		od
 	od
 }
 
 proctype Group() {
-	byte i; bool refused;
-	launch(0, 0, 3)
+	byte i; bool refused, wait;
+	launches(0, 0, 3)
 }
 
 proctype Singles() {
-	byte i; bool refused;
-	launch(1, 3, 1);
-	launch(1, 4, 1)
+	byte i; bool refused, wait;
+	launches(1, 3, 1);
+	launches(1, 4, 1)
 }
 
 proctype Carrier() {
@@ -112,12 +98,11 @@ proctype Carrier() {
 proctype End() {
 	if
 	:: true
-	:: atomic { ended = true; wake(parkedTurn); wake(parkedRoom); wake(parkedDone) }
+	:: atomic { ended = true; wake(parkedRoom); wake(parkedDone) }
 	fi
 }
 
 init {
-	pid callers;
 	atomic { run Carrier(); run End(); run Group(); run Singles() }
 	/* Close comes at any time, or when the callers have finished. */
 	bool early;
@@ -126,7 +111,7 @@ init {
 	:: early = false
 	fi;
 	early || _nr_pr <= 3;
-	atomic { closed = true; wake(parkedTurn); wake(parkedRoom); parkedWork = false }
+	atomic { closed = true; wake(parkedRoom); parkedWork = false }
 	_nr_pr == 1;
 	assert(produced == consumed && consumed == taken);
 	byte k;
