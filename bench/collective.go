@@ -92,22 +92,22 @@ func (c Collective) Size(count, n, width int) int64 {
 	return int64(count) * int64(c.blocksOfSize(n)) * int64(width)
 }
 
-// A piece is one block of a result: a run of one rank's contribution, or of the
-// contributions of all combined.
-type piece struct {
+// An origin is where one block of a result comes from: one rank's contribution, or
+// those of all combined, from some element on.
+type origin struct {
 	rank int // whose contribution; combined for the result of ⊕
 	from int // first element of the run
 }
 
 const combined = -1
 
-// result lists the blocks, each of count elements, that rank must find in its
-// output.
-func (c Collective) result(rank, root, n, count int) []piece {
-	all := func(from int) []piece {
-		p := make([]piece, n)
+// result lists the origins of the blocks, of count elements each, that rank must
+// find in its output.
+func (c Collective) result(rank, root, n, count int) []origin {
+	all := func(from int) []origin {
+		p := make([]origin, n)
 		for r := range p {
-			p[r] = piece{r, from}
+			p[r] = origin{r, from}
 		}
 		return p
 	}
@@ -116,19 +116,19 @@ func (c Collective) result(rank, root, n, count int) []piece {
 	}
 	switch c.Kind {
 	case ringo.KindAllReduce, ringo.KindReduce:
-		return []piece{{combined, 0}}
+		return []origin{{combined, 0}}
 	case ringo.KindReduceScatter:
-		return []piece{{combined, rank * count}}
+		return []origin{{combined, rank * count}}
 	case ringo.KindBroadcast:
-		return []piece{{root, 0}}
+		return []origin{{root, 0}}
 	case ringo.KindAllGather, ringo.KindGather:
 		return all(0)
 	case ringo.KindAlltoAll:
 		return all(rank * count)
 	case ringo.KindScatter:
-		return []piece{{root, rank * count}}
+		return []origin{{root, rank * count}}
 	}
-	return []piece{{(rank + n - 1) % n, 0}} // sendrecv: from the neighbour before
+	return []origin{{(rank + n - 1) % n, 0}} // sendrecv: from the neighbour before
 }
 
 // find is the Collective with a name.

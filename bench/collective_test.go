@@ -53,7 +53,7 @@ func TestCountAndSize(t *testing.T) {
 
 func TestResultPieces(t *testing.T) {
 	const n, root, count = 3, 1, 10
-	for name, want := range map[string][]piece{ // of rank 2
+	for name, want := range map[string][]origin{ // of rank 2
 		"allreduce":     {{combined, 0}},
 		"allgather":     {{0, 0}, {1, 0}, {2, 0}},
 		"reducescatter": {{combined, 20}},

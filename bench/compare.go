@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/schollz/progressbar/v3"
 )
 
 // compare measures ours and the peers in turn, Repetitions times, so that
@@ -15,89 +17,113 @@ import (
 // median counts, and of several variants of a peer the one with the least
 // median, size by size.
 func compare(ctx context.Context, cfg *Config) error {
-	n := cfg.Processes
-	var notes []string
-	note := func(format string, a ...any) {
-		line := fmt.Sprintf(format, a...)
-		notes = append(notes, line)
-		fmt.Fprintln(cfg.Stderr, "# "+line)
-	}
-	binaries := map[string]string{}
-	for _, name := range cfg.Peers {
-		binary, err := peers[name].build(ctx)
-		if err != nil {
-			note("peer %s: %v", name, err)
-			continue
-		}
-		binaries[name] = binary
-	}
+	c := &comparison{cfg: cfg, plan: cfg.plan(cfg.Processes), binaries: map[string]string{}, samples: samples{}, refused: map[string]bool{}}
+	c.build(ctx)
 	dir, err := os.MkdirTemp("", "ringo-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-
-	plan := cfg.plan(n)
-	samples := samples{}
+	c.bar = progress(cfg.Stderr, cfg.Repetitions, "repetitions")
 	var ours *Report
-	refused := map[string]bool{} // "peer variant series" that need not be tried again
-	bar := progress(cfg.Stderr, cfg.Repetitions, "repetitions")
 	for rep := range cfg.Repetitions {
 		if ours, err = child(ctx, cfg, filepath.Join(dir, fmt.Sprintf("%d.json", rep))); err != nil {
 			return err
 		}
 		for _, row := range ours.Rows {
-			samples.add("ringo", "", row)
+			c.samples.add("ringo", "", row)
 		}
-		tcp := overNetwork(ours.Transport)
 		for _, name := range cfg.Peers {
-			if binaries[name] == "" {
-				continue
-			}
-			for _, v := range peers[name].variants(tcp) {
-				for i := range plan {
-					s := &plan[i]
-					what := fmt.Sprintf("peer %s (%s): %s %v %s", name, v.name, s.Name, s.typ, s.opName())
-					if refused[what] {
-						continue
-					}
-					rows, err := peers[name].run(ctx, cfg, v, binaries[name], n, s, measureTime(plan))
-					if ctx.Err() != nil {
-						return context.Cause(ctx)
-					}
-					if err != nil {
-						refused[what] = true
-						if bar != nil {
-							bar.Clear()
-						}
-						note("%s: %v", what, err)
-					}
-					for _, row := range rows {
-						samples.add(name, v.name, row)
-					}
-				}
+			if err := c.measure(ctx, name, overNetwork(ours.Transport)); err != nil {
+				return err
 			}
 		}
-		if bar != nil {
-			bar.Add(1)
+		if c.bar != nil {
+			c.bar.Add(1)
 		}
 	}
+	return c.finish(ours)
+}
 
+// A comparison is ours and the peers on the same plan.
+type comparison struct {
+	cfg      *Config
+	plan     []series
+	binaries map[string]string // of the peers that could be built
+	samples  samples
+	refused  map[string]bool // "peer variant series" that need not be tried again
+	notes    []string
+	bar      *progressbar.ProgressBar
+}
+
+// note says something now and in the report.
+func (c *comparison) note(format string, a ...any) {
+	if c.bar != nil {
+		c.bar.Clear()
+	}
+	line := fmt.Sprintf(format, a...)
+	c.notes = append(c.notes, line)
+	fmt.Fprintln(c.cfg.Stderr, "# "+line)
+}
+
+// build makes the peers' programs. A peer that cannot be built is left out.
+func (c *comparison) build(ctx context.Context) {
+	for _, name := range c.cfg.Peers {
+		binary, err := peers[name].build(ctx)
+		if err != nil {
+			c.note("peer %s: %v", name, err)
+			continue
+		}
+		c.binaries[name] = binary
+	}
+}
+
+// measure carries out the plan once with each variant of a peer.
+func (c *comparison) measure(ctx context.Context, name string, tcp bool) error {
+	if c.binaries[name] == "" {
+		return nil
+	}
+	for _, v := range peers[name].variants(tcp) {
+		for i := range c.plan {
+			s := &c.plan[i]
+			what := fmt.Sprintf("peer %s (%s): %s %v %s", name, v.name, s.Name, s.typ, s.opName())
+			if c.refused[what] {
+				continue
+			}
+			rows, err := peers[name].run(ctx, c.cfg, v, c.binaries[name], c.cfg.Processes, s, measureTime(c.plan))
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err != nil {
+				c.refused[what] = true
+				c.note("%s: %v", what, err)
+			}
+			for _, row := range rows {
+				c.samples.add(name, v.name, row)
+			}
+		}
+	}
+	return nil
+}
+
+// finish prints and saves our rows, the last report's, with the peers' beside them.
+func (c *comparison) finish(ours *Report) error {
+	cfg, n := c.cfg, c.cfg.Processes
 	report := *ours
 	report.Rows, report.Flags = nil, cfg.Args
-	report.Notes = slices.Concat(ours.Notes, describePeers(cfg, ours.Transport), notes)
-	rec := newRecorder(cfg, &report, plan)
+	report.Notes = slices.Concat(ours.Notes, describePeers(cfg, ours.Transport), c.notes)
+	rec := newRecorder(cfg, &report, c.plan)
 	for _, name := range cfg.Peers {
-		if binaries[name] != "" {
+		if c.binaries[name] != "" {
 			rec.table.peers = append(rec.table.peers, name)
 		}
 	}
 	for _, row := range ours.Rows {
 		beside := map[string]*Row{}
 		for _, name := range rec.table.peers {
-			beside[name] = samples.best(name, row, n)
+			beside[name] = c.samples.best(name, row, n)
 		}
-		rec.add(*samples.best("ringo", row, n), beside)
+		rec.add(*c.samples.best("ringo", row, n), beside)
 	}
 	rec.verdict()
 	return rec.finish()
@@ -119,85 +145,6 @@ func describePeers(cfg *Config, transport string) []string {
 		lines = append(lines, fmt.Sprintf("peer %s: %s", name, strings.Join(ways, "; or ")))
 	}
 	return append(lines, fmt.Sprintf("%d repetitions of each in turn, medians; ratio is the peer's time / ours: above 1 we are ahead", cfg.Repetitions))
-}
-
-// samples are the rows of all repetitions by program, variant and case.
-type samples map[string]map[string]map[rowKey][]Row
-
-func (s samples) add(program, variant string, r Row) {
-	if s[program] == nil {
-		s[program] = map[string]map[rowKey][]Row{}
-	}
-	if s[program][variant] == nil {
-		s[program][variant] = map[rowKey][]Row{}
-	}
-	s[program][variant][r.key()] = append(s[program][variant][r.key()], r)
-}
-
-// best is a program's row beside ours: medians of the repetitions, of the
-// variant that is fastest in each form; nil if there is none.
-func (s samples) best(program string, ours Row, n int) *Row {
-	var best *Row
-	for _, byCase := range s[program] {
-		rows := byCase[ours.key()]
-		if len(rows) == 0 {
-			continue
-		}
-		c, _ := find(ours.Collective)
-		r := rows[0]
-		r.OutOfPlace = median(rows, c, n, func(r Row) *Measure { return r.OutOfPlace })
-		r.InPlace = median(rows, c, n, func(r Row) *Measure { return r.InPlace })
-		if best == nil {
-			best = &r
-			continue
-		}
-		best.OutOfPlace = faster(best.OutOfPlace, r.OutOfPlace)
-		best.InPlace = faster(best.InPlace, r.InPlace)
-	}
-	return best
-}
-
-func faster(a, b *Measure) *Measure {
-	if a == nil || b != nil && b.Time < a.Time {
-		return b
-	}
-	return a
-}
-
-// median is the Measure of the median time; wrong elements of all are added up.
-func median(rows []Row, c Collective, n int, form func(Row) *Measure) *Measure {
-	var all []*Measure
-	for _, r := range rows {
-		if m := form(r); m != nil {
-			all = append(all, m)
-		}
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	slices.SortFunc(all, func(a, b *Measure) int {
-		switch {
-		case a.Time < b.Time:
-			return -1
-		case a.Time > b.Time:
-			return 1
-		}
-		return 0
-	})
-	mid := *all[len(all)/2]
-	if len(all)%2 == 0 {
-		mid.Time = (mid.Time + all[len(all)/2-1].Time) / 2
-	}
-	mid.Min = all[0].Time
-	mid.bandwidth(c, rows[0].Size, n)
-	if mid.Wrong != nil {
-		sum := int64(0)
-		for _, m := range all {
-			sum += *m.Wrong
-		}
-		mid.Wrong = &sum
-	}
-	return &mid
 }
 
 // verdict sums up the ratios to the best peer of each row with a size above 0.

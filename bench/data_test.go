@@ -69,7 +69,7 @@ func TestResultDependsOnEveryRank(t *testing.T) {
 			without.ranks = n - 1 // the last one is missing
 			got := make([]byte, len(want))
 			without.result(got)
-			whole := table{want, typ.Size()}
+			whole := pattern{want, typ.Size()}
 			require.Greater(t, whole.wrong(got, 0), int64(count/50), "%v %v", typ, op)
 		}
 	}
@@ -113,7 +113,7 @@ func TestMovedDataIsAllBits(t *testing.T) {
 	a, b := make([]byte, 4000), make([]byte, 4000)
 	d.contribution(a, 0)
 	d.contribution(b, 1)
-	require.Greater(t, table{a, 4}.wrong(b, 0), int64(990), "ranks have different data")
+	require.Greater(t, pattern{a, 4}.wrong(b, 0), int64(990), "ranks have different data")
 	bits := [8]int{}
 	for _, x := range a {
 		for i := range bits {

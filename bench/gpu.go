@@ -9,18 +9,18 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A board is a worker's memory on its GPU: the twins of its host buffers, where
+// gpuBuffers are a worker's memory on its GPU: twins of its host buffers, in which
 // data are made and verified.
-type board struct {
+type gpuBuffers struct {
 	dev     *gpu.Device
 	stream  gpu.Stream
 	in, out mem.Region
-	graph   *gpu.Graph // of the operation that is measured, with repeat of them
+	graph   *gpu.Graph // of Config.Graph operations, while one is measured
 	windows []*ringo.Window
 }
 
-func newBoard(dev *gpu.Device, in, out buffer) (b *board, err error) {
-	b = &board{dev: dev}
+func newGPUBuffers(dev *gpu.Device, in, out buffer) (b *gpuBuffers, err error) {
+	b = &gpuBuffers{dev: dev}
 	if b.stream, err = dev.NewStream(); err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func newBoard(dev *gpu.Device, in, out buffer) (b *board, err error) {
 
 // register makes the memory known to all ranks. The reason is why that has no
 // effect, "" if it has.
-func (b *board) register(c *ringo.Comm) (reason string, err error) {
+func (b *gpuBuffers) register(c *ringo.Comm) (reason string, err error) {
 	for _, r := range []mem.Region{b.in, b.out} {
 		w, err := c.Register(r)
 		if err != nil {
@@ -48,8 +48,8 @@ func (b *board) register(c *ringo.Comm) (reason string, err error) {
 	return b.windows[0].Reason(), nil
 }
 
-// unregister waits for all ranks.
-func (b *board) unregister() error {
+// unregister undoes register, when all ranks have come to it.
+func (b *gpuBuffers) unregister() error {
 	var errs []error
 	for _, w := range b.windows {
 		errs = append(errs, w.Close())
@@ -58,7 +58,7 @@ func (b *board) unregister() error {
 	return errors.Join(errs...)
 }
 
-func (b *board) close() error {
+func (b *gpuBuffers) close() error {
 	errs := []error{b.forget()}
 	for _, r := range []mem.Region{b.in, b.out} {
 		if !r.IsNil() {
@@ -69,7 +69,7 @@ func (b *board) close() error {
 }
 
 // forget gives the graph back.
-func (b *board) forget() error {
+func (b *gpuBuffers) forget() error {
 	g := b.graph
 	if b.graph = nil; g == nil {
 		return nil
@@ -80,18 +80,18 @@ func (b *board) forget() error {
 // twin is where a part of the host buffers lies on the GPU.
 func (w *worker) twin(part []byte) mem.Region {
 	if len(part) == 0 {
-		return mem.Device(w.board.dev.Number(), 0, 0)
+		return mem.Device(w.gpu.dev.Number(), 0, 0)
 	}
-	host, r := w.in, w.board.in
+	host, r := w.in, w.gpu.in
 	if !mem.Host(part).Overlaps(mem.Host(host.all)) {
-		host, r = w.out, w.board.out
+		host, r = w.out, w.gpu.out
 	}
 	return r.Slice(int(mem.Host(part).Ptr()-mem.Host(host.all).Ptr()), len(part))
 }
 
 // upload copies the first n bytes of the host buffers and their fences.
 func (w *worker) upload(in, out int) error {
-	b := w.board
+	b := w.gpu
 	if err := b.dev.Write(b.in, w.in.all[:in+2*fence]); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (w *worker) upload(in, out int) error {
 
 // download copies them back, once the stream's work is done.
 func (w *worker) download(in, out int) error {
-	b := w.board
+	b := w.gpu
 	if err := w.comm.Synchronize(b.stream); err != nil {
 		return err
 	}
@@ -112,8 +112,8 @@ func (w *worker) download(in, out int) error {
 
 // captured is a graph of Config.Graph operations; all ranks capture together.
 func (w *worker) captured(op *operation) (*gpu.Graph, error) {
-	if w.board.graph == nil {
-		g, err := w.board.dev.Capture(w.board.stream, func() error {
+	if w.gpu.graph == nil {
+		g, err := w.gpu.dev.Capture(w.gpu.stream, func() error {
 			for range w.cfg.Graph {
 				if err := op.do(); err != nil {
 					return err
@@ -124,9 +124,9 @@ func (w *worker) captured(op *operation) (*gpu.Graph, error) {
 		if err != nil {
 			return nil, fmt.Errorf("capture: %w", err)
 		}
-		w.board.graph = g
+		w.gpu.graph = g
 	}
-	return w.board.graph, nil
+	return w.gpu.graph, nil
 }
 
 // ofGPU describes the GPU of rank 0, and how it is measured.
@@ -160,13 +160,4 @@ func (c *Config) gpus(ranks int) (*gpu.Machine, error) {
 		return gpu.Open(gpu.Options{Emulate: min(ranks, 64), Unchecked: c.Unchecked})
 	}
 	return nil, nil
-}
-
-// deviceOf is the GPU of a rank.
-func deviceOf(m *gpu.Machine, rank int) *gpu.Device {
-	if m == nil {
-		return nil
-	}
-	d, _ := m.Device(rank % m.Count())
-	return d
 }

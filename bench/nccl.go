@@ -43,11 +43,11 @@ func openNCCL(w *worker) (*nccl, error) {
 	// A struct of 128 bytes by value lies on the stack, behind six registers.
 	args := []uintptr{addressOf(&n.comm), uintptr(w.comm.Size()), uintptr(w.comm.Rank()), 0, 0, 0}
 	args = append(args, id[:]...)
-	err = w.board.dev.With(func() error {
+	err = w.gpu.dev.With(func() error {
 		if err := n.call("ncclCommInitRank", args...); err != nil || !w.cfg.Registered {
 			return err
 		}
-		for _, r := range []mem.Region{w.board.in, w.board.out} {
+		for _, r := range []mem.Region{w.gpu.in, w.gpu.out} {
 			var handle uintptr
 			if err := n.call("ncclCommRegister", n.comm, r.Ptr(), uintptr(r.Len()), addressOf(&handle)); err != nil {
 				return fmt.Errorf("%w: NCCL registers memory since 2.19; leave -R out", err)
@@ -76,7 +76,7 @@ func (n *nccl) call(name string, args ...uintptr) error {
 }
 
 func (n *nccl) close() error {
-	return n.w.board.dev.With(func() error {
+	return n.w.gpu.dev.With(func() error {
 		var errs []error
 		for _, h := range n.held {
 			errs = append(errs, n.call("ncclCommDeregister", n.comm, h))
@@ -150,5 +150,5 @@ func (n *nccl) operation(s *series, c *ringo.Call) func() error {
 			return n.call("ncclGroupEnd")
 		}
 	}
-	return func() error { return n.w.board.dev.With(f) }
+	return func() error { return n.w.gpu.dev.With(f) }
 }

@@ -81,8 +81,8 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// placed says whether the memory is registered.
-func (r *recorder) placed(reason string) {
+// registered says whether the memory is registered.
+func (r *recorder) registered(reason string) {
 	note := "memory registered"
 	if r.report.Registered = reason == ""; reason != "" {
 		note = "memory not registered: " + reason

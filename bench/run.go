@@ -11,10 +11,8 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/launch"
-	"github.com/ringo-go/ringo/mem"
 )
 
 // Run measures what cfg says and prints, saves and plots the result. It returns
@@ -74,10 +72,10 @@ func local(ctx context.Context, cfg *Config, n int) error {
 		o := cfg.options()
 		for r := range n {
 			if m != nil {
-				o.Devices = append(o.Devices, deviceOf(m, r))
+				o.Devices = append(o.Devices, DeviceOf(m, r))
 			}
 		}
-		meter, err := newMeter(deviceOf(m, 0))
+		meter, err := newMeter(DeviceOf(m, 0))
 		if err != nil {
 			return err
 		}
@@ -85,7 +83,7 @@ func local(ctx context.Context, cfg *Config, n int) error {
 		if err != nil {
 			return err
 		}
-		return together(ctx, cfg, comms, 1, meter)
+		return measureRanks(ctx, cfg, comms, 1, meter)
 	})
 }
 
@@ -108,55 +106,25 @@ func join(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	if cfg.PerProcess == 1 && cfg.Device == "host" {
-		return together(ctx, cfg, []*ringo.Comm{c}, c.Size(), nil)
+		return measureRanks(ctx, cfg, []*ringo.Comm{c}, c.Size(), nil)
 	}
 	defer c.Close()
 	return withGPUs(cfg, c.Size()*cfg.PerProcess, func(m *gpu.Machine) error {
-		meter, err := newMeter(deviceOf(m, c.Rank()*cfg.PerProcess))
+		meter, err := newMeter(DeviceOf(m, c.Rank()*cfg.PerProcess))
 		if err != nil {
 			return err
 		}
-		comms, err := multiply(ctx, cfg, c, m)
+		comms, err := OpenMany(ctx, c, cfg.PerProcess, cfg.options(), m)
 		if err != nil {
 			return err
 		}
-		return together(ctx, cfg, comms, c.Size(), meter)
+		return measureRanks(ctx, cfg, comms, c.Size(), meter)
 	})
 }
 
-// multiply makes a communicator of g ranks for each rank of c, with GPUs if
-// there are any.
-func multiply(ctx context.Context, cfg *Config, c *ringo.Comm, m *gpu.Machine) ([]*ringo.Comm, error) {
-	var id bootstrap.ID
-	if c.Rank() == 0 {
-		made, err := ringo.NewID("")
-		if err != nil {
-			return nil, err
-		}
-		id = made
-	}
-	whole := mem.Of(id[:])
-	if err := c.Do(&ringo.Call{Kind: ringo.KindBroadcast, In: whole, Out: whole, Count: len(id), Type: ringo.Uint8}); err != nil {
-		return nil, err
-	}
-	g := cfg.PerProcess
-	comms, errs := make([]*ringo.Comm, g), make([]error, g)
-	var wg sync.WaitGroup
-	for i := range g {
-		wg.Go(func() {
-			o := cfg.options()
-			o.ID, o.Rank, o.Size = &id, c.Rank()*g+i, c.Size()*g
-			o.Device = deviceOf(m, o.Rank)
-			comms[i], errs[i] = ringo.Open(ctx, o)
-		})
-	}
-	wg.Wait()
-	return comms, errors.Join(errs...)
-}
-
-// together measures with the ranks of this process and closes them. The meter,
-// which is for GPUs, has seen their opening.
-func together(ctx context.Context, cfg *Config, comms []*ringo.Comm, processes int, m *meter) error {
+// measureRanks measures with the ranks of this process and closes them. The meter
+// was started before they were opened; it is nil on host memory.
+func measureRanks(ctx context.Context, cfg *Config, comms []*ringo.Comm, processes int, m *meter) error {
 	if m != nil {
 		m.opened()
 	}
@@ -190,7 +158,7 @@ func together(ctx context.Context, cfg *Config, comms []*ringo.Comm, processes i
 			if slices.Contains(cfg.Peers, "nccl") {
 				rec.table.peers = []string{"nccl"}
 			}
-			workers[i].record, workers[i].placed, workers[i].meter = rec.add, rec.placed, m
+			workers[i].record, workers[i].registered, workers[i].meter = rec.add, rec.registered, m
 		}
 	}
 	var wg sync.WaitGroup

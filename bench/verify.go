@@ -7,15 +7,15 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A table is one period of elements, or all there are if that is less.
-type table struct {
+// A pattern is one period of elements, or all there are if that is less.
+type pattern struct {
 	bytes []byte
 	size  int // of an element
 }
 
 // runs calls f with the bytes of elements [from, from+count) in order, in as
 // few pieces as the period allows, and the offset of each piece.
-func (t table) runs(from, count int, f func(at int, run []byte)) {
+func (t pattern) runs(from, count int, f func(at int, run []byte)) {
 	from %= period
 	for at, left := 0, count*t.size; left > 0; {
 		run := t.bytes[from*t.size:]
@@ -26,20 +26,20 @@ func (t table) runs(from, count int, f func(at int, run []byte)) {
 }
 
 // fill writes elements [from, …) into dst.
-func (t table) fill(dst []byte, from int) {
+func (t pattern) fill(dst []byte, from int) {
 	t.runs(from, len(dst)/t.size, func(at int, run []byte) { copy(dst[at:], run) })
 }
 
 // poison writes the complement of elements [from, …) into dst: whatever is not
 // overwritten is certain to be counted as wrong.
-func (t table) poison(dst []byte, from int) {
+func (t pattern) poison(dst []byte, from int) {
 	t.runs(from, len(dst)/t.size, func(at int, run []byte) { subtle.XORBytes(dst[at:], run, ones[:len(run)]) })
 }
 
 var ones = bytes.Repeat([]byte{0xff}, period*8)
 
 // wrong counts the elements of got that are not elements [from, …).
-func (t table) wrong(got []byte, from int) (n int64) {
+func (t pattern) wrong(got []byte, from int) (n int64) {
 	t.runs(from, len(got)/t.size, func(at int, run []byte) {
 		have := got[at : at+len(run)]
 		if bytes.Equal(have, run) {
@@ -54,23 +54,23 @@ func (t table) wrong(got []byte, from int) (n int64) {
 	return n
 }
 
-// tables keeps the tables of one operation, in memory that is used again for the
+// patterns keeps the patterns of one operation, in memory that is used again for the
 // next: collecting garbage would disturb the measurements.
-type tables struct {
-	made map[int]table
+type patterns struct {
+	made map[int]pattern
 	free [][]byte
 }
 
 // forget makes way for other data.
-func (t *tables) forget() {
+func (t *patterns) forget() {
 	for _, old := range t.made {
 		t.free = append(t.free, old.bytes[:cap(old.bytes)])
 	}
-	t.made = map[int]table{}
+	t.made = map[int]pattern{}
 }
 
-// of is the table of a rank's contribution or of the result.
-func (t *tables) of(d *data, rank int) table {
+// of is the pattern of a rank's contribution or of the result.
+func (t *patterns) of(d *data, rank int) pattern {
 	if have, ok := t.made[rank]; ok {
 		return have
 	}
@@ -80,7 +80,7 @@ func (t *tables) of(d *data, rank int) table {
 	} else {
 		mem = make([]byte, period*8)
 	}
-	made := table{mem[:d.length*d.el.size], d.el.size}
+	made := pattern{mem[:d.length*d.el.size], d.el.size}
 	if rank == combined {
 		d.result(made.bytes)
 	} else {

@@ -7,16 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func tableOf(n, size int) table {
+func patternOf(n, size int) pattern {
 	d := newData(ringo.Float32, ringo.RedOp{}, true, 1, n, 9)
 	d.el.size = size
-	t := table{make([]byte, min(n, period)*size), size}
+	t := pattern{make([]byte, min(n, period)*size), size}
 	d.contribution(t.bytes, 0)
 	return t
 }
 
 func TestVerificationSeesEveryBit(t *testing.T) {
-	want := tableOf(50, 4)
+	want := patternOf(50, 4)
 	got := make([]byte, 200)
 	want.fill(got, 0)
 	require.Zero(t, want.wrong(got, 0))
@@ -29,7 +29,7 @@ func TestVerificationSeesEveryBit(t *testing.T) {
 
 func TestPoisonIsAllWrong(t *testing.T) {
 	for _, size := range []int{1, 2, 4, 8} {
-		want := tableOf(1000, size)
+		want := patternOf(1000, size)
 		got := make([]byte, 900*size)
 		want.poison(got, 100)
 		require.Equal(t, int64(900), want.wrong(got, 100))
@@ -37,7 +37,7 @@ func TestPoisonIsAllWrong(t *testing.T) {
 }
 
 func TestTableWrapsAfterPeriod(t *testing.T) {
-	want := tableOf(3*period, 2)
+	want := patternOf(3*period, 2)
 	n := 2*period + 77
 	got := make([]byte, n*2)
 	want.fill(got, period-5)
@@ -52,7 +52,7 @@ func TestTableWrapsAfterPeriod(t *testing.T) {
 // Data at the wrong place is what a collective gets wrong: blocks swapped,
 // shifted by an element or by a chunk.
 func TestWrongPlaceIsSeen(t *testing.T) {
-	want := tableOf(1<<20, 4)
+	want := patternOf(1<<20, 4)
 	got := make([]byte, 4<<20)
 	for _, shift := range []int{1, 16, 1024, 4096, 1 << 15, 1 << 16, 1 << 17, 1 << 18, 3 << 16} {
 		want.fill(got, shift)
@@ -76,7 +76,7 @@ func TestBufferFences(t *testing.T) {
 }
 
 func BenchmarkVerify(b *testing.B) {
-	want := tableOf(period, 4)
+	want := patternOf(period, 4)
 	got := make([]byte, 64<<20)
 	want.fill(got, 0)
 	b.SetBytes(int64(len(got)))

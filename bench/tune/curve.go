@@ -12,26 +12,26 @@ import (
 	"github.com/ringo-go/ringo/bench"
 )
 
-// A tuning is a measurement under way. All processes have the same lists; what is
-// measured only the first has.
+// A tuning is a measurement under way. All processes have the same lists; the times
+// are in the first one's alone.
 type tuning struct {
-	cfg    *Config
-	ranks  int
-	hands  []*hand
-	each   time.Duration // of a measurement
-	curves []curve
+	cfg     *Config
+	ranks   int
+	buffers []*buffers
+	each    time.Duration // of a measurement
+	curves  []curve
 
 	gpu, driver, path string
 }
 
 // A curve is the times of one collective in microseconds, by size and algorithm,
-// infinite where there is none. Columns from registered on are for registered
-// memory alone.
+// infinite where an algorithm cannot serve. Columns from registered on are of
+// algorithms for registered memory alone.
 type curve struct {
 	bench.Collective
 	counts     []int
-	sizes      []int64 // that they make
-	asked      []int64 // for which they stand
+	sizes      []int64 // in bytes, of these counts
+	asked      []int64 // the sizes of the Sweep that they were made from
 	algos      []string
 	registered int
 	us         [][]float64
@@ -108,8 +108,8 @@ func (t *tuning) plan() *ringo.Plan {
 	return p
 }
 
-// rows are the curve's rows of a plan. Registered memory has some of its own only
-// where that pays.
+// rows are the curve's rows of a plan. Registered memory has rows of its own only
+// where they differ.
 func (k *curve) rows(ranks int) (rows []ringo.PlanRow) {
 	for _, registered := range []bool{true, false} {
 		list := segment(k.times(registered))

@@ -1,5 +1,9 @@
-// Package tune measures which algorithm carries out a collective on GPU memory
-// quickest, for each size, and makes a ringo.Plan of it.
+// Package tune measures, size by size, which algorithm is the quickest for a
+// collective on GPU memory, and makes a ringo.Plan of it. It is what the command
+// "ringo tune" runs.
+//
+// The trap: a plan holds for the machine, the number of ranks and the path between
+// them that it was measured on.
 package tune
 
 import (
@@ -15,10 +19,8 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bench"
-	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/launch"
-	"github.com/ringo-go/ringo/mem"
 )
 
 // A Config says what to measure. Ranks are as for package bench: Processes of
@@ -51,7 +53,7 @@ func Run(ctx context.Context, cfg *Config) error {
 		return cfg.with(cfg.PerProcess, func(m *gpu.Machine) error {
 			return cfg.tune(ctx, m, 0, cfg.PerProcess, func(o ringo.Config) ([]*ringo.Comm, error) {
 				for r := range cfg.PerProcess {
-					o.Devices = append(o.Devices, deviceOf(m, r))
+					o.Devices = append(o.Devices, bench.DeviceOf(m, r))
 				}
 				return ringo.OpenLocal(cfg.PerProcess, o)
 			})
@@ -65,12 +67,12 @@ func Run(ctx context.Context, cfg *Config) error {
 	g := cfg.PerProcess
 	return cfg.with(world.Size()*g, func(m *gpu.Machine) error {
 		return cfg.tune(ctx, m, world.Rank()*g, world.Size()*g, func(o ringo.Config) ([]*ringo.Comm, error) {
-			return multiply(ctx, world, m, g, o)
+			return bench.OpenMany(ctx, world, g, o, m)
 		})
 	})
 }
 
-// with calls f with GPUs for so many ranks.
+// with calls f with GPUs for that many ranks.
 func (c *Config) with(ranks int, f func(*gpu.Machine) error) error {
 	o := gpu.Options{Emulate: min(ranks, 64), Unchecked: c.Unchecked}
 	if c.Device == "cuda" {
@@ -87,41 +89,9 @@ func (c *Config) with(ranks int, f func(*gpu.Machine) error) error {
 	return errors.Join(f(m), m.Close())
 }
 
-func deviceOf(m *gpu.Machine, rank int) *gpu.Device {
-	d, _ := m.Device(rank % m.Count())
-	return d
-}
-
-// multiply opens this process's g ranks of a communicator of all processes' ranks.
-func multiply(ctx context.Context, world *ringo.Comm, m *gpu.Machine, g int, o ringo.Config) ([]*ringo.Comm, error) {
-	var id bootstrap.ID
-	if world.Rank() == 0 {
-		made, err := ringo.NewID("")
-		if err != nil {
-			return nil, err
-		}
-		id = made
-	}
-	whole := mem.Of(id[:])
-	if err := world.Do(&ringo.Call{Kind: ringo.KindBroadcast, In: whole, Out: whole, Count: len(id), Type: ringo.Uint8}); err != nil {
-		return nil, err
-	}
-	comms, errs := make([]*ringo.Comm, g), make([]error, g)
-	var wg sync.WaitGroup
-	for i := range g {
-		wg.Go(func() {
-			o := o
-			o.ID, o.Rank, o.Size = &id, world.Rank()*g+i, world.Size()*g
-			o.Device = deviceOf(m, o.Rank)
-			comms[i], errs[i] = ringo.Open(ctx, o)
-		})
-	}
-	wg.Wait()
-	return comms, errors.Join(errs...)
-}
-
-// tune measures with this process's ranks, from first on, of so many in all. open
-// makes communicators for them; each algorithm has its own.
+// tune measures with the ranks of this process, first and those after it; ranks is
+// how many there are in all. open makes a communicator for them: each algorithm
+// has its own.
 func (c *Config) tune(ctx context.Context, m *gpu.Machine, first, ranks int, open func(ringo.Config) ([]*ringo.Comm, error)) (err error) {
 	sizes, err := c.Sizes()
 	if err != nil {
@@ -129,12 +99,12 @@ func (c *Config) tune(ctx context.Context, m *gpu.Machine, first, ranks int, ope
 	}
 	t := &tuning{cfg: c, ranks: ranks}
 	for i := range c.PerProcess {
-		h, err := newHand(deviceOf(m, first+i), int(slices.Max(sizes))+ranks*c.Type.Size())
+		h, err := newBuffers(bench.DeviceOf(m, first+i), int(slices.Max(sizes))+ranks*c.Type.Size())
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, h.close()) }()
-		t.hands = append(t.hands, h)
+		t.buffers = append(t.buffers, h)
 	}
 	err = with(ctx, open, c.options(""), func(comms []*ringo.Comm) error { return t.ask(comms[0], sizes) })
 	if err != nil {

@@ -13,36 +13,37 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A hand is one rank's memory on its GPU, for all communicators in turn. It is
-// zero, which every operator keeps zero.
-type hand struct {
+// buffers are one rank's memory on its GPU, which all communicators use in turn.
+// They are zero, which every operator keeps zero.
+type buffers struct {
 	dev     *gpu.Device
 	stream  gpu.Stream
 	in, out mem.Region
 }
 
-func newHand(dev *gpu.Device, bytes int) (h *hand, err error) {
-	h = &hand{dev: dev}
-	if h.stream, err = dev.NewStream(); err != nil {
+func newBuffers(dev *gpu.Device, bytes int) (b *buffers, err error) {
+	b = &buffers{dev: dev}
+	if b.stream, err = dev.NewStream(); err != nil {
 		return nil, err
 	}
-	for _, r := range []*mem.Region{&h.in, &h.out} {
+	for _, r := range []*mem.Region{&b.in, &b.out} {
 		if *r, err = dev.Alloc(bytes); err != nil {
-			return nil, errors.Join(err, h.close())
+			return nil, errors.Join(err, b.close())
 		}
-		if err := dev.Set(r.Ptr(), 0, bytes, h.stream); err != nil {
-			return nil, errors.Join(err, h.close())
+		if err := dev.Set(r.Ptr(), 0, bytes, b.stream); err != nil {
+			return nil, errors.Join(err, b.close())
 		}
 	}
-	if err := dev.Synchronize(h.stream); err != nil {
-		return nil, errors.Join(err, h.close())
+	if err := dev.Synchronize(b.stream); err != nil {
+		return nil, errors.Join(err, b.close())
 	}
-	return h, nil
+	return b, nil
 }
 
-// register makes the memory known to all ranks, which is false if it has no effect.
-func (h *hand) register(comm *ringo.Comm) (bool, error) {
-	for _, r := range []mem.Region{h.in, h.out} {
+// register makes the memory known to all ranks, and reports whether that has an
+// effect.
+func (b *buffers) register(comm *ringo.Comm) (bool, error) {
+	for _, r := range []mem.Region{b.in, b.out} {
 		w, err := comm.Register(r)
 		if err != nil || w.Reason() != "" {
 			return false, err
@@ -51,14 +52,14 @@ func (h *hand) register(comm *ringo.Comm) (bool, error) {
 	return true, nil
 }
 
-func (h *hand) close() error {
+func (b *buffers) close() error {
 	var errs []error
-	for _, r := range []mem.Region{h.in, h.out} {
+	for _, r := range []mem.Region{b.in, b.out} {
 		if !r.IsNil() {
-			errs = append(errs, h.dev.Free(r))
+			errs = append(errs, b.dev.Free(r))
 		}
 	}
-	return errors.Join(append(errs, h.dev.DestroyStream(h.stream))...)
+	return errors.Join(append(errs, b.dev.DestroyStream(b.stream))...)
 }
 
 // measure fills the column of an algorithm in all curves.
@@ -66,18 +67,18 @@ func (t *tuning) measure(comms []*ringo.Comm, algo string) error {
 	errs := make([]error, len(comms))
 	var wg sync.WaitGroup
 	for i, comm := range comms {
-		wg.Go(func() { errs[i] = t.measureRank(comm, t.hands[i], algo) })
+		wg.Go(func() { errs[i] = t.measureRank(comm, t.buffers[i], algo) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
 }
 
-func (t *tuning) measureRank(comm *ringo.Comm, h *hand, algo string) error {
-	m := &meter{comm: comm, hand: h, each: t.each, graph: t.cfg.Graph}
+func (t *tuning) measureRank(comm *ringo.Comm, b *buffers, algo string) error {
+	m := &meter{comm: comm, buffers: b, each: t.each, graph: t.cfg.Graph}
 	effective := true
 	if slices.ContainsFunc(t.curves, func(k curve) bool { return slices.Index(k.algos, algo) >= k.registered }) {
 		var err error
-		if effective, err = h.register(comm); err != nil {
+		if effective, err = b.register(comm); err != nil {
 			return err
 		}
 	}
@@ -93,11 +94,11 @@ func (t *tuning) measureRank(comm *ringo.Comm, h *hand, algo string) error {
 			if !slices.Contains(comm.DeviceAlgorithms(k.Kind, bytes, registered), algo) {
 				continue
 			}
-			call := ringo.Call{Kind: k.Kind, Count: count, Type: t.cfg.Type, Op: ringo.Sum, Stream: h.stream}
-			call.In = h.in.Slice(0, bytes*k.In.Blocks(comm.Rank(), 0, t.ranks))
-			call.Out = h.out.Slice(0, bytes*k.Out.Blocks(comm.Rank(), 0, t.ranks))
+			call := ringo.Call{Kind: k.Kind, Count: count, Type: t.cfg.Type, Op: ringo.Sum, Stream: b.stream}
+			call.In = b.in.Slice(0, bytes*k.In.Blocks(comm.Rank(), 0, t.ranks))
+			call.Out = b.out.Slice(0, bytes*k.Out.Blocks(comm.Rank(), 0, t.ranks))
 			if registered && k.Kind == ringo.KindReduce {
-				call.Out = h.out.Slice(0, bytes) // in its window on all ranks
+				call.Out = b.out.Slice(0, bytes) // in its window on all ranks
 			}
 			us, err := m.time(&call)
 			if err != nil {
@@ -113,8 +114,8 @@ func (t *tuning) measureRank(comm *ringo.Comm, h *hand, algo string) error {
 
 // A meter times operations of one rank; all ranks do the same.
 type meter struct {
-	comm  *ringo.Comm
-	hand  *hand
+	comm *ringo.Comm
+	*buffers
 	each  time.Duration // of a measurement, about
 	graph int
 }
@@ -133,7 +134,7 @@ func (m *meter) time(call *ringo.Call) (float64, error) {
 		return 0, err
 	}
 	n := max(1, min(m.graph, int(m.each.Seconds()*1e6/once)))
-	g, err := m.hand.dev.Capture(m.hand.stream, func() error {
+	g, err := m.dev.Capture(m.stream, func() error {
 		for range n {
 			if err := do(); err != nil {
 				return err
@@ -144,7 +145,7 @@ func (m *meter) time(call *ringo.Call) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("capture: %w", err)
 	}
-	launch := func() error { return g.Launch(m.hand.stream) }
+	launch := func() error { return g.Launch(m.stream) }
 	warm, err := m.loop(1, launch)
 	launches := max(1, int(m.each.Seconds()*1e6/repeats/max(warm, 1e-3)))
 	least := math.Inf(1)
@@ -171,7 +172,7 @@ func (m *meter) loop(n int, f func() error) (float64, error) {
 			return 0, err
 		}
 	}
-	if err := m.comm.Synchronize(m.hand.stream); err != nil {
+	if err := m.comm.Synchronize(m.stream); err != nil {
 		return 0, err
 	}
 	us := []float64{float64(time.Since(start).Nanoseconds()) / 1e3 / float64(n) / float64(m.comm.Size())}
