@@ -42,7 +42,7 @@ var floors = map[string]string{
 	"transport/*":     "transport mem fifo transport/internal/* internal/auth",
 	"engine":          "sched mem fifo kernels transport",
 	".":               "sched ring tree direct hier sim mem fifo kernels bootstrap transport transport/inproc transport/shm transport/socket transport/p2p transport/bridge engine engine/grid gpu kernels/device internal/cuda",
-	"internal/launch": "",
+	"internal/launch": "bootstrap",
 	"bench":           ". mem gpu kernels bootstrap internal/launch internal/cli internal/dl",
 	"bench/*":         ". bench mem gpu kernels internal/launch internal/dl",
 	"bench/tune":      ". bench mem gpu bootstrap internal/launch",

@@ -24,6 +24,7 @@ const (
 // are seated, carries the room's messages.
 type hub struct {
 	id     ID
+	opt    ListenOptions
 	log    *slog.Logger
 	warn   *auth.Log // for what strangers can cause
 	ln     net.Listener
@@ -33,16 +34,17 @@ type hub struct {
 
 	mu      sync.Mutex
 	lobby   lobby
-	verdict *refusal // why the group will not come together
-	room    *room    // once it has
-	seated  int      // connections of ranks that are open
-	foreign int      // connections that had another key
+	verdict *refusal       // why the group will not come together
+	room    *room          // once it has
+	ended   map[int]string // ranks whose process has, and how; see Gone
+	seated  int            // connections of ranks that are open
+	foreign int            // connections that had another key
 	timer   *time.Timer
 	stopped bool
 }
 
-func newHub(id ID, ln net.Listener, o ListenOptions) *hub {
-	h := &hub{id: id, ln: ln, log: o.logger(), linger: lingerTime}
+func newHub(id ID, ln net.Listener, o ListenOptions, ended map[int]string) *hub {
+	h := &hub{id: id, opt: o, ended: ended, ln: ln, log: o.logger(), linger: lingerTime}
 	h.warn = auth.NewLog(h.log)
 	h.guests = auth.NewPending(maxGuests, handshakeTime, h.warn)
 	h.timer = time.AfterFunc(o.timeout(), h.abandoned)
@@ -128,8 +130,30 @@ func (h *hub) sit(s *seat) bool {
 	s.link.send(&welcome{})
 	if h.lobby.full() {
 		h.start()
+	} else {
+		h.miss()
 	}
 	return true
+}
+
+// gone notes that a rank's process has ended. Under the lock of hubs.
+func (h *hub) gone(rank int, why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ended[rank] = why
+	if h.room == nil && h.verdict == nil {
+		h.miss()
+	}
+}
+
+// miss ends a group whose ranks wait for one that cannot come. Under mu.
+func (h *hub) miss() {
+	for rank := range h.lobby.size {
+		if why, ended := h.ended[rank]; ended && h.lobby.seats[rank] == nil {
+			h.refuseAll(h.lobby.ended(rank, why))
+			return
+		}
+	}
 }
 
 // start turns the lobby into a room. Under mu.
@@ -240,7 +264,7 @@ func (h *hub) closeDoor() {
 // stop ends everything. It does not wait for the goroutines.
 func (h *hub) stop() {
 	h.closeDoor()
-	forget(h)
+	succeed(h)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stopped = true

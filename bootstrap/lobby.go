@@ -73,6 +73,11 @@ func (l *lobby) died(rank int, why string) *refusal {
 		Reason: fmt.Sprintf("rank %d, %v, died while it waited for the others: %s", rank, l.seats[rank], why)}
 }
 
+// ended is the verdict when a rank cannot come any more.
+func (l *lobby) ended(rank int, why string) *refusal {
+	return &refusal{Cause: causeDied, Rank: rank, Reason: fmt.Sprintf("rank %d will not come, for its process has ended: %s", rank, why)}
+}
+
 // hosts are the ranks in the hub's process.
 func (l *lobby) hosts() (h []int) {
 	for r := range l.size {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"sync"
@@ -27,13 +28,20 @@ type ListenOptions struct {
 	// Timeout ends a hub to which no rank ever comes; default 10 minutes.
 	Timeout time.Duration
 
+	// Again serves the ID for one group after the other, until Stop. It is for
+	// launchers: Timeout does not count.
+	Again bool
+
 	Log *slog.Logger // nil is silence
 }
 
 func (o ListenOptions) logger() *slog.Logger { return orSilent(o.Log) }
 
 func (o ListenOptions) timeout() time.Duration {
-	if o.Timeout > 0 {
+	switch {
+	case o.Again:
+		return math.MaxInt64
+	case o.Timeout > 0:
 		return o.Timeout
 	}
 	return 10 * time.Minute
@@ -58,11 +66,34 @@ func hubOf(id ID) *hub {
 	return hubs.m[id]
 }
 
-func forget(h *hub) {
+// succeed puts the next hub in the place of one that has ended, if there is to be one.
+func succeed(h *hub) {
 	hubs.Lock()
 	defer hubs.Unlock()
-	if hubs.m[h.id] == h {
-		delete(hubs.m, h.id)
+	if hubs.m[h.id] != h {
+		return
+	}
+	delete(hubs.m, h.id)
+	if !h.opt.Again {
+		return
+	}
+	ln, err := listen(h.id)
+	if err != nil {
+		h.log.Warn("rendezvous: the next group cannot meet", "err", err)
+		return
+	}
+	hubs.m[h.id] = newHub(h.id, ln, h.opt, h.ended)
+}
+
+// Gone tells the hub of an ID that this process serves that a rank's process has
+// ended. Ranks that wait for it to join, now or later, get a *Failure at once
+// with why in it. Of a rank that has joined, the hub knows better itself. It is for
+// launchers.
+func Gone(id ID, rank int, why string) {
+	hubs.Lock()
+	defer hubs.Unlock()
+	if h := hubs.m[id]; h != nil {
+		h.gone(rank, why)
 	}
 }
 
@@ -115,9 +146,17 @@ func Serve(id ID, o ListenOptions) error {
 	if err := id.Check(); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
+	ln, err := listen(id)
+	if err != nil {
+		return fmt.Errorf("serve %s: %w", id.Addr(), err)
+	}
+	return register(id, ln, o)
+}
+
+func listen(id ID) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(id.Addr())
 	if err != nil {
-		return fmt.Errorf("serve: %w", err)
+		return nil, err
 	}
 	if net.ParseIP(host) == nil && host != "localhost" {
 		host = ""
@@ -126,10 +165,7 @@ func Serve(id ID, o ListenOptions) error {
 	if errors.Is(err, syscall.EADDRNOTAVAIL) {
 		ln, err = reuseport.Listen("tcp", net.JoinHostPort("", port))
 	}
-	if err != nil {
-		return fmt.Errorf("serve %s: %w", id.Addr(), err)
-	}
-	return register(id, ln, o)
+	return ln, err
 }
 
 func register(id ID, ln net.Listener, o ListenOptions) error {
@@ -138,7 +174,7 @@ func register(id ID, ln net.Listener, o ListenOptions) error {
 	if hubs.m[id] != nil {
 		return ln.Close()
 	}
-	hubs.m[id] = newHub(id, ln, o)
+	hubs.m[id] = newHub(id, ln, o, map[int]string{})
 	return nil
 }
 
@@ -146,7 +182,11 @@ func register(id ID, ln net.Listener, o ListenOptions) error {
 // goroutines. Ranks that are in lose the group. It is for programs that do not
 // need an ID after all; a hub ends by itself when its ranks have left.
 func Stop(id ID) {
-	if h := hubOf(id); h != nil {
+	hubs.Lock()
+	h := hubs.m[id]
+	delete(hubs.m, id)
+	hubs.Unlock()
+	if h != nil {
 		h.stop()
 		h.wg.Wait()
 	}

@@ -3,7 +3,6 @@ package launch
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/ringo-go/ringo/bootstrap"
 )
 
 // A Config says what to start.
@@ -41,14 +42,19 @@ type Error struct {
 	Err    error          // it did not even start, or its output could not be passed on
 }
 
-func (e *Error) Error() string {
+func (e *Error) Error() string { return fmt.Sprintf("rank %d: %s", e.Rank, e.how()) }
+
+// how is how the rank ended; nil is well.
+func (e *Error) how() string {
 	switch {
+	case e == nil:
+		return "exit status 0"
 	case e.Err != nil:
-		return fmt.Sprintf("rank %d: %v", e.Rank, e.Err)
+		return e.Err.Error()
 	case e.Signal != 0:
-		return fmt.Sprintf("rank %d: killed by signal %d", e.Rank, e.Signal)
+		return fmt.Sprintf("killed by signal %d", e.Signal)
 	}
-	return fmt.Sprintf("rank %d: exit status %d", e.Rank, e.Status)
+	return fmt.Sprintf("exit status %d", e.Status)
 }
 
 func (e *Error) Unwrap() error { return e.Err }
@@ -70,8 +76,9 @@ func (e *Error) ExitStatus() int {
 // the one that a signal killed, or else the first that failed.
 //
 // Each process has the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK,
-// LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT), and RINGO_RANK, RINGO_SIZE,
-// RINGO_COMM_ID and RINGO_COMM_SECRET. SIGINT and SIGTERM that come to this
+// LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT), and RINGO_RANK, RINGO_SIZE and
+// RINGO_COMM_ID, which is secret: the rendezvous is served here. So ranks that wait
+// for one that has ended before it joined hear of it at once. SIGINT and SIGTERM that come to this
 // process go to all of them, each in a process group of its own. When ctx ends
 // they get SIGTERM, and after Grace SIGKILL. On Linux they die with this process.
 func Run(ctx context.Context, c Config) error {
@@ -90,25 +97,30 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("launch: %w", err)
 	}
-	j := &job{Config: c, secret: rand.Text(), ended: make(chan int, c.N)}
+	id, err := bootstrap.NewID(bootstrap.ListenOptions{Addr: hub.addr, Again: true})
+	if err != nil {
+		return fmt.Errorf("launch: %w", err)
+	}
+	defer bootstrap.Stop(id)
+	j := &job{Config: c, id: id, ended: make(chan int, c.N)}
 	var mu sync.Mutex
 	j.stdout, j.stderr = share(c.Stdout, &mu), share(c.Stderr, &mu)
 	for rank := range c.N {
-		j.cmds = append(j.cmds, j.command(rank, hub.addr, master))
+		j.cmds = append(j.cmds, j.command(rank, master))
 	}
 	return j.run(ctx)
 }
 
 type job struct {
 	Config
-	secret         string
+	id             bootstrap.ID
 	stdout, stderr io.Writer
 	cmds           []*exec.Cmd
 	errs           []error  // of Wait, by rank
 	ended          chan int // ranks, as they end
 }
 
-func (j *job) command(rank int, hub string, masterPort int) *exec.Cmd {
+func (j *job) command(rank, masterPort int) *exec.Cmd {
 	cmd := exec.Command(j.Args[0], j.Args[1:]...)
 	env := j.Env
 	if env == nil {
@@ -119,7 +131,7 @@ func (j *job) command(rank int, hub string, masterPort int) *exec.Cmd {
 		"RANK="+r, "WORLD_SIZE="+n, "LOCAL_RANK="+r, "LOCAL_WORLD_SIZE="+n,
 		"MASTER_ADDR=127.0.0.1", "MASTER_PORT="+strconv.Itoa(masterPort),
 		"RINGO_RANK="+r, "RINGO_SIZE="+n, "RINGO_LOCAL_RANK="+r, "RINGO_LOCAL_SIZE="+n,
-		"RINGO_COMM_ID="+hub, "RINGO_COMM_SECRET="+j.secret)
+		"RINGO_COMM_ID="+j.id.String())
 	cmd.Stdout, cmd.Stderr = j.stdout, j.stderr
 	if j.Prefix && rank > 0 {
 		cmd.Stdout, cmd.Stderr = prefixed(j.stdout, rank), prefixed(j.stderr, rank)
@@ -143,6 +155,7 @@ func (j *job) run(ctx context.Context) error {
 	var first *Error
 	if running < j.N {
 		first = &Error{Rank: running, Err: j.errs[running]}
+		bootstrap.Gone(j.id, running, first.how())
 	}
 	return j.watch(ctx, signals, running, first)
 }
@@ -195,6 +208,7 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 			alive[rank] = false
 			running--
 			err := failure(rank, j.cmds[rank], j.errs[rank])
+			bootstrap.Gone(j.id, rank, err.how())
 			switch {
 			case err == nil:
 			case first == nil:

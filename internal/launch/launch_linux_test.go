@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -38,7 +39,7 @@ func play(s string) {
 		fmt.Fprintf(os.Stderr, "err %d\n", rank)
 	case "env":
 		for _, v := range []string{"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
-			"RINGO_RANK", "RINGO_SIZE", "RINGO_COMM_ID", "RINGO_COMM_SECRET", "EXTRA"} {
+			"RINGO_RANK", "RINGO_SIZE", "RINGO_COMM_ID", "EXTRA"} {
 			fmt.Printf("%s=%s\n", v, os.Getenv(v))
 		}
 	case "exit 3":
@@ -59,6 +60,40 @@ func play(s string) {
 		}
 		fmt.Fprintf(os.Stderr, "rank 2 died, says %d\n", rank)
 		os.Exit(1)
+	case "join 0", "join 2": // rank 0 or 2 ends before it joins, the others after
+		how := strings.Split(os.Getenv("HOW"), " ")
+		if strconv.Itoa(rank) == s[len("join "):] {
+			if how[0] == "signal" {
+				syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			}
+			status, _ := strconv.Atoi(how[1])
+			os.Exit(status)
+		}
+		begin := time.Now()
+		spec, _, err := bootstrap.FromEnv(os.Getenv)
+		if err == nil {
+			_, err = spec.Join(context.Background(), bootstrap.ListenOptions{}, bootstrap.JoinOptions{})
+		}
+		var f *bootstrap.Failure
+		if errors.As(err, &f) && time.Since(begin) < 10*time.Second {
+			fmt.Printf("rank %d died, said to %d: %v\n", f.Rank, rank, err)
+		}
+	case "again": // one group after the other
+		for range 3 {
+			spec, _, err := bootstrap.FromEnv(os.Getenv)
+			var g bootstrap.Group
+			if err == nil {
+				g, err = spec.Join(context.Background(), bootstrap.ListenOptions{}, bootstrap.JoinOptions{})
+			}
+			if err == nil {
+				_, err = g.AllGather(context.Background(), nil)
+			}
+			if err == nil {
+				err = g.Close()
+			}
+			fmt.Println("met", err)
+			time.Sleep(100 * time.Millisecond) // the others have closed too
+		}
 	case "wait":
 		c := make(chan os.Signal, 1)
 		signal.Notify(c, os.Interrupt, syscall.SIGTERM)
@@ -147,8 +182,7 @@ func TestVariables(t *testing.T) {
 		"RINGO_RANK=1", "RINGO_SIZE=2", "EXTRA=yes"} {
 		require.Contains(t, out.String(), "[1] "+line+"\n")
 	}
-	require.Regexp(t, `\[1\] RINGO_COMM_ID=127\.0\.0\.1:\d+\n`, out.String())
-	require.Regexp(t, `\[1\] RINGO_COMM_SECRET=\w{26}\n`, out.String())
+	require.Regexp(t, `\[1\] RINGO_COMM_ID=ringo:[\w-]+\n`, out.String())
 }
 
 func TestFailures(t *testing.T) {
@@ -174,6 +208,31 @@ func TestFailures(t *testing.T) {
 			require.Contains(t, out.String(), tt.says)
 		})
 	}
+}
+
+// The launcher knows who has ended before it joined, and the others hear of it.
+func TestEndBeforeJoin(t *testing.T) {
+	for _, rank := range []int{0, 2} {
+		for how, why := range map[string]string{"signal 9": "killed by signal 9", "status 3": "exit status 3", "status 0": "exit status 0"} {
+			t.Run(fmt.Sprint(rank, " ", how), func(t *testing.T) {
+				c, out := config(4, fmt.Sprint("join ", rank))
+				c.Env = append(c.Env, "HOW="+how)
+				c.Grace = 20 * time.Second
+				Run(t.Context(), c)
+				for r := range 4 {
+					if r != rank {
+						require.Contains(t, out.String(), fmt.Sprintf("rank %d died, said to %d: join: rank %[1]d will not come, for its process has ended: %[3]s\n", rank, r, why))
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestGroupsInTurn(t *testing.T) {
+	c, out := config(3, "again")
+	require.NoError(t, Run(t.Context(), c))
+	require.Equal(t, strings.Repeat("met <nil>\n", 9), out.String())
 }
 
 func TestNoSuchProgram(t *testing.T) {
