@@ -1,6 +1,9 @@
-// Package direct holds the collectives in which any rank may talk to any other:
-// the one-hop schedules, best for small messages and for ranks that share a
-// memory, and the log-step schedules, best for small messages of many ranks.
+// Package direct holds the collectives in which any rank may talk to any other.
+// Those of one or two hops are for small messages and for ranks that share a
+// memory; those of log n rounds are for small messages of many ranks.
+//
+// The trap: a rank has a connection to each of its partners, up to n-1, and where
+// ranks share a network card their messages queue up in it.
 package direct
 
 import "github.com/ringo-go/ringo/sched"

@@ -1,14 +1,15 @@
-// Package hier composes collectives for machines of machines: ranks on one node
-// reach each other faster than ranks on different nodes, so the data is brought
+// Package hier composes collectives for machines of machines, where ranks of one
+// node reach each other faster than ranks of different nodes: the data is brought
 // together inside the nodes first and crosses between them once.
 //
-// Rank node·L+local is rank local of its node, for N nodes of L ranks; for other
-// numberings see sched.Relabel. N and L are the ranks of the schedules given:
-// local ones run in every node at once, across ones in every column, that is
-// among the ranks of the same number in all nodes, at once. What comes out is a
-// schedule like any other and can be nested again.
+// There are N nodes of L ranks; rank node·L+local is number local of its node. N
+// and L are the ranks of the schedules given. A local schedule runs in every node
+// at once. An across schedule runs in every column at once: the ranks of the same
+// number in all nodes. The result is a schedule like any other and can be nested
+// again.
 //
-// Every function panics if the schedules do not have the shapes it needs.
+// The traps: ranks that are numbered otherwise need sched.Relabel, and every
+// function panics if the schedules do not have the shapes it needs.
 package hier
 
 import (

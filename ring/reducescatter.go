@@ -3,8 +3,8 @@ package ring
 import "github.com/ringo-go/ringo/sched"
 
 // ReduceScatter takes n-1 hops and sends (n-1)/n of the data a rank, the least
-// possible. It is the first half of AllReduce: a chunk starts behind its owner
-// and travels the ring once while each rank adds its part.
+// possible. It is the first half of AllReduce: a chunk starts at the rank
+// after its owner and travels the ring once while each rank adds its part.
 type ReduceScatter struct{ N int }
 
 // Shape is n chunks in, In[q] for rank q, and one out.

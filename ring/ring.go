@@ -1,10 +1,13 @@
-// Package ring holds the collectives in which every rank talks to two others
-// only: it receives from the rank before it and sends to the rank after it.
-// Rings use the least bytes there can be and no link twice, and need n-1 hops
-// for it: they are the choice for large messages. To lay a ring along the wires
-// of a machine, rename its ranks with sched.Relabel.
+// Package ring holds the collectives in which every rank receives from the rank
+// before it and sends to the rank after it, and talks to no other. Rings send the
+// least bytes there can be and use no link twice: they are the choice for large
+// messages.
 //
-// Sources: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for
+// The trap: they need n-1 hops or more, so small messages among many ranks are
+// slow; and where neighbours are on other nodes every hop crosses the network,
+// unless sched.Relabel lays the ring along the wires.
+//
+// Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for
 // clusters of workstations", J. Parallel Distrib. Comput. 69 (2009), who also
 // prove the lower bounds that the doc comments here speak of.
 package ring

@@ -1,7 +1,10 @@
-// Package sched is the language of collectives. A collective is a table: what
-// does rank r do at step i? The table is a pure function, so one description
-// can be proved (Check), timed (package sim), printed (Format), composed (Then,
-// Relabel) and carried out (package engine) by code that knows no algorithm.
+// Package sched is the language of collectives, for whoever writes or studies an
+// algorithm. A collective is a table: what does rank r do at step i? The table is
+// a pure function, so one description can be proved (Check), counted (CostOf),
+// timed (package sim), printed (Format), composed (Then, Beside, Split, Relabel)
+// and carried out (package engine) by code that knows no algorithm.
+//
+// The trap: rank 0 is the zero Rank, so a Step without a peer must say Nobody.
 package sched
 
 // A Rank is the number of a member of a communicator, from 0.

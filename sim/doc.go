@@ -1,7 +1,11 @@
-// Package sim times a collective on paper. It carries out the steps of a
-// sched.Schedule on ranks that have no data but clocks, under a Model of the
-// links between them, for ten ranks or a million. The same arithmetic is the
-// cost model by which a plan chooses an algorithm for a size.
+// Package sim times a collective on paper, for whoever compares algorithms on
+// machines that are not there. It carries out the steps of a sched.Schedule on
+// ranks that have no data but clocks, under a Model of the links between them, for
+// ten ranks or a million. Estimate does the same quickly; a plan chooses algorithms
+// by it where nothing was measured.
+//
+// The trap: a time is as good as the Model. The presets are round figures, and
+// inside a node those for networks mean shared memory on CPUs, but for NVLink.
 //
 // A message of m bytes from one rank to another costs, when nothing else is in
 // the way,
@@ -23,10 +27,10 @@
 //   - A chunk is cut into pieces of at most half a queue, and the schedule is
 //     carried out piece by piece (a round each). A piece moves in slices of one
 //     slot, so that a step that receives and sends passes on slice after slice.
-//   - A queue has a depth: who is ahead waits for slots to come back.
+//   - A queue has a depth: a rank that is ahead waits for slots to come back.
 //   - A rank's port carries one message at a time in each direction, and so does
-//     what ranks of a node share: its network card or its memory. Who comes first
-//     is served first.
+//     what ranks of a node share: its network card or its memory. They are served
+//     in the order in which they come.
 //
 // What it leaves out: routing and contention between nodes, jitter, and that
 // the slices of a message may be delayed unevenly; a message is known by the

@@ -14,9 +14,8 @@ type queue struct {
 // the message was received, when their slots are free again.
 type span struct{ first, last float64 }
 
-// queues finds the queues of a run by their ends. Memory is spent only on pairs
-// of ranks that talk, and on as many spans as there were messages, at most the
-// depth.
+// queues finds the queues of a run by their ends. Only pairs of ranks that talk
+// take memory, with a span for each message up to the depth.
 type queues struct {
 	list  []queue
 	spans []span
@@ -87,7 +86,7 @@ func (q *queues) put(at int32, s span, depth uint32) {
 		old := q.spans[e.times : e.times+e.sent]
 		e.times = uint32(len(q.spans))
 		q.spans = append(q.spans, old...)
-		q.spans = append(q.spans, old...) // place for as many again
+		q.spans = append(q.spans, old...) // room for the same number again
 		e.mask = 2*e.mask + 1
 	}
 	q.spans[e.times+e.sent&e.mask] = s

@@ -111,13 +111,13 @@ const (
 	cheapSteps = 16_000
 )
 
-// Estimate is the Time of Run for one who chooses between schedules. Of many
-// rounds it carries out 8 to 32 and takes the others to last as long each as the
-// later half of these, which is exact once rounds follow each other evenly: half
-// of the schedules and presets of this library; 90 of 100 are within 2 %, and
-// the worst, long chains over memory that is shared, a third off. It takes well
-// under a millisecond for up to 64 ranks unless they have many rounds, and does
-// not allocate when it has been called for a schedule as large before.
+// Estimate is the Time of Run, quickly, for code that chooses between schedules. Of
+// many rounds it carries out 8 to 32 and takes the others to last as long each as
+// the later half of these. That is exact once rounds follow each other evenly: for
+// half of the schedules and presets of this library. For 90 of 100 it is within
+// 2 %; the worst, long chains over memory that is shared, are a third off. It
+// takes well under a millisecond for up to 64 ranks unless they have many rounds,
+// and allocates nothing after a first call for a schedule as large.
 func Estimate(s sched.Schedule, m Model, bytes int64) (float64, error) {
 	w, err := begin(s, m, bytes, fewRounds)
 	if err != nil {
@@ -145,7 +145,7 @@ func (w *world) rest() float64 {
 	return w.skipped * (w.ends[n-1] - w.ends[n/2-1]) / float64(n-n/2)
 }
 
-// worlds keeps the memory of small runs for the next.
+// worlds keeps the memory of small runs, of keepRanks at most, for later ones.
 var worlds = sync.Pool{New: func() any { return new(world) }}
 
 const keepRanks = 4096

@@ -6,11 +6,11 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// A world is a run under way. A rank is carried on until it must wait; who
-// makes it ready puts it into the line. The order of ranks in the line does not
-// matter, because every time is computed from the times of what it depends on.
-// Only ports that ranks share serve who comes first: a rank that wants one waits
-// in turns, and the earliest goes on when nobody else can.
+// A world is a run under way. A rank is carried on until it must wait; the rank
+// that makes it ready again puts it into the line. The order of ranks in the line
+// does not matter, because every time is computed from the times of what it
+// depends on. Only ports that ranks share serve in the order of time: a rank that
+// wants one waits in turns, and the earliest goes on when no other rank can.
 type world struct {
 	s     sched.Schedule
 	m     Model
@@ -37,8 +37,8 @@ type world struct {
 // checkSteps is how often a run looks whether it shall end: after about 10 ms.
 const checkSteps = 1 << 16
 
-// A rank is 64 bytes and two 4-byte places in lines; nothing else of a run
-// grows with the ranks but their queues.
+// A rank takes 64 bytes and two places of 4 bytes in lines. Of a run only ranks and
+// their queues grow with the number of ranks.
 type rank struct {
 	clock    float64 // when its core is free
 	out      float64 // when its port out is free
@@ -48,7 +48,7 @@ type rank struct {
 	round    int32
 	sendTo   int32 // queue it sent to last, likely the next too; -1 for none
 	recvFrom int32 // the same for receiving
-	waits    int32 // queue it waits for, or one of the below
+	waits    int32 // queue it waits for, or ready, inTurn, ended
 }
 
 const (

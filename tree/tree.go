@@ -1,10 +1,13 @@
-// Package tree holds the collectives that spread along trees, in a number of
-// hops that grows with log n: for small and middle messages of many ranks.
+// Package tree holds the collectives that spread along trees. Their hops grow with
+// log n: they are for small and middle messages of many ranks.
 //
 // A binomial tree has the fewest hops, but its root sends the data log n times.
-// A binary tree lets no rank send it more than twice, but half of the ranks are
-// leaves and send nothing. The double binary tree uses them: two trees, each for
-// half of the data, in which every rank is an inner node of at most one.
+// In a binary tree no rank sends it more than twice, but half of the ranks are
+// leaves and send nothing. The double binary tree puts them to use: two trees,
+// each for half of the data, and every rank is an inner node of at most one.
+//
+// The trap: the chunks are halves of the data, one a tree, so large messages are a
+// pipeline only as far as an engine cuts them in pieces.
 //
 // Source: Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth
 // broadcast, reduction and scan", Parallel Computing 35 (2009).
