@@ -25,6 +25,7 @@ const (
 type hub struct {
 	id     ID
 	opt    ListenOptions
+	again  bool // there is to be a next hub; under the lock of hubs
 	log    *slog.Logger
 	warn   *auth.Log // for what strangers can cause
 	ln     net.Listener
@@ -44,7 +45,7 @@ type hub struct {
 }
 
 func newHub(id ID, ln net.Listener, o ListenOptions, ended map[int]string) *hub {
-	h := &hub{id: id, opt: o, ended: ended, ln: ln, log: o.logger(), linger: lingerTime}
+	h := &hub{id: id, opt: o, again: o.Again, ended: ended, ln: ln, log: o.logger(), linger: lingerTime}
 	h.warn = auth.NewLog(h.log)
 	h.guests = auth.NewPending(maxGuests, handshakeTime, h.warn)
 	h.timer = time.AfterFunc(o.timeout(), h.abandoned)
@@ -116,6 +117,12 @@ func (h *hub) sit(s *seat) bool {
 	if h.verdict != nil {
 		s.link.send(h.verdict)
 		return false
+	}
+	if h.room != nil && s.Rank < h.lobby.size {
+		if here, gone := h.room.without(s.Rank); gone {
+			s.link.send(busy(here))
+			return false
+		}
 	}
 	if no := h.lobby.sit(s); no != nil {
 		if h.room == nil {
@@ -203,6 +210,13 @@ func (h *hub) listen(s *seat) (why string) {
 			s.link.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
 		}
 	}
+}
+
+// begun reports whether the group has come together, or cannot.
+func (h *hub) begun() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.room != nil || h.verdict != nil
 }
 
 // together is the room of a group that has come together, else nil.

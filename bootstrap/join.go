@@ -62,6 +62,7 @@ type joiner struct {
 	log        *slog.Logger
 	since      time.Time
 	met        error // what a process that is not our hub has done, if one answered
+	busy       error // why our hub had no seat yet
 }
 
 // strangerTime is after how long Join warns that another process answers.
@@ -99,6 +100,9 @@ func (j *joiner) unanswered(ctx context.Context, last error) error {
 	cause := context.Cause(ctx)
 	if !errors.Is(cause, context.DeadlineExceeded) {
 		return &JoinError{Reason: fmt.Sprintf("cancelled before %s answered (%v)", j.id.Addr(), last), Err: cause}
+	}
+	if j.busy != nil {
+		return &JoinError{Err: cause, Reason: fmt.Sprintf("no place at %s within %s: %v; every rank must Close it", j.id.Addr(), spell(j.waited(ctx)), j.busy)}
 	}
 	if j.met != nil {
 		return &JoinError{Err: cause, Reason: fmt.Sprintf(
@@ -163,6 +167,10 @@ func (j *joiner) greet(l *link) error {
 	case *welcome:
 		return nil
 	case *refusal:
+		if m.Cause == causeBusy {
+			j.busy = errors.New(m.Reason)
+			return j.busy
+		}
 		return j.refused(m)
 	}
 	return errMalformed

@@ -111,7 +111,7 @@ func TestConflicts(t *testing.T) {
 		rank, size int
 		want       string
 	}{
-		{"same rank", 0, 3, `^join: two processes claim rank 0: process \d+ on \S+ \(127\.0\.0\.1:\d+\) and process \d+ on \S+ \(127\.0\.0\.1:\d+\): give each its own RINGO_RANK$`},
+		{"same rank", 0, 3, `^join: process \d+ on \S+ joins as rank 0 again \(127\.0\.0\.1:\d+, then 127\.0\.0\.1:\d+\): it must Close the first group before, or have another ID$`},
 		{"sizes differ", 1, 4, `^join: rank 1, process .*, says there are 4 ranks, but rank 0, process .*, says 3: start all with one RINGO_SIZE$`},
 	}
 	for _, tt := range tests {
@@ -133,6 +133,37 @@ func TestConflicts(t *testing.T) {
 	require.ErrorContains(t, err, "rank 2 of 2")
 }
 
+func TestTwoProcessesClaim(t *testing.T) {
+	var l lobby
+	require.Nil(t, l.sit(&seat{claim: claim{Rank: 1, Size: 2, Pid: 7, Host: "a"}, from: "x:1"}))
+	for _, c := range []claim{{Rank: 1, Size: 2, Pid: 7, Host: "b"}, {Rank: 1, Size: 2, Pid: 8, Host: "a"}} {
+		no := l.sit(&seat{claim: c, from: "x:2"})
+		require.Equal(t, fmt.Sprintf("two processes claim rank 1: process 7 on a (x:1) and process %d on %s (x:2): give each its own RINGO_RANK", c.Pid, c.Host), no.Reason)
+	}
+}
+
+// Who joins again before the others have left waits for them, then has a new group.
+func TestJoinAgain(t *testing.T) {
+	id, err := randomID("127.0.0.1:" + freePort(t))
+	require.NoError(t, err)
+	require.NoError(t, Serve(id, ListenOptions{}))
+	defer Stop(id)
+	a, b := join(within(t, 10*time.Second), id, 0, 2), join(within(t, 10*time.Second), id, 1, 2)
+	first := []Group{(<-a).g, (<-b).g}
+	require.NoError(t, first[0].Close())
+	require.NoError(t, Serve(id, ListenOptions{}))
+	hasty := <-join(within(t, 50*time.Millisecond), id, 0, 2)
+	require.ErrorContains(t, hasty.err, "the group before has not ended, rank 1 is in it; every rank must Close it")
+	a = join(within(t, 10*time.Second), id, 0, 2)
+	require.NoError(t, first[1].Close())
+	b = join(within(t, 10*time.Second), id, 1, 2)
+	second := []Group{(<-a).g, (<-b).g}
+	meet(t, second)
+	require.NotEqual(t, first[0].Key(), second[0].Key())
+	closeAll(t, second)
+	require.Eventually(t, func() bool { return hubOf(id) == nil }, 10*time.Second, time.Millisecond)
+}
+
 func seated(id ID) int {
 	h := hubOf(id)
 	h.mu.Lock()
@@ -145,7 +176,7 @@ func TestLateComerDoesNotDisturb(t *testing.T) {
 	a, b := join(t.Context(), id, 0, 2), join(t.Context(), id, 1, 2)
 	groups := []Group{(<-a).g, (<-b).g}
 	late := <-join(within(t, 10*time.Second), id, 1, 2)
-	require.ErrorContains(t, late.err, "two processes claim rank 1")
+	require.ErrorContains(t, late.err, "joins as rank 1 again")
 	require.Contains(t, log.String(), "late comer refused")
 	each(groups, func(g Group) {
 		if _, err := g.AllGather(t.Context(), nil); err != nil {

@@ -33,7 +33,12 @@ func (l *lobby) sit(s *seat) *refusal {
 		return conflict("rank %d, %v, says there are %d ranks, but rank %d, %v, says %d: start all with one RINGO_SIZE",
 			s.Rank, s, s.Size, l.first, l.seats[l.first], l.size)
 	}
-	if other := l.seats[s.Rank]; other != nil {
+	switch other := l.seats[s.Rank]; {
+	case other == nil:
+	case other.Pid == s.Pid && other.Host == s.Host:
+		return conflict("process %d on %s joins as rank %d again (%s, then %s): it must Close the first group before, or have another ID",
+			s.Pid, s.Host, s.Rank, other.from, s.from)
+	default:
 		return conflict("two processes claim rank %d: %v and %v: give each its own RINGO_RANK", s.Rank, other, s)
 	}
 	l.seats[s.Rank] = s
@@ -76,6 +81,12 @@ func (l *lobby) died(rank int, why string) *refusal {
 // ended is the verdict when a rank cannot come any more.
 func (l *lobby) ended(rank int, why string) *refusal {
 	return &refusal{Cause: causeDied, Rank: rank, Reason: fmt.Sprintf("rank %d will not come, for its process has ended: %s", rank, why)}
+}
+
+// busy is said to a rank that comes again, for the next group, before all others
+// have left this one.
+func busy(here []int) *refusal {
+	return &refusal{Cause: causeBusy, Rank: -1, Reason: fmt.Sprintf("the group before has not ended, rank %s is in it", ranges(here))}
 }
 
 // hosts are the ranks in the hub's process.

@@ -42,6 +42,7 @@ const (
 	causeTimeout                    // ranks did not come
 	causeCancelled                  // a rank gave up waiting for another reason
 	causeDied                       // a rank died while joining
+	causeBusy                       // try again: the last group has not ended
 )
 
 func (*refusal) kind() kind { return kRefusal }

@@ -212,6 +212,13 @@ func (r *room) depart(rank int) {
 	}
 }
 
+// without are the ranks that are here, if rank is not.
+func (r *room) without(rank int) (here []int, gone bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.others(rank), r.gone[rank]
+}
+
 // others are the ranks that are here, without rank.
 func (r *room) others(rank int) []int {
 	all := make([]int, 0, r.here)

@@ -74,7 +74,7 @@ func succeed(h *hub) {
 		return
 	}
 	delete(hubs.m, h.id)
-	if !h.opt.Again {
+	if !h.again {
 		return
 	}
 	ln, err := listen(h.id)
@@ -136,8 +136,8 @@ func idAt(ln net.Listener, asked, secret string) (ID, error) {
 	return randomID(addr)
 }
 
-// Serve serves an ID of IDFor in this process, as NewID does its own. Where
-// this process serves it already, nothing happens.
+// Serve serves an ID of IDFor in this process, as NewID does its own. Where this
+// process serves it already, the next group meets when the group of now has ended.
 //
 // A host that is a name other than localhost is served on all interfaces, since
 // it may mean another address here than elsewhere; so is an address this machine does not hold
@@ -171,7 +171,8 @@ func listen(id ID) (net.Listener, error) {
 func register(id ID, ln net.Listener, o ListenOptions) error {
 	hubs.Lock()
 	defer hubs.Unlock()
-	if hubs.m[id] != nil {
+	if h := hubs.m[id]; h != nil {
+		h.again = h.again || h.begun()
 		return ln.Close()
 	}
 	hubs.m[id] = newHub(id, ln, o, map[int]string{})

@@ -92,7 +92,6 @@ func play(s string) {
 				err = g.Close()
 			}
 			fmt.Println("met", err)
-			time.Sleep(100 * time.Millisecond) // the others have closed too
 		}
 	case "wait":
 		c := make(chan os.Signal, 1)
