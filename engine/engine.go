@@ -11,6 +11,8 @@
 package engine
 
 import (
+	"fmt"
+
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
@@ -29,6 +31,8 @@ type Job struct {
 	// receivers have taken what was lent.
 	Lend bool
 
+	slot    int  // bytes of a slice: what fits in a slot, in whole elements
+	piece   int  // bytes of a piece: half a queue, in whole elements
 	scaled  bool // contributions pass Reducer.Load
 	large   bool // results do not stay in the cache
 	inPlace bool // In and Out are not apart
@@ -40,18 +44,17 @@ type Job struct {
 // use; a communicator has one for its queue of operations and makes others for
 // the sends and receives of a group.
 type Engine struct {
-	slot  int // bytes of a slice
-	piece int // bytes of a piece: half a queue
-	tmp   []byte
+	limits transport.Limits
+	tmp    []byte
 }
 
 // New makes an Engine for connections of these limits.
 func New(l transport.Limits) *Engine {
-	return &Engine{slot: l.SlotBytes, piece: l.SlotBytes * (l.Slots / 2)}
+	return &Engine{limits: l}
 }
 
-// Piece is how many bytes of a chunk one round moves.
-func (e *Engine) Piece() int { return e.piece }
+// Piece is the most bytes of a chunk that one round moves.
+func (e *Engine) Piece() int { return e.limits.SlotBytes * (e.limits.Slots / 2) }
 
 // largeOut is the size of a result from which it is stored past the caches. At
 // 64 MiB that takes a fifth of the time away, at 16 MiB nothing. In place the
@@ -59,13 +62,17 @@ func (e *Engine) Piece() int { return e.piece }
 const largeOut = 32 << 20
 
 // Run carries out a job and returns when this rank's part is done: its result
-// is complete and its memory may be reused. An error is a *StepError.
+// is complete and its memory may be reused. An error is a *StepError, unless the
+// connections are too narrow for the job and nothing was done.
 //
 // Messages of no bytes are sent in the first round, so that ranks which
 // disagree meet even when one of them has nothing to say.
 func (e *Engine) Run(j *Job) error {
 	p := j.Program
-	if need := p.shape.Tmp * e.piece; len(e.tmp) < need {
+	if err := e.cut(j); err != nil {
+		return err
+	}
+	if need := p.shape.Tmp * j.piece; len(e.tmp) < need {
 		e.tmp = make([]byte, need)
 	}
 	j.scaled = j.Reducer != nil && !j.Reducer.LoadIsCopy()
@@ -99,12 +106,22 @@ func (e *Engine) Run(j *Job) error {
 			}
 		}
 	}
-	if j.large {
-		mem.Fence()
-	}
 	if j.Lend {
 		return p.flush()
 	}
+	return nil
+}
+
+// cut decides where the data is cut: between elements.
+func (e *Engine) cut(j *Job) error {
+	j.slot = e.limits.SlotBytes
+	if j.Reducer != nil {
+		unit := j.Reducer.Unit()
+		if j.slot -= j.slot % unit; j.slot == 0 {
+			return fmt.Errorf("an element of %d bytes does not fit in a slot of %d: make slots larger", unit, e.limits.SlotBytes)
+		}
+	}
+	j.piece = j.slot * (e.limits.Slots / 2)
 	return nil
 }
 
@@ -138,22 +155,22 @@ func (e *Engine) span(j *Job, r sched.Ref, round int) (part []byte, more bool) {
 		// Scratch is used anew in every round, so it holds one piece of a chunk.
 		// Chunk t of Tmp is as long as chunk t (mod chunks) of the data.
 		_, n = j.data.Span(int(r.Chunk) % j.chunks)
-		n -= round * e.piece
-		off = int(r.Chunk) * e.piece
-		return e.tmp[off : off+max(0, min(n, e.piece))], n > e.piece
+		n -= round * j.piece
+		off = int(r.Chunk) * j.piece
+		return e.tmp[off : off+max(0, min(n, j.piece))], n > j.piece
 	}
-	off += round * e.piece
-	n -= round * e.piece
+	off += round * j.piece
+	n -= round * j.piece
 	if n <= 0 {
 		return nil, false
 	}
-	return buf[off : off+min(n, e.piece)], n > e.piece
+	return buf[off : off+min(n, j.piece)], n > j.piece
 }
 
 // move carries out one step over one piece.
 func (e *Engine) move(j *Job, st *step, src, dst []byte, n int) error {
-	for at := 0; ; at += e.slot {
-		end := min(at+e.slot, n)
+	for at := 0; ; at += j.slot {
+		end := min(at+j.slot, n)
 		var s, d []byte
 		if src != nil {
 			s = src[at:end]

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
 	"github.com/ringo-go/ringo/direct"
@@ -23,7 +25,7 @@ import (
 // Chunks of every layout are in order, whole elements, and cover the buffer.
 func TestEvenCovers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		elem := rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(t, "elem")
+		elem := rapid.SampledFrom([]int{1, 2, 4, 8, 3, 24, 100, 4096}).Draw(t, "elem")
 		total := elem * rapid.IntRange(0, 5000).Draw(t, "count")
 		chunks := rapid.IntRange(1, 70).Draw(t, "chunks")
 		l := Even(total, chunks, elem)
@@ -32,6 +34,9 @@ func TestEvenCovers(t *testing.T) {
 			off, n := l.Span(c)
 			if off != end || n < 0 || n%elem != 0 {
 				t.Fatalf("chunk %d is [%d:+%d], the one before ends at %d", c, off, n, end)
+			}
+			if c > 0 && n > 0 && total >= 4*64*elem*chunks && off%64 != 0 {
+				t.Fatalf("chunk %d of %d bytes of %d begins inside a cache line, at %d", c, total, chunks, off)
 			}
 			end = off + n
 		}
@@ -133,18 +138,24 @@ func TestLending(t *testing.T) {
 		"doubling": func(n int) sched.Schedule { return direct.RecursiveDoubling{N: n} },
 		"halving":  func(n int) sched.Schedule { return direct.HalvingDoubling{N: n} },
 	}
-	for name, make1 := range schedules {
+	for name, of := range schedules {
 		for _, n := range []int{1, 2, 3, 5, 8} {
 			for _, inPlace := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%d/%v", name, n, inPlace), func(t *testing.T) {
-					allReduce(t, make1(n), n, 999, inPlace, limits)
+					allReduce(t, of(n), n, 999, kernels.Sum, 1, inPlace, limits)
+				})
+				// What is sent from the caller's memory has not passed the scalar.
+				t.Run(fmt.Sprintf("%s/%d/%v/scaled", name, n, inPlace), func(t *testing.T) {
+					allReduce(t, of(n), n, 999, kernels.PreMulSumInt(3), 3, inPlace, limits)
 				})
 			}
 		}
 	}
 }
 
-func allReduce(t *testing.T, s sched.Schedule, n, count int, inPlace bool, limits transport.Limits) {
+// allReduce sums count random elements of n ranks with op, which multiplies them
+// by scale first.
+func allReduce(t *testing.T, s sched.Schedule, n, count int, op kernels.RedOp, scale int32, inPlace bool, limits transport.Limits) {
 	links := newMesh(n, limits.Slots)
 	want := make([]int32, count)
 	ins, outs := make([][]int32, n), make([][]int32, n)
@@ -152,13 +163,13 @@ func allReduce(t *testing.T, s sched.Schedule, n, count int, inPlace bool, limit
 		ins[r], outs[r] = make([]int32, count), make([]int32, count)
 		for i := range ins[r] {
 			ins[r][i] = rand.Int32()
-			want[i] += ins[r][i]
+			want[i] += scale * ins[r][i]
 		}
 		if inPlace {
 			outs[r] = ins[r]
 		}
 	}
-	red, err := kernels.NewReducer(kernels.Int32, kernels.Sum, n)
+	red, err := kernels.NewReducer(kernels.Int32, op, n)
 	require.NoError(t, err)
 	errs, results := make([]error, n), make([][]byte, n)
 	var wg sync.WaitGroup
@@ -203,26 +214,91 @@ func TestLends(t *testing.T) {
 	}
 }
 
+// A user's own reduction is called with whole elements, however long they are.
+func TestWholeElements(t *testing.T) {
+	const unit = 24
+	var cut atomic.Int64
+	add := kernels.UserOpOf("add", unit, func(_ kernels.DataType, dst, src []byte) {
+		if len(dst)%unit != 0 {
+			cut.Add(1)
+		}
+		for i := range dst { // bytes at the same place of an element, or the sum is wrong
+			dst[i] += src[i] * byte(1+i%unit)
+		}
+	})
+	for _, limits := range []transport.Limits{{SlotBytes: 64, Slots: 4}, {SlotBytes: 1 << 10, Slots: 3}} {
+		for name, s := range map[string]sched.Schedule{"ring": ring.AllReduce{N: 3}, "halving": direct.HalvingDoubling{N: 4}, "tree": tree.AllReduce{N: 3}} {
+			for _, count := range []int{0, 1, 5, 100, 3000} {
+				t.Run(fmt.Sprint(name, limits, count), func(t *testing.T) {
+					n := s.Shape().Ranks
+					red, err := kernels.NewReducer(kernels.Uint8, add, n)
+					require.NoError(t, err)
+					in := make([]byte, count*unit)
+					l := Even(len(in), s.Shape().In, red.Unit())
+					links := newMesh(n, limits.Slots)
+					var ranks errgroup.Group
+					for r := range n {
+						ranks.Go(func() error {
+							p, err := Compile(s, sched.Rank(r), corner{links, sched.Rank(r)})
+							if err != nil {
+								return err
+							}
+							j := Job{Program: p, In: in, Out: make([]byte, len(in)), InL: l, OutL: l, Reducer: red}
+							return New(limits).Run(&j)
+						})
+					}
+					require.NoError(t, ranks.Wait())
+					require.Zero(t, cut.Load(), "pieces that end inside an element")
+				})
+			}
+		}
+	}
+
+	red, err := kernels.NewReducer(kernels.Uint8, add, 1)
+	require.NoError(t, err)
+	p, err := Compile(ring.AllReduce{N: 1}, 0, corner{})
+	require.NoError(t, err)
+	err = New(transport.Limits{SlotBytes: 16, Slots: 2}).Run(&Job{Program: p, Reducer: red})
+	require.EqualError(t, err, "an element of 24 bytes does not fit in a slot of 16: make slots larger")
+}
+
 // A slot of another call, or of another length, is a mismatch that has both.
 func TestMismatch(t *testing.T) {
 	limits := transport.Limits{SlotBytes: 64, Slots: 4}
-	links := newMesh(2, 4)
-	p, err := Compile(ring.AllGather{N: 2}, 0, corner{links, 0})
+	mine := transport.Stamp{1, 2}
+	red, err := kernels.NewReducer(kernels.Int32, kernels.Sum, 2)
 	require.NoError(t, err)
-	one := Layout{Total: 8, Chunk: 8}
-	two := Layout{Total: 16, Chunk: 8}
-	job := func() *Job {
-		return &Job{Program: p, In: make([]byte, 8), Out: make([]byte, 16), InL: one, OutL: two, Stamp: transport.Stamp{1, 2}}
+	for _, c := range []struct {
+		name  string
+		s     sched.Schedule
+		bytes int // of the peer's slot, where 8 are expected
+		stamp transport.Stamp
+	}{
+		{"another call, to be stored", ring.AllGather{N: 2}, 8, transport.Stamp{1, 3}},
+		{"another call, to be reduced", direct.OneShot{N: 2}, 8, transport.Stamp{1, 3}},
+		{"another length, to be reduced", direct.OneShot{N: 2}, 4, mine},
+		{"more, to be reduced", direct.OneShot{N: 2}, 16, mine},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			links := newMesh(2, 4)
+			p, err := Compile(c.s, 0, corner{links, 0})
+			require.NoError(t, err)
+			shape := c.s.Shape()
+			j := &Job{
+				Program: p, In: make([]byte, 8), Out: make([]byte, 8*shape.Out/shape.In), Reducer: red, Stamp: mine,
+				InL: Layout{Total: 8, Chunk: 8}, OutL: Layout{Total: 8 * shape.Out / shape.In, Chunk: 8},
+			}
+			require.NoError(t, links[1][0].PublishFrom(mem.Host(make([]byte, c.bytes)), c.stamp))
+			err = New(limits).Run(j)
+			var st *StepError
+			var m *MismatchError
+			require.ErrorAs(t, err, &st)
+			require.ErrorAs(t, err, &m)
+			require.Equal(t, sched.Rank(1), st.Peer)
+			require.Equal(t, MismatchError{Want: mine, Got: c.stamp, WantBytes: 8, GotBytes: c.bytes}, *m)
+			require.Contains(t, err.Error(), "recv from rank 1: ranks disagree")
+		})
 	}
-	require.NoError(t, links[1][0].PublishFrom(mem.Host(make([]byte, 8)), transport.Stamp{1, 3}))
-	err = New(limits).Run(job())
-	var st *StepError
-	var m *MismatchError
-	require.ErrorAs(t, err, &st)
-	require.ErrorAs(t, err, &m)
-	require.Equal(t, sched.Rank(1), st.Peer)
-	require.Equal(t, transport.Stamp{1, 3}, m.Got)
-	require.Contains(t, err.Error(), "recv from rank 1: ranks disagree")
 }
 
 func TestCompileRefusesEmptySteps(t *testing.T) {

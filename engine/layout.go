@@ -10,17 +10,17 @@ type Layout struct {
 	Off, Len []int
 }
 
-// Even divides total bytes of elements of size elem in chunks. The chunks are
-// multiples of a cache line where there is enough for all, so that no two ranks
-// reduce into one line and vector loops start aligned.
+// Even divides total bytes of elements of elem bytes in chunks of whole elements.
+// Where there is enough for all, the chunks are multiples of a cache line too, so
+// that no two ranks reduce into one line and vector loops start aligned.
 func Even(total, chunks, elem int) Layout {
 	const line = 64
 	if chunks == 1 {
 		return Layout{Total: total, Chunk: total}
 	}
-	unit := elem
-	if total >= 4*line*chunks {
-		unit = line // a multiple of every element size
+	unit := elem / min(elem&-elem, line) * line // the least that both divide
+	if total < 4*unit*chunks {
+		unit = elem
 	}
 	per := (total + chunks - 1) / chunks
 	return Layout{Total: total, Chunk: (per + unit - 1) / unit * unit}

@@ -55,8 +55,9 @@ func (r *Reducer) combineAll(dst []byte, srcs [][]byte, contributions uint64) {
 	}
 	// Block by block, in case dst is a source.
 	s := scratch.Get().(*[2][]byte)
+	most := len(s[0]) / r.unit * r.unit
 	for at := 0; at < len(dst); {
-		v := s[0][:min(len(s[0]), len(dst)-at)]
+		v := s[0][:min(most, len(dst)-at)]
 		end := at + len(v)
 		for i, src := range srcs {
 			in := src[at:end]

@@ -105,8 +105,9 @@ func narrowLoops[T narrow](k params, inf T) loops {
 	return l
 }
 
-// userLoops call a user's function, dst = dst ⊕ src, for dst = a ⊕ b.
-func userLoops(t DataType, f func(t DataType, dst, src []byte)) loops {
+// userLoops call a user's function, dst = dst ⊕ src, for dst = a ⊕ b, with
+// multiples of unit bytes.
+func userLoops(t DataType, unit int, f func(t DataType, dst, src []byte)) loops {
 	combine := func(dst, a, b []byte) {
 		if len(dst) == 0 {
 			return
@@ -119,7 +120,7 @@ func userLoops(t DataType, f func(t DataType, dst, src []byte)) loops {
 		// b has to be out of the way before a takes its place.
 		s := scratch.Get().(*[2][]byte)
 		for len(dst) > 0 {
-			n := min(len(dst), len(s[0]))
+			n := min(len(dst), len(s[0])/unit*unit)
 			src := s[0][:n]
 			copy(src, b)
 			copy(dst[:n], a)

@@ -53,13 +53,19 @@ type RedOp struct {
 	// GPU's memory, whose address the kernels are given, see device.Args.Scalar.
 	At *mem.Region
 
-	// Name and Func are a user's own reduction. Func sets dst = dst ⊕ src,
-	// element by element; both have the same length, a multiple of t.Size(),
-	// do not overlap and may start at any byte. It is called with pieces of
-	// the data, from several goroutines at once, and must neither keep the
-	// slices nor write to src. ⊕ has to be associative and commutative, up to
-	// the rounding the caller accepts.
+	// Name, Unit and Func are a user's own reduction. Func sets dst = dst ⊕ src,
+	// element by element. It is called with pieces of the data: dst and src have
+	// the same length, a multiple of Unit bytes, do not overlap and may start at
+	// any byte. It must neither keep the slices nor write to src. The goroutine
+	// that carries out the operation calls it, so ranks of one process do so at
+	// the same time. ⊕ has to be associative and commutative, up to the rounding
+	// that the caller accepts.
+	//
+	// Unit is the size of what Func sees as an element, such as 24 for structs
+	// that are passed as Uint8: a multiple of t.Size() up to MaxUnit, or 0 for
+	// t.Size() itself.
 	Name string
+	Unit int
 	Func func(t DataType, dst, src []byte)
 }
 
@@ -137,10 +143,19 @@ func (op RedOp) scalar(t DataType) (_ RedOp, reason string) {
 	return op, ""
 }
 
-// UserOp is a reduction of the caller's own; see RedOp.Func. The name is for
-// messages and, where ranks compare their calls, for finding mismatches.
+// MaxUnit is the largest RedOp.Unit.
+const MaxUnit = 4096
+
+// UserOp is a reduction of the caller's own, of elements of the call's type; see
+// RedOp.Func. The name is for messages: ranks do not compare it.
 func UserOp(name string, f func(t DataType, dst, src []byte)) RedOp {
 	return RedOp{Kind: KindUser, Name: name, Func: f}
+}
+
+// UserOpOf is UserOp for elements of unit bytes, which are whole in every piece
+// that f is called with.
+func UserOpOf(name string, unit int, f func(t DataType, dst, src []byte)) RedOp {
+	return RedOp{Kind: KindUser, Name: name, Unit: unit, Func: f}
 }
 
 // String is "sum", "bitand", "premulsum(0.5)", "user(name)".

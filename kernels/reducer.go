@@ -17,14 +17,14 @@ import (
 //
 // in whatever order, and Combine joins two partial results.
 //
-// All slices of a call have the same length, a multiple of the element's
-// size, and may start anywhere. The result may be stored over an operand that
+// All slices of a call have the same length, a multiple of Unit, and may start anywhere. The result may be stored over an operand that
 // starts at the same byte; otherwise they do not overlap. Other lengths panic.
 type Reducer struct {
 	params
 	loops
 	t    DataType
 	size int
+	unit int // size, or RedOp.Unit
 }
 
 // params are what NewReducer has to look at apart from the data type.
@@ -107,6 +107,8 @@ func newReducer(t DataType, op RedOp, ranks int, impl implementation) (*Reducer,
 		reason = fmt.Sprintf("%d ranks, want at least 1", ranks)
 	case op.Kind == KindUser && op.Func == nil:
 		reason = "the function is nil"
+	case op.Kind == KindUser && (op.Unit < 0 || op.Unit > MaxUnit || op.Unit%t.Size() != 0):
+		reason = fmt.Sprintf("elements of %d bytes: Unit has to be a multiple of %d up to %d", op.Unit, t.Size(), MaxUnit)
 	case op.Kind >= KindBitAnd && op.Kind <= KindBitXor && types[t].family == floating:
 		reason = "bitwise reductions need an integer type"
 	case op.Kind == KindPreMulSum && types[t].family != floating && op.Int == 0:
@@ -118,10 +120,13 @@ func newReducer(t DataType, op RedOp, ranks int, impl implementation) (*Reducer,
 	if reason != "" {
 		return nil, &InvalidError{t, op, reason}
 	}
-	r := &Reducer{params: p, t: t, size: t.Size()}
+	r := &Reducer{params: p, t: t, size: t.Size(), unit: t.Size()}
 	switch {
 	case op.Kind == KindUser:
-		r.loops = userLoops(t, op.Func)
+		if op.Unit > 0 {
+			r.unit = op.Unit
+		}
+		r.loops = userLoops(t, r.unit, op.Func)
 	default:
 		if op.Kind == KindAvg {
 			r.scale = 1 / float64(ranks)
@@ -154,6 +159,10 @@ const most = 1 << 20
 
 // plainGo is the implementation that is everywhere.
 var plainGo = implementation{"go", func(l loops, _ DataType, _ params) loops { return l }}
+
+// Unit is the length in bytes of what is reduced as a whole: the element, or the
+// Unit of a user's own reduction. Data may be cut at its multiples only.
+func (r *Reducer) Unit() int { return r.unit }
 
 // Combine is dst = a ⊕ b.
 func (r *Reducer) Combine(dst, a, b []byte) {
@@ -197,8 +206,8 @@ func (r *Reducer) Finish(out []byte) {
 func (r *Reducer) Finishes() bool { return r.finish != nil }
 
 func (r *Reducer) check(what string, dst, a, b []byte) {
-	if len(a) != len(dst) || len(b) != len(dst) || len(dst)&(r.size-1) != 0 {
+	if len(a) != len(dst) || len(b) != len(dst) || len(dst)&(r.size-1) != 0 || r.unit != r.size && len(dst)%r.unit != 0 {
 		panic(fmt.Sprintf("kernels: %s %v: %d, %d and %d bytes, want equal multiples of %d",
-			what, r.t, len(dst), len(a), len(b), r.size))
+			what, r.t, len(dst), len(a), len(b), r.unit))
 	}
 }

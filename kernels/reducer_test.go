@@ -247,6 +247,36 @@ func TestUserOp(t *testing.T) {
 	require.Equal(t, want, a, "over the first operand")
 }
 
+// A user's function gets whole elements from every method, and elements of every
+// size fit in what is combined at a time.
+func TestUserOpUnit(t *testing.T) {
+	for _, unit := range []int{0, 1, 3, 24, 1000, MaxUnit} {
+		whole := max(unit, 1)
+		pieces := 0
+		r, err := NewReducer(Uint8, UserOpOf("digits", unit, func(_ DataType, dst, src []byte) {
+			require.Zero(t, len(dst)%whole)
+			require.Len(t, src, len(dst))
+			pieces++
+			for i := range dst {
+				dst[i] = 10*dst[i] + src[i]
+			}
+		}), 2)
+		require.NoError(t, err)
+		require.Equal(t, whole, r.Unit())
+		n := 7 * whole * (1 + 5000/whole)
+		of := func(v byte) []byte { return bytes.Repeat([]byte{v}, n) }
+		b, dst := of(2), make([]byte, n)
+		r.Combine(b, of(1), b)
+		require.Equal(t, of(12), b, "over the second operand")
+		r.CombineAll(dst, [][]byte{of(1), of(2), of(3)}, 0, true)
+		require.Equal(t, of(123), dst)
+		require.Greater(t, pieces, 2)
+		if unit > 1 {
+			require.Panics(t, func() { r.Combine(dst[:unit+1], dst[:unit+1], dst[:unit+1]) })
+		}
+	}
+}
+
 func TestInvalid(t *testing.T) {
 	tests := []struct {
 		t     DataType
@@ -262,6 +292,9 @@ func TestInvalid(t *testing.T) {
 		{Int32, PreMulSum(0.5), 2, "kernels: premulsum(0.5) of int32: the scalar of an integer type has to be an integer of 64 bits"},
 		{Int64, PreMulSum(1e30), 2, "kernels: premulsum(1e+30) of int64: the scalar of an integer type has to be an integer of 64 bits"},
 		{Int64, PreMulSum(math.NaN()), 2, "kernels: premulsum(NaN) of int64: the scalar of an integer type has to be an integer of 64 bits"},
+		{Float32, UserOpOf("mine", 6, func(DataType, []byte, []byte) {}), 2, "kernels: user(mine) of float32: elements of 6 bytes: Unit has to be a multiple of 4 up to 4096"},
+		{Uint8, UserOpOf("mine", MaxUnit+1, func(DataType, []byte, []byte) {}), 2, "kernels: user(mine) of uint8: elements of 4097 bytes: Unit has to be a multiple of 1 up to 4096"},
+		{Uint8, UserOpOf("mine", -1, func(DataType, []byte, []byte) {}), 2, "kernels: user(mine) of uint8: elements of -1 bytes: Unit has to be a multiple of 1 up to 4096"},
 		{Float32, UserOp("mine", nil), 2, "kernels: user(mine) of float32: the function is nil"},
 	}
 	for _, test := range tests {

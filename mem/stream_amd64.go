@@ -6,20 +6,16 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
+// stream ends with a fence, for its stores are not ordered with others.
+//
 //go:noescape
 func stream(dst, src unsafe.Pointer, n int)
 
-//go:noescape
-func fence()
-
-// Fence orders what Stream has stored before what is stored later, for others
-// that look. Call it before telling anybody.
-func Fence() { fence() }
-
-// Stream copies src to dst, which are as long and do not overlap, past the
-// caches: dst is not read first and pushes nothing else out. It is for results
-// so large that they would not stay in the cache anyway; a third of the memory
-// traffic of a copy falls away. Fence comes before anybody else reads dst.
+// Stream copies src to dst past the caches: dst is not read first and pushes
+// nothing else out. They have the same length and do not overlap. It is for
+// results too large to stay in a cache; it saves a third of the memory traffic
+// of a copy. As after a copy, whoever learns of the result from this goroutine
+// sees all of it.
 func Stream(dst, src []byte) {
 	const line, block = 64, 256
 	if len(dst) < 2*block || !cpu.X86.HasAVX2 {

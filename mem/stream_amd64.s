@@ -29,9 +29,5 @@ loop:
 	SUBQ $256, CX
 	JNE  loop
 	VZEROUPPER
-	RET
-
-// func fence()
-TEXT ·fence(SB), NOSPLIT, $0-0
 	SFENCE
 	RET
