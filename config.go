@@ -252,27 +252,6 @@ func (c *Config) limits() transport.Limits {
 	return transport.Limits{SlotBytes: c.SlotBytes, Slots: c.Slots}
 }
 
-// parseSize reads 4096, 128K, 4M, 1G.
-func parseSize(s string) (int, error) {
-	mult := 1
-	switch {
-	case strings.HasSuffix(s, "K"), strings.HasSuffix(s, "k"):
-		mult = 1 << 10
-	case strings.HasSuffix(s, "M"), strings.HasSuffix(s, "m"):
-		mult = 1 << 20
-	case strings.HasSuffix(s, "G"), strings.HasSuffix(s, "g"):
-		mult = 1 << 30
-	}
-	if mult > 1 {
-		s = s[:len(s)-1]
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 || n > (1<<50)/mult {
-		return 0, fmt.Errorf("%q is not a size", s)
-	}
-	return n * mult, nil
-}
-
 // hostID tells apart nodes whose processes cannot share memory: another kernel,
 // or, for containers, another network namespace, where the sockets that hand
 // over shared memory are not seen.

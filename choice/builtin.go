@@ -1,4 +1,4 @@
-package ringo
+package choice
 
 import (
 	"embed"

@@ -1,4 +1,4 @@
-package ringo
+package choice
 
 import (
 	"bufio"
@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/transport"
 )
 
 // A Plan is a table that says which algorithm carries out a collective on GPU
@@ -30,7 +34,7 @@ import (
 //	allgather     5-8    registered  all    window   # from the model
 //
 // The first row that has a call's collective, ranks, memory and size counts, rows for
-// registered memory before others; what no row has is chosen as without the file.
+// registered memory before others; where no row fits, the choice is the same as without the file.
 type Plan struct {
 	Machine, Driver, Date string // for the reader alone
 
@@ -43,12 +47,12 @@ type Plan struct {
 
 // A PlanRow is one line of a Plan.
 type PlanRow struct {
-	Kind       Kind
+	Kind       call.Kind
 	From, To   int   // ranks
 	Registered bool  // for memory that is registered alone
 	UpTo       int64 // bytes of the larger buffer of a rank, as "ringo bench" counts; -1 for all
 	Algo       string
-	Note       string // the comment behind it
+	Note       string // the comment at the end of the line
 
 	line int
 }
@@ -59,7 +63,7 @@ const planVersion = "ringo plan 1"
 // maxPlan bounds the length of a file, in bytes.
 const maxPlan = 1 << 20
 
-// A PlanError is what is wrong with a plan. It wraps ErrInvalid.
+// A PlanError is what is wrong with a plan. It wraps call.ErrInvalid.
 type PlanError struct {
 	Rank   int // whose Config names it
 	File   string
@@ -72,10 +76,10 @@ func (e *PlanError) Error() string {
 	if e.Line > 0 {
 		where = fmt.Sprintf("%s:%d", e.File, e.Line)
 	}
-	return fmt.Sprintf("%v: plan of rank %d: %s: %s; \"ringo tune\" writes a new one, and without RINGO_PLAN and Config.Plan the built-in one counts", ErrInvalid, e.Rank, where, e.Reason)
+	return fmt.Sprintf("%v: plan of rank %d: %s: %s; \"ringo tune\" writes a new one, and without RINGO_PLAN and Config.Plan the built-in one counts", call.ErrInvalid, e.Rank, where, e.Reason)
 }
 
-func (e *PlanError) Unwrap() error { return ErrInvalid }
+func (e *PlanError) Unwrap() error { return call.ErrInvalid }
 
 // ParsePlan reads the text of a plan. The error is a *PlanError.
 func ParsePlan(name, text string) (*Plan, error) {
@@ -116,7 +120,7 @@ func (p *Plan) line(n int, s string) error {
 	for name, field := range map[string]*string{"machine": &p.Machine, "driver": &p.Driver, "date": &p.Date, "path": &p.Path} {
 		if key == name {
 			if len(p.Rows) > 0 {
-				return fmt.Errorf("%s stands behind the first row", key)
+				return fmt.Errorf("%s stands after the first row", key)
 			}
 			*field = rest
 			return p.checkHead()
@@ -144,8 +148,8 @@ func (p *Plan) line(n int, s string) error {
 }
 
 func (p *Plan) checkHead() error {
-	if p.Path != "" && !slices.Contains(gpuPathNames[overP2P:], p.Path) {
-		return fmt.Errorf("path %q is none of %s", p.Path, strings.Join(gpuPathNames[overP2P:], ", "))
+	if p.Path != "" && !slices.Contains(transport.GPUPathNames[transport.OverP2P:], p.Path) {
+		return fmt.Errorf("path %q is none of %s", p.Path, strings.Join(transport.GPUPathNames[transport.OverP2P:], ", "))
 	}
 	return nil
 }
@@ -190,20 +194,20 @@ func parsePlanRow(words []string) (r PlanRow, err error) {
 	}
 	r.UpTo = -1
 	if words[3] != "all" {
-		n, err := parseSize(words[3])
+		n, err := ParseSize(words[3])
 		if err != nil {
 			return r, fmt.Errorf("up to %q: want a size such as 64K, or all", words[3])
 		}
 		r.UpTo = int64(n)
 	}
-	a, err := parseAlgo(words[4])
-	if err != nil || a == algoAuto {
+	a, err := call.ParseAlgo(words[4])
+	if err != nil || a == call.Auto {
 		return r, fmt.Errorf("algorithm %q is none of %s", words[4], strings.Join(algorithmsOnGPUs(r.Kind, r.Registered), ", "))
 	}
 	r.Algo = a.String()
 	if list := algorithmsOnGPUs(r.Kind, r.Registered); !slices.Contains(list, r.Algo) {
 		why := ""
-		if !r.Registered && (a == algoWindow || a == algoCopies) {
+		if !r.Registered && (a == call.Window || a == call.Copies) {
 			why = " for memory that may not be registered"
 		}
 		return r, fmt.Errorf("%s has no algorithm %s%s; it has %s", words[0], r.Algo, why, strings.Join(list, ", "))
@@ -214,9 +218,9 @@ func parsePlanRow(words []string) (r PlanRow, err error) {
 const maxPlanRanks = 1 << 18 // what a stamp can name
 
 // planKinds are the collectives that a plan chooses for.
-var planKinds = []Kind{KindAllReduce, KindAllGather, KindReduceScatter, KindBroadcast, KindReduce, KindAlltoAll, KindGather, KindScatter}
+var planKinds = []call.Kind{call.AllReduce, call.AllGather, call.ReduceScatter, call.Broadcast, call.Reduce, call.AlltoAll, call.Gather, call.Scatter}
 
-func parsePlanKind(s string) (Kind, error) {
+func parsePlanKind(s string) (call.Kind, error) {
 	var known []string
 	for _, k := range planKinds {
 		if strings.EqualFold(s, k.String()) {
@@ -225,15 +229,6 @@ func parsePlanKind(s string) (Kind, error) {
 		known = append(known, strings.ToLower(k.String()))
 	}
 	return 0, fmt.Errorf("%q is neither a collective (%s) nor one of machine, driver, date, gpu, path", s, strings.Join(known, ", "))
-}
-
-// shares is by how much the larger buffer of a rank is longer than Count elements.
-func (k Kind) shares(ranks int) int {
-	switch k {
-	case KindAllGather, KindReduceScatter, KindAlltoAll, KindGather, KindScatter:
-		return ranks
-	}
-	return 1
 }
 
 // String is the text of the file.
@@ -270,22 +265,13 @@ func (r PlanRow) String() string {
 		memory = "registered"
 	}
 	if r.UpTo >= 0 {
-		upTo = formatSize(r.UpTo)
+		upTo = FormatSize(r.UpTo)
 	}
 	s := fmt.Sprintf("%-14s %-6s %-11s %-6s %s", strings.ToLower(r.Kind.String()), ranks, memory, upTo, r.Algo)
 	if r.Note != "" {
 		s += "  # " + r.Note
 	}
 	return s
-}
-
-// formatSize is the text that parseSize reads as n.
-func formatSize(n int64) string {
-	unit := 0
-	for n != 0 && n%1024 == 0 && unit < 3 {
-		n, unit = n/1024, unit+1
-	}
-	return strconv.FormatInt(n, 10) + []string{"", "K", "M", "G"}[unit]
 }
 
 // Sort orders the rows by collective, ranks, memory and size, registered first.
@@ -302,4 +288,52 @@ func (p *Plan) Sort() {
 			cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To),
 			cmp.Compare(memory(&a), memory(&b)), cmp.Compare(a.most(), b.most()))
 	})
+}
+
+// Matches reports whether a plan is for these GPUs and paths.
+func (p *Plan) Matches(f *Fabric) bool {
+	for _, g := range f.GPUs {
+		if len(p.GPUs) > 0 && !slices.Contains(p.GPUs, g) {
+			return false
+		}
+	}
+	return p.Path == "" || p.Path == f.path()
+}
+
+// Scope says which GPUs and paths a plan is for.
+func (p *Plan) Scope() string {
+	return cmp.Or(strings.Join(p.GPUs, ", "), "any GPU") + ", " + cmp.Or(p.Path, "any path")
+}
+
+// Name is the name of the file, or where the plan is from.
+func (p *Plan) Name() string { return p.name }
+
+// A PlanSource is the text of a plan as it travels from rank 0 to the others, and
+// on to the parts of a communicator that is split.
+type PlanSource struct {
+	Name, Text string
+	Unread     string `json:",omitempty"` // why there is no text
+}
+
+// LoadPlan reads a file; without a name there is nothing to read.
+func LoadPlan(name string) PlanSource {
+	if name == "" {
+		return PlanSource{}
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return PlanSource{Name: name, Unread: err.Error()}
+	}
+	return PlanSource{Name: name, Text: string(text)}
+}
+
+// Parse is the plan, nil if there is none. The error is a *PlanError.
+func (s *PlanSource) Parse() (*Plan, error) {
+	switch {
+	case s == nil || s.Name == "":
+		return nil, nil
+	case s.Unread != "":
+		return nil, &PlanError{File: s.Name, Reason: s.Unread}
+	}
+	return ParsePlan(s.Name, s.Text)
 }

@@ -1,0 +1,151 @@
+package call
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/ringo-go/ringo/mem"
+)
+
+// Check finds what is wrong with a call before any rank hears of it. Nothing
+// else may go wrong with the call's arguments after it.
+func (c *Call) Check(rank, n int) error {
+	bad := func(format string, a ...any) error {
+		return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, a...))
+	}
+	if !c.Kind.Valid() {
+		if c.Kind == 0 {
+			return bad("the call has no Kind: set it, as in Call{Kind: KindAllReduce, …}")
+		}
+		return bad("unknown operation %v", c.Kind)
+	}
+	if c.Kind == Barrier {
+		if c.Count != 0 || c.In.Len() > 0 || c.Out.Len() > 0 {
+			return bad("a Barrier moves nothing, but the call has Count %d, %d bytes of In and %d of Out: leave them out", c.Count, c.In.Len(), c.Out.Len())
+		}
+		return nil
+	}
+	if c.OnDevice() && (c.In.IsHost() && c.In.Len() > 0 || c.Out.IsHost() && c.Out.Len() > 0) {
+		return bad("one of In and Out is host memory, the other a GPU's: copy one to where the other is")
+	}
+	if !c.Type.Valid() {
+		return bad("unknown element type %v", c.Type)
+	}
+	if c.Count < 0 || c.Count > MaxCount/n {
+		return bad("count %d is not in 0…%d", c.Count, MaxCount/n)
+	}
+	if c.Kind.Rooted() && (c.Root < 0 || c.Root >= n) {
+		return bad("root %d is not in 0…%d", c.Root, n-1)
+	}
+	if c.Kind.Pairwise() && (c.Peer < 0 || c.Peer >= n) {
+		return bad("peer %d is not in 0…%d", c.Peer, n-1)
+	}
+	if c.Kind == AllGatherv || c.Kind == AlltoAllv {
+		if err := checkCounts("OutCounts", c.OutCounts, c.OutOffsets, n); err != nil {
+			return err
+		}
+	}
+	if c.Kind == AlltoAllv {
+		if err := checkCounts("InCounts", c.InCounts, c.InOffsets, n); err != nil {
+			return err
+		}
+		if c.InCounts[rank] != c.OutCounts[rank] {
+			return bad("rank %d sends itself %d elements and receives %d", rank, c.InCounts[rank], c.OutCounts[rank])
+		}
+	}
+	if err := c.checkScalar(); err != nil {
+		return err
+	}
+	if c.Count == 0 && !c.Exact && c.Kind != AllGatherv && c.Kind != AlltoAllv && (c.In.Len() > 0 || c.Out.Len() > 0) {
+		return bad("Count is 0, but In has %d bytes and Out %d: set Count, or give no memory", c.In.Len(), c.Out.Len())
+	}
+	size := c.Type.Size()
+	in, out := c.Shape(rank, n)
+	if err := c.checkLength("In", c.In, in*size, n); err != nil {
+		return err
+	}
+	if err := c.checkLength("Out", c.Out, out*size, n); err != nil {
+		return err
+	}
+	return c.checkOverlap(rank, in*size, out*size)
+}
+
+// checkScalar refuses a scalar in memory that the operation does not reach. Whether it
+// is an element is for kernels.NewReducer.
+func (c *Call) checkScalar() error {
+	at := c.Op.At
+	if at == nil || !c.Kind.Reduces() || at.IsHost() {
+		return nil
+	}
+	if dev := max(c.In.Dev(), c.Out.Dev()); dev != at.Dev() {
+		where := fmt.Sprintf("device %d's", dev)
+		if dev < 0 {
+			where = "the host's"
+		}
+		return fmt.Errorf("%w: the scalar of %v is not %s, like In and Out: copy it there", ErrInvalid, c.Op, where)
+	}
+	return nil
+}
+
+// MaxCount is what a Sign can carry, and far more than any memory holds.
+const MaxCount = min(1<<46, math.MaxInt>>1)
+
+func (c *Call) checkLength(name string, r mem.Region, need, n int) error {
+	switch {
+	case need == 0 && (c.Count > 0 || !c.Exact):
+		return nil // not this rank's, or nothing to move
+	case r.IsNil() && need > 0:
+		return fmt.Errorf("%w: %s is nil, needs %d bytes", ErrInvalid, name, need)
+	case r.Len() < need:
+		return fmt.Errorf("%w: %s has %d bytes, needs %d", ErrInvalid, name, r.Len(), need)
+	case c.Exact && r.Len() > need:
+		size := c.Type.Size()
+		return fmt.Errorf("%w: %s has %d elements, but %v of %d elements a rank on %d ranks takes %d: the others would be lost",
+			ErrInvalid, name, r.Len()/size, c.Kind, c.Count, n, need/size)
+	}
+	return nil
+}
+
+func checkCounts(name string, counts, offsets []int, n int) error {
+	if len(counts) != n {
+		return fmt.Errorf("%w: %s has %d entries for %d ranks", ErrInvalid, name, len(counts), n)
+	}
+	if offsets != nil && len(offsets) != n {
+		return fmt.Errorf("%w: offsets of %s have %d entries for %d ranks", ErrInvalid, name, len(offsets), n)
+	}
+	for i, k := range counts {
+		if k < 0 || k > MaxCount/n || offsets != nil && (offsets[i] < 0 || offsets[i] > MaxCount-k) {
+			return fmt.Errorf("%w: %s of rank %d is negative or too large", ErrInvalid, name, i)
+		}
+	}
+	return nil
+}
+
+// checkOverlap refuses buffers that overlap in another way than in place.
+func (c *Call) checkOverlap(rank, in, out int) error {
+	if in == 0 || out == 0 {
+		return nil
+	}
+	a, b := c.In.Slice(0, in), c.Out.Slice(0, out)
+	if !a.Overlaps(b) {
+		return nil
+	}
+	share := rank * c.Count * c.Type.Size()
+	ok := false
+	switch c.Kind {
+	case AllReduce, Reduce, Broadcast, AlltoAll:
+		ok = a.Ptr() == b.Ptr()
+	case AllGather, Gather:
+		ok = a.Ptr() == b.Ptr()+uintptr(share)
+	case ReduceScatter, Scatter:
+		ok = b.Ptr() == a.Ptr()+uintptr(share)
+	case AllGatherv:
+		ok = a.Ptr() == b.Ptr()+uintptr(offset(c.OutCounts, c.OutOffsets, rank)*c.Type.Size())
+	case AlltoAllv:
+		ok = true // In is copied first
+	}
+	if !ok {
+		return fmt.Errorf("%w: In and Out overlap, but not as %v in place needs it", ErrInvalid, c.Kind)
+	}
+	return nil
+}

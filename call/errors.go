@@ -1,0 +1,68 @@
+package call
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ringo-go/ringo/fifo"
+)
+
+// What callers may want to tell apart with errors.Is. Every error of an
+// operation is an *Error and wraps one of these or a cause of the system.
+var (
+	ErrInvalid     = errors.New("invalid argument")    // nothing was sent; the communicator stays usable
+	ErrUnsupported = errors.New("unsupported")         // likewise
+	ErrMismatch    = errors.New("ranks disagree")      // the ranks called different things
+	ErrPeer        = errors.New("a peer has failed")   // another rank died, aborted or failed
+	ErrLeft        = errors.New("a peer has left")     // another rank has closed its communicator
+	ErrAborted     = errors.New("aborted")             // Abort was called
+	ErrTimeout     = fifo.ErrDeadline                  // Config.Timeout passed
+	ErrClosed      = errors.New("communicator closed") // Close was called
+)
+
+// An Error is what went wrong with an operation, where and with whom:
+//
+//	AllReduce #1042: rank 3 on hostB: recv from rank 2 over socket: connection reset
+type Error struct {
+	Op        string // "AllReduce", "Open", …
+	Seq       uint32 // number of the collective on its communicator, 0 if it has none
+	Rank      int    // the rank that reports
+	Host      string
+	Peer      int    // the other end, -1 if there is none
+	Transport string // "shm", "" if no connection is concerned
+	Phase     string // "send", "recv", "connect", "accept", "" if no step is concerned
+	Err       error
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Op)
+	if e.Seq > 0 {
+		fmt.Fprintf(&b, " #%d", e.Seq)
+	}
+	fmt.Fprintf(&b, ": rank %d", e.Rank)
+	if e.Host != "" {
+		fmt.Fprintf(&b, " on %s", e.Host)
+	}
+	if e.Phase != "" {
+		fmt.Fprintf(&b, ": %s", e.Phase)
+	}
+	if e.Peer >= 0 {
+		word := "to"
+		if e.Phase == "recv" || e.Phase == "accept" {
+			word = "from"
+		}
+		fmt.Fprintf(&b, " %s rank %d", word, e.Peer)
+	}
+	if e.Transport != "" {
+		fmt.Fprintf(&b, " over %s", e.Transport)
+	}
+	fmt.Fprintf(&b, ": %v", e.Err)
+	return b.String()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Timeout reports whether a deadline passed, as net.Error does.
+func (e *Error) Timeout() bool { return errors.Is(e.Err, ErrTimeout) }

@@ -1,0 +1,57 @@
+package call
+
+import "fmt"
+
+// A Kind is what an operation does.
+type Kind uint8
+
+// The operations. Comments give the elements of In → Out on each of n ranks for
+// a Call with Count c. The zero Kind is none: a Call must say what it wants.
+const (
+	Barrier       Kind = iota + 1 // 0 → 0
+	AllReduce                     // c → c
+	Reduce                        // c → c at Root
+	Broadcast                     // c at Root → c
+	AllGather                     // c → n·c
+	ReduceScatter                 // n·c → c
+	AlltoAll                      // n·c → n·c
+	Gather                        // c → n·c at Root
+	Scatter                       // n·c at Root → c
+	Send                          // c → Peer
+	Recv                          // Peer → c
+	AllGatherv                    // OutCounts[rank] → ΣOutCounts
+	AlltoAllv                     // ΣInCounts → ΣOutCounts
+	Kinds                         // how many there are, the zero Kind included
+)
+
+var kindNames = [Kinds]string{"no operation", "Barrier", "AllReduce", "Reduce", "Broadcast", "AllGather", "ReduceScatter",
+	"AlltoAll", "Gather", "Scatter", "Send", "Recv", "AllGatherv", "AlltoAllv"}
+
+func (k Kind) String() string {
+	if k < Kinds {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("Kind(%d)", uint8(k))
+}
+
+// Valid reports whether k is one of the constants above.
+func (k Kind) Valid() bool { return k > 0 && k < Kinds }
+
+// Reduces reports whether the operation has an operator.
+func (k Kind) Reduces() bool { return k == AllReduce || k == Reduce || k == ReduceScatter }
+
+// Rooted reports whether the operation has a Root.
+func (k Kind) Rooted() bool { return k == Reduce || k == Broadcast || k == Gather || k == Scatter }
+
+// Pairwise reports whether the operation is one end of a message between two ranks. All
+// others are collectives, which every rank of the communicator calls.
+func (k Kind) Pairwise() bool { return k == Send || k == Recv }
+
+// Shares is by which factor the larger buffer of a rank is longer than Count elements.
+func (k Kind) Shares(ranks int) int {
+	switch k {
+	case AllGather, ReduceScatter, AlltoAll, Gather, Scatter:
+		return ranks
+	}
+	return 1
+}

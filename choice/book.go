@@ -1,0 +1,145 @@
+package choice
+
+import (
+	"fmt"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo/hier"
+	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/tree"
+)
+
+// A Key names a schedule: with the size of the communicator it says which table.
+type Key struct {
+	Kind call.Kind
+	Algo call.Algo
+	Peer int32 // root, or the other end of Send and Recv, or -1
+}
+
+// table is one line of the book of algorithms.
+type table struct {
+	algo call.Algo
+	make func(n int, root sched.Rank) sched.Schedule
+	hier func(nodes, local int, root sched.Rank) sched.Schedule // instead of make: needs nodes
+}
+
+// book is which algorithms carry out a collective, the default first. It and the
+// thresholds of Chooser are all that knows algorithms by name.
+var book = [call.Kinds][]table{
+	call.Barrier: {
+		{algo: call.Doubling, make: func(n int, _ sched.Rank) sched.Schedule { return direct.RecursiveDoubling{N: n} }},
+	},
+	call.AllReduce: {
+		{algo: call.Ring, make: func(n int, _ sched.Rank) sched.Schedule { return ring.AllReduce{N: n} }},
+		{algo: call.Tree, make: func(n int, _ sched.Rank) sched.Schedule { return tree.AllReduce{N: n} }},
+		{algo: call.OneShot, make: func(n int, _ sched.Rank) sched.Schedule { return direct.OneShot{N: n} }},
+		{algo: call.TwoShot, make: func(n int, _ sched.Rank) sched.Schedule { return direct.TwoShot{N: n} }},
+		{algo: call.Doubling, make: func(n int, _ sched.Rank) sched.Schedule { return direct.RecursiveDoubling{N: n} }},
+		{algo: call.Halving, make: func(n int, _ sched.Rank) sched.Schedule { return direct.HalvingDoubling{N: n} }},
+		{algo: call.Hier, hier: func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.AllReduce(ring.ReduceScatter{N: local}, ring.AllReduce{N: nodes}, ring.AllGather{N: local})
+		}},
+	},
+	call.Reduce: {
+		{algo: call.Ring, make: func(n int, root sched.Rank) sched.Schedule { return ring.Reduce{N: n, Root: root} }},
+		{algo: call.Tree, make: func(n int, root sched.Rank) sched.Schedule { return tree.Reduce{N: n, Root: root} }},
+		{algo: call.Binomial, make: func(n int, root sched.Rank) sched.Schedule { return tree.BinomialReduce{N: n, Root: root} }},
+		{algo: call.Hier, hier: func(nodes, local int, root sched.Rank) sched.Schedule {
+			return hier.Reduce(tree.BinomialReduce{N: local, Root: root % sched.Rank(local)}, tree.BinomialReduce{N: nodes, Root: root / sched.Rank(local)}, root)
+		}},
+	},
+	call.Broadcast: {
+		{algo: call.Ring, make: func(n int, root sched.Rank) sched.Schedule { return ring.Broadcast{N: n, Root: root} }},
+		{algo: call.Tree, make: func(n int, root sched.Rank) sched.Schedule { return tree.Broadcast{N: n, Root: root} }},
+		{algo: call.Binomial, make: func(n int, root sched.Rank) sched.Schedule { return tree.BinomialBroadcast{N: n, Root: root} }},
+		{algo: call.Hier, hier: func(nodes, local int, root sched.Rank) sched.Schedule {
+			return hier.Broadcast(tree.BinomialBroadcast{N: nodes, Root: root / sched.Rank(local)}, tree.BinomialBroadcast{N: local, Root: root % sched.Rank(local)}, root)
+		}},
+	},
+	call.AllGather: {
+		{algo: call.Ring, make: func(n int, _ sched.Rank) sched.Schedule { return ring.AllGather{N: n} }},
+		{algo: call.Direct, make: func(n int, _ sched.Rank) sched.Schedule { return direct.AllGather{N: n} }},
+		{algo: call.LogStep, make: func(n int, _ sched.Rank) sched.Schedule { return direct.LogAllGather{N: n} }},
+		{algo: call.Hier, hier: func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.AllGather(ring.AllGather{N: nodes}, ring.AllGather{N: local})
+		}},
+	},
+	call.ReduceScatter: {
+		{algo: call.Ring, make: func(n int, _ sched.Rank) sched.Schedule { return ring.ReduceScatter{N: n} }},
+		{algo: call.Direct, make: func(n int, _ sched.Rank) sched.Schedule { return direct.ReduceScatter{N: n} }},
+		{algo: call.LogStep, make: func(n int, _ sched.Rank) sched.Schedule { return direct.LogReduceScatter{N: n} }},
+		{algo: call.Hier, hier: func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.ReduceScatter(ring.ReduceScatter{N: local}, ring.ReduceScatter{N: nodes})
+		}},
+	},
+	call.AlltoAll: {
+		{algo: call.Direct, make: func(n int, _ sched.Rank) sched.Schedule { return direct.AllToAll{N: n} }},
+	},
+	call.AlltoAllv: {
+		{algo: call.Direct, make: func(n int, _ sched.Rank) sched.Schedule { return direct.AllToAll{N: n} }},
+	},
+	call.Gather: {
+		{algo: call.Direct, make: func(n int, root sched.Rank) sched.Schedule { return direct.Gather{N: n, Root: root} }},
+	},
+	call.Scatter: {
+		{algo: call.Direct, make: func(n int, root sched.Rank) sched.Schedule { return direct.Scatter{N: n, Root: root} }},
+	},
+	call.AllGatherv: {
+		{algo: call.Ring, make: func(n int, _ sched.Rank) sched.Schedule { return ring.AllGather{N: n} }},
+	},
+	call.Send: {
+		{algo: call.Direct, make: func(n int, peer sched.Rank) sched.Schedule { return send{n, peer} }},
+	},
+	call.Recv: {
+		{algo: call.Direct, make: func(n int, peer sched.Rank) sched.Schedule { return recv{n, peer} }},
+	},
+}
+
+// offers reports whether the book has an algorithm for a collective here.
+func (t *table) offers(topo Topology) bool { return t.hier == nil || topo.Nodes() > 1 }
+
+// Exists reports whether the book has an algorithm for a key.
+func (k Key) Exists(topo Topology) bool {
+	for i := range book[k.Kind] {
+		if t := &book[k.Kind][i]; t.algo == k.Algo && t.offers(topo) {
+			return true
+		}
+	}
+	return false
+}
+
+// Schedule makes the table of a key.
+func (k Key) Schedule(topo Topology) sched.Schedule {
+	for _, t := range book[k.Kind] {
+		switch {
+		case t.algo != k.Algo && k.Algo != call.Steps:
+		case t.hier != nil:
+			return t.hier(topo.Nodes(), topo.Local, sched.Rank(k.Peer))
+		default:
+			return t.make(topo.Ranks, sched.Rank(k.Peer))
+		}
+	}
+	panic(fmt.Sprintf("choice: %v has no algorithm %v", k.Kind, k.Algo))
+}
+
+// send and recv are one rank's half of a message.
+type send struct {
+	n    int
+	peer sched.Rank
+}
+
+func (s send) Shape() sched.Shape { return sched.Shape{Ranks: s.n, In: 1} }
+func (s send) Len(sched.Rank) int { return 1 }
+func (s send) At(sched.Rank, int) sched.Step {
+	return sched.Step{Recv: sched.Nobody, Src: sched.Ref{Buf: sched.In}, Send: s.peer}
+}
+
+type recv send
+
+func (s recv) Shape() sched.Shape { return sched.Shape{Ranks: s.n, Out: 1} }
+func (s recv) Len(sched.Rank) int { return 1 }
+func (s recv) At(sched.Rank, int) sched.Step {
+	return sched.Step{Recv: s.peer, Dst: sched.Ref{Buf: sched.Out}, Send: sched.Nobody}
+}

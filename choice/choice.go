@@ -1,0 +1,216 @@
+// Package choice answers one question for host and GPU memory: what carries this
+// call out, and why?
+//
+// A Chooser is made once, when a communicator is opened, of what all its ranks know;
+// Choose is then a pure function of the Question, so all ranks choose the same
+// without another word, and allocates nothing. The calls themselves, Explain and
+// "ringo tune" ask the same function.
+//
+//	book.go        which algorithms carry out which collective, as schedules
+//	choice.go      the choice
+//	thresholds.go  the algorithm by size, measured on hosts
+//	rows.go        the algorithm by size on GPUs: rows of plans and of the model
+//	planfile.go    the text of a plan; builtin.go those that come with the program
+//	model.go       rows of GPUs and paths that nobody has measured, by package sim
+//	explain.go     the choice in words
+//
+// The trap: whatever a choice depends on must be the same on all ranks. A value that
+// only this rank knows, such as the address of a buffer, may not enter a Question;
+// whether memory is registered may, for ranks that differ in it find out by the sign.
+package choice
+
+import (
+	"cmp"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/kernels"
+)
+
+// A Question is what a choice depends on.
+type Question struct {
+	Kind       call.Kind
+	Bytes      int // of Count elements
+	Type       kernels.DataType
+	Op         kernels.Kind // of a reduction
+	OnGPU      bool
+	Registered bool // the memory that the collective reaches lies in windows
+}
+
+// A Carrier is what carries a call out.
+type Carrier uint8
+
+const (
+	BySchedule Carrier = iota // an engine, step by step
+	ByKernel                  // a direct kernel
+	ByWindow                  // a kernel in registered memory
+	ByCopies                  // copy engines between registered memory
+	ByShares                  // two direct kernels: each rank combines a share, the root gathers them
+	ByFold                    // other collectives move the contributions, which are combined in order of rank
+)
+
+// An Answer is what carries a call out, and why.
+type Answer struct {
+	Algo   call.Algo // as all ranks name it in their signs
+	By     Carrier
+	Kernel grid.Direct // of ByKernel, ByWindow and ByCopies
+	Why    string
+}
+
+// A Chooser chooses for one communicator. The zero Kernels are none.
+type Chooser struct {
+	Topo    Topology
+	Forced  call.Algo // chosen where it has the collective
+	InOrder bool      // reductions are combined in order of rank
+	Rows    Rows      // of GPUs
+	Kernels Kernels   // of GPUs
+
+	// SharesFrom and SharesPiece set when ByShares is chosen and how much two kernels
+	// are for, in bytes; 0 for the defaults. Tests set them.
+	SharesFrom, SharesPiece int
+}
+
+const (
+	asked   = "asked for by RINGO_ALGO or Config.Algo"
+	inOrder = "Deterministic: contributions are moved as they are and combined in order of rank"
+	ordered = "Deterministic: a kernel that combines in order of rank"
+	scaled  = "the ranks' scales may differ, and no kernel takes as much memory for scaled data"
+)
+
+// ScaleFirst is how much a rank scales at most before a direct kernel runs, in
+// bytes of In, since it takes as much memory. What is larger is carried out by a
+// schedule, which scales on the way, or in pieces.
+const ScaleFirst = 16 << 20
+
+// Choose answers a question. It allocates nothing.
+func (c *Chooser) Choose(q Question) Answer {
+	orderly := c.InOrder && OrderMatters(q.Kind, q.Type, q.Op, c.Topo.Ranks)
+	switch {
+	case q.OnGPU:
+		return c.onGPU(q, orderly)
+	case orderly:
+		return Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}
+	}
+	a, why := c.threshold(q.Kind, q.Bytes)
+	return Answer{Algo: a, Why: why}
+}
+
+// onGPU chooses for GPU memory. Direct kernels and those in windows combine in order
+// of rank, and schedules do not. Such kernels take what ranks contribute as it is: the
+// scales of a PreMulSum may differ, so there each rank scales its own first, and no
+// window serves.
+func (c *Chooser) onGPU(q Question, orderly bool) Answer {
+	scales := q.Kind.Reduces() && q.Op == kernels.KindPreMulSum
+	fits := !scales || q.Bytes*q.Kind.Shares(c.Topo.Ranks) <= ScaleFirst
+	registered := q.Registered && !scales
+	best := c.best(q.Kind, q.Bytes, registered)
+	if best.By == ByKernel && !fits {
+		best = Answer{Algo: call.Steps, Why: scaled}
+	}
+	if !orderly || best.By == ByWindow {
+		return best
+	}
+	shot := call.Direct
+	if q.Kind == call.AllReduce {
+		shot = call.TwoShot
+	}
+	kernel, isKernel := c.kernel(q.Kind, shot, q.Bytes)
+	switch {
+	case c.Forced == call.Steps:
+	case best.By != ByKernel && c.serves(q.Kind, call.Window, q.Bytes, registered):
+		k, _ := WindowKernel(q.Kind)
+		return Answer{Algo: call.Window, By: ByWindow, Kernel: k, Why: ordered}
+	case c.inShares(q.Kind, q.Bytes):
+		return Answer{Algo: call.TwoShot, By: ByShares, Why: ordered}
+	case best.By == ByKernel:
+		return best
+	case isKernel && fits:
+		return Answer{Algo: shot, By: ByKernel, Kernel: kernel, Why: ordered}
+	}
+	return Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}
+}
+
+// best is the choice where order does not matter: what is asked for, else the first
+// row that covers the size, else what a host would choose.
+func (c *Chooser) best(kind call.Kind, bytes int, registered bool) Answer {
+	if c.Forced != call.Auto && c.serves(kind, c.Forced, bytes, registered) {
+		return c.answer(kind, c.Forced, bytes, asked)
+	}
+	if r := c.row(kind, bytes, registered); r != nil {
+		return c.answer(kind, r.Algo, bytes, r.From)
+	}
+	a, why := c.threshold(kind, bytes)
+	return c.answer(kind, a, bytes, why)
+}
+
+// answer says what an algorithm of a collective stands for on these GPUs.
+func (c *Chooser) answer(kind call.Kind, a call.Algo, bytes int, why string) Answer {
+	ans := Answer{Algo: a, Why: why}
+	switch a {
+	case call.Window, call.Copies:
+		ans.By, ans.Kernel = ByWindow, must(WindowKernel(kind))
+		if a == call.Copies {
+			ans.By = ByCopies
+		}
+	default:
+		if k, ok := c.kernel(kind, a, bytes); ok {
+			ans.By, ans.Kernel = ByKernel, k
+		}
+	}
+	return ans
+}
+
+func must(k grid.Direct, ok bool) grid.Direct {
+	if !ok {
+		panic("choice: no such kernel")
+	}
+	return k
+}
+
+// OrderMatters reports whether algorithms may give different bits. Integers wrap,
+// Max and Min select, and the sum of two floats is the same either way; but some
+// algorithms round scaled contributions of narrow floats, and some do not.
+func OrderMatters(kind call.Kind, t kernels.DataType, op kernels.Kind, ranks int) bool {
+	switch {
+	case !kind.Reduces() || ranks == 1:
+		return false
+	case op == kernels.KindUser:
+		return true
+	case t < kernels.Float16 || op == kernels.KindMax || op == kernels.KindMin:
+		return false
+	case ranks > 2:
+		return true
+	}
+	scales := op == kernels.KindAvg || op == kernels.KindPreMulSum
+	return scales && t.Size() < kernels.Float32.Size()
+}
+
+// inShares reports whether a reduction to one rank, in order of rank, takes two direct
+// kernels. The root then receives the data once and not from every rank, which is
+// quicker as soon as that takes longer than a second kernel does.
+func (c *Chooser) inShares(kind call.Kind, bytes int) bool {
+	n := c.Topo.Ranks
+	return kind == call.Reduce && c.canDirect() && n > 2 && bytes*(n-1) > cmp.Or(c.SharesFrom, 6<<20)
+}
+
+// Parts are the collectives that a reduction in order of rank is made of: what brings
+// the contributions, and what takes the results away, 0 if there is nothing. Up to whole
+// bytes an all-reduce sends everything to everybody, which takes one hop less.
+func Parts(kind call.Kind, bytes, whole int) (first, then call.Kind) {
+	switch {
+	case kind == call.Reduce:
+		return call.Gather, 0
+	case kind == call.ReduceScatter:
+		return call.AlltoAll, 0
+	case bytes <= whole:
+		return call.AllGather, 0
+	}
+	return call.AlltoAll, call.AllGather
+}
+
+// Up to how many bytes an all-reduce in order of rank sends everything to everybody. On a
+// GPU a launch less is worth more than a hop.
+const (
+	WholeOnHost = 16 << 10
+	WholeOnGPU  = 64 << 10
+)

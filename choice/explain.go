@@ -1,0 +1,134 @@
+package choice
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// A Choice is an Answer for a reader: how a communicator of Size ranks carries out a
+// collective.
+type Choice struct {
+	Kind     call.Kind
+	Size     int
+	Bytes    int // of Count elements
+	Algo     string
+	Reason   string
+	Others   []string       // algorithms that could be asked for instead
+	Schedule sched.Schedule // nil for a kernel that has no steps
+	// Then is what follows when the ranks have combined what Schedule has brought, in
+	// order of rank; nil if nothing does.
+	Then sched.Schedule
+}
+
+// Options are what a user's configuration says of the choice.
+type Options struct {
+	Algo    string
+	InOrder bool
+	Plan    string // file
+}
+
+// GPUs are what ExplainGPU is asked about. The zero GPUs are those of the built-in
+// plan.
+type GPUs struct {
+	Name       string // "NVIDIA H200" if empty
+	Path       string // of ranks on one host: "p2p" if empty, "host memory" or "bridge"
+	Registered bool   // memory is
+}
+
+// Explain says how n ranks, in blocks of local on a host (0: all on one), would
+// carry out a collective of float32 whose Count elements take bytes, and why, without
+// doing it. root is the Root of rooted collectives.
+func Explain(kind call.Kind, n, local, bytes, root int, o Options) (Choice, error) {
+	c, err := o.chooser(kind, n, local, bytes, root)
+	if err != nil {
+		return Choice{}, err
+	}
+	q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32}
+	ans := c.Choose(q)
+	ch := c.choice(q, ans, root, WholeOnHost)
+	for _, t := range book[kind] {
+		if ans.By != ByFold && t.algo != ans.Algo && t.offers(c.Topo) {
+			ch.Others = append(ch.Others, t.algo.String())
+		}
+	}
+	return ch, nil
+}
+
+// ExplainGPU is Explain for GPU memory.
+func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options) (Choice, error) {
+	c, err := o.chooser(kind, n, local, bytes, root)
+	if err != nil {
+		return Choice{}, err
+	}
+	path := transport.GPUPath(max(0, slices.Index(transport.GPUPathNames[:], cmp.Or(gpus.Path, transport.OverP2P.String()))))
+	if path == transport.NoPath {
+		return Choice{}, fmt.Errorf("%w: path %q is none of p2p, host memory, bridge", call.ErrInvalid, gpus.Path)
+	}
+	source := LoadPlan(o.Plan)
+	given, err := source.Parse()
+	if err != nil {
+		return Choice{}, err
+	}
+	f := &Fabric{Near: path, Far: path, Topo: c.Topo}
+	if f.Topo.Nodes() > 1 {
+		f.Far = transport.OverBridge
+	}
+	for range n {
+		f.GPUs = append(f.GPUs, cmp.Or(gpus.Name, "NVIDIA H200"))
+	}
+	direct := f.Far == transport.OverP2P && n >= 2 && n <= grid.MaxDirect
+	c.Kernels, c.Rows = paperKernels(direct), RowsFor(given, f, direct)
+	q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32, OnGPU: true, Registered: gpus.Registered}
+	ans := c.Choose(q)
+	ch := c.choice(q, ans, root, WholeOnGPU)
+	if ans.Why != ordered && ans.By != ByFold {
+		ch.Others = slices.DeleteFunc(c.Names(kind, bytes, gpus.Registered), func(name string) bool { return name == ch.Algo })
+	}
+	return ch, nil
+}
+
+// chooser is that of a communicator which need not exist.
+func (o Options) chooser(kind call.Kind, n, local, bytes, root int) (*Chooser, error) {
+	forced, err := call.ParseAlgo(o.Algo)
+	if err != nil {
+		return nil, err
+	}
+	if !kind.Valid() || kind.Pairwise() || n < 1 || local < 0 || bytes < 0 || root < 0 || root >= n {
+		return nil, fmt.Errorf("%w: explain %v of %d bytes on %d ranks, root %d", call.ErrInvalid, kind, bytes, n, root)
+	}
+	return &Chooser{Topo: Blocks(n, local), Forced: forced, InOrder: o.InOrder}, nil
+}
+
+// choice puts an answer into words and tables.
+func (c *Chooser) choice(q Question, ans Answer, root, whole int) Choice {
+	ch := Choice{Kind: q.Kind, Size: c.Topo.Ranks, Bytes: q.Bytes, Algo: ans.Algo.String(), Reason: ans.Why}
+	schedule := func(kind call.Kind, a call.Algo) sched.Schedule {
+		return Key{Kind: kind, Algo: a, Peer: int32(root)}.Schedule(c.Topo)
+	}
+	switch ans.By {
+	case BySchedule:
+		ch.Schedule = schedule(q.Kind, ans.Algo)
+	case ByFold:
+		first, then := Parts(q.Kind, q.Bytes, whole)
+		chunk := q.Bytes
+		if then != 0 {
+			chunk /= c.Topo.Ranks
+		}
+		part := func(kind call.Kind) sched.Schedule {
+			a, _ := Threshold(kind, c.Topo, chunk, call.Auto)
+			return schedule(kind, a)
+		}
+		ch.Schedule = part(first)
+		if then != 0 {
+			ch.Then = part(then)
+		}
+	}
+	return ch
+}

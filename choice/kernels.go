@@ -1,0 +1,73 @@
+package choice
+
+import (
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/engine/grid"
+)
+
+// Kernels says which kernels there are: a grid.Engine, or PaperKernels.
+type Kernels interface {
+	CanDirect() bool
+	CanWindow(grid.Direct) bool
+	CanCopy(grid.Direct) bool
+}
+
+// kernel is the direct kernel that an algorithm of a collective stands for here,
+// if there is one; otherwise its schedule is carried out step by step.
+func (c *Chooser) kernel(kind call.Kind, a call.Algo, bytes int) (grid.Direct, bool) {
+	d, ok := directKernel(kind, a)
+	return d, ok && bytes <= grid.MaxMessage && c.canDirect()
+}
+
+// directKernel is the direct kernel of a collective that has the algorithm's name.
+func directKernel(kind call.Kind, a call.Algo) (grid.Direct, bool) {
+	switch {
+	case kind == call.AllReduce && a == call.OneShot:
+		return grid.OneShot, true
+	case kind == call.AllReduce && a == call.TwoShot:
+		return grid.TwoShot, true
+	case kind == call.AllReduce || a != call.Direct:
+		return 0, false
+	}
+	return WindowKernel(kind)
+}
+
+// WindowKernel is how engine/grid names a collective in windows.
+func WindowKernel(kind call.Kind) (d grid.Direct, ok bool) {
+	switch kind {
+	case call.AllReduce:
+		return grid.TwoShot, true
+	case call.ReduceScatter:
+		return grid.ReduceScatter, true
+	case call.Reduce:
+		return grid.Reduce, true
+	case call.AllGather:
+		return grid.AllGather, true
+	case call.AlltoAll:
+		return grid.AllToAll, true
+	case call.Broadcast:
+		return grid.Broadcast, true
+	case call.Gather:
+		return grid.Gather, true
+	case call.Scatter:
+		return grid.Scatter, true
+	}
+	return 0, false
+}
+
+// canDirect reports whether there are direct kernels.
+func (c *Chooser) canDirect() bool { return c.Kernels != nil && c.Kernels.CanDirect() }
+
+// paperKernels are the Kernels of an engine that is not there: all or none.
+type paperKernels bool
+
+func (k paperKernels) CanDirect() bool { return bool(k) }
+
+func (k paperKernels) CanWindow(d grid.Direct) bool {
+	in, out := d.InWindow()
+	return bool(k) && (in || out)
+}
+
+func (k paperKernels) CanCopy(d grid.Direct) bool {
+	return k.CanWindow(d) && d.ByCopies()
+}

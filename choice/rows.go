@@ -1,0 +1,184 @@
+package choice
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// Rows are the rows of each collective in the order in which they count, for
+// memory as it comes and for registered memory.
+type Rows [call.Kinds][2][]Row
+
+// A Row is an algorithm and up to which size it is chosen, in bytes of the
+// call's Count elements.
+type Row struct {
+	Algo call.Algo
+	Most int
+	From string // where the row is from
+}
+
+// row is the first row that covers a size and can serve here, nil if there is none.
+func (c *Chooser) row(kind call.Kind, bytes int, registered bool) *Row {
+	for memory := len(c.Rows[kind]) - 1; memory >= 0; memory-- {
+		if memory == 1 && !registered {
+			continue
+		}
+		rows := c.Rows[kind][memory]
+		for i := range rows {
+			if r := &rows[i]; bytes <= r.Most && c.serves(kind, r.Algo, bytes, registered) {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// Names are the different algorithms that can serve on these GPUs, by the names they
+// have in a plan.
+func (c *Chooser) Names(kind call.Kind, bytes int, registered bool) (list []string) {
+	for a := call.Ring; a < call.Algos; a++ {
+		if a == call.Steps {
+			if _, taken := c.kernel(kind, book[kind][0].algo, bytes); !taken {
+				continue // it has a name of its own
+			}
+		}
+		if c.serves(kind, a, bytes, registered) {
+			list = append(list, a.String())
+		}
+	}
+	return list
+}
+
+// serves reports whether an algorithm can carry out a collective here.
+func (c *Chooser) serves(kind call.Kind, a call.Algo, bytes int, registered bool) bool {
+	switch a {
+	case call.Auto:
+		return false
+	case call.Window:
+		d, ok := WindowKernel(kind)
+		return ok && registered && c.Kernels != nil && c.Kernels.CanWindow(d) && c.inWindows(kind, a)
+	case call.Copies:
+		d, ok := WindowKernel(kind)
+		return ok && registered && c.Kernels != nil && c.Kernels.CanCopy(d) && c.inWindows(kind, a)
+	case call.Steps:
+		return true
+	}
+	if _, ok := c.kernel(kind, a, bytes); ok {
+		return true
+	}
+	return Key{Kind: kind, Algo: a}.Exists(c.Topo)
+}
+
+// inWindows reports whether windows are for a collective unless a is asked for. A
+// root whose call is in place has its memory elsewhere than the others, and does
+// not know where theirs is; such a call is right and must not fail for a window.
+func (c *Chooser) inWindows(kind call.Kind, a call.Algo) bool {
+	return !kind.Rooted() || kind == call.Broadcast || c.Forced == a
+}
+
+// algorithmsOnGPUs are those that a collective may have on GPU memory.
+func algorithmsOnGPUs(kind call.Kind, registered bool) (list []string) {
+	for a := call.Ring; a < call.Algos; a++ {
+		d, window := WindowKernel(kind)
+		_, direct := directKernel(kind, a)
+		switch {
+		case a == call.Steps:
+			direct = true
+		case a == call.Window:
+			in, out := d.InWindow()
+			direct = window && registered && (in || out)
+		case a == call.Copies:
+			direct = window && registered && d.ByCopies()
+		}
+		if direct || slices.ContainsFunc(book[kind], func(t table) bool { return t.algo == a }) {
+			list = append(list, a.String())
+		}
+	}
+	return list
+}
+
+// add appends what a plan says for a number of ranks.
+func (rows *Rows) add(p *Plan, ranks int) {
+	for i := range p.Rows {
+		r := &p.Rows[i]
+		if ranks < r.From || ranks > r.To {
+			continue
+		}
+		a, _ := call.ParseAlgo(r.Algo)
+		list := &rows[r.Kind][0]
+		if r.Registered {
+			list = &rows[r.Kind][1]
+		}
+		from := fmt.Sprintf("%s, line %d", p.name, r.line)
+		if r.Note != "" {
+			from += " (" + r.Note + ")"
+		}
+		*list = append(*list, Row{a, int(r.most()) / r.Kind.Shares(ranks), from})
+	}
+}
+
+// A Fabric is what the GPUs of a communicator are and how they are connected.
+type Fabric struct {
+	GPUs      []string          // names
+	Near, Far transport.GPUPath // the best path of a pair and the worst
+	Topo      Topology
+}
+
+// path is the name of the path of all pairs, "" if they differ.
+func (f *Fabric) path() string {
+	if f.Near != f.Far {
+		return ""
+	}
+	return f.Near.String()
+}
+
+// String says which GPUs and paths a fabric has.
+func (f *Fabric) String() string {
+	names := slices.Compact(slices.Sorted(slices.Values(f.GPUs)))
+	return strings.Join(names, ", ") + ", " + cmp.Or(f.path(), "several paths")
+}
+
+// RowsFor are the rows of a plan that was given (or nil), of the built-in ones and
+// of the model, in this order. The model is made where the table has no row, once a
+// process; for 32 ranks that takes some 100 ms.
+func RowsFor(given *Plan, f *Fabric, direct bool) (rows Rows) {
+	for _, p := range append([]*Plan{given}, builtinPlans()...) {
+		if p != nil && p.Matches(f) {
+			rows.add(p, f.Topo.Ranks)
+		}
+	}
+	rows.model(f, direct)
+	return rows
+}
+
+// Encode is the rows as they travel from rank 0 to the others.
+func (rows *Rows) Encode() []byte {
+	b, err := json.Marshal(rows)
+	if err != nil {
+		panic(err) // plain data always marshals
+	}
+	return b
+}
+
+// DecodeRows reads what Encode wrote.
+func DecodeRows(b []byte) (rows Rows, err error) {
+	if err := json.Unmarshal(b, &rows); err != nil {
+		return rows, fmt.Errorf("rank 0's plan: %w", err)
+	}
+	for kind := range rows {
+		for _, list := range rows[kind] {
+			for _, r := range list {
+				if r.Algo >= call.Algos {
+					return rows, fmt.Errorf("rank 0's plan: %v of %v", r.Algo, call.Kind(kind))
+				}
+			}
+		}
+	}
+	return rows, nil
+}

@@ -1,0 +1,48 @@
+package choice
+
+import "github.com/ringo-go/ringo/call"
+
+// threshold is the algorithm of a collective by its size, in bytes of Count elements,
+// with the reason. The sizes were measured on hosts.
+func (c *Chooser) threshold(kind call.Kind, bytes int) (call.Algo, string) {
+	return Threshold(kind, c.Topo, bytes, c.Forced)
+}
+
+// Threshold is the algorithm of a collective by its size, in bytes of Count elements,
+// with the reason; forced, unless Auto, comes first where it has the collective.
+func Threshold(kind call.Kind, topo Topology, bytes int, forced call.Algo) (call.Algo, string) {
+	tables, n := book[kind], topo.Ranks
+	if forced != call.Auto {
+		for i := range tables {
+			if t := &tables[i]; t.algo == forced && t.offers(topo) {
+				return forced, asked
+			}
+		}
+	}
+	if topo.Nodes() > 1 && bytes > 64<<10 {
+		if last := tables[len(tables)-1]; last.hier != nil {
+			return last.algo, "several nodes: the least bytes between them"
+		}
+	}
+	switch kind {
+	case call.AllReduce:
+		switch {
+		case n == 2 && bytes <= 16<<10:
+			return call.OneShot, "two ranks exchange small data whole: one hop"
+		case n > 2 && bytes <= 32<<10:
+			return call.Doubling, "small data: the fewest hops"
+		case n > 2 && bytes < n*32<<10:
+			return call.TwoShot, "middle sizes: two hops and the least bytes; chunks are too small for a ring"
+		}
+		return call.Ring, "large data: the least bytes, streamed around the ring"
+	case call.Reduce, call.Broadcast:
+		if bytes <= 64<<10 {
+			return call.Binomial, "small data: log n hops"
+		}
+	case call.AllGather, call.ReduceScatter:
+		if bytes <= 64<<10 {
+			return call.Direct, "small data: one hop"
+		}
+	}
+	return tables[0].algo, "the default of the collective"
+}
