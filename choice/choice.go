@@ -23,8 +23,8 @@ import (
 	"cmp"
 
 	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/kernels/collective"
 )
 
 // A Question is what a choice depends on.
@@ -53,7 +53,7 @@ const (
 type Answer struct {
 	Algo   call.Algo // as all ranks name it in their signs
 	By     Carrier
-	Kernel grid.Direct // of ByKernel, ByWindow and ByCopies
+	Kernel collective.Direct // of ByKernel, ByWindow and ByCopies
 	Why    string
 }
 
@@ -160,7 +160,7 @@ func (c *Chooser) answer(kind call.Kind, a call.Algo, bytes int, why string) Ans
 	return ans
 }
 
-func must(k grid.Direct, ok bool) grid.Direct {
+func must(k collective.Direct, ok bool) collective.Direct {
 	if !ok {
 		panic("choice: no such kernel")
 	}

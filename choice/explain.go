@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -83,7 +83,7 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 	for range n {
 		f.GPUs = append(f.GPUs, cmp.Or(gpus.Name, "NVIDIA H200"))
 	}
-	direct := f.Far == transport.OverP2P && n >= 2 && n <= grid.MaxDirect
+	direct := f.Far == transport.OverP2P && n >= 2 && n <= collective.MaxRanks
 	c.Kernels, c.Rows = paperKernels(direct), RowsFor(given, f, direct)
 	q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32, OnGPU: true, Registered: gpus.Registered}
 	ans := c.Choose(q)

@@ -2,30 +2,30 @@ package choice
 
 import (
 	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/kernels/collective"
 )
 
 // Kernels says which kernels there are: a grid.Engine, or PaperKernels.
 type Kernels interface {
 	CanDirect() bool
-	CanWindow(grid.Direct) bool
-	CanCopy(grid.Direct) bool
+	CanWindow(collective.Direct) bool
+	CanCopy(collective.Direct) bool
 }
 
 // kernel is the direct kernel that an algorithm of a collective stands for here,
 // if there is one; otherwise its schedule is carried out step by step.
-func (c *Chooser) kernel(kind call.Kind, a call.Algo, bytes int) (grid.Direct, bool) {
+func (c *Chooser) kernel(kind call.Kind, a call.Algo, bytes int) (collective.Direct, bool) {
 	d, ok := directKernel(kind, a)
-	return d, ok && bytes <= grid.MaxMessage && c.canDirect()
+	return d, ok && bytes <= collective.MaxMessage && c.canDirect()
 }
 
 // directKernel is the direct kernel of a collective that has the algorithm's name.
-func directKernel(kind call.Kind, a call.Algo) (grid.Direct, bool) {
+func directKernel(kind call.Kind, a call.Algo) (collective.Direct, bool) {
 	switch {
 	case kind == call.AllReduce && a == call.OneShot:
-		return grid.OneShot, true
+		return collective.OneShot, true
 	case kind == call.AllReduce && a == call.TwoShot:
-		return grid.TwoShot, true
+		return collective.TwoShot, true
 	case kind == call.AllReduce || a != call.Direct:
 		return 0, false
 	}
@@ -33,24 +33,24 @@ func directKernel(kind call.Kind, a call.Algo) (grid.Direct, bool) {
 }
 
 // WindowKernel is how engine/grid names a collective in windows.
-func WindowKernel(kind call.Kind) (d grid.Direct, ok bool) {
+func WindowKernel(kind call.Kind) (d collective.Direct, ok bool) {
 	switch kind {
 	case call.AllReduce:
-		return grid.TwoShot, true
+		return collective.TwoShot, true
 	case call.ReduceScatter:
-		return grid.ReduceScatter, true
+		return collective.ReduceScatter, true
 	case call.Reduce:
-		return grid.Reduce, true
+		return collective.Reduce, true
 	case call.AllGather:
-		return grid.AllGather, true
+		return collective.AllGather, true
 	case call.AlltoAll:
-		return grid.AllToAll, true
+		return collective.AllToAll, true
 	case call.Broadcast:
-		return grid.Broadcast, true
+		return collective.Broadcast, true
 	case call.Gather:
-		return grid.Gather, true
+		return collective.Gather, true
 	case call.Scatter:
-		return grid.Scatter, true
+		return collective.Scatter, true
 	}
 	return 0, false
 }
@@ -63,11 +63,11 @@ type paperKernels bool
 
 func (k paperKernels) CanDirect() bool { return bool(k) }
 
-func (k paperKernels) CanWindow(d grid.Direct) bool {
+func (k paperKernels) CanWindow(d collective.Direct) bool {
 	in, out := d.InWindow()
 	return bool(k) && (in || out)
 }
 
-func (k paperKernels) CanCopy(d grid.Direct) bool {
+func (k paperKernels) CanCopy(d collective.Direct) bool {
 	return k.CanWindow(d) && d.ByCopies()
 }

@@ -1,4 +1,4 @@
-package ringo
+package gpupaths
 
 import (
 	"fmt"
@@ -6,16 +6,17 @@ import (
 
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
 )
 
-// alone is the connection of a rank to itself, in memory that has no other.
-type alone struct{ grid.Links }
+// ownLinks are the connection of a rank to itself, in memory that has no other.
+type ownLinks struct{ grid.Links }
 
-func (l alone) Send(sched.Rank) (grid.End, error) { return l.Links.Send(0) }
-func (l alone) Recv(sched.Rank) (grid.End, error) { return l.Links.Recv(0) }
+func (l ownLinks) Send(sched.Rank) (grid.End, error) { return l.Links.Send(0) }
+func (l ownLinks) Recv(sched.Rank) (grid.End, error) { return l.Links.Recv(0) }
 
 // Send is part of grid.Links.
-func (n *deviceNet) Send(to sched.Rank) (grid.End, error) {
+func (n *Net) Send(to sched.Rank) (grid.End, error) {
 	l, err := n.linksTo(to)
 	if err != nil {
 		return grid.End{}, err
@@ -24,7 +25,7 @@ func (n *deviceNet) Send(to sched.Rank) (grid.End, error) {
 }
 
 // Recv is part of grid.Links.
-func (n *deviceNet) Recv(from sched.Rank) (grid.End, error) {
+func (n *Net) Recv(from sched.Rank) (grid.End, error) {
 	l, err := n.linksTo(from)
 	if err != nil {
 		return grid.End{}, err
@@ -38,7 +39,7 @@ type gpuLink interface {
 	Recv(from sched.Rank) (grid.End, error)
 }
 
-func (n *deviceNet) linksTo(peer sched.Rank) (gpuLink, error) {
+func (n *Net) linksTo(peer sched.Rank) (gpuLink, error) {
 	if peer < 0 || int(peer) >= n.size {
 		return nil, fmt.Errorf("rank %d: there are %d", peer, n.size)
 	}
@@ -46,23 +47,23 @@ func (n *deviceNet) linksTo(peer sched.Rank) (gpuLink, error) {
 		return n.own, nil
 	}
 	switch n.path(n.rank, int(peer)) {
-	case overP2P:
+	case transport.OverP2P:
 		return n.near, nil
-	case overHost:
+	case transport.OverHost:
 		return n.pinned, nil
-	case overBridge:
+	case transport.OverBridge:
 		return n.bridge, nil
 	}
 	return nil, fmt.Errorf("no path to rank %d", peer)
 }
 
 // Geometry is part of grid.Links.
-func (n *deviceNet) Geometry(from, to sched.Rank) grid.Geometry {
+func (n *Net) Geometry(from, to sched.Rank) grid.Geometry {
 	if from != to {
 		switch n.path(int(from), int(to)) {
-		case overHost:
+		case transport.OverHost:
 			return n.geometry.pinned.Geometry(from, to)
-		case overBridge:
+		case transport.OverBridge:
 			return n.geometry.bridge
 		}
 	}
@@ -70,46 +71,46 @@ func (n *deviceNet) Geometry(from, to sched.Rank) grid.Geometry {
 }
 
 // Mail is part of grid.Links: nil unless all pairs have P2P.
-func (n *deviceNet) Mail() ([]uint64, int) {
-	if !n.only(overP2P) {
+func (n *Net) Mail() ([]uint64, int) {
+	if !n.only(transport.OverP2P) {
 		return nil, 0
 	}
 	return n.near.Mail()
 }
 
 // Gates is part of grid.Links: nil unless all pairs have P2P.
-func (n *deviceNet) Gates() []uint64 {
-	if !n.only(overP2P) {
+func (n *Net) Gates() []uint64 {
+	if !n.only(transport.OverP2P) {
 		return nil
 	}
 	return n.near.Gates()
 }
 
 // Signs is part of grid.Links: nil unless all pairs have the same kind of memory.
-func (n *deviceNet) Signs() []uint64 {
+func (n *Net) Signs() []uint64 {
 	switch {
-	case n.size > 1 && n.only(overHost):
+	case n.size > 1 && n.only(transport.OverHost):
 		return n.pinned.Signs()
-	case n.only(overP2P) && n.ownMemory.Ranks == n.size:
+	case n.only(transport.OverP2P) && n.ownMemory.Ranks == n.size:
 		return n.near.Signs()
 	}
 	return nil
 }
 
-// via names the path to a peer.
-func (n *deviceNet) via(peer int) string {
+// Via names the path to a peer.
+func (n *Net) Via(peer int) string {
 	if peer < 0 || peer >= n.size || peer == n.rank {
 		return ""
 	}
 	p := n.path(n.rank, peer)
-	if p == overBridge {
-		return "bridge over " + n.bridge.links.via(peer)
+	if p == transport.OverBridge {
+		return "bridge over " + n.bridge.links.Via(peer)
 	}
-	return gpuPathNames[p]
+	return p.String()
 }
 
-// notes says what the paths are, and why not better ones.
-func (n *deviceNet) notes() []string {
+// Notes says what the paths are, and why not better ones.
+func (n *Net) Notes() []string {
 	if n.size == 1 {
 		return []string{"GPU memory: p2p"}
 	}
@@ -119,7 +120,7 @@ func (n *deviceNet) notes() []string {
 		if r == n.rank {
 			continue
 		}
-		what := n.via(r)
+		what := n.Via(r)
 		if why := n.against[n.pair(n.rank, r)]; why != "" {
 			what += "|" + why
 		}
@@ -139,5 +140,5 @@ func (n *deviceNet) notes() []string {
 			notes[i] += " (" + why + ")"
 		}
 	}
-	return notes
+	return append(notes, sharingNotes(n.host.Profiles)...)
 }

@@ -1,8 +1,7 @@
-package ringo
+package gpupaths
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/paths"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/bridge"
@@ -26,10 +26,10 @@ type bridgeNet struct {
 	memory     *p2p.HostMemory
 	addr       uint64
 	guard      fifo.Guard
-	transports []transport.Transport
-	links      *links
+	transports *paths.Transports
+	links      *paths.Links
 	bridge     *bridge.Bridge
-	place      map[int]int // of each peer's queues in memory
+	offset     map[int]int // of each peer's queues in memory
 
 	mu   sync.Mutex
 	ends map[bridgeEnd]grid.End
@@ -41,61 +41,40 @@ type bridgeEnd struct {
 }
 
 // connectBridge agrees on a transport for each pair that has no path yet.
-func (n *deviceNet) connectBridge(ctx context.Context, c *Comm, refused string) error {
-	b := &bridgeNet{shape: n.geometry.bridge, place: map[int]int{}, ends: map[bridgeEnd]grid.End{}}
+func (n *Net) connectBridge(ctx context.Context, refused string) error {
+	b := &bridgeNet{shape: n.geometry.bridge, offset: map[int]int{}, ends: map[bridgeEnd]grid.End{}}
 	n.bridge = b
-	me := profile{Info: n.self, Hostname: n.cfg.hostname(), Wish: c.profiles[n.rank].Wish}
-	tc := transport.Config{
-		Self: n.self, Key: c.group.Key(), Guard: &b.guard,
+	b.transports = n.host.NewTransports(n.group, transport.Config{
+		Self: n.self, Key: n.group.Key(), Guard: &b.guard,
 		Limits: transport.Limits{SlotBytes: b.shape.SlotBytes, Slots: b.shape.Slots},
-		Log:    c.log.With("subsys", "NET"),
-	}
-	byName := map[string]transport.Transport{}
-	for _, name := range preference {
-		cand := candidate{Name: name, Refused: refused}
-		t := c.newTransport(name, tc)
-		b.transports = append(b.transports, t)
-		byName[name] = t
-		if refused == "" {
-			var err error
-			if cand.Addr, err = t.Listen(); err != nil {
-				cand.Refused = err.Error()
-			}
-		}
-		me.Candidates = append(me.Candidates, cand)
-	}
-	peers, err := exchange(ctx, n, me.encode(), func(b []byte) (p profile, err error) { return p, json.Unmarshal(b, &p) })
+	})
+	wanted := func(x, y int) bool { return n.path(x, y) == transport.NoPath }
+	agreed, err := paths.Agree(ctx, n.group, n.host.Profiles, b.transports, wanted, refused)
 	if err != nil {
 		return err
 	}
-	reach := func(name string, a, b transport.Info) error { return byName[name].Reach(a, b) }
-	paths := make([]path, n.size)
-	for i := range paths {
-		paths[i] = path{peer: peers[i].Info, via: byName["inproc"]} // of pairs that need none
-		if i == n.rank || n.path(n.rank, i) != noPath {
-			continue
-		}
-		if name, _, err := choose(&peers[min(i, n.rank)], &peers[max(i, n.rank)], reach); err == nil {
-			paths[i].addr, paths[i].via = peers[i].candidate(name).Addr, byName[name]
-			b.place[i] = 2 * len(b.place) * b.laneSetBytes()
+	reach := func(x, y int) error {
+		_, _, err := agreed.Choose(x, y)
+		return err
+	}
+	for r := range n.size {
+		if r != n.rank && wanted(n.rank, r) && reach(n.rank, r) == nil {
+			b.offset[r] = 2 * len(b.offset) * b.laneSetBytes()
 		}
 	}
-	b.links = newLinks(paths)
 	if err := b.allocate(n); err != nil && refused == "" {
 		refused = err.Error()
 	}
-	err = n.try(ctx, overBridge,
-		func(i, k int) error {
-			_, _, err := choose(&peers[i], &peers[k], reach)
-			return err
-		},
-		func(int) error {
-			if refused != "" {
-				return errors.New(refused)
-			}
-			return nil
-		})
+	err = n.try(ctx, transport.OverBridge, reach, func(int) error {
+		if refused != "" {
+			return errors.New(refused)
+		}
+		return nil
+	})
 	if err != nil {
+		return err
+	}
+	if b.links, err = agreed.LinksWhere(func(x, y int) bool { return n.path(x, y) == transport.OverBridge }); err != nil {
 		return err
 	}
 	b.bridge = bridge.New(bridge.Config{
@@ -108,13 +87,13 @@ func (n *deviceNet) connectBridge(ctx context.Context, c *Comm, refused string) 
 }
 
 // allocate makes the memory of all queues.
-func (b *bridgeNet) allocate(n *deviceNet) error {
-	if len(b.place) == 0 {
+func (b *bridgeNet) allocate(n *Net) error {
+	if len(b.offset) == 0 {
 		return nil
 	}
 	var err error
 	b.memory = p2p.NewHost(p2p.Config{
-		Driver: n.driver, Context: n.ctx, Device: n.dev, Self: n.self, Bytes: 2 * len(b.place) * b.laneSetBytes(),
+		Driver: n.driver, Context: n.ctx, Device: n.dev, Self: n.self, Bytes: 2 * len(b.offset) * b.laneSetBytes(),
 	})
 	b.addr, err = b.memory.Address()
 	return err
@@ -126,7 +105,7 @@ func (b *bridgeNet) laneSetBytes() int { return b.shape.Bytes() + 2*b.shape.Lane
 
 // end lays out the lanes of one direction.
 func (b *bridgeNet) end(key bridgeEnd) (grid.End, []bridge.Queue, error) {
-	at, ok := b.place[key.peer]
+	at, ok := b.offset[key.peer]
 	if !ok {
 		return grid.End{}, nil, fmt.Errorf("no bridge to rank %d", key.peer)
 	}
@@ -170,16 +149,14 @@ func (b *bridgeNet) once(key bridgeEnd, start func([]bridge.Queue)) (grid.End, e
 // Send is the end of the queues to a peer.
 func (b *bridgeNet) Send(to sched.Rank) (grid.End, error) {
 	return b.once(bridgeEnd{int(to), true}, func(q []bridge.Queue) {
-		p := b.links.paths[to]
-		b.bridge.Out(int(to), q, func() (transport.SendConn, error) { return p.via.Dial(p.peer, p.addr) })
+		b.bridge.Out(int(to), q, func() (transport.SendConn, error) { return b.links.Dial(to) })
 	})
 }
 
 // Recv is the end of the queues from a peer.
 func (b *bridgeNet) Recv(from sched.Rank) (grid.End, error) {
 	return b.once(bridgeEnd{int(from), false}, func(q []bridge.Queue) {
-		p := b.links.paths[from]
-		b.bridge.In(int(from), q, func() (transport.RecvConn, error) { return p.via.Accept(p.peer) })
+		b.bridge.In(int(from), q, func() (transport.RecvConn, error) { return b.links.Accept(from) })
 	})
 }
 
@@ -188,9 +165,7 @@ func (b *bridgeNet) close() error {
 	if b.bridge != nil {
 		errs = append(errs, b.bridge.Close())
 	}
-	for _, t := range b.transports {
-		errs = append(errs, t.Close())
-	}
+	errs = append(errs, b.transports.Close())
 	if b.memory != nil {
 		errs = append(errs, b.memory.Close())
 	}

@@ -1,4 +1,4 @@
-package ringo
+package paths
 
 import (
 	"sync"
@@ -7,9 +7,9 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// links are the connections of one rank, made on first use over the transport
+// Links are the connections of one rank, made on first use over the transport
 // that the ranks have agreed on for the pair.
-type links struct {
+type Links struct {
 	paths []path // by peer
 
 	mu    sync.Mutex
@@ -24,8 +24,8 @@ type path struct {
 	via  transport.Transport
 }
 
-func newLinks(paths []path) *links {
-	return &links{
+func newLinks(paths []path) *Links {
+	return &Links{
 		paths: paths,
 		sends: map[sched.Rank]func() (transport.SendConn, error){},
 		recvs: map[sched.Rank]func() (transport.RecvConn, error){},
@@ -33,15 +33,24 @@ func newLinks(paths []path) *links {
 }
 
 // Send is part of engine.Links.
-func (l *links) Send(to sched.Rank) (transport.SendConn, error) {
-	p := l.paths[to]
-	return once(&l.mu, l.sends, to, func() (transport.SendConn, error) { return p.via.Dial(p.peer, p.addr) })
+func (l *Links) Send(to sched.Rank) (transport.SendConn, error) {
+	return once(&l.mu, l.sends, to, func() (transport.SendConn, error) { return l.Dial(to) })
 }
 
 // Recv is part of engine.Links.
-func (l *links) Recv(from sched.Rank) (transport.RecvConn, error) {
-	p := l.paths[from]
-	return once(&l.mu, l.recvs, from, func() (transport.RecvConn, error) { return p.via.Accept(p.peer) })
+func (l *Links) Recv(from sched.Rank) (transport.RecvConn, error) {
+	return once(&l.mu, l.recvs, from, func() (transport.RecvConn, error) { return l.Accept(from) })
+}
+
+// Dial makes another sending end of the connections to a peer.
+func (l *Links) Dial(to sched.Rank) (transport.SendConn, error) {
+	p := l.paths[to]
+	return p.via.Dial(p.peer, p.addr)
+}
+
+// Accept makes another receiving end of the connections from a peer.
+func (l *Links) Accept(from sched.Rank) (transport.RecvConn, error) {
+	return l.paths[from].via.Accept(l.paths[from].peer)
 }
 
 // once makes the connection of a peer the first time; others wait for it, not
@@ -57,8 +66,8 @@ func once[C any](mu *sync.Mutex, conns map[sched.Rank]func() (C, error), peer sc
 	return get()
 }
 
-// via names the transport to a peer, for errors.
-func (l *links) via(peer int) string {
+// Via names the transport to a peer, for errors.
+func (l *Links) Via(peer int) string {
 	if peer < 0 || peer >= len(l.paths) {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package ringo
+package gpupaths
 
 import (
 	"fmt"
@@ -6,9 +6,10 @@ import (
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/paths"
 )
 
-// A geometry is the shapes of queues that all ranks have in mind before they meet.
+// A geometry is the shapes of queues, the same on all ranks.
 type geometry struct {
 	board  grid.Board // on devices
 	pinned grid.Board // in host memory
@@ -16,8 +17,8 @@ type geometry struct {
 	blocks int // of a kernel at most
 }
 
-// geometryOf is for a number of ranks, of which so many at most share one GPU of
-// so many multiprocessors: their blocks have to run side by side.
+// geometryOf is the geometry for a number of ranks. At most sharing of them share a GPU,
+// which has this number of multiprocessors: their blocks have to run side by side.
 func geometryOf(ranks, sharing, processors int) geometry {
 	g := geometry{
 		board: grid.DefaultBoard(ranks),
@@ -41,8 +42,8 @@ func geometryOf(ranks, sharing, processors int) geometry {
 	return g
 }
 
-// describe says which GPU a rank has.
-func (p *profile) describe(d *gpu.Device) error {
+// Describe says in a profile which GPU a rank has.
+func Describe(p *paths.Profile, d *gpu.Device) error {
 	var err error
 	if p.GPU, err = d.Name(); err != nil {
 		return err
@@ -57,7 +58,7 @@ func (p *profile) describe(d *gpu.Device) error {
 }
 
 // sharing is how many ranks at most have the same GPU.
-func sharing(all []profile) int {
+func sharing(all []paths.Profile) int {
 	most, ranks := 0, map[string]int{}
 	for i := range all {
 		ranks[all[i].GPUID]++
@@ -67,7 +68,7 @@ func sharing(all []profile) int {
 }
 
 // sharingNotes says so where ranks share a GPU.
-func sharingNotes(all []profile) []string {
+func sharingNotes(all []paths.Profile) []string {
 	n := sharing(all)
 	if n < 2 {
 		return nil

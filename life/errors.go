@@ -1,0 +1,121 @@
+package life
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/engine"
+)
+
+// A Path says how an operation reaches its peers, for errors.
+type Path interface {
+	// Via names the path to a peer: "shm".
+	Via(peer int) string
+	// Memory describes the registered memory that a sign's Where stands for:
+	// "In at 0 of window #1", or "" if that is not known.
+	Memory(where uint16) string
+}
+
+// Place gives the cause of an operation's failure its place. path may be nil.
+func (l *Life) Place(c *call.Call, seq uint32, cause error, path Path) *call.Error {
+	e := l.ErrorIn(c.Kind.String(), cause)
+	if !c.Kind.Pairwise() {
+		e.Seq = seq
+	}
+	var st *engine.StepError
+	if !errors.As(cause, &st) {
+		return e
+	}
+	e.Peer, e.Phase, e.Err = int(st.Peer), st.Phase, st.Err
+	if path != nil {
+		e.Transport = path.Via(e.Peer)
+	}
+	var m *engine.MismatchError
+	if errors.As(st.Err, &m) {
+		e.Err = &Mismatch{rank: l.Rank, peer: e.Peer, cause: m, path: path}
+	}
+	var peer *PeerError // how a transport words its wait adds nothing to who failed
+	if errors.As(st.Err, &peer) {
+		e.Err = peer
+		if peer.Failure.Disagree != nil || peer.Failure.Left {
+			e.Peer, e.Phase, e.Transport = -1, "", ""
+		}
+	}
+	var earlier *call.Error // an abort's reason needs no second place
+	if errors.As(st.Err, &earlier) {
+		e.Peer, e.Phase, e.Transport = -1, "", ""
+	}
+	return e
+}
+
+// ErrorIn is an error of something that is not a Call: "Open", "Split".
+func (l *Life) ErrorIn(op string, cause error) *call.Error {
+	return &call.Error{Op: op, Rank: l.Rank, Host: l.Host, Peer: -1, Err: cause}
+}
+
+// A Mismatch says in words what engine.MismatchError says in stamps. It is
+// call.ErrMismatch for errors.Is.
+type Mismatch struct {
+	rank, peer int
+	cause      *engine.MismatchError
+	path       Path
+}
+
+// Is tells that ranks disagree.
+func (e *Mismatch) Is(t error) bool { return t == call.ErrMismatch }
+
+// Unwrap is the *engine.MismatchError.
+func (e *Mismatch) Unwrap() error { return e.cause }
+
+// ahead reports whether the peer is at a later call.
+func (e *Mismatch) ahead() bool {
+	mine, theirs := call.ReadSign(e.cause.Want), call.ReadSign(e.cause.Got)
+	return mine.Seq != 0 && theirs.Seq > mine.Seq
+}
+
+func (e *Mismatch) Error() string {
+	mine, theirs := call.ReadSign(e.cause.Want), call.ReadSign(e.cause.Got)
+	switch {
+	case mine.Where != theirs.Where && call.SameCall(mine, theirs):
+		here, there := "in no window", "in no window"
+		if mine.Where != 0 {
+			here = "in windows"
+			if at := e.path.Memory(mine.Where); at != "" {
+				here = "with " + at
+			}
+		}
+		if theirs.Where != 0 {
+			there = "in windows, elsewhere"
+		}
+		return fmt.Sprintf("ranks disagree on the memory: rank %d calls %s %s, rank %d calls %s %s; "+
+			"give all ranks the same offset in the same window, also for an Out that Reduce leaves alone, or memory in none",
+			e.rank, mine.Numbered(), here, e.peer, theirs.Numbered(), there)
+	case mine == theirs:
+		return fmt.Sprintf("ranks disagree on %v: rank %d expects %d bytes, rank %d sent %d; give both the same counts",
+			mine, e.rank, e.cause.WantBytes, e.peer, e.cause.GotBytes)
+	}
+	return disagreement(e.rank, mine, e.peer, theirs)
+}
+
+// disagreement names the different calls of two ranks.
+func disagreement(rank int, a call.Sign, peer int, b call.Sign) string {
+	if a.Algo != b.Algo && call.SameCall(a, b) {
+		return fmt.Sprintf("%v on the algorithm of %v: rank %d uses %v, rank %d uses %v; give all ranks the same RINGO_ALGO",
+			call.ErrMismatch, a, rank, a.Algo, peer, b.Algo)
+	}
+	return fmt.Sprintf("%v: rank %d calls %s, rank %d calls %s; all ranks must make the same calls in the same order",
+		call.ErrMismatch, rank, a.Numbered(), peer, b.Numbered())
+}
+
+// bytesOf and sign carry a stamp as the group does.
+func bytesOf(s [2]uint64) (b [16]byte) {
+	binary.LittleEndian.PutUint64(b[:], s[0])
+	binary.LittleEndian.PutUint64(b[8:], s[1])
+	return b
+}
+
+func sign(b [16]byte) call.Sign {
+	return call.ReadSign([2]uint64{binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])})
+}

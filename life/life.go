@@ -1,0 +1,206 @@
+// Package life is the life and death of a communicator: open, failing, failed,
+// closed. It is for the two halves of a communicator, on the host and on the GPU,
+// which ask it whether an operation may begin and tell it what went wrong.
+//
+// A Machine decides, as a pure function of events: machine.go, with transcripts in
+// testdata. A Life feeds it with what happens and does what it says: it ends this
+// rank's waits, tells the group, gives errors their place. A Turn is the right to
+// carry out an operation, and numbers the collectives.
+//
+// The trap: an error that wraps call.ErrInvalid or call.ErrUnsupported is of one call
+// alone and must be found before any rank hears of it; every other one ends the
+// communicator on all ranks.
+package life
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/fifo"
+)
+
+// A Life is one rank's communicator, alive or dead. Its methods may be called at any
+// time, from any goroutine.
+type Life struct {
+	Rank, Size int
+	Host       string        // readable, for errors
+	Timeout    time.Duration // of one operation
+
+	Guard fifo.Guard // ends every wait of every connection
+	Turn  Turn
+
+	group   bootstrap.Group
+	verdict atomic.Pointer[call.Error] // the machine's
+	watch   sync.WaitGroup
+	gone    chan struct{} // closed by Close
+
+	mu      sync.Mutex
+	machine Machine       // guarded by mu
+	settled chan struct{} // guarded by mu; closed when a doubt ends, nil without one
+	onStop  []func(error) // guarded by mu
+}
+
+// New is the life of a communicator whose ranks have met.
+func New(group bootstrap.Group, host string, timeout time.Duration) *Life {
+	l := &Life{Rank: group.Rank(), Size: group.Size(), Host: host, Timeout: timeout, group: group, gone: make(chan struct{})}
+	l.machine.Place = l.ErrorIn
+	l.Guard.OnSlow(slow, l.inquire)
+	group.Locate(l.locate)
+	l.Watch(func(gone <-chan struct{}) {
+		select {
+		case <-gone:
+		case <-group.Failed():
+			l.step(GroupSaid{group.Failure()})
+		}
+	})
+	return l
+}
+
+// slow is how long an operation waits before this rank asks where the others are.
+const slow = time.Second
+
+// Watch runs f on a goroutine that Close waits for; f must return when gone is closed.
+func (l *Life) Watch(f func(gone <-chan struct{})) { l.watch.Go(func() { f(l.gone) }) }
+
+// OnStop has f called, once, when the waits of this rank are to end.
+func (l *Life) OnStop(f func(cause error)) {
+	l.mu.Lock()
+	l.onStop = append(l.onStop, f)
+	l.mu.Unlock()
+	if cause := l.Guard.Aborted(); cause != nil {
+		f(cause)
+	}
+}
+
+// step gives the machine an event and does what it says. It returns a channel that is
+// closed when the doubt has ended, nil if there is none.
+func (l *Life) step(e Event) (doubt <-chan struct{}) {
+	l.mu.Lock()
+	a := l.machine.Step(e)
+	if v := l.machine.Verdict(); v != nil {
+		l.verdict.CompareAndSwap(nil, v)
+	}
+	if a.Await {
+		l.settled = make(chan struct{})
+		time.AfterFunc(RootCauseWait, func() { l.step(PatienceEnded{}) })
+	} else if l.settled != nil && l.machine.State() != Doubtful {
+		defer close(l.settled)
+		l.settled = nil
+	}
+	doubt = l.settled
+	stop := l.onStop
+	l.mu.Unlock()
+	if a.Stop != nil {
+		l.Guard.Abort(a.Stop)
+		for _, f := range stop {
+			f(a.Stop)
+		}
+	}
+	if a.Tell != "" {
+		l.group.Fail(a.Tell)
+	}
+	return doubt
+}
+
+// Begin starts the time of an operation, if there may be one. A nil error is cheap.
+func (l *Life) Begin(c *call.Call, path Path) error {
+	if v := l.verdict.Load(); v != nil {
+		return l.refusal(c, v, path)
+	}
+	l.Guard.Begin(l.Timeout)
+	return nil
+}
+
+// refusal is why an operation does not begin.
+func (l *Life) refusal(c *call.Call, v *call.Error, path Path) *call.Error {
+	switch {
+	case v.Err == call.ErrClosed:
+		return l.Place(c, 0, call.ErrClosed, path)
+	case v.Op == opComm: // the group's word, which no operation of this rank has met yet
+		return l.Place(c, 0, v.Err, path)
+	}
+	return l.Place(c, 0, fmt.Errorf("the communicator has failed before: %w", v), path)
+}
+
+// Fail says that an operation could not be carried out, and ends the communicator:
+// this rank's waits, and by way of the group those of all others. Only an error that
+// wraps ErrInvalid or ErrUnsupported leaves it usable. It returns the error with its place.
+// If another rank may have caused it, Fail waits for the group's word, at most
+// RootCauseWait.
+func (l *Life) Fail(c *call.Call, seq uint32, cause error, path Path) *call.Error {
+	return l.end(l.Place(c, seq, cause, path))
+}
+
+// FailIn is Fail for something that is not a Call.
+func (l *Life) FailIn(op string, cause error) *call.Error { return l.end(l.ErrorIn(op, cause)) }
+
+func (l *Life) end(e *call.Error) *call.Error {
+	if errors.Is(e.Err, call.ErrInvalid) || errors.Is(e.Err, call.ErrUnsupported) {
+		return e
+	}
+	d := doubtOf(e)
+	if doubt := l.step(OperationFailed{e, d}); doubt != nil && d != Certain {
+		<-doubt
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if why := l.machine.Explain(e.Err, d); why != e.Err {
+		c := *e // the machine has it too
+		c.Err = why
+		e = &c
+	}
+	return e
+}
+
+// Abort ends all operations, here and on all other ranks, and returns at most half a
+// second later, when the reason is on its way to the others.
+func (l *Life) Abort(reason error) {
+	if reason == nil {
+		reason = call.ErrAborted
+	} else {
+		reason = fmt.Errorf("%w: %w", call.ErrAborted, reason)
+	}
+	l.step(AbortCalled{l.ErrorIn("Abort", reason)})
+}
+
+// Err is why the communicator is of no more use, nil while it is well. It does not wait.
+func (l *Life) Err() error {
+	if v := l.verdict.Load(); v != nil {
+		return v
+	}
+	return nil
+}
+
+// Failed is Err without Close: nil for a communicator that was closed in order.
+func (l *Life) Failed() error {
+	if v := l.verdict.Load(); v != nil && v.Err != call.ErrClosed {
+		return v
+	}
+	return nil
+}
+
+// Close ends the life when nothing is under way any more, and waits for those who
+// watch it.
+func (l *Life) Close() {
+	l.step(CloseCalled{l.ErrorIn("Close", call.ErrClosed)})
+	close(l.gone)
+	l.watch.Wait()
+}
+
+// inquire asks where the other ranks are. The goroutine that waits calls it, so the turn
+// is taken and its history does not change.
+func (l *Life) inquire() { l.group.Inquire(l.Turn.position(true)) }
+
+// locate answers the same question of another rank.
+func (l *Life) locate() (bootstrap.Position, bool) {
+	if !l.Turn.TryLock() {
+		return bootstrap.Position{}, false // what it waits for it says itself, after a while
+	}
+	defer l.Turn.Unlock()
+	return l.Turn.position(false), true
+}

@@ -1,0 +1,201 @@
+package life
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
+)
+
+// A State is where a communicator is in its life.
+type State uint8
+
+const (
+	Open     State = iota // operations are carried out
+	Doubtful              // an operation has failed, and another rank may have caused it: the group is given time to say so
+	Failed                // for good: waits are ended, the group knows
+	Closed                // by Close
+)
+
+func (s State) String() string { return [...]string{"open", "doubtful", "failed", "closed"}[s] }
+
+// An Event is something that happens to a communicator.
+type Event interface{ event() }
+
+type (
+	// An OperationFailed is why an operation of this rank could not be carried out.
+	OperationFailed struct {
+		Err   *call.Error
+		Doubt Doubt
+	}
+	// A GroupSaid is the first failure that the other ranks report.
+	GroupSaid struct{ Failure *bootstrap.Failure }
+	// A PatienceEnded follows RootCauseWait.
+	PatienceEnded struct{}
+	// An AbortCalled is Abort with its reason.
+	AbortCalled struct{ Err *call.Error }
+	// A CloseCalled is Close, when all that was started has ended.
+	CloseCalled struct{ Err *call.Error }
+)
+
+func (OperationFailed) event() {}
+func (GroupSaid) event()       {}
+func (PatienceEnded) event()   {}
+func (AbortCalled) event()     {}
+func (CloseCalled) event()     {}
+
+// A Doubt says whether another rank may be the cause of an operation's failure.
+type Doubt uint8
+
+const (
+	Certain Doubt = iota // the error names the cause
+	Broken               // a connection broke: whoever has died, the group knows in a moment
+	Ahead                // the peer is at a later call, perhaps because one before was cut short on its GPU
+)
+
+func (d Doubt) String() string { return [...]string{"certain", "broken", "ahead"}[d] }
+
+// Actions are what the owner of a Machine must do, in this order.
+type Actions struct {
+	Stop  error  // ends this rank's waits and kernels with this cause, unless nil
+	Tell  string // tells the group that this rank has failed, unless ""
+	Await bool   // sends PatienceEnded after RootCauseWait
+}
+
+// RootCauseWait is how long a rank whose connection broke waits to hear from the
+// group which rank has died, so as to name it and not just a neighbour.
+const RootCauseWait = 300 * time.Millisecond
+
+// A Machine decides what the events in the life of a communicator mean. It is pure: it
+// knows no time, no goroutines and no network.
+type Machine struct {
+	state   State
+	verdict *call.Error        // why the communicator is of no more use
+	word    *bootstrap.Failure // what the group has said
+	doubted *call.Error        // the error that waits for the group's word
+	doubt   Doubt              // about doubted
+	// Place makes an error of the communicator as a whole.
+	Place func(op string, cause error) *call.Error
+}
+
+// opComm is the Op of what the group has said, while no operation of this rank is concerned.
+const opComm = "Comm"
+
+// State is where the communicator is.
+func (m *Machine) State() State { return m.state }
+
+// Verdict is why the communicator is of no more use, nil while it is open or doubtful.
+func (m *Machine) Verdict() *call.Error { return m.verdict }
+
+// Step takes an event and says what to do.
+func (m *Machine) Step(e Event) Actions {
+	switch e := e.(type) {
+	case OperationFailed:
+		switch {
+		case m.state != Open:
+		case e.Doubt == Certain:
+			return m.fail(e.Err, true)
+		default:
+			m.state, m.doubted, m.doubt = Doubtful, e.Err, e.Doubt
+			return Actions{Await: true}
+		}
+	case GroupSaid:
+		if m.word == nil {
+			m.word = e.Failure
+		}
+		switch m.state {
+		case Open:
+			a := m.fail(m.Place(opComm, &PeerError{e.Failure}), false)
+			a.Stop = &PeerError{e.Failure}
+			return a
+		case Doubtful:
+			explained := *m.doubted
+			explained.Err = m.Explain(explained.Err, m.doubt)
+			return m.fail(&explained, false)
+		}
+	case PatienceEnded:
+		if m.state == Doubtful {
+			return m.fail(m.doubted, true)
+		}
+	case AbortCalled:
+		if m.state == Open || m.state == Doubtful {
+			return m.fail(e.Err, true)
+		}
+	case CloseCalled:
+		if m.state == Doubtful {
+			a := m.fail(m.doubted, true)
+			m.state = Closed
+			return a
+		}
+		if m.verdict == nil {
+			m.verdict = e.Err
+		}
+		m.state = Closed
+	}
+	return Actions{}
+}
+
+func (m *Machine) fail(err *call.Error, tell bool) Actions {
+	m.state, m.verdict = Failed, err
+	a := Actions{Stop: err}
+	if tell {
+		a.Tell = err.Error()
+	}
+	return a
+}
+
+// Explain is the cause of an operation's failure after the doubt has ended: what the
+// group has said, if that explains it, with what this rank has seen.
+func (m *Machine) Explain(cause error, d Doubt) error {
+	if m.word == nil || d == Certain || d == Ahead && !m.word.Died {
+		return cause
+	}
+	return fmt.Errorf("%w (%v)", &PeerError{m.word}, cause)
+}
+
+// A PeerError is the failure of another rank, or the disagreement of two, as the group
+// reports it. It is call.ErrPeer, call.ErrLeft or call.ErrMismatch for errors.Is.
+type PeerError struct{ Failure *bootstrap.Failure }
+
+func (e *PeerError) Error() string {
+	f := e.Failure
+	switch {
+	case f.Disagree != nil:
+		d := f.Disagree
+		return disagreement(d.RankA, sign(d.CallA), d.RankB, sign(d.CallB))
+	case f.Left && f.Number == 0:
+		return fmt.Sprintf("%v: rank %d has closed the communicator before its first collective", call.ErrLeft, f.Rank)
+	case f.Left:
+		return fmt.Sprintf("%v: rank %d has closed the communicator after collective #%d; all ranks must make the same calls before Close", call.ErrLeft, f.Rank, f.Number)
+	}
+	return f.Error()
+}
+
+// Is tells what kind of failure it is.
+func (e *PeerError) Is(t error) bool {
+	switch {
+	case e.Failure.Disagree != nil:
+		return t == call.ErrMismatch
+	case e.Failure.Left:
+		return t == call.ErrLeft
+	}
+	return t == call.ErrPeer
+}
+
+// certain are the causes that need no word of the group.
+var certain = []error{call.ErrPeer, call.ErrLeft, call.ErrMismatch, call.ErrTimeout, call.ErrAborted}
+
+func doubtOf(e *call.Error) Doubt {
+	var m *Mismatch
+	if errors.As(e, &m) && m.ahead() {
+		return Ahead
+	}
+	for _, c := range certain {
+		if errors.Is(e, c) {
+			return Certain
+		}
+	}
+	return Broken
+}

@@ -1,0 +1,44 @@
+package life
+
+import (
+	"sync"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
+)
+
+// A Turn is held while an operation is carried out. It numbers the collectives of a
+// communicator, and remembers the last ones.
+type Turn struct {
+	sync.Mutex
+	seq      uint32             // of the last collective
+	pairwise bool               // what is carried out is a Send or Recv
+	recent   [history][2]uint64 // stamps, by number modulo history
+}
+
+// history is how many collectives a rank can be asked about.
+const history = 64
+
+// Next numbers an operation and gives its stamp. The turn is held.
+func (t *Turn) Next(s call.Sign) [2]uint64 {
+	if t.pairwise = s.Kind.Pairwise(); t.pairwise {
+		return s.Stamp()
+	}
+	t.seq = max(t.seq+1, 1)
+	s.Seq = t.seq
+	stamp := s.Stamp()
+	t.recent[t.seq%history] = stamp
+	return stamp
+}
+
+// Seq is the number of the last collective. The turn is held.
+func (t *Turn) Seq() uint32 { return t.seq }
+
+// position is what this rank can say of its calls. The turn is held.
+func (t *Turn) position(waiting bool) bootstrap.Position {
+	p := bootstrap.Position{Waiting: waiting && !t.pairwise && t.seq > 0}
+	for n := max(t.seq, history) - history + 1; n <= t.seq && n > 0; n++ {
+		p.Calls = append(p.Calls, bootstrap.Called{Number: uint64(n), Call: bytesOf(t.recent[n%history])})
+	}
+	return p
+}

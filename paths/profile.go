@@ -1,0 +1,178 @@
+package paths
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// A Profile is what one rank tells all others before the first connection.
+type Profile struct {
+	Version string
+	transport.Info
+	Hostname         string   // readable, for errors
+	Wish             []string // preference of this rank's Config, best first
+	SlotBytes, Slots int
+	Settings         []Setting // that must be the same on all ranks
+	FromRank0        []byte    `json:",omitempty"` // what rank 0 decides for all
+
+	GPU        string `json:",omitempty"` // name of the rank's GPU, if it has one
+	GPUID      string `json:",omitempty"` // tells it from others
+	Processors int    `json:",omitempty"` // that it has
+}
+
+// A Setting is something that all ranks must have set to the same value.
+type Setting struct{ Name, Value, Variable string }
+
+// preference is the order in which transports are tried: the fewest copies first.
+var preference = []string{"inproc", "shm", "socket"}
+
+// wish is the order that a Config asks for.
+func wish(cfg *Config) ([]string, error) {
+	var out []string
+	for _, name := range splitList(cfg.Transport) {
+		if name == "auto" {
+			out = append(out, preference...)
+			continue
+		}
+		if name == "p2p" { // is for GPU memory; see GPURefusals
+			continue
+		}
+		if !slices.Contains(preference, name) {
+			return nil, fmt.Errorf("%w: transport %q is none of auto, p2p, %s", call.ErrInvalid, name, strings.Join(preference, ", "))
+		}
+		out = append(out, name)
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	nets := splitList(cfg.Net)
+	if len(nets) == 0 {
+		return preference, nil
+	}
+	return append([]string{"inproc", "shm"}, nets...), nil
+}
+
+// GPURefusals says why a Config does not allow each kind of path for GPU memory;
+// "" allows it.
+func (c *Config) GPURefusals() (p2p, host, bridge string) {
+	p2p, host = c.NoP2P, c.NoSHM
+	list := splitList(c.Transport)
+	if len(list) == 0 || slices.Contains(list, "auto") {
+		return p2p, host, ""
+	}
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(list, n) })
+	}
+	why := "transport " + c.Transport
+	if p2p == "" && !has("p2p") {
+		p2p = why
+	}
+	if host == "" && !has("shm", "inproc") {
+		host = why
+	}
+	if !has("socket", "inproc") {
+		bridge = why
+	}
+	return p2p, host, bridge
+}
+
+func splitList(s string) []string {
+	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// agree checks that the profiles of all ranks fit together.
+func agree(all []Profile) error {
+	first := &all[0]
+	for i := range all {
+		p := &all[i]
+		switch {
+		case p.Rank != i:
+			return fmt.Errorf("rank %d says that it is rank %d", i, p.Rank)
+		case p.Version != first.Version:
+			return fmt.Errorf("rank 0 runs ringo %s, rank %d on %s runs %s; install one version", first.Version, i, p.Hostname, p.Version)
+		case !slices.Equal(p.Wish, first.Wish):
+			return fmt.Errorf("rank 0 wants transports %s, rank %d on %s wants %s; give all ranks the same RINGO_TRANSPORT and RINGO_NET",
+				strings.Join(first.Wish, ","), i, p.Hostname, strings.Join(p.Wish, ","))
+		case p.Slots != first.Slots || p.SlotBytes != first.SlotBytes:
+			return fmt.Errorf("rank 0 has %d slots of %s, rank %d on %s has %d of %s; give all ranks the same RINGO_SLOTS and RINGO_SLOT_BYTES",
+				first.Slots, bytesOf(first.SlotBytes), i, p.Hostname, p.Slots, bytesOf(p.SlotBytes))
+		case len(p.Settings) != len(first.Settings):
+			return fmt.Errorf("rank 0 has %d settings, rank %d on %s has %d; install one version", len(first.Settings), i, p.Hostname, len(p.Settings))
+		}
+		for k, s := range p.Settings {
+			if f := first.Settings[k]; s != f {
+				return fmt.Errorf("rank 0 has %s %q, rank %d on %s has %q; give all ranks the same %s", f.Name, f.Value, i, p.Hostname, s.Value, f.Variable)
+			}
+		}
+	}
+	return nil
+}
+
+func bytesOf(n int) string {
+	if n == 0 {
+		return "default size"
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// limits is the shape of the ranks' queues. What their waits cost depends on where the
+// ranks are: sockets cost by the call, shared memory by the cache.
+func limits(all []Profile) transport.Limits {
+	l := transport.Limits{SlotBytes: all[0].SlotBytes, Slots: all[0].Slots}
+	if l.SlotBytes == 0 {
+		l.SlotBytes = DefaultSlotBytes
+		if onlySockets(all) {
+			l.SlotBytes = DefaultSocketSlotBytes
+		}
+	}
+	return l
+}
+
+// onlySockets reports whether all ranks will be connected by sockets, as far as wishes
+// go.
+func onlySockets(all []Profile) bool {
+	if len(all) < 2 {
+		return false
+	}
+	if order := all[0].Wish; !slices.Contains(order, "inproc") && !slices.Contains(order, "shm") {
+		return true
+	}
+	seen := map[string]bool{}
+	for i := range all {
+		if seen[all[i].Host] {
+			return false
+		}
+		seen[all[i].Host] = true
+	}
+	return true
+}
+
+func (p *Profile) encode() []byte {
+	b, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // plain data always marshals
+	}
+	return b
+}
+
+func decodeProfile(b []byte) (p Profile, err error) {
+	err = json.Unmarshal(b, &p)
+	return p, err
+}
+
+// process tells apart address spaces, also across containers that give their processes
+// the same numbers.
+var process = sync.OnceValue(func() string {
+	var b [8]byte
+	rand.Read(b[:])
+	return fmt.Sprintf("%d-%s", os.Getpid(), hex.EncodeToString(b[:]))
+})
