@@ -1,18 +1,17 @@
 package ringo
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"sync"
 	"sync/atomic"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/engine"
-	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/gpucomm"
+	"github.com/ringo-go/ringo/hostcomm"
+	"github.com/ringo-go/ringo/life"
+	"github.com/ringo-go/ringo/paths"
 )
 
 // A Comm is one rank's membership in a communicator. Its operations happen in
@@ -21,128 +20,99 @@ import (
 // methods that only ask may be called at any time.
 type Comm struct {
 	cfg   Config
-	rank  int
-	size  int
 	group bootstrap.Group
-	guard fifo.Guard
 	log   *slog.Logger
+	life  *life.Life
 
-	profiles   []profile
-	transports []transport.Transport
-	links      *links
-	topo       topology
-	notes      []string // the choice of paths, in words
-
-	run      sync.Mutex // held while an operation is carried out; guards the fields below
-	seq      uint32
-	engine   *engine.Engine
-	job      engine.Job
-	key      programKey // of the program used last
-	program  *engine.Program
-	programs map[programKey]*engine.Program
-	spare    []byte  // copy of In for an all-to-all in place
-	order    []*Call // of a group
-	fold     *fold   // for reductions in order of rank, made for the first
-
-	dev      *device // nil if the rank has no GPU
-	noDevice string  // why GPU memory cannot be used
-	given    *Plan   // rank 0's, that Config.Plan names
+	net   *paths.Net
+	notes []string // the choice of paths, in words
+	host  *hostcomm.Comm
+	gpu   *gpucomm.Comm // nil if no rank has a GPU
+	noGPU string        // why GPU memory cannot be used, "" if it can
 
 	queue  queue
-	failed atomic.Pointer[Error] // why the communicator is of no more use
 	closed atomic.Bool
-	gone   chan struct{} // closed by Close
-	watch  sync.WaitGroup
-}
-
-// Open makes this rank a member of the communicator that cfg names, together
-// with all others: it returns when all have come, or with an error that says
-// who is missing when JoinTimeout has passed or ctx has ended.
-func Open(ctx context.Context, cfg Config) (*Comm, error) {
-	cfg, err := cfg.fill(os.Getenv)
-	if err != nil {
-		return nil, openError(cfg, err)
-	}
-	if cfg.ID == nil {
-		return nil, openError(cfg, fmt.Errorf("%w: no ID; make one with NewID and give it to all ranks, or use OpenEnv", ErrInvalid))
-	}
-	if cfg.Size < 1 || cfg.Rank < 0 || cfg.Rank >= cfg.Size {
-		return nil, openError(cfg, fmt.Errorf("%w: rank %d of %d", ErrInvalid, cfg.Rank, cfg.Size))
-	}
-	ctx, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
-	defer cancel()
-	group, err := bootstrap.Join(ctx, *cfg.ID, cfg.Rank, cfg.Size, bootstrap.JoinOptions{Log: cfg.Log.With("subsys", "BOOTSTRAP")})
-	if err != nil {
-		return nil, openError(cfg, err)
-	}
-	return open(ctx, cfg, group)
-}
-
-// OpenLocal makes a communicator of n ranks in this process, for goroutines: the
-// i-th Comm is rank i's.
-func OpenLocal(n int, cfg Config) ([]*Comm, error) {
-	cfg, err := cfg.fill(os.Getenv)
-	if err != nil {
-		return nil, openError(cfg, err)
-	}
-	if n < 1 {
-		return nil, openError(cfg, fmt.Errorf("%w: %d ranks", ErrInvalid, n))
-	}
-	if len(cfg.Devices) > 0 && len(cfg.Devices) != n {
-		return nil, openError(cfg, fmt.Errorf("%w: %d Devices for %d ranks", ErrInvalid, len(cfg.Devices), n))
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), cfg.JoinTimeout)
-	defer cancel()
-	comms := make([]*Comm, n)
-	errs := make([]error, n)
-	var wg sync.WaitGroup
-	for i, g := range bootstrap.Local(n) {
-		wg.Go(func() {
-			c := cfg
-			c.Rank, c.Size = i, n
-			if i < len(cfg.Devices) {
-				c.Device = cfg.Devices[i]
-			}
-			comms[i], errs[i] = open(ctx, c, g)
-		})
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		for _, c := range comms {
-			if c != nil {
-				c.Close()
-			}
-		}
-		return nil, err
-	}
-	return comms, nil
-}
-
-// open builds a communicator on a group whose ranks have met.
-func open(ctx context.Context, cfg Config, group bootstrap.Group) (*Comm, error) {
-	c := &Comm{
-		cfg: cfg, rank: group.Rank(), size: group.Size(), group: group,
-		log:      cfg.Log.With("rank", group.Rank()),
-		programs: map[programKey]*engine.Program{},
-		gone:     make(chan struct{}),
-	}
-	if err := c.connect(ctx); err != nil {
-		group.Fail(err.Error())
-		c.release()
-		return nil, openError(cfg, err)
-	}
-	c.watch.Go(c.watchGroup)
-	if c.dev != nil && c.dev.engine != nil {
-		c.watch.Go(c.watchDevice)
-	}
-	return c, nil
 }
 
 // Rank is this rank's number.
-func (c *Comm) Rank() int { return c.rank }
+func (c *Comm) Rank() int { return c.life.Rank }
 
 // Size is the number of ranks.
-func (c *Comm) Size() int { return c.size }
+func (c *Comm) Size() int { return c.life.Size }
+
+// Do carries out a call and returns when this rank's part is done: its result
+// is complete and its memory is the caller's again. On a GPU it returns when the
+// call is queued on its stream; see Synchronize. It allocates nothing after the
+// first call of a kind. An error is an *Error; one that wraps ErrInvalid or
+// ErrUnsupported leaves the communicator usable, any other ends it on all ranks.
+func (c *Comm) Do(call *Call) error {
+	if err := call.Check(c.life.Rank, c.life.Size); err != nil {
+		return c.life.Place(call, 0, err, nil)
+	}
+	if c.queue.busy() {
+		if !call.OnThread() {
+			started := *call
+			return c.start(&started).Wait()
+		}
+		c.queue.drain()
+	}
+	return c.carryOut(call)
+}
+
+// Start begins a call and returns at once; calls are carried out in the order
+// they were started. When as many are waiting as the queue holds (1024), Start
+// waits for space.
+func (c *Comm) Start(call *Call) *Pending {
+	err := call.Check(c.life.Rank, c.life.Size)
+	if err == nil && call.OnThread() {
+		err = fmt.Errorf("%w: the per-thread stream is this thread's, and what is started is queued by another: use Do, or a stream of your own", ErrInvalid)
+	}
+	if err != nil {
+		p := newPending(call)
+		p.finish(c.life.Place(call, 0, err, nil))
+		return p
+	}
+	return c.start(call)
+}
+
+// carryOut does a checked call when its turn comes.
+func (c *Comm) carryOut(call *Call) error {
+	c.life.Turn.Lock()
+	ended := false
+	defer c.leaveTurn(call, &ended)
+	err := c.half(call)
+	ended = true
+	return err
+}
+
+// leaveTurn ends a turn, also of an operation that panicked (a user's operator may): then the
+// communicator ends, for the other ranks wait in that operation.
+func (c *Comm) leaveTurn(call *Call, ended *bool) {
+	if !*ended {
+		c.life.Abort(fmt.Errorf("%v panicked", call))
+	}
+	c.life.Turn.Unlock()
+}
+
+// half gives a call to the half of the communicator that its memory belongs to. The turn is
+// held.
+func (c *Comm) half(call *Call) error {
+	switch {
+	case !call.OnDevice():
+		return c.host.Do(call)
+	case c.noGPU != "":
+		return c.life.Place(call, 0, fmt.Errorf("%w: GPU memory: %s", ErrUnsupported, c.noGPU), nil)
+	}
+	return c.gpu.Do(call)
+}
+
+// Abort ends all operations of the communicator, here and on all other ranks,
+// and always returns: at most half a second later, when the reason is on its way
+// to the others. Close is still to be called.
+func (c *Comm) Abort(reason error) { c.life.Abort(reason) }
+
+// Err is why the communicator has failed, nil while it is well. It does not wait.
+func (c *Comm) Err() error { return c.life.Err() }
 
 // Close leaves the communicator. It waits for operations that were started and
 // gives everything back. Other ranks may still receive what this one has sent.
@@ -154,31 +124,90 @@ func (c *Comm) Close() error {
 		return nil
 	}
 	c.queue.close()
-	c.run.Lock()
-	defer c.run.Unlock()
+	c.life.Turn.Lock()
 	var err error
-	if c.dev != nil {
-		err = c.dev.finish(&c.guard)
-		c.verdict() // it may fail even now: a peer may never come
+	if c.noGPU == "" {
+		err = c.gpu.Finish()
 	}
-	c.failed.CompareAndSwap(nil, &Error{Op: "Close", Rank: c.rank, Host: c.cfg.hostname(), Peer: -1, Err: ErrClosed})
-	close(c.gone)
-	c.watch.Wait()
+	c.life.Turn.Unlock()
+	c.life.Close()
 	return errors.Join(err, c.release())
 }
 
+// release gives everything back.
 func (c *Comm) release() error {
-	if c.dev == nil {
-		return c.releaseHost()
+	host := func() error {
+		var err error
+		if c.net != nil {
+			err = c.net.Close()
+		}
+		return errors.Join(err, c.group.Close())
 	}
-	return disband(c.leave())
+	if c.gpu == nil {
+		return host()
+	}
+	return c.gpu.Leave(host)
 }
 
-func (c *Comm) releaseHost() error {
-	var errs []error
-	for _, t := range c.transports {
-		errs = append(errs, t.Close())
+// Device is the rank's GPU, nil if it has none.
+func (c *Comm) Device() *gpu.Device { return c.cfg.Device }
+
+// Synchronize waits until the work of a stream of this rank's GPU is done and
+// returns why the communicator has failed, if it has.
+func (c *Comm) Synchronize(s gpu.Stream) error {
+	if c.cfg.Device == nil {
+		return fmt.Errorf("%w: this rank has no GPU", ErrInvalid)
 	}
-	errs = append(errs, c.group.Close())
-	return errors.Join(errs...)
+	if err := c.cfg.Device.Synchronize(s); err != nil {
+		return err
+	}
+	if c.noGPU != "" {
+		return c.Err()
+	}
+	return c.gpu.Verdict()
+}
+
+// Register makes a span of the rank's GPU memory known to all ranks, so that
+// collectives on it move data from GPU to GPU without staging. All ranks call it
+// together, with spans of the same length, in the order of their other calls; it
+// waits for them, at most Config.JoinTimeout, so ranks of one process call it from
+// a goroutine each. The memory may be any of the GPU's, of gpu.Device.Alloc or the
+// caller's own, the virtual-memory API included, but not part of two windows.
+//
+// A collective may use registered memory if the buffers that its kernels reach lie
+// wholly in windows, at the same offset of the same window on all ranks: In of
+// ReduceScatter, Out of AllGather, AlltoAll and Broadcast, both of AllReduce. Ranks
+// that break this get the error of calls that do not match. If Config.Algo is "window"
+// or "copies" the same holds for In of Gather, Out of Scatter, and both of Reduce,
+// whose Out then has to be given on all ranks; otherwise they do not use windows, so
+// that a root may be in place.
+//
+// On the call's stream the memory is the rank's own before and after a collective,
+// as without windows; what else is done to it meanwhile, other ranks may see. A
+// communicator of Split has no windows.
+//
+// Where GPUs do not reach each other, or the memory is of a kind that cannot be
+// shared, the Window has no effect, and Reason says why. What is wrong with the
+// memory of one rank is an error on all (ErrInvalid), and changes nothing.
+func (c *Comm) Register(r Region) (*Window, error) {
+	if c.noGPU != "" {
+		return nil, c.life.ErrorIn("Register", fmt.Errorf("%w: GPU memory: %s", ErrUnsupported, c.noGPU))
+	}
+	return c.gpu.Register(r)
+}
+
+// Paths says over which transports this rank reaches the others, and why not
+// over better ones.
+func (c *Comm) Paths() []string { return c.notes }
+
+// Transport names the transport to a peer.
+func (c *Comm) Transport(peer int) string { return c.host.Via(peer) }
+
+// DeviceTransport names the path of GPU memory to a peer: "p2p", "host memory",
+// "bridge over socket"; "" if there is none, and for the rank itself.
+func (c *Comm) DeviceTransport(peer int) string {
+	if c.noGPU != "" {
+		return ""
+	}
+	return c.gpu.Via(peer)
 }

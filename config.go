@@ -4,15 +4,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/paths"
 )
 
 // A Config says how a communicator is opened. The zero Config is right for
@@ -98,24 +97,26 @@ type Config struct {
 	// makes waits yield instead of spin. Default: the cores there are. RINGO_CORES.
 	Cores int
 
-	// Log receives what RINGO_DEBUG (VERSION, WARN, INFO, TRACE), filtered by
-	// RINGO_DEBUG_SUBSYS, asks for; by default it goes to standard error or to
-	// RINGO_DEBUG_FILE (%h host, %p process).
+	// Log receives what RINGO_DEBUG asks for: WARN (the default), INFO, or TRACE, which
+	// logs every call. RINGO_DEBUG_SUBSYS chooses the parts, a comma list or, after ^, a
+	// list of what is not wanted: INIT, BOOTSTRAP, ENV (the default of INFO), NET, SHM, REG,
+	// CALL, ALL; NCCL's other names are taken and mean nothing here. Without a Log it goes to
+	// standard error or to RINGO_DEBUG_FILE (%h host, %p process). NCCL_DEBUG and its like
+	// count too. A Log without RINGO_DEBUG receives what its own handler is enabled for.
 	Log *slog.Logger
 
-	trace bool
 	noP2P string // why GPUs may not reach each other's memory
 	noSHM string // why processes may not share host memory
-	algo  algo
-	plan  *planSource // rank 0's, instead of Plan: of the communicator that is split
+	algo  call.Algo
+	plan  *choice.PlanSource // rank 0's, instead of Plan: of the communicator that is split
 }
 
 // Defaults of Config.
 const (
 	DefaultTimeout         = 30 * time.Minute
 	DefaultJoinTimeout     = 60 * time.Second
-	DefaultSlotBytes       = 128 << 10
-	DefaultSocketSlotBytes = 512 << 10
+	DefaultSlotBytes       = paths.DefaultSlotBytes
+	DefaultSocketSlotBytes = paths.DefaultSocketSlotBytes
 	DefaultSlots           = 8
 )
 
@@ -123,123 +124,37 @@ const (
 // environment, then from the defaults. The error says which variable is wrong.
 func (c Config) FromEnv() (Config, error) { return c.fill(os.Getenv) }
 
-// fill completes a Config from the environment and the defaults, and refuses
-// what cannot be. It is the only place of the library that reads environment
-// variables; getenv is os.Getenv but in tests.
+// fill completes a Config from the environment and the defaults, and refuses what cannot
+// be. getenv is os.Getenv but in tests.
 func (c Config) fill(getenv func(string) string) (Config, error) {
-	env := func(names ...string) (name, value string) {
-		for _, n := range names {
-			if v := getenv(n); v != "" {
-				return n, v
-			}
-		}
-		return "", ""
+	if err := c.read(environment{getenv}); err != nil {
+		return c, err
 	}
-	var first error
-	fail := func(name, value, want string) {
-		if first == nil {
-			first = fmt.Errorf("%w: %s=%q: want %s", ErrInvalid, name, value, want)
-		}
-	}
-	text := func(field *string, names ...string) {
-		if *field == "" {
-			_, *field = env(names...)
-		}
-	}
-	number := func(field *int, dflt int, names ...string) {
-		if *field != 0 {
-			return
-		}
-		*field = dflt
-		if name, v := env(names...); name != "" {
-			n, err := parseSize(v)
-			if err != nil {
-				fail(name, v, "a number")
-				return
-			}
-			*field = n
-		}
-	}
-	duration := func(field *time.Duration, dflt time.Duration, names ...string) {
-		if *field != 0 {
-			return
-		}
-		*field = dflt
-		if name, v := env(names...); name != "" {
-			d, err := time.ParseDuration(v)
-			if err != nil || d <= 0 {
-				fail(name, v, "a duration such as 90s or 5m")
-				return
-			}
-			*field = d
-		}
-	}
+	return c, c.validate()
+}
 
-	text(&c.Transport, "RINGO_TRANSPORT")
-	text(&c.Net, "RINGO_NET", "NCCL_NET")
-	text(&c.Algo, "RINGO_ALGO", "NCCL_ALGO")
-	text(&c.Deterministic, "RINGO_DETERMINISTIC")
-	text(&c.Plan, "RINGO_PLAN")
-	text(&c.Interface, "RINGO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
-	text(&c.SocketNetwork, "RINGO_SOCKET_NETWORK")
-	text(&c.ShmDir, "RINGO_SHM_DIR")
-	text(&c.HostID, "RINGO_HOSTID", "NCCL_HOSTID")
-	text(&c.CUDALibrary, "RINGO_CUDA_LIBRARY")
-	duration(&c.Timeout, DefaultTimeout, "RINGO_TIMEOUT")
-	duration(&c.JoinTimeout, DefaultJoinTimeout, "RINGO_JOIN_TIMEOUT")
-	number(&c.SlotBytes, 0, "RINGO_SLOT_BYTES")
-	number(&c.Slots, DefaultSlots, "RINGO_SLOTS")
-	number(&c.Streams, 0, "RINGO_SOCKET_STREAMS")
-	number(&c.Cores, runtime.NumCPU(), "RINGO_CORES")
-	if c.Family == 0 {
-		switch name, v := env("RINGO_SOCKET_FAMILY", "NCCL_SOCKET_FAMILY"); strings.ToUpper(v) {
-		case "":
-		case "4", "AF_INET":
-			c.Family = 4
-		case "6", "AF_INET6":
-			c.Family = 6
-		default:
-			fail(name, v, "AF_INET or AF_INET6")
-		}
-	}
-	if _, v := env("RINGO_CHECK_POINTERS", "NCCL_CHECK_POINTERS"); v != "" && v != "0" {
-		c.CheckPointers = true
-	}
-	if name, v := env("RINGO_P2P_DISABLE", "NCCL_P2P_DISABLE"); v != "" && v != "0" {
-		c.noP2P = name + " is set"
-	}
-	if name, v := env("RINGO_SHM_DISABLE", "NCCL_SHM_DISABLE"); v != "" && v != "0" && c.Transport == "" {
-		c.Transport, c.noSHM = "p2p,inproc,socket", name+" is set"
-	}
-	if c.Log == nil {
-		var err error
-		if c.Log, c.trace, err = debugLog(env); err != nil {
-			return c, err
-		}
-	}
-	if first != nil {
-		return c, first
-	}
-
+// validate refuses what cannot be.
+func (c *Config) validate() (err error) {
 	switch {
 	case c.Slots < 2 || c.Slots > 1<<16:
-		return c, fmt.Errorf("%w: Slots is %d, want 2…65536", ErrInvalid, c.Slots)
+		return fmt.Errorf("%w: Slots is %d, want 2…65536", ErrInvalid, c.Slots)
 	case c.SlotBytes != 0 && (c.SlotBytes < 64 || c.SlotBytes > 1<<30 || c.SlotBytes%64 != 0):
-		return c, fmt.Errorf("%w: SlotBytes is %d, want a multiple of 64 in 64…1 GiB", ErrInvalid, c.SlotBytes)
+		return fmt.Errorf("%w: SlotBytes is %d, want a multiple of 64 in 64…1 GiB", ErrInvalid, c.SlotBytes)
 	case c.Timeout < 0 || c.JoinTimeout < 0:
-		return c, fmt.Errorf("%w: negative timeout", ErrInvalid)
+		return fmt.Errorf("%w: negative timeout", ErrInvalid)
 	}
-	var err error
 	if err = c.checkOrder(); err != nil {
-		return c, err
+		return err
 	}
-	if c.algo, err = parseAlgo(c.Algo); err != nil {
-		return c, err
+	c.algo, err = call.ParseAlgo(c.Algo)
+	return err
+}
+
+func (c *Config) checkOrder() error {
+	if c.Deterministic != "" && c.Deterministic != call.RankOrder {
+		return fmt.Errorf("%w: Deterministic is %q, want %q or nothing", ErrInvalid, c.Deterministic, call.RankOrder)
 	}
-	if c.HostID == "" {
-		c.HostID = hostID()
-	}
-	return c, nil
+	return nil
 }
 
 // hostname is the readable part of the host's identity.
@@ -248,8 +163,17 @@ func (c *Config) hostname() string {
 	return name
 }
 
-func (c *Config) limits() transport.Limits {
-	return transport.Limits{SlotBytes: c.SlotBytes, Slots: c.Slots}
+// choice is what a Config says of the choice of algorithms.
+func (c *Config) choice() choice.Options {
+	return choice.Options{Algo: c.Algo, InOrder: c.Deterministic != "", Plan: c.Plan}
+}
+
+// paths is what a Config says of paths.
+func (c *Config) paths() paths.Config {
+	return paths.Config{
+		Transport: c.Transport, Net: c.Net, NoP2P: c.noP2P, NoSHM: c.noSHM, SlotBytes: c.SlotBytes, Slots: c.Slots,
+		Interface: c.Interface, Family: c.Family, Streams: c.Streams, SocketNetwork: c.SocketNetwork, ShmDir: c.ShmDir, Cores: c.Cores,
+	}
 }
 
 // hostID tells apart nodes whose processes cannot share memory: another kernel,
@@ -260,10 +184,4 @@ func hostID() string {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	netns, _ := os.Readlink("/proc/self/ns/net")
 	return strings.Join([]string{name, strings.TrimSpace(string(boot)), netns}, "/")
-}
-
-// debugFile expands %h and %p.
-func debugFile(pattern string) string {
-	host, _ := os.Hostname()
-	return filepath.Clean(strings.NewReplacer("%h", host, "%p", strconv.Itoa(os.Getpid())).Replace(pattern))
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-
-	"github.com/ringo-go/ringo/engine"
 )
 
 // A Group is calls that happen together. Sends and receives of a group progress
@@ -17,16 +15,21 @@ import (
 //	g.Add(c, ringo.SendOf(out, right))
 //	g.Add(c, ringo.RecvOf(in, left))
 //	err := g.Run()
+//
+// The zero Group is empty and ready for use.
 type Group struct {
 	comms []*Comm
 	calls map[*Comm][]*Call
 }
 
 // NewGroup is an empty group.
-func NewGroup() *Group { return &Group{calls: map[*Comm][]*Call{}} }
+func NewGroup() *Group { return new(Group) }
 
 // Add puts a call in the group; nothing happens before Run.
 func (g *Group) Add(c *Comm, call *Call) {
+	if g.calls == nil {
+		g.calls = map[*Comm][]*Call{}
+	}
 	calls := g.calls[c]
 	if len(calls) == 0 {
 		g.comms = append(g.comms, c)
@@ -41,69 +44,110 @@ func (g *Group) Run() error {
 	defer g.empty()
 	for _, c := range g.comms {
 		for _, call := range g.calls[c] {
-			if err := call.check(c.rank, c.size); err != nil {
-				return c.errorOf(call, 0, err)
+			if err := call.Check(c.life.Rank, c.life.Size); err != nil {
+				return c.life.Place(call, 0, err, nil)
 			}
 		}
 	}
 	if len(g.comms) == 1 {
 		return g.comms[0].together(g.calls[g.comms[0]])
 	}
-	if !g.waits() {
-		return g.inTurn()
-	}
-	errs := make([]error, len(g.comms))
-	var wg sync.WaitGroup
+	left := make([]*rest, len(g.comms))
 	for i, c := range g.comms {
-		calls := g.calls[c]
-		wg.Go(func() { errs[i] = c.together(calls) })
+		left[i] = &rest{comm: c, calls: g.calls[c]}
+	}
+	for slices.ContainsFunc(left, (*rest).more) {
+		queueInTurn(left)
+		carryOutOnHost(left)
+	}
+	errs := make([]error, len(left))
+	for i, r := range left {
+		errs[i] = r.err
+	}
+	return errors.Join(errs...)
+}
+
+// A rest is what is left of one communicator's calls.
+type rest struct {
+	comm  *Comm
+	calls []*Call
+	err   error // ends them
+}
+
+func (r *rest) more() bool { return len(r.calls) > 0 && r.err == nil }
+
+// next carries out the first n calls.
+func (r *rest) next(n int) {
+	calls := r.calls[:n]
+	r.calls = r.calls[n:]
+	r.err = r.comm.together(calls)
+}
+
+// queueInTurn queues the calls on GPU memory that come next: one of each communicator, then
+// the next of each. A driver may load the kernel of a call only after the kernels before it,
+// and these may wait for a rank whose call is not queued yet. This thread does it itself, for
+// a stream may be its own.
+func queueInTurn(left []*rest) {
+	for queued := true; queued; {
+		queued = false
+		for _, r := range left {
+			if r.more() && r.calls[0].OnDevice() {
+				r.next(sideBySide(r.calls))
+				queued = true
+			}
+		}
+	}
+}
+
+// carryOutOnHost carries out the calls on host memory that come next, of all communicators
+// at the same time, since they wait for other ranks.
+func carryOutOnHost(left []*rest) {
+	var wg sync.WaitGroup
+	for _, r := range left {
+		n := slices.IndexFunc(r.calls, (*Call).OnDevice)
+		if n < 0 {
+			n = len(r.calls)
+		}
+		if n > 0 && r.more() {
+			wg.Go(func() { r.next(n) })
+		}
 	}
 	wg.Wait()
-	return errors.Join(errs...)
-}
-
-// waits reports whether some call waits for other ranks. On GPUs calls are only
-// queued, which this thread does itself: it may have a stream of its own.
-func (g *Group) waits() bool {
-	for _, c := range g.comms {
-		if slices.ContainsFunc(g.calls[c], func(call *Call) bool { return !call.onDevice() }) {
-			return true
-		}
-	}
-	return false
-}
-
-// inTurn queues a call of each communicator, then the next: a driver may load what
-// a call is the first to need only when the calls before it have ended on its GPU,
-// and they may wait for all ranks.
-func (g *Group) inTurn() error {
-	rest := make([][]*Call, len(g.comms))
-	for i, c := range g.comms {
-		rest[i] = g.calls[c]
-	}
-	errs := make([]error, len(g.comms))
-	for more := true; more; {
-		more = false
-		for i, c := range g.comms {
-			if len(rest[i]) == 0 || errs[i] != nil {
-				continue
-			}
-			n := sideBySide(rest[i])
-			errs[i] = c.together(rest[i][:n])
-			rest[i] = rest[i][n:]
-			more = true
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // sideBySide is how many of the next calls progress side by side, at least one.
 func sideBySide(calls []*Call) int {
 	n := 0
-	for n < len(calls) && (calls[n].Kind == KindSend || calls[n].Kind == KindRecv) && calls[n].onDevice() == calls[0].onDevice() {
+	for n < len(calls) && calls[n].Kind.Pairwise() && calls[n].OnDevice() == calls[0].OnDevice() {
 		n++
 	}
 	return max(1, n)
+}
+
+// together carries out checked calls of one communicator in order, but runs of
+// sends and receives side by side.
+func (c *Comm) together(calls []*Call) error {
+	c.queue.drain()
+	c.life.Turn.Lock()
+	ended := false
+	defer c.leaveTurn(calls[0], &ended)
+	var err error
+	for len(calls) > 0 && err == nil {
+		n := sideBySide(calls)
+		switch {
+		case n == 1:
+			err = c.half(calls[0])
+		case !calls[0].OnDevice():
+			err = c.host.Exchange(calls[:n])
+		case c.noGPU != "":
+			err = c.half(calls[0]) // which says so
+		default:
+			err = c.gpu.Exchange(calls[:n])
+		}
+		calls = calls[n:]
+	}
+	ended = true
+	return err
 }
 
 // empty keeps the memory of the group for the next time.
@@ -115,110 +159,4 @@ func (g *Group) empty() {
 		clear(g.calls)
 	}
 	g.comms = g.comms[:0]
-}
-
-// together carries out checked calls of one communicator in order, but runs of
-// sends and receives side by side.
-func (c *Comm) together(calls []*Call) error {
-	c.queue.drain()
-	c.run.Lock()
-	defer c.run.Unlock()
-	for len(calls) > 0 {
-		n := sideBySide(calls)
-		var err error
-		if n > 1 {
-			err = c.exchange(calls[:n])
-		} else {
-			err = c.carryOut(calls[0])
-		}
-		if err != nil {
-			return err
-		}
-		calls = calls[n:]
-	}
-	return nil
-}
-
-// exchange carries out sends and receives as if at the same time. Sends go
-// first, for a receive may have to wait for the peer and a send that fits in a
-// queue never has to.
-func (c *Comm) exchange(calls []*Call) error {
-	if calls[0].onDevice() {
-		return c.exchangeOnDevice(calls)
-	}
-	c.order = append(c.order[:0], calls...)
-	slices.SortStableFunc(c.order, func(a, b *Call) int { return int(a.Kind) - int(b.Kind) })
-	if !c.fits(c.order) {
-		return c.exchangeLarge(c.order)
-	}
-	for _, call := range c.order {
-		if err := c.carryOut(call); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// fits reports whether everything sent to one peer is at most a piece, half a
-// queue: then no send waits for a receive of the same group.
-func (c *Comm) fits(calls []*Call) bool {
-	piece := c.engine.Piece()
-	for i, call := range calls {
-		if call.Kind != KindSend {
-			break
-		}
-		slots := 0
-		for _, other := range calls[:i+1] {
-			if other.Kind == KindSend && other.Peer == call.Peer {
-				slots += max(1, (other.Count*other.Type.Size()+c.cfg.SlotBytes-1)/c.cfg.SlotBytes)
-			}
-		}
-		if slots*c.cfg.SlotBytes > piece {
-			return false
-		}
-	}
-	return true
-}
-
-// exchangeLarge carries out calls on a goroutine for each peer and direction, in
-// order among themselves.
-func (c *Comm) exchangeLarge(calls []*Call) error {
-	if err := c.begin(calls[0]); err != nil {
-		return err
-	}
-	type way struct {
-		kind Kind
-		peer int
-	}
-	jobs := map[way][]*engine.Job{}
-	owner := map[*engine.Job]*Call{}
-	for _, call := range calls {
-		j := &engine.Job{}
-		if err := c.prepare(j, call); err != nil {
-			return c.fail(call, err)
-		}
-		j.Lend = true // receives have goroutines of their own
-		w := way{call.Kind, call.Peer}
-		jobs[w] = append(jobs[w], j)
-		owner[j] = call
-	}
-	errs := make([]error, 0, len(calls))
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for _, list := range jobs {
-		wg.Go(func() {
-			e := engine.New(c.cfg.limits())
-			for _, j := range list {
-				if err := e.Run(j); err != nil {
-					err = c.fail(owner[j], err)
-					mu.Lock()
-					errs = append(errs, err)
-					mu.Unlock()
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }

@@ -6,16 +6,18 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/ringo-go/ringo/request"
 )
 
-// levelTrace is RINGO_DEBUG=TRACE: every call is logged.
-const levelTrace = slog.LevelDebug
-
-// debugLog makes the logger that RINGO_DEBUG, RINGO_DEBUG_SUBSYS and
-// RINGO_DEBUG_FILE (or their NCCL_ names) ask for.
-func debugLog(env func(...string) (string, string)) (log *slog.Logger, trace bool, err error) {
-	name, level := env("RINGO_DEBUG", "NCCL_DEBUG")
+// debugLog is given, or a log to standard error or a file, with the level and filter that
+// RINGO_DEBUG, RINGO_DEBUG_SUBSYS and RINGO_DEBUG_FILE (or their NCCL_ names) ask for.
+func debugLog(given *slog.Logger, e environment) (*slog.Logger, error) {
+	name, level := e.first("RINGO_DEBUG", "NCCL_DEBUG")
 	h := &subsysHandler{}
 	switch strings.ToUpper(level) {
 	case "", "VERSION", "WARN":
@@ -23,17 +25,30 @@ func debugLog(env func(...string) (string, string)) (log *slog.Logger, trace boo
 	case "INFO":
 		h.level = slog.LevelInfo
 	case "TRACE", "ABORT":
-		h.level = levelTrace
+		h.level = request.LevelTrace
 	default:
-		return nil, false, fmt.Errorf("%w: %s=%q: want VERSION, WARN, INFO or TRACE", ErrInvalid, name, level)
+		return nil, unreadable(name, level, "VERSION, WARN, INFO or TRACE")
 	}
-	_, subsys := env("RINGO_DEBUG_SUBSYS", "NCCL_DEBUG_SUBSYS")
-	h.parse(subsys)
+	if given != nil && level == "" {
+		return given, nil
+	}
+	name, subsys := e.first("RINGO_DEBUG_SUBSYS", "NCCL_DEBUG_SUBSYS")
+	if err := h.parse(name, subsys); err != nil {
+		return nil, err
+	}
+	if given != nil {
+		if filtered, ok := given.Handler().(*subsysHandler); ok { // this Config was filled before
+			h.Handler = filtered.Handler
+		} else {
+			h.Handler = given.Handler()
+		}
+		return slog.New(h), nil
+	}
 	var out io.Writer = os.Stderr
-	if _, file := env("RINGO_DEBUG_FILE", "NCCL_DEBUG_FILE"); file != "" {
+	if _, file := e.first("RINGO_DEBUG_FILE", "NCCL_DEBUG_FILE"); file != "" {
 		f, err := os.OpenFile(debugFile(file), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 		if err != nil {
-			return nil, false, fmt.Errorf("debug file: %w", err)
+			return nil, fmt.Errorf("debug file: %w", err)
 		}
 		out = f
 	}
@@ -41,11 +56,21 @@ func debugLog(env func(...string) (string, string)) (log *slog.Logger, trace boo
 	if strings.EqualFold(level, "VERSION") {
 		fmt.Fprintf(out, "Ringo version %s\n", Version)
 	}
-	return slog.New(h), h.level <= levelTrace, nil
+	return slog.New(h), nil
 }
 
+// debugFile expands %h and %p.
+func debugFile(pattern string) string {
+	host, _ := os.Hostname()
+	return filepath.Clean(strings.NewReplacer("%h", host, "%p", strconv.Itoa(os.Getpid())).Replace(pattern))
+}
+
+// subsystems are the words of RINGO_DEBUG_SUBSYS: ours, then NCCL's others.
+var subsystems = []string{"INIT", "BOOTSTRAP", "ENV", "NET", "SHM", "REG", "CALL", "ALL",
+	"COLL", "P2P", "GRAPH", "TUNING", "ALLOC", "PROXY", "NVLS", "PROFILE", "RAS"}
+
 // A subsysHandler drops records below WARN whose attribute "subsys" is not
-// wanted. The names are NCCL's: INIT, COLL, NET, SHM, BOOTSTRAP, ENV, CALL, ALL.
+// wanted.
 type subsysHandler struct {
 	slog.Handler
 	level  slog.Level
@@ -54,19 +79,25 @@ type subsysHandler struct {
 	subsys string // set by WithAttrs
 }
 
-// parse reads a comma list; a leading ^ makes it a list of what is not wanted.
-func (h *subsysHandler) parse(list string) {
+// parse reads a comma list, the value of a variable; a leading ^ makes it a list of what is
+// not wanted.
+func (h *subsysHandler) parse(variable, list string) error {
 	if list == "" {
 		list = "INIT,BOOTSTRAP,ENV"
-		if h.level <= levelTrace {
+		if h.level <= request.LevelTrace {
 			list = "ALL"
 		}
 	}
-	list, h.negate = strings.CutPrefix(list, "^")
-	h.names = map[string]bool{}
-	for _, n := range strings.Split(list, ",") {
-		h.names[strings.ToUpper(strings.TrimSpace(n))] = true
+	names, negate := strings.CutPrefix(list, "^")
+	h.names, h.negate = map[string]bool{}, negate
+	for _, n := range strings.Split(names, ",") {
+		n = strings.ToUpper(strings.TrimSpace(n))
+		if !slices.Contains(subsystems, n) {
+			return unreadable(variable, list, "a list of "+strings.Join(subsystems, ", "))
+		}
+		h.names[n] = true
 	}
+	return nil
 }
 
 func (h *subsysHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
@@ -85,6 +116,8 @@ func (h *subsysHandler) WithGroup(name string) slog.Handler {
 	c.Handler = h.Handler.WithGroup(name)
 	return &c
 }
+
+func (h *subsysHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
 
 func (h *subsysHandler) Handle(ctx context.Context, r slog.Record) error {
 	subsys := h.subsys

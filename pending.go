@@ -65,7 +65,7 @@ func (c *Comm) start(call *Call) *Pending {
 		if errors.Is(err, fifo.ErrClosed) {
 			err = ErrClosed
 		}
-		p.finish(c.errorOf(call, 0, err))
+		p.finish(c.life.Place(call, 0, err, nil))
 	}
 	return p
 }
@@ -82,7 +82,7 @@ func (q *queue) open(c *Comm) (*fifo.Work[*Pending], error) {
 	}
 	w := q.work.Load()
 	if w == nil {
-		w = fifo.NewWork[*Pending](queueDepth, &c.guard)
+		w = fifo.NewWork[*Pending](queueDepth, &c.life.Guard)
 		q.work.Store(w)
 		q.carrier.Go(func() { carry(c, w) })
 	}
@@ -98,9 +98,7 @@ func carry(c *Comm, w *fifo.Work[*Pending]) {
 			return
 		}
 		p := *item
-		c.run.Lock()
 		err = c.carryOut(p.call)
-		c.run.Unlock()
 		w.Done(err)
 		p.finish(err)
 	}

@@ -1,5 +1,5 @@
 // Package ringo is a library of collective communication: all-reduce and its
-// family between goroutines, processes and hosts, on host memory.
+// family between goroutines, processes and hosts, on host memory and on GPUs.
 //
 // A communicator (Comm) is a fixed set of ranks, numbered from 0. All ranks make
 // the same calls in the same order; each call gives every rank its result:
@@ -15,55 +15,136 @@
 // *Error values that name rank, peer, transport and remedy; every wait has a
 // deadline (Config.Timeout) and Abort ends all of them.
 //
-// How it works is in ARCHITECTURE.md; the algorithms are in packages ring, tree
-// and direct, as tables that can be read, printed, proved and simulated.
+// This package is the face of the house. What is asked for is in package call, what
+// carries it out is chosen in package choice, how ranks reach each other is in package
+// paths, the life of a communicator in package life; hostcomm and gpucomm are its two
+// halves. ARCHITECTURE.md follows one call through them. The algorithms are in
+// packages ring, tree and direct, as tables that can be read, printed, proved and
+// simulated.
 package ringo
 
 import (
-	"context"
-	"fmt"
-	"os"
-
-	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/gpucomm"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/mem"
 )
 
 // Version is the version of this library. All ranks must run the same one.
-const Version = "0.1.0"
+const Version = "0.2.0"
 
-// NewID makes a meeting point for a new communicator and serves it from this
-// process, which should be rank 0's. Give the ID to all ranks (it prints and
-// parses as text) and have each Open with it. addr is the "host:port" where
-// ranks come; "" is a free port on the interface of the default route, and
-// "127.0.0.1:0" keeps to this host.
-func NewID(addr string) (bootstrap.ID, error) {
-	cfg, err := Config{}.fill(os.Getenv)
-	if err != nil {
-		return bootstrap.ID{}, openError(cfg, err)
-	}
-	return bootstrap.NewID(bootstrap.ListenOptions{Addr: addr, Log: cfg.Log.With("subsys", "BOOTSTRAP")})
-}
+// The types of a call.
+type (
+	// A Call describes one operation of one rank.
+	Call = call.Call
+	// A Kind is what an operation does.
+	Kind = call.Kind
+	// Region is a span of host or device memory.
+	Region = mem.Region
+	// DataType is the type of the elements of an operation.
+	DataType = kernels.DataType
+	// RedOp is a reduction operator.
+	RedOp = kernels.RedOp
+	// A Window is memory of all ranks' GPUs that collectives use where it is; see
+	// Comm.Register.
+	Window = gpucomm.Window
+)
 
-// OpenEnv is Open with ID, Rank and Size from the environment that a launcher
-// has made: ringo run, torchrun, mpirun, srun or a Kubernetes indexed job; see
-// bootstrap.FromEnv for the variables.
-func OpenEnv(ctx context.Context, cfg Config) (*Comm, error) {
-	spec, ok, err := bootstrap.FromEnv(os.Getenv)
-	if err != nil {
-		return nil, openError(cfg, err)
-	}
-	if !ok {
-		return nil, openError(cfg, fmt.Errorf("%w: no launcher has set RINGO_RANK, RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID, PMI_RANK or JOB_COMPLETION_INDEX; start with: ringo run -np 4 -- PROGRAM", ErrInvalid))
-	}
-	cfg.Rank, cfg.Size = spec.Rank, spec.Size
-	if cfg, err = cfg.fill(os.Getenv); err != nil {
-		return nil, openError(cfg, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
-	defer cancel()
-	log := cfg.Log.With("subsys", "BOOTSTRAP")
-	group, err := spec.Join(ctx, bootstrap.ListenOptions{Log: log}, bootstrap.JoinOptions{Log: log})
-	if err != nil {
-		return nil, openError(cfg, err)
-	}
-	return open(ctx, cfg, group)
-}
+// The operations; see Kind for what each takes and gives.
+const (
+	KindBarrier       = call.Barrier
+	KindAllReduce     = call.AllReduce
+	KindReduce        = call.Reduce
+	KindBroadcast     = call.Broadcast
+	KindAllGather     = call.AllGather
+	KindReduceScatter = call.ReduceScatter
+	KindAlltoAll      = call.AlltoAll
+	KindGather        = call.Gather
+	KindScatter       = call.Scatter
+	KindSend          = call.Send
+	KindRecv          = call.Recv
+	KindAllGatherv    = call.AllGatherv
+	KindAlltoAllv     = call.AlltoAllv
+)
+
+// The element types.
+const (
+	Int8       = kernels.Int8
+	Uint8      = kernels.Uint8
+	Int32      = kernels.Int32
+	Uint32     = kernels.Uint32
+	Int64      = kernels.Int64
+	Uint64     = kernels.Uint64
+	Float16    = kernels.Float16
+	Float32    = kernels.Float32
+	Float64    = kernels.Float64
+	BFloat16   = kernels.BFloat16
+	Float8E4M3 = kernels.Float8E4M3
+	Float8E5M2 = kernels.Float8E5M2
+)
+
+// The operators; see package kernels for their arithmetic. PreMulSum and UserOp
+// make others.
+var (
+	Sum    = kernels.Sum
+	Prod   = kernels.Prod
+	Max    = kernels.Max
+	Min    = kernels.Min
+	Avg    = kernels.Avg
+	BitAnd = kernels.BitAnd
+	BitOr  = kernels.BitOr
+	BitXor = kernels.BitXor
+)
+
+// PreMulSum is the sum of contributions that are multiplied by scale first.
+// The ranks may have different scales.
+func PreMulSum(scale float64) RedOp { return kernels.PreMulSum(scale) }
+
+// PreMulSumAt is PreMulSum with a scalar in memory: one element of the call's type,
+// aligned, of the host or of the rank's GPU. On a GPU the operation reads it when it
+// runs, so a graph that is launched again reads it again; in host memory it is read
+// when the operation is carried out, or captured. It must not change before the
+// operation has ended.
+func PreMulSumAt(scale Region) RedOp { return kernels.PreMulSumAt(scale) }
+
+// UserOp is an operator of the caller's own: f must set dst = dst ⊕ src element
+// by element, and ⊕ must be commutative and associative as far as the caller
+// wants the same bits on every rank. See kernels.RedOp.Func.
+func UserOp(name string, f func(t DataType, dst, src []byte)) RedOp { return kernels.UserOp(name, f) }
+
+// What callers may want to tell apart with errors.Is. Every error of an
+// operation is an *Error and wraps one of these or a cause of the system.
+var (
+	ErrInvalid     = call.ErrInvalid     // nothing was sent; the communicator stays usable
+	ErrUnsupported = call.ErrUnsupported // likewise
+	ErrMismatch    = call.ErrMismatch    // the ranks called different things
+	ErrPeer        = call.ErrPeer        // another rank died, aborted or failed
+	ErrLeft        = call.ErrLeft        // another rank has closed the communicator
+	ErrAborted     = call.ErrAborted     // Abort was called
+	ErrTimeout     = call.ErrTimeout     // Config.Timeout passed
+	ErrClosed      = call.ErrClosed      // Close was called
+)
+
+// An Error is what went wrong with an operation, where and with whom.
+type Error = call.Error
+
+// How the algorithm of a collective is chosen; see package choice.
+type (
+	// A Plan says which algorithm carries out a collective on GPU memory.
+	Plan = choice.Plan
+	// A PlanRow is one line of a Plan.
+	PlanRow = choice.PlanRow
+	// A PlanError is what is wrong with a plan.
+	PlanError = choice.PlanError
+	// A Choice is how a communicator carries out a collective, and why.
+	Choice = choice.Choice
+	// GPUs are what ExplainDevice is asked about.
+	GPUs = choice.GPUs
+)
+
+// ParsePlan reads the text of a plan. The error is a *PlanError.
+func ParsePlan(name, text string) (*Plan, error) { return choice.ParsePlan(name, text) }
+
+// Algorithms are the words of Config.Algo.
+func Algorithms() []string { return call.Algorithms() }

@@ -1,8 +1,10 @@
 package ringo
 
 import (
+	"cmp"
 	"context"
-	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,73 +14,102 @@ import (
 // NoColor is the color of a rank that becomes a member of no part.
 const NoColor = -1
 
+// A splitNote is what a rank tells the others of its part.
+type splitNote struct {
+	Color, Key, Rank int
+	Bad              string        `json:",omitempty"` // what is wrong with this rank's call
+	ID               *bootstrap.ID `json:",omitempty"` // where its part meets, of the first rank of a part
+}
+
 // Split divides a communicator: ranks of one color (≥ 0) become a new
 // communicator, ordered by key and then by rank. All ranks must call it
-// together. A rank with NoColor gets nil. The new communicator has the Config of
-// the old one and a life of its own.
+// together; it waits for them, at most Config.JoinTimeout. A rank with NoColor gets nil.
+// The new communicator has the Config of the old one and a life of its own.
+//
+// What is wrong with one rank's arguments is an error on all (ErrInvalid). That, and a rank
+// whose ctx ends before all have come, leave the communicator usable.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
-	fail := func(err error) (*Comm, error) {
-		return nil, &Error{Op: "Split", Rank: c.rank, Host: c.cfg.hostname(), Peer: -1, Err: err}
-	}
-	if color < 0 && color != NoColor {
-		return fail(fmt.Errorf("%w: color %d", ErrInvalid, color))
-	}
+	fail := func(err error) (*Comm, error) { return nil, c.life.ErrorIn("Split", err) }
 	if err := c.Err(); err != nil {
 		return fail(err)
 	}
 	c.queue.drain()
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.JoinTimeout)
-	defer cancel()
-
-	wish := binary.LittleEndian.AppendUint64(nil, uint64(int64(color)))
-	wish = binary.LittleEndian.AppendUint64(wish, uint64(int64(key)))
-	blobs, err := c.group.AllGather(ctx, wish)
+	mine := splitNote{Color: color, Key: key, Rank: c.Rank()}
+	if color < 0 && color != NoColor {
+		mine.Bad = fmt.Sprintf("color %d is neither NoColor nor a number from 0", color)
+	}
+	notes, err := c.meetSplit(ctx, "Split", mine)
 	if err != nil {
 		return fail(err)
 	}
-	type member struct{ color, key, rank int }
-	var part []member
-	for r, b := range blobs {
-		if len(b) != 16 {
-			return fail(fmt.Errorf("rank %d called something else", r))
+	var part []splitNote
+	for _, n := range notes {
+		if n.Bad != "" {
+			return fail(fmt.Errorf("%w: rank %d: %s", ErrInvalid, n.Rank, n.Bad))
 		}
-		m := member{int(int64(binary.LittleEndian.Uint64(b))), int(int64(binary.LittleEndian.Uint64(b[8:]))), r}
-		if m.color == color {
-			part = append(part, m)
+		if n.Color == color {
+			part = append(part, n)
 		}
 	}
-	slices.SortStableFunc(part, func(a, b member) int { return a.key - b.key })
-	rank := slices.IndexFunc(part, func(m member) bool { return m.rank == c.rank })
+	slices.SortStableFunc(part, func(a, b splitNote) int { return cmp.Compare(a.Key, b.Key) })
+	rank := slices.IndexFunc(part, func(n splitNote) bool { return n.Rank == c.Rank() })
 
 	// The first rank of each part is host to the meeting of its part.
-	var id bootstrap.ID
-	var offer []byte
-	if color != NoColor && rank == 0 {
+	mine = splitNote{Color: color}
+	if color != NoColor && rank == 0 && len(part) > 1 {
 		addr := ""
-		if c.alone() {
+		if c.onOneHost() {
 			addr = "127.0.0.1:0"
 		}
-		if id, err = NewID(addr); err != nil {
-			return fail(err)
+		id, err := NewID(addr)
+		if err != nil {
+			mine.Bad = err.Error()
+		} else {
+			mine.ID = &id
 		}
-		offer = id[:]
 	}
-	offers, err := c.group.AllGather(ctx, offer)
+	notes, err = c.meetSplit(ctx, "Split: second part", mine)
+	for r := range notes {
+		if bad := notes[r].Bad; bad != "" && err == nil {
+			err = fmt.Errorf("rank %d: %s", r, bad)
+		}
+	}
 	if err != nil {
+		if mine.ID != nil {
+			bootstrap.Stop(*mine.ID)
+		}
 		return fail(err)
 	}
 	if color == NoColor {
 		return nil, nil
 	}
-	copy(id[:], offers[part[0].rank])
 	cfg := c.cfg
-	cfg.ID, cfg.Rank, cfg.Size = &id, rank, len(part)
+	cfg.ID, cfg.Rank, cfg.Size = notes[part[0].Rank].ID, rank, len(part)
 	return Open(ctx, cfg)
 }
 
-// alone reports whether all ranks are on this host.
-func (c *Comm) alone() bool {
-	for _, p := range c.profiles {
+// meetSplit gives the notes of all ranks, by rank.
+func (c *Comm) meetSplit(ctx context.Context, what string, mine splitNote) ([]splitNote, error) {
+	b, err := json.Marshal(&mine)
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.life.Meet(ctx, c.cfg.JoinTimeout, what, b)
+	if err != nil {
+		return nil, err
+	}
+	notes := make([]splitNote, len(all))
+	for r, b := range all {
+		if err := json.Unmarshal(b, &notes[r]); err != nil {
+			return nil, errors.Join(fmt.Errorf("what rank %d says", r), err)
+		}
+	}
+	return notes, nil
+}
+
+// onOneHost reports whether all ranks are on this host.
+func (c *Comm) onOneHost() bool {
+	for _, p := range c.net.Profiles {
 		if p.Host != c.cfg.HostID {
 			return false
 		}

@@ -143,3 +143,6 @@ func (s recv) Len(sched.Rank) int { return 1 }
 func (s recv) At(sched.Rank, int) sched.Step {
 	return sched.Step{Recv: s.peer, Dst: sched.Ref{Buf: sched.Out}, Send: sched.Nobody}
 }
+
+// Default is the first algorithm of a collective.
+func Default(kind call.Kind) call.Algo { return book[kind][0].algo }

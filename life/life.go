@@ -38,6 +38,7 @@ type Life struct {
 	verdict atomic.Pointer[call.Error] // the machine's
 	watch   sync.WaitGroup
 	gone    chan struct{} // closed by Close
+	stopped chan struct{} // closed when waits are ended
 
 	mu      sync.Mutex
 	machine Machine       // guarded by mu
@@ -47,7 +48,7 @@ type Life struct {
 
 // New is the life of a communicator whose ranks have met.
 func New(group bootstrap.Group, host string, timeout time.Duration) *Life {
-	l := &Life{Rank: group.Rank(), Size: group.Size(), Host: host, Timeout: timeout, group: group, gone: make(chan struct{})}
+	l := &Life{Rank: group.Rank(), Size: group.Size(), Host: host, Timeout: timeout, group: group, gone: make(chan struct{}), stopped: make(chan struct{})}
 	l.machine.Place = l.ErrorIn
 	l.Guard.OnSlow(slow, l.inquire)
 	group.Locate(l.locate)
@@ -77,13 +78,16 @@ func (l *Life) OnStop(f func(cause error)) {
 	}
 }
 
+// Stopped is closed when the waits of this rank are to end; Guard.Aborted says why.
+func (l *Life) Stopped() <-chan struct{} { return l.stopped }
+
 // step gives the machine an event and does what it says. It returns a channel that is
 // closed when the doubt has ended, nil if there is none.
 func (l *Life) step(e Event) (doubt <-chan struct{}) {
 	l.mu.Lock()
 	a := l.machine.Step(e)
-	if v := l.machine.Verdict(); v != nil {
-		l.verdict.CompareAndSwap(nil, v)
+	if v := l.machine.Verdict(); v != l.verdict.Load() {
+		l.verdict.Store(v)
 	}
 	if a.Await {
 		l.settled = make(chan struct{})
@@ -95,8 +99,9 @@ func (l *Life) step(e Event) (doubt <-chan struct{}) {
 	doubt = l.settled
 	stop := l.onStop
 	l.mu.Unlock()
-	if a.Stop != nil {
+	if a.Stop != nil { // once in a life
 		l.Guard.Abort(a.Stop)
+		close(l.stopped)
 		for _, f := range stop {
 			f(a.Stop)
 		}
@@ -141,6 +146,7 @@ func (l *Life) FailIn(op string, cause error) *call.Error { return l.end(l.Error
 
 func (l *Life) end(e *call.Error) *call.Error {
 	if errors.Is(e.Err, call.ErrInvalid) || errors.Is(e.Err, call.ErrUnsupported) {
+		e.Seq = 0 // it has no number: no rank has heard of it
 		return e
 	}
 	d := doubtOf(e)

@@ -94,6 +94,8 @@ func (m *Machine) Step(e Event) Actions {
 	switch e := e.(type) {
 	case OperationFailed:
 		switch {
+		case m.state == Failed && m.verdict.Op == opComm:
+			m.verdict = e.Err // gives the group's word a place
 		case m.state != Open:
 		case e.Doubt == Certain:
 			return m.fail(e.Err, true)

@@ -335,3 +335,6 @@ func (n *Net) Apart() (a, b int, why string, ok bool) {
 func (n *Net) Span(addr uint64, bytes int) (*p2p.Span, error) {
 	return p2p.NewSpan(p2p.Config{Driver: n.driver, Context: n.ctx, Device: n.dev, Self: n.self, Bytes: bytes}, addr)
 }
+
+// Context is the context of this rank's GPU.
+func (n *Net) Context() cuda.Context { return n.ctx }

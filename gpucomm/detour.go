@@ -1,4 +1,4 @@
-package ringo
+package gpucomm
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package ringo
+package gpucomm
 
 import (
 	"errors"
@@ -6,8 +6,12 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/request"
 	"github.com/ringo-go/ringo/sched"
 )
 
@@ -15,8 +19,8 @@ import (
 // not overlap.
 type windows []*Window
 
-// after is the index of the first window that begins behind an address.
-func (ws windows) after(addr uintptr) int {
+// above is the index of the first window that begins above an address.
+func (ws windows) above(addr uintptr) int {
 	i, n := 0, len(ws)
 	for i < n {
 		if h := int(uint(i+n) >> 1); ws[h].region.Ptr() <= addr {
@@ -31,7 +35,7 @@ func (ws windows) after(addr uintptr) int {
 // find is where n bytes lie in a window; false if they do not, or if the window has
 // no effect. Cost: 10 to 25 ns, no allocation.
 func (ws windows) find(addr uintptr, n int) (s spot, ok bool) {
-	i := ws.after(addr)
+	i := ws.above(addr)
 	if i == 0 {
 		return spot{}, false
 	}
@@ -40,7 +44,7 @@ func (ws windows) find(addr uintptr, n int) (s spot, ok bool) {
 	return s, w.span != nil && n <= w.region.Len()-s.offset
 }
 
-func (ws windows) overlap(r Region) *Window {
+func (ws windows) overlap(r mem.Region) *Window {
 	for _, w := range ws {
 		if w.region.Overlaps(r) {
 			return w
@@ -50,7 +54,7 @@ func (ws windows) overlap(r Region) *Window {
 }
 
 func (ws *windows) insert(w *Window) {
-	*ws = slices.Insert(*ws, ws.after(w.region.Ptr()), w)
+	*ws = slices.Insert(*ws, ws.above(w.region.Ptr()), w)
 }
 
 func (ws *windows) remove(w *Window) {
@@ -61,8 +65,8 @@ func (ws *windows) remove(w *Window) {
 
 // reaches says which buffers of a collective ranks reach of each other, so that
 // they have to be in windows: neither if there is nothing for windows.
-func reaches(kind Kind) (in, out bool) {
-	if k, ok := windowKernel(kind); ok {
+func reaches(kind call.Kind) (in, out bool) {
+	if k, ok := choice.WindowKernel(kind); ok {
 		return k.InWindow()
 	}
 	return false, false
@@ -74,7 +78,8 @@ type spot struct {
 	offset int
 }
 
-func (s spot) place() grid.Place {
+// inGrid is the spot as engine/grid has it.
+func (s spot) inGrid() grid.Place {
 	if s.window == nil {
 		return grid.Place{}
 	}
@@ -99,23 +104,23 @@ type placement struct {
 
 // place finds the memory of a call in windows; false if some of what the
 // collective reaches is in none.
-func (d *device) place(call *Call) (p placement, ok bool) {
-	needIn, needOut := reaches(call.Kind)
-	if len(d.windows) == 0 || call.Count == 0 || !needIn && !needOut {
+func (g *Comm) place(c *call.Call) (p placement, ok bool) {
+	needIn, needOut := reaches(c.Kind)
+	if len(g.windows) == 0 || c.Count == 0 || !needIn && !needOut {
 		return p, false
 	}
-	in, out := call.shape(d.net.rank, d.net.size)
-	if call.Kind == KindReduce {
-		out = call.Count // on all ranks, for they write to the root's
+	in, out := c.Shape(g.Life.Rank, g.Life.Size)
+	if c.Kind == call.Reduce {
+		out = c.Count // on all ranks, for they write to the root's
 	}
-	size := call.Type.Size()
+	size := c.Type.Size()
 	if needIn {
-		if p.in, ok = d.windows.find(call.In.Ptr(), in*size); !ok {
+		if p.in, ok = g.windows.find(c.In.Ptr(), in*size); !ok {
 			return p, false
 		}
 	}
 	if needOut {
-		if p.out, ok = d.windows.find(call.Out.Ptr(), out*size); !ok {
+		if p.out, ok = g.windows.find(c.Out.Ptr(), out*size); !ok {
 			return p, false
 		}
 	}
@@ -125,7 +130,7 @@ func (d *device) place(call *Call) (p placement, ok bool) {
 
 // hash stands for windows and offsets; never 0. Others have another one with a
 // probability of 1 − 1/32767.
-func (p *placement) hash() uint16 { return uint16(p.out.mixed(p.in.mixed(1))%maxWhere) + 1 }
+func (p *placement) hash() uint16 { return uint16(p.out.mixed(p.in.mixed(1))%call.MaxWhere) + 1 }
 
 // String says where a placement is: "In at 0 and Out at 128 of window #1".
 func (p *placement) String() string {
@@ -168,61 +173,45 @@ func (l *placements) find(where uint16) (p placement) {
 	return p
 }
 
-// placement is where the memory of a call lay, as far as is known.
-func (c *Comm) placement(where uint16) placement {
-	if where == 0 || c.dev == nil {
-		return placement{}
-	}
-	return c.dev.placements.find(where)
-}
-
-// route chooses the algorithm of a call.
-func (d *device) route(call *Call) algo {
-	var registered bool
-	d.at, registered = d.place(call)
-	return d.pick(call, registered)
-}
-
-// reach queues a request of a call that route has chosen to be carried out in windows.
-func (d *device) reach(c *Comm, call *Call, r *request) (err error) {
-	j, p := &d.job, &d.at
-	*j = jobOf(call, r)
-	j.Stamp = stampAt(r.stamp, p.where)
-	d.placements.add(p)
-	in, out := p.in.place(), p.out.place()
-	copies := r.key.algo == algoCopies
-	if copies && call.Kind == KindAllReduce { // begins with this
-		if j.Program, err = d.program(c, programKey{KindReduceScatter, algoRing, -1}); err != nil {
+// inWindows queues a request for memory that place has found in windows.
+func (g *Comm) inWindows(c *call.Call, r *request.Request, ans choice.Answer) (err error) {
+	j, p := &g.job, &g.at
+	*j = jobOf(c, r)
+	j.Stamp = call.StampAt(r.Stamp, p.where)
+	g.placements.add(p)
+	in, out := p.in.inGrid(), p.out.inGrid()
+	copies := ans.By == choice.ByCopies
+	if copies && c.Kind == call.AllReduce { // begins with this
+		if j.Program, err = g.program(choice.Key{Kind: call.ReduceScatter, Algo: call.Ring, Peer: -1}); err != nil {
 			return err
 		}
 	}
-	kernel, _ := windowKernel(call.Kind)
-	root := sched.Rank(max(0, r.key.peer))
-	return d.inOrder(call.Stream, func() error {
-		if call.copiesIn() && (copies || call.In.Ptr() != call.Out.Ptr()) {
-			if err := d.copyIn(call, j); err != nil {
+	root := sched.Rank(max(0, r.Key.Peer))
+	return g.after(c.Stream, func() error {
+		if c.CopiesIn() && (copies || c.In.Ptr() != c.Out.Ptr()) {
+			if err := g.copyIn(c, j); err != nil {
 				return err
 			}
 		}
 		if copies {
-			return d.detour.take(d.gpu.Driver(), call.Stream, func(s gpu.Stream) error {
+			return g.detour.take(g.Device.Driver(), c.Stream, func(s gpu.Stream) error {
 				j.Stream = s
-				return d.engine.RunCopies(j, kernel, in, out, root, call.bytes())
+				return g.engine.RunCopies(j, ans.Kernel, in, out, root, c.Bytes())
 			})
 		}
-		return d.engine.RunWindow(j, kernel, in, out, root, call.bytes())
+		return g.engine.RunWindow(j, ans.Kernel, in, out, root, c.Bytes())
 	})
 }
 
 // closeWindows gives back what the windows that are still open hold. No kernel of
 // any rank uses them any more.
-func (d *device) closeWindows() error {
+func (g *Comm) closeWindows() error {
 	var errs []error
-	for _, w := range d.windows {
+	for _, w := range g.windows {
 		if w.span != nil {
 			errs = append(errs, w.span.Close())
 		}
 	}
-	d.windows = nil
+	g.windows = nil
 	return errors.Join(errs...)
 }

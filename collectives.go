@@ -1,0 +1,218 @@
+package ringo
+
+import "github.com/ringo-go/ringo/mem"
+
+// The XOf functions describe a call on slices, to be given to Comm.Do, Comm.Start or
+// Group.Add; the functions without Of carry it out. Shapes are given with [elements] for
+// n ranks. A slice must have the length that its shape says: a longer one is refused, for
+// some of its elements would be left out. A slice that only a root needs may be nil on
+// the other ranks. The functions without Of allocate nothing after the first call of a
+// kind. Errors are those of Comm.Do.
+
+// AllReduceOf reduces data [c] of all ranks in place: every rank gets ⊕ of all.
+func AllReduceOf[T Element](data []T, op RedOp) *Call {
+	c := allReduce(data, op)
+	return &c
+}
+
+// AllReduce reduces data [c] of all ranks in place: every rank gets ⊕ of all.
+func AllReduce[T Element](c *Comm, data []T, op RedOp) error {
+	call := allReduce(data, op)
+	return c.Do(&call)
+}
+
+func allReduce[T Element](data []T, op RedOp) Call {
+	return Call{Kind: KindAllReduce, In: mem.Of(data), Out: mem.Of(data), Count: len(data), Type: TypeOf[T](), Op: op, Exact: true}
+}
+
+// ReduceOf reduces in [c] of all ranks into out [c] of root; out may be in.
+func ReduceOf[T Element](out, in []T, op RedOp, root int) *Call {
+	c := reduce(out, in, op, root)
+	return &c
+}
+
+// Reduce reduces in [c] of all ranks into out [c] of root; out may be in.
+func Reduce[T Element](c *Comm, out, in []T, op RedOp, root int) error {
+	call := reduce(out, in, op, root)
+	return c.Do(&call)
+}
+
+func reduce[T Element](out, in []T, op RedOp, root int) Call {
+	return Call{Kind: KindReduce, In: mem.Of(in), Out: mem.Of(out), Count: len(in), Type: TypeOf[T](), Op: op, Root: root, Exact: true}
+}
+
+// BroadcastOf copies data [c] of root to all ranks.
+func BroadcastOf[T Element](data []T, root int) *Call {
+	c := broadcast(data, root)
+	return &c
+}
+
+// Broadcast copies data [c] of root to all ranks.
+func Broadcast[T Element](c *Comm, data []T, root int) error {
+	call := broadcast(data, root)
+	return c.Do(&call)
+}
+
+func broadcast[T Element](data []T, root int) Call {
+	return Call{Kind: KindBroadcast, In: mem.Of(data), Out: mem.Of(data), Count: len(data), Type: TypeOf[T](), Root: root, Exact: true}
+}
+
+// AllGatherOf collects in [c] of all ranks, by rank, in out [n·c].
+func AllGatherOf[T Element](out, in []T) *Call {
+	c := allGather(out, in)
+	return &c
+}
+
+// AllGather collects in [c] of all ranks, by rank, in out [n·c].
+func AllGather[T Element](c *Comm, out, in []T) error {
+	call := allGather(out, in)
+	return c.Do(&call)
+}
+
+func allGather[T Element](out, in []T) Call {
+	return Call{Kind: KindAllGather, In: mem.Of(in), Out: mem.Of(out), Count: len(in), Type: TypeOf[T](), Exact: true}
+}
+
+// ReduceScatterOf reduces in [n·c] of all ranks and leaves the rank's share in out [c].
+func ReduceScatterOf[T Element](out, in []T, op RedOp) *Call {
+	c := reduceScatter(out, in, op)
+	return &c
+}
+
+// ReduceScatter reduces in [n·c] of all ranks and leaves the rank's share in out [c].
+func ReduceScatter[T Element](c *Comm, out, in []T, op RedOp) error {
+	call := reduceScatter(out, in, op)
+	return c.Do(&call)
+}
+
+func reduceScatter[T Element](out, in []T, op RedOp) Call {
+	return Call{Kind: KindReduceScatter, In: mem.Of(in), Out: mem.Of(out), Count: len(out), Type: TypeOf[T](), Op: op, Exact: true}
+}
+
+// AlltoAllOf sends the p-th share of in [n·c] to rank p and collects what the
+// ranks send, by rank, in out [n·c]. n is the communicator's Size.
+func AlltoAllOf[T Element](out, in []T, n int) *Call {
+	c := alltoAll(out, in, n)
+	return &c
+}
+
+// AlltoAll sends the p-th share of in [n·c] to rank p and collects what the
+// ranks send, by rank, in out [n·c].
+func AlltoAll[T Element](c *Comm, out, in []T) error {
+	call := alltoAll(out, in, c.Size())
+	return c.Do(&call)
+}
+
+func alltoAll[T Element](out, in []T, n int) Call {
+	return Call{Kind: KindAlltoAll, In: mem.Of(in), Out: mem.Of(out), Count: len(in) / max(n, 1), Type: TypeOf[T](), Exact: true}
+}
+
+// GatherOf collects in [c] of all ranks in out [n·c] of root.
+func GatherOf[T Element](out, in []T, root int) *Call {
+	c := gather(out, in, root)
+	return &c
+}
+
+// Gather collects in [c] of all ranks in out [n·c] of root.
+func Gather[T Element](c *Comm, out, in []T, root int) error {
+	call := gather(out, in, root)
+	return c.Do(&call)
+}
+
+func gather[T Element](out, in []T, root int) Call {
+	return Call{Kind: KindGather, In: mem.Of(in), Out: mem.Of(out), Count: len(in), Type: TypeOf[T](), Root: root, Exact: true}
+}
+
+// ScatterOf gives each rank its share of in [n·c] of root in out [c].
+func ScatterOf[T Element](out, in []T, root int) *Call {
+	c := scatter(out, in, root)
+	return &c
+}
+
+// Scatter gives each rank its share of in [n·c] of root in out [c].
+func Scatter[T Element](c *Comm, out, in []T, root int) error {
+	call := scatter(out, in, root)
+	return c.Do(&call)
+}
+
+func scatter[T Element](out, in []T, root int) Call {
+	return Call{Kind: KindScatter, In: mem.Of(in), Out: mem.Of(out), Count: len(out), Type: TypeOf[T](), Root: root, Exact: true}
+}
+
+// SendOf sends data [c] to peer, which must call RecvOf with as many.
+func SendOf[T Element](data []T, peer int) *Call {
+	c := send(data, peer)
+	return &c
+}
+
+// Send sends data [c] to peer, which must call Recv with as many. It returns when data
+// may be used again, which may be before the peer has it.
+func Send[T Element](c *Comm, data []T, peer int) error {
+	call := send(data, peer)
+	return c.Do(&call)
+}
+
+func send[T Element](data []T, peer int) Call {
+	return Call{Kind: KindSend, In: mem.Of(data), Count: len(data), Type: TypeOf[T](), Peer: peer, Exact: true}
+}
+
+// RecvOf receives data [c] from peer.
+func RecvOf[T Element](data []T, peer int) *Call {
+	c := recv(data, peer)
+	return &c
+}
+
+// Recv receives data [c] from peer.
+func Recv[T Element](c *Comm, data []T, peer int) error {
+	call := recv(data, peer)
+	return c.Do(&call)
+}
+
+func recv[T Element](data []T, peer int) Call {
+	return Call{Kind: KindRecv, Out: mem.Of(data), Count: len(data), Type: TypeOf[T](), Peer: peer, Exact: true}
+}
+
+// AllGathervOf collects in [counts[rank]] of all ranks, packed by rank, in out
+// [Σcounts]. All ranks give the same counts.
+func AllGathervOf[T Element](out, in []T, counts []int) *Call {
+	c := allGatherv(out, in, counts)
+	return &c
+}
+
+// AllGatherv collects in [counts[rank]] of all ranks, packed by rank, in out
+// [Σcounts]. All ranks give the same counts.
+func AllGatherv[T Element](c *Comm, out, in []T, counts []int) error {
+	call := allGatherv(out, in, counts)
+	return c.Do(&call)
+}
+
+func allGatherv[T Element](out, in []T, counts []int) Call {
+	return Call{Kind: KindAllGatherv, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), OutCounts: counts, Exact: true}
+}
+
+// AlltoAllvOf sends inCounts[p] elements of in [Σ inCounts] to rank p and receives
+// outCounts[p] from it in out [Σ outCounts], both packed by rank.
+func AlltoAllvOf[T Element](out []T, outCounts []int, in []T, inCounts []int) *Call {
+	c := alltoAllv(out, outCounts, in, inCounts)
+	return &c
+}
+
+// AlltoAllv sends inCounts[p] elements of in [Σ inCounts] to rank p and receives
+// outCounts[p] from it in out [Σ outCounts], both packed by rank.
+func AlltoAllv[T Element](c *Comm, out []T, outCounts []int, in []T, inCounts []int) error {
+	call := alltoAllv(out, outCounts, in, inCounts)
+	return c.Do(&call)
+}
+
+func alltoAllv[T Element](out []T, outCounts []int, in []T, inCounts []int) Call {
+	return Call{Kind: KindAlltoAllv, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), InCounts: inCounts, OutCounts: outCounts, Exact: true}
+}
+
+// BarrierOf is a call that ends when all ranks have made it.
+func BarrierOf() *Call { return &Call{Kind: KindBarrier} }
+
+// Barrier returns when all ranks have called it.
+func Barrier(c *Comm) error {
+	call := Call{Kind: KindBarrier}
+	return c.Do(&call)
+}

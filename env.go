@@ -1,0 +1,126 @@
+package ringo
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/ringo-go/ringo/choice"
+)
+
+// An environment gives the values of variables. This file and bootstrap.FromEnv are the only
+// places of the library that read them.
+type environment struct{ get func(string) string }
+
+// first is the first of the names that is set, with its value; both are empty if none is.
+func (e environment) first(names ...string) (name, value string) {
+	for _, n := range names {
+		if v := e.get(n); v != "" {
+			return n, v
+		}
+	}
+	return "", ""
+}
+
+// on is the first of the names that is set to anything but 0.
+func (e environment) on(names ...string) string {
+	if name, v := e.first(names...); v != "0" {
+		return name
+	}
+	return ""
+}
+
+// read takes fields that are zero from the environment, then from the defaults.
+func (c *Config) read(e environment) error {
+	for _, text := range []struct {
+		field *string
+		names []string
+	}{
+		{&c.Transport, []string{"RINGO_TRANSPORT"}},
+		{&c.Net, []string{"RINGO_NET", "NCCL_NET"}},
+		{&c.Algo, []string{"RINGO_ALGO", "NCCL_ALGO"}},
+		{&c.Deterministic, []string{"RINGO_DETERMINISTIC"}},
+		{&c.Plan, []string{"RINGO_PLAN"}},
+		{&c.Interface, []string{"RINGO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}},
+		{&c.SocketNetwork, []string{"RINGO_SOCKET_NETWORK"}},
+		{&c.ShmDir, []string{"RINGO_SHM_DIR"}},
+		{&c.HostID, []string{"RINGO_HOSTID", "NCCL_HOSTID"}},
+		{&c.CUDALibrary, []string{"RINGO_CUDA_LIBRARY"}},
+	} {
+		if *text.field == "" {
+			_, *text.field = e.first(text.names...)
+		}
+	}
+	for _, number := range []struct {
+		field *int
+		dflt  int
+		name  string
+	}{
+		{&c.SlotBytes, 0, "RINGO_SLOT_BYTES"},
+		{&c.Slots, DefaultSlots, "RINGO_SLOTS"},
+		{&c.Streams, 0, "RINGO_SOCKET_STREAMS"},
+		{&c.Cores, runtime.NumCPU(), "RINGO_CORES"},
+	} {
+		if v := e.get(number.name); *number.field == 0 && v != "" {
+			n, err := choice.ParseSize(v)
+			if err != nil {
+				return unreadable(number.name, v, "a number")
+			}
+			*number.field = n
+		}
+		*number.field = cmp.Or(*number.field, number.dflt)
+	}
+	for _, duration := range []struct {
+		field *time.Duration
+		dflt  time.Duration
+		name  string
+	}{
+		{&c.Timeout, DefaultTimeout, "RINGO_TIMEOUT"},
+		{&c.JoinTimeout, DefaultJoinTimeout, "RINGO_JOIN_TIMEOUT"},
+	} {
+		if v := e.get(duration.name); *duration.field == 0 && v != "" {
+			d, err := time.ParseDuration(v)
+			if err != nil || d <= 0 {
+				return unreadable(duration.name, v, "a duration such as 90s or 5m")
+			}
+			*duration.field = d
+		}
+		*duration.field = cmp.Or(*duration.field, duration.dflt)
+	}
+	return c.readOthers(e)
+}
+
+// readOthers takes what is neither text nor a number nor a time.
+func (c *Config) readOthers(e environment) (err error) {
+	if c.Family == 0 {
+		switch name, v := e.first("RINGO_SOCKET_FAMILY", "NCCL_SOCKET_FAMILY"); strings.ToUpper(v) {
+		case "":
+		case "4", "AF_INET":
+			c.Family = 4
+		case "6", "AF_INET6":
+			c.Family = 6
+		default:
+			return unreadable(name, v, "AF_INET or AF_INET6")
+		}
+	}
+	if e.on("RINGO_CHECK_POINTERS", "NCCL_CHECK_POINTERS") != "" {
+		c.CheckPointers = true
+	}
+	if name := e.on("RINGO_P2P_DISABLE", "NCCL_P2P_DISABLE"); name != "" {
+		c.noP2P = name + " is set"
+	}
+	if name := e.on("RINGO_SHM_DISABLE", "NCCL_SHM_DISABLE"); name != "" && c.Transport == "" {
+		c.Transport, c.noSHM = "p2p,inproc,socket", name+" is set"
+	}
+	if c.HostID == "" {
+		c.HostID = hostID()
+	}
+	c.Log, err = debugLog(c.Log, e)
+	return err
+}
+
+func unreadable(name, value, want string) error {
+	return fmt.Errorf("%w: %s=%q: want %s", ErrInvalid, name, value, want)
+}

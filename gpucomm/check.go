@@ -1,0 +1,123 @@
+package gpucomm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// known is what the driver has vouched for: memory and streams of the rank's GPU.
+// Asking again for each call would take a µs, so memory that was freed by others than
+// gpu.Device.Free is found for sure only if it is new to the communicator, or with
+// Config.CheckPointers.
+type known struct {
+	frees   uint64 // of the device, when memory was looked at
+	memory  []mem.Region
+	streams []gpu.Stream
+}
+
+// maxKnown is how many are remembered of each; later ones take the place of those that
+// came first.
+const maxKnown = 16
+
+// ours refuses memory of another GPU, and any where GPU memory cannot be used.
+func (g *Comm) ours(c *call.Call) error {
+	for _, r := range []mem.Region{c.In, c.Out} {
+		if !r.IsHost() && r.Dev() != g.Device.Number() {
+			return g.Life.Place(c, 0, fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid, r.Dev(), g.Device.Number()), g)
+		}
+	}
+	return nil
+}
+
+// admit finds what the driver holds against a call: its memory, its stream, and
+// whether that is being captured, which it remembers. The device's context is
+// current. Errors that wrap call.ErrInvalid are of this call alone.
+func (g *Comm) admit(c *call.Call) error {
+	if g.CheckPointers {
+		g.known.memory, g.known.streams = g.known.memory[:0], g.known.streams[:0]
+	}
+	if c.Kind != call.Barrier {
+		size := c.Type.Size()
+		in, out := c.Shape(g.Life.Rank, g.Life.Size)
+		if err := g.admitMemory("In", c.In.Slice(0, in*size), size); err != nil {
+			return err
+		}
+		if err := g.admitMemory("Out", c.Out.Slice(0, out*size), size); err != nil {
+			return err
+		}
+	}
+	if at := c.Op.At; at != nil && c.Kind.Reduces() && !at.IsHost() {
+		if err := g.admitMemory("Op.At", *at, 1); err != nil {
+			return err
+		}
+	}
+	return g.admitStream(c.Stream)
+}
+
+// admitMemory finds what the driver holds against a region of elements of size bytes.
+func (g *Comm) admitMemory(name string, r mem.Region, size int) error {
+	if r.Len() == 0 {
+		return nil
+	}
+	if r.Ptr()%uintptr(size) != 0 {
+		return fmt.Errorf("%w: %s: %#x on device %d is no multiple of the element's %d bytes: align it", call.ErrInvalid, name, r.Ptr(), g.Device.Number(), size)
+	}
+	if n := g.Device.Frees(); n != g.known.frees {
+		g.known.frees, g.known.memory = n, g.known.memory[:0]
+	}
+	for _, k := range g.known.memory {
+		if r.Ptr() >= k.Ptr() && r.Ptr()+uintptr(r.Len()) <= k.Ptr()+uintptr(k.Len()) {
+			return nil
+		}
+	}
+	if err := g.Device.Check(r); err != nil {
+		var wrong *gpu.MemoryError
+		if errors.As(err, &wrong) {
+			err = fmt.Errorf("%w: %s: %w", call.ErrInvalid, name, err)
+		}
+		return err
+	}
+	g.known.memory = remember(g.known.memory, r)
+	return nil
+}
+
+// admitStream finds what the driver holds against a stream, and whether it is captured.
+func (g *Comm) admitStream(s gpu.Stream) error {
+	driver := g.Device.Driver()
+	status, err := driver.StreamIsCapturing(s)
+	switch {
+	case errors.Is(err, cuda.ErrStreamCaptureImplicit), errors.Is(err, cuda.ErrInvalidHandle), errors.Is(err, cuda.ErrInvalidContext), errors.Is(err, cuda.ErrContextIsDestroyed):
+		return fmt.Errorf("%w: stream %#x: %w", call.ErrInvalid, s, err)
+	case err != nil:
+		return err
+	case status == cuda.CaptureInvalidated:
+		return fmt.Errorf("%w: the capture of stream %#x on device %d is broken: end it, and look at the first error since it began", call.ErrInvalid, s, g.Device.Number())
+	}
+	g.captures = status == cuda.CaptureActive
+	if s == 0 || s == gpu.Legacy || s == gpu.PerThread || slices.Contains(g.known.streams, s) {
+		return nil
+	}
+	ctx, err := driver.StreamGetCtx(s)
+	if err != nil {
+		return err
+	}
+	if ctx != g.net.Context() {
+		return fmt.Errorf("%w: stream %#x is not of device %d's primary context: make it with device %d current", call.ErrInvalid, s, g.Device.Number(), g.Device.Number())
+	}
+	g.known.streams = remember(g.known.streams, s)
+	return nil
+}
+
+// remember appends to a list that is bounded.
+func remember[T any](list []T, x T) []T {
+	if len(list) == maxKnown {
+		list = slices.Delete(list, 0, 1)
+	}
+	return append(list, x)
+}

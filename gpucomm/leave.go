@@ -1,0 +1,129 @@
+package gpucomm
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// neighbours are the ranks of one communicator in this process that share GPU memory. A
+// rank's memory may be in use by its peers' kernels after the rank has left, so it is given
+// back when the last of them leaves and all other processes' have left too.
+type neighbours struct {
+	open int
+	left []leaver
+}
+
+// A leaver is a rank that has left, with what gives back its host half.
+type leaver struct {
+	*Comm
+	releaseHost func() error
+}
+
+var processes struct {
+	sync.Mutex
+	of map[string]*neighbours // by the communicator's key
+}
+
+// enter counts a rank in.
+func (g *Comm) enter() {
+	processes.Lock()
+	defer processes.Unlock()
+	if processes.of == nil {
+		processes.of = map[string]*neighbours{}
+	}
+	key := string(g.Group.Key())
+	n := processes.of[key]
+	if n == nil {
+		n = &neighbours{}
+		processes.of[key] = n
+	}
+	n.open++
+}
+
+// Finish waits until what was queued has ended, and lets nothing more begin.
+func (g *Comm) Finish() error {
+	g.closed = true
+	err := g.finish()
+	g.Verdict() // it may fail even now: a peer may never come
+	return err
+}
+
+// Leave gives everything back, and has releaseHost give back the host half, now or when the
+// last rank of this process leaves: it waits for the other processes then, at most 10 s. It
+// needs no Turn.
+func (g *Comm) Leave(releaseHost func() error) error {
+	processes.Lock()
+	key := string(g.Group.Key())
+	n := processes.of[key]
+	n.open--
+	n.left = append(n.left, leaver{g, releaseHost})
+	last := n.open == 0
+	if last {
+		delete(processes.of, key)
+	}
+	processes.Unlock()
+	if !last {
+		return nil
+	}
+	return disband(n.left)
+}
+
+// farewellTime is how long the last rank of a process waits for other processes.
+const farewellTime = 10 * time.Second
+
+// disband gives back what the ranks of this process have, once no other process uses it.
+func disband(all []leaver) error {
+	ctx, cancel := context.WithTimeout(context.Background(), farewellTime)
+	defer cancel()
+	farewell := func(g leaver) error {
+		if g.Life.Guard.Aborted() == nil {
+			g.Group.AllGather(ctx, nil) // an error means that there is nobody to wait for
+		}
+		return nil
+	}
+	var group errgroup.Group
+	for _, g := range all {
+		group.Go(func() error { return farewell(g) })
+	}
+	group.Wait()
+	var errs []error
+	for _, g := range all {
+		if len(g.windows) == 0 {
+			continue
+		}
+		errs = append(errs, g.closeWindows())
+		group.Go(func() error { return farewell(g) }) // then the memory is the user's again
+	}
+	group.Wait()
+	for _, g := range all {
+		errs = append(errs, g.release(), g.releaseHost())
+	}
+	return errors.Join(errs...)
+}
+
+// release gives everything back. Work that was queued has been waited for or
+// aborted.
+func (g *Comm) release() error {
+	var errs []error
+	if g.engine != nil {
+		errs = append(errs, g.engine.Close())
+	}
+	if g.event != 0 {
+		errs = append(errs, g.Device.DestroyEvent(g.event))
+	}
+	errs = append(errs, g.detour.close(g.Device))
+	if g.workplace != nil {
+		errs = append(errs, g.workplace.close())
+	}
+	for _, r := range g.spare {
+		errs = append(errs, g.Device.Free(r))
+	}
+	if g.net != nil {
+		errs = append(errs, g.net.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,216 @@
+package gpucomm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/kernels/collective"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/transport/p2p"
+)
+
+// A Window is memory of all ranks' GPUs that a communicator's collectives read and
+// write where it is; see ringo.Comm.Register.
+type Window struct {
+	comm   *Comm
+	number int // on its communicator, the same on all ranks
+	region mem.Region
+	span   *p2p.Span   // nil if the window has no effect
+	memory grid.Window // of all ranks, as this one sees it
+	reason string
+	closed bool
+}
+
+// Register makes a window of a span of the rank's GPU memory; see ringo.Comm.Register.
+// It takes the Turn.
+func (g *Comm) Register(r mem.Region) (*Window, error) {
+	g.Drain()
+	g.Life.Turn.Lock()
+	defer g.Life.Turn.Unlock()
+	if err := g.Life.Err(); err != nil {
+		return nil, g.Life.ErrorIn(opRegister, fmt.Errorf("the communicator has failed before: %w", err))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), g.JoinTimeout)
+	defer cancel()
+	g.registered++
+	w := &Window{comm: g, number: g.registered, region: r}
+	bad := g.join(w)
+	err := w.meet(ctx, bad)
+	if err == nil {
+		g.windows.insert(w)
+		return w, nil
+	}
+	if w.span != nil {
+		err = errors.Join(err, w.span.Close())
+	}
+	return nil, g.Life.ErrorIn(opRegister, err)
+}
+
+// join finds out what this rank can tell the others of a window's memory. The
+// error is what is wrong with it.
+func (g *Comm) join(w *Window) error {
+	r := w.region
+	switch {
+	case r.IsHost():
+		return fmt.Errorf("%w: host memory: register memory of the rank's GPU", call.ErrInvalid)
+	case r.Len() == 0:
+		return fmt.Errorf("%w: no bytes: register live memory of the rank's GPU", call.ErrInvalid)
+	case r.Dev() != g.Device.Number():
+		return fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid, r.Dev(), g.Device.Number())
+	}
+	if o := g.windows.overlap(r); o != nil {
+		return fmt.Errorf("%w: %d bytes at %#x overlap window #%d, %d bytes at %#x: close that first",
+			call.ErrInvalid, r.Len(), r.Ptr(), o.number, o.region.Len(), o.region.Ptr())
+	}
+	if w.reason = g.noWindows(); w.reason != "" {
+		return nil
+	}
+	span, err := g.net.Span(uint64(r.Ptr()), r.Len())
+	if err != nil {
+		return fmt.Errorf("%w: %w", call.ErrInvalid, err)
+	}
+	w.span = span
+	return nil
+}
+
+// noWindows says why windows have no effect, the same on all ranks; "" if they have.
+func (g *Comm) noWindows() string {
+	if a, b, why, apart := g.net.Apart(); apart {
+		return fmt.Sprintf("ranks %d and %d do not reach each other's memory: %s", a, b, why)
+	}
+	switch {
+	case g.Life.Size == 1:
+		return "the communicator has one rank"
+	case !g.engine.CanWindow(collective.TwoShot):
+		return fmt.Sprintf("%d ranks, and kernels in windows are for %d", g.Life.Size, collective.MaxRanks)
+	}
+	return ""
+}
+
+// meet has the ranks tell each other of their memory, and open it.
+func (w *Window) meet(ctx context.Context, bad error) error {
+	g := w.comm
+	note := windowNote{Window: w.number, Bytes: w.region.Len()}
+	switch {
+	case bad != nil:
+		note.Bad = bad.Error()
+	case w.span != nil:
+		note.Span = w.span.Offer()
+	}
+	notes, err := g.meet(ctx, opRegister, note)
+	if err != nil {
+		return errors.Join(bad, err)
+	}
+	if bad != nil {
+		return bad
+	}
+	offers := make([]p2p.SpanOffer, g.Life.Size)
+	for r := range notes {
+		o := &notes[r]
+		switch {
+		case o.Bad != "":
+			return fmt.Errorf("%w: rank %d cannot: %s", call.ErrInvalid, r, strings.TrimPrefix(o.Bad, call.ErrInvalid.Error()+": "))
+		case o.Bytes != notes[0].Bytes:
+			return fmt.Errorf("%w: rank 0 registers %d bytes, rank %d registers %d: give all ranks the same length", call.ErrInvalid, notes[0].Bytes, r, o.Bytes)
+		}
+		if w.span == nil {
+			continue
+		}
+		if offers[r], err = p2p.ParseSpanOffer(o.Span); err != nil {
+			return g.abandon(opRegister, err)
+		}
+	}
+	if w.span == nil {
+		return nil
+	}
+	for b := range offers { // all ranks find the same
+		for a := range b {
+			if err := p2p.ReachSpan(&offers[a], &offers[b]); err != nil {
+				return w.without(err.Error())
+			}
+		}
+	}
+	var failed string
+	w.memory = grid.Window{At: make([]uint64, g.Life.Size), Bytes: w.region.Len()}
+	for r := range offers {
+		if w.memory.At[r], err = w.span.Open(&offers[r]); err != nil {
+			failed = err.Error()
+			break
+		}
+	}
+	notes, err = g.meet(ctx, opRegister, windowNote{Window: w.number, Bytes: w.region.Len(), Bad: failed})
+	if err != nil {
+		return err
+	}
+	for r := range notes {
+		if why := notes[r].Bad; why != "" {
+			return w.without(why)
+		}
+	}
+	if err := errors.Join(w.span.Settle(), g.detour.open(g.Device)); err != nil {
+		return g.abandon(opRegister, err)
+	}
+	g.Log.Info("memory registered", "subsys", "REG", "window", w.number, "bytes", w.region.Len(), "device", g.Device.Number())
+	return nil
+}
+
+// without leaves the window without effect. All ranks come here.
+func (w *Window) without(reason string) error {
+	w.reason = strings.TrimPrefix(reason, "p2p: ")
+	s := w.span
+	w.span = nil
+	w.comm.Log.Info("memory cannot be registered", "subsys", "REG", "window", w.number, "reason", w.reason)
+	if err := s.Close(); err != nil {
+		return w.comm.abandon(opRegister, err)
+	}
+	return nil
+}
+
+// Region is this rank's memory.
+func (w *Window) Region() mem.Region { return w.region }
+
+// Reason says, on all ranks in the same words, why the window has no effect; "" if
+// it has.
+func (w *Window) Reason() string { return w.reason }
+
+// Close ends the use of a window's memory. All ranks call it together, as they do
+// Register. It waits until what this rank has queued is done, and then for the
+// other ranks; when it has returned without error nobody uses the memory any more.
+// Graphs that hold the window must not be launched again. A communicator that is
+// closed or has failed needs no Close of its windows, but then their memory may be
+// freed when all ranks have closed theirs.
+func (w *Window) Close() error {
+	g := w.comm
+	g.Drain()
+	g.Life.Turn.Lock()
+	defer g.Life.Turn.Unlock()
+	if w.closed || g.closed { // what is left, the communicator gives back
+		return nil
+	}
+	w.closed = true
+	g.windows.remove(w)
+	err := g.finish()
+	ctx, cancel := context.WithTimeout(context.Background(), g.JoinTimeout)
+	defer cancel()
+	well := err == nil && g.Verdict() == nil
+	if well { // no kernel of any rank is in the window
+		if _, err = g.meet(ctx, opClose, windowNote{Window: w.number}); err != nil {
+			well = false
+		}
+	}
+	if w.span != nil {
+		err = errors.Join(err, w.span.Close())
+	}
+	if well { // nobody has it open
+		_, e := g.meet(ctx, opClose, windowNote{Window: w.number})
+		err = errors.Join(err, e)
+	}
+	if err != nil {
+		return g.Life.ErrorIn(opClose, err)
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package hostcomm
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// Exchange carries out checked sends and receives on host memory as if at the same time.
+// Sends go first, for a receive may have to wait for the peer and a send that fits in a
+// queue never has to.
+func (h *Comm) Exchange(calls []*call.Call) error {
+	if err := h.life.Begin(calls[0], h); err != nil {
+		return err
+	}
+	defer h.life.Guard.End()
+	h.order = append(h.order[:0], calls...)
+	slices.SortStableFunc(h.order, func(a, b *call.Call) int { return int(a.Kind) - int(b.Kind) })
+	fits, err := h.fits(h.order)
+	if err != nil {
+		return err
+	}
+	if !fits {
+		return h.exchangeLarge(h.order)
+	}
+	for _, c := range h.order {
+		if err := h.Do(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fits reports whether the queues have room for all that is sent: then no send waits for a
+// receive of the same exchange. What earlier sends have left in a queue counts.
+func (h *Comm) fits(calls []*call.Call) (bool, error) {
+	for i, c := range calls {
+		if c.Kind != call.Send {
+			break
+		}
+		slots := 0
+		for _, other := range calls[:i+1] {
+			if other.Kind == call.Send && other.Peer == c.Peer {
+				slots += max(1, (other.Bytes()+h.limits.SlotBytes-1)/h.limits.SlotBytes)
+			}
+		}
+		conn, err := h.links.Send(sched.Rank(c.Peer))
+		if err != nil {
+			return false, h.life.Fail(c, 0, &engine.StepError{Peer: sched.Rank(c.Peer), Phase: "connect", Err: err}, h)
+		}
+		room, ok := conn.(transport.Room)
+		if !ok || slots > room.Free() {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// exchangeLarge carries out calls on a goroutine for each peer and direction, in
+// order among themselves.
+func (h *Comm) exchangeLarge(calls []*call.Call) error {
+	type way struct {
+		kind call.Kind
+		peer int
+	}
+	jobs := map[way][]*engine.Job{}
+	owner := map[*engine.Job]*call.Call{}
+	for _, c := range calls {
+		r, err := h.numberer.Number(c, h.chooser.Choose(choice.Question{Kind: c.Kind, Bytes: c.Bytes()}).Algo)
+		j := &engine.Job{}
+		if err == nil {
+			err = h.prepare(j, c, &r)
+		}
+		if err != nil {
+			return h.life.Fail(c, 0, err, h)
+		}
+		j.Lend = true // receives have goroutines of their own
+		w := way{c.Kind, c.Peer}
+		jobs[w] = append(jobs[w], j)
+		owner[j] = c
+	}
+	errs := make([]error, 0, len(calls))
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, list := range jobs {
+		wg.Go(func() {
+			e := engine.New(h.limits)
+			for _, j := range list {
+				if err := e.Run(j); err != nil {
+					err = h.life.Fail(owner[j], 0, err, h)
+					mu.Lock()
+					errs = append(errs, err)
+					mu.Unlock()
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,176 @@
+// Package hostcomm is the host half of a communicator: it carries out calls on host
+// memory.
+//
+// Do has package choice say what carries a call out, numbers it (package request), finds
+// the program of its schedule, and has package engine run it. Exchange carries out sends
+// and receives side by side. The half sees the life of the communicator and its paths, and
+// nothing else of it. The trap: the caller holds the communicator's Turn and has checked
+// the calls.
+package hostcomm
+
+import (
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/life"
+	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo/rankorder"
+	"github.com/ringo-go/ringo/request"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// A Comm is the host half of one rank's communicator. Its methods are called with the
+// Turn held.
+type Comm struct {
+	life     *life.Life
+	chooser  *choice.Chooser
+	numberer *request.Numberer
+	links    *paths.Links
+	limits   transport.Limits
+
+	engine    *engine.Engine
+	job       engine.Job
+	key       choice.Key // of the program used last
+	program   *engine.Program
+	programs  map[choice.Key]*engine.Program
+	layout    [4][]int     // of the v-variants
+	spare     []byte       // copy of In for an all-to-all in place
+	order     []*call.Call // of an exchange
+	reduction *rankorder.Reduction
+	workplace workplace
+}
+
+// New is the half of a communicator whose paths are agreed.
+func New(l *life.Life, ch *choice.Chooser, n *request.Numberer, net *paths.Net) *Comm {
+	return &Comm{
+		life: l, chooser: ch, numberer: n, links: net.Links, limits: net.Limits,
+		engine: engine.New(net.Limits), programs: map[choice.Key]*engine.Program{},
+	}
+}
+
+// Via is part of life.Path.
+func (h *Comm) Via(peer int) string { return h.links.Via(peer) }
+
+// Memory is part of life.Path: host memory is in no window.
+func (h *Comm) Memory(uint16) string { return "" }
+
+// Do carries out a checked call on host memory and returns when this rank's part is
+// done. An error is a *call.Error. It allocates nothing after the first call of a kind.
+func (h *Comm) Do(c *call.Call) error {
+	if err := h.life.Begin(c, h); err != nil {
+		return err
+	}
+	defer h.life.Guard.End()
+	ans := h.chooser.Choose(choice.Question{Kind: c.Kind, Bytes: c.Bytes(), Type: c.Type, Op: c.Op.Kind})
+	r, err := h.numberer.Number(c, ans.Algo)
+	if err == nil {
+		if ans.By == choice.ByFold {
+			err = h.inOrder(c, &r)
+		} else {
+			err = h.run(c, &r)
+		}
+	}
+	if err != nil {
+		return h.life.Fail(c, uint32(r.Stamp[0]>>32), err, h)
+	}
+	return nil
+}
+
+// run has the engine carry out the schedule of a request.
+func (h *Comm) run(c *call.Call, r *request.Request) error {
+	j := &h.job
+	if err := h.prepare(j, c, r); err != nil {
+		return err
+	}
+	if err := h.engine.Run(j); err != nil {
+		return err
+	}
+	if j.Reducer != nil && j.Reducer.Finishes() && len(j.Out) > 0 {
+		j.Reducer.Finish(j.Out)
+	}
+	j.In, j.Out = nil, nil // the caller may want it collected
+	return nil
+}
+
+// prepare fills in a job: its sign, program, memory and arithmetic.
+func (h *Comm) prepare(j *engine.Job, c *call.Call, r *request.Request) error {
+	if h.program == nil || r.Key != h.key {
+		p, err := h.compile(r.Key)
+		if err != nil {
+			return err
+		}
+		h.key, h.program = r.Key, p
+	}
+	j.Program, j.Reducer, j.Stamp = h.program, r.Reducer, r.Stamp
+	// A Send returns when its message is in the queue, so that two ranks may both
+	// send and then receive what fits there.
+	j.Lend = !c.Kind.Pairwise()
+	j.In, j.Out = nil, nil
+	if r.In > 0 {
+		j.In = c.In.Bytes()[:r.In]
+	}
+	if r.Out > 0 {
+		j.Out = c.Out.Bytes()[:r.Out]
+	}
+	j.InL, j.OutL = Layouts(c, h.life.Rank, j.Program.Shape(), r.Size, &h.layout)
+	if c.CopiesIn() {
+		h.spare = append(h.spare[:0], j.In...)
+		j.In = h.spare
+	}
+	return nil
+}
+
+// compile finds or makes the program of a key.
+func (h *Comm) compile(key choice.Key) (*engine.Program, error) {
+	if p := h.programs[key]; p != nil {
+		return p, nil
+	}
+	p, err := engine.Compile(key.Schedule(h.chooser.Topo), sched.Rank(h.life.Rank), h.links)
+	if err == nil {
+		h.programs[key] = p
+	}
+	return p, err
+}
+
+// Layouts says where the chunks of a call's In and Out lie, for elements of size bytes.
+// Layouts of the v-variants are kept in room.
+func Layouts(c *call.Call, rank int, shape sched.Shape, size int, room *[4][]int) (in, out engine.Layout) {
+	one := c.Count * size
+	switch c.Kind {
+	case call.AllReduce, call.Reduce, call.Broadcast:
+		in = engine.Even(one, shape.In, size) // In and Out have the same chunks
+		return in, in
+	case call.AllGatherv:
+		out = engine.Layout{Off: offsets(&room[2], c.OutCounts, c.OutOffsets, size), Len: scaled(&room[3], c.OutCounts, size)}
+		return engine.Layout{Total: out.Len[rank], Chunk: out.Len[rank]}, out
+	case call.AlltoAllv:
+		return engine.Layout{Off: offsets(&room[0], c.InCounts, c.InOffsets, size), Len: scaled(&room[1], c.InCounts, size)},
+			engine.Layout{Off: offsets(&room[2], c.OutCounts, c.OutOffsets, size), Len: scaled(&room[3], c.OutCounts, size)}
+	}
+	// chunks are the shares of the ranks
+	return engine.Layout{Total: shape.In * one, Chunk: one}, engine.Layout{Total: shape.Out * one, Chunk: one}
+}
+
+// scaled is counts in bytes.
+func scaled(room *[]int, counts []int, size int) []int {
+	*room = (*room)[:0]
+	for _, n := range counts {
+		*room = append(*room, n*size)
+	}
+	return *room
+}
+
+// offsets are given, or follow from counts that are packed; in bytes.
+func offsets(room *[]int, counts, given []int, size int) []int {
+	if given != nil {
+		return scaled(room, given, size)
+	}
+	*room = (*room)[:0]
+	at := 0
+	for _, n := range counts {
+		*room = append(*room, at)
+		at += n * size
+	}
+	return *room
+}

@@ -1,0 +1,63 @@
+package life
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
+)
+
+// Meet gives all ranks what each of them says, by rank, in a method that all ranks call
+// together (Split, Register). It waits at most for limit. It fails if the ranks call
+// different methods (call.ErrMismatch), if not all have come (call.ErrTimeout), if one has
+// given up or has left, and if the communicator ends. It fails on all ranks or on none, so
+// they stay in step.
+func (l *Life) Meet(ctx context.Context, limit time.Duration, method string, mine []byte) ([][]byte, error) {
+	deadline, cancelDeadline := context.WithTimeout(ctx, limit)
+	defer cancelDeadline()
+	ctx, cancel := context.WithCancelCause(deadline)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-l.stopped:
+			cancel(l.Guard.Aborted())
+		}
+	}()
+	all, err := l.group.AllGather(ctx, append([]byte(method+"\x00"), mine...))
+	if err != nil {
+		return nil, l.absence(err, limit, deadline)
+	}
+	for r, b := range all {
+		name, rest, ok := bytes.Cut(b, []byte{0})
+		if !ok || string(name) != method {
+			return nil, fmt.Errorf("%w: rank %d calls %s, rank %d calls %s; all ranks must make the same calls in the same order",
+				call.ErrMismatch, l.Rank, method, r, name)
+		}
+		all[r] = rest
+	}
+	return all, nil
+}
+
+// absence says in the words of a communicator why ranks did not meet.
+func (l *Life) absence(err error, limit time.Duration, deadline context.Context) error {
+	var gaveUp *bootstrap.WithdrawnError
+	var left *bootstrap.LeftError
+	switch f := l.group.Failure(); {
+	case l.Guard.Aborted() != nil:
+		return l.Guard.Aborted()
+	case f != nil:
+		return &PeerError{f}
+	case errors.Is(deadline.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("not all ranks came within %v (Config.JoinTimeout): %w: %w", limit, call.ErrTimeout, err)
+	case errors.As(err, &left):
+		return fmt.Errorf("%w: %w", call.ErrLeft, err)
+	case errors.As(err, &gaveUp) && gaveUp.Rank != l.Rank:
+		return fmt.Errorf("%w: %w", call.ErrPeer, err)
+	}
+	return err
+}

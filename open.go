@@ -1,0 +1,197 @@
+package ringo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/gpucomm"
+	"github.com/ringo-go/ringo/hostcomm"
+	"github.com/ringo-go/ringo/life"
+	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo/paths/gpupaths"
+	"github.com/ringo-go/ringo/request"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// NewID makes a meeting point for a new communicator and serves it from this
+// process, which should be rank 0's. Give the ID to all ranks (it prints and
+// parses as text) and have each Open with it. addr is the "host:port" where
+// ranks come; "" is a free port on the interface of the default route, and
+// "127.0.0.1:0" keeps to this host.
+func NewID(addr string) (bootstrap.ID, error) {
+	cfg, err := Config{}.fill(os.Getenv)
+	if err != nil {
+		return bootstrap.ID{}, openError(cfg, err)
+	}
+	return bootstrap.NewID(bootstrap.ListenOptions{Addr: addr, Log: cfg.Log.With("subsys", "BOOTSTRAP")})
+}
+
+// OpenEnv is Open with ID, Rank and Size from the environment that a launcher
+// has made: ringo run, torchrun, mpirun, srun or a Kubernetes indexed job; see
+// bootstrap.FromEnv for the variables.
+func OpenEnv(ctx context.Context, cfg Config) (*Comm, error) {
+	spec, ok, err := bootstrap.FromEnv(os.Getenv)
+	if err != nil {
+		return nil, openError(cfg, err)
+	}
+	if !ok {
+		return nil, openError(cfg, fmt.Errorf("%w: no launcher has set RINGO_RANK, RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID, PMI_RANK or JOB_COMPLETION_INDEX; start with: ringo run -np 4 -- PROGRAM", ErrInvalid))
+	}
+	cfg.Rank, cfg.Size = spec.Rank, spec.Size
+	if cfg, err = cfg.fill(os.Getenv); err != nil {
+		return nil, openError(cfg, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
+	defer cancel()
+	log := cfg.Log.With("subsys", "BOOTSTRAP")
+	group, err := spec.Join(ctx, bootstrap.ListenOptions{Log: log}, bootstrap.JoinOptions{Log: log})
+	if err != nil {
+		return nil, openError(cfg, err)
+	}
+	return open(ctx, cfg, group)
+}
+
+// Open makes this rank a member of the communicator that cfg names, together
+// with all others: it returns when all have come, or with an error that says
+// who is missing when JoinTimeout has passed or ctx has ended. A communicator of
+// one rank needs no ID.
+func Open(ctx context.Context, cfg Config) (*Comm, error) {
+	cfg, err := cfg.fill(os.Getenv)
+	if err != nil {
+		return nil, openError(cfg, err)
+	}
+	if cfg.Size < 1 || cfg.Rank < 0 || cfg.Rank >= cfg.Size {
+		return nil, openError(cfg, fmt.Errorf("%w: rank %d of %d", ErrInvalid, cfg.Rank, cfg.Size))
+	}
+	ctx, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
+	defer cancel()
+	if cfg.ID == nil {
+		if cfg.Size > 1 {
+			return nil, openError(cfg, fmt.Errorf("%w: no ID; make one with NewID and give it to all ranks, or use OpenEnv", ErrInvalid))
+		}
+		return open(ctx, cfg, bootstrap.Local(1)[0])
+	}
+	group, err := bootstrap.Join(ctx, *cfg.ID, cfg.Rank, cfg.Size, bootstrap.JoinOptions{Log: cfg.Log.With("subsys", "BOOTSTRAP")})
+	if err != nil {
+		return nil, openError(cfg, err)
+	}
+	return open(ctx, cfg, group)
+}
+
+// OpenLocal makes a communicator of n ranks in this process, for goroutines: the
+// i-th Comm is rank i's.
+func OpenLocal(n int, cfg Config) ([]*Comm, error) {
+	cfg, err := cfg.fill(os.Getenv)
+	if err != nil {
+		return nil, openError(cfg, err)
+	}
+	if n < 1 {
+		return nil, openError(cfg, fmt.Errorf("%w: %d ranks", ErrInvalid, n))
+	}
+	if len(cfg.Devices) > 0 && len(cfg.Devices) != n {
+		return nil, openError(cfg, fmt.Errorf("%w: %d Devices for %d ranks", ErrInvalid, len(cfg.Devices), n))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), cfg.JoinTimeout)
+	defer cancel()
+	comms := make([]*Comm, n)
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i, g := range bootstrap.Local(n) {
+		wg.Go(func() {
+			c := cfg
+			c.Rank, c.Size = i, n
+			if i < len(cfg.Devices) {
+				c.Device = cfg.Devices[i]
+			}
+			comms[i], errs[i] = open(ctx, c, g)
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		for _, c := range comms {
+			if c != nil {
+				c.Close()
+			}
+		}
+		return nil, err
+	}
+	return comms, nil
+}
+
+// open builds a communicator on a group whose ranks have met.
+func open(ctx context.Context, cfg Config, group bootstrap.Group) (*Comm, error) {
+	c := &Comm{
+		cfg: cfg, group: group, log: cfg.Log.With("rank", group.Rank()),
+		life: life.New(group, cfg.hostname(), cfg.Timeout),
+	}
+	if err := c.connect(ctx); err != nil {
+		group.Fail(err.Error())
+		c.life.Close()
+		c.release()
+		return nil, openError(cfg, err)
+	}
+	for _, note := range c.notes {
+		c.log.Info("path chosen", "subsys", "INIT", "path", note)
+	}
+	return c, nil
+}
+
+// connect exchanges profiles with all ranks, agrees on the paths of all pairs, and makes the
+// two halves of the communicator.
+func (c *Comm) connect(ctx context.Context) error {
+	me := paths.Profile{
+		Version: Version, Hostname: c.cfg.hostname(), Info: transport.Info{Rank: c.Rank(), Host: c.cfg.HostID},
+		Settings: []paths.Setting{{Name: "Deterministic", Value: c.cfg.Deterministic, Variable: "RINGO_DETERMINISTIC"}},
+	}
+	if c.cfg.Device != nil {
+		if err := gpupaths.Describe(&me, c.cfg.Device); err != nil {
+			return err
+		}
+	}
+	if c.Rank() == 0 {
+		if c.cfg.plan == nil {
+			read := choice.LoadPlan(c.cfg.Plan)
+			c.cfg.plan = &read
+		}
+		me.FromRank0, _ = json.Marshal(c.cfg.plan) // plain data always marshals
+	}
+	pc := c.cfg.paths()
+	var err error
+	if c.net, err = paths.Connect(ctx, c.group, me, pc, &c.life.Guard, c.log); err != nil {
+		return err
+	}
+	c.cfg.plan = new(choice.PlanSource)
+	if err := json.Unmarshal(c.net.Profiles[0].FromRank0, c.cfg.plan); err != nil {
+		return fmt.Errorf("rank 0's plan: %w", err)
+	}
+	given, err := c.cfg.plan.Parse()
+	if err != nil {
+		return err
+	}
+	chooser := choice.Chooser{Topo: choice.TopologyOf(c.net.Hosts()), Forced: c.cfg.algo, InOrder: c.cfg.Deterministic != ""}
+	numberer := &request.Numberer{Life: c.life}
+	if c.cfg.Log.Enabled(ctx, request.LevelTrace) {
+		numberer.Log = c.log
+	}
+	c.host = hostcomm.New(c.life, &chooser, numberer, c.net)
+	c.notes = c.net.Notes
+	c.gpu, c.noGPU, err = gpucomm.Open(ctx, gpucomm.Options{
+		Device: c.cfg.Device, Life: c.life, Group: c.group, Chooser: chooser, Plan: given, Numberer: numberer,
+		Host: c.net, Paths: &pc, JoinTimeout: c.cfg.JoinTimeout, CheckPointers: c.cfg.CheckPointers,
+		Drain: c.queue.drain, Log: c.log,
+	})
+	if err == nil && c.gpu != nil && c.noGPU == "" {
+		c.notes = append(c.notes, c.gpu.Notes()...)
+	}
+	return err
+}
+
+func openError(cfg Config, err error) error {
+	return &Error{Op: "Open", Rank: cfg.Rank, Host: cfg.hostname(), Peer: -1, Err: err}
+}

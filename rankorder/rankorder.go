@@ -1,0 +1,197 @@
+// Package rankorder carries out reductions whose contributions are combined in order of
+// rank, so that their bits depend neither on size nor on algorithm, path, host or GPU.
+//
+// A Reduction moves the contributions to where they are combined, combines them there,
+// and moves the results to who wants them: for an all-reduce an all-to-all of the shares,
+// one local combine, an all-gather. It works in pieces, so that little memory is needed.
+// The two halves of a communicator give it a Workplace. The trap: narrow floats are
+// rounded once, at the end, except that each rank of a PreMulSum rounds what it has scaled.
+package rankorder
+
+import (
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/request"
+)
+
+// A Reduction carries out reductions in order of rank, one at a time.
+type Reduction struct {
+	Whole   int // up to how many bytes an all-reduce sends everything to everybody
+	RoomFor int // bytes of shares that a rank holds at a time
+
+	rank, size int
+	place      Workplace
+	offs, ns   []int // of the pieces of a reduce-scatter
+	request    request.Request
+}
+
+// A Workplace is where a reduction happens: on the host or on a GPU.
+type Workplace interface {
+	// Room is n bytes of memory for some use.
+	Room(which Rooms, n int) (mem.Region, error)
+	// Move carries out a collective.
+	Move(r *request.Request, kind call.Kind, in mem.Region, inL engine.Layout, out mem.Region, outL engine.Layout) error
+	// Combine is kernels.Reducer.CombineAll for sources that lie one after the other.
+	Combine(r *request.Request, dst, srcs mem.Region, contributions uint64, finish bool) error
+}
+
+// Rooms tells apart what a workplace has to hold.
+type Rooms uint8
+
+const (
+	SharesRoom Rooms = iota // the shares that are combined
+	ScaledRoom              // contributions that are scaled
+	AllRooms
+)
+
+// New makes a Reduction of rank among size ranks. whole and roomFor are its fields.
+func New(rank, size int, w Workplace, whole, roomFor int) *Reduction {
+	return &Reduction{Whole: whole, RoomFor: roomFor, rank: rank, size: size, place: w, offs: make([]int, size), ns: make([]int, size)}
+}
+
+// even is a Layout of n chunks of the same length.
+func even(n, chunk int) engine.Layout { return engine.Layout{Total: n * chunk, Chunk: chunk} }
+
+// Run carries out a reduction.
+func (f *Reduction) Run(request request.Request, kind call.Kind, in, out mem.Region) error {
+	f.request = request
+	r, share := &f.request, f.share()
+	switch first, _ := f.Parts(kind, in.Len()); {
+	case kind == call.Reduce:
+		return f.reduce(r, in, out, share)
+	case kind == call.ReduceScatter:
+		return f.reduceScatter(r, in, out, share)
+	case first == call.AllGather:
+		return f.gather(r, first, in, out)
+	}
+	return f.allReduce(r, in, out, share*f.size)
+}
+
+// share is how much of a piece a rank combines at most.
+func (f *Reduction) share() int { return max(64, f.RoomFor/f.size&^63) }
+
+// Parts are those of a reduction here.
+func (f *Reduction) Parts(kind call.Kind, bytes int) (first, then call.Kind) {
+	return choice.Parts(kind, bytes, min(f.Whole, f.share()))
+}
+
+// gather combines what all ranks have, on all of them or on the root.
+func (f *Reduction) gather(r *request.Request, kind call.Kind, in, out mem.Region) error {
+	n := in.Len()
+	in, inL, err := f.scaled(r, in, even(1, n))
+	if err != nil {
+		return err
+	}
+	combines := kind == call.AllGather || f.rank == int(r.Key.Peer)
+	var shares mem.Region
+	if combines {
+		if shares, err = f.place.Room(SharesRoom, f.size*n); err != nil {
+			return err
+		}
+	}
+	if err := f.place.Move(r, kind, in, inL, shares, even(f.size, n)); err != nil || !combines {
+		return err
+	}
+	return f.combineShares(r, out, shares)
+}
+
+func (f *Reduction) reduce(r *request.Request, in, out mem.Region, share int) error {
+	for at := 0; at == 0 || at < in.Len(); at += share {
+		n := min(share, in.Len()-at)
+		to := out
+		if out.Len() > 0 {
+			to = out.Slice(at, n)
+		}
+		if err := f.gather(r, call.Gather, in.Slice(at, n), to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allReduce has each rank combine a share of each piece.
+func (f *Reduction) allReduce(r *request.Request, in, out mem.Region, piece int) error {
+	for at := 0; at < in.Len(); at += piece {
+		n := min(piece, in.Len()-at)
+		l := engine.Even(n, f.size, r.Size)
+		to := out.Slice(at, n)
+		off, own := l.Span(f.rank)
+		mine := to.Slice(off, own)
+		if err := f.scatter(r, in.Slice(at, n), l, mine); err != nil {
+			return err
+		}
+		if err := f.place.Move(r, call.AllGather, mine, even(1, own), to, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *Reduction) reduceScatter(r *request.Request, in, out mem.Region, share int) error {
+	if out.Len() <= share {
+		return f.scatter(r, in, even(f.size, out.Len()), out)
+	}
+	for at := 0; at < out.Len(); at += share {
+		n := min(share, out.Len()-at)
+		for p := range f.size {
+			f.offs[p], f.ns[p] = p*out.Len()+at, n
+		}
+		if err := f.scatter(r, in, engine.Layout{Off: f.offs, Len: f.ns}, out.Slice(at, n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scatter sends each rank its chunk of In and combines this rank's.
+func (f *Reduction) scatter(r *request.Request, in mem.Region, l engine.Layout, out mem.Region) error {
+	in, l, err := f.scaled(r, in, l)
+	if err != nil {
+		return err
+	}
+	shares, err := f.place.Room(SharesRoom, f.size*out.Len())
+	if err != nil {
+		return err
+	}
+	if err := f.place.Move(r, call.AlltoAll, in, l, shares, even(f.size, out.Len())); err != nil {
+		return err
+	}
+	return f.combineShares(r, out, shares)
+}
+
+// scaled is what a rank sends. For PreMulSum that is scaled, and rounded: ranks may
+// have different scales.
+func (f *Reduction) scaled(r *request.Request, in mem.Region, l engine.Layout) (mem.Region, engine.Layout, error) {
+	if r.Op != kernels.KindPreMulSum {
+		return in, l, nil
+	}
+	if l.Off == nil {
+		to, err := f.place.Room(ScaledRoom, in.Len())
+		if err == nil {
+			err = f.place.Combine(r, to, in, 1, false)
+		}
+		return to, l, err
+	}
+	n := l.Len[0]
+	to, err := f.place.Room(ScaledRoom, f.size*n)
+	for p := 0; p < f.size && err == nil; p++ {
+		err = f.place.Combine(r, to.Slice(p*n, n), in.Slice(l.Off[p], n), 1, false)
+	}
+	return to, even(f.size, n), err
+}
+
+// combineShares is out = all ranks' shares. Other scales than PreMulSum's are the
+// same for all: what comes is scaled then, and not rounded.
+func (f *Reduction) combineShares(r *request.Request, out, shares mem.Region) error {
+	if out.Len() == 0 {
+		return nil
+	}
+	contributions := ^uint64(0)
+	if r.Op == kernels.KindPreMulSum {
+		contributions = 0
+	}
+	return f.place.Combine(r, out, shares, contributions, true)
+}

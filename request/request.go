@@ -1,0 +1,80 @@
+// Package request is a call on its way to an engine: checked, numbered and chosen for.
+//
+// Number gives a call its place among the collectives of its communicator, the stamp
+// that travels with every slot, and its arithmetic. It is for the host and the GPU half
+// of a communicator, which make engine jobs of requests. The trap: nothing may go wrong
+// with a call on one rank alone after it has a number, or the ranks are out of step.
+package request
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/life"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// A Request is a checked call as an engine needs it.
+type Request struct {
+	Stamp   transport.Stamp
+	Reducer *kernels.Reducer // nil where nothing is reduced
+	Op      kernels.Kind
+	Scalar  uintptr // of a PreMulSum, on the device
+	Key     choice.Key
+	Size    int // of an element
+	In, Out int // bytes of this rank
+}
+
+// Part is the key of a collective that is part of a request.
+func (r *Request) Part(kind call.Kind, a call.Algo) choice.Key {
+	k := choice.Key{Kind: kind, Algo: a, Peer: -1}
+	if kind.Rooted() {
+		k.Peer = r.Key.Peer
+	}
+	return k
+}
+
+// A Numberer makes the requests of one communicator.
+type Numberer struct {
+	Life *life.Life
+	Log  *slog.Logger // receives every call at LevelTrace; nil for none
+}
+
+// LevelTrace is the level of a record of every call.
+const LevelTrace = slog.LevelDebug
+
+// Number makes the request of a checked call that an algorithm is to carry out. The turn
+// is held. It allocates nothing where nothing is wrong and nobody logs.
+func (n *Numberer) Number(c *call.Call, a call.Algo) (r Request, err error) {
+	s := call.SignOf(c)
+	s.Algo = a
+	rank, size := n.Life.Rank, n.Life.Size
+	if c.Kind.Reduces() {
+		r.Op = c.Op.Kind
+		if r.Reducer, err = kernels.NewReducer(c.Type, c.Op, size); err != nil {
+			return r, fmt.Errorf("%w: %w", call.ErrInvalid, err)
+		}
+		if at := c.Op.At; at != nil && !at.IsHost() {
+			r.Scalar = at.Ptr()
+		}
+	}
+	r.Stamp = n.Life.Turn.Next(s) // nothing below can be wrong on this rank alone
+	r.Size = 1
+	if c.Kind != call.Barrier {
+		r.Size = c.Type.Size()
+		in, out := c.Shape(rank, size)
+		r.In, r.Out = in*r.Size, out*r.Size
+	}
+	r.Key = choice.Key{Kind: c.Kind, Algo: a, Peer: int32(s.Root)}
+	if c.Kind.Pairwise() {
+		r.Key.Peer = int32(c.Peer)
+	}
+	if n.Log != nil {
+		n.Log.Log(context.Background(), LevelTrace, c.String(), "subsys", "CALL", "seq", r.Stamp[0]>>32, "algo", a.String())
+	}
+	return r, nil
+}
