@@ -194,7 +194,7 @@ var collectives = []Kind{KindAllReduce, KindReduce, KindBroadcast, KindAllGather
 func TestCollectives(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 5, 8} {
 		cfg := Config{SlotBytes: 256, Slots: 4}
-		for a := range algos {
+		for a := range call.Algos {
 			cfg.Algo = a.String()
 			name := fmt.Sprintf("n=%d/%v", n, a)
 			t.Run(name, func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestCollectives(t *testing.T) {
 }
 
 func hasAlgo(kind Kind, a algo) bool {
-	if a == algoAuto {
+	if a == call.Auto {
 		return true
 	}
 	for _, t := range book[kind] {

@@ -127,7 +127,7 @@ func (c Config) FromEnv() (Config, error) { return c.fill(os.Getenv) }
 // fill completes a Config from the environment and the defaults, and refuses what cannot
 // be. getenv is os.Getenv but in tests.
 func (c Config) fill(getenv func(string) string) (Config, error) {
-	if err := c.read(environment{getenv}); err != nil {
+	if err := c.read(variables{getenv}); err != nil {
 		return c, err
 	}
 	return c, c.validate()

@@ -40,7 +40,7 @@ func TestConfigFill(t *testing.T) {
 	require.Equal(t, 4, c.Slots) // what the program says comes first
 	require.Equal(t, 64<<10, c.SlotBytes)
 	require.Equal(t, 90*time.Second, c.Timeout)
-	require.Equal(t, algoTree, c.algo)
+	require.Equal(t, call.Tree, c.algo)
 	require.Equal(t, "^lo", c.Interface) // our name comes before NCCL's
 	require.Equal(t, 6, c.Family)
 	require.Equal(t, "here", c.HostID)

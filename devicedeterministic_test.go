@@ -108,9 +108,9 @@ func TestDeviceDeterministicReduce(t *testing.T) {
 			require.NoError(t, x.onGPUs(comms))
 		}
 	}
-	require.Equal(t, algoTwoShot, comms[0].dev.orderly(KindReduce, 4096, false, true, false))
-	require.Equal(t, algoDirect, comms[0].dev.orderly(KindReduce, 2048, false, true, false))
-	require.NotEqual(t, algoTwoShot, comms[0].dev.orderly(KindReduce, 4096, false, false, false), "in any order")
+	require.Equal(t, call.TwoShot, comms[0].dev.orderly(KindReduce, 4096, false, true, false))
+	require.Equal(t, call.Direct, comms[0].dev.orderly(KindReduce, 2048, false, true, false))
+	require.NotEqual(t, call.TwoShot, comms[0].dev.orderly(KindReduce, 4096, false, false, false), "in any order")
 }
 
 // In registered memory, which kernels of all ranks read.
@@ -124,13 +124,13 @@ func TestDeviceDeterministicWindows(t *testing.T) {
 		require.NoError(t, all[i].onGPUs(comms, memory...))
 	}
 	call := trial{kind: KindAllReduce, typ: BFloat16, op: Avg, count: 64}.call(0, 3, memory[0].Slice(0, 128), memory[0].Slice(128, 128))
-	require.Equal(t, algoWindow, comms[0].dev.route(&call))
+	require.Equal(t, call.Window, comms[0].dev.route(&call))
 	call.Op = PreMulSum(2)
-	require.Equal(t, algoOneShot, comms[0].dev.route(&call), "scales differ")
+	require.Equal(t, call.OneShot, comms[0].dev.route(&call), "scales differ")
 	d := comms[0].dev
-	for _, d.forced = range []algo{algoCopies, algoRing} {
-		require.Equal(t, algoWindow, d.orderly(KindAllReduce, 1<<20, true, true, false), "%v has another order", d.forced)
-		require.Equal(t, algoTwoShot, d.orderly(KindAllReduce, 1<<20, false, true, false))
+	for _, d.forced = range []algo{call.Copies, call.Ring} {
+		require.Equal(t, call.Window, d.orderly(KindAllReduce, 1<<20, true, true, false), "%v has another order", d.forced)
+		require.Equal(t, call.TwoShot, d.orderly(KindAllReduce, 1<<20, false, true, false))
 	}
 }
 

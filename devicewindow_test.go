@@ -121,7 +121,7 @@ func TestWindowCalls(t *testing.T) {
 		name  string
 		route algo
 		n     int
-	}{{"window", algoWindow, 3}, {"copies", algoCopies, 2}} {
+	}{{"window", call.Window, 3}, {"copies", call.Copies, 2}} {
 		t.Run(test.name, func(t *testing.T) {
 			list := devices(t, test.n)
 			comms, others := onDevices(t, list, Config{Algo: test.name}), onDevices(t, list, Config{Algo: "twoshot"})
@@ -166,7 +166,7 @@ func TestWindowPartly(t *testing.T) {
 			noErrors(t, each(comms, func(c *Comm) error {
 				x := memory[c.Rank()]
 				call := &Call{Kind: test.kind, In: x.Slice(test.in, x.Len()-test.in), Out: x.Slice(test.out, x.Len()-test.out), Count: 128, Type: Float32, Op: Sum}
-				if got := c.dev.route(call) == algoWindow; got != test.want {
+				if got := c.dev.route(call) == call.Window; got != test.want {
 					return fmt.Errorf("rank %d: in windows: %v", c.Rank(), got)
 				}
 				return errors.Join(c.Do(call), c.Synchronize(0))
@@ -185,7 +185,7 @@ func TestWindowAlignment(t *testing.T) {
 		ws := register(t, comms, parts, 0, 8192)
 		noErrors(t, each(comms, func(c *Comm) error {
 			x := parts[c.Rank()]
-			return compareInWindows(c, others[c.Rank()], x.Slice(0, 4096), x.Slice(4096, 4096), windowCalls(99, BFloat16, Sum, 1), algoWindow)
+			return compareInWindows(c, others[c.Rank()], x.Slice(0, 4096), x.Slice(4096, 4096), windowCalls(99, BFloat16, Sum, 1), call.Window)
 		}))
 		closeWindows(t, ws)
 	}
@@ -389,7 +389,7 @@ func windowCheck(c *Comm) int {
 			return fail("register", err)
 		}
 		fmt.Printf("mapped %v: %q\n", mapped, a.Reason())
-		if err := compareInWindows(c, nil, x.Slice(0, half), x.Slice(half, half), windowCalls(1001, Int32, Sum, 1), algoWindow); err != nil {
+		if err := compareInWindows(c, nil, x.Slice(0, half), x.Slice(half, half), windowCalls(1001, Int32, Sum, 1), call.Window); err != nil {
 			return fail("calls", err)
 		}
 		if err := errors.Join(a.Close(), b.Close(), free()); err != nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/ringo-go/ringo/choice"
 )
 
-// An environment gives the values of variables. This file and bootstrap.FromEnv are the only
+// variables give the values of environment variables. This file and bootstrap.FromEnv are the only
 // places of the library that read them.
-type environment struct{ get func(string) string }
+type variables struct{ get func(string) string }
 
 // first is the first of the names that is set, with its value; both are empty if none is.
-func (e environment) first(names ...string) (name, value string) {
+func (e variables) first(names ...string) (name, value string) {
 	for _, n := range names {
 		if v := e.get(n); v != "" {
 			return n, v
@@ -25,7 +25,7 @@ func (e environment) first(names ...string) (name, value string) {
 }
 
 // on is the first of the names that is set to anything but 0.
-func (e environment) on(names ...string) string {
+func (e variables) on(names ...string) string {
 	if name, v := e.first(names...); v != "0" {
 		return name
 	}
@@ -33,7 +33,7 @@ func (e environment) on(names ...string) string {
 }
 
 // read takes fields that are zero from the environment, then from the defaults.
-func (c *Config) read(e environment) error {
+func (c *Config) read(e variables) error {
 	for _, text := range []struct {
 		field *string
 		names []string
@@ -93,7 +93,7 @@ func (c *Config) read(e environment) error {
 }
 
 // readOthers takes what is neither text nor a number nor a time.
-func (c *Config) readOthers(e environment) (err error) {
+func (c *Config) readOthers(e variables) (err error) {
 	if c.Family == 0 {
 		switch name, v := e.first("RINGO_SOCKET_FAMILY", "NCCL_SOCKET_FAMILY"); strings.ToUpper(v) {
 		case "":

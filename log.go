@@ -16,7 +16,7 @@ import (
 
 // debugLog is given, or a log to standard error or a file, with the level and filter that
 // RINGO_DEBUG, RINGO_DEBUG_SUBSYS and RINGO_DEBUG_FILE (or their NCCL_ names) ask for.
-func debugLog(given *slog.Logger, e environment) (*slog.Logger, error) {
+func debugLog(given *slog.Logger, e variables) (*slog.Logger, error) {
 	name, level := e.first("RINGO_DEBUG", "NCCL_DEBUG")
 	h := &subsysHandler{}
 	switch strings.ToUpper(level) {

@@ -198,9 +198,7 @@ func (g *Comm) Do(c *call.Call) error {
 		if err := g.Life.Begin(c, g); err != nil {
 			return err
 		}
-		at, registered := g.place(c)
-		g.at = at
-		ans := g.chooser.Choose(question(c, registered))
+		ans := g.Answer(c)
 		r, err := g.Numberer.Number(c, ans.Algo)
 		if err == nil {
 			err = g.queue(c, &r, ans)
@@ -210,6 +208,14 @@ func (g *Comm) Do(c *call.Call) error {
 		}
 		return nil
 	})
+}
+
+// Answer says what carries a call out, and why. It finds the call's memory in windows, for
+// inWindows.
+func (g *Comm) Answer(c *call.Call) choice.Answer {
+	at, registered := g.place(c)
+	g.at = at
+	return g.chooser.Choose(question(c, registered))
 }
 
 func question(c *call.Call, registered bool) choice.Question {

@@ -32,6 +32,12 @@ type workplace struct {
 // a piece's launches not to matter.
 const roomOnDevice = 8 << 20
 
+// Reduction is what carries out reductions in order of rank on this GPU.
+func (g *Comm) Reduction() (*rankorder.Reduction, error) {
+	err := g.openReduction()
+	return g.reduction, err
+}
+
 // openReduction makes what reductions in order of rank need on the device, if it is not
 // there yet.
 func (g *Comm) openReduction() error {

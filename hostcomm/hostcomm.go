@@ -62,7 +62,7 @@ func (h *Comm) Do(c *call.Call) error {
 		return err
 	}
 	defer h.life.Guard.End()
-	ans := h.chooser.Choose(choice.Question{Kind: c.Kind, Bytes: c.Bytes(), Type: c.Type, Op: c.Op.Kind})
+	ans := h.Answer(c)
 	r, err := h.numberer.Number(c, ans.Algo)
 	if err == nil {
 		if ans.By == choice.ByFold {
@@ -75,6 +75,11 @@ func (h *Comm) Do(c *call.Call) error {
 		return h.life.Fail(c, uint32(r.Stamp[0]>>32), err, h)
 	}
 	return nil
+}
+
+// Answer says what carries a call out, and why.
+func (h *Comm) Answer(c *call.Call) choice.Answer {
+	return h.chooser.Choose(choice.Question{Kind: c.Kind, Bytes: c.Bytes(), Type: c.Type, Op: c.Op.Kind})
 }
 
 // run has the engine carry out the schedule of a request.

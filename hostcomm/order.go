@@ -15,11 +15,16 @@ const roomOnHost = 2 << 20
 
 // inOrder carries out a reduction in order of rank.
 func (h *Comm) inOrder(c *call.Call, r *request.Request) error {
+	return h.Reduction().Run(*r, c.Kind, c.In.Slice(0, r.In), c.Out.Slice(0, r.Out))
+}
+
+// Reduction is what carries out reductions in order of rank in host memory.
+func (h *Comm) Reduction() *rankorder.Reduction {
 	if h.reduction == nil {
 		h.workplace = workplace{h: h, srcs: make([][]byte, h.life.Size)}
 		h.reduction = rankorder.New(h.life.Rank, h.life.Size, &h.workplace, choice.WholeOnHost, roomOnHost)
 	}
-	return h.reduction.Run(*r, c.Kind, c.In.Slice(0, r.In), c.Out.Slice(0, r.Out))
+	return h.reduction
 }
 
 // A workplace is a rankorder.Workplace in host memory.

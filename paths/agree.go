@@ -103,7 +103,7 @@ func (a *Agreement) Choose(x, y int) (name string, against []string, err error) 
 		if reason == "" {
 			return name, against, nil
 		}
-		against = append(against, name+": "+reason)
+		against = append(against, fmt.Sprintf("not %s (%s)", name, strings.TrimPrefix(reason, name+": ")))
 	}
 	return "", nil, fmt.Errorf("no transport connects rank %d on %s and rank %d on %s: %s; RINGO_TRANSPORT and RINGO_NET say what may be used (now %s)",
 		p.Rank, p.Hostname, q.Rank, q.Hostname, strings.Join(against, "; "), strings.Join(p.Wish, ","))

@@ -1,4 +1,4 @@
-package ringo
+package choice
 
 import (
 	"bufio"
@@ -26,7 +26,7 @@ func timings(t *testing.T, file string) (all []timing) {
 	require.NoError(t, err)
 	defer f.Close()
 	var kind Kind
-	var algos []algo
+	var call.Algos []algo
 	for sc := bufio.NewScanner(f); sc.Scan(); {
 		words := strings.Fields(sc.Text())
 		switch {
@@ -34,24 +34,24 @@ func timings(t *testing.T, file string) (all []timing) {
 			kind, err = parsePlanKind(strings.TrimSuffix(words[1], ","))
 			require.NoError(t, err)
 		case len(words) > 3 && words[0] == "#" && words[1] == "size":
-			algos = nil
+			call.Algos = nil
 			for _, w := range words[3:] {
-				a, err := parseAlgo(w)
+				a, err := call.ParseAlgo(w)
 				require.NoError(t, err)
-				algos = append(algos, a)
+				call.Algos = append(call.Algos, a)
 			}
-		case len(words) == len(algos)+1 && len(algos) > 0 && words[0] != "#":
+		case len(words) == len(call.Algos)+1 && len(call.Algos) > 0 && words[0] != "#":
 			row := timing{kind: kind, us: map[algo]float64{}}
 			row.size, err = strconv.Atoi(words[0])
 			require.NoError(t, err)
-			for i, a := range algos {
+			for i, a := range call.Algos {
 				if us, err := strconv.ParseFloat(strings.TrimRight(words[i+1], "*+"), 64); err == nil {
 					row.us[a] = us
 				}
 			}
 			all = append(all, row)
 		default:
-			algos = nil
+			call.Algos = nil
 		}
 	}
 	return all
@@ -61,7 +61,7 @@ func timings(t *testing.T, file string) (all []timing) {
 func (m *timing) best(registered bool) float64 {
 	best := math.Inf(1)
 	for a, us := range m.us {
-		if registered || a != algoWindow && a != algoCopies {
+		if registered || a != call.Window && a != call.Copies {
 			best = min(best, us)
 		}
 	}
@@ -78,7 +78,7 @@ func TestPlanAgainstTimes(t *testing.T) {
 		}
 		times := timings(t, file)
 		require.Greater(t, len(times), 200)
-		f := &fabric{near: overP2P, far: overP2P, topo: topology{ranks, ranks}}
+		f := &fabric{near: overP2P, far: overP2P, topo: Topology{ranks, ranks}}
 		for range ranks {
 			f.gpus = append(f.gpus, "NVIDIA H200")
 		}
@@ -100,7 +100,7 @@ func TestPlanAgainstTimes(t *testing.T) {
 				var sum, most float64
 				var worst string
 				for _, m := range times {
-					bytes := m.size / m.kind.shares(ranks)
+					bytes := m.size / m.kind.Shares(ranks)
 					a := p.choose(m.kind, bytes, test.registered)
 					require.Contains(t, m.us, a, "%v of %d", m.kind, m.size)
 					lost := m.us[a]/m.best(test.registered) - 1

@@ -1,4 +1,4 @@
-package ringo
+package choice
 
 import (
 	"errors"
@@ -18,10 +18,10 @@ func TestPlanFile(t *testing.T) {
 	p := &Plan{
 		Machine: "4 × NVIDIA H200", Driver: "CUDA 13.0", Date: "2026-11-20", GPUs: []string{"NVIDIA H200", "NVIDIA H100 80GB HBM3"}, Path: "p2p",
 		Rows: []PlanRow{
-			{Kind: KindAllReduce, From: 4, To: 4, UpTo: -1, Algo: "ring"},
-			{Kind: KindAllGather, From: 5, To: 8, Registered: true, UpTo: 3 << 20, Algo: "window", Note: "from the model"},
-			{Kind: KindAllReduce, From: 4, To: 4, UpTo: 1000, Algo: "oneshot"},
-			{Kind: KindAllReduce, From: 4, To: 4, Registered: true, UpTo: -1, Algo: "window"},
+			{Kind: call.AllReduce, From: 4, To: 4, UpTo: -1, Algo: "ring"},
+			{Kind: call.AllGather, From: 5, To: 8, Registered: true, UpTo: 3 << 20, Algo: "window", Note: "from the model"},
+			{Kind: call.AllReduce, From: 4, To: 4, UpTo: 1000, Algo: "oneshot"},
+			{Kind: call.AllReduce, From: 4, To: 4, Registered: true, UpTo: -1, Algo: "window"},
 		},
 	}
 	p.Sort()
@@ -103,7 +103,7 @@ func TestPlanMistakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParsePlan("my.plan", test.text)
-			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorIs(t, err, call.ErrInvalid)
 			var wrong *PlanError
 			require.ErrorAs(t, err, &wrong)
 			require.Equal(t, test.line, wrong.Line)
@@ -138,12 +138,12 @@ func TestBuiltinPlans(t *testing.T) {
 		require.NotEmpty(t, p.Date)
 		require.NotEmpty(t, p.GPUs)
 		for ranks := 2; ranks <= 8; ranks++ {
-			var rows planRows
+			var rows Rows
 			rows.add(p, ranks)
 			for _, kind := range planKinds {
 				list := rows[kind][0]
 				require.NotEmpty(t, list, "%v of %d", kind, ranks)
-				require.GreaterOrEqual(t, list[len(list)-1].Most, maxCount/ranks, "%v of %d", kind, ranks)
+				require.GreaterOrEqual(t, list[len(list)-1].Most, call.MaxCount/ranks, "%v of %d", kind, ranks)
 				for _, r := range list {
 					require.True(t, ranks == 2 || ranks == 4 || len(r.From) > 0)
 				}
