@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,9 @@ func TestPlot(t *testing.T) {
 	for _, text := range []string{"ringo shm", "openmpi", "gloo", "bus bandwidth (GB/s)", "size (bytes)", "float32 sum, 4 ranks"} {
 		require.Contains(t, string(svg), text)
 	}
+	texts := strings.Count(string(svg), "<text ")
+	require.Equal(t, texts, strings.Count(string(svg), "<text textLength=\""), "each is as wide as the layout has it")
+	require.Equal(t, texts, strings.Count(string(svg), "font-family:Liberation Sans,Arial,"))
 	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
 		if _, err := d.Token(); err == io.EOF {
 			break
@@ -44,6 +48,15 @@ func TestPlot(t *testing.T) {
 func TestPlotOfNothing(t *testing.T) {
 	require.ErrorContains(t, Plot(filepath.Join(t.TempDir(), "p.svg"), &Report{}), "no rows")
 	require.ErrorContains(t, Plot("p.gif", example()), ".svg, .png or .html")
+}
+
+// A title says which GPU it was, or how many cores.
+func TestCaption(t *testing.T) {
+	require.Equal(t, ": float32 sum, 4 ranks, 4 cores", caption("allreduce", []*Report{example(), example()}))
+	onGPU := example()
+	onGPU.GPU = "NVIDIA H200"
+	require.Equal(t, ": float32 sum, 4 ranks, NVIDIA H200", caption("allreduce", []*Report{onGPU}))
+	require.Empty(t, caption("allreduce", []*Report{example(), onGPU}), "nothing in common")
 }
 
 func TestLineLabels(t *testing.T) {
