@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -102,7 +103,8 @@ func (id ID) Check() error {
 }
 
 // String is the ID as one word for the environment or a command line, about
-// 90 characters. It contains the key: do not log it.
+// 90 characters. It contains the key: do not log it. Of package fmt only %s and %q
+// write it.
 func (id ID) String() string {
 	raw := append(bytes.TrimRight(id[:sumAt], "\x00"), id[sumAt:]...)
 	return idText + base64.RawURLEncoding.EncodeToString(raw)
@@ -130,5 +132,38 @@ func ParseID(s string) (id ID, err error) {
 	return id, nil
 }
 
+// MarshalText is String's text, which contains the key, and empty for the zero ID.
+func (id ID) MarshalText() ([]byte, error) {
+	if id == (ID{}) {
+		return nil, nil
+	}
+	if err := id.Check(); err != nil {
+		return nil, err
+	}
+	return []byte(id.String()), nil
+}
+
+// UnmarshalText reads what MarshalText wrote.
+func (id *ID) UnmarshalText(text []byte) (err error) {
+	*id = ID{}
+	if len(text) > 0 {
+		*id, err = ParseID(string(text))
+	}
+	return err
+}
+
 // LogValue keeps the key out of logs.
 func (id ID) LogValue() slog.Value { return slog.StringValue(id.Addr()) }
+
+// Format keeps the key out of messages: all verbs but %s and %q write the address
+// alone, also where the ID is a field of what is printed.
+func (id ID) Format(f fmt.State, verb rune) {
+	switch verb {
+	case 's':
+		io.WriteString(f, id.String())
+	case 'q':
+		fmt.Fprintf(f, "%q", id.String())
+	default:
+		fmt.Fprintf(f, "ID(%s)", id.Addr())
+	}
+}

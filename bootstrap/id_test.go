@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/pbkdf2"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -101,6 +102,37 @@ func TestIDStaysOutOfLogs(t *testing.T) {
 	var b bytes.Buffer
 	slog.New(slog.NewTextHandler(&b, nil)).Info("made", "id", id)
 	require.Contains(t, b.String(), "id=h:1")
+}
+
+func TestIDStaysOutOfMessages(t *testing.T) {
+	id, err := randomID("h:1")
+	require.NoError(t, err)
+	for _, format := range []string{"%v", "%+v", "%#v", "%x", "%d"} {
+		for _, v := range []any{id, &id, struct{ ID ID }{id}, []ID{id}, map[string]ID{"a": id}} {
+			text := fmt.Sprintf(format, v)
+			require.Less(t, len(text), 100, "%s of %T: %s", format, v, text)
+			require.NotContains(t, text, idText)
+		}
+	}
+	require.Equal(t, "ID(h:1)", fmt.Sprint(id))
+	require.Equal(t, id.String(), fmt.Sprintf("%s", id))
+	require.Equal(t, `"`+id.String()+`"`, fmt.Sprintf("%q", id))
+}
+
+func TestIDMarshals(t *testing.T) {
+	type file struct{ ID ID }
+	id, err := randomID("h:1")
+	require.NoError(t, err)
+	for _, id := range []ID{id, {}} {
+		b, err := json.Marshal(file{id})
+		require.NoError(t, err)
+		back := file{ID{1}}
+		require.NoError(t, json.Unmarshal(b, &back))
+		require.Equal(t, id, back.ID)
+	}
+	_, err = json.Marshal(file{ID{1}})
+	require.ErrorContains(t, err, "not an ID")
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"ID":"nccl:x"}`), new(file)), `begin with "ringo:"`)
 }
 
 func FuzzParseID(f *testing.F) {
