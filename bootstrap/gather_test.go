@@ -64,6 +64,9 @@ func TestWithdraw(t *testing.T) {
 					require.ErrorIs(t, errs[2], tt.is)
 				}
 				meet(t, groups)
+				for _, g := range groups {
+					require.Empty(t, g.(*member).withdrawn)
+				}
 			})
 		})
 	}
@@ -155,6 +158,28 @@ func TestFailInGather(t *testing.T) {
 		require.Equal(t, "rank 0 failed: disk full", w.Reason)
 		_, err = groups[1].AllGather(t.Context(), nil)
 		require.ErrorContains(t, err, "rank 0 failed: disk full")
+	})
+}
+
+// A hub that dies as a rank leaves costs nothing, and the rank says nothing more.
+func TestLeaveUnanswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := Local(2)[0].(*member)
+		var said []message
+		g.up = func(m message) { said = append(said, m) }
+		done := make(chan error)
+		go func() {
+			_, err := g.AllGather(t.Context(), nil)
+			done <- err
+		}()
+		synctest.Wait()
+		begin := time.Now()
+		require.NoError(t, g.Close())
+		g.lost("its process ended")
+		require.ErrorIs(t, <-done, ErrClosed)
+		require.Zero(t, time.Since(begin))
+		g.Inquire(Position{})
+		require.Equal(t, []message{&share{}, &leave{}}, said)
 	})
 }
 

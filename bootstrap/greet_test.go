@@ -172,7 +172,9 @@ func TestEvictedGuest(t *testing.T) {
 	}()
 	h.serve(near) // which the hub's guests do not hold
 	require.NoError(t, <-done)
-	require.Zero(t, seated(id))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	require.Nil(t, h.lobby.seats)
 }
 
 // A hub that has ended seats nobody, and Stop returns.

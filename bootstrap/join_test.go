@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -162,6 +163,31 @@ func TestJoinAgain(t *testing.T) {
 	require.NotEqual(t, first[0].Key(), second[0].Key())
 	closeAll(t, second)
 	require.Eventually(t, func() bool { return hubOf(id) == nil }, 10*time.Second, time.Millisecond)
+}
+
+// A rank whose process has ended cannot come: who waits for it hears of it, also
+// when it comes later, and also from the next hub.
+func TestGone(t *testing.T) {
+	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0", Again: true})
+	require.NoError(t, err)
+	defer Stop(id)
+	j := join(within(t, 10*time.Second), id, 0, 3)
+	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
+	Gone(id, 7, "of no interest to a group of 3")
+	Gone(id, 2, "exit status 3")
+	const want = "join: rank 2 will not come, for its process has ended: exit status 3"
+	check := func(j joined) {
+		require.EqualError(t, j.err, want)
+		var f *Failure
+		require.ErrorAs(t, j.err, &f)
+		require.Equal(t, Failure{Rank: 2, Died: true, Reason: "while joining"}, *f)
+	}
+	check(<-j)
+	check(<-join(within(t, 10*time.Second), id, 1, 3))
+	h := hubOf(id)
+	h.stop()
+	require.NotSame(t, h, hubOf(id))
+	check(<-join(within(t, 10*time.Second), id, 1, 3))
 }
 
 func seated(id ID) int {
@@ -412,12 +438,18 @@ func fillRandom(b []byte) {
 // Connections that say nothing, more than are let wait, do not keep ranks out.
 func TestSlowStrangers(t *testing.T) {
 	id, _ := hubAt(t)
+	var first net.Conn
 	for range maxGuests + 50 {
 		c, err := net.Dial("tcp", id.Addr())
 		require.NoError(t, err)
 		defer c.Close()
-		c.Write([]byte{0}) // and nothing more
+		c.Write(greeting(protocol)[:1]) // and nothing more
+		first = cmp.Or(first, c)
 	}
+	first.SetReadDeadline(time.Now().Add(handshakeTime / 2))
+	_, err := first.Read(make([]byte, 1))
+	require.Error(t, err)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the oldest has made room")
 	a, b := join(within(t, 10*time.Second), id, 0, 2), join(within(t, 10*time.Second), id, 1, 2)
 	ja, jb := <-a, <-b
 	require.NoError(t, errors.Join(ja.err, jb.err))

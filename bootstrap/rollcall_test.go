@@ -1,7 +1,8 @@
 package bootstrap
 
 import (
-	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,65 +25,44 @@ func waits(from uint64, calls string) Position {
 	return p
 }
 
-// transcript makes a room of n ranks and the lines of what it tells.
-func transcript(n int) (*room, func() []string) {
-	var lines []string
-	r := newRoom(n, func(to []int, m message) {
-		switch m := m.(type) {
-		case *failed:
-			lines = append(lines, fmt.Sprintf("%v: %v", to, m.Error()))
-		case *where:
-			lines = append(lines, fmt.Sprintf("%v: where?", to))
-		}
-	})
-	return r, func() []string {
-		synctest.Wait()
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		said := lines
-		lines = nil
-		return said
-	}
-}
-
 func TestRollCall(t *testing.T) {
 	const first3 = "ranks 0 and 2 make different calls as collective #3"
 	gone := func(p Position) *leave { return &leave{Known: true, Position: p} }
-	type word struct {
-		rank int
-		m    message
-	}
 	tests := []struct {
 		name  string
 		words []word
 		want  []string // after the settle time
 	}{
-		{"the hub asks those it has not heard of", []word{{1, &inquire{waits(1, "ab")}}}, []string{"[0 2 3]: where?"}},
-		{"not twice in a second", []word{{1, &inquire{waits(1, "ab")}}, {2, &inquire{waits(1, "ab")}}}, []string{"[0 2 3]: where?"}},
-		{"calls that differ", []word{{0, &inquire{waits(1, "aab")}}, {2, &position{at(1, "aac")}}},
+		{"the hub asks those it has not heard of", []word{{rank: 1, m: &inquire{waits(1, "ab")}}}, []string{"[0 2 3]: where?"}},
+		{"not twice in a second", []word{{rank: 1, m: &inquire{waits(1, "ab")}}, {rank: 2, m: &inquire{waits(1, "ab")}}}, []string{"[0 2 3]: where?"}},
+		{"calls that differ", []word{{rank: 0, m: &inquire{waits(1, "aab")}}, {rank: 2, m: &position{at(1, "aac")}}},
 			[]string{"[1 2 3]: where?", "[0 1 2 3]: " + first3}},
-		{"a rank that does not wait", []word{{2, &position{at(2, "acaa")}}, {0, &inquire{waits(1, "aab")}}}, []string{"[0 1 2 3]: " + first3}},
-		{"one has passed", []word{{0, &inquire{waits(1, "aab")}}, {2, &position{at(3, "cccc")}}},
+		{"a rank that does not wait", []word{{rank: 2, m: &position{at(2, "acaa")}}, {rank: 0, m: &inquire{waits(1, "aab")}}}, []string{"[0 1 2 3]: " + first3}},
+		{"one has passed", []word{{rank: 0, m: &inquire{waits(1, "aab")}}, {rank: 2, m: &position{at(3, "cccc")}}},
 			[]string{"[1 2 3]: where?", "[0 1 2 3]: " + first3}},
-		{"number 0 is not compared", []word{{0, &inquire{waits(0, "a")}}, {2, &position{at(0, "b")}}}, []string{"[1 2 3]: where?"}},
-		{"skew is no fault", []word{{0, &inquire{waits(1, "aaaa")}}, {1, &position{at(1, "a")}}, {2, &position{Position{}}}}, []string{"[1 2 3]: where?"}},
-		{"the lowest number, then the lowest ranks", []word{{3, &inquire{waits(2, "xyz")}}, {1, &position{at(3, "aaa")}}, {0, &position{at(2, "aa")}}, {2, &position{at(1, "xxxx")}}},
+		{"number 0 is not compared", []word{{rank: 0, m: &inquire{waits(0, "a")}}, {rank: 2, m: &position{at(0, "b")}}}, []string{"[1 2 3]: where?"}},
+		{"skew is no fault", []word{{rank: 0, m: &inquire{waits(1, "aaaa")}}, {rank: 1, m: &position{at(1, "a")}}, {rank: 2, m: &position{Position{}}}}, []string{"[1 2 3]: where?"}},
+		{"the lowest number, then the lowest ranks", []word{{rank: 3, m: &inquire{waits(2, "xyz")}}, {rank: 1, m: &position{at(3, "aaa")}}, {rank: 0, m: &position{at(2, "aa")}}, {rank: 2, m: &position{at(1, "xxxx")}}},
 			[]string{"[0 1 2]: where?", "[0 1 2 3]: ranks 0 and 2 make different calls as collective #2"}},
-		{"one has left", []word{{2, gone(at(1, "aa"))}, {0, &inquire{waits(1, "aaa")}}},
+		{"one has left", []word{{rank: 2, m: gone(at(1, "aa"))}, {rank: 0, m: &inquire{waits(1, "aaa")}}},
 			[]string{"[0 1 3]: rank 2 has left after collective #2, and others wait for it in a later one"}},
-		{"one leaves while others wait", []word{{0, &inquire{waits(1, "aaa")}}, {2, gone(at(1, "aa"))}},
+		{"one leaves while others wait", []word{{rank: 0, m: &inquire{waits(1, "aaa")}}, {rank: 2, m: gone(at(1, "aa"))}},
 			[]string{"[1 2 3]: where?", "[0 1 3]: rank 2 has left after collective #2, and others wait for it in a later one"}},
-		{"one has left before it began", []word{{2, gone(Position{})}, {0, &inquire{waits(1, "a")}}},
+		{"one has left before it began", []word{{rank: 2, m: gone(Position{})}, {rank: 0, m: &inquire{waits(1, "a")}}},
 			[]string{"[0 1 3]: rank 2 has left before its first collective, and others wait for it"}},
-		{"one has left after the same call", []word{{2, gone(at(1, "aaa"))}, {0, &inquire{waits(1, "aaa")}}}, []string{"[1 3]: where?"}},
-		{"one has left and cannot say where it was", []word{{2, &leave{}}, {0, &inquire{waits(1, "aaa")}}}, []string{"[1 3]: where?"}},
-		{"one has left after another call", []word{{2, gone(at(1, "aac"))}, {0, &inquire{waits(1, "aab")}}}, []string{"[0 1 3]: " + first3}},
-		{"who does not wait long misses nobody", []word{{2, gone(at(1, "a"))}, {0, &position{at(1, "aa")}}}, nil},
-		{"leaving comes before what follows from it", []word{{2, gone(at(1, "a"))}, {0, &inquire{waits(1, "aab")}}, {1, &inquire{waits(1, "aac")}}},
+		{"one has left after the same call", []word{{rank: 2, m: gone(at(1, "aaa"))}, {rank: 0, m: &inquire{waits(1, "aaa")}}}, []string{"[1 3]: where?"}},
+		{"two have left", []word{{rank: 2, m: gone(at(1, "aa"))}, {rank: 3, m: gone(at(1, "a"))}, {rank: 1, m: gone(at(1, "aa"))}, {rank: 0, m: &inquire{waits(1, "aaa")}}},
+			[]string{"[0]: rank 3 has left after collective #1, and others wait for it in a later one"}},
+		{"one has left after another call, and others have gone on", []word{{rank: 2, m: gone(at(1, "aac"))}, {rank: 0, m: &inquire{waits(1, "aabb")}}}, []string{"[0 1 3]: " + first3}},
+		{"not those it has heard of", []word{{rank: 1, m: &position{at(1, "a")}}, {rank: 0, m: &inquire{waits(1, "ab")}}}, []string{"[2 3]: where?"}},
+		{"one has left and cannot say where it was", []word{{rank: 2, m: &leave{}}, {rank: 0, m: &inquire{waits(1, "aaa")}}}, []string{"[1 3]: where?"}},
+		{"one has left after another call", []word{{rank: 2, m: gone(at(1, "aac"))}, {rank: 0, m: &inquire{waits(1, "aab")}}}, []string{"[0 1 3]: " + first3}},
+		{"who does not wait long misses nobody", []word{{rank: 2, m: gone(at(1, "a"))}, {rank: 0, m: &position{at(1, "aa")}}}, []string{}},
+		{"leaving comes before what follows from it", []word{{rank: 2, m: gone(at(1, "a"))}, {rank: 0, m: &inquire{waits(1, "aab")}}, {rank: 1, m: &inquire{waits(1, "aac")}}},
 			[]string{"[0 1 3]: rank 2 has left after collective #1, and others wait for it in a later one"}},
-		{"a complaint gives way", []word{{0, &inquire{waits(1, "b")}}, {2, &fail{"i/o timeout"}}, {2, gone(at(1, "c"))}},
+		{"a complaint gives way", []word{{rank: 0, m: &inquire{waits(1, "b")}}, {rank: 2, m: &fail{"i/o timeout"}}, {rank: 2, m: gone(at(1, "c"))}},
 			[]string{"[1 2 3]: where?", "[0 1 2 3]: ranks 0 and 2 make different calls as collective #1"}},
-		{"who has heard a failure hears no second", []word{{0, &inquire{waits(1, "b")}}, {1, &position{at(1, "c")}}, {3, nil}, {2, &position{at(1, "c")}}},
+		{"who has heard a failure hears no second", []word{{rank: 0, m: &inquire{waits(1, "b")}}, {rank: 1, m: &position{at(1, "c")}}, {rank: 3, lost: "gone"}, {rank: 2, m: &position{at(1, "c")}}},
 			[]string{"[1 2 3]: where?", "[0 1 2]: rank 3 died: gone"}},
 	}
 	for _, tt := range tests {
@@ -91,14 +71,16 @@ func TestRollCall(t *testing.T) {
 				time.Sleep(time.Minute) // older than any position
 				r, said := transcript(4)
 				for _, w := range tt.words {
-					if w.m == nil {
-						r.lost(w.rank, "gone")
+					if w.lost != "" {
+						r.lost(w.rank, w.lost)
 						continue
 					}
 					require.True(t, r.hear(w.rank, w.m))
 				}
 				time.Sleep(settle)
-				require.Equal(t, tt.want, said())
+				require.Equal(t, tt.want, slices.DeleteFunc(said(), func(line string) bool {
+					return strings.HasSuffix(line, "bye") || strings.Contains(line, "left at")
+				}))
 				r.waitSettled()
 			})
 		})
@@ -117,6 +99,9 @@ func TestVerdictSettles(t *testing.T) {
 		time.Sleep(1)
 		require.Len(t, said(), 1)
 		r.hear(2, &inquire{waits(1, "c")})
+		r.mu.Lock()
+		require.Nil(t, r.pending, "nobody is left to tell")
+		r.mu.Unlock()
 		time.Sleep(2 * settle)
 		require.Empty(t, said())
 	})

@@ -85,11 +85,11 @@ func (r *room) lost(rank int, why string) {
 	if r.gone[rank] {
 		return
 	}
+	r.depart(rank)
 	if !r.failing[rank] { // else it has given its reason, which settles or is told
 		r.announce(&Failure{Rank: rank, Died: true, Reason: why})
 		r.forget() // whoever complained, complained of this
 	}
-	r.depart(rank)
 }
 
 func (r *room) complain(rank int, reason string) {
