@@ -5,20 +5,23 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/transport"
 )
 
 // TestModelRows: where nothing was measured, estimates give each collective rows
 // for all sizes, small ones by kernels where there are any.
 func TestModelRows(t *testing.T) {
-	for _, f := range []fabric{
-		{near: overP2P, far: overP2P, topo: Topology{ranks: 2, local: 2}},
-		{near: overP2P, far: overP2P, topo: Topology{ranks: 8, local: 8}},
-		{near: overHost, far: overHost, topo: Topology{ranks: 4, local: 4}},
-		{near: overP2P, far: overBridge, topo: Topology{ranks: 16, local: 8}},
-		{near: overBridge, far: overBridge, topo: Topology{ranks: 32, local: 32}},
+	for _, f := range []Fabric{
+		{Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: 2, Local: 2}},
+		{Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: 8, Local: 8}},
+		{Near: transport.OverHost, Far: transport.OverHost, Topo: Topology{Ranks: 4, Local: 4}},
+		{Near: transport.OverP2P, Far: transport.OverBridge, Topo: Topology{Ranks: 16, Local: 8}},
+		{Near: transport.OverBridge, Far: transport.OverBridge, Topo: Topology{Ranks: 32, Local: 32}},
 	} {
-		t.Run(fmt.Sprintf("%s-%s of %d", gpuPathNames[f.near], gpuPathNames[f.far], f.topo.ranks), func(t *testing.T) {
-			direct := f.far == overP2P
+		t.Run(fmt.Sprintf("%v-%v of %d", f.Near, f.Far, f.Topo.Ranks), func(t *testing.T) {
+			direct := f.Far == transport.OverP2P
 			var rows Rows
 			rows.model(&f, direct)
 			for _, kind := range planKinds {

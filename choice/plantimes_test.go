@@ -11,13 +11,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/transport"
 )
 
 // A timing is what "ringo tune" has measured of a collective at one size.
 type timing struct {
-	kind Kind
+	kind call.Kind
 	size int // of the larger buffer
-	us   map[algo]float64
+	us   map[call.Algo]float64
 }
 
 // timings reads the tables of "ringo tune".
@@ -25,8 +28,8 @@ func timings(t *testing.T, file string) (all []timing) {
 	f, err := os.Open(file)
 	require.NoError(t, err)
 	defer f.Close()
-	var kind Kind
-	var call.Algos []algo
+	var kind call.Kind
+	var algos []call.Algo
 	for sc := bufio.NewScanner(f); sc.Scan(); {
 		words := strings.Fields(sc.Text())
 		switch {
@@ -34,24 +37,24 @@ func timings(t *testing.T, file string) (all []timing) {
 			kind, err = parsePlanKind(strings.TrimSuffix(words[1], ","))
 			require.NoError(t, err)
 		case len(words) > 3 && words[0] == "#" && words[1] == "size":
-			call.Algos = nil
+			algos = nil
 			for _, w := range words[3:] {
 				a, err := call.ParseAlgo(w)
 				require.NoError(t, err)
-				call.Algos = append(call.Algos, a)
+				algos = append(algos, a)
 			}
-		case len(words) == len(call.Algos)+1 && len(call.Algos) > 0 && words[0] != "#":
-			row := timing{kind: kind, us: map[algo]float64{}}
+		case len(words) == len(algos)+1 && len(algos) > 0 && words[0] != "#":
+			row := timing{kind: kind, us: map[call.Algo]float64{}}
 			row.size, err = strconv.Atoi(words[0])
 			require.NoError(t, err)
-			for i, a := range call.Algos {
+			for i, a := range algos {
 				if us, err := strconv.ParseFloat(strings.TrimRight(words[i+1], "*+"), 64); err == nil {
 					row.us[a] = us
 				}
 			}
 			all = append(all, row)
 		default:
-			call.Algos = nil
+			algos = nil
 		}
 	}
 	return all
@@ -72,15 +75,15 @@ func (m *timing) best(registered bool) float64 {
 // is near the best choice at every size, and the model not too far from it.
 func TestPlanAgainstTimes(t *testing.T) {
 	for _, ranks := range []int{2, 4} {
-		file := filepath.Join("bench", "results", fmt.Sprintf("tune-h200x%d.txt", ranks))
-		if _, err := os.Stat("bench"); err != nil {
+		file := filepath.Join("..", "bench", "results", fmt.Sprintf("tune-h200x%d.txt", ranks))
+		if _, err := os.Stat("../bench"); err != nil {
 			t.Skip("the source is not here")
 		}
 		times := timings(t, file)
 		require.Greater(t, len(times), 200)
-		f := &fabric{near: overP2P, far: overP2P, topo: Topology{ranks, ranks}}
+		f := &Fabric{Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{ranks, ranks}}
 		for range ranks {
-			f.gpus = append(f.gpus, "NVIDIA H200")
+			f.GPUs = append(f.GPUs, "NVIDIA H200")
 		}
 		for _, test := range []struct {
 			name       string
@@ -93,15 +96,15 @@ func TestPlanAgainstTimes(t *testing.T) {
 			{"model", "other", false, 0.8, 0.03},
 		} {
 			t.Run(fmt.Sprintf("%d/%s", ranks, test.name), func(t *testing.T) {
-				for r := range f.gpus {
-					f.gpus[r] = test.gpu
+				for r := range f.GPUs {
+					f.GPUs[r] = test.gpu
 				}
-				p := planner{topo: f.topo, can: paperKernels(true), rows: rowsFor(nil, f, paperKernels(true))}
+				c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(nil, f, true)}
 				var sum, most float64
 				var worst string
 				for _, m := range times {
 					bytes := m.size / m.kind.Shares(ranks)
-					a := p.choose(m.kind, bytes, test.registered)
+					a := c.Choose(Question{Kind: m.kind, Bytes: bytes, OnGPU: true, Registered: test.registered}).Algo
 					require.Contains(t, m.us, a, "%v of %d", m.kind, m.size)
 					lost := m.us[a]/m.best(test.registered) - 1
 					if sum += lost; lost > most {

@@ -155,12 +155,7 @@ func (l *Life) end(e *call.Error) *call.Error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if why := l.machine.Explain(e.Err, d); why != e.Err {
-		c := *e // the machine has it too
-		c.Err = why
-		e = &c
-	}
-	return e
+	return l.machine.explained(e, d)
 }
 
 // Abort ends all operations, here and on all other ranks, and returns at most half a

@@ -95,7 +95,7 @@ func (m *Machine) Step(e Event) Actions {
 	case OperationFailed:
 		switch {
 		case m.state == Failed && m.verdict.Op == opComm:
-			m.verdict = e.Err // gives the group's word a place
+			m.verdict = m.explained(e.Err, e.Doubt) // gives the group's word a place
 		case m.state != Open:
 		case e.Doubt == Certain:
 			return m.fail(e.Err, true)
@@ -113,9 +113,7 @@ func (m *Machine) Step(e Event) Actions {
 			a.Stop = &PeerError{e.Failure}
 			return a
 		case Doubtful:
-			explained := *m.doubted
-			explained.Err = m.Explain(explained.Err, m.doubt)
-			return m.fail(&explained, false)
+			return m.fail(m.explained(m.doubted, m.doubt), false)
 		}
 	case PatienceEnded:
 		if m.state == Doubtful {
@@ -155,6 +153,17 @@ func (m *Machine) Explain(cause error, d Doubt) error {
 		return cause
 	}
 	return fmt.Errorf("%w (%v)", &PeerError{m.word}, cause)
+}
+
+// explained is an error with the cause that Explain gives; err itself if that is its own.
+func (m *Machine) explained(err *call.Error, d Doubt) *call.Error {
+	why := m.Explain(err.Err, d)
+	if why == err.Err {
+		return err
+	}
+	e := *err // its owner may read it
+	e.Err = why
+	return &e
 }
 
 // A PeerError is the failure of another rank, or the disagreement of two, as the group

@@ -1,0 +1,74 @@
+package paths
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/transport"
+)
+
+func TestWish(t *testing.T) {
+	for _, tc := range []struct{ transport, net, want string }{
+		{"", "", "inproc shm socket"},
+		{"auto", "", "inproc shm socket"},
+		{"socket", "", "socket"},
+		{"Socket, shm", "", "socket shm"},
+		{"p2p", "", "inproc shm socket"},
+		{"p2p,socket", "", "socket"},
+		{"", "Socket", "inproc shm socket"},
+		{"", "IB,Socket", "inproc shm ib socket"},
+		{"", "IB", "inproc shm ib"},
+	} {
+		got, err := wish(&Config{Transport: tc.transport, Net: tc.net})
+		require.NoError(t, err)
+		require.Equal(t, tc.want, strings.Join(got, " "))
+	}
+	_, err := wish(&Config{Transport: "pigeon"})
+	require.ErrorIs(t, err, call.ErrInvalid)
+	require.ErrorContains(t, err, `"pigeon" is none of auto, p2p, inproc, shm, socket`)
+}
+
+// What all ranks must have in common, and that each difference names its remedy.
+func TestAgree(t *testing.T) {
+	two := func(change func(p *Profile)) []Profile {
+		all := make([]Profile, 2)
+		for r := range all {
+			all[r] = Profile{
+				Version: "1", Wish: preference, Info: transport.Info{Rank: r}, Slots: 8,
+				Settings: []Setting{{"algorithm", "ring", "RINGO_ALGO"}},
+			}
+		}
+		change(&all[1])
+		return all
+	}
+	require.NoError(t, agree(two(func(*Profile) {})))
+	for want, change := range map[string]func(p *Profile){
+		"install one version":    func(p *Profile) { p.Version = "9" },
+		"RINGO_SLOTS":            func(p *Profile) { p.Slots = 3 },
+		"of 4096 bytes":          func(p *Profile) { p.SlotBytes = 4096 },
+		"RINGO_TRANSPORT":        func(p *Profile) { p.Wish = []string{"shm"} },
+		"says that it is rank 5": func(p *Profile) { p.Rank = 5 },
+		"rank 0 has 1 settings":  func(p *Profile) { p.Settings = nil },
+		`rank 0 has algorithm "ring", rank 1 on h has "tree"; give all ranks the same RINGO_ALGO`: func(p *Profile) {
+			p.Hostname, p.Settings = "h", []Setting{{"algorithm", "tree", "RINGO_ALGO"}}
+		},
+	} {
+		require.ErrorContains(t, agree(two(change)), want)
+	}
+}
+
+// A profile survives its journey.
+func TestProfileRoundTrip(t *testing.T) {
+	_, err := decodeProfile([]byte("{"))
+	require.Error(t, err)
+	p := Profile{
+		Info: transport.Info{Rank: 1, Host: "h", Process: "p"}, Hostname: "n", Version: "1", Wish: preference, SlotBytes: 64, Slots: 2,
+		Settings: []Setting{{"a", "b", "c"}}, FromRank0: []byte{1, 2}, GPU: "G", GPUID: "7", Processors: 8,
+	}
+	back, err := decodeProfile(p.encode())
+	require.NoError(t, err)
+	require.Equal(t, p, back)
+}
