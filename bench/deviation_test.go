@@ -67,9 +67,9 @@ func TestDeviation(t *testing.T) {
 		{[]string{"allreduce", "-d", "float64", "-o", "premulsum(0.3)"}, 0.5, 2.5, 0.2, 0.9},
 		{[]string{"allreduce", "-d", "bfloat16", "--device", "emu", "-g", "3", "-unchecked", "-e", "1000"}, 0.45, 0.5, 0.2, 0.35},
 	} {
-		args := append([]string{"-error", "-np", "3", "--transport", "inproc", "-b", "1000", "-e", "600K", "-f", "600"}, test.args[1:]...)
+		args := append([]string{"-error", "-np", "3", "--transport", "inproc", "-b", "1000", "-e", "60K", "-f", "60"}, test.args[1:]...)
 		if test.args[3] == "--device" {
-			args = append([]string{"-error", "-b", "1000", "-f", "600"}, test.args[1:]...)
+			args = append([]string{"-error", "-b", "1000", "-f", "60"}, test.args[1:]...)
 		}
 		r, out := measureHere(t, append([]string{test.args[0]}, args...)...)
 		require.Zero(t, r.Wrong())

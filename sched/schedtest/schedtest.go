@@ -18,8 +18,11 @@ var rewrite = flag.Bool("rewrite", false, "write the goldens anew instead of com
 // MaxRanks is the largest communicator that Prove tries.
 const MaxRanks = 64
 
-// Prove checks the schedules that build makes for 1 to MaxRanks ranks, at queue
-// depths 2 and 8, out of place and, where the collective has the form, in place.
+// depth is that of the queues: what a proof shows holds for deeper ones too.
+const depth = 2
+
+// Prove checks the schedules that build makes for 1 to MaxRanks ranks, with queues
+// of two messages, out of place and, where the collective has the form, in place.
 func Prove(t *testing.T, g sched.Goal, build func(n int) sched.Schedule) {
 	t.Helper()
 	for n := 1; n <= MaxRanks; n++ {
@@ -40,13 +43,11 @@ func ProveRooted(t *testing.T, g func(sched.Rank) sched.Goal, build func(n int, 
 // ProveOne checks one schedule as Prove does.
 func ProveOne(t *testing.T, g sched.Goal, s sched.Schedule) {
 	t.Helper()
-	for _, depth := range []int{2, 8} {
-		for _, inPlace := range []bool{false, true} {
-			if inPlace && g.String() == sched.AlltoAll.String() {
-				continue
-			}
-			require.NoError(t, sched.Check(s, g, depth, inPlace), "%T of %d ranks, in place %v", s, s.Shape().Ranks, inPlace)
+	for _, inPlace := range []bool{false, true} {
+		if inPlace && g.String() == sched.AlltoAll.String() {
+			continue
 		}
+		require.NoError(t, sched.Check(s, g, depth, inPlace), "%T of %d ranks, in place %v", s, s.Shape().Ranks, inPlace)
 	}
 }
 
