@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -95,7 +96,7 @@ func TestVariableCounts(t *testing.T) {
 // of all exponents, whatever the algorithm.
 func TestSameBits(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
-		for _, a := range []algo{call.Auto, call.Ring, call.Tree, call.OneShot, call.TwoShot, call.Doubling, call.Halving} {
+		for _, a := range []call.Algo{call.Auto, call.Ring, call.Tree, call.OneShot, call.TwoShot, call.Doubling, call.Halving} {
 			comms := local(t, n, Config{SlotBytes: 256, Slots: 4, Algo: a.String()})
 			for _, count := range []int{1, 7, 1000} {
 				var first []float32

@@ -5,7 +5,7 @@ import "github.com/ringo-go/ringo/mem"
 // The XOf functions describe a call on slices, to be given to Comm.Do, Comm.Start or
 // Group.Add; the functions without Of carry it out. Shapes are given with [elements] for
 // n ranks. A slice must have the length that its shape says: a longer one is refused, for
-// some of its elements would be left out. A slice that only a root needs may be nil on
+// some of its elements would be left out (the v-variants say by counts what they use). A slice that only a root needs may be nil on
 // the other ranks. The functions without Of allocate nothing after the first call of a
 // kind. Errors are those of Comm.Do.
 
@@ -187,7 +187,7 @@ func AllGatherv[T Element](c *Comm, out, in []T, counts []int) error {
 }
 
 func allGatherv[T Element](out, in []T, counts []int) Call {
-	return Call{Kind: KindAllGatherv, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), OutCounts: counts, Exact: true}
+	return Call{Kind: KindAllGatherv, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), OutCounts: counts}
 }
 
 // AlltoAllvOf sends inCounts[p] elements of in [Σ inCounts] to rank p and receives
@@ -205,7 +205,7 @@ func AlltoAllv[T Element](c *Comm, out []T, outCounts []int, in []T, inCounts []
 }
 
 func alltoAllv[T Element](out []T, outCounts []int, in []T, inCounts []int) Call {
-	return Call{Kind: KindAlltoAllv, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), InCounts: inCounts, OutCounts: outCounts, Exact: true}
+	return Call{Kind: KindAlltoAllv, In: mem.Of(in), Out: mem.Of(out), Type: TypeOf[T](), InCounts: inCounts, OutCounts: outCounts}
 }
 
 // BarrierOf is a call that ends when all ranks have made it.

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -145,10 +147,10 @@ func try(t *testing.T, comms []*Comm, call Call, inPlace bool, shift int) {
 	outs := make([][]byte, n)
 	calls := make([]Call, n)
 	for r := range n {
-		in, out := call.shape(r, n)
+		in, out := call.Shape(r, n)
 		full := in
 		if call.Kind == KindBroadcast || call.Kind == KindScatter {
-			full, _ = call.shape(call.Root, n)
+			full, _ = call.Shape(call.Root, n)
 		}
 		ins[r] = data(call.Type, call.Op.Kind, r, full, 7)
 		outs[r] = bytes.Repeat([]byte{0xa5}, out*size+shift)[shift:]
@@ -205,9 +207,9 @@ func TestCollectives(t *testing.T) {
 					}
 					for _, count := range []int{0, 1, 3, n, 63, 64, 65, 129, 1000, 3001} {
 						for _, root := range []int{0, n / 2, n - 1} {
-							call := Call{Kind: kind, Count: count, Type: Int32, Op: Sum, Root: root}
-							try(t, comms, call, count%2 == 0, 0)
-							try(t, comms, call, count%2 == 1, 0)
+							op := Call{Kind: kind, Count: count, Type: Int32, Op: Sum, Root: root}
+							try(t, comms, op, count%2 == 0, 0)
+							try(t, comms, op, count%2 == 1, 0)
 							if !kind.Rooted() {
 								break
 							}
@@ -219,16 +221,8 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-func hasAlgo(kind Kind, a algo) bool {
-	if a == call.Auto {
-		return true
-	}
-	for _, t := range book[kind] {
-		if t.algo == a && t.hier == nil {
-			return true
-		}
-	}
-	return false
+func hasAlgo(kind Kind, a call.Algo) bool {
+	return a == call.Auto || choice.Key{Kind: kind, Algo: a}.Exists(choice.Blocks(8, 0))
 }
 
 // Every type with every operator, at odd counts and unaligned starts. With four

@@ -2,7 +2,7 @@ package ringo
 
 import (
 	"bytes"
-	"errors"
+
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/call"
 )
 
 func environment(pairs ...string) func(string) string {
@@ -80,77 +80,4 @@ func TestDebugLog(t *testing.T) {
 	require.Equal(t, "two four", lines("RINGO_DEBUG=info", "RINGO_DEBUG_SUBSYS=NET,COLL"))
 	require.Equal(t, "two four", lines("RINGO_DEBUG=INFO", "RINGO_DEBUG_SUBSYS=^INIT"))
 	require.Equal(t, "one two three four", lines("NCCL_DEBUG=TRACE"))
-}
-
-func TestWish(t *testing.T) {
-	for _, tc := range []struct{ transport, net, want string }{
-		{"", "", "inproc shm socket"},
-		{"auto", "", "inproc shm socket"},
-		{"socket", "", "socket"},
-		{"Socket, shm", "", "socket shm"},
-		{"", "Socket", "inproc shm socket"},
-		{"", "IB,Socket", "inproc shm ib socket"},
-		{"", "IB", "inproc shm ib"},
-	} {
-		got, err := wish(&Config{Transport: tc.transport, Net: tc.net})
-		require.NoError(t, err)
-		require.Equal(t, tc.want, strings.Join(got, " "))
-	}
-	_, err := wish(&Config{Transport: "pigeon"})
-	require.ErrorIs(t, err, ErrInvalid)
-}
-
-// The path of a pair: the best that both have, with the reasons against better
-// ones, the same from both ends; else an error that names what to change.
-func TestChoose(t *testing.T) {
-	reach := func(name string, a, b transport.Info) error {
-		if name == "shm" && a.Host != b.Host {
-			return errors.New("different hosts")
-		}
-		return nil
-	}
-	rank := func(r int, host, shm string) *profile {
-		return &profile{
-			Info: transport.Info{Rank: r, Host: host}, Hostname: host, Wish: []string{"shm", "ib", "socket"},
-			Candidates: []candidate{{Name: "shm", Refused: shm}, {Name: "ib", Refused: "no card"}, {Name: "socket"}},
-		}
-	}
-	name, against, err := choose(rank(0, "x", ""), rank(1, "x", ""), reach)
-	require.NoError(t, err)
-	require.Equal(t, "shm", name)
-	require.Empty(t, against)
-
-	name, against, err = choose(rank(0, "x", ""), rank(1, "y", ""), reach)
-	require.NoError(t, err)
-	require.Equal(t, "socket", name)
-	require.Equal(t, []string{"not shm (different hosts)", "not ib (rank 0 on x: no card)"}, against)
-
-	name, _, err = choose(rank(0, "x", ""), rank(1, "x", "no room"), reach)
-	require.NoError(t, err)
-	require.Equal(t, "socket", name)
-
-	a, b := rank(0, "x", "no room"), rank(1, "x", "")
-	a.Wish = []string{"shm"}
-	_, _, err = choose(a, b, reach)
-	require.ErrorContains(t, err, "rank 0 on x: no room")
-	require.ErrorContains(t, err, "RINGO_TRANSPORT")
-}
-
-func TestAgree(t *testing.T) {
-	two := func(change func(p *profile)) []profile {
-		all := []profile{{Version: Version, Wish: preference}, {Version: Version, Wish: preference, Info: transport.Info{Rank: 1}}}
-		change(&all[1])
-		return all
-	}
-	require.NoError(t, agree(two(func(*profile) {})))
-	require.ErrorContains(t, agree(two(func(p *profile) { p.Version = "9" })), "install one version")
-	require.ErrorContains(t, agree(two(func(p *profile) { p.Limits.Slots = 3 })), "RINGO_SLOTS")
-	require.ErrorContains(t, agree(two(func(p *profile) { p.Wish = []string{"shm"} })), "RINGO_TRANSPORT")
-	require.ErrorContains(t, agree(two(func(p *profile) { p.Rank = 5 })), "says that it is rank 5")
-	_, err := decodeProfiles([][]byte{[]byte("{")})
-	require.ErrorContains(t, err, "profile of rank 0")
-	p := profile{Info: transport.Info{Rank: 1, Host: "h"}, Candidates: []candidate{{Name: "shm", Addr: []byte{1, 2}}}}
-	back, err := decodeProfiles([][]byte{p.encode()})
-	require.NoError(t, err)
-	require.Equal(t, p, back[0])
 }

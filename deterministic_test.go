@@ -7,16 +7,19 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 )
 
-var exact = Config{Deterministic: rankOrder}
+var exact = Config{Deterministic: call.RankOrder}
 
 // with is exact but for what f changes.
 func with(f func(c *Config)) Config {
@@ -112,7 +115,7 @@ func (x trial) ins(n int) [][]byte {
 	ins := make([][]byte, n)
 	for r := range ins {
 		rng := rand.New(rand.NewPCG(x.seed, uint64(r)))
-		in, _ := (&Call{Kind: x.kind, Count: x.count}).shape(r, n)
+		in, _ := (&Call{Kind: x.kind, Count: x.count}).Shape(r, n)
 		for range in {
 			ins[r] = element(ins[r], x.typ, math.Ldexp(rng.Float64()-0.5, rng.IntN(12)-4))
 		}
@@ -240,7 +243,8 @@ func TestDeterministic(t *testing.T) {
 func TestDeterministicPieces(t *testing.T) {
 	comms := local(t, 3, exact)
 	for _, c := range comms {
-		c.fold = newFold(c, &hostPlace{c: c, srcs: make([][]byte, 3)}, 1<<10, 12<<10)
+		r := c.host.Reduction()
+		r.Whole, r.RoomFor = 1<<10, 12<<10
 	}
 	for i, kind := range reductions {
 		for _, inPlace := range []bool{false, true} {
@@ -316,30 +320,6 @@ func TestDeterministicMismatch(t *testing.T) {
 }
 
 // Where all orders have the same bits, the fastest algorithm is taken.
-func TestOrderMatters(t *testing.T) {
-	for _, tc := range []struct {
-		kind Kind
-		typ  DataType
-		op   RedOp
-		n    int
-		want bool
-	}{
-		{KindAllReduce, Float32, Sum, 3, true},
-		{KindAllReduce, Float32, Sum, 2, false},
-		{KindAllReduce, Float32, PreMulSum(2), 2, false},
-		{KindReduce, BFloat16, Sum, 2, false},
-		{KindReduce, BFloat16, Avg, 2, true},
-		{KindReduce, BFloat16, Avg, 1, false},
-		{KindReduceScatter, Int8, Avg, 3, false},
-		{KindReduceScatter, Float64, Max, 3, false},
-		{KindReduceScatter, Float64, Prod, 3, true},
-		{KindAllReduce, Int64, UserOp("", nil), 2, true},
-		{KindAllGather, Float32, Sum, 3, false},
-	} {
-		require.Equal(t, tc.want, orderMatters(tc.kind, tc.typ, tc.op.Kind, tc.n), "%+v", tc)
-	}
-}
-
 func TestDeterministicAllocates(t *testing.T) {
 	comms := local(t, 2, exact)
 	for _, kind := range reductions {
@@ -369,19 +349,31 @@ func TestDeterministicAllocates(t *testing.T) {
 }
 
 func TestDeterministicAgree(t *testing.T) {
-	all := []profile{{}, {Order: rankOrder}}
-	all[1].Rank = 1
-	require.ErrorContains(t, agree(all), "RINGO_DETERMINISTIC")
+	errs := make([]error, 2)
+	var wg sync.WaitGroup
+	for r, g := range bootstrap.Local(2) {
+		wg.Go(func() {
+			cfg, err := Config{Deterministic: []string{"", call.RankOrder}[r]}.FromEnv()
+			if err == nil {
+				_, err = open(t.Context(), cfg, g)
+			}
+			errs[r] = err
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.ErrorContains(t, err, "RINGO_DETERMINISTIC")
+	}
 	_, err := Config{Deterministic: "sometimes"}.fill(func(string) string { return "" })
 	require.ErrorIs(t, err, ErrInvalid)
 	_, err = Explain(KindAllReduce, 4, 0, 64, 0, Config{Deterministic: "sometimes"})
 	require.ErrorIs(t, err, ErrInvalid)
 	c, err := Config{}.fill(func(name string) string {
 		if name == "RINGO_DETERMINISTIC" {
-			return rankOrder
+			return call.RankOrder
 		}
 		return ""
 	})
 	require.NoError(t, err)
-	require.Equal(t, rankOrder, c.Deterministic)
+	require.Equal(t, call.RankOrder, c.Deterministic)
 }

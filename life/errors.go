@@ -69,10 +69,10 @@ func (e *Mismatch) Is(t error) bool { return t == call.ErrMismatch }
 // Unwrap is the *engine.MismatchError.
 func (e *Mismatch) Unwrap() error { return e.cause }
 
-// ahead reports whether the peer is at a later call.
-func (e *Mismatch) ahead() bool {
+// apart reports whether the peer is at an earlier or later collective.
+func (e *Mismatch) apart() bool {
 	mine, theirs := call.ReadSign(e.cause.Want), call.ReadSign(e.cause.Got)
-	return mine.Seq != 0 && theirs.Seq > mine.Seq
+	return mine.Seq != 0 && theirs.Seq != 0 && theirs.Seq != mine.Seq
 }
 
 func (e *Mismatch) Error() string {

@@ -40,6 +40,8 @@ type Life struct {
 	gone    chan struct{} // closed by Close
 	stopped chan struct{} // closed when waits are ended
 
+	locating atomic.Bool // a goroutine tries to say where this rank is
+
 	mu      sync.Mutex
 	machine Machine       // guarded by mu
 	settled chan struct{} // guarded by mu; closed when a doubt ends, nil without one
@@ -89,9 +91,9 @@ func (l *Life) step(e Event) (doubt <-chan struct{}) {
 	if v := l.machine.Verdict(); v != l.verdict.Load() {
 		l.verdict.Store(v)
 	}
-	if a.Await {
+	if a.Await > 0 {
 		l.settled = make(chan struct{})
-		time.AfterFunc(RootCauseWait, func() { l.step(PatienceEnded{}) })
+		time.AfterFunc(a.Await, func() { l.step(PatienceEnded{}) })
 	} else if l.settled != nil && l.machine.State() != Doubtful {
 		defer close(l.settled)
 		l.settled = nil
@@ -136,7 +138,7 @@ func (l *Life) refusal(c *call.Call, v *call.Error, path Path) *call.Error {
 // this rank's waits, and by way of the group those of all others. Only an error that
 // wraps ErrInvalid or ErrUnsupported leaves it usable. It returns the error with its place.
 // If another rank may have caused it, Fail waits for the group's word, at most
-// RootCauseWait.
+// RollCallWait.
 func (l *Life) Fail(c *call.Call, seq uint32, cause error, path Path) *call.Error {
 	return l.end(l.Place(c, seq, cause, path))
 }
@@ -150,6 +152,9 @@ func (l *Life) end(e *call.Error) *call.Error {
 		return e
 	}
 	d := doubtOf(e)
+	if d == Apart {
+		l.inquire()
+	}
 	if doubt := l.step(OperationFailed{e, d}); doubt != nil && d != Certain {
 		<-doubt
 	}
@@ -193,14 +198,48 @@ func (l *Life) Close() {
 	l.watch.Wait()
 }
 
-// inquire asks where the other ranks are. The goroutine that waits calls it, so the turn
-// is taken and its history does not change.
+// inquire asks where the other ranks are. A goroutine that carries out an operation calls
+// it, so the turn is taken and its history does not change.
 func (l *Life) inquire() { l.group.Inquire(l.Turn.position(true)) }
 
-// locate answers the same question of another rank.
+// locate answers the same question of another rank. While an operation is under way, its wait
+// is asked to say where it is; it may end before that, so this rank tries for a while.
 func (l *Life) locate() (bootstrap.Position, bool) {
+	if p, ok := l.whereabouts(); ok {
+		return p, true
+	}
+	if !l.locating.CompareAndSwap(false, true) {
+		return bootstrap.Position{}, false
+	}
+	go func() {
+		defer l.locating.Store(false)
+		for range locateTries {
+			select {
+			case <-l.gone:
+				return
+			case <-time.After(locateEvery):
+			}
+			if p, ok := l.whereabouts(); ok {
+				l.group.Inquire(p)
+				return
+			}
+		}
+	}()
+	return bootstrap.Position{}, false
+}
+
+// How often a rank that is in an operation tries to say where it is, and for how long.
+const (
+	locateEvery = 5 * time.Millisecond
+	locateTries = 40
+)
+
+// whereabouts is this rank's position, if its turn is free. Otherwise the operation under way
+// is asked to say it.
+func (l *Life) whereabouts() (bootstrap.Position, bool) {
 	if !l.Turn.TryLock() {
-		return bootstrap.Position{}, false // what it waits for it says itself, after a while
+		l.Guard.Hurry()
+		return bootstrap.Position{}, false
 	}
 	defer l.Turn.Unlock()
 	return l.Turn.position(false), true

@@ -32,7 +32,7 @@ type (
 	}
 	// A GroupSaid is the first failure that the other ranks report.
 	GroupSaid struct{ Failure *bootstrap.Failure }
-	// A PatienceEnded follows RootCauseWait.
+	// A PatienceEnded follows Actions.Await.
 	PatienceEnded struct{}
 	// An AbortCalled is Abort with its reason.
 	AbortCalled struct{ Err *call.Error }
@@ -52,21 +52,32 @@ type Doubt uint8
 const (
 	Certain Doubt = iota // the error names the cause
 	Broken               // a connection broke: whoever has died, the group knows in a moment
-	Ahead                // the peer is at a later call, perhaps because one before was cut short on its GPU
+	Apart                // the peer is at an earlier or later call: which call the ranks first differ in, or who was cut short, the group knows
 )
 
-func (d Doubt) String() string { return [...]string{"certain", "broken", "ahead"}[d] }
+func (d Doubt) String() string { return [...]string{"certain", "broken", "apart"}[d] }
+
+func (d Doubt) patience() time.Duration {
+	if d == Apart {
+		return RollCallWait
+	}
+	return RootCauseWait
+}
 
 // Actions are what the owner of a Machine must do, in this order.
 type Actions struct {
-	Stop  error  // ends this rank's waits and kernels with this cause, unless nil
-	Tell  string // tells the group that this rank has failed, unless ""
-	Await bool   // sends PatienceEnded after RootCauseWait
+	Stop  error         // ends this rank's waits and kernels with this cause, unless nil
+	Tell  string        // tells the group that this rank has failed, unless ""
+	Await time.Duration // sends PatienceEnded after this time, unless 0
 }
 
 // RootCauseWait is how long a rank whose connection broke waits to hear from the
-// group which rank has died, so as to name it and not just a neighbour.
-const RootCauseWait = 300 * time.Millisecond
+// group which rank has died, so as to name it and not just a neighbour. RollCallWait is how
+// long a rank whose peer is at another collective waits for the result of a roll call.
+const (
+	RootCauseWait = 300 * time.Millisecond
+	RollCallWait  = time.Second
+)
 
 // A Machine decides what the events in the life of a communicator mean. It is pure: it
 // knows no time, no goroutines and no network.
@@ -101,7 +112,7 @@ func (m *Machine) Step(e Event) Actions {
 			return m.fail(e.Err, true)
 		default:
 			m.state, m.doubted, m.doubt = Doubtful, e.Err, e.Doubt
-			return Actions{Await: true}
+			return Actions{Await: e.Doubt.patience()}
 		}
 	case GroupSaid:
 		if m.word == nil {
@@ -149,8 +160,13 @@ func (m *Machine) fail(err *call.Error, tell bool) Actions {
 // Explain is the cause of an operation's failure after the doubt has ended: what the
 // group has said, if that explains it, with what this rank has seen.
 func (m *Machine) Explain(cause error, d Doubt) error {
-	if m.word == nil || d == Certain || d == Ahead && !m.word.Died {
+	switch {
+	case m.word == nil || d == Certain:
 		return cause
+	case d == Apart && m.word.Disagree != nil:
+		return &PeerError{m.word}
+	case d == Apart:
+		return fmt.Errorf("%w (%w)", &PeerError{m.word}, cause)
 	}
 	return fmt.Errorf("%w (%v)", &PeerError{m.word}, cause)
 }
@@ -200,8 +216,8 @@ var certain = []error{call.ErrPeer, call.ErrLeft, call.ErrMismatch, call.ErrTime
 
 func doubtOf(e *call.Error) Doubt {
 	var m *Mismatch
-	if errors.As(e, &m) && m.ahead() {
-		return Ahead
+	if errors.As(e, &m) && m.apart() {
+		return Apart
 	}
 	for _, c := range certain {
 		if errors.Is(e, c) {

@@ -1,0 +1,113 @@
+package ringo
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// collective makes a call of any kind on n ranks for one of them, with memory of its own.
+func collective(kind Kind, n, rank, count, root int) *Call {
+	c := &Call{Kind: kind, Count: count, Type: Int32, Op: Sum, Root: root}
+	switch kind {
+	case KindBarrier:
+		return &Call{Kind: kind}
+	case KindAllGatherv:
+		c.Count, c.OutCounts = 0, make([]int, n)
+		for r := range n {
+			c.OutCounts[r] = count + r
+		}
+	case KindAlltoAllv:
+		c.Count, c.InCounts, c.OutCounts = 0, make([]int, n), make([]int, n)
+		for r := range n {
+			c.InCounts[r], c.OutCounts[r] = count+r+rank, count+r+rank
+		}
+	}
+	in, out := c.Shape(rank, n)
+	c.In, c.Out = mem.Of(make([]int32, in)), mem.Of(make([]int32, out))
+	return c
+}
+
+var allCollectives = []Kind{KindBarrier, KindAllReduce, KindReduce, KindBroadcast, KindAllGather, KindReduceScatter,
+	KindAlltoAll, KindGather, KindScatter, KindAllGatherv, KindAlltoAllv}
+
+// One rank makes another call than the others: another kind, root or count, small or large.
+// Whatever the two are, every rank ends soon with an error that names both, in this call
+// or, where it needs nothing from the others, in the next.
+func TestDisagreement(t *testing.T) {
+	const most = 3 * time.Second
+	transports := []Config{{}, {Transport: "shm"}, {Transport: "socket"}, {Transport: "socket", SocketNetwork: "tcp"}}
+	rng := rand.New(rand.NewPCG(1, 2))
+	room := semaphore.NewWeighted(24)
+	var wg sync.WaitGroup
+	for _, cfg := range transports {
+		for n := 2; n <= 5; n++ {
+			for _, a := range allCollectives {
+				for _, b := range allCollectives {
+					countA, countB := []int{5, 50_000}[rng.IntN(2)], []int{5, 50_000}[rng.IntN(2)]
+					rootA, rootB, odd := rng.IntN(n), rng.IntN(n), rng.IntN(n)
+					if a == b && (a == KindBarrier || a == KindAlltoAllv) {
+						continue // all that ranks may differ in is between pairs of them, or nothing
+					}
+					if a == b && a.Rooted() {
+						rootB = (rootA + 1) % n
+					} else if a == b {
+						countB = countA + 1
+					}
+					require.NoError(t, room.Acquire(t.Context(), 1))
+					wg.Go(func() {
+						defer room.Release(1)
+						name := fmt.Sprintf("%s%s, %d ranks, rank %d calls %v(%d, root %d), the others %v(%d, root %d)",
+							cfg.Transport, cfg.SocketNetwork, n, odd, a, countA, rootA, b, countB, rootB)
+						comms, err := OpenLocal(n, cfg)
+						if err != nil {
+							t.Errorf("%s: %v", name, err)
+							return
+						}
+						began := time.Now()
+						errs := each(comms, func(c *Comm) error {
+							op := collective(b, n, c.Rank(), countB, rootB)
+							if c.Rank() == odd {
+								op = collective(a, n, c.Rank(), countA, rootA)
+							}
+							if err := c.Do(op); err != nil {
+								return err
+							}
+							return Barrier(c)
+						})
+						for r, c := range comms {
+							for errs[r] == nil && time.Since(began) < most { // it needed nothing from the others, twice
+								time.Sleep(time.Millisecond)
+								errs[r] = c.Err()
+							}
+						}
+						took := time.Since(began)
+						for r, err := range errs {
+							if err == nil || !strings.Contains(err.Error(), call.ErrMismatch.Error()) {
+								t.Errorf("%s: rank %d: %v", name, r, err)
+							} else if text := err.Error(); !strings.Contains(text, a.String()) || !strings.Contains(text, b.String()) {
+								t.Errorf("%s: rank %d does not name both: %v", name, r, err)
+							}
+						}
+						if took > most {
+							t.Errorf("%s: took %v", name, took)
+						}
+						for _, c := range comms {
+							c.Close()
+						}
+					})
+				}
+			}
+		}
+	}
+	wg.Wait()
+}
