@@ -6,8 +6,8 @@ import (
 )
 
 // control is how the ranks of a measurement agree with each other. It uses the
-// communicator that is measured, so no other network is needed; what a rank
-// finds wrong it also reports itself, should this go wrong as well.
+// communicator that is measured, so no other network is needed. Since that may be
+// wrong here too, each rank also reports by itself what it finds wrong.
 type control struct {
 	comm    *ringo.Comm
 	number  []int64

@@ -9,14 +9,14 @@ import (
 	"github.com/ringo-go/ringo/gpu"
 )
 
-// A Cost is what a communicator takes on the GPU of rank 0 before it is of use.
-// Where the driver's cache of compiled kernels is cold, CUDA_CACHE_DISABLE=1
-// makes it so, First has their compilation in it.
+// A Cost is what a communicator costs on the GPU of rank 0 before it is of use.
+// First includes compiling kernels, unless the driver has them in its cache;
+// CUDA_CACHE_DISABLE=1 turns that off.
 type Cost struct {
 	Open  float64 `json:"open_ms"`
 	First float64 `json:"first_ms"` // an all-reduce of 8 bytes, from the call to the result
-	// Memory is what is taken of the GPU after that, kernels included, and by all
-	// ranks that share it.
+	// Memory is what all ranks that share the GPU have taken of it after that, with
+	// their kernels.
 	Memory float64 `json:"gpu_mib"`
 }
 
@@ -38,7 +38,7 @@ func newMeter(dev *gpu.Device) (*meter, error) {
 	if dev == nil {
 		return m, nil
 	}
-	if _, err := dev.Context(); err != nil { // it is not the communicator's
+	if _, err := dev.Context(); err != nil { // its memory is not the communicator's
 		return nil, err
 	}
 	var err error
@@ -86,5 +86,5 @@ func first(c *ringo.Comm, ctl *control, m *meter) (err error) {
 		}
 		m.cost.Memory = float64(m.free-free) / (1 << 20)
 	}
-	return ctl.barrier() // no rank has other memory before
+	return ctl.barrier() // no rank allocates anything else before rank 0 has looked
 }

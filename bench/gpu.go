@@ -156,7 +156,7 @@ func (c *Config) gpus(ranks int) (*gpu.Machine, error) {
 		}
 		return gpu.Open(gpu.Options{Library: full.CUDALibrary})
 	case "emu":
-		// Each process has all devices, so that a rank's has the same number everywhere.
+		// Each process emulates all devices, so that a rank's has the same number in all.
 		return gpu.Open(gpu.Options{Emulate: min(ranks, 64), Unchecked: c.Unchecked})
 	}
 	return nil, nil

@@ -40,7 +40,7 @@ func openNCCL(w *worker) (*nccl, error) {
 	if err := w.comm.Do(&ringo.Call{Kind: ringo.KindBroadcast, In: whole, Out: whole, Count: len(id), Type: ringo.Uint64}); err != nil {
 		return nil, err
 	}
-	// A struct of 128 bytes by value lies on the stack, behind six registers.
+	// A struct of 128 bytes by value lies on the stack, after six arguments in registers.
 	args := []uintptr{addressOf(&n.comm), uintptr(w.comm.Size()), uintptr(w.comm.Rank()), 0, 0, 0}
 	args = append(args, id[:]...)
 	err = w.gpu.dev.With(func() error {

@@ -36,7 +36,7 @@ var (
 type peer struct {
 	name     string
 	packages string   // of Debian, for the remedy
-	tools    []string // compiler and launcher; the first word of each names what Debian calls it
+	tools    []string // compiler and launcher, by the names that Debian gives them
 	compile  func(compiler, source, binary string) []string
 	source   []byte
 	suffix   string

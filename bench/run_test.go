@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -155,27 +156,32 @@ func TestKilledRankEndsTheOthers(t *testing.T) {
 	}
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	var out, complaints bytes.Buffer
+	var complaints bytes.Buffer
 	cmd := exec.Command(exe, "bench", "allreduce", "-np", "3", "-b", "64K", "-e", "64K", "-n", "4000000", "-w", "100")
-	cmd.Stdout, cmd.Stderr = &out, &complaints
+	cmd.Stderr = &complaints
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { cmd.Process.Kill() })
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "# sizes ") { // said when the ranks have met
+	}
+	require.NoError(t, lines.Err())
 	var ranks []string
-	require.Eventually(t, func() bool {
-		ranks = nil
-		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", cmd.Process.Pid))
-		for _, f := range tasks {
-			b, _ := os.ReadFile(f)
-			ranks = append(ranks, strings.Fields(string(b))...)
-		}
-		return len(ranks) == 3
-	}, 20*time.Second, 20*time.Millisecond)
-	time.Sleep(300 * time.Millisecond)
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", cmd.Process.Pid))
+	require.NoError(t, err)
+	for _, f := range tasks {
+		b, _ := os.ReadFile(f)
+		ranks = append(ranks, strings.Fields(string(b))...)
+	}
+	require.Len(t, ranks, 3)
 	victim, err := strconv.Atoi(ranks[1])
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(victim, syscall.SIGKILL))
 	killed := time.Now()
+	for lines.Scan() { // to the end
+	}
 	require.Error(t, cmd.Wait())
 	require.Less(t, time.Since(killed), 5*time.Second)
-	text := complaints.String()
-	require.Regexp(t, `rank \d: killed by signal 9`, text)
+	require.Regexp(t, `rank \d: killed by signal 9`, complaints.String())
 }

@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// A printer writes rows as nccl-tests does: the columns and their order are
-// its, so that whoever reads one reads the other. Peers add columns on the
-// right: their time, and how many times longer than ours it is, out of place
-// and in place.
+// A printer writes rows in the columns of nccl-tests, so that whoever reads one
+// table can read the other. Peers add columns on the right: their time, and how
+// many times ours it is, out of place and in place.
 type printer struct {
 	w      io.Writer
 	peers  []string

@@ -33,8 +33,8 @@ func (w wheel) reaches(t int) (s, h int) {
 	return up(t + 1), up(t)
 }
 
-// reduceScatter is step i of 2(n-1): the rounds go inwards, and a block that is
-// received is added to what at says it grew in so far.
+// reduceScatter is step i of 2(n-1): the rounds go inwards. at says where block j
+// lies, before and after something was added to it.
 func (w wheel) reduceScatter(i int, at func(j int, added bool) sched.Ref) sched.Step {
 	t := 0
 	s, h := w.reaches(t)

@@ -6,11 +6,10 @@ import "github.com/ringo-go/ringo/sched"
 // rank sends all it has to all others and adds up what it receives, by itself.
 // It is the choice for the smallest messages.
 //
-// All ranks add in the order of ranks, so that they get the same bits. The own
-// part has its turn as well: from rank 2 on it comes as a message to self,
-// because a sum of two chunks of one rank's memory is no step. Ranks 0 and 1 are
-// the first pair of the sum and need none, and so two ranks take one send and
-// one receive each: there 0 ⊕ 1 and 1 ⊕ 0 are the same.
+// All ranks add in the order of ranks, so that they get the same bits. A rank's own
+// part has its turn as well. From rank 2 on it comes as a message to self, because
+// a step adds to what it receives. Ranks 0 and 1 need none: they are the first pair
+// of the sum, and 0 ⊕ 1 is 1 ⊕ 0. So two ranks take one send and one receive each.
 type OneShot struct{ N int }
 
 // Shape is one chunk in and out, no scratch: the sum grows in Out. In place that

@@ -3,8 +3,8 @@ package direct
 import "github.com/ringo-go/ringo/sched"
 
 // ReduceScatter takes 1 hop and sends (n-1)/n of the data a rank: every rank
-// sends each other rank its chunk, and adds up what it receives for its own,
-// which no other rank does, so that its order of adding is its own too.
+// sends each other rank its chunk, and adds up what it receives for its own. The
+// order of adding differs from rank to rank, which no other rank can tell.
 type ReduceScatter struct{ N int }
 
 // Shape is n chunks in, In[q] for rank q, and one out.

@@ -45,7 +45,7 @@ var (
 		Copy:      SharedMemory.Copy,
 	}
 
-	// NVLink: nodes of eight H200 behind an NVSwitch: 362 GB/s a GPU one way, a
+	// NVLink: nodes of eight H200 on an NVSwitch: 362 GB/s a GPU one way, a
 	// flag crosses in 0.74 µs, and kernels combine while they receive (measured).
 	// Between nodes each GPU has a port of InfiniBand NDR.
 	NVLink = Model{

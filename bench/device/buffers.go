@@ -18,8 +18,8 @@ type pool struct {
 	n       int
 }
 
-// coldBytes is how much is moved before the same memory is used again, in caches:
-// what an H200 has, 60 MiB, is passed several times.
+// coldCaches is how much is moved before the same memory is used again, in sizes of
+// the GPU's cache, of which an H200 has 60 MiB.
 const coldCaches = 4
 
 func newPool(d cuda.Driver, ordinal, n int) (*pool, error) {

@@ -1,6 +1,9 @@
 // Package device measures the GPUs of one machine as Ringo uses them: how fast
 // memory is copied and combined, what a launch costs and how long the first use
-// of a kernel takes.
+// of a kernel takes. It is what the command "ringo probe" runs.
+//
+// The trap: bandwidths count all bytes, read and written, so a copy has twice the
+// rate that others may call its own.
 package device
 
 import (
@@ -24,20 +27,21 @@ type Config struct {
 	Sources []int   // how many are combined, 1 to device.MaxSources
 	Sizes   []int64 // bytes of each source
 
-	Repetitions int // medians of so many count
+	Repetitions int // of each measurement; the median counts
 
 	// LaunchPeer is the library made of testdata/launch.c, which launches from
 	// C in turn with Go; "" for none.
 	LaunchPeer string
-	// FirstUse is the command line of a process that calls FirstUse and prints
-	// what it gives as JSON, behind the names of a type and an operation; nil
-	// for none.
+	// FirstUse is the command line of a process that calls MeasureFirstUse for the
+	// type and the operator named by its last two arguments, which are added, and
+	// prints the result as JSON; nil for none.
 	FirstUse []string
 
 	Table io.Writer
 }
 
-// Run measures. When results of a combine were wrong it gives the report and *WrongError.
+// Run measures. Where results of a combine were wrong it returns both the report and
+// a *WrongError.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	r := newReport()
 	t := &table{w: cfg.Table}

@@ -22,8 +22,8 @@ type Launch struct {
 	Each       int     `json:"each"` // launches of a round
 }
 
-// emptyText has kernels that do nothing, with as many bytes of parameters as in
-// their names: none, and about as many as combine has.
+// emptyText has kernels that do nothing. The number in their names is the bytes of
+// their parameters: none, or about what combine has.
 const emptyText = `.version 7.0
 .target sm_70
 .address_size 64

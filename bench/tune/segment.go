@@ -10,9 +10,9 @@ type run struct {
 
 // A noise is how far measurements can be trusted, as shares of a time.
 type noise struct {
-	same float64 // what is no loss: the first of two is taken
-	gain float64 // from where on another algorithm counts as quicker
-	turn float64 // what a switch costs: an island of one size must save twice as much
+	same float64 // two times that differ less are equal
+	gain float64 // an algorithm counts as quicker if it saves more
+	turn float64 // what a switch costs; one for a single size and back costs it twice
 }
 
 // Long operations are measured to half a percent, short ones to three.
@@ -21,7 +21,7 @@ var (
 	long  = noise{same: 0.005, gain: 0.01, turn: 0.02}
 )
 
-// longTime divides them, in microseconds.
+// longTime is where long operations begin, in microseconds.
 const longTime = 500
 
 func noiseOf(us float64) noise {
@@ -31,13 +31,13 @@ func noiseOf(us float64) noise {
 	return long
 }
 
-// tie weighs losses below gain, so that the quicker of two is taken where both do.
+// tie is the weight of a loss below gain: enough to prefer the quicker of two that
+// cost the same otherwise.
 const tie = 0.01
 
-// segment divides sizes into few runs. us[i][a] is the time of algorithm a for
-// the i-th size, infinite where it cannot serve. It minimizes
-// the sum of what is lost against the best at each size, in logarithms,
-// and of turn for each switch.
+// segment divides sizes into few runs. us[i][a] is the time of algorithm a for the
+// i-th size, infinite where it cannot serve. It minimizes the sum of what is lost
+// against the best at each size, in logarithms, plus turn for each switch.
 func segment(us [][]float64) []run {
 	if len(us) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func segment(us [][]float64) []run {
 	return back
 }
 
-// loss is what one size's time costs that could be best.
+// loss is what a time costs at a size where another is the best.
 func loss(us, best float64) float64 {
 	if math.IsInf(best, 1) {
 		return 0 // nothing was measured

@@ -93,7 +93,7 @@ func parse(args []string) (o options, err error) {
 	return o, err
 }
 
-// fingerprint is a hash of all that the ranks must have alike.
+// fingerprint is a hash of all that the ranks must agree on.
 func (o options) fingerprint() uint64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, o.steps, o.batch, o.hidden, o.rate, o.momentum, o.seed, o.overlap, o.report, o.check)
