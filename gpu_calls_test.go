@@ -32,10 +32,10 @@ func tryOnDevice(t *testing.T, comms []*Comm, room []mem.Region, call Call, inPl
 	ins, images := make([][]byte, n), make([][]byte, n)
 	outAt := make([]int, n)
 	for r, c := range comms {
-		in, out := call.shape(r, n)
+		in, out := call.Shape(r, n)
 		full := in
 		if call.Kind == KindBroadcast || call.Kind == KindScatter {
-			full, _ = call.shape(call.Root, n)
+			full, _ = call.Shape(call.Root, n)
 		}
 		ins[r] = data(call.Type, call.Op.Kind, r, full, 7)
 		inAt := 512 + shift*size
@@ -68,7 +68,7 @@ func tryOnDevice(t *testing.T, comms []*Comm, room []mem.Region, call Call, inPl
 		got := make([]byte, len(images[r]))
 		require.NoError(t, c.Device().Read(got, room[r]))
 		if call.Kind.Reduces() && call.Kind != KindAllReduce && inPlace { // what is not the result is undefined
-			_, out := call.shape(r, n)
+			_, out := call.Shape(r, n)
 			got, images[r] = got[outAt[r]:][:out*size], images[r][outAt[r]:][:out*size]
 		}
 		require.True(t, bytes.Equal(images[r], got), "%v, rank %d of %d, in place %v, shift %d:\nwant %x\n got %x",

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
@@ -74,6 +76,11 @@ var rankPaths = []struct {
 	{"two hosts", 4, func(r int) Config { return with(func(c *Config) { c.HostID = fmt.Sprint("host", r/2) }) }, true},
 }
 
+// ordered asks for a reduction of bytes of BFloat16 on GPU memory.
+func ordered(kind Kind, bytes int, op RedOp) choice.Question {
+	return choice.Question{Kind: kind, Bytes: bytes, Type: BFloat16, Op: op.Kind, OnGPU: true}
+}
+
 // TestDeviceDeterministic: GPUs give the bits that the host gives, and a plain loop.
 func TestDeviceDeterministic(t *testing.T) {
 	for _, tc := range rankPaths {
@@ -86,11 +93,8 @@ func TestDeviceDeterministic(t *testing.T) {
 			for _, kind := range reductions {
 				require.NoError(t, trial{kind: kind, typ: Float16, op: PreMulSum(2)}.onGPUs(comms), "nothing to do")
 			}
-			parts := false
-			for key := range comms[0].dev.programs {
-				parts = parts || !key.kind.Reduces()
-			}
-			require.Equal(t, tc.parts, parts)
+			ans := comms[0].gpu.Chooser().Choose(ordered(KindAllReduce, 5000, Avg))
+			require.Equal(t, tc.parts, ans.By == choice.ByFold)
 		})
 	}
 }
@@ -100,7 +104,8 @@ func TestDeviceDeterministic(t *testing.T) {
 func TestDeviceDeterministicReduce(t *testing.T) {
 	comms := onHosts(t, devices(t, 3), func(int) Config { return exact })
 	for _, c := range comms {
-		c.dev.shares, c.dev.piece = 4<<10, 3*2048
+		chooser := c.gpu.Chooser()
+		chooser.SharesFrom, chooser.SharesPiece = 4<<10, 3*2048
 	}
 	for i, op := range orderedOps {
 		for _, inPlace := range []bool{false, true} {
@@ -108,9 +113,11 @@ func TestDeviceDeterministicReduce(t *testing.T) {
 			require.NoError(t, x.onGPUs(comms))
 		}
 	}
-	require.Equal(t, call.TwoShot, comms[0].dev.orderly(KindReduce, 4096, false, true, false))
-	require.Equal(t, call.Direct, comms[0].dev.orderly(KindReduce, 2048, false, true, false))
-	require.NotEqual(t, call.TwoShot, comms[0].dev.orderly(KindReduce, 4096, false, false, false), "in any order")
+	chooser := comms[0].gpu.Chooser()
+	require.Equal(t, choice.ByShares, chooser.Choose(ordered(KindReduce, 4096, Avg)).By)
+	require.Equal(t, call.TwoShot, chooser.Choose(ordered(KindReduce, 4096, Avg)).Algo)
+	require.Equal(t, call.Direct, chooser.Choose(ordered(KindReduce, 2048, Avg)).Algo)
+	require.NotEqual(t, call.TwoShot, chooser.Choose(ordered(KindReduce, 4096, Max)).Algo, "in any order")
 }
 
 // In registered memory, which kernels of all ranks read.
@@ -123,14 +130,16 @@ func TestDeviceDeterministicWindows(t *testing.T) {
 	for i := 0; i < len(all); i += 5 {
 		require.NoError(t, all[i].onGPUs(comms, memory...))
 	}
-	call := trial{kind: KindAllReduce, typ: BFloat16, op: Avg, count: 64}.call(0, 3, memory[0].Slice(0, 128), memory[0].Slice(128, 128))
-	require.Equal(t, call.Window, comms[0].dev.route(&call))
-	call.Op = PreMulSum(2)
-	require.Equal(t, call.OneShot, comms[0].dev.route(&call), "scales differ")
-	d := comms[0].dev
-	for _, d.forced = range []algo{call.Copies, call.Ring} {
-		require.Equal(t, call.Window, d.orderly(KindAllReduce, 1<<20, true, true, false), "%v has another order", d.forced)
-		require.Equal(t, call.TwoShot, d.orderly(KindAllReduce, 1<<20, false, true, false))
+	op := trial{kind: KindAllReduce, typ: BFloat16, op: Avg, count: 64}.call(0, 3, memory[0].Slice(0, 128), memory[0].Slice(128, 128))
+	require.Equal(t, call.Window, comms[0].gpu.Answer(&op).Algo)
+	op.Op = PreMulSum(2)
+	require.Equal(t, call.OneShot, comms[0].gpu.Answer(&op).Algo, "scales differ")
+	chooser := comms[0].gpu.Chooser()
+	for _, chooser.Forced = range []call.Algo{call.Copies, call.Ring} {
+		q := ordered(KindAllReduce, 1<<20, Avg)
+		require.Equal(t, call.TwoShot, chooser.Choose(q).Algo)
+		q.Registered = true
+		require.Equal(t, call.Window, chooser.Choose(q).Algo, "%v has another order", chooser.Forced)
 	}
 }
 
@@ -154,8 +163,9 @@ func TestDeviceDeterministicMany(t *testing.T) {
 func TestDeviceDeterministicPieces(t *testing.T) {
 	comms := onHosts(t, devices(t, 2), func(int) Config { return with(func(c *Config) { c.Algo = "steps" }) })
 	for _, c := range comms {
-		require.NoError(t, c.dev.openFold(c))
-		c.dev.fold.roomFor, c.dev.fold.whole = 4<<10, 1<<10
+		r, err := c.gpu.Reduction()
+		require.NoError(t, err)
+		r.RoomFor, r.Whole = 4<<10, 1<<10
 	}
 	for i, kind := range reductions {
 		for j, op := range []RedOp{Avg, PreMulSum(0.7)} {
@@ -174,7 +184,7 @@ func TestDeviceScales(t *testing.T) {
 			comms := onHosts(t, list, func(int) Config { return cfg })
 			for _, kind := range reductions {
 				for _, where := range []string{"call", "host", "device"} {
-					elements, _ := (&Call{Kind: kind, Count: count}).shape(0, n)
+					elements, _ := (&Call{Kind: kind, Count: count}).Shape(0, n)
 					noErrors(t, each(comms, func(c *Comm) error {
 						d, r := c.Device(), c.Rank()
 						x := make([]float32, elements)

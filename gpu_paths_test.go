@@ -75,7 +75,7 @@ func checkCalls(c *Comm, calls []Call) error {
 		if call.Kind != KindBarrier {
 			size = call.Type.Size()
 		}
-		in, out := call.shape(c.Rank(), c.Size())
+		in, out := call.Shape(c.Rank(), c.Size())
 		give, want, got := make([]byte, in*size), make([]byte, out*size), make([]byte, out*size)
 		for i := range give {
 			if i%size == 0 || size == 1 { // small numbers, also as floats
@@ -191,19 +191,4 @@ func TestDeviceNoPath(t *testing.T) {
 	require.ErrorContains(t, err, "nothing connects ranks 0 and 1: rank 0: RINGO_P2P_DISABLE is set; rank 0: transport p2p")
 	require.NoError(t, comms[0].Err())
 	require.Empty(t, comms[0].DeviceTransport(1))
-}
-
-// All ranks of 8 find the same queues, which fit in the memory that they may take.
-func TestDeviceGeometry(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 4, 8, 16} {
-		g := geometryOf(n, 1, 132)
-		b := bridgeNet{shape: g.bridge}
-		require.LessOrEqual(t, g.board.Bytes(), 64<<20, "%d ranks", n)
-		require.LessOrEqual(t, g.pinned.Bytes(), 64<<20, "%d ranks", n)
-		require.LessOrEqual(t, 2*(n-1)*b.laneSetBytes(), 64<<20, "%d ranks", n)
-		shared := geometryOf(n, 4, 132)
-		require.LessOrEqual(t, 4*shared.board.Near.Lanes, 132)
-		require.LessOrEqual(t, 4*shared.pinned.Near.Lanes, 132)
-	}
-	require.Equal(t, 1, geometryOf(16, 16, 8).board.Near.Lanes)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/gputest"
@@ -33,7 +34,7 @@ func inWindows(c *Comm, call Call, in, out Region, inPlace bool) Call {
 	}
 	root := call
 	root.Root = as // of the rank whose shape it is
-	give, get := root.shape(as, n)
+	give, get := root.Shape(as, n)
 	call.In, call.Out = in.Slice(0, give*size), out.Slice(0, get*size)
 	share := as * call.Count * size
 	switch {
@@ -51,14 +52,14 @@ func inWindows(c *Comm, call Call, in, out Region, inPlace bool) Call {
 // compareInWindows makes every call on memory in windows, twice, and compares with
 // what another communicator makes of other memory; without, with what this one makes
 // of the host's.
-func compareInWindows(c, other *Comm, in, out Region, calls []Call, route algo) error {
+func compareInWindows(c, other *Comm, in, out Region, calls []Call, route call.Algo) error {
 	d := c.Device()
 	rng := rand.New(rand.NewPCG(uint64(c.Rank()), 7))
 	for _, call := range calls {
 		for _, inPlace := range []bool{false, true} {
 			call := inWindows(c, call, in, out, inPlace)
 			size := call.Type.Size()
-			give, get := call.shape(c.Rank(), c.Size())
+			give, get := call.Shape(c.Rank(), c.Size())
 			data, want, got := make([]byte, give*size), make([]byte, get*size), make([]byte, get*size)
 			for i := range data {
 				if i%size == size-1 { // small numbers, also as floats
@@ -79,8 +80,9 @@ func compareInWindows(c, other *Comm, in, out Region, calls []Call, route algo) 
 					return fmt.Errorf("rank %d: %v is wrong, in place: %v", c.Rank(), &call, inPlace)
 				}
 			}
-			if a := c.dev.route(&call); a != route && c.dev.serves(call.Kind, route, call.bytes(), true) {
-				return fmt.Errorf("rank %d: %v was carried out by %v", c.Rank(), &call, a)
+			serves := slices.Contains(c.DeviceAlgorithms(call.Kind, call.Bytes(), true), route.String())
+			if ans := c.gpu.Answer(&call); ans.Algo != route && serves {
+				return fmt.Errorf("rank %d: %v was carried out by %v", c.Rank(), &call, ans.Algo)
 			}
 		}
 	}
@@ -119,7 +121,7 @@ func windowCalls(count int, t DataType, op RedOp, root int) (calls []Call) {
 func TestWindowCalls(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		route algo
+		route call.Algo
 		n     int
 	}{{"window", call.Window, 3}, {"copies", call.Copies, 2}} {
 		t.Run(test.name, func(t *testing.T) {
@@ -165,11 +167,11 @@ func TestWindowPartly(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			noErrors(t, each(comms, func(c *Comm) error {
 				x := memory[c.Rank()]
-				call := &Call{Kind: test.kind, In: x.Slice(test.in, x.Len()-test.in), Out: x.Slice(test.out, x.Len()-test.out), Count: 128, Type: Float32, Op: Sum}
-				if got := c.dev.route(call) == call.Window; got != test.want {
+				op := &Call{Kind: test.kind, In: x.Slice(test.in, x.Len()-test.in), Out: x.Slice(test.out, x.Len()-test.out), Count: 128, Type: Float32, Op: Sum}
+				if got := c.gpu.Answer(op).Algo == call.Window; got != test.want {
 					return fmt.Errorf("rank %d: in windows: %v", c.Rank(), got)
 				}
-				return errors.Join(c.Do(call), c.Synchronize(0))
+				return errors.Join(c.Do(op), c.Synchronize(0))
 			}))
 		})
 	}
@@ -218,13 +220,13 @@ func TestWindowShared(t *testing.T) {
 }
 
 // Finding memory in windows is for every call, and costs nothing worth mentioning.
-func TestWindowRouteAllocates(t *testing.T) {
+func TestWindowAnswerAllocates(t *testing.T) {
 	list := devices(t, 2)
 	comms := onDevices(t, list, Config{Algo: "window"})
 	memory := memories(t, list, 4096)
 	defer closeWindows(t, register(t, comms, memory, 0, 4096))
 	call := &Call{Kind: KindAllReduce, In: memory[0], Out: memory[0], Count: 8, Type: Float32, Op: Sum}
-	require.Zero(t, testing.AllocsPerRun(100, func() { comms[0].dev.route(call) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { comms[0].gpu.Answer(call) }))
 }
 
 // A graph that was captured in windows is replayed.
@@ -301,41 +303,6 @@ func TestWindowMismatch(t *testing.T) {
 			}
 			require.NotZero(t, named)
 		})
-	}
-}
-
-// Places that differ are told apart, and named.
-func TestPlacement(t *testing.T) {
-	a, b := &Window{number: 1}, &Window{number: 2}
-	seen := map[uint16]string{}
-	for want, p := range map[string]placement{
-		"":                                               {},
-		"In at 5 of window #1":                           {in: spot{a, 5}},
-		"Out at 5 of window #1":                          {out: spot{a, 5}},
-		"Out at 5 of window #2":                          {out: spot{b, 5}},
-		"Out at 0 of window #2":                          {out: spot{b, 0}},
-		"In and Out at 7 of window #2":                   {in: spot{b, 7}, out: spot{b, 7}},
-		"In at 7 and Out at 9 of window #2":              {in: spot{b, 7}, out: spot{b, 9}},
-		"In at 9 and Out at 7 of window #2":              {in: spot{b, 9}, out: spot{b, 7}},
-		"In at 7 of window #1 and Out at 7 of window #2": {in: spot{a, 7}, out: spot{b, 7}},
-		"In at 7 of window #2 and Out at 7 of window #1": {in: spot{b, 7}, out: spot{a, 7}},
-		"In at 1073741824 of window #1":                  {in: spot{a, 1 << 30}},
-		"In and Out at 1099511627776 of window #1":       {in: spot{a, 1 << 40}, out: spot{a, 1 << 40}},
-	} {
-		require.Equal(t, want, p.String())
-		h := p.hash()
-		require.NotZero(t, h)
-		require.LessOrEqual(t, h, uint16(maxWhere))
-		require.Empty(t, seen[h])
-		seen[h] = want
-	}
-	var l placements
-	for i := range 40 {
-		p := placement{in: spot{a, i}}
-		p.where = p.hash()
-		l.add(&p)
-		require.Equal(t, p, l.find(p.where))
-		require.Zero(t, l.find(p.where^16).where)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestDeviceFirstInCapture(t *testing.T) {
 				test.call.Count, test.call.Type = count, Float32
 				calls, want := make([]Call, n), make([][]byte, n)
 				for r := range calls {
-					in, _ := test.call.shape(r, n)
+					in, _ := test.call.Shape(r, n)
 					x := make([]float32, in)
 					for i := range x {
 						x[i] = float32(1000*r + i)

@@ -234,18 +234,3 @@ func TestDeviceCallRefused(t *testing.T) {
 		})
 	}
 }
-
-// BenchmarkDeviceAdmit is what looking at memory and stream takes where both are
-// known, apart from the driver's word on captures.
-func BenchmarkDeviceAdmit(b *testing.B) {
-	list := devices(b, 1)
-	c := onDevices(b, list, Config{})[0]
-	x := alloc(b, list[0], make([]byte, 4096))
-	y := alloc(b, list[0], make([]byte, 4096))
-	c.dev.known.memory = []mem.Region{x, y}
-	for b.Loop() {
-		if err := errors.Join(c.dev.admitMemory("In", x, 4), c.dev.admitMemory("Out", y, 4)); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
