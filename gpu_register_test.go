@@ -245,8 +245,8 @@ func TestRegisterApart(t *testing.T) {
 			require.Error(t, comms[0].Err())
 			if name == "close" {
 				require.ErrorIs(t, errs[0], ErrMismatch)
-				require.ErrorContains(t, errs[0], "Register of window #2 of 64 bytes")
-				require.ErrorContains(t, errs[0], "Window.Close of window #1")
+				require.ErrorContains(t, errs[0], "rank 0 calls Register")
+				require.ErrorContains(t, errs[0], "rank 1 calls Window.Close")
 			}
 		})
 	}
