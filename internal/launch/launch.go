@@ -40,9 +40,19 @@ type Error struct {
 	Status int            // exit status, if Signal is 0
 	Signal syscall.Signal // what killed it
 	Err    error          // it did not even start, or its output could not be passed on
+
+	// Stopped are the ranks whose processes were stopped (SIGSTOP) when it failed:
+	// it may have waited for them. Only Linux tells.
+	Stopped []int
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("rank %d: %s", e.Rank, e.how()) }
+func (e *Error) Error() string {
+	s := fmt.Sprintf("rank %d: %s", e.Rank, e.how())
+	for _, rank := range e.Stopped {
+		s += fmt.Sprintf("; the process of rank %d is stopped, which may be why", rank)
+	}
+	return s
+}
 
 // how is how the rank ended; nil is well.
 func (e *Error) how() string {
@@ -213,6 +223,11 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 			case err == nil:
 			case first == nil:
 				first = err
+				for r, yes := range alive {
+					if yes && stopped(j.cmds[r].Process.Pid) {
+						first.Stopped = append(first.Stopped, r)
+					}
+				}
 				kills = time.After(j.Grace)
 			case !told && err.Signal != 0 && first.Signal == 0:
 				first = err // the others went because of this one, even if they were seen first

@@ -47,6 +47,20 @@ func play(s string) {
 			os.Exit(3)
 		}
 		time.Sleep(time.Second)
+	case "stop 2": // rank 2 is stopped, and rank 0 fails when it is
+		file := os.Getenv("PID_FILE")
+		if rank == 2 {
+			os.WriteFile(file+"~", []byte(strconv.Itoa(os.Getpid())), 0o600)
+			os.Rename(file+"~", file)
+			syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		}
+		for pid := 0; rank == 0 && !stopped(pid); time.Sleep(5 * time.Millisecond) {
+			b, _ := os.ReadFile(file)
+			pid, _ = strconv.Atoi(string(b))
+		}
+		if rank == 0 {
+			os.Exit(1)
+		}
 	case "kill 2":
 		file := os.Getenv("PID_FILE")
 		if rank == 2 {
@@ -192,12 +206,16 @@ func TestFailures(t *testing.T) {
 		says        string
 	}{
 		{"exit status", "exit 3", "rank 1: exit status 3", 3, ""},
+		{"stopped", "stop 2", "rank 0: exit status 1; the process of rank 2 is stopped, which may be why", 1, ""},
 		{"signal", "kill 2", "rank 2: killed by signal 9", 137, "rank 2 died, says 3\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c, out := config(4, tt.scene)
 			c.Grace = 5 * time.Second
+			if tt.scene == "stop 2" {
+				c.Grace = 20 * time.Millisecond // nothing wakes it
+			}
 			c.Env = append(c.Env, "PID_FILE="+t.TempDir()+"/pid")
 			err := Run(t.Context(), c)
 			require.EqualError(t, err, tt.want)
