@@ -21,6 +21,7 @@
 //	inquire    position                →
 //	                                   ←   where      (to all others)
 //	position                           →
+//	                                   ←   silent     who answers nothing
 //	fail       reason                  →
 //	                                   ←   failed     who and why (to all others)
 //	leave      position                →

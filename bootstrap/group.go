@@ -56,6 +56,11 @@ type Group interface {
 	// Cost: 1.5 KiB from each rank.
 	Inquire(p Position)
 
+	// Silent are the ranks that answered nothing for a second or more when the hub
+	// asked for their positions, by its answer to this rank's last Inquire. Their
+	// processes may be stopped, or their hosts cut off and not yet taken for dead.
+	Silent() []int
+
 	// Close says goodbye: an orderly leave is not a failure. It waits for the
 	// hub's answer, at most a second, so that the process may exit at once.
 	Close() error

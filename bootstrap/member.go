@@ -29,6 +29,8 @@ type member struct {
 	failure   *Failure
 	locate    func() (Position, bool) // nil until Locate
 
+	silent []int // see Silent
+
 	failOnce, closeOnce, byeOnce sync.Once
 }
 
@@ -90,6 +92,8 @@ func (m *member) hear(msg message) {
 		m.fail(&msg.Failure)
 	case *left:
 		m.part(msg)
+	case *silent:
+		m.silent = msg.Ranks
 	case *where:
 		go m.answer() // the room may be locked while it asks
 	case *bye:
@@ -174,8 +178,7 @@ func (m *member) Close() error {
 		m.mu.Lock()
 		close(m.closed)
 		m.mu.Unlock()
-		l := &leave{}
-		l.Position, l.Known = m.position()
+		l := &leave{m.position()}
 		m.order.Lock()
 		m.up(l)
 		m.order.Unlock()
@@ -192,25 +195,27 @@ func (m *member) Locate(f func() (Position, bool)) {
 
 func (m *member) Inquire(p Position) { m.say(&inquire{p.recent()}) }
 
-// answer tells the room where this rank is, if that can be said now.
-func (m *member) answer() {
-	if p, ok := m.position(); ok {
-		m.say(&position{p})
-	}
+func (m *member) Silent() []int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.silent)
 }
 
-func (m *member) position() (Position, bool) {
+// answer tells the room where this rank is, or that it cannot be said now.
+func (m *member) answer() { m.say(&position{m.position()}) }
+
+func (m *member) position() known {
 	m.mu.Lock()
 	locate := m.locate
 	m.mu.Unlock()
 	if locate == nil {
-		return Position{}, false
+		return known{}
 	}
 	p, ok := locate()
 	if !ok {
-		return Position{}, false
+		return known{}
 	}
-	return p.recent(), true
+	return known{true, p.recent()}
 }
 
 // say tells the room something, unless the goodbye has been said.

@@ -233,9 +233,23 @@ type where struct{ empty }
 func (*where) kind() kind { return kWhere }
 
 // position answers where.
-type position struct{ Position }
+type position struct{ known }
 
 func (*position) kind() kind { return kPosition }
+
+// silent answers inquire: these ranks were asked where they are a second ago or
+// more, and have said nothing since.
+type silent struct{ Ranks []int }
+
+func (*silent) kind() kind { return kSilent }
+
+func (m *silent) Append(b []byte) []byte { return appendRanks(b, m.Ranks) }
+
+func (m *silent) Parse(b []byte) error {
+	f := fields{b: b}
+	m.Ranks = f.ranks()
+	return f.end()
+}
 
 func (m *Position) Append(b []byte) []byte {
 	b = appendU32(appendFlag(b, m.Waiting), len(m.Calls))
@@ -261,16 +275,19 @@ func (m *Position) Parse(b []byte) error {
 }
 
 // leave: the orderly goodbye, and where the rank was.
-type leave struct {
-	Known bool // Position is; else the rank cannot say
-	Position
-}
+type leave struct{ known }
 
 func (*leave) kind() kind { return kLeave }
 
-func (m *leave) Append(b []byte) []byte { return m.Position.Append(appendFlag(b, m.Known)) }
+// known is a position, if the rank can say where it is.
+type known struct {
+	Known bool
+	Position
+}
 
-func (m *leave) Parse(b []byte) error {
+func (m *known) Append(b []byte) []byte { return m.Position.Append(appendFlag(b, m.Known)) }
+
+func (m *known) Parse(b []byte) error {
 	f := fields{b: b}
 	m.Known = f.flag()
 	if f.bad {

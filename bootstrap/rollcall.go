@@ -71,7 +71,8 @@ type ledger struct {
 	first  map[uint64]entry // by Number
 	top    uint64           // the highest Number in first
 	heard  []time.Time      // by rank: when its position came
-	asked  time.Time        // the last roll call
+	asked  []time.Time      // by rank: when it was first asked for what it has not answered, else zero
+	roll   time.Time        // the last roll call
 	waited uint64           // the highest Number in which a rank has waited long
 	gone   *departure       // the rank that left earliest in the sequence
 
@@ -94,7 +95,7 @@ type departure struct {
 const ledgerDepth = 1024
 
 func newLedger(size int) *ledger {
-	return &ledger{first: map[uint64]entry{}, heard: make([]time.Time, size)}
+	return &ledger{first: map[uint64]entry{}, heard: make([]time.Time, size), asked: make([]time.Time, size)}
 }
 
 // note takes the position of a rank.
@@ -155,14 +156,30 @@ func (l *ledger) verdict() *Failure {
 // missing are those of ranks whose position is to be asked for now: nobody if
 // the last roll call was a moment ago.
 func (l *ledger) missing(ranks []int, now time.Time) (ask []int) {
-	if now.Sub(l.asked) < rollTime {
+	if now.Sub(l.roll) < rollTime {
 		return nil
 	}
-	l.asked = now
+	l.roll = now
 	for _, r := range ranks {
 		if now.Sub(l.heard[r]) >= rollTime {
 			ask = append(ask, r)
+			if l.asked[r].IsZero() {
+				l.asked[r] = now
+			}
 		}
 	}
 	return ask
+}
+
+// answered notes that a rank has said something.
+func (l *ledger) answered(rank int) { l.asked[rank] = time.Time{} }
+
+// silent are those of ranks that were asked a while ago and have said nothing.
+func (l *ledger) silent(ranks []int, now time.Time) (s []int) {
+	for _, r := range ranks {
+		if at := l.asked[r]; !at.IsZero() && now.Sub(at) >= rollTime {
+			s = append(s, r)
+		}
+	}
+	return s
 }

@@ -27,7 +27,7 @@ func waits(from uint64, calls string) Position {
 
 func TestRollCall(t *testing.T) {
 	const first3 = "ranks 0 and 2 make different calls as collective #3"
-	gone := func(p Position) *leave { return &leave{Known: true, Position: p} }
+	gone := func(p Position) *leave { return &leave{known{true, p}} }
 	tests := []struct {
 		name  string
 		words []word
@@ -35,14 +35,14 @@ func TestRollCall(t *testing.T) {
 	}{
 		{"the hub asks those it has not heard of", []word{{rank: 1, m: &inquire{waits(1, "ab")}}}, []string{"[0 2 3]: where?"}},
 		{"not twice in a second", []word{{rank: 1, m: &inquire{waits(1, "ab")}}, {rank: 2, m: &inquire{waits(1, "ab")}}}, []string{"[0 2 3]: where?"}},
-		{"calls that differ", []word{{rank: 0, m: &inquire{waits(1, "aab")}}, {rank: 2, m: &position{at(1, "aac")}}},
+		{"calls that differ", []word{{rank: 0, m: &inquire{waits(1, "aab")}}, {rank: 2, m: &position{known{true, at(1, "aac")}}}},
 			[]string{"[1 2 3]: where?", "[0 1 2 3]: " + first3}},
-		{"a rank that does not wait", []word{{rank: 2, m: &position{at(2, "acaa")}}, {rank: 0, m: &inquire{waits(1, "aab")}}}, []string{"[0 1 2 3]: " + first3}},
-		{"one has passed", []word{{rank: 0, m: &inquire{waits(1, "aab")}}, {rank: 2, m: &position{at(3, "cccc")}}},
+		{"a rank that does not wait", []word{{rank: 2, m: &position{known{true, at(2, "acaa")}}}, {rank: 0, m: &inquire{waits(1, "aab")}}}, []string{"[0 1 2 3]: " + first3}},
+		{"one has passed", []word{{rank: 0, m: &inquire{waits(1, "aab")}}, {rank: 2, m: &position{known{true, at(3, "cccc")}}}},
 			[]string{"[1 2 3]: where?", "[0 1 2 3]: " + first3}},
-		{"number 0 is not compared", []word{{rank: 0, m: &inquire{waits(0, "a")}}, {rank: 2, m: &position{at(0, "b")}}}, []string{"[1 2 3]: where?"}},
-		{"skew is no fault", []word{{rank: 0, m: &inquire{waits(1, "aaaa")}}, {rank: 1, m: &position{at(1, "a")}}, {rank: 2, m: &position{Position{}}}}, []string{"[1 2 3]: where?"}},
-		{"the lowest number, then the lowest ranks", []word{{rank: 3, m: &inquire{waits(2, "xyz")}}, {rank: 1, m: &position{at(3, "aaa")}}, {rank: 0, m: &position{at(2, "aa")}}, {rank: 2, m: &position{at(1, "xxxx")}}},
+		{"number 0 is not compared", []word{{rank: 0, m: &inquire{waits(0, "a")}}, {rank: 2, m: &position{known{true, at(0, "b")}}}}, []string{"[1 2 3]: where?"}},
+		{"skew is no fault", []word{{rank: 0, m: &inquire{waits(1, "aaaa")}}, {rank: 1, m: &position{known{true, at(1, "a")}}}, {rank: 2, m: &position{known{true, Position{}}}}}, []string{"[1 2 3]: where?"}},
+		{"the lowest number, then the lowest ranks", []word{{rank: 3, m: &inquire{waits(2, "xyz")}}, {rank: 1, m: &position{known{true, at(3, "aaa")}}}, {rank: 0, m: &position{known{true, at(2, "aa")}}}, {rank: 2, m: &position{known{true, at(1, "xxxx")}}}},
 			[]string{"[0 1 2]: where?", "[0 1 2 3]: ranks 0 and 2 make different calls as collective #2"}},
 		{"one has left", []word{{rank: 2, m: gone(at(1, "aa"))}, {rank: 0, m: &inquire{waits(1, "aaa")}}},
 			[]string{"[0 1 3]: rank 2 has left after collective #2, and others wait for it in a later one"}},
@@ -54,15 +54,15 @@ func TestRollCall(t *testing.T) {
 		{"two have left", []word{{rank: 2, m: gone(at(1, "aa"))}, {rank: 3, m: gone(at(1, "a"))}, {rank: 1, m: gone(at(1, "aa"))}, {rank: 0, m: &inquire{waits(1, "aaa")}}},
 			[]string{"[0]: rank 3 has left after collective #1, and others wait for it in a later one"}},
 		{"one has left after another call, and others have gone on", []word{{rank: 2, m: gone(at(1, "aac"))}, {rank: 0, m: &inquire{waits(1, "aabb")}}}, []string{"[0 1 3]: " + first3}},
-		{"not those it has heard of", []word{{rank: 1, m: &position{at(1, "a")}}, {rank: 0, m: &inquire{waits(1, "ab")}}}, []string{"[2 3]: where?"}},
+		{"not those it has heard of", []word{{rank: 1, m: &position{known{true, at(1, "a")}}}, {rank: 0, m: &inquire{waits(1, "ab")}}}, []string{"[2 3]: where?"}},
 		{"one has left and cannot say where it was", []word{{rank: 2, m: &leave{}}, {rank: 0, m: &inquire{waits(1, "aaa")}}}, []string{"[1 3]: where?"}},
 		{"one has left after another call", []word{{rank: 2, m: gone(at(1, "aac"))}, {rank: 0, m: &inquire{waits(1, "aab")}}}, []string{"[0 1 3]: " + first3}},
-		{"who does not wait long misses nobody", []word{{rank: 2, m: gone(at(1, "a"))}, {rank: 0, m: &position{at(1, "aa")}}}, []string{}},
+		{"who does not wait long misses nobody", []word{{rank: 2, m: gone(at(1, "a"))}, {rank: 0, m: &position{known{true, at(1, "aa")}}}}, []string{}},
 		{"leaving comes before what follows from it", []word{{rank: 2, m: gone(at(1, "a"))}, {rank: 0, m: &inquire{waits(1, "aab")}}, {rank: 1, m: &inquire{waits(1, "aac")}}},
 			[]string{"[0 1 3]: rank 2 has left after collective #1, and others wait for it in a later one"}},
 		{"a complaint gives way", []word{{rank: 0, m: &inquire{waits(1, "b")}}, {rank: 2, m: &fail{"i/o timeout"}}, {rank: 2, m: gone(at(1, "c"))}},
 			[]string{"[1 2 3]: where?", "[0 1 2 3]: ranks 0 and 2 make different calls as collective #1"}},
-		{"who has heard a failure hears no second", []word{{rank: 0, m: &inquire{waits(1, "b")}}, {rank: 1, m: &position{at(1, "c")}}, {rank: 3, lost: "gone"}, {rank: 2, m: &position{at(1, "c")}}},
+		{"who has heard a failure hears no second", []word{{rank: 0, m: &inquire{waits(1, "b")}}, {rank: 1, m: &position{known{true, at(1, "c")}}}, {rank: 3, lost: "gone"}, {rank: 2, m: &position{known{true, at(1, "c")}}}},
 			[]string{"[1 2 3]: where?", "[0 1 2]: rank 3 died: gone"}},
 	}
 	for _, tt := range tests {
@@ -115,12 +115,49 @@ func TestRollCallAgain(t *testing.T) {
 			r.hear(0, &inquire{waits(1, "aa")})
 			r.hear(2, &inquire{waits(1, "aa")})
 			require.Equal(t, []string{"[1 2]: where?"}, said(), "2 was not heard of when 0 asked")
-			r.hear(1, &position{at(1, "a")})
+			r.hear(1, &position{known{true, at(1, "a")}})
 			time.Sleep(rollTime)
 		}
-		r.hear(1, &position{at(1, "ab")})
+		r.hear(1, &position{known{true, at(1, "ab")}})
 		time.Sleep(settle)
 		require.Equal(t, []string{"[0 1 2]: ranks 0 and 1 make different calls as collective #2"}, said())
+	})
+}
+
+// Who says nothing when the roll is called is known to those who wait.
+func TestSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, said := transcript(4)
+		ask := func() []string {
+			time.Sleep(rollTime)
+			r.hear(0, &inquire{waits(1, "aa")})
+			return said()
+		}
+		require.Equal(t, []string{"[1 2 3]: where?"}, ask())
+		r.hear(1, &position{}) // it cannot say, but it is there
+		require.Equal(t, []string{"[1 2 3]: where?", "[0]: silent: [2 3]"}, ask())
+		require.Equal(t, []string{"[1 2 3]: where?", "[0]: silent: [1 2 3]"}, ask())
+		r.hear(1, &position{known{true, at(1, "a")}})
+		r.hear(2, &share{})
+		require.Equal(t, []string{"[1 2 3]: where?", "[0]: silent: [3]"}, ask())
+		r.hear(3, &leave{})
+		said()
+		require.Equal(t, []string{"[1 2]: where?", "[0]: silent: [1 2]"}, ask())
+	})
+}
+
+func TestSilentMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		groups := Local(3)
+		groups[1].(*member).up = func(message) {} // as a process that is stopped
+		for _, want := range [][]int{nil, {1}} {
+			time.Sleep(rollTime)
+			groups[0].Inquire(waits(1, "a"))
+			synctest.Wait()
+			require.Equal(t, want, groups[0].Silent())
+		}
+		require.Nil(t, groups[0].Failure(), "to be silent is not to fail")
+		closeAll(t, []Group{groups[0], groups[2]})
 	})
 }
 
@@ -141,6 +178,7 @@ func TestLedgerForgets(t *testing.T) {
 // One rank waits in a call, the others are elsewhere.
 func TestInquire(t *testing.T) {
 	forKinds(t, 3, func(t *testing.T, groups []Group) {
+		require.Empty(t, groups[2].Silent())
 		groups[0].Locate(func() (Position, bool) { return Position{}, false })
 		groups[1].Locate(func() (Position, bool) { return at(1, "aab"), true })
 		many := at(1, "aac")

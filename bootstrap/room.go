@@ -56,6 +56,7 @@ func (r *room) hear(rank int, m message) bool {
 	if r.gone[rank] {
 		return false
 	}
+	r.ledger.answered(rank)
 	switch m := m.(type) {
 	case *share:
 		return r.share(rank, m)
@@ -67,8 +68,10 @@ func (r *room) hear(rank int, m message) bool {
 		r.locate(rank, m)
 		r.leave(rank)
 	case *position:
-		r.ledger.note(rank, m.Position, time.Now())
-		r.judge()
+		if m.Known {
+			r.ledger.note(rank, m.Position, time.Now())
+			r.judge()
+		}
 	case *inquire:
 		r.inquire(rank, m)
 	case *giveUp: // crossed with the start, which the rank takes
@@ -127,6 +130,7 @@ func (r *room) inquire(rank int, m *inquire) {
 	if ask := r.ledger.missing(r.others(rank), now); len(ask) > 0 {
 		r.tell(ask, &where{})
 	}
+	r.tell([]int{rank}, &silent{r.ledger.silent(r.others(rank), now)})
 }
 
 // locate notes where a rank is that leaves.

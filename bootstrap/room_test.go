@@ -14,6 +14,9 @@ import (
 func transcript(n int) (*room, func() []string) {
 	var lines []string
 	r := newRoom(n, func(to []int, m message) {
+		if s, ok := m.(*silent); ok && len(s.Ranks) == 0 {
+			return // who inquires is always told
+		}
 		lines = append(lines, fmt.Sprintf("%v: %s", to, line(m)))
 	})
 	return r, func() []string {
@@ -32,6 +35,8 @@ func line(m message) string {
 		return m.Error()
 	case *where:
 		return "where?"
+	case *silent:
+		return fmt.Sprintf("silent: %v", m.Ranks)
 	case *left:
 		return fmt.Sprintf("rank %d left at %d", m.Rank, m.Seq)
 	case *bye:

@@ -42,6 +42,7 @@ const (
 	kInquire
 	kWhere
 	kPosition
+	kSilent
 	kWithdraw
 	kWithdrawn
 )
@@ -84,6 +85,8 @@ func newMessage(k kind) message {
 		return &where{}
 	case kPosition:
 		return &position{}
+	case kSilent:
+		return &silent{}
 	case kWithdraw:
 		return &withdraw{}
 	case kWithdrawn:
