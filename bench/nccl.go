@@ -95,7 +95,7 @@ func (n *nccl) offers(s *series) bool {
 func (n *nccl) operation(s *series, c *ringo.Call) func() error {
 	var (
 		in, out, count = c.In.Ptr(), c.Out.Ptr(), uintptr(c.Count)
-		t, op, root    = uintptr(c.Type), ncclOps[c.Op.Kind], uintptr(c.Root)
+		t, op, root    = uintptr(c.Type.NCCL()), ncclOps[c.Op.Kind], uintptr(c.Root)
 		comm, stream   = n.comm, uintptr(c.Stream)
 		one            = uintptr(c.Count * c.Type.Size())
 		rank, size     = n.w.comm.Rank(), n.w.comm.Size()

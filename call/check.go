@@ -28,6 +28,9 @@ func (c *Call) Check(rank, n int) error {
 	if c.OnDevice() && (c.In.IsHost() && c.In.Len() > 0 || c.Out.IsHost() && c.Out.Len() > 0) {
 		return bad("one of In and Out is host memory, the other a GPU's: copy one to where the other is")
 	}
+	if c.Type == 0 {
+		return bad("the call has no Type: set it, as in Call{Type: Float32, …}")
+	}
 	if !c.Type.Valid() {
 		return bad("unknown element type %v", c.Type)
 	}

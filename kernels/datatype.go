@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// A DataType names the type of an element. The numbers are NCCL's.
+// A DataType names the type of an element. The zero DataType is none, so that a
+// type that was left out is found. The order is NCCL's.
 type DataType uint8
 
 const (
-	Int8 DataType = iota
+	Int8 DataType = iota + 1
 	Uint8
 	Int32
 	Uint32
@@ -24,7 +25,7 @@ const (
 	numTypes
 )
 
-// types holds what is known of each DataType: name, other name in use
+// types is what is known of each DataType: name, other name in use
 // (nccl-tests), bytes an element, and which family of arithmetic it has.
 var types = [numTypes]struct {
 	name, alias string
@@ -55,15 +56,23 @@ const (
 
 // Types lists all data types in the order of their numbers.
 func Types() []DataType {
-	all := make([]DataType, numTypes)
-	for i := range all {
-		all[i] = DataType(i)
+	var all []DataType
+	for t := Int8; t < numTypes; t++ {
+		all = append(all, t)
 	}
 	return all
 }
 
 // Valid reports whether t is one of the constants above.
-func (t DataType) Valid() bool { return t < numTypes }
+func (t DataType) Valid() bool { return t > 0 && t < numTypes }
+
+// NCCL is the number that nccl.h has for the type, -1 for an unknown one.
+func (t DataType) NCCL() int {
+	if !t.Valid() {
+		return -1
+	}
+	return int(t - Int8)
+}
 
 // Size is the number of bytes of an element, 0 for an unknown type.
 func (t DataType) Size() int {
@@ -85,11 +94,11 @@ func (t DataType) String() string {
 // nccl-tests gives it: half, float, double, f8e4m3, f8e5m2.
 func ParseType(s string) (DataType, error) {
 	var known []string
-	for i, t := range types {
-		if s == t.name || s == t.alias && s != "" {
-			return DataType(i), nil
+	for _, t := range Types() {
+		if about := &types[t]; s == about.name || s == about.alias && s != "" {
+			return t, nil
 		}
-		known = append(known, t.name)
+		known = append(known, t.String())
 	}
 	return 0, fmt.Errorf("parse data type: %q is none of %s", s, strings.Join(known, ", "))
 }

@@ -8,12 +8,14 @@ import (
 
 func TestParseType(t *testing.T) {
 	for i, ty := range Types() {
-		require.Equal(t, DataType(i), ty)
+		require.Equal(t, i, ty.NCCL())
 		require.True(t, ty.Valid())
 		got, err := ParseType(ty.String())
 		require.NoError(t, err)
 		require.Equal(t, ty, got)
 	}
+	// ncclInt8 is 0, ncclFloat32 7, ncclFloat8e5m2 11.
+	require.Equal(t, []int{0, 7, 11}, []int{Int8.NCCL(), Float32.NCCL(), Float8E5M2.NCCL()})
 	for name, want := range map[string]DataType{
 		"half": Float16, "float": Float32, "double": Float64, "f8e4m3": Float8E4M3, "f8e5m2": Float8E5M2,
 	} {
@@ -25,8 +27,14 @@ func TestParseType(t *testing.T) {
 		_, err := ParseType(name)
 		require.ErrorContains(t, err, "is none of int8, uint8, int32")
 	}
-	require.False(t, DataType(12).Valid())
-	require.Zero(t, DataType(12).Size())
+	for _, none := range []DataType{0, 13} {
+		require.False(t, none.Valid())
+		require.Zero(t, none.Size())
+		require.Equal(t, -1, none.NCCL())
+		require.NotContains(t, Types(), none)
+		_, err := ParseType(none.String())
+		require.Error(t, err)
+	}
 }
 
 func TestParseOp(t *testing.T) {

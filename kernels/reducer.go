@@ -65,7 +65,7 @@ type cached struct {
 // for the same gives the same Reducer and allocates nothing, unless op is a
 // user's own.
 func NewReducer(t DataType, op RedOp, ranks int) (*Reducer, error) {
-	if t >= numTypes || op.Kind >= KindUser {
+	if !t.Valid() || op.Kind >= KindUser {
 		return newReducer(t, op, ranks, best)
 	}
 	op, reason := op.scalar(t)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/ringo-go/ringo/mem"
 )
 
 // number is the one element in b.
@@ -286,7 +288,9 @@ func TestInvalid(t *testing.T) {
 	}{
 		{Float32, BitAnd, 2, "kernels: bitand of float32: bitwise reductions need an integer type"},
 		{Float8E5M2, BitXor, 2, "kernels: bitxor of float8e5m2: bitwise reductions need an integer type"},
-		{12, Sum, 2, "kernels: sum of DataType(12): no such data type"},
+		{0, Sum, 2, "kernels: sum of DataType(0): no such data type"},
+		{0, PreMulSumAt(mem.Of([]float32{2})), 2, "kernels: premulsum(scalar in host memory) of DataType(0): no such data type"},
+		{13, Sum, 2, "kernels: sum of DataType(13): no such data type"},
 		{Int8, RedOp{Kind: 77}, 2, "kernels: Kind(77) of int8: no such reduction"},
 		{Int8, Sum, 0, "kernels: sum of int8: 0 ranks, want at least 1"},
 		{Int32, PreMulSum(0.5), 2, "kernels: premulsum(0.5) of int32: the scalar of an integer type has to be an integer of 64 bits"},
