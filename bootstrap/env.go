@@ -16,7 +16,7 @@ type Spec struct {
 	Rank, Size int
 	LocalRank  int    // rank among those on this machine; -1 if not told
 	LocalSize  int    // how many those are; 0 if not told
-	Addr       string // host:port where rank 0 serves, or an ID as text
+	Addr       string // host:port where rank 0 serves, or the text of an ID that another process serves
 	Secret     string // for IDFor
 	Guessable  bool   // Secret is derived from the job's names: see FromEnv
 	Source     string // who told: "torchrun", "Slurm", …
@@ -24,8 +24,8 @@ type Spec struct {
 
 // storeGap lies between torchrun's MASTER_PORT, where its own store listens,
 // and our hub. It is wide because users number the ports of neighbouring jobs
-// one by one, and leads from the usual 29500 to a port that the kernel does
-// not give away by itself (those begin at 32768).
+// one by one. From the usual 29500 it leads to a port that the kernel does not
+// hand out by itself (those begin at 32768).
 const storeGap = 2000
 
 // defaultPort is the hub's where only a host is known.
@@ -42,10 +42,11 @@ const defaultPort = 29717
 //	PMI       PMI_RANK             PMI_SIZE             MPI_LOCALRANKID, MPI_LOCALNRANKS —
 //	Kubernetes JOB_COMPLETION_INDEX RINGO_SIZE or COMPLETIONS —                          —
 //
-// For each of them RINGO_COMM_ID, as host:port or as text of an ID, comes
-// before its own hub, then MASTER_ADDR with MASTER_PORT. MASTER_PORT itself is
-// taken by torchrun's store, hence the 2000 (down, where up is no port). Where
-// a host is known but no port, the port is derived from the job's identifier.
+// For each of them RINGO_COMM_ID, as host:port or as the text of an ID, overrides
+// the hub of the last column, and so does MASTER_ADDR with MASTER_PORT after it.
+// torchrun's own store listens on MASTER_PORT, hence the 2000, which is subtracted
+// where adding would leave no valid port. Where a host is known but no port, the
+// port is derived from the job's identifier.
 //
 // The secret is RINGO_COMM_SECRET. Without it, it is derived from what
 // identifies the job, and Guessable: whoever can reach the port and knows or
@@ -79,7 +80,7 @@ func (s Spec) ID() (ID, error) {
 	return IDFor(s.Addr, s.Secret)
 }
 
-// Join serves the ID if this is rank 0 and the ID is not someone else's, and joins.
+// Join joins, and serves the ID before if this is rank 0 and Addr is no ID's text.
 func (s Spec) Join(ctx context.Context, lo ListenOptions, jo JoinOptions) (Group, error) {
 	if s.Size == 1 && s.Addr == "" {
 		return Local(1)[0], nil
@@ -130,7 +131,7 @@ var launchers = []launcher{
 	{name: "Open MPI", rank: "OMPI_COMM_WORLD_RANK", sizes: []string{"OMPI_COMM_WORLD_SIZE"},
 		localRank: []string{"OMPI_COMM_WORLD_LOCAL_RANK"}, localSize: []string{"OMPI_COMM_WORLD_LOCAL_SIZE"},
 		job: []string{"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
-	// A batch script has a SLURM_PROCID but is no task: those have a step.
+	// A batch script has a SLURM_PROCID too, but only tasks have a step.
 	{name: "Slurm", rank: "SLURM_PROCID", also: "SLURM_STEP_ID", sizes: []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
 		localRank: []string{"SLURM_LOCALID"},
 		job:       []string{"SLURM_JOB_ID", "SLURM_STEP_ID"}},
@@ -231,7 +232,7 @@ func (e env) addr(l launcher, s Spec) (string, error) {
 }
 
 // portOf spreads jobs over the ports 20000 to 29999, below those that kernels
-// give away.
+// hand out.
 func portOf(job string) int {
 	if job == "" {
 		return defaultPort

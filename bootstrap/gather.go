@@ -110,8 +110,8 @@ func (r *room) giveUp(g *gather, seq uint64, rank int, reason string) {
 	r.tell(r.others(-1), w)
 }
 
-// AllGather has a rank come to its next AllGather and waits for the end of it,
-// which the room alone decides.
+// AllGather waits for the room's word: only the room decides whether an AllGather
+// completes or fails, and it decides the same for all ranks.
 func (m *member) AllGather(ctx context.Context, data []byte) ([][]byte, error) {
 	cause := context.Cause(ctx)
 	if limit := min(maxBlob, maxGather/m.size); len(data) > limit {

@@ -15,13 +15,14 @@ import (
 const (
 	handshakeTime = 5 * time.Second        // for a connection to prove itself
 	maxGuests     = 1024                   // connections that have not yet done so
-	lingerTime    = 2 * time.Second        // for late comers to be told why they are late
-	goodbyeTime   = time.Second            // for bye, and for a rank to close after it
+	lingerTime    = 2 * time.Second        // how long the door stays open for late comers, who are told why they are late
+	goodbyeTime   = time.Second            // for the hub to answer a last word, and for a rank to close after bye
 	flushTime     = 400 * time.Millisecond // for last words to be written
 )
 
-// A hub is the centre of one group: it listens, believes, seats and, when all
-// are seated, carries the room's messages.
+// A hub is the centre of one group. It listens, checks who comes and seats the
+// ranks in the lobby. When all are seated it carries messages between them and
+// the room.
 type hub struct {
 	id     ID
 	opt    ListenOptions
@@ -36,8 +37,8 @@ type hub struct {
 	mu      sync.Mutex
 	lobby   lobby
 	verdict *refusal       // why the group will not come together
-	room    *room          // once it has
-	ended   map[int]string // ranks whose process has, and how; see Gone
+	room    *room          // nil until the group has come together
+	ended   map[int]string // how the processes of ranks have ended; see Gone
 	seated  int            // connections of ranks that are open
 	foreign int            // connections that had another key
 	timer   *time.Timer
@@ -106,8 +107,8 @@ func (h *hub) greet(conn net.Conn) (*seat, error) {
 }
 
 // sit seats a rank, or refuses it. A conflict before the start ends the group
-// for all: it cannot come together any more. A hub that has ended says nothing:
-// the rank tries again, and may find the next one.
+// for all, for it cannot come together any more. A hub that has ended says
+// nothing: the rank tries again, and may find the next hub.
 func (h *hub) sit(s *seat) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -231,7 +232,7 @@ func (h *hub) wait(s *seat, m message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	g, ok := m.(*giveUp)
-	if !ok || h.verdict != nil || h.room != nil { // a start just now is taken
+	if !ok || h.verdict != nil || h.room != nil { // the rank takes the start that has crossed its word
 		return
 	}
 	strangers := ""
@@ -241,7 +242,7 @@ func (h *hub) wait(s *seat, m message) {
 	h.refuseAll(h.lobby.gaveUp(s.Rank, g, strangers))
 }
 
-// rise notes the end of a rank's connection.
+// rise notes that a rank's connection has ended, and how.
 func (h *hub) rise(s *seat, why string) {
 	h.mu.Lock()
 	r := h.room
@@ -259,7 +260,7 @@ func (h *hub) rise(s *seat, why string) {
 	}
 }
 
-// flush waits a moment until the ranks' connections have taken the last words.
+// flush waits a moment until the last words to all ranks are with the kernel.
 // The group has come together: neither room nor seats change any more.
 func (h *hub) flush() {
 	h.together().waitSettled()

@@ -22,10 +22,10 @@ type JoinOptions struct {
 	Log    *slog.Logger // nil is silence
 }
 
-// Join enters the group of id as one of size ranks and returns when all are
-// in. One deadline, ctx's or DefaultJoinTimeout, covers it all. An error is a
-// *JoinError, and then it is one for every rank: which ranks did not come, who
-// claims the same rank, which sizes differ, who died meanwhile.
+// Join enters the group of id as one of size ranks, and returns when all ranks
+// have. The deadline is ctx's, or DefaultJoinTimeout. An error is a *JoinError, and
+// every rank gets the same one: which ranks did not come, who claims the same rank,
+// which sizes differ, who died meanwhile.
 //
 // Nothing is believed of a process that has not proved that it has the ID's key,
 // and nothing that it does ends Join: another job's hub may have the port for a
@@ -230,7 +230,7 @@ func (j *joiner) enrol(l *link, s *start) Group {
 	m := newMember(j.rank, j.size, groupKey(j.id.key(), s.Salt), s.Hosts)
 	h := hubOf(j.id) // nil unless this process serves it
 	m.up = func(msg message) {
-		if _, ok := msg.(*fail); ok && h != nil { // flush must find it there
+		if _, ok := msg.(*fail); ok && h != nil { // straight to the room, where flush waits for it
 			h.together().hear(j.rank, msg)
 			return
 		}

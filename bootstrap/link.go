@@ -14,8 +14,8 @@ const (
 	silence         = idleBeforeProbe + probeCount*probeInterval
 )
 
-// A link is a connection with a queue before it: send never blocks. A
-// goroutine exists only while there is something to write.
+// A link is a connection with a queue of what is to be sent, so that send never
+// blocks. Its goroutine exists only while there is something to write.
 type link struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -28,8 +28,8 @@ type link struct {
 
 func newLink(conn net.Conn) *link {
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		// The kernel asks and answers, not the process: one that is stopped or
-		// busy is not taken for dead. A failure here costs only this watch.
+		// Kernels send and answer keep-alive probes, so a process that is stopped
+		// or busy is not taken for dead. Without them a silent host is found later.
 		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{
 			Enable: true, Idle: idleBeforeProbe, Interval: probeInterval, Count: probeCount,
 		})

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// A member is one rank's end of a room, near or far.
+// A member is one rank's end of a room, which is in this process (Local) or in the
+// hub's.
 type member struct {
 	rank, size int
 	key        []byte
@@ -17,10 +18,10 @@ type member struct {
 	byed       chan struct{} // closed when the room has answered our leave, or cannot
 	closed     chan struct{} // closed by Close
 
-	order sync.Mutex // sequence numbers go up in their order
+	order sync.Mutex // held while calling up, so that messages go up in order
 	next  uint64     // under order
 
-	mu        sync.Mutex // not held while calling up
+	mu        sync.Mutex // never held while calling up
 	waits     map[uint64]chan result
 	withdrawn map[uint64]*WithdrawnError // AllGathers that this rank has yet to come to
 	stops     *left                      // no AllGather from stops.Seq on can complete
@@ -152,7 +153,7 @@ func (m *member) lost(why string) {
 	switch {
 	case isClosed(m.closed):
 		m.settleAll(ErrClosed)
-	case m.orphan: // as was to be expected; only AllGather is no more
+	case m.orphan: // the hub may end then; only AllGather cannot go on
 		m.part(&left{Rank: m.stops.Rank})
 	case len(m.hosts) > 0:
 		m.fail(&Failure{Rank: m.hosts[0], Died: true, Reason: why})

@@ -30,8 +30,8 @@ func (m *claim) Parse(b []byte) error {
 // when the group cannot come together.
 type refusal struct {
 	Cause   cause
-	Rank    int   // of CauseDied and CauseCancelled; otherwise -1
-	Missing []int // of CauseTimeout
+	Rank    int   // with causeDied and causeCancelled; otherwise -1
+	Missing []int // with causeTimeout
 	Reason  string
 }
 
@@ -180,7 +180,7 @@ func (m *withdrawn) Parse(b []byte) error {
 	return f.end()
 }
 
-// fail: this rank fails.
+// fail: this rank cannot go on, and says why.
 type fail struct{ Reason string }
 
 func (*fail) kind() kind { return kFail }

@@ -62,8 +62,8 @@ func (d *Disagreement) before(e *Disagreement) bool {
 	return e == nil || cmp.Or(cmp.Compare(d.Number, e.Number), cmp.Compare(d.RankA, e.RankA), cmp.Compare(d.RankB, e.RankB)) < 0
 }
 
-// rollTime is the least time between two roll calls, and how old a position may
-// be that need not be asked for again.
+// rollTime is the least time between two roll calls. A position that came within
+// this time is not asked for again.
 const rollTime = time.Second
 
 // A ledger compares the positions of the ranks of a room.
@@ -98,7 +98,7 @@ func newLedger(size int) *ledger {
 	return &ledger{first: map[uint64]entry{}, heard: make([]time.Time, size), asked: make([]time.Time, size)}
 }
 
-// note takes the position of a rank.
+// note compares the position of a rank with those of others.
 func (l *ledger) note(rank int, p Position, now time.Time) {
 	l.heard[rank] = now
 	l.waited = max(l.waited, p.waitsIn())

@@ -7,8 +7,8 @@ import (
 )
 
 // settle is how long a rank's complaint waits before the others hear it. When
-// a rank dies, its neighbours may see their data connections break and complain
-// before the hub sees the death; the death is then what all should hear.
+// a rank dies, its neighbours may see their data connections break, and complain,
+// before the hub sees the death. All should hear of the death then.
 const settle = 100 * time.Millisecond
 
 // A room is the hub of a group that is complete: a state machine that takes
@@ -49,7 +49,7 @@ func newRoom(size int, tell func([]int, message)) *room {
 	return r
 }
 
-// hear takes a message of a rank. It reports whether ranks may send such one.
+// hear takes a message of a rank. False means that the rank broke the protocol.
 func (r *room) hear(rank int, m message) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,8 @@ func (r *room) hear(rank int, m message) bool {
 	return true
 }
 
-// lost says that a rank's connection ended. After a leave it means nothing.
+// lost notes that a rank's connection has ended, which is its death unless it has
+// left before.
 func (r *room) lost(rank int, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,7 +174,7 @@ func (r *room) forget() {
 	}
 }
 
-// announce tells f to its audience.
+// announce tells f to its audience, and gives up all AllGathers.
 func (r *room) announce(f *Failure) {
 	if r.failure == nil {
 		r.failure = f
@@ -192,8 +193,8 @@ func (r *room) announce(f *Failure) {
 	}
 }
 
-// audience are those who would hear of a failure of rank: all others that do
-// not know of one yet.
+// audience are the ranks that are told of a failure of rank: all others, but those
+// that know of a failure already.
 func (r *room) audience(rank int) []int {
 	return slices.DeleteFunc(r.others(rank), func(q int) bool { return r.told[q] })
 }
@@ -216,7 +217,7 @@ func (r *room) depart(rank int) {
 	}
 }
 
-// without are the ranks that are here, if rank is not.
+// without reports whether rank has gone, and which ranks are here.
 func (r *room) without(rank int) (here []int, gone bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

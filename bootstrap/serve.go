@@ -86,9 +86,9 @@ func succeed(h *hub) {
 }
 
 // Gone tells the hub of an ID that this process serves that a rank's process has
-// ended. Ranks that wait for it to join, now or later, get a *Failure at once
-// with why in it. Of a rank that has joined, the hub knows better itself. It is for
-// launchers.
+// ended. Ranks that wait for it to join, now or later, get a *JoinError at once
+// that wraps a *Failure and says why. For a rank that has joined it does nothing:
+// the hub sees its connection. It is for launchers.
 func Gone(id ID, rank int, why string) {
 	hubs.Lock()
 	defer hubs.Unlock()
@@ -136,12 +136,13 @@ func idAt(ln net.Listener, asked, secret string) (ID, error) {
 	return randomID(addr)
 }
 
-// Serve serves an ID of IDFor in this process, as NewID does its own. Where this
-// process serves it already, the next group meets when the group of now has ended.
+// Serve serves an ID of IDFor in this process, as NewID does its own. If this
+// process serves the ID already and that group has begun, Serve has the ID served
+// again when that group has ended.
 //
 // A host that is a name other than localhost is served on all interfaces, since
-// it may mean another address here than elsewhere; so is an address this machine does not hold
-// (one of a gateway before it).
+// it may mean another address here than elsewhere. So is an address that this
+// machine does not hold, such as that of a gateway which passes connections on.
 func Serve(id ID, o ListenOptions) error {
 	if err := id.Check(); err != nil {
 		return fmt.Errorf("serve: %w", err)
@@ -180,7 +181,7 @@ func register(id ID, ln net.Listener, o ListenOptions) error {
 }
 
 // Stop ends the hub of an ID that this process serves, and waits for its
-// goroutines. Ranks that are in lose the group. It is for programs that do not
+// goroutines. Ranks that have joined lose the group. It is for programs that do not
 // need an ID after all; a hub ends by itself when its ranks have left.
 func Stop(id ID) {
 	hubs.Lock()

@@ -104,7 +104,7 @@ func encode(m message) []byte {
 }
 
 // decode reads the next frame. A body longer than limit is an error before any
-// of it is read; memory grows only with bytes that have come.
+// of it is read. Memory grows with the bytes that have come, not with those promised.
 func decode(r *bufio.Reader, limit int) (message, error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
