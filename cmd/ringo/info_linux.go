@@ -19,7 +19,7 @@ func memoryFacts() []fact {
 	if err := unix.Statfs("/dev/shm", &fs); err != nil {
 		return append(facts, fact{"/dev/shm", err.Error()})
 	}
-	size, free := int64(fs.Blocks)*fs.Bsize, int64(fs.Bavail)*fs.Bsize
+	size, free := int64(fs.Blocks)*int64(fs.Bsize), int64(fs.Bavail)*int64(fs.Bsize)
 	return append(facts, fact{"/dev/shm", fmt.Sprintf("%s, %s free", gib(size), gib(free))})
 }
 
