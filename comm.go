@@ -89,7 +89,7 @@ func (c *Comm) carryOut(call *Call) error {
 // communicator ends, for the other ranks wait in that operation.
 func (c *Comm) leaveTurn(call *Call, ended *bool) {
 	if !*ended {
-		c.life.Abort(fmt.Errorf("%v panicked", call))
+		c.life.Abort(fmt.Errorf("%s panicked", call.Kind))
 	}
 	c.life.Turn.Unlock()
 }

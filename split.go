@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
 )
 
 // NoColor is the color of a rank that becomes a member of no part.
@@ -30,29 +31,46 @@ type splitNote struct {
 // whose ctx ends before all have come, leave the communicator usable.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	fail := func(err error) (*Comm, error) { return nil, c.life.ErrorIn("Split", err) }
-	if err := c.Err(); err != nil {
+	id, rank, size, err := c.splitParts(ctx, color, key)
+	if err != nil {
 		return fail(err)
 	}
+	if color == NoColor {
+		return nil, nil
+	}
+	cfg := c.cfg
+	cfg.ID, cfg.Rank, cfg.Size = id, rank, size
+	return Open(ctx, cfg)
+}
+
+// splitParts agrees with all ranks on the parts. It returns where this rank's part meets, with
+// the rank and size that it has there.
+func (c *Comm) splitParts(ctx context.Context, color, key int) (id *bootstrap.ID, rank, size int, err error) {
+	if err := c.Err(); err != nil {
+		return nil, 0, 0, err
+	}
 	c.queue.drain()
+	c.life.Turn.Lock()
+	defer c.life.Turn.Unlock()
 	mine := splitNote{Color: color, Key: key, Rank: c.Rank()}
 	if color < 0 && color != NoColor {
 		mine.Bad = fmt.Sprintf("color %d is neither NoColor nor a number from 0", color)
 	}
-	notes, err := c.meetSplit(ctx, "Split", mine)
+	notes, err := c.meetSplit(ctx, call.Split, mine)
 	if err != nil {
-		return fail(err)
+		return nil, 0, 0, err
 	}
 	var part []splitNote
 	for _, n := range notes {
 		if n.Bad != "" {
-			return fail(fmt.Errorf("%w: rank %d: %s", ErrInvalid, n.Rank, n.Bad))
+			return nil, 0, 0, fmt.Errorf("%w: rank %d: %s", ErrInvalid, n.Rank, n.Bad)
 		}
 		if n.Color == color {
 			part = append(part, n)
 		}
 	}
 	slices.SortStableFunc(part, func(a, b splitNote) int { return cmp.Compare(a.Key, b.Key) })
-	rank := slices.IndexFunc(part, func(n splitNote) bool { return n.Rank == c.Rank() })
+	rank = slices.IndexFunc(part, func(n splitNote) bool { return n.Rank == c.Rank() })
 
 	// The first rank of each part is host to the meeting of its part.
 	mine = splitNote{Color: color}
@@ -68,7 +86,7 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 			mine.ID = &id
 		}
 	}
-	notes, err = c.meetSplit(ctx, "Split: second part", mine)
+	notes, err = c.meetSplit(ctx, call.SplitMeets, mine)
 	for r := range notes {
 		if bad := notes[r].Bad; bad != "" && err == nil {
 			err = fmt.Errorf("rank %d: %s", r, bad)
@@ -78,23 +96,21 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 		if mine.ID != nil {
 			bootstrap.Stop(*mine.ID)
 		}
-		return fail(err)
+		return nil, 0, 0, err
 	}
 	if color == NoColor {
-		return nil, nil
+		return nil, 0, 0, nil
 	}
-	cfg := c.cfg
-	cfg.ID, cfg.Rank, cfg.Size = notes[part[0].Rank].ID, rank, len(part)
-	return Open(ctx, cfg)
+	return notes[part[0].Rank].ID, rank, len(part), nil
 }
 
 // meetSplit gives the notes of all ranks, by rank.
-func (c *Comm) meetSplit(ctx context.Context, what string, mine splitNote) ([]splitNote, error) {
+func (c *Comm) meetSplit(ctx context.Context, method call.Method, mine splitNote) ([]splitNote, error) {
 	b, err := json.Marshal(&mine)
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.life.Meet(ctx, c.cfg.JoinTimeout, what, b)
+	all, err := c.life.Meet(ctx, c.cfg.JoinTimeout, method, b)
 	if err != nil {
 		return nil, err
 	}

@@ -21,11 +21,12 @@ const (
 	Recv                          // Peer → c
 	AllGatherv                    // OutCounts[rank] → ΣOutCounts
 	AlltoAllv                     // ΣInCounts → ΣOutCounts
+	Meeting                       // no Call: a method that all ranks call together, see Method
 	Kinds                         // how many there are, the zero Kind included
 )
 
 var kindNames = [Kinds]string{"no operation", "Barrier", "AllReduce", "Reduce", "Broadcast", "AllGather", "ReduceScatter",
-	"AlltoAll", "Gather", "Scatter", "Send", "Recv", "AllGatherv", "AlltoAllv"}
+	"AlltoAll", "Gather", "Scatter", "Send", "Recv", "AllGatherv", "AlltoAllv", "Meeting"}
 
 func (k Kind) String() string {
 	if k < Kinds {
@@ -34,8 +35,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// Valid reports whether k is one of the constants above.
-func (k Kind) Valid() bool { return k > 0 && k < Kinds }
+// Valid reports whether a Call may have this Kind.
+func (k Kind) Valid() bool { return k > 0 && k < Meeting }
 
 // Reduces reports whether the operation has an operator.
 func (k Kind) Reduces() bool { return k == AllReduce || k == Reduce || k == ReduceScatter }
@@ -55,3 +56,28 @@ func (k Kind) Shares(ranks int) int {
 	}
 	return 1
 }
+
+// A Method is something that is no Call and that all ranks do together. It has a number among
+// the collectives, so that a rank which does something else meanwhile is found.
+type Method uint8
+
+// The methods.
+const (
+	Split      Method = iota
+	SplitMeets        // the parts of a split communicator
+	Register
+	CloseWindow
+	methods
+)
+
+var methodNames = [methods]string{"Split", "Split", "Register", "Window.Close"}
+
+func (m Method) String() string {
+	if m < methods {
+		return methodNames[m]
+	}
+	return fmt.Sprintf("Method(%d)", uint8(m))
+}
+
+// Sign is what all ranks of a method must agree on.
+func (m Method) Sign() Sign { return Sign{Kind: Meeting, Count: int(m), Root: -1} }

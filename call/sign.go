@@ -75,8 +75,11 @@ func ReadSign(t [2]uint64) Sign {
 }
 
 func (s Sign) String() string {
-	if s.Kind == Barrier {
+	switch s.Kind {
+	case Barrier:
 		return "Barrier()"
+	case Meeting:
+		return Method(s.Count).String() + "()"
 	}
 	var b strings.Builder
 	name := s.Kind.String()
@@ -107,6 +110,9 @@ func (s Sign) Numbered() string {
 		return s.String()
 	}
 	name, rest, _ := strings.Cut(s.String(), "(")
+	if rest == ")" {
+		return fmt.Sprintf("%s #%d", name, s.Seq)
+	}
 	return fmt.Sprintf("%s #%d (%s", name, s.Seq, rest)
 }
 

@@ -9,12 +9,6 @@ import (
 	"github.com/ringo-go/ringo/call"
 )
 
-// Methods in which ranks tell each other of windows.
-const (
-	opRegister = "Register"
-	opClose    = "Window.Close"
-)
-
 // A windowNote is what a rank tells the others when they meet.
 type windowNote struct {
 	Window int
@@ -25,33 +19,33 @@ type windowNote struct {
 
 // meet exchanges notes of all ranks in a method. An error has ended the communicator, for
 // the ranks do not know the same windows any more.
-func (g *Comm) meet(ctx context.Context, op string, mine windowNote) ([]windowNote, error) {
+func (g *Comm) meet(ctx context.Context, method call.Method, mine windowNote) ([]windowNote, error) {
 	b, err := json.Marshal(&mine)
 	if err != nil {
 		panic(err) // plain data always marshals
 	}
-	all, err := g.Life.Meet(ctx, g.JoinTimeout, op, b)
+	all, err := g.Life.Meet(ctx, g.JoinTimeout, method, b)
 	if err != nil {
 		if stopped := g.Life.Guard.Aborted(); errors.Is(err, stopped) {
 			return nil, err
 		}
-		return nil, g.abandon(op, err)
+		return nil, g.abandon(method, err)
 	}
 	notes := make([]windowNote, len(all))
 	for r, b := range all {
 		if err := json.Unmarshal(b, &notes[r]); err != nil {
-			return nil, g.abandon(op, fmt.Errorf("what rank %d says: %w", r, err))
+			return nil, g.abandon(method, fmt.Errorf("what rank %d says: %w", r, err))
 		}
 		if notes[r].Window != mine.Window {
-			return nil, g.abandon(op, fmt.Errorf("%w: rank %d calls %s of window #%d, rank %d of window #%d; all ranks must make the same calls in the same order",
-				call.ErrMismatch, g.Life.Rank, op, mine.Window, r, notes[r].Window))
+			return nil, g.abandon(method, fmt.Errorf("%w: rank %d calls %v of window #%d, rank %d of window #%d; all ranks must make the same calls in the same order",
+				call.ErrMismatch, g.Life.Rank, method, mine.Window, r, notes[r].Window))
 		}
 	}
 	return notes, nil
 }
 
 // abandon ends the communicator because of what happened in a method. It returns the cause.
-func (g *Comm) abandon(op string, cause error) error {
-	g.Life.FailIn(op, cause)
+func (g *Comm) abandon(method call.Method, cause error) error {
+	g.Life.FailIn(method.String(), cause)
 	return cause
 }

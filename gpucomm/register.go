@@ -32,7 +32,7 @@ func (g *Comm) Register(r mem.Region) (*Window, error) {
 	g.Life.Turn.Lock()
 	defer g.Life.Turn.Unlock()
 	if err := g.Life.Err(); err != nil {
-		return nil, g.Life.ErrorIn(opRegister, fmt.Errorf("the communicator has failed before: %w", err))
+		return nil, g.Life.ErrorIn(call.Register.String(), fmt.Errorf("the communicator has failed before: %w", err))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), g.JoinTimeout)
 	defer cancel()
@@ -47,7 +47,7 @@ func (g *Comm) Register(r mem.Region) (*Window, error) {
 	if w.span != nil {
 		err = errors.Join(err, w.span.Close())
 	}
-	return nil, g.Life.ErrorIn(opRegister, err)
+	return nil, g.Life.ErrorIn(call.Register.String(), err)
 }
 
 // join finds out what this rank can tell the others of a window's memory. The
@@ -101,7 +101,7 @@ func (w *Window) meet(ctx context.Context, bad error) error {
 	case w.span != nil:
 		note.Span = w.span.Offer()
 	}
-	notes, err := g.meet(ctx, opRegister, note)
+	notes, err := g.meet(ctx, call.Register, note)
 	if err != nil {
 		return errors.Join(bad, err)
 	}
@@ -121,7 +121,7 @@ func (w *Window) meet(ctx context.Context, bad error) error {
 			continue
 		}
 		if offers[r], err = p2p.ParseSpanOffer(o.Span); err != nil {
-			return g.abandon(opRegister, err)
+			return g.abandon(call.Register, err)
 		}
 	}
 	if w.span == nil {
@@ -142,7 +142,7 @@ func (w *Window) meet(ctx context.Context, bad error) error {
 			break
 		}
 	}
-	notes, err = g.meet(ctx, opRegister, windowNote{Window: w.number, Bytes: w.region.Len(), Bad: failed})
+	notes, err = g.meet(ctx, call.Register, windowNote{Window: w.number, Bytes: w.region.Len(), Bad: failed})
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (w *Window) meet(ctx context.Context, bad error) error {
 		}
 	}
 	if err := errors.Join(w.span.Settle(), g.detour.open(g.Device)); err != nil {
-		return g.abandon(opRegister, err)
+		return g.abandon(call.Register, err)
 	}
 	g.Log.Info("memory registered", "subsys", "REG", "window", w.number, "bytes", w.region.Len(), "device", g.Device.Number())
 	return nil
@@ -165,7 +165,7 @@ func (w *Window) without(reason string) error {
 	w.span = nil
 	w.comm.Log.Info("memory cannot be registered", "subsys", "REG", "window", w.number, "reason", w.reason)
 	if err := s.Close(); err != nil {
-		return w.comm.abandon(opRegister, err)
+		return w.comm.abandon(call.Register, err)
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func (w *Window) Close() error {
 	defer cancel()
 	well := err == nil && g.Verdict() == nil
 	if well { // no kernel of any rank is in the window
-		if _, err = g.meet(ctx, opClose, windowNote{Window: w.number}); err != nil {
+		if _, err = g.meet(ctx, call.CloseWindow, windowNote{Window: w.number}); err != nil {
 			well = false
 		}
 	}
@@ -206,11 +206,11 @@ func (w *Window) Close() error {
 		err = errors.Join(err, w.span.Close())
 	}
 	if well { // nobody has it open
-		_, e := g.meet(ctx, opClose, windowNote{Window: w.number})
+		_, e := g.meet(ctx, call.CloseWindow, windowNote{Window: w.number})
 		err = errors.Join(err, e)
 	}
 	if err != nil {
-		return g.Life.ErrorIn(opClose, err)
+		return g.Life.ErrorIn(call.CloseWindow.String(), err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/fifo"
 )
 
 // A State is where a communicator is in its life.
@@ -128,7 +129,7 @@ func (m *Machine) Step(e Event) Actions {
 		}
 	case PatienceEnded:
 		if m.state == Doubtful {
-			return m.fail(m.doubted, true)
+			return m.fail(m.explained(m.doubted, m.doubt), true)
 		}
 	case AbortCalled:
 		if m.state == Open || m.state == Doubtful {
@@ -136,7 +137,7 @@ func (m *Machine) Step(e Event) Actions {
 		}
 	case CloseCalled:
 		if m.state == Doubtful {
-			a := m.fail(m.doubted, true)
+			a := m.fail(m.explained(m.doubted, m.doubt), true)
 			m.state = Closed
 			return a
 		}
@@ -161,6 +162,8 @@ func (m *Machine) fail(err *call.Error, tell bool) Actions {
 // group has said, if that explains it, with what this rank has seen.
 func (m *Machine) Explain(cause error, d Doubt) error {
 	switch {
+	case d == Broken && m.word == nil && errors.Is(cause, fifo.ErrClosed):
+		return fmt.Errorf("%w: it has closed the communicator (%w); all ranks must make the same calls before Close", call.ErrLeft, cause)
 	case m.word == nil || d == Certain:
 		return cause
 	case d == Apart && m.word.Disagree != nil:

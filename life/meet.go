@@ -1,7 +1,6 @@
 package life
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,11 +11,14 @@ import (
 )
 
 // Meet gives all ranks what each of them says, by rank, in a method that all ranks call
-// together (Split, Register). It waits at most for limit. It fails if the ranks call
-// different methods (call.ErrMismatch), if not all have come (call.ErrTimeout), if one has
-// given up or has left, and if the communicator ends. It fails on all ranks or on none, so
-// they stay in step.
-func (l *Life) Meet(ctx context.Context, limit time.Duration, method string, mine []byte) ([][]byte, error) {
+// together (Split, Register). It waits at most for limit. It fails if ranks call different
+// things (call.ErrMismatch), if not all have come (call.ErrTimeout), if one has given up or
+// has left, and if the communicator ends. It fails on all ranks or on none, so they stay in
+// step. The turn is held.
+func (l *Life) Meet(ctx context.Context, limit time.Duration, method call.Method, mine []byte) ([][]byte, error) {
+	l.Turn.Next(method.Sign())
+	late := time.AfterFunc(slow, l.inquire)
+	defer late.Stop()
 	deadline, cancelDeadline := context.WithTimeout(ctx, limit)
 	defer cancelDeadline()
 	ctx, cancel := context.WithCancelCause(deadline)
@@ -28,17 +30,20 @@ func (l *Life) Meet(ctx context.Context, limit time.Duration, method string, min
 			cancel(l.Guard.Aborted())
 		}
 	}()
-	all, err := l.group.AllGather(ctx, append([]byte(method+"\x00"), mine...))
+	all, err := l.group.AllGather(ctx, append([]byte{byte(method)}, mine...))
 	if err != nil {
 		return nil, l.absence(err, limit, deadline)
 	}
 	for r, b := range all {
-		name, rest, ok := bytes.Cut(b, []byte{0})
-		if !ok || string(name) != method {
-			return nil, fmt.Errorf("%w: rank %d calls %s, rank %d calls %s; all ranks must make the same calls in the same order",
-				call.ErrMismatch, l.Rank, method, r, name)
+		if len(b) == 0 || b[0] != byte(method) {
+			theirs := method
+			if len(b) > 0 {
+				theirs = call.Method(b[0])
+			}
+			return nil, fmt.Errorf("%w: rank %d calls %v, rank %d calls %v; all ranks must make the same calls in the same order",
+				call.ErrMismatch, l.Rank, method, r, theirs)
 		}
-		all[r] = rest
+		all[r] = b[1:]
 	}
 	return all, nil
 }
