@@ -11,6 +11,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/ringo-go/ringo/kernels"
@@ -298,11 +299,14 @@ func (st *step) release() error {
 // receiveInto is receive for what is stored as it comes.
 func (st *step) receiveInto(j *Job, dst []byte, n int) error {
 	stamp, err := st.into.NextInto(mem.Host(dst))
-	if err != nil && (stamp == transport.Stamp{} || stamp == j.Stamp) {
+	got := n
+	if l, ok := errors.AsType[*transport.LengthError](err); ok {
+		got = l.Got
+	} else if err != nil {
 		return st.fail("recv", err)
 	}
-	if stamp != j.Stamp {
-		return st.fail("recv", &MismatchError{Want: j.Stamp, Got: stamp, WantBytes: n, GotBytes: n})
+	if stamp != j.Stamp || got != n {
+		return st.fail("recv", &MismatchError{Want: j.Stamp, Got: stamp, WantBytes: n, GotBytes: got})
 	}
 	return nil
 }

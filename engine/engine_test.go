@@ -94,7 +94,7 @@ func (l *lender) Release() error {
 func (l *lender) NextInto(dst mem.Region) (transport.Stamp, error) {
 	b := <-l.slots
 	if len(b) != dst.Len() {
-		return transport.Stamp{}, fmt.Errorf("slot of %d bytes where one of %d was expected", len(b), dst.Len())
+		return <-l.stamps, &transport.LengthError{Got: len(b), Want: dst.Len()}
 	}
 	copy(dst.Bytes(), b)
 	l.taken.Done()
@@ -276,6 +276,8 @@ func TestMismatch(t *testing.T) {
 	}{
 		{"another call, to be stored", ring.AllGather{N: 2}, 8, transport.Stamp{1, 3}},
 		{"another call, to be reduced", direct.OneShot{N: 2}, 8, transport.Stamp{1, 3}},
+		{"another length, to be stored", ring.AllGather{N: 2}, 4, mine},
+		{"more, to be stored", ring.AllGather{N: 2}, 12, mine},
 		{"another length, to be reduced", direct.OneShot{N: 2}, 4, mine},
 		{"more, to be reduced", direct.OneShot{N: 2}, 16, mine},
 	} {

@@ -3,6 +3,7 @@
 package transport
 
 import (
+	"fmt"
 	"log/slog"
 
 	"github.com/ringo-go/ringo/fifo"
@@ -37,12 +38,26 @@ type RecvConn interface {
 	Close() error
 }
 
+// ErrClosed means that this end was closed, or that the peer has closed its end
+// or all its connections. It is what every call on the connection returns then, and
+// what Dial returns where the peer does not listen any more. Dial cannot tell a peer
+// that has closed from one that has died.
+var ErrClosed = fifo.ErrClosed
+
+// A LengthError is a slot of another length than the receiver expects: the two
+// ranks do not do the same.
+type LengthError struct{ Got, Want int }
+
+func (e *LengthError) Error() string {
+	return fmt.Sprintf("slot of %d bytes where one of %d was expected", e.Got, e.Want)
+}
+
 // Into is a power of some RecvConns: the payload of the next slot can be
 // received straight into the caller's memory, without Next and Release.
 type Into interface {
 	// NextInto waits for the next slot and moves its payload into dst. A slot
-	// whose length is not dst's is an error that names both lengths, and comes
-	// with the stamp of that slot.
+	// whose length is not dst's is a *LengthError, which comes with the stamp of
+	// that slot.
 	NextInto(dst mem.Region) (Stamp, error)
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/transport"
-	"github.com/ringo-go/ringo/transport/internal/lobby"
+	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
 // listeners are the transports of this process that listen, by address.
@@ -20,7 +20,7 @@ var listeners sync.Map // string → *Transport
 type Transport struct {
 	cfg     transport.Config
 	addr    string // random, "" before Listen
-	arrived *lobby.Lobby[*fifo.Consumer]
+	arrived *listen.Arrivals[*fifo.Consumer]
 
 	mu     sync.Mutex
 	ends   []interface{ Close() error }
@@ -32,7 +32,7 @@ func New(cfg transport.Config) *Transport {
 	if cfg.Guard == nil {
 		cfg.Guard = new(fifo.Guard)
 	}
-	return &Transport{cfg: cfg, arrived: lobby.New[*fifo.Consumer]()}
+	return &Transport{cfg: cfg, arrived: listen.NewArrivals[*fifo.Consumer]()}
 }
 
 // Name is "inproc".
@@ -70,7 +70,7 @@ func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, 
 	}
 	v, ok := listeners.Load(string(addr))
 	if !ok {
-		return fail(fmt.Errorf("it does not listen in this process"))
+		return fail(fmt.Errorf("nobody listens there any more: %w", transport.ErrClosed))
 	}
 	to := v.(*Transport)
 	switch {

@@ -1,7 +1,7 @@
 package shm
 
 import (
-	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -13,200 +13,172 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
-const (
-	handshakeTime = 10 * time.Second
-	guardTime     = 20 * time.Millisecond // a dialler looks at its Guard this often
-	maxHandshakes = 256                   // at a time
-)
+// protocol is the context of the handshake (see internal/auth). When both sides
+// have proved themselves, the dialler sends one byte and with it the descriptor of
+// the memory. The listener answers with the length (2 bytes, big-endian) and the
+// text of its refusal; no text is a yes.
+const protocol = "ringo shm 2"
 
-func isAgain(err error) bool { return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) }
-
-// introduce is the dialler's half of the handshake.
-func (t *Transport) introduce(socket *net.UnixConn, peer transport.Info, f *os.File) error {
-	challenge := make([]byte, challengeSize)
-	if err := t.read(socket, challenge); err != nil {
+// connect dials a listener, proves who we are and passes it the memory f.
+func (t *Transport) connect(peer transport.Info, addr string, f *os.File) (*net.UnixConn, error) {
+	ctx, cancel := listen.Patience(t.cfg.Guard, t.away)
+	defer cancel()
+	r := &listen.Request{From: t.cfg.Self.Rank, To: peer.Rank, Limits: t.cfg.Limits}
+	var c net.Conn
+	err := listen.Retry(ctx, func() (err error) {
+		c, err = listen.Dial(ctx, "unix", addr, t.cfg.Key, protocol, r, func(c net.Conn) error {
+			return pass(c.(*net.UnixConn), f)
+		})
 		return err
-	}
-	if string(challenge[:len(magic)]) != magic {
-		return errors.New("the listener speaks another protocol or version: use one release everywhere")
-	}
-	h := hello{
-		From: uint32(t.cfg.Self.Rank), To: uint32(peer.Rank),
-		Slots: uint32(t.cfg.Limits.Slots), SlotBytes: uint64(t.cfg.Limits.SlotBytes),
-	}
-	rand.Read(h.Nonce[:])
-	said := h.marshal(t.cfg.Key, challenge)
-	if n, _, err := socket.WriteMsgUnix(said, unix.UnixRights(int(f.Fd())), nil); err != nil || n != len(said) {
-		return fmt.Errorf("hello: %d of %d bytes sent: %w", n, len(said), err)
-	}
-	head := make([]byte, verdictHead)
-	if err := t.read(socket, head); err != nil {
-		return fmt.Errorf("no answer, perhaps because the keys differ: %w", err)
-	}
-	n, err := textSize(head)
+	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	text := make([]byte, n)
-	if err := t.read(socket, text); err != nil {
-		return err
-	}
-	return parseVerdict(head, text, t.cfg.Key, said)
+	return c.(*net.UnixConn), nil
 }
 
-// read fills b, unless the Guard or the time for the handshake ends.
-func (t *Transport) read(socket *net.UnixConn, b []byte) error {
-	defer socket.SetReadDeadline(time.Time{})
-	for end := time.Now().Add(handshakeTime); len(b) > 0; {
-		_ = socket.SetReadDeadline(time.Now().Add(guardTime))
-		n, err := socket.Read(b)
-		b = b[n:]
-		if errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(end) {
-			err = t.cfg.Guard.Err()
-		}
-		if err != nil {
-			return err
-		}
+// pass sends f and waits for the listener's answer.
+func pass(c *net.UnixConn, f *os.File) error {
+	if _, _, err := c.WriteMsgUnix([]byte{0}, unix.UnixRights(int(f.Fd())), nil); err != nil {
+		return fmt.Errorf("shared memory: %w", err)
+	}
+	var head [2]byte
+	if _, err := io.ReadFull(c, head[:]); err != nil {
+		return fmt.Errorf("no answer to the shared memory: %w", err)
+	}
+	reason := make([]byte, binary.BigEndian.Uint16(head[:]))
+	if _, err := io.ReadFull(c, reason); err != nil {
+		return fmt.Errorf("no answer to the shared memory: %w", err)
+	}
+	if len(reason) > 0 {
+		return &listen.Refusal{Reason: string(reason)}
 	}
 	return nil
 }
 
-// serve answers diallers until the listener is closed.
-func (t *Transport) serve(listener *net.UnixListener) {
-	places := make(chan struct{}, maxHandshakes)
-	for {
-		socket, err := listener.AcceptUnix()
-		if errors.Is(err, net.ErrClosed) {
-			return
+// answer tells the dialler whether its memory is taken.
+func answer(c *net.UnixConn, refused error) error {
+	reason := ""
+	if refused != nil {
+		reason = refused.Error()
+		reason = reason[:min(len(reason), listen.MaxReason)]
+	}
+	_, err := c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(reason))), reason...))
+	return err
+}
+
+// receive answers whoever has found the listener. A connection to a rank that knows
+// the key waits for Accept.
+func (t *Transport) receive(c net.Conn) {
+	socket := c.(*net.UnixConn)
+	r, err := listen.Answer(c, t.pending, &t.cfg, protocol, func(*listen.Request) error { return nil })
+	if err == nil {
+		err = t.adopt(r.From, socket)
+	}
+	if err != nil {
+		c.Close()
+		if !t.pending.Closed() {
+			t.warn.Warn("shm: dropped a caller", "rank", t.cfg.Self.Rank, "err", err)
 		}
-		if err != nil { // no descriptors left, or the caller hung up
-			t.cfg.Log.Warn("shm: accept", "rank", t.cfg.Self.Rank, "err", err)
-			time.Sleep(guardTime)
-			continue
+	}
+}
+
+// adopt receives and maps the memory of a rank that knows the key. Its connection
+// belongs to this rank from here on, and ends with the Transport.
+func (t *Transport) adopt(from int, socket *net.UnixConn) error {
+	stop := t.closeWithUs(socket)
+	_ = socket.SetDeadline(time.Now().Add(listen.HandshakeTime))
+	memory, consumer, refused := t.take(socket)
+	err := answer(socket, refused)
+	stop()
+	if err != nil || refused != nil {
+		if refused == nil {
+			_ = unix.Munmap(memory)
 		}
-		places <- struct{}{}
-		t.work.Go(func() {
-			defer func() { <-places }()
-			t.receive(socket)
-		})
+		return errors.Join(refused, err)
+	}
+	_ = socket.SetDeadline(time.Time{})
+	l := &link{end: consumer, socket: socket, memory: memory}
+	if !t.keep(l) {
+		_ = unix.Munmap(memory)
+		return fifo.ErrClosed
+	}
+	t.arrived.Put(from, &recvConn{consumer, l})
+	return nil
+}
+
+// closeWithUs closes socket if the Transport is closed before stop is called.
+func (t *Transport) closeWithUs(socket *net.UnixConn) (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-t.away:
+			socket.Close()
+		case <-done:
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
 	}
 }
 
-// receive carries a handshake out and keeps the connection, or drops a stranger
-// with one line in the log.
-func (t *Transport) receive(socket *net.UnixConn) {
-	if !t.track(socket) {
-		socket.Close()
-		return
-	}
-	c, err := t.believe(socket)
-	t.forget(socket)
-	if err == nil && !t.keep(c.link) {
-		_ = unix.Munmap(c.link.memory)
-		err = fifo.ErrClosed
-	}
+// take maps the memory that comes over socket.
+func (t *Transport) take(socket *net.UnixConn) ([]byte, *fifo.Consumer, error) {
+	fd, err := receiveFile(socket)
 	if err != nil {
-		socket.Close()
-		t.cfg.Log.Warn("shm: dropped a connection", "rank", t.cfg.Self.Rank, "err", err)
-		return
+		return nil, nil, fmt.Errorf("rank %d: %w", t.cfg.Self.Rank, err)
 	}
-	t.arrived.Put(c.link.peer, c)
-}
-
-func (t *Transport) track(socket *net.UnixConn) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.closed {
-		t.sockets[socket] = struct{}{}
-	}
-	return !t.closed
-}
-
-func (t *Transport) forget(socket *net.UnixConn) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.sockets, socket)
-}
-
-// believe is the listener's half of the handshake.
-func (t *Transport) believe(socket *net.UnixConn) (c *recvConn, err error) {
-	_ = socket.SetDeadline(time.Now().Add(handshakeTime))
-	defer socket.SetDeadline(time.Time{})
-	challenge := append([]byte(magic), make([]byte, nonceSize)...)
-	rand.Read(challenge[len(magic):])
-	if _, err := socket.Write(challenge); err != nil {
-		return c, err
-	}
-	said, fd, err := readHello(socket)
-	if fd >= 0 {
-		defer unix.Close(fd)
-	}
-	if err != nil {
-		return c, err
-	}
-	h, err := parseHello(said, t.cfg.Key, challenge)
-	if err != nil {
-		return c, err
-	}
-	if err = h.suits(t.cfg); err == nil {
-		c, err = t.adopt(h, fd, socket)
-	}
-	if _, werr := socket.Write(verdict(t.cfg.Key, said, err)); err == nil && werr != nil {
-		_ = unix.Munmap(c.link.memory)
-		err = werr
-	}
-	return c, err
-}
-
-// adopt maps the memory of a trusted dialler.
-func (t *Transport) adopt(h hello, fd int, socket *net.UnixConn) (c *recvConn, err error) {
-	if fd < 0 {
-		return c, errors.New("the hello came without shared memory")
-	}
+	defer unix.Close(fd)
 	if err := trust(fd, t.size, t.options.Dir); err != nil {
-		return c, err
+		return nil, nil, err
 	}
 	memory, err := share(fd, t.size)
 	if err != nil {
-		return c, err
+		return nil, nil, err
 	}
 	consumer, err := fifo.NewConsumer(memory, geometry(t.cfg.Limits), t.waiting())
 	if err != nil {
 		_ = unix.Munmap(memory)
-		return c, err
+		return nil, nil, err
 	}
-	return &recvConn{consumer, &link{end: consumer, socket: socket, memory: memory, peer: int(h.From)}}, nil
+	return memory, consumer, nil
 }
 
-// readHello reads a hello and the descriptor that comes with it, -1 if none.
-// The caller closes the descriptor, also after an error.
-func readHello(socket *net.UnixConn) (b []byte, fd int, err error) {
-	fd = -1
-	b = make([]byte, helloSize)
-	control := make([]byte, unix.CmsgSpace(4*4))
-	n, oobn, _, _, err := socket.ReadMsgUnix(b, control) // sets close-on-exec
+var (
+	errNoFile      = errors.New("shared memory did not come with the connection")
+	errDescriptors = fmt.Errorf("shared memory came, but this process has no file descriptor left for it: raise ulimit -n: %w", unix.EMFILE)
+)
+
+// receiveFile is the descriptor that a peer sends. The caller closes it.
+func receiveFile(socket *net.UnixConn) (fd int, err error) {
+	var word [1]byte
+	control := make([]byte, unix.CmsgSpace(4))
+	n, m, flags, _, err := socket.ReadMsgUnix(word[:], control) // sets close-on-exec
 	if err != nil {
-		return nil, fd, err
+		return -1, err
 	}
-	messages, err := unix.ParseSocketControlMessage(control[:oobn])
+	if n == 0 {
+		return -1, io.ErrUnexpectedEOF
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:m])
 	if err != nil {
-		return nil, fd, err
+		return -1, err
 	}
-	for _, m := range messages {
-		fds, err := unix.ParseUnixRights(&m)
-		if err != nil {
-			continue // credentials or the like
-		}
-		for _, f := range fds {
-			if fd < 0 {
-				fd = f
-			} else {
-				unix.Close(f)
+	for i := range messages {
+		if fds, err := unix.ParseUnixRights(&messages[i]); err == nil && len(fds) > 0 {
+			for _, more := range fds[1:] {
+				unix.Close(more)
 			}
+			return fds[0], nil
 		}
 	}
-	_, err = io.ReadFull(socket, b[n:])
-	return b, fd, err
+	if flags&unix.MSG_CTRUNC != 0 { // a descriptor was sent and could not be made here
+		return -1, errDescriptors
+	}
+	return -1, errNoFile
 }

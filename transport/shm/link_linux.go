@@ -19,7 +19,6 @@ type link struct {
 	}
 	socket *net.UnixConn
 	memory []byte
-	peer   int
 	once   sync.Once
 }
 
@@ -41,7 +40,7 @@ func (l *link) Close() error {
 func (l *link) watch() {
 	var b [1]byte
 	if _, err := io.ReadFull(l.socket, b[:]); err != nil {
-		l.end.Fail(fmt.Errorf("peer rank %d has gone: %w", l.peer, err))
+		l.end.Fail(fmt.Errorf("the peer has gone: %w", err))
 	}
 }
 

@@ -66,7 +66,7 @@ func reserve(f *os.File, size int, dir string) error {
 // kernel's OOM killer.
 func tooMuch(size int) bool {
 	var s unix.Sysinfo_t
-	return unix.Sysinfo(&s) == nil && uint64(size) > s.Totalram*uint64(s.Unit)
+	return unix.Sysinfo(&s) == nil && uint64(size) > uint64(s.Totalram)*uint64(s.Unit)
 }
 
 func noRoom(size int, dir string, cause error) error {

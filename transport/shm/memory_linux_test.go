@@ -1,10 +1,12 @@
 package shm
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,7 +17,10 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/listen"
 )
+
+var testKey = []byte("a secret of thirty-two bytes: ok")
 
 func TestTrust(t *testing.T) {
 	const size = 1 << 16
@@ -100,7 +105,7 @@ func TestStrangers(t *testing.T) {
 	addr, err := b.Listen()
 	require.NoError(t, err)
 
-	for _, garbage := range []string{"", "x", "GET / HTTP/1.1\r\n\r\n", magic, strings.Repeat("\x00", helloSize), strings.Repeat("y", 1<<16)} {
+	for _, garbage := range []string{"", "x", "GET / HTTP/1.1\r\n\r\n", "\x0bringo shm 2", strings.Repeat("\x00", 80), strings.Repeat("y", 1<<16)} {
 		c, err := net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: string(addr)})
 		require.NoError(t, err)
 		_, _, _ = c.WriteMsgUnix([]byte(garbage), unix.UnixRights(0, 1, 2), nil)
@@ -137,6 +142,101 @@ func openFiles(t *testing.T) int {
 	files, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)
 	return len(files)
+}
+
+// TestSilentCallers: more of them than there are places do not keep a rank out, nor
+// fill the log.
+func TestSilentCallers(t *testing.T) {
+	var lines atomic.Int32
+	cfg := transport.Config{
+		Key: testKey, Limits: transport.Limits{SlotBytes: 64, Slots: 2},
+		Log: slog.New(slog.NewTextHandler(lineCounter{&lines}, nil)),
+	}
+	a, b := New(cfg, Options{}), New(cfg, Options{})
+	defer a.Close()
+	defer b.Close()
+	addr, err := b.Listen()
+	require.NoError(t, err)
+	for range 525 {
+		c, err := net.Dial("unix", string(addr))
+		for ; errors.Is(err, unix.EAGAIN); c, err = net.Dial("unix", string(addr)) {
+			runtime.Gosched() // the listener has not taken the last ones yet
+		}
+		require.NoError(t, err)
+		defer c.Close()
+	}
+	start := time.Now()
+	_, err = a.Dial(cfg.Self, addr)
+	require.NoError(t, err)
+	_, err = b.Accept(cfg.Self)
+	require.NoError(t, err)
+	require.Less(t, time.Since(start), listen.HandshakeTime/2)
+	require.Less(t, lines.Load(), int32(30))
+}
+
+// TestNoDescriptors: a rank that has no descriptor left for the memory says so, to
+// the rank that dials too.
+func TestNoDescriptors(t *testing.T) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	require.NoError(t, err)
+	var ends []*net.UnixConn
+	for _, fd := range fds {
+		f := os.NewFile(uintptr(fd), "")
+		c, err := net.FileConn(f)
+		require.NoError(t, err)
+		f.Close()
+		defer c.Close()
+		ends = append(ends, c.(*net.UnixConn))
+	}
+	f := must(allocate(4096, ""))
+	defer f.Close()
+	passed := make(chan error, 1)
+	go func() { passed <- pass(ends[0], f) }()
+	free, err := unix.Dup(0) // the least number that is free
+	require.NoError(t, err)
+	require.NoError(t, unix.Close(free))
+	var limit unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(free), Max: limit.Max}))
+	_, err = receiveFile(ends[1])
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	require.ErrorIs(t, err, unix.EMFILE)
+	require.ErrorContains(t, err, "no file descriptor left for it: raise ulimit -n")
+	require.NoError(t, answer(ends[1], err))
+	require.ErrorContains(t, <-passed, "refused: shared memory came, but this process has no file descriptor left")
+
+	go ends[0].Write([]byte{0})
+	_, err = receiveFile(ends[1])
+	require.ErrorIs(t, err, errNoFile)
+}
+
+// TestCloseWhileAdopting: a dialler that has proved itself and then says nothing
+// does not hold up Close.
+func TestCloseWhileAdopting(t *testing.T) {
+	cfg := transport.Config{Key: testKey, Limits: transport.Limits{SlotBytes: 64, Slots: 2}}
+	b := New(cfg, Options{})
+	addr, err := b.Listen()
+	require.NoError(t, err)
+	c, err := listen.Dial(t.Context(), "unix", string(addr), testKey, protocol, &listen.Request{Limits: cfg.Limits}, nil)
+	require.NoError(t, err)
+	defer c.Close()
+	start := time.Now()
+	require.NoError(t, b.Close())
+	require.Less(t, time.Since(start), listen.HandshakeTime/2)
+}
+
+// TestDialClosed: a peer that has closed is not waited for.
+func TestDialClosed(t *testing.T) {
+	cfg := transport.Config{Key: testKey, Limits: transport.Limits{SlotBytes: 64, Slots: 2}}
+	b := New(cfg, Options{})
+	addr, err := b.Listen()
+	require.NoError(t, err)
+	require.NoError(t, b.Close())
+	a := New(cfg, Options{})
+	defer a.Close()
+	_, err = a.Dial(transport.Info{Rank: 3}, addr)
+	require.ErrorIs(t, err, transport.ErrClosed)
+	require.ErrorContains(t, err, "shm: dial rank 3: nobody listens there any more")
 }
 
 // TestDisagree: ranks with different queues are told so by Dial.

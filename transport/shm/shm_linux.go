@@ -1,19 +1,18 @@
 package shm
 
 import (
-	"context"
 	"crypto/rand"
 	"fmt"
 	"net"
 	"os"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/auth"
 	"github.com/ringo-go/ringo/transport"
-	"github.com/ringo-go/ringo/transport/internal/lobby"
+	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
 // Transport is the shared-memory transport of one rank of one communicator.
@@ -21,22 +20,28 @@ type Transport struct {
 	cfg     transport.Config
 	options Options
 	size    int // bytes of a queue
-	arrived *lobby.Lobby[*recvConn]
+	arrived *listen.Arrivals[*recvConn]
+	warn    *auth.Log // for what strangers can cause
+	pending *auth.Pending
+	away    chan struct{}  // closed by Close
 	work    sync.WaitGroup // the listener, handshakes and watchers
 
 	mu       sync.Mutex
 	listener *net.UnixListener
-	sockets  map[*net.UnixConn]struct{} // of handshakes under way
 	links    []*link
 	closed   bool
 }
 
 // New makes a transport. It costs nothing until Listen.
 func New(cfg transport.Config, o Options) *Transport {
+	cfg = withDefaults(cfg)
+	warn := auth.NewLog(cfg.Log)
 	return &Transport{
-		cfg: withDefaults(cfg), options: o, size: geometry(cfg.Limits).Size(),
-		arrived: lobby.New[*recvConn](),
-		sockets: make(map[*net.UnixConn]struct{}),
+		cfg: cfg, options: o, size: geometry(cfg.Limits).Size(),
+		arrived: listen.NewArrivals[*recvConn](),
+		warn:    warn,
+		pending: auth.NewPending(listen.MaxPending, listen.HandshakeTime, warn),
+		away:    make(chan struct{}),
 	}
 }
 
@@ -63,7 +68,8 @@ func (t *Transport) Listen() ([]byte, error) {
 		if err != nil {
 			return fail(err)
 		}
-		t.work.Go(func() { t.serve(t.listener) })
+		l := t.listener
+		t.work.Go(func() { t.pending.Serve(l, t.receive) })
 	}
 	return []byte(t.listener.Addr().String()), nil
 }
@@ -87,15 +93,9 @@ func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, 
 		_ = unix.Munmap(memory)
 		return fail(err)
 	}
-	socket, err := t.call(string(addr))
+	socket, err := t.connect(peer, string(addr), f)
 	if err == nil {
-		err = t.introduce(socket, peer, f)
-		if err != nil {
-			socket.Close()
-		}
-	}
-	if err == nil {
-		l := &link{end: p, socket: socket, memory: memory, peer: peer.Rank}
+		l := &link{end: p, socket: socket, memory: memory}
 		if t.keep(l) {
 			return &sendConn{p, l}, nil
 		}
@@ -104,23 +104,6 @@ func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, 
 	}
 	_ = unix.Munmap(memory)
 	return fail(err)
-}
-
-// call connects to a listener. Its queue of callers may be full for a moment.
-func (t *Transport) call(addr string) (*net.UnixConn, error) {
-	var d net.Dialer
-	for end := time.Now().Add(handshakeTime); ; time.Sleep(time.Millisecond) {
-		c, err := d.DialUnix(context.Background(), "unix", nil, &net.UnixAddr{Net: "unix", Name: addr})
-		if err == nil {
-			return c, nil
-		}
-		if gerr := t.cfg.Guard.Err(); gerr != nil {
-			return nil, gerr
-		}
-		if !isAgain(err) || time.Now().After(end) {
-			return nil, err
-		}
-	}
 }
 
 // Accept waits until peer has dialled.
@@ -150,15 +133,16 @@ func (t *Transport) keep(l *link) bool {
 // condition.
 func (t *Transport) Close() error {
 	t.mu.Lock()
+	if !t.closed {
+		close(t.away)
+	}
 	links := t.links
 	t.links, t.closed = nil, true
 	if t.listener != nil {
 		t.listener.Close()
 	}
-	for s := range t.sockets {
-		s.Close()
-	}
 	t.mu.Unlock()
+	t.pending.Close()
 
 	t.arrived.Close()
 	for _, l := range links {

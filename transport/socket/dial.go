@@ -7,15 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"time"
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/transport"
-)
-
-const (
-	dialTime  = 20 * time.Second // for all attempts together
-	dialPause = 20 * time.Millisecond
+	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
 // Dial connects to peer, with as many streams as Options say.
@@ -35,15 +30,13 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := t.patience()
+	ctx, cancel := listen.Patience(t.cfg.Guard, t.away)
 	defer cancel()
-	h := hello{
-		streams: t.opt.Streams, from: t.cfg.Self.Rank, to: peer.Rank, limits: t.cfg.Limits,
-	}
-	rand.Read(h.conn[:])
+	p := part{streams: t.opt.Streams}
+	rand.Read(p.conn[:])
 	var streams []net.Conn
-	for h.stream = 0; h.stream < h.streams; h.stream++ {
-		c, err := t.dialStream(ctx, peer, where, h)
+	for ; p.stream < p.streams; p.stream++ {
+		c, err := t.dialStream(ctx, peer, where, p)
 		if err != nil {
 			for _, c := range streams {
 				c.Close()
@@ -52,7 +45,7 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 		}
 		streams = append(streams, c)
 	}
-	s, err := newSendConn(t, peer.Rank, streams)
+	s, err := newSendConn(t, streams)
 	if err != nil {
 		return nil, err
 	}
@@ -65,40 +58,33 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 
 // dialStream tries what the address offers, best first, and again when the way
 // was there but broke: the peer may have been too busy to receive us.
-func (t *Transport) dialStream(ctx context.Context, peer transport.Info, where address, h hello) (net.Conn, error) {
-	sameHost := peer.Host == t.cfg.Self.Host
-	for pause := dialPause; ; pause *= 2 {
-		var errs []error
-		if where.Unix != "" && sameHost && t.opt.Network != "tcp" {
-			c, err := t.connect(ctx, "unix", where.Unix, h)
-			if err == nil {
-				return c, nil
-			}
-			errs = append(errs, err)
-		}
-		if where.TCP.IsValid() && t.opt.Network != "unix" {
-			c, err := t.connect(ctx, "tcp", t.scoped(where.TCP).String(), h)
-			if err == nil {
-				return c, nil
-			}
-			errs = append(errs, err)
-		}
-		err := errors.Join(errs...)
-		if err == nil {
-			return nil, fmt.Errorf("it offers no socket that this rank may use (network %q)", t.opt.Network)
-		}
-		if _, stranger := errors.AsType[*strangerError](err); stranger {
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			if cause := context.Cause(ctx); cause != errDialTime {
-				return nil, cause
-			}
-			return nil, fmt.Errorf("%w: %w; is a firewall between, or the interface the wrong one?", errDialTime, err)
-		case <-time.After(pause):
-		}
+func (t *Transport) dialStream(ctx context.Context, peer transport.Info, where address, p part) (c net.Conn, err error) {
+	type way struct{ network, addr string }
+	var ways []way
+	if where.Unix != "" && peer.Host == t.cfg.Self.Host && t.opt.Network != "tcp" {
+		ways = append(ways, way{"unix", where.Unix})
 	}
+	if where.TCP.IsValid() && t.opt.Network != "unix" {
+		ways = append(ways, way{"tcp", t.scoped(where.TCP).String()})
+	}
+	if ways == nil {
+		return nil, fmt.Errorf("it offers no socket that this rank may use (network %q)", t.opt.Network)
+	}
+	r := &listen.Request{From: t.cfg.Self.Rank, To: peer.Rank, Limits: t.cfg.Limits, Rest: p.bytes()}
+	err = listen.Retry(ctx, func() error {
+		var failed error
+		for _, w := range ways {
+			if c, err = listen.Dial(ctx, w.network, w.addr, t.cfg.Key, protocol, r, nil); err == nil {
+				return nil
+			}
+			// A closed Unix socket is not the last word if TCP fails in another way.
+			if failed == nil || errors.Is(failed, transport.ErrClosed) {
+				failed = err
+			}
+		}
+		return failed
+	})
+	return c, err
 }
 
 // scoped adds the zone without which a link-local address means nothing.
@@ -117,57 +103,4 @@ func (t *Transport) scoped(a netip.AddrPort) netip.AddrPort {
 		}
 	}
 	return netip.AddrPortFrom(a.Addr().WithZone(zone), a.Port())
-}
-
-func (t *Transport) connect(ctx context.Context, network, addr string, h hello) (net.Conn, error) {
-	d := net.Dialer{Timeout: handshakeTime, KeepAlive: -1}
-	c, err := d.DialContext(ctx, network, addr)
-	if err != nil {
-		return nil, err
-	}
-	_ = c.SetDeadline(time.Now().Add(handshakeTime))
-	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
-	err = greet(c, t.cfg.Key, h)
-	if !stop() && err == nil {
-		err = context.Cause(ctx)
-	}
-	if err == nil {
-		err = c.SetDeadline(time.Time{})
-	}
-	if err != nil {
-		c.Close()
-		return nil, fmt.Errorf("handshake with %s %s: %w", network, addr, err)
-	}
-	return c, nil
-}
-
-var errDialTime = fmt.Errorf("no connection in %v", dialTime)
-
-// patience is a context that ends with the Guard, with Close, or after dialTime.
-func (t *Transport) patience() (context.Context, context.CancelFunc) {
-	ctx, timeout := context.WithTimeoutCause(context.Background(), dialTime, errDialTime)
-	ctx, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(patience)
-		defer tick.Stop()
-		for {
-			if err := t.cfg.Guard.Err(); err != nil {
-				cancel(err)
-			}
-			select {
-			case <-t.away:
-				cancel(fifo.ErrClosed)
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-		}
-	}()
-	return ctx, func() {
-		cancel(context.Canceled)
-		timeout()
-		<-done
-	}
 }

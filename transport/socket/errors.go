@@ -10,31 +10,16 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 )
 
-// A PeerError is a connection that broke: the peer died, the network did, or
-// bytes came that no peer of ours sends.
-type PeerError struct {
-	Op   string // "send to" or "recv from"
-	Peer int
-	Err  error // a syscall.Errno or a *FrameError
-}
-
-func (e *PeerError) Error() string {
-	return fmt.Sprintf("%s rank %d over socket: %v", e.Op, e.Peer, e.Err)
-}
-
-func (e *PeerError) Unwrap() error { return e.Err }
-
-// peerError says what happened to the connection, with the peer's number. Ends
-// that this side asked for stay what they are.
-func peerError(op string, peer int, err error) error {
-	var pe *PeerError
+// broken says what has happened to a connection. Which operation it was, with which
+// rank and over what, is for the caller to add.
+func broken(err error) error {
 	switch {
-	case err == nil, err == fifo.ErrClosed, errors.As(err, &pe):
-		return err
 	case errors.Is(err, net.ErrClosed):
 		return fifo.ErrClosed
-	case errors.Is(err, io.EOF):
-		err = syscall.ECONNRESET // an end without goodbye is a death
+	case errors.Is(err, io.EOF): // without goodbye
+		return fmt.Errorf("the peer has gone: %w", syscall.ECONNRESET)
+	case gone(err):
+		return fmt.Errorf("the peer has gone: %w", err)
 	}
-	return &PeerError{Op: op, Peer: peer, Err: err}
+	return err
 }

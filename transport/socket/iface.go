@@ -20,12 +20,12 @@ type place struct {
 }
 
 // choose picks the interface and address for TCP, in NCCL's order: those that
-// IfName names, or else (1) ib*, (2) one in the subnet of Near, (3) anything but
-// docker*, lo*, virbr*, (4) docker*, (5) lo*, (6) virbr*. Within a class the
+// IfName names, or else (1) ib*, (2) anything but docker*, lo*, virbr*, (3) docker*,
+// (4) lo*, (5) virbr*. Within a class the
 // order of ifs stands. Within an interface a global IPv4 address comes before a
 // global IPv6 and that before a link-local one.
 func choose(ifs []iface, o Options) (place, error) {
-	best, found := 7, place{}
+	best, found := 6, place{}
 	wanted := parseIfName(o.IfName)
 	for _, f := range ifs {
 		if !wanted.match(f.Name) {
@@ -35,7 +35,7 @@ func choose(ifs []iface, o Options) (place, error) {
 		if !ok {
 			continue
 		}
-		class := classOf(f, o.Near)
+		class := classOf(f)
 		if wanted.names() {
 			class = 0 // the user's word stands above ours
 		}
@@ -46,7 +46,7 @@ func choose(ifs []iface, o Options) (place, error) {
 			best, found = class, place{f.Name, addr}
 		}
 	}
-	if best < 7 {
+	if best < 6 {
 		return found, nil
 	}
 	return place{}, fmt.Errorf("no interface%s%s; there are: %s",
@@ -72,30 +72,18 @@ func list(ifs []iface) string {
 	return strings.Join(s, ", ")
 }
 
-func classOf(f iface, near netip.Addr) int {
+func classOf(f iface) int {
 	switch {
 	case strings.HasPrefix(f.Name, "ib"):
 		return 1
-	case contains(f.Addrs, near):
-		return 2
 	case strings.HasPrefix(f.Name, "docker"):
-		return 4
+		return 3
 	case strings.HasPrefix(f.Name, "lo"):
-		return 5
+		return 4
 	case strings.HasPrefix(f.Name, "virbr"):
-		return 6
+		return 5
 	}
-	return 3
-}
-
-func contains(ps []netip.Prefix, a netip.Addr) bool {
-	a = a.Unmap().WithZone("")
-	for _, p := range ps {
-		if p.Masked().Contains(a) {
-			return true
-		}
-	}
-	return false
+	return 2
 }
 
 func bestAddr(ps []netip.Prefix, family int) (best netip.Addr, ok bool) {

@@ -34,8 +34,6 @@ func TestChoose(t *testing.T) {
 		want string // interface and address, or the error
 	}{
 		{"infiniband first", []string{lo, docker, eth0, ib}, Options{}, "ib0 10.2.0.2"},
-		{"then the rendezvous' subnet", []string{lo, eth0, eth1}, Options{Near: netip.MustParseAddr("10.1.0.77")}, "eth1 10.1.0.2"},
-		{"the subnet may be docker's", []string{eth0, docker}, Options{Near: netip.MustParseAddr("172.17.3.3")}, "docker0 172.17.0.1"},
 		{"then the first ordinary one", []string{lo, virbr, docker, eth0, eth1}, Options{}, "eth0 10.0.0.2"},
 		{"docker before lo", []string{lo, virbr, docker}, Options{}, "docker0 172.17.0.1"},
 		{"lo before virbr", []string{virbr, lo}, Options{}, "lo 127.0.0.1"},

@@ -1,18 +1,15 @@
 package socket
 
 import (
-	"net"
 	"sync"
-	"syscall"
 
 	"github.com/ringo-go/ringo/fifo"
-	"golang.org/x/sys/unix"
 )
 
 // A lane is the sending side of one stream: a queue of chunks that the kernel
-// has not taken yet. What is put in is offered to the kernel at once, in the
-// caller's goroutine; only what does not fit is left to a background writer,
-// which lives until the queue is empty.
+// has not taken yet. On Linux what is put in is offered to the kernel at once, in
+// the caller's goroutine; only what does not fit is left to a background writer,
+// which lives until the queue is empty. On other systems all is left to it.
 type lane struct {
 	*stream
 	guard *fifo.Guard
@@ -88,45 +85,18 @@ func (l *lane) help() error {
 	return l.err
 }
 
-// flush returns false if the kernel can take no more now, true if the queue is
-// empty or the lane has failed. The caller holds mu.
-func (l *lane) flush() bool {
-	if !l.enter() {
-		l.fail(fifo.ErrClosed)
-		return true
+// done takes n bytes of the first chunk as sent. The caller holds mu.
+func (l *lane) done(n int) {
+	c := &l.queue[0]
+	if c.off += n; c.left() > 0 {
+		return
 	}
-	defer l.leave()
-	for len(l.queue) > 0 {
-		c := &l.queue[0]
-		var n int
-		var err error
-		if c.lend {
-			n, err = l.loan.write(l.fd, c)
-		} else {
-			head, _ := c.rest(c.off)
-			n, err = unix.Write(l.fd, head)
-		}
-		switch err {
-		case nil:
-			c.off += n
-		case syscall.EAGAIN:
-			return false
-		case syscall.EINTR:
-			continue
-		default:
-			l.fail(err)
-			return true
-		}
-		if c.left() == 0 {
-			if c.slot != nil {
-				c.slot.queued.Store(false)
-			}
-			copy(l.queue, l.queue[1:])
-			l.queue[len(l.queue)-1] = chunk{}
-			l.queue = l.queue[:len(l.queue)-1]
-		}
+	if c.slot != nil {
+		c.slot.queued.Store(false)
 	}
-	return true
+	copy(l.queue, l.queue[1:])
+	l.queue[len(l.queue)-1] = chunk{}
+	l.queue = l.queue[:len(l.queue)-1]
 }
 
 // fail ends the lane. The caller holds mu.
@@ -136,32 +106,6 @@ func (l *lane) fail(err error) {
 	}
 	clear(l.queue)
 	l.queue = l.queue[:0]
-}
-
-func (l *lane) writer() {
-	var fds [1]unix.PollFd // the sender polls with those of the stream
-	for {
-		err := net.ErrClosed
-		if l.enter() {
-			err = pollOne(&fds, l.fd, false, true, patience)
-			l.leave()
-		}
-		if err == nil {
-			err = l.guard.Err()
-		}
-		l.mu.Lock()
-		if err != nil {
-			l.fail(err)
-		} else {
-			l.flush()
-		}
-		if len(l.queue) == 0 {
-			l.writing = false
-			l.mu.Unlock()
-			return
-		}
-		l.mu.Unlock()
-	}
 }
 
 // collect reads the credits that have come back: bytes, each a number of slots,
@@ -188,7 +132,7 @@ func (l *lane) collect() error {
 
 // farewell tells the receiver's Close from its death after err on this lane.
 func (l *lane) farewell(err error) error {
-	if err != syscall.EPIPE && err != syscall.ECONNRESET {
+	if !gone(err) {
 		return err
 	}
 	for {

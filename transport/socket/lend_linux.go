@@ -1,3 +1,5 @@
+//go:build !ringo_portable
+
 package socket
 
 import (

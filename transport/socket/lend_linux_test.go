@@ -1,10 +1,15 @@
+//go:build !ringo_portable
+
 package socket
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -33,4 +38,23 @@ func TestRefusedLoan(t *testing.T) {
 	want := make([]byte, large.SlotBytes)
 	pattern(want, 1)
 	require.Equal(t, want, got.Bytes())
+}
+
+// TestFlushOfTheDead: who waits for credits learns that the receiver closed,
+// or died.
+func TestFlushOfTheDead(t *testing.T) {
+	for _, died := range []bool{false, true} {
+		s, r := pair(t, large, onLoopback)
+		require.NoError(t, s.PublishFrom(mem.Host(make([]byte, large.SlotBytes)), transport.Stamp{}))
+		if died {
+			r.t.cfg.Guard.Abort(fmt.Errorf("enough")) // so that Close says no farewell
+		}
+		go r.Close()
+		err := s.Flush()
+		if died {
+			require.EqualError(t, err, "the peer has gone: connection reset by peer")
+		} else {
+			require.ErrorIs(t, err, fifo.ErrClosed)
+		}
+	}
 }

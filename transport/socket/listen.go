@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-
-	"github.com/libp2p/go-reuseport"
 )
 
 // listenTCP listens on a free port of the chosen interface. The zone is that
 // of link-local peers.
 func listenTCP(o Options) (l net.Listener, zone string, err error) {
+	if o.Local && o.IfName == "" {
+		return listenLoopback(o.Family)
+	}
 	ifs, err := interfaces()
 	if err != nil {
 		return nil, "", err
@@ -20,11 +21,22 @@ func listenTCP(o Options) (l net.Listener, zone string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	l, err = reuseport.Listen("tcp", netip.AddrPortFrom(p.Addr, 0).String())
+	l, err = net.Listen("tcp", netip.AddrPortFrom(p.Addr, 0).String())
 	if err != nil {
 		return nil, "", fmt.Errorf("interface %s: %w", p.Iface, err)
 	}
 	return l, p.Iface, nil
+}
+
+// listenLoopback listens where only processes of this host get to.
+func listenLoopback(family int) (l net.Listener, zone string, err error) {
+	if family != 6 {
+		if l, err = net.Listen("tcp", "127.0.0.1:0"); err == nil || family == 4 {
+			return l, "", err
+		}
+	}
+	l, err = net.Listen("tcp", "[::1]:0")
+	return l, "", err
 }
 
 func listenUnix() (net.Listener, error) {

@@ -8,13 +8,11 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
-	"golang.org/x/sys/unix"
 )
 
 // A recvConn is the receiving end.
 type recvConn struct {
 	t      *Transport
-	peer   int
 	max    int
 	inlets []*inlet
 	next   uint64 // number of the slot that is due
@@ -41,8 +39,8 @@ type inlet struct {
 // frame is unknown: small slots then come with their header in one call.
 const minRead = 4096
 
-func newRecvConn(t *Transport, peer int, streams []net.Conn) (*recvConn, error) {
-	c := &recvConn{t: t, peer: peer, max: t.cfg.Limits.SlotBytes}
+func newRecvConn(t *Transport, streams []net.Conn) (*recvConn, error) {
+	c := &recvConn{t: t, max: t.cfg.Limits.SlotBytes}
 	all, err := newStreams(streams)
 	if err != nil {
 		return nil, err
@@ -105,7 +103,7 @@ func (c *recvConn) NextInto(dst mem.Region) (transport.Stamp, error) {
 		return transport.Stamp{}, err
 	}
 	if h.length != len(b) {
-		c.err = c.blame(&FrameError{fmt.Sprintf("slot of %d bytes where one of %d was expected", h.length, len(b))})
+		c.err = &transport.LengthError{Got: h.length, Want: len(b)}
 		return h.stamp, c.err
 	}
 	if in.have > headerLen { // an earlier Next read beyond its frame
@@ -169,7 +167,7 @@ func (c *recvConn) header(in *inlet) (header, error) {
 	case h.kind == kindGoodbye:
 		c.err = fifo.ErrClosed
 		for _, in := range c.inlets {
-			in.shutdown(unix.SHUT_WR) // the sender waits for this
+			in.endWriting() // the sender waits for this
 		}
 	}
 	return h, c.err
@@ -230,7 +228,7 @@ func (c *recvConn) blame(err error) error {
 	if c.closed.Load() {
 		return fifo.ErrClosed
 	}
-	return peerError("recv from", c.peer, err)
+	return broken(err)
 }
 
 // Close ends the connection, and tells the sender so.
@@ -240,10 +238,10 @@ func (c *recvConn) Close() error {
 	}
 	c.t.forget(c)
 	for _, in := range c.inlets {
-		if c.t.cfg.Guard.Err() == nil {
+		if c.t.cfg.Guard.Aborted() == nil {
 			in.farewell()
 		}
-		in.shutdown(unix.SHUT_RDWR) // wakes a sleeper, whom Close waits for
+		in.interrupt() // wakes a sleeper, whom Close waits for
 		in.close()
 	}
 	return nil

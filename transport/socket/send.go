@@ -9,7 +9,6 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
-	"golang.org/x/sys/unix"
 )
 
 // lingerTime is how long a closed sending end waits, in the background, for a
@@ -23,7 +22,6 @@ const lingerTime = time.Second
 // was lent is free when the receiver has said that it consumed it.
 type sendConn struct {
 	t        *Transport
-	peer     int
 	max      int // payload of a slot
 	lanes    []*lane
 	slots    []slot
@@ -44,9 +42,9 @@ type slot struct {
 
 const page = 4096
 
-func newSendConn(t *Transport, peer int, streams []net.Conn) (*sendConn, error) {
+func newSendConn(t *Transport, streams []net.Conn) (*sendConn, error) {
 	limits := t.cfg.Limits
-	c := &sendConn{t: t, peer: peer, max: limits.SlotBytes, slots: make([]slot, limits.Slots), reserved: -1}
+	c := &sendConn{t: t, max: limits.SlotBytes, slots: make([]slot, limits.Slots), reserved: -1}
 	all, err := newStreams(streams)
 	if err != nil {
 		return nil, err
@@ -56,7 +54,7 @@ func newSendConn(t *Transport, peer int, streams []net.Conn) (*sendConn, error) 
 	}
 	// Payloads begin on a page: fewer pages to lend, and aligned for SIMD.
 	stride := page + (limits.SlotBytes+page-1)/page*page
-	memory, err := unix.Mmap(-1, 0, limits.Slots*stride, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	memory, err := allocate(limits.Slots * stride)
 	if err != nil {
 		for _, s := range all {
 			s.close()
@@ -230,10 +228,10 @@ func (c *sendConn) blame(l *lane, err error) error {
 	if c.closed.Load() {
 		return fifo.ErrClosed
 	}
-	if g := c.t.cfg.Guard.Err(); g != nil {
+	if g := c.t.cfg.Guard.Aborted(); g != nil {
 		return g
 	}
-	return peerError("send to", c.peer, l.farewell(err))
+	return broken(l.farewell(err))
 }
 
 // Close says goodbye after all that was published. Unless the peer reads too
@@ -243,7 +241,7 @@ func (c *sendConn) Close() error {
 		return nil
 	}
 	c.t.forget(c)
-	if c.t.cfg.Guard.Err() == nil {
+	if c.t.cfg.Guard.Aborted() == nil {
 		bye := make([]byte, headerLen)
 		header{kind: kindGoodbye}.put(bye)
 		for _, l := range c.lanes {
@@ -259,7 +257,7 @@ func (c *sendConn) Close() error {
 
 func (c *sendConn) linger() {
 	left := c.undelivered()
-	for last := time.Now(); left > 0 && time.Since(last) < lingerTime && c.t.cfg.Guard.Err() == nil; {
+	for last := time.Now(); left > 0 && time.Since(last) < lingerTime && c.t.cfg.Guard.Aborted() == nil; {
 		time.Sleep(time.Millisecond)
 		if n := c.undelivered(); n != left {
 			left, last = n, time.Now()
@@ -288,6 +286,6 @@ func (c *sendConn) end() {
 // Publish, even if the connection is closed while its caller fills a slot.
 func (c *sendConn) unuse() {
 	if c.users.Add(-1) == 0 {
-		_ = unix.Munmap(c.memory)
+		release(c.memory)
 	}
 }

@@ -3,12 +3,13 @@
 // A connection is one-way: slots flow from the side that dialled, and only
 // credits flow back. It is made of one or more streams; slot k travels on
 // stream k mod Streams. Both ends prove that they know the key of the
-// communicator before either believes the other; whoever else finds the port
-// is dropped with one log line.
+// communicator before either believes the other (internal/auth); whoever else
+// finds the port is dropped.
 //
-// The data path runs in the caller's goroutine with non-blocking system calls.
-// Large slots are not copied into the kernel: their pages are lent to it
-// (splice.go), which on one host leaves a single copy, the receiver's.
+// On Linux the data path runs in the caller's goroutine with non-blocking system
+// calls, and large slots are not copied into the kernel: their pages are lent to it
+// (lend_linux.go), which on one host leaves a single copy, the receiver's. On other
+// systems it uses package net and a goroutine that writes.
 package socket
 
 import (
@@ -16,12 +17,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"sync"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/auth"
 	"github.com/ringo-go/ringo/transport"
-	"github.com/ringo-go/ringo/transport/internal/lobby"
+	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
 // Options say which sockets to use. The zero value is automatic.
@@ -40,9 +41,11 @@ type Options struct {
 	// More than one helps where one TCP stream cannot fill the link (long or
 	// lossy paths, one receive queue of a NIC); on one host it costs.
 	Streams int
-	// Near is an address in the subnet to prefer, for example of the
-	// rendezvous. The zero value prefers none.
-	Near netip.Addr
+	// Local says that all peers are on this host: no port is opened that others
+	// can reach. Listen opens a Unix socket, or a port on loopback if Network is
+	// "tcp" or there are no Unix sockets. An interface that IfName names is taken
+	// all the same.
+	Local bool
 }
 
 // maxStreams keeps a wrong number from eating all descriptors.
@@ -69,13 +72,15 @@ type Transport struct {
 	opt     Options
 	bad     error // of the options, told by Listen and Dial
 	log     *slog.Logger
-	arrived *lobby.Lobby[*recvConn]
-	door    *door
+	warn    *auth.Log // for what strangers can cause
+	pending *auth.Pending
+	partly  puzzle
+	arrived *listen.Arrivals[*recvConn]
 
 	mu      sync.Mutex
 	addr    []byte           // nil before Listen
 	zone    string           // of the interface that listens, scope of link-local peers
-	doors   []net.Listener   // what Listen opened
+	open    []net.Listener   // what Listen opened
 	ends    map[end]struct{} // open connections
 	closed  bool             // Close has begun
 	waiting bool             // Close waits for work
@@ -90,7 +95,7 @@ type end interface{ Close() error }
 func New(cfg transport.Config, o Options) *Transport {
 	t := &Transport{
 		cfg: cfg, opt: o, log: cfg.Log,
-		arrived: lobby.New[*recvConn](),
+		arrived: listen.NewArrivals[*recvConn](),
 		ends:    make(map[end]struct{}),
 		away:    make(chan struct{}),
 	}
@@ -104,7 +109,8 @@ func New(cfg transport.Config, o Options) *Transport {
 	if l := cfg.Limits; t.bad == nil && (l.Slots < 2 || l.SlotBytes < 1 || l.SlotBytes > maxSlotBytes) {
 		t.bad = fmt.Errorf("limits %+v: want at least 2 slots of 1 to %d bytes", l, maxSlotBytes)
 	}
-	t.door = newDoor(t)
+	t.warn = auth.NewLog(t.log)
+	t.pending = auth.NewPending(listen.MaxPending, listen.HandshakeTime, t.warn)
 	return t
 }
 
@@ -119,8 +125,9 @@ func (t *Transport) Reach(a, b transport.Info) error {
 	return nil
 }
 
-// Listen opens the listeners that Options ask for, on the chosen interface,
-// and returns where they are (see address).
+// Listen opens the listeners that Options ask for, TCP on the chosen interface,
+// and returns where they are (see address). It costs a few system calls; Close
+// takes it back.
 func (t *Transport) Listen() (addr []byte, err error) {
 	defer func() {
 		if err != nil {
@@ -138,33 +145,45 @@ func (t *Transport) Listen() (addr []byte, err error) {
 	case t.addr != nil:
 		return t.addr, nil
 	}
-	var where address
-	if t.opt.Network != "unix" {
-		l, zone, err := listenTCP(t.opt)
-		if err != nil {
-			return nil, err
+	where, err := t.listen()
+	if err != nil {
+		for _, l := range t.open {
+			l.Close()
 		}
-		t.zone = zone
-		t.doors = append(t.doors, l)
-		where.TCP = l.Addr().(*net.TCPAddr).AddrPort()
+		t.open = nil
+		return nil, err
 	}
+	for _, l := range t.open {
+		t.work.Go(func() { t.pending.Serve(l, t.receive) })
+	}
+	t.addr = where.text()
+	return t.addr, nil
+}
+
+// listen opens what Listen says. The caller holds mu.
+func (t *Transport) listen() (where address, err error) {
 	if t.opt.Network != "tcp" {
 		l, err := listenUnix()
 		switch {
 		case err == nil:
-			t.doors = append(t.doors, l)
+			t.open = append(t.open, l)
 			where.Unix = l.Addr().String()
 		case t.opt.Network == "unix":
-			return nil, err
+			return where, err
 		default:
 			t.log.Info("socket: no Unix socket, ranks of this host will use TCP", "reason", err)
 		}
 	}
-	for _, l := range t.doors {
-		t.work.Go(func() { t.door.run(l) })
+	if t.opt.Network != "unix" && !(t.opt.Local && where.Unix != "") {
+		l, zone, err := listenTCP(t.opt)
+		if err != nil {
+			return where, err
+		}
+		t.zone = zone
+		t.open = append(t.open, l)
+		where.TCP = l.Addr().(*net.TCPAddr).AddrPort()
 	}
-	t.addr = where.text()
-	return t.addr, nil
+	return where, nil
 }
 
 // Accept waits until peer has dialled. The errors are those of the Guard and,
@@ -187,15 +206,16 @@ func (t *Transport) Close() error {
 		return nil
 	}
 	t.closed = true
-	ends, doors := t.ends, t.doors
-	t.ends, t.doors = nil, nil
+	ends, open := t.ends, t.open
+	t.ends, t.open = nil, nil
 	close(t.away)
 	t.mu.Unlock()
 	var errs []error
-	for _, l := range doors {
+	for _, l := range open {
 		errs = append(errs, l.Close())
 	}
-	t.door.close()
+	t.pending.Close()
+	t.partly.close()
 	t.arrived.Close()
 	for e := range ends {
 		_ = e.Close() // the end is gone either way

@@ -16,8 +16,6 @@ const (
 	yieldTime = 100 * time.Microsecond
 	// patience is how long it then sleeps before it looks at its Guard.
 	patience = 20 * time.Millisecond
-	// glance is how many tries go by between two looks at the clock.
-	glance = 16
 )
 
 // A waiter paces one wait: it spins, then yields, then sleeps.

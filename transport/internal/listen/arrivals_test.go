@@ -1,4 +1,4 @@
-package lobby
+package listen
 
 import (
 	"errors"
@@ -11,9 +11,9 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 )
 
-func TestLobby(t *testing.T) {
+func TestArrivals(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	l, guard := New[string](), new(fifo.Guard)
+	l, guard := NewArrivals[string](), new(fifo.Guard)
 	require.True(t, l.Put(1, "a"))
 	require.True(t, l.Put(2, "b"))
 	require.True(t, l.Put(1, "c"))

@@ -1,0 +1,120 @@
+package listen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/auth"
+	"github.com/ringo-go/ringo/transport"
+)
+
+const (
+	// HandshakeTime is how long one handshake may take.
+	HandshakeTime = 5 * time.Second
+	// MaxPending is how many connections of a listener may be in the handshake.
+	MaxPending = 256
+
+	dialTime   = 20 * time.Second // for all attempts together
+	firstPause = 20 * time.Millisecond
+	lastPause  = 500 * time.Millisecond
+	// graceTime is how long a dialler tries again where nobody listens or where
+	// the listener hangs up. Both may come from too many callers at that moment.
+	graceTime = 300 * time.Millisecond
+)
+
+var errDialTime = fmt.Errorf("no connection in %v", dialTime)
+
+// Patience is a context for a dial. It ends with the Guard, when away is closed
+// (fifo.ErrClosed), or after 20 s.
+func Patience(guard *fifo.Guard, away <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, timeout := context.WithTimeoutCause(context.Background(), dialTime, errDialTime)
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(patience)
+		defer tick.Stop()
+		for {
+			if err := guard.Err(); err != nil {
+				cancel(err)
+			}
+			select {
+			case <-away:
+				cancel(fifo.ErrClosed)
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return ctx, func() {
+		cancel(context.Canceled)
+		timeout()
+		<-done
+	}
+}
+
+// Retry calls try until it succeeds, or fails in a way that will not change, or
+// ctx ends. The error of try is then part of the result.
+func Retry(ctx context.Context, try func() error) error {
+	since := time.Now()
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		err := try()
+		if err == nil || final(err, time.Since(since)) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			if cause := context.Cause(ctx); cause != errDialTime {
+				return cause
+			}
+			return fmt.Errorf("%w: %w; is a firewall between, or the interface the wrong one?", errDialTime, err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+func final(err error, tried time.Duration) bool {
+	if _, refused := errors.AsType[*Refusal](err); refused || errors.Is(err, auth.ErrKey) || errors.Is(err, auth.ErrProtocol) {
+		return true
+	}
+	return tried >= graceTime && (errors.Is(err, transport.ErrClosed) || errors.Is(err, auth.ErrHungUp))
+}
+
+// Dial connects once and does the caller's side of the handshake, and then what
+// the transport adds to it (then may be nil). Where nobody listens any more the
+// error is transport.ErrClosed.
+func Dial(ctx context.Context, network, addr string, key []byte, protocol string, r *Request, then func(net.Conn) error) (net.Conn, error) {
+	d := net.Dialer{Timeout: HandshakeTime, KeepAlive: -1}
+	c, err := d.DialContext(ctx, network, addr)
+	if errors.Is(err, errRefused) {
+		return nil, fmt.Errorf("nobody listens there any more: %w (%w)", transport.ErrClosed, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	_ = c.SetDeadline(time.Now().Add(HandshakeTime))
+	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	answer, err := auth.Call(c, key, protocol, r.bytes())
+	if err == nil && len(answer) > 0 {
+		err = &Refusal{string(answer)}
+	}
+	if err == nil && then != nil {
+		err = then(c)
+	}
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		err = c.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("handshake with %s %s: %w", network, addr, err)
+	}
+	return c, nil
+}

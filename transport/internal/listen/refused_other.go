@@ -1,0 +1,7 @@
+//go:build !windows
+
+package listen
+
+import "syscall"
+
+const errRefused = syscall.ECONNREFUSED

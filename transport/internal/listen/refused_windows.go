@@ -1,0 +1,5 @@
+package listen
+
+import "golang.org/x/sys/windows"
+
+const errRefused = windows.WSAECONNREFUSED

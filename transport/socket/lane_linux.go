@@ -1,0 +1,71 @@
+//go:build !ringo_portable
+
+package socket
+
+import (
+	"net"
+	"syscall"
+
+	"github.com/ringo-go/ringo/fifo"
+	"golang.org/x/sys/unix"
+)
+
+// flush returns false if the kernel can take no more now, true if the queue is
+// empty or the lane has failed. The caller holds mu.
+func (l *lane) flush() bool {
+	if !l.enter() {
+		l.fail(fifo.ErrClosed)
+		return true
+	}
+	defer l.leave()
+	for len(l.queue) > 0 {
+		c := &l.queue[0]
+		var n int
+		var err error
+		if c.lend {
+			n, err = l.loan.write(l.fd, c)
+		} else {
+			head, _ := c.rest(c.off)
+			n, err = unix.Write(l.fd, head)
+		}
+		switch err {
+		case nil:
+			l.done(n)
+		case syscall.EAGAIN:
+			return false
+		case syscall.EINTR:
+			continue
+		default:
+			l.fail(err)
+			return true
+		}
+	}
+	return true
+}
+
+// writer is the background writer.
+func (l *lane) writer() {
+	var fds [1]unix.PollFd // the sender polls with those of the stream
+	for {
+		err := net.ErrClosed
+		if l.enter() {
+			err = pollOne(&fds, l.fd, false, true, patience)
+			l.leave()
+		}
+		if err == nil {
+			err = l.guard.Aborted() // deadlines are for those that wait
+		}
+		l.mu.Lock()
+		if err != nil {
+			l.fail(err)
+		} else {
+			l.flush()
+		}
+		if len(l.queue) == 0 {
+			l.writing = false
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+	}
+}

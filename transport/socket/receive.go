@@ -1,0 +1,114 @@
+package socket
+
+import (
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/ringo-go/ringo/transport/internal/listen"
+)
+
+// receive answers whoever has found a listener. A connection whose streams are all
+// here waits for Accept.
+func (t *Transport) receive(c net.Conn) {
+	from, streams, err := t.answer(c)
+	if err == nil && streams == nil {
+		return // more are to come
+	}
+	var r *recvConn
+	if err == nil {
+		r, err = newRecvConn(t, streams)
+	}
+	if err != nil {
+		c.Close()
+		if !t.isClosed() {
+			t.warn.Warn("socket: dropped a caller", "rank", t.cfg.Self.Rank, "from", c.RemoteAddr(), "err", err)
+		}
+		return
+	}
+	if !t.keep(r) || !t.arrived.Put(from, r) {
+		r.Close()
+	}
+}
+
+// answer does the handshake. It returns all streams of a connection with the last.
+func (t *Transport) answer(c net.Conn) (from int, streams []net.Conn, err error) {
+	var p part
+	r, err := listen.Answer(c, t.pending, &t.cfg, protocol, func(r *listen.Request) (err error) {
+		if p, err = parsePart(r.Rest); err == nil {
+			err = t.partly.wants(p)
+		}
+		return err
+	})
+	if err == nil {
+		streams, err = t.partly.add(p, c)
+	}
+	return r.From, streams, err
+}
+
+// A puzzle is connections of which some streams have come and some have not.
+type puzzle struct {
+	mu     sync.Mutex
+	conns  map[[16]byte][]net.Conn // by stream; nil is missing
+	closed bool
+}
+
+// wants says why p fits nowhere, nil if it does.
+func (z *puzzle) wants(p part) error {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.fits(p)
+}
+
+// The caller of fits holds mu.
+func (z *puzzle) fits(p part) error {
+	if got := z.conns[p.conn]; got != nil && (len(got) != p.streams || got[p.stream] != nil) {
+		return fmt.Errorf("stream %d of %d does not belong to this connection", p.stream, p.streams)
+	}
+	return nil
+}
+
+// add returns all streams of a connection when c is the last that was missing,
+// else nil. After an error c is still the caller's.
+func (z *puzzle) add(p part, c net.Conn) ([]net.Conn, error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.closed {
+		return nil, net.ErrClosed
+	}
+	if err := z.fits(p); err != nil {
+		return nil, err
+	}
+	if z.conns == nil {
+		z.conns = map[[16]byte][]net.Conn{}
+	}
+	all := z.conns[p.conn]
+	if all == nil {
+		all = make([]net.Conn, p.streams)
+		z.conns[p.conn] = all
+	}
+	all[p.stream] = c
+	for _, c := range all {
+		if c == nil {
+			return nil, nil
+		}
+	}
+	delete(z.conns, p.conn)
+	return all, nil
+}
+
+// close closes the streams of connections that will never be whole, for example
+// because the rank that dialled has died.
+func (z *puzzle) close() {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.closed = true
+	for _, all := range z.conns {
+		for _, c := range all {
+			if c != nil {
+				c.Close()
+			}
+		}
+	}
+	clear(z.conns)
+}

@@ -1,0 +1,8 @@
+package socket
+
+import "golang.org/x/sys/windows"
+
+const (
+	errReset   = windows.WSAECONNRESET
+	errAborted = windows.WSAECONNABORTED
+)

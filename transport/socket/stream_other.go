@@ -1,0 +1,96 @@
+//go:build !linux || ringo_portable
+
+package socket
+
+import (
+	"errors"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+// errAgain is what a stream says that has nothing to read now.
+var errAgain = errors.New("nothing to read")
+
+// glance is how many tries of a wait go by between two looks at the clock: each
+// try sleeps.
+const glance = 1
+
+// A stream is one socket of package net. One goroutine at a time may read and one
+// may write; interrupt and close may be called from any.
+type stream struct {
+	conn  net.Conn
+	moved chan struct{} // holds a token when something was written
+}
+
+func newStream(c net.Conn) (*stream, error) {
+	return &stream{conn: c, moved: make(chan struct{}, 1)}, nil
+}
+
+// read waits a moment for bytes for b, or for b2 if b is empty. It returns errAgain
+// if none come, and io.EOF at the end.
+func (s *stream) read(b, b2 []byte) (int, error) {
+	if len(b) == 0 {
+		b = b2
+	}
+	if err := s.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return 0, err
+	}
+	n, err := s.conn.Read(b)
+	if n > 0 {
+		return n, nil
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errAgain
+	}
+	return 0, err
+}
+
+// write writes all of b.
+func (s *stream) write(b []byte) (int, error) {
+	n, err := s.conn.Write(b)
+	select {
+	case s.moved <- struct{}{}:
+	default:
+	}
+	return n, err
+}
+
+// poll waits until something was written, at most d. A read waits by itself.
+func (s *stream) poll(in, out bool, d time.Duration) error {
+	if out {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-s.moved:
+		case <-t.C:
+		}
+	}
+	return nil
+}
+
+// unacked does not matter where nothing is lent and no credits come back.
+func (s *stream) unacked() int { return 0 }
+
+// endWriting tells the other end that nothing more comes.
+func (s *stream) endWriting() {
+	if c, ok := s.conn.(interface{ CloseWrite() error }); ok {
+		_ = c.CloseWrite()
+	}
+}
+
+// interrupt ends both directions and wakes whoever waits.
+func (s *stream) interrupt() { _ = s.conn.Close() }
+
+func (s *stream) close() { _ = s.conn.Close() }
+
+// gone reports whether err of a write says that the other end has closed.
+func gone(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, errReset) || errors.Is(err, errAborted)
+}
+
+// allocate makes memory; release gives it back.
+func allocate(n int) ([]byte, error) { return make([]byte, n), nil }
+
+func release([]byte) {}
