@@ -73,6 +73,7 @@ func TestFromEnv(t *testing.T) {
 }
 
 func TestSpecID(t *testing.T) {
+	presume("10.0.0.1:4000", "s")
 	want, err := IDFor("10.0.0.1:4000", "s")
 	require.NoError(t, err)
 	for _, addr := range []string{"10.0.0.1:4000", want.String()} {
@@ -92,6 +93,7 @@ func TestGuessable(t *testing.T) {
 		log := &logText{}
 		o := ListenOptions{Log: slog.New(slog.NewTextHandler(log, nil))}
 		s := Spec{Size: 2, Addr: net.JoinHostPort(host, freePort(t)), Secret: "job 7", Guessable: true}
+		presume(s.Addr, s.Secret)
 		_, err := s.Join(within(t, 20*time.Millisecond), o, JoinOptions{})
 		if id, _ := s.ID(); hubOf(id) == nil && host == "::1" {
 			t.Log("no IPv6 here:", err)

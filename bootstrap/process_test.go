@@ -36,6 +36,7 @@ func play(s string) {
 		fmt.Println("env:", ok, err)
 		return
 	}
+	presume(spec.Addr, spec.Secret)
 	g, err := spec.Join(ctx, ListenOptions{}, JoinOptions{})
 	if err != nil {
 		fmt.Println(err)
