@@ -36,7 +36,11 @@ func (x trial) onGPUs(comms []*Comm, memory ...Region) error {
 				}
 			}
 			half := memory[r].Len() / 2
-			calls[r] = x.call(r, n, memory[r].Slice(0, half), memory[r].Slice(half, half))
+			room := half
+			if x.count == 0 {
+				room = 0 // a call that moves nothing has no memory
+			}
+			calls[r] = x.call(r, n, memory[r].Slice(0, room), memory[r].Slice(half, room))
 			calls[r].Stream, err = d.NewStream()
 			return errors.Join(err, d.Write(memory[r].Slice(0, len(ins[r])), ins[r]))
 		},

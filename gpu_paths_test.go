@@ -87,17 +87,19 @@ func checkCalls(c *Comm, calls []Call) error {
 		if err := c.Do(&host); err != nil {
 			return err
 		}
-		var err error
-		if call.In, err = d.Alloc(max(1, len(give))); err != nil {
+		from, err := d.Alloc(max(1, len(give)))
+		if err != nil {
 			return err
 		}
-		if call.Out, err = d.Alloc(max(1, len(got))); err != nil {
+		to, err := d.Alloc(max(1, len(got)))
+		if err != nil {
 			return err
 		}
+		call.In, call.Out = from.Slice(0, len(give)), to.Slice(0, len(got))
 		if err := d.Write(call.In, give); err != nil {
 			return err
 		}
-		if err := d.Write(call.Out, bytes.Repeat([]byte{0xee}, max(1, len(got)))); err != nil {
+		if err := d.Write(to, bytes.Repeat([]byte{0xee}, max(1, len(got)))); err != nil {
 			return err
 		}
 		if err := c.Do(&call); err != nil {
@@ -112,10 +114,7 @@ func checkCalls(c *Comm, calls []Call) error {
 		if !bytes.Equal(got, want) && !(call.Kind == KindReduce && c.Rank() != call.Root) {
 			return fmt.Errorf("rank %d: %v is wrong", c.Rank(), &call)
 		}
-		if err := d.Free(call.In); err != nil {
-			return err
-		}
-		if err := d.Free(call.Out); err != nil {
+		if err := errors.Join(d.Free(from), d.Free(to)); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,193 @@
+package gpucomm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/life"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo/paths/gpupaths"
+	"github.com/ringo-go/ringo/request"
+	"github.com/ringo-go/ringo/transport"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// devices opens n devices, of the emulator unless REQUIRE=cuda.
+func devices(t testing.TB, n int) []*gpu.Device {
+	t.Helper()
+	m, err := gpu.Of(gputest.Driver(t, gputest.Devices(n), gputest.Warm()))
+	require.NoError(t, err)
+	list := make([]*gpu.Device, n)
+	for i := range list {
+		list[i], err = m.Device(i)
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() {
+		for _, d := range list {
+			require.NoError(t, d.Release())
+		}
+	})
+	return list
+}
+
+// open makes the GPU halves of a communicator, a rank a device, closed at the end of the
+// test. change is made to every rank's options.
+func open(t testing.TB, list []*gpu.Device, change func(*Options)) []*Comm {
+	t.Helper()
+	comms, errs := make([]*Comm, len(list)), make([]error, len(list))
+	var wg sync.WaitGroup
+	for r, group := range bootstrap.Local(len(list)) {
+		wg.Go(func() { comms[r], errs[r] = openRank(t, group, list[r], change) })
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+	return comms
+}
+
+func openRank(t testing.TB, group bootstrap.Group, d *gpu.Device, change func(*Options)) (*Comm, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	n := group.Size()
+	l := life.New(group, "here", 20*time.Second)
+	me := paths.Profile{Info: transport.Info{Rank: group.Rank(), Host: "here"}}
+	if err := gpupaths.Describe(&me, d); err != nil {
+		return nil, err
+	}
+	cfg := paths.Config{Slots: 8, Cores: 1}
+	net, err := paths.Connect(ctx, group, me, cfg, &l.Guard, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	o := Options{
+		Device: d, Life: l, Group: group, Chooser: choice.Chooser{Topo: choice.Topology{Ranks: n, Local: n}},
+		Numberer: &request.Numberer{Life: l}, Host: net, Paths: &cfg, JoinTimeout: 20 * time.Second,
+		Drain: func() {}, Log: slog.New(slog.DiscardHandler),
+	}
+	if change != nil {
+		change(&o)
+	}
+	g, missing, err := Open(ctx, o)
+	if missing != "" {
+		err = errors.Join(err, errors.New(missing))
+	}
+	t.Cleanup(func() {
+		l.Turn.Lock()
+		err := g.Finish()
+		l.Turn.Unlock()
+		l.Close()
+		require.NoError(t, errors.Join(err, g.Leave(func() error { return errors.Join(net.Close(), group.Close()) })))
+	})
+	return g, err
+}
+
+// each runs f on all ranks at once.
+func each(t testing.TB, comms []*Comm, f func(g *Comm) error) {
+	t.Helper()
+	errs := make([]error, len(comms))
+	var wg sync.WaitGroup
+	for r, g := range comms {
+		wg.Go(func() { errs[r] = f(g) })
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+}
+
+// memories is n bytes of memory on each device.
+func memories(t testing.TB, list []*gpu.Device, n int) []mem.Region {
+	t.Helper()
+	all := make([]mem.Region, len(list))
+	for r, d := range list {
+		var err error
+		all[r], err = d.Alloc(n)
+		require.NoError(t, err)
+		require.NoError(t, d.Write(all[r], make([]byte, n)))
+		t.Cleanup(func() { require.NoError(t, d.Free(all[r])) })
+	}
+	return all
+}
+
+// do carries out a call as a communicator does.
+func (g *Comm) do(c *call.Call) error {
+	g.Life.Turn.Lock()
+	defer g.Life.Turn.Unlock()
+	return g.Do(c)
+}
+
+// What carries a call out is what Answer says: a schedule is compiled, kernels need none,
+// and a reduction in order of rank has the schedules of other collectives.
+func TestAnswerIsCarriedOut(t *testing.T) {
+	const n, count = 3, 70
+	for _, test := range []struct {
+		name     string
+		forced   call.Algo
+		inOrder  bool
+		kind     call.Kind
+		by       choice.Carrier
+		programs []call.Kind
+	}{
+		{"kernel", call.Auto, false, call.AllReduce, choice.ByKernel, nil},
+		{"kernel of one step", call.OneShot, false, call.AllReduce, choice.ByKernel, nil},
+		{"kernel of two steps", call.TwoShot, false, call.AllReduce, choice.ByKernel, nil},
+		{"ring", call.Ring, false, call.AllReduce, choice.BySchedule, []call.Kind{call.AllReduce}},
+		{"reduce-scatter", call.Direct, false, call.ReduceScatter, choice.ByKernel, nil},
+		{"reduce-scatter in a ring", call.Ring, false, call.ReduceScatter, choice.BySchedule, []call.Kind{call.ReduceScatter}},
+		{"logstep", call.LogStep, false, call.AllGather, choice.BySchedule, []call.Kind{call.AllGather}},
+		{"tree", call.Tree, false, call.Broadcast, choice.BySchedule, []call.Kind{call.Broadcast}},
+		{"an algorithm of others", call.Ring, false, call.AlltoAll, choice.ByKernel, nil},
+		{"step by step", call.Steps, false, call.AlltoAll, choice.BySchedule, []call.Kind{call.AlltoAll}},
+		{"in order", call.Auto, true, call.AllReduce, choice.ByKernel, nil},
+		{"in order, in parts", call.Steps, true, call.AllReduce, choice.ByFold, []call.Kind{call.AllGather}},
+		{"in order, in parts, to one", call.Steps, true, call.Reduce, choice.ByFold, []call.Kind{call.Gather}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			list := devices(t, n)
+			comms := open(t, list, func(o *Options) { o.Chooser.Forced, o.Chooser.InOrder = test.forced, test.inOrder })
+			in, out := memories(t, list, 4*n*count), memories(t, list, 4*n*count)
+			each(t, comms, func(g *Comm) error {
+				c := &call.Call{Kind: test.kind, In: in[g.Life.Rank], Out: out[g.Life.Rank], Count: count, Type: kernels.Float32}
+				if err := errors.Join(g.do(c), g.Device.Synchronize(0)); err != nil {
+					return err
+				}
+				if by := g.Answer(c).By; by != test.by {
+					t.Errorf("rank %d: carried out by %d", g.Life.Rank, by)
+				}
+				return nil
+			})
+			for _, g := range comms {
+				var kinds []call.Kind
+				for key := range g.programs {
+					kinds = append(kinds, key.Kind)
+				}
+				require.ElementsMatch(t, test.programs, kinds)
+			}
+		})
+	}
+}
+
+// BenchmarkAdmit is what looking at memory takes where it is known.
+func BenchmarkAdmit(b *testing.B) {
+	list := devices(b, 1)
+	g := open(b, list, nil)[0]
+	x, y := memories(b, list, 4096)[0], memories(b, list, 4096)[0]
+	g.known.memory = []mem.Region{x, y}
+	for b.Loop() {
+		if err := errors.Join(g.admitMemory("In", x, 4), g.admitMemory("Out", y, 4)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
