@@ -99,6 +99,30 @@ func TestDeviceCollectives(t *testing.T) {
 	}
 }
 
+// A part of both tables with the checked memory model of the emulator: stores become
+// visible late, and races are reported.
+func TestDeviceCollectivesStrict(t *testing.T) {
+	if gputest.OnGPU() {
+		t.Skip("hardware has one memory model")
+	}
+	for _, algo := range []string{"", "ring"} {
+		t.Run(algo, func(t *testing.T) {
+			comms := onDevices(t, devices(t, 3), Config{Algo: algo, Timeout: 30 * time.Second})
+			room := arenas(t, comms, 2*8*301)
+			for i, kind := range collectives {
+				call := Call{Kind: kind, Count: []int{1, 77, 301}[i%3], Type: Int32, Op: Sum, Root: i % 3}
+				tryOnDevice(t, comms, room, call, i%2 == 0, i%3)
+				call.Type, call.Op = BFloat16, Max
+				tryOnDevice(t, comms, room, call, i%2 == 1, (i+1)%3)
+			}
+			for i, typ := range []DataType{Uint8, Int64, Float16, Float32, Float64, Float8E4M3} {
+				op := []RedOp{Sum, Prod, Min}[i%3]
+				tryOnDevice(t, comms, room, Call{Kind: reductions[i%3], Count: 37, Type: typ, Op: op, Root: 2}, i%2 == 0, i%3)
+			}
+		})
+	}
+}
+
 // Every type with every operator, at odd counts and unaligned starts. With two
 // ranks averages are exact in all types and every order. On a GPU, whose driver takes
 // 0.1 s for each, a part of them.

@@ -1,7 +1,9 @@
 package ringo
 
 import (
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -87,4 +89,62 @@ func launchCaptured(d *gpu.Device, mode cuda.CaptureMode, s gpu.Stream, f func()
 		defer driver.GraphExecDestroy(x) // when its launch has ended
 		return driver.GraphLaunch(x, s)
 	})
+}
+
+// Captures of every mode, the first of them with the first calls of all, become
+// graphs that mix with calls that are not captured, on the same streams and others.
+func TestDeviceCaptures(t *testing.T) {
+	list := devices(t, 2)
+	for name, mode := range map[string]cuda.CaptureMode{"global": cuda.CaptureGlobal, "thread": cuda.CaptureThreadLocal, "relaxed": cuda.CaptureRelaxed} {
+		for _, algo := range []string{"", "ring"} {
+			t.Run(name+"/"+algo, func(t *testing.T) {
+				runtime.LockOSThread()
+				defer runtime.UnlockOSThread()
+				comms := onDevices(t, list, Config{Algo: algo, Timeout: 20 * time.Second})
+				lanes := lanesOf(t, comms, (*gpu.Device).NewStream)
+				others := lanesOf(t, comms, (*gpu.Device).NewStream)
+				graphs := make([]cuda.GraphExec, len(lanes))
+				counts := make([]int, len(lanes))
+				for i := range counts {
+					counts[i] = laneCount / len(lanes)
+				}
+				for i := range lanes {
+					l := &lanes[i]
+					driver := l.d.Driver()
+					require.NoError(t, l.d.With(func() error { return driver.StreamBeginCapture(l.stream, mode) }))
+					require.NoError(t, l.link(1))
+					// beside the capture, not part of it
+					require.NoError(t, others[i].link(5))
+					// in place: In is copied to memory that is allocated first
+					require.NoError(t, l.c.Do(&Call{Kind: KindAlltoAllv, In: l.y, Out: l.y, InCounts: counts, OutCounts: counts, Type: Uint8, Stream: l.stream}))
+					require.NoError(t, l.d.With(func() error {
+						g, err := driver.StreamEndCapture(l.stream)
+						require.NoError(t, err)
+						graphs[i], err = driver.GraphInstantiate(g, 0)
+						require.NoError(t, err)
+						return driver.GraphDestroy(g)
+					}))
+				}
+				for i := range lanes {
+					require.NoError(t, others[i].kept(10))
+				}
+				for range 3 {
+					for i := range lanes {
+						l := &lanes[i]
+						require.NoError(t, l.link(3))
+						require.NoError(t, l.d.With(func() error { return l.d.Driver().GraphLaunch(graphs[i], l.stream) }))
+					}
+					for i := range lanes {
+						require.NoError(t, lanes[i].kept(2))
+					}
+				}
+				for i := range lanes {
+					l := &lanes[i]
+					require.NoError(t, l.d.With(func() error { return l.d.Driver().GraphExecDestroy(graphs[i]) }))
+				}
+				destroy(t, lanes)
+				destroy(t, others)
+			})
+		}
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -166,64 +165,6 @@ func TestDeviceStarted(t *testing.T) {
 	}
 }
 
-// Captures of every mode, the first of them with the first calls of all, become
-// graphs that mix with calls that are not captured, on the same streams and others.
-func TestDeviceCaptures(t *testing.T) {
-	list := devices(t, 2)
-	for name, mode := range map[string]cuda.CaptureMode{"global": cuda.CaptureGlobal, "thread": cuda.CaptureThreadLocal, "relaxed": cuda.CaptureRelaxed} {
-		for _, algo := range []string{"", "ring"} {
-			t.Run(name+"/"+algo, func(t *testing.T) {
-				runtime.LockOSThread()
-				defer runtime.UnlockOSThread()
-				comms := onDevices(t, list, Config{Algo: algo, Timeout: 20 * time.Second})
-				lanes := lanesOf(t, comms, (*gpu.Device).NewStream)
-				others := lanesOf(t, comms, (*gpu.Device).NewStream)
-				graphs := make([]cuda.GraphExec, len(lanes))
-				counts := make([]int, len(lanes))
-				for i := range counts {
-					counts[i] = laneCount / len(lanes)
-				}
-				for i := range lanes {
-					l := &lanes[i]
-					driver := l.d.Driver()
-					require.NoError(t, l.d.With(func() error { return driver.StreamBeginCapture(l.stream, mode) }))
-					require.NoError(t, l.link(1))
-					// beside the capture, not part of it
-					require.NoError(t, others[i].link(5))
-					// in place: In is copied to memory that is allocated first
-					require.NoError(t, l.c.Do(&Call{Kind: KindAlltoAllv, In: l.y, Out: l.y, InCounts: counts, OutCounts: counts, Type: Uint8, Stream: l.stream}))
-					require.NoError(t, l.d.With(func() error {
-						g, err := driver.StreamEndCapture(l.stream)
-						require.NoError(t, err)
-						graphs[i], err = driver.GraphInstantiate(g, 0)
-						require.NoError(t, err)
-						return driver.GraphDestroy(g)
-					}))
-				}
-				for i := range lanes {
-					require.NoError(t, others[i].kept(10))
-				}
-				for range 3 {
-					for i := range lanes {
-						l := &lanes[i]
-						require.NoError(t, l.link(3))
-						require.NoError(t, l.d.With(func() error { return l.d.Driver().GraphLaunch(graphs[i], l.stream) }))
-					}
-					for i := range lanes {
-						require.NoError(t, lanes[i].kept(2))
-					}
-				}
-				for i := range lanes {
-					l := &lanes[i]
-					require.NoError(t, l.d.With(func() error { return l.d.Driver().GraphExecDestroy(graphs[i]) }))
-				}
-				destroy(t, lanes)
-				destroy(t, others)
-			})
-		}
-	}
-}
-
 // A communicator's calls happen in order on whichever streams they are.
 func TestDeviceAcrossStreams(t *testing.T) {
 	comms := onDevices(t, devices(t, 2), Config{Timeout: 20 * time.Second})
@@ -243,66 +184,6 @@ func TestDeviceAcrossStreams(t *testing.T) {
 	}
 	destroy(t, a)
 	destroy(t, b)
-}
-
-// Several communicators on the same GPUs: used in turn, at once on two streams,
-// and in different orders by different ranks.
-func TestDeviceCommunicators(t *testing.T) {
-	for _, algo := range []string{"", "ring"} {
-		t.Run(algo, func(t *testing.T) {
-			list := devices(t, 3)
-			sets := make([][]lane, 3)
-			for k := range sets {
-				sets[k] = lanesOf(t, onDevices(t, list, Config{Algo: algo, Timeout: 20 * time.Second}), (*gpu.Device).NewStream)
-			}
-			for v := byte(1); v < 4; v++ { // in turn
-				for k := range sets {
-					for i := range sets[k] {
-						require.NoError(t, sets[k][i].link(v+byte(k)))
-					}
-				}
-			}
-			for k := range sets {
-				for i := range sets[k] {
-					require.NoError(t, sets[k][i].kept(3*(3+byte(k))))
-				}
-			}
-			var wg sync.WaitGroup
-			errs := make([]error, len(sets))
-			for k := range sets { // at once
-				wg.Go(func() {
-					for v := byte(1); v < 8; v++ {
-						for i := range sets[k] {
-							if err := sets[k][i].link(v); err != nil {
-								errs[k] = err
-								return
-							}
-						}
-					}
-				})
-			}
-			wg.Wait()
-			noErrors(t, errs)
-			for k := range sets {
-				for i := range sets[k] {
-					require.NoError(t, sets[k][i].kept(21))
-				}
-			}
-			for v := byte(1); v < 4; v++ { // in other orders
-				for i := range list {
-					for k := range sets {
-						require.NoError(t, sets[(i+k)%len(sets)][i].link(v))
-					}
-				}
-			}
-			for k := range sets {
-				for i := range sets[k] {
-					require.NoError(t, sets[k][i].kept(9))
-				}
-				destroy(t, sets[k])
-			}
-		})
-	}
 }
 
 // No call changes the thread's current context or its capture mode.
@@ -376,25 +257,5 @@ func TestDeviceCallersContext(t *testing.T) {
 			_, err = driver.ThreadExchangeStreamCaptureMode(before)
 			require.NoError(t, err)
 		})
-	}
-}
-
-// One thread queues calls that each have a kernel to load, which a driver does when
-// those before have ended.
-func TestDeviceGroupLoads(t *testing.T) {
-	comms := onDevices(t, devices(t, 2), Config{Timeout: 10 * time.Second})
-	lanes := lanesOf(t, comms, (*gpu.Device).NewStream)
-	defer destroy(t, lanes)
-	g := NewGroup()
-	for i := range lanes {
-		for _, op := range []RedOp{Sum, Prod, Max} {
-			call := lanes[i].reduce()
-			call.Op = op
-			g.Add(comms[i], call)
-		}
-	}
-	require.NoError(t, g.Run())
-	for i := range lanes {
-		require.NoError(t, comms[i].Synchronize(lanes[i].stream))
 	}
 }

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,14 +14,8 @@ import (
 
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/mem"
 )
-
-func init() {
-	gpuWork["windowcheck"], gpuWork["windowloop"], gpuWork["windowleave"] = windowCheck, windowLoop, windowLeave
-}
 
 // inWindows lays a call out as all ranks of a collective in windows have to: In and
 // Out begin where the root's do. In place the smaller one is part of the larger one.
@@ -302,170 +294,6 @@ func TestWindowMismatch(t *testing.T) {
 				}
 			}
 			require.NotZero(t, named)
-		})
-	}
-}
-
-// windowMemory is 64 KiB of device memory, allocated or mapped, and how to give it back.
-func windowMemory(d *gpu.Device, mapped bool) (r Region, free func() error, err error) {
-	const n = 64 << 10
-	if !mapped {
-		r, err = d.Alloc(n)
-		return r, func() error { return d.Free(r) }, err
-	}
-	const piece = 2 << 20
-	driver := d.Driver()
-	base, err := driver.MemAddressReserve(2*piece, 0)
-	if err != nil {
-		return r, nil, err
-	}
-	for i := range uintptr(2) {
-		h, err := driver.MemCreate(piece, cuda.AllocationProp{Device: d.Handle(), Shareable: true})
-		if err != nil {
-			return r, nil, err
-		}
-		if err := errors.Join(driver.MemMap(base+i*piece, piece, h), driver.MemRelease(h)); err != nil {
-			return r, nil, err
-		}
-	}
-	// It lies in both.
-	return mem.Device(d.Number(), base+piece-n/2, n), func() error {
-		return errors.Join(driver.MemUnmap(base, piece), driver.MemUnmap(base+piece, piece), driver.MemAddressFree(base, 2*piece))
-	}, driver.MemSetAccess(base, 2*piece, d.Handle())
-}
-
-// windowCheck makes calls in windows of both kinds of memory, and in two windows of
-// one allocation.
-func windowCheck(c *Comm) int {
-	fail := func(what string, err error) int {
-		fmt.Println("error:", what, err)
-		return 3
-	}
-	for _, mapped := range []bool{false, true} {
-		x, free, err := windowMemory(c.Device(), mapped)
-		if err != nil {
-			return fail("memory", err)
-		}
-		half := x.Len() / 2
-		a, err := c.Register(x.Slice(0, half))
-		if err != nil {
-			return fail("register", err)
-		}
-		b, err := c.Register(x.Slice(half, half))
-		if err != nil {
-			return fail("register", err)
-		}
-		fmt.Printf("mapped %v: %q\n", mapped, a.Reason())
-		if err := compareInWindows(c, nil, x.Slice(0, half), x.Slice(half, half), windowCalls(1001, Int32, Sum, 1), call.Window); err != nil {
-			return fail("calls", err)
-		}
-		if err := errors.Join(a.Close(), b.Close(), free()); err != nil {
-			return fail("close", err)
-		}
-	}
-	return 0
-}
-
-// windowLeave leaves the communicator with windows open, and frees the memory then.
-func windowLeave(c *Comm) int {
-	x, free, err := windowMemory(c.Device(), c.Rank() > 0)
-	if err != nil {
-		fmt.Println("error:", err)
-		return 3
-	}
-	if err = c.Device().Write(x, make([]byte, x.Len())); err == nil {
-		_, err = c.Register(x)
-	}
-	for i := 0; i < 3 && err == nil; i++ {
-		err = c.Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 1000, Type: Float32, Op: Avg})
-	}
-	if err = errors.Join(err, c.Close(), free()); err != nil {
-		fmt.Println("error:", err)
-		return 3
-	}
-	return 0
-}
-
-// windowLoop works in a window until a peer dies.
-func windowLoop(c *Comm) int {
-	d := c.Device()
-	x, free, err := windowMemory(d, false)
-	var w *Window
-	if err == nil {
-		if w, err = c.Register(x); err == nil {
-			err = d.Write(x, make([]byte, x.Len()))
-		}
-	}
-	fmt.Println("ready")
-	for err == nil {
-		for i := 0; i < 3 && err == nil; i++ {
-			err = c.Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 10000, Type: Float32, Op: Avg})
-		}
-		if err == nil {
-			err = c.Synchronize(0)
-		}
-	}
-	fmt.Println("error:", err)
-	if w != nil {
-		fmt.Println("window:", w.Close())
-	}
-	if err := free(); err != nil {
-		fmt.Println("free:", err)
-		return 5
-	}
-	if errors.Is(err, ErrPeer) {
-		return 3
-	}
-	return 4
-}
-
-// Each rank is a process.
-func TestWindowProcesses(t *testing.T) {
-	for _, work := range []string{"windowcheck", "windowleave"} {
-		t.Run(work, func(t *testing.T) {
-			if gputest.OnGPU() {
-				devices(t, 2)
-			}
-			for r, cmd := range processes(t, 2, work, "RINGO_ALGO=window") {
-				require.NoError(t, cmd.Wait(), "rank %d: %s", r, output(cmd))
-				if work == "windowcheck" {
-					require.Contains(t, output(cmd), `mapped false: ""`)
-					require.Contains(t, output(cmd), `mapped true: ""`)
-				}
-			}
-		})
-	}
-}
-
-// A process that is killed while others use its window ends them within 2 s, and
-// they name it.
-func TestWindowKilled(t *testing.T) {
-	if gputest.OnGPU() {
-		devices(t, 2)
-	}
-	for _, victim := range []int{0, 2} {
-		t.Run(fmt.Sprint(victim), func(t *testing.T) {
-			cmds := processes(t, 3, "windowloop", "RINGO_ALGO=window")
-			time.Sleep(time.Duration(500+rand.IntN(500)) * time.Millisecond)
-			require.NoError(t, cmds[victim].Process.Signal(syscall.SIGKILL))
-			start := time.Now()
-			for r, cmd := range cmds {
-				err := cmd.Wait()
-				if r == victim {
-					continue
-				}
-				var exit *exec.ExitError
-				require.ErrorAs(t, err, &exit, "rank %d", r)
-				if !strings.Contains(output(cmd), "Open: ") { // so early
-					require.Equal(t, 3, exit.ExitCode(), "rank %d: %s", r, output(cmd))
-				}
-				require.Contains(t, output(cmd), fmt.Sprintf("rank %d died", victim))
-			}
-			limit := 2 * time.Second
-			if !gputest.OnGPU() {
-				limit *= 2 // emulated kernels of three processes end slowly on few cores
-			}
-			require.Less(t, time.Since(start), limit)
 		})
 	}
 }
