@@ -69,7 +69,7 @@ func (c *Call) String() string {
 	if c.Kind.Pairwise() {
 		return fmt.Sprintf("%v(count %d, %v, peer %d)", c.Kind, c.Count, c.Type, c.Peer)
 	}
-	return Sign{Kind: c.Kind, Count: c.Count, Type: c.Type, Op: c.Op.Kind, Root: c.Root}.String()
+	return SignOf(c).String()
 }
 
 // Shape is how many elements a rank gives and gets.

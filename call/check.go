@@ -34,8 +34,9 @@ func (c *Call) Check(rank, n int) error {
 	if !c.Type.Valid() {
 		return bad("unknown element type %v", c.Type)
 	}
-	if c.Count < 0 || c.Count > MaxCount/n {
-		return bad("count %d is not in 0…%d", c.Count, MaxCount/n)
+	most := min(MaxCount, math.MaxInt/c.Type.Size()) / n
+	if c.Count < 0 || c.Count > most {
+		return bad("count %d is not in 0…%d", c.Count, most)
 	}
 	if c.Kind.Rooted() && (c.Root < 0 || c.Root >= n) {
 		return bad("root %d is not in 0…%d", c.Root, n-1)
@@ -43,13 +44,13 @@ func (c *Call) Check(rank, n int) error {
 	if c.Kind.Pairwise() && (c.Peer < 0 || c.Peer >= n) {
 		return bad("peer %d is not in 0…%d", c.Peer, n-1)
 	}
-	if c.Kind == AllGatherv || c.Kind == AlltoAllv {
-		if err := checkCounts("OutCounts", c.OutCounts, c.OutOffsets, n); err != nil {
+	if c.Kind.Variable() {
+		if err := checkCounts("OutCounts", c.OutCounts, c.OutOffsets, n, most); err != nil {
 			return err
 		}
 	}
 	if c.Kind == AlltoAllv {
-		if err := checkCounts("InCounts", c.InCounts, c.InOffsets, n); err != nil {
+		if err := checkCounts("InCounts", c.InCounts, c.InOffsets, n, most); err != nil {
 			return err
 		}
 		if c.InCounts[rank] != c.OutCounts[rank] {
@@ -59,15 +60,16 @@ func (c *Call) Check(rank, n int) error {
 	if err := c.checkScalar(); err != nil {
 		return err
 	}
-	if c.Count == 0 && !c.Exact && c.Kind != AllGatherv && c.Kind != AlltoAllv && (c.In.Len() > 0 || c.Out.Len() > 0) {
+	if c.Count == 0 && !c.Exact && !c.Kind.Variable() && (c.In.Len() > 0 || c.Out.Len() > 0) {
 		return bad("Count is 0, but In has %d bytes and Out %d: set Count, or give no memory", c.In.Len(), c.Out.Len())
 	}
 	size := c.Type.Size()
 	in, out := c.Shape(rank, n)
-	if err := c.checkLength("In", c.In, in*size, n); err != nil {
+	noIn, noOut := c.unused(rank)
+	if err := c.checkLength("In", c.In, in*size, n, noIn); err != nil {
 		return err
 	}
-	if err := c.checkLength("Out", c.Out, out*size, n); err != nil {
+	if err := c.checkLength("Out", c.Out, out*size, n, noOut); err != nil {
 		return err
 	}
 	return c.checkOverlap(rank, in*size, out*size)
@@ -91,25 +93,46 @@ func (c *Call) checkScalar() error {
 }
 
 // MaxCount is what a Sign can carry, and far more than any memory holds.
-const MaxCount = min(1<<46, math.MaxInt>>1)
+const MaxCount = min(1<<46-1, math.MaxInt>>1)
 
-func (c *Call) checkLength(name string, r mem.Region, need, n int) error {
+// unused says which buffers a rank does not need, whatever the Count.
+func (c *Call) unused(rank int) (in, out bool) {
+	switch c.Kind {
+	case Broadcast, Scatter:
+		return rank != c.Root, false
+	case Reduce, Gather:
+		return false, rank != c.Root
+	case Send:
+		return false, true
+	case Recv:
+		return true, false
+	}
+	return false, false
+}
+
+func (c *Call) checkLength(name string, r mem.Region, need, n int, unused bool) error {
 	switch {
-	case need == 0 && (c.Count > 0 || !c.Exact):
-		return nil // not this rank's, or nothing to move
+	case unused:
+		return nil
 	case r.IsNil() && need > 0:
 		return fmt.Errorf("%w: %s is nil, needs %d bytes", ErrInvalid, name, need)
 	case r.Len() < need:
 		return fmt.Errorf("%w: %s has %d bytes, needs %d", ErrInvalid, name, r.Len(), need)
 	case c.Exact && r.Len() > need:
+		each := fmt.Sprintf("%d elements a rank", c.Count)
+		if c.Kind.Variable() {
+			each = "these counts"
+		}
 		size := c.Type.Size()
-		return fmt.Errorf("%w: %s has %d elements, but %v of %d elements a rank on %d ranks takes %d: the others would be lost",
-			ErrInvalid, name, r.Len()/size, c.Kind, c.Count, n, need/size)
+		return fmt.Errorf("%w: %s has %d elements, but %v of %s on %d ranks takes %d: the others would be lost",
+			ErrInvalid, name, r.Len()/size, c.Kind, each, n, need/size)
 	}
 	return nil
 }
 
-func checkCounts(name string, counts, offsets []int, n int) error {
+// checkCounts finds what is wrong with the counts of a v-variant. A rank has most
+// elements at most.
+func checkCounts(name string, counts, offsets []int, n, most int) error {
 	if len(counts) != n {
 		return fmt.Errorf("%w: %s has %d entries for %d ranks", ErrInvalid, name, len(counts), n)
 	}
@@ -117,7 +140,7 @@ func checkCounts(name string, counts, offsets []int, n int) error {
 		return fmt.Errorf("%w: offsets of %s have %d entries for %d ranks", ErrInvalid, name, len(offsets), n)
 	}
 	for i, k := range counts {
-		if k < 0 || k > MaxCount/n || offsets != nil && (offsets[i] < 0 || offsets[i] > MaxCount-k) {
+		if k < 0 || k > most || offsets != nil && (offsets[i] < 0 || offsets[i] > most*n-k) {
 			return fmt.Errorf("%w: %s of rank %d is negative or too large", ErrInvalid, name, i)
 		}
 	}

@@ -48,6 +48,9 @@ func (k Kind) Rooted() bool { return k == Reduce || k == Broadcast || k == Gathe
 // others are collectives, which every rank of the communicator calls.
 func (k Kind) Pairwise() bool { return k == Send || k == Recv }
 
+// Variable reports whether each rank has a count of its own.
+func (k Kind) Variable() bool { return k == AllGatherv || k == AlltoAllv }
+
 // Shares is by which factor the larger buffer of a rank is longer than Count elements.
 func (k Kind) Shares(ranks int) int {
 	switch k {

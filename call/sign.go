@@ -25,6 +25,8 @@ type Sign struct {
 func SignOf(c *Call) Sign {
 	s := Sign{Kind: c.Kind, Type: c.Type, Count: c.Count, Root: -1}
 	switch c.Kind {
+	case Barrier:
+		return Sign{Kind: Barrier, Root: -1}
 	case Recv:
 		s.Kind = Send
 	case AllGatherv:

@@ -1,6 +1,9 @@
 package call
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,7 +21,7 @@ var anySign = rapid.Custom(func(t *rapid.T) Sign {
 		Op:    kernels.Kind(rapid.IntRange(0, int(kernels.KindUser)).Draw(t, "op")),
 		Algo:  rapid.SampledFrom(append(algos(), ByRank)).Draw(t, "algo"),
 		Where: uint16(rapid.IntRange(0, MaxWhere).Draw(t, "where")),
-		Count: rapid.OneOf(rapid.IntRange(0, MaxCount-1), rapid.Just(MaxCount-1)).Draw(t, "count"),
+		Count: rapid.OneOf(rapid.IntRange(0, MaxCount), rapid.Just(MaxCount)).Draw(t, "count"),
 		Root:  rapid.IntRange(-1, 1<<17-1).Draw(t, "root"),
 	}
 })
@@ -33,7 +36,7 @@ func algos() (all []Algo) {
 // A sign survives its stamp, whatever is in it.
 func TestSignRoundTrip(t *testing.T) {
 	for _, s := range []Sign{
-		{}, {Seq: 1<<32 - 1, Kind: AlltoAllv, Type: kernels.Float8E5M2, Op: 9, Algo: Algos - 1, Where: MaxWhere, Count: MaxCount - 1, Root: 1<<17 - 1},
+		{}, {Seq: 1<<32 - 1, Kind: AlltoAllv, Type: kernels.Float8E5M2, Op: 9, Algo: Algos - 1, Where: MaxWhere, Count: MaxCount, Root: 1<<17 - 1},
 		{Kind: Send, Count: 5, Root: -1}, {Seq: 7, Kind: Reduce, Type: kernels.Float64, Count: 0, Root: 0},
 	} {
 		require.Equal(t, s, ReadSign(s.Stamp()), s)
@@ -42,4 +45,150 @@ func TestSignRoundTrip(t *testing.T) {
 		s := anySign.Draw(t, "sign")
 		require.Equal(t, s, ReadSign(s.Stamp()))
 	})
+}
+
+// Everything that a call may have has room in a stamp.
+func TestSignRoom(t *testing.T) {
+	types := kernels.Types()
+	for _, s := range []Sign{{Kind: Kinds - 1}, {Type: types[len(types)-1]}, {Op: kernels.KindUser}, {Algo: Algos - 1}, {Algo: ByRank}} {
+		require.Equal(t, s, ReadSign(s.Stamp()))
+	}
+	require.Equal(t, "Kind(10)", (kernels.KindUser + 1).String(), "KindUser is the last")
+}
+
+// Whatever travels, it can be read, said, and written as it came.
+func FuzzReadSign(f *testing.F) {
+	f.Add(uint64(0), uint64(0))
+	f.Add(^uint64(0), ^uint64(0))
+	s := Sign{Seq: 7, Kind: AllReduce, Type: kernels.Float32, Algo: Ring, Count: 64, Root: -1}.Stamp()
+	f.Add(s[0], s[1])
+	f.Fuzz(func(t *testing.T, a, b uint64) {
+		s := ReadSign([2]uint64{a, b})
+		require.Equal(t, [2]uint64{a, b}, s.Stamp())
+		require.NotEmpty(t, s.String())
+		require.NotEmpty(t, s.Numbered())
+	})
+}
+
+func TestStampAt(t *testing.T) {
+	s := Sign{Seq: 7, Kind: AllReduce, Type: kernels.Float32, Algo: Window, Count: 64, Root: -1}
+	at := s
+	at.Where = MaxWhere
+	require.Equal(t, at.Stamp(), StampAt(s.Stamp(), MaxWhere))
+	require.True(t, SameCall(s, at))
+	at.Algo = Ring
+	require.True(t, SameCall(s, at))
+	at.Seq = 8
+	require.False(t, SameCall(s, at))
+}
+
+// What ranks must agree on is in the sign, and nothing else is.
+func TestSignOf(t *testing.T) {
+	x := f32(8)
+	base := Call{Kind: AllReduce, In: x, Out: x, Count: 8, Type: kernels.Float32}
+	with := func(change func(c *Call)) Sign {
+		c := base
+		change(&c)
+		return SignOf(&c)
+	}
+	for name, change := range map[string]func(c *Call){
+		"root that is none": func(c *Call) { c.Root = 1 },
+		"peer that is none": func(c *Call) { c.Peer = 1 },
+		"memory":            func(c *Call) { c.In = f32(9) },
+		"exact":             func(c *Call) { c.Exact = true },
+		"scale":             func(c *Call) { c.Op.Scale = 2 },
+	} {
+		require.Equal(t, SignOf(&base), with(change), name)
+	}
+	for name, change := range map[string]func(c *Call){
+		"kind":  func(c *Call) { c.Kind = AllGather },
+		"count": func(c *Call) { c.Count = 7 },
+		"type":  func(c *Call) { c.Type = kernels.Int32 },
+		"op":    func(c *Call) { c.Op = kernels.Max },
+	} {
+		require.NotEqual(t, SignOf(&base), with(change), name)
+	}
+	require.Equal(t, Sign{Kind: Barrier, Root: -1}, SignOf(&Call{Kind: Barrier, Type: kernels.Int8, Op: kernels.Max, Root: 1}))
+	send := Call{Kind: Send, Count: 5, Type: kernels.Int8, Peer: 1}
+	recv := Call{Kind: Recv, Count: 5, Type: kernels.Int8, Peer: 0}
+	require.Equal(t, SignOf(&send), SignOf(&recv))
+	counts := func(kind Kind, counts ...int) Sign {
+		return SignOf(&Call{Kind: kind, Type: kernels.Int8, OutCounts: counts})
+	}
+	require.Equal(t, counts(AllGatherv, 1, 2), counts(AllGatherv, 1, 2))
+	require.NotEqual(t, counts(AllGatherv, 1, 2), counts(AllGatherv, 2, 1))
+	require.Equal(t, counts(AlltoAllv, 1, 2), counts(AlltoAllv, 2, 1))
+}
+
+func TestWords(t *testing.T) {
+	for want, c := range map[string]Call{
+		"Barrier()":                               {Kind: Barrier},
+		"AllReduce(count 1024, float32, sum)":     {Kind: AllReduce, Count: 1024, Type: kernels.Float32},
+		"Reduce(count 2, int8, max, root 1)":      {Kind: Reduce, Count: 2, Type: kernels.Int8, Op: kernels.Max, Root: 1},
+		"Broadcast(count 2, int8, root 0)":        {Kind: Broadcast, Count: 2, Type: kernels.Int8},
+		"Send(count 5, bfloat16, peer 3)":         {Kind: Send, Count: 5, Type: kernels.BFloat16, Peer: 3},
+		"AllGatherv(counts 0x3bb8014b6faa, int8)": {Kind: AllGatherv, Type: kernels.Int8, OutCounts: []int{1, 2}},
+		"AlltoAllv(int8)":                         {Kind: AlltoAllv, Type: kernels.Int8, InCounts: []int{1, 2}, OutCounts: []int{1, 2}},
+		"no operation(count 0, DataType(0))":      {},
+	} {
+		require.Equal(t, want, c.String())
+	}
+	c := Call{Kind: AllReduce, Count: 64, Type: kernels.Float32}
+	s := SignOf(&c)
+	require.Equal(t, "AllReduce(count 64, float32, sum)", s.Numbered())
+	s.Seq = 17
+	require.Equal(t, "AllReduce #17 (count 64, float32, sum)", s.Numbered())
+	require.Equal(t, "Barrier #17 ()", Sign{Kind: Barrier, Seq: 17, Root: -1}.Numbered())
+	require.Equal(t, "Send/Recv(count 5, int8)", Sign{Kind: Send, Count: 5, Type: kernels.Int8, Root: -1}.String())
+}
+
+func TestErrorWords(t *testing.T) {
+	cause := errors.New("connection reset")
+	for want, e := range map[string]Error{
+		"AllReduce #1042: rank 3 on hostB: recv from rank 2 over socket: connection reset": {Op: "AllReduce", Seq: 1042, Rank: 3, Host: "hostB", Peer: 2, Transport: "socket", Phase: "recv", Err: cause},
+		"Send: rank 0: send to rank 1: connection reset":                                   {Op: "Send", Peer: 1, Phase: "send", Err: cause},
+		"Open: rank 1 on h: connection reset":                                              {Op: "Open", Rank: 1, Host: "h", Peer: -1, Err: cause},
+	} {
+		require.EqualError(t, &e, want)
+		require.ErrorIs(t, &e, cause)
+		require.False(t, e.Timeout())
+	}
+	require.True(t, (&Error{Err: fmt.Errorf("slow: %w", ErrTimeout)}).Timeout())
+}
+
+func TestParseAlgo(t *testing.T) {
+	for a := range Algos {
+		for _, name := range []string{a.String(), strings.ToUpper(a.String())} {
+			got, err := ParseAlgo(name)
+			require.NoError(t, err)
+			require.Equal(t, a, got)
+		}
+	}
+	a, err := ParseAlgo("")
+	require.NoError(t, err)
+	require.Equal(t, Auto, a)
+	for _, name := range []string{"quantum", RankOrder, " ring"} {
+		_, err = ParseAlgo(name)
+		require.ErrorIs(t, err, ErrInvalid)
+		require.ErrorContains(t, err, "is none of auto, ring, tree,")
+	}
+	require.Equal(t, RankOrder, ByRank.String())
+	require.Equal(t, "Algo(20)", Algo(20).String())
+}
+
+// Shares is how much longer the larger buffer of any rank is than Count.
+func TestShares(t *testing.T) {
+	for kind := Barrier; kind < AllGatherv; kind++ {
+		c := Call{Kind: kind, Count: 5, Root: 1}
+		larger := 0
+		for rank := range 3 {
+			in, out := c.Shape(rank, 3)
+			larger = max(larger, in, out)
+		}
+		if kind == Barrier {
+			require.Zero(t, larger)
+			continue
+		}
+		require.Equal(t, 5*kind.Shares(3), larger, kind)
+	}
 }
