@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/gpucomm"
 	"github.com/ringo-go/ringo/hostcomm"
@@ -147,7 +149,10 @@ func open(ctx context.Context, cfg Config, group bootstrap.Group) (*Comm, error)
 func (c *Comm) connect(ctx context.Context) error {
 	me := paths.Profile{
 		Version: Version, Hostname: c.cfg.hostname(), Info: transport.Info{Rank: c.Rank(), Host: c.cfg.HostID},
-		Settings: []paths.Setting{{Name: "Deterministic", Value: c.cfg.Deterministic, Variable: "RINGO_DETERMINISTIC"}},
+		Settings: []paths.Setting{
+			{Name: "Deterministic", Value: c.cfg.Deterministic, Variable: "RINGO_DETERMINISTIC"},
+			{Name: "algorithms of its own", Value: strings.Join(call.Defined(), ","), Variable: "calls of ringo.Define, in the same order"},
+		},
 	}
 	if c.cfg.Device != nil {
 		if err := gpupaths.Describe(&me, c.cfg.Device); err != nil {

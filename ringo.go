@@ -141,7 +141,16 @@ type (
 	Choice = choice.Choice
 	// GPUs are what ExplainDevice is asked about.
 	GPUs = choice.GPUs
+	// A Definition is an algorithm of a program's own; see Define.
+	Definition = choice.Definition
 )
+
+// Define adds an algorithm of the program's own, a sched.Schedule for one of the collectives,
+// after it has been proved for 1 to 8 ranks. Then Config.Algo may name it, on the host and
+// on GPUs, and Explain, "ringo sim" and "ringo bench" know it in this program; see
+// examples/schedule. It is proved once more for the ranks that it is used with, before any of
+// them hears of the call. All ranks must define the same ones in the same order, before Open.
+func Define(d Definition) error { return choice.Define(d) }
 
 // ParsePlan reads the text of a plan. The error is a *PlanError.
 func ParsePlan(name, text string) (*Plan, error) { return choice.ParsePlan(name, text) }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 )
 
 // An Algo names a family of schedules, or a way of a GPU's own.
@@ -24,7 +26,7 @@ const (
 	Steps  // on GPUs: the default schedule, step by step, also where a kernel has its name
 	Window // on GPUs: a kernel that reads and writes registered memory
 	Copies // on GPUs: copy engines between registered memory
-	Algos  // how many there are
+	Algos  // how many there are; the numbers from here on are those that NewAlgo gives
 
 	// ByRank stands for reductions in order of rank that are composed of other
 	// collectives. It cannot be asked for by name.
@@ -36,28 +38,64 @@ var algoNames = [Algos]string{"auto", "ring", "tree", "binomial", "oneshot", "tw
 // RankOrder is the word of Config.Deterministic, and ByRank's name.
 const RankOrder = "rank order"
 
-func (a Algo) String() string {
+// defined are the names that NewAlgo has numbered, in order.
+var defined atomic.Pointer[[]string]
+var defining sync.Mutex
+
+// Defined are the names of algorithms that a program has defined, in order.
+func Defined() []string {
+	if list := defined.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// NewAlgo numbers an algorithm of a program's own. There is room for ByRank − Algos.
+func NewAlgo(name string) (Algo, error) {
+	defining.Lock()
+	defer defining.Unlock()
+	list := Defined()
 	switch {
+	case name == "" || strings.ContainsAny(name, ", \t\n"):
+		return 0, fmt.Errorf("%w: algorithm %q: want a word", ErrInvalid, name)
+	case slices.ContainsFunc(Algorithms(), func(n string) bool { return strings.EqualFold(n, name) }):
+		return 0, fmt.Errorf("%w: algorithm %q is there already", ErrInvalid, name)
+	case int(Algos)+len(list) >= int(ByRank):
+		return 0, fmt.Errorf("%w: algorithm %q is one too many: a program may define %d", ErrInvalid, name, ByRank-Algos)
+	}
+	list = append(slices.Clone(list), name)
+	defined.Store(&list)
+	return Algos + Algo(len(list)-1), nil
+}
+
+// IsDefined reports whether the algorithm is of a program's own.
+func (a Algo) IsDefined() bool { return a >= Algos && a < ByRank }
+
+func (a Algo) String() string {
+	switch list := Defined(); {
 	case a < Algos:
 		return algoNames[a]
 	case a == ByRank:
 		return RankOrder
+	case int(a-Algos) < len(list):
+		return list[a-Algos]
 	}
 	return fmt.Sprintf("Algo(%d)", uint8(a))
 }
 
 // Algorithms are the words that ParseAlgo knows.
-func Algorithms() []string { return slices.Clone(algoNames[:]) }
+func Algorithms() []string { return append(slices.Clone(algoNames[:]), Defined()...) }
 
 // ParseAlgo reads an algorithm's name; "" is Auto. Upper and lower case are the same.
 func ParseAlgo(s string) (Algo, error) {
 	if s == "" {
 		return Auto, nil
 	}
-	for a, name := range algoNames {
+	all := Algorithms()
+	for a, name := range all {
 		if strings.EqualFold(s, name) {
 			return Algo(a), nil
 		}
 	}
-	return 0, fmt.Errorf("%w: algorithm %q is none of %s", ErrInvalid, s, strings.Join(algoNames[:], ", "))
+	return 0, fmt.Errorf("%w: algorithm %q is none of %s", ErrInvalid, s, strings.Join(all, ", "))
 }

@@ -2,6 +2,7 @@ package choice
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/direct"
@@ -23,6 +24,8 @@ type table struct {
 	algo call.Algo
 	make func(n int, root sched.Rank) sched.Schedule
 	hier func(nodes, local int, root sched.Rank) sched.Schedule // instead of make: needs nodes
+
+	ranks func(n int) bool // which sizes it is for; nil for all
 }
 
 // book is which algorithms carry out a collective, the default first. It and the
@@ -98,21 +101,18 @@ var book = [call.Kinds][]table{
 }
 
 // offers reports whether the book has an algorithm for a collective here.
-func (t *table) offers(topo Topology) bool { return t.hier == nil || topo.Nodes() > 1 }
+func (t *table) offers(topo Topology) bool {
+	return (t.hier == nil || topo.Nodes() > 1) && (t.ranks == nil || t.ranks(topo.Ranks))
+}
 
 // Exists reports whether the book has an algorithm for a key.
 func (k Key) Exists(topo Topology) bool {
-	for i := range book[k.Kind] {
-		if t := &book[k.Kind][i]; t.algo == k.Algo && t.offers(topo) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(tables(k.Kind), func(t table) bool { return t.algo == k.Algo && t.offers(topo) })
 }
 
 // Schedule makes the table of a key.
 func (k Key) Schedule(topo Topology) sched.Schedule {
-	for _, t := range book[k.Kind] {
+	for _, t := range tables(k.Kind) {
 		switch {
 		case t.algo != k.Algo && k.Algo != call.Steps:
 		case t.hier != nil:
@@ -145,4 +145,4 @@ func (s recv) At(sched.Rank, int) sched.Step {
 }
 
 // Default is the first algorithm of a collective.
-func Default(kind call.Kind) call.Algo { return book[kind][0].algo }
+func Default(kind call.Kind) call.Algo { return tables(kind)[0].algo }

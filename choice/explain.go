@@ -53,7 +53,7 @@ func Explain(kind call.Kind, n, local, bytes, root int, o Options) (Choice, erro
 	q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32}
 	ans := c.Choose(q)
 	ch := c.choice(q, ans, root, WholeOnHost)
-	for _, t := range book[kind] {
+	for _, t := range tables(kind) {
 		if ans.By != ByFold && t.algo != ans.Algo && t.offers(c.Topo) {
 			ch.Others = append(ch.Others, t.algo.String())
 		}

@@ -110,7 +110,7 @@ func (q *modelQuestion) estimate(kind call.Kind, a call.Algo, bytes int) float64
 		return hops*far.kernel + sent/far.rate
 	}
 	key := Key{Kind: kind, Algo: a}
-	if a == call.Steps && (!q.direct || book[kind][0].algo != call.Direct) || a != call.Steps && !key.Exists(q.topo) {
+	if a == call.Steps && (!q.direct || Default(kind) != call.Direct) || a != call.Steps && !key.Exists(q.topo) {
 		return math.Inf(1) // a name of another algorithm
 	}
 	t, err := sim.Estimate(key.Schedule(q.topo), sim.Model{

@@ -42,9 +42,9 @@ func (c *Chooser) row(kind call.Kind, bytes int, registered bool) *Row {
 // Names are the different algorithms that can serve on these GPUs, by the names they
 // have in a plan.
 func (c *Chooser) Names(kind call.Kind, bytes int, registered bool) (list []string) {
-	for a := call.Ring; a < call.Algos; a++ {
+	for a := call.Ring; a < lastAlgo(); a++ {
 		if a == call.Steps {
-			if _, taken := c.kernel(kind, book[kind][0].algo, bytes); !taken {
+			if _, taken := c.kernel(kind, Default(kind), bytes); !taken {
 				continue // it has a name of its own
 			}
 		}
@@ -84,7 +84,7 @@ func (c *Chooser) inWindows(kind call.Kind, a call.Algo) bool {
 
 // algorithmsOnGPUs are those that a collective may have on GPU memory.
 func algorithmsOnGPUs(kind call.Kind, registered bool) (list []string) {
-	for a := call.Ring; a < call.Algos; a++ {
+	for a := call.Ring; a < lastAlgo(); a++ {
 		d, window := WindowKernel(kind)
 		_, direct := directKernel(kind, a)
 		switch {
@@ -96,7 +96,7 @@ func algorithmsOnGPUs(kind call.Kind, registered bool) (list []string) {
 		case a == call.Copies:
 			direct = window && registered && d.ByCopies()
 		}
-		if direct || slices.ContainsFunc(book[kind], func(t table) bool { return t.algo == a }) {
+		if direct || slices.ContainsFunc(tables(kind), func(t table) bool { return t.algo == a }) {
 			list = append(list, a.String())
 		}
 	}

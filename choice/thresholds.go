@@ -11,16 +11,16 @@ func (c *Chooser) threshold(kind call.Kind, bytes int) (call.Algo, string) {
 // Threshold is the algorithm of a collective by its size, in bytes of Count elements,
 // with the reason; forced, unless Auto, comes first where it has the collective.
 func Threshold(kind call.Kind, topo Topology, bytes int, forced call.Algo) (call.Algo, string) {
-	tables, n := book[kind], topo.Ranks
+	list, n := tables(kind), topo.Ranks
 	if forced != call.Auto {
-		for i := range tables {
-			if t := &tables[i]; t.algo == forced && t.offers(topo) {
+		for i := range list {
+			if t := &list[i]; t.algo == forced && t.offers(topo) {
 				return forced, asked
 			}
 		}
 	}
 	if topo.Nodes() > 1 && bytes > 64<<10 {
-		if last := tables[len(tables)-1]; last.hier != nil {
+		if last := book[kind][len(book[kind])-1]; last.hier != nil {
 			return last.algo, "several nodes: the least bytes between them"
 		}
 	}
@@ -44,5 +44,5 @@ func Threshold(kind call.Kind, topo Topology, bytes int, forced call.Algo) (call
 			return call.Direct, "small data: one hop"
 		}
 	}
-	return tables[0].algo, "the default of the collective"
+	return list[0].algo, "the default of the collective"
 }

@@ -199,7 +199,11 @@ func (g *Comm) Do(c *call.Call) error {
 			return err
 		}
 		ans := g.Answer(c)
-		r, err := g.Numberer.Number(c, ans.Algo)
+		var r request.Request
+		err := g.chooser.Prove(c, ans.Algo)
+		if err == nil {
+			r, err = g.Numberer.Number(c, ans.Algo)
+		}
 		if err == nil {
 			err = g.queue(c, &r, ans)
 		}

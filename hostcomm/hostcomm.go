@@ -63,7 +63,11 @@ func (h *Comm) Do(c *call.Call) error {
 	}
 	defer h.life.Guard.End()
 	ans := h.Answer(c)
-	r, err := h.numberer.Number(c, ans.Algo)
+	var r request.Request
+	err := h.chooser.Prove(c, ans.Algo)
+	if err == nil {
+		r, err = h.numberer.Number(c, ans.Algo)
+	}
 	if err == nil {
 		if ans.By == choice.ByFold {
 			err = h.inOrder(c, &r)
@@ -153,8 +157,31 @@ func Layouts(c *call.Call, rank int, shape sched.Shape, size int, room *[4][]int
 		return engine.Layout{Off: offsets(&room[0], c.InCounts, c.InOffsets, size), Len: scaled(&room[1], c.InCounts, size)},
 			engine.Layout{Off: offsets(&room[2], c.OutCounts, c.OutOffsets, size), Len: scaled(&room[3], c.OutCounts, size)}
 	}
+	if k := shape.In / blocksIn(c.Kind, shape.Ranks); k > 1 { // of a schedule that divides shares
+		return divided(&room[0], &room[1], one, shape.In, k, size), divided(&room[2], &room[3], one, shape.Out, k, size)
+	}
 	// chunks are the shares of the ranks
 	return engine.Layout{Total: shape.In * one, Chunk: one}, engine.Layout{Total: shape.Out * one, Chunk: one}
+}
+
+// blocksIn is how many shares In has.
+func blocksIn(kind call.Kind, ranks int) int {
+	switch kind {
+	case call.ReduceScatter, call.AlltoAll, call.Scatter:
+		return ranks
+	}
+	return 1
+}
+
+// divided is the layout of shares of one bytes that have k chunks each.
+func divided(off, length *[]int, one, chunks, k, size int) engine.Layout {
+	*off, *length = (*off)[:0], (*length)[:0]
+	share := engine.Even(one, k, size)
+	for c := range chunks {
+		at, n := share.Span(c % k)
+		*off, *length = append(*off, c/k*one+at), append(*length, n)
+	}
+	return engine.Layout{Off: *off, Len: *length}
 }
 
 // scaled is counts in bytes.

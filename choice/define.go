@@ -1,0 +1,140 @@
+package choice
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/sched"
+)
+
+// A Definition is an algorithm of a program's own for one of the collectives.
+type Definition struct {
+	Name string // a word, for Config.Algo and the command line
+	Kind call.Kind
+	// Schedule makes the table for n ranks, of which root is the Root of a rooted
+	// collective. It is called for any n that Ranks allows.
+	Schedule func(n int, root sched.Rank) sched.Schedule
+	Ranks    func(n int) bool // which numbers of ranks it is for; nil for all
+}
+
+// Define adds an algorithm to the book, after it has been proved for 1 to 8 ranks. From then
+// on its name is one of Config.Algo. It is never chosen by itself. All ranks must define the
+// same algorithms in the same order, before they open a communicator.
+//
+// Every schedule is proved once more, by sched.Check, for the number of ranks and the root for
+// which it is first used: before any rank hears of the call.
+func Define(d Definition) error {
+	if goal(d.Kind, 0) == nil {
+		return fmt.Errorf("%w: define %q: %v is not a collective that a schedule can be proved for", call.ErrInvalid, d.Name, d.Kind)
+	}
+	if d.Schedule == nil {
+		return fmt.Errorf("%w: define %q: no Schedule", call.ErrInvalid, d.Name)
+	}
+	t := table{make: d.Schedule, ranks: d.Ranks}
+	for n := 1; n <= 8; n++ {
+		if t.ranks != nil && !t.ranks(n) {
+			continue
+		}
+		for _, root := range []sched.Rank{0, sched.Rank(n - 1)} {
+			if err := sched.Check(d.Schedule(n, root), *goal(d.Kind, root), depth, false); err != nil {
+				return fmt.Errorf("%w: define %q for %v: %d ranks: %w", call.ErrInvalid, d.Name, d.Kind, n, err)
+			}
+		}
+	}
+	defining.Lock()
+	defer defining.Unlock()
+	var err error
+	if t.algo, err = call.NewAlgo(d.Name); err != nil {
+		return err
+	}
+	var all [call.Kinds][]table
+	if old := defined.Load(); old != nil {
+		all = *old
+	}
+	all[d.Kind] = append(slices.Clone(tables(d.Kind)), t)
+	defined.Store(&all)
+	return nil
+}
+
+var (
+	defining sync.Mutex
+	defined  atomic.Pointer[[call.Kinds][]table] // of kinds for which algorithms are defined: the book's, then these
+)
+
+// tables are the algorithms of a collective, the default first.
+func tables(kind call.Kind) []table {
+	if all := defined.Load(); all != nil && all[kind] != nil {
+		return all[kind]
+	}
+	return book[kind]
+}
+
+// lastAlgo is the end of the numbers of algorithms.
+func lastAlgo() call.Algo { return call.Algos + call.Algo(len(call.Defined())) }
+
+// depth is how many messages fit between two ranks at least, which proofs rely on: an engine's
+// piece is half a queue.
+const depth = 2
+
+// goal is what a collective promises; nil if sched has no such goal.
+func goal(kind call.Kind, root sched.Rank) *sched.Goal {
+	var g sched.Goal
+	switch kind {
+	case call.AllReduce:
+		g = sched.AllReduce
+	case call.AllGather:
+		g = sched.AllGather
+	case call.ReduceScatter:
+		g = sched.ReduceScatter
+	case call.AlltoAll:
+		g = sched.AlltoAll
+	case call.Reduce:
+		g = sched.Reduce(root)
+	case call.Broadcast:
+		g = sched.Broadcast(root)
+	case call.Gather:
+		g = sched.Gather(root)
+	case call.Scatter:
+		g = sched.Scatter(root)
+	default:
+		return nil
+	}
+	return &g
+}
+
+// A proof is of a schedule that a program has defined.
+type proof struct {
+	key     Key
+	ranks   int
+	inPlace bool
+}
+
+var proofs sync.Map // of proof, to an error or nil
+
+// Prove checks the schedule of a call whose algorithm a program has defined, once for each
+// number of ranks and root; nil for all other algorithms, which tests have proved. It costs a
+// few ns after that. The error wraps call.ErrInvalid.
+func (c *Chooser) Prove(op *call.Call, a call.Algo) error {
+	if !a.IsDefined() {
+		return nil
+	}
+	key := Key{Kind: op.Kind, Algo: a, Peer: int32(max(0, op.Root))}
+	p := proof{key, c.Topo.Ranks, op.In.Overlaps(op.Out) && op.Kind != call.AlltoAll} // which copies In first
+	if err, ok := proofs.Load(p); ok {
+		err, _ := err.(error)
+		return err
+	}
+	err := sched.Check(key.Schedule(c.Topo), *goal(op.Kind, sched.Rank(key.Peer)), depth, p.inPlace)
+	if err != nil {
+		how := ""
+		if p.inPlace {
+			how = " in place"
+		}
+		err = fmt.Errorf("%w: the schedule %q does not do an %v of %d ranks%s: %w", call.ErrInvalid, a, op.Kind, c.Topo.Ranks, how, err)
+	}
+	proofs.Store(p, err)
+	return err
+}
