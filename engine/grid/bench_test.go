@@ -198,7 +198,7 @@ func (r *rig) measure(name, ty string, size int) float64 {
 		run := func() error { return m.engine.Run(&j) }
 		switch {
 		case j.Program == nil:
-			run = r.exchange(m, &j)
+			run = r.sendrecv(m, &j)
 		case r.inOrder:
 			j.Program.independent = false
 		}
@@ -219,8 +219,8 @@ func (r *rig) measure(name, ty string, size int) float64 {
 	return best
 }
 
-// exchange is a group of a send to the next rank and a receive from the one before.
-func (r *rig) exchange(m *member, j *Job) func() error {
+// sendrecv is a group of a send to the next rank and a receive from the one before.
+func (r *rig) sendrecv(m *member, j *Job) func() error {
 	n := len(r.ranks)
 	compile := func(s sched.Step) *Program {
 		p, err := m.engine.Compile(single{n, s}, m.rank)
@@ -234,7 +234,7 @@ func (r *rig) exchange(m *member, j *Job) func() error {
 	recv.Program = compile(sched.Step{Recv: before, Send: sched.Nobody, Dst: sched.Ref{Buf: sched.Out}})
 	recv.In, recv.InL = mem.Region{}, engine.Layout{}
 	jobs := []*Job{&send, &recv}
-	return func() error { return m.engine.RunTogether(jobs) }
+	return func() error { return m.engine.RunMessages(jobs) }
 }
 
 // checkSums looks at the ends of the results.

@@ -89,7 +89,7 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	case d.Reduces() != (j.Reducer != nil):
 		return fmt.Errorf("grid: %v: a reduction needs a reducer, and nothing else does", d)
 	}
-	m, prog, err := e.module(j.Reducer, "exchange")
+	m, prog, err := e.module(j.Reducer, "direct")
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	if err := e.checkDirect(j, d, root, bytes, size); err != nil {
 		return err
 	}
-	a := &e.frame.exchange
-	*a = exchangeArgs{comm: e.comm(j.Stamp), epochs: uint64(e.mail.epochs), scalar: uint64(j.Scalar), value: prog.Value}
+	a := &e.frame.direct
+	*a = directArgs{comm: e.comm(j.Stamp), epochs: uint64(e.mail.epochs), scalar: uint64(j.Scalar), value: prog.Value, hash: hashOf(j.Stamp)}
 	if prog.Finishes {
 		a.finish = 1
 	}
@@ -184,6 +184,6 @@ func (e *Engine) PrepareDirect(r *kernels.Reducer) error {
 	if !e.CanDirect() {
 		return ErrNoDirect
 	}
-	_, _, err := e.module(r, "exchange")
+	_, _, err := e.module(r, "direct")
 	return err
 }

@@ -27,13 +27,25 @@ func mismatch(t *testing.T, c *Control) (*engine.StepError, *engine.MismatchErro
 	return step, wrong
 }
 
+// stuck waits until a rank's first operation has started and all kernels do nothing
+// but wait for others.
+func (r *rig) stuck(m *member) {
+	r.t.Helper()
+	started := func() bool { n, _ := m.engine.Control().Progress(); return n > 0 }
+	require.Eventually(r.t, started, 10*time.Second, time.Millisecond)
+	if e, ok := r.d.(*cudaemu.Machine); ok {
+		require.Eventually(r.t, e.Idle, 10*time.Second, time.Millisecond)
+	} else {
+		time.Sleep(20 * time.Millisecond) // a GPU does not tell
+	}
+}
+
 // endStuck has the host end a rank's operations, of which the first waits for a
 // rank that never comes, and gives for whom it waited.
 func (r *rig) endStuck(m *member, operations int) *engine.StepError {
 	r.t.Helper()
 	control := m.engine.Control()
-	require.Eventually(r.t, func() bool { started, _ := control.Progress(); return started > 0 }, 10*time.Second, time.Millisecond)
-	time.Sleep(20 * time.Millisecond)
+	r.stuck(m)
 	started, finished := control.Progress()
 	require.EqualValues(r.t, 1, started)
 	require.Zero(r.t, finished)

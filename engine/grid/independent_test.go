@@ -123,8 +123,8 @@ func TestIndependentMismatch(t *testing.T) {
 	}
 }
 
-// TestTogetherAllocates: queuing messages takes nothing from the heap.
-func TestTogetherAllocates(t *testing.T) {
+// TestMessagesAllocates: queuing messages takes nothing from the heap.
+func TestMessagesAllocates(t *testing.T) {
 	const n = 2
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
 	x := r.prepare(trial{name: "alltoall", schedule: direct.AllToAll{N: n}, shares: true, t: kernels.Int8, count: 700}, 1)
@@ -134,7 +134,7 @@ func TestTogetherAllocates(t *testing.T) {
 	r.with(m, func() error {
 		for name, run := range map[string]func() error{
 			"collective": func() error { return m.engine.Run(&x.jobs[0]) },
-			"group":      func() error { return m.engine.RunTogether(p.jobs[0]) },
+			"group":      func() error { return m.engine.RunMessages(p.jobs[0]) },
 		} {
 			require.NoError(t, run())
 			var err error

@@ -20,7 +20,7 @@ type moduleKey struct {
 	t      kernels.DataType
 	op     string
 	source string // of kernels/cuda
-	ranks  int    // of exchanges
+	ranks  int    // of direct kernels
 }
 
 // A module is code in a context. The Engines of a context share it: to load one
@@ -32,7 +32,7 @@ type module struct {
 	handle cuda.Module // 0 until loaded; guarded by mu
 	run    cuda.Function
 	// of the module that only copies
-	table, together, notes cuda.Function
+	table, messages, notes cuda.Function
 }
 
 type sharedKey struct {
@@ -117,10 +117,10 @@ func (e *Engine) kernel(r *kernels.Reducer) (*module, kernels.Program, error) {
 	return e.module(r, "run")
 }
 
-// module is kernel for a source: the interpreter, exchanges or windows.
+// module is kernel for a source: the interpreter, direct kernels or windows.
 func (e *Engine) module(r *kernels.Reducer, source string) (*module, kernels.Program, error) {
 	key := moduleKey{source: source}
-	if source == "exchange" {
+	if source == "direct" {
 		key.ranks = e.ranks
 	}
 	var p kernels.Program
@@ -150,12 +150,12 @@ func (e *Engine) module(r *kernels.Reducer, source string) (*module, kernels.Pro
 }
 
 func (k moduleKey) variants() []ptx.Name {
-	if k.source == "exchange" {
+	if k.source == "direct" {
 		t := ""
 		if k.op != "" {
 			t = k.t.String()
 		}
-		return ptx.ExchangeVariants(t, k.op, k.ranks)
+		return ptx.DirectVariants(t, k.op, k.ranks)
 	}
 	if k.op == "" {
 		return []ptx.Name{{SM: 70, Source: k.source}}
@@ -203,7 +203,7 @@ func (e *Engine) loadVariant(m *module, name ptx.Name) error {
 	}
 	kernels := map[string]*cuda.Function{name.Run(): &m.run}
 	if name == ptx.Copy {
-		kernels[ptx.Table], kernels[ptx.Together], kernels[ptx.Notes] = &m.table, &m.together, &m.notes
+		kernels[ptx.Table], kernels[ptx.Messages], kernels[ptx.Notes] = &m.table, &m.messages, &m.notes
 	}
 	for kernel, f := range kernels {
 		if *f, err = e.driver.ModuleGetFunction(handle, kernel); err != nil {

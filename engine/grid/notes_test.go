@@ -55,7 +55,7 @@ func TestNotes(t *testing.T) {
 					if i == 3 {
 						require.NoError(t, m.engine.Run(&ring.jobs[m.rank]))
 					}
-					require.NoError(t, m.engine.RunTogether(p.jobs[m.rank]))
+					require.NoError(t, m.engine.RunMessages(p.jobs[m.rank]))
 				}
 				return nil
 			}
@@ -126,7 +126,7 @@ func TestNotesMismatch(t *testing.T) {
 			}
 			sends, recvs := r.post(parcels(test.send), 1).jobs[0], r.post(parcels(test.recv), 1).jobs[1]
 			sends[0].Stamp = test.stamp
-			r.with(r.ranks[0], func() error { return r.ranks[0].engine.RunTogether(sends) })
+			r.with(r.ranks[0], func() error { return r.ranks[0].engine.RunMessages(sends) })
 			var want []transport.Stamp
 			for _, j := range recvs {
 				want = append(want, j.Stamp)
@@ -137,7 +137,7 @@ func TestNotesMismatch(t *testing.T) {
 				want = []transport.Stamp{o.jobs[1].Stamp}
 				r.with(r.ranks[1], func() error { return r.ranks[1].engine.Run(&o.jobs[1]) })
 			} else {
-				r.with(r.ranks[1], func() error { return r.ranks[1].engine.RunTogether(recvs) })
+				r.with(r.ranks[1], func() error { return r.ranks[1].engine.RunMessages(recvs) })
 			}
 			c := r.ranks[1].engine.Control()
 			require.Eventually(t, func() bool { return c.Fault() != nil }, 10*time.Second, time.Millisecond)
@@ -175,10 +175,9 @@ func TestNotesMissing(t *testing.T) {
 				p.jobs[test.rank] = append(p.jobs[test.rank], r.post([]parcel{{0, 1, 300}}, 1).jobs[test.rank]...)
 			}
 			m := r.ranks[test.rank]
-			r.with(m, func() error { return m.engine.RunTogether(p.jobs[test.rank]) })
+			r.with(m, func() error { return m.engine.RunMessages(p.jobs[test.rank]) })
 			control := m.engine.Control()
-			require.Eventually(t, func() bool { started, _ := control.Progress(); return started > 0 }, 10*time.Second, time.Millisecond)
-			time.Sleep(20 * time.Millisecond)
+			r.stuck(m)
 			require.NoError(t, control.Fault())
 			control.Abort()
 			r.sync()
@@ -227,7 +226,7 @@ func TestNotesBroken(t *testing.T) {
 				}
 				p := r.post(notes, seed)
 				for i, m := range r.ranks {
-					_ = cuda.With(d, m.ctx, func() error { found = m.engine.RunTogether(p.jobs[i]) != nil || found; return nil })
+					_ = cuda.With(d, m.ctx, func() error { found = m.engine.RunMessages(p.jobs[i]) != nil || found; return nil })
 				}
 				for _, m := range r.ranks {
 					_ = cuda.With(d, m.ctx, func() error { found = d.StreamSynchronize(m.stream) != nil || found; return nil })

@@ -30,7 +30,7 @@ func (p *Program) Shape() sched.Shape { return p.shape }
 func (p *Program) Lanes() int { return p.lanes }
 
 // message reports whether the program is a send or a receive alone, see
-// RunTogether.
+// RunMessages.
 func (p *Program) message() bool {
 	return p.shape.In+p.shape.Out == 1 && len(p.steps) == 1 && len(p.ends) == 1
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// args is struct Args of kernels/cuda/run.cu.
-type args struct {
+// runArgs is RunArgs of kernels/cuda/run.cu.
+type runArgs struct {
 	comm
 	steps, ends         uint64
 	layout              [2]layout
@@ -56,11 +56,11 @@ type tableArgs struct {
 
 // A frame is what a launch passes on, kept so that launching does not allocate.
 type frame struct {
-	args     args
+	run      runArgs
 	table    tableArgs
-	group    togetherArgs
+	messages messagesArgs
 	launch   cuda.Launch
-	exchange exchangeArgs
+	direct   directArgs
 	window   windowArgs
 	finish   device.Args
 	srcs     [1]mem.Region
@@ -81,9 +81,9 @@ func (e *Engine) Run(j *Job) error {
 	e.one[0] = j
 	switch {
 	case p.message():
-		return e.RunTogether(e.one[:])
+		return e.RunMessages(e.one[:])
 	case p.independent && j.apart():
-		return e.together(e.comm(j.Stamp), e.one[:])
+		return e.messages(e.comm(j.Stamp), e.one[:])
 	}
 	m, prog, err := e.kernel(j.Reducer)
 	if err != nil {
@@ -97,8 +97,8 @@ func (e *Engine) Run(j *Job) error {
 		}
 	}
 	f := &e.frame
-	a := &f.args
-	*a = args{
+	a := &f.run
+	*a = runArgs{
 		comm: e.comm(j.Stamp),
 		ends: uint64(p.image), steps: uint64(p.image) + uint64(len(p.ends)*endBytes),
 		layout:    [2]layout{layoutOf(j.In, &j.InL), layoutOf(j.Out, &j.OutL)},
@@ -191,7 +191,7 @@ func (e *Engine) writeTable(j *Job) error {
 	if err := e.writeWords(w, j.Stream); err != nil {
 		return err
 	}
-	e.frame.args.table = uint64(e.table)
+	e.frame.run.table = uint64(e.table)
 	return nil
 }
 
@@ -236,6 +236,15 @@ func signOf(s transport.Stamp) uint64 {
 	if s[0]>>32 == 0 {
 		return 0
 	}
-	hash := s[0]*0x9e3779b97f4a7c15 ^ s[1]*0xc2b2ae3d27d4eb4f
-	return s[0]>>32<<32 | hash>>32
+	return s[0]>>32<<32 | hashOf(s)>>32
+}
+
+// hashOf tells calls apart. Kernels put the highest bits into flags, above a counter.
+func hashOf(s transport.Stamp, words ...uint64) uint64 {
+	h := s[0] ^ s[1]*0x9e3779b97f4a7c15
+	for _, w := range words {
+		h = (h ^ w) * 0xc2b2ae3d27d4eb4f
+		h ^= h >> 32
+	}
+	return h * 0x9e3779b97f4a7c15
 }

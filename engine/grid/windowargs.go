@@ -80,7 +80,7 @@ func (e *Engine) windowArgs(j *Job, d Direct, in, out Place, root sched.Rank, by
 	if d == AllToAll && j.In.Ptr() == j.Out.Ptr() {
 		what |= 1 << 63
 	}
-	a.setHash(what, uint64(bytes), uint64(in.Offset), uint64(out.Offset))
+	a.hash = hashOf(j.Stamp, what, uint64(bytes), uint64(in.Offset), uint64(out.Offset))
 	return a
 }
 
@@ -121,7 +121,7 @@ func (e *Engine) lay(a *windowArgs, l lot, d Direct, root sched.Rank, bytes int)
 		peers(func(q int, _ uint64) { a.add(in, l.out[q]+mine, one) })
 	case AllToAll:
 		if in == out {
-			e.exchange(a, l, one)
+			e.laySwaps(a, l, one)
 			return
 		}
 		peers(func(q int, at uint64) { a.add(in+at, l.out[q]+mine, one) })
@@ -167,9 +167,9 @@ func (e *Engine) layBroadcast(a *windowArgs, l lot, root, bytes int) {
 	}
 }
 
-// exchange is an all-to-all in place: of each two ranks one swaps the first
+// laySwaps is an all-to-all in place: of each two ranks one swaps the first
 // half of what they have for each other, the other one the rest.
-func (e *Engine) exchange(a *windowArgs, l lot, n uint64) {
+func (e *Engine) laySwaps(a *windowArgs, l lot, n uint64) {
 	a.swap = 1
 	half := n / 2 &^ 15
 	for k := 1; k < e.ranks; k++ {
@@ -202,15 +202,4 @@ func (a *windowArgs) cut(tile, blocks int) {
 		tiles = roundUp(tiles, blocks)
 	}
 	a.tile, a.tiles = uint32(tile), uint32(tiles)
-}
-
-// setHash tells operations apart, in the bits above an epoch.
-func (a *windowArgs) setHash(words ...uint64) {
-	const epochBits = 40
-	h := a.stamp[0] ^ a.stamp[1]*0x9e3779b97f4a7c15
-	for _, w := range words {
-		h = (h ^ w) * 0xc2b2ae3d27d4eb4f
-		h ^= h >> 32
-	}
-	a.hash = h * 0x9e3779b97f4a7c15 >> epochBits << epochBits
 }

@@ -148,6 +148,20 @@ func (m *Machine) Instructions() uint64 {
 	return m.world.Instructions()
 }
 
+// Idle reports whether all that is left waits: for a while nothing has changed, and
+// kernels have only looked whether something has. So a test can wait until a kernel
+// has done all it can.
+func (m *Machine) Idle() bool {
+	m.lock()
+	defer m.mu.Unlock()
+	for _, o := range m.exec.ready {
+		if !o.begun {
+			return false
+		}
+	}
+	return len(m.exec.ready) == 0 || m.exec.idle()
+}
+
 // Name is "emu".
 func (m *Machine) Name() string { return "emu" }
 

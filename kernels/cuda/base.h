@@ -10,8 +10,18 @@ using s32 = int;
 using u64 = unsigned long long;
 using s64 = long long;
 
+#define FORCED __attribute__((always_inline)) // for lambdas
 #define DEVICE __attribute__((device, always_inline)) inline
 #define KERNEL(threads, blocks) extern "C" __attribute__((global, launch_bounds(threads, blocks)))
+
+// ENTRY(run) is the name of a kernel: run_float32_sum, or run_copy without TYPE.
+#define PASTE(kernel, type, op) kernel##_##type##_##op
+#define EXPAND(kernel, type, op) PASTE(kernel, type, op)
+#ifdef TYPE
+#define ENTRY(kernel) EXPAND(kernel, TYPE, OP)
+#else
+#define ENTRY(kernel) kernel##_copy
+#endif
 
 DEVICE u32 thread() { return __nvvm_read_ptx_sreg_tid_x(); }
 DEVICE u32 threads() { return __nvvm_read_ptx_sreg_ntid_x(); }
@@ -23,9 +33,9 @@ template <class To, class From> DEVICE To bits(From x) {
   return __builtin_bit_cast(To, x);
 }
 
-// Elements and vectors of 16 bytes in global memory, local or a peer's. The
-// hint .cs says that nobody reads them again soon. The accesses of a thread
-// stay in the order written, since dst may be a source.
+// Elements and vectors of 16 bytes in global memory, this device's or a peer's. The
+// hint .cs says that nobody will read them again soon. A thread's accesses happen
+// in the order in which they are written here, since dst may be a source.
 
 template <int size> struct Access;
 

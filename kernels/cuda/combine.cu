@@ -3,12 +3,8 @@
 // end. dst may be any of the sources; otherwise they do not overlap.
 #include "units.h"
 
-#define PASTE(kernel, type, op) kernel##_##type##_##op
-#define EXPAND(kernel, type, op) PASTE(kernel, type, op)
-#define ENTRY(kernel) EXPAND(kernel, TYPE, OP)
-
-// Args is kernels/device.args in Go.
-struct Args {
+// CombineArgs is kernels/device.args in Go.
+struct CombineArgs {
   u64 dst, src[8]; // addresses, multiples of the element's size
   u64 stride;      // source s + 8 is so many bytes after source s
   u64 count;       // elements
@@ -19,25 +15,20 @@ struct Args {
   u32 finish;      // 1: the result is divided
 };
 
-static DEVICE u64 source(const Args &a, u32 s) { return a.src[s % 8] + s / 8 * a.stride; }
-
-static DEVICE Wide scalar(const Args &a) {
-  if (!OP::scales) return 0;
-  return a.scalar ? TYPE::widen(Access<TYPE::size>::load(a.scalar)) : TYPE::scalar(a.value);
-}
+static DEVICE u64 source(const CombineArgs &a, u32 s) { return a.src[s % 8] + s / 8 * a.stride; }
 
 // Scaled is x as ⊕ takes it.
-static DEVICE Wide scaled(const Args &a, u32 s, Wide scalar, Wide x) {
+static DEVICE Wide scaled(const CombineArgs &a, u32 s, Wide scalar, Wide x) {
   return OP::scales ? x * (a.scaled >> s % 32 & 1 ? scalar : (Wide)1) : x;
 }
 
-static DEVICE bool finishes(const Args &a) { return OP::finishes<Wide> && a.finish; }
+static DEVICE bool finishes(const CombineArgs &a) { return OP::finishes<Wide> && a.finish; }
 
 // Copies reports whether nothing is computed: a copy keeps the payload of NaNs.
-static DEVICE bool copies(const Args &a) { return a.k == 1 && !(OP::scales && a.scaled & 1) && !finishes(a); }
+static DEVICE bool copies(const CombineArgs &a) { return a.k == 1 && !(OP::scales && a.scaled & 1) && !finishes(a); }
 
 // Plain is the reference: a thread, an element.
-KERNEL(1024, 1) void ENTRY(plain)(const Args a) {
+KERNEL(1024, 1) void ENTRY(plain)(const CombineArgs a) {
   Wide factor = scalar(a);
 #pragma unroll 1
   for (u64 i = (u64)block() * threads() + thread(); i < a.count; i += (u64)blocks() * threads()) {
@@ -62,7 +53,7 @@ KERNEL(1024, 1) void ENTRY(plain)(const Args a) {
 
 // Some computes n units that are step bytes apart, the first at byte at. The
 // loads from the next source are under way while this one's data are combined.
-template <class Unit, int n> static DEVICE void some(const Args &a, Wide factor, u64 at, u32 step) {
+template <class Unit, int n> static DEVICE void some(const CombineArgs &a, Wide factor, u64 at, u32 step) {
   Unit now[n], next[n];
   Wide v[n][Unit::elements], w[Unit::elements];
 #pragma unroll
@@ -106,7 +97,7 @@ template <class Unit, int n> static DEVICE void some(const Args &a, Wide factor,
 
 // Rounds computes units from byte at on, n in each thread, as long as that
 // leaves none idle. It returns how many.
-template <class Unit, int n> static DEVICE u64 rounds(const Args &a, Wide factor, u64 at, u64 units) {
+template <class Unit, int n> static DEVICE u64 rounds(const CombineArgs &a, Wide factor, u64 at, u64 units) {
   u64 round = (u64)blocks() * threads() * n, i = 0;
 #pragma unroll 1
   for (; i + round <= units; i += round)
@@ -118,7 +109,7 @@ template <class Unit, int n> static DEVICE u64 rounds(const Args &a, Wide factor
 // vectors of two sources in each of 1024 threads are 64 KiB under way on a
 // multiprocessor, enough for the memory of an H200; more would cost registers,
 // and with them threads.
-KERNEL(512, 2) void ENTRY(combine)(const Args a) {
+KERNEL(512, 2) void ENTRY(combine)(const CombineArgs a) {
   Wide factor = scalar(a);
   u64 self = (u64)block() * threads() + thread(), grid = (u64)blocks() * threads();
   u64 head = 0, middle; // elements before those done in rounds, and these

@@ -1,30 +1,31 @@
-// Short messages, sent as lines in place of slots. A slot of a queue may be either,
-// as the message's length says; both count. Lines say themselves that they are there,
-// so that nobody waits until they have arrived before telling so.
+// Notes: short messages that go as lines instead of a slot. Each slot of a queue may
+// be used either way, and counts the same; the message's length decides. Lines say
+// themselves that they are there, so the sender need not wait until they have arrived
+// before it says so.
 //
-// A line's flag is the number of the slot, counted from 1, and a hash of the stamp and
-// the length above: lines of another message are told from those that are late.
+// A line's flag has the number of the slot, counted from 1, and a hash of the
+// message's stamp and length.
 #pragma once
-#include "pairs.h"
+#include "lines.h"
 #include "turns.h"
 
 static DEVICE u64 note_flag(const u64 *stamp, u64 n, u64 count) {
   u64 hash = (stamp[0] ^ stamp[1] * 0x9e3779b97f4a7c15 ^ n * 0xff51afd7ed558ccd) * 0xc2b2ae3d27d4eb4f;
-  return hash >> count_bits << count_bits | (count + 1) << (64 - count_bits) >> (64 - count_bits);
+  return flag_of(hash, count + 1);
 }
 
 static DEVICE u32 lines_of(u64 n) { return n ? (u32)((n + line_data - 1) / line_data) : 1; }
 
-// Unit is what all of x are multiples of: 8, 4 or 1.
+// Unit is the greatest of 8, 4 and 1 that divides x.
 static DEVICE u32 unit(u64 x) { return x & 3 ? 1 : x & 7 ? 4 : 8; }
 
-// A Place is a thread's in a note.
-struct Place {
+// A Cell is a thread's 16 bytes of one line of a note.
+struct Cell {
   u32 line, j; // of a line's 8 threads
   u32 unit;
-  s32 left; // bytes from here on
+  s32 left; // bytes of the message from here on
 
-  DEVICE Place(u32 line, u64 n, u64 memory) : line(line), j(thread() % 8), unit(::unit(memory | n)) {
+  DEVICE Cell(u32 line, u64 n, u64 memory) : line(line), j(thread() % 8), unit(::unit(memory | n)) {
     left = (s32)n - (s32)at();
   }
   DEVICE u32 at() const { return line * line_data + 16 * j; }       // in memory
@@ -41,16 +42,16 @@ struct Place {
   }
 };
 
-// Move_note moves a note whose slot is ours.
+// Move_note moves a note, once its slot is ours.
 static DEVICE void move_note(const Slice &s, u32 width) {
   u32 lines = lines_of(s.n);
 #pragma unroll 1
   for (u32 from = 0; from < lines; from += width / 8) {
-    Place t(from + thread() / 8, s.n, s.src | s.dst);
+    Cell t(from + thread() / 8, s.n, s.src | s.dst);
     Pair v = {};
     if (s.send) {
       v = t.load(s.src, s.flag);
-      together();
+      syncwarp();
       if (t.line < lines) store_line(s.send + t.slot(), v);
     } else if (t.line < lines) {
       v = load_line(s.recv + t.slot());

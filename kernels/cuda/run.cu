@@ -1,12 +1,8 @@
 // One rank's column of a schedule, carried out by a grid with a block for each
 // lane: rounds, steps, slices, as in package engine. With TYPE and OP it reduces;
 // without, it only copies.
-#include "ops.h"
+#include "reduction.h"
 #include "turns.h"
-#include "types.h"
-
-#define PASTE(kernel, type, op) kernel##_##type##_##op
-#define EXPAND(kernel, type, op) PASTE(kernel, type, op)
 
 // A Step is sched.Step: what to receive, combine, keep and send.
 struct Step {
@@ -23,8 +19,8 @@ struct Layout {
   u64 at, total, chunk;
 };
 
-// Args is engine/grid.args in Go.
-struct Args {
+// RunArgs is engine/grid.runArgs in Go.
+struct RunArgs {
   Comm comm;
   u64 steps, ends;        // in device memory
   Layout layout[2];       // of In and Out
@@ -45,7 +41,7 @@ struct Part {
   u64 at, n;
 };
 
-static DEVICE Part chunk(const Args &a, u32 layout, u32 chunk) {
+static DEVICE Part chunk(const RunArgs &a, u32 layout, u32 chunk) {
   const Layout &l = a.layout[layout];
   if (a.table) {
     u64 entry = a.table + 16 * (chunk + (layout ? a.chunks[0] : 0));
@@ -57,7 +53,7 @@ static DEVICE Part chunk(const Args &a, u32 layout, u32 chunk) {
   return {l.at + off, n < l.chunk ? n : l.chunk};
 }
 
-static DEVICE Part part(const Args &a, Buffer b, u32 c, u32 round) {
+static DEVICE Part part(const RunArgs &a, Buffer b, u32 c, u32 round) {
   if (b == none) return {0, 0};
   Part p = b == tmp ? chunk(a, a.data, c % a.data_chunks) : chunk(a, b - in, c);
   u64 begin = round * a.piece;
@@ -69,10 +65,6 @@ static DEVICE Part part(const Args &a, Buffer b, u32 c, u32 round) {
 
 #ifdef TYPE
 
-#define ENTRY EXPAND(run, TYPE, OP)
-
-using Wide = TYPE::Wide;
-using Word = TYPE::Word;
 using Element = Access<TYPE::size>;
 constexpr int words = 16 / sizeof(Word);
 
@@ -80,11 +72,6 @@ struct Scalar {
   Wide value;
   bool on; // for this step
 };
-
-static DEVICE Wide scalar(const Args &a) {
-  if (!OP::scales) return 0;
-  return a.scalar ? TYPE::widen(Element::load(a.scalar)) : TYPE::scalar(a.value);
-}
 
 // Contributed is an element or a word as its rank contributes it, rounded.
 static DEVICE TYPE::Bits contributed(TYPE::Bits x, Scalar s) {
@@ -158,7 +145,6 @@ static DEVICE void move(const Slice &s, Scalar k, u32 width) {
 
 #else
 
-#define ENTRY run_copy
 #include "notes.h"
 
 struct Scalar {
@@ -166,9 +152,7 @@ struct Scalar {
   bool on;
 };
 
-static DEVICE int scalar(const Args &) { return 0; }
-
-// One is an element of so many bytes.
+// One is an element of size bytes.
 template <int size> struct One {
   decltype(Access<size>::load(0)) value;
   DEVICE void load(u64 p) { value = Access<size>::load(p); }
@@ -183,7 +167,8 @@ template <int n, class V> static DEVICE void some(const Slice &s, u64 at, u32 st
   for (int i = 0; i < n; i++) s.store(v[i], at + i * step);
 }
 
-// Units moves what there is of whole units of size bytes, from byte at.
+// Units moves all whole units of size bytes from byte at on. It returns where they
+// end.
 template <int size, class V, int deep> static DEVICE u64 units(const Slice &s, u64 at, u32 width) {
   u64 count = (s.n - at) / size, i = 0;
 #pragma unroll 1
@@ -220,7 +205,7 @@ KERNEL(512, 1) void table(const TableArgs a) {
 #endif
 
 // Read interprets the rounds of this block's lane.
-static DEVICE void read(const Args &a, const Step *steps, Stop &stop) {
+static DEVICE void read(const RunArgs &a, const Step *steps, Stop &stop) {
   u32 k = 0;
 #pragma unroll 1
   for (u32 round = block(); round < a.rounds; round += a.lanes) {
@@ -263,32 +248,34 @@ static DEVICE void move_all(Scalar s) {
 
 // Two blocks fit on a multiprocessor, so that operations of several communicators,
 // which may wait for each other on other devices, run side by side.
-KERNEL(576, 2) void ENTRY(const Args a) {
-  const End *ends = (const End *)a.ends;
+KERNEL(576, 2) void ENTRY(run)(const RunArgs a) {
+  bool ends = thread() == 0 && over(a.comm);
+  const End *end_of = (const End *)a.ends;
   Step *steps = (Step *)(ports + a.end_count);
 #pragma unroll 1
-  for (u32 i = thread(); i < a.end_count; i += threads()) ports[i].open(ends + i, block());
+  for (u32 i = thread(); i < a.end_count; i += threads()) ports[i].open(end_of + i, block());
 #pragma unroll 1
   for (u32 i = thread(); i < a.step_count; i += threads()) steps[i] = ((const Step *)a.steps)[i];
   begin(a.comm);
-  barrier();
-  if (thread() < movers()) {
-    move_all({scalar(a), false});
-  } else if (thread() < movers() + warp) {
-    Stop stop = {};
-    read(a, steps, stop);
-    if (stop.kind) report(a.comm, stop);
-  } else {
-    post_all(a.comm);
-  }
-  barrier();
+  if (!any(ends)) {
+    if (thread() < movers()) {
+      move_all({scalar(a), false});
+    } else if (thread() < movers() + warp) {
+      Stop stop = {};
+      read(a, steps, stop);
+      if (stop.kind) report(a.comm, stop);
+    } else {
+      post_all(a.comm);
+    }
+    barrier();
 #pragma unroll 1
-  for (u32 i = thread(); i < a.end_count; i += threads()) ports[i].close(ends + i, block());
-  if (thread() == 0) end(a.comm);
+    for (u32 i = thread(); i < a.end_count; i += threads()) ports[i].close(end_of + i, block());
+  }
+  if (thread() == 0 && last(a.comm)) end(a.comm, number(a.comm));
 }
 
 #ifndef TYPE
 
-#include "together.h"
+#include "messages.h"
 
 #endif

@@ -4,7 +4,7 @@
 // movers; it is a slice ahead of them. When they are done the poster, a warp, tells
 // the peers.
 #pragma once
-#include "comm.h"
+#include "queue.h"
 
 // A Slice is where v comes from and goes to; 0 is nowhere. With a flag, recv and send
 // are notes.
@@ -26,19 +26,18 @@ struct Turn {
   u32 last; // there is no slice: the block ends
 };
 
-static SHARED Turn turns[4]; // the reader writes one when all are done with the one four before
+static SHARED Turn turns[4]; // turn k is written when all are done with turn k - 4
 extern SHARED Port ports[];
-
-constexpr u32 warp = 32;
 
 static DEVICE u32 movers() { return threads() - 2 * warp; }
 
-// Ready is where turn k is met by all, moved where movers arrive and the poster waits.
+// The barriers of turn k: at ready all threads meet when the reader has written the
+// turn; at moved the movers arrive when they are done, and the poster waits.
 static DEVICE u32 ready(u32 k) { return 1 + (k & 1); }
 static DEVICE u32 moved(u32 k) { return 3 + (k & 1); }
 
-// Give has the movers and the poster start with turn k, which one thread of the
-// reader has written. It reports whether the block goes on.
+// Give starts turn k, which one thread of the reader has written. It reports whether
+// the block goes on.
 static DEVICE bool give(u32 k) {
   meet(ready(k), threads());
   return !turns[k & 3].last;
@@ -62,8 +61,8 @@ static DEVICE bool hand(const Comm &c, u32 k, Turn next, Stop &stop) {
   return give(k);
 }
 
-// Post_all tells the peers of turns that are done. A slot that belongs to another
-// call ends it all: nothing is told any more.
+// Post_all tells the peers of each turn that is done. After a slot that belongs to
+// another call it tells nothing any more.
 static DEVICE void post_all(Comm c) {
   Stop stop = {};
   arrive(ready(0), threads());
@@ -74,7 +73,7 @@ static DEVICE void post_all(Comm c) {
     const Turn &t = turns[k & 3];
     if (t.last) return;
     if (thread() % warp == 0 && !stop.kind && t.slice.flag) {
-      if (t.send >= 0) ports[t.send].count++; // lines tell it themselves
+      if (t.send >= 0) ports[t.send].count++; // lines say themselves that they are there
       if (t.recv >= 0) fence(), post(ports[t.recv]);
     } else if (thread() % warp == 0 && !stop.kind) {
       c.stamp[0] = t.stamp[0];
@@ -83,7 +82,7 @@ static DEVICE void post_all(Comm c) {
       if (t.recv >= 0) got.load(ports[t.recv].header()); // on its way while the fence waits
       if (t.send >= 0) stamp(ports[t.send].header(), c.stamp, t.slice.n);
       if (t.recv >= 0 || t.send >= 0) fence();
-      if (t.recv >= 0 && !got.of(c, t.slice.n)) {
+      if (t.recv >= 0 && !got.of(c.stamp, t.slice.n)) {
         const Port &p = ports[t.recv];
         stop = {mismatch, receiving, p.peer, t.slice.n, p.header()};
         report(c, stop);

@@ -1,12 +1,6 @@
-// What a thread moves at once in reductions of TYPE by OP: One element, or the
-// Many in 16 bytes.
+// What a thread combines at once: One element, or the Many elements in 16 bytes.
 #pragma once
-#include "base.h"
-#include "ops.h"
-#include "types.h"
-
-using Wide = TYPE::Wide;
-using Word = TYPE::Word;
+#include "reduction.h"
 
 struct One {
   static constexpr int bytes = TYPE::size, elements = 1;

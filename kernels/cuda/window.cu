@@ -1,28 +1,24 @@
-// Collectives in memory that all ranks reach: a kernel reads and writes the
-// ranks' own buffers, with no copy in between. With TYPE and OP it reduces; without,
-// it only copies.
+// Collectives in windows, which are memory that all ranks have access to: a kernel
+// reads and writes the ranks' own buffers, with no copy in between. With TYPE and OP
+// it reduces; without, it only copies.
 //
-// Blocks wait for each other at gates: block b of a rank for block b of all
-// others, before it touches their memory and before it ends. So nobody's memory is
-// read before what was queued ahead of the kernel has written it, and nobody's
-// kernel ends while others still read or write there. A flag is an epoch, counted on
-// the device for each block, and a hash of the call.
+// Blocks wait for each other at gates: block b of a rank waits for block b of all
+// other ranks before it touches their memory, and again before it ends. So a rank's
+// memory is not read before the work that was queued ahead of its kernel is done, and
+// its kernel does not end while others still read or write there. A gate's flag has
+// an epoch, counted on the device for each block.
 #include "comm.h"
 
-#define PASTE(kernel, type, op) kernel##_##type##_##op
-#define EXPAND(kernel, type, op) PASTE(kernel, type, op)
-
 constexpr u32 most = 8; // ranks
-constexpr u64 epoch_bits = 40;
 
-// Args is engine/grid.windowArgs in Go.
-struct Args {
+// WindowArgs is engine/grid.windowArgs in Go.
+struct WindowArgs {
   Comm comm;
   u64 gates[most];          // of each rank: a flag for each block and rank
   u64 from[most], to[most]; // addresses
   u64 bytes[most];          // of each move
   u64 epochs;               // gates that each block has passed
-  u64 hash;                 // of the call, in the bits above the epoch
+  u64 hash;                 // of the call
   u64 scalar, value;        // as for combine
   u32 moves;                // copies: from[k] goes to to[k] on; a reduction has one or none
   u32 targets;              // of a move
@@ -36,10 +32,8 @@ struct Args {
   u32 unused;
 };
 
-// Tell says to all other ranks that this block is at a gate, and has done what
-// comes before.
-static DEVICE void tell(const Args &a, u64 flag) {
-  barrier();
+// Tell says to all other ranks that this block is at a gate.
+static DEVICE void tell(const WindowArgs &a, u64 flag) {
   u32 p = thread();
   if (p >= a.comm.ranks || p == a.comm.rank) return;
   fence();
@@ -47,19 +41,20 @@ static DEVICE void tell(const Args &a, u64 flag) {
 }
 
 // Hear waits until all other ranks have told; false if the block has to stop. A
-// rank that is ahead has been here, and has found the same call.
-static DEVICE bool hear(const Args &a, u64 flag, Stop &stop) {
+// rank whose flag is ahead has been at this gate before, with the same call.
+static DEVICE bool hear(const WindowArgs &a, u64 flag, Stop &stop) {
   u32 p = thread(), odd = 0;
   if (p < a.comm.ranks && p != a.comm.rank) {
     u64 at = a.gates[a.comm.rank] + 8 * (block() * most + p);
 #pragma unroll 1
     for (u32 i = 1; !stop.kind; i++) {
       u64 has = load_acquire(at);
-      s64 ahead = (s64)((has - flag) << (64 - epoch_bits));
-      if (ahead > 0 || has == flag) break;
-      if (i % polls && (i % soon || !heard(a.comm))) continue;
-      if (i % polls || stopped(a.comm)) stop = {aborted, receiving, p, 0, 0};
-      else if (!contradicted(a.comm, stop) && ahead == 0 && odd++) stop = {mismatch, receiving, p, 0, 0};
+      s64 by = ahead(has, flag);
+      if (by > 0 || has == flag) break;
+      if (i % soon) continue;
+      // The sign boards know more than the flag: they have another chance to say it.
+      auto other = [&]() FORCED { return by == 0 && odd++; };
+      give_up(a.comm, i % polls == 0, {0, receiving, p, 0, 0}, other, stop);
     }
   }
   return !any(stop.kind);
@@ -69,18 +64,11 @@ static DEVICE bool hear(const Args &a, u64 flag, Stop &stop) {
 
 #include "units.h"
 
-#define ENTRY EXPAND(window, TYPE, OP)
-
 constexpr u32 batch = 4;  // ranks whose memory is loaded at once
 constexpr int unroll = 1; // vectors of each: more are no faster
 
-static DEVICE Wide scalar(const Args &a) {
-  if (!OP::scales) return 0;
-  return a.scalar ? TYPE::widen(Access<TYPE::size>::load(a.scalar)) : TYPE::scalar(a.value);
-}
-
 // Some combines n units that are step bytes apart, in order of rank.
-template <class Unit, int n> static DEVICE void some(const Args &a, Wide factor, u32, u64 at, u32 step) {
+template <class Unit, int n> static DEVICE void some(const WindowArgs &a, Wide factor, u32, u64 at, u32 step) {
   Unit now[batch][n];
   Wide v[n][Unit::elements], w[Unit::elements];
 #pragma unroll 1
@@ -120,10 +108,7 @@ template <class Unit, int n> static DEVICE void some(const Args &a, Wide factor,
 
 #else
 
-#define ENTRY window_copy
-
-using Wide = int;
-static DEVICE int scalar(const Args &) { return 0; }
+#include "reduction.h"
 
 constexpr int unroll = 4;
 
@@ -141,7 +126,7 @@ struct Many : Vector<u32> {
 };
 
 // Some moves n units that are step bytes apart.
-template <class Unit, int n> static DEVICE void some(const Args &a, Wide, u32 k, u64 at, u32 step) {
+template <class Unit, int n> static DEVICE void some(const WindowArgs &a, Wide, u32 k, u64 at, u32 step) {
   Unit v[n], w[n];
 #pragma unroll
   for (int i = 0; i < n; i++) v[i].load(a.from[k] + at + i * step);
@@ -161,7 +146,7 @@ template <class Unit, int n> static DEVICE void some(const Args &a, Wide, u32 k,
 #endif
 
 // Units moves count units from byte at on, by all threads of the block.
-template <class Unit, int n> static DEVICE void units(const Args &a, Wide factor, u32 k, u64 at, u32 count) {
+template <class Unit, int n> static DEVICE void units(const WindowArgs &a, Wide factor, u32 k, u64 at, u32 count) {
   u32 round = threads() * n, i = thread();
   if (n > 1) {
 #pragma unroll 1
@@ -171,9 +156,9 @@ template <class Unit, int n> static DEVICE void units(const Args &a, Wide factor
   for (; i < count; i += threads()) some<Unit, 1>(a, factor, k, at + Unit::bytes * i, 0);
 }
 
-// Move moves n bytes from byte at on of move k, 16 bytes at a time where all
-// memory lies alike.
-static DEVICE void move(const Args &a, Wide factor, u32 k, u64 at, u32 n) {
+// Move moves n bytes of move k, from byte at on: 16 bytes at a time where all
+// addresses have the same remainder by 16.
+static DEVICE void move(const WindowArgs &a, Wide factor, u32 k, u64 at, u32 n) {
   u32 apart = 0, first = a.to[k], head = 0, middle = 0; // bytes
 #pragma unroll 1
   for (u32 q = k; q < k + a.targets; q++) apart |= (u32)a.to[q] ^ first;
@@ -201,10 +186,10 @@ static DEVICE void move(const Args &a, Wide factor, u32 k, u64 at, u32 n) {
     some<One, 1>(a, factor, k, at + (i < head ? i : i + middle), 0);
 }
 
-// Moves are divided into tiles, which the blocks take in turns: all are at the
-// same move, and a rank's first is to the rank after it, so that no link gets more
-// than others.
-static DEVICE void move_all(const Args &a) {
+// Move_all divides moves into tiles, which the blocks take in turns, so that all
+// blocks are at the same move. A rank's first move is to the rank after it, so that
+// no link gets more than others.
+static DEVICE void move_all(const WindowArgs &a) {
   Wide factor = scalar(a);
 #pragma unroll 1
   for (u64 i = block(); i < (u64)a.moves * a.tiles; i += blocks()) {
@@ -214,21 +199,22 @@ static DEVICE void move_all(const Args &a) {
   }
 }
 
-KERNEL(512, 2) void ENTRY(const Args a) {
-  Stop stop = {};
+KERNEL(512, 2) void ENTRY(window)(const WindowArgs a) {
+  Stop stop = {over(a.comm) ? aborted : 0, receiving, 0, 0, 0};
   u64 epoch = Access<8>::load(a.epochs + 8 * block());
 #pragma unroll 1
   for (u32 gate = 0;; gate++) {
     if (gate == a.before) move_all(a);
     if (gate == a.pass) break;
-    u64 flag = a.hash | (++epoch << (64 - epoch_bits)) >> (64 - epoch_bits);
-    tell(a, flag);
+    bool stops = any(stop.kind); // all threads have done what comes before the gate
+    u64 flag = flag_of(a.hash, ++epoch);
+    if (!stops) tell(a, flag);
     if (gate == 0 && a.part & 1) begin(a.comm); // while the flags are on their way
-    if (!hear(a, flag, stop)) break;
+    if (stops || !hear(a, flag, stop)) break;
   }
   if (stop.kind) report(a.comm, stop);
   barrier();
   if (thread() != 0) return;
   Access<8>::store(a.epochs + 8 * block(), epoch);
-  if (a.part & 2) end(a.comm);
+  if (a.part & 2 && last(a.comm)) end(a.comm, number(a.comm));
 }

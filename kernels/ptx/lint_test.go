@@ -13,11 +13,11 @@ import (
 func entries(n Name) map[string]int {
 	switch n.Ranks = 0; n {
 	case Copy:
-		return map[string]int{n.Run(): 208, Table: 3856, Together: 3664, Notes: 3664}
+		return map[string]int{n.Run(): 208, Table: 3856, Messages: 3664, Notes: 3664}
 	case Name{n.Type, n.Op, n.SM, "run", 0}:
 		return map[string]int{n.Run(): 208}
-	case Name{n.Type, n.Op, n.SM, "exchange", 0}:
-		return map[string]int{n.Run(): 520}
+	case Name{n.Type, n.Op, n.SM, "direct", 0}:
+		return map[string]int{n.Run(): 528}
 	case Name{n.Type, n.Op, n.SM, "window", 0}:
 		return map[string]int{n.Run(): 384}
 	}
@@ -50,7 +50,7 @@ func TestLint(t *testing.T) {
 				if n.Source == "run" && f.Name == n.Run() {
 					require.Equal(t, ptx.Dim{576, 1, 1}, f.MaxThreads)
 				}
-				if n.Source == "exchange" || f.Name == n.Combine() {
+				if n.Source == "direct" || f.Name == n.Combine() {
 					require.Equal(t, ptx.Dim{512, 1, 1}, f.MaxThreads)
 				}
 			}

@@ -41,8 +41,8 @@ type Name struct {
 // Copy is the module of run.cu that only copies; its Name has neither Type nor Op.
 var Copy = Name{SM: 70, Source: "run"}
 
-// Exchange is the module of exchange.cu that only copies.
-var Exchange = Name{SM: 70, Source: "exchange"}
+// Direct is the module of direct.cu that only copies.
+var Direct = Name{SM: 70, Source: "direct"}
 
 // Window is the module of window.cu that only copies.
 var Window = Name{SM: 70, Source: "window"}
@@ -67,7 +67,7 @@ func (n Name) File() string {
 	return n.Source + ".cu"
 }
 
-// Run is the name of the kernel of a module of run.cu, exchange.cu or window.cu.
+// Run is the name of the kernel of a module of run.cu, direct.cu or window.cu.
 func (n Name) Run() string {
 	if n.Type == "" {
 		return n.Source + "_copy"
@@ -78,7 +78,7 @@ func (n Name) Run() string {
 // The other kernels of the module Copy.
 const (
 	Table    = "table"    // writes words to memory
-	Together = "together" // sends and receives side by side
+	Messages = "messages" // sends and receives side by side
 	Notes    = "notes"    // short ones
 )
 
@@ -114,43 +114,43 @@ func All() []Name {
 		for _, op := range slices.Concat(common, bitwise) {
 			all = append(all, Variants(t, op)...)
 			all = append(all, RunVariants(t, op)...)
-			all = append(all, ExchangeVariants(t, op, 0)...)
+			all = append(all, DirectVariants(t, op, 0)...)
 			all = append(all, WindowVariants(t, op)...)
 		}
 	}
 	for _, ranks := range usualRanks {
 		for _, t := range usualTypes {
-			all = append(all, exchangesOf(t, "sum", ranks)...)
+			all = append(all, directsOf(t, "sum", ranks)...)
 		}
-		all = append(all, exchangesOf("", "", ranks)...)
+		all = append(all, directsOf("", "", ranks)...)
 	}
-	return append(all, Copy, Exchange, Window)
+	return append(all, Copy, Direct, Window)
 }
 
 // RunVariants is Variants for run.cu.
 func RunVariants(t, op string) []Name { return variantsOf("run", t, op) }
 
-// What there are modules of exchange.cu for that are compiled for a number of ranks:
+// What there are modules of direct.cu for that are compiled for a number of ranks:
 // of 4 they take 6 to 15 % less time than those for any number.
 var (
 	usualTypes = []string{"float16", "bfloat16", "float32"}
 	usualRanks = []int{2, 4}
 )
 
-// ExchangeVariants is Variants for exchange.cu, with those first that are for that
+// DirectVariants is Variants for direct.cu, with those first that are for that
 // number of ranks alone. With neither type nor operator they only copy.
-func ExchangeVariants(t, op string, ranks int) []Name {
+func DirectVariants(t, op string, ranks int) []Name {
 	var all []Name
 	if slices.Contains(usualRanks, ranks) && (t == "" || op == "sum" && slices.Contains(usualTypes, t)) {
-		all = exchangesOf(t, op, ranks)
+		all = directsOf(t, op, ranks)
 	}
-	return append(all, exchangesOf(t, op, 0)...)
+	return append(all, directsOf(t, op, 0)...)
 }
 
-func exchangesOf(t, op string, ranks int) []Name {
-	all := []Name{Exchange}
+func directsOf(t, op string, ranks int) []Name {
+	all := []Name{Direct}
 	if t != "" {
-		all = variantsOf("exchange", t, op)
+		all = variantsOf("direct", t, op)
 	}
 	for i := range all {
 		all[i].Ranks = ranks

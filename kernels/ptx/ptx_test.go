@@ -24,12 +24,12 @@ func TestNames(t *testing.T) {
 	require.Empty(t, Variants("float32", "bitxor"))
 	require.Empty(t, Variants("float128", "sum"))
 	require.Empty(t, Variants("float32", "avg"))
-	require.Equal(t, []Name{{Type: "float32", Op: "sum", SM: 70, Source: "exchange", Ranks: 4}, {Type: "float32", Op: "sum", SM: 70, Source: "exchange"}},
-		ExchangeVariants("float32", "sum", 4))
-	require.Equal(t, []Name{{Type: "float32", Op: "max", SM: 70, Source: "exchange"}}, ExchangeVariants("float32", "max", 4))
-	require.Equal(t, []Name{{SM: 70, Source: "exchange", Ranks: 2}, Exchange}, ExchangeVariants("", "", 2))
-	require.Equal(t, []Name{Exchange}, ExchangeVariants("", "", 3))
-	require.Equal(t, "exchange_copy_4_ranks_sm_70", Name{SM: 70, Source: "exchange", Ranks: 4}.String())
+	require.Equal(t, []Name{{Type: "float32", Op: "sum", SM: 70, Source: "direct", Ranks: 4}, {Type: "float32", Op: "sum", SM: 70, Source: "direct"}},
+		DirectVariants("float32", "sum", 4))
+	require.Equal(t, []Name{{Type: "float32", Op: "max", SM: 70, Source: "direct"}}, DirectVariants("float32", "max", 4))
+	require.Equal(t, []Name{{SM: 70, Source: "direct", Ranks: 2}, Direct}, DirectVariants("", "", 2))
+	require.Equal(t, []Name{Direct}, DirectVariants("", "", 3))
+	require.Equal(t, "direct_copy_4_ranks_sm_70", Name{SM: 70, Source: "direct", Ranks: 4}.String())
 	n := Name{Type: "bfloat16", Op: "sum", SM: 80}
 	require.Equal(t, "bfloat16_sum_sm_80", n.String())
 	require.Equal(t, "combine_bfloat16_sum", n.Combine())

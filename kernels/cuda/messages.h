@@ -1,43 +1,44 @@
-// Messages that happen together, whatever the order in which they were asked for:
-// sends and receives of a group, or all that a rank has to do in a collective none
-// of whose steps needs another; part of run.cu. Those with one peer in one direction
-// are a way, and happen in their order, and so are copies on the device; a lane of a
-// way is a task, and a block may have several. Its reader hands over whichever slice
-// can be moved, so that no message waits for another, whatever their sizes and
-// however few blocks run.
+// Messages side by side, part of run.cu: the sends and receives of a group, or all
+// that a rank has to do in a collective none of whose steps needs another. Messages
+// with the same peer in the same direction are a way; they are moved in their order,
+// and so are copies on the device. Each lane of a way is a task, and a block may have
+// several. Its reader hands over whichever slice can be moved, so that no message
+// waits for another, whatever their sizes and however few blocks run.
 #pragma once
 #include "notes.h"
 
-// TogetherArgs is engine/grid.togetherArgs in Go. Words are ways, of 2 words:
-// number of the end, of lanes and Kind, first message and how many; then messages.
-struct TogetherArgs {
+// MessagesArgs is engine/grid.messagesArgs in Go. The words are first the ways, 2
+// words each: number of the end, lanes and Kind; first message and how many. Then
+// come the messages.
+struct MessagesArgs {
   Comm comm;
   u64 ends;
-  u64 table; // where words are instead, if not 0
+  u64 table; // address of the words, 0: they are in word
   u32 ways, lanes;
   u64 word[448];
 };
 
 enum Kind : u32 { receives = 0, sends = 1, copies = 2 };
 
-// A Message, of 6 words: where it is and where it goes on this device, 0: it only
-// comes, or goes, to a peer; its length, its stamp, piece and slice; the top bit of
-// that says that it goes as notes, of a piece each.
+// A Message has 6 words: where its data are on this device and where they go, 0 if
+// they come from a peer or go to one; their length; the stamp; piece and slice, and
+// in the top bit whether it goes as notes, of a piece each.
 struct Message {
   u64 src, dst, n, stamp[2];
   u32 piece, slice;
   bool note;
 };
 
-static DEVICE u64 word(const TogetherArgs &a, u32 i) { return a.table ? Access<8>::load(a.table + 8 * i) : a.word[i]; }
+static DEVICE u64 word(const MessagesArgs &a, u32 i) { return a.table ? Access<8>::load(a.table + 8 * i) : a.word[i]; }
 
-static DEVICE Message message(const TogetherArgs &a, u32 i) {
+static DEVICE Message message(const MessagesArgs &a, u32 i) {
   u32 w = 2 * a.ways + 6 * i;
   u64 cut = word(a, w + 5);
   return {word(a, w), word(a, w + 1), word(a, w + 2), {word(a, w + 3), word(a, w + 4)}, (u32)cut, (u32)(cut << 1 >> 33), (bool)(cut >> 63)};
 }
 
-// A Task is where a lane of a way is. It lies in shared memory, with its port.
+// A Task is a lane of a way and how far it has got. It lies in shared memory, with
+// its port.
 struct Task {
   u32 end, lane, lanes;
   u32 first, left; // messages
@@ -47,8 +48,8 @@ struct Task {
   u64 at; // in its piece
 };
 
-// Task_of is task n of all: those of a lane of all ways, then those of the next.
-static DEVICE Task task_of(const TogetherArgs &a, u32 n) {
+// Task_of is task n of all: first come lane 0 of all ways, then lane 1 of all ways.
+static DEVICE Task task_of(const MessagesArgs &a, u32 n) {
   u32 way = n % a.ways, lane = n / a.ways;
   u64 end = word(a, 2 * way), messages = word(a, 2 * way + 1);
   Task t = {(u32)end, lane, (u32)(end >> 32) & 0xffff, (u32)messages, (u32)(messages >> 32), (u32)(end >> 48), lane, 0, 0};
@@ -57,14 +58,14 @@ static DEVICE Task task_of(const TogetherArgs &a, u32 n) {
 }
 
 // Settle moves a task to its next slice, or makes it one without messages.
-static DEVICE Message settle(const TogetherArgs &a, Task &t) {
+static DEVICE Message settle(const MessagesArgs &a, Task &t) {
   Message m = {};
 #pragma unroll 1
   while (t.left) {
     m = message(a, t.first);
     u64 begin = (u64)t.round * m.piece;
     if (begin + t.at < m.n && t.at < m.piece) break;
-    if (m.n == 0 && t.round == 0 && t.at == 0) break; // it is sent all the same
+    if (m.n == 0 && t.round == 0 && t.at == 0) break; // a message of no bytes is sent too
     if (begin + m.piece < m.n && t.at) { // the next piece of this lane, if there is one
       t.round += t.lanes;
     } else {
@@ -90,7 +91,7 @@ static DEVICE bool another(Port &p, bool note, u64 flag, u64 bytes, u32 &lines) 
   return (p.has_note() || p.has(receiving)) && !came(p, flag, bytes, lines) && lines == 0;
 }
 
-static DEVICE void read_together(const TogetherArgs &a, Task *tasks, u32 count, Stop &stop) {
+static DEVICE void read_messages(const MessagesArgs &a, Task *tasks, u32 count, Stop &stop) {
   u32 k = 0, i = 0; // turn, task
 #pragma unroll 1
   for (bool go = true; go; k++) {
@@ -115,10 +116,9 @@ static DEVICE void read_together(const TogetherArgs &a, Task *tasks, u32 count, 
         u64 flag = m.note ? note_flag(m.stamp, bytes, p.next) : 0;
         bool here = t.kind == copies || (flag && t.kind == receives ? came(p, flag, bytes, t.came) : p.has(phase));
         if (!here) {
-          if (n % polls && (n % soon || !heard(a.comm))) continue;
-          if (n % polls || stopped(a.comm)) stop = {aborted, phase, p.peer, bytes, 0};
-          else if (!contradicted(a.comm, stop) && t.kind == receives && another(p, m.note, flag, bytes, t.came))
-            stop = {mismatch, phase, p.peer, bytes, p.header(p.next)};
+          if (n % soon) continue;
+          auto other = [&]() FORCED { return t.kind == receives && another(p, m.note, flag, bytes, t.came); };
+          give_up(a.comm, n % polls == 0, {0, phase, p.peer, bytes, p.header(p.next)}, other, stop);
           continue;
         }
         at += t.at, t.came = 0;
@@ -137,59 +137,63 @@ static DEVICE void read_together(const TogetherArgs &a, Task *tasks, u32 count, 
   arrive(ready(k), threads());
 }
 
-KERNEL(576, 2) void together(const TogetherArgs a) {
+KERNEL(576, 2) void messages(const MessagesArgs a) {
+  bool ends = thread() == 0 && over(a.comm);
   u32 all = a.ways * a.lanes, count = (all - block() + blocks() - 1) / blocks();
-  const End *ends = (const End *)a.ends;
+  const End *end_of = (const End *)a.ends;
   Task *tasks = (Task *)(ports + count);
 #pragma unroll 1
   for (u32 i = thread(); i < count; i += threads()) {
     Task t = task_of(a, block() + i * blocks());
     tasks[i] = t;
-    if (t.left && t.kind != copies) ports[i].open(ends + t.end, t.lane);
+    if (t.left && t.kind != copies) ports[i].open(end_of + t.end, t.lane);
   }
   begin(a.comm);
-  barrier();
-  if (thread() < movers()) {
-    move_all({});
-  } else if (thread() < movers() + warp) {
-    Stop stop = {};
-    read_together(a, tasks, count, stop);
-    if (stop.kind) report(a.comm, stop);
-  } else {
-    post_all(a.comm);
-  }
-  barrier();
+  if (!any(ends)) {
+    if (thread() < movers()) {
+      move_all({});
+    } else if (thread() < movers() + warp) {
+      Stop stop = {};
+      read_messages(a, tasks, count, stop);
+      if (stop.kind) report(a.comm, stop);
+    } else {
+      post_all(a.comm);
+    }
+    barrier();
 #pragma unroll 1
-  for (u32 i = thread(); i < count; i += threads())
-    if (tasks[i].lane < tasks[i].lanes && tasks[i].kind != copies) ports[i].close(ends + tasks[i].end, tasks[i].lane);
-  if (thread() == 0) end(a.comm);
+    for (u32 i = thread(); i < count; i += threads())
+      if (tasks[i].lane < tasks[i].lanes && tasks[i].kind != copies) ports[i].close(end_of + tasks[i].end, tasks[i].lane);
+  }
+  if (thread() == 0 && last(a.comm)) end(a.comm, number(a.comm));
 }
 
-// Wait_note has a warp wait for its lines of the next note, and each thread for
-// its part of them.
-static DEVICE Pair wait_note(const Comm &c, Port &p, const Place &t, u64 flag, u64 bytes, Stop &stop) {
+// Wait_note waits, as a warp, for the warp's lines of the next note. It returns each
+// thread's part of them.
+static DEVICE Pair wait_note(const Comm &c, Port &p, const Cell &t, u64 flag, u64 bytes, Stop &stop) {
   u32 warps = threads() / warp;
   bool waits = t.last() && t.line < lines_of(bytes);
-  together(); // or some threads of a line look before it has come, and those with the flag after
+  if (vote(stop.kind)) return {};
+  syncwarp(); // or some threads of a line look before it has come, and those with the flag after
 #pragma unroll 1
   for (u32 i = 1;; i++) {
     Pair v = {};
     if (t.line < lines_of(bytes)) v = load_line(p.note(p.next) + t.slot());
     if (!vote(waits && v.y != flag)) return v;
-    bool told = i % soon == 0 && vote(heard(c));
-    if (!told && (i % polls || (i / polls + thread() / warp) % warps)) continue;
-    u32 none = 0;
-    if (told || stopped(c)) stop = {aborted, receiving, p.peer, bytes, 0};
-    else if (another(p, true, flag, bytes, none)) stop = {mismatch, receiving, p.peer, bytes, p.header(p.next)};
+    if (i % soon) continue;
+    bool asks = i % polls == 0 && (i / polls + thread() / warp) % warps == 0; // the warps take turns
+    u32 lines = 0;
+    auto other = [&]() FORCED { return another(p, true, flag, bytes, lines); };
+    give_up(c, asks, {0, receiving, p.peer, bytes, p.header(p.next)}, other, stop);
     if (vote(stop.kind)) return v;
   }
 }
 
-// Notes is together for short messages alone, of as many blocks as there are
-// tasks, all of which run at once. A thread has a Pair of each note, but for the last
-// warp, which releases notes. What kernels before have read in slots comes before that:
-// where there were any, a fence is done while the others wait.
-KERNEL(544, 2) void notes(const TogetherArgs a) {
+// Notes is the kernel messages for notes alone. It has as many blocks as there are
+// tasks, all of which run at once. A thread has a Pair of each note, except in the
+// last warp, which releases notes. That must come after the loads of earlier kernels
+// from slots: where there were any, a fence is done while the others wait.
+KERNEL(544, 2) void notes(const MessagesArgs a) {
+  Stop stop = {over(a.comm) ? aborted : 0, receiving, 0, 0, 0};
   Task task = task_of(a, block());
   const End *end_of = (const End *)a.ends + task.end;
   Port p;
@@ -197,20 +201,19 @@ KERNEL(544, 2) void notes(const TogetherArgs a) {
   begin(a.comm);
   bool releases = thread() == threads() - warp;
   if (task.kind == receives && releases && load_relaxed64(p.seen)) fence();
-  Stop stop = {};
 #pragma unroll 1
   for (; task.left; task.first++, task.left--) {
     Message m = message(a, task.first);
     u64 at = (u64)task.lane * m.piece;
     if (at && at >= m.n) continue;
     u64 bytes = m.n - at < m.piece ? m.n - at : m.piece, flag = note_flag(m.stamp, bytes, p.next);
-    Place t(thread() / 8, bytes, (m.src | m.dst) + at);
+    Cell t(thread() / 8, bytes, (m.src | m.dst) + at);
     if (task.kind == sends) {
       Pair v = t.load(m.src + at, flag);
-      wait(a.comm, p, p.needed(sending), sending, bytes, stop);
+      if (!stop.kind) wait(a.comm, p, p.needed(sending), sending, bytes, stop);
       if (any(stop.kind)) break;
       if (thread() == 0) stamp(p.header(p.next), m.stamp, bytes);
-      together();
+      syncwarp();
       if (t.line < lines_of(bytes)) store_line(p.note(p.next) + t.slot(), v);
     } else {
       Pair v = wait_note(a.comm, p, t, flag, bytes, stop);
@@ -224,5 +227,5 @@ KERNEL(544, 2) void notes(const TogetherArgs a) {
   barrier();
   if (thread() != 0) return;
   if (task.lane < task.lanes) p.close(end_of, task.lane);
-  end(a.comm);
+  if (last(a.comm)) end(a.comm, number(a.comm));
 }

@@ -1,38 +1,27 @@
 // Collectives in which every rank writes to every other rank's mailbox and waits
-// for nothing but what comes to its own: one hop, or two for an all-reduce of
-// which each rank combines a part. With TYPE and OP it reduces; without, it only
-// copies.
+// only for what comes to its own: one hop, or two for an all-reduce of which each
+// rank combines a part. With TYPE and OP it reduces; without, it only copies.
 //
-// A message travels in lines of 128 bytes: 120 of data and a flag, which says
-// that the data is there. 8 neighbouring threads, a group, store a line with one
-// instruction, 16 bytes each, and load it with one; the hardware moves aligned
-// lines as a whole, between GPUs too.
+// A message travels in lines, see lines.h. A line's flag has the epoch, which grows
+// by one a round, so a line says itself that it is there.
 //
-// The flag is the epoch, which grows by one a round, and a hash of the call. A
-// mailbox has two halves, for even and odd epochs. That is enough: who writes for
-// epoch e + 2 has heard from the reader in epoch e + 1, and the reader had then
-// done with epoch e. For that every rank sends every other a line in each kernel,
-// an empty one if need be, and where a kernel has several rounds each group does so
-// in each round: then the same holds for each group, whose lines lie in the same
-// places in all rounds, and from kernel to kernel for all of them together.
-#include "lines.h"
+// A mailbox has two halves, for even and odd epochs. Two are enough: a rank that
+// writes for epoch e + 2 has heard from the reader in epoch e + 1, and the reader had
+// then done with epoch e. This needs every rank to send every other rank a line in
+// each kernel, an empty one if there is no data. Where a kernel has several rounds,
+// each group of 8 threads sends one in each round; since a group's lines lie in the
+// same places in all rounds, the same holds for each group, and from kernel to kernel
+// for all groups.
+#include "direct.h"
 
-#define PASTE(kernel, type, op) kernel##_##type##_##op
-#define EXPAND(kernel, type, op) PASTE(kernel, type, op)
-
-#ifdef TYPE
-#define ENTRY EXPAND(exchange, TYPE, OP)
-#else
-#define ENTRY exchange_copy
-#endif
-
-// Send sends the line of each message.
-static DEVICE void send(const Args &a, const Lane &l) {
-  u32 to = l.first ? ~0u : l.on ? a.to : 0;
+// Send sends the line of each message, unless all is over: then a peer may still
+// wait for a line of an earlier kernel, which must stay as it is.
+static DEVICE void send(const DirectArgs &a, const Cell &l, bool ends) {
+  u32 to = ends ? 0 : l.first ? ~0u : l.on ? a.to : 0;
   Pair v[most];
   if (a.same) {
     v[1] = load(a, l, a.sends[1]);
-    together();
+    syncwarp();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
@@ -46,7 +35,7 @@ static DEVICE void send(const Args &a, const Lane &l) {
       if (k >= ranks(a)) break;
       v[k] = load(a, l, a.sends[k]);
     }
-    together();
+    syncwarp();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
@@ -57,25 +46,20 @@ static DEVICE void send(const Args &a, const Lane &l) {
 #pragma unroll 1
   for (u32 k = 1; k < ranks(a); k++) {
     v[1] = load(a, l, a.sends[k]);
-    together();
+    syncwarp();
     if (to >> k & 1) store_line(a.sends[k].lines + l.slot, v[1]);
   }
 }
 
-// Polls is how often a warp looks before it asks whether to go on. The warps of the
+// A warp looks for its lines this often before it calls give_up. The warps of the
 // grid take turns in asking the host, and tell the others: the answer takes some µs,
-// many more if all ask at once, in which a warp does not see that its lines have come.
+// and many more if all ask at once, and meanwhile a warp does not see that its lines
+// have come.
 constexpr u32 line_polls = 32;
-constexpr u64 epoch_bits = 40;
 
-static DEVICE bool over(const Comm &c, bool asks) {
-  return heard(c) || (asks && stopped(c));
-}
-
-// Missing finds why a line does not come: the host has us stop, or a peer is at
-// another call. That is known from the sign boards, and from the flag if they still
-// say nothing after another look.
-static DEVICE void missing(const Args &a, const Lane &l, bool asks, u32 want, const Pair *v, u32 &odd, Stop &stop) {
+// Missing finds out why a line does not come. It is called by all threads; those
+// with the flag know.
+static DEVICE void missing(const DirectArgs &a, const Cell &l, bool asks, u32 want, const Pair *v, u32 &odd, Stop &stop) {
   u32 who = most;
   u64 has = 0;
 #pragma unroll
@@ -84,23 +68,23 @@ static DEVICE void missing(const Args &a, const Lane &l, bool asks, u32 want, co
     if (who == most && want >> p & 1 && v[p].y != l.flag) who = p, has = v[p].y;
   }
   if (!l.last || who == most) return;
-  if (over(a.comm, asks)) stop = {aborted, receiving, who, 0, 0};
-  else if (asks && !contradicted(a.comm, stop) && (has ^ l.flag) << (64 - epoch_bits) == 0 && odd++)
-    stop = {mismatch, receiving, who, 0, 0};
+  // The sign boards know more than the flag: they have another chance to say it.
+  auto other = [&]() FORCED { return ahead(has, l.flag) == 0 && odd++; };
+  give_up(a.comm, asks, {0, receiving, who, 0, 0}, other, stop);
 }
 
-// Receive waits for a line of each rank in want, of the hop whose lines are hop
-// bytes further; false if the warp has to stop.
-static DEVICE bool receive(const Args &a, const Lane &l, u32 hop, u32 want, Pair *v, Stop &stop) {
+// Receive waits for a line of each rank in want; false if the warp has to stop. hop
+// is the distance of the hop's lines from those of the first.
+static DEVICE bool receive(const DirectArgs &a, const Cell &l, u32 hop, u32 want, Pair *v, Stop &stop) {
   u32 odd = 0;
-  together(); // or some threads of a line look before it has come, and those with the flag after
+  syncwarp(); // or some threads of a line look before it has come, and those with the flag after
 #pragma unroll 1
   for (u32 i = 1;; i++) {
     bool bad = false;
 #pragma unroll
     for (u32 p = 0; p < most; p++) {
       if (p >= ranks(a)) break;
-      if (want >> p & 1) v[p] = load_line(a.takes[p].lines + (hop + l.slot));
+      if (want >> p & 1) v[p] = load_line(a.recvs[p].lines + (hop + l.slot));
     }
 #pragma unroll
     for (u32 p = 0; p < most; p++) {
@@ -109,19 +93,19 @@ static DEVICE bool receive(const Args &a, const Lane &l, u32 hop, u32 want, Pair
     }
     if (!vote(bad && l.last)) return true;
     if (i % line_polls) continue;
-    bool asks = (i / line_polls + (block() * threads() + thread()) / 32) % (blocks() * threads() / 32) == 0;
+    bool asks = (i / line_polls + (block() * threads() + thread()) / warp) % (blocks() * threads() / warp) == 0;
     missing(a, l, asks, want, v, odd, stop);
     if (vote(stop.kind)) return false;
   }
 }
 
-// Place stores what came.
-static DEVICE void place(const Args &a, const Lane &l, u32 from, const Pair *v) {
+// Deliver stores what came in the caller's memory.
+static DEVICE void deliver(const DirectArgs &a, const Cell &l, u32 from, const Pair *v) {
   if (l.whole) {
 #pragma unroll
     for (u32 p = 0; p < most; p++) {
       if (p >= ranks(a)) break;
-      if (from >> p & 1) store(a, l, a.takes[p].memory, l.left(a.takes[p]), v[p]);
+      if (from >> p & 1) store(a, l, a.recvs[p].memory, l.left(a.recvs[p]), v[p]);
     }
     return;
   }
@@ -132,20 +116,13 @@ static DEVICE void place(const Args &a, const Lane &l, u32 from, const Pair *v) 
     for (u32 q = 1; q < most; q++) {
       if (p == q) w = v[q];
     }
-    if (from >> p & 1) store(a, l, a.takes[p].memory, l.left(a.takes[p]), w);
+    if (from >> p & 1) store(a, l, a.recvs[p].memory, l.left(a.recvs[p]), w);
   }
 }
 
 #ifdef TYPE
 
-using Wide = TYPE::Wide;
-using Word = TYPE::Word;
 constexpr int per_word = TYPE::per_word, elements = 8 / TYPE::size;
-
-static DEVICE Wide scalar(const Args &a) {
-  if (!OP::scales) return 0;
-  return a.scalar ? TYPE::widen(Access<TYPE::size>::load(a.scalar)) : TYPE::scalar(a.value);
-}
 
 static DEVICE void unpack(u64 w, Wide *x) {
 #pragma unroll
@@ -168,8 +145,8 @@ static DEVICE u64 finish(u64 w, u64 value) {
   return pack<false>(x);
 }
 
-// Combine is what the ranks contribute, in their order; v lacks our own.
-static DEVICE Pair combine(const Args &a, Wide factor, const Pair *v, Pair own) {
+// Combine combines what the ranks contribute, in their order; v lacks our own.
+static DEVICE Pair combine(const DirectArgs &a, Wide factor, const Pair *v, Pair own) {
   Wide sum[2][elements], x[2][elements];
 #pragma unroll
   for (u32 p = 0; p < most; p++) {
@@ -189,16 +166,11 @@ static DEVICE Pair combine(const Args &a, Wide factor, const Pair *v, Pair own) 
   return r;
 }
 
-#else
-
-using Wide = int;
-static DEVICE int scalar(const Args &) { return 0; }
-
 #endif
 
 // Take waits for a line of each rank and goes on with it, after the first or the
 // second hop; false if the warp has to stop.
-static DEVICE bool take(const Args &a, const Lane &l, u32 hop, u32 others, Wide factor, Stop &stop) {
+static DEVICE bool take(const DirectArgs &a, const Cell &l, u32 hop, u32 others, Wide factor, Stop &stop) {
   Pair v[most] = {};
   Pair own = {};
   bool has = a.from >> a.comm.rank & 1;
@@ -207,14 +179,14 @@ static DEVICE bool take(const Args &a, const Lane &l, u32 hop, u32 others, Wide 
   if (!receive(a, l, hop ? a.second : 0, want, v, stop)) return false;
 #ifdef TYPE
   if (hop) {
-    place(a, l, others, v);
+    deliver(a, l, others, v);
     return true;
   }
   if (!has) return true;
   own = combine(a, factor, v, own);
   if (a.two) {
     Pair r = {own.x, l.last ? l.flag : own.y};
-    together();
+    syncwarp();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
@@ -224,64 +196,55 @@ static DEVICE bool take(const Args &a, const Lane &l, u32 hop, u32 others, Wide 
   store(a, l, a.mine, l.left(a.sends[0]), own);
 #else
   (void)factor;
-  place(a, l, a.from & others, v);
+  deliver(a, l, a.from & others, v);
   if (has && a.mine != a.sends[0].memory) store(a, l, a.mine, l.left(a.sends[0]), own);
 #endif
   return true;
 }
 
+// An epoch has this bit once the block has stopped. What kernels do then is nothing,
+// and they know it from a word that they load in any case.
+constexpr u64 over_bit = 1ull << 63;
+
 // Rounds carries out all rounds after an epoch, or stops. It returns the last.
-static DEVICE u64 rounds(const Args &a, u64 epoch, Stop &stop) {
+static DEVICE u64 rounds(const DirectArgs &a, u64 epoch, Stop &stop) {
   u32 group = (block() * threads() + thread()) / 8, groups = blocks() * threads() / 8;
   u32 others = ((1u << ranks(a)) - 1) & ~(1u << a.comm.rank);
-  bool tells = group == 0 || a.lines > a.room;
-  u64 hash = (a.comm.stamp[0] ^ a.comm.stamp[1] * 0x9e3779b97f4a7c15) * 0xc2b2ae3d27d4eb4f;
+  bool tells = group == 0 || a.lines > a.room, ends = epoch & over_bit;
   Wide factor = scalar(a);
 #pragma unroll 1
   for (u32 done = 0; done < a.lines; done += a.room) {
     epoch++;
     u32 lines = a.lines - done < a.room ? a.lines - done : a.room;
-    u64 flag = hash >> epoch_bits << epoch_bits | epoch << (64 - epoch_bits) >> (64 - epoch_bits);
-    auto lane = [&](u32 from) {
+    u64 flag = flag_of(a.hash, epoch);
+    auto cell = [&](u32 from) FORCED {
       u32 line = from + group, j = thread() % 8;
-      return Lane{j == 7, tells && from == 0, line < lines,
+      return Cell{j == 7, tells && from == 0, line < lines,
                   a.even == 2 || (a.even == 1 && (done + from + groups) * line_data <= a.shortest),
                   (done + line) * line_data + 16 * j, (u32)(epoch & 1) * a.half + line * line_bytes + 16 * j, flag};
     };
 #pragma unroll 1
-    for (u32 from = 0; from < lines; from += groups) send(a, lane(from));
+    for (u32 from = 0; from < lines; from += groups) send(a, cell(from), ends);
     if (done == 0) begin(a.comm); // while the lines are on their way
+    if (ends) return epoch;
 #pragma unroll 1
     for (u32 hop = 0; hop <= a.two; hop++) {
 #pragma unroll 1
       for (u32 from = 0; from < lines; from += groups) {
-        if (!take(a, lane(from), hop, others, factor, stop)) return epoch;
+        if (!take(a, cell(from), hop, others, factor, stop)) return epoch;
       }
     }
   }
   return epoch;
 }
 
-// Leave is end without waiting for what was stored: that kernels follow each
-// other is order enough. number is that of the operation before.
-static DEVICE void leave(const Comm &c, u64 number) {
-  if (blocks() > 1) {
-    u32 left;
-    asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], 1;" : "=r"(left) : "l"(c.local + local::left) : "memory");
-    if (left + 1 < blocks()) return;
-    store_relaxed(c.local + local::left, 0);
-  }
-  store_relaxed64(c.local + local::number, number + 1);
-  store_relaxed64(c.control + control::finished, number + 1);
-}
-
-KERNEL(512, 1) void ENTRY(const Args a) {
+KERNEL(512, 1) void ENTRY(direct)(const DirectArgs a) {
   Stop stop = {};
-  u64 before = Access<8>::load(a.epochs + 8 * block()), number = load_relaxed64(a.comm.local + local::number);
+  u64 before = Access<8>::load(a.epochs + 8 * block()), operations = number(a.comm);
   u64 epoch = rounds(a, before, stop);
   if (stop.kind) report(a.comm, stop);
-  barrier();
-  if (thread() == 0) leave(a.comm, number);
+  if (any(stop.kind)) epoch |= over_bit;
+  if (thread() == 0 && last(a.comm)) end(a.comm, operations);
 #pragma unroll 1
   for (u32 i = block() + thread() * blocks(); i < copies; i += threads() * blocks()) Access<8>::store(a.epochs + 8 * i, epoch);
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// togetherArgs is struct TogetherArgs of kernels/cuda/together.h.
-type togetherArgs struct {
+// messagesArgs is struct MessagesArgs of kernels/cuda/messages.h.
+type messagesArgs struct {
 	comm
 	ends, table uint64
 	ways, lanes uint32
@@ -32,7 +32,7 @@ const (
 	copies
 )
 
-// A message is struct Message of kernels/cuda/together.h.
+// A message is struct Message of kernels/cuda/messages.h.
 type message struct {
 	src, dst     uint64 // on this device; 0: it only comes, or goes
 	n            int
@@ -63,7 +63,7 @@ func (e *Engine) noteBlocks(bytes int) int {
 
 func noteThreads(bytes int) int { return roundUp(lines(bytes)*lineLanes, 32) + 32 }
 
-// RunTogether queues sends and receives that happen side by side, so that ranks
+// RunMessages queues sends and receives that happen side by side, so that ranks
 // may exchange messages of any size in any order; those with one peer in one
 // direction keep theirs. Each job's program is a single step that sends a chunk
 // or receives one, of a schedule with nothing else (Shape{In: 1} or Shape{Out: 1}).
@@ -71,7 +71,7 @@ func noteThreads(bytes int) int { return roundUp(lines(bytes)*lineLanes, 32) + 3
 // matter which of the two the peer calls.
 //
 // All jobs are one launch, of as many blocks as the device runs at once at most.
-func (e *Engine) RunTogether(jobs []*Job) error {
+func (e *Engine) RunMessages(jobs []*Job) error {
 	if len(jobs) == 0 {
 		return nil
 	}
@@ -85,18 +85,21 @@ func (e *Engine) RunTogether(jobs []*Job) error {
 	}
 	c := e.comm(jobs[0].Stamp)
 	c.sign = 0 // the ranks of other messages are at other calls
-	return e.together(c, jobs)
+	return e.messages(c, jobs)
 }
 
-// together queues jobs, whose steps are all independent, as messages.
-func (e *Engine) together(c comm, jobs []*Job) error {
+// RunTogether is the old name of RunMessages.
+func (e *Engine) RunTogether(jobs []*Job) error { return e.RunMessages(jobs) }
+
+// messages queues jobs, whose steps are all independent, as messages.
+func (e *Engine) messages(c comm, jobs []*Job) error {
 	m, _, err := e.kernel(nil)
 	if err != nil {
 		return err
 	}
 	ways := e.sort(jobs)
 	f := &e.frame
-	a := &f.group
+	a := &f.messages
 	a.comm, a.ends, a.table, a.ways, a.lanes = c, uint64(e.endTable), 0, uint32(len(ways)), 0
 	for _, y := range ways {
 		for _, x := range y.messages {
@@ -122,7 +125,7 @@ func (e *Engine) together(c comm, jobs []*Job) error {
 	if f.launch.Shared > e.maxShared {
 		return &TooLongError{Steps: len(jobs), Peers: tasks, Bytes: f.launch.Shared, Have: e.maxShared}
 	}
-	return e.driver.LaunchKernel(m.together, &f.launch, cuda.ArgsOf(a))
+	return e.driver.LaunchKernel(m.messages, &f.launch, cuda.ArgsOf(a))
 }
 
 // pack makes words of ways and their messages, as the kernel has them.
@@ -159,7 +162,7 @@ func longestNote(ways []way) (n int, only bool) {
 	return n, true
 }
 
-// taskBytes is the size of a Task of kernels/cuda/together.h.
+// taskBytes is the size of a Task of kernels/cuda/messages.h.
 const taskBytes = 40
 
 // lines is how many a message takes.

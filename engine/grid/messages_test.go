@@ -107,9 +107,9 @@ func (r *rig) arrived(p *posted) {
 	}
 }
 
-// TestTogether sends messages in groups: every rank queues all of its sends and
+// TestMessages sends messages in groups: every rank queues all of its sends and
 // receives at once, in different orders, or one by one where that cannot hang.
-func TestTogether(t *testing.T) {
+func TestMessages(t *testing.T) {
 	const n = 3
 	ringOf := func(size int) (all []parcel) {
 		for r := range n {
@@ -152,7 +152,7 @@ func TestTogether(t *testing.T) {
 				for i, m := range r.ranks {
 					r.with(m, func() error {
 						if i != test.alone {
-							return m.engine.RunTogether(p.jobs[i])
+							return m.engine.RunMessages(p.jobs[i])
 						}
 						for _, j := range p.jobs[i] {
 							require.NoError(t, m.engine.Run(j))
@@ -166,11 +166,11 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-func TestTogetherWrong(t *testing.T) {
+func TestMessagesWrong(t *testing.T) {
 	const n = 2
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
 	e := r.ranks[0].engine
-	require.NoError(t, e.RunTogether(nil))
+	require.NoError(t, e.RunMessages(nil))
 	o := r.prepare(allReduce(n), 1)
-	require.ErrorContains(t, e.RunTogether([]*Job{&o.jobs[0]}), "single sends and receives")
+	require.ErrorContains(t, e.RunMessages([]*Job{&o.jobs[0]}), "single sends and receives")
 }

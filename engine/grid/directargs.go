@@ -1,18 +1,19 @@
 package grid
 
-// A letter is Message of kernels/cuda/exchange.cu.
-type letter struct {
+// A transfer is Transfer of kernels/cuda/direct.h.
+type transfer struct {
 	lines, memory uint64
 	bytes, _      uint32
 }
 
-// exchangeArgs is struct Args of kernels/cuda/exchange.cu.
-type exchangeArgs struct {
+// directArgs is DirectArgs of kernels/cuda/direct.h.
+type directArgs struct {
 	comm
 	epochs        uint64
-	sends, takes  [MaxDirect]letter // to rank + k; from rank p
+	sends, recvs  [MaxDirect]transfer // to rank + k; from rank p
 	mine          uint64
 	scalar, value uint64
+	hash          uint64
 	half, second  uint32
 	lines, room   uint32
 	shortest      uint32
@@ -23,7 +24,7 @@ type exchangeArgs struct {
 }
 
 // aim says what goes where.
-func (e *Engine) aim(a *exchangeArgs, j *Job, d Direct, root, bytes int) {
+func (e *Engine) aim(a *directArgs, j *Job, d Direct, root, bytes int) {
 	n, rank := e.ranks, int(e.rank)
 	all, isRoot := uint32(1)<<n-1, rank == root
 	part, total := bytes, bytes*n // of a message, of all
@@ -57,7 +58,7 @@ func (e *Engine) aim(a *exchangeArgs, j *Job, d Direct, root, bytes int) {
 		if to != 0 || q == rank {
 			a.sends[k].memory, a.sends[k].bytes = in+uint64(q*inStep), length(q)
 		}
-		a.takes[q].memory, a.takes[q].bytes = out+uint64(q*outStep), length(q)
+		a.recvs[q].memory, a.recvs[q].bytes = out+uint64(q*outStep), length(q)
 	}
 	a.mine = out + uint64(rank*outStep)
 	a.from = from
@@ -94,7 +95,7 @@ func mask(is bool, m uint32) uint32 {
 
 // address divides the mailboxes: an area for each other rank, or two, and all
 // that twice. Lines to rank + k lie in its area k - 1.
-func (e *Engine) address(a *exchangeArgs) {
+func (e *Engine) address(a *directArgs) {
 	n, rank := e.ranks, int(e.rank)
 	half := e.mail.bytes / 2 / lineBytes * lineBytes
 	area := half / (n - 1) / (1 + int(a.two)) / lineBytes * lineBytes
@@ -102,7 +103,7 @@ func (e *Engine) address(a *exchangeArgs) {
 	for k := 1; k < n; k++ {
 		at := uint64(area * (k - 1))
 		a.sends[k].lines = e.mail.at[(rank+k)%n] + at
-		a.takes[(rank-k+n)%n].lines = e.mail.at[rank] + at
+		a.recvs[(rank-k+n)%n].lines = e.mail.at[rank] + at
 	}
 }
 

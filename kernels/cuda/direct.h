@@ -1,0 +1,110 @@
+// The arguments of direct.cu, and how the caller's memory goes into lines and out
+// of them.
+#pragma once
+#include "lines.h"
+#include "reduction.h"
+
+constexpr u32 most = 8; // ranks
+constexpr u32 copies = 128; // of the epoch, one for each block that there may be
+
+// A Transfer is what goes from one rank to another.
+struct Transfer {
+  u64 lines;  // where they lie in the receiver's mailbox
+  u64 memory; // the caller's, this rank's end of it
+  u32 bytes, unused;
+};
+
+// DirectArgs is engine/grid.directArgs in Go.
+struct DirectArgs {
+  Comm comm;
+  u64 epochs;           // the last epoch, for each block
+  Transfer sends[most]; // to rank + k; [0] is to ourselves
+  Transfer recvs[most]; // from rank p, and in the second hop its result
+  u64 mine;             // where our own data, or the result, go
+  u64 scalar, value;    // as for combine
+  u64 hash;             // of the call
+  u32 half;             // bytes of the mailbox's halves
+  u32 second;           // from the lines of the first hop to those of the second
+  u32 lines;            // of the longest message, at least 1
+  u32 room;             // how many of them there is room for in a round
+  u32 shortest;         // bytes of the shortest message
+  u32 to, from;         // bit k: data go to rank + k; bit p: data come from rank p
+  u32 same;             // 1: all messages are the same
+  u32 two;              // 1: the result goes to all ranks
+  u32 finish;           // 1: it is divided
+  u32 even;             // 2: all memory and lengths are multiples of 8; 1: all but lengths; 0: neither
+  u32 unit;             // of copies: all memory and lengths are multiples of it, 1 or 4
+};
+
+// Ranks is how many there are. A module may be compiled for one number of them.
+static DEVICE u32 ranks(const DirectArgs &a) {
+#ifdef RANKS
+  (void)a;
+  return RANKS;
+#else
+  return a.comm.ranks;
+#endif
+}
+
+// Words of the caller's memory: left is how many bytes of the message there are
+// from p on, and may be negative.
+
+#ifdef TYPE
+
+static DEVICE u64 load_elements(const DirectArgs &, u64 p, s32 left) {
+  u64 v = 0;
+#pragma unroll 1
+  for (s32 i = 0; i < 8 && i < left; i += TYPE::size) v |= (u64)Access<TYPE::size>::load(p + i) << (8 * i);
+  return v;
+}
+
+static DEVICE void store_elements(const DirectArgs &, u64 p, s32 left, u64 v) {
+#pragma unroll 1
+  for (s32 i = 0; i < 8 && i < left; i += TYPE::size) Access<TYPE::size>::store(p + i, v >> (8 * i));
+}
+
+#else
+
+static DEVICE u64 load_elements(const DirectArgs &a, u64 p, s32 left) { return load_word(p, left, a.unit); }
+static DEVICE void store_elements(const DirectArgs &a, u64 p, s32 left, u64 v) { store_word(p, left, a.unit, v); }
+
+#endif
+
+// A Cell is a thread's 16 bytes of one line, the same for all messages.
+struct Cell {
+  bool last;  // of its line
+  bool first; // the line is sent even if it is empty
+  bool on;    // there is data for the line
+  bool whole; // words of all messages are whole and aligned, for all threads
+  u32 at;     // byte of the messages
+  u32 slot;   // byte of the mailbox's areas
+  u64 flag;
+
+  DEVICE s32 left(const Transfer &m) const { return (s32)m.bytes - (s32)at; }
+};
+
+static DEVICE Pair load(const DirectArgs &a, const Cell &l, const Transfer &m) {
+  Pair v = {0, l.flag};
+  u64 p = m.memory + l.at;
+  s32 left = l.on ? l.left(m) : 0;
+  if (l.whole) {
+    if (left > 0) v.x = Access<8>::load(p);
+    if (left > 8 && !l.last) v.y = Access<8>::load(p + 8);
+    return v;
+  }
+  v.x = load_elements(a, p, left);
+  if (!l.last) v.y = load_elements(a, p + 8, left - 8);
+  return v;
+}
+
+static DEVICE void store(const DirectArgs &a, const Cell &l, u64 p, s32 left, Pair v) {
+  p += l.at;
+  if (!l.on) left = 0;
+  if (l.whole) {
+    if (left > 0) Access<8>::store(p, v.x);
+    if (left > 8 && !l.last) Access<8>::store(p + 8, v.y);
+    return;
+  }
+  store_elements(a, p, left, v.x);
+  if (!l.last) store_elements(a, p + 8, left - 8, v.y);
+}
