@@ -61,9 +61,8 @@ func (d *Device) Context() (cuda.Context, error) {
 	return d.ctx, nil
 }
 
-// Release lets go of the context, which ends it if nobody else in the process
-// holds it. Memory and streams have to be given back before. The device may be
-// used again.
+// Release gives the context back. It ends if nobody else in the process holds it,
+// so give memory and streams back first. The device may be used again.
 func (d *Device) Release() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,7 +82,7 @@ func (d *Device) With(f func() error) error {
 	return cuda.With(d.driver, c, f)
 }
 
-// quietly is With for what does not become part of a capture, whichever stream
+// quietly is With for work that must not become part of a capture, whichever stream
 // of the process is being captured.
 func (d *Device) quietly(f func() error) error {
 	c, err := d.Context()
@@ -95,9 +94,9 @@ func (d *Device) quietly(f func() error) error {
 
 // Alloc gives n bytes of device memory, which Free takes back. Its content is
 // undefined. Alloc, Free and Write may be called while a stream is captured, and
-// are no part of the capture. Other GPUs and processes can be given access
-// (ringo.Comm.Register); of memory of less than 2 MiB the driver shows another
-// process all of the block that it has cut it from.
+// are no part of the capture. ringo.Comm.Register gives other GPUs and processes
+// access to it. The driver cuts allocations of less than 2 MiB from a larger block,
+// and another process sees the whole block.
 func (d *Device) Alloc(n int) (r mem.Region, err error) {
 	err = d.quietly(func() error {
 		p, err := d.driver.MemAlloc(n)
@@ -125,9 +124,8 @@ func (d *Device) Free(r mem.Region) error {
 	return d.quietly(func() error { return d.driver.MemFree(r.Ptr()) })
 }
 
-// Write copies src to device memory and returns when it is there, for kernels
-// on any stream. It does not wait for streams: work on the same memory has to be
-// done.
+// Write copies src to device memory. When it returns, kernels on any stream see the
+// data. It does not wait for streams: earlier work on the same memory has to be done.
 func (d *Device) Write(dst mem.Region, src []byte) error {
 	if len(src) > dst.Len() {
 		return fmt.Errorf("gpu: write %d bytes into %d", len(src), dst.Len())
@@ -135,7 +133,8 @@ func (d *Device) Write(dst mem.Region, src []byte) error {
 	return d.quietly(func() error { return cuda.Write(d.driver, dst.Ptr(), src) })
 }
 
-// Read copies device memory to dst.
+// Read copies device memory to dst. It does not wait for streams that do not wait
+// for the legacy default stream: work that writes the memory has to be done.
 func (d *Device) Read(dst []byte, src mem.Region) error {
 	if len(dst) > src.Len() {
 		return fmt.Errorf("gpu: read %d bytes of %d", len(dst), src.Len())

@@ -1,9 +1,11 @@
 // Package gpu opens GPUs for Go programs: devices, their memory, streams and
-// graphs, without cgo and without the CUDA toolkit. A program that has memory
-// and streams from elsewhere passes addresses and handles as they are.
+// graphs, without cgo and without the CUDA toolkit. With Options.Emulate no GPU is
+// needed: an emulated driver executes the same kernels, slowly and strictly. The
+// trap: work on a stream is only queued, and Write, Read and Free do not wait for
+// it; call Synchronize first.
 //
-// With Options.Emulate there need be no GPU: an emulated driver executes the
-// same kernels, slowly and strictly.
+// A program that has memory and streams from elsewhere passes addresses and handles
+// as they are.
 package gpu
 
 import (
@@ -34,8 +36,8 @@ type Machine struct {
 	devices []*Device
 }
 
-// Open loads and starts the driver, which is not in the process before. The
-// error, if there is no GPU to use, says why and what to do.
+// Open loads the driver into the process and starts it. If there is no GPU to use,
+// the error says why and what to do.
 func Open(o Options) (*Machine, error) {
 	var d cuda.Driver
 	var err error
@@ -54,7 +56,7 @@ func Open(o Options) (*Machine, error) {
 	return m, err
 }
 
-// Of is the Machine of a driver that is open already.
+// Of gives the Machine of a driver that is already open.
 func Of(d cuda.Driver) (*Machine, error) {
 	n, err := d.DeviceGetCount()
 	if err != nil {
@@ -85,8 +87,8 @@ func (m *Machine) Device(i int) (*Device, error) {
 	return m.devices[i], nil
 }
 
-// Close releases what the devices hold. Of an emulated machine it is the end,
-// and an error names what was found wrong on the way: races, leaks.
+// Close releases what the devices hold. An emulated machine ends with it, and the
+// error names what its kernels and callers did wrong: races, leaks.
 func (m *Machine) Close() error {
 	var errs []error
 	for _, d := range m.devices {

@@ -20,11 +20,11 @@ func (e *MemoryError) Error() string {
 	return fmt.Sprintf("%d bytes at %#x: device %d: %s", e.Region.Len(), e.Region.Ptr(), e.Device, e.Reason)
 }
 
-// Check asks the driver whether all of a region is memory for kernels of this
-// device: its own, or the host's if that is pinned. The error is a *MemoryError
-// unless the driver fails. It takes four calls of the driver, and as many again
-// for each further allocation that is mapped behind the first. The device's
-// context has to be current, see With.
+// Check asks the driver whether kernels of this device may use all of a region: it
+// has to be the device's own memory, or pinned host memory. The error is a
+// *MemoryError unless the driver fails. It takes four calls of the driver for each
+// allocation that the region covers. The device's context has to be current, see
+// With.
 func (d *Device) Check(r mem.Region) error {
 	wrong := func(format string, args ...any) error {
 		return &MemoryError{r, d.number, fmt.Sprintf(format, args...)}
@@ -70,6 +70,6 @@ func (d *Device) Check(r mem.Region) error {
 	return nil
 }
 
-// Frees is how often Free has been called. What Check found holds until then, of
-// memory that is freed by Free.
+// Frees counts the calls of Free. While it stays the same, what Check has found of
+// memory from Alloc still holds.
 func (d *Device) Frees() uint64 { return d.frees.Load() }

@@ -23,12 +23,10 @@ type moduleKey struct {
 	ranks  int    // of direct kernels
 }
 
-// A module is code in a context. The Engines of a context share it: to load one
-// while kernels of another rank wait for this one could wait for them.
+// A module is code in a context. The Engines of a context share it.
 type module struct {
 	key    sharedKey
 	mu     sync.Mutex
-	users  int         // guarded by shared.mu
 	handle cuda.Module // 0 until loaded; guarded by mu
 	run    cuda.Function
 	// of the module that only copies
@@ -41,34 +39,18 @@ type sharedKey struct {
 	moduleKey
 }
 
-// shared are the modules of all contexts.
-var shared = struct {
-	mu      sync.Mutex
-	modules map[sharedKey]*module
-}{modules: map[sharedKey]*module{}}
+// modules are those of all contexts.
+var modules device.Shared[sharedKey, *module]
 
-// borrow is the module of a key, which may not be loaded yet.
+// borrow gives the module of a key, which may not be loaded yet.
 func borrow(key sharedKey) *module {
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	m := shared.modules[key]
-	if m == nil {
-		m = &module{key: key}
-		shared.modules[key] = m
-	}
-	m.users++
+	m, _ := modules.Borrow(key, func() (*module, error) { return &module{key: key}, nil })
 	return m
 }
 
-// giveBack unloads a module that nobody uses any more.
+// giveBack unloads the module if this was its last user.
 func (m *module) giveBack(d cuda.Driver) error {
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	if m.users--; m.users > 0 {
-		return nil
-	}
-	delete(shared.modules, m.key)
-	if m.handle == 0 {
+	if !modules.GiveBack(m.key) || m.handle == 0 {
 		return nil
 	}
 	return d.ModuleUnload(m.handle)

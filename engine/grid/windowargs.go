@@ -198,7 +198,9 @@ func (a *windowArgs) cut(tile, blocks int) {
 		longest = max(longest, a.bytes[k])
 	}
 	tiles := int((longest + uint64(tile) - 1) / uint64(tile))
-	if a.before == 0 { // where others look for it: a tile of a share is always the same block's
+	// The root of a broadcast moves before the gate, and block b of the others reads
+	// what block b of the root has moved: tile i of every share must be block i % blocks'.
+	if a.before == 0 {
 		tiles = roundUp(tiles, blocks)
 	}
 	a.tile, a.tiles = uint32(tile), uint32(tiles)

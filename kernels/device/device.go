@@ -22,7 +22,7 @@ type Combiner struct {
 	capability int          // 90 for compute capability 9.0
 	sms        int          // multiprocessors
 	text       func(ptx.Name) ([]byte, error)
-	borrowers  int // guarded by borrowed; 0 if it is its maker's
+	borrowed   bool // it is among sharedCombiners
 
 	mu      sync.Mutex
 	closed  bool                 // guarded by mu
@@ -73,7 +73,7 @@ func New(d cuda.Driver, ctx cuda.Context, peers ...cuda.Device) (*Combiner, erro
 // that hold them must not be launched again. Closing again does nothing, unless
 // the Combiner was borrowed.
 func (c *Combiner) Close() error {
-	if !c.givenBack() {
+	if c.borrowed && !sharedCombiners.GiveBack(home{c.driver, c.ctx}) {
 		return nil
 	}
 	c.mu.Lock()

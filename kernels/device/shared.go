@@ -6,46 +6,69 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// borrowed are the Combiners that contexts share.
-var borrowed = struct {
-	sync.Mutex
-	of map[home]*Combiner
-}{of: map[home]*Combiner{}}
+// Shared are values that several users have by a key, such as a context's modules:
+// to load one anew for each user may wait for the context's kernels, which may wait
+// for that user's rank. The zero Shared is empty.
+type Shared[K comparable, V any] struct {
+	mu sync.Mutex
+	of map[K]*counted[V]
+}
+
+type counted[V any] struct {
+	value V
+	users int
+}
+
+// Borrow is the value of a key, made for its first user. make is called with the
+// lock held: it must not wait for other users.
+func (s *Shared[K, V]) Borrow(key K, make func() (V, error)) (V, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.of[key]
+	if c == nil {
+		v, err := make()
+		if err != nil {
+			return v, err
+		}
+		c = &counted[V]{value: v}
+		if s.of == nil {
+			s.of = map[K]*counted[V]{}
+		}
+		s.of[key] = c
+	}
+	c.users++
+	return c.value, nil
+}
+
+// GiveBack is called once for each Borrow. It reports whether that was the last
+// user, who then has to release the value.
+func (s *Shared[K, V]) GiveBack(key K) (last bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.of[key]
+	if c.users--; c.users > 0 {
+		return false
+	}
+	delete(s.of, key)
+	return true
+}
+
+// sharedCombiners are those that users share, one for each context.
+var sharedCombiners Shared[home, *Combiner]
 
 type home struct {
 	driver cuda.Driver
 	ctx    cuda.Context
 }
 
-// Borrow is New for those who share the Combiner of a context: to load a module
-// may wait for the context's kernels, which must not wait for who loads it. Each
-// closes it once.
+// Borrow is New for users who share the Combiner of a context, see Shared. Each of
+// them closes it once.
 func Borrow(d cuda.Driver, ctx cuda.Context) (*Combiner, error) {
-	borrowed.Lock()
-	defer borrowed.Unlock()
-	key := home{d, ctx}
-	c := borrowed.of[key]
-	if c == nil {
-		var err error
-		if c, err = New(d, ctx); err != nil {
-			return nil, err
+	return sharedCombiners.Borrow(home{d, ctx}, func() (*Combiner, error) {
+		c, err := New(d, ctx)
+		if err == nil {
+			c.borrowed = true
 		}
-		borrowed.of[key] = c
-	}
-	c.borrowers++
-	return c, nil
-}
-
-// givenBack reports whether nobody has a Combiner any more.
-func (c *Combiner) givenBack() bool {
-	borrowed.Lock()
-	defer borrowed.Unlock()
-	if c.borrowers == 0 {
-		return true // it is its maker's alone
-	}
-	if c.borrowers--; c.borrowers > 0 {
-		return false
-	}
-	delete(borrowed.of, home{c.driver, c.ctx})
-	return true
+		return c, err
+	})
 }

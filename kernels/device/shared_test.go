@@ -30,8 +30,8 @@ func TestBorrow(t *testing.T) {
 		require.NoError(t, c.Close())
 	}
 	require.Empty(t, f.loaded)
-	require.Empty(t, borrowed.of)
+	require.Empty(t, sharedCombiners.of)
 	_, err = Borrow(&fake{capability: 90, failing: map[string]error{"device": cuda.ErrNoDevice}}, 1)
 	require.ErrorIs(t, err, cuda.ErrNoDevice)
-	require.Empty(t, borrowed.of)
+	require.Empty(t, sharedCombiners.of)
 }
