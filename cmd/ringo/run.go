@@ -14,9 +14,9 @@ const runHelp = `usage: ringo run [flags] [--] PROGRAM [arguments]
 Starts PROGRAM as several ranks on this machine. Each finds its rank in
 RINGO_RANK and RINGO_SIZE, in torchrun's RANK, WORLD_SIZE, LOCAL_RANK,
 MASTER_ADDR and MASTER_PORT, and the meeting point in RINGO_COMM_ID; a program
-that calls ringo.OpenEnv needs to know none of them. A rank that ends before it has
-joined is named at once to those that wait for it. Output lines of rank r above
-0 begin with [r].
+that calls ringo.OpenEnv needs to know none of them. A rank that ends before it
+has joined is named at once to those that wait for it. Output lines of rank r
+above 0 begin with [r].
 
   -np N          ranks (default 4)
   -grace D       how long the others may go on after the first failure, to end
