@@ -1,6 +1,7 @@
 package fifo
 
 import (
+	"math/rand/v2"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,27 @@ const (
 	parkTime   = 50 * time.Millisecond  // the Guard is looked at this often
 )
 
+// When yielding does harm.
+const (
+	// A yield that takes longer than switchTime and brings what was waited for has
+	// run the other party on this core. The system may leave both there for 20 ms
+	// while another core is idle: an operation takes 5 µs then and not 0.4. After
+	// bearable such yields this end sleeps once, for who is woken gets an idle core
+	// if the system looks for one, and the next time it moves away by itself. Where
+	// there is no better place that does not help, so bearable doubles each time.
+	// Half of it is drawn by lot, lest both ends move to the same core.
+	switchTime  = time.Microsecond
+	minBearable = 8
+	maxBearable = 512
+
+	// A yield that takes longer than hogTime has lost the core to somebody who
+	// computes, for a time slice of some ms. Who sleeps and is woken goes before
+	// him, who yields goes after him. So the next waits sleep without yielding.
+	hogTime   = 500 * time.Microsecond
+	minSleeps = 4
+	maxSleeps = 256
+)
+
 // Waiting is how an end of a queue waits.
 type Waiting struct {
 	Guard *Guard // ends waits; nil for never
@@ -34,6 +56,8 @@ type Waiting struct {
 // A parker puts a goroutine to sleep on the state of its end.
 type parker interface {
 	yield()
+	// move has this thread run on another core, if it can.
+	move()
 	// park sleeps while *state is parked, at most for d. It may return early.
 	park(state *atomic.Uint32, d time.Duration)
 	wake(state *atomic.Uint32)
@@ -50,10 +74,18 @@ type waiter struct {
 	stop      atomic.Pointer[error] // why no more can be sent or will come; this end closed, or it failed
 	slow      atomic.Bool           // a goroutine waits and touches the memory of the queue
 	yieldFor  time.Duration         // yieldTime, less in tests
+
+	crowded  int  // yields in which the other party seems to have run on this core
+	bearable int  // how many of them are too many
+	moves    bool // the next time, this end moves
+	sleepy   int  // waits that are to sleep at once
+	sleeps   int  // sleepy at first
+	yields   int  // since then
 }
 
 func (w *waiter) init(how Waiting, own, peer *atomic.Uint32, sleep, peerSleep parker) {
 	w.guard, w.spin, w.yieldFor = how.Guard, how.Spin, yieldTime
+	w.bearable, w.sleeps = minBearable, minSleeps
 	w.own, w.peer, w.sleep, w.peerSleep = own, peer, sleep, peerSleep
 	if w.guard == nil {
 		w.guard = new(Guard)
@@ -71,7 +103,13 @@ func (w *waiter) change(word *atomic.Uint64, old uint64) error {
 		}
 	}
 	w.slow.Store(true)
-	err, late := w.poll(word, old)
+	var err error
+	late := w.sleepy > 0
+	if late {
+		w.sleepy--
+	} else {
+		err, late = w.poll(word, old)
+	}
 	if late {
 		err = w.doze(word, old)
 	}
@@ -79,18 +117,24 @@ func (w *waiter) change(word *atomic.Uint64, old uint64) error {
 	return err
 }
 
-// poll spins and yields for a while; late is true when that was in vain.
+// poll spins and yields for a while; late is true when that was in vain, or when
+// this end had better sleep.
 func (w *waiter) poll(word *atomic.Uint64, old uint64) (err error, late bool) {
-	yield := !w.spin
+	yield, ran := !w.spin, false
 	for start := Now(); ; {
 		for range 32 {
 			if word.Load() != old {
+				if ran {
+					w.crowded++
+				}
 				return nil, false
 			}
-			if yield {
-				w.sleep.yield()
-			} else {
+			ran = false
+			if !yield {
 				pause()
+			} else if took := w.yield(); took > hogTime {
+				w.sleepLater()
+				return nil, true
 			}
 		}
 		if err := w.ended(); err != nil {
@@ -101,14 +145,53 @@ func (w *waiter) poll(word *atomic.Uint64, old uint64) (err error, late bool) {
 			return nil, true
 		}
 		if !yield {
-			// The system may have put both parties on one core, and leave them
-			// there: then spinning on would only keep the other from running.
-			w.sleep.yield()
+			// The system may have put both parties on one core: spinning on would
+			// only keep the other from running.
+			if w.crowded > w.bearable/2 && w.crowded > rand.IntN(w.bearable) {
+				if w.crowded, w.bearable = 0, min(2*w.bearable, maxBearable); !w.spread() {
+					return nil, true
+				}
+			}
+			took := w.yield()
+			if ran = took > switchTime; took > hogTime {
+				w.sleepLater()
+				return nil, true
+			}
 		}
 		if yield = yield || waited > spinTime; yield {
 			runtime.Gosched() // dear, beside a yield of the thread: it may start another thread
 		}
 	}
+}
+
+// yield lets others run on this core, and tells for how long they did.
+func (w *waiter) yield() time.Duration {
+	start := Now()
+	w.sleep.yield()
+	w.yields++
+	return time.Duration(Now() - start)
+}
+
+// spread moves this end to another core every second time; false if it should
+// sleep instead.
+func (w *waiter) spread() bool {
+	w.moves = !w.moves
+	if w.moves {
+		return false
+	}
+	w.sleep.move()
+	return true
+}
+
+// sleepLater makes the next waits sleep at once, after a yield that lost the core
+// to somebody who computes: the more, the fewer yields went well since the last.
+func (w *waiter) sleepLater() {
+	if w.yields > 16 {
+		w.sleeps = minSleeps
+	} else {
+		w.sleeps = min(2*w.sleeps, maxSleeps)
+	}
+	w.sleepy, w.yields = w.sleeps, 0
 }
 
 // doze sleeps until the peer wakes it.

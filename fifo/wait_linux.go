@@ -1,6 +1,7 @@
 package fifo
 
 import (
+	"runtime"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -18,6 +19,23 @@ type sharedParker struct{}
 
 func (sharedParker) yield() {
 	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+}
+
+// move forbids this core for a moment. The set of allowed cores is the user's.
+func (sharedParker) move() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var allowed, others unix.CPUSet
+	var here uint32
+	_, _, errno := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&here)), 0, 0)
+	if errno != 0 || unix.SchedGetaffinity(0, &allowed) != nil {
+		return
+	}
+	others = allowed
+	others.Clear(int(here))
+	if others.Count() > 0 && unix.SchedSetaffinity(0, &others) == nil {
+		_ = unix.SchedSetaffinity(0, &allowed)
+	}
 }
 
 // park tells the Go scheduler of the sleep, so that another goroutine gets the

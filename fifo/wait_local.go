@@ -37,6 +37,7 @@ func newLocalParker() *localParker {
 }
 
 func (*localParker) yield() { runtime.Gosched() }
+func (*localParker) move()  {} // the Go scheduler's business
 
 func (l *localParker) park(state *atomic.Uint32, d time.Duration) {
 	l.timer.Reset(d)

@@ -12,6 +12,7 @@ import (
 type sharedParker struct{}
 
 func (sharedParker) yield() { runtime.Gosched() }
+func (sharedParker) move()  {}
 
 func (sharedParker) park(state *atomic.Uint32, d time.Duration) {
 	for end := Now() + int64(d); state.Load() == parked && Now() < end; {

@@ -3,6 +3,7 @@ package fifo
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,4 +128,40 @@ func TestGuardEndsParked(t *testing.T) {
 		require.ErrorIs(t, err, want)
 		require.Less(t, time.Since(start), time.Second)
 	}
+}
+
+// TestParkers: who sleeps is woken, also if it only was about to.
+func TestParkers(t *testing.T) {
+	for name, p := range map[string]parker{"shared": sharedParker{}, "local": newLocalParker()} {
+		for _, delay := range []time.Duration{0, 5 * time.Millisecond} {
+			t.Run(fmt.Sprint(name, delay), func(t *testing.T) {
+				var state atomic.Uint32
+				state.Store(parked)
+				woken := make(chan bool)
+				go func() {
+					p.park(&state, time.Hour)
+					close(woken)
+				}()
+				time.Sleep(delay)
+				state.Store(running)
+				p.wake(&state)
+				select {
+				case <-woken:
+				case <-time.After(10 * time.Second):
+					t.Fatal("it sleeps on")
+				}
+			})
+		}
+	}
+}
+
+// Who publishes for a receiver that has closed is told at the next call.
+func TestPublishToNobody(t *testing.T) {
+	p, c, _ := shared(t, Geometry{Slots: 4, SlotBytes: 8}, Waiting{})
+	_, err := p.Reserve(1)
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	require.NoError(t, p.Publish(Stamp{}))
+	_, err = p.Reserve(1)
+	require.ErrorIs(t, err, ErrClosed)
 }
