@@ -105,8 +105,8 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	if prog.Finishes {
 		a.finish = 1
 	}
-	e.aim(a, j, d, int(root), bytes)
-	e.address(a)
+	e.setTransfers(a, j, d, int(root), bytes)
+	e.setMailboxes(a)
 	blocks, threads := e.mail.tune(d, e.ranks, int(a.lines))
 	threads = min(threads, e.threads)
 	blocks = min(blocks, e.mail.blocks)

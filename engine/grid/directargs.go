@@ -23,8 +23,8 @@ type directArgs struct {
 	even, unit    uint32
 }
 
-// aim says what goes where.
-func (e *Engine) aim(a *directArgs, j *Job, d Direct, root, bytes int) {
+// setTransfers sets which memory goes to which rank.
+func (e *Engine) setTransfers(a *directArgs, j *Job, d Direct, root, bytes int) {
 	n, rank := e.ranks, int(e.rank)
 	all, isRoot := uint32(1)<<n-1, rank == root
 	part, total := bytes, bytes*n // of a message, of all
@@ -93,9 +93,9 @@ func mask(is bool, m uint32) uint32 {
 	return 0
 }
 
-// address divides the mailboxes: an area for each other rank, or two, and all
+// setMailboxes divides the mailboxes: an area for each other rank, or two, and all
 // that twice. Lines to rank + k lie in its area k - 1.
-func (e *Engine) address(a *directArgs) {
+func (e *Engine) setMailboxes(a *directArgs) {
 	n, rank := e.ranks, int(e.rank)
 	half := e.mail.bytes / 2 / lineBytes * lineBytes
 	area := half / (n - 1) / (1 + int(a.two)) / lineBytes * lineBytes
@@ -107,10 +107,9 @@ func (e *Engine) address(a *directArgs) {
 	}
 }
 
-// directShape is how many blocks of how many threads carry out an operation of
-// so many lines a message: a group of threads for each line as long as that is
-// not too many, and then fewer with several lines each. From measurements on 2 and
-// 4 H200s.
+// directShape is the grid for messages of a number of lines. Each line has a group of
+// threads while there are few lines; with more, each group has several. From
+// measurements on 2 and 4 H200s.
 func directShape(d Direct, ranks, lines int) (blocks, threads int) {
 	threads = 128
 	switch {

@@ -1,11 +1,12 @@
-// Package grid carries out one rank's column of a schedule on its GPU, a block
-// of threads for each lane. It is the engine of package engine for device
-// memory: the same rounds, steps and slices, by a kernel that interprets the
-// steps (kernels/cuda/run.cu). For small and middle sizes there are direct
-// kernels, which carry out the schedules of package direct in one go.
+// Package grid carries out one rank's part of a collective on its GPU. It is for the
+// root package. The interpreter (kernels/cuda/run.cu) does what package engine does
+// on the host: the rounds, steps and slices of any schedule, with a block of threads
+// for each lane. Direct kernels (direct.cu) carry out small and middle sizes at once,
+// messages (messages.h) independent sends and receives side by side, and window
+// kernels (window.cu) and copy engines work in the ranks' own registered buffers.
 //
-// Nothing here waits for the GPU: work is queued on the caller's stream. What
-// goes wrong later is in the control block, which the owner watches.
+// The trap: nothing here waits for the GPU. Work is queued on the caller's stream, and
+// what goes wrong later is in the Control, which the owner has to watch.
 package grid
 
 import (

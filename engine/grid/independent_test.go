@@ -85,10 +85,10 @@ func TestApart(t *testing.T) {
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
 	for _, inPlace := range []bool{false, true} {
 		o := r.prepare(trial{name: "alltoall", schedule: direct.AllToAll{N: n}, shares: true, t: kernels.Int8, count: 10, inPlace: inPlace}, 1)
-		require.Equal(t, !inPlace, o.jobs[0].apart())
+		require.Equal(t, !inPlace, o.jobs[0].disjoint())
 	}
 	o := r.prepare(trial{name: "allgather", schedule: direct.AllGather{N: n}, shares: true, t: kernels.Int8, count: 10, inPlace: true}, 1)
-	require.True(t, o.jobs[1].apart())
+	require.True(t, o.jobs[1].disjoint())
 }
 
 // TestIndependentMismatch: ranks that wait for each other in different calls, or for

@@ -67,10 +67,10 @@ func (e *Engine) Prepare(r *kernels.Reducer) error {
 	return err
 }
 
-// PrepareCopies is Prepare, PrepareDirect and PrepareWindow for all that only copies,
-// as far as there are such kernels. A driver may load a kernel only when those that
-// run in its context have ended, and they may wait for a rank whose turn comes after
-// the load.
+// PrepareCopies loads all kernels that only copy: the interpreter's, and direct and
+// window kernels where there are any. Do it before any kernel runs: a driver may wait
+// with loading until the kernels of its context have ended, and these may wait for a
+// rank that this thread calls only after the load.
 func (e *Engine) PrepareCopies() error {
 	return errors.Join(e.Prepare(nil), ignore(e.PrepareDirect(nil), ErrNoDirect), ignore(e.PrepareWindow(nil), ErrNoWindow))
 }

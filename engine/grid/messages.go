@@ -44,9 +44,9 @@ type message struct {
 // maxNote is the most room of a note.
 const maxNote = 8 << 10
 
-// short is up to which length a message between two ranks goes as notes: so that a
-// group of one to and one from each other rank is carried out by blocks which all run
-// at once. All ranks find the same.
+// short is the greatest length with which a message goes as notes, -1 if none does:
+// the blocks for a message to and one from each other rank must all run at once. All
+// ranks find the same.
 func (e *Engine) short(p *Program) int {
 	if p.note == 0 {
 		return -1
@@ -55,17 +55,16 @@ func (e *Engine) short(p *Program) int {
 	return p.note * max(1, min(p.lanes, blocks/(2*max(1, e.ranks-1))))
 }
 
-// noteBlocks is how many blocks run at once whose threads each have a Pair of so many
-// bytes.
+// noteBlocks is how many blocks run at once that handle notes of a number of bytes.
 func (e *Engine) noteBlocks(bytes int) int {
 	return e.mail.blocks * maxThreads / noteThreads(bytes)
 }
 
 func noteThreads(bytes int) int { return roundUp(lines(bytes)*lineLanes, 32) + 32 }
 
-// RunMessages queues sends and receives that happen side by side, so that ranks
-// may exchange messages of any size in any order; those with one peer in one
-// direction keep theirs. Each job's program is a single step that sends a chunk
+// RunMessages queues sends and receives that happen side by side, so ranks may send
+// messages of any size in any order. Messages to the same peer, or from the same peer,
+// keep their order. Each job's program is a single step that sends a chunk
 // or receives one, of a schedule with nothing else (Shape{In: 1} or Shape{Out: 1}).
 // The jobs are on one stream. Run gives such a job here by itself, so it does not
 // matter which of the two the peer calls.
@@ -179,7 +178,7 @@ func (e *Engine) sort(jobs []*Job) []way {
 		}
 		for i := range j.Program.steps {
 			st := &j.Program.steps[i]
-			src, dst, n := j.place(st)
+			src, dst, n := j.span(st)
 			y := e.way(j.Program, st)
 			y.messages = append(y.messages, message{src, dst, n, j.Stamp, piece, slice, note})
 		}
@@ -211,8 +210,8 @@ func (e *Engine) way(p *Program, st *step) *way {
 	return y
 }
 
-// place is where a step's data are, and how long they are.
-func (j *Job) place(st *step) (src, dst uint64, n int) {
+// span is where a step's data are, and how long they are.
+func (j *Job) span(st *step) (src, dst uint64, n int) {
 	if st.dst != uint8(sched.None) {
 		off, k := j.OutL.Span(int(st.dstChunk))
 		dst, n = uint64(j.Out.Ptr())+uint64(off), k
@@ -224,17 +223,17 @@ func (j *Job) place(st *step) (src, dst uint64, n int) {
 	return src, dst, n
 }
 
-// apart reports whether no step writes what another one reads, as may be where Out
+// disjoint reports whether no step writes what another one reads, as may be where Out
 // is the memory of In.
-func (j *Job) apart() bool {
+func (j *Job) disjoint() bool {
 	if !j.In.Overlaps(j.Out) {
 		return true
 	}
 	steps := j.Program.steps
 	for i := range steps {
-		_, dst, n := j.place(&steps[i])
+		_, dst, n := j.span(&steps[i])
 		for k := range steps {
-			src, _, m := j.place(&steps[k])
+			src, _, m := j.span(&steps[k])
 			if i != k && dst != 0 && src != 0 && dst < src+uint64(m) && src < dst+uint64(n) {
 				return false
 			}

@@ -82,7 +82,7 @@ func (e *Engine) Run(j *Job) error {
 	switch {
 	case p.message():
 		return e.RunMessages(e.one[:])
-	case p.independent && j.apart():
+	case p.independent && j.disjoint():
 		return e.messages(e.comm(j.Stamp), e.one[:])
 	}
 	m, prog, err := e.kernel(j.Reducer)
@@ -91,7 +91,7 @@ func (e *Engine) Run(j *Job) error {
 	}
 	var finish device.Kernel
 	finishes := prog.Finishes && j.Out.Len() > 0
-	if finishes { // loading it behind the kernel would wait for that, and so for other ranks
+	if finishes { // once the kernel is queued, loading would wait for it, and so for other ranks
 		if finish, err = e.finisher(j.Reducer); err != nil {
 			return err
 		}

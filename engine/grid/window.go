@@ -59,9 +59,9 @@ func (e *Engine) RunWindow(j *Job, d Direct, in, out Place, root sched.Rank, byt
 	if err := e.checkWindow(j, d, &in, &out, root, bytes); err != nil {
 		return err
 	}
-	a := e.windowArgs(j, d, in, out, root, bytes)
+	a := e.windowArgsOf(j, d, in, out, root, bytes)
 	x := e.gates.shape(d, e.ranks, bytes)
-	e.lay(a, e.lot(j, in, out), d, root, bytes)
+	e.layMoves(a, e.buffersOf(j, in, out), d, root, bytes)
 	return e.launchWindow(j, j.Reducer, a, x)
 }
 
@@ -112,18 +112,18 @@ func (e *Engine) checkWindow(j *Job, d Direct, in, out *Place, root sched.Rank, 
 		ownOut = isRoot
 	}
 	needIn, needOut := d.InWindow()
-	if reason := e.misplaced(in, j.In, needIn, ownIn, inBytes); reason != "" {
+	if reason := e.outsideWindow(in, j.In, needIn, ownIn, inBytes); reason != "" {
 		return &ArgumentError{"in", int(e.dev), reason}
 	}
-	if reason := e.misplaced(out, j.Out, needOut, ownOut, outBytes); reason != "" {
+	if reason := e.outsideWindow(out, j.Out, needOut, ownOut, outBytes); reason != "" {
 		return &ArgumentError{"out", int(e.dev), reason}
 	}
 	return nil
 }
 
-// misplaced says what is wrong with the place of a buffer of n bytes, if it is
+// outsideWindow says what is wrong with the place of a buffer of n bytes, if it is
 // needed; own tells that this rank's lies there too.
-func (e *Engine) misplaced(p *Place, r mem.Region, needed, own bool, n int) string {
+func (e *Engine) outsideWindow(p *Place, r mem.Region, needed, own bool, n int) string {
 	if !needed {
 		*p = Place{}
 		return ""

@@ -20,19 +20,19 @@ type windowArgs struct {
 	finish, _      uint32
 }
 
-// What a kernel is of an operation.
+// Bits of windowArgs.part: what the kernel is in an operation of several kernels.
 const (
-	begins = 1 << iota
-	ends
+	beginsOp = 1 << iota
+	endsOp
 )
 
-// A lot is the memory of an operation: where each rank's buffers are, 0 if this
+// buffers are the addresses of each rank's In and Out in an operation, 0 if this
 // rank does not know.
-type lot struct {
+type buffers struct {
 	in, out [MaxDirect]uint64
 }
 
-func (e *Engine) lot(j *Job, in, out Place) (l lot) {
+func (e *Engine) buffersOf(j *Job, in, out Place) (l buffers) {
 	fill := func(at *[MaxDirect]uint64, p Place, own mem.Region) {
 		if p.Window != nil {
 			for q, base := range p.Window.At {
@@ -71,10 +71,10 @@ func share(bytes, i, n int) (at, length uint64) {
 	return at, min(uint64(part), uint64(bytes)-at)
 }
 
-// windowArgs is what all kernels of an operation have.
-func (e *Engine) windowArgs(j *Job, d Direct, in, out Place, root sched.Rank, bytes int) *windowArgs {
+// windowArgsOf is what the arguments of all kernels of an operation have in common.
+func (e *Engine) windowArgsOf(j *Job, d Direct, in, out Place, root sched.Rank, bytes int) *windowArgs {
 	a := &e.frame.window
-	*a = windowArgs{comm: e.comm(j.Stamp), epochs: uint64(e.gates.epochs), pass: 2, before: 1, part: begins | ends, targets: 1}
+	*a = windowArgs{comm: e.comm(j.Stamp), epochs: uint64(e.gates.epochs), pass: 2, before: 1, part: beginsOp | endsOp, targets: 1}
 	copy(a.gates[:], e.gates.at)
 	what := uint64(d) | uint64(root)<<8
 	if d == AllToAll && j.In.Ptr() == j.Out.Ptr() {
@@ -87,9 +87,9 @@ func (e *Engine) windowArgs(j *Job, d Direct, in, out Place, root sched.Rank, by
 // after is how many ranks lie between the root and a rank, n - 1 for the root.
 func after(rank, root, n int) int { return (rank - root - 1 + n) % n }
 
-// lay says what goes where. Peers come in the order of their distance, so that all
+// layMoves sets which memory a rank moves where. Peers come in the order of their distance, so that all
 // ranks write to different ones.
-func (e *Engine) lay(a *windowArgs, l lot, d Direct, root sched.Rank, bytes int) {
+func (e *Engine) layMoves(a *windowArgs, l buffers, d Direct, root sched.Rank, bytes int) {
 	n, rank := e.ranks, int(e.rank)
 	one, isRoot := uint64(bytes), e.rank == root
 	in, out := l.in[rank], l.out[rank]
@@ -138,10 +138,10 @@ func (e *Engine) lay(a *windowArgs, l lot, d Direct, root sched.Rank, bytes int)
 	}
 }
 
-// layBroadcast: the root makes sure that it is in its own Out before it opens its
-// gate. Each of the others fetches a share there and passes it on, so that no rank
-// sends more than all of it once.
-func (e *Engine) layBroadcast(a *windowArgs, l lot, root, bytes int) {
+// layBroadcast lets the root copy the data to its own Out before it opens its gate.
+// Each other rank reads a share there and passes it on, so no rank sends more than
+// the data once.
+func (e *Engine) layBroadcast(a *windowArgs, l buffers, root, bytes int) {
 	n, rank := e.ranks, int(e.rank)
 	if n == 2 {
 		if rank == root {
@@ -167,9 +167,9 @@ func (e *Engine) layBroadcast(a *windowArgs, l lot, root, bytes int) {
 	}
 }
 
-// laySwaps is an all-to-all in place: of each two ranks one swaps the first
-// half of what they have for each other, the other one the rest.
-func (e *Engine) laySwaps(a *windowArgs, l lot, n uint64) {
+// laySwaps is an all-to-all in place. Of the data that two ranks have for each other,
+// one of them swaps the first half and the other one the rest.
+func (e *Engine) laySwaps(a *windowArgs, l buffers, n uint64) {
 	a.swap = 1
 	half := n / 2 &^ 15
 	for k := 1; k < e.ranks; k++ {
@@ -183,7 +183,7 @@ func (e *Engine) laySwaps(a *windowArgs, l lot, n uint64) {
 }
 
 // layShares has each rank give its share of Out to all others.
-func (e *Engine) layShares(a *windowArgs, l lot, bytes int) {
+func (e *Engine) layShares(a *windowArgs, l buffers, bytes int) {
 	at, length := share(bytes, int(e.rank), e.ranks)
 	for k := 1; k < e.ranks; k++ {
 		a.add(l.out[e.rank]+at, l.out[(int(e.rank)+k)%e.ranks]+at, length)

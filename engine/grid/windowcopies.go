@@ -22,8 +22,8 @@ func (e *Engine) CanCopy(d Direct) bool { return d.ByCopies() && e.CanWindow(d) 
 // The job's stream must not be the legacy default stream, where a copy to another GPU
 // waits for all that is queued there, also for the gate at which this rank is awaited.
 //
-// The copies are carried out also if the ranks never meet because the operation
-// was aborted: the windows have to stay as they are until it has ended on the stream.
+// The copies are carried out even if the operation was aborted and the ranks never
+// met: the windows have to stay open until it has ended on the stream.
 func (e *Engine) RunCopies(j *Job, d Direct, in, out Place, root sched.Rank, bytes int) error {
 	if !e.CanCopy(d) {
 		return fmt.Errorf("%w by copy engines: %v", ErrNoWindow, d)
@@ -31,8 +31,8 @@ func (e *Engine) RunCopies(j *Job, d Direct, in, out Place, root sched.Rank, byt
 	if err := e.checkWindow(j, d, &in, &out, root, bytes); err != nil {
 		return err
 	}
-	a := e.windowArgs(j, d, in, out, root, bytes)
-	l := e.lot(j, in, out)
+	a := e.windowArgsOf(j, d, in, out, root, bytes)
+	l := e.buffersOf(j, in, out)
 	switch {
 	case d == AllToAll && bytes > 0 && j.In.Ptr() == j.Out.Ptr():
 		return &ArgumentError{"out", int(e.dev), "copy engines have no all-to-all in place"}
@@ -42,21 +42,21 @@ func (e *Engine) RunCopies(j *Job, d Direct, in, out Place, root sched.Rank, byt
 		}
 		e.layShares(a, l, bytes)
 	default:
-		e.lay(a, l, d, root, bytes)
+		e.layMoves(a, l, d, root, bytes)
 	}
 	copies := *a
 	own, err := e.beside(&copies, j.Stream)
 	if err != nil {
 		return err
 	}
-	a.pass, a.part, a.moves = 1, begins, 0
+	a.pass, a.part, a.moves = 1, beginsOp, 0
 	if err := e.launchWindow(j, nil, a, gateShape); err != nil {
 		return err
 	}
 	if err := e.copy(&copies, j.Stream, own); err != nil {
 		return err
 	}
-	a.part = ends
+	a.part = endsOp
 	return e.launchWindow(j, nil, a, gateShape)
 }
 
@@ -65,7 +65,8 @@ func (e *Engine) scatter(j *Job, bytes int) error {
 	if p := j.Program; p == nil || p.shape.In != e.ranks || p.shape.Out != 1 {
 		return errors.New("grid: an all-reduce by copy engines needs the program of a reduce-scatter")
 	}
-	// To load behind a kernel may wait for that, and it for a rank that loads too.
+	// Load now: once a kernel is queued, loading may wait for it, and the kernel for a
+	// rank that is loading too.
 	if err := errors.Join(e.Prepare(j.Reducer), e.PrepareWindow(nil)); err != nil {
 		return err
 	}
@@ -78,10 +79,10 @@ func (e *Engine) scatter(j *Job, bytes int) error {
 	return e.Run(half)
 }
 
-// aside is what has a rank's copy to itself run beside those to others: within a
-// device it is limited by other things. Streams that are captured have one of their own.
-// All are made when they are first needed, since streams share the few queues of a
-// context, in which a kernel that waits holds up what is behind it.
+// aside are a stream and events with which a rank's copy to itself runs beside its
+// copies to others, since another resource limits it. There is a second stream for
+// captures. Both are made when they are first needed: streams share the few hardware
+// queues of a context, in which a kernel that waits holds up the work after it.
 type aside struct {
 	from       int // bytes from which it is worth it
 	streams    [2]cuda.Stream

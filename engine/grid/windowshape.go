@@ -25,16 +25,16 @@ func (e *Engine) openGates() (err error) {
 	return e.driver.StreamSynchronize(e.stream)
 }
 
-// A windowShape is how many blocks of how many threads move tiles of so many
-// bytes.
+// A windowShape is the number of blocks, the threads of each, and the bytes that a
+// block moves at once.
 type windowShape struct{ blocks, threads, tile int }
 
 // gateShape is that of a kernel which only passes a gate.
 var gateShape = windowShape{blocks: 1, threads: 32, tile: 128}
 
 // shapeOf is the shape of an operation, the same on all ranks: as many blocks as
-// have work, and tiles as large as that leaves. On 4 H200s fewer blocks are slower
-// from 16 MiB on, but for a reduce-scatter, and larger tiles no faster.
+// there is work for, and then tiles as large as possible. On 4 H200s fewer blocks are
+// slower from 16 MiB on, except in a reduce-scatter, and larger tiles are no faster.
 func shapeOf(d Direct, ranks, bytes int) windowShape {
 	total, most := bytes, MaxBlocks // bytes that a rank moves
 	switch d {

@@ -6,9 +6,9 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// Shared are values that several users have by a key, such as a context's modules:
-// to load one anew for each user may wait for the context's kernels, which may wait
-// for that user's rank. The zero Shared is empty.
+// Shared holds values that several users have in common, such as a context's modules,
+// and counts the users of each. If each user loaded a module of its own, the load might
+// wait for kernels that wait for that user. The zero Shared is empty.
 type Shared[K comparable, V any] struct {
 	mu sync.Mutex
 	of map[K]*counted[V]
