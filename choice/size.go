@@ -2,6 +2,7 @@ package choice
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -21,7 +22,7 @@ func ParseSize(s string) (int, error) {
 		s = s[:len(s)-1]
 	}
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 || n > (1<<50)/mult {
+	if err != nil || n < 0 || int64(n) > min(1<<50, math.MaxInt)/int64(mult) {
 		return 0, fmt.Errorf("%q is not a size", s)
 	}
 	return n * mult, nil

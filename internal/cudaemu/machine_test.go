@@ -6,18 +6,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/internal/weakmem"
 )
-
-func processTime(t *testing.T) time.Duration {
-	var u unix.Rusage
-	require.NoError(t, unix.Getrusage(unix.RUSAGE_SELF, &u))
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
 
 func TestConfig(t *testing.T) {
 	for name, cfg := range map[string]cudaemu.Config{

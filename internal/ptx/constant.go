@@ -161,10 +161,10 @@ func (p *parser) unary(depth int) Operand {
 }
 
 // size is a constant that counts something: not negative, at most max.
-func (p *parser) size(what string, max int) int {
+func (p *parser) size(what string, max uint64) int {
 	t := p.tok
 	x := p.constant()
-	if x.Float != NoType || x.Imm > uint64(max) {
+	if x.Float != NoType || x.Imm > min(max, math.MaxInt) {
 		p.failAt(t, "%s is out of range, expected 0 to %d", what, max)
 	}
 	return int(x.Imm)

@@ -13,7 +13,7 @@ import (
 func create(n int) (mapping, *File, error) {
 	// To try what the machine cannot have would call for the kernel's OOM killer.
 	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err == nil && uint64(n) > info.Totalram*uint64(info.Unit) {
+	if err := unix.Sysinfo(&info); err == nil && uint64(n) > uint64(info.Totalram)*uint64(info.Unit) {
 		return mapping{}, nil, fmt.Errorf("host memory: %d bytes: %w", n, unix.ENOMEM)
 	}
 	fd, err := unix.MemfdCreate("ringo-gpu", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)

@@ -82,7 +82,7 @@ func (s *Span) mapPieces(peer *SpanOffer) (v spanView, err error) {
 		}
 		return errors.Join(append(errs, d.MemAddressFree(base, total))...)
 	}
-	err = fetch(peer.Desk, len(peer.Pieces), func(i, fd int) error {
+	err = fetch(peer.Export, len(peer.Pieces), func(i, fd int) error {
 		h, err := d.MemImportFromShareableHandle(fd)
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ type Span struct {
 	cfg     Config
 	offer   SpanOffer
 	handles []cuda.MemHandle // of the pieces, until Settle
-	desk    *desk            // hands them to other processes, until Settle
+	files   *exporter        // hands them to other processes, until Settle
 	opened  map[int]spanView // of peers, by rank
 }
 
@@ -27,9 +27,9 @@ type SpanOffer struct {
 	Addr   uint64 // in its process
 	Bytes  int
 	Pieces []Piece
-	Desk   *Desk  `json:",omitempty"` // where other processes get the pieces' files
-	NoIPC  string `json:",omitempty"` // why other processes cannot open it
-	NoPeer string `json:",omitempty"` // why nobody can
+	Export *Export `json:",omitempty"` // where other processes get the pieces' files
+	NoIPC  string  `json:",omitempty"` // why other processes cannot open it
+	NoPeer string  `json:",omitempty"` // why nobody can
 }
 
 // A Piece is an allocation of which a span has a part. All but the first of
@@ -86,10 +86,10 @@ func NewSpan(cfg Config, addr uint64) (*Span, error) {
 			return &SpanError{Rank: cfg.Self.Rank, Peer: -1, Reason: "identity of the GPU", Err: err}
 		}
 		if s.offer.NoPeer == "" && s.offer.NoIPC == "" && len(s.handles) > 0 {
-			if s.desk, err = openDesk(s.handles, s.export); err != nil {
+			if s.files, err = newExporter(s.handles, s.export); err != nil {
 				s.offer.NoIPC = err.Error()
 			} else {
-				s.offer.Desk = &s.desk.Desk
+				s.offer.Export = &s.files.Export
 			}
 		}
 		return nil
@@ -102,7 +102,7 @@ func NewSpan(cfg Config, addr uint64) (*Span, error) {
 
 func (s *Span) with(f func() error) error { return cuda.Quietly(s.cfg.Driver, s.cfg.Context, f) }
 
-// export makes a file of an allocation, for whoever asks at the desk.
+// export makes a file of an allocation, for a process that asks the exporter.
 func (s *Span) export(h cuda.MemHandle) (fd int, err error) {
 	err = s.with(func() error {
 		fd, err = s.cfg.Driver.MemExportToShareableHandle(h)
@@ -211,9 +211,9 @@ func (s *Span) grant(peer *SpanOffer) error {
 
 // Settle ends the time in which other processes may open the span: all have.
 func (s *Span) Settle() error {
-	if s.desk != nil {
-		s.desk.close()
-		s.desk = nil
+	if s.files != nil {
+		s.files.close()
+		s.files = nil
 	}
 	var errs []error
 	for _, h := range s.handles {

@@ -258,13 +258,13 @@ func spanChild(t *testing.T, u *user) {
 	require.Equal(t, "child was 0", u.read(at, 11))
 
 	stale := *offers[2]
-	stale.Desk = &p2p.Desk{Socket: stale.Desk.Socket, Secret: make([]byte, 16)}
+	stale.Export = &p2p.Export{Socket: stale.Export.Socket, Secret: make([]byte, 16)}
 	s, _ := u.span(u.alloc(16), 16)
 	_, err = s.Open(&stale)
 	var e *p2p.SpanError
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, 0, e.Peer)
-	stale.Desk.Socket = "@ringo-nobody"
+	stale.Export.Socket = "@ringo-nobody"
 	_, err = s.Open(&stale)
 	require.ErrorContains(t, err, "rank 1 opens memory of rank 0: cannot: ")
 }

@@ -4,7 +4,6 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 )
@@ -38,7 +37,7 @@ func testDeviceMemory(e *env) {
 func testBadMemory(e *env) {
 	_, err := e.d.MemAlloc(0)
 	e.is(err, cuda.ErrInvalidValue)
-	_, err = e.d.MemAlloc(1 << 50)
+	_, err = e.d.MemAlloc(tooMuch)
 	e.is(err, cuda.ErrOutOfMemory)
 	require.Contains(e, err.Error(), "free", "how much there is")
 
@@ -63,7 +62,7 @@ func testBadMemory(e *env) {
 
 	e.is(e.d.MemsetD32Async(e.alloc(64)+2, 1, 4, 0), cuda.ErrInvalidValue) // not aligned to its words
 	q := e.alloc(8 << 20)
-	e.is(e.d.MemsetD8(q, 1, 1<<40), cuda.ErrInvalidValue)
+	e.is(e.d.MemsetD8(q, 1, beyond), cuda.ErrInvalidValue)
 }
 
 func testHostMemory(e *env) {
@@ -98,9 +97,9 @@ func testHostMemory(e *env) {
 
 func testRegistered(e *env) {
 	const n = 1 << 16
-	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	b, err := pages(n)
 	e.noErr(err)
-	defer unix.Munmap(b)
+	defer freePages(b)
 	h := uintptr(unsafe.Pointer(&b[0]))
 	e.noErr(e.d.MemHostRegister(h, n, cuda.HostRegisterMapped|cuda.HostRegisterPortable))
 	e.is(e.d.MemHostRegister(h, n, cuda.HostRegisterMapped), cuda.ErrHostMemoryAlreadyRegistered)

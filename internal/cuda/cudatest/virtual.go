@@ -5,7 +5,6 @@ import (
 	"os"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 )
@@ -78,7 +77,7 @@ func testVirtualMemory(e *env) {
 	again := shareable{n: m.n}
 	again.h, err = e.d.MemImportFromShareableHandle(fd)
 	e.noErr(err)
-	e.noErr(unix.Close(fd)) // it was left open
+	e.noErr(closeFile(fd)) // it was left open
 	e.after(func() error { return e.d.MemRelease(again.h) })
 	e.mapped(&again)
 	require.NotEqual(e, m.p, again.p)
@@ -87,7 +86,7 @@ func testVirtualMemory(e *env) {
 	// Bad ones.
 	_, err = e.d.MemCreate(m.n+1, cuda.AllocationProp{Device: e.dev})
 	e.is(err, cuda.ErrInvalidValue) // not a multiple of the granularity
-	_, err = e.d.MemCreate(1<<50, cuda.AllocationProp{Device: e.dev})
+	_, err = e.d.MemCreate(tooMuch, cuda.AllocationProp{Device: e.dev})
 	e.is(err, cuda.ErrOutOfMemory)
 	_, err = e.d.MemRetainAllocationHandle(e.alloc(64))
 	e.is(err, cuda.ErrInvalidValue)

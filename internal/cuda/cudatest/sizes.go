@@ -1,0 +1,8 @@
+package cudatest
+
+import "strconv"
+
+const (
+	tooMuch = 1 << min(50, strconv.IntSize-2) // bytes that no GPU has
+	beyond  = 1 << min(40, strconv.IntSize-2) // bytes that no allocation here has
+)

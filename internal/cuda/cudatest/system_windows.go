@@ -1,0 +1,13 @@
+package cudatest
+
+import (
+	"errors"
+
+	"golang.org/x/sys/windows"
+)
+
+func pages(int) ([]byte, error) { return nil, errors.ErrUnsupported }
+
+func freePages([]byte) {}
+
+func closeFile(fd int) error { return windows.CloseHandle(windows.Handle(fd)) }

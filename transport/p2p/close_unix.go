@@ -1,0 +1,7 @@
+//go:build unix
+
+package p2p
+
+import "golang.org/x/sys/unix"
+
+func closeFile(fd int) { unix.Close(fd) }

@@ -1,0 +1,73 @@
+package p2p
+
+import (
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// exportNull hands out /dev/null once.
+func exportNull(t *testing.T) *exporter {
+	e, err := newExporter(make([]cuda.MemHandle, 1), func(cuda.MemHandle) (int, error) {
+		return unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	})
+	require.NoError(t, err)
+	t.Cleanup(e.close)
+	return e
+}
+
+// Silent callers, more than there are places, do not keep a peer out.
+func TestExportSilentCallers(t *testing.T) {
+	e := exportNull(t)
+	for range 525 {
+		c, err := net.DialTimeout("unix", e.Socket, exportTime)
+		for ; err != nil; c, err = net.DialTimeout("unix", e.Socket, exportTime) {
+			require.ErrorIs(t, err, unix.EAGAIN) // the listener has not taken the last ones yet
+		}
+		defer c.Close()
+	}
+	start, files := time.Now(), 0
+	require.NoError(t, fetch(&e.Export, 1, func(i, fd int) error {
+		files++
+		return nil
+	}))
+	require.Equal(t, 1, files)
+	require.Less(t, time.Since(start), exportTime/2)
+}
+
+// Who sits on the socket of a peer that has gone learns nothing of the secret, and
+// is not believed.
+func TestExportImpostor(t *testing.T) {
+	l, err := net.Listen("unix", "@ringo-test-"+t.Name())
+	require.NoError(t, err)
+	defer l.Close()
+	secret := []byte("never to be seen on the socket..")
+	heard := make(chan []byte, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		b := make([]byte, 4096)
+		n, _ := c.Read(b)
+		said := append([]byte(nil), b[:n]...)
+		c.Write(said) // the same hello
+		n, _ = c.Read(b)
+		heard <- append(said, b[:n]...)
+		c.Write(b[:n]) // the same proof
+		c.Read(b)
+	}()
+	err = fetch(&Export{l.Addr().String(), secret}, 1, func(int, int) error {
+		t.Error("a file of an impostor")
+		return nil
+	})
+	require.ErrorContains(t, err, "it has another key")
+	require.NotContains(t, string(<-heard), string(secret))
+}
