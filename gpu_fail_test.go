@@ -142,6 +142,29 @@ func TestDeviceMismatchEachWay(t *testing.T) {
 	})
 }
 
+// A rank that is a collective ahead: the ranks find the first call in which they differ.
+func TestDeviceMismatchApart(t *testing.T) {
+	eachWay(t, 2, 10*time.Second, func(t *testing.T, list []*gpu.Device, comms []*Comm) {
+		require.NoError(t, Broadcast(comms[1], []int32{1, 2, 3}, 1)) // does not wait for rank 0
+		errs := make([]error, 2)
+		var wg sync.WaitGroup
+		for r, c := range comms {
+			x := alloc(t, list[r], make([]byte, 4096))
+			require.NoError(t, c.Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 1000, Type: Float32}))
+			wg.Go(func() { errs[r] = c.Synchronize(0) })
+		}
+		wg.Wait()
+		for r, err := range errs {
+			require.Error(t, err, "rank %d", r)
+			require.NotErrorIs(t, err, ErrTimeout)
+		}
+		both := errors.Join(errs...)
+		require.ErrorIs(t, both, ErrMismatch)
+		require.ErrorContains(t, both, "AllReduce #1 (count 1000, float32, sum)")
+		require.ErrorContains(t, both, "Broadcast #1 (count 3, int32, root 1)")
+	})
+}
+
 // Several communicators on the same devices, with work under way, are closed in
 // any order by one goroutine.
 func TestDeviceCloseOrder(t *testing.T) {

@@ -18,7 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
@@ -81,9 +80,9 @@ type Comm struct {
 	registered int       // windows so far
 	at         placement // of the call that was routed
 	placements placements
-	detour     detour
+	copyStream copyStream
 	closed     bool
-	blamed     atomic.Bool // the watcher has found what went wrong
+	judged     chan struct{} // closed when the watcher has reported a failure, or has ended
 }
 
 // Open connects the GPUs of all ranks. Device memory needs a GPU of every rank; missing
@@ -93,7 +92,7 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	if missing = without(o.Host.Profiles); missing != "" {
 		return nil, missing, nil
 	}
-	g = &Comm{Options: o, chooser: o.Chooser, programs: map[choice.Key]*grid.Program{}}
+	g = &Comm{Options: o, chooser: o.Chooser, programs: map[choice.Key]*grid.Program{}, judged: make(chan struct{})}
 	g.enter()
 	if g.net, missing, err = gpupaths.Connect(ctx, o.Group, o.Host, o.Device, o.Paths); err != nil || missing != "" {
 		return g, missing, err

@@ -49,9 +49,14 @@ func devices(t testing.TB, n int) []*gpu.Device {
 // test. change is made to every rank's options.
 func open(t testing.TB, list []*gpu.Device, change func(*Options)) []*Comm {
 	t.Helper()
+	return openOn(t, bootstrap.Local(len(list)), list, change)
+}
+
+func openOn(t testing.TB, groups []bootstrap.Group, list []*gpu.Device, change func(*Options)) []*Comm {
+	t.Helper()
 	comms, errs := make([]*Comm, len(list)), make([]error, len(list))
 	var wg sync.WaitGroup
-	for r, group := range bootstrap.Local(len(list)) {
+	for r, group := range groups {
 		wg.Go(func() { comms[r], errs[r] = openRank(t, group, list[r], change) })
 	}
 	wg.Wait()

@@ -115,7 +115,7 @@ func (g *Comm) release() error {
 	if g.event != 0 {
 		errs = append(errs, g.Device.DestroyEvent(g.event))
 	}
-	errs = append(errs, g.detour.close(g.Device))
+	errs = append(errs, g.copyStream.close(g.Device))
 	if g.workplace != nil {
 		errs = append(errs, g.workplace.close())
 	}

@@ -194,7 +194,7 @@ func (g *Comm) inWindows(c *call.Call, r *request.Request, ans choice.Answer) (e
 			}
 		}
 		if copies {
-			return g.detour.take(g.Device.Driver(), c.Stream, func(s gpu.Stream) error {
+			return g.copyStream.instead(g.Device.Driver(), c.Stream, func(s gpu.Stream) error {
 				j.Stream = s
 				return g.engine.RunCopies(j, ans.Kernel, in, out, root, c.Bytes())
 			})

@@ -69,15 +69,19 @@ func (e *Mismatch) Is(t error) bool { return t == call.ErrMismatch }
 // Unwrap is the *engine.MismatchError.
 func (e *Mismatch) Unwrap() error { return e.cause }
 
-// apart reports whether the peer is at an earlier or later collective.
+// apart reports whether the peer is at an earlier or later collective, or may be: a kernel
+// may have seen only that it is not this one.
 func (e *Mismatch) apart() bool {
 	mine, theirs := call.ReadSign(e.cause.Want), call.ReadSign(e.cause.Got)
-	return mine.Seq != 0 && theirs.Seq != 0 && theirs.Seq != mine.Seq
+	return mine.Seq != 0 && (theirs.Kind == 0 || theirs.Seq != 0 && theirs.Seq != mine.Seq)
 }
 
 func (e *Mismatch) Error() string {
 	mine, theirs := call.ReadSign(e.cause.Want), call.ReadSign(e.cause.Got)
 	switch {
+	case theirs.Kind == 0:
+		return fmt.Sprintf("%v: rank %d calls %s, rank %d another call; all ranks must make the same calls in the same order",
+			call.ErrMismatch, e.rank, mine.Numbered(), e.peer)
 	case mine.Where != theirs.Where && call.SameCall(mine, theirs):
 		here, there := "in no window", "in no window"
 		if mine.Where != 0 {

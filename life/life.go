@@ -128,7 +128,7 @@ func (l *Life) refusal(c *call.Call, v *call.Error, path Path) *call.Error {
 	switch {
 	case v.Err == call.ErrClosed:
 		return l.Place(c, 0, call.ErrClosed, path)
-	case v.Op == opComm: // the group's word, which no operation of this rank has met yet
+	case v.Op == OpComm: // the group's word, which no operation of this rank has met yet
 		return l.Place(c, 0, v.Err, path)
 	}
 	return l.Place(c, 0, fmt.Errorf("the communicator has failed before: %w", v), path)

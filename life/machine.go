@@ -92,8 +92,9 @@ type Machine struct {
 	Place func(op string, cause error) *call.Error
 }
 
-// opComm is the Op of what the group has said, while no operation of this rank is concerned.
-const opComm = "Comm"
+// OpComm is the Op of an error of the communicator while it is not known which operation of
+// this rank is concerned.
+const OpComm = "Comm"
 
 // State is where the communicator is.
 func (m *Machine) State() State { return m.state }
@@ -106,7 +107,7 @@ func (m *Machine) Step(e Event) Actions {
 	switch e := e.(type) {
 	case OperationFailed:
 		switch {
-		case m.state == Failed && m.verdict.Op == opComm:
+		case m.state == Failed && m.verdict.Op == OpComm:
 			m.verdict = m.explained(e.Err, e.Doubt) // gives the group's word a place
 		case m.state != Open:
 		case e.Doubt == Certain:
@@ -121,7 +122,7 @@ func (m *Machine) Step(e Event) Actions {
 		}
 		switch m.state {
 		case Open:
-			a := m.fail(m.Place(opComm, &PeerError{e.Failure}), false)
+			a := m.fail(m.Place(OpComm, &PeerError{e.Failure}), false)
 			a.Stop = &PeerError{e.Failure}
 			return a
 		case Doubtful:

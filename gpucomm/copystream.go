@@ -7,18 +7,18 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// A detour is a stream for copies between GPUs that are called for on the legacy
-// default stream. There such a copy begins when all that was queued on either GPU is
-// done (CUDA C++ Programming Guide, "Peer-to-Peer Memory Copy"): so also a peer's
-// kernel that waits for this rank, and neither would ever end.
-type detour struct {
+// A copyStream carries out copies between GPUs that are queued on the legacy default
+// stream. On that stream such a copy waits for everything that was queued before it on
+// both GPUs (CUDA C++ Programming Guide, "Peer-to-Peer Memory Copy"). That may include a
+// kernel of a peer which waits for this rank, and then neither would end.
+type copyStream struct {
 	stream     gpu.Stream
 	fork, join gpu.Event
 }
 
-// open makes the stream, if there is none. It is called when windows are made, for
-// it should not happen beside kernels that wait.
-func (x *detour) open(d *gpu.Device) (err error) {
+// open makes the stream, unless there is one. Windows are made before it is needed, and no
+// kernel waits then: making a stream may wait for kernels.
+func (x *copyStream) open(d *gpu.Device) (err error) {
 	if x.stream != 0 {
 		return nil
 	}
@@ -35,9 +35,9 @@ func (x *detour) open(d *gpu.Device) (err error) {
 	})
 }
 
-// take calls f with the stream in place of a legacy default stream, and with any other
-// as it is. The order on the stream that was asked for stays.
-func (x *detour) take(d cuda.Driver, s gpu.Stream, f func(gpu.Stream) error) error {
+// instead calls f with the stream in place of a legacy default stream s, and with any other
+// s as it is. What f queues keeps its place in the order of s.
+func (x *copyStream) instead(d cuda.Driver, s gpu.Stream, f func(gpu.Stream) error) error {
 	if s != 0 && s != gpu.Legacy {
 		return f(s)
 	}
@@ -50,7 +50,7 @@ func (x *detour) take(d cuda.Driver, s gpu.Stream, f func(gpu.Stream) error) err
 	return cuda.After(d, s, x.stream, x.join)
 }
 
-func (x *detour) close(d *gpu.Device) error {
+func (x *copyStream) close(d *gpu.Device) error {
 	var errs []error
 	for _, e := range []gpu.Event{x.fork, x.join} {
 		if e != 0 {
@@ -60,6 +60,6 @@ func (x *detour) close(d *gpu.Device) error {
 	if x.stream != 0 {
 		errs = append(errs, d.DestroyStream(x.stream))
 	}
-	*x = detour{}
+	*x = copyStream{}
 	return errors.Join(errs...)
 }

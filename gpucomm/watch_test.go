@@ -1,0 +1,57 @@
+package gpucomm
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/kernels"
+)
+
+// mute is a group that asks nobody where the ranks are.
+type mute struct{ bootstrap.Group }
+
+func (mute) Inquire(bootstrap.Position) {}
+
+// A kernel that finds another call of its peer ends at once, and the stream with it, before
+// the ranks have found out where they parted. Verdict waits for that, and names the call,
+// and the peer's if it can be asked.
+func TestVerdictWaits(t *testing.T) {
+	for name, theirs := range map[string]string{"asked": "rank 1 calls Broadcast #1 (count 16, float32, root 0);", "mute": "rank 1 another call;"} {
+		t.Run(name, func(t *testing.T) {
+			list, groups := devices(t, 2), bootstrap.Local(2)
+			for r := range groups {
+				if name == "mute" {
+					groups[r] = mute{groups[r]}
+				}
+			}
+			comms := openOn(t, groups, list, nil)
+			memory := memories(t, list, 64)
+			ahead := &comms[1].Life.Turn
+			ahead.Lock()
+			ahead.Next(call.SignOf(&call.Call{Kind: call.Broadcast, Count: 16, Type: kernels.Float32}))
+			ahead.Unlock()
+			for r := range comms {
+				require.NoError(t, comms[r].do(&call.Call{Kind: call.AllReduce, In: memory[r], Out: memory[r], Count: 16, Type: kernels.Float32}))
+			}
+			require.NoError(t, list[0].Synchronize(0))
+			err := comms[0].Verdict()
+			require.ErrorIs(t, err, call.ErrMismatch)
+			require.ErrorContains(t, err, "AllReduce #1: rank 0")
+			require.ErrorContains(t, err, "rank 0 calls AllReduce #1 (count 16, float32, sum), "+theirs)
+		})
+	}
+}
+
+// What ends the communicator while no kernel can say where it was is no operation's error.
+func TestBlameWithoutPlace(t *testing.T) {
+	g := open(t, devices(t, 1), nil)[0]
+	start := time.Now()
+	g.blame(errors.New("the bridge is down"))
+	require.Less(t, time.Since(start), abortTime, "nothing is under way")
+	require.ErrorContains(t, g.Verdict(), "Comm: rank 0 on here: the bridge is down")
+}
