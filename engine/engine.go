@@ -1,13 +1,17 @@
-// Package engine carries out one rank's column of a schedule over connections
-// and host memory. It is three loops: rounds, steps, slices.
+// Package engine carries out one rank's part of a schedule (package sched) over
+// connections (package transport) and host memory. It is for those who open
+// communicators, such as package ringo; Compile makes a Program of a schedule, and
+// an Engine runs it as a Job.
 //
-// A round is the whole schedule over one piece of every chunk; a piece fills at
-// most half a queue, or every ring would deadlock (all ranks could be sending
-// into full queues). A step moves its piece slice by slice, a slice being what
-// fits in a slot, so that a step which receives, reduces and sends forwards the
-// first slice while the next is still on its way: pipelining needs no code.
+// Run is three loops: rounds, steps, slices. A round is the whole schedule over
+// one piece of every chunk. A step moves its piece slice by slice; a slice is what
+// fits in a slot. A step that receives, reduces and sends forwards the first slice
+// while the next is still on its way, so pipelining needs no code.
 //
-// The file is in the order data flows: Run, move, slice.
+// The trap: a piece fills at most half a queue. If it could fill the whole, all
+// ranks of a ring could be sending into full queues, and none would receive.
+//
+// engine.go is in the order in which data flows: Run, move, slice.
 package engine
 
 import (
@@ -28,8 +32,8 @@ type Job struct {
 	Reducer   *kernels.Reducer // nil where nothing is reduced
 	Stamp     transport.Stamp
 
-	// Lend lets connections send from In and Out; then Run also waits until the
-	// receivers have taken what was lent.
+	// Lend lets connections send straight from In and Out. Run then waits until
+	// the receivers have taken what was lent.
 	Lend bool
 
 	slot    int  // bytes of a slice: what fits in a slot, in whole elements
@@ -188,8 +192,8 @@ func (e *Engine) move(j *Job, st *step, src, dst []byte, n int) error {
 	}
 }
 
-// slice carries out one step over one slice: the four fields of the step say
-// which of its parts exist.
+// slice carries out one step over one slice. The step's Recv, Src, Dst and Send
+// say which of its parts exist; v is the value that is sent and stored.
 func (st *step) slice(j *Job, src, dst []byte, n int) error {
 	if st.lend(j, n) {
 		return st.sliceFrom(j, src, dst, n)
