@@ -55,6 +55,9 @@ func Conformance(t *testing.T, open Open, options ...Options) {
 		{"self", s.self},
 		{"many pairs", s.manyPairs},
 		{"into", s.into},
+		{"from", s.from},
+		{"dial closed", s.dialClosed},
+		{"close after deadline", s.closeAfterDeadline},
 		{"allocations", s.allocations},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -140,6 +140,51 @@ func (s suite) slowWaits(t *testing.T) {
 	heard(func() error { return tryGet(recv, 100, 1) }, func() { put(t, send, 100, 1) })
 }
 
+// dialClosed: a peer that has closed is not waited for, nor is one that closes after
+// it has been dialled.
+func (s suite) dialClosed(t *testing.T) {
+	r := s.ranks(t, 2, small)
+	send, _ := connect(t, r[0], r[1])
+	require.NoError(t, r[1].Close())
+	_, err := r[0].Dial(r[1].cfg.Self, r[1].addr)
+	require.ErrorIs(t, err, transport.ErrClosed)
+	require.ErrorIs(t, flood(send), transport.ErrClosed)
+	_, err = r[1].Accept(r[0].cfg.Self)
+	require.ErrorIs(t, err, transport.ErrClosed)
+	_, err = r[1].Dial(r[0].cfg.Self, r[0].addr)
+	require.ErrorIs(t, err, transport.ErrClosed)
+
+	r = s.ranks(t, 2, small)
+	_, err = r[0].Dial(r[1].cfg.Self, r[1].addr)
+	require.NoError(t, err)
+	require.NoError(t, r[0].Close())
+	recv, err := r[1].Accept(r[0].cfg.Self)
+	require.NoError(t, err)
+	_, _, err = recv.Next()
+	require.ErrorIs(t, err, transport.ErrClosed)
+}
+
+// closeAfterDeadline: the deadline of an operation that is long over does not keep
+// a rank from closing in order.
+func (s suite) closeAfterDeadline(t *testing.T) {
+	for _, closer := range []string{"sender", "receiver"} {
+		r := s.ranks(t, 2, small)
+		send, recv := connect(t, r[0], r[1])
+		put(t, send, 100, 1)
+		over := fifo.Now() - 1
+		if closer == "sender" {
+			r[0].cfg.Guard.SetDeadline(over)
+			require.NoError(t, send.Close())
+			get(t, recv, 100, 1)
+			require.ErrorIs(t, receive(recv), transport.ErrClosed, closer)
+			continue
+		}
+		r[1].cfg.Guard.SetDeadline(over)
+		require.NoError(t, recv.Close())
+		require.ErrorIs(t, flood(send), transport.ErrClosed, closer)
+	}
+}
+
 // stranger: who does not know the key is refused, and harms nobody.
 func (s suite) stranger(t *testing.T) {
 	r := s.ranks(t, 2, small)

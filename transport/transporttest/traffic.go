@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -89,29 +88,40 @@ func (s suite) depth(t *testing.T) {
 func (s suite) backPressure(t *testing.T) {
 	send, recv := s.pair(t, small)
 	const messages = 1000
-	sent := make(chan int, messages)
-	parallel(t, func() error {
+	ready := make(chan int) // the sender has a slot for this message
+	go func() {
+		defer close(ready)
 		for i := range messages {
-			if err := tryPut(send, i%small.SlotBytes, uint64(i)); err != nil {
-				return err
+			n := i % small.SlotBytes
+			b, err := send.Reserve(n)
+			if err != nil {
+				t.Errorf("message %d: %v", i, err)
+				return
 			}
-			sent <- i
-		}
-		return nil
-	}, func() error {
-		for i := range messages {
-			if !s.Loose && i < 3 {
-				time.Sleep(20 * time.Millisecond)
-				if n := len(sent); n != small.Slots+i {
-					return fmt.Errorf("%d messages sent when %d of %d slots were given back", n, i, small.Slots)
-				}
-			}
-			if err := tryGet(recv, i%small.SlotBytes, uint64(i)); err != nil {
-				return err
+			ready <- i
+			fill(b.Bytes(), uint64(i))
+			if err := send.Publish(stampOf(n, uint64(i))); err != nil {
+				t.Errorf("message %d: %v", i, err)
+				return
 			}
 		}
-		return nil
-	})
+	}()
+	for i := range small.Slots {
+		require.Equal(t, i, <-ready)
+	}
+	for i := range messages {
+		if !s.Loose {
+			select {
+			case n, ok := <-ready:
+				require.False(t, ok, "a slot for message %d when %d of %d slots were given back", n, i, small.Slots)
+			default:
+			}
+		}
+		get(t, recv, i%small.SlotBytes, uint64(i))
+		if next := i + small.Slots; next < messages {
+			require.Equal(t, next, <-ready)
+		}
+	}
 }
 
 // room: as many messages as Free says can be sent while nobody receives.
@@ -218,6 +228,48 @@ func (s suite) into(t *testing.T) {
 	require.ErrorAs(t, err, &length)
 	require.Equal(t, &transport.LengthError{Got: 7, Want: 9}, length)
 	require.Equal(t, stampOf(7, 1), stamp, "of the slot that has another length")
+}
+
+// from: a sender that can, sends payloads from where they are. They may be written
+// again when Flush has returned. Slots in between go the usual way, in order.
+func (s suite) from(t *testing.T) {
+	limits := transport.Limits{SlotBytes: 1 << 18, Slots: 4}
+	send, recv := s.pair(t, limits)
+	from, ok := send.(transport.From)
+	if !ok {
+		t.Skip("not implemented, as it may")
+	}
+	require.NoError(t, from.Flush(), "nothing was sent")
+	require.Error(t, from.PublishFrom(mem.Host(make([]byte, limits.SlotBytes+1)), transport.Stamp{}), "more than a slot")
+	sizes := []int{0, 1, 4096, 1 << 16, limits.SlotBytes}
+	const messages = 200
+	parallel(t, func() error {
+		src := make([]byte, limits.SlotBytes)
+		for i := range messages {
+			n := sizes[i%len(sizes)]
+			if i%3 == 0 {
+				if err := tryPut(send, n, uint64(i)); err != nil {
+					return err
+				}
+				continue
+			}
+			fill(src[:n], uint64(i))
+			if err := from.PublishFrom(mem.Host(src[:n]), stampOf(n, uint64(i))); err != nil {
+				return err
+			}
+			if err := from.Flush(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func() error {
+		for i := range messages {
+			if err := tryGet(recv, sizes[i%len(sizes)], uint64(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // allocations: a message costs none, once the path is warm.
