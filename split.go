@@ -56,7 +56,7 @@ func (c *Comm) splitParts(ctx context.Context, color, key int) (id *bootstrap.ID
 	if color < 0 && color != NoColor {
 		mine.Bad = fmt.Sprintf("color %d is neither NoColor nor a number from 0", color)
 	}
-	notes, err := c.meetSplit(ctx, call.Split, mine)
+	notes, err := meetSplit(ctx, c, call.Split, mine)
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -76,7 +76,7 @@ func (c *Comm) splitParts(ctx context.Context, color, key int) (id *bootstrap.ID
 	mine = splitNote{Color: color}
 	if color != NoColor && rank == 0 && len(part) > 1 {
 		addr := ""
-		if c.onOneHost() {
+		if c.net.OnOneHost() {
 			addr = "127.0.0.1:0"
 		}
 		id, err := NewID(addr)
@@ -86,7 +86,7 @@ func (c *Comm) splitParts(ctx context.Context, color, key int) (id *bootstrap.ID
 			mine.ID = &id
 		}
 	}
-	notes, err = c.meetSplit(ctx, call.SplitMeets, mine)
+	notes, err = meetSplit(ctx, c, call.SplitMeets, mine)
 	for r := range notes {
 		if bad := notes[r].Bad; bad != "" && err == nil {
 			err = fmt.Errorf("rank %d: %s", r, bad)
@@ -105,7 +105,7 @@ func (c *Comm) splitParts(ctx context.Context, color, key int) (id *bootstrap.ID
 }
 
 // meetSplit gives the notes of all ranks, by rank.
-func (c *Comm) meetSplit(ctx context.Context, method call.Method, mine splitNote) ([]splitNote, error) {
+func meetSplit(ctx context.Context, c *Comm, method call.Method, mine splitNote) ([]splitNote, error) {
 	b, err := json.Marshal(&mine)
 	if err != nil {
 		return nil, err
@@ -121,14 +121,4 @@ func (c *Comm) meetSplit(ctx context.Context, method call.Method, mine splitNote
 		}
 	}
 	return notes, nil
-}
-
-// onOneHost reports whether all ranks are on this host.
-func (c *Comm) onOneHost() bool {
-	for _, p := range c.net.Profiles {
-		if p.Host != c.cfg.HostID {
-			return false
-		}
-	}
-	return true
 }

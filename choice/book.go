@@ -78,10 +78,10 @@ var book = [call.Kinds][]table{
 		}},
 	},
 	call.AlltoAll: {
-		{algo: call.Direct, make: func(n int, _ sched.Rank) sched.Schedule { return direct.AllToAll{N: n} }},
+		{algo: call.Direct, make: func(n int, _ sched.Rank) sched.Schedule { return direct.AlltoAll{N: n} }},
 	},
 	call.AlltoAllv: {
-		{algo: call.Direct, make: func(n int, _ sched.Rank) sched.Schedule { return direct.AllToAll{N: n} }},
+		{algo: call.Direct, make: func(n int, _ sched.Rank) sched.Schedule { return direct.AlltoAll{N: n} }},
 	},
 	call.Gather: {
 		{algo: call.Direct, make: func(n int, root sched.Rank) sched.Schedule { return direct.Gather{N: n, Root: root} }},

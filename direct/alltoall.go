@@ -8,9 +8,6 @@ import "github.com/ringo-go/ringo/sched"
 // messages ahead, which makes ⌈(n-1)/2⌉ hops. It has no form in place.
 type AlltoAll struct{ N int }
 
-// AllToAll is AlltoAll by its older spelling, and goes when nothing uses it.
-type AllToAll = AlltoAll
-
 // Shape is n chunks in and out.
 func (a AlltoAll) Shape() sched.Shape { return sched.Shape{Ranks: a.N, In: a.N, Out: a.N} }
 

@@ -151,6 +151,11 @@ func (l *Life) end(e *call.Error) *call.Error {
 		e.Seq = 0 // it has no number: no rank has heard of it
 		return e
 	}
+	if errors.Is(e.Err, call.ErrTimeout) {
+		if silent := l.group.Silent(); len(silent) > 0 {
+			e.Err = fmt.Errorf("%w; ranks %v answer nothing: are their processes stopped?", e.Err, silent)
+		}
+	}
 	d := doubtOf(e)
 	if d == Apart {
 		l.inquire()

@@ -112,6 +112,16 @@ func (n *Net) Hosts() []string {
 	return hosts
 }
 
+// OnOneHost reports whether all ranks are on one host.
+func (n *Net) OnOneHost() bool {
+	for i := range n.Profiles {
+		if n.Profiles[i].Host != n.Profiles[0].Host {
+			return false
+		}
+	}
+	return true
+}
+
 // Transports are the transports of one rank, made when they are first asked for.
 type Transports struct {
 	net    *Net

@@ -68,7 +68,7 @@ var measures = map[string]measured{
 	"ring broadcast":     {func(n int) sched.Schedule { return ring.Broadcast{N: n} }, func(float64) float64 { return 1 }, false, false},
 	"ring reduce":        {func(n int) sched.Schedule { return ring.Reduce{N: n} }, func(float64) float64 { return 1 }, false, true},
 	"sendrecv":           {func(n int) sched.Schedule { return nil }, func(float64) float64 { return 1 }, false, false},
-	"alltoall":           {func(n int) sched.Schedule { return direct.AllToAll{N: n} }, func(n float64) float64 { return (n - 1) / n }, true, false},
+	"alltoall":           {func(n int) sched.Schedule { return direct.AlltoAll{N: n} }, func(n float64) float64 { return (n - 1) / n }, true, false},
 	"twoshot":            {func(n int) sched.Schedule { return direct.TwoShot{N: n} }, func(n float64) float64 { return 2 * (n - 1) / n }, false, true},
 }
 

@@ -24,13 +24,13 @@ func TestIndependence(t *testing.T) {
 		schedule sched.Schedule
 		want     [n]bool
 	}{
-		{"alltoall", direct.AllToAll{N: n}, [n]bool{true, true, true}},
+		{"alltoall", direct.AlltoAll{N: n}, [n]bool{true, true, true}},
 		{"allgather", direct.AllGather{N: n}, [n]bool{true, true, true}},
 		{"gather", direct.Gather{N: n, Root: 1}, [n]bool{false, true, false}}, // a single message gains nothing
 		{"scatter", direct.Scatter{N: n, Root: 2}, [n]bool{false, false, true}},
 		{"reduces", direct.ReduceScatter{N: n}, [n]bool{}},
 		{"passes on", ring.AllGather{N: n}, [n]bool{}},
-		{"two of a pair", sched.Then(direct.AllToAll{N: n}, direct.AllToAll{N: n}), [n]bool{}},
+		{"two of a pair", sched.Then(direct.AlltoAll{N: n}, direct.AlltoAll{N: n}), [n]bool{}},
 	} {
 		for i, p := range r.program(test.name, test.schedule) {
 			require.Equal(t, test.want[i], p.independent, "%s, rank %d", test.name, i)
@@ -43,9 +43,9 @@ func TestIndependence(t *testing.T) {
 func TestIndependent(t *testing.T) {
 	const n = 3
 	trials := []trial{
-		{name: "alltoall", schedule: direct.AllToAll{N: n}, shares: true, count: 2500, in: 1, out: 3},
-		{name: "alltoall, nothing", schedule: direct.AllToAll{N: n}, shares: true},
-		{name: "alltoallv", schedule: direct.AllToAll{N: n}, shares: true, count: 700, varied: true},
+		{name: "alltoall", schedule: direct.AlltoAll{N: n}, shares: true, count: 2500, in: 1, out: 3},
+		{name: "alltoall, nothing", schedule: direct.AlltoAll{N: n}, shares: true},
+		{name: "alltoallv", schedule: direct.AlltoAll{N: n}, shares: true, count: 700, varied: true},
 		{name: "allgather", schedule: direct.AllGather{N: n}, shares: true, count: 1111},
 		{name: "allgather in place", schedule: direct.AllGather{N: n}, shares: true, count: 1111, inPlace: true},
 		{name: "allgatherv", schedule: direct.AllGather{N: n}, shares: true, count: 900, varied: true},
@@ -84,7 +84,7 @@ func TestApart(t *testing.T) {
 	const n = 2
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
 	for _, inPlace := range []bool{false, true} {
-		o := r.prepare(trial{name: "alltoall", schedule: direct.AllToAll{N: n}, shares: true, t: kernels.Int8, count: 10, inPlace: inPlace}, 1)
+		o := r.prepare(trial{name: "alltoall", schedule: direct.AlltoAll{N: n}, shares: true, t: kernels.Int8, count: 10, inPlace: inPlace}, 1)
 		require.Equal(t, !inPlace, o.jobs[0].disjoint())
 	}
 	o := r.prepare(trial{name: "allgather", schedule: direct.AllGather{N: n}, shares: true, t: kernels.Int8, count: 10, inPlace: true}, 1)
@@ -127,7 +127,7 @@ func TestIndependentMismatch(t *testing.T) {
 func TestMessagesAllocates(t *testing.T) {
 	const n = 2
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
-	x := r.prepare(trial{name: "alltoall", schedule: direct.AllToAll{N: n}, shares: true, t: kernels.Int8, count: 700}, 1)
+	x := r.prepare(trial{name: "alltoall", schedule: direct.AlltoAll{N: n}, shares: true, t: kernels.Int8, count: 700}, 1)
 	p := r.post([]parcel{{0, 1, 100}, {1, 0, 3000}}, 1)
 	m := r.ranks[0]
 	m.engine.driver = quiet{r.d}

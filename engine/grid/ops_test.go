@@ -96,7 +96,7 @@ func TestVaried(t *testing.T) {
 		op       *kernels.RedOp
 	}{
 		{"allgather", ring.AllGather{N: n}, nil},
-		{"alltoall", direct.AllToAll{N: n}, nil},
+		{"alltoall", direct.AlltoAll{N: n}, nil},
 		{"reducescatter", ring.ReduceScatter{N: n}, &kernels.Sum},
 		{"gather", direct.Gather{N: n, Root: 1}, nil},
 		{"scatter", direct.Scatter{N: n, Root: 2}, nil},

@@ -38,7 +38,7 @@ func mixed(n int) []trial {
 		{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 900},
 		{name: "tree", schedule: tree.AllReduce{N: n}, t: kernels.BFloat16, op: &kernels.Avg, count: 77, inPlace: true},
 		{name: "oneshot", schedule: direct.OneShot{N: n}, t: kernels.Int32, op: &kernels.Sum, count: 5},
-		{name: "alltoall", schedule: direct.AllToAll{N: n}, shares: true, t: kernels.Int8, count: 333, in: 1},
+		{name: "alltoall", schedule: direct.AlltoAll{N: n}, shares: true, t: kernels.Int8, count: 333, in: 1},
 	}
 }
 

@@ -44,7 +44,7 @@ func collectives() []scheduled {
 		{"log reducescatter", func(n int) sched.Schedule { return direct.LogReduceScatter{N: n} }, true, true, true},
 		{"direct allgather", func(n int) sched.Schedule { return direct.AllGather{N: n} }, false, true, true},
 		{"direct reducescatter", func(n int) sched.Schedule { return direct.ReduceScatter{N: n} }, true, true, true},
-		{"alltoall", func(n int) sched.Schedule { return direct.AllToAll{N: n} }, false, true, false},
+		{"alltoall", func(n int) sched.Schedule { return direct.AlltoAll{N: n} }, false, true, false},
 		{"gather", func(n int) sched.Schedule { return direct.Gather{N: n, Root: root(n)} }, false, true, true},
 		{"scatter", func(n int) sched.Schedule { return direct.Scatter{N: n, Root: root(n)} }, false, true, true},
 	}

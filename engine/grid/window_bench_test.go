@@ -200,7 +200,7 @@ func (r *rig) windowShapes(x windowTrial, by string) (line string) {
 	case "steps":
 		s := map[Direct]sched.Schedule{
 			TwoShot: ring.AllReduce{N: len(r.ranks)}, ReduceScatter: ring.ReduceScatter{N: len(r.ranks)}, AllGather: ring.AllGather{N: len(r.ranks)},
-			Broadcast: ring.Broadcast{N: len(r.ranks)}, Reduce: ring.Reduce{N: len(r.ranks)}, AllToAll: direct.AllToAll{N: len(r.ranks)},
+			Broadcast: ring.Broadcast{N: len(r.ranks)}, Reduce: ring.Reduce{N: len(r.ranks)}, AllToAll: direct.AlltoAll{N: len(r.ranks)},
 		}[x.d]
 		if s == nil {
 			return ""

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package command
 
 // memoryFacts is told on Linux alone.
 func memoryFacts() []fact { return nil }

@@ -1,0 +1,123 @@
+// Package command is the command ringo: it measures, explains and simulates collective
+// communication, and starts programs that use it. "ringo help" says how.
+//
+// It is a package so that a program may define algorithms of its own (ringo.Define) and then
+// be the command for them: see examples/schedule. The trap: "ringo bench" starts the program
+// again for each rank, so what is defined must be defined in all of them, before Main.
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/launch"
+)
+
+// A command is a subcommand. run gets the arguments after its name.
+type command struct {
+	name, brief, help string
+	run               func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+}
+
+// commands is filled by init to let help refer to it.
+var commands []command
+
+func init() {
+	commands = []command{
+		{"bench", "measure collectives and verify every element", benchHelp, runBench},
+		{"run", "start a program as several ranks on this machine", runHelp, runRun},
+		{"info", "say what this machine has and what would be used", infoHelp, runInfo},
+		{"explain", "say how a collective would be carried out, and why", explainHelp, runExplain},
+		{"sim", "time a collective on paper, for up to a million ranks", simHelp, runSim},
+		{"probe", "measure a GPU: copies, combines, launches", probeHelp, runProbe},
+		{"tune", "measure which algorithm is best, and write a plan", tuneHelp, runTune},
+		{"plot", "draw reports that bench has saved", plotHelp, runPlot},
+	}
+}
+
+// Main carries out the command line of the process, and exits.
+func Main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := ringoMain(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// ringoMain carries out a command line and returns the exit status: 0 if all
+// went well, 2 for a mistake in the command line, 1 otherwise.
+func ringoMain(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		fmt.Fprint(stderr, overview())
+		return 2
+	}
+	name, args := args[0], args[1:]
+	switch name {
+	case "help", "-h", "-help", "--help":
+		if len(args) == 0 {
+			fmt.Fprint(stdout, overview())
+			return 0
+		}
+		name, args = args[0], []string{"-h"}
+	case "version", "-version", "--version":
+		fmt.Fprintln(stdout, "ringo", ringo.Version)
+		return 0
+	}
+	var names []string
+	for _, c := range commands {
+		if c.name == name {
+			return report(c, c.run(ctx, args, stdout, stderr), stdout, stderr)
+		}
+		names = append(names, c.name)
+	}
+	fmt.Fprintf(stderr, "ringo: %v\nringo help lists the commands\n", cli.Unknown("command", name, names))
+	return 2
+}
+
+// report turns the error of a command into its message and exit status.
+func report(c command, err error, stdout, stderr io.Writer) int {
+	var usage *cli.UsageError
+	var ended *launch.Error
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, c.help)
+		return 0
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "ringo %s: %v\nringo %s -h explains\n", c.name, err, c.name)
+		return 2
+	}
+	fmt.Fprintf(stderr, "ringo %s: %v\n", c.name, err)
+	if errors.As(err, &ended) {
+		return ended.ExitStatus()
+	}
+	return 1
+}
+
+func overview() string {
+	text := `Ringo: collective communication in Go.
+
+usage: ringo COMMAND [flags] [arguments]
+
+`
+	for _, c := range commands {
+		text += fmt.Sprintf("  %-9s%s\n", c.name, c.brief)
+	}
+	return text + `
+Try:
+  ringo bench allreduce -np 4             four processes all-reduce, verified and timed
+  ringo explain allreduce -np 4 -s 1M     which algorithm, why, and its steps
+  ringo COMMAND -h                        flags and examples
+`
+}
+
+// flags is an empty set for a command.
+func flags(name string) *flag.FlagSet { return flag.NewFlagSet(name, flag.ContinueOnError) }

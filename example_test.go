@@ -1,0 +1,374 @@
+package ringo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"sync"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// ranks runs f on n goroutine ranks and waits for them.
+func ranks(n int, f func(c *ringo.Comm) error) {
+	comms, err := ringo.OpenLocal(n, ringo.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for _, c := range comms {
+		wg.Go(func() {
+			defer c.Close()
+			if err := f(c); err != nil {
+				log.Fatal(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A program of several processes: start it with "ringo run -np 4 -- PROGRAM", torchrun, mpirun
+// or srun.
+func Example() {
+	c, err := ringo.OpenEnv(context.Background(), ringo.Config{}) // ranks found through ringo run, torchrun, mpirun, srun …
+	if errors.Is(err, ringo.ErrInvalid) {
+		fmt.Println("no launcher")
+		return
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	grad := make([]float32, 1<<20)
+	if err := ringo.AllReduce(c, grad, ringo.Avg); err != nil { // names rank, peer and remedy; never hangs
+		log.Fatal(err)
+	}
+	// Output: no launcher
+}
+
+func ExampleAllReduce() {
+	ranks(3, func(c *ringo.Comm) error {
+		x := []float32{1, float32(c.Rank())}
+		err := ringo.AllReduce(c, x, ringo.Sum)
+		if c.Rank() == 2 {
+			fmt.Println(x)
+		}
+		return err
+	})
+	// Output: [3 3]
+}
+
+func ExampleReduce() {
+	ranks(3, func(c *ringo.Comm) error {
+		var out []int64 // the root's alone
+		if c.Rank() == 1 {
+			out = make([]int64, 1)
+		}
+		err := ringo.Reduce(c, out, []int64{int64(c.Rank() + 1)}, ringo.Prod, 1)
+		if c.Rank() == 1 {
+			fmt.Println(out)
+		}
+		return err
+	})
+	// Output: [6]
+}
+
+func ExampleBroadcast() {
+	ranks(3, func(c *ringo.Comm) error {
+		x := []int32{int32(c.Rank()), 7}
+		err := ringo.Broadcast(c, x, 1)
+		if c.Rank() == 2 {
+			fmt.Println(x)
+		}
+		return err
+	})
+	// Output: [1 7]
+}
+
+func ExampleAllGather() {
+	ranks(3, func(c *ringo.Comm) error {
+		all := make([]uint8, 3)
+		err := ringo.AllGather(c, all, []uint8{uint8(10 * c.Rank())})
+		if c.Rank() == 0 {
+			fmt.Println(all)
+		}
+		return err
+	})
+	// Output: [0 10 20]
+}
+
+func ExampleReduceScatter() {
+	ranks(2, func(c *ringo.Comm) error {
+		share := make([]float64, 2)
+		err := ringo.ReduceScatter(c, share, []float64{1, 2, 3, 4}, ringo.Sum)
+		if c.Rank() == 1 {
+			fmt.Println(share)
+		}
+		return err
+	})
+	// Output: [6 8]
+}
+
+func ExampleAlltoAll() {
+	ranks(2, func(c *ringo.Comm) error {
+		out := make([]int32, 4)
+		r := int32(10 * c.Rank())
+		err := ringo.AlltoAll(c, out, []int32{r, r + 1, r + 2, r + 3}) // two elements for each rank
+		if c.Rank() == 1 {
+			fmt.Println(out)
+		}
+		return err
+	})
+	// Output: [2 3 12 13]
+}
+
+func ExampleGather() {
+	ranks(3, func(c *ringo.Comm) error {
+		var all []int32
+		if c.Rank() == 0 {
+			all = make([]int32, 3)
+		}
+		err := ringo.Gather(c, all, []int32{int32(c.Rank() * c.Rank())}, 0)
+		if c.Rank() == 0 {
+			fmt.Println(all)
+		}
+		return err
+	})
+	// Output: [0 1 4]
+}
+
+func ExampleScatter() {
+	ranks(3, func(c *ringo.Comm) error {
+		var all []int32
+		if c.Rank() == 0 {
+			all = []int32{5, 6, 7}
+		}
+		mine := make([]int32, 1)
+		err := ringo.Scatter(c, mine, all, 0)
+		if c.Rank() == 2 {
+			fmt.Println(mine)
+		}
+		return err
+	})
+	// Output: [7]
+}
+
+func ExampleAllGatherv() {
+	ranks(3, func(c *ringo.Comm) error {
+		counts := []int{1, 0, 2} // elements of each rank
+		mine := [][]int32{{1}, nil, {2, 3}}[c.Rank()]
+		all := make([]int32, 3)
+		err := ringo.AllGatherv(c, all, mine, counts)
+		if c.Rank() == 1 {
+			fmt.Println(all)
+		}
+		return err
+	})
+	// Output: [1 2 3]
+}
+
+func ExampleAlltoAllv() {
+	ranks(2, func(c *ringo.Comm) error {
+		// Rank 0 keeps 1 and sends 2 elements; rank 1 sends 1 and keeps 0.
+		sends := [][]int{{1, 2}, {1, 0}}[c.Rank()]
+		gets := [][]int{{1, 1}, {2, 0}}[c.Rank()]
+		in := [][]int32{{1, 2, 3}, {4}}[c.Rank()]
+		out := make([]int32, 2)
+		err := ringo.AlltoAllv(c, out, gets, in, sends)
+		if c.Rank() == 1 {
+			fmt.Println(out)
+		}
+		return err
+	})
+	// Output: [2 3]
+}
+
+func ExampleSend() {
+	ranks(2, func(c *ringo.Comm) error {
+		x := []int32{42}
+		if c.Rank() == 0 {
+			return ringo.Send(c, x, 1)
+		}
+		x[0] = 0
+		err := ringo.Recv(c, x, 0)
+		fmt.Println(x)
+		return err
+	})
+	// Output: [42]
+}
+
+// Neighbours exchange without an order, since the calls of a group progress side by side.
+func ExampleGroup() {
+	ranks(4, func(c *ringo.Comm) error {
+		n := c.Size()
+		out, in := []int32{int32(c.Rank())}, make([]int32, 1)
+		var g ringo.Group
+		g.Add(c, ringo.SendOf(out, (c.Rank()+1)%n))
+		g.Add(c, ringo.RecvOf(in, (c.Rank()+n-1)%n))
+		err := g.Run()
+		if c.Rank() == 0 {
+			fmt.Println(in)
+		}
+		return err
+	})
+	// Output: [3]
+}
+
+func ExampleComm_Split() {
+	ranks(4, func(c *ringo.Comm) error {
+		part, err := c.Split(context.Background(), c.Rank()%2, 0) // the even ranks, and the odd ones
+		if err != nil {
+			return err
+		}
+		defer part.Close()
+		x := []int32{int32(c.Rank())}
+		err = ringo.AllReduce(part, x, ringo.Sum)
+		if c.Rank() == 3 {
+			fmt.Printf("rank %d of %d: %d\n", part.Rank(), part.Size(), x)
+		}
+		return err
+	})
+	// Output: rank 1 of 2: [4]
+}
+
+// The rank computes while its gradients are reduced.
+func ExampleComm_Start() {
+	ranks(2, func(c *ringo.Comm) error {
+		x, y := []float32{1, 2}, []float32{3}
+		first := c.Start(ringo.AllReduceOf(x, ringo.Avg))
+		second := c.Start(ringo.AllReduceOf(y, ringo.Max))
+		// … compute …
+		err := errors.Join(first.Wait(), second.Wait())
+		if c.Rank() == 0 {
+			fmt.Println(x, y)
+		}
+		return err
+	})
+	// Output: [1 2] [3]
+}
+
+// Errors are values: what kind, and who.
+func ExampleError() {
+	comms, err := ringo.OpenLocal(2, ringo.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = ringo.Broadcast(comms[0], []int32{1}, 7) // nothing is sent
+	fmt.Println(errors.Is(err, ringo.ErrInvalid))
+
+	var wg sync.WaitGroup
+	wg.Go(func() { ringo.Barrier(comms[1]) })
+	err = ringo.AllReduce(comms[0], []int32{1}, ringo.Sum) // but rank 1 calls Barrier
+	var e *ringo.Error
+	if errors.As(err, &e) {
+		fmt.Println(e.Op, e.Seq, errors.Is(e, ringo.ErrMismatch))
+	}
+	wg.Wait()
+	for _, c := range comms {
+		c.Close()
+	}
+	// Output:
+	// true
+	// AllReduce 1 true
+}
+
+// All-reduce of GPU memory, here of two emulated GPUs; gpu.Options{} takes the real ones.
+func ExampleComm_Do() {
+	m, err := gpu.Open(gpu.Options{Emulate: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var devices []*gpu.Device
+	for i := range m.Count() {
+		d, err := m.Device(i)
+		if err != nil {
+			log.Fatal(err)
+		}
+		devices = append(devices, d)
+	}
+	comms, err := ringo.OpenLocal(2, ringo.Config{Devices: devices})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for _, c := range comms {
+		wg.Go(func() {
+			defer c.Close()
+			if err := onGPU(c); err != nil {
+				log.Fatal(err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := m.Close(); err != nil { // which names what was not freed
+		log.Fatal(err)
+	}
+	// Output: [11 22 33]
+}
+
+// onGPU reduces three floats of each rank on a stream of the rank's GPU.
+func onGPU(c *ringo.Comm) error {
+	d := c.Device()
+	s, err := d.NewStream()
+	if err != nil {
+		return err
+	}
+	x, err := d.Alloc(3 * 4)
+	if err != nil {
+		return err
+	}
+	host := [][]float32{{1, 2, 3}, {10, 20, 30}}[c.Rank()]
+	if err := d.Write(x, mem.Of(host).Bytes()); err != nil {
+		return err
+	}
+	err = c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 3, Type: ringo.Float32, Op: ringo.Sum, Stream: s})
+	if err != nil {
+		return err
+	}
+	if err := c.Synchronize(s); err != nil { // waits for the stream, and says what went wrong on the GPU
+		return err
+	}
+	if err := d.Read(mem.Of(host).Bytes(), x); err != nil {
+		return err
+	}
+	if c.Rank() == 0 {
+		fmt.Println(host)
+	}
+	return errors.Join(d.Free(x), d.DestroyStream(s))
+}
+
+func ExampleExplain() {
+	ch, err := ringo.Explain(ringo.KindAllReduce, 4, 0, 8, 0, ringo.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s: %s\n", ch.Algo, ch.Reason)
+	// Output: doubling: small data: the fewest hops
+}
+
+func ExampleNewID() {
+	id, err := ringo.NewID("127.0.0.1:0") // served by this process; the text of id goes to all ranks
+	if err != nil {
+		log.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for rank := range 2 {
+		wg.Go(func() {
+			c, err := ringo.Open(context.Background(), ringo.Config{ID: &id, Rank: rank, Size: 2})
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return
+			}
+			defer c.Close()
+			if err := ringo.Barrier(c); err == nil && rank == 0 {
+				fmt.Println("all are here")
+			}
+		})
+	}
+	wg.Wait()
+	// Output: all are here
+}
