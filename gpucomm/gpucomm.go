@@ -344,6 +344,6 @@ func (g *Comm) Exchange(calls []*call.Call) error {
 				return g.Life.Fail(c, 0, err, g)
 			}
 		}
-		return g.after(calls[0].Stream, func() error { return g.engine.RunTogether(jobs) })
+		return g.after(calls[0].Stream, func() error { return g.engine.RunMessages(jobs) })
 	})
 }

@@ -87,9 +87,6 @@ func (e *Engine) RunMessages(jobs []*Job) error {
 	return e.messages(c, jobs)
 }
 
-// RunTogether is the old name of RunMessages.
-func (e *Engine) RunTogether(jobs []*Job) error { return e.RunMessages(jobs) }
-
 // messages queues jobs, whose steps are all independent, as messages.
 func (e *Engine) messages(c comm, jobs []*Job) error {
 	m, _, err := e.kernel(nil)
