@@ -145,6 +145,44 @@ func TestTraps(t *testing.T) {
 	}
 }
 
+// An operator on structs gets whole ones, whatever the slots and shares are.
+func TestUserOpOfStructs(t *testing.T) {
+	const size, count = 24, 1000
+	whole := UserOpOf("structs", size, func(_ DataType, dst, src []byte) {
+		if len(dst)%size != 0 {
+			panic(fmt.Sprintf("%d bytes are no structs", len(dst)))
+		}
+		for i := range dst {
+			dst[i] += src[i]
+		}
+	})
+	for _, cfg := range []Config{{SlotBytes: 256, Slots: 4}, {SlotBytes: 1024, Deterministic: call.RankOrder}, {SlotBytes: 64}} {
+		for _, algo := range []string{"", "ring", "twoshot", "tree"} {
+			cfg.Algo = algo
+			comms := local(t, 3, cfg)
+			noErrors(t, each(comms, func(c *Comm) error {
+				x := make([]uint8, size*count)
+				for i := range x {
+					x[i] = uint8(i + c.Rank())
+				}
+				if err := AllReduce(c, x, whole); err != nil {
+					return err
+				}
+				for i := range x {
+					if x[i] != uint8(3*i+3) {
+						return fmt.Errorf("byte %d is %d", i, x[i])
+					}
+				}
+				return nil
+			}))
+			err := AllReduce(comms[0], make([]uint8, size+1), whole)
+			require.ErrorIs(t, err, ErrInvalid)
+		}
+	}
+	err := AllReduce(local(t, 1, Config{SlotBytes: 64})[0], make([]uint8, 80), UserOpOf("large", 80, nil))
+	require.ErrorIs(t, err, ErrInvalid)
+}
+
 // A rank closes while the others go on: they hear of it soon, and it is not a failure.
 func TestDeparture(t *testing.T) {
 	for _, cfg := range everyTransport {

@@ -110,8 +110,16 @@ func PreMulSumAt(scale Region) RedOp { return kernels.PreMulSumAt(scale) }
 
 // UserOp is an operator of the caller's own: f must set dst = dst ⊕ src element
 // by element, and ⊕ must be commutative and associative as far as the caller
-// wants the same bits on every rank. See kernels.RedOp.Func.
+// wants the same bits on every rank. f runs on the goroutine of the operation; ranks of one
+// process run theirs at the same time.
 func UserOp(name string, f func(t DataType, dst, src []byte)) RedOp { return kernels.UserOp(name, f) }
+
+// UserOpOf is UserOp for elements of unit bytes that are passed as another type, such as
+// structs of 24 bytes as Uint8: f gets whole ones. unit is a multiple of the type's size, at
+// most 4096.
+func UserOpOf(name string, unit int, f func(t DataType, dst, src []byte)) RedOp {
+	return kernels.UserOpOf(name, unit, f)
+}
 
 // What callers may want to tell apart with errors.Is. Every error of an
 // operation is an *Error and wraps one of these or a cause of the system.

@@ -60,6 +60,9 @@ func (c *Call) Check(rank, n int) error {
 	if err := c.checkScalar(); err != nil {
 		return err
 	}
+	if unit := c.Op.Unit; c.Kind.Reduces() && unit > 0 && c.Count*c.Type.Size()%unit != 0 {
+		return bad("Count is %d elements of %d bytes, which is no multiple of the %d bytes that %v takes as a whole", c.Count, c.Type.Size(), unit, c.Op)
+	}
 	if c.Count == 0 && !c.Exact && !c.Kind.Variable() && (c.In.Len() > 0 || c.Out.Len() > 0) {
 		return bad("Count is 0, but In has %d bytes and Out %d: set Count, or give no memory", c.In.Len(), c.Out.Len())
 	}

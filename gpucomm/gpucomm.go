@@ -297,7 +297,7 @@ func (g *Comm) prepare(c *call.Call, r *request.Request, j *grid.Job, room *[4][
 	}
 	*j = jobOf(c, r)
 	j.Program = p
-	j.InL, j.OutL = hostcomm.Layouts(c, g.Life.Rank, p.Shape(), r.Size, room)
+	j.InL, j.OutL = hostcomm.Layouts(c, g.Life.Rank, p.Shape(), r, room)
 	return nil
 }
 

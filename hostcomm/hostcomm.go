@@ -9,6 +9,8 @@
 package hostcomm
 
 import (
+	"fmt"
+
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/engine"
@@ -65,6 +67,9 @@ func (h *Comm) Do(c *call.Call) error {
 	ans := h.Answer(c)
 	var r request.Request
 	err := h.chooser.Prove(c, ans.Algo)
+	if c.Kind.Reduces() && c.Op.Unit > h.limits.SlotBytes {
+		err = fmt.Errorf("%w: %v takes %d bytes as a whole, and a slot has %d: raise RINGO_SLOT_BYTES", call.ErrInvalid, c.Op, c.Op.Unit, h.limits.SlotBytes)
+	}
 	if err == nil {
 		r, err = h.numberer.Number(c, ans.Algo)
 	}
@@ -122,7 +127,7 @@ func (h *Comm) prepare(j *engine.Job, c *call.Call, r *request.Request) error {
 	if r.Out > 0 {
 		j.Out = c.Out.Bytes()[:r.Out]
 	}
-	j.InL, j.OutL = Layouts(c, h.life.Rank, j.Program.Shape(), r.Size, &h.layout)
+	j.InL, j.OutL = Layouts(c, h.life.Rank, j.Program.Shape(), r, &h.layout)
 	if c.CopiesIn() {
 		h.spare = append(h.spare[:0], j.In...)
 		j.In = h.spare
@@ -142,13 +147,13 @@ func (h *Comm) compile(key choice.Key) (*engine.Program, error) {
 	return p, err
 }
 
-// Layouts says where the chunks of a call's In and Out lie, for elements of size bytes.
-// Layouts of the v-variants are kept in room.
-func Layouts(c *call.Call, rank int, shape sched.Shape, size int, room *[4][]int) (in, out engine.Layout) {
-	one := c.Count * size
+// Layouts says where the chunks of a call's In and Out lie. Layouts of the v-variants are
+// kept in room.
+func Layouts(c *call.Call, rank int, shape sched.Shape, r *request.Request, room *[4][]int) (in, out engine.Layout) {
+	size, one := r.Size, c.Count*r.Size
 	switch c.Kind {
 	case call.AllReduce, call.Reduce, call.Broadcast:
-		in = engine.Even(one, shape.In, size) // In and Out have the same chunks
+		in = engine.Even(one, shape.In, r.Unit) // In and Out have the same chunks
 		return in, in
 	case call.AllGatherv:
 		out = engine.Layout{Off: offsets(&room[2], c.OutCounts, c.OutOffsets, size), Len: scaled(&room[3], c.OutCounts, size)}
@@ -158,7 +163,7 @@ func Layouts(c *call.Call, rank int, shape sched.Shape, size int, room *[4][]int
 			engine.Layout{Off: offsets(&room[2], c.OutCounts, c.OutOffsets, size), Len: scaled(&room[3], c.OutCounts, size)}
 	}
 	if k := shape.In / blocksIn(c.Kind, shape.Ranks); k > 1 { // of a schedule that divides shares
-		return divided(&room[0], &room[1], one, shape.In, k, size), divided(&room[2], &room[3], one, shape.Out, k, size)
+		return divided(&room[0], &room[1], one, shape.In, k, r.Unit), divided(&room[2], &room[3], one, shape.Out, k, r.Unit)
 	}
 	// chunks are the shares of the ranks
 	return engine.Layout{Total: shape.In * one, Chunk: one}, engine.Layout{Total: shape.Out * one, Chunk: one}
@@ -174,9 +179,9 @@ func blocksIn(kind call.Kind, ranks int) int {
 }
 
 // divided is the layout of shares of one bytes that have k chunks each.
-func divided(off, length *[]int, one, chunks, k, size int) engine.Layout {
+func divided(off, length *[]int, one, chunks, k, unit int) engine.Layout {
 	*off, *length = (*off)[:0], (*length)[:0]
-	share := engine.Even(one, k, size)
+	share := engine.Even(one, k, unit)
 	for c := range chunks {
 		at, n := share.Span(c % k)
 		*off, *length = append(*off, c/k*one+at), append(*length, n)

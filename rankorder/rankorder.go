@@ -70,8 +70,15 @@ func (f *Reduction) Run(request request.Request, kind call.Kind, in, out mem.Reg
 	return f.allReduce(r, in, out, share*f.size)
 }
 
-// share is how much of a piece a rank combines at most.
-func (f *Reduction) share() int { return max(64, f.RoomFor/f.size&^63) }
+// share is how much of a piece a rank combines at most: whole cache lines and units.
+func (f *Reduction) share() int {
+	const line = 64
+	whole, n := line, f.RoomFor/f.size
+	if unit := max(1, f.request.Unit); line%unit != 0 {
+		whole *= unit
+	}
+	return max(whole, n-n%whole)
+}
 
 // Parts are those of a reduction here.
 func (f *Reduction) Parts(kind call.Kind, bytes int) (first, then call.Kind) {
@@ -116,7 +123,7 @@ func (f *Reduction) reduce(r *request.Request, in, out mem.Region, share int) er
 func (f *Reduction) allReduce(r *request.Request, in, out mem.Region, piece int) error {
 	for at := 0; at < in.Len(); at += piece {
 		n := min(piece, in.Len()-at)
-		l := engine.Even(n, f.size, r.Size)
+		l := engine.Even(n, f.size, r.Unit)
 		to := out.Slice(at, n)
 		off, own := l.Span(f.rank)
 		mine := to.Slice(off, own)

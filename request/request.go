@@ -26,6 +26,7 @@ type Request struct {
 	Scalar  uintptr // of a PreMulSum, on the device
 	Key     choice.Key
 	Size    int // of an element
+	Unit    int // of what may not be divided: an element, or more for some user operators
 	In, Out int // bytes of this rank
 }
 
@@ -63,9 +64,13 @@ func (n *Numberer) Number(c *call.Call, a call.Algo) (r Request, err error) {
 		}
 	}
 	r.Stamp = n.Life.Turn.Next(s) // nothing below can be wrong on this rank alone
-	r.Size = 1
+	r.Size, r.Unit = 1, 1
 	if c.Kind != call.Barrier {
 		r.Size = c.Type.Size()
+		r.Unit = r.Size
+		if r.Reducer != nil {
+			r.Unit = max(r.Unit, r.Reducer.Unit())
+		}
 		in, out := c.Shape(rank, size)
 		r.In, r.Out = in*r.Size, out*r.Size
 	}
