@@ -45,6 +45,7 @@ type Life struct {
 	mu      sync.Mutex
 	machine Machine       // guarded by mu
 	settled chan struct{} // guarded by mu; closed when a doubt ends, nil without one
+	cause   error         // guarded by mu; why waits end, nil while they go on
 	onStop  []func(error) // guarded by mu
 }
 
@@ -73,9 +74,12 @@ func (l *Life) Watch(f func(gone <-chan struct{})) { l.watch.Go(func() { f(l.gon
 // OnStop has f called, once, when the waits of this rank are to end.
 func (l *Life) OnStop(f func(cause error)) {
 	l.mu.Lock()
-	l.onStop = append(l.onStop, f)
+	cause := l.cause
+	if cause == nil {
+		l.onStop = append(l.onStop, f)
+	}
 	l.mu.Unlock()
-	if cause := l.Guard.Aborted(); cause != nil {
+	if cause != nil {
 		f(cause)
 	}
 }
@@ -99,6 +103,9 @@ func (l *Life) step(e Event) (doubt <-chan struct{}) {
 		l.settled = nil
 	}
 	doubt = l.settled
+	if a.Stop != nil {
+		l.cause = a.Stop
+	}
 	stop := l.onStop
 	l.mu.Unlock()
 	if a.Stop != nil { // once in a life

@@ -1,8 +1,12 @@
 package life
 
 import (
+	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -19,8 +23,9 @@ type fakeGroup struct {
 	failed  chan struct{}
 	failure *bootstrap.Failure
 
-	mu   sync.Mutex
-	told []string // to Fail
+	mu       sync.Mutex
+	told     []string // to Fail
+	inquired int
 }
 
 func newFakeGroup() *fakeGroup { return &fakeGroup{failed: make(chan struct{})} }
@@ -45,6 +50,12 @@ func (g *fakeGroup) Failure() *bootstrap.Failure {
 	default:
 		return nil
 	}
+}
+
+func (g *fakeGroup) Inquire(bootstrap.Position) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inquired++
 }
 
 func (g *fakeGroup) Fail(reason string) {
@@ -88,5 +99,151 @@ func TestDeathBeforeMismatch(t *testing.T) {
 				require.ErrorIs(t, l.Err(), test.want)
 			})
 		}
+	}
+}
+
+// reset is a connection that broke, for whatever reason.
+var reset = &engine.StepError{Peer: 0, Phase: "recv", Err: errors.New("connection reset")}
+
+// TestFailWaits: an operation that another rank may have ended waits for the group's word,
+// and not for long.
+func TestFailWaits(t *testing.T) {
+	c := &call.Call{Kind: call.AllReduce}
+	died := bootstrap.Failure{Rank: 2, Died: true, Reason: "killed"}
+	for name, test := range map[string]struct {
+		cause    error
+		word     time.Duration // when it comes; 0 for never
+		want     error
+		after    time.Duration
+		told     int
+		inquired int
+	}{
+		"certain":            {call.ErrTimeout, 0, call.ErrTimeout, 0, 1, 0},
+		"word":               {reset, 100 * time.Millisecond, call.ErrPeer, 100 * time.Millisecond, 0, 0},
+		"no word":            {reset, 0, reset.Err, RootCauseWait, 1, 0},
+		"late word":          {reset, RootCauseWait + 1, reset.Err, RootCauseWait, 1, 0},
+		"apart, word":        {mismatch(7, 8), 500 * time.Millisecond, call.ErrPeer, 500 * time.Millisecond, 0, 1},
+		"apart, no word":     {mismatch(7, 8), 0, call.ErrMismatch, RollCallWait, 1, 1},
+		"invalid":            {fmt.Errorf("%w: count", call.ErrInvalid), 0, call.ErrInvalid, 0, 0, 0},
+		"unsupported":        {fmt.Errorf("%w: GPU", call.ErrUnsupported), 0, call.ErrUnsupported, 0, 0, 0},
+		"mismatch, no delay": {mismatch(7, 7), 0, call.ErrMismatch, 0, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newFakeGroup()
+				l := New(g, "h", time.Minute)
+				var stopped []error
+				l.OnStop(func(cause error) { stopped = append(stopped, cause) })
+				if test.word > 0 {
+					time.AfterFunc(test.word, func() { g.say(died) })
+				}
+				begin := time.Now()
+				err := l.Fail(c, 7, test.cause, nil)
+				require.Equal(t, test.after, time.Since(begin))
+				require.ErrorIs(t, err, test.want)
+				require.Len(t, g.told, test.told)
+				require.Equal(t, test.inquired, g.inquired)
+				if errors.Is(err, call.ErrInvalid) || errors.Is(err, call.ErrUnsupported) {
+					require.NoError(t, l.Err())
+					require.Zero(t, err.Seq)
+					require.Empty(t, stopped)
+				} else {
+					require.EqualError(t, l.Err(), err.Error())
+					require.EqualValues(t, 7, err.Seq)
+					require.Len(t, stopped, 1)
+					require.Equal(t, stopped[0], l.Guard.Aborted())
+					l.OnStop(func(cause error) { require.Equal(t, stopped[0], cause) })
+				}
+				l.Close()
+				time.Sleep(time.Second) // what is left over would show
+				require.Len(t, g.told, test.told)
+			})
+		})
+	}
+}
+
+// TestFailTogether: operations of several goroutines that a death has ended all name it, and
+// the group hears once of what it did not know.
+func TestFailTogether(t *testing.T) {
+	for _, word := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			g := newFakeGroup()
+			l := New(g, "h", time.Minute)
+			errs := make([]*call.Error, 4)
+			var all sync.WaitGroup
+			for i := range errs {
+				all.Go(func() { errs[i] = l.Fail(&call.Call{Kind: call.Send}, 0, reset, nil) })
+			}
+			synctest.Wait()
+			if word {
+				g.say(bootstrap.Failure{Rank: 2, Died: true, Reason: "killed"})
+			}
+			all.Wait()
+			for _, err := range errs {
+				require.Equal(t, word, errors.Is(err, call.ErrPeer), err)
+				require.Zero(t, err.Seq, "a Send has no number")
+			}
+			require.Equal(t, map[bool]int{true: 0, false: 1}[word], len(g.told))
+			l.Close()
+		})
+	}
+}
+
+// TestOnStop: whoever wants to hear of the end hears once, whenever he asks.
+func TestOnStop(t *testing.T) {
+	for range 200 {
+		l := New(newFakeGroup(), "h", time.Minute)
+		var calls [8]atomic.Int32
+		var all sync.WaitGroup
+		for i := range calls {
+			all.Go(func() { l.OnStop(func(error) { calls[i].Add(1) }) })
+		}
+		all.Go(func() { l.Abort(nil) })
+		all.Wait()
+		for i := range calls {
+			require.EqualValues(t, 1, calls[i].Load())
+		}
+		l.Close()
+	}
+}
+
+// TestEnds: however a communicator ends, Err is a *call.Error, and what begins later is
+// refused with the reason.
+func TestEnds(t *testing.T) {
+	c := &call.Call{Kind: call.Broadcast}
+	for name, test := range map[string]struct {
+		end    func(g *fakeGroup, l *Life)
+		err    string
+		later  string
+		failed bool
+	}{
+		"failure": {func(_ *fakeGroup, l *Life) { l.Fail(&call.Call{Kind: call.AllReduce}, 7, call.ErrTimeout, nil) },
+			"AllReduce #7: rank 1 on h: i/o timeout", "Broadcast: rank 1 on h: the communicator has failed before: AllReduce #7: rank 1 on h: i/o timeout", true},
+		"abort": {func(_ *fakeGroup, l *Life) { l.Abort(errors.New("enough")) },
+			"Abort: rank 1 on h: aborted: enough", "Broadcast: rank 1 on h: the communicator has failed before: Abort: rank 1 on h: aborted: enough", true},
+		"abort without a reason": {func(_ *fakeGroup, l *Life) { l.Abort(nil) },
+			"Abort: rank 1 on h: aborted", "Broadcast: rank 1 on h: the communicator has failed before: Abort: rank 1 on h: aborted", true},
+		"word": {func(g *fakeGroup, l *Life) {
+			g.say(bootstrap.Failure{Rank: 2, Died: true, Reason: "killed"})
+			<-l.Stopped()
+		},
+			"Comm: rank 1 on h: rank 2 died: killed", "Broadcast: rank 1 on h: rank 2 died: killed", true},
+		"close": {func(_ *fakeGroup, l *Life) { l.step(CloseCalled{l.ErrorIn("Close", call.ErrClosed)}) },
+			"Close: rank 1 on h: communicator closed", "Broadcast: rank 1 on h: communicator closed", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newFakeGroup()
+			l := New(g, "h", time.Minute)
+			require.NoError(t, l.Begin(c, nil))
+			require.NoError(t, l.Err())
+			test.end(g, l)
+			var e *call.Error
+			require.ErrorAs(t, l.Err(), &e)
+			require.EqualError(t, l.Err(), test.err)
+			require.EqualError(t, l.Begin(c, nil), test.later)
+			require.Equal(t, test.failed, l.Failed() != nil)
+			l.Close()
+			require.EqualError(t, l.Err(), test.err, "Close leaves it")
+		})
 	}
 }

@@ -17,7 +17,8 @@ import (
 // step. The turn is held.
 func (l *Life) Meet(ctx context.Context, limit time.Duration, method call.Method, mine []byte) ([][]byte, error) {
 	l.Turn.Next(method.Sign())
-	late := time.AfterFunc(slow, l.inquire)
+	here := l.Turn.position(true)
+	late := time.AfterFunc(slow, func() { l.group.Inquire(here) })
 	defer late.Stop()
 	deadline, cancelDeadline := context.WithTimeout(ctx, limit)
 	defer cancelDeadline()

@@ -1,0 +1,210 @@
+package life
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/kernels"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the transcripts anew")
+
+// The other end of the operations in transcripts is rank 0, which this rank, 1, hears
+// over shm. causes are what may befall them.
+var causes = map[string]error{
+	"reset":    errors.New("connection reset"),
+	"closed":   fifo.ErrClosed,
+	"timeout":  call.ErrTimeout,
+	"mismatch": mismatch(7, 7),
+	"ahead":    mismatch(7, 8),
+	"behind":   mismatch(7, 6),
+}
+
+// mismatch is a peer in another call: of number theirs, where this rank is at mine.
+func mismatch(mine, theirs uint32) error {
+	want := call.Sign{Seq: mine, Kind: call.AllReduce, Type: kernels.Float32, Count: 4, Root: -1}
+	got := call.Sign{Seq: theirs, Kind: call.Broadcast, Type: kernels.Float32, Count: 4, Root: 2}
+	return &Mismatch{rank: 1, peer: 0, cause: &engine.MismatchError{Want: want.Stamp(), Got: got.Stamp()}}
+}
+
+// event reads a line of a transcript:
+//
+//	fail OP CAUSE       an operation failed, see causes
+//	died RANK           the group says so
+//	complains RANK WHY  likewise
+//	disagree RANK RANK  likewise: one calls AllReduce, the other Broadcast
+//	left RANK NUMBER    likewise: RANK has closed after collective NUMBER
+//	patience, abort, close
+func event(line string) (e Event, err error) {
+	verb, rest, _ := strings.Cut(line, " ")
+	f := &bootstrap.Failure{}
+	switch verb {
+	case "fail":
+		op, name, _ := strings.Cut(rest, " ")
+		cause, ok := causes[name]
+		if !ok {
+			return nil, fmt.Errorf("no cause %q", name)
+		}
+		e := &call.Error{Op: op, Seq: 7, Rank: 1, Transport: "shm", Phase: "recv", Err: cause}
+		return OperationFailed{e, doubtOf(e)}, nil
+	case "died":
+		f.Died, f.Reason = true, "killed"
+		_, err = fmt.Sscanf(rest, "%d", &f.Rank)
+	case "complains":
+		_, err = fmt.Sscanf(rest, "%d %s", &f.Rank, &f.Reason)
+	case "disagree":
+		f.Rank = -1
+		f.Disagree = &bootstrap.Disagreement{
+			CallA: bytesOf(call.Sign{Seq: 5, Kind: call.AllReduce, Type: kernels.Float32, Count: 4, Root: -1}.Stamp()),
+			CallB: bytesOf(call.Sign{Seq: 5, Kind: call.Broadcast, Type: kernels.Float32, Count: 4, Root: 2}.Stamp()),
+		}
+		_, err = fmt.Sscanf(rest, "%d %d", &f.Disagree.RankA, &f.Disagree.RankB)
+	case "left":
+		f.Left = true
+		_, err = fmt.Sscanf(rest, "%d %d", &f.Rank, &f.Number)
+	case "patience":
+		return PatienceEnded{}, nil
+	case "abort":
+		return AbortCalled{place("Abort", fmt.Errorf("%w: %s", call.ErrAborted, "by the test"))}, nil
+	case "close":
+		return CloseCalled{place("Close", call.ErrClosed)}, nil
+	default:
+		err = fmt.Errorf("no event %q", line)
+	}
+	return GroupSaid{f}, err
+}
+
+func place(op string, cause error) *call.Error {
+	return &call.Error{Op: op, Rank: 1, Peer: -1, Err: cause}
+}
+
+// show is what an event has done to a machine.
+func show(m *Machine, before *call.Error, a Actions) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "  %v\n", m.State())
+	if v := m.Verdict(); v != before {
+		fmt.Fprintf(&b, "  verdict  %v\n", v)
+		for _, s := range []struct {
+			name string
+			err  error
+		}{{"ErrPeer", call.ErrPeer}, {"ErrLeft", call.ErrLeft}, {"ErrMismatch", call.ErrMismatch}, {"ErrTimeout", call.ErrTimeout},
+			{"ErrAborted", call.ErrAborted}, {"ErrClosed", call.ErrClosed}} {
+			if errors.Is(v, s.err) {
+				fmt.Fprintf(&b, "           is %s\n", s.name)
+			}
+		}
+	}
+	if a.Stop != nil {
+		fmt.Fprintf(&b, "  stop     %v\n", a.Stop)
+	}
+	if a.Tell != "" {
+		fmt.Fprintf(&b, "  tell     %v\n", a.Tell)
+	}
+	if a.Await != 0 {
+		fmt.Fprintf(&b, "  await    %v\n", a.Await)
+	}
+	return b.String()
+}
+
+// TestTranscripts plays the events of testdata to a Machine and compares what it does. Lines
+// that begin with a blank are what it did; a line "== title" begins another life.
+// "go test ./life -rewrite" writes them anew.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			var got strings.Builder
+			var m *Machine
+			for line := range strings.Lines(string(text)) {
+				line = strings.TrimSuffix(line, "\n")
+				switch {
+				case strings.HasPrefix(line, " "):
+					continue
+				case line == "" || strings.HasPrefix(line, "#"):
+				case strings.HasPrefix(line, "=="):
+					m = &Machine{Place: place}
+				default:
+					require.NotNil(t, m, `no "==" before %q`, line)
+					e, err := event(line)
+					require.NoError(t, err)
+					before := m.Verdict()
+					a := m.Step(e)
+					line += "\n" + strings.TrimSuffix(show(m, before, a), "\n")
+				}
+				got.WriteString(line + "\n")
+			}
+			if *rewrite {
+				require.NoError(t, os.WriteFile(file, []byte(got.String()), 0o644))
+				return
+			}
+			require.Equal(t, string(text), got.String())
+		})
+	}
+}
+
+// TestMachineLaws: whatever happens in whatever order, waits end once, the group is told
+// once, what is known is not forgotten, and Close is final.
+func TestMachineLaws(t *testing.T) {
+	lines := []string{"died 2", "complains 2 x", "disagree 0 2", "left 2 0", "left 2 3", "patience", "abort", "close"}
+	for name := range causes {
+		lines = append(lines, "fail AllReduce "+name, "fail Broadcast "+name)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		m := &Machine{Place: place}
+		stops, tells, awaits := 0, 0, 0
+		for _, line := range rapid.SliceOf(rapid.SampledFrom(lines)).Draw(t, "events") {
+			e, err := event(line)
+			require.NoError(t, err)
+			before, verdict := m.State(), m.Verdict()
+			a := m.Step(e)
+			if a.Stop != nil {
+				stops++
+				require.NotNil(t, m.Verdict())
+			}
+			if a.Tell != "" {
+				tells++
+				require.NotNil(t, a.Stop, "whoever tells the others has ended its own waits")
+			}
+			if a.Await != 0 {
+				awaits++
+				require.Equal(t, Doubtful, m.State())
+			}
+			require.GreaterOrEqual(t, m.State(), before, "%v: %v after %v", line, m.State(), before)
+			switch m.State() {
+			case Open, Doubtful:
+				require.Nil(t, m.Verdict())
+				require.Zero(t, stops)
+			case Failed:
+				require.NotNil(t, m.Verdict())
+				require.Equal(t, 1, stops)
+			case Closed:
+				require.NotNil(t, m.Verdict())
+			}
+			if verdict != nil && verdict.Op != opComm || before == Closed {
+				require.Same(t, verdict, m.Verdict(), "a verdict that has a place stays")
+			}
+			if line == "close" {
+				require.Equal(t, Closed, m.State())
+			}
+		}
+		require.LessOrEqual(t, stops, 1)
+		require.LessOrEqual(t, tells, 1)
+		require.LessOrEqual(t, awaits, 1)
+	})
+}
