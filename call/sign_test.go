@@ -138,7 +138,11 @@ func TestWords(t *testing.T) {
 	require.Equal(t, "AllReduce(count 64, float32, sum)", s.Numbered())
 	s.Seq = 17
 	require.Equal(t, "AllReduce #17 (count 64, float32, sum)", s.Numbered())
-	require.Equal(t, "Barrier #17 ()", Sign{Kind: Barrier, Seq: 17, Root: -1}.Numbered())
+	require.Equal(t, "Barrier #17", Sign{Kind: Barrier, Seq: 17, Root: -1}.Numbered())
+	meeting := Register.Sign()
+	meeting.Seq = 17
+	require.Equal(t, "Register #17", meeting.Numbered())
+	require.Equal(t, "Method(99)", Method(99).String())
 	require.Equal(t, "Send/Recv(count 5, int8)", Sign{Kind: Send, Count: 5, Type: kernels.Int8, Root: -1}.String())
 }
 

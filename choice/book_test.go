@@ -38,7 +38,7 @@ func TestTopology(t *testing.T) {
 // of ranks.
 func TestEveryChoiceHasATable(t *testing.T) {
 	for _, topo := range []Topology{{1, 1}, {2, 2}, {3, 3}, {8, 8}, {16, 16}, {4, 2}, {12, 4}} {
-		for kind := call.Barrier; kind < call.Kinds; kind++ {
+		for kind := call.Barrier; kind.Valid(); kind++ {
 			for bytes := 0; bytes < 1<<28; bytes = bytes*4 + 8 {
 				for forced := range call.Algos {
 					a, reason := Threshold(kind, topo, bytes, forced)

@@ -22,6 +22,7 @@ type fakeGroup struct {
 	bootstrap.Group
 	failed  chan struct{}
 	failure *bootstrap.Failure
+	silent  []int
 
 	mu       sync.Mutex
 	told     []string // to Fail
@@ -246,4 +247,15 @@ func TestEnds(t *testing.T) {
 			require.EqualError(t, l.Err(), test.err, "Close leaves it")
 		})
 	}
+}
+
+// TestSilent: whose time is over hears which ranks have answered nothing.
+func TestSilent(t *testing.T) {
+	g := newFakeGroup()
+	g.silent = []int{2, 3}
+	l := New(g, "h", time.Minute)
+	defer l.Close()
+	err := l.Fail(&call.Call{Kind: call.AllReduce}, 7, call.ErrTimeout, nil)
+	require.ErrorIs(t, err, call.ErrTimeout)
+	require.EqualError(t, err, "AllReduce #7: rank 1 on h: i/o timeout; ranks [2 3] answer nothing: are their processes stopped?")
 }

@@ -196,7 +196,7 @@ func TestMachineLaws(t *testing.T) {
 			case Closed:
 				require.NotNil(t, m.Verdict())
 			}
-			if verdict != nil && verdict.Op != opComm || before == Closed {
+			if verdict != nil && verdict.Op != OpComm || before == Closed {
 				require.Same(t, verdict, m.Verdict(), "a verdict that has a place stays")
 			}
 			if line == "close" {
