@@ -5,6 +5,7 @@ package socket
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,4 +58,15 @@ func TestFlushOfTheDead(t *testing.T) {
 			require.ErrorIs(t, err, fifo.ErrClosed)
 		}
 	}
+}
+
+// TestTooManyCredits: a receiver that pays back more than was lent is not believed.
+func TestTooManyCredits(t *testing.T) {
+	s, r := pair(t, large, onLoopback)
+	require.NoError(t, s.PublishFrom(mem.Host(make([]byte, large.SlotBytes)), transport.Stamp{}))
+	_, err := r.inlets[0].write([]byte{2})
+	require.NoError(t, err)
+	s.t.cfg.Guard.SetDeadline(fifo.Now() + int64(5*time.Second))
+	err = s.until(s.lanes[0], nil, 3) // more than come
+	require.EqualError(t, err, "malformed frame: more credits than slots were lent")
 }
