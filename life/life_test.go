@@ -41,7 +41,7 @@ func (g *fakeGroup) Rank() int                                { return 1 }
 func (g *fakeGroup) Size() int                                { return 4 }
 func (g *fakeGroup) Failed() <-chan struct{}                  { return g.failed }
 func (g *fakeGroup) Locate(func() (bootstrap.Position, bool)) {}
-func (g *fakeGroup) Silent() []int                            { return nil }
+func (g *fakeGroup) Silent() []int                            { return g.silent }
 
 func (g *fakeGroup) Failure() *bootstrap.Failure {
 	select {
