@@ -11,21 +11,21 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// known is what the driver has vouched for: memory and streams of the rank's GPU.
-// Asking again for each call would take a µs, so memory that was freed by others than
-// gpu.Device.Free is found for sure only if it is new to the communicator, or with
+// known is memory and streams that the driver has confirmed to be of the rank's GPU. It is
+// not asked again for each call, which would take 1 µs. So if memory is freed by something
+// else than gpu.Device.Free, a later call on it is refused for sure only with
 // Config.CheckPointers.
 type known struct {
-	frees   uint64 // of the device, when memory was looked at
+	frees   uint64 // the device's count of frees when memory was confirmed
 	memory  []mem.Region
 	streams []gpu.Stream
 }
 
-// maxKnown is how many are remembered of each; later ones take the place of those that
-// came first.
+// maxKnown is how many regions and how many streams are remembered. A new one replaces the
+// oldest.
 const maxKnown = 16
 
-// ours refuses memory of another GPU, and any where GPU memory cannot be used.
+// ours refuses memory of another GPU than the rank's.
 func (g *Comm) ours(c *call.Call) error {
 	for _, r := range []mem.Region{c.In, c.Out} {
 		if !r.IsHost() && r.Dev() != g.Device.Number() {
@@ -35,9 +35,9 @@ func (g *Comm) ours(c *call.Call) error {
 	return nil
 }
 
-// admit finds what the driver holds against a call: its memory, its stream, and
-// whether that is being captured, which it remembers. The device's context is
-// current. Errors that wrap call.ErrInvalid are of this call alone.
+// admit has the driver confirm a call's memory and stream, and finds out whether the stream
+// is being captured. The device's context is current. An error that wraps call.ErrInvalid
+// leaves the communicator usable.
 func (g *Comm) admit(c *call.Call) error {
 	if g.CheckPointers {
 		g.known.memory, g.known.streams = g.known.memory[:0], g.known.streams[:0]
@@ -60,7 +60,7 @@ func (g *Comm) admit(c *call.Call) error {
 	return g.admitStream(c.Stream)
 }
 
-// admitMemory finds what the driver holds against a region of elements of size bytes.
+// admitMemory has the driver confirm a region whose elements have size bytes.
 func (g *Comm) admitMemory(name string, r mem.Region, size int) error {
 	if r.Len() == 0 {
 		return nil
@@ -87,7 +87,7 @@ func (g *Comm) admitMemory(name string, r mem.Region, size int) error {
 	return nil
 }
 
-// admitStream finds what the driver holds against a stream, and whether it is captured.
+// admitStream has the driver confirm a stream, and finds out whether it is being captured.
 func (g *Comm) admitStream(s gpu.Stream) error {
 	driver := g.Device.Driver()
 	status, err := driver.StreamIsCapturing(s)
@@ -114,7 +114,7 @@ func (g *Comm) admitStream(s gpu.Stream) error {
 	return nil
 }
 
-// remember appends to a list that is bounded.
+// remember appends to a list of at most maxKnown.
 func remember[T any](list []T, x T) []T {
 	if len(list) == maxKnown {
 		list = slices.Delete(list, 0, 1)

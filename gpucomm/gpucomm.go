@@ -1,33 +1,29 @@
-// Package gpucomm is the GPU half of a communicator: it queues calls on GPU memory on the
-// caller's streams.
+// Package gpucomm is the GPU half of a communicator, for the root package: it queues calls
+// on GPU memory on the caller's streams. Package hostcomm is the other half.
 //
-// Do finds what is wrong with a call's memory and stream (check.go), finds its buffers in
-// registered memory (windows.go), has package choice say what carries the call out, numbers
-// it (package request), and queues kernels or copies by engine/grid, after the operation
-// before (stream.go). A watcher (watch.go) looks after what is queued, and ends it with
-// the communicator. Register (register.go) makes windows. The half sees the life of
-// the communicator and its paths, and nothing else of it.
+// A call takes five steps (queue.go). Its memory and stream are checked (check.go). Its
+// buffers are looked up in the windows, which are registered memory (windows.go,
+// register.go). Package choice says what carries it out. Package request numbers it. Then
+// kernels or copies of engine/grid are queued on the call's stream, after the communicator's
+// previous operation (stream.go). A watcher (watch.go) hears of what goes wrong on the GPU,
+// and stops the kernels when the communicator ends.
 //
-// The traps: nothing may be allocated or loaded after a call's first kernel, for that may
-// wait for kernels which wait for us; and what this rank's peers can reach must outlive
-// their kernels, so memory is given back when all ranks have left (leave.go).
+// Two traps. A call must allocate and load everything before it queues its first kernel:
+// both may wait for kernels that run, and those may wait for this rank. And the kernels of
+// peers may use a rank's memory after it has left, so memory is given back only when all
+// ranks have left (leave.go).
 package gpucomm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/hostcomm"
-	"github.com/ringo-go/ringo/kernels"
-	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/life"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/paths"
@@ -37,24 +33,24 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// Options say what a half is made of.
+// Options are what a Comm is made of.
 type Options struct {
 	Device        *gpu.Device
 	Life          *life.Life
 	Group         bootstrap.Group
-	Chooser       choice.Chooser // of host memory; Open adds what is known of the GPUs
-	Plan          *choice.Plan   // given by rank 0; may be nil
+	Chooser       choice.Chooser // as for host memory; Open adds the GPUs' kernels and plan
+	Plan          *choice.Plan   // rank 0's; may be nil
 	Numberer      *request.Numberer
 	Host          *paths.Net
 	Paths         *paths.Config
-	JoinTimeout   time.Duration // of what ranks do together
+	JoinTimeout   time.Duration // bounds the meetings of Register and Window.Close
 	CheckPointers bool          // ask the driver about the memory of every call
 	Drain         func()        // waits for operations that were started
 	Log           *slog.Logger
 }
 
-// A Comm is the GPU half of one rank's communicator. Its methods are called with the Turn
-// held, but for those that say otherwise.
+// A Comm is the GPU half of one rank's communicator. The caller of a method holds
+// Life.Turn, unless the method says otherwise.
 type Comm struct {
 	Options
 	chooser choice.Chooser
@@ -63,31 +59,31 @@ type Comm struct {
 
 	job      grid.Job
 	programs map[choice.Key]*grid.Program
-	layout   [4][]int // of the v-variants
+	layout   [4][]int // room for the counts and offsets of the v-variants
 
 	known    known
-	captures bool // the stream of the call that was admitted
+	captures bool // the stream of the current call is being captured
 
-	last  gpu.Stream // of the last operation that was not captured
-	event gpu.Event  // its end, 0 if there was none; the stream may be gone
+	last  gpu.Stream // of the last operation that was not captured; it may be destroyed
+	event gpu.Event  // the end of that operation; 0 if there was none
 
-	spare []mem.Region // for all-to-alls in place; the last is the largest
+	spare []mem.Region // for copies of In and scaled data; the last is the largest
 
 	reduction *rankorder.Reduction
 	workplace *workplace
 
 	windows    windows
-	registered int       // windows so far
-	at         placement // of the call that was routed
-	placements placements
+	registered int        // number of the last window
+	at         placement  // of the current call
+	placements placements // of the last calls
 	copyStream copyStream
 	closed     bool
 	judged     chan struct{} // closed when the watcher has reported a failure, or has ended
 }
 
-// Open connects the GPUs of all ranks. Device memory needs a GPU of every rank; missing
-// says, the same on all ranks, why it cannot be used otherwise. The Comm is to be closed by
-// Leave, also after an error; it is nil if there is nothing to close.
+// Open connects the GPUs of all ranks, which call it together. missing says, in the same
+// words on all ranks, why GPU memory cannot be used: a rank has no GPU, or nothing connects
+// two of them. Unless g is nil, Leave must be called, also after an error.
 func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	if missing = without(o.Host.Profiles); missing != "" {
 		return nil, missing, nil
@@ -137,8 +133,8 @@ func without(all []paths.Profile) string {
 	return ""
 }
 
-// agreeOnRows gives all ranks rank 0's rows. When it returns, the engines of all
-// ranks are there: nobody may write to a board before its owner's is.
+// agreeOnRows gives all ranks rank 0's rows of the plan. It also has the ranks wait for each
+// other: no kernel may write to a peer's queues before the peer has made its engine.
 func (g *Comm) agreeOnRows(ctx context.Context) error {
 	g.chooser.Kernels = g.engine
 	var mine []byte
@@ -162,7 +158,8 @@ func unused(p *choice.Plan, f *choice.Fabric) string {
 	return fmt.Sprintf("GPU plan: %s is not used: it is for %s; these are %s", p.Name(), p.Scope(), f)
 }
 
-// Notes says what the paths are, and why not better ones. It may be called at any time.
+// Notes are lines that say which path leads to each rank, why there is no better one, and
+// why a plan is not used. It may be called at any time.
 func (g *Comm) Notes() []string {
 	notes := g.net.Notes()
 	if g.Life.Rank == 0 && g.Plan != nil {
@@ -173,7 +170,8 @@ func (g *Comm) Notes() []string {
 	return notes
 }
 
-// Chooser is what chooses for this communicator's GPUs.
+// Chooser chooses what carries out calls on this communicator's GPUs. It may be called at
+// any time.
 func (g *Comm) Chooser() *choice.Chooser { return &g.chooser }
 
 // Via is part of life.Path. It may be called at any time.
@@ -183,167 +181,4 @@ func (g *Comm) Via(peer int) string { return g.net.Via(peer) }
 func (g *Comm) Memory(where uint16) string {
 	p := g.placements.find(where)
 	return p.String()
-}
-
-// Do queues a checked call on GPU memory on its stream. An error is a *call.Error.
-func (g *Comm) Do(c *call.Call) error {
-	if err := g.ours(c); err != nil {
-		return err
-	}
-	return g.with(c, func() error {
-		if err := g.admit(c); err != nil {
-			return err
-		}
-		if err := g.Life.Begin(c, g); err != nil {
-			return err
-		}
-		ans := g.Answer(c)
-		var r request.Request
-		err := g.chooser.Prove(c, ans.Algo)
-		if err == nil {
-			r, err = g.Numberer.Number(c, ans.Algo)
-		}
-		if err == nil {
-			err = g.queue(c, &r, ans)
-		}
-		if err != nil {
-			return g.Life.Fail(c, uint32(r.Stamp[0]>>32), err, g)
-		}
-		return nil
-	})
-}
-
-// Answer says what carries a call out, and why. It finds the call's memory in windows, for
-// inWindows.
-func (g *Comm) Answer(c *call.Call) choice.Answer {
-	at, registered := g.place(c)
-	g.at = at
-	return g.chooser.Choose(question(c, registered))
-}
-
-func question(c *call.Call, registered bool) choice.Question {
-	return choice.Question{Kind: c.Kind, Bytes: c.Bytes(), Type: c.Type, Op: c.Op.Kind, OnGPU: true, Registered: registered}
-}
-
-// with calls f with the device's context current. An error of f that has no place yet gets
-// that of the call.
-func (g *Comm) with(c *call.Call, f func() error) error {
-	err := g.Device.With(f)
-	var has *call.Error
-	if err == nil || errors.As(err, &has) {
-		return err
-	}
-	return g.Life.Fail(c, g.Life.Turn.Seq(), err, g)
-}
-
-// queue queues a request, with the device's context current.
-func (g *Comm) queue(c *call.Call, r *request.Request, ans choice.Answer) error {
-	switch ans.By {
-	case choice.ByWindow, choice.ByCopies:
-		return g.inWindows(c, r, ans)
-	case choice.ByFold:
-		return g.inOrder(c, r)
-	case choice.ByShares:
-		return g.reduceInShares(c, r)
-	case choice.ByKernel:
-		return g.byKernel(c, r, ans.Kernel)
-	}
-	j := &g.job
-	if err := g.prepare(c, r, j, &g.layout); err != nil {
-		return err
-	}
-	return g.after(c.Stream, func() error {
-		if c.CopiesIn() {
-			if err := g.copyIn(c, j); err != nil {
-				return err
-			}
-		}
-		return g.engine.Run(j)
-	})
-}
-
-// byKernel queues a request for a direct kernel.
-func (g *Comm) byKernel(c *call.Call, r *request.Request, k collective.Direct) error {
-	j := &g.job
-	*j = jobOf(c, r)
-	return g.after(c.Stream, func() error {
-		if c.CopiesIn() && c.In.Ptr() != c.Out.Ptr() {
-			if err := g.copyIn(c, j); err != nil {
-				return err
-			}
-		}
-		if r.Op == kernels.KindPreMulSum && r.Reducer != nil {
-			if err := g.scaleIn(c, r, j); err != nil {
-				return err
-			}
-		}
-		return g.engine.RunDirect(j, k, sched.Rank(max(0, r.Key.Peer)), c.Count*r.Size)
-	})
-}
-
-// jobOf is the job of a request without its program.
-func jobOf(c *call.Call, r *request.Request) grid.Job {
-	return grid.Job{
-		In: c.In.Slice(0, r.In), Out: c.Out.Slice(0, r.Out),
-		Reducer: r.Reducer, Scalar: r.Scalar, Stamp: r.Stamp, Stream: c.Stream,
-	}
-}
-
-// prepare makes the job of a request that its schedule carries out.
-func (g *Comm) prepare(c *call.Call, r *request.Request, j *grid.Job, room *[4][]int) error {
-	p, err := g.program(r.Key)
-	if err != nil {
-		return err
-	}
-	*j = jobOf(c, r)
-	j.Program = p
-	j.InL, j.OutL = hostcomm.Layouts(c, g.Life.Rank, p.Shape(), r, room)
-	return nil
-}
-
-// program finds or makes the program of a key.
-func (g *Comm) program(key choice.Key) (*grid.Program, error) {
-	if p := g.programs[key]; p != nil {
-		return p, nil
-	}
-	p, err := g.engine.Compile(key.Schedule(g.chooser.Topo), sched.Rank(g.Life.Rank))
-	if err == nil {
-		g.programs[key] = p
-	}
-	return p, err
-}
-
-// Exchange queues checked sends and receives on GPU memory so that they progress side by
-// side.
-func (g *Comm) Exchange(calls []*call.Call) error {
-	for _, c := range calls {
-		if err := g.ours(c); err != nil {
-			return err
-		}
-		if c.Stream != calls[0].Stream {
-			return g.Life.Place(c, 0, fmt.Errorf("%w: the sends and receives of a group are on different streams", call.ErrInvalid), g)
-		}
-	}
-	jobs := make([]*grid.Job, len(calls))
-	return g.with(calls[0], func() error {
-		for _, c := range calls {
-			if err := g.admit(c); err != nil {
-				return err
-			}
-		}
-		if err := g.Life.Begin(calls[0], g); err != nil {
-			return err
-		}
-		for i, c := range calls {
-			r, err := g.Numberer.Number(c, g.chooser.Choose(question(c, false)).Algo)
-			if err == nil {
-				jobs[i] = new(grid.Job)
-				err = g.prepare(c, &r, jobs[i], new([4][]int))
-			}
-			if err != nil {
-				return g.Life.Fail(c, 0, err, g)
-			}
-		}
-		return g.after(calls[0].Stream, func() error { return g.engine.RunMessages(jobs) })
-	})
 }

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// neighbours are the ranks of one communicator in this process that share GPU memory. A
-// rank's memory may be in use by its peers' kernels after the rank has left, so it is given
-// back when the last of them leaves and all other processes' have left too.
+// neighbours are the ranks of one communicator that are in this process. When the last of
+// them leaves, it waits for the ranks of other processes and then gives back the memory of
+// all neighbours: until then kernels of peers may use it.
 type neighbours struct {
-	open int
+	open int // ranks that have not left
 	left []leaver
 }
 
-// A leaver is a rank that has left, with what gives back its host half.
+// A leaver is a rank that has left. releaseHost gives back its host half.
 type leaver struct {
 	*Comm
 	releaseHost func() error
@@ -28,7 +28,7 @@ var processes struct {
 	of map[string]*neighbours // by the communicator's key
 }
 
-// enter counts a rank in.
+// enter counts a rank among its neighbours.
 func (g *Comm) enter() {
 	processes.Lock()
 	defer processes.Unlock()
@@ -48,13 +48,13 @@ func (g *Comm) enter() {
 func (g *Comm) Finish() error {
 	g.closed = true
 	err := g.finish()
-	g.Verdict() // it may fail even now: a peer may never come
+	g.Verdict() // what was queued may have ended because a peer never came; then Life hears of it
 	return err
 }
 
-// Leave gives everything back, and has releaseHost give back the host half, now or when the
-// last rank of this process leaves: it waits for the other processes then, at most 10 s. It
-// needs no Turn.
+// Leave gives everything back, and calls releaseHost for the host half. If other ranks of
+// this process have not left, that happens when the last of them leaves. The last one waits
+// for the other processes, at most 10 s. The caller need not hold the Turn.
 func (g *Comm) Leave(releaseHost func() error) error {
 	processes.Lock()
 	key := string(g.Group.Key())
@@ -75,7 +75,9 @@ func (g *Comm) Leave(releaseHost func() error) error {
 // farewellTime is how long the last rank of a process waits for other processes.
 const farewellTime = 10 * time.Second
 
-// disband gives back what the ranks of this process have, once no other process uses it.
+// disband gives back what the ranks of this process have. First all ranks of all processes
+// say farewell, for until then kernels may use it. Where windows are open they are closed,
+// and the ranks say farewell once more: then no rank has another's memory open.
 func disband(all []leaver) error {
 	ctx, cancel := context.WithTimeout(context.Background(), farewellTime)
 	defer cancel()
@@ -96,7 +98,7 @@ func disband(all []leaver) error {
 			continue
 		}
 		errs = append(errs, g.closeWindows())
-		group.Go(func() error { return farewell(g) }) // then the memory is the user's again
+		group.Go(func() error { return farewell(g) }) // after it the windows' memory is the user's again
 	}
 	group.Wait()
 	for _, g := range all {
@@ -105,8 +107,7 @@ func disband(all []leaver) error {
 	return errors.Join(errs...)
 }
 
-// release gives everything back. Work that was queued has been waited for or
-// aborted.
+// release gives everything back. What was queued has ended.
 func (g *Comm) release() error {
 	var errs []error
 	if g.engine != nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/ringo-go/ringo/call"
 )
 
-// A windowNote is what a rank tells the others when they meet.
+// A windowNote is what a rank says to the others in Register and Window.Close.
 type windowNote struct {
 	Window int
 	Bytes  int             `json:",omitempty"`
-	Bad    string          `json:",omitempty"` // what the rank cannot do, and why
+	Bad    string          `json:",omitempty"` // what is wrong on the rank, "" if nothing is
 	Span   json.RawMessage `json:",omitempty"`
 }
 
-// meet exchanges notes of all ranks in a method. An error has ended the communicator, for
-// the ranks do not know the same windows any more.
+// meet gives all ranks the notes of all, by rank. If it fails the communicator has ended, for
+// the ranks may not have the same windows any more.
 func (g *Comm) meet(ctx context.Context, method call.Method, mine windowNote) ([]windowNote, error) {
 	b, err := json.Marshal(&mine)
 	if err != nil {
@@ -44,7 +44,7 @@ func (g *Comm) meet(ctx context.Context, method call.Method, mine windowNote) ([
 	return notes, nil
 }
 
-// abandon ends the communicator because of what happened in a method. It returns the cause.
+// abandon ends the communicator because of an error in a method, and returns the error.
 func (g *Comm) abandon(method call.Method, cause error) error {
 	g.Life.FailIn(method.String(), cause)
 	return cause

@@ -16,20 +16,21 @@ import (
 	"github.com/ringo-go/ringo/request"
 )
 
-// A workplace is a rankorder.Workplace on a GPU. It queues on the stream of a call.
+// A workplace is the rankorder.Workplace of a GPU. What it does is queued on the stream of
+// the current call.
 type workplace struct {
 	g        *Comm
 	combiner *combiner.Combiner
 	stream   gpu.Stream
-	gather   call.Algo // of all-gathers
+	gather   call.Algo // of the current call's all-gathers
 	rooms    [rankorder.AllRooms]mem.Region
 	owned    []mem.Region
 	args     combiner.Args
 	src      [1]mem.Region
 }
 
-// roomOnDevice is how many bytes of a GPU's memory are used for shares: enough for the cost of
-// a piece's launches not to matter.
+// roomOnDevice is how many bytes of GPU memory hold shares: enough that launching the kernels
+// of a piece takes little of the time.
 const roomOnDevice = 8 << 20
 
 // Reduction is what carries out reductions in order of rank on this GPU.
@@ -38,8 +39,7 @@ func (g *Comm) Reduction() (*rankorder.Reduction, error) {
 	return g.reduction, err
 }
 
-// openReduction makes what reductions in order of rank need on the device, if it is not
-// there yet.
+// openReduction makes what reductions in order of rank need, once.
 func (g *Comm) openReduction() error {
 	if g.reduction != nil {
 		return nil
@@ -56,8 +56,9 @@ func (g *Comm) openReduction() error {
 	return nil
 }
 
-// prepareReduction does so when the communicator is opened, if no direct kernels will
-// serve: memory that is asked for later may wait for kernels that wait for us.
+// prepareReduction allocates the shares when the communicator is opened, if reductions in
+// order of rank will need them: there are no direct kernels. To allocate later may wait for
+// kernels that wait for this rank.
 func (g *Comm) prepareReduction() error {
 	if !g.chooser.InOrder || g.Life.Size == 1 || g.engine.CanDirect() {
 		return nil
@@ -69,7 +70,7 @@ func (g *Comm) prepareReduction() error {
 	return err
 }
 
-// inOrder queues a reduction in order of rank, with the device's context current.
+// inOrder queues a reduction in order of rank. The device's context is current.
 func (g *Comm) inOrder(c *call.Call, r *request.Request) error {
 	if err := g.openReduction(); err != nil {
 		return err
@@ -84,7 +85,8 @@ func (g *Comm) inOrder(c *call.Call, r *request.Request) error {
 	})
 }
 
-// scaleIn has the job of a PreMulSum sum what the ranks have scaled.
+// scaleIn queues the scaling of In to scratch memory, for a kernel that only sums: the job
+// becomes a Sum of what was scaled.
 func (g *Comm) scaleIn(c *call.Call, r *request.Request, j *grid.Job) error {
 	if err := g.openReduction(); err != nil {
 		return err
@@ -106,8 +108,8 @@ func (g *Comm) scaleIn(c *call.Call, r *request.Request, j *grid.Job) error {
 	return err
 }
 
-// prepare loads and compiles what a request needs, before its first kernel. Loading may
-// wait for the kernels before it, and these may wait for a rank that shares the GPU.
+// prepare loads and compiles what a request needs, before its first kernel is queued:
+// loading may wait for that kernel, and the kernel for a rank that shares the GPU.
 func (p *workplace) prepare(r *request.Request, kind call.Kind, bytes int) error {
 	if _, err := p.kernel(r); err != nil {
 		return err
@@ -129,7 +131,7 @@ func (p *workplace) prepare(r *request.Request, kind call.Kind, bytes int) error
 	return nil
 }
 
-// algorithm is that of a part: the same for all pieces.
+// algorithm is that of a part of the current call, the same for all pieces.
 func (p *workplace) algorithm(kind call.Kind) call.Algo {
 	if kind == call.AllGather {
 		return p.gather
@@ -158,7 +160,7 @@ func (p *workplace) Room(which rankorder.Rooms, n int) (mem.Region, error) {
 	if err != nil {
 		return r, err
 	}
-	p.owned, *have = append(p.owned, r), r // what is smaller stays: graphs may hold it
+	p.owned, *have = append(p.owned, r), r // the smaller one stays allocated: graphs may use it
 	return r.Slice(0, n), nil
 }
 

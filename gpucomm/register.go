@@ -13,20 +13,20 @@ import (
 	"github.com/ringo-go/ringo/transport/p2p"
 )
 
-// A Window is memory of all ranks' GPUs that a communicator's collectives read and
-// write where it is; see ringo.Comm.Register.
+// A Window is registered memory: a span on each rank's GPU that the kernels of all ranks
+// read and write directly. See ringo.Comm.Register.
 type Window struct {
 	comm   *Comm
 	number int // on its communicator, the same on all ranks
 	region mem.Region
 	span   *p2p.Span   // nil if the window has no effect
-	memory grid.Window // of all ranks, as this one sees it
-	reason string
+	memory grid.Window // the spans of all ranks, at this rank's addresses
+	reason string      // why the window has no effect, "" if it has
 	closed bool
 }
 
-// Register makes a window of a span of the rank's GPU memory; see ringo.Comm.Register.
-// It takes the Turn.
+// Register makes a window of a span of the rank's GPU memory; see ringo.Comm.Register. It
+// takes the Turn itself.
 func (g *Comm) Register(r mem.Region) (*Window, error) {
 	g.Drain()
 	g.Life.Turn.Lock()
@@ -50,8 +50,8 @@ func (g *Comm) Register(r mem.Region) (*Window, error) {
 	return nil, g.Life.ErrorIn(call.Register.String(), err)
 }
 
-// join finds out what this rank can tell the others of a window's memory. The
-// error is what is wrong with it.
+// join checks this rank's memory for a window, and makes it ready to be shared, if windows
+// have an effect here. The error is what is wrong with the memory.
 func (g *Comm) join(w *Window) error {
 	r := w.region
 	switch {
@@ -77,7 +77,8 @@ func (g *Comm) join(w *Window) error {
 	return nil
 }
 
-// noWindows says why windows have no effect, the same on all ranks; "" if they have.
+// noWindows says, in the same words on all ranks, why windows have no effect; "" if they
+// have.
 func (g *Comm) noWindows() string {
 	if a, b, why, apart := g.net.Apart(); apart {
 		return fmt.Sprintf("ranks %d and %d do not reach each other's memory: %s", a, b, why)
@@ -91,7 +92,8 @@ func (g *Comm) noWindows() string {
 	return ""
 }
 
-// meet has the ranks tell each other of their memory, and open it.
+// meet has the ranks tell each other of their memory, and then open it. bad is what is wrong
+// with this rank's: all ranks hear of it, and there is no window.
 func (w *Window) meet(ctx context.Context, bad error) error {
 	g := w.comm
 	note := windowNote{Window: w.number, Bytes: w.region.Len()}
@@ -158,7 +160,7 @@ func (w *Window) meet(ctx context.Context, bad error) error {
 	return nil
 }
 
-// without leaves the window without effect. All ranks come here.
+// without makes a window that has no effect. All ranks come here for the same reason.
 func (w *Window) without(reason string) error {
 	w.reason = strings.TrimPrefix(reason, "p2p: ")
 	s := w.span
@@ -173,8 +175,7 @@ func (w *Window) without(reason string) error {
 // Region is this rank's memory.
 func (w *Window) Region() mem.Region { return w.region }
 
-// Reason says, on all ranks in the same words, why the window has no effect; "" if
-// it has.
+// Reason says, in the same words on all ranks, why the window has no effect; "" if it has.
 func (w *Window) Reason() string { return w.reason }
 
 // Close ends the use of a window's memory. All ranks call it together, as they do

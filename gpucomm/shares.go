@@ -12,12 +12,13 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// sharesPiece is how much of the data two kernels are for: a rank holds a share of it.
+// sharesPiece is how many bytes of In one pair of kernels reduces. Each rank needs scratch
+// memory for its share of them.
 const sharesPiece = 64 << 20
 
-// reduceInShares queues a reduction to one rank, by kernels: each rank combines a share of
-// the data, and the root gathers the shares. What is left over when all shares are whole
-// lines goes to the root as it is.
+// reduceInShares queues a reduction to one rank by pairs of kernels: a reduce-scatter, in
+// which each rank combines a share of the data, and a gather of the shares to the root.
+// Shares are multiples of 128 bytes; a last kernel reduces what is left over.
 func (g *Comm) reduceInShares(c *call.Call, r *request.Request) error {
 	if err := g.openReduction(); err != nil {
 		return err
@@ -31,7 +32,7 @@ func (g *Comm) reduceInShares(c *call.Call, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	err = g.engine.PrepareDirect(nil) // see devicePlace.prepare
+	err = g.engine.PrepareDirect(nil) // see workplace.prepare
 	if err == nil && !scales {
 		err = g.engine.PrepareDirect(r.Reducer)
 	}

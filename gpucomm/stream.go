@@ -7,7 +7,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// after has f queue an operation on a stream, after the operation before.
+// after has f queue an operation on a stream, after the communicator's previous operation.
 func (g *Comm) after(s gpu.Stream, f func() error) error {
 	if err := g.follow(s); err != nil {
 		return err
@@ -23,9 +23,9 @@ func (g *Comm) after(s gpu.Stream, f func() error) error {
 	return g.Device.Driver().EventRecord(g.event, s)
 }
 
-// follow has the stream wait for the operation before, if that is on another
-// one: operations of a communicator happen in the order they are called. What is
-// captured is ordered by the caller, who knows where the graph is launched.
+// follow has the stream wait for the previous operation, if that is on another stream:
+// operations of a communicator happen in the order in which they are called. What is captured
+// does not wait: the caller orders it, who knows where the graph is launched.
 func (g *Comm) follow(s gpu.Stream) (err error) {
 	driver := g.Device.Driver()
 	switch {
@@ -38,11 +38,12 @@ func (g *Comm) follow(s gpu.Stream) (err error) {
 	return err
 }
 
-// eventForOrder is CU_EVENT_DISABLE_TIMING, which is cheaper.
+// eventForOrder makes an event without a time stamp, which is cheaper
+// (CU_EVENT_DISABLE_TIMING).
 const eventForOrder = 2
 
-// copyIn has the job read a copy of In, for a collective that writes before it
-// has read all.
+// copyIn queues a copy of In to scratch memory, and has the job read that: Out is the same
+// memory, and the operation writes some of Out before it has read all of In.
 func (g *Comm) copyIn(c *call.Call, j *grid.Job) error {
 	spare, err := g.scratch(j.In.Len())
 	if err != nil {
@@ -55,13 +56,13 @@ func (g *Comm) copyIn(c *call.Call, j *grid.Job) error {
 	return nil
 }
 
-// scratch is n bytes of device memory for an operation. What was handed out
-// before is kept, since graphs may go on using it.
+// scratch is n bytes of GPU memory for the current operation. Smaller memory of operations
+// before stays allocated, since graphs may use it.
 func (g *Comm) scratch(n int) (mem.Region, error) {
 	if k := len(g.spare); k > 0 && g.spare[k-1].Len() >= n {
 		return g.spare[k-1].Slice(0, n), nil
 	}
-	r, err := g.Device.Alloc(max(1, n)) // no memory has no address
+	r, err := g.Device.Alloc(max(1, n)) // a region must have an address
 	if err != nil {
 		return r, err
 	}

@@ -15,8 +15,7 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// windows are those of a communicator that are open, in order of address. They do
-// not overlap.
+// windows are the open windows of a communicator, sorted by address. They do not overlap.
 type windows []*Window
 
 // above is the index of the first window that begins above an address.
@@ -32,8 +31,9 @@ func (ws windows) above(addr uintptr) int {
 	return i
 }
 
-// find is where n bytes lie in a window; false if they do not, or if the window has
-// no effect. Cost: 10 to 25 ns, no allocation.
+// find looks up the window that holds n bytes at addr, and where in it they begin. ok is
+// false if no window holds all of them, or if it has no effect. Cost: 10 to 25 ns, no
+// allocation.
 func (ws windows) find(addr uintptr, n int) (s spot, ok bool) {
 	i := ws.above(addr)
 	if i == 0 {
@@ -63,8 +63,8 @@ func (ws *windows) remove(w *Window) {
 	}
 }
 
-// reaches says which buffers of a collective ranks reach of each other, so that
-// they have to be in windows: neither if there is nothing for windows.
+// reaches says which buffers of a collective the kernels of other ranks read or write; those
+// have to be in windows. It is neither for an operation that has no kernel for windows.
 func reaches(kind call.Kind) (in, out bool) {
 	if k, ok := choice.WindowKernel(kind); ok {
 		return k.InWindow()
@@ -78,7 +78,7 @@ type spot struct {
 	offset int
 }
 
-// inGrid is the spot as engine/grid has it.
+// inGrid is the spot for engine/grid.
 func (s spot) inGrid() grid.Place {
 	if s.window == nil {
 		return grid.Place{}
@@ -86,7 +86,7 @@ func (s spot) inGrid() grid.Place {
 	return grid.Place{Window: &s.window.memory, Offset: s.offset}
 }
 
-// mixed adds a spot to a hash.
+// mixed is a hash of h and the spot.
 func (s spot) mixed(h uint64) uint64 {
 	x := uint64(0)
 	if s.window != nil {
@@ -96,14 +96,15 @@ func (s spot) mixed(h uint64) uint64 {
 	return h ^ h>>29
 }
 
-// A placement is where the memory of a call lies in windows.
+// A placement is where the buffers of a call begin in windows. All ranks of a collective
+// must have the same one: where travels with their signs.
 type placement struct {
 	in, out spot
-	where   uint16 // what the ranks compare
+	where   uint16 // hash of in and out
 }
 
-// place finds the memory of a call in windows; false if some of what the
-// collective reaches is in none.
+// place finds the memory of a call in windows. ok is false if a buffer that has to be in a
+// window is in none.
 func (g *Comm) place(c *call.Call) (p placement, ok bool) {
 	needIn, needOut := reaches(c.Kind)
 	if len(g.windows) == 0 || c.Count == 0 || !needIn && !needOut {
@@ -128,8 +129,8 @@ func (g *Comm) place(c *call.Call) (p placement, ok bool) {
 	return p, true
 }
 
-// hash stands for windows and offsets; never 0. Others have another one with a
-// probability of 1 − 1/32767.
+// hash is never 0. Two different placements have the same hash with a probability of 1 in
+// 32767.
 func (p *placement) hash() uint16 { return uint16(p.out.mixed(p.in.mixed(1))%call.MaxWhere) + 1 }
 
 // String says where a placement is: "In at 0 and Out at 128 of window #1".
@@ -150,8 +151,8 @@ func (p *placement) String() string {
 	return fmt.Sprintf("In at %d and Out at %d of window #%d", p.in.offset, p.out.offset, a.number)
 }
 
-// placements are those of the last calls, for errors that come later. Its methods
-// may be called from any goroutine.
+// placements remembers those of the last calls: an error may have to describe one after the
+// call has been queued. Its methods may be called from any goroutine.
 type placements struct {
 	mu   sync.Mutex
 	last [16]placement
@@ -163,7 +164,7 @@ func (l *placements) add(p *placement) {
 	l.mu.Unlock()
 }
 
-// find is what a sign's where stands for; empty if that was long ago.
+// find is the placement that has a hash, the zero placement if it is not remembered.
 func (l *placements) find(where uint16) (p placement) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,7 +174,7 @@ func (l *placements) find(where uint16) (p placement) {
 	return p
 }
 
-// inWindows queues a request for memory that place has found in windows.
+// inWindows queues a request whose memory is in windows, at g.at.
 func (g *Comm) inWindows(c *call.Call, r *request.Request, ans choice.Answer) (err error) {
 	j, p := &g.job, &g.at
 	*j = jobOf(c, r)
@@ -181,7 +182,7 @@ func (g *Comm) inWindows(c *call.Call, r *request.Request, ans choice.Answer) (e
 	g.placements.add(p)
 	in, out := p.in.inGrid(), p.out.inGrid()
 	copies := ans.By == choice.ByCopies
-	if copies && c.Kind == call.AllReduce { // begins with this
+	if copies && c.Kind == call.AllReduce { // begins with a reduce-scatter by this program
 		if j.Program, err = g.program(choice.Key{Kind: call.ReduceScatter, Algo: call.Ring, Peer: -1}); err != nil {
 			return err
 		}
@@ -203,8 +204,8 @@ func (g *Comm) inWindows(c *call.Call, r *request.Request, ans choice.Answer) (e
 	})
 }
 
-// closeWindows gives back what the windows that are still open hold. No kernel of
-// any rank uses them any more.
+// closeWindows closes the spans of the windows that are still open. No kernel of any rank
+// uses them any more.
 func (g *Comm) closeWindows() error {
 	var errs []error
 	for _, w := range g.windows {

@@ -81,6 +81,22 @@ func TestRegisterRefused(t *testing.T) {
 	}
 }
 
+// Ranks that close different windows are told which.
+func TestWindowsClosedOutOfOrder(t *testing.T) {
+	list := devices(t, 2)
+	comms := open(t, list, nil)
+	memory := memories(t, list, 128)
+	both := [][]*Window{register(t, comms, memory, 0, 64), register(t, comms, memory, 64, 64)}
+	each(t, comms, func(g *Comm) error {
+		r := g.Life.Rank
+		err := both[r][r].Close()
+		require.ErrorIs(t, err, call.ErrMismatch)
+		require.ErrorContains(t, err, fmt.Sprintf("rank %d calls Window.Close of window #%d, rank %d of window #%d", r, r+1, 1-r, 2-r))
+		return nil
+	})
+	require.Error(t, comms[0].Life.Err())
+}
+
 // Places that differ are told apart, and named.
 func TestPlacement(t *testing.T) {
 	a, b := &Window{number: 1}, &Window{number: 2}

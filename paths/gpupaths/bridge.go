@@ -16,11 +16,10 @@ import (
 	"github.com/ringo-go/ringo/transport/p2p"
 )
 
-// A bridgeNet connects this rank's GPU with those that share no memory with it,
-// over transports of its own: queues in pinned memory of this process, and a
-// bridge between them and the transports. Memory is there from the beginning,
-// since allocating may wait for kernels; connections are made on first use, in
-// the background.
+// A bridgeNet connects this rank's GPU with those that share no memory with it. Kernels use
+// queues in pinned memory of this process, and a bridge moves slots between these queues and
+// transports of its own. The memory is allocated when a communicator is opened, since
+// allocating may wait for kernels; connections are made on first use, in the background.
 type bridgeNet struct {
 	shape      grid.Geometry
 	memory     *p2p.HostMemory
@@ -29,18 +28,20 @@ type bridgeNet struct {
 	transports *paths.Transports
 	links      *paths.Links
 	bridge     *bridge.Bridge
-	offset     map[int]int // of each peer's queues in memory
+	offset     map[int]int // by peer: of its queues in memory
 
 	mu   sync.Mutex
 	ends map[bridgeEnd]grid.End
 }
 
+// A bridgeEnd names the queues to a peer, or from it.
 type bridgeEnd struct {
 	peer  int
 	sends bool
 }
 
-// connectBridge agrees on a transport for each pair that has no path yet.
+// connectBridge agrees with all ranks on a transport for each pair that has no path yet.
+// refused is why this rank does not allow it, "" if it does.
 func (n *Net) connectBridge(ctx context.Context, refused string) error {
 	b := &bridgeNet{shape: n.geometry.bridge, offset: map[int]int{}, ends: map[bridgeEnd]grid.End{}}
 	n.bridge = b
@@ -99,11 +100,11 @@ func (b *bridgeNet) allocate(n *Net) error {
 	return err
 }
 
-// laneSetBytes is what the lanes of one direction take: queues, then the two
-// counters of each.
+// laneSetBytes is the memory of one direction: the queues of its lanes, then two counters for
+// each lane.
 func (b *bridgeNet) laneSetBytes() int { return b.shape.Bytes() + 2*b.shape.Lanes*grid.LaneStride }
 
-// end lays out the lanes of one direction.
+// end is one direction as a kernel sees it, and as the bridge does: a queue for each lane.
 func (b *bridgeNet) end(key bridgeEnd) (grid.End, []bridge.Queue, error) {
 	at, ok := b.offset[key.peer]
 	if !ok {
@@ -130,7 +131,7 @@ func (b *bridgeNet) end(key bridgeEnd) (grid.End, []bridge.Queue, error) {
 	return e, queues, nil
 }
 
-// once makes an end the first time that it is asked for.
+// once makes an end the first time that it is asked for, and has start connect its queues.
 func (b *bridgeNet) once(key bridgeEnd, start func([]bridge.Queue)) (grid.End, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

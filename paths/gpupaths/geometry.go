@@ -9,16 +9,17 @@ import (
 	"github.com/ringo-go/ringo/paths"
 )
 
-// A geometry is the shapes of queues, the same on all ranks.
+// A geometry is the shapes of the queues of each kind of path, the same on all ranks.
 type geometry struct {
-	board  grid.Board // on devices
+	board  grid.Board // P2P: in GPU memory
 	pinned grid.Board // in host memory
 	bridge grid.Geometry
 	blocks int // of a kernel at most
 }
 
-// geometryOf is the geometry for a number of ranks. At most sharing of them share a GPU,
-// which has this number of multiprocessors: their blocks have to run side by side.
+// geometryOf is the geometry for a number of ranks, of which at most sharing share a GPU. A
+// GPU has this number of multiprocessors. The kernels of ranks that share one wait for each
+// other, so the blocks of all of them must fit on it at the same time.
 func geometryOf(ranks, sharing, processors int) geometry {
 	g := geometry{
 		board: grid.DefaultBoard(ranks),
@@ -30,7 +31,7 @@ func geometryOf(ranks, sharing, processors int) geometry {
 		bridge: grid.Geometry{Lanes: 4, Slots: 8, SlotBytes: 128 << 10},
 		blocks: max(1, processors/max(1, sharing)),
 	}
-	if ranks > 8 { // all pairs have memory from the beginning
+	if ranks > 8 { // every pair has queues, also if it never uses them
 		g.bridge = grid.Geometry{Lanes: 1, Slots: 4, SlotBytes: 128 << 10}
 	}
 	if sharing > 1 {
@@ -42,7 +43,7 @@ func geometryOf(ranks, sharing, processors int) geometry {
 	return g
 }
 
-// Describe says in a profile which GPU a rank has.
+// Describe fills in the part of a profile that is about the rank's GPU.
 func Describe(p *paths.Profile, d *gpu.Device) error {
 	var err error
 	if p.GPU, err = d.Name(); err != nil {
@@ -67,7 +68,7 @@ func sharing(all []paths.Profile) int {
 	return most
 }
 
-// sharingNotes says so where ranks share a GPU.
+// sharingNotes is a line that says so if ranks share a GPU.
 func sharingNotes(all []paths.Profile) []string {
 	n := sharing(all)
 	if n < 2 {

@@ -9,7 +9,8 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// ownLinks are the connection of a rank to itself, in memory that has no other.
+// ownLinks connect a rank to itself, in memory of the shape of one rank. That rank is rank 0
+// there.
 type ownLinks struct{ grid.Links }
 
 func (l ownLinks) Send(sched.Rank) (grid.End, error) { return l.Links.Send(0) }
@@ -33,7 +34,7 @@ func (n *Net) Recv(from sched.Rank) (grid.End, error) {
 	return l.Recv(from)
 }
 
-// A gpuLink makes the ends of queues.
+// A gpuLink gives the ends of queues to and from a peer.
 type gpuLink interface {
 	Send(to sched.Rank) (grid.End, error)
 	Recv(from sched.Rank) (grid.End, error)
@@ -109,13 +110,13 @@ func (n *Net) Via(peer int) string {
 	return p.String()
 }
 
-// Notes says what the paths are, and why not better ones.
+// Notes are lines that say which path leads to each rank, and why there is no better one.
 func (n *Net) Notes() []string {
 	if n.size == 1 {
 		return []string{"GPU memory: p2p"}
 	}
 	var notes []string
-	ranks := map[string][]string{} // by what is said of them
+	ranks := map[string][]string{} // by path and reason
 	for r := range n.size {
 		if r == n.rank {
 			continue

@@ -1,0 +1,179 @@
+package gpucomm
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/hostcomm"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/kernels/collective"
+	"github.com/ringo-go/ringo/request"
+	"github.com/ringo-go/ringo/sched"
+)
+
+// Do queues a checked call on GPU memory on its stream. An error is a *call.Error.
+func (g *Comm) Do(c *call.Call) error {
+	if err := g.ours(c); err != nil {
+		return err
+	}
+	return g.with(c, func() error {
+		if err := g.admit(c); err != nil {
+			return err
+		}
+		if err := g.Life.Begin(c, g); err != nil {
+			return err
+		}
+		ans := g.Answer(c)
+		var r request.Request
+		err := g.chooser.Prove(c, ans.Algo)
+		if err == nil {
+			r, err = g.Numberer.Number(c, ans.Algo)
+		}
+		if err == nil {
+			err = g.queue(c, &r, ans)
+		}
+		if err != nil {
+			return g.Life.Fail(c, uint32(r.Stamp[0]>>32), err, g)
+		}
+		return nil
+	})
+}
+
+// Answer says what carries a call out, and why. It also looks up the call's memory in
+// windows, and remembers the places for inWindows.
+func (g *Comm) Answer(c *call.Call) choice.Answer {
+	at, registered := g.place(c)
+	g.at = at
+	return g.chooser.Choose(question(c, registered))
+}
+
+func question(c *call.Call, registered bool) choice.Question {
+	return choice.Question{Kind: c.Kind, Bytes: c.Bytes(), Type: c.Type, Op: c.Op.Kind, OnGPU: true, Registered: registered}
+}
+
+// with calls f with the device's context current. If f fails with an error that is no
+// *call.Error yet, the communicator fails, and the error names the call.
+func (g *Comm) with(c *call.Call, f func() error) error {
+	err := g.Device.With(f)
+	var has *call.Error
+	if err == nil || errors.As(err, &has) {
+		return err
+	}
+	return g.Life.Fail(c, g.Life.Turn.Seq(), err, g)
+}
+
+// queue queues a request by what the answer says. The device's context is current.
+func (g *Comm) queue(c *call.Call, r *request.Request, ans choice.Answer) error {
+	switch ans.By {
+	case choice.ByWindow, choice.ByCopies:
+		return g.inWindows(c, r, ans)
+	case choice.ByFold:
+		return g.inOrder(c, r)
+	case choice.ByShares:
+		return g.reduceInShares(c, r)
+	case choice.ByKernel:
+		return g.byKernel(c, r, ans.Kernel)
+	}
+	j := &g.job
+	if err := g.prepare(c, r, j, &g.layout); err != nil {
+		return err
+	}
+	return g.after(c.Stream, func() error {
+		if c.CopiesIn() {
+			if err := g.copyIn(c, j); err != nil {
+				return err
+			}
+		}
+		return g.engine.Run(j)
+	})
+}
+
+// byKernel queues a request for a direct kernel.
+func (g *Comm) byKernel(c *call.Call, r *request.Request, k collective.Direct) error {
+	j := &g.job
+	*j = jobOf(c, r)
+	return g.after(c.Stream, func() error {
+		if c.CopiesIn() && c.In.Ptr() != c.Out.Ptr() {
+			if err := g.copyIn(c, j); err != nil {
+				return err
+			}
+		}
+		if r.Op == kernels.KindPreMulSum && r.Reducer != nil {
+			if err := g.scaleIn(c, r, j); err != nil {
+				return err
+			}
+		}
+		return g.engine.RunDirect(j, k, sched.Rank(max(0, r.Key.Peer)), c.Count*r.Size)
+	})
+}
+
+// jobOf is the job of a request. A job for a schedule needs a program besides.
+func jobOf(c *call.Call, r *request.Request) grid.Job {
+	return grid.Job{
+		In: c.In.Slice(0, r.In), Out: c.Out.Slice(0, r.Out),
+		Reducer: r.Reducer, Scalar: r.Scalar, Stamp: r.Stamp, Stream: c.Stream,
+	}
+}
+
+// prepare makes the job of a request that a schedule carries out. The layouts of
+// v-variants are kept in room.
+func (g *Comm) prepare(c *call.Call, r *request.Request, j *grid.Job, room *[4][]int) error {
+	p, err := g.program(r.Key)
+	if err != nil {
+		return err
+	}
+	*j = jobOf(c, r)
+	j.Program = p
+	j.InL, j.OutL = hostcomm.Layouts(c, g.Life.Rank, p.Shape(), r, room)
+	return nil
+}
+
+// program finds or makes the program of a key.
+func (g *Comm) program(key choice.Key) (*grid.Program, error) {
+	if p := g.programs[key]; p != nil {
+		return p, nil
+	}
+	p, err := g.engine.Compile(key.Schedule(g.chooser.Topo), sched.Rank(g.Life.Rank))
+	if err == nil {
+		g.programs[key] = p
+	}
+	return p, err
+}
+
+// Exchange queues checked sends and receives on GPU memory as one operation, in which none
+// waits for another. All are on the same stream.
+func (g *Comm) Exchange(calls []*call.Call) error {
+	for _, c := range calls {
+		if err := g.ours(c); err != nil {
+			return err
+		}
+		if c.Stream != calls[0].Stream {
+			return g.Life.Place(c, 0, fmt.Errorf("%w: the sends and receives of a group are on different streams", call.ErrInvalid), g)
+		}
+	}
+	jobs := make([]*grid.Job, len(calls))
+	return g.with(calls[0], func() error {
+		for _, c := range calls {
+			if err := g.admit(c); err != nil {
+				return err
+			}
+		}
+		if err := g.Life.Begin(calls[0], g); err != nil {
+			return err
+		}
+		for i, c := range calls {
+			r, err := g.Numberer.Number(c, g.chooser.Choose(question(c, false)).Algo)
+			if err == nil {
+				jobs[i] = new(grid.Job)
+				err = g.prepare(c, &r, jobs[i], new([4][]int))
+			}
+			if err != nil {
+				return g.Life.Fail(c, 0, err, g)
+			}
+		}
+		return g.after(calls[0].Stream, func() error { return g.engine.RunMessages(jobs) })
+	})
+}

@@ -1,0 +1,187 @@
+package gpupaths
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/p2p"
+)
+
+// connect finds the paths of all pairs. missing is that of Connect.
+func (n *Net) connect(ctx context.Context, cfg *paths.Config) (missing string, err error) {
+	n.paths, n.against = make([]transport.GPUPath, n.size*n.size), make([]string, n.size*n.size)
+	noP2P, noHost, noBridge := cfg.GPURefusals()
+	if n.size == 1 {
+		noP2P = "" // there is nobody to refuse it to
+	}
+	if err := n.connectP2P(ctx, noP2P); err != nil {
+		return "", err
+	}
+	if !n.only(transport.OverP2P) {
+		if err := n.connectHost(ctx, noHost); err != nil {
+			return "", err
+		}
+	}
+	if slices.ContainsFunc(n.pairs(), func(i int) bool { return n.paths[i] == transport.NoPath }) {
+		if err := n.connectBridge(ctx, noBridge); err != nil {
+			return "", err
+		}
+	}
+	for _, i := range n.pairs() {
+		if n.paths[i] == transport.NoPath {
+			return fmt.Sprintf("nothing connects ranks %d and %d: %s", i/n.size, i%n.size, n.against[i]), nil
+		}
+	}
+	return "", nil
+}
+
+// pairs are the indices of all pairs.
+func (n *Net) pairs() []int {
+	var list []int
+	for b := range n.size {
+		for a := range b {
+			list = append(list, n.pair(a, b))
+		}
+	}
+	return list
+}
+
+// try has all ranks try one kind of path for the pairs that have none yet. reach says why it
+// cannot connect a pair, from what all ranks know, so that all say the same; a < b. Otherwise
+// both ranks of the pair call open, and the pair has the path if both succeed.
+func (n *Net) try(ctx context.Context, p transport.GPUPath, reach func(a, b int) error, open func(peer int) error) error {
+	failed := make([]string, n.size)
+	for r := range n.size {
+		if r == n.rank || n.path(n.rank, r) != transport.NoPath || reach(min(n.rank, r), max(n.rank, r)) != nil {
+			continue
+		}
+		if err := open(r); err != nil {
+			failed[r] = err.Error()
+		}
+	}
+	mine, err := json.Marshal(failed)
+	if err != nil {
+		return err
+	}
+	blobs, err := n.group.AllGather(ctx, mine)
+	if err != nil {
+		return err
+	}
+	all := make([][]string, n.size)
+	for r, b := range blobs {
+		if err := json.Unmarshal(b, &all[r]); err != nil || len(all[r]) != n.size {
+			return fmt.Errorf("what rank %d says of its paths: %w", r, errors.Join(err, fmt.Errorf("%d entries", len(all[r]))))
+		}
+	}
+	for b := range n.size {
+		for a := range b {
+			i := n.pair(a, b)
+			if n.paths[i] != transport.NoPath {
+				continue
+			}
+			why := all[a][b]
+			if why == "" {
+				why = all[b][a]
+			}
+			if err := reach(a, b); err != nil {
+				why = err.Error()
+			}
+			if why == "" {
+				n.paths[i] = p
+				continue
+			}
+			why = strings.TrimPrefix(why, "p2p: ")
+			switch {
+			case n.against[i] == "":
+				n.against[i] = why
+			case !strings.HasSuffix(n.against[i], why):
+				n.against[i] += "; " + why
+			}
+		}
+	}
+	return nil
+}
+
+func (n *Net) connectP2P(ctx context.Context, refused string) (err error) {
+	if err := n.allocate(refused); err != nil {
+		return err
+	}
+	offers, err := paths.Exchange(ctx, n.group, n.memory.Offer(), p2p.ParseOffer)
+	if err != nil {
+		return err
+	}
+	addrs := make([]uint64, n.size)
+	err = n.try(ctx, transport.OverP2P,
+		func(a, b int) error { return p2p.Reach(&offers[a], &offers[b]) },
+		func(peer int) (err error) {
+			addrs[peer], err = n.memory.Open(&offers[peer])
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	if !n.uses(transport.OverP2P) && n.size > 1 && refused == "" {
+		if err := n.memory.Close(); err != nil {
+			return err
+		}
+		if err := n.allocate("nobody to share with"); err != nil {
+			return err
+		}
+	}
+	addrs[n.rank] = n.memory.Address()
+	n.near = n.board.Links(sched.Rank(n.rank), addrs)
+	n.own = n.near
+	if n.ownMemory.Ranks == 1 {
+		n.own = ownLinks{n.ownMemory.Links(0, addrs[n.rank:n.rank+1])}
+	}
+	return nil
+}
+
+// allocate makes this rank's device memory: a board, or just the queues to itself
+// if it is not to be shared.
+func (n *Net) allocate(refused string) (err error) {
+	n.ownMemory = n.board
+	if refused != "" {
+		n.ownMemory = grid.Board{Ranks: 1, Near: n.board.Near, Far: n.board.Far}
+	}
+	n.memory, err = p2p.New(p2p.Config{
+		Driver: n.driver, Context: n.ctx, Device: n.dev, Self: n.self, Bytes: n.ownMemory.Bytes(), Refused: refused,
+	})
+	return err
+}
+
+func (n *Net) connectHost(ctx context.Context, refused string) error {
+	n.shared = p2p.NewHost(p2p.Config{
+		Driver: n.driver, Context: n.ctx, Device: n.dev, Self: n.self, Bytes: n.geometry.pinned.Bytes(), Refused: refused,
+	})
+	offers, err := paths.Exchange(ctx, n.group, n.shared.Offer(), p2p.ParseHostOffer)
+	if err != nil {
+		return err
+	}
+	addrs := make([]uint64, n.size)
+	err = n.try(ctx, transport.OverHost,
+		func(a, b int) error { return p2p.ReachHost(&offers[a], &offers[b]) },
+		func(peer int) (err error) {
+			addrs[peer], err = n.shared.Open(&offers[peer])
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	if !n.uses(transport.OverHost) {
+		return n.shared.Close()
+	}
+	if addrs[n.rank], err = n.shared.Address(); err != nil {
+		return err
+	}
+	n.pinned = n.geometry.pinned.Links(sched.Rank(n.rank), addrs)
+	return nil
+}
