@@ -159,7 +159,9 @@ func (t *Transports) Get(name string) (transport.Transport, error) {
 		tc.Log = t.net.log.With("subsys", "SHM")
 		x = shm.New(tc, shm.Options{Dir: cfg.ShmDir, Queues: min(t.peers, 8)})
 	case "socket":
-		x = socket.New(t.config, socket.Options{Network: cfg.SocketNetwork, IfName: cfg.Interface, Family: cfg.Family, Streams: cfg.Streams})
+		x = socket.New(t.config, socket.Options{
+			Network: cfg.SocketNetwork, IfName: cfg.Interface, Family: cfg.Family, Streams: cfg.Streams, Local: t.local,
+		})
 	default:
 		if why, ok := absent[name]; ok {
 			return nil, errors.New(why)
