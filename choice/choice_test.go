@@ -1,12 +1,15 @@
 package choice
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -94,6 +97,123 @@ func TestOrderMatters(t *testing.T) {
 		{call.AllGather, kernels.Float32, kernels.Sum, 3, false},
 	} {
 		require.Equal(t, tc.want, OrderMatters(tc.kind, tc.typ, tc.op.Kind, tc.n), "%+v", tc)
+	}
+}
+
+// TestCarriers: what carries a reduction out, in order of rank and otherwise, and that the choice
+// allocates nothing.
+func TestCarriers(t *testing.T) {
+	rows := func(kind call.Kind, a call.Algo) (r Rows) {
+		r[kind][0] = []Row{{a, call.MaxCount, "a row"}}
+		return r
+	}
+	const f32, scaledOp = kernels.Float32, kernels.KindPreMulSum
+	ring := rows(call.AllReduce, call.Ring)
+	for _, test := range []struct {
+		name    string
+		chooser Chooser
+		q       Question
+		want    Answer
+	}{
+		{"host", Chooser{}, Question{Kind: call.AllReduce, Bytes: 1 << 20, Type: f32},
+			Answer{Algo: call.Ring, Why: "large data: the least bytes, streamed around the ring"}},
+		{"host, forced", Chooser{Forced: call.Tree}, Question{Kind: call.AllReduce, Bytes: 1 << 20, Type: f32}, Answer{Algo: call.Tree, Why: asked}},
+		{"host, in order", Chooser{InOrder: true}, Question{Kind: call.AllReduce, Bytes: 1 << 20, Type: f32},
+			Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}},
+		{"host, in order whatever is asked for", Chooser{InOrder: true, Forced: call.Tree}, Question{Kind: call.AllReduce, Bytes: 8, Type: f32},
+			Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}},
+		{"host, all orders give the same", Chooser{InOrder: true}, Question{Kind: call.AllReduce, Bytes: 1 << 20, Type: kernels.Int32},
+			Answer{Algo: call.Ring, Why: "large data: the least bytes, streamed around the ring"}},
+		{"host, no reduction", Chooser{InOrder: true}, Question{Kind: call.AllGather, Bytes: 64, Type: f32},
+			Answer{Algo: call.Direct, Why: "small data: one hop"}},
+		{"GPU, no kernels and no rows", Chooser{}, Question{Kind: call.AllReduce, Bytes: 1 << 20, Type: f32, OnGPU: true},
+			Answer{Algo: call.Ring, Why: "large data: the least bytes, streamed around the ring"}},
+		{"GPU, row", Chooser{Kernels: paperKernels(true), Rows: rows(call.AllReduce, call.TwoShot)}, Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
+			Answer{Algo: call.TwoShot, By: ByKernel, Kernel: collective.TwoShot, Why: "a row"}},
+		{"GPU, in order, a kernel has it", Chooser{InOrder: true, Kernels: paperKernels(true), Rows: rows(call.AllReduce, call.OneShot)}, Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
+			Answer{Algo: call.OneShot, By: ByKernel, Kernel: collective.OneShot, Why: "a row"}},
+		{"GPU, in order, a kernel instead of a ring", Chooser{InOrder: true, Kernels: paperKernels(true), Rows: ring}, Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
+			Answer{Algo: call.TwoShot, By: ByKernel, Kernel: collective.TwoShot, Why: ordered}},
+		{"GPU, in order, a window instead of a ring", Chooser{InOrder: true, Kernels: paperKernels(true), Rows: ring}, Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true, Registered: true},
+			Answer{Algo: call.Window, By: ByWindow, Kernel: collective.TwoShot, Why: ordered}},
+		{"GPU, in order, no kernels", Chooser{InOrder: true, Rows: ring}, Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
+			Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}},
+		{"GPU, in order, step by step", Chooser{InOrder: true, Forced: call.Steps, Kernels: paperKernels(true)}, Question{Kind: call.AllReduce, Bytes: 64, Type: f32, OnGPU: true},
+			Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}},
+		{"GPU, in order, a large reduce", Chooser{InOrder: true, Kernels: paperKernels(true)}, Question{Kind: call.Reduce, Bytes: 3 << 20, Type: f32, OnGPU: true},
+			Answer{Algo: call.TwoShot, By: ByShares, Why: ordered}},
+		{"GPU, in order, a small reduce", Chooser{InOrder: true, Kernels: paperKernels(true), Rows: rows(call.Reduce, call.Direct)}, Question{Kind: call.Reduce, Bytes: 1 << 20, Type: f32, OnGPU: true},
+			Answer{Algo: call.Direct, By: ByKernel, Kernel: collective.Reduce, Why: "a row"}},
+		{"GPU, scaled", Chooser{Kernels: paperKernels(true), Rows: rows(call.AllReduce, call.TwoShot)}, Question{Kind: call.AllReduce, Bytes: ScaleFirst, Type: f32, Op: scaledOp, OnGPU: true},
+			Answer{Algo: call.TwoShot, By: ByKernel, Kernel: collective.TwoShot, Why: "a row"}},
+		{"GPU, too much to scale", Chooser{Kernels: paperKernels(true), Rows: rows(call.AllReduce, call.TwoShot)}, Question{Kind: call.AllReduce, Bytes: ScaleFirst + 4, Type: f32, Op: scaledOp, OnGPU: true},
+			Answer{Algo: call.Steps, Why: scaled}},
+		{"GPU, scaled in no window", Chooser{Forced: call.Window, Kernels: paperKernels(true), Rows: ring}, Question{Kind: call.AllReduce, Bytes: 64, Type: f32, Op: scaledOp, OnGPU: true, Registered: true},
+			Answer{Algo: call.Ring, Why: "a row"}},
+		{"GPU, copies", Chooser{Forced: call.Copies, Kernels: paperKernels(true)}, Question{Kind: call.AllGather, Bytes: 64, Type: f32, OnGPU: true, Registered: true},
+			Answer{Algo: call.Copies, By: ByCopies, Kernel: collective.AllGather, Why: asked}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := test.chooser
+			c.Topo = Topology{4, 4}
+			require.Equal(t, test.want, c.Choose(test.q))
+			require.Zero(t, testing.AllocsPerRun(100, func() { c.Choose(test.q) }))
+		})
+	}
+}
+
+// TestOneChoice: Explain, "ringo tune" and the calls themselves say the same, for every
+// collective, size and algorithm that is asked for.
+func TestOneChoice(t *testing.T) {
+	for _, n := range []int{1, 2, 4} {
+		for kind := call.Barrier; kind.Valid(); kind++ {
+			if kind.Pairwise() {
+				continue
+			}
+			for forced := call.Auto; forced < call.Algos; forced++ {
+				for _, inOrder := range []bool{false, true} {
+					for _, bytes := range []int{0, 8, 64 << 10, 1 << 20, 1 << 28} {
+						o := Options{Algo: forced.String(), InOrder: inOrder}
+						about := fmt.Sprintf("%v of %d on %d, %v, in order %v", kind, bytes, n, forced, inOrder)
+						c := Chooser{Topo: Blocks(n, 0), Forced: forced, InOrder: inOrder}
+						q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32}
+						ch, err := Explain(kind, n, 0, bytes, 0, o)
+						require.NoError(t, err, about)
+						sameAnswer(t, about+", host", c.Choose(q), ch)
+
+						f := &Fabric{Near: transport.OverP2P, Far: transport.OverP2P, Topo: c.Topo}
+						for range n {
+							f.GPUs = append(f.GPUs, "NVIDIA H200")
+						}
+						c.Kernels, c.Rows, q.OnGPU = paperKernels(n > 1), RowsFor(nil, f, n > 1), true
+						for _, q.Registered = range []bool{false, true} {
+							ch, err = ExplainGPU(kind, n, 0, bytes, 0, GPUs{Registered: q.Registered}, o)
+							require.NoError(t, err, about)
+							ans := c.Choose(q)
+							sameAnswer(t, about+", GPU", ans, ch)
+							if names := c.Names(kind, bytes, q.Registered); ans.By != ByFold && ans.By != ByShares && slices.Contains(planKinds, kind) {
+								named := ans.Algo.String()
+								if ans.Algo == call.Steps && !slices.Contains(names, named) {
+									named = Default(kind).String() // is the same where no kernel has its name
+								}
+								require.Contains(t, names, named, about)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func sameAnswer(t *testing.T, about string, ans Answer, ch Choice) {
+	require.Equal(t, ans.Algo.String(), ch.Algo, about)
+	require.Equal(t, ans.Why, ch.Reason, about)
+	require.NotContains(t, ch.Others, ch.Algo, about)
+	hasSteps := ans.By == BySchedule || ans.By == ByFold
+	require.Equal(t, hasSteps, ch.Schedule != nil, about)
+	if ans.By != ByFold {
+		require.Nil(t, ch.Then, about)
 	}
 }
 

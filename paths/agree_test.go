@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -319,6 +320,9 @@ func TestConnect(t *testing.T) {
 				require.True(t, n.transports.local)
 				require.Equal(t, []string{"x", "x"}, n.Hosts())
 				require.Equal(t, test.made[len(test.made)-1], n.Links.Via(1-r))
+				if runtime.GOOS == "linux" {
+					require.NotContains(t, string(n.Links.paths[1-r].addr), "tcp=", "a port is open to other hosts")
+				}
 			}
 			ranks.Go(func() {
 				conn, err := nets[1].Links.Recv(0)
