@@ -1,0 +1,143 @@
+package hostcomm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/life"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo/request"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// open makes the host halves of n ranks of this process.
+func open(t testing.TB, n int, cfg paths.Config) []*Comm {
+	groups := bootstrap.Local(n)
+	comms, errs := make([]*Comm, n), make([]error, n)
+	var all sync.WaitGroup
+	for r, g := range groups {
+		all.Go(func() {
+			l := life.New(g, "h", time.Minute)
+			me := paths.Profile{Info: transport.Info{Rank: r, Host: "h"}, Hostname: "h"}
+			net, err := paths.Connect(context.Background(), g, me, cfg, &l.Guard, slog.New(slog.DiscardHandler))
+			if errs[r] = err; err != nil {
+				return
+			}
+			ch := &choice.Chooser{Topo: choice.TopologyOf(net.Hosts())}
+			comms[r] = New(l, ch, &request.Numberer{Life: l}, net)
+			t.Cleanup(func() { l.Close(); net.Close(); g.Close() })
+		})
+	}
+	all.Wait()
+	require.NoError(t, errors.Join(errs...))
+	return comms
+}
+
+// each has all ranks do something with their turn held.
+func each(t testing.TB, comms []*Comm, f func(rank int, h *Comm) error) {
+	errs := make([]error, len(comms))
+	var all sync.WaitGroup
+	for r, h := range comms {
+		all.Go(func() {
+			h.life.Turn.Lock()
+			defer h.life.Turn.Unlock()
+			errs[r] = f(r, h)
+		})
+	}
+	all.Wait()
+	require.NoError(t, errors.Join(errs...))
+}
+
+// TestVariantsAllocateNothing: the v-variants keep their layouts from call to call.
+func TestVariantsAllocateNothing(t *testing.T) {
+	in, out := []int32{1, 2, 3, 4}, make([]int32, 4)
+	for name, c := range map[string]*call.Call{
+		"AllGatherv":              {Kind: call.AllGatherv, In: mem.Of(in), Out: mem.Of(out), Type: kernels.Int32, OutCounts: []int{4}},
+		"AllGatherv, offsets":     {Kind: call.AllGatherv, In: mem.Of(in), Out: mem.Of(out), Type: kernels.Int32, OutCounts: []int{3}, OutOffsets: []int{1}},
+		"AlltoAllv":               {Kind: call.AlltoAllv, In: mem.Of(in), Out: mem.Of(out), Type: kernels.Int32, InCounts: []int{4}, OutCounts: []int{4}},
+		"AlltoAllv, in its place": {Kind: call.AlltoAllv, In: mem.Of(out), Out: mem.Of(out), Type: kernels.Int32, InCounts: []int{4}, OutCounts: []int{4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := open(t, 1, paths.Config{Slots: 4, Cores: 1})[0]
+			require.NoError(t, c.Check(0, 1))
+			require.Zero(t, testing.AllocsPerRun(20, func() {
+				if err := h.Do(c); err != nil {
+					t.Error(err)
+				}
+			}))
+			if c.OutOffsets != nil {
+				require.Equal(t, in[:3], out[1:])
+			} else {
+				require.Equal(t, in, out)
+			}
+		})
+	}
+}
+
+// TestExchangeBehindSends: what earlier sends have left in the queues counts, so an exchange
+// of a send and a receive completes also where the queues are full.
+func TestExchangeBehindSends(t *testing.T) {
+	const slots = 4
+	for _, transport := range []string{"inproc", "shm", "socket"} {
+		t.Run(transport, func(t *testing.T) {
+			comms := open(t, 2, paths.Config{Transport: transport, Slots: slots, Cores: 2})
+			each(t, comms, func(rank int, h *Comm) error {
+				message := func(kind call.Kind, x []int64) *call.Call {
+					return &call.Call{Kind: kind, In: mem.Of(x), Out: mem.Of(x), Count: len(x), Type: kernels.Int64, Peer: 1 - rank}
+				}
+				for i := range slots {
+					if err := h.Do(message(call.Send, []int64{int64(i)})); err != nil {
+						return err
+					}
+				}
+				got := make([]int64, 1)
+				if err := h.Exchange([]*call.Call{message(call.Recv, got), message(call.Send, []int64{slots})}); err != nil {
+					return err
+				}
+				for i := 1; got[0] == int64(i-1) && i <= slots; i++ {
+					if err := h.Do(message(call.Recv, got)); err != nil {
+						return err
+					}
+				}
+				if got[0] != slots {
+					return errors.New("messages are out of order")
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// TestLayouts: where the chunks of In and Out lie, in bytes.
+func TestLayouts(t *testing.T) {
+	var room [4][]int
+	shape := sched.Shape{Ranks: 3, In: 3, Out: 3}
+	in, out := Layouts(&call.Call{Kind: call.AlltoAll, Count: 5}, 1, shape, &request.Request{Size: 4, Unit: 4}, &room)
+	for _, l := range []*engine.Layout{&in, &out} {
+		for c := range 3 {
+			off, n := l.Span(c)
+			require.Equal(t, [2]int{20 * c, 20}, [2]int{off, n})
+		}
+	}
+	in, out = Layouts(&call.Call{Kind: call.AllGatherv, OutCounts: []int{1, 0, 2}}, 2, sched.Shape{Ranks: 3, In: 1, Out: 3}, &request.Request{Size: 4, Unit: 4}, &room)
+	require.Equal(t, 8, in.Total)
+	require.Equal(t, []int{0, 4, 4}, out.Off)
+	require.Equal(t, []int{4, 0, 8}, out.Len)
+	in, out = Layouts(&call.Call{Kind: call.AlltoAllv, InCounts: []int{1, 2, 3}, OutCounts: []int{3, 2, 1}, OutOffsets: []int{9, 0, 4}}, 0, shape, &request.Request{Size: 2, Unit: 2}, &room)
+	require.Equal(t, []int{0, 2, 6}, in.Off)
+	require.Equal(t, []int{18, 0, 8}, out.Off)
+	require.Equal(t, []int{6, 4, 2}, out.Len)
+}
