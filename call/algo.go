@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// An Algo names a family of schedules, or a way of a GPU's own.
+// An Algo names a family of schedules, or a way that only GPUs have.
 type Algo uint8
 
 const (

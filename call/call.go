@@ -5,7 +5,7 @@
 // and writes what all ranks must agree on into 16 bytes (Sign). The algorithm that
 // carries a call out is named here (Algo) and chosen in package choice.
 //
-// Every floor above speaks in these words. Users see them as names of package ringo.
+// All packages above use these types. Users see them as names of package ringo.
 // The trap: Count is in elements and is not the length of the larger buffer; see Kind.
 package call
 

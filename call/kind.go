@@ -51,7 +51,7 @@ func (k Kind) Pairwise() bool { return k == Send || k == Recv }
 // Variable reports whether each rank has a count of its own.
 func (k Kind) Variable() bool { return k == AllGatherv || k == AlltoAllv }
 
-// Shares is by which factor the larger buffer of a rank is longer than Count elements.
+// Shares is how many times Count elements the larger buffer of a rank holds.
 func (k Kind) Shares(ranks int) int {
 	switch k {
 	case AllGather, ReduceScatter, AlltoAll, Gather, Scatter:

@@ -57,7 +57,7 @@ type Answer struct {
 	Why    string
 }
 
-// A Chooser chooses for one communicator. The zero Kernels are none.
+// A Chooser chooses for one communicator. Without Kernels there are none.
 type Chooser struct {
 	Topo    Topology
 	Forced  call.Algo // chosen where it has the collective
@@ -77,9 +77,9 @@ const (
 	scaled  = "the ranks' scales may differ, and no kernel takes as much memory for scaled data"
 )
 
-// ScaleFirst is how much a rank scales at most before a direct kernel runs, in
-// bytes of In, since it takes as much memory. What is larger is carried out by a
-// schedule, which scales on the way, or in pieces.
+// ScaleFirst is how much data a rank scales before a direct kernel runs, in bytes of In:
+// the scaled copy takes as much memory. What is larger is carried out by a schedule, which
+// scales while it sends, or in pieces.
 const ScaleFirst = 16 << 20
 
 // Choose answers a question. It allocates nothing.
@@ -208,8 +208,8 @@ func Parts(kind call.Kind, bytes, whole int) (first, then call.Kind) {
 	return call.AlltoAll, call.AllGather
 }
 
-// Up to how many bytes an all-reduce in order of rank sends everything to everybody. On a
-// GPU a launch less is worth more than a hop.
+// An all-reduce in order of rank of at most this many bytes sends everything to everybody.
+// It is more on a GPU, where that saves a launch.
 const (
 	WholeOnHost = 16 << 10
 	WholeOnGPU  = 64 << 10

@@ -44,8 +44,8 @@ type modelQuestion struct {
 	direct    bool // there are direct kernels
 }
 
-// modelRanks bounds the ranks for which times are estimated: it takes some 100 ms
-// for so many, once a process, and grows with their square.
+// modelRanks is for how many ranks times are estimated at most. For 32 that takes some
+// 100 ms, once a process, and it grows with the square of the ranks.
 const modelRanks = 32
 
 // model appends rows for all sizes, by estimated times.

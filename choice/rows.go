@@ -75,9 +75,10 @@ func (c *Chooser) serves(kind call.Kind, a call.Algo, bytes int, registered bool
 	return Key{Kind: kind, Algo: a}.Exists(c.Topo)
 }
 
-// inWindows reports whether windows are for a collective unless a is asked for. A
-// root whose call is in place has its memory elsewhere than the others, and does
-// not know where theirs is; such a call is right and must not fail for a window.
+// inWindows reports whether a collective may use windows by itself. Reduce, Gather and
+// Scatter may not, unless a is asked for: where the root's call is in place, its memory lies
+// at another offset than that of the others. Such a call is correct, and with a window it
+// would fail.
 func (c *Chooser) inWindows(kind call.Kind, a call.Algo) bool {
 	return !kind.Rooted() || kind == call.Broadcast || c.Forced == a
 }

@@ -1,8 +1,8 @@
 package choice
 
-// A Topology is how ranks lie on nodes: in blocks of local consecutive ranks.
-// Where they lie otherwise, or on one node, or one a node, local is the number
-// of ranks and hierarchy has nothing to gain.
+// A Topology is how ranks lie on nodes: in blocks of Local consecutive ranks.
+// Local is Ranks where hierarchy has nothing to gain: all ranks on one node, one
+// rank on each, or ranks that do not lie in equal blocks.
 type Topology struct{ Ranks, Local int }
 
 // TopologyOf finds how ranks lie, given the identity of each rank's host.

@@ -73,6 +73,10 @@ func TestVariantsAllocateNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, 1, paths.Config{Slots: 4, Cores: 1})[0]
 			require.NoError(t, c.Check(0, 1))
+			clear(out)
+			if c.In == c.Out {
+				copy(out, in)
+			}
 			require.Zero(t, testing.AllocsPerRun(20, func() {
 				if err := h.Do(c); err != nil {
 					t.Error(err)

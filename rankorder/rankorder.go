@@ -19,7 +19,7 @@ import (
 
 // A Reduction carries out reductions in order of rank, one at a time.
 type Reduction struct {
-	Whole   int // up to how many bytes an all-reduce sends everything to everybody
+	Whole   int // an all-reduce of at most this many bytes sends everything to everybody
 	RoomFor int // bytes of shares that a rank holds at a time
 
 	rank, size int
