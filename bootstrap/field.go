@@ -32,13 +32,6 @@ func (f *fields) flag() bool {
 	return v == 1
 }
 
-func (f *fields) u16() uint16 {
-	if v := f.take(2); v != nil {
-		return binary.BigEndian.Uint16(v)
-	}
-	return 0
-}
-
 func (f *fields) u32() uint32 {
 	if v := f.take(4); v != nil {
 		return binary.BigEndian.Uint32(v)

@@ -210,8 +210,8 @@ func (l *Life) Close() {
 	l.watch.Wait()
 }
 
-// inquire asks where the other ranks are. A goroutine that carries out an operation calls
-// it, so the turn is taken and its history does not change.
+// inquire asks where the other ranks are. The goroutine that carries out an operation calls
+// it, or one that watches a GPU.
 func (l *Life) inquire() { l.group.Inquire(l.Turn.position(true)) }
 
 // locate answers the same question of another rank. While an operation is under way, its wait

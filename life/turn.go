@@ -11,6 +11,7 @@ import (
 // communicator, and remembers the last ones.
 type Turn struct {
 	sync.Mutex
+	numbers  sync.Mutex         // protects what follows: a watcher asks while the turn is another's
 	seq      uint32             // of the last collective
 	pairwise bool               // what is carried out is a Send or Recv
 	recent   [history][2]uint64 // stamps, by number modulo history
@@ -21,6 +22,8 @@ const history = 64
 
 // Next numbers an operation and gives its stamp. The turn is held.
 func (t *Turn) Next(s call.Sign) [2]uint64 {
+	t.numbers.Lock()
+	defer t.numbers.Unlock()
 	if t.pairwise = s.Kind.Pairwise(); t.pairwise {
 		return s.Stamp()
 	}
@@ -34,8 +37,10 @@ func (t *Turn) Next(s call.Sign) [2]uint64 {
 // Seq is the number of the last collective. The turn is held.
 func (t *Turn) Seq() uint32 { return t.seq }
 
-// position is what this rank can say of its calls. The turn is held.
+// position is what this rank can say of its calls. It may be called at any time.
 func (t *Turn) position(waiting bool) bootstrap.Position {
+	t.numbers.Lock()
+	defer t.numbers.Unlock()
 	p := bootstrap.Position{Waiting: waiting && !t.pairwise && t.seq > 0}
 	for n := max(t.seq, history) - history + 1; n <= t.seq && n > 0; n++ {
 		p.Calls = append(p.Calls, bootstrap.Called{Number: uint64(n), Call: bytesOf(t.recent[n%history])})
