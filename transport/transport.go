@@ -1,5 +1,9 @@
-// Package transport says what a way to move slots between ranks is, and how
-// the ranks agree on one. A transport knows nothing of collectives.
+// Package transport defines what moves slots between ranks: a Transport makes one-way
+// connections, each a bounded queue. It is for package paths and for writers of
+// transports. A transport knows nothing of collectives.
+//
+// The trap: one goroutine at a time may use an end of a connection; only Close may be
+// called from any. Package transporttest checks an implementation.
 package transport
 
 import (
@@ -45,15 +49,15 @@ type RecvConn interface {
 var ErrClosed = fifo.ErrClosed
 
 // A LengthError is a slot of another length than the receiver expects: the two
-// ranks do not do the same.
+// ranks are at different calls.
 type LengthError struct{ Got, Want int }
 
 func (e *LengthError) Error() string {
 	return fmt.Sprintf("slot of %d bytes where one of %d was expected", e.Got, e.Want)
 }
 
-// Into is a power of some RecvConns: the payload of the next slot can be
-// received straight into the caller's memory, without Next and Release.
+// Into is implemented by some RecvConns: they receive the payload of the next slot
+// straight into the caller's memory, without Next and Release.
 type Into interface {
 	// NextInto waits for the next slot and moves its payload into dst. A slot
 	// whose length is not dst's is a *LengthError, which comes with the stamp of
@@ -61,8 +65,8 @@ type Into interface {
 	NextInto(dst mem.Region) (Stamp, error)
 }
 
-// From is a power of some SendConns: a slot can be sent straight from the
-// caller's memory, without Reserve and Publish.
+// From is implemented by some SendConns: they send a slot straight from the caller's
+// memory, without Reserve and Publish.
 type From interface {
 	// PublishFrom waits for a free slot and sends src, at most SlotBytes of
 	// Limits, as its payload. src must not change until Flush has returned.
@@ -71,7 +75,7 @@ type From interface {
 	Flush() error
 }
 
-// Room is a power of a SendConn: it knows how full its queue is.
+// Room is implemented by SendConns that know how full their queue is.
 type Room interface {
 	// Free is how many slots can be reserved and published now without waiting
 	// for the receiver, at most Slots of Limits. It belongs to the goroutine that
@@ -81,7 +85,7 @@ type Room interface {
 
 // Limits are the dimensions of all queues of a communicator.
 type Limits struct {
-	SlotBytes int // payload of a slot
+	SlotBytes int // payload of a slot, at most
 	Slots     int // slots of a queue, ≥ 2
 }
 
@@ -105,20 +109,22 @@ type Config struct {
 // A Transport is one way to move slots, opened by one rank for one
 // communicator. Dial and Accept may be called from several goroutines.
 type Transport interface {
-	// Name is the word of options, logs and errors: "shm".
+	// Name is the name in options, logs and errors: "shm".
 	Name() string
-	// Listen makes ready for peers and returns the address that they need for
-	// Dial. An error says why this rank cannot use the transport, and the remedy.
-	// It probes what connections will need (memory, permissions), so that a
-	// refusal comes before the ranks agree and not after.
+	// Listen gets ready for peers and returns the address that they pass to Dial. An
+	// error says why this rank cannot use the transport, and the remedy. Listen tries
+	// what connections will need (memory, permissions), so that it fails before the
+	// ranks agree on a transport and not after.
 	Listen() (addr []byte, err error)
 	// Reach says why the two ranks cannot be connected this way, nil if they
 	// can. It is pure and symmetric.
 	Reach(a, b Info) error
-	// Dial makes the sending end of a connection to peer, which listens at addr.
+	// Dial makes the sending end of a connection to peer, which listens at addr. Errors:
+	// ErrClosed if nobody listens there, the Guard's, or those of the system.
 	Dial(peer Info, addr []byte) (SendConn, error)
-	// Accept waits until peer has dialled and returns the receiving end.
+	// Accept waits until peer has dialled and returns the receiving end. Errors: the
+	// Guard's, or ErrClosed after Close.
 	Accept(peer Info) (RecvConn, error)
-	// Close ends all connections and gives everything back.
+	// Close ends all connections and releases their memory and descriptors.
 	Close() error
 }

@@ -6,16 +6,17 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// SignBytes is what each rank has on a sign board: the number and the stamp of
-// the operation that it is at.
+// SignBytes is the room of each rank on a sign board: the number and the stamp of
+// the operation that the rank is at.
 const SignBytes = 64
 
-// GateBytes is what kernels in windows wait at: a flag for each block and rank.
+// GateBytes is the size of a rank's gates, at which window kernels wait: a flag for
+// each block and rank.
 const GateBytes = 8 * MaxBlocks * MaxDirect
 
-// A Board says how the memory lies that each rank allocates on its device and
-// exports to its peers. All ranks have the same Board, and their memory the same
-// offsets. It is, from the beginning:
+// A Board is the layout of the memory that each rank allocates on its device and
+// exports to its peers. All ranks have the same Board, so offsets are the same on
+// all. From the beginning, the memory holds:
 //
 //	signs    SignBytes for each rank
 //	tails    for each rank p, MaxLanes × LaneStride: slots that p published to this rank
@@ -23,20 +24,20 @@ const GateBytes = 8 * MaxBlocks * MaxDirect
 //	mail     for the direct kernels
 //	queues   from each rank p to this rank
 //
-// All of it but the slots has to be zero before a peer writes there; the whole
-// memory zero is simplest.
+// All of it but the slots has to be zero before a peer writes there. Simplest is to
+// clear the whole memory.
 type Board struct {
 	Ranks     int
 	MailBytes int      // a multiple of 128
-	Near, Far Geometry // of queues to the next rank, which rings use, and to others
+	Near, Far Geometry // of queues to the next rank (rings use those), and to others
 }
 
 // MaxLanes is the most lanes of any queue.
 const MaxLanes = 128
 
-// boardBytes is how much memory a board takes at most, unless there are very many
-// ranks. Kernels, and what the driver rounds up to, are some 8 MiB more on an H200:
-// with them a communicator of 8 takes 64 MiB.
+// boardBytes is the most memory that a board takes, unless there are very many
+// ranks. Kernels and the driver's rounding add some 8 MiB on an H200: with them a
+// communicator of 8 takes 64 MiB.
 func boardBytes(ranks int) int {
 	if ranks <= 4 {
 		return 60 << 20
@@ -44,9 +45,9 @@ func boardBytes(ranks int) int {
 	return 56 << 20
 }
 
-// DefaultBoard is for a number of ranks on GPUs that reach each other over NVLink.
-// A ring all-reduce of 1 GiB on 4 H200s reaches a bus bandwidth of 364 GB/s with
-// 128 lanes of 4 slots of 64 KiB, 361 of 8 slots of 32 KiB, and with 64 lanes 347.
+// DefaultBoard is the Board for a number of ranks on GPUs that are connected by
+// NVLink. A ring all-reduce of 1 GiB on 4 H200s has a bus bandwidth of 364 GB/s with
+// 128 lanes of 4 slots of 64 KiB, 361 with 8 slots of 32 KiB, and 347 with 64 lanes.
 func DefaultBoard(ranks int) Board {
 	b := Board{
 		Ranks:     ranks,
@@ -63,10 +64,10 @@ func DefaultBoard(ranks int) Board {
 	return b
 }
 
-// farLanes is how many lanes an all-to-all has, which sends to and receives from each
-// other rank and copies its own part: two tasks for each of 128 blocks. With a few
-// lanes more some blocks have three, and the others wait for them: of 1 GiB on 4 H200s,
-// 36 lanes reach 342 GB/s and 39 reach 322.
+// farLanes is the number of lanes of an all-to-all. A lane sends to each other rank,
+// receives from each, and copies its own part; each of 128 blocks gets two of these
+// tasks. With a few lanes more some blocks have three tasks and the others wait for
+// them: 1 GiB on 4 H200s moves at 342 GB/s with 36 lanes and at 322 with 39.
 func farLanes(ranks int) int { return min(64, max(16, 2*MaxBlocks/(2*ranks-1))) }
 
 // Geometry is the shape of the queues from one rank to another. Those of a rank to
@@ -108,8 +109,8 @@ func (b Board) Bytes() int { return b.Queues(sched.Rank(b.Ranks), 0) }
 // Zero is how many bytes from the beginning come before the queues.
 func (b Board) Zero() int { return b.Mail() + b.MailBytes }
 
-// Links are the connections of a rank whose device reaches the memory of all
-// ranks at the given addresses, which are multiples of 128.
+// Links are the connections of a rank whose device can access the memory of all
+// ranks. memory holds their addresses in order of rank, multiples of 128.
 func (b Board) Links(rank sched.Rank, memory []uint64) Links { return &boardLinks{b, rank, memory} }
 
 type boardLinks struct {
@@ -153,7 +154,7 @@ func (l *boardLinks) Mail() ([]uint64, int) { return l.all(l.Board.Mail()), l.Ma
 
 func (l *boardLinks) Gates() []uint64 { return l.all(l.Board.Gates()) }
 
-// all is the address of what lies at an offset, of each rank.
+// all is the address of an offset in each rank's memory.
 func (l *boardLinks) all(offset int) []uint64 {
 	at := make([]uint64, l.Ranks)
 	for r, m := range l.memory {

@@ -19,9 +19,9 @@ func (e *ArgumentError) Error() string {
 	return fmt.Sprintf("grid: device %d: %s: %s", e.Device, e.Argument, e.Reason)
 }
 
-// check finds what can be found without asking the driver: that memory is a
-// device's, aligned, and as long as the layout says. Whether it is allocated is
-// for gpu.Device.Check.
+// check looks at memory without asking the driver: it has to be the device's,
+// aligned, and as long as the layout says. gpu.Device.Check finds whether it is
+// allocated.
 func (j *Job) check(dev cuda.Device) error {
 	shape, size := j.Program.shape, 1
 	if j.Reducer != nil {
@@ -39,8 +39,8 @@ func (j *Job) check(dev cuda.Device) error {
 	return nil
 }
 
-// misplaced says what is wrong with a buffer. Ranks that take no part in a buffer
-// have none.
+// misplaced says what is wrong with a buffer, "" if nothing is. An empty buffer is
+// allowed: a rank may take no part in it.
 func misplaced(r mem.Region, l *engine.Layout, chunks, size int) string {
 	switch {
 	case r.Len() == 0:

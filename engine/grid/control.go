@@ -65,26 +65,26 @@ func (c *Control) free(d cuda.Driver) error {
 	return d.MemFreeHost(p)
 }
 
-// Abort has kernels end that wait or are yet to come, within some ms. What they
-// were to compute is undefined, and the queues are of no use any more.
+// Abort ends kernels that wait, within some ms, and those that are yet to start.
+// Their results are undefined, and the queues are of no use any more.
 func (c *Control) Abort() { c.words.abort.Store(1) }
 
 // Aborted reports whether kernels were told to end, by Abort or by a kernel that
 // found a mismatch.
 func (c *Control) Aborted() bool { return c.words.abort.Load() != 0 }
 
-// Progress is how many operations have started and finished, replays of graphs
-// included. A kernel that was aborted has finished too.
+// Progress counts operations that have started and that have finished, replays of
+// graphs included. A kernel that was aborted has finished too.
 func (c *Control) Progress() (started, finished uint64) {
 	finished = c.words.finished.Load()
 	return c.words.started.Load(), finished
 }
 
-// Stamp is that of the first operation that failed, once Fault tells of one.
+// Stamp is the stamp of the first operation that failed, once Fault returns one.
 func (c *Control) Stamp() transport.Stamp { return c.words.mine }
 
-// Fault is what the first kernel that failed has to say: a *engine.StepError that
-// has *engine.MismatchError or ErrAborted; nil if none failed.
+// Fault is the error of the first kernel that failed: a *engine.StepError that
+// wraps *engine.MismatchError or ErrAborted; nil if none failed.
 func (c *Control) Fault() error {
 	const (
 		aborted   = 1

@@ -55,7 +55,7 @@ type mailroom struct {
 	tune   func(d Direct, ranks, lines int) (blocks, threads int)
 }
 
-// openMail looks where the mailboxes are.
+// openMail finds the mailboxes and allocates their epochs.
 func (e *Engine) openMail() (err error) {
 	at, n := e.links.Mail()
 	if len(at) != e.ranks || e.ranks < 2 || e.ranks > MaxDirect || n/2/(2*(e.ranks-1)) < minMailbox {
@@ -72,14 +72,14 @@ func (e *Engine) openMail() (err error) {
 }
 
 // RunDirect queues a direct kernel on the job's stream, as Run does a program.
-// bytes is the length of what one rank sends to one other: all of it for OneShot,
-// TwoShot, Reduce and Broadcast, a rank's share for the others. Memory may be in
-// place: out the same as in, or the shares that are this rank's. Of a
-// job only In, Out, Reducer, Scalar, Stamp and Stream count; the scalar has to have
-// the same value on all ranks. A rank that gives or gets nothing needs no In or Out.
+// bytes is the length of the message from one rank to one other: the whole buffer for
+// OneShot, TwoShot, Reduce and Broadcast, a rank's share for the others. Memory may be
+// in place: out the same as in, or the shares that are this rank's. Of the job only In,
+// Out, Reducer, Scalar, Stamp and Stream are used; the scalar has to have the same value
+// on all ranks. A rank that gives no data needs no In, one that gets none needs no Out.
 //
-// Ranks that run different things find out, also those that run programs: where
-// both have the epoch, from the lines, otherwise from the sign boards.
+// Ranks at different calls find out, also if some run programs: from the lines where
+// both are at the same epoch, otherwise from the sign boards.
 func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	switch {
 	case !e.CanDirect():

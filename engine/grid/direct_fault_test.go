@@ -80,7 +80,7 @@ func TestDirectUnnumbered(t *testing.T) {
 }
 
 // TestDirectMissing: a rank that never comes leaves the others waiting until the
-// host has them end, all blocks and what is queued behind.
+// host ends them, with all blocks and later work on the stream.
 func TestDirectMissing(t *testing.T) {
 	const n = 3
 	r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), mailed(n), options(n))

@@ -148,8 +148,8 @@ func TestDirectOps(t *testing.T) {
 	}
 }
 
-// TestDirectMany has a reduction run again and again, so that both halves of the
-// mailboxes are used by ranks that are ahead and behind.
+// TestDirectMany runs a reduction again and again, so that faster and slower ranks use
+// both halves of the mailboxes.
 func TestDirectMany(t *testing.T) {
 	const n = 4
 	r := newRig(t, emulated(t, n, cudaemu.Config{Seed: 5}), mailed(n), options(n))

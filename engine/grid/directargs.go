@@ -23,7 +23,7 @@ type directArgs struct {
 	even, unit    uint32
 }
 
-// setTransfers sets which memory goes to which rank.
+// setTransfers sets the memory that goes to each rank.
 func (e *Engine) setTransfers(a *directArgs, j *Job, d Direct, root, bytes int) {
 	n, rank := e.ranks, int(e.rank)
 	all, isRoot := uint32(1)<<n-1, rank == root
@@ -93,8 +93,8 @@ func mask(is bool, m uint32) uint32 {
 	return 0
 }
 
-// setMailboxes divides the mailboxes: an area for each other rank, or two, and all
-// that twice. Lines to rank + k lie in its area k - 1.
+// setMailboxes divides the mailboxes: one area for each other rank, or two, and the
+// whole twice. Lines to rank + k lie in its area k - 1.
 func (e *Engine) setMailboxes(a *directArgs) {
 	n, rank := e.ranks, int(e.rank)
 	half := e.mail.bytes / 2 / lineBytes * lineBytes
@@ -107,9 +107,9 @@ func (e *Engine) setMailboxes(a *directArgs) {
 	}
 }
 
-// directShape is the grid for messages of a number of lines. Each line has a group of
-// threads while there are few lines; with more, each group has several. From
-// measurements on 2 and 4 H200s.
+// directShape is the grid for messages of a number of lines: a group of threads for
+// each line while there are few, several lines for each group when there are more.
+// Measured on 2 and 4 H200s.
 func directShape(d Direct, ranks, lines int) (blocks, threads int) {
 	threads = 128
 	switch {

@@ -15,15 +15,15 @@ type Options struct {
 	Rank    sched.Rank
 	Ranks   int // of the communicator
 	Threads int // that move data in a block, a multiple of 32 up to 512, which is the default
-	// MinSlice is how many bytes a lane moves at least, if there are as many: a
-	// small operation is carried out by fewer lanes. A multiple of 128.
+	// MinSlice is the least number of bytes that a lane moves: a small operation has
+	// fewer lanes. A multiple of 128.
 	MinSlice int
-	// Blocks is how many blocks run at once at most, where a kernel can do with
-	// any number: the device's multiprocessors by default, fewer if ranks share it.
+	// Blocks is the most blocks of a kernel that can run with any number: by default
+	// the number of the device's multiprocessors; less if ranks share the device.
 	Blocks int
-	// DirectBlocks is how many blocks a direct kernel has at most, from 1 to 128,
-	// the default; alike on all ranks. If ranks share a device they have to run
-	// at once on it.
+	// DirectBlocks is the most blocks of a direct kernel, from 1 to 128, the default;
+	// the same on all ranks. If ranks share a device, the kernels of all of them have
+	// to fit on it at once.
 	DirectBlocks int
 }
 
@@ -32,13 +32,13 @@ const (
 	defaultMinSlice = 8 << 10
 	stageBytes      = 64 << 10
 	slabBytes       = 128 << 10
-	otherThreads    = 64  // of a block: those that wait and those that tell
+	otherThreads    = 64  // of a block: those that wait for peers and those that notify them
 	turnBytes       = 512 // of shared memory, at most, between them
 )
 
-// An Engine carries out operations on one device, in the order in which they run
-// on their streams; the caller sees to it that no two run at once. It is not for
-// concurrent use.
+// An Engine carries out operations on one device, one after the other: the caller
+// orders its streams so that no two operations run at once. Its methods must not be
+// called concurrently.
 type Engine struct {
 	driver     cuda.Driver
 	ctx        cuda.Context
@@ -64,7 +64,7 @@ type Engine struct {
 	tmp      uintptr // the largest scratch so far
 	tmpLen   int
 	table    uintptr // chunks of different sizes
-	tables   int     // words that it has room for
+	tables   int     // words that fit into table
 
 	ends    map[endKey]end
 	modules map[moduleKey]*module
@@ -86,8 +86,8 @@ type endKey struct {
 // localBytes is the length of Local.
 const localBytes = 64
 
-// New makes an Engine for a device and its primary context. It allocates what
-// outlasts operations and loads no kernel.
+// New makes an Engine for a device and its primary context. It allocates the memory
+// that outlasts operations and loads no kernel.
 func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (*Engine, error) {
 	e := &Engine{
 		driver: d, ctx: ctx, dev: dev, links: l, rank: o.Rank, ranks: o.Ranks, threads: o.Threads, minSlice: o.MinSlice, blocks: o.Blocks,
@@ -120,7 +120,6 @@ func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (
 	return e, nil
 }
 
-// open allocates.
 func (e *Engine) open() error {
 	d := e.driver
 	var err error
@@ -177,8 +176,8 @@ func (e *Engine) open() error {
 // Control is the control block of this rank.
 func (e *Engine) Control() *Control { return e.control }
 
-// Close frees what the Engine holds. Its kernels have to be done, and graphs
-// that hold them must not be launched again.
+// Close frees the Engine's memory and modules. Its kernels have to be done, and
+// graphs that hold them must not be launched again.
 func (e *Engine) Close() error {
 	var errs []error
 	if e.finish != nil {
@@ -212,12 +211,12 @@ func (e *Engine) Close() error {
 	return errors.Join(errs...)
 }
 
-// quietly calls f with the context current and in a mode in which it may do what
-// a capturing stream of this thread must not record.
+// quietly calls f with the context current, in a mode in which calls that a capture
+// on this thread would forbid are allowed.
 func (e *Engine) quietly(f func() error) error { return cuda.Quietly(e.driver, e.ctx, f) }
 
-// room is a small part of device memory until Close. It rarely allocates, which
-// while kernels run may have to wait for them.
+// room is a small part of device memory until Close. It rarely allocates, because an
+// allocation may have to wait for running kernels.
 func (e *Engine) room(n int) (p uintptr, err error) {
 	n = roundUp(max(1, n), 64)
 	if n > e.slabLeft {
@@ -251,8 +250,8 @@ func (e *Engine) scratch(n int) (p uintptr, err error) {
 	return e.tmp, nil
 }
 
-// write copies to device memory and waits for that alone: no stream of the
-// caller's takes part.
+// write copies to device memory and waits for the copy alone, not for the caller's
+// streams.
 func (e *Engine) write(to uintptr, b []byte) error {
 	stage := pinned(e.stage, stageBytes)
 	for len(b) > 0 {

@@ -130,8 +130,8 @@ func TestCrossed(t *testing.T) {
 }
 
 // TestMissing: a rank that never comes leaves the others waiting until the host
-// has them end; then they say for whom they waited, and what is queued behind
-// ends too.
+// ends them; then they say for whom they waited, and later work on the stream ends
+// too.
 func TestMissing(t *testing.T) {
 	const n = 3
 	for _, c := range []struct {

@@ -1,12 +1,13 @@
-// Package grid carries out one rank's part of a collective on its GPU. It is for the
-// root package. The interpreter (kernels/cuda/run.cu) does what package engine does
-// on the host: the rounds, steps and slices of any schedule, with a block of threads
-// for each lane. Direct kernels (direct.cu) carry out small and middle sizes at once,
-// messages (messages.h) independent sends and receives side by side, and window
-// kernels (window.cu) and copy engines work in the ranks' own registered buffers.
+// Package grid carries out one rank's part of a collective on its GPU. It is for
+// package gpucomm. The interpreter (kernels/cuda/run.cu) does on the GPU what package
+// engine does on the host: the rounds, steps and slices of any schedule, with a block
+// of threads for each lane. Direct kernels (direct.cu) carry out small and middle sizes
+// in one exchange of lines, messages (messages.h) independent sends and receives side by
+// side, and window kernels (window.cu) and copy engines work in the ranks' own
+// registered buffers.
 //
 // The trap: nothing here waits for the GPU. Work is queued on the caller's stream, and
-// what goes wrong later is in the Control, which the owner has to watch.
+// later errors appear in the Control, which the owner has to watch.
 package grid
 
 import (
@@ -24,9 +25,9 @@ type Geometry struct {
 	Lanes     int
 	Slots     int // of a queue, a power of two, at least 2
 	SlotBytes int // a multiple of 128
-	// NoteBytes is the room of short messages, which go as lines and not in slots, a
-	// multiple of 128 up to 8 KiB; 0: there are none, as in memory in which lines do not
-	// arrive whole.
+	// NoteBytes is the room of a note, a short message that goes as lines and not in
+	// slots: a multiple of 128 up to 8 KiB. 0 means no notes, for memory in which lines
+	// may arrive in parts.
 	NoteBytes int
 }
 
@@ -48,9 +49,8 @@ func (g Geometry) Bytes() int { return g.Lanes * g.QueueBytes() }
 // context of this rank's device. Lane l's queue begins at Queues + l ×
 // QueueBytes, its counters, 64 bits each, at Post and Seen + l × LaneStride.
 // Queues may be device memory, a peer's or this one's, or pinned host memory.
-// Before the first use all headers, notes and counters are zero. They count slots from
-// the beginning and are never set back; where this end's counts are kept is the
-// Engine's business.
+// Before the first use all headers, notes and counters are zero. Counters count slots
+// from the beginning and are never set back.
 type End struct {
 	Geometry
 	Queues uint64 // a multiple of 128
@@ -75,7 +75,7 @@ type Links interface {
 	// Signs is the address of each rank's sign board in this context, in order of
 	// rank, 0 for those that cannot be reached directly; nil if there are none. A
 	// sign board is zero at first and has SignBytes for each rank, which that rank
-	// writes. It lets ranks find out that wait for each other in different calls.
+	// writes. By it ranks that wait for each other in different calls find out.
 	Signs() []uint64
 	// Gates is the address of each rank's gates in this context, in order of rank;
 	// nil if some rank cannot be reached directly. Gates are zero at first and have

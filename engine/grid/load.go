@@ -15,7 +15,7 @@ type textFunc func(ptx.Name) ([]byte, error)
 
 var ptxText textFunc = ptx.Text
 
-// A moduleKey names a module without its variants; without op it only copies.
+// A moduleKey names a module, whichever variant is loaded; without op it only copies.
 type moduleKey struct {
 	t      kernels.DataType
 	op     string
@@ -39,7 +39,7 @@ type sharedKey struct {
 	moduleKey
 }
 
-// modules are those of all contexts.
+// modules are the modules of all contexts.
 var modules device.Shared[sharedKey, *module]
 
 // borrow gives the module of a key, which may not be loaded yet.
@@ -56,9 +56,9 @@ func (m *module) giveBack(d cuda.Driver) error {
 	return d.ModuleUnload(m.handle)
 }
 
-// Prepare loads what running programs with a Reducer needs, or what copying needs
-// if it is nil, so that no Run has to. Run does the same when something is
-// missing; that takes 0.1 s or so.
+// Prepare loads the kernels that programs with a Reducer need, or those that copy if
+// it is nil, so that no Run has to. A Run that misses one loads it, which takes about
+// 0.1 s.
 func (e *Engine) Prepare(r *kernels.Reducer) error {
 	_, p, err := e.kernel(r)
 	if err == nil && p.Finishes {
@@ -68,9 +68,9 @@ func (e *Engine) Prepare(r *kernels.Reducer) error {
 }
 
 // PrepareCopies loads all kernels that only copy: the interpreter's, and direct and
-// window kernels where there are any. Do it before any kernel runs: a driver may wait
-// with loading until the kernels of its context have ended, and these may wait for a
-// rank that this thread calls only after the load.
+// window kernels where there are any. Call it before any kernel runs: loading may wait
+// for the running kernels of the context, and these may wait for a rank that this
+// thread calls only after the load.
 func (e *Engine) PrepareCopies() error {
 	return errors.Join(e.Prepare(nil), ignore(e.PrepareDirect(nil), ErrNoDirect), ignore(e.PrepareWindow(nil), ErrNoWindow))
 }

@@ -16,7 +16,7 @@ type messagesArgs struct {
 	word        [448]uint64
 }
 
-// A way is the messages to, or from, one peer, or copies, in their order.
+// A way is a list of messages to one peer, or from one, or of copies, in order.
 type way struct {
 	kind     wayKind
 	end      int // in Engine.endTable
@@ -34,19 +34,19 @@ const (
 
 // A message is struct Message of kernels/cuda/messages.h.
 type message struct {
-	src, dst     uint64 // on this device; 0: it only comes, or goes
+	src, dst     uint64 // on this device; src is 0 in a receive, dst in a send
 	n            int
 	stamp        transport.Stamp
 	piece, slice int
 	note         bool
 }
 
-// maxNote is the most room of a note.
+// maxNote is the greatest NoteBytes.
 const maxNote = 8 << 10
 
-// short is the greatest length with which a message goes as notes, -1 if none does:
-// the blocks for a message to and one from each other rank must all run at once. All
-// ranks find the same.
+// short is the greatest length of a message that goes as notes, -1 if none does. The
+// blocks for a message to and one from each other rank must all run at once. All ranks
+// find the same.
 func (e *Engine) short(p *Program) int {
 	if p.note == 0 {
 		return -1
@@ -55,7 +55,7 @@ func (e *Engine) short(p *Program) int {
 	return p.note * max(1, min(p.lanes, blocks/(2*max(1, e.ranks-1))))
 }
 
-// noteBlocks is how many blocks run at once that handle notes of a number of bytes.
+// noteBlocks is how many blocks for notes of a number of bytes run at once.
 func (e *Engine) noteBlocks(bytes int) int {
 	return e.mail.blocks * maxThreads / noteThreads(bytes)
 }
@@ -64,12 +64,10 @@ func noteThreads(bytes int) int { return roundUp(lines(bytes)*lineLanes, 32) + 3
 
 // RunMessages queues sends and receives that happen side by side, so ranks may send
 // messages of any size in any order. Messages to the same peer, or from the same peer,
-// keep their order. Each job's program is a single step that sends a chunk
-// or receives one, of a schedule with nothing else (Shape{In: 1} or Shape{Out: 1}).
-// The jobs are on one stream. Run gives such a job here by itself, so it does not
-// matter which of the two the peer calls.
-//
-// All jobs are one launch, of as many blocks as the device runs at once at most.
+// keep their order. Each job's program is a single step that sends a chunk or receives
+// one, of a schedule with nothing else (Shape{In: 1} or Shape{Out: 1}). All jobs are on
+// one stream and become one launch, of at most as many blocks as run at once on the
+// device. Run carries out such a job by RunMessages, so the peer may call either.
 func (e *Engine) RunMessages(jobs []*Job) error {
 	if len(jobs) == 0 {
 		return nil
@@ -124,7 +122,7 @@ func (e *Engine) messages(c comm, jobs []*Job) error {
 	return e.driver.LaunchKernel(m.messages, &f.launch, cuda.ArgsOf(a))
 }
 
-// pack makes words of ways and their messages, as the kernel has them.
+// pack encodes ways and their messages as the kernel reads them.
 func (e *Engine) pack(ways []way) []uint64 {
 	w, first := e.words[:0], 0
 	for _, y := range ways {
@@ -144,8 +142,7 @@ func (e *Engine) pack(ways []way) []uint64 {
 	return w
 }
 
-// longestNote is how many bytes the longest note has, and whether there are no other
-// messages.
+// longestNote is the length of the longest note, and whether all messages are notes.
 func longestNote(ways []way) (n int, only bool) {
 	for _, y := range ways {
 		for _, x := range y.messages {
@@ -161,10 +158,10 @@ func longestNote(ways []way) (n int, only bool) {
 // taskBytes is the size of a Task of kernels/cuda/messages.h.
 const taskBytes = 40
 
-// lines is how many a message takes.
+// lines is the number of lines of a message.
 func lines(n int) int { return max(1, (n+lineData-1)/lineData) }
 
-// sort finds the ways of jobs, in the order in which they first occur.
+// sort groups the steps of jobs into ways, in the order in which they first occur.
 func (e *Engine) sort(jobs []*Job) []way {
 	e.ways = e.ways[:0]
 	for _, j := range jobs {
@@ -183,7 +180,7 @@ func (e *Engine) sort(jobs []*Job) []way {
 	return e.ways
 }
 
-// way is that of a step.
+// way is the way that a step belongs to.
 func (e *Engine) way(p *Program, st *step) *way {
 	kind, end := copies, 0
 	switch {
@@ -207,7 +204,7 @@ func (e *Engine) way(p *Program, st *step) *way {
 	return y
 }
 
-// span is where a step's data are, and how long they are.
+// span is the source, destination and length of a step's data.
 func (j *Job) span(st *step) (src, dst uint64, n int) {
 	if st.dst != uint8(sched.None) {
 		off, k := j.OutL.Span(int(st.dstChunk))
@@ -220,8 +217,8 @@ func (j *Job) span(st *step) (src, dst uint64, n int) {
 	return src, dst, n
 }
 
-// disjoint reports whether no step writes what another one reads, as may be where Out
-// is the memory of In.
+// disjoint reports that no step writes memory that another one reads. It may be false
+// where In and Out overlap.
 func (j *Job) disjoint() bool {
 	if !j.In.Overlaps(j.Out) {
 		return true

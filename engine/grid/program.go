@@ -7,7 +7,7 @@ import (
 )
 
 // A Program is the column of one rank in a schedule, on its device. It belongs to
-// its Engine and lives as long.
+// its Engine and ends with it.
 type Program struct {
 	shape sched.Shape
 	steps []step
@@ -17,7 +17,7 @@ type Program struct {
 	slice, piece int // bytes at most
 
 	independent bool
-	note        int // bytes of a note, if the program is a message that may go as such
+	note        int // bytes of a note, if the program is a message that may go as one
 
 	image uintptr // steps and ends on the device
 	tmp   uintptr // Tmp of all lanes
@@ -26,19 +26,18 @@ type Program struct {
 // Shape is the shape of the schedule.
 func (p *Program) Shape() sched.Shape { return p.shape }
 
-// Lanes is how many blocks carry out the program at most.
+// Lanes is the most blocks that carry out the program.
 func (p *Program) Lanes() int { return p.lanes }
 
-// message reports whether the program is a send or a receive alone, see
-// RunMessages.
+// message reports whether the program is a single send or receive, see RunMessages.
 func (p *Program) message() bool {
 	return p.shape.In+p.shape.Out == 1 && len(p.steps) == 1 && len(p.ends) == 1
 }
 
-// independence reports whether the steps may happen in any order, and side by side:
-// each only sends from In, or receives into Out, or copies from one to the other, and
-// no two have a peer in common, so that it is the same for the peers, who need not
-// do likewise.
+// independence reports whether the steps may happen in any order, and side by side.
+// Each step only sends from In, or receives into Out, or copies from one to the other,
+// and no two have a peer in common. So the order makes no difference to a peer,
+// whichever order its own steps have.
 func (p *Program) independence() bool {
 	peers := 0
 	for _, s := range p.steps {
@@ -76,14 +75,14 @@ const (
 	portBytes = 64 // an end in shared memory
 )
 
-// maxTmp is how much device memory a program's scratch takes. A schedule that
-// has much of it is carried out in smaller pieces.
+// maxTmp is the most device memory of a program's scratch. A schedule with much
+// scratch is carried out in smaller pieces.
 const maxTmp = 8 << 20
 
 // Compile makes the program of a rank: it asks for the connections, all Sends
-// before all Recvs, and brings the steps to the device. That may allocate device
-// memory and takes some 100 µs, but it is allowed while streams are capturing,
-// and running the program later does neither.
+// before all Recvs, and copies the steps to the device. It may allocate device memory,
+// takes some 100 µs, and is allowed while streams are capturing. Running the program
+// later neither connects nor copies.
 func (e *Engine) Compile(s sched.Schedule, r sched.Rank) (*Program, error) {
 	p := &Program{shape: s.Shape()}
 	if p.shape.Ranks != e.ranks {
@@ -106,14 +105,15 @@ func (e *Engine) Compile(s sched.Schedule, r sched.Rank) (*Program, error) {
 	return p, nil
 }
 
-// shapeOf is what all ranks have to agree on, found from the whole schedule.
+// shapeOf sets lanes, slots, slice and piece from the whole schedule, so that all
+// ranks find the same.
 func (p *Program) shapeOf(s sched.Schedule, links Links) {
 	const none = 1 << 30
 	p.lanes, p.slots, p.slice = none, none, none
 	pairs := map[[2]sched.Rank]bool{}
 	for from := range sched.Rank(p.shape.Ranks) {
 		for i := range s.Len(from) {
-			to := s.At(from, i).Send // who receives is of the same pairs, but in a message alone
+			to := s.At(from, i).Send // receives are of the same pairs, except in a lone message
 			if pair := [2]sched.Rank{from, to}; to != sched.Nobody && !pairs[pair] {
 				pairs[pair] = true
 				g := links.Geometry(from, to)
@@ -180,7 +180,7 @@ func (p *Program) connect(e *Engine, steps []sched.Step) error {
 	return nil
 }
 
-// shared is the shared memory of a block.
+// shared is the size of a block's shared memory.
 func (p *Program) shared() int { return len(p.ends)*portBytes + len(p.steps)*stepBytes }
 
 // A TooLongError says that a program does not fit on a multiprocessor.
@@ -193,7 +193,7 @@ func (e *TooLongError) Error() string {
 		e.Steps, e.Peers, e.Bytes, e.Have)
 }
 
-// upload brings the program to the device.
+// upload copies the program to the device.
 func (p *Program) upload(e *Engine) error {
 	return e.quietly(func() (err error) {
 		image := append(bytesOf(p.ends), bytesOf(p.steps)...)

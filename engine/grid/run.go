@@ -54,7 +54,7 @@ type tableArgs struct {
 	entry [480]uint64
 }
 
-// A frame is what a launch passes on, kept so that launching does not allocate.
+// A frame holds the arguments of a launch, so that launching does not allocate.
 type frame struct {
 	run      runArgs
 	table    tableArgs
@@ -67,12 +67,12 @@ type frame struct {
 }
 
 // Run queues a job on its stream, with the Engine's context current on this
-// thread. It does not wait, and does not allocate once it ran with this program
-// and this arithmetic. Results are ordered on the stream; what goes wrong later is
-// in Control.
+// thread. It does not wait, and allocates only the first time that it runs with a
+// program and a Reducer. Results are ordered on the stream; later errors are in
+// Control.
 //
 // As on the host, messages of no bytes are sent in the first round, so that ranks
-// which disagree meet.
+// which disagree find out.
 func (e *Engine) Run(j *Job) error {
 	if err := j.check(e.dev); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (e *Engine) Run(j *Job) error {
 	}
 	var finish device.Kernel
 	finishes := prog.Finishes && j.Out.Len() > 0
-	if finishes { // once the kernel is queued, loading would wait for it, and so for other ranks
+	if finishes { // load before the kernel is queued: loading would wait for it, and so for other ranks
 		if finish, err = e.finisher(j.Reducer); err != nil {
 			return err
 		}
@@ -141,10 +141,10 @@ func layoutOf(r mem.Region, l *engine.Layout) layout {
 	return layout{uint64(r.Ptr()), uint64(l.Total), uint64(l.Chunk)}
 }
 
-// cut says in which pieces and slices the chunks are moved: as large as queues
-// allow, or so that all lanes have work. All ranks find the same, since the even
-// chunks of an operation are alike on all of them; of chunks of different sizes a
-// rank may know only some.
+// cut is the size of the pieces and slices in which chunks are moved: as large as
+// queues allow, or small enough that all lanes have work. All ranks find the same: even
+// chunks have the same sizes on all of them. Chunks of different sizes get the largest
+// pieces, because a rank may know only some.
 func (e *Engine) cut(j *Job) (piece, slice, all int) {
 	p := j.Program
 	all = max(longest(&j.InL), longest(&j.OutL))
@@ -155,8 +155,8 @@ func (e *Engine) cut(j *Job) (piece, slice, all int) {
 	return piece, slice, all
 }
 
-// parts divides a chunk so that all lanes have work, in pieces and slices that are
-// not smaller than they have to be.
+// parts divides a chunk so that all lanes have work, in the largest pieces and slices
+// that allow it.
 func (e *Engine) parts(n, lanes, slots, maxSlice, maxPiece int) (piece, slice int) {
 	half := slots / 2
 	piece = min(maxPiece, max(e.minSlice, roundUp((n+lanes-1)/lanes, 128)))
@@ -175,7 +175,7 @@ func longest(l *engine.Layout) int {
 	return n
 }
 
-// writeTable queues the table of chunks before the operation.
+// writeTable queues the write of the table of chunks.
 func (e *Engine) writeTable(j *Job) error {
 	shape := j.Program.shape
 	w := e.words[:0]
@@ -230,7 +230,7 @@ func (e *Engine) average(k device.Kernel, j *Job) error {
 	return k.Launch(j.Stream, &f.finish)
 }
 
-// signOf stands for a stamp on sign boards: its number, which is the high half of
+// signOf is a stamp's word on sign boards: its number, which is the high half of
 // its first word, and a hash; 0 if it has no number.
 func signOf(s transport.Stamp) uint64 {
 	if s[0]>>32 == 0 {
@@ -239,7 +239,7 @@ func signOf(s transport.Stamp) uint64 {
 	return s[0]>>32<<32 | hashOf(s)>>32
 }
 
-// hashOf tells calls apart. Kernels put the highest bits into flags, above a counter.
+// hashOf tells calls apart. Kernels put its highest bits into flags, above a counter.
 func hashOf(s transport.Stamp, words ...uint64) uint64 {
 	h := s[0] ^ s[1]*0x9e3779b97f4a7c15
 	for _, w := range words {

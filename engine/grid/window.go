@@ -10,22 +10,22 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// A Window is memory that each rank has on its device and all ranks reach: the
-// addresses in this rank's context, in order of rank, and the length, which is
-// the same on all ranks. It outlasts the operations in it, and graphs that hold them.
+// A Window is memory that each rank has on its device and all ranks can access: the
+// addresses in this rank's context, in order of rank, and the length in bytes, the
+// same on all ranks. It must outlast the operations in it, and graphs that hold them.
 type Window struct {
 	At    []uint64
 	Bytes int
 }
 
 // A Place is where a buffer begins in a window, the same on all ranks. The zero
-// Place is in none.
+// Place means that the buffer is in no window.
 type Place struct {
 	Window *Window
 	Offset int
 }
 
-// ErrNoWindow says that this Engine does not carry out a collective in windows.
+// ErrNoWindow says that this Engine has no window kernel for a collective.
 var ErrNoWindow = errors.New("grid: not in windows")
 
 // CanWindow reports whether RunWindow has a collective. All ranks find the same.
@@ -34,7 +34,7 @@ func (e *Engine) CanWindow(d Direct) bool {
 	return len(e.gates.at) > 0 && (in || out)
 }
 
-// PrepareWindow is Prepare for RunWindow; RunCopies needs what nil stands for too.
+// PrepareWindow is Prepare for RunWindow. RunCopies needs PrepareWindow(nil) too.
 func (e *Engine) PrepareWindow(r *kernels.Reducer) error {
 	if len(e.gates.at) == 0 {
 		return ErrNoWindow
@@ -44,14 +44,14 @@ func (e *Engine) PrepareWindow(r *kernels.Reducer) error {
 }
 
 // RunWindow queues a kernel on the job's stream that reads and writes the ranks'
-// own memory. The arguments are those of RunDirect, without its limit on bytes;
-// in and out say where in windows the buffers lie that InWindow asks for, the
-// others are only the job's. The results have the same bits as those of RunDirect,
+// own memory. The arguments are those of RunDirect, without its limit on bytes.
+// in and out say where in windows the buffers lie for which InWindow asks; other
+// buffers are the job's alone. The results have the same bits as those of RunDirect,
 // and memory may be in place in the same ways.
 //
-// The kernel waits at its beginning until all ranks are at it, and at its end until
-// all have finished, so before and behind it on the stream the memory is this
-// rank's own. Ranks that run different things find out as with RunDirect.
+// The kernel waits at its beginning until all ranks have started it, and at its end
+// until all have finished. So earlier and later work on the stream has this rank's
+// memory to itself. Ranks at different calls find out as with RunDirect.
 func (e *Engine) RunWindow(j *Job, d Direct, in, out Place, root sched.Rank, bytes int) error {
 	if !e.CanWindow(d) {
 		return fmt.Errorf("%w: %v", ErrNoWindow, d)
@@ -81,8 +81,8 @@ func (e *Engine) launchWindow(j *Job, r *kernels.Reducer, a *windowArgs, x windo
 	return e.driver.LaunchKernel(m.run, &e.frame.launch, cuda.ArgsOf(a))
 }
 
-// checkWindow looks at the memory, as checkDirect does, and that it lies where
-// the places say. It leaves only those that are needed.
+// checkWindow looks at the memory, as checkDirect does, and checks that it lies where
+// the places say. It clears places that are not needed.
 func (e *Engine) checkWindow(j *Job, d Direct, in, out *Place, root sched.Rank, bytes int) error {
 	switch {
 	case bytes < 0 || root < 0 || int(root) >= e.ranks:
@@ -98,7 +98,7 @@ func (e *Engine) checkWindow(j *Job, d Direct, in, out *Place, root sched.Rank, 
 		return err
 	}
 	isRoot, inBytes, outBytes := e.rank == root, bytes, bytes
-	ownIn, ownOut := true, true // what this rank has of it lies there
+	ownIn, ownOut := true, true // this rank's own buffer has to lie there
 	switch d {
 	case ReduceScatter:
 		inBytes *= e.ranks
@@ -121,8 +121,8 @@ func (e *Engine) checkWindow(j *Job, d Direct, in, out *Place, root sched.Rank, 
 	return nil
 }
 
-// outsideWindow says what is wrong with the place of a buffer of n bytes, if it is
-// needed; own tells that this rank's lies there too.
+// outsideWindow says what is wrong with the place of a buffer of n bytes, "" if
+// nothing is or it is not needed. own: this rank's own buffer has to lie there too.
 func (e *Engine) outsideWindow(p *Place, r mem.Region, needed, own bool, n int) string {
 	if !needed {
 		*p = Place{}

@@ -81,7 +81,7 @@ func TestWindowMismatch(t *testing.T) {
 }
 
 // TestWindowMissing: a rank that never comes, or dies, leaves the others waiting
-// until the host has them end, with all blocks and what is queued behind, and
+// until the host ends them, with all blocks and later work on the stream, and
 // nobody has touched its memory.
 func TestWindowMissing(t *testing.T) {
 	const n = 3

@@ -20,14 +20,14 @@ type windowArgs struct {
 	finish, _      uint32
 }
 
-// Bits of windowArgs.part: what the kernel is in an operation of several kernels.
+// Bits of windowArgs.part: the kernel's role in an operation of several kernels.
 const (
 	beginsOp = 1 << iota
 	endsOp
 )
 
-// buffers are the addresses of each rank's In and Out in an operation, 0 if this
-// rank does not know.
+// buffers are the addresses of each rank's In and Out in an operation, 0 where this
+// rank does not know them.
 type buffers struct {
 	in, out [MaxDirect]uint64
 }
@@ -48,7 +48,7 @@ func (e *Engine) buffersOf(j *Job, in, out Place) (l buffers) {
 	return l
 }
 
-// add adds a move of n bytes, unless it would be to the same place.
+// add adds a move of n bytes, unless from and to are the same.
 func (a *windowArgs) add(from, to, n uint64) {
 	if from == to {
 		return
@@ -64,14 +64,14 @@ func (a *windowArgs) target(to uint64) {
 	a.targets++
 }
 
-// share is what the i-th of n ranks combines or passes on of bytes.
+// share is the part of bytes that the i-th of n ranks combines or passes on.
 func share(bytes, i, n int) (at, length uint64) {
 	part := roundUp((bytes+n-1)/n, 128)
 	at = uint64(min(bytes, i*part))
 	return at, min(uint64(part), uint64(bytes)-at)
 }
 
-// windowArgsOf is what the arguments of all kernels of an operation have in common.
+// windowArgsOf is the part of the arguments that all kernels of an operation share.
 func (e *Engine) windowArgsOf(j *Job, d Direct, in, out Place, root sched.Rank, bytes int) *windowArgs {
 	a := &e.frame.window
 	*a = windowArgs{comm: e.comm(j.Stamp), epochs: uint64(e.gates.epochs), pass: 2, before: 1, part: beginsOp | endsOp, targets: 1}
@@ -87,8 +87,8 @@ func (e *Engine) windowArgsOf(j *Job, d Direct, in, out Place, root sched.Rank, 
 // after is how many ranks lie between the root and a rank, n - 1 for the root.
 func after(rank, root, n int) int { return (rank - root - 1 + n) % n }
 
-// layMoves sets which memory a rank moves where. Peers come in the order of their distance, so that all
-// ranks write to different ones.
+// layMoves sets the moves of a rank. Peers come in order of their distance, so that
+// at any time all ranks write to different ones.
 func (e *Engine) layMoves(a *windowArgs, l buffers, d Direct, root sched.Rank, bytes int) {
 	n, rank := e.ranks, int(e.rank)
 	one, isRoot := uint64(bytes), e.rank == root
@@ -138,9 +138,9 @@ func (e *Engine) layMoves(a *windowArgs, l buffers, d Direct, root sched.Rank, b
 	}
 }
 
-// layBroadcast lets the root copy the data to its own Out before it opens its gate.
+// layBroadcast has the root copy the data to its own Out before it opens its gate.
 // Each other rank reads a share there and passes it on, so no rank sends more than
-// the data once.
+// the length of the data.
 func (e *Engine) layBroadcast(a *windowArgs, l buffers, root, bytes int) {
 	n, rank := e.ranks, int(e.rank)
 	if n == 2 {
@@ -198,8 +198,9 @@ func (a *windowArgs) cut(tile, blocks int) {
 		longest = max(longest, a.bytes[k])
 	}
 	tiles := int((longest + uint64(tile) - 1) / uint64(tile))
-	// The root of a broadcast moves before the gate, and block b of the others reads
-	// what block b of the root has moved: tile i of every share must be block i % blocks'.
+	// The root of a broadcast moves before the gate, and block b of each other rank reads
+	// the data that block b of the root has moved: of every share, tile i must belong to
+	// block i % blocks.
 	if a.before == 0 {
 		tiles = roundUp(tiles, blocks)
 	}

@@ -15,15 +15,16 @@ func (e *Engine) CanCopy(d Direct) bool { return d.ByCopies() && e.CanWindow(d) 
 // RunCopies is RunWindow with copy engines, between two small kernels in which the
 // ranks wait for each other. An all-to-all must not be in place.
 //
-// An all-reduce begins with the job's Program, a reduce-scatter, of which each rank
-// has the result in its own Out; so its order of reduction is that program's. On
-// 4 H200s that of the ring and the copies are faster than any kernel from 512 MiB.
+// An all-reduce begins with the job's Program, a reduce-scatter that leaves each rank's
+// share in its own Out; the order of reduction is that program's. On 4 H200s the ring's
+// reduce-scatter and the copies are faster than any kernel from 512 MiB.
 //
-// The job's stream must not be the legacy default stream, where a copy to another GPU
-// waits for all that is queued there, also for the gate at which this rank is awaited.
+// The job's stream must not be the legacy default stream. There a copy to another GPU
+// waits for all that is queued on that GPU, also for the gate at which it waits for
+// this rank.
 //
-// The copies are carried out even if the operation was aborted and the ranks never
-// met: the windows have to stay open until it has ended on the stream.
+// The copies are carried out even if the operation was aborted before the ranks met:
+// the windows have to stay open until it has ended on the stream.
 func (e *Engine) RunCopies(j *Job, d Direct, in, out Place, root sched.Rank, bytes int) error {
 	if !e.CanCopy(d) {
 		return fmt.Errorf("%w by copy engines: %v", ErrNoWindow, d)
@@ -65,8 +66,8 @@ func (e *Engine) scatter(j *Job, bytes int) error {
 	if p := j.Program; p == nil || p.shape.In != e.ranks || p.shape.Out != 1 {
 		return errors.New("grid: an all-reduce by copy engines needs the program of a reduce-scatter")
 	}
-	// Load now: once a kernel is queued, loading may wait for it, and the kernel for a
-	// rank that is loading too.
+	// Load now: once a kernel is queued, loading may wait for it, and the kernel may wait
+	// for a rank that is loading too.
 	if err := errors.Join(e.Prepare(j.Reducer), e.PrepareWindow(nil)); err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (e *Engine) scatter(j *Job, bytes int) error {
 // captures. Both are made when they are first needed: streams share the few hardware
 // queues of a context, in which a kernel that waits holds up the work after it.
 type aside struct {
-	from       int // bytes from which it is worth it
+	from       int // least bytes of such a copy
 	streams    [2]cuda.Stream
 	fork, join cuda.Event
 }
@@ -92,7 +93,7 @@ type aside struct {
 // asideFrom is the least copy that runs beside the others.
 const asideFrom = 4 << 20
 
-// asideStream is one of the streams, once the events are there too.
+// asideStream is one of the streams. It makes the stream and the events if needed.
 func (e *Engine) asideStream(i int) (s cuda.Stream, err error) {
 	x := &e.gates.aside
 	if x.streams[i] != 0 {
@@ -130,9 +131,9 @@ func (e *Engine) closeAside() error {
 	return errors.Join(errs...)
 }
 
-// beside is the stream for the last of the moves, which is that to this rank itself
-// if there is one for each rank; s itself where it is small, or where another capture
-// has the stream.
+// beside is the stream for the last of the moves, which is this rank's copy to itself
+// if there is a move for each rank. It is s if that copy is small, or if another
+// capture has the stream.
 func (e *Engine) beside(a *windowArgs, s cuda.Stream) (cuda.Stream, error) {
 	if a.moves < a.comm.ranks || a.bytes[a.moves-1] < uint64(e.gates.aside.from) {
 		return s, nil
@@ -162,7 +163,7 @@ func (e *Engine) beside(a *windowArgs, s cuda.Stream) (cuda.Stream, error) {
 	return side, err
 }
 
-// copy queues moves, the last one on a stream of its own unless that is s.
+// copy queues moves on s, the last one on own.
 func (e *Engine) copy(a *windowArgs, s, own cuda.Stream) error {
 	x, last := &e.gates.aside, int(a.moves)-1
 	if own != s {

@@ -1,15 +1,15 @@
 package grid
 
-// gates are what kernels in windows need besides the Engine.
+// gates are the state that window kernels need besides the Engine's.
 type gates struct {
-	at     []uint64 // all ranks'
+	at     []uint64 // addresses of all ranks' gates
 	epochs uintptr  // in device memory
 	shape  func(d Direct, ranks, bytes int) windowShape
 	aside  aside
 	half   Job // of an all-reduce
 }
 
-// openGates looks where the gates are.
+// openGates finds the gates and allocates their epochs.
 func (e *Engine) openGates() (err error) {
 	at := e.links.Gates()
 	if len(at) != e.ranks || e.ranks < 2 || e.ranks > MaxDirect {
@@ -29,12 +29,12 @@ func (e *Engine) openGates() (err error) {
 // block moves at once.
 type windowShape struct{ blocks, threads, tile int }
 
-// gateShape is that of a kernel which only passes a gate.
+// gateShape is the shape of a kernel that only passes a gate.
 var gateShape = windowShape{blocks: 1, threads: 32, tile: 128}
 
 // shapeOf is the shape of an operation, the same on all ranks: as many blocks as
-// there is work for, and then tiles as large as possible. On 4 H200s fewer blocks are
-// slower from 16 MiB on, except in a reduce-scatter, and larger tiles are no faster.
+// there is work for, and then the largest tiles. On 4 H200s fewer blocks are slower
+// from 16 MiB on, except in a reduce-scatter, and larger tiles are no faster.
 func shapeOf(d Direct, ranks, bytes int) windowShape {
 	total, most := bytes, MaxBlocks // bytes that a rank moves
 	switch d {

@@ -1,12 +1,14 @@
-// Package bridge connects the kernels of GPUs that share no memory. A kernel's
-// queues are pinned memory of its own process, and goroutines move the slots
-// between them and the connections of any transport, one for each lane. A slot
-// travels as one message, and its stamp as the message's.
+// Package bridge connects the kernels of GPUs that share no memory. It is for package
+// gpupaths. A kernel's queues are pinned memory of its own process, and goroutines move
+// the slots between them and the connections of any transport, one for each lane. A
+// slot and its stamp travel as one message.
 //
-// Kernels and goroutines wait by polling: no interrupt comes from a kernel. Of the
-// goroutines that had nothing to do for a ms, one polls for all, less and less
-// often, so that an idle Bridge takes next to nothing and the first slot is late by
-// a 64th of the time for which there was none, at most 20 ms. Wake spares that.
+// Kernels and goroutines wait by polling: a kernel causes no interrupt. Goroutines that
+// had nothing to do for a ms sleep, and one goroutine polls for all of them, less and
+// less often. So an idle Bridge costs next to nothing.
+//
+// The trap: the first slot after a pause is late by 1/64 of the pause, at most 20 ms.
+// Call Wake before a launch to avoid that.
 package bridge
 
 import (
@@ -22,8 +24,8 @@ import (
 // Config is what a Bridge needs of its communicator.
 type Config struct {
 	Guard *fifo.Guard // of the connections, and nothing else; the Bridge ends with it
-	// Fail is told why a connection broke; not after Close or the Guard's end, nor
-	// of peers that said goodbye. The phase is "send" or "recv".
+	// Fail is called with the reason when a connection breaks; not after Close or the
+	// Guard's end, nor for peers that said goodbye. The phase is "send" or "recv".
 	Fail func(peer int, phase string, err error)
 }
 
@@ -36,7 +38,7 @@ type Bridge struct {
 	mu     sync.Mutex
 	ends   []interface{ Close() error }
 	asleep []*sleeper
-	polls  bool // somebody does, for those asleep
+	polls  bool // a goroutine polls for those asleep
 	wake   chan struct{}
 	closed atomic.Bool
 }
@@ -44,7 +46,7 @@ type Bridge struct {
 // New makes a Bridge without connections.
 func New(cfg Config) *Bridge { return &Bridge{cfg: cfg, wake: make(chan struct{}, 1)} }
 
-// Out begins to send what a kernel publishes in queues, one a lane, over
+// Out begins to send the slots that a kernel publishes in queues, one a lane, over
 // connections that dial makes. It does not wait.
 func (b *Bridge) Out(peer int, queues []Queue, dial func() (transport.SendConn, error)) {
 	b.work.Go(func() {
@@ -65,8 +67,8 @@ func (b *Bridge) Out(peer int, queues []Queue, dial func() (transport.SendConn, 
 	})
 }
 
-// In begins to receive for a kernel what the peer's Out sends, over connections
-// that accept makes. It does not wait.
+// In begins to receive for a kernel the slots that the peer's Out sends, over
+// connections that accept makes. It does not wait.
 func (b *Bridge) In(peer int, queues []Queue, accept func() (transport.RecvConn, error)) {
 	b.work.Go(func() {
 		for range queues {

@@ -26,8 +26,8 @@ type header struct {
 	_     uint64
 }
 
-// NewQueue is a queue in memory that is aligned to 64 bytes, with its counters at
-// the beginning of two spans of their own.
+// NewQueue is a queue in memory that is aligned to 64 bytes. Its counters are the
+// first words of posted and seen.
 func NewQueue(slots, slotBytes int, memory, posted, seen []byte) (Queue, error) {
 	if n := slots * (slotBytes + HeaderBytes); slots < 1 || slotBytes < 0 || n > len(memory) || len(posted) < 8 || len(seen) < 8 {
 		return Queue{}, fmt.Errorf("bridge: a queue of %d bytes in %d", n, len(memory))

@@ -8,14 +8,14 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 )
 
-// How long a wait for a kernel stays in its first stages; and how often those
-// asleep are polled for: the longer nothing has happened, the less.
+// The first stages of a wait for a kernel; and the period of polling for those asleep,
+// which grows with the time in which nothing happened.
 const (
 	eagerPolls = 200
 	yieldTime  = time.Millisecond
 	minSleep   = 20 * time.Microsecond
 	maxSleep   = 20 * time.Millisecond
-	idleShare  = 64 // of the idle time is the period
+	idleShare  = 64 // the period is this part of the idle time
 )
 
 // A sleeper waits for a kernel's counter to be at least n.
@@ -55,7 +55,7 @@ func (b *Bridge) await(word *atomic.Uint64, n uint64) error {
 	return b.ended()
 }
 
-// ended is why nothing is to be waited for any more.
+// ended is the reason to stop waiting, nil if there is none.
 func (b *Bridge) ended() error {
 	if b.closed.Load() {
 		return fifo.ErrClosed
@@ -84,7 +84,7 @@ func (b *Bridge) poll() {
 	}
 }
 
-// rouse wakes those that have what they wait for, or everybody at the end.
+// rouse wakes the sleepers whose counter has arrived, or all of them at the end.
 func (b *Bridge) rouse() (woken, left int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,10 +104,10 @@ func (b *Bridge) rouse() (woken, left int) {
 	return woken, left
 }
 
-// Wake says that a kernel is on its way which may use the queues.
+// Wake announces a kernel that may use the queues: polling begins again at once.
 func (b *Bridge) Wake() {
 	select {
 	case b.wake <- struct{}{}:
-	default: // it has been said
+	default: // announced already
 	}
 }

@@ -1,5 +1,6 @@
-// Package inproc connects ranks that are goroutines of one process. A
-// connection is a fifo queue in ordinary memory.
+// Package inproc is the transport between ranks that are goroutines of one process. It
+// is for package paths and for tests. A connection is a fifo queue in ordinary memory.
+// The trap: a rank is found by its address in this process alone.
 package inproc
 
 import (
@@ -27,7 +28,7 @@ type Transport struct {
 	closed bool
 }
 
-// New makes a transport. It costs nothing until Listen.
+// New makes a transport. It allocates nothing else until Listen.
 func New(cfg transport.Config) *Transport {
 	if cfg.Guard == nil {
 		cfg.Guard = new(fifo.Guard)
@@ -38,7 +39,7 @@ func New(cfg transport.Config) *Transport {
 // Name is "inproc".
 func (t *Transport) Name() string { return "inproc" }
 
-// Reach needs the two ranks in one process.
+// Reach is nil if both ranks are in one process.
 func (t *Transport) Reach(a, b transport.Info) error {
 	if a.Process != b.Process {
 		return fmt.Errorf("inproc: ranks %d and %d are in different processes", a.Rank, b.Rank)
@@ -99,7 +100,7 @@ func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
 	return c, nil
 }
 
-// keep remembers an end until Close; false after it.
+// keep remembers an end until Close. It returns false after Close.
 func (t *Transport) keep(end interface{ Close() error }) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

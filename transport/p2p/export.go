@@ -1,9 +1,9 @@
 package p2p
 
-// An Export is where processes of this host get files of another one. Descriptors of
-// the driver cannot be opened by way of /proc: what they stand for hangs on the
-// open file, so it is passed over a socket.
+// An Export says where processes of this host get the files of a span's allocations.
+// The driver's descriptors cannot be opened by way of /proc, because the allocation
+// belongs to the open file; so they are passed over a socket.
 type Export struct {
-	Socket string // its name, which belongs to no file system
+	Socket string // its abstract name, in no file system
 	Secret []byte // the key of the handshake (see internal/auth); it is never sent over Socket
 }

@@ -53,7 +53,8 @@ func newExporter(handles []cuda.MemHandle, export func(cuda.MemHandle) (fd int, 
 	return e, nil
 }
 
-// serve sends a caller who knows the secret all files. Who hangs up knows why.
+// serve sends all files to a caller that knows the secret. Errors end the connection
+// and are not reported: the caller sees them too.
 func (e *exporter) serve(c *net.UnixConn, handles []cuda.MemHandle, export func(cuda.MemHandle) (int, error)) {
 	trusted := false
 	err := auth.Answer(c, e.Secret, protocol, func([]byte) []byte {
@@ -91,7 +92,7 @@ func (e *exporter) forget(c net.Conn) {
 	c.Close()
 }
 
-// close ends what is under way.
+// close ends the exporter and its connections.
 func (e *exporter) close() {
 	e.listener.Close()
 	e.pending.Close()

@@ -11,7 +11,7 @@ import (
 )
 
 // A HostMemory is a rank's span of pinned host memory, for ranks of a host whose
-// GPUs do not reach each other, and those of its peers that are open.
+// GPUs cannot access each other's memory, and the spans of its peers that are open.
 type HostMemory struct {
 	cfg    Config
 	offer  HostOffer
@@ -42,8 +42,8 @@ type mapping struct {
 	file *os.File // nil if it cannot be shared
 }
 
-// NewHost makes the span of this rank: zero, and shared where the system can.
-// What keeps the rank from having one is told in its offer.
+// NewHost makes the span of this rank: zero, and shared where the system allows. A
+// failure is not returned but told in the rank's offer.
 func NewHost(cfg Config) *HostMemory {
 	m := &HostMemory{cfg: cfg, opened: map[int]mapping{}}
 	m.offer = HostOffer{Info: cfg.Self, Driver: driverID(cfg.Driver), Bytes: cfg.Bytes, Refused: cfg.Refused}
@@ -71,7 +71,7 @@ func (m *HostMemory) pin(x mapping) error {
 
 func (m *HostMemory) with(f func() error) error { return cuda.Quietly(m.cfg.Driver, m.cfg.Context, f) }
 
-// address is that of pinned memory for kernels of this rank.
+// address is the address of pinned memory for kernels of this rank.
 func (m *HostMemory) address(p uintptr) (addr uint64, err error) {
 	err = m.with(func() error {
 		a, err := m.cfg.Driver.MemHostGetDevicePointer(p)
@@ -84,7 +84,7 @@ func (m *HostMemory) address(p uintptr) (addr uint64, err error) {
 // Bytes is this rank's span, for the host; nil if there is none.
 func (m *HostMemory) Bytes() []byte { return m.own.data }
 
-// Address is this rank's span, for its kernels.
+// Address is the address of this rank's span for its kernels.
 func (m *HostMemory) Address() (uint64, error) {
 	if m.own.data == nil {
 		return 0, fmt.Errorf("p2p: rank %d: %s", m.cfg.Self.Rank, m.offer.Refused)
@@ -109,8 +109,8 @@ func ParseHostOffer(b []byte) (o HostOffer, err error) {
 	return o, nil
 }
 
-// ReachHost says why two ranks cannot open each other's spans, nil if they can as
-// far as they know. It is pure and symmetric.
+// ReachHost says why two ranks cannot open each other's spans, nil if nothing in
+// their offers prevents it. It is pure and symmetric.
 func ReachHost(a, b *HostOffer) error {
 	for _, o := range []*HostOffer{a, b} {
 		if o.Refused != "" {
@@ -133,9 +133,9 @@ func ReachHost(a, b *HostOffer) error {
 	return nil
 }
 
-// Open opens the span of a peer that ReachHost lets through, and is its address
-// for kernels of this rank. Opening again gives the same. Where processes may not
-// look at each other's files (another user, another PID namespace) it fails.
+// Open opens the span of a peer for which ReachHost is nil, and returns its address
+// for kernels of this rank. Opening again gives the same. It fails if processes may
+// not open each other's files (another user, another PID namespace).
 func (m *HostMemory) Open(peer *HostOffer) (addr uint64, err error) {
 	switch {
 	case peer.Rank == m.cfg.Self.Rank:

@@ -9,9 +9,9 @@ import (
 )
 
 // create makes zero memory that other processes of this user can open by way of
-// /proc. All its pages are there, so that a lack of memory shows here.
+// /proc. All its pages are allocated, so that a lack of memory is an error here.
 func create(n int) (mapping, *File, error) {
-	// To try what the machine cannot have would call for the kernel's OOM killer.
+	// Allocating more than the machine has would wake the kernel's OOM killer.
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err == nil && uint64(n) > uint64(info.Totalram)*uint64(info.Unit) {
 		return mapping{}, nil, fmt.Errorf("host memory: %d bytes: %w", n, unix.ENOMEM)

@@ -7,9 +7,9 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// opened is what this process has open of MemAlloc memory of others. The driver
-// refuses to open an allocation twice in a context, or counts in a way of its own;
-// here it is opened once, for all spans that have a part of it.
+// opened are the MemAlloc allocations of other processes that this process has open.
+// The driver may refuse to open an allocation twice in a context, so it is opened once
+// and the spans that have a part of it are counted.
 var opened struct {
 	sync.Mutex
 	of map[openKey]*openAllocation
@@ -18,7 +18,7 @@ var opened struct {
 type openKey struct {
 	driver  cuda.Driver
 	ctx     cuda.Context
-	process string // whose it is
+	process string // that owns it
 	other   string // its driver there
 	addr    uint64 // there
 	id      uint64

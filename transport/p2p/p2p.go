@@ -1,9 +1,12 @@
-// Package p2p shares memory among the GPUs of a host: each rank allocates one
-// span on its GPU, and all others open it, by peer access in the same process
-// and by IPC handles in another (Memory). Where GPUs do not reach each other, the
-// span is pinned host memory, which processes hand over as a file (HostMemory).
-// What lies in the span is the caller's business (engine/grid.Board). Memory that
-// the user has allocated, in whichever way, is shared as it is (Span).
+// Package p2p shares memory among the GPUs of a host. It is for packages gpupaths and
+// gpucomm. Each rank allocates one span on its GPU, and all others open it, by peer
+// access in the same process and by IPC handles in another (Memory). Where GPUs cannot
+// access each other's memory, the span is pinned host memory, which processes hand over
+// as a file (HostMemory). The caller lays out the span (engine/grid.Board). Memory that
+// the user has allocated, in any way, is shared as it is (Span).
+//
+// The trap: closing a span frees or unmaps memory that kernels of other ranks may still
+// use. All ranks have to be done first.
 package p2p
 
 import (
@@ -23,7 +26,7 @@ type Config struct {
 	Device  cuda.Device
 	Self    transport.Info
 	Bytes   int    // of the span
-	Refused string // why this rank shares nothing, if it does not: "RINGO_P2P_DISABLE is set"
+	Refused string // why this rank shares nothing ("RINGO_P2P_DISABLE is set"), "" if it does
 }
 
 // An Offer is what other ranks need to open a rank's span. It travels as JSON.
@@ -39,7 +42,7 @@ type Offer struct {
 	Refused string `json:",omitempty"` // why the rank offers nothing
 }
 
-// A Memory is a rank's own span and those of its peers that are open.
+// A Memory is a rank's own span and the spans of its peers that are open.
 type Memory struct {
 	cfg   Config
 	offer Offer
@@ -49,7 +52,7 @@ type Memory struct {
 }
 
 // New allocates the span of this rank and clears it. A rank that shares nothing
-// has one for itself.
+// has a span for itself.
 func New(cfg Config) (*Memory, error) {
 	m := &Memory{cfg: cfg, addrs: map[int]uintptr{}}
 	d := cfg.Driver
@@ -147,8 +150,8 @@ func ParseOffer(b []byte) (o Offer, err error) {
 	return o, nil
 }
 
-// Reach says why two ranks cannot open each other's spans, nil if they can as
-// far as they know. It is pure and symmetric.
+// Reach says why two ranks cannot open each other's spans, nil if nothing in their
+// offers prevents it. It is pure and symmetric.
 func Reach(a, b *Offer) error {
 	if a.Rank == b.Rank {
 		return nil
@@ -188,11 +191,11 @@ func otherSizes(a, b, m, n int) error {
 
 func sameProcess(a, b *Offer) bool { return a.Process == b.Process && a.Driver == b.Driver }
 
-// Address is this rank's span, for its kernels.
+// Address is the address of this rank's span for its kernels.
 func (m *Memory) Address() uint64 { return uint64(m.own) }
 
-// Open opens the span of a peer that Reach lets through, and is its address
-// for kernels of this rank. Opening again gives the same.
+// Open opens the span of a peer for which Reach is nil, and returns its address for
+// kernels of this rank. Opening again gives the same.
 func (m *Memory) Open(peer *Offer) (addr uint64, err error) {
 	if peer.Rank == m.cfg.Self.Rank {
 		return uint64(m.own), nil

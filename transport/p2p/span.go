@@ -9,13 +9,13 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A Span is memory that the user has on this rank's GPU, wherever it came from,
-// and what is open of its peers' spans.
+// A Span is memory of the user on this rank's GPU, allocated in any way, and the spans
+// of its peers that are open.
 type Span struct {
 	cfg     Config
 	offer   SpanOffer
 	handles []cuda.MemHandle // of the pieces, until Settle
-	files   *exporter        // hands them to other processes, until Settle
+	files   *exporter        // hands the pieces to other processes, until Settle
 	opened  map[int]spanView // of peers, by rank
 }
 
@@ -32,12 +32,12 @@ type SpanOffer struct {
 	NoPeer string  `json:",omitempty"` // why nobody can
 }
 
-// A Piece is an allocation of which a span has a part. All but the first of
-// several begin where the one before ends.
+// A Piece is an allocation of which a span has a part. Each piece begins where the one
+// before it ends.
 type Piece struct {
 	Addr   uint64 // in its process
 	Bytes  int
-	ID     uint64 // tells it from what else is or was at the address
+	ID     uint64 // tells it from other allocations at the address, earlier or later
 	Handle []byte `json:",omitempty"` // of MemAlloc
 	Mapped bool   `json:",omitempty"` // by the virtual-memory API
 }
@@ -72,9 +72,9 @@ type spanView struct {
 	close func() error // with the context current; nil if there is nothing to close
 }
 
-// NewSpan finds out what the Bytes of cfg at addr are. An error (*SpanError) says
-// that they are no memory of this rank's GPU; what cannot be shared is said in the
-// offer. Cost: two calls of the driver, and four for each piece of virtual memory.
+// NewSpan is the span of cfg.Bytes bytes at addr. The error (*SpanError) says that they
+// are no memory of this rank's GPU. Memory that cannot be shared is no error: the offer
+// says why. Cost: two calls of the driver, and four for each piece of virtual memory.
 func NewSpan(cfg Config, addr uint64) (*Span, error) {
 	s := &Span{cfg: cfg, opened: map[int]spanView{}}
 	s.offer = SpanOffer{Info: cfg.Self, Driver: driverID(cfg.Driver), Addr: addr, Bytes: cfg.Bytes, NoPeer: cfg.Refused}
@@ -146,7 +146,7 @@ func ParseSpanOffer(b []byte) (o SpanOffer, err error) {
 }
 
 // ReachSpan says why two ranks that share memory (Reach) cannot open each other's
-// spans, nil if they can as far as they know. It is pure and symmetric.
+// spans, nil if nothing in their offers prevents it. It is pure and symmetric.
 func ReachSpan(a, b *SpanOffer) error {
 	for _, o := range []*SpanOffer{a, b} {
 		if o.NoPeer != "" {
@@ -167,9 +167,9 @@ func ReachSpan(a, b *SpanOffer) error {
 	return nil
 }
 
-// Open opens the span of a peer that ReachSpan lets through, and is its address
-// for kernels of this rank. Opening again gives the same. Between NewSpan and
-// Settle of the peer. Errors are *SpanError.
+// Open opens the span of a peer for which ReachSpan is nil, and returns its address for
+// kernels of this rank. Opening again gives the same. Call it before the peer's Settle.
+// Errors are *SpanError.
 func (s *Span) Open(peer *SpanOffer) (addr uint64, err error) {
 	if peer.Rank == s.cfg.Self.Rank {
 		return s.offer.Addr, nil
@@ -209,7 +209,7 @@ func (s *Span) grant(peer *SpanOffer) error {
 	return nil
 }
 
-// Settle ends the time in which other processes may open the span: all have.
+// Settle stops handing out the span. Call it when all other processes have opened it.
 func (s *Span) Settle() error {
 	if s.files != nil {
 		s.files.close()

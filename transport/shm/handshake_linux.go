@@ -70,8 +70,8 @@ func answer(c *net.UnixConn, refused error) error {
 	return err
 }
 
-// receive answers whoever has found the listener. A connection to a rank that knows
-// the key waits for Accept.
+// receive answers a caller of the listener. The connection of a rank that knows the
+// key waits for Accept.
 func (t *Transport) receive(c net.Conn) {
 	socket := c.(*net.UnixConn)
 	r, err := listen.Answer(c, t.pending, &t.cfg, protocol, func(*listen.Request) error { return nil })

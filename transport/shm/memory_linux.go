@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allocate makes a file of size zero bytes, all of them really there, that
-// nobody can find by a name: a memfd, or in dir. The caller closes it.
+// allocate makes a file of size bytes, all zero and all allocated, that has no name: a
+// memfd, or an unlinked file in dir. The caller closes it.
 func allocate(size int, dir string) (*os.File, error) {
 	f, err := create(dir)
 	if err != nil {
@@ -62,8 +62,8 @@ func reserve(f *os.File, size int, dir string) error {
 	return nil
 }
 
-// tooMuch is true for what the machine cannot have. To try would call for the
-// kernel's OOM killer.
+// tooMuch reports that the machine has less memory than size. Allocating that would
+// wake the kernel's OOM killer.
 func tooMuch(size int) bool {
 	var s unix.Sysinfo_t
 	return unix.Sysinfo(&s) == nil && uint64(size) > uint64(s.Totalram)*uint64(s.Unit)
@@ -93,9 +93,9 @@ func bytes(n int) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// trust says why the memory that a peer sent is too small or could become so:
-// then touching it would be SIGBUS. Only a memfd can be sealed; who uses a
-// directory relies on the honesty of peers that know the key.
+// trust says why the memory that a peer sent is too small or could become so: touching
+// it would then be SIGBUS. Only a memfd can be sealed; with a directory, peers that
+// know the key have to be honest.
 func trust(fd, size int, dir string) error {
 	var s unix.Stat_t
 	if err := unix.Fstat(fd, &s); err != nil {

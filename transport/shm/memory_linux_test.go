@@ -90,7 +90,7 @@ func TestNoRoom(t *testing.T) {
 }
 
 // TestStrangers: callers that say anything, or nothing, cost a line in the log
-// and leave no descriptor behind.
+// and leak no descriptor.
 func TestStrangers(t *testing.T) {
 	var lines atomic.Int32
 	log := slog.New(slog.NewTextHandler(lineCounter{&lines}, nil))

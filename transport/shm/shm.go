@@ -1,7 +1,7 @@
-// Package shm connects ranks that are processes of one host. A connection is a
-// fifo queue in memory that both processes map: a memfd, or an unlinked file in
-// a directory such as /dev/shm. Only the making of a connection and its end go
-// through the kernel; messages do not, unless an end sleeps on a futex.
+// Package shm is the transport between ranks that are processes of one host. It is for
+// package paths. A connection is a fifo queue in memory that both processes map: a
+// memfd, or an unlinked file in a directory such as /dev/shm. Only making and closing a
+// connection go through the kernel; messages do not, unless an end sleeps on a futex.
 //
 // A listening rank has a unix socket in the abstract namespace. To dial it, a
 // rank allocates the memory, proves over the socket that it knows the key of
@@ -11,7 +11,8 @@
 // Memory is allocated to the last page before it is mapped (fallocate) and is
 // sealed against shrinking, so a lack of memory is an error and never SIGBUS.
 //
-// The package is for Linux; on other systems Listen says so.
+// The trap: Close of a Transport unmaps the memory, so no goroutine may use a slot any
+// more. The package is for Linux; on other systems Listen returns an error.
 package shm
 
 import (
@@ -28,15 +29,15 @@ type Options struct {
 	// queues; "" is for memfd, which needs no directory and has no limit but the
 	// memory of the host or container.
 	Dir string
-	// Queues is how many queues this rank is going to dial, for which Listen
-	// looks if there is room; 0 is for one.
+	// Queues is how many queues this rank is going to dial. Listen checks that there
+	// is room for them. 0 means 1.
 	Queues int
 }
 
 // Name is "shm".
 func (t *Transport) Name() string { return "shm" }
 
-// Reach needs the two ranks on one host.
+// Reach is nil if both ranks are on one host.
 func (t *Transport) Reach(a, b transport.Info) error {
 	if a.Host != b.Host {
 		return fmt.Errorf("shm: ranks %d and %d are on different hosts", a.Rank, b.Rank)

@@ -21,7 +21,7 @@ type Transport struct {
 	options Options
 	size    int // bytes of a queue
 	arrived *listen.Arrivals[*recvConn]
-	warn    *auth.Log // for what strangers can cause
+	warn    *auth.Log // for events that strangers can cause
 	pending *auth.Pending
 	away    chan struct{}  // closed by Close
 	work    sync.WaitGroup // the listener, handshakes and watchers
@@ -45,8 +45,8 @@ func New(cfg transport.Config, o Options) *Transport {
 	}
 }
 
-// Listen looks if there is room for the queues that this rank will dial, and
-// opens a socket for peers. The address is the socket's name.
+// Listen checks that there is room for the queues that this rank will dial, and opens
+// a socket for peers. The address is the socket's name.
 func (t *Transport) Listen() ([]byte, error) {
 	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("shm: listen: %w", err) }
 	if err := geometry(t.cfg.Limits).Check(); err != nil {
@@ -115,7 +115,8 @@ func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
 	return c, nil
 }
 
-// keep starts the watcher of l and remembers l until Close; false after it.
+// keep starts the watcher of l and remembers l until Close. It returns false after
+// Close.
 func (t *Transport) keep(l *link) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,10 +128,9 @@ func (t *Transport) keep(l *link) bool {
 	return true
 }
 
-// Close ends all connections and unmaps their memory. Waits end by themselves,
-// but nobody may touch the bytes of a slot any more: the caller has seen all its
-// operations return before it calls Close. Close of a connection has no such
-// condition.
+// Close ends all connections and unmaps their memory. Waits end by themselves, but the
+// bytes of slots are gone: call Close after all operations have returned. Close of a
+// connection has no such condition.
 func (t *Transport) Close() error {
 	t.mu.Lock()
 	if !t.closed {

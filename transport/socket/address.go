@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// An address says where a rank listens. Its text is what Listen returns: words
-// parted by spaces, in any order, each at most once.
+// An address says where a rank listens. Listen returns its text: words separated by
+// spaces, in any order, each at most once.
 //
 //	tcp=192.0.2.7:40123 unix=@ringo-6f1c...
 //

@@ -56,8 +56,8 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 	return s, nil
 }
 
-// dialStream tries what the address offers, best first, and again when the way
-// was there but broke: the peer may have been too busy to receive us.
+// dialStream tries the sockets that the address offers, best first. It tries again if a
+// connection was made and broke: the peer may have been too busy to receive it.
 func (t *Transport) dialStream(ctx context.Context, peer transport.Info, where address, p part) (c net.Conn, err error) {
 	type way struct{ network, addr string }
 	var ways []way

@@ -10,8 +10,8 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 )
 
-// broken says what has happened to a connection. Which operation it was, with which
-// rank and over what, is for the caller to add.
+// broken says what has happened to a connection. The caller adds the operation, the
+// rank and the transport.
 func broken(err error) error {
 	switch {
 	case errors.Is(err, net.ErrClosed):

@@ -31,7 +31,7 @@ const (
 	kindGoodbye kind = 2 // the sender closed; nothing follows
 )
 
-// Flags say what the receiver must do when it has consumed the slot.
+// Flags say what the receiver must do after it has consumed the slot.
 const (
 	flagLent uint8 = 1 << iota // give a credit back: the sender's memory is lent to the kernel
 	flagSoon                   // at once: the sender waits for it
@@ -84,7 +84,7 @@ func parseHeader(b []byte, slot uint64, max int) (header, error) {
 	return h, nil
 }
 
-// A FrameError is a frame header that no sender of ours writes.
+// A FrameError is a frame header that no sender of this package writes.
 type FrameError struct{ Reason string }
 
 func (e *FrameError) Error() string { return "malformed frame: " + e.Reason }

@@ -21,9 +21,8 @@ type place struct {
 
 // choose picks the interface and address for TCP, in NCCL's order: those that
 // IfName names, or else (1) ib*, (2) anything but docker*, lo*, virbr*, (3) docker*,
-// (4) lo*, (5) virbr*. Within a class the
-// order of ifs stands. Within an interface a global IPv4 address comes before a
-// global IPv6 and that before a link-local one.
+// (4) lo*, (5) virbr*. A class keeps the order of ifs. Of an interface's addresses a
+// global IPv4 comes first, then a global IPv6, then a link-local one.
 func choose(ifs []iface, o Options) (place, error) {
 	best, found := 6, place{}
 	wanted := parseIfName(o.IfName)
@@ -37,7 +36,7 @@ func choose(ifs []iface, o Options) (place, error) {
 		}
 		class := classOf(f)
 		if wanted.names() {
-			class = 0 // the user's word stands above ours
+			class = 0 // the user has named it
 		}
 		if class < best {
 			if addr.Is6() && addr.IsLinkLocalUnicast() {

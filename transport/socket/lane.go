@@ -6,10 +6,10 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 )
 
-// A lane is the sending side of one stream: a queue of chunks that the kernel
-// has not taken yet. On Linux what is put in is offered to the kernel at once, in
-// the caller's goroutine; only what does not fit is left to a background writer,
-// which lives until the queue is empty. On other systems all is left to it.
+// A lane is the sending side of one stream: a queue of chunks that the kernel has not
+// taken yet. On Linux a chunk is offered to the kernel at once, in the caller's
+// goroutine; a background writer sends the rest and lives until the queue is empty. On
+// other systems the background writer sends all.
 type lane struct {
 	*stream
 	guard *fifo.Guard
@@ -23,7 +23,7 @@ type lane struct {
 	// Of the goroutine that sends.
 	lent   uint64   // slots whose memory was lent to the kernel
 	asked  uint64   // lent when PublishFrom was last called: what Flush waits for
-	repaid uint64   // credits that came back: the first so many lent are free
+	repaid uint64   // credits that came back: of the slots lent, that many are free, oldest first
 	coins  [64]byte // credits as they are read
 
 	write func() // = the background writer
@@ -34,12 +34,12 @@ type chunk struct {
 	head, body []byte // body is empty if the frame is all in head
 	off        int    // bytes taken
 	lend       bool
-	slot       *slot // whose memory it is, nil for goodbye
+	slot       *slot // that owns the memory, nil for goodbye
 }
 
 func (c *chunk) left() int { return len(c.head) + len(c.body) - c.off }
 
-// rest is what is not yet taken.
+// rest is the part that the kernel has not taken.
 func (c *chunk) rest(off int) (head, body []byte) {
 	if off < len(c.head) {
 		return c.head[off:], c.body
@@ -130,7 +130,8 @@ func (l *lane) collect() error {
 	return nil
 }
 
-// farewell tells the receiver's Close from its death after err on this lane.
+// farewell turns err of this lane into fifo.ErrClosed if the receiver has closed in
+// order.
 func (l *lane) farewell(err error) error {
 	if !gone(err) {
 		return err
@@ -146,8 +147,8 @@ func (l *lane) farewell(err error) error {
 	}
 }
 
-// undelivered is how many bytes of what was put the peer's kernel does not have,
-// 0 if it never will.
+// undelivered is how many bytes of the chunks the peer's kernel does not have yet, 0
+// if it never will.
 func (l *lane) undelivered() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -45,7 +45,7 @@ func (l *lane) flush() bool {
 
 // writer is the background writer.
 func (l *lane) writer() {
-	var fds [1]unix.PollFd // the sender polls with those of the stream
+	var fds [1]unix.PollFd // its own: the sender uses the stream's
 	for {
 		err := net.ErrClosed
 		if l.enter() {

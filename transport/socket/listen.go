@@ -7,8 +7,8 @@ import (
 	"net/netip"
 )
 
-// listenTCP listens on a free port of the chosen interface. The zone is that
-// of link-local peers.
+// listenTCP listens on a free port of the chosen interface. zone is the zone of
+// link-local peers.
 func listenTCP(o Options) (l net.Listener, zone string, err error) {
 	if o.Local && o.IfName == "" {
 		return listenLoopback(o.Family)
@@ -28,7 +28,7 @@ func listenTCP(o Options) (l net.Listener, zone string, err error) {
 	return l, p.Iface, nil
 }
 
-// listenLoopback listens where only processes of this host get to.
+// listenLoopback listens on a port that only processes of this host can reach.
 func listenLoopback(family int) (l net.Listener, zone string, err error) {
 	if family != 6 {
 		if l, err = net.Listen("tcp", "127.0.0.1:0"); err == nil || family == 4 {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// protocol is the context of the handshake (see internal/auth). A release whose
-// streams carry something else has another number.
+// protocol is the context of the handshake (see internal/auth). Its number changes with
+// the format of streams.
 const protocol = "ringo socket 2"
 
 // A part says which stream of a connection a socket is. It travels with the

@@ -8,8 +8,8 @@ import (
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
-// receive answers whoever has found a listener. A connection whose streams are all
-// here waits for Accept.
+// receive answers a caller of a listener. A connection whose streams have all arrived
+// waits for Accept.
 func (t *Transport) receive(c net.Conn) {
 	from, streams, err := t.answer(c)
 	if err == nil && streams == nil {
@@ -31,7 +31,8 @@ func (t *Transport) receive(c net.Conn) {
 	}
 }
 
-// answer does the handshake. It returns all streams of a connection with the last.
+// answer does the handshake. When c is the last stream of a connection it returns all
+// of them.
 func (t *Transport) answer(c net.Conn) (from int, streams []net.Conn, err error) {
 	var p part
 	r, err := listen.Answer(c, t.pending, &t.cfg, protocol, func(r *listen.Request) (err error) {
@@ -46,14 +47,14 @@ func (t *Transport) answer(c net.Conn) (from int, streams []net.Conn, err error)
 	return r.From, streams, err
 }
 
-// A puzzle is connections of which some streams have come and some have not.
+// A puzzle holds connections of which some streams are still missing.
 type puzzle struct {
 	mu     sync.Mutex
 	conns  map[[16]byte][]net.Conn // by stream; nil is missing
 	closed bool
 }
 
-// wants says why p fits nowhere, nil if it does.
+// wants says why the puzzle refuses p, nil if it does not.
 func (z *puzzle) wants(p part) error {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -97,8 +98,8 @@ func (z *puzzle) add(p part, c net.Conn) ([]net.Conn, error) {
 	return all, nil
 }
 
-// close closes the streams of connections that will never be whole, for example
-// because the rank that dialled has died.
+// close closes the streams of connections that are not whole, for example because the
+// rank that dialled has died.
 func (z *puzzle) close() {
 	z.mu.Lock()
 	defer z.mu.Unlock()

@@ -16,15 +16,15 @@ type recvConn struct {
 	max    int
 	inlets []*inlet
 	next   uint64 // number of the slot that is due
-	held   *inlet // that has the slot of the last Next, nil after Release
+	held   *inlet // with the slot of the last Next, nil after Release
 	flags  uint8  // of the held slot
 	idle   int    // slots released since credits were last given
-	err    error  // why no more can be received
+	err    error  // the end of receiving
 	closed atomic.Bool
 }
 
-// An inlet is the receiving side of one stream. One slot at a time is in its
-// buffer, which so stays in the cache.
+// An inlet is the receiving side of one stream. Its buffer holds one slot at a time, so
+// it stays in the cache.
 type inlet struct {
 	*stream
 	buf  []byte // a frame from the start, and what was read beyond it
@@ -113,7 +113,7 @@ func (c *recvConn) NextInto(dst mem.Region) (transport.Stamp, error) {
 	for got < len(b) {
 		n, err := c.read(in, b[got:], nil)
 		if err != nil {
-			c.err = err // what is in dst cannot be received again
+			c.err = err // the bytes in dst cannot be received again
 			return transport.Stamp{}, err
 		}
 		got += n
@@ -200,10 +200,10 @@ func (c *recvConn) read(in *inlet, b, b2 []byte) (int, error) {
 	}
 }
 
-// repay gives credits for slots whose memory was lent: at once if the sender
-// waits for them, else one message for half a queue. All slots count for that,
-// lent or not, for the sender must not wait for a credit that only a slot after
-// the next could bring.
+// repay gives credits for slots whose memory was lent: at once if the sender waits for
+// them, else in one message for half a queue. Slots that were not lent count towards
+// the half too: otherwise a credit might be due only after slots that the sender cannot
+// send without it.
 func (c *recvConn) repay(in *inlet, flags uint8) {
 	c.idle++
 	if flags&flagLent != 0 {
@@ -241,7 +241,7 @@ func (c *recvConn) Close() error {
 		if c.t.cfg.Guard.Aborted() == nil {
 			in.farewell()
 		}
-		in.interrupt() // wakes a sleeper, whom Close waits for
+		in.interrupt() // Close waits for sleepers: wake them
 		in.close()
 	}
 	return nil

@@ -18,8 +18,8 @@ const lingerTime = time.Second
 // A sendConn is the sending end. Its slots are a ring of memory, each with room
 // for the header right before the payload, so that a frame is one piece.
 //
-// A slot whose bytes the kernel copied is free again at once. One whose memory
-// was lent is free when the receiver has said that it consumed it.
+// A slot whose bytes the kernel has copied is free at once. A slot whose memory was
+// lent is free when the receiver has given a credit for it.
 type sendConn struct {
 	t        *Transport
 	max      int // payload of a slot
@@ -36,7 +36,7 @@ type sendConn struct {
 type slot struct {
 	frame  []byte      // header and payload
 	queued atomic.Bool // the kernel has not taken all of it
-	lane   *lane       // that carries it
+	lane   *lane       // that sends it
 	due    uint64      // what lane.repaid must reach before it is free
 }
 
@@ -98,9 +98,9 @@ func (c *sendConn) Publish(stamp transport.Stamp) error {
 	return c.send(s, chunk{head: s.frame[:headerLen+n], lend: n >= lendMin}, n, 0, stamp)
 }
 
-// PublishFrom sends src as the next slot, without a copy where the kernel
-// allows: then src must stay unchanged until Flush has returned. It takes the
-// place of Reserve and Publish, and waits as Reserve does.
+// PublishFrom sends src as the next slot, without a copy where the kernel allows. src
+// must stay unchanged until Flush has returned. It replaces Reserve and Publish, and
+// waits as Reserve does.
 func (c *sendConn) PublishFrom(src mem.Region, stamp transport.Stamp) error {
 	n := src.Len()
 	if n < lendMin {
@@ -266,8 +266,8 @@ func (c *sendConn) linger() {
 	c.end()
 }
 
-// undelivered is how many bytes the peer's kernel does not have yet. Closing a
-// socket earlier would throw them away if a credit comes back to it.
+// undelivered is how many bytes the peer's kernel does not have yet. A socket that is
+// closed before loses them if a credit arrives.
 func (c *sendConn) undelivered() (n int) {
 	for _, l := range c.lanes {
 		n += l.undelivered()
@@ -282,8 +282,8 @@ func (c *sendConn) end() {
 	c.unuse()
 }
 
-// unuse gives the memory back when nobody can touch it any more: not before
-// Publish, even if the connection is closed while its caller fills a slot.
+// unuse releases the memory when it was called by all users: a caller that fills a slot
+// keeps it until Publish, even if the connection is closed.
 func (c *sendConn) unuse() {
 	if c.users.Add(-1) == 0 {
 		release(c.memory)

@@ -1,4 +1,5 @@
-// Package socket moves slots over TCP and Unix stream sockets.
+// Package socket is the transport over TCP and Unix stream sockets. It is for package
+// paths. The trap: data travel in clear, only the handshake is authenticated.
 //
 // A connection is one-way: slots flow from the side that dialled, and only
 // credits flow back. It is made of one or more streams; slot k travels on
@@ -72,7 +73,7 @@ type Transport struct {
 	opt     Options
 	bad     error // of the options, told by Listen and Dial
 	log     *slog.Logger
-	warn    *auth.Log // for what strangers can cause
+	warn    *auth.Log // for events that strangers can cause
 	pending *auth.Pending
 	partly  puzzle
 	arrived *listen.Arrivals[*recvConn]
@@ -125,9 +126,8 @@ func (t *Transport) Reach(a, b transport.Info) error {
 	return nil
 }
 
-// Listen opens the listeners that Options ask for, TCP on the chosen interface,
-// and returns where they are (see address). It costs a few system calls; Close
-// takes it back.
+// Listen opens the listeners that Options ask for, TCP on the chosen interface, and
+// returns their addresses (see address). It costs a few system calls.
 func (t *Transport) Listen() (addr []byte, err error) {
 	defer func() {
 		if err != nil {
@@ -160,7 +160,7 @@ func (t *Transport) Listen() (addr []byte, err error) {
 	return t.addr, nil
 }
 
-// listen opens what Listen says. The caller holds mu.
+// listen opens the listeners. The caller holds mu.
 func (t *Transport) listen() (where address, err error) {
 	if t.opt.Network != "tcp" {
 		l, err := listenUnix()
@@ -196,8 +196,8 @@ func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
 	return c, nil
 }
 
-// Close ends all connections. What was published before still reaches peers
-// that read, for as long as linger.
+// Close ends all connections. Slots that were published before still reach peers that
+// go on reading (see lingerTime).
 func (t *Transport) Close() error {
 	t.mu.Lock()
 	if t.closed {
@@ -227,7 +227,7 @@ func (t *Transport) Close() error {
 	return errors.Join(errs...)
 }
 
-// keep remembers an end until it is forgotten or Close; false after Close.
+// keep remembers an end until it is forgotten or Close. It returns false after Close.
 func (t *Transport) keep(e end) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

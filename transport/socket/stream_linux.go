@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errAgain is what a stream says that cannot give or take a byte now.
+// errAgain means that a stream cannot give or take a byte now.
 const errAgain = unix.EAGAIN
 
 // glance is how many tries of a wait go by between two looks at the clock.
@@ -30,7 +30,7 @@ const glance = 16
 type stream struct {
 	fd   int
 	tcp  bool
-	refs atomic.Int32 // the owner, and calls under way: the number is not reused under a call
+	refs atomic.Int32 // the owner and calls under way; fd is closed when none is left, so a call never meets a reused number
 	fds  [1]unix.PollFd
 }
 
@@ -59,7 +59,7 @@ func newStream(c net.Conn) (*stream, error) {
 	return s, nil
 }
 
-// enter begins a call on the descriptor, false after close.
+// enter begins a call on the descriptor. It returns false after close.
 func (s *stream) enter() bool {
 	for {
 		n := s.refs.Load()
@@ -74,7 +74,7 @@ func (s *stream) enter() bool {
 
 func (s *stream) leave() {
 	if s.refs.Add(-1) == 0 {
-		_ = unix.Close(s.fd) // nothing is left that could fail
+		_ = unix.Close(s.fd)
 	}
 }
 
@@ -82,8 +82,8 @@ func (s *stream) leave() {
 // before it ends those that sleep.
 func (s *stream) close() { s.leave() }
 
-// read reads what is there into b and then b2, which are not both empty. It
-// returns errAgain if nothing is there, and io.EOF at the end.
+// read reads available bytes into b and then b2, which are not both empty. It returns
+// errAgain if there are none, and io.EOF at the end.
 func (s *stream) read(b, b2 []byte) (n int, err error) {
 	if !s.enter() {
 		return 0, net.ErrClosed
@@ -105,7 +105,7 @@ func (s *stream) read(b, b2 []byte) (n int, err error) {
 	return n, nil
 }
 
-// write writes what fits of b. It returns errAgain if nothing does.
+// write writes as much of b as fits. It returns errAgain if nothing does.
 func (s *stream) write(b []byte) (int, error) {
 	if !s.enter() {
 		return 0, net.ErrClosed
@@ -145,7 +145,7 @@ func pollOne(fds *[1]unix.PollFd, fd int, in, out bool, d time.Duration) error {
 
 // unacked is how many bytes the other end's kernel does not have yet.
 func (s *stream) unacked() int {
-	if !s.tcp || !s.enter() { // a Unix socket has no way between
+	if !s.tcp || !s.enter() { // a Unix socket delivers at once
 		return 0
 	}
 	defer s.leave()
@@ -173,7 +173,7 @@ func (s *stream) shutdown(how int) {
 	}
 }
 
-// gone reports whether err of a write says that the other end has closed.
+// gone reports whether a write's err means that the other end has closed.
 func gone(err error) bool { return err == unix.EPIPE || err == unix.ECONNRESET }
 
 // allocate makes page-aligned memory; release gives it back.

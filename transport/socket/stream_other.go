@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// errAgain is what a stream says that has nothing to read now.
+// errAgain means that a stream has nothing to read now.
 var errAgain = errors.New("nothing to read")
 
 // glance is how many tries of a wait go by between two looks at the clock: each
@@ -85,7 +85,7 @@ func (s *stream) interrupt() { _ = s.conn.Close() }
 
 func (s *stream) close() { _ = s.conn.Close() }
 
-// gone reports whether err of a write says that the other end has closed.
+// gone reports whether a write's err means that the other end has closed.
 func gone(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, errReset) || errors.Is(err, errAborted)
 }

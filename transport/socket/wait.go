@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// spinTime is how long a wait tries without giving its core away, if it has
-	// one. A slot of 512 KiB takes about 50 µs on one host.
+	// spinTime is how long a wait tries without yielding its core, if there is a core
+	// for it. A slot of 512 KiB takes about 50 µs on one host.
 	spinTime = 50 * time.Microsecond
 	// yieldTime is how long it then lets others run between two tries. Sleeping
 	// and waking cost about 10 µs, so a few of those.
@@ -44,7 +44,7 @@ func (w *waiter) pause() (sleep bool, err error) {
 			return false, nil
 		}
 		w.spin = false
-		runtime.Gosched() // dear, beside a yield of the thread: it may start another thread
+		runtime.Gosched() // costs more than yielding the thread: it may start another
 		if waited > spinTime+yieldTime {
 			w.tries = glance - 1 // one look after each sleep
 			return true, nil

@@ -1,5 +1,6 @@
-// Package transporttest holds what every transport must pass. A transport's
-// test is five lines:
+// Package transporttest is the conformance suite that every transport must pass. It is
+// for writers of transports. The trap: Processes starts the test binary again, so it
+// must be called by the test function itself. A transport's test is five lines:
 //
 //	func open(tb testing.TB, cfg transport.Config) transport.Transport { return inproc.New(cfg) }
 //
@@ -20,8 +21,8 @@ type Open func(tb testing.TB, cfg transport.Config) transport.Transport
 
 // Options relax what a transport must do.
 type Options struct {
-	// Loose says that what lies between the two ends holds messages too (the
-	// kernel's socket buffers), so a sender may be more than Slots ahead.
+	// Loose says that something between the two ends (the kernel's socket buffers)
+	// holds messages too, so a sender may be more than Slots ahead.
 	Loose bool
 	// Allocs is how many allocations one message may cost, 0 for none.
 	Allocs float64
@@ -74,7 +75,7 @@ type suite struct {
 
 var small = transport.Limits{SlotBytes: 300, Slots: 4}
 
-// idle: making, listening and closing without a peer leaves nothing behind.
+// idle: making, listening and closing without a peer leaks nothing.
 func (s suite) idle(t *testing.T) {
 	tr := s.open(t, config(0, small))
 	require.NotEmpty(t, tr.Name())

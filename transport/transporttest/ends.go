@@ -33,7 +33,7 @@ func (s suite) close(t *testing.T) {
 	require.ErrorIs(t, err, fifo.ErrClosed)
 }
 
-// delays are such that a wait still spins, and that it sleeps.
+// delays are one in which a wait still spins, and one in which it sleeps.
 var delays = []time.Duration{0, 30 * time.Millisecond}
 
 // closeUnblocks: Close of either end, or of either transport, ends the waits of
@@ -185,7 +185,7 @@ func (s suite) closeAfterDeadline(t *testing.T) {
 	}
 }
 
-// stranger: who does not know the key is refused, and harms nobody.
+// stranger: a caller that does not know the key is refused, and does no harm.
 func (s suite) stranger(t *testing.T) {
 	r := s.ranks(t, 2, small)
 	cfg := config(0, small)
@@ -202,7 +202,7 @@ func (s suite) stranger(t *testing.T) {
 	get(t, recv, 100, 1)
 }
 
-// reach is symmetric, and a rank that is in all ways near can be reached.
+// reach: Reach is symmetric, and nil for two ranks of one process.
 func (s suite) reach(t *testing.T) {
 	tr := s.open(t, config(0, small))
 	defer tr.Close()

@@ -16,9 +16,9 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// Processes runs what needs a second process. It is to be called by a test
-// function itself, not by a subtest: the second process is this test binary
-// again, told by the environment to run the same function and be the peer.
+// Processes runs the cases that need a second process. A test function has to call it
+// itself, not a subtest: the second process is this test binary again, told by the
+// environment to run the same function as the peer.
 func Processes(t *testing.T, open Open) {
 	servePeer(t, open)
 	leaks(t)
@@ -32,7 +32,7 @@ func Processes(t *testing.T, open Open) {
 	}
 }
 
-// remoteEcho: what another process sends back is what was sent.
+// remoteEcho: another process sends back the same bytes.
 func (s suite) remoteEcho(t *testing.T, spin bool) {
 	p := s.peer(t, job{Role: "echo", Limits: small, Spin: spin})
 	const messages = 2000
@@ -66,8 +66,7 @@ func (s suite) remoteLastWords(t *testing.T, spin bool) {
 	require.ErrorIs(t, receive(p.recv), fifo.ErrClosed)
 }
 
-// remoteKilled: the death of a peer ends all waits soon, with an error that says
-// so. Whoever called adds which peer it was.
+// remoteKilled: the death of a peer ends all waits soon, with an error that says so.
 func (s suite) remoteKilled(t *testing.T, spin bool) {
 	for _, delay := range delays {
 		p := s.peer(t, job{Role: "sleep", Limits: small, Spin: spin})

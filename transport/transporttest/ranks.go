@@ -103,7 +103,7 @@ func tryGet(c transport.RecvConn, n int, seed uint64) error {
 	return c.Release()
 }
 
-// verify says how a message differs from the one of length n and seed.
+// verify says how a message differs from the one that fill makes of n and seed.
 func verify(b []byte, stamp transport.Stamp, n int, seed uint64) error {
 	if stamp != stampOf(n, seed) {
 		return fmt.Errorf("stamp %x, not %x", stamp, stampOf(n, seed))
@@ -157,7 +157,7 @@ func receive(c transport.RecvConn) error {
 	}
 }
 
-// patience is how long anything may take that ought to end soon.
+// patience is how long a wait that ought to end soon may take.
 const patience = 5 * time.Second
 
 // unblocks is what wait returns after end.
@@ -195,7 +195,7 @@ func leaks(t *testing.T) {
 	})
 }
 
-// descriptors is how many files this process has open, 0 where nobody knows.
+// descriptors is how many files this process has open, 0 if the system does not say.
 func descriptors() int {
 	files, _ := os.ReadDir("/proc/self/fd")
 	return len(files)

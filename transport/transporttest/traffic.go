@@ -35,7 +35,7 @@ func (s suite) sizes(t *testing.T) {
 	}
 }
 
-// limits: lengths that no slot holds are errors and do no harm.
+// limits: lengths that fit no slot are errors and do no harm.
 func (s suite) limits(t *testing.T) {
 	send, recv := s.pair(t, small)
 	for _, n := range []int{-1, small.SlotBytes + 1, math.MaxInt} {
@@ -208,7 +208,7 @@ func (s suite) manyPairs(t *testing.T) {
 	parallel(t, parties...)
 }
 
-// into: a receiver that can, moves a payload straight to its place.
+// into: a receiver with Into moves a payload straight to the caller's memory.
 func (s suite) into(t *testing.T) {
 	send, recv := s.pair(t, small)
 	into, ok := recv.(transport.Into)
@@ -230,8 +230,8 @@ func (s suite) into(t *testing.T) {
 	require.Equal(t, stampOf(7, 1), stamp, "of the slot that has another length")
 }
 
-// from: a sender that can, sends payloads from where they are. They may be written
-// again when Flush has returned. Slots in between go the usual way, in order.
+// from: a sender with From sends payloads from the caller's memory, which may change
+// again after Flush. Slots of Publish in between keep their order.
 func (s suite) from(t *testing.T) {
 	limits := transport.Limits{SlotBytes: 1 << 18, Slots: 4}
 	send, recv := s.pair(t, limits)

@@ -1,6 +1,6 @@
-// Package listen is what the transports with sockets have in common: how a rank
-// dials and proves itself, how a listener answers, and where connections wait until
-// they are accepted.
+// Package listen is the common part of the transports with sockets (shm, socket): how a
+// rank dials and proves itself, how a listener answers, and where connections wait
+// until they are accepted. The trap: a caller is a stranger until Answer returns nil.
 package listen
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 )
 
-// Arrivals holds things of type T that arrived for a rank, first come first
-// served. All methods may be called from any goroutine.
+// Arrivals holds values of type T that arrived from each rank, in order of arrival.
+// All methods may be called from any goroutine.
 type Arrivals[T any] struct {
 	mu      sync.Mutex
 	arrived map[int][]T
@@ -24,8 +24,8 @@ func NewArrivals[T any]() *Arrivals[T] {
 	return &Arrivals[T]{arrived: make(map[int][]T), changed: make(chan struct{})}
 }
 
-// Put adds what came from rank. It reports false if the Arrivals is closed; then
-// the caller still owns it.
+// Put adds a value that came from rank. It returns false if the Arrivals is closed;
+// then the caller still owns the value.
 func (a *Arrivals[T]) Put(rank int, t T) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -45,8 +45,7 @@ func (a *Arrivals[T]) announce() {
 // patience is how often a wait looks at its Guard.
 const patience = 20 * time.Millisecond
 
-// Take waits for something from rank. Errors: the Guard has ended, or
-// fifo.ErrClosed.
+// Take waits for a value from rank. Errors: the Guard's, or fifo.ErrClosed.
 func (a *Arrivals[T]) Take(rank int, guard *fifo.Guard) (t T, err error) {
 	tick := time.NewTicker(patience)
 	defer tick.Stop()
@@ -73,7 +72,7 @@ func (a *Arrivals[T]) Take(rank int, guard *fifo.Guard) (t T, err error) {
 	}
 }
 
-// Close makes Put and Take fail and returns what was never taken.
+// Close makes Put and Take fail and returns the values that were never taken.
 func (a *Arrivals[T]) Close() (left []T) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

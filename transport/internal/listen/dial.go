@@ -18,11 +18,11 @@ const (
 	// MaxPending is how many connections of a listener may be in the handshake.
 	MaxPending = 256
 
-	dialTime   = 20 * time.Second // for all attempts together
+	dialTime   = 20 * time.Second // for all attempts of a dial
 	firstPause = 20 * time.Millisecond
 	lastPause  = 500 * time.Millisecond
-	// graceTime is how long a dialler tries again where nobody listens or where
-	// the listener hangs up. Both may come from too many callers at that moment.
+	// graceTime is how long a dialler tries again if nobody listens or the listener
+	// hangs up. Too many callers at that moment can cause both.
 	graceTime = 300 * time.Millisecond
 )
 
@@ -58,8 +58,8 @@ func Patience(guard *fifo.Guard, away <-chan struct{}) (context.Context, context
 	}
 }
 
-// Retry calls try until it succeeds, or fails in a way that will not change, or
-// ctx ends. The error of try is then part of the result.
+// Retry calls try until it succeeds, or fails for good, or ctx ends. The result then
+// wraps the error of try.
 func Retry(ctx context.Context, try func() error) error {
 	since := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {

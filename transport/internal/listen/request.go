@@ -11,11 +11,11 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A Request is what a rank that dials says of the connection that it wants.
+// A Request describes the connection that a dialling rank wants.
 type Request struct {
 	From, To int
 	Limits   transport.Limits
-	Rest     []byte // of the transport
+	Rest     []byte // defined by the transport
 }
 
 const requestLen = 3*4 + 8
@@ -40,7 +40,7 @@ func parseRequest(b []byte) (r Request, err error) {
 	}, nil
 }
 
-// suits says why a rank with cfg does not want the connection, nil if it does.
+// suits says why a rank with cfg refuses the connection, nil if it accepts.
 func (r *Request) suits(cfg *transport.Config) error {
 	switch here := cfg.Self.Rank; {
 	case r.To != here:
@@ -52,12 +52,13 @@ func (r *Request) suits(cfg *transport.Config) error {
 	return nil
 }
 
-// A Refusal is the reason that a listener gives, which knows the key.
+// A Refusal is the answer of a listener that knows the key and does not want the
+// connection.
 type Refusal struct{ Reason string }
 
 func (e *Refusal) Error() string { return "refused: " + e.Reason }
 
-// MaxReason is the most of a reason that is sent.
+// MaxReason is the most bytes of a reason that are sent.
 const MaxReason = 1024
 
 // Answer is the listener's side of the handshake on c. want may refuse a request
