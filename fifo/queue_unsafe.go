@@ -70,7 +70,7 @@ func newRing(memory []byte, g Geometry) (ring, error) {
 		slots:     uint32(g.Slots),
 		slotBytes: g.SlotBytes,
 	}
-	if g.SlotBytes > 0 { // else it would point behind the memory
+	if g.SlotBytes > 0 { // else it would point after the memory's end
 		r.payloads = unsafe.Add(base, g.payloadAt())
 	}
 	return r, nil

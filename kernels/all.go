@@ -3,9 +3,9 @@ package kernels
 import "fmt"
 
 // CombineAll is dst = srcs[0] ⊕ srcs[1] ⊕ …, from the left. Sources whose bit
-// is set in contributions (bit i for srcs[i]) are what ranks contribute, which
-// pre is applied to, see CombineIn; with finish the result is finished, see
-// Finish. One source that is no contribution is copied.
+// is set in contributions (bit i for srcs[i]) are contributions of ranks: pre is
+// applied to them, see CombineIn. With finish the result is finished, see Finish. A
+// single source that is no contribution is copied.
 //
 // It differs from a row of Combine for sums and products of 16- and 8-bit
 // floats: they are accumulated in float32 and rounded once, at the end, and a
@@ -35,7 +35,7 @@ func (r *Reducer) CombineAll(dst []byte, srcs [][]byte, contributions uint64, fi
 	}
 }
 
-// combineAll is CombineAll where something is computed, without finish.
+// combineAll is CombineAll without finish, for more than a copy.
 func (r *Reducer) combineAll(dst []byte, srcs [][]byte, contributions uint64) {
 	if r.kind != KindMax && r.kind != KindMin && r.kind != KindUser {
 		switch r.t {

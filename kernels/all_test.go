@@ -126,7 +126,7 @@ func TestCombineAllRefuses(t *testing.T) {
 	require.Panics(t, func() { r.CombineAll(dst, [][]byte{dst, dst[:4]}, 0, false) })
 }
 
-// Any number of sources may be combined that are alike.
+// Any number of sources may be combined if all or none are contributions.
 func TestCombineAllMany(t *testing.T) {
 	const ranks = 150
 	r, err := NewReducer(BFloat16, Avg, ranks)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A DataType names the type of an element. The zero DataType is none, so that a
-// type that was left out is found. The order is NCCL's.
+// A DataType names the type of an element. The zero DataType is no type, so that a
+// caller who forgets it gets an error. The order is NCCL's.
 type DataType uint8
 
 const (
@@ -25,8 +25,8 @@ const (
 	numTypes
 )
 
-// types is what is known of each DataType: name, other name in use
-// (nccl-tests), bytes an element, and which family of arithmetic it has.
+// types has the name of each DataType, its name in nccl-tests, the bytes of an element,
+// and the family of its arithmetic.
 var types = [numTypes]struct {
 	name, alias string
 	size        int

@@ -1,6 +1,7 @@
-// Package kernels is the one arithmetic of Ringo: what ⊕ means for every data
-// type and every reduction. Transports, algorithms and the engine move bytes;
-// only this package looks inside them.
+// Package kernels is the arithmetic of Ringo, for its engines and for those who write a
+// reduction: ⊕ for every data type and every operation. Transports, algorithms and the
+// engine move bytes; only this package looks inside them. The trap: CombineAll and a
+// row of Combine round 16- and 8-bit floats differently, see below.
 //
 // A Reducer is the arithmetic of one data type and one operation. Its plain-Go
 // form, in plain.go and narrow.go, is the definition; the SIMD forms in
@@ -8,7 +9,7 @@
 // same input, which one test checks for all of them. The GPU's kernels, in
 // folder cuda, are CombineAll.
 //
-// # What the operations mean
+// # The operations
 //
 // Integers wrap. Avg of integers is the wrapped sum divided by the number of
 // ranks once, at the end, truncating toward zero (Finish). Avg of floats
@@ -32,13 +33,13 @@
 // floats; of two sources without a scalar it is the same for all. The order of
 // three and more sources matters, as it does for all floats.
 //
-// ringo.Config.Deterministic asks for CombineAll of what the ranks contribute, in
-// order of rank, wherever the order matters. Only a PreMulSum's contributions, whose
-// scalars may differ, are scaled and rounded by the ranks that give them.
+// ringo.Config.Deterministic asks for CombineAll of the ranks' contributions, in order
+// of rank, wherever the order matters. Only a PreMulSum's contributions, whose scalars
+// may differ, are scaled and rounded by the ranks that give them.
 //
 // float8e4m3 is OCP's "E4M3": no infinities, largest value 448, NaN 0x7f and
-// 0xff. Both 8-bit formats saturate as CUDA's cvt.rn.satfinite: whatever is too
-// large, infinities of float32 included, becomes ±448 or ±57344. So an infinity
+// 0xff. Both 8-bit formats saturate as CUDA's cvt.rn.satfinite: numbers that are too
+// large, infinities of float32 included, become ±448 or ±57344. So an infinity
 // of float8e5m2 survives Max and Min, which select and never round, but not
 // Sum and Prod.
 //
@@ -49,14 +50,14 @@
 //
 // Every NaN that ⊕ makes has one bit pattern, all ones but the sign:
 // 0x7fffffffffffffff, 0x7fffffff, 0x7fff (float16 and bfloat16), 0x7f (both
-// 8-bit formats). For 32 bits and fewer it is what PTX arithmetic gives; for
-// float64 PTX lets a payload through, and a GPU kernel has to put the pattern
-// in by itself. An x86 or ARM processor has other habits, and which operand's
-// payload survives depends on the order of the operands.
+// 8-bit formats). For 32 bits and fewer PTX arithmetic gives that pattern; for
+// float64 PTX lets a payload through, and a GPU kernel has to write the pattern
+// itself. x86 and ARM processors have other rules, by which the order of the operands
+// decides which payload survives.
 //
 // Therefore a ⊕ b and b ⊕ a have the same bits, always, for every operation
 // except a user's own. Algorithms in which two ranks combine the same two
 // values in different order rely on it to give all ranks the same result.
-// (⊕ is still not associative for floats.) What is copied and not combined
-// keeps its bits: a NaN that meets no ⊕ is the caller's own.
+// (⊕ is still not associative for floats.) A value that is copied and not combined keeps
+// its bits, also a NaN.
 package kernels

@@ -5,12 +5,12 @@ import "math"
 // Type is the data type of the elements.
 func (r *Reducer) Type() DataType { return r.t }
 
-// A Program says how the GPU's kernels compute a reduction, see kernels/cuda.
+// A Program is how the GPU's kernels compute a reduction, see kernels/cuda.
 type Program struct {
 	Op string // name of the operation there
-	// Value goes with it: the bits of what premulsum multiplies by, as a
-	// float32 for narrow floats; for averages of integers the number of ranks
-	// (64 bits) or ⌈2⁶⁴/ranks⌉ (others).
+	// Value is the operation's parameter: the bits of premulsum's scalar, as a float32
+	// for narrow floats; for averages of integers the number of ranks (64 bits) or
+	// ⌈2⁶⁴/ranks⌉ (others).
 	Value    uint64
 	Scales   bool // contributions are multiplied
 	Finishes bool // the result has to be finished
@@ -36,7 +36,7 @@ func (r *Reducer) Program() (Program, bool) {
 	return Program{Op: r.kind.String()}, true
 }
 
-// divisor is what the kernels divide by, see divide. There are two ranks or more.
+// divisor is the kernels' parameter for a division by ranks ≥ 2, see divide.
 func divisor(size int, ranks uint64) uint64 {
 	switch {
 	case size == 8:

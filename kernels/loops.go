@@ -1,6 +1,7 @@
 package kernels
 
-// loops are what a Reducer does. load is nil for a copy, finish for nothing.
+// loops are the functions of a Reducer. load is nil for a copy; finish is nil if it does
+// nothing.
 type loops struct{ combine, combineIn, load, finish loop }
 
 // plain are the loops of a valid reduction of t in Go. They define what every

@@ -111,8 +111,8 @@ func round[T narrow](dst []T, src []float32) {
 }
 
 // selectNarrow is the greater of a[i] and b[i], or the lesser. It compares bit
-// patterns: without its sign, the greater pattern is the greater number, and
-// what is above inf is a NaN.
+// patterns: without its sign, the greater pattern is the greater number, and a pattern
+// above inf is a NaN.
 func selectNarrow[T narrow](dst, a, b []T, lesser bool, inf T) {
 	nan := ^T(0) >> 1
 	a, b = a[:len(dst)], b[:len(dst)]

@@ -12,8 +12,8 @@ type integer interface {
 type float interface{ float32 | float64 }
 
 // The loops below are dst[i] = a[i] ⊕ b[i] for slices of equal length, where
-// dst may be a or b. What a Go processor's + and * do with integers is what
-// ⊕ means; floats need their NaNs made alike.
+// dst may be a or b. For integers ⊕ is Go's + and *; for floats the NaN of the result
+// has to be replaced by the one pattern.
 
 func addInt[T integer](dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]

@@ -37,20 +37,20 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// A RedOp is a reduction: how two elements become one. Except for a user's
-// own, all are commutative bit for bit. The zero RedOp is Sum.
+// A RedOp is a reduction: an operation that makes one element of two. Except for a
+// user's own, all are commutative bit for bit. The zero RedOp is Sum.
 type RedOp struct {
 	Kind Kind
 
 	// Scale is the scalar of PreMulSum. For integer types it has to be an
-	// integer; Int, when not zero, takes its place and is exact for 64 bits.
-	// The scalar's low bits count: it wraps like any integer here.
+	// integer; Int, when not zero, replaces it and is exact for 64 bits.
+	// Only the scalar's low bits count: it wraps like any integer here.
 	Scale float64
 	Int   uint64
 
 	// At, when not nil, is where the scalar of PreMulSum is instead: one element.
-	// In host memory it is read by NewReducer; a Reducer knows nothing of one in a
-	// GPU's memory, whose address the kernels are given, see device.Args.Scalar.
+	// NewReducer reads it from host memory. A scalar in a GPU's memory is not part of
+	// the Reducer: kernels get its address, see device.Args.Scalar.
 	At *mem.Region
 
 	// Name, Unit and Func are a user's own reduction. Func sets dst = dst ⊕ src,
@@ -61,9 +61,8 @@ type RedOp struct {
 	// the same time. ⊕ has to be associative and commutative, up to the rounding
 	// that the caller accepts.
 	//
-	// Unit is the size of what Func sees as an element, such as 24 for structs
-	// that are passed as Uint8: a multiple of t.Size() up to MaxUnit, or 0 for
-	// t.Size() itself.
+	// Unit is the size in bytes of Func's element, such as 24 for structs that are
+	// passed as Uint8: a multiple of t.Size() up to MaxUnit, or 0 for t.Size() itself.
 	Name string
 	Unit int
 	Func func(t DataType, dst, src []byte)
@@ -94,7 +93,7 @@ func PreMulSumInt(scale int64) RedOp {
 // or of the rank's GPU.
 func PreMulSumAt(scale mem.Region) RedOp { return RedOp{Kind: KindPreMulSum, At: &scale} }
 
-// scalar is op with the scalar that it is to be computed with, or why it is none.
+// scalar is op with its scalar in Scale or Int, or the reason why it has no valid one.
 func (op RedOp) scalar(t DataType) (_ RedOp, reason string) {
 	at := op.At
 	size := t.Size()

@@ -17,8 +17,9 @@ import (
 //
 // in whatever order, and Combine joins two partial results.
 //
-// All slices of a call have the same length, a multiple of Unit, and may start anywhere. The result may be stored over an operand that
-// starts at the same byte; otherwise they do not overlap. Other lengths panic.
+// All slices of a call have the same length, a multiple of Unit, and may start anywhere.
+// The result may be stored over an operand that starts at the same byte; otherwise they
+// do not overlap. Other lengths panic.
 type Reducer struct {
 	params
 	loops
@@ -27,7 +28,7 @@ type Reducer struct {
 	unit int // size, or RedOp.Unit
 }
 
-// params are what NewReducer has to look at apart from the data type.
+// params are the inputs of NewReducer apart from the data type.
 type params struct {
 	kind   Kind
 	ranks  int     // Avg only
@@ -153,15 +154,15 @@ type implementation struct {
 	improve func(l loops, t DataType, p params) loops
 }
 
-// most bytes are given to assembly at a time. It cannot be preempted: what
-// stops the world waits for it, some tens of µs.
+// most is the most bytes of one call of assembly. It cannot be preempted: a stop of the
+// world, as for garbage collection, waits for it, some tens of µs.
 const most = 1 << 20
 
-// plainGo is the implementation that is everywhere.
+// plainGo is the implementation that every processor has.
 var plainGo = implementation{"go", func(l loops, _ DataType, _ params) loops { return l }}
 
-// Unit is the length in bytes of what is reduced as a whole: the element, or the
-// Unit of a user's own reduction. Data may be cut at its multiples only.
+// Unit is the size in bytes of an element, or the Unit of a user's own reduction. Data
+// may be cut at its multiples only.
 func (r *Reducer) Unit() int { return r.unit }
 
 // Combine is dst = a ⊕ b.
@@ -170,9 +171,9 @@ func (r *Reducer) Combine(dst, a, b []byte) {
 	r.combine(dst, a, b)
 }
 
-// CombineIn is dst = a ⊕ pre(in), in being what a rank contributes: pre
-// multiplies by the scalar for PreMulSum and by 1/ranks for Avg of floats, and
-// changes nothing otherwise.
+// CombineIn is dst = a ⊕ pre(in), where in is a rank's contribution: pre multiplies by
+// the scalar for PreMulSum and by 1/ranks for Avg of floats, and changes nothing
+// otherwise.
 func (r *Reducer) CombineIn(dst, a, in []byte) {
 	r.check("combine", dst, a, in)
 	r.combineIn(dst, a, in)
@@ -192,9 +193,8 @@ func (r *Reducer) Load(dst, in []byte) {
 // itself serves as well as a copy.
 func (r *Reducer) LoadIsCopy() bool { return r.load == nil }
 
-// Finish makes the result of what all ranks' contributions combined to. It
-// divides by the number of ranks for Avg of integers and does nothing
-// otherwise.
+// Finish turns the combination of all ranks' contributions into the result. It divides
+// by the number of ranks for Avg of integers and does nothing otherwise.
 func (r *Reducer) Finish(out []byte) {
 	r.check("finish", out, out, out)
 	if r.finish != nil {

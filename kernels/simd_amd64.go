@@ -19,7 +19,7 @@ type (
 	scaledLoop func(dst, a, b *byte, n int, s uint64)
 )
 
-// grain is what assembly takes multiples of, in bytes.
+// grain is the number of bytes of which assembly takes multiples.
 const grain = 64
 
 // vectors are the loops of one instruction set.

@@ -1,4 +1,5 @@
-// Package mem has one type: Region, a span of host or device memory.
+// Package mem has one type, for all packages that move data: Region, a span of host or
+// device memory. The trap: Bytes panics for device memory, see IsHost.
 package mem
 
 import (

@@ -99,7 +99,8 @@ func (e *Engine) kernel(r *kernels.Reducer) (*module, kernels.Program, error) {
 	return e.module(r, "run")
 }
 
-// module is kernel for a source: the interpreter, direct kernels or windows.
+// module finds or loads a module of a source: the interpreter, direct kernels or
+// windows.
 func (e *Engine) module(r *kernels.Reducer, source string) (*module, kernels.Program, error) {
 	key := moduleKey{source: source}
 	if source == "direct" {

@@ -1,11 +1,12 @@
-// Package alu is what PTX instructions compute: integers, float32, float64,
-// float16, bfloat16, 8-bit floats, conversions and comparisons, with PTX's
-// rounding and NaN rules, bit for bit as an H200 computes them. Control flow,
-// memory and what threads exchange are not here; see packages simt and weakmem.
+// Package alu is the arithmetic of PTX instructions, for package simt: integers,
+// float32, float64, float16, bfloat16, 8-bit floats, conversions and comparisons, with
+// PTX's rounding and NaN rules, bit for bit as an H200 computes them. Control flow,
+// memory, shuffles and votes are not here; see packages simt and weakmem. The trap: a
+// Func ignores the bits above a source's type, and callers have to do so too.
 //
-// testdata holds the results of all forms of all instructions, recorded on a
-// real GPU by TestGPU; the tests compare. What the hardware does where IEEE 754
-// and PTX leave a choice is in nan.go.
+// testdata holds the results of all forms of all instructions, recorded on a real GPU by
+// TestGPU; the tests compare. Where IEEE 754 and PTX leave a choice, nan.go has the
+// hardware's.
 //
 // Source: PTX ISA 8.0, section 9.7.
 package alu
@@ -26,9 +27,9 @@ type Lanes [32]uint64
 // A Func computes an instruction for the lanes set in mask; other lanes of the
 // destinations keep their values. A destination may be one of the sources.
 // src are the operands after the destinations: immediates and special
-// registers already as Lanes, predicates written with ! already negated. What
-// is above the width of a source's type is ignored. There are as many dst and src as
-// the Op says; what a kernel throws away (_) still needs a place.
+// registers already as Lanes, predicates written with ! already negated. Bits above the
+// width of a source's type are ignored. The numbers of dst and src are the Op's; a
+// result that the kernel discards (_) still needs a dst.
 type Func func(mask uint32, dst, src []*Lanes)
 
 // An Op is an instruction ready to run. p|q counts as two destinations, a
@@ -50,8 +51,8 @@ type Op struct {
 // ErrApproximate says that an instruction's result is not defined to the last bit.
 var ErrApproximate = errors.New("approximate instructions are not emulated, their results differ between chips: use the .rn form")
 
-// Lookup finds what an instruction computes. It looks at the name, and of the
-// operands only at pairs, vectors and the table of lop3.
+// Lookup finds the Op of an instruction. It looks at the name, and among the operands
+// only at pairs, vectors and the table of lop3.
 func Lookup(in *ptx.Instr) (Op, error) {
 	if approximate(in) {
 		return Op{}, fmt.Errorf("%s: %w", in.Name(), ErrApproximate)

@@ -6,9 +6,9 @@ import (
 	"github.com/ringo-go/ringo/internal/ptx"
 )
 
-// Arithmetic on types narrower than float64 is done in float64, rounded to odd:
-// what is not exact gets an odd last bit. Rounding that again to 50 bits or
-// fewer gives, in every direction, what rounding the exact result once gives.
+// Arithmetic on types narrower than float64 is done in float64, rounded to odd: an
+// inexact result gets an odd last bit. Rounding that again to 50 bits or fewer gives, in
+// every direction, the same as rounding the exact result once.
 //
 // Source: Boldo and Melquiond, Emulation of FMA and correctly rounded sums:
 // proved algorithms using rounding to odd, IEEE Trans. Computers 57(4), 2008.
@@ -108,7 +108,7 @@ func makeFloat(in *ptx.Instr) (Op, bool) {
 	return Op{}, false
 }
 
-// finisher rounds a result and does what the modifiers say with it.
+// finisher rounds a result and applies the modifiers.
 func finisher(in *ptx.Instr, f *format, r rounding) func(x float64) uint64 {
 	ftz, sat, relu := in.Has("ftz"), in.Has("sat"), in.Has("relu")
 	return func(x float64) uint64 {

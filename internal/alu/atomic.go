@@ -2,9 +2,9 @@ package alu
 
 import "github.com/ringo-go/ringo/internal/ptx"
 
-// AtomicAdd is what atom.add and red.add make of a float in memory, old, and v;
-// ok is false for other types. It is not add: in global memory float32 is
-// flushed to zero, and NaNs are chosen otherwise.
+// AtomicAdd is the sum that atom.add and red.add of a float store for old and v; ok is
+// false for other types. It is not add: in global memory float32 is flushed to zero,
+// and other NaNs are chosen.
 func AtomicAdd(t ptx.Type, shared bool) (f func(old, v uint64) uint64, ok bool) {
 	switch {
 	case t == ptx.F32 && !shared:

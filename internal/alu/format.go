@@ -201,7 +201,7 @@ func (f *format) roundInt(neg bool, m uint64, e int, r rounding) uint64 {
 	return sign | a<<f.low
 }
 
-// tooLarge is what an infinity, or a number beyond the greatest, becomes.
+// tooLarge is the result for an infinity, or for a number beyond the greatest.
 func (f *format) tooLarge(neg, infinite bool, r rounding) uint64 {
 	var sign uint64
 	if neg {

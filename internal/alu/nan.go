@@ -2,8 +2,8 @@ package alu
 
 import "github.com/ringo-go/ringo/internal/ptx"
 
-// Here is what the hardware does with NaNs, signed zeros and denormal numbers
-// where IEEE 754 leaves a choice. Recorded on an H200, see testdata.
+// The hardware's treatment of NaNs, signed zeros and denormal numbers where IEEE 754
+// leaves a choice. Recorded on an H200, see testdata.
 
 // The NaNs that arithmetic and conversions make, whatever NaN they were given.
 const (
@@ -68,7 +68,7 @@ func minMaxNaN(f *format, a, b, sign uint64, nan bool) uint64 {
 	return a | sign
 }
 
-// intOfNaN is what a NaN of a format converts to in an integer type.
+// intOfNaN is the integer to which a NaN of a format converts.
 func intOfNaN(f *format, d ptx.Type) uint64 {
 	if d.Bits() == 64 || f == &f64 {
 		return 1 << (d.Bits() - 1)
@@ -76,7 +76,7 @@ func intOfNaN(f *format, d ptx.Type) uint64 {
 	return 0
 }
 
-// cvtNaN is what a NaN of one format converts to in another. Conversions from
+// cvtNaN is the NaN to which a NaN of another format converts. Conversions from
 // and to float64 keep sign and payload; other types have one NaN only, except
 // where the conversion is a move of bits.
 func cvtNaN(in *ptx.Instr, from, to *format, a uint64) uint64 {

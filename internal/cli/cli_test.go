@@ -61,7 +61,7 @@ func TestWritable(t *testing.T) {
 	require.Equal(t, "kept", string(b))
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, left, 1, "nothing is left behind")
+	require.Len(t, left, 1, "nothing is left over")
 	for _, file := range []string{dir, filepath.Join(dir, "absent", "x")} {
 		err := Writable("-o", file)
 		require.ErrorContains(t, err, "-o "+file+": ")

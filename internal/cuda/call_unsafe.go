@@ -7,9 +7,9 @@ import (
 	"github.com/ringo-go/ringo/internal/dl"
 )
 
-// A frame holds the arguments and outputs of a call. It is on Go's heap, so that
-// what C writes to stays where it is, as a goroutine's stack does not, and it is
-// used again, so that a call allocates nothing.
+// A frame holds the arguments and outputs of a call. It is on Go's heap, because C writes
+// to it and a goroutine's stack may move. It is used again, so that a call allocates
+// nothing.
 type frame struct {
 	dl.Frame
 	out  [2]uintptr
@@ -25,8 +25,8 @@ var frames = sync.Pool{New: func() any {
 // result is a CUresult, an int, so only the lower half of a register is it.
 func result(r uintptr) Result { return Result(int32(r)) }
 
-// invoke calls fn with args, pointers to as many outputs being put before
-// args[at]. Outputs are of at most 8 bytes; of shorter ones the rest is zero.
+// invoke calls fn with args and, before args[at], pointers to outs outputs. Outputs have
+// at most 8 bytes; the rest of shorter ones is zero.
 func invoke(fn uintptr, at, outs int, args []uintptr) (v, w uintptr, r Result) {
 	f := frames.Get().(*frame)
 	f.out = [2]uintptr{}
@@ -87,7 +87,7 @@ func (d *libcuda) get2Of(s symbol, handle uintptr) (v, w uintptr, err error) {
 	return d.do(s, 1, 2, []uintptr{handle})
 }
 
-// ready calls a function that answers ErrNotReady when it is not.
+// ready calls a query. It returns false for ErrNotReady.
 func (d *libcuda) ready(s symbol, handle uintptr) (bool, error) {
 	fn, err := d.addr(s)
 	if err != nil {
@@ -126,8 +126,8 @@ func (d *libcuda) getNamed(s symbol, handle uintptr, name string) (v uintptr, er
 // legacy default stream.
 const legacyStream = 1
 
-// procAddress is what cuGetProcAddress knows, or 0. It says no by its result, and
-// since CUDA 12 by a status too.
+// procAddress is the address that cuGetProcAddress gives, or 0. A failure is its result,
+// or since CUDA 12 a status.
 func (d *libcuda) procAddress(name string, version int) uintptr {
 	var p, status uintptr
 	r := ErrNotFound

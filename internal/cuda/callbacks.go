@@ -50,7 +50,7 @@ func runCallback(number uintptr) {
 }
 
 // LaunchHostFunc queues f. In a stream that is being captured f becomes a node of
-// the graph, runs in each of its launches, and is let go with the graph.
+// the graph, runs in each of its launches, and is dropped with the graph.
 func (d *libcuda) LaunchHostFunc(s Stream, f func()) error {
 	info := CaptureInfo{}
 	status, err := d.StreamIsCapturing(s)
@@ -76,7 +76,7 @@ func (d *libcuda) LaunchHostFunc(s Stream, f func()) error {
 	return nil
 }
 
-// dropWith drops a callback when the graph and all that was made of it are gone.
+// dropWith drops a callback when the graph and the graphs made of it are gone.
 func (d *libcuda) dropWith(g Graph, number uintptr) error {
 	o, err := d.UserObjectCreate(func() { dropCallback(number) }, 1)
 	if err != nil {
@@ -93,7 +93,7 @@ func (d *libcuda) dropWith(g Graph, number uintptr) error {
 // noDestructorSync must be given.
 const noDestructorSync = 1
 
-// UserObjectCreate counts references to what destroy lets go.
+// UserObjectCreate makes a count of references; destroy is called when it is zero.
 func (d *libcuda) UserObjectCreate(destroy func(), references int) (UserObject, error) {
 	number := addCallback(destroy, true)
 	o, err := d.get(cuUserObjectCreate, number, callbackAddr(), uintptr(references), noDestructorSync)

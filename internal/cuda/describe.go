@@ -2,20 +2,20 @@ package cuda
 
 import "fmt"
 
-// A Description is what a driver says about itself and its devices. What could
-// not be asked is zero, and among the problems.
+// A Description is a driver's description of itself and its devices. Fields whose query
+// failed are zero, and listed among the problems.
 type Description struct {
 	Driver   string // "cuda" or "emu"
 	Version  int    // 13000 for CUDA 13.0
 	Devices  []DeviceDescription
-	Peers    [][]Peer // Peers[i][j] is how device i reaches the memory of device j
+	Peers    [][]Peer // Peers[i][j] is how device i accesses the memory of device j
 	Problems []string
 }
 
 // VersionString is the version as people write it.
 func (d Description) VersionString() string { return versionString(d.Version) }
 
-// A DeviceDescription is what is known of a device.
+// A DeviceDescription describes a device.
 type DeviceDescription struct {
 	Ordinal      int
 	Name         string
@@ -26,15 +26,15 @@ type DeviceDescription struct {
 	Memory       int // bytes
 }
 
-// A Peer is how a device reaches the memory of another one.
+// A Peer is how a device accesses the memory of another one.
 type Peer struct {
 	Access  bool
 	Rank    int // of the link among those of this machine, 0 the best
 	Atomics bool
 }
 
-// Describe asks for everything, and goes on where something fails. It makes no
-// context and costs less than a millisecond a device.
+// Describe queries everything, and goes on after failures. It makes no context and
+// costs less than a millisecond a device.
 func Describe(d Driver) Description {
 	out := Description{Driver: d.Name()}
 	failed := func(err error) bool {

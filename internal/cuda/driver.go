@@ -1,15 +1,16 @@
 // Package cuda is the part of the CUDA driver API that Ringo needs, under the
-// driver's own names. Driver is an interface: Open gives the real one, opened
-// lazily without cgo; internal/cudaemu is one in Go for machines without a GPU.
+// driver's own names, for all GPU packages. Driver is an interface: Open gives the real
+// one, opened lazily without cgo; internal/cudaemu is one in Go for machines without a
+// GPU. The trap: the current context belongs to the OS thread, see With.
 //
 // Nothing of CUDA is loaded before Open is called. With the build tag
 // ringo_nogpu, Open only says that it was left out, and the program stays static.
 //
 // Methods are the functions of cuda.h without the prefix "cu" and without
-// version suffixes; what C returns through pointers they return as values.
-// Device memory, and host memory that a device can reach, is a plain uintptr.
-// Errors are *Error. A Driver is safe for use by any number of goroutines; what
-// depends on the current context needs a locked OS thread, see With.
+// version suffixes; outputs that C returns through pointers are results.
+// Device memory, and host memory that a device can access, is a plain uintptr.
+// Errors are *Error. A Driver is safe for use by any number of goroutines; calls that
+// depend on the current context need a locked OS thread.
 package cuda
 
 // Handles of the driver. The zero handle is none (for Stream: the legacy
@@ -66,7 +67,7 @@ type Driver interface {
 	Graphs
 }
 
-// Devices asks what is there.
+// Devices lists and describes devices.
 type Devices interface {
 	DeviceGetCount() (int, error)
 	DeviceGet(ordinal int) (Device, error)
@@ -79,8 +80,8 @@ type Devices interface {
 	DeviceGetP2PAttribute(a P2PAttribute, src, dst Device) (int, error)
 }
 
-// Contexts are primary contexts only: what the CUDA runtime, and so every
-// framework, uses. The current context belongs to the OS thread.
+// Contexts are primary contexts only, those of the CUDA runtime and so of every
+// framework. The current context belongs to the OS thread.
 type Contexts interface {
 	DevicePrimaryCtxRetain(d Device) (Context, error)
 	DevicePrimaryCtxRelease(d Device) error
@@ -97,7 +98,7 @@ type Contexts interface {
 }
 
 // Memory of devices and of the host. Addresses are unified: MemcpyAsync finds
-// out by itself what is on which side.
+// out by itself which device or host an address belongs to.
 type Memory interface {
 	MemGetInfo() (free, total int, err error)
 	MemAlloc(n int) (uintptr, error)
@@ -172,7 +173,7 @@ type Streams interface {
 	// LaunchHostFunc has the driver call f when the work before it is done. f
 	// runs on a thread of the driver and must not call the driver. In a stream
 	// that is being captured f runs in each launch of the graph, and is kept
-	// until the graph and all that was made of it are gone.
+	// until the graph and the graphs made of it are gone.
 	LaunchHostFunc(s Stream, f func()) error
 	StreamWriteValue32(s Stream, p uintptr, v uint32, flags uint32) error
 	StreamWriteValue64(s Stream, p uintptr, v uint64, flags uint32) error
@@ -203,7 +204,7 @@ type Events interface {
 // Modules hold kernels and variables.
 type Modules interface {
 	// ModuleLoadData takes PTX text or a cubin. When the driver refuses it, the
-	// error holds what its compiler said.
+	// error holds the compiler's log.
 	ModuleLoadData(image []byte) (Module, error)
 	ModuleUnload(m Module) error
 	ModuleGetFunction(m Module, name string) (Function, error)
@@ -237,7 +238,7 @@ type Graphs interface {
 	GraphRetainUserObject(g Graph, o UserObject, references int, move bool) error
 }
 
-// CaptureInfo says what a stream is capturing.
+// CaptureInfo describes the capture of a stream.
 type CaptureInfo struct {
 	Status       CaptureStatus
 	ID           uint64

@@ -32,9 +32,9 @@ func (d *libcuda) IpcOpenEventHandle(h IPCHandle) (Event, error) {
 }
 
 // openIPC calls a function of (void **out, struct of 64 bytes by value, flags).
-// A struct of that size goes onto the stack on amd64, behind the six registers
-// for integers, which keep their order without it. On arm64 the caller copies
-// it and passes the address of the copy.
+// On amd64 a struct of that size is passed on the stack, and the other arguments take
+// the integer registers as if it were not there. On arm64 the caller copies it and
+// passes the address of the copy.
 func (d *libcuda) openIPC(s symbol, h IPCHandle, flags uintptr) (uintptr, error) {
 	var out uintptr
 	var err error

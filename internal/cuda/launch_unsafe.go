@@ -9,8 +9,7 @@ import (
 	"github.com/ringo-go/ringo/internal/dl"
 )
 
-// maxArgs is what kernels may take of parameters, in bytes (PTX ISA, 4.2 of the
-// version that we write).
+// maxArgs is the most bytes of a kernel's parameters, in the PTX version of the kernels.
 const maxArgs = 4096
 
 // Marks of the array "extra" that says where the parameters are.
@@ -106,7 +105,7 @@ func (frame *launchFrame) setArgs(f Function, l *Launch) {
 	}
 }
 
-// launched adds to the error of a launch what was launched.
+// launched adds a description of the launch to its error.
 func launched(l *Launch, params []byte, err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.Result == ErrInvalidValue && e.Remedy == "" {

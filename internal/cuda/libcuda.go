@@ -12,7 +12,7 @@ type libcuda struct {
 	lib     dl.Library
 	version int
 
-	// How functions are asked for; 0 where the driver does not have it.
+	// addresses of cuGetProcAddress and its newer version; 0 if the driver has none
 	getProcAddress, getProcAddress2 uintptr
 
 	addrs [symbolCount]atomic.Uintptr // 0: not asked for yet
@@ -88,7 +88,7 @@ func (d *libcuda) resolve(s symbol) (uintptr, error) {
 	return p, nil
 }
 
-// failed is the error of a call that gave r, with what can be found out about it.
+// failed is the error of a call with result r, with device and remedy.
 func (d *libcuda) failed(s symbol, r Result) *Error {
 	e := &Error{Call: symbols[s].name, Result: r, Device: -1}
 	if p, err := d.addr(cuCtxGetDevice); err == nil {
@@ -106,7 +106,7 @@ func (d *libcuda) failed(s symbol, r Result) *Error {
 	return e
 }
 
-// detail adds what was asked for to a failed call's error.
+// detail adds the request to a failed call's error.
 func detail(err error, format string, args ...any) error {
 	if e, ok := err.(*Error); ok {
 		asked := fmt.Sprintf(format, args...)

@@ -13,7 +13,7 @@ const (
 	jitErrorLogBytes  = 6
 )
 
-// jitLogBytes is room for what the compiler says about a module that it refuses.
+// jitLogBytes is the room for the compiler's log of a module that it refuses.
 const jitLogBytes = 8192
 
 func (d *libcuda) ModuleLoadData(image []byte) (Module, error) {

@@ -6,15 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// paramSizes are the bytes of parameters that kernels take, since a launch with
-// fewer is taken by the driver and reads what happens to lie there. Each launch
-// looks, so looking takes no lock and adding copies.
+// paramSizes are the bytes of kernels' parameters. A driver accepts a launch with fewer
+// bytes and reads whatever follows them, so each launch checks. A lookup takes no lock;
+// an insertion copies the map.
 type paramSizes struct {
 	adding sync.Mutex
 	sizes  atomic.Pointer[map[Function]int]
 }
 
-// of is what a kernel takes; false where it is not known.
+// of is the size for a kernel; false if it is not known.
 func (s *paramSizes) of(f Function) (int, bool) {
 	m := s.sizes.Load()
 	if m == nil {
@@ -24,8 +24,8 @@ func (s *paramSizes) of(f Function) (int, bool) {
 	return n, ok
 }
 
-// set notes what a kernel takes, or that it is not known. The handle of a kernel
-// that was unloaded may come back for another one.
+// set notes the size for a kernel, or that it is not known. The handle of an unloaded
+// kernel may be given to another one.
 func (s *paramSizes) set(f Function, n int, known bool) {
 	s.adding.Lock()
 	defer s.adding.Unlock()
@@ -44,7 +44,7 @@ func (s *paramSizes) set(f Function, n int, known bool) {
 	s.sizes.Store(&m)
 }
 
-// paramBytes asks the driver what a kernel takes. Drivers say so since CUDA 12.4.
+// paramBytes asks the driver for the size, which drivers know since CUDA 12.4.
 func (d *libcuda) paramBytes(f Function) (n int, known bool) {
 	fn, err := d.addr(cuFuncGetParamInfo)
 	if err != nil {

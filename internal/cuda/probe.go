@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// An Answer is what is known about a feature.
+// An Answer is the result of a probe.
 type Answer uint8
 
 const (
@@ -26,7 +26,7 @@ type Feature struct {
 	lacks  string // what a device or pair without it lacks
 }
 
-// The features that Ringo makes use of, or tells about.
+// The features that Ringo uses or reports.
 var (
 	IPCHandles        = Feature{Name: "IPC handles of memory", Since: 4010, device: tryIPC, lacks: "gives no handles of its memory"}
 	MemoryFDs         = Feature{Name: "memory as file descriptors", Since: 10020, device: attributes(AttrVirtualMemorySupported, AttrPosixFDSupported), lacks: "has no virtual-memory API with file descriptors"}
@@ -69,7 +69,7 @@ func PTX(major, minor int) Feature {
 	return f
 }
 
-// A Finding is what Probe found out.
+// A Finding is the result of Probe, with its reason.
 type Finding struct {
 	Feature string
 	Answer  Answer

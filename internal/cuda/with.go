@@ -21,7 +21,7 @@ func With(d Driver, c Context, f func() error) (err error) {
 	return f()
 }
 
-// Quietly is With for what must not be part of a capture: a stream of this
+// Quietly is With for work that must not be part of a capture: a stream of this
 // thread may be capturing meanwhile, and f may allocate, load and wait.
 func Quietly(d Driver, c Context, f func() error) error {
 	return With(d, c, func() error {
@@ -35,9 +35,9 @@ func Quietly(d Driver, c Context, f func() error) error {
 	})
 }
 
-// Write copies src to device memory and returns when it is there, for work on any
-// stream. MemcpyHtoD alone returns as soon as it has read src, and only the legacy
-// stream's work is ordered after what it copies.
+// Write copies src to device memory and returns when work on any stream sees it.
+// MemcpyHtoD alone returns as soon as it has read src, and only the legacy stream's work
+// is ordered after the copy.
 func Write(d Driver, dst uintptr, src []byte) error {
 	if err := d.MemcpyHtoD(dst, src); err != nil {
 		return err
@@ -55,7 +55,7 @@ func Capability(d Driver, dev Device) (int, error) {
 	return 10*major + minor, err
 }
 
-// After has a stream wait for what is queued on another so far, by way of an event.
+// After makes stream s wait for the work that is now on the other stream, by event e.
 func After(d Driver, s, other Stream, e Event) error {
 	if err := d.EventRecord(e, other); err != nil {
 		return err

@@ -66,8 +66,8 @@ func (m *Machine) MemFree(p uintptr) error {
 	return m.giveBack("cuMemFree", p, regionAlloc, true, "was not given by cuMemAlloc or is freed already")
 }
 
-// giveBack frees the region of a kind that begins at p. Null is nothing to do if
-// the call allows it; reason says what else p is.
+// giveBack frees the region of a kind that begins at p. A null p is ignored if
+// nullable. reason is the text of the error if no such region begins at p.
 func (m *Machine) giveBack(name string, p uintptr, kind regionKind, nullable bool, reason string) error {
 	c, err := m.beginIn(name)
 	if err != nil {

@@ -126,7 +126,7 @@ func TestBadAddresses(t *testing.T) {
 	}{
 		"null":          {weakmem.OutOfBounds, cuda.ErrIllegalAddress, func(e *env) uintptr { return 0 }},
 		"misaligned":    {weakmem.Misaligned, cuda.ErrMisalignedAddress, func(e *env) uintptr { return e.alloc(64, true) + 2 }},
-		"behind":        {weakmem.OutOfBounds, cuda.ErrIllegalAddress, func(e *env) uintptr { return e.alloc(64, true) + 64 }},
+		"after the end": {weakmem.OutOfBounds, cuda.ErrIllegalAddress, func(e *env) uintptr { return e.alloc(64, true) + 64 }},
 		"before":        {weakmem.OutOfBounds, cuda.ErrIllegalAddress, func(e *env) uintptr { return e.alloc(64, true) - 4 }},
 		"pageable host": {weakmem.OutOfBounds, cuda.ErrIllegalAddress, func(e *env) uintptr { return address(new([64]byte)) }},
 		"freed": {weakmem.OutOfBounds, cuda.ErrIllegalAddress, func(e *env) uintptr {

@@ -14,8 +14,8 @@ type call struct {
 	ctx  *context // current; nil if none
 }
 
-// since says which driver version brought a function, where that is later than
-// any driver that this library runs on.
+// since is the driver version that introduced a function, for those that are not in
+// every driver that this library supports.
 var since = map[string]int{
 	"cuMemGetAllocationGranularity": 10020, "cuMemCreate": 10020, "cuMemRelease": 10020,
 	"cuMemAddressReserve": 10020, "cuMemAddressFree": 10020, "cuMemMap": 10020, "cuMemUnmap": 10020,
@@ -33,7 +33,7 @@ func (m *Machine) begin(name string) (*call, error) {
 	m.lock()
 	c := &call{Machine: m, name: name, th: m.thread()}
 	c.ctx = c.th.top()
-	err := c.admit()
+	err := c.permitted()
 	if err != nil {
 		m.mu.Unlock()
 		return nil, err
@@ -41,7 +41,8 @@ func (m *Machine) begin(name string) (*call, error) {
 	return c, nil
 }
 
-func (c *call) admit() error {
+// permitted is the error of a call that the machine refuses whatever its arguments are.
+func (c *call) permitted() error {
 	if c.closing {
 		return c.fail(cuda.ErrDeinitialized, "the machine is closed")
 	}
@@ -110,8 +111,8 @@ func (c *call) want(ok bool, r cuda.Result, detail string, args ...any) error {
 	return c.fail(r, detail, args...)
 }
 
-// await waits until done is true, while work goes on, and then says what is
-// wrong with the context. It releases the lock meanwhile.
+// await waits until done is true, while work goes on, and then returns the error of
+// the context. It releases the lock meanwhile.
 func (c *call) await(ctx *context, done func() bool) error {
 	if !c.exec.wait(done) {
 		return c.fail(cuda.ErrDeinitialized, "the machine was closed")

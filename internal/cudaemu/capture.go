@@ -20,7 +20,7 @@ type capture struct {
 // invalidate makes the capture useless; it still has to be ended.
 func (p *capture) invalidate() { p.invalid = true }
 
-// capturesOf is the captures in which a stream takes part that meets a condition.
+// capturesOf are the captures that have a stream which meets a condition.
 func (c *call) capturesOf(meets func(*stream) bool) (list []*capture) {
 	for p := range c.captures {
 		if slices.ContainsFunc(p.streams, meets) {
@@ -38,9 +38,8 @@ func (c *call) violate(list []*capture, r cuda.Result, why string) error {
 	return c.fail(r, "%s; the capture is invalidated", why)
 }
 
-// unsafe fails if the call may not be made while streams are capturing: it
-// allocates or waits, and the thread's mode does not permit that. Copies and
-// modules, which do so too, are let pass by hardware.
+// unsafe fails if streams are capturing and the thread's mode forbids calls that
+// allocate or wait. Hardware permits copies and loading of modules, which do so too.
 func (c *call) unsafe() error {
 	var bad []*capture
 	for p := range c.captures {
@@ -162,7 +161,7 @@ func (m *Machine) StreamEndCapture(h cuda.Stream) (cuda.Graph, error) {
 	return p.graph.handle, nil
 }
 
-// leave has the streams of a capture do work again.
+// leave ends a capture's hold on its streams: they carry out work again.
 func (m *Machine) leave(p *capture) {
 	for _, s := range p.streams {
 		s.capture, s.tail = nil, nil
@@ -170,7 +169,7 @@ func (m *Machine) leave(p *capture) {
 	delete(m.captures, p)
 }
 
-// dropCapture ends a capture of which nothing becomes.
+// dropCapture ends a capture and forgets its work.
 func (m *Machine) dropCapture(p *capture) {
 	m.leave(p)
 	m.freeGraph(p.graph)

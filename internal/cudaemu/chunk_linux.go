@@ -69,7 +69,7 @@ func (c *chunk) mmap() (err error) {
 	return err
 }
 
-// openOf is the chunk behind a descriptor of a process.
+// openOf is the chunk of a descriptor of another process.
 func openOf(pid, fd int) (*chunk, error) {
 	n, err := unix.Open(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -94,7 +94,7 @@ func hostPages(n int) ([]byte, error) {
 
 func freeHostPages(b []byte) { unix.Munmap(b) }
 
-// reasonOf says what a system call's error means to the driver.
+// outOfMemory reports whether a system call's error is a lack of memory.
 func outOfMemory(err error) bool {
 	return err == syscall.ENOMEM || err == syscall.EMFILE || err == syscall.ENFILE
 }

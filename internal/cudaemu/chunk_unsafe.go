@@ -15,8 +15,8 @@ type chunk struct {
 	written []uint64 // nil if not watched
 }
 
-// A label stands on the first page of a chunk, so that a descriptor alone says
-// all about it.
+// A label is the first page of a chunk: it says whose and what the memory is, to a
+// process that has only the descriptor.
 type label struct {
 	id      uint64 // of the machine and the allocation
 	size    uint64 // of the data

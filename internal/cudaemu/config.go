@@ -10,61 +10,61 @@ import (
 	"github.com/ringo-go/ringo/internal/weakmem"
 )
 
-// Config says what machine to emulate. The zero value is one device with all
+// Config describes the machine to emulate. The zero value is one device with all
 // that this package models.
 type Config struct {
-	Devices int      // how many alike; 1 if zero; ignored if Shapes is set
+	Devices int      // number of equal devices; 1 if zero; ignored if Shapes is set
 	Shapes  []Device // each device by itself
 
 	// Peers says whether kernels of device a may be given access to memory of
 	// device b. Nil: all pairs.
 	Peers func(a, b int) bool
 
-	// DriverVersion is what DriverGetVersion answers, 13000 if zero. Functions
-	// that came later answer cuda.ErrNotFound, newer PTX is refused.
+	// DriverVersion is the answer of DriverGetVersion, 13000 if zero. Newer functions
+	// return cuda.ErrNotFound, newer PTX is refused.
 	DriverVersion int
 
-	// Seed decides every choice: which warp runs, when a store becomes visible,
-	// which of two independent copies is first.
+	// Seed decides every choice: the warp that runs, the time at which a store becomes
+	// visible, the order of independent copies.
 	Seed uint64
 	// Plain makes stores visible at once and checks addresses alone: several times faster.
 	Plain bool
-	// Lazy has work advance only inside calls that wait or query, on the
-	// caller's goroutine, so that a program with one goroutine runs the same way
-	// for the same seed. Otherwise a goroutine of the machine advances it.
+	// Lazy lets work advance only inside calls that wait or query, on the caller's
+	// goroutine. So a program with one goroutine runs the same way for the same seed.
+	// Otherwise a goroutine of the machine advances the work.
 	Lazy bool
 
 	// Stall is how long kernels may run without changing anything, while nothing
 	// else can happen either, before they are reported as a deadlock and
 	// stopped. Zero: 10 s; negative: never. If Lazy, StallInstructions alone decides.
 	Stall time.Duration
-	// StallInstructions is how many thread-instructions they then still run, or
-	// that they may run at all if Lazy. Zero: 100,000, or 2 million if Lazy.
+	// StallInstructions is how many thread-instructions they run after Stall, or in all
+	// if Lazy. Zero: 100,000, or 2 million if Lazy.
 	StallInstructions int
 
-	// Report takes each fault when it is found, besides Reports. If it returns
-	// false a race or a read of unwritten memory ends the kernel, as a bad
-	// address always does. It runs within the driver and must not call it.
+	// Report is called with each fault when it is found; Reports lists them too. If it
+	// returns false a race or a read of unwritten memory ends the kernel, as a bad
+	// address always does. It runs within the driver and must not call the driver.
 	Report func(*weakmem.Fault) (goOn bool)
 
-	// Host tells machines apart on which processes cannot share memory.
+	// Host names the host: processes of machines with different ones cannot share memory.
 	Host string
 
-	// Faults happen in the calls they name.
+	// Faults are injected into the calls that they name.
 	Faults []Injection
-	// CopyDelay is for how many rounds of the executor each copy is held back
-	// at most, by the seed. It makes copies overtake each other.
+	// CopyDelay is the most rounds of the executor by which a copy is delayed; the seed
+	// decides. It makes copies overtake each other.
 	CopyDelay int
 
-	// LoadsWait has ModuleLoadData wait for the work of its context, as hardware
-	// may: what a kernel waits for must not need a module first.
+	// LoadsWait makes ModuleLoadData wait for the work of its context, as hardware may.
+	// A program deadlocks if its kernels wait for a call that loads first.
 	LoadsWait bool
 
 	// Trace is called for each instruction of a warp, if set.
 	Trace func(simt.Event)
 }
 
-// A Device is what a device has. Zero fields are filled: capability 9.0, 1 GiB,
+// A Device describes a device. Zero fields take defaults: capability 9.0, 1 GiB,
 // 8 multiprocessors of an H100.
 type Device struct {
 	Name         string

@@ -13,14 +13,14 @@ type context struct {
 	dev       *device
 	refs      int
 	destroyed bool
-	sticky    *failure // what every call gives since a kernel failed
+	sticky    *failure // the error of every call since a kernel failed
 	peers     uint64   // devices whose memory kernels may touch
 	legacy    *stream
 	perThread map[int]*stream
 	streams   []*stream // all, with legacy and those of threads
 }
 
-// A failure is what ended a context.
+// A failure is the error that ended a context.
 type failure struct {
 	result cuda.Result
 	detail string
@@ -115,7 +115,7 @@ func (x *context) idle() bool {
 	return !slices.ContainsFunc(x.streams, func(s *stream) bool { return s.last != nil && !s.last.done })
 }
 
-// fail ends the context: what waits in it is dropped.
+// fail ends the context and drops its queued work.
 func (x *context) fail(r cuda.Result, detail string) {
 	if x.sticky == nil {
 		x.sticky = &failure{r, detail}
@@ -221,8 +221,8 @@ func (m *Machine) CtxEnablePeerAccess(h cuda.Context) error {
 	return m.peer("cuCtxEnablePeerAccess", h, func(c *call, peer *context) error {
 		bit := uint64(1) << peer.dev.ordinal
 		switch {
-		case !c.ctx.dev.reaches(peer.dev):
-			return c.fail(cuda.ErrPeerAccessUnsupported, "device %d does not reach device %d", c.ctx.dev.ordinal, peer.dev.ordinal)
+		case !c.ctx.dev.canAccess(peer.dev):
+			return c.fail(cuda.ErrPeerAccessUnsupported, "device %d cannot access device %d", c.ctx.dev.ordinal, peer.dev.ordinal)
 		case c.ctx.peers&bit != 0:
 			return c.fail(cuda.ErrPeerAccessAlreadyEnabled, "to device %d", peer.dev.ordinal)
 		}

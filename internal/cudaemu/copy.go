@@ -9,8 +9,8 @@ import (
 	"github.com/ringo-go/ringo/internal/weakmem"
 )
 
-// reachable checks an end of a copy or memset that the device of a context does.
-func (c *call) reachable(x *context, p uintptr, n int) error {
+// accessible checks memory of a copy or memset that the device of a context does.
+func (c *call) accessible(x *context, p uintptr, n int) error {
 	r, err := c.memory(p, n)
 	if err == nil && r.kind == regionMapping && r.granted>>x.dev.ordinal&1 == 0 {
 		err = c.fail(cuda.ErrInvalidValue, "%#x is mapped, but device %d has no access: call cuMemSetAccess", p, x.dev.ordinal)
@@ -28,7 +28,7 @@ func (m *Machine) onDefault(name string, p uintptr, n int) (*call, error) {
 	}
 	err = c.implicit(c.ctx.legacy)
 	if err == nil && n != 0 {
-		err = c.reachable(c.ctx, p, n)
+		err = c.accessible(c.ctx, p, n)
 	}
 	if err != nil {
 		c.end()
@@ -82,8 +82,8 @@ func (m *Machine) MemcpyDtoD(dst, src uintptr, n int) error {
 	return c.settle(dst, src)
 }
 
-// settle waits for a copy or memset on the legacy stream if one of its ends is
-// pinned memory of the host, or was set to have it so (PointerSetSyncMemops).
+// settle waits for a copy or memset on the legacy stream if source or destination is
+// pinned host memory, or PointerSetSyncMemops was set for it.
 func (c *call) settle(ends ...uintptr) error {
 	for _, p := range ends {
 		if r := c.regions.find(uint64(p)); r != nil && (r.dev == nil || r.sync) {
@@ -131,10 +131,10 @@ func (c *call) copy(s *stream, dst, src uintptr, n int) error {
 	if n == 0 {
 		return nil
 	}
-	if err := c.reachable(s.ctx, dst, n); err != nil {
+	if err := c.accessible(s.ctx, dst, n); err != nil {
 		return err
 	}
-	if err := c.reachable(s.ctx, src, n); err != nil {
+	if err := c.accessible(s.ctx, src, n); err != nil {
 		return err
 	}
 	_, err := c.enqueue(s, copyWork{uint64(dst), uint64(src), n})
@@ -179,7 +179,7 @@ func (c *call) set(s *stream, p uintptr, pattern []byte, n int) error {
 	if n == 0 {
 		return nil
 	}
-	if err := c.reachable(s.ctx, p, n); err != nil {
+	if err := c.accessible(s.ctx, p, n); err != nil {
 		return err
 	}
 	_, err := c.enqueue(s, setWork{uint64(p), pattern, n})
@@ -226,7 +226,7 @@ func (w readWork) step(m *Machine, o *op) bool {
 	return m.carried(o, c, err)
 }
 
-// carried notes how a copy went. It is done in any case.
+// carried notes the result of a copy. The op is done in any case.
 func (m *Machine) carried(o *op, c weakmem.Clock, err error) bool {
 	o.clock = c
 	if err != nil {
@@ -249,7 +249,7 @@ func (m *Machine) faulted(o *op, err error) {
 	}
 }
 
-// resultOf is how the driver calls a fault.
+// resultOf is the driver's result for a fault.
 func resultOf(f *weakmem.Fault) cuda.Result {
 	switch f.Kind {
 	case weakmem.OutOfBounds, weakmem.NoAccess:

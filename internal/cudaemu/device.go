@@ -74,7 +74,7 @@ func (m *Machine) DeviceGetAttribute(a cuda.DeviceAttribute, d cuda.Device) (int
 func (m *Machine) DeviceCanAccessPeer(d, peer cuda.Device) (bool, error) {
 	return ofDevice(m, "cuDeviceCanAccessPeer", d, func(c *call, d *device) (bool, error) {
 		p, err := c.device(peer)
-		return err == nil && d.reaches(p), err
+		return err == nil && d.canAccess(p), err
 	})
 }
 
@@ -89,13 +89,13 @@ func (m *Machine) DeviceGetP2PAttribute(a cuda.P2PAttribute, src, dst cuda.Devic
 		case a == cuda.P2PPerformanceRank:
 			return 0, nil
 		case a == cuda.P2PAccessSupported || a == cuda.P2PNativeAtomics:
-			return boolInt(s.reaches(d)), nil
+			return boolInt(s.canAccess(d)), nil
 		}
 		return 0, c.fail(cuda.ErrInvalidValue, "attribute %d is not emulated", a)
 	})
 }
 
-// deviceOf is the device with an identity, nil if it is not visible.
+// deviceOf is the device with a UUID, nil if it is not visible.
 func (m *Machine) deviceOf(uuid [16]byte) *device {
 	for _, d := range m.devices {
 		if d.UUID == uuid {
@@ -105,7 +105,7 @@ func (m *Machine) deviceOf(uuid [16]byte) *device {
 	return nil
 }
 
-// ofDevice is a call that asks a device.
+// ofDevice is a call that queries a device.
 func ofDevice[T any](m *Machine, name string, d cuda.Device, f func(*call, *device) (T, error)) (T, error) {
 	var none T
 	c, err := m.begin(name)
@@ -120,8 +120,8 @@ func ofDevice[T any](m *Machine, name string, d cuda.Device, f func(*call, *devi
 	return f(c, dev)
 }
 
-// reaches reports whether access to a peer's memory can be enabled.
-func (d *device) reaches(peer *device) bool {
+// canAccess reports whether access to a peer's memory can be enabled.
+func (d *device) canAccess(peer *device) bool {
 	return d != peer && d.m.cfg.Peers(d.ordinal, peer.ordinal)
 }
 

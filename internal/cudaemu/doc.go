@@ -1,30 +1,30 @@
-// Package cudaemu is the CUDA driver in Go, for machines without a GPU. A
-// Machine has any number of devices that execute PTX step by step under a seed,
-// and takes the freedoms that hardware takes. It answers as a real driver does,
-// result for result (TestBehaviour has the questions), and reports what
-// hardware lets pass.
+// Package cudaemu is the CUDA driver in Go, for tests and programs on machines without a
+// GPU. A Machine has any number of devices that execute PTX step by step under a seed,
+// and reorders work and memory as hardware may. It gives a real driver's results
+// (TestBehaviour compares them), and reports errors that hardware does not notice.
+//
+// The trap: only a machine with Config.Lazy repeats exactly under the same seed.
 //
 // # How it is built
 //
-// Everything that is queued is an op, and ops form a graph: each waits for some
-// others. Streams, events, captured graphs are nothing but ways to say what an
-// op comes after: a stream remembers its last op, an event the op at which it
-// was recorded, a launch of a graph makes an op of each node. An executor takes
-// the ops that wait for nothing, in an order that the seed decides, and has each
-// make a step: a copy is done, a kernel begins, a wait looks at memory again.
-// Kernels run in package simt, all at once and interleaved; memory is package
-// weakmem's. All of it is under one lock. The executor has a goroutine of its own,
-// and host functions another; a lazy machine has neither: it advances on the
-// goroutine of a caller that waits, and so repeats exactly.
+// Queued work is an op, and ops form a graph: each waits for some others. Streams,
+// events and captured graphs only determine these edges: a stream remembers its last
+// op, an event the op at which it was recorded, a launch of a graph makes an op of each
+// node. An executor takes the ops that wait for nothing, in an order that the seed
+// decides, and does a step of each: a copy is done, a kernel begins, a wait looks at
+// memory again. Kernels run in package simt, all at once and interleaved; memory is
+// package weakmem's. One lock guards all. The executor has a goroutine of its own, and
+// host functions another; a lazy machine has neither: it advances on the goroutine of a
+// caller that waits, and so repeats exactly.
 //
-// Each op has a clock of what happened before it, which it hands to those that
-// wait for it, and to the host when a call has waited for it or seen it done. So
-// a missing event wait or a missing synchronisation is a race like a missing
-// fence in a kernel, and found even if the order was right by luck.
+// Each op has a vector clock of what happened before it. It passes the clock to ops
+// that wait for it, and to the host when a call has waited for it or seen it done. So a
+// missing event wait or synchronisation is a race, like a missing fence in a kernel, and
+// is found even if the order was right by luck.
 //
 // Device memory is anonymous files, mapped here and by other processes that get
 // a handle or a descriptor. An IPC handle names process and descriptor, which are
-// opened by way of /proc; the first page of each file says what it is, so that
+// opened by way of /proc; the first page of each file identifies it, so that
 // wrong and stale handles are found. Device addresses lie above all addresses of
 // processes and are never used twice; between allocations is a gap.
 //
@@ -46,14 +46,14 @@
 // # Where it is stricter than hardware
 //
 //   - Memory: see package weakmem. Besides, allocations are aligned to 256 bytes
-//     and to no more, each byte behind them is out of bounds, freed addresses do
+//     and to no more, each byte after their end is out of bounds, freed addresses do
 //     not come back, fresh memory is unwritten, and copies check as kernels do.
 //   - Independent ops happen in any order, copies may be held back (CopyDelay).
 //   - MemcpyHtoD of pageable memory, and MemcpyDtoD and MemsetD8 within devices, return
 //     before they are done, always.
-//   - What is unmapped must be mapped.
+//   - Unmapping memory that is not mapped is an error.
 //   - Host functions share one thread, and may not call the driver.
-//   - What the program has not released is an error of Close.
+//   - Objects that the program has not released are an error of Close.
 //   - Arguments that crash a real driver (handles of another kind, handles
 //     destroyed, unknown addresses) are errors.
 //
@@ -69,8 +69,8 @@
 // Time: events of a machine that is not lazy measure the emulator, not a device.
 // Races between processes, and between kernels and the host's own accesses of
 // pinned memory, which it cannot see; the memory of another process may hold
-// anything and counts as written. The host is one thread: what one call has
-// waited for, all later calls come after. Caches, bandwidth, clocks, power.
+// anything and counts as written. The host counts as one thread: all later calls come
+// after work for which one call has waited. Caches, bandwidth, clocks, power.
 // Contexts other than primary ones, pageable memory in asynchronous copies, managed memory,
 // memory pools, multicast, textures, dynamic parallelism, cubins, linking. Local
 // memory and registers are unlimited. Memory of one allocation that is mapped at

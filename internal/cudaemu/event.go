@@ -156,9 +156,9 @@ func (w recordWork) step(m *Machine, o *op) bool {
 }
 
 // done reports whether the record is done, wherever it was made.
-func (e *event) done() bool { return (e.last == nil || e.last.done) && e.reached(e.target()) }
+func (e *event) done() bool { return (e.last == nil || e.last.done) && e.recorded(e.target()) }
 
-// target is the record that others' waits are for, reached whether it is done.
+// target is the number of the last record: a wait that begins now is for that one.
 func (e *event) target() uint64 {
 	if e.shared == nil {
 		return 0
@@ -166,7 +166,8 @@ func (e *event) target() uint64 {
 	return atomic.LoadUint64(&e.shared.counters()[0])
 }
 
-func (e *event) reached(n uint64) bool {
+// recorded reports whether record n of an interprocess event is done.
+func (e *event) recorded(n uint64) bool {
 	return e.shared == nil || atomic.LoadUint64(&e.shared.counters()[1]) >= n
 }
 
@@ -196,7 +197,7 @@ func (m *Machine) EventSynchronize(h cuda.Event) error {
 		return err
 	}
 	last, target := e.last, e.target()
-	if e.shared != nil && (last == nil || last.done) && !e.reached(target) {
+	if e.shared != nil && (last == nil || last.done) && !e.recorded(target) {
 		last = m.submit(nil, 0, foreignWait{e, target})
 	}
 	err = c.await(e.ctx, func() bool { return last == nil || last.done })
@@ -285,7 +286,7 @@ type foreignWait struct {
 	target uint64
 }
 
-func (w foreignWait) step(m *Machine, o *op) bool { return w.e.reached(w.target) }
+func (w foreignWait) step(m *Machine, o *op) bool { return w.e.recorded(w.target) }
 
 // eventWait, in a graph, waits for the record that is the last at launch.
 type eventWait struct{ e *event }

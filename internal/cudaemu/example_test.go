@@ -8,7 +8,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cudaemu"
 )
 
-// A kernel that writes behind the end of its memory: on hardware it may well go
+// A kernel that writes after the end of its memory: on hardware it may well go
 // unnoticed, as the next page belongs to somebody.
 func Example() {
 	m, err := cudaemu.New(cudaemu.Config{Lazy: true})

@@ -14,9 +14,9 @@ import (
 type executor struct {
 	m        *Machine
 	rng      *rand.Rand
-	ready    []*op      // nothing before them is left to do
-	work     *sync.Cond // something became ready
-	progress *sync.Cond // something was done
+	ready    []*op      // ops that wait for no other
+	work     *sync.Cond // an op became ready
+	progress *sync.Cond // an op was done
 	stopped  bool
 	rounds   uint64
 
@@ -37,12 +37,12 @@ type executor struct {
 
 const (
 	quantum     = 4096 // thread-instructions a round
-	quietRounds = 16   // without change: then what polls is given less time
-	// In less time: some 0.1 ms of work, and at most maxRest of rest. A kernel that
-	// asks the host every thousand looks must get there.
+	quietRounds = 16   // without change: then kernels that poll get less time
+	// Less time is some 0.1 ms of work, and at most maxRest of rest. It must suffice for
+	// a kernel that looks at host memory once in a thousand polls.
 	idleQuantum = 4 * quantum
 	maxRest     = time.Millisecond
-	ownRounds   = 4 // made by a caller that waits before it sleeps: shorter than waking the executor
+	ownRounds   = 4 // done by a waiting caller before it sleeps: quicker than waking the executor
 )
 
 func (e *executor) init(m *Machine) {
@@ -93,8 +93,8 @@ func (e *executor) run() {
 	}
 }
 
-// idle reports whether all that is left waits: for some rounds nothing has
-// changed, and kernels did nothing but look whether it has.
+// idle reports whether all remaining work waits: for some rounds nothing has
+// changed, and kernels have only polled.
 func (e *executor) idle() bool {
 	return e.quiet >= quietRounds && (e.threads == 0 || e.m.world.Polling(e.since))
 }
@@ -114,7 +114,7 @@ func (e *executor) breathe() {
 	e.m.mu.Lock()
 }
 
-// rest sleeps: what runs waits for the host or for another process.
+// rest sleeps, since running kernels wait for the host or for another process.
 func (e *executor) rest() {
 	t := time.NewTimer(min(maxRest, time.Duration(max(1, e.quiet-quietRounds))*5*time.Microsecond))
 	e.m.mu.Unlock()
@@ -126,7 +126,7 @@ func (e *executor) rest() {
 	}
 }
 
-// round lets each ready op make a step and kernels run for a while.
+// round does a step of each ready op and runs kernels for a while.
 func (e *executor) round() {
 	m := e.m
 	e.rounds++
@@ -190,7 +190,7 @@ func (e *executor) touch() {
 	e.quiet, e.changed = 0, time.Now()
 }
 
-// step is one step of an op; what a context that failed holds is dropped.
+// step is one step of an op. An op of a context that failed is dropped.
 func (e *executor) step(o *op) (done bool) {
 	if o.ctx != nil && o.ctx.broken() && o.grid == nil {
 		if _, host := o.work.(hostWork); !host || !o.begun {
@@ -235,7 +235,7 @@ func (e *executor) drive() {
 	}
 }
 
-// poke lets a lazy machine make progress in a call that asks.
+// poke lets a lazy machine make progress in a call that queries.
 func (e *executor) poke() {
 	if e.m.cfg.Lazy && len(e.ready) > 0 && !e.stopped {
 		e.drive()

@@ -96,8 +96,8 @@ func (m *Machine) FuncSetAttribute(h cuda.Function, a cuda.FunctionAttribute, v 
 	return nil
 }
 
-// OccupancyMaxActiveBlocksPerMultiprocessor asks whether blocks fit, not whether
-// the function was compiled for so many threads.
+// OccupancyMaxActiveBlocksPerMultiprocessor is how many blocks fit. It does not check
+// that the function was compiled for that number of threads.
 func (m *Machine) OccupancyMaxActiveBlocksPerMultiprocessor(h cuda.Function, threads, shared int) (int, error) {
 	c, f, err := m.onFunction("cuOccupancyMaxActiveBlocksPerMultiprocessor", h)
 	if err != nil {

@@ -108,8 +108,8 @@ type graphExec struct {
 	last    *op // of the last launch
 }
 
-// GraphInstantiate may be called while the graph is being captured, and takes
-// what it holds by then.
+// GraphInstantiate may be called while the graph is being captured, and takes the
+// nodes that it has by then.
 func (m *Machine) GraphInstantiate(h cuda.Graph, flags uint64) (cuda.GraphExec, error) {
 	c, err := m.beginIn("cuGraphInstantiateWithFlags")
 	if err != nil {
@@ -196,7 +196,7 @@ func (m *Machine) GraphLaunch(h cuda.GraphExec, sh cuda.Stream) error {
 	return nil
 }
 
-// inline makes the nodes of an executable graph nodes of the one that is captured.
+// inline adds the nodes of an executable graph to the graph that is being captured.
 func (c *call) inline(s *stream, x *graphExec) error {
 	if err := c.recordable(s); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (c *call) inline(s *stream, x *graphExec) error {
 	return nil
 }
 
-// GraphExecDestroy lets launches that run come to their end.
+// GraphExecDestroy lets running launches finish.
 func (m *Machine) GraphExecDestroy(h cuda.GraphExec) error {
 	c, err := m.begin("cuGraphExecDestroy")
 	if err != nil {

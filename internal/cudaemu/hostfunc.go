@@ -39,14 +39,14 @@ func (w hostWork) step(m *Machine, o *op) bool {
 	return o.flag
 }
 
-// onHost has f called on the thread for host functions, or, if the machine is
-// lazy, on that of the next caller who waits.
+// onHost queues f for the thread for host functions, or, if the machine is lazy, for
+// the next caller that waits.
 func (e *executor) onHost(f func()) {
 	e.hostFuncs = append(e.hostFuncs, f)
 	e.hostWork.Signal()
 }
 
-// afterwards has f called soon, though nobody may wait for anything.
+// afterwards has f called soon, even if no caller waits.
 func (e *executor) afterwards(f func()) {
 	if e.m.cfg.Lazy {
 		e.goroutines.Go(f)

@@ -47,10 +47,10 @@ func (m *Machine) Inject(f Injection) {
 	m.inject.faults = append(m.inject.faults, &f)
 }
 
-// LoseDevice kills what runs on a device and makes each later call in its
-// context, and each that names it, fail with r: cuda.ErrDeviceUnavailable,
-// cuda.ErrECCUncorrectable. It stays lost; memory of it that others have
-// mapped can still be read, as after the death of a process.
+// LoseDevice kills the work of a device. Each later call in its context, and each that
+// names it, fails with r: cuda.ErrDeviceUnavailable, cuda.ErrECCUncorrectable. It stays
+// lost; memory of it that others have mapped can still be read, as after the death of a
+// process.
 func (m *Machine) LoseDevice(ordinal int, r cuda.Result) {
 	m.lock()
 	defer m.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// ipcName is what an IPCHandle says: where to find a chunk, and which it must be.
+// ipcName is the content of an IPCHandle: where a chunk is found, and its identity.
 type ipcName struct {
 	Magic   uint32
 	Kind    uint32
@@ -90,7 +90,7 @@ func (m *Machine) IpcGetMemHandle(p uintptr) (cuda.IPCHandle, error) {
 
 // IpcOpenMemHandle gives the beginning of the allocation, wherever in it the
 // pointer was that the handle was made of. Kernels of the current device may
-// touch it; its device must be in reach.
+// touch it; its device must be that one or a peer.
 func (m *Machine) IpcOpenMemHandle(h cuda.IPCHandle) (uintptr, error) {
 	c, err := m.beginIn("cuIpcOpenMemHandle")
 	if err != nil {
@@ -104,9 +104,9 @@ func (m *Machine) IpcOpenMemHandle(h cuda.IPCHandle) (uintptr, error) {
 	if err != nil {
 		return 0, err
 	}
-	if d != c.ctx.dev && !c.ctx.dev.reaches(d) {
+	if d != c.ctx.dev && !c.ctx.dev.canAccess(d) {
 		k.close()
-		return 0, c.fail(cuda.ErrPeerAccessUnsupported, "memory of device %d, which device %d does not reach", d.ordinal, c.ctx.dev.ordinal)
+		return 0, c.fail(cuda.ErrPeerAccessUnsupported, "memory of device %d, which device %d cannot access", d.ordinal, c.ctx.dev.ordinal)
 	}
 	for _, r := range m.regions.sorted {
 		if r.kind == regionOpened && r.chunk.label.id == k.label.id && r.ctx == c.ctx {

@@ -210,7 +210,7 @@ func TestHandles(t *testing.T) {
 	_, err = b.IpcOpenMemHandle(h)
 	b.is(err, cuda.ErrInvalidValue)
 
-	// A device that the other does not see, and one out of reach.
+	// A device that the other does not see, and one that cannot be accessed.
 	a.use(1)
 	h, err = a.IpcGetMemHandle(a.alloc(64, true))
 	a.ok(err)

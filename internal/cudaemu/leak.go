@@ -2,7 +2,7 @@ package cudaemu
 
 import "fmt"
 
-// findLeaks lists what the program has not released.
+// findLeaks lists the objects that the program has not released.
 func (m *Machine) findLeaks() {
 	for _, d := range m.devices {
 		if x := d.primary; x != nil {
@@ -28,8 +28,8 @@ func (m *Machine) findLeaks() {
 	count(len(m.virtual.reserved), "reserved address range")
 }
 
-// contents lists what lies in the context. After a failure nothing can be
-// released, so that nothing counts.
+// contents lists the objects of the context. It is empty after a failure, since nothing
+// can be released then.
 func (x *context) contents() (list []string) {
 	if x.broken() {
 		return nil

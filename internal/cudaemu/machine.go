@@ -23,7 +23,7 @@ type Machine struct {
 	cfg Config
 
 	callers atomic.Int32 // goroutines that want mu; the executor gives way
-	mu      sync.Mutex   // guards all that follows and all that hangs on it
+	mu      sync.Mutex   // guards all that follows, and all objects of the machine
 	closing bool
 	rng     *rand.Rand
 	start   time.Time
@@ -92,9 +92,9 @@ func New(cfg Config) (*Machine, error) {
 
 var machines atomic.Uint64 // made by this process
 
-// Close stops all work and frees everything. Its error lists what the program
-// should have released before: what was left in a context when it was released
-// to zero too, unless a kernel or the device had failed there.
+// Close stops all work and frees everything. Its error lists the objects that the
+// program should have released, including those left in a context when its last
+// reference was released, unless a kernel or the device had failed there.
 func (m *Machine) Close() error {
 	m.lock()
 	if m.closing {
@@ -148,9 +148,8 @@ func (m *Machine) Instructions() uint64 {
 	return m.world.Instructions()
 }
 
-// Idle reports whether all that is left waits: for a while nothing has changed, and
-// kernels have only looked whether something has. So a test can wait until a kernel
-// has done all it can.
+// Idle reports whether all remaining work waits: for a while nothing has changed, and
+// kernels have only polled. So a test can wait until a kernel has done all it can.
 func (m *Machine) Idle() bool {
 	m.lock()
 	defer m.mu.Unlock()

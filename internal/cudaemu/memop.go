@@ -37,7 +37,7 @@ func (m *Machine) memop(name string, h cuda.Stream, p uintptr, size int, ok bool
 	if !ok || int(p)%size != 0 {
 		return c.fail(cuda.ErrInvalidValue, "flags, or %#x is not aligned to %d bytes", p, size)
 	}
-	if err := c.reachable(s.ctx, p, size); err != nil {
+	if err := c.accessible(s.ctx, p, size); err != nil {
 		return err
 	}
 	if span, ok := m.mem.Find(uint64(p)); ok && !m.access(s.ctx.dev.ordinal, span) {

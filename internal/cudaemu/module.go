@@ -41,7 +41,7 @@ var versionLine = regexp.MustCompile(`(?m)^\s*\.version\s+(\d+)\.(\d+)`)
 // few, and slow to compile.
 var programs sync.Map
 
-// compile compiles a text for a driver of a CUDA version, or says what is wrong with it.
+// compile compiles a text for a driver of a CUDA version. r and log say why it cannot.
 func compile(text []byte, driver int) (p *simt.Program, r cuda.Result, log string) {
 	v := versionLine.FindSubmatch(text)
 	if v == nil {
@@ -69,7 +69,7 @@ func compile(text []byte, driver int) (p *simt.Program, r cuda.Result, log strin
 	return p, 0, ""
 }
 
-// outdated says what a text has that came after its version, or is not for its target.
+// outdated names a feature of a text that its PTX version or its target does not have.
 func outdated(p *ptx.Module) error {
 	for _, problem := range ptx.Lint(p, ptx.Rules{Approx: true, Local: true, Calls: true}) {
 		if !problem.Warning {
@@ -96,7 +96,7 @@ func ptxOf(driver int) ptx.Version {
 	return ptx.Version{Major: 6, Minor: min(minor, 2)}
 }
 
-// target is the capability that a text is for, and whether for that one alone.
+// target is the compute capability of a text, and whether it runs on that one alone.
 func target(p *ptx.Module) (major, minor int, exact bool) {
 	var suffix byte
 	fmt.Sscanf(p.Target, "sm_%d%c", &major, &suffix)

@@ -13,7 +13,7 @@ import (
 
 func TestRefused(t *testing.T) {
 	shapes := []cudaemu.Device{{Major: 7, Minor: 5}}
-	// An ELF header of 64 bits for machine 190, and nothing behind it.
+	// An ELF header of 64 bits for machine 190, and nothing after it.
 	cubin := "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + "\x02\x00\xbe\x00\x01" + strings.Repeat("\x00", 31) +
 		"\x40\x00\x38\x00\x00\x00\x40" + strings.Repeat("\x00", 5)
 	for name, c := range map[string]struct {

@@ -16,8 +16,8 @@ type op struct {
 	waits    int   // ops before it that are not done
 	next     []*op // ops that wait for it
 
-	after weakmem.Clock // what has happened before it may begin
-	clock weakmem.Clock // what has happened when it is done
+	after weakmem.Clock // of its beginning
+	clock weakmem.Clock // of its end
 	done  bool
 	at    time.Duration // when it was done
 
@@ -29,14 +29,14 @@ type op struct {
 	onDone  func()
 }
 
-// work is what an op does. It is immutable: launches of a graph share it.
+// work is the action of an op. It is immutable: launches of a graph share it.
 type work interface {
-	// step does the work, or begins it and later looks whether it is done. If it
-	// sets no clock, the op's is that of what came before.
+	// step does the work, or begins it and at later calls looks whether it is done. If
+	// it sets no clock, the op's clock is that of its beginning.
 	step(m *Machine, o *op) (done bool)
 }
 
-// nothing is work that only joins what came before.
+// nothing is work that only joins the ops before it.
 type nothing struct{}
 
 func (nothing) step(*Machine, *op) bool { return true }

@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/internal/weakmem"
 )
 
-// A region is a range of addresses that means memory.
+// A region is a range of mapped addresses.
 type region struct {
 	kind  regionKind
 	addr  uint64
@@ -20,7 +20,7 @@ type region struct {
 	pages []byte   // of MemHostAlloc
 	id    uint64   // PointerBufferID
 	sync  bool
-	// devices that may touch it without more ado, as bits
+	// devices that may always touch it, as bits
 	granted uint64
 	handle  cuda.MemHandle // of a mapping
 	foreign bool           // others write it too
@@ -55,7 +55,7 @@ func (r *region) release() {
 	}
 }
 
-// regions are all of a machine, and the addresses of those to come.
+// regions are all regions of a machine, and the next free address.
 type regions struct {
 	sorted []*region
 	next   uint64
@@ -108,7 +108,7 @@ func (m *Machine) add(r *region, data []byte, written []uint64) error {
 	if r.dev != nil {
 		device = r.dev.ordinal
 	}
-	if r.kind == regionMapping { // not even its own device has access unasked
+	if r.kind == regionMapping { // nobody has access before MemSetAccess
 		device += maxDevices
 	}
 	err := m.mem.Map(weakmem.Span{Addr: r.addr, Data: data, Written: written, Device: device, Foreign: r.foreign, Name: fmt.Sprintf("%s #%d", regionNames[r.kind], r.id)})
@@ -131,10 +131,10 @@ func (m *Machine) drop(r *region) {
 	r.release()
 }
 
-// cost is what an allocation takes of the device's memory.
+// cost is the device memory that an allocation takes.
 func (r *region) cost() int { return int(roundUp(r.size, 512)) }
 
-// share marks memory as written by others too, unseen.
+// share marks memory as written by others too, unseen by the emulator.
 func (m *Machine) share(r *region) {
 	if s, ok := m.mem.Find(r.addr); ok {
 		s.Foreign = true
@@ -166,7 +166,7 @@ func (c *call) memory(p uintptr, n int) (*region, error) {
 	if r == nil {
 		return nil, c.fail(cuda.ErrInvalidValue, "%#x is not memory that the driver knows", p)
 	}
-	// Mappings side by side are one memory.
+	// A range may cover several adjacent mappings.
 	for q := r; !q.holds(uint64(p), n); {
 		n -= int(q.end() - uint64(p))
 		p = uintptr(q.end())

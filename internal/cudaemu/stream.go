@@ -18,7 +18,7 @@ type stream struct {
 	destroyed bool
 
 	capture *capture // nil unless it is capturing
-	tail    []*node  // what the next node will come after
+	tail    []*node  // the nodes that the next node comes after
 }
 
 func (x *context) newStream(h cuda.Stream, flags cuda.StreamFlags, priority int) *stream {
@@ -91,7 +91,7 @@ func (m *Machine) push(s *stream, w work, more ...*op) *op {
 	return s.last
 }
 
-// before is what the next op of the stream comes after.
+// before are the ops that the next op of the stream comes after.
 func (s *stream) before() []*op {
 	deps := []*op{s.last}
 	switch {
@@ -107,7 +107,7 @@ func (s *stream) before() []*op {
 	return deps
 }
 
-// synchronize waits for what is on streams now.
+// synchronize waits for the work that is on streams now.
 func (c *call) synchronize(ctx *context, streams []*stream) error {
 	var ops []*op
 	for _, s := range streams {
@@ -118,7 +118,7 @@ func (c *call) synchronize(ctx *context, streams []*stream) error {
 	return c.waitFor(ctx, ops)
 }
 
-// idle waits for all work of a context, of which the host learns nothing.
+// idle waits for all work of a context. It orders nothing for the host.
 func (c *call) idle(ctx *context) error {
 	var ops []*op
 	for _, s := range ctx.streams {
@@ -133,7 +133,7 @@ func (c *call) waitFor(ctx *context, ops []*op) error {
 	return err
 }
 
-// saw says that the host knows these ops to be done.
+// saw notes that the host knows these ops to be done.
 func (c *call) saw(ops ...*op) {
 	for _, o := range ops {
 		if o != nil && o.done {

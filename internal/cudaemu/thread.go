@@ -2,7 +2,7 @@ package cudaemu
 
 import "github.com/ringo-go/ringo/internal/cuda"
 
-// A thread is what the driver keeps for an OS thread.
+// A thread is the driver's state of an OS thread.
 type thread struct {
 	id    int
 	stack []*context // the last one is current

@@ -32,7 +32,7 @@ func (m *Machine) releaseAll(held map[*userObject]int) {
 	clear(held)
 }
 
-// retainAll adds references to what another holds.
+// retainAll adds the references of from to those of to.
 func retainAll(to, from map[*userObject]int) {
 	for o, n := range from {
 		o.all += n

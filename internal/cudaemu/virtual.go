@@ -139,7 +139,7 @@ func (m *Machine) MemAddressFree(p uintptr, n int) error {
 	return nil
 }
 
-// reservation is the reserved range that an address lies in; no bytes if none.
+// reservation is the reserved range that an address lies in; n is 0 if there is none.
 func (v *virtualMemory) reservation(p uint64) (base, n uint64) {
 	for base, n := range v.reserved {
 		if p >= base && p < base+n {
@@ -230,8 +230,8 @@ func (m *Machine) MemSetAccess(p uintptr, n int, devices ...cuda.Device) error {
 			return err
 		}
 		for _, r := range list {
-			if d != r.dev && !d.reaches(r.dev) {
-				return c.fail(cuda.ErrInvalidDevice, "device %d does not reach memory of device %d", d.ordinal, r.dev.ordinal)
+			if d != r.dev && !d.canAccess(r.dev) {
+				return c.fail(cuda.ErrInvalidDevice, "device %d cannot access memory of device %d", d.ordinal, r.dev.ordinal)
 			}
 		}
 		grant |= 1 << d.ordinal

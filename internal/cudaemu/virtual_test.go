@@ -87,7 +87,7 @@ func TestVirtualErrors(t *testing.T) {
 	e.is(e.MemMap(v.p, v.n+1, v.h), cuda.ErrInvalidValue)     // granularity
 	e.is(e.MemMap(v.p, 2*v.n, v.h), cuda.ErrNotSupported)     // more than was allocated
 	e.is(e.MemMap(v.p, v.n, v.h+1), cuda.ErrInvalidValue)     // no handle
-	e.is(e.MemSetAccess(v.p, v.n, 1), cuda.ErrInvalidDevice)  // out of reach
+	e.is(e.MemSetAccess(v.p, v.n, 1), cuda.ErrInvalidDevice)  // no peer access
 	e.is(e.MemSetAccess(v.p, v.n, 9), cuda.ErrInvalidDevice)  // no device
 	e.is(e.MemSetAccess(v.p, 2*v.n, 0), cuda.ErrInvalidValue) // more than is mapped
 	_, err := e.MemAddressReserve(v.n, 3)

@@ -54,7 +54,7 @@ func count(least, most int) string {
 	return fmt.Sprintf("%d to %d", least, most)
 }
 
-// typeOf is the type an operand in the role has; NoType for an address of whatever width.
+// typeOf is the type of an operand in the role; NoType for an address of any width.
 func (r role) typeOf(f *form) Type {
 	switch {
 	case r.typ != NoType:
@@ -178,8 +178,8 @@ func (b *body) checkSource(o *Operand, t Type, wider bool) string {
 	return b.checkRegister(o, t, wider)
 }
 
-// checkSpecial checks what mov and cvt read of a special register: all of it, or
-// the lower half of one that counts.
+// checkSpecial checks how mov and cvt read a special register: the whole, or the lower
+// half of a counter.
 func checkSpecial(o *Operand, t Type) string {
 	s := specials[o.Name].typ
 	half := s == U32 && fits(t, U16) || o.Name == "%gridid" && fits(t, U32)
@@ -212,7 +212,7 @@ func checkConstant(o *Operand, t Type) string {
 	return ""
 }
 
-// checkVector checks what ld and st move: one operand, or as many as .v2 or .v4 says.
+// checkVector checks the operands of ld and st: one, or the number of .v2 or .v4.
 func (b *body) checkVector(o *Operand, f *form, t Type, dst bool) string {
 	one := func(o *Operand) string {
 		if dst {
@@ -226,7 +226,7 @@ func (b *body) checkVector(o *Operand, f *form, t Type, dst bool) string {
 	if o.Kind != VecOperand || len(o.Elems) != f.vec {
 		return fmt.Sprintf("not a vector of %d, expected one", f.vec)
 	}
-	var regs []Type // what follows has to agree with
+	var regs []Type // types of the instruction's registers, which have to agree
 	for i := range o.Elems {
 		e := &o.Elems[i]
 		if dst && e.Kind == SinkOperand {
@@ -262,8 +262,8 @@ func (b *body) checkPair(o *Operand, t Type) string {
 	return b.checkRegister(&o.Elems[1], Pred, false)
 }
 
-// checkMove checks what mov moves: also addresses of variables, and vectors that
-// together are as wide as the type.
+// checkMove checks an operand of mov: a value, the address of a variable, or a vector
+// of the type's width.
 func (b *body) checkMove(o *Operand, t Type, src bool) string {
 	switch {
 	case o.Kind == NameOperand && src:

@@ -9,7 +9,7 @@ import (
 // maxDepth bounds how deep expressions and blocks nest.
 const maxDepth = 64
 
-// literal is the operand that a number is.
+// literal is a number as an operand.
 func (p *parser) literal(t token) Operand {
 	bad := func() {
 		p.failAt(t, "%s is not a number, expected an integer, 0f and 8 hex digits, 0d and 16, or a decimal", t)
@@ -41,7 +41,7 @@ func (p *parser) literal(t token) Operand {
 	return Operand{Kind: ImmOperand, Reg: -1, Imm: p.integer(t)}
 }
 
-// integer is a decimal, 0x hexadecimal, 0b binary or 0 octal number, perhaps with a U behind.
+// integer is a decimal, 0x hexadecimal, 0b binary or 0 octal number, perhaps with a final U.
 func (p *parser) integer(t token) uint64 {
 	s := strings.TrimSuffix(t.text, "U")
 	v, err := strconv.ParseUint(s, 0, 64) // base 0 also takes 0o and _, which PTX does not

@@ -53,7 +53,7 @@ func (p *parser) redeclared(name token, old, f *Func) {
 	if old.Entry != f.Entry || !same(old.Params, f.Params) || !same(old.Results, f.Results) {
 		p.failAt(name, "function %s differs from its declaration (line %d)", name, old.Line)
 	}
-	if !old.Declare { // the definition stays what the name means
+	if !old.Declare { // the name keeps meaning the definition
 		p.globals[f.Name] = symbol{kind: funcSymbol, name: f.Name, index: len(p.module.Funcs) - 2}
 	}
 }
@@ -75,7 +75,7 @@ func (p *parser) params(b *body) (list []Var, bytes int) {
 		v := Var{Space: Param, Count: 1}
 		align := p.alignment(0)
 		v.Type = p.variableType()
-		if p.accept(".ptr") { // says what a pointer points to; changes nothing
+		if p.accept(".ptr") { // describes a pointer's target; no effect
 			if spaces[trimDot(p.tok.text)] != Generic {
 				p.advance()
 			}
@@ -174,7 +174,7 @@ func (p *parser) block(b *body) {
 	p.layOut(b)
 }
 
-// directive parses a declaration within a body, or skips what changes nothing.
+// directive parses a declaration within a body, or skips a directive without effect.
 func (p *parser) directive(b *body) {
 	switch t := p.tok; t.text {
 	case ".reg":
@@ -200,7 +200,7 @@ func (p *parser) layOut(b *body) {
 	}
 }
 
-// maxRegisters bounds what %r<n> makes.
+// maxRegisters bounds the n of %r<n>.
 const maxRegisters = 1 << 16
 
 // registerTypes are those of registers; narrower and packed formats live in .b16 and .b32.

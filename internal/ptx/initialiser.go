@@ -41,7 +41,7 @@ func (p *parser) initialiser(v *Var, open bool) {
 	if open {
 		v.Count = n
 	}
-	end := 0 // of what is not zero, or an address
+	end := 0 // of the last element that is not zero, or is an address
 	for i, b := range v.Init {
 		if b != 0 {
 			end = i + 1
@@ -100,7 +100,7 @@ func (p *parser) initial(v *Var, n int) {
 	v.Init = append(v.Init, b[:v.Type.Size()]...)
 }
 
-// offset is what is added behind a base, as + constant; to subtract is + - constant.
+// offset is the sum of the + constants after a base; + - constant subtracts.
 func (p *parser) offset() (sum uint64) {
 	for p.accept("+") {
 		t := p.tok

@@ -167,7 +167,7 @@ func (p *parser) list(b *body, in *Instr, left, right string) Operand {
 	return o
 }
 
-// named is the operand that a word stands for.
+// named is the operand of a word.
 func (p *parser) named(b *body, in *Instr, t token, n int) Operand {
 	if in.Op == "bra" {
 		here := b.scopes[len(b.scopes)-1]

@@ -35,7 +35,7 @@ func (t token) String() string {
 	return "“" + clip(t.text) + "”"
 }
 
-// clip shortens what an error quotes.
+// clip shortens a quotation in an error.
 func clip(s string) string {
 	if len(s) > 60 {
 		return s[:57] + "..."
@@ -50,7 +50,7 @@ type syntaxError struct{ err error }
 type lexer struct {
 	file  string
 	src   string
-	off   int // what comes next
+	off   int // of the next byte
 	line  int
 	start int // of the line
 }
@@ -59,7 +59,7 @@ func (l *lexer) fail(line, col int, format string, args ...any) {
 	panic(syntaxError{fmt.Errorf("%s:%d:%d: %s", l.file, line, col, fmt.Sprintf(format, args...))})
 }
 
-// What a byte may be.
+// Classes of bytes.
 const (
 	startsWord = 1 << iota
 	inWord
@@ -171,8 +171,8 @@ func (l *lexer) next() token {
 	return t
 }
 
-// word passes over a name with its parts behind dots; :: joins within a part
-// behind a dot (.L1::no_allocate), so that a label's colon stays outside.
+// word passes over a name with its dotted parts. A :: is inside a dotted part
+// (.L1::no_allocate), but a label's colon is not part of the name.
 func (l *lexer) word() {
 	i := l.off
 	dotted := l.src[i] == '.'
@@ -194,7 +194,7 @@ func (l *lexer) word() {
 	l.off = i
 }
 
-// number passes over digits, letters and dots, and over a sign behind the e of a decimal.
+// number passes over digits, letters and dots, and over a sign after the e of a decimal.
 func (l *lexer) number() {
 	start := l.off
 	for l.off++; l.off < len(l.src); l.off++ {

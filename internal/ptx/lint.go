@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Rules says what Lint lets pass.
+// Rules are the limits of Lint. A true field permits a feature.
 type Rules struct {
 	Entries     map[string]int // bytes of the parameter block of each kernel the module must have, and no other; nil: any
 	Version     Version        // at most; zero: any
@@ -16,7 +16,7 @@ type Rules struct {
 	Calls       bool           // calls, and functions to be called
 }
 
-// A Problem is what a module has against the rules.
+// A Problem is a violation of the rules.
 type Problem struct {
 	Line    int
 	Func    string
@@ -35,9 +35,9 @@ func (p Problem) String() string {
 	return s + p.Text
 }
 
-// Lint judges a module that Parse has read: by the rules, and by whether its
-// .version and .target have what its instructions need. Instructions of managed
-// memory and in-switch reduction are never let pass.
+// Lint checks a module that Parse has read against the rules, and whether its .version
+// and .target have the features that its instructions need. Instructions of managed
+// memory and in-switch reduction are never permitted.
 func Lint(m *Module, rules Rules) []Problem {
 	l := &linter{module: m, rules: rules, forms: map[string]*form{}}
 	l.header()
@@ -181,7 +181,7 @@ func (l *linter) instruction(f *Func, in *Instr) {
 	}
 }
 
-// needs compares with what the module says it is for.
+// needs compares a feature's needs with the module's version and target.
 func (l *linter) needs(f *Func, in *Instr, what string, n need) {
 	m := l.module
 	if m.Version.less(n.version) {

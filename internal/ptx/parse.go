@@ -7,10 +7,10 @@ import (
 )
 
 // Parse reads a PTX text; name is for errors, which are of the form
-// file:line:col: what is wrong, and what was expected. The module keeps text
-// alive. Parse checks what an assembler would: names, the modifiers of each
-// instruction and their order, number, kinds and types of operands. It does
-// not check versions and targets; see Lint.
+// file:line:col: the fault, and what was expected. The module keeps text alive. Parse
+// checks as an assembler does: names, the modifiers of each instruction and their
+// order, number, kinds and types of operands. It does not check versions and targets;
+// see Lint.
 func Parse(name string, text []byte) (m *Module, err error) {
 	defer func() {
 		switch e := recover().(type) {
@@ -45,7 +45,7 @@ type parser struct {
 	arena   []Operand        // where operands are kept
 }
 
-// A symbol is what a name stands for.
+// A symbol is the meaning of a name.
 type symbol struct {
 	kind  symbolKind
 	name  string // as in the module; see Module on renaming
@@ -74,7 +74,7 @@ func (p *parser) advance() token {
 	return t
 }
 
-// peek is the byte behind the token ahead, 0 at the end.
+// peek is the byte after the token ahead, 0 at the end.
 func (p *parser) peek() byte {
 	if p.off == len(p.src) {
 		return 0
@@ -106,7 +106,7 @@ func (p *parser) name(what string) token {
 	return p.advance()
 }
 
-// skipRest passes over what is left of the line that p.tok is on.
+// skipRest passes over the rest of the line of p.tok.
 func (p *parser) skipRest() {
 	for line := p.tok.line; p.tok.kind != endToken && p.tok.line == line; {
 		p.advance()
@@ -122,7 +122,7 @@ func (p *parser) parseModule() {
 		case ".visible", ".extern", ".weak", ".common":
 			p.advance()
 			if linkage != "" {
-				p.failAt(t, "%s behind .%s, expected what it applies to", t, linkage)
+				p.failAt(t, "%s after .%s, expected a declaration", t, linkage)
 			}
 			linkage = t.text[1:]
 			continue
@@ -181,8 +181,8 @@ func architecture(s string) (sm int, suffix string, ok bool) {
 	return sm, s[len(digits):], ok && err == nil && sm > 0 && digits[0] != '+'
 }
 
-// debug passes over what changes nothing: places in sources, pragmas, sections
-// of debug information.
+// debug passes over directives without effect: source lines, pragmas, sections of debug
+// information.
 func (p *parser) debug() bool {
 	switch p.tok.text {
 	case ".loc", ".file":

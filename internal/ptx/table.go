@@ -3,7 +3,7 @@ package ptx
 // The table says for each instruction which modifiers it takes in which order,
 // what its operands are, and which PTX version and architecture it needs.
 //
-// A line is name, modifiers, operands. "@7.0/80" behind a name or a modifier
+// A line is name, modifiers, operands. "@7.0/80" after a name or a modifier
 // says that it needs PTX 7.0 and sm_80. Modifiers are separated by spaces,
 // alternatives by commas; ? marks what may be missing; words in capitals stand
 // for the lists in modifierLists. An instruction with several lines is of the

@@ -69,7 +69,8 @@ func (w *warp) split(mask uint32, addr *alu.Lanes, each func(place, uint32, *alu
 	return next
 }
 
-// decodeAddress is of cvta, which makes generic addresses and takes them apart.
+// decodeAddress decodes cvta, which converts between generic addresses and offsets in
+// a space.
 func decodeAddress(c *compiler, fr *frame, in *ptx.Instr) error {
 	if len(in.Operands) != 2 {
 		return errorAt(in, "want two operands")

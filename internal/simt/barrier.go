@@ -8,14 +8,14 @@ import (
 	"github.com/ringo-go/ringo/internal/weakmem"
 )
 
-// A barrier is one of the 16 of a block. Threads arrive one by one, whatever
-// warp they are of. Without a thread count it waits for all threads of the
-// block that have not ended, as __syncthreads does since Volta; with a count it
-// waits for so many to arrive, and those that have ended are not among them.
+// A barrier is one of the 16 of a block. Threads arrive one by one, of any warp.
+// Without a thread count it waits for all threads of the block that have not ended, as
+// __syncthreads does since Volta; with a count it waits for that number of arrivals,
+// and threads that have ended do not count.
 type barrier struct {
 	arrived int
 	count   int      // of the instruction, 0 without
-	masks   []uint32 // of each warp, who arrived
+	masks   []uint32 // of each warp, the threads that arrived
 	any     bool     // of bar.red
 	every   bool
 	sum     int
@@ -26,8 +26,8 @@ func (b *barrier) clear() {
 	b.arrived, b.count, b.any, b.every, b.sum = 0, 0, false, true, 0
 }
 
-// A barrierOp is what an instruction does at a barrier. The sources are its
-// id, then the thread count if there is one, then the predicate of bar.red.
+// A barrierOp is an instruction of a barrier. The sources are its id, then the thread
+// count if there is one, then the predicate of bar.red.
 type barrierOp struct {
 	counted bool
 	arrive  bool   // does not wait
@@ -37,7 +37,7 @@ type barrierOp struct {
 
 func decodeBarrier(c *compiler, fr *frame, in *ptx.Instr) error {
 	if in.Has("warp") {
-		return decodeExchange(c, fr, in)
+		return decodeSync(c, fr, in)
 	}
 	op := &barrierOp{arrive: in.Has("arrive"), aligned: in.Op == "bar" || in.Has("aligned")}
 	d := inst{exec: execBarrier, x: op}
@@ -158,7 +158,7 @@ func (b *block) complete(id uint32) {
 	bar.clear()
 }
 
-// result gives threads what bar.red found.
+// result gives threads the result of bar.red.
 func (b *barrier) result(w *warp, in *inst, mask uint32) {
 	var v uint64
 	switch in.x.(*barrierOp).red {

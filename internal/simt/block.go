@@ -76,7 +76,7 @@ func (b *block) wake(w *warp) {
 	}
 }
 
-// rest takes off a warp all of whose threads wait.
+// rest makes a warp not ready: all its threads wait.
 func (b *block) rest(w *warp) {
 	b.grid.world.unready(w)
 	b.ready--
@@ -114,7 +114,7 @@ func (b *block) ended(w *warp, mask uint32) {
 	}
 }
 
-// leave frees the room of a block that has ended or was stopped.
+// leave frees the multiprocessor's room of a block that has ended or was stopped.
 func (b *block) leave() {
 	g := b.grid
 	b.mem.End()

@@ -31,10 +31,10 @@ type frame struct {
 	ret     int32   // slot of the instruction to return to
 	at      []int32 // index in code of each instruction of the body, and of its end
 	shared  int     // offsets of its memory in the block's shared memory
-	params  int     // and in a thread's private memory: .param of the callee,
-	results int     // what it returns,
-	calls   int     // .param through which it calls,
-	locals  int     // and .local
+	params  int     // offset in a thread's private memory of the function's parameters,
+	results int     // of its results,
+	calls   int     // of the .param variables through which it calls,
+	locals  int     // of its .local variables
 }
 
 func compileKernel(m *ptx.Module, f *ptx.Func) (*Kernel, error) {
@@ -90,7 +90,7 @@ func (c *compiler) layModule(ops []ptx.Operand) {
 	}
 }
 
-// enter gives a function and all that it calls their places.
+// enter places a function and the functions that it calls.
 func (c *compiler) enter(f *ptx.Func, depth int, path []*ptx.Func) error {
 	for _, p := range path {
 		if p == f {
@@ -147,8 +147,8 @@ func (c *compiler) slots(n int) int32 {
 	return s
 }
 
-// private reserves n bytes for the variables of a space (any, for Generic) at
-// their offsets, apart from what comes before.
+// private reserves n bytes of private memory for the variables of a space (any, for
+// Generic) at their offsets.
 func (c *compiler) private(vars []ptx.Var, n int, space ptx.Space) int {
 	if n == 0 {
 		return 0

@@ -23,8 +23,8 @@ func newSM(s Shape, number int) sm {
 	return sm{number: number, threads: s.ThreadsPerSM, blocks: s.BlocksPerSM, shared: s.SharedPerSM}
 }
 
-// Hardware gives out threads in whole warps, and shared memory in pieces of
-// 128 bytes plus 1 KiB a block for itself (compute capability 8.0 and later).
+// Hardware allocates threads in whole warps, and shared memory in pieces of 128 bytes,
+// plus 1 KiB a block for itself (compute capability 8.0 and later).
 const (
 	sharedPiece  = 128
 	sharedSystem = 1024
@@ -55,8 +55,8 @@ func (s *sm) free(g *Grid) {
 	s.blocks++
 }
 
-// fill makes blocks resident while there is room: of the first grid in the
-// queue, and only when all of its are, of the next.
+// fill makes blocks resident while there is room. A grid's blocks become resident only
+// after all blocks of the grids before it in the queue.
 func (w *World) fill(number int) {
 	d := &w.devices[number]
 	for len(d.queue) > 0 {
@@ -77,8 +77,8 @@ func (w *World) fill(number int) {
 	}
 }
 
-// roomiest is the multiprocessor with the most threads left of those that can
-// take a block: blocks spread as on hardware.
+// roomiest is the multiprocessor with the most free threads among those that can take
+// a block: blocks spread as on hardware.
 func (d *device) roomiest(g *Grid) *sm {
 	var best *sm
 	for i := range d.sms {

@@ -8,12 +8,12 @@ import (
 	"github.com/ringo-go/ringo/internal/weakmem"
 )
 
-// fail stops the grid because of what the first thread of mask did.
+// fail stops the grid with a fault of the first thread of mask.
 func (w *warp) fail(in *inst, mask uint32, kind weakmem.FaultKind, format string, args ...any) status {
 	return w.failAt(in, bits.TrailingZeros32(mask), kind, 0, fmt.Sprintf(format, args...))
 }
 
-// failAt stops the grid because of what a thread did at an address.
+// failAt stops the grid with a fault of a thread at an address.
 func (w *warp) failAt(in *inst, lane int, kind weakmem.FaultKind, addr uint64, why string) status {
 	g := w.block.grid
 	f := &weakmem.Fault{Kind: kind, Device: g.Device, Kernel: g.Kernel.Name, Line: in.ptx.Line, Block: w.block.index,
@@ -52,8 +52,8 @@ func (p *poll) String() string {
 	return fmt.Sprintf("%s %#x, which is %#x", space, p.addr, p.value)
 }
 
-// stuck stops the grid if no thread of the block can go on: what its threads
-// wait for, only each other can bring.
+// stuck stops the grid if no thread of the block can go on, because all wait for each
+// other.
 func (b *block) stuck() {
 	if b.ready == 0 && b.live > 0 {
 		b.grid.deadlock("no thread of the block can go on", b)
@@ -90,7 +90,7 @@ func (w *World) stall() {
 	}
 }
 
-// patience is how much longer than Config.Stall threads may run that do not poll: they compute.
+// patience is the factor on Config.Stall for threads that do not poll: they compute.
 const patience = 64
 
 // polling reports whether all warps that run do poll.

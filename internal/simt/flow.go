@@ -10,7 +10,7 @@ import (
 // A decoder compiles the instructions of one operation.
 type decoder func(c *compiler, fr *frame, in *ptx.Instr) error
 
-// decoders are for all that package alu does not compute, by operation.
+// decoders are for instructions that package alu does not compute, by operation.
 var decoders map[string]decoder
 
 func init() {
@@ -27,8 +27,8 @@ func init() {
 		"cvta": decodeAddress, "isspacep": decodeIsSpace,
 
 		"bar": decodeBarrier, "barrier": decodeBarrier,
-		"shfl": decodeExchange, "vote": decodeExchange, "match": decodeExchange, "redux": decodeExchange,
-		"elect": decodeExchange, "activemask": decodeActive,
+		"shfl": decodeSync, "vote": decodeSync, "match": decodeSync, "redux": decodeSync,
+		"elect": decodeSync, "activemask": decodeActive,
 	}
 }
 
@@ -111,7 +111,7 @@ func (w *warp) scatter(mask uint32, to func(lane int) int32) status {
 	return next
 }
 
-// A callOp is what a call does to the private memory of a thread.
+// A callOp is the part of a call that changes the private memory of a thread.
 type callOp struct {
 	callee *frame
 	args   []move // into the callee's parameters

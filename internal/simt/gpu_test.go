@@ -21,7 +21,7 @@ type run struct {
 	shared       int
 	cooperative  bool
 	words        [][]uint32
-	unset        []int // so many words that nothing wrote, after those in words
+	unset        []int // numbers of unwritten words, after those in words
 	numbers      []any
 }
 

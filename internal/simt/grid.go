@@ -35,16 +35,16 @@ type Grid struct {
 // Done reports whether all blocks have ended, or the grid was stopped.
 func (g *Grid) Done() bool { return g.done }
 
-// Fault is why the grid was stopped; nil when it was not.
+// Fault is the fault that stopped the grid; nil if none did.
 func (g *Grid) Fault() *weakmem.Fault { return g.fault }
 
-// Clock is what has happened by the end of the grid. It may be called when it is done.
+// Clock is the vector clock at the end of the grid. Call it when the grid is done.
 func (g *Grid) Clock() weakmem.Clock { return g.clock }
 
-// threads is how many a block has.
+// threads is the number of threads of a block.
 func (g *Grid) threads() int { return g.Block[0] * g.Block[1] * g.Block[2] }
 
-// shared is how many bytes of shared memory a block has.
+// shared is the number of bytes of shared memory of a block.
 func (g *Grid) shared() int {
 	if g.Shared == 0 {
 		return g.Kernel.Shared
@@ -52,7 +52,7 @@ func (g *Grid) shared() int {
 	return g.Kernel.code.dynamic + g.Shared
 }
 
-// check refuses what the device or the kernel cannot do.
+// check refuses a launch that the device or the kernel cannot do.
 func (g *Grid) check(w *World) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("simt: kernel %s: %s", g.Kernel.Name, fmt.Sprintf(format, args...))
@@ -111,7 +111,7 @@ func (g *Grid) stop(f *weakmem.Fault) {
 	g.end()
 }
 
-// end is when all blocks have ended.
+// end is called when all blocks have ended.
 func (g *Grid) end() {
 	g.done = true
 	g.clock = g.mem.End()

@@ -122,7 +122,7 @@ func args(values ...any) []byte {
 	return b
 }
 
-// grid is a launch of so many blocks and threads.
+// grid is a launch of the given blocks and threads.
 func (m *machine) grid(kernel string, blocks, threads int, arguments ...any) *simt.Grid {
 	k, ok := m.image.Program.Kernel(kernel)
 	require.True(m.t, ok, "kernel %s", kernel)

@@ -173,7 +173,7 @@ func execLoad(w *warp, in *inst, mask uint32) status {
 	return s
 }
 
-// finish sign-extends what was loaded.
+// finish sign-extends loaded values.
 func (a *access) finish(mask uint32, dst []*alu.Lanes) {
 	for i, to := range a.extend {
 		alu.Extend(mask, dst[i], 8*a.size, to)

@@ -4,8 +4,8 @@ import "math/bits"
 
 // merge lets registers of a function that never hold a value at the same time
 // share a slot: compilers name a new register for every value, and a slot takes
-// 256 bytes a warp. Slots hold a value for each thread, so what matters is what
-// a single thread does; that others may be elsewhere does not.
+// 256 bytes a warp. Slots hold a value for each thread, so only the path of a single
+// thread matters, even if others are elsewhere.
 func (c *compiler) merge() {
 	moved := make([]int32, c.code.slots) // new slot of each
 	used := int32(0)
@@ -134,7 +134,7 @@ func (l *liveness) register(slot int32) int32 {
 	return l.number[slot-l.first]
 }
 
-// after sets live to what is needed after an instruction.
+// after sets live to the registers that are needed after an instruction.
 func (l *liveness) after(i int, live set) {
 	clear(live)
 	for _, k := range l.next[i] {
@@ -144,7 +144,8 @@ func (l *liveness) after(i int, live set) {
 	}
 }
 
-// color gives registers that are needed at the same time different colors, and says how many there are.
+// color gives registers that are needed at the same time different colors. It returns
+// the colors and their number.
 func (l *liveness) color() ([]int32, int32) {
 	n := l.count
 	clash := make([]set, n)

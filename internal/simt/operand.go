@@ -32,7 +32,7 @@ func flatten(ops []ptx.Operand) []ptx.Operand {
 	return flat
 }
 
-// width is of a register in bits, 0 for other operands.
+// width is the width of a register in bits, 0 for other operands.
 func (c *compiler) width(fr *frame, o ptx.Operand) int {
 	if o.Kind != ptx.RegOperand {
 		return 0
@@ -61,7 +61,7 @@ func (c *compiler) scratch(name string) int32 {
 	return s
 }
 
-// source is the slot of a source. What has to be computed first is emitted.
+// source is the slot of a source. It emits the instructions that compute it first.
 func (c *compiler) source(fr *frame, in *ptx.Instr, o ptx.Operand) (int32, error) {
 	switch o.Kind {
 	case ptx.RegOperand:

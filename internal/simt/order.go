@@ -4,16 +4,16 @@ import "slices"
 
 // rank orders the instructions of a function, whose first is number base in
 // code: a group of threads of a lower rank runs before one of a higher, so that
-// threads meet again where their ways join. The order is a topological one, but
-// for the edges back in loops, and has all of a loop before what comes after.
-// How the compiler has laid out the code does not matter.
+// threads join again where their paths do. The order is topological except for the
+// back edges of loops, and a whole loop comes before the code after it. The layout of
+// the code does not matter.
 //
 // Cost: blocks × loops.
 func rank(ins []inst, base int32) []int32 {
 	f := newFlow(ins, base)
 	f.visit(0)
 	f.findLoops()
-	for _, ss := range f.succ { // what is visited first comes last in the reversed order
+	for _, ss := range f.succ { // the first visited is last in the reversed order
 		slices.SortStableFunc(ss, func(a, b int32) int { return int(f.depth[a] - f.depth[b]) })
 	}
 	f.order = nil
@@ -77,8 +77,8 @@ func newFlow(ins []inst, base int32) *flow {
 	return f
 }
 
-// next is where threads go after an instruction: to targets, which are relative
-// to base, and to the one behind it.
+// next is where threads go after an instruction: to targets, which are relative to
+// base, and, if falls, to the instruction after it.
 func (in *inst) next(base int32) (targets []int32, falls bool) {
 	falls = in.guard != noSlot
 	switch t := in.x.(type) {

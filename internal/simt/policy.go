@@ -1,13 +1,13 @@
 package simt
 
-// A policy is how the scheduler picks warps. Each seed has one of several, as
+// A policy is how the scheduler picks warps. The seed chooses one of several, since
 // each finds faults that others miss.
 type policy struct {
 	kind    int
 	longest int    // warp-instructions in a row
 	until   uint64 // when victim changes, in thread-instructions
 	victim  *warp  // does not run for a while
-	late    int    // the device that does not, -1 for none
+	late    int    // the device that does not run for a while, -1 for none
 	ahead   *block // runs mostly
 	shuffle bool   // blocks become resident out of order
 }
@@ -16,7 +16,7 @@ const (
 	uniform = iota // any warp
 	starve         // one warp is kept waiting, for long
 	favour         // one block runs much faster
-	lag            // one device is far behind
+	lag            // one device runs much later than others
 	steady         // as uniform, in long bursts
 	policies
 )
@@ -63,7 +63,8 @@ func (p *policy) choose(w *World) (*warp, int) {
 	return x, 1 + r.below(p.longest)
 }
 
-// polledInVain is after how many polls in a row a warp mostly lets others run.
+// polledInVain is the number of polls in a row after which a warp mostly lets others
+// run.
 const polledInVain = 8
 
 // wait reports whether another warp had better run.

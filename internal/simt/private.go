@@ -8,8 +8,8 @@ import (
 	"github.com/ringo-go/ringo/internal/weakmem"
 )
 
-// private is the memory that each thread of a warp has of its own: its local
-// variables, and what it passes to functions and gets from them.
+// private is the private memory of each thread of a warp: its local variables, and the
+// parameters and results of calls.
 type private struct {
 	size    int     // of a thread
 	owner   []int16 // see code
@@ -36,8 +36,8 @@ func (p *private) check(addr uint64, n int) (weakmem.FaultKind, string) {
 	return 0, ""
 }
 
-// load reads elements of the threads in mask, as weakmem.Block does. It returns
-// the first lane that must not, with the reason.
+// load reads elements of the threads in mask, as weakmem.Block does. It returns the
+// first lane whose access is wrong, with the reason.
 func (p *private) load(mask uint32, addr *alu.Lanes, size int, dst []*alu.Lanes) (lane int, kind weakmem.FaultKind, why string) {
 	for m := mask; m != 0; m &= m - 1 {
 		lane := bits.TrailingZeros32(m)

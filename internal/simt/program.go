@@ -49,12 +49,12 @@ type inst struct {
 	exec     func(w *warp, in *inst, mask uint32) status
 	guard    int32 // slot of the predicate, or noSlot
 	negate   bool  // run where the predicate is false
-	ends     bool  // no thread goes on behind it
+	ends     bool  // no thread goes on after it
 	helper   bool  // does a part of an instruction: not counted and not traced
 	dst, src []int32
 	target   int32 // of a branch or call
 	rank     int32 // of threads that parted the ones at the lowest rank run first
-	x        any   // what more exec needs: *access, *atomic, *barrierOp, *exchangeOp, *callOp, []int32
+	x        any   // exec's own operand: *access, *atomic, *barrierOp, *syncOp, *callOp, []int32
 	ptx      *ptx.Instr
 }
 

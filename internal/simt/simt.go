@@ -1,15 +1,15 @@
-// Package simt executes PTX kernels: grids, blocks and warps of threads that
-// run interleaved under a seed on a number of multiprocessors, each with room
-// for so many blocks, so that a kernel that needs more of them at once than
-// fit hangs here as on hardware, and is reported.
+// Package simt executes PTX kernels for package cudaemu: grids, blocks and warps of
+// threads that run interleaved under a seed on a number of multiprocessors. Each
+// multiprocessor has limited room, so a kernel that needs more blocks at once than fit
+// hangs here as on hardware, and is reported.
 //
 // Compile turns the functions of a module into flat arrays of warp-wide
-// instructions, Load gives its variables addresses, and a World runs grids of
-// its kernels, some instructions at a call of Step. All is for one goroutine.
+// instructions, Load gives its variables addresses, and a World runs grids of its
+// kernels, some instructions at a call of Step. The trap: all is for one goroutine.
 //
-// The threads of a warp that are at the same instruction execute it together.
-// Where they part, each part makes progress of its own; they join again when
-// they meet.
+// The threads of a warp that are at the same instruction execute it as one group. Where
+// they part, each group makes progress of its own; they join again at the same
+// instruction.
 //
 // Source: PTX ISA 8.0, chapters 3, 9.7.8, 9.7.12 and 10. The order in which
 // parted threads run is that of thread frontiers: Diamos et al., SIMD
@@ -21,7 +21,7 @@ import (
 	"github.com/ringo-go/ringo/internal/weakmem"
 )
 
-// A Shape is what a device has.
+// A Shape is the size of a device. The comments have an H100's.
 type Shape struct {
 	SMs             int
 	ThreadsPerSM    int // 2048
@@ -31,16 +31,16 @@ type Shape struct {
 	ThreadsPerBlock int // 1024
 }
 
-// Config is of a World.
+// Config is the configuration of a World.
 type Config struct {
 	Seed    uint64
 	Devices []Shape
 	Memory  *weakmem.Memory
-	// Stall is how many thread-instructions may be executed in a row without
-	// anything changing (no store or atomic operation that changes memory, no
-	// thread that ends, no barrier completed, no Touch) before threads that
-	// poll are reported as a deadlock: all that run do strong loads or
-	// atomic operations. While others compute, it is 64 times as many. Zero: never.
+	// Stall is how many thread-instructions may be executed in a row without a change
+	// (a store or atomic operation that changes memory, a thread that ends, a barrier
+	// completed, a Touch) before a deadlock is reported, if all threads that run poll
+	// by strong loads or atomic operations. If some compute, 64 times as many. Zero:
+	// never.
 	Stall int
 	// Trace, if set, is called before each warp-instruction. It may call Kill.
 	Trace func(Event)
@@ -59,9 +59,9 @@ type Event struct {
 	inst *inst
 }
 
-// Sources are what the instruction is about to read in the thread of a lane:
-// registers and constants in the order written, without predicate and parameters. Of a
-// memory access the first is the register or the address in brackets.
+// Sources are the values that the instruction is about to read in the thread of a lane:
+// registers and constants in the order written, without predicate and parameters. The
+// first of a memory access is the register or the address in brackets.
 func (e Event) Sources(lane int) []uint64 {
 	var v []uint64
 	for _, s := range e.inst.src {

@@ -64,8 +64,8 @@ func scalar(set func(*warp, *alu.Lanes)) func(int) func(*warp, *alu.Lanes) {
 	return func(int) func(*warp, *alu.Lanes) { return set }
 }
 
-// clocks are the special registers that change; each instruction takes as long
-// as another, and a thread-instruction a nanosecond.
+// clocks are the special registers that change. Each thread-instruction takes a
+// nanosecond.
 var clocks = map[string]func(ran uint64) uint64{
 	"%clock":          func(ran uint64) uint64 { return ran & 0xffffffff },
 	"%clock_hi":       func(ran uint64) uint64 { return ran >> 32 },

@@ -6,7 +6,7 @@ import (
 	"github.com/ringo-go/ringo/internal/alu"
 )
 
-// undefined is what a thread gets from one that does not take part.
+// undefined is the value that a thread gets from one that does not take part.
 const undefined = 0xdeadbeef
 
 // shuffle is shfl. Sources: value, lane or distance, clamp and segment mask, member mask.

@@ -16,11 +16,11 @@ type warp struct {
 	live   uint32 // threads that have not ended
 
 	groups  [32]group // of threads at the same instruction
-	n       int       // groups there are
+	n       int       // number of groups
 	current int       // the group that runs
 	left    int       // instructions of the burst
 	strong  *inst     // its last strong access
-	vain    int       // how often it made that one without another between
+	vain    int       // how often it made that one in a row
 	polls   bool      // made a strong access since it was last asked
 	asked   uint64    // World.ran at its last strong access
 	calm    bool      // made none in this burst
@@ -50,7 +50,7 @@ const (
 	atSync         // for the other threads of a member mask
 )
 
-// A status is what became of the current group.
+// A status is the state of the current group after an instruction.
 type status uint8
 
 const (
@@ -61,14 +61,14 @@ const (
 )
 
 const (
-	// longestParted is how many instructions a group runs at most while others of
-	// its warp could, so that one that waits for another does not do so for long.
+	// longestParted is the most instructions that a group runs while others of its warp
+	// could: it may be waiting for them.
 	longestParted = 32
-	// pollCost is how many instructions a strong access counts for in a burst:
-	// what polls gives way soon.
+	// pollCost is how many instructions a strong access counts for in a burst: a warp
+	// that polls gives way soon.
 	pollCost = 32
-	// Of parted threads, those at the lowest rank run, but for one time in so many
-	// any of them: often when they poll, as they may wait for each other.
+	// Of parted threads, those at the lowest rank run, except one time in otherwise, when
+	// any may; more often when they poll, as they may wait for each other.
 	otherwise        = 128
 	otherwisePolling = 3
 )
@@ -157,9 +157,9 @@ func (w *warp) operands(to *[8]*alu.Lanes, slots []int32) []*alu.Lanes {
 	return to[:len(slots)]
 }
 
-// choose picks the group that runs: the one of the lowest rank, which lets
-// threads that parted meet again soonest, or now and then any, so that all
-// make progress. If none can run, the warp is taken off and it returns false.
+// choose picks the group that runs: the one of the lowest rank, so that parted threads
+// join soon, or now and then any, so that all make progress. If none can run, the warp
+// is no longer ready and choose returns false.
 func (w *warp) choose() bool {
 	w.forced = false
 	if w.n == 1 && w.groups[0].wait == running {
@@ -235,7 +235,7 @@ func (w *warp) part(mask uint32, pc int32) {
 	c := &w.groups[w.current]
 	c.mask &^= mask
 	here := c.pc
-	c.pc = -1 // it is about to move: nothing may join it where it is
+	c.pc = -1 // about to move: no group may join it here
 	w.add(group{pc: pc, mask: mask})
 	c.pc = here
 }
@@ -261,8 +261,8 @@ func (w *warp) remove(i int) {
 	}
 }
 
-// hold makes threads of the current group wait at their instruction. The others
-// of the group go on behind it.
+// hold makes threads of the current group wait at their instruction. The others of
+// the group go on with the next.
 func (w *warp) hold(mask uint32, why wait, value uint32) {
 	g := w.groups[w.current]
 	w.remove(w.current)
@@ -272,7 +272,7 @@ func (w *warp) hold(mask uint32, why wait, value uint32) {
 	}
 }
 
-// release lets the groups that wait for a reason go on behind their instruction.
+// release lets the groups that wait for a reason go on after their instruction.
 func (w *warp) release(why wait, value uint32) {
 	for i := range w.n {
 		if g := &w.groups[i]; g.wait == why && g.value == value {

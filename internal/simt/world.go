@@ -17,7 +17,7 @@ type World struct {
 	ran     uint64 // thread-instructions
 	quiet   uint64 // ran when something last changed
 	changes uint64 // Memory.Changes then
-	watch   bool   // what threads poll is noted
+	watch   bool   // polls are noted
 	combine combine
 }
 
@@ -52,9 +52,9 @@ func (w *World) Start(g *Grid) error {
 	return nil
 }
 
-// Step runs about so many thread-instructions of all grids, interleaved, and
-// returns how many it ran: fewer than asked, maybe none, when all grids are
-// done. What runs does not depend on how it is cut into steps.
+// Step runs about that number of thread-instructions of all grids, interleaved, and
+// returns how many it ran: fewer, maybe none, when all grids are done. The order of
+// execution does not depend on how it is cut into steps.
 func (w *World) Step(instructions int) (ran int) {
 	begin := w.ran
 	for w.ran-begin < uint64(instructions) && len(w.ready) > 0 {
@@ -81,8 +81,8 @@ func (w *World) Touch() { w.progress() }
 // Instructions is how many thread-instructions were executed since NewWorld.
 func (w *World) Instructions() uint64 { return w.ran }
 
-// Fits is how many blocks of a kernel a multiprocessor of a device holds at
-// once, with so many threads and bytes of dynamic shared memory.
+// Fits is how many blocks of a kernel, with the given threads and bytes of dynamic
+// shared memory, a multiprocessor of a device holds at once.
 func (w *World) Fits(device int, k *Kernel, threads, shared int) int {
 	g := &Grid{Kernel: k, Block: [3]int{threads, 1, 1}, Shared: shared}
 	s := newSM(w.cfg.Devices[device], 0)
@@ -99,9 +99,9 @@ func (w *World) progress() {
 	w.watch = false
 }
 
-// Polling reports whether all warps that can run have made a strong access since
-// so many instructions were executed: they may all be waiting for what others
-// change, and whoever calls Step may as well sleep. What computes does not poll.
+// Polling reports whether all warps that can run have made a strong access since the
+// count of instructions was at since. They may all be waiting for changes by others, so
+// the caller of Step may as well sleep.
 func (w *World) Polling(since uint64) bool {
 	for _, x := range w.ready {
 		if x.asked < since {
@@ -127,7 +127,7 @@ func (w *World) unready(x *warp) {
 	x.place = -1
 }
 
-// finish forgets a grid that is done, and fills the room it leaves.
+// finish forgets a grid that is done, and fills its room with other blocks.
 func (w *World) finish(g *Grid) {
 	w.grids = without(w.grids, g)
 	d := &w.devices[g.Device]

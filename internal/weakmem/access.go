@@ -90,7 +90,7 @@ func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*a
 	for mask != 0 {
 		r := nextRun(mask, addr, each)
 		if how.Order >= Release || how.Order == Relaxed && w.releases(r.mask) {
-			r = r.alone() // lanes release different things
+			r = r.firstLane() // lanes release different things
 		}
 		s, f := b.at(warp, &r, write, &how)
 		if f != nil {
@@ -150,7 +150,7 @@ func (b *Block) plainStore(warp int, mask uint32, addr *alu.Lanes, size int, src
 
 // Atomic replaces an element of 2, 4 or 8 bytes of each lane by f of it, lane
 // by lane. f may be called again when another process was quicker. old, which
-// may be nil (red), gets what was there.
+// may be nil (red), gets the old values.
 func (b *Block) Atomic(warp int, mask uint32, addr *alu.Lanes, size int, old *alu.Lanes, f func(lane int, old uint64) uint64, how How) *Fault {
 	if how.Order == Weak {
 		how.Order = Relaxed

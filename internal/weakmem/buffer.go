@@ -13,11 +13,11 @@ const (
 )
 
 // A buffer holds stores that only some threads see: those of a warp, of a
-// block, or of a device. A barrier moves a warp's to the block; a fence moves
+// block, or of a device. A barrier moves a warp's stores to the block; a fence moves
 // them as far as its scope; Tick takes some to memory, in any order.
 //
-// That the lanes of a warp see each other's stores early hides nothing: lanes
-// that use each other's data without SyncWarp are found as races.
+// The lanes of a warp see each other's stores early. That hides no fault: lanes that
+// use each other's data without SyncWarp are found as races.
 type buffer struct {
 	memory *Memory
 	up     *buffer // of more threads; its stores are older where they overlap
@@ -171,8 +171,8 @@ func (b *buffer) drain(p *pending, units uint64) {
 	b.memory.free = append(b.memory.free, p)
 }
 
-// drainBefore makes visible what overlaps the bytes and is older than p, or all
-// of it if p is nil, here and above.
+// drainBefore makes visible the stores that overlap the bytes and are older than p, or
+// all that overlap if p is nil, here and above.
 func (b *buffer) drainBefore(p *pending, addr, n uint64) {
 	if b.up != nil {
 		b.up.drainBefore(nil, addr, n)
@@ -183,15 +183,15 @@ func (b *buffer) drainBefore(p *pending, addr, n uint64) {
 	for i := 0; i < len(b.stores) && b.stores[i] != p; {
 		if q := b.stores[i]; q.overlaps(addr, n) {
 			b.drain(q, ^uint64(0))
-			i = 0 // it may have taken others with it
+			i = 0 // it may have removed others too
 		} else {
 			i++
 		}
 	}
 }
 
-// push makes all stores of a warp visible to the threads of the scope, and with
-// them those of others that this warp may know of.
+// push makes all stores of a warp visible to the threads of the scope, and those
+// stores of others too that the warp may have seen.
 func (b *buffer) push(s Scope) {
 	for level := CTA; level <= s; level++ {
 		b.moveUp()
@@ -266,8 +266,8 @@ func (m *Memory) write(dst, src []byte) {
 	}
 }
 
-// Changes counts the stores that became visible and changed bytes. While it
-// stands still, a thread that polls memory polls in vain.
+// Changes counts the stores that became visible and changed bytes. While it does not
+// grow, a thread that polls memory finds nothing new.
 func (m *Memory) Changes() uint64 { return m.changes }
 
 // Pending counts the warps, blocks and devices with stores that are not yet

@@ -112,8 +112,8 @@ func (b *Block) note(warp int, r *run, s *Span, k kind, how *How) *Fault {
 	return a.touch(s)
 }
 
-// number is the record's number in the history. What polls or reads the same
-// again and again keeps its number.
+// number is the record's number in the history. A repeated access of a warp, such as a
+// poll, keeps its number.
 func (b *Block) number(w *warp, rec *record) uint32 {
 	h := &b.memory.history
 	if rec.size != 0 && rec.kind&strong == 0 {

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// A Clock is what has happened before some point. It is immutable; the zero
-// Clock is the beginning.
+// A Clock is the set of accesses that happened before some point, a vector clock. It is
+// immutable; the zero Clock is the beginning.
 type Clock struct{ v *vector }
 
-// Join is what happened before either.
+// Join is the Clock of all that happened before a or b.
 func Join(a, b Clock) Clock { return Clock{join(a.v, b.v)} }
 
 // A vector is a sparse vector clock. An agent is a block, or one operation of
@@ -17,15 +17,15 @@ func Join(a, b Clock) Clock { return Clock{join(a.v, b.v)} }
 // entries, so that barriers cost little: for the block (all accesses before a
 // barrier), for a warp and for a thread. nil is the empty vector.
 type vector struct {
-	ended []agents // in order: all they did is before
+	ended []agents // in order: all their accesses are before
 	live  []entry  // by key
 }
 
 // agents are those from first until before last.
 type agents struct{ first, last uint32 }
 
-// An entry says that what part of an agent did at a time earlier than until is
-// before. The time is Block.epoch for a block, Warp.time for warps and threads.
+// An entry says that the accesses of a part of an agent at times earlier than until are
+// before. The time is Block.epoch for a block, warp.time for warps and threads.
 type entry struct {
 	key   uint64
 	until uint32
@@ -196,7 +196,7 @@ func endedVector(ids []uint32) *vector {
 	return v
 }
 
-// without is v less what it says of one agent.
+// without is v without the entries of one agent.
 func (v *vector) without(agent uint32) *vector {
 	if v == nil {
 		return nil

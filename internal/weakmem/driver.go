@@ -1,12 +1,12 @@
 package weakmem
 
-// What follows is done by the driver, a copy engine or the host, at one moment.
-// It happens after the given Clock, and the Clock returned is after it. Errors
-// are *Fault with the device -1 and what was done as the kernel. Ranges may
-// reach over several spans that follow each other.
+// The operations below are done by the driver, a copy engine or the host, at one
+// moment. They happen after the given Clock, and the Clock returned is after them.
+// Errors are *Fault with device -1 and the name of the operation as the kernel. Ranges
+// may cover several adjacent spans.
 
-// Copy copies n bytes from src to dst. What nothing wrote in src counts as
-// unwritten in dst.
+// Copy copies n bytes from src to dst. Bytes that are unwritten in src become unwritten
+// in dst.
 func (m *Memory) Copy(dst, src uint64, n int, after Clock) (Clock, error) {
 	o := m.operation("copy", after)
 	for at := uint64(0); at < uint64(max(n, 0)); {
@@ -106,7 +106,7 @@ func (m *Memory) StoreRelease(dst uint64, v uint64, size int, after Clock) (Cloc
 }
 
 // LoadAcquire is a load of 4 or 8 bytes that acquires at system scope, as
-// cuStreamWaitValue makes it at last, see Peek. The Clock is after what it read.
+// cuStreamWaitValue makes it at last, see Peek. The Clock is after the store it read.
 func (m *Memory) LoadAcquire(src uint64, size int, after Clock) (uint64, Clock, error) {
 	o := m.operation("load", after)
 	o.kind = strong
@@ -129,8 +129,8 @@ func (m *Memory) LoadAcquire(src uint64, size int, after Clock) (uint64, Clock, 
 	return v, now, nil
 }
 
-// Peek is the value that LoadAcquire would load, and no access: what waits for a
-// value and finds another leaves no trace.
+// Peek is the value that LoadAcquire would load. It is no access: a wait that finds
+// another value leaves no trace.
 func (m *Memory) Peek(src uint64, size int) (uint64, error) {
 	o := operation{memory: m, origin: origin{what: "load"}, kind: strong}
 	_, p, err := o.element(src, size, 0)
@@ -140,15 +140,15 @@ func (m *Memory) Peek(src uint64, size int) (uint64, error) {
 	return strongGet(p, size), nil
 }
 
-// Host is what the host may know to have happened: what HostSaw was told and
-// what kernels released at system scope in host memory and other foreign spans.
-// What the host starts is after it.
+// Host is the Clock of the host: the Clocks given to HostSaw, and those that kernels
+// released at system scope in host memory and other foreign spans. Work that the host
+// starts is after it.
 func (m *Memory) Host() Clock { return Clock{m.host} }
 
 // HostSaw says that the host waited for c.
 func (m *Memory) HostSaw(c Clock) { m.host = join(m.host, c.v) }
 
-// An operation is something the driver does.
+// An operation is an access by the driver.
 type operation struct {
 	memory *Memory
 	origin origin

@@ -23,11 +23,11 @@ var faultNames = [...]string{"out of bounds", "misaligned", "race", "read of unw
 
 func (k FaultKind) String() string { return faultNames[k] }
 
-// A Fault is an access that a program must not make, or a race between two.
+// A Fault is an access that a program must not make, or a race of two accesses.
 type Fault struct {
 	Kind   FaultKind
 	Device int    // -1: the host
-	Kernel string // or what the driver did
+	Kernel string // or the driver's operation
 	Line   int    // of PTX
 	Block  [3]int
 	Thread [3]int
@@ -40,7 +40,7 @@ type Fault struct {
 	Count  int    // how often it was found, at least 1; it goes on growing
 }
 
-// Error is one line for what was done and where, and one for what was wrong with it.
+// Error is two lines: the access and where it was made, and the reason.
 func (f *Fault) Error() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%v: ", f.Kind)
@@ -80,7 +80,7 @@ func who(device int, kernel string, line int, block, thread [3]int) string {
 		block[0], block[1], block[2], thread[0], thread[1], thread[2])
 }
 
-// A finding is what is reported only once.
+// A finding is the key of a report: each is made once.
 type finding struct {
 	kind              FaultKind
 	kernel, other     string
@@ -89,8 +89,8 @@ type finding struct {
 	firstDev, nextDev int
 }
 
-// report hands a race or a read of unwritten memory on, the first time. It
-// returns the fault if the kernel is to stop.
+// report passes a race or a read of unwritten memory to Config.Report, the first time.
+// It returns the fault if the kernel is to stop.
 func (m *Memory) report(key finding, f *Fault) *Fault {
 	if old := m.found[key]; old != nil {
 		old.Count++
@@ -104,7 +104,7 @@ func (m *Memory) report(key finding, f *Fault) *Fault {
 	return nil
 }
 
-// fault describes what a lane of an access does at an address.
+// fault describes the access of a lane to an address.
 func (r *record) fault(kind FaultKind, s *Span, at uint64, lane int) *Fault {
 	f := &Fault{Kind: kind, Line: int(r.line), Size: int(r.n), Write: r.kind&write != 0, Count: 1}
 	f.Device, f.Kernel, f.Block, f.Thread = r.doer(lane)
@@ -126,7 +126,7 @@ func (r *record) bytes() int {
 	return int(r.size)
 }
 
-// doer is who made the access.
+// doer is the thread that made the access.
 func (r *record) doer(lane int) (device int, kernel string, block, thread [3]int) {
 	o := r.by
 	if o.grid == nil {
@@ -136,8 +136,8 @@ func (r *record) doer(lane int) (device int, kernel string, block, thread [3]int
 	return o.grid.device, o.grid.kernel, o.index, [3]int{t % o.dim[0], t / o.dim[0] % o.dim[1], t / o.dim[0] / o.dim[1]}
 }
 
-// race reports that the byte at an offset is accessed by a lane of the record
-// and one of the access, in no order.
+// race reports that a lane of the record and a lane of the access use the byte at an
+// offset, unordered.
 func (a *access) race(s *Span, r *record, at uint64, otherLane, lane int) {
 	f := a.record.fault(Race, s, at, lane)
 	f.Shared = s == a.shared()

@@ -72,7 +72,7 @@ func TestFaults(t *testing.T) {
 	}{
 		{"far from anything", func(s *scene) *Fault { return load(s.a, 0, lane0, 0x800000000000, line(7)) }},
 		{"null", func(s *scene) *Fault { return store(s.a, 0, lane0, 0, line(7)) }},
-		{"one behind", func(s *scene) *Fault { return load(s.a, 1, warp8, 0x1000+64-7*4, line(7)) }},
+		{"one after the end", func(s *scene) *Fault { return load(s.a, 1, warp8, 0x1000+64-7*4, line(7)) }},
 		{"in front", func(s *scene) *Fault { return store(s.b, 3, lane0, 0x1ff8, line(7)) }},
 		{"vector over the end", func(s *scene) *Fault {
 			_ = s.m.Map(Span{Addr: 0x4000, Data: make([]byte, 8), Name: "odd"})

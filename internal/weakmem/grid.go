@@ -7,8 +7,8 @@ type Grid struct {
 	memory *Memory
 	device int
 	kernel string
-	before *vector  // what happened before any block begins
-	seen   *vector  // what its blocks knew when they ended
+	before *vector  // the clock before any block begins
+	seen   *vector  // the clocks of its blocks when they ended
 	agents []uint32 // its blocks
 }
 
@@ -23,8 +23,8 @@ func (g *Grid) End() Clock {
 	return Clock{join(endedVector(g.agents), g.seen)}
 }
 
-// A Block is a block of threads that runs. All that a warp does is for the
-// lanes of a mask; a thread's number in the block is 32 × warp + lane.
+// A Block is a block of threads that runs. Each call is for the lanes of a mask of one
+// warp; a thread's number in the block is 32 × warp + lane.
 type Block struct {
 	memory *Memory
 	grid   *Grid
@@ -32,16 +32,16 @@ type Block struct {
 	shared *Span
 	warps  []warp
 	buffer buffer
-	clock  *vector        // what all threads know
+	clock  *vector        // known to all threads
 	epoch  uint32         // counts barriers of all threads
-	access map[*Span]bool // what Config.Access said
+	access map[*Span]bool // answers of Config.Access
 }
 
 // A warp is the state of 32 threads.
 type warp struct {
 	buffer buffer
-	time   uint32 // counts what the lanes release
-	synced uint32 // what the lanes did earlier than this time is known to all of them
+	time   uint32 // counts releases of the lanes
+	synced uint32 // accesses of the lanes before this time are known to all of them
 	live   uint32 // lanes that have not ended
 	lanes  *[32]lane
 
@@ -52,22 +52,23 @@ type warp struct {
 	compact int // history.compacted when recent was right
 }
 
-// A lane is what a thread knows and has released, apart from its block.
+// A lane is the state of a thread: the clocks that it knows beyond its block's, and
+// those that it has released.
 type lane struct {
 	clock    *vector              // nil: as its block
 	observed [System + 1]*vector  // by strong loads, by the scope that holds writer and reader; a fence makes it known
-	fenced   [System + 1]moment   // the last fence of at least the scope; strong stores hand on what was before it
+	fenced   [System + 1]moment   // the last fence of at least the scope; strong stores release the clock of that moment
 	handing  [System + 1]*release // by strong stores of the scope since then, when first asked for
 }
 
-// A moment is what a lane had done and known at some time: what it may release.
-// The zero moment is none.
+// A moment is a lane's clock at some time, which it may release. The zero moment is
+// none.
 type moment struct {
 	known        *vector
 	synced, time uint32
 }
 
-// Block starts a block with so many bytes of shared memory, unwritten.
+// Block starts a block with shared bytes of shared memory, unwritten.
 func (g *Grid) Block(index [3]int, dim [3]int, shared int) *Block {
 	m := g.memory
 	b := &Block{memory: m, grid: g, clock: g.before}
@@ -91,7 +92,7 @@ func (g *Grid) Block(index [3]int, dim [3]int, shared int) *Block {
 }
 
 // Exit is called when threads end. Barriers of all threads and SyncWarp do not
-// wait for them, but order what they did.
+// wait for them, but order their accesses.
 func (b *Block) Exit(warp int, mask uint32) {
 	b.grid.seen = join(b.grid.seen, b.known(warp, mask).without(b.origin.agent))
 	b.warps[warp].live &^= mask
@@ -139,7 +140,7 @@ func (b *Block) Barrier(threads []uint32) {
 	}
 }
 
-// SyncWarp orders what the lanes of a warp did before: bar.warp.sync. Votes and
+// SyncWarp orders the earlier accesses of the lanes of a warp: bar.warp.sync. Votes and
 // shuffles order nothing.
 func (b *Block) SyncWarp(warp int, mask uint32) {
 	if b.memory.config.Plain {
@@ -165,7 +166,7 @@ func (b *Block) SyncWarp(warp int, mask uint32) {
 	}
 }
 
-// known is what lanes know apart from their block.
+// known is the clock that lanes know beyond their block's.
 func (b *Block) known(warp int, mask uint32) (v *vector) {
 	lanes := b.warps[warp].lanes
 	if lanes == nil {
@@ -179,7 +180,7 @@ func (b *Block) known(warp int, mask uint32) (v *vector) {
 	return v
 }
 
-// meet makes threads know what each of them did and what they know together.
+// meet makes each of the threads know the accesses of all of them, and known.
 func (b *Block) meet(threads []uint32, known *vector) {
 	all := &vector{}
 	for i, mask := range threads {
@@ -223,7 +224,7 @@ func (b *Block) lane(warp, l int) *lane {
 	return &w.lanes[l]
 }
 
-// clockOf is what a lane knows.
+// clockOf is the clock of a lane.
 func (b *Block) clockOf(w *warp, l int) *vector {
 	if w.lanes == nil || w.lanes[l].clock == nil {
 		return b.clock

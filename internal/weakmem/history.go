@@ -1,6 +1,6 @@
 package weakmem
 
-// An origin is who made an access: a block, or the driver.
+// An origin is the maker of an access: a block, or the driver.
 type origin struct {
 	agent      uint32
 	grid       *Grid // nil for the driver
@@ -24,7 +24,7 @@ type record struct {
 	scope       Scope
 }
 
-// A kind is what kind of access a record is of.
+// A kind is the kind of a record's access.
 type kind uint8
 
 const (

@@ -13,8 +13,8 @@ func (p *pending) lines(units uint64) (all uint64) {
 	return all
 }
 
-// backward copies words from memory that another process may store to, the last
-// one first. They are stored the first one first, see reveal.
+// backward copies words from memory that another process may store to, last word
+// first. reveal stores them first word first.
 func backward(dst, src []byte) {
 	for i := len(src) - 8; i >= 0; i -= 8 {
 		put(dst[i:], 8, strongGet(src[i:], 8))

@@ -43,10 +43,10 @@ func (m *Memory) remember(s *Span, addr, n uint64, by *origin, device int, far b
 	m.past.now++
 }
 
-// A read is a strong load, so that later ones do not go back behind it.
+// A read is a strong load: later ones must not see older values than it did.
 type read struct{ addr, n, at uint64 }
 
-// A view is how old what a warp's strong loads see may be.
+// A view is the age of the values that a warp's strong loads may see.
 type view struct {
 	since uint64 // a time: nothing older
 	reads [8]read
@@ -97,7 +97,7 @@ func (b *Block) asOf(w *warp, addr, n uint64) uint64 {
 	return at
 }
 
-// rollBack makes what is at addr as it was.
+// rollBack changes p, the bytes at addr, to their values at a time.
 func (m *Memory) rollBack(p []byte, addr, at uint64) {
 	end := addr + uint64(len(p))
 	for i := m.past.now; i > at; i-- {
@@ -120,7 +120,7 @@ func (m *Memory) placeAt(s *Span, off uint64, size int, v, at uint64) *place {
 	return s.places.find(off, size, v)
 }
 
-// upToDate ends the time that the warp's strong loads may go back.
+// upToDate makes later strong loads of the warp see no value older than now.
 func (w *warp) upToDate(m *Memory) {
 	if m.past.now > w.view.since {
 		w.view = view{since: m.past.now}

@@ -2,13 +2,13 @@ package weakmem
 
 import "maps"
 
-// A place is bytes whose value hands on what was released by a store, and by
-// the atomic operations that replaced its value.
+// A place is bytes whose value carries a release: that of a store, and of the atomic
+// operations that replaced its value.
 type place struct {
 	off, n uint64
 	data   [16]byte
 	last   *release // of the store, or of the last atomic operation; nil: nothing
-	// before is what earlier ones handed on, all at the scopes of their threads.
+	// the releases before last, by the scopes of their threads
 	system *vector
 	device map[int]*vector
 	block  map[uint32]*vector
@@ -21,7 +21,7 @@ type places struct {
 
 const placeSlots = pageBytes / 4
 
-// find is the place that handed on the value, of size bytes, or nil.
+// find is the place that carries a release with the value, of size bytes, or nil.
 func (t *places) find(off uint64, size int, v uint64) *place {
 	return t.slot(off).holds(off, size, v)
 }
@@ -34,7 +34,7 @@ func (t *places) slot(off uint64) *place {
 	return t.pages[off/pageBytes][off/4%placeSlots]
 }
 
-// holds is the place if it handed on the value, of size bytes, or nil.
+// holds is the place if it carries a release with the value, of size bytes, or nil.
 func (p *place) holds(off uint64, size int, v uint64) *place {
 	if p == nil || off < p.off || off+uint64(size) > p.off+p.n || get(p.data[off-p.off:], size) != v {
 		return nil // of other bytes, or another store came between
@@ -42,7 +42,7 @@ func (p *place) holds(off uint64, size int, v uint64) *place {
 	return p
 }
 
-// set makes p, or nothing if it is nil, the place of n bytes from off.
+// set makes p the place of n bytes from off; nil removes the place there.
 func (t *places) set(s *Span, off, n uint64, p *place) {
 	if t.pages == nil {
 		if p == nil {
@@ -63,15 +63,15 @@ func (t *places) set(s *Span, off, n uint64, p *place) {
 	}
 }
 
-// newPlace is a place of data at off that hands on r.
+// newPlace is a place of data at off that carries r.
 func newPlace(off uint64, data []byte, r *release) *place {
 	p := &place{off: off, n: uint64(len(data)), last: r}
 	copy(p.data[:], data)
 	return p
 }
 
-// replaced notes that an atomic operation replaced a value of the span by
-// another one, which hands on what the store of the old one did, and r.
+// replaced notes that an atomic operation replaced a value of the span. The new value
+// carries the releases of the old one, and r.
 func (s *Span) replaced(m *Memory, off uint64, size int, was, v uint64, r *release) {
 	p := s.places.find(off, size, was)
 	if p == nil && r == nil {
@@ -141,7 +141,7 @@ func (r *release) to(reader *origin, got *[System + 1]*vector) {
 	}
 }
 
-// toHost lets the host know what was released where it can see it.
+// toHost adds a release to the host's clock if the host can see the span.
 func (s *Span) toHost(m *Memory, r *release) {
 	if s.foreign() {
 		m.host = join(m.host, r.known[System])

@@ -6,8 +6,8 @@ import (
 	"github.com/ringo-go/ringo/internal/alu"
 )
 
-// A run is the lanes of an access that is carried out at once: neighbouring
-// lanes at neighbouring addresses, or lanes at the same address.
+// A run is lanes whose access is carried out at once: neighbouring lanes at
+// neighbouring addresses, or lanes at the same address.
 type run struct {
 	addr  uint64
 	first int // lane at addr
@@ -55,8 +55,8 @@ func nextRun(mask uint32, addr *alu.Lanes, each int) run {
 	return r
 }
 
-// alone is the run's first lane.
-func (r run) alone() run {
+// firstLane is the run of the first lane alone.
+func (r run) firstLane() run {
 	return run{addr: r.addr, first: r.first, lanes: 1, each: r.each, mask: 1 << r.first}
 }
 
@@ -92,7 +92,7 @@ func spread(r *run, p []byte, size int, dst []*alu.Lanes) {
 	}
 }
 
-// gather puts the registers of a run side by side.
+// gather puts the registers of a run into p, side by side.
 func gather(r *run, p []byte, size int, src []*alu.Lanes) {
 	for i, s := range src {
 		if r.same {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A cell is what is known of 8 bytes: the last writes and the reads since, each
+// A cell is the history of 8 bytes: the last writes and the reads since, each
 // a record, a list of them, or 0. Each record counts for the bytes it accessed.
 type cell uint64
 
@@ -19,13 +19,13 @@ const (
 	pageBytes = cellBytes * pageCells
 )
 
-// A page is the cells of 4 KiB, all alike while cells is nil.
+// A page is the cells of 4 KiB, all equal to uniform while cells is nil.
 type page struct {
-	alike cell
-	cells *[pageCells]cell
+	uniform cell
+	cells   *[pageCells]cell
 }
 
-// A shadow is the cells of a span. It takes as much memory as what was accessed.
+// A shadow is the cells of a span. It takes memory for the pages that were accessed.
 type shadow struct{ pages []page }
 
 // each calls f for all cells.
@@ -33,7 +33,7 @@ func (s *shadow) each(f func(*cell)) {
 	for i := range s.pages {
 		p := &s.pages[i]
 		if p.cells == nil {
-			f(&p.alike)
+			f(&p.uniform)
 			continue
 		}
 		for j := range p.cells {
@@ -53,7 +53,7 @@ type access struct {
 	clock  *vector // of the driver
 	record *record // also in the history, as number
 	number uint32
-	fault  *Fault // of those found, the first that stops the kernel
+	fault  *Fault // the first fault that stops the kernel
 	again  *Fault // the race found last
 }
 
@@ -65,21 +65,21 @@ func (a *access) touch(s *Span) *Fault {
 		sh.pages = make([]page, (len(s.Data)+pageBytes-1)/pageBytes)
 	}
 	off, end := a.record.addr, a.record.addr+a.record.n
-	var seen, then cell // what the last whole cell was, and became
+	var seen, then cell // the last whole cell, before and after
 	known := false
 	for off < end {
 		p := &sh.pages[off/pageBytes]
 		stop := min(end, off&^(pageBytes-1)+pageBytes)
 		if p.cells == nil && stop-off == pageBytes {
-			p.alike, _ = a.meet(s, p.alike, off, stop)
+			p.uniform, _ = a.meet(s, p.uniform, off, stop)
 			off = stop
 			continue
 		}
 		if p.cells == nil {
 			p.cells = new([pageCells]cell)
-			if p.alike != 0 {
+			if p.uniform != 0 {
 				for i := range p.cells {
-					p.cells[i] = p.alike
+					p.cells[i] = p.uniform
 				}
 			}
 		}
@@ -103,8 +103,8 @@ func (a *access) touch(s *Span) *Fault {
 	return a.fault
 }
 
-// meet checks the access of [from, to), in one cell or many that are alike, and
-// gives what the cell becomes. same says that it is so for all whole cells that are alike.
+// meet checks the access of [from, to), in one cell or many equal ones, and returns the
+// new cell. same says that the new cell holds for all whole cells equal to c.
 func (a *access) meet(s *Span, c cell, from, to uint64) (after cell, same bool) {
 	h := &a.memory.history
 	var one [1]uint32
@@ -140,9 +140,9 @@ func (a *access) meet(s *Span, c cell, from, to uint64) (after cell, same bool) 
 	return makeCell(keepWrites, h.ref(left)), same && all && left == nil
 }
 
-// left checks the access against others and gives those that must still be
-// remembered after it: those that it does not cover, that are not before it, or
-// that something may race with that does not race with it.
+// left checks the access against others and returns those that must still be
+// remembered: those whose bytes it does not cover, those that are not before it, and
+// those that a later access may race with although it does not race with this one.
 func (a *access) left(s *Span, others []uint32, from, to uint64) (left []uint32, same bool) {
 	h := &a.memory.history
 	same = true
@@ -161,8 +161,9 @@ func (a *access) left(s *Span, others []uint32, from, to uint64) (left []uint32,
 	return left, same
 }
 
-// stronger reports whether what races with the record may not race with the
-// access though it is after it. What happened before the kernel is not asked.
+// stronger reports whether a later access may race with the record and not with the
+// access, though the access is after the record. Records from before the kernel do not
+// count.
 func (a *access) stronger(r *record) bool {
 	if a.record.kind&strong == 0 || r.kind&strong != 0 && r.by == a.record.by && r.scope >= a.record.scope {
 		return false
@@ -170,9 +171,9 @@ func (a *access) stronger(r *record) bool {
 	return a.block == nil || !a.block.grid.before.covers(r, -1)
 }
 
-// ordered reports whether what the record did within [from, to) is before the
-// access, and if it is not, reports a race if it is one. all says that the
-// answer is yes for all bytes of the record.
+// ordered reports whether the part of the record within [from, to) is before the
+// access. If not, and it is a race, it reports the race. all says that the whole record
+// is before the access.
 func (a *access) ordered(s *Span, r *record, from, to uint64) (before, all bool) {
 	cur := a.record
 	if (r.kind|cur.kind)&(nonCoherent|write) == nonCoherent|write && r.by.grid == cur.by.grid && r.kind&write != cur.kind&write {
@@ -220,7 +221,7 @@ func (a *access) allBefore(r *record) bool {
 				return true
 			}
 			if r.size == a.record.size && r.size != 0 && r.origin0() == a.record.origin0() {
-				return true // each lane met itself
+				return true // each lane meets only itself
 			}
 		}
 	} else if b.clock.covers(r, -1) {
@@ -246,8 +247,8 @@ func (a *access) allBefore(r *record) bool {
 	return true
 }
 
-// lanesBefore reports whether what lanes x of the record did is before what
-// lanes y do, and if not gives a lane of each.
+// lanesBefore reports whether the part of lanes x of the record is before the access of
+// lanes y, and if not returns a lane of each.
 func (a *access) lanesBefore(r *record, x, y uint32) (px, py int, ok bool) {
 	own := a.block != nil && r.by == &a.block.origin && r.warp == a.record.warp
 	for i := range 32 {

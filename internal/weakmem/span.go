@@ -24,7 +24,7 @@ type Span struct {
 // end is the address after the last byte.
 func (s *Span) end() uint64 { return s.Addr + uint64(len(s.Data)) }
 
-// foreign reports whether what is read may be by somebody unseen.
+// foreign reports whether the span may hold stores that Memory has not seen.
 func (s *Span) foreign() bool { return s.Foreign || s.Device < 0 }
 
 // setWritten notes that n bytes from off were written.
@@ -51,7 +51,7 @@ func (s *Span) copyWritten(off uint64, src *Span, from, n uint64) {
 	for n > 0 {
 		bad, found := src.unwritten(from, n)
 		if !found {
-			return // whoever copied has marked all as written
+			return // the copy has marked all as written
 		}
 		skip := bad - from
 		w := off + skip
@@ -152,7 +152,7 @@ const (
 	farAway  = 1 << 32 // a distance at which the nearest allocation says nothing
 )
 
-// near describes what is at or next to an address that is not mapped.
+// near describes the allocation at or next to an address that is not mapped.
 func (t *spanTable) near(addr uint64) string {
 	for _, s := range slices.Backward(t.freed) {
 		if s.Addr <= addr && addr < s.end() {

@@ -2,14 +2,14 @@ package weakmem
 
 import "math/bits"
 
-// A release is what a thread hands on to those that acquire what it stores.
+// A release is the clock that a thread's store passes to threads that acquire it.
 type release struct {
 	by    *origin
 	known [System + 1]*vector // by the scope at which it was released; nil: nothing
 }
 
 // observe notes that a strong load of a lane read v, of size bytes, from an
-// address, and acquires what the store of it handed on.
+// address, and acquires the release of the store.
 func (b *Block) observe(warp, l int, s *Span, addr uint64, size int, v, at uint64, how *How) {
 	w := &b.warps[warp]
 	var got [System + 1]*vector
@@ -19,7 +19,7 @@ func (b *Block) observe(warp, l int, s *Span, addr uint64, size int, v, at uint6
 		}
 	} else if p := b.memory.placeAt(s, addr-s.Addr, size, v, at); p != nil {
 		p.to(&b.origin, &got)
-	} else if s.foreign() { // it may hand on all that it saw
+	} else if s.foreign() { // the unseen store may release all that its writer saw
 		got[System] = b.memory.host
 	}
 	for scope := range how.Scope + 1 {
@@ -34,8 +34,8 @@ func (b *Block) observe(warp, l int, s *Span, addr uint64, size int, v, at uint6
 	}
 }
 
-// Fence orders what the lanes did before with what they do after, for the
-// threads of how.Scope. How.Order is AcqRel or SeqCst.
+// Fence orders the lanes' accesses before it with those after it, for the threads of
+// how.Scope. How.Order is AcqRel or SeqCst.
 func (b *Block) Fence(warp int, mask uint32, how How) {
 	if b.memory.config.Plain {
 		return
@@ -61,13 +61,13 @@ func (b *Block) Fence(warp int, mask uint32, how How) {
 	w.time++
 }
 
-// moment is the present one of a lane; its warp's time has to go on after.
+// moment is the present moment of a lane. The caller has to advance the warp's time.
 func (b *Block) moment(warp, l int) moment {
 	w := &b.warps[warp]
 	return moment{b.clockOf(w, l), w.synced, w.time + 1}
 }
 
-// until is all that happened before the moment.
+// until is the clock of all that happened before the moment.
 func (b *Block) until(warp, l int, at moment) *vector {
 	own := &vector{live: make([]entry, 0, 2)}
 	if at.synced > 0 {
@@ -77,7 +77,7 @@ func (b *Block) until(warp, l int, at moment) *vector {
 	return join(at.known, own)
 }
 
-// releases reports whether strong stores of these lanes hand something on.
+// releases reports whether strong stores of these lanes release anything.
 func (w *warp) releases(mask uint32) bool {
 	if w.lanes == nil {
 		return false
@@ -90,8 +90,8 @@ func (w *warp) releases(mask uint32) bool {
 	return false
 }
 
-// releaseOf is what a strong store or atomic operation of a lane hands on, nil
-// if nothing. A release itself has pushed the warp's stores before.
+// releaseOf is the release of a lane's strong store or atomic operation, nil if there
+// is none. A store with release order has pushed the warp's stores before.
 func (b *Block) releaseOf(warp, l int, how *How) *release {
 	w := &b.warps[warp]
 	if how.Order < Release {

@@ -1,28 +1,26 @@
-// Package weakmem is the memory of emulated GPUs: weaker than hardware, and
-// watched. A plain store becomes visible to other threads late and out of
-// order, unless a fence, a release or a barrier orders it. What no order
-// separates is reported as a race; so are reads of memory that nothing wrote
-// and accesses that are misaligned or outside of what was allocated.
+// Package weakmem is the memory of emulated GPUs, for packages simt and cudaemu: weaker
+// than hardware, and watched. A plain store becomes visible to other threads late and
+// out of order, unless a fence, a release or a barrier orders it. Unordered conflicting
+// accesses are reported as races. So are reads of unwritten memory and accesses that are
+// misaligned or outside of allocations.
 //
-// Threads run one at a time (the caller interleaves them), so everything here
-// is for one goroutine, except that backing memory may be shared with other
-// processes and with the host's own threads.
+// The trap: everything here is for one goroutine; the caller interleaves the threads.
+// Only backing memory may be shared with other processes and the host's own threads.
 //
 // Every value read is one that the PTX model allows, and every race is one by
-// its definition, but not all that it allows happens:
+// its definition, but not all that the model allows happens:
 //
 //   - Loads happen when they are executed, but for Config.OldLoads. A reader
 //     that lacks its acquire is found as a race, not by an old value; if all
 //     its loads are strong, only OldLoads finds it.
 //   - The lanes of a warp see each other's stores at once. That they used
 //     SyncWarp is only checked.
-//   - Of each 8 bytes, the last few writes and reads are remembered that no
-//     order separates; a race with an older one is missed.
+//   - Of each 8 bytes, only the last few unordered writes and reads are remembered; a
+//     race with an older one is missed.
 //   - An acquire pairs with a store whose bytes hold all that it read. Accesses
 //     of different sizes count as strong to each other, which PTX leaves open.
-//   - What others than this Memory's kernels store in foreign spans is not
-//     seen. An acquire that reads it is taken to be after all that was released
-//     to foreign spans before.
+//   - Stores in foreign spans by others than this Memory's kernels are not seen. An
+//     acquire that reads one counts as after all releases to foreign spans before.
 //
 // Source: PTX ISA 8.0, chapter 8 (memory consistency model); Flanagan and
 // Freund, FastTrack, PLDI 2009, for the clocks.
@@ -65,11 +63,11 @@ type Config struct {
 	// OldLoads lets strong loads that acquire nothing give values that were
 	// overwritten shortly before, as far as coherence and fences permit.
 	OldLoads bool
-	// Lines has what a strong access of neighbouring lanes covers of aligned 128
-	// bytes be seen, or see, at once. PTX promises it for none; hardware from
-	// Volta on does it for vectors of 16 bytes, and protocols rely on it that have
-	// their flag in the line. Of another process's store only this holds: who sees
-	// the last 8 bytes of a line sees the others.
+	// Lines makes a strong access of neighbouring lanes to an aligned line of 128 bytes
+	// a single one: its part of the line is seen, or read, at once. PTX does not promise
+	// it; hardware from Volta on does it for vectors of 16 bytes, and protocols with
+	// their flag in the line rely on it. For another process's store only this holds: a
+	// reader that sees the last 8 bytes of a line sees the others.
 	Lines bool
 	// Access reports whether kernels of a device may touch the span; nil allows
 	// all. A block asks once a span, so the answer should not change while a
@@ -77,11 +75,11 @@ type Config struct {
 	Access func(device int, s *Span) bool
 	// Report takes races and reads of unwritten memory when they are found. If
 	// it returns false, or is nil, the access is a fault and the kernel stops.
-	// What is found again between the same lines is only counted, in Fault.Count.
+	// Repetitions between the same lines of PTX are only counted, in Fault.Count.
 	Report func(*Fault) (goOn bool)
 }
 
-// Memory is all memory that kernels can reach. Make it with New.
+// Memory is all memory that kernels can access. Make it with New.
 type Memory struct {
 	config Config
 	spans  spanTable

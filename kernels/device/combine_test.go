@@ -16,7 +16,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// The data are ordinary numbers, which round, and what arithmetic gets wrong.
+// The data are ordinary numbers, which round, and edge cases.
 
 // formats are the exponent's and mantissa's bits of floats.
 var formats = map[kernels.DataType][2]int{
@@ -137,7 +137,7 @@ func trials(rnd *rand.Rand, r *kernels.Reducer) []trial {
 			for range k + 1 {
 				x.offsets = append(x.offsets, rnd.IntN(32/size))
 			}
-			if rnd.IntN(4) > 0 { // alike
+			if rnd.IntN(4) > 0 { // the same for all
 				for i := range x.offsets {
 					x.offsets[i] = x.offsets[0]%(16/size) + rnd.IntN(2)*16/size
 				}

@@ -1,5 +1,6 @@
-// Package device combines memory on GPUs, with the kernels of kernels/cuda: what
-// kernels.Reducer.CombineAll does with Go slices, bit for bit.
+// Package device combines memory on GPUs with the kernels of kernels/cuda, for packages
+// gpucomm and engine/grid: kernels.Reducer.CombineAll for device memory, with the same
+// bits. The trap: launches do not check that memory is allocated, see CheckMemory.
 package device
 
 import (
@@ -18,11 +19,11 @@ type Combiner struct {
 	driver     cuda.Driver
 	ctx        cuda.Context
 	device     cuda.Device
-	reach      map[int]bool // devices whose memory kernels may use
+	peers      map[int]bool // devices whose memory kernels may use
 	capability int          // 90 for compute capability 9.0
 	sms        int          // multiprocessors
 	text       func(ptx.Name) ([]byte, error)
-	borrowed   bool // it is among sharedCombiners
+	borrowed   bool // one of sharedCombiners
 
 	mu      sync.Mutex
 	closed  bool                 // guarded by mu
@@ -31,25 +32,25 @@ type Combiner struct {
 
 // A module is code on the device. It does not change after it is loaded.
 type module struct {
-	name           ptx.Name // with the SM that was taken
+	name           ptx.Name // with the SM of the loaded variant
 	handle         cuda.Module
 	combine, plain kernel
 }
 
-// A kernel is a function and how many blocks of it are launched at most.
+// A kernel is a function and the limits of its launches.
 type kernel struct {
 	f         cuda.Function
 	threads   int // a block at most
 	maxBlocks int
 }
 
-// ErrClosed is what a closed Combiner answers.
+// ErrClosed is the error of a closed Combiner.
 var ErrClosed = errors.New("device: the combiner is closed")
 
-// New makes a Combiner for a context. peers are the devices whose memory the
-// context reaches besides its own (CtxEnablePeerAccess). Nothing is loaded yet.
+// New makes a Combiner for a context. peers are the devices, besides its own, whose
+// memory the context can access (CtxEnablePeerAccess). Nothing is loaded yet.
 func New(d cuda.Driver, ctx cuda.Context, peers ...cuda.Device) (*Combiner, error) {
-	c := &Combiner{driver: d, ctx: ctx, reach: map[int]bool{}, text: ptx.Text, modules: map[ptx.Name]*module{}}
+	c := &Combiner{driver: d, ctx: ctx, peers: map[int]bool{}, text: ptx.Text, modules: map[ptx.Name]*module{}}
 	err := cuda.With(d, ctx, func() (err error) {
 		if c.device, err = d.CtxGetDevice(); err != nil {
 			return err
@@ -64,7 +65,7 @@ func New(d cuda.Driver, ctx cuda.Context, peers ...cuda.Device) (*Combiner, erro
 		return nil, fmt.Errorf("device: %w", err)
 	}
 	for _, p := range append(peers, c.device) {
-		c.reach[int(p)] = true
+		c.peers[int(p)] = true
 	}
 	return c, nil
 }

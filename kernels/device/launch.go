@@ -8,10 +8,10 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// MaxSources is how many sources a kernel combines that lie anywhere.
+// MaxSources is the most sources that may lie anywhere, see Args.Srcs.
 const MaxSources = 8
 
-// MaxRows is how many it combines that lie one after the other.
+// MaxRows is the most sources that lie one after the other, see Args.Rows.
 const MaxRows = 1 << 20
 
 // Threads of a block. combine is compiled for 512, and has enough loads under
@@ -27,12 +27,12 @@ const (
 type Args struct {
 	// Dst is as long as each of Srcs, 1 to MaxSources. It may be a source;
 	// otherwise it overlaps none. All start at multiples of the element's
-	// size; where they are alike in the last four bits of their addresses, the
-	// kernel is several times faster.
+	// size; the kernel is several times faster if the last four bits of their
+	// addresses are the same.
 	Dst  mem.Region
 	Srcs []mem.Region
-	// Rows, when not 0, says that Srcs is one region, in which there are so many
-	// sources one after the other, 1 to MaxRows. All or none are contributions then.
+	// Rows, when not 0, is the number of sources, 1 to MaxRows; then Srcs is a single
+	// region that holds them one after the other. All or none are contributions.
 	Rows int
 	// Contributions and Finish are as for kernels.Reducer.CombineAll.
 	Contributions uint64
@@ -67,7 +67,7 @@ type args struct {
 	_      uint32
 }
 
-// A frame is what a launch passes on, kept so that launching does not allocate.
+// A frame holds the arguments of a launch, so that launching does not allocate.
 type frame struct {
 	args   args
 	launch cuda.Launch
@@ -127,7 +127,7 @@ func (k *Kernel) launch(f *kernel, s cuda.Stream, a *Args) error {
 	return k.c.driver.LaunchKernel(f.f, &fr.launch, cuda.ArgsOf(&fr.args))
 }
 
-// sources is how many there are.
+// sources is the number of sources.
 func (a *Args) sources() int {
 	if a.Rows > 0 {
 		return a.Rows
@@ -135,7 +135,7 @@ func (a *Args) sources() int {
 	return len(a.Srcs)
 }
 
-// source is the i-th.
+// source is the i-th source.
 func (a *Args) source(i int) mem.Region {
 	if a.Rows > 0 {
 		return a.Srcs[0].Slice(i*a.Dst.Len(), a.Dst.Len())
@@ -143,7 +143,7 @@ func (a *Args) source(i int) mem.Region {
 	return a.Srcs[i]
 }
 
-// check finds what can be found without asking the driver.
+// check finds the errors that can be found without asking the driver.
 func (k *Kernel) check(a *Args) error {
 	switch {
 	case a.Rows == 0 && (len(a.Srcs) < 1 || len(a.Srcs) > MaxSources):
@@ -184,7 +184,7 @@ func (k *Kernel) check(a *Args) error {
 	return nil
 }
 
-// misplaced says what is wrong with a region that should have n bytes.
+// misplaced says what is wrong with a region that should have n bytes, "" if nothing is.
 func (k *Kernel) misplaced(r mem.Region, n int) string {
 	size := k.t.Size()
 	switch {
@@ -198,8 +198,8 @@ func (k *Kernel) misplaced(r mem.Region, n int) string {
 		return "null"
 	case r.IsHost():
 		return "host memory: register it and pass its device pointer"
-	case !k.c.reach[r.Dev()]:
-		return fmt.Sprintf("memory of device %d, which device %d does not reach: enable peer access", r.Dev(), k.c.device)
+	case !k.c.peers[r.Dev()]:
+		return fmt.Sprintf("memory of device %d, which device %d does not peers: enable peer access", r.Dev(), k.c.device)
 	case r.Ptr()%uintptr(size) != 0:
 		return fmt.Sprintf("address %#x is no multiple of the element's %d bytes", r.Ptr(), size)
 	case r.Ptr()+uintptr(n) < r.Ptr():

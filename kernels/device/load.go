@@ -12,7 +12,7 @@ import (
 type RefusedError struct {
 	Type, Op   string
 	Capability int   // of the device: 90 for 9.0
-	Err        error // what it said of each, joined; nil if the device is too old for all
+	Err        error // the driver's errors, joined; nil if the device is too old for all variants
 }
 
 func (e *RefusedError) Unwrap() error { return e.Err }
@@ -25,8 +25,8 @@ func (e *RefusedError) Error() string {
 	return s + ": " + e.Err.Error()
 }
 
-// refusals are the results that say that a driver cannot take a text, so that
-// an older one may do.
+// refusals are the results by which a driver refuses a text, so that an older variant is
+// worth trying.
 var refusals = []cuda.Result{
 	cuda.ErrInvalidPTX, cuda.ErrUnsupportedPTXVersion, cuda.ErrNoBinaryForGPU, cuda.ErrInvalidImage,
 	cuda.ErrInvalidSource, cuda.ErrNotSupported,

@@ -12,7 +12,7 @@ type MemoryError struct {
 	Region mem.Region
 	Device int // of the kernels
 	Reason string
-	Err    error // what the driver said; may be nil
+	Err    error // the driver's; may be nil
 }
 
 func (e *MemoryError) Unwrap() error { return e.Err }
@@ -25,10 +25,10 @@ func (e *MemoryError) Error() string {
 	return s
 }
 
-// CheckMemory asks the driver whether kernels may use a region: that it is
-// memory of a device within reach, or of the host and registered, and all of one
-// allocation. A launch does not ask, as it takes a µs or so a region: check where
-// a caller's memory comes in. The error is a *MemoryError.
+// CheckMemory asks the driver whether kernels may use a region: it has to be memory of
+// this device or a peer, or registered host memory, and all of one allocation. A launch
+// does not ask, since that takes about a µs a region: call CheckMemory where a caller's
+// memory comes in. The error is a *MemoryError.
 func (c *Combiner) CheckMemory(r mem.Region) error {
 	wrong := func(err error, format string, args ...any) error {
 		return &MemoryError{r, int(c.device), fmt.Sprintf(format, args...), err}
@@ -55,7 +55,7 @@ func (c *Combiner) CheckMemory(r mem.Region) error {
 		if err != nil {
 			return wrong(err, "whose memory it is could not be told")
 		}
-		if !c.reach[int(ordinal)] {
+		if !c.peers[int(ordinal)] {
 			return wrong(nil, "memory of device %d, which is not reached: enable peer access", ordinal)
 		}
 	}

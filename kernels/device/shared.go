@@ -6,9 +6,9 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// Shared holds values that several users have in common, such as a context's modules,
-// and counts the users of each. If each user loaded a module of its own, the load might
-// wait for kernels that wait for that user. The zero Shared is empty.
+// Shared holds values that have several users, such as a context's modules, and counts
+// the users of each. If each user loaded a module of its own, the load might wait for
+// kernels that wait for that user. The zero Shared is empty.
 type Shared[K comparable, V any] struct {
 	mu sync.Mutex
 	of map[K]*counted[V]
@@ -53,7 +53,7 @@ func (s *Shared[K, V]) GiveBack(key K) (last bool) {
 	return true
 }
 
-// sharedCombiners are those that users share, one for each context.
+// sharedCombiners are the Combiners of Borrow, one for each context.
 var sharedCombiners Shared[home, *Combiner]
 
 type home struct {

@@ -1,7 +1,7 @@
-// Package ptx holds the GPU kernels of kernels/cuda as PTX text, one small
-// module for each data type and reduction, so that the driver's compiler has
-// little to do when one is first used. modules.zip holds the texts; "go run ./gen
-// -texts DIR" writes them as files to be read.
+// Package ptx holds the GPU kernels of kernels/cuda as PTX text, for packages device and
+// grid: one small module for each data type and reduction, so that the driver's compiler
+// has little to do when one is first used. modules.zip holds the texts; "go run ./gen
+// -texts DIR" writes them as files to be read. The trap: Text decompresses each time.
 //
 // A module has two kernels, see Name.Combine and Name.Plain, both with the one
 // parameter that kernels/cuda/combine.cu declares and kernels/device.args
@@ -23,7 +23,7 @@ import (
 //go:embed modules.zip
 var modules []byte
 
-// Embedded is how many bytes of a program all modules together take.
+// Embedded is how many bytes all modules take in a program.
 func Embedded() int { return len(modules) }
 
 // A Name names a module.
@@ -130,8 +130,8 @@ func All() []Name {
 // RunVariants is Variants for run.cu.
 func RunVariants(t, op string) []Name { return variantsOf("run", t, op) }
 
-// What there are modules of direct.cu for that are compiled for a number of ranks:
-// of 4 they take 6 to 15 % less time than those for any number.
+// The types and operators with modules of direct.cu that are compiled for one number of
+// ranks: with 4 ranks they take 6 to 15 % less time than those for any number.
 var (
 	usualTypes = []string{"float16", "bfloat16", "float32"}
 	usualRanks = []int{2, 4}

@@ -9,21 +9,21 @@ import (
 	"github.com/ringo-go/ringo/internal/weakmem"
 )
 
-// An exchangeOp is what the threads of a warp do together: shuffles, votes,
-// matches, reductions, bar.warp.sync. A thread waits until all threads of its
-// member mask that have not ended are at an instruction of the same name with
-// the same mask, whichever it is.
+// A syncOp is a .sync instruction of a warp: a shuffle, vote, match, reduction or
+// bar.warp.sync. A thread waits until all threads of its member mask that have not
+// ended are at an instruction of the same name with the same mask; it need not be the
+// same instruction.
 //
-// Only bar.warp.sync orders what the threads do to memory; votes and shuffles do
-// not (CUDA C++ Programming Guide, warp vote and warp shuffle functions).
-type exchangeOp struct {
+// Only bar.warp.sync orders the threads' accesses to memory; votes and shuffles do not
+// (CUDA C++ Programming Guide, warp vote and warp shuffle functions).
+type syncOp struct {
 	name   string
 	member int      // which source is the member mask
 	run    alu.Func // for all threads that take part
-	orders bool     // memory, too
+	orders bool     // orders memory too
 }
 
-func decodeExchange(c *compiler, fr *frame, in *ptx.Instr) error {
+func decodeSync(c *compiler, fr *frame, in *ptx.Instr) error {
 	var d inst
 	ops := in.Operands
 	dsts := 1
@@ -47,21 +47,21 @@ func decodeExchange(c *compiler, fr *frame, in *ptx.Instr) error {
 		}
 		d.src = append(d.src, s)
 	}
-	op := &exchangeOp{name: in.Name(), member: len(d.src) - 1, orders: dsts == 0}
+	op := &syncOp{name: in.Name(), member: len(d.src) - 1, orders: dsts == 0}
 	var err error
-	if op.run, err = exchange(in, len(d.src)); err != nil {
+	if op.run, err = syncFunc(in, len(d.src)); err != nil {
 		return err
 	}
 	if len(d.dst) > 2 {
 		return errorAt(in, "too many destinations")
 	}
-	d.x, d.exec = op, execExchange
+	d.x, d.exec = op, execSync
 	c.emit(fr, in, d)
 	return nil
 }
 
-// exchange finds what an instruction computes; dst may have one element less than the function can fill.
-func exchange(in *ptx.Instr, srcs int) (alu.Func, error) {
+// syncFunc is the function that an instruction computes; dst may have one element less than the function can fill.
+func syncFunc(in *ptx.Instr, srcs int) (alu.Func, error) {
 	mode := func(names ...string) string {
 		for _, n := range names {
 			if in.Has(n) {
@@ -100,7 +100,7 @@ func exchange(in *ptx.Instr, srcs int) (alu.Func, error) {
 	return run, nil
 }
 
-// decodeActive is of activemask, which does not wait.
+// decodeActive decodes activemask, which does not wait.
 func decodeActive(c *compiler, fr *frame, in *ptx.Instr) error {
 	if len(in.Operands) != 1 {
 		return errorAt(in, "want one operand")
@@ -113,8 +113,8 @@ func decodeActive(c *compiler, fr *frame, in *ptx.Instr) error {
 	return nil
 }
 
-func execExchange(w *warp, in *inst, mask uint32) status {
-	op := in.x.(*exchangeOp)
+func execSync(w *warp, in *inst, mask uint32) status {
+	op := in.x.(*syncOp)
 	members := w.slot(in.src[op.member])
 	member := uint32(members[bits.TrailingZeros32(mask)])
 	same := uint32(0)
@@ -134,7 +134,7 @@ func execExchange(w *warp, in *inst, mask uint32) status {
 		}
 		return next
 	}
-	if other := mask &^ same; other != 0 { // they wait for others, or first
+	if other := mask &^ same; other != 0 { // threads with another member mask wait apart
 		w.add(group{pc: w.groups[w.current].pc, mask: other, wait: atSync, value: uint32(members[bits.TrailingZeros32(other)])})
 		w.groups[w.current].mask &^= other
 		w.regroup(other)
@@ -152,7 +152,7 @@ func (w *warp) regroup(mask uint32) {
 			continue
 		}
 		in := &w.block.grid.Kernel.code.ins[g.pc]
-		members := w.slot(in.src[in.x.(*exchangeOp).member])
+		members := w.slot(in.src[in.x.(*syncOp).member])
 		for m := g.mask; m != 0; m &= m - 1 {
 			lane := bits.TrailingZeros32(m)
 			if v := uint32(members[lane]); v != g.value {
@@ -163,7 +163,7 @@ func (w *warp) regroup(mask uint32) {
 	}
 }
 
-// retrySync carries out what waiting threads exchange, where all have come.
+// retrySync carries out the instructions for which all threads have arrived.
 func (w *warp) retrySync() {
 	ins := w.block.grid.Kernel.code.ins
 	for i := 0; i < w.n; i++ {
@@ -171,23 +171,23 @@ func (w *warp) retrySync() {
 		if g.wait != atSync {
 			continue
 		}
-		op := ins[g.pc].x.(*exchangeOp)
+		op := ins[g.pc].x.(*syncOp)
 		var here uint32
 		var who []int
 		for k := range w.n {
-			if o := &w.groups[k]; o.wait == atSync && o.value == g.value && ins[o.pc].x.(*exchangeOp).name == op.name {
+			if o := &w.groups[k]; o.wait == atSync && o.value == g.value && ins[o.pc].x.(*syncOp).name == op.name {
 				here |= o.mask
 				who = append(who, k)
 			}
 		}
 		if here == g.value&w.live {
-			w.exchange(who, here)
+			w.syncApart(who, here)
 		}
 	}
 }
 
-// exchange carries out an exchange of groups that are at different instructions.
-func (w *warp) exchange(who []int, mask uint32) {
+// syncApart carries out a syncOp of groups that are at different instructions.
+func (w *warp) syncApart(who []int, mask uint32) {
 	ins := w.block.grid.Kernel.code.ins
 	var d, s [4]alu.Lanes
 	dst, src := []*alu.Lanes{&d[0], &d[1]}, []*alu.Lanes{&s[0], &s[1], &s[2], &s[3]}
@@ -197,7 +197,7 @@ func (w *warp) exchange(who []int, mask uint32) {
 			copyLanes(&s[i], w.slot(slot), g.mask)
 		}
 	}
-	op := ins[w.groups[who[0]].pc].x.(*exchangeOp)
+	op := ins[w.groups[who[0]].pc].x.(*syncOp)
 	op.run(mask, dst, src)
 	if op.orders {
 		w.block.mem.SyncWarp(w.index, mask)
