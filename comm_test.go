@@ -2,6 +2,7 @@ package ringo
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/internal/race"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -20,6 +22,9 @@ import (
 func TestMain(m *testing.M) {
 	if run := os.Getenv("RINGO_TEST_RANK"); run != "" {
 		os.Exit(rankMain(run))
+	}
+	if race.Enabled {
+		_ = flag.Set("rapid.checks", "20")
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/internal/race"
 )
 
 // everyTransport are the ways in which ranks of one process can be connected.
@@ -212,7 +213,7 @@ func TestDeparture(t *testing.T) {
 					})
 					require.NoError(t, errs[1])
 					for _, r := range []int{0, 2} {
-						for errs[r] == nil && time.Since(began) < 3*time.Second { // it needs nothing of rank 1
+						for errs[r] == nil && time.Since(began) < race.Soon(3*time.Second) { // it needs nothing of rank 1
 							errs[r] = comms[r].Err()
 							time.Sleep(time.Millisecond)
 						}
@@ -222,7 +223,7 @@ func TestDeparture(t *testing.T) {
 						var e *Error
 						require.ErrorAs(t, comms[r].Err(), &e)
 					}
-					require.Less(t, time.Since(began), 3*time.Second)
+					require.Less(t, time.Since(began), race.Soon(3*time.Second))
 				})
 			}
 		}
@@ -280,7 +281,7 @@ func TestSplitFailures(t *testing.T) {
 		require.ErrorIs(t, errs[r], ErrPeer)
 		require.ErrorContains(t, errs[r], "rank 2")
 	}
-	require.Less(t, time.Since(began), 2*time.Second)
+	require.Less(t, time.Since(began), race.Soon(2*time.Second))
 	well()
 	noErrors(t, each(comms, func(c *Comm) error { return AllReduce(c, make([]int32, 100), Sum) }))
 }
@@ -304,7 +305,7 @@ func TestSplitMismatch(t *testing.T) {
 				require.ErrorContains(t, err, "Split #1", "rank %d", r)
 				require.ErrorContains(t, err, "AllReduce #1", "rank %d", r)
 			}
-			require.Less(t, time.Since(began), 3*time.Second)
+			require.Less(t, time.Since(began), race.Soon(3*time.Second))
 		})
 	}
 }
@@ -352,7 +353,7 @@ func TestIdleRankHears(t *testing.T) {
 	comms[1].Abort(errors.New("for a reason"))
 	for _, r := range []int{0, 2} {
 		var e *Error
-		for began := time.Now(); comms[r].Err() == nil && time.Since(began) < 3*time.Second; {
+		for began := time.Now(); comms[r].Err() == nil && time.Since(began) < race.Soon(3*time.Second); {
 			time.Sleep(time.Millisecond)
 		}
 		require.ErrorAs(t, comms[r].Err(), &e)

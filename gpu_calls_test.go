@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/race"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -82,13 +83,13 @@ func TestDeviceCollectives(t *testing.T) {
 	for _, n := range []int{1, 2, 4, 8} {
 		for _, algo := range []string{"", "ring"} {
 			t.Run(fmt.Sprintf("%d/%s", n, algo), func(t *testing.T) {
-				if n == 8 && !gputest.OnGPU() && testing.Short() {
+				if n == 8 && !gputest.OnGPU() && (testing.Short() || race.Enabled) {
 					t.Skip("takes long on few cores")
 				}
 				comms := onDevices(t, devices(t, n, gputest.Emu(cudaemu.Config{Devices: n, Plain: true})), Config{Algo: algo, Timeout: 30 * time.Second})
 				room := arenas(t, comms, 2*8*4001)
 				for i, kind := range collectives {
-					for k, count := range []int{0, 1, 77, 1001} {
+					for k, count := range race.Some(2, []int{0, 1, 77, 1001}) {
 						call := Call{Kind: kind, Count: count, Type: Int32, Op: Sum, Root: (i + k) % n}
 						tryOnDevice(t, comms, room, call, false, (i+k)%3)
 						tryOnDevice(t, comms, room, call, true, k%2)
@@ -127,7 +128,7 @@ func TestDeviceCollectivesStrict(t *testing.T) {
 // ranks averages are exact in all types and every order. On a GPU, whose driver takes
 // 0.1 s for each, a part of them.
 func TestDeviceTypesAndOperators(t *testing.T) {
-	some := testing.Short() || gputest.OnGPU()
+	some := testing.Short() || race.Enabled || gputest.OnGPU()
 	for _, algo := range []string{"", "ring"} {
 		t.Run(algo, func(t *testing.T) {
 			comms := onDevices(t, devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Plain: true})), Config{Algo: algo, Timeout: 30 * time.Second})

@@ -71,7 +71,7 @@ const slow = time.Second
 // Watch runs f on a goroutine that Close waits for; f must return when gone is closed.
 func (l *Life) Watch(f func(gone <-chan struct{})) { l.watch.Go(func() { f(l.gone) }) }
 
-// OnStop has f called, once, when the waits of this rank are to end.
+// OnStop has f called, once, when the waits of this rank are to end. Close waits for f.
 func (l *Life) OnStop(f func(cause error)) {
 	l.mu.Lock()
 	cause := l.cause
@@ -105,10 +105,12 @@ func (l *Life) step(e Event) (doubt <-chan struct{}) {
 	doubt = l.settled
 	if a.Stop != nil {
 		l.cause = a.Stop
+		l.watch.Add(1) // Close takes this lock before it waits
 	}
 	stop := l.onStop
 	l.mu.Unlock()
 	if a.Stop != nil { // once in a life
+		defer l.watch.Done()
 		l.Guard.Abort(a.Stop)
 		close(l.stopped)
 		for _, f := range stop {

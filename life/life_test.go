@@ -102,6 +102,22 @@ func TestDeathBeforeMismatch(t *testing.T) {
 	}
 }
 
+// What is called when the waits end may use what the owner gives back after Close.
+func TestCloseWaitsForOnStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(newFakeGroup(), "h", time.Minute)
+		used := false
+		l.OnStop(func(error) {
+			time.Sleep(time.Second)
+			used = true
+		})
+		go l.Abort(nil)
+		<-l.Stopped()
+		l.Close()
+		require.True(t, used)
+	})
+}
+
 // reset is a connection that broke, for whatever reason.
 var reset = &engine.StepError{Peer: 0, Phase: "recv", Err: errors.New("connection reset")}
 

@@ -8,15 +8,19 @@ import (
 
 	"github.com/ringo-go/ringo/direct"
 	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/race"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/tree"
 )
 
+// brief has tests try a part of their cases.
+func brief() bool { return testing.Short() || race.Enabled }
+
 // types are all of them, or a few where each kernel takes long.
 func types() []kernels.DataType {
-	if testing.Short() {
+	if brief() {
 		return []kernels.DataType{kernels.Int8, kernels.BFloat16, kernels.Float64}
 	}
 	return kernels.Types()
@@ -24,7 +28,7 @@ func types() []kernels.DataType {
 
 // ops are all reductions of t, scaled ones with scalars that round or wrap.
 func ops(t kernels.DataType) []kernels.RedOp {
-	if testing.Short() {
+	if brief() {
 		return []kernels.RedOp{kernels.Sum, kernels.Avg}
 	}
 	all := []kernels.RedOp{kernels.Sum, kernels.Prod, kernels.Max, kernels.Min, kernels.Avg}

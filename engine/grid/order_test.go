@@ -26,7 +26,7 @@ func seeds() uint64 {
 	if n, err := strconv.ParseUint(os.Getenv("RINGO_SEEDS"), 10, 32); err == nil {
 		return n
 	}
-	if gputest.OnGPU() || testing.Short() {
+	if gputest.OnGPU() || brief() {
 		return 3
 	}
 	return 12

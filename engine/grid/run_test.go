@@ -7,6 +7,7 @@ import (
 	"github.com/ringo-go/ringo/direct"
 	"github.com/ringo-go/ringo/hier"
 	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/race"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/sched"
@@ -70,7 +71,7 @@ func hierarchies() []scheduled {
 // TestSchedules compares every schedule with the host's engine, bit for bit: sums
 // of bfloat16, which round.
 func TestSchedules(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 4} {
+	for _, n := range race.Some(3, []int{4, 1, 2, 3}) {
 		all := collectives()
 		if n == 4 {
 			all = append(all, hierarchies()...)

@@ -15,6 +15,7 @@ import (
 	"github.com/ringo-go/ringo/internal/alu"
 	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/race"
 )
 
 var (
@@ -29,6 +30,9 @@ func TestGPU(t *testing.T) {
 	var report []string
 	for _, family := range familyNames() {
 		list := forms(family)
+		if *record == "" {
+			list = race.Some(6, list)
+		}
 		results, errs := g.runAll(list)
 		if *record != "" {
 			require.True(t, gputest.OnGPU(), "-record is for a real GPU: set REQUIRE=cuda")
