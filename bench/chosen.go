@@ -8,8 +8,8 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// chosen says for each collective of a plan which algorithms carry it out on GPU
-// memory, up to which of the sizes, and which plan says so.
+// chosen lists, for each collective of a plan, the algorithms that carry it out on GPU
+// memory, the largest size of each, and the plan that chose them.
 func chosen(c *ringo.Comm, plan []series, registered bool) (notes []string) {
 	for i := range plan {
 		s := &plan[i]

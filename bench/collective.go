@@ -7,13 +7,12 @@ import (
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
-// A Collective is an operation that can be measured, with everything that this
-// package must know of it: which rank holds how much, what the result is, and
-// how bus bandwidth follows from the time.
+// A Collective is an operation that can be measured: the sizes of its buffers on each
+// rank, its result, and how bus bandwidth follows from the time.
 type Collective struct {
 	Name string
 	Kind ringo.Kind
-	// In and Out are how much a rank gives and gets.
+	// In and Out are the lengths of a rank's buffers.
 	In, Out Extent
 	// Bus is busbw divided by algbw on n ranks; README.md derives it.
 	Bus func(n int) float64

@@ -12,10 +12,9 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// compare measures ours and the peers in turn, Repetitions times, so that
-// whatever disturbs the machine disturbs all of them. Of the repetitions the
-// median counts, and of several variants of a peer the one with the least
-// median, size by size.
+// compare measures ours and the peers in turn, Repetitions times, so that a disturbance
+// of the machine affects all of them. The median of the repetitions counts, and of
+// several variants of a peer the one with the least median, size by size.
 func compare(ctx context.Context, cfg *Config) error {
 	c := &comparison{cfg: cfg, plan: cfg.plan(cfg.Processes), binaries: map[string]string{}, samples: samples{}, refused: map[string]bool{}}
 	c.build(ctx)
@@ -56,7 +55,7 @@ type comparison struct {
 	bar      *progressbar.ProgressBar
 }
 
-// note says something now and in the report.
+// note prints a note and puts it into the report.
 func (c *comparison) note(format string, a ...any) {
 	if c.bar != nil {
 		c.bar.Clear()

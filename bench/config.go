@@ -47,7 +47,7 @@ type Config struct {
 	From       []string // reports to plot instead of measuring
 	Quiet      bool     // no table
 
-	Args           []string // the flags as given, for reports and to start processes with
+	Args           []string // the flags as given, for reports and for the processes that it starts
 	Command        []string // starts a process of this program that understands Args
 	Stdout, Stderr io.Writer
 

@@ -5,9 +5,9 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// control is how the ranks of a measurement agree with each other. It uses the
-// communicator that is measured, so no other network is needed. Since that may be
-// wrong here too, each rank also reports by itself what it finds wrong.
+// control lets the ranks of a measurement agree with each other. It uses the measured
+// communicator, so it needs no other network. Since that communicator may be wrong here
+// too, each rank also reports its own findings.
 type control struct {
 	comm    *ringo.Comm
 	number  []int64

@@ -9,14 +9,13 @@ import (
 	"github.com/ringo-go/ringo/gpu"
 )
 
-// A Cost is what a communicator costs on the GPU of rank 0 before it is of use.
+// A Cost is the cost of a communicator on the GPU of rank 0 up to its first result.
 // First includes compiling kernels, unless the driver has them in its cache;
-// CUDA_CACHE_DISABLE=1 turns that off.
+// CUDA_CACHE_DISABLE=1 turns the cache off.
 type Cost struct {
 	Open  float64 `json:"open_ms"`
 	First float64 `json:"first_ms"` // an all-reduce of 8 bytes, from the call to the result
-	// Memory is what all ranks that share the GPU have taken of it after that, with
-	// their kernels.
+	// Memory is the GPU memory that all ranks on it have taken by then, kernels included.
 	Memory float64 `json:"gpu_mib"`
 }
 
@@ -47,7 +46,7 @@ func newMeter(dev *gpu.Device) (*meter, error) {
 	return m, err
 }
 
-// opened is called when they are.
+// opened is called when the communicators are open.
 func (m *meter) opened() { m.cost.Open = milliseconds(time.Since(m.start)) }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }

@@ -7,14 +7,14 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 )
 
-// period is after how many elements the data of a rank repeats. It is a prime,
-// so that data which lands at a wrong chunk, block or piece is seen: chunks
-// have composite lengths, and two of them start alike only if they are a
-// multiple of the prime apart. It makes verification as fast as comparing
-// memory, because contributions and results are computed for one period.
+// period is the number of elements after which the data of a rank repeats. It is a
+// prime, so that data in a wrong chunk, block or piece is seen: chunks have composite
+// lengths, and two of them start with the same data only if they are a multiple of the
+// prime apart. Verification is as fast as comparing memory, because contributions and
+// results are computed for one period.
 const period = 65521
 
-// data is what the ranks contribute in one operation and what must come out.
+// data is the contributions of the ranks to one operation, and the result.
 // Element j of rank r follows from a hash of (seed, r, j) alone, so every rank
 // can compute the contributions of all others.
 //

@@ -51,8 +51,8 @@ func (d double) over(n float64) double {
 	return double{q, (math.FMA(-q, n, d.hi) + d.lo) / n}
 }
 
-// random is element j of what a rank contributes: a number from 0 to 1, rounded to
-// the format. Numbers of both signs would measure how often they cancel out.
+// random is element j of a rank's contribution: a number from 0 to 1, rounded to the
+// format. With numbers of both signs the result would depend on cancellation.
 func (e element) random(seed uint64, rank, j int) float64 {
 	return e.round(float64(hash(seed, rank, j)>>11) * 0x1p-53)
 }

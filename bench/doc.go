@@ -1,8 +1,7 @@
 // Package bench measures collectives between processes or goroutines, on host or
 // GPU memory, verifies every element of every result, and prints, saves and draws
-// what it finds. It is what the command "ringo bench" runs; columns and flags are
-// those of nccl-tests, and other libraries can be measured beside Ringo on the
-// same sizes.
+// the measurements. The command "ringo bench" runs it; columns and flags are those of
+// nccl-tests, and other libraries can be measured beside Ringo on the same sizes.
 //
 // A Config says what to measure, Run does it:
 //

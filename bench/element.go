@@ -90,9 +90,9 @@ func (e element) round(x float64) float64 {
 	return math.Ldexp(math.RoundToEven(math.Ldexp(x, -ulp)), ulp)
 }
 
-// scale is what a contribution becomes when it is multiplied before it is
-// added: the factor is a float32 but for float64, and the product is rounded to
-// the format (the contract of package kernels).
+// scale is a contribution multiplied before it is added: the factor is a float32 except
+// for float64, and the product is rounded to the format (the contract of package
+// kernels).
 func (e element) scale(x, factor float64) float64 {
 	if e.size == 8 {
 		return x * factor

@@ -35,8 +35,8 @@ func newGPUBuffers(dev *gpu.Device, in, out buffer) (b *gpuBuffers, err error) {
 	return b, nil
 }
 
-// register makes the memory known to all ranks. The reason is why that has no
-// effect, "" if it has.
+// register registers the memory on all ranks. reason says why that has no effect, "" if
+// it has.
 func (b *gpuBuffers) register(c *ringo.Comm) (reason string, err error) {
 	for _, r := range []mem.Region{b.in, b.out} {
 		w, err := c.Register(r)

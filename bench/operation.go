@@ -76,9 +76,9 @@ func (w *worker) lengths(op *operation) (in, out int) {
 	return max(w.in.length(op.in), w.in.length(op.out)), max(w.out.length(op.in), w.out.length(op.out))
 }
 
-// verify carries the operation out once on fresh data and counts what is wrong
-// on all ranks: results that differ in any bit, contributions that were
-// changed, bytes beside the buffers that were written.
+// verify carries the operation out once on fresh data and counts the errors on all
+// ranks: results that differ in any bit, contributions that were changed, bytes beside
+// the buffers that were written.
 func (w *worker) verify(s *series, op *operation) (int64, error) {
 	rank, n := w.comm.Rank(), w.comm.Size()
 	size := s.typ.Size()

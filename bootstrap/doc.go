@@ -1,7 +1,7 @@
-// Package bootstrap brings the ranks of a job together. The ranks know nothing of
-// each other but one short secret, the ID. With it they find each other, prove
-// that they belong to the job, exchange small data, and hear of each other's
-// death, departure and disagreement.
+// Package bootstrap connects the ranks of a job, for the root package and for launchers.
+// The ranks know nothing of each other but one short secret, the ID. With it they find
+// each other, prove that they belong to the job, gather small data, and hear of each
+// other's death, departure and disagreement.
 //
 // One process serves the ID: its hub is the centre of a star. Every rank holds
 // one connection to the hub, for as long as the group lives:
@@ -38,10 +38,10 @@
 // the oldest, and it writes a limited number of lines about them into the log.
 //
 // The trap: connections are authenticated when they begin, and neither encrypted
-// nor protected afterwards. Whoever can change bytes on the way can change what
-// the ranks exchange. And a key is only as good as its secret: that of NewID is
-// random; that of IDFor is made of a text, slowly, so that guesses are slow too; a
-// process that pretends to be the hub can record one proof and guess at leisure.
+// nor protected afterwards. An attacker who can change bytes on the way can change the
+// ranks' data. And a key is only as good as its secret: that of NewID is random; that of
+// IDFor is derived from a text, slowly, so that guesses are slow too. A process that
+// pretends to be the hub can record one proof and then guess without limit.
 //
 // # Deaths
 //

@@ -15,11 +15,11 @@ import (
 type Spec struct {
 	Rank, Size int
 	LocalRank  int    // rank among those on this machine; -1 if not told
-	LocalSize  int    // how many those are; 0 if not told
+	LocalSize  int    // number of ranks on this machine; 0 if not told
 	Addr       string // host:port where rank 0 serves, or the text of an ID that another process serves
 	Secret     string // for IDFor
 	Guessable  bool   // Secret is derived from the job's names: see FromEnv
-	Source     string // who told: "torchrun", "Slurm", …
+	Source     string // the launcher: "torchrun", "Slurm", …
 }
 
 // storeGap lies between torchrun's MASTER_PORT, where its own store listens,
@@ -31,8 +31,8 @@ const storeGap = 2000
 // defaultPort is the hub's where only a host is known.
 const defaultPort = 29717
 
-// FromEnv reads what the launcher of this process has said, false if there was
-// none. In this order, the first whose rank is set:
+// FromEnv reads the Spec from the environment; false if no launcher has set one. Of
+// these launchers it takes the first whose rank is set:
 //
 //	          rank                 size                 local rank, size                 hub of rank 0
 //	ringo     RINGO_RANK           RINGO_SIZE           RINGO_LOCAL_RANK, _SIZE          RINGO_COMM_ID
@@ -48,10 +48,9 @@ const defaultPort = 29717
 // where adding would leave no valid port. Where a host is known but no port, the
 // port is derived from the job's identifier.
 //
-// The secret is RINGO_COMM_SECRET. Without it, it is derived from what
-// identifies the job, and Guessable: whoever can reach the port and knows or
-// tries the job's number can join. That is good for a network where nobody else
-// is.
+// The secret is RINGO_COMM_SECRET. Without it, it is derived from the job's identifiers,
+// and Guessable: a process that can reach the port and knows or guesses the job's number
+// can join. That suffices only on a network without strangers.
 func FromEnv(getenv func(string) string) (Spec, bool, error) {
 	e := env{get: getenv}
 	for _, l := range launchers {
@@ -119,7 +118,7 @@ type launcher struct {
 	sizes                []string
 	localRank, localSize []string
 	also                 string   // must be set too, else it is not this launcher
-	job                  []string // what tells one job from another
+	job                  []string // identify the job
 }
 
 var launchers = []launcher{

@@ -12,9 +12,9 @@ var ErrClosed = errors.New("group closed")
 // the hub has found that the ranks cannot go on, because their calls differ or
 // because a rank has left that others wait for.
 type Failure struct {
-	Rank   int    // who; -1 is a process that serves the hub and is no rank, or no single rank (Disagree)
-	Died   bool   // it left without a word
-	Reason string // its own words, or what was seen of its death; empty if the hub found the failure
+	Rank   int    // that failed; -1 is a process that serves the hub and is no rank, or no single rank (Disagree)
+	Died   bool   // its connection ended without goodbye
+	Reason string // its own words, or how its death was seen; empty if the hub found the failure
 
 	Disagree *Disagreement // two ranks have begun different calls
 	Left     bool          // Rank has left in order, and another waits in a later collective
@@ -40,7 +40,7 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s failed: %s", who, f.Reason)
 }
 
-// A JoinError is why a group did not come together.
+// A JoinError says why Join failed.
 type JoinError struct {
 	Missing []int  // the ranks that did not come, if that was the reason
 	Reason  string // what happened and what to do

@@ -15,9 +15,9 @@ func (e *LeftError) Error() string { return fmt.Sprintf("rank %d has left the gr
 // A WithdrawnError is an AllGather that one rank gave up before all had come. It
 // has failed on every rank, and the next AllGather of each meets that of all others.
 type WithdrawnError struct {
-	Rank    int    // who gave up; -1 if the group has failed
-	Missing []int  // who had not come by then, at most 1024 of them
-	Reason  string // why, in its words
+	Rank    int    // that gave up; -1 if the group has failed
+	Missing []int  // ranks that had not come by then, at most 1024
+	Reason  string // of the rank that gave up
 	Err     error  // on a rank that gave up itself: its context's error, or ErrClosed; nil on others
 }
 
@@ -89,7 +89,7 @@ func (r *room) withdraw(rank int, m *withdraw) bool {
 	return true
 }
 
-// withdrawAll gives up what a rank that leaves waits for.
+// withdrawAll gives up the AllGathers that a leaving rank waits for.
 func (r *room) withdrawAll(rank int, reason string) {
 	for seq, g := range r.gathers {
 		if seq < r.next[rank] && !g.withdrawn {

@@ -14,12 +14,12 @@ type Group interface {
 
 	// AllGather gives every rank's bytes, by rank. The k-th call of one rank
 	// meets the k-th call of every other; so it is a barrier too. A part is at
-	// most 16 MiB, all parts together at most 1 GiB.
+	// most 16 MiB, their sum at most 1 GiB.
 	//
 	// It completes on all ranks or fails on all. When ctx ends, the rank asks the
 	// hub to withdraw the call: either it has completed and is returned, or it
-	// fails on every rank with a *WithdrawnError, which names who gave up and who
-	// had not come, and on this rank wraps ctx's error. A withdrawn call counts, so
+	// fails on every rank with a *WithdrawnError, which names the rank that gave up and
+	// those that had not come, and on this rank wraps ctx's error. A withdrawn call counts, so
 	// that the next one meets that of the others. Other errors are a *Failure, a
 	// *LeftError and ErrClosed; no AllGather completes after those. (If the hub's
 	// own process dies, some ranks may have completed the last call.)

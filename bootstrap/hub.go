@@ -20,15 +20,14 @@ const (
 	flushTime     = 400 * time.Millisecond // for last words to be written
 )
 
-// A hub is the centre of one group. It listens, checks who comes and seats the
-// ranks in the lobby. When all are seated it carries messages between them and
-// the room.
+// A hub is the centre of one group. It listens, checks connections and seats the ranks
+// in the lobby. When all are seated it carries messages between them and the room.
 type hub struct {
 	id     ID
 	opt    ListenOptions
 	again  bool // there is to be a next hub; under the lock of hubs
 	log    *slog.Logger
-	warn   *auth.Log // for what strangers can cause
+	warn   *auth.Log // for events that strangers can cause
 	ln     net.Listener
 	guests *auth.Pending
 	linger time.Duration
@@ -36,8 +35,8 @@ type hub struct {
 
 	mu      sync.Mutex
 	lobby   lobby
-	verdict *refusal       // why the group will not come together
-	room    *room          // nil until the group has come together
+	verdict *refusal       // why the group will never start
+	room    *room          // nil until the group has started
 	ended   map[int]string // how the processes of ranks have ended; see Gone
 	seated  int            // connections of ranks that are open
 	foreign int            // connections that had another key
@@ -106,9 +105,9 @@ func (h *hub) greet(conn net.Conn) (*seat, error) {
 	return s, err
 }
 
-// sit seats a rank, or refuses it. A conflict before the start ends the group
-// for all, for it cannot come together any more. A hub that has ended says
-// nothing: the rank tries again, and may find the next hub.
+// sit seats a rank, or refuses it. A conflict before the start ends the group for all:
+// it can never start. A hub that has ended says nothing: the rank tries again, and may
+// find the next hub.
 func (h *hub) sit(s *seat) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -177,7 +176,7 @@ func (h *hub) start() {
 	h.endLater(h.closeDoor)
 }
 
-// refuseAll ends a group that cannot come together. Under mu.
+// refuseAll ends a group that can never start. Under mu.
 func (h *hub) refuseAll(v *refusal) {
 	h.log.Warn("rendezvous: " + v.Reason)
 	h.verdict = v
@@ -199,7 +198,7 @@ func (h *hub) listen(s *seat) (why string) {
 		if err != nil {
 			return explain(err)
 		}
-		r := h.together()
+		r := h.started()
 		if r == nil {
 			h.wait(s, m)
 			continue
@@ -213,15 +212,15 @@ func (h *hub) listen(s *seat) (why string) {
 	}
 }
 
-// begun reports whether the group has come together, or cannot.
+// begun reports whether the group has started, or never can.
 func (h *hub) begun() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.room != nil || h.verdict != nil
 }
 
-// together is the room of a group that has come together, else nil.
-func (h *hub) together() *room {
+// started is the room of a group that has started, else nil.
+func (h *hub) started() *room {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.room
@@ -261,16 +260,16 @@ func (h *hub) rise(s *seat, why string) {
 }
 
 // flush waits a moment until the last words to all ranks are with the kernel.
-// The group has come together: neither room nor seats change any more.
+// The group has started: neither room nor seats change any more.
 func (h *hub) flush() {
-	h.together().waitSettled()
+	h.started().waitSettled()
 	end := time.Now().Add(flushTime)
 	for _, s := range h.lobby.seats {
 		s.link.flush(max(time.Until(end), 0))
 	}
 }
 
-// closeDoor lets nobody in any more; the next job may take the port.
+// closeDoor stops listening; the next job may take the port.
 func (h *hub) closeDoor() {
 	h.ln.Close()
 	h.guests.Close()

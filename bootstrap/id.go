@@ -26,7 +26,7 @@ type ID [128]byte
 
 const (
 	idMagic = "RNG"
-	idText  = "ringo:" // prefix of the text form
+	idText  = "ringo:" // prefix of String
 	keyAt   = len(idMagic) + 1
 	addrAt  = keyAt + keyLen
 	sumAt   = len(ID{}) - 4
@@ -34,9 +34,9 @@ const (
 	keyLen  = 32
 )
 
-// IDFor is the ID of the hub at addr ("host:port") for all who know the
-// secret. Every rank computes the same one if it spells addr the same; one of
-// them, normally rank 0, must Serve it.
+// IDFor is the ID of the hub at addr ("host:port") for all ranks that know the secret.
+// All compute the same one if they spell addr the same; one of them, normally rank 0,
+// must Serve it.
 //
 // The secret should be random. The key is made of it by 300,000 rounds of
 // PBKDF2-HMAC-SHA256, about 60 ms once a process, which makes guesses slow but

@@ -27,9 +27,9 @@ type JoinOptions struct {
 // every rank gets the same one: which ranks did not come, who claims the same rank,
 // which sizes differ, who died meanwhile.
 //
-// Nothing is believed of a process that has not proved that it has the ID's key,
-// and nothing that it does ends Join: another job's hub may have the port for a
-// moment. Join tries again until the deadline and then says what it has met.
+// A process that has not proved that it has the ID's key is not believed, and cannot end
+// Join: another job's hub may have the port for a moment. Join tries again until the
+// deadline, and the error then describes that process.
 func Join(ctx context.Context, id ID, rank, size int, o JoinOptions) (Group, error) {
 	if err := id.Check(); err != nil {
 		return nil, &JoinError{Reason: err.Error(), Err: err}
@@ -61,11 +61,11 @@ type joiner struct {
 	opt        JoinOptions
 	log        *slog.Logger
 	since      time.Time
-	met        error // what a process that is not our hub has done, if one answered
+	met        error // from a process that is not our hub, if one answered
 	busy       error // why our hub had no seat yet
 }
 
-// strangerTime is after how long Join warns that another process answers.
+// strangerTime is the time after which Join warns that another process answers.
 const strangerTime = 3 * time.Second
 
 // enter tries until a hub that has our key welcomes us.
@@ -114,7 +114,7 @@ func (j *joiner) unanswered(ctx context.Context, last error) error {
 		j.id.Addr(), spell(j.waited(ctx)), last)}
 }
 
-// waited is how long ctx let us wait.
+// waited is the time from the start of Join to the end of ctx.
 func (j *joiner) waited(ctx context.Context) time.Duration {
 	if end, ok := ctx.Deadline(); ok && end.Before(time.Now()) {
 		return end.Sub(j.since)
@@ -231,7 +231,7 @@ func (j *joiner) enrol(l *link, s *start) Group {
 	h := hubOf(j.id) // nil unless this process serves it
 	m.up = func(msg message) {
 		if _, ok := msg.(*fail); ok && h != nil { // straight to the room, where flush waits for it
-			h.together().hear(j.rank, msg)
+			h.started().hear(j.rank, msg)
 			return
 		}
 		l.send(msg)

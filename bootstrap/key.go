@@ -11,16 +11,16 @@ import (
 // stretching makes each try at a chosen secret cost about 60 ms of one core.
 const stretching = 300_000
 
-// stretched is the key that the last call of secretKey has made. A process has
-// one secret, and is to pay for it once.
+// stretched is the key that the last call of secretKey has made. A process usually has
+// one secret, and so pays for it once.
 var stretched struct {
 	sync.Mutex
 	addr, secret string
 	key          []byte
 }
 
-// secretKey makes a key of a secret that a person has chosen, or that is derived
-// from names. The address keeps one table of guesses from serving for all hubs.
+// secretKey makes a key of a secret that a person has chosen, or that is derived from
+// names. The address is its salt: a table of guesses is good for one hub only.
 func secretKey(addr, secret string) ([]byte, error) {
 	s := &stretched
 	s.Lock()

@@ -14,8 +14,8 @@ const (
 	silence         = idleBeforeProbe + probeCount*probeInterval
 )
 
-// A link is a connection with a queue of what is to be sent, so that send never
-// blocks. Its goroutine exists only while there is something to write.
+// A link is a connection with a queue of frames to send, so that send never blocks. Its
+// goroutine exists only while there is something to write.
 type link struct {
 	conn net.Conn
 	in   *bufio.Reader

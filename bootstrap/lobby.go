@@ -83,7 +83,7 @@ func (l *lobby) ended(rank int, why string) *refusal {
 	return &refusal{Cause: causeDied, Rank: rank, Reason: fmt.Sprintf("rank %d will not come, for its process has ended: %s", rank, why)}
 }
 
-// busy is said to a rank that comes again, for the next group, before all others
+// busy is the refusal of a rank that comes again, for the next group, before all others
 // have left this one.
 func busy(here []int) *refusal {
 	return &refusal{Cause: causeBusy, Rank: -1, Reason: fmt.Sprintf("the group before has not ended, rank %s is in it", ranges(here))}

@@ -2,8 +2,8 @@ package bootstrap
 
 import "time"
 
-// claim says who the rank is. It is the body of the rank's proof in the handshake,
-// and no message of its own.
+// claim identifies the rank. It is the body of the rank's proof in the handshake, and no
+// message of its own.
 type claim struct {
 	Rank, Size int
 	Pid        int
@@ -26,8 +26,8 @@ func (m *claim) Parse(b []byte) error {
 	return f.end()
 }
 
-// refusal is the hub's last word to a rank that does not get in, or to all
-// when the group cannot come together.
+// refusal is the hub's last word to a rank that may not join, or to all when the group
+// can never start.
 type refusal struct {
 	Cause   cause
 	Rank    int   // with causeDied and causeCancelled; otherwise -1
@@ -164,7 +164,7 @@ func (m *withdraw) Parse(b []byte) error {
 type withdrawn struct {
 	Seq     uint64
 	Rank    int
-	Missing []int // who had not come
+	Missing []int // ranks that had not come
 	Reason  string
 }
 
@@ -319,7 +319,7 @@ type bye struct{ empty }
 
 func (*bye) kind() kind { return kBye }
 
-// empty is the body of messages that say all with their kind.
+// empty is the body of messages without content.
 type empty struct{}
 
 func (empty) Append(b []byte) []byte { return b }

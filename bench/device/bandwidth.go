@@ -80,7 +80,7 @@ func (m *mover) measure(row Row, t kernels.DataType, launch func(*set) error, ch
 	row.Moved = row.Size * int64(row.Sources+1)
 	sets := m.pool.cut(row.Sources, row.Size, m.cache)
 	block := randomBlock(t, int(min(blockBytes, row.Size)))
-	// What fills and poisons is on another stream than what is measured.
+	// Filling and poisoning run on another stream than the measurement.
 	err := errors.Join(m.pool.fill(sets, block), m.pool.poison(sets), m.cfg.Driver.CtxSynchronize())
 	if err != nil {
 		return row, err

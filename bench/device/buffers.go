@@ -18,8 +18,8 @@ type pool struct {
 	n       int
 }
 
-// coldCaches is how much is moved before the same memory is used again, in sizes of
-// the GPU's cache, of which an H200 has 60 MiB.
+// coldCaches is how many times the size of the GPU's cache (60 MiB on an H200) is moved
+// before the same memory is used again.
 const coldCaches = 4
 
 func newPool(d cuda.Driver, ordinal, n int) (*pool, error) {

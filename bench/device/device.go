@@ -24,7 +24,7 @@ type Config struct {
 
 	Types   []kernels.DataType
 	Ops     []kernels.RedOp
-	Sources []int   // how many are combined, 1 to device.MaxSources
+	Sources []int   // numbers of sources to combine, 1 to device.MaxSources
 	Sizes   []int64 // bytes of each source
 
 	Repetitions int // of each measurement; the median counts
@@ -109,7 +109,7 @@ func (cfg *Config) maxSources() (k int) {
 	return k
 }
 
-// Check finds what Run cannot measure.
+// Check refuses a Config that Run cannot measure.
 func (cfg *Config) Check() error {
 	for _, k := range cfg.Sources {
 		if k < 1 || k > device.MaxSources {

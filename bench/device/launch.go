@@ -11,7 +11,7 @@ import (
 	"github.com/ringo-go/ringo/internal/dl"
 )
 
-// A Launch is what a launch of an empty kernel costs the thread that launches.
+// A Launch is the time that a launch of an empty kernel takes on the launching thread.
 type Launch struct {
 	From       string  `json:"from"`   // "go", or "c"
 	Params     int     `json:"params"` // bytes of parameters

@@ -15,7 +15,7 @@ import (
 // Schema names the format of a Report; it changes when old readers would err.
 const Schema = "ringo-probe/1"
 
-// A Report is all that a run has measured, with what is needed to understand it later.
+// A Report holds all measurements of a run, and a description of machine and settings.
 type Report struct {
 	Schema   string     `json:"schema"`
 	Date     time.Time  `json:"date"`
@@ -114,7 +114,7 @@ func (r *Report) Save(file string) error {
 	return os.WriteFile(file, append(b, '\n'), 0o644)
 }
 
-// describe asks the driver what it and the device are. The device's context is current.
+// describe queries driver and device. The device's context is current.
 func describe(d cuda.Driver, ordinal int) (Driver, GPU, error) {
 	driver := Driver{Name: d.Name()}
 	var g GPU

@@ -1,4 +1,4 @@
-// What CUDA's own headers would bring: none of them is needed.
+// Definitions that would otherwise come from CUDA's own headers, which are not needed.
 #pragma once
 
 using u8 = unsigned char;
@@ -34,7 +34,7 @@ template <class To, class From> DEVICE To bits(From x) {
 }
 
 // Elements and vectors of 16 bytes in global memory, this device's or a peer's. The
-// hint .cs says that nobody will read them again soon. A thread's accesses happen
+// hint .cs says that they will not be read again soon. A thread's accesses happen
 // in the order in which they are written here, since dst may be a source.
 
 template <int size> struct Access;

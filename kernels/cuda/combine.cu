@@ -6,7 +6,7 @@
 // CombineArgs is kernels/device.args in Go.
 struct CombineArgs {
   u64 dst, src[8]; // addresses, multiples of the element's size
-  u64 stride;      // source s + 8 is so many bytes after source s
+  u64 stride;      // bytes from source s to source s + 8
   u64 count;       // elements
   u64 scalar;      // where the device keeps premulsum's scalar, an element; 0: it is in value
   u64 value;       // bits of the scalar (float32 for narrow floats), or see divide
@@ -17,7 +17,7 @@ struct CombineArgs {
 
 static DEVICE u64 source(const CombineArgs &a, u32 s) { return a.src[s % 8] + s / 8 * a.stride; }
 
-// Scaled is x as ⊕ takes it.
+// Scaled is x of source s as an operand of ⊕: multiplied by the scalar if it has to be.
 static DEVICE Wide scaled(const CombineArgs &a, u32 s, Wide scalar, Wide x) {
   return OP::scales ? x * (a.scaled >> s % 32 & 1 ? scalar : (Wide)1) : x;
 }
@@ -27,7 +27,7 @@ static DEVICE bool finishes(const CombineArgs &a) { return OP::finishes<Wide> &&
 // Copies reports whether nothing is computed: a copy keeps the payload of NaNs.
 static DEVICE bool copies(const CombineArgs &a) { return a.k == 1 && !(OP::scales && a.scaled & 1) && !finishes(a); }
 
-// Plain is the reference: a thread, an element.
+// Plain is the reference: one element a thread.
 KERNEL(1024, 1) void ENTRY(plain)(const CombineArgs a) {
   Wide factor = scalar(a);
 #pragma unroll 1
@@ -95,8 +95,8 @@ template <class Unit, int n> static DEVICE void some(const CombineArgs &a, Wide 
   for (int i = 0; i < n; i++) now[i].store(a.dst + at + i * step);
 }
 
-// Rounds computes units from byte at on, n in each thread, as long as that
-// leaves none idle. It returns how many.
+// Rounds computes units from byte at on, n in each thread, while there are enough for
+// all threads. It returns how many.
 template <class Unit, int n> static DEVICE u64 rounds(const CombineArgs &a, Wide factor, u64 at, u64 units) {
   u64 round = (u64)blocks() * threads() * n, i = 0;
 #pragma unroll 1
@@ -105,10 +105,10 @@ template <class Unit, int n> static DEVICE u64 rounds(const CombineArgs &a, Wide
   return i;
 }
 
-// Combine handles 16 bytes at a time where dst and the sources lie alike. Two
-// vectors of two sources in each of 1024 threads are 64 KiB under way on a
+// Combine handles 16 bytes at a time where dst and the sources have the same alignment.
+// Two vectors of two sources in each of 1024 threads are 64 KiB under way on a
 // multiprocessor, enough for the memory of an H200; more would cost registers,
-// and with them threads.
+// and so threads.
 KERNEL(512, 2) void ENTRY(combine)(const CombineArgs a) {
   Wide factor = scalar(a);
   u64 self = (u64)block() * threads() + thread(), grid = (u64)blocks() * threads();

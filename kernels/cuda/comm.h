@@ -1,13 +1,13 @@
-// What all kernels of a communicator share: memory order, the control block
-// through which the host stops them and learns why they stopped, and the wait for
-// other ranks. Package engine/grid mirrors the structs.
+// The common part of all kernels of a communicator: memory order, the control block
+// by which the host stops them and learns why they stopped, and the wait for other
+// ranks. Package engine/grid mirrors the structs.
 #pragma once
 #include "base.h"
 
 #define SHARED __attribute__((shared))
 
-// Memory order. Who acquires a value sees what the thread that released it had
-// stored before, and what had happened before that.
+// Memory order. A thread that acquires a value sees all that the releasing thread had
+// stored before, and all that had happened before that.
 
 DEVICE u64 load_acquire(u64 p) {
   u64 v;
@@ -35,8 +35,8 @@ DEVICE void store_relaxed64(u64 p, u64 v) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }
 
-// Fence orders all that this thread has done or seen before what it stores next,
-// for everyone who sees that.
+// Fence orders all that this thread has stored or seen before its next stores, for
+// every thread that sees those.
 DEVICE void fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 
 // Add is p += v for all blocks of the device. It returns the value from before.
@@ -59,8 +59,8 @@ DEVICE bool any(bool x) {
   return r;
 }
 
-// Meet and arrive are for one of 16 barriers, which opens when n threads, whole
-// warps, have come to it. Meet waits for that, arrive does not.
+// Meet and arrive use one of 16 barriers, which opens when n threads, whole warps, have
+// arrived. Meet waits for that, arrive does not.
 DEVICE void meet(u32 id, u32 n) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory"); }
 DEVICE void arrive(u32 id, u32 n) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(n) : "memory"); }
 
@@ -99,13 +99,12 @@ constexpr u64 over = 16;  // 32 bits: not 0 once a kernel has found out that all
 enum Fault : u32 { aborted = 1, mismatch = 2 };
 enum Phase : u32 { sending = 1, receiving = 2 };
 
-// Comm is what all operations of a communicator have. It is part of kernels'
-// arguments.
+// Comm is the part of kernels' arguments that all operations of a communicator have.
 struct Comm {
   u64 control, local; // addresses
   u64 stamp[2];
   u64 signs; // address of the addresses of all ranks' sign boards, 0 for those without peer access
-  u64 sign;  // stands for the stamp: the number of the call in the high half, a hash below; 0: it has no number
+  u64 sign;  // of the stamp: the number of the call in the high half, a hash below; 0: it has no number
   u32 rank, ranks;
 };
 
@@ -141,16 +140,16 @@ static DEVICE bool last(const Comm &c) {
 static DEVICE u64 number(const Comm &c) { return load_relaxed64(c.local + local::number); }
 
 // End counts an operation as finished. It is called in the last block, with the
-// number of the operation before. It does not wait for what has been stored: the
-// next kernel comes after all of this one.
+// number of the operation before. It does not wait for stores: the next kernel starts
+// after all of this one.
 static DEVICE void end(const Comm &c, u64 before) {
   store_relaxed64(c.local + local::number, before + 1);
   store_relaxed64(c.control + control::finished, before + 1);
 }
 
-// Over reports whether the device knows already that all kernels are to end. A
-// kernel asks at its start, where it loads other words of the device anyway, and
-// ends at once if so: thousands of operations may be queued when one fails.
+// Over reports whether the device knows that all kernels are to end. A kernel asks at
+// its start, where it loads other words of the device anyway, and then ends at once:
+// thousands of operations may be queued when one fails.
 static DEVICE bool over(const Comm &c) { return load_relaxed(c.local + local::over) != 0; }
 
 // Stopped asks the host, which takes about a µs, and tells the device.
@@ -160,8 +159,8 @@ static DEVICE bool stopped(const Comm &c) {
   return true;
 }
 
-// A flag says that something is there and to which call it belongs: the low bits
-// count how often the same memory has been used, the others are a hash of the call.
+// A flag says that data have arrived and for which call: the low bits count the uses of
+// the memory, the others are a hash of the call.
 constexpr u64 counter_bits = 40;
 
 static DEVICE u64 flag_of(u64 hash, u64 counter) {
@@ -181,9 +180,8 @@ struct Stop {
   u64 theirs; // address of the peer's stamp and length, 0 if they are not known
 };
 
-// Contradicted reports whether a peer is at another call of the same number as
-// ours. Without it, ranks that wait for each other in different calls would never
-// find out.
+// Contradicted reports whether a peer is at another call under the number of ours.
+// Without it, ranks that wait for each other in different calls would never find out.
 static DEVICE bool contradicted(const Comm &c, Stop &stop) {
   if (c.sign == 0) return false;
   u64 at = Access<8>::load(c.signs + 8 * c.rank);
@@ -197,14 +195,14 @@ static DEVICE bool contradicted(const Comm &c, Stop &stop) {
   return false;
 }
 
-// Who waits looks again and again. After every soon looks in vain it calls give_up;
-// after every polls, well below a ms, give_up also asks the host.
+// A wait polls. After each soon polls in vain it calls give_up; after each polls polls,
+// well below a ms, give_up also asks the host.
 constexpr u32 polls = 1024, soon = 16;
 
-// Give_up reports whether to stop waiting, and says why in stop: all kernels are to
-// end, a peer is at another call, or what has come here belongs to another call,
-// which other() reports. at says for what this thread waits. Asks is whether to look
-// at what is far away too: the host's word and the sign boards.
+// Give_up reports whether to stop waiting, with the reason in stop: all kernels are to
+// end, a peer is at another call, or other() reports that data of another call have
+// arrived. at describes the wait of this thread. asks: look at the host's control block
+// and the sign boards too, which takes longer.
 template <class F> static DEVICE bool give_up(const Comm &c, bool asks, Stop at, F other, Stop &stop) {
   if (over(c) || (asks && stopped(c))) {
     stop = at;
@@ -216,8 +214,8 @@ template <class F> static DEVICE bool give_up(const Comm &c, bool asks, Stop at,
   return stop.kind;
 }
 
-// Report tells the host about the first fault of all, and the device that all is
-// over. A mismatch has the host end the other ranks too.
+// Report tells the host about the first fault of all, and tells the device that all
+// kernels are to end. At a mismatch the host ends the other ranks too.
 static DEVICE void report(const Comm &c, const Stop &s) {
   if (add(c.local + local::fault, 1) == 0) {
     u64 at = c.control;

@@ -1,16 +1,16 @@
-// Collectives in which every rank writes to every other rank's mailbox and waits
-// only for what comes to its own: one hop, or two for an all-reduce of which each
-// rank combines a part. With TYPE and OP it reduces; without, it only copies.
+// Direct kernels: every rank writes to every other rank's mailbox and waits only for the
+// lines in its own. That takes one hop, or two for an all-reduce of which each rank
+// combines a part. With TYPE and OP it reduces; without, it only copies.
 //
 // A message travels in lines, see lines.h. A line's flag has the epoch, which grows
-// by one a round, so a line says itself that it is there.
+// by one a round, so the flag alone tells that the line has arrived.
 //
 // A mailbox has two halves, for even and odd epochs. Two are enough: a rank that
-// writes for epoch e + 2 has heard from the reader in epoch e + 1, and the reader had
-// then done with epoch e. This needs every rank to send every other rank a line in
-// each kernel, an empty one if there is no data. Where a kernel has several rounds,
-// each group of 8 threads sends one in each round; since a group's lines lie in the
-// same places in all rounds, the same holds for each group, and from kernel to kernel
+// writes for epoch e + 2 has received a line of epoch e + 1 from the reader, which the
+// reader sent after it was done with epoch e. So every rank has to send every other rank
+// a line in each kernel, an empty one if there is no data. In a kernel of several rounds
+// each group of 8 threads sends a line in each round; since a group's lines lie in the
+// same places in all rounds, the argument holds for each group, and from kernel to kernel
 // for all groups.
 #include "direct.h"
 
@@ -51,14 +51,13 @@ static DEVICE void send(const DirectArgs &a, const Cell &l, bool ends) {
   }
 }
 
-// A warp looks for its lines this often before it calls give_up. The warps of the
-// grid take turns in asking the host, and tell the others: the answer takes some µs,
-// and many more if all ask at once, and meanwhile a warp does not see that its lines
-// have come.
+// A warp polls its lines this often before it calls give_up. The warps of the grid take
+// turns in asking the host, and tell the others: the answer takes some µs, and many more
+// if all ask at once, and meanwhile a warp does not see its lines arrive.
 constexpr u32 line_polls = 32;
 
-// Missing finds out why a line does not come. It is called by all threads; those
-// with the flag know.
+// Missing finds out why a line does not arrive. All threads call it; those with the
+// flag find the reason.
 static DEVICE void missing(const DirectArgs &a, const Cell &l, bool asks, u32 want, const Pair *v, u32 &odd, Stop &stop) {
   u32 who = most;
   u64 has = 0;
@@ -68,7 +67,7 @@ static DEVICE void missing(const DirectArgs &a, const Cell &l, bool asks, u32 wa
     if (who == most && want >> p & 1 && v[p].y != l.flag) who = p, has = v[p].y;
   }
   if (!l.last || who == most) return;
-  // The sign boards know more than the flag: they have another chance to say it.
+  // The sign boards give a better report than the flag: they get one more chance.
   auto other = [&]() FORCED { return ahead(has, l.flag) == 0 && odd++; };
   give_up(a.comm, asks, {0, receiving, who, 0, 0}, other, stop);
 }
@@ -77,7 +76,7 @@ static DEVICE void missing(const DirectArgs &a, const Cell &l, bool asks, u32 wa
 // is the distance of the hop's lines from those of the first.
 static DEVICE bool receive(const DirectArgs &a, const Cell &l, u32 hop, u32 want, Pair *v, Stop &stop) {
   u32 odd = 0;
-  syncwarp(); // or some threads of a line look before it has come, and those with the flag after
+  syncwarp(); // else some threads may load a line before it arrives, and those with the flag after
 #pragma unroll 1
   for (u32 i = 1;; i++) {
     bool bad = false;
@@ -99,7 +98,7 @@ static DEVICE bool receive(const DirectArgs &a, const Cell &l, u32 hop, u32 want
   }
 }
 
-// Deliver stores what came in the caller's memory.
+// Deliver stores a received line in the caller's memory.
 static DEVICE void deliver(const DirectArgs &a, const Cell &l, u32 from, const Pair *v) {
   if (l.whole) {
 #pragma unroll
@@ -145,7 +144,7 @@ static DEVICE u64 finish(u64 w, u64 value) {
   return pack<false>(x);
 }
 
-// Combine combines what the ranks contribute, in their order; v lacks our own.
+// Combine combines the ranks' contributions in order of rank; ours is own and not in v.
 static DEVICE Pair combine(const DirectArgs &a, Wide factor, const Pair *v, Pair own) {
   Wide sum[2][elements], x[2][elements];
 #pragma unroll
@@ -168,8 +167,8 @@ static DEVICE Pair combine(const DirectArgs &a, Wide factor, const Pair *v, Pair
 
 #endif
 
-// Take waits for a line of each rank and goes on with it, after the first or the
-// second hop; false if the warp has to stop.
+// Take waits for a line of each rank, of the first or the second hop, and combines,
+// sends or delivers it. It returns false if the warp has to stop.
 static DEVICE bool take(const DirectArgs &a, const Cell &l, u32 hop, u32 others, Wide factor, Stop &stop) {
   Pair v[most] = {};
   Pair own = {};
@@ -202,8 +201,8 @@ static DEVICE bool take(const DirectArgs &a, const Cell &l, u32 hop, u32 others,
   return true;
 }
 
-// An epoch has this bit once the block has stopped. What kernels do then is nothing,
-// and they know it from a word that they load in any case.
+// An epoch has this bit once the block has stopped. Later kernels then do nothing; they
+// load this word in any case.
 constexpr u64 over_bit = 1ull << 63;
 
 // Rounds carries out all rounds after an epoch, or stops. It returns the last.

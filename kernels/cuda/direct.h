@@ -1,5 +1,4 @@
-// The arguments of direct.cu, and how the caller's memory goes into lines and out
-// of them.
+// The arguments of direct.cu, and the moves between the caller's memory and lines.
 #pragma once
 #include "lines.h"
 #include "reduction.h"
@@ -7,7 +6,7 @@
 constexpr u32 most = 8; // ranks
 constexpr u32 copies = 128; // of the epoch, one for each block that there may be
 
-// A Transfer is what goes from one rank to another.
+// A Transfer is the data from one rank to another.
 struct Transfer {
   u64 lines;  // where they lie in the receiver's mailbox
   u64 memory; // the caller's, this rank's end of it
@@ -26,7 +25,7 @@ struct DirectArgs {
   u32 half;             // bytes of the mailbox's halves
   u32 second;           // from the lines of the first hop to those of the second
   u32 lines;            // of the longest message, at least 1
-  u32 room;             // how many of them there is room for in a round
+  u32 room;             // lines of a message that fit into a round
   u32 shortest;         // bytes of the shortest message
   u32 to, from;         // bit k: data go to rank + k; bit p: data come from rank p
   u32 same;             // 1: all messages are the same
@@ -36,7 +35,7 @@ struct DirectArgs {
   u32 unit;             // of copies: all memory and lengths are multiples of it, 1 or 4
 };
 
-// Ranks is how many there are. A module may be compiled for one number of them.
+// Ranks is the number of ranks. A module may be compiled for one number.
 static DEVICE u32 ranks(const DirectArgs &a) {
 #ifdef RANKS
   (void)a;

@@ -1,15 +1,14 @@
-// Messages side by side, part of run.cu: the sends and receives of a group, or all
-// that a rank has to do in a collective none of whose steps needs another. Messages
-// with the same peer in the same direction are a way; they are moved in their order,
-// and so are copies on the device. Each lane of a way is a task, and a block may have
-// several. Its reader hands over whichever slice can be moved, so that no message
-// waits for another, whatever their sizes and however few blocks run.
+// Messages side by side, part of run.cu: the sends and receives of a group, or the steps
+// of a collective in which no step needs another. Messages with the same peer in the
+// same direction are a way, and so are copies on the device; a way keeps its order. Each
+// lane of a way is a task, and a block may have several. Its reader hands over any slice
+// that can be moved, so no message waits for another, even if few blocks run.
 #pragma once
 #include "notes.h"
 
 // MessagesArgs is engine/grid.messagesArgs in Go. The words are first the ways, 2
-// words each: number of the end, lanes and Kind; first message and how many. Then
-// come the messages.
+// words each: number of the end, lanes and Kind; first message and number of messages.
+// Then come the messages.
 struct MessagesArgs {
   Comm comm;
   u64 ends;
@@ -20,9 +19,9 @@ struct MessagesArgs {
 
 enum Kind : u32 { receives = 0, sends = 1, copies = 2 };
 
-// A Message has 6 words: where its data are on this device and where they go, 0 if
-// they come from a peer or go to one; their length; the stamp; piece and slice, and
-// in the top bit whether it goes as notes, of a piece each.
+// A Message has 6 words: its source and destination on this device, 0 if that is a
+// peer; its length; the stamp; piece and slice, and in the top bit whether it goes as
+// notes, of a piece each.
 struct Message {
   u64 src, dst, n, stamp[2];
   u32 piece, slice;
@@ -57,7 +56,7 @@ static DEVICE Task task_of(const MessagesArgs &a, u32 n) {
   return t;
 }
 
-// Settle moves a task to its next slice, or makes it one without messages.
+// Settle moves a task to its next slice, or ends it if there is none.
 static DEVICE Message settle(const MessagesArgs &a, Task &t) {
   Message m = {};
 #pragma unroll 1
@@ -77,7 +76,7 @@ static DEVICE Message settle(const MessagesArgs &a, Task &t) {
   return m;
 }
 
-// Came reports whether all lines of the next note have come, without waiting.
+// Came reports whether all lines of the next note have arrived, without waiting.
 static DEVICE bool came(const Port &p, u64 flag, u64 bytes, u32 &lines) {
 #pragma unroll 1
   for (; lines < lines_of(bytes); lines++)
@@ -85,7 +84,7 @@ static DEVICE bool came(const Port &p, u64 flag, u64 bytes, u32 &lines) {
   return true;
 }
 
-// Another reports whether what comes is not the message that we wait for.
+// Another reports whether a message has arrived that is not the expected one.
 static DEVICE bool another(Port &p, bool note, u64 flag, u64 bytes, u32 &lines) {
   if (!note) return p.has_note();
   return (p.has_note() || p.has(receiving)) && !came(p, flag, bytes, lines) && lines == 0;
@@ -167,13 +166,13 @@ KERNEL(576, 2) void messages(const MessagesArgs a) {
   if (thread() == 0 && last(a.comm)) end(a.comm, number(a.comm));
 }
 
-// Wait_note waits, as a warp, for the warp's lines of the next note. It returns each
-// thread's part of them.
+// Wait_note waits, for a whole warp, for the warp's lines of the next note. It returns
+// each thread's part of them.
 static DEVICE Pair wait_note(const Comm &c, Port &p, const Cell &t, u64 flag, u64 bytes, Stop &stop) {
   u32 warps = threads() / warp;
   bool waits = t.last() && t.line < lines_of(bytes);
   if (vote(stop.kind)) return {};
-  syncwarp(); // or some threads of a line look before it has come, and those with the flag after
+  syncwarp(); // else some threads may load a line before it arrives, and those with the flag after
 #pragma unroll 1
   for (u32 i = 1;; i++) {
     Pair v = {};
@@ -188,10 +187,10 @@ static DEVICE Pair wait_note(const Comm &c, Port &p, const Cell &t, u64 flag, u6
   }
 }
 
-// Notes is the kernel messages for notes alone. It has as many blocks as there are
-// tasks, all of which run at once. A thread has a Pair of each note, except in the
-// last warp, which releases notes. That must come after the loads of earlier kernels
-// from slots: where there were any, a fence is done while the others wait.
+// Notes is the kernel messages for notes alone. It has a block for each task, and all
+// run at once. A thread has a Pair of each note, except in the last warp, which releases
+// notes. A release must come after earlier kernels' loads from slots: if there were any,
+// the last warp does a fence while the others wait.
 KERNEL(544, 2) void notes(const MessagesArgs a) {
   Stop stop = {over(a.comm) ? aborted : 0, receiving, 0, 0, 0};
   Task task = task_of(a, block());

@@ -1,7 +1,6 @@
 // Notes: short messages that go as lines instead of a slot. Each slot of a queue may
-// be used either way, and counts the same; the message's length decides. Lines say
-// themselves that they are there, so the sender need not wait until they have arrived
-// before it says so.
+// be used either way, and counts the same; the message's length decides. A line's flag
+// tells that it has arrived, so the sender needs no fence and no post.
 //
 // A line's flag has the number of the slot, counted from 1, and a hash of the
 // message's stamp and length.

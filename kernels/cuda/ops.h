@@ -1,6 +1,6 @@
 // The reductions. Each says
 //   of(a, b)      a ⊕ b of two Wides
-//   finish(x, v)  what an average of integers ends with, where finishes<W>
+//   finish(x, v)  the last step of an average of integers, where finishes<W>
 //   selects       the result is one of the operands, or the NaN
 //   scales        contributions are multiplied by a scalar
 #pragma once

@@ -19,7 +19,7 @@ struct Port {
   u64 slots;      // address
   u64 post, seen; // addresses of counters: this end's, which the peer reads, and the peer's
   u64 count;      // slots that have gone through this end
-  u64 next;       // the slot to wait for, greater than count while others are still worked on
+  u64 next;       // the slot to wait for, greater than count while earlier ones are in use
   u64 known;      // the peer's counter when last read, 0 at first: it may have grown since
   u32 mask;       // number of slots - 1
   u32 slot_bytes;
@@ -53,14 +53,13 @@ struct Port {
   DEVICE u64 header(u64 count) const { return slots + (mask + 1) * (u64)slot_bytes + ((u32)count & mask) * header_bytes; }
   DEVICE u64 header() const { return header(count); }
 
-  // Note is where the lines lie that are sent instead of a slot.
+  // Note is the address of the lines that are sent instead of a slot.
   DEVICE u64 note(u64 count) const {
     u32 headers = ((mask + 1) * header_bytes + 127) & ~127u;
     return slots + (mask + 1) * (u64)slot_bytes + headers + (u64)((u32)count & mask) * note_bytes;
   }
 
-  // Has_note reports whether a note has come instead of the next slot, of whichever
-  // message.
+  // Has_note reports whether a note of any message has arrived instead of the next slot.
   DEVICE bool has_note() const { return note_bytes && ahead(load_relaxed64(note(next) + 120), next + 1) == 0; }
 };
 

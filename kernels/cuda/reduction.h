@@ -1,4 +1,4 @@
-// What kernels for one data type TYPE and one reduction OP have in common. A kernel
+// The common part of kernels for one data type TYPE and one reduction OP. A kernel
 // without them only copies.
 #pragma once
 #include "ops.h"
@@ -9,7 +9,7 @@
 using Wide = TYPE::Wide;
 using Word = TYPE::Word;
 
-// Scalar is what contributions are multiplied by, from any kernel's arguments.
+// Scalar is the factor of contributions, from any kernel's arguments.
 template <class Args> static DEVICE Wide scalar(const Args &a) {
   if (!OP::scales) return 0;
   return a.scalar ? TYPE::widen(Access<TYPE::size>::load(a.scalar)) : TYPE::scalar(a.value);

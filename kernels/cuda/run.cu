@@ -246,8 +246,8 @@ static DEVICE void move_all(Scalar s) {
   arrive(ready(k + 1), threads());
 }
 
-// Two blocks fit on a multiprocessor, so that operations of several communicators,
-// which may wait for each other on other devices, run side by side.
+// Two blocks fit on a multiprocessor, so that operations of two communicators, which may
+// wait for each other on other devices, can run side by side.
 KERNEL(576, 2) void ENTRY(run)(const RunArgs a) {
   bool ends = thread() == 0 && over(a.comm);
   const End *end_of = (const End *)a.ends;

@@ -1,13 +1,12 @@
-// How a block moves slices through its queues. Its threads have three roles, so
-// that waiting for others, moving data and telling others overlap. The reader, a
-// warp, finds out what is next, waits until it can be moved, and hands it to the
-// movers; it is a slice ahead of them. When they are done the poster, a warp, tells
-// the peers.
+// How a block moves slices through its queues. Its threads have three roles, so that
+// waiting for peers, moving data and notifying peers overlap. The reader, a warp, finds
+// the next slice, waits until it can be moved, and hands it to the movers; it is a slice
+// ahead of them. When they are done the poster, a warp, notifies the peers.
 #pragma once
 #include "queue.h"
 
-// A Slice is where v comes from and goes to; 0 is nowhere. With a flag, recv and send
-// are notes.
+// A Slice is the sources and destinations of a value v; 0 is none. With a flag, recv and
+// send are notes.
 struct Slice {
   u64 recv, src, dst, send, n, flag;
   DEVICE u64 all() const { return recv | src | dst | send; }
@@ -31,8 +30,8 @@ extern SHARED Port ports[];
 
 static DEVICE u32 movers() { return threads() - 2 * warp; }
 
-// The barriers of turn k: at ready all threads meet when the reader has written the
-// turn; at moved the movers arrive when they are done, and the poster waits.
+// The barriers of turn k. Ready is for all threads: it opens when the reader has written
+// the turn. Moved is for movers and poster: the poster waits until the movers arrive.
 static DEVICE u32 ready(u32 k) { return 1 + (k & 1); }
 static DEVICE u32 moved(u32 k) { return 3 + (k & 1); }
 
@@ -61,8 +60,8 @@ static DEVICE bool hand(const Comm &c, u32 k, Turn next, Stop &stop) {
   return give(k);
 }
 
-// Post_all tells the peers of each turn that is done. After a slot that belongs to
-// another call it tells nothing any more.
+// Post_all notifies the peers of each turn that is done. It stops after a slot that
+// belongs to another call.
 static DEVICE void post_all(Comm c) {
   Stop stop = {};
   arrive(ready(0), threads());
@@ -73,7 +72,7 @@ static DEVICE void post_all(Comm c) {
     const Turn &t = turns[k & 3];
     if (t.last) return;
     if (thread() % warp == 0 && !stop.kind && t.slice.flag) {
-      if (t.send >= 0) ports[t.send].count++; // lines say themselves that they are there
+      if (t.send >= 0) ports[t.send].count++; // the flags of the lines notify the peer
       if (t.recv >= 0) fence(), post(ports[t.recv]);
     } else if (thread() % warp == 0 && !stop.kind) {
       c.stamp[0] = t.stamp[0];

@@ -37,7 +37,7 @@ template <class T, class B, class W, class Whole> struct Elementwise {
   static DEVICE Word pack_exact(const W *x) { return T::pack(x); }
 };
 
-// Integers wrap: the compiler is told so (-fwrapv). S is the type itself.
+// Integers wrap (-fwrapv). S is the type itself.
 template <class S, class B, class W, class Whole>
 struct Integer : Elementwise<Integer<S, B, W, Whole>, B, W, Whole> {
   static DEVICE W widen(B x) { return (S)x; }

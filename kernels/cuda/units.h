@@ -1,4 +1,4 @@
-// What a thread combines at once: One element, or the Many elements in 16 bytes.
+// The units that a thread combines at once: One element, or the Many in 16 bytes.
 #pragma once
 #include "reduction.h"
 

@@ -27,12 +27,12 @@ struct WindowArgs {
   u32 pass;                 // gates to pass
   u32 before;               // of them before the moves
   u32 part;                 // bit 0: the operation begins here; bit 1: it ends here
-  u32 swap;                 // 1: what is at to[k] goes to from[k]
+  u32 swap;                 // 1: the data at to[k] go to from[k] too
   u32 finish;               // 1: the result is divided
   u32 unused;
 };
 
-// Tell says to all other ranks that this block is at a gate.
+// Tell notifies all other ranks that this block is at a gate.
 static DEVICE void tell(const WindowArgs &a, u64 flag) {
   u32 p = thread();
   if (p >= a.comm.ranks || p == a.comm.rank) return;
@@ -40,8 +40,8 @@ static DEVICE void tell(const WindowArgs &a, u64 flag) {
   store_relaxed64(a.gates[p] + 8 * (block() * most + a.comm.rank), flag);
 }
 
-// Hear waits until all other ranks have told; false if the block has to stop. A
-// rank whose flag is ahead has been at this gate before, with the same call.
+// Hear waits until all other ranks are at the gate; false if the block has to stop. A
+// rank whose flag is ahead has passed this gate, with the same call.
 static DEVICE bool hear(const WindowArgs &a, u64 flag, Stop &stop) {
   u32 p = thread(), odd = 0;
   if (p < a.comm.ranks && p != a.comm.rank) {
@@ -52,7 +52,7 @@ static DEVICE bool hear(const WindowArgs &a, u64 flag, Stop &stop) {
       s64 by = ahead(has, flag);
       if (by > 0 || has == flag) break;
       if (i % soon) continue;
-      // The sign boards know more than the flag: they have another chance to say it.
+      // The sign boards give a better report than the flag: they get one more chance.
       auto other = [&]() FORCED { return by == 0 && odd++; };
       give_up(a.comm, i % polls == 0, {0, receiving, p, 0, 0}, other, stop);
     }
@@ -206,7 +206,7 @@ KERNEL(512, 2) void ENTRY(window)(const WindowArgs a) {
   for (u32 gate = 0;; gate++) {
     if (gate == a.before) move_all(a);
     if (gate == a.pass) break;
-    bool stops = any(stop.kind); // all threads have done what comes before the gate
+    bool stops = any(stop.kind); // a barrier too: all threads are done with the work before the gate
     u64 flag = flag_of(a.hash, ++epoch);
     if (!stops) tell(a, flag);
     if (gate == 0 && a.part & 1) begin(a.comm); // while the flags are on their way
