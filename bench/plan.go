@@ -80,7 +80,7 @@ const (
 	maxIterations = 1 << 22
 )
 
-// measureTime is how long each measurement of a plan shall take at least.
+// measureTime is the least time of each measurement of a plan.
 func measureTime(plan []series) time.Duration {
 	n := 0
 	for i := range plan {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// A recorder is what rank 0 does with rows: it prints them as they come, keeps
-// them for the report and shows how far the run is.
+// A recorder takes the rows on rank 0: it prints them as they come, keeps them for the
+// report and shows the progress of the run.
 type recorder struct {
 	cfg    *Config
 	report *Report
@@ -48,7 +48,7 @@ func progress(w io.Writer, steps int, unit string) *progressbar.ProgressBar {
 		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(), progressbar.OptionFullWidth())
 }
 
-// preamble says what is measured, where and how.
+// preamble prints the settings of the measurement.
 func (r *recorder) preamble(atLeast time.Duration) {
 	w, cfg, rep := r.table.w, r.cfg, r.report
 	fmt.Fprintf(w, "# ringo %s: %d ranks in %d %s on %s (%d cores, %s), %s %s/%s\n", rep.Version, rep.Ranks,

@@ -16,8 +16,8 @@ import (
 // Schema names the format of a Report; it changes when old readers would err.
 const Schema = "ringo-bench/1"
 
-// A Report is all that one run has measured, with what is needed to understand
-// it later: the machine, the program and its flags.
+// A Report holds all measurements of one run, and the machine, the program and its
+// flags.
 type Report struct {
 	Schema     string    `json:"schema"`
 	Date       time.Time `json:"date"`
@@ -81,7 +81,7 @@ func (m *Measure) bandwidth(c Collective, size int64, ranks int) {
 	}
 }
 
-// A rowKey is what rows of different programs must share to be compared.
+// A rowKey is the part that rows of different programs must share to be compared.
 type rowKey struct {
 	collective, typ, op string
 	root                int

@@ -36,8 +36,7 @@ func Run(ctx context.Context, cfg *Config) error {
 	})
 }
 
-// again is the command line of a process that does what this one was asked to,
-// but for the flags that are given; the last one of a name counts.
+// again is this process's command line with flags added; the last flag of a name counts.
 func (c *Config) again(flags ...string) []string {
 	command := c.Command
 	if command == nil {
@@ -202,7 +201,7 @@ func transportOf(cfg *Config, c *ringo.Comm) string {
 	return via
 }
 
-// network is what sockets are called: "socket" unless one kind is insisted on.
+// network is the name of sockets: "socket" unless one kind is asked for.
 func network(cfg *Config) string {
 	if cfg.Transport == "tcp" || cfg.Transport == "unix" {
 		return cfg.Transport

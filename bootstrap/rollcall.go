@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Position is where a rank is in its sequence of collectives. What it says
-// never becomes false later.
+// A Position is a rank's progress in its sequence of collectives. It never becomes false
+// later.
 type Position struct {
 	Calls   []Called // the last collectives that the rank has begun, oldest first; 64 of them are kept
 	Waiting bool     // the rank is in the last of them and has waited long
@@ -20,10 +20,10 @@ type Called struct {
 	Call   [16]byte // opaque to this package
 }
 
-// maxCalls is how many calls of a Position travel.
+// maxCalls is the most calls of a Position that are sent.
 const maxCalls = 64
 
-// recent is p with no more calls than travel.
+// recent is p with its last maxCalls calls.
 func (p Position) recent() Position {
 	p.Calls = p.Calls[max(0, len(p.Calls)-maxCalls):]
 	return p
@@ -71,7 +71,7 @@ type ledger struct {
 	first  map[uint64]entry // by Number
 	top    uint64           // the highest Number in first
 	heard  []time.Time      // by rank: when its position came
-	asked  []time.Time      // by rank: when it was first asked for what it has not answered, else zero
+	asked  []time.Time      // by rank: when the oldest unanswered question was asked, zero if none
 	roll   time.Time        // the last roll call
 	waited uint64           // the highest Number in which a rank has waited long
 	gone   *departure       // the rank that left earliest in the sequence
@@ -153,8 +153,8 @@ func (l *ledger) verdict() *Failure {
 	return nil
 }
 
-// missing are those of ranks whose position is to be asked for now: nobody if
-// the last roll call was a moment ago.
+// missing are those of ranks whose position should be asked for now: none if the last
+// roll call was less than rollTime ago.
 func (l *ledger) missing(ranks []int, now time.Time) (ask []int) {
 	if now.Sub(l.roll) < rollTime {
 		return nil
@@ -171,7 +171,7 @@ func (l *ledger) missing(ranks []int, now time.Time) (ask []int) {
 	return ask
 }
 
-// answered notes that a rank has said something.
+// answered notes that a rank has answered.
 func (l *ledger) answered(rank int) { l.asked[rank] = time.Time{} }
 
 // silent are those of ranks that were asked a while ago and have said nothing.

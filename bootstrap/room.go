@@ -11,8 +11,8 @@ import (
 // before the hub sees the death. All should hear of the death then.
 const settle = 100 * time.Millisecond
 
-// A room is the hub of a group that is complete: a state machine that takes
-// the messages of the ranks and says what to tell whom. It knows no network.
+// A room is the state machine of a group that is complete: it takes the messages of the
+// ranks and decides the answers. It knows no network.
 type room struct {
 	size int
 	tell func(to []int, m message) // called with mu held; must not block
@@ -92,7 +92,7 @@ func (r *room) lost(rank int, why string) {
 	r.depart(rank)
 	if !r.failing[rank] { // else it has given its reason, which settles or is told
 		r.announce(&Failure{Rank: rank, Died: true, Reason: why})
-		r.forget() // whoever complained, complained of this
+		r.forget() // this death is the cause of the complaint
 	}
 }
 
@@ -120,8 +120,8 @@ func (r *room) await(p *complaint) {
 	r.pending = p
 }
 
-// inquire takes the position of a rank that has waited long. If nothing is known
-// to be wrong, the room calls the roll.
+// inquire takes the position of a rank that has waited long. If the known positions
+// agree, the room calls the roll.
 func (r *room) inquire(rank int, m *inquire) {
 	now := time.Now()
 	r.ledger.note(rank, m.Position, now)
@@ -134,7 +134,7 @@ func (r *room) inquire(rank int, m *inquire) {
 	r.tell([]int{rank}, &silent{r.ledger.silent(r.others(rank), now)})
 }
 
-// locate notes where a rank is that leaves.
+// locate notes the position of a rank that leaves.
 func (r *room) locate(rank int, m *leave) {
 	if !m.Known {
 		return

@@ -25,10 +25,10 @@ type Device struct {
 // Number is the device's number in its machine.
 func (d *Device) Number() int { return d.number }
 
-// Name is what the device is called: "NVIDIA H200".
+// Name is the device's name: "NVIDIA H200".
 func (d *Device) Name() (string, error) { return d.driver.DeviceGetName(d.handle) }
 
-// DriverVersion says which driver the device has: "CUDA 13.0", "emulated CUDA 13.0".
+// DriverVersion is the version of the driver: "CUDA 13.0", "emulated CUDA 13.0".
 func (d *Device) DriverVersion() string {
 	v, err := d.driver.DriverGetVersion()
 	if err != nil {
@@ -61,8 +61,8 @@ func (d *Device) Context() (cuda.Context, error) {
 	return d.ctx, nil
 }
 
-// Release gives the context back. It ends if nobody else in the process holds it,
-// so give memory and streams back first. The device may be used again.
+// Release releases the context. The context ends if nobody else in the process holds it,
+// so free memory and destroy streams first. The device may be used again.
 func (d *Device) Release() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,11 +92,11 @@ func (d *Device) quietly(f func() error) error {
 	return cuda.Quietly(d.driver, c, f)
 }
 
-// Alloc gives n bytes of device memory, which Free takes back. Its content is
-// undefined. Alloc, Free and Write may be called while a stream is captured, and
-// are no part of the capture. ringo.Comm.Register gives other GPUs and processes
-// access to it. The driver cuts allocations of less than 2 MiB from a larger block,
-// and another process sees the whole block.
+// Alloc allocates n bytes of device memory, until Free. The content is undefined.
+// Alloc, Free and Write may be called while a stream is captured, and are no part of the
+// capture. ringo.Comm.Register gives other GPUs and processes access to the memory. The
+// driver cuts allocations of less than 2 MiB from a larger block, and another process
+// sees the whole block. Errors wrap the driver's.
 func (d *Device) Alloc(n int) (r mem.Region, err error) {
 	err = d.quietly(func() error {
 		p, err := d.driver.MemAlloc(n)
@@ -109,7 +109,7 @@ func (d *Device) Alloc(n int) (r mem.Region, err error) {
 	return r, nil
 }
 
-// Memory is how many bytes of the device are free, of how many in all.
+// Memory is how many bytes of device memory are free, and how many there are.
 func (d *Device) Memory() (free, total int, err error) {
 	err = d.With(func() error {
 		free, total, err = d.driver.MemGetInfo()
@@ -118,7 +118,7 @@ func (d *Device) Memory() (free, total int, err error) {
 	return free, total, err
 }
 
-// Free gives memory of Alloc back. Work that uses it has to be done.
+// Free frees memory of Alloc. Work that uses it has to be done.
 func (d *Device) Free(r mem.Region) error {
 	d.frees.Add(1)
 	return d.quietly(func() error { return d.driver.MemFree(r.Ptr()) })

@@ -4,8 +4,8 @@
 // trap: work on a stream is only queued, and Write, Read and Free do not wait for
 // it; call Synchronize first.
 //
-// A program that has memory and streams from elsewhere passes addresses and handles
-// as they are.
+// A program that has memory and streams from another library passes their addresses and
+// handles as they are.
 package gpu
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/ringo-go/ringo/internal/cudaemu"
 )
 
-// Options say which driver.
+// Options choose the driver. The zero Options open the machine's own.
 type Options struct {
 	// Library is the file of the CUDA driver, "libcuda.so.1" if empty.
 	Library string
 	// Emulate, if positive, is a number of emulated devices instead.
 	Emulate int
-	// Seed decides what the emulator's kernels do in which order.
+	// Seed decides the order in which the emulator executes threads and copies.
 	Seed uint64
 	// Unchecked emulates faster: stores are visible at once, and races are not
 	// looked for.
@@ -56,7 +56,7 @@ func Open(o Options) (*Machine, error) {
 	return m, err
 }
 
-// Of gives the Machine of a driver that is already open.
+// Of is the Machine of a driver that is already open. The error is the driver's.
 func Of(d cuda.Driver) (*Machine, error) {
 	n, err := d.DeviceGetCount()
 	if err != nil {
@@ -87,8 +87,8 @@ func (m *Machine) Device(i int) (*Device, error) {
 	return m.devices[i], nil
 }
 
-// Close releases what the devices hold. An emulated machine ends with it, and the
-// error names what its kernels and callers did wrong: races, leaks.
+// Close releases the devices' contexts. An emulated machine ends, and the error names
+// the faults of its kernels and callers: races, leaks.
 func (m *Machine) Close() error {
 	var errs []error
 	for _, d := range m.devices {

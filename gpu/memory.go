@@ -70,6 +70,6 @@ func (d *Device) Check(r mem.Region) error {
 	return nil
 }
 
-// Frees counts the calls of Free. While it stays the same, what Check has found of
-// memory from Alloc still holds.
+// Frees counts the calls of Free. While it stays the same, results of Check for memory
+// from Alloc still hold.
 func (d *Device) Frees() uint64 { return d.frees.Load() }

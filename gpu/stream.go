@@ -31,7 +31,7 @@ func (d *Device) Synchronize(s Stream) error {
 	return d.With(func() error { return d.driver.StreamSynchronize(s) })
 }
 
-// Set has the stream fill memory with a byte.
+// Set queues a fill of n bytes at addr with the byte v.
 func (d *Device) Set(addr uintptr, v byte, n int, s Stream) error {
 	return d.With(func() error { return d.driver.MemsetD8Async(addr, v, n, s) })
 }
@@ -39,7 +39,7 @@ func (d *Device) Set(addr uintptr, v byte, n int, s Stream) error {
 // An Event is a point in a stream, for timing and for order among streams.
 type Event = cuda.Event
 
-// NewEvent makes an event; DestroyEvent takes it back.
+// NewEvent makes an event, until DestroyEvent.
 func (d *Device) NewEvent() (e Event, err error) {
 	err = d.With(func() error {
 		e, err = d.driver.EventCreate(cuda.EventDefault)
@@ -112,7 +112,7 @@ func (g *Graph) Launch(s Stream) error {
 	return g.d.With(func() error { return g.d.driver.GraphLaunch(g.x, s) })
 }
 
-// Close gives the graph back. Launches that are under way finish.
+// Close destroys the graph. Launches that are under way finish.
 func (g *Graph) Close() error {
 	return g.d.With(func() error { return g.d.driver.GraphExecDestroy(g.x) })
 }

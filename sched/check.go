@@ -71,7 +71,7 @@ type proof struct {
 	mem     []term // of rank 0: In, Out, Tmp; of rank 1 …
 }
 
-// message is what travels: a value and which of the k lengths it has.
+// message is a message on paper: a value, and which of the k lengths it has.
 type message struct {
 	value  term
 	length int

@@ -2,11 +2,10 @@ package sched
 
 import "fmt"
 
-// Then runs second after first, with what first left in Out as the In of
-// second: second works in place. No barrier lies between them: a rank goes on
-// as soon as its own part of first is done. If both pass Check at a depth, both
-// together come to their end at that depth, because a message of second queues
-// up behind all those of first between the same two ranks.
+// Then runs second after first, with first's Out as the In of second: second works in
+// place. No barrier lies between them: a rank goes on as soon as its own part of first
+// is done. If both pass Check at a depth, so does the composition, because between the
+// same two ranks a message of second is queued after all those of first.
 //
 // It panics unless first and second have the same ranks and first's Out,
 // second's In and second's Out the same number of chunks.
@@ -83,7 +82,7 @@ func (s split) At(r Rank, i int) Step {
 type Group struct {
 	Schedule Schedule
 	Members  []Rank // Members[i] plays rank i
-	// Place says where a chunk of the schedule lies in the memory of the member
+	// Place maps a chunk of the schedule to a chunk in the memory of the member
 	// that plays rank i; nil is the same place. It must be pure.
 	Place func(i Rank, ref Ref) Ref
 }
@@ -118,7 +117,7 @@ type beside struct {
 	seat   []seat // of each rank
 }
 
-// A seat is which rank of which group a rank plays.
+// A seat is the group of a rank, and the rank that it plays there.
 type seat struct {
 	group int32 // -1 for none
 	rank  Rank

@@ -1,7 +1,7 @@
 package sched
 
-// A Cost is what a schedule costs, with a chunk as the unit of data. Of a
-// collective over S bytes a chunk is S / (In or Out, whichever is more).
+// A Cost is the cost of a schedule, with a chunk as the unit of data. In a collective
+// over S bytes a chunk has S / max(In, Out) bytes.
 type Cost struct {
 	Hops int // the longest chain of messages, each sent after the one before had come
 
@@ -12,10 +12,10 @@ type Cost struct {
 	Reduced  int // chunks added
 }
 
-// CostOf counts what each rank does when queues hold depth messages. A message
-// that waits for room does not count as a hop: choose the depth that the ranks
-// have for messages as short as those in question. The error is a deadlock or
-// anything else that keeps s from its end.
+// CostOf counts the work of each rank when queues hold depth messages. A wait for room
+// does not count as a hop: choose the depth that the queues have for messages of the
+// length in question. The error says why s does not end, such as a deadlock. The cost is
+// one pass over all steps of all ranks.
 func CostOf(s Schedule, depth int) (Cost, error) {
 	n := s.Shape().Ranks
 	var c Cost

@@ -39,8 +39,8 @@ func Relabel(s Schedule, order []Rank) Schedule {
 type relabeled struct {
 	Schedule
 	shape Shape
-	rank  []Rank // who plays a part
-	part  []Rank // which part a rank plays
+	rank  []Rank // that plays a part
+	part  []Rank // that a rank plays
 	block [4]int // by Buffer: how many chunks move with a rank, 0 if none do
 }
 

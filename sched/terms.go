@@ -11,8 +11,8 @@ import (
 // numbers, where a ⊕ b equals b ⊕ a (hash-consing).
 type term int32
 
-// terms knows all terms that have come up. The parts of a sum are of the same
-// chunk and of different ranks, so a chunk and a set of ranks describe it.
+// terms holds all terms so far. The parts of a sum are of the same chunk and of
+// different ranks, so a chunk and a set of ranks describe it.
 type terms struct {
 	ranks, in int
 	words     int // of a set of ranks

@@ -6,13 +6,13 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
-// Parts are what the time of a collective is made of: how much of its critical
-// path each property of the machine takes, in seconds.
+// Parts divide the time of a collective: the seconds of its critical path that each
+// property of the machine takes.
 type Parts struct {
 	Latency  float64
 	Overhead float64
 	Wire     float64 // bytes through ports of ranks
-	Shared   float64 // bytes through what ranks of a node share
+	Shared   float64 // bytes through the card or memory that ranks of a node share
 	Compute  float64 // combining and copying
 }
 

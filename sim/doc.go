@@ -1,8 +1,8 @@
-// Package sim times a collective on paper, for whoever compares algorithms on
-// machines that are not there. It carries out the steps of a sched.Schedule on
-// ranks that have no data but clocks, under a Model of the links between them, for
-// ten ranks or a million. Estimate does the same quickly; a plan chooses algorithms
-// by it where nothing was measured.
+// Package sim times a collective on paper, for comparing algorithms on machines that one
+// does not have. It carries out the steps of a sched.Schedule on ranks that have no data
+// but clocks, under a Model of the links between them, for ten ranks or a million.
+// Estimate does the same quickly; a plan chooses algorithms by it where nothing was
+// measured.
 //
 // The trap: a time is as good as the Model. The presets are round figures, and
 // inside a node those for networks mean shared memory on CPUs, but for NVLink.
@@ -28,9 +28,9 @@
 //     carried out piece by piece (a round each). A piece moves in slices of one
 //     slot, so that a step that receives and sends passes on slice after slice.
 //   - A queue has a depth: a rank that is ahead waits for slots to come back.
-//   - A rank's port carries one message at a time in each direction, and so does
-//     what ranks of a node share: its network card or its memory. They are served
-//     in the order in which they come.
+//   - A rank's port carries one message at a time in each direction, and so does the
+//     network card or memory that ranks of a node share. Messages are served in order of
+//     arrival.
 //
 // What it leaves out: routing and contention between nodes, jitter, and that
 // the slices of a message may be delayed unevenly; a message is known by the

@@ -6,16 +6,15 @@ import (
 	"math"
 )
 
-// A Link is what lies between two ranks. Times are in seconds, rates in bytes
-// a second.
+// A Link is the connection of two ranks. Times are in seconds, rates in bytes a second.
 type Link struct {
 	// Latency is the time from when a byte has left to when the other end sees it.
 	Latency float64
-	// Overhead is what a slice costs each end's own core, whatever its length.
+	// Overhead is the time that a slice of any length takes on each end's core.
 	Overhead float64
 	// Bandwidth is the rate of a rank's port, in and out at once.
 	Bandwidth float64
-	// Shared is the rate of what the ranks of a node have in common. For Intra
+	// Shared is the rate of the resource that the ranks of a node share. For Intra
 	// that is one memory or bus, which every message passes once; for Inter it is
 	// one network card, in and out at once. 0 means that they share nothing.
 	Shared float64
@@ -35,9 +34,9 @@ type Model struct {
 	NodeRanks    int
 	Intra, Inter Link
 
-	// Reduce and Copy are what a rank's core needs to combine a received byte with
-	// its own (γ), and to store a received byte or copy one, in seconds a byte. A
-	// combination that is stored counts once.
+	// Reduce and Copy are the times of a rank's core, in seconds a byte, to combine a
+	// received byte with its own (γ), and to store or copy one. A combination that is
+	// stored counts once.
 	Reduce, Copy float64
 
 	// SlotBytes and Slots are the dimensions of a queue, 128 KiB and 8 if zero.
@@ -47,7 +46,7 @@ type Model struct {
 // ErrModel is wrapped by errors about a Model that cannot be.
 var ErrModel = errors.New("bad link model")
 
-// complete fills in defaults and refuses what has no meaning.
+// complete fills in defaults and refuses a Model that makes no sense.
 func (m Model) complete(ranks int) (Model, error) {
 	if m.SlotBytes == 0 {
 		m.SlotBytes = 128 << 10

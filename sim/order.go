@@ -25,7 +25,7 @@ func (l *line) pop() int32 {
 	return r
 }
 
-// A turn is a rank that wants a shared port at a time.
+// A turn is a rank's request for a shared port at a time.
 type turn struct {
 	at   float64
 	rank int32

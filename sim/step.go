@@ -2,7 +2,7 @@ package sim
 
 import "github.com/ringo-go/ringo/sched"
 
-// move carries out one step, or changes nothing but what the rank waits for.
+// move carries out one step, or notes what the rank waits for and changes nothing else.
 func (w *world) move(r int32, st *rank, step sched.Step, granted bool) bool {
 	size := 0
 	if st.round == w.rounds-1 {
@@ -156,7 +156,7 @@ func (w *world) send(r int32, st *rank, to int32, credit span, size int, f *flow
 	return true
 }
 
-// share puts a message on what ranks of a node have in common.
+// share puts a message on the resource that ranks of a node share.
 func (w *world) share(arrive *span, begin float64, k kind, c *cost, src, dst int32) {
 	here, there := int(src)/w.m.NodeRanks, int(dst)/w.m.NodeRanks
 	on := func(p *port) {

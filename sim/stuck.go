@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// checkEnd says who did not get to the end, and what nobody received.
+// checkEnd names ranks that did not get to the end, and messages that nobody received.
 func (w *world) checkEnd() error {
 	var stuck []string
 	for r := range w.ranks {

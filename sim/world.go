@@ -34,7 +34,7 @@ type world struct {
 	done  int64                  // steps
 }
 
-// checkSteps is how often a run looks whether it shall end: after about 10 ms.
+// checkSteps is the number of steps between two checks of the context, about 10 ms.
 const checkSteps = 1 << 16
 
 // A rank takes 64 bytes and two places of 4 bytes in lines. Of a run only ranks and
@@ -57,7 +57,7 @@ const (
 	ended  = -3
 )
 
-// A piece is what a message costs by its length alone.
+// A piece is the costs of a message that depend on its length alone.
 type piece struct {
 	bytes  float64
 	slices float64

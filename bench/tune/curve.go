@@ -37,7 +37,7 @@ type curve struct {
 	us         [][]float64
 }
 
-// ask finds out what is to be measured.
+// ask finds the curves to measure.
 func (t *tuning) ask(comm *ringo.Comm, sizes []int64) (err error) {
 	c, n := t.cfg, t.ranks
 	width := c.Type.Size()
@@ -95,7 +95,7 @@ func (t *tuning) algorithms() (list []string) {
 	return list
 }
 
-// plan is what the times say.
+// plan is the plan of the fastest algorithms.
 func (t *tuning) plan() *ringo.Plan {
 	p := &ringo.Plan{
 		Machine: fmt.Sprintf("%d × %s", t.ranks, t.gpu), Driver: t.driver, Date: time.Now().UTC().Format(time.DateOnly),
