@@ -1,12 +1,12 @@
 // Package engine carries out one rank's part of a schedule (package sched) over
-// connections (package transport) and host memory. It is for those who open
-// communicators, such as package ringo; Compile makes a Program of a schedule, and
-// an Engine runs it as a Job.
+// connections (package transport) and host memory. It is for packages that implement
+// communicators, such as hostcomm. Compile makes a Program of a schedule, and an Engine
+// runs it as a Job.
 //
 // Run is three loops: rounds, steps, slices. A round is the whole schedule over
-// one piece of every chunk. A step moves its piece slice by slice; a slice is what
-// fits in a slot. A step that receives, reduces and sends forwards the first slice
-// while the next is still on its way, so pipelining needs no code.
+// one piece of every chunk. A step moves its piece slice by slice; a slice fits in a
+// slot. A step that receives, reduces and sends forwards the first slice while the next
+// is still on its way, so pipelining needs no code.
 //
 // The trap: a piece fills at most half a queue. If it could fill the whole, all
 // ranks of a ring could be sending into full queues, and none would receive.
@@ -33,7 +33,7 @@ type Job struct {
 	Stamp     transport.Stamp
 
 	// Lend lets connections send straight from In and Out. Run then waits until
-	// the receivers have taken what was lent.
+	// the receivers have taken the lent bytes.
 	Lend bool
 
 	slot    int  // bytes of a slice: what fits in a slot, in whole elements
@@ -61,17 +61,17 @@ func New(l transport.Limits) *Engine {
 // Piece is the most bytes of a chunk that one round moves.
 func (e *Engine) Piece() int { return e.limits.SlotBytes * (e.limits.Slots / 2) }
 
-// largeOut is the size of a result from which it is stored past the caches. At
-// 64 MiB that takes a fifth of the time away, at 16 MiB nothing. In place the
-// memory has just been read and is better left where it is.
+// largeOut is the least size of a result that is stored past the caches. At 64 MiB that
+// saves a fifth of the time, at 16 MiB nothing. In place the memory has just been read
+// and is in the caches anyway.
 const largeOut = 32 << 20
 
 // Run carries out a job and returns when this rank's part is done: its result
 // is complete and its memory may be reused. An error is a *StepError, unless the
 // connections are too narrow for the job and nothing was done.
 //
-// Messages of no bytes are sent in the first round, so that ranks which
-// disagree meet even when one of them has nothing to say.
+// Messages of no bytes are sent in the first round, so that ranks which disagree find
+// out even if one of them has no data.
 func (e *Engine) Run(j *Job) error {
 	p := j.Program
 	if err := e.cut(j); err != nil {
@@ -117,7 +117,7 @@ func (e *Engine) Run(j *Job) error {
 	return nil
 }
 
-// cut decides where the data is cut: between elements.
+// cut sets the sizes of pieces and slices, in whole elements.
 func (e *Engine) cut(j *Job) error {
 	j.slot = e.limits.SlotBytes
 	if j.Reducer != nil {
@@ -253,7 +253,7 @@ func (st *step) lend(j *Job, n int) bool {
 	return j.Lend && st.from != nil && n > 0 && (st.lends.Buf == sched.Out || !j.inPlace && !j.scaled)
 }
 
-// sliceFrom is slice for a step that sends v from where it is kept.
+// sliceFrom is slice for a step that sends v from the memory that keeps it.
 func (st *step) sliceFrom(j *Job, src, dst []byte, n int) error {
 	v := dst
 	switch {
@@ -300,7 +300,7 @@ func (st *step) release() error {
 	return nil
 }
 
-// receiveInto is receive for what is stored as it comes.
+// receiveInto is receive for data that is stored unchanged.
 func (st *step) receiveInto(j *Job, dst []byte, n int) error {
 	stamp, err := st.into.NextInto(mem.Host(dst))
 	got := n
@@ -315,8 +315,8 @@ func (st *step) receiveInto(j *Job, dst []byte, n int) error {
 	return nil
 }
 
-// publish sends the reserved slot, and then keeps v: the peer need not wait for
-// that, and the slot stays as it is until it is reserved again.
+// publish sends the reserved slot, and then stores v in dst: the peer need not wait for
+// that, and the slot does not change until it is reserved again.
 func (st *step) publish(j *Job, v, dst []byte) error {
 	if err := st.send.Publish(j.Stamp); err != nil {
 		return st.fail("send", err)

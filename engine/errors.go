@@ -7,7 +7,7 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A StepError is what went wrong in a step, and with whom.
+// A StepError is the error of a step, with the peer and the phase.
 type StepError struct {
 	Peer  sched.Rank
 	Phase string // "send", "recv", "connect", "accept"
@@ -25,7 +25,7 @@ func (e *StepError) Error() string {
 func (e *StepError) Unwrap() error { return e.Err }
 
 // A MismatchError says that the peer's slot belongs to another call than ours,
-// or has another length: the ranks disagree on what they are doing.
+// or has another length: the ranks are at different calls.
 type MismatchError struct {
 	Want, Got           transport.Stamp
 	WantBytes, GotBytes int

@@ -15,8 +15,8 @@ type Links interface {
 	Recv(from sched.Rank) (transport.RecvConn, error)
 }
 
-// A Program is the column of one rank in a schedule: what Run carries out. It is
-// compiled once and run any number of times, by one goroutine at a time.
+// A Program is the column of one rank in a schedule, for Run. It is compiled once and
+// run any number of times, by one goroutine at a time.
 type Program struct {
 	steps []step
 	shape sched.Shape
@@ -26,17 +26,17 @@ type Program struct {
 // Shape is the shape of the schedule.
 func (p *Program) Shape() sched.Shape { return p.shape }
 
-// A step is a sched.Step with its connections. They are made when the step is
-// first carried out and not before: a rank that waits for a connection must
-// first have said, by sending, what it is about, or ranks that disagree would
-// wait for each other in silence.
+// A step is a sched.Step with its connections. They are made when the step is first
+// carried out and not before: a rank must have sent, and so named its call, before it
+// waits for a connection. Otherwise ranks that disagree would wait for each other in
+// silence.
 type step struct {
 	sched.Step
 	connected bool
 	send      transport.SendConn
 	recv      transport.RecvConn
-	into      transport.Into // recv, if it has this power
-	from      transport.From // send, if it has this power and the step may use it
+	into      transport.Into // recv, if it is an Into
+	from      transport.From // send, if it is a From and the step may use it
 	lends     sched.Ref      // memory that v may be sent from, None if it changes later
 }
 

@@ -53,9 +53,9 @@ func (g *Guard) Begin(timeout time.Duration) {
 	}
 }
 
-// End ends the operation that Begin started, so that neither its deadline nor
-// its OnSlow reaches what comes before the next one. Without a long wait there
-// is nothing to do, and End costs one load.
+// End ends the operation that Begin started, so that its deadline and its OnSlow do not
+// concern waits before the next Begin. After an operation without a long wait there is
+// nothing to do, and End costs one load.
 func (g *Guard) End() {
 	if g.deadline.Load() > 0 {
 		g.slowAt.Store(0)

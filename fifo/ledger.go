@@ -21,7 +21,7 @@ type ledger struct {
 	failed   failures   // those of them that did not end well
 	closed   bool
 
-	room, work, done sync.Cond // callers wait for room and for what is done, the carrier for work
+	room, work, done sync.Cond // callers wait for room and done, the carrier for work
 
 	tick    *time.Timer // wakes waits to look at their Guard
 	ticking bool        // it will fire
@@ -64,7 +64,7 @@ func (l *ledger) wait(c *sync.Cond, g *Guard) error {
 	return nil
 }
 
-// onTick wakes who may wait with a Guard. Who goes on waiting starts the tick
+// onTick wakes all that may wait with a Guard. A wait that goes on starts the tick
 // again.
 func (l *ledger) onTick() {
 	l.mu.Lock()

@@ -22,7 +22,7 @@ type control struct {
 	_        [120]byte
 }
 
-// header is what is in front of a payload, or has it inside.
+// header lies in front of a payload, or contains it.
 type header struct {
 	word   atomic.Uint64
 	stamp  Stamp

@@ -28,20 +28,21 @@ const (
 
 // When yielding does harm.
 const (
-	// A yield that takes longer than switchTime and brings what was waited for has
-	// run the other party on this core. The system may leave both there for 20 ms
-	// while another core is idle: an operation takes 5 µs then and not 0.4. After
-	// bearable such yields this end sleeps once, for who is woken gets an idle core
-	// if the system looks for one, and the next time it moves away by itself. Where
-	// there is no better place that does not help, so bearable doubles each time.
-	// Half of it is drawn by lot, lest both ends move to the same core.
+	// A yield that takes longer than switchTime and ends the wait has run the other
+	// party on this core. The system may leave both there for 20 ms while another core
+	// is idle: an operation then takes 5 µs instead of 0.4. After bearable such yields
+	// this end sleeps once, because the system may wake it on an idle core; the next
+	// time it moves to another core by itself. If no core is idle neither helps, so
+	// bearable doubles each time. Half of it is random, lest both ends move to the same
+	// core.
 	switchTime  = time.Microsecond
 	minBearable = 8
 	maxBearable = 512
 
-	// A yield that takes longer than hogTime has lost the core to somebody who
-	// computes, for a time slice of some ms. Who sleeps and is woken goes before
-	// him, who yields goes after him. So the next waits sleep without yielding.
+	// A yield that takes longer than hogTime has lost the core to another program that
+	// computes, for a time slice of some ms. A thread that is woken from sleep runs
+	// before that program, one that yields runs after it. So the next waits sleep
+	// without yielding.
 	hogTime   = 500 * time.Microsecond
 	minSleeps = 4
 	maxSleeps = 256
@@ -159,7 +160,7 @@ func (w *waiter) poll(word *atomic.Uint64, old uint64) (err error, late bool) {
 			}
 		}
 		if yield = yield || waited > spinTime; yield {
-			runtime.Gosched() // dear, beside a yield of the thread: it may start another thread
+			runtime.Gosched() // costs more than yielding the thread: it may start another
 		}
 	}
 }
@@ -183,8 +184,8 @@ func (w *waiter) spread() bool {
 	return true
 }
 
-// sleepLater makes the next waits sleep at once, after a yield that lost the core
-// to somebody who computes: the more, the fewer yields went well since the last.
+// sleepLater makes the next waits sleep at once, after a yield that lost the core to
+// another program: the more of them, the fewer yields went well since the last time.
 func (w *waiter) sleepLater() {
 	if w.yields > 16 {
 		w.sleeps = minSleeps

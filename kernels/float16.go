@@ -21,7 +21,7 @@ const (
 	nanF8E5M2 = 1<<7 - 1
 )
 
-// infinite bits of float32 without the sign. What is greater is a NaN.
+// infF32 is the bits of an infinite float32 without the sign. Greater ones are NaNs.
 const infF32 = 0xff << 23
 
 // Float32 is the same number as a float32.
@@ -54,7 +54,7 @@ func NewF16(f float32) F16 {
 // Float32 is the same number as a float32.
 func (h BF16) Float32() float32 { return math.Float32frombits(uint32(h) << 16) }
 
-// NewBF16 rounds f to nearest even; what is too large becomes an infinity.
+// NewBF16 rounds f to nearest even; a number that is too large becomes an infinity.
 func NewBF16(f float32) BF16 {
 	bits := math.Float32bits(f)
 	if bits&(1<<31-1) > infF32 {
@@ -73,7 +73,7 @@ func (h F8E4M3) Float32() float32 {
 	return math.Float32frombits(sign | math.Float32bits(math.Float32frombits(bits)*0x1p120))
 }
 
-// NewF8E4M3 rounds f to nearest even; what is too large becomes ±448.
+// NewF8E4M3 rounds f to nearest even; a number that is too large becomes ±448.
 func NewF8E4M3(f float32) F8E4M3 {
 	bits := math.Float32bits(f)
 	sign := F8E4M3(bits >> 24 & 0x80)
@@ -99,8 +99,8 @@ func (h F8E5M2) Float32() float32 {
 	return math.Float32frombits(sign | math.Float32bits(math.Float32frombits(bits)*0x1p112))
 }
 
-// NewF8E5M2 rounds f to nearest even; what is too large, an infinity included,
-// becomes ±57344.
+// NewF8E5M2 rounds f to nearest even; a number that is too large, or infinite, becomes
+// ±57344.
 func NewF8E5M2(f float32) F8E5M2 {
 	bits := math.Float32bits(f)
 	sign := F8E5M2(bits >> 24 & 0x80)

@@ -13,7 +13,7 @@ type Goal struct {
 	same    bool // all ranks must hold the same bits
 }
 
-// extent says who has a buffer and how much of it.
+// extent is the ranks that have a buffer, and its length.
 type extent struct {
 	perRank bool // n blocks, else one
 	rooted  bool // only root has it, else all ranks

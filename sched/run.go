@@ -11,8 +11,8 @@ import (
 
 // run carries out all ranks of s on paper. Between each ordered pair of ranks is
 // a queue of depth messages; a step waits until its message has come and there
-// is room for the one it sends, and then happens at once: do gets what was
-// received and gives what is sent.
+// is room for the one it sends, and then happens at once: do gets the received message
+// and returns the one to send.
 //
 // One order of execution stands for all. A queue has one writer and one reader
 // and each rank's steps have a fixed order, so a step that can happen still can

@@ -14,7 +14,7 @@ import (
 // each other for ever at the depth of the model's queues.
 var ErrDeadlock = errors.New("deadlock")
 
-// A Result says how long a collective takes and what it moves. All times are in
+// A Result is the time of a collective and the bytes it moves. All times are in
 // seconds from a common start.
 type Result struct {
 	Time  float64   // when the last rank is done

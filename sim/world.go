@@ -140,7 +140,7 @@ func (w *world) carry(r int32, granted bool) {
 	}
 }
 
-// end is when a rank and what it has sent are done.
+// end is the time at which a rank and its messages are done.
 func (st *rank) end() float64 { return max(st.clock, st.out) }
 
 // queue finds a queue that the rank did not use last.

@@ -241,7 +241,7 @@ func (e *Engine) alloc(n int) (uintptr, error) {
 
 // scratch is device memory for the Tmp of one operation at a time.
 func (e *Engine) scratch(n int) (p uintptr, err error) {
-	if n > e.tmpLen { // what is smaller stays: graphs may hold it
+	if n > e.tmpLen { // the smaller one stays: graphs may hold it
 		if e.tmp, err = e.alloc(n); err != nil {
 			return 0, err
 		}

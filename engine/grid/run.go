@@ -202,7 +202,7 @@ func (e *Engine) writeWords(w []uint64, s cuda.Stream) error {
 		return err
 	}
 	if len(w) > e.tables {
-		err := e.quietly(func() (err error) { // what is smaller stays: graphs may hold it
+		err := e.quietly(func() (err error) { // the smaller one stays: graphs may hold it
 			e.table, err = e.room(8 * len(w))
 			return err
 		})

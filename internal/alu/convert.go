@@ -167,7 +167,7 @@ func floatToFloat(in *ptx.Instr, d, t ptx.Type) func(a uint64) uint64 {
 	}
 }
 
-// saturating is the format without infinities: what is too large becomes max.
+// saturating is the format without infinities: too large numbers become max.
 func (f *format) saturating() *format {
 	g := *f
 	g.inf = 0

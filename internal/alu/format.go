@@ -13,7 +13,7 @@ type format struct {
 	width, man, low int
 	emin            int     // exponent of the smallest normal number
 	max             uint64  // bits of the greatest finite number
-	inf             uint64  // 0 where none is made: what is too large becomes max
+	inf             uint64  // 0 if the format makes none: too large numbers become max
 	least           uint64  // of the bits of NaNs
 	nan             uint64  // the NaN that arithmetic and conversions make
 	scale           float64 // the ratio between the format's numbers and float64s with the same exponent bits
@@ -140,7 +140,7 @@ func (f *format) round(x float64, r rounding) uint64 {
 	return f.roundInt(b>>63 != 0, man, exp-1023-52, r)
 }
 
-// roundFlush is round for .ftz: zero for what is denormal after rounding to
+// roundFlush is round for .ftz: zero for a number that is denormal after rounding to
 // man bits as if the exponent had no limit.
 func (f *format) roundFlush(x float64, r rounding) uint64 {
 	least := math.Ldexp(1, f.emin)

@@ -6,7 +6,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// A capture turns what is put on streams into nodes of a graph.
+// A capture turns the work put on streams into nodes of a graph.
 type capture struct {
 	id      uint64
 	graph   *graph

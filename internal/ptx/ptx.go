@@ -1,6 +1,6 @@
-// Package ptx reads PTX text, the assembly of NVIDIA's GPUs, into a tree that
-// the emulator executes and the linter judges. It covers what Ringo's kernels
-// use; Parse refuses what it does not know, with its line.
+// Package ptx reads PTX text, the assembly of NVIDIA's GPUs, into a tree that the
+// emulator executes and the linter checks. The trap: it covers only the PTX that Ringo's
+// kernels use; Parse refuses the rest and names the line.
 //
 // Source: PTX ISA 8.0, sections 4 to 9.
 package ptx
@@ -12,7 +12,7 @@ package ptx
 type Module struct {
 	Version     Version  // .version 7.0
 	Target      string   // .target sm_70
-	Options     []string // what else .target says: "debug"
+	Options     []string // other words of .target: "debug"
 	AddressSize int      // .address_size 64; 32 when not given
 	Vars        []Var    // of the module: .global, .const and .shared, in order
 	Funcs       []*Func
@@ -36,7 +36,7 @@ type Func struct {
 	Name    string
 	Entry   bool
 	Linkage string // "", "visible", "extern" or "weak"
-	Declare bool   // without a body: a declaration of what is defined later, or nowhere
+	Declare bool   // without a body: a declaration of a function defined later, or nowhere
 	Line    int
 	Params  []Var // in order, with the offsets they have in the parameter block
 	Results []Var // of a device function, with offsets in their own block
@@ -151,7 +151,7 @@ type Instr struct {
 	Mods     []string
 	Types    []Type // in the order written
 	Space    Space
-	Vec      int // 1, 2 or 4; 1 for mov, whatever it packs
+	Vec      int // 1, 2 or 4; 1 for any mov
 	Guard    int // register of the predicate, -1 for none
 	GuardNot bool
 	Operands []Operand // destinations first, as written; of call always (results), f, (arguments)

@@ -86,7 +86,7 @@ func (p *parser) closeScope(b *body) {
 	b.scopes = b.scopes[:last]
 }
 
-// label makes a label of what comes next, or a table of labels if that follows.
+// label makes a label of the next instruction, or of the table of labels that follows.
 func (p *parser) label(b *body, t token) {
 	if !p.tok.is(".branchtargets") {
 		name := p.declareLocal(b, t, symbol{kind: labelSymbol, index: len(b.Body)})

@@ -191,7 +191,7 @@ var modifierLists = map[string]string{
 	"AHEAD":     "L2::64B,L2::128B,L2::256B@7.4/80",
 }
 
-// specials are the special registers, with their types and what they need.
+// specials are the special registers, with their types and needs.
 var specials = map[string]special{
 	"%tid.x": {U32, need{}}, "%tid.y": {U32, need{}}, "%tid.z": {U32, need{}},
 	"%ntid.x": {U32, need{}}, "%ntid.y": {U32, need{}}, "%ntid.z": {U32, need{}},

@@ -1,6 +1,6 @@
 package ptx
 
-// typeInfo is what is known of a Type.
+// typeInfo describes a Type.
 type typeInfo struct {
 	name  string
 	size  int // bytes

@@ -108,7 +108,7 @@ func triple(v [3]int) string { return fmt.Sprintf("(%d,%d,%d)", v[0], v[1], v[2]
 // waiters is how many waiting threads a report names.
 const waiters = 6
 
-// deadlock stops the grid. Of the blocks the report names some threads and what they wait for.
+// deadlock stops the grid. The report names some threads of the blocks, and their waits.
 func (g *Grid) deadlock(why string, blocks ...*block) {
 	f := &weakmem.Fault{Kind: weakmem.Deadlock, Device: g.Device, Kernel: g.Kernel.Name, Line: g.Kernel.Func.Line, Count: 1}
 	lines := []string{why}

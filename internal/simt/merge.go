@@ -100,7 +100,7 @@ func newLiveness(ins []inst, base, first, last int32) *liveness {
 		for i := len(ins) - 1; i >= 0; i-- {
 			l.after(i, live)
 			in := &ins[i]
-			if in.guard == noSlot { // else threads keep what they have
+			if in.guard == noSlot { // else some threads keep their old values
 				for _, d := range in.dst {
 					if r := l.register(d); r >= 0 {
 						live.remove(r)

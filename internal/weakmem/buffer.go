@@ -106,7 +106,7 @@ func (b *buffer) covers(addr, n uint64) bool {
 	return false
 }
 
-// overlay puts what is pending over the bytes at addr that memory holds.
+// overlay puts pending stores over dst, memory's bytes at addr.
 func (b *buffer) overlay(dst []byte, addr uint64) {
 	if b.up != nil {
 		b.up.overlay(dst, addr)

@@ -10,8 +10,8 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 )
 
-// broken says what has happened to a connection. The caller adds the operation, the
-// rank and the transport.
+// broken is the error of a broken connection. The caller adds the operation, the rank
+// and the transport.
 func broken(err error) error {
 	switch {
 	case errors.Is(err, net.ErrClosed):

@@ -27,7 +27,7 @@ type recvConn struct {
 // it stays in the cache.
 type inlet struct {
 	*stream
-	buf  []byte // a frame from the start, and what was read beyond it
+	buf  []byte // a frame from the start, and bytes read beyond it
 	have int    // bytes in buf
 	last int    // length of the last frame, the guess for the next
 	used int    // length of the frame of the held slot
@@ -158,7 +158,7 @@ func (c *recvConn) ready() error {
 	return c.t.cfg.Guard.Aborted()
 }
 
-// header parses what is at the start of the buffer.
+// header parses the header at the start of the buffer.
 func (c *recvConn) header(in *inlet) (header, error) {
 	h, err := parseHeader(in.buf[:in.have], c.next, c.max)
 	switch {

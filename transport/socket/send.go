@@ -12,7 +12,7 @@ import (
 )
 
 // lingerTime is how long a closed sending end waits, in the background, for a
-// peer that takes nothing of what was published.
+// peer that takes none of the published slots.
 const lingerTime = time.Second
 
 // A sendConn is the sending end. Its slots are a ring of memory, each with room
@@ -189,8 +189,7 @@ func (c *sendConn) until(l *lane, s *slot, due uint64) error {
 			queued = s.queued.Load()
 		}
 		if l.repaid < due {
-			// A receiver that has all it wants pays, closes and is gone: what it
-			// paid counts first.
+			// A receiver may have given credits and closed: the credits count first.
 			if err := l.collect(); err != nil && err != errAgain && l.repaid < due {
 				return c.blame(l, err)
 			}

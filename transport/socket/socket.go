@@ -4,8 +4,8 @@
 // A connection is one-way: slots flow from the side that dialled, and only
 // credits flow back. It is made of one or more streams; slot k travels on
 // stream k mod Streams. Both ends prove that they know the key of the
-// communicator before either believes the other (internal/auth); whoever else
-// finds the port is dropped.
+// communicator before either believes the other (internal/auth); strangers are
+// dropped.
 //
 // On Linux the data path runs in the caller's goroutine with non-blocking system
 // calls, and large slots are not copied into the kernel: their pages are lent to it

@@ -13,7 +13,7 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// close: what was published before the sender closed is received.
+// close: slots that were published before the sender closed are received.
 func (s suite) close(t *testing.T) {
 	send, recv := s.pair(t, small)
 	for i := range small.Slots {
