@@ -2,7 +2,7 @@
 // package gpucomm. The interpreter (kernels/cuda/run.cu) does on the GPU what package
 // engine does on the host: the rounds, steps and slices of any schedule, with a block
 // of threads for each lane. Direct kernels (direct.cu) carry out small and middle sizes
-// in one exchange of lines, messages (messages.h) independent sends and receives side by
+// in one or two hops, messages (messages.h) independent sends and receives side by
 // side, and window kernels (window.cu) and copy engines work in the ranks' own
 // registered buffers.
 //
