@@ -21,34 +21,41 @@ type Sign struct {
 	Root  int // -1 if there is none
 }
 
-// SignOf is the sign of a call without its number, algorithm and windows.
-func SignOf(c *Call) Sign {
-	s := Sign{Kind: c.Kind, Type: c.Type, Count: c.Count, Root: -1}
-	switch c.Kind {
-	case Barrier:
-		return Sign{Kind: Barrier, Root: -1}
-	case Recv:
-		s.Kind = Send
-	case AllGatherv:
-		s.Count = hashCounts(c.OutCounts)
-	case AlltoAllv:
-		s.Count = 0 // every pair has its own
+// SignOf is the sign of a checked call without its number, algorithm and windows.
+func SignOf(c *Call) Sign { return ReadSign(StampOf(c, Auto)) }
+
+// StampOf is the stamp of a checked call that an algorithm carries out, without its number.
+func StampOf(c *Call, a Algo) [2]uint64 {
+	kind, typ, op, count, root := c.Kind, c.Type, kernels.Kind(0), c.Count, -1
+	switch {
+	case kind == Barrier:
+		typ = 0
+	case kind == Recv:
+		kind = Send
+	case kind == AllGatherv:
+		count = hashCounts(c.OutCounts)
+	case kind == AlltoAllv:
+		count = 0 // every pair has its own
+	case kind.Reduces():
+		op = c.Op.Kind
 	}
-	if c.Kind.Reduces() {
-		s.Op = c.Op.Kind
+	if kind.Rooted() {
+		root = c.Root
 	}
-	if c.Kind.Rooted() {
-		s.Root = c.Root
-	}
-	return s
+	return stamp(0, kind, typ, op, a, 0, count, root)
 }
 
-// Stamp is the sign as it travels, in bits: seq 32, kind 4, type 4, op 4, algo 5,
-// where 15; count 46, root+1 18.
+// Stamp is the sign as it travels.
 func (s Sign) Stamp() [2]uint64 {
+	return stamp(s.Seq, s.Kind, s.Type, s.Op, s.Algo, s.Where, s.Count, s.Root)
+}
+
+// stamp lays out a sign, in bits: seq 32, kind 4, type 4, op 4, algo 5, where 15; count 46,
+// root+1 18.
+func stamp(seq uint32, kind Kind, typ kernels.DataType, op kernels.Kind, a Algo, where uint16, count, root int) [2]uint64 {
 	return [2]uint64{
-		uint64(s.Seq)<<32 | uint64(s.Kind&15)<<28 | uint64(s.Type&15)<<24 | uint64(s.Op&15)<<20 | uint64(s.Algo&31)<<15 | uint64(s.Where&MaxWhere),
-		uint64(s.Count)<<18 | uint64(s.Root+1)&(1<<18-1),
+		uint64(seq)<<32 | uint64(kind&15)<<28 | uint64(typ&15)<<24 | uint64(op&15)<<20 | uint64(a&31)<<15 | uint64(where&MaxWhere),
+		uint64(count)<<18 | uint64(root+1)&(1<<18-1),
 	}
 }
 

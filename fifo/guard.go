@@ -69,15 +69,6 @@ func (g *Guard) End() {
 // OnSlow is called before the Guard is used.
 func (g *Guard) OnSlow(after time.Duration, f func()) { g.after, g.slow = after, f }
 
-// Hurry makes the operation under way call OnSlow's function when its wait next asks for Err,
-// however short it has waited. An operation that has not waited long enough to ask for Err
-// does not hear of it.
-func (g *Guard) Hurry() {
-	if g.slow != nil && g.deadline.Load() > 0 {
-		g.slowAt.Store(1)
-	}
-}
-
 // Abort makes all present and future waits return cause. The first one stays.
 func (g *Guard) Abort(cause error) { g.cause.CompareAndSwap(nil, &cause) }
 

@@ -43,7 +43,7 @@ const (
 	// computes, for a time slice of some ms. A thread that is woken from sleep runs
 	// before that program, one that yields runs after it. So the next waits sleep
 	// without yielding.
-	hogTime   = 500 * time.Microsecond
+	hogTime   = 2 * time.Millisecond
 	minSleeps = 4
 	maxSleeps = 256
 )

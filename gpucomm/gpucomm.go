@@ -58,6 +58,7 @@ type Comm struct {
 	engine  *grid.Engine
 
 	job      grid.Job
+	request  request.Request // of the current call
 	programs map[choice.Key]*grid.Program
 	layout   [4][]int // room for the counts and offsets of the v-variants
 

@@ -27,16 +27,16 @@ func (g *Comm) Do(c *call.Call) error {
 			return err
 		}
 		ans := g.Answer(c)
-		var r request.Request
+		r := &g.request
 		err := g.chooser.Prove(c, ans.Algo)
 		if err == nil {
-			r, err = g.Numberer.Number(c, ans.Algo)
+			err = g.Numberer.Number(r, c, ans.Algo)
 		}
 		if err == nil {
-			err = g.queue(c, &r, ans)
+			err = g.queue(c, r, ans)
 		}
 		if err != nil {
-			return g.Life.Fail(c, uint32(r.Stamp[0]>>32), err, g)
+			return g.Life.Fail(c, r.Seq(), err, g)
 		}
 		return nil
 	})
@@ -165,10 +165,11 @@ func (g *Comm) Exchange(calls []*call.Call) error {
 			return err
 		}
 		for i, c := range calls {
-			r, err := g.Numberer.Number(c, g.chooser.Choose(question(c, false)).Algo)
+			r := new(request.Request)
+			err := g.Numberer.Number(r, c, g.chooser.Choose(question(c, false)).Algo)
 			if err == nil {
 				jobs[i] = new(grid.Job)
-				err = g.prepare(c, &r, jobs[i], new([4][]int))
+				err = g.prepare(c, r, jobs[i], new([4][]int))
 			}
 			if err != nil {
 				return g.Life.Fail(c, 0, err, g)

@@ -8,6 +8,7 @@ import (
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/request"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -72,10 +73,11 @@ func (h *Comm) exchangeLarge(calls []*call.Call) error {
 	jobs := map[way][]*engine.Job{}
 	owner := map[*engine.Job]*call.Call{}
 	for _, c := range calls {
-		r, err := h.numberer.Number(c, h.chooser.Choose(choice.Question{Kind: c.Kind, Bytes: c.Bytes()}).Algo)
+		r := new(request.Request)
+		err := h.numberer.Number(r, c, h.chooser.Choose(choice.Question{Kind: c.Kind, Bytes: c.Bytes()}).Algo)
 		j := &engine.Job{}
 		if err == nil {
-			err = h.prepare(j, c, &r)
+			err = h.prepare(j, c, r)
 		}
 		if err != nil {
 			return h.life.Fail(c, 0, err, h)

@@ -33,7 +33,8 @@ type Comm struct {
 
 	engine    *engine.Engine
 	job       engine.Job
-	key       choice.Key // of the program used last
+	request   request.Request // of the current call
+	key       choice.Key      // of the program used last
 	program   *engine.Program
 	programs  map[choice.Key]*engine.Program
 	layout    [4][]int     // of the v-variants
@@ -65,23 +66,23 @@ func (h *Comm) Do(c *call.Call) error {
 	}
 	defer h.life.Guard.End()
 	ans := h.Answer(c)
-	var r request.Request
+	r := &h.request
 	err := h.chooser.Prove(c, ans.Algo)
 	if c.Kind.Reduces() && c.Op.Unit > h.limits.SlotBytes {
 		err = fmt.Errorf("%w: %v takes %d bytes as a whole, and a slot has %d: raise RINGO_SLOT_BYTES", call.ErrInvalid, c.Op, c.Op.Unit, h.limits.SlotBytes)
 	}
 	if err == nil {
-		r, err = h.numberer.Number(c, ans.Algo)
+		err = h.numberer.Number(r, c, ans.Algo)
 	}
 	if err == nil {
 		if ans.By == choice.ByFold {
-			err = h.inOrder(c, &r)
+			err = h.inOrder(c, r)
 		} else {
-			err = h.run(c, &r)
+			err = h.run(c, r)
 		}
 	}
 	if err != nil {
-		return h.life.Fail(c, uint32(r.Stamp[0]>>32), err, h)
+		return h.life.Fail(c, r.Seq(), err, h)
 	}
 	return nil
 }

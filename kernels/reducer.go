@@ -69,9 +69,12 @@ func NewReducer(t DataType, op RedOp, ranks int) (*Reducer, error) {
 	if !t.Valid() || op.Kind >= KindUser {
 		return newReducer(t, op, ranks, best)
 	}
-	op, reason := op.scalar(t)
-	if reason != "" {
-		return nil, &InvalidError{t, op, reason}
+	if op.At != nil {
+		read, reason := op.scalar(t)
+		if reason != "" {
+			return nil, &InvalidError{t, op, reason}
+		}
+		op = read
 	}
 	var scale, factor uint64
 	n := 0

@@ -40,8 +40,6 @@ type Life struct {
 	gone    chan struct{} // closed by Close
 	stopped chan struct{} // closed when waits are ended
 
-	locating atomic.Bool // a goroutine tries to say where this rank is
-
 	mu      sync.Mutex
 	machine Machine       // guarded by mu
 	settled chan struct{} // guarded by mu; closed when a doubt ends, nil without one
@@ -216,45 +214,5 @@ func (l *Life) Close() {
 // it, or one that watches a GPU.
 func (l *Life) inquire() { l.group.Inquire(l.Turn.position(true)) }
 
-// locate answers the same question of another rank. While an operation is under way, its wait
-// is asked to say where it is; it may end before that, so this rank tries for a while.
-func (l *Life) locate() (bootstrap.Position, bool) {
-	if p, ok := l.whereabouts(); ok {
-		return p, true
-	}
-	if !l.locating.CompareAndSwap(false, true) {
-		return bootstrap.Position{}, false
-	}
-	go func() {
-		defer l.locating.Store(false)
-		for range locateTries {
-			select {
-			case <-l.gone:
-				return
-			case <-time.After(locateEvery):
-			}
-			if p, ok := l.whereabouts(); ok {
-				l.group.Inquire(p)
-				return
-			}
-		}
-	}()
-	return bootstrap.Position{}, false
-}
-
-// How often a rank that is in an operation tries to say where it is, and for how long.
-const (
-	locateEvery = 5 * time.Millisecond
-	locateTries = 40
-)
-
-// whereabouts is this rank's position, if its turn is free. Otherwise the operation under way
-// is asked to say it.
-func (l *Life) whereabouts() (bootstrap.Position, bool) {
-	if !l.Turn.TryLock() {
-		l.Guard.Hurry()
-		return bootstrap.Position{}, false
-	}
-	defer l.Turn.Unlock()
-	return l.Turn.position(false), true
-}
+// locate answers the same question of another rank.
+func (l *Life) locate() (bootstrap.Position, bool) { return l.Turn.position(false), true }

@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
 )
 
 // A Turn is held while an operation is carried out. It numbers the collectives of a
@@ -20,16 +19,16 @@ type Turn struct {
 // history is how many collectives a rank can be asked about.
 const history = 64
 
-// Next numbers an operation and gives its stamp. The turn is held.
-func (t *Turn) Next(s call.Sign) [2]uint64 {
+// Next numbers an operation whose stamp has no number yet, unless it is between two ranks
+// alone. The turn is held.
+func (t *Turn) Next(stamp [2]uint64, pairwise bool) [2]uint64 {
 	t.numbers.Lock()
 	defer t.numbers.Unlock()
-	if t.pairwise = s.Kind.Pairwise(); t.pairwise {
-		return s.Stamp()
+	if t.pairwise = pairwise; pairwise {
+		return stamp
 	}
 	t.seq = max(t.seq+1, 1)
-	s.Seq = t.seq
-	stamp := s.Stamp()
+	stamp[0] |= uint64(t.seq) << 32
 	t.recent[t.seq%history] = stamp
 	return stamp
 }

@@ -30,6 +30,9 @@ type Request struct {
 	In, Out int // bytes of this rank
 }
 
+// Seq is the number of the call among the collectives, 0 if it has none.
+func (r *Request) Seq() uint32 { return uint32(r.Stamp[0] >> 32) }
+
 // Part is the key of a collective that is part of a request.
 func (r *Request) Part(kind call.Kind, a call.Algo) choice.Key {
 	k := choice.Key{Kind: kind, Algo: a, Peer: -1}
@@ -48,22 +51,21 @@ type Numberer struct {
 // LevelTrace is the level of a record of every call.
 const LevelTrace = slog.LevelDebug
 
-// Number makes the request of a checked call that an algorithm is to carry out. The turn
+// Number fills in the request of a checked call that an algorithm is to carry out. The turn
 // is held. It allocates nothing where nothing is wrong and nobody logs.
-func (n *Numberer) Number(c *call.Call, a call.Algo) (r Request, err error) {
-	s := call.SignOf(c)
-	s.Algo = a
+func (n *Numberer) Number(r *Request, c *call.Call, a call.Algo) (err error) {
 	rank, size := n.Life.Rank, n.Life.Size
+	*r = Request{}
 	if c.Kind.Reduces() {
 		r.Op = c.Op.Kind
 		if r.Reducer, err = kernels.NewReducer(c.Type, c.Op, size); err != nil {
-			return r, fmt.Errorf("%w: %w", call.ErrInvalid, err)
+			return fmt.Errorf("%w: %w", call.ErrInvalid, err)
 		}
 		if at := c.Op.At; at != nil && !at.IsHost() {
 			r.Scalar = at.Ptr()
 		}
 	}
-	r.Stamp = n.Life.Turn.Next(s) // nothing below can be wrong on this rank alone
+	r.Stamp = n.Life.Turn.Next(call.StampOf(c, a), c.Kind.Pairwise()) // nothing below can be wrong on this rank alone
 	r.Size, r.Unit = 1, 1
 	if c.Kind != call.Barrier {
 		r.Size = c.Type.Size()
@@ -74,12 +76,15 @@ func (n *Numberer) Number(c *call.Call, a call.Algo) (r Request, err error) {
 		in, out := c.Shape(rank, size)
 		r.In, r.Out = in*r.Size, out*r.Size
 	}
-	r.Key = choice.Key{Kind: c.Kind, Algo: a, Peer: int32(s.Root)}
-	if c.Kind.Pairwise() {
+	r.Key = choice.Key{Kind: c.Kind, Algo: a, Peer: -1}
+	switch {
+	case c.Kind.Pairwise():
 		r.Key.Peer = int32(c.Peer)
+	case c.Kind.Rooted():
+		r.Key.Peer = int32(c.Root)
 	}
 	if n.Log != nil {
-		n.Log.Log(context.Background(), LevelTrace, c.String(), "subsys", "CALL", "seq", r.Stamp[0]>>32, "algo", a.String())
+		n.Log.Log(context.Background(), LevelTrace, c.String(), "subsys", "CALL", "seq", r.Seq(), "algo", a.String())
 	}
-	return r, nil
+	return nil
 }
