@@ -3,6 +3,7 @@ package ringo
 import (
 	"bytes"
 
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/call"
 )
 
@@ -80,4 +82,29 @@ func TestDebugLog(t *testing.T) {
 	require.Equal(t, "two four", lines("RINGO_DEBUG=info", "RINGO_DEBUG_SUBSYS=NET,COLL"))
 	require.Equal(t, "two four", lines("RINGO_DEBUG=INFO", "RINGO_DEBUG_SUBSYS=^INIT"))
 	require.Equal(t, "one two three four", lines("NCCL_DEBUG=TRACE"))
+}
+
+// A program's own log receives what RINGO_DEBUG asks for, calls included, by part.
+func TestDebugOwnLog(t *testing.T) {
+	for _, tc := range []struct {
+		env  []string
+		want bool
+	}{
+		{[]string{"RINGO_DEBUG=TRACE"}, true},
+		{[]string{"RINGO_DEBUG=TRACE", "RINGO_DEBUG_SUBSYS=CALL"}, true},
+		{[]string{"RINGO_DEBUG=TRACE", "RINGO_DEBUG_SUBSYS=^CALL"}, false},
+		{[]string{"RINGO_DEBUG=INFO"}, false},
+		{nil, false},
+	} {
+		var text bytes.Buffer
+		cfg, err := Config{Log: slog.New(slog.NewTextHandler(&text, nil))}.fill(environment(tc.env...))
+		require.NoError(t, err)
+		c, err := open(t.Context(), cfg, bootstrap.Local(1)[0])
+		require.NoError(t, err)
+		require.NoError(t, Barrier(c))
+		require.NoError(t, c.Close())
+		require.Equal(t, tc.want, strings.Contains(text.String(), "Barrier()"), "%v: %s", tc.env, &text)
+	}
+	_, err := Config{}.fill(environment("RINGO_DEBUG=TRACE", "RINGO_DEBUG_SUBSYS=CALLS"))
+	require.ErrorContains(t, err, "RINGO_DEBUG_SUBSYS")
 }

@@ -46,6 +46,8 @@ const (
 	hogTime   = 2 * time.Millisecond
 	minSleeps = 4
 	maxSleeps = 256
+
+	clockYields = 4 // between two looks at the clock, which costs a tenth of a yield
 )
 
 // Waiting is how an end of a queue waits.
@@ -122,8 +124,9 @@ func (w *waiter) change(word *atomic.Uint64, old uint64) error {
 // this end had better sleep.
 func (w *waiter) poll(word *atomic.Uint64, old uint64) (err error, late bool) {
 	yield, ran := !w.spin, false
-	for start := Now(); ; {
-		for range 32 {
+	start := Now()
+	for last := start; ; last = Now() {
+		for i := range 32 {
 			if word.Load() != old {
 				if ran {
 					w.crowded++
@@ -133,15 +136,22 @@ func (w *waiter) poll(word *atomic.Uint64, old uint64) (err error, late bool) {
 			ran = false
 			if !yield {
 				pause()
-			} else if took := w.yield(); took > hogTime {
-				w.sleepLater()
-				return nil, true
+				continue
+			}
+			w.sleep.yield()
+			if i%clockYields == clockYields-1 {
+				now := Now()
+				if w.lost(now - last) {
+					return nil, true
+				}
+				last = now
 			}
 		}
 		if err := w.ended(); err != nil {
 			return lastWords(word, old, err), false
 		}
-		waited := time.Duration(Now() - start)
+		now := Now()
+		waited := time.Duration(now - start)
 		if waited > w.yieldFor {
 			return nil, true
 		}
@@ -153,9 +163,9 @@ func (w *waiter) poll(word *atomic.Uint64, old uint64) (err error, late bool) {
 					return nil, true
 				}
 			}
-			took := w.yield()
-			if ran = took > switchTime; took > hogTime {
-				w.sleepLater()
+			w.sleep.yield()
+			took := Now() - now
+			if ran = took > int64(switchTime); w.lost(took) {
 				return nil, true
 			}
 		}
@@ -165,12 +175,15 @@ func (w *waiter) poll(word *atomic.Uint64, old uint64) (err error, late bool) {
 	}
 }
 
-// yield lets others run on this core, and tells for how long they did.
-func (w *waiter) yield() time.Duration {
-	start := Now()
-	w.sleep.yield()
-	w.yields++
-	return time.Duration(Now() - start)
+// lost reports whether yields that took this many ns have lost the core to a program that
+// computes. Then this end sleeps, also in the next waits.
+func (w *waiter) lost(took int64) bool {
+	w.yields += clockYields
+	if took <= int64(hogTime) {
+		return false
+	}
+	w.sleepLater()
+	return true
 }
 
 // spread moves this end to another core every second time; false if it should
