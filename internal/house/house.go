@@ -1,6 +1,7 @@
 // Command house prints the numbers that keep the root package small, beside the
-// most that each may be, and the functions that an AllReduce passes. Its exit status
-// is 1 if a number is exceeded or a function is not where walk.txt says.
+// most that each may be, and the files that an AllReduce passes on host memory and on a
+// GPU's. Its exit status is 1 if a number is exceeded or a function is not where host.txt
+// and gpu.txt say.
 //
 //	go run ./internal/house [folder of the module]
 package main
@@ -19,15 +20,24 @@ import (
 	"strings"
 )
 
-//go:embed walk.txt
-var walk string
+//go:embed host.txt
+var host string
+
+//go:embed gpu.txt
+var gpu string
+
+// walks are the ways of an AllReduce. Each line of one is a file and a function in it,
+// which the function above it calls that is indented less.
+var walks = []walk{{"host memory", host}, {"a GPU's memory", gpu}}
+
+type walk struct{ on, lines string }
 
 func main() {
 	root := "."
 	if len(os.Args) > 1 {
 		root = os.Args[1]
 	}
-	text, errs := look(root, walk)
+	text, errs := look(root, walks)
 	fmt.Print(text)
 	for _, err := range errs {
 		fmt.Fprintln(os.Stderr, "house:", err)
@@ -38,7 +48,7 @@ func main() {
 }
 
 // look describes the module in a folder; the errors are what is wrong with it.
-func look(root, walk string) (text string, errs []error) {
+func look(root string, walks []walk) (text string, errs []error) {
 	numbers, err := measure(root)
 	if err != nil {
 		return "", []error{err}
@@ -50,9 +60,12 @@ func look(root, walk string) (text string, errs []error) {
 			errs = append(errs, fmt.Errorf("%s: %d, want %d at most", n.name, n.is, n.most))
 		}
 	}
-	files, wrong := follow(root, walk)
-	fmt.Fprintf(&b, "an AllReduce passes %d files: %s\n", len(files), strings.Join(files, " "))
-	return b.String(), append(errs, wrong...)
+	for _, w := range walks {
+		files, wrong := follow(root, w.lines)
+		fmt.Fprintf(&b, "an AllReduce on %s passes %d files: %s\n", w.on, len(files), strings.Join(files, " "))
+		errs = append(errs, wrong...)
+	}
+	return b.String(), errs
 }
 
 // A number is one of the house.
@@ -129,14 +142,14 @@ func nameOf(fn *ast.FuncDecl) string {
 
 // follow lists the files that a walk passes. The errors are functions that are not
 // in their file, and those that the function above does not call.
-func follow(root, walk string) (files []string, errs []error) {
+func follow(root, lines string) (files []string, errs []error) {
 	type place struct {
 		indent int
 		calls  map[string]bool // nil if the function was not found
 		name   string
 	}
 	var above []place
-	for _, line := range strings.Split(walk, "\n") {
+	for _, line := range strings.Split(lines, "\n") {
 		file, fn, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if !ok || file == "#" {
 			continue

@@ -22,14 +22,14 @@ func TestLook(t *testing.T) {
 	write(t, root, "of.go", "package p\n\nfunc Of[T any]() int { return 0 }\n")
 	write(t, root, "comm_test.go", "package p\n\nfunc (c *Comm) more() {}\n")
 	write(t, root, "deep/queue.go", "package deep\n\ntype Queue[T any] struct{}\n\nfunc (q *Queue[T]) Put() {}\n")
-	const walk = "# a walk\ncomm.go Comm.Do\n  comm.go Comm.inner\n"
-	text, errs := look(root, walk)
+	const lines = "# a walk\ncomm.go Comm.Do\n  comm.go Comm.inner\n"
+	text, errs := look(root, []walk{{"host memory", lines}})
 	require.Empty(t, errs)
 	require.Contains(t, text, "     2 of 16    files of the root package\n     9 of 2500  lines in them\n     2 of 25    methods of Comm\n")
-	require.Contains(t, text, "an AllReduce passes 1 files: comm.go\n")
+	require.Contains(t, text, "an AllReduce on host memory passes 1 files: comm.go\n")
 
 	write(t, root, "device.go", "package p\n\nimport _ \"example.com/x/internal/cuda\"\n"+strings.Repeat("\n", 2500))
-	_, errs = look(root, walk+"    of.go Of\n    deep/queue.go Queue.Put\n  comm.go Comm.absent\n")
+	_, errs = look(root, []walk{{"host memory", lines + "    of.go Of\n    deep/queue.go Queue.Put\n  comm.go Comm.absent\n"}})
 	var all []string
 	for _, err := range errs {
 		all = append(all, strings.TrimPrefix(err.Error(), root+"/"))
@@ -43,6 +43,6 @@ func TestLook(t *testing.T) {
 		"comm.go has no function Comm.absent",
 		"Comm.Do does not call Comm.absent",
 	}, all)
-	_, errs = look(t.TempDir(), walk)
+	_, errs = look(t.TempDir(), nil)
 	require.ErrorContains(t, errs[0], "no Go files in")
 }
