@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +19,8 @@ import (
 )
 
 // everyTransport are the ways in which ranks of one process can be connected.
-var everyTransport = []Config{{}, {Transport: "shm"}, {Transport: "socket"}, {Transport: "socket", SocketNetwork: "tcp"}}
+var everyTransport = slices.DeleteFunc([]Config{{}, {Transport: "shm"}, {Transport: "socket"}, {Transport: "socket", SocketNetwork: "tcp"}},
+	func(c Config) bool { return c.Transport == "shm" && runtime.GOOS != "linux" })
 
 func (c Config) name() string { return strings.Trim(c.Transport+" "+c.SocketNetwork, " ") }
 
