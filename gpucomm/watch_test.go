@@ -33,7 +33,7 @@ func TestVerdictWaits(t *testing.T) {
 			memory := memories(t, list, 64)
 			ahead := &comms[1].Life.Turn
 			ahead.Lock()
-			ahead.Next(call.SignOf(&call.Call{Kind: call.Broadcast, Count: 16, Type: kernels.Float32}))
+			ahead.Next(call.StampOf(&call.Call{Kind: call.Broadcast, Count: 16, Type: kernels.Float32}, call.Auto), false)
 			ahead.Unlock()
 			for r := range comms {
 				require.NoError(t, comms[r].do(&call.Call{Kind: call.AllReduce, In: memory[r], Out: memory[r], Count: 16, Type: kernels.Float32}))
