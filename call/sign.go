@@ -17,8 +17,8 @@ type Sign struct {
 	Op    kernels.Kind
 	Algo  Algo
 	Where uint16 // stands for windows and offsets of a call in registered memory, 0 for none
-	Count int
-	Root  int // -1 if there is none
+	Count int    // of a Barrier: stands for all collectives before it
+	Root  int    // -1 if there is none
 }
 
 // SignOf is the sign of a checked call without its number, algorithm and windows.
@@ -65,6 +65,16 @@ const MaxWhere = 1<<15 - 1
 // StampAt adds a where to a stamp that has none.
 func StampAt(t [2]uint64, where uint16) [2]uint64 {
 	t[0] |= uint64(where & MaxWhere)
+	return t
+}
+
+// StampPast adds to the stamp of a Barrier what stands for all collectives before it: ranks that
+// needed nothing of each other in calls that differ find out at the next Barrier. Other stamps
+// stay as they are.
+func StampPast(t [2]uint64, past uint64) [2]uint64 {
+	if Kind(t[0]>>28&15) == Barrier {
+		t[1] |= past % MaxCount << 18
+	}
 	return t
 }
 

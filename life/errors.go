@@ -70,10 +70,11 @@ func (e *Mismatch) Is(t error) bool { return t == call.ErrMismatch }
 func (e *Mismatch) Unwrap() error { return e.cause }
 
 // apart reports whether the peer is at an earlier or later collective, or may be: a kernel
-// may have seen only that it is not this one.
+// may have seen only that it is not this one, and a Barrier only that calls before differ.
 func (e *Mismatch) apart() bool {
 	mine, theirs := call.ReadSign(e.cause.Want), call.ReadSign(e.cause.Got)
-	return mine.Seq != 0 && (theirs.Kind == 0 || theirs.Seq != 0 && theirs.Seq != mine.Seq)
+	before := mine.Kind == call.Barrier && theirs.Kind == call.Barrier && mine != theirs // in calls before it
+	return mine.Seq != 0 && (before || theirs.Kind == 0 || theirs.Seq != 0 && theirs.Seq != mine.Seq)
 }
 
 func (e *Mismatch) Error() string {
@@ -108,6 +109,10 @@ func disagreement(rank int, a call.Sign, peer int, b call.Sign) string {
 	if a.Algo != b.Algo && call.SameCall(a, b) {
 		return fmt.Sprintf("%v on the algorithm of %v: rank %d uses %v, rank %d uses %v; give all ranks the same RINGO_ALGO",
 			call.ErrMismatch, a, rank, a.Algo, peer, b.Algo)
+	}
+	if a.Kind == call.Barrier && b.Kind == call.Barrier && a.Seq == b.Seq {
+		return fmt.Sprintf("%v: ranks %d and %d have made different calls before %s; all ranks must make the same calls in the same order",
+			call.ErrMismatch, rank, peer, a.Numbered())
 	}
 	return fmt.Sprintf("%v: rank %d calls %s, rank %d calls %s; all ranks must make the same calls in the same order",
 		call.ErrMismatch, rank, a.Numbered(), peer, b.Numbered())

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
 )
 
 // A Turn is held while an operation is carried out. It numbers the collectives of a
@@ -13,6 +14,7 @@ type Turn struct {
 	numbers  sync.Mutex         // protects what follows: a watcher asks while the turn is another's
 	seq      uint32             // of the last collective
 	pairwise bool               // what is carried out is a Send or Recv
+	past     uint64             // stands for all collectives so far
 	recent   [history][2]uint64 // stamps, by number modulo history
 }
 
@@ -29,6 +31,9 @@ func (t *Turn) Next(stamp [2]uint64, pairwise bool) [2]uint64 {
 	}
 	t.seq = max(t.seq+1, 1)
 	stamp[0] |= uint64(t.seq) << 32
+	stamp = call.StampPast(stamp, t.past)
+	t.past = (t.past ^ stamp[0] ^ stamp[1]<<7) * 0x9e3779b97f4a7c15
+	t.past ^= t.past >> 29
 	t.recent[t.seq%history] = stamp
 	return stamp
 }

@@ -1,6 +1,7 @@
 package cudaemu_test
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -67,6 +68,8 @@ func TestVersions(t *testing.T) {
 }
 
 func TestLeaks(t *testing.T) {
+	runtime.LockOSThread() // which has the current context
+	defer runtime.UnlockOSThread()
 	m, err := cudaemu.New(cudaemu.Config{})
 	require.NoError(t, err)
 	e := &env{TB: t, Machine: m}
