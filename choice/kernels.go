@@ -5,7 +5,7 @@ import (
 	"github.com/ringo-go/ringo/kernels/collective"
 )
 
-// Kernels says which kernels there are: a grid.Engine, or PaperKernels.
+// Kernels says which kernels there are: a grid.Engine, or paperKernels.
 type Kernels interface {
 	CanDirect() bool
 	CanWindow(collective.Direct) bool
