@@ -47,30 +47,28 @@ func play(s string) {
 			os.Exit(3)
 		}
 		time.Sleep(time.Second)
-	case "stop 2": // rank 2 is stopped, and rank 0 fails when it is
+	case "stop 2": // rank 2 is stopped, and rank 0 fails when the launcher has seen it
 		file := os.Getenv("PID_FILE")
 		if rank == 2 {
-			os.WriteFile(file+"~", []byte(strconv.Itoa(os.Getpid())), 0o600)
-			os.Rename(file+"~", file)
+			writePID(file)
 			syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		}
-		for pid := 0; rank == 0 && !stopped(pid); time.Sleep(5 * time.Millisecond) {
-			b, _ := os.ReadFile(file)
-			pid, _ = strconv.Atoi(string(b))
-		}
-		if rank == 0 {
-			os.Exit(1)
+		for end := time.Now().Add(20 * time.Second); rank == 0; time.Sleep(5 * time.Millisecond) {
+			if _, err := os.Stat(file + ".stopped"); err == nil {
+				os.Exit(1)
+			}
+			if time.Now().After(end) {
+				os.Exit(2)
+			}
 		}
 	case "kill 2":
 		file := os.Getenv("PID_FILE")
 		if rank == 2 {
-			os.WriteFile(file+"~", []byte(strconv.Itoa(os.Getpid())), 0o600)
-			os.Rename(file+"~", file)
+			writePID(file)
 			syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
 		for pid := 0; pid == 0 || syscall.Kill(pid, 0) == nil; time.Sleep(20 * time.Millisecond) {
-			b, _ := os.ReadFile(file) // until rank 2 has come, and gone
-			pid, _ = strconv.Atoi(string(b))
+			pid = readPID(file) // until rank 2 has come, and gone
 		}
 		fmt.Fprintf(os.Stderr, "rank 2 died, says %d\n", rank)
 		os.Exit(1)
@@ -123,6 +121,18 @@ func play(s string) {
 		fmt.Printf("pid %d\n", os.Getpid())
 		time.Sleep(time.Minute)
 	}
+}
+
+func writePID(file string) {
+	os.WriteFile(file+"~", []byte(strconv.Itoa(os.Getpid())), 0o600)
+	os.Rename(file+"~", file)
+}
+
+// readPID returns 0 until the file is there.
+func readPID(file string) int {
+	b, _ := os.ReadFile(file)
+	pid, _ := strconv.Atoi(string(b))
+	return pid
 }
 
 // a buffer that can be read while it is written.
@@ -213,10 +223,17 @@ func TestFailures(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c, out := config(4, tt.scene)
 			c.Grace = 5 * time.Second
+			file := t.TempDir() + "/pid"
+			c.Env = append(c.Env, "PID_FILE="+file)
 			if tt.scene == "stop 2" {
 				c.Grace = 20 * time.Millisecond // nothing wakes it
+				go func() {
+					for t.Context().Err() == nil && !stopped(readPID(file)) {
+						time.Sleep(5 * time.Millisecond)
+					}
+					os.WriteFile(file+".stopped", nil, 0o600)
+				}()
 			}
-			c.Env = append(c.Env, "PID_FILE="+t.TempDir()+"/pid")
 			err := Run(t.Context(), c)
 			require.EqualError(t, err, tt.want)
 			var e *Error

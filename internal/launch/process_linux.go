@@ -1,10 +1,9 @@
 package launch
 
 import (
-	"bytes"
-	"fmt"
-	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // attributes: a group of its own, so that a terminal's Ctrl-C comes once,
@@ -13,12 +12,10 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// stopped reports whether a process is stopped by a signal.
+// stopped reports whether a child of this process is stopped by a signal. It asks
+// the kernel as its parent, for /proc may be that of other processes in a container.
 func stopped(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	_, state, _ := bytes.Cut(b[bytes.LastIndexByte(b, ')')+1:], []byte(" "))
-	return bytes.HasPrefix(state, []byte("T"))
+	var what unix.Siginfo
+	err := unix.Waitid(unix.P_PID, pid, &what, unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return err == nil && what.Signo != 0 // none: it runs
 }
