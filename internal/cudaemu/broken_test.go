@@ -130,6 +130,7 @@ func TestBadAddresses(t *testing.T) {
 		"before":        {weakmem.OutOfBounds, cuda.ErrIllegalAddress, func(e *env) uintptr { return e.alloc(64, true) - 4 }},
 		"pageable host": {weakmem.OutOfBounds, cuda.ErrIllegalAddress, func(e *env) uintptr { return address(new([64]byte)) }},
 		"freed": {weakmem.OutOfBounds, cuda.ErrIllegalAddress, func(e *env) uintptr {
+			e.kernel("store") // its variables take no address from now on
 			p, err := e.MemAlloc(64)
 			e.ok(err)
 			e.ok(e.MemFree(p))

@@ -60,6 +60,11 @@ type Config struct {
 	// A program deadlocks if its kernels wait for a call that loads first.
 	LoadsWait bool
 
+	// FreshAddresses makes device addresses that were freed never come back, so that
+	// each access of freed memory is reported as such. Otherwise the next memory gets
+	// them, as on hardware, and a late access hits it.
+	FreshAddresses bool
+
 	// Trace is called for each instruction of a warp, if set.
 	Trace func(simt.Event)
 }

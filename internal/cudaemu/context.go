@@ -1,6 +1,7 @@
 package cudaemu
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/ringo-go/ringo/internal/cuda"
@@ -46,7 +47,7 @@ func (c *call) context(h cuda.Context) (*context, error) {
 func (m *Machine) DevicePrimaryCtxRetain(d cuda.Device) (cuda.Context, error) {
 	return ofDevice(m, "cuDevicePrimaryCtxRetain", d, func(c *call, d *device) (cuda.Context, error) {
 		if d.primary == nil {
-			d.primary = &context{m: m, handle: cuda.Context(m.handle()), dev: d, perThread: map[int]*stream{}}
+			d.primary = &context{m: m, handle: cuda.Context(m.handles.give(contextHandle)), dev: d, perThread: map[int]*stream{}}
 			d.primary.legacy = d.primary.newStream(cuda.StreamLegacy, cuda.StreamDefault, 0)
 		}
 		d.primary.refs++
@@ -94,18 +95,20 @@ func (x *context) destroy() {
 		}
 	}
 	for _, s := range x.streams {
-		delete(m.streams, s.handle)
-	}
-	for h, e := range m.events {
-		if e.ctx == x {
-			e.close()
-			delete(m.events, h)
+		if s.isUser() && !s.destroyed {
+			m.forgetStream(s)
 		}
 	}
-	for h, mod := range m.modules {
-		if mod.ctx == x {
+	for _, h := range slices.Sorted(maps.Keys(m.events)) {
+		if e := m.events[h]; e.ctx == x {
+			e.close()
+			m.forgetEvent(e)
+		}
+	}
+	for _, h := range slices.Sorted(maps.Keys(m.modules)) {
+		if mod := m.modules[h]; mod.ctx == x {
+			m.forgetModule(mod)
 			mod.unload()
-			delete(m.modules, h)
 		}
 	}
 }

@@ -26,7 +26,8 @@
 // a handle or a descriptor. An IPC handle names process and descriptor, which are
 // opened by way of /proc; the first page of each file identifies it, so that
 // wrong and stale handles are found. Device addresses lie above all addresses of
-// processes and are never used twice; between allocations is a gap.
+// processes; between allocations is a gap. Addresses and handles that a program gave
+// back are the next that it gets, see Config.FreshAddresses.
 //
 // # What it models
 //
@@ -46,8 +47,9 @@
 // # Where it is stricter than hardware
 //
 //   - Memory: see package weakmem. Besides, allocations are aligned to 256 bytes
-//     and to no more, each byte after their end is out of bounds, freed addresses do
-//     not come back, fresh memory is unwritten, and copies check as kernels do.
+//     and to no more, each byte after their end is out of bounds, fresh memory is
+//     unwritten, and copies check as kernels do.
+//   - What was given back comes again at once: handles, and device addresses.
 //   - Independent ops happen in any order, copies may be held back (CopyDelay).
 //   - MemcpyHtoD of pageable memory, and MemcpyDtoD and MemsetD8 within devices, return
 //     before they are done, always.

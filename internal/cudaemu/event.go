@@ -61,7 +61,7 @@ func (m *Machine) EventCreate(flags cuda.EventFlags) (cuda.Event, error) {
 	if flags&^all != 0 || flags&cuda.EventInterprocess != 0 && flags&cuda.EventDisableTiming == 0 {
 		return 0, c.fail(cuda.ErrInvalidValue, "flags %#x: interprocess events need EventDisableTiming", flags)
 	}
-	e := &event{handle: cuda.Event(m.handle()), ctx: c.ctx, flags: flags}
+	e := &event{handle: cuda.Event(m.handles.give(eventHandle)), ctx: c.ctx, flags: flags}
 	if flags&cuda.EventInterprocess != 0 {
 		m.serial++
 		e.shared, err = newChunk(label{id: hash("event", m.id, m.serial), size: 16, device: c.ctx.dev.UUID, kind: chunkEvent}, false)
@@ -79,7 +79,7 @@ func (m *Machine) EventDestroy(h cuda.Event) error {
 		return err
 	}
 	defer c.end()
-	delete(m.events, h)
+	m.forgetEvent(e)
 	if e.last == nil || e.last.done {
 		e.close()
 	} else { // others may still wait for the record
@@ -92,6 +92,11 @@ func (m *Machine) EventDestroy(h cuda.Event) error {
 		}
 	}
 	return nil
+}
+
+func (m *Machine) forgetEvent(e *event) {
+	delete(m.events, e.handle)
+	m.handles.back(eventHandle, uintptr(e.handle))
 }
 
 func (m *Machine) EventRecord(h cuda.Event, s cuda.Stream) error {

@@ -18,19 +18,23 @@ type node struct {
 }
 
 func (m *Machine) newGraph() *graph {
-	g := &graph{handle: cuda.Graph(m.handle()), objects: map[*userObject]int{}}
+	g := &graph{handle: cuda.Graph(m.handles.give(graphHandle)), objects: map[*userObject]int{}}
 	m.graphs[g.handle] = g
 	return g
 }
 
 func (g *graph) add(m *Machine, s *stream, w work, deps []*node) *node {
-	n := &node{handle: cuda.GraphNode(m.handle()), work: w, ctx: s.ctx, priority: s.priority, deps: deps}
+	n := &node{handle: cuda.GraphNode(m.handles.give(nodeHandle)), work: w, ctx: s.ctx, priority: s.priority, deps: deps}
 	g.nodes = append(g.nodes, n)
 	return n
 }
 
 func (m *Machine) freeGraph(g *graph) {
 	delete(m.graphs, g.handle)
+	m.handles.back(graphHandle, uintptr(g.handle))
+	for _, n := range g.nodes {
+		m.handles.back(nodeHandle, uintptr(n.handle))
+	}
 	m.releaseAll(g.objects)
 }
 
@@ -123,7 +127,7 @@ func (m *Machine) GraphInstantiate(h cuda.Graph, flags uint64) (cuda.GraphExec, 
 	if flags > 15 {
 		return 0, c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
 	}
-	x := &graphExec{handle: cuda.GraphExec(m.handle()), nodes: append([]*node{}, g.nodes...), objects: map[*userObject]int{}}
+	x := &graphExec{handle: cuda.GraphExec(m.handles.give(execHandle)), nodes: append([]*node{}, g.nodes...), objects: map[*userObject]int{}}
 	retainAll(x.objects, g.objects)
 	m.execs[x.handle] = x
 	return x.handle, nil
@@ -231,6 +235,7 @@ func (m *Machine) GraphExecDestroy(h cuda.GraphExec) error {
 		return err
 	}
 	delete(m.execs, h)
+	m.handles.back(execHandle, uintptr(h))
 	release := func() { m.releaseAll(x.objects) }
 	if x.last == nil || x.last.done {
 		release()

@@ -152,7 +152,7 @@ func (m *Machine) IpcOpenEventHandle(h cuda.IPCHandle) (cuda.Event, error) {
 	if err != nil {
 		return 0, err
 	}
-	e := &event{handle: cuda.Event(m.handle()), ctx: c.ctx, flags: cuda.EventDisableTiming | cuda.EventInterprocess, shared: k, opened: true}
+	e := &event{handle: cuda.Event(m.handles.give(eventHandle)), ctx: c.ctx, flags: cuda.EventDisableTiming | cuda.EventInterprocess, shared: k, opened: true}
 	m.events[e.handle] = e
 	return e.handle, nil
 }

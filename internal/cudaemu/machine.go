@@ -35,7 +35,7 @@ type Machine struct {
 	threads map[int]*thread
 	regions regions
 	virtual virtualMemory
-	handles uintptr // the last one given out; no two objects share one
+	handles handles
 
 	streams  map[cuda.Stream]*stream
 	events   map[cuda.Event]*event
@@ -68,15 +68,15 @@ func New(cfg Config) (*Machine, error) {
 		threads: map[int]*thread{}, streams: map[cuda.Stream]*stream{}, events: map[cuda.Event]*event{},
 		modules: map[cuda.Module]*module{}, funcs: map[cuda.Function]*function{}, graphs: map[cuda.Graph]*graph{},
 		execs: map[cuda.GraphExec]*graphExec{}, objects: map[cuda.UserObject]*userObject{},
-		captures: map[*capture]bool{}, handles: 0x1000,
+		captures: map[*capture]bool{}, handles: handles{last: 0x1000},
 	}
 	m.id = hash(cfg.Host, uint64(os.Getpid()), machines.Add(1))
 	place := hash("place", cfg.Seed)
 	if !cfg.Lazy { // an address of one process must mean nothing in another
 		place ^= m.id
 	}
-	m.regions.init(place)
-	m.virtual.init(place)
+	m.regions.init(place, cfg.FreshAddresses)
+	m.virtual.init(place, cfg.FreshAddresses)
 	lines := !slices.ContainsFunc(cfg.Shapes, func(d Device) bool { return d.Major < 7 })
 	m.mem = weakmem.New(weakmem.Config{Seed: cfg.Seed, Plain: cfg.Plain, Lines: lines, Access: m.access, Report: m.report})
 	shapes := make([]simt.Shape, len(cfg.Shapes))
@@ -171,12 +171,6 @@ func (m *Machine) DriverGetVersion() (int, error) {
 	}
 	defer c.end()
 	return m.cfg.DriverVersion, nil
-}
-
-// handle is a new value for an object of any kind.
-func (m *Machine) handle() uintptr {
-	m.handles += 16
-	return m.handles
 }
 
 // now is the time of events and of stalls: instructions count a nanosecond if

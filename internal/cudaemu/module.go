@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"debug/elf"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -22,6 +24,11 @@ type module struct {
 	funcs   map[string]*function
 }
 
+func (m *Machine) forgetModule(mod *module) {
+	delete(m.modules, mod.handle)
+	m.handles.back(moduleHandle, uintptr(mod.handle))
+}
+
 // unload frees the variables.
 func (mod *module) unload() {
 	m := mod.ctx.m
@@ -30,8 +37,10 @@ func (mod *module) unload() {
 			m.drop(r)
 		}
 	}
-	for _, f := range mod.funcs {
+	for _, name := range slices.Sorted(maps.Keys(mod.funcs)) { // in the same order each time
+		f := mod.funcs[name]
 		delete(m.funcs, f.handle)
+		m.handles.back(functionHandle, uintptr(f.handle))
 	}
 }
 
@@ -144,11 +153,12 @@ func (m *Machine) ModuleLoadData(image []byte) (cuda.Module, error) {
 	if why := c.ctx.dev.suits(p.Module); why != "" {
 		return 0, c.fail(cuda.ErrInvalidPTX, "%s", why)
 	}
-	mod := &module{handle: cuda.Module(m.handle()), ctx: c.ctx, globals: map[string]*region{}, funcs: map[string]*function{}}
+	mod := &module{ctx: c.ctx, globals: map[string]*region{}, funcs: map[string]*function{}}
 	if err := c.placeGlobals(mod, p); err != nil {
 		mod.unload()
 		return 0, err
 	}
+	mod.handle = cuda.Module(m.handles.give(moduleHandle))
 	m.modules[mod.handle] = mod
 	return mod.handle, nil
 }
@@ -212,7 +222,7 @@ func (m *Machine) ModuleUnload(h cuda.Module) error {
 	if err := c.unsafe(); err != nil {
 		return err
 	}
-	delete(m.modules, h)
+	m.forgetModule(mod)
 	err = c.await(mod.ctx, mod.ctx.idle)
 	mod.unload()
 	return err
@@ -231,7 +241,7 @@ func (m *Machine) ModuleGetFunction(h cuda.Module, name string) (cuda.Function, 
 	if !ok {
 		return 0, c.fail(cuda.ErrNotFound, "no kernel %q in the module", name)
 	}
-	f := &function{handle: cuda.Function(m.handle()), mod: mod, kernel: k}
+	f := &function{handle: cuda.Function(m.handles.give(functionHandle)), mod: mod, kernel: k}
 	mod.funcs[name] = f
 	m.funcs[f.handle] = f
 	return f.handle, nil

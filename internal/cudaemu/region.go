@@ -55,29 +55,58 @@ func (r *region) release() {
 	}
 }
 
-// regions are all regions of a machine, and the next free address.
+// regions are all regions of a machine.
 type regions struct {
 	sorted []*region
-	next   uint64
+	places
 }
 
 // Device addresses begin above all that operating systems give to processes (47
-// bits on amd64, 48 on arm64, and Go's heap may be anywhere in them), and are
-// never used twice, so that a late access is found.
+// bits on amd64, 48 on arm64, and Go's heap may be anywhere in them).
 const (
 	deviceAddresses  = 1 << 48
 	virtualAddresses = 1<<48 + 1<<47
 	gap              = 1 << 16 // between allocations, unmapped
 )
 
-func (g *regions) init(place uint64) { g.next = deviceAddresses + place%1024<<32 }
+// places are ranges of addresses that are given to memory.
+type places struct {
+	next  uint64
+	room  map[uint64]uint64 // bytes at each address that was ever given
+	free  []uint64          // the one freed last is at the end
+	fresh bool              // see Config.FreshAddresses
+}
 
-// address is a new one for n bytes, aligned to 256 bytes and no more.
-func (g *regions) address(n uint64) uint64 {
-	a := roundUp(g.next+gap, 512) + 256
+// take is the place freed last that has room for n bytes, or a new one. Its address is
+// a multiple of align, plus odd.
+func (g *places) take(n, align, odd uint64) uint64 {
+	for i, a := range slices.Backward(g.free) {
+		if g.room[a] >= n && a%align == odd {
+			g.free = slices.Delete(g.free, i, i+1)
+			return a
+		}
+	}
+	a := roundUp(g.next+gap, align) + odd
 	g.next = a + n
+	if !g.fresh {
+		g.room[a] = n
+	}
 	return a
 }
+
+// back takes a place that is no longer used.
+func (g *places) back(addr uint64) {
+	if !g.fresh {
+		g.free = append(g.free, addr)
+	}
+}
+
+func (g *regions) init(place uint64, fresh bool) {
+	g.places = places{next: deviceAddresses + place%1024<<32, room: map[uint64]uint64{}, fresh: fresh}
+}
+
+// address is one for n bytes, aligned to 256 bytes and no more.
+func (g *regions) address(n uint64) uint64 { return g.take(n, 512, 256) }
 
 // find is the region that the address lies in.
 func (g *regions) find(p uint64) *region {
@@ -127,6 +156,10 @@ func (m *Machine) drop(r *region) {
 	m.regions.sorted = slices.Delete(m.regions.sorted, i, i+1)
 	if r.kind == regionAlloc || r.kind == regionGlobal {
 		r.dev.used -= r.cost()
+	}
+	switch r.kind {
+	case regionAlloc, regionGlobal, regionOpened:
+		m.regions.back(r.addr)
 	}
 	r.release()
 }

@@ -160,9 +160,16 @@ func (m *Machine) StreamCreate(flags cuda.StreamFlags, priority int) (cuda.Strea
 	if flags&^cuda.StreamNonBlocking != 0 {
 		return 0, c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
 	}
-	s := c.ctx.newStream(cuda.Stream(m.handle()), flags, min(leastPriority, max(greatestPriority, priority)))
+	s := c.ctx.newStream(cuda.Stream(m.handles.give(streamHandle)), flags, min(leastPriority, max(greatestPriority, priority)))
 	m.streams[s.handle] = s
 	return s.handle, nil
+}
+
+// forgetStream takes the handle from a stream of the program.
+func (m *Machine) forgetStream(s *stream) {
+	s.destroyed = true
+	delete(m.streams, s.handle)
+	m.handles.back(streamHandle, uintptr(s.handle))
 }
 
 // StreamDestroy returns at once; the work on the stream still gets done. A
@@ -179,8 +186,7 @@ func (m *Machine) StreamDestroy(h cuda.Stream) error {
 	if p := s.capture; p != nil && p.origin == s {
 		m.dropCapture(p)
 	}
-	s.destroyed = true
-	delete(m.streams, h)
+	m.forgetStream(s)
 	return nil
 }
 

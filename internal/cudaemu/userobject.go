@@ -20,6 +20,7 @@ type userObject struct {
 func (m *Machine) release(o *userObject, n int) {
 	if o.all -= n; o.all == 0 {
 		delete(m.objects, o.handle)
+		m.handles.back(objectHandle, uintptr(o.handle))
 		m.exec.afterwards(o.destroy)
 	}
 }
@@ -57,7 +58,7 @@ func (m *Machine) UserObjectCreate(destroy func(), references int) (cuda.UserObj
 	if destroy == nil || references <= 0 {
 		return 0, c.fail(cuda.ErrInvalidValue, "%d references, or no function", references)
 	}
-	o := &userObject{handle: cuda.UserObject(m.handle()), destroy: destroy, own: references, all: references}
+	o := &userObject{handle: cuda.UserObject(m.handles.give(objectHandle)), destroy: destroy, own: references, all: references}
 	m.objects[o.handle] = o
 	return o.handle, nil
 }

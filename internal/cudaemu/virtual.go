@@ -4,7 +4,7 @@ import "github.com/ringo-go/ringo/internal/cuda"
 
 // virtualMemory is the state of the virtual-memory API.
 type virtualMemory struct {
-	next     uint64
+	places
 	handles  map[cuda.MemHandle]*physical
 	reserved map[uint64]uint64 // size by address
 }
@@ -21,8 +21,8 @@ type physical struct {
 
 const granularity = 2 << 20
 
-func (v *virtualMemory) init(place uint64) {
-	v.next = virtualAddresses + place%1024<<32
+func (v *virtualMemory) init(place uint64, fresh bool) {
+	v.places = places{next: virtualAddresses + place%1024<<32, room: map[uint64]uint64{}, fresh: fresh}
 	v.handles, v.reserved = map[cuda.MemHandle]*physical{}, map[uint64]uint64{}
 }
 
@@ -38,6 +38,7 @@ func (m *Machine) dropPhysical(h cuda.MemHandle, p *physical) {
 		return
 	}
 	delete(m.virtual.handles, h)
+	m.handles.back(memHandle, uintptr(h))
 	if !p.foreign {
 		p.dev.used -= int(p.chunk.label.size)
 	}
@@ -73,7 +74,7 @@ func (m *Machine) MemCreate(n int, p cuda.AllocationProp) (cuda.MemHandle, error
 }
 
 func (m *Machine) newPhysical(p *physical) cuda.MemHandle {
-	h := cuda.MemHandle(m.handle())
+	h := cuda.MemHandle(m.handles.give(memHandle))
 	m.virtual.handles[h] = p
 	return h
 }
@@ -117,8 +118,7 @@ func (m *Machine) MemAddressReserve(n, align int) (uintptr, error) {
 	if n <= 0 || n%granularity != 0 || align < 0 || align&(align-1) != 0 {
 		return 0, c.fail(cuda.ErrInvalidValue, "%d bytes, alignment %d: the size is a multiple of %d, the alignment a power of two", n, align, granularity)
 	}
-	p := roundUp(m.virtual.next+gap, uint64(max(align, granularity)))
-	m.virtual.next = p + uint64(n)
+	p := m.virtual.take(uint64(n), uint64(max(align, granularity)), 0)
 	m.virtual.reserved[p] = uint64(n)
 	return uintptr(p), nil
 }
@@ -136,6 +136,7 @@ func (m *Machine) MemAddressFree(p uintptr, n int) error {
 		return c.fail(cuda.ErrInvalidValue, "memory is mapped at %#x: unmap it first", p)
 	}
 	delete(m.virtual.reserved, uint64(p))
+	m.virtual.back(uint64(p))
 	return nil
 }
 
