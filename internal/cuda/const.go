@@ -127,6 +127,17 @@ const (
 	WaitNOR WaitFlags = 3
 )
 
+// Flags of StreamWaitEvent and EventRecordWithFlags in a stream that is being captured: a
+// node of the graph, about what is outside of it. A wait is for the record that is the last
+// when the graph is launched.
+const (
+	EventWaitExternal   = 1
+	EventRecordExternal = 1
+)
+
+// CaptureAddDependencies has StreamUpdateCaptureDependencies add to those that there are.
+const CaptureAddDependencies = 0
+
 type CaptureMode uint32
 
 const (

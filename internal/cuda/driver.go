@@ -170,6 +170,9 @@ type Streams interface {
 	StreamGetCtx(s Stream) (Context, error)
 	StreamGetFlags(s Stream) (StreamFlags, error)
 	StreamGetPriority(s Stream) (int, error)
+	// StreamGetId is a number that no other stream of the process has, before or after: a
+	// handle is given again, and PerThread is another stream on each thread. Since CUDA 12.
+	StreamGetId(s Stream) (uint64, error)
 	// LaunchHostFunc has the driver call f when the work before it is done. f
 	// runs on a thread of the driver and must not call the driver. In a stream
 	// that is being captured f runs in each launch of the graph, and is kept
@@ -225,6 +228,11 @@ type Graphs interface {
 	GraphCreate() (Graph, error)
 	GraphDestroy(g Graph) error
 	GraphGetNodes(g Graph) ([]GraphNode, error)
+	// GraphAddEventRecordNode, GraphAddDependencies and GraphRemoveDependencies may change a
+	// graph that is being captured. An edge is from from[i] to to[i].
+	GraphAddEventRecordNode(g Graph, after []GraphNode, e Event) (GraphNode, error)
+	GraphAddDependencies(g Graph, from, to []GraphNode) error
+	GraphRemoveDependencies(g Graph, from, to []GraphNode) error
 	GraphInstantiate(g Graph, flags uint64) (GraphExec, error)
 	GraphUpload(x GraphExec, s Stream) error
 	GraphLaunch(x GraphExec, s Stream) error

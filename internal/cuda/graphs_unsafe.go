@@ -21,6 +21,25 @@ func (d *libcuda) GraphGetNodes(g Graph) ([]GraphNode, error) {
 	return nodes[:min(int(n), len(nodes))], nil
 }
 
+func (d *libcuda) GraphAddEventRecordNode(g Graph, after []GraphNode, e Event) (n GraphNode, err error) {
+	err = d.callPtr(cuGraphAddEventRecordNode, uintptr(unsafe.Pointer(&n)), uintptr(g),
+		uintptr(unsafe.Pointer(unsafe.SliceData(after))), uintptr(len(after)), uintptr(e))
+	return n, err
+}
+
+func (d *libcuda) GraphAddDependencies(g Graph, from, to []GraphNode) error {
+	return d.edges(cuGraphAddDependencies, g, from, to)
+}
+
+func (d *libcuda) GraphRemoveDependencies(g Graph, from, to []GraphNode) error {
+	return d.edges(cuGraphRemoveDependencies, g, from, to)
+}
+
+func (d *libcuda) edges(s symbol, g Graph, from, to []GraphNode) error {
+	n := min(len(from), len(to))
+	return d.callPtr(s, uintptr(g), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(n))
+}
+
 func (d *libcuda) GraphInstantiate(g Graph, flags uint64) (GraphExec, error) {
 	x, err := d.get(cuGraphInstantiateWithFlags, uintptr(g), uintptr(flags))
 	return GraphExec(x), err

@@ -30,6 +30,11 @@ func (d *libcuda) StreamGetPriority(s Stream) (int, error) {
 	return int(int32(p)), err
 }
 
+func (d *libcuda) StreamGetId(s Stream) (uint64, error) {
+	id, err := d.getOf(cuStreamGetId, uintptr(s))
+	return uint64(id), err
+}
+
 func (d *libcuda) StreamWriteValue32(s Stream, p uintptr, v uint32, flags uint32) error {
 	return d.call(cuStreamWriteValue32, uintptr(s), p, uintptr(v), uintptr(flags))
 }

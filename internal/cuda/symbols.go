@@ -68,6 +68,7 @@ const (
 	cuStreamGetCtx
 	cuStreamGetFlags
 	cuStreamGetPriority
+	cuStreamGetId
 	cuLaunchHostFunc
 	cuStreamWriteValue32
 	cuStreamWriteValue64
@@ -99,6 +100,9 @@ const (
 	cuGraphCreate
 	cuGraphDestroy
 	cuGraphGetNodes
+	cuGraphAddEventRecordNode
+	cuGraphAddDependencies
+	cuGraphRemoveDependencies
 	cuGraphInstantiateWithFlags
 	cuGraphUpload
 	cuGraphLaunch
@@ -184,6 +188,7 @@ var symbols = [symbolCount]struct {
 	cuStreamGetCtx:                    {"cuStreamGetCtx", "cuStreamGetCtx", 9020},
 	cuStreamGetFlags:                  {"cuStreamGetFlags", "cuStreamGetFlags", 5050},
 	cuStreamGetPriority:               {"cuStreamGetPriority", "cuStreamGetPriority", 5050},
+	cuStreamGetId:                     {"cuStreamGetId", "cuStreamGetId", 12000},
 	cuLaunchHostFunc:                  {"cuLaunchHostFunc", "cuLaunchHostFunc", 10000},
 	cuStreamWriteValue32:              {"cuStreamWriteValue32", "cuStreamWriteValue32_v2", 11070},
 	cuStreamWriteValue64:              {"cuStreamWriteValue64", "cuStreamWriteValue64_v2", 11070},
@@ -215,6 +220,9 @@ var symbols = [symbolCount]struct {
 	cuGraphCreate:               {"cuGraphCreate", "cuGraphCreate", 10000},
 	cuGraphDestroy:              {"cuGraphDestroy", "cuGraphDestroy", 10000},
 	cuGraphGetNodes:             {"cuGraphGetNodes", "cuGraphGetNodes", 10000},
+	cuGraphAddEventRecordNode:   {"cuGraphAddEventRecordNode", "cuGraphAddEventRecordNode", 11010},
+	cuGraphAddDependencies:      {"cuGraphAddDependencies", "cuGraphAddDependencies", 10000},
+	cuGraphRemoveDependencies:   {"cuGraphRemoveDependencies", "cuGraphRemoveDependencies", 10000},
 	cuGraphInstantiateWithFlags: {"cuGraphInstantiateWithFlags", "cuGraphInstantiateWithFlags", 11040},
 	cuGraphUpload:               {"cuGraphUpload", "cuGraphUpload", 11010},
 	cuGraphLaunch:               {"cuGraphLaunch", "cuGraphLaunch", 10000},

@@ -25,7 +25,9 @@ var since = map[string]int{
 	"cuEventRecordWithFlags":            11010, "cuGraphUpload": 11010,
 	"cuStreamGetCaptureInfo": 11030, "cuStreamUpdateCaptureDependencies": 11030,
 	"cuUserObjectCreate": 11030, "cuUserObjectRetain": 11030, "cuUserObjectRelease": 11030, "cuGraphRetainUserObject": 11030,
+	"cuGraphAddEventRecordNode":   11010,
 	"cuGraphInstantiateWithFlags": 11040,
+	"cuStreamGetId":               12000,
 }
 
 // begin starts a call that needs no context. If there is no error the caller ends it.

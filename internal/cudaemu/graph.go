@@ -188,7 +188,11 @@ func (m *Machine) GraphLaunch(h cuda.GraphExec, sh cuda.Stream) error {
 		for _, d := range n.deps {
 			deps = append(deps, ops[d])
 		}
-		o := m.submit(n.ctx, n.priority, n.work, deps...)
+		work := n.work
+		if w, ok := work.(eventWait); ok { // for the last record before this launch
+			work, deps = foreignWait{w.e, w.e.target()}, append(deps, w.e.last)
+		}
+		o := m.submit(n.ctx, n.priority, work, deps...)
 		if w, ok := n.work.(recordWork); ok {
 			w.e.attach(o)
 		}

@@ -11,6 +11,7 @@ import (
 // context too.
 type stream struct {
 	handle    cuda.Stream
+	id        uint64 // of no other stream
 	ctx       *context
 	flags     cuda.StreamFlags
 	priority  int
@@ -23,7 +24,8 @@ type stream struct {
 
 func (x *context) newStream(h cuda.Stream, flags cuda.StreamFlags, priority int) *stream {
 	x.streams = slices.DeleteFunc(x.streams, func(s *stream) bool { return s.destroyed && (s.last == nil || s.last.done) })
-	s := &stream{handle: h, ctx: x, flags: flags, priority: priority}
+	x.m.serial++
+	s := &stream{handle: h, id: x.m.serial, ctx: x, flags: flags, priority: priority}
 	x.streams = append(x.streams, s)
 	return s
 }
@@ -262,4 +264,13 @@ func (m *Machine) StreamGetPriority(h cuda.Stream) (int, error) {
 	}
 	defer c.end()
 	return s.priority, nil
+}
+
+func (m *Machine) StreamGetId(h cuda.Stream) (uint64, error) {
+	c, s, err := m.onStream("cuStreamGetId", h)
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	return s.id, nil
 }

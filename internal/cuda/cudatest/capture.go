@@ -120,6 +120,56 @@ func testExternalEvents(e *env) {
 	e.noErr(e.d.GraphDestroy(g))
 }
 
+// testGraphsInTurn has two graphs follow each other on whatever streams they are launched:
+// each waits for an event, and records it with a node that moves to what comes last.
+func testGraphsInTurn(e *env) {
+	inc, turn := e.kernel("increment"), e.event(cuda.EventDisableTiming)
+	p := e.alloc(64)
+	e.put(p, 0)
+	args := struct{ counter uintptr }{p}
+	streams := []cuda.Stream{e.stream(), e.stream()}
+	var graphs []cuda.GraphExec
+	for _, s := range streams {
+		g := e.captured(s, func() {
+			e.noErr(e.d.StreamWaitEvent(s, turn, cuda.EventWaitExternal))
+			var record cuda.GraphNode
+			var last []cuda.GraphNode
+			for range 3 {
+				e.noErr(e.d.LaunchKernel(inc, &cuda.Launch{Stream: s}, cuda.ArgsOf(&args)))
+				info, err := e.d.StreamGetCaptureInfo(s)
+				e.noErr(err)
+				require.Len(e, info.Dependencies, 1)
+				if record == 0 {
+					record, err = e.d.GraphAddEventRecordNode(info.Graph, info.Dependencies, turn)
+					e.noErr(err)
+				} else {
+					e.noErr(e.d.GraphRemoveDependencies(info.Graph, last, []cuda.GraphNode{record}))
+					e.noErr(e.d.GraphAddDependencies(info.Graph, info.Dependencies, []cuda.GraphNode{record}))
+				}
+				last = info.Dependencies
+			}
+		})
+		nodes, err := e.d.GraphGetNodes(g)
+		e.noErr(err)
+		require.Len(e, nodes, 5)
+		x, err := e.d.GraphInstantiate(g, 0)
+		e.noErr(err)
+		e.noErr(e.d.GraphDestroy(g))
+		graphs = append(graphs, x)
+	}
+	for range 10 {
+		for i, s := range streams {
+			e.noErr(e.d.GraphLaunch(graphs[i], s))
+		}
+	}
+	e.noErr(e.d.EventSynchronize(turn))
+	require.Equal(e, []uint32{60}, e.words(p, 1))
+	for i, s := range streams {
+		e.noErr(e.d.StreamSynchronize(s))
+		e.noErr(e.d.GraphExecDestroy(graphs[i]))
+	}
+}
+
 func testCaptureInfo(e *env) {
 	s := e.stream()
 	p := e.alloc(64)

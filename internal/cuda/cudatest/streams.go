@@ -239,3 +239,37 @@ func testLegacyStream(e *env) {
 	e.noErr(e.d.StreamSynchronize(blocking))
 	require.Equal(e, repeat(3, 8), e.words(p, 8))
 }
+
+// testStreamIDs tells streams apart whose handles are the same: PerThread on two threads,
+// and a handle that was destroyed and given again.
+func testStreamIDs(e *env) {
+	if v, err := e.d.DriverGetVersion(); err != nil || v < 12000 {
+		e.Skip("needs CUDA 12")
+	}
+	id := func(s cuda.Stream) uint64 {
+		n, err := e.d.StreamGetId(s)
+		e.noErr(err)
+		return n
+	}
+	require.Equal(e, id(0), id(cuda.StreamLegacy))
+	seen := map[uint64]bool{id(0): true}
+	fresh := func(s cuda.Stream) {
+		n := id(s)
+		require.Equal(e, n, id(s))
+		require.False(e, seen[n], "stream %#x", uintptr(s))
+		seen[n] = true
+	}
+	fresh(cuda.StreamPerThread)
+	onThread(func() {
+		e.noErr(e.d.CtxPushCurrent(e.ctx))
+		fresh(cuda.StreamPerThread)
+		_, err := e.d.CtxPopCurrent()
+		e.noErr(err)
+	})
+	for range 3 {
+		s, err := e.d.StreamCreate(cuda.StreamNonBlocking, 0)
+		e.noErr(err)
+		fresh(s)
+		e.noErr(e.d.StreamDestroy(s))
+	}
+}
