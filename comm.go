@@ -61,7 +61,8 @@ func (c *Comm) Do(call *Call) error {
 
 // Start begins a call and returns at once; calls are carried out in the order
 // they were started. When as many are waiting as the queue holds (1024), Start
-// waits for space.
+// waits for space. While the call's stream is being captured, Start carries the
+// call out itself, after those that were started before: it is part of the graph.
 func (c *Comm) Start(call *Call) *Pending {
 	err := call.Check(c.life.Rank, c.life.Size)
 	if err == nil && call.OnThread() {
@@ -73,6 +74,12 @@ func (c *Comm) Start(call *Call) *Pending {
 		return p
 	}
 	return c.start(call)
+}
+
+// capturing reports whether a call would become part of a graph: if it is queued before the
+// capture ends.
+func (c *Comm) capturing(call *Call) bool {
+	return c.noGPU == "" && call.OnDevice() && c.gpu.Capturing(call.Stream)
 }
 
 // carryOut does a checked call when its turn comes.

@@ -18,7 +18,14 @@ import (
 type known struct {
 	frees   uint64 // the device's count of frees when memory was confirmed
 	memory  []mem.Region
-	streams []gpu.Stream
+	streams []stream
+}
+
+// A stream is told from others by its number: its handle may be given again when it is
+// destroyed, and PerThread is another stream on each thread.
+type stream struct {
+	handle gpu.Stream
+	id     uint64
 }
 
 // maxKnown is how many regions and how many streams are remembered. A new one replaces the
@@ -99,8 +106,19 @@ func (g *Comm) admitStream(s gpu.Stream) error {
 	case status == cuda.CaptureInvalidated:
 		return fmt.Errorf("%w: the capture of stream %#x on device %d is broken: end it, and look at the first error since it began", call.ErrInvalid, s, g.Device.Number())
 	}
-	g.captures = status == cuda.CaptureActive
-	if s == 0 || s == gpu.Legacy || s == gpu.PerThread || slices.Contains(g.known.streams, s) {
+	g.capture = cuda.CaptureInfo{}
+	if status == cuda.CaptureActive {
+		if g.capture, err = driver.StreamGetCaptureInfo(s); err != nil {
+			return err
+		}
+	}
+	if g.streamID = 0; g.streamIDs {
+		if g.streamID, err = driver.StreamGetId(s); err != nil {
+			return err
+		}
+	}
+	this := stream{s, g.streamID}
+	if s == 0 || s == gpu.Legacy || s == gpu.PerThread || slices.Contains(g.known.streams, this) {
 		return nil
 	}
 	ctx, err := driver.StreamGetCtx(s)
@@ -110,7 +128,7 @@ func (g *Comm) admitStream(s gpu.Stream) error {
 	if ctx != g.net.Context() {
 		return fmt.Errorf("%w: stream %#x is not of device %d's primary context: make it with device %d current", call.ErrInvalid, s, g.Device.Number(), g.Device.Number())
 	}
-	g.known.streams = remember(g.known.streams, s)
+	g.known.streams = remember(g.known.streams, this)
 	return nil
 }
 

@@ -25,14 +25,21 @@ func (x *copyStream) open(d *gpu.Device) (err error) {
 	if x.stream, err = d.NewStream(); err != nil {
 		return err
 	}
-	return d.With(func() error {
-		for _, e := range []*gpu.Event{&x.fork, &x.join} {
-			if *e, err = d.Driver().EventCreate(eventForOrder); err != nil {
-				return err
-			}
+	for _, e := range []*gpu.Event{&x.fork, &x.join} {
+		if *e, err = newEvent(d); err != nil {
+			return err
 		}
-		return nil
+	}
+	return nil
+}
+
+// newEvent is an event for order, without a time stamp, which is cheaper.
+func newEvent(d *gpu.Device) (e gpu.Event, err error) {
+	err = d.With(func() error {
+		e, err = d.Driver().EventCreate(cuda.EventDisableTiming)
+		return err
 	})
+	return e, err
 }
 
 // instead calls f with the stream in place of a legacy default stream s, and with any other

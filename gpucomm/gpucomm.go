@@ -24,6 +24,7 @@ import (
 	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/life"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/paths"
@@ -62,11 +63,16 @@ type Comm struct {
 	programs map[choice.Key]*grid.Program
 	layout   [4][]int // room for the counts and offsets of the v-variants
 
-	known    known
-	captures bool // the stream of the current call is being captured
+	known     known
+	capture   cuda.CaptureInfo // of the stream of the current call
+	streamID  uint64           // of that stream; 0 if the driver does not tell
+	streamIDs bool             // it tells, since CUDA 12
 
-	last  gpu.Stream // of the last operation that was not captured; it may be destroyed
-	event gpu.Event  // the end of that operation; 0 if there was none
+	event      gpu.Event             // the end of the last operation, eager or of a graph
+	last       uint64                // streamID of the last eager operation
+	replays    bool                  // a graph may have been launched since then
+	recordings map[uint64]*recording // by capture
+	estate     *estate
 
 	spare []mem.Region // for copies of In and scaled data; the last is the largest
 
@@ -89,7 +95,7 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	if missing = without(o.Host.Profiles); missing != "" {
 		return nil, missing, nil
 	}
-	g = &Comm{Options: o, chooser: o.Chooser, programs: map[choice.Key]*grid.Program{}, judged: make(chan struct{})}
+	g = &Comm{Options: o, chooser: o.Chooser, programs: map[choice.Key]*grid.Program{}, recordings: map[uint64]*recording{}, estate: new(estate), judged: make(chan struct{})}
 	g.enter()
 	if g.net, missing, err = gpupaths.Connect(ctx, o.Group, o.Host, o.Device, o.Paths); err != nil || missing != "" {
 		return g, missing, err
@@ -105,6 +111,14 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 		return g, "", err
 	}
 	if err := g.engine.PrepareCopies(); err != nil {
+		return g, "", err
+	}
+	version, err := o.Device.Driver().DriverGetVersion()
+	if err != nil {
+		return g, "", err
+	}
+	g.streamIDs = version >= 12000
+	if g.event, err = newEvent(o.Device); err != nil {
 		return g, "", err
 	}
 	if err := g.prepareReduction(); err != nil {

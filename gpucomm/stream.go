@@ -4,43 +4,29 @@ import (
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/mem"
 )
 
-// after has f queue an operation on a stream, after the communicator's previous operation.
+// after has f queue an operation on a stream, after the communicator's previous operation
+// and before its next one, on whichever streams and in whichever graphs they are.
 func (g *Comm) after(s gpu.Stream, f func() error) error {
-	if err := g.follow(s); err != nil {
-		return err
+	if g.capture.Status == cuda.CaptureActive {
+		return g.inGraph(s, f)
+	}
+	if g.replays || g.streamID == 0 || g.streamID != g.last {
+		if err := g.Device.Driver().StreamWaitEvent(s, g.event, 0); err != nil {
+			return err
+		}
 	}
 	if err := f(); err != nil {
 		return err
 	}
 	g.net.Wake()
-	if g.captures {
-		return nil
-	}
-	g.last = s
+	g.last = g.streamID
+	g.replays = g.estate.graphs.Load() > 0 // when there are no more, this operation came after their last launches
 	return g.Device.Driver().EventRecord(g.event, s)
 }
-
-// follow has the stream wait for the previous operation, if that is on another stream:
-// operations of a communicator happen in the order in which they are called. What is captured
-// does not wait: the caller orders it, who knows where the graph is launched.
-func (g *Comm) follow(s gpu.Stream) (err error) {
-	driver := g.Device.Driver()
-	switch {
-	case g.captures:
-	case g.event == 0:
-		g.event, err = driver.EventCreate(eventForOrder)
-	case g.last != s:
-		err = driver.StreamWaitEvent(s, g.event, 0)
-	}
-	return err
-}
-
-// eventForOrder makes an event without a time stamp, which is cheaper
-// (CU_EVENT_DISABLE_TIMING).
-const eventForOrder = 2
 
 // copyIn queues a copy of In to scratch memory, and has the job read that: Out is the same
 // memory, and the operation writes some of Out before it has read all of In.
@@ -70,7 +56,8 @@ func (g *Comm) scratch(n int) (mem.Region, error) {
 	return r.Slice(0, n), nil
 }
 
-// finish waits until the operations that were queued have ended.
+// finish waits until the operations that were queued have ended, and the graphs that were
+// launched.
 func (g *Comm) finish() error {
 	if g.event == 0 {
 		return nil
@@ -78,5 +65,5 @@ func (g *Comm) finish() error {
 	if g.Life.Guard.Aborted() != nil {
 		g.engine.Control().Abort()
 	}
-	return g.Device.With(func() error { return g.Device.Driver().EventSynchronize(g.event) })
+	return cuda.Quietly(g.Device.Driver(), g.net.Context(), func() error { return g.Device.Driver().EventSynchronize(g.event) })
 }

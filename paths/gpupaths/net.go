@@ -107,6 +107,14 @@ func (n *Net) Wake() {
 	}
 }
 
+// Vigilant has the bridge look at its queues often, since graphs that hold operations may be
+// launched at any time, and nobody calls Wake then.
+func (n *Net) Vigilant(on bool) {
+	if n.bridge != nil && n.bridge.bridge != nil {
+		n.bridge.bridge.Vigilant(on)
+	}
+}
+
 // Stop ends the work of the bridge.
 func (n *Net) Stop(cause error) {
 	if n.bridge != nil {

@@ -35,12 +35,13 @@ type Bridge struct {
 	cfg  Config
 	work sync.WaitGroup
 
-	mu     sync.Mutex
-	ends   []interface{ Close() error }
-	asleep []*sleeper
-	polls  bool // a goroutine polls for those asleep
-	wake   chan struct{}
-	closed atomic.Bool
+	mu       sync.Mutex
+	ends     []interface{ Close() error }
+	asleep   []*sleeper
+	polls    bool // a goroutine polls for those asleep
+	vigilant atomic.Bool
+	wake     chan struct{}
+	closed   atomic.Bool
 }
 
 // New makes a Bridge without connections.

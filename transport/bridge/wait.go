@@ -15,7 +15,8 @@ const (
 	yieldTime  = time.Millisecond
 	minSleep   = 20 * time.Microsecond
 	maxSleep   = 20 * time.Millisecond
-	idleShare  = 64 // the period is this part of the idle time
+	vigilSleep = 200 * time.Microsecond // instead, see Vigilant
+	idleShare  = 64                     // the period is this part of the idle time
 )
 
 // A sleeper waits for a kernel's counter to be at least n.
@@ -75,7 +76,11 @@ func (b *Bridge) poll() {
 		if woken > 0 {
 			idle = time.Now()
 		}
-		timer.Reset(min(max(minSleep, time.Since(idle)/idleShare), maxSleep))
+		longest := maxSleep
+		if b.vigilant.Load() {
+			longest = vigilSleep
+		}
+		timer.Reset(min(max(minSleep, time.Since(idle)/idleShare), longest))
 		select {
 		case <-timer.C:
 		case <-b.wake:
@@ -110,4 +115,11 @@ func (b *Bridge) Wake() {
 	case b.wake <- struct{}{}:
 	default: // announced already
 	}
+}
+
+// Vigilant has polling go on at short periods, for kernels that nobody announces: those of
+// graphs.
+func (b *Bridge) Vigilant(on bool) {
+	b.vigilant.Store(on)
+	b.Wake()
 }

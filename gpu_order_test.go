@@ -1,0 +1,291 @@
+package ringo
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/race"
+)
+
+// everyWay are ways to carry out an all-reduce of uint8 on GPU memory.
+func everyWay() []way {
+	return []way{
+		{name: "direct"},
+		{name: "notes", cfg: Config{Algo: "ring"}},
+		{name: "slots", cfg: Config{Algo: "ring", SlotBytes: 1024}, count: 20000},
+		{name: "rank order", cfg: Config{Algo: "steps", Deterministic: "rank order"}},
+		{name: "window", cfg: Config{Algo: "window"}, registered: true},
+		{name: "copies", cfg: Config{Algo: "copies"}, registered: true},
+		{name: "host memory", cfg: Config{noP2P: "off"}},
+		{name: "bridge", cfg: Config{noP2P: "off", noSHM: "off"}},
+	}
+}
+
+type way struct {
+	name       string
+	cfg        Config
+	count      int // of bytes; laneCount if zero
+	registered bool
+}
+
+// doublers opens a communicator of two ranks. Each has memory that an all-reduce doubles.
+func (w way) doublers(t *testing.T) []*doubler {
+	list := devices(t, 2)
+	w.cfg.Timeout = 20 * time.Second
+	comms := onDevices(t, list, w.cfg)
+	if w.count == 0 {
+		w.count = laneCount
+	}
+	all := make([]*doubler, len(list))
+	for i, c := range comms {
+		all[i] = &doubler{T: t, c: c, d: list[i], x: alloc(t, list[i], make([]byte, w.count))}
+	}
+	if w.registered {
+		noErrors(t, each(comms, func(c *Comm) error {
+			_, err := c.Register(all[c.Rank()].x)
+			return err
+		}))
+	}
+	return all
+}
+
+// A doubler is a rank, and memory that it doubles by an all-reduce of two ranks.
+type doubler struct {
+	*testing.T
+	c       *Comm
+	d       *gpu.Device
+	x       Region
+	streams []gpu.Stream
+}
+
+func (l *doubler) call(s gpu.Stream) *Call {
+	return &Call{Kind: KindAllReduce, In: l.x, Out: l.x, Count: l.x.Len(), Type: Uint8, Stream: s}
+}
+
+func (l *doubler) double(s gpu.Stream) { require.NoError(l, l.c.Do(l.call(s))) }
+
+func (l *doubler) stream() gpu.Stream {
+	s, err := l.d.NewStream()
+	require.NoError(l, err)
+	l.Cleanup(func() { require.NoError(l, l.d.DestroyStream(s)) })
+	return s
+}
+
+// begin begins a capture, end makes a graph of it.
+func (l *doubler) begin(s gpu.Stream) {
+	require.NoError(l, l.d.With(func() error { return l.d.Driver().StreamBeginCapture(s, cuda.CaptureRelaxed) }))
+}
+
+func (l *doubler) end(s gpu.Stream) (x cuda.GraphExec) {
+	require.NoError(l, l.d.With(func() error {
+		g, err := l.d.Driver().StreamEndCapture(s)
+		require.NoError(l, err)
+		x, err = l.d.Driver().GraphInstantiate(g, 0)
+		require.NoError(l, err)
+		return l.d.Driver().GraphDestroy(g)
+	}))
+	return x
+}
+
+func (l *doubler) graph(s gpu.Stream, f func()) cuda.GraphExec {
+	l.begin(s)
+	f()
+	return l.end(s)
+}
+
+func (l *doubler) launch(x cuda.GraphExec, s gpu.Stream) {
+	require.NoError(l, l.d.With(func() error { return l.d.Driver().GraphLaunch(x, s) }))
+}
+
+func (l *doubler) destroy(graphs ...cuda.GraphExec) {
+	for _, x := range graphs {
+		require.NoError(l, l.d.With(func() error { return l.d.Driver().GraphExecDestroy(x) }))
+	}
+}
+
+func (l *doubler) set(v byte) {
+	b := make([]byte, l.x.Len())
+	for i := range b {
+		b[i] = v
+	}
+	require.NoError(l, l.d.Write(l.x, b))
+}
+
+// has checks what the memory holds when all that the communicator does is done.
+func (l *doubler) has(v byte, s gpu.Stream) {
+	require.NoError(l, l.c.Synchronize(s))
+	b := make([]byte, l.x.Len())
+	require.NoError(l, l.d.Read(b, l.x))
+	for i := range b {
+		if b[i] != v {
+			require.Equal(l, v, b[i], "rank %d, byte %d", l.c.Rank(), i)
+		}
+	}
+}
+
+// Operations of a communicator follow each other, whether they are called or captured, on
+// whichever streams they are launched.
+func TestOrderOfGraphs(t *testing.T) {
+	for _, w := range race.Some(2, everyWay()) {
+		t.Run(w.name, func(t *testing.T) {
+			runtime.LockOSThread() // which captures
+			defer runtime.UnlockOSThread()
+			all := w.doublers(t)
+			streams, graphs := make([][]gpu.Stream, 2), make([][]cuda.GraphExec, 2)
+			for i, l := range all {
+				a, b, c := l.stream(), l.stream(), l.stream()
+				streams[i] = []gpu.Stream{a, b, c}
+				one := l.graph(a, func() { l.double(a) })
+				// Two captures at once.
+				l.begin(a)
+				l.begin(b)
+				l.double(a)
+				l.double(b)
+				l.double(a)
+				graphs[i] = []cuda.GraphExec{one, l.end(a), l.end(b)}
+			}
+			for round := range 3 {
+				for i, l := range all {
+					s := streams[i]
+					l.set(1)
+					l.launch(graphs[i][0], s[0]) // one operation
+					l.launch(graphs[i][1], s[1]) // two
+					l.double(s[2])               // beside graphs
+					l.launch(graphs[i][2], s[0]) // one
+					l.launch(graphs[i][0], s[1]) // one
+					l.double(s[2*(round&1)])     // on the stream of the eager call before, or another
+				}
+				for i, l := range all {
+					l.has(128, streams[i][2*(round&1)])
+				}
+			}
+			for i, l := range all {
+				l.destroy(graphs[i]...)
+			}
+		})
+	}
+}
+
+// A capture may go over several streams: the operations on them follow each other.
+func TestOrderInFork(t *testing.T) {
+	for _, w := range race.Some(3, everyWay()) {
+		t.Run(w.name, func(t *testing.T) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			all := w.doublers(t)
+			last := make([]gpu.Stream, len(all))
+			for i, l := range all {
+				driver, a, b := l.d.Driver(), l.stream(), l.stream()
+				fork, err := l.d.NewEvent()
+				require.NoError(t, err)
+				join, err := l.d.NewEvent()
+				require.NoError(t, err)
+				l.set(1)
+				x := l.graph(a, func() {
+					require.NoError(t, l.d.With(func() error { return cuda.After(driver, b, a, fork) }))
+					l.double(a)
+					l.double(b)
+					l.double(b)
+					l.double(a)
+					require.NoError(t, l.d.With(func() error { return cuda.After(driver, a, b, join) }))
+				})
+				l.launch(x, b)
+				l.double(a)
+				l.destroy(x)
+				l.double(b) // the graph is gone, its launch may be under way
+				last[i] = b
+				require.NoError(t, l.d.DestroyEvent(fork))
+				require.NoError(t, l.d.DestroyEvent(join))
+			}
+			for i, l := range all {
+				l.has(64, last[i])
+			}
+		})
+	}
+}
+
+// Streams with the same handle are told apart: those of threads, and one that was destroyed
+// and its handle given again.
+func TestOrderOfSameHandles(t *testing.T) {
+	t.Run("per thread", func(t *testing.T) {
+		all := way{}.doublers(t)
+		for _, l := range all {
+			l.set(1)
+			for range 4 {
+				onThread(func() { l.double(gpu.PerThread) })
+			}
+			l.double(0)
+		}
+		for _, l := range all {
+			l.has(32, 0)
+		}
+	})
+	t.Run("given again", func(t *testing.T) {
+		all := way{}.doublers(t)
+		for _, l := range all {
+			l.set(1)
+			handles := map[gpu.Stream]bool{}
+			for range 4 {
+				s, err := l.d.NewStream()
+				require.NoError(t, err)
+				handles[s] = true
+				l.double(s)
+				require.NoError(t, l.d.DestroyStream(s)) // its work goes on
+			}
+			require.Less(t, len(handles), 4, "no handle was given again")
+			l.double(0)
+		}
+		for _, l := range all {
+			l.has(32, 0)
+		}
+	})
+}
+
+// onThread runs f on another OS thread, which ends after it.
+func onThread(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		f()
+	}()
+	<-done
+}
+
+// What is started while its stream is captured is part of the graph, after what was started
+// before.
+func TestStartInCapture(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	all := way{}.doublers(t)
+	streams := make([]gpu.Stream, len(all))
+	var graphs []cuda.GraphExec
+	for i, l := range all {
+		s, other := l.stream(), l.stream()
+		streams[i] = s
+		l.set(1)
+		l.begin(s)
+		l.c.life.Turn.Lock() // so that nothing can be carried out yet
+		before := l.c.Start(l.call(other))
+		started := make(chan *Pending)
+		go func() { started <- l.c.Start(l.call(s)) }()
+		l.c.life.Turn.Unlock()
+		require.NoError(t, (<-started).Wait())
+		require.NoError(t, before.Wait())
+		require.NoError(t, l.c.Start(l.call(s)).Wait())
+		graphs = append(graphs, l.end(s))
+	}
+	for i, l := range all {
+		l.launch(graphs[i], streams[i])
+		l.launch(graphs[i], streams[i])
+	}
+	for i, l := range all {
+		l.has(32, streams[i])
+		l.destroy(graphs[i])
+	}
+}

@@ -1,0 +1,89 @@
+package gpucomm
+
+import (
+	"slices"
+
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// A recording is the part that one graph has in the order of a communicator's operations.
+// The graph waits once for the communicator's event, when it is launched, and records it
+// once, at the end of the last operation. Between them each operation depends on the one
+// before. Captures of the same calls make the same nodes and edges, so that an executable
+// graph can be updated.
+type recording struct {
+	record cuda.GraphNode   // of the event; 0 before the first operation is captured
+	last   []cuda.GraphNode // at which the last operation ends
+}
+
+// inGraph has f queue an operation on a stream that is being captured.
+func (g *Comm) inGraph(s gpu.Stream, f func() error) error {
+	d, id := g.Device.Driver(), g.capture.ID
+	g.forget(g.estate.gone())
+	r := g.recordings[id]
+	if r == nil {
+		if err := g.estate.hold(d, g.capture.Graph, id); err != nil {
+			return err
+		}
+		r = new(recording)
+		g.recordings[id], g.replays = r, true
+		g.net.Vigilant(true)
+		if err := d.StreamWaitEvent(s, g.event, cuda.EventWaitExternal); err != nil {
+			return err
+		}
+	} else {
+		follow := slices.DeleteFunc(slices.Clone(r.last), func(n cuda.GraphNode) bool { return slices.Contains(g.capture.Dependencies, n) })
+		if len(follow) > 0 {
+			if err := d.StreamUpdateCaptureDependencies(s, follow, cuda.CaptureAddDependencies); err != nil {
+				return err
+			}
+		}
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	now, err := d.StreamGetCaptureInfo(s)
+	if err != nil {
+		return err
+	}
+	return r.endsAt(d, now.Graph, now.Dependencies, g.event)
+}
+
+// endsAt has the graph record the event after nodes.
+func (r *recording) endsAt(d cuda.Driver, graph cuda.Graph, nodes []cuda.GraphNode, e gpu.Event) (err error) {
+	if r.record == 0 {
+		r.record, err = d.GraphAddEventRecordNode(graph, nodes, e)
+	} else { // a node cannot be removed in a capture, edges can
+		to := slices.Repeat([]cuda.GraphNode{r.record}, max(len(nodes), len(r.last)))
+		if err = d.GraphRemoveDependencies(graph, r.last, to[:len(r.last)]); err == nil {
+			err = d.GraphAddDependencies(graph, nodes, to[:len(nodes)])
+		}
+	}
+	r.last = nodes
+	return err
+}
+
+// forget drops the recordings of graphs that are gone.
+func (g *Comm) forget(captures []uint64) {
+	for _, id := range captures {
+		delete(g.recordings, id)
+	}
+	if len(captures) > 0 && len(g.recordings) == 0 {
+		g.net.Vigilant(false)
+	}
+}
+
+// Capturing reports whether a stream of the rank's GPU is being captured. It may be called
+// at any time.
+func (g *Comm) Capturing(s gpu.Stream) bool {
+	if s == 0 || s == gpu.Legacy { // these cannot be
+		return false
+	}
+	status := cuda.CaptureNone
+	err := g.Device.With(func() (err error) {
+		status, err = g.Device.Driver().StreamIsCapturing(s)
+		return err
+	})
+	return err == nil && status == cuda.CaptureActive
+}
