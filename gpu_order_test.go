@@ -270,15 +270,11 @@ func TestStartInCapture(t *testing.T) {
 		streams[i] = s
 		l.set(1)
 		l.begin(s)
-		l.c.life.Turn.Lock() // so that nothing can be carried out yet
-		before := l.c.Start(l.call(other))
-		started := make(chan *Pending)
-		go func() { started <- l.c.Start(l.call(s)) }()
-		l.c.life.Turn.Unlock()
-		require.NoError(t, (<-started).Wait())
-		require.NoError(t, before.Wait())
-		require.NoError(t, l.c.Start(l.call(s)).Wait())
+		l.c.life.Turn.Lock() // nothing can be carried out yet
+		time.AfterFunc(20*time.Millisecond, l.c.life.Turn.Unlock)
+		before, captured := l.c.Start(l.call(other)), []*Pending{l.c.Start(l.call(s)), l.c.Start(l.call(s))}
 		graphs = append(graphs, l.end(s))
+		noErrors(t, []error{before.Wait(), captured[0].Wait(), captured[1].Wait()})
 	}
 	for i, l := range all {
 		l.launch(graphs[i], streams[i])
