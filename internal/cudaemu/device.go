@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/simt"
 )
 
 type device struct {
@@ -143,7 +144,7 @@ func (d *device) attribute(a cuda.DeviceAttribute) (int, bool) {
 	case cuda.AttrMultiprocessorCount:
 		return d.Shape.SMs, true
 	case cuda.AttrMaxRegistersPerMultiprocessor:
-		return 64 << 10, true
+		return simt.RegistersPerSM, true
 	case cuda.AttrWarpSize:
 		return 32, true
 	case cuda.AttrClockRate, cuda.AttrMemoryClockRate:

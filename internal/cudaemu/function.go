@@ -2,7 +2,6 @@ package cudaemu
 
 import (
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/ptx"
 	"github.com/ringo-go/ringo/internal/simt"
 )
 
@@ -20,10 +19,8 @@ const sharedByDefault = 48 << 10
 
 func (f *function) maxThreads() int {
 	n := f.mod.ctx.dev.Shape.ThreadsPerBlock
-	for _, d := range []ptx.Dim{f.kernel.Func.MaxThreads, f.kernel.Func.ReqThreads} {
-		if d[0] > 0 {
-			n = min(n, d[0]*max(1, d[1])*max(1, d[2]))
-		}
+	if bound := f.kernel.Func.LaunchBound(); bound > 0 {
+		return min(n, bound)
 	}
 	return n
 }
@@ -67,7 +64,7 @@ func (m *Machine) FuncGetAttribute(a cuda.FunctionAttribute, h cuda.Function) (i
 	case cuda.FuncLocalBytes:
 		return f.kernel.Local, nil
 	case cuda.FuncRegisters:
-		return 32, nil // registers of PTX are virtual; nothing here depends on them
+		return f.kernel.Registers, nil
 	case cuda.FuncPTXVersion:
 		major, minor, _ := target(f.mod.image.Program.Module)
 		return 10*major + minor, nil

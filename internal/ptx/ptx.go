@@ -58,6 +58,17 @@ type Func struct {
 	MaxRegs    int // .maxnreg
 }
 
+// LaunchBound is the most threads of a block by .maxntid or .reqntid, 0 when not given.
+func (f *Func) LaunchBound() int {
+	n := 0
+	for _, d := range []Dim{f.MaxThreads, f.ReqThreads} {
+		if t := d[0] * max(1, d[1]) * max(1, d[2]); t > 0 && (n == 0 || t < n) {
+			n = t
+		}
+	}
+	return n
+}
+
 // A Dim is an extent in three dimensions.
 type Dim [3]int
 

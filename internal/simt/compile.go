@@ -50,8 +50,8 @@ func compileKernel(m *ptx.Module, f *ptx.Func) (*Kernel, error) {
 		}
 	}
 	c.link()
-	c.merge()
-	return &Kernel{Name: f.Name, Func: f, Shared: c.static, Local: len(c.code.owner), Registers: int(c.code.slots), code: c.code}, nil
+	live := c.merge()
+	return &Kernel{Name: f.Name, Func: f, Shared: c.static, Local: len(c.code.owner), Registers: registers(f, live), code: c.code}, nil
 }
 
 // errorAt names an instruction.

@@ -8,7 +8,7 @@ type device struct {
 
 // An sm is a multiprocessor: the room it has left.
 type sm struct {
-	number, threads, blocks, shared int
+	number, threads, blocks, shared, registers int
 }
 
 func newDevice(s Shape) device {
@@ -20,43 +20,46 @@ func newDevice(s Shape) device {
 }
 
 func newSM(s Shape, number int) sm {
-	return sm{number: number, threads: s.ThreadsPerSM, blocks: s.BlocksPerSM, shared: s.SharedPerSM}
+	return sm{number: number, threads: s.ThreadsPerSM, blocks: s.BlocksPerSM, shared: s.SharedPerSM, registers: RegistersPerSM}
 }
 
-// Hardware allocates threads in whole warps, and shared memory in pieces of 128 bytes,
-// plus 1 KiB a block for itself (compute capability 8.0 and later).
+// Hardware allocates threads in whole warps, each with its registers, and shared memory in
+// pieces of 128 bytes, plus 1 KiB a block for itself (compute capability 8.0 and later).
 const (
 	sharedPiece  = 128
 	sharedSystem = 1024
 )
 
-func (g *Grid) needs() (threads, shared int) {
-	return align(g.threads(), 32), align(g.shared(), sharedPiece) + sharedSystem
+func (g *Grid) needs() (threads, shared, registers int) {
+	threads = align(g.threads(), 32)
+	return threads, align(g.shared(), sharedPiece) + sharedSystem, threads * align(g.Kernel.Registers, registerPiece)
 }
 
 // fits reports whether there is room for a block.
 func (s *sm) fits(g *Grid) bool {
-	threads, shared := g.needs()
-	return s.threads >= threads && s.blocks > 0 && s.shared >= shared
+	threads, shared, registers := g.needs()
+	return s.threads >= threads && s.blocks > 0 && s.shared >= shared && s.registers >= registers
 }
 
 // take makes room for a block that fits.
 func (s *sm) take(g *Grid) {
-	threads, shared := g.needs()
+	threads, shared, registers := g.needs()
 	s.threads -= threads
 	s.shared -= shared
+	s.registers -= registers
 	s.blocks--
 }
 
 func (s *sm) free(g *Grid) {
-	threads, shared := g.needs()
+	threads, shared, registers := g.needs()
 	s.threads += threads
 	s.shared += shared
+	s.registers += registers
 	s.blocks++
 }
 
-// fill makes blocks resident while there is room. A grid's blocks become resident only
-// after all blocks of the grids before it in the queue.
+// fill makes blocks resident while there is room, each grid's in the order of their
+// numbers, and after all blocks of the grids before it in the queue, as hardware does.
 func (w *World) fill(number int) {
 	d := &w.devices[number]
 	for len(d.queue) > 0 {
@@ -70,8 +73,8 @@ func (w *World) fill(number int) {
 				return
 			}
 			s.take(g)
+			newBlock(g, g.placed, s)
 			g.placed++
-			newBlock(g, (g.placed-1)*g.stride%g.blocks, s)
 		}
 		d.queue = d.queue[1:]
 	}

@@ -3,6 +3,7 @@ package simt
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 
 	"github.com/ringo-go/ringo/internal/weakmem"
@@ -79,8 +80,8 @@ func (w *World) stall() {
 			x.polled = poll{}
 		}
 	case quiet >= limit && w.polling() || quiet >= limit*patience:
-		// All stop at once: stopping one must not let another go on.
-		for _, g := range append([]*Grid(nil), w.grids...) {
+		// All stop at once, the last first: stopping one must not make another resident.
+		for _, g := range slices.Backward(slices.Clone(w.grids)) {
 			if len(g.here) > 0 {
 				g.deadlock(fmt.Sprintf("nothing has changed for %d instructions of all threads", quiet), g.here...)
 			} else {

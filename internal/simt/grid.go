@@ -24,7 +24,6 @@ type Grid struct {
 	blocks int // of the grid
 	placed int // have become resident
 	ended  int
-	stride int // the i-th block to become resident is number (i × stride) mod blocks
 	here   []*block
 	spare  []*block // ended, to be used again
 	fault  *weakmem.Fault
@@ -83,6 +82,9 @@ func (g *Grid) check(w *World) error {
 		return refuse("%d bytes of arguments, want %d", len(g.Args), f.ParamBytes)
 	}
 	room := w.Fits(g.Device, g.Kernel, g.threads(), g.Shared) * shape.SMs
+	if room == 0 {
+		return refuse("a block of %d threads with %d registers each does not fit a multiprocessor", g.threads(), g.Kernel.Registers)
+	}
 	if n := g.Dim[0] * g.Dim[1] * g.Dim[2]; g.Cooperative && n > room {
 		return refuse("%d blocks have to be resident at once, the device has room for %d", n, room)
 	}

@@ -5,8 +5,9 @@ import "math/bits"
 // merge lets registers of a function that never hold a value at the same time
 // share a slot: compilers name a new register for every value, and a slot takes
 // 256 bytes a warp. Slots hold a value for each thread, so only the path of a single
-// thread matters, even if others are elsewhere.
-func (c *compiler) merge() {
+// thread matters, even if others are elsewhere. It returns how many 32-bit registers hold
+// values at the same time; functions that are called keep theirs beside the kernel's.
+func (c *compiler) merge() (live int) {
 	moved := make([]int32, c.code.slots) // new slot of each
 	used := int32(0)
 	for i, fr := range c.order {
@@ -15,6 +16,7 @@ func (c *compiler) merge() {
 			end = c.order[i+1].at[0]
 		}
 		l := newLiveness(c.code.ins[fr.at[0]:end], fr.at[0], fr.regs, fr.ret+1)
+		live += l.pressure(fr.f.Regs)
 		colors, n := l.color()
 		for slot, r := range l.number {
 			if r >= 0 {
@@ -46,6 +48,7 @@ func (c *compiler) merge() {
 		move(&c.code.specials[i].slot)
 	}
 	c.code.slots = used
+	return live
 }
 
 // A set is of registers of a function, by number.

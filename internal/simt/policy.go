@@ -9,7 +9,6 @@ type policy struct {
 	victim  *warp  // does not run for a while
 	late    int    // the device that does not run for a while, -1 for none
 	ahead   *block // runs mostly
-	shuffle bool   // blocks become resident out of order
 }
 
 const (
@@ -22,7 +21,7 @@ const (
 )
 
 func newPolicy(seed uint64, r *random) policy {
-	p := policy{kind: int(seed % policies), longest: 32, late: -1, shuffle: r.below(2) == 1}
+	p := policy{kind: int(seed % policies), longest: 32, late: -1}
 	if p.kind == steady {
 		p.longest = 1024
 	} else if r.below(4) == 0 {
@@ -70,23 +69,4 @@ const polledInVain = 8
 // wait reports whether another warp had better run.
 func (p *policy) wait(x *warp, r *random) bool {
 	return x == p.victim || x.block.grid.Device == p.late || x.vain > polledInVain && r.below(8) > 0
-}
-
-// stride gives the order in which blocks become resident: in steps of it.
-func (p *policy) stride(blocks int, r *random) int {
-	if !p.shuffle || blocks < 3 {
-		return 1
-	}
-	s := 1 + r.below(blocks-1)
-	for gcd(s, blocks) != 1 {
-		s++
-	}
-	return s
-}
-
-func gcd(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }

@@ -20,7 +20,7 @@ type Kernel struct {
 	// Shared is the static shared memory of a block and Local the private
 	// memory of a thread, in bytes, with those of the functions it calls.
 	Shared, Local int
-	Registers     int // of a thread, 64 bits each here, with special ones
+	Registers     int // of a thread, 32 bits each: an estimate
 
 	code *code
 }

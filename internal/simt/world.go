@@ -42,7 +42,6 @@ func (w *World) Start(g *Grid) error {
 	w.started++
 	g.world, g.number = w, w.started
 	g.blocks = g.Dim[0] * g.Dim[1] * g.Dim[2]
-	g.stride = w.policy.stride(g.blocks, &w.random)
 	g.mem = w.cfg.Memory.Begin(g.Device, g.Kernel.Name, g.After)
 	w.grids = append(w.grids, g)
 	d := &w.devices[g.Device]
