@@ -197,10 +197,11 @@ func TestRegisterMapped(t *testing.T) {
 func TestRegisterApart(t *testing.T) {
 	t.Run("late", func(t *testing.T) {
 		list := devices(t, 2)
-		comms := onDevices(t, list, Config{JoinTimeout: 500 * time.Millisecond})
+		patience := race.Soon(500 * time.Millisecond)
+		comms := onDevices(t, list, Config{JoinTimeout: patience})
 		_, err := comms[0].Register(alloc(t, list[0], make([]byte, 64)))
 		require.ErrorIs(t, err, ErrTimeout)
-		require.ErrorContains(t, err, "not all ranks came within 500ms")
+		require.ErrorContains(t, err, fmt.Sprintf("not all ranks came within %v", patience))
 		require.Eventually(t, func() bool { return comms[1].Err() != nil }, 5*time.Second, time.Millisecond)
 		_, err = comms[1].Register(alloc(t, list[1], make([]byte, 64)))
 		require.ErrorIs(t, err, ErrPeer)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,17 +132,31 @@ func get(t *testing.T, c transport.RecvConn, n int, seed uint64) {
 }
 
 // flood sends until it cannot.
-func flood(c transport.SendConn) error {
-	var payload [8]byte
+func flood(c transport.SendConn) error { return new(flooder).flood(c) }
+
+// A flooder sends until it cannot.
+type flooder struct{ sent atomic.Uint64 }
+
+func (f *flooder) flood(c transport.SendConn) error {
 	for i := uint64(0); ; i++ {
 		b, err := c.Reserve(small.SlotBytes)
 		if err != nil {
 			return err
 		}
-		binary.LittleEndian.PutUint64(payload[:], i)
-		copy(b.Bytes(), payload[:])
+		binary.LittleEndian.PutUint64(b.Bytes(), i)
 		if err := c.Publish(transport.Stamp{i}); err != nil {
 			return err
+		}
+		f.sent.Add(1)
+	}
+}
+
+// settle returns when the flooder has sent nothing for a while: it waits in Reserve.
+func (f *flooder) settle() {
+	const long = 100 * time.Millisecond
+	for n, since := f.sent.Load(), time.Now(); time.Since(since) < long; time.Sleep(time.Millisecond) {
+		if k := f.sent.Load(); k != n {
+			n, since = k, time.Now()
 		}
 	}
 }
