@@ -64,7 +64,7 @@ func (c *Comm) start(call *Call) *Pending {
 	w, err := c.queue.open(c)
 	if err == nil {
 		c.queue.last.Store(p)
-		_, err = w.Push(p)
+		err = w.Push(p)
 	}
 	if err != nil {
 		if errors.Is(err, fifo.ErrClosed) {
@@ -104,7 +104,7 @@ func carry(c *Comm, w *fifo.Work[*Pending]) {
 		}
 		p := *item
 		err = c.carryOut(p.call)
-		w.Done(err)
+		w.Done()
 		p.finish(err)
 	}
 }

@@ -25,36 +25,23 @@ type double struct {
 }
 
 type doubleThread struct {
-	calls   chan func() (result, uint8)
-	in      bool
-	result  result
-	n       uint8
-	items   []uint8 // of its program, by launch, that have not been tried
-	left    []uint8 // sizes of the launches
-	token   Token
-	last    uint8 // item of token
-	pending int   // of the launch under way
+	calls  chan func() result
+	in     bool
+	result result
+	tried  uint8
 }
 
 func newDouble(m *model) *double {
 	d := &double{m: m}
 	d.work = NewWork[uint8](int(m.capacity), &d.guard)
 	for i := range d.threads {
-		t := &doubleThread{calls: make(chan func() (result, uint8))}
-		if i < len(m.programs) {
-			for l, n := range m.programs[i] {
-				for k := range n {
-					t.items = append(t.items, m.item(i, uint8(l), k))
-				}
-			}
-			t.left = m.programs[i]
-		}
+		t := &doubleThread{calls: make(chan func() result)}
 		d.threads[i] = t
 		go func() {
 			for call := range t.calls {
-				r, n := call()
+				r := call()
 				d.mu.Lock()
-				t.result, t.n, t.in = r, n, false
+				t.result, t.in = r, false
 				d.mu.Unlock()
 			}
 		}()
@@ -70,23 +57,14 @@ func resultOf(err error) result {
 		return isClosed
 	case errors.Is(err, ErrDeadline):
 		return guardEnded
-	case err == errBroken:
-		return broken
 	}
 	panic(err)
-}
-
-func outcome(item uint8) error {
-	if fails(item) {
-		return errBroken
-	}
-	return nil
 }
 
 // act does one action and waits until all threads have left or are parked.
 func (d *double) act(a action) {
 	t, w := d.threads[a.thread], d.work
-	do := func(call func() (result, uint8)) {
+	do := func(call func() result) {
 		d.mu.Lock()
 		t.in = true
 		d.mu.Unlock()
@@ -94,27 +72,13 @@ func (d *double) act(a action) {
 	}
 	switch a.what {
 	case "push":
-		if t.pending == 0 {
-			t.pending, t.left = int(t.left[0]), t.left[1:]
-		}
-		do(func() (result, uint8) {
-			tok, n, err := w.PushSome(t.items[:t.pending])
-			if err == nil {
-				t.token, t.last = tok, t.items[n-1]
-				t.items, t.pending = t.items[n:], t.pending-n
-			} else { // the launch is given up
-				t.items, t.pending = t.items[t.pending:], 0
-			}
-			return resultOf(err), uint8(n)
-		})
-	case "wait":
-		do(func() (result, uint8) { return resultOf(t.token.Wait(&d.guard)), t.n })
+		item := d.m.item(a.thread, t.tried)
+		t.tried++
+		do(func() result { return resultOf(w.Push(item)) })
 	case "next":
-		do(func() (result, uint8) { _, err := w.Next(); return resultOf(err), 0 })
+		do(func() result { _, err := w.Next(); return resultOf(err) })
 	case "done":
-		w.Done(outcome(w.ring[w.consumed%w.capacity]))
-	case "complete":
-		w.Complete(t.token, outcome(t.last))
+		w.Done()
 	case "close":
 		w.Close()
 	case "end":
@@ -136,7 +100,7 @@ func (d *double) seen() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, t := range d.threads {
-		s += show(t.in, t.result, t.n)
+		s += show(t.in, t.result)
 	}
 	return s
 }
@@ -144,16 +108,16 @@ func (d *double) seen() string {
 func (s *modelState) seen() string {
 	str := fmt.Sprintf("produced %d, taken %d, consumed %d\n", s.produced, s.taken, s.consumed)
 	for _, t := range s.threads {
-		str += show(t.call != idle, t.result, t.n)
+		str += show(t.call != idle, t.result)
 	}
 	return str
 }
 
-func show(in bool, r result, n uint8) string {
+func show(in bool, r result) string {
 	if in {
 		return "waits\n"
 	}
-	return fmt.Sprintf("returned %d, put in %d\n", r, n)
+	return fmt.Sprintf("returned %d\n", r)
 }
 
 // rest is every state that s may come to rest in.
@@ -198,8 +162,7 @@ func walk(t *testing.T, name string, m model, seed uint64) {
 		actions := m.actions(s)
 		if step > 50 { // come to an end
 			actions = slices.DeleteFunc(actions, func(a action) bool {
-				again := a.what == "complete" && s.finished&(1<<s.threads[a.thread].last) != 0
-				return a.what == "wait" || a.what == "renew" || again || a.what == "tick" && !s.waiting()
+				return a.what == "renew" || a.what == "tick" && !s.waiting()
 			})
 		}
 		if len(actions) == 0 {

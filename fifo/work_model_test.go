@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The model of a Work. Everything in ledger.go happens under one mutex, so a
+// The model of a Work. Everything in work.go happens under one mutex, so a
 // step of the model is what a goroutine does between taking the mutex and
 // parking or leaving; the methods have the names of those they mirror. A tick
 // comes only while the Guard has ended, so that a lost wake-up is a deadlock here
@@ -26,7 +26,6 @@ const (
 	nowhere cond = iota
 	room
 	work
-	done
 )
 
 type call uint8
@@ -34,11 +33,10 @@ type call uint8
 const (
 	idle call = iota
 	push
-	wait
 	next
 )
 
-var callNames = []string{"", "push", "wait", "next"}
+var callNames = []string{"", "push", "next"}
 
 type result uint8
 
@@ -46,7 +44,6 @@ const (
 	ok result = iota
 	isClosed
 	guardEnded
-	broken
 )
 
 // A modelThread is a goroutine: the call it is in, on what it is parked, and
@@ -55,10 +52,7 @@ type modelThread struct {
 	call   call
 	parked cond
 	result result
-	n      uint8 // items that the last push put in
-
-	launch, in  uint8 // of its program: the launch under way, and how many of its items are in
-	first, last uint8 // items of the last token, 0 for none
+	tried  uint8 // items of its program that it has pushed, in vain or not
 }
 
 type modelState struct {
@@ -66,36 +60,26 @@ type modelState struct {
 	produced, taken, consumed   uint8
 	closed, ended, renewed      bool   // the latter two are the Guard's
 	accepted, carried, finished uint32 // sets of items
-	failed                      uint32 // those of the finished ones that did not end well
 	threads                     [modelThreads]modelThread
 }
 
 // A model is what does not change: programs and the fault that is planted.
 type model struct {
 	capacity uint8
-	programs [][]uint8 // of each producer: the sizes of its launches
-	device   bool      // the carrier completes launches and does not call Next
-	anyEnd   bool      // Close may come at any time, not only at the end, and the Guard may end once and begin anew
+	programs []uint8 // of each producer: how many items it pushes
+	anyEnd   bool    // Close may come at any time, not only at the end, and the Guard may end once and begin anew
 	fault    string
 
 	wrong string
 }
 
-// fails says which items end badly; a launch does if its last item does.
-func fails(item uint8) bool { return item%3 == 0 }
-
-// item numbers the items of all programs: 5 bits, from 1.
-func (m *model) item(p int, launch, item uint8) uint8 {
-	id := uint8(1)
-	for q, sizes := range m.programs {
-		for l, n := range sizes {
-			if q == p && l == int(launch) {
-				return id + item
-			}
-			id += n
-		}
+// item numbers the items of all programs, from 1.
+func (m *model) item(p int, k uint8) uint8 {
+	id := 1 + k
+	for _, n := range m.programs[:p] {
+		id += n
 	}
-	panic("no such item")
+	return id
 }
 
 func (m *model) broadcast(s *modelState, c cond) {
@@ -123,15 +107,13 @@ func (s *modelState) park(t *modelThread, c cond) {
 	t.parked = c
 }
 
-// pushSome is a critical section of PushSome by producer p.
-func (m *model) pushSome(s *modelState, p int) {
+// push is a critical section of Push by producer p.
+func (m *model) push(s *modelState, p int) {
 	t := &s.threads[p]
-	size := m.programs[p][t.launch]
 	used := s.produced - s.consumed
 	if m.fault == "room is made by Next" {
 		used = s.produced - s.taken
 	}
-	t.n = 0
 	switch {
 	case s.closed:
 		t.leave(isClosed)
@@ -140,41 +122,18 @@ func (m *model) pushSome(s *modelState, p int) {
 			return
 		}
 	default:
-		t.n = min(size-t.in, m.capacity-used)
-		t.first = m.item(p, t.launch, t.in)
-		t.last = t.first + t.n - 1
-		for id := t.first; id <= t.last; id++ {
-			m.check(s.accepted&(1<<id) == 0, "item %d went in twice", id)
-			m.check(s.ring[s.produced%m.capacity] == 0, "item %d went in over another", id)
-			s.accepted |= 1 << id
-			s.ring[s.produced%m.capacity] = id
-			s.produced++
-		}
-		t.in += t.n
-		if m.fault != "put does not signal work" {
+		id := m.item(p, t.tried)
+		m.check(s.accepted&(1<<id) == 0, "item %d went in twice", id)
+		m.check(s.ring[s.produced%m.capacity] == 0, "item %d went in over another", id)
+		s.accepted |= 1 << id
+		s.ring[s.produced%m.capacity] = id
+		s.produced++
+		if m.fault != "Push does not signal work" {
 			m.broadcast(s, work) // one goroutine waits for it
 		}
 		t.leave(ok)
 	}
-	if t.n == 0 || t.in == size { // the next push is of the next launch
-		t.launch, t.in = t.launch+1, 0
-	}
-}
-
-// wait is a critical section of Token.Wait by producer p.
-func (m *model) wait(s *modelState, p int) {
-	t := &s.threads[p]
-	if s.finished&(1<<t.last) == 0 {
-		s.park(t, done)
-		return
-	}
-	t.leave(ok)
-	for id := t.first; id <= t.last; id++ {
-		m.check(s.finished&(1<<id) != 0, "item %d is not done before a later one", id)
-		if s.failed&(1<<id) != 0 {
-			t.result = broken
-		}
-	}
+	t.tried++
 }
 
 // next is a critical section of Next.
@@ -194,29 +153,14 @@ func (m *model) next(s *modelState) {
 	}
 }
 
-// complete ends the items until last, all of those that are not done with one
-// result.
-func (m *model) complete(s *modelState, last uint8) {
-	if s.finished&(1<<last) != 0 {
-		return
-	}
-	for s.finished&(1<<last) == 0 {
-		id := s.ring[s.consumed%m.capacity]
-		m.check(s.taken > s.consumed || m.device, "item %d was done before it was taken", id)
-		s.ring[s.consumed%m.capacity] = 0
-		s.finished |= 1 << id
-		if fails(last) {
-			s.failed |= 1 << id
-		}
-		s.carried |= 1 << id
-		s.consumed++
-		s.taken = max(s.taken, s.consumed)
-	}
+// done is Done.
+func (m *model) done(s *modelState) {
+	id := s.ring[s.consumed%m.capacity]
+	s.ring[s.consumed%m.capacity] = 0
+	s.finished |= 1 << id
+	s.consumed++
 	if m.fault != "Done does not wake for room" {
 		m.broadcast(s, room)
-	}
-	if m.fault != "Done does not wake who waits" {
-		m.broadcast(s, done)
 	}
 }
 
@@ -228,18 +172,11 @@ func (m *model) close(s *modelState) {
 	}
 }
 
-func (m *model) tick(s *modelState) {
-	m.broadcast(s, room)
-	m.broadcast(s, done)
-}
-
 // section is a critical section of what thread i is in.
 func (m *model) section(s *modelState, i int) {
 	switch s.threads[i].call {
 	case push:
-		m.pushSome(s, i)
-	case wait:
-		m.wait(s, i)
+		m.push(s, i)
 	case next:
 		m.next(s)
 	}
@@ -248,31 +185,24 @@ func (m *model) section(s *modelState, i int) {
 // An action is what the threads do of their own accord, not because they were
 // woken.
 type action struct {
-	what   string // a call of a thread, or "done", "complete", "close", "end", "renew", "tick"
+	what   string // a call of a thread, or "done", "close", "end", "renew", "tick"
 	thread int
 }
 
 // actions are those that are possible in s.
 func (m *model) actions(s *modelState) (all []action) {
 	producing := false
-	for p := range m.programs {
+	for p, n := range m.programs {
 		t := &s.threads[p]
-		more := int(t.launch) < len(m.programs[p])
-		producing = producing || more || t.call != idle
-		if t.call == idle && more {
+		producing = producing || t.tried < n
+		if t.call == idle && t.tried < n {
 			all = append(all, action{"push", p})
 		}
-		if t.call == idle && t.last != 0 {
-			all = append(all, action{"wait", p})
-		}
-		if m.device && t.last != 0 {
-			all = append(all, action{"complete", p})
-		}
 	}
-	if t := &s.threads[carrier]; !m.device && t.call == idle && t.result == ok {
+	if t := &s.threads[carrier]; t.call == idle && t.result == ok {
 		all = append(all, action{"next", carrier})
 	}
-	if !m.device && s.consumed < s.taken {
+	if s.consumed < s.taken {
 		all = append(all, action{"done", carrier})
 	}
 	if !s.closed && (m.anyEnd || !producing) {
@@ -291,9 +221,7 @@ func (m *model) actions(s *modelState) (all []action) {
 func (m *model) act(s *modelState, a action) {
 	switch a.what {
 	case "done":
-		m.complete(s, s.ring[s.consumed%m.capacity])
-	case "complete":
-		m.complete(s, s.threads[a.thread].last)
+		m.done(s)
 	case "close":
 		m.close(s)
 	case "end":
@@ -301,7 +229,7 @@ func (m *model) act(s *modelState, a action) {
 	case "renew":
 		s.ended, s.renewed = false, true // the next operation has a deadline of its own
 	case "tick":
-		m.tick(s)
+		m.broadcast(s, room)
 	default:
 		s.threads[a.thread].call = call(slices.Index(callNames, a.what))
 		m.section(s, a.thread)
@@ -357,24 +285,16 @@ func (m *model) checkEnd(s modelState) {
 	m.check(s.accepted == s.carried && s.accepted == s.finished, "lost: in %b, carried out %b, done %b", s.accepted, s.carried, s.finished)
 }
 
-var modelPrograms = map[string][][]uint8{
-	"a launch larger than the ring":  {{5}},
-	"two launches larger than it":    {{4}, {4}},
-	"a launch and two single items":  {{3}, {1, 1}},
-	"three producers":                {{2}, {1}, {1}},
-	"two producers of launches of 2": {{2, 2}, {2}},
-}
+var modelPrograms = [][]uint8{{5}, {3, 3}, {2, 1, 1}, {2, 2, 2}}
 
 // models are all variants of the model. Those without anyEnd can get stuck when
 // a wake-up is lost; in the others Close or the Guard would help.
 func models(yield func(name string, m model)) {
-	for name, programs := range modelPrograms {
+	for _, programs := range modelPrograms {
 		for capacity := uint8(1); capacity <= 3; capacity++ {
-			for _, device := range []bool{false, true} {
-				for _, anyEnd := range []bool{false, true} {
-					yield(fmt.Sprintf("%s, capacity %d, device %v, any end %v", name, capacity, device, anyEnd),
-						model{capacity: capacity, programs: programs, device: device, anyEnd: anyEnd})
-				}
+			for _, anyEnd := range []bool{false, true} {
+				yield(fmt.Sprintf("producers of %d items, capacity %d, any end %v", programs, capacity, anyEnd),
+					model{capacity: capacity, programs: programs, anyEnd: anyEnd})
 			}
 		}
 	}
@@ -393,9 +313,8 @@ func TestWorkModel(t *testing.T) {
 // The model must be able to fail: each planted fault is found.
 func TestWorkModelFindsFaults(t *testing.T) {
 	for _, fault := range []string{
-		"put does not signal work",
+		"Push does not signal work",
 		"Done does not wake for room",
-		"Done does not wake who waits",
 		"Close does not wake the carrier",
 		"room is made by Next",
 	} {
