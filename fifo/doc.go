@@ -4,8 +4,8 @@
 // A queue of messages has a Producer and a Consumer: goroutines of one process
 // (NewLocal) or processes that map the same memory (NewProducer, NewConsumer).
 // The transports inproc and shm are made of it. A Work is a queue of operations
-// between callers and the goroutine that carries them out. A Guard carries deadline and
-// abort to every wait.
+// between callers and the goroutine that carries them out, a Space one of a device's
+// launches. A Guard carries deadline and abort to every wait.
 //
 // The trap: a Producer and a Consumer are each for one goroutine at a time; only
 // Close and Fail may be called from others. The two parties check each other's numbers:
