@@ -41,6 +41,10 @@ type Group interface {
 	Failed() <-chan struct{}
 	Failure() *Failure
 
+	// OnFailure has f called with that failure, on a goroutine of its own; at once if
+	// there was one.
+	OnFailure(f func(*Failure))
+
 	// Locate sets how this rank's position in its sequence of collectives is
 	// found when the hub asks for it, and when Close tells it with the goodbye.
 	// False is that it cannot be said now: the rank is in a call and has not

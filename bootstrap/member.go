@@ -28,6 +28,7 @@ type member struct {
 	hosts     []int                      // ranks here whose process serves the hub
 	orphan    bool                       // all hosts left in order: the hub may end any time
 	failure   *Failure
+	onFailure []func(*Failure)
 	locate    func() (Position, bool) // nil until Locate
 
 	silent []int // see Silent
@@ -119,7 +120,19 @@ func (m *member) fail(f *Failure) {
 	}
 	m.failure = f
 	close(m.failed)
+	for _, hear := range m.onFailure {
+		go hear(f)
+	}
 	m.settleAll(f)
+}
+
+func (m *member) OnFailure(f func(*Failure)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.onFailure = append(m.onFailure, f)
+	if m.failure != nil {
+		go f(m.failure)
+	}
 }
 
 // settleAll ends all waits. Under mu.

@@ -29,6 +29,7 @@ func (g *Comm) inGraph(s gpu.Stream, f func() error) error {
 		r = new(recording)
 		g.recordings[id], g.replays = r, true
 		g.net.Vigilant(true)
+		g.announce()
 		if err := d.StreamWaitEvent(s, g.event, cuda.EventWaitExternal); err != nil {
 			return err
 		}

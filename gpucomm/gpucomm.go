@@ -85,7 +85,7 @@ type Comm struct {
 	placements placements // of the last calls
 	copyStream copyStream
 	closed     bool
-	judged     chan struct{} // closed when the watcher has reported a failure, or has ended
+	watch      watch
 }
 
 // Open connects the GPUs of all ranks, which call it together. missing says, in the same
@@ -95,7 +95,7 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	if missing = without(o.Host.Profiles); missing != "" {
 		return nil, missing, nil
 	}
-	g = &Comm{Options: o, chooser: o.Chooser, programs: map[choice.Key]*grid.Program{}, recordings: map[uint64]*recording{}, estate: new(estate), judged: make(chan struct{})}
+	g = &Comm{Options: o, chooser: o.Chooser, programs: map[choice.Key]*grid.Program{}, recordings: map[uint64]*recording{}, estate: new(estate), watch: watch{judged: make(chan struct{})}}
 	g.enter()
 	if g.net, missing, err = gpupaths.Connect(ctx, o.Group, o.Host, o.Device, o.Paths); err != nil || missing != "" {
 		return g, missing, err
@@ -127,7 +127,7 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	if err := g.agreeOnRows(ctx); err != nil {
 		return g, "", err
 	}
-	g.watch()
+	g.prepareWatch()
 	return g, "", nil
 }
 

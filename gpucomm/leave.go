@@ -44,11 +44,13 @@ func (g *Comm) enter() {
 	n.open++
 }
 
-// Finish waits until what was queued has ended, and lets nothing more begin.
+// Finish waits until what was queued has ended, and lets nothing more begin. Nobody looks at
+// the GPU then.
 func (g *Comm) Finish() error {
 	g.closed = true
 	err := g.finish()
 	g.Verdict() // what was queued may have ended because a peer never came; then Life hears of it
+	g.unwatch()
 	return err
 }
 

@@ -23,6 +23,7 @@ func (g *Comm) after(s gpu.Stream, f func() error) error {
 		return err
 	}
 	g.net.Wake()
+	g.announce()
 	g.last = g.streamID
 	g.replays = g.estate.graphs.Load() > 0 // when there are no more, this operation came after their last launches
 	return g.Device.Driver().EventRecord(g.event, s)

@@ -3,6 +3,7 @@ package gpucomm
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/ringo-go/ringo/call"
@@ -11,47 +12,69 @@ import (
 	"github.com/ringo-go/ringo/life"
 )
 
-// watchPeriod is how often the watcher looks at the control block of the GPU.
-const watchPeriod = 5 * time.Millisecond
+// A watch is what the watcher (watcher.go) knows of a communicator.
+type watch struct {
+	begun  sync.Once
+	at     uint64        // the operation that started last, when the watcher looked
+	since  time.Time     // then, or the last time that nothing was under way
+	judged chan struct{} // closed when a failure has been reported, or there is no watch any more
+	judge  sync.Once     // closes judged
+}
 
-// watch starts the watcher of the operations on the GPU. It hears of their faults, ends them
-// when the communicator ends, and gives up on them when they take longer than
-// Config.Timeout. What went wrong first it reports to the communicator's life, once.
-func (g *Comm) watch() {
+// prepareWatch has the operations on the GPU end when the communicator does. The watcher
+// hears of their faults, and gives up on them when they take longer than Config.Timeout. What
+// went wrong first it reports to the communicator's life, once.
+func (g *Comm) prepareWatch() {
 	g.Life.OnStop(func(cause error) {
 		g.engine.Control().Abort()
 		g.net.Stop(cause)
 	})
-	g.Life.Watch(func(gone <-chan struct{}) {
-		defer close(g.judged)
-		tick := time.NewTicker(watchPeriod)
-		defer tick.Stop()
-		var at uint64
-		since := time.Now()
-		control := g.engine.Control()
-		for {
-			select {
-			case <-gone:
-				return
-			case <-tick.C:
-			}
-			started, finished := control.Progress()
-			if started == finished || started != at {
-				at, since = started, time.Now()
-			}
-			switch broken := g.net.Broken(); {
-			case control.Fault() != nil:
-				g.blame(control.Fault())
-				return
-			case broken != nil:
-				g.blame(broken)
-				return
-			case time.Since(since) > g.Life.Timeout:
-				g.blame(fmt.Errorf("not done after %v: %w", g.Life.Timeout, call.ErrTimeout))
-				return
-			}
-		}
+	g.net.OnBroken(g.announce)
+}
+
+// announce tells the watcher that something is queued, or has broken.
+func (g *Comm) announce() {
+	g.watch.begun.Do(func() {
+		g.watch.since = time.Now()
+		theWatcher.add(g)
 	})
+	theWatcher.rouse()
+}
+
+// unwatch ends the watch for good.
+func (g *Comm) unwatch() {
+	g.watch.begun.Do(func() {}) // it need not begin any more
+	theWatcher.remove(g)
+	g.watch.end()
+}
+
+func (w *watch) end() { w.judge.Do(func() { close(w.judged) }) }
+
+// look is the watcher's. It reports whether operations are under way, and whether there is
+// no more to watch because a failure has been found.
+func (g *Comm) look(now time.Time) (works, done bool) {
+	w, control := &g.watch, g.engine.Control()
+	started, finished := control.Progress()
+	works = started != finished || started != w.at
+	if started == finished || started != w.at {
+		w.at, w.since = started, now
+	}
+	var cause error
+	switch broken := g.net.Broken(); {
+	case control.Fault() != nil:
+		cause = control.Fault()
+	case broken != nil:
+		cause = broken
+	case now.Sub(w.since) > g.Life.Timeout:
+		cause = fmt.Errorf("not done after %v: %w", g.Life.Timeout, call.ErrTimeout)
+	default:
+		return works, false
+	}
+	g.Life.Go(func() {
+		defer w.end()
+		g.blame(cause)
+	})
+	return false, true
 }
 
 // abortTime is how long kernels may take to say where they were stopped.
@@ -69,7 +92,7 @@ func (g *Comm) Verdict() error {
 		late := time.NewTimer(verdictTime)
 		defer late.Stop()
 		select {
-		case <-g.judged:
+		case <-g.watch.judged:
 		case <-late.C:
 		}
 	}

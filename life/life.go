@@ -37,7 +37,6 @@ type Life struct {
 	group   bootstrap.Group
 	verdict atomic.Pointer[call.Error] // the machine's
 	watch   sync.WaitGroup
-	gone    chan struct{} // closed by Close
 	stopped chan struct{} // closed when waits are ended
 
 	mu      sync.Mutex
@@ -49,25 +48,33 @@ type Life struct {
 
 // New is the life of a communicator whose ranks have met.
 func New(group bootstrap.Group, host string, timeout time.Duration) *Life {
-	l := &Life{Rank: group.Rank(), Size: group.Size(), Host: host, Timeout: timeout, group: group, gone: make(chan struct{}), stopped: make(chan struct{})}
+	l := &Life{Rank: group.Rank(), Size: group.Size(), Host: host, Timeout: timeout, group: group, stopped: make(chan struct{})}
 	l.machine.Place = l.ErrorIn
 	l.Guard.OnSlow(slow, l.inquire)
 	group.Locate(l.locate)
-	l.Watch(func(gone <-chan struct{}) {
-		select {
-		case <-gone:
-		case <-group.Failed():
-			l.step(GroupSaid{group.Failure()})
-		}
-	})
+	group.OnFailure(func(f *bootstrap.Failure) { l.unlessClosed(func() { l.step(GroupSaid{f}) }) })
 	return l
 }
 
 // slow is how long an operation waits before this rank asks where the others are.
 const slow = time.Second
 
-// Watch runs f on a goroutine that Close waits for; f must return when gone is closed.
-func (l *Life) Watch(f func(gone <-chan struct{})) { l.watch.Go(func() { f(l.gone) }) }
+// Go runs f on a goroutine that Close waits for. It must not be called after Close.
+func (l *Life) Go(f func()) { l.watch.Go(f) }
+
+// unlessClosed calls f and has Close wait for it; after Close it does nothing.
+func (l *Life) unlessClosed(f func()) {
+	l.mu.Lock()
+	closed := l.machine.State() == Closed
+	if !closed {
+		l.watch.Add(1) // Close takes this lock before it waits
+	}
+	l.mu.Unlock()
+	if !closed {
+		defer l.watch.Done()
+		f()
+	}
+}
 
 // OnStop has f called, once, when the waits of this rank are to end. Close waits for f.
 func (l *Life) OnStop(f func(cause error)) {
@@ -202,11 +209,10 @@ func (l *Life) Failed() error {
 	return nil
 }
 
-// Close ends the life when nothing is under way any more, and waits for those who
-// watch it.
+// Close ends the life when nothing is under way any more, and waits for what it has
+// started.
 func (l *Life) Close() {
 	l.step(CloseCalled{l.ErrorIn("Close", call.ErrClosed)})
-	close(l.gone)
 	l.watch.Wait()
 }
 

@@ -22,6 +22,7 @@ type fakeGroup struct {
 	bootstrap.Group
 	failed  chan struct{}
 	failure *bootstrap.Failure
+	hear    func(*bootstrap.Failure)
 	silent  []int
 
 	mu       sync.Mutex
@@ -33,13 +34,19 @@ func newFakeGroup() *fakeGroup { return &fakeGroup{failed: make(chan struct{})} 
 
 // say has the others report a failure.
 func (g *fakeGroup) say(f bootstrap.Failure) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.failure = &f
 	close(g.failed)
+	if g.hear != nil {
+		go g.hear(&f)
+	}
 }
+
+func (g *fakeGroup) OnFailure(f func(*bootstrap.Failure)) { g.hear = f }
 
 func (g *fakeGroup) Rank() int                                { return 1 }
 func (g *fakeGroup) Size() int                                { return 4 }
-func (g *fakeGroup) Failed() <-chan struct{}                  { return g.failed }
 func (g *fakeGroup) Locate(func() (bootstrap.Position, bool)) {}
 func (g *fakeGroup) Silent() []int                            { return g.silent }
 

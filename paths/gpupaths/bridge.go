@@ -82,6 +82,9 @@ func (n *Net) connectBridge(ctx context.Context, refused string) error {
 		Guard: &b.guard,
 		Fail: func(peer int, phase string, err error) {
 			n.broken.CompareAndSwap(nil, &engine.StepError{Peer: sched.Rank(peer), Phase: phase, Err: err})
+			if f := n.onBroken.Load(); f != nil {
+				(*f)()
+			}
 		},
 	})
 	return nil

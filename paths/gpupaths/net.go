@@ -47,6 +47,7 @@ type Net struct {
 	pinned    grid.Links      // over host memory
 	bridge    *bridgeNet
 	broken    atomic.Pointer[engine.StepError] // the first connection of a bridge that broke
+	onBroken  atomic.Pointer[func()]
 }
 
 // Connect agrees with all ranks on the path of each pair of GPUs. missing says, in the same
@@ -69,6 +70,14 @@ func Connect(ctx context.Context, g paths.Group, host *paths.Net, d *gpu.Device,
 
 // Blocks is how many blocks a kernel of this rank has at most.
 func (n *Net) Blocks() int { return n.blocks }
+
+// OnBroken has f called when the first connection of the bridge has broken.
+func (n *Net) OnBroken(f func()) {
+	n.onBroken.Store(&f)
+	if n.Broken() != nil {
+		f()
+	}
+}
 
 // Broken is how the first connection of the bridge broke, nil if none has.
 func (n *Net) Broken() *engine.StepError { return n.broken.Load() }

@@ -1,0 +1,102 @@
+package gpucomm
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The watcher looks at the control blocks of communicators every watchPeriod while a GPU
+// works for one of them. In quiet times the period doubles up to idlePeriod, and no more:
+// graphs are launched without a call of this package, and what is queued may wait long for
+// the caller's own work.
+const (
+	watchPeriod = 5 * time.Millisecond
+	idlePeriod  = 100 * time.Millisecond
+)
+
+// A watcher is a goroutine that looks at all communicators of the process. There is one
+// while a communicator is open that has used its GPU.
+type watcher struct {
+	wake  chan struct{}
+	dozes atomic.Bool // it sleeps longer than watchPeriod
+
+	mu      sync.Mutex
+	watched []*Comm // guarded by mu
+	runs    bool    // guarded by mu
+}
+
+var theWatcher = watcher{wake: make(chan struct{}, 1)}
+
+// add has the watcher look at a communicator.
+func (w *watcher) add(g *Comm) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.watched = append(w.watched, g)
+	if !w.runs {
+		w.runs = true
+		go w.run()
+	}
+}
+
+// remove ends that. When it returns nobody looks at the communicator.
+func (w *watcher) remove(g *Comm) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.watched = slices.DeleteFunc(w.watched, func(x *Comm) bool { return x == g })
+	w.rouse() // to end, if that was the last
+}
+
+// rouse has the watcher look at once, if it dozes. It does not wait.
+func (w *watcher) rouse() {
+	if !w.dozes.Load() {
+		return
+	}
+	select {
+	case w.wake <- struct{}{}:
+	default: // roused already
+	}
+}
+
+func (w *watcher) run() {
+	timer := time.NewTimer(watchPeriod)
+	defer timer.Stop()
+	for period := watchPeriod; ; {
+		select {
+		case <-timer.C:
+			period = min(2*period, idlePeriod)
+		case <-w.wake:
+			period = watchPeriod
+		}
+		busy, goesOn := w.look()
+		if !goesOn {
+			return
+		}
+		if busy {
+			period = watchPeriod
+		}
+		w.dozes.Store(period > watchPeriod)
+		timer.Reset(period)
+	}
+}
+
+// look looks at all communicators. It reports whether a GPU works for one of them, and
+// whether one still needs a watcher.
+func (w *watcher) look() (busy, goesOn bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left, now := 0, time.Now()
+	for _, g := range w.watched {
+		works, done := g.look(now)
+		busy = busy || works
+		if !done {
+			w.watched[left] = g
+			left++
+		}
+	}
+	clear(w.watched[left:])
+	w.watched = w.watched[:left]
+	w.runs = left > 0
+	return busy, w.runs
+}
