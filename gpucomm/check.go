@@ -106,8 +106,8 @@ func (g *Comm) admitStream(s gpu.Stream) error {
 	case status == cuda.CaptureInvalidated:
 		return fmt.Errorf("%w: the capture of stream %#x on device %d is broken: end it, and look at the first error since it began", call.ErrInvalid, s, g.Device.Number())
 	}
-	g.capture = cuda.CaptureInfo{}
-	if status == cuda.CaptureActive {
+	g.capture, g.captures = cuda.CaptureInfo{}, status == cuda.CaptureActive
+	if g.captures {
 		if g.capture, err = driver.StreamGetCaptureInfo(s); err != nil {
 			return err
 		}

@@ -64,6 +64,7 @@ type Comm struct {
 	layout   [4][]int // room for the counts and offsets of the v-variants
 
 	known     known
+	captures  bool             // the stream of the current call is being captured
 	capture   cuda.CaptureInfo // of the stream of the current call
 	streamID  uint64           // of that stream; 0 if the driver does not tell
 	streamIDs bool             // it tells, since CUDA 12

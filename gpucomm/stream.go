@@ -11,7 +11,7 @@ import (
 // after has f queue an operation on a stream, after the communicator's previous operation
 // and before its next one, on whichever streams and in whichever graphs they are.
 func (g *Comm) after(s gpu.Stream, f func() error) error {
-	if g.capture.Status == cuda.CaptureActive {
+	if g.captures {
 		return g.inGraph(s, f)
 	}
 	if g.replays || g.streamID == 0 || g.streamID != g.last {
