@@ -107,6 +107,7 @@ type Config struct {
 
 	noP2P string // why GPUs may not reach each other's memory
 	noSHM string // why processes may not share host memory
+	lines string // "0" or "1": whether lines of 128 bytes go between GPUs, whatever their link
 	algo  call.Algo
 	plan  *choice.PlanSource // rank 0's, instead of Plan: of the communicator that is split
 }
@@ -172,7 +173,7 @@ func (c *Config) choice() choice.Options {
 func (c *Config) paths() paths.Config {
 	return paths.Config{
 		Transport: c.Transport, Net: c.Net, NoP2P: c.noP2P, NoSHM: c.noSHM, SlotBytes: c.SlotBytes, Slots: c.Slots,
-		Interface: c.Interface, Family: c.Family, Streams: c.Streams, SocketNetwork: c.SocketNetwork, ShmDir: c.ShmDir, Cores: c.Cores,
+		Interface: c.Interface, Family: c.Family, Streams: c.Streams, SocketNetwork: c.SocketNetwork, ShmDir: c.ShmDir, Cores: c.Cores, Lines: c.lines,
 	}
 }
 

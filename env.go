@@ -108,6 +108,13 @@ func (c *Config) readOthers(e variables) (err error) {
 	if e.on("RINGO_CHECK_POINTERS", "NCCL_CHECK_POINTERS") != "" {
 		c.CheckPointers = true
 	}
+	switch v := e.get("RINGO_LINES"); v {
+	case "":
+	case "0", "1":
+		c.lines = v
+	default:
+		return unreadable("RINGO_LINES", v, "0 or 1")
+	}
 	if name := e.on("RINGO_P2P_DISABLE", "NCCL_P2P_DISABLE"); name != "" {
 		c.noP2P = name + " is set"
 	}

@@ -154,6 +154,18 @@ func TestDevicePaths(t *testing.T) {
 		{"no link", 3, plain, []string{"GPU memory: p2p with rank 1",
 			"GPU memory: host memory with rank 2 (the GPU of rank 0 does not reach that of rank 2: no NVLink or PCIe peer access, or CUDA_VISIBLE_DEVICES hides it)"},
 			emulated(cudaemu.Config{Devices: 3, Peers: func(a, b int) bool { return a+b == 1 }})},
+		{"pcie", 3, plain, []string{"GPU memory: pcie with ranks 1, 2 (PCIe: no lines of 128 bytes, which may tear there)"},
+			emulated(cudaemu.Config{Devices: 3, Link: gputest.PCIe, Seed: 1})},
+		{"unknown link", 2, plain, []string{"GPU memory: pcie with rank 1 (an unknown link: no lines of 128 bytes, which may tear there)"},
+			emulated(cudaemu.Config{Devices: 2, Link: func(a, b int) cuda.Link { return cuda.UnknownLink }, Seed: 2})},
+		{"two bridges of NVLink", 4, plain, []string{"GPU memory: p2p with rank 1 (NVLink)", "GPU memory: pcie with ranks 2, 3 (PCIe: no lines"},
+			emulated(cudaemu.Config{Devices: 4, Seed: 3, Link: func(a, b int) cuda.Link {
+				if a/2 == b/2 {
+					return cuda.NVLink
+				}
+				return cuda.PCIe
+			}})},
+		{"no lines", 2, func(int) Config { return Config{lines: "0"} }, []string{"GPU memory: p2p with rank 1 (NVLink: no lines of 128 bytes, RINGO_LINES=0)"}, nil},
 		{"no access", 2, plain, []string{"GPU memory: host memory with rank 1 (rank 1 opens memory of rank 0: cuCtxEnablePeerAccess: "},
 			emulated(cudaemu.Config{Devices: 2, Faults: []cudaemu.Injection{{Call: "cuCtxEnablePeerAccess", Nth: 1, Device: 2, Result: cuda.ErrNotSupported}}})},
 		{"no pinned memory", 3, func(int) Config { return Config{noP2P: "off"} }, []string{"GPU memory: host memory with rank 1 (rank 0: off)",
@@ -179,6 +191,29 @@ func TestDevicePaths(t *testing.T) {
 				calls = append(calls, everyCall(tc.n, 20000, BFloat16, Max)...)
 			}
 			noErrors(t, each(comms, func(c *Comm) error { return checkCalls(c, calls) }))
+		})
+	}
+}
+
+// Direct kernels send lines, so they are there where the link between all GPUs carries lines
+// whole, or where RINGO_LINES says so.
+func TestDeviceLines(t *testing.T) {
+	if gputest.OnGPU() {
+		t.Skip("a GPU's links are what they are")
+	}
+	nv := func(a, b int) cuda.Link { return cuda.NVLink }
+	for _, tc := range []struct {
+		name, lines string
+		link        func(a, b int) cuda.Link
+		want        bool
+	}{
+		{"NVLink", "", nv, true}, {"NVLink, not wanted", "0", nv, false}, {"PCIe", "", gputest.PCIe, false}, {"PCIe, wanted", "1", gputest.PCIe, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			list := devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Link: tc.link}))
+			c := onHosts(t, list, func(int) Config { return Config{lines: tc.lines} })[0]
+			require.Equal(t, tc.want, c.gpu.Chooser().Kernels.CanDirect())
+			require.Contains(t, c.DeviceAlgorithms(KindAllReduce, 1024, true), "window", "windows need no lines")
 		})
 	}
 }

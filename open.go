@@ -151,6 +151,7 @@ func (c *Comm) connect(ctx context.Context) error {
 		Version: Version, Hostname: c.cfg.hostname(), Info: transport.Info{Rank: c.Rank(), Host: c.cfg.HostID},
 		Settings: []paths.Setting{
 			{Name: "Deterministic", Value: c.cfg.Deterministic, Variable: "RINGO_DETERMINISTIC"},
+			{Name: "lines between GPUs", Value: c.cfg.lines, Variable: "RINGO_LINES"},
 			{Name: "algorithms of its own", Value: strings.Join(call.Defined(), ","), Variable: "calls of ringo.Define, in the same order"},
 		},
 	}

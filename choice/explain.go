@@ -38,7 +38,7 @@ type Options struct {
 // plan.
 type GPUs struct {
 	Name       string // "NVIDIA H200" if empty
-	Path       string // of ranks on one host: "p2p" if empty, "host memory" or "bridge"
+	Path       string // of ranks on one host: "p2p" (NVLink) if empty, "pcie", "host memory" or "bridge"
 	Registered bool   // memory is
 }
 
@@ -69,7 +69,7 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 	}
 	path := transport.GPUPath(max(0, slices.Index(transport.GPUPathNames[:], cmp.Or(gpus.Path, transport.OverP2P.String()))))
 	if path == transport.NoPath {
-		return Choice{}, fmt.Errorf("%w: path %q is none of p2p, host memory, bridge", call.ErrInvalid, gpus.Path)
+		return Choice{}, fmt.Errorf("%w: path %q is none of p2p, pcie, host memory, bridge", call.ErrInvalid, gpus.Path)
 	}
 	source := LoadPlan(o.Plan)
 	given, err := source.Parse()
@@ -83,8 +83,11 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 	for range n {
 		f.GPUs = append(f.GPUs, cmp.Or(gpus.Name, "NVIDIA H200"))
 	}
-	direct := f.Far == transport.OverP2P && n >= 2 && n <= collective.MaxRanks
-	c.Kernels, c.Rows = paperKernels(direct), RowsFor(given, f, direct)
+	reach := paperKernels(f.Far.Peer() && n >= 2 && n <= collective.MaxRanks)
+	if c.Kernels = reach; f.Far == transport.OverPCIe {
+		c.Kernels = withoutLines{reach}
+	}
+	c.Rows = RowsFor(given, f, c.Kernels.CanDirect())
 	q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32, OnGPU: true, Registered: gpus.Registered}
 	ans := c.Choose(q)
 	ch := c.choice(q, ans, root, WholeOnGPU)

@@ -68,6 +68,11 @@ func (k paperKernels) CanWindow(d collective.Direct) bool {
 	return bool(k) && (in || out)
 }
 
+// withoutLines are paperKernels over links that do not carry lines: windows alone.
+type withoutLines struct{ paperKernels }
+
+func (withoutLines) CanDirect() bool { return false }
+
 func (k paperKernels) CanCopy(d collective.Direct) bool {
 	return k.CanWindow(d) && d.ByCopies()
 }

@@ -28,6 +28,7 @@ const (
 // measured, the latency is guessed.
 var pathModels = [...]pathModel{
 	transport.OverP2P:    {kernel: 1.5 * us, rate: 290 * gb, steps: sim.Link{Latency: 3 * us, Overhead: 0.2 * us, Bandwidth: 365 * gb}, slot: 2 << 20},
+	transport.OverPCIe:   {kernel: 3 * us, rate: 40 * gb, steps: sim.Link{Latency: 4 * us, Overhead: 0.3 * us, Bandwidth: 40 * gb}, slot: 2 << 20},
 	transport.OverHost:   {steps: sim.Link{Latency: 4 * us, Overhead: 0.5 * us, Bandwidth: 40 * gb}, slot: 1 << 20},
 	transport.OverBridge: {steps: sim.Link{Latency: 20 * us, Overhead: 5 * us, Bandwidth: 8 * gb}, slot: 512 << 10},
 }

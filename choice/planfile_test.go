@@ -99,7 +99,7 @@ func TestPlanMistakes(t *testing.T) {
 		"not its own":    {head + "alltoall 4 any all ring\n", 4, "alltoall has no algorithm ring; it has direct, steps"},
 		"window":         {head + "allgather 4 any all window\n", 4, "for memory that may not be registered"},
 		"covered":        {head + "reduce 2-8 any all ring\nreduce 4 any 64K direct\n", 5, "line 4 has all of this row's sizes"},
-		"path":           {head + "path rail\n", 4, `path "rail" is none of p2p, host memory, bridge`},
+		"path":           {head + "path rail\n", 4, `path "rail" is none of p2p, pcie, host memory, bridge`},
 		"late":           {head + "reduce 2 any all ring\npath p2p\n", 5, "after the first row"},
 		"gpu":            {head + "gpu\n", 4, "gpu without a name"},
 	} {

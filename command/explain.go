@@ -30,7 +30,7 @@ could be asked for, what it costs, and prints the steps of every rank.
 On GPU memory, for which none is needed here
   --device D     host (default), cuda, or emu
   --gpu NAME     of all ranks (default "NVIDIA H200")
-  --path P       between GPUs of a host: p2p (default), "host memory", bridge
+  --path P       between GPUs: p2p (default), pcie, "host memory", bridge
   --registered   the memory is registered
   --plan FILE    of ringo tune (default: the built-in one)
 

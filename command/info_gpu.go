@@ -3,6 +3,8 @@ package command
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ringo-go/ringo/internal/cli"
@@ -31,6 +33,7 @@ type gpuInventory struct {
 	Version  string       `json:"version"`
 	Devices  []gpuDevice  `json:"devices"`
 	Links    [][]int      `json:"links,omitempty"` // from a row's device: 0 is the best kind, -1 none
+	Kinds    [][]string   `json:"link_kinds,omitempty"`
 	Features []gpuFeature `json:"features"`
 	Problems []string     `json:"problems,omitempty"`
 }
@@ -105,33 +108,34 @@ func (v *inventory) gpuLinks(peers [][]cuda.Peer) {
 		return
 	}
 	var without []string
-	ranks := map[int]bool{}
+	ranks, kinds := map[int]bool{}, map[string]bool{}
 	for i, row := range peers {
-		links := make([]int, len(row))
+		links, names := make([]int, len(row)), make([]string, len(row))
 		for j, p := range row {
+			names[j] = string(p.Link)
 			switch {
 			case i == j:
 			case p.Access:
-				ranks[p.Rank], links[j] = true, p.Rank
+				ranks[p.Rank], links[j], kinds[names[j]] = true, p.Rank, true
 			default:
 				without, links[j] = append(without, fmt.Sprintf("%d→%d", i, j)), -1
 			}
 		}
-		v.GPU.Links = append(v.GPU.Links, links)
+		v.GPU.Links, v.GPU.Kinds = append(v.GPU.Links, links), append(v.GPU.Kinds, names)
 	}
-	line := v.line
+	line, over := v.line, "over "+strings.Join(slices.Sorted(maps.Keys(kinds)), " or ")
 	pairs := len(peers) * (len(peers) - 1)
 	switch {
 	case len(without) == pairs:
 		line("gpu links", "none: no device reaches another's memory; data go through the host's")
 		return
 	case len(without) > 0:
-		line("gpu links", "all but %s; those go through the host's memory", strings.Join(without, " "))
-	case len(ranks) == 1:
-		line("gpu links", "every device reaches every other's memory, by the same kind of link")
-		return
+		line("gpu links", "%s, all but %s; those go through the host's memory", over, strings.Join(without, " "))
 	default:
-		line("gpu links", "every device reaches every other's memory")
+		line("gpu links", "every device reaches every other's memory, %s", over)
+	}
+	if !slices.Equal(slices.Collect(maps.Keys(kinds)), []string{string(cuda.NVLink)}) {
+		line("", "small messages go as lines of 128 bytes over NVLink alone: elsewhere lines may tear (RINGO_LINES=1 sends them all the same)")
 	}
 	if len(ranks) > 1 {
 		for i, row := range peers {

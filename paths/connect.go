@@ -35,6 +35,7 @@ type Config struct {
 	SocketNetwork    string
 	ShmDir           string
 	Cores            int
+	Lines            string // "0" or "1": whether lines go between GPUs, whatever the link; "" by the link
 }
 
 // Default sizes of slots.

@@ -184,6 +184,12 @@ func (r *rig) runDirect(o *directRun) {
 
 func (r *rig) checkDirect(o *directRun) {
 	r.t.Helper()
+	require.NoError(r.t, r.wrongDirect(o))
+}
+
+// wrongDirect is what is wrong with the results, nil if nothing is.
+func (r *rig) wrongDirect(o *directRun) (err error) {
+	r.t.Helper()
 	r.sync()
 	for i, m := range r.ranks {
 		require.NoError(r.t, m.engine.Control().Fault())
@@ -193,11 +199,12 @@ func (r *rig) checkDirect(o *directRun) {
 				return err
 			}
 			if at := difference(o.want[i], got); at >= 0 {
-				return fmt.Errorf("%v: byte %d of %d is %x, want %x", o.directTrial, at-guard, len(got), got[at], o.want[i][at])
+				err = fmt.Errorf("%v: rank %d: byte %d of %d is %x, want %x", o.directTrial, i, at-guard, len(got), got[at], o.want[i][at])
 			}
 			return nil
 		})
 	}
+	return err
 }
 
 func (r *rig) tryDirect(x directTrial, seed uint64) {

@@ -43,12 +43,12 @@ func mixed(n int) []trial {
 }
 
 // TestOrders runs operations one after the other without waiting in between,
-// under the emulator's strict memory and many seeds.
+// under the emulator's strict memory and many seeds, over both kinds of links.
 func TestOrders(t *testing.T) {
 	for seed := range seeds() {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			n := 2 + int(seed%3)
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed}), small(n), options(n))
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(seed / 2)}), small(n), options(n))
 			var all []*operation
 			for i, x := range mixed(n) {
 				o := r.prepare(x, seed+uint64(i))

@@ -54,17 +54,40 @@ func small(ranks int) Board {
 
 func options(ranks int) Options { return Options{Ranks: ranks, Threads: 64, MinSlice: 128} }
 
-// emulated is a driver with at least n devices.
+// emulated is a driver with at least n devices, joined by NVLink unless c says otherwise.
 func emulated(t testing.TB, n int, c cudaemu.Config) cuda.Driver {
 	t.Helper()
-	c.Devices = n
+	if c.Devices = n; c.Link == nil {
+		c.Link = link(0)
+	}
 	return gputest.Driver(t, gputest.Devices(n), gputest.Warm(), gputest.Emu(c))
+}
+
+// link is the link of all devices by a seed: NVLink, or for odd ones PCIe.
+func link(seed uint64) func(a, b int) cuda.Link {
+	if seed%2 == 1 {
+		return gputest.PCIe
+	}
+	return func(a, b int) cuda.Link { return cuda.NVLink }
+}
+
+// carried is the part of a board that links carry: over some of them no lines go.
+func carried(t testing.TB, d cuda.Driver, devices int, board Board) Board {
+	t.Helper()
+	for i := range devices {
+		link, err := cuda.LinkBetween(d, 0, cuda.Device(i))
+		require.NoError(t, err)
+		if !link.Whole() {
+			board.MailBytes, board.Near.NoteBytes, board.Far.NoteBytes = 0, 0, 0
+		}
+	}
+	return board
 }
 
 // newRig has a rank on each of the first devices.
 func newRig(t testing.TB, d cuda.Driver, board Board, o Options) *rig {
 	t.Helper()
-	return newRigOn(t, d, board.Ranks, board, o)
+	return newRigOn(t, d, board.Ranks, carried(t, d, board.Ranks, board), o)
 }
 
 func newRigOn(t testing.TB, d cuda.Driver, devices int, board Board, o Options) *rig {

@@ -109,7 +109,7 @@ func TestWindow(t *testing.T) {
 	types := []kernels.DataType{kernels.BFloat16, kernels.Float32, kernels.Int8, kernels.Float64}
 	for _, n := range []int{2, 3, 4, 8} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n / 2)}), mailed(n), options(n))
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n / 2), Link: link(uint64(n / 2))}), mailed(n), options(n))
 			narrow(r)
 			for _, d := range windowed {
 				for i, bytes := range []int{0, 8, 120, 1040, 3000, 6001} {
@@ -157,7 +157,7 @@ func TestWindowOrders(t *testing.T) {
 	for seed := range seeds() {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { // which gives its memory back
 			n := []int{2, 3, 4}[seed%3]
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed}), mailed(n), options(n))
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(seed)}), mailed(n), options(n))
 			narrow(r)
 			wide(r)
 			var all []*directRun
@@ -169,7 +169,7 @@ func TestWindowOrders(t *testing.T) {
 				}
 				o := r.lease(x, turn%2 == 0 && r.copies(x), 10*seed+uint64(i))
 				all, queue = append(all, o.directRun), append(queue, func() { r.runWindow(o) })
-				if turn%4 == 0 {
+				if turn%4 == 0 && r.ranks[0].engine.CanDirect() {
 					o := r.mail(letters(n)[i%len(letters(n))], 10*seed+uint64(i)+5)
 					all, queue = append(all, o), append(queue, func() { r.runDirect(o) })
 				}

@@ -28,9 +28,9 @@ type DeviceDescription struct {
 
 // A Peer is how a device accesses the memory of another one.
 type Peer struct {
-	Access  bool
-	Rank    int // of the link among those of this machine, 0 the best
-	Atomics bool
+	Access bool
+	Rank   int // of the link among those of this machine, 0 the best
+	Link   Link
 }
 
 // Describe queries everything, and goes on after failures. It makes no context and
@@ -107,12 +107,10 @@ func describeDevice(d Driver, ordinal int, dev Device, failed func(error) bool) 
 
 func describePeer(d Driver, dev, peer Device, failed func(error) bool) (p Peer) {
 	var err error
-	p.Access, err = d.DeviceCanAccessPeer(dev, peer)
+	p.Link, err = LinkBetween(d, dev, peer)
 	failed(err)
+	p.Access = p.Link != NoLink
 	p.Rank, err = d.DeviceGetP2PAttribute(P2PPerformanceRank, dev, peer)
 	failed(err)
-	atomics, err := d.DeviceGetP2PAttribute(P2PNativeAtomics, dev, peer)
-	failed(err)
-	p.Atomics = atomics != 0
 	return p
 }

@@ -173,6 +173,41 @@ func attributes(as ...DeviceAttribute) func(Driver, Device) (bool, error) {
 	}
 }
 
+// A Link is what carries a device's accesses to the memory of another one.
+type Link string
+
+const (
+	NoLink      Link = "" // the device cannot access it
+	SameGPU     Link = "the same GPU"
+	NVLink      Link = "NVLink"
+	PCIe        Link = "PCIe"
+	UnknownLink Link = "an unknown link" // the driver does not say which
+)
+
+// Whole reports whether the link carries lines whole: an aligned line of 128 bytes that a
+// warp stores with one instruction, 16 bytes a thread, arrives at once. Over PCIe it may
+// arrive in words, in any order.
+func (l Link) Whole() bool { return l == SameGPU || l == NVLink }
+
+// LinkBetween is the link between two devices. NVLink is known by its native atomics: PCIe
+// has some of them at most. The error is the driver's, of asking whether there is any link.
+func LinkBetween(d Driver, dev, peer Device) (Link, error) {
+	if dev == peer {
+		return SameGPU, nil
+	}
+	can, err := d.DeviceCanAccessPeer(dev, peer)
+	if err != nil || !can {
+		return NoLink, err
+	}
+	switch has, err := peerAtomics(d, dev, peer); {
+	case err != nil:
+		return UnknownLink, nil
+	case has:
+		return NVLink, nil
+	}
+	return PCIe, nil
+}
+
 func peerAtomics(d Driver, dev, peer Device) (bool, error) {
 	v, err := d.DeviceGetP2PAttribute(P2PNativeAtomics, dev, peer)
 	return v != 0, err

@@ -126,7 +126,7 @@ func TestDescribe(t *testing.T) {
 		Ordinal: 1, Name: "Test", UUID: "GPU-ab000000-0000-0000-0000-000000000001", PCI: "0000:1b:00.0",
 		Major: 9, SMs: 132, Memory: 1 << 30,
 	}, got.Devices[1])
-	require.Equal(t, [][]Peer{{{}, {true, 1, true}}, {{true, 1, true}, {}}}, got.Peers)
+	require.Equal(t, [][]Peer{{{}, {true, 1, NVLink}}, {{true, 1, NVLink}, {}}}, got.Peers)
 	require.Len(t, got.Problems, 2)
 	require.Contains(t, got.Problems[0], "one process at a time")
 

@@ -19,6 +19,9 @@ type Config struct {
 	// Peers says whether kernels of device a may be given access to memory of
 	// device b. Nil: all pairs.
 	Peers func(a, b int) bool
+	// Link is what joins devices a and b where there is access. Nil: cuda.NVLink, which
+	// carries lines of 128 bytes whole; others tear them (see weakmem.Config.Lines).
+	Link func(a, b int) cuda.Link
 
 	// DriverVersion is the answer of DriverGetVersion, 13000 if zero. Newer functions
 	// return cuda.ErrNotFound, newer PTX is refused.
@@ -97,6 +100,9 @@ func (c *Config) fill() error {
 	}
 	if c.Peers == nil {
 		c.Peers = func(a, b int) bool { return true }
+	}
+	if c.Link == nil {
+		c.Link = func(a, b int) cuda.Link { return cuda.NVLink }
 	}
 	if c.DriverVersion == 0 {
 		c.DriverVersion = 13000

@@ -89,8 +89,12 @@ func (m *Machine) DeviceGetP2PAttribute(a cuda.P2PAttribute, src, dst cuda.Devic
 			return 0, c.fail(cuda.ErrInvalidDevice, "a device is no peer of itself")
 		case a == cuda.P2PPerformanceRank:
 			return 0, nil
-		case a == cuda.P2PAccessSupported || a == cuda.P2PNativeAtomics:
+		case a == cuda.P2PAccessSupported:
 			return boolInt(s.canAccess(d)), nil
+		case a == cuda.P2PNativeAtomics && m.cfg.Link(s.ordinal, d.ordinal) == cuda.UnknownLink:
+			return 0, c.fail(cuda.ErrUnknown, "the link is not to be known")
+		case a == cuda.P2PNativeAtomics:
+			return boolInt(s.canAccess(d) && m.cfg.Link(s.ordinal, d.ordinal) == cuda.NVLink), nil
 		}
 		return 0, c.fail(cuda.ErrInvalidValue, "attribute %d is not emulated", a)
 	})

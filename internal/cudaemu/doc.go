@@ -62,9 +62,10 @@
 // # Where it knows more than PTX
 //
 // Strong vector accesses by neighbouring threads of a warp move aligned lines of
-// 128 bytes as a whole (weakmem.Config.Lines), if all devices are of capability 7.0
-// or newer. PTX does not promise it; that hardware does it is what the low-latency
-// protocols of collective libraries rest on.
+// 128 bytes as a whole (weakmem.Config.Lines) in the device's own memory and over NVLink,
+// if the device is of capability 7.0 or newer. PTX does not promise it; that hardware does
+// it is what the low-latency protocols of collective libraries rest on. Over PCIe
+// (Config.Link), and in host memory, a line goes in words of 8 bytes in any order.
 //
 // # What it does not model
 //

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -77,8 +76,7 @@ func New(cfg Config) (*Machine, error) {
 	}
 	m.regions.init(place, cfg.FreshAddresses)
 	m.virtual.init(place, cfg.FreshAddresses)
-	lines := !slices.ContainsFunc(cfg.Shapes, func(d Device) bool { return d.Major < 7 })
-	m.mem = weakmem.New(weakmem.Config{Seed: cfg.Seed, Plain: cfg.Plain, Lines: lines, Access: m.access, Report: m.report})
+	m.mem = weakmem.New(weakmem.Config{Seed: cfg.Seed, Plain: cfg.Plain, Lines: m.lines, Access: m.access, Report: m.report})
 	shapes := make([]simt.Shape, len(cfg.Shapes))
 	for i, d := range cfg.Shapes {
 		shapes[i] = d.Shape

@@ -190,6 +190,12 @@ func (m *Machine) access(device int, s *weakmem.Span) bool {
 	return r.kind != regionMapping && x != nil && x.peers>>s.Device&1 != 0
 }
 
+// lines says whether a device reaches a span by lines of 128 bytes as a whole; weakmem asks.
+func (m *Machine) lines(device int, s *weakmem.Span) bool {
+	owner := s.Device % maxDevices
+	return owner >= 0 && m.devices[device].Major >= 7 && (owner == device || m.cfg.Link(device, owner).Whole())
+}
+
 // memory is the region that holds [p, p+n).
 func (c *call) memory(p uintptr, n int) (*region, error) {
 	if n < 0 {

@@ -4,6 +4,7 @@
 //
 //	REQUIRE=cuda go test ./...        on the real driver; a missing GPU fails
 //	REQUIRE="gcc clang" go test ./... on the emulator; a missing tool fails
+//	REQUIRE=pcie go test ./...        on the emulator, whose devices are joined by PCIe
 //
 // Tests that need more devices than the machine has are skipped on it.
 package gputest
@@ -52,6 +53,18 @@ func Devices(n int) Option { return func(o *options) { o.devices = n } }
 
 // Emu configures the emulator.
 func Emu(c cudaemu.Config) Option { return func(o *options) { o.emu = c } }
+
+// PCIe is a cudaemu.Config.Link: all devices are joined by PCIe.
+func PCIe(a, b int) cuda.Link { return cuda.PCIe }
+
+// Links are the names of the kinds of links that a test of peer access runs on, and what
+// makes each. A real machine has its own.
+func Links() map[string]func(a, b int) cuda.Link {
+	if OnGPU() {
+		return map[string]func(a, b int) cuda.Link{"": nil}
+	}
+	return map[string]func(a, b int) cuda.Link{"NVLink": nil, "PCIe": PCIe}
+}
 
 // Faults lets the test look at the emulator's reports itself.
 func Faults() Option { return func(o *options) { o.faults = true } }
@@ -122,6 +135,9 @@ func emulator(t testing.TB, o options) cuda.Driver {
 	t.Helper()
 	if o.emu.Devices == 0 && o.emu.Shapes == nil {
 		o.emu.Devices = o.devices
+	}
+	if o.emu.Link == nil && Required("pcie") {
+		o.emu.Link = PCIe
 	}
 	o.emu.LoadsWait = true
 	m, err := cudaemu.New(o.emu)

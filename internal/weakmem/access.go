@@ -19,6 +19,12 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 		}
 		mask &^= r.mask
 		off, n := r.addr-s.Addr, r.bytes()
+		if b.tears(s, n, &how) {
+			if f := b.loadWords(warp, &r, addr, size, dst, how); f != nil {
+				return f
+			}
+			continue
+		}
 		p := s.Data[off : off+n]
 		at := b.memory.past.now // when the load happens
 		if !b.memory.config.Plain {
@@ -40,7 +46,7 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 				w.buffer.overlay(p, r.addr)
 			}
 		}
-		if b.memory.config.Lines && how.Order != Weak && n >= lineBytes {
+		if n >= lineBytes && b.whole(s, &how) {
 			backward(scratch[:n], p)
 			p = scratch[:n]
 		}
@@ -105,6 +111,7 @@ func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*a
 		p := b.memory.pending()
 		p.span, p.addr, p.n, p.units, p.release = s, r.addr, n, all(r.addr, n), nil
 		p.by, p.strong, p.far = &b.origin, how.Order != Weak && !how.Shared, false
+		p.whole, p.tears = b.whole(s, &how), b.tears(s, n, &how)
 		gather(&r, p.data[:n], size, src)
 		if how.Order != Weak {
 			p.release = b.releaseOf(warp, r.first, &how)

@@ -37,6 +37,8 @@ type pending struct {
 	release *release
 	by      *origin
 	strong  bool
+	whole   bool // its lines become visible at once
+	tears   bool // its words become visible one by one (Config.Lines)
 	far     bool // in the buffer of a device
 	data    [512]byte
 }
@@ -151,7 +153,7 @@ func (b *buffer) drain(p *pending, units uint64) {
 	if units == 0 {
 		return
 	}
-	if b.memory.config.Lines && p.strong {
+	if p.whole {
 		units |= p.lines(units) & p.units
 	}
 	lo, _ := p.unit(bits.TrailingZeros64(units))
@@ -225,13 +227,13 @@ func (m *Memory) reveal(p *pending, units uint64) {
 		for u := units; u != 0; u &= u - 1 {
 			from, to := p.unit(bits.TrailingZeros64(u))
 			m.remember(p.span, p.addr+from, to-from, p.by, p.by.grid.device, p.far)
-			if m.config.Lines && m.config.OldLoads && u&(u-1) != 0 && (p.addr+to)%lineBytes != 0 {
+			if p.whole && m.config.OldLoads && u&(u-1) != 0 && (p.addr+to)%lineBytes != 0 {
 				m.at(m.past.now - 1).more = true
 			}
 		}
 	}
 	mem := p.span.Data[off : off+p.n]
-	if units == all(p.addr, p.n) && !p.span.foreign() && !(p.strong && m.config.Lines) {
+	if units == all(p.addr, p.n) && !p.span.foreign() && !p.whole {
 		m.write(mem, p.data[:p.n])
 	} else {
 		for u := units; u != 0; u &= u - 1 {
@@ -284,7 +286,7 @@ func (m *Memory) Tick() {
 	b := m.dirty[r>>32%uint64(len(m.dirty))]
 	p := b.stores[r>>16&0xffff%uint64(len(b.stores))]
 	units := ^uint64(0)
-	if r&3 == 0 {
+	if p.tears || r&3 == 0 {
 		units = m.rand() // torn
 	}
 	b.drain(p, units)

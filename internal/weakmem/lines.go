@@ -1,6 +1,47 @@
 package weakmem
 
+import (
+	"math/bits"
+
+	"github.com/ringo-go/ringo/internal/alu"
+)
+
 const lineBytes = 128 // see Config.Lines
+
+// whole reports whether a strong access of the block moves lines of a span as a whole.
+func (b *Block) whole(s *Span, how *How) bool {
+	lines := b.memory.config.Lines
+	return lines != nil && how.Order != Weak && !how.Shared && lines(b.grid.device, s)
+}
+
+// tears reports whether a strong access to n bytes of a span happens word by word.
+func (b *Block) tears(s *Span, n uint64, how *How) bool {
+	c := &b.memory.config
+	return c.Lines != nil && !c.Plain && n > 8 && how.Order != Weak && !how.Shared && !c.Lines(b.grid.device, s)
+}
+
+// loadWords loads the words of a run one by one, in any order. Stores may become visible
+// between them.
+func (b *Block) loadWords(warp int, r *run, addr *alu.Lanes, size int, dst []*alu.Lanes, how How) *Fault {
+	var words [64]struct{ lane, at int } // 32 lanes of at most 16 bytes
+	n, step := 0, min(8, r.each)
+	for m := r.mask; m != 0; m &= m - 1 {
+		for at := 0; at < r.each; at += step {
+			i := int(b.memory.rand() >> 33 % uint64(n+1))
+			words[n], words[i] = words[i], struct{ lane, at int }{bits.TrailingZeros32(m), at}
+			n++
+		}
+	}
+	for _, w := range words[:n] {
+		place := *addr
+		place[w.lane] += uint64(w.at)
+		if f := b.Load(warp, 1<<w.lane, &place, size, dst[w.at/size:(w.at+step)/size], how); f != nil {
+			return f
+		}
+		b.memory.Tick()
+	}
+	return nil
+}
 
 // lines are the units of all whole lines that some of these units are in.
 func (p *pending) lines(units uint64) (all uint64) {

@@ -34,13 +34,13 @@ func lines(t *testing.T, c Config, spoil func(store func(mask uint32))) (torn in
 			}
 			spoil(store)
 			for range 30 {
-				m.Tick()
 				require.Nil(t, r.Load(0, ^uint32(0), &addr, 8, []*alu.Lanes{&a, &b}, how))
 				for l := range a {
 					if a[l] != b[l|7] || b[l] != b[l|7] {
 						torn++
 					}
 				}
+				m.Tick()
 			}
 		}
 	}
@@ -52,12 +52,25 @@ func lines(t *testing.T, c Config, spoil func(store func(mask uint32))) (torn in
 func TestLines(t *testing.T) {
 	whole := func(store func(uint32)) { store(^uint32(0)) }
 	halves := func(store func(uint32)) { store(0x0f0f0f0f); store(0xf0f0f0f0) }
-	require.Zero(t, lines(t, Config{Lines: true}, whole))
-	require.Zero(t, lines(t, Config{Lines: true, OldLoads: true}, whole))
-	require.Zero(t, lines(t, Config{Lines: true, Plain: true}, whole))
+	all := func(int, *Span) bool { return true }
+	require.Zero(t, lines(t, Config{Lines: all}, whole))
+	require.Zero(t, lines(t, Config{Lines: all, OldLoads: true}, whole))
+	require.Zero(t, lines(t, Config{Lines: all, Plain: true}, whole))
 	require.NotZero(t, lines(t, Config{}, whole))
 	require.NotZero(t, lines(t, Config{OldLoads: true}, whole))
-	require.NotZero(t, lines(t, Config{Lines: true}, halves))
+	require.NotZero(t, lines(t, Config{Lines: all}, halves))
+}
+
+// TestLinesOverLinks: lines tear where either end is a device whose link to the memory does
+// not carry them whole.
+func TestLinesOverLinks(t *testing.T) {
+	whole := func(store func(uint32)) { store(^uint32(0)) }
+	for _, far := range []int{0, 1} { // the writer, the reader
+		torn := Config{Lines: func(device int, _ *Span) bool { return device != far }}
+		require.NotZero(t, lines(t, torn, whole), "device %d", far)
+		torn.OldLoads = true
+		require.NotZero(t, lines(t, torn, whole), "device %d", far)
+	}
 }
 
 // TestLinesOf: units become visible with the rest of their line, if the store

@@ -63,12 +63,14 @@ type Config struct {
 	// OldLoads lets strong loads that acquire nothing give values that were
 	// overwritten shortly before, as far as coherence and fences permit.
 	OldLoads bool
-	// Lines makes a strong access of neighbouring lanes to an aligned line of 128 bytes
-	// a single one: its part of the line is seen, or read, at once. PTX does not promise
-	// it; hardware from Volta on does it for vectors of 16 bytes, and protocols with
-	// their flag in the line rely on it. For another process's store only this holds: a
-	// reader that sees the last 8 bytes of a line sees the others.
-	Lines bool
+	// Lines reports whether a strong access of neighbouring lanes of a device to an
+	// aligned line of 128 bytes of the span is a single one: its part of the line is seen,
+	// or read, at once. PTX does not promise it; hardware from Volta on does it for vectors
+	// of 16 bytes in its own memory and over NVLink, and protocols with their flag in the
+	// line rely on it. For another process's store only this holds: a reader that sees the
+	// last 8 bytes of a line sees the others. Where it is false, as over PCIe, a line goes
+	// in words of 8 bytes in any order. Nil: no line is whole, but every load happens at once.
+	Lines func(device int, s *Span) bool
 	// Access reports whether kernels of a device may touch the span; nil allows
 	// all. A block asks once a span, so the answer should not change while a
 	// kernel runs.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/paths"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
@@ -18,6 +19,7 @@ import (
 // connect finds the paths of all pairs. missing is that of Connect.
 func (n *Net) connect(ctx context.Context, cfg *paths.Config) (missing string, err error) {
 	n.paths, n.against = make([]transport.GPUPath, n.size*n.size), make([]string, n.size*n.size)
+	n.links, n.forced = make([]cuda.Link, n.size*n.size), cfg.Lines
 	noP2P, noHost, noBridge := cfg.GPURefusals()
 	if n.size == 1 {
 		noP2P = "" // there is nobody to refuse it to
@@ -25,7 +27,7 @@ func (n *Net) connect(ctx context.Context, cfg *paths.Config) (missing string, e
 	if err := n.connectP2P(ctx, noP2P); err != nil {
 		return "", err
 	}
-	if !n.only(transport.OverP2P) {
+	if !n.all(n.peers) {
 		if err := n.connectHost(ctx, noHost); err != nil {
 			return "", err
 		}
@@ -128,7 +130,8 @@ func (n *Net) connectP2P(ctx context.Context, refused string) (err error) {
 	if err != nil {
 		return err
 	}
-	if !n.uses(transport.OverP2P) && n.size > 1 && refused == "" {
+	n.name(offers)
+	if !n.uses(transport.OverP2P) && !n.uses(transport.OverPCIe) && n.size > 1 && refused == "" {
 		if err := n.memory.Close(); err != nil {
 			return err
 		}
@@ -143,6 +146,18 @@ func (n *Net) connectP2P(ctx context.Context, refused string) (err error) {
 		n.own = ownLinks{n.ownMemory.Links(0, addrs[n.rank:n.rank+1])}
 	}
 	return nil
+}
+
+// name keeps the links of the pairs that have P2P, and tells apart those that are not whole.
+func (n *Net) name(offers []p2p.Offer) {
+	for _, i := range n.pairs() {
+		if n.paths[i] != transport.OverP2P {
+			continue
+		}
+		if n.links[i] = p2p.LinkOf(&offers[i/n.size], &offers[i%n.size]); !n.links[i].Whole() {
+			n.paths[i] = transport.OverPCIe
+		}
+	}
 }
 
 // allocate makes this rank's device memory: a board, or just the queues to itself

@@ -22,7 +22,9 @@ func (n *Net) Send(to sched.Rank) (grid.End, error) {
 	if err != nil {
 		return grid.End{}, err
 	}
-	return l.Send(to)
+	e, err := l.Send(to)
+	e.Geometry = n.Geometry(sched.Rank(n.rank), to)
+	return e, err
 }
 
 // Recv is part of grid.Links.
@@ -31,7 +33,9 @@ func (n *Net) Recv(from sched.Rank) (grid.End, error) {
 	if err != nil {
 		return grid.End{}, err
 	}
-	return l.Recv(from)
+	e, err := l.Recv(from)
+	e.Geometry = n.Geometry(from, sched.Rank(n.rank))
+	return e, err
 }
 
 // A gpuLink gives the ends of queues to and from a peer.
@@ -48,7 +52,7 @@ func (n *Net) linksTo(peer sched.Rank) (gpuLink, error) {
 		return n.own, nil
 	}
 	switch n.path(n.rank, int(peer)) {
-	case transport.OverP2P:
+	case transport.OverP2P, transport.OverPCIe:
 		return n.near, nil
 	case transport.OverHost:
 		return n.pinned, nil
@@ -58,7 +62,7 @@ func (n *Net) linksTo(peer sched.Rank) (gpuLink, error) {
 	return nil, fmt.Errorf("no path to rank %d", peer)
 }
 
-// Geometry is part of grid.Links.
+// Geometry is part of grid.Links. Where lines do not go there are no notes.
 func (n *Net) Geometry(from, to sched.Rank) grid.Geometry {
 	if from != to {
 		switch n.path(int(from), int(to)) {
@@ -68,20 +72,25 @@ func (n *Net) Geometry(from, to sched.Rank) grid.Geometry {
 			return n.geometry.bridge
 		}
 	}
-	return n.board.Geometry(from, to)
+	g := n.board.Geometry(from, to)
+	if !n.lines(int(from), int(to)) {
+		g.NoteBytes = 0
+	}
+	return g
 }
 
-// Mail is part of grid.Links: nil unless all pairs have P2P.
+// Mail is part of grid.Links: nil unless lines go between all pairs.
 func (n *Net) Mail() ([]uint64, int) {
-	if !n.only(transport.OverP2P) {
+	if !n.all(n.lines) {
 		return nil, 0
 	}
 	return n.near.Mail()
 }
 
-// Gates is part of grid.Links: nil unless all pairs have P2P.
+// Gates is part of grid.Links: nil unless all GPUs reach each other's memory. Flags of 8 bytes
+// and fences are all that it takes, so the link does not matter.
 func (n *Net) Gates() []uint64 {
-	if !n.only(transport.OverP2P) {
+	if !n.all(n.peers) {
 		return nil
 	}
 	return n.near.Gates()
@@ -90,9 +99,9 @@ func (n *Net) Gates() []uint64 {
 // Signs is part of grid.Links: nil unless all pairs have the same kind of memory.
 func (n *Net) Signs() []uint64 {
 	switch {
-	case n.size > 1 && n.only(transport.OverHost):
+	case n.size > 1 && n.all(func(a, b int) bool { return n.path(a, b) == transport.OverHost }):
 		return n.pinned.Signs()
-	case n.only(transport.OverP2P) && n.ownMemory.Ranks == n.size:
+	case n.all(n.peers) && n.ownMemory.Ranks == n.size:
 		return n.near.Signs()
 	}
 	return nil
@@ -110,7 +119,26 @@ func (n *Net) Via(peer int) string {
 	return p.String()
 }
 
-// Notes are lines that say which path leads to each rank, and why there is no better one.
+// about says of the path to a rank which link it takes, or why there is no better one.
+func (n *Net) about(peer int) string {
+	i := n.pair(n.rank, peer)
+	if !n.paths[i].Peer() {
+		return n.against[i]
+	}
+	about := string(n.links[i])
+	switch {
+	case n.forced == "1" && !n.links[i].Whole():
+		about += ": lines of 128 bytes may tear; RINGO_LINES=1 wants them"
+	case n.forced == "0":
+		about += ": no lines of 128 bytes, RINGO_LINES=0"
+	case !n.links[i].Whole():
+		about += ": no lines of 128 bytes, which may tear there"
+	}
+	return about
+}
+
+// Notes are lines that say which path and link lead to each rank, and why there is no better
+// one.
 func (n *Net) Notes() []string {
 	if n.size == 1 {
 		return []string{"GPU memory: p2p"}
@@ -122,7 +150,7 @@ func (n *Net) Notes() []string {
 			continue
 		}
 		what := n.Via(r)
-		if why := n.against[n.pair(n.rank, r)]; why != "" {
+		if why := n.about(r); why != "" {
 			what += "|" + why
 		}
 		if ranks[what] == nil {

@@ -38,6 +38,8 @@ type Net struct {
 
 	paths   []transport.GPUPath // of pairs, by the index that pair gives
 	against []string            // of pairs: why there is no better path
+	links   []cuda.Link         // of pairs whose GPUs reach each other's memory
+	forced  string              // paths.Config.Lines
 	geometry
 	memory    *p2p.Memory     // of this GPU
 	shared    *p2p.HostMemory // of this process, pinned
@@ -97,16 +99,30 @@ func (n *Net) uses(p transport.GPUPath) bool {
 	return false
 }
 
-// only reports whether all pairs of ranks have the same kind of path.
-func (n *Net) only(p transport.GPUPath) bool {
+// all reports whether something holds for all pairs of ranks.
+func (n *Net) all(holds func(a, b int) bool) bool {
 	for a := range n.size {
 		for b := range a {
-			if n.path(a, b) != p {
+			if !holds(a, b) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// peers reports whether the GPUs of two ranks reach each other's memory.
+func (n *Net) peers(a, b int) bool { return n.path(a, b).Peer() }
+
+// lines reports whether lines of 128 bytes go between two ranks, or in a rank's own memory.
+func (n *Net) lines(a, b int) bool {
+	switch {
+	case n.forced == "0":
+		return false
+	case n.forced == "1":
+		return a == b || n.peers(a, b)
+	}
+	return a == b || n.path(a, b) == transport.OverP2P
 }
 
 // Wake tells the bridge that an operation is queued, so that it looks at its queues.
@@ -166,7 +182,7 @@ func (n *Net) Fabric(topo choice.Topology) *choice.Fabric {
 // is false if all pairs have it.
 func (n *Net) Apart() (a, b int, why string, ok bool) {
 	for _, i := range n.pairs() {
-		if n.paths[i] != transport.OverP2P {
+		if !n.paths[i].Peer() {
 			return i / n.size, i % n.size, n.against[i], true
 		}
 	}

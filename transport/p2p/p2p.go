@@ -13,7 +13,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/transport"
@@ -32,9 +31,9 @@ type Config struct {
 // An Offer is what other ranks need to open a rank's span. It travels as JSON.
 type Offer struct {
 	transport.Info
-	Driver  string   // tells apart drivers of one process
-	UUID    string   // of the device
-	Reaches []string // devices whose memory this one can access, itself included
+	Driver  string               // tells apart drivers of one process
+	UUID    string               // of the device
+	Links   map[string]cuda.Link // to the devices whose memory this one can access, itself included, by UUID
 	Addr    uint64
 	Bytes   int
 	Handle  []byte `json:",omitempty"` // for other processes
@@ -61,7 +60,7 @@ func New(cfg Config) (*Memory, error) {
 		if m.offer.UUID, err = uuid(d, cfg.Device); err != nil {
 			return err
 		}
-		if m.offer.Reaches, err = reaches(d, cfg.Device); err != nil {
+		if m.offer.Links, err = links(d, cfg.Device); err != nil {
 			return err
 		}
 		if m.own, err = d.MemAlloc(cfg.Bytes); err != nil {
@@ -101,33 +100,31 @@ func uuid(d cuda.Driver, dev cuda.Device) (string, error) {
 	return fmt.Sprintf("%x", u), err
 }
 
-// reaches lists the devices of this process whose memory dev can access.
-func reaches(d cuda.Driver, dev cuda.Device) ([]string, error) {
+// links finds the devices of this process whose memory dev can access.
+func links(d cuda.Driver, dev cuda.Device) (map[string]cuda.Link, error) {
 	n, err := d.DeviceGetCount()
 	if err != nil {
 		return nil, err
 	}
-	var list []string
+	found := map[string]cuda.Link{}
 	for i := range n {
 		peer, err := d.DeviceGet(i)
 		if err != nil {
 			return nil, err
 		}
-		can := peer == dev
-		if !can {
-			if can, err = d.DeviceCanAccessPeer(dev, peer); err != nil {
-				return nil, err
-			}
+		link, err := cuda.LinkBetween(d, dev, peer)
+		if err != nil {
+			return nil, err
 		}
-		if can {
+		if link != cuda.NoLink {
 			u, err := uuid(d, peer)
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, u)
+			found[u] = link
 		}
 	}
-	return list, nil
+	return found, nil
 }
 
 // Offer is this rank's offer, for all others.
@@ -169,7 +166,7 @@ func Reach(a, b *Offer) error {
 	}
 	for _, p := range [][2]*Offer{{a, b}, {b, a}} {
 		from, to := p[0], p[1]
-		if !slices.Contains(from.Reaches, to.UUID) {
+		if from.Links[to.UUID] == cuda.NoLink {
 			return fmt.Errorf("p2p: the GPU of rank %d does not reach that of rank %d: no NVLink or PCIe peer access, or CUDA_VISIBLE_DEVICES hides it", from.Rank, to.Rank)
 		}
 		if !sameProcess(a, b) && to.Handle == nil {
@@ -177,6 +174,15 @@ func Reach(a, b *Offer) error {
 		}
 	}
 	return nil
+}
+
+// LinkOf is the link between the GPUs of two ranks for which Reach is nil: the one that does
+// not carry lines whole, if what they say differs.
+func LinkOf(a, b *Offer) cuda.Link {
+	if there := a.Links[b.UUID]; !there.Whole() {
+		return there
+	}
+	return b.Links[a.UUID]
 }
 
 func refusal(rank int, why string) error { return fmt.Errorf("p2p: rank %d: %s", rank, why) }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/p2p"
@@ -37,7 +39,7 @@ func TestSameProcess(t *testing.T) {
 
 func TestReach(t *testing.T) {
 	offer := func(rank int, change func(*p2p.Offer)) *p2p.Offer {
-		o := &p2p.Offer{Info: transport.Info{Rank: rank, Host: "h", Process: "p"}, UUID: fmt.Sprint(rank), Reaches: []string{"0", "1"}, Bytes: 8}
+		o := &p2p.Offer{Info: transport.Info{Rank: rank, Host: "h", Process: "p"}, UUID: fmt.Sprint(rank), Links: map[string]cuda.Link{"0": cuda.NVLink, "1": cuda.NVLink}, Bytes: 8}
 		if change != nil {
 			change(o)
 		}
@@ -51,7 +53,7 @@ func TestReach(t *testing.T) {
 		{"well", nil, ""},
 		{"other host", func(o *p2p.Offer) { o.Host = "g" }, "ranks 0 and 1 are on different hosts"},
 		{"refused", func(o *p2p.Offer) { o.Refused = "RINGO_P2P_DISABLE is set" }, "rank 1: RINGO_P2P_DISABLE is set"},
-		{"no link", func(o *p2p.Offer) { o.Reaches = []string{"1"} }, "the GPU of rank 1 does not reach that of rank 0"},
+		{"no link", func(o *p2p.Offer) { delete(o.Links, "0") }, "the GPU of rank 1 does not reach that of rank 0"},
 		{"other process without handle", func(o *p2p.Offer) { o.Process = "q"; o.NoIPC = "no IPC here" }, "cannot hand its memory to another process"},
 		{"other driver without handle", func(o *p2p.Offer) { o.Driver = "emu" }, "cannot hand its memory to another process"},
 		{"other size", func(o *p2p.Offer) { o.Bytes = 9 }, "share 8 and 9 bytes"},
@@ -61,6 +63,28 @@ func TestReach(t *testing.T) {
 			bothEnds(t, test.want, p2p.Reach(a, b), p2p.Reach(b, a))
 		})
 	}
+}
+
+// Both ranks of a pair find the same link, the worse of what they say.
+func TestLinkOf(t *testing.T) {
+	if gputest.OnGPU() {
+		t.Skip("a GPU's links are what they are")
+	}
+	d := gputest.Driver(t, gputest.Emu(cudaemu.Config{Devices: 4, Link: func(a, b int) cuda.Link {
+		return map[int]cuda.Link{1: cuda.NVLink, 2: cuda.PCIe, 3: cuda.UnknownLink}[a^b]
+	}}))
+	var offers []*p2p.Offer
+	for rank := range 5 {
+		_, o := newUser(t, d, rank, rank%4, "p").memory()
+		offers = append(offers, o)
+	}
+	for b, want := range map[int]cuda.Link{1: cuda.NVLink, 2: cuda.PCIe, 3: cuda.UnknownLink, 4: cuda.SameGPU} {
+		require.Equal(t, want, p2p.LinkOf(offers[0], offers[b]))
+		require.Equal(t, want, p2p.LinkOf(offers[b], offers[0]))
+	}
+	offers[0].Links[offers[1].UUID] = cuda.PCIe
+	require.Equal(t, cuda.PCIe, p2p.LinkOf(offers[0], offers[1]))
+	require.Equal(t, cuda.PCIe, p2p.LinkOf(offers[1], offers[0]))
 }
 
 func TestRefused(t *testing.T) {
