@@ -2,6 +2,7 @@ package gpucomm
 
 import (
 	"slices"
+	"time"
 
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
@@ -15,6 +16,9 @@ import (
 type recording struct {
 	record cuda.GraphNode   // of the event; 0 before the first operation is captured
 	last   []cuda.GraphNode // at which the last operation ends
+
+	windows []*Window // that its operations use
+	copies  []*Window // of those, the ones in which copy engines work, which nothing can tell that all is over
 }
 
 // inGraph has f queue an operation on a stream that is being captured.
@@ -23,7 +27,7 @@ func (g *Comm) inGraph(s gpu.Stream, f func() error) error {
 	g.forget(g.estate.gone())
 	r := g.recordings[id]
 	if r == nil {
-		if err := g.estate.hold(d, g.capture.Graph, id); err != nil {
+		if err := g.estate.hold(g.capture.Graph, id); err != nil {
 			return err
 		}
 		r = new(recording)
@@ -87,4 +91,52 @@ func (g *Comm) Capturing(s gpu.Stream) bool {
 		return err
 	})
 	return err == nil && status == cuda.CaptureActive
+}
+
+// uses notes that what was captured is in windows, which must stay open.
+func (g *Comm) uses(p *placement, copies bool) {
+	r := g.recordings[g.capture.ID]
+	if !g.captures || r == nil {
+		return
+	}
+	for _, w := range []*Window{p.in.window, p.out.window} {
+		if w == nil {
+			continue
+		}
+		if !slices.Contains(r.windows, w) {
+			r.windows = append(r.windows, w)
+		}
+		if copies && !slices.Contains(r.copies, w) {
+			r.copies = append(r.copies, w)
+		}
+	}
+}
+
+// graphTime is how long the driver may take to say that a graph which was destroyed is gone.
+const graphTime = 200 * time.Millisecond
+
+// holders is how many graphs hold operations in a window.
+func (g *Comm) holders(w *Window) (n int) {
+	for end := time.Now().Add(graphTime); ; time.Sleep(time.Millisecond) {
+		g.forget(g.estate.gone())
+		n = 0
+		for _, r := range g.recordings {
+			if slices.Contains(r.windows, w) {
+				n++
+			}
+		}
+		if n == 0 || time.Now().After(end) {
+			return n
+		}
+	}
+}
+
+// copiesIn reports whether a graph holds copies in a window.
+func (g *Comm) copiesIn(w *Window) bool {
+	for _, r := range g.recordings {
+		if slices.Contains(r.copies, w) {
+			return true
+		}
+	}
+	return false
 }

@@ -26,7 +26,6 @@ import (
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/life"
-	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/paths"
 	"github.com/ringo-go/ringo/paths/gpupaths"
 	"github.com/ringo-go/ringo/rankorder"
@@ -75,7 +74,7 @@ type Comm struct {
 	recordings map[uint64]*recording // by capture
 	estate     *estate
 
-	spare []mem.Region // for copies of In and scaled data; the last is the largest
+	spare *cuda.Growing // for copies of In and scaled data
 
 	reduction *rankorder.Reduction
 	workplace *workplace
@@ -96,7 +95,7 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	if missing = without(o.Host.Profiles); missing != "" {
 		return nil, missing, nil
 	}
-	g = &Comm{Options: o, chooser: o.Chooser, programs: map[choice.Key]*grid.Program{}, recordings: map[uint64]*recording{}, estate: new(estate), watch: watch{judged: make(chan struct{})}}
+	g = &Comm{Options: o, chooser: o.Chooser, programs: map[choice.Key]*grid.Program{}, recordings: map[uint64]*recording{}, watch: watch{judged: make(chan struct{})}}
 	g.enter()
 	if g.net, missing, err = gpupaths.Connect(ctx, o.Group, o.Host, o.Device, o.Paths); err != nil || missing != "" {
 		return g, missing, err
@@ -105,12 +104,17 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	if err != nil {
 		return g, "", err
 	}
+	if g.estate, err = openEstate(o.Device, o.Log); err != nil {
+		return g, "", err
+	}
+	g.spare = g.estate.memory()
 	g.engine, err = grid.New(o.Device.Driver(), handle, o.Device.Handle(), g.net, grid.Options{
 		Rank: sched.Rank(o.Life.Rank), Ranks: o.Life.Size, Blocks: g.net.Blocks(), DirectBlocks: min(grid.MaxBlocks, g.net.Blocks()),
 	})
 	if err != nil {
 		return g, "", err
 	}
+	g.estate.keep(g.engine.Close)
 	if err := g.engine.PrepareCopies(); err != nil {
 		return g, "", err
 	}
@@ -122,6 +126,9 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	if g.event, err = newEvent(o.Device); err != nil {
 		return g, "", err
 	}
+	g.estate.keep(func() error {
+		return cuda.With(g.estate.driver, g.estate.ctx, func() error { return g.estate.driver.EventDestroy(g.event) })
+	})
 	if err := g.prepareReduction(); err != nil {
 		return g, "", err
 	}

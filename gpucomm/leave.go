@@ -44,14 +44,24 @@ func (g *Comm) enter() {
 	n.open++
 }
 
-// Finish waits until what was queued has ended, and lets nothing more begin. Nobody looks at
-// the GPU then.
+// Finish waits until what was queued has ended, and lets nothing more begin: what graphs hold
+// ends at once from now on, if they are launched. Nobody looks at the GPU then.
 func (g *Comm) Finish() error {
 	g.closed = true
 	err := g.finish()
 	g.Verdict() // what was queued may have ended because a peer never came; then Life hears of it
 	g.unwatch()
+	err = errors.Join(err, g.end(), g.finish()) // of a graph that was launched meanwhile
+	g.estate.seal(g.engine.Control())
 	return err
+}
+
+// end has the device know that all is over.
+func (g *Comm) end() error {
+	if e, ok := any(g.engine).(interface{ End() error }); ok {
+		return e.End()
+	}
+	return nil
 }
 
 // Leave gives everything back, and calls releaseHost for the host half. If other ranks of
@@ -109,21 +119,11 @@ func disband(all []leaver) error {
 	return errors.Join(errs...)
 }
 
-// release gives everything back. What was queued has ended.
+// release gives everything back, except for what graphs hold. What was queued has ended.
 func (g *Comm) release() error {
-	var errs []error
-	if g.engine != nil {
-		errs = append(errs, g.engine.Close())
-	}
-	if g.event != 0 {
-		errs = append(errs, g.Device.DestroyEvent(g.event))
-	}
-	errs = append(errs, g.copyStream.close(g.Device))
-	if g.workplace != nil {
-		errs = append(errs, g.workplace.close())
-	}
-	for _, r := range g.spare {
-		errs = append(errs, g.Device.Free(r))
+	errs := []error{g.copyStream.close(g.Device)}
+	if g.estate != nil {
+		errs = append(errs, g.estate.leave())
 	}
 	if g.net != nil {
 		errs = append(errs, g.net.Close())

@@ -13,6 +13,7 @@ import (
 type windowNote struct {
 	Window int
 	Bytes  int             `json:",omitempty"`
+	Held   int             `json:",omitempty"` // graphs that hold operations in the window
 	Bad    string          `json:",omitempty"` // what is wrong on the rank, "" if nothing is
 	Span   json.RawMessage `json:",omitempty"`
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
 	combiner "github.com/ringo-go/ringo/kernels/device"
 	"github.com/ringo-go/ringo/mem"
@@ -23,8 +24,7 @@ type workplace struct {
 	combiner *combiner.Combiner
 	stream   gpu.Stream
 	gather   call.Algo // of the current call's all-gathers
-	rooms    [rankorder.AllRooms]mem.Region
-	owned    []mem.Region
+	rooms    [rankorder.AllRooms]*cuda.Growing
 	args     combiner.Args
 	src      [1]mem.Region
 }
@@ -48,10 +48,15 @@ func (g *Comm) openReduction() error {
 	if err != nil {
 		return err
 	}
-	g.workplace = &workplace{g: g}
-	if g.workplace.combiner, err = combiner.Borrow(g.Device.Driver(), ctx); err != nil {
+	p := &workplace{g: g}
+	if p.combiner, err = combiner.Borrow(g.Device.Driver(), ctx); err != nil {
 		return err
 	}
+	g.estate.keep(p.combiner.Close)
+	for i := range p.rooms {
+		p.rooms[i] = g.estate.memory()
+	}
+	g.workplace = p
 	g.reduction = rankorder.New(g.Life.Rank, g.Life.Size, g.workplace, choice.WholeOnGPU, roomOnDevice)
 	return nil
 }
@@ -152,16 +157,11 @@ func (p *workplace) kernel(r *request.Request) (combiner.Kernel, error) {
 }
 
 func (p *workplace) Room(which rankorder.Rooms, n int) (mem.Region, error) {
-	have := &p.rooms[which]
-	if have.Len() >= n {
-		return have.Slice(0, n), nil
-	}
-	r, err := p.g.Device.Alloc(max(n, roomOnDevice))
+	at, err := p.rooms[which].Room(max(n, roomOnDevice))
 	if err != nil {
-		return r, err
+		return mem.Region{}, err
 	}
-	p.owned, *have = append(p.owned, r), r // the smaller one stays allocated: graphs may use it
-	return r.Slice(0, n), nil
+	return mem.Device(p.g.Device.Number(), at, n), nil
 }
 
 func (p *workplace) Move(r *request.Request, kind call.Kind, in mem.Region, inL engine.Layout, out mem.Region, outL engine.Layout) error {
@@ -186,15 +186,4 @@ func (p *workplace) Combine(r *request.Request, dst, srcs mem.Region, contributi
 		Dst: dst, Srcs: p.src[:], Rows: srcs.Len() / dst.Len(), Contributions: contributions, Finish: finish, Scalar: r.Scalar,
 	}
 	return k.Launch(p.stream, &p.args)
-}
-
-func (p *workplace) close() error {
-	var errs []error
-	if p.combiner != nil {
-		errs = append(errs, p.combiner.Close())
-	}
-	for _, r := range p.owned {
-		errs = append(errs, p.g.Device.Free(r))
-	}
-	return errors.Join(errs...)
 }

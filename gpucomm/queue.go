@@ -23,7 +23,7 @@ func (g *Comm) Do(c *call.Call) error {
 		if err := g.admit(c); err != nil {
 			return err
 		}
-		if err := g.Life.Begin(c, g); err != nil {
+		if err := g.begin(c); err != nil {
 			return err
 		}
 		ans := g.Answer(c)
@@ -40,6 +40,18 @@ func (g *Comm) Do(c *call.Call) error {
 		}
 		return nil
 	})
+}
+
+// begin is Life.Begin. If graphs were launched after Close, the refusal says so.
+func (g *Comm) begin(c *call.Call) error {
+	err := g.Life.Begin(c, g)
+	if err == nil {
+		return nil
+	}
+	if _, late := g.estate.trespass(); late != nil {
+		return g.Life.Place(c, 0, late, g)
+	}
+	return err
 }
 
 // Answer says what carries a call out, and why. It also looks up the call's memory in
@@ -161,7 +173,7 @@ func (g *Comm) Exchange(calls []*call.Call) error {
 				return err
 			}
 		}
-		if err := g.Life.Begin(calls[0], g); err != nil {
+		if err := g.begin(calls[0]); err != nil {
 			return err
 		}
 		for i, c := range calls {

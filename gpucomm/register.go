@@ -181,7 +181,8 @@ func (w *Window) Reason() string { return w.reason }
 // Close ends the use of a window's memory. All ranks call it together, as they do
 // Register. It waits until what this rank has queued is done, and then for the
 // other ranks; when it has returned without error nobody uses the memory any more.
-// Graphs that hold the window must not be launched again. A communicator that is
+// While a graph of any rank holds operations in the window, Close is an error on all
+// ranks (ErrInvalid), and the window stays open. A communicator that is
 // closed or has failed needs no Close of its windows, but then their memory may be
 // freed when all ranks have closed theirs.
 func (w *Window) Close() error {
@@ -192,20 +193,27 @@ func (w *Window) Close() error {
 	if w.closed || g.closed { // what is left, the communicator gives back
 		return nil
 	}
-	w.closed = true
-	g.windows.remove(w)
 	err := g.finish()
 	ctx, cancel := context.WithTimeout(context.Background(), g.JoinTimeout)
 	defer cancel()
 	well := err == nil && g.Verdict() == nil
 	if well { // no kernel of any rank is in the window
-		if _, err = g.meet(ctx, call.CloseWindow, windowNote{Window: w.number}); err != nil {
+		var notes []windowNote
+		if notes, err = g.meet(ctx, call.CloseWindow, windowNote{Window: w.number, Held: g.holders(w)}); err != nil {
 			well = false
 		}
+		for r := range notes {
+			if n := notes[r].Held; n > 0 {
+				return g.Life.ErrorIn(call.CloseWindow.String(), fmt.Errorf("%w: %d graphs of rank %d hold operations in window #%d: destroy them first; the window stays open", call.ErrInvalid, n, r, w.number))
+			}
+		}
 	}
-	if w.span != nil {
-		err = errors.Join(err, w.span.Close())
+	if !well {
+		err = errors.Join(err, g.end())
 	}
+	w.closed = true
+	g.windows.remove(w)
+	err = errors.Join(err, g.closeSpan(w))
 	if well { // nobody has it open
 		_, e := g.meet(ctx, call.CloseWindow, windowNote{Window: w.number})
 		err = errors.Join(err, e)

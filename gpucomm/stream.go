@@ -43,18 +43,14 @@ func (g *Comm) copyIn(c *call.Call, j *grid.Job) error {
 	return nil
 }
 
-// scratch is n bytes of GPU memory for the current operation. Smaller memory of operations
-// before stays allocated, since graphs may use it.
+// scratch is n bytes of GPU memory for the current operation. Those before and those after
+// have the same.
 func (g *Comm) scratch(n int) (mem.Region, error) {
-	if k := len(g.spare); k > 0 && g.spare[k-1].Len() >= n {
-		return g.spare[k-1].Slice(0, n), nil
-	}
-	r, err := g.Device.Alloc(max(1, n)) // a region must have an address
+	at, err := g.spare.Room(n)
 	if err != nil {
-		return r, err
+		return mem.Region{}, err
 	}
-	g.spare = append(g.spare, r)
-	return r.Slice(0, n), nil
+	return mem.Device(g.Device.Number(), at, n), nil
 }
 
 // finish waits until the operations that were queued have ended, and the graphs that were

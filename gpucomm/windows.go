@@ -188,6 +188,7 @@ func (g *Comm) inWindows(c *call.Call, r *request.Request, ans choice.Answer) (e
 		}
 	}
 	root := sched.Rank(max(0, r.Key.Peer))
+	defer g.uses(p, copies)
 	return g.after(c.Stream, func() error {
 		if c.CopiesIn() && (copies || c.In.Ptr() != c.Out.Ptr()) {
 			if err := g.copyIn(c, j); err != nil {
@@ -209,10 +210,22 @@ func (g *Comm) inWindows(c *call.Call, r *request.Request, ans choice.Answer) (e
 func (g *Comm) closeWindows() error {
 	var errs []error
 	for _, w := range g.windows {
-		if w.span != nil {
-			errs = append(errs, w.span.Close())
-		}
+		errs = append(errs, g.closeSpan(w))
 	}
 	g.windows = nil
 	return errors.Join(errs...)
+}
+
+// closeSpan closes the memory of other ranks, when the graphs that hold copies in it are gone.
+func (g *Comm) closeSpan(w *Window) error {
+	g.forget(g.estate.gone())
+	switch {
+	case w.span == nil:
+		return nil
+	case !g.copiesIn(w):
+		return w.span.Close()
+	}
+	g.Log.Warn("graphs hold copies in a window of a closed communicator: destroy them before any rank frees the window's memory", "subsys", "REG", "window", w.number)
+	g.estate.keep(w.span.Close)
+	return w.span.Settle()
 }

@@ -61,10 +61,9 @@ type Engine struct {
 	signs    uintptr     // addresses of sign boards, in order of rank
 	slab     uintptr     // room for programs
 	slabLeft int
-	tmp      uintptr // the largest scratch so far
-	tmpLen   int
-	table    uintptr // chunks of different sizes
-	tables   int     // words that fit into table
+	tmp      *cuda.Growing // scratch
+	table    uintptr       // chunks of different sizes
+	tables   int           // words that fit into table
 
 	ends    map[endKey]end
 	modules map[moduleKey]*module
@@ -91,7 +90,7 @@ const localBytes = 64
 func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (*Engine, error) {
 	e := &Engine{
 		driver: d, ctx: ctx, dev: dev, links: l, rank: o.Rank, ranks: o.Ranks, threads: o.Threads, minSlice: o.MinSlice, blocks: o.Blocks,
-		ends: map[endKey]end{}, modules: map[moduleKey]*module{}, text: ptxText,
+		ends: map[endKey]end{}, modules: map[moduleKey]*module{}, text: ptxText, tmp: cuda.NewGrowing(d, ctx, dev),
 	}
 	if e.threads == 0 {
 		e.threads = maxThreads
@@ -184,7 +183,7 @@ func (e *Engine) Close() error {
 		errs = append(errs, e.finish.Close())
 		e.finish = nil
 	}
-	errs = append(errs, cuda.With(e.driver, e.ctx, func() error {
+	errs = append(errs, e.tmp.Close(), cuda.With(e.driver, e.ctx, func() error {
 		var errs []error
 		for _, m := range e.modules {
 			errs = append(errs, m.giveBack(e.driver))
@@ -237,17 +236,6 @@ func (e *Engine) alloc(n int) (uintptr, error) {
 		e.owned = append(e.owned, p)
 	}
 	return p, err
-}
-
-// scratch is device memory for the Tmp of one operation at a time.
-func (e *Engine) scratch(n int) (p uintptr, err error) {
-	if n > e.tmpLen { // the smaller one stays: graphs may hold it
-		if e.tmp, err = e.alloc(n); err != nil {
-			return 0, err
-		}
-		e.tmpLen = n
-	}
-	return e.tmp, nil
 }
 
 // write copies to device memory and waits for the copy alone, not for the caller's

@@ -201,7 +201,7 @@ func (p *Program) upload(e *Engine) error {
 			return err
 		}
 		if p.shape.Tmp > 0 {
-			if p.tmp, err = e.scratch(p.lanes * p.shape.Tmp * p.piece); err != nil {
+			if p.tmp, err = e.tmp.Room(p.lanes * p.shape.Tmp * p.piece); err != nil {
 				return err
 			}
 		}

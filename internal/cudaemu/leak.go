@@ -2,30 +2,34 @@ package cudaemu
 
 import "fmt"
 
-// findLeaks lists the objects that the program has not released.
-func (m *Machine) findLeaks() {
+// Unreleased lists the objects that the program has not released yet.
+func (m *Machine) Unreleased() []string {
+	m.lock()
+	defer m.mu.Unlock()
+	return m.unreleased()
+}
+
+func (m *Machine) unreleased() (list []string) {
 	for _, d := range m.devices {
 		if x := d.primary; x != nil {
 			if !x.broken() {
-				m.leaks = append(m.leaks, fmt.Sprintf("device %d: primary context: retained %d times more than released", d.ordinal, x.refs))
+				list = append(list, fmt.Sprintf("device %d: primary context: retained %d times more than released", d.ordinal, x.refs))
 			}
-			m.leaks = append(m.leaks, x.contents()...)
+			list = append(list, x.contents()...)
 		}
 	}
 	count := func(n int, what string) {
 		if n > 0 {
-			m.leaks = append(m.leaks, fmt.Sprintf("%d × %s", n, what))
+			list = append(list, fmt.Sprintf("%d × %s", n, what))
 		}
 	}
-	for p := range m.captures {
-		delete(m.graphs, p.graph.handle)
-	}
 	count(len(m.captures), "capture not ended")
-	count(len(m.graphs), "graph")
+	count(len(m.graphs)-len(m.captures), "graph")
 	count(len(m.execs), "executable graph")
 	count(len(m.objects), "user object")
 	count(len(m.virtual.handles), "allocation of cuMemCreate")
 	count(len(m.virtual.reserved), "reserved address range")
+	return list
 }
 
 // contents lists the objects of the context. It is empty after a failure, since nothing

@@ -100,7 +100,7 @@ func (m *Machine) Close() error {
 		return nil
 	}
 	m.closing = true
-	m.findLeaks()
+	m.leaks = append(m.leaks, m.unreleased()...)
 	m.exec.stop()
 	leaks := m.leaks
 	m.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/cudaemu"
@@ -145,6 +146,10 @@ func emulator(t testing.TB, o options) cuda.Driver {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		// What graphs held is released when their destruction has become known.
+		for end := time.Now().Add(2 * time.Second); len(m.Unreleased()) > 0 && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
 		if err := m.Close(); err != nil {
 			t.Error(err)
 		}

@@ -147,3 +147,32 @@ func childImport(e *env, arg string) {
 	require.Equal(e, []uint32{1234}, e.words(m.p, 1))
 	e.put(m.p+4, 4321)
 }
+
+// testGrowing grows memory in place: what is there stays, where it is.
+func testGrowing(e *env) {
+	g := cuda.NewGrowing(e.d, e.ctx, e.dev)
+	p, err := g.Room(4)
+	e.noErr(err)
+	e.put(p, 7)
+	before, _, err := e.d.MemGetInfo()
+	e.noErr(err)
+	for n := 4; n <= 24<<20; n += 1 << 20 {
+		q, err := g.Room(n)
+		e.noErr(err)
+		require.Equal(e, p, q)
+		e.noErr(e.d.MemsetD8Async(p+uintptr(n)-4, 1, 4, 0))
+	}
+	e.noErr(e.d.StreamSynchronize(0))
+	require.Equal(e, []uint32{0x01010101}, e.words(p, 1), "the first fill")
+	after, _, err := e.d.MemGetInfo()
+	e.noErr(err)
+	require.LessOrEqual(e, before-after, 48<<20)
+	require.GreaterOrEqual(e, g.Size(), 23<<20)
+	e.noErr(g.Close())
+	e.noErr(g.Close())
+	require.Zero(e, g.Size())
+	p, err = g.Room(4)
+	e.noErr(err)
+	e.put(p, 8)
+	e.noErr(g.Close())
+}

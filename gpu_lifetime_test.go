@@ -1,0 +1,101 @@
+package ringo
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/race"
+)
+
+// held is a graph of one operation on a stream of each rank.
+func held(t *testing.T, all []*doubler) (streams []gpu.Stream, graphs []cuda.GraphExec) {
+	for _, l := range all {
+		s := l.stream()
+		l.double(0) // loads the kernels
+		streams, graphs = append(streams, s), append(graphs, l.graph(s, func() { l.double(s) }))
+	}
+	for _, l := range all {
+		require.NoError(t, l.c.Synchronize(0))
+	}
+	return streams, graphs
+}
+
+// Close waits for graphs that were launched before it.
+func TestCloseWaitsForGraphs(t *testing.T) {
+	for _, w := range race.Some(3, everyWay()) {
+		t.Run(w.name, func(t *testing.T) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			all := w.doublers(t)
+			streams, graphs := held(t, all)
+			for i, l := range all {
+				l.set(1)
+				l.launch(graphs[i], streams[i])
+				l.launch(graphs[i], streams[i])
+			}
+			for i, l := range all {
+				l.destroy(graphs[i])
+			}
+			closeAll(t, all)
+			for _, l := range all {
+				b := make([]byte, l.x.Len())
+				require.NoError(t, l.d.Read(b, l.x))
+				require.EqualValues(t, 4, b[0])
+			}
+		})
+	}
+}
+
+func closeAll(t *testing.T, all []*doubler) {
+	t.Helper()
+	comms := make([]*Comm, len(all))
+	for i, l := range all {
+		comms[i] = l.c
+	}
+	noErrors(t, each(comms, (*Comm).Close))
+}
+
+// A window is not closed while graphs hold operations in it; all ranks hear of it, and the
+// graphs go on.
+func TestWindowHeld(t *testing.T) {
+	for _, name := range []string{"window", "copies"} {
+		t.Run(name, func(t *testing.T) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			all := way{cfg: Config{Algo: name}}.doublers(t)
+			comms := []*Comm{all[0].c, all[1].c}
+			windows := make([]*Window, 2)
+			noErrors(t, each(comms, func(c *Comm) (err error) {
+				windows[c.Rank()], err = c.Register(all[c.Rank()].x)
+				return err
+			}))
+			streams, graphs := held(t, all)
+			for range 2 {
+				for _, err := range each(comms, func(c *Comm) error { return windows[c.Rank()].Close() }) {
+					require.ErrorIs(t, err, ErrInvalid)
+					require.ErrorContains(t, err, "1 graphs of rank 0 hold operations in window #1: destroy them first")
+				}
+			}
+			for i, l := range all {
+				l.set(1)
+				l.launch(graphs[i], streams[i])
+			}
+			for i, l := range all {
+				l.has(2, streams[i])
+				l.destroy(graphs[i])
+			}
+			noErrors(t, each(comms, func(c *Comm) error { return windows[c.Rank()].Close() }))
+			for _, l := range all {
+				l.set(1)
+				l.double(0)
+			}
+			for _, l := range all {
+				l.has(2, 0)
+			}
+		})
+	}
+}

@@ -1,0 +1,29 @@
+package cudaemu
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// Where no addresses can be reserved, memory that grows is blocks, each twice the one before.
+func TestGrowingWithoutPages(t *testing.T) {
+	m, err := New(Config{Faults: []Injection{{Call: "cuMemAddressReserve", Nth: 1, Result: cuda.ErrNotSupported}}})
+	require.NoError(t, err)
+	ctx, err := m.DevicePrimaryCtxRetain(0)
+	require.NoError(t, err)
+	g := cuda.NewGrowing(m, ctx, 0)
+	places := map[uintptr]bool{}
+	for n := 1000; n <= 100_000; n += 1000 {
+		p, err := g.Room(n)
+		require.NoError(t, err)
+		places[p] = true
+		require.GreaterOrEqual(t, g.Size(), n)
+	}
+	require.Len(t, places, 8)
+	require.NoError(t, g.Close())
+	require.NoError(t, m.DevicePrimaryCtxRelease(0))
+	require.NoError(t, m.Close())
+}
