@@ -143,27 +143,40 @@ func TestDeviceMismatchEachWay(t *testing.T) {
 	})
 }
 
-// A rank that is a collective ahead: the ranks find the first call in which they differ.
+// A rank that is a collective ahead: the ranks find the first call in which they differ, on
+// the GPU, or at the next Barrier if it was a call on host memory.
 func TestDeviceMismatchApart(t *testing.T) {
-	eachWay(t, 2, 10*time.Second, func(t *testing.T, list []*gpu.Device, comms []*Comm) {
-		require.NoError(t, Broadcast(comms[1], []int32{1, 2, 3}, 1)) // does not wait for rank 0
-		errs := make([]error, 2)
-		var wg sync.WaitGroup
-		for r, c := range comms {
-			x := alloc(t, list[r], make([]byte, 4096))
-			require.NoError(t, c.Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 1000, Type: Float32}))
-			wg.Go(func() { errs[r] = c.Synchronize(0) })
-		}
-		wg.Wait()
-		for r, err := range errs {
-			require.Error(t, err, "rank %d", r)
-			require.NotErrorIs(t, err, ErrTimeout)
-		}
-		both := errors.Join(errs...)
-		require.ErrorIs(t, both, ErrMismatch)
-		require.ErrorContains(t, both, "AllReduce #1 (count 1000, float32, sum)")
-		require.ErrorContains(t, both, "Broadcast #1 (count 3, int32, root 1)")
-	})
+	eachWay(t, 2, 10*time.Second, func(t *testing.T, list []*gpu.Device, comms []*Comm) { apart(t, list, comms, false) })
+	eachWay(t, 2, 10*time.Second, func(t *testing.T, list []*gpu.Device, comms []*Comm) { apart(t, list, comms, true) })
+}
+
+func apart(t *testing.T, list []*gpu.Device, comms []*Comm, onHost bool) {
+	ahead := Call{Kind: KindBroadcast, Root: 1, Count: 3, Type: Int32} // does not wait for rank 0
+	if ahead.In = mem.Of([]int32{1, 2, 3}); !onHost {
+		ahead.In = alloc(t, list[1], ahead.In.Bytes())
+	}
+	ahead.Out = ahead.In
+	require.NoError(t, comms[1].Do(&ahead))
+	errs := make([]error, 2)
+	var wg sync.WaitGroup
+	for r, c := range comms {
+		x := alloc(t, list[r], make([]byte, 4096))
+		require.NoError(t, c.Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 1000, Type: Float32}))
+		wg.Go(func() {
+			if errs[r] = c.Synchronize(0); onHost {
+				errs[r] = errors.Join(errs[r], Barrier(c))
+			}
+		})
+	}
+	wg.Wait()
+	for r, err := range errs {
+		require.Error(t, err, "rank %d", r)
+		require.NotErrorIs(t, err, ErrTimeout)
+	}
+	both := errors.Join(errs...)
+	require.ErrorIs(t, both, ErrMismatch)
+	require.ErrorContains(t, both, "AllReduce #1 (count 1000, float32, sum)")
+	require.ErrorContains(t, both, "Broadcast #1 (count 3, int32, root 1)")
 }
 
 // Several communicators on the same devices, with work under way, are closed in

@@ -24,6 +24,7 @@ type workplace struct {
 	combiner *combiner.Combiner
 	stream   gpu.Stream
 	gather   call.Algo // of the current call's all-gathers
+	moved    bool      // the current call has queued a kernel of the communicator
 	rooms    [rankorder.AllRooms]*cuda.Growing
 	args     combiner.Args
 	src      [1]mem.Region
@@ -84,7 +85,7 @@ func (g *Comm) inOrder(c *call.Call, r *request.Request) error {
 	if err := p.prepare(r, c.Kind, c.Bytes()); err != nil {
 		return err
 	}
-	p.stream = c.Stream
+	p.stream, p.moved = c.Stream, false
 	return g.after(c.Stream, func() error {
 		return g.reduction.Run(*r, c.Kind, c.In.Slice(0, r.In), c.Out.Slice(0, r.Out))
 	})
@@ -169,7 +170,8 @@ func (p *workplace) Move(r *request.Request, kind call.Kind, in mem.Region, inL 
 	if err != nil {
 		return err
 	}
-	p.g.job = grid.Job{Program: program, In: in, Out: out, InL: inL, OutL: outL, Stamp: r.Stamp, Stream: p.stream}
+	p.g.job = grid.Job{Program: program, In: in, Out: out, InL: inL, OutL: outL, Stamp: r.Stamp, Continues: p.moved, Stream: p.stream}
+	p.moved = true
 	return p.g.engine.Run(&p.g.job)
 }
 

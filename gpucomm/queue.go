@@ -30,7 +30,7 @@ func (g *Comm) Do(c *call.Call) error {
 		r := &g.request
 		err := g.chooser.Prove(c, ans.Algo)
 		if err == nil {
-			err = g.Numberer.Number(r, c, ans.Algo)
+			err = g.Numberer.Number(r, c, ans.Algo, g.captures)
 		}
 		if err == nil {
 			err = g.queue(c, r, ans)
@@ -178,7 +178,7 @@ func (g *Comm) Exchange(calls []*call.Call) error {
 		}
 		for i, c := range calls {
 			r := new(request.Request)
-			err := g.Numberer.Number(r, c, g.chooser.Choose(question(c, false)).Algo)
+			err := g.Numberer.Number(r, c, g.chooser.Choose(question(c, false)).Algo, g.captures)
 			if err == nil {
 				jobs[i] = new(grid.Job)
 				err = g.prepare(c, r, jobs[i], new([4][]int))

@@ -42,6 +42,7 @@ func (g *Comm) reduceInShares(c *call.Call, r *request.Request) error {
 	run := func(kernel collective.Direct, at, bytes int) error {
 		j := &g.job
 		*j = whole
+		whole.Continues = true
 		j.In = whole.In.Slice(at, min(bytes*n, whole.In.Len()-at))
 		if g.Life.Rank == c.Root {
 			j.Out = whole.Out.Slice(at, min(bytes*n, whole.Out.Len()-at))

@@ -74,7 +74,7 @@ func (h *Comm) exchangeLarge(calls []*call.Call) error {
 	owner := map[*engine.Job]*call.Call{}
 	for _, c := range calls {
 		r := new(request.Request)
-		err := h.numberer.Number(r, c, h.chooser.Choose(choice.Question{Kind: c.Kind, Bytes: c.Bytes()}).Algo)
+		err := h.numberer.Number(r, c, h.chooser.Choose(choice.Question{Kind: c.Kind, Bytes: c.Bytes()}).Algo, false)
 		j := &engine.Job{}
 		if err == nil {
 			err = h.prepare(j, c, r)

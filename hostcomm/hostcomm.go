@@ -72,7 +72,7 @@ func (h *Comm) Do(c *call.Call) error {
 		err = fmt.Errorf("%w: %v takes %d bytes as a whole, and a slot has %d: raise RINGO_SLOT_BYTES", call.ErrInvalid, c.Op, c.Op.Unit, h.limits.SlotBytes)
 	}
 	if err == nil {
-		err = h.numberer.Number(r, c, ans.Algo)
+		err = h.numberer.Number(r, c, ans.Algo, false)
 	}
 	if err == nil {
 		if ans.By == choice.ByFold {

@@ -52,8 +52,10 @@ type Numberer struct {
 const LevelTrace = slog.LevelDebug
 
 // Number fills in the request of a checked call that an algorithm is to carry out. The turn
-// is held. It allocates nothing where nothing is wrong and nobody logs.
-func (n *Numberer) Number(r *Request, c *call.Call, a call.Algo) (err error) {
+// is held. It allocates nothing where nothing is wrong and nobody logs. A call that is
+// captured takes no number and leaves no trace in the turn: it may be thrown away, or run
+// often, and the GPU numbers it when it runs.
+func (n *Numberer) Number(r *Request, c *call.Call, a call.Algo, captured bool) (err error) {
 	rank, size := n.Life.Rank, n.Life.Size
 	*r = Request{}
 	if c.Kind.Reduces() {
@@ -65,7 +67,10 @@ func (n *Numberer) Number(r *Request, c *call.Call, a call.Algo) (err error) {
 			r.Scalar = at.Ptr()
 		}
 	}
-	r.Stamp = n.Life.Turn.Next(call.StampOf(c, a), c.Kind.Pairwise()) // nothing below can be wrong on this rank alone
+	r.Stamp = call.StampOf(c, a)
+	if !captured {
+		r.Stamp = n.Life.Turn.Next(r.Stamp, c.Kind.Pairwise()) // nothing below can be wrong on this rank alone
+	}
 	r.Size, r.Unit = 1, 1
 	if c.Kind != call.Barrier {
 		r.Size = c.Type.Size()

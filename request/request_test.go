@@ -35,7 +35,7 @@ func TestNumber(t *testing.T) {
 	wrong := &call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 8, Type: kernels.Float32, Op: kernels.BitAnd}
 	number := func(c *call.Call, a call.Algo) (Request, uint32) {
 		var r Request
-		err := n.Number(&r, c, a)
+		err := n.Number(&r, c, a, false)
 		require.NoError(t, err)
 		s := call.ReadSign(r.Stamp)
 		require.Equal(t, a, s.Algo)
@@ -47,7 +47,7 @@ func TestNumber(t *testing.T) {
 	require.NotNil(t, r.Reducer)
 	require.Equal(t, []int{4, 32, 32}, []int{r.Size, r.In, r.Out})
 
-	err := n.Number(new(Request), wrong, call.Ring)
+	err := n.Number(new(Request), wrong, call.Ring, false)
 	require.ErrorIs(t, err, call.ErrInvalid)
 
 	r, seq = number(recv, call.Direct)
@@ -66,7 +66,7 @@ func TestNumber(t *testing.T) {
 	require.EqualValues(t, 3, seq)
 
 	for _, c := range []*call.Call{sum, root, recv} {
-		require.Zero(t, testing.AllocsPerRun(100, func() { _ = n.Number(&r, c, call.Ring) }))
+		require.Zero(t, testing.AllocsPerRun(100, func() { _ = n.Number(&r, c, call.Ring, false) }))
 	}
 }
 
@@ -76,7 +76,7 @@ func TestCallsAreLogged(t *testing.T) {
 	n := numberer(t)
 	n.Log = slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: LevelTrace}))
 	x := mem.Of(make([]float32, 8))
-	err := n.Number(new(Request), &call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 8, Type: kernels.Float32}, call.Ring)
+	err := n.Number(new(Request), &call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 8, Type: kernels.Float32}, call.Ring, false)
 	require.NoError(t, err)
 	require.Contains(t, text.String(), `msg="AllReduce(count 8, float32, sum)" subsys=CALL seq=1 algo=ring`)
 }

@@ -30,7 +30,8 @@ type controlWords struct {
 	_        [15]uint32
 	started  atomic.Uint64
 	finished atomic.Uint64
-	_        [6]uint64
+	consumed atomic.Uint64
+	_        [5]uint64
 	kind     atomic.Uint32
 	peer     int32
 	phase    uint32
@@ -79,6 +80,10 @@ func (c *Control) Progress() (started, finished uint64) {
 	finished = c.words.finished.Load()
 	return c.words.started.Load(), finished
 }
+
+// Consumed is the token of the last kernel that had one and has ended. Kernels end in
+// the order in which they are launched, so those before it have ended too.
+func (c *Control) Consumed() uint64 { return c.words.consumed.Load() }
 
 // Stamp is the stamp of the first operation that failed, once Fault returns one.
 func (c *Control) Stamp() transport.Stamp { return c.words.mine }

@@ -101,7 +101,7 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 		return err
 	}
 	a := &e.frame.direct
-	*a = directArgs{comm: e.comm(j.Stamp), epochs: uint64(e.mail.epochs), scalar: uint64(j.Scalar), value: prog.Value, hash: hashOf(j.Stamp)}
+	*a = directArgs{comm: e.collective(j), epochs: uint64(e.mail.epochs), scalar: uint64(j.Scalar), value: prog.Value, hash: hashOf(j.Stamp)}
 	if prog.Finishes {
 		a.finish = 1
 	}

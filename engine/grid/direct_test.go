@@ -84,7 +84,6 @@ func (r *rig) mail(x directTrial, seed uint64) *directRun {
 	n, size := len(r.ranks), x.t.Size()
 	rnd := rand.New(rand.NewPCG(seed, 3))
 	o := &directRun{directTrial: x}
-	r.number++
 	var red *kernels.Reducer
 	if x.op != nil {
 		var err error
@@ -129,7 +128,7 @@ func (r *rig) mail(x directTrial, seed uint64) *directRun {
 		o.at = append(o.at, at)
 		o.jobs = append(o.jobs, Job{
 			In: mem.Device(int(m.dev), at+uintptr(inAt), in*size), Out: mem.Device(int(m.dev), at+uintptr(outAt), out*size),
-			Reducer: red, Scalar: scalar, Stamp: transport.Stamp{r.number << 32, uint64(x.d)}, Stream: m.stream,
+			Reducer: red, Scalar: scalar, Stamp: transport.Stamp{0, uint64(x.d)}, Stream: m.stream,
 		})
 	}
 	one := x.count * size

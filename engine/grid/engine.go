@@ -82,7 +82,7 @@ type endKey struct {
 	sends bool
 }
 
-// localBytes is the length of Local.
+// localBytes is the length of Local of kernels/cuda/comm.h.
 const localBytes = 64
 
 // New makes an Engine for a device and its primary context. It allocates the memory
@@ -174,6 +174,29 @@ func (e *Engine) open() error {
 
 // Control is the control block of this rank.
 func (e *Engine) Control() *Control { return e.control }
+
+// End tells the device that all is over. Kernels that wait end, and those that start
+// later, by a graph for instance, touch nothing that the peers or the caller own, except
+// that a short one may load from its own In before it knows. They count in
+// Control.Progress. When End has returned the peers' memory may go; the Engine's own
+// has to stay while graphs hold its kernels.
+func (e *Engine) End() error {
+	e.control.Abort()
+	m, _, err := e.kernel(nil)
+	if err != nil {
+		return err
+	}
+	return e.quietly(func() error {
+		l := cuda.Launch{Block: cuda.Dim3{X: 32}, Stream: e.stream}
+		if err := e.driver.LaunchKernel(m.over, &l, cuda.ArgsOf(&overArgs{uint64(e.local)})); err != nil {
+			return err
+		}
+		return e.driver.StreamSynchronize(e.stream)
+	})
+}
+
+// overArgs is struct OverArgs of kernels/cuda/run.cu.
+type overArgs struct{ local uint64 }
 
 // Close frees the Engine's memory and modules. Its kernels have to be done, and
 // graphs that hold them must not be launched again.

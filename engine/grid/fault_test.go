@@ -80,11 +80,11 @@ func TestMismatch(t *testing.T) {
 		want   engine.MismatchError
 	}{
 		{"another call", func(j *Job) { j.Stamp = transport.Stamp{1, 77} },
-			engine.MismatchError{Want: transport.Stamp{1, 5}, Got: transport.Stamp{1, 77}, WantBytes: 256, GotBytes: 256}},
+			engine.MismatchError{Want: transport.Stamp{1<<32 | 1, 5}, Got: transport.Stamp{1<<32 | 1, 77}, WantBytes: 256, GotBytes: 256}},
 		{"another length", func(j *Job) { j.InL = engine.Even(40, n, 4); j.OutL = j.InL },
-			engine.MismatchError{Want: transport.Stamp{1, 5}, Got: transport.Stamp{1, 5}, WantBytes: 256, GotBytes: 20}},
+			engine.MismatchError{Want: transport.Stamp{1<<32 | 1, 5}, Got: transport.Stamp{1<<32 | 1, 5}, WantBytes: 256, GotBytes: 20}},
 		{"nothing at all", func(j *Job) { j.InL = engine.Layout{}; j.OutL = j.InL },
-			engine.MismatchError{Want: transport.Stamp{1, 5}, Got: transport.Stamp{1, 5}, WantBytes: 256, GotBytes: 0}},
+			engine.MismatchError{Want: transport.Stamp{1<<32 | 1, 5}, Got: transport.Stamp{1<<32 | 1, 5}, WantBytes: 256, GotBytes: 0}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -124,8 +124,8 @@ func TestCrossed(t *testing.T) {
 	for i, m := range r.ranks {
 		step, wrong := mismatch(t, m.engine.Control())
 		require.EqualValues(t, 1-i, step.Peer)
-		require.Equal(t, transport.Stamp{5<<32 | 3, uint64(i)}, wrong.Want)
-		require.Equal(t, transport.Stamp{5<<32 | 3, uint64(1 - i)}, wrong.Got)
+		require.Equal(t, transport.Stamp{1<<32 | 3, uint64(i)}, wrong.Want)
+		require.Equal(t, transport.Stamp{1<<32 | 3, uint64(1 - i)}, wrong.Got)
 	}
 }
 

@@ -90,10 +90,14 @@ type Job struct {
 	InL, OutL engine.Layout
 	Reducer   *kernels.Reducer // nil where nothing is reduced
 	Scalar    uintptr          // device address of PreMulSum's scalar, 0 for Reducer's own
-	// Stamp names the call. The high half of its first word numbers it among those
-	// that all ranks take part in, 0 if it is none of them.
-	Stamp  transport.Stamp
-	Stream cuda.Stream
+	// Stamp names the call. The high half of its first word is not looked at: kernels
+	// put the number of the collective there, which the device counts as they run, so
+	// launches and replays of graphs stay in step with what other ranks run.
+	Stamp transport.Stamp
+	// Continues: the job is a further one of the call that the job before belongs to,
+	// and has its number. Messages have no number.
+	Continues bool
+	Stream    cuda.Stream
 }
 
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }

@@ -80,9 +80,7 @@ func (e *Engine) RunMessages(jobs []*Job) error {
 			return fmt.Errorf("grid: jobs that run together are single sends and receives on one stream")
 		}
 	}
-	c := e.comm(jobs[0].Stamp)
-	c.sign = 0 // the ranks of other messages are at other calls
-	return e.messages(c, jobs)
+	return e.messages(e.pairwise(jobs[0].Stamp), jobs)
 }
 
 // messages queues jobs, whose steps are all independent, as messages.
@@ -174,7 +172,7 @@ func (e *Engine) sort(jobs []*Job) []way {
 			st := &j.Program.steps[i]
 			src, dst, n := j.span(st)
 			y := e.way(j.Program, st)
-			y.messages = append(y.messages, message{src, dst, n, j.Stamp, piece, slice, note})
+			y.messages = append(y.messages, message{src, dst, n, unnumbered(j.Stamp), piece, slice, note})
 		}
 	}
 	return e.ways

@@ -32,7 +32,6 @@ type rig struct {
 	told     bool // what the kernel takes
 	inOrder  bool // whether independent steps are measured in their order
 	closed   bool
-	number   uint64 // of direct operations: ranks that give two the same find them contradictory
 }
 
 type member struct {

@@ -26,21 +26,38 @@ type runArgs struct {
 
 // A comm is Comm of kernels/cuda/comm.h.
 type comm struct {
-	control, local uint64
-	stamp          [2]uint64
-	signs, sign    uint64
-	rank, ranks    uint32
+	control, local    uint64
+	stamp             [2]uint64
+	signs, token      uint64
+	sign, rank, ranks uint32
+	fresh, collective uint16
 }
 
-func (e *Engine) comm(s transport.Stamp) comm {
-	c := comm{
-		control: e.control.device, local: uint64(e.local), stamp: s,
+// pairwise is the comm of a kernel for messages between two ranks each.
+func (e *Engine) pairwise(s transport.Stamp) comm {
+	return comm{
+		control: e.control.device, local: uint64(e.local), stamp: unnumbered(s),
 		signs: uint64(e.signs), rank: uint32(e.rank), ranks: uint32(e.ranks),
 	}
+}
+
+// collective is the comm of the first kernel of a job that all ranks take part in.
+func (e *Engine) collective(j *Job) comm {
+	c := e.pairwise(j.Stamp)
+	c.collective = 1
+	if !j.Continues {
+		c.fresh = 1
+	}
 	if e.signs != 0 {
-		c.sign = signOf(s)
+		c.sign = max(1, uint32(hashOf(j.Stamp)>>32))
 	}
 	return c
+}
+
+// unnumbered is a stamp without its number: kernels number collectives when they run.
+func unnumbered(s transport.Stamp) transport.Stamp {
+	s[0] &= 1<<32 - 1
+	return s
 }
 
 // A layout is Layout of kernels/cuda/run.cu.
@@ -83,7 +100,7 @@ func (e *Engine) Run(j *Job) error {
 	case p.message():
 		return e.RunMessages(e.one[:])
 	case p.independent && j.disjoint():
-		return e.messages(e.comm(j.Stamp), e.one[:])
+		return e.messages(e.collective(j), e.one[:])
 	}
 	m, prog, err := e.kernel(j.Reducer)
 	if err != nil {
@@ -99,7 +116,7 @@ func (e *Engine) Run(j *Job) error {
 	f := &e.frame
 	a := &f.run
 	*a = runArgs{
-		comm: e.comm(j.Stamp),
+		comm: e.collective(j),
 		ends: uint64(p.image), steps: uint64(p.image) + uint64(len(p.ends)*endBytes),
 		layout:    [2]layout{layoutOf(j.In, &j.InL), layoutOf(j.Out, &j.OutL)},
 		tmp:       uint64(p.tmp),
@@ -230,17 +247,10 @@ func (e *Engine) average(k device.Kernel, j *Job) error {
 	return k.Launch(j.Stream, &f.finish)
 }
 
-// signOf is a stamp's word on sign boards: its number, which is the high half of
-// its first word, and a hash; 0 if it has no number.
-func signOf(s transport.Stamp) uint64 {
-	if s[0]>>32 == 0 {
-		return 0
-	}
-	return s[0]>>32<<32 | hashOf(s)>>32
-}
-
-// hashOf tells calls apart. Kernels put its highest bits into flags, above a counter.
+// hashOf tells calls apart, except for their numbers. Kernels mix in the number and put the
+// highest bits into flags, above a counter.
 func hashOf(s transport.Stamp, words ...uint64) uint64 {
+	s = unnumbered(s)
 	h := s[0] ^ s[1]*0x9e3779b97f4a7c15
 	for _, w := range words {
 		h = (h ^ w) * 0xc2b2ae3d27d4eb4f

@@ -17,38 +17,38 @@ import (
 )
 
 // TestWindowMismatch: ranks that run different things find out, and name both
-// calls where these have numbers.
+// calls where there are sign boards.
 func TestWindowMismatch(t *testing.T) {
 	const n = 2
 	sum := directTrial{d: TwoShot, t: kernels.Float32, op: &kernels.Sum, count: 900}
 	gather := directTrial{d: AllGather, t: kernels.Float32, count: 900}
 	for _, test := range []struct {
 		name   string
-		number uint64
+		signs  bool
 		second func(r *rig, stamp transport.Stamp) error
 	}{
-		{"kernels", 7, func(r *rig, stamp transport.Stamp) error {
+		{"kernels", true, func(r *rig, stamp transport.Stamp) error {
 			o := r.lease(gather, false, 1)
 			o.jobs[1].Stamp = stamp
 			return o.run(r.ranks[1])
 		}},
-		{"copies", 7, func(r *rig, stamp transport.Stamp) error {
+		{"copies", true, func(r *rig, stamp transport.Stamp) error {
 			o := r.lease(gather, true, 1)
 			o.jobs[1].Stamp = stamp
 			return o.run(r.ranks[1])
 		}},
-		{"direct", 7, func(r *rig, stamp transport.Stamp) error {
+		{"direct", true, func(r *rig, stamp transport.Stamp) error {
 			o := r.mail(gather, 1)
 			r.resetDirect(o)
 			o.jobs[1].Stamp = stamp
 			return r.ranks[1].engine.RunDirect(&o.jobs[1], AllGather, 0, 3600)
 		}},
-		{"kernels without numbers", 0, func(r *rig, stamp transport.Stamp) error {
+		{"kernels without signs", false, func(r *rig, stamp transport.Stamp) error {
 			o := r.lease(gather, false, 1)
 			o.jobs[1].Stamp = stamp
 			return o.run(r.ranks[1])
 		}},
-		{"places", 0, func(r *rig, stamp transport.Stamp) error {
+		{"places", false, func(r *rig, stamp transport.Stamp) error {
 			o := r.lease(sum, false, 1)
 			for i := range o.in.Window.At {
 				o.in.Window.At[i] -= 16
@@ -62,18 +62,23 @@ func TestWindowMismatch(t *testing.T) {
 			r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
 			narrow(r)
 			r.wipe()
+			for _, m := range r.ranks {
+				if !test.signs {
+					m.engine.signs = 0
+				}
+			}
 			o := r.lease(sum, false, 1)
 			r.resetDirect(o.directRun)
-			o.jobs[0].Stamp = transport.Stamp{test.number << 32, 0}
+			o.jobs[0].Stamp = transport.Stamp{}
 			r.with(r.ranks[0], func() error { return o.run(r.ranks[0]) })
-			r.with(r.ranks[1], func() error { return test.second(r, transport.Stamp{test.number << 32, 1}) })
+			r.with(r.ranks[1], func() error { return test.second(r, transport.Stamp{0, 1}) })
 			r.sync()
 			for i, m := range r.ranks {
 				_, wrong := mismatch(t, m.engine.Control())
 				require.True(t, m.engine.Control().Aborted())
-				if test.number != 0 {
-					require.Equal(t, transport.Stamp{test.number << 32, uint64(i)}, wrong.Want)
-					require.Equal(t, transport.Stamp{test.number << 32, uint64(1 - i)}, wrong.Got)
+				if test.signs {
+					require.Equal(t, transport.Stamp{1 << 32, uint64(i)}, wrong.Want)
+					require.Equal(t, transport.Stamp{1 << 32, uint64(1 - i)}, wrong.Got)
 				}
 			}
 		})

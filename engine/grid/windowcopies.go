@@ -50,6 +50,9 @@ func (e *Engine) RunCopies(j *Job, d Direct, in, out Place, root sched.Rank, byt
 	if err != nil {
 		return err
 	}
+	if d == TwoShot {
+		a.fresh = 0
+	}
 	a.pass, a.part, a.moves = 1, beginsOp, 0
 	if err := e.launchWindow(j, nil, a, gateShape); err != nil {
 		return err
@@ -57,7 +60,7 @@ func (e *Engine) RunCopies(j *Job, d Direct, in, out Place, root sched.Rank, byt
 	if err := e.copy(&copies, j.Stream, own); err != nil {
 		return err
 	}
-	a.part = endsOp
+	a.part, a.fresh = endsOp, 0
 	return e.launchWindow(j, nil, a, gateShape)
 }
 

@@ -83,48 +83,82 @@ DEVICE void syncwarp() { asm volatile("bar.warp.sync -1;" ::: "memory"); }
 namespace control {
 constexpr u64 abort = 0;                    // 32 bits: not 0 if kernels are to end
 constexpr u64 started = 64, finished = 72;  // numbers of operations
+constexpr u64 consumed = 80;                // the token of the last kernel that had one and ended
 constexpr u64 kind = 128, peer = 132, phase = 136; // of the first fault, 32 bits each; kind is written last
 constexpr u64 my_bytes = 144, mine = 152;          // length and stamp that were expected
 constexpr u64 theirs = 168;                        // stamp and length that came
 } // namespace control
 
-// Local is on the device and outlasts a launch.
+// Local is on the device and outlasts a launch. A kernel loads the first 16 bytes at once.
 namespace local {
-constexpr u64 number = 0; // of the last operation that finished
-constexpr u64 left = 8;   // 32 bits: blocks that ended
-constexpr u64 fault = 12; // 32 bits: faults so far
-constexpr u64 over = 16;  // 32 bits: not 0 once a kernel has found out that all are to end
+constexpr u64 finished = 0; // operations
+constexpr u64 number = 8;   // 32 bits: of the last collective
+constexpr u64 over = 12;    // 32 bits: not 0 once all kernels are to end: one has found out, or the host says so
+constexpr u64 left = 16;    // 32 bits: blocks that ended
+constexpr u64 fault = 20;   // 32 bits: faults so far
 } // namespace local
 
 enum Fault : u32 { aborted = 1, mismatch = 2 };
 enum Phase : u32 { sending = 1, receiving = 2 };
 
 // Comm is the part of kernels' arguments that all operations of a communicator have.
+// It is the same for a launch and for a graph that holds it, so collectives are numbered
+// on the device, when they run: what is captured and thrown away leaves no gap.
 struct Comm {
   u64 control, local; // addresses
-  u64 stamp[2];
-  u64 signs; // address of the addresses of all ranks' sign boards, 0 for those without peer access
-  u64 sign;  // of the stamp: the number of the call in the high half, a hash below; 0: it has no number
+  u64 stamp[2];       // without the number, which belongs into the high half of the first word
+  u64 signs;          // address of the addresses of all ranks' sign boards, 0 for those without peer access
+  u64 token;          // for control::consumed, 0: none
+  u32 sign;           // hash of the stamp for the sign boards, 0: the call is not on them
   u32 rank, ranks;
+  u16 fresh;      // 1: the first kernel of a collective, which takes the next number
+  u16 collective; // 1: the stamp has a number
 };
 
-constexpr u64 sign_bytes = 64; // on a sign board for each rank: sign, stamp, 0
+// A State is where the communicator is when a kernel starts.
+struct State {
+  u64 finished; // operations
+  u32 number;   // of the last collective, with this one
+  bool over;
+};
+
+// Look is called by each thread first. A kernel that finds that all is over touches
+// nothing from then on that the peers or the caller own, which may be gone: it counts
+// as an operation and ends. Threads of a block may find different things, for another
+// block may say in the meantime that all is over.
+static DEVICE State look(const Comm &c) {
+  u32 low, high, number, over;
+  asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(low), "=r"(high), "=r"(number), "=r"(over)
+               : "l"(c.local)
+               : "memory");
+  return {(u64)high << 32 | low, number + c.fresh, over != 0};
+}
+
+// Number_of is the number in the stamp, 0 for a message between two ranks.
+static DEVICE u32 number_of(const Comm &c, const State &s) { return c.collective ? s.number : 0; }
+
+// Numbered is the first word of a stamp with a number.
+static DEVICE u64 numbered(u64 stamp, u32 number) { return stamp | (u64)number << 32; }
+
+// Hash_of is a call's hash with its number.
+static DEVICE u64 hash_of(u64 hash, u32 number) { return hash ^ (u64)(number * 0x9e3779b9u) << 32; }
+
+constexpr u64 sign_bytes = 64; // on a sign board for each rank: number and sign, stamp, 0
 
 // Begin is called by all threads of a block. Block 0 counts the operation and
 // writes its sign to all peers' sign boards.
-static DEVICE void begin(const Comm &c) {
+static DEVICE void begin(const Comm &c, const State &s) {
   if (block() != 0) return;
-  if (thread() == 0) {
-    store_relaxed64(c.control + control::started, load_relaxed64(c.local + local::number) + 1);
-  }
-  if (c.sign == 0) return;
+  if (thread() == 0) store_relaxed64(c.control + control::started, s.finished + 1);
+  if (c.sign == 0 || s.over) return;
 #pragma unroll 1
   for (u32 p = thread(); p < c.ranks; p += threads()) {
     u64 board = Access<8>::load(c.signs + 8 * p), at = board + c.rank * sign_bytes;
     if (board == 0) continue;
-    store_relaxed64(at + 8, c.stamp[0]);
+    store_relaxed64(at + 8, numbered(c.stamp[0], s.number));
     store_relaxed64(at + 16, c.stamp[1]);
-    store_relaxed64(at, c.sign);
+    store_relaxed64(at, numbered(c.sign, s.number));
   }
 }
 
@@ -137,19 +171,19 @@ static DEVICE bool last(const Comm &c) {
   return true;
 }
 
-static DEVICE u64 number(const Comm &c) { return load_relaxed64(c.local + local::number); }
-
-// End counts an operation as finished. It is called in the last block, with the
-// number of the operation before. It does not wait for stores: the next kernel starts
-// after all of this one.
-static DEVICE void end(const Comm &c, u64 before) {
-  store_relaxed64(c.local + local::number, before + 1);
-  store_relaxed64(c.control + control::finished, before + 1);
+// End is called in the last block. It counts the operation as finished, if it ends with
+// this kernel, and the kernel's tables as read. It does not wait for stores: the next
+// kernel starts after all of this one.
+static DEVICE void end(const Comm &c, const State &s, bool finishes = true) {
+  store_relaxed(c.local + local::number, s.number);
+  if (finishes) {
+    store_relaxed64(c.local + local::finished, s.finished + 1);
+    store_relaxed64(c.control + control::finished, s.finished + 1);
+  }
+  if (c.token) store_relaxed64(c.control + control::consumed, c.token);
 }
 
-// Over reports whether the device knows that all kernels are to end. A kernel asks at
-// its start, where it loads other words of the device anyway, and then ends at once:
-// thousands of operations may be queued when one fails.
+// Over reports whether the device knows that all kernels are to end.
 static DEVICE bool over(const Comm &c) { return load_relaxed(c.local + local::over) != 0; }
 
 // Stopped asks the host, which takes about a µs, and tells the device.
@@ -184,11 +218,11 @@ struct Stop {
 // Without it, ranks that wait for each other in different calls would never find out.
 static DEVICE bool contradicted(const Comm &c, Stop &stop) {
   if (c.sign == 0) return false;
-  u64 at = Access<8>::load(c.signs + 8 * c.rank);
+  u64 at = Access<8>::load(c.signs + 8 * c.rank), sign = numbered(c.sign, look(c).number);
 #pragma unroll 1
   for (u32 p = 0; p < c.ranks; p++, at += sign_bytes) {
     u64 s = load_relaxed64(at);
-    if (s == c.sign || (s ^ c.sign) >> 32) continue;
+    if (s == sign || (s ^ sign) >> 32) continue;
     stop = {mismatch, receiving, p, 0, at + 8};
     return true;
   }
@@ -222,7 +256,8 @@ static DEVICE void report(const Comm &c, const Stop &s) {
     Access<4>::store(at + control::peer, s.peer);
     Access<4>::store(at + control::phase, s.phase);
     Access<8>::store(at + control::my_bytes, s.bytes);
-    for (int i = 0; i < 2; i++) Access<8>::store(at + control::mine + 8 * i, c.stamp[i]);
+    Access<8>::store(at + control::mine, numbered(c.stamp[0], number_of(c, look(c))));
+    Access<8>::store(at + control::mine + 8, c.stamp[1]);
     if (s.kind == mismatch && s.theirs) {
       for (int i = 0; i < 3; i++) Access<8>::store(at + control::theirs + 8 * i, load_relaxed64(s.theirs + 8 * i));
     }

@@ -15,13 +15,15 @@
 #include "direct.h"
 
 // Send sends the line of each message, unless all is over: then a peer may still
-// wait for a line of an earlier kernel, which must stay as it is.
+// wait for a line of an earlier kernel, which must stay as it is, or be gone. The threads
+// of a line agree on that when the data are on their way to them, so that no load waits
+// for another one.
 static DEVICE void send(const DirectArgs &a, const Cell &l, bool ends) {
-  u32 to = ends ? 0 : l.first ? ~0u : l.on ? a.to : 0;
+  u32 to = l.first ? ~0u : l.on ? a.to : 0;
   Pair v[most];
   if (a.same) {
     v[1] = load(a, l, a.sends[1]);
-    syncwarp();
+    if (vote(ends)) to = 0;
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
@@ -35,7 +37,7 @@ static DEVICE void send(const DirectArgs &a, const Cell &l, bool ends) {
       if (k >= ranks(a)) break;
       v[k] = load(a, l, a.sends[k]);
     }
-    syncwarp();
+    if (vote(ends)) to = 0;
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
@@ -46,7 +48,7 @@ static DEVICE void send(const DirectArgs &a, const Cell &l, bool ends) {
 #pragma unroll 1
   for (u32 k = 1; k < ranks(a); k++) {
     v[1] = load(a, l, a.sends[k]);
-    syncwarp();
+    if (vote(ends)) to = 0;
     if (to >> k & 1) store_line(a.sends[k].lines + l.slot, v[1]);
   }
 }
@@ -201,21 +203,18 @@ static DEVICE bool take(const DirectArgs &a, const Cell &l, u32 hop, u32 others,
   return true;
 }
 
-// An epoch has this bit once the block has stopped. Later kernels then do nothing; they
-// load this word in any case.
-constexpr u64 over_bit = 1ull << 63;
-
 // Rounds carries out all rounds after an epoch, or stops. It returns the last.
-static DEVICE u64 rounds(const DirectArgs &a, u64 epoch, Stop &stop) {
+static DEVICE u64 rounds(const DirectArgs &a, u64 epoch, const State &state, Stop &stop) {
   u32 group = (block() * threads() + thread()) / 8, groups = blocks() * threads() / 8;
   u32 others = ((1u << ranks(a)) - 1) & ~(1u << a.comm.rank);
-  bool tells = group == 0 || a.lines > a.room, ends = epoch & over_bit;
+  bool tells = group == 0 || a.lines > a.room;
+  u64 hash = hash_of(a.hash, state.number);
   Wide factor = scalar(a);
 #pragma unroll 1
   for (u32 done = 0; done < a.lines; done += a.room) {
     epoch++;
     u32 lines = a.lines - done < a.room ? a.lines - done : a.room;
-    u64 flag = flag_of(a.hash, epoch);
+    u64 flag = flag_of(hash, epoch);
     auto cell = [&](u32 from) FORCED {
       u32 line = from + group, j = thread() % 8;
       return Cell{j == 7, tells && from == 0, line < lines,
@@ -223,9 +222,11 @@ static DEVICE u64 rounds(const DirectArgs &a, u64 epoch, Stop &stop) {
                   (done + line) * line_data + 16 * j, (u32)(epoch & 1) * a.half + line * line_bytes + 16 * j, flag};
     };
 #pragma unroll 1
-    for (u32 from = 0; from < lines; from += groups) send(a, cell(from), ends);
-    if (done == 0) begin(a.comm); // while the lines are on their way
-    if (ends) return epoch;
+    for (u32 from = 0; from < lines; from += groups) send(a, cell(from), state.over);
+    if (done == 0) {
+      begin(a.comm, state); // while the lines are on their way
+      if (vote(state.over)) return epoch;
+    }
 #pragma unroll 1
     for (u32 hop = 0; hop <= a.two; hop++) {
 #pragma unroll 1
@@ -239,11 +240,12 @@ static DEVICE u64 rounds(const DirectArgs &a, u64 epoch, Stop &stop) {
 
 KERNEL(512, 1) void ENTRY(direct)(const DirectArgs a) {
   Stop stop = {};
-  u64 before = Access<8>::load(a.epochs + 8 * block()), operations = number(a.comm);
-  u64 epoch = rounds(a, before, stop);
+  u64 epoch = Access<8>::load(a.epochs + 8 * block());
+  State state = look(a.comm);
+  epoch = rounds(a, epoch, state, stop);
   if (stop.kind) report(a.comm, stop);
-  if (any(stop.kind)) epoch |= over_bit;
-  if (thread() == 0 && last(a.comm)) end(a.comm, operations);
+  barrier();
+  if (thread() == 0 && last(a.comm)) end(a.comm, state);
 #pragma unroll 1
   for (u32 i = block() + thread() * blocks(); i < copies; i += threads() * blocks()) Access<8>::store(a.epochs + 8 * i, epoch);
 }

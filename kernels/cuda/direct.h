@@ -21,7 +21,7 @@ struct DirectArgs {
   Transfer recvs[most]; // from rank p, and in the second hop its result
   u64 mine;             // where our own data, or the result, go
   u64 scalar, value;    // as for combine
-  u64 hash;             // of the call
+  u64 hash;             // of the call without its number
   u32 half;             // bytes of the mailbox's halves
   u32 second;           // from the lines of the first hop to those of the second
   u32 lines;            // of the longest message, at least 1

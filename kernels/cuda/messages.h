@@ -90,7 +90,7 @@ static DEVICE bool another(Port &p, bool note, u64 flag, u64 bytes, u32 &lines) 
   return (p.has_note() || p.has(receiving)) && !came(p, flag, bytes, lines) && lines == 0;
 }
 
-static DEVICE void read_messages(const MessagesArgs &a, Task *tasks, u32 count, Stop &stop) {
+static DEVICE void read_messages(const MessagesArgs &a, Task *tasks, u32 count, u32 number, Stop &stop) {
   u32 k = 0, i = 0; // turn, task
 #pragma unroll 1
   for (bool go = true; go; k++) {
@@ -110,6 +110,7 @@ static DEVICE void read_messages(const MessagesArgs &a, Task *tasks, u32 count, 
           continue;
         }
         idle = 0;
+        m.stamp[0] = numbered(m.stamp[0], number);
         u64 at = (u64)t.round * m.piece, left = m.n - at, size = left < m.piece ? left : m.piece;
         u64 bytes = size - t.at < m.slice ? size - t.at : m.slice;
         u64 flag = m.note ? note_flag(m.stamp, bytes, p.next) : 0;
@@ -137,7 +138,7 @@ static DEVICE void read_messages(const MessagesArgs &a, Task *tasks, u32 count, 
 }
 
 KERNEL(576, 2) void messages(const MessagesArgs a) {
-  bool ends = thread() == 0 && over(a.comm);
+  State state = look(a.comm);
   u32 all = a.ways * a.lanes, count = (all - block() + blocks() - 1) / blocks();
   const End *end_of = (const End *)a.ends;
   Task *tasks = (Task *)(ports + count);
@@ -147,13 +148,13 @@ KERNEL(576, 2) void messages(const MessagesArgs a) {
     tasks[i] = t;
     if (t.left && t.kind != copies) ports[i].open(end_of + t.end, t.lane);
   }
-  begin(a.comm);
-  if (!any(ends)) {
+  begin(a.comm, state);
+  if (!any(state.over)) {
     if (thread() < movers()) {
       move_all({});
     } else if (thread() < movers() + warp) {
       Stop stop = {};
-      read_messages(a, tasks, count, stop);
+      read_messages(a, tasks, count, number_of(a.comm, state), stop);
       if (stop.kind) report(a.comm, stop);
     } else {
       post_all(a.comm);
@@ -163,7 +164,7 @@ KERNEL(576, 2) void messages(const MessagesArgs a) {
     for (u32 i = thread(); i < count; i += threads())
       if (tasks[i].lane < tasks[i].lanes && tasks[i].kind != copies) ports[i].close(end_of + tasks[i].end, tasks[i].lane);
   }
-  if (thread() == 0 && last(a.comm)) end(a.comm, number(a.comm));
+  if (thread() == 0 && last(a.comm)) end(a.comm, look(a.comm));
 }
 
 // Wait_note waits, for a whole warp, for the warp's lines of the next note. It returns
@@ -192,14 +193,15 @@ static DEVICE Pair wait_note(const Comm &c, Port &p, const Cell &t, u64 flag, u6
 // notes. A release must come after earlier kernels' loads from slots: if there were any,
 // the last warp does a fence while the others wait.
 KERNEL(544, 2) void notes(const MessagesArgs a) {
-  Stop stop = {over(a.comm) ? aborted : 0, receiving, 0, 0, 0};
+  State state = look(a.comm);
+  Stop stop = {state.over ? aborted : 0, receiving, 0, 0, 0};
   Task task = task_of(a, block());
   const End *end_of = (const End *)a.ends + task.end;
   Port p;
   p.open(end_of, task.lane);
-  begin(a.comm);
+  begin(a.comm, state);
   bool releases = thread() == threads() - warp;
-  if (task.kind == receives && releases && load_relaxed64(p.seen)) fence();
+  if (task.kind == receives && releases && !stop.kind && load_relaxed64(p.seen)) fence();
 #pragma unroll 1
   for (; task.left; task.first++, task.left--) {
     Message m = message(a, task.first);
@@ -222,9 +224,9 @@ KERNEL(544, 2) void notes(const MessagesArgs a) {
     }
     p.count = ++p.next;
   }
-  if (stop.kind && thread() % warp == 0) report(a.comm, stop);
+  if (stop.kind && !state.over && thread() % warp == 0) report(a.comm, stop);
   barrier();
   if (thread() != 0) return;
   if (task.lane < task.lanes) p.close(end_of, task.lane);
-  if (last(a.comm)) end(a.comm, number(a.comm));
+  if (last(a.comm)) end(a.comm, look(a.comm));
 }

@@ -191,6 +191,16 @@ static DEVICE void move(const Slice &s, Scalar, u32 width) {
   units<1, One<1>, 4>(s, at, width);
 }
 
+// OverArgs is engine/grid.overArgs in Go.
+struct OverArgs {
+  u64 local;
+};
+
+// Over tells the device that all is over, while other kernels may run.
+KERNEL(32, 1) void over(const OverArgs a) {
+  if (thread() == 0) store_relaxed(a.local + local::over, 1);
+}
+
 // TableArgs are entries of a table of chunks, as many as fit.
 struct TableArgs {
   u64 to;
@@ -205,8 +215,9 @@ KERNEL(512, 1) void table(const TableArgs a) {
 #endif
 
 // Read interprets the rounds of this block's lane.
-static DEVICE void read(const RunArgs &a, const Step *steps, Stop &stop) {
+static DEVICE void read(const RunArgs &a, const Step *steps, u32 number, Stop &stop) {
   u32 k = 0;
+  u64 stamp = numbered(a.comm.stamp[0], number);
 #pragma unroll 1
   for (u32 round = block(); round < a.rounds; round += a.lanes) {
 #pragma unroll 1
@@ -220,7 +231,7 @@ static DEVICE void read(const RunArgs &a, const Step *steps, Stop &stop) {
       do {
         u64 bytes = n - at < a.slice ? n - at : a.slice;
         Slice s = {0, st.src == none ? 0 : src.at + at, st.dst == none ? 0 : dst.at + at, 0, bytes, 0};
-        if (!hand(a.comm, k++, {s, {a.comm.stamp[0], a.comm.stamp[1]}, st.recv, st.send, st.src == in, 0}, stop))
+        if (!hand(a.comm, k++, {s, {stamp, a.comm.stamp[1]}, st.recv, st.send, st.src == in, 0}, stop))
           return arrive(ready(k), threads());
         at += bytes;
       } while (at < n);
@@ -249,20 +260,20 @@ static DEVICE void move_all(Scalar s) {
 // Two blocks fit on a multiprocessor, so that operations of two communicators, which may
 // wait for each other on other devices, can run side by side.
 KERNEL(576, 2) void ENTRY(run)(const RunArgs a) {
-  bool ends = thread() == 0 && over(a.comm);
+  State state = look(a.comm);
   const End *end_of = (const End *)a.ends;
   Step *steps = (Step *)(ports + a.end_count);
 #pragma unroll 1
   for (u32 i = thread(); i < a.end_count; i += threads()) ports[i].open(end_of + i, block());
 #pragma unroll 1
   for (u32 i = thread(); i < a.step_count; i += threads()) steps[i] = ((const Step *)a.steps)[i];
-  begin(a.comm);
-  if (!any(ends)) {
+  begin(a.comm, state);
+  if (!any(state.over)) {
     if (thread() < movers()) {
       move_all({scalar(a), false});
     } else if (thread() < movers() + warp) {
       Stop stop = {};
-      read(a, steps, stop);
+      read(a, steps, state.number, stop);
       if (stop.kind) report(a.comm, stop);
     } else {
       post_all(a.comm);
@@ -271,7 +282,7 @@ KERNEL(576, 2) void ENTRY(run)(const RunArgs a) {
 #pragma unroll 1
     for (u32 i = thread(); i < a.end_count; i += threads()) ports[i].close(end_of + i, block());
   }
-  if (thread() == 0 && last(a.comm)) end(a.comm, number(a.comm));
+  if (thread() == 0 && last(a.comm)) end(a.comm, look(a.comm));
 }
 
 #ifndef TYPE

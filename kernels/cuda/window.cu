@@ -18,7 +18,7 @@ struct WindowArgs {
   u64 from[most], to[most]; // addresses
   u64 bytes[most];          // of each move
   u64 epochs;               // gates that each block has passed
-  u64 hash;                 // of the call
+  u64 hash;                 // of the call without its number
   u64 scalar, value;        // as for combine
   u32 moves;                // copies: from[k] goes to to[k] on; a reduction has one or none
   u32 targets;              // of a move
@@ -200,21 +200,24 @@ static DEVICE void move_all(const WindowArgs &a) {
 }
 
 KERNEL(512, 2) void ENTRY(window)(const WindowArgs a) {
-  Stop stop = {over(a.comm) ? aborted : 0, receiving, 0, 0, 0};
-  u64 epoch = Access<8>::load(a.epochs + 8 * block());
+  Stop stop = {};
+  State state = look(a.comm);
+  u64 epoch = Access<8>::load(a.epochs + 8 * block()), hash = hash_of(a.hash, state.number);
+  bool goes = !any(state.over);
+  if (!goes && a.part & 1) begin(a.comm, state);
 #pragma unroll 1
-  for (u32 gate = 0;; gate++) {
+  for (u32 gate = 0; goes; gate++) {
     if (gate == a.before) move_all(a);
     if (gate == a.pass) break;
-    bool stops = any(stop.kind); // a barrier too: all threads are done with the work before the gate
-    u64 flag = flag_of(a.hash, ++epoch);
-    if (!stops) tell(a, flag);
-    if (gate == 0 && a.part & 1) begin(a.comm); // while the flags are on their way
-    if (stops || !hear(a, flag, stop)) break;
+    barrier(); // all threads are done with the work before the gate
+    u64 flag = flag_of(hash, ++epoch);
+    tell(a, flag);
+    if (gate == 0 && a.part & 1) begin(a.comm, state); // while the flags are on their way
+    goes = hear(a, flag, stop);
   }
   if (stop.kind) report(a.comm, stop);
   barrier();
   if (thread() != 0) return;
   Access<8>::store(a.epochs + 8 * block(), epoch);
-  if (a.part & 2 && last(a.comm)) end(a.comm, number(a.comm));
+  if (last(a.comm)) end(a.comm, look(a.comm), a.part & 2);
 }

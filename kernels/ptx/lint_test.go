@@ -13,13 +13,13 @@ import (
 func entries(n Name) map[string]int {
 	switch n.Ranks = 0; n {
 	case Copy:
-		return map[string]int{n.Run(): 208, Table: 3856, Messages: 3664, Notes: 3664}
+		return map[string]int{n.Run(): 216, Table: 3856, Over: 8, Messages: 3672, Notes: 3672}
 	case Name{n.Type, n.Op, n.SM, "run", 0}:
-		return map[string]int{n.Run(): 208}
+		return map[string]int{n.Run(): 216}
 	case Name{n.Type, n.Op, n.SM, "direct", 0}:
-		return map[string]int{n.Run(): 528}
+		return map[string]int{n.Run(): 536}
 	case Name{n.Type, n.Op, n.SM, "window", 0}:
-		return map[string]int{n.Run(): 384}
+		return map[string]int{n.Run(): 392}
 	}
 	return map[string]int{n.Combine(): 120, n.Plain(): 120}
 }

@@ -1,0 +1,154 @@
+package ringo
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// A numbered call is one rank's in a test of numbers: it is called, captured and replayed.
+type numbered struct {
+	c      *Comm
+	d      *gpu.Device
+	call   Call
+	want   []byte
+	spare  mem.Region
+	stream gpu.Stream
+	graphs []*gpu.Graph
+}
+
+func (x *numbered) capture() error {
+	g, err := x.d.Capture(x.stream, func() error { return x.c.Do(&x.call) })
+	x.graphs = append(x.graphs, g)
+	return err
+}
+
+// exchange is a group of two messages to and from the other rank, which have no number.
+func (x *numbered) exchange() error {
+	g := NewGroup()
+	peer, n := 1-x.c.Rank(), x.spare.Len()
+	g.Add(x.c, &Call{Kind: KindSend, In: x.call.In.Slice(0, n), Count: n, Type: Uint8, Peer: peer, Stream: x.stream})
+	g.Add(x.c, &Call{Kind: KindRecv, Out: x.spare, Count: n, Type: Uint8, Peer: peer, Stream: x.stream})
+	return g.Run()
+}
+
+// kept clears Out, has run make the call in one way or another, and looks at Out.
+func (x *numbered) kept(run func() error) error {
+	got := make([]byte, len(x.want))
+	err := errors.Join(x.d.Write(x.call.Out, make([]byte, x.call.Out.Len())), run(), x.c.Synchronize(x.stream), x.d.Read(got, x.call.Out))
+	if err == nil && !bytes.Equal(got, x.want) {
+		err = fmt.Errorf("rank %d: the result is wrong", x.c.Rank())
+	}
+	return err
+}
+
+func (x *numbered) close() error {
+	var errs []error
+	for _, g := range x.graphs {
+		errs = append(errs, g.Close())
+	}
+	return errors.Join(append(errs, x.d.DestroyStream(x.stream))...)
+}
+
+// A rank that captures and throws away, or captures once more than its peer and never
+// replays, stays in step: what is called and replayed later is right, in every way to carry
+// a call out, and where the ranks disagree both calls have the number of what has run.
+func TestNumbersOfWhatRan(t *testing.T) {
+	const n, count = 2, 64
+	for _, test := range []struct {
+		name   string
+		cfg    Config
+		kind   Kind
+		window bool
+	}{
+		{"direct", Config{}, KindAllReduce, false},
+		{"direct to one", Config{}, KindReduce, false},
+		{"ring", Config{Algo: "ring"}, KindAllReduce, false},
+		{"side by side", Config{Algo: "steps"}, KindAlltoAll, false},
+		{"order of rank", Config{Algo: "steps", Deterministic: "rank order"}, KindAllReduce, false},
+		{"shares", Config{Deterministic: "rank order"}, KindReduce, false},
+		{"window", Config{Algo: "window"}, KindAllReduce, true},
+		{"copies", Config{Algo: "copies"}, KindAllReduce, true},
+		{"copies alone", Config{Algo: "copies"}, KindAllGather, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.cfg.Timeout = 20 * time.Second
+			list := devices(t, n)
+			comms := onDevices(t, list, test.cfg)
+			memory := memories(t, list, 4096)
+			if test.window {
+				defer closeWindows(t, register(t, comms, memory, 0, 4096))
+			}
+			ranks := make([]numbered, n)
+			for r, c := range comms {
+				if test.name == "shares" {
+					chooser := c.gpu.Chooser()
+					chooser.SharesFrom, chooser.SharesPiece = 256, 256
+				}
+				call := Call{Kind: test.kind, Count: count, Type: Int32}
+				in, out := call.Shape(r, n)
+				call.In, call.Out = memory[r].Slice(0, 4*in), memory[r].Slice(2048, 4*out)
+				data := make([]int32, in)
+				for i := range data {
+					data[i] = int32(100*r + i)
+				}
+				require.NoError(t, list[r].Write(call.In, mem.Of(data).Bytes()))
+				s, err := list[r].NewStream()
+				require.NoError(t, err)
+				ranks[r] = numbered{c: c, d: list[r], call: call, want: make([]byte, 4*out), spare: memory[r].Slice(4000, 96), stream: s}
+				defer func() { require.NoError(t, ranks[r].close()) }()
+			}
+			all := func(f func(x *numbered) error) {
+				t.Helper()
+				noErrors(t, each(comms, func(c *Comm) error { return f(&ranks[c.Rank()]) }))
+			}
+			all(func(x *numbered) error { // what it should be; a number of the host alone
+				host, data := x.call, make([]byte, x.call.In.Len())
+				err := x.d.Read(data, host.In)
+				host.In, host.Out, host.Stream = mem.Host(data), mem.Host(x.want), 0
+				return errors.Join(err, x.c.Do(&host))
+			})
+			for r := range ranks {
+				ranks[r].call.Stream = ranks[r].stream
+			}
+			eager := func(x *numbered) error { return x.kept(func() error { return x.c.Do(&x.call) }) }
+
+			require.NoError(t, ranks[0].capture()) // and throws it away
+			require.NoError(t, ranks[0].graphs[0].Close())
+			ranks[0].graphs = nil
+			all(eager)
+			all((*numbered).capture)
+			require.NoError(t, ranks[0].capture()) // never replayed
+			for range 2 {
+				all(eager)
+				all(func(x *numbered) error { return x.kept(func() error { return x.graphs[0].Launch(x.stream) }) })
+				all(func(x *numbered) error { return errors.Join(x.exchange(), x.c.Synchronize(x.stream)) })
+			}
+			const next = 6 // 3 calls and 2 replays came before
+			errs := each(comms, func(c *Comm) error {
+				x := ranks[c.Rank()]
+				if c.Rank() == 1 {
+					x.call.Kind, x.call.Count, x.call.Out = KindReduceScatter, 8, x.spare
+				}
+				return errors.Join(c.Do(&x.call), c.Synchronize(x.stream))
+			})
+			named := 0
+			for _, err := range errs {
+				require.Error(t, err)
+				says := func(text string) bool { return strings.Contains(err.Error(), text) }
+				if says(fmt.Sprintf("rank 0 calls %v #%d (count %d,", test.kind, next, count)) && says(fmt.Sprintf("rank 1 calls ReduceScatter #%d (count 8,", next)) {
+					named++
+				}
+			}
+			require.NotZero(t, named, "both calls are named: %v", errs)
+		})
+	}
+}
