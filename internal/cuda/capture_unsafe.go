@@ -9,6 +9,10 @@ func (d *libcuda) StreamBeginCapture(s Stream, mode CaptureMode) error {
 	return d.call(cuStreamBeginCapture, uintptr(s), uintptr(mode))
 }
 
+func (d *libcuda) StreamBeginCaptureToGraph(s Stream, g Graph, after []GraphNode, mode CaptureMode) error {
+	return d.callPtr(cuStreamBeginCaptureToGraph, uintptr(s), uintptr(g), uintptr(unsafe.Pointer(unsafe.SliceData(after))), 0, uintptr(len(after)), uintptr(mode))
+}
+
 func (d *libcuda) StreamEndCapture(s Stream) (Graph, error) {
 	g, err := d.getOf(cuStreamEndCapture, uintptr(s))
 	return Graph(g), err

@@ -138,6 +138,33 @@ const (
 // CaptureAddDependencies has StreamUpdateCaptureDependencies add to those that there are.
 const CaptureAddDependencies = 0
 
+// A ConditionType says how the value of a conditional node is used.
+type ConditionType uint32
+
+const (
+	ConditionIf    ConditionType = 0
+	ConditionWhile ConditionType = 1
+)
+
+// ConditionAssignDefault, a flag of GraphConditionalHandleCreate, has each launch begin with
+// the initial value.
+const ConditionAssignDefault = 1
+
+// An UpdateResult is why a graph could not be updated.
+type UpdateResult uint32
+
+const (
+	UpdateSuccess                   UpdateResult = 0
+	UpdateError                     UpdateResult = 1
+	UpdateTopologyChanged           UpdateResult = 2
+	UpdateNodeTypeChanged           UpdateResult = 3
+	UpdateFunctionChanged           UpdateResult = 4 // drivers before CUDA 11.2
+	UpdateParametersChanged         UpdateResult = 5
+	UpdateNotSupported              UpdateResult = 6
+	UpdateUnsupportedFunctionChange UpdateResult = 7
+	UpdateAttributesChanged         UpdateResult = 8
+)
+
 type CaptureMode uint32
 
 const (

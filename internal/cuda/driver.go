@@ -26,6 +26,7 @@ type (
 	GraphNode  uintptr
 	GraphExec  uintptr
 	UserObject uintptr
+	Condition  uint64 // a value that decides whether a conditional node runs its body
 	MemHandle  uint64 // an allocation of the virtual-memory API
 )
 
@@ -184,6 +185,9 @@ type Streams interface {
 	StreamWaitValue64(s Stream, p uintptr, v uint64, flags WaitFlags) error
 
 	StreamBeginCapture(s Stream, mode CaptureMode) error
+	// StreamBeginCaptureToGraph adds to a graph that there is, a body of a conditional node
+	// for example. StreamEndCapture gives the same graph. Since CUDA 12.3.
+	StreamBeginCaptureToGraph(s Stream, g Graph, after []GraphNode, mode CaptureMode) error
 	StreamEndCapture(s Stream) (Graph, error)
 	StreamIsCapturing(s Stream) (CaptureStatus, error)
 	// StreamGetCaptureInfo gives the graph being captured and its id, unique in the process.
@@ -227,13 +231,29 @@ type Modules interface {
 type Graphs interface {
 	GraphCreate() (Graph, error)
 	GraphDestroy(g Graph) error
+	GraphClone(g Graph) (Graph, error)
 	GraphGetNodes(g Graph) ([]GraphNode, error)
+	// GraphAddChildGraphNode adds a copy of child as one node.
+	GraphAddChildGraphNode(g Graph, after []GraphNode, child Graph) (GraphNode, error)
+	// GraphConditionalHandleCreate makes a value for one conditional node of g. Kernels set
+	// it with cudaGraphSetConditional; with ConditionAssignDefault each launch begins with
+	// initial. Since CUDA 12.3, as are the calls below for it.
+	GraphConditionalHandleCreate(g Graph, c Context, initial, flags uint32) (Condition, error)
+	// GraphAddConditionalNode adds a node that runs a graph of its own if, or while, the
+	// value is not 0. The body is empty and belongs to the node; it may have kernels,
+	// copies, sets, children and conditional nodes alone, all of one context. This is
+	// cuGraphAddNode.
+	GraphAddConditionalNode(g Graph, after []GraphNode, v Condition, t ConditionType, c Context) (n GraphNode, body Graph, err error)
 	// GraphAddEventRecordNode, GraphAddDependencies and GraphRemoveDependencies may change a
 	// graph that is being captured. An edge is from from[i] to to[i].
 	GraphAddEventRecordNode(g Graph, after []GraphNode, e Event) (GraphNode, error)
 	GraphAddDependencies(g Graph, from, to []GraphNode) error
 	GraphRemoveDependencies(g Graph, from, to []GraphNode) error
 	GraphInstantiate(g Graph, flags uint64) (GraphExec, error)
+	// GraphExecUpdate has x do what g does. g must have the same nodes and edges, made in
+	// the same order; if not, the error is ErrGraphExecUpdateFailure, the update says why,
+	// and x is as it was. Since CUDA 12.
+	GraphExecUpdate(x GraphExec, g Graph) (GraphUpdate, error)
 	GraphUpload(x GraphExec, s Stream) error
 	GraphLaunch(x GraphExec, s Stream) error
 	GraphExecDestroy(x GraphExec) error
@@ -244,6 +264,14 @@ type Graphs interface {
 	UserObjectRelease(o UserObject, references int) error
 	// GraphRetainUserObject gives references to the graph; with move they are the caller's own.
 	GraphRetainUserObject(g Graph, o UserObject, references int, move bool) error
+}
+
+// A GraphUpdate says how GraphExecUpdate went: why it failed, at which node of the new
+// graph, and at which edge of that node.
+type GraphUpdate struct {
+	Result   UpdateResult
+	Node     GraphNode
+	FromNode GraphNode
 }
 
 // CaptureInfo describes the capture of a stream.

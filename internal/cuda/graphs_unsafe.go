@@ -73,3 +73,56 @@ func (d *libcuda) GraphRetainUserObject(g Graph, o UserObject, references int, m
 	}
 	return d.call(cuGraphRetainUserObject, uintptr(g), uintptr(o), uintptr(references), flags)
 }
+
+func (d *libcuda) GraphClone(g Graph) (Graph, error) {
+	h, err := d.get(cuGraphClone, uintptr(g))
+	return Graph(h), err
+}
+
+func (d *libcuda) GraphAddChildGraphNode(g Graph, after []GraphNode, child Graph) (n GraphNode, err error) {
+	err = d.callPtr(cuGraphAddChildGraphNode, uintptr(unsafe.Pointer(&n)), uintptr(g),
+		uintptr(unsafe.Pointer(unsafe.SliceData(after))), uintptr(len(after)), uintptr(child))
+	return n, err
+}
+
+// CUgraphExecUpdateResultInfo
+type updateInfo struct {
+	result     uint32
+	node, from GraphNode
+}
+
+func (d *libcuda) GraphExecUpdate(x GraphExec, g Graph) (GraphUpdate, error) {
+	var i updateInfo
+	err := d.callPtr(cuGraphExecUpdate, uintptr(x), uintptr(g), uintptr(unsafe.Pointer(&i)))
+	return GraphUpdate{UpdateResult(i.result), i.node, i.from}, err
+}
+
+func (d *libcuda) GraphConditionalHandleCreate(g Graph, c Context, initial, flags uint32) (Condition, error) {
+	v, err := d.get(cuGraphConditionalHandleCreate, uintptr(g), uintptr(c), uintptr(initial), uintptr(flags))
+	return Condition(v), err
+}
+
+const nodeConditional = 13 // CU_GRAPH_NODE_TYPE_CONDITIONAL
+
+// CUgraphNodeParams of a conditional node; the union has 232 bytes
+type nodeParams struct {
+	kind      uint32
+	reserved0 [3]uint32
+	condition Condition
+	how       ConditionType
+	size      uint32
+	bodies    *Graph // the driver's own memory, good as long as the node
+	ctx       Context
+	union     [232 - 32]byte
+	reserved2 uint64
+}
+
+func (d *libcuda) GraphAddConditionalNode(g Graph, after []GraphNode, v Condition, t ConditionType, c Context) (n GraphNode, body Graph, err error) {
+	p := &nodeParams{kind: nodeConditional, condition: v, how: t, size: 1, ctx: c}
+	err = d.callPtr(cuGraphAddNode, uintptr(unsafe.Pointer(&n)), uintptr(g),
+		uintptr(unsafe.Pointer(unsafe.SliceData(after))), 0, uintptr(len(after)), uintptr(unsafe.Pointer(p)))
+	if err == nil && p.bodies != nil {
+		body = *p.bodies
+	}
+	return n, body, err
+}

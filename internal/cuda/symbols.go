@@ -75,6 +75,7 @@ const (
 	cuStreamWaitValue32
 	cuStreamWaitValue64
 	cuStreamBeginCapture
+	cuStreamBeginCaptureToGraph
 	cuStreamEndCapture
 	cuStreamIsCapturing
 	cuStreamGetCaptureInfo
@@ -99,11 +100,16 @@ const (
 	cuLaunchKernelEx
 	cuGraphCreate
 	cuGraphDestroy
+	cuGraphClone
 	cuGraphGetNodes
+	cuGraphAddChildGraphNode
+	cuGraphConditionalHandleCreate
+	cuGraphAddNode
 	cuGraphAddEventRecordNode
 	cuGraphAddDependencies
 	cuGraphRemoveDependencies
 	cuGraphInstantiateWithFlags
+	cuGraphExecUpdate
 	cuGraphUpload
 	cuGraphLaunch
 	cuGraphExecDestroy
@@ -215,20 +221,26 @@ var symbols = [symbolCount]struct {
 	cuFuncSetAttribute:                {"cuFuncSetAttribute", "cuFuncSetAttribute", 9000},
 	cuFuncGetParamInfo:                {"cuFuncGetParamInfo", "cuFuncGetParamInfo", 12040},
 	cuOccupancyMaxActiveBlocksPerMultiprocessor: {"cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050},
-	cuLaunchKernel:              {"cuLaunchKernel", "cuLaunchKernel", 4000},
-	cuLaunchKernelEx:            {"cuLaunchKernelEx", "cuLaunchKernelEx", 11060},
-	cuGraphCreate:               {"cuGraphCreate", "cuGraphCreate", 10000},
-	cuGraphDestroy:              {"cuGraphDestroy", "cuGraphDestroy", 10000},
-	cuGraphGetNodes:             {"cuGraphGetNodes", "cuGraphGetNodes", 10000},
-	cuGraphAddEventRecordNode:   {"cuGraphAddEventRecordNode", "cuGraphAddEventRecordNode", 11010},
-	cuGraphAddDependencies:      {"cuGraphAddDependencies", "cuGraphAddDependencies", 10000},
-	cuGraphRemoveDependencies:   {"cuGraphRemoveDependencies", "cuGraphRemoveDependencies", 10000},
-	cuGraphInstantiateWithFlags: {"cuGraphInstantiateWithFlags", "cuGraphInstantiateWithFlags", 11040},
-	cuGraphUpload:               {"cuGraphUpload", "cuGraphUpload", 11010},
-	cuGraphLaunch:               {"cuGraphLaunch", "cuGraphLaunch", 10000},
-	cuGraphExecDestroy:          {"cuGraphExecDestroy", "cuGraphExecDestroy", 10000},
-	cuUserObjectCreate:          {"cuUserObjectCreate", "cuUserObjectCreate", 11030},
-	cuUserObjectRetain:          {"cuUserObjectRetain", "cuUserObjectRetain", 11030},
-	cuUserObjectRelease:         {"cuUserObjectRelease", "cuUserObjectRelease", 11030},
-	cuGraphRetainUserObject:     {"cuGraphRetainUserObject", "cuGraphRetainUserObject", 11030},
+	cuLaunchKernel:                 {"cuLaunchKernel", "cuLaunchKernel", 4000},
+	cuLaunchKernelEx:               {"cuLaunchKernelEx", "cuLaunchKernelEx", 11060},
+	cuGraphCreate:                  {"cuGraphCreate", "cuGraphCreate", 10000},
+	cuGraphDestroy:                 {"cuGraphDestroy", "cuGraphDestroy", 10000},
+	cuStreamBeginCaptureToGraph:    {"cuStreamBeginCaptureToGraph", "cuStreamBeginCaptureToGraph", 12030},
+	cuGraphClone:                   {"cuGraphClone", "cuGraphClone", 10000},
+	cuGraphAddChildGraphNode:       {"cuGraphAddChildGraphNode", "cuGraphAddChildGraphNode", 10000},
+	cuGraphConditionalHandleCreate: {"cuGraphConditionalHandleCreate", "cuGraphConditionalHandleCreate", 12030},
+	cuGraphAddNode:                 {"cuGraphAddNode", "cuGraphAddNode_v2", 12030},
+	cuGraphExecUpdate:              {"cuGraphExecUpdate", "cuGraphExecUpdate_v2", 12000},
+	cuGraphGetNodes:                {"cuGraphGetNodes", "cuGraphGetNodes", 10000},
+	cuGraphAddEventRecordNode:      {"cuGraphAddEventRecordNode", "cuGraphAddEventRecordNode", 11010},
+	cuGraphAddDependencies:         {"cuGraphAddDependencies", "cuGraphAddDependencies", 10000},
+	cuGraphRemoveDependencies:      {"cuGraphRemoveDependencies", "cuGraphRemoveDependencies", 10000},
+	cuGraphInstantiateWithFlags:    {"cuGraphInstantiateWithFlags", "cuGraphInstantiateWithFlags", 11040},
+	cuGraphUpload:                  {"cuGraphUpload", "cuGraphUpload", 11010},
+	cuGraphLaunch:                  {"cuGraphLaunch", "cuGraphLaunch", 10000},
+	cuGraphExecDestroy:             {"cuGraphExecDestroy", "cuGraphExecDestroy", 10000},
+	cuUserObjectCreate:             {"cuUserObjectCreate", "cuUserObjectCreate", 11030},
+	cuUserObjectRetain:             {"cuUserObjectRetain", "cuUserObjectRetain", 11030},
+	cuUserObjectRelease:            {"cuUserObjectRelease", "cuUserObjectRelease", 11030},
+	cuGraphRetainUserObject:        {"cuGraphRetainUserObject", "cuGraphRetainUserObject", 11030},
 }

@@ -27,7 +27,9 @@ var since = map[string]int{
 	"cuUserObjectCreate": 11030, "cuUserObjectRetain": 11030, "cuUserObjectRelease": 11030, "cuGraphRetainUserObject": 11030,
 	"cuGraphAddEventRecordNode":   11010,
 	"cuGraphInstantiateWithFlags": 11040,
-	"cuStreamGetId":               12000,
+	"cuGraphExecUpdate":           12000,
+	"cuStreamBeginCaptureToGraph": 12030, "cuGraphConditionalHandleCreate": 12030, "cuGraphAddNode": 12030,
+	"cuStreamGetId": 12000,
 }
 
 // begin starts a call that needs no context. If there is no error the caller ends it.

@@ -15,6 +15,7 @@ type capture struct {
 	thread  int
 	mode    cuda.CaptureMode
 	invalid bool
+	given   bool // the graph was there before
 }
 
 // invalidate makes the capture useless; it still has to be ended.
@@ -116,6 +117,33 @@ func (m *Machine) StreamBeginCapture(h cuda.Stream, mode cuda.CaptureMode) error
 		return err
 	}
 	defer c.end()
+	if err := c.mayCapture(s, mode); err != nil {
+		return err
+	}
+	c.capture(s, &capture{graph: m.newGraph(), mode: mode}, nil)
+	return nil
+}
+
+// StreamBeginCaptureToGraph leaves the graph as it is when the capture is lost.
+func (m *Machine) StreamBeginCaptureToGraph(h cuda.Stream, gh cuda.Graph, after []cuda.GraphNode, mode cuda.CaptureMode) error {
+	c, s, err := m.onStream("cuStreamBeginCaptureToGraph", h)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	g, deps, err := c.place(gh, after)
+	if err != nil {
+		return err
+	}
+	if err := c.mayCapture(s, mode); err != nil {
+		return err
+	}
+	c.capture(s, &capture{graph: g, mode: mode, given: true}, deps)
+	return nil
+}
+
+// mayCapture fails if the stream cannot begin a capture.
+func (c *call) mayCapture(s *stream, mode cuda.CaptureMode) error {
 	switch {
 	case mode > cuda.CaptureRelaxed:
 		return c.fail(cuda.ErrInvalidValue, "mode %d", mode)
@@ -124,11 +152,15 @@ func (m *Machine) StreamBeginCapture(h cuda.Stream, mode cuda.CaptureMode) error
 	case s.capture != nil:
 		return c.fail(cuda.ErrIllegalState, "the stream is capturing already")
 	}
-	m.serial++
-	p := &capture{id: m.serial, graph: m.newGraph(), origin: s, streams: []*stream{s}, thread: c.th.id, mode: mode}
-	s.capture, s.tail = p, nil
-	m.captures[p] = true
 	return nil
+}
+
+// capture begins a capture after some nodes.
+func (c *call) capture(s *stream, p *capture, after []*node) {
+	c.serial++
+	p.id, p.origin, p.streams, p.thread = c.serial, s, []*stream{s}, c.th.id
+	s.capture, s.tail = p, after
+	c.captures[p] = true
 }
 
 func (m *Machine) StreamEndCapture(h cuda.Stream) (cuda.Graph, error) {
@@ -172,7 +204,9 @@ func (m *Machine) leave(p *capture) {
 // dropCapture ends a capture and forgets its work.
 func (m *Machine) dropCapture(p *capture) {
 	m.leave(p)
-	m.freeGraph(p.graph)
+	if !p.given {
+		m.freeGraph(p.graph)
+	}
 }
 
 // unjoined is a stream whose work the origin does not wait for.

@@ -37,7 +37,8 @@
 // virtual-memory API with file descriptors. Legacy, per-thread, blocking and
 // non-blocking streams, priorities, events, host functions, stream memory
 // operations. Capture with its modes and its forbidden calls, graphs with all
-// nodes that these can have, user objects. Modules from PTX, occupancy, the
+// nodes that these can have, child and conditional graphs, updates of executable ones,
+// user objects. Modules from PTX, occupancy, the
 // limits of launches, cooperative launches; blocks that do not fit wait, so that
 // a kernel which needs more of them at once hangs here too and is reported.
 // Older drivers, odd peer matrices, small devices; calls that fail, kernels that
@@ -76,7 +77,7 @@
 // after work for which one call has waited. Caches, bandwidth, clocks, power.
 // Contexts other than primary ones, pageable memory in asynchronous copies, managed memory,
 // memory pools, multicast, textures, dynamic parallelism, cubins, linking. Local
-// memory and registers are unlimited. Memory of one allocation that is mapped at
+// memory is unlimited, registers are estimated (simt). Memory of one allocation that is mapped at
 // two addresses is two memories to the race detector.
 //
 // On macOS it works within one process; on other systems New says no.

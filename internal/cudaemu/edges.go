@@ -12,15 +12,11 @@ func (m *Machine) GraphAddEventRecordNode(h cuda.Graph, after []cuda.GraphNode, 
 		return 0, err
 	}
 	defer c.end()
-	g, err := c.graph(h)
+	g, deps, err := c.place(h, after)
 	if err != nil {
 		return 0, err
 	}
 	e, err := c.event(eh)
-	if err != nil {
-		return 0, err
-	}
-	deps, err := c.nodes(g, after)
 	if err != nil {
 		return 0, err
 	}

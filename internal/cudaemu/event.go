@@ -20,6 +20,8 @@ type event struct {
 	// recorded, and which of the records is done. Nil unless interprocess.
 	shared *chunk
 	opened bool // of another process
+
+	destroyed bool
 }
 
 func (e *event) close() {
@@ -95,6 +97,7 @@ func (m *Machine) EventDestroy(h cuda.Event) error {
 }
 
 func (m *Machine) forgetEvent(e *event) {
+	e.destroyed = true
 	delete(m.events, e.handle)
 	m.handles.back(eventHandle, uintptr(e.handle))
 }

@@ -7,6 +7,8 @@ type graph struct {
 	handle  cuda.Graph
 	nodes   []*node // each after those it depends on
 	objects map[*userObject]int
+	owned   bool       // by a conditional node
+	running *graphExec // the only one, if the graph has conditional nodes
 }
 
 type node struct {
@@ -29,11 +31,53 @@ func (g *graph) add(m *Machine, s *stream, w work, deps []*node) *node {
 	return n
 }
 
+// copied are nodes that change no more when the graph does. They have no handles.
+func copied(nodes []*node) []*node {
+	copies := map[*node]*node{}
+	list := make([]*node, len(nodes))
+	for i, n := range nodes {
+		c := *n
+		c.handle, c.deps = 0, nil
+		for _, d := range n.deps {
+			c.deps = append(c.deps, copies[d])
+		}
+		switch w := n.work.(type) {
+		case childWork:
+			c.work = childWork{copied(w.nodes)}
+		case conditionWork:
+			c.work = conditionWork{w.condition, w.how, &graph{nodes: copied(w.body.nodes)}}
+		}
+		list[i], copies[n] = &c, &c
+	}
+	return list
+}
+
+// conditions are the conditional nodes of the graph, and of their bodies.
+func conditions(nodes []*node) (list []conditionWork) {
+	for _, n := range nodes {
+		if w, ok := n.work.(conditionWork); ok {
+			list = append(append(list, w), conditions(w.body.nodes)...)
+		}
+	}
+	return list
+}
+
+// retainInto adds the references of the graph and of the bodies of its conditional nodes.
+func (g *graph) retainInto(to map[*userObject]int) {
+	retainAll(to, g.objects)
+	for _, w := range conditions(g.nodes) {
+		retainAll(to, w.body.objects)
+	}
+}
+
 func (m *Machine) freeGraph(g *graph) {
 	delete(m.graphs, g.handle)
 	m.handles.back(graphHandle, uintptr(g.handle))
 	for _, n := range g.nodes {
 		m.handles.back(nodeHandle, uintptr(n.handle))
+		if w, ok := n.work.(conditionWork); ok {
+			m.freeGraph(w.body)
+		}
 	}
 	m.releaseAll(g.objects)
 }
@@ -83,8 +127,71 @@ func (m *Machine) GraphDestroy(h cuda.Graph) error {
 			return c.fail(cuda.ErrInvalidValue, "the graph is being captured: end the capture first")
 		}
 	}
+	if g.owned {
+		return c.fail(cuda.ErrInvalidValue, "the graph is the body of a conditional node, and goes with it")
+	}
 	m.freeGraph(g)
 	return nil
+}
+
+func (m *Machine) GraphClone(h cuda.Graph) (cuda.Graph, error) {
+	c, err := m.begin("cuGraphClone")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	g, err := c.graph(h)
+	if err != nil {
+		return 0, err
+	}
+	if conditions(g.nodes) != nil {
+		return 0, c.fail(cuda.ErrNotSupported, "a graph with conditional nodes cannot be cloned")
+	}
+	clone := m.newGraph()
+	clone.nodes = copied(g.nodes)
+	for _, n := range clone.nodes {
+		n.handle = cuda.GraphNode(m.handles.give(nodeHandle))
+	}
+	retainAll(clone.objects, g.objects)
+	return clone.handle, nil
+}
+
+// childWork is a copy of a graph that is one node of another.
+type childWork struct{ nodes []*node }
+
+func (childWork) step(*Machine, *op) bool { return true }
+
+func (m *Machine) GraphAddChildGraphNode(h cuda.Graph, after []cuda.GraphNode, ch cuda.Graph) (cuda.GraphNode, error) {
+	c, err := m.beginIn("cuGraphAddChildGraphNode")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	g, deps, err := c.place(h, after)
+	if err != nil {
+		return 0, err
+	}
+	child, err := c.graph(ch)
+	switch {
+	case err != nil:
+		return 0, err
+	case child == g:
+		return 0, c.fail(cuda.ErrInvalidValue, "the graph is to be its own child")
+	case conditions(child.nodes) != nil:
+		return 0, c.fail(cuda.ErrNotSupported, "a graph with conditional nodes cannot be a child")
+	}
+	retainAll(g.objects, child.objects)
+	return g.add(m, c.ctx.legacy, childWork{copied(child.nodes)}, deps).handle, nil
+}
+
+// place is the graph and the nodes that a new node comes after.
+func (c *call) place(h cuda.Graph, after []cuda.GraphNode) (*graph, []*node, error) {
+	g, err := c.graph(h)
+	if err != nil {
+		return nil, nil, err
+	}
+	deps, err := c.nodes(g, after)
+	return g, deps, err
 }
 
 func (m *Machine) GraphGetNodes(h cuda.Graph) ([]cuda.GraphNode, error) {
@@ -102,149 +209,4 @@ func (m *Machine) GraphGetNodes(h cuda.Graph) ([]cuda.GraphNode, error) {
 		list = append(list, n.handle)
 	}
 	return list, nil
-}
-
-// A graphExec is a graph ready to be launched. Launches of it follow each other.
-type graphExec struct {
-	handle  cuda.GraphExec
-	nodes   []*node
-	objects map[*userObject]int
-	last    *op // of the last launch
-}
-
-// GraphInstantiate may be called while the graph is being captured, and takes the
-// nodes that it has by then.
-func (m *Machine) GraphInstantiate(h cuda.Graph, flags uint64) (cuda.GraphExec, error) {
-	c, err := m.beginIn("cuGraphInstantiateWithFlags")
-	if err != nil {
-		return 0, err
-	}
-	defer c.end()
-	g, err := c.graph(h)
-	if err != nil {
-		return 0, err
-	}
-	if flags > 15 {
-		return 0, c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
-	}
-	x := &graphExec{handle: cuda.GraphExec(m.handles.give(execHandle)), nodes: append([]*node{}, g.nodes...), objects: map[*userObject]int{}}
-	retainAll(x.objects, g.objects)
-	m.execs[x.handle] = x
-	return x.handle, nil
-}
-
-func (c *call) graphExec(h cuda.GraphExec) (*graphExec, error) {
-	x := c.execs[h]
-	return x, c.want(x != nil, cuda.ErrInvalidValue, "%#x is no executable graph, or was destroyed", uintptr(h))
-}
-
-// onExec begins a call about an executable graph on a stream.
-func (m *Machine) onExec(name string, h cuda.GraphExec, sh cuda.Stream) (*call, *graphExec, *stream, error) {
-	c, s, err := m.onStream(name, sh)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	x, err := c.graphExec(h)
-	if err != nil {
-		c.end()
-		return nil, nil, nil, err
-	}
-	return c, x, s, nil
-}
-
-func (m *Machine) GraphUpload(h cuda.GraphExec, sh cuda.Stream) error {
-	c, x, s, err := m.onExec("cuGraphUpload", h, sh)
-	if err != nil {
-		return err
-	}
-	defer c.end()
-	if s.capture != nil {
-		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported, "an upload cannot be captured")
-	}
-	if err := c.implicit(s); err != nil {
-		return err
-	}
-	x.last = c.push(s, nothing{}, x.last)
-	return nil
-}
-
-func (m *Machine) GraphLaunch(h cuda.GraphExec, sh cuda.Stream) error {
-	c, x, s, err := m.onExec("cuGraphLaunch", h, sh)
-	if err != nil {
-		return err
-	}
-	defer c.end()
-	if s.capture != nil {
-		return c.inline(s, x)
-	}
-	if err := c.implicit(s); err != nil {
-		return err
-	}
-	begin := c.push(s, nothing{}, x.last)
-	ops := map[*node]*op{}
-	all := []*op{begin}
-	for _, n := range x.nodes {
-		deps := []*op{begin}
-		for _, d := range n.deps {
-			deps = append(deps, ops[d])
-		}
-		work := n.work
-		if w, ok := work.(eventWait); ok { // for the last record before this launch
-			work, deps = foreignWait{w.e, w.e.target()}, append(deps, w.e.last)
-		}
-		o := m.submit(n.ctx, n.priority, work, deps...)
-		if w, ok := n.work.(recordWork); ok {
-			w.e.attach(o)
-		}
-		ops[n] = o
-		all = append(all, o)
-	}
-	s.last = m.submit(s.ctx, s.priority, nothing{}, all...)
-	x.last = s.last
-	return nil
-}
-
-// inline adds the nodes of an executable graph to the graph that is being captured.
-func (c *call) inline(s *stream, x *graphExec) error {
-	if err := c.recordable(s); err != nil {
-		return err
-	}
-	g := s.capture.graph
-	retainAll(g.objects, x.objects)
-	begin := g.add(c.Machine, s, nothing{}, s.tail)
-	s.tail = []*node{begin}
-	copies := map[*node]*node{}
-	for _, n := range x.nodes {
-		deps := []*node{begin}
-		for _, d := range n.deps {
-			deps = append(deps, copies[d])
-		}
-		copies[n] = g.add(c.Machine, s, n.work, deps)
-		copies[n].ctx, copies[n].priority = n.ctx, n.priority
-		s.tail = append(s.tail, copies[n])
-	}
-	s.tail = []*node{g.add(c.Machine, s, nothing{}, s.tail)}
-	return nil
-}
-
-// GraphExecDestroy lets running launches finish.
-func (m *Machine) GraphExecDestroy(h cuda.GraphExec) error {
-	c, err := m.begin("cuGraphExecDestroy")
-	if err != nil {
-		return err
-	}
-	defer c.end()
-	x, err := c.graphExec(h)
-	if err != nil {
-		return err
-	}
-	delete(m.execs, h)
-	m.handles.back(execHandle, uintptr(h))
-	release := func() { m.releaseAll(x.objects) }
-	if x.last == nil || x.last.done {
-		release()
-	} else {
-		x.last.onDone = release
-	}
-	return nil
 }

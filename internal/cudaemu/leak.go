@@ -23,8 +23,15 @@ func (m *Machine) unreleased() (list []string) {
 			list = append(list, fmt.Sprintf("%d × %s", n, what))
 		}
 	}
+	graphs := len(m.graphs)
+	for _, g := range m.graphs {
+		graphs -= boolInt(g.owned)
+	}
+	for p := range m.captures {
+		graphs -= boolInt(!p.given)
+	}
 	count(len(m.captures), "capture not ended")
-	count(len(m.graphs)-len(m.captures), "graph")
+	count(graphs, "graph")
 	count(len(m.execs), "executable graph")
 	count(len(m.objects), "user object")
 	count(len(m.virtual.handles), "allocation of cuMemCreate")

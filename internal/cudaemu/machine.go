@@ -36,15 +36,16 @@ type Machine struct {
 	virtual virtualMemory
 	handles handles
 
-	streams  map[cuda.Stream]*stream
-	events   map[cuda.Event]*event
-	modules  map[cuda.Module]*module
-	funcs    map[cuda.Function]*function
-	graphs   map[cuda.Graph]*graph
-	execs    map[cuda.GraphExec]*graphExec
-	objects  map[cuda.UserObject]*userObject
-	captures map[*capture]bool
-	serial   uint64 // of captures, allocations
+	streams    map[cuda.Stream]*stream
+	events     map[cuda.Event]*event
+	modules    map[cuda.Module]*module
+	funcs      map[cuda.Function]*function
+	graphs     map[cuda.Graph]*graph
+	execs      map[cuda.GraphExec]*graphExec
+	objects    map[cuda.UserObject]*userObject
+	captures   map[*capture]bool
+	conditions map[cuda.Condition]*condition
+	serial     uint64 // of captures, allocations
 
 	exec    executor
 	inject  injector
@@ -67,7 +68,7 @@ func New(cfg Config) (*Machine, error) {
 		threads: map[int]*thread{}, streams: map[cuda.Stream]*stream{}, events: map[cuda.Event]*event{},
 		modules: map[cuda.Module]*module{}, funcs: map[cuda.Function]*function{}, graphs: map[cuda.Graph]*graph{},
 		execs: map[cuda.GraphExec]*graphExec{}, objects: map[cuda.UserObject]*userObject{},
-		captures: map[*capture]bool{}, handles: handles{last: 0x1000},
+		captures: map[*capture]bool{}, conditions: map[cuda.Condition]*condition{}, handles: handles{last: 0x1000},
 	}
 	m.id = hash(cfg.Host, uint64(os.Getpid()), machines.Add(1))
 	place := hash("place", cfg.Seed)
@@ -82,7 +83,7 @@ func New(cfg Config) (*Machine, error) {
 		shapes[i] = d.Shape
 		m.devices = append(m.devices, newDevice(m, i, d))
 	}
-	m.world = simt.NewWorld(simt.Config{Seed: cfg.Seed, Devices: shapes, Memory: m.mem, Stall: cfg.StallInstructions, Trace: cfg.Trace})
+	m.world = simt.NewWorld(simt.Config{Seed: cfg.Seed, Devices: shapes, Memory: m.mem, Stall: cfg.StallInstructions, SetConditional: m.setCondition, Trace: cfg.Trace})
 	m.inject.init(cfg)
 	m.exec.init(m)
 	return m, nil

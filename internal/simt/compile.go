@@ -116,7 +116,7 @@ func (c *compiler) enter(f *ptx.Func, depth int, path []*ptx.Func) error {
 	for i := range f.Body {
 		in := &f.Body[i]
 		c.layModule(in.Operands)
-		if in.Op == "call" {
+		if in.Op == "call" && !calls(in, setConditional) {
 			callee, err := c.callee(in)
 			if err != nil {
 				return err

@@ -121,6 +121,9 @@ type callOp struct {
 type move struct{ to, from, n int }
 
 func decodeCall(c *compiler, fr *frame, in *ptx.Instr) error {
+	if calls(in, setConditional) {
+		return decodeSetConditional(c, fr, in)
+	}
 	f, err := c.callee(in)
 	if err != nil {
 		return err

@@ -42,6 +42,9 @@ type Config struct {
 	// by strong loads or atomic operations. If some compute, 64 times as many. Zero:
 	// never.
 	Stall int
+	// SetConditional is called by kernels that call cudaGraphSetConditional. It is false if
+	// the device has no such handle.
+	SetConditional func(device int, handle uint64, value uint32) bool
 	// Trace, if set, is called before each warp-instruction. It may call Kill.
 	Trace func(Event)
 }

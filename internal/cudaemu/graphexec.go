@@ -1,0 +1,213 @@
+package cudaemu
+
+import "github.com/ringo-go/ringo/internal/cuda"
+
+// A graphExec is a graph ready to be launched. Launches of it follow each other.
+type graphExec struct {
+	handle  cuda.GraphExec
+	source  *graph // if it has conditional nodes
+	nodes   []*node
+	objects map[*userObject]int
+	last    *op // of the last launch
+}
+
+// GraphInstantiate may be called while the graph is being captured, and takes the
+// nodes that it has by then.
+func (m *Machine) GraphInstantiate(h cuda.Graph, flags uint64) (cuda.GraphExec, error) {
+	c, err := m.beginIn("cuGraphInstantiateWithFlags")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	g, err := c.graph(h)
+	if err != nil {
+		return 0, err
+	}
+	if flags > 15 {
+		return 0, c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
+	}
+	if err := c.conditional(g); err != nil {
+		return 0, err
+	}
+	x := &graphExec{handle: cuda.GraphExec(m.handles.give(execHandle)), nodes: copied(g.nodes), objects: map[*userObject]int{}}
+	if conditions(g.nodes) != nil {
+		x.source, g.running = g, x
+	}
+	g.retainInto(x.objects)
+	m.execs[x.handle] = x
+	return x.handle, nil
+}
+
+func (c *call) graphExec(h cuda.GraphExec) (*graphExec, error) {
+	x := c.execs[h]
+	return x, c.want(x != nil, cuda.ErrInvalidValue, "%#x is no executable graph, or was destroyed", uintptr(h))
+}
+
+// onExec begins a call about an executable graph on a stream.
+func (m *Machine) onExec(name string, h cuda.GraphExec, sh cuda.Stream) (*call, *graphExec, *stream, error) {
+	c, s, err := m.onStream(name, sh)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	x, err := c.graphExec(h)
+	if err != nil {
+		c.end()
+		return nil, nil, nil, err
+	}
+	return c, x, s, nil
+}
+
+func (m *Machine) GraphUpload(h cuda.GraphExec, sh cuda.Stream) error {
+	c, x, s, err := m.onExec("cuGraphUpload", h, sh)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if s.capture != nil {
+		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported, "an upload cannot be captured")
+	}
+	if err := c.implicit(s); err != nil {
+		return err
+	}
+	x.last = c.push(s, nothing{}, x.last)
+	return nil
+}
+
+func (m *Machine) GraphLaunch(h cuda.GraphExec, sh cuda.Stream) error {
+	c, x, s, err := m.onExec("cuGraphLaunch", h, sh)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	if s.capture != nil {
+		return c.inline(s, x)
+	}
+	if err := c.implicit(s); err != nil {
+		return err
+	}
+	if err := c.living(x.nodes); err != nil {
+		return err
+	}
+	begin := c.push(s, resetWork{conditions(x.nodes)}, x.last)
+	l := &graphLaunch{m: m}
+	all := l.run(x.nodes, begin)
+	for _, r := range l.records { // a wait of this launch is for a record before it
+		r.e.attach(r.o)
+	}
+	s.last = m.submit(s.ctx, s.priority, nothing{}, append(all, begin)...)
+	x.last = s.last
+	return nil
+}
+
+// living fails if nodes name events that were destroyed, whatever hardware does then.
+func (c *call) living(nodes []*node) error {
+	for _, n := range nodes {
+		var e *event
+		switch w := n.work.(type) {
+		case eventWait:
+			e = w.e
+		case recordWork:
+			e = w.e
+		case childWork:
+			if err := c.living(w.nodes); err != nil {
+				return err
+			}
+		}
+		if e != nil && e.destroyed {
+			return c.fail(cuda.ErrInvalidHandle, "a node of the graph is %s that was destroyed: keep events as long as graphs name them", kindOf(n.work))
+		}
+	}
+	return nil
+}
+
+// A graphLaunch makes ops of nodes.
+type graphLaunch struct {
+	m       *Machine
+	records []record
+}
+
+// A record is of an event in a graph.
+type record struct {
+	e *event
+	o *op
+}
+
+// run submits nodes after begin.
+func (l *graphLaunch) run(nodes []*node, begin *op) (all []*op) {
+	ops := map[*node]*op{}
+	for _, n := range nodes {
+		deps := []*op{begin}
+		for _, d := range n.deps {
+			deps = append(deps, ops[d])
+		}
+		o := l.node(n, deps)
+		ops[n] = o
+		all = append(all, o)
+	}
+	return all
+}
+
+func (l *graphLaunch) node(n *node, deps []*op) *op {
+	submit := func(w work, deps ...*op) *op { return l.m.submit(n.ctx, n.priority, w, deps...) }
+	switch w := n.work.(type) {
+	case eventWait: // for the last record before this launch
+		return submit(foreignWait{w.e, w.e.target()}, append(deps, w.e.last)...)
+	case recordWork:
+		o := submit(w, deps...)
+		l.records = append(l.records, record{w.e, o})
+		return o
+	case childWork:
+		begin := submit(nothing{}, deps...)
+		return submit(nothing{}, append(l.run(w.nodes, begin), begin)...)
+	case conditionWork:
+		return submit(&conditionRun{conditionWork: w}, deps...)
+	}
+	return submit(n.work, deps...)
+}
+
+// inline makes an executable graph one node of the graph that is being captured.
+func (c *call) inline(s *stream, x *graphExec) error {
+	if conditions(x.nodes) != nil {
+		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported, "a graph with conditional nodes cannot be a child")
+	}
+	if err := c.record(s, childWork{copied(x.nodes)}); err != nil {
+		return err
+	}
+	retainAll(s.capture.graph.objects, x.objects)
+	return nil
+}
+
+// GraphExecDestroy lets running launches finish.
+func (m *Machine) GraphExecDestroy(h cuda.GraphExec) error {
+	c, err := m.begin("cuGraphExecDestroy")
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	x, err := c.graphExec(h)
+	if err != nil {
+		return err
+	}
+	delete(m.execs, h)
+	m.handles.back(execHandle, uintptr(h))
+	if x.source != nil {
+		x.source.running = nil
+	}
+	x.drop(m, x.objects)
+	return nil
+}
+
+// drop releases references when the launches so far are done.
+func (x *graphExec) drop(m *Machine, objects map[*userObject]int) {
+	if x.last == nil || x.last.done {
+		m.releaseAll(objects)
+		return
+	}
+	before := x.last.onDone
+	x.last.onDone = func() {
+		if before != nil {
+			before()
+		}
+		m.releaseAll(objects)
+	}
+}
