@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/gputest"
 )
 
 // A footprint is what a process has in use.
@@ -87,7 +91,7 @@ func TestFootprint(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("descriptors are counted in /proc")
 	}
-	for _, n := range []int{1, 10} {
+	for _, n := range []int{1, 10, 50} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			list := devices(t, 2)
 			memory := []Region{alloc(t, list[0], make([]byte, 1024)), alloc(t, list[1], make([]byte, 1024))}
@@ -99,7 +103,7 @@ func TestFootprint(t *testing.T) {
 			}
 			fits := func(f footprint) bool {
 				f = f.since(before)
-				return f.goroutines <= 1 && f.descriptors == 0 // one watcher for all
+				return f.goroutines <= 1 && f.descriptors == 0 && max(f.memory[0], f.memory[1]) <= 12<<20*n // one watcher for all
 			}
 			f := settled(t, list, fits)
 			t.Logf("%d communicators of 2 ranks: %v", n, f.since(before))
@@ -110,7 +114,79 @@ func TestFootprint(t *testing.T) {
 				}
 			}
 			f = settled(t, list, func(f footprint) bool { return f.since(before).goroutines == 0 })
-			require.Equal(t, footprint{memory: []int{0, 0}}, f.since(before), "after Close")
+			left := f.since(before)
+			if gputest.OnGPU() && max(left.memory[0], left.memory[1]) <= 16<<20 { // the driver may keep a little
+				left.memory = []int{0, 0}
+			}
+			require.Equal(t, footprint{memory: []int{0, 0}}, left, "after Close")
 		})
+	}
+}
+
+// Memory for queues comes when a call needs it, while kernels of peers wait: here one thread
+// drives both ranks, and the kernel of rank 0 waits when rank 1 needs memory of its GPU.
+func TestQueuesComeLate(t *testing.T) {
+	list := devices(t, 2)
+	memory := []Region{alloc(t, list[0], make([]byte, 1024)), alloc(t, list[1], floats(make([]float32, 256)))}
+	large := []Region{alloc(t, list[0], floats(make([]float32, 1<<18))), alloc(t, list[1], floats(slices.Repeat([]float32{3}, 1<<18)))}
+	before, err := footprintOf(list)
+	require.NoError(t, err)
+	comms := onDevices(t, list, Config{})
+	memoryOf := func() []int {
+		f, err := footprintOf(list)
+		require.NoError(t, err)
+		return f.since(before).memory
+	}
+	opened := memoryOf()
+	do := func(rank int, c *Call) {
+		t.Helper()
+		c.Type = Float32
+		require.NoError(t, comms[rank].Do(c))
+	}
+	do(0, &Call{Kind: KindAllReduce, In: memory[0], Out: memory[0], Count: 256})
+	do(1, &Call{Kind: KindSend, In: memory[1], Count: 256, Peer: 0})
+	for r, n := range memoryOf() {
+		require.LessOrEqual(t, n, opened[r]+2<<20, "a page for a small message, on one GPU")
+	}
+	do(1, &Call{Kind: KindAllReduce, In: memory[1], Out: memory[1], Count: 256})
+	do(0, &Call{Kind: KindRecv, Out: memory[0], Count: 256, Peer: 1})
+
+	do(0, &Call{Kind: KindAllReduce, In: memory[0], Out: memory[0], Count: 256})
+	do(1, &Call{Kind: KindSend, In: large[1], Count: 1 << 18, Peer: 0})
+	require.Greater(t, memoryOf()[0], opened[0]+8<<20, "all queues for a large one")
+	do(1, &Call{Kind: KindAllReduce, In: memory[1], Out: memory[1], Count: 256})
+	do(0, &Call{Kind: KindRecv, Out: large[0], Count: 1 << 18, Peer: 1})
+	for r, c := range comms {
+		require.NoError(t, c.Synchronize(0), "rank %d", r)
+	}
+	got := make([]byte, large[0].Len())
+	require.NoError(t, list[0].Read(got, large[0]))
+	require.Equal(t, floats(slices.Repeat([]float32{3}, 1<<18)), got)
+}
+
+// Where the driver cannot map memory later on one of the GPUs, all queues are allocated when
+// the communicator is opened, and all works as elsewhere.
+func TestQueuesAllocatedAtOnce(t *testing.T) {
+	if gputest.OnGPU() {
+		t.Skip("a fault of the emulator")
+	}
+	list := devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Faults: []cudaemu.Injection{{Call: "cuMemCreate", Device: 2, Chance: 1, Result: cuda.Result(801)}}}))
+	before, err := footprintOf(list)
+	require.NoError(t, err)
+	comms := onDevices(t, list, Config{Algo: "ring"})
+	f, err := footprintOf(list)
+	require.NoError(t, err)
+	for _, n := range f.since(before).memory {
+		require.Greater(t, n, 40<<20)
+	}
+	x := []Region{alloc(t, list[0], floats([]float32{1, 2})), alloc(t, list[1], floats([]float32{10, 20}))}
+	for r, c := range comms {
+		require.NoError(t, c.Do(&Call{Kind: KindAllReduce, In: x[r], Out: x[r], Count: 2, Type: Float32}))
+	}
+	for r, c := range comms {
+		require.NoError(t, c.Synchronize(0))
+		got := make([]byte, 8)
+		require.NoError(t, list[r].Read(got, x[r]))
+		require.Equal(t, floats([]float32{11, 22}), got)
 	}
 }

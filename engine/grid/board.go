@@ -26,6 +26,10 @@ const GateBytes = 8 * MaxBlocks * MaxDirect
 //
 // All of it but the slots has to be zero before a peer writes there. Simplest is to
 // clear the whole memory.
+//
+// The queues are most of it, and few programs need them all. So they may lie apart, at
+// addresses whose memory comes in pieces when it is needed: for each rank p the queues of
+// its first lanes, which do for small operations, and then those of the others.
 type Board struct {
 	Ranks     int
 	MailBytes int      // a multiple of 128
@@ -103,6 +107,29 @@ func (b Board) Queues(from, to sched.Rank) int {
 	return at
 }
 
+// PageBytes is the unit in which memory is mapped, and the length of a first piece.
+const PageBytes = 2 << 20
+
+// Pieces are the lengths of the pieces of a rank's queues where they lie apart, 2 for each
+// rank that they come from. A length may be 0.
+func (b Board) Pieces(to sched.Rank) []int {
+	var list []int
+	for from := range sched.Rank(b.Ranks) {
+		n := roundUp(b.Geometry(from, to).Bytes(), PageBytes)
+		list = append(list, min(n, PageBytes), max(0, n-PageBytes))
+	}
+	return list
+}
+
+// queuesApart is where the queues from a rank begin among the pieces of another one.
+func (b Board) queuesApart(from, to sched.Rank) int {
+	at := 0
+	for _, n := range b.Pieces(to)[:2*from] {
+		at += n
+	}
+	return at
+}
+
 // Bytes is the length of a rank's memory; that of all ranks is the same.
 func (b Board) Bytes() int { return b.Queues(sched.Rank(b.Ranks), 0) }
 
@@ -111,23 +138,53 @@ func (b Board) Zero() int { return b.Mail() + b.MailBytes }
 
 // Links are the connections of a rank whose device can access the memory of all
 // ranks. memory holds their addresses in order of rank, multiples of 128.
-func (b Board) Links(rank sched.Rank, memory []uint64) Links { return &boardLinks{b, rank, memory} }
+func (b Board) Links(rank sched.Rank, memory []uint64) Links {
+	return &boardLinks{Board: b, rank: rank, memory: memory}
+}
+
+// LinksApart is Links where the queues lie apart, at these addresses. bring has a piece of a
+// rank's queues be there for this rank's kernels; nil: all are there.
+func (b Board) LinksApart(rank sched.Rank, memory, queues []uint64, bring func(owner sched.Rank, piece int) error) Links {
+	return &boardLinks{b, rank, memory, queues, bring}
+}
 
 type boardLinks struct {
 	Board
 	rank   sched.Rank
 	memory []uint64
+	apart  []uint64 // addresses of the queues, nil if they are in memory
+	bring  func(owner sched.Rank, piece int) error
+}
+
+// queues is the address of the queues from a rank to another, and what has the first lanes
+// of them be there.
+func (l *boardLinks) queues(from, to sched.Rank) (at uint64, need func(lanes int) error) {
+	switch {
+	case l.apart == nil:
+		return l.memory[to] + uint64(l.Queues(from, to)), nil
+	case l.bring == nil:
+		return l.apart[to] + uint64(l.queuesApart(from, to)), nil
+	}
+	first := PageBytes / l.Geometry(from, to).QueueBytes() // lanes of the first piece
+	return l.apart[to] + uint64(l.queuesApart(from, to)), func(lanes int) error {
+		err := l.bring(to, 2*int(from))
+		if err == nil && lanes > first {
+			err = l.bring(to, 2*int(from)+1)
+		}
+		return err
+	}
 }
 
 func (l *boardLinks) Send(to sched.Rank) (End, error) {
 	if err := l.check(to); err != nil {
 		return End{}, err
 	}
+	at, need := l.queues(l.rank, to)
 	return End{
 		Geometry: l.Geometry(l.rank, to),
-		Queues:   l.memory[to] + uint64(l.Queues(l.rank, to)),
-		Post:     l.memory[to] + uint64(l.tail(l.rank)),
-		Seen:     l.memory[l.rank] + uint64(l.head(to)),
+		Queues:   at, Need: need,
+		Post: l.memory[to] + uint64(l.tail(l.rank)),
+		Seen: l.memory[l.rank] + uint64(l.head(to)),
 	}, nil
 }
 
@@ -135,11 +192,12 @@ func (l *boardLinks) Recv(from sched.Rank) (End, error) {
 	if err := l.check(from); err != nil {
 		return End{}, err
 	}
+	at, need := l.queues(from, l.rank)
 	return End{
 		Geometry: l.Geometry(from, l.rank),
-		Queues:   l.memory[l.rank] + uint64(l.Queues(from, l.rank)),
-		Post:     l.memory[from] + uint64(l.head(l.rank)),
-		Seen:     l.memory[l.rank] + uint64(l.tail(from)),
+		Queues:   at, Need: need,
+		Post: l.memory[from] + uint64(l.head(l.rank)),
+		Seen: l.memory[l.rank] + uint64(l.tail(from)),
 	}, nil
 }
 

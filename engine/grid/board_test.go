@@ -56,6 +56,51 @@ func TestBoard(t *testing.T) {
 			}
 		}
 	}
+	for n := 1; n <= 64; n *= 2 {
+		testApart(t, DefaultBoard(n))
+	}
 	_, err := DefaultBoard(2).Links(0, make([]uint64, 2)).Send(2)
 	require.EqualError(t, err, "grid: rank 2: there are 2")
+}
+
+// testApart: where queues lie apart, both ends mean the same memory, and the pieces that are
+// brought for some lanes hold those lanes' queues.
+func testApart(t *testing.T, b Board) {
+	n := b.Ranks
+	memory, queues := make([]uint64, n), make([]uint64, n)
+	for r := range n {
+		memory[r], queues[r] = uint64(r+1)<<40, uint64(r+1)<<50
+	}
+	type span struct{ begin, end uint64 }
+	for from := range sched.Rank(min(n, 8)) {
+		for to := range sched.Rank(n) {
+			var brought []span
+			bring := func(owner sched.Rank, piece int) error {
+				at := queues[owner]
+				for _, bytes := range b.Pieces(owner)[:piece] {
+					at += uint64(bytes)
+				}
+				brought = append(brought, span{at, at + uint64(b.Pieces(owner)[piece])})
+				return nil
+			}
+			s, err := b.LinksApart(from, memory, queues, bring).Send(to)
+			require.NoError(t, err)
+			r, err := b.LinksApart(to, memory, queues, bring).Recv(from)
+			require.NoError(t, err)
+			require.Equal(t, s.Queues, r.Queues)
+			require.Zero(t, s.Queues%PageBytes)
+			for _, lanes := range []int{1, 2, s.Lanes} {
+				for _, need := range []func(int) error{s.Need, r.Need} {
+					brought = nil
+					require.NoError(t, need(lanes))
+					begin, end := s.Queues, s.Queues+uint64(lanes*s.QueueBytes())
+					for _, piece := range brought {
+						require.LessOrEqual(t, piece.begin, begin)
+						begin = max(begin, piece.end)
+					}
+					require.GreaterOrEqual(t, begin, end, "%d lanes from %d to %d", lanes, from, to)
+				}
+			}
+		}
+	}
 }

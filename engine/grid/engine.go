@@ -66,6 +66,7 @@ type Engine struct {
 	tables   int           // words that fit into table
 
 	ends    map[endKey]end
+	needs   map[endKey]*need
 	modules map[moduleKey]*module
 	finish  *device.Combiner
 	text    textFunc
@@ -90,7 +91,7 @@ const localBytes = 64
 func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (*Engine, error) {
 	e := &Engine{
 		driver: d, ctx: ctx, dev: dev, links: l, rank: o.Rank, ranks: o.Ranks, threads: o.Threads, minSlice: o.MinSlice, blocks: o.Blocks,
-		ends: map[endKey]end{}, modules: map[moduleKey]*module{}, text: ptxText, tmp: cuda.NewGrowing(d, ctx, dev),
+		ends: map[endKey]end{}, needs: map[endKey]*need{}, modules: map[moduleKey]*module{}, text: ptxText, tmp: cuda.NewGrowing(d, ctx, dev),
 	}
 	if e.threads == 0 {
 		e.threads = maxThreads
@@ -312,8 +313,32 @@ func (e *Engine) end(peer sched.Rank, sends bool) (end, error) {
 	})
 	if err == nil {
 		e.ends[key] = x
+		if l.Need != nil {
+			e.needs[key] = &need{end: key, more: l.Need}
+		}
 	}
 	return x, err
+}
+
+// A need is what programs need of an end's queues: more and more lanes.
+type need struct {
+	end   endKey
+	lanes int // whose memory is there
+	more  func(lanes int) error
+}
+
+// lanesFor has the memory of the first lanes be there for a program. Captures allow it.
+func (p *Program) lanesFor(lanes int) error {
+	for _, n := range p.needs {
+		if n.lanes >= lanes {
+			continue
+		}
+		if err := n.more(lanes); err != nil {
+			return fmt.Errorf("grid: memory of %d lanes of queues with rank %d: %w", lanes, n.end.peer, err)
+		}
+		n.lanes = lanes
+	}
+	return nil
 }
 
 func bytesOf[T any](s []T) []byte { return mem.Of(s).Bytes() }

@@ -54,8 +54,11 @@ func (g Geometry) Bytes() int { return g.Lanes * g.QueueBytes() }
 type End struct {
 	Geometry
 	Queues uint64 // a multiple of 128
-	Post   uint64 // this end writes: slots published, or released; the other end polls it
-	Seen   uint64 // this end polls: slots released, or published
+	// Need has the memory of the queues of the first lanes be there, and zero, before a
+	// kernel uses them. It does not wait for kernels, of any rank. nil: it is there.
+	Need func(lanes int) error
+	Post uint64 // this end writes: slots published, or released; the other end polls it
+	Seen uint64 // this end polls: slots released, or published
 }
 
 // Links gives the ends of this rank's queues; package transport/p2p makes them.

@@ -98,6 +98,11 @@ func (e *Engine) messages(c comm, jobs []*Job) error {
 			a.lanes = max(a.lanes, uint32(min(y.lanes, max(1, (x.n+x.piece-1)/x.piece))))
 		}
 	}
+	for _, j := range jobs {
+		if err := j.Program.lanesFor(min(j.Program.lanes, int(a.lanes))); err != nil {
+			return err
+		}
+	}
 	w := e.pack(ways)
 	if copy(a.word[:], w) < len(w) {
 		if err := e.writeWords(w, jobs[0].Stream); err != nil {

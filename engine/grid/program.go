@@ -12,6 +12,7 @@ type Program struct {
 	shape sched.Shape
 	steps []step
 	ends  []end
+	needs []*need
 
 	lanes, slots int // the fewest of all connections of the schedule, on any rank
 	slice, piece int // bytes at most
@@ -160,6 +161,9 @@ func (p *Program) connect(e *Engine, steps []sched.Step) error {
 				k = int16(len(p.ends))
 				index[peer] = k
 				p.ends = append(p.ends, x)
+				if n := e.needs[endKey{peer, sends}]; n != nil {
+					p.needs = append(p.needs, n)
+				}
 			}
 			*at = k
 		}

@@ -131,14 +131,17 @@ func (e *Engine) Run(j *Job) error {
 	if p.shape.Out > p.shape.In {
 		a.data, a.dataChunks = 1, uint32(p.shape.Out)
 	}
+	piece, slice, longest := e.cut(j)
+	a.piece, a.slice = uint64(piece), uint64(slice)
+	a.rounds = uint32(max(1, (longest+piece-1)/piece))
+	if err := p.lanesFor(int(min(a.lanes, a.rounds))); err != nil {
+		return err
+	}
 	if j.InL.Off != nil || j.OutL.Off != nil {
 		if err := e.writeTable(j); err != nil {
 			return err
 		}
 	}
-	piece, slice, longest := e.cut(j)
-	a.piece, a.slice = uint64(piece), uint64(slice)
-	a.rounds = uint32(max(1, (longest+piece-1)/piece))
 	f.launch = cuda.Launch{
 		Grid:   cuda.Dim3{X: min(a.lanes, a.rounds)},
 		Block:  cuda.Dim3{X: uint32(e.threads + otherThreads)},

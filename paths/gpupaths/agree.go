@@ -140,12 +140,7 @@ func (n *Net) connectP2P(ctx context.Context, refused string) (err error) {
 		}
 	}
 	addrs[n.rank] = n.memory.Address()
-	n.near = n.board.Links(sched.Rank(n.rank), addrs)
-	n.own = n.near
-	if n.ownMemory.Ranks == 1 {
-		n.own = ownLinks{n.ownMemory.Links(0, addrs[n.rank:n.rank+1])}
-	}
-	return nil
+	return n.connectQueues(ctx, addrs)
 }
 
 // name keeps the links of the pairs that have P2P, and tells apart those that are not whole.
@@ -160,17 +155,21 @@ func (n *Net) name(offers []p2p.Offer) {
 	}
 }
 
-// allocate makes this rank's device memory: a board, or just the queues to itself
-// if it is not to be shared.
+// allocate makes this rank's device memory: a board without its queues, of which only this
+// rank knows if it is not to be shared.
 func (n *Net) allocate(refused string) (err error) {
 	n.ownMemory = n.board
 	if refused != "" {
 		n.ownMemory = grid.Board{Ranks: 1, Near: n.board.Near, Far: n.board.Far}
 	}
-	n.memory, err = p2p.New(p2p.Config{
-		Driver: n.driver, Context: n.ctx, Device: n.dev, Self: n.self, Bytes: n.ownMemory.Bytes(), Refused: refused,
-	})
+	cfg := n.config(n.ownMemory.Zero())
+	cfg.Refused = refused
+	n.memory, err = p2p.New(cfg)
 	return err
+}
+
+func (n *Net) config(bytes int) p2p.Config {
+	return p2p.Config{Driver: n.driver, Context: n.ctx, Device: n.dev, Self: n.self, Bytes: bytes}
 }
 
 func (n *Net) connectHost(ctx context.Context, refused string) error {

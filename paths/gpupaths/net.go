@@ -4,8 +4,9 @@
 //
 // The ranks agree on the path of each pair: they try the three kinds in this order and tell
 // each other what came of it (agree.go). A kernel does not see the difference: it gets the
-// addresses of queues (links.go). All memory is allocated when a communicator is opened, since
-// allocating later may wait for kernels that wait for this rank.
+// addresses of queues (links.go). Memory is allocated when a communicator is opened, since
+// allocating later may wait for kernels that wait for this rank. The exception are the queues
+// on GPUs, most of all memory, which is mapped when a program needs it (queues.go).
 //
 // The trap: drivers promise peer access that then fails, so a path is found by trying. An
 // attempt that fails on one rank is no error of Connect; the pair takes the next kind.
@@ -41,7 +42,9 @@ type Net struct {
 	links   []cuda.Link         // of pairs whose GPUs reach each other's memory
 	forced  string              // paths.Config.Lines
 	geometry
-	memory    *p2p.Memory     // of this GPU
+	memory    *p2p.Memory     // of this GPU, without queues
+	queues    *p2p.Range      // of this GPU, or
+	allQueues *p2p.Memory     // where the driver cannot map memory later
 	shared    *p2p.HostMemory // of this process, pinned
 	own       grid.Links      // of the rank to itself
 	ownMemory grid.Board      // the shape of memory
@@ -140,8 +143,11 @@ func (n *Net) Vigilant(on bool) {
 	}
 }
 
-// Stop ends the work of the bridge.
+// Stop ends the work of the bridge, and waits for memory of other processes.
 func (n *Net) Stop(cause error) {
+	if n.queues != nil {
+		n.queues.Stop(cause)
+	}
 	if n.bridge != nil {
 		n.bridge.guard.Abort(cause)
 	}
@@ -155,6 +161,12 @@ func (n *Net) Close() error {
 	}
 	if n.shared != nil {
 		errs = append(errs, n.shared.Close())
+	}
+	if n.queues != nil {
+		errs = append(errs, n.queues.Close())
+	}
+	if n.allQueues != nil {
+		errs = append(errs, n.allQueues.Close())
 	}
 	if n.memory != nil {
 		errs = append(errs, n.memory.Close())

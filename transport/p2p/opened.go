@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"context"
 	"errors"
 	"sync"
 
@@ -82,7 +83,7 @@ func (s *Span) mapPieces(peer *SpanOffer) (v spanView, err error) {
 		}
 		return errors.Join(append(errs, d.MemAddressFree(base, total))...)
 	}
-	err = fetch(peer.Export, len(peer.Pieces), func(i, fd int) error {
+	err = fetch(context.Background(), peer.Export, 0, len(peer.Pieces), func(i, fd int) error {
 		h, err := d.MemImportFromShareableHandle(fd)
 		if err != nil {
 			return err

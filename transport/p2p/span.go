@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,7 +87,7 @@ func NewSpan(cfg Config, addr uint64) (*Span, error) {
 			return &SpanError{Rank: cfg.Self.Rank, Peer: -1, Reason: "identity of the GPU", Err: err}
 		}
 		if s.offer.NoPeer == "" && s.offer.NoIPC == "" && len(s.handles) > 0 {
-			if s.files, err = newExporter(s.handles, s.export); err != nil {
+			if s.files, err = newExporter(rand.Text(), s.export); err != nil {
 				s.offer.NoIPC = err.Error()
 			} else {
 				s.offer.Export = &s.files.Export
@@ -102,10 +103,13 @@ func NewSpan(cfg Config, addr uint64) (*Span, error) {
 
 func (s *Span) with(f func() error) error { return cuda.Quietly(s.cfg.Driver, s.cfg.Context, f) }
 
-// export makes a file of an allocation, for a process that asks the exporter.
-func (s *Span) export(h cuda.MemHandle) (fd int, err error) {
+// export makes a file of a piece, for a process that asks the exporter.
+func (s *Span) export(i int) (fd int, err error) {
+	if i < 0 || i >= len(s.handles) {
+		return -1, fmt.Errorf("piece %d of %d", i, len(s.handles))
+	}
 	err = s.with(func() error {
-		fd, err = s.cfg.Driver.MemExportToShareableHandle(h)
+		fd, err = s.cfg.Driver.MemExportToShareableHandle(s.handles[i])
 		return err
 	})
 	return fd, err

@@ -8,13 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
-
-	"github.com/ringo-go/ringo/internal/cuda"
 )
 
 // exportNull hands out /dev/null once.
 func exportNull(t *testing.T) *exporter {
-	e, err := newExporter(make([]cuda.MemHandle, 1), func(cuda.MemHandle) (int, error) {
+	e, err := newExporter("null", func(int) (int, error) {
 		return unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	})
 	require.NoError(t, err)
@@ -33,7 +31,7 @@ func TestExportSilentCallers(t *testing.T) {
 		defer c.Close()
 	}
 	start, files := time.Now(), 0
-	require.NoError(t, fetch(&e.Export, 1, func(i, fd int) error {
+	require.NoError(t, fetch(t.Context(), &e.Export, 0, 1, func(i, fd int) error {
 		files++
 		return nil
 	}))
@@ -64,7 +62,7 @@ func TestExportImpostor(t *testing.T) {
 		c.Write(b[:n]) // the same proof
 		c.Read(b)
 	}()
-	err = fetch(&Export{l.Addr().String(), secret}, 1, func(int, int) error {
+	err = fetch(t.Context(), &Export{Socket: l.Addr().String(), Secret: secret}, 0, 1, func(int, int) error {
 		t.Error("a file of an impostor")
 		return nil
 	})

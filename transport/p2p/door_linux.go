@@ -1,0 +1,220 @@
+package p2p
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ringo-go/ringo/internal/auth"
+)
+
+const (
+	protocol    = "ringo gpu memory 2" // the context of the handshake
+	secretBytes = 32
+	maxPending  = 64
+	exportTime  = 10 * time.Second // for one caller to prove itself and get all files
+	maxReason   = 1024             // bytes of why a file cannot be had
+)
+
+// A door is where other processes of this host get files of GPU memory. A process has one,
+// while it has exporters.
+type door struct {
+	socket   string
+	secret   []byte
+	listener net.Listener
+	pending  *auth.Pending
+	work     sync.WaitGroup
+}
+
+var doors struct {
+	sync.Mutex
+	open      *door // nil without exporters
+	exporters map[string]*exporter
+}
+
+// An exporter serves an Export.
+type exporter struct {
+	Export
+	export func(i int) (fd int, err error)
+	door   *door
+	work   sync.WaitGroup    // callers that are served
+	conns  map[net.Conn]bool // theirs; under the lock of doors
+}
+
+// newExporter hands out files, each made by export when it is asked for.
+func newExporter(id string, export func(i int) (fd int, err error)) (*exporter, error) {
+	doors.Lock()
+	defer doors.Unlock()
+	if doors.open == nil {
+		d, err := openDoor()
+		if err != nil {
+			return nil, err
+		}
+		doors.open, doors.exporters = d, map[string]*exporter{}
+	}
+	d := doors.open
+	e := &exporter{Export: Export{d.socket, d.secret, id}, export: export, door: d, conns: map[net.Conn]bool{}}
+	doors.exporters[id] = e
+	return e, nil
+}
+
+func openDoor() (*door, error) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: "@ringo-gpu-" + rand.Text()})
+	if err != nil {
+		return nil, err
+	}
+	d := &door{socket: l.Addr().String(), secret: make([]byte, secretBytes), listener: l, pending: auth.NewPending(maxPending, exportTime, nil)}
+	rand.Read(d.secret)
+	d.work.Go(func() { d.pending.Serve(l, func(c net.Conn) { d.serve(c.(*net.UnixConn)) }) })
+	return d, nil
+}
+
+// serve sends files to a caller that knows the secret.
+func (d *door) serve(c *net.UnixConn) {
+	var e *exporter
+	var w want
+	trusted := false
+	err := auth.Answer(c, d.secret, protocol, func(body []byte) []byte {
+		var err error
+		if trusted = d.pending.Trust(c); !trusted {
+			return nil
+		}
+		if w, err = parseWant(body); err != nil {
+			return []byte(err.Error())
+		}
+		if e = enter(w.id, c); e == nil {
+			return []byte("the peer has given that memory back")
+		}
+		return nil
+	})
+	if e != nil {
+		defer e.leave(c)
+	}
+	if trusted {
+		defer c.Close()
+	}
+	if e == nil || err != nil {
+		return
+	}
+	c.SetDeadline(time.Now().Add(exportTime))
+	for i := w.first; i-w.first < w.files && err == nil; i++ {
+		var fd int
+		if fd, err = e.export(i); err != nil {
+			reason := err.Error()
+			c.Write(append([]byte{1}, reason[:min(len(reason), maxReason)]...))
+			return
+		}
+		_, _, err = c.WriteMsgUnix([]byte{0}, unix.UnixRights(fd), nil)
+		closeFile(fd)
+	}
+}
+
+// enter notes a caller of an exporter, which it returns; nil if there is none.
+func enter(id string, c net.Conn) *exporter {
+	doors.Lock()
+	defer doors.Unlock()
+	e := doors.exporters[id]
+	if e != nil {
+		e.conns[c] = true
+		e.work.Add(1) // under the lock, so before close waits
+	}
+	return e
+}
+
+func (e *exporter) leave(c net.Conn) {
+	doors.Lock()
+	defer doors.Unlock()
+	delete(e.conns, c)
+	e.work.Done()
+}
+
+// close ends the exporter and its connections, and the door after the last exporter.
+func (e *exporter) close() {
+	doors.Lock()
+	delete(doors.exporters, e.ID)
+	for c := range e.conns {
+		c.Close()
+	}
+	last := len(doors.exporters) == 0
+	if last {
+		doors.open = nil
+	}
+	doors.Unlock()
+	e.work.Wait()
+	if last {
+		e.door.listener.Close()
+		e.door.pending.Close()
+		e.door.work.Wait()
+	}
+}
+
+// fetch gets files of an Export, one after the other; f does not keep them. Without files
+// it finds out whether there may be some.
+func fetch(ctx context.Context, x *Export, first, files int, f func(i, fd int) error) error {
+	if x == nil {
+		return errors.New("the peer hands out no files")
+	}
+	dialer := net.Dialer{Timeout: exportTime}
+	conn, err := dialer.DialContext(ctx, "unix", x.Socket)
+	if err != nil {
+		return fmt.Errorf("the processes are in different network namespaces, or the peer has gone: %w", err)
+	}
+	defer conn.Close()
+	c := conn.(*net.UnixConn)
+	c.SetDeadline(time.Now().Add(exportTime))
+	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	w := want{x.ID, first, files}
+	refusal, err := auth.Call(c, x.Secret, protocol, w.bytes())
+	if err == nil && len(refusal) > 0 {
+		err = errors.New(string(refusal))
+	}
+	if err != nil {
+		return errors.Join(context.Cause(ctx), fmt.Errorf("handshake with the peer: %w", err))
+	}
+	for i := first; i < first+files; i++ {
+		fd, err := receive(c)
+		if err != nil {
+			return errors.Join(context.Cause(ctx), fmt.Errorf("file %d: %w", i, err))
+		}
+		err = f(i, fd)
+		closeFile(fd)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receive is the next file.
+func receive(c *net.UnixConn) (fd int, err error) {
+	word, control := make([]byte, 1), make([]byte, unix.CmsgSpace(4))
+	n, m, _, _, err := c.ReadMsgUnix(word, control) // sets close-on-exec
+	if err == nil && n == 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return -1, err
+	}
+	if word[0] != 0 { // the reason why there is none
+		reason, _ := io.ReadAll(io.LimitReader(c, maxReason))
+		return -1, errors.New(string(reason))
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:m])
+	if err != nil {
+		return -1, err
+	}
+	for i := range messages {
+		if fds, err := unix.ParseUnixRights(&messages[i]); err == nil && len(fds) == 1 {
+			return fds[0], nil
+		}
+	}
+	return -1, errors.New("no file came, perhaps because this process has too many open")
+}

@@ -1,0 +1,358 @@
+package p2p
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// A Range is addresses on a rank's GPU, whose memory comes piece by piece: when some rank
+// needs a piece, its own or a peer's. Nobody has to meet for that. In one process the rank
+// that needs a piece makes it itself, and the process of another rank makes it on a
+// goroutine of its own. None of it waits for kernels: memory is mapped, and cleared by a
+// copy engine. Pieces stay until Close. The methods may be called from any goroutine, but
+// Close.
+type Range struct {
+	cfg   Config
+	offer RangeOffer
+	total int
+	files *exporter // nil if no other process may ask
+	blank *blank
+	ctx   context.Context // ends waits for other processes
+	stop  context.CancelCauseFunc
+	views map[int]*rangeView // of peers in other processes, by rank
+
+	mu     sync.Mutex
+	pieces []piece // guarded by mu
+	closed bool    // guarded by mu
+}
+
+// A piece is memory of a Range.
+type piece struct {
+	at      uintptr
+	bytes   int
+	handle  cuda.MemHandle // 0 while there is no memory
+	granted []cuda.Device  // that have access
+}
+
+// A RangeOffer is what other ranks need of a Range. It travels as JSON.
+type RangeOffer struct {
+	transport.Info
+	Driver  string // tells apart drivers of one process
+	ID      string // in its process
+	Addr    uint64
+	Pieces  []int   // bytes of each; those of 0 bytes are there
+	Export  *Export `json:",omitempty"` // for other processes
+	Refused string  `json:",omitempty"` // why there is none
+}
+
+// ranges are those of this process, by ID.
+var ranges sync.Map
+
+// A rangeView is a peer's Range in another process than the peer's.
+type rangeView struct {
+	pieces []int // bytes of each
+	base   uintptr
+	total  int
+
+	mu   sync.Mutex
+	have []bool // guarded by mu
+}
+
+// NewRange reserves addresses for pieces of so many bytes, which are multiples of 2 MiB.
+// shared says that other processes of the host may ask for them. If the driver or the
+// system cannot do all this, the offer says why, and there is no Range.
+func NewRange(cfg Config, pieces []int, shared bool) *Range {
+	r := &Range{cfg: cfg, views: map[int]*rangeView{}}
+	r.ctx, r.stop = context.WithCancelCause(context.Background())
+	r.offer = RangeOffer{Info: cfg.Self, Driver: driverID(cfg.Driver), ID: rand.Text(), Pieces: pieces}
+	if err := r.with(func() error { return r.reserve(shared) }); err != nil {
+		r.offer.Refused = errors.Join(err, r.Close()).Error()
+		return r
+	}
+	ranges.Store(r.offer.ID, r)
+	return r
+}
+
+func (r *Range) with(f func() error) error { return cuda.Quietly(r.cfg.Driver, r.cfg.Context, f) }
+
+func (r *Range) prop() cuda.AllocationProp {
+	return cuda.AllocationProp{Device: r.cfg.Device, Shareable: r.files != nil}
+}
+
+// reserve finds out whether there can be such memory, and reserves its addresses.
+func (r *Range) reserve(shared bool) (err error) {
+	d := r.cfg.Driver
+	if shared {
+		if r.files, err = newExporter(r.offer.ID, r.export); err != nil {
+			return err
+		}
+		r.offer.Export = &r.files.Export
+	}
+	unit, err := d.MemGetAllocationGranularity(r.prop(), cuda.GranularityMinimum)
+	if err != nil {
+		return err
+	}
+	for _, n := range r.offer.Pieces {
+		if n%unit != 0 {
+			return fmt.Errorf("memory is mapped in units of %d bytes", unit)
+		}
+		r.total += n
+	}
+	h, err := d.MemCreate(unit, r.prop()) // drivers promise what then fails
+	if err != nil {
+		return err
+	}
+	if shared {
+		var fd int
+		if fd, err = d.MemExportToShareableHandle(h); err == nil {
+			closeFile(fd)
+		}
+	}
+	if err = errors.Join(err, d.MemRelease(h)); err != nil {
+		return err
+	}
+	if r.blank, err = borrowBlank(d, r.cfg.Context); err != nil {
+		return err
+	}
+	base, err := d.MemAddressReserve(r.total, 0)
+	if err != nil {
+		return err
+	}
+	r.offer.Addr = uint64(base)
+	for _, n := range r.offer.Pieces {
+		r.pieces = append(r.pieces, piece{at: base, bytes: n})
+		base += uintptr(n)
+	}
+	return nil
+}
+
+// Offer is this rank's offer, for all others.
+func (r *Range) Offer() []byte {
+	b, err := json.Marshal(&r.offer)
+	if err != nil {
+		panic(err) // plain data always marshals
+	}
+	return b
+}
+
+// Refused is why there is no Range, "" if there is one.
+func (r *Range) Refused() string { return r.offer.Refused }
+
+// ParseRangeOffer reads what Offer made.
+func ParseRangeOffer(b []byte) (o RangeOffer, err error) {
+	if err := json.Unmarshal(b, &o); err != nil {
+		return o, fmt.Errorf("p2p: offer of addresses: %w", err)
+	}
+	for _, n := range o.Pieces {
+		if n < 0 {
+			return o, fmt.Errorf("p2p: offer of rank %d: a piece of %d bytes", o.Rank, n)
+		}
+	}
+	return o, nil
+}
+
+func (r *Range) here(peer *RangeOffer) bool {
+	return peer.Process == r.offer.Process && peer.Driver == r.offer.Driver
+}
+
+// Open returns the address of a peer's Range, or its own, for kernels of this rank. There
+// is no memory yet. Opening again gives the same.
+func (r *Range) Open(peer *RangeOffer) (addr uint64, err error) {
+	if peer.Refused != "" {
+		return 0, refusal(peer.Rank, peer.Refused)
+	}
+	if r.here(peer) {
+		return peer.Addr, nil
+	}
+	v := r.views[peer.Rank]
+	if v == nil {
+		v = &rangeView{pieces: peer.Pieces, have: make([]bool, len(peer.Pieces))}
+		for _, n := range peer.Pieces {
+			v.total += n
+		}
+		err = fetch(r.ctx, peer.Export, 0, 0, nil)
+		if err == nil {
+			v.base, err = r.cfg.Driver.MemAddressReserve(v.total, 0)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("p2p: rank %d opens addresses of rank %d: %w", r.cfg.Self.Rank, peer.Rank, err)
+		}
+		r.views[peer.Rank] = v
+	}
+	return uint64(v.base), nil
+}
+
+// Bring has the memory of a piece of a rank's Range be there for kernels of this rank. It
+// is zero at first. The peer has to be open. Bringing again costs next to nothing.
+func (r *Range) Bring(peer *RangeOffer, i int) error {
+	if peer.Pieces[i] == 0 {
+		return nil
+	}
+	var err error
+	if !r.here(peer) {
+		err = r.bringFrom(peer, r.views[peer.Rank], i)
+	} else if owner, ok := ranges.Load(peer.ID); ok {
+		err = owner.(*Range).make(i, r.cfg.Device)
+	} else {
+		err = fifo.ErrClosed
+	}
+	if err != nil {
+		return fmt.Errorf("p2p: rank %d needs memory of rank %d: %w", r.cfg.Self.Rank, peer.Rank, err)
+	}
+	return nil
+}
+
+// make makes a piece of this rank's memory, unless it is there, and gives a device access.
+func (r *Range) make(i int, dev cuda.Device) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return fifo.ErrClosed
+	}
+	p := &r.pieces[i]
+	if slices.Contains(p.granted, dev) {
+		return nil
+	}
+	return r.with(func() error {
+		if p.handle == 0 {
+			if err := r.fill(p); err != nil {
+				return err
+			}
+		}
+		if slices.Contains(p.granted, dev) {
+			return nil
+		}
+		err := r.cfg.Driver.MemSetAccess(p.at, p.bytes, dev)
+		if err == nil {
+			p.granted = append(p.granted, dev)
+		}
+		return err
+	})
+}
+
+// fill maps cleared memory, with the context current.
+func (r *Range) fill(p *piece) error {
+	d := r.cfg.Driver
+	h, err := d.MemCreate(p.bytes, r.prop())
+	if err != nil {
+		return err
+	}
+	if err := d.MemMap(p.at, p.bytes, h); err != nil {
+		return errors.Join(err, d.MemRelease(h))
+	}
+	err = d.MemSetAccess(p.at, p.bytes, r.cfg.Device)
+	if err == nil {
+		err = r.blank.clear(p.at, p.bytes)
+	}
+	if err != nil {
+		return errors.Join(err, d.MemUnmap(p.at, p.bytes), d.MemRelease(h))
+	}
+	p.handle, p.granted = h, []cuda.Device{r.cfg.Device}
+	return nil
+}
+
+// export makes a file of a piece, for a process that asks the exporter.
+func (r *Range) export(i int) (fd int, err error) {
+	if i < 0 || i >= len(r.offer.Pieces) || r.offer.Pieces[i] == 0 {
+		return -1, fmt.Errorf("piece %d of %d", i, len(r.offer.Pieces))
+	}
+	if err := r.make(i, r.cfg.Device); err != nil {
+		return -1, err
+	}
+	err = r.with(func() error {
+		fd, err = r.cfg.Driver.MemExportToShareableHandle(r.pieces[i].handle)
+		return err
+	})
+	return fd, err
+}
+
+// bringFrom maps a piece of a peer in another process.
+func (r *Range) bringFrom(peer *RangeOffer, v *rangeView, i int) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.have[i] {
+		return nil
+	}
+	d, at, n := r.cfg.Driver, v.at(i), v.pieces[i]
+	err := fetch(r.ctx, peer.Export, i, 1, func(_, fd int) error {
+		return r.with(func() error {
+			h, err := d.MemImportFromShareableHandle(fd)
+			if err != nil {
+				return err
+			}
+			if err = d.MemMap(at, n, h); err == nil {
+				if err = d.MemSetAccess(at, n, r.cfg.Device); err != nil {
+					err = errors.Join(err, d.MemUnmap(at, n))
+				}
+			}
+			return errors.Join(err, d.MemRelease(h)) // the mapping keeps the memory
+		})
+	})
+	v.have[i] = err == nil
+	return err
+}
+
+func (v *rangeView) at(i int) uintptr {
+	at := v.base
+	for _, n := range v.pieces[:i] {
+		at += uintptr(n)
+	}
+	return at
+}
+
+func (v *rangeView) close(d cuda.Driver) error {
+	var errs []error
+	for i, have := range v.have {
+		if have {
+			errs = append(errs, d.MemUnmap(v.at(i), v.pieces[i]))
+		}
+	}
+	return errors.Join(append(errs, d.MemAddressFree(v.base, v.total))...)
+}
+
+// Stop ends waits for other processes.
+func (r *Range) Stop(cause error) { r.stop(cause) }
+
+// Close gives back this rank's memory and its addresses, and those of peers. No kernel of
+// any rank may use them any more.
+func (r *Range) Close() error {
+	if r.files != nil {
+		r.files.close()
+		r.files = nil
+	}
+	r.stop(fifo.ErrClosed)
+	ranges.Delete(r.offer.ID)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	err := r.with(func() error {
+		d := r.cfg.Driver
+		var errs []error
+		for i := range r.pieces {
+			if p := &r.pieces[i]; p.handle != 0 {
+				errs = append(errs, d.MemUnmap(p.at, p.bytes), d.MemRelease(p.handle))
+			}
+		}
+		if r.offer.Addr != 0 {
+			errs = append(errs, d.MemAddressFree(uintptr(r.offer.Addr), r.total))
+		}
+		for _, v := range r.views {
+			errs = append(errs, v.close(d))
+		}
+		if r.blank != nil {
+			errs = append(errs, r.blank.giveBack(d))
+		}
+		return errors.Join(errs...)
+	})
+	r.pieces, r.offer.Addr, r.views, r.blank = nil, 0, map[int]*rangeView{}, nil
+	return err
+}

@@ -1,0 +1,85 @@
+package p2p_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/transport/p2p"
+)
+
+const page = 2 << 20
+
+// addresses makes a Range until the test's end.
+func (u *user) addresses(shared bool, pieces ...int) (*p2p.Range, *p2p.RangeOffer) {
+	u.T.Helper()
+	r := p2p.NewRange(u.config(0), pieces, shared)
+	u.T.Cleanup(func() { require.NoError(u.T, r.Close()) })
+	o, err := p2p.ParseRangeOffer(r.Offer())
+	require.NoError(u.T, err)
+	return r, &o
+}
+
+func (u *user) used() (n int) {
+	u.do(func() error {
+		free, total, err := u.MemGetInfo()
+		n = total - free
+		return err
+	})
+	return n
+}
+
+// Memory comes for the piece that a rank needs, zero, with access for that rank.
+func TestRange(t *testing.T) {
+	d := gputest.Driver(t, gputest.Devices(2))
+	first, second := newUser(t, d, 0, 0, "p"), newUser(t, d, 1, 1, "p")
+	before := first.used()
+	_, ao := first.addresses(false, page, 3*page, 0)
+	b, _ := second.addresses(false, page, page)
+	require.Empty(t, ao.Refused)
+	at, err := b.Open(ao)
+	require.NoError(t, err)
+	require.Equal(t, ao.Addr, at)
+	require.Equal(t, before, first.used(), "addresses only")
+	for range 2 {
+		require.NoError(t, b.Bring(ao, 1))
+		require.NoError(t, b.Bring(ao, 2))
+		require.Equal(t, before+3*page, first.used())
+	}
+	require.Equal(t, string(make([]byte, 3*page)), first.read(at+page, 3*page))
+	second.write(at+page, "from rank 1")
+	require.Equal(t, "from rank 1", first.read(at+page, 11))
+}
+
+func TestRangeRefused(t *testing.T) {
+	for call, want := range map[string]string{"cuMemCreate": "CUDA_ERROR_NOT_SUPPORTED", "cuMemAddressReserve": "CUDA_ERROR_NOT_SUPPORTED"} {
+		d := gputest.Driver(t, gputest.Emu(cudaemu.Config{Devices: 1, Faults: []cudaemu.Injection{{Call: call, Chance: 1, Result: cuda.Result(801)}}}))
+		u := newUser(t, d, 0, 0, "p")
+		r, o := u.addresses(false, page)
+		require.Contains(t, r.Refused(), want)
+		_, err := r.Open(o)
+		require.ErrorContains(t, err, "p2p: rank 0: ")
+	}
+	u := newUser(t, gputest.Driver(t), 0, 0, "p")
+	_, o := u.addresses(false, 4096)
+	require.Contains(t, o.Refused, "memory is mapped in units of")
+	_, err := p2p.ParseRangeOffer([]byte(`{"Rank":1,"Pieces":[-1]}`))
+	require.ErrorContains(t, err, "a piece of -1 bytes")
+}
+
+// A piece that there was no memory for may come later.
+func TestRangeOutOfMemory(t *testing.T) {
+	m, err := cudaemu.New(cudaemu.Config{Devices: 1})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
+	u := newUser(t, m, 0, 0, "p")
+	r, o := u.addresses(false, page)
+	for _, call := range []string{"cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemcpyAsync"} {
+		m.Inject(cudaemu.Injection{Call: call, Nth: 1, Result: cuda.ErrOutOfMemory})
+		require.ErrorIs(t, r.Bring(o, 0), cuda.ErrOutOfMemory, call)
+	}
+	require.NoError(t, r.Bring(o, 0))
+}
