@@ -74,6 +74,7 @@ var floors = map[string]string{
 	"internal/simt":      "internal/ptx internal/alu internal/weakmem",
 	"internal/cudaemu":   "internal/cuda internal/ptx internal/simt internal/weakmem internal/alu",
 	"internal/gputest":   "internal/cuda internal/cudaemu",
+	"internal/programs":  ". call gpu internal/cuda kernels mem",
 	"transport/internal": "transport mem fifo",
 }
 

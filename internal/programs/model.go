@@ -1,0 +1,229 @@
+package programs
+
+import (
+	"bytes"
+	"math/rand/v2"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/kernels"
+)
+
+// A model carries out a program on the host, in the order of its steps.
+type model struct {
+	*world
+	memory map[int][][Buffers]cells // by communicator and rank
+	calls  int                      // operations, those of launched graphs included
+}
+
+// cells are the bytes of a buffer; known tells those (1) that are not undefined (0).
+type cells struct{ data, known []byte }
+
+func newModel(p *Program) *model {
+	return &model{world: newWorld(p), memory: map[int][][Buffers]cells{}}
+}
+
+// step carries out a step, or says why it makes no sense.
+func (m *model) step(s *Step) error {
+	var launched []Step
+	if g := m.graphs[s.Graph]; s.Do == Launch && g != nil {
+		launched = g.calls
+	}
+	if err := m.world.step(s); err != nil {
+		return err
+	}
+	switch s.Do {
+	case Open:
+		m.allocate(s.Comm)
+	case Split:
+		for number := range s.parts() {
+			m.allocate(number)
+		}
+	case Call, Message:
+		if m.taken[s.Stream] == nil {
+			m.carryOut(s)
+		}
+	case Group:
+		for i := range s.Calls {
+			if m.taken[s.Calls[i].Stream] == nil {
+				m.carryOut(&s.Calls[i])
+			}
+		}
+	case Launch:
+		for i := range launched {
+			m.carryOut(&launched[i])
+		}
+	case Abort, Close:
+		for r := range m.memory[s.Comm] {
+			for b := range m.memory[s.Comm][r] {
+				clear(m.memory[s.Comm][r][b].known)
+			}
+		}
+	}
+	return nil
+}
+
+func (m *model) allocate(number int) {
+	memory := make([][Buffers]cells, len(m.comms[number].members))
+	for r := range memory {
+		for b := range memory[r] {
+			memory[r][b] = cells{contents(m.p, number, r, b), bytes.Repeat([]byte{1}, m.p.Bytes)}
+		}
+	}
+	m.memory[number] = memory
+}
+
+// contents is what a buffer holds at first.
+func contents(p *Program, number, rank, buffer int) []byte {
+	rng := rand.NewPCG(p.Seed, uint64(number*1000+rank*10+buffer))
+	b := make([]byte, p.Bytes)
+	for i := range b {
+		b[i] = byte(rng.Uint64() >> 32)
+	}
+	return b
+}
+
+// ones are the number 1 of each type of floats, little-endian.
+var ones = map[kernels.DataType][]byte{
+	kernels.Float16: {0, 0x3c}, kernels.Float32: {0, 0, 0x80, 0x3f}, kernels.Float64: {0, 0, 0, 0, 0, 0, 0xf0, 0x3f},
+	kernels.BFloat16: {0x80, 0x3f}, kernels.Float8E4M3: {0x38}, kernels.Float8E5M2: {0x3c},
+}
+
+func float(t kernels.DataType) bool { return ones[t] != nil }
+
+// pattern is what a device has to fill memory with: floats are 0 and 1, so that sums of few
+// of them are exact in every type.
+func pattern(p *Program, device int, t kernels.DataType) []byte {
+	b := contents(p, -1, device, int(t))
+	if one, n := ones[t], t.Size(); one != nil {
+		for i := 0; i+n <= len(b); i += n {
+			if on := b[i]&1 != 0; on {
+				copy(b[i:], one)
+			} else {
+				clear(b[i : i+n])
+			}
+		}
+	}
+	return b
+}
+
+// carryOut does a call on the memory of all ranks.
+func (m *model) carryOut(s *Step) {
+	m.calls++
+	c, memory := m.comms[s.Comm], m.memory[s.Comm]
+	if c.state != alive || s.Do == Call && s.Kind == call.Barrier {
+		return // what is undefined stays so
+	}
+	size := s.Type.Size()
+	if s.Do == Message {
+		in, out := memory[s.Sender][s.In], memory[s.Recver][s.Out]
+		out.put(s.OutAt*size, in.get(s.InAt*size, s.Count*size))
+		return
+	}
+	n := len(c.members)
+	wide := c.algo == "window" || c.algo == "copies"
+	ins := make([]cells, n)
+	for r := range ins {
+		in, _ := s.place(r, n, wide)
+		if s.Fill > 0 {
+			x := pattern(m.p, c.members[r], s.Type)[(s.Fill+in.at)*size:][:in.n*size]
+			ins[r] = cells{x, bytes.Repeat([]byte{1}, len(x))}
+		} else {
+			ins[r] = memory[r][s.In].get(in.at*size, in.n*size)
+		}
+	}
+	var sum cells
+	if s.Kind.Reduces() {
+		sum = s.reduce(ins)
+	}
+	for r := range ins {
+		in, out := s.place(r, n, wide)
+		if s.Kind.Reduces() && s.inPlace() { // what is not the result is undefined
+			memory[r][s.In].forget(in.at*size, in.n*size)
+		}
+		memory[r][s.Out].put(out.at*size, s.result(ins, sum, r, out.n*size))
+	}
+}
+
+// result is what rank r gets.
+func (s *Step) result(ins []cells, sum cells, r, n int) cells {
+	share := s.Count * s.Type.Size()
+	switch s.Kind {
+	case call.AllReduce:
+		return sum
+	case call.Reduce:
+		if r != s.Root {
+			return cells{make([]byte, n), make([]byte, n)}
+		}
+		return sum
+	case call.Broadcast:
+		return ins[s.Root]
+	case call.ReduceScatter:
+		return sum.get(r*share, share)
+	case call.Scatter:
+		return ins[s.Root].get(r*share, share)
+	}
+	var all cells
+	if n == 0 {
+		return all
+	}
+	for p, in := range ins {
+		switch s.Kind {
+		case call.AlltoAll:
+			in = in.get(r*share, share)
+		case call.AlltoAllv:
+			at := 0
+			for _, k := range s.Counts[p][:r] {
+				at += k * s.Type.Size()
+			}
+			in = in.get(at, s.Counts[p][r]*s.Type.Size())
+		}
+		all.data, all.known = append(all.data, in.data...), append(all.known, in.known...)
+	}
+	return all
+}
+
+// reduce combines what the ranks give. An element is known if all theirs are.
+func (s *Step) reduce(ins []cells) cells {
+	red, err := kernels.NewReducer(s.Type, s.op(), len(ins))
+	if err != nil {
+		panic(err) // checkCall has tried it
+	}
+	sum := cells{make([]byte, len(ins[0].data)), bytes.Clone(ins[0].known)}
+	red.Load(sum.data, ins[0].data)
+	for _, in := range ins[1:] {
+		red.CombineIn(sum.data, sum.data, in.data)
+		for i, k := range in.known {
+			sum.known[i] &= k
+		}
+	}
+	red.Finish(sum.data)
+	size := s.Type.Size()
+	for i := 0; i < len(sum.known); i += size {
+		if e := sum.known[i : i+size]; bytes.IndexByte(e, 0) >= 0 {
+			clear(e)
+		}
+	}
+	return sum
+}
+
+// get copies n bytes.
+func (c cells) get(at, n int) cells {
+	return cells{bytes.Clone(c.data[at : at+n]), bytes.Clone(c.known[at : at+n])}
+}
+
+func (c cells) put(at int, from cells) {
+	copy(c.data[at:], from.data)
+	copy(c.known[at:], from.known)
+}
+
+func (c cells) forget(at, n int) { clear(c.known[at : at+n]) }
+
+// differs is the first byte that is known and other than in got, -1 if there is none.
+func (c cells) differs(got []byte) int {
+	for i, k := range c.known {
+		if k != 0 && c.data[i] != got[i] {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,112 @@
+// Package programs makes random programs of communicators, streams and graphs, carries
+// them out on emulated or real GPUs, and compares every byte with a model on the host. It is
+// for tests. A Program is a value: it prints as text, is read back from it, and is made
+// smaller when it fails.
+//
+// The trap: steps of a program name communicators, graphs and streams by number, and only
+// some orders of steps make sense. What does is in type world; Repair drops what does not.
+package programs
+
+import (
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/kernels"
+)
+
+// A Program is what all ranks do, step by step. Rank r has device r.
+type Program struct {
+	Seed  uint64 // of the contents of memory
+	Ranks int
+	Bytes int  // of each buffer
+	Each  bool // a goroutine drives each rank; otherwise one drives all
+	Ring  int  // RINGO_WORK_FIFO_BYTES, 0 for the default
+	Args  int  // RINGO_WORK_ARGS_BYTES, 0 for the default
+	Steps []Step
+}
+
+// Buffers is how many buffers a rank has for each communicator. Only operations of this
+// communicator use them, so its order of operations is all that orders their contents.
+const Buffers = 4
+
+// A Stream is one of the streams that each rank has.
+type Stream int
+
+// The streams: two that do not wait for the legacy stream, one that does, the legacy
+// stream, and the one of the thread.
+const (
+	Own Stream = iota
+	Own2
+	Blocking
+	Legacy
+	Thread
+	streams
+)
+
+// A Step is what the ranks do next. Which fields count is said at the verbs. The tags are the
+// names in a program's text.
+type Step struct {
+	Do     string `p:"-"`
+	Comm   int    `p:"c"`
+	Graph  int    `p:"g"`
+	Stream Stream `p:"on"`
+	To     Stream `p:"to"` // Fork, Join: the other stream
+
+	Parent  int     `p:"of"`      // Split: the communicator that is divided; Update: the graph that is taken
+	Members [][]int `p:"members"` // Split: by part, ranks of the parent in the order of the part
+	Algo    string  `p:"algo"`    // Open
+	Ordered bool    `p:"ordered"` // Open: reductions in order of rank
+
+	Ranks   []int  `p:"ranks"`   // Begin: who captures, all if empty
+	Mode    string `p:"mode"`    // Begin: global, relaxed, or thread if empty
+	Discard bool   `p:"discard"` // End: the graph is not kept
+	Rank    int    `p:"rank"`    // Abort, Bad: of the communicator
+
+	Kind   call.Kind        `p:"kind"` // Call
+	Type   kernels.DataType `p:"type"`
+	Op     kernels.Kind     `p:"op"`
+	Count  int              `p:"n"`
+	Root   int              `p:"root"`
+	Counts [][]int          `p:"counts"` // AllGatherv: one row; AlltoAllv: what rank i sends, in row i
+	In     int              `p:"in"`     // number of a buffer
+	Out    int              `p:"out"`    // the same as In: in place
+	InAt   int              `p:"inat"`   // elements before the data, in place 0
+	OutAt  int              `p:"outat"`
+	Fill   int              `p:"fill"` // if not 0, In is memory of the stream's own that is written just before
+	Sender int              `p:"from"` // Message: rank of the communicator
+	Recver int              `p:"for"`
+
+	Calls []Step `p:"-"` // Group
+}
+
+// The verbs.
+const (
+	Open       = "open"       // Comm of all ranks, Algo, Ordered
+	Split      = "split"      // Comm, Comm+1, … one a part, of Parent by Members
+	Call       = "call"       // a collective of Comm on Stream
+	Message    = "message"    // Sender sends Count elements to Recver
+	Group      = "group"      // Calls and Messages together
+	Begin      = "begin"      // Ranks begin to capture Graph on Stream
+	Fork       = "fork"       // stream To becomes part of the capture on Stream
+	Join       = "join"       // Stream waits for To, which leaves the capture
+	End        = "end"        // the capture becomes Graph
+	Launch     = "launch"     // Graph on Stream
+	Update     = "update"     // Graph becomes what Parent is
+	Destroy    = "destroy"    // Graph
+	Register   = "register"   // buffer In of Comm becomes a window
+	Unregister = "unregister" // it is none any more
+	Renew      = "renew"      // Stream is destroyed and made anew
+	Sync       = "sync"       // the host waits for Stream
+	Check      = "check"      // the host waits for all streams and looks at Comm's buffers
+	Bad        = "bad"        // Rank makes a call with wrong arguments, which harms nobody
+	Abort      = "abort"      // Rank aborts Comm
+	Close      = "close"      // Comm
+	Meet       = "meet"       // the goroutines of all ranks wait for each other
+)
+
+// parts are the communicators that a step makes, with their members.
+func (s *Step) parts() map[int][]int {
+	list := map[int][]int{}
+	for i, m := range s.Members {
+		list[s.Comm+i] = m
+	}
+	return list
+}

@@ -1,0 +1,420 @@
+package programs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// A rank carries out the steps of one device.
+type rank struct {
+	run    *run
+	number int // of the device
+	d      *gpu.Device
+	driver cuda.Driver
+	at     atomic.Int64 // the step
+
+	streams [streams]gpu.Stream
+	renewed [streams]int
+	events  [streams]gpu.Event
+	comms   map[int]member
+	graphs  map[int]*captured
+	fills   map[filled]mem.Region
+	pattern map[kernels.DataType]mem.Region
+	regions []mem.Region // all memory
+}
+
+// A member is a rank's place in a communicator.
+type member struct {
+	c       *ringo.Comm // nil if this device is no member
+	memory  [Buffers]mem.Region
+	windows [Buffers]*ringo.Window
+	algo    string
+	aborted bool
+}
+
+// captured is a graph.
+type captured struct {
+	graph cuda.Graph
+	exec  cuda.GraphExec
+}
+
+// filled names memory that is written before a collective reads it: each stream and each
+// stream of a graph has its own, so that nothing but this stream orders it.
+type filled struct {
+	graph   int // -1 for none
+	stream  Stream
+	renewed int
+	call    int // of a group, whose memory is all written before its calls
+}
+
+// begin makes the streams and the memory to fill from.
+func (k *rank) begin() error {
+	k.comms, k.graphs, k.fills, k.pattern = map[int]member{}, map[int]*captured{}, map[filled]mem.Region{}, map[kernels.DataType]mem.Region{}
+	k.streams[Legacy], k.streams[Thread] = gpu.Legacy, gpu.PerThread
+	for s := Own; s <= Blocking; s++ {
+		if err := k.newStream(s); err != nil {
+			return err
+		}
+	}
+	for s := range k.events {
+		var err error
+		if k.events[s], err = k.d.NewEvent(); err != nil {
+			return err
+		}
+	}
+	for i := range k.run.p.Steps {
+		s := &k.run.p.Steps[i]
+		for _, c := range append(s.Calls, *s) {
+			if _, ok := k.pattern[c.Type]; c.Fill > 0 && !ok {
+				r, err := k.alloc(pattern(k.run.p, k.number, c.Type))
+				if err != nil {
+					return err
+				}
+				k.pattern[c.Type] = r
+			}
+		}
+	}
+	return nil
+}
+
+func (k *rank) newStream(s Stream) (err error) {
+	if s != Blocking {
+		k.streams[s], err = k.d.NewStream()
+		return err
+	}
+	return k.d.With(func() error {
+		k.streams[s], err = k.driver.StreamCreate(0, 0)
+		return err
+	})
+}
+
+// alloc is memory with content, until the end.
+func (k *rank) alloc(b []byte) (mem.Region, error) {
+	r, err := k.d.Alloc(len(b))
+	if err == nil {
+		k.regions = append(k.regions, r)
+		err = k.d.Write(r, b)
+	}
+	return r, err
+}
+
+// end gives everything back.
+func (k *rank) end() error {
+	var errs []error
+	for n := range k.graphs {
+		errs = append(errs, k.destroy(n))
+	}
+	errs = append(errs, k.sync())
+	for s, e := range k.events {
+		errs = append(errs, k.d.DestroyEvent(e))
+		if Stream(s) <= Blocking {
+			errs = append(errs, k.d.DestroyStream(k.streams[s]))
+		}
+	}
+	for _, r := range k.regions {
+		errs = append(errs, k.d.Free(r))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("at the end: device %d: %w", k.number, err)
+	}
+	return nil
+}
+
+// sync waits for all streams, those that were destroyed too.
+func (k *rank) sync() error { return k.d.With(k.driver.CtxSynchronize) }
+
+// step does a step. The calls of a group are left in g, if that is not nil.
+func (k *rank) step(i int, g *ringo.Group) error {
+	k.at.Store(int64(i))
+	s, e := &k.run.p.Steps[i], &k.run.expect[i]
+	if e.who != nil && !slices.Contains(e.who, k.number) {
+		return nil
+	}
+	err := k.do(i, s, e, g)
+	if err != nil {
+		err = fmt.Errorf("device %d: %w", k.number, err)
+	}
+	return k.run.p.at(i, err)
+}
+
+func (k *rank) do(i int, s *Step, e *expectation, g *ringo.Group) error {
+	stream, driver := k.streams[s.Stream], k.driver
+	switch s.Do {
+	case Open, Split:
+		return k.join(i, s)
+	case Sync:
+		return k.d.Synchronize(stream)
+	case Renew:
+		if err := k.d.DestroyStream(stream); err != nil {
+			return err
+		}
+		k.renewed[s.Stream]++
+		return k.newStream(s.Stream)
+	case Call, Message:
+		return k.calls(s, e)
+	case Group:
+		return k.group(s, e, g)
+	case Begin:
+		mode := map[string]cuda.CaptureMode{"global": cuda.CaptureGlobal, "relaxed": cuda.CaptureRelaxed, "": cuda.CaptureThreadLocal}[s.Mode]
+		return k.d.With(func() error { return driver.StreamBeginCapture(stream, mode) })
+	case Fork:
+		return k.d.With(func() error { return cuda.After(driver, k.streams[s.To], stream, k.events[s.To]) })
+	case Join:
+		return k.d.With(func() error { return cuda.After(driver, stream, k.streams[s.To], k.events[s.To]) })
+	case End:
+		return k.endCapture(s)
+	case Launch:
+		return k.d.With(func() error { return driver.GraphLaunch(k.graphs[s.Graph].exec, stream) })
+	case Update:
+		return k.update(s)
+	case Destroy:
+		return k.destroy(s.Graph)
+	}
+	m := k.comms[s.Comm]
+	if (s.Do == Abort || s.Do == Meet) && !k.run.meet(i) { // so that no rank is at a step before it
+		return nil
+	}
+	if m.c == nil || s.Do == Meet {
+		return nil
+	}
+	var err error
+	switch s.Do {
+	case Register:
+		m.windows[s.In], err = m.c.Register(m.memory[s.In])
+	case Unregister:
+		err = m.windows[s.In].Close()
+	case Check:
+		return k.check(m, e)
+	case Bad:
+		if m.c.Rank() == s.Rank {
+			err = m.c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: m.memory[0], Out: m.memory[0], Count: -1, Type: ringo.Int32, Stream: stream})
+			if !errors.Is(err, ringo.ErrInvalid) {
+				return fmt.Errorf("want ErrInvalid, got %v", err)
+			}
+			err = nil
+		}
+	case Abort:
+		if m.aborted = true; m.c.Rank() == s.Rank {
+			m.c.Abort(errors.New("the program says so"))
+		}
+	case Close:
+		if err = m.c.Close(); m.aborted {
+			err = nil
+		}
+	}
+	k.comms[s.Comm] = m
+	return err
+}
+
+// join becomes a member of communicators.
+func (k *rank) join(i int, s *Step) error {
+	numbers := map[int]bool{s.Comm: true}
+	var m member
+	if s.Do == Open {
+		comms, err := k.run.openAll(i, s)
+		if err != nil {
+			return err
+		}
+		m = member{c: comms[k.number], algo: s.Algo}
+	} else {
+		parent := k.comms[s.Parent]
+		if parent.c == nil {
+			return nil
+		}
+		color, key := ringo.NoColor, 0
+		for p, part := range s.Members {
+			numbers[s.Comm+p] = true
+			if at := slices.Index(part, parent.c.Rank()); at >= 0 {
+				color, key = p, at
+			}
+		}
+		c, err := parent.c.Split(context.Background(), color, key)
+		if err != nil {
+			return err
+		}
+		if c == nil {
+			return nil
+		}
+		k.run.keep(c)
+		m = member{c: c, algo: parent.algo}
+		numbers = map[int]bool{s.Comm + color: true}
+	}
+	for n := range numbers {
+		for b := range m.memory {
+			var err error
+			if m.memory[b], err = k.alloc(contents(k.run.p, n, m.c.Rank(), b)); err != nil {
+				return err
+			}
+		}
+		k.comms[n] = m
+	}
+	return nil
+}
+
+// calls makes a rank's calls of a collective or a message.
+func (k *rank) calls(s *Step, e *expectation) error {
+	m := k.comms[s.Comm]
+	if m.c == nil {
+		return nil
+	}
+	list, err := k.callsOf(s, e, 0)
+	for _, c := range list {
+		err = errors.Join(err, allow(m.c.Do(c), e.state, m.aborted))
+	}
+	return err
+}
+
+// group makes calls together, or leaves them in a group.
+func (k *rank) group(s *Step, e *expectation, all *ringo.Group) error {
+	g := all
+	if g == nil {
+		g = ringo.NewGroup()
+	}
+	for i := range s.Calls {
+		list, err := k.callsOf(&s.Calls[i], e, i)
+		if err != nil {
+			return err
+		}
+		for _, c := range list {
+			g.Add(k.comms[s.Calls[i].Comm].c, c)
+		}
+	}
+	if all != nil {
+		return nil
+	}
+	return g.Run()
+}
+
+// callsOf are the calls that this rank makes for a collective or a message, which may be one
+// of a group's.
+func (k *rank) callsOf(s *Step, e *expectation, number int) (list []*ringo.Call, err error) {
+	m := k.comms[s.Comm]
+	if m.c == nil {
+		return nil, nil
+	}
+	r, n, stream, size := m.c.Rank(), m.c.Size(), k.streams[s.Stream], s.Type.Size()
+	if s.Do == Message {
+		c := ringo.Call{Type: s.Type, Count: s.Count, Stream: stream}
+		if r == s.Sender {
+			send := c
+			send.Kind, send.Peer, send.In = call.Send, s.Recver, m.memory[s.In].Slice(s.InAt*size, s.Count*size)
+			list = append(list, &send)
+		}
+		if r == s.Recver {
+			recv := c
+			recv.Kind, recv.Peer, recv.Out = call.Recv, s.Sender, m.memory[s.Out].Slice(s.OutAt*size, s.Count*size)
+			list = append(list, &recv)
+		}
+		return list, nil
+	}
+	c := s.call(r, n)
+	c.Stream = stream
+	if c.Kind == call.Barrier {
+		c.In = m.memory[0].Slice(0, 0)
+		return []*ringo.Call{&c}, nil
+	}
+	in, out := s.place(r, n, m.algo == "window" || m.algo == "copies")
+	c.In, c.Out = m.memory[s.In].Slice(in.at*size, in.n*size), m.memory[s.Out].Slice(out.at*size, out.n*size)
+	if s.Fill > 0 && in.n > 0 {
+		if c.In, err = k.fill(s, e, number, in); err != nil {
+			return nil, err
+		}
+	}
+	return []*ringo.Call{&c}, nil
+}
+
+// fill queues a copy into memory of the stream's own.
+func (k *rank) fill(s *Step, e *expectation, number int, in span) (r mem.Region, err error) {
+	key := filled{-1, s.Stream, k.renewed[s.Stream], number}
+	if e.taken {
+		key.graph = e.graph
+	}
+	r, ok := k.fills[key]
+	if !ok {
+		if r, err = k.d.Alloc(k.run.p.Bytes); err != nil { // not written here, for a stream may be captured
+			return r, err
+		}
+		k.regions, k.fills[key] = append(k.regions, r), r
+	}
+	size := s.Type.Size()
+	r = r.Slice(0, in.n*size)
+	from := k.pattern[s.Type].Slice((s.Fill+in.at)*size, in.n*size)
+	return r, k.d.With(func() error { return k.driver.MemcpyAsync(r.Ptr(), from.Ptr(), r.Len(), k.streams[s.Stream]) })
+}
+
+// endCapture makes a graph of a capture, or discards it.
+func (k *rank) endCapture(s *Step) error {
+	return k.d.With(func() error {
+		g, err := k.driver.StreamEndCapture(k.streams[s.Stream])
+		if err != nil {
+			return err
+		}
+		if s.Discard {
+			return k.driver.GraphDestroy(g)
+		}
+		x, err := k.driver.GraphInstantiate(g, 0)
+		k.graphs[s.Graph] = &captured{g, x}
+		return err
+	})
+}
+
+// destroy destroys a graph, which may be running.
+func (k *rank) destroy(number int) error {
+	g := k.graphs[number]
+	delete(k.graphs, number)
+	return k.d.With(func() error {
+		if number%2 == 0 {
+			return errors.Join(k.driver.GraphExecDestroy(g.exec), k.driver.GraphDestroy(g.graph))
+		}
+		return errors.Join(k.driver.GraphDestroy(g.graph), k.driver.GraphExecDestroy(g.exec))
+	})
+}
+
+// update makes a graph what another is, which is destroyed.
+func (k *rank) update(s *Step) error {
+	driver, ok := k.driver.(interface {
+		GraphExecUpdate(x cuda.GraphExec, g cuda.Graph) error
+	})
+	if !ok {
+		return errors.New("the driver has no cuGraphExecUpdate")
+	}
+	g, from := k.graphs[s.Graph], k.graphs[s.Parent]
+	return k.d.With(func() error {
+		if err := driver.GraphExecUpdate(g.exec, from.graph); err != nil { // its nodes differ: it is made anew
+			g.exec, from.exec = from.exec, g.exec
+		}
+		g.graph, from.graph = from.graph, g.graph
+		return k.destroy(s.Parent)
+	})
+}
+
+// check compares a communicator's buffers with the model's.
+func (k *rank) check(m member, e *expectation) error {
+	if err := k.sync(); err != nil {
+		return err
+	}
+	if err := m.c.Synchronize(k.streams[Own]); err != nil {
+		return err
+	}
+	got := make([]byte, k.run.p.Bytes)
+	for b, want := range e.memory[m.c.Rank()] {
+		if err := k.d.Read(got, m.memory[b]); err != nil {
+			return err
+		}
+		if i := want.differs(got); i >= 0 {
+			return fmt.Errorf("buffer %d of rank %d: byte %d is %#x, want %#x (from there %x, want %x)",
+				b, m.c.Rank(), i, got[i], want.data[i], got[i:min(i+16, len(got))], want.data[i:min(i+16, len(got))])
+		}
+	}
+	return nil
+}

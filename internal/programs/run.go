@@ -1,0 +1,351 @@
+package programs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/gpu"
+)
+
+// A run is a program that is being carried out.
+type run struct {
+	p       *Program
+	devices []*gpu.Device
+	expect  []expectation // by step
+	timeout time.Duration
+	ranks   []*rank
+	gates   []gate // by step
+
+	mu     sync.Mutex
+	opened []*ringo.Comm
+	err    error         // the first
+	failed chan struct{} // closed when err is set
+}
+
+// An expectation is what the model says of a step.
+type expectation struct {
+	state  state   // of the step's communicator, before it
+	calls  []state // the same for the calls of a group
+	taken  bool    // the step's stream is being captured, before it
+	who    []int   // the devices that take part, nil for all
+	graph  int     // that captures the step's stream
+	memory [][Buffers]cells
+}
+
+// A gate is where all ranks of a program meet that has a goroutine for each.
+type gate struct {
+	once  sync.Once
+	mu    sync.Mutex
+	here  int
+	open  chan struct{}
+	comms []*ringo.Comm
+	err   error
+}
+
+// Run carries out a program on devices, rank r on the r-th, and returns how many operations
+// of communicators it had. The error says what was wrong first: a result, an error that was
+// not expected, or that the program had not ended after so long. It sets the environment
+// variables that the program names. After an error the process is good for nothing else: calls
+// of the program may still wait.
+func Run(devices []*gpu.Device, p *Program, deadline time.Duration) (calls int, err error) {
+	if len(devices) < p.Ranks {
+		return 0, fmt.Errorf("programs: %d devices for %d ranks", len(devices), p.Ranks)
+	}
+	for name, n := range map[string]int{"RINGO_WORK_FIFO_BYTES": p.Ring, "RINGO_WORK_ARGS_BYTES": p.Args} {
+		os.Unsetenv(name)
+		if n > 0 {
+			os.Setenv(name, strconv.Itoa(n))
+		}
+	}
+	x := &run{p: p, devices: devices[:p.Ranks], timeout: deadline / 2, failed: make(chan struct{})}
+	if calls, err = x.foresee(); err != nil {
+		return 0, err
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		x.all()
+	}()
+	timer := time.NewTimer(deadline)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-x.failed:
+	case <-timer.C:
+		x.fail(fmt.Errorf("not done after %v: %s", deadline, x.where()))
+	}
+	x.mu.Lock()
+	err = x.err
+	x.mu.Unlock()
+	if err != nil {
+		go x.abort()
+		select {
+		case <-ended:
+		case <-time.After(time.Second):
+			err = fmt.Errorf("%w (and does not end: %s)", err, x.where())
+		}
+	}
+	return calls, err
+}
+
+// foresee has the model say what is to come.
+func (x *run) foresee() (calls int, err error) {
+	m := newModel(x.p)
+	x.expect, x.gates = make([]expectation, len(x.p.Steps)), make([]gate, len(x.p.Steps))
+	stateOf := func(s *Step) state {
+		if c := m.comms[s.Comm]; c != nil {
+			return c.state
+		}
+		return alive
+	}
+	for i := range x.p.Steps {
+		s, e := &x.p.Steps[i], &x.expect[i]
+		e.state = stateOf(s)
+		stream := s.Stream
+		for k := range s.Calls {
+			e.calls = append(e.calls, stateOf(&s.Calls[k]))
+			stream = s.Calls[0].Stream
+		}
+		g := m.taken[stream]
+		if s.Do == Begin {
+			e.who = s.Ranks
+		}
+		if g != nil {
+			e.taken, e.who, e.graph = true, g.ranks, g.number
+		}
+		if err := m.step(s); err != nil {
+			return 0, fmt.Errorf("step %d, %s: %w", i, s, err)
+		}
+		if s.Do == Check {
+			for _, buffers := range m.memory[s.Comm] {
+				var all [Buffers]cells
+				for b := range buffers {
+					all[b] = buffers[b].get(0, x.p.Bytes)
+				}
+				e.memory = append(e.memory, all)
+			}
+		}
+		x.gates[i].open = make(chan struct{})
+	}
+	if len(m.captures()) > 0 {
+		return 0, fmt.Errorf("a capture does not end")
+	}
+	return m.calls, nil
+}
+
+// all has the ranks do their steps, from one goroutine or from one each.
+func (x *run) all() {
+	defer func() { // where something panics
+		if p := recover(); p != nil {
+			x.fail(fmt.Errorf("panic: %v\n%s", p, stack()))
+		}
+	}()
+	for r, d := range x.devices {
+		k := &rank{run: x, number: r, d: d, driver: d.Driver()}
+		if err := k.begin(); err != nil {
+			x.fail(err)
+			return
+		}
+		x.ranks = append(x.ranks, k)
+	}
+	if x.p.Each {
+		var wg sync.WaitGroup
+		for _, k := range x.ranks {
+			wg.Go(func() {
+				runtime.LockOSThread()
+				defer runtime.UnlockOSThread()
+				for i := range x.p.Steps {
+					if x.fail(k.step(i, nil)) {
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+	} else {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		for i := range x.p.Steps {
+			if x.stepOfAll(i) {
+				break
+			}
+		}
+	}
+	if !x.hasFailed() {
+		x.fail(x.end())
+	}
+}
+
+// stepOfAll has one goroutine do a step of all ranks, unless they wait for each other in it.
+func (x *run) stepOfAll(i int) (failed bool) {
+	switch x.p.Steps[i].Do {
+	case Open, Split, Register, Unregister, Close:
+		var wg sync.WaitGroup
+		for _, k := range x.ranks {
+			wg.Go(func() { x.fail(k.step(i, nil)) })
+		}
+		wg.Wait()
+		return x.hasFailed()
+	case Group: // one for all, as a thread that drives several GPUs has to do it
+		g := ringo.NewGroup()
+		for _, k := range x.ranks {
+			if x.fail(k.step(i, g)) {
+				return true
+			}
+		}
+		return x.fail(x.p.at(i, g.Run()))
+	}
+	for _, k := range x.ranks {
+		if x.fail(k.step(i, nil)) {
+			return true
+		}
+	}
+	return x.hasFailed()
+}
+
+// at says at which step an error came.
+func (p *Program) at(i int, err error) error {
+	if err != nil {
+		err = fmt.Errorf("step %d, %s: %w", i, &p.Steps[i], err)
+	}
+	return err
+}
+
+// meet has all ranks wait for each other at a step. It returns false if the run has failed.
+func (x *run) meet(i int) bool {
+	if !x.p.Each {
+		return true
+	}
+	g := &x.gates[i]
+	g.mu.Lock()
+	if g.here++; g.here == x.p.Ranks {
+		close(g.open)
+	}
+	g.mu.Unlock()
+	select {
+	case <-g.open:
+		return true
+	case <-x.failed:
+		return false
+	}
+}
+
+// fail notes the first error. It reports whether the run has failed.
+func (x *run) fail(err error) bool {
+	if err == nil {
+		return x.hasFailed()
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.err == nil {
+		x.err = err
+		close(x.failed)
+	}
+	return true
+}
+
+func (x *run) hasFailed() bool {
+	select {
+	case <-x.failed:
+		return true
+	default:
+		return false
+	}
+}
+
+// abort ends what waits.
+func (x *run) abort() {
+	x.mu.Lock()
+	comms := x.opened
+	x.mu.Unlock()
+	for _, c := range comms {
+		c.Abort(errors.New("the program has failed"))
+	}
+}
+
+// where says at which step each rank is.
+func (x *run) where() string {
+	var list []string
+	for _, k := range x.ranks {
+		if i := int(k.at.Load()); i < len(x.p.Steps) {
+			list = append(list, fmt.Sprintf("rank %d is at step %d, %s", k.number, i, &x.p.Steps[i]))
+		} else {
+			list = append(list, fmt.Sprintf("rank %d is at the end", k.number))
+		}
+	}
+	return strings.Join(list, "; ")
+}
+
+// end closes what is open, and gives everything back. Some graphs are destroyed after the
+// communicators that they use are closed.
+func (x *run) end() error {
+	var errs []error
+	var wg sync.WaitGroup
+	for _, c := range x.opened {
+		wg.Go(func() {
+			if err := c.Close(); err != nil && c.Err() == nil {
+				x.fail(fmt.Errorf("at the end: Close: %w", err))
+			}
+		})
+	}
+	wg.Wait()
+	for _, k := range x.ranks {
+		k.at.Store(int64(len(x.p.Steps)))
+		errs = append(errs, k.end())
+	}
+	return errors.Join(errs...)
+}
+
+func stack() string {
+	b := make([]byte, 8<<10)
+	return string(b[:runtime.Stack(b, false)])
+}
+
+// openAll makes a communicator of all ranks; the first rank that comes does it.
+func (x *run) openAll(i int, s *Step) ([]*ringo.Comm, error) {
+	g := &x.gates[i]
+	g.once.Do(func() {
+		cfg := ringo.Config{Devices: x.devices, Algo: s.Algo, Timeout: x.timeout, JoinTimeout: x.timeout}
+		if s.Ordered {
+			cfg.Deterministic = "rank order"
+		}
+		g.comms, g.err = ringo.OpenLocal(len(x.devices), cfg)
+		x.keep(g.comms...)
+	})
+	return g.comms, g.err
+}
+
+// keep notes communicators that are to be closed.
+func (x *run) keep(comms ...*ringo.Comm) {
+	x.mu.Lock()
+	x.opened = append(x.opened, comms...)
+	x.mu.Unlock()
+}
+
+// allow says whether an error of a call is right where its communicator is in a state.
+func allow(err error, s state, wasAborted bool) error {
+	over := func(of ...error) bool {
+		for _, e := range of {
+			if errors.Is(err, e) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case s == alive:
+		return err
+	case s == closed && over(ringo.ErrClosed):
+		return nil
+	case (s == aborted || wasAborted) && (err == nil && s == aborted || over(ringo.ErrAborted, ringo.ErrPeer, ringo.ErrLeft)):
+		return nil
+	}
+	return fmt.Errorf("want the error of a communicator that is %s, got %v", [...]string{"alive", "aborted", "closed"}[s], err)
+}
