@@ -26,10 +26,6 @@ import (
 
 // off are the features that the library does not carry out rightly yet, with the fault's number.
 var off = map[Feature]string{
-	Overlap:   "B2",
-	Discards:  "B3",
-	Stale:     "B5",
-	Updates:   "the driver's cuGraphExecUpdate is not there yet",
 	Rings:     "B14",
 	Farewells: "Close frees memory of other ranks' GPUs and waits for kernels there",
 }

@@ -382,16 +382,13 @@ func (k *rank) destroy(number int) error {
 
 // update makes a graph what another is, which is destroyed.
 func (k *rank) update(s *Step) error {
-	driver, ok := k.driver.(interface {
-		GraphExecUpdate(x cuda.GraphExec, g cuda.Graph) error
-	})
-	if !ok {
-		return errors.New("the driver has no cuGraphExecUpdate")
-	}
 	g, from := k.graphs[s.Graph], k.graphs[s.Parent]
 	return k.d.With(func() error {
-		if err := driver.GraphExecUpdate(g.exec, from.graph); err != nil { // its nodes differ: it is made anew
+		_, err := k.driver.GraphExecUpdate(g.exec, from.graph)
+		if errors.Is(err, cuda.ErrGraphExecUpdateFailure) { // its nodes differ: the other takes its place
 			g.exec, from.exec = from.exec, g.exec
+		} else if err != nil {
+			return err
 		}
 		g.graph, from.graph = from.graph, g.graph
 		return k.destroy(s.Parent)
