@@ -34,8 +34,9 @@ type way struct {
 }
 
 // doublers opens a communicator of two ranks. Each has memory that an all-reduce doubles.
-func (w way) doublers(t *testing.T) []*doubler {
-	list := devices(t, 2)
+func (w way) doublers(t *testing.T) []*doubler { return w.on(t, devices(t, 2)) }
+
+func (w way) on(t *testing.T, list []*gpu.Device) []*doubler {
 	w.cfg.Timeout = 20 * time.Second
 	comms := onDevices(t, list, w.cfg)
 	if w.count == 0 {

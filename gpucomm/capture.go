@@ -140,3 +140,7 @@ func (g *Comm) copiesIn(w *Window) bool {
 	}
 	return false
 }
+
+// Held is how many graphs hold operations of the communicator, or did a moment ago. It may be
+// called at any time, also after Close.
+func (g *Comm) Held() int { return int(g.estate.graphs.Load()) }
