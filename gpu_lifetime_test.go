@@ -59,6 +59,52 @@ func closeAll(t *testing.T, all []*doubler) {
 	noErrors(t, each(comms, (*Comm).Close))
 }
 
+// A graph that is launched after Close does no harm, and the next call, or Synchronize, says
+// that it was launched. What it needs goes with the graph.
+func TestGraphAfterClose(t *testing.T) {
+	for _, w := range race.Some(2, everyWay()) {
+		t.Run(w.name, func(t *testing.T) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			all := w.doublers(t)
+			streams, graphs := held(t, all)
+			for i, l := range all { // one rank alone first
+				l.launch(graphs[i], streams[i])
+			}
+			closeAll(t, all)
+			for i, l := range all {
+				require.EqualError(t, l.c.Synchronize(streams[i]), l.c.Err().Error(), "nothing was launched")
+				l.launch(graphs[i], streams[i])
+				err := l.c.Synchronize(streams[i])
+				require.ErrorIs(t, err, ErrClosed)
+				require.ErrorContains(t, err, "graphs that were launched later did nothing")
+				require.ErrorContains(t, l.c.Do(l.call(0)), "graphs that were launched later did nothing")
+				l.destroy(graphs[i])
+			}
+		})
+	}
+}
+
+// A graph that is launched after Abort ends, and the communicator says why.
+func TestGraphAfterAbort(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	all := way{}.doublers(t)
+	streams, graphs := held(t, all)
+	all[1].c.Abort(nil)
+	for i, l := range all {
+		l.launch(graphs[i], streams[i])
+		require.NoError(t, l.d.Synchronize(streams[i]))
+	}
+	require.ErrorIs(t, all[1].c.Synchronize(streams[1]), ErrAborted)
+	for i, l := range all {
+		l.c.Close()
+		l.launch(graphs[i], streams[i])
+		require.NoError(t, l.d.Synchronize(streams[i]))
+		l.destroy(graphs[i])
+	}
+}
+
 // A window is not closed while graphs hold operations in it; all ranks hear of it, and the
 // graphs go on.
 func TestWindowHeld(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/internal/race"
 )
 
@@ -34,7 +36,9 @@ type way struct {
 }
 
 // doublers opens a communicator of two ranks. Each has memory that an all-reduce doubles.
-func (w way) doublers(t *testing.T) []*doubler { return w.on(t, devices(t, 2)) }
+func (w way) doublers(t *testing.T) []*doubler {
+	return w.on(t, devices(t, 2, gputest.Emu(cudaemu.Config{FreshAddresses: true})))
+}
 
 func (w way) on(t *testing.T, list []*gpu.Device) []*doubler {
 	w.cfg.Timeout = 20 * time.Second

@@ -51,17 +51,9 @@ func (g *Comm) Finish() error {
 	err := g.finish()
 	g.Verdict() // what was queued may have ended because a peer never came; then Life hears of it
 	g.unwatch()
-	err = errors.Join(err, g.end(), g.finish()) // of a graph that was launched meanwhile
+	err = errors.Join(err, g.engine.End(), g.finish()) // of a graph that was launched meanwhile
 	g.estate.seal(g.engine.Control())
 	return err
-}
-
-// end has the device know that all is over.
-func (g *Comm) end() error {
-	if e, ok := any(g.engine).(interface{ End() error }); ok {
-		return e.End()
-	}
-	return nil
 }
 
 // Leave gives everything back, and calls releaseHost for the host half. If other ranks of

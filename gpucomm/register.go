@@ -209,7 +209,7 @@ func (w *Window) Close() error {
 		}
 	}
 	if !well {
-		err = errors.Join(err, g.end())
+		err = errors.Join(err, g.engine.End())
 	}
 	w.closed = true
 	g.windows.remove(w)
