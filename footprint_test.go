@@ -190,3 +190,30 @@ func TestQueuesAllocatedAtOnce(t *testing.T) {
 		require.Equal(t, floats([]float32{11, 22}), got)
 	}
 }
+
+// Nothing is left of communicators, however many there were.
+func TestManyCommunicators(t *testing.T) {
+	list := devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Plain: true})) // which remembers no accesses
+	memory := []Region{alloc(t, list[0], make([]byte, 64)), alloc(t, list[1], make([]byte, 64))}
+	before := settled(t, list, func(footprint) bool { return true })
+	use := func(times int) (footprint, uint64) {
+		for range times {
+			comms, err := OpenLocal(2, Config{Devices: list})
+			require.NoError(t, err)
+			smallCalls(t, list, comms, memory)
+			for _, c := range comms {
+				require.NoError(t, c.Close())
+			}
+		}
+		f := settled(t, list, func(f footprint) bool { return f.goroutines == before.goroutines })
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return f, m.HeapAlloc
+	}
+	few, heap := use(10)
+	many, heapAfter := use(60)
+	require.Equal(t, few, many)
+	require.Less(t, int64(heapAfter)-int64(heap), int64(60<<10), "less than a KiB each")
+}

@@ -207,7 +207,7 @@ func TestDeviceCallRefused(t *testing.T) {
 		{"JIT disabled", KindAllReduce, cudaemu.Injection{Call: "cuModuleLoadData", Result: cuda.ErrJITCompilationDisabled}, "CUDA_DISABLE_PTX_JIT"},
 		{"no JIT", KindAllReduce, cudaemu.Injection{Call: "cuModuleLoadData", Result: cuda.ErrJITCompilerNotFound}, "libnvidia-ptxjitcompiler.so.1"},
 		{"driver too old", KindAllReduce, cudaemu.Injection{Call: "cuModuleLoadData", Result: cuda.ErrUnsupportedPTXVersion}, "install a newer driver"},
-		{"out of memory", KindAlltoAllv, cudaemu.Injection{Call: "cuMemAlloc", Result: cuda.ErrOutOfMemory}, "free device memory"},
+		{"out of memory", KindAlltoAllv, cudaemu.Injection{Call: "cuMemCreate", Result: cuda.ErrOutOfMemory}, "free device memory"},
 		{"launch", KindAllReduce, cudaemu.Injection{Call: "cuLaunchKernel", Result: cuda.ErrLaunchOutOfResources}, "launch fewer threads"},
 		{"context lost", KindAllReduce, cudaemu.Injection{Call: "cuLaunchKernel", Result: cuda.ErrIllegalAddress}, "end the process and start a new one"},
 	} {
