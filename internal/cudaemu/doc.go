@@ -76,9 +76,10 @@
 // anything and counts as written. The host counts as one thread: all later calls come
 // after work for which one call has waited. Caches, bandwidth, clocks, power.
 // Contexts other than primary ones, pageable memory in asynchronous copies, managed memory,
-// memory pools, multicast, textures, dynamic parallelism, cubins, linking. Local
-// memory is unlimited, registers are estimated (simt). Memory of one allocation that is mapped at
-// two addresses is two memories to the race detector.
+// memory pools, multicast, textures, dynamic parallelism, cubins, linking, bulk copies
+// (their proxy fences are followed). Local memory is unlimited, and registers of a
+// thread are an estimate. Memory of one allocation that is mapped at two addresses is
+// two memories to the race detector.
 //
 // On macOS it works within one process; on other systems New says no.
 package cudaemu

@@ -269,8 +269,15 @@ func (w *warp) argument(in *inst, a *access, mask uint32, addr *alu.Lanes, dst [
 }
 
 func decodeFence(c *compiler, fr *frame, in *ptx.Instr) error {
-	if in.Has("proxy") || in.Has("mbarrier_init") {
-		c.emit(fr, in, inst{exec: execNothing})
+	switch {
+	case in.Has("mbarrier_init"):
+		return errorAt(in, "barriers in memory are not emulated")
+	case in.Has("alias"):
+		c.emit(fr, in, inst{exec: execAlias})
+		return nil
+	case in.Has("proxy"):
+		op := proxyOp{shared: !in.Has("global"), global: in.Mods[len(in.Mods)-1] == "async" || in.Has("global")}
+		c.emit(fr, in, inst{exec: execProxy, x: op})
 		return nil
 	}
 	a := &access{how: weakmem.How{Line: in.Line}}
@@ -286,5 +293,19 @@ func decodeFence(c *compiler, fr *frame, in *ptx.Instr) error {
 
 func execFence(w *warp, in *inst, mask uint32) status {
 	w.block.mem.Fence(w.index, mask, in.x.(*access).how)
+	return next
+}
+
+// A proxyOp is fence.proxy.async, for the memory that it names.
+type proxyOp struct{ shared, global bool }
+
+func execProxy(w *warp, in *inst, mask uint32) status {
+	op := in.x.(proxyOp)
+	w.block.mem.FenceProxy(w.index, mask, op.shared, op.global)
+	return next
+}
+
+func execAlias(w *warp, _ *inst, _ uint32) status {
+	w.block.mem.FenceAlias(w.index)
 	return next
 }

@@ -99,6 +99,9 @@ func (b *Block) note(warp int, r *run, s *Span, k kind, how *How) *Fault {
 	if how.NonCoherent {
 		rec.kind |= nonCoherent
 	}
+	if how.Async {
+		rec.kind |= async
+	}
 	a := access{memory: b.memory, block: b, warp: w, record: rec}
 	if k&write == 0 || k&atomically != 0 {
 		if f := a.initialized(s); f != nil {

@@ -58,14 +58,17 @@ func (v *vector) hasEnded(agent uint32) bool {
 }
 
 // covers reports whether a lane's part of the access is before; lane -1 asks for all lanes.
-func (v *vector) covers(r *record, lane int) bool {
+func (v *vector) covers(r *record, lane int) bool { return v.coversIn(0, r, lane) }
+
+// coversIn is covers by the entries that have a bit in their keys, see proxy.go.
+func (v *vector) coversIn(space uint64, r *record, lane int) bool {
 	if v == nil {
 		return false
 	}
 	if v.hasEnded(r.by.agent) {
 		return true
 	}
-	agent := uint64(r.by.agent)
+	agent := uint64(r.by.agent) | space>>partBits
 	lo, hi := 0, len(v.live)
 	for lo < hi {
 		if mid := (lo + hi) / 2; v.live[mid].key < agent<<partBits {

@@ -17,9 +17,10 @@ const (
 	NoAccess       // memory of a device without peer access
 	Deadlock       // used by simt
 	BadInstruction // used by simt: trap, an address of code, a wrong barrier
+	NoProxyFence   // between a store and a bulk copy, or the reverse
 )
 
-var faultNames = [...]string{"out of bounds", "misaligned", "race", "read of unwritten memory", "no access", "deadlock", "bad instruction"}
+var faultNames = [...]string{"out of bounds", "misaligned", "race", "read of unwritten memory", "no access", "deadlock", "bad instruction", "missing proxy fence"}
 
 func (k FaultKind) String() string { return faultNames[k] }
 

@@ -32,6 +32,7 @@ const (
 	strong
 	atomically
 	nonCoherent
+	async // through the async proxy
 )
 
 // lanesAt is the lanes of the record that access a byte.

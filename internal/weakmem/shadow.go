@@ -183,7 +183,7 @@ func (a *access) ordered(s *Span, r *record, from, to uint64) (before, all bool)
 		}
 	}
 	if a.allBefore(r) {
-		return true, true
+		return true, (r.kind^cur.kind)&async == 0 || a.proxied(s, r, from, to)
 	}
 	from, to = max(from, r.addr), min(to, r.addr+r.n)
 	conflict := (r.kind|cur.kind)&write != 0 && !mutual(r, cur)
@@ -202,6 +202,9 @@ func (a *access) ordered(s *Span, r *record, from, to uint64) (before, all bool)
 				return true, false
 			}
 		}
+	}
+	if before && (r.kind^cur.kind)&async != 0 {
+		a.proxied(s, r, from, to)
 	}
 	return before, false
 }

@@ -22,6 +22,9 @@
 //   - Stores in foreign spans by others than this Memory's kernels are not seen. An
 //     acquire that reads one counts as after all releases to foreign spans before.
 //
+// Accesses of bulk copies (How.Async) want a proxy fence between them and the stores of
+// threads, and the reverse. What a bulk copy has read may be overwritten without one.
+//
 // Source: PTX ISA 8.0, chapter 8 (memory consistency model); Flanagan and
 // Freund, FastTrack, PLDI 2009, for the clocks.
 package weakmem
@@ -52,6 +55,7 @@ type How struct {
 	Order       Order
 	Scope       Scope
 	Shared      bool // the block's shared memory; addresses are offsets in it
+	Async       bool // through the async proxy, as bulk copies do: see Block.FenceProxy
 	NonCoherent bool // ld.nc: what it reads must not be written during the kernel
 	Line        int  // line of PTX, for reports
 }

@@ -1,0 +1,110 @@
+package weakmem
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+)
+
+// Bulk copies access memory through another way than loads and stores do, the async
+// proxy. A store through one is seen through the other only if a proxy fence lies
+// between them, somewhere on the path that orders them: at the writer, at the reader, or
+// at a thread that passed it on. The end of a kernel is one.
+//
+// So a vector has entries of two more kinds: what was before a proxy fence for global, and
+// for shared memory. They have a bit of their own in their keys, and so go wherever a clock
+// goes.
+const (
+	fencedShared uint64 = 1 << 62
+	fencedGlobal uint64 = 1 << 63
+)
+
+// FenceProxy is fence.proxy.async of the lanes, for shared memory, global memory, or both.
+func (b *Block) FenceProxy(warp int, mask uint32, shared, global bool) {
+	if b.memory.config.Plain {
+		return
+	}
+	w := &b.warps[warp]
+	for m := mask; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m)
+		v := b.until(warp, l, b.moment(warp, l))
+		if shared {
+			v = join(v, v.fenced(fencedShared))
+		}
+		if global {
+			v = join(v, v.fenced(fencedGlobal))
+		}
+		b.lane(warp, l).clock = join(b.clockOf(w, l), v.only(fencedShared|fencedGlobal))
+	}
+	w.time++
+}
+
+// FenceAlias is fence.proxy.alias: stores become visible at all addresses of their memory.
+func (b *Block) FenceAlias(warp int) {
+	if !b.memory.config.Plain {
+		b.warps[warp].buffer.push(System)
+	}
+}
+
+// fenced is what is before, as before a proxy fence.
+func (v *vector) fenced(space uint64) *vector {
+	f := &vector{}
+	for _, e := range v.live {
+		if e.key < fencedShared {
+			f.live = append(f.live, entry{e.key | space, e.until})
+		}
+	}
+	return f
+}
+
+// only is the entries whose keys have one of the bits.
+func (v *vector) only(spaces uint64) *vector {
+	f := &vector{}
+	for _, e := range v.live {
+		if e.key&spaces != 0 {
+			f.live = append(f.live, e)
+		}
+	}
+	return f
+}
+
+// proxied reports whether the access sees what the record of the other proxy, which is
+// before it, has stored within [from, to). If not, it says so: a proxy fence is missing.
+func (a *access) proxied(s *Span, r *record, from, to uint64) bool {
+	if r.kind&write == 0 || a.block == nil || r.by.grid == nil {
+		return true
+	}
+	space := fencedGlobal
+	if s == a.shared() {
+		space = fencedShared
+	}
+	for at := max(from, r.addr); at < min(to, r.addr+r.n); at++ {
+		for x := r.lanesAt(at); x != 0; x &= x - 1 {
+			for y := a.record.lanesAt(at); y != 0; y &= y - 1 {
+				other, lane := bits.TrailingZeros32(x), bits.TrailingZeros32(y)
+				if !a.block.clockOf(a.warp, lane).coversIn(space, r, other) {
+					a.unfenced(s, r, at, other, lane)
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// unfenced reports that a proxy fence is missing between a lane of the record and a lane of
+// the access.
+func (a *access) unfenced(s *Span, r *record, at uint64, otherLane, lane int) {
+	f := a.record.fault(NoProxyFence, s, at, lane)
+	f.Shared = s == a.shared()
+	device, kernel, block, thread := r.doer(otherLane)
+	store, through := "a bulk copy's store", "generic"
+	if a.record.kind&async != 0 {
+		store, through = "the "+strings.TrimSuffix(does(true, r.bytes()), " to"), "async"
+	}
+	f.Detail = fmt.Sprintf("through the %s proxy: no fence.proxy.async lies between it and %s by %s", through, store, who(device, kernel, int(r.line), block, thread))
+	key := finding{kind: NoProxyFence, kernel: f.Kernel, line: f.Line, other: kernel, otherLine: int(r.line), shared: f.Shared, firstDev: device, nextDev: f.Device}
+	if stop := a.memory.report(key, f); stop != nil && a.fault == nil {
+		a.fault = stop
+	}
+}
