@@ -118,6 +118,16 @@ func TestBrokenIndex(t *testing.T) {
 	require.NoError(t, runReverse(e, ptxText))
 }
 
+// A report names the line of the kernel's source, if the PTX does.
+func TestSourceLine(t *testing.T) {
+	text := edited(t, "st.global.u32 [%rd5], %r2;", ".loc 3 93 5\n\tst.global.u32 [%rd5+4], %r2;") + "\n.file 3 \"/src/reverse.cu\"\n"
+	e := start(t, cudaemu.Config{})
+	err := runReverse(e, text)
+	e.is(err, cuda.ErrIllegalAddress)
+	require.Equal(t, "reverse.cu:93", e.Reports()[0].Source)
+	require.Contains(t, err.Error(), "reverse.cu:93")
+}
+
 func TestBadAddresses(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   weakmem.FaultKind

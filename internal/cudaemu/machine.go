@@ -136,6 +136,11 @@ func (m *Machine) Reports() []*weakmem.Fault {
 
 // report is called by weakmem, which the executor runs with mu held.
 func (m *Machine) report(f *weakmem.Fault) bool {
+	for _, fn := range m.funcs {
+		if fn.kernel.Name == f.Kernel {
+			f.Source = fn.mod.image.Program.Module.Source(f.Line)
+		}
+	}
 	m.reports = append(m.reports, f)
 	return m.cfg.Report(f)
 }

@@ -8,6 +8,7 @@ import (
 // function parses .entry or .func, with its body if it has one.
 func (p *parser) function(linkage string) {
 	where := p.advance()
+	p.module.marks = append(p.module.marks, mark{line: where.line}) // those of the function before end
 	f := &Func{Entry: where.text == ".entry", Linkage: linkage, Line: where.line, Labels: map[string]int{}, Tables: map[string][]string{}}
 	b := &body{Func: f, used: map[string]int{}}
 	b.scopes = []*scope{{symbols: map[string]symbol{}}}

@@ -106,9 +106,9 @@ func (p *parser) name(what string) token {
 	return p.advance()
 }
 
-// skipRest passes over the rest of the line of p.tok.
-func (p *parser) skipRest() {
-	for line := p.tok.line; p.tok.kind != endToken && p.tok.line == line; {
+// skipRest passes over the rest of a line.
+func (p *parser) skipRest(line int) {
+	for p.tok.kind != endToken && p.tok.line == line {
 		p.advance()
 	}
 }
@@ -181,12 +181,14 @@ func architecture(s string) (sm int, suffix string, ok bool) {
 	return sm, s[len(digits):], ok && err == nil && sm > 0 && digits[0] != '+'
 }
 
-// debug passes over directives without effect: source lines, pragmas, sections of debug
-// information.
+// debug passes over directives without effect: pragmas, sections of debug information. It
+// keeps source lines.
 func (p *parser) debug() bool {
 	switch p.tok.text {
-	case ".loc", ".file":
-		p.skipRest()
+	case ".loc":
+		p.location()
+	case ".file":
+		p.sourceFile()
 	case ".pragma":
 		p.advance()
 		for {

@@ -7,8 +7,8 @@ package ptx
 
 // A Module is a PTX text. Scopes are flattened: what inline assembly declares
 // in braces under a name that the function or the module already has is
-// renamed, so that names are unique in a function. Debug information, pragmas
-// and comments are left out.
+// renamed, so that names are unique in a function. Debug information, but for
+// Source, pragmas and comments are left out.
 type Module struct {
 	Version     Version  // .version 7.0
 	Target      string   // .target sm_70
@@ -16,6 +16,9 @@ type Module struct {
 	AddressSize int      // .address_size 64; 32 when not given
 	Vars        []Var    // of the module: .global, .const and .shared, in order
 	Funcs       []*Func
+
+	files map[int]string // see Source
+	marks []mark         // by line
 }
 
 // Func is the function with a name, its definition if there is one; else nil.

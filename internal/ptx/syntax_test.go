@@ -208,9 +208,9 @@ func TestConstants(t *testing.T) {
 	}
 }
 
-func TestDebugSkipped(t *testing.T) {
+func TestDebug(t *testing.T) {
 	m, err := Parse("k.ptx", []byte(header+`
-.file 1 "k.cu"
+.file 1 "/src/k.cu"
 .entry k() {
 	.loc 1 3 5
 	.loc 1 4 5, function_name $L__info, inlined_at 1 3 5
@@ -223,6 +223,23 @@ func TestDebugSkipped(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, m.Func("k").Body, 1)
 	require.Equal(t, 9, m.Func("k").Body[0].Line)
+	for line, source := range map[int]string{6: "", 7: "k.cu:3", 8: "k.cu:4", 9: "k.cu:4"} {
+		require.Equal(t, source, m.Source(line), line)
+	}
+
+	m, err = Parse("k.ptx", []byte(header+`
+.entry k() {
+	.loc 2 30 1
+	ret;
+}
+.entry l() {
+	ret;
+}
+.file 2 "other.cu", 12, 34
+`))
+	require.NoError(t, err)
+	require.Equal(t, "other.cu:30", m.Source(m.Func("k").Body[0].Line))
+	require.Empty(t, m.Source(m.Func("l").Body[0].Line))
 }
 
 func FuzzParse(f *testing.F) {

@@ -30,6 +30,7 @@ type Fault struct {
 	Device int    // -1: the host
 	Kernel string // or the driver's operation
 	Line   int    // of PTX
+	Source string // where the line comes from: "run.cu:93"; may be empty
 	Block  [3]int
 	Thread [3]int
 	Addr   uint64
@@ -53,6 +54,9 @@ func (f *Fault) Error() string {
 		s.WriteString(" by ")
 	}
 	s.WriteString(who(f.Device, f.Kernel, f.Line, f.Block, f.Thread))
+	if f.Source != "" {
+		s.WriteString(", " + f.Source)
+	}
 	if f.Detail != "" {
 		s.WriteString("\n\t" + f.Detail)
 	}
