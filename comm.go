@@ -12,6 +12,7 @@ import (
 	"github.com/ringo-go/ringo/hostcomm"
 	"github.com/ringo-go/ringo/life"
 	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo/paths/gpupaths"
 )
 
 // A Comm is one rank's membership in a communicator. Its operations happen in
@@ -29,6 +30,7 @@ type Comm struct {
 	host  *hostcomm.Comm
 	gpu   *gpucomm.Comm // nil if no rank has a GPU
 	noGPU string        // why GPU memory cannot be used, "" if it can
+	share *gpupaths.Share
 
 	queue  queue
 	closed atomic.Bool
@@ -143,6 +145,7 @@ func (c *Comm) Close() error {
 
 // release gives everything back.
 func (c *Comm) release() error {
+	c.share.GiveBack()
 	host := func() error {
 		var err error
 		if c.net != nil {

@@ -89,6 +89,13 @@ type Config struct {
 	// CUDALibrary is the file of the CUDA driver, "libcuda.so.1" if empty. It is
 	// opened when a GPU is first asked for. RINGO_CUDA_LIBRARY.
 	CUDALibrary string
+	// MaxBlocks is the most blocks of threads, up to 128, that one kernel of the communicator
+	// holds on each GPU; the least of all ranks counts. A block is a lane of a ring: more
+	// lanes have more bandwidth and leave less of the GPU to other kernels. Zero shares
+	// the GPU among the communicators of a process: the first has up to 128 blocks, and up to
+	// 8 always run side by side. More of them than that, or more blocks than fit, may wait
+	// for each other until Timeout. RINGO_MAX_CTAS, NCCL_MAX_CTAS.
+	MaxBlocks int
 	// CheckPointers has the driver look at the memory of every call on a GPU, which
 	// takes about a µs, not only at what is new to the communicator: memory that
 	// was freed meanwhile is found. RINGO_CHECK_POINTERS, NCCL_CHECK_POINTERS.
@@ -141,6 +148,8 @@ func (c *Config) validate() (err error) {
 		return fmt.Errorf("%w: Slots is %d, want 2…65536", ErrInvalid, c.Slots)
 	case c.SlotBytes != 0 && (c.SlotBytes < 64 || c.SlotBytes > 1<<30 || c.SlotBytes%64 != 0):
 		return fmt.Errorf("%w: SlotBytes is %d, want a multiple of 64 in 64…1 GiB", ErrInvalid, c.SlotBytes)
+	case c.MaxBlocks < 0:
+		return fmt.Errorf("%w: MaxBlocks is %d, want 1…128, or 0 for a share", ErrInvalid, c.MaxBlocks)
 	case c.Timeout < 0 || c.JoinTimeout < 0:
 		return fmt.Errorf("%w: negative timeout", ErrInvalid)
 	}

@@ -56,17 +56,18 @@ func (c *Config) read(e variables) error {
 	for _, number := range []struct {
 		field *int
 		dflt  int
-		name  string
+		names []string
 	}{
-		{&c.SlotBytes, 0, "RINGO_SLOT_BYTES"},
-		{&c.Slots, DefaultSlots, "RINGO_SLOTS"},
-		{&c.Streams, 0, "RINGO_SOCKET_STREAMS"},
-		{&c.Cores, runtime.NumCPU(), "RINGO_CORES"},
+		{&c.SlotBytes, 0, []string{"RINGO_SLOT_BYTES"}},
+		{&c.Slots, DefaultSlots, []string{"RINGO_SLOTS"}},
+		{&c.Streams, 0, []string{"RINGO_SOCKET_STREAMS"}},
+		{&c.Cores, runtime.NumCPU(), []string{"RINGO_CORES"}},
+		{&c.MaxBlocks, 0, []string{"RINGO_MAX_CTAS", "NCCL_MAX_CTAS"}},
 	} {
-		if v := e.get(number.name); *number.field == 0 && v != "" {
+		if name, v := e.first(number.names...); *number.field == 0 && v != "" {
 			n, err := choice.ParseSize(v)
 			if err != nil {
-				return unreadable(number.name, v, "a number")
+				return unreadable(name, v, "a number")
 			}
 			*number.field = n
 		}

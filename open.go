@@ -159,6 +159,10 @@ func (c *Comm) connect(ctx context.Context) error {
 		if err := gpupaths.Describe(&me, c.cfg.Device); err != nil {
 			return err
 		}
+		var err error
+		if c.share, err = gpupaths.Take(&me, c.cfg.Device, string(c.group.Key()), c.cfg.MaxBlocks); err != nil {
+			return err
+		}
 	}
 	if c.Rank() == 0 {
 		if c.cfg.plan == nil {
@@ -188,7 +192,7 @@ func (c *Comm) connect(ctx context.Context) error {
 	c.host = hostcomm.New(c.life, &chooser, numberer, c.net)
 	c.notes = c.net.Notes
 	c.gpu, c.noGPU, err = gpucomm.Open(ctx, gpucomm.Options{
-		Device: c.cfg.Device, Life: c.life, Group: c.group, Chooser: chooser, Plan: given, Numberer: numberer,
+		Device: c.cfg.Device, Share: c.share, Life: c.life, Group: c.group, Chooser: chooser, Plan: given, Numberer: numberer,
 		Host: c.net, Paths: &pc, JoinTimeout: c.cfg.JoinTimeout, CheckPointers: c.cfg.CheckPointers,
 		Drain: c.queue.drain, Log: c.log,
 	})

@@ -36,6 +36,7 @@ import (
 // Options are what a Comm is made of.
 type Options struct {
 	Device        *gpu.Device
+	Share         *gpupaths.Share
 	Life          *life.Life
 	Group         bootstrap.Group
 	Chooser       choice.Chooser // as for host memory; Open adds the GPUs' kernels and plan
@@ -97,7 +98,7 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	}
 	g = &Comm{Options: o, chooser: o.Chooser, programs: map[choice.Key]*grid.Program{}, recordings: map[uint64]*recording{}, watch: watch{judged: make(chan struct{})}}
 	g.enter()
-	if g.net, missing, err = gpupaths.Connect(ctx, o.Group, o.Host, o.Device, o.Paths); err != nil || missing != "" {
+	if g.net, missing, err = gpupaths.Connect(ctx, o.Group, o.Host, o.Device, o.Share, o.Paths); err != nil || missing != "" {
 		return g, missing, err
 	}
 	handle, err := o.Device.Context()
@@ -109,7 +110,7 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	}
 	g.spare = g.estate.memory()
 	g.engine, err = grid.New(o.Device.Driver(), handle, o.Device.Handle(), g.net, grid.Options{
-		Rank: sched.Rank(o.Life.Rank), Ranks: o.Life.Size, Blocks: g.net.Blocks(), DirectBlocks: min(grid.MaxBlocks, g.net.Blocks()),
+		Rank: sched.Rank(o.Life.Rank), Ranks: o.Life.Size, Blocks: g.net.Blocks(), DirectBlocks: g.net.Blocks(),
 	})
 	if err != nil {
 		return g, "", err

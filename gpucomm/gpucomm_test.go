@@ -70,6 +70,10 @@ func openRank(t testing.TB, group bootstrap.Group, d *gpu.Device, change func(*O
 	n := group.Size()
 	l := life.New(group, "here", 20*time.Second)
 	me := paths.Profile{Info: transport.Info{Rank: group.Rank(), Host: "here"}}
+	share, err := gpupaths.Take(&me, d, string(group.Key()), 0)
+	if err != nil {
+		return nil, err
+	}
 	if err := gpupaths.Describe(&me, d); err != nil {
 		return nil, err
 	}
@@ -79,7 +83,7 @@ func openRank(t testing.TB, group bootstrap.Group, d *gpu.Device, change func(*O
 		return nil, err
 	}
 	o := Options{
-		Device: d, Life: l, Group: group, Chooser: choice.Chooser{Topo: choice.Topology{Ranks: n, Local: n}},
+		Device: d, Share: share, Life: l, Group: group, Chooser: choice.Chooser{Topo: choice.Topology{Ranks: n, Local: n}},
 		Numberer: &request.Numberer{Life: l}, Host: net, Paths: &cfg, JoinTimeout: 20 * time.Second,
 		Drain: func() {}, Log: slog.New(slog.DiscardHandler),
 	}
@@ -95,6 +99,7 @@ func openRank(t testing.TB, group bootstrap.Group, d *gpu.Device, change func(*O
 		err := g.Finish()
 		l.Turn.Unlock()
 		l.Close()
+		share.GiveBack()
 		require.NoError(t, errors.Join(err, g.Leave(func() error { return errors.Join(net.Close(), group.Close()) })))
 	})
 	return g, err

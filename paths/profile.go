@@ -27,6 +27,8 @@ type Profile struct {
 	GPU        string `json:",omitempty"` // name of the rank's GPU, if it has one
 	GPUID      string `json:",omitempty"` // tells it from others
 	Processors int    `json:",omitempty"` // that it has
+	Blocks     int    `json:",omitempty"` // that the account of the rank's process gives its kernels
+	MaxBlocks  int    `json:",omitempty"` // that the rank wants instead; 0: any
 }
 
 // A Setting is something that all ranks must have set to the same value.

@@ -17,10 +17,9 @@ type geometry struct {
 	blocks int // of a kernel at most
 }
 
-// geometryOf is the geometry for a number of ranks, of which at most sharing share a GPU. A
-// GPU has this number of multiprocessors. The kernels of ranks that share one wait for each
-// other, so the blocks of all of them must fit on it at the same time.
-func geometryOf(ranks, sharing, processors int) geometry {
+// geometryOf is the geometry for a number of ranks, whose kernels have at most this number of
+// blocks: a block for each lane.
+func geometryOf(ranks, blocks int) geometry {
 	g := geometry{
 		board: grid.DefaultBoard(ranks),
 		pinned: grid.Board{
@@ -29,16 +28,13 @@ func geometryOf(ranks, sharing, processors int) geometry {
 			Far:   grid.Geometry{Lanes: max(1, min(8, 32/ranks)), Slots: 4, SlotBytes: 64 << 10},
 		},
 		bridge: grid.Geometry{Lanes: 4, Slots: 8, SlotBytes: 128 << 10},
-		blocks: max(1, processors/max(1, sharing)),
+		blocks: blocks,
 	}
 	if ranks > 8 { // every pair has queues, also if it never uses them
 		g.bridge = grid.Geometry{Lanes: 1, Slots: 4, SlotBytes: 128 << 10}
 	}
-	if sharing > 1 {
-		most := max(1, processors/sharing)
-		for _, q := range []*grid.Geometry{&g.board.Near, &g.board.Far, &g.pinned.Near, &g.pinned.Far, &g.bridge} {
-			q.Lanes = min(q.Lanes, most)
-		}
+	for _, q := range []*grid.Geometry{&g.board.Near, &g.board.Far, &g.pinned.Near, &g.pinned.Far, &g.bridge} {
+		q.Lanes = min(q.Lanes, blocks)
 	}
 	return g
 }

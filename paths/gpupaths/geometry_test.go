@@ -1,6 +1,7 @@
 package gpupaths
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,16 +13,16 @@ import (
 // by side.
 func TestGeometry(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 8, 16} {
-		g := geometryOf(n, 1, 132)
+		g := geometryOf(n, 128)
 		b := bridgeNet{shape: g.bridge}
 		require.LessOrEqual(t, g.board.Bytes(), 64<<20, "%d ranks", n)
 		require.LessOrEqual(t, g.pinned.Bytes(), 64<<20, "%d ranks", n)
 		require.LessOrEqual(t, 2*(n-1)*b.laneSetBytes(), 64<<20, "%d ranks", n)
-		shared := geometryOf(n, 4, 132)
-		require.LessOrEqual(t, 4*shared.board.Near.Lanes, 132)
-		require.LessOrEqual(t, 4*shared.pinned.Near.Lanes, 132)
+		few := geometryOf(n, 3)
+		for _, q := range []int{few.board.Near.Lanes, few.board.Far.Lanes, few.pinned.Near.Lanes, few.pinned.Far.Lanes, few.bridge.Lanes, few.blocks} {
+			require.LessOrEqual(t, q, 3)
+		}
 	}
-	require.Equal(t, 1, geometryOf(16, 16, 8).board.Near.Lanes)
 }
 
 // Ranks that share a GPU are counted by the GPU's identity, not by its name.
@@ -36,4 +37,35 @@ func TestSharing(t *testing.T) {
 	require.Empty(t, sharingNotes(ranks("a", "b", "c")))
 	require.Equal(t, 2, sharing(ranks("a", "b", "a", "b", "c")))
 	require.Contains(t, sharingNotes(ranks("a", "b", "a"))[0], "up to 2 ranks share a GPU")
+}
+
+// All communicators that are promised fit on a GPU together, whatever its size; the first has
+// what it needs for the bandwidth of a large one.
+func TestShares(t *testing.T) {
+	for _, processors := range []int{1, 2, 8, 20, 80, 132, 148} {
+		a := &account{capacity: 2 * processors, open: map[string]*holding{}}
+		sum := 0
+		for i := range Communicators {
+			n := a.share()
+			require.GreaterOrEqual(t, n, 1)
+			sum += n
+			a.open[fmt.Sprint(i)] = &holding{1, n}
+		}
+		require.LessOrEqual(t, sum, max(Communicators, a.capacity), "%d multiprocessors", processors)
+		require.LessOrEqual(t, 1, a.share(), "one more may wait for the others")
+	}
+	require.Equal(t, 128, (&account{capacity: 264}).share())
+}
+
+// The least share of all ranks counts, divided among those of one GPU.
+func TestAgreedBlocks(t *testing.T) {
+	all := []paths.Profile{{Blocks: 128, Processors: 132}, {Blocks: 40, Processors: 132}}
+	require.Equal(t, 40, agreedBlocks(all, 1))
+	require.Equal(t, 20, agreedBlocks(all, 2))
+	all[0].MaxBlocks = 8
+	require.Equal(t, 8, agreedBlocks(all, 1))
+	all[1].MaxBlocks, all[0].MaxBlocks = 1000, 1000
+	require.Equal(t, 128, agreedBlocks(all, 1))
+	require.Equal(t, 66, agreedBlocks(all, 2))
+	require.Equal(t, 1, agreedBlocks([]paths.Profile{{Blocks: 1, Processors: 8}}, 4))
 }

@@ -57,15 +57,17 @@ type Net struct {
 
 // Connect agrees with all ranks on the path of each pair of GPUs. missing says, in the same
 // words on all ranks, why some pair has none; n is nil then. d and cfg are this rank's.
-func Connect(ctx context.Context, g paths.Group, host *paths.Net, d *gpu.Device, cfg *paths.Config) (n *Net, missing string, err error) {
+func Connect(ctx context.Context, g paths.Group, host *paths.Net, d *gpu.Device, share *Share, cfg *paths.Config) (n *Net, missing string, err error) {
 	handle, err := d.Context()
 	if err != nil {
 		return nil, "", err
 	}
 	all := host.Profiles
+	blocks := agreedBlocks(all, sharing(all))
+	share.settle(blocks)
 	n = &Net{
 		rank: g.Rank(), size: g.Size(), group: g, host: host, self: all[g.Rank()].Info,
-		driver: d.Driver(), ctx: handle, dev: d.Handle(), geometry: geometryOf(g.Size(), sharing(all), all[0].Processors),
+		driver: d.Driver(), ctx: handle, dev: d.Handle(), geometry: geometryOf(g.Size(), blocks),
 	}
 	if missing, err = n.connect(ctx, cfg); err != nil || missing != "" {
 		return nil, missing, errors.Join(err, n.Close())

@@ -1,0 +1,139 @@
+package gpupaths
+
+import (
+	"sync"
+
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/paths"
+)
+
+// A Share is how many blocks of a GPU the kernels of one communicator may hold. Kernels wait
+// for those of other ranks, so what they hold they keep: if two communicators fill two GPUs,
+// each of them one, neither ends. With shares that fit on the GPU together, the kernels of
+// all communicators of a process run side by side.
+type Share struct {
+	gpu  accountKey
+	comm string // the communicator's key
+}
+
+// Communicators is how many communicators of a process are sure to run side by side on a GPU.
+const Communicators = 8
+
+const (
+	mostBlocks  = 128 // of a kernel
+	leastBlocks = 16  // that the account keeps for a communicator, fewer on small GPUs
+)
+
+// An account is how the blocks of one GPU are divided.
+type account struct {
+	capacity int // blocks that run at once
+	open     map[string]*holding
+}
+
+// A holding is what the ranks of one communicator have on the GPU.
+type holding struct{ ranks, blocks int }
+
+var accounts struct {
+	sync.Mutex
+	of map[accountKey]*account
+}
+
+type accountKey struct {
+	driver cuda.Driver
+	dev    cuda.Device
+}
+
+// Take takes a share of a GPU for a rank of a communicator: most blocks, or if that is 0 what
+// the account gives. It says so in the rank's profile.
+func Take(p *paths.Profile, d *gpu.Device, comm string, most int) (*Share, error) {
+	capacity, err := capacityOf(d)
+	if err != nil {
+		return nil, err
+	}
+	key := accountKey{d.Driver(), d.Handle()}
+	accounts.Lock()
+	defer accounts.Unlock()
+	a := accounts.of[key]
+	if a == nil {
+		if accounts.of == nil {
+			accounts.of = map[accountKey]*account{}
+		}
+		a = &account{capacity: capacity, open: map[string]*holding{}}
+		accounts.of[key] = a
+	}
+	h := a.open[comm]
+	if h == nil {
+		h = &holding{blocks: a.share()}
+		a.open[comm] = h
+	}
+	h.ranks++
+	p.Blocks, p.MaxBlocks = h.blocks, most
+	return &Share{key, comm}, nil
+}
+
+// capacityOf is how many blocks of a communicator's largest kernel run on a GPU at once. They
+// have 576 threads, and registers for two of them on a multiprocessor.
+func capacityOf(d *gpu.Device) (int, error) {
+	processors, err := d.Driver().DeviceGetAttribute(cuda.AttrMultiprocessorCount, d.Handle())
+	if err != nil {
+		return 0, err
+	}
+	threads, err := d.Driver().DeviceGetAttribute(cuda.AttrMaxThreadsPerMultiprocessor, d.Handle())
+	return processors * max(1, min(2, threads/576)), err
+}
+
+// share is what one more communicator gets: all that is left, but for the least share of
+// those that may come.
+func (a *account) share() int {
+	left := a.capacity
+	for _, h := range a.open {
+		left -= h.blocks
+	}
+	least := max(1, min(leastBlocks, a.capacity/(2*Communicators)))
+	return max(least, min(mostBlocks, left-least*max(0, Communicators-1-len(a.open))))
+}
+
+// settle says how many blocks each rank of the communicator has, as all ranks agreed.
+func (s *Share) settle(blocks int) {
+	accounts.Lock()
+	defer accounts.Unlock()
+	h := accounts.of[s.gpu].open[s.comm]
+	h.blocks = blocks * h.ranks
+}
+
+// GiveBack ends the share, once. Kernels of the rank hold nothing any more. A nil Share has
+// nothing.
+func (s *Share) GiveBack() {
+	if s == nil {
+		return
+	}
+	accounts.Lock()
+	defer accounts.Unlock()
+	a := accounts.of[s.gpu]
+	if h := a.open[s.comm]; h.ranks > 1 {
+		h.ranks--
+		return
+	}
+	if delete(a.open, s.comm); len(a.open) == 0 {
+		delete(accounts.of, s.gpu)
+	}
+}
+
+// agreedBlocks is the share of each rank, the least that any of them may have. Up to sharing
+// ranks are on one GPU.
+func agreedBlocks(all []paths.Profile, sharing int) int {
+	least := mostBlocks
+	for i := range all {
+		p := &all[i]
+		blocks := p.Blocks / sharing
+		if p.MaxBlocks > 0 {
+			blocks = p.MaxBlocks
+		}
+		if sharing > 1 { // their kernels wait for each other
+			blocks = min(blocks, p.Processors/sharing)
+		}
+		least = min(least, blocks)
+	}
+	return max(1, least)
+}
