@@ -37,7 +37,7 @@ func TestConfigFill(t *testing.T) {
 	require.NotEmpty(t, c.HostID)
 
 	c, err = Config{Slots: 4}.fill(environment("RINGO_SLOTS=16", "RINGO_SLOT_BYTES=64K", "RINGO_TIMEOUT=90s", "NCCL_ALGO=Tree",
-		"NCCL_SOCKET_IFNAME=eth", "RINGO_SOCKET_IFNAME=^lo", "NCCL_SOCKET_FAMILY=AF_INET6", "NCCL_HOSTID=here", "NCCL_SHM_DISABLE=1", "NCCL_CHECK_POINTERS=1"))
+		"NCCL_SOCKET_IFNAME=eth", "RINGO_SOCKET_IFNAME=^lo", "NCCL_SOCKET_FAMILY=AF_INET6", "NCCL_HOSTID=here", "NCCL_SHM_DISABLE=1", "NCCL_CHECK_POINTERS=1", "NCCL_MAX_CTAS=16", "RINGO_LINES=0"))
 	require.NoError(t, err)
 	require.Equal(t, 4, c.Slots) // what the program says comes first
 	require.Equal(t, 64<<10, c.SlotBytes)
@@ -48,9 +48,11 @@ func TestConfigFill(t *testing.T) {
 	require.Equal(t, "here", c.HostID)
 	require.Equal(t, "p2p,inproc,socket", c.Transport)
 	require.True(t, c.CheckPointers)
+	require.Equal(t, 16, c.MaxBlocks)
+	require.Equal(t, "0", c.lines)
 
 	for _, bad := range []string{"RINGO_SLOTS=x", "RINGO_SLOTS=1", "RINGO_SLOT_BYTES=65", "RINGO_TIMEOUT=soon", "RINGO_TIMEOUT=-1s",
-		"RINGO_ALGO=quantum", "RINGO_SOCKET_FAMILY=5", "RINGO_DEBUG=LOUD", "RINGO_SLOT_BYTES=9999999999G"} {
+		"RINGO_ALGO=quantum", "RINGO_SOCKET_FAMILY=5", "RINGO_DEBUG=LOUD", "RINGO_SLOT_BYTES=9999999999G", "RINGO_LINES=2", "NCCL_MAX_CTAS=-1"} {
 		_, err := Config{}.fill(environment(bad))
 		require.ErrorIs(t, err, ErrInvalid, bad)
 	}

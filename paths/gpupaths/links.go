@@ -169,5 +169,8 @@ func (n *Net) Notes() []string {
 			notes[i] += " (" + why + ")"
 		}
 	}
+	if n.blocks < mostBlocks {
+		notes = append(notes, fmt.Sprintf("GPU memory: kernels of up to %d blocks, this communicator's share of the GPU (RINGO_MAX_CTAS)", n.blocks))
+	}
 	return append(notes, sharingNotes(n.host.Profiles)...)
 }

@@ -1,0 +1,205 @@
+package ringo
+
+import (
+	"bytes"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/paths/gpupaths"
+)
+
+// A holder keeps streams and parts of GPUs busy until it is told to let go.
+type holder struct {
+	t    *testing.T
+	flag uintptr // pinned host memory
+}
+
+// holdText is a kernel that runs until the word at p is not 0.
+const holdText = `.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry hold(.param .u64 p) {
+	.reg .b64 %rd<2>;
+	.reg .b32 %r<2>;
+	.reg .pred %p<2>;
+	ld.param.u64 %rd1, [p];
+again:
+	ld.volatile.global.u32 %r1, [%rd1];
+	setp.eq.u32 %p1, %r1, 0;
+	@%p1 bra again;
+	ret;
+}
+`
+
+func newHolder(t *testing.T, d *gpu.Device) *holder {
+	h := &holder{t: t}
+	require.NoError(t, d.With(func() (err error) {
+		h.flag, err = d.Driver().MemHostAlloc(64, cuda.HostAllocPortable)
+		return err
+	}))
+	h.word().Store(0)
+	t.Cleanup(func() { require.NoError(t, d.With(func() error { return d.Driver().MemFreeHost(h.flag) })) })
+	return h
+}
+
+func (h *holder) word() *atomic.Uint32 {
+	return (*atomic.Uint32)(*(*unsafe.Pointer)(unsafe.Pointer(&h.flag)))
+}
+
+func (h *holder) letGo() { h.word().Store(1) }
+
+// hold queues blocks of a warp on a stream, which run until letGo.
+func (h *holder) hold(d *gpu.Device, s gpu.Stream, blocks int) {
+	h.t.Helper()
+	require.NoError(h.t, d.With(func() error {
+		m, err := d.Driver().ModuleLoadData([]byte(holdText))
+		if err != nil {
+			return err
+		}
+		h.t.Cleanup(func() { require.NoError(h.t, d.With(func() error { return d.Driver().ModuleUnload(m) })) })
+		f, err := d.Driver().ModuleGetFunction(m, "hold")
+		if err != nil {
+			return err
+		}
+		l := cuda.Launch{Grid: cuda.Dim3{X: uint32(blocks)}, Block: cuda.Dim3{X: 32}, Stream: s}
+		return d.Driver().LaunchKernel(f, &l, cuda.ArgsOf(&struct{ p uintptr }{h.flag}))
+	}))
+}
+
+// A crowd is communicators of the same GPUs, each with a stream of its own on each of them.
+type crowd struct {
+	t     *testing.T
+	list  []*gpu.Device
+	comms [][]lane // by communicator, by rank
+}
+
+// crowdBytes is enough for all blocks of an emulated GPU: 16 lanes of two chunks.
+const crowdBytes = 16 * 2 * 8 << 10
+
+func newCrowd(t *testing.T, list []*gpu.Device, n int, cfg Config) *crowd {
+	w := &crowd{t: t, list: list}
+	for range n {
+		var c []lane
+		for _, m := range onDevices(t, list, cfg) {
+			d := m.Device()
+			s, err := d.NewStream()
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, d.DestroyStream(s)) })
+			c = append(c, lane{c: m, d: d, stream: s, x: alloc(t, d, make([]byte, crowdBytes))})
+		}
+		w.comms = append(w.comms, c)
+	}
+	for i := range w.comms { // all that is allocated and loaded is there before anything is held
+		w.call(i, 0)
+		w.call(i, 1)
+	}
+	w.finish()
+	return w
+}
+
+// call has a rank take part in an all-reduce of a communicator.
+func (w *crowd) call(i, r int) {
+	w.t.Helper()
+	l := w.comms[i][r]
+	require.NoError(w.t, l.d.Set(l.x.Ptr(), byte(r+1), crowdBytes, l.stream))
+	require.NoError(w.t, l.c.Do(&Call{Kind: KindAllReduce, In: l.x, Out: l.x, Count: crowdBytes / 4, Type: Int32, Stream: l.stream}))
+}
+
+// finish waits for all and looks at the results.
+func (w *crowd) finish() {
+	w.t.Helper()
+	got, want := make([]byte, crowdBytes), bytes.Repeat([]byte{3}, crowdBytes)
+	for i, c := range w.comms {
+		for r, l := range c {
+			require.NoError(w.t, l.c.Synchronize(l.stream), "communicator %d, rank %d", i, r)
+			require.NoError(w.t, l.d.Read(got, l.x))
+			require.Equal(w.t, want, got, "communicator %d, rank %d", i, r)
+		}
+	}
+}
+
+// As many communicators as are promised finish in whatever order each rank calls them, each on
+// a stream of its own, beside a kernel that has what is left of the GPU.
+func TestManyCommunicators(t *testing.T) {
+	for _, algo := range []string{"ring", "steps", "twoshot"} {
+		t.Run(algo, func(t *testing.T) {
+			list := devices(t, 2)
+			w := newCrowd(t, list, gpupaths.Communicators, Config{Algo: algo, Timeout: 20 * time.Second})
+			h := newHolder(t, list[0])
+			defer h.letGo()
+			for _, d := range list {
+				s, err := d.NewStream()
+				require.NoError(t, err)
+				defer d.DestroyStream(s)
+				h.hold(d, s, processors(t, d))
+			}
+			for r := range list {
+				for i := range w.comms {
+					w.call((i+r*len(w.comms)/2)%len(w.comms), r)
+				}
+			}
+			w.finish()
+		})
+	}
+}
+
+func processors(t *testing.T, d *gpu.Device) int {
+	n, err := d.Driver().DeviceGetAttribute(cuda.AttrMultiprocessorCount, d.Handle())
+	require.NoError(t, err)
+	return n
+}
+
+// crossed calls two communicators in the same order on both ranks, whose GPUs reach them in
+// opposite orders: the stream of the one that each is to do last waits for a while.
+func crossed(t *testing.T, cfg Config) *crowd {
+	var emu []gputest.Option
+	if !gputest.OnGPU() {
+		emu = append(emu, gputest.Emu(cudaemu.Config{Devices: 2, Stall: -1}))
+	}
+	list := devices(t, 2, emu...)
+	w := newCrowd(t, list, 2, cfg)
+	h := newHolder(t, list[0])
+	for r, d := range list {
+		h.hold(d, w.comms[r][r].stream, 1)
+	}
+	for i := range w.comms {
+		for r := range list {
+			w.call(i, r)
+		}
+	}
+	time.AfterFunc(100*time.Millisecond, h.letGo)
+	return w
+}
+
+// Communicators with more blocks than fit may wait for each other; then both say so after the
+// deadline. With shares that fit they finish.
+func TestTooManyBlocks(t *testing.T) {
+	if gputest.OnGPU() {
+		t.Skip("needs a GPU with room for one of them")
+	}
+	large := Config{Algo: "ring", MaxBlocks: 128, Timeout: 2 * time.Second}
+	t.Run("beyond", func(t *testing.T) {
+		w := crossed(t, large)
+		for i, l := range w.comms {
+			for r := range l {
+				err := l[r].c.Synchronize(l[r].stream)
+				require.Error(t, err)
+				require.Contains(t, err.Error(), "AllReduce", "communicator %d", i)
+				t.Log(err)
+			}
+		}
+	})
+	t.Run("shares", func(t *testing.T) {
+		cfg := large
+		cfg.MaxBlocks = 0
+		crossed(t, cfg).finish()
+	})
+}
