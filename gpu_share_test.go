@@ -128,7 +128,7 @@ func (w *crowd) finish() {
 
 // As many communicators as are promised finish in whatever order each rank calls them, each on
 // a stream of its own, beside a kernel that has what is left of the GPU.
-func TestManyCommunicators(t *testing.T) {
+func TestSideBySide(t *testing.T) {
 	for _, algo := range []string{"ring", "steps", "twoshot"} {
 		t.Run(algo, func(t *testing.T) {
 			list := devices(t, 2)
@@ -192,8 +192,7 @@ func TestTooManyBlocks(t *testing.T) {
 			for r := range l {
 				err := l[r].c.Synchronize(l[r].stream)
 				require.Error(t, err)
-				require.Contains(t, err.Error(), "AllReduce", "communicator %d", i)
-				t.Log(err)
+				require.Contains(t, err.Error(), "not done after 2s", "communicator %d", i)
 			}
 		}
 	})
