@@ -17,7 +17,7 @@ import (
 
 // gpuWork is what ranks with a GPU do in processes of their own, by name; they
 // return the exit code.
-var gpuWork = map[string]func(c *Comm) int{"gpuloop": gpuLoop, "gpucheck": gpuCheck}
+var gpuWork = map[string]func(c *Comm) int{"gpuloop": gpuLoop, "gpucheck": gpuCheck, "gpufootprint": gpuFootprint}
 
 // gpuMain is such a rank. Every process has all devices.
 func gpuMain(work func(c *Comm) int) int {

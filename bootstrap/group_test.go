@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -13,7 +14,9 @@ import (
 )
 
 // joinAll makes a group of n ranks over loopback, joining in random order.
-func joinAll(t testing.TB, n int) []Group {
+func joinAll(t testing.TB, n int) []Group { return joinWith(t, n, JoinOptions{apart: true}) }
+
+func joinWith(t testing.TB, n int, o JoinOptions) []Group {
 	t.Helper()
 	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0"})
 	require.NoError(t, err)
@@ -22,7 +25,7 @@ func joinAll(t testing.TB, n int) []Group {
 	var wg sync.WaitGroup
 	for _, rank := range rand.Perm(n) {
 		wg.Go(func() {
-			g, err := Join(within(t, 20*time.Second), id, rank, n, JoinOptions{})
+			g, err := Join(within(t, 20*time.Second), id, rank, n, o)
 			if err != nil {
 				t.Errorf("rank %d: %v", rank, err)
 				return
@@ -60,13 +63,14 @@ func closeAll(t testing.TB, groups []Group) {
 	})
 }
 
-// kinds are the two ways to have a group; both must behave the same.
+// kinds are the ways to have a group; all must behave the same.
 var kinds = []struct {
 	name string
 	make func(t testing.TB, n int) []Group
 }{
 	{"local", func(_ testing.TB, n int) []Group { return Local(n) }},
 	{"tcp", joinAll},
+	{"in the hub's process", func(t testing.TB, n int) []Group { return joinWith(t, n, JoinOptions{}) }},
 }
 
 func forKinds(t *testing.T, n int, f func(t *testing.T, groups []Group)) {
@@ -287,5 +291,35 @@ func TestDeathAtRandom(t *testing.T) {
 				closeAll(t, groups)
 			}
 		})
+	}
+}
+
+// Ranks in the hub's process need neither connections nor goroutines when the door is closed.
+func TestHubsProcessIsQuiet(t *testing.T) {
+	before := runtime.NumGoroutine()
+	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0"})
+	require.NoError(t, err)
+	groups := make([]Group, 3)
+	var wg sync.WaitGroup
+	for r := range groups {
+		wg.Go(func() { groups[r], _ = Join(within(t, 20*time.Second), id, r, len(groups), JoinOptions{}) })
+	}
+	wg.Wait()
+	require.NotContains(t, groups, nil)
+	hubOf(id).closeDoor()
+	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	require.LessOrEqual(t, runtime.NumGoroutine(), before)
+	each(groups, func(g Group) {
+		all, err := g.AllGather(t.Context(), []byte{byte(g.Rank())})
+		if err != nil || len(all) != 3 {
+			t.Errorf("rank %d: %v, %v", g.Rank(), all, err)
+		}
+	})
+	Stop(id)
+	for r, g := range groups {
+		require.ErrorContains(t, awaitFailure(t, g), "the rendezvous was stopped", "rank %d", r)
+		require.NoError(t, g.Close())
 	}
 }

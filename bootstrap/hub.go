@@ -76,7 +76,9 @@ func (h *hub) serve(conn net.Conn) {
 		s.link.flush(flushTime)
 		return
 	}
-	h.rise(s, h.listen(s))
+	if why := h.listen(s); !h.hasMoved(s) {
+		h.rise(s, why)
+	}
 }
 
 // greet has both sides prove that they know the key, the rank first.
@@ -166,9 +168,17 @@ func (h *hub) miss() {
 // start turns the lobby into a room. Under mu.
 func (h *hub) start() {
 	h.room = newRoom(h.lobby.size, func(to []int, m message) {
-		frame := encode(m)
+		var frame []byte
 		for _, rank := range to {
-			h.lobby.seats[rank].link.sendFrame(frame)
+			s := h.lobby.seats[rank]
+			if s.ear != nil {
+				s.ear(own(m))
+				continue
+			}
+			if frame == nil {
+				frame = encode(m)
+			}
+			s.link.sendFrame(frame)
 		}
 	})
 	begin := &start{Salt: salt(auth.NewNonce()), Hosts: h.lobby.hosts()}
@@ -241,8 +251,37 @@ func (h *hub) wait(s *seat, m message) {
 	h.refuseAll(h.lobby.gaveUp(s.Rank, g, strangers))
 }
 
-// rise notes that a rank's connection has ended, and how.
-func (h *hub) rise(s *seat, why string) {
+// move has a rank of this process and the room talk without a connection from now on. What
+// was said before is in the connection, which ends then. False means that the hub has ended.
+func (h *hub) move(m *member) (*seat, bool) {
+	h.mu.Lock()
+	s, r := h.lobby.seats[m.rank], h.room
+	ok := !h.stopped
+	if ok {
+		s.moved = m
+	}
+	h.mu.Unlock()
+	if !ok {
+		return nil, false
+	}
+	r.mu.Lock()
+	s.ear = m.hear
+	r.mu.Unlock()
+	s.link.flush(flushTime)
+	s.link.closeWrite()
+	return s, true
+}
+
+func (h *hub) hasMoved(s *seat) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return s.moved != nil
+}
+
+// rise notes that a rank's connection has ended, and how; once.
+func (h *hub) rise(s *seat, why string) { s.risen.Do(func() { h.rose(s, why) }) }
+
+func (h *hub) rose(s *seat, why string) {
 	h.mu.Lock()
 	r := h.room
 	if r == nil && h.verdict == nil {
@@ -285,5 +324,8 @@ func (h *hub) stop() {
 	h.timer.Stop()
 	for _, s := range h.lobby.seats {
 		s.link.close()
+		if s.moved != nil {
+			s.moved.lost("the rendezvous was stopped")
+		}
 	}
 }

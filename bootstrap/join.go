@@ -20,6 +20,8 @@ const DefaultJoinTimeout = 60 * time.Second
 type JoinOptions struct {
 	Source net.IP       // local address to connect from; nil is the kernel's choice
 	Log    *slog.Logger // nil is silence
+
+	apart bool // keep the connection where the hub is in this process, for tests
 }
 
 // Join enters the group of id as one of size ranks, and returns when all ranks
@@ -229,6 +231,9 @@ func (j *joiner) enrol(l *link, s *start) Group {
 	l.conn.SetReadDeadline(time.Time{})
 	m := newMember(j.rank, j.size, groupKey(j.id.key(), s.Salt), s.Hosts)
 	h := hubOf(j.id) // nil unless this process serves it
+	if h != nil && !j.opt.apart && h.take(m, l) {
+		return m
+	}
 	m.up = func(msg message) {
 		if _, ok := msg.(*fail); ok && h != nil { // straight to the room, where flush waits for it
 			h.started().hear(j.rank, msg)
@@ -260,6 +265,31 @@ func (j *joiner) enrol(l *link, s *start) Group {
 		<-ended
 	}
 	return m
+}
+
+// take has a member of the hub's process talk to the room without its connection l, and
+// without a goroutine. False means that the hub has ended.
+func (h *hub) take(m *member, l *link) bool {
+	r := h.started()
+	s, ok := h.move(m)
+	if !ok {
+		return false
+	}
+	m.up = func(msg message) { r.hear(m.rank, msg) }
+	m.flush = h.flush // the others hear of our leave, or failure, before this process may end
+	m.drop = func() { h.rise(s, "dropped out") }
+	m.hangUp = func() {
+		select {
+		case <-m.byed:
+		case <-time.After(goodbyeTime):
+		}
+		h.flush()
+		h.rise(s, "left")
+	}
+	l.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
+	pump(l, m) // what was said before
+	l.close()
+	return true
 }
 
 // pump hands the room's messages to m until the connection ends.

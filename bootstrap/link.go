@@ -88,6 +88,13 @@ func (l *link) flush(d time.Duration) {
 
 func (l *link) receive(limit int) (message, error) { return decode(l.in, limit) }
 
+// closeWrite ends what the other side reads, after what was sent.
+func (l *link) closeWrite() {
+	if c, ok := l.conn.(interface{ CloseWrite() error }); ok {
+		c.CloseWrite()
+	}
+}
+
 func (l *link) close() {
 	l.mu.Lock()
 	l.broken = true

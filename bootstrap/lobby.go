@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -18,6 +19,10 @@ type seat struct {
 	claim
 	from string // address of the connection
 	link *link
+
+	ear   func(message) // of a rank in the hub's process, in place of the link; under the lock of the room
+	moved *member       // that rank, nil before it has moved; under mu of the hub
+	risen sync.Once
 }
 
 func (s *seat) String() string {
