@@ -214,6 +214,48 @@ func TestOrderInFork(t *testing.T) {
 	}
 }
 
+// What is captured again is the same graph: an executable one is updated with it, and keeps
+// its place in the order.
+func TestOrderOfUpdatedGraph(t *testing.T) {
+	for _, w := range race.Some(3, everyWay()) {
+		t.Run(w.name, func(t *testing.T) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			all := w.doublers(t)
+			streams := make([]gpu.Stream, len(all))
+			for i, l := range all {
+				s, driver := l.stream(), l.d.Driver()
+				streams[i] = s
+				l.set(1)
+				twice := func() {
+					l.double(s)
+					l.double(s)
+				}
+				x := l.graph(s, twice)
+				l.double(0) // between the captures
+				l.begin(s)
+				twice()
+				require.NoError(t, l.d.With(func() error {
+					g, err := driver.StreamEndCapture(s)
+					require.NoError(t, err)
+					why, err := driver.GraphExecUpdate(x, g)
+					require.NoError(t, err, "%+v", why)
+					return driver.GraphDestroy(g)
+				}))
+				require.Eventually(t, func() bool { return l.c.gpu.Held() == 1 }, 10*time.Second, time.Millisecond)
+				l.launch(x, s)
+				l.double(0)
+				l.launch(x, s)
+				l.destroy(x)
+			}
+			for i, l := range all {
+				l.has(64, streams[i])
+				require.Eventually(t, func() bool { return l.c.gpu.Held() == 0 }, 10*time.Second, time.Millisecond)
+			}
+		})
+	}
+}
+
 // Streams with the same handle are told apart: those of threads, and one that was destroyed
 // and its handle given again.
 func TestOrderOfSameHandles(t *testing.T) {
