@@ -78,10 +78,22 @@ func (c *Comm) Start(call *Call) *Pending {
 	return c.start(call)
 }
 
-// capturing reports whether a call would become part of a graph: if it is queued before the
-// capture ends.
-func (c *Comm) capturing(call *Call) bool {
-	return c.noGPU == "" && call.OnDevice() && c.gpu.Capturing(call.Stream)
+// Prepare loads and allocates what a call on GPU memory needs, as its kernels, and carries
+// nothing out: Do only queues the call then. Without it the first call of a kind, type and
+// algorithm does so, which takes up to 0.1 s, and a driver may let it wait for the kernels
+// that run on the GPU. So call it where these might wait for a call that this rank makes
+// later: before operations of several communicators that overlap in another order on other
+// ranks. No other rank takes part. The call's memory and stream have to be live.
+func (c *Comm) Prepare(call *Call) error {
+	if err := call.Check(c.life.Rank, c.life.Size); err != nil {
+		return c.life.Place(call, 0, err, nil)
+	}
+	if !call.OnDevice() || c.noGPU != "" {
+		return nil
+	}
+	c.life.Turn.Lock()
+	defer c.life.Turn.Unlock()
+	return c.gpu.Prepare(call)
 }
 
 // carryOut does a checked call when its turn comes.

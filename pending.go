@@ -56,7 +56,7 @@ func (q *queue) busy() bool {
 // start puts a checked call in the queue.
 func (c *Comm) start(call *Call) *Pending {
 	p := newPending(call)
-	if c.capturing(call) {
+	if c.noGPU == "" && call.OnDevice() && c.gpu.Capturing(call.Stream) { // part of the graph only if queued before the capture ends
 		c.queue.drain()
 		p.finish(c.carryOut(call))
 		return p

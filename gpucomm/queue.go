@@ -23,8 +23,8 @@ func (g *Comm) Do(c *call.Call) error {
 		if err := g.admit(c); err != nil {
 			return err
 		}
-		if err := g.begin(c); err != nil {
-			return err
+		if err := g.Life.Begin(c, g); err != nil {
+			return g.refusal(c, err)
 		}
 		ans := g.Answer(c)
 		r := &g.request
@@ -42,12 +42,8 @@ func (g *Comm) Do(c *call.Call) error {
 	})
 }
 
-// begin is Life.Begin. If graphs were launched after Close, the refusal says so.
-func (g *Comm) begin(c *call.Call) error {
-	err := g.Life.Begin(c, g)
-	if err == nil {
-		return nil
-	}
+// refusal is why a call cannot begin. If graphs were launched after Close, it says so.
+func (g *Comm) refusal(c *call.Call, err error) error {
 	if _, late := g.estate.trespass(); late != nil {
 		return g.Life.Place(c, 0, late, g)
 	}
@@ -173,8 +169,8 @@ func (g *Comm) Exchange(calls []*call.Call) error {
 				return err
 			}
 		}
-		if err := g.begin(calls[0]); err != nil {
-			return err
+		if err := g.Life.Begin(calls[0], g); err != nil {
+			return g.refusal(calls[0], err)
 		}
 		for i, c := range calls {
 			r := new(request.Request)

@@ -174,6 +174,9 @@ func (l *placements) find(where uint16) (p placement) {
 	return p
 }
 
+// shareProgram is the reduce-scatter with which an all-reduce by copy engines begins.
+var shareProgram = choice.Key{Kind: call.ReduceScatter, Algo: call.Ring, Peer: -1}
+
 // inWindows queues a request whose memory is in windows, at g.at.
 func (g *Comm) inWindows(c *call.Call, r *request.Request, ans choice.Answer) (err error) {
 	j, p := &g.job, &g.at
@@ -183,7 +186,7 @@ func (g *Comm) inWindows(c *call.Call, r *request.Request, ans choice.Answer) (e
 	in, out := p.in.inGrid(), p.out.inGrid()
 	copies := ans.By == choice.ByCopies
 	if copies && c.Kind == call.AllReduce { // begins with a reduce-scatter by this program
-		if j.Program, err = g.program(choice.Key{Kind: call.ReduceScatter, Algo: call.Ring, Peer: -1}); err != nil {
+		if j.Program, err = g.program(shareProgram); err != nil {
 			return err
 		}
 	}

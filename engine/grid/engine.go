@@ -61,6 +61,7 @@ type Engine struct {
 	signs    uintptr     // addresses of sign boards, in order of rank
 	slab     uintptr     // room for programs
 	slabLeft int
+	slabs    *cuda.Growing // after the first one
 	tmp      *cuda.Growing // scratch
 	table    uintptr       // chunks of different sizes
 	tables   int           // words that fit into table
@@ -91,7 +92,7 @@ const localBytes = 64
 func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (*Engine, error) {
 	e := &Engine{
 		driver: d, ctx: ctx, dev: dev, links: l, rank: o.Rank, ranks: o.Ranks, threads: o.Threads, minSlice: o.MinSlice, blocks: o.Blocks,
-		ends: map[endKey]end{}, needs: map[endKey]*need{}, modules: map[moduleKey]*module{}, text: ptxText, tmp: cuda.NewGrowing(d, ctx, dev),
+		ends: map[endKey]end{}, needs: map[endKey]*need{}, modules: map[moduleKey]*module{}, text: ptxText, tmp: cuda.NewGrowing(d, ctx, dev), slabs: cuda.NewGrowing(d, ctx, dev),
 	}
 	if e.threads == 0 {
 		e.threads = maxThreads
@@ -207,7 +208,7 @@ func (e *Engine) Close() error {
 		errs = append(errs, e.finish.Close())
 		e.finish = nil
 	}
-	errs = append(errs, e.tmp.Close(), cuda.With(e.driver, e.ctx, func() error {
+	errs = append(errs, e.tmp.Close(), e.slabs.Close(), cuda.With(e.driver, e.ctx, func() error {
 		var errs []error
 		for _, m := range e.modules {
 			errs = append(errs, m.giveBack(e.driver))
@@ -238,15 +239,23 @@ func (e *Engine) Close() error {
 // on this thread would forbid are allowed.
 func (e *Engine) quietly(f func() error) error { return cuda.Quietly(e.driver, e.ctx, f) }
 
-// room is a small part of device memory until Close. It rarely allocates, because an
-// allocation may have to wait for running kernels.
+// room is a small part of device memory until Close. The first slab is allocated when the
+// Engine is made. The others are pages, which wait for no kernel.
 func (e *Engine) room(n int) (p uintptr, err error) {
 	n = roundUp(max(1, n), 64)
-	if n > e.slabLeft {
+	switch {
+	case n <= e.slabLeft:
+	case e.slab == 0:
 		if e.slab, err = e.alloc(max(n, slabBytes)); err != nil {
 			return 0, err
 		}
 		e.slabLeft = max(n, slabBytes)
+	default:
+		used := e.slabs.Size()
+		if e.slab, err = e.slabs.Room(used + n); err != nil {
+			return 0, err
+		}
+		e.slab, e.slabLeft = e.slab+uintptr(used), e.slabs.Size()-used
 	}
 	p = e.slab
 	e.slab, e.slabLeft = p+uintptr(n), e.slabLeft-n

@@ -85,7 +85,7 @@ func (e *Engine) scatter(j *Job, bytes int) error {
 
 // aside are a stream and events with which a rank's copy to itself runs beside its
 // copies to others, since another resource limits it. There is a second stream for
-// captures. Both are made when they are first needed: streams share the few hardware
+// captures. Both are made only for large windows: streams share the few hardware
 // queues of a context, in which a kernel that waits holds up the work after it.
 type aside struct {
 	from       int // least bytes of such a copy
@@ -95,6 +95,20 @@ type aside struct {
 
 // asideFrom is the least copy that runs beside the others.
 const asideFrom = 4 << 20
+
+// PrepareAside makes what RunCopies needs for windows of n bytes, before any kernel runs:
+// making a stream may wait for kernels.
+func (e *Engine) PrepareAside(n int) error {
+	if n < e.gates.aside.from || !e.CanCopy(TwoShot) {
+		return nil
+	}
+	for i := range e.gates.aside.streams {
+		if _, err := e.asideStream(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // asideStream is one of the streams. It makes the stream and the events if needed.
 func (e *Engine) asideStream(i int) (s cuda.Stream, err error) {

@@ -76,7 +76,19 @@ func (m *Machine) beginIn(name string) (*call, error) {
 		c.end()
 		return nil, err
 	}
+	if m.cfg.AllocsWait && allocates[name] {
+		if err := c.idle(c.ctx); err != nil {
+			c.end()
+			return nil, err
+		}
+	}
 	return c, nil
+}
+
+// allocates are the calls of Config.AllocsWait.
+var allocates = map[string]bool{
+	"cuMemAlloc": true, "cuMemFree": true, "cuMemHostAlloc": true, "cuMemFreeHost": true, "cuMemHostRegister": true, "cuMemHostUnregister": true,
+	"cuStreamCreateWithPriority": true,
 }
 
 // healthy is the error that any call in the context gives.

@@ -62,6 +62,9 @@ type Config struct {
 	// LoadsWait makes ModuleLoadData wait for the work of its context, as hardware may.
 	// A program deadlocks if its kernels wait for a call that loads first.
 	LoadsWait bool
+	// AllocsWait makes calls that allocate or free memory, other than by cuMemCreate, or that
+	// make a stream wait in the same way.
+	AllocsWait bool
 
 	// FreshAddresses makes device addresses that were freed never come back, so that
 	// each access of freed memory is reported as such. Otherwise the next memory gets
