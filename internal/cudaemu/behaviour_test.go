@@ -31,7 +31,7 @@ var differs = []struct {
 	{"virtual memory, ranges", 14, "INVALID_VALUE", "what was never mapped is unmapped by mistake"},
 }
 
-func allQuestions() []question { return append(slices.Clone(questions), waitingQuestions...) }
+func allQuestions() []question { return slices.Concat(questions, graphQuestions, waitingQuestions) }
 
 // TestBehaviour asks the emulator what a real driver was asked once. To ask one
 // again: go test ./internal/cudaemu -run TestBehaviour -record testdata/behaviour.txt

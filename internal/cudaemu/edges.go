@@ -28,8 +28,13 @@ func (m *Machine) GraphAddDependencies(h cuda.Graph, from, to []cuda.GraphNode) 
 		if slices.Contains(b.deps, a) {
 			return c.fail(cuda.ErrInvalidValue, "there is an edge from %#x to %#x", uintptr(a.handle), uintptr(b.handle))
 		}
+		before := b.deps
 		b.deps = append(slices.Clip(b.deps), a) // streams that capture may share it
-		return c.want(g.sort(), cuda.ErrInvalidValue, "an edge from %#x to %#x makes a circle", uintptr(a.handle), uintptr(b.handle))
+		if !g.sort() {
+			b.deps = before
+			return c.fail(cuda.ErrInvalidValue, "an edge from %#x to %#x makes a circle", uintptr(a.handle), uintptr(b.handle))
+		}
+		return nil
 	})
 }
 

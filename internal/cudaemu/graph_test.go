@@ -120,6 +120,42 @@ func TestDestroyRunning(t *testing.T) {
 	require.Equal(t, uint32(4), e.word(p))
 }
 
+// TestUpdateRunning updates an executable graph while it runs: that launch does what it
+// did, and what it needs lives until it ends.
+func TestUpdateRunning(t *testing.T) {
+	e := start(t, cudaemu.Config{})
+	s, p, g := e.stream(cuda.StreamNonBlocking), e.alloc(64, true), e.gate()
+	var gone atomic.Bool
+	o, err := e.UserObjectCreate(func() { gone.Store(true) }, 1)
+	e.ok(err)
+	write := func(v uint32) {
+		e.ok(e.StreamWaitValue32(s, address(g), 1, cuda.WaitEQ))
+		e.ok(e.MemsetD32Async(p, v, 1, s))
+	}
+	x := e.graph(s, func() {
+		i, err := e.StreamGetCaptureInfo(s)
+		e.ok(err)
+		e.ok(e.GraphRetainUserObject(i.Graph, o, 1, true))
+		write(1)
+	})
+	e.ok(e.StreamBeginCapture(s, cuda.CaptureRelaxed))
+	write(2)
+	next, err := e.StreamEndCapture(s)
+	e.ok(err)
+	e.ok(e.GraphLaunch(x, s))
+	_, err = e.GraphExecUpdate(x, next)
+	e.ok(err)
+	e.ok(e.GraphDestroy(next))
+	e.ok(e.MemcpyAsync(p+4, p, 4, s))
+	e.ok(e.GraphLaunch(x, s))
+	require.False(t, gone.Load())
+	g.Store(1)
+	e.ok(e.StreamSynchronize(s))
+	require.Equal(t, [2]uint32{2, 1}, [2]uint32{e.word(p), e.word(p + 4)})
+	require.Eventually(t, gone.Load, 5*time.Second, time.Millisecond)
+	e.ok(e.GraphExecDestroy(x))
+}
+
 func TestUserObjectErrors(t *testing.T) {
 	e := start(t, cudaemu.Config{})
 	_, err := e.UserObjectCreate(nil, 1)

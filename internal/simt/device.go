@@ -60,6 +60,8 @@ func (s *sm) free(g *Grid) {
 
 // fill makes blocks resident while there is room, each grid's in the order of their
 // numbers, and after all blocks of the grids before it in the queue, as hardware does.
+//
+// Source: Amert et al., GPU Scheduling on the NVIDIA TX2, RTSS 2017.
 func (w *World) fill(number int) {
 	d := &w.devices[number]
 	for len(d.queue) > 0 {
