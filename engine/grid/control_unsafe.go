@@ -5,6 +5,9 @@ import "unsafe"
 // pinned is pinned host memory as a slice.
 func pinned(p uintptr, n int) []byte { return unsafe.Slice((*byte)(pointer(p)), n) }
 
+// ringAt is pinned host memory as words.
+func ringAt(p uintptr, words int) []uint64 { return unsafe.Slice((*uint64)(pointer(p)), words) }
+
 func wordsAt(p uintptr) *controlWords { return (*controlWords)(pointer(p)) }
 
 // pointer is an address outside of Go's memory.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels/device"
 	"github.com/ringo-go/ringo/mem"
@@ -25,6 +26,14 @@ type Options struct {
 	// the same on all ranks. If ranks share a device, the kernels of all of them have
 	// to fit on it at once.
 	DirectBlocks int
+	// FIFOBytes is the length of the ring for tables that do not fit into arguments, by
+	// default 1 MiB. A shorter ring than one launch needs becomes that long.
+	FIFOBytes int
+	// ArgsBytes is how long a table in a kernel's arguments may be, by default as long
+	// as there is room for. With 1 all tables lie in the ring.
+	ArgsBytes int
+	// Guard ends waits for room in the ring. Without it there is no deadline.
+	Guard *fifo.Guard
 }
 
 const (
@@ -63,8 +72,6 @@ type Engine struct {
 	slabLeft int
 	slabs    *cuda.Growing // after the first one
 	tmp      *cuda.Growing // scratch
-	table    uintptr       // chunks of different sizes
-	tables   int           // words that fit into table
 
 	ends    map[endKey]end
 	needs   map[endKey]*need
@@ -74,9 +81,12 @@ type Engine struct {
 	mail    mailroom
 	gates   gates
 	frame   frame
-	words   []uint64 // of tables, kept so that launching does not allocate
+	tables  tables
 	one     [1]*Job
-	ways    []way
+	ways    []way    // of the current messages
+	wayOf   []int32  // by way.slot: place in ways, from 1
+	order   []uint64 // ways that have messages left; key of way, then place in ways
+	at      int      // in order
 }
 
 type endKey struct {
@@ -112,16 +122,21 @@ func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (
 		return nil, fmt.Errorf("grid: blocks of %d threads: want a multiple of 32 up to %d", e.threads, maxThreads)
 	case e.mail.blocks < 1 || e.mail.blocks > MaxBlocks:
 		return nil, fmt.Errorf("grid: direct kernels of %d blocks: want 1 to %d", e.mail.blocks, MaxBlocks)
+	case o.FIFOBytes < 0 || o.FIFOBytes > maxFIFOBytes:
+		return nil, fmt.Errorf("grid: a ring of %d bytes: want 0 to %d", o.FIFOBytes, maxFIFOBytes)
+	case o.ArgsBytes < 0:
+		return nil, fmt.Errorf("grid: tables of %d bytes in arguments", o.ArgsBytes)
 	case e.minSlice < 128 || e.minSlice%128 != 0:
 		return nil, fmt.Errorf("grid: slices of %d bytes: want a multiple of 128", e.minSlice)
 	}
-	if err := e.quietly(e.open); err != nil {
+	e.wayOf = make([]int32, 2*e.ranks+1)
+	if err := e.quietly(func() error { return e.open(o) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("grid: device %d: %w", dev, err), e.Close())
 	}
 	return e, nil
 }
 
-func (e *Engine) open() error {
+func (e *Engine) open(o Options) error {
 	d := e.driver
 	var err error
 	if e.capability, err = cuda.Capability(d, e.dev); err != nil {
@@ -138,6 +153,9 @@ func (e *Engine) open() error {
 		return err
 	}
 	if e.stream, err = d.StreamCreate(cuda.StreamNonBlocking, 0); err != nil {
+		return err
+	}
+	if err := e.tables.open(e, o); err != nil {
 		return err
 	}
 	n := localBytes + 2*e.ranks*MaxLanes*8
@@ -214,7 +232,7 @@ func (e *Engine) Close() error {
 			errs = append(errs, m.giveBack(e.driver))
 		}
 		clear(e.modules)
-		errs = append(errs, e.closeAside())
+		errs = append(errs, e.closeAside(), e.tables.close(e.driver))
 		for _, p := range e.owned {
 			errs = append(errs, e.driver.MemFree(p))
 		}

@@ -101,6 +101,9 @@ type Job struct {
 	// and has its number. Messages have no number.
 	Continues bool
 	Stream    cuda.Stream
+	// Capture is the id of the capture of Stream, which is unique in the process, 0 if
+	// it is not captured. What the graph needs on the device is its own until Forget.
+	Capture uint64
 }
 
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }

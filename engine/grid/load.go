@@ -30,7 +30,7 @@ type module struct {
 	handle cuda.Module // 0 until loaded; guarded by mu
 	run    cuda.Function
 	// of the module that only copies
-	table, messages, notes, over cuda.Function
+	messages, notes, over cuda.Function
 }
 
 type sharedKey struct {
@@ -186,7 +186,7 @@ func (e *Engine) loadVariant(m *module, name ptx.Name) error {
 	}
 	kernels := map[string]*cuda.Function{name.Run(): &m.run}
 	if name == ptx.Copy {
-		kernels[ptx.Table], kernels[ptx.Messages], kernels[ptx.Notes], kernels[ptx.Over] = &m.table, &m.messages, &m.notes, &m.over
+		kernels[ptx.Messages], kernels[ptx.Notes], kernels[ptx.Over] = &m.messages, &m.notes, &m.over
 	}
 	for kernel, f := range kernels {
 		if *f, err = e.driver.ModuleGetFunction(handle, kernel); err != nil {

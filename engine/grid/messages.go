@@ -2,6 +2,7 @@ package grid
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/sched"
@@ -22,6 +23,8 @@ type way struct {
 	end      int // in Engine.endTable
 	lanes    int
 	messages []message
+	first    int // of the current part
+	next     int // of the part after it
 }
 
 type wayKind int
@@ -66,8 +69,14 @@ func noteThreads(bytes int) int { return roundUp(lines(bytes)*lineLanes, 32) + 3
 // messages of any size in any order. Messages to the same peer, or from the same peer,
 // keep their order. Each job's program is a single step that sends a chunk or receives
 // one, of a schedule with nothing else (Shape{In: 1} or Shape{Out: 1}). All jobs are on
-// one stream and become one launch, of at most as many blocks as run at once on the
-// device. Run carries out such a job by RunMessages, so the peer may call either.
+// one stream. Run carries out such a job by RunMessages, so the peer may call either.
+//
+// There may be any number of jobs. They become one launch, of at most as many blocks as
+// run at once on the device; more than its table or its blocks hold become several, one
+// after the other. All ranks put messages in the same order for that: first the first
+// message of each way, by sender, then by receiver; then the second ones. A rank may cut
+// this order anywhere: of all messages that have not arrived, the first in the order is
+// in the current launch of both its ranks.
 func (e *Engine) RunMessages(jobs []*Job) error {
 	if len(jobs) == 0 {
 		return nil
@@ -80,75 +89,135 @@ func (e *Engine) RunMessages(jobs []*Job) error {
 			return fmt.Errorf("grid: jobs that run together are single sends and receives on one stream")
 		}
 	}
-	return e.messages(e.pairwise(jobs[0].Stamp), jobs)
+	if err := e.sort(jobs); err != nil {
+		return err
+	}
+	slices.Sort(e.order)
+	return e.messages(e.pairwise(jobs[0].Stamp), jobs[0])
 }
 
-// messages queues jobs, whose steps are all independent, as messages.
-func (e *Engine) messages(c comm, jobs []*Job) error {
+// runIndependent queues a job, whose steps are all independent, as messages. Parts keep
+// the order of the steps, for a peer may take one step after the other.
+func (e *Engine) runIndependent(j *Job) error {
+	e.one[0] = j
+	if err := e.sort(e.one[:]); err != nil {
+		return err
+	}
+	return e.messages(e.collective(j), j)
+}
+
+// messages queues the messages of all ways, in the order of e.order, for a job or others
+// like it.
+func (e *Engine) messages(c comm, j *Job) error {
 	m, _, err := e.kernel(nil)
 	if err != nil {
 		return err
 	}
-	ways := e.sort(jobs)
-	f := &e.frame
-	a := &f.messages
-	a.comm, a.ends, a.table, a.ways, a.lanes = c, uint64(e.endTable), 0, uint32(len(ways)), 0
-	for _, y := range ways {
-		for _, x := range y.messages {
-			a.lanes = max(a.lanes, uint32(min(y.lanes, max(1, (x.n+x.piece-1)/x.piece))))
+	for e.at = 0; len(e.order) > 0; c.fresh = 0 {
+		p := e.nextPart(e.tables.most(j))
+		f := &e.frame
+		a := &f.messages
+		t, err := e.table(p.words(), a.word[:], j)
+		if err != nil {
+			return err
 		}
-	}
-	for _, j := range jobs {
-		if err := j.Program.lanesFor(min(j.Program.lanes, int(a.lanes))); err != nil {
+		e.pack(t.words)
+		a.comm, a.ends, a.table, a.ways, a.lanes = c, uint64(e.endTable), t.at, uint32(p.ways), uint32(p.lanes)
+		a.token = t.token
+		tasks, kernel := p.ways*p.lanes, m.messages
+		f.launch = cuda.Launch{Stream: j.Stream}
+		if n, only := e.longestNote(); only && tasks <= e.noteBlocks(n) {
+			kernel = m.notes
+			f.launch.Grid.X, f.launch.Block.X = uint32(tasks), uint32(noteThreads(n))
+		} else {
+			blocks := min(tasks, e.blocks)
+			f.launch.Grid.X, f.launch.Block.X = uint32(blocks), uint32(e.threads+otherThreads)
+			f.launch.Shared = (tasks + blocks - 1) / blocks * (portBytes + taskBytes)
+		}
+		if err := e.launch(kernel, t, cuda.ArgsOf(a)); err != nil {
 			return err
 		}
 	}
-	w := e.pack(ways)
-	if copy(a.word[:], w) < len(w) {
-		if err := e.writeWords(w, jobs[0].Stream); err != nil {
-			return err
-		}
-		a.table = uint64(e.table)
-	}
-	tasks := len(ways) * int(a.lanes)
-	f.launch = cuda.Launch{Stream: jobs[0].Stream}
-	if n, only := longestNote(ways); only && tasks <= e.noteBlocks(n) {
-		f.launch.Grid.X, f.launch.Block.X = uint32(tasks), uint32(noteThreads(n))
-		return e.driver.LaunchKernel(m.notes, &f.launch, cuda.ArgsOf(a))
-	}
-	blocks := min(tasks, e.blocks)
-	f.launch.Grid.X, f.launch.Block.X = uint32(blocks), uint32(e.threads+otherThreads)
-	f.launch.Shared = (tasks + blocks - 1) / blocks * (portBytes + taskBytes)
-	if f.launch.Shared > e.maxShared {
-		return &TooLongError{Steps: len(jobs), Peers: tasks, Bytes: f.launch.Shared, Have: e.maxShared}
-	}
-	return e.driver.LaunchKernel(m.messages, &f.launch, cuda.ArgsOf(a))
+	return nil
 }
 
-// pack encodes ways and their messages as the kernel reads them.
-func (e *Engine) pack(ways []way) []uint64 {
-	w, first := e.words[:0], 0
-	for _, y := range ways {
-		w = append(w, uint64(y.end)|uint64(y.lanes)<<32|uint64(y.kind)<<48, uint64(first)|uint64(len(y.messages))<<32)
-		first += len(y.messages)
+// A part is the messages of one launch.
+type part struct{ ways, messages, lanes int }
+
+// words is the length of its table.
+func (p part) words() int { return p.ways*wayWords + p.messages*messageWords }
+
+// nextPart takes as many messages as fit into one launch, in the order of e.order. A
+// message of this rank to itself is sent and received in the same one.
+func (e *Engine) nextPart(mostWords int) (p part) {
+	mostTasks := e.blocks * (e.maxShared / (portBytes + taskBytes))
+	for i := range e.ways {
+		e.ways[i].first = e.ways[i].next
 	}
-	for _, y := range ways {
-		for _, x := range y.messages {
+	for len(e.order) > 0 {
+		for e.at < len(e.order) {
+			n, q := 1, p
+			if e.at+1 < len(e.order) && pairOf(e.order[e.at]) == pairOf(e.order[e.at+1]) {
+				n = 2
+			}
+			for _, x := range e.order[e.at : e.at+n] {
+				y := &e.ways[uint32(x)]
+				if y.next == y.first {
+					q.ways++
+				}
+				q.messages++
+				q.lanes = max(q.lanes, y.lanesOf(&y.messages[y.next]))
+			}
+			if p.messages > 0 && (q.words() > mostWords || q.ways*q.lanes > mostTasks) {
+				return p
+			}
+			for _, x := range e.order[e.at : e.at+n] {
+				e.ways[uint32(x)].next++
+			}
+			p, e.at = q, e.at+n
+		}
+		e.at = 0
+		e.order = slices.DeleteFunc(e.order, func(x uint64) bool {
+			y := &e.ways[uint32(x)]
+			return y.next == len(y.messages)
+		})
+	}
+	return p
+}
+
+// lanesOf is how many lanes a message has something for.
+func (y *way) lanesOf(x *message) int { return min(y.lanes, max(1, (x.n+x.piece-1)/x.piece)) }
+
+// pack encodes the messages of the current part as the kernel reads them.
+func (e *Engine) pack(w []uint64) {
+	k, first := 0, 0
+	for i := range e.ways {
+		if y := &e.ways[i]; y.first < y.next {
+			n := y.next - y.first
+			w[k], w[k+1] = uint64(y.end)|uint64(y.lanes)<<32|uint64(y.kind)<<48, uint64(first)|uint64(n)<<32
+			k, first = k+wayWords, first+n
+		}
+	}
+	for i := range e.ways {
+		y := &e.ways[i]
+		for _, x := range y.messages[y.first:y.next] {
 			cut := uint64(x.piece) | uint64(x.slice)<<32
 			if x.note {
 				cut |= 1 << 63
 			}
-			w = append(w, x.src, x.dst, uint64(x.n), x.stamp[0], x.stamp[1], cut)
+			w[k], w[k+1], w[k+2], w[k+3], w[k+4], w[k+5] = x.src, x.dst, uint64(x.n), x.stamp[0], x.stamp[1], cut
+			k += messageWords
 		}
 	}
-	e.words = w
-	return w
 }
 
-// longestNote is the length of the longest note, and whether all messages are notes.
-func longestNote(ways []way) (n int, only bool) {
-	for _, y := range ways {
-		for _, x := range y.messages {
+// longestNote is the length of the current part's longest note, and whether all of its
+// messages are notes.
+func (e *Engine) longestNote() (n int, only bool) {
+	for i := range e.ways {
+		y := &e.ways[i]
+		for k := y.first; k < y.next; k++ {
+			x := &y.messages[k]
 			if !x.note {
 				return 0, false
 			}
@@ -164,48 +233,77 @@ const taskBytes = 40
 // lines is the number of lines of a message.
 func lines(n int) int { return max(1, (n+lineData-1)/lineData) }
 
-// sort groups the steps of jobs into ways, in the order in which they first occur.
-func (e *Engine) sort(jobs []*Job) []way {
-	e.ways = e.ways[:0]
+// sort groups the steps of jobs into ways, in the order in which they first occur, and has
+// the memory of the lanes be there that a launch of them may use.
+func (e *Engine) sort(jobs []*Job) error {
+	lanes := 1
+	for i := range e.ways {
+		e.wayOf[e.ways[i].slot(e.ranks)] = 0
+	}
+	e.ways, e.order = e.ways[:0], e.order[:0]
 	for _, j := range jobs {
 		piece, slice, n := e.cut(j)
 		note := j.Program.message() && n <= e.short(j.Program)
 		if note {
 			piece, slice = j.Program.note, j.Program.note
 		}
+		stamp := unnumbered(j.Stamp)
 		for i := range j.Program.steps {
 			st := &j.Program.steps[i]
 			src, dst, n := j.span(st)
 			y := e.way(j.Program, st)
-			y.messages = append(y.messages, message{src, dst, n, unnumbered(j.Stamp), piece, slice, note})
+			y.messages = append(y.messages, message{src, dst, n, stamp, piece, slice, note})
+			lanes = max(lanes, y.lanesOf(&y.messages[len(y.messages)-1]))
 		}
 	}
-	return e.ways
+	for _, j := range jobs {
+		if err := j.Program.lanesFor(min(j.Program.lanes, lanes)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // way is the way that a step belongs to.
 func (e *Engine) way(p *Program, st *step) *way {
-	kind, end := copies, 0
-	switch {
+	x := way{kind: copies, lanes: p.lanes}
+	key := uint64(1)<<32 - 1 // place in the order of all ranks: sender, receiver, and which of the two this rank is
+	switch me := int(e.rank); {
 	case st.recv >= 0:
-		kind, end = receives, int(p.ends[st.recv].peer)
+		from := int(p.ends[st.recv].peer)
+		x.kind, x.end = receives, from
+		key = uint64(from*e.ranks+me)<<1 | 1
 	case st.send >= 0:
-		kind, end = sends, int(p.ends[st.send].peer)+e.ranks
+		to := int(p.ends[st.send].peer)
+		x.kind, x.end = sends, to+e.ranks
+		key = uint64(me*e.ranks+to) << 1
 	}
-	for i := range e.ways {
-		if y := &e.ways[i]; y.kind == kind && y.end == end {
-			return y
-		}
+	at := &e.wayOf[x.slot(e.ranks)]
+	if *at > 0 {
+		return &e.ways[*at-1]
 	}
 	if len(e.ways) < cap(e.ways) { // keep the memory of its messages
 		e.ways = e.ways[:len(e.ways)+1]
+		x.messages = e.ways[len(e.ways)-1].messages[:0]
+		e.ways[len(e.ways)-1] = x
 	} else {
-		e.ways = append(e.ways, way{})
+		e.ways = append(e.ways, x)
 	}
-	y := &e.ways[len(e.ways)-1]
-	y.kind, y.end, y.lanes, y.messages = kind, end, p.lanes, y.messages[:0]
-	return y
+	e.order = append(e.order, key<<32|uint64(len(e.ways)-1))
+	*at = int32(len(e.ways))
+	return &e.ways[len(e.ways)-1]
 }
+
+// slot is a way's place in Engine.wayOf.
+func (y *way) slot(ranks int) int {
+	if y.kind == copies {
+		return 2 * ranks
+	}
+	return y.end
+}
+
+// pairOf is the sender and the receiver of an entry of Engine.order.
+func pairOf(x uint64) uint64 { return x >> 33 }
 
 // span is the source, destination and length of a step's data.
 func (j *Job) span(st *step) (src, dst uint64, n int) {

@@ -63,18 +63,9 @@ func unnumbered(s transport.Stamp) transport.Stamp {
 // A layout is Layout of kernels/cuda/run.cu.
 type layout struct{ at, total, chunk uint64 }
 
-// tableArgs is struct TableArgs of kernels/cuda/run.cu.
-type tableArgs struct {
-	to    uint64
-	count uint32
-	_     uint32
-	entry [480]uint64
-}
-
 // A frame holds the arguments of a launch, so that launching does not allocate.
 type frame struct {
 	run      runArgs
-	table    tableArgs
 	messages messagesArgs
 	launch   cuda.Launch
 	direct   directArgs
@@ -84,7 +75,7 @@ type frame struct {
 }
 
 // Run queues a job on its stream, with the Engine's context current on this
-// thread. It does not wait, and allocates only the first time that it runs with a
+// thread. It waits only where a table has no room, see FullError, and allocates only the first time that it runs with a
 // program and a Reducer. Results are ordered on the stream; later errors are in
 // Control.
 //
@@ -95,12 +86,12 @@ func (e *Engine) Run(j *Job) error {
 		return err
 	}
 	p := j.Program
-	e.one[0] = j
 	switch {
 	case p.message():
+		e.one[0] = j
 		return e.RunMessages(e.one[:])
 	case p.independent && j.disjoint():
-		return e.messages(e.collective(j), e.one[:])
+		return e.runIndependent(j)
 	}
 	m, prog, err := e.kernel(j.Reducer)
 	if err != nil {
@@ -137,18 +128,18 @@ func (e *Engine) Run(j *Job) error {
 	if err := p.lanesFor(int(min(a.lanes, a.rounds))); err != nil {
 		return err
 	}
-	if j.InL.Off != nil || j.OutL.Off != nil {
-		if err := e.writeTable(j); err != nil {
-			return err
-		}
+	t, err := e.chunkTable(j)
+	if err != nil {
+		return err
 	}
+	a.table, a.token = t.at, t.token
 	f.launch = cuda.Launch{
 		Grid:   cuda.Dim3{X: min(a.lanes, a.rounds)},
 		Block:  cuda.Dim3{X: uint32(e.threads + otherThreads)},
 		Shared: p.shared(),
 		Stream: j.Stream,
 	}
-	if err := e.driver.LaunchKernel(m.run, &f.launch, cuda.ArgsOf(a)); err != nil {
+	if err := e.launch(m.run, t, cuda.ArgsOf(a)); err != nil {
 		return err
 	}
 	if finishes {
@@ -195,51 +186,25 @@ func longest(l *engine.Layout) int {
 	return n
 }
 
-// writeTable queues the write of the table of chunks.
-func (e *Engine) writeTable(j *Job) error {
-	shape := j.Program.shape
-	w := e.words[:0]
-	for c := range shape.In {
-		off, n := j.InL.Span(c)
-		w = append(w, uint64(off), uint64(n))
+// chunkTable is the table of chunks of different sizes: the offset and length of each. It
+// is empty if all have the same.
+func (e *Engine) chunkTable(j *Job) (t table, err error) {
+	if j.InL.Off == nil && j.OutL.Off == nil {
+		return t, nil
 	}
-	for c := range shape.Out {
-		off, n := j.OutL.Span(c)
-		w = append(w, uint64(off), uint64(n))
+	in, out := j.Program.shape.In, j.Program.shape.Out
+	if t, err = e.table(chunkWords*(in+out), nil, j); err != nil {
+		return t, err
 	}
-	e.words = w
-	if err := e.writeWords(w, j.Stream); err != nil {
-		return err
-	}
-	e.frame.run.table = uint64(e.table)
-	return nil
-}
-
-// writeWords queues kernels that write words to e.table from their arguments.
-func (e *Engine) writeWords(w []uint64, s cuda.Stream) error {
-	m, _, err := e.kernel(nil)
-	if err != nil {
-		return err
-	}
-	if len(w) > e.tables {
-		err := e.quietly(func() (err error) { // the smaller one stays: graphs may hold it
-			e.table, err = e.room(8 * len(w))
-			return err
-		})
-		if err != nil {
-			return err
+	for i := range in + out {
+		l, c := &j.InL, i
+		if i >= in {
+			l, c = &j.OutL, i-in
 		}
-		e.tables = len(w)
+		off, n := l.Span(c)
+		t.words[chunkWords*i], t.words[chunkWords*i+1] = uint64(off), uint64(n)
 	}
-	t := &e.frame.table
-	for at := 0; at < len(w); at += len(t.entry) {
-		t.to, t.count = uint64(e.table)+8*uint64(at), uint32(copy(t.entry[:], w[at:]))
-		e.frame.launch = cuda.Launch{Block: cuda.Dim3{X: 128}, Stream: s}
-		if err := e.driver.LaunchKernel(m.table, &e.frame.launch, cuda.ArgsOf(t)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t, nil
 }
 
 // average queues the division that ends an average of integers.
