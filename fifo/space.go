@@ -94,6 +94,9 @@ func (s *Space) Oldest() (off int, ok bool) {
 	return int(s.first() % s.capacity), s.consumed < s.produced
 }
 
+// Capacity is the length of the ring.
+func (s *Space) Capacity() int { return int(s.capacity) }
+
 // String names the counters.
 func (s *Space) String() string {
 	return fmt.Sprintf("produced %d, consumed %d, capacity %d", s.produced, s.consumed, s.capacity)

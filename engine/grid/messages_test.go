@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -81,6 +82,60 @@ func (r *rig) post(parcels []parcel, seed uint64) *posted {
 		}
 		add(r.ranks[x.from], sched.Step{Recv: sched.Nobody, Send: sched.Rank(x.to), Src: sched.Ref{Buf: sched.In}}, true)
 		add(r.ranks[x.to], sched.Step{Recv: sched.Rank(x.from), Send: sched.Nobody, Dst: sched.Ref{Buf: sched.Out}}, false)
+	}
+	return p
+}
+
+// postShared is post for many parcels: those of a length are the same bytes, at the same
+// places, and one program carries all of a way.
+func (r *rig) postShared(parcels []parcel) *posted {
+	r.t.Helper()
+	p := &posted{jobs: make([][]*Job, len(r.ranks))}
+	type key struct {
+		parcel
+		send bool
+	}
+	known := map[key]*Job{}
+	programs := map[key]*Program{}
+	for _, x := range parcels {
+		for _, send := range []bool{true, false} {
+			m, k := r.ranks[x.to], key{x, send}
+			if send {
+				m = r.ranks[x.from]
+			}
+			if j := known[k]; j != nil {
+				p.jobs[m.rank] = append(p.jobs[m.rank], j)
+				continue
+			}
+			b := bytes.Repeat([]byte{byte(1 + x.n), byte(x.from), byte(x.to)}, x.n/3+1)[:x.n]
+			var at uintptr
+			r.with(m, func() (err error) {
+				at, err = r.d.MemAlloc(max(1, x.n))
+				m.free = append(m.free, at)
+				if err == nil && send {
+					err = cuda.Write(r.d, at, b)
+				}
+				return err
+			})
+			j := &Job{Stamp: transport.Stamp{7, uint64(x.n)}, Stream: m.stream}
+			step := sched.Step{Recv: sched.Nobody, Send: sched.Rank(x.to), Src: sched.Ref{Buf: sched.In}}
+			l, region := engine.Layout{Total: x.n, Chunk: x.n}, mem.Device(int(m.dev), at, x.n)
+			if j.In, j.InL = region, l; !send {
+				step = sched.Step{Recv: sched.Rank(x.from), Send: sched.Nobody, Dst: sched.Ref{Buf: sched.Out}}
+				j.In, j.InL, j.Out, j.OutL = mem.Region{}, engine.Layout{}, region, l
+				p.checks = append(p.checks, arrival{m, at, b})
+			}
+			k.n = 0
+			if programs[k] == nil {
+				var err error
+				programs[k], err = m.engine.Compile(single{len(r.ranks), step}, m.rank)
+				require.NoError(r.t, err)
+			}
+			j.Program = programs[k]
+			k.n = x.n
+			known[k] = j
+			p.jobs[m.rank] = append(p.jobs[m.rank], j)
+		}
 	}
 	return p
 }
