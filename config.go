@@ -104,6 +104,14 @@ type Config struct {
 	// makes waits yield instead of spin. Default: the cores there are. RINGO_CORES.
 	Cores int
 
+	// WorkFIFOBytes is the length of the ring in the GPU's memory through which eager calls
+	// hand their kernels what does not fit into arguments: the counts of v-variants, the
+	// messages of large groups (default 1 MiB). A call waits while it is full; the least is
+	// what one launch needs. WorkArgsBytes bounds what fits into arguments (default: 3584,
+	// as much as there is room for; 1: nothing does). Neither limits a group, nor has to be
+	// the same on all ranks. RINGO_WORK_FIFO_BYTES, NCCL_WORK_FIFO_BYTES, RINGO_WORK_ARGS_BYTES.
+	WorkFIFOBytes, WorkArgsBytes int
+
 	// Log receives what RINGO_DEBUG asks for: WARN (the default), INFO, or TRACE, which
 	// logs every call. RINGO_DEBUG_SUBSYS chooses the parts, a comma list or, after ^, a
 	// list of what is not wanted: INIT, BOOTSTRAP, ENV (the default of INFO), NET, SHM, REG,
@@ -126,6 +134,7 @@ const (
 	DefaultSlotBytes       = paths.DefaultSlotBytes
 	DefaultSocketSlotBytes = paths.DefaultSocketSlotBytes
 	DefaultSlots           = 8
+	DefaultWorkFIFOBytes   = 1 << 20
 )
 
 // FromEnv completes a Config as opening a communicator does: from the
@@ -150,6 +159,10 @@ func (c *Config) validate() (err error) {
 		return fmt.Errorf("%w: SlotBytes is %d, want a multiple of 64 in 64…1 GiB", ErrInvalid, c.SlotBytes)
 	case c.MaxBlocks < 0:
 		return fmt.Errorf("%w: MaxBlocks is %d, want 1…128, or 0 for a share", ErrInvalid, c.MaxBlocks)
+	case c.WorkFIFOBytes < 0 || c.WorkFIFOBytes > 1<<30:
+		return fmt.Errorf("%w: WorkFIFOBytes is %d, want 1…1 GiB", ErrInvalid, c.WorkFIFOBytes)
+	case c.WorkArgsBytes < 0:
+		return fmt.Errorf("%w: WorkArgsBytes is %d, want 1 or more", ErrInvalid, c.WorkArgsBytes)
 	case c.Timeout < 0 || c.JoinTimeout < 0:
 		return fmt.Errorf("%w: negative timeout", ErrInvalid)
 	}

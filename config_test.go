@@ -50,9 +50,18 @@ func TestConfigFill(t *testing.T) {
 	require.True(t, c.CheckPointers)
 	require.Equal(t, 16, c.MaxBlocks)
 	require.Equal(t, "0", c.lines)
+	require.Equal(t, DefaultWorkFIFOBytes, c.WorkFIFOBytes)
+
+	c, err = Config{}.fill(environment("NCCL_WORK_FIFO_BYTES=64K", "RINGO_WORK_ARGS_BYTES=1"))
+	require.NoError(t, err)
+	require.Equal(t, 64<<10, c.WorkFIFOBytes)
+	require.Equal(t, 1, c.WorkArgsBytes)
+	c, err = Config{}.fill(environment("RINGO_WORK_FIFO_BYTES=1", "NCCL_WORK_FIFO_BYTES=64K"))
+	require.NoError(t, err)
+	require.Equal(t, 1, c.WorkFIFOBytes)
 
 	for _, bad := range []string{"RINGO_SLOTS=x", "RINGO_SLOTS=1", "RINGO_SLOT_BYTES=65", "RINGO_TIMEOUT=soon", "RINGO_TIMEOUT=-1s",
-		"RINGO_ALGO=quantum", "RINGO_SOCKET_FAMILY=5", "RINGO_DEBUG=LOUD", "RINGO_SLOT_BYTES=9999999999G", "RINGO_LINES=2", "NCCL_MAX_CTAS=-1"} {
+		"RINGO_ALGO=quantum", "RINGO_SOCKET_FAMILY=5", "RINGO_DEBUG=LOUD", "RINGO_WORK_FIFO_BYTES=2G", "RINGO_WORK_FIFO_BYTES=many", "RINGO_SLOT_BYTES=9999999999G", "RINGO_LINES=2", "NCCL_MAX_CTAS=-1"} {
 		_, err := Config{}.fill(environment(bad))
 		require.ErrorIs(t, err, ErrInvalid, bad)
 	}

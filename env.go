@@ -63,6 +63,8 @@ func (c *Config) read(e variables) error {
 		{&c.Streams, 0, []string{"RINGO_SOCKET_STREAMS"}},
 		{&c.Cores, runtime.NumCPU(), []string{"RINGO_CORES"}},
 		{&c.MaxBlocks, 0, []string{"RINGO_MAX_CTAS", "NCCL_MAX_CTAS"}},
+		{&c.WorkFIFOBytes, DefaultWorkFIFOBytes, []string{"RINGO_WORK_FIFO_BYTES", "NCCL_WORK_FIFO_BYTES"}},
+		{&c.WorkArgsBytes, 0, []string{"RINGO_WORK_ARGS_BYTES"}},
 	} {
 		if name, v := e.first(number.names...); *number.field == 0 && v != "" {
 			n, err := choice.ParseSize(v)

@@ -69,10 +69,11 @@ func (r *recording) endsAt(d cuda.Driver, graph cuda.Graph, nodes []cuda.GraphNo
 	return err
 }
 
-// forget drops the recordings of graphs that are gone.
+// forget drops what graphs had that are gone.
 func (g *Comm) forget(captures []uint64) {
 	for _, id := range captures {
 		delete(g.recordings, id)
+		g.engine.Forget(id)
 	}
 	if len(captures) > 0 && len(g.recordings) == 0 {
 		g.net.Vigilant(false)

@@ -46,6 +46,8 @@ type Options struct {
 	Paths         *paths.Config
 	JoinTimeout   time.Duration // bounds the meetings of Register and Window.Close
 	CheckPointers bool          // ask the driver about the memory of every call
+	FIFOBytes     int           // see grid.Options
+	ArgsBytes     int           // the same
 	Drain         func()        // waits for operations that were started
 	Log           *slog.Logger
 }
@@ -111,6 +113,7 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	g.spare = g.estate.memory()
 	g.engine, err = grid.New(o.Device.Driver(), handle, o.Device.Handle(), g.net, grid.Options{
 		Rank: sched.Rank(o.Life.Rank), Ranks: o.Life.Size, Blocks: g.net.Blocks(), DirectBlocks: g.net.Blocks(),
+		FIFOBytes: o.FIFOBytes, ArgsBytes: o.ArgsBytes, Guard: &o.Life.Guard,
 	})
 	if err != nil {
 		return g, "", err

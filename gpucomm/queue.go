@@ -102,7 +102,7 @@ func (g *Comm) queue(c *call.Call, r *request.Request, ans choice.Answer) error 
 // byKernel queues a request for a direct kernel.
 func (g *Comm) byKernel(c *call.Call, r *request.Request, k collective.Direct) error {
 	j := &g.job
-	*j = jobOf(c, r)
+	*j = g.jobOf(c, r)
 	return g.after(c.Stream, func() error {
 		if c.CopiesIn() && c.In.Ptr() != c.Out.Ptr() {
 			if err := g.copyIn(c, j); err != nil {
@@ -119,10 +119,10 @@ func (g *Comm) byKernel(c *call.Call, r *request.Request, k collective.Direct) e
 }
 
 // jobOf is the job of a request. A job for a schedule needs a program besides.
-func jobOf(c *call.Call, r *request.Request) grid.Job {
+func (g *Comm) jobOf(c *call.Call, r *request.Request) grid.Job {
 	return grid.Job{
 		In: c.In.Slice(0, r.In), Out: c.Out.Slice(0, r.Out),
-		Reducer: r.Reducer, Scalar: r.Scalar, Stamp: r.Stamp, Stream: c.Stream,
+		Reducer: r.Reducer, Scalar: r.Scalar, Stamp: r.Stamp, Stream: c.Stream, Capture: g.capture.ID,
 	}
 }
 
@@ -133,7 +133,7 @@ func (g *Comm) prepare(c *call.Call, r *request.Request, j *grid.Job, room *[4][
 	if err != nil {
 		return err
 	}
-	*j = jobOf(c, r)
+	*j = g.jobOf(c, r)
 	j.Program = p
 	j.InL, j.OutL = hostcomm.Layouts(c, g.Life.Rank, p.Shape(), r, room)
 	return nil

@@ -24,7 +24,7 @@ func (g *Comm) reduceInShares(c *call.Call, r *request.Request) error {
 		return err
 	}
 	n, root, piece := g.Life.Size, sched.Rank(c.Root), cmp.Or(g.chooser.SharesPiece, sharesPiece)
-	whole, scales := jobOf(c, r), r.Op == kernels.KindPreMulSum
+	whole, scales := g.jobOf(c, r), r.Op == kernels.KindPreMulSum
 	if scales {
 		piece = min(piece, choice.ScaleFirst)
 	}

@@ -1,6 +1,9 @@
 package gpucomm
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
@@ -20,13 +23,22 @@ func (g *Comm) after(s gpu.Stream, f func() error) error {
 		}
 	}
 	if err := f(); err != nil {
-		return err
+		return withOldest(err)
 	}
 	g.net.Wake()
 	g.announce()
 	g.last = g.streamID
 	g.replays = g.estate.graphs.Load() > 0 // when there are no more, this operation came after their last launches
 	return g.Device.Driver().EventRecord(g.event, s)
+}
+
+// withOldest names the call that a full work FIFO waits for.
+func withOldest(err error) error {
+	var full *grid.FullError
+	if !errors.As(err, &full) {
+		return err
+	}
+	return fmt.Errorf("%w; the oldest call that has not ended is %s", err, call.ReadSign(full.Oldest).Numbered())
 }
 
 // copyIn queues a copy of In to scratch memory, and has the job read that: Out is the same

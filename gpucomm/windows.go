@@ -180,7 +180,7 @@ var shareProgram = choice.Key{Kind: call.ReduceScatter, Algo: call.Ring, Peer: -
 // inWindows queues a request whose memory is in windows, at g.at.
 func (g *Comm) inWindows(c *call.Call, r *request.Request, ans choice.Answer) (err error) {
 	j, p := &g.job, &g.at
-	*j = jobOf(c, r)
+	*j = g.jobOf(c, r)
 	j.Stamp = call.StampAt(r.Stamp, p.where)
 	g.placements.add(p)
 	in, out := p.in.inGrid(), p.out.inGrid()

@@ -1,0 +1,157 @@
+package ringo
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/mem"
+)
+
+var workFIFOs = map[string]Config{
+	"default":       {},
+	"smallest ring": {WorkFIFOBytes: 1},
+	"all in a ring": {WorkFIFOBytes: 1, WorkArgsBytes: 1},
+}
+
+// uneven is an all-to-all-v of rank r that sends i+k+1 bytes to rank i, counted from out.
+func uneven(r, n, k int, in, out mem.Region, s gpu.Stream) *Call {
+	c := &Call{Kind: KindAlltoAllv, In: in, Out: out, Type: Uint8, Stream: s}
+	for i := range n {
+		c.InCounts, c.OutCounts = append(c.InCounts, i+k+1), append(c.OutCounts, r+k+1)
+	}
+	return c
+}
+
+// Calls with tables mix with graphs that have such calls, which run late, often or never,
+// on several streams, however small the ring for tables is (B14).
+func TestDeviceWorkFIFO(t *testing.T) {
+	const n, room = 3, 400
+	for name, cfg := range workFIFOs {
+		t.Run(name, func(t *testing.T) {
+			list := devices(t, n)
+			cfg.Timeout, cfg.Algo = 20*time.Second, "steps"
+			comms := onDevices(t, list, cfg)
+			type buffers struct{ in, out [4]mem.Region }
+			all := make([]buffers, n)
+			for r := range all {
+				for k := range all[r].in {
+					all[r].in[k] = alloc(t, list[r], bytes.Repeat([]byte{byte(16*k + r + 1)}, room))
+					all[r].out[k] = alloc(t, list[r], make([]byte, room))
+				}
+			}
+			noErrors(t, each(comms, func(c *Comm) (err error) {
+				runtime.LockOSThread()
+				defer runtime.UnlockOSThread()
+				r, d := c.Rank(), c.Device()
+				driver, b := d.Driver(), &all[r]
+				var streams [2]gpu.Stream
+				for i := range streams {
+					if streams[i], err = d.NewStream(); err != nil {
+						return err
+					}
+					defer d.DestroyStream(streams[i])
+				}
+				var graphs [2]cuda.GraphExec
+				for i := range graphs {
+					err = d.With(func() error {
+						if err := driver.StreamBeginCapture(streams[i], cuda.CaptureThreadLocal); err != nil {
+							return err
+						}
+						err := c.Do(uneven(r, n, 10*i, b.in[i], b.out[i], streams[i]))
+						g, err2 := driver.StreamEndCapture(streams[i])
+						if err := errors.Join(err, err2); err != nil {
+							return err
+						}
+						graphs[i], err = driver.GraphInstantiate(g, 0)
+						return errors.Join(err, driver.GraphDestroy(g))
+					})
+					if err != nil {
+						return err
+					}
+					defer d.With(func() error { return driver.GraphExecDestroy(graphs[i]) })
+				}
+				for k := range 12 {
+					at := 2 + k%2
+					if err := c.Do(uneven(r, n, 30+k, b.in[at], b.out[at], streams[at-2])); err != nil {
+						return err
+					}
+					if k > 8 { // a graph runs late; in the first half of the test none does
+						if err := d.With(func() error { return driver.GraphLaunch(graphs[k%2], streams[1-k%2]) }); err != nil {
+							return err
+						}
+					}
+					exchange := NewGroup()
+					for i := range 40 { // of one stream
+						other := (r + 1 + i%(n-1)) % n
+						exchange.Add(c, &Call{Kind: KindSend, Peer: other, In: b.in[3].Slice(i, 1), Count: 1, Type: Uint8, Stream: streams[0]})
+						exchange.Add(c, &Call{Kind: KindRecv, Peer: (r - 1 - i%(n-1) + 2*n) % n, Out: b.out[3].Slice(room-1-i, 1), Count: 1, Type: Uint8, Stream: streams[0]})
+					}
+					if err := exchange.Run(); err != nil {
+						return err
+					}
+				}
+				return errors.Join(c.Synchronize(streams[0]), c.Synchronize(streams[1]))
+			}))
+			for r := range n {
+				for k, plus := range []int{0, 10, 40, 41} {
+					var want []byte
+					for from := range n {
+						want = append(want, bytes.Repeat([]byte{byte(16*k + from + 1)}, r+plus+1)...)
+					}
+					got := make([]byte, room)
+					require.NoError(t, list[r].Read(got, all[r].out[k]))
+					require.Equal(t, want, got[:len(want)], "rank %d, buffer %d", r, k)
+				}
+				got := make([]byte, room)
+				require.NoError(t, list[r].Read(got, all[r].out[3]))
+				for i := range 40 {
+					require.EqualValues(t, 48+(r-1-i%(n-1)+2*n)%n+1, got[room-1-i])
+				}
+			}
+		})
+	}
+}
+
+// A call that waits for room ends with a sentence after Config.Timeout or an Abort, and a
+// Close with calls in the ring ends too.
+func TestDeviceWorkFIFOFull(t *testing.T) {
+	const n = 3
+	for _, abort := range []bool{false, true} {
+		t.Run(fmt.Sprint("abort ", abort), func(t *testing.T) {
+			list := devices(t, n)
+			cfg := Config{WorkFIFOBytes: 1, WorkArgsBytes: 1, Algo: "steps", Timeout: 300 * time.Millisecond}
+			if abort {
+				cfg.Timeout = time.Minute
+			}
+			comms := onDevices(t, list, cfg)
+			in, out := alloc(t, list[0], make([]byte, 100)), alloc(t, list[0], make([]byte, 100))
+			s, err := list[0].NewStream()
+			require.NoError(t, err)
+			defer list[0].DestroyStream(s)
+			if abort {
+				time.AfterFunc(100*time.Millisecond, func() { comms[0].Abort(errors.New("enough")) })
+			}
+			for range 20 { // ranks 1 and 2 call nothing
+				if err = comms[0].Do(uneven(0, n, 1, in, out, s)); err != nil {
+					break
+				}
+			}
+			require.ErrorContains(t, err, "work fifo full: no room for ")
+			require.ErrorContains(t, err, "produced ")
+			require.ErrorContains(t, err, "the oldest call that has not ended is AlltoAllv #1")
+			if abort {
+				require.ErrorIs(t, err, ErrAborted)
+			} else {
+				require.ErrorIs(t, err, ErrTimeout)
+			}
+		})
+	}
+}
