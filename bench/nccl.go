@@ -5,18 +5,17 @@ import (
 	"fmt"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/internal/dl"
+	"github.com/ringo-go/ringo/internal/nccl"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 )
 
-// An nccl is a rank's communicator of NCCL, as a peer on the same GPU, memory
-// and stream. Its library is opened at run time.
-type nccl struct {
+// A ncclPeer is a rank's communicator of NCCL, as a peer on the same GPU, memory
+// and stream.
+type ncclPeer struct {
 	w    *worker
-	lib  dl.Library
-	syms map[string]uintptr
-	comm uintptr
+	lib  *nccl.Library
+	comm nccl.Comm
 	held []uintptr // handles of registered memory
 }
 
@@ -24,15 +23,15 @@ type nccl struct {
 var ncclOps = map[kernels.Kind]uintptr{kernels.KindSum: 0, kernels.KindProd: 1, kernels.KindMax: 2, kernels.KindMin: 3, kernels.KindAvg: 4}
 
 // openNCCL makes a communicator of NCCL with the ranks of w's.
-func openNCCL(w *worker) (*nccl, error) {
-	n := &nccl{w: w, syms: map[string]uintptr{}}
-	var err error
-	if n.lib, err = dl.Open(w.cfg.NCCL); err != nil {
-		return nil, fmt.Errorf("peer nccl: %w: name the file with -nccl", err)
+func openNCCL(w *worker) (*ncclPeer, error) {
+	lib, err := nccl.Open(w.cfg.NCCL)
+	if err != nil {
+		return nil, err
 	}
-	var id [16]uintptr // ncclUniqueId, 128 bytes
+	n := &ncclPeer{w: w, lib: lib}
+	var id nccl.ID
 	if w.comm.Rank() == 0 {
-		if err := n.call("ncclGetUniqueId", addressOf(&id)); err != nil {
+		if id, err = lib.UniqueID(); err != nil {
 			return nil, err
 		}
 	}
@@ -40,16 +39,13 @@ func openNCCL(w *worker) (*nccl, error) {
 	if err := w.comm.Do(&ringo.Call{Kind: ringo.KindBroadcast, In: whole, Out: whole, Count: len(id), Type: ringo.Uint64}); err != nil {
 		return nil, err
 	}
-	// A struct of 128 bytes by value lies on the stack, after six arguments in registers.
-	args := []uintptr{addressOf(&n.comm), uintptr(w.comm.Size()), uintptr(w.comm.Rank()), 0, 0, 0}
-	args = append(args, id[:]...)
 	err = w.gpu.dev.With(func() error {
-		if err := n.call("ncclCommInitRank", args...); err != nil || !w.cfg.Registered {
+		if n.comm, err = lib.InitRank(w.comm.Size(), w.comm.Rank(), id); err != nil || !w.cfg.Registered {
 			return err
 		}
 		for _, r := range []mem.Region{w.gpu.in, w.gpu.out} {
-			var handle uintptr
-			if err := n.call("ncclCommRegister", n.comm, r.Ptr(), uintptr(r.Len()), addressOf(&handle)); err != nil {
+			handle, err := lib.Register(n.comm, r.Ptr(), r.Len())
+			if err != nil {
 				return fmt.Errorf("%w: NCCL registers memory since 2.19; leave -R out", err)
 			}
 			n.held = append(n.held, handle)
@@ -59,59 +55,43 @@ func openNCCL(w *worker) (*nccl, error) {
 	return n, err
 }
 
-// call calls a function of NCCL.
-func (n *nccl) call(name string, args ...uintptr) error {
-	fn, ok := n.syms[name]
-	if !ok {
-		var err error
-		if fn, err = n.lib.Sym(name); err != nil {
-			return fmt.Errorf("peer nccl: %w", err)
-		}
-		n.syms[name] = fn
-	}
-	if r := int32(dl.Call(fn, args...)); r != 0 {
-		return fmt.Errorf("peer nccl: %s: result %d; NCCL_DEBUG=WARN says more", name, r)
-	}
-	return nil
-}
-
-func (n *nccl) close() error {
+func (n *ncclPeer) close() error {
 	return n.w.gpu.dev.With(func() error {
 		var errs []error
 		for _, h := range n.held {
-			errs = append(errs, n.call("ncclCommDeregister", n.comm, h))
+			errs = append(errs, n.lib.Call("ncclCommDeregister", uintptr(n.comm), h))
 		}
-		return errors.Join(append(errs, n.call("ncclCommDestroy", n.comm))...)
+		return errors.Join(append(errs, n.lib.Call("ncclCommDestroy", uintptr(n.comm)))...)
 	})
 }
 
 // offers reports whether NCCL has the operation.
-func (n *nccl) offers(s *series) bool {
+func (n *ncclPeer) offers(s *series) bool {
 	_, ok := ncclOps[s.op.Kind]
 	return !s.Reduces() || ok
 }
 
 // operation is what carries out a call with NCCL.
-func (n *nccl) operation(s *series, c *ringo.Call) func() error {
+func (n *ncclPeer) operation(s *series, c *ringo.Call) func() error {
 	var (
 		in, out, count = c.In.Ptr(), c.Out.Ptr(), uintptr(c.Count)
 		t, op, root    = uintptr(c.Type.NCCL()), ncclOps[c.Op.Kind], uintptr(c.Root)
-		comm, stream   = n.comm, uintptr(c.Stream)
+		comm, stream   = uintptr(n.comm), uintptr(c.Stream)
 		one            = uintptr(c.Count * c.Type.Size())
 		rank, size     = n.w.comm.Rank(), n.w.comm.Size()
 	)
 	var f func() error
 	switch c.Kind {
 	case ringo.KindAllReduce:
-		f = func() error { return n.call("ncclAllReduce", in, out, count, t, op, comm, stream) }
+		f = func() error { return n.lib.Call("ncclAllReduce", in, out, count, t, op, comm, stream) }
 	case ringo.KindReduce:
-		f = func() error { return n.call("ncclReduce", in, out, count, t, op, root, comm, stream) }
+		f = func() error { return n.lib.Call("ncclReduce", in, out, count, t, op, root, comm, stream) }
 	case ringo.KindBroadcast:
-		f = func() error { return n.call("ncclBroadcast", in, out, count, t, root, comm, stream) }
+		f = func() error { return n.lib.Call("ncclBroadcast", in, out, count, t, root, comm, stream) }
 	case ringo.KindAllGather:
-		f = func() error { return n.call("ncclAllGather", in, out, count, t, comm, stream) }
+		f = func() error { return n.lib.Call("ncclAllGather", in, out, count, t, comm, stream) }
 	case ringo.KindReduceScatter:
-		f = func() error { return n.call("ncclReduceScatter", in, out, count, t, op, comm, stream) }
+		f = func() error { return n.lib.Call("ncclReduceScatter", in, out, count, t, op, comm, stream) }
 	default:
 		// What NCCL makes of sends and receives, as nccl-tests does.
 		type message struct {
@@ -139,15 +119,14 @@ func (n *nccl) operation(s *series, c *ringo.Call) func() error {
 			list = append(list, message{"ncclSend", in, (rank + 1) % size}, message{"ncclRecv", out, (rank + size - 1) % size})
 		}
 		f = func() error {
-			if err := n.call("ncclGroupStart"); err != nil {
-				return err
-			}
-			for _, m := range list {
-				if err := n.call(m.name, m.at, count, t, uintptr(m.peer), comm, stream); err != nil {
-					return err
+			return n.lib.Together(func() error {
+				for _, m := range list {
+					if err := n.lib.Call(m.name, m.at, count, t, uintptr(m.peer), comm, stream); err != nil {
+						return err
+					}
 				}
-			}
-			return n.call("ncclGroupEnd")
+				return nil
+			})
 		}
 	}
 	return func() error { return n.w.gpu.dev.With(f) }

@@ -20,8 +20,8 @@ type worker struct {
 	ctl     control
 	atLeast time.Duration // of a measurement whose iterations are not given
 	seed    uint64
-	wrong   int64 // elements that this rank found wrong
-	nccl    *nccl // the peer, or nil
+	wrong   int64     // elements that this rank found wrong
+	nccl    *ncclPeer // the peer, or nil
 
 	// Of rank 0, nil elsewhere.
 	record     func(Row, map[string]*Row) // takes a row and those of the peers
