@@ -28,9 +28,9 @@ type stream struct {
 	id     uint64
 }
 
-// maxKnown is how many regions and how many streams are remembered. A new one replaces the
+// maxKnown is how many allocations and how many streams are remembered. A new one replaces the
 // oldest.
-const maxKnown = 16
+const maxKnown = 32
 
 // ours refuses memory of another GPU than the rank's.
 func (g *Comm) ours(c *call.Call) error {
@@ -90,8 +90,18 @@ func (g *Comm) admitMemory(name string, r mem.Region, size int) error {
 		}
 		return err
 	}
-	g.known.memory = remember(g.known.memory, r)
+	g.known.memory = remember(g.known.memory, g.allocationOf(r))
 	return nil
+}
+
+// allocationOf is the allocation that a region lies in: its other parts need not be looked
+// at. It is the region itself where that lies in several.
+func (g *Comm) allocationOf(r mem.Region) mem.Region {
+	base, n, err := g.Device.Driver().MemGetAddressRange(r.Ptr())
+	if err != nil || r.Ptr()+uintptr(r.Len()) > base+uintptr(n) {
+		return r
+	}
+	return mem.Device(r.Dev(), base, n)
 }
 
 // admitStream has the driver confirm a stream, and finds out whether it is being captured.

@@ -201,3 +201,14 @@ func BenchmarkAdmit(b *testing.B) {
 		}
 	}
 }
+
+// The driver is asked once for an allocation, not for each span of it that calls are on.
+func TestAdmitOncePerAllocation(t *testing.T) {
+	list := devices(t, 1)
+	g, x := open(t, list, nil)[0], memories(t, list, 4096)[0]
+	for at := 0; at < 4096; at += 64 {
+		part := x.Slice(at, 64)
+		require.NoError(t, g.do(&call.Call{Kind: call.AllReduce, In: part, Out: part, Count: 16, Type: kernels.Float32}))
+	}
+	require.Equal(t, []mem.Region{x}, g.known.memory)
+}
