@@ -1,0 +1,112 @@
+package ringo
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// TestDeviceInConditionalBody captures a collective into the body of a conditional node,
+// where CUDA allows no nodes for events: that ends with an error, at the latest when the
+// graph is made executable, and leaves the communicator as it was.
+func TestDeviceInConditionalBody(t *testing.T) {
+	const n, count = 2, 100
+	list := devices(t, n)
+	comms := onDevices(t, list, Config{})
+	var buffers []mem.Region
+	for r, d := range list {
+		buffers = append(buffers, alloc(t, d, floats(make([]float32, count))))
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		driver := d.Driver()
+		if v, err := driver.DriverGetVersion(); err != nil || v < 12040 {
+			t.Skip("needs CUDA 12.4")
+		}
+		refused := d.With(func() error {
+			ctx, err := driver.CtxGetCurrent()
+			require.NoError(t, err)
+			g, err := driver.GraphCreate()
+			require.NoError(t, err)
+			defer func() { require.NoError(t, driver.GraphDestroy(g)) }()
+			v, err := driver.GraphConditionalHandleCreate(g, ctx, 1, cuda.ConditionAssignDefault)
+			require.NoError(t, err)
+			_, body, err := driver.GraphAddConditionalNode(g, nil, v, cuda.ConditionIf, ctx)
+			require.NoError(t, err)
+			require.NoError(t, driver.StreamBeginCaptureToGraph(s, body, nil, cuda.CaptureRelaxed))
+			called := comms[r].Do(&Call{Kind: KindAllReduce, In: buffers[r], Out: buffers[r], Count: count, Type: Float32, Stream: s})
+			if _, err := driver.StreamEndCapture(s); err != nil || called != nil {
+				return errors.Join(called, err)
+			}
+			x, err := driver.GraphInstantiate(g, 0)
+			if err == nil {
+				require.NoError(t, driver.GraphExecDestroy(x))
+			}
+			return err
+		})
+		require.Error(t, refused)
+		t.Log(refused)
+		require.NoError(t, d.DestroyStream(s))
+	}
+	noErrors(t, each(comms, func(c *Comm) error {
+		return c.Do(&Call{Kind: KindAllReduce, In: buffers[c.Rank()], Out: buffers[c.Rank()], Count: count, Type: Float32})
+	}))
+}
+
+// TestDeviceGraphInGraph launches a graph with a collective into other captures, twice, and
+// destroys it: what it needs lives as long as the outer graph.
+func TestDeviceGraphInGraph(t *testing.T) {
+	const n, count = 2, 100
+	list := devices(t, n)
+	comms := onDevices(t, list, Config{})
+	ones := make([]float32, count)
+	for i := range ones {
+		ones[i] = 1
+	}
+	var buffers []mem.Region
+	outer := make([]cuda.GraphExec, n)
+	streams := make([]cuda.Stream, n)
+	for r, d := range list {
+		buffers = append(buffers, alloc(t, d, floats(ones)))
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		streams[r] = s
+		driver := d.Driver()
+		captured := func(f func() error) (x cuda.GraphExec) {
+			require.NoError(t, driver.StreamBeginCapture(s, cuda.CaptureRelaxed))
+			require.NoError(t, f())
+			g, err := driver.StreamEndCapture(s)
+			require.NoError(t, err)
+			x, err = driver.GraphInstantiate(g, 0)
+			require.NoError(t, err)
+			require.NoError(t, driver.GraphDestroy(g))
+			return x
+		}
+		require.NoError(t, d.With(func() error {
+			inner := captured(func() error {
+				return comms[r].Do(&Call{Kind: KindAllReduce, In: buffers[r], Out: buffers[r], Count: count, Type: Float32, Stream: s})
+			})
+			outer[r] = captured(func() error { return errors.Join(driver.GraphLaunch(inner, s), driver.GraphLaunch(inner, s)) })
+			return driver.GraphExecDestroy(inner)
+		}))
+	}
+	for range 2 {
+		for r, d := range list {
+			require.NoError(t, d.With(func() error { return d.Driver().GraphLaunch(outer[r], streams[r]) }))
+		}
+	}
+	for i := range ones {
+		ones[i] = n * n * n * n
+	}
+	for r, d := range list {
+		require.NoError(t, comms[r].Synchronize(streams[r]))
+		got := make([]byte, 4*count)
+		require.NoError(t, d.Read(got, buffers[r]))
+		require.Equal(t, floats(ones), got)
+		require.NoError(t, d.With(func() error { return d.Driver().GraphExecDestroy(outer[r]) }))
+		require.NoError(t, d.DestroyStream(streams[r]))
+	}
+}
