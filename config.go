@@ -96,6 +96,13 @@ type Config struct {
 	// 8 always run side by side. More of them than that, or more blocks than fit, may wait
 	// for each other until Timeout. RINGO_MAX_CTAS, NCCL_MAX_CTAS.
 	MaxBlocks int
+	// LaunchOrder has the operations of all communicators of this process on a GPU follow
+	// each other in the order of their calls, graphs included, whatever their streams are.
+	// Then communicators need not fit on the GPU together, if all ranks call them in the same
+	// order; and none runs beside another. Calls of several goroutines have the order in
+	// which they arrive. It has no effect where ranks share a GPU. An operation costs two
+	// more calls of the driver, some µs. RINGO_LAUNCH_ORDER_IMPLICIT, NCCL_LAUNCH_ORDER_IMPLICIT.
+	LaunchOrder bool
 	// CheckPointers has the driver look at the memory of every call on a GPU, which
 	// takes about a µs, not only at what is new to the communicator: memory that
 	// was freed meanwhile is found. RINGO_CHECK_POINTERS, NCCL_CHECK_POINTERS.

@@ -37,7 +37,7 @@ func TestConfigFill(t *testing.T) {
 	require.NotEmpty(t, c.HostID)
 
 	c, err = Config{Slots: 4}.fill(environment("RINGO_SLOTS=16", "RINGO_SLOT_BYTES=64K", "RINGO_TIMEOUT=90s", "NCCL_ALGO=Tree",
-		"NCCL_SOCKET_IFNAME=eth", "RINGO_SOCKET_IFNAME=^lo", "NCCL_SOCKET_FAMILY=AF_INET6", "NCCL_HOSTID=here", "NCCL_SHM_DISABLE=1", "NCCL_CHECK_POINTERS=1", "NCCL_MAX_CTAS=16", "RINGO_LINES=0"))
+		"NCCL_SOCKET_IFNAME=eth", "RINGO_SOCKET_IFNAME=^lo", "NCCL_SOCKET_FAMILY=AF_INET6", "NCCL_HOSTID=here", "NCCL_SHM_DISABLE=1", "NCCL_CHECK_POINTERS=1", "NCCL_MAX_CTAS=16", "NCCL_LAUNCH_ORDER_IMPLICIT=1", "RINGO_LINES=0"))
 	require.NoError(t, err)
 	require.Equal(t, 4, c.Slots) // what the program says comes first
 	require.Equal(t, 64<<10, c.SlotBytes)
@@ -49,6 +49,7 @@ func TestConfigFill(t *testing.T) {
 	require.Equal(t, "p2p,inproc,socket", c.Transport)
 	require.True(t, c.CheckPointers)
 	require.Equal(t, 16, c.MaxBlocks)
+	require.True(t, c.LaunchOrder)
 	require.Equal(t, "0", c.lines)
 	require.Equal(t, DefaultWorkFIFOBytes, c.WorkFIFOBytes)
 

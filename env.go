@@ -111,6 +111,9 @@ func (c *Config) readOthers(e variables) (err error) {
 	if e.on("RINGO_CHECK_POINTERS", "NCCL_CHECK_POINTERS") != "" {
 		c.CheckPointers = true
 	}
+	if e.on("RINGO_LAUNCH_ORDER_IMPLICIT", "NCCL_LAUNCH_ORDER_IMPLICIT") != "" {
+		c.LaunchOrder = true
+	}
 	switch v := e.get("RINGO_LINES"); v {
 	case "":
 	case "0", "1":

@@ -2,6 +2,8 @@ package ringo
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -180,7 +182,7 @@ func crossed(t *testing.T, cfg Config) *crowd {
 }
 
 // Communicators with more blocks than fit may wait for each other; then both say so after the
-// deadline. With shares that fit they finish.
+// deadline. With shares that fit, or in the order of their calls, they finish.
 func TestTooManyBlocks(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("needs a GPU with room for one of them")
@@ -188,17 +190,86 @@ func TestTooManyBlocks(t *testing.T) {
 	large := Config{Algo: "ring", MaxBlocks: 128, Timeout: 2 * time.Second}
 	t.Run("beyond", func(t *testing.T) {
 		w := crossed(t, large)
-		for i, l := range w.comms {
-			for r := range l {
-				err := l[r].c.Synchronize(l[r].stream)
-				require.Error(t, err)
-				require.Contains(t, err.Error(), "not done after 2s", "communicator %d", i)
+		ended := 0 // where one communicator ends, the other may finish
+		for _, c := range w.comms {
+			for _, l := range c {
+				if err := l.c.Synchronize(l.stream); err != nil {
+					require.ErrorContains(t, err, "not done after 2s")
+					ended++
+				}
 			}
 		}
+		require.GreaterOrEqual(t, ended, 2, "both ranks of a communicator")
 	})
 	t.Run("shares", func(t *testing.T) {
 		cfg := large
 		cfg.MaxBlocks = 0
 		crossed(t, cfg).finish()
 	})
+	t.Run("order", func(t *testing.T) {
+		cfg := large
+		cfg.LaunchOrder = true
+		crossed(t, cfg).finish()
+	})
+}
+
+// In the order of their calls, operations of two communicators follow each other between graphs
+// and eager calls, and within a graph: each reads on its own stream what the other has written
+// on another.
+func TestLaunchOrder(t *testing.T) {
+	list := devices(t, 2)
+	w := newCrowd(t, list, 2, Config{Algo: "ring", LaunchOrder: true, Timeout: 20 * time.Second})
+	const count = 3000
+	want := uint32(0x03030303)
+	step := func(r, i int) error { // doubles what the other communicator has left
+		to, from := w.comms[i][r], w.comms[1-i][r]
+		return to.c.Do(&Call{Kind: KindAllReduce, In: from.x, Out: to.x, Count: count, Type: Int32, Stream: to.stream})
+	}
+	both := func(i int) {
+		want *= 2
+		for r := range list {
+			require.NoError(t, step(r, i))
+		}
+	}
+	both(1)
+	both(0)
+	var graphs []*gpu.Graph
+	for r, d := range list {
+		driver, a, b := d.Driver(), w.comms[0][r].stream, w.comms[1][r].stream
+		var fork gpu.Event
+		require.NoError(t, d.With(func() (err error) {
+			fork, err = driver.EventCreate(0)
+			return err
+		}))
+		defer d.DestroyEvent(fork)
+		g, err := d.Capture(a, func() error {
+			if err := errors.Join(driver.EventRecord(fork, a), driver.StreamWaitEvent(b, fork, 0), step(r, 0), step(r, 1), step(r, 0), step(r, 1)); err != nil {
+				return err
+			}
+			return errors.Join(driver.EventRecord(fork, b), driver.StreamWaitEvent(a, fork, 0))
+		})
+		require.NoError(t, err)
+		defer g.Close()
+		graphs = append(graphs, g)
+	}
+	for range 2 {
+		both(1)
+		for r, d := range list { // on a stream that no communicator has
+			s, err := d.NewStream()
+			require.NoError(t, err)
+			defer d.DestroyStream(s)
+			require.NoError(t, graphs[r].Launch(s))
+		}
+		want *= 16
+		both(0)
+	}
+	for r, d := range list {
+		l := w.comms[0][r]
+		require.NoError(t, l.c.Synchronize(l.stream))
+		got := make([]byte, 4*count)
+		require.NoError(t, d.Read(got, l.x.Slice(0, len(got))))
+		for i := range count {
+			require.Equal(t, want, binary.LittleEndian.Uint32(got[4*i:]))
+		}
+	}
 }

@@ -194,7 +194,7 @@ func (c *Comm) connect(ctx context.Context) error {
 	c.gpu, c.noGPU, err = gpucomm.Open(ctx, gpucomm.Options{
 		Device: c.cfg.Device, Share: c.share, Life: c.life, Group: c.group, Chooser: chooser, Plan: given, Numberer: numberer,
 		Host: c.net, Paths: &pc, JoinTimeout: c.cfg.JoinTimeout, CheckPointers: c.cfg.CheckPointers,
-		FIFOBytes: c.cfg.WorkFIFOBytes, ArgsBytes: c.cfg.WorkArgsBytes, Drain: c.queue.drain, Log: c.log,
+		LaunchOrder: c.cfg.LaunchOrder, FIFOBytes: c.cfg.WorkFIFOBytes, ArgsBytes: c.cfg.WorkArgsBytes, Drain: c.queue.drain, Log: c.log,
 	})
 	if err == nil && c.gpu != nil && c.noGPU == "" {
 		c.notes = append(c.notes, c.gpu.Notes()...)

@@ -38,11 +38,8 @@ func (g *Comm) inGraph(s gpu.Stream, f func() error) error {
 			return err
 		}
 	} else {
-		follow := slices.DeleteFunc(slices.Clone(r.last), func(n cuda.GraphNode) bool { return slices.Contains(g.capture.Dependencies, n) })
-		if len(follow) > 0 {
-			if err := d.StreamUpdateCaptureDependencies(s, follow, cuda.CaptureAddDependencies); err != nil {
-				return err
-			}
+		if err := r.follow(d, s, g.capture.Dependencies); err != nil {
+			return err
 		}
 	}
 	if err := f(); err != nil {
@@ -75,6 +72,7 @@ func (g *Comm) forget(captures []uint64) {
 		delete(g.recordings, id)
 		g.engine.Forget(id)
 	}
+	g.chain.forget(captures)
 	if len(captures) > 0 && len(g.recordings) == 0 {
 		g.net.Vigilant(false)
 	}

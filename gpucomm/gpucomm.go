@@ -48,6 +48,7 @@ type Options struct {
 	CheckPointers bool          // ask the driver about the memory of every call
 	FIFOBytes     int           // see grid.Options
 	ArgsBytes     int           // the same
+	LaunchOrder   bool          // operations follow those of other communicators
 	Drain         func()        // waits for operations that were started
 	Log           *slog.Logger
 }
@@ -75,6 +76,7 @@ type Comm struct {
 	last       uint64                // streamID of the last eager operation
 	replays    bool                  // a graph may have been launched since then
 	recordings map[uint64]*recording // by capture
+	chain      *chain                // nil if other communicators have an order of their own
 	estate     *estate
 
 	spare *cuda.Growing // for copies of In and scaled data
@@ -133,6 +135,13 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	g.estate.keep(func() error {
 		return cuda.With(g.estate.driver, g.estate.ctx, func() error { return g.estate.driver.EventDestroy(g.event) })
 	})
+	if o.LaunchOrder && !g.net.Shared() { // kernels of ranks on one GPU wait for each other
+		var leave func() error
+		if g.chain, leave, err = joinChain(o.Device); err != nil {
+			return g, "", err
+		}
+		g.estate.keep(leave)
+	}
 	if err := g.prepareReduction(); err != nil {
 		return g, "", err
 	}

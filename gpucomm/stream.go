@@ -14,6 +14,14 @@ import (
 // after has f queue an operation on a stream, after the communicator's previous operation
 // and before its next one, on whichever streams and in whichever graphs they are.
 func (g *Comm) after(s gpu.Stream, f func() error) error {
+	if g.chain != nil {
+		return g.chain.after(g, s, func() error { return g.inTurn(s, f) })
+	}
+	return g.inTurn(s, f)
+}
+
+// inTurn is after for the order within the communicator.
+func (g *Comm) inTurn(s gpu.Stream, f func() error) error {
 	if g.captures {
 		return g.inGraph(s, f)
 	}

@@ -75,6 +75,9 @@ func Connect(ctx context.Context, g paths.Group, host *paths.Net, d *gpu.Device,
 	return n, "", nil
 }
 
+// Shared reports whether ranks share a GPU.
+func (n *Net) Shared() bool { return sharing(n.host.Profiles) > 1 }
+
 // Blocks is how many blocks a kernel of this rank has at most.
 func (n *Net) Blocks() int { return n.blocks }
 

@@ -1,0 +1,137 @@
+package gpucomm
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// A chain has the operations of all communicators of a process on a GPU follow each other, in
+// the order of their calls, on whichever streams and in whichever graphs they are (see
+// ringo.Config.LaunchOrder). It does for all of them what Comm.inTurn does for one.
+type chain struct {
+	driver cuda.Driver
+	event  gpu.Event // the end of the last operation
+	users  int       // guarded by chains
+	turn   sync.Mutex
+
+	mu         sync.Mutex            // may be taken in a turn
+	recordings map[uint64]*recording // guarded by mu; by capture
+}
+
+type chainKey struct {
+	driver cuda.Driver
+	dev    cuda.Device
+}
+
+var chains struct {
+	sync.Mutex
+	of map[chainKey]*chain
+}
+
+// joinChain gives the chain of a GPU, until leave.
+func joinChain(d *gpu.Device) (c *chain, leave func() error, err error) {
+	key := chainKey{d.Driver(), d.Handle()}
+	ctx, err := d.Context()
+	if err != nil {
+		return nil, nil, err
+	}
+	chains.Lock()
+	defer chains.Unlock()
+	if c = chains.of[key]; c == nil {
+		c = &chain{driver: d.Driver(), recordings: map[uint64]*recording{}}
+		if c.event, err = newEvent(d); err != nil {
+			return nil, nil, err
+		}
+		if chains.of == nil {
+			chains.of = map[chainKey]*chain{}
+		}
+		chains.of[key] = c
+	}
+	c.users++
+	return c, func() error {
+		chains.Lock()
+		defer chains.Unlock()
+		if c.users--; c.users > 0 {
+			return nil
+		}
+		delete(chains.of, key)
+		return cuda.With(c.driver, ctx, func() error { return c.driver.EventDestroy(c.event) })
+	}, nil
+}
+
+// after has f queue an operation of a communicator on a stream, after the operation of any
+// communicator before.
+func (c *chain) after(g *Comm, s gpu.Stream, f func() error) error {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	if g.captures {
+		return c.inGraph(g, s, f)
+	}
+	if err := c.driver.StreamWaitEvent(s, c.event, 0); err != nil {
+		return err
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	return c.driver.EventRecord(c.event, s)
+}
+
+// inGraph is after for a stream that is being captured.
+func (c *chain) inGraph(g *Comm, s gpu.Stream, f func() error) error {
+	d := c.driver
+	r, has := c.recording(g.capture.ID)
+	if !has {
+		if err := d.StreamWaitEvent(s, c.event, cuda.EventWaitExternal); err != nil {
+			return err
+		}
+	} else if err := r.follow(d, s, g.capture.Dependencies); err != nil {
+		return err
+	}
+	var err error
+	if g.capture, err = d.StreamGetCaptureInfo(s); err != nil { // with the new dependencies
+		return err
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	now, err := d.StreamGetCaptureInfo(s)
+	if err != nil {
+		return err
+	}
+	return r.endsAt(d, now.Graph, now.Dependencies, c.event)
+}
+
+// recording is that of a capture, made if it has none.
+func (c *chain) recording(id uint64) (r *recording, has bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r, has = c.recordings[id]; !has {
+		r = new(recording)
+		c.recordings[id] = r
+	}
+	return r, has
+}
+
+// forget drops the recordings of graphs that are gone. A nil chain has none.
+func (c *chain) forget(captures []uint64) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range captures {
+		delete(c.recordings, id)
+	}
+}
+
+// follow has what the stream captures next depend on the recording's last operation.
+func (r *recording) follow(d cuda.Driver, s gpu.Stream, has []cuda.GraphNode) error {
+	add := slices.DeleteFunc(slices.Clone(r.last), func(n cuda.GraphNode) bool { return slices.Contains(has, n) })
+	if len(add) == 0 {
+		return nil
+	}
+	return d.StreamUpdateCaptureDependencies(s, add, cuda.CaptureAddDependencies)
+}
