@@ -137,9 +137,12 @@ func (c *Comm) Err() error { return c.life.Err() }
 
 // Close leaves the communicator. It waits for operations that were started and
 // gives everything back. Other ranks may still receive what this one has sent.
-// Calls after Close return ErrClosed. With a GPU, the last Close of a process
-// waits for those of other processes, at most 10 s; what is captured in graphs
-// must not be launched any more.
+// Calls after Close return ErrClosed. With a GPU, Close waits for what runs, graphs
+// included, and the last Close of a process also for those of other processes, at
+// most 10 s for all communicators together. A graph that holds operations of the
+// communicator keeps the memory that they need. If it is launched after Close they do
+// nothing, except for copies by copy engines, so windows must not be freed before
+// such a graph is destroyed; Synchronize then says that it was launched.
 func (c *Comm) Close() error {
 	if !c.closed.CompareAndSwap(false, true) {
 		return nil

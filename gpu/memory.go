@@ -22,21 +22,21 @@ func (e *MemoryError) Error() string {
 
 // Check asks the driver whether kernels of this device may use all of a region: it
 // has to be the device's own memory, or pinned host memory. The error is a
-// *MemoryError unless the driver fails. It takes four calls of the driver for each
-// allocation that the region covers. The device's context has to be current, see
-// With.
-func (d *Device) Check(r mem.Region) error {
-	wrong := func(format string, args ...any) error {
-		return &MemoryError{r, d.number, fmt.Sprintf(format, args...)}
+// *MemoryError unless the driver fails. whole is the allocations that the region lies in.
+// It takes four calls of the driver for each of them. The device's context has to be
+// current, see With.
+func (d *Device) Check(r mem.Region) (whole mem.Region, err error) {
+	wrong := func(format string, args ...any) (mem.Region, error) {
+		return mem.Region{}, &MemoryError{r, d.number, fmt.Sprintf(format, args...)}
 	}
 	if r.Len() == 0 {
-		return nil
+		return r, nil
 	}
 	if r.IsNil() {
 		return wrong("null: give memory of gpu.Device.Alloc or cuMemAlloc")
 	}
-	for at, end := r.Ptr(), r.Ptr()+uintptr(r.Len()); at < end; {
-		var err error
+	first, at, end := uintptr(0), r.Ptr(), r.Ptr()+uintptr(r.Len())
+	for at < end {
 		ask := func(a cuda.PointerAttribute) (v uint64) {
 			if err == nil {
 				v, err = d.driver.PointerGetAttribute(a, at)
@@ -54,7 +54,7 @@ func (d *Device) Check(r mem.Region) error {
 		case errors.Is(err, cuda.ErrInvalidValue):
 			return wrong("no memory of a GPU: freed, never allocated, or the host's and not pinned; give memory of gpu.Device.Alloc or cuMemAlloc")
 		case err != nil:
-			return err
+			return mem.Region{}, err
 		case int(owner) != d.number:
 			return wrong("memory of device %d: give memory of device %d, or have the rank use the other one", owner, d.number)
 		}
@@ -62,12 +62,15 @@ func (d *Device) Check(r mem.Region) error {
 		if next < end && ask(cuda.PointerLegacyIPC) != 0 { // what cuMemMap maps may go on, what cuMemAlloc gives does not
 			return wrong("it exceeds its allocation of %d bytes at %#x: pass a shorter region", size, start)
 		}
+		if first == 0 {
+			first = uintptr(start)
+		}
 		if next <= at {
 			return wrong("the driver says that it lies in [%#x, %#x)", start, start+size)
 		}
 		at = next
 	}
-	return nil
+	return mem.Device(d.number, first, int(at-first)), nil
 }
 
 // Frees counts the calls of Free. While it stays the same, results of Check for memory

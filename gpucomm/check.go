@@ -16,8 +16,8 @@ import (
 // else than gpu.Device.Free, a later call on it is refused for sure only with
 // Config.CheckPointers.
 type known struct {
-	frees   uint64 // the device's count of frees when memory was confirmed
-	memory  []mem.Region
+	frees   uint64       // the device's count of frees when memory was confirmed
+	memory  []mem.Region // whole allocations, sorted by address; they do not overlap
 	streams []stream
 }
 
@@ -28,9 +28,12 @@ type stream struct {
 	id     uint64
 }
 
-// maxKnown is how many allocations and how many streams are remembered. A new one replaces the
-// oldest.
-const maxKnown = 32
+// maxMemory is how many allocations are remembered; when there are more, all are forgotten.
+// maxKnown is how many streams are: a new one replaces the oldest.
+const (
+	maxMemory = 1024
+	maxKnown  = 16
+)
 
 // ours refuses memory of another GPU than the rank's.
 func (g *Comm) ours(c *call.Call) error {
@@ -78,30 +81,48 @@ func (g *Comm) admitMemory(name string, r mem.Region, size int) error {
 	if n := g.Device.Frees(); n != g.known.frees {
 		g.known.frees, g.known.memory = n, g.known.memory[:0]
 	}
-	for _, k := range g.known.memory {
-		if r.Ptr() >= k.Ptr() && r.Ptr()+uintptr(r.Len()) <= k.Ptr()+uintptr(k.Len()) {
-			return nil
-		}
+	if g.known.has(r) {
+		return nil
 	}
-	if err := g.Device.Check(r); err != nil {
+	whole, err := g.Device.Check(r)
+	if err != nil {
 		var wrong *gpu.MemoryError
 		if errors.As(err, &wrong) {
 			err = fmt.Errorf("%w: %s: %w", call.ErrInvalid, name, err)
 		}
 		return err
 	}
-	g.known.memory = remember(g.known.memory, g.allocationOf(r))
+	g.known.add(whole)
 	return nil
 }
 
-// allocationOf is the allocation that a region lies in: its other parts need not be looked
-// at. It is the region itself where that lies in several.
-func (g *Comm) allocationOf(r mem.Region) mem.Region {
-	base, n, err := g.Device.Driver().MemGetAddressRange(r.Ptr())
-	if err != nil || r.Ptr()+uintptr(r.Len()) > base+uintptr(n) {
-		return r
+// after is the index of the first memory that ends after an address.
+func (k *known) after(addr uintptr) int {
+	i, n := 0, len(k.memory)
+	for i < n {
+		h := int(uint(i+n) >> 1)
+		if m := &k.memory[h]; m.Ptr()+uintptr(m.Len()) <= addr {
+			i = h + 1
+		} else {
+			n = h
+		}
 	}
-	return mem.Device(r.Dev(), base, n)
+	return i
+}
+
+// has reports whether a region lies in confirmed memory.
+func (k *known) has(r mem.Region) bool {
+	i := k.after(r.Ptr())
+	return i < len(k.memory) && k.memory[i].Ptr() <= r.Ptr() && r.Ptr()+uintptr(r.Len()) <= k.memory[i].Ptr()+uintptr(k.memory[i].Len())
+}
+
+// add remembers confirmed memory. What overlaps it has been freed since it was confirmed.
+func (k *known) add(whole mem.Region) {
+	k.memory = slices.DeleteFunc(k.memory, whole.Overlaps)
+	if len(k.memory) == maxMemory {
+		k.memory = k.memory[:0]
+	}
+	k.memory = slices.Insert(k.memory, k.after(whole.Ptr()), whole)
 }
 
 // admitStream has the driver confirm a stream, and finds out whether it is being captured.

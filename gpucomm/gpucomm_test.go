@@ -194,7 +194,8 @@ func BenchmarkAdmit(b *testing.B) {
 	list := devices(b, 1)
 	g := open(b, list, nil)[0]
 	x, y := memories(b, list, 4096)[0], memories(b, list, 4096)[0]
-	g.known.memory = []mem.Region{x, y}
+	g.known.add(x)
+	g.known.add(y)
 	for b.Loop() {
 		if err := errors.Join(g.admitMemory("In", x, 4), g.admitMemory("Out", y, 4)); err != nil {
 			b.Fatal(err)

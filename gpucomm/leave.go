@@ -3,6 +3,7 @@ package gpucomm
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,8 +11,8 @@ import (
 )
 
 // neighbours are the ranks of one communicator that are in this process. When the last of
-// them leaves, it waits for the ranks of other processes and then gives back the memory of
-// all neighbours: until then kernels of peers may use it.
+// them leaves, the memory of all of them is given back as soon as the ranks of other
+// processes have left too: until then kernels of peers may use it.
 type neighbours struct {
 	open int // ranks that have not left
 	left []leaver
@@ -23,9 +24,11 @@ type leaver struct {
 	releaseHost func() error
 }
 
+// processes are the communicators of this process.
 var processes struct {
 	sync.Mutex
-	of map[string]*neighbours // by the communicator's key
+	of      map[string]*neighbours // of which ranks are open here, by key
+	leaving []<-chan struct{}      // closed by those that wait for other processes
 }
 
 // enter counts a rank among its neighbours.
@@ -57,26 +60,59 @@ func (g *Comm) Finish() error {
 }
 
 // Leave gives everything back, and calls releaseHost for the host half. If other ranks of
-// this process have not left, that happens when the last of them leaves. The last one waits
-// for the other processes, at most 10 s. The caller need not hold the Turn.
+// this process have not left, that happens when the last of them leaves. If there are ranks
+// in other processes, it happens when they have left, or after 10 s, and Leave waits for
+// that only if no communicator is left open in this process, for others may be closed in
+// another order there, or if this one has windows, whose memory is the user's afterwards. So
+// all waits of a process are at the same time. The caller need not hold the Turn.
 func (g *Comm) Leave(releaseHost func() error) error {
 	processes.Lock()
 	key := string(g.Group.Key())
 	n := processes.of[key]
 	n.open--
 	n.left = append(n.left, leaver{g, releaseHost})
-	last := n.open == 0
-	if last {
-		delete(processes.of, key)
-	}
-	processes.Unlock()
-	if !last {
+	if n.open > 0 {
+		processes.Unlock()
 		return nil
 	}
-	return disband(n.left)
+	delete(processes.of, key)
+	if len(n.left) == g.Life.Size {
+		processes.Unlock()
+		return disband(n.left)
+	}
+	var err error
+	done := make(chan struct{})
+	processes.leaving = append(slices.DeleteFunc(processes.leaving, isClosed), done)
+	waits := processes.leaving
+	if len(processes.of) > 0 && !slices.ContainsFunc(n.left, func(l leaver) bool { return len(l.windows) > 0 }) {
+		waits = nil
+	}
+	processes.Unlock()
+	go func() {
+		defer close(done)
+		if err = disband(n.left); err != nil && waits == nil {
+			g.Log.Warn("not all is given back", "subsys", "GPU", "err", err)
+		}
+	}()
+	if waits == nil {
+		return nil
+	}
+	for _, done := range waits {
+		<-done
+	}
+	return err
 }
 
-// farewellTime is how long the last rank of a process waits for other processes.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// farewellTime is how long ranks wait for those of other processes.
 const farewellTime = 10 * time.Second
 
 // disband gives back what the ranks of this process have. First all ranks of all processes
@@ -114,11 +150,11 @@ func disband(all []leaver) error {
 // release gives everything back, except for what graphs hold. What was queued has ended.
 func (g *Comm) release() error {
 	errs := []error{g.copyStream.close(g.Device)}
-	if g.estate != nil {
-		errs = append(errs, g.estate.leave())
-	}
 	if g.net != nil {
 		errs = append(errs, g.net.Close())
+	}
+	if g.estate != nil { // the last, for it holds the context
+		errs = append(errs, g.estate.leave())
 	}
 	return errors.Join(errs...)
 }
