@@ -35,6 +35,7 @@ const (
 	Windows   Feature = "registered windows"
 	GroupsOf  Feature = "groups"
 	Farewells Feature = "operations of a rank while another still closes a communicator"
+	Crowds    Feature = "groups with more messages than a small ring holds, made by one thread for all"
 	Threads   Feature = "streams of the thread"
 )
 
@@ -140,7 +141,13 @@ func (g *generator) left(s *Step) bool {
 	case Register:
 		return !g.on(Windows)
 	case Group:
-		return !g.on(GroupsOf)
+		messages := 0
+		for i := range s.Calls {
+			if s.Calls[i].Do == Message {
+				messages++
+			}
+		}
+		return !g.on(GroupsOf) || messages > 1 && !g.w.p.Each && g.w.p.Ring > 0 && !g.on(Crowds)
 	}
 	return false
 }
