@@ -50,7 +50,8 @@ func (g *Group) Run() error {
 		}
 	}
 	if len(g.comms) == 1 {
-		return g.comms[0].together(g.calls[g.comms[0]])
+		_, err := g.comms[0].together(g.calls[g.comms[0]], true)
+		return err
 	}
 	left := make([]*rest, len(g.comms))
 	for i, c := range g.comms {
@@ -76,11 +77,10 @@ type rest struct {
 
 func (r *rest) more() bool { return len(r.calls) > 0 && r.err == nil }
 
-// next carries out the first n calls.
-func (r *rest) next(n int) {
-	calls := r.calls[:n]
-	r.calls = r.calls[n:]
-	r.err = r.comm.together(calls)
+// next carries out the first of calls, with those that go side by side with it, or all.
+func (r *rest) next(calls []*Call, all bool) {
+	n, err := r.comm.together(calls, all)
+	r.calls, r.err = r.calls[n:], err
 }
 
 // queueInTurn queues the calls on GPU memory that come next: one of each communicator, then
@@ -92,7 +92,7 @@ func queueInTurn(left []*rest) {
 		queued = false
 		for _, r := range left {
 			if r.more() && r.calls[0].OnDevice() {
-				r.next(sideBySide(r.calls))
+				r.next(r.calls, false)
 				queued = true
 			}
 		}
@@ -109,45 +109,50 @@ func carryOutOnHost(left []*rest) {
 			n = len(r.calls)
 		}
 		if n > 0 && r.more() {
-			wg.Go(func() { r.next(n) })
+			wg.Go(func() { r.next(r.calls[:n], true) })
 		}
 	}
 	wg.Wait()
 }
 
-// sideBySide is how many of the next calls progress side by side, at least one.
-func sideBySide(calls []*Call) int {
+// sideBySide is how many of a communicator's next calls progress side by side, at least one: sends and
+// receives, and small reductions on GPU memory. The turn is held.
+func sideBySide(c *Comm, calls []*Call) int {
 	n := 0
 	for n < len(calls) && calls[n].Kind.Pairwise() && calls[n].OnDevice() == calls[0].OnDevice() {
 		n++
 	}
+	if n == 0 && c.noGPU == "" {
+		return c.gpu.Alike(calls)
+	}
 	return max(1, n)
 }
 
-// together carries out checked calls of one communicator in order, but runs of
-// sends and receives side by side.
-func (c *Comm) together(calls []*Call) error {
+// together carries out checked calls of one communicator in order, but side by side where
+// they may be: all of them, or only those that come first. It returns how many.
+func (c *Comm) together(calls []*Call, all bool) (done int, err error) {
 	c.queue.drain()
 	c.life.Turn.Lock()
 	ended := false
 	defer c.leaveTurn(calls[0], &ended)
-	var err error
-	for len(calls) > 0 && err == nil {
-		n := sideBySide(calls)
+	for next := calls; len(next) > 0 && err == nil && (all || done == 0); next = calls[done:] {
+		n := sideBySide(c, next)
 		switch {
 		case n == 1:
-			err = c.half(calls[0])
-		case !calls[0].OnDevice():
-			err = c.host.Exchange(calls[:n])
+			err = c.half(next[0])
+		case !next[0].OnDevice():
+			err = c.host.Exchange(next[:n])
 		case c.noGPU != "":
-			err = c.half(calls[0]) // which says so
+			err = c.half(next[0]) // which says so
+		case next[0].Kind.Pairwise():
+			err = c.gpu.Exchange(next[:n])
 		default:
-			err = c.gpu.Exchange(calls[:n])
+			err = c.gpu.Batch(next[:n])
 		}
-		calls = calls[n:]
+		done += n
 	}
 	ended = true
-	return err
+	return done, err
 }
 
 // empty keeps the memory of the group for the next time.

@@ -11,7 +11,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// known is memory and streams that the driver has confirmed to be of the rank's GPU. It is
+// known is allocations and streams that the driver has confirmed to be of the rank's GPU. It is
 // not asked again for each call, which would take 1 µs. So if memory is freed by something
 // else than gpu.Device.Free, a later call on it is refused for sure only with
 // Config.CheckPointers.
@@ -49,6 +49,14 @@ func (g *Comm) ours(c *call.Call) error {
 // is being captured. The device's context is current. An error that wraps call.ErrInvalid
 // leaves the communicator usable.
 func (g *Comm) admit(c *call.Call) error {
+	if err := g.admitMemories(c); err != nil {
+		return err
+	}
+	return g.admitStream(c.Stream)
+}
+
+// admitMemories has the driver confirm a call's memory.
+func (g *Comm) admitMemories(c *call.Call) error {
 	if g.CheckPointers {
 		g.known.memory, g.known.streams = g.known.memory[:0], g.known.streams[:0]
 	}
@@ -63,11 +71,9 @@ func (g *Comm) admit(c *call.Call) error {
 		}
 	}
 	if at := c.Op.At; at != nil && c.Kind.Reduces() && !at.IsHost() {
-		if err := g.admitMemory("Op.At", *at, 1); err != nil {
-			return err
-		}
+		return g.admitMemory("Op.At", *at, 1)
 	}
-	return g.admitStream(c.Stream)
+	return nil
 }
 
 // admitMemory has the driver confirm a region whose elements have size bytes.

@@ -63,6 +63,8 @@ type Comm struct {
 
 	job      grid.Job
 	request  request.Request // of the current call
+	batch    grid.Batch      // the current one
+	jobs     []grid.Job      // of the current batch
 	programs map[choice.Key]*grid.Program
 	layout   [4][]int // room for the counts and offsets of the v-variants
 

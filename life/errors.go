@@ -97,6 +97,9 @@ func (e *Mismatch) Error() string {
 		return fmt.Sprintf("ranks disagree on the memory: rank %d calls %s %s, rank %d calls %s %s; "+
 			"give all ranks the same offset in the same window, also for an Out that Reduce leaves alone, or memory in none",
 			e.rank, mine.Numbered(), here, e.peer, theirs.Numbered(), there)
+	case mine == theirs && e.cause.WantBytes == e.cause.GotBytes:
+		return fmt.Sprintf("ranks disagree on the group of %v: rank %d has other calls beside it than rank %d; give all ranks the same groups",
+			mine, e.rank, e.peer)
 	case mine == theirs:
 		return fmt.Sprintf("ranks disagree on %v: rank %d expects %d bytes, rank %d sent %d; give both the same counts",
 			mine, e.rank, e.cause.WantBytes, e.peer, e.cause.GotBytes)

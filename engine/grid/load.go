@@ -20,7 +20,7 @@ type moduleKey struct {
 	t      kernels.DataType
 	op     string
 	source string // of kernels/cuda
-	ranks  int    // of direct kernels
+	ranks  int    // of kernels for one number of ranks
 }
 
 // A module is code in a context. The Engines of a context share it.
@@ -99,11 +99,11 @@ func (e *Engine) kernel(r *kernels.Reducer) (*module, kernels.Program, error) {
 	return e.module(r, "run")
 }
 
-// module finds or loads a module of a source: the interpreter, direct kernels or
-// windows.
+// module finds or loads a module of a source: the interpreter, direct kernels, those for
+// many calls, or windows.
 func (e *Engine) module(r *kernels.Reducer, source string) (*module, kernels.Program, error) {
 	key := moduleKey{source: source}
-	if source == "direct" {
+	if source == "direct" || source == "many" {
 		key.ranks = e.ranks
 	}
 	var p kernels.Program
@@ -146,6 +146,8 @@ func (k moduleKey) variants() []ptx.Name {
 	switch k.source {
 	case "window":
 		return ptx.WindowVariants(k.t.String(), k.op)
+	case "many":
+		return ptx.ManyVariants(k.t.String(), k.op, k.ranks)
 	}
 	return ptx.RunVariants(k.t.String(), k.op)
 }

@@ -69,6 +69,7 @@ type frame struct {
 	messages messagesArgs
 	launch   cuda.Launch
 	direct   directArgs
+	many     manyArgs
 	window   windowArgs
 	finish   device.Args
 	srcs     [1]mem.Region

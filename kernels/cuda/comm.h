@@ -111,14 +111,14 @@ struct Comm {
   u64 token;          // for control::consumed, 0: none
   u32 sign;           // hash of the stamp for the sign boards, 0: the call is not on them
   u32 rank, ranks;
-  u16 fresh;      // 1: the first kernel of a collective, which takes the next number
+  u16 fresh;      // collectives that begin with this kernel: they take the next numbers
   u16 collective; // 1: the stamp has a number
 };
 
 // A State is where the communicator is when a kernel starts.
 struct State {
   u64 finished; // operations
-  u32 number;   // of the last collective, with this one
+  u32 number;   // of the first collective of this kernel
   bool over;
 };
 
@@ -132,7 +132,7 @@ static DEVICE State look(const Comm &c) {
                : "=r"(low), "=r"(high), "=r"(number), "=r"(over)
                : "l"(c.local)
                : "memory");
-  return {(u64)high << 32 | low, number + c.fresh, over != 0};
+  return {(u64)high << 32 | low, number + (c.fresh != 0), over != 0};
 }
 
 // Number_of is the number in the stamp, 0 for a message between two ranks.
@@ -175,7 +175,7 @@ static DEVICE bool last(const Comm &c) {
 // this kernel, and the kernel's tables as read. It does not wait for stores: the next
 // kernel starts after all of this one.
 static DEVICE void end(const Comm &c, const State &s, bool finishes = true) {
-  store_relaxed(c.local + local::number, s.number);
+  store_relaxed(c.local + local::number, s.number + c.fresh - (c.fresh != 0));
   if (finishes) {
     store_relaxed64(c.local + local::finished, s.finished + 1);
     store_relaxed64(c.control + control::finished, s.finished + 1);

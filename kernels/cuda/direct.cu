@@ -12,7 +12,7 @@
 // each group of 8 threads sends a line in each round; since a group's lines lie in the
 // same places in all rounds, the argument holds for each group, and from kernel to kernel
 // for all groups.
-#include "direct.h"
+#include "exchange.h"
 
 // Send sends the line of each message, unless all is over: then a peer may still
 // wait for a line of an earlier kernel, which must stay as it is, or be gone. The threads
@@ -53,53 +53,6 @@ static DEVICE void send(const DirectArgs &a, const Cell &l, bool ends) {
   }
 }
 
-// A warp polls its lines this often before it calls give_up. The warps of the grid take
-// turns in asking the host, and tell the others: the answer takes some µs, and many more
-// if all ask at once, and meanwhile a warp does not see its lines arrive.
-constexpr u32 line_polls = 32;
-
-// Missing finds out why a line does not arrive. All threads call it; those with the
-// flag find the reason.
-static DEVICE void missing(const DirectArgs &a, const Cell &l, bool asks, u32 want, const Pair *v, u32 &odd, Stop &stop) {
-  u32 who = most;
-  u64 has = 0;
-#pragma unroll
-  for (u32 p = 0; p < most; p++) {
-    if (p >= ranks(a)) break;
-    if (who == most && want >> p & 1 && v[p].y != l.flag) who = p, has = v[p].y;
-  }
-  if (!l.last || who == most) return;
-  // The sign boards give a better report than the flag: they get one more chance.
-  auto other = [&]() FORCED { return ahead(has, l.flag) == 0 && odd++; };
-  give_up(a.comm, asks, {0, receiving, who, 0, 0}, other, stop);
-}
-
-// Receive waits for a line of each rank in want; false if the warp has to stop. hop
-// is the distance of the hop's lines from those of the first.
-static DEVICE bool receive(const DirectArgs &a, const Cell &l, u32 hop, u32 want, Pair *v, Stop &stop) {
-  u32 odd = 0;
-  syncwarp(); // else some threads may load a line before it arrives, and those with the flag after
-#pragma unroll 1
-  for (u32 i = 1;; i++) {
-    bool bad = false;
-#pragma unroll
-    for (u32 p = 0; p < most; p++) {
-      if (p >= ranks(a)) break;
-      if (want >> p & 1) v[p] = load_line(a.recvs[p].lines + (hop + l.slot));
-    }
-#pragma unroll
-    for (u32 p = 0; p < most; p++) {
-      if (p >= ranks(a)) break;
-      bad |= (want >> p & 1) && v[p].y != l.flag;
-    }
-    if (!vote(bad && l.last)) return true;
-    if (i % line_polls) continue;
-    bool asks = (i / line_polls + (block() * threads() + thread()) / warp) % (blocks() * threads() / warp) == 0;
-    missing(a, l, asks, want, v, odd, stop);
-    if (vote(stop.kind)) return false;
-  }
-}
-
 // Deliver stores a received line in the caller's memory.
 static DEVICE void deliver(const DirectArgs &a, const Cell &l, u32 from, const Pair *v) {
   if (l.whole) {
@@ -120,54 +73,6 @@ static DEVICE void deliver(const DirectArgs &a, const Cell &l, u32 from, const P
     if (from >> p & 1) store(a, l, a.recvs[p].memory, l.left(a.recvs[p]), w);
   }
 }
-
-#ifdef TYPE
-
-constexpr int per_word = TYPE::per_word, elements = 8 / TYPE::size;
-
-static DEVICE void unpack(u64 w, Wide *x) {
-#pragma unroll
-  for (int i = 0; i < elements; i += per_word) TYPE::unpack(w >> (8 * i * TYPE::size), x + i);
-}
-
-template <bool exact> static DEVICE u64 pack(const Wide *x) {
-  u64 w = 0;
-#pragma unroll
-  for (int i = 0; i < elements; i += per_word)
-    w |= (u64)(exact ? TYPE::pack_exact(x + i) : TYPE::pack(x + i)) << (8 * i * TYPE::size);
-  return w;
-}
-
-static DEVICE u64 finish(u64 w, u64 value) {
-  Wide x[elements];
-  unpack(w, x);
-#pragma unroll
-  for (Wide &y : x) y = OP::finish(y, value);
-  return pack<false>(x);
-}
-
-// Combine combines the ranks' contributions in order of rank; ours is own and not in v.
-static DEVICE Pair combine(const DirectArgs &a, Wide factor, const Pair *v, Pair own) {
-  Wide sum[2][elements], x[2][elements];
-#pragma unroll
-  for (u32 p = 0; p < most; p++) {
-    if (p >= ranks(a)) break;
-    unpack(p == a.comm.rank ? own.x : v[p].x, x[0]);
-    unpack(p == a.comm.rank ? own.y : v[p].y, x[1]);
-#pragma unroll
-    for (int w = 0; w < 2; w++)
-#pragma unroll
-      for (int e = 0; e < elements; e++) {
-        if (OP::scales) x[w][e] *= factor;
-        sum[w][e] = p ? OP::of(sum[w][e], x[w][e]) : x[w][e];
-      }
-  }
-  Pair r = {pack<OP::selects>(sum[0]), pack<OP::selects>(sum[1])};
-  if (OP::finishes<Wide> && a.finish) r = {finish(r.x, a.value), finish(r.y, a.value)};
-  return r;
-}
-
-#endif
 
 // Take waits for a line of each rank, of the first or the second hop, and combines,
 // sends or delivers it. It returns false if the warp has to stop.

@@ -67,7 +67,7 @@ func (n Name) File() string {
 	return n.Source + ".cu"
 }
 
-// Run is the name of the kernel of a module of run.cu, direct.cu or window.cu.
+// Run is the name of the kernel of a module of run.cu, direct.cu, many.cu or window.cu.
 func (n Name) Run() string {
 	if n.Type == "" {
 		return n.Source + "_copy"
@@ -116,14 +116,16 @@ func All() []Name {
 			all = append(all, Variants(t, op)...)
 			all = append(all, RunVariants(t, op)...)
 			all = append(all, DirectVariants(t, op, 0)...)
+			all = append(all, ManyVariants(t, op, 0)...)
 			all = append(all, WindowVariants(t, op)...)
 		}
 	}
 	for _, ranks := range usualRanks {
 		for _, t := range usualTypes {
-			all = append(all, directsOf(t, "sum", ranks)...)
+			all = append(all, forRanks("direct", t, "sum", ranks)...)
+			all = append(all, forRanks("many", t, "sum", ranks)...)
 		}
-		all = append(all, directsOf("", "", ranks)...)
+		all = append(all, forRanks("direct", "", "", ranks)...)
 	}
 	return append(all, Copy, Direct, Window)
 }
@@ -131,8 +133,8 @@ func All() []Name {
 // RunVariants is Variants for run.cu.
 func RunVariants(t, op string) []Name { return variantsOf("run", t, op) }
 
-// The types and operators with modules of direct.cu that are compiled for one number of
-// ranks: with 4 ranks they take 6 to 15 % less time than those for any number.
+// The types and operators with modules of direct.cu and many.cu that are compiled for one
+// number of ranks: with 4 ranks they take 6 to 15 % less time than those for any number.
 var (
 	usualTypes = []string{"float16", "bfloat16", "float32"}
 	usualRanks = []int{2, 4}
@@ -140,18 +142,23 @@ var (
 
 // DirectVariants is Variants for direct.cu, with those first that are for that
 // number of ranks alone. With neither type nor operator they only copy.
-func DirectVariants(t, op string, ranks int) []Name {
+func DirectVariants(t, op string, ranks int) []Name { return ranksFirst("direct", t, op, ranks) }
+
+// ManyVariants is DirectVariants for many.cu, which always reduces.
+func ManyVariants(t, op string, ranks int) []Name { return ranksFirst("many", t, op, ranks) }
+
+func ranksFirst(source, t, op string, ranks int) []Name {
 	var all []Name
 	if slices.Contains(usualRanks, ranks) && (t == "" || op == "sum" && slices.Contains(usualTypes, t)) {
-		all = directsOf(t, op, ranks)
+		all = forRanks(source, t, op, ranks)
 	}
-	return append(all, directsOf(t, op, 0)...)
+	return append(all, forRanks(source, t, op, 0)...)
 }
 
-func directsOf(t, op string, ranks int) []Name {
+func forRanks(source, t, op string, ranks int) []Name {
 	all := []Name{Direct}
 	if t != "" {
-		all = variantsOf("direct", t, op)
+		all = variantsOf(source, t, op)
 	}
 	for i := range all {
 		all[i].Ranks = ranks

@@ -1,0 +1,132 @@
+package grid
+
+import (
+	"fmt"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/kernels"
+)
+
+// A Batch is small all-reduces of a group that are carried out together, each as by
+// RunDirect with OneShot. All ranks make the same batches: of as many calls, in the same
+// order. How many kernels a rank takes for it is its own business.
+type Batch struct {
+	calls, done           int
+	blocks, threads, room int
+}
+
+// MaxMany is the most bytes of an all-reduce in a Batch: one that is longer fills the
+// GPU's blocks by itself.
+const MaxMany = 16 << 10
+
+// manyEntries is how many all-reduces fit into a kernel's arguments, of 4 KiB.
+const manyEntries = 143
+
+// manyEntry is struct Entry of kernels/cuda/many.cu.
+type manyEntry struct {
+	in, out     uint64
+	bytes, hash uint32
+}
+
+// manyArgs is struct ManyArgs of kernels/cuda/many.cu.
+type manyArgs struct {
+	direct             directArgs
+	first, past, count uint32
+	last, room, _      uint32
+	entry              [manyEntries]manyEntry
+}
+
+// CanMany reports whether a Batch may have all-reduces of a number of bytes. All ranks
+// find the same.
+func (e *Engine) CanMany(bytes int) bool {
+	return e.CanDirect() && bytes <= MaxMany && lines(bytes) <= e.mailArea()
+}
+
+// mailArea is how many lines of one round each pair of ranks has in a mailbox.
+func (e *Engine) mailArea() int { return e.mail.bytes / 2 / lineBytes / (e.ranks - 1) }
+
+// Batch is a batch of calls, the longest of bytes, with CanMany.
+func (e *Engine) Batch(calls, bytes int) Batch {
+	need, area := lines(bytes), e.mailArea()
+	b := Batch{calls: calls, blocks: max(1, min(e.mail.blocks, calls, area/max(need, minMailbox/lineBytes/lineLanes)))}
+	b.room = area / b.blocks
+	b.threads = min(256, e.threads, roundUp(need*lineLanes, 32), b.room*lineLanes&^31)
+	return b
+}
+
+// PrepareMany is Prepare for RunMany.
+func (e *Engine) PrepareMany(r *kernels.Reducer) error {
+	_, _, err := e.module(r, "many")
+	return err
+}
+
+// RunMany queues one kernel for the next all-reduces of a batch, and returns how many it
+// carries out: as many as fit into its arguments, are on one stream, and do not touch
+// what others of them write. The jobs are in the order of the batch, have one Reducer, and
+// are as for RunDirect.
+func (e *Engine) RunMany(b *Batch, jobs []Job) (n int, err error) {
+	m, prog, err := e.module(jobs[0].Reducer, "many")
+	if err != nil {
+		return 0, err
+	}
+	a := &e.frame.many
+	d := &a.direct
+	*d = directArgs{comm: e.collective(&jobs[0]), epochs: uint64(e.mail.epochs), scalar: uint64(jobs[0].Scalar), value: prog.Value}
+	if prog.Finishes {
+		d.finish = 1
+	}
+	e.setMailboxes(d)
+	size := jobs[0].Reducer.Type().Size()
+	for n = 0; n < min(len(jobs), manyEntries) && jobs[n].Stream == jobs[0].Stream; n++ {
+		j := &jobs[n]
+		if err := e.checkDirect(j, OneShot, 0, j.In.Len(), size); err != nil {
+			return 0, err
+		}
+		x := manyEntry{in: uint64(j.In.Ptr()), out: uint64(j.Out.Ptr()), bytes: uint32(j.In.Len())}
+		if a.touched(n, &x) {
+			break
+		}
+		x.hash = uint32(hashOf(j.Stamp, uint64(b.calls))>>32)&^3 | evenness(&x)
+		a.entry[n] = x
+	}
+	if n == 0 || b.done+n > b.calls {
+		return 0, fmt.Errorf("grid: %d more calls in a batch of %d", len(jobs), b.calls)
+	}
+	d.fresh = uint16(n)
+	if e.signs != 0 {
+		d.sign = max(1, uint32(hashOf(jobs[0].Stamp, uint64(b.calls))>>32))
+	}
+	a.first, a.count, a.last, a.room = uint32(b.done), uint32(n), 0, uint32(b.room)
+	b.done += n
+	a.past = uint32(b.done)
+	if b.done == b.calls {
+		a.past, a.last = uint32(roundUp(b.calls, b.blocks)), 1
+	}
+	e.frame.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(b.blocks)}, Block: cuda.Dim3{X: uint32(b.threads)}, Stream: jobs[0].Stream}
+	return n, e.driver.LaunchKernel(m.run, &e.frame.launch, cuda.ArgsOf(a))
+}
+
+// touched reports whether x writes what one of the first n entries reads or writes, or
+// reads what one writes.
+func (a *manyArgs) touched(n int, x *manyEntry) bool {
+	k := uint64(x.bytes)
+	for i := range a.entry[:n] {
+		y := &a.entry[i]
+		m := uint64(y.bytes)
+		if x.out < y.out+m && y.out < x.out+k || x.out < y.in+m && y.in < x.out+k || x.in < y.out+m && y.out < x.in+k {
+			return true
+		}
+	}
+	return false
+}
+
+// evenness is even of DirectArgs in kernels/cuda/direct.h, for an entry.
+func evenness(x *manyEntry) uint32 {
+	switch at := x.in | x.out; {
+	case (at|uint64(x.bytes))%8 == 0:
+		return 2
+	case at%8 == 0:
+		return 1
+	}
+	return 0
+}

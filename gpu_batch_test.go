@@ -1,0 +1,214 @@
+package ringo
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/gputest"
+)
+
+// A batch of small all-reduces has the bits of single calls and takes a kernel or two,
+// also if the calls depend on each other, are on several streams or are captured.
+func TestGroupOfReductions(t *testing.T) {
+	const bytes, count = 1 << 16, 48
+	for _, test := range []struct {
+		n    int
+		t    DataType
+		op   RedOp
+		most int // kernels
+	}{{2, BFloat16, Sum, 3}, {3, Int8, Max, 3}, {4, Float32, Avg, 3}, {2, Int32, Avg, 3}} {
+		t.Run(fmt.Sprint(test.n, test.t, test.op), func(t *testing.T) {
+			list, driver := countedDevices(t, test.n)
+			comms := onDevices(t, list, Config{Timeout: 20 * time.Second})
+			single, grouped := memories(t, list, bytes), memories(t, list, bytes)
+			rng := rand.New(rand.NewPCG(1, 2))
+			size := test.t.Size()
+			for r, d := range list {
+				data := make([]byte, bytes)
+				for i := range data {
+					if i%size == size-1 {
+						data[i] = byte(rng.IntN(70))
+					}
+				}
+				require.NoError(t, errors.Join(d.Write(single[r], data), d.Write(grouped[r], data)))
+			}
+			calls := func(r int, x Region, s []gpu.Stream) (all []*Call) {
+				at := 0
+				for i := range count {
+					k := i * 37 % 300 * size
+					in, out := x.Slice(at, k), x.Slice(at+k+i%3*size, k)
+					if i%5 == 0 {
+						out = in
+					}
+					at += 2*k + 3*size
+					all = append(all, &Call{Kind: KindAllReduce, In: in, Out: out, Count: k / size, Type: test.t, Op: test.op, Stream: s[i*len(s)/count]})
+				}
+				last := all[count-1] // reads what is written before it, on one rank
+				if r == 0 {
+					last.In = all[40].Out.Slice(0, last.In.Len())
+				}
+				return all
+			}
+			streams := make([][]gpu.Stream, test.n)
+			for r, d := range list {
+				for range 2 {
+					s, err := d.NewStream()
+					require.NoError(t, err)
+					streams[r] = append(streams[r], s)
+					defer func() { require.NoError(t, d.DestroyStream(s)) }()
+				}
+			}
+			synchronize := func(c *Comm) error {
+				return errors.Join(c.Synchronize(streams[c.Rank()][0]), c.Synchronize(streams[c.Rank()][1]))
+			}
+			together := func(r int, s []gpu.Stream) error {
+				g := NewGroup()
+				for _, call := range calls(r, grouped[r], s) {
+					g.Add(comms[r], call)
+				}
+				return g.Run()
+			}
+			compare := func() {
+				t.Helper()
+				for r, d := range list {
+					want, got := make([]byte, bytes), make([]byte, bytes)
+					require.NoError(t, errors.Join(d.Read(want, single[r]), d.Read(got, grouped[r])))
+					require.Equal(t, want, got, "rank %d", r)
+				}
+			}
+			one := func() {
+				noErrors(t, each(comms, func(c *Comm) error {
+					for _, call := range calls(c.Rank(), single[c.Rank()], streams[c.Rank()][:1]) {
+						if err := c.Do(call); err != nil {
+							return err
+						}
+					}
+					return synchronize(c)
+				}))
+			}
+			one()
+			before := driver.n.Load()
+			noErrors(t, each(comms, func(c *Comm) error { // streams are a rank's own business
+				return errors.Join(together(c.Rank(), streams[c.Rank()][:1+c.Rank()%2]), synchronize(c))
+			}))
+			require.LessOrEqual(t, int(driver.n.Load()-before), test.n*test.most)
+			compare()
+
+			one()
+			noErrors(t, each(comms, func(c *Comm) error {
+				s := streams[c.Rank()]
+				g, err := c.Device().Capture(s[0], func() error { return together(c.Rank(), s[:1]) })
+				if err != nil {
+					return err
+				}
+				return errors.Join(g.Launch(s[0]), synchronize(c), g.Close())
+			}))
+			compare()
+
+			g := NewGroup() // one goroutine drives all
+			one()
+			for r := range list {
+				for _, call := range calls(r, grouped[r], streams[r]) {
+					g.Add(comms[r], call)
+				}
+			}
+			require.NoError(t, g.Run())
+			noErrors(t, each(comms, synchronize))
+			compare()
+		})
+	}
+}
+
+// A launches is a driver that counts launches, and does nothing else for them once it is muted.
+type launches struct {
+	cuda.Driver
+	n     atomic.Int64
+	muted atomic.Bool
+}
+
+func (d *launches) LaunchKernel(f cuda.Function, l *cuda.Launch, args []byte) error {
+	d.n.Add(1)
+	if d.muted.Load() {
+		return nil
+	}
+	return d.Driver.LaunchKernel(f, l, args)
+}
+
+// countedDevices is devices, with their driver.
+func countedDevices(t testing.TB, n int) ([]*gpu.Device, *launches) {
+	t.Helper()
+	driver := &launches{Driver: gputest.Driver(t, gputest.Devices(n), gputest.Warm())}
+	m, err := gpu.Of(driver)
+	require.NoError(t, err)
+	list := make([]*gpu.Device, n)
+	for i := range list {
+		list[i], err = m.Device(i)
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() {
+		for _, d := range list {
+			require.NoError(t, d.Release())
+		}
+	})
+	return list, driver
+}
+
+// Ranks whose groups differ find out.
+func TestGroupsDiffer(t *testing.T) {
+	list := devices(t, 2)
+	comms := onDevices(t, list, Config{Timeout: 20 * time.Second})
+	memory := memories(t, list, 4096)
+	errs := each(comms, func(c *Comm) error {
+		x, g := memory[c.Rank()], NewGroup()
+		for i := range 3 {
+			call := &Call{Kind: KindAllReduce, In: x.Slice(256*i, 256), Out: x.Slice(256*i, 256), Count: 64, Type: Float32}
+			if g.Add(c, call); c.Rank() == 1 {
+				if err := g.Run(); err != nil {
+					return err
+				}
+			}
+		}
+		return errors.Join(g.Run(), c.Synchronize(0))
+	})
+	for _, err := range errs {
+		require.ErrorIs(t, errors.Join(errs...), ErrMismatch)
+		require.Error(t, err)
+	}
+	require.ErrorContains(t, errors.Join(errs...), "ranks disagree on the group of AllReduce(count 64, float32, sum)")
+}
+
+// BenchmarkGroupEnqueue is what a group of 1,000 all-reduces of 4 KiB costs the host, per
+// call and without the launches.
+func BenchmarkGroupEnqueue(b *testing.B) {
+	const calls, bytes = 1000, 4 << 10
+	list, driver := countedDevices(b, 2)
+	comms := onDevices(b, list, Config{})
+	memory := memories(b, list, calls*bytes)
+	s, err := list[0].NewStream()
+	require.NoError(b, err)
+	defer list[0].DestroyStream(s)
+	driver.muted.Store(true)
+	g, all := NewGroup(), make([]Call, calls)
+	for i := range all {
+		x := memory[0].Slice(i*bytes, bytes)
+		all[i] = Call{Kind: KindAllReduce, In: x, Out: x, Count: bytes / 4, Type: Float32, Stream: s}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := range all {
+			g.Add(comms[0], &all[i])
+		}
+		if err := g.Run(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/calls, "ns/call")
+}

@@ -1,0 +1,90 @@
+// Many small all-reduces of a group in one kernel, each in one hop as in direct.cu. The
+// batch is the calls that the group has side by side, the same on all ranks. Entry i of
+// it belongs to block i modulo blocks, which carries out its entries one after the other,
+// in lines of its own part of the mailboxes; other blocks wait neither for it nor for each
+// other. A rank may carry out a batch by several kernels, of as many entries as fit into
+// the arguments or as do not depend on each other: the peers see no difference.
+//
+// Each entry takes an epoch of its block, and in the last round blocks without an entry
+// have an empty one, so all blocks have the same epoch after a batch. Each group of 8
+// threads sends a line for each entry: the argument in direct.cu for two halves holds.
+#include "exchange.h"
+
+// An Entry is one all-reduce.
+struct Entry {
+  u64 in, out;
+  u32 bytes;
+  u32 hash; // of the call and the batch, 24 bits; below them even as in DirectArgs
+};
+
+// ManyArgs is engine/grid.manyArgs in Go. Of direct, what is about data is not looked at.
+struct ManyArgs {
+  DirectArgs direct;
+  u32 first, past; // the kernel's part of the batch
+  u32 count;       // entries in entry: those that come after are empty
+  u32 last;        // 1: the batch ends with this kernel
+  u32 room;        // lines of a block's part of a mailbox's area
+  u32 unused;
+  Entry entry[143];
+};
+
+// One carries out an entry; false if the warp has to stop.
+static DEVICE bool one(const DirectArgs &a, const Entry &e, u64 flag, u32 at, u32 others, Wide factor, const State &state, bool begins, Stop &stop) {
+  u32 group = thread() / 8, groups = threads() / 8, j = thread() % 8, even = e.hash & 3;
+  u32 lines = e.bytes ? (e.bytes + line_data - 1) / line_data : 1;
+  Transfer own = {0, e.in, e.bytes, 0};
+  auto cell = [&](u32 from) FORCED {
+    u32 line = from + group;
+    return Cell{j == 7, from == 0, line < lines, even == 2 || (even == 1 && (from + groups) * line_data <= e.bytes),
+                line * line_data + 16 * j, at + line * line_bytes + 16 * j, flag};
+  };
+#pragma unroll 1
+  for (u32 from = 0; from < lines; from += groups) {
+    Cell l = cell(from);
+    Pair v = load(a, l, own);
+    if (vote(state.over)) continue;
+#pragma unroll
+    for (u32 k = 1; k < most; k++) {
+      if (k >= ranks(a)) break;
+      if (l.first || l.on) store_line(a.sends[k].lines + l.slot, v);
+    }
+  }
+  if (begins) begin(a.comm, state); // while the lines are on their way
+  if (vote(state.over)) return false;
+#pragma unroll 1
+  for (u32 from = 0; from < lines; from += groups) {
+    Cell l = cell(from);
+    Pair v[most] = {}, mine = load(a, l, own);
+    if (!receive(a, l, 0, l.first || l.on ? others : 0, v, stop)) return false;
+    store(a, l, e.out, l.left(own), combine(a, factor, v, mine));
+  }
+  return true;
+}
+
+KERNEL(512, 1) void ENTRY(many)(const ManyArgs a) {
+  const DirectArgs &d = a.direct;
+  Stop stop = {};
+  u64 epoch = Access<8>::load(d.epochs + 8 * block());
+  State state = look(d.comm);
+  u32 others = ((1u << ranks(d)) - 1) & ~(1u << d.comm.rank);
+  Wide factor = scalar(d);
+  bool begins = true;
+#pragma unroll 1
+  for (u32 i = (block() + blocks() - a.first % blocks()) % blocks(); a.first + i < a.past; i += blocks()) {
+    Entry e = {};
+    if (i < a.count) e = a.entry[i];
+    epoch++;
+    u64 flag = flag_of(hash_of((u64)e.hash << 32, state.number + i), epoch);
+    u32 at = (u32)(epoch & 1) * d.half + block() * a.room * line_bytes;
+    bool goes = one(d, e, flag, at, others, factor, state, begins, stop);
+    begins = false;
+    if (!goes) break;
+  }
+  if (begins) begin(d.comm, state);
+  if (stop.kind) report(d.comm, stop);
+  barrier();
+  if (thread() == 0 && last(d.comm)) end(d.comm, state);
+  u32 step = a.last ? blocks() : copies;
+#pragma unroll 1
+  for (u32 i = block() + thread() * step; i < copies; i += threads() * step) Access<8>::store(d.epochs + 8 * i, epoch);
+}
