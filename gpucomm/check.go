@@ -149,7 +149,7 @@ func (g *Comm) admitStream(s gpu.Stream) error {
 			return err
 		}
 	}
-	if g.streamID = 0; g.streamIDs {
+	if g.streamID = 0; g.streamIDs && !g.captures { // drivers refuse it for a stream that captures
 		if g.streamID, err = driver.StreamGetId(s); err != nil {
 			return err
 		}

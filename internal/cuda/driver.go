@@ -172,7 +172,8 @@ type Streams interface {
 	StreamGetFlags(s Stream) (StreamFlags, error)
 	StreamGetPriority(s Stream) (int, error)
 	// StreamGetId is a number that no other stream of the process has, before or after: a
-	// handle is given again, and PerThread is another stream on each thread. Since CUDA 12.
+	// handle is given again, and PerThread is another stream on each thread. A stream that
+	// captures has none. Since CUDA 12.
 	StreamGetId(s Stream) (uint64, error)
 	// LaunchHostFunc has the driver call f when the work before it is done. f
 	// runs on a thread of the driver and must not call the driver. In a stream

@@ -272,5 +272,5 @@ func (m *Machine) StreamGetId(h cuda.Stream) (uint64, error) {
 		return 0, err
 	}
 	defer c.end()
-	return s.id, nil
+	return s.id, c.want(s.capture == nil, cuda.ErrStreamCaptureUnsupported, "the stream is capturing")
 }

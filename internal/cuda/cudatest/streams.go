@@ -270,6 +270,12 @@ func testStreamIDs(e *env) {
 		s, err := e.d.StreamCreate(cuda.StreamNonBlocking, 0)
 		e.noErr(err)
 		fresh(s)
+		e.noErr(e.d.StreamBeginCapture(s, cuda.CaptureRelaxed))
+		_, err = e.d.StreamGetId(s)
+		e.is(err, cuda.ErrStreamCaptureUnsupported)
+		if g, err := e.d.StreamEndCapture(s); err == nil {
+			e.noErr(e.d.GraphDestroy(g))
+		}
 		e.noErr(e.d.StreamDestroy(s))
 	}
 }
