@@ -74,13 +74,16 @@ func answer(c *net.UnixConn, refused error) error {
 // key waits for Accept.
 func (t *Transport) receive(c net.Conn) {
 	socket := c.(*net.UnixConn)
-	r, err := listen.Answer(c, t.pending, &t.cfg, protocol, func(*listen.Request) error { return nil })
+	t.mu.Lock()
+	place := t.place
+	t.mu.Unlock()
+	r, err := listen.Answer(c, place, &t.cfg, protocol, func(*listen.Request) error { return nil })
 	if err == nil {
 		err = t.adopt(r.From, socket)
 	}
 	if err != nil {
 		c.Close()
-		if !t.pending.Closed() {
+		if !place.Closed() {
 			t.warn.Warn("shm: dropped a caller", "rank", t.cfg.Self.Rank, "err", err)
 		}
 	}

@@ -21,15 +21,14 @@ type Transport struct {
 	options Options
 	size    int // bytes of a queue
 	arrived *listen.Arrivals[*recvConn]
-	warn    *auth.Log // for events that strangers can cause
-	pending *auth.Pending
+	warn    *auth.Log      // for events that strangers can cause
 	away    chan struct{}  // closed by Close
-	work    sync.WaitGroup // the listener, handshakes and watchers
+	work    sync.WaitGroup // watchers
 
-	mu       sync.Mutex
-	listener *net.UnixListener
-	links    []*link
-	closed   bool
+	mu     sync.Mutex
+	place  *listen.Place // nil before Listen
+	links  []*link
+	closed bool
 }
 
 // New makes a transport. It costs nothing until Listen.
@@ -40,13 +39,12 @@ func New(cfg transport.Config, o Options) *Transport {
 		cfg: cfg, options: o, size: geometry(cfg.Limits).Size(),
 		arrived: listen.NewArrivals[*recvConn](),
 		warn:    warn,
-		pending: auth.NewPending(listen.MaxPending, listen.HandshakeTime, warn),
 		away:    make(chan struct{}),
 	}
 }
 
 // Listen checks that there is room for the queues that this rank will dial, and opens
-// a socket for peers. The address is the socket's name.
+// a socket for peers, which the transports of the process share.
 func (t *Transport) Listen() ([]byte, error) {
 	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("shm: listen: %w", err) }
 	if err := geometry(t.cfg.Limits).Check(); err != nil {
@@ -63,15 +61,17 @@ func (t *Transport) Listen() ([]byte, error) {
 	if t.closed {
 		return fail(fifo.ErrClosed)
 	}
-	if t.listener == nil {
-		t.listener, err = net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: "@ringo-" + rand.Text()})
-		if err != nil {
+	if t.place == nil {
+		if t.place, err = listen.Enter("shm", openDoor, t.warn, t.receive); err != nil {
 			return fail(err)
 		}
-		l := t.listener
-		t.work.Go(func() { t.pending.Serve(l, t.receive) })
 	}
-	return []byte(t.listener.Addr().String()), nil
+	return []byte(t.place.Addr()), nil
+}
+
+func openDoor() (net.Listener, string, error) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: "@ringo-" + rand.Text()})
+	return l, "", err
 }
 
 // Dial makes a queue and passes it to peer.
@@ -138,15 +138,18 @@ func (t *Transport) Close() error {
 	}
 	links := t.links
 	t.links, t.closed = nil, true
-	if t.listener != nil {
-		t.listener.Close()
-	}
+	place := t.place
 	t.mu.Unlock()
-	t.pending.Close()
+	if place != nil {
+		place.Shut()
+	}
 
 	t.arrived.Close()
 	for _, l := range links {
 		_ = l.Close()
+	}
+	if place != nil {
+		place.Wait()
 	}
 	t.work.Wait()
 	var first error

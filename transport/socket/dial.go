@@ -65,7 +65,7 @@ func (t *Transport) dialStream(ctx context.Context, peer transport.Info, where a
 		ways = append(ways, way{"unix", where.Unix})
 	}
 	if where.TCP.IsValid() && t.opt.Network != "unix" {
-		ways = append(ways, way{"tcp", t.scoped(where.TCP).String()})
+		ways = append(ways, way{"tcp", t.scoped(where.TCP).String() + behind(where.Place)})
 	}
 	if ways == nil {
 		return nil, fmt.Errorf("it offers no socket that this rank may use (network %q)", t.opt.Network)

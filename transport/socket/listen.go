@@ -39,6 +39,7 @@ func listenLoopback(family int) (l net.Listener, zone string, err error) {
 	return l, "", err
 }
 
-func listenUnix() (net.Listener, error) {
-	return net.Listen("unix", unixPath("ringo-"+rand.Text()))
+func listenUnix() (l net.Listener, zone string, err error) {
+	l, err = net.Listen("unix", unixPath("ringo-"+rand.Text()))
+	return l, "", err
 }

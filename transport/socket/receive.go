@@ -10,8 +10,8 @@ import (
 
 // receive answers a caller of a listener. A connection whose streams have all arrived
 // waits for Accept.
-func (t *Transport) receive(c net.Conn) {
-	from, streams, err := t.answer(c)
+func (t *Transport) receive(c net.Conn, at *listen.Place) {
+	from, streams, err := t.answer(c, at)
 	if err == nil && streams == nil {
 		return // more are to come
 	}
@@ -33,9 +33,9 @@ func (t *Transport) receive(c net.Conn) {
 
 // answer does the handshake. When c is the last stream of a connection it returns all
 // of them.
-func (t *Transport) answer(c net.Conn) (from int, streams []net.Conn, err error) {
+func (t *Transport) answer(c net.Conn, at *listen.Place) (from int, streams []net.Conn, err error) {
 	var p part
-	r, err := listen.Answer(c, t.pending, &t.cfg, protocol, func(r *listen.Request) (err error) {
+	r, err := listen.Answer(c, at, &t.cfg, protocol, func(r *listen.Request) (err error) {
 		if p, err = parsePart(r.Rest); err == nil {
 			err = t.partly.wants(p)
 		}

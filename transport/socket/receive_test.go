@@ -79,7 +79,7 @@ func tryCall(t *testing.T, addr []byte, p part) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	r := &listen.Request{From: 3, To: 1, Limits: small, Rest: p.bytes()}
-	return listen.Dial(ctx, "tcp", where.TCP.String(), testKey, protocol, r, nil)
+	return listen.Dial(ctx, "tcp", where.TCP.String()+behind(where.Place), testKey, protocol, r, nil)
 }
 
 func call(t *testing.T, addr []byte, p part) net.Conn {
@@ -192,9 +192,9 @@ func TestLocal(t *testing.T) {
 	}{
 		{Options{Local: true}, "^unix="},
 		{Options{Local: true, Network: "unix"}, "^unix="},
-		{Options{Local: true, Network: "tcp"}, "^tcp=127.0.0.1:[0-9]+$"},
-		{Options{Local: true, Network: "tcp", Family: 4}, "^tcp=127.0.0.1:[0-9]+$"},
-		{Options{Local: true, Network: "tcp", IfName: "lo"}, "^tcp=127.0.0.1:[0-9]+$"},
+		{Options{Local: true, Network: "tcp"}, "^tcp=127.0.0.1:[0-9]+#[A-Z2-7]+$"},
+		{Options{Local: true, Network: "tcp", Family: 4}, "^tcp=127.0.0.1:[0-9]+#[A-Z2-7]+$"},
+		{Options{Local: true, Network: "tcp", IfName: "lo"}, "^tcp=127.0.0.1:[0-9]+#[A-Z2-7]+$"},
 	} {
 		a, _, _ := listening(t, 2, small, c.o)
 		b, addr, _ := listening(t, 1, small, c.o)

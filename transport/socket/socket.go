@@ -14,7 +14,6 @@
 package socket
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -74,14 +73,13 @@ type Transport struct {
 	bad     error // of the options, told by Listen and Dial
 	log     *slog.Logger
 	warn    *auth.Log // for events that strangers can cause
-	pending *auth.Pending
 	partly  puzzle
 	arrived *listen.Arrivals[*recvConn]
 
 	mu      sync.Mutex
 	addr    []byte           // nil before Listen
 	zone    string           // of the interface that listens, scope of link-local peers
-	open    []net.Listener   // what Listen opened
+	places  []*listen.Place  // where Listen opened
 	ends    map[end]struct{} // open connections
 	closed  bool             // Close has begun
 	waiting bool             // Close waits for work
@@ -111,7 +109,6 @@ func New(cfg transport.Config, o Options) *Transport {
 		t.bad = fmt.Errorf("limits %+v: want at least 2 slots of 1 to %d bytes", l, maxSlotBytes)
 	}
 	t.warn = auth.NewLog(t.log)
-	t.pending = auth.NewPending(listen.MaxPending, listen.HandshakeTime, t.warn)
 	return t
 }
 
@@ -147,14 +144,12 @@ func (t *Transport) Listen() (addr []byte, err error) {
 	}
 	where, err := t.listen()
 	if err != nil {
-		for _, l := range t.open {
-			l.Close()
+		for _, p := range t.places {
+			p.Shut()
+			p.Wait()
 		}
-		t.open = nil
+		t.places = nil
 		return nil, err
-	}
-	for _, l := range t.open {
-		t.work.Go(func() { t.pending.Serve(l, t.receive) })
 	}
 	t.addr = where.text()
 	return t.addr, nil
@@ -163,11 +158,10 @@ func (t *Transport) Listen() (addr []byte, err error) {
 // listen opens the listeners. The caller holds mu.
 func (t *Transport) listen() (where address, err error) {
 	if t.opt.Network != "tcp" {
-		l, err := listenUnix()
+		p, err := t.enter("unix", listenUnix)
 		switch {
 		case err == nil:
-			t.open = append(t.open, l)
-			where.Unix = l.Addr().String()
+			where.Unix = p.Addr()
 		case t.opt.Network == "unix":
 			return where, err
 		default:
@@ -175,15 +169,33 @@ func (t *Transport) listen() (where address, err error) {
 		}
 	}
 	if t.opt.Network != "unix" && !(t.opt.Local && where.Unix != "") {
-		l, zone, err := listenTCP(t.opt)
+		kind := fmt.Sprintf("tcp %q %d %v", t.opt.IfName, t.opt.Family, t.opt.Local)
+		p, err := t.enter(kind, func() (net.Listener, string, error) { return listenTCP(t.opt) })
 		if err != nil {
 			return where, err
 		}
-		t.zone = zone
-		t.open = append(t.open, l)
-		where.TCP = l.Addr().(*net.TCPAddr).AddrPort()
+		t.zone = p.Zone()
+		if where.TCP, where.Place, err = parseTCP(p.Addr()); err != nil {
+			return where, err
+		}
 	}
 	return where, nil
+}
+
+// enter makes a place behind a door that the transports of the process share. The caller
+// holds mu.
+func (t *Transport) enter(kind string, open func() (net.Listener, string, error)) (*listen.Place, error) {
+	var p *listen.Place
+	ready := make(chan struct{})
+	defer close(ready)
+	p, err := listen.Enter("socket "+kind, open, t.warn, func(c net.Conn) {
+		<-ready
+		t.receive(c, p)
+	})
+	if err == nil {
+		t.places = append(t.places, p)
+	}
+	return p, err
 }
 
 // Accept waits until peer has dialled. The errors are those of the Guard and,
@@ -206,25 +218,26 @@ func (t *Transport) Close() error {
 		return nil
 	}
 	t.closed = true
-	ends, open := t.ends, t.open
-	t.ends, t.open = nil, nil
+	ends, places := t.ends, t.places
+	t.ends, t.places = nil, nil
 	close(t.away)
 	t.mu.Unlock()
-	var errs []error
-	for _, l := range open {
-		errs = append(errs, l.Close())
+	for _, p := range places {
+		p.Shut()
 	}
-	t.pending.Close()
 	t.partly.close()
 	t.arrived.Close()
 	for e := range ends {
 		_ = e.Close() // the end is gone either way
 	}
+	for _, p := range places {
+		p.Wait()
+	}
 	t.mu.Lock()
 	t.waiting = true
 	t.mu.Unlock()
 	t.work.Wait()
-	return errors.Join(errs...)
+	return nil
 }
 
 // keep remembers an end until it is forgotten or Close. It returns false after Close.

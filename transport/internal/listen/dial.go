@@ -90,10 +90,7 @@ func final(err error, tried time.Duration) bool {
 // error is transport.ErrClosed.
 func Dial(ctx context.Context, network, addr string, key []byte, protocol string, r *Request, then func(net.Conn) error) (net.Conn, error) {
 	d := net.Dialer{Timeout: HandshakeTime, KeepAlive: -1}
-	c, err := d.DialContext(ctx, network, addr)
-	if errors.Is(err, errRefused) {
-		return nil, fmt.Errorf("nobody listens there any more: %w (%w)", transport.ErrClosed, err)
-	}
+	c, err := reach(ctx, &d, network, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,206 @@
+package listen
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ringo-go/ringo/internal/auth"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// A Door is a listener that the transports of a process share. A caller first says behind
+// which Place he wants to go, and hears whether it is there; then the handshake begins.
+type Door struct {
+	kind     string
+	listener net.Listener
+	zone     string
+	log      *auth.Log
+	pending  *auth.Pending
+	work     sync.WaitGroup
+}
+
+// A Place is where one transport can be reached behind a Door.
+type Place struct {
+	door   *Door
+	id     string
+	handle func(net.Conn)
+	work   sync.WaitGroup // calls of handle
+
+	callers []net.Conn // who have not proved themselves; under the lock of doors
+	gone    bool       // under the lock of doors
+	last    bool       // was the last of its Door
+}
+
+var doors = struct {
+	sync.Mutex
+	open   map[string]*Door
+	places map[string]*Place // by ID
+}{open: map[string]*Door{}, places: map[string]*Place{}}
+
+// Enter makes a Place behind the Door of a kind, which is opened by open unless it is open.
+// handle gets each connection, with a deadline, and calls Trust when its caller has proved
+// himself; otherwise the connection is closed when handle returns.
+func Enter(kind string, open func() (l net.Listener, zone string, err error), log *auth.Log, handle func(net.Conn)) (*Place, error) {
+	doors.Lock()
+	defer doors.Unlock()
+	d := doors.open[kind]
+	if d == nil {
+		l, zone, err := open()
+		if err != nil {
+			return nil, err
+		}
+		d = &Door{kind: kind, listener: l, zone: zone, log: log, pending: auth.NewPending(MaxPending, HandshakeTime, log)}
+		d.work.Go(func() { d.pending.Serve(l, d.serve) })
+		doors.open[kind] = d
+	}
+	p := &Place{door: d, id: rand.Text(), handle: handle}
+	doors.places[p.id] = p
+	return p, nil
+}
+
+// Addr is the address of the Place, for Dial: that of the Door with what tells its Places
+// apart.
+func (p *Place) Addr() string { return p.door.listener.Addr().String() + behind + p.id }
+
+// Zone is what open has said.
+func (p *Place) Zone() string { return p.door.zone }
+
+// Trust says that a caller has proved himself: his connection has no deadline any more and
+// is the handler's. False means that it was closed in the meantime.
+func (p *Place) Trust(c net.Conn) bool {
+	if !p.door.pending.Trust(c) {
+		return false
+	}
+	doors.Lock()
+	defer doors.Unlock()
+	p.callers = slices.DeleteFunc(p.callers, func(x net.Conn) bool { return x == c })
+	if p.gone {
+		c.Close()
+	}
+	return !p.gone
+}
+
+// Shut ends the Place: it closes connections whose callers have not proved themselves, and
+// lets no more in. The last of a Door closes it.
+func (p *Place) Shut() {
+	doors.Lock()
+	defer doors.Unlock()
+	if p.gone {
+		return
+	}
+	p.gone = true
+	delete(doors.places, p.id)
+	for _, c := range p.callers {
+		c.Close()
+	}
+	for _, x := range doors.places {
+		if x.door == p.door {
+			return
+		}
+	}
+	p.last = true
+	delete(doors.open, p.door.kind)
+	p.door.listener.Close()
+	p.door.pending.Close()
+}
+
+// Wait waits after Shut until handle is called no more.
+func (p *Place) Wait() {
+	p.work.Wait()
+	if p.last {
+		p.door.work.Wait()
+	}
+}
+
+// Closed reports whether Shut was called.
+func (p *Place) Closed() bool {
+	doors.Lock()
+	defer doors.Unlock()
+	return p.gone
+}
+
+const (
+	idBytes   = 26 // of rand.Text
+	placeGone = 0
+	placeHere = 1
+)
+
+// serve leads a caller to his Place.
+func (d *Door) serve(c net.Conn) {
+	id := make([]byte, idBytes)
+	if _, err := io.ReadFull(c, id); err != nil {
+		d.log.Warn("listener: dropped a caller", "addr", d.listener.Addr(), "from", c.RemoteAddr(), "err", err)
+		return
+	}
+	doors.Lock()
+	p := doors.places[string(id)]
+	if p != nil {
+		p.callers = append(p.callers, c)
+		p.work.Add(1) // under the lock, so before Wait
+	}
+	doors.Unlock()
+	if p == nil {
+		d.log.Warn("listener: a caller asked for nobody who is here", "addr", d.listener.Addr(), "from", c.RemoteAddr())
+		c.Write([]byte{placeGone})
+		return
+	}
+	defer p.leave(c)
+	if _, err := c.Write([]byte{placeHere}); err == nil {
+		p.handle(c)
+	}
+}
+
+func (p *Place) leave(c net.Conn) {
+	doors.Lock()
+	defer doors.Unlock()
+	p.callers = slices.DeleteFunc(p.callers, func(x net.Conn) bool { return x == c })
+	p.work.Done()
+}
+
+// behind is the address of a Place for Dial, and open takes it apart.
+const behind = "#"
+
+// knock asks for a Place, if the address has one.
+func knock(c net.Conn, id string) error {
+	if _, err := io.WriteString(c, id); err != nil {
+		return err
+	}
+	var answer [1]byte
+	if _, err := io.ReadFull(c, answer[:]); err != nil {
+		return fmt.Errorf("%w (%w)", auth.ErrHungUp, err)
+	}
+	if answer[0] != placeHere {
+		return errNobody
+	}
+	return nil
+}
+
+var errNobody = fmt.Errorf("nobody listens there any more: %w", transport.ErrClosed)
+
+// reach connects to a Place.
+func reach(ctx context.Context, d *net.Dialer, network, addr string) (net.Conn, error) {
+	door, id, ok := strings.Cut(addr, behind)
+	c, err := d.DialContext(ctx, network, door)
+	if errors.Is(err, errRefused) {
+		return nil, fmt.Errorf("%w (%w)", errNobody, err)
+	}
+	if err != nil || !ok {
+		return c, err
+	}
+	c.SetDeadline(time.Now().Add(HandshakeTime))
+	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if err := knock(c, id); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}

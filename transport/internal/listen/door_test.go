@@ -1,0 +1,73 @@
+package listen
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/transport"
+)
+
+// Transports share a listener; a caller comes to the one that he asked for, or hears that it
+// has gone; the last one closes the door.
+func TestDoor(t *testing.T) {
+	opened := 0
+	open := func() (net.Listener, string, error) {
+		opened++
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		return l, "zone", err
+	}
+	enter := func(name string) *Place {
+		var p atomic.Pointer[Place]
+		x, err := Enter("test", open, nil, func(c net.Conn) {
+			for p.Load() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			if p.Load().Trust(c) {
+				io.WriteString(c, name)
+				c.Close()
+			}
+		})
+		require.NoError(t, err)
+		p.Store(x)
+		return x
+	}
+	hear := func(addr string) (string, error) {
+		c, err := reach(context.Background(), &net.Dialer{}, "tcp", addr)
+		if err != nil {
+			return "", err
+		}
+		defer c.Close()
+		b, err := io.ReadAll(c)
+		return string(b), err
+	}
+	a, b := enter("a"), enter("b")
+	require.Equal(t, 1, opened)
+	require.Equal(t, "zone", b.Zone())
+	for name, p := range map[string]*Place{"a": a, "b": b} {
+		got, err := hear(p.Addr())
+		require.NoError(t, err)
+		require.Equal(t, name, got)
+	}
+	a.Shut()
+	a.Wait()
+	_, err := hear(a.Addr())
+	require.ErrorIs(t, err, transport.ErrClosed)
+	silent, err := net.Dial("tcp", b.door.listener.Addr().String())
+	require.NoError(t, err)
+	defer silent.Close()
+	b.Shut()
+	b.Wait()
+	require.True(t, b.Closed())
+	_, err = hear(b.Addr())
+	require.ErrorIs(t, err, transport.ErrClosed)
+	c := enter("c")
+	require.Equal(t, 2, opened)
+	c.Shut()
+	c.Wait()
+}
