@@ -119,7 +119,9 @@ func TestSpaceWaits(t *testing.T) {
 		require.EqualError(t, err, "work fifo full: no room for 40 bytes: produced 60, consumed 0, capacity 64: i/o timeout")
 
 		g.Begin(time.Minute)
-		time.AfterFunc(time.Second, func() { y.done(2) })
+		second := y.live[1].token
+		y.live = y.live[2:]
+		time.AfterFunc(time.Second, func() { y.word.Store(second) })
 		start := time.Now()
 		off, _, err := y.space.Reserve(40, &g) // 60 to 64 are left out, 40 to 60 are in use
 		require.NoError(t, err)
