@@ -155,3 +155,105 @@ func TestDeviceWorkFIFOFull(t *testing.T) {
 		})
 	}
 }
+
+// The sends and receives of a group may be on different streams, captured too: they come
+// after all that these have before, and before all that they have after (B13).
+func TestDeviceGroupOfStreams(t *testing.T) {
+	const n, room, rounds = 2, 2000, 6
+	list := devices(t, n)
+	comms := onDevices(t, list, Config{Timeout: 20 * time.Second})
+	x, y, z := make([]mem.Region, n), make([]mem.Region, n), make([]mem.Region, n)
+	for r, d := range list {
+		x[r], y[r], z[r] = alloc(t, d, make([]byte, room)), alloc(t, d, make([]byte, room)), alloc(t, d, make([]byte, rounds*room))
+	}
+	noErrors(t, each(comms, func(c *Comm) error {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		r, d := c.Rank(), c.Device()
+		a, err := d.NewStream()
+		if err != nil {
+			return err
+		}
+		b, err := d.NewStream()
+		if err != nil {
+			return err
+		}
+		group := func() error {
+			g := NewGroup()
+			g.Add(c, &Call{Kind: KindSend, Peer: 1 - r, In: x[r], Count: room, Type: Uint8, Stream: a})
+			g.Add(c, &Call{Kind: KindRecv, Peer: 1 - r, Out: y[r], Count: room, Type: Uint8, Stream: b})
+			return g.Run()
+		}
+		var graph cuda.GraphExec
+		driver := d.Driver()
+		err = d.With(func() error {
+			ev, err := driver.EventCreate(2)
+			if err != nil {
+				return err
+			}
+			defer driver.EventDestroy(ev)
+			if err := driver.StreamBeginCapture(a, cuda.CaptureThreadLocal); err != nil {
+				return err
+			}
+			if err := errors.Join(cuda.After(driver, b, a, ev), group(), cuda.After(driver, a, b, ev)); err != nil {
+				return err
+			}
+			g, err := driver.StreamEndCapture(a)
+			if err != nil {
+				return err
+			}
+			graph, err = driver.GraphInstantiate(g, 0)
+			return errors.Join(err, driver.GraphDestroy(g))
+		})
+		if err != nil {
+			return err
+		}
+		for k := range rounds {
+			if err := d.Set(x[r].Ptr(), byte(10*k+r+1), room, a); err != nil {
+				return err
+			}
+			s := b // which the receive has come to
+			if k%2 == 0 {
+				err = group()
+			} else {
+				s, err = a, d.With(func() error { return driver.GraphLaunch(graph, a) })
+			}
+			if err != nil {
+				return err
+			}
+			err = d.With(func() error { return driver.MemcpyAsync(z[r].Ptr()+uintptr(k*room), y[r].Ptr(), room, s) })
+			if err != nil {
+				return err
+			}
+			if k%2 == 0 { // the graph does not wait for the copy on the other stream
+				if err := errors.Join(c.Synchronize(a), c.Synchronize(b)); err != nil {
+					return err
+				}
+			}
+		}
+		return errors.Join(c.Synchronize(a), c.Synchronize(b), d.With(func() error { return driver.GraphExecDestroy(graph) }), d.DestroyStream(a), d.DestroyStream(b))
+	}))
+	for r, d := range list {
+		got, want := make([]byte, rounds*room), []byte(nil)
+		require.NoError(t, d.Read(got, z[r]))
+		for k := range rounds {
+			want = append(want, bytes.Repeat([]byte{byte(10*k + 1 - r + 1)}, room)...)
+		}
+		require.Equal(t, want, got)
+	}
+	s, err := list[0].NewStream()
+	require.NoError(t, err)
+	defer list[0].DestroyStream(s)
+	require.NoError(t, list[0].With(func() error { return list[0].Driver().StreamBeginCapture(s, cuda.CaptureRelaxed) }))
+	g := NewGroup()
+	g.Add(comms[0], &Call{Kind: KindSend, Peer: 1, In: x[0], Count: 1, Type: Uint8, Stream: s})
+	g.Add(comms[0], &Call{Kind: KindRecv, Peer: 1, Out: y[0], Count: 1, Type: Uint8})
+	require.ErrorIs(t, g.Run(), ErrInvalid, "one stream is captured")
+	require.NoError(t, list[0].With(func() error {
+		graph, err := list[0].Driver().StreamEndCapture(s)
+		if err != nil {
+			return err
+		}
+		return list[0].Driver().GraphDestroy(graph)
+	}))
+}

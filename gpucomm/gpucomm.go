@@ -67,6 +67,7 @@ type Comm struct {
 	jobs     []grid.Job      // of the current batch
 	programs map[choice.Key]*grid.Program
 	layout   [4][]int // room for the counts and offsets of the v-variants
+	exchange exchange
 
 	known     known
 	captures  bool             // the stream of the current call is being captured

@@ -149,7 +149,7 @@ func disband(all []leaver) error {
 
 // release gives everything back, except for what graphs hold. What was queued has ended.
 func (g *Comm) release() error {
-	errs := []error{g.copyStream.close(g.Device)}
+	errs := []error{g.copyStream.close(g.Device), g.exchange.close(g.Device)}
 	if g.net != nil {
 		errs = append(errs, g.net.Close())
 	}

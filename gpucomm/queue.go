@@ -2,7 +2,6 @@ package gpucomm
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
@@ -149,40 +148,4 @@ func (g *Comm) program(key choice.Key) (*grid.Program, error) {
 		g.programs[key] = p
 	}
 	return p, err
-}
-
-// Exchange queues checked sends and receives on GPU memory as one operation, in which none
-// waits for another. All are on the same stream.
-func (g *Comm) Exchange(calls []*call.Call) error {
-	for _, c := range calls {
-		if err := g.ours(c); err != nil {
-			return err
-		}
-		if c.Stream != calls[0].Stream {
-			return g.Life.Place(c, 0, fmt.Errorf("%w: the sends and receives of a group are on different streams", call.ErrInvalid), g)
-		}
-	}
-	jobs := make([]*grid.Job, len(calls))
-	return g.with(calls[0], func() error {
-		for _, c := range calls {
-			if err := g.admit(c); err != nil {
-				return err
-			}
-		}
-		if err := g.Life.Begin(calls[0], g); err != nil {
-			return g.refusal(calls[0], err)
-		}
-		for i, c := range calls {
-			r := new(request.Request)
-			err := g.Numberer.Number(r, c, g.chooser.Choose(question(c, false)).Algo, g.captures)
-			if err == nil {
-				jobs[i] = new(grid.Job)
-				err = g.prepare(c, r, jobs[i], new([4][]int))
-			}
-			if err != nil {
-				return g.Life.Fail(c, 0, err, g)
-			}
-		}
-		return g.after(calls[0].Stream, func() error { return g.engine.RunMessages(jobs) })
-	})
 }
