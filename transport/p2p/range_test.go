@@ -23,6 +23,17 @@ func (u *user) addresses(shared bool, pieces ...int) (*p2p.Range, *p2p.RangeOffe
 	return r, &o
 }
 
+// holds checks that this many bytes of the GPU are in use beside others. A driver may take a
+// few pages for itself meanwhile.
+func (u *user) holds(t *testing.T, others, n int) {
+	t.Helper()
+	slack := 0
+	if gputest.OnGPU() {
+		slack = 2 * page
+	}
+	require.InDelta(t, n, u.used()-others, float64(slack))
+}
+
 func (u *user) used() (n int) {
 	u.do(func() error {
 		free, total, err := u.MemGetInfo()
@@ -43,11 +54,11 @@ func TestRange(t *testing.T) {
 	at, err := b.Open(ao)
 	require.NoError(t, err)
 	require.Equal(t, ao.Addr, at)
-	require.Equal(t, before, first.used(), "addresses only")
+	first.holds(t, before, 0) // addresses only
 	for range 2 {
 		require.NoError(t, b.Bring(ao, 1))
 		require.NoError(t, b.Bring(ao, 2))
-		require.Equal(t, before+3*page, first.used())
+		first.holds(t, before, 3*page)
 	}
 	require.Equal(t, string(make([]byte, 3*page)), first.read(at+page, 3*page))
 	second.write(at+page, "from rank 1")
@@ -55,6 +66,9 @@ func TestRange(t *testing.T) {
 }
 
 func TestRangeRefused(t *testing.T) {
+	if gputest.OnGPU() {
+		t.Skip("this driver refuses nothing")
+	}
 	for call, want := range map[string]string{"cuMemCreate": "CUDA_ERROR_NOT_SUPPORTED", "cuMemAddressReserve": "CUDA_ERROR_NOT_SUPPORTED"} {
 		d := gputest.Driver(t, gputest.Emu(cudaemu.Config{Devices: 1, Faults: []cudaemu.Injection{{Call: call, Chance: 1, Result: cuda.Result(801)}}}))
 		u := newUser(t, d, 0, 0, "p")
