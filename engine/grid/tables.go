@@ -26,8 +26,8 @@ type table struct {
 type tables struct {
 	space  *fifo.Space
 	guard  *fifo.Guard
-	args   int // bytes of a kernel's arguments that hold a table, at most
-	device uintptr
+	args   int     // bytes of a kernel's arguments that hold a table, at most
+	device uintptr // 0 before the ring is used
 	pinned uintptr
 	ring   []uint64 // the pinned memory
 
@@ -72,9 +72,6 @@ func (t *tables) open(e *Engine, o Options) (err error) {
 	}
 	t.space = fifo.NewSpace(n, &e.control.words.consumed)
 	t.graphs = map[uint64][]graphTable{}
-	if t.device, err = e.alloc(n); err != nil {
-		return err
-	}
 	if t.pinned, err = e.driver.MemHostAlloc(n, cuda.HostAllocPortable); err != nil {
 		return err
 	}
@@ -108,6 +105,15 @@ func (e *Engine) table(n int, inline []uint64, j *Job) (t table, err error) {
 		return table{words: inline[:n]}, nil
 	case j.Capture != 0:
 		return e.graphTable(n, j.Capture)
+	}
+	if e.tables.device == 0 {
+		err = e.quietly(func() (err error) {
+			e.tables.device, err = e.room(8 * len(e.tables.ring))
+			return err
+		})
+		if err != nil {
+			return table{}, err
+		}
 	}
 	off, token, err := e.tables.space.Reserve(8*(headWords+n), e.tables.guard)
 	if err != nil {
