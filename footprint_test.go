@@ -154,7 +154,7 @@ func TestQueuesComeLate(t *testing.T) {
 
 	do(0, &Call{Kind: KindAllReduce, In: memory[0], Out: memory[0], Count: 256})
 	do(1, &Call{Kind: KindSend, In: large[1], Count: 1 << 18, Peer: 0})
-	require.Greater(t, memoryOf()[0], opened[0]+8<<20, "all queues for a large one")
+	require.Greater(t, memoryOf()[0], opened[0]+2<<20, "more for a large one")
 	do(1, &Call{Kind: KindAllReduce, In: memory[1], Out: memory[1], Count: 256})
 	do(0, &Call{Kind: KindRecv, Out: large[0], Count: 1 << 18, Peer: 1})
 	for r, c := range comms {
@@ -178,7 +178,7 @@ func TestQueuesAllocatedAtOnce(t *testing.T) {
 	f, err := footprintOf(list)
 	require.NoError(t, err)
 	for _, n := range f.since(before).memory {
-		require.Greater(t, n, 40<<20)
+		require.Greater(t, n, 12<<20)
 	}
 	x := []Region{alloc(t, list[0], floats([]float32{1, 2})), alloc(t, list[1], floats([]float32{10, 20}))}
 	for r, c := range comms {
