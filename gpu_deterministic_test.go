@@ -12,6 +12,7 @@ import (
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/internal/race"
 )
 
@@ -88,7 +89,7 @@ func ordered(kind Kind, bytes int, op RedOp) choice.Question {
 func TestDeviceDeterministic(t *testing.T) {
 	for _, tc := range rankPaths {
 		t.Run(tc.name, func(t *testing.T) {
-			comms := onHosts(t, devices(t, tc.n), tc.config)
+			comms := onHosts(t, devices(t, tc.n, gputest.NVLink()), tc.config)
 			for i, x := range race.Some(3, trials(tc.n, 1, 333, 0, 2500)) {
 				if i%5 == 0 {
 					require.NoError(t, x.onGPUs(comms))
@@ -106,7 +107,7 @@ func TestDeviceDeterministic(t *testing.T) {
 // Much data for one rank is combined in shares, in place and out of place, in
 // several pieces, with something left over.
 func TestDeviceDeterministicReduce(t *testing.T) {
-	comms := onHosts(t, devices(t, 3), func(int) Config { return exact })
+	comms := onHosts(t, devices(t, 3, gputest.NVLink()), func(int) Config { return exact })
 	for _, c := range comms {
 		chooser := c.gpu.Chooser()
 		chooser.SharesFrom, chooser.SharesPiece = 4<<10, 3*2048
@@ -126,7 +127,7 @@ func TestDeviceDeterministicReduce(t *testing.T) {
 
 // In registered memory, which kernels of all ranks read.
 func TestDeviceDeterministicWindows(t *testing.T) {
-	list := devices(t, 3)
+	list := devices(t, 3, gputest.NVLink())
 	comms := onHosts(t, list, func(int) Config { return with(func(c *Config) { c.Algo = "window" }) })
 	memory := memories(t, list, 64<<10)
 	register(t, comms, memory, 0, 64<<10)

@@ -176,7 +176,7 @@ func TestDevicePaths(t *testing.T) {
 			if tc.emu != nil && gputest.OnGPU() {
 				t.Skip("needs a GPU that lacks something")
 			}
-			list := devices(t, tc.n, tc.emu...)
+			list := devices(t, tc.n, append([]gputest.Option{gputest.NVLink()}, tc.emu...)...)
 			comms := onHosts(t, list, tc.config)
 			paths := strings.Join(comms[0].Paths(), "\n")
 			for _, p := range tc.paths {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -45,7 +46,7 @@ func TestDeviceDirect(t *testing.T) {
 		{"steps", KindAlltoAll, choice.BySchedule, call.Steps},
 	} {
 		t.Run(fmt.Sprintf("%v/%s", test.kind, test.algo), func(t *testing.T) {
-			list := devices(t, n)
+			list := devices(t, n, gputest.NVLink())
 			comms := onDevices(t, list, Config{Algo: test.algo})
 			host := local(t, n, Config{})
 			calls := make([]Call, n)
@@ -84,7 +85,7 @@ func TestDeviceDirect(t *testing.T) {
 // TestDeviceAlgorithms: what serves on GPUs can stand in a plan, and explain knows it
 // without GPUs.
 func TestDeviceAlgorithms(t *testing.T) {
-	comms := onDevices(t, devices(t, 2), Config{})
+	comms := onDevices(t, devices(t, 2, gputest.NVLink()), Config{})
 	for _, kind := range collectives {
 		for _, registered := range []bool{false, true} {
 			list := comms[0].DeviceAlgorithms(kind, 64, registered)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -117,7 +118,7 @@ func TestWindowCalls(t *testing.T) {
 		n     int
 	}{{"window", call.Window, 3}, {"copies", call.Copies, 2}} {
 		t.Run(test.name, func(t *testing.T) {
-			list := devices(t, test.n)
+			list := devices(t, test.n, gputest.NVLink())
 			comms, others := onDevices(t, list, Config{Algo: test.name}), onDevices(t, list, Config{Algo: "twoshot"})
 			const half = 4 << 10
 			memory := memories(t, list, 2*half)

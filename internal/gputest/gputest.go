@@ -53,19 +53,22 @@ type options struct {
 func Devices(n int) Option { return func(o *options) { o.devices = n } }
 
 // Emu configures the emulator.
-func Emu(c cudaemu.Config) Option { return func(o *options) { o.emu = c } }
+func Emu(c cudaemu.Config) Option {
+	return func(o *options) {
+		if c.Link == nil {
+			c.Link = o.emu.Link
+		}
+		o.emu = c
+	}
+}
+
+// NVLink joins the emulator's devices by NVLink, for tests of what uses it.
+func NVLink() Option {
+	return func(o *options) { o.emu.Link = func(a, b int) cuda.Link { return cuda.NVLink } }
+}
 
 // PCIe is a cudaemu.Config.Link: all devices are joined by PCIe.
 func PCIe(a, b int) cuda.Link { return cuda.PCIe }
-
-// Links are the names of the kinds of links that a test of peer access runs on, and what
-// makes each. A real machine has its own.
-func Links() map[string]func(a, b int) cuda.Link {
-	if OnGPU() {
-		return map[string]func(a, b int) cuda.Link{"": nil}
-	}
-	return map[string]func(a, b int) cuda.Link{"NVLink": nil, "PCIe": PCIe}
-}
 
 // Faults lets the test look at the emulator's reports itself.
 func Faults() Option { return func(o *options) { o.faults = true } }
