@@ -39,7 +39,7 @@ type Plan struct {
 	Machine, Driver, Date string // for the reader alone
 
 	GPUs []string // names of GPUs it is for; none for any
-	Path string   // between all GPUs: "p2p", "host memory", "bridge"; "" for any
+	Path string   // between all GPUs: "p2p", "pcie", "host memory", "bridge"; "" for any
 	Rows []PlanRow
 
 	name string // of the file, or where it is from
@@ -298,6 +298,17 @@ func (p *Plan) Matches(f *Fabric) bool {
 		}
 	}
 	return p.Path == "" || p.Path == f.path()
+}
+
+// elsewhere says which GPU of a fabric the plan names and was not measured on, "" if there is
+// none.
+func (p *Plan) elsewhere(f *Fabric) string {
+	for _, g := range f.GPUs {
+		if slices.Contains(p.GPUs, g) && p.Machine != "" && !strings.Contains(p.Machine, g) {
+			return fmt.Sprintf("; measured on %s, not on %s", p.Machine, g)
+		}
+	}
+	return ""
 }
 
 // Scope says which GPUs and paths a plan is for.

@@ -141,7 +141,7 @@ func TestBuiltinPlans(t *testing.T) {
 		require.NotEmpty(t, p.GPUs)
 		for ranks := 2; ranks <= 8; ranks++ {
 			var rows Rows
-			rows.add(p, ranks)
+			rows.add(p, &Fabric{Topo: Topology{Ranks: ranks}})
 			for _, kind := range planKinds {
 				list := rows[kind][0]
 				require.NotEmpty(t, list, "%v of %d", kind, ranks)
@@ -152,4 +152,31 @@ func TestBuiltinPlans(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A plan that names a GPU on which it was not measured says so in its reasons.
+func TestPlanElsewhere(t *testing.T) {
+	for name, want := range map[string]string{"NVIDIA H200": "", "NVIDIA H100 80GB HBM3": "; measured on 4 × NVIDIA H200, NVSwitch, not on NVIDIA H100 80GB HBM3"} {
+		ch, err := ExplainGPU(call.AllReduce, 4, 0, 1<<20, 0, GPUs{Name: name}, Options{})
+		require.NoError(t, err)
+		require.Equal(t, "twoshot", ch.Algo)
+		require.Contains(t, ch.Reason, "h200.plan")
+		if want == "" {
+			require.NotContains(t, ch.Reason, "not on")
+		} else {
+			require.Contains(t, ch.Reason, want)
+		}
+	}
+}
+
+// Over PCIe the plan that was measured over NVLink does not count, and there are no direct
+// kernels.
+func TestExplainPCIe(t *testing.T) {
+	ch, err := ExplainGPU(call.AllReduce, 4, 0, 1<<10, 0, GPUs{Path: "pcie", Registered: true}, Options{})
+	require.NoError(t, err)
+	require.NotContains(t, ch.Reason, "h200.plan")
+	require.Contains(t, append(ch.Others, ch.Algo), "window")
+	ch, err = ExplainGPU(call.AllGather, 4, 0, 64, 0, GPUs{Path: "pcie"}, Options{Algo: "direct"})
+	require.NoError(t, err)
+	require.NotNil(t, ch.Schedule, "its steps, not a kernel")
 }

@@ -104,8 +104,9 @@ func algorithmsOnGPUs(kind call.Kind, registered bool) (list []string) {
 	return list
 }
 
-// add appends what a plan says for a number of ranks.
-func (rows *Rows) add(p *Plan, ranks int) {
+// add appends what a plan says for a fabric.
+func (rows *Rows) add(p *Plan, f *Fabric) {
+	ranks, elsewhere := f.Topo.Ranks, p.elsewhere(f)
 	for i := range p.Rows {
 		r := &p.Rows[i]
 		if ranks < r.From || ranks > r.To {
@@ -120,6 +121,7 @@ func (rows *Rows) add(p *Plan, ranks int) {
 		if r.Note != "" {
 			from += " (" + r.Note + ")"
 		}
+		from += elsewhere
 		*list = append(*list, Row{a, int(r.most()) / r.Kind.Shares(ranks), from})
 	}
 }
@@ -151,7 +153,7 @@ func (f *Fabric) String() string {
 func RowsFor(given *Plan, f *Fabric, direct bool) (rows Rows) {
 	for _, p := range append([]*Plan{given}, builtinPlans()...) {
 		if p != nil && p.Matches(f) {
-			rows.add(p, f.Topo.Ranks)
+			rows.add(p, f)
 		}
 	}
 	rows.model(f, direct)
