@@ -83,17 +83,20 @@ func (r *rest) next(calls []*Call, all bool) {
 	r.calls, r.err = r.calls[n:], err
 }
 
-// queueInTurn queues the calls on GPU memory that come next: one of each communicator, then
-// the next of each. A driver may load the kernel of a call only after the kernels before it,
-// and these may wait for a rank whose call is not queued yet. This thread does it itself, for
-// a stream may be its own.
+// queueInTurn queues the calls on GPU memory that come next: a collective of each
+// communicator, then the next of each, and before it the sends and receives, which not all
+// ranks have. A driver may load the kernel of a call only after the kernels before it, and
+// these may wait for a rank whose call is not queued yet. This thread does it itself, for a
+// stream may be its own.
 func queueInTurn(left []*rest) {
 	for queued := true; queued; {
 		queued = false
-		for _, r := range left {
-			if r.more() && r.calls[0].OnDevice() {
-				r.next(r.calls, false)
-				queued = true
+		for _, pairwise := range [...]bool{true, false} {
+			for _, r := range left {
+				if r.more() && r.calls[0].OnDevice() && r.calls[0].Kind.Pairwise() == pairwise {
+					r.next(r.calls, false)
+					queued = true
+				}
 			}
 		}
 	}

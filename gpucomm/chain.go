@@ -58,7 +58,7 @@ func joinChain(d *gpu.Device) (c *chain, leave func() error, err error) {
 			return nil
 		}
 		delete(chains.of, key)
-		return cuda.With(c.driver, ctx, func() error { return c.driver.EventDestroy(c.event) })
+		return cuda.Quietly(c.driver, ctx, func() error { return c.driver.EventDestroy(c.event) })
 	}, nil
 }
 

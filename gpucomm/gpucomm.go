@@ -136,7 +136,7 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 		return g, "", err
 	}
 	g.estate.keep(func() error {
-		return cuda.With(g.estate.driver, g.estate.ctx, func() error { return g.estate.driver.EventDestroy(g.event) })
+		return cuda.Quietly(g.estate.driver, g.estate.ctx, func() error { return g.estate.driver.EventDestroy(g.event) })
 	})
 	if o.LaunchOrder && !g.net.Shared() { // kernels of ranks on one GPU wait for each other
 		var leave func() error

@@ -226,7 +226,7 @@ func (e *Engine) Close() error {
 		errs = append(errs, e.finish.Close())
 		e.finish = nil
 	}
-	errs = append(errs, e.tmp.Close(), e.slabs.Close(), cuda.With(e.driver, e.ctx, func() error {
+	errs = append(errs, e.tmp.Close(), e.slabs.Close(), cuda.Quietly(e.driver, e.ctx, func() error {
 		var errs []error
 		for _, m := range e.modules {
 			errs = append(errs, m.giveBack(e.driver))

@@ -114,6 +114,15 @@ end g=1
 launch g=1 on=thread
 launch g=1 on=own2
 check`},
+	{"one thread's group in which not all ranks have messages between collectives with kernels to load", `
+program seed=5307 ranks=3 bytes=4096 each=false ring=0 args=0
+open
+group
+	message on=blocking type=int32 from=2 for=1
+	call on=blocking kind=AllReduce type=int32
+	call on=blocking kind=AllReduce type=uint8 in=1 out=2
+	call on=blocking kind=Scatter type=int64 n=4 root=1 in=3 out=1 inat=3 outat=1
+check`},
 	{"an executable graph is updated", `
 program seed=10 ranks=2 bytes=4096 each=false ring=0 args=0
 open

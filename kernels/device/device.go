@@ -51,7 +51,7 @@ var ErrClosed = errors.New("device: the combiner is closed")
 // memory the context can access (CtxEnablePeerAccess). Nothing is loaded yet.
 func New(d cuda.Driver, ctx cuda.Context, peers ...cuda.Device) (*Combiner, error) {
 	c := &Combiner{driver: d, ctx: ctx, peers: map[int]bool{}, text: ptx.Text, modules: map[ptx.Name]*module{}}
-	err := cuda.With(d, ctx, func() (err error) {
+	err := cuda.Quietly(d, ctx, func() (err error) {
 		if c.device, err = d.CtxGetDevice(); err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (c *Combiner) Close() error {
 		return nil
 	}
 	c.closed = true
-	return cuda.With(c.driver, c.ctx, func() error {
+	return cuda.Quietly(c.driver, c.ctx, func() error {
 		var errs []error
 		for _, m := range c.modules {
 			errs = append(errs, c.driver.ModuleUnload(m.handle))

@@ -40,7 +40,7 @@ func (c *Combiner) CheckMemory(r mem.Region) error {
 		return wrong(nil, "null")
 	}
 	attribute := func(a cuda.PointerAttribute) (v uint64, err error) {
-		err = cuda.With(c.driver, c.ctx, func() error {
+		err = cuda.Quietly(c.driver, c.ctx, func() error {
 			v, err = c.driver.PointerGetAttribute(a, r.Ptr())
 			return err
 		})

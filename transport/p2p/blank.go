@@ -67,6 +67,15 @@ func (b *blank) clear(at uintptr, n int) error {
 	return d.StreamSynchronize(b.stream)
 }
 
+// clearNow clears memory of a context, which is current, and waits until it is done.
+func clearNow(d cuda.Driver, ctx cuda.Context, at uintptr, n int) error {
+	b, err := borrowBlank(d, ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.clear(at, n), b.giveBack(d))
+}
+
 // giveBack ends a use, with the context current.
 func (b *blank) giveBack(d cuda.Driver) error {
 	blanks.Lock()

@@ -67,10 +67,9 @@ func New(cfg Config) (*Memory, error) {
 			return err
 		}
 		m.offer.Addr = uint64(m.own)
-		if err := d.MemsetD8(m.own, 0, cfg.Bytes); err != nil {
-			return err
-		}
-		if err := d.CtxSynchronize(); err != nil { // peers may write as soon as they know the address
+		// Peers may write as soon as they know the address. Another thread may be capturing on
+		// this GPU, which a wait for the whole context would break.
+		if err := clearNow(d, cfg.Context, m.own, cfg.Bytes); err != nil {
 			return err
 		}
 		if cfg.Refused != "" {
