@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/internal/gputest"
 )
 
@@ -50,6 +51,13 @@ func gpuMain(work func(c *Comm) int) int {
 func openGPUs() (*gpu.Machine, error) {
 	if gputest.OnGPU() {
 		return gpu.Open(gpu.Options{Library: os.Getenv("RINGO_CUDA_LIBRARY")})
+	}
+	if gputest.Required("pcie") {
+		d, err := cudaemu.New(cudaemu.Config{Devices: 4, Link: gputest.PCIe})
+		if err != nil {
+			return nil, err
+		}
+		return gpu.Of(d)
 	}
 	return gpu.Open(gpu.Options{Emulate: 4})
 }
@@ -101,6 +109,7 @@ func TestDeviceProcesses(t *testing.T) {
 		path  []string // of each rank
 	}{
 		{"p2p", 2, nil, []string{"p2p with rank 1", "p2p with rank 0"}},
+		{"pcie", 2, []string{"REQUIRE=pcie"}, []string{"pcie with rank 1 (PCIe: no lines of 128 bytes, which may tear there)", "pcie with rank 0"}},
 		{"host memory", 2, []string{"NCCL_P2P_DISABLE=1"}, []string{"host memory with rank 1 (rank 0: NCCL_P2P_DISABLE is set)", "host memory with rank 0"}},
 		{"unix", 2, []string{"RINGO_P2P_DISABLE=1", "NCCL_SHM_DISABLE=1"},
 			[]string{"bridge over socket with rank 1 (rank 0: RINGO_P2P_DISABLE is set; rank 0: NCCL_SHM_DISABLE is set)", "bridge over socket with rank 0"}},
@@ -108,6 +117,9 @@ func TestDeviceProcesses(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if gputest.OnGPU() {
+				if tc.name == "pcie" {
+					t.Skip("a GPU's links are what they are")
+				}
 				devices(t, tc.ranks)
 			}
 			hosts := 1

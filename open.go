@@ -196,6 +196,10 @@ func (c *Comm) connect(ctx context.Context) error {
 		Host: c.net, Paths: &pc, JoinTimeout: c.cfg.JoinTimeout, CheckPointers: c.cfg.CheckPointers,
 		LaunchOrder: c.cfg.LaunchOrder, FIFOBytes: c.cfg.WorkFIFOBytes, ArgsBytes: c.cfg.WorkArgsBytes, Drain: c.queue.drain, Log: c.log,
 	})
+	if c.noGPU != "" {
+		c.share.GiveBack()
+		c.share = nil
+	}
 	if err == nil && c.gpu != nil && c.noGPU == "" {
 		c.notes = append(c.notes, c.gpu.Notes()...)
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/paths"
 )
 
@@ -68,4 +70,31 @@ func TestAgreedBlocks(t *testing.T) {
 	require.Equal(t, 128, agreedBlocks(all, 1))
 	require.Equal(t, 66, agreedBlocks(all, 2))
 	require.Equal(t, 1, agreedBlocks([]paths.Profile{{Blocks: 1, Processors: 8}}, 4))
+}
+
+// Ranks of a communicator on one GPU share its holding; what is given back is there for others.
+func TestTake(t *testing.T) {
+	m, err := gpu.Of(gputest.Driver(t))
+	require.NoError(t, err)
+	d, err := m.Device(0)
+	require.NoError(t, err)
+	take := func(comm string) (*Share, int) {
+		var p paths.Profile
+		s, err := Take(&p, d, comm, 0)
+		require.NoError(t, err)
+		return s, p.Blocks
+	}
+	a, first := take("a")
+	b, same := take("a")
+	require.Equal(t, first, same)
+	c, rest := take("c")
+	require.Less(t, rest, first)
+	a.settle(1)
+	e, more := take("e")
+	require.Greater(t, more, rest, "the first communicator agreed on less")
+	for _, s := range []*Share{a, b, c, e} {
+		s.GiveBack()
+	}
+	require.NotContains(t, accounts.of, accountKey{d.Driver(), d.Handle()})
+	(*Share)(nil).GiveBack()
 }
