@@ -75,22 +75,21 @@ func TestDeviceGraphInGraph(t *testing.T) {
 		require.NoError(t, err)
 		streams[r] = s
 		driver := d.Driver()
-		captured := func(f func() error) (x cuda.GraphExec) {
-			require.NoError(t, driver.StreamBeginCapture(s, cuda.CaptureRelaxed))
-			require.NoError(t, f())
-			g, err := driver.StreamEndCapture(s)
-			require.NoError(t, err)
-			x, err = driver.GraphInstantiate(g, 0)
-			require.NoError(t, err)
-			require.NoError(t, driver.GraphDestroy(g))
-			return x
-		}
 		require.NoError(t, d.With(func() error {
-			inner := captured(func() error {
-				return comms[r].Do(&Call{Kind: KindAllReduce, In: buffers[r], Out: buffers[r], Count: count, Type: Float32, Stream: s})
-			})
-			outer[r] = captured(func() error { return errors.Join(driver.GraphLaunch(inner, s), driver.GraphLaunch(inner, s)) })
-			return driver.GraphExecDestroy(inner)
+			require.NoError(t, driver.StreamBeginCapture(s, cuda.CaptureRelaxed))
+			require.NoError(t, comms[r].Do(&Call{Kind: KindAllReduce, In: buffers[r], Out: buffers[r], Count: count, Type: Float32, Stream: s}))
+			inner, err := driver.StreamEndCapture(s)
+			require.NoError(t, err)
+			g, err := driver.GraphCreate()
+			require.NoError(t, err)
+			var last []cuda.GraphNode
+			for range 2 {
+				node, err := driver.GraphAddChildGraphNode(g, last, inner)
+				require.NoError(t, err)
+				last = []cuda.GraphNode{node}
+			}
+			outer[r], err = driver.GraphInstantiate(g, 0)
+			return errors.Join(err, driver.GraphDestroy(g), driver.GraphDestroy(inner))
 		}))
 	}
 	for range 2 {

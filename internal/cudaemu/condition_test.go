@@ -152,8 +152,8 @@ func TestGraphOfDestroyedEvent(t *testing.T) {
 	s := e.stream(cuda.StreamNonBlocking)
 	ev, err := e.EventCreate(cuda.EventDisableTiming)
 	e.ok(err)
-	inner := e.graph(s, func() { e.ok(e.EventRecordWithFlags(ev, s, cuda.EventRecordExternal)) })
-	x := e.graph(s, func() { e.ok(e.GraphLaunch(inner, s)) })
+	inner := e.captured(s, func() { e.ok(e.EventRecordWithFlags(ev, s, cuda.EventRecordExternal)) })
+	x := e.graph(s, func() { e.child(s, inner) })
 	e.ok(e.GraphLaunch(x, s))
 	e.ok(e.EventDestroy(ev))
 	again, err := e.EventCreate(cuda.EventDisableTiming)
@@ -164,5 +164,5 @@ func TestGraphOfDestroyedEvent(t *testing.T) {
 	require.Contains(t, err.Error(), "destroyed")
 	e.ok(e.EventDestroy(again))
 	e.ok(e.GraphExecDestroy(x))
-	e.ok(e.GraphExecDestroy(inner))
+	e.ok(e.GraphDestroy(inner))
 }

@@ -14,14 +14,30 @@ import (
 // graph is what f puts on s, ready to be launched.
 func (e *env) graph(s cuda.Stream, f func()) cuda.GraphExec {
 	e.Helper()
-	e.ok(e.StreamBeginCapture(s, cuda.CaptureGlobal))
-	f()
-	g, err := e.StreamEndCapture(s)
-	e.ok(err)
+	g := e.captured(s, f)
 	x, err := e.GraphInstantiate(g, 0)
 	e.ok(err)
 	e.ok(e.GraphDestroy(g))
 	return x
+}
+
+func (e *env) captured(s cuda.Stream, f func()) cuda.Graph {
+	e.Helper()
+	e.ok(e.StreamBeginCapture(s, cuda.CaptureGlobal))
+	f()
+	g, err := e.StreamEndCapture(s)
+	e.ok(err)
+	return g
+}
+
+// child makes a graph a node of the one that the stream captures.
+func (e *env) child(s cuda.Stream, inner cuda.Graph) {
+	e.Helper()
+	info, err := e.StreamGetCaptureInfo(s)
+	e.ok(err)
+	n, err := e.GraphAddChildGraphNode(info.Graph, info.Dependencies, inner)
+	e.ok(err)
+	e.ok(e.StreamUpdateCaptureDependencies(s, []cuda.GraphNode{n}, 1))
 }
 
 // TestAllNodes captures every kind of work, over two devices, and replays it on
@@ -75,15 +91,15 @@ func TestAllNodes(t *testing.T) {
 func TestChildGraph(t *testing.T) {
 	e := start(t, cudaemu.Config{Lazy: true})
 	s, p := e.stream(cuda.StreamNonBlocking), e.alloc(64, true)
-	inner := e.graph(s, func() {
+	inner := e.captured(s, func() {
 		e.ok(e.MemsetD32Async(p, 1, 4, s))
 		e.ok(e.MemsetD32Async(p+4, 2, 1, s))
 	})
 	outer := e.graph(s, func() {
-		e.ok(e.GraphLaunch(inner, s))
+		e.child(s, inner)
 		e.ok(e.MemsetD32Async(p+8, 3, 1, s))
 	})
-	e.ok(e.GraphExecDestroy(inner))
+	e.ok(e.GraphDestroy(inner))
 	e.ok(e.GraphLaunch(outer, s))
 	e.ok(e.StreamSynchronize(s))
 	require.Equal(t, [4]uint32{1, 2, 3, 1}, [4]uint32{e.word(p), e.word(p + 4), e.word(p + 8), e.word(p + 12)})

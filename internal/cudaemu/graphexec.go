@@ -80,7 +80,7 @@ func (m *Machine) GraphLaunch(h cuda.GraphExec, sh cuda.Stream) error {
 	}
 	defer c.end()
 	if s.capture != nil {
-		return c.inline(s, x)
+		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported, "the launch of a graph cannot be captured: make it a child node")
 	}
 	if err := c.implicit(s); err != nil {
 		return err
@@ -163,18 +163,6 @@ func (l *graphLaunch) node(n *node, deps []*op) *op {
 		return submit(&conditionRun{conditionWork: w}, deps...)
 	}
 	return submit(n.work, deps...)
-}
-
-// inline makes an executable graph one node of the graph that is being captured.
-func (c *call) inline(s *stream, x *graphExec) error {
-	if conditions(x.nodes) != nil {
-		return c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported, "a graph with conditional nodes cannot be a child")
-	}
-	if err := c.record(s, childWork{copied(x.nodes)}); err != nil {
-		return err
-	}
-	retainAll(s.capture.graph.objects, x.objects)
-	return nil
 }
 
 // GraphExecDestroy lets running launches finish.
