@@ -257,3 +257,26 @@ func TestDeviceGroupOfStreams(t *testing.T) {
 		return list[0].Driver().GraphDestroy(graph)
 	}))
 }
+
+// One thread may drive all GPUs, with a group that is longer than the ring (B13): while one
+// rank waits for room the others come.
+func TestDeviceLongGroupOfAll(t *testing.T) {
+	const n, messages = 2, 150
+	list := devices(t, n)
+	comms := onDevices(t, list, Config{WorkFIFOBytes: 1, WorkArgsBytes: 1, Timeout: 10 * time.Second})
+	lanes := lanesOf(t, comms, (*gpu.Device).NewStream)
+	defer destroy(t, lanes)
+	g := NewGroup()
+	for r := range lanes {
+		l := &lanes[r]
+		require.NoError(t, l.fill(byte(r+1)))
+		for i := range messages {
+			g.Add(l.c, &Call{Kind: KindSend, Peer: 1 - r, In: l.x.Slice(i, 20), Count: 20, Type: Uint8, Stream: l.stream})
+			g.Add(l.c, &Call{Kind: KindRecv, Peer: 1 - r, Out: l.y.Slice(20*i, 20), Count: 20, Type: Uint8, Stream: l.stream})
+		}
+	}
+	require.NoError(t, g.Run())
+	for r := range lanes {
+		require.NoError(t, lanes[r].kept(byte(2-r)))
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"sync"
+
+	"github.com/ringo-go/ringo/gpu"
 )
 
 // A Group is calls that happen together. Sends and receives of a group progress
@@ -87,19 +89,39 @@ func (r *rest) next(calls []*Call, all bool) {
 // communicator, then the next of each, and before it the sends and receives, which not all
 // ranks have. A driver may load the kernel of a call only after the kernels before it, and
 // these may wait for a rank whose call is not queued yet. This thread does it itself, for a
-// stream may be its own.
+// stream may be its own; but calls that may wait for room in the GPU's ring of work, and so
+// for other ranks' calls, are queued at the same time as these.
 func queueInTurn(left []*rest) {
 	for queued := true; queued; {
 		queued = false
 		for _, pairwise := range [...]bool{true, false} {
+			var waiting sync.WaitGroup
 			for _, r := range left {
-				if r.more() && r.calls[0].OnDevice() && r.calls[0].Kind.Pairwise() == pairwise {
+				if !r.more() || !r.calls[0].OnDevice() || r.calls[0].Kind.Pairwise() != pairwise {
+					continue
+				}
+				if queued = true; r.mayWait() {
+					waiting.Go(func() { r.next(r.calls, false) })
+				} else {
 					r.next(r.calls, false)
-					queued = true
 				}
 			}
+			waiting.Wait()
 		}
 	}
+}
+
+// mayWait reports whether the next calls may wait for room, and may be made on any thread:
+// sends and receives, which are not captured and not on a thread's own stream.
+func (r *rest) mayWait() bool {
+	n := 0
+	for n < len(r.calls) && r.calls[n].Kind.Pairwise() && r.calls[n].OnDevice() {
+		if r.calls[n].Stream == gpu.PerThread {
+			return false
+		}
+		n++
+	}
+	return n > 1 && r.comm.gpu != nil && !r.comm.gpu.Capturing(r.calls[0].Stream)
 }
 
 // carryOutOnHost carries out the calls on host memory that come next, of all communicators
