@@ -1,7 +1,8 @@
 // Package p2p shares memory among the GPUs of a host. It is for packages gpupaths and
 // gpucomm. Each rank allocates one span on its GPU, and all others open it, by peer
-// access in the same process and by IPC handles in another (Memory). Where GPUs cannot
-// access each other's memory, the span is pinned host memory, which processes hand over
+// access in the same process and by IPC handles in another (Memory). What is large and
+// rarely needed as a whole is addresses first, and memory when some rank needs it
+// (Range). Where GPUs cannot access each other's memory, the span is pinned host memory, which processes hand over
 // as a file (HostMemory). The caller lays out the span (engine/grid.Board). Memory that
 // the user has allocated, in any way, is shared as it is (Span).
 //
