@@ -280,3 +280,64 @@ func TestDeviceLongGroupOfAll(t *testing.T) {
 		require.NoError(t, lanes[r].kept(byte(2-r)))
 	}
 }
+
+// Close waits for calls whose tables are in the ring. A graph whose table is its own does no
+// harm after it.
+func TestDeviceWorkFIFOClose(t *testing.T) {
+	const n, room, calls = 3, 400, 30
+	for name, cfg := range workFIFOs {
+		t.Run(name, func(t *testing.T) {
+			list := devices(t, n)
+			cfg.Timeout, cfg.Algo = 20*time.Second, "steps"
+			comms := onDevices(t, list, cfg)
+			in, out := make([]mem.Region, n), make([]mem.Region, n)
+			for r, d := range list {
+				in[r], out[r] = alloc(t, d, bytes.Repeat([]byte{byte(r + 1)}, room)), alloc(t, d, make([]byte, room))
+			}
+			noErrors(t, each(comms, func(c *Comm) error {
+				runtime.LockOSThread()
+				defer runtime.UnlockOSThread()
+				r, d := c.Rank(), c.Device()
+				driver := d.Driver()
+				s, err := d.NewStream()
+				if err != nil {
+					return err
+				}
+				defer d.DestroyStream(s)
+				return d.With(func() error {
+					if err := driver.StreamBeginCapture(s, cuda.CaptureThreadLocal); err != nil {
+						return err
+					}
+					err := c.Do(uneven(r, n, 90, in[r], out[r], s))
+					g, err2 := driver.StreamEndCapture(s)
+					if err := errors.Join(err, err2); err != nil {
+						return err
+					}
+					x, err := driver.GraphInstantiate(g, 0)
+					if err := errors.Join(err, driver.GraphDestroy(g)); err != nil {
+						return err
+					}
+					defer driver.GraphExecDestroy(x)
+					for k := range calls {
+						if err := c.Do(uneven(r, n, k, in[r], out[r], s)); err != nil {
+							return err
+						}
+					}
+					if err := c.Close(); err != nil {
+						return err
+					}
+					return errors.Join(driver.GraphLaunch(x, s), driver.StreamSynchronize(s))
+				})
+			}))
+			for r, d := range list {
+				var want []byte
+				for from := range n {
+					want = append(want, bytes.Repeat([]byte{byte(from + 1)}, r+calls)...)
+				}
+				got := make([]byte, room)
+				require.NoError(t, d.Read(got, out[r]))
+				require.Equal(t, want, got[:len(want)], "rank %d", r)
+			}
+		})
+	}
+}
