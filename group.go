@@ -11,7 +11,9 @@ import (
 // A Group is calls that happen together. Sends and receives of a group progress
 // side by side, so that neighbours may exchange without an order; calls on
 // several communicators of one process may be made by one goroutine. Calls of
-// one communicator otherwise keep their order.
+// one communicator otherwise keep their order. Small all-reduces on GPU memory that
+// follow each other with one type and operator share kernels, on whichever streams they
+// are: all ranks must have the same ones in a group.
 //
 //	g := ringo.NewGroup()
 //	g.Add(c, ringo.SendOf(out, right))

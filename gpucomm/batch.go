@@ -24,7 +24,10 @@ func (g *Comm) Alike(calls []*call.Call) int {
 // small reports whether a call may be part of a batch. A PreMulSum may not: each rank scales
 // its data first.
 func (g *Comm) small(c *call.Call) bool {
-	if c.Kind != call.AllReduce || !c.OnDevice() || c.Op.Kind == kernels.KindPreMulSum || !g.engine.CanMany(c.Bytes()) {
+	switch {
+	case c.Kind != call.AllReduce, !c.OnDevice(), !g.engine.CanMany(c.Bytes()):
+		return false
+	case c.Op.Kind == kernels.KindPreMulSum, c.Op.Kind == kernels.KindUser:
 		return false
 	}
 	ans := g.Answer(c)

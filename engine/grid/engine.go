@@ -20,7 +20,8 @@ type Options struct {
 	// fewer lanes. A multiple of 128.
 	MinSlice int
 	// Blocks is the most blocks of a kernel that can run with any number: by default
-	// the number of the device's multiprocessors; less if ranks share the device.
+	// the number of the device's multiprocessors; less if ranks share the device. There
+	// must be room for all of them at once, whatever else runs: messages rely on it.
 	Blocks int
 	// DirectBlocks is the most blocks of a direct kernel, from 1 to 128, the default;
 	// the same on all ranks. If ranks share a device, the kernels of all of them have

@@ -61,7 +61,7 @@ static DEVICE bool one(const DirectArgs &a, const Entry &e, u64 flag, u32 at, u3
   return true;
 }
 
-KERNEL(512, 1) void ENTRY(many)(const ManyArgs a) {
+KERNEL(256, 2) void ENTRY(many)(const ManyArgs a) {
   const DirectArgs &d = a.direct;
   Stop stop = {};
   u64 epoch = Access<8>::load(d.epochs + 8 * block());

@@ -2,7 +2,10 @@
 // of a collective in which no step needs another. Messages with the same peer in the
 // same direction are a way, and so are copies on the device; a way keeps its order. Each
 // lane of a way is a task, and a block may have several. Its reader hands over any slice
-// that can be moved, so no message waits for another, even if few blocks run.
+// that can be moved, so no message waits for another, even if there are few blocks. But
+// all of them have to run at once: each rank deals its tasks out in its own way, and those
+// of a block that has not started may be what the peers' running blocks wait for. So there
+// are no more blocks than the communicator's share of the GPU has room for.
 #pragma once
 #include "notes.h"
 

@@ -201,17 +201,6 @@ KERNEL(32, 1) void over(const OverArgs a) {
   if (thread() == 0) store_relaxed(a.local + local::over, 1);
 }
 
-// TableArgs are entries of a table of chunks, as many as fit.
-struct TableArgs {
-  u64 to;
-  u32 count, unused;
-  u64 entry[480];
-};
-
-KERNEL(512, 1) void table(const TableArgs a) {
-  for (u32 i = thread(); i < a.count; i += threads()) Access<8>::store(a.to + 8 * i, a.entry[i]);
-}
-
 #endif
 
 // Read interprets the rounds of this block's lane.

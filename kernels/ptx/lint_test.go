@@ -13,7 +13,7 @@ import (
 func entries(n Name) map[string]int {
 	switch n.Ranks = 0; n {
 	case Copy:
-		return map[string]int{n.Run(): 216, Table: 3856, Over: 8, Messages: 3672, Notes: 3672}
+		return map[string]int{n.Run(): 216, Over: 8, Messages: 3672, Notes: 3672}
 	case Name{n.Type, n.Op, n.SM, "run", 0}:
 		return map[string]int{n.Run(): 216}
 	case Name{n.Type, n.Op, n.SM, "direct", 0}:

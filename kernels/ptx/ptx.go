@@ -77,7 +77,6 @@ func (n Name) Run() string {
 
 // The other kernels of the module Copy.
 const (
-	Table    = "table"    // writes words to memory
 	Over     = "over"     // tells the device that all kernels are to end
 	Messages = "messages" // sends and receives side by side
 	Notes    = "notes"    // short ones

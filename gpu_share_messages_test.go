@@ -1,0 +1,66 @@
+package ringo
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/paths/gpupaths"
+)
+
+// Messages of as many communicators as ARCHITECTURE promises end, long ones by slots and
+// short ones by notes, called in rotated orders beside a kernel that has what is left of
+// the GPU. A block of these kernels has messages of several peers, and each rank deals
+// them out to blocks in its own way, so all blocks of a kernel have to run at once: its
+// communicator's share of the GPU is room for them.
+func TestMessagesSideBySide(t *testing.T) {
+	for name, n := range map[string]int{"slots": crowdBytes / 4, "notes": 900} {
+		t.Run(name, func(t *testing.T) {
+			list := devices(t, 2)
+			w := newCrowd(t, list, gpupaths.Communicators, Config{Timeout: 20 * time.Second})
+			exchange := func(i, r int) {
+				l, g := w.comms[i][r], NewGroup()
+				require.NoError(t, l.d.Set(l.x.Ptr(), byte(10*i+r+1), crowdBytes, l.stream))
+				for k := range 2 { // to itself, and to the other rank
+					peer := (r + k) % 2
+					g.Add(l.c, &Call{Kind: KindSend, In: l.x.Slice(0, n), Count: n, Type: Uint8, Peer: peer, Stream: l.stream})
+					g.Add(l.c, &Call{Kind: KindRecv, Out: l.x.Slice((1+k)*n, n), Count: n, Type: Uint8, Peer: peer, Stream: l.stream})
+				}
+				require.NoError(t, g.Run())
+			}
+			for i := range w.comms { // connects, while nothing is held
+				for r := range list {
+					exchange(i, r)
+				}
+			}
+			synchronize := func() {
+				for i, c := range w.comms {
+					for r, l := range c {
+						require.NoError(t, l.c.Synchronize(l.stream), "communicator %d, rank %d", i, r)
+						got := make([]byte, 2*n)
+						require.NoError(t, l.d.Read(got, l.x.Slice(n, 2*n)))
+						want := append(bytes.Repeat([]byte{byte(10*i + r + 1)}, n), bytes.Repeat([]byte{byte(10*i + 2 - r)}, n)...)
+						require.Equal(t, want, got, "communicator %d, rank %d", i, r)
+					}
+				}
+			}
+			synchronize()
+			h := newHolder(t, list[0])
+			defer h.letGo()
+			for _, d := range list {
+				s, err := d.NewStream()
+				require.NoError(t, err)
+				defer d.DestroyStream(s)
+				h.hold(d, s, processors(t, d))
+			}
+			for r := range list {
+				for i := range w.comms {
+					exchange((i+r*len(w.comms)/2)%len(w.comms), r)
+				}
+			}
+			synchronize()
+		})
+	}
+}
