@@ -52,10 +52,11 @@ const (
 	chunkWords       = 2
 )
 
-// leastFIFO is the length of the smallest ring: it holds what cannot be launched in
-// parts, which is a message of this rank to itself, or the chunks of a v-variant.
+// leastFIFO is the length of the smallest ring: half of it holds what one collective needs, at
+// most a message to and one from each rank, or the chunks of a v-variant. One thread may queue
+// the calls of all ranks, and must not wait in the middle of one for ranks that come after.
 func leastFIFO(ranks int) int {
-	return 8 * (headWords + max(2*(wayWords+messageWords), 2*ranks*chunkWords))
+	return 8 * 2 * (headWords + 2*ranks*max(wayWords+messageWords, chunkWords))
 }
 
 func (t *tables) open(e *Engine, o Options) (err error) {

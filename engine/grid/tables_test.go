@@ -222,7 +222,9 @@ func TestTablesFull(t *testing.T) {
 			started := func() bool { s, _ := m.engine.control.Progress(); return s > 0 }
 			r.with(m, func() error {
 				op.jobs[1].Stamp = transport.Stamp{5, 6}
-				require.NoError(t, m.engine.Run(&op.jobs[1]))
+				for range leastFIFO(n) / 80 {
+					require.NoError(t, m.engine.Run(&op.jobs[1]))
+				}
 				require.Eventually(t, started, patience(), time.Millisecond)
 				if aborts {
 					time.AfterFunc(20*time.Millisecond, func() { guard.Abort(gone) })
@@ -237,7 +239,7 @@ func TestTablesFull(t *testing.T) {
 				} else {
 					require.ErrorIs(t, err, fifo.ErrDeadline)
 				}
-				require.ErrorContains(t, err, "work fifo full: no room for 80 bytes: produced 80, consumed 0, capacity 144")
+				require.ErrorContains(t, err, "work fifo full: no room for 80 bytes: produced 800, consumed 0, capacity 800")
 				require.ErrorContains(t, err, "on rank 1 a kernel runs")
 				return nil
 			})

@@ -123,6 +123,12 @@ group
 	call on=blocking kind=AllReduce type=uint8 in=1 out=2
 	call on=blocking kind=Scatter type=int64 n=4 root=1 in=3 out=1 inat=3 outat=1
 check`},
+	{"B14: one thread drives all GPUs, through the smallest ring", `
+program seed=8034 ranks=3 bytes=4096 each=false ring=1 args=1
+open algo=steps
+call kind=Gather type=int32
+call kind=AlltoAllv type=uint32 counts=36,171,74/98,250,55/310,90,56 in=2 out=3
+check`},
 	{"an executable graph is updated", `
 program seed=10 ranks=2 bytes=4096 each=false ring=0 args=0
 open
