@@ -15,6 +15,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/race"
 	"github.com/ringo-go/ringo/paths/gpupaths"
 )
 
@@ -131,10 +132,10 @@ func (w *crowd) finish() {
 // As many communicators as are promised finish in whatever order each rank calls them, each on
 // a stream of its own, beside a kernel that has what is left of the GPU.
 func TestSideBySide(t *testing.T) {
-	for _, algo := range []string{"ring", "steps", "twoshot"} {
+	for _, algo := range race.Some(3, []string{"ring", "steps", "twoshot"}) {
 		t.Run(algo, func(t *testing.T) {
 			list := devices(t, 2)
-			w := newCrowd(t, list, gpupaths.Communicators, Config{Algo: algo, Timeout: 20 * time.Second})
+			w := newCrowd(t, list, gpupaths.Communicators, Config{Algo: algo, Timeout: 30 * time.Second})
 			h := newHolder(t, list[0])
 			defer h.letGo()
 			for _, d := range list {
@@ -187,14 +188,14 @@ func TestTooManyBlocks(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("needs a GPU with room for one of them")
 	}
-	large := Config{Algo: "ring", MaxBlocks: 128, Timeout: 2 * time.Second}
+	large := Config{Algo: "ring", MaxBlocks: 128, Timeout: race.Soon(3 * time.Second)}
 	t.Run("beyond", func(t *testing.T) {
 		w := crossed(t, large)
 		ended := 0 // where one communicator ends, the other may finish
 		for _, c := range w.comms {
 			for _, l := range c {
 				if err := l.c.Synchronize(l.stream); err != nil {
-					require.ErrorContains(t, err, "not done after 2s")
+					require.ErrorContains(t, err, "not done after ")
 					ended++
 				}
 			}
@@ -203,12 +204,12 @@ func TestTooManyBlocks(t *testing.T) {
 	})
 	t.Run("shares", func(t *testing.T) {
 		cfg := large
-		cfg.MaxBlocks = 0
+		cfg.MaxBlocks, cfg.Timeout = 0, 30*time.Second
 		crossed(t, cfg).finish()
 	})
 	t.Run("order", func(t *testing.T) {
 		cfg := large
-		cfg.LaunchOrder = true
+		cfg.LaunchOrder, cfg.Timeout = true, 30*time.Second
 		crossed(t, cfg).finish()
 	})
 }
@@ -218,7 +219,7 @@ func TestTooManyBlocks(t *testing.T) {
 // on another.
 func TestLaunchOrder(t *testing.T) {
 	list := devices(t, 2)
-	w := newCrowd(t, list, 2, Config{Algo: "ring", LaunchOrder: true, Timeout: 20 * time.Second})
+	w := newCrowd(t, list, 2, Config{Algo: "ring", LaunchOrder: true, Timeout: 30 * time.Second})
 	const count = 3000
 	want := uint32(0x03030303)
 	step := func(r, i int) error { // doubles what the other communicator has left
