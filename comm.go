@@ -136,7 +136,7 @@ func (c *Comm) Abort(reason error) { c.life.Abort(reason) }
 func (c *Comm) Err() error { return c.life.Err() }
 
 // Close leaves the communicator. It waits for operations that were started and
-// gives everything back. Other ranks may still receive what this one has sent.
+// gives everything back, as soon as no kernel can need it. Other ranks may still receive what this one has sent.
 // Calls after Close return ErrClosed. With a GPU, Close waits for what runs, graphs
 // included, and the last Close of a process also for those of other processes, at
 // most 10 s for all communicators together. A graph that holds operations of the

@@ -57,15 +57,16 @@ func (x *copyStream) instead(d cuda.Driver, s gpu.Stream, f func(gpu.Stream) err
 	return cuda.After(d, s, x.stream, x.join)
 }
 
-func (x *copyStream) close(d *gpu.Device) error {
+// close gives back what open made. The context is current.
+func (x *copyStream) close(d cuda.Driver) error {
 	var errs []error
 	for _, e := range []gpu.Event{x.fork, x.join} {
 		if e != 0 {
-			errs = append(errs, d.DestroyEvent(e))
+			errs = append(errs, d.EventDestroy(e))
 		}
 	}
 	if x.stream != 0 {
-		errs = append(errs, d.DestroyStream(x.stream))
+		errs = append(errs, d.StreamDestroy(x.stream))
 	}
 	*x = copyStream{}
 	return errors.Join(errs...)

@@ -142,10 +142,13 @@ func (e *estate) giveBack() error {
 	}
 	e.count()
 	e.control = nil
-	var errs []error
-	for i := len(e.things) - 1; i >= 0; i-- {
-		errs = append(errs, e.things[i]())
-	}
+	err := cuda.Quietly(e.driver, e.ctx, func() error { // for another thread may capture a stream meanwhile
+		var errs []error
+		for i := len(e.things) - 1; i >= 0; i-- {
+			errs = append(errs, e.things[i]())
+		}
+		return errors.Join(errs...)
+	})
 	e.things, e.ctx = nil, 0
-	return errors.Join(append(errs, e.driver.DevicePrimaryCtxRelease(e.dev))...)
+	return errors.Join(err, e.driver.DevicePrimaryCtxRelease(e.dev))
 }

@@ -99,9 +99,10 @@ func (g *Comm) follow(streams, others []gpu.Stream) (err error) {
 	return nil
 }
 
-func (x *exchange) close(d *gpu.Device) error {
+// close gives back the event. The context is current.
+func (x *exchange) close(d cuda.Driver) error {
 	if x.meeting == 0 {
 		return nil
 	}
-	return d.With(func() error { return d.Driver().EventDestroy(x.meeting) })
+	return d.EventDestroy(x.meeting)
 }

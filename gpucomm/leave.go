@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/ringo-go/ringo/internal/cuda"
 )
 
 // neighbours are the ranks of one communicator that are in this process. When the last of
@@ -60,11 +62,12 @@ func (g *Comm) Finish() error {
 }
 
 // Leave gives everything back, and calls releaseHost for the host half. If other ranks of
-// this process have not left, that happens when the last of them leaves. If there are ranks
-// in other processes, it happens when they have left, or after 10 s, and Leave waits for
-// that only if no communicator is left open in this process, for others may be closed in
-// another order there, or if this one has windows, whose memory is the user's afterwards. So
-// all waits of a process are at the same time. The caller need not hold the Turn.
+// this process have not left, that happens when the last of them leaves; if there are ranks
+// in other processes, when they have left too, or after 10 s. Leave waits for it if no
+// communicator is left open in this process, or if this one has windows, whose memory is the
+// user's afterwards. It does not otherwise: others may be closed in another order in other
+// processes, and their kernels may run, for which the driver waits when memory is freed, and
+// which may wait for this rank. The caller need not hold the Turn.
 func (g *Comm) Leave(releaseHost func() error) error {
 	processes.Lock()
 	key := string(g.Group.Key())
@@ -76,10 +79,6 @@ func (g *Comm) Leave(releaseHost func() error) error {
 		return nil
 	}
 	delete(processes.of, key)
-	if len(n.left) == g.Life.Size {
-		processes.Unlock()
-		return disband(n.left)
-	}
 	var err error
 	done := make(chan struct{})
 	processes.leaving = append(slices.DeleteFunc(processes.leaving, isClosed), done)
@@ -149,9 +148,12 @@ func disband(all []leaver) error {
 
 // release gives everything back, except for what graphs hold. What was queued has ended.
 func (g *Comm) release() error {
-	errs := []error{g.copyStream.close(g.Device), g.exchange.close(g.Device)}
-	if g.net != nil {
-		errs = append(errs, g.net.Close())
+	var errs []error
+	if g.net != nil { // quietly, for another thread may capture a stream meanwhile
+		d := g.Device.Driver()
+		errs = append(errs, cuda.Quietly(d, g.net.Context(), func() error {
+			return errors.Join(g.copyStream.close(d), g.exchange.close(d), g.net.Close())
+		}))
 	}
 	if g.estate != nil { // the last, for it holds the context
 		errs = append(errs, g.estate.leave())

@@ -28,7 +28,6 @@ import (
 // program that shows it.
 var off = map[Feature]string{
 	// ranks=2 each=true: open; open c=2; close c=2; call kind=AllGather type=int32
-	Farewells: "Close frees memory of other ranks' GPUs, which waits for kernels there that may wait for this rank",
 	// ranks=2 each=false ring=1 args=1: open; group; message type=uint32 n=148 out=1 from=1; message type=float16 n=39 in=3 out=3 from=1
 	Crowds: "the thread waits for space in one rank's ring before it has queued what the other ranks do",
 }
