@@ -30,7 +30,8 @@ type leaver struct {
 var processes struct {
 	sync.Mutex
 	of      map[string]*neighbours // of which ranks are open here, by key
-	leaving []<-chan struct{}      // closed by those that wait for other processes
+	leaving []<-chan struct{}      // each closed when a communicator has been given back
+	entered chan struct{}          // closed when a rank opens a communicator; nil if nobody waits for that
 }
 
 // enter counts a rank among its neighbours.
@@ -47,6 +48,10 @@ func (g *Comm) enter() {
 		processes.of[key] = n
 	}
 	n.open++
+	if processes.entered != nil {
+		close(processes.entered)
+		processes.entered = nil
+	}
 }
 
 // Finish waits until what was queued has ended, and lets nothing more begin: what graphs hold
@@ -63,11 +68,11 @@ func (g *Comm) Finish() error {
 
 // Leave gives everything back, and calls releaseHost for the host half. If other ranks of
 // this process have not left, that happens when the last of them leaves; if there are ranks
-// in other processes, when they have left too, or after 10 s. Leave waits for it if no
-// communicator is left open in this process, or if this one has windows, whose memory is the
-// user's afterwards. It does not otherwise: others may be closed in another order in other
+// in other processes, when they have left too, or after 10 s. Leave waits for it as long as no
+// other communicator is open in this process: others may be closed in another order in other
 // processes, and their kernels may run, for which the driver waits when memory is freed, and
-// which may wait for this rank. The caller need not hold the Turn.
+// which may wait for this rank. In any case Leave waits until nobody has windows open, whose
+// memory is the user's afterwards. The caller need not hold the Turn.
 func (g *Comm) Leave(releaseHost func() error) error {
 	processes.Lock()
 	key := string(g.Group.Key())
@@ -79,28 +84,43 @@ func (g *Comm) Leave(releaseHost func() error) error {
 		return nil
 	}
 	delete(processes.of, key)
-	var err error
-	done := make(chan struct{})
+	done, apart := make(chan struct{}), make(chan struct{})
 	processes.leaving = append(slices.DeleteFunc(processes.leaving, isClosed), done)
-	waits := processes.leaving
-	if len(processes.of) > 0 && !slices.ContainsFunc(n.left, func(l leaver) bool { return len(l.windows) > 0 }) {
-		waits = nil
+	waits, entered := processes.leaving, closedNow
+	if len(processes.of) == 0 {
+		if processes.entered == nil {
+			processes.entered = make(chan struct{})
+		}
+		entered = processes.entered
 	}
 	processes.Unlock()
+	hasWindows := slices.ContainsFunc(n.left, func(l leaver) bool { return len(l.windows) > 0 })
+	var err error
 	go func() {
 		defer close(done)
-		if err = disband(n.left); err != nil && waits == nil {
+		if err = disband(n.left, apart); err != nil {
 			g.Log.Warn("not all is given back", "subsys", "GPU", "err", err)
 		}
 	}()
-	if waits == nil {
-		return nil
+	if hasWindows {
+		<-apart
 	}
 	for _, done := range waits {
-		<-done
+		select {
+		case <-done:
+		case <-entered:
+			return nil
+		}
 	}
 	return err
 }
+
+// closedNow is a closed channel.
+var closedNow = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 func isClosed(c <-chan struct{}) bool {
 	select {
@@ -116,8 +136,9 @@ const farewellTime = 10 * time.Second
 
 // disband gives back what the ranks of this process have. First all ranks of all processes
 // say farewell, for until then kernels may use it. Where windows are open they are closed,
-// and the ranks say farewell once more: then no rank has another's memory open.
-func disband(all []leaver) error {
+// and the ranks say farewell once more: then no rank has another's memory open, and apart is
+// closed.
+func disband(all []leaver, apart chan<- struct{}) error {
 	ctx, cancel := context.WithTimeout(context.Background(), farewellTime)
 	defer cancel()
 	farewell := func(g leaver) error {
@@ -140,6 +161,7 @@ func disband(all []leaver) error {
 		group.Go(func() error { return farewell(g) }) // after it the windows' memory is the user's again
 	}
 	group.Wait()
+	close(apart)
 	for _, g := range all {
 		errs = append(errs, g.release(), g.releaseHost())
 	}
