@@ -1,7 +1,9 @@
 package ringo
 
 import (
+	"cmp"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 
@@ -24,6 +26,8 @@ import (
 type Group struct {
 	comms []*Comm
 	calls map[*Comm][]*Call
+	order map[*Comm][]int // the place of each call among all
+	added int
 }
 
 // NewGroup is an empty group.
@@ -32,13 +36,15 @@ func NewGroup() *Group { return new(Group) }
 // Add puts a call in the group; nothing happens before Run.
 func (g *Group) Add(c *Comm, call *Call) {
 	if g.calls == nil {
-		g.calls = map[*Comm][]*Call{}
+		g.calls, g.order = map[*Comm][]*Call{}, map[*Comm][]int{}
 	}
 	calls := g.calls[c]
 	if len(calls) == 0 {
 		g.comms = append(g.comms, c)
 	}
 	g.calls[c] = append(calls, call)
+	g.order[c] = append(g.order[c], g.added)
+	g.added++
 }
 
 // Run carries out the calls and returns when all have ended, with all their
@@ -59,7 +65,7 @@ func (g *Group) Run() error {
 	}
 	left := make([]*rest, len(g.comms))
 	for i, c := range g.comms {
-		left[i] = &rest{comm: c, calls: g.calls[c]}
+		left[i] = &rest{comm: c, calls: g.calls[c], order: g.order[c]}
 	}
 	for slices.ContainsFunc(left, (*rest).more) {
 		queueInTurn(left)
@@ -76,6 +82,7 @@ func (g *Group) Run() error {
 type rest struct {
 	comm  *Comm
 	calls []*Call
+	order []int // the place of each among the group's
 	err   error // ends them
 }
 
@@ -84,46 +91,79 @@ func (r *rest) more() bool { return len(r.calls) > 0 && r.err == nil }
 // next carries out the first of calls, with those that go side by side with it, or all.
 func (r *rest) next(calls []*Call, all bool) {
 	n, err := r.comm.together(calls, all)
-	r.calls, r.err = r.calls[n:], err
+	r.calls, r.order, r.err = r.calls[n:], r.order[n:], err
 }
 
 // queueInTurn queues the calls on GPU memory that come next: a collective of each
 // communicator, then the next of each, and before it the sends and receives, which not all
 // ranks have. A driver may load the kernel of a call only after the kernels before it, and
-// these may wait for a rank whose call is not queued yet. This thread does it itself, for a
-// stream may be its own; but calls that may wait for room in the GPU's ring of work, and so
-// for other ranks' calls, are queued at the same time as these.
+// these may wait for a rank whose call is not queued yet. Calls of several communicators
+// are queued in the order in which they were added, for they may be on one stream, and ranks
+// whose orders differ wait for each other. This thread does it itself, for a stream may be its own;
+// but where calls may wait for room in a GPU's ring of work, and so for other ranks' calls,
+// those of each GPU are queued at the same time.
 func queueInTurn(left []*rest) {
 	for queued := true; queued; {
 		queued = false
 		for _, pairwise := range [...]bool{true, false} {
-			var waiting sync.WaitGroup
+			slices.SortStableFunc(left, func(a, b *rest) int { return cmp.Compare(a.place(), b.place()) })
+			on := map[*gpu.Device][]*rest{}
 			for _, r := range left {
-				if !r.more() || !r.calls[0].OnDevice() || r.calls[0].Kind.Pairwise() != pairwise {
-					continue
-				}
-				if queued = true; r.mayWait() {
-					waiting.Go(func() { r.next(r.calls, false) })
-				} else {
-					r.next(r.calls, false)
+				if r.more() && r.calls[0].OnDevice() && r.calls[0].Kind.Pairwise() == pairwise {
+					on[r.comm.cfg.Device] = append(on[r.comm.cfg.Device], r)
 				}
 			}
+			queued = queued || len(on) > 0
+			var waiting sync.WaitGroup
+			here := left[:0:0]
+			for _, r := range left { // GPUs in the order of their first calls
+				list := on[r.comm.cfg.Device]
+				if len(list) == 0 || list[0] != r {
+					continue
+				}
+				if slices.ContainsFunc(list, (*rest).mayWait) && !slices.ContainsFunc(list, (*rest).tied) {
+					waiting.Go(func() { nextOf(list) })
+				} else {
+					here = append(here, list...)
+				}
+			}
+			nextOf(here)
 			waiting.Wait()
 		}
 	}
 }
 
-// mayWait reports whether the next calls may wait for room, and may be made on any thread:
-// sends and receives, which are not captured and not on a thread's own stream.
-func (r *rest) mayWait() bool {
-	n := 0
-	for n < len(r.calls) && r.calls[n].Kind.Pairwise() && r.calls[n].OnDevice() {
-		if r.calls[n].Stream == gpu.PerThread {
-			return false
-		}
-		n++
+func nextOf(list []*rest) {
+	for _, r := range list {
+		r.next(r.calls, false)
 	}
-	return n > 1 && r.comm.gpu != nil && !r.comm.gpu.Capturing(r.calls[0].Stream)
+}
+
+// place is where the next call was added.
+func (r *rest) place() int {
+	if len(r.order) == 0 {
+		return math.MaxInt
+	}
+	return r.order[0]
+}
+
+// mayWait reports whether the next calls may wait for room: more than one message.
+func (r *rest) mayWait() bool {
+	return len(r.calls) > 1 && r.calls[0].Kind.Pairwise() && r.calls[1].Kind.Pairwise()
+}
+
+// tied reports whether the next calls have to be made by this thread: its own stream is
+// among them, or a capture.
+func (r *rest) tied() bool {
+	for _, c := range r.calls {
+		if !c.Kind.Pairwise() || !c.OnDevice() {
+			break
+		}
+		if c.Stream == gpu.PerThread {
+			return true
+		}
+	}
+	return r.comm.gpu == nil || r.comm.gpu.Capturing(r.calls[0].Stream)
 }
 
 // carryOutOnHost carries out the calls on host memory that come next, of all communicators
@@ -185,10 +225,11 @@ func (c *Comm) together(calls []*Call, all bool) (done int, err error) {
 // empty keeps the memory of the group for the next time.
 func (g *Group) empty() {
 	for _, c := range g.comms {
-		g.calls[c] = g.calls[c][:0]
+		g.calls[c], g.order[c] = g.calls[c][:0], g.order[c][:0]
 	}
 	if len(g.calls) > len(g.comms) { // of communicators that are not used any more
 		clear(g.calls)
+		clear(g.order)
 	}
-	g.comms = g.comms[:0]
+	g.comms, g.added = g.comms[:0], 0
 }

@@ -129,6 +129,32 @@ open algo=steps
 call kind=Gather type=int32
 call kind=AlltoAllv type=uint32 counts=36,171,74/98,250,55/310,90,56 in=2 out=3
 check`},
+	{"one thread's group of messages that the smallest ring does not hold", `
+program seed=2048 ranks=2 bytes=4096 each=false ring=1 args=1
+open
+group
+	message type=uint32 n=148 out=1 from=1
+	message type=float16 n=39 in=3 out=3 from=1
+	message type=uint32 n=10 in=0 out=2 for=1
+	message type=uint32 n=10 in=1 out=1 outat=200 from=1
+check`},
+	{"one thread's group of two communicators, where a rank's first calls are of the second", `
+program seed=12244 ranks=2 bytes=4096 each=false ring=0 args=0
+open
+split c=1 members=0,1
+group
+	message on=own2 type=int32 from=1 for=1 out=1
+	message c=1 on=own2 type=int32 from=1
+	call on=own2 kind=AllReduce type=int32
+	call c=1 on=own2 kind=AlltoAllv type=int32 counts=10,377/17,286 in=3 out=3
+check`},
+	{"Close while another rank goes on with another communicator", `
+program seed=35 ranks=2 bytes=4096 each=true ring=0 args=0
+open
+open c=2
+close c=2
+call kind=AllGather type=int32
+check`},
 	{"an executable graph is updated", `
 program seed=10 ranks=2 bytes=4096 each=false ring=0 args=0
 open
