@@ -26,6 +26,7 @@ type rank struct {
 	streams [streams]gpu.Stream
 	renewed [streams]int
 	events  [streams]gpu.Event
+	ended   []gpu.Event // the ends of streams that were destroyed
 	comms   map[int]member
 	graphs  map[int]*captured
 	fills   map[filled]mem.Region
@@ -131,7 +132,17 @@ func (k *rank) end() error {
 }
 
 // sync waits for all streams, those that were destroyed too.
-func (k *rank) sync() error { return k.d.With(k.driver.CtxSynchronize) }
+func (k *rank) sync() error {
+	return k.d.With(func() error {
+		for _, e := range k.ended {
+			if err := errors.Join(k.driver.EventSynchronize(e), k.driver.EventDestroy(e)); err != nil {
+				return err
+			}
+		}
+		k.ended = k.ended[:0]
+		return k.driver.CtxSynchronize()
+	})
+}
 
 // step does a step. The calls of a group are left in g, if that is not nil.
 func (k *rank) step(i int, g *ringo.Group) error {
@@ -155,7 +166,12 @@ func (k *rank) do(i int, s *Step, e *expectation, g *ringo.Group) error {
 	case Sync:
 		return k.d.Synchronize(stream)
 	case Renew:
-		if err := k.d.DestroyStream(stream); err != nil {
+		e, err := k.d.NewEvent()
+		if err != nil {
+			return err
+		}
+		k.ended = append(k.ended, e)
+		if err := errors.Join(k.d.Record(e, stream), k.d.DestroyStream(stream)); err != nil {
 			return err
 		}
 		k.renewed[s.Stream]++
