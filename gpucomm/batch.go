@@ -7,8 +7,9 @@ import (
 	"github.com/ringo-go/ringo/kernels/collective"
 )
 
-// maxBatch is the most calls of a batch.
-const maxBatch = 4096
+// maxBatch is the most calls of a batch. Calls that depend on each other take a launch each; a
+// stream holds some thousand launches, and then a thread that drives several GPUs would wait.
+const maxBatch = 256
 
 // Alike is how many of the next calls of a group Batch carries out together, 1 if it does
 // not serve. All ranks find the same, so what a rank alone knows does not count: on which
