@@ -98,8 +98,14 @@ func (d *Device) Capture(s Stream, f func() error) (*Graph, error) {
 			return err
 		}
 		defer d.driver.GraphDestroy(recorded)
-		g.x, err = d.driver.GraphInstantiate(recorded, 0)
-		return err
+		ctx, err := d.Context()
+		if err != nil {
+			return err
+		}
+		return cuda.Quietly(d.driver, ctx, func() error { // this thread may be capturing for another GPU
+			g.x, err = d.driver.GraphInstantiate(recorded, 0)
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err

@@ -11,14 +11,17 @@ type graphExec struct {
 	last    *op // of the last launch
 }
 
-// GraphInstantiate may be called while the graph is being captured, and takes the
-// nodes that it has by then.
+// GraphInstantiate may be called while the graph is being captured, if the mode of capture
+// permits it, and takes the nodes that it has by then.
 func (m *Machine) GraphInstantiate(h cuda.Graph, flags uint64) (cuda.GraphExec, error) {
 	c, err := m.beginIn("cuGraphInstantiateWithFlags")
 	if err != nil {
 		return 0, err
 	}
 	defer c.end()
+	if err := c.unsafe(); err != nil {
+		return 0, err
+	}
 	g, err := c.graph(h)
 	if err != nil {
 		return 0, err

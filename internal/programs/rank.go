@@ -378,9 +378,15 @@ func (k *rank) endCapture(s *Step) error {
 		if s.Discard {
 			return k.driver.GraphDestroy(g)
 		}
-		x, err := k.driver.GraphInstantiate(g, 0)
-		k.graphs[s.Graph] = &captured{g, x}
-		return err
+		ctx, err := k.d.Context()
+		if err != nil {
+			return err
+		}
+		return cuda.Quietly(k.driver, ctx, func() error { // other ranks may be capturing
+			x, err := k.driver.GraphInstantiate(g, 0)
+			k.graphs[s.Graph] = &captured{g, x}
+			return err
+		})
 	})
 }
 
