@@ -65,7 +65,6 @@ type doubler struct {
 	c       *Comm
 	d       *gpu.Device
 	x       Region
-	streams []gpu.Stream
 }
 
 func (l *doubler) call(s gpu.Stream) *Call {
