@@ -62,9 +62,9 @@ func (w way) on(t *testing.T, list []*gpu.Device) []*doubler {
 // A doubler is a rank, and memory that it doubles by an all-reduce of two ranks.
 type doubler struct {
 	*testing.T
-	c       *Comm
-	d       *gpu.Device
-	x       Region
+	c *Comm
+	d *gpu.Device
+	x Region
 }
 
 func (l *doubler) call(s gpu.Stream) *Call {
