@@ -11,6 +11,6 @@ func TestCost(t *testing.T) {
 	require.NotNil(t, r.Cost)
 	require.Positive(t, r.Cost.Open)
 	require.Positive(t, r.Cost.First)
-	require.InDelta(t, 44, r.Cost.Memory, 20)
+	require.InDelta(t, 8, r.Cost.Memory, 4)
 	require.Contains(t, out, "# "+r.Cost.String())
 }
