@@ -99,7 +99,9 @@ func TestGroupOfReductions(t *testing.T) {
 			noErrors(t, each(comms, func(c *Comm) error { // streams are a rank's own business
 				return errors.Join(together(c.Rank(), streams[c.Rank()][:1+c.Rank()%2]), synchronize(c))
 			}))
-			require.LessOrEqual(t, int(driver.n.Load()-before), test.n*test.most)
+			if !gputest.Required("pcie") { // without lines there are no shared kernels
+				require.LessOrEqual(t, int(driver.n.Load()-before), test.n*test.most)
+			}
 			compare()
 
 			one()
@@ -163,6 +165,9 @@ func countedDevices(t testing.TB, n int) ([]*gpu.Device, *launches) {
 
 // Ranks whose groups differ find out.
 func TestGroupsDiffer(t *testing.T) {
+	if gputest.Required("pcie") {
+		t.Skip("without lines there are no shared kernels, and groups may differ")
+	}
 	list := devices(t, 2)
 	comms := onDevices(t, list, Config{Timeout: 20 * time.Second})
 	memory := memories(t, list, 4096)
