@@ -114,8 +114,10 @@ func TestFootprint(t *testing.T) {
 					require.NoError(t, c.Close())
 				}
 			}
-			f = settled(t, list, func(f footprint) bool { return f.since(before).goroutines == 0 })
+			f = settled(t, list, func(f footprint) bool { return f.since(before).goroutines <= 0 })
 			left := f.since(before)
+			left.goroutines = max(0, left.goroutines) // of tests before, some may end meanwhile
+			left.descriptors = max(0, left.descriptors)
 			if gputest.OnGPU() && max(left.memory[0], left.memory[1]) <= 32<<20 { // the driver may keep a little
 				left.memory = []int{0, 0}
 			}
@@ -206,7 +208,7 @@ func TestManyCommunicators(t *testing.T) {
 				require.NoError(t, c.Close())
 			}
 		}
-		f := settled(t, list, func(f footprint) bool { return f.goroutines == before.goroutines })
+		f := settled(t, list, func(f footprint) bool { return f.goroutines <= before.goroutines })
 		runtime.GC()
 		runtime.GC()
 		var m runtime.MemStats
@@ -215,7 +217,9 @@ func TestManyCommunicators(t *testing.T) {
 	}
 	few, heap := use(10)
 	many, heapAfter := use(60)
-	require.Equal(t, few, many)
+	require.LessOrEqual(t, many.goroutines, few.goroutines) // of tests before, some may end meanwhile
+	require.LessOrEqual(t, many.descriptors, few.descriptors)
+	require.Equal(t, few.memory, many.memory)
 	require.Less(t, int64(heapAfter)-int64(heap), int64(60<<10), "less than a KiB each")
 }
 

@@ -86,7 +86,7 @@ func (g *Comm) Leave(releaseHost func() error) error {
 	delete(processes.of, key)
 	done, apart := make(chan struct{}), make(chan struct{})
 	processes.leaving = append(slices.DeleteFunc(processes.leaving, isClosed), done)
-	waits, entered := processes.leaving, closedNow
+	waits, entered := slices.Clone(processes.leaving), closedNow // others delete from theirs
 	if len(processes.of) == 0 {
 		if processes.entered == nil {
 			processes.entered = make(chan struct{})
