@@ -148,19 +148,7 @@ func (d *launches) LaunchKernel(f cuda.Function, l *cuda.Launch, args []byte) er
 func countedDevices(t testing.TB, n int) ([]*gpu.Device, *launches) {
 	t.Helper()
 	driver := &launches{Driver: gputest.Driver(t, gputest.Devices(n), gputest.Warm())}
-	m, err := gpu.Of(driver)
-	require.NoError(t, err)
-	list := make([]*gpu.Device, n)
-	for i := range list {
-		list[i], err = m.Device(i)
-		require.NoError(t, err)
-	}
-	t.Cleanup(func() {
-		for _, d := range list {
-			require.NoError(t, d.Release())
-		}
-	})
-	return list, driver
+	return devicesOf(t, driver, n), driver
 }
 
 // Ranks whose groups differ find out.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -19,7 +20,13 @@ import (
 // devices opens n devices, of the emulator unless REQUIRE=cuda.
 func devices(t testing.TB, n int, o ...gputest.Option) []*gpu.Device {
 	t.Helper()
-	m, err := gpu.Of(gputest.Driver(t, append(o, gputest.Devices(n), gputest.Warm())...))
+	return devicesOf(t, gputest.Driver(t, append(o, gputest.Devices(n), gputest.Warm())...), n)
+}
+
+// devicesOf opens n devices of a driver.
+func devicesOf(t testing.TB, d cuda.Driver, n int) []*gpu.Device {
+	t.Helper()
+	m, err := gpu.Of(d)
 	require.NoError(t, err)
 	list := make([]*gpu.Device, n)
 	for i := range list {

@@ -20,16 +20,7 @@ import (
 // loaded at Open. Those of every type and operator would take seconds there, so a program
 // whose communicators overlap has Prepare load those that it needs.
 func (g *Comm) Prepare(c *call.Call) error {
-	if err := g.ours(c); err != nil {
-		return err
-	}
-	return g.with(c, func() error {
-		if err := g.admit(c); err != nil {
-			return err
-		}
-		if err := g.Life.Begin(c, g); err != nil {
-			return g.refusal(c, err)
-		}
+	return g.admitted(c, func() error {
 		ans, r := g.Answer(c), &g.request
 		err := g.Numberer.Number(r, c, ans.Algo, true)
 		if err == nil {

@@ -15,16 +15,7 @@ import (
 
 // Do queues a checked call on GPU memory on its stream. An error is a *call.Error.
 func (g *Comm) Do(c *call.Call) error {
-	if err := g.ours(c); err != nil {
-		return err
-	}
-	return g.with(c, func() error {
-		if err := g.admit(c); err != nil {
-			return err
-		}
-		if err := g.Life.Begin(c, g); err != nil {
-			return g.refusal(c, err)
-		}
+	return g.admitted(c, func() error {
 		ans := g.Answer(c)
 		r := &g.request
 		err := g.chooser.Prove(c, ans.Algo)
@@ -38,6 +29,22 @@ func (g *Comm) Do(c *call.Call) error {
 			return g.Life.Fail(c, r.Seq(), err, g)
 		}
 		return nil
+	})
+}
+
+// admitted calls f for a call that may begin, with the device's context current.
+func (g *Comm) admitted(c *call.Call, f func() error) error {
+	if err := g.ours(c); err != nil {
+		return err
+	}
+	return g.with(c, func() error {
+		if err := g.admit(c); err != nil {
+			return err
+		}
+		if err := g.Life.Begin(c, g); err != nil {
+			return g.refusal(c, err)
+		}
+		return f()
 	})
 }
 
