@@ -87,6 +87,9 @@ func (m *member) hear(msg message) {
 		m.settle(msg.Seq, result{data: msg.Data})
 	case *withdrawn:
 		w := &WithdrawnError{Rank: msg.Rank, Missing: slices.Clone(msg.Missing), Reason: msg.Reason}
+		if isClosed(m.closed) { // to leave is to give up
+			w.Err = ErrClosed
+		}
 		if !m.settle(msg.Seq, result{err: w}) {
 			m.withdrawn[msg.Seq] = w
 		}
