@@ -28,6 +28,7 @@ type Config struct {
 	// Iterations of a measurement, 0 for as many as take some time, at
 	// least minIterations; Warmup before each.
 	Iterations, Warmup int
+	Group              int  // operations of a group, which an iteration is
 	Check              bool // verify every element
 	Error              bool // compare sums of random floats with the exact ones
 
@@ -60,7 +61,7 @@ func NewConfig() *Config {
 	return &Config{
 		Processes: 4, PerProcess: 1,
 		Sweep:  Sweep{Min: 8, Max: 16 << 20, Step: 1 << 20, Factor: 4},
-		Warmup: 5, Device: "auto", Transport: "auto", Algo: "auto", Timeout: 2 * time.Minute,
+		Warmup: 5, Group: 1, Device: "auto", Transport: "auto", Algo: "auto", Timeout: 2 * time.Minute,
 		Repetitions: 3, PeerTimeout: 2 * time.Minute,
 		NCCL: "libnccl.so.2", types: "float32", ops: "sum", check: "1", registered: "0",
 	}
@@ -174,6 +175,8 @@ func (c *Config) numbers() error {
 		return cli.Usagef("-r %d: the ranks are 0 to %d; -1 is all in turn", c.Root, n-1)
 	case c.Iterations < 0 || c.Iterations > maxIterations:
 		return cli.Usagef("-n %d: want 1 to %d iterations, or 0 to have them chosen", c.Iterations, maxIterations)
+	case c.Group < 1 || c.Group > maxGroup:
+		return cli.Usagef("-m %d: want groups of 1 to %d operations", c.Group, maxGroup)
 	case c.Warmup < 0:
 		return cli.Usagef("-w %d: cannot be negative", c.Warmup)
 	case c.Repetitions < 1:
@@ -294,6 +297,9 @@ func (c *Config) peerNames() error {
 	}
 	if c.Device != "host" {
 		return nil
+	}
+	if c.Group > 1 {
+		return cli.Usagef("-m %d: of the peers only nccl has groups: leave -m or --peer out", c.Group)
 	}
 	if c.PerProcess > 1 || c.Processes == 0 {
 		return cli.Usagef("--peer starts one process a rank on this machine: leave -g at 1 and -np above 0")

@@ -129,20 +129,21 @@ func (w *worker) deviation(s *series, op *operation) (*Deviation, error) {
 	e, size := elements[s.typ], s.typ.Size()
 	w.seed++
 	seed := hash(w.seed, n, op.count)
-	for j := range min(period, len(op.in)/size) {
-		e.put(op.in[j*size:], e.bits(e.random(seed, rank, j)))
+	give, get := op.places[0].in, op.places[0].out
+	for j := range min(period, len(give)/size) {
+		e.put(give[j*size:], e.bits(e.random(seed, rank, j)))
 	}
-	for at := period * size; at < len(op.in); at *= 2 {
-		copy(op.in[at:], op.in[:at])
+	for at := period * size; at < len(give); at *= 2 {
+		copy(give[at:], give[:at])
 	}
-	clear(op.out)
+	clear(get)
 	in, out := w.lengths(op)
 	if err := w.once(op, in, out); err != nil {
 		return nil, err
 	}
 	var all spread
 	for i, p := range s.result(rank, s.root, n, op.count) {
-		block := op.out[i*op.count*size:][:op.count*size]
+		block := get[i*op.count*size:][:op.count*size]
 		for j := range min(period, op.count) {
 			want := e.sum(s.op, seed, n, (p.from+j)%period)
 			ulp := e.ulp(want.hi)

@@ -41,6 +41,7 @@ func (c *Config) Register(fs *flag.FlagSet) {
 	}
 	number(&c.Iterations, "n", "iters")
 	number(&c.Warmup, "w", "warmup_iters")
+	number(&c.Group, "m", "agg_iters")
 	number(&c.Root, "r", "root")
 	number(&c.Graph, "G", "cudagraph")
 	text(&c.registered, "R", "local_register")

@@ -71,8 +71,30 @@ func (n *ncclPeer) offers(s *series) bool {
 	return !s.Reduces() || ok
 }
 
-// operation is what carries out a call with NCCL.
-func (n *ncclPeer) operation(s *series, c *ringo.Call) func() error {
+// together makes calls with NCCL, in a group if they are several.
+func (n *ncclPeer) together(calls []*ringo.Call) func() error {
+	list := make([]func() error, len(calls))
+	for i, c := range calls {
+		list[i] = n.operation(c)
+	}
+	f := list[0]
+	if len(list) > 1 {
+		f = func() error {
+			return n.lib.Together(func() error {
+				for _, f := range list {
+					if err := f(); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+	}
+	return func() error { return n.w.gpu.dev.With(f) }
+}
+
+// operation is what carries out a call with NCCL, with the device's context current.
+func (n *ncclPeer) operation(c *ringo.Call) func() error {
 	var (
 		in, out, count = c.In.Ptr(), c.Out.Ptr(), uintptr(c.Count)
 		t, op, root    = uintptr(c.Type.NCCL()), ncclOps[c.Op.Kind], uintptr(c.Root)
@@ -129,5 +151,5 @@ func (n *ncclPeer) operation(s *series, c *ringo.Call) func() error {
 			})
 		}
 	}
-	return func() error { return n.w.gpu.dev.With(f) }
+	return f
 }

@@ -7,34 +7,59 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// An operation is a call on memory that can be made again and again.
+// An operation is a group of calls, or a single one, that can be made again and again.
 type operation struct {
-	do      func() error
-	in, out []byte // as the collective's Extents say
+	do      func() error // the group
+	once    func() error // a call on each place
+	places  []place      // of the calls, which use them in turn
 	count   int
 	inPlace bool
 }
 
-// layout is the memory of one rank in blocks of one bytes, as in nccl-tests: in
-// place, the smaller buffer is the rank's own block of the larger one.
-func (w *worker) layout(s *series, rank, one int, inPlace bool) (in, out []byte) {
-	n := w.comm.Size()
-	give, get := s.In.Blocks(rank, s.root, n), s.Out.Blocks(rank, s.root, n)
-	in, out = w.in.first(give*one), w.out.first(get*one)
-	if inPlace && give > 0 && get > 0 {
-		switch {
-		case give > get:
-			out = in[rank*one : (rank+1)*one]
-		case get > give:
-			in = out[rank*one : (rank+1)*one]
-		default:
-			in = out
-		}
-	}
-	return in, out
+// A place is the memory of one call, as the collective's Extents say.
+type place struct{ in, out []byte }
+
+// maxGroup is the most calls of a group.
+const maxGroup = 100_000
+
+// placesBytes is how much memory the calls of a group have between them, at most: each a
+// place of its own where there is room, since calls that write the same memory have to
+// wait for each other.
+const placesBytes = 64 << 20
+
+// roomFor is the length of buffers for groups of calls, the longest of longest bytes.
+func roomFor(longest int64, calls int) int64 {
+	return max(longest, min(stride(longest)*int64(calls), placesBytes))
 }
 
-// operation is a call on this rank's memory.
+// stride is the distance of two places of n bytes.
+func stride(n int64) int64 { return (max(1, n) + 15) &^ 15 }
+
+// places are where the calls of a group have their memory, in blocks of one bytes, laid
+// out as for a rank. In place, as in nccl-tests, the smaller buffer is the rank's own
+// block of the larger one.
+func (w *worker) places(s *series, rank, one int, inPlace bool) (list []place) {
+	n := w.comm.Size()
+	give, get := s.In.Blocks(rank, s.root, n), s.Out.Blocks(rank, s.root, n)
+	apart := int(stride(int64(s.Size(1, n, 1)) * int64(one))) // the same on all ranks
+	for at := 0; len(list) == 0 || len(list) < w.cfg.Group && at+apart <= w.in.room(); at += apart {
+		in, out := w.in.part(at, give*one), w.out.part(at, get*one)
+		if inPlace && give > 0 && get > 0 {
+			switch {
+			case give > get:
+				out = in[rank*one : (rank+1)*one]
+			case get > give:
+				in = out[rank*one : (rank+1)*one]
+			default:
+				in = out
+			}
+		}
+		list = append(list, place{in, out})
+	}
+	return list
+}
+
+// operation is a group of calls on this rank's memory.
 func (w *worker) operation(program string, s *series, count int, inPlace bool) *operation {
 	rank, n := w.comm.Rank(), w.comm.Size()
 	one := count * s.typ.Size()
@@ -42,38 +67,61 @@ func (w *worker) operation(program string, s *series, count int, inPlace bool) *
 	if w.cfg.Registered && s.Rooted() { // windows lie as on the root, on all ranks
 		as = s.root
 	}
-	in, out := w.layout(s, as, one, inPlace)
-	op := &operation{
-		in: in[:one*s.In.Blocks(rank, s.root, n)], out: out[:one*s.Out.Blocks(rank, s.root, n)],
-		count: count, inPlace: inPlace,
-	}
-	call := &ringo.Call{Kind: s.Kind, In: mem.Host(op.in), Out: mem.Host(op.out), Count: count, Type: s.typ, Op: s.op, Root: s.root}
-	if w.gpu != nil {
-		call.In, call.Out, call.Stream = w.twin(in), w.twin(out), w.gpu.stream
-	}
-	if program == "nccl" {
-		op.do = w.nccl.operation(s, call)
-		return op
-	}
-	op.do = func() error { return w.comm.Do(call) }
-	if s.Kind == ringo.KindSend {
-		recv := *call
-		recv.Kind, recv.Peer = ringo.KindRecv, (rank+n-1)%n
-		call.Peer = (rank + 1) % n
-		g := ringo.NewGroup()
-		op.do = func() error {
-			g.Add(w.comm, call)
-			g.Add(w.comm, &recv)
-			return g.Run()
+	op := &operation{places: w.places(s, as, one, inPlace), count: count, inPlace: inPlace}
+	calls := make([]*ringo.Call, len(op.places))
+	for i := range op.places {
+		at := &op.places[i]
+		in, out := at.in, at.out
+		at.in, at.out = in[:one*s.In.Blocks(rank, s.root, n)], out[:one*s.Out.Blocks(rank, s.root, n)]
+		calls[i] = &ringo.Call{Kind: s.Kind, In: mem.Host(at.in), Out: mem.Host(at.out), Count: count, Type: s.typ, Op: s.op, Root: s.root}
+		if w.gpu != nil {
+			calls[i].In, calls[i].Out, calls[i].Stream = w.twin(in), w.twin(out), w.gpu.stream
 		}
 	}
+	group := make([]*ringo.Call, w.cfg.Group)
+	for i := range group {
+		group[i] = calls[i%len(calls)]
+	}
+	together := w.together
+	if program == "nccl" {
+		together = w.nccl.together
+	}
+	op.do, op.once = together(group), together(calls)
 	return op
+}
+
+// together makes calls, in a group if they are several. A Send goes to the next rank and
+// comes with the Recv from the one before.
+func (w *worker) together(calls []*ringo.Call) func() error {
+	rank, n := w.comm.Rank(), w.comm.Size()
+	var all []*ringo.Call
+	for _, c := range calls {
+		if all = append(all, c); c.Kind == ringo.KindSend {
+			send, recv := *c, *c
+			send.Peer = (rank + 1) % n
+			recv.Kind, recv.Peer = ringo.KindRecv, (rank+n-1)%n
+			all = append(all[:len(all)-1], &send, &recv)
+		}
+	}
+	if len(all) == 1 {
+		return func() error { return w.comm.Do(all[0]) }
+	}
+	g := ringo.NewGroup()
+	return func() error {
+		for _, c := range all {
+			g.Add(w.comm, c)
+		}
+		return g.Run()
+	}
 }
 
 // lengths is how many bytes of the two buffers, from their beginning, hold an
 // operation's memory.
 func (w *worker) lengths(op *operation) (in, out int) {
-	return max(w.in.length(op.in), w.in.length(op.out)), max(w.out.length(op.in), w.out.length(op.out))
+	for _, p := range op.places {
+		in, out = max(in, w.in.length(p.in), w.in.length(p.out)), max(out, w.out.length(p.in), w.out.length(p.out))
+	}
+	return in, out
 }
 
 // verify carries the operation out once on fresh data and counts the errors on all
@@ -95,19 +143,23 @@ func (w *worker) verify(s *series, op *operation) (int64, error) {
 	in, out := w.lengths(op)
 	w.in.guard(in)
 	w.out.guard(out)
-	for i, p := range origins {
-		w.scratch.of(d, p.rank).poison(op.out[i*one:(i+1)*one], p.from)
+	for _, at := range op.places {
+		for i, p := range origins {
+			w.scratch.of(d, p.rank).poison(at.out[i*one:(i+1)*one], p.from)
+		}
+		w.scratch.of(d, rank).fill(at.in, 0)
 	}
-	w.scratch.of(d, rank).fill(op.in, 0)
 	if err := w.once(op, in, out); err != nil {
 		return 0, err
 	}
 	var wrong int64
-	for i, p := range origins {
-		wrong += w.scratch.of(d, p.rank).wrong(op.out[i*one:(i+1)*one], p.from)
-	}
-	if !op.inPlace {
-		wrong += w.scratch.of(d, rank).wrong(op.in, 0)
+	for _, at := range op.places {
+		for i, p := range origins {
+			wrong += w.scratch.of(d, p.rank).wrong(at.out[i*one:(i+1)*one], p.from)
+		}
+		if !op.inPlace {
+			wrong += w.scratch.of(d, rank).wrong(at.in, 0)
+		}
 	}
 	wrong += w.in.trespassed(in) + w.out.trespassed(out)
 	w.wrong += wrong
@@ -122,12 +174,12 @@ func (w *worker) verify(s *series, op *operation) (int64, error) {
 // buffers.
 func (w *worker) once(op *operation, in, out int) error {
 	if w.gpu == nil {
-		return op.do()
+		return op.once()
 	}
 	if err := w.upload(in, out); err != nil {
 		return err
 	}
-	do := op.do
+	do := op.once
 	// Out of place a graph of several operations has the result of one.
 	if g := w.gpu.graph; g != nil && !op.inPlace {
 		do = func() error { return g.Launch(w.gpu.stream) }

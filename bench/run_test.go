@@ -126,27 +126,51 @@ func TestWorkerFindsWrongResults(t *testing.T) {
 	defer comms[0].Close()
 	cfg := NewConfig()
 	cfg.Check = true
-	for name, damage := range map[string]func(op *operation){
-		"one bit of the result":       func(op *operation) { op.out[17] ^= 4 },
-		"the contribution":            func(op *operation) { op.in[5]++ },
-		"the byte after the result":   func(op *operation) { op.out[: len(op.out)+1 : len(op.out)+1][len(op.out)]++ },
-		"nothing written to the last": func(op *operation) { op.out[len(op.out)-1] ^= 0xff },
+	cfg.Group = 3
+	for name, damage := range map[string]func(p place){
+		"one bit of the result":       func(p place) { p.out[17] ^= 4 },
+		"the contribution":            func(p place) { p.in[5]++ },
+		"the byte after the result":   func(p place) { p.out[: len(p.out)+1 : len(p.out)+1][len(p.out)]++ },
+		"nothing written to the last": func(p place) { p.out[len(p.out)-1] ^= 0xff },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorker(cfg, comms[0])
-			w.in, w.out = newBuffer(4000), newBuffer(4000)
+			w.in, w.out = newBuffer(roomFor(4000, 3)), newBuffer(roomFor(4000, 3))
 			op := w.operation("ringo", oneSeries("allreduce"), 1000, false)
-			if strings.Contains(name, "byte after") {
-				op.out = w.out.all[fence : fence+4000]
-			}
-			do := op.do
-			op.do = func() error { defer damage(op); return do() }
+			require.Len(t, op.places, 3)
+			last := op.places[2]
+			last.out = w.out.all[fence+8000 : fence+12000]
+			once := op.once
+			op.once = func() error { defer damage(last); return once() }
 			wrong, err := w.verify(oneSeries("allreduce"), op)
 			require.NoError(t, err)
 			require.Equal(t, int64(1), wrong)
 			require.Equal(t, int64(1), w.wrong)
 		})
 	}
+}
+
+// Calls of a group have memory of their own as far as there is room, and all of it is
+// verified.
+func TestRunGroups(t *testing.T) {
+	for name, args := range map[string][]string{
+		"host":            {"all", "-np", "2", "--transport", "inproc", "-b", "0", "-e", "100"},
+		"GPUs":            {"all", "-g", "2", "--device", "emu", "-b", "8", "-e", "100"},
+		"graphs of a GPU": {"allreduce", "-g", "2", "--device", "emu", "-b", "8", "-e", "8", "-G", "2", "-R", "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, out := measureHere(t, append(args, "-m", "5", "-f", "10", "-r", "1")...)
+			require.Zero(t, r.Wrong())
+			require.Contains(t, out, "# groups of 5 operations; times are of one\n")
+		})
+	}
+}
+
+func TestRoomFor(t *testing.T) {
+	require.Equal(t, int64(112), roomFor(100, 1))
+	require.Equal(t, int64(1120), roomFor(100, 10))
+	require.Equal(t, int64(placesBytes), roomFor(1<<20, 1000))
+	require.Equal(t, int64(1<<30), roomFor(1<<30, 1000))
 }
 
 func TestKilledRankEndsTheOthers(t *testing.T) {

@@ -97,10 +97,13 @@ const fence = 64
 
 func newBuffer(n int64) buffer { return buffer{make([]byte, n+2*fence)} }
 
-// first is the first n bytes.
-func (b buffer) first(n int) []byte { return b.all[fence : fence+n : fence+n] }
+// part is n bytes from at on.
+func (b buffer) part(at, n int) []byte { return b.all[fence+at : fence+at+n : fence+at+n] }
 
-// length is how many of the first bytes hold a part that first gave, or none if
+// room is how many bytes parts can have.
+func (b buffer) room() int { return len(b.all) - 2*fence }
+
+// length is how many of the first bytes hold a part that part gave, or none if
 // the part is another buffer's.
 func (b buffer) length(part []byte) int {
 	if len(part) == 0 || !mem.Host(part).Overlaps(mem.Host(b.all)) {

@@ -63,7 +63,7 @@ func TestWrongPlaceIsSeen(t *testing.T) {
 func TestBufferFences(t *testing.T) {
 	b := newBuffer(100)
 	b.guard(40)
-	mem := b.first(40)
+	mem := b.part(0, 40)
 	require.Len(t, mem, 40)
 	require.Equal(t, 40, cap(mem))
 	for i := range mem {

@@ -43,7 +43,8 @@ func (w *worker) run(plan []series, dev *gpu.Device) (err error) {
 			longest = max(longest, s.Size(count, n, s.typ.Size()))
 		}
 	}
-	w.in, w.out = newBuffer(longest), newBuffer(longest)
+	room := roomFor(longest, w.cfg.Group)
+	w.in, w.out = newBuffer(room), newBuffer(room)
 	if dev != nil {
 		if err := first(w.comm, &w.ctl, w.meter); err != nil {
 			return err
@@ -189,12 +190,14 @@ func (w *worker) row(program string, s *series, count int) (Row, error) {
 	return row, nil
 }
 
-// time is the average time of an operation in microseconds over iterations and
-// ranks. The memory is zero, which every operator keeps zero: data cannot run
+// time is the average time of an operation in microseconds over iterations, the
+// operations of each, and ranks. The memory is zero, which every operator keeps zero: data cannot run
 // into infinities or denormals, which some machines handle slowly.
 func (w *worker) time(op *operation) (us float64, iterations int, err error) {
-	clear(op.in)
-	clear(op.out)
+	for _, p := range op.places {
+		clear(p.in)
+		clear(p.out)
+	}
 	if w.gpu != nil {
 		if err := w.upload(w.lengths(op)); err != nil {
 			return 0, 0, err
@@ -203,7 +206,7 @@ func (w *worker) time(op *operation) (us float64, iterations int, err error) {
 	if _, err = w.loop(w.cfg.Warmup, op.do); err != nil {
 		return 0, 0, err
 	}
-	do, batch := op.do, 1 // each do is a batch of operations
+	do, batch := op.do, 1 // each do is a batch of iterations
 	if w.cfg.Graph > 0 {
 		g, err := w.captured(op)
 		if err != nil {
@@ -227,7 +230,7 @@ func (w *worker) time(op *operation) (us float64, iterations int, err error) {
 	}
 	iterations = batches(iterations) * batch
 	total, err := w.ctl.sum(float64(took.Nanoseconds()))
-	return total / 1e3 / float64(iterations) / float64(w.comm.Size()), iterations, err
+	return total / 1e3 / float64(iterations*w.cfg.Group) / float64(w.comm.Size()), iterations, err
 }
 
 // loop is how long n calls of do take this rank, when all ranks begin together.

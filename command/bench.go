@@ -39,6 +39,8 @@ What
 How
   -n N           iterations (default 0: as many as take 20 ms, at least 5)
   -w N           warm-ups (default 5)
+  -m N           operations that each iteration makes in one group (default 1),
+                 in memory of their own as far as 64 MiB go; times are of one
   -c 0|1         verify every element (default 1)
   -error         compare sums of random floats with the exact ones: greatest and
                  root-mean-square error, in units in the last place
@@ -80,6 +82,7 @@ Examples
   ringo bench all -g 4 --device emu -b 0 -e 4K -f 16
   ringo bench allreduce --device cuda -d bfloat16 -e 1G -G 20 --peer nccl
   ringo bench allreduce --device cuda -d bfloat16,float16 -error --peer nccl
+  ringo bench allreduce --device cuda -b 4K -e 4K -m 1000 --peer nccl
 `
 
 func runBench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
