@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"flag"
 	"io"
 	"slices"
@@ -36,6 +37,8 @@ type Config struct {
 	Graph                   int           // GPU: operations in a graph that is replayed, 0 for none
 	Registered              bool          // GPU: the memory is registered with the communicator
 	Deterministic           bool          // reductions in order of rank
+	Beside                  bool          // GPU: computing beside the collectives
+	BesideTime              time.Duration // how much of it, 0 for as long as they take
 	Unchecked               bool          // emulator: fast, without looking for races
 	NCCL                    string        // file of the peer nccl
 	Timeout                 time.Duration // of one operation
@@ -79,7 +82,7 @@ func (c *Config) Complete(fs *flag.FlagSet, names []string) error {
 		c.Factor = 0
 	}
 	for _, step := range []func() error{
-		func() error { return c.collectives(names) }, c.typesAndOps, func() error { return c.device(given) }, c.numbers, c.peerNames, c.files,
+		func() error { return c.collectives(names) }, c.typesAndOps, func() error { return c.device(given) }, func() error { return c.besides(given) }, c.numbers, c.peerNames, c.files,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -268,6 +271,31 @@ func (c *Config) device(given map[string]bool) error {
 	}
 	if !slices.Contains(ringo.Algorithms(), c.Algo) {
 		return cli.Unknown("algorithm", c.Algo, ringo.Algorithms())
+	}
+	return nil
+}
+
+// besides checks the flags of computing beside the collectives.
+func (c *Config) besides(given map[string]bool) error {
+	switch {
+	case c.BesideTime < 0:
+		return cli.Usagef("--beside-time %v: cannot be negative", c.BesideTime)
+	case c.BesideTime > 0:
+		c.Beside = true
+	}
+	switch {
+	case !c.Beside:
+		return nil
+	case c.Device == "host":
+		return cli.Usagef("--beside computes on GPUs: give --device cuda or emu")
+	case c.Error:
+		return cli.Usagef("--beside measures no rounding errors: leave -error out")
+	}
+	c.Iterations = cmp.Or(c.Iterations, besideEach)
+	if !given["reps"] {
+		if c.Repetitions = besideRounds; c.Device == "emu" {
+			c.Repetitions = 1
+		}
 	}
 	return nil
 }

@@ -44,6 +44,8 @@ func (c *Config) Register(fs *flag.FlagSet) {
 	number(&c.Group, "m", "agg_iters")
 	number(&c.Root, "r", "root")
 	number(&c.Graph, "G", "cudagraph")
+	fs.BoolVar(&c.Beside, "beside", false, "")
+	fs.DurationVar(&c.BesideTime, "beside-time", 0, "")
 	text(&c.registered, "R", "local_register")
 	text(&c.types, "d", "datatype")
 	text(&c.ops, "o", "op")

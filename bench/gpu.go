@@ -110,23 +110,28 @@ func (w *worker) download(in, out int) error {
 	return b.dev.Read(w.out.all[:out+2*fence], b.out)
 }
 
-// captured is a graph of Config.Graph operations; all ranks capture together.
-func (w *worker) captured(op *operation) (*gpu.Graph, error) {
+// captured is the graph of the operation that is measured; all ranks capture together.
+func (w *worker) captured(op *operation) (g *gpu.Graph, err error) {
 	if w.gpu.graph == nil {
-		g, err := w.gpu.dev.Capture(w.gpu.stream, func() error {
-			for range w.cfg.Graph {
-				if err := op.do(); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, fmt.Errorf("capture: %w", err)
-		}
-		w.gpu.graph = g
+		w.gpu.graph, err = w.capture(op)
 	}
-	return w.gpu.graph, nil
+	return w.gpu.graph, err
+}
+
+// capture makes a graph of Config.Graph times an operation.
+func (w *worker) capture(op *operation) (*gpu.Graph, error) {
+	g, err := w.gpu.dev.Capture(w.gpu.stream, func() error {
+		for range w.cfg.Graph {
+			if err := op.do(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("capture: %w", err)
+	}
+	return g, nil
 }
 
 // ofGPU describes the GPU of rank 0, and how it is measured.

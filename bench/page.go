@@ -59,6 +59,7 @@ func (r *Report) print(w io.Writer) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		p.errors = p.errors || row.Error != nil
+		p.beside = p.beside || row.Beside != nil
 		if row.Program == "ringo" {
 			continue
 		}

@@ -110,6 +110,25 @@ func lines(collective string, reports []*Report) []*line {
 	return all
 }
 
+// besides are the lines that were measured beside computing, each with its ideal after it.
+func besides(ls []*line) (list []*line) {
+	for _, l := range ls {
+		shared, ideal := &line{label: l.label, peer: l.peer}, &line{label: "ideal of " + l.label, peer: true}
+		for _, r := range l.rows {
+			if r.Beside == nil {
+				continue
+			}
+			shared.rows = append(shared.rows, r)
+			r.Beside = &Beside{Both: Span{Time: r.Beside.Ideal}, Slower: 1}
+			ideal.rows = append(ideal.rows, r)
+		}
+		if len(shared.rows) > 0 {
+			list = append(list, shared, ideal)
+		}
+	}
+	return list
+}
+
 // palette is Okabe and Ito's, which colour-blind readers can tell apart; ours is
 // the strong blue.
 var palette = []color.RGBA{
@@ -118,7 +137,7 @@ var palette = []color.RGBA{
 }
 
 // panel draws lines of y(row) against size.
-func panel(title, yLabel string, ls []*line, y func(*Measure) float64, logY bool) (*plot.Plot, error) {
+func panel(title, yLabel string, ls []*line, y func(*Row) float64, logY bool) (*plot.Plot, error) {
 	p := plot.New()
 	setTypeface(p)
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, "size (bytes)", yLabel
@@ -138,7 +157,7 @@ func panel(title, yLabel string, ls []*line, y func(*Measure) float64, logY bool
 	for i, l := range ls {
 		var pts plotter.XYs
 		for _, r := range l.rows {
-			if v := y(r.OutOfPlace); v > 0 || !logY {
+			if v := y(&r); v > 0 || v == 0 && !logY {
 				pts = append(pts, plotter.XY{X: float64(r.Size), Y: v})
 			}
 		}
@@ -171,6 +190,23 @@ func panel(title, yLabel string, ls []*line, y func(*Measure) float64, logY bool
 	return p, nil
 }
 
+// panels are the two of a collective: time and bus bandwidth, or if it was measured beside
+// computing, the time of both and how much slower computing became.
+func panels(title string, ls []*line) ([]*plot.Plot, error) {
+	left, right := "time", "bus bandwidth (GB/s)"
+	time, other := func(r *Row) float64 { return r.OutOfPlace.Time }, func(r *Row) float64 { return r.OutOfPlace.BusBW }
+	if shared := besides(ls); len(shared) > 0 {
+		ls, left, right = shared, "collectives and compute, time", "compute slower (times)"
+		time, other = func(r *Row) float64 { return r.Beside.Both.Time }, func(r *Row) float64 { return r.Beside.Slower }
+	}
+	a, err := panel(title, left, ls, time, true)
+	if err != nil {
+		return nil, err
+	}
+	b, err := panel(title, right, ls, other, false)
+	return []*plot.Plot{a, b}, err
+}
+
 const panelWidth, panelHeight = 6.2 * vg.Inch, 4.2 * vg.Inch
 
 // drawAll draws one row of panels a collective.
@@ -189,16 +225,11 @@ func drawAll(w io.Writer, format string, reports []*Report) error {
 		if len(ls) == 0 {
 			continue
 		}
-		title := name + caption(name, reports)
-		left, err := panel(title, "time", ls, func(m *Measure) float64 { return m.Time }, true)
+		pair, err := panels(name+caption(name, reports), ls)
 		if err != nil {
 			return err
 		}
-		right, err := panel(title, "bus bandwidth (GB/s)", ls, func(m *Measure) float64 { return m.BusBW }, false)
-		if err != nil {
-			return err
-		}
-		plots = append(plots, []*plot.Plot{left, right})
+		plots = append(plots, pair)
 	}
 	if len(plots) == 0 {
 		return fmt.Errorf("plot: there are no rows with a size above 0 and a time")

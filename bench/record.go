@@ -22,7 +22,7 @@ type recorder struct {
 }
 
 func newRecorder(cfg *Config, report *Report, plan []series) *recorder {
-	r := &recorder{cfg: cfg, report: report, table: &printer{w: cfg.Stdout, errors: cfg.Error}}
+	r := &recorder{cfg: cfg, report: report, table: &printer{w: cfg.Stdout, errors: cfg.Error, beside: cfg.Beside}}
 	if cfg.Quiet {
 		r.table.w = io.Discard
 		return r

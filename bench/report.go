@@ -52,6 +52,7 @@ type Row struct {
 	// OutOfPlace and InPlace are nil where the form does not exist.
 	OutOfPlace *Measure `json:"out_of_place,omitempty"`
 	InPlace    *Measure `json:"in_place,omitempty"`
+	Beside     *Beside  `json:"beside,omitempty"` // nil when it was not asked for
 	// Error is of the results out of place, nil when it was not asked for.
 	Error *Deviation `json:"error,omitempty"`
 }

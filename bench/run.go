@@ -147,6 +147,9 @@ func measureRanks(ctx context.Context, cfg *Config, comms []*ringo.Comm, process
 			if cfg.Deterministic {
 				report.Notes = append(report.Notes, "reductions of floats in order of rank")
 			}
+			if cfg.Beside {
+				report.Notes = append(report.Notes, besideNote(cfg))
+			}
 			if cfg.Group > 1 {
 				report.Notes = append(report.Notes, fmt.Sprintf("groups of %d operations; times are of one", cfg.Group))
 			}

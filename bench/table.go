@@ -15,6 +15,7 @@ type printer struct {
 	w      io.Writer
 	peers  []string
 	errors bool    // columns of Deviations too
+	beside bool    // columns of Besides instead
 	busbw  float64 // sum over the measures printed
 	count  int
 	wrong  int64
@@ -24,6 +25,10 @@ const timeColumns = "%8s %7s %7s %6s"
 
 // header writes the column heads.
 func (p *printer) header() {
+	if p.beside {
+		p.besideHeader()
+		return
+	}
 	first, names, units := p.blank(), p.left("size", "count", "type", "redop", "root"), p.left("(B)", "(elements)", "", "", "")
 	for _, form := range []string{"out-of-place", "in-place"} {
 		first += "  " + center(form, 31)
@@ -59,6 +64,10 @@ func (p *printer) left(size, count, typ, op, root string) string {
 func (p *printer) row(r *Row, peers map[string]*Row) {
 	op, _, _ := strings.Cut(r.Op, "(")
 	line := p.left(strconv.FormatInt(r.Size, 10), strconv.Itoa(r.Count), r.Type, op, strconv.Itoa(r.Root))
+	if p.beside {
+		fmt.Fprintln(p.w, line+p.besideColumns(r, peers))
+		return
+	}
 	for _, m := range []*Measure{r.OutOfPlace, r.InPlace} {
 		line += "  " + p.measure(m)
 	}

@@ -22,6 +22,7 @@ type worker struct {
 	seed    uint64
 	wrong   int64     // elements that this rank found wrong
 	nccl    *ncclPeer // the peer, or nil
+	sharer  *sharer   // of --beside, or nil
 
 	// Of rank 0, nil elsewhere.
 	record     func(Row, map[string]*Row) // takes a row and those of the peers
@@ -62,6 +63,12 @@ func (w *worker) run(plan []series, dev *gpu.Device) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, w.nccl.close()) }()
+	}
+	if w.cfg.Beside {
+		if w.sharer, err = newSharer(w); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, w.sharer.close()) }()
 	}
 	if err := w.settle(); err != nil {
 		return err
@@ -124,6 +131,9 @@ func (w *worker) settle() error {
 
 // rows measures one operation at one size, with the peer in turn if there is one.
 func (w *worker) rows(s *series, count int) (Row, map[string]*Row, error) {
+	if w.sharer != nil {
+		return w.sharer.rows(s, count)
+	}
 	if w.nccl == nil || !w.nccl.offers(s) {
 		row, err := w.row("ringo", s, count)
 		return row, nil, err
@@ -190,18 +200,24 @@ func (w *worker) row(program string, s *series, count int) (Row, error) {
 	return row, nil
 }
 
-// time is the average time of an operation in microseconds over iterations, the
-// operations of each, and ranks. The memory is zero, which every operator keeps zero: data cannot run
-// into infinities or denormals, which some machines handle slowly.
-func (w *worker) time(op *operation) (us float64, iterations int, err error) {
+// zero clears an operation's memory. Every operator keeps zero, so data cannot run into
+// infinities or denormals, which some machines handle slowly.
+func (w *worker) zero(op *operation) error {
 	for _, p := range op.places {
 		clear(p.in)
 		clear(p.out)
 	}
-	if w.gpu != nil {
-		if err := w.upload(w.lengths(op)); err != nil {
-			return 0, 0, err
-		}
+	if w.gpu == nil {
+		return nil
+	}
+	return w.upload(w.lengths(op))
+}
+
+// time is the average time of an operation in microseconds over iterations, the
+// operations of each, and ranks. The memory is zero.
+func (w *worker) time(op *operation) (us float64, iterations int, err error) {
+	if err := w.zero(op); err != nil {
+		return 0, 0, err
 	}
 	if _, err = w.loop(w.cfg.Warmup, op.do); err != nil {
 		return 0, 0, err

@@ -50,6 +50,14 @@ How
   -G N           GPUs: replay a graph of N operations
   -R 0|1         GPUs: register the buffers, so that ranks read and write each
                  other's where they can (default 0); with peer nccl there too
+  --beside       GPUs: -n collectives (default 20) on one stream, and beside
+                 them, on another, kernels that fill all multiprocessors.
+                 Columns: collectives alone, computing alone, both, the ideal
+                 (the longer of the two), their sum, both in units of the
+                 ideal, how much slower computing was. Peer nccl has the same
+                 computing. --reps rounds in turn (default 9), medians count
+  --beside-time D
+                 of computing (default: as long as the collectives take)
   -unchecked     emu: faster, without looking for races
   --transport T  auto, inproc (all ranks in one process), shm, socket (tcp or
                  unix to insist); on GPUs p2p, shm (queues in host memory), or
@@ -82,6 +90,7 @@ Examples
   ringo bench all -g 4 --device emu -b 0 -e 4K -f 16
   ringo bench allreduce --device cuda -d bfloat16 -e 1G -G 20 --peer nccl
   ringo bench allreduce --device cuda -d bfloat16,float16 -error --peer nccl
+  ringo bench allreduce --device cuda -b 4M -e 256M --beside --peer nccl
   ringo bench allreduce --device cuda -b 4K -e 4K -m 1000 --peer nccl
 `
 

@@ -1,0 +1,91 @@
+package bench
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestBesideOf(t *testing.T) {
+	b := besideOf(20, 528, []float64{90, 110, 100}, []float64{200, 240}, []spans{
+		{collectives: 150, computing: 230, both: 235}, {collectives: 250, computing: 260, both: 270}, {collectives: 200, computing: 242, both: 245},
+	})
+	require.Equal(t, &Beside{
+		Collectives: 20, Blocks: 528,
+		Alone: Span{100, 90}, Compute: Span{220, 200}, Both: Span{245, 235},
+		CollectivesBeside: Span{200, 150}, ComputeBeside: Span{242, 230},
+		Ideal: 220, Sum: 320, Slower: 1.1,
+	}, b)
+	require.InDelta(t, 245.0/220, b.ofIdeal(), 1e-9)
+	require.Zero(t, besideOf(1, 1, []float64{0}, []float64{0}, []spans{{}}).Slower, "a clock that saw nothing")
+}
+
+// besideExample is example, with times beside computing.
+func besideExample() *Report {
+	r := example()
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		us := 20 * row.OutOfPlace.Time
+		row.Beside = besideOf(20, 528, []float64{us}, []float64{us * 0.9}, []spans{{us * 1.2, us * 1.1, us * 1.2}})
+	}
+	return r
+}
+
+func TestBesideTable(t *testing.T) {
+	var b bytes.Buffer
+	besideExample().print(&b)
+	golden(t, "beside.txt", b.Bytes())
+	for _, line := range strings.Split(strings.TrimSpace(b.String()), "\n") {
+		require.LessOrEqual(t, len(line), 230)
+	}
+}
+
+func TestBesidePlot(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "p.svg")
+	require.NoError(t, Plot(file, besideExample()))
+	svg, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for _, text := range []string{"ringo shm", "ideal of ringo shm", "openmpi", "collectives and compute, time", "compute slower (times)"} {
+		require.Contains(t, string(svg), text)
+	}
+	require.NotContains(t, string(svg), "bus bandwidth")
+}
+
+// Collectives and computing run beside each other on emulated GPUs, in one process and in
+// several, queued one by one and as graphs, and the results are right.
+func TestRunBeside(t *testing.T) {
+	for name, args := range map[string][]string{
+		"one by one":     {"allreduce", "-g", "2"},
+		"two processes":  {"allgather", "-np", "2", "-g", "1"},
+		"graphs, groups": {"allreduce", "-g", "2", "-G", "3", "-m", "2"},
+		"registered":     {"alltoall", "-g", "2", "-R", "1", "--algo", "window"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plot := filepath.Join(t.TempDir(), "p.html")
+			r, out := measureHere(t, append(args, "--device", "emu", "--beside", "--plot", plot, "-b", "4K", "-e", "4K")...)
+			require.Zero(t, r.Wrong())
+			require.Len(t, r.Rows, 1)
+			b := r.Rows[0].Beside
+			require.NotNil(t, b)
+			each := 2
+			if name == "graphs, groups" {
+				each = 6
+			}
+			require.Equal(t, each, b.Collectives)
+			require.Positive(t, b.Blocks)
+			require.Positive(t, b.Alone.Time)
+			require.Positive(t, b.Compute.Time)
+			require.Equal(t, max(b.Alone.Time, b.Compute.Time), b.Ideal)
+			require.GreaterOrEqual(t, b.Both.Time, b.ComputeBeside.Time)
+			require.GreaterOrEqual(t, b.Both.Time, b.CollectivesBeside.Time)
+			require.Contains(t, out, "# beside: kernels of up to 16 waves")
+			page, err := os.ReadFile(plot)
+			require.NoError(t, err)
+			require.Contains(t, string(page), "collectives and compute")
+		})
+	}
+}

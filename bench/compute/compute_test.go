@@ -1,0 +1,83 @@
+package compute
+
+import (
+	"encoding/binary"
+	"math"
+	"testing"
+
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/stretchr/testify/require"
+)
+
+func open(t *testing.T) *gpu.Device {
+	m, err := gpu.Of(gputest.Driver(t))
+	require.NoError(t, err)
+	dev, err := m.Device(0)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, dev.Release()) })
+	return dev
+}
+
+// element is a number of the tile, by its thread.
+func element(thread int) float32 { return float32(thread%8)*0.25 - 0.875 }
+
+// sum is what a thread stores after some rounds: the definition of the kernel.
+func sum(thread, rounds int) float32 {
+	var sums [side * side]float32
+	for range rounds {
+		for k := range depth {
+			for i := range side {
+				for j := range side {
+					row, col := element(thread/16*side+k*rowStep+i), element(thread%16*side+k*colStep+j)
+					sums[i*side+j] += row * col
+				}
+			}
+		}
+	}
+	for _, x := range sums[1:] {
+		sums[0] += x
+	}
+	return sums[0]
+}
+
+// Every thread of every block of every wave does all rounds, and the last ones nothing else.
+func TestKernel(t *testing.T) {
+	dev := open(t)
+	k, err := New(dev)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, k.Close()) }()
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, dev.DestroyStream(s)) }()
+	const waves = 2
+	for _, rounds := range []int{0, 1, 3} {
+		require.NoError(t, k.Launch(s, waves, rounds))
+		require.NoError(t, dev.Synchronize(s))
+		n := waves * k.Wave() * threads
+		b := make([]byte, 4*n)
+		require.NoError(t, dev.Read(b, mem.Device(dev.Number(), k.sums, len(b))))
+		for i := range n {
+			got := math.Float32frombits(binary.NativeEndian.Uint32(b[4*i:]))
+			require.Equal(t, sum(i%threads, rounds), got, "thread %d after %d rounds", i, rounds)
+		}
+	}
+}
+
+// A block has a multiprocessor to itself: nothing that needs shared memory fits beside it.
+func TestBlockIsAlone(t *testing.T) {
+	dev := open(t)
+	k, err := New(dev)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, k.Close()) }()
+	require.NoError(t, dev.With(func() error {
+		n, err := dev.Driver().OccupancyMaxActiveBlocksPerMultiprocessor(k.f, threads, k.shared)
+		require.Equal(t, 1, n)
+		most, err2 := dev.Driver().DeviceGetAttribute(cuda.AttrMaxSharedPerMultiprocessor, dev.Handle())
+		require.NoError(t, err2)
+		require.LessOrEqual(t, most-k.shared, 1<<10, "what is left is what the driver takes for a block")
+		return err
+	}))
+}
