@@ -27,6 +27,9 @@ func (p *parser) check(b *body, f *form, in *Instr) string {
 	if size := in.Vec; size > 1 && size*in.Types[0].Size() > 16 {
 		return fmt.Sprintf("a vector of %d bytes, expected 16 at most", size*in.Types[0].Size())
 	}
+	if f.op == "cp" && in.Has("bulk") && required < len(roles) && (n == len(roles)) != in.Has("L2::cache_hint") {
+		return fmt.Sprintf("%d operands, expected a cache policy as the last one with .L2::cache_hint, and only there", n)
+	}
 	optional := n - required
 	i := 0
 	for _, r := range roles {

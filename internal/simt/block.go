@@ -18,6 +18,9 @@ type block struct {
 	live  int // threads that have not ended
 	ready int // warps that can run
 	bars  [16]barrier
+
+	mbarriers map[uint64]*mbarrier // by their offsets in shared memory
+	copies    []*transfer          // that use its shared memory
 }
 
 // newBlock makes a block, or takes one that ended.
@@ -34,6 +37,7 @@ func newBlock(g *Grid, number int, s *sm) *block {
 			b.bars[i].masks = make([]uint32, len(b.warps))
 		}
 	}
+	b.copies = nil
 	b.index, b.sm, b.live = g.index(number), s, g.threads()
 	b.mem = g.mem.Block(b.index, g.Block, g.shared())
 	b.place = len(g.here)
@@ -62,6 +66,7 @@ func (w *warp) begin() {
 	w.n, w.current = 1, 0
 	w.groups[0] = group{mask: w.live}
 	w.polled, w.strong, w.vain = poll{}, nil, 0
+	w.copies = nil
 	w.own.clear()
 	for _, s := range w.block.grid.Kernel.code.specials {
 		s.set(w, &w.regs[s.slot])
@@ -93,6 +98,10 @@ func (b *block) ended(w *warp, mask uint32) {
 		b.grid.world.unready(w)
 		b.ready--
 		b.leave()
+		if t := b.abandoned(); t != nil {
+			t.warp.failAt(t.in, t.lane, weakmem.BadInstruction, 0, "the block has ended, and nothing waited until this copy no longer uses its shared memory")
+			return
+		}
 		b.grid.ended++
 		if b.grid.ended == b.grid.blocks {
 			b.grid.end()
@@ -126,6 +135,6 @@ func (b *block) leave() {
 	for i := range b.bars {
 		b.bars[i].clear()
 	}
-	b.ready = 0
+	b.ready, b.mbarriers = 0, nil
 	g.spare = append(g.spare, b)
 }

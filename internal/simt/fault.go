@@ -43,9 +43,13 @@ type poll struct {
 	addr   uint64
 	value  uint64
 	shared bool
+	bar    *mbarrier // instead of memory
 }
 
 func (p *poll) String() string {
+	if p.bar != nil {
+		return p.bar.String()
+	}
 	space := "global"
 	if p.shared {
 		space = "shared"

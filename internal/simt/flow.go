@@ -20,13 +20,13 @@ func init() {
 		"nanosleep": simple(execPause),
 
 		"prefetch": simple(execNothing), "prefetchu": simple(execNothing), "applypriority": simple(execNothing),
-		"discard": simple(execNothing), "pmevent": simple(execNothing), "setmaxnreg": simple(execNothing),
+		"discard": simple(execNothing), "pmevent": simple(execNothing), "setmaxnreg": simple(execNothing), "griddepcontrol": simple(execNothing),
 
 		"ld": decodeLoad, "ldu": decodeLoad, "st": decodeStore, "atom": decodeAtomic, "red": decodeAtomic,
 		"fence": decodeFence, "membar": decodeFence,
 		"cvta": decodeAddress, "isspacep": decodeIsSpace,
 
-		"bar": decodeBarrier, "barrier": decodeBarrier,
+		"bar": decodeBarrier, "barrier": decodeBarrier, "mbarrier": decodeMbarrier, "cp": decodeCopy,
 		"shfl": decodeSync, "vote": decodeSync, "match": decodeSync, "redux": decodeSync,
 		"elect": decodeSync, "activemask": decodeActive,
 	}

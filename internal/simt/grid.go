@@ -116,6 +116,7 @@ func (g *Grid) stop(f *weakmem.Fault) {
 // end is called when all blocks have ended.
 func (g *Grid) end() {
 	g.done = true
+	g.world.land(g)
 	g.clock = g.mem.End()
 	g.spare = nil
 	g.world.finish(g)

@@ -271,7 +271,8 @@ func (w *warp) argument(in *inst, a *access, mask uint32, addr *alu.Lanes, dst [
 func decodeFence(c *compiler, fr *frame, in *ptx.Instr) error {
 	switch {
 	case in.Has("mbarrier_init"):
-		return errorAt(in, "barriers in memory are not emulated")
+		c.emit(fr, in, inst{exec: execInitFence})
+		return nil
 	case in.Has("alias"):
 		c.emit(fr, in, inst{exec: execAlias})
 		return nil

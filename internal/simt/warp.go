@@ -31,6 +31,7 @@ type warp struct {
 	dst, src [8]*alu.Lanes // operands of the instruction
 	addr     alu.Lanes     // scratch of accesses
 	polled   poll
+	copies   *[32]copies // of each thread, once one has begun any
 }
 
 // A group is the threads of a warp that are at the same instruction for the same reason.

@@ -14,6 +14,9 @@ type World struct {
 	random  random
 	policy  policy
 
+	transfers []*transfer // under way
+	pace      int         // see carry
+
 	ran     uint64 // thread-instructions
 	quiet   uint64 // ran when something last changed
 	changes uint64 // Memory.Changes then
@@ -25,6 +28,7 @@ type World struct {
 func NewWorld(c Config) *World {
 	w := &World{cfg: c, random: random(c.Seed)}
 	w.policy = newPolicy(c.Seed, &w.random)
+	w.pace = paces[c.Seed/policies%uint64(len(paces))]
 	for _, s := range c.Devices {
 		w.devices = append(w.devices, newDevice(s))
 	}
@@ -60,6 +64,9 @@ func (w *World) Step(instructions int) (ran int) {
 		x, n := w.policy.choose(w)
 		x.run(n)
 		w.cfg.Memory.Tick()
+		if len(w.transfers) > 0 {
+			w.carry()
+		}
 		w.stall()
 	}
 	return int(w.ran - begin)
@@ -102,6 +109,9 @@ func (w *World) progress() {
 // count of instructions was at since. They may all be waiting for changes by others, so
 // the caller of Step may as well sleep.
 func (w *World) Polling(since uint64) bool {
+	if len(w.transfers) > 0 {
+		return false
+	}
 	for _, x := range w.ready {
 		if x.asked < since {
 			return false

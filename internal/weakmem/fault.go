@@ -141,6 +141,14 @@ func (r *record) doer(lane int) (device int, kernel string, block, thread [3]int
 	return o.grid.device, o.grid.kernel, o.index, [3]int{t % o.dim[0], t / o.dim[0] % o.dim[1], t / o.dim[0] / o.dim[1]}
 }
 
+// maker is a word before what a thread does that it does not do itself.
+func (o *origin) maker() string {
+	if o.grid == nil || o.what == "" {
+		return ""
+	}
+	return o.what + "'s "
+}
+
 // race reports that a lane of the record and a lane of the access use the byte at an
 // offset, unordered.
 func (a *access) race(s *Span, r *record, at uint64, otherLane, lane int) {
@@ -156,7 +164,7 @@ func (a *access) race(s *Span, r *record, at uint64, otherLane, lane int) {
 		a.again = old
 		return
 	}
-	other := "the " + strings.TrimSuffix(strings.TrimSuffix(does(r.kind&write != 0, r.bytes()), " to"), " from") + " by " + who(device, kernel, int(r.line), block, thread)
+	other := "the " + r.by.maker() + strings.TrimSuffix(strings.TrimSuffix(does(r.kind&write != 0, r.bytes()), " to"), " from") + " by " + who(device, kernel, int(r.line), block, thread)
 	switch both := r.kind & a.record.kind; {
 	case (r.kind|a.record.kind)&nonCoherent != 0 && r.by.grid == a.record.by.grid:
 		f.Detail = "ld.nc needs memory that nothing writes during the kernel: " + other

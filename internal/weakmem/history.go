@@ -5,7 +5,7 @@ type origin struct {
 	agent      uint32
 	grid       *Grid // nil for the driver
 	index, dim [3]int
-	what       string // of the driver: "copy"
+	what       string // of the driver: "copy"; else "asynchronous copy" or empty
 }
 
 // A record is an access by one thread or by neighbouring lanes of a warp, of

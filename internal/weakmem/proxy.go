@@ -82,7 +82,7 @@ func (a *access) proxied(s *Span, r *record, from, to uint64) bool {
 		for x := r.lanesAt(at); x != 0; x &= x - 1 {
 			for y := a.record.lanesAt(at); y != 0; y &= y - 1 {
 				other, lane := bits.TrailingZeros32(x), bits.TrailingZeros32(y)
-				if !a.block.clockOf(a.warp, lane).coversIn(space, r, other) {
+				if !a.clockOf(lane).coversIn(space, r, other) {
 					a.unfenced(s, r, at, other, lane)
 					return false
 				}

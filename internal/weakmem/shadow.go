@@ -48,9 +48,9 @@ const listMax = 16
 // An access is one that is being checked and noted.
 type access struct {
 	memory *Memory
-	block  *Block // nil: the driver
-	warp   *warp
-	clock  *vector // of the driver
+	block  *Block  // nil: the driver
+	warp   *warp   // nil: the driver, or an asynchronous copy,
+	clock  *vector // which have a clock of their own
 	record *record // also in the history, as number
 	number uint32
 	fault  *Fault // the first fault that stops the kernel
@@ -212,7 +212,7 @@ func (a *access) ordered(s *Span, r *record, from, to uint64) (before, all bool)
 // allBefore is a quick answer whether all of the record is before all of the access.
 func (a *access) allBefore(r *record) bool {
 	b := a.block
-	if b == nil {
+	if a.warp == nil {
 		return a.clock.covers(r, -1)
 	}
 	if r.by == &b.origin {
@@ -250,6 +250,14 @@ func (a *access) allBefore(r *record) bool {
 	return true
 }
 
+// clockOf is the clock of a lane of the access.
+func (a *access) clockOf(lane int) *vector {
+	if a.warp == nil {
+		return a.clock
+	}
+	return a.block.clockOf(a.warp, lane)
+}
+
 // lanesBefore reports whether the part of lanes x of the record is before the access of
 // lanes y, and if not returns a lane of each.
 func (a *access) lanesBefore(r *record, x, y uint32) (px, py int, ok bool) {
@@ -258,10 +266,7 @@ func (a *access) lanesBefore(r *record, x, y uint32) (px, py int, ok bool) {
 		if y>>i&1 == 0 {
 			continue
 		}
-		v := a.clock
-		if a.block != nil {
-			v = a.block.clockOf(a.warp, i)
-		}
+		v := a.clockOf(i)
 		for l := range 32 {
 			if x>>l&1 != 0 && !(own && l == i) && !v.covers(r, l) {
 				return l, i, false

@@ -22,8 +22,10 @@
 //   - Stores in foreign spans by others than this Memory's kernels are not seen. An
 //     acquire that reads one counts as after all releases to foreign spans before.
 //
-// Accesses of bulk copies (How.Async) want a proxy fence between them and the stores of
-// threads, and the reverse. What a bulk copy has read may be overwritten without one.
+// An asynchronous copy (Transfer) goes on beside the thread that began it. What it reads and
+// writes is a race with all that did not wait for it. Bulk copies go through the async proxy
+// and want a proxy fence between what threads stored and what they read or overwrite. What
+// a bulk copy has read may be overwritten without one, and its end is one.
 //
 // Source: PTX ISA 8.0, chapter 8 (memory consistency model); Flanagan and
 // Freund, FastTrack, PLDI 2009, for the clocks.

@@ -1,0 +1,307 @@
+package simt
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+// A copyOp is an instruction that begins an asynchronous copy. Its sources are the
+// addresses dst, src and, of one that tells a barrier, bar; then the size in bytes.
+type copyOp struct {
+	dst, src, bar pointer
+	signals       bool // tells a barrier
+	bulk          bool
+	bytes         int  // of cp.async, of which the size is what it reads
+	sized         bool // there is a size
+	toShared      bool
+	update        func(old, v uint64) uint64 // cp.reduce
+	size          int                        // of its elements
+}
+
+// bulkUnit is what sizes and addresses of bulk copies are multiples of.
+const bulkUnit = 16
+
+func decodeCopy(c *compiler, fr *frame, in *ptx.Instr) error {
+	bulk := in.Has("bulk")
+	group := func(exec func(*warp, *inst, uint32) status) error {
+		n := 0
+		if len(in.Operands) > 0 {
+			n = int(min(in.Operands[0].Imm, 1<<30))
+		}
+		c.emit(fr, in, inst{exec: exec, x: groupOp{bulk, in.Has("read"), n}})
+		return nil
+	}
+	switch {
+	case in.Has("prefetch"):
+		c.emit(fr, in, inst{exec: execNothing})
+		return nil
+	case in.Has("commit_group"):
+		return group(execCommit)
+	case in.Has("wait_group"):
+		return group(execWaitGroup)
+	case in.Has("wait_all"):
+		return group(execWaitAll)
+	case in.Has("mbarrier"):
+		return decodeCopyArrive(c, fr, in)
+	case in.Has("multicast::cluster"), in.Has("shared::cluster") && in.Has("shared::cta"):
+		return errorAt(in, "clusters of blocks are not emulated")
+	case !bulk:
+		return decodePlainCopy(c, fr, in)
+	}
+	op := &copyOp{bulk: true, sized: true, signals: in.Has("mbarrier::complete_tx::bytes")}
+	op.toShared = op.signals
+	from, to := ptx.Global, ptx.Shared
+	if !op.toShared {
+		from, to = to, from
+	}
+	if in.Mods[0] == "reduce" {
+		var err error
+		if op.update, err = reduction(in); err != nil {
+			return err
+		}
+		op.size = in.Types[0].Size()
+	}
+	d := inst{exec: execCopy, x: op}
+	place := func(p *pointer, o ptx.Operand, space ptx.Space) error {
+		var s int32
+		var err error
+		*p, s, err = c.newPointer(fr, in, o, space)
+		d.src = append(d.src, s)
+		return err
+	}
+	if err := place(&op.dst, in.Operands[0], to); err != nil {
+		return err
+	}
+	if err := place(&op.src, in.Operands[1], from); err != nil {
+		return err
+	}
+	if op.signals {
+		if err := place(&op.bar, in.Operands[3], ptx.Shared); err != nil {
+			return err
+		}
+	}
+	size, err := c.source(fr, in, in.Operands[2])
+	if err != nil {
+		return err
+	}
+	d.src = append(d.src, size)
+	c.emit(fr, in, d)
+	return nil
+}
+
+// decodePlainCopy decodes cp.async, from global to shared memory. Its last operands are
+// how many bytes it reads, the rest being zeros, and a cache policy; both may be missing.
+func decodePlainCopy(c *compiler, fr *frame, in *ptx.Instr) error {
+	op := &copyOp{bytes: int(in.Operands[2].Imm), toShared: true}
+	if b := op.bytes; b != 16 && (in.Has("cg") || b != 4 && b != 8) {
+		return errorAt(in, "cp.async copies 4, 8 or 16 bytes, with .cg 16")
+	}
+	d := inst{exec: execCopy, x: op}
+	var err error
+	var s int32
+	if op.dst, s, err = c.newPointer(fr, in, in.Operands[0], ptx.Shared); err != nil {
+		return err
+	}
+	d.src = append(d.src, s)
+	if op.src, s, err = c.newPointer(fr, in, in.Operands[1], ptx.Global); err != nil {
+		return err
+	}
+	d.src = append(d.src, s)
+	rest := in.Operands[3:]
+	if in.Has("L2::cache_hint") {
+		rest = rest[:len(rest)-1]
+	}
+	if op.sized = len(rest) > 0; op.sized {
+		if s, err = c.source(fr, in, rest[0]); err != nil {
+			return err
+		}
+		d.src = append(d.src, s)
+	}
+	c.emit(fr, in, d)
+	return nil
+}
+
+// reduction is what cp.reduce does to an element.
+func reduction(in *ptx.Instr) (func(old, v uint64) uint64, error) {
+	t := in.Types[0]
+	if i := slices.IndexFunc(in.Mods, func(m string) bool { return m == "min" || m == "max" }); i >= 0 && t.Float() {
+		op, err := alu.Lookup(&ptx.Instr{Op: in.Mods[i], Mods: []string{t.String()}, Types: in.Types})
+		if err != nil {
+			return nil, errorAt(in, "%v", err)
+		}
+		return func(old, v uint64) uint64 {
+			var a, b, d alu.Lanes
+			a[0], b[0] = old, v
+			op.Run(1, []*alu.Lanes{&d}, []*alu.Lanes{&a, &b})
+			return d[0]
+		}, nil
+	}
+	a, err := newAtomic(in, access{size: t.Size()})
+	if err != nil {
+		return nil, err
+	}
+	return func(old, v uint64) uint64 { return a.f(old, v, 0) }, nil
+}
+
+// execCopy begins a copy in each thread.
+func execCopy(w *warp, in *inst, mask uint32) status {
+	op := in.x.(*copyOp)
+	for m := mask; m != 0; m &= m - 1 {
+		if s := w.copy(in, op, bits.TrailingZeros32(m)); s != next {
+			return s
+		}
+	}
+	return next
+}
+
+func (w *warp) copy(in *inst, op *copyOp, lane int) status {
+	plan := weakmem.Plan{
+		Dst: w.at(&op.dst, in.src[0], lane), Src: w.at(&op.src, in.src[1], lane), ToShared: op.toShared, FromShared: !op.toShared,
+		Bytes: op.bytes, Align: op.bytes, Async: op.bulk, Line: in.ptx.Line, Update: op.update, Size: op.size,
+	}
+	n := op.bytes
+	if op.sized {
+		n = int(uint32(w.slot(in.src[len(in.src)-1])[lane]))
+	}
+	if !op.bulk {
+		if n > op.bytes {
+			return w.failAt(in, lane, weakmem.BadInstruction, plan.Src, "a copy of fewer bytes than it is to read")
+		}
+		plan.Bytes, plan.Zeros = n, op.bytes-n
+		t := w.launch(in, lane, plan, nil)
+		if t == nil {
+			return gone
+		}
+		g := &w.copiesOf(lane).plain
+		g.open = append(g.open, t)
+		return next
+	}
+	if plan.Bytes, plan.Align = n, bulkUnit; n%bulkUnit != 0 || n == 0 {
+		return w.failAt(in, lane, weakmem.BadInstruction, plan.Src, "the size of a bulk copy has to be a multiple of 16")
+	}
+	var bar *mbarrier
+	if op.signals {
+		var s status
+		plan.Signals, plan.Barrier = true, w.at(&op.bar, in.src[2], lane)
+		if bar, s = w.mbarrier(in, 1<<lane, plan.Barrier); s != next {
+			return s
+		}
+		plan.BarrierFenced = bar.fenced
+	}
+	t := w.launch(in, lane, plan, bar)
+	if t == nil {
+		return gone
+	}
+	if !op.signals {
+		g := &w.copiesOf(lane).bulk
+		g.open = append(g.open, t)
+	}
+	return next
+}
+
+// A groupOp is about the groups of copies of a thread.
+type groupOp struct {
+	bulk, read bool
+	n          int // groups that may go on
+}
+
+func (op groupOp) of(w *warp, lane int) *groups {
+	if op.bulk {
+		return &w.copiesOf(lane).bulk
+	}
+	return &w.copiesOf(lane).plain
+}
+
+func execCommit(w *warp, in *inst, mask uint32) status {
+	op := in.x.(groupOp)
+	for m := mask; m != 0; m &= m - 1 {
+		op.of(w, bits.TrailingZeros32(m)).commit()
+	}
+	return next
+}
+
+func execWaitGroup(w *warp, in *inst, mask uint32) status {
+	op := in.x.(groupOp)
+	for m := mask; m != 0; m &= m - 1 {
+		lane := bits.TrailingZeros32(m)
+		if g := op.of(w, lane); op.read {
+			g.waitRead(w, lane, op.n)
+		} else {
+			g.wait(w, lane, op.n)
+		}
+	}
+	return w.alive()
+}
+
+// execWaitAll waits for copies that are in no group too.
+func execWaitAll(w *warp, in *inst, mask uint32) status {
+	execCommit(w, in, mask)
+	return execWaitGroup(w, in, mask)
+}
+
+// alive is what to return after something that may have stopped the grid.
+func (w *warp) alive() status {
+	if w.place < 0 {
+		return gone
+	}
+	return next
+}
+
+// A copyArrive is cp.async.mbarrier.arrive.
+type copyArrive struct {
+	pointer
+	counted bool // .noinc: the arrival is one of those that the barrier expects
+}
+
+func decodeCopyArrive(c *compiler, fr *frame, in *ptx.Instr) error {
+	p, s, err := c.newPointer(fr, in, in.Operands[0], in.Space)
+	if err != nil {
+		return err
+	}
+	c.emit(fr, in, inst{exec: execCopyArrive, src: []int32{s}, x: &copyArrive{p, in.Has("noinc")}})
+	return nil
+}
+
+func execCopyArrive(w *warp, in *inst, mask uint32) status {
+	op := in.x.(*copyArrive)
+	for l := mask; l != 0; l &= l - 1 {
+		lane := bits.TrailingZeros32(l)
+		at, s := w.inShared(in, &op.pointer, in.src[0], lane)
+		if s != next {
+			return s
+		}
+		m, s := w.mbarrier(in, 1<<lane, at)
+		if s != next {
+			return s
+		}
+		if !op.counted {
+			if m.pending == mostArrivals {
+				return w.failAt(in, lane, weakmem.BadInstruction, at, "one arrival more at the "+m.String())
+			}
+			m.pending++
+		}
+		a := &lateArrival{bar: m}
+		g := &w.copiesOf(lane).plain
+		for _, list := range append(slices.Clone(g.closed), g.open) {
+			for _, t := range list {
+				if t.place < 0 {
+					a.done = weakmem.Join(a.done, t.Done())
+				} else {
+					t.arrive = append(t.arrive, a)
+					a.left++
+				}
+			}
+		}
+		if a.left == 0 {
+			if wrong := m.arrive(1, a.done); wrong != "" {
+				return w.failAt(in, lane, weakmem.BadInstruction, at, wrong)
+			}
+		}
+	}
+	w.block.grid.world.progress()
+	return next
+}

@@ -1,0 +1,279 @@
+package simt
+
+import (
+	"math/bits"
+
+	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+// An mbarrierOp is an instruction of a barrier in shared memory. The first source is its
+// address; then come count, bytes, state or parity. A time limit is left out.
+type mbarrierOp struct {
+	pointer
+	do         func(w *warp, in *inst, lane int, m *mbarrier, v uint64) (wrong string)
+	plain      bool // arrivals release nothing, waits acquire nothing
+	noComplete bool
+	drop       bool
+	parity     bool
+}
+
+func decodeMbarrier(c *compiler, fr *frame, in *ptx.Instr) error {
+	if in.Mods[0] == "pending_count" {
+		return decodePendingCount(c, fr, in)
+	}
+	op := &mbarrierOp{plain: in.Has("relaxed"), noComplete: in.Has("noComplete"), drop: in.Mods[0] == "arrive_drop", parity: in.Has("parity")}
+	d := inst{exec: execMbarrier, x: op}
+	ops := in.Operands
+	switch in.Mods[0] {
+	case "init":
+		d.exec = execInit
+	case "inval":
+		op.do = doInval
+	case "arrive", "arrive_drop":
+		op.do = doArrive
+		if in.Has("expect_tx") {
+			op.do = doArriveExpect
+		}
+	case "expect_tx":
+		op.do = func(_ *warp, _ *inst, _ int, m *mbarrier, v uint64) string { return m.expect(int(uint32(v))) }
+	case "complete_tx":
+		op.do = func(_ *warp, _ *inst, _ int, m *mbarrier, v uint64) string { return m.expect(-int(uint32(v))) }
+	case "test_wait", "try_wait":
+		d.exec = execWait
+		ops = ops[:min(len(ops), 3)]
+	}
+	if ops[0].Kind != ptx.AddrOperand {
+		s, err := c.dest(fr, in, ops[0])
+		if err != nil {
+			return err
+		}
+		d.dst, ops = []int32{s}, ops[1:]
+	}
+	var err error
+	base := int32(0)
+	if op.pointer, base, err = c.newPointer(fr, in, ops[0], in.Space); err != nil {
+		return err
+	}
+	d.src = []int32{base}
+	for _, o := range ops[1:] {
+		s, err := c.source(fr, in, o)
+		if err != nil {
+			return err
+		}
+		d.src = append(d.src, s)
+	}
+	c.emit(fr, in, d)
+	return nil
+}
+
+func decodePendingCount(c *compiler, fr *frame, in *ptx.Instr) error {
+	d, err := c.dest(fr, in, in.Operands[0])
+	if err != nil {
+		return err
+	}
+	s, err := c.source(fr, in, in.Operands[1])
+	if err != nil {
+		return err
+	}
+	c.emit(fr, in, inst{dst: []int32{d}, src: []int32{s}, alu: func(mask uint32, dst, src []*alu.Lanes) {
+		for m := mask; m != 0; m &= m - 1 {
+			i := bits.TrailingZeros32(m)
+			dst[0][i] = src[0][i] & 0xffffffff
+		}
+	}})
+	return nil
+}
+
+// barrierAccess is how operations on barriers access their bytes.
+func barrierAccess(in *inst) weakmem.How {
+	return weakmem.How{Order: weakmem.Relaxed, Scope: weakmem.CTA, Shared: true, Line: in.ptx.Line}
+}
+
+// execInit is mbarrier.init.
+func execInit(w *warp, in *inst, mask uint32) status {
+	op := in.x.(*mbarrierOp)
+	b := w.block
+	for m := mask; m != 0; m &= m - 1 {
+		lane := bits.TrailingZeros32(m)
+		at, s := w.inShared(in, &op.pointer, in.src[0], lane)
+		if s != next {
+			return s
+		}
+		n := w.slot(in.src[1])[lane] & 0xffffffff
+		if n < 1 || n > mostArrivals {
+			return w.failAt(in, lane, weakmem.BadInstruction, at, "an mbarrier is for 1 to 1048575 arrivals")
+		}
+		if old := b.mbarriers[at]; old != nil && !old.gone {
+			return w.failAt(in, lane, weakmem.BadInstruction, at, "the memory holds a barrier already, which mbarrier.inval has to end: "+old.String())
+		}
+		if s := w.mark(in, lane, at, mbarrierMark); s != next {
+			return s
+		}
+		if b.mbarriers == nil {
+			b.mbarriers = map[uint64]*mbarrier{}
+		}
+		b.mbarriers[at] = &mbarrier{at: at, expected: int(n), pending: int(n), by: thread{w.index, lane}}
+	}
+	return next
+}
+
+// mark stores to the bytes of a barrier.
+func (w *warp) mark(in *inst, lane int, at, v uint64) status {
+	var addr, data alu.Lanes
+	addr[lane], data[lane] = at, v
+	if f := w.block.mem.Store(w.index, 1<<lane, &addr, 8, []*alu.Lanes{&data}, weakmem.How{Shared: true, Line: in.ptx.Line}); f != nil {
+		return w.stopped(in, f)
+	}
+	return next
+}
+
+// mbarrier finds the barrier at an address for lanes. Without one it stops the grid.
+func (w *warp) mbarrier(in *inst, mask uint32, at uint64) (*mbarrier, status) {
+	var addr, v alu.Lanes
+	fill(&addr, mask, at)
+	lane := bits.TrailingZeros32(mask)
+	if f := w.block.mem.Load(w.index, mask, &addr, 8, []*alu.Lanes{&v}, barrierAccess(in)); f != nil {
+		return nil, w.stopped(in, f)
+	}
+	switch m := w.block.mbarriers[at]; {
+	case m == nil || m.gone:
+		return nil, w.failAt(in, lane, weakmem.BadInstruction, at, "no mbarrier was initialised there, or it was invalidated")
+	case v[lane] != mbarrierMark:
+		return nil, w.failAt(in, lane, weakmem.BadInstruction, at, "something was stored over the "+m.String())
+	default:
+		return m, next
+	}
+}
+
+// execMbarrier is what changes a barrier, lane by lane.
+func execMbarrier(w *warp, in *inst, mask uint32) status {
+	op := in.x.(*mbarrierOp)
+	for l := mask; l != 0; l &= l - 1 {
+		lane := bits.TrailingZeros32(l)
+		at, s := w.inShared(in, &op.pointer, in.src[0], lane)
+		if s != next {
+			return s
+		}
+		m, s := w.mbarrier(in, 1<<lane, at)
+		if s != next {
+			return s
+		}
+		v := uint64(1)
+		if len(in.src) > 1 {
+			v = w.slot(in.src[1])[lane]
+		}
+		if wrong := op.do(w, in, lane, m, v); wrong != "" {
+			return w.failAt(in, lane, weakmem.BadInstruction, at, wrong)
+		}
+		if w.place < 0 { // doInval was refused
+			return gone
+		}
+	}
+	w.block.grid.world.progress()
+	return next
+}
+
+func doInval(w *warp, in *inst, lane int, m *mbarrier, _ uint64) string {
+	m.gone = true
+	w.mark(in, lane, m.at, 0)
+	return ""
+}
+
+func doArrive(w *warp, in *inst, lane int, m *mbarrier, v uint64) string {
+	op := in.x.(*mbarrierOp)
+	n := int(uint32(v))
+	if op.noComplete && n >= m.pending && m.bytes == 0 {
+		return "the arrival says that it does not complete the phase, and would: " + m.String()
+	}
+	if len(in.dst) > 0 {
+		w.slot(in.dst[0])[lane] = m.token()
+	}
+	if op.drop {
+		m.expected -= n
+	}
+	var released weakmem.Clock
+	if !op.plain {
+		released = w.block.mem.Release(w.index, lane)
+	}
+	return m.arrive(n, released)
+}
+
+func doArriveExpect(w *warp, in *inst, lane int, m *mbarrier, v uint64) string {
+	if wrong := m.expect(int(uint32(v))); wrong != "" {
+		return wrong
+	}
+	return doArrive(w, in, lane, m, 1)
+}
+
+// execWait is test_wait and try_wait. Neither waits: a thread that finds the phase going on
+// polls.
+func execWait(w *warp, in *inst, mask uint32) status {
+	op := in.x.(*mbarrierOp)
+	want := *w.slot(in.src[1])
+	passed := w.slot(in.dst[0])
+	var waits *mbarrier
+	var addr alu.Lanes
+	for l := mask; l != 0; l &= l - 1 {
+		lane := bits.TrailingZeros32(l)
+		var s status
+		if addr[lane], s = w.inShared(in, &op.pointer, in.src[0], lane); s != next {
+			return s
+		}
+	}
+	for rest := mask; rest != 0; {
+		same := lanesAt(rest, &addr)
+		m, s := w.mbarrier(in, same, addr[bits.TrailingZeros32(same)])
+		if s != next {
+			return s
+		}
+		ended := uint32(0)
+		for l := same; l != 0; l &= l - 1 {
+			lane := bits.TrailingZeros32(l)
+			yes, wrong := m.passedParity(want[lane]), ""
+			if !op.parity {
+				yes, wrong = m.passed(want[lane])
+			}
+			if wrong != "" {
+				return w.failAt(in, lane, weakmem.BadInstruction, m.at, wrong)
+			}
+			passed[lane] = uint64(b2i(yes))
+			ended |= uint32(b2i(yes)) << lane
+		}
+		if ended != same {
+			waits = m
+		}
+		if !op.plain {
+			w.block.mem.Know(w.index, ended, m.done)
+		}
+		rest &^= same
+	}
+	w.giveWay(in)
+	if waits != nil && w.block.grid.world.watch {
+		w.polled = poll{in: in, lane: bits.TrailingZeros32(mask), addr: waits.at, shared: true, bar: waits}
+	}
+	return next
+}
+
+// lanesAt is the lanes of a mask whose address is that of the first.
+func lanesAt(mask uint32, addr *alu.Lanes) (same uint32) {
+	at := addr[bits.TrailingZeros32(mask)]
+	for m := mask; m != 0; m &= m - 1 {
+		if lane := bits.TrailingZeros32(m); addr[lane] == at {
+			same |= 1 << lane
+		}
+	}
+	return same
+}
+
+// execInitFence is fence.mbarrier_init: bulk copies see the barriers that the threads have
+// initialised.
+func execInitFence(w *warp, _ *inst, mask uint32) status {
+	for _, m := range w.block.mbarriers {
+		if m.by.warp == w.index && mask>>m.by.lane&1 != 0 {
+			m.fenced = true
+		}
+	}
+	return next
+}

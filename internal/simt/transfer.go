@@ -1,0 +1,156 @@
+package simt
+
+import (
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+// A transfer is an asynchronous copy that a thread has begun. The World carries it on a
+// little now and then; a thread that waits for it finishes it, which is one of the
+// schedules that hardware may choose.
+type transfer struct {
+	*weakmem.Transfer
+	grid   *Grid
+	place  int // in World.transfers, -1 when it is finished
+	warp   *warp
+	in     *inst
+	lane   int
+	bar    *mbarrier // told of the bytes when all is done; nil: none
+	bytes  int
+	arrive []*lateArrival
+}
+
+// A lateArrival is cp.async.mbarrier.arrive: an arrival at a barrier when copies are done.
+type lateArrival struct {
+	bar  *mbarrier
+	left int // copies
+	done weakmem.Clock
+}
+
+// copies are those of a thread that complete by groups: plain ones and bulk ones apart.
+type copies struct{ plain, bulk groups }
+
+// groups are the copies that wait_group waits for.
+type groups struct {
+	open   []*transfer   // since the last commit
+	closed [][]*transfer // the oldest first
+	read   int           // of closed, for whose reads the thread has waited
+}
+
+func (g *groups) commit() { g.closed, g.open = append(g.closed, g.open), nil }
+
+// wait finishes all groups but the last n, and the thread knows it.
+func (g *groups) wait(w *warp, lane, n int) {
+	for len(g.closed) > n {
+		for _, t := range g.closed[0] {
+			t.finish()
+			w.block.mem.Know(w.index, 1<<lane, t.Done())
+		}
+		g.closed = g.closed[1:]
+		g.read = max(g.read-1, 0)
+	}
+}
+
+// waitRead finishes the reads of all groups but the last n.
+func (g *groups) waitRead(w *warp, lane, n int) {
+	for ; g.read < len(g.closed)-n; g.read++ {
+		for _, t := range g.closed[g.read] {
+			t.Read()
+			w.block.mem.Know(w.index, 1<<lane, t.Seen())
+		}
+	}
+}
+
+// copiesOf are those of a thread.
+func (w *warp) copiesOf(lane int) *copies {
+	if w.copies == nil {
+		w.copies = new([32]copies)
+	}
+	return &w.copies[lane]
+}
+
+// launch begins a copy. A nil transfer says that the grid was stopped.
+func (w *warp) launch(in *inst, lane int, plan weakmem.Plan, bar *mbarrier) *transfer {
+	made, f := w.block.mem.Begin(w.index, lane, plan)
+	if f != nil {
+		w.stopped(in, f)
+		return nil
+	}
+	world := w.block.grid.world
+	t := &transfer{Transfer: made, grid: w.block.grid, place: len(world.transfers), warp: w, in: in, lane: lane, bar: bar, bytes: plan.Bytes}
+	world.transfers = append(world.transfers, t)
+	w.block.copies = append(w.block.copies, t)
+	return t
+}
+
+// carry carries some copy on, sometimes. How slow copies are depends on the seed.
+func (w *World) carry() {
+	if w.random.below(w.pace) > 0 {
+		return
+	}
+	t := w.transfers[w.random.below(len(w.transfers))]
+	w.progress()
+	if t.Advance() {
+		t.finish()
+	}
+}
+
+// paces are of how many bursts one carries a copy on.
+var paces = [...]int{1, 4, 24}
+
+// finish finishes a copy, if it is not, and tells its barrier.
+func (t *transfer) finish() {
+	if t.place < 0 {
+		return
+	}
+	t.Finish()
+	t.forget()
+	wrong := ""
+	if t.bar != nil {
+		t.bar.coming = weakmem.Join(t.bar.coming, t.Done())
+		wrong = t.bar.expect(-t.bytes)
+	}
+	for _, a := range t.arrive {
+		a.done = weakmem.Join(a.done, t.Done())
+		if a.left--; a.left == 0 && wrong == "" {
+			wrong = a.bar.arrive(1, a.done)
+		}
+	}
+	t.grid.world.progress()
+	if wrong != "" {
+		t.warp.failAt(t.in, t.lane, weakmem.BadInstruction, 0, wrong)
+	}
+}
+
+// forget takes it off the list of those under way.
+func (t *transfer) forget() {
+	list := t.grid.world.transfers
+	last := list[len(list)-1]
+	list[t.place] = last
+	last.place = t.place
+	list[len(list)-1] = nil
+	t.grid.world.transfers = list[:len(list)-1]
+	t.place = -1
+}
+
+// land finishes the copies of a grid that ends, or drops them if it was stopped.
+func (w *World) land(g *Grid) {
+	for i := len(w.transfers) - 1; i >= 0; i-- {
+		if t := w.transfers[i]; t.grid == g {
+			if g.fault == nil {
+				t.Finish()
+			}
+			t.forget()
+		}
+	}
+}
+
+// abandoned is a copy that nothing waited for until the block ended, whose shared memory it
+// may still use; nil if there is none.
+func (b *block) abandoned() *transfer {
+	for _, t := range b.copies {
+		if t.Leaves() {
+			return t
+		}
+	}
+	return nil
+}

@@ -1,0 +1,308 @@
+package weakmem
+
+// A Plan is what an asynchronous copy is to do.
+type Plan struct {
+	Dst, Src             uint64
+	ToShared, FromShared bool // the address is an offset in the block's shared memory
+	Bytes                int
+	Zeros                int  // bytes that follow them at Dst
+	Align                int  // of both addresses
+	Async                bool // through the async proxy
+	Line                 int  // of PTX, for reports
+
+	// Update, if set, gives what an element of Size bytes at Dst becomes: a reduction,
+	// of which each element is an atomic operation, relaxed, of GPU scope.
+	Update func(old, v uint64) uint64
+	Size   int
+
+	// The barrier in shared memory that is told of the end, if Signals. BarrierFenced says
+	// that its initialisation was made visible to the async proxy.
+	Signals       bool
+	Barrier       uint64
+	BarrierFenced bool
+}
+
+// A Transfer is an asynchronous copy that goes on while the thread that began it does
+// other things. It reads and writes piece by piece, in any order, when Advance or Finish
+// is called. Its reads and its writes count as made by two agents that began after all
+// that the thread knew; they are before what others do only where those were told so by
+// Block.Know.
+type Transfer struct {
+	plan           Plan
+	block          *Block
+	warp, lane     int
+	reader, writer origin
+	data           []byte  // until all is written
+	order          []int32 // of its pieces, likewise
+	pieces         int
+	read, wrote    int // how many of them were
+}
+
+// pieceBytes is what is read or written at once; a pending store holds as much.
+const pieceBytes = 512
+
+// Begin begins an asynchronous copy by a lane. The fault says that the copy must not be
+// made.
+func (b *Block) Begin(warp, lane int, p Plan) (*Transfer, *Fault) {
+	m := b.memory
+	t := &Transfer{plan: p, block: b, warp: warp, lane: lane}
+	t.reader = origin{agent: m.agent(), grid: b.grid, index: b.origin.index, dim: b.origin.dim, what: "asynchronous copy"}
+	t.writer = t.reader
+	t.writer.agent = m.agent()
+	b.grid.agents = append(b.grid.agents, t.reader.agent, t.writer.agent)
+	var known *vector
+	if !m.config.Plain {
+		known = b.until(warp, lane, b.moment(warp, lane))
+		b.warps[warp].time++
+	}
+	var proxy kind
+	if p.Async {
+		proxy = async
+	}
+	if f := t.touch(&t.reader, p.Src, p.Bytes, p.Align, p.FromShared, proxy, known); f != nil {
+		return nil, f
+	}
+	if p.Signals {
+		k := proxy
+		if p.BarrierFenced {
+			k = 0
+		}
+		if f := t.touch(&t.writer, p.Barrier, 8, 8, true, k|strong, known); f != nil {
+			return nil, f
+		}
+	}
+	k := proxy | write
+	if p.Update != nil {
+		k |= strong | atomically
+	}
+	n := p.Bytes + p.Zeros
+	if f := t.touch(&t.writer, p.Dst, n, p.Align, p.ToShared, k, known); f != nil {
+		return nil, f
+	}
+	t.data = make([]byte, n)
+	t.pieces = (n + pieceBytes - 1) / pieceBytes
+	t.order = make([]int32, t.pieces)
+	for i := range t.order {
+		k := int(m.rand() >> 33 % uint64(i+1))
+		t.order[i] = t.order[k]
+		t.order[k] = int32(i)
+	}
+	return t, nil
+}
+
+// touch checks an access of the copy, and notes it.
+func (t *Transfer) touch(by *origin, addr uint64, n, align int, shared bool, k kind, known *vector) *Fault {
+	b := t.block
+	m := b.memory
+	how := How{Shared: shared, Line: t.plan.Line}
+	refuse := func(kind FaultKind) *Fault {
+		return b.refuse(kind, t.warp, &run{addr: addr, first: t.lane, each: n, mask: 1 << t.lane}, k, &how)
+	}
+	if n > 0 && addr%uint64(align) != 0 {
+		f := refuse(Misaligned)
+		f.Detail = "the address of an asynchronous copy must be a multiple of its unit"
+		return f
+	}
+	for end := addr + uint64(n); addr < end; {
+		s := b.shared
+		if !shared {
+			s = b.find(&b.warps[t.warp], addr)
+		}
+		if s == nil || addr-s.Addr >= uint64(len(s.Data)) || shared && end-s.Addr > uint64(len(s.Data)) {
+			return refuse(OutOfBounds)
+		}
+		if s.Device != b.grid.device && !b.mayAccess(s) {
+			return refuse(NoAccess)
+		}
+		part := min(end, s.end()) - addr
+		if !m.config.Plain {
+			r := record{by: by, addr: addr - s.Addr, n: part, line: int32(t.plan.Line), mask: 1 << t.lane, warp: uint8(t.warp), first: uint8(t.lane), kind: k, scope: GPU}
+			m.compact()
+			a := access{memory: m, block: b, clock: known, record: &r, number: m.history.add(&r)}
+			if k&write == 0 || k&atomically != 0 {
+				if f := a.initialized(s); f != nil {
+					return f
+				}
+			}
+			if f := a.touch(s); f != nil {
+				return f
+			}
+			if k&write != 0 {
+				s.setWritten(addr-s.Addr, part)
+			}
+		}
+		addr += part
+	}
+	return nil
+}
+
+// Advance reads or writes some more. It reports whether all is done.
+func (t *Transfer) Advance() (done bool) {
+	r := t.block.memory.rand() >> 32
+	n := 1 + int(r>>2%uint64(t.pieces+1))
+	if r&3 == 0 {
+		n = t.pieces
+	}
+	if r>>1&1 == 0 {
+		t.load(min(t.read+n, t.pieces))
+	} else {
+		t.store(min(t.wrote+n, t.read))
+	}
+	return t.wrote == t.pieces
+}
+
+// Read finishes the reads.
+func (t *Transfer) Read() { t.load(t.pieces) }
+
+// Finish finishes all of it.
+func (t *Transfer) Finish() {
+	t.load(t.pieces)
+	t.store(t.pieces)
+}
+
+// Seen is the Clock of its reads, and Done that of all of it.
+func (t *Transfer) Seen() Clock { return Clock{endedVector([]uint32{t.reader.agent})} }
+func (t *Transfer) Done() Clock {
+	return Clock{endedVector([]uint32{t.reader.agent, t.writer.agent})}
+}
+
+// Leaves reports whether the copy may still use the shared memory of its block, which has
+// ended: no thread waited for it. Ask after Block.End.
+func (t *Transfer) Leaves() bool {
+	v := t.block.grid.seen
+	if t.block.memory.config.Plain {
+		return false
+	}
+	return t.plan.FromShared && !v.hasEnded(t.reader.agent) || t.plan.ToShared && !v.hasEnded(t.writer.agent)
+}
+
+// piece is where a piece lies in data.
+func (t *Transfer) piece(i int) (from, to int) {
+	from = int(t.order[i]) * pieceBytes
+	return from, min(from+pieceBytes, len(t.data))
+}
+
+// each calls f for the parts of n bytes at addr, which may lie in several spans, or in
+// memory that was unmapped since.
+func (t *Transfer) each(addr uint64, n int, shared bool, f func(s *Span, off uint64, from, to int)) {
+	for from := 0; from < n; {
+		s := t.block.shared
+		if !shared {
+			s = t.block.memory.spans.find(addr + uint64(from))
+		}
+		if s == nil {
+			return
+		}
+		off := addr + uint64(from) - s.Addr
+		to := min(n, from+len(s.Data)-int(off))
+		f(s, off, from, to)
+		from = to
+	}
+}
+
+// load reads pieces until so many were.
+func (t *Transfer) load(until int) {
+	for ; t.read < until; t.read++ {
+		from, to := t.piece(t.read)
+		to = min(to, t.plan.Bytes)
+		if to <= from {
+			continue
+		}
+		addr := t.plan.Src + uint64(from)
+		p := t.data[from:to]
+		t.each(addr, to-from, t.plan.FromShared, func(s *Span, off uint64, from, to int) {
+			copy(p[from:to], s.Data[off:])
+		})
+		if !t.plan.FromShared {
+			t.block.warps[t.warp].buffer.overlay(p, addr)
+		}
+	}
+}
+
+// store writes pieces until so many were.
+func (t *Transfer) store(until int) {
+	b := t.block
+	m := b.memory
+	for ; t.wrote < until; t.wrote++ {
+		from, to := t.piece(t.wrote)
+		data := t.data[from:to]
+		t.each(t.plan.Dst+uint64(from), to-from, t.plan.ToShared, func(s *Span, off uint64, from, to int) {
+			part := data[from:to]
+			if !t.plan.ToShared {
+				b.warps[t.warp].buffer.drainBefore(nil, s.Addr+off, uint64(to-from))
+			}
+			switch {
+			case t.plan.Update != nil:
+				t.update(s, off, part)
+			case m.config.Plain:
+				m.write(s.Data[off:][:len(part)], part)
+			default:
+				t.keep(s, off, part)
+			}
+		})
+	}
+	if t.wrote == t.pieces {
+		t.data, t.order = nil, nil
+	}
+}
+
+// keep stores a part. In global memory the device sees it at once and others later, unless a
+// fence or the end of the kernel comes first.
+func (t *Transfer) keep(s *Span, off uint64, part []byte) {
+	m := t.block.memory
+	p := m.pending()
+	p.span, p.addr, p.n, p.release = s, s.Addr+off, uint64(len(part)), nil
+	p.units = all(p.addr, p.n)
+	p.by, p.strong, p.far, p.whole, p.tears = &t.writer, false, true, false, false
+	copy(p.data[:], part)
+	if t.plan.ToShared {
+		m.reveal(p, p.units)
+		m.free = append(m.free, p)
+		return
+	}
+	m.device(t.block.grid.device).add(p)
+}
+
+// update carries out the reduction of a part.
+func (t *Transfer) update(s *Span, off uint64, part []byte) {
+	m := t.block.memory
+	size := t.plan.Size
+	for i := 0; i < len(part); i += size {
+		at := off + uint64(i)
+		v := get(part[i:], size)
+		if !m.config.Plain {
+			m.remember(s, s.Addr+at, uint64(size), &t.writer, t.block.grid.device, false)
+		}
+		was, now := m.change(s.Data[at:][:size], 0, func(_ int, old uint64) uint64 { return t.plan.Update(old, v) })
+		if !m.config.Plain {
+			s.replaced(m, at, size, was, now, nil)
+		}
+	}
+}
+
+// Know says that lanes learned what is in the Clock: that a Transfer is done, or what other
+// threads have released.
+func (b *Block) Know(warp int, mask uint32, c Clock) {
+	if b.memory.config.Plain || c.v == nil {
+		return
+	}
+	w := &b.warps[warp]
+	w.upToDate(b.memory)
+	for l := range 32 {
+		if mask>>l&1 != 0 {
+			b.lane(warp, l).clock = join(b.clockOf(w, l), c.v)
+		}
+	}
+}
+
+// Release is the Clock of all that a lane did and knows, for threads of its block.
+func (b *Block) Release(warp, lane int) Clock {
+	if b.memory.config.Plain {
+		return Clock{}
+	}
+	w := &b.warps[warp]
+	w.buffer.push(CTA)
+	v := b.until(warp, lane, b.moment(warp, lane))
+	w.time++
+	return Clock{v}
+}
