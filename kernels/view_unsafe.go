@@ -34,9 +34,14 @@ func element[T any](f func(dst, a, b []T)) loop {
 }
 
 // scratch holds pairs of aligned buffers, each a multiple of every element's
-// size.
+// size. A pair is one object.
 var scratch = sync.Pool{New: func() any {
-	return &[2][]byte{bytesOf(make([]uint64, 512)), bytesOf(make([]uint64, 512))}
+	p := new(struct {
+		words [2][512]uint64
+		bytes [2][]byte
+	})
+	p.bytes = [2][]byte{bytesOf(p.words[0][:]), bytesOf(p.words[1][:])}
+	return &p.bytes
 }}
 
 func sizeOf[T any]() int {
