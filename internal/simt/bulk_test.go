@@ -1,8 +1,12 @@
 package simt_test
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/simt"
 	"github.com/ringo-go/ringo/internal/weakmem"
 )
 
@@ -127,4 +131,29 @@ func TestBulkStorePublished(t *testing.T) {
 		{"acquired nothing", []edit{{"ld.acquire.gpu", "ld.relaxed.gpu"}}, kinds(race), copied},
 		{"released to its block", []edit{{"st.release.gpu", "st.release.cta"}}, kinds(race), ""},
 	})
+}
+
+// Hardware has no reports, only wrong data. It comes here too, if a flag does not wait for the copy or releases nothing.
+func TestBulkDataComesLate(t *testing.T) {
+	for _, e := range []edit{{"cp.async.bulk.wait_group 0;", "cp.async.bulk.wait_group.read 0;"}, {"st.release.sys", "st.relaxed.sys"}, {"", ""}} {
+		text := edit{"st.release.gpu", "st.release.sys"}.of(t, edit{"ld.acquire.gpu", "ld.acquire.sys"}.of(t, publish))
+		text = asynchronous(e.of(t, edit{"setp.ne.u32 %p3, %r5, 0;", "ld.param.u32 %r5, [n]; setp.ne.u32 %p3, %r5, 0;"}.of(t, text)))
+		text = edit{".param .u64 flag", ".param .u64 flag, .param .u32 n"}.of(t, text)
+		late := 0
+		for seed := range uint64(asyncSeeds) {
+			m := boot(t, text, options{seed: seed, goOn: true, devices: []simt.Shape{small, small}})
+			out, data, flag := m.words(make([]uint32, 64)...), m.words(make([]uint32, 64)...), m.words(0)
+			writer, reader := m.grid("k", 1, 64, out, data, flag, 0), m.grid("k", 1, 64, out, data, flag, 1)
+			reader.Device = 1
+			require.NoError(t, m.world.Start(writer))
+			require.NoError(t, m.world.Start(reader))
+			for m.world.Step(1000) > 0 {
+			}
+			if !slices.Equal(sequence(64, 1), m.read(out, 64)) {
+				late++
+			}
+		}
+		t.Logf("%d of %d seeds", late, asyncSeeds)
+		require.Equal(t, e.from != "", late > 0, e.from)
+	}
 }

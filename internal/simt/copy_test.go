@@ -180,3 +180,28 @@ cp.async.bulk.wait_group 0;
 		require.Contains(t, f.Detail, "of a scope that lacks the other thread")
 	})
 }
+
+// A plain asynchronous copy writes as threads do, so a bulk copy needs a fence after it.
+const plainThenBulk = `
+mad.wide.u32 %rd4, %r0, 4, %rd2;
+cp.async.ca.shared.global [%r1], [%rd4], 4;
+cp.async.wait_all;
+fence.proxy.async.shared::cta;
+bar.sync 0;
+@!%p0 exit;
+cp.async.bulk.global.shared::cta.bulk_group [%rd0], [tile], 256;
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0;
+`
+
+func TestPlainThenBulk(t *testing.T) {
+	in := sequence(64, 5)
+	const wait = "cp.async.wait_all;\n"
+	find(t, plainThenBulk, run{threads: 64, words: [][]uint32{make([]uint32, 64), in, {0}}}, in, []planted{
+		{"no fence", []edit{{"fence.proxy.async.shared::cta;", ""}}, kinds(noFence), "the store of 4 bytes"},
+		{"fence too early", []edit{{wait + "fence.proxy.async.shared::cta;", "fence.proxy.async.shared::cta;\n" + wait}}, kinds(noFence), "the store of 4 bytes"},
+		{"not waited for", []edit{{wait, ""}}, kinds(race), "the asynchronous copy's store of 4 bytes"},
+	})
+	later := edit{"fence.proxy.async.shared::cta;\nbar.sync 0;", "bar.sync 0;\nfence.proxy.async.shared::cta;"}
+	find(t, later.of(t, plainThenBulk), run{threads: 64, words: [][]uint32{make([]uint32, 64), in, {0}}}, in, nil)
+}

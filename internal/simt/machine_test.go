@@ -32,6 +32,7 @@ type options struct {
 	devices []simt.Shape
 	stall   int
 	trace   func(simt.Event)
+	goOn    bool // what memory reports is no fault
 }
 
 // boot makes a machine that runs the kernels of a PTX text, or of a file of testdata.
@@ -40,7 +41,7 @@ func boot(t testing.TB, text string, o options) *machine {
 	m := &machine{t: t, next: 1 << 32}
 	m.mem = weakmem.New(weakmem.Config{Seed: o.seed, Plain: o.plain, Report: func(f *weakmem.Fault) bool {
 		m.found = append(m.found, f)
-		return false
+		return o.goOn
 	}})
 	if o.devices == nil {
 		o.devices = []simt.Shape{small}

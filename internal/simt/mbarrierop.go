@@ -12,10 +12,11 @@ import (
 // address; then come count, bytes, state or parity. A time limit is left out.
 type mbarrierOp struct {
 	pointer
-	do         func(w *warp, in *inst, lane int, m *mbarrier, v uint64) (wrong string)
+	do         change
 	plain      bool // arrivals release nothing, waits acquire nothing
 	noComplete bool
 	drop       bool
+	expects    bool // .expect_tx
 	parity     bool
 }
 
@@ -32,14 +33,11 @@ func decodeMbarrier(c *compiler, fr *frame, in *ptx.Instr) error {
 	case "inval":
 		op.do = doInval
 	case "arrive", "arrive_drop":
-		op.do = doArrive
-		if in.Has("expect_tx") {
-			op.do = doArriveExpect
-		}
+		op.do, op.expects = doArrive, in.Has("expect_tx")
 	case "expect_tx":
-		op.do = func(_ *warp, _ *inst, _ int, m *mbarrier, v uint64) string { return m.expect(int(uint32(v))) }
+		op.do = doExpect(1)
 	case "complete_tx":
-		op.do = func(_ *warp, _ *inst, _ int, m *mbarrier, v uint64) string { return m.expect(-int(uint32(v))) }
+		op.do = doExpect(-1)
 	case "test_wait", "try_wait":
 		d.exec = execWait
 		ops = ops[:min(len(ops), 3)]
@@ -150,61 +148,90 @@ func (w *warp) mbarrier(in *inst, mask uint32, at uint64) (*mbarrier, status) {
 // execMbarrier is what changes a barrier, lane by lane.
 func execMbarrier(w *warp, in *inst, mask uint32) status {
 	op := in.x.(*mbarrierOp)
-	for l := mask; l != 0; l &= l - 1 {
-		lane := bits.TrailingZeros32(l)
-		at, s := w.inShared(in, &op.pointer, in.src[0], lane)
+	addr, s := w.barriers(in, &op.pointer, mask)
+	if s != next {
+		return s
+	}
+	for rest := mask; rest != 0; {
+		same := lanesAt(rest, &addr)
+		rest &^= same
+		m, s := w.mbarrier(in, same, addr[bits.TrailingZeros32(same)])
 		if s != next {
 			return s
 		}
-		m, s := w.mbarrier(in, 1<<lane, at)
-		if s != next {
-			return s
-		}
-		v := uint64(1)
-		if len(in.src) > 1 {
-			v = w.slot(in.src[1])[lane]
-		}
-		if wrong := op.do(w, in, lane, m, v); wrong != "" {
-			return w.failAt(in, lane, weakmem.BadInstruction, at, wrong)
-		}
-		if w.place < 0 { // doInval was refused
-			return gone
+		if wrong, lane := op.do(w, in, m, same); wrong != "" {
+			return w.failAt(in, lane, weakmem.BadInstruction, m.at, wrong)
 		}
 	}
 	w.block.grid.world.progress()
-	return next
+	return w.alive()
 }
 
-func doInval(w *warp, in *inst, lane int, m *mbarrier, _ uint64) string {
+// A change is what an instruction does to a barrier, for lanes; the text says what is wrong
+// with that of a lane.
+type change func(w *warp, in *inst, m *mbarrier, lanes uint32) (wrong string, lane int)
+
+// second is the second source of a lane, 1 without.
+func (w *warp) second(in *inst, lane int) int {
+	if len(in.src) < 2 {
+		return 1
+	}
+	return int(uint32(w.slot(in.src[1])[lane]))
+}
+
+func doInval(w *warp, in *inst, m *mbarrier, lanes uint32) (string, int) {
+	lane := bits.TrailingZeros32(lanes)
+	if lanes&(lanes-1) != 0 {
+		return "several threads invalidate the " + m.String(), lane
+	}
 	m.gone = true
 	w.mark(in, lane, m.at, 0)
-	return ""
+	return "", 0
 }
 
-func doArrive(w *warp, in *inst, lane int, m *mbarrier, v uint64) string {
+// doExpect counts bytes; they have come if sign is -1.
+func doExpect(sign int) change {
+	return func(w *warp, in *inst, m *mbarrier, lanes uint32) (wrong string, lane int) {
+		for l := lanes; l != 0 && wrong == ""; l &= l - 1 {
+			lane = bits.TrailingZeros32(l)
+			wrong = m.expect(sign * w.second(in, lane))
+		}
+		return wrong, lane
+	}
+}
+
+func doArrive(w *warp, in *inst, m *mbarrier, lanes uint32) (wrong string, lane int) {
 	op := in.x.(*mbarrierOp)
-	n := int(uint32(v))
-	if op.noComplete && n >= m.pending && m.bytes == 0 {
-		return "the arrival says that it does not complete the phase, and would: " + m.String()
-	}
-	if len(in.dst) > 0 {
-		w.slot(in.dst[0])[lane] = m.token()
-	}
-	if op.drop {
-		m.expected -= n
-	}
 	var released weakmem.Clock
-	if !op.plain {
-		released = w.block.mem.Release(w.index, lane)
+	together := !op.plain && bits.OnesCount32(lanes) <= m.pending // of one phase
+	if together {
+		released = w.block.mem.Release(w.index, lanes)
 	}
-	return m.arrive(n, released)
-}
-
-func doArriveExpect(w *warp, in *inst, lane int, m *mbarrier, v uint64) string {
-	if wrong := m.expect(int(uint32(v))); wrong != "" {
-		return wrong
+	for l := lanes; l != 0 && wrong == ""; l &= l - 1 {
+		lane = bits.TrailingZeros32(l)
+		n := 1
+		if op.expects {
+			if wrong = m.expect(w.second(in, lane)); wrong != "" {
+				break
+			}
+		} else {
+			n = w.second(in, lane)
+		}
+		if op.noComplete && n >= m.pending && m.bytes == 0 {
+			return "the arrival says that it does not complete the phase, and would: " + m.String(), lane
+		}
+		if len(in.dst) > 0 {
+			w.slot(in.dst[0])[lane] = m.token()
+		}
+		if op.drop {
+			m.expected -= n
+		}
+		if !together && !op.plain {
+			released = w.block.mem.Release(w.index, 1<<lane)
+		}
+		wrong = m.arrive(n, released)
 	}
-	return doArrive(w, in, lane, m, 1)
+	return wrong, lane
 }
 
 // execWait is test_wait and try_wait. Neither waits: a thread that finds the phase going on
@@ -214,13 +241,9 @@ func execWait(w *warp, in *inst, mask uint32) status {
 	want := *w.slot(in.src[1])
 	passed := w.slot(in.dst[0])
 	var waits *mbarrier
-	var addr alu.Lanes
-	for l := mask; l != 0; l &= l - 1 {
-		lane := bits.TrailingZeros32(l)
-		var s status
-		if addr[lane], s = w.inShared(in, &op.pointer, in.src[0], lane); s != next {
-			return s
-		}
+	addr, s := w.barriers(in, &op.pointer, mask)
+	if s != next {
+		return s
 	}
 	for rest := mask; rest != 0; {
 		same := lanesAt(rest, &addr)
@@ -254,6 +277,15 @@ func execWait(w *warp, in *inst, mask uint32) status {
 		w.polled = poll{in: in, lane: bits.TrailingZeros32(mask), addr: waits.at, shared: true, bar: waits}
 	}
 	return next
+}
+
+// barriers are the addresses of barriers that lanes name.
+func (w *warp) barriers(in *inst, p *pointer, mask uint32) (addr alu.Lanes, s status) {
+	for l := mask; l != 0 && s == next; l &= l - 1 {
+		lane := bits.TrailingZeros32(l)
+		addr[lane], s = w.inShared(in, p, in.src[0], lane)
+	}
+	return addr, s
 }
 
 // lanesAt is the lanes of a mask whose address is that of the first.

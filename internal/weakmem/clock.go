@@ -17,8 +17,9 @@ func Join(a, b Clock) Clock { return Clock{join(a.v, b.v)} }
 // entries, so that barriers cost little: for the block (all accesses before a
 // barrier), for a warp and for a thread. nil is the empty vector.
 type vector struct {
-	ended []agents // in order: all their accesses are before
-	live  []entry  // by key
+	ended  []agents // in order: all their accesses are before
+	fenced []agents // those of ended that are before a proxy fence for shared memory
+	live   []entry  // by key
 }
 
 // agents are those from first until before last.
@@ -42,19 +43,19 @@ const (
 func key(agent uint32, part int) uint64 { return uint64(agent)<<partBits | uint64(part) }
 
 // hasEnded reports whether all of the agent is before.
-func (v *vector) hasEnded(agent uint32) bool {
-	if v == nil {
-		return false
-	}
-	lo, hi := 0, len(v.ended)
+func (v *vector) hasEnded(agent uint32) bool { return v != nil && within(v.ended, agent) }
+
+// within reports whether the agent is in the list.
+func within(list []agents, agent uint32) bool {
+	lo, hi := 0, len(list)
 	for lo < hi {
-		if mid := (lo + hi) / 2; v.ended[mid].last <= agent {
+		if mid := (lo + hi) / 2; list[mid].last <= agent {
 			lo = mid + 1
 		} else {
 			hi = mid
 		}
 	}
-	return lo < len(v.ended) && v.ended[lo].first <= agent
+	return lo < len(list) && list[lo].first <= agent
 }
 
 // covers reports whether a lane's part of the access is before; lane -1 asks for all lanes.
@@ -113,7 +114,7 @@ func join(a, b *vector) *vector {
 	if b.includes(a) {
 		return b
 	}
-	v := &vector{ended: joinEnded(a.ended, b.ended)}
+	v := &vector{ended: joinEnded(a.ended, b.ended), fenced: joinEnded(a.fenced, b.fenced)}
 	v.live = make([]entry, 0, len(a.live)+len(b.live))
 	x, y := a.live, b.live
 	for len(x) > 0 || len(y) > 0 {
@@ -136,14 +137,8 @@ func join(a, b *vector) *vector {
 
 // includes reports whether b adds nothing to v.
 func (v *vector) includes(b *vector) bool {
-	for _, r := range b.ended {
-		i, found := slices.BinarySearchFunc(v.ended, r.first, func(x agents, first uint32) int { return cmp.Compare(x.first, first) })
-		if !found {
-			i--
-		}
-		if i < 0 || v.ended[i].last < r.last {
-			return false
-		}
+	if !includesAgents(v.ended, b.ended) || !includesAgents(v.fenced, b.fenced) {
+		return false
 	}
 	x := v.live
 	for _, e := range b.live {
@@ -154,6 +149,19 @@ func (v *vector) includes(b *vector) bool {
 			continue
 		}
 		if !v.hasEnded(uint32(e.key >> partBits)) {
+			return false
+		}
+	}
+	return true
+}
+
+func includesAgents(list, others []agents) bool {
+	for _, r := range others {
+		i, found := slices.BinarySearchFunc(list, r.first, func(x agents, first uint32) int { return cmp.Compare(x.first, first) })
+		if !found {
+			i--
+		}
+		if i < 0 || list[i].last < r.last {
 			return false
 		}
 	}
@@ -208,5 +216,5 @@ func (v *vector) without(agent uint32) *vector {
 	if !slices.ContainsFunc(v.live, of) {
 		return v
 	}
-	return &vector{ended: v.ended, live: slices.DeleteFunc(slices.Clone(v.live), of)}
+	return &vector{ended: v.ended, fenced: v.fenced, live: slices.DeleteFunc(slices.Clone(v.live), of)}
 }

@@ -19,24 +19,24 @@ const (
 	fencedGlobal uint64 = 1 << 63
 )
 
-// FenceProxy is fence.proxy.async of the lanes, for shared memory, global memory, or both.
+// FenceProxy is fence.proxy.async of the lanes, for shared memory, global memory, or both. Lanes
+// that fence at once do it for each other.
 func (b *Block) FenceProxy(warp int, mask uint32, shared, global bool) {
 	if b.memory.config.Plain {
 		return
 	}
-	w := &b.warps[warp]
-	for m := mask; m != 0; m &= m - 1 {
-		l := bits.TrailingZeros32(m)
-		v := b.until(warp, l, b.moment(warp, l))
+	own := b.own(warp, mask)
+	b.learn(warp, mask, func(known *vector) *vector {
+		v := join(known, own)
 		if shared {
-			v = join(v, v.fenced(fencedShared))
+			v = join(v, v.asFenced(fencedShared))
 		}
 		if global {
-			v = join(v, v.fenced(fencedGlobal))
+			v = join(v, v.asFenced(fencedGlobal))
 		}
-		b.lane(warp, l).clock = join(b.clockOf(w, l), v.only(fencedShared|fencedGlobal))
-	}
-	w.time++
+		return join(known, v.only(fencedShared|fencedGlobal))
+	})
+	b.warps[warp].time++
 }
 
 // FenceAlias is fence.proxy.alias: stores become visible at all addresses of their memory.
@@ -46,9 +46,12 @@ func (b *Block) FenceAlias(warp int) {
 	}
 }
 
-// fenced is what is before, as before a proxy fence.
-func (v *vector) fenced(space uint64) *vector {
+// asFenced is what is before, as before a proxy fence.
+func (v *vector) asFenced(space uint64) *vector {
 	f := &vector{}
+	if space == fencedShared {
+		f.fenced = v.ended
+	}
 	for _, e := range v.live {
 		if e.key < fencedShared {
 			f.live = append(f.live, entry{e.key | space, e.until})
@@ -59,7 +62,7 @@ func (v *vector) fenced(space uint64) *vector {
 
 // only is the entries whose keys have one of the bits.
 func (v *vector) only(spaces uint64) *vector {
-	f := &vector{}
+	f := &vector{fenced: v.fenced}
 	for _, e := range v.live {
 		if e.key&spaces != 0 {
 			f.live = append(f.live, e)
@@ -82,7 +85,8 @@ func (a *access) proxied(s *Span, r *record, from, to uint64) bool {
 		for x := r.lanesAt(at); x != 0; x &= x - 1 {
 			for y := a.record.lanesAt(at); y != 0; y &= y - 1 {
 				other, lane := bits.TrailingZeros32(x), bits.TrailingZeros32(y)
-				if !a.clockOf(lane).coversIn(space, r, other) {
+				v := a.clockOf(lane)
+				if !v.coversIn(space, r, other) || r.by.maker() != "" && r.kind&async == 0 && !within(v.fenced, r.by.agent) {
 					a.unfenced(s, r, at, other, lane)
 					return false
 				}

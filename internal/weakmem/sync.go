@@ -122,3 +122,59 @@ func (b *Block) releaseOf(warp, l int, how *How) *release {
 	}
 	return r
 }
+
+// Know says that lanes learned what is in the Clock: that a Transfer is done, or what other
+// threads have released.
+func (b *Block) Know(warp int, mask uint32, c Clock) {
+	if b.memory.config.Plain || c.v == nil {
+		return
+	}
+	b.warps[warp].upToDate(b.memory)
+	b.learn(warp, mask, func(known *vector) *vector { return join(known, c.v) })
+}
+
+// learn changes the clocks of lanes. Those that know the same will know the same.
+func (b *Block) learn(warp int, mask uint32, f func(known *vector) *vector) {
+	w := &b.warps[warp]
+	var from, to *vector
+	for m, first := mask, true; m != 0; m, first = m&(m-1), false {
+		l := bits.TrailingZeros32(m)
+		known := b.clockOf(w, l)
+		if first || known != from {
+			from, to = known, f(known)
+		}
+		b.lane(warp, l).clock = to
+	}
+}
+
+// Release is the Clock of all that lanes did and know, for threads of their block.
+func (b *Block) Release(warp int, mask uint32) Clock {
+	if b.memory.config.Plain {
+		return Clock{}
+	}
+	w := &b.warps[warp]
+	w.buffer.push(CTA)
+	v := b.own(warp, mask)
+	for m := mask; m != 0; m &= m - 1 {
+		v = join(v, b.clockOf(w, bits.TrailingZeros32(m)))
+	}
+	w.time++
+	return Clock{v}
+}
+
+// own is the clock of what lanes themselves did until now. The caller has to advance the
+// warp's time.
+func (b *Block) own(warp int, mask uint32) *vector {
+	w := &b.warps[warp]
+	if mask&w.live == w.live {
+		return &vector{live: []entry{{key(b.origin.agent, firstWarp+warp), w.time + 1}}}
+	}
+	v := &vector{}
+	if w.synced > 0 {
+		v.live = append(v.live, entry{key(b.origin.agent, firstWarp+warp), w.synced})
+	}
+	for m := mask; m != 0; m &= m - 1 {
+		v.live = append(v.live, entry{key(b.origin.agent, firstLane+32*warp+bits.TrailingZeros32(m)), w.time + 1})
+	}
+	return v
+}

@@ -279,30 +279,3 @@ func (t *Transfer) update(s *Span, off uint64, part []byte) {
 		}
 	}
 }
-
-// Know says that lanes learned what is in the Clock: that a Transfer is done, or what other
-// threads have released.
-func (b *Block) Know(warp int, mask uint32, c Clock) {
-	if b.memory.config.Plain || c.v == nil {
-		return
-	}
-	w := &b.warps[warp]
-	w.upToDate(b.memory)
-	for l := range 32 {
-		if mask>>l&1 != 0 {
-			b.lane(warp, l).clock = join(b.clockOf(w, l), c.v)
-		}
-	}
-}
-
-// Release is the Clock of all that a lane did and knows, for threads of its block.
-func (b *Block) Release(warp, lane int) Clock {
-	if b.memory.config.Plain {
-		return Clock{}
-	}
-	w := &b.warps[warp]
-	w.buffer.push(CTA)
-	v := b.until(warp, lane, b.moment(warp, lane))
-	w.time++
-	return Clock{v}
-}
