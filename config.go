@@ -148,6 +148,10 @@ const (
 // environment, then from the defaults. The error says which variable is wrong.
 func (c Config) FromEnv() (Config, error) { return c.fill(os.Getenv) }
 
+// From is FromEnv with another environment, which getenv gives as os.Getenv does: that of a
+// program in C, for example, which has changed it since it loaded a library in Go.
+func (c Config) From(getenv func(string) string) (Config, error) { return c.fill(getenv) }
+
 // fill completes a Config from the environment and the defaults, and refuses what cannot
 // be. getenv is os.Getenv but in tests.
 func (c Config) fill(getenv func(string) string) (Config, error) {

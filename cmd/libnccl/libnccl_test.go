@@ -1,0 +1,215 @@
+//go:build linux && (amd64 || arm64)
+
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/gputest"
+)
+
+// built is the library, and the programs of testdata that are linked with it.
+var built struct {
+	sync.Once
+	dir string
+	err error
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if built.dir != "" {
+		os.RemoveAll(built.dir)
+	}
+	os.Exit(status)
+}
+
+// library builds the library as its script does, once, and gives its file.
+func library(t testing.TB) string {
+	t.Helper()
+	for _, tool := range []string{"gcc", "go", "bash"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			gputest.Missing(t, "gcc", err.Error())
+		}
+	}
+	built.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "libnccl"); built.err != nil {
+			return
+		}
+		built.err = run("bash", "../../scripts/libnccl", filepath.Join(built.dir, "libnccl.so.2"))
+	})
+	require.NoError(t, built.err)
+	return filepath.Join(built.dir, "libnccl.so.2")
+}
+
+// program compiles a program of testdata, and links it with the library.
+func program(t testing.TB, name string) string {
+	t.Helper()
+	for _, source := range []string{"testdata/" + name + ".c", "testdata/check.h", "nccl.h", "libnccl.ld", "../../scripts/libnccl"} {
+		_, err := os.ReadFile(source) // go test notices what it has read: a change is another test
+		require.NoError(t, err)
+	}
+	lib := library(t)
+	out := filepath.Join(t.TempDir(), name)
+	require.NoError(t, run("gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-I.", "-o", out, filepath.Join("testdata", name+".c"),
+		lib, "-Wl,-rpath,"+filepath.Dir(lib), "-lpthread", "-ldl", "-lm"))
+	return out
+}
+
+func run(name string, args ...string) error {
+	if text, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(append([]string{name}, args...), " "), err, text)
+	}
+	return nil
+}
+
+// onHost is this process's environment for programs that use host memory.
+func onHost() []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "RINGO_") || strings.HasPrefix(v, "NCCL_")
+	})
+	return append(env, "RINGO_HOST=1", "RINGO_TIMEOUT=60s", "RINGO_JOIN_TIMEOUT=60s")
+}
+
+// succeeds runs a program and wants "ok" as its last word.
+func succeeds(t *testing.T, env []string, name string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Env = env
+	text, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	require.True(t, strings.HasSuffix(string(text), "ok\n"), "%s", text)
+}
+
+// succeed runs a program in n processes, whose last argument is where they meet.
+func succeed(t *testing.T, env []string, n int, name, mode string) {
+	t.Helper()
+	meet := filepath.Join(t.TempDir(), "id")
+	texts, errs := make([]bytes.Buffer, n), make([]error, n)
+	var wg sync.WaitGroup
+	for rank := range n {
+		wg.Go(func() {
+			cmd := exec.Command(name, mode, strconv.Itoa(rank), strconv.Itoa(n), meet)
+			cmd.Env, cmd.Stdout, cmd.Stderr = env, &texts[rank], &texts[rank]
+			errs[rank] = cmd.Run()
+		})
+	}
+	wg.Wait()
+	for rank := range n {
+		require.NoError(t, errs[rank], "rank %d: %s", rank, &texts[rank])
+		require.Equal(t, "ok\n", texts[rank].String(), "rank %d", rank)
+	}
+}
+
+func TestCollectives(t *testing.T) {
+	p := program(t, "collectives")
+	t.Run("processes", func(t *testing.T) { succeed(t, onHost(), 4, p, "process") })
+	t.Run("threads", func(t *testing.T) { succeeds(t, onHost(), p, "threads", "4") })
+	t.Run("one thread", func(t *testing.T) { succeeds(t, onHost(), p, "all", "4") })
+}
+
+func TestErrors(t *testing.T) {
+	p := program(t, "errors")
+	for _, mode := range []string{"arguments", "abort", "background"} {
+		t.Run(mode, func(t *testing.T) { succeeds(t, onHost(), p, mode) })
+	}
+	t.Run("killed", func(t *testing.T) { succeed(t, onHost(), 3, p, "killed") })
+	t.Run("driver", func(t *testing.T) {
+		succeeds(t, append(onHost(), "RINGO_HOST=0", "RINGO_CUDA_LIBRARY=libnosuchcuda.so.1"), p, "driver")
+	})
+}
+
+func TestManners(t *testing.T) {
+	lib, p := library(t), program(t, "manners")
+	other := filepath.Join(t.TempDir(), "libother.so")
+	text, err := os.ReadFile(lib)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(other, text, 0o755))
+	succeeds(t, onHost(), p, lib, other)
+}
+
+func TestVersion(t *testing.T) {
+	p := program(t, "version")
+	for _, test := range []struct{ variable, want string }{
+		{"", "22809"},
+		{"2.30.7", "23007"},
+		{"22700", "22700"},
+		{"new", `4 invalid argument: RINGO_NCCL_VERSION="new": want a version such as 2.30.7 or 23007`},
+	} {
+		cmd := exec.Command(p)
+		cmd.Env = append(onHost(), "RINGO_NCCL_VERSION="+test.variable)
+		text, err := cmd.Output()
+		require.NoError(t, err)
+		require.Equal(t, test.want+"\n", string(text))
+	}
+}
+
+// TestNames wants exactly the names of testdata/names.txt: one that is missing makes
+// "import torch" fail, and one too many may replace a name of the program's.
+func TestNames(t *testing.T) {
+	f, err := elf.Open(library(t))
+	require.NoError(t, err)
+	defer f.Close()
+	symbols, err := f.DynamicSymbols()
+	require.NoError(t, err)
+	var got []string
+	for _, s := range symbols {
+		if s.Section != elf.SHN_UNDEF {
+			got = append(got, s.Name)
+		}
+	}
+	text, err := os.ReadFile("testdata/names.txt")
+	require.NoError(t, err)
+	var want []string
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, alone := strings.CutPrefix(line, "!")
+		want = append(want, name)
+		if !alone {
+			want = append(want, "p"+name)
+		}
+	}
+	require.ElementsMatch(t, want, got)
+	soname, err := f.DynString(elf.DT_SONAME)
+	require.NoError(t, err)
+	require.Equal(t, []string{"libnccl.so.2"}, soname)
+	needed, err := f.DynString(elf.DT_NEEDED)
+	require.NoError(t, err)
+	for _, lib := range needed {
+		require.Regexp(t, `^(libc|libpthread|libdl|libresolv|ld-linux.*)\.so\.`, lib)
+	}
+	info, err := os.Stat(library(t))
+	require.NoError(t, err)
+	require.Less(t, info.Size(), int64(15<<20))
+}
+
+// BenchmarkCall is what calls cost from C, one rank with 8 bytes on the host: asking for
+// the version, an all-reduce alone, and one of a group of 16.
+func BenchmarkCall(b *testing.B) {
+	p := program(b, "overhead")
+	cmd := exec.Command(p, strconv.Itoa(max(b.N, 1000)))
+	cmd.Env = onHost()
+	b.ResetTimer()
+	text, err := cmd.Output()
+	require.NoError(b, err)
+	var crossing, alone, grouped float64
+	_, err = fmt.Sscan(string(text), &crossing, &alone, &grouped)
+	require.NoError(b, err)
+	b.ReportMetric(crossing, "ns/version")
+	b.ReportMetric(alone, "ns/allreduce")
+	b.ReportMetric(grouped, "ns/grouped")
+}

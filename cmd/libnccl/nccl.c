@@ -1,0 +1,245 @@
+//go:build linux
+
+// The functions of nccl.h: each starts the Go half on first use, hands over its arguments with
+// the state of the calling thread, and gives back what the Go half answers (go.go). The twins
+// with the prefix pnccl are other names of the same functions.
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "_cgo_export.h"
+#include "nccl.h"
+
+static __thread thread_state thread;
+
+// Go's runtime begins with what its object file has in .init_array, on loading. libnccl.ld puts that
+// between these marks instead, so that it begins with the first call: a process that loads the
+// library and does not call it has no thread and no signal handler of Go's, and may fork.
+typedef void (*initializer)(int, char **, char **);
+extern initializer ringo_init_begin[] __attribute__((weak, visibility("hidden")));
+extern initializer ringo_init_end[] __attribute__((weak, visibility("hidden")));
+
+static int argc;
+static char **argv, **envp;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t errors; // has free called for a thread's room
+static volatile int started, forked;
+
+__attribute__((constructor)) static void loaded(int count, char **arguments, char **environment)
+{
+	argc = count, argv = arguments, envp = environment;
+}
+
+char *thread_error(void)
+{
+	static char none[ERROR_BYTES] = "there is no memory";
+	if (!thread.error && (thread.error = malloc(ERROR_BYTES)))
+		pthread_setspecific(errors, thread.error);
+	return thread.error ? thread.error : none;
+}
+
+static void in_child(void) { forked = 1; }
+
+static void start(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+	pthread_key_create(&errors, free);
+	for (initializer *f = ringo_init_begin; f < ringo_init_end; f++)
+		(*f)(argc, argv, envp);
+	started = 1;
+}
+
+// ready starts the Go half. It cannot be used in the child of a fork, where its threads are not.
+static int ready(void)
+{
+	if (__builtin_expect(!started, 0))
+		pthread_once(&once, start);
+	if (__builtin_expect(!forked, 1))
+		return 1;
+	snprintf(thread_error(), ERROR_BYTES,
+		 "invalid usage: the process was forked after its first call of NCCL: call it in the parent, or exec, or fork before that call");
+	thread.failed = 1;
+	return 0;
+}
+
+// FUNCTION defines a function that answers what the Go half does, and its twin.
+#define TWIN(name) extern __typeof__(name) p##name __attribute__((alias(#name)));
+#define FUNCTION(name, arguments, call)                   \
+	ncclResult_t name arguments                       \
+	{                                                 \
+		if (!ready())                             \
+			return ncclInvalidUsage;          \
+		return (ncclResult_t)(call);              \
+	}                                                 \
+	TWIN(name)
+
+// REFUSED defines a function that is not there yet.
+#define REFUSED(name, arguments) FUNCTION(name, arguments, ringo_refuse(&thread, (char *)#name))
+
+// The library
+FUNCTION(ncclGetVersion, (int *version), ringo_version(&thread, version))
+FUNCTION(ncclMemAlloc, (void **ptr, size_t size), ringo_alloc(&thread, (uintptr_t *)ptr, size))
+FUNCTION(ncclMemFree, (void *ptr), ringo_free(&thread, (uintptr_t)ptr))
+
+const char *ncclGetErrorString(ncclResult_t result)
+{
+	static const char *const texts[] = {
+	    "no error",
+	    "unhandled cuda error (ncclGetLastError says which; run with NCCL_DEBUG=INFO for details)",
+	    "unhandled system error (ncclGetLastError says which; run with NCCL_DEBUG=INFO for details)",
+	    "internal error (ncclGetLastError says which)",
+	    "invalid argument (ncclGetLastError says which)",
+	    "invalid usage (ncclGetLastError says what is wrong)",
+	    "remote process exited or there was a network error (ncclGetLastError says which)",
+	    "NCCL operation in progress",
+	};
+	if ((unsigned)result < sizeof texts / sizeof *texts)
+		return texts[result];
+	return "unknown result code";
+}
+TWIN(ncclGetErrorString)
+
+const char *ncclGetLastError(const ncclComm_t comm)
+{
+	if (!thread.failed && ready())
+		ringo_last_error(&thread, (uintptr_t)comm);
+	return thread_error();
+}
+TWIN(ncclGetLastError)
+
+void ncclResetDebugInit(void) {}
+TWIN(ncclResetDebugInit)
+void ncclResetDebugInitInternal(void) {}
+
+// Communicators
+FUNCTION(ncclGetUniqueId, (ncclUniqueId * id), ringo_unique_id(&thread, id))
+FUNCTION(ncclCommInitRank, (ncclComm_t * comm, int nranks, ncclUniqueId id, int rank),
+	 ringo_init_rank(&thread, (uintptr_t *)comm, nranks, rank, 1, &id, 0))
+FUNCTION(ncclCommInitRankConfig, (ncclComm_t * comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config),
+	 ringo_init_rank(&thread, (uintptr_t *)comm, nranks, rank, 1, &id, (uintptr_t)config))
+FUNCTION(ncclCommInitRankScalable, (ncclComm_t * comm, int nranks, int rank, int nId, ncclUniqueId *ids, ncclConfig_t *config),
+	 ringo_init_rank(&thread, (uintptr_t *)comm, nranks, rank, nId, ids, (uintptr_t)config))
+FUNCTION(ncclCommInitAll, (ncclComm_t * comms, int ndev, const int *devlist), ringo_init_all(&thread, (uintptr_t *)comms, ndev, (int *)devlist))
+FUNCTION(ncclCommFinalize, (ncclComm_t comm), ringo_finalize(&thread, (uintptr_t)comm))
+FUNCTION(ncclCommDestroy, (ncclComm_t comm), ringo_destroy(&thread, (uintptr_t)comm))
+FUNCTION(ncclCommAbort, (ncclComm_t comm), ringo_abort(&thread, (uintptr_t)comm))
+FUNCTION(ncclCommRevoke, (ncclComm_t comm, int flags), ringo_revoke(&thread, (uintptr_t)comm, flags))
+FUNCTION(ncclCommSplit, (ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config),
+	 ringo_split(&thread, (uintptr_t)comm, color, key, (uintptr_t *)newcomm, (uintptr_t)config))
+FUNCTION(ncclCommShrink, (ncclComm_t comm, int *exclude, int count, ncclComm_t *newcomm, ncclConfig_t *config, int flags),
+	 ringo_shrink(&thread, (uintptr_t)comm, exclude, count, (uintptr_t *)newcomm, (uintptr_t)config, flags))
+FUNCTION(ncclCommGetUniqueId, (ncclComm_t comm, ncclUniqueId *id), ringo_grow_id(&thread, (uintptr_t)comm, id))
+FUNCTION(ncclCommGrow, (ncclComm_t comm, int nranks, const ncclUniqueId *id, int rank, ncclComm_t *newcomm, ncclConfig_t *config),
+	 ringo_grow(&thread, (uintptr_t)comm, nranks, (ncclUniqueId *)id, rank, (uintptr_t *)newcomm, (uintptr_t)config))
+FUNCTION(ncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t *error), ringo_async_error(&thread, (uintptr_t)comm, (int *)error))
+FUNCTION(ncclCommCount, (const ncclComm_t comm, int *count), ringo_count(&thread, (uintptr_t)comm, count))
+FUNCTION(ncclCommCuDevice, (const ncclComm_t comm, int *device), ringo_device(&thread, (uintptr_t)comm, device))
+FUNCTION(ncclCommUserRank, (const ncclComm_t comm, int *rank), ringo_rank(&thread, (uintptr_t)comm, rank))
+REFUSED(ncclCommSuspend, (ncclComm_t comm, int flags))
+REFUSED(ncclCommResume, (ncclComm_t comm))
+REFUSED(ncclCommMemStats, (ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value))
+
+// Memory
+FUNCTION(ncclCommRegister, (const ncclComm_t comm, void *buff, size_t size, void **handle),
+	 ringo_register(&thread, (uintptr_t)comm, (uintptr_t)buff, size, (uintptr_t *)handle))
+FUNCTION(ncclCommDeregister, (const ncclComm_t comm, void *handle), ringo_deregister(&thread, (uintptr_t)comm, (uintptr_t)handle))
+FUNCTION(ncclCommWindowRegister, (ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int flags),
+	 ringo_window_register(&thread, (uintptr_t)comm, (uintptr_t)buff, size, (uintptr_t *)win, flags))
+FUNCTION(ncclCommWindowDeregister, (ncclComm_t comm, ncclWindow_t win), ringo_deregister(&thread, (uintptr_t)comm, (uintptr_t)win))
+FUNCTION(ncclWinGetUserPtr, (ncclComm_t comm, ncclWindow_t win, void **ptr),
+	 ringo_window_at(&thread, (uintptr_t)comm, (uintptr_t)win, (uintptr_t *)ptr))
+
+// Operators
+FUNCTION(ncclRedOpCreatePreMulSum, (ncclRedOp_t * op, void *scalar, ncclDataType_t type, ncclScalarResidence_t residence, ncclComm_t comm),
+	 ringo_pre_mul_sum(&thread, (int *)op, (uintptr_t)scalar, type, residence, (uintptr_t)comm))
+FUNCTION(ncclRedOpDestroy, (ncclRedOp_t op, ncclComm_t comm), ringo_op_destroy(&thread, op, (uintptr_t)comm))
+
+// COLLECTIVE defines a collective or a message, and if it has one its variant with hints.
+#define COLLECTIVE(name, arguments, kind, send, recv, count, op, peer)                              \
+	FUNCTION(name, arguments,                                                                   \
+		 ringo_do(&thread, kind, (uintptr_t)(send), (uintptr_t)(recv), count, type, op, peer, \
+			  (uintptr_t)comm, (uintptr_t)stream))
+#define COLLECTIVES(name, list, kind, send, recv, count, op, peer)                   \
+	COLLECTIVE(name, (list), kind, send, recv, count, op, peer)                  \
+	COLLECTIVE(name##Config, (list, const ncclCollConfig_t *config), kind, send, recv, count, op, peer)
+#define LIST(...) __VA_ARGS__
+#define END ncclComm_t comm, cudaStream_t stream
+
+COLLECTIVES(ncclAllReduce, LIST(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t op, END), RINGO_ALL_REDUCE, send, recv, count, op, 0)
+COLLECTIVES(ncclReduce, LIST(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, END), RINGO_REDUCE, send, recv, count, op, root)
+COLLECTIVES(ncclBroadcast, LIST(const void *send, void *recv, size_t count, ncclDataType_t type, int root, END), RINGO_BROADCAST, send, recv, count, 0, root)
+COLLECTIVE(ncclBcast, (void *buff, size_t count, ncclDataType_t type, int root, END), RINGO_BROADCAST, buff, buff, count, 0, root)
+COLLECTIVES(ncclAllGather, LIST(const void *send, void *recv, size_t count, ncclDataType_t type, END), RINGO_ALL_GATHER, send, recv, count, 0, 0)
+COLLECTIVES(ncclReduceScatter, LIST(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t op, END), RINGO_REDUCE_SCATTER, send, recv, count, op, 0)
+COLLECTIVES(ncclAlltoAll, LIST(const void *send, void *recv, size_t count, ncclDataType_t type, END), RINGO_ALLTOALL, send, recv, count, 0, 0)
+COLLECTIVES(ncclGather, LIST(const void *send, void *recv, size_t count, ncclDataType_t type, int root, END), RINGO_GATHER, send, recv, count, 0, root)
+COLLECTIVES(ncclScatter, LIST(const void *send, void *recv, size_t count, ncclDataType_t type, int root, END), RINGO_SCATTER, send, recv, count, 0, root)
+COLLECTIVE(ncclSend, (const void *send, size_t count, ncclDataType_t type, int peer, END), RINGO_SEND, send, NULL, count, 0, peer)
+COLLECTIVE(ncclRecv, (void *recv, size_t count, ncclDataType_t type, int peer, END), RINGO_RECV, NULL, recv, count, 0, peer)
+
+// Groups
+FUNCTION(ncclGroupStart, (void), ringo_group_start(&thread))
+FUNCTION(ncclGroupEnd, (void), ringo_group_end(&thread))
+FUNCTION(ncclGroupSimulateEnd, (ncclSimInfo_t * info), ringo_group_simulate_end(&thread, (uintptr_t)info))
+
+// One-sided messages
+REFUSED(ncclPutSignal, (const void *local, size_t count, ncclDataType_t type, int peer, ncclWindow_t win, size_t offset, int signal, int context, unsigned int flags, ncclComm_t comm, cudaStream_t stream))
+REFUSED(ncclSignal, (int peer, int signal, int context, unsigned int flags, ncclComm_t comm, cudaStream_t stream))
+REFUSED(ncclWaitSignal, (int count, ncclWaitSignalDesc_t *signals, ncclComm_t comm, cudaStream_t stream))
+
+// Parameters
+REFUSED(ncclParamBind, (ncclParamHandle_t * out, const char *key))
+REFUSED(ncclParamGetI8, (ncclParamHandle_t h, int8_t *out))
+REFUSED(ncclParamGetI16, (ncclParamHandle_t h, int16_t *out))
+REFUSED(ncclParamGetI32, (ncclParamHandle_t h, int32_t *out))
+REFUSED(ncclParamGetI64, (ncclParamHandle_t h, int64_t *out))
+REFUSED(ncclParamGetU8, (ncclParamHandle_t h, uint8_t *out))
+REFUSED(ncclParamGetU16, (ncclParamHandle_t h, uint16_t *out))
+REFUSED(ncclParamGetU32, (ncclParamHandle_t h, uint32_t *out))
+REFUSED(ncclParamGetU64, (ncclParamHandle_t h, uint64_t *out))
+REFUSED(ncclParamGetStr, (ncclParamHandle_t h, const char **out))
+REFUSED(ncclParamGet, (ncclParamHandle_t h, void *out, int most, int *length))
+REFUSED(ncclParamGetParameter, (const char *key, const char **value, int *length))
+REFUSED(ncclParamGetAllParameterKeys, (const char ***keys, int *count))
+void ncclParamDumpAll(void) {}
+TWIN(ncclParamDumpAll)
+
+// Kernels that communicate themselves. A team is numbers only: all ranks, or those of this host, which
+// is each rank alone as long as there are no such kernels.
+ncclTeam_t ncclTeamWorld(ncclComm_t comm)
+{
+	ncclTeam_t team = {0, 0, 1};
+	if (ncclCommCount(comm, &team.nRanks) == ncclSuccess)
+		ncclCommUserRank(comm, &team.rank);
+	return team;
+}
+TWIN(ncclTeamWorld)
+ncclTeam_t ncclTeamLsa(ncclComm_t comm)
+{
+	ncclTeam_t team = {1, 0, 1};
+	return team;
+}
+TWIN(ncclTeamLsa)
+ncclTeam_t ncclTeamRail(ncclComm_t comm) { return ncclTeamWorld(comm); }
+TWIN(ncclTeamRail)
+int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank)
+{
+	return ncclTeamWorld(comm).rank + (rank - team.rank) * team.stride;
+}
+TWIN(ncclTeamRankToWorld)
+int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank) { return (rank - team.rank) * team.stride; }
+TWIN(ncclTeamRankToLsa)
+REFUSED(ncclCommQueryProperties, (ncclComm_t comm, ncclCommProperties_t *properties))
+REFUSED(ncclDevCommCreate, (ncclComm_t comm, const ncclDevCommRequirements_t *requirements, ncclDevComm_t *out))
+REFUSED(ncclDevCommDestroy, (ncclComm_t comm, const ncclDevComm_t *devComm))
+REFUSED(ncclGetLsaDevicePointer, (ncclWindow_t win, size_t offset, int rank, void **out))
+REFUSED(ncclGetLsaMultimemDevicePointer, (ncclWindow_t win, size_t offset, void **out))
+REFUSED(ncclGetMultimemDevicePointer, (ncclWindow_t win, size_t offset, ncclMultimemHandle_t multimem, void **out))
+REFUSED(ncclGetPeerDevicePointer, (ncclWindow_t win, size_t offset, int peer, void **out))
+REFUSED(ncclLsaBarrierCreateRequirement, (ncclTeam_t team, int barriers, ncclLsaBarrierHandle_t *handle, ncclDevResourceRequirements_t *out))
+REFUSED(ncclGinBarrierCreateRequirement, (ncclComm_t comm, ncclTeam_t team, int barriers, ncclGinBarrierHandle_t *handle, ncclDevResourceRequirements_t *out))
+REFUSED(ncclGinOutboxCreateRequirement, (int blocks, int log2Size, ncclGinOutboxHandle_t *handle, ncclDevResourceRequirements_t *out))
+REFUSED(ncclGinInboxA2ACreateRequirement, (ncclTeam_t peers, int blocks, int log2Size, ncclGinInboxA2AHandle_t *handle, ncclDevResourceRequirements_t *out))
+REFUSED(ncclLLA2ACreateRequirement, (int blocks, int slots, ncclLLA2AHandle_t *handle, ncclDevResourceRequirements_t *out))
+int ncclLLA2ACalcSlots(int elements, int elementSize) { return elements * ((elementSize + 7) / 8); }
+TWIN(ncclLLA2ACalcSlots)

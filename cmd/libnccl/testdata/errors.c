@@ -1,0 +1,271 @@
+// What goes wrong, by threads with a rank each and by processes, and communicators that do not block.
+//
+//	errors arguments
+//	errors abort            a rank aborts while others wait for it
+//	errors background       communicators that do not block
+//	errors driver           without RINGO_HOST, where there is no GPU
+//	errors killed RANK SIZE FILE   rank 1 ends without goodbye
+#include "check.h"
+
+enum { RANKS = 4 };
+static const cudaStream_t stream;
+static ncclUniqueId id;
+static ncclComm_t comms[RANKS];
+static int buffer[RANKS][1000];
+
+// each runs f for every rank in a thread.
+static void each(void *(*f)(void *))
+{
+	pthread_t threads[RANKS];
+	for (intptr_t i = 0; i < RANKS; i++)
+		CHECK(pthread_create(&threads[i], NULL, f, (void *)i) == 0);
+	for (int i = 0; i < RANKS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static void arguments(void)
+{
+	ncclComm_t comm, other;
+	ncclUniqueId none = {{0}};
+	int version, x[4];
+	OK(ncclGetVersion(&version));
+	CHECK(version == NCCL_VERSION_CODE);
+	WRONG(ncclGetVersion(NULL), ncclInvalidArgument, "version is null");
+	CHECK(!strcmp(ncclGetErrorString(ncclSuccess), "no error"));
+	CHECK(strstr(ncclGetErrorString(ncclRemoteError), "remote process"));
+	CHECK(!strcmp(ncclGetErrorString((ncclResult_t)99), "unknown result code"));
+
+	WRONG(ncclCommInitRank(&comm, 2, none, 0), ncclInvalidArgument, "id: empty");
+	CHECK(comm == NULL);
+	OK(ncclGetUniqueId(&id));
+	WRONG(ncclCommInitRank(&comm, 2, id, 2), ncclInvalidArgument, "rank 2 of 2");
+	WRONG(ncclCommInitRank(NULL, 2, id, 0), ncclInvalidArgument, "comm is null");
+	OK(ncclCommInitRank(&comm, 1, id, 0));
+	OK(ncclCommInitAll(&other, 1, NULL));
+
+	WRONG(ncclAllReduce(x, x, 4, (ncclDataType_t)12, ncclSum, comm, stream), ncclInvalidArgument, "data type 12");
+	WRONG(ncclAllReduce(x, x, 4, ncclInt32, (ncclRedOp_t)5, comm, stream), ncclInvalidArgument, "operator 5 was not made");
+	WRONG(ncclAllReduce(NULL, x, 4, ncclInt32, ncclSum, comm, stream), ncclInvalidArgument, "send buffer is at 0");
+	WRONG(ncclAllReduce(x, x, (size_t)-1, ncclInt32, ncclSum, comm, stream), ncclInvalidArgument, "count");
+	WRONG(ncclAllReduce(x, x, 4, ncclInt32, ncclSum, NULL, stream), ncclInvalidArgument, "the communicator is null");
+	WRONG(ncclAllReduce(x, x, 4, ncclInt32, ncclSum, (ncclComm_t)x, stream), ncclInvalidArgument, "is no communicator");
+	WRONG(ncclBroadcast(x, x, 4, ncclInt32, 1, comm, stream), ncclInvalidArgument, "root 1");
+	WRONG(ncclSend(x, 4, ncclInt32, -1, comm, stream), ncclInvalidArgument, "peer -1");
+	WRONG(ncclGroupEnd(), ncclInvalidUsage, "without ncclGroupStart");
+	OK(ncclAllReduce(x, x, 4, ncclInt32, ncclSum, comm, stream));
+
+	// A group with a wrong call is carried out not at all.
+	x[0] = 1, x[1] = 2;
+	OK(ncclGroupStart());
+	OK(ncclBroadcast(x, x + 1, 1, ncclInt32, 0, comm, stream));
+	WRONG(ncclBroadcast(x, x + 1, 1, ncclInt32, 9, comm, stream), ncclInvalidArgument, "root 9");
+	WRONG(ncclGroupEnd(), ncclInvalidArgument, "root 9");
+	CHECK(x[1] == 2);
+	OK(ncclGroupStart());
+	OK(ncclBroadcast(x, x + 1, 1, ncclInt32, 0, comm, stream));
+	OK(ncclGroupEnd());
+	CHECK(x[1] == 1);
+
+	// An ncclConfig_t is read by its size: old ones end early, new ones later.
+	struct {
+		ncclConfig_t known;
+		int more[20];
+	} config = {NCCL_CONFIG_INITIALIZER, {0}};
+	config.known.size = sizeof config;
+	config.known.version = 23200;
+	OK(ncclGetUniqueId(&id));
+	ncclComm_t third;
+	OK(ncclCommInitRankConfig(&third, 1, id, 0, &config.known));
+	OK(ncclCommDestroy(third));
+	config.known.size = offsetof(ncclConfig_t, cgaClusterSize); // 2.14's
+	config.known.maxCTAs = -5;                                   // is not in it
+	OK(ncclGetUniqueId(&id));
+	OK(ncclCommInitRankConfig(&third, 1, id, 0, &config.known));
+	OK(ncclCommDestroy(third));
+	config.known.size = sizeof(ncclConfig_t);
+	WRONG(ncclCommInitRankConfig(&third, 1, id, 0, &config.known), ncclInvalidArgument, "maxCTAs is -5");
+	config.known.magic = 0;
+	WRONG(ncclCommInitRankConfig(&third, 1, id, 0, &config.known), ncclInvalidArgument, "NCCL_CONFIG_INITIALIZER");
+
+	WRONG(ncclCommSuspend(comm, 0), ncclInvalidUsage, "ncclCommSuspend");
+	WRONG(ncclDevCommCreate(comm, NULL, NULL), ncclInvalidUsage, "ncclDevCommCreate");
+	OK(ncclCommDestroy(comm));
+	WRONG(ncclCommDestroy(comm), ncclInvalidArgument, "it was destroyed");
+	OK(ncclCommAbort(other));
+	WRONG(ncclCommAbort(other), ncclInvalidArgument, "it was destroyed");
+}
+
+static void *abort_or_wait(void *arg)
+{
+	int rank = (int)(intptr_t)arg;
+	OK(ncclCommInitRank(&comms[rank], RANKS, id, rank));
+	if (rank == 2) {
+		usleep(20000);
+		OK(ncclCommAbort(comms[rank]));
+		return NULL;
+	}
+	double start = now();
+	WRONG(ncclAllReduce(buffer[rank], buffer[rank], 1000, ncclInt32, ncclSum, comms[rank], stream), ncclRemoteError, "rank 2");
+	CHECK(now() - start < 10);
+	ncclResult_t state;
+	OK(ncclCommGetAsyncError(comms[rank], &state));
+	CHECK(state == ncclRemoteError);
+	CHECK(strstr(ncclGetLastError(comms[rank]), "rank 2"));
+	WRONG(ncclAllReduce(buffer[rank], buffer[rank], 1, ncclInt32, ncclSum, comms[rank], stream), ncclRemoteError, "has failed before");
+	if (rank == 0)
+		OK(ncclCommAbort(comms[rank]));
+	else
+		OK(ncclCommDestroy(comms[rank]));
+	return NULL;
+}
+
+// waiting_rank's call is ended by another thread of its own process.
+static ncclResult_t ended;
+static void *waiting_rank(void *arg)
+{
+	(void)arg;
+	ended = ncclRecv(buffer[0], 10, ncclInt32, 1, comms[0], stream);
+	CHECK(strstr(ncclGetLastError(NULL), "ncclCommAbort"));
+	return NULL;
+}
+
+static void abort_from_another_thread(void)
+{
+	pthread_t thread;
+	OK(ncclCommInitAll(comms, 2, NULL));
+	CHECK(pthread_create(&thread, NULL, waiting_rank, NULL) == 0);
+	usleep(20000);
+	OK(ncclCommAbort(comms[0]));
+	pthread_join(thread, NULL);
+	CHECK(ended != ncclSuccess && ended != ncclInProgress);
+	OK(ncclCommDestroy(comms[1]));
+}
+
+// calls that are revoked leave communicators that can be destroyed.
+static void revoked(void)
+{
+	ncclResult_t state;
+	OK(ncclCommInitAll(comms, 2, NULL));
+	WRONG(ncclCommRevoke(comms[0], 5), ncclInvalidArgument, "NCCL_REVOKE_DEFAULT");
+	OK(ncclCommRevoke(comms[0], NCCL_REVOKE_DEFAULT));
+	OK(ncclCommGetAsyncError(comms[0], &state));
+	CHECK(state == ncclSuccess);
+	CHECK(ncclAllReduce(buffer, buffer, 1, ncclInt32, ncclSum, comms[0], stream) != ncclSuccess);
+	OK(ncclCommDestroy(comms[0]));
+	OK(ncclCommDestroy(comms[1]));
+}
+
+static void *in_background(void *arg)
+{
+	int rank = (int)(intptr_t)arg;
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	config.blocking = 0;
+	ncclComm_t comm, part;
+	CHECK(ncclCommInitRankConfig(&comm, RANKS, id, rank, &config) == ncclInProgress);
+	CHECK(comm != NULL);
+	if (rank == 0) // the others wait for this rank no longer than it takes to come
+		WRONG(ncclAllReduce(buffer[rank], buffer[rank], 1, ncclInt32, ncclSum, comm, stream), ncclInvalidArgument, "not ready");
+	poll(comm, __LINE__);
+	int size;
+	OK(ncclCommCount(comm, &size));
+	CHECK(size == RANKS);
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 1000; i++)
+			buffer[rank][i] = rank + i;
+		ncclResult_t r = ncclAllReduce(buffer[rank], buffer[rank], 1000, ncclInt32, ncclSum, comm, stream);
+		CHECK(r == ncclInProgress || r == ncclSuccess);
+		poll(comm, __LINE__);
+		for (int i = 0; i < 1000; i++)
+			CHECK(buffer[rank][i] == 6 + 4 * i);
+	}
+	int got = -1, mine = rank;
+	OK(ncclGroupStart());
+	OK(ncclSend(&mine, 1, ncclInt32, (rank + 1) % RANKS, comm, stream));
+	OK(ncclRecv(&got, 1, ncclInt32, (rank + RANKS - 1) % RANKS, comm, stream));
+	CHECK(ncclGroupEnd() == ncclInProgress);
+	poll(comm, __LINE__);
+	CHECK(got == (rank + RANKS - 1) % RANKS);
+
+	CHECK(ncclCommSplit(comm, rank / 2, rank, &part, NULL) == ncclInProgress);
+	poll(comm, __LINE__);
+	poll(part, __LINE__);
+	OK(ncclCommCount(part, &size));
+	CHECK(size == 2);
+	ncclResult_t r = ncclCommFinalize(part);
+	CHECK(r == ncclSuccess || r == ncclInProgress);
+	poll(part, __LINE__);
+	OK(ncclCommDestroy(part));
+	OK(ncclCommDestroy(comm));
+	return NULL;
+}
+
+// An opening that never ends is ended by Abort.
+static void abort_while_opening(void)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	ncclComm_t comm;
+	ncclResult_t state;
+	config.blocking = 0;
+	OK(ncclGetUniqueId(&id));
+	CHECK(ncclCommInitRankConfig(&comm, 2, id, 0, &config) == ncclInProgress);
+	OK(ncclCommGetAsyncError(comm, &state));
+	CHECK(state == ncclInProgress);
+	OK(ncclCommAbort(comm));
+}
+
+static void driver(void)
+{
+	ncclComm_t comm;
+	void *p;
+	OK(ncclGetUniqueId(&id));
+	WRONG(ncclCommInitRank(&comm, 1, id, 0), ncclUnhandledCudaError, "RINGO_HOST=1");
+	WRONG(ncclCommInitAll(&comm, 1, NULL), ncclUnhandledCudaError, "no CUDA");
+	WRONG(ncclMemAlloc(&p, 100), ncclUnhandledCudaError, "no CUDA");
+}
+
+int main(int argc, char **argv)
+{
+	alarm(120);
+	CHECK(argc >= 2);
+	if (!strcmp(argv[1], "arguments")) {
+		arguments();
+	} else if (!strcmp(argv[1], "abort")) {
+		OK(ncclGetUniqueId(&id));
+		each(abort_or_wait);
+		abort_from_another_thread();
+		revoked();
+	} else if (!strcmp(argv[1], "background")) {
+		OK(ncclGetUniqueId(&id));
+		each(in_background);
+		abort_while_opening();
+	} else if (!strcmp(argv[1], "driver")) {
+		driver();
+	} else if (!strcmp(argv[1], "killed")) {
+		int rank = atoi(argv[2]), size = atoi(argv[3]);
+		ncclComm_t comm;
+		OK(ncclCommInitRank(&comm, size, meet(argv[4], rank), rank));
+		OK(ncclAllReduce(buffer, buffer, 10, ncclInt32, ncclSum, comm, stream));
+		if (rank == 1) { // ends when it has heard of all others that they are done
+			for (int peer = 0; peer < size; peer++)
+				if (peer != rank)
+					OK(ncclRecv(buffer, 1, ncclInt32, peer, comm, stream));
+			puts("ok");
+			fflush(stdout);
+			_exit(0);
+		}
+		OK(ncclSend(buffer, 1, ncclInt32, 1, comm, stream));
+		WRONG(ncclAllReduce(buffer, buffer, 10, ncclInt32, ncclSum, comm, stream), ncclRemoteError, "rank 1");
+		OK(ncclCommAbort(comm));
+	} else {
+		fail(__LINE__, "%s?", argv[1]);
+	}
+	puts("ok");
+	return 0;
+}

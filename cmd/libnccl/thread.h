@@ -1,0 +1,14 @@
+// thread.h is what the C and the Go half of the library know in common: the state of a thread. It
+// is small, for Go's runtime puts a library's thread-local memory where there is little room.
+#include <stdint.h>
+
+enum { ERROR_BYTES = 2048 };
+
+typedef struct {
+	uintptr_t group; // the group that it has open, 0 for none
+	int failed;      // its last call did
+	char *error;     // ERROR_BYTES for the sentence of its last error, NULL before the first
+} thread_state;
+
+// thread_error is the calling thread's room for a sentence, which ends with the thread.
+char *thread_error(void);

@@ -1,0 +1,130 @@
+// Package capi is what libnccl.so.2 does, without C: NCCL's interface on top of package
+// ringo. It is for cmd/libnccl, which only translates arguments and results.
+//
+// A program knows communicators, groups and windows by handles, which are numbers. Groups
+// belong to the thread that opened them, so every call that a group may take has the handle
+// of the thread's group, or 0. What goes wrong is an error, which ResultOf turns into one of
+// NCCL's numbers.
+//
+// The trap: the current GPU and a per-thread stream belong to the OS thread, so the functions
+// run on the caller's thread and not on goroutines of their own.
+package capi
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// A Library is one process's use of the interface. Its methods may be called from any thread.
+type Library struct {
+	env    env
+	comms  table[*comm]
+	groups table[*group]
+
+	windows table[*window]
+
+	mu      sync.Mutex
+	base    *ringo.Config             // guarded by mu; nil until a communicator is made
+	machine *gpu.Machine              // guarded by mu; nil until a GPU is needed
+	memory  map[uintptr]allocation    // guarded by mu; of MemAlloc
+	last    atomic.Pointer[complaint] // what went wrong most recently
+}
+
+// New is a library whose settings are environment variables. They are read when they are
+// first needed, for programs set them after they have loaded the library.
+func New(getenv func(string) string) *Library {
+	return &Library{
+		env:     env{getenv},
+		comms:   table[*comm]{what: "communicator"},
+		groups:  table[*group]{what: "group"},
+		windows: table[*window]{what: "window"},
+		memory:  map[uintptr]allocation{},
+	}
+}
+
+// Version is the version of NCCL that the library answers as: 22809 for 2.28.9.
+func (l *Library) Version() (int, error) { return l.env.version() }
+
+// patience is how long ranks wait for each other: those of a program may be minutes apart, as
+// when one compiles or reads data.
+const patience = 10 * time.Minute
+
+// config is what all communicators have in common. It is read once.
+func (l *Library) config() (ringo.Config, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.base == nil {
+		cfg, err := ringo.Config{}.From(l.env.get)
+		if err != nil {
+			return cfg, err
+		}
+		if !l.env.patient() {
+			cfg.JoinTimeout = patience
+		}
+		l.base = &cfg
+	}
+	return *l.base, nil
+}
+
+// device is a GPU by its number. The first call opens the driver.
+func (l *Library) device(number int) (*gpu.Device, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m, err := l.gpus()
+	if err != nil {
+		return nil, err
+	}
+	d, err := m.Device(number)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ringo.ErrInvalid, err)
+	}
+	return d, nil
+}
+
+// gpus opens the driver on first use. mu is held.
+func (l *Library) gpus() (*gpu.Machine, error) {
+	if l.machine != nil {
+		return l.machine, nil
+	}
+	o, err := l.env.gpus()
+	if err != nil {
+		return nil, err
+	}
+	m, err := gpu.Open(o)
+	if err != nil {
+		return nil, &cudaError{fmt.Errorf("%w; for collectives on host memory set RINGO_HOST=1", err)}
+	}
+	if m.Count() == 0 {
+		return nil, &cudaError{errors.New("the driver has no GPU; for collectives on host memory set RINGO_HOST=1")}
+	}
+	l.machine = m
+	return m, nil
+}
+
+// current is the calling thread's GPU, device 0 if it has chosen none. It leaves it as it is.
+func (l *Library) current() (*gpu.Device, error) {
+	first, err := l.device(0)
+	if err != nil {
+		return nil, err
+	}
+	n, err := first.Driver().CtxGetDevice()
+	if errors.Is(err, cuda.ErrInvalidContext) {
+		return first, nil
+	}
+	if err != nil {
+		return nil, &cudaError{fmt.Errorf("the current device: %w", err)}
+	}
+	return l.device(int(n))
+}
+
+// cudaError marks what is the fault of the driver or of its absence.
+type cudaError struct{ error }
+
+func (e *cudaError) Unwrap() error { return e.error }

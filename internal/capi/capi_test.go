@@ -1,0 +1,295 @@
+package capi
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// with is a library whose environment is a map.
+func with(env map[string]string) *Library { return New(func(name string) string { return env[name] }) }
+
+func onHost() *Library { return with(map[string]string{"RINGO_HOST": "1"}) }
+
+func address[T any](s []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(s))) }
+
+const (
+	int32Type = 2
+	sumOp     = 0
+)
+
+func allReduce(data []int32) *Call {
+	return &Call{Kind: ringo.KindAllReduce, In: address(data), Out: address(data), Count: uint64(len(data)), Type: int32Type, Op: sumOp}
+}
+
+func TestGroupsOfTwoThreads(t *testing.T) {
+	l := onHost()
+	comms, err := l.InitAll(2, nil)
+	require.NoError(t, err)
+	data := [][]int32{{1, 2}, {10, 20}}
+	mine, err := l.GroupStart(0)
+	require.NoError(t, err)
+	other, err := l.GroupStart(0)
+	require.NoError(t, err)
+	require.NotEqual(t, mine, other)
+	for i, c := range comms {
+		require.NoError(t, l.Do(mine, c, allReduce(data[i])))
+	}
+	left, err := l.GroupEnd(other)
+	require.NoError(t, err)
+	require.Zero(t, left)
+	require.Equal(t, []int32{1, 2}, data[0], "the other group was not this one")
+
+	inner, err := l.GroupStart(mine)
+	require.NoError(t, err)
+	require.Equal(t, mine, inner)
+	left, err = l.GroupEnd(inner)
+	require.NoError(t, err)
+	require.Equal(t, mine, left)
+	left, err = l.GroupEnd(mine)
+	require.NoError(t, err)
+	require.Zero(t, left)
+	require.Equal(t, [][]int32{{11, 22}, {11, 22}}, data)
+	_, err = l.GroupEnd(mine)
+	require.ErrorContains(t, err, "is no group")
+	for _, c := range comms {
+		require.NoError(t, l.Destroy(c))
+	}
+}
+
+// TestCallsAllocateNothing is for eager calls and for groups that have been as long before.
+func TestCallsAllocateNothing(t *testing.T) {
+	l := onHost()
+	comms, err := l.InitAll(1, nil)
+	require.NoError(t, err)
+	call := allReduce(make([]int32, 4))
+	require.NoError(t, l.Do(0, comms[0], call))
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if err := l.Do(0, comms[0], call); err != nil {
+			panic(err)
+		}
+	}))
+	require.NoError(t, l.Destroy(comms[0]))
+}
+
+func TestGroupThatFailedLeavesNothing(t *testing.T) {
+	l := onHost()
+	comms, err := l.InitAll(1, nil)
+	require.NoError(t, err)
+	data := []int32{1}
+	g, err := l.GroupStart(0)
+	require.NoError(t, err)
+	wrong := allReduce(data)
+	wrong.Type = 99
+	require.NoError(t, l.Do(g, comms[0], allReduce(data)))
+	require.ErrorContains(t, l.Do(g, comms[0], wrong), "data type 99")
+	require.NoError(t, l.Do(g, comms[0], allReduce(data)))
+	_, err = l.GroupEnd(g)
+	require.ErrorContains(t, err, "data type 99")
+	for range 3 { // groups are used again
+		g, err = l.GroupStart(0)
+		require.NoError(t, err)
+		require.NoError(t, l.Do(g, comms[0], allReduce(data)))
+		_, err = l.GroupEnd(g)
+		require.NoError(t, err)
+	}
+	require.NoError(t, l.Destroy(comms[0]))
+}
+
+func TestLastError(t *testing.T) {
+	l := onHost()
+	require.Empty(t, l.LastError(0))
+	comms, err := l.InitAll(2, nil)
+	require.NoError(t, err)
+	l.Note(errors.New("something else"))
+	require.Equal(t, "something else", l.LastError(comms[0]))
+	require.NoError(t, l.Abort(comms[1]))
+	require.ErrorContains(t, l.Do(0, comms[0], allReduce(make([]int32, 1))), "rank 1")
+	state, err := l.AsyncError(comms[0])
+	require.NoError(t, err)
+	require.Equal(t, RemoteError, state)
+	require.Contains(t, l.LastError(comms[0]), "rank 1")
+	require.NoError(t, l.Destroy(comms[0]))
+}
+
+// TestGrow has two ranks become three.
+func TestGrow(t *testing.T) {
+	l := onHost()
+	comms, err := l.InitAll(2, nil)
+	require.NoError(t, err)
+	id, err := l.GrowID(comms[1])
+	require.NoError(t, err)
+	_, err = l.Grow(0, comms[0], 2, nil, -1, nil)
+	require.ErrorContains(t, err, "2 ranks cannot become 2")
+	g, err := l.GroupStart(0)
+	require.NoError(t, err)
+	var grown [3]uintptr
+	grown[0], err = l.Grow(g, comms[0], 3, nil, -1, nil)
+	require.NoError(t, err)
+	grown[1], err = l.Grow(g, comms[1], 3, &id, -1, nil)
+	require.NoError(t, err)
+	grown[2], err = l.Grow(g, 0, 3, &id, 2, nil)
+	require.NoError(t, err)
+	_, err = l.GroupEnd(g)
+	require.NoError(t, err)
+	for rank, c := range grown {
+		got, err := l.UserRank(c)
+		require.NoError(t, err)
+		require.Equal(t, rank, got)
+		require.NoError(t, l.Destroy(c))
+	}
+	for _, c := range comms {
+		require.NoError(t, l.Destroy(c))
+	}
+}
+
+func TestMeetingOfNCCLCommID(t *testing.T) {
+	l := with(map[string]string{"RINGO_HOST": "1", "NCCL_COMM_ID": "127.0.0.1:29811", "RINGO_COMM_SECRET": "a"})
+	id, err := l.UniqueID()
+	require.NoError(t, err)
+	again, err := l.UniqueID()
+	require.NoError(t, err)
+	require.Equal(t, id, again, "all ranks make the same")
+	require.Equal(t, "127.0.0.1:29811", id.Addr())
+	g, err := l.GroupStart(0)
+	require.NoError(t, err)
+	var comms [2]uintptr
+	for i := range comms {
+		comms[i], err = l.InitRank(g, 2, i, []bootstrap.ID{id}, nil)
+		require.NoError(t, err)
+		_, err = l.Count(comms[i])
+		require.ErrorContains(t, err, "not ready")
+	}
+	_, err = l.GroupEnd(g)
+	require.NoError(t, err)
+	for _, c := range comms {
+		n, err := l.Count(c)
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		require.NoError(t, l.Destroy(c))
+	}
+}
+
+// TestGPUs reduces on emulated GPUs by one thread, whose current device stays what it is.
+func TestGPUs(t *testing.T) {
+	l := with(map[string]string{"RINGO_EMULATE": "2"})
+	comms, err := l.InitAll(2, []int{1, 0})
+	require.NoError(t, err)
+	n, err := l.Device(comms[0])
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	var at [2]uintptr
+	var devices [2]*gpu.Device
+	for i, number := range []int{1, 0} {
+		devices[i], err = l.device(number)
+		require.NoError(t, err)
+		require.NoError(t, devices[i].With(func() (err error) { // as cudaSetDevice
+			at[i], err = l.MemAlloc(100)
+			return err
+		}))
+		require.Zero(t, at[i]%windowAlign)
+		require.NoError(t, devices[i].Write(mem.Device(number, at[i], 4), []byte{byte(i + 1), 0, 0, 0}))
+	}
+	g, err := l.GroupStart(0)
+	require.NoError(t, err)
+	windows := make([]uintptr, 2)
+	for i, c := range comms {
+		windows[i], err = l.WindowRegister(g, c, at[i], 2<<20)
+		require.NoError(t, err)
+	}
+	_, err = l.GroupEnd(g)
+	require.NoError(t, err)
+	for range 2 {
+		g, err = l.GroupStart(0)
+		require.NoError(t, err)
+		for i, c := range comms {
+			call := Call{Kind: ringo.KindAllReduce, In: at[i], Out: at[i], Count: 1, Type: int32Type, Op: sumOp}
+			require.NoError(t, l.Do(g, c, &call))
+		}
+		_, err = l.GroupEnd(g)
+		require.NoError(t, err)
+	}
+	for i, d := range devices {
+		require.NoError(t, d.Synchronize(0))
+		got := make([]byte, 4)
+		require.NoError(t, d.Read(got, mem.Device(d.Number(), at[i], 4)))
+		require.Equal(t, []byte{6, 0, 0, 0}, got)
+		require.ErrorContains(t, l.Do(0, comms[i], &Call{Kind: ringo.KindAllReduce, In: 0x5000, Out: 0x5000, Count: 1, Type: int32Type}), "no memory of a GPU")
+	}
+	_, err = devices[0].Driver().CtxGetDevice()
+	require.ErrorIs(t, err, cuda.ErrInvalidContext, "no device has been made current")
+	for i, c := range comms {
+		require.NoError(t, l.Deregister(c, windows[i]))
+		require.NoError(t, l.Destroy(c))
+	}
+	for _, p := range at {
+		require.NoError(t, l.MemFree(p))
+	}
+	require.NoError(t, l.machine.Close(), "no race, no leak")
+}
+
+func TestConfig(t *testing.T) {
+	whole := undefined
+	whole.size, whole.magic = unsafe.Sizeof(whole), configMagic
+	name := []byte("Socket\x00more")
+	read := func(change func(*configFields)) (*Config, error) {
+		f := whole
+		if change != nil {
+			change(&f)
+		}
+		return ReadConfig(uintptr(unsafe.Pointer(&f)))
+	}
+	c, err := ReadConfig(0)
+	require.NoError(t, err)
+	require.Nil(t, c)
+	c, err = read(nil)
+	require.NoError(t, err)
+	require.Equal(t, &Config{Blocking: true}, c)
+	c, err = read(func(f *configFields) { f.blocking, f.maxCTAs, f.netName = 0, 16, addressOf(name) })
+	require.NoError(t, err)
+	require.Equal(t, &Config{MaxCTAs: 16, Net: "Socket"}, c)
+	c, err = read(func(f *configFields) { f.size, f.maxCTAs = unsafe.Offsetof(f.maxCTAs), -7 })
+	require.NoError(t, err)
+	require.Equal(t, &Config{Blocking: true}, c, "what is behind an old one's end is not read")
+	for want, change := range map[string]func(*configFields){
+		"magic":            func(f *configFields) { f.magic++ },
+		"size is 3":        func(f *configFields) { f.size = 3 },
+		"blocking is 2":    func(f *configFields) { f.blocking = 2 },
+		"maxCTAs is 0":     func(f *configFields) { f.maxCTAs = 0 },
+		"minCTAs is 9, ma": func(f *configFields) { f.minCTAs, f.maxCTAs = 9, 8 },
+	} {
+		_, err := read(change)
+		require.ErrorIs(t, err, ringo.ErrInvalid)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestResults(t *testing.T) {
+	for want, errs := range map[Result][]error{
+		Success:            {nil},
+		InProgress:         {errInProgress},
+		InvalidArgument:    {ringo.ErrInvalid, &gpu.MemoryError{}},
+		InvalidUsage:       {errUsage, ringo.ErrUnsupported, ringo.ErrClosed, ringo.ErrMismatch},
+		RemoteError:        {ringo.ErrPeer, ringo.ErrLeft, ringo.ErrTimeout},
+		InternalError:      {ringo.ErrAborted},
+		UnhandledCudaError: {&cuda.Error{}, &cuda.Unavailable{}, &cudaError{errors.New("x")}},
+		SystemError:        {errors.New("x")},
+	} {
+		for _, err := range errs {
+			if err != nil && err != errInProgress {
+				err = &ringo.Error{Op: "AllReduce", Err: fmt.Errorf("why: %w", err)}
+			}
+			require.Equal(t, want, ResultOf(err), "%v", err)
+		}
+	}
+	require.Equal(t, "unknown result code", Result(99).String())
+}

@@ -1,0 +1,201 @@
+package capi
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/gpu"
+)
+
+// A comm is what a handle of a communicator stands for: a ringo.Comm, and what NCCL's
+// interface has beyond it. Without blocking, what waits for other ranks is done in the background.
+type comm struct {
+	handle   uintptr
+	device   *gpu.Device // nil on host memory
+	blocking bool
+	config   ringo.Config // that it was made with, for those that are made of it
+
+	usable  atomic.Pointer[ringo.Comm] // nil before it is open, while it is busy, and when it was finalized
+	opening context.Context
+	cancel  context.CancelFunc // ends opening
+	jobs    sync.WaitGroup     // in the background
+
+	mu        sync.Mutex
+	ring      *ringo.Comm    // guarded by mu; nil until it is open
+	busy      int            // guarded by mu; jobs in the background
+	failed    error          // guarded by mu; of a job
+	started   *ringo.Pending // guarded by mu; the last call in the background
+	finalized bool           // guarded by mu
+	revoked   bool           // guarded by mu
+	ops       []*operator    // guarded by mu; of RedOpCreatePreMulSum, nil where one was destroyed
+}
+
+func newComm(d *gpu.Device, blocking bool, cfg ringo.Config) *comm {
+	c := &comm{device: d, blocking: blocking, config: cfg}
+	c.opening, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// begin makes a communicator busy.
+func (c *comm) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy++
+	c.usable.Store(nil)
+	c.jobs.Add(1)
+}
+
+// finish is the end of what begin has begun.
+func (c *comm) finish(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy--
+	if err != nil && c.failed == nil {
+		c.failed = err
+	}
+	c.admit()
+	c.jobs.Done()
+}
+
+// admit lets calls in, if it may. mu is held.
+func (c *comm) admit() {
+	if c.busy == 0 && !c.finalized {
+		c.usable.Store(c.ring)
+	}
+}
+
+// do carries out a job that may wait for other ranks: now, or in the background for a
+// communicator that does not block.
+func (c *comm) do(job func() error) error {
+	if c.blocking {
+		return job()
+	}
+	c.begin()
+	go func() { c.finish(job()) }()
+	return errInProgress
+}
+
+// opened gives a communicator what was opened for it, or why nothing was.
+func (c *comm) opened(r *ringo.Comm, err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.failed = err
+		return err
+	}
+	c.ring = r
+	c.admit()
+	return nil
+}
+
+// whyUnusable is why usable is nil.
+func (c *comm) whyUnusable() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.failed != nil:
+		return c.failed
+	case c.finalized:
+		return fmt.Errorf("%w: the communicator was finalized: ncclCommDestroy is all that is left", errUsage)
+	}
+	return fmt.Errorf("%w: the communicator is not ready: call ncclGroupEnd, or poll ncclCommGetAsyncError until it is not ncclInProgress", ringo.ErrInvalid)
+}
+
+// ready is a communicator that takes calls.
+func (l *Library) ready(handle uintptr) (*comm, *ringo.Comm, error) {
+	c, err := l.comms.get(handle)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := c.usable.Load()
+	if r == nil {
+		return nil, nil, c.whyUnusable()
+	}
+	return c, r, nil
+}
+
+// known is a communicator that has been opened and not yet destroyed.
+func (l *Library) known(handle uintptr) (*comm, *ringo.Comm, error) {
+	c, err := l.comms.get(handle)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.mu.Lock()
+	r := c.ring
+	c.mu.Unlock()
+	if r == nil {
+		return nil, nil, c.whyUnusable()
+	}
+	return c, r, nil
+}
+
+// Count is the number of ranks.
+func (l *Library) Count(handle uintptr) (int, error) {
+	_, r, err := l.known(handle)
+	if err != nil {
+		return 0, err
+	}
+	return r.Size(), nil
+}
+
+// UserRank is the caller's rank.
+func (l *Library) UserRank(handle uintptr) (int, error) {
+	_, r, err := l.known(handle)
+	if err != nil {
+		return 0, err
+	}
+	return r.Rank(), nil
+}
+
+// Device is the number of the rank's GPU, 0 on host memory.
+func (l *Library) Device(handle uintptr) (int, error) {
+	c, err := l.comms.get(handle)
+	if err != nil || c.device == nil {
+		return 0, err
+	}
+	return c.device.Number(), nil
+}
+
+// AsyncError is how a communicator is: Success, InProgress, or why it has failed.
+func (l *Library) AsyncError(handle uintptr) (Result, error) {
+	c, err := l.comms.get(handle)
+	if err != nil {
+		return ResultOf(err), err
+	}
+	r, why := c.asyncError()
+	l.Note(why)
+	return r, nil
+}
+
+// asyncError is a communicator's state, and the error that it stands for.
+func (c *comm) asyncError() (Result, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.busy > 0 || c.started != nil && !ended(c.started):
+		return InProgress, nil
+	case c.revoked:
+		return Success, nil
+	case c.failed != nil:
+		return ResultOf(c.failed), c.failed
+	case c.started != nil && c.started.Wait() != nil:
+		return ResultOf(c.started.Wait()), c.started.Wait()
+	case c.ring == nil: // in a group that has not ended
+		return InProgress, nil
+	}
+	err := c.ring.Err()
+	return ResultOf(err), err
+}
+
+// ended reports whether an operation has.
+func ended(p *ringo.Pending) bool {
+	select {
+	case <-p.Done():
+		return true
+	default:
+		return false
+	}
+}

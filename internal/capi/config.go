@@ -1,0 +1,62 @@
+package capi
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/ringo-go/ringo"
+)
+
+// A Config is what has an effect here of what an ncclConfig_t says.
+type Config struct {
+	Blocking bool
+	MaxCTAs  int    // 0 if it is not said
+	Net      string // "" if it is not said
+}
+
+// configFields is ncclConfig_t, as far as it is read. Newer versions have more at the end.
+type configFields struct {
+	size           uintptr
+	magic, version uint32
+
+	blocking, cgaClusterSize int32
+	minCTAs, maxCTAs         int32
+	netName                  uintptr
+}
+
+// configMagic is in every ncclConfig_t.
+const configMagic = 0xcafebeef
+
+// unset is the value of a field that a program leaves open.
+const unset = math.MinInt32
+
+// undefined is an ncclConfig_t in which all fields are open.
+var undefined = configFields{blocking: unset, cgaClusterSize: unset, minCTAs: unset, maxCTAs: unset}
+
+// ReadConfig reads an ncclConfig_t at an address; 0 is none.
+func ReadConfig(at uintptr) (*Config, error) {
+	if at == 0 {
+		return nil, nil
+	}
+	f := readConfig(at)
+	bad := func(format string, a ...any) (*Config, error) {
+		return nil, fmt.Errorf("%w: ncclConfig_t: %s", ringo.ErrInvalid, fmt.Sprintf(format, a...))
+	}
+	switch {
+	case f.magic != configMagic:
+		return bad("its magic is %#x: begin with NCCL_CONFIG_INITIALIZER", f.magic)
+	case f.size < headerBytes || f.size > 1<<16:
+		return bad("its size is %d bytes: begin with NCCL_CONFIG_INITIALIZER", f.size)
+	case f.blocking != unset && f.blocking != 0 && f.blocking != 1:
+		return bad("blocking is %d, want 0 or 1", f.blocking)
+	case f.maxCTAs != unset && f.maxCTAs < 1:
+		return bad("maxCTAs is %d, want 1 or more", f.maxCTAs)
+	case f.minCTAs != unset && (f.minCTAs < 1 || f.maxCTAs != unset && f.minCTAs > f.maxCTAs):
+		return bad("minCTAs is %d, maxCTAs %d", f.minCTAs, f.maxCTAs)
+	}
+	c := &Config{Blocking: f.blocking != 0, Net: text(f.netName)}
+	if f.maxCTAs != unset {
+		c.MaxCTAs = int(f.maxCTAs)
+	}
+	return c, nil
+}

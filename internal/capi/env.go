@@ -1,0 +1,91 @@
+package capi
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/gpu"
+)
+
+// env are the environment variables of the library itself. Those of communicators are read by
+// ringo.Config. This is the only file of the package that names variables.
+type env struct{ get func(string) string }
+
+// defaultVersion is NCCL 2.28.9, the one that PyTorch 2.11 brings.
+const defaultVersion = 22809
+
+// version is RINGO_NCCL_VERSION, as 2.30.7 or 23007.
+func (e env) version() (int, error) {
+	text := e.get("RINGO_NCCL_VERSION")
+	if text == "" {
+		return defaultVersion, nil
+	}
+	bad := fmt.Errorf("%w: RINGO_NCCL_VERSION=%q: want a version such as 2.30.7 or 23007", ringo.ErrInvalid, text)
+	parts := strings.Split(text, ".")
+	if len(parts) == 1 {
+		v, err := strconv.Atoi(text)
+		if err != nil || v < 20000 || v > 99999 {
+			return 0, bad
+		}
+		return v, nil
+	}
+	if len(parts) != 3 {
+		return 0, bad
+	}
+	v := 0
+	for _, p := range parts {
+		n, err := strconv.Atoi(p)
+		if err != nil || n < 0 || n > 99 {
+			return 0, bad
+		}
+		v = 100*v + n
+	}
+	return v, nil
+}
+
+// host is RINGO_HOST: buffers are host memory.
+func (e env) host() bool {
+	v := e.get("RINGO_HOST")
+	return v != "" && v != "0"
+}
+
+// gpus says which driver to open: RINGO_EMULATE emulated GPUs, or RINGO_CUDA_LIBRARY.
+func (e env) gpus() (o gpu.Options, err error) {
+	o.Library = e.get("RINGO_CUDA_LIBRARY")
+	if v := e.get("RINGO_EMULATE"); v != "" && v != "0" {
+		if o.Emulate, err = strconv.Atoi(v); err != nil || o.Emulate < 1 || o.Emulate > 64 {
+			return o, fmt.Errorf("%w: RINGO_EMULATE=%q: want a number of GPUs from 1 to 64", ringo.ErrInvalid, v)
+		}
+	}
+	return o, nil
+}
+
+// blocking is NCCL_COMM_BLOCKING, which goes before what a program says.
+func (e env) blocking(said bool) (bool, error) {
+	switch v := e.get("NCCL_COMM_BLOCKING"); v {
+	case "":
+		return said, nil
+	case "0", "1":
+		return v == "1", nil
+	default:
+		return said, fmt.Errorf("%w: NCCL_COMM_BLOCKING=%q: want 0 or 1", ringo.ErrInvalid, v)
+	}
+}
+
+// patient reports whether RINGO_JOIN_TIMEOUT says how long ranks wait for each other.
+func (e env) patient() bool { return e.get("RINGO_JOIN_TIMEOUT") != "" }
+
+// meeting is NCCL_COMM_ID: host:port of rank 0, which serves there instead of the process that
+// makes the unique ID. secret is RINGO_COMM_SECRET; without it whoever reaches the port and
+// knows of this rule can join.
+func (e env) meeting() (addr, secret string) {
+	if addr = e.get("NCCL_COMM_ID"); addr == "" {
+		return "", ""
+	}
+	if secret = e.get("RINGO_COMM_SECRET"); secret == "" {
+		secret = "NCCL_COMM_ID " + addr
+	}
+	return addr, secret
+}

@@ -1,0 +1,186 @@
+package capi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/ringo-go/ringo"
+)
+
+// A group is what one thread has called since its outermost ncclGroupStart.
+type group struct {
+	depth int
+	err   error   // of a call; nothing of the group is carried out then
+	comms []*comm // that have something in it
+	jobs  []job
+	run   ringo.Group
+	calls []*ringo.Call // kept for the next group
+	used  int           // of calls
+}
+
+// A job is something of a communicator that is no collective and may wait for other ranks.
+type job struct {
+	comm *comm
+	do   func() error
+}
+
+var groups = sync.Pool{New: func() any { return new(group) }}
+
+// GroupStart opens a group, or one more level of the thread's group, which is 0 if it has none. It
+// returns the thread's group from now on.
+func (l *Library) GroupStart(handle uintptr) (uintptr, error) {
+	if handle != 0 {
+		g, err := l.groups.get(handle)
+		if err != nil {
+			return 0, err
+		}
+		g.depth++
+		return handle, nil
+	}
+	g := groups.Get().(*group)
+	g.depth = 1
+	return l.groups.add(g), nil
+}
+
+// GroupEnd closes a level, and at the outermost carries out the group. It returns the thread's group
+// from now on.
+func (l *Library) GroupEnd(handle uintptr) (uintptr, error) {
+	g, err := l.leave(handle)
+	if g == nil {
+		return handle, err
+	}
+	if g.err != nil {
+		err := g.err
+		g.recycle()
+		return 0, err
+	}
+	if !g.waits() {
+		err := g.carryOut()
+		g.recycle()
+		return 0, err
+	}
+	for _, c := range g.comms {
+		c.begin()
+	}
+	go func() {
+		err := g.carryOut()
+		for _, c := range g.comms {
+			c.finish(err)
+		}
+		l.Note(err)
+		g.recycle()
+	}()
+	return 0, errInProgress
+}
+
+// leave closes a level of a group, and returns the group if it was the outermost.
+func (l *Library) leave(handle uintptr) (*group, error) {
+	if handle == 0 {
+		return nil, fmt.Errorf("%w: ncclGroupEnd without ncclGroupStart", errUsage)
+	}
+	g, err := l.groups.get(handle)
+	if err != nil {
+		return nil, err
+	}
+	if g.depth--; g.depth > 0 {
+		return nil, nil
+	}
+	return l.groups.take(handle)
+}
+
+// with notes that a communicator has something in the group.
+func (g *group) with(c *comm) {
+	if n := len(g.comms); n > 0 && g.comms[n-1] == c || slices.Contains(g.comms, c) {
+		return
+	}
+	g.comms = append(g.comms, c)
+}
+
+// fail keeps the first error of a group's calls.
+func (g *group) fail(err error) error {
+	if g.err == nil {
+		g.err = err
+	}
+	return err
+}
+
+// add puts a copy of a call in the group.
+func (g *group) add(c *comm, r *ringo.Comm, call *ringo.Call) {
+	if g.used == len(g.calls) {
+		g.calls = append(g.calls, new(ringo.Call))
+	}
+	kept := g.calls[g.used]
+	*kept = *call
+	g.used++
+	g.with(c)
+	g.run.Add(r, kept)
+}
+
+// waits reports whether the group has to be carried out in the background: a communicator does
+// not block, and other ranks are waited for. What is only queued on a GPU is queued by the
+// caller's thread, for its stream may be that thread's.
+func (g *group) waits() bool {
+	for _, c := range g.comms {
+		if !c.blocking && (len(g.jobs) > 0 || c.device == nil) {
+			return true
+		}
+	}
+	return false
+}
+
+// carryOut does the jobs, those of different communicators side by side, and then the calls.
+func (g *group) carryOut() error {
+	var wg sync.WaitGroup
+	errs := make([]error, len(g.comms))
+	for i, c := range g.comms {
+		if !slices.ContainsFunc(g.jobs, func(j job) bool { return j.comm == c }) {
+			continue
+		}
+		wg.Go(func() {
+			for _, j := range g.jobs {
+				if j.comm == c && errs[i] == nil {
+					errs[i] = j.do()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if g.used == 0 {
+		return nil
+	}
+	return g.run.Run()
+}
+
+// recycle keeps the memory of a group for the next.
+func (g *group) recycle() {
+	if g.err != nil { // calls were added and not run
+		g.run = ringo.Group{}
+	}
+	clear(g.comms)
+	clear(g.jobs)
+	for _, c := range g.calls[:g.used] {
+		*c = ringo.Call{}
+	}
+	g.comms, g.jobs, g.used, g.err = g.comms[:0], g.jobs[:0], 0, nil
+	groups.Put(g)
+}
+
+// job has something done that may wait for other ranks: at the end of the thread's group if it
+// has one, else now or in the background.
+func (l *Library) job(handle uintptr, c *comm, do func() error) error {
+	if handle == 0 {
+		return c.do(do)
+	}
+	g, err := l.groups.get(handle)
+	if err != nil {
+		return err
+	}
+	g.with(c)
+	g.jobs = append(g.jobs, job{c, do})
+	return nil
+}

@@ -1,0 +1,155 @@
+package capi
+
+import (
+	"fmt"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// An allocation is memory of MemAlloc.
+type allocation struct {
+	device *gpu.Device // nil on the host
+	region mem.Region
+	host   []byte // keeps host memory alive; it does not move
+}
+
+// The memory of MemAlloc begins at a multiple of windowAlign, as windows must. A GPU's has whole
+// blocks of the driver's, so that a peer to which it is opened sees nothing else.
+const (
+	windowAlign = 4096
+	deviceBlock = 2 << 20
+)
+
+// MemAlloc allocates n bytes on the calling thread's GPU, or on the host.
+func (l *Library) MemAlloc(n uint64) (uintptr, error) {
+	if n == 0 || n > 1<<46 {
+		return 0, fmt.Errorf("%w: ncclMemAlloc of %d bytes", ringo.ErrInvalid, n)
+	}
+	d, err := l.here()
+	if err != nil {
+		return 0, err
+	}
+	a := allocation{device: d}
+	at := uintptr(0)
+	if d == nil {
+		a.host = make([]byte, n+windowAlign-1)
+		at = (addressOf(a.host) + windowAlign - 1) &^ (windowAlign - 1)
+	} else {
+		// What the driver gives in whole blocks begins with one; the emulator's begins anywhere.
+		whole := int(n+deviceBlock-1) &^ (deviceBlock - 1)
+		if a.region, err = d.Alloc(whole); err == nil && a.region.Ptr()%windowAlign != 0 {
+			if err = d.Free(a.region); err == nil {
+				a.region, err = d.Alloc(whole + windowAlign)
+			}
+		}
+		if err != nil {
+			return 0, err
+		}
+		at = (a.region.Ptr() + windowAlign - 1) &^ (windowAlign - 1)
+	}
+	l.mu.Lock()
+	l.memory[at] = a
+	l.mu.Unlock()
+	return at, nil
+}
+
+// MemFree frees memory of MemAlloc. Work that uses it has to be done.
+func (l *Library) MemFree(at uintptr) error {
+	if at == 0 {
+		return nil
+	}
+	l.mu.Lock()
+	a, ok := l.memory[at]
+	delete(l.memory, at)
+	l.mu.Unlock()
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: %#x is no memory of ncclMemAlloc, or was freed", ringo.ErrInvalid, at)
+	case a.device == nil:
+		return nil
+	}
+	return a.device.Free(a.region)
+}
+
+// A window is memory that a program has registered.
+type window struct {
+	comm *comm
+	at   uintptr
+	ring *ringo.Window // nil where it has no effect
+}
+
+// Register notes memory of one rank. It has no effect: what NCCL makes of it, direct access by
+// peers, needs all ranks here, as WindowRegister.
+func (l *Library) Register(handle, at uintptr, n uint64) (uintptr, error) {
+	c, _, err := l.known(handle)
+	if err != nil {
+		return 0, err
+	}
+	if at == 0 || n == 0 {
+		return 0, fmt.Errorf("%w: ncclCommRegister of %d bytes at %#x", ringo.ErrInvalid, n, at)
+	}
+	return l.windows.add(&window{comm: c, at: at}), nil
+}
+
+// WindowRegister makes a window of all ranks' memory, which call it together, with as many
+// bytes each.
+func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (uintptr, error) {
+	c, r, err := l.ready(handle)
+	if err != nil {
+		return 0, err
+	}
+	if at == 0 || n == 0 || at%windowAlign != 0 {
+		return 0, fmt.Errorf("%w: ncclCommWindowRegister of %d bytes at %#x: a window begins at a multiple of %d", ringo.ErrInvalid, n, at, windowAlign)
+	}
+	w := &window{comm: c, at: at}
+	h := l.windows.add(w)
+	if c.device == nil {
+		return h, nil
+	}
+	err = l.job(group, c, func() (err error) {
+		w.ring, err = r.Register(mem.Device(c.device.Number(), at, int(n)))
+		return err
+	})
+	if err != nil && err != errInProgress {
+		_, _ = l.windows.take(h)
+		return 0, err
+	}
+	return h, err
+}
+
+// Deregister ends the handle of a Register or WindowRegister, for this rank alone. The peers'
+// access to a window ends with the communicator.
+func (l *Library) Deregister(handle, window uintptr) error {
+	c, err := l.comms.get(handle)
+	if err != nil {
+		return err
+	}
+	w, err := l.windows.get(window)
+	if err != nil {
+		return err
+	}
+	if w.comm != c {
+		return fmt.Errorf("%w: the window is another communicator's", ringo.ErrInvalid)
+	}
+	_, err = l.windows.take(window)
+	return err
+}
+
+// WindowAt is where the memory of a window begins.
+func (l *Library) WindowAt(handle, window uintptr) (uintptr, error) {
+	w, err := l.windows.get(window)
+	if err != nil {
+		return 0, err
+	}
+	if c, err := l.comms.get(handle); err != nil || w.comm != c {
+		return 0, fmt.Errorf("%w: the window is another communicator's", ringo.ErrInvalid)
+	}
+	return w.at, nil
+}
+
+// Unsupported is the error of a function of NCCL that is not there yet.
+func Unsupported(name string) error {
+	return fmt.Errorf("%s: %w by libnccl of Ringo %s", name, ringo.ErrUnsupported, ringo.Version)
+}

@@ -1,0 +1,41 @@
+package capi
+
+import (
+	"unsafe"
+
+	"github.com/ringo-go/ringo/mem"
+)
+
+// hostMemory is n bytes of C's memory. They are none of Go's heap, so that an address is enough.
+func hostMemory(at uintptr, n int) mem.Region {
+	return mem.Host(unsafe.Slice((*byte)(pointer(at)), n))
+}
+
+// pointer is an address of C's memory.
+func pointer(at uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&at)) }
+
+// text is a C string, "" for null.
+func text(at uintptr) string {
+	if at == 0 {
+		return ""
+	}
+	n := 0
+	for *(*byte)(unsafe.Add(pointer(at), n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice((*byte)(pointer(at)), n))
+}
+
+// addressOf is where a slice begins.
+func addressOf(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
+
+// readConfig copies a program's ncclConfig_t, which may be longer or shorter than ours.
+func readConfig(at uintptr) (f configFields) {
+	f = undefined
+	size := *(*uintptr)(pointer(at))
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&f)), unsafe.Sizeof(f)), unsafe.Slice((*byte)(pointer(at)), max(size, headerBytes)))
+	return f
+}
+
+// headerBytes is what every ncclConfig_t has: size, magic and version.
+const headerBytes = unsafe.Offsetof(undefined.blocking)

@@ -1,0 +1,366 @@
+package capi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/gpu"
+)
+
+// UniqueID makes an ID for a new communicator, and serves it from this process unless rank 0's
+// process will.
+func (l *Library) UniqueID() (bootstrap.ID, error) {
+	cfg, err := l.config()
+	if err != nil {
+		return bootstrap.ID{}, err
+	}
+	if addr, secret := l.env.meeting(); addr != "" {
+		return bootstrap.IDFor(addr, secret)
+	}
+	return bootstrap.NewID(bootstrap.ListenOptions{Log: cfg.Log.With("subsys", "BOOTSTRAP")})
+}
+
+// InitRank makes a communicator, with the caller's current GPU. All ranks give the same ids; the first
+// is where they meet.
+func (l *Library) InitRank(group uintptr, size, rank int, ids []bootstrap.ID, given *Config) (uintptr, error) {
+	if size < 1 || rank < 0 || rank >= size {
+		return 0, fmt.Errorf("%w: rank %d of %d", ringo.ErrInvalid, rank, size)
+	}
+	if len(ids) == 0 {
+		return 0, fmt.Errorf("%w: no unique ID", ringo.ErrInvalid)
+	}
+	if err := ids[0].Check(); err != nil {
+		return 0, fmt.Errorf("%w: %w", ringo.ErrInvalid, err)
+	}
+	d, err := l.here()
+	if err != nil {
+		return 0, err
+	}
+	cfg, blocking, err := l.completed(given)
+	if err != nil {
+		return 0, err
+	}
+	cfg.Device, cfg.ID, cfg.Rank, cfg.Size = d, &ids[0], rank, size
+	c := newComm(d, blocking, cfg)
+	return l.create(group, c, func() error { return c.opened(l.join(c.opening, cfg)) })
+}
+
+// here is the calling thread's GPU, nil where buffers are host memory.
+func (l *Library) here() (*gpu.Device, error) {
+	if l.env.host() {
+		return nil, nil
+	}
+	return l.current()
+}
+
+// completed is a configuration with what a program has given, and whether it blocks.
+func (l *Library) completed(given *Config) (cfg ringo.Config, blocking bool, err error) {
+	if cfg, err = l.config(); err != nil {
+		return cfg, false, err
+	}
+	said := true
+	if given != nil {
+		said = given.Blocking
+		if given.MaxCTAs > 0 && cfg.MaxBlocks == 0 {
+			cfg.MaxBlocks = given.MaxCTAs
+		}
+		if given.Net != "" && cfg.Net == "" {
+			cfg.Net = given.Net
+		}
+	}
+	blocking, err = l.env.blocking(said)
+	return cfg, blocking, err
+}
+
+// join opens one rank's communicator.
+func (l *Library) join(ctx context.Context, cfg ringo.Config) (*ringo.Comm, error) {
+	id := *cfg.ID
+	if cfg.Size == 1 { // nobody comes
+		bootstrap.Stop(id)
+		cfg.ID = nil
+	} else if addr, _ := l.env.meeting(); addr == id.Addr() && cfg.Rank == 0 {
+		if err := bootstrap.Serve(id, bootstrap.ListenOptions{Log: cfg.Log.With("subsys", "BOOTSTRAP")}); err != nil {
+			return nil, err
+		}
+	}
+	return ringo.Open(ctx, cfg)
+}
+
+// create gives a communicator its handle and has it opened: now, in the background, or at the
+// end of a group.
+func (l *Library) create(group uintptr, c *comm, open func() error) (uintptr, error) {
+	c.handle = l.comms.add(c)
+	err := l.job(group, c, open)
+	if err != nil && err != errInProgress {
+		_, _ = l.comms.take(c.handle)
+		return 0, err
+	}
+	return c.handle, err
+}
+
+// InitAll makes communicators of n ranks, all in this process; devices are their GPUs, the
+// first n if nil.
+func (l *Library) InitAll(n int, devices []int) ([]uintptr, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("%w: %d devices", ringo.ErrInvalid, n)
+	}
+	cfg, _, err := l.completed(nil)
+	if err != nil {
+		return nil, err
+	}
+	for i := range n {
+		if l.env.host() {
+			break
+		}
+		number := i
+		if devices != nil {
+			number = devices[i]
+		}
+		d, err := l.device(number)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Devices = append(cfg.Devices, d)
+	}
+	rings, err := ringo.OpenLocal(n, cfg)
+	if err != nil {
+		return nil, err
+	}
+	handles := make([]uintptr, n)
+	for i, r := range rings {
+		mine := cfg
+		mine.Devices, mine.Device = nil, r.Device()
+		c := newComm(r.Device(), true, mine)
+		if err := c.opened(r, nil); err != nil {
+			return nil, err
+		}
+		c.handle = l.comms.add(c)
+		handles[i] = c.handle
+	}
+	return handles, nil
+}
+
+// Split divides a communicator by color, which is ringo.NoColor for a rank that becomes a
+// member of no part: its handle is 0. All ranks call it.
+func (l *Library) Split(group, handle uintptr, color, key int, given *Config) (uintptr, error) {
+	parent, ring, err := l.ready(handle)
+	if err != nil {
+		return 0, err
+	}
+	return l.derive(group, parent, given, color == ringo.NoColor, func(ctx context.Context, _ ringo.Config) (*ringo.Comm, error) {
+		return ring.Split(ctx, color, key)
+	})
+}
+
+// derive makes a communicator of another: its configuration is the other's where given is nil.
+func (l *Library) derive(group uintptr, parent *comm, given *Config, none bool, open func(context.Context, ringo.Config) (*ringo.Comm, error)) (uintptr, error) {
+	cfg, blocking := parent.config, parent.blocking
+	if given != nil {
+		var err error
+		if cfg, blocking, err = l.completed(given); err != nil {
+			return 0, err
+		}
+		cfg.Device = parent.device
+	}
+	if none {
+		return 0, l.job(group, parent, func() error {
+			_, err := open(parent.opening, cfg)
+			return err
+		})
+	}
+	c := newComm(parent.device, blocking, cfg)
+	if !blocking && parent.blocking { // the new one is opened in the background
+		return l.create(group, c, func() error { return c.opened(open(c.opening, cfg)) })
+	}
+	if !parent.blocking {
+		c.begin()
+	}
+	c.handle = l.comms.add(c)
+	err := l.job(group, parent, func() error {
+		err := c.opened(open(c.opening, cfg))
+		if !parent.blocking {
+			c.finish(err)
+		}
+		return err
+	})
+	if err != nil && err != errInProgress {
+		_, _ = l.comms.take(c.handle)
+		return 0, err
+	}
+	return c.handle, err
+}
+
+// Shrink makes a communicator of the ranks that are not in exclude, in their order. Those call
+// it, and the excluded ranks do not.
+func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config) (uintptr, error) {
+	parent, ring, err := l.ready(handle)
+	if err != nil {
+		return 0, err
+	}
+	if err := ring.Err(); err != nil {
+		return 0, fmt.Errorf("%w: ncclCommShrink of a communicator that has failed: make a new one with ncclGetUniqueId: %w", errUsage, err)
+	}
+	out := make([]bool, ring.Size())
+	for _, r := range exclude {
+		if r < 0 || r >= len(out) {
+			return 0, fmt.Errorf("%w: rank %d is to be excluded from %d", ringo.ErrInvalid, r, len(out))
+		}
+		out[r] = true
+	}
+	if out[ring.Rank()] {
+		return 0, fmt.Errorf("%w: rank %d is excluded: only ranks that stay call ncclCommShrink", errUsage, ring.Rank())
+	}
+	var stay []int
+	rank := 0
+	for r := range out {
+		if out[r] {
+			continue
+		}
+		if r == ring.Rank() {
+			rank = len(stay)
+		}
+		stay = append(stay, r)
+	}
+	return l.derive(group, parent, given, false, func(ctx context.Context, cfg ringo.Config) (*ringo.Comm, error) {
+		var id bootstrap.ID
+		g := ringo.NewGroup()
+		if rank == 0 {
+			if len(stay) > 1 {
+				if id, err = l.UniqueID(); err != nil {
+					return nil, err
+				}
+			}
+			for _, r := range stay[1:] {
+				g.Add(ring, ringo.SendOf(id[:], r))
+			}
+		} else {
+			g.Add(ring, ringo.RecvOf(id[:], stay[0]))
+		}
+		if err := g.Run(); err != nil {
+			return nil, err
+		}
+		cfg.ID, cfg.Rank, cfg.Size = &id, rank, len(stay)
+		return l.join(ctx, cfg)
+	})
+}
+
+// GrowID makes an ID with which new ranks join a communicator by Grow. One rank calls it and
+// gives it to them.
+func (l *Library) GrowID(handle uintptr) (bootstrap.ID, error) {
+	if _, _, err := l.ready(handle); err != nil {
+		return bootstrap.ID{}, err
+	}
+	return l.UniqueID()
+}
+
+// Grow makes a communicator of size ranks of a smaller one. The ranks of that one keep their
+// numbers and give its handle, and one of them the ID of GrowID; a new rank gives no
+// communicator, the ID, and its rank.
+func (l *Library) Grow(group, handle uintptr, size int, id *bootstrap.ID, rank int, given *Config) (uintptr, error) {
+	if handle == 0 {
+		if id == nil {
+			return 0, fmt.Errorf("%w: a new rank needs the unique ID of ncclCommGetUniqueId", ringo.ErrInvalid)
+		}
+		return l.InitRank(group, size, rank, []bootstrap.ID{*id}, given)
+	}
+	parent, ring, err := l.ready(handle)
+	if err != nil {
+		return 0, err
+	}
+	if rank != -1 {
+		return 0, fmt.Errorf("%w: rank %d of a communicator that grows keeps its number: give -1, not %d", ringo.ErrInvalid, ring.Rank(), rank)
+	}
+	if size <= ring.Size() {
+		return 0, fmt.Errorf("%w: %d ranks cannot become %d", ringo.ErrInvalid, ring.Size(), size)
+	}
+	return l.derive(group, parent, given, false, func(ctx context.Context, cfg ringo.Config) (*ringo.Comm, error) {
+		var mine bootstrap.ID
+		if id != nil {
+			mine = *id
+		}
+		all := make([]byte, len(mine)*ring.Size())
+		if err := ringo.AllGather(ring, all, mine[:]); err != nil {
+			return nil, err
+		}
+		var meet bootstrap.ID
+		for r := range ring.Size() {
+			if theirs := bootstrap.ID(all[r*len(meet):]); theirs != (bootstrap.ID{}) {
+				meet = theirs
+			}
+		}
+		if meet == (bootstrap.ID{}) {
+			return nil, fmt.Errorf("%w: no rank gave the unique ID of ncclCommGetUniqueId", ringo.ErrInvalid)
+		}
+		cfg.ID, cfg.Rank, cfg.Size = &meet, ring.Rank(), size
+		return l.join(ctx, cfg)
+	})
+}
+
+// Finalize waits for what was begun. The communicator takes no calls any more.
+func (l *Library) Finalize(group, handle uintptr) error {
+	c, _, err := l.ready(handle)
+	if err != nil {
+		return err
+	}
+	return l.job(group, c, func() error {
+		c.mu.Lock()
+		c.finalized = true
+		c.usable.Store(nil)
+		last := c.started
+		c.mu.Unlock()
+		if last != nil {
+			return last.Wait()
+		}
+		return nil
+	})
+}
+
+// Destroy ends a communicator, and its handle. It waits for what this rank has begun, and for no other
+// rank.
+func (l *Library) Destroy(handle uintptr) error { return l.end(handle, nil) }
+
+// Abort is Destroy that ends what is under way, on all ranks, instead of waiting for it.
+func (l *Library) Abort(handle uintptr) error { return l.end(handle, errors.New("ncclCommAbort")) }
+
+// end ends a communicator; a reason aborts what is under way.
+func (l *Library) end(handle uintptr, reason error) error {
+	c, err := l.comms.take(handle)
+	if err != nil {
+		return err
+	}
+	defer c.cancel()
+	if reason != nil {
+		c.cancel()
+		c.mu.Lock()
+		r := c.ring
+		c.mu.Unlock()
+		if r != nil {
+			r.Abort(reason)
+		}
+	}
+	c.jobs.Wait()
+	if c.ring == nil { // it has failed to open, and has said so
+		return nil
+	}
+	return c.ring.Close()
+}
+
+// Revoke ends what is under way, on all ranks, and leaves a communicator that can only be
+// destroyed.
+func (l *Library) Revoke(handle uintptr, flags int) error {
+	if flags != 0 {
+		return fmt.Errorf("%w: ncclCommRevoke has no flags but NCCL_REVOKE_DEFAULT, not %d", ringo.ErrInvalid, flags)
+	}
+	c, r, err := l.known(handle)
+	if err != nil {
+		return err
+	}
+	r.Abort(errors.New("ncclCommRevoke"))
+	c.mu.Lock()
+	c.revoked = true
+	c.mu.Unlock()
+	return nil
+}
