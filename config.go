@@ -96,6 +96,17 @@ type Config struct {
 	// 8 always run side by side. More of them than that, or more blocks than fit, may wait
 	// for each other until Timeout. RINGO_MAX_CTAS, NCCL_MAX_CTAS.
 	MaxBlocks int
+	// MinBlocks is the least number of blocks that a kernel takes where there is work for them,
+	// whatever the policy; the most of all ranks counts, as far as MaxBlocks allows. It may be
+	// more than a share of the GPU. RINGO_MIN_CTAS, NCCL_MIN_CTAS.
+	MinBlocks int
+	// BlockPolicy is how many blocks of those that it may have a kernel takes: "default" loses at
+	// most 3 % of the bandwidth, "efficiency" takes the fewest that keep most of it (it loses at
+	// most 10 %), "zero" is that and has copy engines carry out all-gather and all-to-all of
+	// registered memory at every size. The numbers are those of a Plan; where a plan
+	// has none, "default" takes as many as there is work for and the others half. The
+	// thriftiest policy of all ranks counts. RINGO_CTA_POLICY, NCCL_CTA_POLICY, which may also be NCCL's 0, 1 or 2.
+	BlockPolicy string
 	// LaunchOrder has the operations of all communicators of this process on a GPU follow
 	// each other in the order of their calls, graphs included, whatever their streams are.
 	// Then communicators need not fit on the GPU together, if all ranks call them in the same
@@ -131,7 +142,9 @@ type Config struct {
 	noSHM string // why processes may not share host memory
 	lines string // "0" or "1": whether lines of 128 bytes go between GPUs, whatever their link
 	algo  call.Algo
-	plan  *choice.PlanSource // rank 0's, instead of Plan: of the communicator that is split
+
+	policy choice.Policy      // BlockPolicy
+	plan   *choice.PlanSource // rank 0's, instead of Plan: of the communicator that is split
 }
 
 // Defaults of Config.
@@ -168,8 +181,6 @@ func (c *Config) validate() (err error) {
 		return fmt.Errorf("%w: Slots is %d, want 2…65536", ErrInvalid, c.Slots)
 	case c.SlotBytes != 0 && (c.SlotBytes < 64 || c.SlotBytes > 1<<30 || c.SlotBytes%64 != 0):
 		return fmt.Errorf("%w: SlotBytes is %d, want a multiple of 64 in 64…1 GiB", ErrInvalid, c.SlotBytes)
-	case c.MaxBlocks < 0:
-		return fmt.Errorf("%w: MaxBlocks is %d, want 1…128, or 0 for a share", ErrInvalid, c.MaxBlocks)
 	case c.WorkFIFOBytes < 0 || c.WorkFIFOBytes > 1<<30:
 		return fmt.Errorf("%w: WorkFIFOBytes is %d, want 1…1 GiB", ErrInvalid, c.WorkFIFOBytes)
 	case c.WorkArgsBytes < 0:
@@ -178,6 +189,9 @@ func (c *Config) validate() (err error) {
 		return fmt.Errorf("%w: negative timeout", ErrInvalid)
 	}
 	if err = c.checkOrder(); err != nil {
+		return err
+	}
+	if err = c.checkBudget(); err != nil {
 		return err
 	}
 	c.algo, err = call.ParseAlgo(c.Algo)
@@ -191,15 +205,32 @@ func (c *Config) checkOrder() error {
 	return nil
 }
 
+// checkBudget checks how many blocks kernels may have.
+func (c *Config) checkBudget() (err error) {
+	switch {
+	case c.MaxBlocks < 0:
+		return fmt.Errorf("%w: MaxBlocks (RINGO_MAX_CTAS) is %d, want 1…128, or 0 for a share", ErrInvalid, c.MaxBlocks)
+	case c.MinBlocks < 0 || c.MaxBlocks > 0 && c.MinBlocks > c.MaxBlocks:
+		return fmt.Errorf("%w: MinBlocks (RINGO_MIN_CTAS) is %d and MaxBlocks (RINGO_MAX_CTAS) %d, want at most as many, or 0", ErrInvalid, c.MinBlocks, c.MaxBlocks)
+	}
+	if c.policy, err = choice.ParsePolicy(c.BlockPolicy); err != nil {
+		return fmt.Errorf("BlockPolicy (RINGO_CTA_POLICY): %w", err)
+	}
+	return nil
+}
+
 // hostname is the readable part of the host's identity.
 func (c *Config) hostname() string {
 	name, _, _ := strings.Cut(c.HostID, "/")
 	return name
 }
 
-// choice is what a Config says of the choice of algorithms.
+// choice is what a Config says of the choice of algorithms; see checkOrder and checkBudget.
 func (c *Config) choice() choice.Options {
-	return choice.Options{Algo: c.Algo, InOrder: c.Deterministic != "", Plan: c.Plan}
+	return choice.Options{
+		Algo: c.Algo, InOrder: c.Deterministic != "", Plan: c.Plan,
+		Budget: choice.Budget{Least: c.MinBlocks, Most: c.MaxBlocks, Policy: c.policy},
+	}
 }
 
 // paths is what a Config says of paths.

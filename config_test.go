@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/choice"
 )
 
 func environment(pairs ...string) func(string) string {
@@ -37,7 +38,7 @@ func TestConfigFill(t *testing.T) {
 	require.NotEmpty(t, c.HostID)
 
 	c, err = Config{Slots: 4}.fill(environment("RINGO_SLOTS=16", "RINGO_SLOT_BYTES=64K", "RINGO_TIMEOUT=90s", "NCCL_ALGO=Tree",
-		"NCCL_SOCKET_IFNAME=eth", "RINGO_SOCKET_IFNAME=^lo", "NCCL_SOCKET_FAMILY=AF_INET6", "NCCL_HOSTID=here", "NCCL_SHM_DISABLE=1", "NCCL_CHECK_POINTERS=1", "NCCL_MAX_CTAS=16", "NCCL_LAUNCH_ORDER_IMPLICIT=1", "RINGO_LINES=0"))
+		"NCCL_SOCKET_IFNAME=eth", "RINGO_SOCKET_IFNAME=^lo", "NCCL_SOCKET_FAMILY=AF_INET6", "NCCL_HOSTID=here", "NCCL_SHM_DISABLE=1", "NCCL_CHECK_POINTERS=1", "NCCL_MAX_CTAS=16", "RINGO_MIN_CTAS=4", "NCCL_CTA_POLICY=1", "NCCL_LAUNCH_ORDER_IMPLICIT=1", "RINGO_LINES=0"))
 	require.NoError(t, err)
 	require.Equal(t, 4, c.Slots) // what the program says comes first
 	require.Equal(t, 64<<10, c.SlotBytes)
@@ -48,7 +49,7 @@ func TestConfigFill(t *testing.T) {
 	require.Equal(t, "here", c.HostID)
 	require.Equal(t, "p2p,inproc,socket", c.Transport)
 	require.True(t, c.CheckPointers)
-	require.Equal(t, 16, c.MaxBlocks)
+	require.Equal(t, choice.Budget{Least: 4, Most: 16, Policy: choice.PolicyEfficiency}, c.choice().Budget)
 	require.True(t, c.LaunchOrder)
 	require.Equal(t, "0", c.lines)
 	require.Equal(t, DefaultWorkFIFOBytes, c.WorkFIFOBytes)
@@ -62,10 +63,26 @@ func TestConfigFill(t *testing.T) {
 	require.Equal(t, 1, c.WorkFIFOBytes)
 
 	for _, bad := range []string{"RINGO_SLOTS=x", "RINGO_SLOTS=1", "RINGO_SLOT_BYTES=65", "RINGO_TIMEOUT=soon", "RINGO_TIMEOUT=-1s",
-		"RINGO_ALGO=quantum", "RINGO_SOCKET_FAMILY=5", "RINGO_DEBUG=LOUD", "RINGO_WORK_FIFO_BYTES=2G", "RINGO_WORK_FIFO_BYTES=many", "RINGO_SLOT_BYTES=9999999999G", "RINGO_LINES=2", "NCCL_MAX_CTAS=-1"} {
+		"RINGO_ALGO=quantum", "RINGO_SOCKET_FAMILY=5", "RINGO_DEBUG=LOUD", "RINGO_WORK_FIFO_BYTES=2G", "RINGO_WORK_FIFO_BYTES=many", "RINGO_SLOT_BYTES=9999999999G", "RINGO_LINES=2", "NCCL_MAX_CTAS=-1", "NCCL_MIN_CTAS=few", "RINGO_MIN_CTAS=-2", "NCCL_CTA_POLICY=4", "RINGO_CTA_POLICY=none"} {
 		_, err := Config{}.fill(environment(bad))
 		require.ErrorIs(t, err, ErrInvalid, bad)
+		if name, _, _ := strings.Cut(bad, "="); strings.Contains(name, "_CTA") {
+			require.ErrorContains(t, err, name)
+		}
 	}
+}
+
+// What kernels may have of the GPU: the program's word comes before the environment's.
+func TestConfigBudget(t *testing.T) {
+	c, err := Config{BlockPolicy: "zero", MinBlocks: 2}.fill(environment("NCCL_CTA_POLICY=EFFICIENCY", "NCCL_MIN_CTAS=8", "NCCL_MAX_CTAS=32"))
+	require.NoError(t, err)
+	require.Equal(t, choice.Budget{Least: 2, Most: 32, Policy: choice.PolicyZero}, c.choice().Budget)
+	_, err = Config{}.fill(environment("NCCL_MIN_CTAS=33", "RINGO_MAX_CTAS=32"))
+	require.ErrorIs(t, err, ErrInvalid)
+	require.ErrorContains(t, err, "MinBlocks (RINGO_MIN_CTAS) is 33 and MaxBlocks (RINGO_MAX_CTAS) 32")
+	_, err = Config{BlockPolicy: "thrift"}.fill(environment())
+	require.ErrorIs(t, err, ErrInvalid)
+	require.ErrorContains(t, err, "RINGO_CTA_POLICY")
 }
 
 func TestDebugLog(t *testing.T) {

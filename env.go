@@ -63,6 +63,7 @@ func (c *Config) read(e variables) error {
 		{&c.Streams, 0, []string{"RINGO_SOCKET_STREAMS"}},
 		{&c.Cores, runtime.NumCPU(), []string{"RINGO_CORES"}},
 		{&c.MaxBlocks, 0, []string{"RINGO_MAX_CTAS", "NCCL_MAX_CTAS"}},
+		{&c.MinBlocks, 0, []string{"RINGO_MIN_CTAS", "NCCL_MIN_CTAS"}},
 		{&c.WorkFIFOBytes, DefaultWorkFIFOBytes, []string{"RINGO_WORK_FIFO_BYTES", "NCCL_WORK_FIFO_BYTES"}},
 		{&c.WorkArgsBytes, 0, []string{"RINGO_WORK_ARGS_BYTES"}},
 	} {
@@ -107,6 +108,12 @@ func (c *Config) readOthers(e variables) (err error) {
 		default:
 			return unreadable(name, v, "AF_INET or AF_INET6")
 		}
+	}
+	if name, v := e.first("RINGO_CTA_POLICY", "NCCL_CTA_POLICY"); c.BlockPolicy == "" {
+		if _, err := choice.ParsePolicy(v); err != nil {
+			return unreadable(name, v, "default, efficiency, zero, or 0 to 2")
+		}
+		c.BlockPolicy = v
 	}
 	if e.on("RINGO_CHECK_POINTERS", "NCCL_CHECK_POINTERS") != "" {
 		c.CheckPointers = true

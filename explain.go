@@ -1,6 +1,8 @@
 package ringo
 
 import (
+	"errors"
+
 	"github.com/ringo-go/ringo/choice"
 )
 
@@ -8,16 +10,16 @@ import (
 // carry out a collective of float32 whose Count elements take bytes, and why, without
 // doing it. cfg gives Algo and Deterministic.
 func Explain(kind Kind, n, local, bytes, root int, cfg Config) (Choice, error) {
-	if err := cfg.checkOrder(); err != nil {
+	if err := errors.Join(cfg.checkOrder(), cfg.checkBudget()); err != nil {
 		return Choice{}, err
 	}
 	return choice.Explain(kind, n, local, bytes, root, cfg.choice())
 }
 
-// ExplainDevice is Explain for GPU memory. cfg gives Algo, Deterministic and Plan. A kernel
-// that has no steps has no Schedule.
+// ExplainDevice is Explain for GPU memory. cfg gives Algo, Deterministic, Plan, MaxBlocks,
+// MinBlocks and BlockPolicy. A kernel that has no steps has no Schedule.
 func ExplainDevice(kind Kind, n, local, bytes, root int, gpus GPUs, cfg Config) (Choice, error) {
-	if err := cfg.checkOrder(); err != nil {
+	if err := errors.Join(cfg.checkOrder(), cfg.checkBudget()); err != nil {
 		return Choice{}, err
 	}
 	return choice.ExplainGPU(kind, n, local, bytes, root, gpus, cfg.choice())

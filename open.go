@@ -160,7 +160,7 @@ func (c *Comm) connect(ctx context.Context) error {
 			return err
 		}
 		var err error
-		if c.share, err = gpupaths.Take(&me, c.cfg.Device, string(c.group.Key()), c.cfg.MaxBlocks); err != nil {
+		if c.share, err = gpupaths.Take(&me, c.cfg.Device, string(c.group.Key()), c.cfg.choice().Budget); err != nil {
 			return err
 		}
 	}

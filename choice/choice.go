@@ -8,6 +8,7 @@
 //
 //	book.go        which algorithms carry out which collective, as schedules
 //	choice.go      the choice
+//	blocks.go      how many blocks of a GPU it takes
 //	thresholds.go  the algorithm by size, measured on hosts
 //	rows.go        the algorithm by size on GPUs: rows of plans and of the model
 //	planfile.go    the text of a plan; builtin.go those that come with the program
@@ -55,6 +56,11 @@ type Answer struct {
 	By     Carrier
 	Kernel collective.Direct // of ByKernel, ByWindow and ByCopies
 	Why    string
+
+	Blocks    int // of a GPU that its kernels take, at most; 0: as many as there is work for
+	WhyBlocks string
+
+	row *Row // that Algo is from, or nil
 }
 
 // A Chooser chooses for one communicator. Without Kernels there are none.
@@ -64,6 +70,7 @@ type Chooser struct {
 	InOrder bool      // reductions are combined in order of rank
 	Rows    Rows      // of GPUs
 	Kernels Kernels   // of GPUs
+	Budget  Budget    // of blocks of GPUs
 
 	// SharesFrom and SharesPiece set when ByShares is chosen and how much two kernels
 	// are for, in bytes; 0 for the defaults. Tests set them.
@@ -74,6 +81,7 @@ const (
 	asked   = "asked for by RINGO_ALGO or Config.Algo"
 	inOrder = "Deterministic: contributions are moved as they are and combined in order of rank"
 	ordered = "Deterministic: a kernel that combines in order of rank"
+	byZero  = "policy zero: copy engines take no multiprocessor"
 	scaled  = "the ranks' scales may differ, and no kernel takes as much memory for scaled data"
 )
 
@@ -87,7 +95,9 @@ func (c *Chooser) Choose(q Question) Answer {
 	orderly := c.InOrder && OrderMatters(q.Kind, q.Type, q.Op, c.Topo.Ranks)
 	switch {
 	case q.OnGPU:
-		return c.onGPU(q, orderly)
+		ans := c.onGPU(q, orderly)
+		ans.Blocks, ans.WhyBlocks = c.blocks(&q, &ans)
+		return ans
 	case orderly:
 		return Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}
 	}
@@ -136,8 +146,13 @@ func (c *Chooser) best(kind call.Kind, bytes int, registered bool) Answer {
 	if c.Forced != call.Auto && c.serves(kind, c.Forced, bytes, registered) {
 		return c.answer(kind, c.Forced, bytes, asked)
 	}
+	if c.Budget.Policy == PolicyZero && !kind.Reduces() && c.serves(kind, call.Copies, bytes, registered) {
+		return c.answer(kind, call.Copies, bytes, byZero)
+	}
 	if r := c.row(kind, bytes, registered); r != nil {
-		return c.answer(kind, r.Algo, bytes, r.From)
+		ans := c.answer(kind, r.Algo, bytes, r.From)
+		ans.row = r
+		return ans
 	}
 	a, why := c.threshold(kind, bytes)
 	return c.answer(kind, a, bytes, why)

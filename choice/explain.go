@@ -15,11 +15,15 @@ import (
 // A Choice is an Answer for a reader: how a communicator of Size ranks carries out a
 // collective.
 type Choice struct {
-	Kind     call.Kind
-	Size     int
-	Bytes    int // of Count elements
-	Algo     string
-	Reason   string
+	Kind   call.Kind
+	Size   int
+	Bytes  int // of Count elements
+	Algo   string
+	Reason string
+	// Blocks are how many blocks of a GPU each kernel takes at most, 0 on a host.
+	Blocks    int
+	WhyBlocks string
+
 	Others   []string       // algorithms that could be asked for instead
 	Schedule sched.Schedule // nil for a kernel that has no steps
 	// Then is what follows when the ranks have combined what Schedule has brought, in
@@ -32,6 +36,7 @@ type Options struct {
 	Algo    string
 	InOrder bool
 	Plan    string // file
+	Budget  Budget // of blocks of GPUs
 }
 
 // GPUs are what ExplainGPU is asked about. The zero GPUs are those of the built-in
@@ -106,12 +111,12 @@ func (o Options) chooser(kind call.Kind, n, local, bytes, root int) (*Chooser, e
 	if !kind.Valid() || kind.Pairwise() || n < 1 || local < 0 || bytes < 0 || root < 0 || root >= n {
 		return nil, fmt.Errorf("%w: explain %v of %d bytes on %d ranks, root %d", call.ErrInvalid, kind, bytes, n, root)
 	}
-	return &Chooser{Topo: Blocks(n, local), Forced: forced, InOrder: o.InOrder}, nil
+	return &Chooser{Topo: Blocks(n, local), Forced: forced, InOrder: o.InOrder, Budget: o.Budget}, nil
 }
 
 // choice puts an answer into words and tables.
 func (c *Chooser) choice(q Question, ans Answer, root, whole int) Choice {
-	ch := Choice{Kind: q.Kind, Size: c.Topo.Ranks, Bytes: q.Bytes, Algo: ans.Algo.String(), Reason: ans.Why}
+	ch := Choice{Kind: q.Kind, Size: c.Topo.Ranks, Bytes: q.Bytes, Algo: ans.Algo.String(), Reason: ans.Why, Blocks: ans.Blocks, WhyBlocks: ans.WhyBlocks}
 	schedule := func(kind call.Kind, a call.Algo) sched.Schedule {
 		return Key{Kind: kind, Algo: a, Peer: int32(root)}.Schedule(c.Topo)
 	}

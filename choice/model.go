@@ -95,7 +95,7 @@ func (q *modelQuestion) rows(kind call.Kind) (rows []Row) {
 			rows[n-1].Most = most
 			continue
 		}
-		rows = append(rows, Row{best, most, fromModel})
+		rows = append(rows, Row{Algo: best, Most: most, From: fromModel})
 	}
 	return rows
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -20,18 +21,21 @@ import (
 // names. A line of the file is one row, a line before the first row says where it
 // is from:
 //
-//	ringo plan 1
+//	ringo plan 2
 //	machine  4 × NVIDIA H200
 //	driver   CUDA 13.0
 //	date     2026-11-20
 //	gpu      NVIDIA H200
 //	path     p2p
 //
-//	# collective  ranks  memory      up to  algorithm
+//	# collective  ranks  memory      up to  algorithm  blocks
 //	allreduce     4      any         256K   oneshot
-//	allreduce     4      any         16M    twoshot
-//	allreduce     4      any         all    ring
-//	allgather     5-8    registered  all    window   # from the model
+//	allreduce     4      any         16M    twoshot    64/32
+//	allreduce     4      any         all    ring       128/64
+//	allgather     5-8    registered  all    window     # from the model
+//
+// Blocks are how many of the GPU's a kernel takes at most, by the policies default and
+// efficiency; without them, as many as there is work for, or half. A file of version 1 has none.
 //
 // The first row that has a call's collective, ranks, memory and size counts, rows for
 // registered memory before others; where no row fits, the choice is the same as without the file.
@@ -52,13 +56,16 @@ type PlanRow struct {
 	Registered bool  // for memory that is registered alone
 	UpTo       int64 // bytes of the larger buffer of a rank, as "ringo bench" counts; -1 for all
 	Algo       string
+	Blocks     int    // that it takes at most, 0 for as many as there is work for
+	Few        int    // the same, with the policy efficiency or zero
 	Note       string // the comment at the end of the line
 
 	line int
 }
 
-// planVersion is the first line of the file; it changes when old readers would err.
-const planVersion = "ringo plan 1"
+// planVersions are the first lines that a file may have; a new one where old readers would
+// err. Blocks came with the last.
+var planVersions = []string{"ringo plan 1", "ringo plan 2"}
 
 // maxPlan bounds the length of a file, in bytes.
 const maxPlan = 1 << 20
@@ -97,16 +104,18 @@ func ParsePlan(name, text string) (*Plan, error) {
 		}
 	}
 	if n == 0 {
-		return nil, &PlanError{File: name, Line: 1, Reason: fmt.Sprintf("the first line must be %q", planVersion)}
+		return nil, &PlanError{File: name, Line: 1, Reason: errVersion.Error()}
 	}
 	return p, nil
 }
 
+var errVersion = fmt.Errorf("the first line must be %q or %q", planVersions[0], planVersions[1])
+
 // line reads one line of the file.
 func (p *Plan) line(n int, s string) error {
 	if n == 1 {
-		if s != planVersion {
-			return fmt.Errorf("the first line must be %q", planVersion)
+		if !slices.Contains(planVersions, s) {
+			return errVersion
 		}
 		return nil
 	}
@@ -167,10 +176,15 @@ func (r *PlanRow) most() int64 {
 	return r.UpTo
 }
 
-// parsePlanRow reads the five words of a row.
+// parsePlanRow reads the five words of a row, or six.
 func parsePlanRow(words []string) (r PlanRow, err error) {
-	if len(words) != 5 {
-		return r, fmt.Errorf("%d words: a row is collective, ranks, any or registered, size, algorithm", len(words))
+	if len(words) < 5 || len(words) > 6 {
+		return r, fmt.Errorf("%d words: a row is collective, ranks, any or registered, size, algorithm, and may have blocks", len(words))
+	}
+	if len(words) == 6 {
+		if err := r.parseBlocks(words[5]); err != nil {
+			return r, err
+		}
 	}
 	if r.Kind, err = parsePlanKind(words[0]); err != nil {
 		return r, err
@@ -215,6 +229,23 @@ func parsePlanRow(words []string) (r PlanRow, err error) {
 	return r, nil
 }
 
+// parseBlocks reads 64, or 64/32 for the policies default and efficiency.
+func (r *PlanRow) parseBlocks(s string) (err error) {
+	all, few, both := strings.Cut(s, "/")
+	if r.Blocks, err = strconv.Atoi(all); err == nil && both {
+		r.Few, err = strconv.Atoi(few)
+	}
+	if err != nil || r.Blocks == 0 || both && r.Few == 0 || !validBlocks(r.Blocks, r.Few) {
+		return fmt.Errorf("blocks %q: want 1 to %d, or two such as 64/32, the second for the policy efficiency", s, collective.MaxBlocks)
+	}
+	return nil
+}
+
+// validBlocks reports whether a row may have these blocks; 0 is none.
+func validBlocks(blocks, few int) bool {
+	return 0 <= few && few <= blocks && blocks <= collective.MaxBlocks
+}
+
 const maxPlanRanks = 1 << 18 // what a stamp can name
 
 // planKinds are the collectives that a plan chooses for.
@@ -234,7 +265,12 @@ func parsePlanKind(s string) (call.Kind, error) {
 // String is the text of the file.
 func (p *Plan) String() string {
 	var b strings.Builder
-	b.WriteString(planVersion + "\n")
+	blocks := slices.ContainsFunc(p.Rows, func(r PlanRow) bool { return r.Blocks > 0 })
+	version, column := planVersions[0], "algorithm"
+	if blocks {
+		version, column = planVersions[1], "algorithm  blocks"
+	}
+	b.WriteString(version + "\n")
 	head := func(key, value string) {
 		if value != "" {
 			fmt.Fprintf(&b, "%-8s %s\n", key, value)
@@ -248,7 +284,7 @@ func (p *Plan) String() string {
 	}
 	head("path", p.Path)
 	b.WriteString("\n# Up to: bytes of the larger buffer of a rank, as ringo bench counts.\n")
-	fmt.Fprintf(&b, "# %-12s %-6s %-11s %-6s %s\n", "collective", "ranks", "memory", "up to", "algorithm")
+	fmt.Fprintf(&b, "# %-12s %-6s %-11s %-6s %s\n", "collective", "ranks", "memory", "up to", column)
 	for _, r := range p.Rows {
 		b.WriteString(r.String() + "\n")
 	}
@@ -268,6 +304,12 @@ func (r PlanRow) String() string {
 		upTo = FormatSize(r.UpTo)
 	}
 	s := fmt.Sprintf("%-14s %-6s %-11s %-6s %s", strings.ToLower(r.Kind.String()), ranks, memory, upTo, r.Algo)
+	if r.Blocks > 0 {
+		s = fmt.Sprintf("%-51s %d", s, r.Blocks)
+		if r.Few > 0 {
+			s += fmt.Sprintf("/%d", r.Few)
+		}
+	}
 	if r.Note != "" {
 		s += "  # " + r.Note
 	}

@@ -20,8 +20,8 @@ func TestPlanFile(t *testing.T) {
 	p := &Plan{
 		Machine: "4 × NVIDIA H200", Driver: "CUDA 13.0", Date: "2026-11-20", GPUs: []string{"NVIDIA H200", "NVIDIA H100 80GB HBM3"}, Path: "p2p",
 		Rows: []PlanRow{
-			{Kind: call.AllReduce, From: 4, To: 4, UpTo: -1, Algo: "ring"},
-			{Kind: call.AllGather, From: 5, To: 8, Registered: true, UpTo: 3 << 20, Algo: "window", Note: "from the model"},
+			{Kind: call.AllReduce, From: 4, To: 4, UpTo: -1, Algo: "ring", Blocks: 128, Few: 64},
+			{Kind: call.AllGather, From: 5, To: 8, Registered: true, UpTo: 3 << 20, Algo: "window", Blocks: 32, Note: "from the model"},
 			{Kind: call.AllReduce, From: 4, To: 4, UpTo: 1000, Algo: "oneshot"},
 			{Kind: call.AllReduce, From: 4, To: 4, Registered: true, UpTo: -1, Algo: "window"},
 		},
@@ -62,6 +62,10 @@ func TestPlanRoundTrip(t *testing.T) {
 			for upTo >= 0 && rapid.Bool().Draw(t, "row") {
 				r := PlanRow{Kind: kind, From: rapid.IntRange(1, 9).Draw(t, "from"), To: 9, Registered: rapid.Bool().Draw(t, "registered")}
 				r.Algo = rapid.SampledFrom(algorithmsOnGPUs(kind, r.Registered)).Draw(t, "algorithm")
+				if rapid.Bool().Draw(t, "measured") {
+					r.Blocks = rapid.IntRange(1, 128).Draw(t, "blocks")
+					r.Few = rapid.IntRange(0, r.Blocks).Draw(t, "few")
+				}
 				upTo = rapid.Int64Range(upTo+1, upTo+1<<30).Draw(t, "up to")
 				r.UpTo = upTo
 				if rapid.Bool().Draw(t, "all") {
@@ -82,26 +86,32 @@ func TestPlanMistakes(t *testing.T) {
 		line int
 		want string
 	}{
-		"empty":          {"", 1, "the first line must be"},
-		"other version":  {"ringo plan 2\n", 1, `the first line must be "ringo plan 1"`},
-		"report":         {"{\n", 1, "the first line must be"},
-		"unknown word":   {head + "machin x\n", 4, "2 words"},
-		"collective":     {head + "allreduze 4 any all ring\n", 4, "neither a collective (allreduce, "},
-		"send":           {head + "send 4 any all direct\n", 4, "neither a collective"},
-		"words":          {head + "allreduce 4 any ring\n", 4, "4 words"},
-		"ranks":          {head + "allreduce four any all ring\n", 4, "want a number, or two as in 5-8"},
-		"ranks backward": {head + "allreduce 8-5 any all ring\n", 4, `ranks "8-5"`},
-		"no ranks":       {head + "allreduce 0 any all ring\n", 4, `ranks "0"`},
-		"memory":         {head + "allreduce 4 some all ring\n", 4, "neither any nor registered"},
-		"size":           {head + "allreduce 4 any 1X ring\n", 4, "want a size such as 64K, or all"},
-		"algorithm":      {head + "allreduce 4 any all rong\n", 4, `"rong" is none of ring, tree`},
-		"auto":           {head + "allreduce 4 any all auto\n", 4, `"auto" is none of`},
-		"not its own":    {head + "alltoall 4 any all ring\n", 4, "alltoall has no algorithm ring; it has direct, steps"},
-		"window":         {head + "allgather 4 any all window\n", 4, "for memory that may not be registered"},
-		"covered":        {head + "reduce 2-8 any all ring\nreduce 4 any 64K direct\n", 5, "line 4 has all of this row's sizes"},
-		"path":           {head + "path rail\n", 4, `path "rail" is none of p2p, pcie, host memory, bridge`},
-		"late":           {head + "reduce 2 any all ring\npath p2p\n", 5, "after the first row"},
-		"gpu":            {head + "gpu\n", 4, "gpu without a name"},
+		"empty":           {"", 1, "the first line must be"},
+		"other version":   {"ringo plan 3\n", 1, `the first line must be "ringo plan 1" or "ringo plan 2"`},
+		"blocks":          {head + "allreduce 4 any all ring many\n", 4, `blocks "many": want 1 to 128`},
+		"no blocks":       {head + "allreduce 4 any all ring 0\n", 4, `blocks "0"`},
+		"many blocks":     {head + "allreduce 4 any all ring 129\n", 4, `blocks "129"`},
+		"more if thrifty": {head + "allreduce 4 any all ring 32/64\n", 4, `blocks "32/64"`},
+		"half of two":     {head + "allreduce 4 any all ring 32/\n", 4, `blocks "32/"`},
+		"more words":      {head + "allreduce 4 any all ring 32 16\n", 4, "7 words"},
+		"report":          {"{\n", 1, "the first line must be"},
+		"unknown word":    {head + "machin x\n", 4, "2 words"},
+		"collective":      {head + "allreduze 4 any all ring\n", 4, "neither a collective (allreduce, "},
+		"send":            {head + "send 4 any all direct\n", 4, "neither a collective"},
+		"words":           {head + "allreduce 4 any ring\n", 4, "4 words"},
+		"ranks":           {head + "allreduce four any all ring\n", 4, "want a number, or two as in 5-8"},
+		"ranks backward":  {head + "allreduce 8-5 any all ring\n", 4, `ranks "8-5"`},
+		"no ranks":        {head + "allreduce 0 any all ring\n", 4, `ranks "0"`},
+		"memory":          {head + "allreduce 4 some all ring\n", 4, "neither any nor registered"},
+		"size":            {head + "allreduce 4 any 1X ring\n", 4, "want a size such as 64K, or all"},
+		"algorithm":       {head + "allreduce 4 any all rong\n", 4, `"rong" is none of ring, tree`},
+		"auto":            {head + "allreduce 4 any all auto\n", 4, `"auto" is none of`},
+		"not its own":     {head + "alltoall 4 any all ring\n", 4, "alltoall has no algorithm ring; it has direct, steps"},
+		"window":          {head + "allgather 4 any all window\n", 4, "for memory that may not be registered"},
+		"covered":         {head + "reduce 2-8 any all ring\nreduce 4 any 64K direct\n", 5, "line 4 has all of this row's sizes"},
+		"path":            {head + "path rail\n", 4, `path "rail" is none of p2p, pcie, host memory, bridge`},
+		"late":            {head + "reduce 2 any all ring\npath p2p\n", 5, "after the first row"},
+		"gpu":             {head + "gpu\n", 4, "gpu without a name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParsePlan("my.plan", test.text)
@@ -116,6 +126,7 @@ func TestPlanMistakes(t *testing.T) {
 }
 
 func FuzzParsePlan(f *testing.F) {
+	f.Add("ringo plan 2\nreduce 2 any 64K direct 8\nreduce 2 any all ring 128/16\n")
 	f.Add("ringo plan 1\nmachine x\ngpu y\npath p2p\nallreduce 4 any 64K oneshot # z\nallreduce 2-8 registered all window\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := ParsePlan("x", text)

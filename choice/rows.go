@@ -18,9 +18,11 @@ type Rows [call.Kinds][2][]Row
 // A Row is an algorithm and up to which size it is chosen, in bytes of the
 // call's Count elements.
 type Row struct {
-	Algo call.Algo
-	Most int
-	From string // where the row is from
+	Algo   call.Algo
+	Most   int
+	From   string // where the row is from
+	Blocks int    `json:",omitempty"` // that it takes; 0 if nobody has measured it
+	Few    int    `json:",omitempty"` // the same, where a policy is thrifty
 }
 
 // row is the first row that covers a size and can serve here, nil if there is none.
@@ -122,7 +124,7 @@ func (rows *Rows) add(p *Plan, f *Fabric) {
 			from += " (" + r.Note + ")"
 		}
 		from += elsewhere
-		*list = append(*list, Row{a, int(r.most()) / r.Kind.Shares(ranks), from})
+		*list = append(*list, Row{Algo: a, Most: int(r.most()) / r.Kind.Shares(ranks), From: from, Blocks: r.Blocks, Few: r.Few})
 	}
 }
 
@@ -177,8 +179,8 @@ func DecodeRows(b []byte) (rows Rows, err error) {
 	for kind := range rows {
 		for _, list := range rows[kind] {
 			for _, r := range list {
-				if r.Algo >= call.Algos {
-					return rows, fmt.Errorf("rank 0's plan: %v of %v", r.Algo, call.Kind(kind))
+				if r.Algo >= call.Algos || !validBlocks(r.Blocks, r.Few) {
+					return rows, fmt.Errorf("rank 0's plan: %v of %v with %d and %d blocks", r.Algo, call.Kind(kind), r.Blocks, r.Few)
 				}
 			}
 		}

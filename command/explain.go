@@ -15,8 +15,9 @@ import (
 
 const explainHelp = `usage: ringo explain COLLECTIVE [flags]
 
-Says which algorithm would carry out a collective, why, what else
-could be asked for, what it costs, and prints the steps of every rank.
+Says which algorithm would carry out a collective, why, what else could be asked
+for, how many blocks of a GPU it takes, what it costs, and prints the steps of
+every rank.
 
   -np N          ranks (default 4)
   --node N       ranks of a host, for more than one host (default: all)
@@ -33,6 +34,9 @@ On GPU memory, for which none is needed here
   --path P       between GPUs: p2p (default), pcie, "host memory", bridge
   --registered   the memory is registered
   --plan FILE    of ringo tune (default: the built-in one)
+  --policy P     how many blocks of the GPU: default, efficiency, or zero
+  --max-blocks N, --min-blocks N
+                 what it may have at most (default 128), and at least
 
 Examples
   ringo explain allreduce -np 8 -s 1M
@@ -40,6 +44,7 @@ Examples
   ringo explain allreduce -np 8 --node 4 -s 16M
   ringo explain broadcast -np 64 --steps 17
   ringo explain allreduce -np 4 -s 1M --device cuda
+  ringo explain allgather -np 2 -s 64M --device cuda --registered --policy zero
 `
 
 // A question is what explain and sim are asked about.
@@ -52,12 +57,16 @@ type question struct {
 	order       string      // ringo.Config.Deterministic
 	gpus        *ringo.GPUs // nil for host memory
 	plan        string      // file
+	policy      string      // ringo.Config.BlockPolicy
+	most, least int         // MaxBlocks and MinBlocks
 }
 
 // choice answers for a size as bench counts it.
 func (q question) choice(size int64) (ringo.Choice, error) {
 	width := q.typ.Size()
-	bytes, cfg := q.Count(size, q.ranks, width)*width, ringo.Config{Algo: q.algo, Plan: q.plan, Deterministic: q.order}
+	bytes, cfg := q.Count(size, q.ranks, width)*width, ringo.Config{
+		Algo: q.algo, Plan: q.plan, Deterministic: q.order, BlockPolicy: q.policy, MaxBlocks: q.most, MinBlocks: q.least,
+	}
 	if q.gpus != nil {
 		return ringo.ExplainDevice(q.Kind, q.ranks, q.node, bytes, q.root, *q.gpus, cfg)
 	}
@@ -103,6 +112,7 @@ func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 	node := fs.Int("node", 0, "")
 	device, plan := fs.String("device", "host", ""), fs.String("plan", "", "")
 	ordered := fs.Bool("deterministic", false, "")
+	policy, most, least := fs.String("policy", "", ""), fs.Int("max-blocks", 0, ""), fs.Int("min-blocks", 0, "")
 	var gpus ringo.GPUs
 	fs.StringVar(&gpus.Name, "gpu", "", "")
 	fs.StringVar(&gpus.Path, "path", "", "")
@@ -115,6 +125,7 @@ func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
+	q.policy, q.most, q.least = *policy, *most, *least
 	if *ordered {
 		q.order = "rank order"
 	}
@@ -124,8 +135,8 @@ func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 			gpus.Name = "Emulated GPU"
 		}
 	case "host", "auto":
-		if gpus != (ringo.GPUs{}) || *plan != "" {
-			return cli.Usagef("--gpu, --path, --registered and --plan are for GPU memory: give --device cuda")
+		if gpus != (ringo.GPUs{}) || *plan != "" || *policy != "" || *most != 0 || *least != 0 {
+			return cli.Usagef("--gpu, --path, --registered, --plan, --policy and numbers of blocks are for GPU memory: give --device cuda")
 		}
 	default:
 		return cli.Unknown("device", *device, []string{"host", "cuda", "emu"})
@@ -151,6 +162,9 @@ func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 	}
 	fmt.Fprintf(stdout, "%s of %s (%d %v a block) on %d ranks of %s\n", q.Name, bench.FormatSize(bytes), q.Count(bytes, *ranks, q.typ.Size()), q.typ, *ranks, where)
 	fmt.Fprintf(stdout, "algorithm: %s\nbecause:   %s\n", ch.Algo, ch.Reason)
+	if ch.Blocks > 0 {
+		fmt.Fprintf(stdout, "blocks:    up to %d of a GPU: %s\n", ch.Blocks, ch.WhyBlocks)
+	}
 	if len(ch.Others) > 0 {
 		fmt.Fprintf(stdout, "others:    %s (--algo)\n", strings.Join(ch.Others, ", "))
 	}

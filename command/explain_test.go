@@ -17,13 +17,15 @@ func TestExplainDevice(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"built-in":   {[]string{"allreduce", "--device", "cuda", "-s", "1M"}, []string{"4 ranks of one host, GPU memory", "algorithm: twoshot", "built-in plan h200.plan, line ", "others:    ring, tree, oneshot, doubling, halving", "one kernel or copy engines"}},
+		"built-in":   {[]string{"allreduce", "--device", "cuda", "-s", "1M"}, []string{"4 ranks of one host, GPU memory", "algorithm: twoshot", "built-in plan h200.plan, line ", "blocks:    up to 69 of a GPU: as many as there is work for", "others:    ring, tree, oneshot, doubling, halving", "one kernel or copy engines"}},
 		"large":      {[]string{"allreduce", "--device", "cuda", "-s", "1G"}, []string{"algorithm: ring", "cost:", "rank 3"}},
 		"model":      {[]string{"allreduce", "--device", "cuda", "--gpu", "NVIDIA B300"}, []string{"algorithm: ", "the sim model of the path"}},
 		"host":       {[]string{"broadcast", "--device", "cuda", "--path", "host memory", "-s", "8"}, []string{"algorithm: binomial", "the sim model of the path"}},
 		"hosts":      {[]string{"allreduce", "--device", "cuda", "-np", "16", "--node", "8", "-s", "64M"}, []string{"algorithm: hier", "the sim model of the path"}},
 		"many":       {[]string{"allreduce", "--device", "cuda", "-np", "1000", "-s", "64M"}, []string{"algorithm: ring", "large data"}},
 		"file":       {[]string{"allgather", "--device", "cuda", "--plan", plan}, []string{"algorithm: steps", "my.plan, line 3", "rank 3"}},
+		"blocks":     {[]string{"allgather", "--device", "cuda", "--policy", "zero", "--registered", "-s", "64"}, []string{"algorithm: copies", "policy zero", "blocks:    up to 1 of a GPU: two kernels"}},
+		"thrifty":    {[]string{"allreduce", "-np", "2", "--device", "cuda", "--policy", "1", "--max-blocks", "40", "-s", "1G"}, []string{"algorithm: ring", "blocks:    up to 40 of a GPU: MaxBlocks"}},
 		"registered": {[]string{"allgather", "--device", "emu", "--plan", plan, "--registered"}, []string{"algorithm: copies", "my.plan, line 2 (quiet)", "others:", "window"}},
 		"asked":      {[]string{"allgather", "--device", "cuda", "--algo", "logstep"}, []string{"algorithm: logstep", "asked for"}},
 	} {
@@ -39,6 +41,9 @@ func TestExplainDevice(t *testing.T) {
 		`unknown device "gpu"`:                         {"--device", "gpu"},
 		"--gpu, --path, --registered":                  {"--registered"},
 		`path "rail" is none of p2p`:                   {"--device", "cuda", "--path", "rail"},
+		"policy \"much\" is none of":                   {"--device", "cuda", "--policy", "much"},
+		"numbers of blocks are for GPU memory":         {"--max-blocks", "4"},
+		"MinBlocks (RINGO_MIN_CTAS) is 9":              {"--device", "cuda", "--max-blocks", "4", "--min-blocks", "9"},
 		"absent.plan: open absent.plan":                {"--device", "cuda", "--plan", "absent.plan"},
 		`unknown algorithm "rong"; did you mean ring?`: {"--device", "cuda", "--algo", "rong"},
 	} {

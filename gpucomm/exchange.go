@@ -35,6 +35,7 @@ func (g *Comm) Exchange(calls []*call.Call) error {
 		if err := g.Life.Begin(calls[0], g); err != nil {
 			return g.refusal(calls[0], err)
 		}
+		g.blocks = 0
 		x.jobs, x.all = slices.Grow(x.jobs[:0], len(calls))[:len(calls)], x.all[:0]
 		for i, c := range calls {
 			r, j := &g.request, &x.jobs[i]

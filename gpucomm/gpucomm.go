@@ -62,6 +62,7 @@ type Comm struct {
 	engine  *grid.Engine
 
 	job      grid.Job
+	blocks   int             // that the current call takes
 	request  request.Request // of the current call
 	batch    grid.Batch      // the current one
 	jobs     []grid.Job      // of the current batch
@@ -116,8 +117,10 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 		return g, "", err
 	}
 	g.spare = g.estate.memory()
+	budget := g.net.Budget()
+	g.chooser.Budget = budget
 	g.engine, err = grid.New(o.Device.Driver(), handle, o.Device.Handle(), g.net, grid.Options{
-		Rank: sched.Rank(o.Life.Rank), Ranks: o.Life.Size, Blocks: g.net.Blocks(), DirectBlocks: g.net.Blocks(),
+		Rank: sched.Rank(o.Life.Rank), Ranks: o.Life.Size, Blocks: budget.Messages(), DirectBlocks: budget.Most,
 		FIFOBytes: o.FIFOBytes, ArgsBytes: o.ArgsBytes, Guard: &o.Life.Guard,
 	})
 	if err != nil {

@@ -70,7 +70,7 @@ func openRank(t testing.TB, group bootstrap.Group, d *gpu.Device, change func(*O
 	n := group.Size()
 	l := life.New(group, "here", 20*time.Second)
 	me := paths.Profile{Info: transport.Info{Rank: group.Rank(), Host: "here"}}
-	share, err := gpupaths.Take(&me, d, string(group.Key()), 0)
+	share, err := gpupaths.Take(&me, d, string(group.Key()), choice.Budget{})
 	if err != nil {
 		return nil, err
 	}

@@ -170,7 +170,7 @@ func (p *workplace) Move(r *request.Request, kind call.Kind, in mem.Region, inL 
 	if err != nil {
 		return err
 	}
-	p.g.job = grid.Job{Program: program, In: in, Out: out, InL: inL, OutL: outL, Stamp: r.Stamp, Continues: p.moved, Stream: p.stream, Capture: p.g.capture.ID}
+	p.g.job = grid.Job{Program: program, In: in, Out: out, InL: inL, OutL: outL, Stamp: r.Stamp, Continues: p.moved, Blocks: p.g.blocks, Stream: p.stream, Capture: p.g.capture.ID}
 	p.moved = true
 	return p.g.engine.Run(&p.g.job)
 }

@@ -81,6 +81,7 @@ func (g *Comm) with(c *call.Call, f func() error) error {
 
 // queue queues a request by what the answer says. The device's context is current.
 func (g *Comm) queue(c *call.Call, r *request.Request, ans choice.Answer) error {
+	g.blocks = ans.Blocks
 	switch ans.By {
 	case choice.ByWindow, choice.ByCopies:
 		return g.inWindows(c, r, ans)
@@ -128,7 +129,7 @@ func (g *Comm) byKernel(c *call.Call, r *request.Request, k collective.Direct) e
 func (g *Comm) jobOf(c *call.Call, r *request.Request) grid.Job {
 	return grid.Job{
 		In: c.In.Slice(0, r.In), Out: c.Out.Slice(0, r.Out),
-		Reducer: r.Reducer, Scalar: r.Scalar, Stamp: r.Stamp, Stream: c.Stream, Capture: g.capture.ID,
+		Reducer: r.Reducer, Scalar: r.Scalar, Stamp: r.Stamp, Blocks: g.blocks, Stream: c.Stream, Capture: g.capture.ID,
 	}
 }
 

@@ -29,6 +29,8 @@ type Profile struct {
 	Processors int    `json:",omitempty"` // that it has
 	Blocks     int    `json:",omitempty"` // that the account of the rank's process gives its kernels
 	MaxBlocks  int    `json:",omitempty"` // that the rank wants instead; 0: any
+	MinBlocks  int    `json:",omitempty"` // that the rank wants at least
+	Policy     uint8  `json:",omitempty"` // choice.Policy
 }
 
 // A Setting is something that all ranks must have set to the same value.

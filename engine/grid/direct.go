@@ -29,13 +29,13 @@ const (
 const (
 	MaxDirect  = collective.MaxRanks   // ranks of direct and window kernels
 	MaxMessage = collective.MaxMessage // bytes from one rank to another by a direct kernel
-	MaxBlocks  = 128                   // blocks of a direct or window kernel
+	MaxBlocks  = collective.MaxBlocks  // blocks of a direct or window kernel
 )
 
 const (
 	lineBytes  = 128 // of the mailbox
-	lineData   = 120
-	lineLanes  = 8 // threads
+	lineData   = collective.LineData
+	lineLanes  = collective.LineThreads
 	minMailbox = 4 * lineBytes * lineLanes
 )
 
@@ -61,7 +61,7 @@ func (e *Engine) openMail() (err error) {
 	if len(at) != e.ranks || e.ranks < 2 || e.ranks > MaxDirect || n/2/(2*(e.ranks-1)) < minMailbox {
 		return nil
 	}
-	e.mail = mailroom{at: at, bytes: n, blocks: e.mail.blocks, tune: directShape}
+	e.mail = mailroom{at: at, bytes: n, blocks: e.mail.blocks, tune: collective.DirectShape}
 	if e.mail.epochs, err = e.alloc(8 * MaxBlocks); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	e.setMailboxes(a)
 	blocks, threads := e.mail.tune(d, e.ranks, int(a.lines))
 	threads = min(threads, e.threads)
-	blocks = min(blocks, e.mail.blocks)
+	blocks = j.most(min(blocks, e.mail.blocks))
 	groups := blocks * threads / lineLanes
 	if int(a.room) < groups { // a small mailbox
 		threads = 32

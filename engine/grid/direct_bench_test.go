@@ -84,7 +84,7 @@ func (r *rig) shapes(d Direct, size int) (line string) {
 			for _, m := range r.ranks {
 				m.engine.mail.tune = func(Direct, int, int) (int, int) { return b, th }
 				if b == 0 {
-					m.engine.mail.tune = directShape
+					m.engine.mail.tune = collective.DirectShape
 				}
 			}
 			all = append(all, result{r.time(d, bytes), b, th})

@@ -33,7 +33,7 @@ func (e *Engine) setTransfers(a *directArgs, j *Job, d Direct, root, bytes int) 
 	switch d {
 	case OneShot:
 	case TwoShot:
-		part, total, a.two = roundUp((bytes+n-1)/n, 16), bytes, 1
+		part, total, a.two = d.Message(n, bytes), bytes, 1
 		inStep, outStep = part, part
 	case ReduceScatter:
 		inStep = part
@@ -105,22 +105,4 @@ func (e *Engine) setMailboxes(a *directArgs) {
 		a.sends[k].lines = e.mail.at[(rank+k)%n] + at
 		a.recvs[(rank-k+n)%n].lines = e.mail.at[rank] + at
 	}
-}
-
-// directShape is the grid for messages of a number of lines: a group of threads for
-// each line while there are few, several lines for each group when there are more.
-// Measured on 2 and 4 H200s.
-func directShape(d Direct, ranks, lines int) (blocks, threads int) {
-	threads = 128
-	switch {
-	case lines*lineLanes <= threads:
-		return 1, roundUp(lines*lineLanes, 32)
-	case lines > 4096 && ranks == 2:
-		threads = 512
-	case lines > 12000, lines > 2048 && lines <= 4096:
-		threads = 256
-	case lines > 4096 && d == TwoShot:
-		return 96, threads
-	}
-	return min(MaxBlocks, (lines*lineLanes+threads-1)/threads), threads
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/kernels/device"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
@@ -38,7 +39,7 @@ type Options struct {
 }
 
 const (
-	maxThreads      = 512
+	maxThreads      = collective.MaxThreads
 	defaultMinSlice = 8 << 10
 	stageBytes      = 64 << 10
 	slabBytes       = 128 << 10

@@ -100,10 +100,29 @@ type Job struct {
 	// Continues: the job is a further one of the call that the job before belongs to,
 	// and has its number. Messages have no number.
 	Continues bool
-	Stream    cuda.Stream
+	// Blocks is the most blocks that carry the job out, the same on all ranks; 0 for as many
+	// as there is work for. Messages do not look at it.
+	Blocks int
+	Stream cuda.Stream
 	// Capture is the id of the capture of Stream, which is unique in the process, 0 if
 	// it is not captured. What the graph needs on the device is its own until Forget.
 	Capture uint64
+}
+
+// most is how many of a number of blocks, or of lanes, the job may have.
+func (j *Job) most(n int) int {
+	if j.Blocks > 0 {
+		return min(n, j.Blocks)
+	}
+	return n
+}
+
+// lanes is how many lanes the job's program has.
+func (j *Job) lanes() int {
+	if j.Program.message() { // it shares its queues with others
+		return j.Program.lanes
+	}
+	return j.most(j.Program.lanes)
 }
 
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -130,7 +131,7 @@ func (e *Engine) messages(c comm, j *Job) error {
 			kernel = m.notes
 			f.launch.Grid.X, f.launch.Block.X = uint32(tasks), uint32(noteThreads(n))
 		} else {
-			blocks := min(tasks, e.blocks)
+			blocks := e.blocksFor(tasks, j)
 			f.launch.Grid.X, f.launch.Block.X = uint32(blocks), uint32(e.threads+otherThreads)
 			f.launch.Shared = (tasks + blocks - 1) / blocks * (portBytes + taskBytes)
 		}
@@ -139,6 +140,17 @@ func (e *Engine) messages(c comm, j *Job) error {
 		}
 	}
 	return nil
+}
+
+// blocksFor is how many blocks carry out tasks of a job or of others like it: no more than it
+// may have, but enough for the shared memory of all tasks. Ranks may have different numbers.
+func (e *Engine) blocksFor(tasks int, j *Job) int {
+	most := e.blocks
+	if !j.Program.message() {
+		most = j.most(most)
+	}
+	each := e.maxShared / (portBytes + taskBytes)
+	return max(min(tasks, most), (tasks+each-1)/each)
 }
 
 // A part is the messages of one launch.
@@ -231,7 +243,7 @@ func (e *Engine) longestNote() (n int, only bool) {
 const taskBytes = 40
 
 // lines is the number of lines of a message.
-func lines(n int) int { return max(1, (n+lineData-1)/lineData) }
+func lines(n int) int { return collective.Lines(n) }
 
 // sort groups the steps of jobs into ways, in the order in which they first occur, and has
 // the memory of the lanes be there that a launch of them may use.
@@ -251,13 +263,13 @@ func (e *Engine) sort(jobs []*Job) error {
 		for i := range j.Program.steps {
 			st := &j.Program.steps[i]
 			src, dst, n := j.span(st)
-			y := e.way(j.Program, st)
+			y := e.way(j, st)
 			y.messages = append(y.messages, message{src, dst, n, stamp, piece, slice, note})
 			lanes = max(lanes, y.lanesOf(&y.messages[len(y.messages)-1]))
 		}
 	}
 	for _, j := range jobs {
-		if err := j.Program.lanesFor(min(j.Program.lanes, lanes)); err != nil {
+		if err := j.Program.lanesFor(min(j.lanes(), lanes)); err != nil {
 			return err
 		}
 	}
@@ -265,8 +277,8 @@ func (e *Engine) sort(jobs []*Job) error {
 }
 
 // way is the way that a step belongs to.
-func (e *Engine) way(p *Program, st *step) *way {
-	x := way{kind: copies, lanes: p.lanes}
+func (e *Engine) way(j *Job, st *step) *way {
+	p, x := j.Program, way{kind: copies, lanes: j.lanes()}
 	key := uint64(1)<<32 - 1 // place in the order of all ranks: sender, receiver, and which of the two this rank is
 	switch me := int(e.rank); {
 	case st.recv >= 0:

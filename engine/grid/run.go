@@ -115,7 +115,7 @@ func (e *Engine) Run(j *Job) error {
 		scalar:    uint64(j.Scalar),
 		value:     prog.Value,
 		stepCount: uint32(len(p.steps)), endCount: uint32(len(p.ends)),
-		lanes:      uint32(p.lanes),
+		lanes:      uint32(j.lanes()),
 		tmpChunks:  uint32(p.shape.Tmp),
 		chunks:     [2]uint32{uint32(p.shape.In), uint32(p.shape.Out)},
 		dataChunks: uint32(p.shape.In),
@@ -163,7 +163,7 @@ func (e *Engine) cut(j *Job) (piece, slice, all int) {
 	if j.InL.Off != nil || j.OutL.Off != nil {
 		return p.piece, p.slice, all
 	}
-	piece, slice = e.parts(all, p.lanes, p.slots, p.slice, p.piece)
+	piece, slice = e.parts(all, j.lanes(), p.slots, p.slice, p.piece)
 	return piece, slice, all
 }
 

@@ -75,7 +75,7 @@ func (e *Engine) launchWindow(j *Job, r *kernels.Reducer, a *windowArgs, x windo
 	if prog.Finishes {
 		a.finish = 1
 	}
-	threads, blocks := min(x.threads, e.threads), min(x.blocks, e.mail.blocks)
+	threads, blocks := min(x.threads, e.threads), j.most(min(x.blocks, e.mail.blocks))
 	a.cut(x.tile, blocks)
 	e.frame.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(blocks)}, Block: cuda.Dim3{X: uint32(threads)}, Stream: j.Stream}
 	return e.driver.LaunchKernel(m.run, &e.frame.launch, cuda.ArgsOf(a))

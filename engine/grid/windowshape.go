@@ -1,5 +1,7 @@
 package grid
 
+import "github.com/ringo-go/ringo/kernels/collective"
+
 // gates are the state that window kernels need besides the Engine's.
 type gates struct {
 	at     []uint64 // addresses of all ranks' gates
@@ -32,20 +34,8 @@ type windowShape struct{ blocks, threads, tile int }
 // gateShape is the shape of a kernel that only passes a gate.
 var gateShape = windowShape{blocks: 1, threads: 32, tile: 128}
 
-// shapeOf is the shape of an operation, the same on all ranks: as many blocks as
-// there is work for, and then the largest tiles. On 4 H200s fewer blocks are slower
-// from 16 MiB on, except in a reduce-scatter, and larger tiles are no faster.
+// shapeOf is the shape of an operation, the same on all ranks.
 func shapeOf(d Direct, ranks, bytes int) windowShape {
-	total, most := bytes, MaxBlocks // bytes that a rank moves
-	switch d {
-	case ReduceScatter:
-		most = MaxBlocks / 2
-	case TwoShot, Reduce, Broadcast:
-		total /= ranks
-	case AllGather, AllToAll, Gather, Scatter:
-		total *= ranks
-	}
-	const vectors = 16 * maxThreads // bytes
-	blocks := max(1, min(most, (total+vectors-1)/vectors))
-	return windowShape{blocks: blocks, threads: maxThreads, tile: vectors * max(1, min(4, total/(blocks*vectors)))}
+	blocks, tile := collective.WindowShape(d, ranks, bytes)
+	return windowShape{blocks: blocks, threads: maxThreads, tile: tile}
 }

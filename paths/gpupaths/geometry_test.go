@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/paths"
@@ -72,6 +73,17 @@ func TestAgreedBlocks(t *testing.T) {
 	require.Equal(t, 1, agreedBlocks([]paths.Profile{{Blocks: 1, Processors: 8}}, 4))
 }
 
+// All ranks come to one budget: the least of the most, the most of the least, the thriftiest
+// policy. A rank that wants at least so many blocks has them, also beyond its share.
+func TestAgreedBudget(t *testing.T) {
+	all := []paths.Profile{{Blocks: 128, Processors: 132}, {Blocks: 40, Processors: 132}}
+	require.Equal(t, choice.Budget{Most: 40}, agreedBudget(all, 1))
+	all[0].Policy, all[0].MinBlocks, all[1].MinBlocks = uint8(choice.PolicyEfficiency), 20, 64
+	require.Equal(t, choice.Budget{Least: 64, Most: 64, Policy: choice.PolicyEfficiency}, agreedBudget(all, 1))
+	all[0].MaxBlocks, all[1].Policy = 32, uint8(choice.PolicyZero)
+	require.Equal(t, choice.Budget{Least: 32, Most: 32, Policy: choice.PolicyZero}, agreedBudget(all, 1))
+}
+
 // Ranks of a communicator on one GPU share its holding; what is given back is there for others.
 func TestTake(t *testing.T) {
 	m, err := gpu.Of(gputest.Driver(t))
@@ -80,7 +92,7 @@ func TestTake(t *testing.T) {
 	require.NoError(t, err)
 	take := func(comm string) (*Share, int) {
 		var p paths.Profile
-		s, err := Take(&p, d, comm, 0)
+		s, err := Take(&p, d, comm, choice.Budget{})
 		require.NoError(t, err)
 		return s, p.Blocks
 	}

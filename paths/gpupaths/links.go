@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
@@ -171,6 +172,9 @@ func (n *Net) Notes() []string {
 	}
 	if n.blocks < mostBlocks {
 		notes = append(notes, fmt.Sprintf("GPU memory: kernels of up to %d blocks, this communicator's share of the GPU (RINGO_MAX_CTAS)", n.blocks))
+	}
+	if b := n.budget; b.Least > 0 || b.Policy != choice.PolicyDefault {
+		notes = append(notes, fmt.Sprintf("GPU memory: kernels of at least %d blocks where there is work for them (RINGO_MIN_CTAS), policy %v (RINGO_CTA_POLICY)", max(1, b.Least), b.Policy))
 	}
 	return append(notes, sharingNotes(n.host.Profiles)...)
 }

@@ -42,6 +42,7 @@ type Net struct {
 	links   []cuda.Link         // of pairs whose GPUs reach each other's memory
 	forced  string              // paths.Config.Lines
 	geometry
+	budget    choice.Budget
 	memory    *p2p.Memory     // of this GPU, without queues
 	queues    *p2p.Range      // of this GPU, or
 	allQueues *p2p.Memory     // where the driver cannot map memory later
@@ -63,11 +64,11 @@ func Connect(ctx context.Context, g paths.Group, host *paths.Net, d *gpu.Device,
 		return nil, "", err
 	}
 	all := host.Profiles
-	blocks := agreedBlocks(all, sharing(all))
-	share.settle(blocks)
+	budget := agreedBudget(all, sharing(all))
+	share.settle(budget.Most)
 	n = &Net{
 		rank: g.Rank(), size: g.Size(), group: g, host: host, self: all[g.Rank()].Info,
-		driver: d.Driver(), ctx: handle, dev: d.Handle(), geometry: geometryOf(g.Size(), blocks),
+		driver: d.Driver(), ctx: handle, dev: d.Handle(), geometry: geometryOf(g.Size(), budget.Most), budget: budget,
 	}
 	if missing, err = n.connect(ctx, cfg); err != nil || missing != "" {
 		return nil, missing, errors.Join(err, n.Close())
@@ -78,8 +79,8 @@ func Connect(ctx context.Context, g paths.Group, host *paths.Net, d *gpu.Device,
 // Shared reports whether ranks share a GPU.
 func (n *Net) Shared() bool { return sharing(n.host.Profiles) > 1 }
 
-// Blocks is how many blocks a kernel of this rank has at most.
-func (n *Net) Blocks() int { return n.blocks }
+// Budget is how many blocks a kernel has, as all ranks agreed.
+func (n *Net) Budget() choice.Budget { return n.budget }
 
 // OnBroken has f called when the first connection of the bridge has broken.
 func (n *Net) OnBroken(f func()) {

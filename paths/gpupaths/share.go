@@ -3,6 +3,7 @@ package gpupaths
 import (
 	"sync"
 
+	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/paths"
@@ -44,9 +45,9 @@ type accountKey struct {
 	dev    cuda.Device
 }
 
-// Take takes a share of a GPU for a rank of a communicator: most blocks, or if that is 0 what
-// the account gives. It says so in the rank's profile.
-func Take(p *paths.Profile, d *gpu.Device, comm string, most int) (*Share, error) {
+// Take takes a share of a GPU for a rank of a communicator: what the account gives, unless the
+// rank wants a budget of its own. It says both in the rank's profile.
+func Take(p *paths.Profile, d *gpu.Device, comm string, want choice.Budget) (*Share, error) {
 	capacity, err := capacityOf(d)
 	if err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func Take(p *paths.Profile, d *gpu.Device, comm string, most int) (*Share, error
 		a.open[comm] = h
 	}
 	h.ranks++
-	p.Blocks, p.MaxBlocks = h.blocks, most
+	p.Blocks, p.MaxBlocks, p.MinBlocks, p.Policy = h.blocks, want.Most, want.Least, uint8(want.Policy)
 	return &Share{key, comm}, nil
 }
 
@@ -120,13 +121,24 @@ func (s *Share) GiveBack() {
 	}
 }
 
-// agreedBlocks is the share of each rank, the least that any of them may have. Up to sharing
+// agreedBudget is the budget of each rank: the most blocks are the least that any rank may
+// have, the least are the most that any wants, and the thriftiest policy counts. Up to sharing
 // ranks are on one GPU.
+func agreedBudget(all []paths.Profile, sharing int) choice.Budget {
+	b := choice.Budget{Most: agreedBlocks(all, sharing)}
+	for i := range all {
+		b.Least = min(b.Most, max(b.Least, all[i].MinBlocks))
+		b.Policy = max(b.Policy, choice.Policy(all[i].Policy))
+	}
+	return b
+}
+
+// agreedBlocks is the share of each rank, the least that any of them may have.
 func agreedBlocks(all []paths.Profile, sharing int) int {
 	least := mostBlocks
 	for i := range all {
 		p := &all[i]
-		blocks := p.Blocks / sharing
+		blocks := max(p.Blocks/sharing, p.MinBlocks)
 		if p.MaxBlocks > 0 {
 			blocks = p.MaxBlocks
 		}
