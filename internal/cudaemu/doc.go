@@ -76,8 +76,8 @@
 // anything and counts as written. The host counts as one thread: all later calls come
 // after work for which one call has waited. Caches, bandwidth, clocks, power.
 // Contexts other than primary ones, pageable memory in asynchronous copies, managed memory,
-// memory pools, multicast, textures, dynamic parallelism, cubins, linking, bulk copies
-// (their proxy fences are followed). Local memory is unlimited, and registers of a
+// memory pools, multicast, textures, dynamic parallelism, cubins, linking, clusters of
+// blocks, tensor maps. Local memory is unlimited, and registers of a
 // thread are an estimate. Memory of one allocation that is mapped at two addresses is
 // two memories to the race detector.
 //

@@ -16,14 +16,14 @@ import (
 )
 
 // TestExchange has kernels in two processes send each other numbers by way of
-// IPC memory and of mapped memory, waiting for each other's flags.
+// IPC memory, by bulk copies too, and of mapped memory, waiting for each other's flags.
 func TestExchange(t *testing.T) {
-	for _, way := range []string{"ipc", "mapped"} {
+	for _, way := range []string{"ipc", "bulk", "mapped"} {
 		t.Run(way, func(t *testing.T) {
 			e := start(t, cudaemu.Config{Devices: 2, Seed: 5})
 			c := startChild(e, way, 20)
 			mine, theirs, out := e.trade(way, c)
-			launch(e, "exchange", 0, &exchangeArgs{theirs, mine, out, 3, 20})
+			launchOf(e, textOf(way), "exchange", 1, 1, 0, &exchangeArgs{theirs, mine, out, 3, 20})
 			e.ok(e.CtxSynchronize())
 			require.Equal(t, uint32(5*20*21/2), e.word(out))
 			c.say("done") // both have to keep their memory until now
@@ -78,6 +78,13 @@ func startChild(e *env, way string, rounds int) *child {
 	return c
 }
 
+func textOf(way string) string {
+	if way == "bulk" {
+		return bulkText
+	}
+	return ptxText
+}
+
 func (c *child) say(s string) { fmt.Fprintln(c.in, s) }
 func (c *child) hear() string {
 	var s string
@@ -89,7 +96,7 @@ func (c *child) hear() string {
 func (e *env) trade(way string, c *child) (mine, theirs, out uintptr) {
 	e.Helper()
 	out = e.alloc(64, true)
-	if way == "ipc" {
+	if way != "mapped" {
 		mine = e.alloc(256, true)
 		h, err := e.IpcGetMemHandle(mine)
 		e.ok(err)
@@ -151,7 +158,7 @@ func TestChild(t *testing.T) {
 	e.use(1)
 	c := &child{env: e, in: os.NewFile(4, "out"), out: os.NewFile(3, "in")}
 	mine, theirs, out := e.trade(way, c)
-	launch(e, "exchange", 0, &exchangeArgs{theirs, mine, out, 5, rounds})
+	launchOf(e, textOf(way), "exchange", 1, 1, 0, &exchangeArgs{theirs, mine, out, 5, rounds})
 	e.ok(e.CtxSynchronize())
 	require.Equal(t, 3*rounds*(rounds+1)/2, e.word(out))
 	e.clean()

@@ -57,7 +57,7 @@ var accepted = []string{
 	"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [tile], [%rd1], 4096, [%r3], %rd2;",
 	"cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;", "cp.async.bulk.prefetch.L2.global [%rd1], 4096;",
 	"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [%rd1], [%r1], %r2;", "cp.reduce.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.min.s64 [%rd1], [%r1], %r2, %rd2;",
-	"cp.async.bulk.commit_group;", "cp.async.bulk.wait_group.read 1;", "fence.proxy.async.shared::cta;",
+	"createpolicy.fractional.L2::evict_first.b64 %rd1, 1.0;", "createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %rd1;", "cp.async.bulk.commit_group;", "cp.async.bulk.wait_group.read 1;", "fence.proxy.async.shared::cta;",
 	"mbarrier.init.shared.b64 [%r1], 32;", "mbarrier.inval.shared.b64 [%r1];", "mbarrier.arrive.shared.b64 %rd1, [%r1];", "mbarrier.arrive.release.cta.shared::cta.b64 _, [%r1], 2;",
 	"mbarrier.arrive_drop.shared.b64 %rd1, [%r1];", "mbarrier.arrive.expect_tx.shared.b64 _, [%r1], %r2;", "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r1], 16;",
 	"mbarrier.try_wait.parity.shared.b64 %p1, [%r1], %r2, 1000;", "mbarrier.test_wait.acquire.cta.b64 %p1, [%rd1], %rd2;", "mbarrier.pending_count.b64 %r1, %rd1;", "redux.sync.xor.b32 %r1, %r2, -1;",

@@ -116,6 +116,7 @@ var table = [][3]string{
 	{"red@8.1/90", "?relaxed,release ?SCOPE60 ?global add v2,v4 f32", "m S"}, {"red@8.1/90", "?relaxed,release ?SCOPE60 ?global add,min,max noftz v2,v4 f16,bf16,f16x2,bf16x2", "m S"},
 	{"prefetch", "?global,local L1,L2", "m"}, {"prefetch@7.4/80", "global L2::evict_last,L2::evict_normal", "m"}, {"prefetchu", "L1", "m"},
 	{"applypriority@7.4/80", "?global L2::evict_normal", "m i"}, {"discard@7.4/80", "?global L2", "m i"},
+	{"createpolicy@7.4/80", "fractional POLICY ?L2::evict_first,L2::evict_unchanged b64", "d s:f32?"},
 	{"fence@6.0/70", "?sc,acq_rel cta,gpu,sys,cluster@7.8/90", ""}, {"fence@7.5/70", "proxy alias", ""},
 	{"fence@8.0/90", "proxy async ?global,shared::cta,shared::cluster", ""}, {"fence@8.0/90", "mbarrier_init release cluster", ""},
 	{"membar", "cta,gl,sys", ""}, {"membar@7.5/70", "proxy alias", ""},
@@ -194,6 +195,7 @@ var modifierLists = map[string]string{
 	"SEM":       "relaxed@6.0/70,acquire@6.0/70,release@6.0/70,acq_rel@6.0/70",
 	"CACHED":    "ca,cg,cs,lu,cv",
 	"EVICT":     "L1::evict_normal,L1::evict_unchanged,L1::evict_first,L1::evict_last,L1::no_allocate",
+	"POLICY":    "L2::evict_last,L2::evict_normal,L2::evict_first,L2::evict_unchanged",
 	"AHEAD":     "L2::64B,L2::128B,L2::256B@7.4/80",
 }
 

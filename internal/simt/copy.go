@@ -147,6 +147,16 @@ func reduction(in *ptx.Instr) (func(old, v uint64) uint64, error) {
 	return func(old, v uint64) uint64 { return a.f(old, v, 0) }, nil
 }
 
+// decodePolicy decodes createpolicy. There are no caches here, and any policy is 0.
+func decodePolicy(c *compiler, fr *frame, in *ptx.Instr) error {
+	d, err := c.dest(fr, in, in.Operands[0])
+	if err != nil {
+		return err
+	}
+	c.emit(fr, in, inst{dst: []int32{d}, alu: func(mask uint32, dst, _ []*alu.Lanes) { fill(dst[0], mask, 0) }})
+	return nil
+}
+
 // execCopy begins a copy in each thread.
 func execCopy(w *warp, in *inst, mask uint32) status {
 	op := in.x.(*copyOp)
@@ -200,108 +210,5 @@ func (w *warp) copy(in *inst, op *copyOp, lane int) status {
 		g := &w.copiesOf(lane).bulk
 		g.open = append(g.open, t)
 	}
-	return next
-}
-
-// A groupOp is about the groups of copies of a thread.
-type groupOp struct {
-	bulk, read bool
-	n          int // groups that may go on
-}
-
-func (op groupOp) of(w *warp, lane int) *groups {
-	if op.bulk {
-		return &w.copiesOf(lane).bulk
-	}
-	return &w.copiesOf(lane).plain
-}
-
-func execCommit(w *warp, in *inst, mask uint32) status {
-	op := in.x.(groupOp)
-	for m := mask; m != 0; m &= m - 1 {
-		op.of(w, bits.TrailingZeros32(m)).commit()
-	}
-	return next
-}
-
-func execWaitGroup(w *warp, in *inst, mask uint32) status {
-	op := in.x.(groupOp)
-	for m := mask; m != 0; m &= m - 1 {
-		lane := bits.TrailingZeros32(m)
-		if g := op.of(w, lane); op.read {
-			g.waitRead(w, lane, op.n)
-		} else {
-			g.wait(w, lane, op.n)
-		}
-	}
-	return w.alive()
-}
-
-// execWaitAll waits for copies that are in no group too.
-func execWaitAll(w *warp, in *inst, mask uint32) status {
-	execCommit(w, in, mask)
-	return execWaitGroup(w, in, mask)
-}
-
-// alive is what to return after something that may have stopped the grid.
-func (w *warp) alive() status {
-	if w.place < 0 {
-		return gone
-	}
-	return next
-}
-
-// A copyArrive is cp.async.mbarrier.arrive.
-type copyArrive struct {
-	pointer
-	counted bool // .noinc: the arrival is one of those that the barrier expects
-}
-
-func decodeCopyArrive(c *compiler, fr *frame, in *ptx.Instr) error {
-	p, s, err := c.newPointer(fr, in, in.Operands[0], in.Space)
-	if err != nil {
-		return err
-	}
-	c.emit(fr, in, inst{exec: execCopyArrive, src: []int32{s}, x: &copyArrive{p, in.Has("noinc")}})
-	return nil
-}
-
-func execCopyArrive(w *warp, in *inst, mask uint32) status {
-	op := in.x.(*copyArrive)
-	for l := mask; l != 0; l &= l - 1 {
-		lane := bits.TrailingZeros32(l)
-		at, s := w.inShared(in, &op.pointer, in.src[0], lane)
-		if s != next {
-			return s
-		}
-		m, s := w.mbarrier(in, 1<<lane, at)
-		if s != next {
-			return s
-		}
-		if !op.counted {
-			if m.pending == mostArrivals {
-				return w.failAt(in, lane, weakmem.BadInstruction, at, "one arrival more at the "+m.String())
-			}
-			m.pending++
-		}
-		a := &lateArrival{bar: m}
-		g := &w.copiesOf(lane).plain
-		for _, list := range append(slices.Clone(g.closed), g.open) {
-			for _, t := range list {
-				if t.place < 0 {
-					a.done = weakmem.Join(a.done, t.Done())
-				} else {
-					t.arrive = append(t.arrive, a)
-					a.left++
-				}
-			}
-		}
-		if a.left == 0 {
-			if wrong := m.arrive(1, a.done); wrong != "" {
-				return w.failAt(in, lane, weakmem.BadInstruction, at, wrong)
-			}
-		}
-	}
-	w.block.grid.world.progress()
 	return next
 }

@@ -136,7 +136,7 @@ st.shared.u32 [%%r1], %%r2;
 fence.proxy.async;
 bar.sync 0;
 @!%%p0 exit;
-mov.u64 %%rd8, 0x12f0000000000000;
+createpolicy.fractional.L2::evict_first.b64 %%rd8, 1.0;
 cp.reduce.async.bulk.global.shared::cta.bulk_group%s.%s [%%rd0], [tile], 1024%s;
 cp.async.bulk.commit_group;
 cp.async.bulk.wait_group 0;

@@ -26,7 +26,7 @@ func init() {
 		"fence": decodeFence, "membar": decodeFence,
 		"cvta": decodeAddress, "isspacep": decodeIsSpace,
 
-		"bar": decodeBarrier, "barrier": decodeBarrier, "mbarrier": decodeMbarrier, "cp": decodeCopy,
+		"bar": decodeBarrier, "barrier": decodeBarrier, "mbarrier": decodeMbarrier, "cp": decodeCopy, "createpolicy": decodePolicy,
 		"shfl": decodeSync, "vote": decodeSync, "match": decodeSync, "redux": decodeSync,
 		"elect": decodeSync, "activemask": decodeActive,
 	}

@@ -11,6 +11,9 @@
 // they part, each group makes progress of its own; they join again at the same
 // instruction.
 //
+// Asynchronous copies go on beside the threads, faster or slower under the seed. There are
+// no clusters of blocks: shared::cluster is the block's own memory.
+//
 // Source: PTX ISA 8.0, chapters 3, 9.7.8, 9.7.12 and 10. The order in which
 // parted threads run is that of thread frontiers: Diamos et al., SIMD
 // Re-Convergence at Thread Frontiers, MICRO 2011.

@@ -26,48 +26,6 @@ type lateArrival struct {
 	done weakmem.Clock
 }
 
-// copies are those of a thread that complete by groups: plain ones and bulk ones apart.
-type copies struct{ plain, bulk groups }
-
-// groups are the copies that wait_group waits for.
-type groups struct {
-	open   []*transfer   // since the last commit
-	closed [][]*transfer // the oldest first
-	read   int           // of closed, for whose reads the thread has waited
-}
-
-func (g *groups) commit() { g.closed, g.open = append(g.closed, g.open), nil }
-
-// wait finishes all groups but the last n, and the thread knows it.
-func (g *groups) wait(w *warp, lane, n int) {
-	for len(g.closed) > n {
-		for _, t := range g.closed[0] {
-			t.finish()
-			w.block.mem.Know(w.index, 1<<lane, t.Done())
-		}
-		g.closed = g.closed[1:]
-		g.read = max(g.read-1, 0)
-	}
-}
-
-// waitRead finishes the reads of all groups but the last n.
-func (g *groups) waitRead(w *warp, lane, n int) {
-	for ; g.read < len(g.closed)-n; g.read++ {
-		for _, t := range g.closed[g.read] {
-			t.Read()
-			w.block.mem.Know(w.index, 1<<lane, t.Seen())
-		}
-	}
-}
-
-// copiesOf are those of a thread.
-func (w *warp) copiesOf(lane int) *copies {
-	if w.copies == nil {
-		w.copies = new([32]copies)
-	}
-	return &w.copies[lane]
-}
-
 // launch begins a copy. A nil transfer says that the grid was stopped.
 func (w *warp) launch(in *inst, lane int, plan weakmem.Plan, bar *mbarrier) *transfer {
 	made, f := w.block.mem.Begin(w.index, lane, plan)
