@@ -97,7 +97,7 @@ type endKey struct {
 }
 
 // localBytes is the length of Local of kernels/cuda/comm.h.
-const localBytes = 64
+const localBytes = 256
 
 // New makes an Engine for a device and its primary context. It allocates the memory
 // that outlasts operations and loads no kernel.

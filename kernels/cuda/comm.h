@@ -90,12 +90,14 @@ constexpr u64 theirs = 168;                        // stamp and length that came
 } // namespace control
 
 // Local is on the device and outlasts a launch. A kernel loads the first 16 bytes at once.
+// What is added to by atomic operations has a line of its own: a load of such a line at
+// the start of the next kernel takes longer.
 namespace local {
 constexpr u64 finished = 0; // operations
 constexpr u64 number = 8;   // 32 bits: of the last collective
 constexpr u64 over = 12;    // 32 bits: not 0 once all kernels are to end: one has found out, or the host says so
-constexpr u64 left = 16;    // 32 bits: blocks that ended
-constexpr u64 fault = 20;   // 32 bits: faults so far
+constexpr u64 left = 128;   // 32 bits: blocks that ended
+constexpr u64 fault = 132;  // 32 bits: faults so far
 } // namespace local
 
 enum Fault : u32 { aborted = 1, mismatch = 2 };
@@ -118,8 +120,8 @@ struct Comm {
 // A State is where the communicator is when a kernel starts.
 struct State {
   u64 finished; // operations
-  u32 number;   // of the first collective of this kernel
-  bool over;
+  u32 number;   // of the last collective before this kernel
+  u32 over;     // not 0: all kernels are to end
 };
 
 // Look is called by each thread first. A kernel that finds that all is over touches
@@ -132,11 +134,19 @@ static DEVICE State look(const Comm &c) {
                : "=r"(low), "=r"(high), "=r"(number), "=r"(over)
                : "l"(c.local)
                : "memory");
-  return {(u64)high << 32 | low, number + (c.fresh != 0), over != 0};
+  return {(u64)high << 32 | low, number, over};
 }
 
+// Loaded keeps what depends on a value behind the loads that come before it here, so
+// that those do not wait for the value.
+static DEVICE void loaded(u64 &v) { asm volatile("" : "+l"(v)); }
+static DEVICE void loaded(State &s) { asm volatile("" : "+l"(s.finished), "+r"(s.number), "+r"(s.over)); }
+
+// First_number is the number of the first collective of this kernel.
+static DEVICE u32 first_number(const Comm &c, const State &s) { return s.number + (c.fresh != 0); }
+
 // Number_of is the number in the stamp, 0 for a message between two ranks.
-static DEVICE u32 number_of(const Comm &c, const State &s) { return c.collective ? s.number : 0; }
+static DEVICE u32 number_of(const Comm &c, const State &s) { return c.collective ? first_number(c, s) : 0; }
 
 // Numbered is the first word of a stamp with a number.
 static DEVICE u64 numbered(u64 stamp, u32 number) { return stamp | (u64)number << 32; }
@@ -156,9 +166,9 @@ static DEVICE void begin(const Comm &c, const State &s) {
   for (u32 p = thread(); p < c.ranks; p += threads()) {
     u64 board = Access<8>::load(c.signs + 8 * p), at = board + c.rank * sign_bytes;
     if (board == 0) continue;
-    store_relaxed64(at + 8, numbered(c.stamp[0], s.number));
+    store_relaxed64(at + 8, numbered(c.stamp[0], first_number(c, s)));
     store_relaxed64(at + 16, c.stamp[1]);
-    store_relaxed64(at, numbered(c.sign, s.number));
+    store_relaxed64(at, numbered(c.sign, first_number(c, s)));
   }
 }
 
@@ -175,7 +185,7 @@ static DEVICE bool last(const Comm &c) {
 // this kernel, and the kernel's tables as read. It does not wait for stores: the next
 // kernel starts after all of this one.
 static DEVICE void end(const Comm &c, const State &s, bool finishes = true) {
-  store_relaxed(c.local + local::number, s.number + c.fresh - (c.fresh != 0));
+  store_relaxed(c.local + local::number, s.number + c.fresh);
   if (finishes) {
     store_relaxed64(c.local + local::finished, s.finished + 1);
     store_relaxed64(c.control + control::finished, s.finished + 1);
@@ -218,7 +228,7 @@ struct Stop {
 // Without it, ranks that wait for each other in different calls would never find out.
 static DEVICE bool contradicted(const Comm &c, Stop &stop) {
   if (c.sign == 0) return false;
-  u64 at = Access<8>::load(c.signs + 8 * c.rank), sign = numbered(c.sign, look(c).number);
+  u64 at = Access<8>::load(c.signs + 8 * c.rank), sign = numbered(c.sign, first_number(c, look(c)));
 #pragma unroll 1
   for (u32 p = 0; p < c.ranks; p++, at += sign_bytes) {
     u64 s = load_relaxed64(at);

@@ -15,19 +15,27 @@
 #include "exchange.h"
 
 // Send sends the line of each message, unless all is over: then a peer may still
-// wait for a line of an earlier kernel, which must stay as it is, or be gone. The threads
-// of a line agree on that when the data are on their way to them, so that no load waits
+// wait for a line of an earlier kernel, which must stay as it is, or be gone. The state
+// and the epoch are looked at when the data are on their way too, so that no load waits
 // for another one.
-static DEVICE void send(const DirectArgs &a, const Cell &l, bool ends) {
+static DEVICE void send(const DirectArgs &a, const Cell &l, State &state, u64 &epoch, u32 round) {
   u32 to = l.first ? ~0u : l.on ? a.to : 0;
   Pair v[most];
+  auto settle = [&]() FORCED {
+    loaded(state), loaded(epoch);
+    if (vote(state.over)) to = 0;
+    return round_of(a, hash_of(a.hash, first_number(a.comm, state)), epoch + round);
+  };
+  auto store = [&](u32 k, const Round &r, Pair v) FORCED {
+    if (to >> k & 1) store_line(a.sends[k].lines + (r.half + l.slot), marked(l, r, v));
+  };
   if (a.same) {
     v[1] = load(a, l, a.sends[1]);
-    if (vote(ends)) to = 0;
+    Round r = settle();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
-      if (to >> k & 1) store_line(a.sends[k].lines + l.slot, v[1]);
+      store(k, r, v[1]);
     }
     return;
   }
@@ -37,19 +45,18 @@ static DEVICE void send(const DirectArgs &a, const Cell &l, bool ends) {
       if (k >= ranks(a)) break;
       v[k] = load(a, l, a.sends[k]);
     }
-    if (vote(ends)) to = 0;
+    Round r = settle();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
-      if (to >> k & 1) store_line(a.sends[k].lines + l.slot, v[k]);
+      store(k, r, v[k]);
     }
     return;
   }
 #pragma unroll 1
   for (u32 k = 1; k < ranks(a); k++) {
     v[1] = load(a, l, a.sends[k]);
-    if (vote(ends)) to = 0;
-    if (to >> k & 1) store_line(a.sends[k].lines + l.slot, v[1]);
+    store(k, settle(), v[1]);
   }
 }
 
@@ -76,13 +83,13 @@ static DEVICE void deliver(const DirectArgs &a, const Cell &l, u32 from, const P
 
 // Take waits for a line of each rank, of the first or the second hop, and combines,
 // sends or delivers it. It returns false if the warp has to stop.
-static DEVICE bool take(const DirectArgs &a, const Cell &l, u32 hop, u32 others, Wide factor, Stop &stop) {
+static DEVICE bool take(const DirectArgs &a, const Cell &l, const Round &r, u32 hop, u32 others, Wide factor, Stop &stop) {
   Pair v[most] = {};
   Pair own = {};
   bool has = a.from >> a.comm.rank & 1;
   if (has && hop == 0) own = load(a, l, a.sends[0]);
   u32 want = l.first ? others : l.on ? a.from & others : 0;
-  if (!receive(a, l, hop ? a.second : 0, want, v, stop)) return false;
+  if (!receive(a, l, r, hop ? a.second : 0, want, v, stop)) return false;
 #ifdef TYPE
   if (hop) {
     deliver(a, l, others, v);
@@ -91,12 +98,12 @@ static DEVICE bool take(const DirectArgs &a, const Cell &l, u32 hop, u32 others,
   if (!has) return true;
   own = combine(a, factor, v, own);
   if (a.two) {
-    Pair r = {own.x, l.last ? l.flag : own.y};
+    Pair v = marked(l, r, own);
     syncwarp();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
-      if (l.first || l.on) store_line(a.sends[k].lines + (a.second + l.slot), r);
+      if (l.first || l.on) store_line(a.sends[k].lines + (a.second + r.half + l.slot), v);
     }
   }
   store(a, l, a.mine, l.left(a.sends[0]), own);
@@ -108,39 +115,38 @@ static DEVICE bool take(const DirectArgs &a, const Cell &l, u32 hop, u32 others,
   return true;
 }
 
-// Rounds carries out all rounds after an epoch, or stops. It returns the last.
-static DEVICE u64 rounds(const DirectArgs &a, u64 epoch, const State &state, Stop &stop) {
-  u32 group = (block() * threads() + thread()) / 8, groups = blocks() * threads() / 8;
+// Rounds carries out all rounds, or stops. It returns the last epoch.
+static DEVICE u64 rounds(const DirectArgs &a, u64 epoch, State &state, Stop &stop) {
+  u32 group = (block() * threads() + thread()) / 8, groups = blocks() * threads() / 8, round = 0;
   u32 others = ((1u << ranks(a)) - 1) & ~(1u << a.comm.rank);
   bool tells = group == 0 || a.lines > a.room;
-  u64 hash = hash_of(a.hash, state.number);
   Wide factor = scalar(a);
 #pragma unroll 1
   for (u32 done = 0; done < a.lines; done += a.room) {
-    epoch++;
+    round++;
     u32 lines = a.lines - done < a.room ? a.lines - done : a.room;
-    u64 flag = flag_of(hash, epoch);
     auto cell = [&](u32 from) FORCED {
       u32 line = from + group, j = thread() % 8;
       return Cell{j == 7, tells && from == 0, line < lines,
                   a.even == 2 || (a.even == 1 && (done + from + groups) * line_data <= a.shortest),
-                  (done + line) * line_data + 16 * j, (u32)(epoch & 1) * a.half + line * line_bytes + 16 * j, flag};
+                  (done + line) * line_data + 16 * j, line * line_bytes + 16 * j};
     };
 #pragma unroll 1
-    for (u32 from = 0; from < lines; from += groups) send(a, cell(from), state.over);
+    for (u32 from = 0; from < lines; from += groups) send(a, cell(from), state, epoch, round);
     if (done == 0) {
       begin(a.comm, state); // while the lines are on their way
-      if (vote(state.over)) return epoch;
+      if (vote(state.over)) break;
     }
+    Round r = round_of(a, hash_of(a.hash, first_number(a.comm, state)), epoch + round);
 #pragma unroll 1
     for (u32 hop = 0; hop <= a.two; hop++) {
 #pragma unroll 1
       for (u32 from = 0; from < lines; from += groups) {
-        if (!take(a, cell(from), hop, others, factor, stop)) return epoch;
+        if (!take(a, cell(from), r, hop, others, factor, stop)) return epoch + round;
       }
     }
   }
-  return epoch;
+  return epoch + round;
 }
 
 KERNEL(512, 1) void ENTRY(direct)(const DirectArgs a) {

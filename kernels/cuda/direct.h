@@ -77,13 +77,24 @@ struct Cell {
   bool whole; // words of all messages are whole and aligned, for all threads
   u32 at;     // byte of the messages
   u32 slot;   // byte of the mailbox's areas
-  u64 flag;
 
   DEVICE s32 left(const Transfer &m) const { return (s32)m.bytes - (s32)at; }
 };
 
+// A Round is how the lines of one epoch are told from others.
+struct Round {
+  u64 flag;
+  u32 half; // byte of the mailbox where their half begins
+};
+
+static DEVICE Round round_of(const DirectArgs &a, u64 hash, u64 epoch) { return {flag_of(hash, epoch), (u32)(epoch & 1) * a.half}; }
+
+// Marked is a thread's part of a line, with the flag.
+static DEVICE Pair marked(const Cell &l, const Round &r, Pair v) { return {v.x, l.last ? r.flag : v.y}; }
+
+// Load loads a thread's part of a line, without the flag.
 static DEVICE Pair load(const DirectArgs &a, const Cell &l, const Transfer &m) {
-  Pair v = {0, l.flag};
+  Pair v = {};
   u64 p = m.memory + l.at;
   s32 left = l.on ? l.left(m) : 0;
   if (l.whole) {

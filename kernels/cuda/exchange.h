@@ -9,23 +9,23 @@ constexpr u32 line_polls = 32;
 
 // Missing finds out why a line does not arrive. All threads call it; those with the
 // flag find the reason.
-static DEVICE void missing(const DirectArgs &a, const Cell &l, bool asks, u32 want, const Pair *v, u32 &odd, Stop &stop) {
+static DEVICE void missing(const DirectArgs &a, const Cell &l, u64 flag, bool asks, u32 want, const Pair *v, u32 &odd, Stop &stop) {
   u32 who = most;
   u64 has = 0;
 #pragma unroll
   for (u32 p = 0; p < most; p++) {
     if (p >= ranks(a)) break;
-    if (who == most && want >> p & 1 && v[p].y != l.flag) who = p, has = v[p].y;
+    if (who == most && want >> p & 1 && v[p].y != flag) who = p, has = v[p].y;
   }
   if (!l.last || who == most) return;
   // The sign boards give a better report than the flag: they get one more chance.
-  auto other = [&]() FORCED { return ahead(has, l.flag) == 0 && odd++; };
+  auto other = [&]() FORCED { return ahead(has, flag) == 0 && odd++; };
   give_up(a.comm, asks, {0, receiving, who, 0, 0}, other, stop);
 }
 
 // Receive waits for a line of each rank in want; false if the warp has to stop. hop
 // is the distance of the hop's lines from those of the first.
-static DEVICE bool receive(const DirectArgs &a, const Cell &l, u32 hop, u32 want, Pair *v, Stop &stop) {
+static DEVICE bool receive(const DirectArgs &a, const Cell &l, const Round &r, u32 hop, u32 want, Pair *v, Stop &stop) {
   u32 odd = 0;
   syncwarp(); // else some threads may load a line before it arrives, and those with the flag after
 #pragma unroll 1
@@ -34,17 +34,17 @@ static DEVICE bool receive(const DirectArgs &a, const Cell &l, u32 hop, u32 want
 #pragma unroll
     for (u32 p = 0; p < most; p++) {
       if (p >= ranks(a)) break;
-      if (want >> p & 1) v[p] = load_line(a.recvs[p].lines + (hop + l.slot));
+      if (want >> p & 1) v[p] = load_line(a.recvs[p].lines + (hop + r.half + l.slot));
     }
 #pragma unroll
     for (u32 p = 0; p < most; p++) {
       if (p >= ranks(a)) break;
-      bad |= (want >> p & 1) && v[p].y != l.flag;
+      bad |= (want >> p & 1) && v[p].y != r.flag;
     }
     if (!vote(bad && l.last)) return true;
     if (i % line_polls) continue;
     bool asks = (i / line_polls + (block() * threads() + thread()) / warp) % (blocks() * threads() / warp) == 0;
-    missing(a, l, asks, want, v, odd, stop);
+    missing(a, l, r.flag, asks, want, v, odd, stop);
     if (vote(stop.kind)) return false;
   }
 }

@@ -28,34 +28,39 @@ struct ManyArgs {
   Entry entry[143];
 };
 
-// One carries out an entry; false if the warp has to stop.
-static DEVICE bool one(const DirectArgs &a, const Entry &e, u64 flag, u32 at, u32 others, Wide factor, const State &state, bool begins, Stop &stop) {
+// One carries out entry i of the kernel's; false if the warp has to stop. at is where the
+// block's part of a half begins. The first entry begins the operation.
+static DEVICE bool one(const DirectArgs &a, const Entry &e, u32 i, u64 &epoch, u32 round, u32 at, u32 others, Wide factor, State &state, Stop &stop) {
   u32 group = thread() / 8, groups = threads() / 8, j = thread() % 8, even = e.hash & 3;
   u32 lines = e.bytes ? (e.bytes + line_data - 1) / line_data : 1;
   Transfer own = {0, e.in, e.bytes, 0};
   auto cell = [&](u32 from) FORCED {
     u32 line = from + group;
     return Cell{j == 7, from == 0, line < lines, even == 2 || (even == 1 && (from + groups) * line_data <= e.bytes),
-                line * line_data + 16 * j, at + line * line_bytes + 16 * j, flag};
+                line * line_data + 16 * j, at + line * line_bytes + 16 * j};
   };
+  auto this_round = [&]() FORCED { return round_of(a, hash_of((u64)e.hash << 32, first_number(a.comm, state) + i), epoch + round); };
 #pragma unroll 1
   for (u32 from = 0; from < lines; from += groups) {
     Cell l = cell(from);
     Pair v = load(a, l, own);
+    loaded(state), loaded(epoch); // as in direct.cu
     if (vote(state.over)) continue;
+    Round r = this_round();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
-      if (l.first || l.on) store_line(a.sends[k].lines + l.slot, v);
+      if (l.first || l.on) store_line(a.sends[k].lines + (r.half + l.slot), marked(l, r, v));
     }
   }
-  if (begins) begin(a.comm, state); // while the lines are on their way
+  if (round == 1) begin(a.comm, state); // while the lines are on their way
   if (vote(state.over)) return false;
+  Round r = this_round();
 #pragma unroll 1
   for (u32 from = 0; from < lines; from += groups) {
     Cell l = cell(from);
     Pair v[most] = {}, mine = load(a, l, own);
-    if (!receive(a, l, 0, l.first || l.on ? others : 0, v, stop)) return false;
+    if (!receive(a, l, r, 0, l.first || l.on ? others : 0, v, stop)) return false;
     store(a, l, e.out, l.left(own), combine(a, factor, v, mine));
   }
   return true;
@@ -68,23 +73,18 @@ KERNEL(256, 2) void ENTRY(many)(const ManyArgs a) {
   State state = look(d.comm);
   u32 others = ((1u << ranks(d)) - 1) & ~(1u << d.comm.rank);
   Wide factor = scalar(d);
-  bool begins = true;
+  u32 round = 0;
 #pragma unroll 1
   for (u32 i = (block() + blocks() - a.first % blocks()) % blocks(); a.first + i < a.past; i += blocks()) {
     Entry e = {};
     if (i < a.count) e = a.entry[i];
-    epoch++;
-    u64 flag = flag_of(hash_of((u64)e.hash << 32, state.number + i), epoch);
-    u32 at = (u32)(epoch & 1) * d.half + block() * a.room * line_bytes;
-    bool goes = one(d, e, flag, at, others, factor, state, begins, stop);
-    begins = false;
-    if (!goes) break;
+    if (!one(d, e, i, epoch, ++round, block() * a.room * line_bytes, others, factor, state, stop)) break;
   }
-  if (begins) begin(d.comm, state);
+  if (round == 0) begin(d.comm, state);
   if (stop.kind) report(d.comm, stop);
   barrier();
   if (thread() == 0 && last(d.comm)) end(d.comm, state);
   u32 step = a.last ? blocks() : copies;
 #pragma unroll 1
-  for (u32 i = block() + thread() * step; i < copies; i += threads() * step) Access<8>::store(d.epochs + 8 * i, epoch);
+  for (u32 i = block() + thread() * step; i < copies; i += threads() * step) Access<8>::store(d.epochs + 8 * i, epoch + round);
 }

@@ -195,41 +195,62 @@ static DEVICE Pair wait_note(const Comm &c, Port &p, const Cell &t, u64 flag, u6
 // run at once. A thread has a Pair of each note, except in the last warp, which releases
 // notes. A release must come after earlier kernels' loads from slots: if there were any,
 // the last warp does a fence while the others wait.
+//
+// The first note's data, its port and the state are loaded side by side: no load waits for
+// another one that it does not need.
 KERNEL(544, 2) void notes(const MessagesArgs a) {
   State state = look(a.comm);
-  Stop stop = {state.over ? aborted : 0, receiving, 0, 0, 0};
+  Stop stop = {0, receiving, 0, 0, 0};
   Task task = task_of(a, block());
   const End *end_of = (const End *)a.ends + task.end;
   Port p;
   p.open(end_of, task.lane);
-  begin(a.comm, state);
-  bool releases = thread() == threads() - warp;
-  if (task.kind == receives && releases && !stop.kind && load_relaxed64(p.seen)) fence();
+  bool releases = thread() == threads() - warp, begun = false;
+  auto start = [&]() FORCED {
+    begun = true;
+    loaded(state);
+    if (state.over) stop.kind = aborted;
+  };
 #pragma unroll 1
   for (; task.left; task.first++, task.left--) {
     Message m = message(a, task.first);
     u64 at = (u64)task.lane * m.piece;
     if (at && at >= m.n) continue;
-    u64 bytes = m.n - at < m.piece ? m.n - at : m.piece, flag = note_flag(m.stamp, bytes, p.next);
+    u64 bytes = m.n - at < m.piece ? m.n - at : m.piece;
     Cell t(thread() / 8, bytes, (m.src | m.dst) + at);
     if (task.kind == sends) {
-      Pair v = t.load(m.src + at, flag);
+      Pair v = t.load(m.src + at);
+      bool first = !begun;
+      if (first) {
+        start();
+        if (!stop.kind) p.known = load_acquire(p.seen);
+      }
       if (!stop.kind) wait(a.comm, p, p.needed(sending), sending, bytes, stop);
-      if (any(stop.kind)) break;
-      if (thread() == 0) stamp(p.header(p.next), m.stamp, bytes);
-      syncwarp();
-      if (t.line < lines_of(bytes)) store_line(p.note(p.next) + t.slot(), v);
+      bool goes = !any(stop.kind);
+      if (goes) {
+        if (thread() == 0) stamp(p.header(p.next), m.stamp, bytes);
+        syncwarp();
+        if (t.line < lines_of(bytes)) store_line(p.note(p.next) + t.slot(), t.marked(v, note_flag(m.stamp, bytes, p.next)));
+      }
+      if (first) begin(a.comm, state); // while the lines are on their way
+      if (!goes) break;
     } else {
-      Pair v = wait_note(a.comm, p, t, flag, bytes, stop);
+      if (!begun) {
+        start();
+        begin(a.comm, state);
+        if (releases && !stop.kind && load_relaxed64(p.seen)) fence();
+      }
+      Pair v = wait_note(a.comm, p, t, note_flag(m.stamp, bytes, p.next), bytes, stop);
       if (any(stop.kind)) break;
       t.store(m.dst + at, v);
       if (releases) store_relaxed64(p.post, p.next + 1);
     }
     p.count = ++p.next;
   }
+  if (!begun) begin(a.comm, state);
   if (stop.kind && !state.over && thread() % warp == 0) report(a.comm, stop);
   barrier();
   if (thread() != 0) return;
   if (task.lane < task.lanes) p.close(end_of, task.lane);
-  if (last(a.comm)) end(a.comm, look(a.comm));
+  if (last(a.comm)) end(a.comm, state);
 }

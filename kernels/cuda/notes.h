@@ -30,10 +30,11 @@ struct Cell {
   DEVICE u32 at() const { return line * line_data + 16 * j; }       // in memory
   DEVICE u32 slot() const { return line * line_bytes + 16 * j; }    // in the note
   DEVICE bool last() const { return j == 7; }
-  DEVICE Pair load(u64 src, u64 flag) const {
+  DEVICE Pair load(u64 src) const { // without the flag
     u64 p = src + at();
-    return {load_word(p, left, unit), last() ? flag : load_word(p + 8, left - 8, unit)};
+    return {load_word(p, left, unit), last() ? 0 : load_word(p + 8, left - 8, unit)};
   }
+  DEVICE Pair marked(Pair v, u64 flag) const { return {v.x, last() ? flag : v.y}; }
   DEVICE void store(u64 dst, Pair v) const {
     u64 p = dst + at();
     store_word(p, left, unit, v.x);
@@ -49,7 +50,7 @@ static DEVICE void move_note(const Slice &s, u32 width) {
     Cell t(from + thread() / 8, s.n, s.src | s.dst);
     Pair v = {};
     if (s.send) {
-      v = t.load(s.src, s.flag);
+      v = t.marked(t.load(s.src), s.flag);
       syncwarp();
       if (t.line < lines) store_line(s.send + t.slot(), v);
     } else if (t.line < lines) {

@@ -262,7 +262,7 @@ KERNEL(576, 2) void ENTRY(run)(const RunArgs a) {
       move_all({scalar(a), false});
     } else if (thread() < movers() + warp) {
       Stop stop = {};
-      read(a, steps, state.number, stop);
+      read(a, steps, first_number(a.comm, state), stop);
       if (stop.kind) report(a.comm, stop);
     } else {
       post_all(a.comm);

@@ -202,7 +202,7 @@ static DEVICE void move_all(const WindowArgs &a) {
 KERNEL(512, 2) void ENTRY(window)(const WindowArgs a) {
   Stop stop = {};
   State state = look(a.comm);
-  u64 epoch = Access<8>::load(a.epochs + 8 * block()), hash = hash_of(a.hash, state.number);
+  u64 epoch = Access<8>::load(a.epochs + 8 * block()), hash = hash_of(a.hash, first_number(a.comm, state));
   bool goes = !any(state.over);
   if (!goes && a.part & 1) begin(a.comm, state);
 #pragma unroll 1
