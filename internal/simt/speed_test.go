@@ -44,3 +44,15 @@ func BenchmarkAddStrict(b *testing.B)  { addition(b, "add", false, 1<<16, 1<<16)
 func BenchmarkAddPlain(b *testing.B)   { addition(b, "add", true, 1<<16, 1<<16) }
 func BenchmarkAdd4Strict(b *testing.B) { addition(b, "add4", false, 1<<16, 1<<14) }
 func BenchmarkAdd4Plain(b *testing.B)  { addition(b, "add4", true, 1<<16, 1<<14) }
+
+func BenchmarkBulkPush(b *testing.B) {
+	const tiles = 4096
+	m := boot(b, "bulk.ptx", options{})
+	src, dst := m.words(make([]uint32, tiles*tileWords)...), m.words(make([]uint32, tiles*tileWords)...)
+	b.SetBytes(4 * tiles * tileWords)
+	rate(b, m, func() *simt.Grid {
+		g := m.grid("push", 4, 32, dst, src, tiles)
+		g.Shared = ringRoom
+		return g
+	})
+}

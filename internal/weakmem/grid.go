@@ -10,6 +10,8 @@ type Grid struct {
 	before *vector  // the clock before any block begins
 	seen   *vector  // the clocks of its blocks when they ended
 	agents []uint32 // its blocks
+
+	helpers []agents // of its blocks' copies, in order
 }
 
 // Begin starts a kernel on a device; it happens after the given Clock.
@@ -20,7 +22,9 @@ func (m *Memory) Begin(device int, kernel string, after Clock) *Grid {
 // End is called when all blocks have ended, and gives what happened before now.
 func (g *Grid) End() Clock {
 	g.memory.device(g.device).moveUp()
-	return Clock{join(endedVector(g.agents), g.seen)}
+	ended := endedVector(g.agents)
+	ended.ended = joinEnded(ended.ended, g.helpers)
+	return Clock{join(ended, g.seen)}
 }
 
 // A Block is a block of threads that runs. Each call is for the lanes of a mask of one
@@ -35,6 +39,8 @@ type Block struct {
 	clock  *vector        // known to all threads
 	epoch  uint32         // counts barriers of all threads
 	access map[*Span]bool // answers of Config.Access
+
+	helpers [4]agents // to be taken by copies, see helper
 }
 
 // A warp is the state of 32 threads.

@@ -113,10 +113,3 @@ func TestProxyFenceAcrossBlocks(t *testing.T) {
 	require.Nil(t, load(next, 0, 1, 0x2000, How{Async: true, Line: 2}))
 	require.Empty(t, s.faults)
 }
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}

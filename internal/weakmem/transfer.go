@@ -46,10 +46,9 @@ const pieceBytes = 512
 func (b *Block) Begin(warp, lane int, p Plan) (*Transfer, *Fault) {
 	m := b.memory
 	t := &Transfer{plan: p, block: b, warp: warp, lane: lane}
-	t.reader = origin{agent: m.agent(), grid: b.grid, index: b.origin.index, dim: b.origin.dim, what: "asynchronous copy"}
+	t.reader = origin{agent: b.helper(b2i(p.ToShared)), grid: b.grid, index: b.origin.index, dim: b.origin.dim, what: "asynchronous copy"}
 	t.writer = t.reader
-	t.writer.agent = m.agent()
-	b.grid.agents = append(b.grid.agents, t.reader.agent, t.writer.agent)
+	t.writer.agent = b.helper(2 + b2i(p.ToShared))
 	var known *vector
 	if !m.config.Plain {
 		known = b.until(warp, lane, b.moment(warp, lane))
@@ -88,6 +87,31 @@ func (b *Block) Begin(warp, lane int, p Plan) (*Transfer, *Fault) {
 		t.order[k] = int32(i)
 	}
 	return t, nil
+}
+
+// helpers is how many agents a block takes at once, of each of four kinds: for what copies to
+// and from its shared memory read, and write. Others learn of those of a kind about in
+// order, and of neighbours clocks are short.
+const helpers = 256
+
+// helper is a new agent of a kind.
+func (b *Block) helper(kind int) uint32 {
+	free := &b.helpers[kind]
+	if free.first == free.last {
+		m := b.memory
+		*free = agents{m.agents + 1, m.agents + 1 + helpers}
+		m.agents += helpers
+		b.grid.helpers = append(b.grid.helpers, *free)
+	}
+	free.first++
+	return free.first - 1
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // touch checks an access of the copy, and notes it.
