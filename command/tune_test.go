@@ -55,6 +55,10 @@ func TestTune(t *testing.T) {
 	require.Contains(t, text, "\nallgather      2      any         all ")
 	require.Contains(t, text, "\nalltoall       3      any         all ")
 
+	out = tune("-np", "2", "-g", "1", "allreduce", "-b", "4K", "-e", "4K", "--blocks", "1,2")
+	require.Regexp(t, `(?m)^(0: )?# allreduce with fewer blocks, us; \* default, \+ efficiency\n(0: )?# +size \(B\) +algorithm +1 +2 +all$`, out, "processes have the same rows")
+	require.Contains(t, tune("-g", "2", "allreduce", "--blocks", "0"), "ringo plan 1\n")
+
 	out = tune("-g", "2", "--transport", "shm", "reduce")
 	require.Regexp(t, `size \(B\) +ring +tree +binomial\n`, out, "no kernels over host memory")
 	require.Contains(t, out, "path     host memory")
@@ -81,6 +85,7 @@ func TestTuneMistakes(t *testing.T) {
 		"-G -1: want 1 to 10000":                    "--device emu -G -1",
 		"--time -1s: want more than 0":              "--device emu --time -1s",
 		"one rank has nothing to choose":            "--device emu -g 1",
+		"--blocks 8,x: want numbers from 1 to 128":  "--device emu --blocks 8,x",
 		"parse size":                                "--device emu -e 1Q",
 		"unknown flag -tme; did you mean -time?":    "-tme 3s",
 	} {

@@ -62,18 +62,19 @@ func (b *buffers) close() error {
 	return errors.Join(append(errs, b.dev.DestroyStream(b.stream))...)
 }
 
-// measure fills the column of an algorithm in all curves.
-func (t *tuning) measure(comms []*ringo.Comm, algo string) error {
+// measure fills the column of an algorithm in all curves; or what is to be measured with the
+// blocks-th of Config.Blocks, unless that is negative.
+func (t *tuning) measure(comms []*ringo.Comm, algo string, blocks int) error {
 	errs := make([]error, len(comms))
 	var wg sync.WaitGroup
 	for i, comm := range comms {
-		wg.Go(func() { errs[i] = t.measureRank(comm, t.buffers[i], algo) })
+		wg.Go(func() { errs[i] = t.measureRank(comm, t.buffers[i], algo, blocks) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
 }
 
-func (t *tuning) measureRank(comm *ringo.Comm, b *buffers, algo string) error {
+func (t *tuning) measureRank(comm *ringo.Comm, b *buffers, algo string, blocks int) error {
 	m := &meter{comm: comm, buffers: b, each: t.each, graph: t.cfg.Graph}
 	effective := true
 	if slices.ContainsFunc(t.curves, func(k curve) bool { return slices.Index(k.algos, algo) >= k.registered }) {
@@ -90,6 +91,9 @@ func (t *tuning) measureRank(comm *ringo.Comm, b *buffers, algo string) error {
 			continue
 		}
 		for j, count := range k.counts {
+			if blocks >= 0 && k.work[j][column] <= t.cfg.Blocks[blocks] {
+				continue
+			}
 			bytes := count * t.cfg.Type.Size()
 			if !slices.Contains(comm.DeviceAlgorithms(k.Kind, bytes, registered), algo) {
 				continue
@@ -104,8 +108,12 @@ func (t *tuning) measureRank(comm *ringo.Comm, b *buffers, algo string) error {
 			if err != nil {
 				return fmt.Errorf("%s by %s, %d bytes: %w", k.Name, algo, k.sizes[j], err)
 			}
-			if comm.Rank() == 0 {
+			switch {
+			case comm.Rank() > 0:
+			case blocks < 0:
 				k.us[j][column] = us
+			default:
+				k.less[j][column][blocks] = us
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // A tuning is a measurement under way. All processes have the same lists; the times
-// are in the first one's alone.
+// are in the first one's alone, until it shares them.
 type tuning struct {
 	cfg     *Config
 	ranks   int
@@ -35,6 +35,10 @@ type curve struct {
 	algos      []string
 	registered int
 	us         [][]float64
+	// work is how many blocks there is work for, 0 where fewer are not tried; less are the
+	// times with each of Config.Blocks, nil there.
+	work [][]int
+	less [][][]float64
 }
 
 // ask finds the curves to measure.
@@ -79,6 +83,7 @@ func (t *tuning) ask(comm *ringo.Comm, sizes []int64) (err error) {
 			}
 			k.us = append(k.us, row)
 		}
+		todo += len(k.counts) * len(c.Blocks)
 		t.curves = append(t.curves, k)
 	}
 	t.each = max(time.Millisecond, min(20*time.Millisecond, c.Time/time.Duration(max(1, todo))))
@@ -102,7 +107,7 @@ func (t *tuning) plan() *ringo.Plan {
 		GPUs: []string{t.gpu}, Path: t.path,
 	}
 	for i := range t.curves {
-		p.Rows = append(p.Rows, t.curves[i].rows(t.ranks)...)
+		p.Rows = append(p.Rows, t.curves[i].rows(t.cfg, t.ranks)...)
 	}
 	p.Sort()
 	return p
@@ -110,18 +115,20 @@ func (t *tuning) plan() *ringo.Plan {
 
 // rows are the curve's rows of a plan. Registered memory has rows of its own only
 // where they differ.
-func (k *curve) rows(ranks int) (rows []ringo.PlanRow) {
+func (k *curve) rows(c *Config, ranks int) (rows []ringo.PlanRow) {
 	for _, registered := range []bool{true, false} {
 		list := segment(k.times(registered))
 		if registered && !slices.ContainsFunc(list, func(r run) bool { return r.algo >= k.registered }) {
 			continue
 		}
+		first := 0
 		for i, r := range list {
 			row := ringo.PlanRow{Kind: k.Kind, From: ranks, To: ranks, Registered: registered, UpTo: max(k.asked[r.last], k.sizes[r.last]), Algo: k.algos[r.algo]}
 			if i == len(list)-1 {
 				row.UpTo = -1
 			}
-			rows = append(rows, row)
+			row.Blocks, row.Few = k.blocksOf(c, r.algo, first, r.last)
+			rows, first = append(rows, row), r.last+1
 		}
 	}
 	return rows

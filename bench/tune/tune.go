@@ -34,6 +34,7 @@ type Config struct {
 	Transport string
 	Unchecked bool          // emulator: without looking for races
 	Graph     int           // operations of a graph at most
+	Blocks    []int         // that are tried besides as many as there is work for, from few to many
 	Time      time.Duration // of the measurements in all, about
 	Out       string        // the file, "" for none
 
@@ -106,7 +107,7 @@ func (c *Config) tune(ctx context.Context, m *gpu.Machine, first, ranks int, ope
 		defer func() { err = errors.Join(err, h.close()) }()
 		t.buffers = append(t.buffers, h)
 	}
-	err = with(ctx, open, c.options(""), func(comms []*ringo.Comm) error { return t.ask(comms[0], sizes) })
+	err = with(ctx, open, c.options("", 0), func(comms []*ringo.Comm) error { return t.ask(comms[0], sizes) })
 	if err != nil {
 		return err
 	}
@@ -115,13 +116,20 @@ func (c *Config) tune(ctx context.Context, m *gpu.Machine, first, ranks int, ope
 		if first == 0 {
 			fmt.Fprintf(c.Stderr, "# %s\n", name)
 		}
-		err := with(ctx, open, c.options(name), func(comms []*ringo.Comm) error { return t.measure(comms, name) })
+		err := with(ctx, open, c.options(name, 0), func(comms []*ringo.Comm) error { return t.measure(comms, name, -1) })
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", name, err))
 		}
 		if ctx.Err() != nil {
 			break
 		}
+	}
+	if ctx.Err() == nil {
+		say := io.Discard
+		if first == 0 {
+			say = c.Stderr
+		}
+		failed = append(failed, t.fewer(ctx, open, say))
 	}
 	if first == 0 {
 		t.print()
@@ -135,9 +143,12 @@ func (c *Config) tune(ctx context.Context, m *gpu.Machine, first, ranks int, ope
 // operationTimeout ends an operation that hangs.
 const operationTimeout = 30 * time.Second
 
-// options are a communicator's.
-func (c *Config) options(algo string) ringo.Config {
-	o := ringo.Config{Algo: algo, Transport: c.Transport, Timeout: operationTimeout}
+// options are a communicator's, whose kernels have at most blocks unless that is 0.
+func (c *Config) options(algo string, blocks int) ringo.Config {
+	o := ringo.Config{Algo: algo, Transport: c.Transport, Timeout: operationTimeout, BlockPolicy: "default"}
+	if blocks > 0 {
+		o.MaxBlocks, o.MinBlocks = blocks, 1
+	}
 	if o.Transport == "auto" {
 		o.Transport = ""
 	}
@@ -194,6 +205,7 @@ func (c *Config) before() (*ringo.Plan, error) {
 func (t *tuning) print() {
 	for i := range t.curves {
 		t.curves[i].print(t.cfg.Stdout, t.cfg)
+		t.curves[i].printBlocks(t.cfg.Stdout, t.cfg)
 	}
 }
 
