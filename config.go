@@ -42,7 +42,7 @@ type Config struct {
 	// "oneshot", "twoshot", "doubling", "halving", "direct", "logstep",
 	// "hier"; on GPUs also "steps" for the schedule of a collective whose kernel
 	// has its name, and "window" and "copies" for registered memory); ranks must
-	// agree. RINGO_ALGO, NCCL_ALGO.
+	// agree. RINGO_ALGO, or NCCL_ALGO where it names one of these for all collectives.
 	Algo string
 
 	// Deterministic is "rank order" for reductions that combine what the ranks

@@ -137,3 +137,19 @@ func TestDebugOwnLog(t *testing.T) {
 	_, err := Config{}.fill(environment("RINGO_DEBUG=TRACE", "RINGO_DEBUG_SUBSYS=CALLS"))
 	require.ErrorContains(t, err, "RINGO_DEBUG_SUBSYS")
 }
+
+func TestAlgoOfNCCL(t *testing.T) {
+	for value, want := range map[string]string{
+		"": "", "Ring": "ring", "tree": "tree", "ring,tree": "", "^tree": "", "NVLS": "", " ring ": "ring",
+		"ring;allreduce:tree": "ring", "allreduce:tree": "", "allreduce:^ring,nvls;tree": "tree", "oneshot": "oneshot", "tree;allreduce:fast": "tree;allreduce:fast",
+	} {
+		require.Equal(t, want, algoOfNCCL(value), "%q", value)
+	}
+	c, err := Config{}.From(func(name string) string {
+		return map[string]string{"NCCL_ALGO": "^NVLS,Tree", "NCCL_PROTO": "LL,LL128"}[name]
+	})
+	require.NoError(t, err)
+	require.Empty(t, c.Algo)
+	_, err = Config{}.From(func(name string) string { return map[string]string{"NCCL_ALGO": "fast"}[name] })
+	require.ErrorContains(t, err, "fast")
+}

@@ -40,7 +40,7 @@ func (c *Config) read(e variables) error {
 	}{
 		{&c.Transport, []string{"RINGO_TRANSPORT"}},
 		{&c.Net, []string{"RINGO_NET", "NCCL_NET"}},
-		{&c.Algo, []string{"RINGO_ALGO", "NCCL_ALGO"}},
+		{&c.Algo, []string{"RINGO_ALGO"}},
 		{&c.Deterministic, []string{"RINGO_DETERMINISTIC"}},
 		{&c.Plan, []string{"RINGO_PLAN"}},
 		{&c.Interface, []string{"RINGO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}},
@@ -98,6 +98,9 @@ func (c *Config) read(e variables) error {
 
 // readOthers takes what is neither text nor a number nor a time.
 func (c *Config) readOthers(e variables) (err error) {
+	if c.Algo == "" {
+		c.Algo = algoOfNCCL(e.get("NCCL_ALGO"))
+	}
 	if c.Family == 0 {
 		switch name, v := e.first("RINGO_SOCKET_FAMILY", "NCCL_SOCKET_FAMILY"); strings.ToUpper(v) {
 		case "":
@@ -139,6 +142,33 @@ func (c *Config) readOthers(e variables) (err error) {
 	}
 	c.Log, err = debugLog(c.Log, e)
 	return err
+}
+
+// ncclAlgorithms are the words of NCCL_ALGO, and what they are called here, if there is such a thing.
+var ncclAlgorithms = map[string]string{"ring": "ring", "tree": "tree", "collnet": "", "collnetdirect": "", "collnetchain": "", "nvls": "", "nvlstree": "", "pat": ""}
+
+// algoOfNCCL is Config.Algo for a value of NCCL_ALGO. That is a list, or what is not wanted after
+// ^, for all collectives or for one ("tree;allreduce:ring"). If it names one algorithm for all,
+// and we have it, that is meant; any other list leaves the choice, which is ours then. What is
+// no word of NCCL's is taken as one of ours.
+func algoOfNCCL(value string) string {
+	chosen := ""
+	for _, part := range strings.Split(strings.ToLower(value), ";") {
+		_, list, one := strings.Cut(part, ":")
+		if !one {
+			list = part
+		}
+		list, not := strings.CutPrefix(list, "^")
+		for _, name := range strings.Split(list, ",") {
+			if _, ok := ncclAlgorithms[strings.TrimSpace(name)]; !ok && strings.TrimSpace(name) != "" {
+				return value
+			}
+		}
+		if !one && !not {
+			chosen = ncclAlgorithms[strings.TrimSpace(list)]
+		}
+	}
+	return chosen
 }
 
 func unreadable(name, value, want string) error {

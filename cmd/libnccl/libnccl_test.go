@@ -197,6 +197,49 @@ func TestNames(t *testing.T) {
 	require.Less(t, info.Size(), int64(15<<20))
 }
 
+// TestExamples runs the examples that need no GPU.
+func TestExamples(t *testing.T) {
+	lib := library(t)
+	out := filepath.Join(t.TempDir(), "allreduce")
+	require.NoError(t, run("gcc", "-Wall", "-Wextra", "-Werror", "-I.", "-o", out, "../../examples/libnccl/allreduce.c", lib, "-Wl,-rpath,"+filepath.Dir(lib), "-lpthread"))
+	cmd := exec.Command(out)
+	cmd.Env = onHost()
+	text, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	require.Equal(t, "sums of 4 ranks: 6 10 14 …\n", string(text))
+
+	if _, err := exec.LookPath("python3"); err != nil {
+		gputest.Missing(t, "python3", err.Error())
+	}
+	cmd = exec.Command("python3", "../../examples/libnccl/sum.py", lib)
+	cmd.Env = onHost()
+	text, err = cmd.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	require.Equal(t, "sums of 4 ranks: [6.0, 10.0, 14.0, 18.0, 22.0, 26.0, 30.0, 34.0]\n", string(text))
+}
+
+// TestHeader compares our header with NVIDIA's of 2.27 or newer, where one is installed.
+func TestHeader(t *testing.T) {
+	theirs := "" // the folder
+	for _, dir := range append(filepath.SplitList(os.Getenv("CPATH")), "/usr/include", "/usr/local/cuda/include") {
+		if _, err := os.Stat(filepath.Join(dir, "nccl.h")); err == nil {
+			theirs = dir
+			break
+		}
+	}
+	if theirs == "" {
+		gputest.Missing(t, "nccl.h", "no nccl.h in CPATH, /usr/include, /usr/local/cuda/include")
+	}
+	layout := func(include string) string {
+		out := filepath.Join(t.TempDir(), "layout")
+		require.NoError(t, run("gcc", "-w", "-I"+include, "-o", out, "testdata/layout.c"))
+		text, err := exec.Command(out).Output()
+		require.NoError(t, err)
+		return string(text)
+	}
+	require.Equal(t, layout(theirs), layout("."))
+}
+
 // BenchmarkCall is what calls cost from C, one rank with 8 bytes on the host: asking for
 // the version, an all-reduce alone, and one of a group of 16.
 func BenchmarkCall(b *testing.B) {

@@ -34,6 +34,7 @@ type Library struct {
 	base    *ringo.Config             // guarded by mu; nil until a communicator is made
 	machine *gpu.Machine              // guarded by mu; nil until a GPU is needed
 	memory  map[uintptr]allocation    // guarded by mu; of MemAlloc
+	late    []allocation              // guarded by mu; to be freed when no window has them
 	last    atomic.Pointer[complaint] // what went wrong most recently
 }
 
@@ -61,7 +62,11 @@ func (l *Library) config() (ringo.Config, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.base == nil {
-		cfg, err := ringo.Config{}.From(l.env.get)
+		log, err := l.env.log()
+		if err != nil {
+			return ringo.Config{}, err
+		}
+		cfg, err := ringo.Config{Log: log}.From(l.env.get)
 		if err != nil {
 			return cfg, err
 		}

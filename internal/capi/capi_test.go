@@ -3,6 +3,9 @@ package capi
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -199,17 +202,23 @@ func TestGPUs(t *testing.T) {
 		require.Zero(t, at[i]%windowAlign)
 		require.NoError(t, devices[i].Write(mem.Device(number, at[i], 4), []byte{byte(i + 1), 0, 0, 0}))
 	}
-	g, err := l.GroupStart(0)
-	require.NoError(t, err)
-	windows := make([]uintptr, 2)
-	for i, c := range comms {
-		windows[i], err = l.WindowRegister(g, c, at[i], 2<<20)
+	var windows [2]uintptr
+	for range 2 { // the memory may be registered anew when both have given it up
+		g, err := l.GroupStart(0)
 		require.NoError(t, err)
+		for i, c := range comms {
+			windows[i], err = l.WindowRegister(g, c, at[i], 2<<20)
+			require.NoError(t, err)
+		}
+		_, err = l.GroupEnd(g)
+		require.NoError(t, err)
+		for i, c := range comms {
+			require.NoError(t, l.Deregister(c, windows[i]))
+			require.ErrorContains(t, l.Deregister(c, windows[i]), "is no window")
+		}
 	}
-	_, err = l.GroupEnd(g)
-	require.NoError(t, err)
 	for range 2 {
-		g, err = l.GroupStart(0)
+		g, err := l.GroupStart(0)
 		require.NoError(t, err)
 		for i, c := range comms {
 			call := Call{Kind: ringo.KindAllReduce, In: at[i], Out: at[i], Count: 1, Type: int32Type, Op: sumOp}
@@ -227,13 +236,14 @@ func TestGPUs(t *testing.T) {
 	}
 	_, err = devices[0].Driver().CtxGetDevice()
 	require.ErrorIs(t, err, cuda.ErrInvalidContext, "no device has been made current")
-	for i, c := range comms {
-		require.NoError(t, l.Deregister(c, windows[i]))
-		require.NoError(t, l.Destroy(c))
-	}
-	for _, p := range at {
+	for _, p := range at { // the other rank may still have it open
 		require.NoError(t, l.MemFree(p))
 	}
+	for i, c := range comms {
+		require.Len(t, l.late, 2-i)
+		require.NoError(t, l.Destroy(c))
+	}
+	require.Empty(t, l.late)
 	require.NoError(t, l.machine.Close(), "no race, no leak")
 }
 
@@ -292,4 +302,36 @@ func TestResults(t *testing.T) {
 		}
 	}
 	require.Equal(t, "unknown result code", Result(99).String())
+}
+
+func TestLog(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "%h.%p.log")
+	open := func(level, subsys string) string {
+		env := map[string]string{"RINGO_HOST": "1", "NCCL_DEBUG": level, "NCCL_DEBUG_SUBSYS": subsys, "NCCL_DEBUG_FILE": file}
+		l := with(env)
+		comms, err := l.InitAll(2, nil)
+		require.NoError(t, err)
+		l.Note(errors.New("what is wrong"))
+		for _, c := range comms {
+			require.NoError(t, l.Destroy(c))
+		}
+		host, err := os.Hostname()
+		require.NoError(t, err)
+		name := strings.NewReplacer("%h", host, "%p", fmt.Sprint(os.Getpid())).Replace(file)
+		text, err := os.ReadFile(name)
+		if level == "" {
+			require.ErrorIs(t, err, os.ErrNotExist)
+			return ""
+		}
+		require.NoError(t, err)
+		require.NoError(t, os.Remove(name))
+		for line := range strings.Lines(string(text)) {
+			require.Regexp(t, `^[^ :]+:\d+:\d+ \[\d+\] NCCL (version|INFO|WARN|TRACE) .*\n$`, line)
+		}
+		return string(text)
+	}
+	require.Empty(t, open("", ""))
+	require.Regexp(t, `NCCL version 2\.28\.9, which is Ringo .*\n.*NCCL WARN what is wrong\n$`, open("WARN", ""))
+	require.Contains(t, open("INFO", ""), "NCCL INFO path chosen rank=0")
+	require.NotContains(t, open("INFO", "NET"), "NCCL INFO path chosen")
 }

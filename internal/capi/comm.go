@@ -31,6 +31,7 @@ type comm struct {
 	finalized bool           // guarded by mu
 	revoked   bool           // guarded by mu
 	ops       []*operator    // guarded by mu; of RedOpCreatePreMulSum, nil where one was destroyed
+	windows   []*window      // guarded by mu; in the order in which all ranks registered them, nil where one was closed
 }
 
 func newComm(d *gpu.Device, blocking bool, cfg ringo.Config) *comm {
@@ -78,8 +79,8 @@ func (c *comm) do(job func() error) error {
 	return errInProgress
 }
 
-// opened gives a communicator what was opened for it, or why nothing was.
-func (c *comm) opened(r *ringo.Comm, err error) error {
+// take gives a communicator what was opened for it, or why nothing was.
+func (c *comm) take(r *ringo.Comm, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
@@ -89,6 +90,13 @@ func (c *comm) opened(r *ringo.Comm, err error) error {
 	c.ring = r
 	c.admit()
 	return nil
+}
+
+// opened is what take was given, nil before.
+func (c *comm) opened() *ringo.Comm {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ring
 }
 
 // whyUnusable is why usable is nil.
@@ -123,9 +131,7 @@ func (l *Library) known(handle uintptr) (*comm, *ringo.Comm, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c.mu.Lock()
-	r := c.ring
-	c.mu.Unlock()
+	r := c.opened()
 	if r == nil {
 		return nil, nil, c.whyUnusable()
 	}

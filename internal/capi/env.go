@@ -1,6 +1,7 @@
 package capi
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -88,4 +89,9 @@ func (e env) meeting() (addr, secret string) {
 		secret = "NCCL_COMM_ID " + addr
 	}
 	return addr, secret
+}
+
+// debug is RINGO_DEBUG and RINGO_DEBUG_FILE, or NCCL's names for them.
+func (e env) debug() (level, file string) {
+	return cmp.Or(e.get("RINGO_DEBUG"), e.get("NCCL_DEBUG")), cmp.Or(e.get("RINGO_DEBUG_FILE"), e.get("NCCL_DEBUG_FILE"))
 }

@@ -1,6 +1,7 @@
 package capi
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/ringo-go/ringo"
@@ -55,7 +56,8 @@ func (l *Library) MemAlloc(n uint64) (uintptr, error) {
 	return at, nil
 }
 
-// MemFree frees memory of MemAlloc. Work that uses it has to be done.
+// MemFree frees memory of MemAlloc. Work that uses it has to be done. What other ranks may still
+// have open as a window is freed when the communicators of the windows have ended.
 func (l *Library) MemFree(at uintptr) error {
 	if at == 0 {
 		return nil
@@ -69,15 +71,62 @@ func (l *Library) MemFree(at uintptr) error {
 		return fmt.Errorf("%w: %#x is no memory of ncclMemAlloc, or was freed", ringo.ErrInvalid, at)
 	case a.device == nil:
 		return nil
+	case l.postpone(a):
+		return nil
 	}
 	return a.device.Free(a.region)
 }
 
+// postpone has memory freed later if it is in a window.
+func (l *Library) postpone(a allocation) bool {
+	for _, c := range l.comms.all() {
+		if c.holds(a.region) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.late = append(l.late, a)
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether a region is in a window of the communicator that peers may have open.
+func (c *comm) holds(r mem.Region) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range c.windows {
+		if w != nil && w.ring != nil && w.ring.Region().Overlaps(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// release frees what was waiting for communicators that have ended. c has no windows any more.
+func (l *Library) release(c *comm) error {
+	c.mu.Lock()
+	c.windows = nil
+	c.mu.Unlock()
+	l.mu.Lock()
+	waiting := l.late
+	l.late = nil
+	l.mu.Unlock()
+	var errs []error
+	for _, a := range waiting {
+		if !l.postpone(a) {
+			errs = append(errs, a.device.Free(a.region))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // A window is memory that a program has registered.
 type window struct {
-	comm *comm
-	at   uintptr
-	ring *ringo.Window // nil where it has no effect
+	comm   *comm
+	at     uintptr
+	number int           // its place among the communicator's windows, -1 for Register
+	ring   *ringo.Window // nil where it has no effect
+	ended  bool          // guarded by comm.mu; the program needs it no more
 }
 
 // Register notes memory of one rank. It has no effect: what NCCL makes of it, direct access by
@@ -90,7 +139,7 @@ func (l *Library) Register(handle, at uintptr, n uint64) (uintptr, error) {
 	if at == 0 || n == 0 {
 		return 0, fmt.Errorf("%w: ncclCommRegister of %d bytes at %#x", ringo.ErrInvalid, n, at)
 	}
-	return l.windows.add(&window{comm: c, at: at}), nil
+	return l.windows.add(&window{comm: c, at: at, number: -1}), nil
 }
 
 // WindowRegister makes a window of all ranks' memory, which call it together, with as many
@@ -103,14 +152,24 @@ func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (uintptr, 
 	if at == 0 || n == 0 || at%windowAlign != 0 {
 		return 0, fmt.Errorf("%w: ncclCommWindowRegister of %d bytes at %#x: a window begins at a multiple of %d", ringo.ErrInvalid, n, at, windowAlign)
 	}
-	w := &window{comm: c, at: at}
+	w := &window{comm: c, at: at, number: -1}
 	h := l.windows.add(w)
 	if c.device == nil {
 		return h, nil
 	}
-	err = l.job(group, c, func() (err error) {
-		w.ring, err = r.Register(mem.Device(c.device.Number(), at, int(n)))
-		return err
+	err = l.job(group, c, func() error {
+		if err := c.closeEnded(r); err != nil {
+			return err
+		}
+		ring, err := r.Register(mem.Device(c.device.Number(), at, int(n)))
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		w.ring, w.number = ring, len(c.windows)
+		c.windows = append(c.windows, w)
+		return nil
 	})
 	if err != nil && err != errInProgress {
 		_, _ = l.windows.take(h)
@@ -119,8 +178,44 @@ func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (uintptr, 
 	return h, err
 }
 
-// Deregister ends the handle of a Register or WindowRegister, for this rank alone. The peers'
-// access to a window ends with the communicator.
+// closeEnded closes the windows that the programs of all ranks need no more, so that their
+// memory may be registered anew. All ranks call it together.
+func (c *comm) closeEnded(r *ringo.Comm) error {
+	c.mu.Lock()
+	ended := make([]uint8, len(c.windows)) // as many on all ranks
+	for i, w := range c.windows {
+		if w != nil && w.ended {
+			ended[i] = 1
+		}
+	}
+	c.mu.Unlock()
+	if len(ended) == 0 {
+		return nil
+	}
+	if err := ringo.AllReduce(r, ended, ringo.Min); err != nil {
+		return err
+	}
+	for i, all := range ended {
+		if all == 0 {
+			continue
+		}
+		err := c.windows[i].ring.Close()
+		if errors.Is(err, ringo.ErrInvalid) { // on all ranks: a graph holds operations in it
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.windows[i] = nil
+		c.mu.Unlock()
+	}
+	return nil
+}
+
+// Deregister ends the handle of a Register or WindowRegister, for this rank alone and without
+// waiting. A window is closed with the next that is registered when all ranks have
+// deregistered it, or with the communicator.
 func (l *Library) Deregister(handle, window uintptr) error {
 	c, err := l.comms.get(handle)
 	if err != nil {
@@ -133,8 +228,13 @@ func (l *Library) Deregister(handle, window uintptr) error {
 	if w.comm != c {
 		return fmt.Errorf("%w: the window is another communicator's", ringo.ErrInvalid)
 	}
-	_, err = l.windows.take(window)
-	return err
+	if _, err = l.windows.take(window); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	w.ended = true
+	c.mu.Unlock()
+	return nil
 }
 
 // WindowAt is where the memory of a window begins.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
@@ -44,8 +45,11 @@ func (l *Library) InitRank(group uintptr, size, rank int, ids []bootstrap.ID, gi
 		return 0, err
 	}
 	cfg.Device, cfg.ID, cfg.Rank, cfg.Size = d, &ids[0], rank, size
+	if d != nil {
+		cfg.Log = cfg.Log.With(deviceKey, d.Number())
+	}
 	c := newComm(d, blocking, cfg)
-	return l.create(group, c, func() error { return c.opened(l.join(c.opening, cfg)) })
+	return l.create(group, c, func() error { return c.take(l.join(c.opening, cfg)) })
 }
 
 // here is the calling thread's GPU, nil where buffers are host memory.
@@ -134,7 +138,7 @@ func (l *Library) InitAll(n int, devices []int) ([]uintptr, error) {
 		mine := cfg
 		mine.Devices, mine.Device = nil, r.Device()
 		c := newComm(r.Device(), true, mine)
-		if err := c.opened(r, nil); err != nil {
+		if err := c.take(r, nil); err != nil {
 			return nil, err
 		}
 		c.handle = l.comms.add(c)
@@ -173,14 +177,14 @@ func (l *Library) derive(group uintptr, parent *comm, given *Config, none bool, 
 	}
 	c := newComm(parent.device, blocking, cfg)
 	if !blocking && parent.blocking { // the new one is opened in the background
-		return l.create(group, c, func() error { return c.opened(open(c.opening, cfg)) })
+		return l.create(group, c, func() error { return c.take(open(c.opening, cfg)) })
 	}
 	if !parent.blocking {
 		c.begin()
 	}
 	c.handle = l.comms.add(c)
 	err := l.job(group, parent, func() error {
-		err := c.opened(open(c.opening, cfg))
+		err := c.take(open(c.opening, cfg))
 		if !parent.blocking {
 			c.finish(err)
 		}
@@ -322,8 +326,12 @@ func (l *Library) Finalize(group, handle uintptr) error {
 // rank.
 func (l *Library) Destroy(handle uintptr) error { return l.end(handle, nil) }
 
-// Abort is Destroy that ends what is under way, on all ranks, instead of waiting for it.
+// Abort is Destroy that ends what is under way, on all ranks, instead of waiting for it. Where
+// nothing is, it is Destroy: programs that are done abort, and others may still be at work.
 func (l *Library) Abort(handle uintptr) error { return l.end(handle, errors.New("ncclCommAbort")) }
+
+// idle is how long Abort gives a communicator to end by itself, which one with nothing under way does.
+const idle = 200 * time.Millisecond
 
 // end ends a communicator; a reason aborts what is under way.
 func (l *Library) end(handle uintptr, reason error) error {
@@ -332,20 +340,37 @@ func (l *Library) end(handle uintptr, reason error) error {
 		return err
 	}
 	defer c.cancel()
-	if reason != nil {
-		c.cancel()
-		c.mu.Lock()
-		r := c.ring
-		c.mu.Unlock()
-		if r != nil {
+	if reason == nil {
+		return l.close(c)
+	}
+	c.cancel()
+	done := make(chan error, 1)
+	go func() { done <- l.close(c) }()
+	select {
+	case err = <-done:
+	case <-time.After(idle):
+		if r := c.opened(); r != nil {
 			r.Abort(reason)
 		}
+		err = <-done
 	}
+	l.Note(err) // what was aborted has failed, and that is no error of Abort
+	return nil
+}
+
+// close gives back what a communicator has. Why it failed was said before.
+func (l *Library) close(c *comm) error {
 	c.jobs.Wait()
-	if c.ring == nil { // it has failed to open, and has said so
+	r := c.opened()
+	if r == nil {
 		return nil
 	}
-	return c.ring.Close()
+	well := r.Err() == nil
+	err := errors.Join(r.Close(), l.release(c))
+	if !well {
+		return nil
+	}
+	return err
 }
 
 // Revoke ends what is under way, on all ranks, and leaves a communicator that can only be

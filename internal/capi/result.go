@@ -76,10 +76,20 @@ func ResultOf(err error) Result {
 // A complaint is the sentence of an error.
 type complaint struct{ text string }
 
-// Note keeps the sentence of an error for LastError.
+// Note keeps the sentence of an error for LastError, and logs it.
 func (l *Library) Note(err error) {
-	if err != nil && err != errInProgress {
-		l.last.Store(&complaint{err.Error()})
+	if err == nil || err == errInProgress {
+		return
+	}
+	text := err.Error()
+	if before := l.last.Swap(&complaint{text}); before != nil && before.text == text { // a watchdog asks again and again
+		return
+	}
+	l.mu.Lock()
+	base := l.base
+	l.mu.Unlock()
+	if base != nil {
+		base.Log.Warn(text)
 	}
 }
 

@@ -2,6 +2,8 @@ package capi
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/ringo-go/ringo"
@@ -59,4 +61,11 @@ func (t *table[T]) unknown(h uintptr) error {
 		return fmt.Errorf("%w: the %s is null", ringo.ErrInvalid, t.what)
 	}
 	return fmt.Errorf("%w: %#x is no %s: it was destroyed, or never made", ringo.ErrInvalid, h, t.what)
+}
+
+// all are the values of all handles.
+func (t *table[T]) all() []T {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.Collect(maps.Values(t.m))
 }
