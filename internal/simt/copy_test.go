@@ -145,7 +145,7 @@ cp.async.bulk.wait_group 0;
 			for range 128 {
 				old, v, want = append(old, c.old[:]...), append(v, c.v[:]...), append(want, c.w[:]...)
 			}
-			for seed := range uint64(4) {
+			for seed := range uint64(tries(4)) {
 				got := run{file: text, kernel: "k", threads: 256, blocks: 2, words: [][]uint32{old, v, {0}}}.do(t, options{seed: seed})[0]
 				require.Equal(t, want, got, c.op)
 			}
