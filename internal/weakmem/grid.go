@@ -24,7 +24,11 @@ func (g *Grid) End() Clock {
 	g.memory.device(g.device).moveUp()
 	ended := endedVector(g.agents)
 	ended.ended = joinEnded(ended.ended, g.helpers)
-	return Clock{join(ended, g.seen)}
+	all := join(ended, g.seen)
+	if all.fenced != nil { // which is about shared memory
+		all = &vector{ended: all.ended, live: all.live}
+	}
+	return Clock{all}
 }
 
 // A Block is a block of threads that runs. Each call is for the lanes of a mask of one
