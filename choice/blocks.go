@@ -81,9 +81,9 @@ func (b *Budget) most() int {
 // within is a number of blocks of those that there is work for, within the budget.
 func (b *Budget) within(n, work int) int { return min(max(n, min(b.Least, work)), b.most()) }
 
-// Messages is how many blocks move messages between pairs of ranks, for which nothing is
-// chosen.
-func (b *Budget) Messages() int {
+// SideBySide is how many blocks carry out what shares kernels and is not chosen call by call:
+// messages between pairs of ranks, and batches of small all-reduces.
+func (b *Budget) SideBySide() int {
 	n := b.most()
 	if b.Policy != PolicyDefault {
 		n = half(n)

@@ -97,7 +97,7 @@ allgather  2 any        all  ring 32
 	require.Zero(t, c.Choose(Question{Kind: call.AlltoAll, Bytes: 64}).Blocks, "on a host")
 }
 
-func TestBudgetOfMessages(t *testing.T) {
+func TestSideBySide(t *testing.T) {
 	for _, test := range []struct {
 		budget Budget
 		want   int
@@ -105,7 +105,7 @@ func TestBudgetOfMessages(t *testing.T) {
 		{Budget{}, 128}, {Budget{Most: 40}, 40}, {Budget{Policy: PolicyEfficiency}, 64}, {Budget{Most: 1, Policy: PolicyZero}, 1},
 		{Budget{Least: 100, Policy: PolicyZero}, 100}, {Budget{Least: 100, Most: 30, Policy: PolicyZero}, 30},
 	} {
-		require.Equal(t, test.want, test.budget.Messages(), "%+v", test.budget)
+		require.Equal(t, test.want, test.budget.SideBySide(), "%+v", test.budget)
 	}
 }
 

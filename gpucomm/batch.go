@@ -61,7 +61,7 @@ func (g *Comm) Batch(calls []*call.Call) error {
 		for _, c := range calls {
 			longest = max(longest, c.Bytes())
 		}
-		g.batch = g.engine.Batch(len(calls), longest)
+		g.batch = g.engine.Batch(len(calls), longest, g.chooser.Budget.SideBySide())
 		for len(calls) > 0 {
 			n := 1
 			for n < len(calls) && calls[n].Stream == calls[0].Stream {

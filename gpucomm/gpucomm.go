@@ -120,7 +120,7 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	budget := g.net.Budget()
 	g.chooser.Budget = budget
 	g.engine, err = grid.New(o.Device.Driver(), handle, o.Device.Handle(), g.net, grid.Options{
-		Rank: sched.Rank(o.Life.Rank), Ranks: o.Life.Size, Blocks: budget.Messages(), DirectBlocks: budget.Most,
+		Rank: sched.Rank(o.Life.Rank), Ranks: o.Life.Size, Blocks: budget.SideBySide(), DirectBlocks: budget.Most,
 		FIFOBytes: o.FIFOBytes, ArgsBytes: o.ArgsBytes, Guard: &o.Life.Guard,
 	})
 	if err != nil {

@@ -27,6 +27,8 @@ func TestBlocks(t *testing.T) {
 		m.engine.mail.tune = func(Direct, int, int) (int, int) { return 4, 64 }
 		m.engine.gates.shape = func(Direct, int, int) windowShape { return windowShape{blocks: 4, threads: 64, tile: 512} }
 	}
+	require.Equal(t, 2, r.ranks[0].engine.Batch(50, 100, 2).blocks)
+	require.Greater(t, r.ranks[0].engine.Batch(50, 100, MaxBlocks).blocks, 2)
 	has := func(what string, blocks int) {
 		t.Helper()
 		for _, m := range r.ranks {

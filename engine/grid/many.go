@@ -45,10 +45,11 @@ func (e *Engine) CanMany(bytes int) bool {
 // mailArea is how many lines of one round each pair of ranks has in a mailbox.
 func (e *Engine) mailArea() int { return e.mail.bytes / 2 / lineBytes / (e.ranks - 1) }
 
-// Batch is a batch of calls, the longest of bytes, with CanMany.
-func (e *Engine) Batch(calls, bytes int) Batch {
+// Batch is a batch of calls, the longest of bytes, with CanMany, on at most this many blocks,
+// the same on all ranks.
+func (e *Engine) Batch(calls, bytes, most int) Batch {
 	need, area := lines(bytes), e.mailArea()
-	b := Batch{calls: calls, blocks: max(1, min(e.mail.blocks, calls, area/max(need, minMailbox/lineBytes/lineLanes)))}
+	b := Batch{calls: calls, blocks: max(1, min(e.mail.blocks, most, calls, area/max(need, minMailbox/lineBytes/lineLanes)))}
 	b.room = area / b.blocks
 	b.threads = min(256, e.threads, roundUp(need*lineLanes, 32), b.room*lineLanes&^31)
 	return b

@@ -36,7 +36,7 @@ func (r *rig) pile(t kernels.DataType, op kernels.RedOp, calls int, seed uint64)
 
 // run queues a pile on a rank, in kernels of at most so many calls.
 func (p *pile) run(t testing.TB, m *member, most int) error {
-	b := m.engine.Batch(p.calls, 130*8)
+	b := m.engine.Batch(p.calls, 130*8, MaxBlocks)
 	for jobs := p.jobs[m.rank]; len(jobs) > 0; {
 		n, err := m.engine.RunMany(&b, jobs[:min(most, len(jobs))])
 		if err != nil {
@@ -123,7 +123,7 @@ func TestManyDependent(t *testing.T) {
 		if i == 1 {
 			jobs = []Job{job(0, 1), job(2, 5), job(3, 3), job(4, 6), job(7, 4)} // one that reads what another writes
 		}
-		b := m.engine.Batch(len(jobs), 4*count)
+		b := m.engine.Batch(len(jobs), 4*count, MaxBlocks)
 		for len(jobs) > 0 {
 			var k int
 			r.with(m, func() (err error) { k, err = m.engine.RunMany(&b, jobs); return err })
@@ -194,7 +194,7 @@ func TestManyAllocates(t *testing.T) {
 	})
 	var err error
 	require.Zero(t, testing.AllocsPerRun(20, func() {
-		b := m.engine.Batch(50, 1040)
+		b := m.engine.Batch(50, 1040, MaxBlocks)
 		_, err = m.engine.RunMany(&b, p.jobs[0])
 	}))
 	require.NoError(t, err)
