@@ -95,6 +95,10 @@ func TestBulkStore(t *testing.T) {
 		{"not committed", []edit{{"[tile], 256;\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;", "[tile], 256;\ncp.async.bulk.wait_group 0;"}}, kinds(bad), "no longer uses its shared memory"},
 		{"nothing waits", []edit{{"cp.async.bulk.wait_group 0;\nSECOND:\nbar.sync 0;", "SECOND: ret;"}}, kinds(bad), "no longer uses its shared memory"},
 	})
+	some := edit{"mad.lo.u32 %r2,", "setp.ge.u32 %p5, %r0, 64; @%p5 exit; mad.lo.u32 %r2,"}.of(t, edit{"bar.sync 0;", "bar.sync 1, 64;"}.all(t, bulkStore))
+	more := r
+	more.threads = 96
+	find(t, some, more, want, nil) // a barrier of some warps
 	onlyRead := edit{"cp.async.bulk.wait_group 0;\nSECOND:\nbar.sync 0;", "cp.async.bulk.wait_group.read 0;\nSECOND: ret;"}
 	find(t, onlyRead.of(t, bulkStore), r, want[:128], nil) // the end of the kernel finishes the stores
 }

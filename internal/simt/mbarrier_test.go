@@ -76,6 +76,24 @@ func TestMbarrierPhases(t *testing.T) {
 	})
 }
 
+// One thread of a warp arrives for all, after they met.
+func TestMbarrierByWarps(t *testing.T) {
+	text := handOver
+	for _, e := range []edit{
+		{"[bar], 32;", "[bar], 1;"}, {"[bar+8], 32;", "[bar+8], 1;"},
+		{"mbarrier.arrive.shared.b64 _, [bar];", "bar.warp.sync 0xffffffff; @%p4 mbarrier.arrive.shared.b64 _, [bar];"},
+		{"mbarrier.arrive.release.cta.shared::cta.b64 %rd4, [bar+8], 1;", "bar.warp.sync -1; @%p4 mbarrier.arrive.release.cta.shared::cta.b64 %rd4, [bar+8], 1;"},
+		{"and.b32 %r4, %r0, 31;", "and.b32 %r4, %r0, 31; setp.eq.u32 %p4, %r4, 0;"},
+	} {
+		text = e.of(t, text)
+	}
+	text = edit{"sub.u32 %r6, %r0, 32;", "ret;"}.of(t, text)
+	find(t, text, run{threads: 64, words: [][]uint32{{0}, {0}, {0}}}, []uint32{0}, []planted{
+		{"full not met", []edit{{"bar.warp.sync 0xffffffff;", ""}}, kinds(race, unset), "4 bytes"},
+		{"empty not met", []edit{{"bar.warp.sync -1;", ""}}, kinds(race), "4 bytes"},
+	})
+}
+
 // States, counts, bytes without copies, drops, and addresses of other kinds.
 func TestMbarrierStates(t *testing.T) {
 	out := make([]uint32, 8)

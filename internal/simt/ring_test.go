@@ -28,27 +28,43 @@ func TestBulkPush(t *testing.T) {
 	}
 }
 
-// ringOfTwo has device 0 send its tiles to device 1, which adds its own and sends them back.
-func ringOfTwo(t *testing.T, text string, seed uint64, plain bool) (m *machine, a, b *simt.Grid, sums uint64) {
-	const tiles, blocks = 9, 2
-	m = boot(t, text, options{seed: seed, plain: plain, stall: 200_000, devices: []simt.Shape{small, small}})
-	in0, in1 := m.words(sequence(tiles*tileWords, 3)...), m.words(sequence(tiles*tileWords, 5)...)
-	sent, sums := m.unwritten(tiles*tileWords), m.unwritten(tiles*tileWords)
-	flags, ready := m.words(make([]uint32, tiles)...), m.words(make([]uint32, tiles)...)
-	a = m.grid("ring", blocks, 96, sent, flags, in0, uint64(0), uint64(0), tiles, 1)
-	b = m.grid("ring", blocks, 160, sums, ready, in1, sent, flags, tiles, 0)
-	a.Shared, b.Shared, b.Device = ringRoom, ringRoom, 1
-	m.start(a, b)
-	return m, a, b, sums
+// ringOf has device 0 send tiles to device 1, and so on; each adds its own, and the last sends the sums.
+// Its blocks have different numbers of threads.
+func ringOf(t *testing.T, text string, devices, blocks, tiles int, o options) (m *machine, grids []*simt.Grid, sums uint64) {
+	o.stall = 200_000
+	for range devices {
+		o.devices = append(o.devices, small)
+	}
+	m = boot(t, text, o)
+	got, flags := uint64(0), uint64(0)
+	for d := range devices {
+		mine := m.words(sequence(tiles*tileWords, uint32(d+1))...)
+		sent, ready := m.unwritten(tiles*tileWords), m.words(make([]uint32, tiles)...)
+		g := m.grid("ring", blocks, 32*(2+(d+tiles)%5), sent, ready, mine, got, flags, tiles, b2i(d == 0))
+		g.Shared, g.Device = ringRoom, d
+		grids = append(grids, g)
+		got, flags = sent, ready
+	}
+	m.start(grids...)
+	return m, grids, got
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func TestBulkRing(t *testing.T) {
-	for seed := range uint64(asyncSeeds) {
-		m, a, b, sums := ringOfTwo(t, "bulk.ptx", seed, seed%4 == 3)
-		require.Nil(t, a.Fault())
-		require.Nil(t, b.Fault())
+	for seed := range uint64(2 * asyncSeeds) {
+		devices, blocks, tiles := 2+int(seed%3), 1+int(seed/3%4), 1+int(seed*7%17)
+		m, grids, sums := ringOf(t, "bulk.ptx", devices, blocks, tiles, options{seed: seed, plain: seed%4 == 3})
+		for _, g := range grids {
+			require.Nil(t, g.Fault(), "seed %d", seed)
+		}
 		require.Empty(t, m.found)
-		require.Equal(t, sequence(9*tileWords, 8), m.read(sums, 9*tileWords))
+		require.Equal(t, sequence(tiles*tileWords, uint32(devices*(devices+1)/2)), m.read(sums, tiles*tileWords), "seed %d", seed)
 	}
 }
 
@@ -71,8 +87,8 @@ func TestBulkRingFaults(t *testing.T) {
 			found := 0
 			const tries = 6
 			for seed := range uint64(tries) {
-				_, a, b, _ := ringOfTwo(t, text, seed, false)
-				for _, g := range []*simt.Grid{a, b} {
+				_, grids, _ := ringOf(t, text, 2, 2, 9, options{seed: seed})
+				for _, g := range grids {
 					if f := g.Fault(); f != nil && f.Kind != stuck { // the other one waits in vain
 						require.Contains(t, c.kinds, f.Kind, "%v", f)
 						found++
