@@ -121,6 +121,27 @@ func TestFewBlocksManyTasks(t *testing.T) {
 	r.forget()
 }
 
+// Independent steps that do not fit into one launch are taken one after the other: a launch for
+// some of them would wait for peers that wait for the others.
+func TestIndependentButTooMany(t *testing.T) {
+	const n = 3
+	o := options(n)
+	o.Blocks = 1
+	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), o)
+	for _, few := range []sched.Rank{0, sched.Nobody} { // a rank, or all
+		for _, m := range r.ranks {
+			if few == sched.Nobody || m.rank == few {
+				m.engine.maxShared = 4 * (portBytes + taskBytes)
+			}
+		}
+		x := r.prepare(trial{name: "alltoall", schedule: direct.AlltoAll{N: n}, shares: true, t: kernels.Int8, count: 5000}, 1)
+		r.reset(x)
+		r.run(x)
+		r.check(x)
+		r.forget()
+	}
+}
+
 func TestDirectShape(t *testing.T) {
 	for _, test := range []struct {
 		d              Direct

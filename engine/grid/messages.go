@@ -97,8 +97,16 @@ func (e *Engine) RunMessages(jobs []*Job) error {
 	return e.messages(e.pairwise(jobs[0].Stamp), jobs[0])
 }
 
-// runIndependent queues a job, whose steps are all independent, as messages. Parts keep
-// the order of the steps, for a peer may take one step after the other.
+// atOnce reports whether one launch holds all messages of a job whose steps are independent.
+// Several would carry out one message whole before the next, and a peer that takes one step after
+// the other, a piece at a time, would wait for the next.
+func (e *Engine) atOnce(j *Job) bool {
+	p := j.Program
+	all := part{ways: len(p.ends) + 1, messages: len(p.steps), lanes: j.lanes()}
+	return all.words() <= e.tables.most(j) && all.ways*all.lanes <= e.mostTasks()
+}
+
+// runIndependent queues a job, whose steps are all independent, as messages of one launch.
 func (e *Engine) runIndependent(j *Job) error {
 	e.one[0] = j
 	if err := e.sort(e.one[:]); err != nil {
@@ -159,10 +167,13 @@ type part struct{ ways, messages, lanes int }
 // words is the length of its table.
 func (p part) words() int { return p.ways*wayWords + p.messages*messageWords }
 
+// mostTasks is how many tasks a launch may have.
+func (e *Engine) mostTasks() int { return e.blocks * (e.maxShared / (portBytes + taskBytes)) }
+
 // nextPart takes as many messages as fit into one launch, in the order of e.order. A
 // message of this rank to itself is sent and received in the same one.
 func (e *Engine) nextPart(mostWords int) (p part) {
-	mostTasks := e.blocks * (e.maxShared / (portBytes + taskBytes))
+	mostTasks := e.mostTasks()
 	for i := range e.ways {
 		e.ways[i].first = e.ways[i].next
 	}

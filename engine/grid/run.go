@@ -91,7 +91,7 @@ func (e *Engine) Run(j *Job) error {
 	case p.message():
 		e.one[0] = j
 		return e.RunMessages(e.one[:])
-	case p.independent && j.disjoint():
+	case p.independent && e.atOnce(j) && j.disjoint():
 		return e.runIndependent(j)
 	}
 	m, prog, err := e.kernel(j.Reducer)
