@@ -1,0 +1,188 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bench/compute"
+	"github.com/ringo-go/ringo/gpu"
+)
+
+// A sharer is what a rank computes beside collectives, and how it takes their times.
+type sharer struct {
+	w      *worker
+	kernel *compute.Kernel
+	stream gpu.Stream // of computing
+	// start is what both wait for, the others are when they have ended.
+	start, collectives, computed gpu.Event
+	meet                         ringo.Call // of all ranks, so that all start at once
+	rounds                       int        // of a block
+	wave                         float64    // µs that one takes
+	delay                        time.Duration
+	emulated                     bool
+}
+
+// newSharer loads the kernel and finds how much work a block gets.
+func newSharer(w *worker) (s *sharer, err error) {
+	dev := w.gpu.dev
+	s = &sharer{w: w, emulated: dev.Driver().Name() == "emu"}
+	if s.kernel, err = compute.New(dev); err != nil {
+		return nil, fmt.Errorf("--beside: %w", err)
+	}
+	if s.stream, err = dev.NewStream(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	for _, e := range []*gpu.Event{&s.start, &s.collectives, &s.computed} {
+		if *e, err = dev.NewEvent(); err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+	}
+	r, err := dev.Alloc(8)
+	if err == nil {
+		s.meet = ringo.Call{Kind: ringo.KindAllReduce, In: r, Out: r, Count: 2, Type: ringo.Int32, Op: ringo.Sum, Stream: w.gpu.stream}
+		err = dev.Set(r.Ptr(), 0, 8, w.gpu.stream)
+	}
+	if err == nil {
+		err = s.calibrate()
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *sharer) close() error {
+	dev := s.w.gpu.dev
+	errs := []error{s.kernel.Close()}
+	if s.stream != 0 {
+		errs = append(errs, dev.DestroyStream(s.stream))
+	}
+	for _, e := range []gpu.Event{s.start, s.collectives, s.computed} {
+		if e != 0 {
+			errs = append(errs, dev.DestroyEvent(e))
+		}
+	}
+	if !s.meet.In.IsNil() {
+		errs = append(errs, dev.Free(s.meet.In))
+	}
+	return errors.Join(errs...)
+}
+
+// calibrate finds the rounds of a block that take blockTime; rank 0 decides.
+func (s *sharer) calibrate() error {
+	if s.rounds = 1; s.emulated { // there times mean nothing
+		s.wave = 1
+		return nil
+	}
+	for range 3 { // the first one warms up
+		us, err := s.timeOfWaves(launchWaves)
+		if err != nil {
+			return err
+		}
+		want := float64(s.rounds) * float64(blockTime.Microseconds()) / max(us/launchWaves, 0.1)
+		rounds, err := s.w.ctl.decide(int64(max(1, min(want, 1e6))))
+		if err != nil {
+			return err
+		}
+		s.rounds = int(rounds)
+	}
+	us, err := s.timeOfWaves(launchWaves)
+	s.wave = us / launchWaves
+	return err
+}
+
+// timeOfWaves is how long waves take that nothing runs beside, in µs.
+func (s *sharer) timeOfWaves(waves int) (us float64, err error) {
+	dev := s.w.gpu.dev
+	if err := dev.Record(s.start, s.stream); err != nil {
+		return 0, err
+	}
+	if err := s.compute(waves); err != nil {
+		return 0, err
+	}
+	if err := errors.Join(dev.Record(s.computed, s.stream), dev.Synchronize(s.stream)); err != nil {
+		return 0, err
+	}
+	ms, err := dev.Elapsed(s.start, s.computed)
+	return float64(ms) * 1e3, err
+}
+
+// compute queues waves of computing, in as few kernels as there may be.
+func (s *sharer) compute(waves int) error {
+	for ; waves > 0; waves -= launchWaves {
+		if err := s.kernel.Launch(s.stream, min(waves, launchWaves), s.rounds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wavesOf is how many waves take about as long.
+func (s *sharer) wavesOf(us float64) (int, error) {
+	waves := 1.0
+	if !s.emulated {
+		waves = max(1, min(us/s.wave, 1e5))
+	}
+	n, err := s.w.ctl.decide(int64(math.Round(waves)))
+	return int(n), err
+}
+
+// spans are when collectives and computing have ended after their common start, and the
+// later of the two, in µs, averages over ranks.
+type spans struct{ collectives, computing, both float64 }
+
+// measure runs collectives, computing, or both: do is nil or waves 0 for none. Nothing
+// starts before all of it is queued: the start comes after a delay, a kernel of one block,
+// and after a small all-reduce, so that it is the same on all GPUs.
+func (s *sharer) measure(do func() error, waves int) (x spans, err error) {
+	w, dev := s.w, s.w.gpu.dev
+	if err := w.ctl.barrier(); err != nil {
+		return x, err
+	}
+	wait := int(float64(s.rounds) * float64(s.delay) / float64(blockTime))
+	if err := errors.Join(s.kernel.Blocks(w.gpu.stream, 1, max(1, wait)), w.comm.Do(&s.meet), dev.Record(s.start, w.gpu.stream)); err != nil {
+		return x, err
+	}
+	begin := time.Now()
+	if waves > 0 {
+		if err := errors.Join(dev.WaitEvent(s.stream, s.start), s.compute(waves), dev.Record(s.computed, s.stream)); err != nil {
+			return x, err
+		}
+	}
+	if do != nil {
+		if err := errors.Join(do(), dev.Record(s.collectives, w.gpu.stream)); err != nil {
+			return x, err
+		}
+	}
+	if took := time.Since(begin); took > s.delay*4/5 && !s.emulated {
+		s.delay = min(took*3/2, 50*time.Millisecond)
+	}
+	if err := errors.Join(w.comm.Synchronize(w.gpu.stream), dev.Synchronize(s.stream)); err != nil {
+		return x, err
+	}
+	for _, e := range []struct {
+		ran bool
+		end gpu.Event
+		us  *float64
+	}{{do != nil, s.collectives, &x.collectives}, {waves > 0, s.computed, &x.computing}} {
+		if e.ran {
+			ms, err := dev.Elapsed(s.start, e.end)
+			if err != nil {
+				return x, err
+			}
+			*e.us = float64(ms) * 1e3
+		}
+	}
+	x.both = max(x.collectives, x.computing)
+	for _, us := range []*float64{&x.collectives, &x.computing, &x.both} {
+		sum, err := w.ctl.sum(*us)
+		if err != nil {
+			return x, err
+		}
+		*us = sum / float64(w.comm.Size())
+	}
+	return x, nil
+}

@@ -1,0 +1,141 @@
+package bench
+
+import (
+	"errors"
+
+	"github.com/ringo-go/ringo/gpu"
+)
+
+// A side is one program's part of a measurement.
+type side struct {
+	program string
+	op      *operation
+	do      func() error // all collectives of a measurement
+	graph   *gpu.Graph
+	alone   []float64
+	both    []spans
+	wrong   *int64
+}
+
+// rows measures the collectives of all programs at one size, alone and beside the same
+// computing, in turn.
+func (s *sharer) rows(ser *series, count int) (ours Row, others map[string]*Row, err error) {
+	w := s.w
+	sides, each, err := s.sides(ser, count)
+	defer func() {
+		for _, x := range sides {
+			if x.graph != nil {
+				err = errors.Join(err, x.graph.Close())
+			}
+		}
+	}()
+	if err != nil {
+		return ours, nil, err
+	}
+	amount := float64(w.cfg.BesideTime.Microseconds())
+	for _, x := range sides { // the second time counts
+		for range 2 {
+			took, err := s.measure(x.do, 0)
+			if err != nil {
+				return ours, nil, err
+			}
+			if w.cfg.BesideTime == 0 {
+				amount = max(amount, took.collectives)
+			}
+		}
+	}
+	waves, err := s.wavesOf(amount)
+	if err != nil {
+		return ours, nil, err
+	}
+	var computing []float64
+	for round := range w.cfg.Repetitions + 1 { // one to warm up
+		x, err := s.measure(nil, waves)
+		if err != nil {
+			return ours, nil, err
+		}
+		if round > 0 {
+			computing = append(computing, x.computing)
+		}
+		for i := range sides {
+			x := sides[(round+i)%len(sides)]
+			alone, err := s.measure(x.do, 0)
+			if err != nil {
+				return ours, nil, err
+			}
+			both, err := s.measure(x.do, waves)
+			if err != nil {
+				return ours, nil, err
+			}
+			if round > 0 {
+				x.alone, x.both = append(x.alone, alone.collectives), append(x.both, both)
+			}
+		}
+	}
+	others = map[string]*Row{}
+	for _, x := range sides {
+		if w.cfg.Check {
+			wrong, err := w.verify(ser, x.op)
+			if err != nil {
+				return ours, nil, err
+			}
+			x.wrong = &wrong
+		}
+		row := x.row(ser, count, w.comm.Size(), each, besideOf(each, waves*s.kernel.Wave(), x.alone, computing, x.both))
+		if x.program == "ringo" {
+			ours = *row
+		} else {
+			others[x.program] = row
+		}
+	}
+	return ours, others, nil
+}
+
+// sides prepares the collectives of all programs that have them, and says how many are in
+// a measurement.
+func (s *sharer) sides(ser *series, count int) (list []*side, each int, err error) {
+	w := s.w
+	programs := []string{"ringo"}
+	if w.nccl != nil && w.nccl.offers(ser) {
+		programs = append(programs, "nccl")
+	}
+	batch := max(1, w.cfg.Graph)
+	launches := (w.cfg.Iterations + batch - 1) / batch
+	for _, program := range programs {
+		x := &side{program: program, op: w.operation(program, ser, count, false)}
+		list = append(list, x)
+		if err := w.zero(x.op); err != nil {
+			return list, 0, err
+		}
+		if _, err := w.loop(max(1, w.cfg.Warmup), x.op.do); err != nil {
+			return list, 0, err
+		}
+		do := x.op.do
+		if w.cfg.Graph > 0 {
+			if x.graph, err = w.capture(x.op); err != nil {
+				return list, 0, err
+			}
+			do = func() error { return x.graph.Launch(w.gpu.stream) }
+		}
+		x.do = func() error {
+			for range launches {
+				if err := do(); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	return list, launches * batch * w.cfg.Group, nil
+}
+
+// row is the row of a program. Its Measure is of a collective alone.
+func (x *side) row(ser *series, count, ranks, each int, b *Beside) *Row {
+	size := ser.Size(count, ranks, ser.typ.Size())
+	r := &Row{
+		Program: x.program, Collective: ser.Name, Size: size, Count: count, Type: ser.typ.String(), Op: ser.opName(), Root: ser.rootNumber(),
+		OutOfPlace: measure(ser.Collective, size, ranks, b.Alone.Time/float64(each), each), Beside: b,
+	}
+	r.OutOfPlace.Min, r.OutOfPlace.Wrong = b.Alone.Min/float64(each), x.wrong
+	return r
+}
