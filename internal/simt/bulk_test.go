@@ -34,6 +34,7 @@ func TestBulkLoad(t *testing.T) {
 		{"other phase", []edit{{"[bar], 0;", "[bar], 1;"}}, kinds(race, unset), copied},
 		{"more bytes expected", []edit{{"_, [bar], 256", "_, [bar], 512"}}, kinds(stuck), "phase 0 lacks 0 of 1 arrivals and 256 bytes"},
 		{"fewer bytes expected", []edit{{"_, [bar], 256", "_, [bar], 128"}}, kinds(stuck), "phase 0 lacks 0 of 1 arrivals and -128 bytes"},
+		{"no bytes expected", []edit{{"arrive.expect_tx.shared.b64 _, [bar], 256", "arrive.shared.b64 _, [bar]"}}, kinds(race, unset), copied},
 		{"too many arrivals expected", []edit{{"[bar], 1;", "[bar], 2;"}}, kinds(stuck), "phase 0 lacks 1 of 2 arrivals and 0 bytes"},
 		{"size", []edit{{"[%rd2], 256", "[%rd2], 248"}}, kinds(bad), "multiple of 16"},
 		{"source misaligned", []edit{{"[%rd2], 256", "[%rd2+8], 256"}}, kinds(weakmem.Misaligned), "multiple of its unit"},

@@ -44,7 +44,7 @@ type Block struct {
 	epoch  uint32         // counts barriers of all threads
 	access map[*Span]bool // answers of Config.Access
 
-	helpers [4]agents // to be taken by copies, see helper
+	pools [4]pool
 }
 
 // A warp is the state of 32 threads.

@@ -89,22 +89,28 @@ func (b *Block) Begin(warp, lane int, p Plan) (*Transfer, *Fault) {
 	return t, nil
 }
 
-// helpers is how many agents a block takes at once, of each of four kinds: for what copies to
-// and from its shared memory read, and write. Others learn of those of a kind about in
-// order, and of neighbours clocks are short.
-const helpers = 256
+// A pool is agents for copies of a block: there are four, for what copies to and from its
+// shared memory read, and write. Others learn of those of a pool about in order, and of
+// neighbours clocks are short.
+type pool struct {
+	free agents
+	size uint32 // of the last piece that was taken
+}
 
-// helper is a new agent of a kind.
-func (b *Block) helper(kind int) uint32 {
-	free := &b.helpers[kind]
-	if free.first == free.last {
+const smallestPool, largestPool = 16, 1024
+
+// helper is a new agent of a pool.
+func (b *Block) helper(number int) uint32 {
+	p := &b.pools[number]
+	if p.free.first == p.free.last {
 		m := b.memory
-		*free = agents{m.agents + 1, m.agents + 1 + helpers}
-		m.agents += helpers
-		b.grid.helpers = append(b.grid.helpers, *free)
+		p.size = max(smallestPool, min(2*p.size, largestPool))
+		p.free = agents{m.agents + 1, m.agents + 1 + p.size}
+		m.agents += p.size
+		b.grid.helpers = append(b.grid.helpers, p.free)
 	}
-	free.first++
-	return free.first - 1
+	p.free.first++
+	return p.free.first - 1
 }
 
 func b2i(b bool) int {
