@@ -103,7 +103,7 @@ typedef enum { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 } ncclScalarRes
 #define NCCL_SUSPEND_MEM 1
 
 /* How a communicator is made. Versions of NCCL add fields at the end, and size says how many
- * there are. Of those, blocking, maxCTAs and netName have an effect here. */
+ * there are. Of those, blocking, minCTAs, maxCTAs, CTAPolicy and netName have an effect here. */
 typedef struct {
 	size_t size;
 	unsigned int magic;

@@ -267,6 +267,9 @@ func TestConfig(t *testing.T) {
 	c, err = read(func(f *configFields) { f.blocking, f.maxCTAs, f.netName = 0, 16, addressOf(name) })
 	require.NoError(t, err)
 	require.Equal(t, &Config{MaxCTAs: 16, Net: "Socket"}, c)
+	c, err = read(func(f *configFields) { f.minCTAs, f.ctaPolicy = 2, 1 })
+	require.NoError(t, err)
+	require.Equal(t, &Config{Blocking: true, MinCTAs: 2, Policy: "1"}, c)
 	c, err = read(func(f *configFields) { f.size, f.maxCTAs = unsafe.Offsetof(f.maxCTAs), -7 })
 	require.NoError(t, err)
 	require.Equal(t, &Config{Blocking: true}, c, "what is behind an old one's end is not read")
@@ -274,6 +277,7 @@ func TestConfig(t *testing.T) {
 		"magic":            func(f *configFields) { f.magic++ },
 		"size is 3":        func(f *configFields) { f.size = 3 },
 		"blocking is 2":    func(f *configFields) { f.blocking = 2 },
+		"CTAPolicy is 4":   func(f *configFields) { f.ctaPolicy = 4 },
 		"maxCTAs is 0":     func(f *configFields) { f.maxCTAs = 0 },
 		"minCTAs is 9, ma": func(f *configFields) { f.minCTAs, f.maxCTAs = 9, 8 },
 	} {
@@ -334,4 +338,28 @@ func TestLog(t *testing.T) {
 	require.Regexp(t, `NCCL version 2\.28\.9, which is Ringo .*\n.*NCCL WARN what is wrong\n$`, open("WARN", ""))
 	require.Contains(t, open("INFO", ""), "NCCL INFO path chosen rank=0")
 	require.NotContains(t, open("INFO", "NET"), "NCCL INFO path chosen")
+}
+
+// What an ncclConfig_t says of CTAs counts where the environment says nothing.
+func TestConfigOfCTAs(t *testing.T) {
+	for _, test := range []struct {
+		env         map[string]string
+		given       Config
+		least, most int
+		policy      string
+	}{
+		{nil, Config{}, 0, 0, ""},
+		{nil, Config{MinCTAs: 4, MaxCTAs: 16, Policy: "2"}, 4, 16, "2"},
+		{map[string]string{"NCCL_MAX_CTAS": "2", "NCCL_CTA_POLICY": "EFFICIENCY"}, Config{MinCTAs: 4, MaxCTAs: 16, Policy: "2"}, 2, 2, "EFFICIENCY"},
+		{map[string]string{"NCCL_MIN_CTAS": "8"}, Config{MinCTAs: 4}, 8, 0, ""},
+		{map[string]string{"NCCL_MIN_CTAS": "8"}, Config{MaxCTAs: 4}, 4, 4, ""},
+	} {
+		l := New(func(name string) string { return test.env[name] })
+		cfg, _, err := l.completed(&test.given)
+		require.NoError(t, err)
+		require.Equal(t, []int{test.least, test.most}, []int{cfg.MinBlocks, cfg.MaxBlocks}, "%+v", test)
+		require.Equal(t, test.policy, cfg.BlockPolicy)
+		_, err = cfg.FromEnv()
+		require.NoError(t, err, "it can be opened")
+	}
 }

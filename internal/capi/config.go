@@ -3,6 +3,7 @@ package capi
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/ringo-go/ringo"
 )
@@ -10,8 +11,10 @@ import (
 // A Config is what has an effect here of what an ncclConfig_t says.
 type Config struct {
 	Blocking bool
-	MaxCTAs  int    // 0 if it is not said
-	Net      string // "" if it is not said
+	MinCTAs  int    // 0 if it is not said
+	MaxCTAs  int    // the same
+	Policy   string // of CTAs, "" if it is not said
+	Net      string // the same
 }
 
 // configFields is ncclConfig_t, as far as it is read. Newer versions have more at the end.
@@ -22,6 +25,9 @@ type configFields struct {
 	blocking, cgaClusterSize int32
 	minCTAs, maxCTAs         int32
 	netName                  uintptr
+	splitShare, trafficClass int32
+	commName                 uintptr
+	collnetEnable, ctaPolicy int32
 }
 
 // configMagic is in every ncclConfig_t.
@@ -31,7 +37,7 @@ const configMagic = 0xcafebeef
 const unset = math.MinInt32
 
 // undefined is an ncclConfig_t in which all fields are open.
-var undefined = configFields{blocking: unset, cgaClusterSize: unset, minCTAs: unset, maxCTAs: unset}
+var undefined = configFields{blocking: unset, cgaClusterSize: unset, minCTAs: unset, maxCTAs: unset, ctaPolicy: unset}
 
 // ReadConfig reads an ncclConfig_t at an address; 0 is none.
 func ReadConfig(at uintptr) (*Config, error) {
@@ -53,10 +59,18 @@ func ReadConfig(at uintptr) (*Config, error) {
 		return bad("maxCTAs is %d, want 1 or more", f.maxCTAs)
 	case f.minCTAs != unset && (f.minCTAs < 1 || f.maxCTAs != unset && f.minCTAs > f.maxCTAs):
 		return bad("minCTAs is %d, maxCTAs %d", f.minCTAs, f.maxCTAs)
+	case f.ctaPolicy != unset && (f.ctaPolicy < 0 || f.ctaPolicy > 3):
+		return bad("CTAPolicy is %d, want 0 to 2", f.ctaPolicy)
 	}
 	c := &Config{Blocking: f.blocking != 0, Net: text(f.netName)}
 	if f.maxCTAs != unset {
 		c.MaxCTAs = int(f.maxCTAs)
+	}
+	if f.minCTAs != unset {
+		c.MinCTAs = int(f.minCTAs)
+	}
+	if f.ctaPolicy != unset {
+		c.Policy = strconv.Itoa(int(f.ctaPolicy))
 	}
 	return c, nil
 }

@@ -1,6 +1,7 @@
 package capi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,6 +72,11 @@ func (l *Library) completed(given *Config) (cfg ringo.Config, blocking bool, err
 		if given.MaxCTAs > 0 && cfg.MaxBlocks == 0 {
 			cfg.MaxBlocks = given.MaxCTAs
 		}
+		cfg.MinBlocks = cmp.Or(cfg.MinBlocks, given.MinCTAs)
+		if cfg.MaxBlocks > 0 { // one of them may be the environment's, the other the program's
+			cfg.MinBlocks = min(cfg.MinBlocks, cfg.MaxBlocks)
+		}
+		cfg.BlockPolicy = cmp.Or(cfg.BlockPolicy, given.Policy)
 		if given.Net != "" && cfg.Net == "" {
 			cfg.Net = given.Net
 		}
