@@ -20,11 +20,11 @@ import (
 	"github.com/ringo-go/ringo/internal/gputest"
 )
 
-// built is the library, and the programs of testdata that are linked with it.
+// built are the libraries, each built once, by its script.
 var built struct {
-	sync.Once
-	dir string
-	err error
+	sync.Mutex
+	dir  string
+	errs map[string]error
 }
 
 func TestMain(m *testing.M) {
@@ -35,35 +35,49 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// library builds the library as its script does, once, and gives its file.
-func library(t testing.TB) string {
+// library gives the file of libnccl.so.2, driver that of the emulated GPUs' libcuda.so.1.
+func library(t testing.TB) string { return build(t, "libnccl", "libnccl.so.2") }
+func driver(t testing.TB) string  { return build(t, "libcuda", "libcuda.so.1") }
+
+func build(t testing.TB, script, file string) string {
 	t.Helper()
 	for _, tool := range []string{"gcc", "go", "bash"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			gputest.Missing(t, "gcc", err.Error())
 		}
 	}
-	built.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "libnccl"); built.err != nil {
-			return
-		}
-		built.err = run("bash", "../../scripts/libnccl", filepath.Join(built.dir, "libnccl.so.2"))
-	})
-	require.NoError(t, built.err)
-	return filepath.Join(built.dir, "libnccl.so.2")
+	built.Lock()
+	defer built.Unlock()
+	if built.dir == "" {
+		var err error
+		built.dir, err = os.MkdirTemp("", "libnccl")
+		require.NoError(t, err)
+		built.errs = map[string]error{}
+	}
+	out := filepath.Join(built.dir, file)
+	err, done := built.errs[file]
+	if !done {
+		err = run("bash", "../../scripts/"+script, out)
+		built.errs[file] = err
+	}
+	require.NoError(t, err)
+	return out
 }
 
-// program compiles a program of testdata, and links it with the library.
-func program(t testing.TB, name string) string {
+// program compiles a program of testdata, and links it with the library, and for GPUs with the driver.
+func program(t testing.TB, name string, gpus bool) string {
 	t.Helper()
-	for _, source := range []string{"testdata/" + name + ".c", "testdata/check.h", "nccl.h", "libnccl.ld", "../../scripts/libnccl"} {
+	for _, source := range []string{"testdata/" + name + ".c", "testdata/check.h", "testdata/memory.h", "nccl.h", "libnccl.ld", "../../scripts/libnccl"} {
 		_, err := os.ReadFile(source) // go test notices what it has read: a change is another test
 		require.NoError(t, err)
 	}
-	lib := library(t)
+	libs := []string{library(t)}
+	if gpus {
+		libs = append(libs, driver(t), "-DGPUS")
+	}
 	out := filepath.Join(t.TempDir(), name)
-	require.NoError(t, run("gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-I.", "-o", out, filepath.Join("testdata", name+".c"),
-		lib, "-Wl,-rpath,"+filepath.Dir(lib), "-lpthread", "-ldl", "-lm"))
+	require.NoError(t, run("gcc", append([]string{"-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-I.", "-o", out, filepath.Join("testdata", name+".c"),
+		"-Wl,-rpath," + filepath.Dir(libs[0]), "-lpthread", "-ldl", "-lm"}, libs...)...))
 	return out
 }
 
@@ -90,6 +104,7 @@ func succeeds(t *testing.T, env []string, name string, args ...string) {
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	require.True(t, strings.HasSuffix(string(text), "ok\n"), "%s", text)
+	require.NotContains(t, string(text), "emulated GPU:")
 }
 
 // succeed runs a program in n processes, whose last argument is where they meet.
@@ -113,14 +128,25 @@ func succeed(t *testing.T, env []string, n int, name, mode string) {
 }
 
 func TestCollectives(t *testing.T) {
-	p := program(t, "collectives")
+	p := program(t, "collectives", false)
 	t.Run("processes", func(t *testing.T) { succeed(t, onHost(), 4, p, "process") })
 	t.Run("threads", func(t *testing.T) { succeeds(t, onHost(), p, "threads", "4") })
 	t.Run("one thread", func(t *testing.T) { succeeds(t, onHost(), p, "all", "4") })
 }
 
+// TestCollectivesOnGPUs is TestCollectives on emulated GPUs, in graphs too: the program allocates, copies,
+// captures and launches a kernel of its own by the driver's interface. The emulator would write the
+// races that it finds beside the "ok".
+func TestCollectivesOnGPUs(t *testing.T) {
+	p := program(t, "collectives", true)
+	env := append(onHost(), "RINGO_HOST=0", "RINGO_EMULATE=4")
+	t.Run("processes", func(t *testing.T) { succeed(t, env, 4, p, "process") })
+	t.Run("threads", func(t *testing.T) { succeeds(t, env, p, "threads", "4") })
+	t.Run("one thread", func(t *testing.T) { succeeds(t, env, p, "all", "4") })
+}
+
 func TestErrors(t *testing.T) {
-	p := program(t, "errors")
+	p := program(t, "errors", false)
 	for _, mode := range []string{"arguments", "abort", "background"} {
 		t.Run(mode, func(t *testing.T) { succeeds(t, onHost(), p, mode) })
 	}
@@ -131,7 +157,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestManners(t *testing.T) {
-	lib, p := library(t), program(t, "manners")
+	lib, p := library(t), program(t, "manners", false)
 	other := filepath.Join(t.TempDir(), "libother.so")
 	text, err := os.ReadFile(lib)
 	require.NoError(t, err)
@@ -140,7 +166,7 @@ func TestManners(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	p := program(t, "version")
+	p := program(t, "version", false)
 	for _, test := range []struct{ variable, want string }{
 		{"", "22809"},
 		{"2.30.7", "23007"},
@@ -243,7 +269,7 @@ func TestHeader(t *testing.T) {
 // BenchmarkCall is what calls cost from C, one rank with 8 bytes on the host: asking for
 // the version, an all-reduce alone, and one of a group of 16.
 func BenchmarkCall(b *testing.B) {
-	p := program(b, "overhead")
+	p := program(b, "overhead", false)
 	cmd := exec.Command(p, strconv.Itoa(max(b.N, 1000)))
 	cmd.Env = onHost()
 	b.ResetTimer()

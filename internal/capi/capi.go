@@ -98,16 +98,12 @@ func (l *Library) gpus() (*gpu.Machine, error) {
 	if l.machine != nil {
 		return l.machine, nil
 	}
-	o, err := l.env.gpus()
-	if err != nil {
-		return nil, err
+	m, err := gpu.Open(l.env.gpus())
+	if err == nil && m.Count() == 0 {
+		err = errors.New("the driver has no GPU")
 	}
-	m, err := gpu.Open(o)
 	if err != nil {
-		return nil, &cudaError{fmt.Errorf("%w; for collectives on host memory set RINGO_HOST=1", err)}
-	}
-	if m.Count() == 0 {
-		return nil, &cudaError{errors.New("the driver has no GPU; for collectives on host memory set RINGO_HOST=1")}
+		return nil, &cudaError{fmt.Errorf("%w; %s", err, l.env.hint())}
 	}
 	l.machine = m
 	return m, nil

@@ -184,7 +184,10 @@ func TestMeetingOfNCCLCommID(t *testing.T) {
 
 // TestGPUs reduces on emulated GPUs by one thread, whose current device stays what it is.
 func TestGPUs(t *testing.T) {
-	l := with(map[string]string{"RINGO_EMULATE": "2"})
+	l := with(nil)
+	var err error
+	l.machine, err = gpu.Open(gpu.Options{Emulate: 2})
+	require.NoError(t, err)
 	comms, err := l.InitAll(2, []int{1, 0})
 	require.NoError(t, err)
 	n, err := l.Device(comms[0])

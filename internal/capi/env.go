@@ -52,15 +52,16 @@ func (e env) host() bool {
 	return v != "" && v != "0"
 }
 
-// gpus says which driver to open: RINGO_EMULATE emulated GPUs, or RINGO_CUDA_LIBRARY.
-func (e env) gpus() (o gpu.Options, err error) {
-	o.Library = e.get("RINGO_CUDA_LIBRARY")
+// gpus says which driver to open: RINGO_CUDA_LIBRARY, or the usual one. RINGO_EMULATE is for that of
+// cmd/libcuda; the program under test uses it too.
+func (e env) gpus() gpu.Options { return gpu.Options{Library: e.get("RINGO_CUDA_LIBRARY")} }
+
+// hint says how to go on without a GPU.
+func (e env) hint() string {
 	if v := e.get("RINGO_EMULATE"); v != "" && v != "0" {
-		if o.Emulate, err = strconv.Atoi(v); err != nil || o.Emulate < 1 || o.Emulate > 64 {
-			return o, fmt.Errorf("%w: RINGO_EMULATE=%q: want a number of GPUs from 1 to 64", ringo.ErrInvalid, v)
-		}
+		return "RINGO_EMULATE is for the libcuda.so.1 that scripts/libcuda builds: put its folder into LD_LIBRARY_PATH, or its name into RINGO_CUDA_LIBRARY"
 	}
-	return o, nil
+	return "for collectives on host memory set RINGO_HOST=1"
 }
 
 // blocking is NCCL_COMM_BLOCKING, which goes before what a program says.

@@ -76,6 +76,20 @@ func (m *Machine) FuncGetAttribute(a cuda.FunctionAttribute, h cuda.Function) (i
 	return 0, c.fail(cuda.ErrInvalidValue, "attribute %d is not emulated", a)
 }
 
+// FuncGetParamInfo is where a kernel's i-th parameter lies among its arguments.
+func (m *Machine) FuncGetParamInfo(h cuda.Function, i int) (offset, size int, err error) {
+	c, f, err := m.onFunction("cuFuncGetParamInfo", h)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer c.end()
+	params := f.kernel.Func.Params
+	if i < 0 || i >= len(params) {
+		return 0, 0, c.fail(cuda.ErrInvalidValue, "kernel %s has %d parameters", f.kernel.Name, len(params))
+	}
+	return params[i].Offset, params[i].Size(), nil
+}
+
 func (m *Machine) FuncSetAttribute(h cuda.Function, a cuda.FunctionAttribute, v int) error {
 	c, f, err := m.onFunction("cuFuncSetAttribute", h)
 	if err != nil {

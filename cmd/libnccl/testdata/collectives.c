@@ -1,39 +1,58 @@
-// Every collective, over host memory: by processes, by threads with a rank each, and by one
-// thread with all ranks.
+// Every collective, over host memory or GPUs (see memory.h): by processes, by threads with a rank each,
+// and by one thread with all ranks.
 //
 //	collectives process RANK SIZE FILE   FILE is where the ranks meet
 //	collectives threads SIZE
 //	collectives all SIZE
-#include "check.h"
+#include "memory.h"
 
-enum { COUNT = 1000, RANKS = 8 };
+enum { RANKS = 8, BYTES = sizeof(int) * COUNT * RANKS };
 
-// A rank is one's communicator with its buffers.
+// A rank is one's communicator with its buffers: in and out are the program's, from and to what
+// calls are given, the same on the host.
 typedef struct {
 	ncclComm_t comm;
 	int rank, size;
+	context device;
+	cudaStream_t stream;
 	int *in, *out; // COUNT × RANKS each
-	float *real;
+	int *from, *to;
 } rank_t;
 
 static rank_t new_rank(ncclComm_t comm)
 {
 	rank_t r = {.comm = comm};
+	int device = -1;
 	OK(ncclCommCount(comm, &r.size));
 	OK(ncclCommUserRank(comm, &r.rank));
-	int device = -1;
 	OK(ncclCommCuDevice(comm, &device));
-	CHECK(device == 0);
-	r.in = malloc(sizeof(int) * COUNT * RANKS);
-	r.out = malloc(sizeof(int) * COUNT * RANKS);
-	r.real = malloc(sizeof(float) * COUNT);
+	CHECK(device == (ON_GPUS ? r.rank : 0));
+	r.device = use_device(r.rank);
+	r.stream = new_stream(r.device);
+	r.in = malloc(BYTES);
+	r.out = malloc(BYTES);
+	r.from = place(r.device, r.in, BYTES);
+	r.to = place(r.device, r.out, BYTES);
 	return r;
 }
 
 static void free_rank(rank_t *r)
 {
-	free(r->in), free(r->out), free(r->real);
 	OK(ncclCommDestroy(r->comm));
+	unplace(r->device, r->from), unplace(r->device, r->to);
+	free(r->in), free(r->out);
+}
+
+static void pushed(rank_t *r)
+{
+	push(r->device, r->from, r->in, BYTES, r->stream);
+	push(r->device, r->to, r->out, BYTES, r->stream);
+}
+
+static void pulled(rank_t *r)
+{
+	pull(r->device, r->in, r->from, BYTES, r->stream);
+	pull(r->device, r->out, r->to, BYTES, r->stream);
 }
 
 // element is what rank has at i.
@@ -43,19 +62,32 @@ static void fill(rank_t *r)
 {
 	for (int i = 0; i < COUNT * RANKS; i++)
 		r->in[i] = element(r->rank, i), r->out[i] = -1;
+	pushed(r);
+}
+
+static void fill_all(rank_t *ranks, int n)
+{
+	for (rank_t *r = ranks; r < ranks + n; r++)
+		fill(r);
+}
+
+static void pull_all(rank_t *ranks, int n)
+{
+	for (rank_t *r = ranks; r < ranks + n; r++)
+		pulled(r);
 }
 
 // TOGETHER calls for each of the ranks of this thread, in a group if there are several.
 #define TOGETHER(call)                                                   \
 	do {                                                             \
-		for (rank_t *r = ranks; r < ranks + n; r++)              \
-			fill(r);                                         \
+		fill_all(ranks, n);                                      \
 		if (n > 1)                                               \
 			OK(ncclGroupStart());                            \
 		for (rank_t *r = ranks; r < ranks + n; r++)              \
 			OK(call);                                        \
 		if (n > 1)                                               \
 			OK(ncclGroupEnd());                              \
+		pull_all(ranks, n);                                      \
 	} while (0)
 
 // EACH wants an expression of rank r and index i to hold for all of them.
@@ -73,51 +105,48 @@ static int sum(int size, int i)
 	return s;
 }
 
-// stream is any value: there are none on the host.
-static const cudaStream_t stream = (cudaStream_t)(uintptr_t)0x1234;
-
 static void collectives(rank_t *ranks, int n)
 {
 	int size = ranks->size, last = size - 1;
-	TOGETHER(ncclAllReduce(r->in, r->out, COUNT, ncclInt32, ncclSum, r->comm, stream));
+	TOGETHER(ncclAllReduce(r->from, r->to, COUNT, ncclInt32, ncclSum, r->comm, r->stream));
 	EACH(COUNT, r->out[i] == sum(size, i));
-	TOGETHER(ncclAllReduce(r->in, r->in, COUNT, ncclInt32, ncclMax, r->comm, stream));
+	TOGETHER(ncclAllReduce(r->from, r->from, COUNT, ncclInt32, ncclMax, r->comm, r->stream));
 	EACH(COUNT, r->in[i] == element(last, i));
-	TOGETHER(ncclAllReduce(r->in, r->out, COUNT, ncclInt32, ncclMin, r->comm, stream));
+	TOGETHER(ncclAllReduce(r->from, r->to, COUNT, ncclInt32, ncclMin, r->comm, r->stream));
 	EACH(COUNT, r->out[i] == element(0, i));
-	TOGETHER(ncclAllReduce(r->in, r->out, COUNT, ncclInt32, ncclAvg, r->comm, stream));
+	TOGETHER(ncclAllReduce(r->from, r->to, COUNT, ncclInt32, ncclAvg, r->comm, r->stream));
 	EACH(COUNT, r->out[i] == sum(size, i) / size);
-	TOGETHER(pncclAllReduce(r->in, r->out, COUNT, ncclInt32, ncclProd, r->comm, stream));
+	TOGETHER(pncclAllReduce(r->from, r->to, COUNT, ncclInt32, ncclProd, r->comm, r->stream));
 	EACH(COUNT, i > 0 || r->out[i] != -1);
-	TOGETHER(ncclReduce(r->in, r->rank == last ? r->out : NULL, COUNT, ncclInt32, ncclSum, last, r->comm, stream));
+	TOGETHER(ncclReduce(r->from, r->rank == last ? r->to : NULL, COUNT, ncclInt32, ncclSum, last, r->comm, r->stream));
 	EACH(COUNT, r->out[i] == (r->rank == last ? sum(size, i) : -1));
-	TOGETHER(ncclBroadcast(r->rank == last ? r->in : NULL, r->out, COUNT, ncclInt32, last, r->comm, stream));
+	TOGETHER(ncclBroadcast(r->rank == last ? r->from : NULL, r->to, COUNT, ncclInt32, last, r->comm, r->stream));
 	EACH(COUNT, r->out[i] == element(last, i));
-	TOGETHER(ncclBcast(r->in, COUNT, ncclInt32, 0, r->comm, stream));
+	TOGETHER(ncclBcast(r->from, COUNT, ncclInt32, 0, r->comm, r->stream));
 	EACH(COUNT, r->in[i] == element(0, i));
-	TOGETHER(ncclAllGather(r->in, r->out, COUNT, ncclInt32, r->comm, stream));
+	TOGETHER(ncclAllGather(r->from, r->to, COUNT, ncclInt32, r->comm, r->stream));
 	EACH(COUNT * size, r->out[i] == element(i / COUNT, i % COUNT));
-	TOGETHER(ncclReduceScatter(r->in, r->out, COUNT, ncclInt32, ncclSum, r->comm, stream));
+	TOGETHER(ncclReduceScatter(r->from, r->to, COUNT, ncclInt32, ncclSum, r->comm, r->stream));
 	EACH(COUNT, r->out[i] == sum(size, r->rank * COUNT + i));
-	TOGETHER(ncclAlltoAll(r->in, r->out, COUNT, ncclInt32, r->comm, stream));
+	TOGETHER(ncclAlltoAll(r->from, r->to, COUNT, ncclInt32, r->comm, r->stream));
 	EACH(COUNT * size, r->out[i] == element(i / COUNT, r->rank * COUNT + i % COUNT));
-	TOGETHER(ncclGather(r->in, r->rank == 0 ? r->out : NULL, COUNT, ncclInt32, 0, r->comm, stream));
+	TOGETHER(ncclGather(r->from, r->rank == 0 ? r->to : NULL, COUNT, ncclInt32, 0, r->comm, r->stream));
 	EACH(COUNT * size, r->out[i] == (r->rank == 0 ? element(i / COUNT, i % COUNT) : -1));
-	TOGETHER(ncclScatter(r->rank == last ? r->in : NULL, r->out, COUNT, ncclInt32, last, r->comm, stream));
+	TOGETHER(ncclScatter(r->rank == last ? r->from : NULL, r->to, COUNT, ncclInt32, last, r->comm, r->stream));
 	EACH(COUNT, r->out[i] == element(last, r->rank * COUNT + i));
-	TOGETHER(ncclAllReduceConfig(r->in, r->out, COUNT, ncclInt32, ncclSum, r->comm, stream, NULL));
+	TOGETHER(ncclAllReduceConfig(r->from, r->to, COUNT, ncclInt32, ncclSum, r->comm, r->stream, NULL));
 	EACH(COUNT, r->out[i] == sum(size, i));
 }
 
 // zero calls everything with nothing to do, without buffers.
 static void zero(rank_t *ranks, int n)
 {
-	TOGETHER(ncclAllReduce(NULL, NULL, 0, ncclFloat32, ncclSum, r->comm, stream));
-	TOGETHER(ncclReduce(NULL, NULL, 0, ncclFloat16, ncclSum, 0, r->comm, stream));
-	TOGETHER(ncclBroadcast(r->in, r->out, 0, ncclInt8, 0, r->comm, stream));
-	TOGETHER(ncclAllGather(NULL, NULL, 0, ncclBfloat16, r->comm, stream));
-	TOGETHER(ncclReduceScatter(NULL, NULL, 0, ncclFloat64, ncclAvg, r->comm, stream));
-	TOGETHER(ncclAlltoAll(NULL, NULL, 0, ncclUint8, r->comm, stream));
+	TOGETHER(ncclAllReduce(NULL, NULL, 0, ncclFloat32, ncclSum, r->comm, r->stream));
+	TOGETHER(ncclReduce(NULL, NULL, 0, ncclFloat16, ncclSum, 0, r->comm, r->stream));
+	TOGETHER(ncclBroadcast(r->from, r->to, 0, ncclInt8, 0, r->comm, r->stream));
+	TOGETHER(ncclAllGather(NULL, NULL, 0, ncclBfloat16, r->comm, r->stream));
+	TOGETHER(ncclReduceScatter(NULL, NULL, 0, ncclFloat64, ncclAvg, r->comm, r->stream));
+	TOGETHER(ncclAlltoAll(NULL, NULL, 0, ncclUint8, r->comm, r->stream));
 	EACH(COUNT, r->out[i] == -1);
 }
 
@@ -148,12 +177,15 @@ static void types(rank_t *ranks, int n)
 		for (rank_t *r = ranks; r < ranks + n; r++)
 			for (int i = 0; i < COUNT; i++)
 				memcpy((char *)r->in + i * all[k].bytes, all[k].one, all[k].bytes);
+		for (rank_t *r = ranks; r < ranks + n; r++)
+			pushed(r);
 		if (n > 1)
 			OK(ncclGroupStart());
 		for (rank_t *r = ranks; r < ranks + n; r++)
-			OK(ncclAllReduce(r->in, r->out, COUNT, all[k].type, ncclSum, r->comm, stream));
+			OK(ncclAllReduce(r->from, r->to, COUNT, all[k].type, ncclSum, r->comm, r->stream));
 		if (n > 1)
 			OK(ncclGroupEnd());
+		pull_all(ranks, n);
 		for (rank_t *r = ranks; r < ranks + n; r++)
 			for (int i = 0; i < COUNT; i++)
 				if (memcmp((char *)r->out + i * all[k].bytes, all[k].four, all[k].bytes))
@@ -161,41 +193,44 @@ static void types(rank_t *ranks, int n)
 	}
 }
 
-// scaled reduces with an operator of the communicator's, whose scalar is of the host or of the
-// device, which is the host too.
+// scaled reduces with an operator of the communicator's, whose scalar is in host memory or in the
+// device's, at the end of the buffer.
 static void scaled(rank_t *ranks, int n)
 {
+	enum { AT = COUNT * RANKS - 1 };
 	ncclRedOp_t ops[RANKS][2];
-	float two = 2, half[RANKS];
+	float two = 2;
 	for (rank_t *r = ranks; r < ranks + n; r++) {
 		OK(ncclRedOpCreatePreMulSum(&ops[r->rank][0], &two, ncclFloat32, ncclScalarHostImmediate, r->comm));
-		half[r->rank] = 99;
-		OK(ncclRedOpCreatePreMulSum(&ops[r->rank][1], &half[r->rank], ncclFloat32, ncclScalarDevice, r->comm));
+		OK(ncclRedOpCreatePreMulSum(&ops[r->rank][1], r->from + AT, ncclFloat32, ncclScalarDevice, r->comm));
 		CHECK(ops[r->rank][0] >= ncclNumOps && ops[r->rank][1] >= ncclNumOps && ops[r->rank][0] != ops[r->rank][1]);
 	}
 	two = 77; // it was read
 	for (int k = 0; k < 2; k++) {
 		for (rank_t *r = ranks; r < ranks + n; r++) {
-			half[r->rank] = 0.5;
+			float *real = (float *)r->in;
 			for (int i = 0; i < COUNT; i++)
-				r->real[i] = i;
+				real[i] = i;
+			real[AT] = 0.5;
+			pushed(r);
 		}
 		if (n > 1)
 			OK(ncclGroupStart());
 		for (rank_t *r = ranks; r < ranks + n; r++)
-			OK(ncclAllReduce(r->real, r->real, COUNT, ncclFloat32, ops[r->rank][k], r->comm, stream));
+			OK(ncclAllReduce(r->from, r->from, COUNT, ncclFloat32, ops[r->rank][k], r->comm, r->stream));
 		if (n > 1)
 			OK(ncclGroupEnd());
+		pull_all(ranks, n);
 		for (rank_t *r = ranks; r < ranks + n; r++)
 			for (int i = 0; i < COUNT; i++)
-				if (r->real[i] != i * (k ? 0.5f : 2.0f) * r->size)
-					fail(__LINE__, "rank %d: operator %d: element %d is %g", r->rank, k, i, r->real[i]);
+				if (((float *)r->in)[i] != i * (k ? 0.5f : 2.0f) * r->size)
+					fail(__LINE__, "rank %d: operator %d: element %d is %g", r->rank, k, i, ((float *)r->in)[i]);
 	}
 	for (rank_t *r = ranks; r < ranks + n; r++) {
-		WRONG(ncclAllReduce(r->in, r->out, COUNT, ncclInt32, ops[r->rank][0], r->comm, stream), ncclInvalidArgument, "was made for float32");
+		WRONG(ncclAllReduce(r->from, r->to, COUNT, ncclInt32, ops[r->rank][0], r->comm, r->stream), ncclInvalidArgument, "was made for float32");
 		OK(ncclRedOpDestroy(ops[r->rank][0], r->comm));
 		WRONG(ncclRedOpDestroy(ops[r->rank][0], r->comm), ncclInvalidArgument, "was destroyed");
-		WRONG(ncclAllReduce(r->real, r->real, COUNT, ncclFloat32, ops[r->rank][0], r->comm, stream), ncclInvalidArgument, "was destroyed");
+		WRONG(ncclAllReduce(r->from, r->to, COUNT, ncclFloat32, ops[r->rank][0], r->comm, r->stream), ncclInvalidArgument, "was destroyed");
 		WRONG(ncclRedOpDestroy(ncclAvg, r->comm), ncclInvalidArgument, "built in");
 	}
 }
@@ -204,33 +239,34 @@ static void scaled(rank_t *ranks, int n)
 // ring.
 static void messages(rank_t *ranks, int n)
 {
-	for (rank_t *r = ranks; r < ranks + n; r++)
-		fill(r);
+	fill_all(ranks, n);
 	OK(ncclGroupStart());
 	for (rank_t *r = ranks; r < ranks + n; r++) {
 		OK(ncclGroupStart());
 		for (int peer = 0; peer < r->size; peer++) {
-			OK(ncclSend(r->in + peer * COUNT, COUNT, ncclInt32, peer, r->comm, stream));
-			OK(ncclRecv(r->out + peer * COUNT, COUNT, ncclInt32, peer, r->comm, stream));
+			OK(ncclSend(r->from + peer * COUNT, COUNT, ncclInt32, peer, r->comm, r->stream));
+			OK(ncclRecv(r->to + peer * COUNT, COUNT, ncclInt32, peer, r->comm, r->stream));
 		}
 		OK(ncclGroupEnd());
 	}
+	pull_all(ranks, n);
 	for (rank_t *r = ranks; r < ranks + n; r++)
 		CHECK(r->out[0] == -1); // the inner end carried nothing out
 	OK(ncclGroupEnd());
+	pull_all(ranks, n);
 	EACH(COUNT * r->size, r->out[i] == element(i / COUNT, r->rank * COUNT + i % COUNT));
 
-	for (rank_t *r = ranks; r < ranks + n; r++)
-		fill(r);
+	fill_all(ranks, n);
 	OK(ncclGroupStart());
 	for (rank_t *r = ranks; r < ranks + n; r++) {
-		OK(ncclSend(r->in, COUNT, ncclInt32, (r->rank + 1) % r->size, r->comm, stream));
-		OK(ncclRecv(r->out, COUNT, ncclInt32, (r->rank + r->size - 1) % r->size, r->comm, stream));
-		OK(ncclAllReduce(r->in, r->out + COUNT, COUNT, ncclInt32, ncclSum, r->comm, stream));
-		OK(ncclSend(r->in, 0, ncclInt32, r->rank, r->comm, stream));
-		OK(ncclRecv(r->out, 0, ncclInt32, r->rank, r->comm, stream));
+		OK(ncclSend(r->from, COUNT, ncclInt32, (r->rank + 1) % r->size, r->comm, r->stream));
+		OK(ncclRecv(r->to, COUNT, ncclInt32, (r->rank + r->size - 1) % r->size, r->comm, r->stream));
+		OK(ncclAllReduce(r->from, r->to + COUNT, COUNT, ncclInt32, ncclSum, r->comm, r->stream));
+		OK(ncclSend(r->from, 0, ncclInt32, r->rank, r->comm, r->stream));
+		OK(ncclRecv(r->to, 0, ncclInt32, r->rank, r->comm, r->stream));
 	}
 	OK(ncclGroupEnd());
+	pull_all(ranks, n);
 	EACH(COUNT, r->out[i] == element((r->rank + r->size - 1) % r->size, i) && r->out[COUNT + i] == sum(r->size, i));
 	OK(ncclGroupStart());
 	OK(ncclGroupEnd()); // of nothing
@@ -256,9 +292,11 @@ static void parts(rank_t *ranks, int n)
 		CHECK(size == (r->size - r->rank % 2) / 2); // 0 and 2 of four, and 1 alone
 		CHECK(rank == size - 1 - r->rank / 2);      // by key
 		r->in[0] = r->rank;
-		OK(ncclAllReduce(r->in, r->out, 1, ncclInt32, ncclSum, part[r->rank], stream));
+		pushed(r);
+		OK(ncclAllReduce(r->from, r->to, 1, ncclInt32, ncclSum, part[r->rank], r->stream));
 	}
 	OK(ncclGroupEnd());
+	pull_all(ranks, n);
 	for (rank_t *r = ranks; r < ranks + n; r++) {
 		if (part[r->rank]) {
 			CHECK(r->out[0] == (r->rank % 2 ? 1 : 2));
@@ -277,9 +315,11 @@ static void parts(rank_t *ranks, int n)
 	for (rank_t *r = ranks; r < ranks + n; r++)
 		if (r->rank != 1) {
 			r->in[0] = r->rank;
-			OK(ncclAllGather(r->in, r->out, 1, ncclInt32, few[r->rank], stream));
+			pushed(r);
+			OK(ncclAllGather(r->from, r->to, 1, ncclInt32, few[r->rank], r->stream));
 		}
 	OK(ncclGroupEnd());
+	pull_all(ranks, n);
 	for (rank_t *r = ranks; r < ranks + n; r++)
 		if (r->rank != 1) {
 			CHECK(r->out[0] == 0 && r->out[1] == 2 && r->out[2] == 3);
@@ -287,22 +327,39 @@ static void parts(rank_t *ranks, int n)
 		}
 }
 
-// memory registers what ncclMemAlloc gives.
+// memory reduces in what ncclMemAlloc gives and what is registered.
 static void memory(rank_t *ranks, int n)
 {
+	enum { BIG = 10000 };
 	void *buffer[RANKS];
 	ncclWindow_t win[RANKS];
 	void *handle[RANKS];
 	for (rank_t *r = ranks; r < ranks + n; r++) {
-		OK(ncclMemAlloc(&buffer[r->rank], 10000));
+		use_device(r->rank);
+		OK(ncclMemAlloc(&buffer[r->rank], BIG));
 		CHECK((uintptr_t)buffer[r->rank] % NCCL_WIN_REQUIRED_ALIGNMENT == 0);
-		memset(buffer[r->rank], 7, 10000);
-		OK(ncclCommRegister(r->comm, buffer[r->rank], 10000, &handle[r->rank]));
+		OK(ncclCommRegister(r->comm, buffer[r->rank], BIG, &handle[r->rank]));
 	}
 	OK(ncclGroupStart());
 	for (rank_t *r = ranks; r < ranks + n; r++)
-		OK(ncclCommWindowRegister(r->comm, buffer[r->rank], 10000, &win[r->rank], NCCL_WIN_COLL_SYMMETRIC));
+		OK(ncclCommWindowRegister(r->comm, buffer[r->rank], BIG, &win[r->rank], NCCL_WIN_COLL_SYMMETRIC));
 	OK(ncclGroupEnd());
+	fill_all(ranks, n);
+	OK(ncclGroupStart());
+	for (rank_t *r = ranks; r < ranks + n; r++)
+		OK(ncclAllReduce(r->from, buffer[r->rank], COUNT, ncclInt32, ncclSum, r->comm, r->stream));
+	for (rank_t *r = ranks; r < ranks + n; r++)
+		OK(ncclAllReduce(buffer[r->rank], buffer[r->rank], COUNT, ncclInt32, ncclMax, r->comm, r->stream));
+	OK(ncclGroupEnd());
+	for (rank_t *r = ranks; r < ranks + n; r++) {
+		int got[COUNT];
+		if (ON_GPUS)
+			pull(r->device, got, buffer[r->rank], sizeof got, r->stream);
+		else
+			memcpy(got, buffer[r->rank], sizeof got);
+		for (int i = 0; i < COUNT; i++)
+			CHECK(got[i] == sum(r->size, i));
+	}
 	for (rank_t *r = ranks; r < ranks + n; r++) {
 		void *at;
 		OK(ncclWinGetUserPtr(r->comm, win[r->rank], &at));
@@ -316,6 +373,56 @@ static void memory(rank_t *ranks, int n)
 	}
 }
 
+#ifdef GPUS
+// twice is a kernel of the program's own, x[i] *= 2 for each of a block's threads.
+static const char twice[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".visible .entry twice(.param .u64 x, .param .u32 factor)\n{\n"
+    "\t.reg .b64 %rd<4>;\n\t.reg .b32 %r<4>;\n"
+    "\tld.param.u64 %rd1, [x];\n\tld.param.u32 %r3, [factor];\n\tmov.u32 %r1, %tid.x;\n"
+    "\tmul.wide.u32 %rd2, %r1, 4;\n\tadd.s64 %rd3, %rd1, %rd2;\n"
+    "\tld.global.u32 %r2, [%rd3];\n\tmul.lo.s32 %r2, %r2, %r3;\n\tst.global.u32 [%rd3], %r2;\n\tret;\n}\n";
+
+// captured has the program's own kernel and a collective in a graph of each rank, which is launched twice.
+static void captured(rank_t *ranks, int n)
+{
+	graph_exec launch[RANKS];
+	graph recorded[RANKS];
+	fill_all(ranks, n);
+	for (rank_t *r = ranks; r < ranks + n; r++) {
+		module m;
+		function f;
+		use_device(r->rank);
+		CU(cuModuleLoadData(&m, twice));
+		CU(cuModuleGetFunction(&f, m, "twice"));
+		address x = (address)r->from;
+		int factor = 2;
+		void *params[] = {&x, &factor};
+		CU(cuStreamBeginCapture_v2(r->stream, 1));
+		CU(cuLaunchKernel(f, 1, 1, 1, COUNT, 1, 1, 0, r->stream, params, NULL));
+	}
+	if (n > 1)
+		OK(ncclGroupStart());
+	for (rank_t *r = ranks; r < ranks + n; r++)
+		OK(ncclAllReduce(r->from, r->to, COUNT, ncclInt32, ncclSum, r->comm, r->stream));
+	if (n > 1)
+		OK(ncclGroupEnd());
+	for (rank_t *r = ranks; r < ranks + n; r++)
+		CU(cuStreamEndCapture(r->stream, &recorded[r->rank]));
+	for (rank_t *r = ranks; r < ranks + n; r++)
+		CU(cuGraphInstantiateWithFlags(&launch[r->rank], recorded[r->rank], 0));
+	for (int k = 0; k < 2; k++)
+		for (rank_t *r = ranks; r < ranks + n; r++)
+			CU(cuGraphLaunch(launch[r->rank], r->stream));
+	pull_all(ranks, n);
+	EACH(COUNT, r->out[i] == 4 * sum(r->size, i));
+	for (rank_t *r = ranks; r < ranks + n; r++) {
+		CU(cuGraphExecDestroy(launch[r->rank]));
+		CU(cuGraphDestroy(recorded[r->rank]));
+	}
+}
+#endif
+
 static void everything(rank_t *ranks, int n)
 {
 	collectives(ranks, n);
@@ -325,6 +432,9 @@ static void everything(rank_t *ranks, int n)
 	messages(ranks, n);
 	parts(ranks, n);
 	memory(ranks, n);
+#ifdef GPUS
+	captured(ranks, n);
+#endif
 	collectives(ranks, n); // the communicators are as they were
 }
 
@@ -334,25 +444,27 @@ static int shared_size;
 static void *one_thread(void *rank)
 {
 	ncclComm_t comm;
+	use_device((int)(intptr_t)rank);
 	OK(ncclCommInitRank(&comm, shared_size, shared, (int)(intptr_t)rank));
 	rank_t r = new_rank(comm);
 	CHECK(r.rank == (int)(intptr_t)rank && r.size == shared_size);
 	everything(&r, 1);
 	OK(ncclCommFinalize(comm));
-	WRONG(ncclAllReduce(r.in, r.out, 1, ncclInt32, ncclSum, comm, stream), ncclInvalidUsage, "was finalized");
+	WRONG(ncclAllReduce(r.from, r.to, 1, ncclInt32, ncclSum, comm, r.stream), ncclInvalidUsage, "was finalized");
 	free_rank(&r);
 	return NULL;
 }
 
 int main(int argc, char **argv)
 {
-	alarm(120);
+	alarm(300);
 	CHECK(argc >= 3);
 	if (!strcmp(argv[1], "process")) {
 		ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
 		ncclComm_t comm;
 		int rank = atoi(argv[2]), size = atoi(argv[3]);
 		config.maxCTAs = 8;
+		use_device(rank);
 		OK(ncclCommInitRankConfig(&comm, size, meet(argv[4], rank), rank, &config));
 		rank_t r = new_rank(comm);
 		everything(&r, 1);
@@ -379,8 +491,10 @@ int main(int argc, char **argv)
 		ncclUniqueId id;
 		OK(ncclGetUniqueId(&id));
 		OK(ncclGroupStart());
-		for (int i = 0; i < size; i++)
+		for (int i = 0; i < size; i++) {
+			use_device(i);
 			OK(ncclCommInitRank(&comms[i], size, id, i));
+		}
 		OK(ncclGroupEnd());
 		for (int i = 0; i < size; i++)
 			ranks[i] = new_rank(comms[i]);

@@ -1,0 +1,81 @@
+//go:build linux
+
+// The driver's functions under their exported names. All arguments are integers and pointers, so a
+// function hands its words to the Go half (go.go), which knows them by the name.
+#include <stdint.h>
+
+#include "_cgo_export.h"
+
+#define F(name, parameters, ...)                       \
+	int name parameters                            \
+	{                                              \
+		uintptr_t words[12] = {__VA_ARGS__};   \
+		return ringo_cuda((char *)#name, words); \
+	}
+#define F0(name) F(name, (void), 0)
+#define F1(name) F(name, (uintptr_t a), a)
+#define F2(name) F(name, (uintptr_t a, uintptr_t b), a, b)
+#define F3(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c), a, b, c)
+#define F4(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d), a, b, c, d)
+#define F5(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e), a, b, c, d, e)
+#define F6(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f), a, b, c, d, e, f)
+#define F11(name) F(name, (uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, uintptr_t h, uintptr_t i, uintptr_t j, uintptr_t k), a, b, c, d, e, f, g, h, i, j, k)
+
+F1(cuDriverGetVersion) F2(cuStreamCreate) F2(cuModuleLoadData) F1(cuDeviceGetCount) F2(cuDeviceGet)
+F3(cuDeviceGetName) F2(cuDeviceGetUuid_v2) F3(cuDeviceGetPCIBusId) F2(cuDeviceTotalMem_v2)
+F3(cuDeviceGetAttribute) F3(cuDeviceCanAccessPeer) F4(cuDeviceGetP2PAttribute) F2(cuDevicePrimaryCtxRetain)
+F1(cuDevicePrimaryCtxRelease_v2) F3(cuDevicePrimaryCtxGetState) F1(cuCtxPushCurrent_v2)
+F1(cuCtxPopCurrent_v2) F1(cuCtxGetCurrent) F1(cuCtxSetCurrent) F1(cuCtxGetDevice) F0(cuCtxSynchronize)
+F2(cuCtxEnablePeerAccess) F1(cuCtxDisablePeerAccess) F2(cuCtxGetStreamPriorityRange) F2(cuMemGetInfo_v2)
+F2(cuMemAlloc_v2) F1(cuMemFree_v2) F3(cuMemGetAddressRange_v2) F3(cuMemHostAlloc) F1(cuMemFreeHost)
+F3(cuMemHostRegister_v2) F1(cuMemHostUnregister) F3(cuMemHostGetDevicePointer_v2) F3(cuMemcpyHtoD_v2)
+F3(cuMemcpyDtoH_v2) F3(cuMemcpyDtoD_v2) F4(cuMemcpyAsync) F6(cuMemcpyPeerAsync) F3(cuMemsetD8_v2)
+F4(cuMemsetD8Async) F4(cuMemsetD32Async) F3(cuPointerGetAttribute) F3(cuPointerSetAttribute)
+F3(cuMemGetAllocationGranularity) F4(cuMemCreate) F1(cuMemRelease) F5(cuMemAddressReserve)
+F2(cuMemAddressFree) F5(cuMemMap) F2(cuMemUnmap) F4(cuMemSetAccess) F2(cuMemRetainAllocationHandle)
+F4(cuMemExportToShareableHandle) F3(cuMemImportFromShareableHandle) F2(cuIpcGetMemHandle)
+F1(cuIpcCloseMemHandle) F2(cuIpcGetEventHandle) F3(cuStreamCreateWithPriority) F1(cuStreamDestroy_v2)
+F1(cuStreamSynchronize) F1(cuStreamQuery) F3(cuStreamWaitEvent) F2(cuStreamGetCtx) F2(cuStreamGetFlags)
+F2(cuStreamGetPriority) F2(cuStreamGetId) F3(cuLaunchHostFunc) F4(cuStreamWriteValue32_v2)
+F4(cuStreamWriteValue64_v2) F4(cuStreamWaitValue32_v2) F4(cuStreamWaitValue64_v2) F2(cuStreamBeginCapture_v2)
+F2(cuStreamEndCapture) F2(cuStreamIsCapturing) F6(cuStreamGetCaptureInfo_v2)
+F4(cuStreamUpdateCaptureDependencies) F1(cuThreadExchangeStreamCaptureMode) F2(cuEventCreate)
+F1(cuEventDestroy_v2) F2(cuEventRecord) F3(cuEventRecordWithFlags) F1(cuEventQuery) F1(cuEventSynchronize)
+F3(cuEventElapsedTime) F5(cuModuleLoadDataEx) F1(cuModuleUnload) F3(cuModuleGetFunction)
+F4(cuModuleGetGlobal_v2) F3(cuFuncGetAttribute) F3(cuFuncSetAttribute) F4(cuFuncGetParamInfo)
+F4(cuOccupancyMaxActiveBlocksPerMultiprocessor) F11(cuLaunchKernel) F4(cuLaunchKernelEx) F2(cuGraphCreate)
+F1(cuGraphDestroy) F6(cuStreamBeginCaptureToGraph) F2(cuGraphClone) F5(cuGraphAddChildGraphNode)
+F5(cuGraphConditionalHandleCreate) F6(cuGraphAddNode_v2) F3(cuGraphExecUpdate_v2) F3(cuGraphGetNodes)
+F5(cuGraphAddEventRecordNode) F4(cuGraphAddDependencies) F4(cuGraphRemoveDependencies)
+F3(cuGraphInstantiateWithFlags) F2(cuGraphUpload) F2(cuGraphLaunch) F1(cuGraphExecDestroy)
+F5(cuUserObjectCreate) F2(cuUserObjectRetain) F2(cuUserObjectRelease) F4(cuGraphRetainUserObject)
+
+// A handle of another process comes by value.
+typedef struct {
+	char bytes[64];
+} handle;
+
+int cuIpcOpenMemHandle_v2(uintptr_t to, handle h, unsigned flags)
+{
+	uintptr_t words[12] = {to, (uintptr_t)&h, flags};
+	return ringo_cuda((char *)"cuIpcOpenMemHandle_v2", words);
+}
+int cuIpcOpenEventHandle(uintptr_t to, handle h)
+{
+	uintptr_t words[12] = {to, (uintptr_t)&h};
+	return ringo_cuda((char *)"cuIpcOpenEventHandle", words);
+}
+
+int cuInit(unsigned flags)
+{
+	int count;
+	uintptr_t words[12] = {(uintptr_t)&count};
+	return flags ? 1 : ringo_cuda((char *)"cuDeviceGetCount", words);
+}
+
+int cuGetErrorString(int result, const char **to)
+{
+	*to = ringo_cuda_error(result);
+	return 0;
+}
+int cuGetErrorName(int result, const char **to) { return cuGetErrorString(result, to); }

@@ -1,0 +1,50 @@
+//go:build linux && (amd64 || arm64)
+
+package main
+
+import (
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cudac"
+	"github.com/ringo-go/ringo/internal/gputest"
+)
+
+// TestDriver builds the library and has the tests of a CUDA driver run on it as if it were the real one.
+func TestDriver(t *testing.T) {
+	for _, tool := range []string{"gcc", "go", "bash"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			gputest.Missing(t, "gcc", err.Error())
+		}
+	}
+	for _, source := range []string{"cuda.c", "libcuda.map", "../../scripts/libcuda"} {
+		_, err := os.ReadFile(source) // go test notices what it has read: a change is another test
+		require.NoError(t, err)
+	}
+	lib := filepath.Join(t.TempDir(), "libcuda.so.1")
+	text, err := exec.Command("bash", "../../scripts/libcuda", lib).CombinedOutput()
+	require.NoError(t, err, "%s", text)
+
+	f, err := elf.Open(lib)
+	require.NoError(t, err)
+	defer f.Close()
+	symbols, err := f.DynamicSymbols()
+	require.NoError(t, err)
+	var got []string
+	for _, s := range symbols {
+		if s.Section != elf.SHN_UNDEF {
+			got = append(got, s.Name)
+		}
+	}
+	require.ElementsMatch(t, append(cudac.Names(), "cuInit", "cuGetErrorName", "cuGetErrorString"), got)
+
+	cmd := exec.Command("go", "test", "-count=1", "-run", "TestConformance", "../../internal/cuda")
+	cmd.Env = append(os.Environ(), "REQUIRE=cuda", "RINGO_EMULATE=2", "RINGO_CUDA_LIBRARY="+lib)
+	text, err = cmd.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+}

@@ -1,0 +1,69 @@
+// Package cudac is the CUDA driver's interface as programs in C have it, in front of a
+// cuda.Driver: it makes libcuda.so.1 of the emulator, for cmd/libcuda. A function is called by
+// its exported name, with its arguments as words, and answers a CUresult.
+//
+// It has the functions that package cuda calls, in the versions that it calls, and a few that every
+// program needs. The trap: arguments are addresses that nobody checks, as in the real driver.
+package cudac
+
+import (
+	"errors"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// Args are the arguments of a call. Only the lower half of one is meant where C has an int.
+type Args [12]uintptr
+
+// Callback calls a C function, void f(void *p).
+type Callback func(f, p uintptr)
+
+// A Library answers calls.
+type Library struct {
+	d    cuda.Driver
+	call Callback
+	kept memory
+}
+
+// New is a library in front of a driver. call calls functions of the program.
+func New(d cuda.Driver, call Callback) *Library { return &Library{d: d, call: call} }
+
+// unknown is CUDA_ERROR_UNKNOWN.
+const unknown = 999
+
+// Do carries out a call.
+func (l *Library) Do(name string, a *Args) cuda.Result {
+	f := functions[name]
+	if f == nil {
+		return cuda.ErrNotSupported
+	}
+	err := f(l, a)
+	var failed *cuda.Error
+	var plain cuda.Result
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &failed):
+		return failed.Result
+	case errors.As(err, &plain):
+		return plain
+	}
+	return unknown
+}
+
+// Names are the functions that there are.
+func Names() []string {
+	names := make([]string, 0, len(functions))
+	for n := range functions {
+		names = append(names, n)
+	}
+	return names
+}
+
+// notReady makes an error of a query's false.
+func notReady(ready bool, err error) error {
+	if err == nil && !ready {
+		return cuda.ErrNotReady
+	}
+	return err
+}

@@ -1,0 +1,255 @@
+package cudac
+
+import (
+	"maps"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// A function carries out one call of the driver.
+type function func(l *Library, a *Args) error
+
+// functions are by their exported names. Each reads its arguments in the order of cuda.h.
+var functions = together(devices, contexts, allocations, copies, virtual, ipc, streams, captures, events, modules, graphs)
+
+func together(parts ...map[string]function) map[string]function {
+	all := map[string]function{}
+	for _, part := range parts {
+		maps.Copy(all, part)
+	}
+	return all
+}
+
+// i is an int argument, dev a device's.
+func (a *Args) i(n int) int           { return int(int32(a[n])) }
+func (a *Args) dev(n int) cuda.Device { return cuda.Device(int32(a[n])) }
+func (a *Args) u(n int) uint32        { return uint32(a[n]) }
+
+var devices = map[string]function{
+	"cuDriverGetVersion": func(l *Library, a *Args) error {
+		v, err := l.d.DriverGetVersion()
+		return put(a[0], int32(v), err)
+	},
+	"cuDeviceGetCount": func(l *Library, a *Args) error {
+		n, err := l.d.DeviceGetCount()
+		return put(a[0], int32(n), err)
+	},
+	"cuDeviceGet": func(l *Library, a *Args) error {
+		d, err := l.d.DeviceGet(a.i(1))
+		return put(a[0], d, err)
+	},
+	"cuDeviceGetName": func(l *Library, a *Args) error {
+		s, err := l.d.DeviceGetName(a.dev(2))
+		if err == nil {
+			putText(a[0], a[1], s)
+		}
+		return err
+	},
+	"cuDeviceGetPCIBusId": func(l *Library, a *Args) error {
+		s, err := l.d.DeviceGetPCIBusId(a.dev(2))
+		if err == nil {
+			putText(a[0], a[1], s)
+		}
+		return err
+	},
+	"cuDeviceGetUuid_v2": func(l *Library, a *Args) error {
+		u, err := l.d.DeviceGetUuid(a.dev(1))
+		return put(a[0], u, err)
+	},
+	"cuDeviceTotalMem_v2": func(l *Library, a *Args) error {
+		n, err := l.d.DeviceTotalMem(a.dev(1))
+		return put(a[0], n, err)
+	},
+	"cuDeviceGetAttribute": func(l *Library, a *Args) error {
+		v, err := l.d.DeviceGetAttribute(cuda.DeviceAttribute(a.i(1)), a.dev(2))
+		return put(a[0], int32(v), err)
+	},
+	"cuDeviceCanAccessPeer": func(l *Library, a *Args) error {
+		can, err := l.d.DeviceCanAccessPeer(a.dev(1), a.dev(2))
+		return put(a[0], truth(can), err)
+	},
+	"cuDeviceGetP2PAttribute": func(l *Library, a *Args) error {
+		v, err := l.d.DeviceGetP2PAttribute(cuda.P2PAttribute(a.i(1)), a.dev(2), a.dev(3))
+		return put(a[0], int32(v), err)
+	},
+}
+
+// truth is a C int.
+func truth(b bool) int32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+var contexts = map[string]function{
+	"cuDevicePrimaryCtxRetain": func(l *Library, a *Args) error {
+		c, err := l.d.DevicePrimaryCtxRetain(a.dev(1))
+		return put(a[0], c, err)
+	},
+	"cuDevicePrimaryCtxRelease_v2": func(l *Library, a *Args) error { return l.d.DevicePrimaryCtxRelease(a.dev(0)) },
+	"cuDevicePrimaryCtxGetState": func(l *Library, a *Args) error {
+		flags, active, err := l.d.DevicePrimaryCtxGetState(a.dev(0))
+		if err := put(a[1], flags, err); err != nil {
+			return err
+		}
+		return put(a[2], truth(active), err)
+	},
+	"cuCtxPushCurrent_v2": func(l *Library, a *Args) error { return l.d.CtxPushCurrent(cuda.Context(a[0])) },
+	"cuCtxPopCurrent_v2": func(l *Library, a *Args) error {
+		c, err := l.d.CtxPopCurrent()
+		return put(a[0], c, err)
+	},
+	"cuCtxGetCurrent": func(l *Library, a *Args) error {
+		c, err := l.d.CtxGetCurrent()
+		return put(a[0], c, err)
+	},
+	"cuCtxSetCurrent": func(l *Library, a *Args) error { return l.d.CtxSetCurrent(cuda.Context(a[0])) },
+	"cuCtxGetDevice": func(l *Library, a *Args) error {
+		d, err := l.d.CtxGetDevice()
+		return put(a[0], d, err)
+	},
+	"cuCtxSynchronize":       func(l *Library, a *Args) error { return l.d.CtxSynchronize() },
+	"cuCtxEnablePeerAccess":  func(l *Library, a *Args) error { return l.d.CtxEnablePeerAccess(cuda.Context(a[0])) },
+	"cuCtxDisablePeerAccess": func(l *Library, a *Args) error { return l.d.CtxDisablePeerAccess(cuda.Context(a[0])) },
+	"cuCtxGetStreamPriorityRange": func(l *Library, a *Args) error {
+		least, greatest, err := l.d.CtxGetStreamPriorityRange()
+		if err := put(a[0], int32(least), err); err != nil {
+			return err
+		}
+		return put(a[1], int32(greatest), err)
+	},
+}
+
+var allocations = map[string]function{
+	"cuMemGetInfo_v2": func(l *Library, a *Args) error {
+		free, total, err := l.d.MemGetInfo()
+		if err := put(a[0], free, err); err != nil {
+			return err
+		}
+		return put(a[1], total, err)
+	},
+	"cuMemAlloc_v2": func(l *Library, a *Args) error {
+		p, err := l.d.MemAlloc(int(a[1]))
+		return put(a[0], p, err)
+	},
+	"cuMemFree_v2": func(l *Library, a *Args) error { return l.d.MemFree(a[0]) },
+	"cuMemGetAddressRange_v2": func(l *Library, a *Args) error {
+		base, n, err := l.d.MemGetAddressRange(a[2])
+		if err := put(a[0], base, err); err != nil {
+			return err
+		}
+		return put(a[1], n, err)
+	},
+	"cuMemHostAlloc": func(l *Library, a *Args) error {
+		p, err := l.d.MemHostAlloc(int(a[1]), cuda.HostAllocFlags(a[2]))
+		return put(a[0], p, err)
+	},
+	"cuMemFreeHost": func(l *Library, a *Args) error { return l.d.MemFreeHost(a[0]) },
+	"cuMemHostRegister_v2": func(l *Library, a *Args) error {
+		return l.d.MemHostRegister(a[0], int(a[1]), cuda.HostRegisterFlags(a[2]))
+	},
+	"cuMemHostUnregister": func(l *Library, a *Args) error { return l.d.MemHostUnregister(a[0]) },
+	"cuMemHostGetDevicePointer_v2": func(l *Library, a *Args) error {
+		p, err := l.d.MemHostGetDevicePointer(a[1])
+		return put(a[0], p, err)
+	},
+	"cuPointerGetAttribute": func(l *Library, a *Args) error {
+		v, err := l.d.PointerGetAttribute(cuda.PointerAttribute(a.i(1)), a[2])
+		switch cuda.PointerAttribute(a.i(1)) {
+		case cuda.PointerMemoryType, cuda.PointerSyncMemops, cuda.PointerIsManaged, cuda.PointerDeviceOrdinal, cuda.PointerLegacyIPC:
+			return put(a[0], uint32(v), err)
+		}
+		return put(a[0], v, err)
+	},
+	"cuPointerSetAttribute": func(l *Library, a *Args) error {
+		if cuda.PointerAttribute(a.i(1)) != cuda.PointerSyncMemops {
+			return cuda.ErrNotSupported
+		}
+		return l.d.PointerSetSyncMemops(a[2], *at[uint32](a[0]) != 0)
+	},
+}
+
+var copies = map[string]function{
+	"cuMemcpyHtoD_v2": func(l *Library, a *Args) error { return l.d.MemcpyHtoD(a[0], list[byte](a[1], a[2])) },
+	"cuMemcpyDtoH_v2": func(l *Library, a *Args) error { return l.d.MemcpyDtoH(list[byte](a[0], a[2]), a[1]) },
+	"cuMemcpyDtoD_v2": func(l *Library, a *Args) error { return l.d.MemcpyDtoD(a[0], a[1], int(a[2])) },
+	"cuMemcpyAsync": func(l *Library, a *Args) error {
+		return l.d.MemcpyAsync(a[0], a[1], int(a[2]), cuda.Stream(a[3]))
+	},
+	"cuMemcpyPeerAsync": func(l *Library, a *Args) error {
+		return l.d.MemcpyPeerAsync(a[0], cuda.Context(a[1]), a[2], cuda.Context(a[3]), int(a[4]), cuda.Stream(a[5]))
+	},
+	"cuMemsetD8_v2": func(l *Library, a *Args) error { return l.d.MemsetD8(a[0], byte(a[1]), int(a[2])) },
+	"cuMemsetD8Async": func(l *Library, a *Args) error {
+		return l.d.MemsetD8Async(a[0], byte(a[1]), int(a[2]), cuda.Stream(a[3]))
+	},
+	"cuMemsetD32Async": func(l *Library, a *Args) error {
+		return l.d.MemsetD32Async(a[0], a.u(1), int(a[2]), cuda.Stream(a[3]))
+	},
+}
+
+// propOf reads a CUmemAllocationProp.
+func propOf(p uintptr) cuda.AllocationProp {
+	c := at[memProp](p)
+	return cuda.AllocationProp{Device: cuda.Device(c.locationID), Shareable: c.handleTypes&1 != 0, RDMA: c.rdma != 0}
+}
+
+var virtual = map[string]function{
+	"cuMemGetAllocationGranularity": func(l *Library, a *Args) error {
+		n, err := l.d.MemGetAllocationGranularity(propOf(a[1]), cuda.GranularityOption(a.i(2)))
+		return put(a[0], n, err)
+	},
+	"cuMemCreate": func(l *Library, a *Args) error {
+		h, err := l.d.MemCreate(int(a[1]), propOf(a[2]))
+		return put(a[0], h, err)
+	},
+	"cuMemRelease": func(l *Library, a *Args) error { return l.d.MemRelease(cuda.MemHandle(a[0])) },
+	"cuMemAddressReserve": func(l *Library, a *Args) error {
+		p, err := l.d.MemAddressReserve(int(a[1]), int(a[2]))
+		return put(a[0], p, err)
+	},
+	"cuMemAddressFree": func(l *Library, a *Args) error { return l.d.MemAddressFree(a[0], int(a[1])) },
+	"cuMemMap":         func(l *Library, a *Args) error { return l.d.MemMap(a[0], int(a[1]), cuda.MemHandle(a[3])) },
+	"cuMemUnmap":       func(l *Library, a *Args) error { return l.d.MemUnmap(a[0], int(a[1])) },
+	"cuMemSetAccess": func(l *Library, a *Args) error {
+		var devices []cuda.Device
+		for _, d := range list[memAccess](a[2], a[3]) {
+			devices = append(devices, cuda.Device(d.locationID))
+		}
+		return l.d.MemSetAccess(a[0], int(a[1]), devices...)
+	},
+	"cuMemRetainAllocationHandle": func(l *Library, a *Args) error {
+		h, err := l.d.MemRetainAllocationHandle(a[1])
+		return put(a[0], h, err)
+	},
+	"cuMemExportToShareableHandle": func(l *Library, a *Args) error {
+		fd, err := l.d.MemExportToShareableHandle(cuda.MemHandle(a[1]))
+		return put(a[0], int32(fd), err)
+	},
+	"cuMemImportFromShareableHandle": func(l *Library, a *Args) error {
+		h, err := l.d.MemImportFromShareableHandle(a.i(1))
+		return put(a[0], h, err)
+	},
+}
+
+// A handle of 64 bytes by value comes as the address of a copy.
+var ipc = map[string]function{
+	"cuIpcGetMemHandle": func(l *Library, a *Args) error {
+		h, err := l.d.IpcGetMemHandle(a[1])
+		return put(a[0], h, err)
+	},
+	"cuIpcOpenMemHandle_v2": func(l *Library, a *Args) error {
+		p, err := l.d.IpcOpenMemHandle(*at[cuda.IPCHandle](a[1]))
+		return put(a[0], p, err)
+	},
+	"cuIpcCloseMemHandle": func(l *Library, a *Args) error { return l.d.IpcCloseMemHandle(a[0]) },
+	"cuIpcGetEventHandle": func(l *Library, a *Args) error {
+		h, err := l.d.IpcGetEventHandle(cuda.Event(a[1]))
+		return put(a[0], h, err)
+	},
+	"cuIpcOpenEventHandle": func(l *Library, a *Args) error {
+		e, err := l.d.IpcOpenEventHandle(*at[cuda.IPCHandle](a[1]))
+		return put(a[0], e, err)
+	},
+}

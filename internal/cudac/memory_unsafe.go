@@ -1,0 +1,113 @@
+package cudac
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// memory is what programs are given addresses of, so that it stays.
+type memory struct {
+	sync.Mutex
+	nodes  map[cuda.Stream][]cuda.GraphNode // of StreamGetCaptureInfo, until the next for the stream
+	bodies []*cuda.Graph                    // of conditional nodes
+}
+
+func pointer(at uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&at)) }
+
+// at is the value at an address.
+func at[T any](p uintptr) *T { return (*T)(pointer(p)) }
+
+// list is n values at an address.
+func list[T any](p, n uintptr) []T {
+	if n == 0 || p == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(pointer(p)), n)
+}
+
+// put stores the result of a call, unless the program wants none.
+func put[T any](p uintptr, v T, err error) error {
+	if err == nil && p != 0 {
+		*(*T)(pointer(p)) = v
+	}
+	return err
+}
+
+// text is a C string.
+func text(p uintptr) string {
+	n := uintptr(0)
+	for *at[byte](p + n) != 0 {
+		n++
+	}
+	return string(list[byte](p, n))
+}
+
+// putText stores a C string in room for n bytes.
+func putText(p, n uintptr, s string) {
+	if p == 0 || n == 0 {
+		return
+	}
+	to := list[byte](p, n)
+	to[copy(to[:n-1], s)] = 0
+}
+
+// nodesOf gives an address of nodes.
+func (l *Library) nodesOf(s cuda.Stream, nodes []cuda.GraphNode) uintptr {
+	l.kept.Lock()
+	defer l.kept.Unlock()
+	if l.kept.nodes == nil {
+		l.kept.nodes = map[cuda.Stream][]cuda.GraphNode{}
+	}
+	l.kept.nodes[s] = nodes
+	return uintptr(unsafe.Pointer(unsafe.SliceData(nodes)))
+}
+
+// bodyOf gives an address of a graph.
+func (l *Library) bodyOf(g cuda.Graph) uintptr {
+	l.kept.Lock()
+	defer l.kept.Unlock()
+	l.kept.bodies = append(l.kept.bodies, &g)
+	return uintptr(unsafe.Pointer(&g))
+}
+
+// The structs of cuda.h that are read or written here; what is not has no name.
+type (
+	memProp struct { // CUmemAllocationProp
+		_, handleTypes int32
+		_, locationID  int32
+		_              uintptr
+		_, rdma        uint8
+		_              uint16
+		_              [4]uint8
+	}
+	memAccess struct { // CUmemAccessDesc
+		_, locationID int32
+		_             int32
+	}
+	launchConfig struct { // CUlaunchConfig
+		grid, block cuda.Dim3
+		shared      uint32
+		stream      cuda.Stream
+		attrs       uintptr
+		numAttrs    uint32
+	}
+	launchAttribute struct { // CUlaunchAttribute
+		id, _ uint32
+		value [16]uint32
+	}
+	updateInfo struct { // CUgraphExecUpdateResultInfo
+		result     uint32
+		node, from cuda.GraphNode
+	}
+	nodeParams struct { // CUgraphNodeParams of a conditional node
+		kind      uint32
+		_         [3]uint32
+		condition cuda.Condition
+		how       cuda.ConditionType
+		_         uint32
+		bodies    uintptr
+		ctx       cuda.Context
+	}
+)

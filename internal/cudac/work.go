@@ -1,0 +1,242 @@
+package cudac
+
+import (
+	"errors"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+func (a *Args) stream(n int) cuda.Stream { return cuda.Stream(a[n]) }
+
+var streams = map[string]function{
+	"cuStreamCreateWithPriority": func(l *Library, a *Args) error {
+		s, err := l.d.StreamCreate(cuda.StreamFlags(a.u(1)), a.i(2))
+		return put(a[0], s, err)
+	},
+	"cuStreamCreate": func(l *Library, a *Args) error {
+		s, err := l.d.StreamCreate(cuda.StreamFlags(a.u(1)), 0)
+		return put(a[0], s, err)
+	},
+	"cuStreamDestroy_v2":  func(l *Library, a *Args) error { return l.d.StreamDestroy(a.stream(0)) },
+	"cuStreamSynchronize": func(l *Library, a *Args) error { return l.d.StreamSynchronize(a.stream(0)) },
+	"cuStreamQuery":       func(l *Library, a *Args) error { return notReady(l.d.StreamQuery(a.stream(0))) },
+	"cuStreamWaitEvent": func(l *Library, a *Args) error {
+		return l.d.StreamWaitEvent(a.stream(0), cuda.Event(a[1]), a.u(2))
+	},
+	"cuStreamGetCtx": func(l *Library, a *Args) error {
+		c, err := l.d.StreamGetCtx(a.stream(0))
+		return put(a[1], c, err)
+	},
+	"cuStreamGetFlags": func(l *Library, a *Args) error {
+		f, err := l.d.StreamGetFlags(a.stream(0))
+		return put(a[1], f, err)
+	},
+	"cuStreamGetPriority": func(l *Library, a *Args) error {
+		p, err := l.d.StreamGetPriority(a.stream(0))
+		return put(a[1], int32(p), err)
+	},
+	"cuStreamGetId": func(l *Library, a *Args) error {
+		id, err := l.d.StreamGetId(a.stream(0))
+		return put(a[1], id, err)
+	},
+	"cuLaunchHostFunc": func(l *Library, a *Args) error {
+		f, p := a[1], a[2]
+		return l.d.LaunchHostFunc(a.stream(0), func() { l.call(f, p) })
+	},
+	"cuStreamWriteValue32_v2": func(l *Library, a *Args) error {
+		return l.d.StreamWriteValue32(a.stream(0), a[1], a.u(2), a.u(3))
+	},
+	"cuStreamWriteValue64_v2": func(l *Library, a *Args) error {
+		return l.d.StreamWriteValue64(a.stream(0), a[1], uint64(a[2]), a.u(3))
+	},
+	"cuStreamWaitValue32_v2": func(l *Library, a *Args) error {
+		return l.d.StreamWaitValue32(a.stream(0), a[1], a.u(2), cuda.WaitFlags(a.u(3)))
+	},
+	"cuStreamWaitValue64_v2": func(l *Library, a *Args) error {
+		return l.d.StreamWaitValue64(a.stream(0), a[1], uint64(a[2]), cuda.WaitFlags(a.u(3)))
+	},
+}
+
+var captures = map[string]function{
+	"cuStreamBeginCapture_v2": func(l *Library, a *Args) error {
+		return l.d.StreamBeginCapture(a.stream(0), cuda.CaptureMode(a.u(1)))
+	},
+	"cuStreamBeginCaptureToGraph": func(l *Library, a *Args) error {
+		return l.d.StreamBeginCaptureToGraph(a.stream(0), cuda.Graph(a[1]), list[cuda.GraphNode](a[2], a[4]), cuda.CaptureMode(a.u(5)))
+	},
+	"cuStreamEndCapture": func(l *Library, a *Args) error {
+		g, err := l.d.StreamEndCapture(a.stream(0))
+		return put(a[1], g, err)
+	},
+	"cuStreamIsCapturing": func(l *Library, a *Args) error {
+		s, err := l.d.StreamIsCapturing(a.stream(0))
+		return put(a[1], s, err)
+	},
+	"cuStreamGetCaptureInfo_v2": func(l *Library, a *Args) error {
+		info, err := l.d.StreamGetCaptureInfo(a.stream(0))
+		if err := put(a[1], info.Status, err); err != nil || info.Status != cuda.CaptureActive {
+			return err
+		}
+		return errors.Join(put(a[2], info.ID, nil), put(a[3], info.Graph, nil),
+			put(a[4], l.nodesOf(a.stream(0), info.Dependencies), nil), put(a[5], len(info.Dependencies), nil))
+	},
+	"cuStreamUpdateCaptureDependencies": func(l *Library, a *Args) error {
+		return l.d.StreamUpdateCaptureDependencies(a.stream(0), list[cuda.GraphNode](a[1], a[2]), a.u(3))
+	},
+	"cuThreadExchangeStreamCaptureMode": func(l *Library, a *Args) error {
+		before, err := l.d.ThreadExchangeStreamCaptureMode(*at[cuda.CaptureMode](a[0]))
+		return put(a[0], before, err)
+	},
+}
+
+var events = map[string]function{
+	"cuEventCreate": func(l *Library, a *Args) error {
+		e, err := l.d.EventCreate(cuda.EventFlags(a.u(1)))
+		return put(a[0], e, err)
+	},
+	"cuEventDestroy_v2": func(l *Library, a *Args) error { return l.d.EventDestroy(cuda.Event(a[0])) },
+	"cuEventRecord":     func(l *Library, a *Args) error { return l.d.EventRecord(cuda.Event(a[0]), a.stream(1)) },
+	"cuEventRecordWithFlags": func(l *Library, a *Args) error {
+		return l.d.EventRecordWithFlags(cuda.Event(a[0]), a.stream(1), a.u(2))
+	},
+	"cuEventQuery":       func(l *Library, a *Args) error { return notReady(l.d.EventQuery(cuda.Event(a[0]))) },
+	"cuEventSynchronize": func(l *Library, a *Args) error { return l.d.EventSynchronize(cuda.Event(a[0])) },
+	"cuEventElapsedTime": func(l *Library, a *Args) error {
+		ms, err := l.d.EventElapsedTime(cuda.Event(a[1]), cuda.Event(a[2]))
+		return put(a[0], ms, err)
+	},
+}
+
+// Options of cuModuleLoadDataEx, and marks of the array "extra" of a launch.
+const (
+	jitErrorLogBuffer = 5
+	jitErrorLogBytes  = 6
+
+	launchBuffer = 1
+	launchSize   = 2
+
+	launchCooperative = 2 // an attribute
+)
+
+// parameters is what the emulator knows of a kernel beyond cuda.Driver.
+type parameters interface {
+	FuncGetParamInfo(f cuda.Function, i int) (offset, size int, err error)
+}
+
+// paramInfo is where a kernel's parameter lies among its arguments.
+func (l *Library) paramInfo(f cuda.Function, i int) (offset, size int, err error) {
+	if d, ok := l.d.(parameters); ok {
+		return d.FuncGetParamInfo(f, i)
+	}
+	return 0, 0, cuda.ErrNotSupported
+}
+
+// arguments are the bytes of a kernel's parameters, which a program gives as a block (extra) or one by
+// one (params).
+func (l *Library) arguments(f cuda.Function, params, extra uintptr) ([]byte, error) {
+	if extra != 0 {
+		var block, size uintptr
+		for at := extra; *word(at) != 0; at += 16 {
+			switch *word(at) {
+			case launchBuffer:
+				block = *word(at + 8)
+			case launchSize:
+				size = *word(*word(at + 8))
+			}
+		}
+		return list[byte](block, size), nil
+	}
+	var args []byte
+	for i := 0; ; i++ {
+		offset, size, err := l.paramInfo(f, i)
+		if errors.Is(err, cuda.ErrInvalidValue) { // there are no more
+			return args, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, make([]byte, offset+size-len(args))...)
+		copy(args[offset:], list[byte](*word(params + 8*uintptr(i)), uintptr(size)))
+	}
+}
+
+func word(p uintptr) *uintptr { return at[uintptr](p) }
+
+var modules = map[string]function{
+	"cuModuleLoadData": func(l *Library, a *Args) error {
+		m, err := l.d.ModuleLoadData([]byte(text(a[1])))
+		return put(a[0], m, err)
+	},
+	"cuModuleLoadDataEx": func(l *Library, a *Args) error {
+		m, err := l.d.ModuleLoadData([]byte(text(a[1])))
+		var failed *cuda.Error
+		if errors.As(err, &failed) {
+			var room, size uintptr
+			for i := uintptr(0); i < a[2]; i++ {
+				switch v := *word(a[4] + 8*i); *at[uint32](a[3] + 4*i) {
+				case jitErrorLogBuffer:
+					room = v
+				case jitErrorLogBytes:
+					size = v
+				}
+			}
+			putText(room, size, failed.Detail)
+		}
+		return put(a[0], m, err)
+	},
+	"cuModuleUnload": func(l *Library, a *Args) error { return l.d.ModuleUnload(cuda.Module(a[0])) },
+	"cuModuleGetFunction": func(l *Library, a *Args) error {
+		f, err := l.d.ModuleGetFunction(cuda.Module(a[1]), text(a[2]))
+		return put(a[0], f, err)
+	},
+	"cuModuleGetGlobal_v2": func(l *Library, a *Args) error {
+		p, n, err := l.d.ModuleGetGlobal(cuda.Module(a[2]), text(a[3]))
+		if err := put(a[0], p, err); err != nil {
+			return err
+		}
+		return put(a[1], n, err)
+	},
+	"cuFuncGetAttribute": func(l *Library, a *Args) error {
+		v, err := l.d.FuncGetAttribute(cuda.FunctionAttribute(a.i(1)), cuda.Function(a[2]))
+		return put(a[0], int32(v), err)
+	},
+	"cuFuncSetAttribute": func(l *Library, a *Args) error {
+		return l.d.FuncSetAttribute(cuda.Function(a[0]), cuda.FunctionAttribute(a.i(1)), a.i(2))
+	},
+	"cuFuncGetParamInfo": func(l *Library, a *Args) error {
+		offset, size, err := l.paramInfo(cuda.Function(a[0]), int(a[1]))
+		if err := put(a[2], offset, err); err != nil {
+			return err
+		}
+		return put(a[3], size, err)
+	},
+	"cuOccupancyMaxActiveBlocksPerMultiprocessor": func(l *Library, a *Args) error {
+		n, err := l.d.OccupancyMaxActiveBlocksPerMultiprocessor(cuda.Function(a[1]), a.i(2), int(a[3]))
+		return put(a[0], int32(n), err)
+	},
+	"cuLaunchKernel": func(l *Library, a *Args) error {
+		f := cuda.Function(a[0])
+		args, err := l.arguments(f, a[9], a[10])
+		if err != nil {
+			return err
+		}
+		return l.d.LaunchKernel(f, &cuda.Launch{
+			Grid: cuda.Dim3{X: a.u(1), Y: a.u(2), Z: a.u(3)}, Block: cuda.Dim3{X: a.u(4), Y: a.u(5), Z: a.u(6)},
+			Shared: int(a.u(7)), Stream: a.stream(8),
+		}, args)
+	},
+	"cuLaunchKernelEx": func(l *Library, a *Args) error {
+		c, f := at[launchConfig](a[0]), cuda.Function(a[1])
+		args, err := l.arguments(f, a[2], a[3])
+		if err != nil {
+			return err
+		}
+		launch := &cuda.Launch{Grid: c.grid, Block: c.block, Shared: int(c.shared), Stream: c.stream}
+		for _, attr := range list[launchAttribute](c.attrs, uintptr(c.numAttrs)) {
+			if attr.id == launchCooperative {
+				launch.Cooperative = attr.value[0] != 0
+			}
+		}
+		return l.d.LaunchKernel(f, launch, args)
+	},
+}
