@@ -4,6 +4,7 @@
 // the state of the calling thread, and gives back what the Go half answers (go.go). The twins
 // with the prefix pnccl are other names of the same functions.
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -40,12 +41,21 @@ char *thread_error(void)
 
 static void in_child(void) { forked = 1; }
 
+// start starts Go's runtime. Its threads take over the signal mask that they are started with: the program's
+// signals are for the program's threads, and Go's have what they need for themselves.
 static void start(void)
 {
+	static const int needed[] = {SIGSEGV, SIGBUS, SIGFPE, SIGPIPE, SIGURG, SIGPROF};
+	sigset_t others, before;
+	sigfillset(&others);
+	for (unsigned i = 0; i < sizeof needed / sizeof *needed; i++)
+		sigdelset(&others, needed[i]);
 	pthread_atfork(NULL, NULL, in_child);
 	pthread_key_create(&errors, free);
+	pthread_sigmask(SIG_BLOCK, &others, &before);
 	for (initializer *f = ringo_init_begin; f < ringo_init_end; f++)
 		(*f)(argc, argv, envp);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	started = 1;
 }
 

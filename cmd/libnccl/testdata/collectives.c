@@ -26,8 +26,8 @@ static rank_t new_rank(ncclComm_t comm)
 	OK(ncclCommCount(comm, &r.size));
 	OK(ncclCommUserRank(comm, &r.rank));
 	OK(ncclCommCuDevice(comm, &device));
-	CHECK(device == (ON_GPUS ? r.rank : 0));
-	r.device = use_device(r.rank);
+	CHECK(device == device_of(r.rank));
+	r.device = use_device(device_of(r.rank));
 	r.stream = new_stream(r.device);
 	r.in = malloc(BYTES);
 	r.out = malloc(BYTES);
@@ -335,7 +335,7 @@ static void memory(rank_t *ranks, int n)
 	ncclWindow_t win[RANKS];
 	void *handle[RANKS];
 	for (rank_t *r = ranks; r < ranks + n; r++) {
-		use_device(r->rank);
+		use_device(device_of(r->rank));
 		OK(ncclMemAlloc(&buffer[r->rank], BIG));
 		CHECK((uintptr_t)buffer[r->rank] % NCCL_WIN_REQUIRED_ALIGNMENT == 0);
 		OK(ncclCommRegister(r->comm, buffer[r->rank], BIG, &handle[r->rank]));
@@ -392,7 +392,7 @@ static void captured(rank_t *ranks, int n)
 	for (rank_t *r = ranks; r < ranks + n; r++) {
 		module m;
 		function f;
-		use_device(r->rank);
+		use_device(device_of(r->rank));
 		CU(cuModuleLoadData(&m, twice));
 		CU(cuModuleGetFunction(&f, m, "twice"));
 		address x = (address)r->from;
@@ -444,7 +444,7 @@ static int shared_size;
 static void *one_thread(void *rank)
 {
 	ncclComm_t comm;
-	use_device((int)(intptr_t)rank);
+	use_device(device_of((int)(intptr_t)rank));
 	OK(ncclCommInitRank(&comm, shared_size, shared, (int)(intptr_t)rank));
 	rank_t r = new_rank(comm);
 	CHECK(r.rank == (int)(intptr_t)rank && r.size == shared_size);
@@ -464,7 +464,7 @@ int main(int argc, char **argv)
 		ncclComm_t comm;
 		int rank = atoi(argv[2]), size = atoi(argv[3]);
 		config.maxCTAs = 8;
-		use_device(rank);
+		use_device(device_of(rank));
 		OK(ncclCommInitRankConfig(&comm, size, meet(argv[4], rank), rank, &config));
 		rank_t r = new_rank(comm);
 		everything(&r, 1);
@@ -481,7 +481,10 @@ int main(int argc, char **argv)
 		ncclComm_t comms[RANKS];
 		rank_t ranks[RANKS];
 		int size = atoi(argv[2]);
-		OK(ncclCommInitAll(comms, size, NULL));
+		int devices[RANKS];
+		for (int i = 0; i < size; i++)
+			devices[i] = device_of(i);
+		OK(ncclCommInitAll(comms, size, devices));
 		for (int i = 0; i < size; i++)
 			ranks[i] = new_rank(comms[i]);
 		everything(ranks, size);
@@ -492,7 +495,7 @@ int main(int argc, char **argv)
 		OK(ncclGetUniqueId(&id));
 		OK(ncclGroupStart());
 		for (int i = 0; i < size; i++) {
-			use_device(i);
+			use_device(device_of(i));
 			OK(ncclCommInitRank(&comms[i], size, id, i));
 		}
 		OK(ncclGroupEnd());

@@ -137,6 +137,15 @@ int main(int argc, char **argv)
 			CHECK(after.sa_handler == before[s].sa_handler);
 	CHECK(sched_getaffinity(0, sizeof cpus_after, &cpus_after) == 0 && CPU_EQUAL(&cpus, &cpus_after));
 	CHECK(raise(SIGUSR1) == 0 && caught == SIGUSR1);
+	sigset_t user;
+	sigemptyset(&user);
+	sigaddset(&user, SIGUSR1);
+	CHECK(pthread_sigmask(SIG_BLOCK, &user, NULL) == 0);
+	caught = 0;
+	CHECK(threads() > 1 && kill(getpid(), SIGUSR1) == 0);
+	usleep(20000);
+	CHECK(caught == 0); // no thread of the library has taken it
+	CHECK(pthread_sigmask(SIG_UNBLOCK, &user, NULL) == 0 && caught == SIGUSR1);
 	if (sigsetjmp(back, 1) == 0)
 		*(volatile int *)8 = 1;
 	CHECK(caught == SIGSEGV);

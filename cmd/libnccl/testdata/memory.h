@@ -7,6 +7,7 @@
 
 enum { COUNT = 1000, ON_GPUS = 0 };
 typedef void *context;
+static int device_of(int rank) { return (void)rank, 0; }
 static context use_device(int device) { return (void)device, NULL; }
 static cudaStream_t new_stream(context c) { return (void)c, (cudaStream_t)(uintptr_t)0x1234; } // any value
 static void *place(context c, void *host, size_t n) { return (void)c, (void)n, host; }
@@ -38,14 +39,22 @@ extern int cuInit(unsigned), cuDeviceGetCount(int *), cuDeviceGet(int *, int), c
 			fail(__LINE__, "%s: %d", #call, r_); \
 	} while (0)
 
+// device_of is a rank's device; ranks share devices where there are too few.
+static int device_of(int rank)
+{
+	int count;
+	CU(cuInit(0));
+	CU(cuDeviceGetCount(&count));
+	return rank % count;
+}
+
 // use_device makes a device current on this thread, as cudaSetDevice does.
 static context use_device(int device)
 {
 	context c;
-	int count, d;
+	int d;
 	CU(cuInit(0));
-	CU(cuDeviceGetCount(&count));
-	CU(cuDeviceGet(&d, device % count));
+	CU(cuDeviceGet(&d, device));
 	CU(cuDevicePrimaryCtxRetain(&c, d));
 	CU(cuCtxSetCurrent(c));
 	return c;
