@@ -94,7 +94,7 @@ type Config struct {
 	// lanes have more bandwidth and leave less of the GPU to other kernels. Zero shares
 	// the GPU among the communicators of a process: the first has up to 128 blocks, and up to
 	// 8 always run side by side. More of them than that, or more blocks than fit, may wait
-	// for each other until Timeout. RINGO_MAX_CTAS, NCCL_MAX_CTAS.
+	// for each other until Timeout. RINGO_MAX_CTAS, NCCL_MAX_CTAS, NCCL_MAX_NCHANNELS.
 	MaxBlocks int
 	// MinBlocks is the least number of blocks that a kernel takes where there is work for them,
 	// whatever the policy; the most of all ranks counts, as far as MaxBlocks allows. It may be
@@ -116,7 +116,7 @@ type Config struct {
 	LaunchOrder bool
 	// CheckPointers has the driver look at the memory of every call on a GPU, which
 	// takes about a µs, not only at what is new to the communicator: memory that
-	// was freed meanwhile is found. RINGO_CHECK_POINTERS, NCCL_CHECK_POINTERS.
+	// was freed meanwhile is found. RINGO_CHECK_POINTERS, NCCL_CHECK_POINTERS, NCCL_CHECK_MODE=DEBUG_LOCAL.
 	CheckPointers bool
 	// Cores is how many cores the ranks of this host may use; fewer than ranks
 	// makes waits yield instead of spin. Default: the cores there are. RINGO_CORES.

@@ -153,3 +153,16 @@ func TestAlgoOfNCCL(t *testing.T) {
 	_, err = Config{}.From(func(name string) string { return map[string]string{"NCCL_ALGO": "fast"}[name] })
 	require.ErrorContains(t, err, "fast")
 }
+
+func TestNCCLLevels(t *testing.T) {
+	from := func(variables ...string) Config {
+		c, err := Config{}.fill(environment(variables...))
+		require.NoError(t, err)
+		return c
+	}
+	require.Equal(t, "NCCL_P2P_LEVEL is LOC", from("NCCL_P2P_LEVEL=LOC").noP2P)
+	require.Empty(t, from("NCCL_P2P_LEVEL=NVL").noP2P)
+	require.Equal(t, 16, from("NCCL_MAX_NCHANNELS=16").MaxBlocks)
+	require.True(t, from("NCCL_CHECK_MODE=DEBUG_LOCAL").CheckPointers)
+	require.False(t, from("NCCL_CHECK_MODE=DEFAULT").CheckPointers)
+}

@@ -62,7 +62,7 @@ func (c *Config) read(e variables) error {
 		{&c.Slots, DefaultSlots, []string{"RINGO_SLOTS"}},
 		{&c.Streams, 0, []string{"RINGO_SOCKET_STREAMS"}},
 		{&c.Cores, runtime.NumCPU(), []string{"RINGO_CORES"}},
-		{&c.MaxBlocks, 0, []string{"RINGO_MAX_CTAS", "NCCL_MAX_CTAS"}},
+		{&c.MaxBlocks, 0, []string{"RINGO_MAX_CTAS", "NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS"}},
 		{&c.MinBlocks, 0, []string{"RINGO_MIN_CTAS", "NCCL_MIN_CTAS"}},
 		{&c.WorkFIFOBytes, DefaultWorkFIFOBytes, []string{"RINGO_WORK_FIFO_BYTES", "NCCL_WORK_FIFO_BYTES"}},
 		{&c.WorkArgsBytes, 0, []string{"RINGO_WORK_ARGS_BYTES"}},
@@ -131,8 +131,14 @@ func (c *Config) readOthers(e variables) (err error) {
 	default:
 		return unreadable("RINGO_LINES", v, "0 or 1")
 	}
+	if mode := e.get("NCCL_CHECK_MODE"); strings.HasPrefix(mode, "DEBUG_") {
+		c.CheckPointers = true
+	}
 	if name := e.on("RINGO_P2P_DISABLE", "NCCL_P2P_DISABLE"); name != "" {
 		c.noP2P = name + " is set"
+	}
+	if level := e.get("NCCL_P2P_LEVEL"); level == "0" || strings.EqualFold(level, "LOC") {
+		c.noP2P = "NCCL_P2P_LEVEL is " + level
 	}
 	if name := e.on("RINGO_SHM_DISABLE", "NCCL_SHM_DISABLE"); name != "" && c.Transport == "" {
 		c.Transport, c.noSHM = "p2p,inproc,socket", name+" is set"

@@ -28,7 +28,7 @@ import (
 )
 
 // lib is this process's library.
-var lib = capi.New(getenv)
+var lib = capi.New(getenv, func() string { return C.GoString(C.library_file()) })
 
 // kinds are the collectives by their numbers in nccl.c.
 var kinds = [...]ringo.Kind{
@@ -151,6 +151,11 @@ func ringo_last_error(t *C.thread_state, comm C.uintptr_t) { say(lib.LastError(u
 //export ringo_refuse
 func ringo_refuse(t *C.thread_state, name *C.char) C.int {
 	return answer(t, capi.Unsupported(C.GoString(name)))
+}
+
+//export ringo_wrong
+func ringo_wrong(t *C.thread_state, what *C.char) C.int {
+	return answer(t, fmt.Errorf("%w: %s", ringo.ErrInvalid, C.GoString(what)))
 }
 
 //export ringo_unique_id

@@ -3,10 +3,13 @@
 // The functions of nccl.h: each starts the Go half on first use, hands over its arguments with
 // the state of the calling thread, and gives back what the Go half answers (go.go). The twins
 // with the prefix pnccl are other names of the same functions.
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "_cgo_export.h"
 #include "nccl.h"
@@ -37,6 +40,12 @@ char *thread_error(void)
 	if (!thread.error && (thread.error = malloc(ERROR_BYTES)))
 		pthread_setspecific(errors, thread.error);
 	return thread.error ? thread.error : none;
+}
+
+const char *library_file(void)
+{
+	Dl_info info;
+	return dladdr((void *)library_file, &info) ? info.dli_fname : "";
 }
 
 static void in_child(void) { forked = 1; }
@@ -239,7 +248,24 @@ int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank)
 TWIN(ncclTeamRankToWorld)
 int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank) { return (rank - team.rank) * team.stride; }
 TWIN(ncclTeamRankToLsa)
-REFUSED(ncclCommQueryProperties, (ncclComm_t comm, ncclCommProperties_t *properties))
+ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *properties)
+{
+	ncclCommProperties_t p = {0};
+	ncclResult_t r;
+	if (!ready())
+		return ncclInvalidUsage;
+	if (!properties || properties->magic != NCCL_API_MAGIC || properties->size < offsetof(ncclCommProperties_t, rank))
+		return (ncclResult_t)ringo_wrong(&thread, (char *)"ncclCommQueryProperties: begin with NCCL_COMM_PROPERTIES_INITIALIZER");
+	if ((r = ncclCommCount(comm, &p.nRanks)) || (r = ncclCommUserRank(comm, &p.rank)) || (r = ncclCommCuDevice(comm, &p.cudaDev)))
+		return r;
+	p.nvmlDev = p.cudaDev;
+	p.nLsaTeams = p.nRanks;
+	p.size = properties->size < sizeof p ? properties->size : sizeof p;
+	memcpy((char *)properties + offsetof(ncclCommProperties_t, rank), (char *)&p + offsetof(ncclCommProperties_t, rank),
+	       p.size - offsetof(ncclCommProperties_t, rank));
+	return ncclSuccess;
+}
+TWIN(ncclCommQueryProperties)
 REFUSED(ncclDevCommCreate, (ncclComm_t comm, const ncclDevCommRequirements_t *requirements, ncclDevComm_t *out))
 REFUSED(ncclDevCommDestroy, (ncclComm_t comm, const ncclDevComm_t *devComm))
 REFUSED(ncclGetLsaDevicePointer, (ncclWindow_t win, size_t offset, int rank, void **out))

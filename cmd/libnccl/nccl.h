@@ -248,11 +248,31 @@ NCCL_FUNCTION(ncclResult_t, ncclParamGetAllParameterKeys, (const char ***keys, i
 NCCL_FUNCTION(void, ncclParamDumpAll, (void))
 
 /* What follows is NCCL's interface for kernels that communicate themselves. Ringo has none:
- * these functions say so. */
+ * ncclCommQueryProperties says so, and the other functions return ncclInvalidUsage. */
+typedef struct {
+	size_t size;
+	unsigned int magic;
+	unsigned int version;
+	int rank;
+	int nRanks;
+	int cudaDev;
+	int nvmlDev;
+	unsigned char deviceApiSupport; /* a bool, as is the next */
+	unsigned char multimemSupport;
+	int ginType;
+	int nLsaTeams;
+	unsigned char hostRmaSupport;
+	int railedGinType;
+} ncclCommProperties_t;
+
+#define NCCL_COMM_PROPERTIES_INITIALIZER                                            \
+	{                                                                           \
+		sizeof(ncclCommProperties_t), NCCL_API_MAGIC, NCCL_VERSION_CODE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+	}
+
 typedef struct ncclDevComm ncclDevComm_t;
 typedef struct ncclDevCommRequirements ncclDevCommRequirements_t;
 typedef struct ncclDevResourceRequirements ncclDevResourceRequirements_t;
-typedef struct ncclCommProperties ncclCommProperties_t;
 typedef struct ncclLsaBarrierHandle ncclLsaBarrierHandle_t;
 typedef struct ncclGinBarrierHandle ncclGinBarrierHandle_t;
 typedef struct ncclGinOutboxHandle ncclGinOutboxHandle_t;

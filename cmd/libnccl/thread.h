@@ -12,3 +12,6 @@ typedef struct {
 
 // thread_error is the calling thread's room for a sentence, which ends with the thread.
 char *thread_error(void);
+
+// library_file is where this library was loaded from.
+const char *library_file(void);

@@ -24,6 +24,7 @@ import (
 
 // A Library is one process's use of the interface. Its methods may be called from any thread.
 type Library struct {
+	file   func() string // where it is, for the log
 	env    env
 	comms  table[*comm]
 	groups table[*group]
@@ -39,9 +40,10 @@ type Library struct {
 }
 
 // New is a library whose settings are environment variables. They are read when they are
-// first needed, for programs set them after they have loaded the library.
-func New(getenv func(string) string) *Library {
+// first needed, for programs set them after they have loaded the library. file says where that is.
+func New(getenv func(string) string, file func() string) *Library {
 	return &Library{
+		file:    file,
 		env:     env{getenv},
 		comms:   table[*comm]{what: "communicator"},
 		groups:  table[*group]{what: "group"},
@@ -62,7 +64,7 @@ func (l *Library) config() (ringo.Config, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.base == nil {
-		log, err := l.env.log()
+		log, err := l.env.log(l.file)
 		if err != nil {
 			return ringo.Config{}, err
 		}

@@ -19,7 +19,9 @@ import (
 )
 
 // with is a library whose environment is a map.
-func with(env map[string]string) *Library { return New(func(name string) string { return env[name] }) }
+func with(env map[string]string) *Library {
+	return New(func(name string) string { return env[name] }, func() string { return "here" })
+}
 
 func onHost() *Library { return with(map[string]string{"RINGO_HOST": "1"}) }
 
@@ -338,7 +340,7 @@ func TestLog(t *testing.T) {
 		return string(text)
 	}
 	require.Empty(t, open("", ""))
-	require.Regexp(t, `NCCL version 2\.28\.9, which is Ringo .*\n.*NCCL WARN what is wrong\n$`, open("WARN", ""))
+	require.Regexp(t, `NCCL version 2\.28\.9, which is Ringo .* in here\n.*NCCL WARN what is wrong\n$`, open("WARN", ""))
 	require.Contains(t, open("INFO", ""), "NCCL INFO path chosen rank=0")
 	require.NotContains(t, open("INFO", "NET"), "NCCL INFO path chosen")
 }
@@ -357,7 +359,7 @@ func TestConfigOfCTAs(t *testing.T) {
 		{map[string]string{"NCCL_MIN_CTAS": "8"}, Config{MinCTAs: 4}, 8, 0, ""},
 		{map[string]string{"NCCL_MIN_CTAS": "8"}, Config{MaxCTAs: 4}, 4, 4, ""},
 	} {
-		l := New(func(name string) string { return test.env[name] })
+		l := with(test.env)
 		cfg, _, err := l.completed(&test.given)
 		require.NoError(t, err)
 		require.Equal(t, []int{test.least, test.most}, []int{cfg.MinBlocks, cfg.MaxBlocks}, "%+v", test)

@@ -27,7 +27,7 @@ type lines struct {
 }
 
 // log opens the log that the environment asks for.
-func (e env) log() (*slog.Logger, error) {
+func (e env) log(library func() string) (*slog.Logger, error) {
 	level, file := e.debug()
 	host, _ := os.Hostname()
 	h := &lines{mu: new(sync.Mutex), out: os.Stdout, host: host, quiet: level == ""}
@@ -44,7 +44,7 @@ func (e env) log() (*slog.Logger, error) {
 		if err != nil {
 			return nil, err
 		}
-		h.write("", fmt.Sprintf("NCCL version %d.%d.%d, which is Ringo %s", v/10000, v/100%100, v%100, ringo.Version))
+		h.write("", fmt.Sprintf("NCCL version %d.%d.%d, which is Ringo %s in %s", v/10000, v/100%100, v%100, ringo.Version, library()))
 	}
 	return slog.New(h), nil
 }

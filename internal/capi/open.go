@@ -336,8 +336,13 @@ func (l *Library) Destroy(handle uintptr) error { return l.end(handle, nil) }
 // nothing is, it is Destroy: programs that are done abort, and others may still be at work.
 func (l *Library) Abort(handle uintptr) error { return l.end(handle, errors.New("ncclCommAbort")) }
 
-// idle is how long Abort gives a communicator to end by itself, which one with nothing under way does.
-const idle = 200 * time.Millisecond
+// idle is how long Abort gives a communicator to end by itself, which one with nothing under way does,
+// and leaving how long it waits then for what other ranks may hold up, the end of memory that they
+// have open. That goes on in the background.
+const (
+	idle    = 200 * time.Millisecond
+	leaving = time.Second
+)
 
 // end ends a communicator; a reason aborts what is under way.
 func (l *Library) end(handle uintptr, reason error) error {
@@ -358,7 +363,10 @@ func (l *Library) end(handle uintptr, reason error) error {
 		if r := c.opened(); r != nil {
 			r.Abort(reason)
 		}
-		err = <-done
+		select {
+		case err = <-done:
+		case <-time.After(leaving):
+		}
 	}
 	l.Note(err) // what was aborted has failed, and that is no error of Abort
 	return nil

@@ -94,6 +94,11 @@ static void arguments(void)
 	config.known.magic = 0;
 	WRONG(ncclCommInitRankConfig(&third, 1, id, 0, &config.known), ncclInvalidArgument, "NCCL_CONFIG_INITIALIZER");
 
+	ncclCommProperties_t properties = NCCL_COMM_PROPERTIES_INITIALIZER;
+	OK(ncclCommQueryProperties(comm, &properties));
+	CHECK(properties.nRanks == 1 && properties.rank == 0 && !properties.deviceApiSupport);
+	properties.magic = 1;
+	WRONG(ncclCommQueryProperties(comm, &properties), ncclInvalidArgument, "NCCL_COMM_PROPERTIES_INITIALIZER");
 	WRONG(ncclCommSuspend(comm, 0), ncclInvalidUsage, "ncclCommSuspend");
 	WRONG(ncclDevCommCreate(comm, NULL, NULL), ncclInvalidUsage, "ncclDevCommCreate");
 	OK(ncclCommDestroy(comm));
