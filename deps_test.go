@@ -69,7 +69,7 @@ var floors = map[string]string{
 	"internal/dl":        "",
 	"internal/nccl":      "internal/dl",
 	"internal/cuda":      "internal/dl",
-	"internal/capi":      ". gpu mem bootstrap internal/cuda",
+	"internal/capi":      ". gpu mem bootstrap sim internal/cuda",
 	"cmd/libnccl":        "internal/capi bootstrap .",
 	"internal/cudac":     "internal/cuda",
 	"cmd/libcuda":        "internal/cudac internal/cuda internal/cudaemu internal/weakmem",

@@ -226,6 +226,16 @@ func ringo_revoke(t *C.thread_state, comm C.uintptr_t, flags C.int) C.int {
 	return do(t, func() error { return lib.Revoke(uintptr(comm), int(flags)) })
 }
 
+//export ringo_suspend
+func ringo_suspend(t *C.thread_state, comm C.uintptr_t, flags C.int) C.int {
+	return do(t, func() error { return lib.Suspend(uintptr(comm), int(flags)) })
+}
+
+//export ringo_resume
+func ringo_resume(t *C.thread_state, comm C.uintptr_t) C.int {
+	return do(t, func() error { return lib.Resume(uintptr(comm)) })
+}
+
 //export ringo_split
 func ringo_split(t *C.thread_state, comm C.uintptr_t, color, key C.int, to *C.uintptr_t, config C.uintptr_t) C.int {
 	return giveHandle(t, to, "newcomm", func() (uintptr, error) {

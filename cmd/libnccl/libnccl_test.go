@@ -145,6 +145,16 @@ func TestCollectivesOnGPUs(t *testing.T) {
 	t.Run("one thread", func(t *testing.T) { succeeds(t, env, p, "all", "4") })
 }
 
+// TestWatchdog is what PyTorch's watchdog does, on emulated GPUs.
+func TestWatchdog(t *testing.T) {
+	p := program(t, "watched", true)
+	env := append(onHost(), "RINGO_HOST=0", "RINGO_EMULATE=3")
+	for _, mode := range []string{"abort", "background"} {
+		t.Run(mode, func(t *testing.T) { succeeds(t, env, p, mode) })
+	}
+	t.Run("killed", func(t *testing.T) { succeed(t, env, 3, p, "killed") })
+}
+
 func TestErrors(t *testing.T) {
 	p := program(t, "errors", false)
 	for _, mode := range []string{"arguments", "abort", "background"} {

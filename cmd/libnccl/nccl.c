@@ -154,8 +154,8 @@ FUNCTION(ncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t *error), ringo_as
 FUNCTION(ncclCommCount, (const ncclComm_t comm, int *count), ringo_count(&thread, (uintptr_t)comm, count))
 FUNCTION(ncclCommCuDevice, (const ncclComm_t comm, int *device), ringo_device(&thread, (uintptr_t)comm, device))
 FUNCTION(ncclCommUserRank, (const ncclComm_t comm, int *rank), ringo_rank(&thread, (uintptr_t)comm, rank))
-REFUSED(ncclCommSuspend, (ncclComm_t comm, int flags))
-REFUSED(ncclCommResume, (ncclComm_t comm))
+FUNCTION(ncclCommSuspend, (ncclComm_t comm, int flags), ringo_suspend(&thread, (uintptr_t)comm, flags))
+FUNCTION(ncclCommResume, (ncclComm_t comm), ringo_resume(&thread, (uintptr_t)comm))
 REFUSED(ncclCommMemStats, (ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value))
 
 // Memory

@@ -30,6 +30,7 @@ type comm struct {
 	started   *ringo.Pending // guarded by mu; the last call in the background
 	finalized bool           // guarded by mu
 	revoked   bool           // guarded by mu
+	suspended bool           // guarded by mu
 	ops       []*operator    // guarded by mu; of RedOpCreatePreMulSum, nil where one was destroyed
 	windows   []*window      // guarded by mu; in the order in which all ranks registered them, nil where one was closed
 }
@@ -63,7 +64,7 @@ func (c *comm) finish(err error) {
 
 // admit lets calls in, if it may. mu is held.
 func (c *comm) admit() {
-	if c.busy == 0 && !c.finalized {
+	if c.busy == 0 && !c.finalized && !c.suspended {
 		c.usable.Store(c.ring)
 	}
 }
@@ -108,6 +109,9 @@ func (c *comm) whyUnusable() error {
 		return c.failed
 	case c.finalized:
 		return fmt.Errorf("%w: the communicator was finalized: ncclCommDestroy is all that is left", errUsage)
+	}
+	if c.suspended {
+		return fmt.Errorf("%w: the communicator is suspended: call ncclCommResume", errUsage)
 	}
 	return fmt.Errorf("%w: the communicator is not ready: call ncclGroupEnd, or poll ncclCommGetAsyncError until it is not ncclInProgress", ringo.ErrInvalid)
 }

@@ -18,6 +18,7 @@ type group struct {
 	run   ringo.Group
 	calls []*ringo.Call // kept for the next group
 	used  int           // of calls
+	rings []*ringo.Comm // of the calls that are used
 }
 
 // A job is something of a communicator that is no collective and may wait for other ranks.
@@ -115,6 +116,7 @@ func (g *group) add(c *comm, r *ringo.Comm, call *ringo.Call) {
 	*kept = *call
 	g.used++
 	g.with(c)
+	g.rings = append(g.rings, r)
 	g.run.Add(r, kept)
 }
 
@@ -163,10 +165,11 @@ func (g *group) recycle() {
 	}
 	clear(g.comms)
 	clear(g.jobs)
+	clear(g.rings)
 	for _, c := range g.calls[:g.used] {
 		*c = ringo.Call{}
 	}
-	g.comms, g.jobs, g.used, g.err = g.comms[:0], g.jobs[:0], 0, nil
+	g.comms, g.jobs, g.rings, g.used, g.err = g.comms[:0], g.jobs[:0], g.rings[:0], 0, nil
 	groups.Put(g)
 }
 

@@ -39,3 +39,19 @@ func readConfig(at uintptr) (f configFields) {
 
 // headerBytes is what every ncclConfig_t has: size, magic and version.
 const headerBytes = unsafe.Offsetof(undefined.blocking)
+
+// simFields is ncclSimInfo_t.
+type simFields struct {
+	size           uintptr
+	magic, version uint32
+	estimatedTime  float32
+}
+
+// simMagic is in every ncclSimInfo_t, and simBytes are needed of one.
+const (
+	simMagic = 0x74685283
+	simBytes = unsafe.Offsetof(simFields{}.estimatedTime) + 4
+)
+
+// simInfo is a program's ncclSimInfo_t.
+func simInfo(at uintptr) *simFields { return (*simFields)(pointer(at)) }

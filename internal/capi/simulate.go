@@ -1,16 +1,75 @@
 package capi
 
-import "github.com/ringo-go/ringo"
+import (
+	"context"
+	"fmt"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/sim"
+)
 
 // GroupSimulateEnd closes a level of the thread's group as GroupEnd does, and at the outermost
-// throws its calls away. It returns the thread's group from now on. How long the group would take is
-// not said yet.
+// throws its calls away and writes how long they would take into the ncclSimInfo_t at an address, unless
+// that is 0. It returns the thread's group from now on.
 func (l *Library) GroupSimulateEnd(handle, info uintptr) (uintptr, error) {
+	if info != 0 {
+		if f := simInfo(info); f.magic != simMagic || f.size < simBytes {
+			return handle, fmt.Errorf("%w: ncclSimInfo_t: begin with NCCL_SIM_INFO_INITIALIZER", ringo.ErrInvalid)
+		}
+	}
 	g, err := l.leave(handle)
 	if g == nil {
 		return handle, err
 	}
+	microseconds := 0.0
+	if err = g.err; err == nil {
+		microseconds, err = g.estimate()
+	}
 	g.run = ringo.Group{}
 	g.recycle()
-	return 0, Unsupported("ncclGroupSimulateEnd")
+	if info != 0 && err == nil {
+		simInfo(info).estimatedTime = float32(microseconds)
+	}
+	return 0, err
+}
+
+// estimate is the microseconds that the calls of a group take under the link model of package sim
+// for shared memory, or for NVLink on GPUs, by the algorithms of the host. A communicator's calls
+// follow each other, and communicators run side by side.
+func (g *group) estimate() (float64, error) {
+	times := map[*ringo.Comm]float64{}
+	longest := 0.0
+	for i, call := range g.calls[:g.used] {
+		r := g.rings[i]
+		model := sim.SharedMemory
+		if r.Device() != nil {
+			model = sim.NVLink
+		}
+		t, err := timeOf(call, r.Size(), model)
+		if err != nil {
+			return 0, err
+		}
+		times[r] += 1e6 * t
+		longest = max(longest, times[r])
+	}
+	return longest, nil
+}
+
+// rounds bounds how much of a large collective is carried out on paper.
+const rounds = 16
+
+// timeOf is the seconds that a call takes on paper.
+func timeOf(call *ringo.Call, ranks int, model sim.Model) (float64, error) {
+	switch {
+	case ranks == 1:
+		return 0, nil
+	case call.Kind.Pairwise():
+		return model.Intra.Latency + model.Intra.Overhead + float64(call.Bytes())/model.Intra.Bandwidth, nil
+	}
+	ch, err := ringo.Explain(call.Kind, ranks, 0, call.Bytes(), call.Root, ringo.Config{})
+	if err != nil {
+		return 0, err
+	}
+	res, err := sim.Run(context.Background(), ch.Schedule, model, int64(call.Bytes()*call.Kind.Shares(ranks)), sim.Options{MaxRounds: rounds})
+	return res.Time, err
 }

@@ -73,6 +73,26 @@ static void arguments(void)
 	OK(ncclGroupEnd());
 	CHECK(x[1] == 1);
 
+	// A group that is simulated is not carried out.
+	ncclSimInfo_t small = NCCL_SIM_INFO_INITIALIZER, large = NCCL_SIM_INFO_INITIALIZER, bad = {0};
+	static char many[4 << 20];
+	ncclComm_t pair[2];
+	OK(ncclCommInitAll(pair, 2, NULL));
+	for (int k = 0; k < 2; k++) {
+		OK(ncclGroupStart());
+		for (int i = 0; i < 2; i++) {
+			OK(ncclAllReduce(many, many, k ? sizeof many : 8, ncclChar, ncclSum, pair[i], stream));
+			OK(ncclSend(many, 1, ncclChar, 1 - i, pair[i], stream)); // nobody receives it
+		}
+		if (k == 0)
+			WRONG(ncclGroupSimulateEnd(&bad), ncclInvalidArgument, "NCCL_SIM_INFO_INITIALIZER");
+		OK(ncclGroupSimulateEnd(k ? &large : &small));
+	}
+	CHECK(small.estimatedTime > 0 && large.estimatedTime > 10 * small.estimatedTime);
+	WRONG(ncclGroupSimulateEnd(NULL), ncclInvalidUsage, "without ncclGroupStart");
+	for (int i = 0; i < 2; i++)
+		OK(ncclCommDestroy(pair[i]));
+
 	// An ncclConfig_t is read by its size: old ones end early, new ones later.
 	struct {
 		ncclConfig_t known;
@@ -99,7 +119,14 @@ static void arguments(void)
 	CHECK(properties.nRanks == 1 && properties.rank == 0 && !properties.deviceApiSupport);
 	properties.magic = 1;
 	WRONG(ncclCommQueryProperties(comm, &properties), ncclInvalidArgument, "NCCL_COMM_PROPERTIES_INITIALIZER");
-	WRONG(ncclCommSuspend(comm, 0), ncclInvalidUsage, "ncclCommSuspend");
+	WRONG(ncclCommSuspend(comm, 0), ncclInvalidArgument, "NCCL_SUSPEND_MEM");
+	OK(ncclCommSuspend(comm, NCCL_SUSPEND_MEM));
+	WRONG(ncclAllReduce(x, x, 4, ncclInt32, ncclSum, comm, stream), ncclInvalidUsage, "ncclCommResume");
+	OK(ncclCommResume(comm));
+	WRONG(ncclCommResume(comm), ncclInvalidUsage, "not suspended");
+	OK(ncclAllReduce(x, x, 4, ncclInt32, ncclSum, comm, stream));
+	uint64_t bytes;
+	WRONG(ncclCommMemStats(comm, ncclStatGpuMemTotal, &bytes), ncclInvalidUsage, "ncclCommMemStats");
 	WRONG(ncclDevCommCreate(comm, NULL, NULL), ncclInvalidUsage, "ncclDevCommCreate");
 	OK(ncclCommDestroy(comm));
 	WRONG(ncclCommDestroy(comm), ncclInvalidArgument, "it was destroyed");

@@ -1,0 +1,149 @@
+// What a watchdog does on GPUs, where a call only queues: it asks for the state of communicators and
+// aborts them. Always with GPUS (see memory.h).
+//
+//	watched abort                   an operation that waits is ended by another thread
+//	watched background              communicators that do not block
+//	watched killed RANK SIZE FILE   rank 1 ends without goodbye while the others wait for it
+#include "memory.h"
+
+enum { RANKS = 2, BYTES = COUNT * sizeof(int) };
+static ncclUniqueId id;
+
+// A rank is one's communicator, stream and buffer, whose elements are rank + 1.
+typedef struct {
+	ncclComm_t comm;
+	context device;
+	cudaStream_t stream;
+	int rank, data[COUNT], *at;
+} rank_t;
+
+static void prepare(rank_t *r, int rank)
+{
+	r->rank = rank;
+	r->device = use_device(device_of(rank));
+	r->stream = new_stream(r->device);
+	r->at = place(r->device, r->data, BYTES);
+	for (int i = 0; i < COUNT; i++)
+		r->data[i] = rank + 1;
+	push(r->device, r->at, r->data, BYTES, r->stream);
+}
+
+static void reduce(rank_t *r)
+{
+	ncclResult_t result = ncclAllReduce(r->at, r->at, COUNT, ncclInt32, ncclSum, r->comm, r->stream);
+	if (result != ncclSuccess && result != ncclInProgress)
+		fail(__LINE__, "ncclAllReduce: %d: %s", result, ncclGetLastError(r->comm));
+}
+
+// fails waits until a communicator has failed with a result and words.
+static void fails(ncclComm_t comm, ncclResult_t want, const char *words)
+{
+	ncclResult_t state = ncclSuccess;
+	for (int i = 0; i < 30000 && (state == ncclSuccess || state == ncclInProgress); i++) {
+		OK(ncclCommGetAsyncError(comm, &state));
+		usleep(1000);
+	}
+	if (state != want || !strstr(ncclGetLastError(comm), words))
+		fail(__LINE__, "state %d, want %d with \"%s\": %s", state, want, words, ncclGetLastError(comm));
+}
+
+// watchdog aborts rank 0's communicator, whose operation waits for rank 1's.
+static void *watchdog(void *comm)
+{
+	ncclResult_t state;
+	usleep(20000);
+	OK(ncclCommGetAsyncError(comm, &state));
+	CHECK(state == ncclSuccess);
+	OK(ncclCommAbort(comm));
+	return NULL;
+}
+
+static void aborted(void)
+{
+	ncclComm_t comms[RANKS];
+	rank_t r[RANKS];
+	pthread_t thread;
+	int devices[RANKS] = {device_of(0), device_of(1)};
+	OK(ncclCommInitAll(comms, RANKS, devices));
+	for (int i = 0; i < RANKS; i++) {
+		r[i].comm = comms[i];
+		prepare(&r[i], i);
+	}
+	use_device(devices[0]);
+	reduce(&r[0]);
+	CHECK(pthread_create(&thread, NULL, watchdog, comms[0]) == 0);
+	pull(r[0].device, r[0].data, r[0].at, BYTES, r[0].stream); // returns when the kernel has ended
+	pthread_join(thread, NULL);
+	fails(comms[1], ncclRemoteError, "rank 0");
+	OK(ncclCommAbort(comms[1]));
+	for (int i = 0; i < RANKS; i++)
+		unplace(r[i].device, r[i].at);
+}
+
+static void *in_background(void *arg)
+{
+	rank_t r;
+	ncclComm_t part;
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	config.blocking = 0;
+	prepare(&r, (int)(intptr_t)arg);
+	CHECK(ncclCommInitRankConfig(&r.comm, RANKS, id, r.rank, &config) == ncclInProgress);
+	poll(r.comm, __LINE__);
+	reduce(&r);
+	poll(r.comm, __LINE__);
+	CHECK(ncclCommSplit(r.comm, 0, -r.rank, &part, NULL) == ncclInProgress);
+	poll(r.comm, __LINE__);
+	poll(part, __LINE__);
+	ncclComm_t whole = r.comm;
+	r.comm = part;
+	reduce(&r);
+	poll(part, __LINE__);
+	pull(r.device, r.data, r.at, BYTES, r.stream);
+	for (int i = 0; i < COUNT; i++)
+		CHECK(r.data[i] == 2 * 3);
+	ncclResult_t result = ncclCommFinalize(part);
+	CHECK(result == ncclSuccess || result == ncclInProgress);
+	poll(part, __LINE__);
+	OK(ncclCommDestroy(part));
+	OK(ncclCommDestroy(whole));
+	unplace(r.device, r.at);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	alarm(120);
+	CHECK(argc >= 2);
+	if (!strcmp(argv[1], "abort")) {
+		aborted();
+	} else if (!strcmp(argv[1], "background")) {
+		pthread_t threads[RANKS];
+		OK(ncclGetUniqueId(&id));
+		for (intptr_t i = 0; i < RANKS; i++)
+			CHECK(pthread_create(&threads[i], NULL, in_background, (void *)i) == 0);
+		for (int i = 0; i < RANKS; i++)
+			pthread_join(threads[i], NULL);
+	} else {
+		rank_t r;
+		int rank = atoi(argv[2]), size = atoi(argv[3]);
+		prepare(&r, rank);
+		OK(ncclCommInitRank(&r.comm, size, meet(argv[4], rank), rank));
+		reduce(&r);
+		pull(r.device, r.data, r.at, BYTES, r.stream);
+		CHECK(r.data[0] == size * (size + 1) / 2);
+		if (rank == 1) {
+			puts("ok");
+			fflush(stdout);
+			usleep(100000); // the others are in the next call
+			_exit(0);
+		}
+		reduce(&r);
+		fails(r.comm, ncclRemoteError, "rank 1");
+		pull(r.device, r.data, r.at, BYTES, r.stream); // the kernel has ended
+		WRONG(ncclAllReduce(r.at, r.at, COUNT, ncclInt32, ncclSum, r.comm, r.stream), ncclRemoteError, "rank 1");
+		OK(ncclCommAbort(r.comm));
+		unplace(r.device, r.at);
+	}
+	puts("ok");
+	return 0;
+}
