@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/race"
 	"github.com/ringo-go/ringo/internal/weakmem"
 )
 
@@ -57,10 +58,13 @@ type planted struct {
 // asyncSeeds are enough to meet each policy with each pace of copies.
 const asyncSeeds = 15
 
-// tries is how many seeds to try. A GPU has none.
+// tries is how many seeds to try: fewer under the race detector. A GPU has none.
 func tries(n int) int {
-	if gputest.OnGPU() {
+	switch {
+	case gputest.OnGPU():
 		return 1
+	case race.Enabled:
+		return (n + 2) / 3
 	}
 	return n
 }
@@ -106,7 +110,7 @@ func find(t *testing.T, text string, r run, want []uint32, faults []planted) {
 func kinds(k ...weakmem.FaultKind) []weakmem.FaultKind { return k }
 
 const (
-	race    = weakmem.Race
+	raced   = weakmem.Race
 	unset   = weakmem.Uninitialized
 	noFence = weakmem.NoProxyFence
 	stuck   = weakmem.Deadlock

@@ -39,14 +39,14 @@ func TestPlainCopy(t *testing.T) {
 	const copied = "the asynchronous copy's store of 4 bytes"
 	r := run{threads: 64, words: [][]uint32{make([]uint32, 64), in, {0}}}
 	find(t, plainCopy, r, want, []planted{
-		{"first not waited for", []edit{{"cp.async.wait_group 1;", "cp.async.wait_group 2;"}}, kinds(race), copied},
-		{"second not waited for", []edit{{"cp.async.wait_group 0;", "cp.async.wait_group 1;"}}, kinds(race), copied},
-		{"second in no group", []edit{{"cp.async.commit_group;\ncp.async.wait_group 1;", "cp.async.wait_group 0;"}}, kinds(race), copied},
-		{"no barrier", []edit{{"bar.sync 0;", ""}}, kinds(race, unset), copied},
+		{"first not waited for", []edit{{"cp.async.wait_group 1;", "cp.async.wait_group 2;"}}, kinds(raced), copied},
+		{"second not waited for", []edit{{"cp.async.wait_group 0;", "cp.async.wait_group 1;"}}, kinds(raced), copied},
+		{"second in no group", []edit{{"cp.async.commit_group;\ncp.async.wait_group 1;", "cp.async.wait_group 0;"}}, kinds(raced), copied},
+		{"no barrier", []edit{{"bar.sync 0;", ""}}, kinds(raced, unset), copied},
 		{"misaligned", []edit{{"[%r1], [%rd4]", "[%r1], [%rd4+2]"}}, kinds(weakmem.Misaligned), ""},
 		{"reads too much", []edit{{"[%rd4+256], 4, 4", "[%rd4+256], 4, 8"}}, kinds(bad), "fewer bytes than it is to read"},
-		{"source overwritten", []edit{{"cp.async.wait_group 1;", "st.global.u32 [%rd4], 0; cp.async.wait_group 1;"}}, kinds(race), "the asynchronous copy's load of 4 bytes"},
-		{"destination overwritten", []edit{{"cp.async.wait_group 1;", "st.shared.u32 [%r1], 0; cp.async.wait_group 1;"}}, kinds(race), copied},
+		{"source overwritten", []edit{{"cp.async.wait_group 1;", "st.global.u32 [%rd4], 0; cp.async.wait_group 1;"}}, kinds(raced), "the asynchronous copy's load of 4 bytes"},
+		{"destination overwritten", []edit{{"cp.async.wait_group 1;", "st.shared.u32 [%r1], 0; cp.async.wait_group 1;"}}, kinds(raced), copied},
 	})
 	all := edit{"cp.async.commit_group;\ncp.async.wait_group 1;", "cp.async.wait_all;"}
 	find(t, all.of(t, plainCopy), r, want, nil)
@@ -82,7 +82,7 @@ func TestCopyArrives(t *testing.T) {
 	find(t, copyArrives, r, in[32:64], []planted{
 		{"arrives before", []edit{
 			{"cp.async.cg.shared.global.L2::128B [%r2], [%rd4], 16;\ncp.async.mbarrier.arrive.noinc.shared.b64 [bar];", "cp.async.mbarrier.arrive.noinc.shared.b64 [bar]; cp.async.cg.shared.global [%r2], [%rd4], 16;"},
-		}, kinds(race, unset), "the asynchronous copy's store of 16 bytes"},
+		}, kinds(raced, unset), "the asynchronous copy's store of 16 bytes"},
 		{"counted apart", []edit{{".noinc", ""}}, kinds(stuck), "phase 0 lacks 32 of 32 arrivals"},
 	})
 	apart := edit{"arrive.noinc.shared.b64 [bar];", "arrive.shared.b64 [bar]; mbarrier.arrive.shared.b64 _, [bar];"}
@@ -176,7 +176,7 @@ cp.async.bulk.wait_group 0;
 			f = b.Fault()
 		}
 		require.NotNil(t, f)
-		require.Equal(t, race, f.Kind)
+		require.Equal(t, raced, f.Kind)
 		require.Contains(t, f.Detail, "of a scope that lacks the other thread")
 	})
 }
@@ -200,7 +200,7 @@ func TestPlainThenBulk(t *testing.T) {
 	find(t, plainThenBulk, run{threads: 64, words: [][]uint32{make([]uint32, 64), in, {0}}}, in, []planted{
 		{"no fence", []edit{{"fence.proxy.async.shared::cta;", ""}}, kinds(noFence), "the store of 4 bytes"},
 		{"fence too early", []edit{{wait + "fence.proxy.async.shared::cta;", "fence.proxy.async.shared::cta;\n" + wait}}, kinds(noFence), "the store of 4 bytes"},
-		{"not waited for", []edit{{wait, ""}}, kinds(race), "the asynchronous copy's store of 4 bytes"},
+		{"not waited for", []edit{{wait, ""}}, kinds(raced), "the asynchronous copy's store of 4 bytes"},
 	})
 	later := edit{"fence.proxy.async.shared::cta;\nbar.sync 0;", "bar.sync 0;\nfence.proxy.async.shared::cta;"}
 	find(t, later.of(t, plainThenBulk), run{threads: 64, words: [][]uint32{make([]uint32, 64), in, {0}}}, in, nil)
