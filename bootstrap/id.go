@@ -2,7 +2,9 @@ package bootstrap
 
 import (
 	"bytes"
+	"crypto/hkdf"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -74,6 +76,18 @@ func makeID(addr string, key []byte) (id ID, err error) {
 	copy(id[addrAt:], addr)
 	binary.BigEndian.PutUint32(id[sumAt:], id.sum())
 	return id, nil
+}
+
+// Derive is another ID of the hub's address, for a purpose that all who know id agree on without a
+// word: those that are left of a group may meet there. Somebody at that address has to Serve it.
+func (id ID) Derive(purpose string) ID {
+	key, err := hkdf.Key(sha256.New, id.key(), nil, "ringo id "+purpose, keyLen)
+	if err != nil {
+		panic(err) // only for lengths that are constants here
+	}
+	copy(id[keyAt:], key)
+	binary.BigEndian.PutUint32(id[sumAt:], id.sum())
+	return id
 }
 
 func (id ID) sum() uint32 { return crc32.ChecksumIEEE(id[:sumAt]) }

@@ -155,3 +155,15 @@ func FuzzParseID(f *testing.F) {
 		require.Equal(t, id, back)
 	})
 }
+
+func TestDerive(t *testing.T) {
+	id, err := randomID("127.0.0.1:4000")
+	require.NoError(t, err)
+	a, b := id.Derive("a"), id.Derive("b")
+	require.NoError(t, a.Check())
+	require.Equal(t, id.Addr(), a.Addr())
+	require.Equal(t, a, id.Derive("a"))
+	require.NotEqual(t, id, a)
+	require.NotEqual(t, a, b)
+	require.NotEqual(t, a.Derive("b"), b.Derive("a"))
+}

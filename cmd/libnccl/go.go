@@ -254,7 +254,7 @@ func ringo_shrink(t *C.thread_state, comm C.uintptr_t, exclude *C.int, n C.int, 
 		if err != nil {
 			return 0, err
 		}
-		return lib.Shrink(uintptr(t.group), uintptr(comm), ints(exclude, int(n)), cfg)
+		return lib.Shrink(uintptr(t.group), uintptr(comm), ints(exclude, int(n)), cfg, int(flags))
 	})
 }
 

@@ -161,6 +161,7 @@ func TestErrors(t *testing.T) {
 		t.Run(mode, func(t *testing.T) { succeeds(t, onHost(), p, mode) })
 	}
 	t.Run("killed", func(t *testing.T) { succeed(t, onHost(), 3, p, "killed") })
+	t.Run("shrunk", func(t *testing.T) { succeed(t, onHost(), 4, p, "shrunk") })
 	t.Run("driver", func(t *testing.T) {
 		succeeds(t, append(onHost(), "RINGO_HOST=0", "RINGO_CUDA_LIBRARY=libnosuchcuda.so.1"), p, "driver")
 	})

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/gpu"
 )
 
@@ -31,6 +32,9 @@ type comm struct {
 	finalized bool           // guarded by mu
 	revoked   bool           // guarded by mu
 	suspended bool           // guarded by mu
+	meeting   *bootstrap.ID  // guarded by mu; where its ranks meet again after a failure, nil if they cannot
+	splits    int            // guarded by mu
+	shrinks   map[string]int // guarded by mu; after a failure, by who was excluded
 	ops       []*operator    // guarded by mu; of RedOpCreatePreMulSum, nil where one was destroyed
 	windows   []*window      // guarded by mu; in the order in which all ranks registered them, nil where one was closed
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ringo-go/ringo"
@@ -50,6 +51,7 @@ func (l *Library) InitRank(group uintptr, size, rank int, ids []bootstrap.ID, gi
 		cfg.Log = cfg.Log.With(deviceKey, d.Number())
 	}
 	c := newComm(d, blocking, cfg)
+	c.meeting = &ids[0]
 	return l.create(group, c, func() error { return c.take(l.join(c.opening, cfg)) })
 }
 
@@ -160,13 +162,38 @@ func (l *Library) Split(group, handle uintptr, color, key int, given *Config) (u
 	if err != nil {
 		return 0, err
 	}
-	return l.derive(group, parent, given, color == ringo.NoColor, func(ctx context.Context, _ ringo.Config) (*ringo.Comm, error) {
+	parent.mu.Lock()
+	parent.splits++
+	part := fmt.Sprintf("split %d, part %d", parent.splits, color)
+	parent.mu.Unlock()
+	return l.derive(group, parent, given, color == ringo.NoColor, func(ctx context.Context, c *comm, _ ringo.Config) (*ringo.Comm, error) {
+		if color != ringo.NoColor {
+			c.meetAgain(parent.again(part))
+		}
 		return ring.Split(ctx, color, key)
 	})
 }
 
+// again is where ranks of a communicator that know of a purpose meet; nil if they cannot.
+func (c *comm) again(purpose string) *bootstrap.ID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.meeting == nil {
+		return nil
+	}
+	id := c.meeting.Derive(purpose)
+	return &id
+}
+
+// meetAgain says where the ranks of a communicator will meet after a failure.
+func (c *comm) meetAgain(id *bootstrap.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.meeting = id
+}
+
 // derive makes a communicator of another: its configuration is the other's where given is nil.
-func (l *Library) derive(group uintptr, parent *comm, given *Config, none bool, open func(context.Context, ringo.Config) (*ringo.Comm, error)) (uintptr, error) {
+func (l *Library) derive(group uintptr, parent *comm, given *Config, none bool, open func(context.Context, *comm, ringo.Config) (*ringo.Comm, error)) (uintptr, error) {
 	cfg, blocking := parent.config, parent.blocking
 	if given != nil {
 		var err error
@@ -177,20 +204,20 @@ func (l *Library) derive(group uintptr, parent *comm, given *Config, none bool, 
 	}
 	if none {
 		return 0, l.job(group, parent, func() error {
-			_, err := open(parent.opening, cfg)
+			_, err := open(parent.opening, nil, cfg)
 			return err
 		})
 	}
 	c := newComm(parent.device, blocking, cfg)
 	if !blocking && parent.blocking { // the new one is opened in the background
-		return l.create(group, c, func() error { return c.take(open(c.opening, cfg)) })
+		return l.create(group, c, func() error { return c.take(open(c.opening, c, cfg)) })
 	}
 	if !parent.blocking {
 		c.begin()
 	}
 	c.handle = l.comms.add(c)
 	err := l.job(group, parent, func() error {
-		err := c.take(open(c.opening, cfg))
+		err := c.take(open(c.opening, c, cfg))
 		if !parent.blocking {
 			c.finish(err)
 		}
@@ -203,28 +230,72 @@ func (l *Library) derive(group uintptr, parent *comm, given *Config, none bool, 
 	return c.handle, err
 }
 
+// shrinkAbort is NCCL_SHRINK_ABORT.
+const shrinkAbort = 1
+
 // Shrink makes a communicator of the ranks that are not in exclude, in their order. Those call
-// it, and the excluded ranks do not.
-func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config) (uintptr, error) {
-	parent, ring, err := l.ready(handle)
+// it, and the excluded ranks do not. With the flag shrinkAbort what is under way is ended before.
+//
+// Where the communicator is well its ranks agree over it where they meet. After a failure they meet at the
+// address where they first met, which the first of them has to be able to serve: it has to be on
+// the host that made the unique ID. Communicators of InitAll cannot.
+func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, flags int) (uintptr, error) {
+	parent, ring, err := l.known(handle)
 	if err != nil {
 		return 0, err
 	}
-	if err := ring.Err(); err != nil {
-		return 0, fmt.Errorf("%w: ncclCommShrink of a communicator that has failed: make a new one with ncclGetUniqueId: %w", errUsage, err)
+	if flags&^shrinkAbort != 0 {
+		return 0, fmt.Errorf("%w: ncclCommShrink has no flags %#x", ringo.ErrInvalid, flags)
 	}
+	stay, rank, err := staying(ring, exclude)
+	if err != nil {
+		return 0, err
+	}
+	if flags == shrinkAbort {
+		ring.Abort(errors.New("ncclCommShrink"))
+	}
+	join := func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
+		id, err := l.tell(ring, stay, rank)
+		if err != nil {
+			return nil, err
+		}
+		c.meetAgain(&id)
+		cfg.ID, cfg.Rank, cfg.Size = &id, rank, len(stay)
+		return l.join(ctx, cfg)
+	}
+	if ring.Err() != nil {
+		id := parent.afterFailure(exclude)
+		if id == nil {
+			return 0, fmt.Errorf("%w: the ranks of this communicator have nowhere to meet after its failure: make a new one with ncclGetUniqueId", ringo.ErrUnsupported)
+		}
+		join = func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
+			c.meetAgain(id)
+			cfg.ID, cfg.Rank, cfg.Size = id, rank, len(stay)
+			if rank == 0 && len(stay) > 1 {
+				if err := bootstrap.Serve(*id, bootstrap.ListenOptions{Log: cfg.Log.With("subsys", "BOOTSTRAP")}); err != nil {
+					return nil, err
+				}
+			}
+			return l.join(ctx, cfg)
+		}
+	} else if parent.usable.Load() == nil {
+		return 0, parent.whyUnusable()
+	}
+	return l.derive(group, parent, given, false, join)
+}
+
+// staying are the ranks that are not excluded, and which of them this one is.
+func staying(ring *ringo.Comm, exclude []int) (stay []int, rank int, err error) {
 	out := make([]bool, ring.Size())
 	for _, r := range exclude {
 		if r < 0 || r >= len(out) {
-			return 0, fmt.Errorf("%w: rank %d is to be excluded from %d", ringo.ErrInvalid, r, len(out))
+			return nil, 0, fmt.Errorf("%w: rank %d is to be excluded from %d", ringo.ErrInvalid, r, len(out))
 		}
 		out[r] = true
 	}
 	if out[ring.Rank()] {
-		return 0, fmt.Errorf("%w: rank %d is excluded: only ranks that stay call ncclCommShrink", errUsage, ring.Rank())
+		return nil, 0, fmt.Errorf("%w: rank %d is excluded: only ranks that stay call ncclCommShrink", errUsage, ring.Rank())
 	}
-	var stay []int
-	rank := 0
 	for r := range out {
 		if out[r] {
 			continue
@@ -234,27 +305,41 @@ func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config) (u
 		}
 		stay = append(stay, r)
 	}
-	return l.derive(group, parent, given, false, func(ctx context.Context, cfg ringo.Config) (*ringo.Comm, error) {
-		var id bootstrap.ID
-		g := ringo.NewGroup()
-		if rank == 0 {
-			if len(stay) > 1 {
-				if id, err = l.UniqueID(); err != nil {
-					return nil, err
-				}
-			}
-			for _, r := range stay[1:] {
-				g.Add(ring, ringo.SendOf(id[:], r))
-			}
-		} else {
-			g.Add(ring, ringo.RecvOf(id[:], stay[0]))
+	return stay, rank, nil
+}
+
+// tell has the first of the ranks that stay make an ID and send it to the others.
+func (l *Library) tell(ring *ringo.Comm, stay []int, rank int) (id bootstrap.ID, err error) {
+	if rank == 0 {
+		if id, err = l.UniqueID(); err != nil {
+			return id, err
 		}
-		if err := g.Run(); err != nil {
-			return nil, err
+	}
+	g := ringo.NewGroup()
+	if rank > 0 {
+		g.Add(ring, ringo.RecvOf(id[:], stay[0]))
+	} else {
+		for _, r := range stay[1:] {
+			g.Add(ring, ringo.SendOf(id[:], r))
 		}
-		cfg.ID, cfg.Rank, cfg.Size = &id, rank, len(stay)
-		return l.join(ctx, cfg)
-	})
+	}
+	if len(stay) > 1 {
+		err = g.Run()
+	}
+	return id, err
+}
+
+// afterFailure is where all meet that exclude the same ranks, this time.
+func (c *comm) afterFailure(exclude []int) *bootstrap.ID {
+	who := fmt.Sprint(slices.Compact(slices.Sorted(slices.Values(exclude))))
+	c.mu.Lock()
+	if c.shrinks == nil {
+		c.shrinks = map[string]int{}
+	}
+	c.shrinks[who]++
+	purpose := fmt.Sprintf("without %s, time %d", who, c.shrinks[who])
+	c.mu.Unlock()
+	return c.again(purpose)
 }
 
 // GrowID makes an ID with which new ranks join a communicator by Grow. One rank calls it and
@@ -286,7 +371,7 @@ func (l *Library) Grow(group, handle uintptr, size int, id *bootstrap.ID, rank i
 	if size <= ring.Size() {
 		return 0, fmt.Errorf("%w: %d ranks cannot become %d", ringo.ErrInvalid, ring.Size(), size)
 	}
-	return l.derive(group, parent, given, false, func(ctx context.Context, cfg ringo.Config) (*ringo.Comm, error) {
+	return l.derive(group, parent, given, false, func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
 		var mine bootstrap.ID
 		if id != nil {
 			mine = *id
@@ -304,6 +389,7 @@ func (l *Library) Grow(group, handle uintptr, size int, id *bootstrap.ID, rank i
 		if meet == (bootstrap.ID{}) {
 			return nil, fmt.Errorf("%w: no rank gave the unique ID of ncclCommGetUniqueId", ringo.ErrInvalid)
 		}
+		c.meetAgain(&meet)
 		cfg.ID, cfg.Rank, cfg.Size = &meet, ring.Rank(), size
 		return l.join(ctx, cfg)
 	})

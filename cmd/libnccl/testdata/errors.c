@@ -5,6 +5,7 @@
 //	errors background       communicators that do not block
 //	errors driver           without RINGO_HOST, where there is no GPU
 //	errors killed RANK SIZE FILE   rank 1 ends without goodbye
+//	errors shrunk RANK SIZE FILE   rank 0 does, by which all met, and the others go on without it
 #include "check.h"
 
 enum { RANKS = 4 };
@@ -262,6 +263,47 @@ static void driver(void)
 	WRONG(ncclMemAlloc(&p, 100), ncclUnhandledCudaError, "no CUDA");
 }
 
+// over reduces on a communicator of so many ranks.
+static void over(ncclComm_t comm, int ranks)
+{
+	int size, one = 1;
+	OK(ncclCommCount(comm, &size));
+	CHECK(size == ranks);
+	OK(ncclAllReduce(&one, &one, 1, ncclInt32, ncclSum, comm, stream));
+	CHECK(one == ranks);
+}
+
+static void shrunk(int rank, int size, const char *file)
+{
+	ncclComm_t whole, part, left, fewer;
+	int x, without[] = {0};
+	OK(ncclCommInitRank(&whole, size, meet(file, rank), rank));
+	OK(ncclCommSplit(whole, 0, rank, &part, NULL));
+	over(part, size);
+	if (rank == 0) { // ends when it has heard of all others that they are done
+		for (int peer = 1; peer < size; peer++)
+			OK(ncclRecv(&x, 1, ncclInt32, peer, part, stream));
+		puts("ok");
+		fflush(stdout);
+		_exit(0);
+	}
+	OK(ncclSend(&x, 1, ncclInt32, 0, part, stream));
+	WRONG(ncclAllReduce(buffer, buffer, 10, ncclInt32, ncclSum, part, stream), ncclRemoteError, "rank 0");
+	WRONG(ncclCommShrink(part, &rank, 1, &left, NULL, NCCL_SHRINK_ABORT), ncclInvalidUsage, "only ranks that stay");
+	ncclComm_t *of[] = {&part, &whole}; // of a part, and of the communicator that all made together
+	for (int k = 0; k < 2; k++) {
+		OK(ncclCommShrink(*of[k], without, 1, &left, NULL, NCCL_SHRINK_ABORT));
+		over(left, size - 1);
+		OK(ncclCommDestroy(*of[k])); // is not held up by the rank that is gone
+		if (rank != 1) { // this one leaves the others well
+			OK(ncclCommShrink(left, without, 1, &fewer, NULL, NCCL_SHRINK_DEFAULT));
+			over(fewer, size - 2);
+			OK(ncclCommDestroy(fewer));
+		}
+		OK(ncclCommDestroy(left));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	alarm(120);
@@ -279,6 +321,8 @@ int main(int argc, char **argv)
 		abort_while_opening();
 	} else if (!strcmp(argv[1], "driver")) {
 		driver();
+	} else if (!strcmp(argv[1], "shrunk")) {
+		shrunk(atoi(argv[2]), atoi(argv[3]), argv[4]);
 	} else if (!strcmp(argv[1], "killed")) {
 		int rank = atoi(argv[2]), size = atoi(argv[3]);
 		ncclComm_t comm;
