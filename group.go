@@ -65,7 +65,7 @@ func (g *Group) Run() error {
 	}
 	left := make([]*rest, len(g.comms))
 	for i, c := range g.comms {
-		left[i] = &rest{comm: c, calls: g.calls[c], order: g.order[c]}
+		left[i] = &rest{comm: c, calls: g.calls[c], order: g.order[c], err: c.prepareAll(g.calls[c])}
 	}
 	for slices.ContainsFunc(left, (*rest).more) {
 		queueInTurn(left)
@@ -193,6 +193,16 @@ func sideBySide(c *Comm, calls []*Call) int {
 		return c.gpu.Alike(calls)
 	}
 	return max(1, n)
+}
+
+// prepareAll is Prepare for checked calls of a group.
+func (c *Comm) prepareAll(calls []*Call) error {
+	if c.noGPU != "" {
+		return nil
+	}
+	c.life.Turn.Lock()
+	defer c.life.Turn.Unlock()
+	return c.gpu.PrepareAll(calls)
 }
 
 // together carries out checked calls of one communicator in order, but side by side where

@@ -174,7 +174,7 @@ func (g *Comm) release() error {
 	if g.net != nil { // quietly, for another thread may capture a stream meanwhile
 		d := g.Device.Driver()
 		errs = append(errs, cuda.Quietly(d, g.net.Context(), func() error {
-			return errors.Join(g.copyStream.close(d), g.exchange.close(d), g.net.Close())
+			return errors.Join(g.copyStream.close(d), g.exchange.close(d), g.net.Close(g.Life.Guard.Aborted() == nil))
 		}))
 	}
 	if g.estate != nil { // the last, for it holds the context

@@ -3,10 +3,12 @@ package gpucomm
 import (
 	"cmp"
 	"errors"
+	"slices"
 
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/rankorder"
 	"github.com/ringo-go/ringo/request"
 )
@@ -28,6 +30,47 @@ func (g *Comm) Prepare(c *call.Call) error {
 		}
 		if err != nil {
 			return g.Life.Fail(c, 0, err, g)
+		}
+		return nil
+	})
+}
+
+// A prepared names what has the same kernels.
+type prepared struct {
+	by     choice.Carrier
+	kernel collective.Direct
+	kind   call.Kind
+	typ    kernels.DataType
+	op     kernels.Kind
+}
+
+// PrepareAll has the kernels of a group's calls loaded before the first call is queued: one
+// thread may make the calls of several GPUs, and a kernel of this one may wait for a call
+// that comes later. What is wrong with a call, the call itself says.
+func (g *Comm) PrepareAll(calls []*call.Call) error {
+	i := slices.IndexFunc(calls, (*call.Call).OnDevice)
+	if i < 0 || g.closed || g.Life.Err() != nil {
+		return nil
+	}
+	return g.with(calls[i], func() error {
+		for _, c := range calls[i:] {
+			if !c.OnDevice() || c.Kind.Pairwise() || g.ours(c) != nil {
+				continue
+			}
+			ans := g.Answer(c)
+			key := prepared{ans.By, ans.Kernel, c.Kind, c.Type, c.Op.Kind}
+			if g.prepared[key] {
+				continue
+			}
+			r := &g.request
+			err := g.Numberer.Number(r, c, ans.Algo, true)
+			if err == nil {
+				err = g.ready(c, r, ans)
+			}
+			if err != nil {
+				return g.Life.Fail(c, 0, err, g)
+			}
+			g.prepared[key] = true
 		}
 		return nil
 	})

@@ -42,8 +42,8 @@ type controlWords struct {
 	their    uint64
 }
 
-func newControl(d cuda.Driver) (*Control, error) {
-	p, err := d.MemHostAlloc(controlBytes, cuda.HostAllocPortable|cuda.HostAllocMapped)
+func newControl(d cuda.Driver, s *cuda.Store) (*Control, error) {
+	p, err := s.HostAlloc(controlBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -51,19 +51,18 @@ func newControl(d cuda.Driver) (*Control, error) {
 	clear(pinned(p, controlBytes))
 	q, err := d.MemHostGetDevicePointer(p)
 	if err != nil {
-		return nil, errors.Join(err, d.MemFreeHost(p))
+		s.FreeHost(p)
+		return nil, err
 	}
 	c.device = uint64(q)
 	return c, nil
 }
 
-func (c *Control) free(d cuda.Driver) error {
-	if c.host == 0 {
-		return nil
+func (c *Control) free(s *cuda.Store) {
+	if c.host != 0 {
+		s.FreeHost(c.host)
 	}
-	p := c.host
 	c.host, c.words = 0, new(controlWords)
-	return d.MemFreeHost(p)
 }
 
 // Abort ends kernels that wait, within some ms, and those that are yet to start.

@@ -65,10 +65,7 @@ func (e *Engine) openMail() (err error) {
 	if e.mail.epochs, err = e.alloc(8 * MaxBlocks); err != nil {
 		return err
 	}
-	if err := e.driver.MemsetD8Async(e.mail.epochs, 0, 8*MaxBlocks, e.stream); err != nil {
-		return err
-	}
-	return e.driver.StreamSynchronize(e.stream)
+	return e.clear(e.mail.epochs, 8*MaxBlocks)
 }
 
 // RunDirect queues a direct kernel on the job's stream, as Run does a program.

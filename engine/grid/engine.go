@@ -65,6 +65,7 @@ type Engine struct {
 
 	control  *Control
 	stream   cuda.Stream // for uploads
+	store    *cuda.Store // has what waits for kernels when it is given back
 	stage    uintptr     // pinned host memory that they pass through
 	owned    []uintptr   // device memory
 	local    uintptr     // Local of kernels/cuda/comm.h, then counts
@@ -132,6 +133,7 @@ func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (
 		return nil, fmt.Errorf("grid: slices of %d bytes: want a multiple of 128", e.minSlice)
 	}
 	e.wayOf = make([]int32, 2*e.ranks+1)
+	e.store = cuda.OpenStore(d, ctx)
 	if err := e.quietly(func() error { return e.open(o) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("grid: device %d: %w", dev, err), e.Close())
 	}
@@ -148,10 +150,10 @@ func (e *Engine) open(o Options) error {
 		return err
 	}
 	e.maxShared -= turnBytes
-	if e.control, err = newControl(d); err != nil {
+	if e.control, err = newControl(d, e.store); err != nil {
 		return err
 	}
-	if e.stage, err = d.MemHostAlloc(stageBytes, cuda.HostAllocPortable); err != nil {
+	if e.stage, err = e.store.HostAlloc(stageBytes); err != nil {
 		return err
 	}
 	if e.stream, err = d.StreamCreate(cuda.StreamNonBlocking, 0); err != nil {
@@ -164,10 +166,7 @@ func (e *Engine) open(o Options) error {
 	if e.local, err = e.alloc(n); err != nil {
 		return err
 	}
-	if err := d.MemsetD8Async(e.local, 0, n, e.stream); err != nil {
-		return err
-	}
-	if err := d.StreamSynchronize(e.stream); err != nil {
+	if err := e.clear(e.local, n); err != nil {
 		return err
 	}
 	if e.endTable, err = e.room(2 * e.ranks * endBytes); err != nil {
@@ -229,29 +228,31 @@ func (e *Engine) Close() error {
 		e.finish = nil
 	}
 	errs = append(errs, e.tmp.Close(), e.slabs.Close(), cuda.Quietly(e.driver, e.ctx, func() error {
-		var errs []error
-		for _, m := range e.modules {
-			errs = append(errs, m.giveBack(e.driver))
-		}
-		clear(e.modules)
-		errs = append(errs, e.closeAside(), e.tables.close(e.driver))
-		for _, p := range e.owned {
-			errs = append(errs, e.driver.MemFree(p))
-		}
-		e.owned = nil
+		errs := []error{e.closeAside()}
 		if e.stream != 0 {
 			errs = append(errs, e.driver.StreamDestroy(e.stream))
 			e.stream = 0
 		}
-		if e.stage != 0 {
-			errs = append(errs, e.driver.MemFreeHost(e.stage))
-			e.stage = 0
-		}
-		if e.control != nil {
-			errs = append(errs, e.control.free(e.driver))
-		}
 		return errors.Join(errs...)
 	}))
+	clear(e.modules)
+	if e.store == nil {
+		return errors.Join(errs...)
+	}
+	e.tables.close(e.store)
+	for _, p := range e.owned {
+		e.store.Free(p)
+	}
+	e.owned = nil
+	if e.stage != 0 {
+		e.store.FreeHost(e.stage)
+		e.stage = 0
+	}
+	if e.control != nil {
+		e.control.free(e.store)
+	}
+	errs = append(errs, e.store.Close())
+	e.store = nil
 	return errors.Join(errs...)
 }
 
@@ -284,7 +285,7 @@ func (e *Engine) room(n int) (p uintptr, err error) {
 
 // alloc is device memory until Close.
 func (e *Engine) alloc(n int) (uintptr, error) {
-	p, err := e.driver.MemAlloc(n)
+	p, err := e.store.Alloc(n)
 	if err == nil {
 		e.owned = append(e.owned, p)
 	}
@@ -307,6 +308,9 @@ func (e *Engine) write(to uintptr, b []byte) error {
 	}
 	return nil
 }
+
+// clear is write of zeros. A kernel of the driver that clears might wait for others.
+func (e *Engine) clear(at uintptr, n int) error { return e.write(at, make([]byte, n)) }
 
 // end is an end of the queues to or from a peer; its counts are the same for all
 // programs.

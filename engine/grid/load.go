@@ -23,9 +23,8 @@ type moduleKey struct {
 	ranks  int    // of kernels for one number of ranks
 }
 
-// A module is code in a context. The Engines of a context share it.
+// A module is code in a context. The Engines of a context share it, see cuda.Store.
 type module struct {
-	key    sharedKey
 	mu     sync.Mutex
 	handle cuda.Module // 0 until loaded; guarded by mu
 	run    cuda.Function
@@ -33,27 +32,15 @@ type module struct {
 	messages, notes, over cuda.Function
 }
 
-type sharedKey struct {
-	driver cuda.Driver
-	ctx    cuda.Context
-	moduleKey
-}
-
-// modules are the modules of all contexts.
-var modules device.Shared[sharedKey, *module]
-
-// borrow gives the module of a key, which may not be loaded yet.
-func borrow(key sharedKey) *module {
-	m, _ := modules.Borrow(key, func() (*module, error) { return &module{key: key}, nil })
+// shared gives the module of a key, which may not be loaded yet.
+func (e *Engine) shared(key moduleKey) *module {
+	m, _ := cuda.Stored(e.store, key, func() (*module, error) { return new(module), nil }, func(m *module) error {
+		if m.handle == 0 {
+			return nil
+		}
+		return e.driver.ModuleUnload(m.handle)
+	})
 	return m
-}
-
-// giveBack unloads the module if this was its last user.
-func (m *module) giveBack(d cuda.Driver) error {
-	if !modules.GiveBack(m.key) || m.handle == 0 {
-		return nil
-	}
-	return d.ModuleUnload(m.handle)
 }
 
 // Prepare loads the kernels that programs with a Reducer need, or those that copy if
@@ -122,10 +109,8 @@ func (e *Engine) module(r *kernels.Reducer, source string) (*module, kernels.Pro
 	if len(variants) > 0 {
 		all.ranks = variants[0].Ranks
 	}
-	m := borrow(sharedKey{e.driver, e.ctx, all})
-	err := e.quietly(func() error { return e.load(m, variants) })
-	if err != nil {
-		err = errors.Join(err, m.giveBack(e.driver))
+	m := e.shared(all)
+	if err := e.quietly(func() error { return e.load(m, variants) }); err != nil {
 		return nil, p, fmt.Errorf("grid: device %d: %w", e.dev, err)
 	}
 	e.modules[key] = m

@@ -73,20 +73,18 @@ func (t *tables) open(e *Engine, o Options) (err error) {
 	}
 	t.space = fifo.NewSpace(n, &e.control.words.consumed)
 	t.graphs = map[uint64][]graphTable{}
-	if t.pinned, err = e.driver.MemHostAlloc(n, cuda.HostAllocPortable); err != nil {
+	if t.pinned, err = e.store.HostAlloc(n); err != nil {
 		return err
 	}
 	t.ring = ringAt(t.pinned, n/8)
 	return nil
 }
 
-func (t *tables) close(d cuda.Driver) error {
-	if t.pinned == 0 {
-		return nil
+func (t *tables) close(s *cuda.Store) {
+	if t.pinned != 0 {
+		s.FreeHost(t.pinned)
 	}
-	p := t.pinned
 	t.pinned, t.ring = 0, nil
-	return d.MemFreeHost(p)
 }
 
 // most is how many words a table of a job may have, so that the host can fill one while

@@ -21,10 +21,7 @@ func (e *Engine) openGates() (err error) {
 	if e.gates.epochs, err = e.alloc(8 * MaxBlocks); err != nil {
 		return err
 	}
-	if err := e.driver.MemsetD8Async(e.gates.epochs, 0, 8*MaxBlocks, e.stream); err != nil {
-		return err
-	}
-	return e.driver.StreamSynchronize(e.stream)
+	return e.clear(e.gates.epochs, 8*MaxBlocks)
 }
 
 // A windowShape is the number of blocks, the threads of each, and the bytes that a

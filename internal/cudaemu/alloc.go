@@ -86,7 +86,7 @@ func (m *Machine) giveBack(name string, p uintptr, kind regionKind, nullable boo
 
 // free waits for the work of the owning context, as hardware does, and drops r.
 func (c *call) free(r *region) error {
-	err := c.await(r.ctx, r.ctx.idle)
+	err := c.awaitAlone(r.ctx)
 	if !r.ctx.destroyed && c.regions.find(r.addr) == r {
 		c.drop(r)
 	}

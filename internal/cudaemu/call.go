@@ -72,6 +72,12 @@ func (m *Machine) beginIn(name string) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.ctx != nil && c.ctx.alone {
+		if err := c.await(nil, func() bool { return !c.ctx.alone }); err != nil {
+			c.end()
+			return nil, err
+		}
+	}
 	if err := c.healthy(c.ctx); err != nil {
 		c.end()
 		return nil, err
@@ -137,4 +143,12 @@ func (c *call) await(ctx *context, done func() bool) error {
 		return nil
 	}
 	return c.healthy(ctx)
+}
+
+// awaitAlone waits until all work of a context is done, and lets no other call in meanwhile, see
+// Config.LoadsWait.
+func (c *call) awaitAlone(ctx *context) error {
+	ctx.alone = c.cfg.LoadsWait
+	defer func() { ctx.alone = false }()
+	return c.await(ctx, ctx.idle)
 }

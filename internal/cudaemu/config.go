@@ -60,7 +60,9 @@ type Config struct {
 	CopyDelay int
 
 	// LoadsWait makes ModuleLoadData wait for the work of its context, as hardware may.
-	// A program deadlocks if its kernels wait for a call that loads first.
+	// It and the calls that give memory or modules back, which always wait for that work,
+	// also keep all other calls in the context waiting meanwhile. A program deadlocks if
+	// its kernels wait for a call that loads first, or that another thread holds up.
 	LoadsWait bool
 	// AllocsWait makes calls that allocate or free memory, other than by cuMemCreate, or that
 	// make a stream wait in the same way.

@@ -19,6 +19,7 @@ type context struct {
 	legacy    *stream
 	perThread map[int]*stream
 	streams   []*stream // all, with legacy and those of threads
+	alone     bool      // a call that lets no other in waits for the context's work
 }
 
 // A failure is the error that ended a context.

@@ -188,10 +188,17 @@ func (m *Machine) GraphExecDestroy(h cuda.GraphExec) error {
 	return nil
 }
 
-// drop releases references when the launches so far are done.
+// drop releases references when the launches so far are done. Whoever hears that an object is
+// destroyed knows that they are.
 func (x *graphExec) drop(m *Machine, objects map[*userObject]int) {
-	if x.last == nil || x.last.done {
+	release := func() {
+		if x.last != nil && len(objects) > 0 {
+			m.mem.HostSaw(x.last.clock)
+		}
 		m.releaseAll(objects)
+	}
+	if x.last == nil || x.last.done {
+		release()
 		return
 	}
 	before := x.last.onDone
@@ -199,6 +206,6 @@ func (x *graphExec) drop(m *Machine, objects map[*userObject]int) {
 		if before != nil {
 			before()
 		}
-		m.releaseAll(objects)
+		release()
 	}
 }

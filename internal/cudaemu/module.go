@@ -138,7 +138,7 @@ func (m *Machine) ModuleLoadData(image []byte) (cuda.Module, error) {
 	}
 	defer c.end()
 	if m.cfg.LoadsWait {
-		if err := c.idle(c.ctx); err != nil {
+		if err := c.awaitAlone(c.ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -223,7 +223,7 @@ func (m *Machine) ModuleUnload(h cuda.Module) error {
 		return err
 	}
 	m.forgetModule(mod)
-	err = c.await(mod.ctx, mod.ctx.idle)
+	err = c.awaitAlone(mod.ctx)
 	mod.unload()
 	return err
 }

@@ -155,6 +155,29 @@ open c=2
 close c=2
 call kind=AllGather type=int32
 check`},
+	{"a group of one thread loads a kernel while one that it has queued waits for a later call", `
+program seed=136 ranks=2 bytes=4096 each=false ring=0 args=0
+open
+split c=5 members=1,0
+group
+	call c=5 kind=AllReduce type=int32
+	call kind=AllReduce type=float64 fill=1
+check`},
+	{"what a closed communicator has is given back while kernels of another one wait", `
+program seed=20 ranks=2 bytes=4096 each=false ring=0 args=0
+open
+open c=1
+open c=2
+call c=1 kind=AllReduce type=int32 n=10
+call c=2 kind=AllReduce type=int32 n=10
+close c=1
+call kind=AllGather type=int32 n=40
+call kind=AllGather type=int32 n=40
+close c=2
+call kind=AllGather type=int32 n=40
+call kind=AllGather type=int32 n=40
+call kind=AllReduce type=int32 n=40
+check`},
 	{"an executable graph is updated", `
 program seed=10 ranks=2 bytes=4096 each=false ring=0 args=0
 open

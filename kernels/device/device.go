@@ -23,7 +23,7 @@ type Combiner struct {
 	capability int          // 90 for compute capability 9.0
 	sms        int          // multiprocessors
 	text       func(ptx.Name) ([]byte, error)
-	borrowed   bool // one of sharedCombiners
+	store      *cuda.Store // of Borrow; nil if the Combiner is its user's alone
 
 	mu      sync.Mutex
 	closed  bool                 // guarded by mu
@@ -74,9 +74,13 @@ func New(d cuda.Driver, ctx cuda.Context, peers ...cuda.Device) (*Combiner, erro
 // that hold them must not be launched again. Closing again does nothing, unless
 // the Combiner was borrowed.
 func (c *Combiner) Close() error {
-	if c.borrowed && !sharedCombiners.GiveBack(home{c.driver, c.ctx}) {
-		return nil
+	if c.store != nil {
+		return c.store.Close()
 	}
+	return c.unload()
+}
+
+func (c *Combiner) unload() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {

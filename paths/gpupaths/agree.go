@@ -132,7 +132,7 @@ func (n *Net) connectP2P(ctx context.Context, refused string) (err error) {
 	}
 	n.name(offers)
 	if !n.uses(transport.OverP2P) && !n.uses(transport.OverPCIe) && n.size > 1 && refused == "" {
-		if err := n.memory.Close(); err != nil {
+		if err := n.memory.Close(true); err != nil {
 			return err
 		}
 		if err := n.allocate("nobody to share with"); err != nil {

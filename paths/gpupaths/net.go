@@ -71,7 +71,7 @@ func Connect(ctx context.Context, g paths.Group, host *paths.Net, d *gpu.Device,
 		driver: d.Driver(), ctx: handle, dev: d.Handle(), geometry: geometryOf(g.Size(), budget.Most), budget: budget,
 	}
 	if missing, err = n.connect(ctx, cfg); err != nil || missing != "" {
-		return nil, missing, errors.Join(err, n.Close())
+		return nil, missing, errors.Join(err, n.Close(true))
 	}
 	return n, "", nil
 }
@@ -159,8 +159,9 @@ func (n *Net) Stop(cause error) {
 	}
 }
 
-// Close gives everything back. No kernel of any rank uses it any more.
-func (n *Net) Close() error {
+// Close gives everything back. No kernel of this process uses it any more. If the ranks have
+// not parted, kernels of others may still write to this rank's memory, and nobody gets it.
+func (n *Net) Close(parted bool) error {
 	var errs []error
 	if n.bridge != nil {
 		errs = append(errs, n.bridge.close())
@@ -172,10 +173,10 @@ func (n *Net) Close() error {
 		errs = append(errs, n.queues.Close())
 	}
 	if n.allQueues != nil {
-		errs = append(errs, n.allQueues.Close())
+		errs = append(errs, n.allQueues.Close(parted))
 	}
 	if n.memory != nil {
-		errs = append(errs, n.memory.Close())
+		errs = append(errs, n.memory.Close(parted))
 	}
 	return errors.Join(errs...)
 }

@@ -2,7 +2,6 @@ package p2p
 
 import (
 	"errors"
-	"sync"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 )
@@ -14,33 +13,20 @@ const blankBytes = 256 << 10
 // that beside any kernel, where a kernel that clears might have to wait for one to end. All
 // Ranges of a context share it.
 type blank struct {
-	key    blankKey
-	uses   int // guarded by blanks
+	driver cuda.Driver
+	store  *cuda.Store
 	zeros  uintptr
 	stream cuda.Stream
 }
 
-type blankKey struct {
-	driver cuda.Driver
-	ctx    cuda.Context
-}
-
-var blanks struct {
-	sync.Mutex
-	of map[blankKey]*blank
-}
+// A blankKey names the blank of a cuda.Store.
+type blankKey struct{}
 
 // borrowBlank gives the blank of a context, which is current.
 func borrowBlank(d cuda.Driver, ctx cuda.Context) (*blank, error) {
-	blanks.Lock()
-	defer blanks.Unlock()
-	if blanks.of == nil {
-		blanks.of = map[blankKey]*blank{}
-	}
-	key := blankKey{d, ctx}
-	b := blanks.of[key]
-	if b == nil {
-		b = &blank{key: key}
+	s := cuda.OpenStore(d, ctx)
+	b, err := cuda.Stored(s, blankKey{}, func() (*blank, error) {
+		b := &blank{driver: d, store: s}
 		var err error
 		if b.zeros, err = d.MemHostAlloc(blankBytes, cuda.HostAllocPortable); err != nil {
 			return nil, err
@@ -49,22 +35,23 @@ func borrowBlank(d cuda.Driver, ctx cuda.Context) (*blank, error) {
 		if b.stream, err = d.StreamCreate(cuda.StreamNonBlocking, 0); err != nil {
 			return nil, errors.Join(err, d.MemFreeHost(b.zeros))
 		}
-		blanks.of[key] = b
+		return b, nil
+	}, func(b *blank) error { return errors.Join(d.StreamDestroy(b.stream), d.MemFreeHost(b.zeros)) })
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
-	b.uses++
 	return b, nil
 }
 
 // clear clears memory and waits until it is done, with the context current.
 func (b *blank) clear(at uintptr, n int) error {
-	d := b.key.driver
 	for ; n > 0; n -= blankBytes {
-		if err := d.MemcpyAsync(at, b.zeros, min(n, blankBytes), b.stream); err != nil {
+		if err := b.driver.MemcpyAsync(at, b.zeros, min(n, blankBytes), b.stream); err != nil {
 			return err
 		}
 		at += blankBytes
 	}
-	return d.StreamSynchronize(b.stream)
+	return b.driver.StreamSynchronize(b.stream)
 }
 
 // clearNow clears memory of a context, which is current, and waits until it is done.
@@ -73,16 +60,8 @@ func clearNow(d cuda.Driver, ctx cuda.Context, at uintptr, n int) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(b.clear(at, n), b.giveBack(d))
+	return errors.Join(b.clear(at, n), b.giveBack())
 }
 
-// giveBack ends a use, with the context current.
-func (b *blank) giveBack(d cuda.Driver) error {
-	blanks.Lock()
-	defer blanks.Unlock()
-	if b.uses--; b.uses > 0 {
-		return nil
-	}
-	delete(blanks.of, b.key)
-	return errors.Join(d.StreamDestroy(b.stream), d.MemFreeHost(b.zeros))
-}
+// giveBack ends a use.
+func (b *blank) giveBack() error { return b.store.Close() }

@@ -46,6 +46,7 @@ type Offer struct {
 type Memory struct {
 	cfg   Config
 	offer Offer
+	store *cuda.Store
 	own   uintptr
 	addrs map[int]uintptr // of peers, by rank
 	ipc   []uintptr       // to close
@@ -54,7 +55,7 @@ type Memory struct {
 // New allocates the span of this rank and clears it. A rank that shares nothing
 // has a span for itself.
 func New(cfg Config) (*Memory, error) {
-	m := &Memory{cfg: cfg, addrs: map[int]uintptr{}}
+	m := &Memory{cfg: cfg, store: cuda.OpenStore(cfg.Driver, cfg.Context), addrs: map[int]uintptr{}}
 	d := cfg.Driver
 	m.offer = Offer{Info: cfg.Self, Driver: driverID(d), Bytes: cfg.Bytes, Refused: cfg.Refused}
 	err := m.with(func() (err error) {
@@ -64,7 +65,7 @@ func New(cfg Config) (*Memory, error) {
 		if m.offer.Links, err = links(d, cfg.Device); err != nil {
 			return err
 		}
-		if m.own, err = d.MemAlloc(cfg.Bytes); err != nil {
+		if m.own, err = m.store.Alloc(cfg.Bytes); err != nil {
 			return err
 		}
 		m.offer.Addr = uint64(m.own)
@@ -85,7 +86,7 @@ func New(cfg Config) (*Memory, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("p2p: rank %d: %w", cfg.Self.Rank, err), m.Close())
+		return nil, errors.Join(fmt.Errorf("p2p: rank %d: %w", cfg.Self.Rank, err), m.Close(true))
 	}
 	return m, nil
 }
@@ -266,22 +267,30 @@ func enable(d cuda.Driver, self cuda.Device, peer string) error {
 	return fmt.Errorf("this process has no GPU %s", peer)
 }
 
-// Close closes the spans of peers and frees this rank's own. No kernel of any
-// rank may use it any more.
-func (m *Memory) Close() error {
-	if m.own == 0 && len(m.ipc) == 0 {
+// Close closes the spans of peers and gives up this rank's own. No kernel of this process
+// uses them any more. If the ranks have not parted, kernels of others may still write to it.
+func (m *Memory) Close(parted bool) error {
+	if m.store == nil {
 		return nil
 	}
-	err := m.with(func() error {
-		var errs []error
-		for _, a := range m.ipc {
-			errs = append(errs, m.cfg.Driver.IpcCloseMemHandle(a))
-		}
-		if m.own != 0 {
-			errs = append(errs, m.cfg.Driver.MemFree(m.own))
-		}
-		return errors.Join(errs...)
-	})
-	m.ipc, m.own, m.addrs = nil, 0, map[int]uintptr{}
-	return err
+	var errs []error
+	if len(m.ipc) > 0 {
+		errs = append(errs, m.with(func() error {
+			var errs []error
+			for _, a := range m.ipc {
+				errs = append(errs, m.cfg.Driver.IpcCloseMemHandle(a))
+			}
+			return errors.Join(errs...)
+		}))
+	}
+	switch {
+	case m.own == 0:
+	case parted:
+		m.store.Free(m.own)
+	default:
+		m.store.Retire(m.own)
+	}
+	errs = append(errs, m.store.Close())
+	m.store, m.ipc, m.own, m.addrs = nil, nil, 0, map[int]uintptr{}
+	return errors.Join(errs...)
 }

@@ -100,7 +100,7 @@ func TestRefused(t *testing.T) {
 	require.Equal(t, "not wanted", o.Refused)
 	require.Nil(t, o.Handle)
 	require.NotZero(t, m.Address(), "the rank has memory for itself")
-	require.NoError(t, m.Close())
+	require.NoError(t, m.Close(true))
 	require.NoError(t, d.DevicePrimaryCtxRelease(dev))
 	_, err = p2p.ParseOffer([]byte("{"))
 	require.Error(t, err)
@@ -131,7 +131,7 @@ func TestTwoProcesses(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "to you..", u.read(own.Addr, 8))
 	require.Equal(t, "of mine.", u.read(addr, 8))
-	require.NoError(t, m.Close())
+	require.NoError(t, m.Close(true))
 	c.end()
 }
 

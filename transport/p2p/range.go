@@ -349,7 +349,7 @@ func (r *Range) Close() error {
 			errs = append(errs, v.close(d))
 		}
 		if r.blank != nil {
-			errs = append(errs, r.blank.giveBack(d))
+			errs = append(errs, r.blank.giveBack())
 		}
 		return errors.Join(errs...)
 	})

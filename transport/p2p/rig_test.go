@@ -53,7 +53,7 @@ func (u *user) memory() (*p2p.Memory, *p2p.Offer) {
 	u.T.Helper()
 	m, err := p2p.New(u.config(size))
 	require.NoError(u.T, err)
-	u.T.Cleanup(func() { require.NoError(u.T, m.Close()) })
+	u.T.Cleanup(func() { require.NoError(u.T, m.Close(true)) })
 	o, err := p2p.ParseOffer(m.Offer())
 	require.NoError(u.T, err)
 	return m, &o

@@ -1,0 +1,158 @@
+package cuda
+
+import (
+	"errors"
+	"sync"
+)
+
+// A Store is what the users of a context in this process share, until the last of them
+// leaves: memory that one does not need any more and the next will, and modules. Drivers let
+// the calls that give such things back wait for all kernels of the context, and hold up all
+// other calls meanwhile. Kernels of one communicator may wait for a rank that the same thread
+// drives, so neither may happen while there is another communicator.
+//
+// All methods may be called from any goroutine, with the context current and captures
+// allowed, see Quietly.
+type Store struct {
+	key   storeKey
+	users int // guarded by stores
+
+	mu     sync.Mutex
+	device pool                 // guarded by mu
+	host   pool                 // guarded by mu
+	things map[any]*storedThing // guarded by mu
+	order  []*storedThing       // guarded by mu
+}
+
+type storeKey struct {
+	driver Driver
+	ctx    Context
+}
+
+var stores struct {
+	sync.Mutex
+	of map[storeKey]*Store
+}
+
+// A pool is memory of one kind.
+type pool struct {
+	bytes map[uintptr]int   // of all blocks
+	free  map[int][]uintptr // by bytes
+}
+
+type storedThing struct {
+	value any
+	end   func() error
+}
+
+// OpenStore is the Store of a context, with one more user. It calls no driver.
+func OpenStore(d Driver, ctx Context) *Store {
+	stores.Lock()
+	defer stores.Unlock()
+	key := storeKey{d, ctx}
+	s := stores.of[key]
+	if s == nil {
+		if stores.of == nil {
+			stores.of = map[storeKey]*Store{}
+		}
+		s = &Store{key: key, things: map[any]*storedThing{}}
+		stores.of[key] = s
+	}
+	s.users++
+	return s
+}
+
+// Close ends a use. The last one gives everything back. No kernel uses it any more.
+func (s *Store) Close() error {
+	stores.Lock()
+	s.users--
+	last := s.users == 0
+	if last {
+		delete(stores.of, s.key)
+	}
+	stores.Unlock()
+	if !last {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.order)+len(s.device.bytes)+len(s.host.bytes) == 0 {
+		return nil
+	}
+	return Quietly(s.key.driver, s.key.ctx, func() error {
+		var errs []error
+		for i := len(s.order) - 1; i >= 0; i-- {
+			errs = append(errs, s.order[i].end())
+		}
+		for p := range s.device.bytes {
+			errs = append(errs, s.key.driver.MemFree(p))
+		}
+		for p := range s.host.bytes {
+			errs = append(errs, s.key.driver.MemFreeHost(p))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// Alloc is n bytes of device memory, until Free. The content is undefined.
+func (s *Store) Alloc(n int) (uintptr, error) { return s.get(&s.device, n, s.key.driver.MemAlloc) }
+
+// Free gives memory of Alloc to the next who asks. No kernel uses it any more.
+func (s *Store) Free(p uintptr) { s.put(&s.device, p) }
+
+// Retire is Free for memory that nobody may have again: others may still write to it.
+func (s *Store) Retire(uintptr) {}
+
+// HostAlloc is n bytes of pinned host memory that all devices can access, until
+// FreeHost. The content is undefined.
+func (s *Store) HostAlloc(n int) (uintptr, error) {
+	return s.get(&s.host, n, func(n int) (uintptr, error) {
+		return s.key.driver.MemHostAlloc(n, HostAllocPortable|HostAllocMapped)
+	})
+}
+
+// FreeHost is Free for memory of HostAlloc.
+func (s *Store) FreeHost(p uintptr) { s.put(&s.host, p) }
+
+func (s *Store) get(from *pool, n int, alloc func(n int) (uintptr, error)) (uintptr, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if free := from.free[n]; len(free) > 0 {
+		from.free[n] = free[:len(free)-1]
+		return free[len(free)-1], nil
+	}
+	p, err := alloc(n)
+	if err != nil {
+		return 0, err
+	}
+	if from.bytes == nil {
+		from.bytes, from.free = map[uintptr]int{}, map[int][]uintptr{}
+	}
+	from.bytes[p] = n
+	return p, nil
+}
+
+func (s *Store) put(in *pool, p uintptr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := in.bytes[p]
+	in.free[n] = append(in.free[n], p)
+}
+
+// Stored is the value of a key, made for the first user who asks. end gives it back when the
+// last user of the Store has left Make must not use the Store.
+func Stored[T any](s *Store, key any, make func() (T, error), end func(T) error) (T, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x := s.things[key]; x != nil {
+		return x.value.(T), nil
+	}
+	v, err := make()
+	if err != nil {
+		return v, err
+	}
+	x := &storedThing{v, func() error { return end(v) }}
+	s.things[key] = x
+	s.order = append(s.order, x)
+	return v, nil
+}
