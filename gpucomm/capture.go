@@ -14,8 +14,9 @@ import (
 // before. Captures of the same calls make the same nodes and edges, so that an executable
 // graph can be updated.
 type recording struct {
-	record cuda.GraphNode   // of the event; 0 before the first operation is captured
-	last   []cuda.GraphNode // at which the last operation ends
+	record cuda.GraphNode          // of the event; 0 before the first operation is captured
+	last   []cuda.GraphNode        // at which the last operation ends
+	past   map[cuda.GraphNode]bool // at which those before it ended
 
 	windows []*Window // that its operations use
 	copies  []*Window // of those, the ones in which copy engines work, which nothing can tell that all is over
@@ -61,6 +62,15 @@ func (r *recording) endsAt(d cuda.Driver, graph cuda.Graph, nodes []cuda.GraphNo
 		if err = d.GraphRemoveDependencies(graph, r.last, to[:len(r.last)]); err == nil {
 			err = d.GraphAddDependencies(graph, nodes, to[:len(nodes)])
 		}
+	}
+	if r.past == nil {
+		r.past = map[cuda.GraphNode]bool{}
+	}
+	for _, n := range r.last {
+		r.past[n] = true
+	}
+	for _, n := range nodes { // of an operation without nodes
+		delete(r.past, n)
 	}
 	r.last = nodes
 	return err

@@ -127,11 +127,18 @@ func (c *chain) forget(captures []uint64) {
 	}
 }
 
-// follow has what the stream captures next depend on the recording's last operation.
+// follow has what the stream captures next depend on the recording's last operation, in place
+// of earlier ones, which that depends on: operations that are captured on several streams
+// make a graph without branches.
 func (r *recording) follow(d cuda.Driver, s gpu.Stream, has []cuda.GraphNode) error {
-	add := slices.DeleteFunc(slices.Clone(r.last), func(n cuda.GraphNode) bool { return slices.Contains(has, n) })
-	if len(add) == 0 {
+	after := slices.Clone(r.last)
+	for _, n := range has {
+		if !r.past[n] && !slices.Contains(after, n) {
+			after = append(after, n)
+		}
+	}
+	if len(after) == len(has) && !slices.ContainsFunc(has, func(n cuda.GraphNode) bool { return !slices.Contains(after, n) }) {
 		return nil
 	}
-	return d.StreamUpdateCaptureDependencies(s, add, cuda.CaptureAddDependencies)
+	return d.StreamUpdateCaptureDependencies(s, after, cuda.CaptureSetDependencies)
 }

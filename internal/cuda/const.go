@@ -135,8 +135,11 @@ const (
 	EventRecordExternal = 1
 )
 
-// CaptureAddDependencies has StreamUpdateCaptureDependencies add to those that there are.
-const CaptureAddDependencies = 0
+// Flags of StreamUpdateCaptureDependencies: it adds to those that there are, or replaces them.
+const (
+	CaptureAddDependencies = 0
+	CaptureSetDependencies = 1
+)
 
 // A ConditionType says how the value of a conditional node is used.
 type ConditionType uint32

@@ -1,0 +1,58 @@
+package gpucomm
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/kernels"
+)
+
+// Operations that are captured on two streams in turn make a graph without branches: each
+// depends on the one before and on nothing older.
+func TestForkMakesNoBranches(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	g := open(t, devices(t, 2), nil)[0] // its capture is thrown away
+	d := g.Device.Driver()
+	x := memories(t, []*gpu.Device{g.Device}, 64)[0]
+	var s [2]gpu.Stream
+	for i := range s {
+		var err error
+		s[i], err = g.Device.NewStream()
+		require.NoError(t, err)
+		defer g.Device.DestroyStream(s[i])
+	}
+	fork, err := g.Device.NewEvent()
+	require.NoError(t, err)
+	defer g.Device.DestroyEvent(fork)
+	require.NoError(t, g.Device.With(func() error {
+		require.NoError(t, d.StreamBeginCapture(s[0], cuda.CaptureRelaxed))
+		require.NoError(t, cuda.After(d, s[1], s[0], fork))
+		for i := range 6 {
+			require.NoError(t, g.do(&call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 16, Type: kernels.Float32, Stream: s[i/2%2]}))
+			last := s[i/2%2]
+			var before, now cuda.CaptureInfo
+			g.Life.Turn.Lock()
+			err := errors.Join(g.admitStream(s[1]), g.inTurn(s[1], func() (err error) {
+				before, err = d.StreamGetCaptureInfo(last)
+				if err == nil {
+					now, err = d.StreamGetCaptureInfo(s[1])
+				}
+				return err
+			}))
+			g.Life.Turn.Unlock()
+			require.NoError(t, err)
+			require.Equal(t, before.Dependencies, now.Dependencies)
+		}
+		require.NoError(t, cuda.After(d, s[0], s[1], fork))
+		graph, err := d.StreamEndCapture(s[0])
+		require.NoError(t, err)
+		return d.GraphDestroy(graph)
+	}))
+}

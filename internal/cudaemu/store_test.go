@@ -1,0 +1,65 @@
+package cudaemu_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+)
+
+// What a user of a cuda.Store gives back the next one gets, and the last one gives all to the
+// driver, retired memory too.
+func TestStore(t *testing.T) {
+	m, err := cudaemu.New(cudaemu.Config{})
+	require.NoError(t, err)
+	ctx, err := m.DevicePrimaryCtxRetain(0)
+	require.NoError(t, err)
+	first, second := cuda.OpenStore(m, ctx), cuda.OpenStore(m, ctx)
+	require.Same(t, first, second)
+	ended := 0
+	with := func(f func()) {
+		require.NoError(t, cuda.With(m, ctx, func() error { f(); return nil }))
+	}
+	with(func() {
+		get := func(f func(int) (uintptr, error), n int) uintptr {
+			p, err := f(n)
+			require.NoError(t, err)
+			return p
+		}
+		a, h := get(first.Alloc, 1000), get(first.HostAlloc, 1000)
+		require.NotEqual(t, a, get(first.Alloc, 1000))
+		first.Free(a)
+		first.FreeHost(h)
+		require.Equal(t, a, get(second.Alloc, 1000))
+		require.Equal(t, h, get(second.HostAlloc, 1000))
+		require.NotEqual(t, a, get(second.Alloc, 1000), "one user at a time")
+		second.Retire(a)
+		require.NotEqual(t, a, get(first.Alloc, 1000))
+		_, err := first.Alloc(1 << 50)
+		require.ErrorIs(t, err, cuda.ErrOutOfMemory)
+
+		type key struct{}
+		value := func(v int, err error) (int, error) {
+			return cuda.Stored(first, key{}, func() (int, error) { return v, err }, func(v int) error { ended = v; return nil })
+		}
+		_, err = value(1, errors.New("not yet"))
+		require.ErrorContains(t, err, "not yet")
+		for v := 2; v < 4; v++ {
+			got, err := value(v, nil)
+			require.NoError(t, err)
+			require.Equal(t, 2, got)
+		}
+	})
+	require.NoError(t, first.Close())
+	require.Zero(t, ended)
+	require.NoError(t, second.Close())
+	require.Equal(t, 2, ended)
+	third := cuda.OpenStore(m, ctx)
+	require.NotSame(t, first, third)
+	require.NoError(t, third.Close())
+	require.NoError(t, m.DevicePrimaryCtxRelease(0))
+	require.NoError(t, m.Close(), "something is left")
+}
