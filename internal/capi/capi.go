@@ -55,9 +55,13 @@ func New(getenv func(string) string, file func() string) *Library {
 // Version is the version of NCCL that the library answers as: 22809 for 2.28.9.
 func (l *Library) Version() (int, error) { return l.env.version() }
 
-// patience is how long ranks wait for each other: those of a program may be minutes apart, as
-// when one compiles or reads data.
-const patience = 10 * time.Minute
+// How long things may take where the environment does not say. NCCL waits for ever, and programs have
+// watchdogs of their own: a rank may compute or write files for an hour while the others wait in a
+// barrier, and be minutes late when a communicator is made.
+const (
+	operationTime = 24 * time.Hour
+	meetingTime   = 10 * time.Minute
+)
 
 // config is what all communicators have in common. It is read once.
 func (l *Library) config() (ringo.Config, error) {
@@ -72,8 +76,11 @@ func (l *Library) config() (ringo.Config, error) {
 		if err != nil {
 			return cfg, err
 		}
-		if !l.env.patient() {
-			cfg.JoinTimeout = patience
+		if !l.env.saysTimeout() {
+			cfg.Timeout = operationTime
+		}
+		if !l.env.saysJoinTimeout() {
+			cfg.JoinTimeout = meetingTime
 		}
 		l.base = &cfg
 	}

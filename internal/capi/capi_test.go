@@ -3,10 +3,12 @@ package capi
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -281,6 +283,7 @@ func TestConfig(t *testing.T) {
 	for want, change := range map[string]func(*configFields){
 		"magic":            func(f *configFields) { f.magic++ },
 		"size is 3":        func(f *configFields) { f.size = 3 },
+		"size is 1844674":  func(f *configFields) { f.size = math.MaxUint },
 		"blocking is 2":    func(f *configFields) { f.blocking = 2 },
 		"CTAPolicy is 4":   func(f *configFields) { f.ctaPolicy = 4 },
 		"maxCTAs is 0":     func(f *configFields) { f.maxCTAs = 0 },
@@ -367,4 +370,13 @@ func TestConfigOfCTAs(t *testing.T) {
 		_, err = cfg.FromEnv()
 		require.NoError(t, err, "it can be opened")
 	}
+}
+
+func TestTimeouts(t *testing.T) {
+	cfg, err := onHost().config()
+	require.NoError(t, err)
+	require.Equal(t, []time.Duration{operationTime, meetingTime}, []time.Duration{cfg.Timeout, cfg.JoinTimeout})
+	cfg, err = with(map[string]string{"RINGO_TIMEOUT": "3s", "RINGO_JOIN_TIMEOUT": "2s"}).config()
+	require.NoError(t, err)
+	require.Equal(t, []time.Duration{3 * time.Second, 2 * time.Second}, []time.Duration{cfg.Timeout, cfg.JoinTimeout})
 }

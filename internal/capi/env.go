@@ -76,8 +76,9 @@ func (e env) blocking(said bool) (bool, error) {
 	}
 }
 
-// patient reports whether RINGO_JOIN_TIMEOUT says how long ranks wait for each other.
-func (e env) patient() bool { return e.get("RINGO_JOIN_TIMEOUT") != "" }
+// saysTimeout and saysJoinTimeout report whether the environment bounds operations and meetings.
+func (e env) saysTimeout() bool     { return e.get("RINGO_TIMEOUT") != "" }
+func (e env) saysJoinTimeout() bool { return e.get("RINGO_JOIN_TIMEOUT") != "" }
 
 // meeting is NCCL_COMM_ID: host:port of rank 0, which serves there instead of the process that
 // makes the unique ID. secret is RINGO_COMM_SECRET; without it whoever reaches the port and

@@ -33,7 +33,8 @@ func addressOf(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceDat
 func readConfig(at uintptr) (f configFields) {
 	f = undefined
 	size := *(*uintptr)(pointer(at))
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(&f)), unsafe.Sizeof(f)), unsafe.Slice((*byte)(pointer(at)), max(size, headerBytes)))
+	n := min(max(size, headerBytes), unsafe.Sizeof(f))
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&f)), n), unsafe.Slice((*byte)(pointer(at)), n))
 	return f
 }
 
