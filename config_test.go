@@ -2,8 +2,8 @@ package ringo
 
 import (
 	"bytes"
-
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -165,4 +165,17 @@ func TestNCCLLevels(t *testing.T) {
 	require.Equal(t, 16, from("NCCL_MAX_NCHANNELS=16").MaxBlocks)
 	require.True(t, from("NCCL_CHECK_MODE=DEBUG_LOCAL").CheckPointers)
 	require.False(t, from("NCCL_CHECK_MODE=DEFAULT").CheckPointers)
+}
+
+func TestNewIDByInterface(t *testing.T) {
+	t.Setenv("NCCL_SOCKET_IFNAME", "lo")
+	id, err := NewID("")
+	require.NoError(t, err)
+	defer bootstrap.Stop(id)
+	host, _, err := net.SplitHostPort(id.Addr())
+	require.NoError(t, err)
+	require.True(t, net.ParseIP(host).IsLoopback(), host)
+	t.Setenv("NCCL_SOCKET_IFNAME", "=nosuchinterface")
+	_, err = NewID("")
+	require.ErrorContains(t, err, `no interface named "=nosuchinterface"`)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -24,10 +25,19 @@ import (
 // NewID makes a meeting point for a new communicator and serves it from this
 // process, which should be rank 0's. Give the ID to all ranks (it prints and
 // parses as text) and have each Open with it. addr is the "host:port" where
-// ranks come; "" is a free port on the interface of the default route, and
+// ranks come; "" is a free port on the interface that RINGO_SOCKET_IFNAME and
+// RINGO_SOCKET_FAMILY choose, or of the default route without them, and
 // "127.0.0.1:0" keeps to this host.
-func NewID(addr string) (bootstrap.ID, error) {
-	cfg, err := Config{}.fill(os.Getenv)
+func NewID(addr string) (bootstrap.ID, error) { return Config{}.NewID(addr) }
+
+// NewID is the function NewID by the Config's Interface, Family and Log.
+func (c Config) NewID(addr string) (bootstrap.ID, error) {
+	cfg, err := c.fill(os.Getenv)
+	if err == nil && addr == "" && (cfg.Interface != "" || cfg.Family != 0) {
+		var ip netip.Addr
+		ip, err = paths.Address(cfg.paths())
+		addr = netip.AddrPortFrom(ip, 0).String()
+	}
 	if err != nil {
 		return bootstrap.ID{}, openError(cfg, err)
 	}

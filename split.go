@@ -79,7 +79,7 @@ func (c *Comm) splitParts(ctx context.Context, color, key int) (id *bootstrap.ID
 		if c.net.OnOneHost() {
 			addr = "127.0.0.1:0"
 		}
-		id, err := NewID(addr)
+		id, err := c.cfg.NewID(addr)
 		if err != nil {
 			mine.Bad = err.Error()
 		} else {

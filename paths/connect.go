@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strings"
 
 	"github.com/ringo-go/ringo/fifo"
@@ -180,4 +181,9 @@ func (t *Transports) Close() error {
 		errs = append(errs, x.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// Address is where other machines reach this one by a Config's Interface and Family.
+func Address(cfg Config) (netip.Addr, error) {
+	return socket.Address(socket.Options{IfName: cfg.Interface, Family: cfg.Family})
 }

@@ -23,7 +23,7 @@ func (l *Library) UniqueID() (bootstrap.ID, error) {
 	if addr, secret := l.env.meeting(); addr != "" {
 		return bootstrap.IDFor(addr, secret)
 	}
-	return bootstrap.NewID(bootstrap.ListenOptions{Log: cfg.Log.With("subsys", "BOOTSTRAP")})
+	return cfg.NewID("")
 }
 
 // InitRank makes a communicator, with the caller's current GPU. All ranks give the same ids; the first

@@ -53,6 +53,16 @@ func choose(ifs []iface, o Options) (place, error) {
 		clause(o.Family != 0, fmt.Sprintf(" with an IPv%d address", o.Family)), list(ifs))
 }
 
+// Address is where this machine is reached by Options.IfName and Family.
+func Address(o Options) (netip.Addr, error) {
+	ifs, err := interfaces()
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	p, err := choose(ifs, o)
+	return p.Addr, err
+}
+
 func clause(use bool, s string) string {
 	if use {
 		return s
