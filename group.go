@@ -65,7 +65,8 @@ func (g *Group) Run() error {
 	}
 	left := make([]*rest, len(g.comms))
 	for i, c := range g.comms {
-		left[i] = &rest{comm: c, calls: g.calls[c], order: g.order[c], err: c.prepareAll(g.calls[c])}
+		left[i] = &rest{comm: c, calls: g.calls[c], order: g.order[c]}
+		left[i].prepare()
 	}
 	for slices.ContainsFunc(left, (*rest).more) {
 		queueInTurn(left)
@@ -87,6 +88,15 @@ type rest struct {
 }
 
 func (r *rest) more() bool { return len(r.calls) > 0 && r.err == nil }
+
+// prepare has the kernels of the calls loaded.
+func (r *rest) prepare() {
+	if c := r.comm; c.noGPU == "" {
+		c.life.Turn.Lock()
+		defer c.life.Turn.Unlock()
+		r.err = c.gpu.PrepareAll(r.calls)
+	}
+}
 
 // next carries out the first of calls, with those that go side by side with it, or all.
 func (r *rest) next(calls []*Call, all bool) {
@@ -193,16 +203,6 @@ func sideBySide(c *Comm, calls []*Call) int {
 		return c.gpu.Alike(calls)
 	}
 	return max(1, n)
-}
-
-// prepareAll is Prepare for checked calls of a group.
-func (c *Comm) prepareAll(calls []*Call) error {
-	if c.noGPU != "" {
-		return nil
-	}
-	c.life.Turn.Lock()
-	defer c.life.Turn.Unlock()
-	return c.gpu.PrepareAll(calls)
 }
 
 // together carries out checked calls of one communicator in order, but side by side where
