@@ -131,6 +131,7 @@ func TestCollectives(t *testing.T) {
 	p := program(t, "collectives", false)
 	t.Run("processes", func(t *testing.T) { succeed(t, onHost(), 4, p, "process") })
 	t.Run("threads", func(t *testing.T) { succeeds(t, onHost(), p, "threads", "4") })
+	t.Run("teams", func(t *testing.T) { succeeds(t, onHost(), p, "teams", "2", "2") })
 	t.Run("one thread", func(t *testing.T) { succeeds(t, onHost(), p, "all", "4") })
 }
 
@@ -142,6 +143,7 @@ func TestCollectivesOnGPUs(t *testing.T) {
 	env := append(onHost(), "RINGO_HOST=0", "RINGO_EMULATE=4")
 	t.Run("processes", func(t *testing.T) { succeed(t, env, 4, p, "process") })
 	t.Run("threads", func(t *testing.T) { succeeds(t, env, p, "threads", "4") })
+	t.Run("teams", func(t *testing.T) { succeeds(t, env, p, "teams", "2", "2") })
 	t.Run("one thread", func(t *testing.T) { succeeds(t, env, p, "all", "4") })
 }
 

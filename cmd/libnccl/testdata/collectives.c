@@ -3,6 +3,7 @@
 //
 //	collectives process RANK SIZE FILE   FILE is where the ranks meet
 //	collectives threads SIZE
+//	collectives teams THREADS RANKS      as nccl-tests does with -t and -g: each thread has RANKS of the ranks
 //	collectives all SIZE
 #include "memory.h"
 
@@ -462,6 +463,38 @@ static void *one_thread(void *rank)
 	return NULL;
 }
 
+static int team_size;
+
+static void *one_team(void *number)
+{
+	ncclComm_t comms[RANKS];
+	rank_t ranks[RANKS];
+	int first = (int)(intptr_t)number * team_size;
+	OK(ncclGroupStart());
+	for (int i = 0; i < team_size; i++) {
+		use_device(device_of(first + i));
+		OK(ncclCommInitRank(&comms[i], shared_size, shared, first + i));
+	}
+	OK(ncclGroupEnd());
+	for (int i = 0; i < team_size; i++)
+		ranks[i] = new_rank(comms[i]);
+	everything(ranks, team_size);
+	for (int i = 0; i < team_size; i++)
+		free_rank(&ranks[i]);
+	return NULL;
+}
+
+// in_threads runs f in n threads.
+static void in_threads(int n, void *(*f)(void *))
+{
+	pthread_t threads[RANKS];
+	OK(ncclGetUniqueId(&shared));
+	for (intptr_t i = 0; i < n; i++)
+		CHECK(pthread_create(&threads[i], NULL, f, (void *)i) == 0);
+	for (int i = 0; i < n; i++)
+		pthread_join(threads[i], NULL);
+}
+
 int main(int argc, char **argv)
 {
 	alarm(300);
@@ -477,13 +510,12 @@ int main(int argc, char **argv)
 		everything(&r, 1);
 		free_rank(&r);
 	} else if (!strcmp(argv[1], "threads")) {
-		pthread_t threads[RANKS];
 		shared_size = atoi(argv[2]);
-		OK(ncclGetUniqueId(&shared));
-		for (intptr_t i = 0; i < shared_size; i++)
-			CHECK(pthread_create(&threads[i], NULL, one_thread, (void *)i) == 0);
-		for (int i = 0; i < shared_size; i++)
-			pthread_join(threads[i], NULL);
+		in_threads(shared_size, one_thread);
+	} else if (!strcmp(argv[1], "teams")) {
+		team_size = atoi(argv[3]);
+		shared_size = atoi(argv[2]) * team_size;
+		in_threads(atoi(argv[2]), one_team);
 	} else if (!strcmp(argv[1], "all")) {
 		ncclComm_t comms[RANKS];
 		rank_t ranks[RANKS];
