@@ -344,7 +344,10 @@ func TestLog(t *testing.T) {
 	}
 	require.Empty(t, open("", ""))
 	require.Regexp(t, `NCCL version 2\.28\.9, which is Ringo .* in here\n.*NCCL WARN what is wrong\n$`, open("WARN", ""))
-	require.Contains(t, open("INFO", ""), "NCCL INFO path chosen rank=0")
+	text := open("INFO", "")
+	require.Contains(t, text, "NCCL INFO path chosen rank=0")
+	require.Regexp(t, `NCCL INFO comm 0x[0-9a-f]+ rank 1 nranks 2 cudaDev 0 - Init COMPLETE\n`, text)
+	require.Regexp(t, `NCCL INFO comm 0x[0-9a-f]+ rank 1 nranks 2 cudaDev 0 - Destroy COMPLETE\n`, text)
 	require.NotContains(t, open("INFO", "NET"), "NCCL INFO path chosen")
 }
 

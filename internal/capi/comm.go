@@ -3,6 +3,7 @@ package capi
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 
@@ -94,7 +95,19 @@ func (c *comm) take(r *ringo.Comm, err error) error {
 	}
 	c.ring = r
 	c.admit()
+	c.say(r, "Init")
 	return nil
+}
+
+// say logs that something is done, in the words that people look for in NCCL's log.
+func (c *comm) say(r *ringo.Comm, what string) {
+	if r != nil && c.config.Log.Enabled(context.Background(), slog.LevelInfo) {
+		device := 0
+		if c.device != nil {
+			device = c.device.Number()
+		}
+		c.config.Log.Info(fmt.Sprintf("comm %#x rank %d nranks %d cudaDev %d - %s COMPLETE", c.handle, r.Rank(), r.Size(), device, what), "subsys", "INIT")
+	}
 }
 
 // opened is what take was given, nil before.

@@ -146,10 +146,10 @@ func (l *Library) InitAll(n int, devices []int) ([]uintptr, error) {
 		mine := cfg
 		mine.Devices, mine.Device = nil, r.Device()
 		c := newComm(r.Device(), true, mine)
+		c.handle = l.comms.add(c)
 		if err := c.take(r, nil); err != nil {
 			return nil, err
 		}
-		c.handle = l.comms.add(c)
 		handles[i] = c.handle
 	}
 	return handles, nil
@@ -438,7 +438,9 @@ func (l *Library) end(handle uintptr, reason error) error {
 	}
 	defer c.cancel()
 	if reason == nil {
-		return l.close(c)
+		err := l.close(c)
+		c.say(c.opened(), "Destroy")
+		return err
 	}
 	c.cancel()
 	done := make(chan error, 1)
@@ -454,6 +456,7 @@ func (l *Library) end(handle uintptr, reason error) error {
 		case <-time.After(leaving):
 		}
 	}
+	c.say(c.opened(), "Abort")
 	l.Note(err) // what was aborted has failed, and that is no error of Abort
 	return nil
 }
