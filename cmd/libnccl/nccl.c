@@ -206,21 +206,48 @@ REFUSED(ncclPutSignal, (const void *local, size_t count, ncclDataType_t type, in
 REFUSED(ncclSignal, (int peer, int signal, int context, unsigned int flags, ncclComm_t comm, cudaStream_t stream))
 REFUSED(ncclWaitSignal, (int count, ncclWaitSignalDesc_t *signals, ncclComm_t comm, cudaStream_t stream))
 
-// Parameters
-REFUSED(ncclParamBind, (ncclParamHandle_t * out, const char *key))
-REFUSED(ncclParamGetI8, (ncclParamHandle_t h, int8_t *out))
-REFUSED(ncclParamGetI16, (ncclParamHandle_t h, int16_t *out))
-REFUSED(ncclParamGetI32, (ncclParamHandle_t h, int32_t *out))
-REFUSED(ncclParamGetI64, (ncclParamHandle_t h, int64_t *out))
-REFUSED(ncclParamGetU8, (ncclParamHandle_t h, uint8_t *out))
-REFUSED(ncclParamGetU16, (ncclParamHandle_t h, uint16_t *out))
-REFUSED(ncclParamGetU32, (ncclParamHandle_t h, uint32_t *out))
-REFUSED(ncclParamGetU64, (ncclParamHandle_t h, uint64_t *out))
-REFUSED(ncclParamGetStr, (ncclParamHandle_t h, const char **out))
-REFUSED(ncclParamGet, (ncclParamHandle_t h, void *out, int most, int *length))
-REFUSED(ncclParamGetParameter, (const char *key, const char **value, int *length))
-REFUSED(ncclParamGetAllParameterKeys, (const char ***keys, int *count))
-void ncclParamDumpAll(void) {}
+// Parameters. A handle is the number of a parameter, and one so that none is null.
+#define INTEGER(name, type, bits, sign) \
+	FUNCTION(name, (ncclParamHandle_t h, type *out), ringo_param_int(&thread, (uintptr_t)h, bits, sign, (uintptr_t)out))
+FUNCTION(ncclParamBind, (ncclParamHandle_t * out, const char *key), ringo_param_bind(&thread, (uintptr_t *)out, (char *)key))
+INTEGER(ncclParamGetI8, int8_t, 8, 1)
+INTEGER(ncclParamGetI16, int16_t, 16, 1)
+INTEGER(ncclParamGetI32, int32_t, 32, 1)
+INTEGER(ncclParamGetI64, int64_t, 64, 1)
+INTEGER(ncclParamGetU8, uint8_t, 8, 0)
+INTEGER(ncclParamGetU16, uint16_t, 16, 0)
+INTEGER(ncclParamGetU32, uint32_t, 32, 0)
+INTEGER(ncclParamGetU64, uint64_t, 64, 0)
+FUNCTION(ncclParamGetStr, (ncclParamHandle_t h, const char **out), ringo_param_text(&thread, (uintptr_t)h, NULL, (char **)out, NULL))
+FUNCTION(ncclParamGetParameter, (const char *key, const char **value, int *length), ringo_param_text(&thread, 0, (char *)key, (char **)value, length))
+FUNCTION(ncclParamGetAllParameterKeys, (const char ***keys, int *count), ringo_param_keys(&thread, (char ***)keys, count))
+
+ncclResult_t ncclParamGet(ncclParamHandle_t h, void *out, int most, int *length)
+{
+	const char *text;
+	int n;
+	ncclResult_t r = ncclParamGetStr(h, &text);
+	if (r != ncclSuccess)
+		return r;
+	n = (int)strlen(text) + 1;
+	if (!out || most < n)
+		return (ncclResult_t)ringo_wrong(&thread, (char *)"ncclParamGet: the value does not fit");
+	memcpy(out, text, n);
+	if (length)
+		*length = n;
+	return ncclSuccess;
+}
+TWIN(ncclParamGet)
+
+void ncclParamDumpAll(void)
+{
+	const char **keys, *value;
+	int count, length;
+	if (ncclParamGetAllParameterKeys(&keys, &count) == ncclSuccess)
+		for (int i = 0; i < count; i++)
+			if (ncclParamGetParameter(keys[i], &value, &length) == ncclSuccess)
+				printf("%s=%s\n", keys[i], value);
+}
 TWIN(ncclParamDumpAll)
 
 // Kernels that communicate themselves. A team is numbers only: all ranks, or those of this host, which

@@ -6,6 +6,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -382,4 +384,40 @@ func TestTimeouts(t *testing.T) {
 	cfg, err = with(map[string]string{"RINGO_TIMEOUT": "3s", "RINGO_JOIN_TIMEOUT": "2s"}).config()
 	require.NoError(t, err)
 	require.Equal(t, []time.Duration{3 * time.Second, 2 * time.Second}, []time.Duration{cfg.Timeout, cfg.JoinTimeout})
+}
+
+// TestParameters wants each variable that a file of the module reads among the parameters, and no others.
+func TestParameters(t *testing.T) {
+	var read []string
+	for _, file := range []string{"env.go", "../../env.go", "../../log.go"} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		code, _, _ := strings.Cut(string(text), "// parameterNames are")
+		for _, name := range regexp.MustCompile(`"NCCL_[A-Z0-9_]+"`).FindAllString(code, -1) {
+			read = append(read, strings.Trim(name, `"`))
+		}
+	}
+	slices.Sort(read)
+	require.Equal(t, slices.Compact(read), Parameters(), "bring parameterNames in env.go up to date")
+
+	l := with(map[string]string{"NCCL_MAX_CTAS": "0x10", "NCCL_NET": "Socket", "NCCL_WORK_FIFO_BYTES": "18446744073709551615"})
+	value := func(key string, bits int, signed bool) (int64, error) {
+		n, err := l.Parameter(key)
+		require.NoError(t, err)
+		return l.ParameterInt(n, bits, signed)
+	}
+	v, err := value("MAX_CTAS", 8, true)
+	require.NoError(t, err)
+	require.EqualValues(t, 16, v)
+	v, err = value("NCCL_WORK_FIFO_BYTES", 64, false)
+	require.NoError(t, err)
+	require.EqualValues(t, -1, v)
+	_, err = value("NCCL_WORK_FIFO_BYTES", 64, true)
+	require.ErrorContains(t, err, "no integer of 64 bits")
+	_, err = value("NCCL_ALGO", 32, true)
+	require.ErrorContains(t, err, `NCCL_ALGO="" is no integer`)
+	_, err = l.Parameter("NCCL_FAST")
+	require.ErrorContains(t, err, `no parameter "NCCL_FAST"`)
+	_, err = l.ParameterText(99)
+	require.ErrorIs(t, err, ringo.ErrInvalid)
 }

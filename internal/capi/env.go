@@ -97,3 +97,11 @@ func (e env) meeting() (addr, secret string) {
 func (e env) debug() (level, file string) {
 	return cmp.Or(e.get("RINGO_DEBUG"), e.get("NCCL_DEBUG")), cmp.Or(e.get("RINGO_DEBUG_FILE"), e.get("NCCL_DEBUG_FILE"))
 }
+
+// parameterNames are the variables of NCCL that the library and ringo.Config read.
+var parameterNames = []string{
+	"NCCL_ALGO", "NCCL_CHECK_MODE", "NCCL_CHECK_POINTERS", "NCCL_COMM_BLOCKING", "NCCL_COMM_ID", "NCCL_CTA_POLICY", "NCCL_DEBUG",
+	"NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS", "NCCL_HOSTID", "NCCL_LAUNCH_ORDER_IMPLICIT", "NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS",
+	"NCCL_MIN_CTAS", "NCCL_NET", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_SHM_DISABLE", "NCCL_SOCKET_FAMILY", "NCCL_SOCKET_IFNAME",
+	"NCCL_WORK_FIFO_BYTES",
+}

@@ -1,8 +1,10 @@
 package capi
 
 import (
+	"fmt"
 	"unsafe"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -56,3 +58,25 @@ const (
 
 // simInfo is a program's ncclSimInfo_t.
 func simInfo(at uintptr) *simFields { return (*simFields)(pointer(at)) }
+
+// PutParameter stores the value of a parameter as an integer of so many bits at an address.
+func (l *Library) PutParameter(number, bits int, signed bool, at uintptr) error {
+	if at == 0 {
+		return fmt.Errorf("%w: out is null", ringo.ErrInvalid)
+	}
+	v, err := l.ParameterInt(number, bits, signed)
+	if err != nil {
+		return err
+	}
+	switch bits {
+	case 8:
+		*(*int8)(pointer(at)) = int8(v)
+	case 16:
+		*(*int16)(pointer(at)) = int16(v)
+	case 32:
+		*(*int32)(pointer(at)) = int32(v)
+	default:
+		*(*int64)(pointer(at)) = v
+	}
+	return nil
+}

@@ -94,6 +94,26 @@ static void arguments(void)
 	for (int i = 0; i < 2; i++)
 		OK(ncclCommDestroy(pair[i]));
 
+	// Parameters are the environment's.
+	ncclParamHandle_t h;
+	uint8_t small_int;
+	const char *text, **keys;
+	char room[8];
+	int length;
+	setenv("NCCL_MAX_CTAS", "17", 1);
+	OK(ncclParamBind(&h, "NCCL_MAX_CTAS"));
+	OK(ncclParamGetU8(h, &small_int));
+	OK(ncclParamGetStr(h, &text));
+	OK(ncclParamGet(h, room, sizeof room, &length));
+	CHECK(small_int == 17 && !strcmp(text, "17") && !strcmp(room, "17") && length == 3);
+	WRONG(ncclParamGet(h, room, 2, &length), ncclInvalidArgument, "does not fit");
+	OK(ncclParamGetParameter("NCCL_ALGO", &text, &length));
+	CHECK(*text == 0 && length == 0);
+	WRONG(ncclParamBind(&h, "NCCL_FAST"), ncclInvalidArgument, "no parameter");
+	OK(ncclParamGetAllParameterKeys(&keys, &length));
+	CHECK(length > 10 && !strcmp(keys[0], "NCCL_ALGO"));
+	unsetenv("NCCL_MAX_CTAS");
+
 	// An ncclConfig_t is read by its size: old ones end early, new ones later.
 	struct {
 		ncclConfig_t known;
