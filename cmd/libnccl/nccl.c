@@ -96,7 +96,21 @@ static int ready(void)
 #define REFUSED(name, arguments) FUNCTION(name, arguments, ringo_refuse(&thread, (char *)#name))
 
 // The library
-FUNCTION(ncclGetVersion, (int *version), ringo_version(&thread, version))
+// ncclGetVersion leaves Go's runtime alone where the environment asks for no other version, for programs
+// call it when they are loaded, and may fork afterwards. So does ncclGetLastError.
+ncclResult_t ncclGetVersion(int *version)
+{
+	const char *other = getenv("RINGO_NCCL_VERSION");
+	if (version && (!other || !*other)) {
+		thread.failed = 0;
+		*version = NCCL_VERSION_CODE;
+		return ncclSuccess;
+	}
+	if (!ready())
+		return ncclInvalidUsage;
+	return (ncclResult_t)ringo_version(&thread, version);
+}
+TWIN(ncclGetVersion)
 FUNCTION(ncclMemAlloc, (void **ptr, size_t size), ringo_alloc(&thread, (uintptr_t *)ptr, size))
 FUNCTION(ncclMemFree, (void *ptr), ringo_free(&thread, (uintptr_t)ptr))
 
@@ -120,6 +134,8 @@ TWIN(ncclGetErrorString)
 
 const char *ncclGetLastError(const ncclComm_t comm)
 {
+	if (!thread.failed && !started)
+		return "";
 	if (!thread.failed && ready())
 		ringo_last_error(&thread, (uintptr_t)comm);
 	return thread_error();

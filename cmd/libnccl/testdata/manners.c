@@ -118,7 +118,11 @@ int main(int argc, char **argv)
 		if (sigaction(s, NULL, &after) == 0)
 			CHECK(after.sa_handler == before[s].sa_handler);
 
-	// A child of a fork before the first call may use the library, and so may the parent.
+	int v;
+	CHECK(l.version(&v) == ncclSuccess && v == NCCL_VERSION_CODE && !*l.last_error(NULL));
+	CHECK(threads() == 1);
+
+	// A child of a fork before any other call may use the library, and so may the parent.
 	pid_t child = fork();
 	CHECK(child >= 0);
 	if (child == 0) {
@@ -155,8 +159,8 @@ int main(int argc, char **argv)
 	child = fork();
 	CHECK(child >= 0);
 	if (child == 0) {
-		int v;
-		CHECK(l.version(&v) == ncclInvalidUsage);
+		ncclUniqueId id;
+		CHECK(l.unique_id(&id) == ncclInvalidUsage);
 		CHECK(strstr(l.last_error(NULL), "forked"));
 		_exit(0);
 	}
