@@ -149,6 +149,9 @@ func (c *call) await(ctx *context, done func() bool) error {
 // Config.LoadsWait.
 func (c *call) awaitAlone(ctx *context) error {
 	ctx.alone = c.cfg.LoadsWait
-	defer func() { ctx.alone = false }()
+	defer func() {
+		ctx.alone = false
+		c.exec.progress.Broadcast() // to the calls that it kept waiting: no work may be left that would
+	}()
 	return c.await(ctx, ctx.idle)
 }
