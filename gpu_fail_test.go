@@ -55,6 +55,27 @@ func usable(d *gpu.Device) error {
 	return nil
 }
 
+// A peer that never receives is named when the time is over, also by short messages, of which
+// some need no receiver before they are done.
+func TestDeviceTimeoutOfSends(t *testing.T) {
+	for _, name := range []string{"p2p", "host memory", "bridge"} { // sockets take them all
+		t.Run(name, func(t *testing.T) {
+			list, cfg := devices(t, 2), ways[name]
+			cfg.Timeout = 300 * time.Millisecond
+			c := onDevices(t, list, cfg)[0]
+			call := &Call{Kind: KindSend, Peer: 1, In: alloc(t, list[0], make([]byte, 16)), Count: 4, Type: Float32}
+			start := time.Now()
+			for range 64 {
+				require.NoError(t, c.Do(call))
+			}
+			err := c.Synchronize(call.Stream)
+			require.Less(t, time.Since(start), race.Soon(2*time.Second))
+			require.ErrorIs(t, err, ErrTimeout)
+			require.ErrorContains(t, err, "to rank 1 over ")
+		})
+	}
+}
+
 // A peer that never comes is named when the time is over.
 func TestDeviceTimeout(t *testing.T) {
 	eachWay(t, 2, 300*time.Millisecond, func(t *testing.T, list []*gpu.Device, comms []*Comm) {

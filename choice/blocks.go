@@ -119,8 +119,8 @@ func (c *Chooser) blocks(q *Question, ans *Answer) (n int, why string) {
 		return 1, byGates
 	case thrifty && r != nil && r.Few > 0:
 		n, why = min(n, r.Few), byThrift
-	case thrifty && r != nil && r.Blocks > 0:
-		n, why = min(half(n), r.Blocks), byHalf
+	case thrifty && r != nil && r.Blocks > 0 && r.Blocks < half(n):
+		n, why = r.Blocks, byMeasure
 	case thrifty:
 		n, why = half(n), byHalf
 	case r != nil && r.Blocks > 0:

@@ -63,7 +63,7 @@ allgather  2 any        all  ring 32
 		{"asked for, so not the row's", Budget{}, call.Tree, call.AllReduce, 1 << 20, false, 128, byWork},
 		{"thrifty, measured", thrifty, 0, call.AllReduce, 1 << 30, false, 48, byThrift},
 		{"thrifty, not measured", thrifty, 0, call.Broadcast, 1 << 30, false, 64, byHalf},
-		{"thrifty, no more than by default", thrifty, 0, call.AllGather, 1 << 30, false, 32, byHalf},
+		{"thrifty, no more than by default", thrifty, 0, call.AllGather, 1 << 30, false, 32, byMeasure},
 		{"thrifty, one line", thrifty, 0, call.AllReduce, 8, false, 1, byHalf},
 		{"at most", Budget{Most: 16}, 0, call.AllReduce, 1 << 30, false, 16, andMost},
 		{"at least", Budget{Least: 100}, 0, call.AllReduce, 1 << 30, false, 100, andLeast},
@@ -71,7 +71,7 @@ allgather  2 any        all  ring 32
 		{"at most goes before at least", Budget{Least: 100, Most: 50}, 0, call.AllReduce, 1 << 30, false, 50, andMost},
 		{"messages", Budget{}, 0, call.Send, 1 << 30, false, 0, ""},
 		{"zero moves by copies", Budget{Policy: PolicyZero}, 0, call.AllGather, 8, true, 1, byGates},
-		{"zero without windows", Budget{Policy: PolicyZero}, 0, call.AllGather, 1 << 30, false, 32, byHalf},
+		{"zero without windows", Budget{Policy: PolicyZero}, 0, call.AllGather, 1 << 30, false, 32, byMeasure},
 		{"zero reduces by kernels", Budget{Policy: PolicyZero}, 0, call.AllReduce, 1 << 30, true, 48, byThrift},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -142,14 +142,19 @@ func disband(all []leaver, apart chan<- struct{}) error {
 	ctx, cancel := context.WithTimeout(context.Background(), farewellTime)
 	defer cancel()
 	farewell := func(g leaver) error {
-		if g.Life.Guard.Aborted() == nil {
-			g.Group.AllGather(ctx, nil) // an error means that there is nobody to wait for
+		if err := g.Life.Guard.Aborted(); err != nil {
+			return err
 		}
-		return nil
+		_, err := g.Group.AllGather(ctx, nil)
+		return err
 	}
 	var group errgroup.Group
-	for _, g := range all {
-		group.Go(func() error { return farewell(g) })
+	parted := make([]bool, len(all)) // no kernel of a rank uses this one's memory any more
+	for i, g := range all {
+		group.Go(func() error {
+			parted[i] = farewell(g) == nil || len(all) == g.Life.Size // the others here have ended what was queued
+			return nil
+		})
 	}
 	group.Wait()
 	var errs []error
@@ -158,23 +163,26 @@ func disband(all []leaver, apart chan<- struct{}) error {
 			continue
 		}
 		errs = append(errs, g.closeWindows())
-		group.Go(func() error { return farewell(g) }) // after it the windows' memory is the user's again
+		group.Go(func() error { // after it the windows' memory is the user's again
+			farewell(g) // an error means that there is nobody to wait for
+			return nil
+		})
 	}
 	group.Wait()
 	close(apart)
-	for _, g := range all {
-		errs = append(errs, g.release(), g.releaseHost())
+	for i, g := range all {
+		errs = append(errs, g.release(parted[i]), g.releaseHost())
 	}
 	return errors.Join(errs...)
 }
 
 // release gives everything back, except for what graphs hold. What was queued has ended.
-func (g *Comm) release() error {
+func (g *Comm) release(parted bool) error {
 	var errs []error
 	if g.net != nil { // quietly, for another thread may capture a stream meanwhile
 		d := g.Device.Driver()
 		errs = append(errs, cuda.Quietly(d, g.net.Context(), func() error {
-			return errors.Join(g.copyStream.close(d), g.exchange.close(d), g.net.Close(g.Life.Guard.Aborted() == nil))
+			return errors.Join(g.copyStream.close(d), g.exchange.close(d), g.net.Close(parted))
 		}))
 	}
 	if g.estate != nil { // the last, for it holds the context

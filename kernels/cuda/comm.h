@@ -126,7 +126,7 @@ struct State {
 
 // Look is called by each thread first. A kernel that finds that all is over touches
 // nothing from then on that the peers or the caller own, which may be gone: it counts
-// as an operation and ends. Threads of a block may find different things, for another
+// as an operation and ends. Short ones have loaded from the caller's In by then. Threads of a block may find different things, for another
 // block may say in the meantime that all is over.
 static DEVICE State look(const Comm &c) {
   u32 low, high, number, over;

@@ -224,6 +224,10 @@ KERNEL(544, 2) void notes(const MessagesArgs a) {
       if (first) {
         start();
         if (!stop.kind) p.known = load_acquire(p.seen);
+        if ((s64)(p.known - p.needed(sending)) < 0) { // it has to wait: then all hear of it before
+          begin(a.comm, state);
+          first = false;
+        }
       }
       if (!stop.kind) wait(a.comm, p, p.needed(sending), sending, bytes, stop);
       bool goes = !any(stop.kind);
