@@ -10,6 +10,8 @@ import (
 // the calls that give such things back wait for all kernels of the context, and hold up all
 // other calls meanwhile. Kernels of one communicator may wait for a rank that the same thread
 // drives, so neither may happen while there is another communicator.
+// A user who comes while the last one gives everything back has a Store of its own, and may be
+// kept waiting.
 //
 // All methods may be called from any goroutine, with the context current and captures
 // allowed, see Quietly.
