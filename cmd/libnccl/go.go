@@ -114,6 +114,13 @@ func do(t *C.thread_state, f func() error) (result C.int) {
 	return answer(t, f())
 }
 
+// configAt reads an ncclConfig_t. One that is wrong is an error of the thread's group too.
+func configAt(t *C.thread_state, at C.uintptr_t) (*capi.Config, error) {
+	cfg, err := capi.ReadConfig(uintptr(at))
+	lib.Fail(uintptr(t.group), err)
+	return cfg, err
+}
+
 // idsOf copies unique IDs.
 func idsOf(ids *C.ncclUniqueId, n int) []bootstrap.ID {
 	if ids == nil || n < 1 {
@@ -186,7 +193,7 @@ func giveID(to *C.ncclUniqueId, f func() (bootstrap.ID, error)) error {
 //export ringo_init_rank
 func ringo_init_rank(t *C.thread_state, to *C.uintptr_t, size, rank, n C.int, ids *C.ncclUniqueId, config C.uintptr_t) C.int {
 	return giveHandle(t, to, "comm", func() (uintptr, error) {
-		cfg, err := capi.ReadConfig(uintptr(config))
+		cfg, err := configAt(t, config)
 		if err != nil {
 			return 0, err
 		}
@@ -241,7 +248,7 @@ func ringo_resume(t *C.thread_state, comm C.uintptr_t) C.int {
 //export ringo_split
 func ringo_split(t *C.thread_state, comm C.uintptr_t, color, key C.int, to *C.uintptr_t, config C.uintptr_t) C.int {
 	return giveHandle(t, to, "newcomm", func() (uintptr, error) {
-		cfg, err := capi.ReadConfig(uintptr(config))
+		cfg, err := configAt(t, config)
 		if err != nil {
 			return 0, err
 		}
@@ -252,7 +259,7 @@ func ringo_split(t *C.thread_state, comm C.uintptr_t, color, key C.int, to *C.ui
 //export ringo_shrink
 func ringo_shrink(t *C.thread_state, comm C.uintptr_t, exclude *C.int, n C.int, to *C.uintptr_t, config C.uintptr_t, flags C.int) C.int {
 	return giveHandle(t, to, "newcomm", func() (uintptr, error) {
-		cfg, err := capi.ReadConfig(uintptr(config))
+		cfg, err := configAt(t, config)
 		if err != nil {
 			return 0, err
 		}
@@ -263,7 +270,7 @@ func ringo_shrink(t *C.thread_state, comm C.uintptr_t, exclude *C.int, n C.int, 
 //export ringo_grow
 func ringo_grow(t *C.thread_state, comm C.uintptr_t, size C.int, id *C.ncclUniqueId, rank C.int, to *C.uintptr_t, config C.uintptr_t) C.int {
 	return giveHandle(t, to, "newcomm", func() (uintptr, error) {
-		cfg, err := capi.ReadConfig(uintptr(config))
+		cfg, err := configAt(t, config)
 		if err != nil {
 			return 0, err
 		}

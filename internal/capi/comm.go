@@ -86,17 +86,16 @@ func (c *comm) do(job func() error) error {
 }
 
 // take gives a communicator what was opened for it, or why nothing was.
-func (c *comm) take(r *ringo.Comm, err error) error {
+func (c *comm) take(r *ringo.Comm, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
 		c.failed = err
-		return err
+		return
 	}
 	c.ring = r
 	c.admit()
 	c.say(r, "Init")
-	return nil
 }
 
 // say logs that something is done, in the words that people look for in NCCL's log.

@@ -23,8 +23,37 @@ type group struct {
 
 // A job is something of a communicator that is no collective and may wait for other ranks.
 type job struct {
-	comm *comm
-	do   func() error
+	comm  *comm // whose turn it is, and who says whether it blocks
+	opens *comm // the communicator that do opens, maybe comm; nil if none
+	do    func() (*ringo.Comm, error)
+}
+
+// carryOut does a job. A panic is an error of it: a guest does not end its host.
+func (j job) carryOut() (err error) {
+	var r *ringo.Comm
+	defer func() { j.settle(r, err) }()
+	defer caught(&err)
+	r, err = j.do()
+	return err
+}
+
+// settle gives what a job opens its ring, or why it has none. Every job is settled once, those that are
+// thrown away too: a communicator that nobody settles is in progress for ever.
+func (j job) settle(r *ringo.Comm, err error) {
+	if j.opens == nil {
+		return
+	}
+	j.opens.take(r, err)
+	if j.opens != j.comm && !j.comm.blocking {
+		j.opens.finish(err)
+	}
+}
+
+// throwAway settles the jobs of a group that is not carried out.
+func (g *group) throwAway(why error) {
+	for _, j := range g.jobs {
+		j.settle(nil, why)
+	}
 }
 
 var groups = sync.Pool{New: func() any { return new(group) }}
@@ -47,13 +76,14 @@ func (l *Library) GroupStart(handle uintptr) (uintptr, error) {
 
 // GroupEnd closes a level, and at the outermost carries out the group. It returns the thread's group
 // from now on.
-func (l *Library) GroupEnd(handle uintptr) (uintptr, error) {
+func (l *Library) GroupEnd(handle uintptr) (left uintptr, err error) {
+	defer caught(&err)
 	g, err := l.leave(handle)
 	if g == nil {
 		return handle, err
 	}
-	if g.err != nil {
-		err := g.err
+	if err := g.err; err != nil {
+		g.throwAway(err)
 		g.recycle()
 		return 0, err
 	}
@@ -133,7 +163,8 @@ func (g *group) waits() bool {
 }
 
 // carryOut does the jobs, those of different communicators side by side, and then the calls.
-func (g *group) carryOut() error {
+func (g *group) carryOut() (err error) {
+	defer caught(&err)
 	var wg sync.WaitGroup
 	errs := make([]error, len(g.comms))
 	for i, c := range g.comms {
@@ -142,8 +173,12 @@ func (g *group) carryOut() error {
 		}
 		wg.Go(func() {
 			for _, j := range g.jobs {
-				if j.comm == c && errs[i] == nil {
-					errs[i] = j.do()
+				switch {
+				case j.comm != c:
+				case errs[i] != nil: // of a job before it
+					j.settle(nil, errs[i])
+				default:
+					errs[i] = j.carryOut()
 				}
 			}
 		})
@@ -175,15 +210,32 @@ func (g *group) recycle() {
 
 // job has something done that may wait for other ranks: at the end of the thread's group if it
 // has one, else now or in the background.
-func (l *Library) job(handle uintptr, c *comm, do func() error) error {
-	if handle == 0 {
-		return c.do(do)
+func (l *Library) job(handle uintptr, j job) error {
+	var g *group
+	if handle != 0 {
+		var err error
+		if g, err = l.groups.get(handle); err != nil {
+			return err
+		}
 	}
-	g, err := l.groups.get(handle)
-	if err != nil {
-		return err
+	if j.opens != nil && j.opens != j.comm && !j.comm.blocking {
+		j.opens.begin()
 	}
-	g.with(c)
-	g.jobs = append(g.jobs, job{c, do})
+	if g == nil {
+		return j.comm.do(j.carryOut)
+	}
+	g.with(j.comm)
+	g.jobs = append(g.jobs, j)
 	return nil
+}
+
+// Fail has the end of the thread's group report an error of one of its calls. Nothing of the group is
+// carried out then.
+func (l *Library) Fail(handle uintptr, err error) {
+	if handle == 0 || err == nil || err == errInProgress {
+		return
+	}
+	if g, missing := l.groups.get(handle); missing == nil {
+		_ = g.fail(err)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/ringo-go/ringo"
 )
@@ -30,7 +31,7 @@ type lines struct {
 func (e env) log(library func() string) (*slog.Logger, error) {
 	level, file := e.debug()
 	host, _ := os.Hostname()
-	h := &lines{mu: new(sync.Mutex), out: os.Stdout, host: host, quiet: level == ""}
+	h := &lines{mu: new(sync.Mutex), out: stdout{}, host: host, quiet: level == ""}
 	if level != "" && file != "" {
 		name := strings.NewReplacer("%h", host, "%p", fmt.Sprint(os.Getpid())).Replace(file)
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -47,6 +48,24 @@ func (e env) log(library func() string) (*slog.Logger, error) {
 		h.write("", fmt.Sprintf("NCCL version %d.%d.%d, which is Ringo %s in %s", v/10000, v/100%100, v%100, ringo.Version, library()))
 	}
 	return slog.New(h), nil
+}
+
+// stdout is file descriptor 1. An os.File would end the process with SIGPIPE where nobody reads it any
+// more, and that is the program's to decide.
+type stdout struct{}
+
+func (stdout) Write(b []byte) (n int, err error) {
+	for n < len(b) {
+		m, err := syscall.Write(syscall.Stdout, b[n:])
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return n, err
+		}
+		n += m
+	}
+	return n, nil
 }
 
 // write writes one line.

@@ -102,11 +102,17 @@ func (c *comm) holds(r mem.Region) bool {
 	return false
 }
 
-// release frees what was waiting for communicators that have ended. c has no windows any more.
+// release ends the windows and handles of a communicator that has ended.
 func (l *Library) release(c *comm) error {
 	c.mu.Lock()
 	c.windows = nil
 	c.mu.Unlock()
+	l.windows.drop(func(w *window) bool { return w.comm == c })
+	return l.freeLate()
+}
+
+// freeLate frees the memory that was given up while it was in a window, and is in none any more.
+func (l *Library) freeLate() error {
 	l.mu.Lock()
 	waiting := l.late
 	l.late = nil
@@ -144,7 +150,8 @@ func (l *Library) Register(handle, at uintptr, n uint64) (uintptr, error) {
 
 // WindowRegister makes a window of all ranks' memory, which call it together, with as many
 // bytes each.
-func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (uintptr, error) {
+func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (_ uintptr, err error) {
+	defer func() { l.Fail(group, err) }()
 	c, r, err := l.ready(handle)
 	if err != nil {
 		return 0, err
@@ -157,20 +164,23 @@ func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (uintptr, 
 	if c.device == nil {
 		return h, nil
 	}
-	err = l.job(group, c, func() error {
+	err = l.job(group, job{c, nil, func() (*ringo.Comm, error) {
 		if err := c.closeEnded(r); err != nil {
-			return err
+			return nil, err
+		}
+		if err := l.freeLate(); err != nil {
+			return nil, err
 		}
 		ring, err := r.Register(mem.Device(c.device.Number(), at, int(n)))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		w.ring, w.number = ring, len(c.windows)
 		c.windows = append(c.windows, w)
-		return nil
-	})
+		return nil, nil
+	}})
 	if err != nil && err != errInProgress {
 		_, _ = l.windows.take(h)
 		return 0, err
@@ -199,7 +209,10 @@ func (c *comm) closeEnded(r *ringo.Comm) error {
 		if all == 0 {
 			continue
 		}
-		err := c.windows[i].ring.Close()
+		c.mu.Lock()
+		w := c.windows[i]
+		c.mu.Unlock()
+		err := w.ring.Close()
 		if errors.Is(err, ringo.ErrInvalid) { // on all ranks: a graph holds operations in it
 			continue
 		}

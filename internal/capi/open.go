@@ -28,7 +28,8 @@ func (l *Library) UniqueID() (bootstrap.ID, error) {
 
 // InitRank makes a communicator, with the caller's current GPU. All ranks give the same ids; the first
 // is where they meet.
-func (l *Library) InitRank(group uintptr, size, rank int, ids []bootstrap.ID, given *Config) (uintptr, error) {
+func (l *Library) InitRank(group uintptr, size, rank int, ids []bootstrap.ID, given *Config) (_ uintptr, err error) {
+	defer func() { l.Fail(group, err) }()
 	if size < 1 || rank < 0 || rank >= size {
 		return 0, fmt.Errorf("%w: rank %d of %d", ringo.ErrInvalid, rank, size)
 	}
@@ -52,7 +53,17 @@ func (l *Library) InitRank(group uintptr, size, rank int, ids []bootstrap.ID, gi
 	}
 	c := newComm(d, blocking, cfg)
 	c.meeting = &ids[0]
-	return l.create(group, c, func() error { return c.take(l.join(c.opening, cfg)) })
+	c.handle = l.comms.add(c)
+	return l.opened(c, l.job(group, job{c, c, func() (*ringo.Comm, error) { return l.join(c.opening, cfg) }}))
+}
+
+// opened is the handle of a communicator that is open, or will be; there is none after an error.
+func (l *Library) opened(c *comm, err error) (uintptr, error) {
+	if err != nil && err != errInProgress {
+		_, _ = l.comms.take(c.handle)
+		return 0, err
+	}
+	return c.handle, err
 }
 
 // here is the calling thread's GPU, nil where buffers are host memory.
@@ -101,18 +112,6 @@ func (l *Library) join(ctx context.Context, cfg ringo.Config) (*ringo.Comm, erro
 	return ringo.Open(ctx, cfg)
 }
 
-// create gives a communicator its handle and has it opened: now, in the background, or at the
-// end of a group.
-func (l *Library) create(group uintptr, c *comm, open func() error) (uintptr, error) {
-	c.handle = l.comms.add(c)
-	err := l.job(group, c, open)
-	if err != nil && err != errInProgress {
-		_, _ = l.comms.take(c.handle)
-		return 0, err
-	}
-	return c.handle, err
-}
-
 // InitAll makes communicators of n ranks, all in this process; devices are their GPUs, the
 // first n if nil.
 func (l *Library) InitAll(n int, devices []int) ([]uintptr, error) {
@@ -147,9 +146,7 @@ func (l *Library) InitAll(n int, devices []int) ([]uintptr, error) {
 		mine.Devices, mine.Device = nil, r.Device()
 		c := newComm(r.Device(), true, mine)
 		c.handle = l.comms.add(c)
-		if err := c.take(r, nil); err != nil {
-			return nil, err
-		}
+		c.take(r, nil)
 		handles[i] = c.handle
 	}
 	return handles, nil
@@ -157,7 +154,8 @@ func (l *Library) InitAll(n int, devices []int) ([]uintptr, error) {
 
 // Split divides a communicator by color, which is ringo.NoColor for a rank that becomes a
 // member of no part: its handle is 0. All ranks call it.
-func (l *Library) Split(group, handle uintptr, color, key int, given *Config) (uintptr, error) {
+func (l *Library) Split(group, handle uintptr, color, key int, given *Config) (_ uintptr, err error) {
+	defer func() { l.Fail(group, err) }()
 	parent, ring, err := l.ready(handle)
 	if err != nil {
 		return 0, err
@@ -192,7 +190,8 @@ func (c *comm) meetAgain(id *bootstrap.ID) {
 	c.meeting = id
 }
 
-// derive makes a communicator of another: its configuration is the other's where given is nil.
+// derive makes a communicator of another: its configuration is the other's where given is nil. The other's
+// ranks agree over its ring, so it says whether the call blocks, as the order of its calls is the same on all ranks.
 func (l *Library) derive(group uintptr, parent *comm, given *Config, none bool, open func(context.Context, *comm, ringo.Config) (*ringo.Comm, error)) (uintptr, error) {
 	cfg, blocking := parent.config, parent.blocking
 	if given != nil {
@@ -203,31 +202,11 @@ func (l *Library) derive(group uintptr, parent *comm, given *Config, none bool, 
 		cfg.Device = parent.device
 	}
 	if none {
-		return 0, l.job(group, parent, func() error {
-			_, err := open(parent.opening, nil, cfg)
-			return err
-		})
+		return 0, l.job(group, job{parent, nil, func() (*ringo.Comm, error) { return open(parent.opening, nil, cfg) }})
 	}
 	c := newComm(parent.device, blocking, cfg)
-	if !blocking && parent.blocking { // the new one is opened in the background
-		return l.create(group, c, func() error { return c.take(open(c.opening, c, cfg)) })
-	}
-	if !parent.blocking {
-		c.begin()
-	}
 	c.handle = l.comms.add(c)
-	err := l.job(group, parent, func() error {
-		err := c.take(open(c.opening, c, cfg))
-		if !parent.blocking {
-			c.finish(err)
-		}
-		return err
-	})
-	if err != nil && err != errInProgress {
-		_, _ = l.comms.take(c.handle)
-		return 0, err
-	}
-	return c.handle, err
+	return l.opened(c, l.job(group, job{parent, c, func() (*ringo.Comm, error) { return open(c.opening, c, cfg) }}))
 }
 
 // shrinkAbort is NCCL_SHRINK_ABORT.
@@ -239,7 +218,8 @@ const shrinkAbort = 1
 // Where the communicator is well its ranks agree over it where they meet. After a failure they meet at the
 // address where they first met, which the first of them has to be able to serve: it has to be on
 // the host that made the unique ID. Communicators of InitAll cannot.
-func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, flags int) (uintptr, error) {
+func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, flags int) (_ uintptr, err error) {
+	defer func() { l.Fail(group, err) }()
 	parent, ring, err := l.known(handle)
 	if err != nil {
 		return 0, err
@@ -354,7 +334,8 @@ func (l *Library) GrowID(handle uintptr) (bootstrap.ID, error) {
 // Grow makes a communicator of size ranks of a smaller one. The ranks of that one keep their
 // numbers and give its handle, and one of them the ID of GrowID; a new rank gives no
 // communicator, the ID, and its rank.
-func (l *Library) Grow(group, handle uintptr, size int, id *bootstrap.ID, rank int, given *Config) (uintptr, error) {
+func (l *Library) Grow(group, handle uintptr, size int, id *bootstrap.ID, rank int, given *Config) (_ uintptr, err error) {
+	defer func() { l.Fail(group, err) }()
 	if handle == 0 {
 		if id == nil {
 			return 0, fmt.Errorf("%w: a new rank needs the unique ID of ncclCommGetUniqueId", ringo.ErrInvalid)
@@ -395,27 +376,32 @@ func (l *Library) Grow(group, handle uintptr, size int, id *bootstrap.ID, rank i
 	})
 }
 
-// Finalize waits for what was begun. The communicator takes no calls any more.
-func (l *Library) Finalize(group, handle uintptr) error {
+// Finalize waits for what was begun. The communicator takes no calls any more. As in NCCL the null handle
+// is no error, and none of Destroy and Abort.
+func (l *Library) Finalize(group, handle uintptr) (err error) {
+	if handle == 0 {
+		return nil
+	}
+	defer func() { l.Fail(group, err) }()
 	c, _, err := l.ready(handle)
 	if err != nil {
 		return err
 	}
-	return l.job(group, c, func() error {
+	return l.job(group, job{c, nil, func() (*ringo.Comm, error) {
 		c.mu.Lock()
 		c.finalized = true
 		c.usable.Store(nil)
 		last := c.started
 		c.mu.Unlock()
 		if last != nil {
-			return last.Wait()
+			return nil, last.Wait()
 		}
-		return nil
-	})
+		return nil, nil
+	}})
 }
 
 // Destroy ends a communicator, and its handle. It waits for what this rank has begun, and for no other
-// rank.
+// rank: one that is still being opened is given up.
 func (l *Library) Destroy(handle uintptr) error { return l.end(handle, nil) }
 
 // Abort is Destroy that ends what is under way, on all ranks, instead of waiting for it. Where
@@ -432,12 +418,18 @@ const (
 
 // end ends a communicator; a reason aborts what is under way.
 func (l *Library) end(handle uintptr, reason error) error {
+	if handle == 0 {
+		return nil
+	}
 	c, err := l.comms.take(handle)
 	if err != nil {
 		return err
 	}
 	defer c.cancel()
 	if reason == nil {
+		if c.opened() == nil { // it would wait for ranks that may never come
+			c.cancel()
+		}
 		err := l.close(c)
 		c.say(c.opened(), "Destroy")
 		return err
@@ -462,14 +454,15 @@ func (l *Library) end(handle uintptr, reason error) error {
 }
 
 // close gives back what a communicator has. Why it failed was said before.
-func (l *Library) close(c *comm) error {
+func (l *Library) close(c *comm) (err error) {
+	defer caught(&err)
 	c.jobs.Wait()
 	r := c.opened()
 	if r == nil {
 		return nil
 	}
 	well := r.Err() == nil
-	err := errors.Join(r.Close(), l.release(c))
+	err = errors.Join(r.Close(), l.release(c))
 	if !well {
 		return nil
 	}

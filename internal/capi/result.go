@@ -2,6 +2,8 @@ package capi
 
 import (
 	"errors"
+	"fmt"
+	"runtime/debug"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
@@ -48,6 +50,16 @@ var errInProgress = errors.New("in progress")
 // errUsage marks what is wrong with the order of calls rather than with an argument.
 var errUsage = errors.New("invalid usage")
 
+// errFault marks a panic.
+var errFault = errors.New("libnccl: a fault of the library's own")
+
+// caught makes an error of a panic. It is deferred wherever a goroutine of ours runs.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: %v\n%s", errFault, p, debug.Stack())
+	}
+}
+
 // ResultOf is the number of an error.
 func ResultOf(err error) Result {
 	var driver *cuda.Error
@@ -65,7 +77,7 @@ func ResultOf(err error) Result {
 		return InvalidArgument
 	case errors.Is(err, ringo.ErrPeer), errors.Is(err, ringo.ErrLeft), errors.Is(err, ringo.ErrTimeout):
 		return RemoteError
-	case errors.Is(err, ringo.ErrAborted):
+	case errors.Is(err, ringo.ErrAborted), errors.Is(err, errFault):
 		return InternalError
 	case errors.As(err, &marked), errors.As(err, &driver), errors.As(err, &none):
 		return UnhandledCudaError

@@ -11,12 +11,13 @@ import (
 // GroupSimulateEnd closes a level of the thread's group as GroupEnd does, and at the outermost
 // throws its calls away and writes how long they would take into the ncclSimInfo_t at an address, unless
 // that is 0. It returns the thread's group from now on.
-func (l *Library) GroupSimulateEnd(handle, info uintptr) (uintptr, error) {
+func (l *Library) GroupSimulateEnd(handle, info uintptr) (left uintptr, err error) {
 	if info != 0 {
 		if f := simInfo(info); f.magic != simMagic || f.size < simBytes {
 			return handle, fmt.Errorf("%w: ncclSimInfo_t: begin with NCCL_SIM_INFO_INITIALIZER", ringo.ErrInvalid)
 		}
 	}
+	defer caught(&err)
 	g, err := l.leave(handle)
 	if g == nil {
 		return handle, err
@@ -25,6 +26,7 @@ func (l *Library) GroupSimulateEnd(handle, info uintptr) (uintptr, error) {
 	if err = g.err; err == nil {
 		microseconds, err = g.estimate()
 	}
+	g.throwAway(fmt.Errorf("%w: a group that ncclGroupSimulateEnd ends makes no communicator", errUsage))
 	g.run = ringo.Group{}
 	g.recycle()
 	if info != 0 && err == nil {

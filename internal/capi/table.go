@@ -56,6 +56,13 @@ func (t *table[T]) take(h uintptr) (T, error) {
 	return v, nil
 }
 
+// drop ends the handles of some values.
+func (t *table[T]) drop(which func(T) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.m, func(_ uintptr, v T) bool { return which(v) })
+}
+
 func (t *table[T]) unknown(h uintptr) error {
 	if h == 0 {
 		return fmt.Errorf("%w: the %s is null", ringo.ErrInvalid, t.what)

@@ -1,0 +1,212 @@
+package capi
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap"
+)
+
+var inBackground = &Config{Blocking: false}
+
+// within fails the test if f has not returned soon.
+func within(t *testing.T, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("it still waits")
+	}
+}
+
+// alone makes a communicator of one rank that does not block.
+func alone(t *testing.T, l *Library) uintptr {
+	t.Helper()
+	id, err := l.UniqueID()
+	require.NoError(t, err)
+	h, err := l.InitRank(0, 1, 0, []bootstrap.ID{id}, inBackground)
+	require.ErrorIs(t, err, errInProgress)
+	c, err := l.comms.get(h)
+	require.NoError(t, err)
+	c.jobs.Wait()
+	require.NotNil(t, c.opened())
+	return h
+}
+
+// A group that is not carried out leaves no communicator that is in progress for ever.
+func TestGroupThatIsThrownAway(t *testing.T) {
+	l := onHost()
+	parent := alone(t, l)
+	for name, end := range map[string]func(g uintptr) (why error){
+		"failed": func(g uintptr) error {
+			require.ErrorContains(t, l.Do(g, parent, &Call{Kind: ringo.KindBroadcast, Type: 99}), "data type 99")
+			_, err := l.GroupEnd(g)
+			require.ErrorContains(t, err, "data type 99")
+			return err
+		},
+		"simulated": func(g uintptr) error {
+			_, err := l.GroupSimulateEnd(g, 0)
+			require.NoError(t, err)
+			return errUsage
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, err := l.GroupStart(0)
+			require.NoError(t, err)
+			child, err := l.Split(g, parent, 0, 0, nil)
+			require.NoError(t, err)
+			id, err := l.UniqueID()
+			require.NoError(t, err)
+			fresh, err := l.InitRank(g, 2, 0, []bootstrap.ID{id}, inBackground)
+			require.NoError(t, err)
+			why := end(g)
+			within(t, func() {
+				for _, h := range []uintptr{child, fresh} {
+					state, err := l.AsyncError(h)
+					require.NoError(t, err)
+					require.Equal(t, ResultOf(why), state)
+					require.NoError(t, l.Destroy(h))
+				}
+			})
+		})
+	}
+	require.NoError(t, l.Destroy(parent))
+}
+
+// What a job would have opened is settled where a job before it fails or panics, and the panic ends neither
+// the process nor the thread's groups.
+func TestPanics(t *testing.T) {
+	l := onHost()
+	parent := alone(t, l)
+	c, err := l.comms.get(parent)
+	require.NoError(t, err)
+	g, err := l.GroupStart(0)
+	require.NoError(t, err)
+	require.NoError(t, l.job(g, job{c, nil, func() (*ringo.Comm, error) { panic("whoops") }}))
+	child, err := l.Split(g, parent, 0, 0, nil)
+	require.NoError(t, err)
+	left, err := l.GroupEnd(g)
+	require.ErrorIs(t, err, errInProgress)
+	require.Zero(t, left)
+	within(t, c.jobs.Wait)
+	for _, h := range []uintptr{parent, child} {
+		state, err := l.AsyncError(h)
+		require.NoError(t, err)
+		require.Equal(t, InternalError, state)
+		require.Contains(t, l.LastError(h), "whoops")
+	}
+	within(t, func() { require.NoError(t, l.Destroy(child)) })
+
+	single := alone(t, l)
+	s, err := l.comms.get(single)
+	require.NoError(t, err)
+	require.ErrorIs(t, l.job(0, job{s, nil, func() (*ringo.Comm, error) { panic("alone") }}), errInProgress)
+	within(t, s.jobs.Wait)
+	require.Contains(t, l.LastError(single), "alone")
+	require.NoError(t, l.Destroy(single))
+
+	g, err = l.GroupStart(0)
+	require.NoError(t, err)
+	inside, err := l.groups.get(g)
+	require.NoError(t, err)
+	inside.comms = []*comm{nil}
+	left, err = l.GroupEnd(g)
+	require.ErrorIs(t, err, errFault)
+	require.Zero(t, left, "the thread has no group any more")
+
+	l.late = []allocation{{}} // of no GPU
+	within(t, func() { require.NoError(t, l.Abort(parent)) })
+	require.Contains(t, l.LastError(0), "fault of the library's own")
+}
+
+// GroupEnd reports what any of its calls has said.
+func TestGroupKeepsErrors(t *testing.T) {
+	l := onHost()
+	id, err := l.UniqueID()
+	require.NoError(t, err)
+	comms, err := l.InitAll(2, nil)
+	require.NoError(t, err)
+	for name, call := range map[string]func(g uintptr) error{
+		"InitRank":       func(g uintptr) error { _, err := l.InitRank(g, 2, 5, []bootstrap.ID{id}, nil); return err },
+		"Split":          func(g uintptr) error { _, err := l.Split(g, 77, 0, 0, nil); return err },
+		"Shrink":         func(g uintptr) error { _, err := l.Shrink(g, comms[0], []int{9}, nil, 0); return err },
+		"Grow":           func(g uintptr) error { _, err := l.Grow(g, comms[0], 1, nil, -1, nil); return err },
+		"WindowRegister": func(g uintptr) error { _, err := l.WindowRegister(g, comms[0], 1, 1); return err },
+		"Finalize":       func(g uintptr) error { return l.Finalize(g, 77) },
+	} {
+		g, err := l.GroupStart(0)
+		require.NoError(t, err)
+		said := call(g)
+		require.ErrorIs(t, said, ringo.ErrInvalid, name)
+		_, err = l.GroupEnd(g)
+		require.Equal(t, said, err, name)
+	}
+	for _, c := range comms {
+		require.NoError(t, l.Destroy(c))
+	}
+}
+
+// TestSplitInARow has ranks of a communicator that blocks make several that do not, and use it straight
+// afterwards: the order is the same on all ranks.
+func TestSplitInARow(t *testing.T) {
+	l := onHost()
+	comms, err := l.InitAll(2, nil)
+	require.NoError(t, err)
+	var children [2][6]uintptr
+	data := [][]int32{{1}, {10}}
+	errs := make(chan error, len(comms))
+	for i, c := range comms {
+		go func() {
+			errs <- func() (err error) {
+				for k := range children[i] {
+					if children[i][k], err = l.Split(0, c, 0, 0, inBackground); err != nil {
+						return err
+					}
+				}
+				return l.Do(0, c, allReduce(data[i]))
+			}()
+		}()
+	}
+	within(t, func() {
+		for range comms {
+			require.NoError(t, <-errs)
+		}
+	})
+	require.Equal(t, [][]int32{{11}, {11}}, data)
+	for k := range children[0] { // the k-th of one rank is the k-th of the other
+		for i := range children {
+			data[i][0] = int32(i + 1)
+			require.ErrorIs(t, l.Do(0, children[i][k], allReduce(data[i])), errInProgress)
+		}
+		for i := range children {
+			c, err := l.comms.get(children[i][k])
+			require.NoError(t, err)
+			require.NoError(t, c.started.Wait())
+			require.NoError(t, l.Destroy(children[i][k]))
+		}
+		require.Equal(t, [][]int32{{3}, {3}}, data)
+	}
+	for _, c := range comms {
+		require.NoError(t, l.Destroy(c))
+	}
+}
+
+// The null handle is no error where a communicator ends, and one whose peers do not come is given up at once.
+func TestEnds(t *testing.T) {
+	l := onHost()
+	require.NoError(t, errors.Join(l.Finalize(0, 0), l.Destroy(0), l.Abort(0)))
+	id, err := l.UniqueID()
+	require.NoError(t, err)
+	h, err := l.InitRank(0, 2, 0, []bootstrap.ID{id}, inBackground)
+	require.ErrorIs(t, err, errInProgress)
+	within(t, func() { require.NoError(t, l.Destroy(h)) })
+}
