@@ -49,6 +49,21 @@ reducescatter 3 any all logstep 5/4
 	}
 }
 
+// With few blocks what only moves goes by bulk copies, and is as right as ever, at any length
+// and place.
+func TestBlocksBulk(t *testing.T) {
+	comms := onDevices(t, devices(t, 3), Config{MaxBlocks: 2, Timeout: 30 * time.Second})
+	room := arenas(t, comms, 2*8*4001)
+	for _, c := range comms {
+		require.Contains(t, fmt.Sprint(c.Paths()), "what only moves goes by bulk copies")
+	}
+	for i, count := range []int{1001, 4000} {
+		for _, kind := range collectives {
+			tryOnDevice(t, comms, room, Call{Kind: kind, Count: count, Type: Int32, Op: Sum, Root: i}, i == 0, 4*i)
+		}
+	}
+}
+
 // With policy zero copy engines carry out what only moves registered memory, at all sizes, and
 // the rest is as right as ever.
 func TestBlocksPolicyZero(t *testing.T) {

@@ -81,6 +81,16 @@ func (b *Budget) most() int {
 // within is a number of blocks of those that there is work for, within the budget.
 func (b *Budget) within(n, work int) int { return min(max(n, min(b.Least, work)), b.most()) }
 
+// bulkMost is the most blocks for which bulk copies are used by default.
+const bulkMost = 32
+
+// Bulk reports whether what only moves through slots goes by bulk copies where the device can,
+// for the budget that a program asks for: few blocks of them reach the bandwidth of many blocks
+// of threads.
+func (b *Budget) Bulk() bool {
+	return b.Policy == PolicyEfficiency || 0 < b.Most && b.Most <= bulkMost
+}
+
 // SideBySide is how many blocks carry out what shares kernels and is not chosen call by call:
 // messages between pairs of ranks, and batches of small all-reduces.
 func (b *Budget) SideBySide() int {

@@ -98,6 +98,18 @@ allgather  2 any        all  ring 32
 	require.Zero(t, c.Choose(Question{Kind: call.AlltoAll, Bytes: 64}).Blocks, "on a host")
 }
 
+func TestBulk(t *testing.T) {
+	for _, test := range []struct {
+		budget Budget
+		want   bool
+	}{
+		{Budget{}, false}, {Budget{Most: 33}, false}, {Budget{Most: 32}, true}, {Budget{Most: 1}, true},
+		{Budget{Policy: PolicyEfficiency}, true}, {Budget{Policy: PolicyZero}, false}, {Budget{Policy: PolicyZero, Most: 8}, true},
+	} {
+		require.Equal(t, test.want, test.budget.Bulk(), "%+v", test.budget)
+	}
+}
+
 func TestSideBySide(t *testing.T) {
 	for _, test := range []struct {
 		budget Budget

@@ -23,6 +23,8 @@ type Choice struct {
 	// Blocks are how many blocks of a GPU each kernel takes at most, 0 on a host.
 	Blocks    int
 	WhyBlocks string
+	// Bulk: GPUs of compute capability 9.0 or newer move the data by bulk copies.
+	Bulk bool
 
 	Others   []string       // algorithms that could be asked for instead
 	Schedule sched.Schedule // nil for a kernel that has no steps
@@ -96,6 +98,7 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 	q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32, OnGPU: true, Registered: gpus.Registered}
 	ans := c.Choose(q)
 	ch := c.choice(q, ans, root, WholeOnGPU)
+	ch.Bulk = ans.By == BySchedule && !kind.Reduces() && f.Far.Peer() && c.Budget.Bulk()
 	if ans.Why != ordered && ans.By != ByFold {
 		ch.Others = slices.DeleteFunc(c.Names(kind, bytes, gpus.Registered), func(name string) bool { return name == ch.Algo })
 	}

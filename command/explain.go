@@ -164,6 +164,9 @@ func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 	fmt.Fprintf(stdout, "algorithm: %s\nbecause:   %s\n", ch.Algo, ch.Reason)
 	if ch.Blocks > 0 {
 		fmt.Fprintf(stdout, "blocks:    up to %d of a GPU: %s\n", ch.Blocks, ch.WhyBlocks)
+		if ch.Bulk {
+			fmt.Fprintln(stdout, "moves:     by bulk copies, on GPUs of compute capability 9.0 or newer")
+		}
 	}
 	if len(ch.Others) > 0 {
 		fmt.Fprintf(stdout, "others:    %s (--algo)\n", strings.Join(ch.Others, ", "))

@@ -26,6 +26,7 @@ func TestExplainDevice(t *testing.T) {
 		"file":       {[]string{"allgather", "--device", "cuda", "--plan", plan}, []string{"algorithm: steps", "my.plan, line 3", "rank 3"}},
 		"blocks":     {[]string{"allgather", "--device", "cuda", "--policy", "zero", "--registered", "-s", "64"}, []string{"algorithm: copies", "policy zero", "blocks:    up to 1 of a GPU: two kernels"}},
 		"thrifty":    {[]string{"allreduce", "-np", "2", "--device", "cuda", "--policy", "1", "--max-blocks", "40", "-s", "1G"}, []string{"algorithm: ring", "blocks:    up to 40 of a GPU: MaxBlocks"}},
+		"bulk":       {[]string{"broadcast", "-np", "2", "--device", "cuda", "--max-blocks", "8", "-s", "1G"}, []string{"blocks:    up to 8 of a GPU", "moves:     by bulk copies"}},
 		"registered": {[]string{"allgather", "--device", "emu", "--plan", plan, "--registered"}, []string{"algorithm: copies", "my.plan, line 2 (quiet)", "others:", "window"}},
 		"asked":      {[]string{"allgather", "--device", "cuda", "--algo", "logstep"}, []string{"algorithm: logstep", "asked for"}},
 	} {

@@ -122,7 +122,7 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	g.chooser.Budget = budget
 	g.engine, err = grid.New(o.Device.Driver(), handle, o.Device.Handle(), g.net, grid.Options{
 		Rank: sched.Rank(o.Life.Rank), Ranks: o.Life.Size, Blocks: budget.SideBySide(), DirectBlocks: budget.Most,
-		FIFOBytes: o.FIFOBytes, ArgsBytes: o.ArgsBytes, Guard: &o.Life.Guard,
+		Bulk: g.net.Bulk(), FIFOBytes: o.FIFOBytes, ArgsBytes: o.ArgsBytes, Guard: &o.Life.Guard,
 	})
 	if err != nil {
 		return g, "", err
@@ -205,6 +205,9 @@ func unused(p *choice.Plan, f *choice.Fabric) string {
 // why a plan is not used. It may be called at any time.
 func (g *Comm) Notes() []string {
 	notes := g.net.Notes()
+	if g.engine.Bulk() {
+		notes = append(notes, "GPU memory: what only moves goes by bulk copies, in blocks of few threads")
+	}
 	if g.Life.Rank == 0 && g.Plan != nil {
 		if f := g.net.Fabric(g.chooser.Topo); !g.Plan.Matches(f) {
 			notes = append(notes, unused(g.Plan, f))

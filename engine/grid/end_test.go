@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"testing"
 	"unsafe"
 
@@ -68,63 +69,75 @@ func (r *rig) capture(m *member, f func(m *member) error) (x cuda.GraphExec) {
 // After End a graph touches nothing of the peers, whose boards are gone, nor does it wait
 // for them or fault: it counts, and ends.
 func TestEnd(t *testing.T) {
-	const n = 2
-	r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), mailed(n), options(n))
-	narrow(r)
-	run := everyKind(r)
-	execs := make([]cuda.GraphExec, n)
-	for i, m := range r.ranks {
-		execs[i] = r.capture(m, run)
-	}
-	launch := func(m *member) {
-		r.with(m, func() error { return r.d.GraphLaunch(execs[m.rank], m.stream) })
-	}
-	for _, m := range r.ranks {
-		launch(m)
-	}
-	r.sync()
-	const operations = 8
-	for _, m := range r.ranks {
-		require.NoError(t, m.engine.Control().Fault())
-		_, finished := m.engine.Control().Progress()
-		require.EqualValues(t, operations, finished)
-		require.NoError(t, m.engine.End())
-	}
-	for _, m := range r.ranks {
-		r.with(m, func() error { return r.d.MemFree(m.memory) })
-		m.memory = 0
-	}
-	for range 2 {
-		launch(r.ranks[1]) // one rank alone, and no other comes
-		r.sync()
-	}
-	control := r.ranks[1].engine.Control()
-	require.NoError(t, control.Fault())
-	started, finished := control.Progress()
-	require.EqualValues(t, 3*operations, started)
-	require.EqualValues(t, started, finished)
-	for i, m := range r.ranks {
-		r.with(m, func() error { return r.d.GraphExecDestroy(execs[i]) })
+	for _, bulk := range []bool{false, true} {
+		t.Run(fmt.Sprint("bulk ", bulk), func(t *testing.T) {
+			const n = 2
+			o := options(n)
+			o.Bulk = bulk
+			r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), mailed(n), o)
+			narrow(r)
+			run := everyKind(r)
+			execs := make([]cuda.GraphExec, n)
+			for i, m := range r.ranks {
+				execs[i] = r.capture(m, run)
+			}
+			launch := func(m *member) {
+				r.with(m, func() error { return r.d.GraphLaunch(execs[m.rank], m.stream) })
+			}
+			for _, m := range r.ranks {
+				launch(m)
+			}
+			r.sync()
+			const operations = 8
+			for _, m := range r.ranks {
+				require.NoError(t, m.engine.Control().Fault())
+				_, finished := m.engine.Control().Progress()
+				require.EqualValues(t, operations, finished)
+				require.NoError(t, m.engine.End())
+			}
+			for _, m := range r.ranks {
+				r.with(m, func() error { return r.d.MemFree(m.memory) })
+				m.memory = 0
+			}
+			for range 2 {
+				launch(r.ranks[1]) // one rank alone, and no other comes
+				r.sync()
+			}
+			control := r.ranks[1].engine.Control()
+			require.NoError(t, control.Fault())
+			started, finished := control.Progress()
+			require.EqualValues(t, 3*operations, started)
+			require.EqualValues(t, started, finished)
+			for i, m := range r.ranks {
+				r.with(m, func() error { return r.d.GraphExecDestroy(execs[i]) })
+			}
+		})
 	}
 }
 
 // End ends kernels that wait for a rank that never comes.
 func TestEndWhileWaiting(t *testing.T) {
-	const n = 2
-	r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), mailed(n), options(n))
-	narrow(r)
-	run := everyKind(r)
-	m := r.ranks[0]
-	r.with(m, func() error { return m.engine.PrepareCopies() })
-	exec := r.capture(m, run)
-	r.with(m, func() error { return r.d.GraphLaunch(exec, m.stream) })
-	r.stuck(m)
-	require.NoError(t, m.engine.End())
-	r.sync()
-	started, finished := m.engine.Control().Progress()
-	require.EqualValues(t, started, finished)
-	require.ErrorIs(t, m.engine.Control().Fault(), ErrAborted)
-	r.with(m, func() error { return r.d.GraphExecDestroy(exec) })
+	for _, bulk := range []bool{false, true} {
+		t.Run(fmt.Sprint("bulk ", bulk), func(t *testing.T) {
+			const n = 2
+			o := options(n)
+			o.Bulk = bulk
+			r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), mailed(n), o)
+			narrow(r)
+			run := everyKind(r)
+			m := r.ranks[0]
+			r.with(m, func() error { return m.engine.PrepareCopies() })
+			exec := r.capture(m, run)
+			r.with(m, func() error { return r.d.GraphLaunch(exec, m.stream) })
+			r.stuck(m)
+			require.NoError(t, m.engine.End())
+			r.sync()
+			started, finished := m.engine.Control().Progress()
+			require.EqualValues(t, started, finished)
+			require.ErrorIs(t, m.engine.Control().Fault(), ErrAborted)
+			r.with(m, func() error { return r.d.GraphExecDestroy(exec) })
+		})
+	}
 }
 
 // One rank may replay what another calls: the numbers are those of what has run.

@@ -34,6 +34,12 @@ type Options struct {
 	// ArgsBytes is how long a table in a kernel's arguments may be, by default as long
 	// as there is room for. With 1 all tables lie in the ring.
 	ArgsBytes int
+	// Bulk has what only moves go by bulk copies, if the device can: of capability 9.0 or
+	// newer. See Engine.Bulk. Ranks may differ.
+	Bulk bool
+	// TileBytes is how much of a slice is one bulk copy: a multiple of 16 up to 12 KiB, the
+	// default.
+	TileBytes int
 	// Guard ends waits for room in the ring. Without it there is no deadline.
 	Guard *fifo.Guard
 }
@@ -82,6 +88,7 @@ type Engine struct {
 	finish  *device.Combiner
 	text    textFunc
 	mail    mailroom
+	bulk    bulk
 	gates   gates
 	frame   frame
 	tables  tables
@@ -127,6 +134,8 @@ func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (
 		return nil, fmt.Errorf("grid: direct kernels of %d blocks: want 1 to %d", e.mail.blocks, MaxBlocks)
 	case o.FIFOBytes < 0 || o.FIFOBytes > maxFIFOBytes:
 		return nil, fmt.Errorf("grid: a ring of %d bytes: want 0 to %d", o.FIFOBytes, maxFIFOBytes)
+	case o.TileBytes < 0 || o.TileBytes > bulkTile || o.TileBytes%16 != 0:
+		return nil, fmt.Errorf("grid: tiles of %d bytes: want a multiple of 16 up to %d", o.TileBytes, bulkTile)
 	case o.ArgsBytes < 0:
 		return nil, fmt.Errorf("grid: tables of %d bytes in arguments", o.ArgsBytes)
 	case e.minSlice < 128 || e.minSlice%128 != 0:
@@ -150,6 +159,9 @@ func (e *Engine) open(o Options) error {
 		return err
 	}
 	e.maxShared -= turnBytes
+	if err = e.openBulk(o); err != nil {
+		return err
+	}
 	if e.control, err = newControl(d, e.store); err != nil {
 		return err
 	}

@@ -51,6 +51,9 @@ func (e *Engine) Prepare(r *kernels.Reducer) error {
 	if err == nil && p.Finishes {
 		_, err = e.finisher(r)
 	}
+	if err == nil && r == nil {
+		e.bulkModule(0)
+	}
 	return err
 }
 
@@ -125,6 +128,9 @@ func (k moduleKey) variants() []ptx.Name {
 		}
 		return ptx.DirectVariants(t, k.op, k.ranks)
 	}
+	if k.source == "bulk" {
+		return []ptx.Name{ptx.Bulk}
+	}
 	if k.op == "" {
 		return []ptx.Name{{SM: 70, Source: k.source}}
 	}
@@ -172,12 +178,20 @@ func (e *Engine) loadVariant(m *module, name ptx.Name) error {
 		return err
 	}
 	kernels := map[string]*cuda.Function{name.Run(): &m.run}
-	if name == ptx.Copy {
+	switch name {
+	case ptx.Copy:
 		kernels[ptx.Messages], kernels[ptx.Notes], kernels[ptx.Over] = &m.messages, &m.notes, &m.over
+	case ptx.Bulk:
+		kernels[ptx.BulkMessages] = &m.messages
 	}
 	for kernel, f := range kernels {
 		if *f, err = e.driver.ModuleGetFunction(handle, kernel); err != nil {
 			return errors.Join(err, e.driver.ModuleUnload(handle))
+		}
+		if name == ptx.Bulk {
+			if err = e.driver.FuncSetAttribute(*f, cuda.FuncMaxDynamicShared, bulkTables+ringTiles*bulkTile); err != nil {
+				return errors.Join(err, e.driver.ModuleUnload(handle))
+			}
 		}
 	}
 	m.handle = handle

@@ -140,8 +140,14 @@ func (e *Engine) messages(c comm, j *Job) error {
 			f.launch.Grid.X, f.launch.Block.X = uint32(tasks), uint32(noteThreads(n))
 		} else {
 			blocks := e.blocksFor(tasks, j)
-			f.launch.Grid.X, f.launch.Block.X = uint32(blocks), uint32(e.threads+otherThreads)
-			f.launch.Shared = (tasks + blocks - 1) / blocks * (portBytes + taskBytes)
+			shared := (tasks + blocks - 1) / blocks * (portBytes + taskBytes)
+			f.launch.Grid.X = uint32(blocks)
+			if b := e.bulkModule(shared); b != nil && e.aligned() {
+				kernel = b.messages
+				e.bulkBlock(shared)
+			} else {
+				f.launch.Block.X, f.launch.Shared = uint32(e.threads+otherThreads), shared
+			}
 		}
 		if err := e.launch(kernel, t, cuda.ArgsOf(a)); err != nil {
 			return err

@@ -134,13 +134,15 @@ func (e *Engine) Run(j *Job) error {
 		return err
 	}
 	a.table, a.token = t.at, t.token
-	f.launch = cuda.Launch{
-		Grid:   cuda.Dim3{X: min(a.lanes, a.rounds)},
-		Block:  cuda.Dim3{X: uint32(e.threads + otherThreads)},
-		Shared: p.shared(),
-		Stream: j.Stream,
+	f.launch = cuda.Launch{Grid: cuda.Dim3{X: min(a.lanes, a.rounds)}, Stream: j.Stream}
+	kernel := m.run
+	if b := e.bulkFor(j); b != nil {
+		kernel = b.run
+		e.bulkBlock(p.shared())
+	} else {
+		f.launch.Block.X, f.launch.Shared = uint32(e.threads+otherThreads), p.shared()
 	}
-	if err := e.launch(m.run, t, cuda.ArgsOf(a)); err != nil {
+	if err := e.launch(kernel, t, cuda.ArgsOf(a)); err != nil {
 		return err
 	}
 	if finishes {

@@ -17,10 +17,11 @@ using s64 = long long;
 // ENTRY(run) is the name of a kernel: run_float32_sum, or run_copy without TYPE.
 #define PASTE(kernel, type, op) kernel##_##type##_##op
 #define EXPAND(kernel, type, op) PASTE(kernel, type, op)
+#define COPY(kernel) kernel##_copy
 #ifdef TYPE
 #define ENTRY(kernel) EXPAND(kernel, TYPE, OP)
 #else
-#define ENTRY(kernel) kernel##_copy
+#define ENTRY(kernel) COPY(kernel)
 #endif
 
 DEVICE u32 thread() { return __nvvm_read_ptx_sreg_tid_x(); }

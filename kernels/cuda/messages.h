@@ -133,15 +133,20 @@ static DEVICE void read_messages(const MessagesArgs &a, Task *tasks, u32 count, 
         t.at += m.n ? bytes : 1;
         break;
       }
-      turns[k & 3] = next;
+      room(k) = next;
     }
     go = give(k);
   }
-  arrive(ready(k), threads());
+  leave(k);
 }
 
-KERNEL(576, 2) void messages(const MessagesArgs a) {
+#ifndef MESSAGES
+#define MESSAGES messages
+#endif
+
+KERNEL(most_threads, 2) void MESSAGES(const MessagesArgs a) {
   State state = look(a.comm);
+  open_turns();
   u32 all = a.ways * a.lanes, count = (all - block() + blocks() - 1) / blocks();
   const End *end_of = (const End *)a.ends;
   Task *tasks = (Task *)(ports + count);
@@ -154,7 +159,7 @@ KERNEL(576, 2) void messages(const MessagesArgs a) {
   begin(a.comm, state);
   if (!any(state.over)) {
     if (thread() < movers()) {
-      move_all({});
+      move_all(a.comm, {}, count * (sizeof(Port) + sizeof(Task)));
     } else if (thread() < movers() + warp) {
       Stop stop = {};
       read_messages(a, tasks, count, number_of(a.comm, state), stop);
@@ -169,6 +174,8 @@ KERNEL(576, 2) void messages(const MessagesArgs a) {
   }
   if (thread() == 0 && last(a.comm)) end(a.comm, look(a.comm));
 }
+
+#ifndef BULK
 
 // Wait_note waits, for a whole warp, for the warp's lines of the next note. It returns
 // each thread's part of them.
@@ -258,3 +265,5 @@ KERNEL(544, 2) void notes(const MessagesArgs a) {
   if (task.lane < task.lanes) p.close(end_of, task.lane);
   if (last(a.comm)) end(a.comm, state);
 }
+
+#endif

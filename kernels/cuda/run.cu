@@ -4,6 +4,10 @@
 #include "reduction.h"
 #include "turns.h"
 
+#ifndef RUN
+#define RUN run
+#endif
+
 // A Step is sched.Step: what to receive, combine, keep and send.
 struct Step {
   s16 recv, send; // ports, -1: nobody
@@ -191,6 +195,18 @@ static DEVICE void move(const Slice &s, Scalar, u32 width) {
   units<1, One<1>, 4>(s, at, width);
 }
 
+#ifdef BULK
+
+// Rest moves a slice from byte at on, by a warp.
+static DEVICE void rest(const Slice &s, u64 at) {
+  if (at == 0)
+    move(s, {}, warp);
+  else
+    units<1, One<1>, 1>(s, at, warp);
+}
+
+#else
+
 // OverArgs is engine/grid.overArgs in Go.
 struct OverArgs {
   u64 local;
@@ -201,6 +217,15 @@ KERNEL(32, 1) void over(const OverArgs a) {
   if (thread() == 0) store_relaxed(a.local + local::over, 1);
 }
 
+#endif
+#endif
+
+#ifdef BULK
+#include "bulk.h"
+constexpr u32 most_threads = 96;
+#else
+#include "movers.h"
+constexpr u32 most_threads = 576;
 #endif
 
 // Read interprets the rounds of this block's lane.
@@ -221,35 +246,21 @@ static DEVICE void read(const RunArgs &a, const Step *steps, u32 number, Stop &s
         u64 bytes = n - at < a.slice ? n - at : a.slice;
         Slice s = {0, st.src == none ? 0 : src.at + at, st.dst == none ? 0 : dst.at + at, 0, bytes, 0};
         if (!hand(a.comm, k++, {s, {stamp, a.comm.stamp[1]}, st.recv, st.send, st.src == in, 0}, stop))
-          return arrive(ready(k), threads());
+          return leave(k);
         at += bytes;
       } while (at < n);
     }
   }
-  if (thread() % warp == 0) turns[k & 3].last = 1;
+  if (thread() % warp == 0) room(k).last = 1;
   give(k);
-  arrive(ready(k + 1), threads());
-}
-
-static DEVICE void move_all(Scalar s) {
-  u32 k = 0;
-#pragma unroll 1
-  for (;; k++) {
-    meet(ready(k), threads());
-    const Turn &t = turns[k & 3];
-    if (t.last) break;
-    s.on = t.scaled;
-    move(t.slice, s, movers());
-    arrive(moved(k), threads() - warp);
-  }
-  arrive(moved(k), threads() - warp);
-  arrive(ready(k + 1), threads());
+  leave(k + 1);
 }
 
 // Two blocks fit on a multiprocessor, so that operations of two communicators, which may
 // wait for each other on other devices, can run side by side.
-KERNEL(576, 2) void ENTRY(run)(const RunArgs a) {
+KERNEL(most_threads, 2) void ENTRY(RUN)(const RunArgs a) {
   State state = look(a.comm);
+  open_turns();
   const End *end_of = (const End *)a.ends;
   Step *steps = (Step *)(ports + a.end_count);
 #pragma unroll 1
@@ -259,7 +270,7 @@ KERNEL(576, 2) void ENTRY(run)(const RunArgs a) {
   begin(a.comm, state);
   if (!any(state.over)) {
     if (thread() < movers()) {
-      move_all({scalar(a), false});
+      move_all(a.comm, {scalar(a), false}, a.end_count * sizeof(Port) + a.step_count * sizeof(Step));
     } else if (thread() < movers() + warp) {
       Stop stop = {};
       read(a, steps, first_number(a.comm, state), stop);

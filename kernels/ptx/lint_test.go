@@ -14,6 +14,8 @@ func entries(n Name) map[string]int {
 	switch n.Ranks = 0; n {
 	case Copy:
 		return map[string]int{n.Run(): 216, Over: 8, Messages: 3672, Notes: 3672}
+	case Bulk:
+		return map[string]int{n.Run(): 216, BulkMessages: 3672}
 	case Name{n.Type, n.Op, n.SM, "run", 0}:
 		return map[string]int{n.Run(): 216}
 	case Name{n.Type, n.Op, n.SM, "direct", 0}:
@@ -51,6 +53,9 @@ func TestLint(t *testing.T) {
 				}
 				if n.Source == "run" && f.Name == n.Run() {
 					require.Equal(t, ptx.Dim{576, 1, 1}, f.MaxThreads)
+				}
+				if n == Bulk {
+					require.Equal(t, ptx.Dim{96, 1, 1}, f.MaxThreads)
 				}
 				if n.Source == "direct" || f.Name == n.Combine() {
 					require.Equal(t, ptx.Dim{512, 1, 1}, f.MaxThreads)

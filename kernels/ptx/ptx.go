@@ -41,6 +41,9 @@ type Name struct {
 // Copy is the module of run.cu that only copies; its Name has neither Type nor Op.
 var Copy = Name{SM: 70, Source: "run"}
 
+// Bulk is the module of bulk.cu, which does the same as Copy by bulk copies.
+var Bulk = Name{SM: 90, Source: "bulk"}
+
 // Direct is the module of direct.cu that only copies.
 var Direct = Name{SM: 70, Source: "direct"}
 
@@ -67,7 +70,7 @@ func (n Name) File() string {
 	return n.Source + ".cu"
 }
 
-// Run is the name of the kernel of a module of run.cu, direct.cu, many.cu or window.cu.
+// Run is the name of the kernel of a module of run.cu, bulk.cu, direct.cu, many.cu or window.cu.
 func (n Name) Run() string {
 	if n.Type == "" {
 		return n.Source + "_copy"
@@ -80,6 +83,8 @@ const (
 	Over     = "over"     // tells the device that all kernels are to end
 	Messages = "messages" // sends and receives side by side
 	Notes    = "notes"    // short ones
+
+	BulkMessages = "bulk_messages" // Messages, of the module Bulk
 )
 
 // Combine is the name of the fast kernel.
@@ -126,7 +131,7 @@ func All() []Name {
 		}
 		all = append(all, forRanks("direct", "", "", ranks)...)
 	}
-	return append(all, Copy, Direct, Window)
+	return append(all, Copy, Bulk, Direct, Window)
 }
 
 // RunVariants is Variants for run.cu.

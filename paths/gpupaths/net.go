@@ -82,6 +82,18 @@ func (n *Net) Shared() bool { return sharing(n.host.Profiles) > 1 }
 // Budget is how many blocks a kernel has, as all ranks agreed.
 func (n *Net) Budget() choice.Budget { return n.budget }
 
+// Bulk reports whether what only moves is to go by bulk copies: a rank asked for few blocks, or
+// for a policy that does. Ranks that share a GPU do without.
+func (n *Net) Bulk() bool {
+	asked := choice.Budget{Policy: n.budget.Policy}
+	for i := range n.host.Profiles {
+		if most := n.host.Profiles[i].MaxBlocks; most > 0 && (asked.Most == 0 || most < asked.Most) {
+			asked.Most = most
+		}
+	}
+	return asked.Bulk() && !n.Shared()
+}
+
 // OnBroken has f called when the first connection of the bridge has broken.
 func (n *Net) OnBroken(f func()) {
 	n.onBroken.Store(&f)

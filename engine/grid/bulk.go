@@ -1,0 +1,104 @@
+package grid
+
+import (
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// A bulk is what an Engine knows of bulk copies, which kernels/cuda/bulk.h moves slices by:
+// few blocks of few threads reach the bandwidth of many, and the rest of the GPU stays free. As
+// with other kernels, two blocks fit on a multiprocessor, by shared memory too.
+type bulk struct {
+	tile   int     // bytes, 0 where bulk copies are not used
+	module *module // nil until loaded
+	uneven bool    // also for what lies unevenly: for tests
+}
+
+const (
+	bulkThreads    = 96       // of a block: the storer's warp, the loader's and the reader's
+	bulkTile       = 12 << 10 // bytes, at most
+	ringTiles      = 8        // in a block's shared memory
+	bulkTurns      = 2 << 10  // bytes of shared memory, at most, between the warps
+	bulkTables     = 12 << 10 // bytes of shared memory, at most, for tables
+	bulkCapability = 90
+)
+
+// openBulk finds out whether the device can, and whether it reaches the peers' memory: queues
+// in host memory are left to threads.
+func (e *Engine) openBulk(o Options) error {
+	if !o.Bulk || e.capability < bulkCapability || e.links.Gates() == nil {
+		return nil
+	}
+	most, err := e.driver.DeviceGetAttribute(cuda.AttrMaxSharedPerBlockOptin, e.dev)
+	if err != nil {
+		return err
+	}
+	if bulkTables+ringTiles*bulkTile+bulkTurns > most {
+		return nil
+	}
+	if e.bulk.tile = o.TileBytes; e.bulk.tile == 0 {
+		e.bulk.tile = bulkTile
+	}
+	return nil
+}
+
+// Bulk reports whether what only moves goes by bulk copies, where it lies in multiples of 16
+// bytes. It is known once Prepare has loaded what copies.
+func (e *Engine) Bulk() bool { return e.bulk.tile > 0 }
+
+// bulkModule finds or loads the kernels that move by bulk copies; nil if they are not used, or
+// not for blocks with so many bytes of tables. A driver that does not take them is too old for
+// them, and threads move everything.
+func (e *Engine) bulkModule(tables int) *module {
+	if tables > bulkTables {
+		return nil
+	}
+	if e.bulk.module == nil && e.bulk.tile > 0 {
+		m, _, err := e.module(nil, "bulk")
+		if err != nil {
+			e.bulk.tile = 0
+			return nil
+		}
+		e.bulk.module = m
+	}
+	return e.bulk.module
+}
+
+// bulkFor is the module that carries out a job by bulk copies, nil if it reduces or does not
+// lie in multiples of 16 bytes: threads are better at that.
+func (e *Engine) bulkFor(j *Job) *module {
+	if j.Reducer != nil || !e.bulk.uneven && !(evenly(uint64(j.In.Ptr()), &j.InL) && evenly(uint64(j.Out.Ptr()), &j.OutL)) {
+		return nil
+	}
+	return e.bulkModule(j.Program.shared())
+}
+
+// evenly reports whether all chunks begin at multiples of 16 bytes.
+func evenly(at uint64, l *engine.Layout) bool {
+	if l.Off == nil && l.Total > l.Chunk {
+		at |= uint64(l.Chunk)
+	}
+	for _, off := range l.Off {
+		at |= uint64(off)
+	}
+	return at%16 == 0
+}
+
+// aligned reports whether the messages of the current part begin at multiples of 16 bytes.
+func (e *Engine) aligned() bool {
+	for i := range e.ways {
+		y := &e.ways[i]
+		for k := y.first; k < y.next; k++ {
+			if x := &y.messages[k]; (x.src|x.dst)%16 != 0 && !e.bulk.uneven {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// bulkBlock sets the current launch's block: behind its tables lies the ring of tiles.
+func (e *Engine) bulkBlock(tables int) {
+	l := &e.frame.launch
+	l.Block.X, l.Shared = bulkThreads, roundUp(tables, 128)+ringTiles*e.bulk.tile
+}
