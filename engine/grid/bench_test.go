@@ -37,6 +37,7 @@ var (
 	nearFlag   = flag.String("near", "", "lanes / bytes of a slot / slots of the default board, to the next rank")
 	farFlag    = flag.String("far", "", "the same, to others")
 	noteFlag   = flag.Int("note", 4<<10, "bytes of notes on the default board")
+	bulkFlag   = flag.Int("bulk", 0, "bytes of a tile of bulk copies; 0: threads copy")
 	ptxFolders = flag.String("ptx", "", "folders with other texts of the kernels, to compare")
 )
 
@@ -96,7 +97,7 @@ func TestGeometry(t *testing.T) {
 			}
 			for _, least := range sizes(*minSlice) {
 				for _, blocks := range sizes(*blocksFlag) {
-					r := newRig(t, d, board, Options{Ranks: n, Threads: th, MinSlice: least, Blocks: max(0, blocks)})
+					r := newRig(t, d, board, Options{Ranks: n, Threads: th, MinSlice: least, Blocks: max(0, blocks), Bulk: *bulkFlag > 0, TileBytes: max(0, *bulkFlag)})
 					r.inOrder = blocks < 0
 					for _, m := range r.ranks {
 						m.engine.text = textOf(folder)
