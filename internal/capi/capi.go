@@ -36,6 +36,7 @@ type Library struct {
 	machine *gpu.Machine              // guarded by mu; nil until a GPU is needed
 	memory  map[uintptr]allocation    // guarded by mu; of MemAlloc
 	late    []allocation              // guarded by mu; to be freed when no window has them
+	met     map[[2]int]int            // guarded by mu; communicators under NCCL_COMM_ID, by size and rank
 	last    atomic.Pointer[complaint] // what went wrong most recently
 }
 
@@ -49,6 +50,7 @@ func New(getenv func(string) string, file func() string) *Library {
 		groups:  table[*group]{what: "group"},
 		windows: table[*window]{what: "window"},
 		memory:  map[uintptr]allocation{},
+		met:     map[[2]int]int{},
 	}
 }
 

@@ -169,21 +169,28 @@ func TestMeetingOfNCCLCommID(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, id, again, "all ranks make the same")
 	require.Equal(t, "127.0.0.1:29811", id.Addr())
-	g, err := l.GroupStart(0)
-	require.NoError(t, err)
-	var comms [2]uintptr
-	for i := range comms {
-		comms[i], err = l.InitRank(g, 2, i, []bootstrap.ID{id}, nil)
+	both := func(make func(g uintptr, rank int) (uintptr, error)) (comms [2]uintptr) {
+		g, err := l.GroupStart(0)
 		require.NoError(t, err)
-		_, err = l.Count(comms[i])
-		require.ErrorContains(t, err, "not ready")
+		for i := range comms {
+			comms[i], err = make(g, i)
+			require.NoError(t, err)
+			_, err = l.Count(comms[i])
+			require.ErrorContains(t, err, "not ready")
+		}
+		_, err = l.GroupEnd(g)
+		require.NoError(t, err)
+		for i, c := range comms {
+			rank, err := l.UserRank(c)
+			require.NoError(t, err)
+			require.Equal(t, i, rank)
+		}
+		return comms
 	}
-	_, err = l.GroupEnd(g)
-	require.NoError(t, err)
-	for _, c := range comms {
-		n, err := l.Count(c)
-		require.NoError(t, err)
-		require.Equal(t, 2, n)
+	first := both(func(g uintptr, rank int) (uintptr, error) { return l.InitRank(g, 2, rank, []bootstrap.ID{id}, nil) })
+	second := both(func(g uintptr, rank int) (uintptr, error) { return l.InitRank(g, 2, rank, []bootstrap.ID{id}, nil) })
+	shrunk := both(func(g uintptr, rank int) (uintptr, error) { return l.Shrink(g, first[rank], nil, nil, 0) })
+	for _, c := range slices.Concat(first[:], second[:], shrunk[:]) {
 		require.NoError(t, l.Destroy(c))
 	}
 }

@@ -16,14 +16,36 @@ import (
 // UniqueID makes an ID for a new communicator, and serves it from this process unless rank 0's
 // process will.
 func (l *Library) UniqueID() (bootstrap.ID, error) {
+	if addr, secret := l.env.meeting(); addr != "" {
+		return bootstrap.IDFor(addr, secret)
+	}
+	return l.freshID()
+}
+
+// freshID makes an ID that this process serves.
+func (l *Library) freshID() (bootstrap.ID, error) {
 	cfg, err := l.config()
 	if err != nil {
 		return bootstrap.ID{}, err
 	}
-	if addr, secret := l.env.meeting(); addr != "" {
-		return bootstrap.IDFor(addr, secret)
-	}
 	return cfg.NewID("")
+}
+
+// meets is where the ranks of a new communicator meet that were given an ID. That of NCCL_COMM_ID is the same
+// for all communicators, so each has one derived of it: all ranks count those of a size in which they are
+// that rank. They make them in the same order.
+func (l *Library) meets(id bootstrap.ID, size, rank int) bootstrap.ID {
+	addr, secret := l.env.meeting()
+	if addr == "" {
+		return id
+	}
+	if fixed, err := bootstrap.IDFor(addr, secret); err != nil || id != fixed {
+		return id
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.met[[2]int{size, rank}]++
+	return id.Derive(fmt.Sprintf("%d ranks, time %d", size, l.met[[2]int{size, rank}]))
 }
 
 // InitRank makes a communicator, with the caller's current GPU. All ranks give the same ids; the first
@@ -47,12 +69,13 @@ func (l *Library) InitRank(group uintptr, size, rank int, ids []bootstrap.ID, gi
 	if err != nil {
 		return 0, err
 	}
-	cfg.Device, cfg.ID, cfg.Rank, cfg.Size = d, &ids[0], rank, size
+	id := l.meets(ids[0], size, rank)
+	cfg.Device, cfg.ID, cfg.Rank, cfg.Size = d, &id, rank, size
 	if d != nil {
 		cfg.Log = cfg.Log.With(deviceKey, d.Number())
 	}
 	c := newComm(d, blocking, cfg)
-	c.meeting = &ids[0]
+	c.meeting = &id
 	c.handle = l.comms.add(c)
 	return l.opened(c, l.job(group, job{c, c, func() (*ringo.Comm, error) { return l.join(c.opening, cfg) }}))
 }
@@ -291,7 +314,7 @@ func staying(ring *ringo.Comm, exclude []int) (stay []int, rank int, err error) 
 // tell has the first of the ranks that stay make an ID and send it to the others.
 func (l *Library) tell(ring *ringo.Comm, stay []int, rank int) (id bootstrap.ID, err error) {
 	if rank == 0 {
-		if id, err = l.UniqueID(); err != nil {
+		if id, err = l.freshID(); err != nil {
 			return id, err
 		}
 	}
@@ -328,7 +351,7 @@ func (l *Library) GrowID(handle uintptr) (bootstrap.ID, error) {
 	if _, _, err := l.ready(handle); err != nil {
 		return bootstrap.ID{}, err
 	}
-	return l.UniqueID()
+	return l.freshID()
 }
 
 // Grow makes a communicator of size ranks of a smaller one. The ranks of that one keep their
