@@ -106,7 +106,7 @@ type Config struct {
 	// most 10 %), "zero" is that and has copy engines carry out all-gather and all-to-all of
 	// registered memory at every size. The numbers are those of a Plan; where a plan
 	// has none, "default" takes as many as there is work for and the others half. The
-	// thriftiest policy of all ranks counts. RINGO_CTA_POLICY, NCCL_CTA_POLICY, which may also be NCCL's 0, 1 or 2.
+	// thriftiest policy of all ranks counts. RINGO_CTA_POLICY, NCCL_CTA_POLICY, which may also be NCCL's 0 to 3.
 	BlockPolicy string
 	// LaunchOrder has the operations of all communicators of this process on a GPU follow
 	// each other in the order of their calls, graphs included, whatever their streams are.

@@ -114,7 +114,7 @@ func (c *Config) readOthers(e variables) (err error) {
 	}
 	if name, v := e.first("RINGO_CTA_POLICY", "NCCL_CTA_POLICY"); c.BlockPolicy == "" {
 		if _, err := choice.ParsePolicy(v); err != nil {
-			return unreadable(name, v, "default, efficiency, zero, or 0 to 2")
+			return unreadable(name, v, "default, efficiency, zero, or 0 to 3")
 		}
 		c.BlockPolicy = v
 	}

@@ -17,6 +17,11 @@ import (
 // debugLog is given, or a log to standard error or a file, with the level and filter that
 // RINGO_DEBUG, RINGO_DEBUG_SUBSYS and RINGO_DEBUG_FILE (or their NCCL_ names) ask for.
 func debugLog(given *slog.Logger, e variables) (*slog.Logger, error) {
+	if given != nil {
+		if _, filtered := given.Handler().(*subsysHandler); filtered { // this Config was filled before
+			return given, nil
+		}
+	}
 	name, level := e.first("RINGO_DEBUG", "NCCL_DEBUG")
 	h := &subsysHandler{}
 	switch strings.ToUpper(level) {
@@ -37,11 +42,7 @@ func debugLog(given *slog.Logger, e variables) (*slog.Logger, error) {
 		return nil, err
 	}
 	if given != nil {
-		if filtered, ok := given.Handler().(*subsysHandler); ok { // this Config was filled before
-			h.Handler = filtered.Handler
-		} else {
-			h.Handler = given.Handler()
-		}
+		h.Handler = given.Handler()
 		return slog.New(h), nil
 	}
 	var out io.Writer = os.Stderr

@@ -30,6 +30,12 @@ type splitNote struct {
 // What is wrong with one rank's arguments is an error on all (ErrInvalid). That, and a rank
 // whose ctx ends before all have come, leave the communicator usable.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
+	return SplitWith(ctx, c, color, key, c.cfg)
+}
+
+// SplitWith is Comm.Split whose communicator has a Config of its own, but for where it meets, its rank and its
+// size.
+func SplitWith(ctx context.Context, c *Comm, color, key int, cfg Config) (*Comm, error) {
 	fail := func(err error) (*Comm, error) { return nil, c.life.ErrorIn("Split", err) }
 	id, rank, size, err := c.splitParts(ctx, color, key)
 	if err != nil {
@@ -38,7 +44,6 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	if color == NoColor {
 		return nil, nil
 	}
-	cfg := c.cfg
 	cfg.ID, cfg.Rank, cfg.Size = id, rank, size
 	return Open(ctx, cfg)
 }

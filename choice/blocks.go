@@ -40,7 +40,7 @@ func (p Policy) String() string {
 	return fmt.Sprintf("policy(%d)", uint8(p))
 }
 
-// ParsePolicy reads a name, or NCCL's number for it: 0, 1 or 2. Several may be joined by "|",
+// ParsePolicy reads a name, or NCCL's number for it: 0 to 3. Several may be joined by "|",
 // or added up: the one that takes the fewest blocks counts. Nothing is PolicyDefault.
 func ParsePolicy(s string) (p Policy, err error) {
 	switch s = strings.TrimSpace(s); s {
@@ -58,7 +58,7 @@ next:
 				continue next
 			}
 		}
-		return 0, fmt.Errorf("%w: policy %q is none of %s, or 0 to 2", call.ErrInvalid, word, strings.Join(policyNames[:], ", "))
+		return 0, fmt.Errorf("%w: policy %q is none of %s, or 0 to 3", call.ErrInvalid, word, strings.Join(policyNames[:], ", "))
 	}
 	return p, nil
 }

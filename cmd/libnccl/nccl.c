@@ -27,7 +27,8 @@ static int argc;
 static char **argv, **envp;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t errors; // has free called for a thread's room
-static volatile int started, forked;
+static volatile int forked;
+static int started; // by __atomic: the thread that reads it has not started Go's runtime itself
 
 __attribute__((constructor)) static void loaded(int count, char **arguments, char **environment)
 {
@@ -65,13 +66,13 @@ static void start(void)
 	for (initializer *f = ringo_init_begin; f < ringo_init_end; f++)
 		(*f)(argc, argv, envp);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	started = 1;
+	__atomic_store_n(&started, 1, __ATOMIC_RELEASE);
 }
 
 // ready starts the Go half. It cannot be used in the child of a fork, where its threads are not.
 static int ready(void)
 {
-	if (__builtin_expect(!started, 0))
+	if (__builtin_expect(!__atomic_load_n(&started, __ATOMIC_ACQUIRE), 0))
 		pthread_once(&once, start);
 	if (__builtin_expect(!forked, 1))
 		return 1;
@@ -134,7 +135,7 @@ TWIN(ncclGetErrorString)
 
 const char *ncclGetLastError(const ncclComm_t comm)
 {
-	if (!thread.failed && !started)
+	if (!thread.failed && !__atomic_load_n(&started, __ATOMIC_ACQUIRE))
 		return "";
 	if (!thread.failed && ready())
 		ringo_last_error(&thread, (uintptr_t)comm);

@@ -197,7 +197,11 @@ NCCL_FUNCTION(ncclResult_t, ncclCommSuspend, (ncclComm_t comm, int flags))
 NCCL_FUNCTION(ncclResult_t, ncclCommResume, (ncclComm_t comm))
 NCCL_FUNCTION(ncclResult_t, ncclCommMemStats, (ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value))
 
-/* Memory that collectives use where it is */
+/*
+ * Memory that collectives use where it is. ncclCommWindowDeregister is for one rank alone and does not wait:
+ * the window is closed by the next ncclCommWindowRegister after all ranks have deregistered it, or with the
+ * communicator. Free its memory only then; ncclMemFree waits for that itself.
+ */
 NCCL_FUNCTION(ncclResult_t, ncclCommRegister, (const ncclComm_t comm, void *buff, size_t size, void **handle))
 NCCL_FUNCTION(ncclResult_t, ncclCommDeregister, (const ncclComm_t comm, void *handle))
 NCCL_FUNCTION(ncclResult_t, ncclCommWindowRegister, (ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int flags))

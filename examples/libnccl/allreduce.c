@@ -1,7 +1,7 @@
 // A program in C against NCCL's interface, on host memory: four ranks as threads sum a vector.
 //
 //	scripts/libnccl
-//	cc -Icmd/libnccl examples/libnccl/allreduce.c build/libnccl.so.2 -Wl,-rpath,build -lpthread -o build/allreduce
+//	cc -Icmd/libnccl examples/libnccl/allreduce.c build/libnccl.so.2 -Wl,-rpath,$PWD/build -lpthread -o build/allreduce
 //	RINGO_HOST=1 build/allreduce
 #include <nccl.h>
 #include <pthread.h>

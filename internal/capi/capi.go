@@ -74,7 +74,7 @@ func (l *Library) config() (ringo.Config, error) {
 		if err != nil {
 			return ringo.Config{}, err
 		}
-		cfg, err := ringo.Config{Log: log}.From(l.env.get)
+		cfg, err := ringo.Config{Log: log}.From(l.env.forRingo)
 		if err != nil {
 			return cfg, err
 		}

@@ -60,7 +60,7 @@ func ReadConfig(at uintptr) (*Config, error) {
 	case f.minCTAs != unset && (f.minCTAs < 1 || f.maxCTAs != unset && f.minCTAs > f.maxCTAs):
 		return bad("minCTAs is %d, maxCTAs %d", f.minCTAs, f.maxCTAs)
 	case f.ctaPolicy != unset && (f.ctaPolicy < 0 || f.ctaPolicy > 3):
-		return bad("CTAPolicy is %d, want 0 to 2", f.ctaPolicy)
+		return bad("CTAPolicy is %d, want 0 to 3", f.ctaPolicy)
 	}
 	c := &Config{Blocking: f.blocking != 0, Net: text(f.netName)}
 	if f.maxCTAs != unset {

@@ -3,6 +3,7 @@ package capi
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 
@@ -65,15 +66,15 @@ func (e env) hint() string {
 }
 
 // blocking is NCCL_COMM_BLOCKING, which goes before what a program says.
-func (e env) blocking(said bool) (bool, error) {
+func (e env) blocking(said bool, log *slog.Logger) bool {
 	switch v := e.get("NCCL_COMM_BLOCKING"); v {
 	case "":
-		return said, nil
 	case "0", "1":
-		return v == "1", nil
+		return v == "1"
 	default:
-		return said, fmt.Errorf("%w: NCCL_COMM_BLOCKING=%q: want 0 or 1", ringo.ErrInvalid, v)
+		log.Warn(fmt.Sprintf("NCCL_COMM_BLOCKING=%q is neither 0 nor 1: it has no effect", v))
 	}
+	return said
 }
 
 // saysTimeout and saysJoinTimeout report whether the environment bounds operations and meetings.
@@ -93,9 +94,25 @@ func (e env) meeting() (addr, secret string) {
 	return addr, secret
 }
 
-// debug is RINGO_DEBUG and RINGO_DEBUG_FILE, or NCCL's names for them.
-func (e env) debug() (level, file string) {
-	return cmp.Or(e.get("RINGO_DEBUG"), e.get("NCCL_DEBUG")), cmp.Or(e.get("RINGO_DEBUG_FILE"), e.get("NCCL_DEBUG_FILE"))
+// debug is RINGO_DEBUG and RINGO_DEBUG_FILE, or NCCL's names for them. A level that is none is WARN, and
+// wrong.
+func (e env) debug() (level, file, wrong string) {
+	level = cmp.Or(e.get("RINGO_DEBUG"), e.get("NCCL_DEBUG"))
+	switch strings.ToUpper(level) {
+	case "", "VERSION", "WARN", "INFO", "ABORT", "TRACE":
+	default:
+		level, wrong = "WARN", level
+	}
+	return level, cmp.Or(e.get("RINGO_DEBUG_FILE"), e.get("NCCL_DEBUG_FILE")), wrong
+}
+
+// forRingo is the environment for ringo.Config, which takes no wrong level.
+func (e env) forRingo(name string) string {
+	if name == "RINGO_DEBUG" {
+		level, _, _ := e.debug()
+		return level
+	}
+	return e.get(name)
 }
 
 // parameterNames are the variables of NCCL that the library and ringo.Config read.

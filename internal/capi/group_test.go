@@ -2,6 +2,8 @@ package capi
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/gpu"
 )
 
 var inBackground = &Config{Blocking: false}
@@ -209,4 +212,37 @@ func TestEnds(t *testing.T) {
 	h, err := l.InitRank(0, 2, 0, []bootstrap.ID{id}, inBackground)
 	require.ErrorIs(t, err, errInProgress)
 	within(t, func() { require.NoError(t, l.Destroy(h)) })
+}
+
+// A part of Split is opened with what the program's ncclConfig_t says, and its log lines name the GPU.
+func TestSplitWithConfig(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "log")
+	l := with(map[string]string{"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": file})
+	var err error
+	l.machine, err = gpu.Open(gpu.Options{Emulate: 2})
+	require.NoError(t, err)
+	comms, err := l.InitAll(2, []int{1, 0})
+	require.NoError(t, err)
+	split := func(given *Config) (parts [2]uintptr, err error) {
+		g, err := l.GroupStart(0)
+		require.NoError(t, err)
+		for i, c := range comms {
+			parts[i], err = l.Split(g, c, i, 0, given)
+			require.NoError(t, err)
+		}
+		_, err = l.GroupEnd(g)
+		return parts, err
+	}
+	parts, err := split(&Config{Blocking: true, Policy: "9"}) // which ReadConfig lets nobody say
+	require.ErrorContains(t, err, `policy "9" is none of`)
+	require.NoError(t, errors.Join(l.Destroy(parts[0]), l.Destroy(parts[1])))
+	parts, err = split(&Config{Blocking: true, MaxCTAs: 3, Policy: "1", Net: "Socket"})
+	require.NoError(t, err)
+	for i, c := range comms {
+		require.NoError(t, errors.Join(l.Destroy(parts[i]), l.Destroy(c)))
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Regexp(t, `\[1\] NCCL INFO comm \S+ rank 0 nranks 1 cudaDev 1 - Init COMPLETE`, string(text))
+	require.NoError(t, l.machine.Close())
 }

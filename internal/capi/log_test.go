@@ -5,9 +5,12 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/bootstrap"
 )
 
 // TestLogToNobody is a process whose standard output nobody reads: the log does not end it.
@@ -31,4 +34,23 @@ func TestLogToNobody(t *testing.T) {
 	var end *exec.ExitError
 	require.ErrorAs(t, cmd.Run(), &end)
 	require.Equal(t, 7, end.ExitCode(), "%v: %s", end, &text)
+}
+
+// A level that is none, and a wrong NCCL_COMM_BLOCKING, are said and make no program fail.
+func TestWrongVariables(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "log")
+	env := map[string]string{"RINGO_HOST": "1", "NCCL_DEBUG": "foo", "NCCL_DEBUG_FILE": file, "NCCL_COMM_BLOCKING": "2"}
+	t.Setenv("NCCL_DEBUG", "foo")
+	l := with(env)
+	comms, err := l.InitAll(1, nil)
+	require.NoError(t, err)
+	id, err := l.UniqueID()
+	require.NoError(t, err)
+	h, err := l.InitRank(0, 1, 0, []bootstrap.ID{id}, inBackground)
+	require.ErrorIs(t, err, errInProgress, "what the program says counts")
+	require.NoError(t, errors.Join(l.Destroy(comms[0]), l.Destroy(h)))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `NCCL WARN NCCL_DEBUG="foo" is none of`)
+	require.Contains(t, string(text), `NCCL WARN NCCL_COMM_BLOCKING="2" is neither 0 nor 1`)
 }

@@ -3,6 +3,7 @@ package capi
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
@@ -57,7 +58,7 @@ func (l *Library) MemAlloc(n uint64) (uintptr, error) {
 }
 
 // MemFree frees memory of MemAlloc. Work that uses it has to be done. What other ranks may still
-// have open as a window is freed when the communicators of the windows have ended.
+// have open as a window is freed when the window is closed, see Deregister.
 func (l *Library) MemFree(at uintptr) error {
 	if at == 0 {
 		return nil
@@ -192,8 +193,9 @@ func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (_ uintptr
 // memory may be registered anew. All ranks call it together.
 func (c *comm) closeEnded(r *ringo.Comm) error {
 	c.mu.Lock()
-	ended := make([]uint8, len(c.windows)) // as many on all ranks
-	for i, w := range c.windows {
+	windows := slices.Clone(c.windows)   // another thread may abort the communicator
+	ended := make([]uint8, len(windows)) // as many on all ranks
+	for i, w := range windows {
 		if w != nil && w.ended {
 			ended[i] = 1
 		}
@@ -209,10 +211,7 @@ func (c *comm) closeEnded(r *ringo.Comm) error {
 		if all == 0 {
 			continue
 		}
-		c.mu.Lock()
-		w := c.windows[i]
-		c.mu.Unlock()
-		err := w.ring.Close()
+		err := windows[i].ring.Close()
 		if errors.Is(err, ringo.ErrInvalid) { // on all ranks: a graph holds operations in it
 			continue
 		}
@@ -220,15 +219,19 @@ func (c *comm) closeEnded(r *ringo.Comm) error {
 			return err
 		}
 		c.mu.Lock()
-		c.windows[i] = nil
+		if i < len(c.windows) {
+			c.windows[i] = nil
+		}
 		c.mu.Unlock()
 	}
 	return nil
 }
 
 // Deregister ends the handle of a Register or WindowRegister, for this rank alone and without
-// waiting. A window is closed with the next that is registered when all ranks have
-// deregistered it, or with the communicator.
+// waiting, for programs call it where they free memory. A window is closed with the next that is registered
+// when all ranks have deregistered it, or with the communicator. Until then its memory is in the window:
+// ranks must agree where a call's buffers are, and one alone cannot tell the others. So its memory may be
+// freed or mapped anew only afterwards; MemFree sees to that itself.
 func (l *Library) Deregister(handle, window uintptr) error {
 	c, err := l.comms.get(handle)
 	if err != nil {

@@ -70,10 +70,8 @@ func (l *Library) InitRank(group uintptr, size, rank int, ids []bootstrap.ID, gi
 		return 0, err
 	}
 	id := l.meets(ids[0], size, rank)
-	cfg.Device, cfg.ID, cfg.Rank, cfg.Size = d, &id, rank, size
-	if d != nil {
-		cfg.Log = cfg.Log.With(deviceKey, d.Number())
-	}
+	cfg = on(d, cfg)
+	cfg.ID, cfg.Rank, cfg.Size = &id, rank, size
 	c := newComm(d, blocking, cfg)
 	c.meeting = &id
 	c.handle = l.comms.add(c)
@@ -87,6 +85,15 @@ func (l *Library) opened(c *comm, err error) (uintptr, error) {
 		return 0, err
 	}
 	return c.handle, err
+}
+
+// on is a configuration for a GPU, with which log lines name it; nil is none.
+func on(d *gpu.Device, cfg ringo.Config) ringo.Config {
+	cfg.Device = d
+	if d != nil {
+		cfg.Log = cfg.Log.With(deviceKey, d.Number())
+	}
+	return cfg
 }
 
 // here is the calling thread's GPU, nil where buffers are host memory.
@@ -117,8 +124,7 @@ func (l *Library) completed(given *Config) (cfg ringo.Config, blocking bool, err
 			cfg.Net = given.Net
 		}
 	}
-	blocking, err = l.env.blocking(said)
-	return cfg, blocking, err
+	return cfg, l.env.blocking(said, cfg.Log), nil
 }
 
 // join opens one rank's communicator.
@@ -165,8 +171,8 @@ func (l *Library) InitAll(n int, devices []int) ([]uintptr, error) {
 	}
 	handles := make([]uintptr, n)
 	for i, r := range rings {
-		mine := cfg
-		mine.Devices, mine.Device = nil, r.Device()
+		mine := on(r.Device(), cfg)
+		mine.Devices = nil
 		c := newComm(r.Device(), true, mine)
 		c.handle = l.comms.add(c)
 		c.take(r, nil)
@@ -187,11 +193,11 @@ func (l *Library) Split(group, handle uintptr, color, key int, given *Config) (_
 	parent.splits++
 	part := fmt.Sprintf("split %d, part %d", parent.splits, color)
 	parent.mu.Unlock()
-	return l.derive(group, parent, given, color == ringo.NoColor, func(ctx context.Context, c *comm, _ ringo.Config) (*ringo.Comm, error) {
+	return l.derive(group, parent, given, color == ringo.NoColor, func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
 		if color != ringo.NoColor {
 			c.meetAgain(parent.again(part))
 		}
-		return ring.Split(ctx, color, key)
+		return ringo.SplitWith(ctx, ring, color, key, cfg)
 	})
 }
 
@@ -222,7 +228,7 @@ func (l *Library) derive(group uintptr, parent *comm, given *Config, none bool, 
 		if cfg, blocking, err = l.completed(given); err != nil {
 			return 0, err
 		}
-		cfg.Device = parent.device
+		cfg = on(parent.device, cfg)
 	}
 	if none {
 		return 0, l.job(group, job{parent, nil, func() (*ringo.Comm, error) { return open(parent.opening, nil, cfg) }})
