@@ -108,20 +108,7 @@ func TestBulkMessages(t *testing.T) {
 				r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(seed), Link: link(uint64(seed))}), small(n), o)
 				r.bulky(func(rank int) bool { return all || rank != 1 })
 				p := r.post(test.parcels, uint64(seed))
-				for range 2 {
-					for i, m := range r.ranks {
-						r.with(m, func() error {
-							if i != test.alone {
-								return m.engine.RunMessages(p.jobs[i])
-							}
-							for _, j := range p.jobs[i] {
-								require.NoError(t, m.engine.Run(j))
-							}
-							return nil
-						})
-					}
-					r.arrived(p)
-				}
+				r.sendTwice(p, test.alone)
 			})
 		}
 	}

@@ -213,21 +213,28 @@ func TestMessages(t *testing.T) {
 			o.Blocks = test.blocks
 			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(seed), Link: link(uint64(seed / len(tests)))}), small(n), o)
 			p := r.post(test.parcels, uint64(seed))
-			for range 2 {
-				for i, m := range r.ranks {
-					r.with(m, func() error {
-						if i != test.alone {
-							return m.engine.RunMessages(p.jobs[i])
-						}
-						for _, j := range p.jobs[i] {
-							require.NoError(t, m.engine.Run(j))
-						}
-						return nil
-					})
-				}
-				r.arrived(p)
-			}
+			r.sendTwice(p, test.alone)
 		})
+	}
+}
+
+// sendTwice carries out what was posted, two times: each rank's messages together, those of
+// rank alone, if there is one, one by one.
+func (r *rig) sendTwice(p *posted, alone int) {
+	r.t.Helper()
+	for range 2 {
+		for i, m := range r.ranks {
+			r.with(m, func() error {
+				if i != alone {
+					return m.engine.RunMessages(p.jobs[i])
+				}
+				for _, j := range p.jobs[i] {
+					require.NoError(r.t, m.engine.Run(j))
+				}
+				return nil
+			})
+		}
+		r.arrived(p)
 	}
 }
 

@@ -212,33 +212,36 @@ func TestResident(t *testing.T) {
 	t.Log(e.Reports()[0])
 }
 
+// exchange has the kernel exchange of a text run on two devices that have peer access, and
+// returns the sums that they find.
+func exchange(t *testing.T, seed uint64, text string) (*env, [2]uint32) {
+	e := start(t, cudaemu.Config{Devices: 2, Seed: seed, Lazy: true})
+	var p [2]uintptr
+	for i := range p {
+		e.use(i)
+		e.ok(e.CtxEnablePeerAccess(e.ctx[1-i]))
+		p[i] = e.alloc(256, true)
+	}
+	for i := range p {
+		e.use(i)
+		launchOf(e, text, "exchange", 1, 1, 0, &exchangeArgs{p[1-i], p[i], p[i] + 128, uint32(i + 1), 10})
+	}
+	for i := range p {
+		e.use(i)
+		e.ok(e.CtxSynchronize())
+	}
+	return e, [2]uint32{e.word(p[0] + 128), e.word(p[1] + 128)}
+}
+
 // TestDevices has kernels of two devices exchange numbers over peer access, for
 // many seeds; then without the fence before the flag, which is found.
 func TestDevices(t *testing.T) {
-	run := func(seed uint64, text string) (*env, [2]uint32) {
-		e := start(t, cudaemu.Config{Devices: 2, Seed: seed, Lazy: true})
-		var p [2]uintptr
-		for i := range p {
-			e.use(i)
-			e.ok(e.CtxEnablePeerAccess(e.ctx[1-i]))
-			p[i] = e.alloc(256, true)
-		}
-		for i := range p {
-			e.use(i)
-			launchOf(e, text, "exchange", 1, 1, 0, &exchangeArgs{p[1-i], p[i], p[i] + 128, uint32(i + 1), 10})
-		}
-		for i := range p {
-			e.use(i)
-			e.ok(e.CtxSynchronize())
-		}
-		return e, [2]uint32{e.word(p[0] + 128), e.word(p[1] + 128)}
-	}
 	broken := edited(t, "fence.acq_rel.sys;\n\tst.relaxed", "fence.acq_rel.gpu;\n\tst.relaxed") // of a scope too small
 	for seed := range uint64(30) {
-		e, got := run(seed, ptxText)
+		e, got := exchange(t, seed, ptxText)
 		require.Equal(t, [2]uint32{110, 55}, got, "seed %d", seed)
 		e.clean()
-		e, _ = run(seed, broken)
+		e, _ = exchange(t, seed, broken)
 		require.NotZero(t, e.kinds()[weakmem.Race], "seed %d", seed)
 	}
 }

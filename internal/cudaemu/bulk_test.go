@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/internal/weakmem"
 )
 
@@ -66,26 +65,8 @@ loaded:
 
 // TestBulkDevices is TestDevices with bulk copies, and with a fault of each kind.
 func TestBulkDevices(t *testing.T) {
-	run := func(seed uint64, text string) (*env, [2]uint32) {
-		e := start(t, cudaemu.Config{Devices: 2, Seed: seed, Lazy: true})
-		var p [2]uintptr
-		for i := range p {
-			e.use(i)
-			e.ok(e.CtxEnablePeerAccess(e.ctx[1-i]))
-			p[i] = e.alloc(256, true)
-		}
-		for i := range p {
-			e.use(i)
-			launchOf(e, text, "exchange", 1, 1, 0, &exchangeArgs{p[1-i], p[i], p[i] + 128, uint32(i + 1), 10})
-		}
-		for i := range p {
-			e.use(i)
-			e.ok(e.CtxSynchronize())
-		}
-		return e, [2]uint32{e.word(p[0] + 128), e.word(p[1] + 128)}
-	}
 	for seed := range uint64(15) {
-		e, got := run(seed, bulkText)
+		e, got := exchange(t, seed, bulkText)
 		require.Equal(t, [2]uint32{110, 55}, got, "seed %d", seed)
 		e.clean()
 		for _, c := range []struct {
@@ -97,7 +78,7 @@ func TestBulkDevices(t *testing.T) {
 			{"fence.proxy.async;", "fence.mbarrier_init.release.cluster;", weakmem.NoProxyFence},
 		} {
 			require.Contains(t, bulkText, c.from)
-			e, _ = run(seed, strings.Replace(bulkText, c.from, c.to, 1))
+			e, _ = exchange(t, seed, strings.Replace(bulkText, c.from, c.to, 1))
 			require.NotZero(t, e.kinds()[c.kind], "seed %d, %s", seed, c.to)
 		}
 	}
