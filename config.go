@@ -12,6 +12,7 @@ import (
 	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo/transport"
 )
 
 // A Config says how a communicator is opened. The zero Config is right for
@@ -35,9 +36,17 @@ type Config struct {
 	// best, shm and inproc stand for queues in host memory, and inproc and socket
 	// for a bridge over them. RINGO_TRANSPORT.
 	Transport string
-	// Net is the same for the network between hosts alone: "Socket", "IB" or a
-	// list. RINGO_NET, NCCL_NET.
+	// Net is the same for the network between hosts alone: "IB", "Socket", "Plugin", what a
+	// plugin calls itself, or a list. By default it is the first of a plugin, InfiniBand and
+	// sockets that all ranks have; they all use the same. RINGO_NET, NCCL_NET.
 	Net string
+	// NetPlugin lists network plugins, NCCL's: each a path, or x for libnccl-net-x.so;
+	// "none" for none. By default it is libnccl-net.so. RINGO_NET_PLUGIN, NCCL_NET_PLUGIN.
+	NetPlugin string
+	// IBDevices chooses InfiniBand cards and ports as NCCL_IB_HCA does: prefixes
+	// ("mlx5_0,mlx5_1:2"), after = exact names, after ^ what is not wanted. RINGO_IB_HCA,
+	// NCCL_IB_HCA. RINGO_IB_DISABLE and NCCL_IB_DISABLE do without.
+	IBDevices string
 	// Algo forces an algorithm where it has the collective ("ring", "tree",
 	// "oneshot", "twoshot", "doubling", "halving", "direct", "logstep",
 	// "hier"; on GPUs also "steps" for the schedule of a collective whose kernel
@@ -141,6 +150,8 @@ type Config struct {
 
 	noP2P string // why GPUs may not reach each other's memory
 	noSHM string // why processes may not share host memory
+	noIB  string // why InfiniBand is not used
+	from  string // the variable that Net is from
 	lines string // "0" or "1": whether lines of 128 bytes go between GPUs, whatever their link
 	algo  call.Algo
 
@@ -237,8 +248,12 @@ func (c *Config) choice() choice.Options {
 // paths is what a Config says of paths.
 func (c *Config) paths() paths.Config {
 	return paths.Config{
-		Transport: c.Transport, Net: c.Net, NoP2P: c.noP2P, NoSHM: c.noSHM, SlotBytes: c.SlotBytes, Slots: c.Slots,
-		Interface: c.Interface, Family: c.Family, Streams: c.Streams, SocketNetwork: c.SocketNetwork, ShmDir: c.ShmDir, Cores: c.Cores, Lines: c.lines,
+		Transport: c.Transport, Net: c.Net, NetFrom: c.from, Plugins: c.NetPlugin, NoP2P: c.noP2P, NoSHM: c.noSHM,
+		SlotBytes: c.SlotBytes, Slots: c.Slots, ShmDir: c.ShmDir, Cores: c.Cores, Lines: c.lines,
+		Networking: transport.NetworkOptions{
+			Interface: c.Interface, Family: c.Family, Streams: c.Streams, SocketNetwork: c.SocketNetwork,
+			IB: transport.IBOptions{Disabled: c.noIB, HCA: c.IBDevices},
+		},
 	}
 }
 

@@ -47,12 +47,19 @@ func TestConfigFill(t *testing.T) {
 	require.Equal(t, "^lo", c.Interface) // our name comes before NCCL's
 	require.Equal(t, 6, c.Family)
 	require.Equal(t, "here", c.HostID)
-	require.Equal(t, "p2p,inproc,socket", c.Transport)
+	require.Empty(t, c.Transport)
+	require.Equal(t, "NCCL_SHM_DISABLE is set", c.paths().NoSHM)
 	require.True(t, c.CheckPointers)
 	require.Equal(t, choice.Budget{Least: 4, Most: 16, Policy: choice.PolicyEfficiency}, c.choice().Budget)
 	require.True(t, c.LaunchOrder)
 	require.Equal(t, "0", c.lines)
 	require.Equal(t, DefaultWorkFIFOBytes, c.WorkFIFOBytes)
+
+	c, err = Config{}.fill(environment("NCCL_NET=IB,Socket", "NCCL_NET_PLUGIN=fast", "RINGO_IB_HCA==mlx5_0", "NCCL_IB_DISABLE=1"))
+	require.NoError(t, err)
+	pc := c.paths()
+	require.Equal(t, []string{"IB,Socket", "NCCL_NET", "fast", "=mlx5_0", "NCCL_IB_DISABLE is set"},
+		[]string{pc.Net, pc.NetFrom, pc.Plugins, pc.Networking.IB.HCA, pc.Networking.IB.Disabled})
 
 	c, err = Config{}.fill(environment("NCCL_WORK_FIFO_BYTES=64K", "RINGO_WORK_ARGS_BYTES=1"))
 	require.NoError(t, err)
@@ -83,6 +90,19 @@ func TestConfigBudget(t *testing.T) {
 	_, err = Config{BlockPolicy: "thrift"}.fill(environment())
 	require.ErrorIs(t, err, ErrInvalid)
 	require.ErrorContains(t, err, "RINGO_CTA_POLICY")
+}
+
+// A network that is insisted on and is not here is an error, also where no rank needs one.
+func TestConfigNoNetwork(t *testing.T) {
+	_, err := OpenLocal(2, Config{Net: "pigeon"})
+	require.ErrorContains(t, err, "no network: Config.Net asks for pigeon alone: not pigeon (ranks 0 to 1 on ")
+	require.ErrorContains(t, err, "Config.Net=pigeon,socket")
+	comms, err := OpenLocal(2, Config{Net: "pigeon,Socket"})
+	require.NoError(t, err)
+	require.Contains(t, comms[1].Paths()[0], "network socket (this host); not pigeon (ranks 0 to 1 on ")
+	for _, c := range comms {
+		require.NoError(t, c.Close())
+	}
 }
 
 func TestDebugLog(t *testing.T) {

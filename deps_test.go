@@ -44,7 +44,7 @@ var floors = map[string]string{
 	"call":               "mem fifo kernels internal/cuda",
 	"choice":             "call sched ring tree direct hier sim kernels kernels/collective transport",
 	"life":               "call fifo bootstrap engine",
-	"paths":              "call fifo sched transport transport/inproc transport/shm transport/socket",
+	"paths":              "call fifo sched transport transport/inproc transport/shm transport/socket transport/verbs transport/plugin",
 	"paths/gpupaths":     "paths choice fifo sched engine engine/grid gpu internal/cuda transport transport/p2p transport/bridge",
 	"request":            "call choice life kernels transport",
 	"rankorder":          "call choice engine kernels mem request",

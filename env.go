@@ -39,7 +39,8 @@ func (c *Config) read(e variables) error {
 		names []string
 	}{
 		{&c.Transport, []string{"RINGO_TRANSPORT"}},
-		{&c.Net, []string{"RINGO_NET", "NCCL_NET"}},
+		{&c.NetPlugin, []string{"RINGO_NET_PLUGIN", "NCCL_NET_PLUGIN"}},
+		{&c.IBDevices, []string{"RINGO_IB_HCA", "NCCL_IB_HCA"}},
 		{&c.Algo, []string{"RINGO_ALGO"}},
 		{&c.Deterministic, []string{"RINGO_DETERMINISTIC"}},
 		{&c.Plan, []string{"RINGO_PLAN"}},
@@ -52,6 +53,9 @@ func (c *Config) read(e variables) error {
 		if *text.field == "" {
 			_, *text.field = e.first(text.names...)
 		}
+	}
+	if c.Net == "" {
+		c.from, c.Net = e.first("RINGO_NET", "NCCL_NET")
 	}
 	for _, number := range []struct {
 		field *int
@@ -140,8 +144,11 @@ func (c *Config) readOthers(e variables) (err error) {
 	if level := e.get("NCCL_P2P_LEVEL"); level == "0" || strings.EqualFold(level, "LOC") {
 		c.noP2P = "NCCL_P2P_LEVEL is " + level
 	}
+	if name := e.on("RINGO_IB_DISABLE", "NCCL_IB_DISABLE"); name != "" {
+		c.noIB = name + " is set"
+	}
 	if name := e.on("RINGO_SHM_DISABLE", "NCCL_SHM_DISABLE"); name != "" && c.Transport == "" {
-		c.Transport, c.noSHM = "p2p,inproc,socket", name+" is set"
+		c.noSHM = name + " is set"
 	}
 	if c.HostID == "" {
 		c.HostID = hostID()

@@ -4,7 +4,16 @@ import (
 	"errors"
 
 	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/paths"
 )
+
+// Networks are those by which a Config may connect hosts, the best first. Their Probe says what
+// each has on this machine, or why it has nothing. The ranks of a communicator use the first
+// that all have.
+func (c Config) Networks() ([]paths.Network, error) {
+	pc := c.paths()
+	return pc.Networks()
+}
 
 // Explain says how n ranks, in blocks of local on a host (0: all on one), would
 // carry out a collective of float32 whose Count elements take bytes, and why, without

@@ -256,7 +256,7 @@ func (c *Config) device(given map[string]bool) error {
 	case c.Graph > 0 && c.Device == "host":
 		return cli.Usagef("-G %d: graphs are for GPUs: give --device cuda or emu, or leave -G out", c.Graph)
 	}
-	known := []string{"auto", "inproc", "shm", "socket", "tcp", "unix", "p2p"}
+	known := []string{"auto", "inproc", "shm", "socket", "tcp", "unix", "ib", "plugin", "p2p"}
 	for _, name := range strings.Split(c.Transport, ",") {
 		switch {
 		case !slices.Contains(known, name):

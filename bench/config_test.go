@@ -62,7 +62,7 @@ func TestFlagMistakes(t *testing.T) {
 		"bitwise operators need integers":                        {"allreduce", "-o", "bitxor"},
 		`unknown transport "shn"; did you mean shm?`:             {"allreduce", "--transport", "shn"},
 		"--transport p2p is for GPU memory":                      {"allreduce", "--transport", "p2p"},
-		`unknown transport "ib"; known are auto, inproc, shm`:    {"allreduce", "--transport", "ib"},
+		`unknown transport "pigeon"; known are auto, inproc`:     {"allreduce", "--transport", "pigeon"},
 		"--json /nonexistent/x: ":                                {"allreduce", "--json", "/nonexistent/x"},
 		"--plot /nonexistent/x.svg: ":                            {"allreduce", "--plot", "/nonexistent/x.svg"},
 		"unknown flag -iterz; did you mean -iters?":              {"allreduce", "-iterz", "3"},

@@ -52,6 +52,7 @@ type inventory struct {
 	Interfaces []netInterface  `json:"interfaces"`
 	GPU        *gpuInventory   `json:"gpu,omitempty"`
 	NoGPU      string          `json:"no_gpu,omitempty"` // why
+	Networks   []network       `json:"networks"`
 	Transports []transportTest `json:"transports,omitempty"`
 
 	w io.Writer // text
@@ -74,6 +75,15 @@ type netInterface struct {
 	Name      string   `json:"name"`
 	Addresses []string `json:"addresses"`
 	Chosen    string   `json:"chosen,omitempty"`
+}
+
+// A network is one that may connect hosts, best first: what it has here, or why not.
+type network struct {
+	Name    string                    `json:"name"`
+	Kind    string                    `json:"kind,omitempty"`
+	Devices []transport.NetworkDevice `json:"devices,omitempty"`
+	Error   string                    `json:"error,omitempty"`
+	Chosen  bool                      `json:"chosen,omitempty"` // by this machine alone
 }
 
 // A transportTest is whether a transport works between two goroutines, and how
@@ -113,7 +123,9 @@ func runInfo(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if err := v.gpus(*device, cfg.CUDALibrary); err != nil {
 		return err
 	}
-	v.line("infiniband", "not looked for: this version has no verbs")
+	if err := v.networks(cfg); err != nil {
+		return err
+	}
 	if !*quick {
 		v.transports(ctx, cfg.Interface)
 	}
@@ -167,6 +179,45 @@ func (v *inventory) transports(ctx context.Context, iface string) {
 		}
 		v.Transports = append(v.Transports, result)
 	}
+}
+
+// networks lists those that may connect hosts, and marks the first that can be used here.
+func (v *inventory) networks(cfg ringo.Config) error {
+	list, err := cfg.Networks()
+	if err != nil {
+		return err
+	}
+	chosen := false
+	for i := range list {
+		n := network{Name: list[i].Name}
+		found, err := list[i].Probe()
+		if err != nil {
+			n.Error = strings.TrimPrefix(err.Error(), n.Name+": ")
+			v.line("network", "%-10s not here: %s", n.Name, n.Error)
+			v.Networks = append(v.Networks, n)
+			continue
+		}
+		n.Kind, n.Devices, n.Chosen = found.Kind, found.Devices, !chosen
+		chosen = true
+		var words []string
+		for _, d := range n.Devices {
+			word := d.Name
+			if d.Detail != "" {
+				word += " " + d.Detail
+			}
+			if d.Mbps > 0 {
+				word += fmt.Sprintf(" %g Gbit/s", float64(d.Mbps)/1000)
+			}
+			words = append(words, word)
+		}
+		mark := ""
+		if n.Chosen {
+			mark = "   <- hosts that have it too are connected by it"
+		}
+		v.line("network", "%-10s %s%s", n.Name, strings.TrimSpace(n.Kind+" "+strings.Join(words, ", ")), mark)
+		v.Networks = append(v.Networks, n)
+	}
+	return nil
 }
 
 // interfaces lists what is up, and marks where TCP between hosts would go.

@@ -110,6 +110,8 @@ func TestInfo(t *testing.T) {
 	require.Regexp(t, `(?m)^inproc +works: 8 bytes`, out)
 	require.Regexp(t, `(?m)^gpu `, out)
 	require.Regexp(t, `(?m)^cpu .* cores$`, out)
+	require.Regexp(t, `(?m)^network +plugin +`, out)
+	require.Regexp(t, `(?m)^network +socket +\S+ .*<- hosts that have it too`, out)
 }
 
 func TestInfoOfGPUs(t *testing.T) {
@@ -138,6 +140,8 @@ func TestInfoAsJSON(t *testing.T) {
 	var v inventory
 	require.NoError(t, json.Unmarshal([]byte(stdout), &v))
 	require.NotEmpty(t, v.Interfaces)
+	require.Equal(t, "socket", v.Networks[len(v.Networks)-1].Name)
+	require.NotEmpty(t, v.Networks[len(v.Networks)-1].Devices)
 	require.Len(t, v.GPU.Devices, emulated)
 	require.Equal(t, "9.0", v.GPU.Devices[3].Capability)
 	require.Equal(t, []int{0, 0, 0, 0}, v.GPU.Links[1])

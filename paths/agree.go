@@ -7,10 +7,14 @@ import (
 	"strings"
 )
 
-// An offer is what a rank says of one transport: where it listens, or why it cannot.
+// An offer is what a rank says of one transport: where it listens, or why it cannot. Of a
+// network it also says what it has found, and it may not listen yet.
 type offer struct {
-	Addr    []byte `json:",omitempty"`
-	Refused string `json:",omitempty"`
+	Addr    []byte   `json:",omitempty"`
+	Listens bool     `json:",omitempty"`
+	Refused string   `json:",omitempty"`
+	Kind    string   `json:",omitempty"` // transport.Found
+	Devices []string `json:",omitempty"`
 }
 
 // An Agreement is what all ranks have offered each other, and so which transport
@@ -28,7 +32,7 @@ type Agreement struct {
 // each other. A pair whose transport is refused by one of its ends tries the next one;
 // when nobody refuses any more, all pairs have what they can have. wanted says which
 // pairs need a transport; it is the same on all ranks. refused, unless "", is why this
-// rank offers nothing.
+// rank offers nothing. A network that the Config names is looked for even if no pair needs it.
 //
 // Cost: one gather, and one more for each round in which somebody refused.
 func Agree(ctx context.Context, g Group, profiles []Profile, t *Transports, wanted func(a, b int) bool, refused string) (*Agreement, error) {
@@ -55,6 +59,10 @@ func Agree(ctx context.Context, g Group, profiles []Profile, t *Transports, want
 				more = more || o.Refused != ""
 			}
 		}
+		more = a.judge() || more
+	}
+	if t.named && a.network() == "" {
+		return nil, a.noNetwork()
 	}
 	return a, nil
 }
@@ -68,49 +76,97 @@ func (a *Agreement) listen() map[string]offer {
 			if !a.wanted(min(r, a.rank), max(r, a.rank)) {
 				continue
 			}
-			name, _, _ = a.Choose(r, a.rank)
+			name, _ = a.choose(r, a.rank)
 		}
-		_, before := a.offers[a.rank][name]
-		_, now := made[name]
-		if name == "" || before || now {
+		before := a.offers[a.rank][name]
+		if _, now := made[name]; name == "" || before.Listens || before.Refused != "" || now {
 			continue
 		}
 		var o offer
-		t, err := a.transports.Get(name)
-		switch {
-		case a.refused != "" && r != a.rank:
+		if a.refused != "" && r != a.rank {
 			o.Refused = a.refused
-		case err == nil:
-			o.Addr, err = t.Listen()
-			fallthrough
-		default:
-			if err != nil {
-				o.Refused = err.Error()
-			}
+		} else {
+			o = a.transports.offer(name, true)
 		}
 		made[name] = o
 	}
+	if a.transports.named {
+		name := a.network()
+		_, before := a.offers[a.rank][name]
+		if _, now := made[name]; name != "" && !before && !now {
+			made[name] = a.transports.offer(name, false)
+		}
+	}
 	return made
+}
+
+// offer is what this rank can do by one transport. A network need not listen.
+func (t *Transports) offer(name string, listen bool) (o offer) {
+	if n := t.find(name); n != nil {
+		found, err := n.Probe()
+		if err != nil {
+			return offer{Refused: err.Error()}
+		}
+		o.Kind = found.Kind
+		for _, d := range found.Devices {
+			o.Devices = append(o.Devices, d.Name)
+		}
+	}
+	if !listen {
+		return o
+	}
+	x, err := t.Get(name)
+	if err == nil {
+		o.Addr, err = x.Listen()
+	}
+	if err != nil {
+		return offer{Refused: err.Error()}
+	}
+	o.Listens = true
+	return o
 }
 
 // Choose is the transport of a pair of ranks, and the reasons against the better ones.
 // It is symmetric: both ends get the same answer. Before both ends have made their
 // offers it is what they are to offer next.
 func (a *Agreement) Choose(x, y int) (name string, against []string, err error) {
+	name, refusals := a.choose(x, y)
+	for _, r := range refusals {
+		against = append(against, r.String())
+	}
+	if name == "" {
+		p, q := &a.profiles[min(x, y)], &a.profiles[max(x, y)]
+		err = fmt.Errorf("no transport connects rank %d on %s and rank %d on %s: %s; RINGO_TRANSPORT and RINGO_NET say what may be used (now %s)",
+			p.Rank, p.Hostname, q.Rank, q.Hostname, strings.Join(against, "; "), strings.Join(p.Wish, ","))
+	}
+	return name, against, err
+}
+
+// A refusal is why a transport is not used.
+type refusal struct{ name, why string }
+
+func (r refusal) String() string {
+	return fmt.Sprintf("not %s (%s)", r.name, strings.TrimPrefix(r.why, r.name+": "))
+}
+
+// choose is Choose; name is "" if nothing is left.
+func (a *Agreement) choose(x, y int) (name string, refusals []refusal) {
 	p, q := &a.profiles[min(x, y)], &a.profiles[max(x, y)]
 	for _, name := range p.Wish {
-		reason := a.against(name, p, q)
-		if reason == "" {
-			return name, against, nil
+		why := a.against(name, p, q)
+		if why == "" {
+			return name, refusals
 		}
-		against = append(against, fmt.Sprintf("not %s (%s)", name, strings.TrimPrefix(reason, name+": ")))
+		refusals = append(refusals, refusal{name, why})
 	}
-	return "", nil, fmt.Errorf("no transport connects rank %d on %s and rank %d on %s: %s; RINGO_TRANSPORT and RINGO_NET say what may be used (now %s)",
-		p.Rank, p.Hostname, q.Rank, q.Hostname, strings.Join(against, "; "), strings.Join(p.Wish, ","))
+	return "", refusals
 }
 
 // against says why a pair cannot use a transport, "" if it can.
 func (a *Agreement) against(name string, p, q *Profile) string {
+	if why := a.transports.ruledOut[name]; why != "" {
+		return why
+	}
 	t, err := a.transports.Get(name)
 	if err != nil {
 		return err.Error()
@@ -135,15 +191,19 @@ func (a *Agreement) LinksWhere(wanted func(a, b int) bool) (*Links, error) {
 }
 
 // Links are this rank's connections, not made yet, with a note in words on each kind of
-// path. An error says which pair has none.
+// path, after one on the network if there is one. An error says which pair has none.
 func (a *Agreement) Links() (*Links, []string, error) {
 	paths := make([]path, len(a.profiles))
 	var notes []string
 	seen := map[string]bool{}
+	if note := a.networkNote(); note != "" {
+		notes = append(notes, note)
+	}
 	for r := range a.profiles {
-		name, against, err := "inproc", []string(nil), error(nil)
+		name, refusals := "inproc", []refusal(nil)
 		if r != a.rank && a.wanted(min(r, a.rank), max(r, a.rank)) {
-			if name, against, err = a.Choose(r, a.rank); err != nil {
+			if name, refusals = a.choose(r, a.rank); name == "" {
+				_, _, err := a.Choose(r, a.rank)
 				return nil, nil, err
 			}
 		}
@@ -152,7 +212,13 @@ func (a *Agreement) Links() (*Links, []string, error) {
 			return nil, nil, err
 		}
 		paths[r] = path{peer: a.profiles[r].Info, addr: a.offers[r][name].Addr, via: via}
-		note := strings.Join(append([]string{name}, against...), "; ")
+		words := []string{name}
+		for _, r := range refusals {
+			if a.transports.find(r.name) == nil { // networks have a note of their own
+				words = append(words, r.String())
+			}
+		}
+		note := strings.Join(words, "; ")
 		if r != a.rank && !seen[note] {
 			seen[note] = true
 			notes = append(notes, note)

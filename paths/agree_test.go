@@ -21,6 +21,8 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
+var discard = slog.New(slog.DiscardHandler)
+
 // A fake is a transport that goes no further than a choice.
 type fake struct {
 	transport.Transport
@@ -123,6 +125,8 @@ func newCast(wish []string, hosts ...string) *cast {
 
 func all(int, int) bool { return true }
 
+var hostAndSocket = []string{"inproc", "shm", "socket"}
+
 // agree has all ranks agree: what they came to, and their notes or errors.
 func (c *cast) agree(t *testing.T, wanted func(a, b int) bool, refused ...string) (list []*Agreement, notes [][]string, errs []error) {
 	n := len(c.groups)
@@ -179,7 +183,7 @@ func (c *cast) listens() []string {
 	var list []string
 	for _, fakes := range c.fakes {
 		var words []string
-		for _, name := range preference {
+		for _, name := range hostAndSocket {
 			if n := fakes[name].listens; n > 0 {
 				words = append(words, fmt.Sprintf("%s %d", name, n))
 			}
@@ -229,7 +233,7 @@ func TestAgreement(t *testing.T) {
 			listens: []string{"inproc 1, shm 1", "inproc 1", "inproc 1, shm 1"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := newCast(preference, test.hosts...)
+			c := newCast(hostAndSocket, test.hosts...)
 			if test.prepare != nil {
 				test.prepare(c)
 			}
@@ -272,9 +276,9 @@ func TestNoAgreement(t *testing.T) {
 		{"refused", []string{"shm"}, []string{"x", "x'"}, func(c *cast) { c.fakes[1]["shm"].refused = "no room" }, nil,
 			"no transport connects rank 0 on x and rank 1 on x: not shm (rank 1 on x: no room); RINGO_TRANSPORT and RINGO_NET say what may be used (now shm)"},
 		{"ib", []string{"ib"}, []string{"x", "y"}, nil, nil,
-			"no transport connects rank 0 on x and rank 1 on y: not ib (this version has no InfiniBand); RINGO_TRANSPORT and RINGO_NET say what may be used (now ib)"},
+			"no transport connects rank 0 on x and rank 1 on y: not ib (unknown here; transports are inproc, shm, plugin, ib, socket); RINGO_TRANSPORT and RINGO_NET say what may be used (now ib)"},
 		{"unknown", []string{"pigeon"}, []string{"x", "y"}, nil, nil,
-			"no transport connects rank 0 on x and rank 1 on y: not pigeon (unknown here; transports are inproc, shm, socket); RINGO_TRANSPORT and RINGO_NET say what may be used (now pigeon)"},
+			"no transport connects rank 0 on x and rank 1 on y: not pigeon (unknown here; transports are inproc, shm, plugin, ib, socket); RINGO_TRANSPORT and RINGO_NET say what may be used (now pigeon)"},
 		{"a rank that offers nothing", []string{"shm", "socket"}, []string{"x", "x'"}, nil, []string{"", "its GPU is busy"},
 			"no transport connects rank 0 on x and rank 1 on x: not shm (rank 1 on x: its GPU is busy); not socket (rank 1 on x: its GPU is busy); RINGO_TRANSPORT and RINGO_NET say what may be used (now shm,socket)"},
 	} {
@@ -293,7 +297,7 @@ func TestNoAgreement(t *testing.T) {
 	c := newCast([]string{"ib", "socket"}, "x", "y")
 	_, notes, errs := c.agree(t, all)
 	require.NoError(t, errors.Join(errs...))
-	require.Equal(t, [][]string{{"socket; not ib (this version has no InfiniBand)"}, {"socket; not ib (this version has no InfiniBand)"}}, notes)
+	require.Equal(t, [][]string{{"socket; not ib (unknown here; transports are inproc, shm, plugin, ib, socket)"}, {"socket; not ib (unknown here; transports are inproc, shm, plugin, ib, socket)"}}, notes)
 }
 
 // TestConnect: ranks of one process listen in it alone, and their links carry bytes both ways.
@@ -309,7 +313,7 @@ func TestConnect(t *testing.T) {
 			for r, g := range groups {
 				ranks.Go(func() {
 					me := Profile{Info: transport.Info{Rank: r, Host: "x"}, Hostname: "x"}
-					nets[r], errs[r] = Connect(context.Background(), g, me, Config{Transport: test.transport, Slots: 2, Cores: 2}, new(fifo.Guard), slog.New(slog.DiscardHandler))
+					nets[r], errs[r] = Connect(context.Background(), g, me, Config{Transport: test.transport, Slots: 2, Cores: 2}, new(fifo.Guard), discard)
 				})
 			}
 			ranks.Wait()
@@ -317,7 +321,7 @@ func TestConnect(t *testing.T) {
 				require.NoError(t, errs[r])
 				defer n.Close()
 				require.ElementsMatch(t, test.made, slices.Collect(maps.Keys(n.transports.made)))
-				require.True(t, n.transports.local)
+				require.True(t, n.transports.networks[0].options.Local)
 				require.Equal(t, []string{"x", "x"}, n.Hosts())
 				require.Equal(t, test.made[len(test.made)-1], n.Links.Via(1-r))
 				if runtime.GOOS == "linux" {

@@ -8,7 +8,11 @@
 // said with its reason, and the pairs concerned try the next transport (agree.go).
 // Links (links.go) are the connections, made on first use.
 //
-// The trap: a new transport stands in preference and in NewTransport, and nowhere else.
+// A network connects hosts (networks.go). The ranks look for one when a pair of them needs it
+// or the Config names one, and all use the same.
+//
+// The trap: a new network stands in the list networks, another transport in onHost and in
+// Get, and nowhere else.
 package paths
 
 import (
@@ -16,7 +20,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/ringo-go/ringo/fifo"
@@ -29,11 +35,11 @@ import (
 // A Config says which paths a communicator may use, and with what; see ringo.Config.
 type Config struct {
 	Transport, Net   string // preferences
+	NetFrom          string // the variable that Net is from
+	Plugins          string // network plugins, as NCCL_NET_PLUGIN lists them
+	Networking       transport.NetworkOptions
 	NoP2P, NoSHM     string // why GPUs may not reach each other's memory, and processes not share the host's
 	SlotBytes, Slots int    // of a queue; SlotBytes 0 is the default for where the ranks are
-	Interface        string
-	Family, Streams  int
-	SocketNetwork    string
 	ShmDir           string
 	Cores            int
 	Lines            string // "0" or "1": whether lines go between GPUs, whatever the link; "" by the link
@@ -62,6 +68,7 @@ type Net struct {
 
 	config     Config
 	log        *slog.Logger
+	networks   []Network
 	transports *Transports
 }
 
@@ -70,7 +77,7 @@ type Net struct {
 func Connect(ctx context.Context, g Group, me Profile, cfg Config, guard *fifo.Guard, log *slog.Logger) (*Net, error) {
 	n := &Net{config: cfg, log: log}
 	var err error
-	if me.Wish, err = wish(&cfg); err != nil {
+	if me.Wish, n.networks, err = cfg.wish(); err != nil {
 		return nil, err
 	}
 	me.SlotBytes, me.Slots, me.Process = cfg.SlotBytes, cfg.Slots, process()
@@ -128,23 +135,36 @@ func (n *Net) OnOneHost() bool {
 type Transports struct {
 	net    *Net
 	config transport.Config
-	peers  int  // other ranks
-	local  bool // all are on this host
+	peers  int // other ranks
 	made   map[string]transport.Transport
+
+	networks []Network
+	named    bool              // the Config names networks
+	ruledOut map[string]string // networks that no rank uses, and why
 }
 
-// NewTransports are transports of the same kinds with a configuration of their own.
+// NewTransports are transports of the same kinds with a configuration of their own. A network
+// that the ranks have ruled out before stays so.
 func (n *Net) NewTransports(g Group, tc transport.Config) *Transports {
-	t := &Transports{net: n, config: tc, peers: len(n.Profiles) - 1, local: true, made: map[string]transport.Transport{}}
+	t := &Transports{
+		net: n, config: tc, peers: len(n.Profiles) - 1, made: map[string]transport.Transport{},
+		networks: slices.Clone(n.networks), ruledOut: map[string]string{},
+	}
 	t.config.Log = n.log.With("subsys", "NET")
+	local := true
 	for i := range n.Profiles {
-		t.local = t.local && n.Profiles[i].Host == tc.Self.Host
+		local = local && n.Profiles[i].Host == tc.Self.Host
+	}
+	for i := range t.networks {
+		t.networks[i].options.Local = local
+	}
+	if n.transports != nil {
+		maps.Copy(t.ruledOut, n.transports.ruledOut)
+	} else {
+		t.named = len(splitList(n.config.Transport)) == 0 && len(splitList(n.config.Net)) > 0
 	}
 	return t
 }
-
-// absent says why a transport that has a name is not here.
-var absent = map[string]string{"ib": "this version has no InfiniBand"}
 
 // Get is the transport with a name.
 func (t *Transports) Get(name string) (transport.Transport, error) {
@@ -152,23 +172,20 @@ func (t *Transports) Get(name string) (transport.Transport, error) {
 		return x, nil
 	}
 	var x transport.Transport
-	cfg := &t.net.config
-	switch name {
-	case "inproc":
+	switch n := t.find(name); {
+	case n != nil && n.kind.Open != nil:
+		x = n.kind.Open(t.config, n.options)
+	case n != nil:
+		_, err := n.Probe()
+		return nil, err
+	case name == "inproc":
 		x = inproc.New(t.config)
-	case "shm":
+	case name == "shm":
 		tc := t.config
 		tc.Log = t.net.log.With("subsys", "SHM")
-		x = shm.New(tc, shm.Options{Dir: cfg.ShmDir, Queues: min(t.peers, 8)})
-	case "socket":
-		x = socket.New(t.config, socket.Options{
-			Network: cfg.SocketNetwork, IfName: cfg.Interface, Family: cfg.Family, Streams: cfg.Streams, Local: t.local,
-		})
+		x = shm.New(tc, shm.Options{Dir: t.net.config.ShmDir, Queues: min(t.peers, 8)})
 	default:
-		if why, ok := absent[name]; ok {
-			return nil, errors.New(why)
-		}
-		return nil, fmt.Errorf("unknown here; transports are %s", strings.Join(preference, ", "))
+		return nil, fmt.Errorf("unknown here; transports are %s", strings.Join(preference(), ", "))
 	}
 	t.made[name] = x
 	return x, nil
@@ -185,5 +202,5 @@ func (t *Transports) Close() error {
 
 // Address is where other machines reach this one by a Config's Interface and Family.
 func Address(cfg Config) (netip.Addr, error) {
-	return socket.Address(socket.Options{IfName: cfg.Interface, Family: cfg.Family})
+	return socket.Address(socket.Options{IfName: cfg.Networking.Interface, Family: cfg.Networking.Family})
 }

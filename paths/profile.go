@@ -36,33 +36,56 @@ type Profile struct {
 // A Setting is something that all ranks must have set to the same value.
 type Setting struct{ Name, Value, Variable string }
 
-// preference is the order in which transports are tried: the fewest copies first.
-var preference = []string{"inproc", "shm", "socket"}
+// onHost is the order in which transports are tried that end at the host: the fewest copies
+// first. Networks come after them.
+var onHost = []string{"inproc", "shm"}
 
-// wish is the order that a Config asks for.
-func wish(cfg *Config) ([]string, error) {
-	var out []string
-	for _, name := range splitList(cfg.Transport) {
-		if name == "auto" {
-			out = append(out, preference...)
-			continue
+// wish is the order of transports that a Config asks for, and the networks among them.
+func (c *Config) wish() (out []string, nets []Network, err error) {
+	add := func(more []Network) {
+		for _, n := range more {
+			out, nets = append(out, n.Name), append(nets, n)
 		}
-		if name == "p2p" { // is for GPU memory; see GPURefusals
-			continue
+	}
+	for _, name := range splitList(c.Transport) {
+		switch {
+		case name == "auto":
+			out = append(out, onHost...)
+			add(c.automatic())
+		case name == "p2p": // is for GPU memory; see GPURefusals
+		case slices.Contains(onHost, name):
+			out = append(out, name)
+		case slices.ContainsFunc(networks, func(n transport.Network) bool { return n.Name == name }):
+			add(c.network(name))
+		default:
+			return nil, nil, fmt.Errorf("%w: transport %q is none of auto, p2p, %s", call.ErrInvalid, name, strings.Join(preference(), ", "))
 		}
-		if !slices.Contains(preference, name) {
-			return nil, fmt.Errorf("%w: transport %q is none of auto, p2p, %s", call.ErrInvalid, name, strings.Join(preference, ", "))
-		}
-		out = append(out, name)
 	}
 	if len(out) > 0 {
-		return out, nil
+		return out, nets, nil
 	}
-	nets := splitList(cfg.Net)
-	if len(nets) == 0 {
-		return preference, nil
+	for _, name := range onHost {
+		if name != "shm" || c.NoSHM == "" {
+			out = append(out, name)
+		}
 	}
-	return append([]string{"inproc", "shm"}, nets...), nil
+	names := splitList(c.Net)
+	for _, name := range names {
+		add(c.network(name))
+	}
+	if len(names) == 0 {
+		add(c.automatic())
+	}
+	return out, nets, nil
+}
+
+// preference are the names of all transports, in the order in which they are tried.
+func preference() []string {
+	names := slices.Clone(onHost)
+	for i := range networks {
+		names = append(names, networks[i].Name)
+	}
+	return names
 }
 
 // GPURefusals says why a Config does not allow each kind of path for GPU memory;
@@ -83,14 +106,22 @@ func (c *Config) GPURefusals() (p2p, host, bridge string) {
 	if host == "" && !has("shm", "inproc") {
 		host = why
 	}
-	if !has("socket", "inproc") {
+	if !has(append(preference()[len(onHost):], "inproc")...) {
 		bridge = why
 	}
 	return p2p, host, bridge
 }
 
-func splitList(s string) []string {
-	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r == ',' || r == ' ' })
+func splitList(s string) []string { return splitWords(strings.ToLower(s)) }
+
+// splitWords takes a list of names apart, which may have blanks in them.
+func splitWords(s string) (words []string) {
+	for w := range strings.SplitSeq(s, ",") {
+		if w = strings.TrimSpace(w); w != "" {
+			words = append(words, w)
+		}
+	}
+	return words
 }
 
 // agree checks that the profiles of all ranks fit together.
@@ -104,7 +135,7 @@ func agree(all []Profile) error {
 		case p.Version != first.Version:
 			return fmt.Errorf("rank 0 runs ringo %s, rank %d on %s runs %s; install one version", first.Version, i, p.Hostname, p.Version)
 		case !slices.Equal(p.Wish, first.Wish):
-			return fmt.Errorf("rank 0 wants transports %s, rank %d on %s wants %s; give all ranks the same RINGO_TRANSPORT and RINGO_NET",
+			return fmt.Errorf("rank 0 wants transports %s, rank %d on %s wants %s; give all ranks the same RINGO_TRANSPORT, RINGO_NET and RINGO_NET_PLUGIN",
 				strings.Join(first.Wish, ","), i, p.Hostname, strings.Join(p.Wish, ","))
 		case p.Slots != first.Slots || p.SlotBytes != first.SlotBytes:
 			return fmt.Errorf("rank 0 has %d slots of %s, rank %d on %s has %d of %s; give all ranks the same RINGO_SLOTS and RINGO_SLOT_BYTES",

@@ -12,23 +12,30 @@ import (
 
 func TestWish(t *testing.T) {
 	for _, tc := range []struct{ transport, net, want string }{
-		{"", "", "inproc shm socket"},
-		{"auto", "", "inproc shm socket"},
+		{"", "", "inproc shm plugin ib socket"},
+		{"auto", "", "inproc shm plugin ib socket"},
+		{"", " , ", "inproc shm plugin ib socket"},
 		{"socket", "", "socket"},
 		{"Socket, shm", "", "socket shm"},
-		{"p2p", "", "inproc shm socket"},
+		{"p2p", "", "inproc shm plugin ib socket"},
 		{"p2p,socket", "", "socket"},
 		{"", "Socket", "inproc shm socket"},
 		{"", "IB,Socket", "inproc shm ib socket"},
 		{"", "IB", "inproc shm ib"},
+		{"ib", "Socket", "ib"},
+		{"", "AWS Libfabric,socket", "inproc shm aws libfabric socket"},
 	} {
-		got, err := wish(&Config{Transport: tc.transport, Net: tc.net})
+		cfg := Config{Transport: tc.transport, Net: tc.net}
+		got, _, err := cfg.wish()
 		require.NoError(t, err)
 		require.Equal(t, tc.want, strings.Join(got, " "))
 	}
-	_, err := wish(&Config{Transport: "pigeon"})
+	got, _, err := (&Config{NoSHM: "it is off"}).wish()
+	require.NoError(t, err)
+	require.Equal(t, "inproc plugin ib socket", strings.Join(got, " "))
+	_, _, err = (&Config{Transport: "pigeon"}).wish()
 	require.ErrorIs(t, err, call.ErrInvalid)
-	require.ErrorContains(t, err, `"pigeon" is none of auto, p2p, inproc, shm, socket`)
+	require.ErrorContains(t, err, `"pigeon" is none of auto, p2p, inproc, shm, plugin, ib, socket`)
 }
 
 // What all ranks must have in common, and that each difference names its remedy.
@@ -37,7 +44,7 @@ func TestAgree(t *testing.T) {
 		all := make([]Profile, 2)
 		for r := range all {
 			all[r] = Profile{
-				Version: "1", Wish: preference, Info: transport.Info{Rank: r}, Slots: 8,
+				Version: "1", Wish: preference(), Info: transport.Info{Rank: r}, Slots: 8,
 				Settings: []Setting{{"algorithm", "ring", "RINGO_ALGO"}},
 			}
 		}
@@ -65,7 +72,7 @@ func TestProfileRoundTrip(t *testing.T) {
 	_, err := decodeProfile([]byte("{"))
 	require.Error(t, err)
 	p := Profile{
-		Info: transport.Info{Rank: 1, Host: "h", Process: "p"}, Hostname: "n", Version: "1", Wish: preference, SlotBytes: 64, Slots: 2,
+		Info: transport.Info{Rank: 1, Host: "h", Process: "p"}, Hostname: "n", Version: "1", Wish: preference(), SlotBytes: 64, Slots: 2,
 		Settings: []Setting{{"a", "b", "c"}}, FromRank0: []byte{1, 2}, GPU: "G", GPUID: "7", Processors: 8,
 	}
 	back, err := decodeProfile(p.encode())

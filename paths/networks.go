@@ -1,0 +1,216 @@
+package paths
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/socket"
+)
+
+// networks are the kinds of transport that connect hosts, the best first.
+var networks = []transport.Network{
+	absent("plugin", "this version loads no network plugins"),
+	absent("ib", "this version has no InfiniBand"),
+	socket.Network,
+}
+
+// absent is a network that has a name and is not built in.
+func absent(name, why string) transport.Network {
+	return transport.Network{Name: name, Probe: func(transport.NetworkOptions) (transport.Found, error) {
+		return transport.Found{}, errors.New(why)
+	}}
+}
+
+// A Network is one that a Config allows: a kind, and what is set for it.
+type Network struct {
+	Name    string // tells it from the others of the Config
+	kind    *transport.Network
+	options transport.NetworkOptions
+}
+
+// Probe looks for what the network needs on this machine.
+func (n *Network) Probe() (transport.Found, error) {
+	if strings.EqualFold(n.options.Plugin.Library, "none") {
+		return transport.Found{}, errors.New("RINGO_NET_PLUGIN or NCCL_NET_PLUGIN is none")
+	}
+	f, err := n.kind.Probe(n.options)
+	if err == nil && len(f.Devices) == 0 {
+		err = errors.New("it has no device")
+	}
+	return f, err
+}
+
+// Networks are those that a Config allows, in the order of its preference.
+func (c *Config) Networks() ([]Network, error) {
+	_, list, err := c.wish()
+	return list, err
+}
+
+// automatic are all networks in their own order.
+func (c *Config) automatic() (list []Network) {
+	for i := range networks {
+		list = append(list, c.network(networks[i].Name)...)
+	}
+	return list
+}
+
+// network is what a name in a Config stands for: a kind, of which there may be several
+// plugins, or what a plugin calls itself.
+func (c *Config) network(name string) (list []Network) {
+	kind, named := slices.IndexFunc(networks, func(n transport.Network) bool { return n.Name == name }), ""
+	if kind < 0 {
+		kind, named = 0, name
+	}
+	n := Network{Name: name, kind: &networks[kind], options: c.Networking}
+	if n.kind.Name != networks[0].Name {
+		return []Network{n}
+	}
+	n.options.Plugin.Named = named
+	libraries := splitWords(c.Plugins)
+	if len(libraries) < 2 {
+		n.options.Plugin.Library = strings.Join(libraries, "")
+		return []Network{n}
+	}
+	for _, library := range libraries {
+		n.Name, n.options.Plugin.Library = fmt.Sprintf("%s (%s)", name, library), library
+		list = append(list, n)
+	}
+	return list
+}
+
+// find is the network of a name, nil if the Config has none.
+func (t *Transports) find(name string) *Network {
+	if i := slices.IndexFunc(t.networks, func(n Network) bool { return n.Name == name }); i >= 0 {
+		return &t.networks[i]
+	}
+	return nil
+}
+
+// judge looks at what the ranks offer, and rules out the networks that some rank refuses or
+// has another kind of. It reports whether there is a new one. A network is used by all ranks
+// or by none, so that no pair waits for what its peer has not.
+func (a *Agreement) judge() (news bool) {
+	out := a.transports.ruledOut
+	for i := range a.transports.networks {
+		name := a.transports.networks[i].Name
+		if out[name] != "" {
+			continue
+		}
+		why := a.byReason(func(r int) string { return a.offers[r][name].Refused })
+		if why == "" {
+			why = a.otherKind(name)
+		}
+		if why != "" {
+			out[name], news = strings.TrimPrefix(why, name+": "), true
+		}
+	}
+	return news
+}
+
+// otherKind says who has found another kind of a network than others, "" if nobody has.
+func (a *Agreement) otherKind(name string) string {
+	first, kind := -1, ""
+	for r := range a.profiles {
+		o, made := a.offers[r][name]
+		switch {
+		case !made:
+		case first < 0:
+			first, kind = r, o.Kind
+		case o.Kind != kind:
+			return fmt.Sprintf("%s has %s, %s has %s", a.place(first), kind, a.place(r), o.Kind)
+		}
+	}
+	return ""
+}
+
+func (a *Agreement) place(r int) string {
+	return fmt.Sprintf("rank %d on %s", r, a.profiles[r].Hostname)
+}
+
+// byReason says who has which reason: "ranks 0 to 3 on a: no card; rank 5 on b: …".
+func (a *Agreement) byReason(reason func(r int) string) string {
+	var reasons []string
+	who := map[string][]int{}
+	for r := range a.profiles {
+		if why := reason(r); why != "" {
+			if who[why] == nil {
+				reasons = append(reasons, why)
+			}
+			who[why] = append(who[why], r)
+		}
+	}
+	var words []string
+	for _, why := range reasons {
+		words = append(words, a.places(who[why])+": "+why)
+	}
+	return strings.Join(words, "; ")
+}
+
+// places names ranks and their hosts, in runs of ranks that follow each other on one host.
+func (a *Agreement) places(ranks []int) string {
+	const most = 3 // runs that are named
+	var words []string
+	for len(ranks) > 0 {
+		if len(words) == most {
+			return fmt.Sprintf("%s and %d other ranks", strings.Join(words, ", "), len(ranks))
+		}
+		n := 1
+		for n < len(ranks) && ranks[n] == ranks[0]+n && a.profiles[ranks[n]].Hostname == a.profiles[ranks[0]].Hostname {
+			n++
+		}
+		word := a.place(ranks[0])
+		if n > 1 {
+			word = fmt.Sprintf("ranks %d to %d on %s", ranks[0], ranks[n-1], a.profiles[ranks[0]].Hostname)
+		}
+		words, ranks = append(words, word), ranks[n:]
+	}
+	return strings.Join(words, ", ")
+}
+
+// network is the network that the ranks use, or are to try next; "" if all are ruled out.
+func (a *Agreement) network() string {
+	for i := range a.transports.networks {
+		if name := a.transports.networks[i].Name; a.transports.ruledOut[name] == "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// networkNote says which network was chosen and why none before it; "" if none was needed.
+func (a *Agreement) networkNote() string {
+	name := a.network()
+	o, asked := a.offers[a.rank][name]
+	if !asked {
+		return ""
+	}
+	words := []string{"network " + name}
+	if len(o.Devices) > 0 {
+		words[0] += " (" + strings.Join(o.Devices, ", ") + ")"
+	}
+	return strings.Join(append(words, a.notBetter(name)...), "; ")
+}
+
+// notBetter says why each network before one is not used.
+func (a *Agreement) notBetter(name string) (words []string) {
+	for i := range a.transports.networks {
+		n := &a.transports.networks[i]
+		if n.Name == name {
+			break
+		}
+		words = append(words, refusal{n.Name, a.transports.ruledOut[n.Name]}.String())
+	}
+	return words
+}
+
+// noNetwork is the error where nothing that a Config names can be used.
+func (a *Agreement) noNetwork() error {
+	cfg := &a.transports.net.config
+	from := cmp.Or(cfg.NetFrom, "Config.Net")
+	return fmt.Errorf("no network: %s asks for %s alone: %s; unset %s to have the best network that works, or name another one after it: %s=%s,socket",
+		from, cfg.Net, strings.Join(a.notBetter(""), "; "), from, from, cfg.Net)
+}

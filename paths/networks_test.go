@@ -1,0 +1,165 @@
+package paths
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// A fakeNetwork is what one rank has of a network.
+type fakeNetwork struct {
+	absent  string // what its Probe misses
+	kind    string
+	refused string // why it cannot listen
+	probes  int
+}
+
+// has is a rank's networks by name; sockets it always has.
+type has map[string]*fakeNetwork
+
+// meet has ranks agree, rank r on host r with what have[r] says. wish is that of a Config.
+func meet(t *testing.T, cfg Config, hosts []string, have []has) (lists []*Agreement, notes [][]string, errs []error) {
+	n := len(hosts)
+	lists, notes, errs = make([]*Agreement, n), make([][]string, n), make([]error, n)
+	var profiles []Profile
+	wish, _, err := cfg.wish()
+	require.NoError(t, err)
+	for r, h := range hosts {
+		profiles = append(profiles, Profile{Info: transport.Info{Rank: r, Host: h, Process: fmt.Sprint(r)}, Hostname: h, Wish: wish})
+	}
+	var ranks sync.WaitGroup
+	for r, g := range bootstrap.Local(n) {
+		net := &Net{Profiles: profiles, config: cfg, log: discard}
+		for _, name := range wish {
+			if slices.Contains(onHost, name) {
+				continue
+			}
+			f := have[r][name]
+			if f == nil {
+				f = &fakeNetwork{kind: name}
+			}
+			kind := &transport.Network{
+				Name: name,
+				Probe: func(transport.NetworkOptions) (transport.Found, error) {
+					if f.probes++; f.absent != "" {
+						return transport.Found{}, errors.New(f.absent)
+					}
+					return transport.Found{Kind: f.kind, Devices: []transport.NetworkDevice{{Name: name + "0"}}}, nil
+				},
+				Open: func(transport.Config, transport.NetworkOptions) transport.Transport {
+					return &fake{name: name, refused: f.refused}
+				},
+			}
+			net.networks = append(net.networks, Network{Name: name, kind: kind})
+		}
+		tr := net.NewTransports(g, transport.Config{Self: profiles[r].Info})
+		tr.made["inproc"], tr.made["shm"] = &fake{name: "inproc", reach: func(a, b transport.Info) error {
+			if a.Process != b.Process {
+				return errors.New("different processes")
+			}
+			return nil
+		}}, &fake{name: "shm", reach: oneHost}
+		t.Cleanup(func() { g.Close() })
+		ranks.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			if lists[r], errs[r] = Agree(ctx, g, profiles, tr, all, ""); errs[r] == nil {
+				_, notes[r], errs[r] = lists[r].Links()
+			}
+		})
+	}
+	ranks.Wait()
+	return lists, notes, errs
+}
+
+// TestNetworkChoice: all ranks use the best network that all of them have, and one line says
+// which and why none before it.
+func TestNetworkChoice(t *testing.T) {
+	noIB := has{"ib": {absent: "libibverbs.so.1 is not there"}}
+	noPlugin := has{"plugin": {absent: "libnccl-net.so is not there"}}
+	two, three := []string{"a", "b"}, []string{"a", "b", "c"}
+	for _, test := range []struct {
+		name  string
+		cfg   Config
+		hosts []string
+		have  []has
+		want  string
+	}{
+		{"the best", Config{}, two, []has{nil, nil}, "network plugin (plugin0)"},
+		{"one rank without it", Config{}, three, []has{nil, nil, noPlugin},
+			"network ib (ib0); not plugin (rank 2 on c: libnccl-net.so is not there)"},
+		{"its init fails on one rank", Config{}, two, []has{{"plugin": {refused: "init: out of memory"}}, nil},
+			"network ib (ib0); not plugin (rank 0 on a: init: out of memory)"},
+		{"one after the other", Config{}, three, []has{noPlugin, noIB, {"ib": {refused: "port 1 is down"}}},
+			"network socket (socket0); not plugin (rank 0 on a: libnccl-net.so is not there); not ib (rank 1 on b: libibverbs.so.1 is not there; rank 2 on c: port 1 is down)"},
+		{"two kinds", Config{Net: "IB,Socket"}, two, []has{{"ib": {kind: "RoCE"}}, {"ib": {kind: "InfiniBand"}}},
+			"network socket (socket0); not ib (rank 0 on a has RoCE, rank 1 on b has InfiniBand)"},
+		{"all without it", Config{Net: "IB,Socket"}, three, []has{noIB, noIB, noIB},
+			"network socket (socket0); not ib (rank 0 on a, rank 1 on b, rank 2 on c: libibverbs.so.1 is not there)"},
+		{"all of one host", Config{Net: "IB,Socket"}, []string{"a", "a", "b", "a", "c", "a"}, []has{noIB, noIB, noIB, noIB, noIB, noIB},
+			"network socket (socket0); not ib (ranks 0 to 1 on a, rank 2 on b, rank 3 on a and 2 other ranks: libibverbs.so.1 is not there)"},
+		{"preference", Config{Net: "Socket,IB"}, two, []has{nil, nil}, "network socket (socket0)"},
+		{"by transport", Config{Transport: "shm,ib,socket"}, two, []has{noIB, nil},
+			"network socket (socket0); not ib (rank 0 on a: libibverbs.so.1 is not there)"},
+		{"named on one host", Config{Net: "IB,Socket"}, []string{"a", "a"}, []has{nil, noIB},
+			"network socket (socket0); not ib (rank 1 on a: libibverbs.so.1 is not there)"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, notes, errs := meet(t, test.cfg, test.hosts, test.have)
+			require.NoError(t, errors.Join(errs...))
+			for r := range notes {
+				require.Equal(t, test.want, notes[r][0], "rank %d", r)
+			}
+		})
+	}
+}
+
+// TestNoNetworkWanted: ranks of one host look for no network unless one is named.
+func TestNoNetworkWanted(t *testing.T) {
+	f := &fakeNetwork{}
+	_, notes, errs := meet(t, Config{}, []string{"a", "a"}, []has{{"plugin": f}, {"plugin": f}})
+	require.NoError(t, errors.Join(errs...))
+	require.Equal(t, []string{"shm; not inproc (different processes)"}, notes[0])
+	require.Zero(t, f.probes)
+}
+
+// TestNoNetwork: a network that is insisted on and cannot be is an error on all ranks, on one
+// host too. It says who lacks what, and what to change.
+func TestNoNetwork(t *testing.T) {
+	for _, hosts := range [][]string{{"a", "b"}, {"a", "a"}} {
+		_, _, errs := meet(t, Config{Net: "IB", NetFrom: "NCCL_NET"}, hosts, []has{nil, {"ib": {absent: "libibverbs.so.1 is not there"}}})
+		for _, err := range errs {
+			require.EqualError(t, err, "no network: NCCL_NET asks for IB alone: not ib (rank 1 on "+hosts[1]+": libibverbs.so.1 is not there); "+
+				"unset NCCL_NET to have the best network that works, or name another one after it: NCCL_NET=IB,socket")
+		}
+	}
+}
+
+// TestPlugins: several libraries are several networks, and an unknown name is a plugin's.
+func TestPlugins(t *testing.T) {
+	names := func(cfg Config) (list []string) {
+		nets, err := cfg.Networks()
+		require.NoError(t, err)
+		for _, n := range nets {
+			list = append(list, n.Name+"|"+n.options.Plugin.Library+"|"+n.options.Plugin.Named)
+		}
+		return list
+	}
+	require.Equal(t, []string{"plugin||", "ib||", "socket||"}, names(Config{}))
+	require.Equal(t, []string{"plugin|fast|", "ib||", "socket||"}, names(Config{Plugins: "fast"}))
+	require.Equal(t, []string{"plugin (/a/B.so)|/a/B.so|", "plugin (c)|c|", "socket||"}, names(Config{Plugins: "/a/B.so, c", Net: "Plugin,Socket"}))
+	require.Equal(t, []string{"aws libfabric (a)|a|aws libfabric", "aws libfabric (b)|b|aws libfabric"}, names(Config{Plugins: "a,b", Net: "AWS Libfabric"}))
+	nets, err := (&Config{Plugins: "none"}).Networks()
+	require.NoError(t, err)
+	_, err = nets[0].Probe()
+	require.ErrorContains(t, err, "NCCL_NET_PLUGIN is none")
+}

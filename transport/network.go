@@ -1,0 +1,63 @@
+package transport
+
+import "github.com/ringo-go/ringo/mem"
+
+// A Network is a kind of transport that connects hosts: a network plugin, InfiniBand, sockets.
+// It is what package paths knows of it before a communicator uses it; paths/networks.go has
+// the list of all.
+type Network struct {
+	Name string // as in RINGO_NET, in lower case
+	// Probe looks for what the network needs on this machine, and loads what it needs to look.
+	// An error names the library or the device that is missing. Found is the same until the
+	// process ends.
+	Probe func(NetworkOptions) (Found, error)
+	// Open makes the transport of one rank, whose Name is the network's. It costs nothing
+	// until Listen.
+	Open func(Config, NetworkOptions) Transport
+}
+
+// Found is what Probe finds on one machine.
+type Found struct {
+	// Kind tells apart what has one name and cannot be connected: InfiniBand and RoCE, two
+	// plugins. The ranks use a network if all of them find the same kind.
+	Kind    string
+	Devices []NetworkDevice
+}
+
+// A NetworkDevice is a card, a port of it, or an interface.
+type NetworkDevice struct {
+	Name   string `json:"name"`
+	Mbps   int    `json:"mbps,omitempty"`   // 0 if not known
+	Detail string `json:"detail,omitempty"` // what else there is to say
+}
+
+// NetworkOptions are what a user has set for networks. Each kind reads its own.
+type NetworkOptions struct {
+	// Of sockets; see socket.Options.
+	Interface       string
+	Family, Streams int
+	SocketNetwork   string
+	Local           bool // all ranks are on this host
+
+	IB     IBOptions
+	Plugin PluginOptions
+}
+
+// IBOptions are what a user has set for InfiniBand.
+type IBOptions struct {
+	Disabled string // why it is not to be used, "" if it may
+	HCA      string // which cards and ports, as NCCL_IB_HCA says it; "" for all
+}
+
+// PluginOptions say which plugin is meant.
+type PluginOptions struct {
+	Library string // an entry of NCCL_NET_PLUGIN: a path, or x for libnccl-net-x.so; "" for libnccl-net.so
+	Named   string // what the plugin must call itself, whatever the case; "" for any name
+}
+
+// Registrar is a power of some Transports: memory that they know they move without copying
+// it. It is for memory that lives as long as the transport, such as a bridge's queues.
+type Registrar interface {
+	// Register makes memory known, until release is called or the transport is closed.
+	Register(r mem.Region) (release func() error, err error)
+}

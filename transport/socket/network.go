@@ -1,0 +1,29 @@
+package socket
+
+import "github.com/ringo-go/ringo/transport"
+
+// Network is sockets as package paths sees them. Its options are those of Options.
+var Network = transport.Network{
+	Name: "socket",
+	Probe: func(o transport.NetworkOptions) (transport.Found, error) {
+		if o.SocketNetwork == "unix" || o.Local && o.Interface == "" {
+			return transport.Found{Devices: []transport.NetworkDevice{{Name: "this host"}}}, nil
+		}
+		ifs, err := interfaces()
+		if err != nil {
+			return transport.Found{}, err
+		}
+		p, err := choose(ifs, options(o))
+		if err != nil {
+			return transport.Found{}, err
+		}
+		return transport.Found{Devices: []transport.NetworkDevice{{Name: p.Iface, Detail: p.Addr.String()}}}, nil
+	},
+	Open: func(cfg transport.Config, o transport.NetworkOptions) transport.Transport {
+		return New(cfg, options(o))
+	},
+}
+
+func options(o transport.NetworkOptions) Options {
+	return Options{Network: o.SocketNetwork, IfName: o.Interface, Family: o.Family, Streams: o.Streams, Local: o.Local}
+}
