@@ -103,7 +103,7 @@ type Config struct {
 	// lanes have more bandwidth and leave less of the GPU to other kernels. Zero shares
 	// the GPU among the communicators of a process: the first has up to 128 blocks, and up to
 	// 8 always run side by side. More of them than that, or more blocks than fit, may wait
-	// for each other until Timeout. With at most 32, what only moves goes by bulk copies on
+	// for each other until Timeout. With at most 32, schedules go by bulk copies on
 	// GPUs that have them. RINGO_MAX_CTAS, NCCL_MAX_CTAS, NCCL_MAX_NCHANNELS.
 	MaxBlocks int
 	// MinBlocks is the least number of blocks that a kernel takes where there is work for them,

@@ -49,13 +49,13 @@ reducescatter 3 any all logstep 5/4
 	}
 }
 
-// With few blocks what only moves goes by bulk copies, and is as right as ever, at any length
+// With few blocks schedules go by bulk copies, and are as right as ever, at any length
 // and place.
 func TestBlocksBulk(t *testing.T) {
 	comms := onDevices(t, devices(t, 3), Config{MaxBlocks: 2, Timeout: 30 * time.Second})
 	room := arenas(t, comms, 2*8*4001)
 	for _, c := range comms {
-		require.Contains(t, fmt.Sprint(c.Paths()), "what only moves goes by bulk copies")
+		require.Contains(t, fmt.Sprint(c.Paths()), "schedules go by bulk copies")
 	}
 	for i, count := range []int{1001, 4000} {
 		for _, kind := range collectives {

@@ -84,9 +84,9 @@ func (b *Budget) within(n, work int) int { return min(max(n, min(b.Least, work))
 // bulkMost is the most blocks for which bulk copies are used by default.
 const bulkMost = 32
 
-// Bulk reports whether what only moves through slots goes by bulk copies where the device can,
-// for the budget that a program asks for: few blocks of them reach the bandwidth of many blocks
-// of threads.
+// Bulk reports whether what goes through slots goes by bulk copies where the device can, for
+// the budget that a program asks for: few blocks of them reach the bandwidth of many blocks of
+// threads.
 func (b *Budget) Bulk() bool {
 	return b.Policy == PolicyEfficiency || 0 < b.Most && b.Most <= bulkMost
 }

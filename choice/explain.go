@@ -98,7 +98,7 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 	q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32, OnGPU: true, Registered: gpus.Registered}
 	ans := c.Choose(q)
 	ch := c.choice(q, ans, root, WholeOnGPU)
-	ch.Bulk = ans.By == BySchedule && !kind.Reduces() && f.Far.Peer() && c.Budget.Bulk()
+	ch.Bulk = ans.By == BySchedule && f.Far.Peer() && c.Budget.Bulk()
 	if ans.Why != ordered && ans.By != ByFold {
 		ch.Others = slices.DeleteFunc(c.Names(kind, bytes, gpus.Registered), func(name string) bool { return name == ch.Algo })
 	}

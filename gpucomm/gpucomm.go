@@ -206,7 +206,7 @@ func unused(p *choice.Plan, f *choice.Fabric) string {
 func (g *Comm) Notes() []string {
 	notes := g.net.Notes()
 	if g.engine.Bulk() {
-		notes = append(notes, "GPU memory: what only moves goes by bulk copies, in blocks of few threads")
+		notes = append(notes, "GPU memory: schedules go by bulk copies, in few blocks of few threads")
 	}
 	if g.Life.Rank == 0 && g.Plan != nil {
 		if f := g.net.Fabric(g.chooser.Topo); !g.Plan.Matches(f) {

@@ -3,20 +3,22 @@ package grid
 import (
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/kernels"
 )
 
 // A bulk is what an Engine knows of bulk copies, which kernels/cuda/bulk.h moves slices by:
 // few blocks of few threads reach the bandwidth of many, and the rest of the GPU stays free. As
 // with other kernels, two blocks fit on a multiprocessor, by shared memory too.
 type bulk struct {
-	tile   int     // bytes, 0 where bulk copies are not used
-	module *module // nil until loaded
-	uneven bool    // also for what lies unevenly: for tests
+	tile   int  // bytes, 0 where bulk copies are not used
+	uneven bool // also for what lies unevenly: for tests
 }
 
 const (
 	bulkThreads    = 96       // of a block: the storer's warp, the loader's and the reader's
-	bulkTile       = 12 << 10 // bytes, at most
+	bulkAdders     = 192      // more where slices are combined
+	bulkTile       = 12 << 10 // bytes, at most; a multiple of tileUnit
+	tileUnit       = 32       // bytes: where slices are combined, a tile has two halves
 	ringTiles      = 8        // in a block's shared memory
 	bulkTurns      = 2 << 10  // bytes of shared memory, at most, between the warps
 	bulkTables     = 12 << 10 // bytes of shared memory, at most, for tables
@@ -42,35 +44,32 @@ func (e *Engine) openBulk(o Options) error {
 	return nil
 }
 
-// Bulk reports whether what only moves goes by bulk copies, where it lies in multiples of 16
-// bytes. It is known once Prepare has loaded what copies.
+// Bulk reports whether schedules are carried out by bulk copies, where chunks lie in multiples
+// of 16 bytes. It is known once Prepare has loaded what copies.
 func (e *Engine) Bulk() bool { return e.bulk.tile > 0 }
 
-// bulkModule finds or loads the kernels that move by bulk copies; nil if they are not used, or
-// not for blocks with so many bytes of tables. A driver that does not take them is too old for
-// them, and threads move everything.
-func (e *Engine) bulkModule(tables int) *module {
-	if tables > bulkTables {
+// bulkModule finds or loads the kernels that move by bulk copies, and combine with r if it is
+// not nil; nil if they are not used, or not for blocks with so many bytes of tables. A driver
+// that does not take them is too old for them, and threads move everything.
+func (e *Engine) bulkModule(r *kernels.Reducer, tables int) *module {
+	if tables > bulkTables || e.bulk.tile == 0 {
 		return nil
 	}
-	if e.bulk.module == nil && e.bulk.tile > 0 {
-		m, _, err := e.module(nil, "bulk")
-		if err != nil {
-			e.bulk.tile = 0
-			return nil
-		}
-		e.bulk.module = m
+	m, _, err := e.module(r, "bulk")
+	if err != nil {
+		e.bulk.tile = 0
+		return nil
 	}
-	return e.bulk.module
+	return m
 }
 
-// bulkFor is the module that carries out a job by bulk copies, nil if it reduces or does not
-// lie in multiples of 16 bytes: threads are better at that.
+// bulkFor is the module that carries out a job by bulk copies, nil if it does not lie in
+// multiples of 16 bytes: threads are better at that.
 func (e *Engine) bulkFor(j *Job) *module {
-	if j.Reducer != nil || !e.bulk.uneven && !(evenly(uint64(j.In.Ptr()), &j.InL) && evenly(uint64(j.Out.Ptr()), &j.OutL)) {
+	if !e.bulk.uneven && !(evenly(uint64(j.In.Ptr()), &j.InL) && evenly(uint64(j.Out.Ptr()), &j.OutL)) {
 		return nil
 	}
-	return e.bulkModule(j.Program.shared())
+	return e.bulkModule(j.Reducer, j.Program.shared())
 }
 
 // evenly reports whether all chunks begin at multiples of 16 bytes.
@@ -98,7 +97,10 @@ func (e *Engine) aligned() bool {
 }
 
 // bulkBlock sets the current launch's block: behind its tables lies the ring of tiles.
-func (e *Engine) bulkBlock(tables int) {
+func (e *Engine) bulkBlock(r *kernels.Reducer, tables int) {
 	l := &e.frame.launch
 	l.Block.X, l.Shared = bulkThreads, roundUp(tables, 128)+ringTiles*e.bulk.tile
+	if r != nil {
+		l.Block.X += bulkAdders
+	}
 }

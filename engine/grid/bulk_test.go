@@ -42,8 +42,8 @@ func (r *rig) bulky(bulk func(rank int) bool) {
 	}
 }
 
-// TestBulkSchedules has everything that only moves go by bulk copies, on all ranks or on
-// every other one, and compares with the host's engine.
+// TestBulkSchedules has every schedule carried out by bulk copies, on all ranks or on every
+// other one, and compares with the host's engine, bit for bit: sums of bfloat16, which round.
 func TestBulkSchedules(t *testing.T) {
 	for _, n := range race.Some(4, []int{4, 2, 3, 1}) {
 		for _, all := range race.Some(2, []bool{false, true}) {
@@ -54,12 +54,17 @@ func TestBulkSchedules(t *testing.T) {
 			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n), Link: link(uint64(n))}), small(n), bulkOptions(n))
 			r.bulky(func(rank int) bool { return all || rank%2 == 0 })
 			for i, c := range some {
-				if c.reduces {
+				if c.reduces && !all && n != 3 {
 					continue
 				}
 				r.sub(fmt.Sprintf("%s/%d/all %v", c.name, n, all), func() {
 					x := trial{name: c.name, schedule: c.make(n), shares: c.shares, t: kernels.BFloat16, count: 1024}
-					r.try(x, uint64(i))
+					if c.reduces {
+						x.op = &kernels.Sum
+					}
+					if !c.reduces {
+						r.try(x, uint64(i))
+					}
 					if race.Enabled && i%2 == 0 {
 						return
 					}
@@ -69,12 +74,33 @@ func TestBulkSchedules(t *testing.T) {
 					r.try(x, uint64(i))
 					x.count, x.in, x.out = 37, 1, 3
 					r.try(x, uint64(i))
-					if c.shares {
+					if c.shares && (!c.reduces || c.name == "ring reducescatter") {
 						x.count, x.inPlace, x.varied = 555, false, true
 						r.try(x, uint64(i))
 					}
 				})
 			}
+		}
+	}
+}
+
+// TestBulkOps runs every type and reduction through schedules in which contributions are
+// sent as they are or scaled, combined with what came, and combined in place: in tiles and
+// by elements.
+func TestBulkOps(t *testing.T) {
+	const n = 3
+	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: true}), small(n), bulkOptions(n))
+	r.bulky(func(int) bool { return true })
+	for _, ty := range types() {
+		for i, op := range ops(ty) {
+			r.sub(fmt.Sprintf("%v/%v", ty, op), func() {
+				x := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: ty, op: &op, count: 1000/ty.Size() + 5}
+				r.try(x, uint64(i))
+				x.in, x.out = 1, 0
+				r.try(x, uint64(i))
+				x = trial{name: "oneshot", schedule: direct.OneShot{N: n}, t: ty, op: &op, count: 300 / ty.Size(), inPlace: true}
+				r.try(x, uint64(i))
+			})
 		}
 	}
 }
@@ -206,7 +232,7 @@ func TestBulkSlots(t *testing.T) {
 		{Lanes: 3, Slots: 16, SlotBytes: 1024},
 	} {
 		o := bulkOptions(n)
-		o.TileBytes = []int{16, 128, 4096}[seed%3]
+		o.TileBytes = []int{32, 128, 4096}[seed%3]
 		r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(seed)}), Board{Ranks: n, MailBytes: 128, Near: g, Far: g}, o)
 		r.bulky(func(rank int) bool { return true })
 		for i, x := range moves(n) {
@@ -226,6 +252,7 @@ func TestBulkMissing(t *testing.T) {
 		phase string
 	}{
 		{"receiving", trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: kernels.Float32, count: 2000}, 2, "recv"},
+		{"sum", trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 4000}, 2, "recv"},
 		{"sending", trial{name: "scatter", schedule: direct.Scatter{N: n, Root: 0}, shares: true, t: kernels.Float32, count: 2000}, 2, "send"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -278,13 +305,14 @@ func TestBulkAllocates(t *testing.T) {
 	odd := r.prepare(trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: kernels.Int8, count: 4095}, 1)
 	all := r.prepare(trial{name: "alltoall", schedule: direct.AlltoAll{N: n}, shares: true, t: kernels.Int8, count: 4096}, 1)
 	sum := r.prepare(trial{name: "sum", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 4096}, 1)
+	oddSum := r.prepare(trial{name: "sum", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 4096, out: 1}, 1)
 	m := r.ranks[0]
 	m.engine.driver = quiet{r.d}
 	r.with(m, func() error {
 		for _, test := range []struct {
 			o       *operation
 			threads int
-		}{{gather, bulkThreads}, {odd, 128}, {all, bulkThreads}, {sum, 128}} {
+		}{{gather, bulkThreads}, {odd, 128}, {all, bulkThreads}, {sum, bulkThreads + bulkAdders}, {oddSum, 128}} {
 			j := &test.o.jobs[0]
 			require.NoError(t, m.engine.Run(j))
 			require.EqualValues(t, test.threads, m.engine.frame.launch.Block.X, test.o)
@@ -327,15 +355,20 @@ func TestBulkBroken(t *testing.T) {
 	for _, test := range []struct {
 		name         string
 		pattern, new string
+		sum          bool // for reductions, else for copies
 	}{
-		{"no fences of proxies", `fence\.proxy\.async;`, ""},
-		{"stores are not waited for", `cp\.async\.bulk\.wait_group \d;`, ""},
-		{"stores are waited for until they have read", `cp\.async\.bulk\.wait_group (\d);`, "cp.async.bulk.wait_group.read $1;"},
-		{"the last stores are not waited for", `cp\.async\.bulk\.wait_group 0;`, "cp.async.bulk.wait_group 4;"},
-		{"tiles are loaded again too early", `cp\.async\.bulk\.wait_group\.read 1;`, ""},
-		{"slots are posted without a fence", `fence\.acq_rel\.sys;`, ""},
-		{"slots are taken without an acquire", `ld\.acquire\.sys`, "ld.relaxed.sys"},
-		{"gates are not waited for", `(mbarrier\.try_wait\.parity\.shared::cta\.b64 (p), \[%r\d+\], %r\d+;)`, "$1 setp.eq.u32 p, 0, 0;"},
+		{"no fences of proxies", `fence\.proxy\.async;`, "", false},
+		{"stores are not waited for", `cp\.async\.bulk\.wait_group \d;`, "", false},
+		{"stores are waited for until they have read", `cp\.async\.bulk\.wait_group (\d);`, "cp.async.bulk.wait_group.read $1;", false},
+		{"the last stores are not waited for", `cp\.async\.bulk\.wait_group 0;`, "cp.async.bulk.wait_group 4;", false},
+		{"tiles are loaded again too early", `cp\.async\.bulk\.wait_group\.read 1;`, "", false},
+		{"slots are posted without a fence", `fence\.acq_rel\.sys;`, "", false},
+		{"slots are taken without an acquire", `ld\.acquire\.sys`, "ld.relaxed.sys", false},
+		{"gates are not waited for", `(mbarrier\.try_wait\.parity\.shared::cta\.b64 (p), \[%r\d+\], %r\d+;)`, "$1 setp.eq.u32 p, 0, 0;", false},
+		{"sums are stored without a fence of proxies", `fence\.proxy\.async\.shared::cta;`, "", true},
+		{"warps of adders do not wait for their threads", `(fence\.proxy\.async\.shared::cta;[^b]*)bar\.warp\.sync -1;`, "$1", true},
+		{"sums are loaded again too early", `cp\.async\.bulk\.wait_group\.read 1;`, "", true},
+		{"gates of sums are not waited for", `(mbarrier\.try_wait\.parity\.shared::cta\.b64 (p), \[%r\d+\], %r\d+;)`, "$1 setp.eq.u32 p, 0, 0;", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			found := 0
@@ -345,7 +378,7 @@ func TestBulkBroken(t *testing.T) {
 				for _, m := range r.ranks {
 					m.engine.text = func(name ptx.Name) ([]byte, error) {
 						text, err := ptx.Text(name)
-						if name == ptx.Bulk {
+						if name.Source == ptx.Bulk.Source && (name.Op != "") == test.sum {
 							broken := regexp.MustCompile(test.pattern).ReplaceAll(text, []byte(test.new))
 							require.NotEqual(t, string(text), string(broken))
 							text = broken
@@ -354,7 +387,11 @@ func TestBulkBroken(t *testing.T) {
 					}
 				}
 				r.bulky(func(rank int) bool { return rank != 2 })
-				o := r.prepare(trial{name: "log", schedule: direct.LogAllGather{N: n}, shares: true, t: kernels.Float32, count: 800}, 1)
+				x := trial{name: "log", schedule: direct.LogAllGather{N: n}, shares: true, t: kernels.Float32, count: 800}
+				if test.sum {
+					x = trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 1200}
+				}
+				o := r.prepare(x, 1)
 				r.reset(o)
 				r.run(o)
 				for _, m := range r.ranks {

@@ -34,10 +34,10 @@ type Options struct {
 	// ArgsBytes is how long a table in a kernel's arguments may be, by default as long
 	// as there is room for. With 1 all tables lie in the ring.
 	ArgsBytes int
-	// Bulk has what only moves go by bulk copies, if the device can: of capability 9.0 or
+	// Bulk has schedules carried out by bulk copies, if the device can: of capability 9.0 or
 	// newer. See Engine.Bulk. Ranks may differ.
 	Bulk bool
-	// TileBytes is how much of a slice is one bulk copy: a multiple of 16 up to 12 KiB, the
+	// TileBytes is how much of a slice is one bulk copy: a multiple of 32 up to 12 KiB, the
 	// default.
 	TileBytes int
 	// Guard ends waits for room in the ring. Without it there is no deadline.
@@ -134,8 +134,8 @@ func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (
 		return nil, fmt.Errorf("grid: direct kernels of %d blocks: want 1 to %d", e.mail.blocks, MaxBlocks)
 	case o.FIFOBytes < 0 || o.FIFOBytes > maxFIFOBytes:
 		return nil, fmt.Errorf("grid: a ring of %d bytes: want 0 to %d", o.FIFOBytes, maxFIFOBytes)
-	case o.TileBytes < 0 || o.TileBytes > bulkTile || o.TileBytes%16 != 0:
-		return nil, fmt.Errorf("grid: tiles of %d bytes: want a multiple of 16 up to %d", o.TileBytes, bulkTile)
+	case o.TileBytes < 0 || o.TileBytes > bulkTile || o.TileBytes%tileUnit != 0:
+		return nil, fmt.Errorf("grid: tiles of %d bytes: want a multiple of %d up to %d", o.TileBytes, tileUnit, bulkTile)
 	case o.ArgsBytes < 0:
 		return nil, fmt.Errorf("grid: tables of %d bytes in arguments", o.ArgsBytes)
 	case e.minSlice < 128 || e.minSlice%128 != 0:

@@ -51,8 +51,8 @@ func (e *Engine) Prepare(r *kernels.Reducer) error {
 	if err == nil && p.Finishes {
 		_, err = e.finisher(r)
 	}
-	if err == nil && r == nil {
-		e.bulkModule(0)
+	if err == nil {
+		e.bulkModule(r, 0)
 	}
 	return err
 }
@@ -128,7 +128,7 @@ func (k moduleKey) variants() []ptx.Name {
 		}
 		return ptx.DirectVariants(t, k.op, k.ranks)
 	}
-	if k.source == "bulk" {
+	if k.op == "" && k.source == "bulk" {
 		return []ptx.Name{ptx.Bulk}
 	}
 	if k.op == "" {
@@ -139,6 +139,8 @@ func (k moduleKey) variants() []ptx.Name {
 		return ptx.WindowVariants(k.t.String(), k.op)
 	case "many":
 		return ptx.ManyVariants(k.t.String(), k.op, k.ranks)
+	case "bulk":
+		return ptx.BulkVariants(k.t.String(), k.op)
 	}
 	return ptx.RunVariants(k.t.String(), k.op)
 }
@@ -188,7 +190,7 @@ func (e *Engine) loadVariant(m *module, name ptx.Name) error {
 		if *f, err = e.driver.ModuleGetFunction(handle, kernel); err != nil {
 			return errors.Join(err, e.driver.ModuleUnload(handle))
 		}
-		if name == ptx.Bulk {
+		if name.Source == ptx.Bulk.Source {
 			if err = e.driver.FuncSetAttribute(*f, cuda.FuncMaxDynamicShared, bulkTables+ringTiles*bulkTile); err != nil {
 				return errors.Join(err, e.driver.ModuleUnload(handle))
 			}

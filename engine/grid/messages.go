@@ -142,9 +142,9 @@ func (e *Engine) messages(c comm, j *Job) error {
 			blocks := e.blocksFor(tasks, j)
 			shared := (tasks + blocks - 1) / blocks * (portBytes + taskBytes)
 			f.launch.Grid.X = uint32(blocks)
-			if b := e.bulkModule(shared); b != nil && e.aligned() {
+			if b := e.bulkModule(nil, shared); b != nil && e.aligned() {
 				kernel = b.messages
-				e.bulkBlock(shared)
+				e.bulkBlock(nil, shared)
 			} else {
 				f.launch.Block.X, f.launch.Shared = uint32(e.threads+otherThreads), shared
 			}

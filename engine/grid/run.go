@@ -138,7 +138,7 @@ func (e *Engine) Run(j *Job) error {
 	kernel := m.run
 	if b := e.bulkFor(j); b != nil {
 		kernel = b.run
-		e.bulkBlock(p.shared())
+		e.bulkBlock(j.Reducer, p.shared())
 	} else {
 		f.launch.Block.X, f.launch.Shared = uint32(e.threads+otherThreads), p.shared()
 	}

@@ -21,6 +21,26 @@ DEVICE u32 dynamic() {
 }
 
 DEVICE void fence_proxies() { asm volatile("fence.proxy.async;" ::: "memory"); }
+DEVICE void fence_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); } // for shared memory alone
+
+// Vectors in shared memory.
+
+DEVICE void load_near(Vector<u32> &v, u32 p) {
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+               : "r"(p)
+               : "memory");
+}
+DEVICE void load_near(Vector<u64> &v, u32 p) {
+  asm volatile("ld.shared.v2.u64 {%0, %1}, [%2];" : "=l"(v.word[0]), "=l"(v.word[1]) : "r"(p) : "memory");
+}
+DEVICE void store_near(const Vector<u32> &v, u32 p) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(p), "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3])
+               : "memory");
+}
+DEVICE void store_near(const Vector<u64> &v, u32 p) {
+  asm volatile("st.shared.v2.u64 [%0], {%1, %2};" ::"r"(p), "l"(v.word[0]), "l"(v.word[1]) : "memory");
+}
 
 // A Gate is a barrier that opens again and again: each time, a phase, when as many threads
 // have arrived as it was made for, and the bytes that they expect.

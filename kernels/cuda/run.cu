@@ -127,15 +127,10 @@ template <int n> static DEVICE void some(const Slice &s, Scalar k, u64 at, u32 s
   for (int i = 0; i < n; i++) s.store(v[i], at + i * step);
 }
 
-static DEVICE void move(const Slice &s, Scalar k, u32 width) {
-  constexpr int deep = TYPE::unroll; // vectors of a thread under way; more are no faster
-  u64 vectors = s.all() & 15 ? 0 : s.n / 16, i = 0;
+// Rest moves a slice from byte at on, by elements.
+static DEVICE void rest(const Slice &s, Scalar k, u64 at, u32 width = warp) {
 #pragma unroll 1
-  for (; deep > 1 && i + deep * width <= vectors; i += deep * width) some<deep>(s, k, 16 * (i + thread()), 16 * width);
-#pragma unroll 1
-  for (i += thread(); i < vectors; i += width) some<1>(s, k, 16 * i, 0);
-#pragma unroll 1
-  for (u64 at = 16 * vectors + thread() * TYPE::size; at < s.n; at += width * TYPE::size) {
+  for (at += thread() * TYPE::size; at < s.n; at += width * TYPE::size) {
     TYPE::Bits v = 0;
     if (s.recv) v = Element::load(s.recv + at);
     if (s.src) {
@@ -145,6 +140,16 @@ static DEVICE void move(const Slice &s, Scalar k, u32 width) {
     if (s.dst) Element::store(s.dst + at, v);
     if (s.send) Element::store(s.send + at, v);
   }
+}
+
+static DEVICE void move(const Slice &s, Scalar k, u32 width) {
+  constexpr int deep = TYPE::unroll; // vectors of a thread under way; more are no faster
+  u64 vectors = s.all() & 15 ? 0 : s.n / 16, i = 0;
+#pragma unroll 1
+  for (; deep > 1 && i + deep * width <= vectors; i += deep * width) some<deep>(s, k, 16 * (i + thread()), 16 * width);
+#pragma unroll 1
+  for (i += thread(); i < vectors; i += width) some<1>(s, k, 16 * i, 0);
+  rest(s, k, 16 * vectors, width);
 }
 
 #else
@@ -198,7 +203,7 @@ static DEVICE void move(const Slice &s, Scalar, u32 width) {
 #ifdef BULK
 
 // Rest moves a slice from byte at on, by a warp.
-static DEVICE void rest(const Slice &s, u64 at) {
+static DEVICE void rest(const Slice &s, Scalar, u64 at) {
   if (at == 0)
     move(s, {}, warp);
   else
@@ -222,7 +227,7 @@ KERNEL(32, 1) void over(const OverArgs a) {
 
 #ifdef BULK
 #include "bulk.h"
-constexpr u32 most_threads = 96;
+constexpr u32 most_threads = (3 + adders) * warp;
 #else
 #include "movers.h"
 constexpr u32 most_threads = 576;

@@ -16,7 +16,7 @@ func entries(n Name) map[string]int {
 		return map[string]int{n.Run(): 216, Over: 8, Messages: 3672, Notes: 3672}
 	case Bulk:
 		return map[string]int{n.Run(): 216, BulkMessages: 3672}
-	case Name{n.Type, n.Op, n.SM, "run", 0}:
+	case Name{n.Type, n.Op, n.SM, "run", 0}, Name{n.Type, n.Op, n.SM, "bulk", 0}:
 		return map[string]int{n.Run(): 216}
 	case Name{n.Type, n.Op, n.SM, "direct", 0}:
 		return map[string]int{n.Run(): 536}
@@ -54,8 +54,12 @@ func TestLint(t *testing.T) {
 				if n.Source == "run" && f.Name == n.Run() {
 					require.Equal(t, ptx.Dim{576, 1, 1}, f.MaxThreads)
 				}
-				if n == Bulk {
-					require.Equal(t, ptx.Dim{96, 1, 1}, f.MaxThreads)
+				if n.Source == "bulk" {
+					threads := 96
+					if n.Type != "" {
+						threads = 288
+					}
+					require.Equal(t, ptx.Dim{threads, 1, 1}, f.MaxThreads)
 				}
 				if n.Source == "direct" || f.Name == n.Combine() {
 					require.Equal(t, ptx.Dim{512, 1, 1}, f.MaxThreads)

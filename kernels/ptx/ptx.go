@@ -41,7 +41,7 @@ type Name struct {
 // Copy is the module of run.cu that only copies; its Name has neither Type nor Op.
 var Copy = Name{SM: 70, Source: "run"}
 
-// Bulk is the module of bulk.cu, which does the same as Copy by bulk copies.
+// Bulk is the module of bulk.cu that only copies, which does the same as Copy by bulk copies.
 var Bulk = Name{SM: 90, Source: "bulk"}
 
 // Direct is the module of direct.cu that only copies.
@@ -122,6 +122,7 @@ func All() []Name {
 			all = append(all, DirectVariants(t, op, 0)...)
 			all = append(all, ManyVariants(t, op, 0)...)
 			all = append(all, WindowVariants(t, op)...)
+			all = append(all, BulkVariants(t, op)...)
 		}
 	}
 	for _, ranks := range usualRanks {
@@ -166,6 +167,18 @@ func forRanks(source, t, op string, ranks int) []Name {
 	}
 	for i := range all {
 		all[i].Ranks = ranks
+	}
+	return all
+}
+
+// BulkVariants is Variants for bulk.cu: there is one.
+func BulkVariants(t, op string) []Name {
+	all := variantsOf("bulk", t, op)
+	if len(all) > 1 {
+		all = all[:1]
+	}
+	for i := range all {
+		all[i].SM = Bulk.SM
 	}
 	return all
 }

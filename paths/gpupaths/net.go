@@ -82,7 +82,7 @@ func (n *Net) Shared() bool { return sharing(n.host.Profiles) > 1 }
 // Budget is how many blocks a kernel has, as all ranks agreed.
 func (n *Net) Budget() choice.Budget { return n.budget }
 
-// Bulk reports whether what only moves is to go by bulk copies: a rank asked for few blocks, or
+// Bulk reports whether schedules are to go by bulk copies: a rank asked for few blocks, or
 // for a policy that does. Ranks that share a GPU do without.
 func (n *Net) Bulk() bool {
 	asked := choice.Budget{Policy: n.budget.Policy}
