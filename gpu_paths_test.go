@@ -25,7 +25,16 @@ import (
 // onHosts makes a communicator of a rank a device, each with its own Config.
 func onHosts(t testing.TB, list []*gpu.Device, config func(rank int) Config) []*Comm {
 	t.Helper()
-	n := len(list)
+	return onHostsWith(t, len(list), func(r int) Config {
+		cfg := config(r)
+		cfg.Device = list[r]
+		return cfg
+	})
+}
+
+// onHostsWith makes a communicator of n ranks, each with its own Config.
+func onHostsWith(t testing.TB, n int, config func(rank int) Config) []*Comm {
+	t.Helper()
 	comms, errs := make([]*Comm, n), make([]error, n)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -33,7 +42,7 @@ func onHosts(t testing.TB, list []*gpu.Device, config func(rank int) Config) []*
 	for r, g := range bootstrap.Local(n) {
 		wg.Go(func() {
 			cfg := config(r)
-			cfg.Rank, cfg.Size, cfg.Device = r, n, list[r]
+			cfg.Rank, cfg.Size = r, n
 			if cfg, errs[r] = cfg.fill(func(string) string { return "" }); errs[r] == nil {
 				comms[r], errs[r] = open(ctx, cfg, g)
 			}
@@ -148,7 +157,7 @@ func TestDevicePaths(t *testing.T) {
 		{"tcp", 2, func(int) Config { return Config{Transport: "socket", SocketNetwork: "tcp", Interface: "lo"} },
 			[]string{"GPU memory: bridge over socket with rank 1 (rank 0: transport socket)"}, nil},
 		{"two hosts", 4, hosts, []string{"GPU memory: p2p with rank 1",
-			"GPU memory: bridge over inproc with rank 2 (ranks 0 and 2 are on different hosts)"}, nil},
+			"GPU memory: bridge over socket with ranks 2, 3 (different hosts)"}, nil},
 		{"two hosts without P2P", 4, func(r int) Config { c := hosts(r); c.noP2P = "off"; return c },
 			[]string{"GPU memory: host memory with rank 1 (rank 0: off)"}, nil},
 		{"no link", 3, plain, []string{"GPU memory: p2p with rank 1",

@@ -110,15 +110,18 @@ func (k Key) Exists(topo Topology) bool {
 	return slices.ContainsFunc(tables(k.Kind), func(t table) bool { return t.algo == k.Algo && t.offers(topo) })
 }
 
-// Schedule makes the table of a key.
+// Schedule makes the table of a key. Those that a program has defined say themselves which
+// rank does what.
 func (k Key) Schedule(topo Topology) sched.Schedule {
 	for _, t := range tables(k.Kind) {
 		switch {
 		case t.algo != k.Algo && k.Algo != call.Steps:
 		case t.hier != nil:
-			return t.hier(topo.Nodes(), topo.Local, sched.Rank(k.Peer))
-		default:
+			return topo.place(t.hier(topo.Nodes(), topo.Local, topo.part(sched.Rank(k.Peer))))
+		case k.Kind.Pairwise() || t.algo.IsDefined():
 			return t.make(topo.Ranks, sched.Rank(k.Peer))
+		default:
+			return topo.place(t.make(topo.Ranks, topo.part(sched.Rank(k.Peer))))
 		}
 	}
 	panic(fmt.Sprintf("choice: %v has no algorithm %v", k.Kind, k.Algo))

@@ -1,6 +1,8 @@
 package choice
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,17 +16,19 @@ func TestTopology(t *testing.T) {
 		hosts string
 		want  Topology
 	}{
-		{"a", Topology{1, 1}},
-		{"aaaa", Topology{4, 4}},
-		{"abcd", Topology{4, 4}},     // one a node: nothing to gain
-		{"aabb", Topology{4, 2}},     //
-		{"aabbcc", Topology{6, 2}},   //
-		{"aaabbb", Topology{6, 3}},   //
-		{"aabbb", Topology{5, 5}},    // uneven
-		{"abab", Topology{4, 4}},     // not in blocks
-		{"aabbaa", Topology{6, 6}},   // a node in two blocks
-		{"aabcbc", Topology{6, 6}},   //
-		{"aaaabbbb", Topology{8, 4}}, //
+		{"a", Topology{Ranks: 1, Local: 1}},
+		{"aaaa", Topology{Ranks: 4, Local: 4}},
+		{"abcd", Topology{Ranks: 4, Local: 4}},     // one a node: nothing to gain
+		{"aabb", Topology{Ranks: 4, Local: 2}},     //
+		{"aabbcc", Topology{Ranks: 6, Local: 2}},   //
+		{"aaabbb", Topology{Ranks: 6, Local: 3}},   //
+		{"aabbb", Topology{Ranks: 5, Local: 5}},    // no common divisor
+		{"aaaabbbb", Topology{Ranks: 8, Local: 4}}, //
+		{"aaaabb", Topology{Ranks: 6, Local: 2}},   // uneven: a is two groups
+		{"abab", Topology{Ranks: 4, Local: 2, Order: []sched.Rank{0, 2, 1, 3}}},
+		{"aabbaa", Topology{Ranks: 6, Local: 2, Order: []sched.Rank{0, 1, 4, 5, 2, 3}}},
+		{"aabcbc", Topology{Ranks: 6, Local: 2, Order: []sched.Rank{0, 1, 2, 4, 3, 5}}},
+		{"abcab", Topology{Ranks: 5, Local: 5, Order: []sched.Rank{0, 3, 1, 4, 2}}},
 	} {
 		var hosts []string
 		for _, h := range tc.hosts {
@@ -37,7 +41,7 @@ func TestTopology(t *testing.T) {
 // Whatever is chosen, or asked for, the book has it and it has the right number
 // of ranks.
 func TestEveryChoiceHasATable(t *testing.T) {
-	for _, topo := range []Topology{{1, 1}, {2, 2}, {3, 3}, {8, 8}, {16, 16}, {4, 2}, {12, 4}} {
+	for _, topo := range []Topology{{Ranks: 1, Local: 1}, {Ranks: 2, Local: 2}, {Ranks: 3, Local: 3}, {Ranks: 8, Local: 8}, {Ranks: 16, Local: 16}, {Ranks: 4, Local: 2}, {Ranks: 12, Local: 4}} {
 		for kind := call.Barrier; kind.Valid(); kind++ {
 			for bytes := 0; bytes < 1<<28; bytes = bytes*4 + 8 {
 				for forced := range call.Algos {
@@ -57,13 +61,50 @@ func TestHierarchyIsProved(t *testing.T) {
 		call.AllReduce: sched.AllReduce, call.AllGather: sched.AllGather, call.ReduceScatter: sched.ReduceScatter,
 		call.Reduce: sched.Reduce(3), call.Broadcast: sched.Broadcast(3),
 	}
-	for _, topo := range []Topology{{4, 2}, {6, 2}, {6, 3}, {12, 4}} {
+	for _, hosts := range []string{"aabb", "aabbcc", "aaabbb", "aaaabbbbcccc", "abab", "aabbaa", "aaaabb", "abcabcabc"} {
+		topo := TopologyOf(strings.Split(hosts, ""))
 		for kind, goal := range goals {
 			for _, inPlace := range []bool{false, true} {
 				s := Key{Kind: kind, Algo: call.Hier, Peer: 3}.Schedule(topo)
 				require.NoError(t, sched.Check(s, goal, 2, inPlace), "%v on %v", kind, topo)
 			}
 		}
+	}
+}
+
+// Every algorithm is right for ranks that lie in any order.
+func TestEveryOrderIsProved(t *testing.T) {
+	for _, hosts := range []string{"abab", "abcab", "aabbaa", "abbabaab"} {
+		topo := TopologyOf(strings.Split(hosts, ""))
+		require.NotNil(t, topo.Order)
+		for kind := call.Barrier; kind.Valid(); kind++ {
+			g := goal(kind, 2)
+			if g == nil {
+				continue
+			}
+			for _, table := range tables(kind) {
+				if !table.offers(topo) {
+					continue
+				}
+				s := Key{Kind: kind, Algo: table.algo, Peer: 2}.Schedule(topo)
+				require.NoError(t, sched.Check(s, *g, 2, false), "%v by %v on %s", kind, table.algo, hosts)
+			}
+		}
+	}
+}
+
+// A ring leaves each host once, however the ranks lie.
+func TestRingFollowsHosts(t *testing.T) {
+	for _, hosts := range []string{"abababab", "aaabbbbb", "abcabcabcab"} {
+		host := strings.Split(hosts, "")
+		s := Key{Kind: call.AllReduce, Algo: call.Ring}.Schedule(TopologyOf(host))
+		leaves := 0
+		for r := range sched.Rank(len(host)) {
+			if to := s.At(r, 0).Send; host[to] != host[r] {
+				leaves++
+			}
+		}
+		require.Equal(t, len(slices.Compact(slices.Sorted(slices.Values(host)))), leaves, hosts)
 	}
 }
 

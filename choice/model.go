@@ -40,9 +40,9 @@ const fromModel = "the sim model of the path"
 
 // A modelQuestion is what an estimate depends on.
 type modelQuestion struct {
-	near, far transport.GPUPath
-	topo      Topology
-	direct    bool // there are direct kernels
+	near, far    transport.GPUPath
+	ranks, local int
+	direct       bool // there are direct kernels
 }
 
 // modelRanks is for how many ranks times are estimated at most. For 32 that takes some
@@ -54,7 +54,7 @@ func (rows *Rows) model(f *Fabric, direct bool) {
 	if f.Topo.Ranks < 2 || f.Topo.Ranks > modelRanks {
 		return
 	}
-	q := modelQuestion{f.Near, f.Far, f.Topo, direct}
+	q := modelQuestion{f.Near, f.Far, f.Topo.Ranks, f.Topo.Local, direct}
 	answer, ok := modelled.Load(q)
 	if !ok {
 		var made Rows
@@ -102,7 +102,8 @@ func (q *modelQuestion) rows(kind call.Kind) (rows []Row) {
 
 // estimate is the time of an algorithm in seconds, infinite if it does not serve.
 func (q *modelQuestion) estimate(kind call.Kind, a call.Algo, bytes int) float64 {
-	n, near, far := q.topo.Ranks, &pathModels[q.near], &pathModels[q.far]
+	topo := Topology{Ranks: q.ranks, Local: q.local}
+	n, near, far := q.ranks, &pathModels[q.near], &pathModels[q.far]
 	if _, ok := directKernel(kind, a); ok && q.direct {
 		sent, hops := float64((n-1)*bytes), 1.0
 		if a == call.TwoShot {
@@ -111,11 +112,11 @@ func (q *modelQuestion) estimate(kind call.Kind, a call.Algo, bytes int) float64
 		return hops*far.kernel + sent/far.rate
 	}
 	key := Key{Kind: kind, Algo: a}
-	if a == call.Steps && (!q.direct || Default(kind) != call.Direct) || a != call.Steps && !key.Exists(q.topo) {
+	if a == call.Steps && (!q.direct || Default(kind) != call.Direct) || a != call.Steps && !key.Exists(topo) {
 		return math.Inf(1) // a name of another algorithm
 	}
-	t, err := sim.Estimate(key.Schedule(q.topo), sim.Model{
-		NodeRanks: q.topo.Local, Intra: near.steps, Inter: far.steps, Reduce: 1 / combineRate, Copy: 1 / combineRate,
+	t, err := sim.Estimate(key.Schedule(topo), sim.Model{
+		NodeRanks: q.local, Intra: near.steps, Inter: far.steps, Reduce: 1 / combineRate, Copy: 1 / combineRate,
 		SlotBytes: far.slot, Slots: 4,
 	}, int64(bytes*kind.Shares(n)))
 	if err != nil {

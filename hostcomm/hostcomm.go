@@ -55,6 +55,9 @@ func New(l *life.Life, ch *choice.Chooser, n *request.Numberer, net *paths.Net) 
 // Via is part of life.Path.
 func (h *Comm) Via(peer int) string { return h.links.Via(peer) }
 
+// Topology is how the ranks lie on hosts.
+func (h *Comm) Topology() choice.Topology { return h.chooser.Topo }
+
 // Memory is part of life.Path: host memory is in no window.
 func (h *Comm) Memory(uint16) string { return "" }
 

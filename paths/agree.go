@@ -167,6 +167,9 @@ func (a *Agreement) against(name string, p, q *Profile) string {
 	if why := a.transports.ruledOut[name]; why != "" {
 		return why
 	}
+	if n := a.transports.find(name); n != nil && n.kind.Open == nil {
+		return "" // not built in on this rank, which will say so in its offer
+	}
 	t, err := a.transports.Get(name)
 	if err != nil {
 		return err.Error()

@@ -119,7 +119,7 @@ func ReachHost(a, b *HostOffer) error {
 	}
 	switch {
 	case a.Host != b.Host:
-		return otherHosts(a.Rank, b.Rank)
+		return errOtherHosts
 	case a.Bytes != b.Bytes:
 		return otherSizes(a.Rank, b.Rank, a.Bytes, b.Bytes)
 	case a.Process == b.Process && a.Driver == b.Driver:

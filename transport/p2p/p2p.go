@@ -160,7 +160,7 @@ func Reach(a, b *Offer) error {
 		}
 	}
 	if a.Host != b.Host {
-		return otherHosts(a.Rank, b.Rank)
+		return errOtherHosts
 	}
 	if a.Bytes != b.Bytes {
 		return otherSizes(a.Rank, b.Rank, a.Bytes, b.Bytes)
@@ -188,9 +188,7 @@ func LinkOf(a, b *Offer) cuda.Link {
 
 func refusal(rank int, why string) error { return fmt.Errorf("p2p: rank %d: %s", rank, why) }
 
-func otherHosts(a, b int) error {
-	return fmt.Errorf("p2p: ranks %d and %d are on different hosts", min(a, b), max(a, b))
-}
+var errOtherHosts = errors.New("p2p: different hosts")
 
 func otherSizes(a, b, m, n int) error {
 	return fmt.Errorf("p2p: ranks %d and %d share %d and %d bytes; give both the same configuration", a, b, m, n)

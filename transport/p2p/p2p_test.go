@@ -51,7 +51,7 @@ func TestReach(t *testing.T) {
 		want string
 	}{
 		{"well", nil, ""},
-		{"other host", func(o *p2p.Offer) { o.Host = "g" }, "ranks 0 and 1 are on different hosts"},
+		{"other host", func(o *p2p.Offer) { o.Host = "g" }, "different hosts"},
 		{"refused", func(o *p2p.Offer) { o.Refused = "RINGO_P2P_DISABLE is set" }, "rank 1: RINGO_P2P_DISABLE is set"},
 		{"no link", func(o *p2p.Offer) { delete(o.Links, "0") }, "the GPU of rank 1 does not reach that of rank 0"},
 		{"other process without handle", func(o *p2p.Offer) { o.Process = "q"; o.NoIPC = "no IPC here" }, "cannot hand its memory to another process"},

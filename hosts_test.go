@@ -1,0 +1,51 @@
+package ringo
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/choice"
+)
+
+// hostsOf gives each rank a Config whose host is its letter.
+func hostsOf(hosts string, cfg Config) func(r int) Config {
+	return func(r int) Config {
+		cfg.HostID = fmt.Sprintf("host-%c", hosts[r])
+		return cfg
+	}
+}
+
+// Every collective, with every algorithm, on host memory of ranks that lie on several hosts: in
+// blocks, cyclic, uneven, one on each.
+func TestHosts(t *testing.T) {
+	for _, hosts := range []string{"aabb", "abab", "aabbb", "aaaabb", "abcb", "abc"} {
+		t.Run(hosts, func(t *testing.T) {
+			n := len(hosts)
+			for a := range call.Algos {
+				cfg := Config{Algo: a.String(), SlotBytes: 256, Slots: 4, Interface: "lo", Timeout: 20 * time.Second}
+				comms := onHostsWith(t, n, hostsOf(hosts, cfg))
+				topo := comms[0].host.Topology()
+				for i, kind := range collectives {
+					if a != call.Auto && !(choice.Key{Kind: kind, Algo: a}).Exists(topo) {
+						continue
+					}
+					for k, count := range []int{0, 1, n, 65, 3001} {
+						op := Call{Kind: kind, Count: count, Type: Int32, Op: Sum, Root: (i + k) % n}
+						try(t, comms, op, k%2 == 0, 0)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Data goes through shared memory inside a host and by sockets across, also in one process.
+func TestHostsAreTakenAtTheirWord(t *testing.T) {
+	comms := onHostsWith(t, 4, hostsOf("aabb", Config{Interface: "lo"}))
+	require.Equal(t, []string{"inproc", "inproc", "socket", "socket"}, []string{
+		comms[0].Transport(0), comms[0].Transport(1), comms[0].Transport(2), comms[0].Transport(3)})
+}
