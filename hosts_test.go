@@ -9,6 +9,9 @@ import (
 
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/race"
 )
 
 // hostsOf gives each rank a Config whose host is its letter.
@@ -48,4 +51,25 @@ func TestHostsAreTakenAtTheirWord(t *testing.T) {
 	comms := onHostsWith(t, 4, hostsOf("aabb", Config{Interface: "lo"}))
 	require.Equal(t, []string{"inproc", "inproc", "socket", "socket"}, []string{
 		comms[0].Transport(0), comms[0].Transport(1), comms[0].Transport(2), comms[0].Transport(3)})
+}
+
+// Every collective on GPUs of several hosts: P2P inside a host and sockets across.
+func TestDeviceHosts(t *testing.T) {
+	for _, test := range race.Some(2, []struct{ hosts, algo string }{{"abab", ""}, {"aabbb", "hier"}, {"abb", ""}, {"aabb", "ring"}}) {
+		hosts, n := test.hosts, len(test.hosts)
+		t.Run(hosts+"/"+test.algo, func(t *testing.T) {
+			list := devices(t, n, gputest.NVLink(), gputest.Emu(cudaemu.Config{Devices: n}))
+			comms := onHosts(t, list, hostsOf(hosts, Config{Algo: test.algo, Interface: "lo", Timeout: 60 * time.Second}))
+			for r, c := range comms {
+				for p := range comms {
+					if want := map[bool]string{true: "p2p", false: "bridge over socket"}[hosts[r] == hosts[p]]; p != r {
+						require.Equal(t, want, c.DeviceTransport(p))
+					}
+				}
+			}
+			calls := append(everyCall(n, 0, Int32, Sum), everyCall(n, 1001, Int32, Sum)...)
+			calls = append(calls, Call{Kind: KindAllReduce, Count: 300_000, Type: Int32, Op: Sum})
+			noErrors(t, each(comms, func(c *Comm) error { return checkCalls(c, calls) }))
+		})
+	}
 }

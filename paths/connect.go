@@ -80,7 +80,7 @@ func Connect(ctx context.Context, g Group, me Profile, cfg Config, guard *fifo.G
 	if me.Wish, n.networks, err = cfg.wish(); err != nil {
 		return nil, err
 	}
-	me.SlotBytes, me.Slots, me.Process = cfg.SlotBytes, cfg.Slots, process()
+	me.SlotBytes, me.Slots, me.Cores, me.Process = cfg.SlotBytes, cfg.Slots, cfg.Cores, process()
 	n.Profiles, err = Exchange(ctx, g, me.encode(), decodeProfile)
 	if err != nil {
 		return nil, err

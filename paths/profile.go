@@ -23,6 +23,7 @@ type Profile struct {
 	SlotBytes, Slots int
 	Settings         []Setting // that must be the same on all ranks
 	FromRank0        []byte    `json:",omitempty"` // what rank 0 decides for all
+	Cores            int       // that the ranks of the host may use
 
 	GPU        string `json:",omitempty"` // name of the rank's GPU, if it has one
 	GPUID      string `json:",omitempty"` // tells it from others

@@ -11,7 +11,6 @@ import (
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/paths"
-	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/p2p"
 )
@@ -158,9 +157,9 @@ func (n *Net) name(offers []p2p.Offer) {
 // allocate makes this rank's device memory: a board without its queues, of which only this
 // rank knows if it is not to be shared.
 func (n *Net) allocate(refused string) (err error) {
-	n.ownMemory = n.board
+	n.ownMemory = n.device
 	if refused != "" {
-		n.ownMemory = grid.Board{Ranks: 1, Near: n.board.Near, Far: n.board.Far}
+		n.ownMemory = grid.Board{Ranks: 1, Near: n.device.Near, Far: n.device.Far}
 	}
 	cfg := n.config(n.ownMemory.Zero())
 	cfg.Refused = refused
@@ -174,7 +173,7 @@ func (n *Net) config(bytes int) p2p.Config {
 
 func (n *Net) connectHost(ctx context.Context, refused string) error {
 	n.shared = p2p.NewHost(p2p.Config{
-		Driver: n.driver, Context: n.ctx, Device: n.dev, Self: n.self, Bytes: n.geometry.pinned.Bytes(), Refused: refused,
+		Driver: n.driver, Context: n.ctx, Device: n.dev, Self: n.self, Bytes: n.boards.pinned.Bytes(), Refused: refused,
 	})
 	offers, err := paths.Exchange(ctx, n.group, n.shared.Offer(), p2p.ParseHostOffer)
 	if err != nil {
@@ -196,6 +195,6 @@ func (n *Net) connectHost(ctx context.Context, refused string) error {
 	if addrs[n.rank], err = n.shared.Address(); err != nil {
 		return err
 	}
-	n.pinned = n.geometry.pinned.Links(sched.Rank(n.rank), addrs)
+	n.pinned = hostLinks{n.boards.pinned.Links(n.hosts.number(n.rank), pick(&n.hosts, n.rank, addrs)), &n.hosts}
 	return nil
 }

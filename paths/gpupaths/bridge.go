@@ -21,7 +21,7 @@ import (
 // transports of its own. The memory is allocated when a communicator is opened, since
 // allocating may wait for kernels; connections are made on first use, in the background.
 type bridgeNet struct {
-	shape      grid.Geometry
+	shape      func(peer int) grid.Geometry
 	memory     *p2p.HostMemory
 	addr       uint64
 	guard      fifo.Guard
@@ -29,6 +29,7 @@ type bridgeNet struct {
 	links      *paths.Links
 	bridge     *bridge.Bridge
 	offset     map[int]int // by peer: of its queues in memory
+	bytes      int         // of memory
 
 	mu   sync.Mutex
 	ends map[bridgeEnd]grid.End
@@ -43,11 +44,11 @@ type bridgeEnd struct {
 // connectBridge agrees with all ranks on a transport for each pair that has no path yet.
 // refused is why this rank does not allow it, "" if it does.
 func (n *Net) connectBridge(ctx context.Context, refused string) error {
-	b := &bridgeNet{shape: n.geometry.bridge, offset: map[int]int{}, ends: map[bridgeEnd]grid.End{}}
+	b := &bridgeNet{shape: func(peer int) grid.Geometry { return n.bridgeGeometry(n.rank, peer) }, offset: map[int]int{}, ends: map[bridgeEnd]grid.End{}}
 	n.bridge = b
 	b.transports = n.host.NewTransports(n.group, transport.Config{
 		Self: n.self, Key: n.group.Key(), Guard: &b.guard,
-		Limits: transport.Limits{SlotBytes: b.shape.SlotBytes, Slots: b.shape.Slots},
+		Limits: transport.Limits{SlotBytes: max(n.geometry.near.SlotBytes, n.geometry.far.SlotBytes), Slots: max(n.geometry.near.Slots, n.geometry.far.Slots)},
 	})
 	wanted := func(x, y int) bool { return n.path(x, y) == transport.NoPath }
 	agreed, err := paths.Agree(ctx, n.group, n.host.Profiles, b.transports, wanted, refused)
@@ -60,7 +61,8 @@ func (n *Net) connectBridge(ctx context.Context, refused string) error {
 	}
 	for r := range n.size {
 		if r != n.rank && wanted(n.rank, r) && reach(n.rank, r) == nil {
-			b.offset[r] = 2 * len(b.offset) * b.laneSetBytes()
+			b.offset[r] = b.bytes
+			b.bytes += 2 * laneSetBytes(b.shape(r))
 		}
 	}
 	if err := b.allocate(n); err != nil && refused == "" {
@@ -97,15 +99,11 @@ func (b *bridgeNet) allocate(n *Net) error {
 	}
 	var err error
 	b.memory = p2p.NewHost(p2p.Config{
-		Driver: n.driver, Context: n.ctx, Device: n.dev, Self: n.self, Bytes: 2 * len(b.offset) * b.laneSetBytes(),
+		Driver: n.driver, Context: n.ctx, Device: n.dev, Self: n.self, Bytes: b.bytes,
 	})
 	b.addr, err = b.memory.Address()
 	return err
 }
-
-// laneSetBytes is the memory of one direction: the queues of its lanes, then two counters for
-// each lane.
-func (b *bridgeNet) laneSetBytes() int { return b.shape.Bytes() + 2*b.shape.Lanes*grid.LaneStride }
 
 // end is one direction as a kernel sees it, and as the bridge does: a queue for each lane.
 func (b *bridgeNet) end(key bridgeEnd) (grid.End, []bridge.Queue, error) {
@@ -113,18 +111,19 @@ func (b *bridgeNet) end(key bridgeEnd) (grid.End, []bridge.Queue, error) {
 	if !ok {
 		return grid.End{}, nil, fmt.Errorf("no bridge to rank %d", key.peer)
 	}
+	shape := b.shape(key.peer)
 	if key.sends {
-		at += b.laneSetBytes()
+		at += laneSetBytes(shape)
 	}
-	post := at + b.shape.Bytes()
-	seen := post + b.shape.Lanes*grid.LaneStride
-	e := grid.End{Geometry: b.shape, Queues: b.addr + uint64(at), Post: b.addr + uint64(post), Seen: b.addr + uint64(seen)}
+	post := at + shape.Bytes()
+	seen := post + shape.Lanes*grid.LaneStride
+	e := grid.End{Geometry: shape, Queues: b.addr + uint64(at), Post: b.addr + uint64(post), Seen: b.addr + uint64(seen)}
 	memory := b.memory.Bytes()
-	queues := make([]bridge.Queue, b.shape.Lanes)
+	queues := make([]bridge.Queue, shape.Lanes)
 	for l := range queues {
 		var err error
-		queues[l], err = bridge.NewQueue(b.shape.Slots, b.shape.SlotBytes,
-			memory[at+l*b.shape.QueueBytes():][:b.shape.QueueBytes()],
+		queues[l], err = bridge.NewQueue(shape.Slots, shape.SlotBytes,
+			memory[at+l*shape.QueueBytes():][:shape.QueueBytes()],
 			memory[post+l*grid.LaneStride:][:grid.LaneStride],
 			memory[seen+l*grid.LaneStride:][:grid.LaneStride])
 		if err != nil {

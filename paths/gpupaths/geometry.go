@@ -11,33 +11,80 @@ import (
 
 // A geometry is the shapes of the queues of each kind of path, the same on all ranks.
 type geometry struct {
-	board  grid.Board // P2P: in GPU memory
-	pinned grid.Board // in host memory
-	bridge grid.Geometry
-	blocks int // of a kernel at most
+	boards map[int]boards // by the number of ranks of a host
+	near   grid.Geometry  // of bridges between ranks that are close, see hosts
+	far    grid.Geometry  // of other bridges
+	blocks int            // of a kernel at most
 }
 
-// geometryOf is the geometry for a number of ranks, whose kernels have at most this number of
-// blocks: a block for each lane.
-func geometryOf(ranks, blocks int) geometry {
-	g := geometry{
-		board: grid.DefaultBoard(ranks),
-		pinned: grid.Board{
-			Ranks: ranks,
-			Near:  grid.Geometry{Lanes: 16, Slots: 4, SlotBytes: 64 << 10},
-			Far:   grid.Geometry{Lanes: max(1, min(8, 32/ranks)), Slots: 4, SlotBytes: 64 << 10},
-		},
-		bridge: grid.Geometry{Lanes: 4, Slots: 8, SlotBytes: 128 << 10},
-		blocks: blocks,
+// boards are the queues between the ranks of one host.
+type boards struct {
+	device grid.Board // P2P: in GPU memory
+	pinned grid.Board // in host memory
+}
+
+// bridgeBytes is the most pinned memory that a rank has for bridges to ranks that are close,
+// and for others, unless there are very many.
+const bridgeBytes = 32 << 20
+
+// geometryOf is the geometry for ranks on hosts, with this number of cores on each of them at
+// least. Their kernels have at most this number of blocks: a block for each lane.
+func geometryOf(h *hosts, cores, blocks int) geometry {
+	g := geometry{boards: map[int]boards{}, blocks: blocks}
+	for _, list := range h.ranks {
+		n := len(list)
+		b := boards{
+			device: grid.DefaultBoard(n),
+			pinned: grid.Board{
+				Ranks: n,
+				Near:  grid.Geometry{Lanes: 16, Slots: 4, SlotBytes: 64 << 10},
+				Far:   grid.Geometry{Lanes: max(1, min(8, 32/n)), Slots: 4, SlotBytes: 64 << 10},
+			},
+		}
+		if len(h.ranks) > 1 {
+			b.device.MailBytes = 0 // direct kernels are for one host
+		}
+		for _, q := range []*grid.Geometry{&b.device.Near, &b.device.Far, &b.pinned.Near, &b.pinned.Far} {
+			q.Lanes = min(q.Lanes, blocks)
+		}
+		g.boards[n] = b
 	}
-	if ranks > 8 { // every pair has queues, also if it never uses them
-		g.bridge = grid.Geometry{Lanes: 1, Slots: 4, SlotBytes: 128 << 10}
+	closest, others := h.across()
+	if len(h.ranks) == 1 { // some pairs may need a bridge all the same
+		closest, others = len(h.seats)-1, len(h.seats)-1
 	}
-	for _, q := range []*grid.Geometry{&g.board.Near, &g.board.Far, &g.pinned.Near, &g.pinned.Far, &g.bridge} {
-		q.Lanes = min(q.Lanes, blocks)
+	// A lane has a goroutine for each direction.
+	lanes := max(4, min(16, cores/(2*h.most())))
+	g.near = bridgeShape(bridgeBytes, closest, min(lanes, blocks), 4)
+	g.far = bridgeShape(bridgeBytes, others, min(4, blocks), 1)
+	return g
+}
+
+// bridgeShape is the shape of the queues of bridges to a number of peers, both ways, that
+// take at most this much memory: first with fewer and smaller slots, then with fewer lanes as far
+// as least, then with still smaller slots.
+func bridgeShape(bytes, peers, lanes, least int) grid.Geometry {
+	g := grid.Geometry{Lanes: lanes, Slots: 8, SlotBytes: 128 << 10}
+	fits := func() bool { return 2*peers*laneSetBytes(g) <= bytes }
+	for g.SlotBytes > 64<<10 && !fits() { // as large as those between GPUs of a host
+		if g.Slots > 4 {
+			g.Slots /= 2
+		} else {
+			g.SlotBytes /= 2
+		}
+	}
+	for g.Lanes > least && !fits() {
+		g.Lanes--
+	}
+	for g.SlotBytes > 16<<10 && !fits() {
+		g.SlotBytes /= 2
 	}
 	return g
 }
+
+// laneSetBytes is the memory of one direction of a bridge: the queues of its lanes, then two
+// counters for each lane.
+func laneSetBytes(g grid.Geometry) int { return g.Bytes() + 2*g.Lanes*grid.LaneStride }
 
 // Describe fills in the part of a profile that is about the rank's GPU.
 func Describe(p *paths.Profile, d *gpu.Device) error {

@@ -2,28 +2,98 @@ package gpupaths
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/transport"
 )
+
+// ranksOn are profiles of ranks on hosts, a letter each.
+func ranksOn(names string) (all []paths.Profile) {
+	for r, h := range names {
+		all = append(all, paths.Profile{Info: transport.Info{Rank: r, Host: string(h)}})
+	}
+	return all
+}
 
 // Queues fit in the memory that they may take, and the blocks of ranks that share a GPU run side
 // by side.
 func TestGeometry(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 8, 16} {
-		g := geometryOf(n, 128)
-		b := bridgeNet{shape: g.bridge}
-		require.LessOrEqual(t, g.board.Bytes(), 64<<20, "%d ranks", n)
-		require.LessOrEqual(t, g.pinned.Bytes(), 64<<20, "%d ranks", n)
-		require.LessOrEqual(t, 2*(n-1)*b.laneSetBytes(), 64<<20, "%d ranks", n)
-		few := geometryOf(n, 3)
-		for _, q := range []int{few.board.Near.Lanes, few.board.Far.Lanes, few.pinned.Near.Lanes, few.pinned.Far.Lanes, few.bridge.Lanes, few.blocks} {
+		one := hostsOf(ranksOn(strings.Repeat("a", n)))
+		g := geometryOf(&one, 128, 128)
+		require.LessOrEqual(t, g.boards[n].device.Bytes(), 64<<20, "%d ranks", n)
+		require.LessOrEqual(t, g.boards[n].pinned.Bytes(), 64<<20, "%d ranks", n)
+		require.LessOrEqual(t, 2*(n-1)*laneSetBytes(g.near), 64<<20, "%d ranks", n)
+		few := geometryOf(&one, 128, 3)
+		for _, q := range []int{few.boards[n].device.Near.Lanes, few.boards[n].device.Far.Lanes, few.boards[n].pinned.Near.Lanes, few.boards[n].pinned.Far.Lanes, few.near.Lanes, few.far.Lanes, few.blocks} {
 			require.LessOrEqual(t, q, 3)
+		}
+	}
+}
+
+// The memory of a rank grows little with the number of hosts: boards are for the ranks of one
+// host, and few ranks of other hosts are close. Those have lanes for a ring inside the host too.
+func TestGeometryOfHosts(t *testing.T) {
+	for _, test := range []struct {
+		hosts, ranks int
+		lanes        int // between ranks that are close
+		most         int // bytes of bridges
+	}{{2, 8, 8, 64 << 20}, {8, 8, 8, 64 << 20}, {2, 2, 16, 64 << 20}, {128, 8, 4, 192 << 20}} {
+		var names []rune
+		for h := range test.hosts {
+			for range test.ranks {
+				names = append(names, rune('a'+h))
+			}
+		}
+		h := hostsOf(ranksOn(string(names)))
+		g := geometryOf(&h, 128, 128)
+		b := g.boards[test.ranks]
+		require.LessOrEqual(t, b.device.Bytes(), 56<<20)
+		require.Equal(t, test.lanes, g.near.Lanes, "%+v", test)
+		n := &Net{hosts: h, geometry: g}
+		for _, r := range []int{0, 1, len(names) / 2, len(names) - 1} {
+			bytes := 0
+			for p := range names {
+				if names[p] != names[r] {
+					bytes += 2 * laneSetBytes(n.bridgeGeometry(r, p))
+					require.Equal(t, n.bridgeGeometry(r, p), n.bridgeGeometry(p, r))
+				}
+			}
+			require.LessOrEqual(t, bytes, test.most, "%+v", test)
+		}
+	}
+}
+
+// Neighbours in a ring over all ranks, and in rings and log-step algorithms of a column, are
+// close, however ranks lie.
+func TestClose(t *testing.T) {
+	for _, names := range []string{"aabbcc", "abcabc", "aabbb", "abcde", "aaaabbbbccccddddeeeeffff"} {
+		all := ranksOn(names)
+		h := hostsOf(all)
+		topo := choice.TopologyOf(strings.Split(names, ""))
+		for _, key := range []choice.Key{
+			{Kind: call.AllReduce, Algo: call.Ring}, {Kind: call.AllReduce, Algo: call.Hier}, {Kind: call.AllGather, Algo: call.Hier}, {Kind: call.ReduceScatter, Algo: call.Hier},
+		} {
+			if !key.Exists(topo) {
+				continue
+			}
+			s := key.Schedule(topo)
+			for r := range all {
+				for i := range s.Len(sched.Rank(r)) {
+					if to := int(s.At(sched.Rank(r), i).Send); to >= 0 && all[to].Host != all[r].Host {
+						require.True(t, h.close(r, to), "%s: %v from %d to %d", names, key, r, to)
+					}
+				}
+			}
 		}
 	}
 }

@@ -65,19 +65,29 @@ func (n *Net) linksTo(peer sched.Rank) (gpuLink, error) {
 
 // Geometry is part of grid.Links. Where lines do not go there are no notes.
 func (n *Net) Geometry(from, to sched.Rank) grid.Geometry {
+	at, dest := n.hosts.number(int(from)), n.hosts.number(int(to))
+	here := n.geometry.boards[len(n.hosts.of(int(from)))]
 	if from != to {
 		switch n.path(int(from), int(to)) {
 		case transport.OverHost:
-			return n.geometry.pinned.Geometry(from, to)
+			return here.pinned.Geometry(at, dest)
 		case transport.OverBridge:
-			return n.geometry.bridge
+			return n.bridgeGeometry(int(from), int(to))
 		}
 	}
-	g := n.board.Geometry(from, to)
+	g := here.device.Geometry(at, dest)
 	if !n.lines(int(from), int(to)) {
 		g.NoteBytes = 0
 	}
 	return g
+}
+
+// bridgeGeometry is the shape of a bridge between two ranks.
+func (n *Net) bridgeGeometry(a, b int) grid.Geometry {
+	if n.hosts.close(a, b) {
+		return n.geometry.near
+	}
+	return n.geometry.far
 }
 
 // Mail is part of grid.Links: nil unless lines go between all pairs.
@@ -170,8 +180,8 @@ func (n *Net) Notes() []string {
 			notes[i] += " (" + why + ")"
 		}
 	}
-	if n.blocks < mostBlocks {
-		notes = append(notes, fmt.Sprintf("GPU memory: kernels of up to %d blocks, this communicator's share of the GPU (RINGO_MAX_CTAS)", n.blocks))
+	if n.geometry.blocks < mostBlocks {
+		notes = append(notes, fmt.Sprintf("GPU memory: kernels of up to %d blocks, this communicator's share of the GPU (RINGO_MAX_CTAS)", n.geometry.blocks))
 	}
 	if b := n.budget; b.Least > 0 || b.Policy != choice.PolicyDefault {
 		notes = append(notes, fmt.Sprintf("GPU memory: kernels of at least %d blocks where there is work for them (RINGO_MIN_CTAS), policy %v (RINGO_CTA_POLICY)", max(1, b.Least), b.Policy))

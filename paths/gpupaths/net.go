@@ -37,11 +37,13 @@ type Net struct {
 	dev        cuda.Device
 	self       transport.Info
 
-	paths   []transport.GPUPath // of pairs, by the index that pair gives
-	against []string            // of pairs: why there is no better path
-	links   []cuda.Link         // of pairs whose GPUs reach each other's memory
-	forced  string              // paths.Config.Lines
-	geometry
+	paths     []transport.GPUPath // of pairs, by the index that pair gives
+	against   []string            // of pairs: why there is no better path
+	hosts     hosts
+	links     []cuda.Link // of pairs whose GPUs reach each other's memory
+	forced    string      // paths.Config.Lines
+	boards                // of this host
+	geometry  geometry
 	budget    choice.Budget
 	memory    *p2p.Memory     // of this GPU, without queues
 	queues    *p2p.Range      // of this GPU, or
@@ -68,12 +70,23 @@ func Connect(ctx context.Context, g paths.Group, host *paths.Net, d *gpu.Device,
 	share.settle(budget.Most)
 	n = &Net{
 		rank: g.Rank(), size: g.Size(), group: g, host: host, self: all[g.Rank()].Info,
-		driver: d.Driver(), ctx: handle, dev: d.Handle(), geometry: geometryOf(g.Size(), budget.Most), budget: budget,
+		driver: d.Driver(), ctx: handle, dev: d.Handle(), budget: budget, hosts: hostsOf(all),
 	}
+	n.geometry = geometryOf(&n.hosts, leastCores(all), budget.Most)
+	n.boards = n.geometry.boards[len(n.hosts.of(n.rank))]
 	if missing, err = n.connect(ctx, cfg); err != nil || missing != "" {
 		return nil, missing, errors.Join(err, n.Close(true))
 	}
 	return n, "", nil
+}
+
+// leastCores is the least number of cores that a rank's host has.
+func leastCores(all []paths.Profile) int {
+	least := all[0].Cores
+	for i := range all {
+		least = min(least, all[i].Cores)
+	}
+	return least
 }
 
 // Shared reports whether ranks share a GPU.

@@ -14,8 +14,9 @@ import (
 // that with one of its peers, all ranks allocate all queues now. memory is the addresses of
 // what else the ranks have on their GPUs.
 func (n *Net) connectQueues(ctx context.Context, memory []uint64) error {
-	self := sched.Rank(n.rank)
-	if n.ownMemory.Ranks == 1 {
+	self := n.hosts.number(n.rank)
+	alone := n.ownMemory.Ranks == 1 // nobody else has this rank's queues
+	if alone {
 		self = 0
 	}
 	n.queues = p2p.NewRange(n.config(0), n.ownMemory.Pieces(self), n.sharesWithProcesses())
@@ -37,7 +38,8 @@ func (n *Net) connectQueues(ctx context.Context, memory []uint64) error {
 	if err != nil {
 		return err
 	}
-	bring := func(owner sched.Rank, piece int) error { return n.queues.Bring(&offers[owner], piece) }
+	here := n.hosts.of(n.rank)
+	bring := func(owner sched.Rank, piece int) error { return n.queues.Bring(&offers[here[owner]], piece) }
 	for _, why := range all {
 		if len(why) == 0 {
 			continue
@@ -48,12 +50,13 @@ func (n *Net) connectQueues(ctx context.Context, memory []uint64) error {
 		bring = nil
 		break
 	}
-	n.near = n.board.LinksApart(sched.Rank(n.rank), memory, at, bring)
+	number := n.hosts.number(n.rank)
+	n.near = hostLinks{n.device.LinksApart(number, pick(&n.hosts, n.rank, memory), pick(&n.hosts, n.rank, at), bring), &n.hosts}
 	n.own = n.near
-	if n.ownMemory.Ranks == 1 {
+	if alone {
 		own := bring
 		if own != nil {
-			own = func(_ sched.Rank, piece int) error { return bring(sched.Rank(n.rank), piece) }
+			own = func(_ sched.Rank, piece int) error { return bring(number, piece) }
 		}
 		n.own = ownLinks{n.ownMemory.LinksApart(0, memory[n.rank:n.rank+1], at[n.rank:n.rank+1], own)}
 	}
