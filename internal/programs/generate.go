@@ -14,7 +14,9 @@ type Limits struct {
 	MinRank int // at least so many, if not 0
 	Steps   int
 	Bytes   int
-	Comms   int // open at once
+	Comms   int  // open at once
+	Times   int  // how often the same is done again and again, with up to 4 KiB; once if 0
+	Ring    bool // always the smallest FIFO, for everything
 	Off     map[Feature]string
 }
 
@@ -56,7 +58,9 @@ func Generate(seed uint64, l Limits) *Program {
 	if g.IntN(4) > 0 {
 		p.Bytes = min(p.Bytes, 4096)
 	}
-	if g.on(Rings) && g.IntN(2) == 0 {
+	if l.Ring {
+		p.Ring, p.Args = 1, 1
+	} else if g.on(Rings) && g.IntN(2) == 0 {
 		p.Ring, p.Args = []int{0, 1}[g.IntN(2)], []int{0, 1}[g.IntN(2)]
 	}
 	g.w = newWorld(p)
@@ -88,6 +92,9 @@ func Generate(seed uint64, l Limits) *Program {
 func (g *generator) take(p *Program, s Step) {
 	if g.left(&s) {
 		return
+	}
+	if most := g.limit.Times * 4096 / max(p.Bytes, 4096); most > 1 && g.w.repeats(&s) && g.IntN(3) == 0 {
+		s.Times = 2 + g.IntN(most-1)
 	}
 	before := len(p.Steps)
 	if s.Do == Launch && !g.on(Overlap) {

@@ -13,6 +13,7 @@ type model struct {
 	*world
 	memory map[int][][Buffers]cells // by communicator and rank
 	calls  int                      // operations, those of launched graphs included
+	change bool                     // the last ones have changed memory
 }
 
 // cells are the bytes of a buffer; known tells those (1) that are not undefined (0).
@@ -24,9 +25,14 @@ func newModel(p *Program) *model {
 
 // step carries out a step, or says why it makes no sense.
 func (m *model) step(s *Step) error {
-	var launched []Step
-	if g := m.graphs[s.Graph]; s.Do == Launch && g != nil {
-		launched = g.calls
+	var calls []Step
+	switch g := m.graphs[s.Graph]; {
+	case s.Do == Launch && g != nil:
+		calls = g.calls
+	case s.Do == Call || s.Do == Message:
+		calls = []Step{*s}
+	case s.Do == Group:
+		calls = s.Calls
 	}
 	if err := m.world.step(s); err != nil {
 		return err
@@ -38,19 +44,9 @@ func (m *model) step(s *Step) error {
 		for number := range s.parts() {
 			m.allocate(number)
 		}
-	case Call, Message:
-		if m.taken[s.Stream] == nil {
-			m.carryOut(s)
-		}
-	case Group:
-		for i := range s.Calls {
-			if m.taken[s.Calls[i].Stream] == nil {
-				m.carryOut(&s.Calls[i])
-			}
-		}
-	case Launch:
-		for i := range launched {
-			m.carryOut(&launched[i])
+	case Call, Message, Group, Launch:
+		if m.taken[s.on()] == nil {
+			m.carryOutAll(calls, max(1, s.Times))
 		}
 	case Abort, Close:
 		for r := range m.memory[s.Comm] {
@@ -106,9 +102,20 @@ func pattern(p *Program, device int, t kernels.DataType) []byte {
 	return b
 }
 
+// carryOutAll does calls so many times, or until once more would change nothing.
+func (m *model) carryOutAll(calls []Step, times int) {
+	m.calls += times * len(calls)
+	m.change = true
+	for ; times > 0 && m.change; times-- {
+		m.change = false
+		for i := range calls {
+			m.carryOut(&calls[i])
+		}
+	}
+}
+
 // carryOut does a call on the memory of all ranks.
 func (m *model) carryOut(s *Step) {
-	m.calls++
 	c, memory := m.comms[s.Comm], m.memory[s.Comm]
 	if c.state != alive || s.Do == Call && s.Kind == call.Barrier {
 		return // what is undefined stays so
@@ -116,7 +123,7 @@ func (m *model) carryOut(s *Step) {
 	size := s.Type.Size()
 	if s.Do == Message {
 		in, out := memory[s.Sender][s.In], memory[s.Recver][s.Out]
-		out.put(s.OutAt*size, in.get(s.InAt*size, s.Count*size))
+		m.put(out, s.OutAt*size, in.get(s.InAt*size, s.Count*size))
 		return
 	}
 	n := len(c.members)
@@ -139,8 +146,9 @@ func (m *model) carryOut(s *Step) {
 		in, out := s.place(r, n, wide)
 		if s.Kind.Reduces() && s.inPlace() { // what is not the result is undefined
 			memory[r][s.In].forget(in.at*size, in.n*size)
+			m.change = true
 		}
-		memory[r][s.Out].put(out.at*size, s.result(ins, sum, r, out.n*size))
+		m.put(memory[r][s.Out], out.at*size, s.result(ins, sum, r, out.n*size))
 	}
 }
 
@@ -211,9 +219,13 @@ func (c cells) get(at, n int) cells {
 	return cells{bytes.Clone(c.data[at : at+n]), bytes.Clone(c.known[at : at+n])}
 }
 
-func (c cells) put(at int, from cells) {
-	copy(c.data[at:], from.data)
-	copy(c.known[at:], from.known)
+func (m *model) put(to cells, at int, from cells) {
+	data, known := to.data[at:][:len(from.data)], to.known[at:][:len(from.data)]
+	if !bytes.Equal(data, from.data) || !bytes.Equal(known, from.known) {
+		m.change = true
+		copy(data, from.data)
+		copy(known, from.known)
+	}
 }
 
 func (c cells) forget(at, n int) { clear(c.known[at : at+n]) }

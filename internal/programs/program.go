@@ -45,6 +45,7 @@ const (
 // names in a program's text.
 type Step struct {
 	Do     string `p:"-"`
+	Times  int    `p:"times"` // Call, Message, Group, Launch outside of captures: more than 1 to do it again and again
 	Comm   int    `p:"c"`
 	Graph  int    `p:"g"`
 	Stream Stream `p:"on"`
@@ -101,6 +102,14 @@ const (
 	Close      = "close"      // Comm
 	Meet       = "meet"       // the goroutines of all ranks wait for each other
 )
+
+// on is the stream of a step, for a group that of its calls.
+func (s *Step) on() Stream {
+	if len(s.Calls) > 0 {
+		return s.Calls[0].Stream
+	}
+	return s.Stream
+}
 
 // parts are the communicators that a step makes, with their members.
 func (s *Step) parts() map[int][]int {

@@ -301,8 +301,9 @@ func number(t *testing.T, name string, otherwise int) int {
 //
 // Other variables, with their defaults on the emulator and on GPUs: RINGO_PROGRAMS_SEED, the
 // first seed (1); RINGO_PROGRAMS_OPERATIONS, communicators' operations to carry out at least
-// (none; 20,000); RINGO_PROGRAMS_SECONDS, the most time (10; 60); RINGO_PROGRAMS_STEPS, the most
-// steps of a program (60; 2,000); RINGO_PROGRAMS_SHRINK, how often a failing program is tried
+// (none; 100,000); RINGO_PROGRAMS_SECONDS, the most time (10; 60); RINGO_PROGRAMS_STEPS, the most
+// steps of a program (60; 2,000); RINGO_PROGRAMS_TIMES, how often the same is done again (5; 1,000);
+// RINGO_PROGRAMS_RING=1, always the smallest FIFO (0); RINGO_PROGRAMS_SHRINK, how often a failing program is tried
 // again to make it smaller (150); RINGO_PROGRAMS_FAILURES, how many kinds of failures to look for (1);
 // RINGO_PROGRAMS_DEADLINE of one program (20s).
 func TestPrograms(t *testing.T) {
@@ -317,16 +318,18 @@ func TestPrograms(t *testing.T) {
 		require.NoError(t, err)
 		return
 	}
-	l := Limits{Ranks: 4, Steps: 60, Bytes: 16 << 10, Comms: 3, Off: off}
+	l := Limits{Ranks: 4, Steps: 60, Bytes: 16 << 10, Comms: 3, Times: 5, Off: off}
 	seconds, operations := 10, 0
 	if gputest.OnGPU() {
 		d, err := driver()
 		require.NoError(t, err)
 		n, err := d.DeviceGetCount()
 		require.NoError(t, err)
-		l.Ranks, l.MinRank, l.Steps, l.Bytes, seconds, operations = n, n, 2000, 1<<20, 60, 20_000
+		l.Ranks, l.MinRank, l.Steps, l.Bytes, l.Times, seconds, operations = n, n, 2000, 1<<20, 1000, 60, 100_000
 	}
 	l.Steps = number(t, "RINGO_PROGRAMS_STEPS", l.Steps)
+	l.Times = number(t, "RINGO_PROGRAMS_TIMES", l.Times)
+	l.Ring = number(t, "RINGO_PROGRAMS_RING", 0) > 0
 	seconds = number(t, "RINGO_PROGRAMS_SECONDS", seconds)
 	operations = number(t, "RINGO_PROGRAMS_OPERATIONS", operations)
 	seed := uint64(number(t, "RINGO_PROGRAMS_SEED", 1))

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/gputest"
 )
 
 // Programs that failed once. Faults with a B are those of the careful reading that began this
@@ -200,6 +202,9 @@ func TestRegressions(t *testing.T) {
 		t.Run(r.fault, func(t *testing.T) {
 			p, err := Parse(r.text)
 			require.NoError(t, err)
+			if gputest.OnGPU() {
+				gputest.Driver(t, gputest.Devices(p.Ranks)) // skips the test where there are fewer
+			}
 			_, err = c.try(p)
 			require.NoError(t, err)
 		})

@@ -131,6 +131,8 @@ func (s *Step) without(rank int) {
 
 // simpler are simpler forms of a step.
 var simpler = []func(*Step){
+	func(s *Step) { s.Times = 0 },
+	func(s *Step) { s.Times /= 2 },
 	func(s *Step) { s.Count = min(s.Count, 1) },
 	func(s *Step) { s.Count /= 2 },
 	func(s *Step) { s.InAt, s.OutAt = 0, 0 },

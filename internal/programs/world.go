@@ -93,6 +93,9 @@ func (w *world) step(s *Step) error {
 	if s.Stream < 0 || s.Stream >= streams || s.To < 0 || s.To >= streams || min(s.In, s.Out) < 0 || max(s.In, s.Out) >= Buffers {
 		return bad("no such stream or buffer")
 	}
+	if s.Times > 1 && !w.repeats(s) {
+		return bad("this is done once")
+	}
 	c, g := w.comms[s.Comm], w.graphs[s.Graph]
 	switch s.Do {
 	case Split, Register, Unregister, Check, Bad, Abort:
@@ -218,6 +221,15 @@ func (w *world) step(s *Step) error {
 		return bad("unknown verb")
 	}
 	return nil
+}
+
+// repeats reports whether a step may be done again and again.
+func (w *world) repeats(s *Step) bool {
+	switch s.Do {
+	case Call, Message, Group, Launch:
+		return w.taken[s.on()] == nil
+	}
+	return false
 }
 
 // uses reports whether a graph has calls of a communicator.

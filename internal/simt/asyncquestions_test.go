@@ -43,9 +43,9 @@ cp.async.bulk.wait_group 0;
 const nan, nanOther = 0x7fc00001, 0xffc00002
 
 var doubts = []doubt{
-	reduced("float32 subnormals", "add.f32", 1, 1, 0),
+	reduced("float32 subnormals", "add.f32", 1, 1, 2),
 	reduced("a float32 subnormal and one", "add.f32", 1, math.Float32bits(1), math.Float32bits(1)),
-	reduced("a result that is subnormal", "add.f32", 0x00800001, 0x80800000, 0),
+	reduced("a result that is subnormal", "add.f32", 0x00800001, 0x80800000, 1),
 	reduced("zeros of both signs", "add.f32", 0x80000000, 0, 0),
 	reduced("negative zeros", "add.f32", 0x80000000, 0x80000000, 0x80000000),
 	reduced("a NaN in memory", "add.f32", nan, math.Float32bits(1), 0x7fffffff),

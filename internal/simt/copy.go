@@ -144,7 +144,11 @@ func reduction(in *ptx.Instr) (func(old, v uint64) uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(old, v uint64) uint64 { return a.f(old, v, 0) }, nil
+	f := a.f
+	if t == ptx.F32 && a.near != nil {
+		f = a.near // subnormal numbers stay, as an H200 says, where red.global flushes them to zero
+	}
+	return func(old, v uint64) uint64 { return f(old, v, 0) }, nil
 }
 
 // decodePolicy decodes createpolicy. There are no caches here, and any policy is 0.
