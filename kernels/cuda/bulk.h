@@ -262,7 +262,10 @@ static DEVICE void store_all(const Comm &c, const Ring ring, Scalar k) {
     if (turns[x.k % depth].last) break;
     Slice s = turns[x.k % depth].slice;
     k.on = turns[x.k % depth].scaled;
-    rest(s, k, whole(s));
+    if (!sums && s.flag)
+      move(s, k, warp);
+    else
+      rest(s, k, 0, whole(s), warp);
     syncwarp();
   }
 }

@@ -2,7 +2,7 @@
 // lane: rounds, steps, slices, as in package engine. With TYPE and OP it reduces;
 // without, it only copies.
 #include "reduction.h"
-#include "turns.h"
+#include "unlike.h"
 
 #ifndef RUN
 #define RUN run
@@ -127,10 +127,11 @@ template <int n> static DEVICE void some(const Slice &s, Scalar k, u64 at, u32 s
   for (int i = 0; i < n; i++) s.store(v[i], at + i * step);
 }
 
-// Rest moves a slice from byte at on, by elements.
-static DEVICE void rest(const Slice &s, Scalar k, u64 at, u32 width = warp) {
+// Rest moves all but middle bytes after the first head, by elements.
+static DEVICE void rest(const Slice &s, Scalar k, u64 head, u64 middle, u32 width) {
 #pragma unroll 1
-  for (at += thread() * TYPE::size; at < s.n; at += width * TYPE::size) {
+  for (u64 i = thread() * TYPE::size; i + middle < s.n; i += width * TYPE::size) {
+    u64 at = i < head ? i : i + middle;
     TYPE::Bits v = 0;
     if (s.recv) v = Element::load(s.recv + at);
     if (s.src) {
@@ -142,14 +143,35 @@ static DEVICE void rest(const Slice &s, Scalar k, u64 at, u32 width = warp) {
   }
 }
 
+static DEVICE void move_unlike(const Slice &s, Scalar k, u32 width) {
+  auto vector = [&](const Slice &t, u64 at) FORCED {
+    Loose<Word> v, w;
+    if (t.recv) v.load(t.recv + at);
+    if (t.src) w.load(t.src + at);
+    Vector<Word> r;
+    if (t.recv) r = v.value();
+    if (t.src) {
+      Vector<Word> x = w.value();
+#pragma unroll
+      for (int j = 0; j < words; j++) {
+        x.word[j] = contributed_word(x.word[j], k);
+        r.word[j] = t.recv ? combined_word(r.word[j], x.word[j]) : x.word[j];
+      }
+    }
+    t.store(r, at);
+  };
+  unlike(s, width, vector, [&](const Slice &t, u64 head, u64 middle) FORCED { rest(t, k, head, middle, width); });
+}
+
 static DEVICE void move(const Slice &s, Scalar k, u32 width) {
+  if (s.all() & 15) return move_unlike(s, k, width);
   constexpr int deep = TYPE::unroll; // vectors of a thread under way; more are no faster
-  u64 vectors = s.all() & 15 ? 0 : s.n / 16, i = 0;
+  u64 vectors = s.n / 16, i = 0;
 #pragma unroll 1
   for (; deep > 1 && i + deep * width <= vectors; i += deep * width) some<deep>(s, k, 16 * (i + thread()), 16 * width);
 #pragma unroll 1
   for (i += thread(); i < vectors; i += width) some<1>(s, k, 16 * i, 0);
-  rest(s, k, 16 * vectors, width);
+  rest(s, k, 0, 16 * vectors, width);
 }
 
 #else
@@ -161,11 +183,11 @@ struct Scalar {
   bool on;
 };
 
-// One is an element of size bytes.
-template <int size> struct One {
-  decltype(Access<size>::load(0)) value;
-  DEVICE void load(u64 p) { value = Access<size>::load(p); }
-  DEVICE void store(u64 p) const { Access<size>::store(p, value); }
+// One is a byte.
+struct One {
+  u8 value;
+  DEVICE void load(u64 p) { value = Access<1>::load(p); }
+  DEVICE void store(u64 p) const { Access<1>::store(p, value); }
 };
 
 template <int n, class V> static DEVICE void some(const Slice &s, u64 at, u32 step) {
@@ -176,41 +198,32 @@ template <int n, class V> static DEVICE void some(const Slice &s, u64 at, u32 st
   for (int i = 0; i < n; i++) s.store(v[i], at + i * step);
 }
 
-// Units moves all whole units of size bytes from byte at on. It returns where they
-// end.
-template <int size, class V, int deep> static DEVICE u64 units(const Slice &s, u64 at, u32 width) {
-  u64 count = (s.n - at) / size, i = 0;
+// Rest moves all but middle bytes after the first head, by bytes.
+static DEVICE void rest(const Slice &s, Scalar, u64 head, u64 middle, u32 width) {
 #pragma unroll 1
-  for (; i + deep * width <= count; i += deep * width)
-    some<deep, V>(s, at + size * (i + thread()), size * width);
-#pragma unroll 1
-  for (i += thread(); i < count; i += width) some<1, V>(s, at + size * i, 0);
-  return at + size * count;
+  for (u64 i = thread(); i + middle < s.n; i += width) some<1, One>(s, i < head ? i : i + middle, 0);
 }
 
-static DEVICE void move(const Slice &s, Scalar, u32 width) {
+static DEVICE void move(const Slice &s, Scalar k, u32 width) {
+  constexpr int deep = 4;
   if (s.flag) return move_note(s, width);
-  u64 at = 0, all = s.all();
-  if (!(all & 15))
-    at = units<16, Vector<u32>, 4>(s, 0, width);
-  else if (!(all & 3))
-    at = units<4, One<4>, 4>(s, 0, width);
-  else if (!(all & 1))
-    at = units<2, One<2>, 4>(s, 0, width);
-  units<1, One<1>, 4>(s, at, width);
+  if (s.all() & 15) {
+    auto vector = [&](const Slice &t, u64 at) FORCED {
+      Loose<u32> v;
+      v.load((t.recv ? t.recv : t.src) + at);
+      t.store(v.value(), at);
+    };
+    return unlike(s, width, vector, [&](const Slice &t, u64 head, u64 middle) FORCED { rest(t, k, head, middle, width); });
+  }
+  u64 vectors = s.n / 16, i = 0;
+#pragma unroll 1
+  for (; i + deep * width <= vectors; i += deep * width) some<deep, Vector<u32>>(s, 16 * (i + thread()), 16 * width);
+#pragma unroll 1
+  for (i += thread(); i < vectors; i += width) some<1, Vector<u32>>(s, 16 * i, 0);
+  rest(s, k, 0, 16 * vectors, width);
 }
 
-#ifdef BULK
-
-// Rest moves a slice from byte at on, by a warp.
-static DEVICE void rest(const Slice &s, Scalar, u64 at) {
-  if (at == 0)
-    move(s, {}, warp);
-  else
-    units<1, One<1>, 1>(s, at, warp);
-}
-
-#else
+#ifndef BULK
 
 // OverArgs is engine/grid.overArgs in Go.
 struct OverArgs {
