@@ -23,5 +23,8 @@ func Call(fn uintptr, args ...uintptr) uintptr { return noFunction }
 // Callback is never called.
 func Callback(f func(uintptr)) uintptr { return noFunction }
 
+// Function is never called.
+func Function(f any) uintptr { return noFunction }
+
 // Call is never called.
 func (f *Frame) Call() { f.Result = noFunction }

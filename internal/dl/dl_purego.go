@@ -48,3 +48,7 @@ func Call(fn uintptr, args ...uintptr) uintptr {
 func Callback(f func(uintptr)) uintptr {
 	return purego.NewCallback(func(p uintptr) { f(p) })
 }
+
+// Function is a C function that calls f, whatever its integers, pointers and floats, on
+// whatever thread. Its result is f's integer, if it has one. It is never freed; see Callback.
+func Function(f any) uintptr { return purego.NewCallback(f) }

@@ -1,0 +1,169 @@
+package plugin
+
+import (
+	"unsafe"
+
+	"github.com/ringo-go/ringo/internal/dl"
+)
+
+// handleBytes is the size of the handle by which a plugin finds a listener.
+const handleBytes = 128
+
+// A caller calls a plugin's functions: for a library, a context, or one comm. It is on
+// Go's heap, since C writes into it, and used again and again, so that a call allocates
+// nothing. One goroutine at a time may use it.
+type caller struct {
+	frame dl.Frame
+	table *table
+	ctx   uintptr // of the communicator, since version 11
+	dev   int
+	comm  uintptr
+	mr    uintptr // what the plugin calls the registered memory
+
+	// What C reads and writes.
+	handle  [handleBytes]byte // a plugin keeps the state of a connect in it
+	out     uintptr
+	device  uintptr // stays 0: nothing is left to the device
+	number  int32
+	size    int32
+	tag     int32
+	config  int32 // ncclNetCommConfig_t: no traffic class is asked for
+	data    uintptr
+	bytes   uint64
+	mrs     uintptr
+	phandle uintptr // stays 0: nothing is profiled
+	props   [64]uint64
+}
+
+const noTrafficClass = -1
+
+func newCaller(t *table, ctx uintptr, dev int) *caller {
+	return &caller{table: t, ctx: ctx, dev: dev, config: noTrafficClass}
+}
+
+func addr[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
+
+// call calls a function. The output is reset first.
+func (c *caller) call(f int, args ...uintptr) Result {
+	c.frame.Fn = c.table.fn[f]
+	copy(c.frame.Args[:], args)
+	c.out = 0
+	c.frame.Call()
+	return Result(int32(c.frame.Result))
+}
+
+// init starts the plugin, since version 11 for one communicator, whose context it sets.
+func (c *caller) init(id uint64) Result {
+	switch c.table.version {
+	case 8, 9:
+		return c.call(fnInit, c.table.voice.function)
+	case 10:
+		return c.call(fnInit, c.table.voice.function, profiler())
+	}
+	r := c.call(fnInit, addr(&c.out), uintptr(id), addr(&c.config), c.table.voice.function, profiler())
+	c.ctx = c.out
+	return r
+}
+
+// finalize ends the context of a communicator.
+func (c *caller) finalize() Result {
+	if c.table.fn[fnFinalize] == 0 {
+		return 0
+	}
+	return c.call(fnFinalize, c.ctx)
+}
+
+// devices is how many the plugin has.
+func (c *caller) devices() (int, Result) {
+	r := c.call(fnDevices, addr(&c.number))
+	return int(c.number), r
+}
+
+func (c *caller) properties(dev int) (Device, Result) {
+	c.props = [len(c.props)]uint64{}
+	if r := c.call(fnGetProperties, uintptr(dev), addr(&c.props)); r != 0 {
+		return Device{Index: dev}, r
+	}
+	return c.table.device(dev, unsafe.Pointer(&c.props)), 0
+}
+
+// listen makes a listener, whose handle is then in c.handle.
+func (c *caller) listen() Result {
+	var r Result
+	if c.table.version >= 11 {
+		r = c.call(fnListen, c.ctx, uintptr(c.dev), addr(&c.handle), addr(&c.out))
+	} else {
+		r = c.call(fnListen, uintptr(c.dev), addr(&c.handle), addr(&c.out))
+	}
+	c.comm = c.out
+	return r
+}
+
+// connect tries to connect to c.handle. While c.comm is 0 it is to be called again.
+func (c *caller) connect() Result {
+	var r Result
+	switch c.table.version {
+	case 8, 9:
+		r = c.call(fnConnect, uintptr(c.dev), addr(&c.handle), addr(&c.out), addr(&c.device))
+	case 10:
+		r = c.call(fnConnect, uintptr(c.dev), addr(&c.config), addr(&c.handle), addr(&c.out), addr(&c.device))
+	default:
+		r = c.call(fnConnect, c.ctx, uintptr(c.dev), addr(&c.handle), addr(&c.out), addr(&c.device))
+	}
+	c.comm = c.out
+	return r
+}
+
+// accept tries to accept a connection of a listener. While c.comm is 0 it is to be called
+// again.
+func (c *caller) accept(listener uintptr) Result {
+	r := c.call(fnAccept, listener, addr(&c.out), addr(&c.device))
+	c.comm = c.out
+	return r
+}
+
+// register registers the memory that c.comm will use.
+func (c *caller) register(b []byte) Result {
+	r := c.call(fnRegMr, c.comm, addr(unsafe.SliceData(b)), uintptr(len(b)), hostMemory, addr(&c.out))
+	c.mr = c.out
+	return r
+}
+
+func (c *caller) deregister() Result { return c.call(fnDeregMr, c.comm, c.mr) }
+
+// isend begins to send b, registered memory. request 0 means that it cannot yet.
+func (c *caller) isend(b []byte) (request uintptr, r Result) {
+	data, n := addr(unsafe.SliceData(b)), uintptr(len(b))
+	if c.table.version >= 10 {
+		r = c.call(fnIsend, c.comm, data, n, 0, c.mr, 0, addr(&c.out))
+	} else {
+		r = c.call(fnIsend, c.comm, data, n, 0, c.mr, addr(&c.out))
+	}
+	return c.out, r
+}
+
+// irecv begins to receive at most len(b) bytes into b. request 0 means that it cannot yet.
+// One receive is posted at a time, as any plugin's maxRecvs allows.
+func (c *caller) irecv(b []byte) (request uintptr, r Result) {
+	c.data, c.bytes, c.mrs, c.tag, c.size = addr(unsafe.SliceData(b)), uint64(len(b)), c.mr, 0, int32(len(b))
+	sizes := addr(&c.bytes) // size_t
+	if c.table.version == 8 {
+		sizes = addr(&c.size) // int
+	}
+	if c.table.version >= 10 {
+		r = c.call(fnIrecv, c.comm, 1, addr(&c.data), sizes, addr(&c.tag), addr(&c.mrs), addr(&c.phandle), addr(&c.out))
+	} else {
+		r = c.call(fnIrecv, c.comm, 1, addr(&c.data), sizes, addr(&c.tag), addr(&c.mrs), addr(&c.out))
+	}
+	return c.out, r
+}
+
+// test asks whether a request is done, and how many bytes it moved.
+func (c *caller) test(request uintptr) (done bool, n int, r Result) {
+	c.number, c.size = 0, -1
+	r = c.call(fnTest, request, addr(&c.number), addr(&c.size))
+	return c.number != 0, int(c.size), r
+}
+
+// close closes c.comm by one of the functions that do.
+func (c *caller) close(f int) Result { return c.call(f, c.comm) }

@@ -1,0 +1,154 @@
+package plugin
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringo-go/ringo/fifo"
+)
+
+// A control is the control stream of a connection. Its messages are a kind, a length and so
+// many bytes.
+type control struct {
+	c      net.Conn
+	ready  chan struct{} // closed when the receiver has accepted
+	acked  chan struct{} // closed when the receiver has all slots
+	parted chan struct{} // closed at goodbye and at the end of the stream
+	last   uint64        // slots before the sender's goodbye; fixed when parted is closed
+	reason error         // fifo.ErrClosed after goodbye, else why the stream has ended; likewise
+	ended  atomic.Bool   // the stream has ended
+}
+
+// Kinds of messages.
+const (
+	sayHandle  byte = 'h' // from the receiver: device, handle
+	sayRefused byte = 'e' // from both: why there is no connection, or none any more
+	sayReady   byte = 'r' // from the receiver: it has accepted
+	sayGoodbye byte = 'g' // from both: number of slots published
+	sayAll     byte = 'a' // from the receiver: it has all that were published
+)
+
+const maxSaid = 2048
+
+func newControl(c net.Conn) *control {
+	if tcp, ok := c.(*net.TCPConn); ok { // so that a host that falls silent is found, in 20 s
+		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3})
+	}
+	return &control{c: c, ready: make(chan struct{}), acked: make(chan struct{}), parted: make(chan struct{})}
+}
+
+// say sends a message.
+func say(c net.Conn, kind byte, body []byte) error {
+	body = body[:min(len(body), maxSaid)]
+	m := binary.BigEndian.AppendUint16([]byte{kind}, uint16(len(body)))
+	_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // nobody lets it fill
+	_, err := c.Write(append(m, body...))
+	return err
+}
+
+// hear receives a message.
+func hear(r io.Reader) (kind byte, body []byte, err error) {
+	var head [3]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, nil, err
+	}
+	body = make([]byte, binary.BigEndian.Uint16(head[1:]))
+	if len(body) > maxSaid {
+		return 0, nil, fmt.Errorf("control message of %d bytes", len(body))
+	}
+	_, err = io.ReadFull(r, body)
+	return head[0], body, err
+}
+
+// read receives what the peer says until the stream ends. At the goodbye it calls bye.
+func (s *control) read(bye func()) {
+	r := bufio.NewReader(s.c)
+	part := func(reason error) {
+		if s.reason == nil {
+			s.reason = reason
+			close(s.parted)
+		}
+	}
+	for {
+		kind, body, err := hear(r)
+		switch {
+		case err != nil:
+			part(fmt.Errorf("the peer has gone: %w", err))
+		case kind == sayReady && !isClosed(s.ready):
+			close(s.ready)
+			continue
+		case kind == sayAll && !isClosed(s.acked):
+			close(s.acked)
+			continue
+		case kind == sayGoodbye && len(body) == 8 && s.reason == nil:
+			s.last = binary.BigEndian.Uint64(body)
+			part(fifo.ErrClosed)
+			bye()
+			continue
+		case kind == sayRefused:
+			part(fmt.Errorf("the peer has given up: %s", body))
+		default:
+			part(fmt.Errorf("the peer sent an unknown control message %q of %d bytes", kind, len(body)))
+		}
+		s.ended.Store(true)
+		return
+	}
+}
+
+// goodbye tells the peer that this end closes, after so many slots.
+func (s *control) goodbye(slots uint64) {
+	_ = say(s.c, sayGoodbye, binary.BigEndian.AppendUint64(nil, slots)) // a peer that is gone needs none
+}
+
+// why is the reason if the peer has parted, else nil.
+func (s *control) why() error {
+	if isClosed(s.parted) {
+		return s.reason
+	}
+	return nil
+}
+
+// verdict is why a call of the plugin has failed: a plugin often finds out before the control
+// stream does that the peer has closed or died, and calls it something else.
+func (s *control) verdict(failed error) error {
+	select {
+	case <-s.parted:
+	case <-time.After(300 * time.Millisecond):
+		return failed
+	}
+	if s.reason == fifo.ErrClosed {
+		return s.reason
+	}
+	return fmt.Errorf("%w (%w)", s.reason, failed)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// poll calls try until it is done, the peer has parted or ctx has ended.
+func (s *control) poll(ctx context.Context, try func() (done bool, err error)) error {
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		if done, err := try(); done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-s.parted:
+			return s.reason
+		case <-time.After(pause):
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package plugin
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/listen"
+)
+
+// Dial connects to peer.
+func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, error) {
+	c, err := t.dial(peer, addr)
+	if err != nil {
+		return nil, fmt.Errorf("plugin: dial rank %d: %w", peer.Rank, err)
+	}
+	return c, nil
+}
+
+func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
+	t.mu.Lock()
+	opened, closed := t.opened, t.closed
+	t.mu.Unlock()
+	switch name, _, _ := strings.Cut(string(addr), "\n"); {
+	case closed:
+		return nil, fifo.ErrClosed
+	case !opened:
+		return nil, errors.New("dial before listen")
+	case name != t.lib.Name:
+		return nil, fmt.Errorf("it uses network %q, this rank %q; give all ranks the same NCCL_NET_PLUGIN", name, t.lib.Name)
+	}
+	ctx, cancel := listen.Patience(t.cfg.Guard, t.away)
+	defer cancel()
+	var offer []byte
+	var conn net.Conn
+	request := &listen.Request{From: t.cfg.Self.Rank, To: peer.Rank, Limits: t.cfg.Limits}
+	err := listen.Retry(ctx, func() (err error) {
+		conn, err = listen.Dial(ctx, "tcp", t.scoped(addr), t.cfg.Key, protocol, request, func(c net.Conn) (err error) {
+			offer, err = hearHandle(c)
+			return err
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t.connect(ctx, conn, peer.Rank, offer)
+}
+
+// hearHandle receives the answer of a listener: its device and handle.
+func hearHandle(c net.Conn) ([]byte, error) {
+	kind, body, err := hear(c)
+	switch {
+	case err != nil:
+		return nil, err
+	case kind == sayRefused:
+		return nil, &listen.Refusal{Reason: string(body)}
+	case kind != sayHandle || len(body) != 4+handleBytes:
+		return nil, &listen.Refusal{Reason: fmt.Sprintf("with an unknown control message %q of %d bytes", kind, len(body))}
+	}
+	return body, nil
+}
+
+// connect has the plugin connect to the handle in an offer.
+func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer []byte) (*sendConn, error) {
+	// The device of the same number: that is how rails are wired.
+	dev := t.devices[int(binary.BigEndian.Uint32(offer))%len(t.devices)]
+	dev.conns.Add(1) // the listener has counted already; do not fail here
+	c := newSendConn(newHalf(t, dev, peer, conn))
+	if !t.background(func() { c.ctl.read(func() {}) }) {
+		conn.Close()
+		dev.conns.Add(-1)
+		return nil, fifo.ErrClosed
+	}
+	copy(c.call.handle[:], offer[4:])
+	err := c.setUp(ctx, fnConnect, c.call.connect)
+	if err == nil {
+		err = c.register(ctx)
+	}
+	if err == nil {
+		err = c.ctl.poll(ctx, func() (bool, error) { return isClosed(c.ctl.ready), nil })
+	}
+	if err != nil && isClosed(c.ctl.ready) && c.ctl.why() == fifo.ErrClosed {
+		c.over, err = true, nil // it has closed already, which the first Publish says
+	}
+	if err != nil {
+		c.half.end(fnCloseSend)
+		return nil, err
+	}
+	t.enlist(c)
+	if !t.keep(c) {
+		c.Close()
+		return nil, fifo.ErrClosed
+	}
+	return c, nil
+}
+
+// setUp calls connect or accept until there is a comm.
+func (h *half) setUp(ctx context.Context, f int, try func() Result) error {
+	_, err := abandon(ctx, func() (struct{}, error) {
+		return struct{}{}, h.ctl.poll(ctx, func() (bool, error) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			err := h.result(f, try())
+			return h.call.comm != 0, err
+		})
+	}, func(struct{}) {})
+	var known *Error
+	if err == nil || errors.As(err, &known) || h.ctl.why() != nil {
+		return err
+	}
+	e := h.t.lib.error(f, h.dev, h.peer, 0)
+	e.Err = err
+	return e
+}
+
+// scoped is the address to dial, with the zone without which a link-local one means nothing.
+func (t *Transport) scoped(addr []byte) string {
+	_, where, _ := strings.Cut(string(addr), "\n")
+	door, place, _ := strings.Cut(where, "#")
+	a, err := netip.ParseAddrPort(door)
+	if err != nil || !a.Addr().Is6() || !a.Addr().IsLinkLocalUnicast() {
+		return where
+	}
+	return netip.AddrPortFrom(a.Addr().WithZone(t.place.Zone()), a.Port()).String() + "#" + place
+}

@@ -1,0 +1,114 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringo-go/ringo/fifo"
+)
+
+// maxRequests is how many sends or receives a comm may have outstanding: what NCCL promises
+// plugins (NCCL_NET_MAX_REQUESTS).
+const maxRequests = 32
+
+// closeTime is how long a plugin may take to close a connection.
+const closeTime = 5 * time.Second
+
+// A half is what both ends of a connection have.
+type half struct {
+	t    *Transport
+	dev  *Device
+	peer int
+	ctl  *control
+	ring *ring
+	max  int // payload of a slot
+
+	mu       sync.Mutex // around calls of the plugin
+	call     *caller    // under mu
+	over     bool       // the comm is closed; under mu
+	err      error      // of the plugin; under mu
+	requests []uintptr  // by slot; 0 for none; under mu
+
+	closed atomic.Bool
+	told   atomic.Bool // the peer was told of err
+}
+
+func newHalf(t *Transport, dev *Device, peer int, c net.Conn) *half {
+	return &half{
+		t: t, dev: dev, peer: peer, ctl: newControl(c), max: t.cfg.Limits.SlotBytes,
+		ring: newRing(t.cfg.Limits), call: newCaller(&t.lib.table, t.ctx, dev.Index), requests: make([]uintptr, t.cfg.Limits.Slots),
+	}
+}
+
+// register has the plugin register the ring.
+func (h *half) register(ctx context.Context) error {
+	_, err := abandon(ctx, func() (struct{}, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return struct{}{}, h.result(fnRegMr, h.call.register(h.ring.memory))
+	}, func(struct{}) {})
+	return err
+}
+
+// result is an error for what a function has returned.
+func (h *half) result(f int, r Result) error {
+	if r == 0 {
+		return nil
+	}
+	return h.t.lib.error(f, h.dev, h.peer, r)
+}
+
+// fail remembers the error of a call on the data path.
+func (h *half) fail(f int, r Result) { h.err = h.result(f, r) }
+
+// alive is nil while the end may be used.
+func (h *half) alive() error {
+	if h.closed.Load() {
+		return fifo.ErrClosed
+	}
+	return h.t.cfg.Guard.Aborted()
+}
+
+// blame is the error of an end whose plugin has failed.
+func (h *half) blame(err error) error {
+	if err := h.alive(); err != nil {
+		return err
+	}
+	if err = h.ctl.verdict(err); h.closed.Load() {
+		return fifo.ErrClosed
+	}
+	if h.ctl.why() == nil && !h.told.Swap(true) {
+		_ = say(h.ctl.c, sayRefused, []byte(err.Error())) // the peer waits for nothing more
+	}
+	return err
+}
+
+// end closes the comm by the function that does, and the control stream.
+func (h *half) end(closing int) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), closeTime, fmt.Errorf("not done in %v", closeTime))
+	defer cancel()
+	_, err := abandon(ctx, func() (struct{}, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.over = true
+		var errs []error
+		if h.call.comm != 0 {
+			if h.call.mr != 0 {
+				errs = append(errs, h.result(fnDeregMr, h.call.deregister()))
+			}
+			errs = append(errs, h.result(closing, h.call.close(closing)))
+		}
+		h.ring.free()
+		return struct{}{}, errors.Join(errs...)
+	}, func(struct{}) {})
+	if err != nil {
+		h.t.log.Warn("plugin: close", "rank", h.t.cfg.Self.Rank, "peer", h.peer, "err", err)
+	}
+	h.ctl.c.Close()
+	h.dev.conns.Add(-1)
+}

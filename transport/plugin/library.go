@@ -1,0 +1,255 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringo-go/ringo/internal/dl"
+)
+
+// DefaultFile is what is loaded if NCCL_NET_PLUGIN is not set.
+const DefaultFile = "libnccl-net.so"
+
+// Files are the files that a value of NCCL_NET_PLUGIN names, in order of preference: a comma
+// list of paths, file names and suffixes ("aws" is libnccl-net-aws.so). "none" adds nothing,
+// and "" is DefaultFile.
+func Files(value string) []string {
+	if strings.TrimSpace(value) == "" {
+		return []string{DefaultFile}
+	}
+	var files []string
+	for word := range strings.SplitSeq(value, ",") {
+		switch word = strings.TrimSpace(word); {
+		case word == "", strings.EqualFold(word, "none"):
+		case strings.Contains(word, "/"), strings.HasPrefix(word, "lib"), strings.HasSuffix(word, ".so"):
+			files = append(files, word)
+		default:
+			files = append(files, "libnccl-net-"+word+".so")
+		}
+	}
+	return files
+}
+
+// A Device is a network card as a plugin describes it.
+type Device struct {
+	Index    int
+	Name     string
+	PCIPath  string
+	Speed    int // Mbit/s
+	MaxConns int
+	MaxRecvs int // of a grouped receive
+	MaxBytes int // of a message
+
+	memory  int // kinds of memory that it takes
+	offload int // 0 if the host moves the data
+	flush   bool
+	conns   *atomic.Int32 // open now
+}
+
+func (d *Device) String() string { return fmt.Sprintf("%d %s", d.Index, d.Name) }
+
+// A Library is a plugin that was loaded and has started. It stays until the process ends.
+type Library struct {
+	File    string
+	Version int    // of its table
+	Name    string // of the network: "Libfabric"
+	Devices []Device
+
+	table table
+	inits sync.Mutex // one init at a time
+}
+
+var libraries = struct {
+	sync.Mutex
+	byFile map[string]func() (*Library, error)
+}{byFile: map[string]func() (*Library, error){}}
+
+// startTime is how long a plugin may take for init and for listing its devices.
+const startTime = 20 * time.Second
+
+// Load loads a plugin, has it start, and asks for its devices. A process does that once for
+// each file; a plugin that failed is not asked again. Errors are of type *Error.
+func Load(file string, log *slog.Logger) (*Library, error) {
+	libraries.Lock()
+	load := libraries.byFile[file]
+	if load == nil {
+		load = sync.OnceValues(func() (*Library, error) { return loadFirst(file, log) })
+		libraries.byFile[file] = load
+	}
+	libraries.Unlock()
+	l, err := load()
+	if err == nil && log != nil {
+		l.table.voice.log.Store(log)
+	}
+	return l, err
+}
+
+func loadFirst(file string, log *slog.Logger) (*Library, error) {
+	handle, err := dl.Open(file)
+	if err != nil {
+		return nil, &Error{File: file, Peer: -1, Err: err}
+	}
+	l := &Library{File: file}
+	if l.table, err = findTable(handle); err != nil {
+		return nil, &Error{File: file, Version: l.table.version, Peer: -1, Err: err}
+	}
+	l.Version, l.Name, l.table.voice = l.table.version, l.table.name, newVoice()
+	l.table.voice.log.Store(log)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), startTime, fmt.Errorf("not done in %v", startTime))
+	defer cancel()
+	l.Devices, err = abandon(ctx, func() ([]Device, error) { return l.start() }, func([]Device) {})
+	if err == nil {
+		return l, nil
+	}
+	if !errors.As(err, new(*Error)) {
+		err = l.failed("init", err)
+	}
+	return nil, err
+}
+
+// start calls init and describes the devices.
+func (l *Library) start() ([]Device, error) {
+	c := newCaller(&l.table, 0, 0)
+	l.table.voice.said()
+	if r := c.init(0); r != 0 {
+		return nil, l.error(fnInit, nil, -1, r)
+	}
+	n, r := c.devices()
+	switch {
+	case r != 0:
+		return nil, l.error(fnDevices, nil, -1, r)
+	case n <= 0:
+		return nil, l.failed("devices", errors.New("it has no device"))
+	}
+	devices := make([]Device, n)
+	for i := range devices {
+		d, r := c.properties(i)
+		if r != 0 {
+			return nil, l.error(fnGetProperties, &d, -1, r)
+		}
+		d.conns = new(atomic.Int32)
+		devices[i] = d
+	}
+	return devices, nil
+}
+
+// usable are the devices that can carry messages of n bytes of host memory; the error says
+// what is wrong with the others.
+func (l *Library) usable(n int) (usable []*Device, err error) {
+	var reasons []string
+	for i := range l.Devices {
+		d := &l.Devices[i]
+		switch {
+		case d.memory&hostMemory == 0:
+			reasons = append(reasons, fmt.Sprintf("device %v takes no host memory", d))
+		case d.offload != 0:
+			reasons = append(reasons, fmt.Sprintf("device %v needs a part of its own on the GPU (type %d)", d, d.offload))
+		case d.MaxRecvs < 1:
+			reasons = append(reasons, fmt.Sprintf("device %v receives %d messages at a time", d, d.MaxRecvs))
+		case d.MaxBytes < n:
+			reasons = append(reasons, fmt.Sprintf("device %v carries messages of %d bytes, slots need %d (RINGO_SLOT_BYTES makes them smaller)", d, d.MaxBytes, n))
+		default:
+			usable = append(usable, d)
+		}
+	}
+	if len(usable) == 0 {
+		return nil, l.failed("getProperties", errors.New(strings.Join(reasons, ", ")))
+	}
+	return usable, nil
+}
+
+// open starts the plugin for a communicator, since version 11; earlier ones start once.
+func (l *Library) open(id uint64) (ctx uintptr, err error) {
+	if l.Version < 11 {
+		return 0, nil
+	}
+	l.inits.Lock()
+	defer l.inits.Unlock()
+	c := newCaller(&l.table, 0, 0)
+	l.table.voice.said()
+	if r := c.init(id); r != 0 {
+		return 0, l.error(fnInit, nil, -1, r)
+	}
+	return c.ctx, nil
+}
+
+// close ends what open has started.
+func (l *Library) close(ctx uintptr) error {
+	if l.Version < 11 {
+		return nil
+	}
+	l.inits.Lock()
+	defer l.inits.Unlock()
+	if r := newCaller(&l.table, ctx, 0).finalize(); r != 0 {
+		return l.error(fnFinalize, nil, -1, r)
+	}
+	return nil
+}
+
+// error is a call that has failed, with what the plugin said about it.
+func (l *Library) error(f int, d *Device, peer int, r Result) *Error {
+	e := &Error{File: l.File, Version: l.Version, Call: functionNames[f], Peer: peer, Result: r, Said: l.table.voice.said()}
+	if d != nil {
+		e.Device = d.String()
+	}
+	return e
+}
+
+// failed is an error that no call has returned.
+func (l *Library) failed(call string, err error) *Error {
+	return &Error{File: l.File, Version: l.Version, Call: call, Peer: -1, Err: err}
+}
+
+// abandon carries f out on a goroutine of its own and gives up when ctx has ended: a plugin may
+// not block, but some do. Then undo is called with what f gives in the end.
+func abandon[T any](ctx context.Context, f func() (T, error), undo func(T)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	left := make(chan struct{})
+	go func() {
+		v, err := f()
+		done <- result{v, err}
+		select {
+		case <-left:
+		default:
+			return
+		}
+		select {
+		case r := <-done:
+			if r.err == nil {
+				undo(r.value)
+			}
+		default:
+		}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+	}
+	select { // f looks at ctx too, where it can
+	case r := <-done:
+		return r.value, r.err
+	case <-time.After(grace):
+	}
+	close(left)
+	select {
+	case r := <-done:
+		return r.value, r.err
+	default:
+	}
+	var zero T
+	return zero, fmt.Errorf("the plugin has not returned from its function: %w", context.Cause(ctx))
+}
+
+// grace is how long after the end of its time a function that looks at it may take to return.
+const grace = 200 * time.Millisecond

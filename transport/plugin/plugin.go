@@ -1,0 +1,260 @@
+// Package plugin is the transport over NCCL's network plugins (libnccl-net.so): libraries in C
+// that vendors of networks write for NCCL, with tables of functions of version 8 to 11. It is
+// for package paths. The trap: a plugin is code of others in this process; one that blocks
+// where it may not, or writes where it may not, is not found out here.
+//
+// A connection is one-way: slots flow from the side that dialled. Each has a control stream,
+// a socket over which the two ends prove that they know the key, exchange the plugin's
+// handle, and say goodbye; plugins do none of that. A slot is one message of the plugin: a
+// header and the payload. The receiver posts a receive for every slot that is free, and so
+// the sender, whose sends end when there is such a receive, is held back.
+//
+// Plugins make progress in test only. Who waits for a slot calls it for its own connection
+// and for the sends of all others; while nobody waits, the proxy does (proxy.go).
+package plugin
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/auth"
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/listen"
+)
+
+// protocol is the context of the handshake (see internal/auth). Its number changes with the
+// format of the control stream and of messages.
+const protocol = "ringo plugin 1"
+
+// Options are what a transport needs besides its plugin.
+type Options struct {
+	// Listen opens the listener of the control streams, and gives the zone of link-local
+	// peers. Kind names it: transports of one kind share one. nil is a port on loopback.
+	Listen func() (l net.Listener, zone string, err error)
+	Kind   string
+}
+
+// Transport is the plugin transport of one rank of one communicator.
+type Transport struct {
+	cfg     transport.Config
+	opt     Options
+	lib     *Library
+	log     *slog.Logger
+	warn    *auth.Log // for events that strangers can cause
+	arrived *listen.Arrivals[*recvConn]
+
+	mu      sync.Mutex
+	addr    []byte // nil before Listen
+	place   *listen.Place
+	devices []*Device // that are used in turns
+	turn    int
+	ctx     uintptr // the plugin's, since version 11
+	opened  bool    // ctx
+	ends    map[end]struct{}
+	closed  bool // Close has begun
+	waiting bool // Close waits for work
+
+	senders atomic.Pointer[[]*sendConn] // open ones
+	busy    atomic.Int32                // those whose sends are not done
+	parked  atomic.Bool                 // the proxy waits for
+	wake    chan struct{}
+
+	away chan struct{}  // closed by Close
+	work sync.WaitGroup // goroutines of this transport
+}
+
+type end interface{ Close() error }
+
+// New makes a transport. It costs nothing until Listen.
+func New(cfg transport.Config, lib *Library, o Options) *Transport {
+	t := &Transport{
+		cfg: cfg, opt: o, lib: lib, log: cfg.Log,
+		arrived: listen.NewArrivals[*recvConn](),
+		ends:    make(map[end]struct{}),
+		wake:    make(chan struct{}, 1),
+		away:    make(chan struct{}),
+	}
+	if t.log == nil {
+		t.log = slog.New(slog.DiscardHandler)
+	}
+	if t.cfg.Guard == nil {
+		t.cfg.Guard = new(fifo.Guard)
+	}
+	if t.opt.Listen == nil {
+		t.opt.Kind = "loopback"
+		t.opt.Listen = func() (net.Listener, string, error) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			return l, "", err
+		}
+	}
+	t.senders.Store(new([]*sendConn))
+	t.warn = auth.NewLog(t.log)
+	return t
+}
+
+// Name is "plugin".
+func (t *Transport) Name() string { return "plugin" }
+
+// Reach is nil for all ranks.
+func (t *Transport) Reach(a, b transport.Info) error { return nil }
+
+// Listen starts the plugin for this communicator and opens the listener of control streams.
+func (t *Transport) Listen() (addr []byte, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("plugin: listen: %w", err)
+		}
+	}()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch l := t.cfg.Limits; {
+	case t.closed:
+		return nil, fifo.ErrClosed
+	case t.addr != nil:
+		return t.addr, nil
+	case l.Slots < 2 || l.SlotBytes < 1 || l.SlotBytes > maxSlotBytes:
+		return nil, fmt.Errorf("limits %+v: want at least 2 slots of 1 to %d bytes", l, maxSlotBytes)
+	}
+	if err := t.open(); err != nil {
+		return nil, err
+	}
+	ready := make(chan struct{})
+	defer close(ready)
+	var p *listen.Place
+	p, err = listen.Enter("plugin "+t.opt.Kind, t.opt.Listen, t.warn, func(c net.Conn) {
+		<-ready
+		t.receive(c, p)
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.place = p
+	t.addr = []byte(t.lib.Name + "\n" + p.Addr())
+	return t.addr, nil
+}
+
+// open starts the plugin for this communicator. The caller holds mu.
+func (t *Transport) open() (err error) {
+	if t.devices, err = t.lib.usable(headerLen + t.cfg.Limits.SlotBytes); err != nil {
+		return err
+	}
+	mac := hmac.New(sha256.New, t.cfg.Key)
+	mac.Write([]byte("ringo plugin's number of a communicator"))
+	if t.ctx, err = t.lib.open(binary.LittleEndian.Uint64(mac.Sum(nil))); err != nil {
+		return err
+	}
+	t.opened = true
+	t.work.Go(t.proxy)
+	return nil
+}
+
+// device is the next device in turn with room for another connection.
+func (t *Transport) device() (*Device, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for range t.devices {
+		d := t.devices[t.turn%len(t.devices)]
+		t.turn++
+		if d.take() {
+			return d, nil
+		}
+	}
+	return nil, t.lib.failed("listen", fmt.Errorf("all %d devices have as many connections as they take", len(t.devices)))
+}
+
+// take counts a connection of the device, if it takes another one.
+func (d *Device) take() bool {
+	if d.conns.Add(1) > int32(d.MaxConns) && d.MaxConns > 0 {
+		d.conns.Add(-1)
+		return false
+	}
+	return true
+}
+
+// Accept waits until peer has dialled. The errors are those of the Guard and, after Close,
+// fifo.ErrClosed.
+func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
+	c, err := t.arrived.Take(peer.Rank, t.cfg.Guard)
+	if err != nil {
+		return nil, fmt.Errorf("plugin: accept rank %d: %w", peer.Rank, err)
+	}
+	return c, nil
+}
+
+// Close ends all connections. Slots that were published before still reach peers that go on
+// (see lingerTime).
+func (t *Transport) Close() error {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		t.work.Wait()
+		return nil
+	}
+	t.closed = true
+	ends, place := t.ends, t.place
+	t.ends, t.place = nil, nil
+	close(t.away)
+	t.mu.Unlock()
+	if place != nil {
+		place.Shut()
+	}
+	t.arrived.Close()
+	for e := range ends {
+		_ = e.Close() // the end is gone either way
+	}
+	if place != nil {
+		place.Wait()
+	}
+	t.mu.Lock()
+	t.waiting = true
+	t.mu.Unlock()
+	t.work.Wait()
+	if t.opened {
+		return t.lib.close(t.ctx)
+	}
+	return nil
+}
+
+// keep remembers an end until it is forgotten or Close. It returns false after Close.
+func (t *Transport) keep(e end) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.ends[e] = struct{}{}
+	}
+	return !t.closed
+}
+
+func (t *Transport) forget(e end) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.ends, e)
+}
+
+// background runs f in a goroutine that Close waits for. False means that Close is already
+// past that, and f was not run.
+func (t *Transport) background(f func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.waiting {
+		return false
+	}
+	t.work.Go(f)
+	return true
+}
+
+func (t *Transport) isClosed() bool {
+	select {
+	case <-t.away:
+		return true
+	default:
+		return false
+	}
+}

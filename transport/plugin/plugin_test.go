@@ -1,0 +1,327 @@
+//go:build linux && (amd64 || arm64) && !ringo_nogpu
+
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/transporttest"
+)
+
+var loose = transporttest.Options{Loose: true}
+
+func TestConformance(t *testing.T) {
+	for _, v := range []int{8, 11} {
+		t.Run(fmt.Sprint("v", v), func(t *testing.T) {
+			f := newFake(t, version(v))
+			transporttest.Conformance(t, open(f.load(t)), loose)
+			f.clean(t, contexts(v))
+		})
+	}
+}
+
+func TestProcesses(t *testing.T) { transporttest.Processes(t, open(newFake(t, version(11)).load(t))) }
+
+func BenchmarkProcesses(b *testing.B) {
+	transporttest.BenchProcesses(b, open(newFake(b, version(11)).load(b)))
+}
+
+// two are two ranks of one process, and what they need to talk.
+func two(t *testing.T, l *Library, limits transport.Limits) (ranks [2]*Transport, infos [2]transport.Info, addrs [2][]byte) {
+	t.Helper()
+	for r := range ranks {
+		infos[r] = transport.Info{Rank: r, Host: "host", Process: "process"}
+		guard := new(fifo.Guard)
+		guard.Begin(20 * time.Second)
+		ranks[r] = New(transport.Config{Self: infos[r], Key: []byte("a secret of thirty-two bytes: ok"), Limits: limits, Guard: guard}, l, Options{})
+		t.Cleanup(func() { ranks[r].Close() })
+		var err error
+		addrs[r], err = ranks[r].Listen()
+		require.NoError(t, err)
+	}
+	return ranks, infos, addrs
+}
+
+// pair is a connection from rank 0 to rank 1.
+func pair(t *testing.T, l *Library, limits transport.Limits) (send transport.SendConn, recv transport.RecvConn, err error) {
+	t.Helper()
+	ranks, infos, addrs := two(t, l, limits)
+	if send, err = ranks[0].Dial(infos[1], addrs[1]); err != nil {
+		return nil, nil, err
+	}
+	recv, err = ranks[1].Accept(infos[0])
+	require.NoError(t, err)
+	return send, recv, nil
+}
+
+// exchange sends messages through a connection and looks at what arrives.
+func exchange(send transport.SendConn, recv transport.RecvConn, messages int) error {
+	size := func(i int) int { return i * 37 % 300 }
+	var g errgroup.Group
+	g.Go(func() error {
+		for i := range messages {
+			b, err := send.Reserve(size(i))
+			if err != nil {
+				return fmt.Errorf("message %d: %w", i, err)
+			}
+			copy(b.Bytes(), bytes.Repeat([]byte{byte(i)}, size(i)))
+			if err := send.Publish(transport.Stamp{uint64(i), 1}); err != nil {
+				return fmt.Errorf("message %d: %w", i, err)
+			}
+		}
+		return nil
+	})
+	g.Go(func() error {
+		for i := range messages {
+			b, stamp, err := recv.Next()
+			if err != nil {
+				return fmt.Errorf("message %d: %w", i, err)
+			}
+			if want := bytes.Repeat([]byte{byte(i)}, size(i)); stamp[0] != uint64(i) || !bytes.Equal(b.Bytes(), want) {
+				return fmt.Errorf("message %d: %d bytes with stamp %v arrived", i, b.Len(), stamp)
+			}
+			if err := recv.Release(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// Every version carries messages; so does a plugin that is slow to do anything. Queues are
+// deeper than what a plugin takes at a time.
+func TestVersions(t *testing.T) {
+	for _, v := range versions {
+		for _, delay := range []int{0, 3} {
+			t.Run(fmt.Sprintf("v%d delay %d", v.number, delay), func(t *testing.T) {
+				f := newFake(t, version(v.number))
+				f.set(t, "", 0, delay)
+				l := f.load(t)
+				require.Equal(t, v.number, l.Version)
+				require.Equal(t, "Test", l.Name)
+				require.Len(t, l.Devices, 2)
+				d := l.Devices[1]
+				d.conns = nil
+				require.Equal(t, Device{
+					Index: 1, Name: "test1", PCIPath: "/sys/devices/test1", Speed: 10000, MaxConns: 1000, MaxRecvs: 1, MaxBytes: 1<<31 - 1, memory: hostMemory,
+				}, d)
+				t.Run("traffic", func(t *testing.T) {
+					send, recv, err := pair(t, l, transport.Limits{SlotBytes: 300, Slots: 40})
+					require.NoError(t, err)
+					require.NoError(t, exchange(send, recv, 500))
+				})
+				f.clean(t, contexts(v.number))
+			})
+		}
+	}
+}
+
+// Each call that fails is an error that says what, where and with whom.
+func TestFailures(t *testing.T) {
+	limits := transport.Limits{SlotBytes: 300, Slots: 4}
+	for _, c := range []struct {
+		call  string
+		after int
+		want  string // in the error, besides the file, the version and the remedy
+	}{
+		{"init", 0, "init: system error (2)"},
+		{"devices", 0, "devices: system error (2)"},
+		{"getProperties", 1, "getProperties: device 1 : system error (2)"},
+		{"init", 1, "init: system error (2)"}, // of a communicator
+		{"listen", 0, "listen: device 0 test0: rank 0: system error (2)"},
+		{"accept", 0, "accept: device 0 test0: rank 0: system error (2)"},
+		{"connect", 0, "connect: device 0 test0: rank 1: system error (2)"},
+		{"regMr", 0, "regMr: device 0 test0: rank"},
+		{"irecv", 0, "irecv: device 0 test0: rank 0: system error (2)"},
+		{"isend", 3, "isend: device 0 test0: rank 1: system error (2)"},
+		{"irecv", 9, "irecv: device 0 test0: rank 0: system error (2)"},
+		{"test", 20, "test: device 0 test0: rank"},
+	} {
+		t.Run(fmt.Sprintf("%s after %d", c.call, c.after), func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, version(11))
+			f.set(t, c.call, c.after, 0)
+			err := func() error {
+				l, err := Load(f.file, nil)
+				if err != nil {
+					return err
+				}
+				tr := New(transport.Config{Limits: limits}, l, Options{})
+				defer tr.Close()
+				if _, err := tr.Listen(); err != nil {
+					return err
+				}
+				send, recv, err := pair(t, l, limits)
+				if err != nil {
+					return err
+				}
+				err = exchange(send, recv, 100)
+				send.Close()
+				recv.Close()
+				return err
+			}()
+			require.ErrorContains(t, err, c.want)
+			require.ErrorContains(t, err, "network plugin libnccl-net-test.so (v11): ")
+			require.ErrorContains(t, err, "NCCL_NET_PLUGIN=none")
+			require.ErrorContains(t, err, `it said "NET/Test : `+c.call+` of 11 passed 99% 0.5 on purpose"`)
+			if known, ok := errors.AsType[*Error](err); ok {
+				require.Equal(t, c.call, known.Call)
+				require.Equal(t, Result(2), known.Result)
+			} else { // the peer's, by the control stream
+				require.Regexp(t, "refused:|the peer has given up:", err.Error())
+			}
+			require.Zero(t, f.call(t, "faults"))
+		})
+	}
+}
+
+// Closing goes on when the plugin fails to, and says so.
+func TestFailuresOfClose(t *testing.T) {
+	for _, call := range []string{"deregMr", "closeSend", "closeRecv", "closeListen", "finalize"} {
+		f := newFake(t, version(11))
+		l := f.load(t)
+		ranks, infos, addrs := two(t, l, transport.Limits{SlotBytes: 300, Slots: 4})
+		f.set(t, call, 0, 0)
+		send, err := ranks[0].Dial(infos[1], addrs[1])
+		require.NoError(t, err)
+		recv, err := ranks[1].Accept(infos[0])
+		require.NoError(t, err)
+		require.NoError(t, exchange(send, recv, 10))
+		require.NoError(t, send.Close())
+		require.NoError(t, recv.Close())
+		err = errors.Join(ranks[0].Close(), ranks[1].Close())
+		require.Equal(t, call == "finalize", err != nil, "%s: %v", call, err)
+	}
+}
+
+// What cannot be a network is said when it is loaded or listened on.
+func TestUnusable(t *testing.T) {
+	_, err := Load("libnccl-net-that-is-not-there.so", nil)
+	require.ErrorContains(t, err, "network plugin libnccl-net-that-is-not-there.so: open library: ")
+	require.ErrorContains(t, err, "NCCL_NET_PLUGIN=none")
+	_, err = Load(newFake(t, "WITHOUT_TABLE").file, nil)
+	require.ErrorContains(t, err, "it exports none of ncclNetPlugin_v8 to v11")
+	_, err = Load(newFake(t, version(9), "WITHOUT_CONNECT").file, nil)
+	require.ErrorContains(t, err, "network plugin libnccl-net-test.so (v9): its table has no connect")
+
+	const host, cuda = hostMemory, deviceMemory
+	for _, c := range []struct {
+		recvs, comms, memory, offload, bytes uintptr
+		want                                 string
+	}{
+		{1, 9, cuda, 0, 0, "device 0 test0 takes no host memory, device 1 test1 takes no host memory"},
+		{0, 9, host, 0, 0, "device 0 test0 receives 0 messages at a time"},
+		{1, 9, host, 1, 0, "device 0 test0 needs a part of its own on the GPU (type 1)"},
+		{1, 9, host, 0, 100, "device 0 test0 carries messages of 100 bytes, slots need 332 (RINGO_SLOT_BYTES makes them smaller)"},
+		{8, 9, host | cuda, 0, 332, ""},
+	} {
+		f := newFake(t, version(11))
+		f.call(t, "device", c.recvs, c.comms, c.memory, c.offload, c.bytes)
+		tr := New(transport.Config{Limits: transport.Limits{SlotBytes: 300, Slots: 4}}, f.load(t), Options{})
+		_, err := tr.Listen()
+		require.NoError(t, tr.Close())
+		if c.want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, c.want)
+	}
+}
+
+// Connections are spread over the devices, and no device gets more than it takes.
+func TestDevices(t *testing.T) {
+	f := newFake(t, version(11))
+	f.call(t, "device", 1, 2, hostMemory, 0, 0) // each end of a connection counts
+	l := f.load(t)
+	ranks, infos, addrs := two(t, l, transport.Limits{SlotBytes: 300, Slots: 4})
+	var sends []transport.SendConn
+	for i := range 2 {
+		send, err := ranks[0].Dial(infos[1], addrs[1])
+		require.NoError(t, err)
+		require.Equal(t, i, send.(*sendConn).dev.Index)
+		sends = append(sends, send)
+	}
+	_, err := ranks[0].Dial(infos[1], addrs[1])
+	require.ErrorContains(t, err, "all 2 devices have as many connections as they take")
+	require.NoError(t, sends[0].Close())
+	recv, err := ranks[1].Accept(infos[0])
+	require.NoError(t, err)
+	require.NoError(t, recv.Close())
+	require.Eventually(t, func() bool { return l.Devices[0].conns.Load() == 0 }, 5*time.Second, time.Millisecond)
+	_, err = ranks[0].Dial(infos[1], addrs[1])
+	require.NoError(t, err)
+}
+
+// A plugin that blocks where it may not is given up.
+func TestBlocked(t *testing.T) {
+	f := newFake(t, version(11))
+	l := f.load(t)
+	ranks, infos, addrs := two(t, l, transport.Limits{SlotBytes: 300, Slots: 4})
+	f.set(t, "connect", 0, 0)
+	f.call(t, "block", 600)
+	abort := errors.New("it was enough")
+	time.AfterFunc(20*time.Millisecond, func() { ranks[0].cfg.Guard.Abort(abort) })
+	_, err := ranks[0].Dial(infos[1], addrs[1])
+	require.ErrorIs(t, err, abort)
+	require.ErrorContains(t, err, "the plugin has not returned from its function")
+	f.call(t, "block", 0)
+}
+
+// A plugin that another rank has not is found out before it is dialled.
+func TestOtherPlugin(t *testing.T) {
+	f := newFake(t, version(11))
+	ranks, infos, addrs := two(t, f.load(t), transport.Limits{SlotBytes: 300, Slots: 4})
+	_, err := ranks[0].Dial(infos[1], bytes.Replace(addrs[1], []byte("Test"), []byte("Other"), 1))
+	require.ErrorContains(t, err, `dial rank 1: it uses network "Other", this rank "Test"`)
+}
+
+// What a plugin logs goes to the log.
+func TestLog(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, nil))
+	_, err := Load(newFake(t, version(10)).file, log)
+	require.NoError(t, err)
+	require.Contains(t, out.String(), "plugin: NET/Test : version 10, over loopback, 2 devices, 0xabcdef,  1.25 GB/s\"")
+	require.Contains(t, out.String(), "net.c")
+}
+
+// A function that returns after it was given up is undone.
+func TestAbandon(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("no more"))
+	block, undone := make(chan struct{}), make(chan int)
+	_, err := abandon(ctx, func() (int, error) { <-block; return 7, nil }, func(v int) { undone <- v })
+	require.ErrorContains(t, err, "no more")
+	close(block)
+	require.Equal(t, 7, <-undone)
+}
+
+func TestFiles(t *testing.T) {
+	for value, want := range map[string]string{
+		"": "libnccl-net.so", " ": "libnccl-net.so", "none": "", "None": "", "aws": "libnccl-net-aws.so", "aws, gib": "libnccl-net-aws.so libnccl-net-gib.so",
+		"/opt/libnccl-net-x.so,none": "/opt/libnccl-net-x.so", "./x": "./x", "libnccl-net-ofi.so": "libnccl-net-ofi.so", "x.so": "x.so",
+	} {
+		require.Equal(t, want, strings.Join(Files(value), " "), "%q", value)
+	}
+}
+
+func TestExpand(t *testing.T) {
+	minus := func(n uint32) uintptr { return uintptr(-n) }
+	got := expand("%d %5u|%-4d|%04x %ld %hhu %c %s %p %% %.2f %*d %s\n", []uintptr{minus(3), minus(1), 7, 255, 1 << 40, 258, 'x', 1, 16, 5, 9},
+		[]float64{1.5}, func(uintptr) string { return "text" })
+	require.Equal(t, "-3 4294967295|7   |00ff 1099511627776 2 x text 0x10 % 1.50     9 ?", got)
+	require.Equal(t, "100%", expand("100%", nil, nil, nil))
+}

@@ -1,0 +1,163 @@
+package plugin
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/ringo-go/ringo/internal/dl"
+)
+
+// Functions of a table, in the order of version 11. Each version has a name first, and a
+// prefix of these.
+const (
+	fnInit = iota
+	fnDevices
+	fnGetProperties
+	fnListen
+	fnConnect
+	fnAccept
+	fnRegMr
+	fnRegMrDmaBuf
+	fnDeregMr
+	fnIsend
+	fnIrecv
+	fnIflush
+	fnTest
+	fnCloseSend
+	fnCloseRecv
+	fnCloseListen
+	fnGetDeviceMr
+	fnIrecvConsumed
+	fnMakeVDevice
+	fnFinalize
+	fnSetNetAttr
+	functions
+)
+
+var functionNames = [functions]string{
+	"init", "devices", "getProperties", "listen", "connect", "accept", "regMr", "regMrDmaBuf", "deregMr", "isend", "irecv",
+	"iflush", "test", "closeSend", "closeRecv", "closeListen", "getDeviceMr", "irecvConsumed", "makeVDevice", "finalize", "setNetAttr",
+}
+
+// versions are the tables that are known, best first, with how many functions each has.
+var versions = []struct{ number, functions int }{
+	{11, fnSetNetAttr + 1}, {10, fnMakeVDevice + 1}, {9, fnMakeVDevice + 1}, {8, fnIrecvConsumed + 1},
+}
+
+// needed are the functions without which there is no connection.
+var needed = []int{
+	fnInit, fnDevices, fnGetProperties, fnListen, fnConnect, fnAccept, fnRegMr, fnDeregMr, fnIsend, fnIrecv, fnTest,
+	fnCloseSend, fnCloseRecv, fnCloseListen,
+}
+
+// A table is the functions of a plugin.
+type table struct {
+	version int
+	name    string
+	fn      [functions]uintptr // 0 where the plugin has none
+	voice   *voice             // that the plugin gets
+}
+
+// findTable is the newest table of a library.
+func findTable(lib dl.Library) (t table, err error) {
+	for _, v := range versions {
+		p, missing := lib.Sym(fmt.Sprintf("ncclNetPlugin_v%d", v.number))
+		if missing != nil {
+			continue
+		}
+		words := unsafe.Slice((*uintptr)(pointer(p)), 1+v.functions)
+		t = table{version: v.number, name: text(words[0])}
+		copy(t.fn[:], words[1:])
+		for _, f := range needed {
+			if t.fn[f] == 0 {
+				return t, fmt.Errorf("its table has no %s", functionNames[f])
+			}
+		}
+		return t, nil
+	}
+	return t, fmt.Errorf("it exports none of ncclNetPlugin_v%d to v%d: is it a network plugin, and not too old or too new?",
+		versions[len(versions)-1].number, versions[0].number)
+}
+
+// pointer is the pointer of an address outside of Go's memory.
+func pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
+
+// maxText is where a string of C that has no end is cut.
+const maxText = 4096
+
+// text is a copy of a string of C.
+func text(p uintptr) string {
+	if p == 0 {
+		return ""
+	}
+	n := 0
+	for n < maxText && *(*byte)(unsafe.Add(pointer(p), n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice((*byte)(pointer(p)), n))
+}
+
+// Kinds of memory that a plugin may take, a set in ptrSupport and one in regMr.
+const (
+	hostMemory   = 1
+	deviceMemory = 2
+)
+
+// propertiesV8 is ncclNetProperties_v8_t, and so on. Version 10 is 9, and 11 adds at the end.
+type propertiesV8 struct {
+	name             uintptr
+	pciPath          uintptr
+	guid             uint64
+	ptrSupport       int32
+	regIsGlobal      int32
+	speed            int32
+	port             int32
+	latency          float32
+	maxComms         int32
+	maxRecvs         int32
+	netDeviceType    int32
+	netDeviceVersion int32
+}
+
+type propertiesV9 struct {
+	name             uintptr
+	pciPath          uintptr
+	guid             uint64
+	ptrSupport       int32
+	regIsGlobal      int32
+	forceFlush       int32
+	speed            int32
+	port             int32
+	latency          float32
+	maxComms         int32
+	maxRecvs         int32
+	netDeviceType    int32
+	netDeviceVersion int32
+	vProps           struct {
+		ndevs int32
+		devs  [4]int32
+	}
+	maxP2pBytes  uint64
+	maxCollBytes uint64
+}
+
+// device reads what getProperties has written.
+func (t *table) device(index int, p unsafe.Pointer) Device {
+	if t.version == 8 {
+		v := (*propertiesV8)(p)
+		return Device{
+			Index: index, Name: text(v.name), PCIPath: text(v.pciPath), Speed: int(v.speed), MaxConns: int(v.maxComms),
+			MaxRecvs: int(v.maxRecvs), MaxBytes: math.MaxInt32, memory: int(v.ptrSupport), offload: int(v.netDeviceType),
+		}
+	}
+	v := (*propertiesV9)(p)
+	d := Device{
+		Index: index, Name: text(v.name), PCIPath: text(v.pciPath), Speed: int(v.speed), MaxConns: int(v.maxComms),
+		MaxRecvs: int(v.maxRecvs), MaxBytes: math.MaxInt32, memory: int(v.ptrSupport), offload: int(v.netDeviceType), flush: v.forceFlush != 0,
+	}
+	if b := v.maxP2pBytes; b > 0 && b < math.MaxInt32 {
+		d.MaxBytes = int(b)
+	}
+	return d
+}
