@@ -39,7 +39,7 @@ var floors = map[string]string{
 	"transport/p2p":      "transport mem fifo internal/cuda internal/auth",
 	"transport":          "mem fifo",
 
-	"transport/plugin":   "transport mem fifo transport/internal/* internal/auth internal/dl",
+	"transport/plugin":   "transport mem fifo transport/internal/* transport/socket internal/auth internal/dl",
 	"transport/*":        "transport mem fifo transport/internal/* internal/auth",
 	"engine":             "sched mem fifo kernels transport",
 	"call":               "mem fifo kernels internal/cuda",

@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/plugin"
 	"github.com/ringo-go/ringo/transport/socket"
 )
 
 // networks are the kinds of transport that connect hosts, the best first.
 var networks = []transport.Network{
-	absent("plugin", "this version loads no network plugins"),
+	plugin.Network,
 	absent("ib", "this version has no InfiniBand"),
 	socket.Network,
 }

@@ -86,7 +86,7 @@ func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer 
 	if err == nil {
 		err = c.ctl.poll(ctx, func() (bool, error) { return isClosed(c.ctl.ready), nil })
 	}
-	if err != nil && isClosed(c.ctl.ready) && c.ctl.why() == fifo.ErrClosed {
+	if err != nil && c.ctl.why() == fifo.ErrClosed {
 		c.over, err = true, nil // it has closed already, which the first Publish says
 	}
 	if err != nil {

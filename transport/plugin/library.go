@@ -16,24 +16,16 @@ import (
 // DefaultFile is what is loaded if NCCL_NET_PLUGIN is not set.
 const DefaultFile = "libnccl-net.so"
 
-// Files are the files that a value of NCCL_NET_PLUGIN names, in order of preference: a comma
-// list of paths, file names and suffixes ("aws" is libnccl-net-aws.so). "none" adds nothing,
-// and "" is DefaultFile.
-func Files(value string) []string {
-	if strings.TrimSpace(value) == "" {
-		return []string{DefaultFile}
+// File is the file that an entry of NCCL_NET_PLUGIN names: a path, a file name, or a suffix
+// ("aws" is libnccl-net-aws.so). "" is DefaultFile.
+func File(entry string) string {
+	switch {
+	case entry == "":
+		return DefaultFile
+	case strings.Contains(entry, "/"), strings.HasPrefix(entry, "lib"), strings.HasSuffix(entry, ".so"):
+		return entry
 	}
-	var files []string
-	for word := range strings.SplitSeq(value, ",") {
-		switch word = strings.TrimSpace(word); {
-		case word == "", strings.EqualFold(word, "none"):
-		case strings.Contains(word, "/"), strings.HasPrefix(word, "lib"), strings.HasSuffix(word, ".so"):
-			files = append(files, word)
-		default:
-			files = append(files, "libnccl-net-"+word+".so")
-		}
-	}
-	return files
+	return "libnccl-net-" + entry + ".so"
 }
 
 // A Device is a network card as a plugin describes it.
@@ -74,7 +66,8 @@ var libraries = struct {
 const startTime = 20 * time.Second
 
 // Load loads a plugin, has it start, and asks for its devices. A process does that once for
-// each file; a plugin that failed is not asked again. Errors are of type *Error.
+// each file; a plugin that failed is not asked again. Errors are of type *Error, but for a
+// file that is not there.
 func Load(file string, log *slog.Logger) (*Library, error) {
 	libraries.Lock()
 	load := libraries.byFile[file]
@@ -84,14 +77,17 @@ func Load(file string, log *slog.Logger) (*Library, error) {
 	}
 	libraries.Unlock()
 	l, err := load()
-	if err == nil && log != nil {
-		l.table.voice.log.Store(log)
+	if err == nil {
+		l.table.voice.use(log)
 	}
 	return l, err
 }
 
 func loadFirst(file string, log *slog.Logger) (*Library, error) {
 	handle, err := dl.Open(file)
+	if err != nil && strings.Contains(err.Error(), file+": cannot open shared object file: No such file") {
+		return nil, fmt.Errorf("%s is not there", file)
+	}
 	if err != nil {
 		return nil, &Error{File: file, Peer: -1, Err: err}
 	}
@@ -100,7 +96,7 @@ func loadFirst(file string, log *slog.Logger) (*Library, error) {
 		return nil, &Error{File: file, Version: l.table.version, Peer: -1, Err: err}
 	}
 	l.Version, l.Name, l.table.voice = l.table.version, l.table.name, newVoice()
-	l.table.voice.log.Store(log)
+	l.table.voice.use(log)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), startTime, fmt.Errorf("not done in %v", startTime))
 	defer cancel()
 	l.Devices, err = abandon(ctx, func() ([]Device, error) { return l.start() }, func([]Device) {})

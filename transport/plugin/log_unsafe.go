@@ -14,7 +14,13 @@ type voice struct {
 	function uintptr                     // ncclDebugLogger_t
 	log      atomic.Pointer[slog.Logger] // of the communicator that was opened last, since plugins get one function for all
 	last     atomic.Pointer[string]      // warning
+
+	mu    sync.Mutex
+	early []func(*slog.Logger) // lines from before there was a log
 }
+
+// maxEarly is how many lines wait for a log.
+const maxEarly = 100
 
 // Levels of a plugin's lines: ncclDebugLogLevel.
 const (
@@ -45,9 +51,32 @@ func (v *voice) speak(level int32, s, file string, line int32) {
 	case levelInfo:
 		to = slog.LevelInfo
 	}
-	if log := v.log.Load(); log != nil {
+	write := func(log *slog.Logger) {
 		log.Log(context.Background(), to, "plugin: "+s, "file", file, "line", line)
 	}
+	if log := v.log.Load(); log != nil {
+		write(log)
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.early) < maxEarly {
+		v.early = append(v.early, write)
+	}
+}
+
+// use has lines written to a log, unless it is nil.
+func (v *voice) use(log *slog.Logger) {
+	if log == nil {
+		return
+	}
+	v.log.Store(log)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, write := range v.early {
+		write(log)
+	}
+	v.early = nil
 }
 
 // said is the last warning since the last call.

@@ -46,6 +46,7 @@ type Transport struct {
 	cfg     transport.Config
 	opt     Options
 	lib     *Library
+	bad     error // what is wrong with the plugin, told by Listen
 	log     *slog.Logger
 	warn    *auth.Log // for events that strangers can cause
 	arrived *listen.Arrivals[*recvConn]
@@ -117,6 +118,8 @@ func (t *Transport) Listen() (addr []byte, err error) {
 	switch l := t.cfg.Limits; {
 	case t.closed:
 		return nil, fifo.ErrClosed
+	case t.bad != nil:
+		return nil, t.bad
 	case t.addr != nil:
 		return t.addr, nil
 	case l.Slots < 2 || l.SlotBytes < 1 || l.SlotBytes > maxSlotBytes:

@@ -28,7 +28,10 @@ func (t *Transport) receive(c net.Conn, at *listen.Place) {
 	}
 	if !t.keep(conn) || !t.arrived.Put(r.From, conn) {
 		conn.Close()
+		return
 	}
+	// Now, so that connections are accepted in the order in which they were dialled.
+	_ = say(c, sayReady, nil) // a caller who has gone shows at Next
 }
 
 func (t *Transport) dropped(c net.Conn, err error) {
@@ -52,9 +55,6 @@ func (t *Transport) accept(ctx context.Context, c net.Conn, from int) (*recvConn
 	}
 	if err == nil {
 		err = conn.progress() // posts receives
-	}
-	if err == nil {
-		err = say(c, sayReady, nil)
 	}
 	if err != nil {
 		_ = say(c, sayRefused, []byte(err.Error()))

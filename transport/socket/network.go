@@ -1,6 +1,10 @@
 package socket
 
-import "github.com/ringo-go/ringo/transport"
+import (
+	"net"
+
+	"github.com/ringo-go/ringo/transport"
+)
 
 // Network is sockets as package paths sees them. Its options are those of Options.
 var Network = transport.Network{
@@ -22,6 +26,12 @@ var Network = transport.Network{
 	Open: func(cfg transport.Config, o transport.NetworkOptions) transport.Transport {
 		return New(cfg, options(o))
 	},
+}
+
+// Listen opens a TCP port where the sockets of these options would listen, for networks that
+// exchange something over a socket first. zone is that of link-local peers.
+func Listen(o transport.NetworkOptions) (l net.Listener, zone string, err error) {
+	return listenTCP(options(o))
 }
 
 func options(o transport.NetworkOptions) Options {
