@@ -3,6 +3,7 @@ package plugin
 import (
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 
 	"github.com/ringo-go/ringo/transport"
@@ -18,7 +19,7 @@ var Network = transport.Network{
 			return f, err
 		}
 		if want := o.Plugin.Named; want != "" && !strings.EqualFold(want, l.Name) {
-			return f, fmt.Errorf("plugin %s is network %q, not %q", l.File, l.Name, want)
+			return f, fmt.Errorf("plugin %s is network %s", filepath.Base(l.File), l.Name)
 		}
 		devices, err := l.usable(headerLen)
 		if err != nil {

@@ -1,9 +1,6 @@
 package plugin
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 // enlist adds a sending end to those that help looks after.
 func (t *Transport) enlist(c *sendConn) {
@@ -58,7 +55,7 @@ func (t *Transport) proxy() {
 		}
 		t.parked.Store(false)
 		for pause := minPause; t.busy.Load() > 0 && !t.isClosed(); {
-			time.Sleep(pause)
+			nap(pause)
 			if pause = min(2*pause, maxPause); t.help() {
 				pause = minPause
 			}

@@ -11,7 +11,7 @@ const (
 	// spinTime is how long a wait asks the plugin without a pause, if there is a core for it.
 	spinTime = 50 * time.Microsecond
 	// yieldTime is how long it then lets others run between two tries.
-	yieldTime = 100 * time.Microsecond
+	yieldTime = 500 * time.Microsecond
 	// minPause and maxPause are how long it then sleeps: plugins cannot wake anybody.
 	minPause = 50 * time.Microsecond
 	maxPause = 2 * time.Millisecond
@@ -33,7 +33,7 @@ func (w *waiter) pause() error {
 	w.tries++
 	if w.sleep == 0 && w.tries%glance != 0 {
 		if !w.spin {
-			runtime.Gosched()
+			sysYield() // the peer may be on this very core
 		}
 		return nil
 	}
@@ -41,7 +41,7 @@ func (w *waiter) pause() error {
 		return err
 	}
 	if w.sleep > 0 {
-		time.Sleep(w.sleep)
+		nap(w.sleep)
 		w.sleep = min(2*w.sleep, maxPause)
 		return nil
 	}

@@ -1,0 +1,46 @@
+//go:build linux && (amd64 || arm64) && !ringo_nogpu
+
+package ringo
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/gputest"
+)
+
+// Ranks of two hosts, by name, use the network plugin that NCCL_NET_PLUGIN names. Where it
+// fails on one rank, or is not there, all use the next network.
+func TestNetworkPlugin(t *testing.T) {
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		what := "gcc"
+		if gputest.Required("plugin") {
+			what = "plugin"
+		}
+		gputest.Missing(t, what, err.Error())
+	}
+	file := filepath.Join(t.TempDir(), "libnccl-net-test.so")
+	out, err := exec.Command(gcc, "-shared", "-fPIC", "-O1", "-o", file, "transport/plugin/testdata/net.c").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, c := range []struct{ name, over, says, env string }{
+		{"plugin", "plugin", "network plugin (test0, test1)", ""},
+		{"slow", "plugin", "network plugin (test0, test1)", "RINGO_TEST_NET_DELAY=2"},
+		{"by its name", "plugin", "network test (test0, test1)", "NCCL_NET=Test"},
+		{"init fails on one rank", "socket", "not plugin (rank 1 on host1: network plugin libnccl-net-test.so (v11): init: system error (2);", "RINGO_TEST_NET=init@1"},
+		{"another name", "socket", "not other (rank 0 on host0, rank 1 on host1: plugin libnccl-net-test.so is network Test)", "NCCL_NET=Other,Socket"},
+		{"none", "socket", "not plugin (rank 0 on host0, rank 1 on host1: RINGO_NET_PLUGIN or NCCL_NET_PLUGIN is none)", "RINGO_NET_PLUGIN=none"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmds := processesOn(t, 2, 2, "check", "RINGO_DEBUG=INFO", "RINGO_SOCKET_IFNAME=lo", "NCCL_NET_PLUGIN="+file, c.env)
+			for r, cmd := range cmds {
+				require.NoError(t, cmd.Wait(), "rank %d: %s", r, output(cmd))
+				require.Contains(t, output(cmd), "fine over "+c.over)
+				require.Contains(t, output(cmd), c.says)
+			}
+		})
+	}
+}
