@@ -49,7 +49,7 @@ type Config struct {
 	IBDevices string
 	// Algo forces an algorithm where it has the collective ("ring", "tree",
 	// "oneshot", "twoshot", "doubling", "halving", "direct", "logstep",
-	// "hier"; on GPUs also "steps" for the schedule of a collective whose kernel
+	// "hier", "hiertree", "hierlog"; on GPUs also "steps" for the schedule of a collective whose kernel
 	// has its name, and "window" and "copies" for registered memory); ranks must
 	// agree. RINGO_ALGO, or NCCL_ALGO where it names one of these for all collectives.
 	Algo string

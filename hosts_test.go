@@ -55,7 +55,7 @@ func TestHostsAreTakenAtTheirWord(t *testing.T) {
 
 // Every collective on GPUs of several hosts: P2P inside a host and sockets across.
 func TestDeviceHosts(t *testing.T) {
-	for _, test := range race.Some(2, []struct{ hosts, algo string }{{"abab", ""}, {"aabbb", "hier"}, {"abb", ""}, {"aabb", "ring"}}) {
+	for _, test := range race.Some(2, []struct{ hosts, algo string }{{"abab", ""}, {"aabb", "hier"}, {"abab", "hiertree"}, {"baab", "hierlog"}, {"aabbb", ""}, {"abb", "ring"}}) {
 		hosts, n := test.hosts, len(test.hosts)
 		t.Run(hosts+"/"+test.algo, func(t *testing.T) {
 			list := devices(t, n, gputest.NVLink(), gputest.Emu(cudaemu.Config{Devices: n}))

@@ -22,18 +22,20 @@ const (
 	Doubling
 	Halving
 	LogStep
-	Hier
-	Steps  // on GPUs: the default schedule, step by step, also where a kernel has its name
-	Window // on GPUs: a kernel that reads and writes registered memory
-	Copies // on GPUs: copy engines between registered memory
-	Algos  // how many there are; the numbers from here on are those that NewAlgo gives
+	Hier     // inside the nodes, across them in rings or binomial trees, inside
+	HierTree // the same with double trees across, for many nodes
+	HierLog  // the same with direct exchanges inside and log-step ones across, for small data
+	Steps    // on GPUs: the default schedule, step by step, also where a kernel has its name
+	Window   // on GPUs: a kernel that reads and writes registered memory
+	Copies   // on GPUs: copy engines between registered memory
+	Algos    // how many there are; the numbers from here on are those that NewAlgo gives
 
 	// ByRank stands for reductions in order of rank that are composed of other
 	// collectives. It cannot be asked for by name.
 	ByRank Algo = 31
 )
 
-var algoNames = [Algos]string{"auto", "ring", "tree", "binomial", "oneshot", "twoshot", "direct", "doubling", "halving", "logstep", "hier", "steps", "window", "copies"}
+var algoNames = [Algos]string{"auto", "ring", "tree", "binomial", "oneshot", "twoshot", "direct", "doubling", "halving", "logstep", "hier", "hiertree", "hierlog", "steps", "window", "copies"}
 
 // RankOrder is the word of Config.Deterministic, and ByRank's name.
 const RankOrder = "rank order"

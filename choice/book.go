@@ -44,6 +44,12 @@ var book = [call.Kinds][]table{
 		{algo: call.Hier, hier: func(nodes, local int, _ sched.Rank) sched.Schedule {
 			return hier.AllReduce(ring.ReduceScatter{N: local}, ring.AllReduce{N: nodes}, ring.AllGather{N: local})
 		}},
+		{algo: call.HierTree, hier: func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.AllReduce(ring.ReduceScatter{N: local}, tree.AllReduce{N: nodes}, ring.AllGather{N: local})
+		}},
+		{algo: call.HierLog, hier: func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.AllReduce(direct.ReduceScatter{N: local}, direct.RecursiveDoubling{N: nodes}, direct.AllGather{N: local})
+		}},
 	},
 	call.Reduce: {
 		{algo: call.Ring, make: func(n int, root sched.Rank) sched.Schedule { return ring.Reduce{N: n, Root: root} }},
@@ -51,6 +57,9 @@ var book = [call.Kinds][]table{
 		{algo: call.Binomial, make: func(n int, root sched.Rank) sched.Schedule { return tree.BinomialReduce{N: n, Root: root} }},
 		{algo: call.Hier, hier: func(nodes, local int, root sched.Rank) sched.Schedule {
 			return hier.Reduce(tree.BinomialReduce{N: local, Root: root % sched.Rank(local)}, tree.BinomialReduce{N: nodes, Root: root / sched.Rank(local)}, root)
+		}},
+		{algo: call.HierTree, hier: func(nodes, local int, root sched.Rank) sched.Schedule {
+			return hier.Reduce(ring.Reduce{N: local, Root: root % sched.Rank(local)}, tree.Reduce{N: nodes, Root: root / sched.Rank(local)}, root)
 		}},
 	},
 	call.Broadcast: {
@@ -60,6 +69,9 @@ var book = [call.Kinds][]table{
 		{algo: call.Hier, hier: func(nodes, local int, root sched.Rank) sched.Schedule {
 			return hier.Broadcast(tree.BinomialBroadcast{N: nodes, Root: root / sched.Rank(local)}, tree.BinomialBroadcast{N: local, Root: root % sched.Rank(local)}, root)
 		}},
+		{algo: call.HierTree, hier: func(nodes, local int, root sched.Rank) sched.Schedule {
+			return hier.Broadcast(tree.Broadcast{N: nodes, Root: root / sched.Rank(local)}, ring.Broadcast{N: local, Root: root % sched.Rank(local)}, root)
+		}},
 	},
 	call.AllGather: {
 		{algo: call.Ring, make: func(n int, _ sched.Rank) sched.Schedule { return ring.AllGather{N: n} }},
@@ -67,6 +79,9 @@ var book = [call.Kinds][]table{
 		{algo: call.LogStep, make: func(n int, _ sched.Rank) sched.Schedule { return direct.LogAllGather{N: n} }},
 		{algo: call.Hier, hier: func(nodes, local int, _ sched.Rank) sched.Schedule {
 			return hier.AllGather(ring.AllGather{N: nodes}, ring.AllGather{N: local})
+		}},
+		{algo: call.HierLog, hier: func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.AllGather(direct.LogAllGather{N: nodes}, direct.AllGather{N: local})
 		}},
 	},
 	call.ReduceScatter: {
@@ -76,9 +91,15 @@ var book = [call.Kinds][]table{
 		{algo: call.Hier, hier: func(nodes, local int, _ sched.Rank) sched.Schedule {
 			return hier.ReduceScatter(ring.ReduceScatter{N: local}, ring.ReduceScatter{N: nodes})
 		}},
+		{algo: call.HierLog, hier: func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.ReduceScatter(direct.ReduceScatter{N: local}, direct.LogReduceScatter{N: nodes})
+		}},
 	},
 	call.AlltoAll: {
 		{algo: call.Direct, make: func(n int, _ sched.Rank) sched.Schedule { return direct.AlltoAll{N: n} }},
+		{algo: call.Hier, hier: func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.AlltoAll(direct.AlltoAll{N: nodes}, direct.AlltoAll{N: local})
+		}},
 	},
 	call.AlltoAllv: {
 		{algo: call.Direct, make: func(n int, _ sched.Rank) sched.Schedule { return direct.AlltoAll{N: n} }},

@@ -59,14 +59,18 @@ func TestEveryChoiceHasATable(t *testing.T) {
 func TestHierarchyIsProved(t *testing.T) {
 	goals := map[call.Kind]sched.Goal{
 		call.AllReduce: sched.AllReduce, call.AllGather: sched.AllGather, call.ReduceScatter: sched.ReduceScatter,
-		call.Reduce: sched.Reduce(3), call.Broadcast: sched.Broadcast(3),
+		call.Reduce: sched.Reduce(3), call.Broadcast: sched.Broadcast(3), call.AlltoAll: sched.AlltoAll,
 	}
 	for _, hosts := range []string{"aabb", "aabbcc", "aaabbb", "aaaabbbbcccc", "abab", "aabbaa", "aaaabb", "abcabcabc"} {
 		topo := TopologyOf(strings.Split(hosts, ""))
 		for kind, goal := range goals {
-			for _, inPlace := range []bool{false, true} {
-				s := Key{Kind: kind, Algo: call.Hier, Peer: 3}.Schedule(topo)
-				require.NoError(t, sched.Check(s, goal, 2, inPlace), "%v on %v", kind, topo)
+			for _, a := range []call.Algo{call.Hier, call.HierTree, call.HierLog} {
+				key := Key{Kind: kind, Algo: a, Peer: 3}
+				for _, inPlace := range []bool{false, true} {
+					if key.Exists(topo) && !(inPlace && kind == call.AlltoAll) {
+						require.NoError(t, sched.Check(key.Schedule(topo), goal, 2, inPlace), "%v by %v on %v", kind, a, topo)
+					}
+				}
 			}
 		}
 	}

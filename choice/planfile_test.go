@@ -106,7 +106,7 @@ func TestPlanMistakes(t *testing.T) {
 		"size":            {head + "allreduce 4 any 1X ring\n", 4, "want a size such as 64K, or all"},
 		"algorithm":       {head + "allreduce 4 any all rong\n", 4, `"rong" is none of ring, tree`},
 		"auto":            {head + "allreduce 4 any all auto\n", 4, `"auto" is none of`},
-		"not its own":     {head + "alltoall 4 any all ring\n", 4, "alltoall has no algorithm ring; it has direct, steps"},
+		"not its own":     {head + "alltoall 4 any all ring\n", 4, "alltoall has no algorithm ring; it has direct, hier, steps"},
 		"window":          {head + "allgather 4 any all window\n", 4, "for memory that may not be registered"},
 		"covered":         {head + "reduce 2-8 any all ring\nreduce 4 any 64K direct\n", 5, "line 4 has all of this row's sizes"},
 		"path":            {head + "path rail\n", 4, `path "rail" is none of p2p, pcie, host memory, bridge`},

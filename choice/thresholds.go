@@ -20,8 +20,8 @@ func Threshold(kind call.Kind, topo Topology, bytes int, forced call.Algo) (call
 		}
 	}
 	if topo.Nodes() > 1 && bytes > 64<<10 {
-		if last := book[kind][len(book[kind])-1]; last.hier != nil {
-			return last.algo, "several nodes: the least bytes between them"
+		if kind != call.AlltoAll && (Key{Kind: kind, Algo: call.Hier}).Exists(topo) {
+			return call.Hier, "several nodes: the least bytes between them"
 		}
 	}
 	switch kind {

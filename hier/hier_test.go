@@ -42,6 +42,11 @@ func TestProofs(t *testing.T) {
 			schedtest.ProveOne(t, sched.ReduceScatter, hier.ReduceScatter(ring.ReduceScatter{N: local}, direct.LogReduceScatter{N: nodes}))
 		})
 	})
+	t.Run("AlltoAll", func(t *testing.T) {
+		grids(func(nodes, local int) {
+			schedtest.ProveOne(t, sched.AlltoAll, hier.AlltoAll(direct.AlltoAll{N: nodes}, direct.AlltoAll{N: local}))
+		})
+	})
 	t.Run("Broadcast", func(t *testing.T) {
 		grids(func(nodes, local int) {
 			root := sched.Rank(nodes * local / 2)
@@ -70,6 +75,7 @@ func TestNested(t *testing.T) {
 
 func TestGoldens(t *testing.T) {
 	schedtest.Golden(t, "allreduce", hier.AllReduce(ring.ReduceScatter{N: 2}, ring.AllReduce{N: 2}, ring.AllGather{N: 2}))
+	schedtest.Golden(t, "alltoall", hier.AlltoAll(direct.AlltoAll{N: 2}, direct.AlltoAll{N: 2}))
 	schedtest.Golden(t, "allgather", hier.AllGather(ring.AllGather{N: 2}, ring.AllGather{N: 2}))
 }
 

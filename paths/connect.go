@@ -151,12 +151,16 @@ func (n *Net) NewTransports(g Group, tc transport.Config) *Transports {
 		networks: slices.Clone(n.networks), ruledOut: map[string]string{},
 	}
 	t.config.Log = n.log.With("subsys", "NET")
-	local := true
+	local, rail := true, 0
 	for i := range n.Profiles {
-		local = local && n.Profiles[i].Host == tc.Self.Host
+		here := n.Profiles[i].Host == tc.Self.Host
+		local = local && here
+		if here && i < tc.Self.Rank {
+			rail++
+		}
 	}
 	for i := range t.networks {
-		t.networks[i].options.Local = local
+		t.networks[i].options.Local, t.networks[i].options.Rail = local, rail
 	}
 	if n.transports != nil {
 		maps.Copy(t.ruledOut, n.transports.ruledOut)

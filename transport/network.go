@@ -39,6 +39,11 @@ type NetworkOptions struct {
 	SocketNetwork   string
 	Local           bool // all ranks are on this host
 
+	// Rail is which of the ranks of its host this one is. Hierarchical algorithms have ranks of
+	// the same number send to each other, so where a host has several cards, card Rail mod the
+	// number of cards keeps each column on cards of its own.
+	Rail int
+
 	IB     IBOptions
 	Plugin PluginOptions
 }
