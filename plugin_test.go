@@ -43,4 +43,10 @@ func TestNetworkPlugin(t *testing.T) {
 			}
 		})
 	}
+	t.Run("GPUs", func(t *testing.T) {
+		for r, cmd := range processesOn(t, 2, 2, "gpucheck", "RINGO_SOCKET_IFNAME=lo", "NCCL_NET_PLUGIN="+file) {
+			require.NoError(t, cmd.Wait(), "rank %d: %s", r, output(cmd))
+			require.Contains(t, output(cmd), "GPU memory: bridge over plugin with rank ")
+		}
+	})
 }

@@ -34,15 +34,22 @@ type half struct {
 	err      error      // of the plugin; under mu
 	requests []uintptr  // by slot; 0 for none; under mu
 
+	bell   chan struct{} // what the parked wait for
+	timer  *time.Timer   // of the parked
+	parked atomic.Bool
+
 	closed atomic.Bool
 	told   atomic.Bool // the peer was told of err
 }
 
 func newHalf(t *Transport, dev *Device, peer int, c net.Conn) *half {
-	return &half{
+	h := &half{
 		t: t, dev: dev, peer: peer, ctl: newControl(c), max: t.cfg.Limits.SlotBytes,
 		ring: newRing(t.cfg.Limits), call: newCaller(&t.lib.table, t.ctx, dev.Index), requests: make([]uintptr, t.cfg.Limits.Slots),
+		bell: make(chan struct{}, 1), timer: time.NewTimer(0),
 	}
+	h.timer.Stop()
+	return h
 }
 
 // register has the plugin register the ring.

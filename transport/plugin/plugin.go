@@ -9,8 +9,9 @@
 // header and the payload. The receiver posts a receive for every slot that is free, and so
 // the sender, whose sends end when there is such a receive, is held back.
 //
-// Plugins make progress in test only. Who waits for a slot calls it for its own connection
-// and for the sends of all others; while nobody waits, the proxy does (proxy.go).
+// Plugins make progress in test only, and wake nobody. Who waits for a slot calls it for its
+// own connection and for the sends of all others. After half a ms he parks, and the proxy,
+// one goroutine for all connections, asks for him (proxy.go).
 package plugin
 
 import (
@@ -62,10 +63,11 @@ type Transport struct {
 	closed  bool // Close has begun
 	waiting bool // Close waits for work
 
-	senders atomic.Pointer[[]*sendConn] // open ones
-	busy    atomic.Int32                // those whose sends are not done
-	parked  atomic.Bool                 // the proxy waits for
-	wake    chan struct{}
+	movers  atomic.Pointer[[]mover] // open ends
+	busy    atomic.Int32            // those whose sends are not done
+	idlers  atomic.Int32            // those where somebody is parked
+	resting atomic.Bool             // the proxy waits for
+	rouse   chan struct{}
 
 	away chan struct{}  // closed by Close
 	work sync.WaitGroup // goroutines of this transport
@@ -79,7 +81,7 @@ func New(cfg transport.Config, lib *Library, o Options) *Transport {
 		cfg: cfg, opt: o, lib: lib, log: cfg.Log,
 		arrived: listen.NewArrivals[*recvConn](),
 		ends:    make(map[end]struct{}),
-		wake:    make(chan struct{}, 1),
+		rouse:   make(chan struct{}, 1),
 		away:    make(chan struct{}),
 	}
 	if t.log == nil {
@@ -95,7 +97,7 @@ func New(cfg transport.Config, lib *Library, o Options) *Transport {
 			return l, "", err
 		}
 	}
-	t.senders.Store(new([]*sendConn))
+	t.movers.Store(new([]mover))
 	t.warn = auth.NewLog(t.log)
 	return t
 }

@@ -30,6 +30,7 @@ func (t *Transport) receive(c net.Conn, at *listen.Place) {
 		conn.Close()
 		return
 	}
+	t.enlist(conn)
 	// Now, so that connections are accepted in the order in which they were dialled.
 	_ = say(c, sayReady, nil) // a caller who has gone shows at Next
 }

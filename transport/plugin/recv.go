@@ -83,8 +83,12 @@ func (c *recvConn) wait(slot uint64) error {
 			return parted
 		}
 		c.t.help()
-		if err := w.pause(); err != nil {
+		park, err := w.pause()
+		if err != nil {
 			return err
+		}
+		if park {
+			c.park()
 		}
 		if c.closed.Load() {
 			return fifo.ErrClosed
@@ -92,18 +96,37 @@ func (c *recvConn) wait(slot uint64) error {
 	}
 }
 
+// try is part of mover. Receives of which nobody waits for one are left for later.
+func (c *recvConn) try() bool {
+	if !c.parked.Load() || !c.mu.TryLock() {
+		return false
+	}
+	moved, err := c.carryOn()
+	c.mu.Unlock()
+	if moved || err != nil {
+		c.wake()
+	}
+	return moved
+}
+
 // progress posts what can be posted and asks what has arrived.
 func (c *recvConn) progress() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	_, err := c.carryOn()
+	return err
+}
+
+// carryOn is progress with mu held. It reports whether anything arrived.
+func (c *recvConn) carryOn() (moved bool, err error) {
 	if c.over || c.err != nil {
-		return c.err
+		return false, c.err
 	}
 	c.post()
-	if c.err == nil && c.poll() && c.err == nil {
+	if moved = c.err == nil && c.poll(); moved && c.err == nil {
 		c.post()
 	}
-	return c.err
+	return moved, c.err
 }
 
 // post and poll are called with mu held.
@@ -161,6 +184,8 @@ func (c *recvConn) Close() error {
 		return nil
 	}
 	c.t.forget(c)
+	c.t.dismiss(c)
+	c.wake()
 	if c.t.cfg.Guard.Aborted() == nil {
 		c.ctl.goodbye(0)
 	}

@@ -97,13 +97,31 @@ func (c *sendConn) wait() error {
 			return nil
 		}
 		c.t.help()
-		if err := w.pause(); err != nil {
+		park, err := w.pause()
+		if err != nil {
 			return err
+		}
+		if park {
+			c.park()
 		}
 		if c.closed.Load() {
 			return fifo.ErrClosed
 		}
 	}
+}
+
+// try is part of mover.
+func (c *sendConn) try() bool {
+	if !c.mu.TryLock() {
+		return false
+	}
+	moved := c.progress()
+	broken := c.err != nil
+	c.mu.Unlock()
+	if moved || broken {
+		c.wake()
+	}
+	return moved
 }
 
 // progress gives the plugin what it takes and asks what it has sent. It reports whether
@@ -171,6 +189,7 @@ func (c *sendConn) Close() error {
 		return nil
 	}
 	c.t.forget(c)
+	c.wake()
 	if c.t.cfg.Guard.Aborted() == nil && c.t.background(c.linger) {
 		return nil
 	}
