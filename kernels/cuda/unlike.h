@@ -3,6 +3,13 @@
 #pragma once
 #include "turns.h"
 
+// Either is a or b. The compiler would make an index of it for the array that they are in.
+DEVICE u32 either(u32 which, u32 a, u32 b) {
+  u32 r;
+  asm("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %1, 0;\n\tselp.b32 %0, %2, %3, p;\n\t}" : "=r"(r) : "r"(which), "r"(a), "r"(b));
+  return r;
+}
+
 // A Loose is a vector that begins anywhere.
 template <class Word> struct Loose {
   Vector<u32> low, high;
@@ -19,9 +26,9 @@ template <class Word> struct Loose {
 #pragma unroll
     for (int i = 0; i < 4; i++) w[i] = low.word[i], w[4 + i] = high.word[i];
 #pragma unroll
-    for (int i = 0; i < 6; i++) w[i] = before & 8 ? w[i + 2] : w[i];
+    for (int i = 0; i < 6; i++) w[i] = either(before & 8, w[i + 2], w[i]);
 #pragma unroll
-    for (int i = 0; i < 5; i++) w[i] = before & 4 ? w[i + 1] : w[i];
+    for (int i = 0; i < 5; i++) w[i] = either(before & 4, w[i + 1], w[i]);
 #pragma unroll
     for (int i = 0; i < 4; i++)
       asm("shf.r.wrap.b32 %0, %1, %2, %3;" : "=r"(w[i]) : "r"(w[i]), "r"(w[i + 1]), "r"(before % 4 * 8));
