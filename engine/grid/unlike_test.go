@@ -47,3 +47,32 @@ func TestUnlikeInPlace(t *testing.T) {
 		}
 	}
 }
+
+// TestUnlikeWindows has windows' buffers, and the shares in them, begin at every pair of
+// remainders by 16.
+func TestUnlikeWindows(t *testing.T) {
+	const n = 3
+	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
+	narrow(r)
+	for _, ty := range []kernels.DataType{kernels.Int8, kernels.BFloat16, kernels.Float32, kernels.Float64} {
+		size := ty.Size()
+		r.sub(ty.String(), func() {
+			for i := range 16 / size {
+				for k := range 16 / size {
+					if brief() && (i+3*k)%5 > 0 {
+						continue
+					}
+					x := directTrial{d: []Direct{TwoShot, ReduceScatter, AllGather, AllToAll}[(i+k)%4], t: ty, count: (1200 + 17*i + k) / size, in: i, out: k}
+					if x.d.Reduces() {
+						x.op = &kernels.Sum
+					}
+					o := r.lease(x, false, uint64(i))
+					r.resetDirect(o.directRun)
+					r.runWindow(o)
+					r.checkDirect(o.directRun)
+					r.forget()
+				}
+			}
+		})
+	}
+}

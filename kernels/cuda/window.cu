@@ -8,6 +8,7 @@
 // its kernel does not end while others still read or write there. A gate's flag has
 // an epoch, counted on the device for each block.
 #include "comm.h"
+#include "loose.h"
 
 constexpr u32 most = 8; // ranks
 
@@ -66,6 +67,7 @@ static DEVICE bool hear(const WindowArgs &a, u64 flag, Stop &stop) {
 
 constexpr u32 batch = 4;  // ranks whose memory is loaded at once
 constexpr int unroll = 1; // vectors of each: more are no faster
+constexpr int loose_unroll = 1;
 
 // Some combines n units that are step bytes apart, in order of rank.
 template <class Unit, int n> static DEVICE void some(const WindowArgs &a, Wide factor, u32, u64 at, u32 step) {
@@ -110,7 +112,7 @@ template <class Unit, int n> static DEVICE void some(const WindowArgs &a, Wide f
 
 #include "reduction.h"
 
-constexpr int unroll = 4;
+constexpr int unroll = 4, loose_unroll = 2;
 
 template <int size> struct Plain {
   static constexpr int bytes = size;
@@ -121,6 +123,7 @@ template <int size> struct Plain {
 
 using One = Plain<1>;
 using Four = Plain<4>;
+using Word = u32;
 struct Many : Vector<u32> {
   static constexpr int bytes = 16;
 };
@@ -156,24 +159,34 @@ template <class Unit, int n> static DEVICE void units(const WindowArgs &a, Wide 
   for (; i < count; i += threads()) some<Unit, 1>(a, factor, k, at + Unit::bytes * i, 0);
 }
 
-// Move moves n bytes of move k, from byte at on: 16 bytes at a time where all
-// addresses have the same remainder by 16.
+// Move moves n bytes of move k, from byte at on: 16 bytes at a time where all targets have
+// the same remainder by 16.
 static DEVICE void move(const WindowArgs &a, Wide factor, u32 k, u64 at, u32 n) {
-  u32 apart = 0, first = a.to[k], head = 0, middle = 0; // bytes
+  u32 alike = 0, apart = 0, first = a.to[k], head = 0, middle = 0; // bytes
 #pragma unroll 1
-  for (u32 q = k; q < k + a.targets; q++) apart |= (u32)a.to[q] ^ first;
+  for (u32 q = k; q < k + a.targets; q++) alike |= (u32)a.to[q] ^ first;
 #ifdef TYPE
-#pragma unroll 1
-  for (u32 p = 0; p < a.comm.ranks; p++) apart |= (u32)a.from[p] ^ first;
+  u32 source = 0, sources = a.comm.ranks;
 #else
-  apart |= (u32)a.from[k] ^ first;
+  u32 source = k, sources = k + 1;
 #endif
+#pragma unroll 1
+  for (u32 p = source; p < sources; p++) apart |= (u32)a.from[p] ^ first;
+  apart |= alike;
   first += at;
   if (apart % 16 == 0) {
     head = -first & 15;
     if (head > n) head = n;
     middle = (n - head) & ~15;
     units<Many, unroll>(a, factor, k, at + head, middle / 16);
+  } else if (alike % 16 == 0 && !a.swap) {
+    bool before = false;
+    head = -first & 15;
+#pragma unroll 1
+    for (u32 p = source; p < sources; p++) before |= early(a.from[p] + at, head);
+    if (before) head += 16;
+    middle = 16 * loose_vectors(n, head);
+    units<Loosely<Many, Word>, loose_unroll>(a, factor, k, at + head, middle / 16);
   }
 #ifndef TYPE
   else if ((apart | first) % 4 == 0) {
