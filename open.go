@@ -194,7 +194,7 @@ func (c *Comm) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chooser := choice.Chooser{Topo: choice.TopologyOf(c.net.Hosts()), Forced: c.cfg.algo, InOrder: c.cfg.Deterministic != ""}
+	chooser := choice.Chooser{Topo: choice.TopologyOf(c.net.Hosts()).Over(choice.Wire(c.net.Wire())), Forced: c.cfg.algo, InOrder: c.cfg.Deterministic != ""}
 	numberer := &request.Numberer{Life: c.life}
 	if c.cfg.Log.Enabled(ctx, request.LevelTrace) {
 		numberer.Log = c.log

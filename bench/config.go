@@ -20,6 +20,8 @@ type Config struct {
 	// Processes is how many processes to start on this machine, 0 to be one rank
 	// of a job that a launcher has started. PerProcess is the ranks of each.
 	Processes, PerProcess int
+	// Hosts, above 1, has the processes think that they are on so many hosts.
+	Hosts int
 
 	Sweep
 	Types []ringo.DataType
@@ -172,6 +174,8 @@ func (c *Config) numbers() error {
 	switch {
 	case c.Processes < 0 || c.Processes > 1024:
 		return cli.Usagef("-np %d: want 1 to 1024 processes, or 0 to join a job that a launcher has started", c.Processes)
+	case c.Hosts < 0 || c.Hosts > 1 && c.Hosts > c.Processes && c.Processes > 0:
+		return cli.Usagef("--hosts %d: want 1 to %d, as many as there are processes", c.Hosts, c.Processes)
 	case c.PerProcess < 1 || c.PerProcess > 1024:
 		return cli.Usagef("-g %d: want 1 to 1024 ranks a process", c.PerProcess)
 	case c.Processes > 0 && (c.Root < -1 || c.Root >= n):

@@ -63,6 +63,7 @@ func TestFlagMistakes(t *testing.T) {
 		`unknown transport "shn"; did you mean shm?`:             {"allreduce", "--transport", "shn"},
 		"--transport p2p is for GPU memory":                      {"allreduce", "--transport", "p2p"},
 		`unknown transport "pigeon"; known are auto, inproc`:     {"allreduce", "--transport", "pigeon"},
+		"--hosts 5: want 1 to 4":                                 {"allreduce", "--hosts", "5"},
 		"--json /nonexistent/x: ":                                {"allreduce", "--json", "/nonexistent/x"},
 		"--plot /nonexistent/x.svg: ":                            {"allreduce", "--plot", "/nonexistent/x.svg"},
 		"unknown flag -iterz; did you mean -iters?":              {"allreduce", "-iterz", "3"},

@@ -32,6 +32,7 @@ func (c *Config) Register(fs *flag.FlagSet) {
 		}
 	}
 	number(&c.Processes, "np")
+	number(&c.Hosts, "hosts")
 	number(&c.PerProcess, "g", "ngpus")
 	size(&c.Min, "b", "minbytes")
 	size(&c.Max, "e", "maxbytes")

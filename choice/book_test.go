@@ -124,7 +124,8 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, "tree", ch.Algo)
 	ch, err = Explain(call.AllReduce, 8, 4, 1<<20, 0, Options{})
 	require.NoError(t, err)
-	require.Equal(t, "hier", ch.Algo)
+	require.Equal(t, "hierlog", ch.Algo)
+	require.Contains(t, ch.Reason, "sim model")
 	for _, bad := range []func() (Choice, error){
 		func() (Choice, error) { return Explain(call.AllReduce, 0, 0, 1, 0, Options{}) },
 		func() (Choice, error) { return Explain(call.Send, 2, 0, 1, 0, Options{}) },

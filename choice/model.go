@@ -42,6 +42,7 @@ const fromModel = "the sim model of the path"
 type modelQuestion struct {
 	near, far    transport.GPUPath
 	ranks, local int
+	wire         Wire
 	direct       bool // there are direct kernels
 }
 
@@ -54,7 +55,7 @@ func (rows *Rows) model(f *Fabric, direct bool) {
 	if f.Topo.Ranks < 2 || f.Topo.Ranks > modelRanks {
 		return
 	}
-	q := modelQuestion{f.Near, f.Far, f.Topo.Ranks, f.Topo.Local, direct}
+	q := modelQuestion{f.Near, f.Far, f.Topo.Ranks, f.Topo.Local, f.Topo.wire, direct}
 	answer, ok := modelled.Load(q)
 	if !ok {
 		var made Rows
@@ -100,6 +101,17 @@ func (q *modelQuestion) rows(kind call.Kind) (rows []Row) {
 	return rows
 }
 
+// inter is the connection of ranks on different nodes: what a bridge carries, or the network if
+// that is less.
+func (q *modelQuestion) inter() sim.Link {
+	l := pathModels[q.far].steps
+	if q.far == transport.OverBridge && q.wire.Mbps > 0 {
+		w := q.wire.link(q.local)
+		l.Bandwidth, l.Shared = min(l.Bandwidth, w.Bandwidth), w.Shared
+	}
+	return l
+}
+
 // estimate is the time of an algorithm in seconds, infinite if it does not serve.
 func (q *modelQuestion) estimate(kind call.Kind, a call.Algo, bytes int) float64 {
 	topo := Topology{Ranks: q.ranks, Local: q.local}
@@ -116,7 +128,7 @@ func (q *modelQuestion) estimate(kind call.Kind, a call.Algo, bytes int) float64
 		return math.Inf(1) // a name of another algorithm
 	}
 	t, err := sim.Estimate(key.Schedule(topo), sim.Model{
-		NodeRanks: q.local, Intra: near.steps, Inter: far.steps, Reduce: 1 / combineRate, Copy: 1 / combineRate,
+		NodeRanks: q.local, Intra: near.steps, Inter: q.inter(), Reduce: 1 / combineRate, Copy: 1 / combineRate,
 		SlotBytes: far.slot, Slots: 4,
 	}, int64(bytes*kind.Shares(n)))
 	if err != nil {

@@ -19,10 +19,8 @@ func Threshold(kind call.Kind, topo Topology, bytes int, forced call.Algo) (call
 			}
 		}
 	}
-	if topo.Nodes() > 1 && bytes > 64<<10 {
-		if kind != call.AlltoAll && (Key{Kind: kind, Algo: call.Hier}).Exists(topo) {
-			return call.Hier, "several nodes: the least bytes between them"
-		}
+	if a, why := topo.across(kind, bytes); a != call.Auto {
+		return a, why
 	}
 	switch kind {
 	case call.AllReduce:

@@ -11,6 +11,15 @@ import "github.com/ringo-go/ringo/sched"
 type Topology struct {
 	Ranks, Local int
 	Order        []sched.Rank
+
+	wire  Wire   // between nodes
+	times *times // of algorithms on several nodes; nil: to be found
+}
+
+// Over is the topology whose nodes are connected by w, as all ranks say it.
+func (t Topology) Over(w Wire) Topology {
+	t.wire, t.times = w, timesOf(t.Ranks, t.Local, w)
+	return t
 }
 
 // TopologyOf finds how ranks lie, given the identity of each rank's host. The hosts follow

@@ -21,6 +21,8 @@ Ranks
                  job that "ringo run", mpirun, torchrun or srun has started
   -g N           ranks of each process, as goroutines (default 1); on GPUs one
                  each (default all there are, 4 emulated)
+  --hosts H      have the processes think that they are on H hosts, in equal
+                 blocks: what goes between them takes the network
 
 Sizes, in bytes of the larger buffer of a rank; K, M, G are powers of 1024
   -b SIZE        first size (default 8; -b 0 works too)

@@ -19,6 +19,8 @@ has joined is named at once to those that wait for it. Output lines of rank r
 above 0 begin with [r].
 
   -np N          ranks (default 4)
+  --hosts H      have the ranks think that they are on H hosts, in equal blocks
+                 (sets RINGO_HOSTID and NCCL_HOSTID)
   -grace D       how long the others may go on after the first failure, to end
                  with messages of their own (default 2s)
   -no-prefix     leave the lines as they are
@@ -34,6 +36,7 @@ Examples
 func runRun(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flags("run")
 	n := fs.Int("np", 4, "")
+	hosts := fs.Int("hosts", 1, "")
 	grace := fs.Duration("grace", 2*time.Second, "")
 	bare := fs.Bool("no-prefix", false, "")
 	// Flags after PROGRAM are its own.
@@ -45,6 +48,8 @@ func runRun(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return cli.Usagef("which program? write: ringo run -np %d -- PROGRAM", *n)
 	case *n < 1 || *n > 4096:
 		return cli.Usagef("-np %d: want 1 to 4096 ranks", *n)
+	case *hosts < 1 || *hosts > *n:
+		return cli.Usagef("--hosts %d: want 1 to %d", *hosts, *n)
 	}
-	return launch.Run(ctx, launch.Config{N: *n, Args: program, Stdout: stdout, Stderr: stderr, Prefix: !*bare, Grace: *grace})
+	return launch.Run(ctx, launch.Config{N: *n, Hosts: *hosts, Args: program, Stdout: stdout, Stderr: stderr, Prefix: !*bare, Grace: *grace})
 }

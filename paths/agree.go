@@ -15,6 +15,7 @@ type offer struct {
 	Refused string   `json:",omitempty"`
 	Kind    string   `json:",omitempty"` // transport.Found
 	Devices []string `json:",omitempty"`
+	Mbps    int      `json:",omitempty"` // of all devices together, 0 if one of them does not say
 }
 
 // An Agreement is what all ranks have offered each other, and so which transport
@@ -108,8 +109,14 @@ func (t *Transports) offer(name string, listen bool) (o offer) {
 			return offer{Refused: err.Error()}
 		}
 		o.Kind = found.Kind
+		known := true
 		for _, d := range found.Devices {
 			o.Devices = append(o.Devices, d.Name)
+			o.Mbps += d.Mbps
+			known = known && d.Mbps > 0
+		}
+		if !known {
+			o.Mbps = 0
 		}
 	}
 	if !listen {

@@ -69,6 +69,7 @@ type Net struct {
 	config     Config
 	log        *slog.Logger
 	networks   []Network
+	wire       Wire
 	transports *Transports
 }
 
@@ -103,6 +104,7 @@ func Connect(ctx context.Context, g Group, me Profile, cfg Config, guard *fifo.G
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
+	n.wire = a.wire()
 	if n.Links, n.Notes, err = a.Links(); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}

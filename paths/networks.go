@@ -215,3 +215,28 @@ func (a *Agreement) noNetwork() error {
 	return fmt.Errorf("no network: %s asks for %s alone: %s; unset %s to have the best network that works, or name another one after it: %s=%s,socket",
 		from, cfg.Net, strings.Join(a.notBetter(""), "; "), from, from, cfg.Net)
 }
+
+// Wire is what connects hosts, as all ranks have agreed: the zero Wire if they need no network.
+// Of hosts whose cards differ the slowest counts.
+func (n *Net) Wire() Wire { return n.wire }
+
+// A Wire is a network as the choice of algorithms sees it.
+type Wire struct {
+	Network string
+	Mbps    int // of all cards of a host together, 0 if some host does not know
+	Cards   int // of a host
+}
+
+func (a *Agreement) wire() (w Wire) {
+	for r := range a.profiles {
+		o, made := a.offers[r][a.network()]
+		if !made {
+			continue
+		}
+		if w.Network == "" {
+			w = Wire{Network: a.network(), Mbps: o.Mbps, Cards: len(o.Devices)}
+		}
+		w.Mbps, w.Cards = min(w.Mbps, o.Mbps), min(w.Cards, len(o.Devices))
+	}
+	return w
+}

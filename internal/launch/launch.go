@@ -25,6 +25,10 @@ type Config struct {
 	Env            []string  // as in exec.Cmd: nil is this process's; the ranks' variables come on top
 	Stdout, Stderr io.Writer // nil is nowhere
 
+	// Hosts, above 1, has the ranks think that they are on so many hosts, in equal blocks: they
+	// share no memory with those of another one.
+	Hosts int
+
 	// Prefix begins every line of rank r > 0 with "[r] ". Rank 0 writes as it
 	// is, and straight to the terminal if Stdout is one.
 	Prefix bool
@@ -142,6 +146,11 @@ func (j *job) command(rank, masterPort int) *exec.Cmd {
 		"MASTER_ADDR=127.0.0.1", "MASTER_PORT="+strconv.Itoa(masterPort),
 		"RINGO_RANK="+r, "RINGO_SIZE="+n, "RINGO_LOCAL_RANK="+r, "RINGO_LOCAL_SIZE="+n,
 		"RINGO_COMM_ID="+j.id.String())
+	if j.Hosts > 1 {
+		name, _ := os.Hostname()
+		host := fmt.Sprintf("%s-%d", name, rank*j.Hosts/j.N)
+		cmd.Env = append(cmd.Env, "RINGO_HOSTID="+host, "NCCL_HOSTID="+host)
+	}
 	cmd.Stdout, cmd.Stderr = j.stdout, j.stderr
 	if j.Prefix && rank > 0 {
 		cmd.Stdout, cmd.Stderr = prefixed(j.stdout, rank), prefixed(j.stderr, rank)

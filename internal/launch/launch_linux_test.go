@@ -39,7 +39,7 @@ func play(s string) {
 		fmt.Fprintf(os.Stderr, "err %d\n", rank)
 	case "env":
 		for _, v := range []string{"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
-			"RINGO_RANK", "RINGO_SIZE", "RINGO_COMM_ID", "EXTRA"} {
+			"RINGO_RANK", "RINGO_SIZE", "RINGO_COMM_ID", "RINGO_HOSTID", "EXTRA"} {
 			fmt.Printf("%s=%s\n", v, os.Getenv(v))
 		}
 	case "exit 3":
@@ -206,6 +206,14 @@ func TestVariables(t *testing.T) {
 		require.Contains(t, out.String(), "[1] "+line+"\n")
 	}
 	require.Regexp(t, `\[1\] RINGO_COMM_ID=ringo:[\w-]+\n`, out.String())
+	require.NotRegexp(t, `RINGO_HOSTID=.+`, out.String())
+
+	c, out = config(4, "env")
+	c.Prefix, c.Hosts = true, 2
+	require.NoError(t, Run(t.Context(), c))
+	for r, host := range []string{"-0", "-0", "-1", "-1"} {
+		require.Regexp(t, fmt.Sprintf(`(?m)^(\[%d\] )?RINGO_HOSTID=.*%s$`, r, host), out.String())
+	}
 }
 
 func TestFailures(t *testing.T) {

@@ -2,6 +2,9 @@ package socket
 
 import (
 	"net"
+	"os"
+	"strconv"
+	"strings"
 
 	"github.com/ringo-go/ringo/transport"
 )
@@ -21,7 +24,7 @@ var Network = transport.Network{
 		if err != nil {
 			return transport.Found{}, err
 		}
-		return transport.Found{Devices: []transport.NetworkDevice{{Name: p.Iface, Detail: p.Addr.String()}}}, nil
+		return transport.Found{Devices: []transport.NetworkDevice{{Name: p.Iface, Mbps: speedOf(p.Iface), Detail: p.Addr.String()}}}, nil
 	},
 	Open: func(cfg transport.Config, o transport.NetworkOptions) transport.Transport {
 		return New(cfg, options(o))
@@ -32,6 +35,16 @@ var Network = transport.Network{
 // exchange something over a socket first. zone is that of link-local peers.
 func Listen(o transport.NetworkOptions) (l net.Listener, zone string, err error) {
 	return listenTCP(options(o))
+}
+
+// speedOf is the rate of an interface in Mbit/s, 0 if it does not say.
+func speedOf(iface string) int {
+	b, _ := os.ReadFile("/sys/class/net/" + iface + "/speed") // other systems have no such file
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
 }
 
 func options(o transport.NetworkOptions) Options {
