@@ -1,0 +1,40 @@
+package ibverbs
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The library opens, and a machine without RDMA has no devices.
+func TestOpen(t *testing.T) {
+	v, err := Open()
+	if err != nil {
+		if strings.Contains(os.Getenv("REQUIRE"), "verbs") {
+			t.Fatal("REQUIRE=verbs: ", err)
+		}
+		t.Skip(err)
+	}
+	names, err := v.GetDeviceList()
+	require.NoError(t, err)
+	if _, err := os.Stat("/sys/class/infiniband"); err != nil {
+		require.Empty(t, names)
+	}
+	_, err = v.OpenDevice("no such device")
+	require.ErrorContains(t, err, "no such device")
+}
+
+func TestErrors(t *testing.T) {
+	require.NoError(t, done(modifyQP, 0, syscall.EINVAL))
+	require.EqualError(t, done(modifyQP, uintptr(syscall.ENOMEM), 0), "ibv_modify_qp: cannot allocate memory")
+	require.ErrorIs(t, done(modifyQP, uintptr(0xffffffff), syscall.EAGAIN), syscall.EAGAIN)
+	require.NoError(t, made(regMR, 1, syscall.EINVAL))
+	require.ErrorIs(t, made(regMR, 0, syscall.EPERM), syscall.EPERM)
+	require.Equal(t, "transport retry counter exceeded", RetryExcErr.String())
+	require.Equal(t, "status 99", Status(99).String())
+	require.Equal(t, "port is down", EventPortErr.String())
+	require.Equal(t, "event 99", EventType(99).String())
+}

@@ -1,0 +1,314 @@
+package ibverbs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"github.com/ringo-go/ringo/internal/dl"
+)
+
+// library is the Verbs of a libibverbs.
+type library struct{ fns [functionCount]uintptr }
+
+// Where structures of the library have what their functions do not give. What posts and
+// polls is not exported: it is found in the operations of a context.
+const (
+	contextAsyncFD  = 268
+	contextPollCQ   = 96
+	contextNotifyCQ = 104
+	contextPostSend = 208
+	contextPostRecv = 216
+	qpNum           = 52
+	mrLKey          = 36
+	mrRKey          = 40
+	channelFD       = 8
+)
+
+// load reads a value of C's memory.
+func load[T any](at uintptr, offset uintptr) T {
+	at += offset
+	return **(**T)(unsafe.Pointer(&at))
+}
+
+// call calls a function and gives errno with its result.
+//
+//go:uintptrescapes
+func (l *library) call(f function, args ...uintptr) (uintptr, syscall.Errno) {
+	runtime.LockOSThread() // errno is the thread's
+	defer runtime.UnlockOSThread()
+	r := dl.Call(l.fns[f], args...)
+	return r, syscall.Errno(load[int32](dl.Call(l.fns[errnoLocation]), 0))
+}
+
+// made is the error of a function that returns an object, or NULL and errno.
+func made(f function, r uintptr, errno syscall.Errno) error {
+	if r != 0 {
+		return nil
+	}
+	return &Error{functionNames[f], errno}
+}
+
+// done is the error of a function that returns 0, or an errno, or -1 and errno.
+func done(f function, r uintptr, errno syscall.Errno) error {
+	switch n := int32(r); {
+	case n == 0:
+		return nil
+	case n > 0:
+		errno = syscall.Errno(n)
+	}
+	return &Error{functionNames[f], errno}
+}
+
+// devices calls f with each device until it returns false.
+func (l *library) devices(f func(device uintptr, name string) bool) error {
+	var n int32
+	list, errno := l.call(getDeviceList, uintptr(unsafe.Pointer(&n)))
+	if list == 0 {
+		if errno == syscall.ENOSYS { // the kernel has no RDMA
+			return nil
+		}
+		return made(getDeviceList, list, errno)
+	}
+	defer l.call(freeDeviceList, list)
+	for i := range uintptr(n) {
+		d := load[uintptr](list, 8*i)
+		name, _ := l.call(getDeviceName, d)
+		if !f(d, text(name)) {
+			break
+		}
+	}
+	return nil
+}
+
+// text is a string of C.
+func text(at uintptr) string {
+	var b strings.Builder
+	for ; ; at++ {
+		c := load[byte](at, 0)
+		if c == 0 {
+			return b.String()
+		}
+		b.WriteByte(c)
+	}
+}
+
+func (l *library) GetDeviceList() (names []string, err error) {
+	err = l.devices(func(_ uintptr, name string) bool {
+		names = append(names, name)
+		return true
+	})
+	return names, err
+}
+
+func (l *library) OpenDevice(name string) (*Context, error) {
+	c := &Context{Name: name}
+	failed := fmt.Errorf("no device %s", name)
+	err := l.devices(func(d uintptr, n string) bool {
+		if n != name {
+			return true
+		}
+		r, errno := l.call(openDevice, d)
+		c.Handle, failed = r, made(openDevice, r, errno)
+		return false
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return nil, err
+	}
+	// The events' descriptor is duplicated: os.File closes its own.
+	fd, err := duplicate(load[int32](c.Handle, contextAsyncFD))
+	if err != nil {
+		l.call(closeDevice, c.Handle)
+		return nil, err
+	}
+	c.events = os.NewFile(fd, name+" events")
+	return c, nil
+}
+
+func (l *library) CloseDevice(c *Context) error {
+	l.StopAsyncEvents(c)
+	r, errno := l.call(closeDevice, c.Handle)
+	return done(closeDevice, r, errno)
+}
+
+func (l *library) QueryDevice(c *Context) (a DeviceAttr, err error) {
+	r, errno := l.call(queryDevice, c.Handle, uintptr(unsafe.Pointer(&a)))
+	return a, done(queryDevice, r, errno)
+}
+
+func (l *library) QueryPort(c *Context, port int) (a PortAttr, err error) {
+	r, errno := l.call(queryPort, c.Handle, uintptr(port), uintptr(unsafe.Pointer(&a)))
+	return a, done(queryPort, r, errno)
+}
+
+// QueryGID asks the library for the address, and the kernel for what it is for: a
+// library that can say both is newer than many that are in use.
+func (l *library) QueryGID(c *Context, port, index int) (g GID, t GIDType, err error) {
+	r, errno := l.call(queryGID, c.Handle, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(&g)))
+	if err := done(queryGID, r, errno); err != nil || g == (GID{}) {
+		return g, t, err
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/sys/class/infiniband/%s/ports/%d/gid_attrs/types/%d", c.Name, port, index))
+	if err != nil {
+		return g, t, err
+	}
+	switch s := strings.TrimSpace(string(b)); s {
+	case "RoCE v2":
+		t = GIDRoCE2
+	case "IB/RoCE v1":
+		t = GIDRoCE1
+	}
+	return g, t, nil
+}
+
+func (l *library) GetAsyncEvent(c *Context) (Event, error) {
+	raw, err := c.events.(*os.File).SyscallConn()
+	if err != nil {
+		return Event{}, err
+	}
+	e := new(asyncEvent)
+	failed := raw.Read(func(uintptr) bool {
+		r, errno := l.call(getAsyncEvent, c.Handle, uintptr(unsafe.Pointer(e)))
+		err = done(getAsyncEvent, r, errno)
+		return !errors.Is(err, syscall.EAGAIN)
+	})
+	if err = errors.Join(failed, err); err != nil {
+		return Event{}, err
+	}
+	out := Event{Type: e.kind}
+	if e.kind.aboutPort() {
+		out.Port = int(int32(e.element))
+	}
+	l.call(ackAsyncEvent, uintptr(unsafe.Pointer(e)))
+	return out, nil
+}
+
+func (l *library) StopAsyncEvents(c *Context) { c.events.(*os.File).Close() }
+
+func (l *library) AllocPD(c *Context) (*PD, error) {
+	r, errno := l.call(allocPD, c.Handle)
+	return &PD{c, r}, made(allocPD, r, errno)
+}
+
+func (l *library) DeallocPD(p *PD) error {
+	r, errno := l.call(deallocPD, p.Handle)
+	return done(deallocPD, r, errno)
+}
+
+func (l *library) RegMR(p *PD, addr uintptr, n int, access int) (*MR, error) {
+	r, errno := l.call(regMR, p.Handle, addr, uintptr(n), uintptr(access))
+	if r == 0 {
+		return nil, made(regMR, r, errno)
+	}
+	return &MR{r, load[uint32](r, mrLKey), load[uint32](r, mrRKey)}, nil
+}
+
+func (l *library) DeregMR(m *MR) error {
+	r, errno := l.call(deregMR, m.Handle)
+	return done(deregMR, r, errno)
+}
+
+func (l *library) CreateCQ(c *Context, entries int) (*CQ, error) {
+	channel, errno := l.call(createCompChannel, c.Handle)
+	if channel == 0 {
+		return nil, made(createCompChannel, channel, errno)
+	}
+	q := &CQ{Context: c, FD: int(load[int32](channel, channelFD)), channel: channel}
+	err := nonblocking(q.FD)
+	if err == nil {
+		q.Handle, errno = l.call(createCQ, c.Handle, uintptr(entries), 0, channel, 0)
+		err = made(createCQ, q.Handle, errno)
+	}
+	if err != nil {
+		l.call(destroyCompChannel, channel)
+		return nil, err
+	}
+	q.poll.Fn = load[uintptr](c.Handle, contextPollCQ)
+	q.notify.Fn = load[uintptr](c.Handle, contextNotifyCQ)
+	return q, nil
+}
+
+func (l *library) DestroyCQ(q *CQ) error {
+	r, errno := l.call(destroyCQ, q.Handle)
+	err := done(destroyCQ, r, errno)
+	r, errno = l.call(destroyCompChannel, q.channel)
+	return errors.Join(err, done(destroyCompChannel, r, errno))
+}
+
+func (l *library) ReqNotifyCQ(q *CQ) error {
+	q.notify.Args[0], q.notify.Args[1] = q.Handle, 0
+	q.notify.Call()
+	if n := int32(q.notify.Result); n != 0 {
+		return &Error{"ibv_req_notify_cq", syscall.Errno(max(n, -n))}
+	}
+	return nil
+}
+
+func (l *library) GetCQEvent(q *CQ) error {
+	var cq, context uintptr
+	r, errno := l.call(getCQEvent, q.channel, uintptr(unsafe.Pointer(&cq)), uintptr(unsafe.Pointer(&context)))
+	if err := done(getCQEvent, r, errno); err != nil {
+		return err
+	}
+	l.call(ackCQEvents, q.Handle, 1)
+	return nil
+}
+
+func (l *library) PollCQ(q *CQ, into []WC) (int, error) {
+	q.poll.Args[0], q.poll.Args[1] = q.Handle, uintptr(len(into))
+	q.poll.Args[2] = uintptr(unsafe.Pointer(unsafe.SliceData(into)))
+	q.poll.Call()
+	runtime.KeepAlive(into)
+	n := int32(q.poll.Result)
+	if n < 0 {
+		return 0, &Error{"ibv_poll_cq", syscall.Errno(-n)}
+	}
+	return int(n), nil
+}
+
+func (l *library) CreateQP(p *PD, q *CQ, c QPCap) (*QP, error) {
+	a := &qpInitAttr{sendCQ: q.Handle, recvCQ: q.Handle, cap: c, kind: qpTypeRC}
+	r, errno := l.call(createQP, p.Handle, uintptr(unsafe.Pointer(a)))
+	if r == 0 {
+		return nil, made(createQP, r, errno)
+	}
+	qp := &QP{Handle: r, Num: load[uint32](r, qpNum), Inline: int(a.cap.MaxInline)}
+	qp.send.Fn = load[uintptr](p.Context.Handle, contextPostSend)
+	qp.recv.Fn = load[uintptr](p.Context.Handle, contextPostRecv)
+	return qp, nil
+}
+
+func (l *library) ModifyQP(q *QP, a *QPAttr, mask int) error {
+	r, errno := l.call(modifyQP, q.Handle, uintptr(unsafe.Pointer(a)), uintptr(mask))
+	return done(modifyQP, r, errno)
+}
+
+func (l *library) DestroyQP(q *QP) error {
+	r, errno := l.call(destroyQP, q.Handle)
+	return done(destroyQP, r, errno)
+}
+
+func (l *library) PostSend(q *QP, w *SendWR) error {
+	return post(&q.send, q, "ibv_post_send", unsafe.Pointer(w))
+}
+
+func (l *library) PostRecv(q *QP, w *RecvWR) error {
+	return post(&q.recv, q, "ibv_post_recv", unsafe.Pointer(w))
+}
+
+func post(f *dl.Frame, q *QP, name string, w unsafe.Pointer) error {
+	f.Args[0], f.Args[1], f.Args[2] = q.Handle, uintptr(w), uintptr(unsafe.Pointer(&q.bad))
+	f.Call()
+	runtime.KeepAlive(w)
+	if n := int32(f.Result); n != 0 {
+		return &Error{name, syscall.Errno(max(n, -n))}
+	}
+	return nil
+}
+
+// Send has w send what s says. Both stay where they are until the work is completed.
+func (w *SendWR) Send(s *SGE) { w.SGList, w.NumSGE = uintptr(unsafe.Pointer(s)), 1 }

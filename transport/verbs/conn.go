@@ -1,0 +1,217 @@
+package verbs
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/ibverbs"
+)
+
+// A conn is what both ends of a connection have in common.
+//
+// One goroutine at a time is inside of it, between enter and leave: the one that sends
+// or receives, or for a moment the Transport's (tend). Whoever closes the end, or leaves
+// it after it was closed, finishes it.
+type conn struct {
+	t     *Transport
+	peer  int // rank
+	shape shape
+	area  *area
+	rails []*rail
+	line  *line
+	done  chan struct{} // closed when nothing is left but the area
+
+	state   atomic.Uint32
+	over    atomic.Pointer[error]   // the peer has closed or has gone
+	failure atomic.Pointer[failure] // the last rail that failed
+	told    atomic.Uint64           // slots that this end has told the peer it released
+	sleeper sleeper
+}
+
+// A failure is that of a rail, at a time of fifo.Now.
+type failure struct {
+	err *LinkError
+	at  int64
+}
+
+const (
+	stateInside uint32 = 1 << iota
+	stateClosed
+)
+
+const (
+	// graceTime is how long the word of the peer is waited for, which may say better why
+	// the last rail has failed.
+	graceTime = 500 * time.Millisecond
+	// answerTime is how long the peer may take to give up a rail that has failed here.
+	answerTime = 5 * time.Second
+	// drainTime is how long a dead queue pair may take to give its work back.
+	drainTime = 2 * time.Second
+	// lingerTime is how long a closed sending end waits for a peer that acknowledges
+	// none of the published slots.
+	lingerTime = time.Second
+)
+
+func (c *conn) common() *conn { return c }
+
+// enter is an error if the end was closed.
+func (c *conn) enter() error {
+	for !c.state.CompareAndSwap(0, stateInside) {
+		if c.state.Load()&stateClosed != 0 {
+			return fifo.ErrClosed
+		}
+		runtime.Gosched()
+	}
+	return nil
+}
+
+// leave returns false if the end was closed meanwhile: the caller finishes it.
+func (c *conn) leave() bool { return c.state.CompareAndSwap(stateInside, 0) }
+
+// shut closes the end. It returns true if the caller is to finish it.
+func (c *conn) shut() bool { return c.state.Or(stateClosed) == 0 }
+
+// ended is why nothing is sent or received any more.
+func (c *conn) ended() error {
+	if c.state.Load()&stateClosed != 0 {
+		return fifo.ErrClosed
+	}
+	if err := c.t.cfg.Guard.Aborted(); err != nil {
+		return err
+	}
+	if p := c.over.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// live is the rail for slot number n: they take turns.
+func (c *conn) live(n uint64) *rail {
+	for i := range c.rails {
+		if r := c.rails[(n+uint64(i))%uint64(len(c.rails))]; !r.down.Load() {
+			return r
+		}
+	}
+	return nil
+}
+
+// link is the error of a connection that has no rail left, or whose peer does not answer.
+func (c *conn) link() error {
+	f := c.failure.Load()
+	if f == nil {
+		return nil
+	}
+	if c.over.Load() != nil {
+		return nil // which ended tells
+	}
+	now, dead, known := fifo.Now(), true, true
+	for _, r := range c.rails {
+		dead = dead && r.down.Load()
+		known = known && r.peerDown.Load()
+		if r.down.Load() && !r.peerDown.Load() && now-r.downAt.Load() > int64(answerTime) {
+			return f.err
+		}
+	}
+	if dead && (known || now-f.at > int64(graceTime)) {
+		return f.err
+	}
+	return nil
+}
+
+// fail gives a rail up and has the peer do the same. Any goroutine may call it.
+func (c *conn) fail(r *rail, reason string, remote bool) {
+	if r.down.Swap(true) {
+		return
+	}
+	now := fifo.Now()
+	r.downAt.Store(now)
+	err := &LinkError{Port: r.port.String(), Peer: r.peer.Port, Remote: remote, Reason: reason}
+	c.failure.Store(&failure{err, now})
+	r.kill()
+	// told is read after down is set, and a credit is posted after told is set: so the
+	// peer hears of every credit, here or over a rail that is up.
+	c.line.say(message{kind: down, rail: r.index, count: c.told.Load(), text: reason})
+	if c.over.Load() == nil && c.state.Load()&stateClosed == 0 {
+		c.t.log.Warn("ib: a rail has failed", "rank", c.t.cfg.Self.Rank, "peer", c.peer, "port", err.Port, "reason", reason)
+	}
+}
+
+// event is called when something happened to the port of a rail. While a port is down
+// packets are sent again; so it is waited for, unless another rail is up.
+func (c *conn) event(r *rail, e ibverbs.EventType) {
+	other := false
+	for _, o := range c.rails {
+		other = other || o != r && !o.down.Load()
+	}
+	if other || e == ibverbs.EventDeviceFatal {
+		c.fail(r, e.String(), false)
+		return
+	}
+	c.t.log.Warn("ib: "+e.String(), "rank", c.t.cfg.Self.Rank, "peer", c.peer, "port", r.port.String())
+}
+
+// watch hears what the peer says until the line is closed or breaks. It calls said with
+// goodbyes, and with what the peer knows of a rail that is down.
+func (c *conn) watch(said func(m message)) {
+	defer close(c.line.done)
+	for {
+		m, err := c.line.hear()
+		if err != nil {
+			err = gone(err)
+			c.over.CompareAndSwap(nil, &err)
+			return
+		}
+		said(m)
+		if m.kind == down && m.rail < len(c.rails) {
+			r := c.rails[m.rail]
+			c.fail(r, m.text, true)
+			r.peerDown.Store(true)
+		}
+	}
+}
+
+// begin starts what a connection has in the background.
+func (c *conn) begin(said func(m message)) {
+	for _, r := range c.rails {
+		c.sleeper.add(r.cq.FD)
+		r.port.dev.listen(r, func(e ibverbs.EventType) { c.event(r, e) })
+	}
+	go c.watch(said)
+}
+
+// arm has completions wake sleep. It returns true if they did not do so before: what was
+// completed in between has to be looked for.
+func (c *conn) arm() (again bool) {
+	for _, r := range c.rails {
+		if !r.armed {
+			again, r.armed = true, true
+			if err := r.port.dev.verbs.ReqNotifyCQ(r.cq); err != nil {
+				c.fail(r, err.Error(), false)
+			}
+		}
+	}
+	return again
+}
+
+// sleep waits for a completion, or for a while.
+func (c *conn) sleep() {
+	c.sleeper.sleep(patience)
+	for i, r := range c.rails {
+		if c.sleeper.readable(i) {
+			_ = r.port.dev.verbs.GetCQEvent(r.cq) // none is there if it was for another
+			r.armed = false
+		}
+	}
+}
+
+// destroy gives everything back but the area.
+func (c *conn) destroy() {
+	for _, r := range c.rails {
+		r.port.dev.unlisten(r)
+		r.destroy()
+	}
+	c.line.close()
+	close(c.done)
+}

@@ -1,0 +1,474 @@
+package verbs
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringo-go/ringo/internal/ibverbs"
+)
+
+// A fabric is a libibverbs whose devices are connected to each other: work is carried
+// out when it is posted, unless a port is cut. It checks what a device would: keys,
+// bounds, states, the depths of queues.
+type fabric struct {
+	mu       sync.Mutex
+	handles  uintptr
+	devices  []string
+	ethernet bool
+	gids     []fakeGID
+	contexts map[uintptr]*fakeContext
+	mrs      map[uint32]*fakeMR
+	cqs      map[uintptr]*fakeCQ
+	qps      map[uintptr]*fakeQP
+	cut      map[string]bool // ports over which nothing passes ("fx0:1")
+	mute     map[string]bool // ports to which no acknowledgement comes
+	regs     int             // registrations made
+	refuse   error           // of RegMR
+	noInline bool
+}
+
+type fakeGID struct {
+	gid  ibverbs.GID
+	kind ibverbs.GIDType
+}
+
+type fakeContext struct {
+	*ibverbs.Context
+	events chan ibverbs.Event
+	stop   chan struct{}
+	once   sync.Once
+	pds    int
+}
+
+type fakeMR struct {
+	addr uintptr
+	n    int
+}
+
+type fakeCQ struct {
+	depth int
+	ring  []ibverbs.WC
+	armed bool
+}
+
+type fakeQP struct {
+	port    string
+	num     uint32
+	state   uint32
+	dest    uint32
+	cq      *ibverbs.CQ
+	cap     ibverbs.QPCap
+	psn     [2]uint32 // to send from, to receive from
+	sends   []fakeSend
+	recvs   int
+	context *fakeContext
+}
+
+type fakeSend struct {
+	id        uint64
+	imm, rkey uint32
+	to        uint64
+	from      [inlineBytes]byte // inline data
+	sge       ibverbs.SGE
+	inline    bool
+	arrived   bool // but was not acknowledged
+}
+
+func ipv4GID(last byte) ibverbs.GID {
+	return ibverbs.GID{10: 0xff, 11: 0xff, 12: 10, 15: last}
+}
+
+func newFabric(tb testing.TB, devices ...string) *fabric {
+	f := &fabric{
+		devices: devices, ethernet: true,
+		gids:     []fakeGID{{ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, ibverbs.GIDRoCE2}, {ipv4GID(1), ibverbs.GIDRoCE2}},
+		contexts: map[uintptr]*fakeContext{}, mrs: map[uint32]*fakeMR{}, cqs: map[uintptr]*fakeCQ{}, qps: map[uintptr]*fakeQP{},
+		cut: map[string]bool{}, mute: map[string]bool{},
+	}
+	tb.Cleanup(func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		require.Empty(tb, f.contexts, "devices that are still open")
+		require.Empty(tb, f.mrs, "registrations that are left")
+		require.Empty(tb, f.cqs, "completion queues that are left")
+		require.Empty(tb, f.qps, "queue pairs that are left")
+	})
+	return f
+}
+
+func (f *fabric) handle() uintptr {
+	f.handles++
+	return f.handles
+}
+
+func (f *fabric) locked() func() {
+	f.mu.Lock()
+	return f.mu.Unlock
+}
+
+func (f *fabric) GetDeviceList() ([]string, error) { return f.devices, nil }
+
+func (f *fabric) OpenDevice(name string) (*ibverbs.Context, error) {
+	defer f.locked()()
+	c := &fakeContext{&ibverbs.Context{Name: name, Handle: f.handle()}, make(chan ibverbs.Event, 16), make(chan struct{}), sync.Once{}, 0}
+	f.contexts[c.Handle] = c
+	return c.Context, nil
+}
+
+func (f *fabric) CloseDevice(c *ibverbs.Context) error {
+	defer f.locked()()
+	if f.contexts[c.Handle].pds > 0 {
+		return syscall.EBUSY
+	}
+	delete(f.contexts, c.Handle)
+	return nil
+}
+
+func (f *fabric) QueryDevice(*ibverbs.Context) (ibverbs.DeviceAttr, error) {
+	return ibverbs.DeviceAttr{NumPorts: 1}, nil
+}
+
+func (f *fabric) QueryPort(c *ibverbs.Context, port int) (ibverbs.PortAttr, error) {
+	defer f.locked()()
+	a := ibverbs.PortAttr{State: ibverbs.PortActive, ActiveMTU: 3, GIDTableLen: int32(len(f.gids)), MaxMsg: 1 << 30, LinkLayer: ibverbs.LinkInfiniBand, LID: 7}
+	if f.ethernet {
+		a.LinkLayer, a.LID = ibverbs.LinkEthernet, 0
+	}
+	if f.cut[fmt.Sprintf("%s:%d", c.Name, port)] {
+		a.State = 1
+	}
+	return a, nil
+}
+
+func (f *fabric) QueryGID(c *ibverbs.Context, port, index int) (ibverbs.GID, ibverbs.GIDType, error) {
+	return f.gids[index].gid, f.gids[index].kind, nil
+}
+
+func (f *fabric) context(c *ibverbs.Context) *fakeContext {
+	defer f.locked()()
+	return f.contexts[c.Handle]
+}
+
+func (f *fabric) GetAsyncEvent(c *ibverbs.Context) (ibverbs.Event, error) {
+	x := f.context(c)
+	select {
+	case e := <-x.events:
+		return e, nil
+	case <-x.stop:
+		return ibverbs.Event{}, errors.New("stopped")
+	}
+}
+
+func (f *fabric) StopAsyncEvents(c *ibverbs.Context) {
+	x := f.context(c)
+	x.once.Do(func() { close(x.stop) })
+}
+
+func (f *fabric) AllocPD(c *ibverbs.Context) (*ibverbs.PD, error) {
+	defer f.locked()()
+	f.contexts[c.Handle].pds++
+	return &ibverbs.PD{Context: c, Handle: f.handle()}, nil
+}
+
+func (f *fabric) DeallocPD(p *ibverbs.PD) error {
+	defer f.locked()()
+	f.contexts[p.Context.Handle].pds--
+	return nil
+}
+
+func (f *fabric) RegMR(p *ibverbs.PD, addr uintptr, n int, access int) (*ibverbs.MR, error) {
+	defer f.locked()()
+	if f.refuse != nil {
+		return nil, f.refuse
+	}
+	f.regs++
+	key := uint32(f.handle())
+	f.mrs[key] = &fakeMR{addr, n}
+	return &ibverbs.MR{Handle: uintptr(key), LKey: key, RKey: key}, nil
+}
+
+func (f *fabric) DeregMR(m *ibverbs.MR) error {
+	defer f.locked()()
+	delete(f.mrs, m.LKey)
+	return nil
+}
+
+func (f *fabric) CreateCQ(c *ibverbs.Context, entries int) (*ibverbs.CQ, error) {
+	defer f.locked()()
+	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	q := &ibverbs.CQ{Context: c, Handle: f.handle(), FD: fd}
+	f.cqs[q.Handle] = &fakeCQ{depth: entries, ring: make([]ibverbs.WC, 0, entries)}
+	return q, nil
+}
+
+func (f *fabric) DestroyCQ(q *ibverbs.CQ) error {
+	defer f.locked()()
+	delete(f.cqs, q.Handle)
+	return unix.Close(q.FD)
+}
+
+func (f *fabric) ReqNotifyCQ(q *ibverbs.CQ) error {
+	defer f.locked()()
+	f.cqs[q.Handle].armed = true
+	return nil
+}
+
+func (f *fabric) GetCQEvent(q *ibverbs.CQ) error {
+	var b [8]byte
+	_, err := unix.Read(q.FD, b[:])
+	return err
+}
+
+func (f *fabric) PollCQ(q *ibverbs.CQ, into []ibverbs.WC) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	x := f.cqs[q.Handle]
+	n := copy(into, x.ring)
+	x.ring = x.ring[:copy(x.ring, x.ring[n:])]
+	return n, nil
+}
+
+func (f *fabric) CreateQP(p *ibverbs.PD, q *ibverbs.CQ, c ibverbs.QPCap) (*ibverbs.QP, error) {
+	defer f.locked()()
+	if f.noInline && c.MaxInline > 0 {
+		return nil, syscall.EINVAL
+	}
+	h := f.handle()
+	f.qps[h] = &fakeQP{port: p.Context.Name + ":1", num: uint32(h), cq: q, cap: c, context: f.contexts[p.Context.Handle]}
+	return &ibverbs.QP{Handle: h, Num: uint32(h), Inline: int(c.MaxInline)}, nil
+}
+
+func (f *fabric) ModifyQP(q *ibverbs.QP, a *ibverbs.QPAttr, mask int) error {
+	defer f.locked()()
+	x := f.qps[q.Handle]
+	want := map[uint32]struct {
+		from uint32
+		mask int
+	}{
+		ibverbs.QPInit: {0, ibverbs.MaskState | ibverbs.MaskPort | ibverbs.MaskPKeyIndex | ibverbs.MaskAccess},
+		ibverbs.QPRTR: {ibverbs.QPInit, ibverbs.MaskState | ibverbs.MaskAV | ibverbs.MaskPathMTU | ibverbs.MaskDestQPN | ibverbs.MaskRQPSN |
+			ibverbs.MaskMaxDestRdAtomic | ibverbs.MaskMinRNRTimer},
+		ibverbs.QPRTS: {ibverbs.QPRTR, ibverbs.MaskState | ibverbs.MaskTimeout | ibverbs.MaskRetryCount | ibverbs.MaskRNRRetry | ibverbs.MaskSQPSN |
+			ibverbs.MaskMaxRdAtomic},
+		ibverbs.QPErr: {x.state, ibverbs.MaskState},
+	}[a.State]
+	if want.from != x.state || want.mask != mask {
+		return syscall.EINVAL
+	}
+	switch a.State {
+	case ibverbs.QPRTR:
+		x.dest, x.psn[1] = a.DestQPN, a.RQPSN
+		if (a.AH.IsGlobal == 1) != f.ethernet || f.ethernet && a.AH.DGID == (ibverbs.GID{}) {
+			return syscall.ENETUNREACH
+		}
+	case ibverbs.QPRTS:
+		x.psn[0] = a.SQPSN
+	}
+	x.state = a.State
+	if x.state == ibverbs.QPErr {
+		f.flush(x, ibverbs.WRFlushErr)
+	}
+	return nil
+}
+
+// flush completes all work of a queue pair with errors; the first send has the reason.
+func (f *fabric) flush(x *fakeQP, first ibverbs.Status) {
+	x.state = ibverbs.QPErr
+	for _, s := range x.sends {
+		f.complete(x, ibverbs.WC{ID: s.id, Status: first})
+		first = ibverbs.WRFlushErr
+	}
+	x.sends = nil
+	for ; x.recvs > 0; x.recvs-- {
+		f.complete(x, ibverbs.WC{ID: receiveID, Status: ibverbs.WRFlushErr})
+	}
+}
+
+func (f *fabric) complete(x *fakeQP, w ibverbs.WC) {
+	q := f.cqs[x.cq.Handle]
+	if len(q.ring) == q.depth {
+		panic("completion queue overrun")
+	}
+	w.QPNum = x.num
+	q.ring = append(q.ring, w)
+	if q.armed {
+		q.armed = false
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], 1)
+		if _, err := unix.Write(x.cq.FD, b[:]); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func (f *fabric) DestroyQP(q *ibverbs.QP) error {
+	defer f.locked()()
+	delete(f.qps, q.Handle)
+	return nil
+}
+
+func (f *fabric) PostSend(q *ibverbs.QP, w *ibverbs.SendWR) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	x := f.qps[q.Handle]
+	s := fakeSend{id: w.ID, imm: w.Imm, rkey: w.RemoteKey, to: w.RemoteAddr, inline: w.Flags&ibverbs.SendInline != 0}
+	if w.NumSGE > 0 {
+		s.sge = *at[ibverbs.SGE](w.SGList)
+		b := span(uintptr(s.sge.Addr), int(s.sge.Length))
+		if s.inline && copy(s.from[:x.cap.MaxInline], b) < len(b) {
+			return syscall.EINVAL
+		}
+	}
+	switch {
+	case len(x.sends) >= int(x.cap.MaxSendWR):
+		return syscall.ENOMEM
+	case x.state == ibverbs.QPErr:
+		f.complete(x, ibverbs.WC{ID: s.id, Status: ibverbs.WRFlushErr})
+		return nil
+	case x.state != ibverbs.QPRTS || w.Opcode != ibverbs.OpRDMAWriteWithImm || w.Flags&ibverbs.SendSignaled == 0:
+		return syscall.EINVAL
+	}
+	x.sends = append(x.sends, s)
+	f.carry(x)
+	return nil
+}
+
+func (f *fabric) PostRecv(q *ibverbs.QP, w *ibverbs.RecvWR) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	x := f.qps[q.Handle]
+	switch {
+	case x.state == 0:
+		return syscall.EINVAL
+	case x.recvs == int(x.cap.MaxRecvWR):
+		return syscall.ENOMEM
+	case x.state == ibverbs.QPErr:
+		f.complete(x, ibverbs.WC{ID: w.ID, Status: ibverbs.WRFlushErr})
+		return nil
+	}
+	x.recvs++
+	if peer := f.qps[uintptr(x.dest)]; peer != nil {
+		f.carry(peer)
+	}
+	return nil
+}
+
+// carry carries out what a queue pair has to send, as far as it goes.
+func (f *fabric) carry(x *fakeQP) {
+	n := 0
+	for ; n < len(x.sends); n++ {
+		s := &x.sends[n]
+		peer := f.qps[uintptr(x.dest)]
+		if x.state != ibverbs.QPRTS || f.cut[x.port] || peer == nil || f.cut[peer.port] || peer.state != ibverbs.QPRTR && peer.state != ibverbs.QPRTS {
+			break
+		}
+		if peer.psn[1] != x.psn[0] {
+			panic("packet sequence numbers differ")
+		}
+		if !s.arrived {
+			if peer.recvs == 0 {
+				break // the receiver is not ready
+			}
+			if !f.arrive(x, peer, s) {
+				f.flush(x, 10) // remote access error
+				return
+			}
+			s.arrived = true
+		}
+		if f.mute[x.port] {
+			break
+		}
+		f.complete(x, ibverbs.WC{ID: s.id})
+	}
+	x.sends = x.sends[:copy(x.sends, x.sends[n:])]
+}
+
+func (f *fabric) arrive(x, peer *fakeQP, s *fakeSend) bool {
+	n := int(s.sge.Length)
+	if n > 0 {
+		mr := f.mrs[s.rkey]
+		if mr == nil || uintptr(s.to) < mr.addr || uintptr(s.to)+uintptr(n) > mr.addr+uintptr(mr.n) {
+			return false
+		}
+		src := s.from[:]
+		if !s.inline {
+			if own := f.mrs[s.sge.LocalKey]; own == nil || uintptr(s.sge.Addr) < own.addr || uintptr(s.sge.Addr)+uintptr(n) > own.addr+uintptr(own.n) {
+				panic("local protection error")
+			}
+			src = span(uintptr(s.sge.Addr), n)
+		}
+		copy(span(uintptr(s.to), n), src)
+	}
+	peer.recvs--
+	f.complete(peer, ibverbs.WC{ID: receiveID, Opcode: ibverbs.WCRecvRDMAWithImm, Bytes: uint32(n), Imm: s.imm})
+	return true
+}
+
+// setLink cuts a port, or connects it again, and tells its device.
+func (f *fabric) setLink(port string, up bool) {
+	defer f.locked()()
+	f.cut[port] = !up
+	e := ibverbs.Event{Type: ibverbs.EventPortErr, Port: 1}
+	if up {
+		e.Type = ibverbs.EventPortActive
+	}
+	for _, c := range f.contexts {
+		if c.Name+":1" == port {
+			c.events <- e
+		}
+	}
+	if up {
+		for _, x := range f.qps {
+			f.carry(x)
+		}
+	}
+}
+
+// expire has the retries of all work end that was not acknowledged. It returns how many
+// queue pairs had such work.
+func (f *fabric) expire() (n int) {
+	defer f.locked()()
+	for _, x := range f.qps {
+		if len(x.sends) > 0 {
+			f.flush(x, ibverbs.RetryExcErr)
+			n++
+		}
+	}
+	return n
+}
+
+// set changes the fabric.
+func (f *fabric) set(change func()) {
+	defer f.locked()()
+	change()
+	for _, x := range f.qps {
+		f.carry(x)
+	}
+}
+
+func (f *fabric) registrations() int {
+	defer f.locked()()
+	return f.regs
+}
+
+// at is memory at an address.
+func at[T any](addr uintptr) *T { return *(**T)(unsafe.Pointer(&addr)) }
+
+func span(addr uintptr, n int) []byte { return unsafe.Slice(at[byte](addr), n) }
+
+var _ ibverbs.Verbs = (*fabric)(nil)
+
+// gidTable is a table with entries in this order.
+func gidTable(entries ...fakeGID) []fakeGID { return slices.Clone(entries) }

@@ -1,0 +1,84 @@
+package verbs
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/ringo-go/ringo/internal/ibverbs"
+)
+
+// protocol is the context of the handshake (see internal/auth). When both sides have
+// proved themselves the dialler sends its hello, and the listener answers with its own.
+const protocol = "ringo ib 1"
+
+// A hello is what one end tells the other of its rails: 2 bytes of length, big-endian,
+// and JSON.
+type hello struct {
+	Refused string      `json:",omitempty"` // why the listener wants no connection
+	Addr    uint64      // of the receiver's ring
+	Rails   []railHello // one for one with those of the dialler
+}
+
+// A railHello is a queue pair and the port that it is on.
+type railHello struct {
+	Port     string // "mlx5_0:1"
+	Index    int    // among the ports of the rank
+	Ethernet bool
+	LID      uint16
+	GID      ibverbs.GID
+	GIDType  ibverbs.GIDType
+	MTU      uint32
+	QPN, PSN uint32
+	RKey     uint32 // of the receiver's ring
+}
+
+func (r *rail) hello(index int, a *area) railHello {
+	p := r.port
+	return railHello{
+		Port: p.String(), Index: index, Ethernet: p.ethernet(), LID: p.attr.LID, GID: p.gid, GIDType: p.gidType,
+		MTU: p.attr.ActiveMTU, QPN: r.qp.Num, PSN: r.psn, RKey: a.mrs[p.dev].RKey,
+	}
+}
+
+func writeHello(w io.Writer, h *hello) error {
+	b, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	if len(b) > 0xffff {
+		return fmt.Errorf("hello of %d bytes", len(b))
+	}
+	_, err = w.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...))
+	return err
+}
+
+// readHello reads what a peer says that knows the key.
+func readHello(r io.Reader) (*hello, error) {
+	var head [2]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	b := make([]byte, binary.BigEndian.Uint16(head[:]))
+	if _, err := io.ReadFull(r, b); err != nil {
+		return nil, err
+	}
+	h := new(hello)
+	if err := json.Unmarshal(b, h); err != nil {
+		return nil, fmt.Errorf("malformed hello: %w", err)
+	}
+	if h.Refused != "" {
+		return h, nil
+	}
+	if len(h.Rails) < 1 || len(h.Rails) > maxRails {
+		return nil, fmt.Errorf("malformed hello: %d rails", len(h.Rails))
+	}
+	for i := range h.Rails {
+		r := &h.Rails[i]
+		if r.MTU < 1 || r.MTU > 5 || r.QPN>>24 != 0 || r.PSN>>24 != 0 || r.GIDType > ibverbs.GIDRoCE2 || r.Index < 0 {
+			return nil, fmt.Errorf("malformed hello: rail %d is %+v", i, *r)
+		}
+	}
+	return h, nil
+}

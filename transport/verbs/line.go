@@ -1,0 +1,69 @@
+package verbs
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// A line is the connection of the handshake afterwards. What is said there is rare.
+type line struct {
+	mu   sync.Mutex // of writers
+	conn net.Conn
+	done chan struct{} // closed when nobody listens any more
+}
+
+// A message is 11 bytes and a text: kind, rail, count (8, big-endian), length of the text.
+type message struct {
+	kind  byte
+	rail  int
+	count uint64
+	text  string
+}
+
+const (
+	// goodbye: the end was closed. count is how many slots were published in all.
+	goodbye byte = 1
+	// down: the rail has failed and will be used no more. count is how many slots the
+	// receiver has released.
+	down byte = 2
+
+	messageLen = 11
+	maxText    = 255
+	sayTime    = time.Second
+)
+
+// say sends a message; a peer that is gone needs none.
+func (l *line) say(m message) {
+	m.text = m.text[:min(len(m.text), maxText)]
+	b := append(binary.BigEndian.AppendUint64([]byte{m.kind, byte(m.rail)}, m.count), byte(len(m.text)))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.conn.SetWriteDeadline(time.Now().Add(sayTime))
+	_, _ = l.conn.Write(append(b, m.text...))
+}
+
+// hear reads the next message.
+func (l *line) hear() (m message, err error) {
+	var b [messageLen]byte
+	if _, err := io.ReadFull(l.conn, b[:]); err != nil {
+		return m, err
+	}
+	text := make([]byte, b[messageLen-1])
+	if _, err := io.ReadFull(l.conn, text); err != nil {
+		return m, err
+	}
+	m = message{b[0], int(b[1]), binary.BigEndian.Uint64(b[2:]), string(text)}
+	if m.kind != goodbye && m.kind != down {
+		return m, fmt.Errorf("message of unknown kind %d", m.kind)
+	}
+	return m, nil
+}
+
+func (l *line) close() {
+	l.conn.Close()
+	<-l.done
+}

@@ -1,0 +1,280 @@
+package verbs
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/ibverbs"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// A sendConn is the sending end. A slot may be written again when it was completed (the
+// peer's device has all of it) and the receiver has released it.
+type sendConn struct {
+	*conn
+	to       uint64 // address of the receiver's ring
+	slots    []sending
+	next     uint64 // number of the slot to be published
+	credit   uint64 // slots that the receiver has released
+	reserved int    // bytes reserved, -1 for none
+
+	heard atomic.Uint64 // credit that came over the line
+}
+
+// A sending is a slot of the ring.
+type sending struct {
+	rail   *rail // that sends it, nil when it is completed
+	length int   // header and payload
+}
+
+// Reserve waits until the next slot is free.
+func (c *sendConn) Reserve(n int) (mem.Region, error) {
+	if n < 0 || n > c.shape.max {
+		return mem.Region{}, fmt.Errorf("ib: reserve %d bytes of a slot of %d", n, c.shape.max)
+	}
+	if err := c.enter(); err != nil {
+		return mem.Region{}, err
+	}
+	err := c.ended()
+	if err == nil && !c.room() {
+		err = c.wait((*sendConn).room)
+	}
+	at := c.shape.at(c.next) + headerLen
+	if err == nil {
+		c.reserved = n
+	}
+	c.exit()
+	if err != nil {
+		return mem.Region{}, err
+	}
+	return mem.Host(c.area.bytes[at:][:n]), nil
+}
+
+// Publish writes the reserved slot to the receiver.
+func (c *sendConn) Publish(stamp transport.Stamp) error {
+	if err := c.enter(); err != nil {
+		return err
+	}
+	err := c.publish(stamp)
+	c.exit()
+	return err
+}
+
+func (c *sendConn) publish(stamp transport.Stamp) error {
+	n := c.reserved
+	if n < 0 {
+		return fmt.Errorf("ib: publish without reserve")
+	}
+	c.reserved = -1
+	if err := c.ended(); err != nil {
+		return err
+	}
+	header{length: n, slot: c.next, stamp: stamp}.put(c.area.bytes[c.shape.at(c.next):])
+	c.slot(c.next).length = headerLen + n
+	if !c.write(c.next) {
+		if err := c.wait((*sendConn).writeNext); err != nil {
+			return err
+		}
+	}
+	c.next++
+	return nil
+}
+
+func (c *sendConn) slot(n uint64) *sending { return &c.slots[n%uint64(len(c.slots))] }
+
+// room reports whether the next slot is free.
+func (c *sendConn) room() bool {
+	return c.next-c.credit < uint64(c.shape.ring) && c.slot(c.next).rail == nil
+}
+
+func (c *sendConn) writeNext() bool { return c.write(c.next) }
+
+// write sends slot number n over a rail that is up; false if there is none.
+func (c *sendConn) write(n uint64) bool {
+	s, at := c.slot(n), c.shape.at(n)
+	for r := c.live(n); r != nil; r = c.live(n) {
+		err := r.write(n, c.area, c.area.bytes[at:][:s.length], at, c.to+uint64(at), uint32(n))
+		if err == nil {
+			s.rail = r
+			return true
+		}
+		c.fail(r, err.Error(), false)
+	}
+	return false
+}
+
+// Free is how many slots can be published now without waiting.
+func (c *sendConn) Free() (n int) {
+	if c.enter() != nil {
+		return 0
+	}
+	c.progress()
+	for free := true; free && n < c.t.cfg.Limits.Slots; n++ {
+		at := c.next + uint64(n)
+		if free = at-c.credit < uint64(c.shape.ring) && c.slot(at).rail == nil; !free {
+			n--
+		}
+	}
+	c.exit()
+	return n
+}
+
+// wait looks at completions until ready.
+func (c *sendConn) wait(ready func(*sendConn) bool) error {
+	w := waiter{guard: c.t.cfg.Guard, spin: c.t.cfg.Spin}
+	for {
+		c.progress()
+		if ready(c) {
+			return nil
+		}
+		if err := c.ended(); err != nil {
+			return err
+		}
+		if err := c.link(); err != nil {
+			return err
+		}
+		sleep, err := w.pause()
+		if err != nil {
+			return err
+		}
+		if sleep && !c.arm() {
+			c.sleep()
+		}
+	}
+}
+
+// progress takes completions and credits, and sends again what a rail that has failed did
+// not.
+func (c *sendConn) progress() {
+	for _, r := range c.rails {
+		if r.retired {
+			continue
+		}
+		done, err := r.poll()
+		if err != nil {
+			c.fail(r, err.Error(), false)
+		}
+		for i := range done {
+			c.complete(r, &done[i])
+		}
+		if r.down.Load() && r.peerDown.Load() {
+			c.retire(r)
+		}
+	}
+}
+
+func (c *sendConn) complete(r *rail, w *ibverbs.WC) {
+	isReceive := w.ID&receiveID != 0
+	if !isReceive {
+		r.posted--
+	}
+	switch {
+	case w.Status != ibverbs.Success:
+		c.fail(r, w.Status.String(), false)
+	case !isReceive:
+		if s := c.slot(w.ID); s.rail == r {
+			s.rail = nil
+		}
+	default:
+		r.used++
+		if err := r.restock(); err != nil {
+			c.fail(r, err.Error(), false)
+		}
+		if more := int32(w.Imm - uint32(c.credit)); more > 0 && uint64(more) <= c.next-c.credit {
+			c.credit += uint64(more)
+		}
+	}
+}
+
+// retire sends over other rails what was not sent over r. The peer has said that it
+// receives nothing over r any more, so nothing of it can arrive late, in a slot that is
+// in use again; and how many slots it has released.
+func (c *sendConn) retire(r *rail) {
+	if r.posted > 0 && fifo.Now()-r.downAt.Load() < int64(drainTime) {
+		return // until it has given back what it was sending
+	}
+	c.credit = min(max(c.credit, c.heard.Load()), c.next)
+	first := c.next - min(c.next, uint64(c.shape.ring))
+	for n := first; n < c.next; n++ {
+		s := c.slot(n)
+		switch {
+		case s.rail != r:
+		case n < c.credit: // it arrived
+			s.rail = nil
+		case !c.write(n):
+			return // link says why
+		}
+	}
+	r.retired = true
+}
+
+// said is called with what the peer says.
+func (c *sendConn) said(m message) {
+	switch m.kind {
+	case goodbye:
+		err := error(fifo.ErrClosed)
+		c.over.CompareAndSwap(nil, &err)
+	case down:
+		if m.count > c.heard.Load() {
+			c.heard.Store(m.count)
+		}
+	}
+}
+
+// tend is called now and then.
+func (c *sendConn) tend() {
+	if c.state.CompareAndSwap(0, stateInside) {
+		c.progress()
+		c.exit()
+	}
+}
+
+func (c *sendConn) exit() {
+	if !c.leave() {
+		c.finish()
+	}
+}
+
+// Close says goodbye after all that was published.
+func (c *sendConn) Close() error {
+	if c.shut() {
+		c.finish()
+	}
+	return nil
+}
+
+func (c *sendConn) finish() {
+	c.line.say(message{kind: goodbye, count: c.next})
+	if c.sending() == 0 {
+		c.destroy()
+		return
+	}
+	go func() {
+		c.linger()
+		c.destroy()
+	}()
+}
+
+// sending is how many published slots are not completed.
+func (c *sendConn) sending() (n int) {
+	for i := range c.slots {
+		if c.slots[i].rail != nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *sendConn) linger() {
+	left := c.sending()
+	for last := time.Now(); left > 0 && c.over.Load() == nil && c.t.cfg.Guard.Aborted() == nil && c.link() == nil && time.Since(last) < lingerTime; {
+		time.Sleep(100 * time.Microsecond)
+		c.progress()
+		if n := c.sending(); n != left {
+			left, last = n, time.Now()
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package verbs
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/ringo-go/ringo/transport"
+)
+
+// A shape is how a connection's memory is laid out, the same at both ends: a ring of
+// slots, each with its header right before its payload, so that a slot is one write.
+//
+//	slot 0: 32 bytes unused │ header 32 │ payload, a multiple of 64 bytes
+//	slot 1: …
+//
+// The ring has more slots than the queue: the receiver may keep up to lag credits back,
+// and the sender still has all slots of the queue.
+type shape struct {
+	ring, lag int // slots
+	stride    int // bytes of a slot
+	max       int // payload
+}
+
+const (
+	headerLen = 32
+	lineLen   = 64
+)
+
+func shapeOf(l transport.Limits) shape {
+	lag := max(1, l.Slots/2)
+	return shape{ring: l.Slots + lag, lag: lag, stride: lineLen + (l.SlotBytes+lineLen-1)/lineLen*lineLen, max: l.SlotBytes}
+}
+
+func (s shape) size() int { return s.ring * s.stride }
+
+// at is where the header of slot number n begins.
+func (s shape) at(n uint64) int { return int(n%uint64(s.ring))*s.stride + lineLen - headerLen }
+
+// A header is what travels before the payload, little-endian:
+//
+//	 0  4  magic
+//	 4  4  length of the payload
+//	 8  8  number of the slot, from 0
+//	16 16  stamp
+type header struct {
+	length int
+	slot   uint64
+	stamp  transport.Stamp
+}
+
+const headerMagic = 0x6d627276
+
+func (h header) put(b []byte) {
+	_ = b[headerLen-1]
+	binary.LittleEndian.PutUint32(b, headerMagic)
+	binary.LittleEndian.PutUint32(b[4:], uint32(h.length))
+	binary.LittleEndian.PutUint64(b[8:], h.slot)
+	binary.LittleEndian.PutUint64(b[16:], h.stamp[0])
+	binary.LittleEndian.PutUint64(b[24:], h.stamp[1])
+}
+
+// parseHeader reads the header of slot number slot, which came in a write of wrote bytes.
+func parseHeader(b []byte, slot uint64, wrote int) (h header, err error) {
+	h = header{
+		length: int(binary.LittleEndian.Uint32(b[4:])), slot: binary.LittleEndian.Uint64(b[8:]),
+		stamp: transport.Stamp{binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])},
+	}
+	if binary.LittleEndian.Uint32(b) != headerMagic || h.slot != slot || headerLen+h.length != wrote {
+		return h, fmt.Errorf("malformed slot %d: a write of %d bytes that begins with %x", slot, wrote, b[:16])
+	}
+	return h, nil
+}

@@ -1,0 +1,25 @@
+//go:build !linux
+
+package verbs
+
+import (
+	"errors"
+	"runtime"
+	"time"
+)
+
+// Where there is no libibverbs none of this is ever reached.
+
+func allocate(int) ([]byte, error) { return nil, errors.ErrUnsupported }
+
+func free([]byte) {}
+
+func sysYield() { runtime.Gosched() }
+
+type sleeper struct{}
+
+func (s *sleeper) add(int) {}
+
+func (s *sleeper) readable(int) bool { return false }
+
+func (s *sleeper) sleep(d time.Duration) { time.Sleep(d) }

@@ -1,0 +1,292 @@
+// Package verbs is the transport over InfiniBand and RoCE, through libibverbs. It is for
+// package paths.
+//
+// A connection is a reliable queue pair on one port or on several (its rails). The
+// sender writes a slot, its header before its payload, straight into the receiver's
+// memory; the immediate that comes with the write is the number of the slot. The
+// receiver gives credits back as immediates without a payload. Nothing but completion
+// queues is looked at, so the order in which bytes appear in memory does not matter.
+//
+// A TCP connection carries the handshake (internal/auth) and stays open: it tells of the
+// peer's goodbye or death, and lets both ends agree that a rail has failed. Slots of a
+// failed rail are sent again over another one; without another the connection ends with
+// a *LinkError.
+//
+// The trap: RDMA is neither encrypted nor authenticated, only the handshake is. And Close
+// of a Transport gives its memory back, so no goroutine may use a slot any more.
+package verbs
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/auth"
+	"github.com/ringo-go/ringo/internal/ibverbs"
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/listen"
+)
+
+// Options say which ports to use and how. The zero value is automatic.
+type Options struct {
+	// HCAs names devices, as NCCL_IB_HCA does: a comma list of prefixes, each with a
+	// port's number after a colon if only that port is meant; a leading ^ excludes them,
+	// a leading = wants exact names, ^= both.
+	HCAs string
+	// GIDIndex is the entry of the ports' GID tables, nil for the best (see bestGID).
+	GIDIndex *int
+	// Timeout is how long a packet waits for its acknowledgement: 4.096 µs × 2^Timeout,
+	// 1 to 31, 0 for 20 (4 s).
+	Timeout int
+	// Retries is how often a packet is sent again before its rail has failed: 1 to 7, 0
+	// for 7.
+	Retries int
+	// TrafficClass and ServiceLevel mark the packets.
+	TrafficClass, ServiceLevel int
+	// Rails is the most ports that one connection is spread over, 0 for 2.
+	Rails int
+	// Address is the address of this host for the handshake, invalid for loopback: all
+	// peers are on this host.
+	Address netip.Addr
+	// Verbs is the library, nil for that of the system.
+	Verbs ibverbs.Verbs
+}
+
+const (
+	defaultTimeout = 20
+	defaultRetries = 7
+	defaultRails   = 2
+	maxRails       = 8
+	maxSlots       = 4096
+	maxSlotBytes   = 1 << 30
+)
+
+func (o *Options) check() error {
+	set := func(v *int, to int) {
+		if *v == 0 {
+			*v = to
+		}
+	}
+	set(&o.Timeout, defaultTimeout)
+	set(&o.Retries, defaultRetries)
+	set(&o.Rails, defaultRails)
+	if !o.Address.IsValid() {
+		o.Address = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	for _, v := range []struct {
+		name            string
+		value, low, top int
+	}{
+		{"timeout (NCCL_IB_TIMEOUT)", o.Timeout, 1, 31},
+		{"retry count (NCCL_IB_RETRY_CNT)", o.Retries, 1, 7},
+		{"traffic class (NCCL_IB_TC)", o.TrafficClass, 0, 255},
+		{"service level (NCCL_IB_SL)", o.ServiceLevel, 0, 15},
+		{"number of rails", o.Rails, 1, maxRails},
+	} {
+		if v.value < v.low || v.value > v.top {
+			return fmt.Errorf("%s is %d: want %d to %d", v.name, v.value, v.low, v.top)
+		}
+	}
+	return nil
+}
+
+// Transport is the verbs transport of one rank of one communicator.
+type Transport struct {
+	cfg     transport.Config
+	opt     Options
+	bad     error // of the options, told by Listen and Dial
+	shape   shape
+	log     *slog.Logger
+	warn    *auth.Log // for events that strangers can cause
+	arrived *listen.Arrivals[*recvConn]
+
+	mu      sync.Mutex
+	ports   []*port // nil before the first Listen or Dial
+	devices []*device
+	place   *listen.Place
+	ends    []end
+	closed  bool
+
+	away chan struct{} // closed by Close
+	work sync.WaitGroup
+}
+
+// An end is a sendConn or a recvConn.
+type end interface {
+	Close() error
+	common() *conn
+	tend()
+}
+
+// New makes a transport. It costs nothing until Listen.
+func New(cfg transport.Config, o Options) *Transport {
+	t := &Transport{cfg: cfg, opt: o, shape: shapeOf(cfg.Limits), log: cfg.Log, arrived: listen.NewArrivals[*recvConn](), away: make(chan struct{})}
+	if t.log == nil {
+		t.log = slog.New(slog.DiscardHandler)
+	}
+	if t.cfg.Guard == nil {
+		t.cfg.Guard = new(fifo.Guard)
+	}
+	t.bad = t.opt.check()
+	if l := cfg.Limits; t.bad == nil && (l.Slots < 2 || l.Slots > maxSlots || l.SlotBytes < 1 || l.SlotBytes > maxSlotBytes) {
+		t.bad = fmt.Errorf("limits %+v: want 2 to %d slots of 1 to %d bytes", l, maxSlots, maxSlotBytes)
+	}
+	t.warn = auth.NewLog(t.log)
+	return t
+}
+
+// Name is "ib".
+func (t *Transport) Name() string { return "ib" }
+
+// Reach is nil: whether two ports are on one network shows when they are connected.
+func (t *Transport) Reach(a, b transport.Info) error { return nil }
+
+// Listen opens the devices, tries what a connection needs of the first one, and opens a
+// TCP port for the handshake, which the transports of the process share. The first
+// Listen of a process costs some ms.
+func (t *Transport) Listen() ([]byte, error) {
+	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("ib: listen: %w", err) }
+	if _, err := t.open(); err != nil {
+		return fail(err)
+	}
+	defer t.work.Done()
+	r, err := t.try()
+	if err != nil {
+		return fail(err)
+	}
+	r.destroy()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return fail(fifo.ErrClosed)
+	}
+	if t.place == nil {
+		at := netip.AddrPortFrom(t.opt.Address, 0).String()
+		t.place, err = listen.Enter("ib "+at, func() (net.Listener, string, error) {
+			l, err := net.Listen("tcp", at)
+			return l, "", err
+		}, t.warn, t.receive)
+		if err != nil {
+			return fail(err)
+		}
+	}
+	return []byte(t.place.Addr()), nil
+}
+
+// try makes a rail and registers memory as a connection does.
+func (t *Transport) try() (*rail, error) {
+	a, err := areas.take(t.shape.size(), t.devices)
+	if err != nil {
+		return nil, err
+	}
+	areas.give(a)
+	return newRail(t.ports[0], t.shape)
+}
+
+// open finds the ports, once. Close waits until the caller says Done to work.
+func (t *Transport) open() ([]*port, error) {
+	if t.bad != nil {
+		return nil, t.bad
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, fifo.ErrClosed
+	}
+	if t.ports != nil {
+		t.work.Add(1)
+		return t.ports, nil
+	}
+	ports, devices, err := find(&t.opt)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range ports {
+		if longest := int(p.attr.MaxMsg); longest > 0 && headerLen+t.cfg.Limits.SlotBytes > longest {
+			release(devices)
+			return nil, fmt.Errorf("slots of %d bytes: %s sends at most %d at a time; use smaller slots (RINGO_SLOT_BYTES)", t.cfg.Limits.SlotBytes, p, longest)
+		}
+	}
+	t.ports, t.devices = ports, devices
+	t.work.Add(1)
+	t.work.Go(t.tend)
+	return ports, nil
+}
+
+// Accept waits until peer has dialled.
+func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
+	c, err := t.arrived.Take(peer.Rank, t.cfg.Guard)
+	if err != nil {
+		return nil, fmt.Errorf("ib: accept rank %d: %w", peer.Rank, err)
+	}
+	return c, nil
+}
+
+// keep remembers an end until Close. It returns false after Close.
+func (t *Transport) keep(e end) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.ends = append(t.ends, e)
+	}
+	return !t.closed
+}
+
+// tendTime is how soon the failure of a rail is noticed on which nobody waits.
+const tendTime = 50 * time.Millisecond
+
+// tend looks after connections whose goroutines are elsewhere: slots that were published
+// must reach the peer although a rail fails.
+func (t *Transport) tend() {
+	tick := time.NewTicker(tendTime)
+	defer tick.Stop()
+	var ends []end
+	for {
+		select {
+		case <-t.away:
+			return
+		case <-tick.C:
+		}
+		t.mu.Lock()
+		ends = append(ends[:0], t.ends...)
+		t.mu.Unlock()
+		for _, e := range ends {
+			e.tend()
+		}
+	}
+}
+
+// Close ends all connections and gives their memory back. Slots that were published
+// before still reach peers, for up to a second (lingerTime).
+func (t *Transport) Close() error {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return nil
+	}
+	t.closed = true
+	close(t.away)
+	ends, place, devices := t.ends, t.place, t.devices
+	t.mu.Unlock()
+	if place != nil {
+		place.Shut()
+	}
+	t.arrived.Close()
+	for _, e := range ends {
+		_ = e.Close() // the end is gone either way
+	}
+	if place != nil {
+		place.Wait()
+	}
+	t.work.Wait()
+	for _, e := range ends {
+		<-e.common().done
+		areas.give(e.common().area)
+	}
+	release(devices)
+	return nil
+}

@@ -1,0 +1,28 @@
+package verbs
+
+import (
+	"testing"
+
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/transporttest"
+)
+
+func onFabric(f *fabric, o Options) transporttest.Open {
+	o.Verbs = f
+	return func(_ testing.TB, cfg transport.Config) transport.Transport { return New(cfg, o) }
+}
+
+// Credits are given in lots, so a sender may be up to half a queue ahead of it.
+var loose = transporttest.Options{Loose: true}
+
+func TestConformance(t *testing.T) {
+	t.Run("a port", func(t *testing.T) { transporttest.Conformance(t, onFabric(newFabric(t, "fx0"), Options{}), loose) })
+	t.Run("rails", func(t *testing.T) {
+		transporttest.Conformance(t, onFabric(newFabric(t, "fx0", "fx1", "fx2"), Options{Rails: 3}), loose)
+	})
+	t.Run("nothing by value", func(t *testing.T) {
+		f := newFabric(t, "fx0")
+		f.noInline = true
+		transporttest.Conformance(t, onFabric(f, Options{}), loose)
+	})
+}
