@@ -73,6 +73,14 @@ type suite struct {
 	Options
 }
 
+// many is n, and a tenth in short mode.
+func (s suite) many(n int) int {
+	if testing.Short() {
+		return n / 10
+	}
+	return n
+}
+
 var small = transport.Limits{SlotBytes: 300, Slots: 4}
 
 // idle: making, listening and closing without a peer leaks nothing.

@@ -35,7 +35,7 @@ func Processes(t *testing.T, open Open) {
 // remoteEcho: another process sends back the same bytes.
 func (s suite) remoteEcho(t *testing.T, spin bool) {
 	p := s.peer(t, job{Role: "echo", Limits: small, Spin: spin})
-	const messages = 2000
+	messages := s.many(2000)
 	size := func(i int) int { return rand.New(rand.NewPCG(1, uint64(i))).IntN(small.SlotBytes + 1) }
 	parallel(t, func() error {
 		for i := range messages {

@@ -49,7 +49,7 @@ func (s suite) limits(t *testing.T) {
 // order: many messages of random lengths arrive in order with their stamps.
 func (s suite) order(t *testing.T) {
 	send, recv := s.pair(t, small)
-	const messages = 5000
+	messages := s.many(5000)
 	size := func(i int) int { return int(rand.New(rand.NewPCG(1, uint64(i))).IntN(small.SlotBytes + 1)) }
 	parallel(t, func() error {
 		for i := range messages {
@@ -179,7 +179,7 @@ func (s suite) self(t *testing.T) {
 
 // manyPairs: all ranks talk to all at once, both ways, two connections a pair.
 func (s suite) manyPairs(t *testing.T) {
-	const messages = 200
+	messages := s.many(200)
 	ranks := s.ranks(t, 4, small)
 	var parties []func() error
 	for _, a := range ranks {

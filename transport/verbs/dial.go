@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -62,8 +63,11 @@ func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
 		return fail(&listen.Refusal{Reason: answer.Refused})
 	}
 	c.to = answer.Addr
-	if err := c.connect(answer.Rails); err != nil {
+	if err := c.connect(c.paired(answer.Rails)); err != nil {
 		return fail(err)
+	}
+	if len(c.rails) == 0 {
+		return fail(errors.New("the peer has no port for any of this rank's"))
 	}
 	c.begin(c.said)
 	if !t.keep(c) {
@@ -75,20 +79,22 @@ func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
 	return c, nil
 }
 
-// newConn makes an end with rails on the ports of these indices.
+// newConn makes an end with rails on the ports of these indices, of which -1 is for none.
 func (t *Transport) newConn(peer int, ports []int) (*conn, error) {
 	c := &conn{t: t, peer: peer, shape: t.shape, done: make(chan struct{}), line: &line{done: make(chan struct{})}}
 	var err error
 	if c.area, err = areas.take(t.shape.size(), t.devices); err != nil {
 		return nil, err
 	}
-	for i, p := range ports {
+	for _, p := range ports {
+		if p < 0 {
+			continue
+		}
 		r, err := newRail(t.ports[p], t.shape)
 		if err != nil {
 			c.abandon()
 			return nil, err
 		}
-		r.index = i
 		c.rails = append(c.rails, r)
 	}
 	return c, nil
@@ -107,23 +113,44 @@ func (c *conn) abandon() {
 
 func (c *conn) hello(ports []int) *hello {
 	h := &hello{Addr: c.area.addr()}
-	for i, r := range c.rails {
-		h.Rails = append(h.Rails, r.hello(ports[i], c.area))
+	rails := c.rails
+	for _, p := range ports {
+		if p < 0 {
+			h.Rails = append(h.Rails, railHello{})
+			continue
+		}
+		h.Rails = append(h.Rails, rails[0].hello(p, c.area))
+		rails = rails[1:]
 	}
 	return h
 }
 
-// connect connects all rails to the peer's.
+// connect connects rails to the peer's, one for one.
 func (c *conn) connect(peers []railHello) error {
 	if len(peers) != len(c.rails) {
 		return fmt.Errorf("%d rails here, %d there", len(c.rails), len(peers))
 	}
 	for i, r := range c.rails {
+		r.index = i
 		if err := r.connect(peers[i], &c.t.opt); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// paired are the rails that have one at the other end. The dialler gives its others up.
+func (c *conn) paired(answer []railHello) (peers []railHello) {
+	rails := c.rails
+	c.rails = nil
+	for i, r := range rails {
+		if i < len(answer) && answer[i].QPN != 0 {
+			c.rails, peers = append(c.rails, r), append(peers, answer[i])
+		} else {
+			r.destroy()
+		}
+	}
+	return peers
 }
 
 // receive answers a caller of the listener. The connection of a rank that knows the key
@@ -180,7 +207,13 @@ func (t *Transport) accept(from int, s net.Conn, h *hello) (*recvConn, error) {
 		return nil, err
 	}
 	c := &recvConn{conn: base, wrote: make([]int, base.shape.ring)}
-	if err = c.connect(h.Rails); err == nil {
+	var peers []railHello
+	for i, p := range mine {
+		if p >= 0 {
+			peers = append(peers, h.Rails[i])
+		}
+	}
+	if err = c.connect(peers); err == nil {
 		if err = writeHello(s, c.hello(mine)); err == nil {
 			err = s.SetDeadline(time.Time{})
 		}
@@ -194,29 +227,30 @@ func (t *Transport) accept(from int, s net.Conn, h *hello) (*recvConn, error) {
 	return c, nil
 }
 
-// match finds a port for each of a peer's rails: the one of the same index, or the next
-// one that is on a network of the same kind.
+// match finds a port for each of a peer's rails: the one of the same index, which is on the
+// same network where networks are separate; -1 for none. If no rail has one, the first has
+// any port of a kind that suits it.
 func (t *Transport) match(rails []railHello) (mine []int, err error) {
+	some := false
 	for i := range rails {
-		var first error
-		found := -1
-		for k := range t.ports {
-			at := (rails[i].Index + k) % len(t.ports)
-			err := t.ports[at].suits(&rails[i])
-			if err == nil {
-				found = at
-				break
-			}
-			if first == nil {
-				first = err
-			}
+		found := rails[i].Index
+		if found >= len(t.ports) || t.ports[found].suits(&rails[i]) != nil {
+			found = -1
 		}
-		if found < 0 {
-			return nil, first
-		}
+		some = some || found >= 0
 		mine = append(mine, found)
 	}
-	return mine, nil
+	if some {
+		return mine, nil
+	}
+	for k := range t.ports {
+		at := (rails[0].Index + k) % len(t.ports)
+		if err = t.ports[at].suits(&rails[0]); err == nil {
+			mine[0] = at
+			return mine, nil
+		}
+	}
+	return nil, err
 }
 
 // closeWithUs closes s if the Transport is closed before stop is called.

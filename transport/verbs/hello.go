@@ -18,7 +18,7 @@ const protocol = "ringo ib 1"
 type hello struct {
 	Refused string      `json:",omitempty"` // why the listener wants no connection
 	Addr    uint64      // of the receiver's ring
-	Rails   []railHello // one for one with those of the dialler
+	Rails   []railHello // one for one with those of the dialler; in an answer QPN 0 is none
 }
 
 // A railHello is a queue pair and the port that it is on.
@@ -76,6 +76,9 @@ func readHello(r io.Reader) (*hello, error) {
 	}
 	for i := range h.Rails {
 		r := &h.Rails[i]
+		if *r == (railHello{}) {
+			continue
+		}
 		if r.MTU < 1 || r.MTU > 5 || r.QPN>>24 != 0 || r.PSN>>24 != 0 || r.GIDType > ibverbs.GIDRoCE2 || r.Index < 0 {
 			return nil, fmt.Errorf("malformed hello: rail %d is %+v", i, *r)
 		}

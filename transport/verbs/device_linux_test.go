@@ -1,0 +1,79 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/transporttest"
+)
+
+// scripts/verbs-guest runs these tests where there are devices. These variables say which
+// ranks of even and of odd number use, and how the first rail of both is cut.
+var even, odd, cut = os.Getenv("VERBS_EVEN"), os.Getenv("VERBS_ODD"), os.Getenv("VERBS_CUT")
+
+// needDevice skips the test where there is no RDMA device; with REQUIRE=rdma it fails.
+func needDevice(tb testing.TB) {
+	if _, err := Probe(Options{}); err != nil {
+		if strings.Contains(os.Getenv("REQUIRE"), "rdma") {
+			tb.Fatal("REQUIRE=rdma: ", err)
+		}
+		tb.Skip("scripts/verbs-guest runs this: ", err)
+	}
+}
+
+func onDevice(_ testing.TB, cfg transport.Config) transport.Transport {
+	return New(cfg, Options{HCAs: []string{even, odd}[cfg.Self.Rank%2], Timeout: 14, Address: netip.MustParseAddr("127.0.0.1")})
+}
+
+func TestDeviceConformance(t *testing.T) {
+	needDevice(t)
+	transporttest.Conformance(t, onDevice, loose)
+}
+
+func TestDeviceProcesses(t *testing.T) {
+	needDevice(t)
+	transporttest.Processes(t, onDevice)
+}
+
+func BenchmarkDevice(b *testing.B) {
+	needDevice(b)
+	transporttest.Bench(b, onDevice)
+}
+
+// TestDeviceCut cuts a rail while slots are under way. With another rail they all arrive;
+// without, both ends say which link has failed.
+func TestDeviceCut(t *testing.T) {
+	needDevice(t)
+	if cut == "" {
+		t.Skip("scripts/verbs-guest runs this: needs VERBS_CUT, VERBS_EVEN and VERBS_ODD")
+	}
+	rails := len(strings.Split(even, ","))
+	l := transport.Limits{SlotBytes: 8192, Slots: 8}
+	s, r := pairOf(t, l, func(cfg transport.Config) transport.Transport { return onDevice(t, cfg) })
+	const messages = 2000
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		out, err := exec.Command("sh", "-c", cut).CombinedOutput()
+		fmt.Printf("cut: %s %s %v\n", cut, out, err)
+	}()
+	sent, received := flow(s, r, messages, func(i int) { time.Sleep(100 * time.Microsecond) })
+	if rails > 1 {
+		require.NoError(t, errors.Join(sent, received))
+		require.True(t, s.(*sendConn).rails[0].down.Load(), "the first rail was not cut")
+		return
+	}
+	var link *LinkError
+	require.ErrorAs(t, sent, &link)
+	require.ErrorAs(t, received, &link)
+	t.Log(sent)
+	t.Log(received)
+}
