@@ -150,7 +150,7 @@ type Config struct {
 
 	noP2P string // why GPUs may not reach each other's memory
 	noSHM string // why processes may not share host memory
-	noIB  string // why InfiniBand is not used
+	ib    transport.IBOptions
 	from  string // the variable that Net is from
 	lines string // "0" or "1": whether lines of 128 bytes go between GPUs, whatever their link
 	algo  call.Algo
@@ -247,12 +247,14 @@ func (c *Config) choice() choice.Options {
 
 // paths is what a Config says of paths.
 func (c *Config) paths() paths.Config {
+	ib := c.ib
+	ib.HCA = c.IBDevices
 	return paths.Config{
 		Transport: c.Transport, Net: c.Net, NetFrom: c.from, Plugins: c.NetPlugin, NoP2P: c.noP2P, NoSHM: c.noSHM,
 		SlotBytes: c.SlotBytes, Slots: c.Slots, ShmDir: c.ShmDir, Cores: c.Cores, Lines: c.lines,
 		Networking: transport.NetworkOptions{
 			Interface: c.Interface, Family: c.Family, Streams: c.Streams, SocketNetwork: c.SocketNetwork,
-			IB: transport.IBOptions{Disabled: c.noIB, HCA: c.IBDevices},
+			IB: ib,
 		},
 	}
 }

@@ -40,6 +40,7 @@ var floors = map[string]string{
 	"transport":          "mem fifo",
 
 	"transport/plugin":   "transport mem fifo transport/internal/* transport/socket internal/auth internal/dl",
+	"transport/verbs":    "transport mem fifo transport/internal/* transport/socket internal/auth internal/ibverbs",
 	"transport/*":        "transport mem fifo transport/internal/* internal/auth",
 	"engine":             "sched mem fifo kernels transport",
 	"call":               "mem fifo kernels internal/cuda",
@@ -68,6 +69,7 @@ var floors = map[string]string{
 
 	"internal/auth":      "",
 	"internal/dl":        "",
+	"internal/ibverbs":   "internal/dl",
 	"internal/nccl":      "internal/dl",
 	"internal/cuda":      "internal/dl",
 	"internal/capi":      ". gpu mem bootstrap sim internal/cuda",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,6 +71,10 @@ func (c *Config) read(e variables) error {
 		{&c.MinBlocks, 0, []string{"RINGO_MIN_CTAS", "NCCL_MIN_CTAS"}},
 		{&c.WorkFIFOBytes, DefaultWorkFIFOBytes, []string{"RINGO_WORK_FIFO_BYTES", "NCCL_WORK_FIFO_BYTES"}},
 		{&c.WorkArgsBytes, 0, []string{"RINGO_WORK_ARGS_BYTES"}},
+		{&c.ib.Timeout, 0, []string{"RINGO_IB_TIMEOUT", "NCCL_IB_TIMEOUT"}},
+		{&c.ib.Retries, 0, []string{"RINGO_IB_RETRY_CNT", "NCCL_IB_RETRY_CNT"}},
+		{&c.ib.TrafficClass, 0, []string{"RINGO_IB_TC", "NCCL_IB_TC"}},
+		{&c.ib.ServiceLevel, 0, []string{"RINGO_IB_SL", "NCCL_IB_SL"}},
 	} {
 		if name, v := e.first(number.names...); *number.field == 0 && v != "" {
 			n, err := choice.ParseSize(v)
@@ -144,8 +149,15 @@ func (c *Config) readOthers(e variables) (err error) {
 	if level := e.get("NCCL_P2P_LEVEL"); level == "0" || strings.EqualFold(level, "LOC") {
 		c.noP2P = "NCCL_P2P_LEVEL is " + level
 	}
+	if name, v := e.first("RINGO_IB_GID_INDEX", "NCCL_IB_GID_INDEX"); v != "" && v != "-1" { // NCCL's automatic
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			return unreadable(name, v, "a number")
+		}
+		c.ib.GIDIndex = &n
+	}
 	if name := e.on("RINGO_IB_DISABLE", "NCCL_IB_DISABLE"); name != "" {
-		c.noIB = name + " is set"
+		c.ib.Disabled = name + " is set"
 	}
 	if name := e.on("RINGO_SHM_DISABLE", "NCCL_SHM_DISABLE"); name != "" && c.Transport == "" {
 		c.noSHM = name + " is set"

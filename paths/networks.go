@@ -10,20 +10,14 @@ import (
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/plugin"
 	"github.com/ringo-go/ringo/transport/socket"
+	"github.com/ringo-go/ringo/transport/verbs"
 )
 
 // networks are the kinds of transport that connect hosts, the best first.
 var networks = []transport.Network{
 	plugin.Network,
-	absent("ib", "this version has no InfiniBand"),
+	verbs.Network,
 	socket.Network,
-}
-
-// absent is a network that has a name and is not built in.
-func absent(name, why string) transport.Network {
-	return transport.Network{Name: name, Probe: func(transport.NetworkOptions) (transport.Found, error) {
-		return transport.Found{}, errors.New(why)
-	}}
 }
 
 // A Network is one that a Config allows: a kind, and what is set for it.

@@ -52,6 +52,11 @@ type NetworkOptions struct {
 type IBOptions struct {
 	Disabled string // why it is not to be used, "" if it may
 	HCA      string // which cards and ports, as NCCL_IB_HCA says it; "" for all
+
+	// See verbs.Options; 0 and nil are its defaults.
+	GIDIndex                   *int
+	Timeout, Retries           int
+	TrafficClass, ServiceLevel int
 }
 
 // PluginOptions say which plugin is meant.

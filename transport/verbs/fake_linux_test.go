@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -31,6 +30,7 @@ type fabric struct {
 	qps      map[uintptr]*fakeQP
 	cut      map[string]bool // ports over which nothing passes ("fx0:1")
 	mute     map[string]bool // ports to which no acknowledgement comes
+	dead     map[string]bool // ports over which nothing passes, and retries end at once
 	regs     int             // registrations made
 	refuse   error           // of RegMR
 	noInline bool
@@ -92,7 +92,7 @@ func newFabric(tb testing.TB, devices ...string) *fabric {
 		devices: devices, ethernet: true,
 		gids:     []fakeGID{{ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, ibverbs.GIDRoCE2}, {ipv4GID(1), ibverbs.GIDRoCE2}},
 		contexts: map[uintptr]*fakeContext{}, mrs: map[uint32]*fakeMR{}, cqs: map[uintptr]*fakeCQ{}, qps: map[uintptr]*fakeQP{},
-		cut: map[string]bool{}, mute: map[string]bool{},
+		cut: map[string]bool{}, mute: map[string]bool{}, dead: map[string]bool{},
 	}
 	tb.Cleanup(func() {
 		f.mu.Lock()
@@ -371,6 +371,10 @@ func (f *fabric) carry(x *fakeQP) {
 	for ; n < len(x.sends); n++ {
 		s := &x.sends[n]
 		peer := f.qps[uintptr(x.dest)]
+		if f.dead[x.port] || peer != nil && f.dead[peer.port] {
+			f.flush(x, ibverbs.RetryExcErr)
+			return
+		}
 		if x.state != ibverbs.QPRTS || f.cut[x.port] || peer == nil || f.cut[peer.port] || peer.state != ibverbs.QPRTR && peer.state != ibverbs.QPRTS {
 			break
 		}
@@ -469,6 +473,3 @@ func at[T any](addr uintptr) *T { return *(**T)(unsafe.Pointer(&addr)) }
 func span(addr uintptr, n int) []byte { return unsafe.Slice(at[byte](addr), n) }
 
 var _ ibverbs.Verbs = (*fabric)(nil)
-
-// gidTable is a table with entries in this order.
-func gidTable(entries ...fakeGID) []fakeGID { return slices.Clone(entries) }

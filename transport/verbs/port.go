@@ -3,6 +3,7 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,23 +23,6 @@ type port struct {
 func (p *port) String() string { return fmt.Sprintf("%s:%d", p.dev.name, p.number) }
 
 func (p *port) ethernet() bool { return p.attr.LinkLayer == ibverbs.LinkEthernet }
-
-// Probe says which ports the Options find ("mlx5_0:1 RoCE v2"), or why none can be used.
-func Probe(o Options) ([]string, error) {
-	if err := o.check(); err != nil {
-		return nil, fmt.Errorf("ib: %w", err)
-	}
-	ports, devices, err := find(&o)
-	if err != nil {
-		return nil, fmt.Errorf("ib: %w", err)
-	}
-	defer release(devices)
-	var out []string
-	for _, p := range ports {
-		out = append(out, fmt.Sprintf("%v %v", p, p.gidType))
-	}
-	return out, nil
-}
 
 // find opens the devices that Options want and gives their usable ports. The caller
 // releases the devices. The error gives the reason for each port.
@@ -92,7 +76,40 @@ func find(o *Options) (ports []*port, devices []*device, err error) {
 	if len(ports) == 0 {
 		return nil, nil, fmt.Errorf("no usable port: %s", strings.Join(refused, "; "))
 	}
-	return ports, devices, nil
+	return ofOneKind(ports), devices, nil
+}
+
+// ofOneKind are the ports of the most frequent kind: others lead elsewhere.
+func ofOneKind(ports []*port) []*port {
+	count, most := map[string]int{}, ""
+	for _, p := range ports {
+		count[p.kind()]++
+	}
+	for _, p := range ports {
+		if count[p.kind()] > count[most] {
+			most = p.kind()
+		}
+	}
+	return slices.DeleteFunc(ports, func(p *port) bool { return p.kind() != most })
+}
+
+// kind tells apart ports that cannot be connected.
+func (p *port) kind() string { return kindOf(p.ethernet(), p.gidType, p.gid) }
+
+func kindOf(ethernet bool, t ibverbs.GIDType, g ibverbs.GID) string {
+	switch {
+	case !ethernet:
+		return "InfiniBand"
+	case mapped(g):
+		return t.String() + " over IPv4"
+	}
+	return t.String() + " over IPv6"
+}
+
+// mbps is the speed of the port's link in Mbit/s, 0 if it is not known.
+func (p *port) mbps() int {
+	lanes := map[uint8]int{1: 1, 2: 4, 4: 8, 8: 12, 16: 2}[p.attr.ActiveWidth]
+	return lanes * map[uint8]int{1: 2500, 2: 5000, 4: 10000, 8: 10000, 16: 14000, 32: 25000, 64: 50000, 128: 100000}[p.attr.ActiveSpeed]
 }
 
 // port is a port of the device, if it is up and has an address.
@@ -168,16 +185,7 @@ func mapped(g ibverbs.GID) bool {
 
 // suits says why two ports cannot be connected.
 func (p *port) suits(peer *railHello) error {
-	kind := func(ethernet bool, t ibverbs.GIDType, g ibverbs.GID) string {
-		switch {
-		case !ethernet:
-			return "InfiniBand"
-		case mapped(g):
-			return t.String() + " over IPv4"
-		}
-		return t.String() + " over IPv6"
-	}
-	here, there := kind(p.ethernet(), p.gidType, p.gid), kind(peer.Ethernet, peer.GIDType, peer.GID)
+	here, there := p.kind(), kindOf(peer.Ethernet, peer.GIDType, peer.GID)
 	if here != there {
 		return fmt.Errorf("%v has %s, the peer's %s has %s (NCCL_IB_HCA and NCCL_IB_GID_INDEX choose)", p, here, peer.Port, there)
 	}

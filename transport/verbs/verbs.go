@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -49,9 +48,10 @@ type Options struct {
 	TrafficClass, ServiceLevel int
 	// Rails is the most ports that one connection is spread over, 0 for 2.
 	Rails int
-	// Address is the address of this host for the handshake, invalid for loopback: all
-	// peers are on this host.
-	Address netip.Addr
+	// Listen opens the listener of handshakes, nil for one on loopback: all peers are on
+	// this host. Door tells listeners apart; the transports of a process share them.
+	Listen func() (l net.Listener, zone string, err error)
+	Door   string
 	// Verbs is the library, nil for that of the system.
 	Verbs ibverbs.Verbs
 }
@@ -74,8 +74,11 @@ func (o *Options) check() error {
 	set(&o.Timeout, defaultTimeout)
 	set(&o.Retries, defaultRetries)
 	set(&o.Rails, defaultRails)
-	if !o.Address.IsValid() {
-		o.Address = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if o.Listen == nil {
+		o.Listen = func() (net.Listener, string, error) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			return l, "", err
+		}
 	}
 	for _, v := range []struct {
 		name            string
@@ -165,12 +168,7 @@ func (t *Transport) Listen() ([]byte, error) {
 		return fail(fifo.ErrClosed)
 	}
 	if t.place == nil {
-		at := netip.AddrPortFrom(t.opt.Address, 0).String()
-		t.place, err = listen.Enter("ib "+at, func() (net.Listener, string, error) {
-			l, err := net.Listen("tcp", at)
-			return l, "", err
-		}, t.warn, t.receive)
-		if err != nil {
+		if t.place, err = listen.Enter("ib "+t.opt.Door, t.opt.Listen, t.warn, t.receive); err != nil {
 			return fail(err)
 		}
 	}

@@ -1,0 +1,232 @@
+package verbs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/ibverbs"
+	"github.com/ringo-go/ringo/transport"
+)
+
+func TestHCAs(t *testing.T) {
+	for _, test := range []struct{ list, want string }{
+		{"", "mlx5_0:1 mlx5_0:2 mlx5_10:1 rxe0:1"},
+		{"mlx5_0", "mlx5_0:1 mlx5_0:2"},
+		{"mlx5", "mlx5_0:1 mlx5_0:2 mlx5_10:1"},
+		{"mlx5_1", "mlx5_10:1"},
+		{"=mlx5_1", ""},
+		{"=mlx5_0:2, rxe0", "mlx5_0:2 rxe0:1"},
+		{"mlx5_0:2,mlx5_1:2", "mlx5_0:2"},
+		{"^mlx5", "rxe0:1"},
+		{"^=mlx5_1,rxe0", "mlx5_0:1 mlx5_0:2 mlx5_10:1"},
+		{"^mlx5_0:1", "mlx5_0:2 mlx5_10:1 rxe0:1"},
+	} {
+		h, err := parseHCAs(test.list)
+		require.NoError(t, err)
+		var got []string
+		for _, p := range []struct {
+			name, text string
+			n          int
+		}{{"mlx5_0", "mlx5_0:1", 1}, {"mlx5_0", "mlx5_0:2", 2}, {"mlx5_10", "mlx5_10:1", 1}, {"rxe0", "rxe0:1", 1}} {
+			if h.device(p.name) && h.port(p.name, p.n) {
+				got = append(got, p.text)
+			}
+		}
+		require.Equal(t, test.want, strings.Join(got, " "), test.list)
+	}
+	for _, bad := range []string{"mlx5_0:x", "mlx5_0:0"} {
+		_, err := parseHCAs(bad)
+		require.ErrorContains(t, err, "want NAME or NAME:PORT")
+	}
+}
+
+// The GID is the best of the table, or the one that is asked for.
+func TestGID(t *testing.T) {
+	local, global := ibverbs.GID{0: 0xfe, 1: 0x80, 15: 9}, ibverbs.GID{0: 0x20, 1: 0x01, 15: 9}
+	table := []fakeGID{
+		{local, ibverbs.GIDRoCE1}, {local, ibverbs.GIDRoCE2}, {global, ibverbs.GIDRoCE2},
+		{ipv4GID(3), ibverbs.GIDRoCE1}, {ibverbs.GID{}, ibverbs.GIDRoCE2}, {ipv4GID(3), ibverbs.GIDRoCE2},
+	}
+	for n, want := range map[int]int{1: 0, 2: 1, 3: 2, 5: 2, 6: 5} {
+		f := newFabric(t, "fx0")
+		f.gids = table[:n]
+		ports, devices, err := find(&Options{Verbs: f})
+		require.NoError(t, err)
+		require.Equal(t, want, ports[0].gidIndex, "of %d entries", n)
+		release(devices)
+	}
+	f := newFabric(t, "fx0")
+	f.gids = table
+	three, four := 3, 4
+	ports, devices, err := find(&Options{Verbs: f, GIDIndex: &three})
+	require.NoError(t, err)
+	require.Equal(t, "RoCE v1 over IPv4", ports[0].kind())
+	release(devices)
+	for _, index := range []*int{&four, new(6), new(-1)} {
+		_, _, err = find(&Options{Verbs: f, GIDIndex: index})
+		require.ErrorContains(t, err, "fx0:1: its GID table of 6 has no entry")
+	}
+	f.gids = table[4:5]
+	_, _, err = find(&Options{Verbs: f})
+	require.ErrorContains(t, err, "no usable port: fx0:1: no GID: give its network interface an address")
+}
+
+// What there is to be found, and why there is nothing.
+func TestProbe(t *testing.T) {
+	f := newFabric(t, "fx0", "fx1")
+	found, err := probe(Options{Verbs: f})
+	require.NoError(t, err)
+	require.Equal(t, "RoCE v2 over IPv4", found.Kind)
+	require.Equal(t, []transport.NetworkDevice{{Name: "fx0:1"}, {Name: "fx1:1"}}, found.Devices)
+
+	f.cut["fx0:1"] = true
+	_, err = probe(Options{Verbs: f, HCAs: "fx0"})
+	require.EqualError(t, err, "no usable port: fx0:1: port is not active; fx1: not among NCCL_IB_HCA=fx0")
+	_, err = probe(Options{Verbs: newFabric(t)})
+	require.ErrorContains(t, err, "no RDMA device on this host")
+	_, err = probe(Options{Verbs: f, Timeout: 99})
+	require.ErrorContains(t, err, "timeout (NCCL_IB_TIMEOUT) is 99: want 1 to 31")
+	_, err = Network.Probe(transport.NetworkOptions{IB: transport.IBOptions{Disabled: "NCCL_IB_DISABLE is set"}})
+	require.EqualError(t, err, "NCCL_IB_DISABLE is set")
+
+	p := port{attr: ibverbs.PortAttr{ActiveWidth: 2, ActiveSpeed: 128}}
+	require.Equal(t, 400_000, p.mbps())
+}
+
+// InfiniBand goes by LID where both ports are on one subnet.
+func TestInfiniBand(t *testing.T) {
+	f := newFabric(t, "fx0")
+	f.ethernet = false
+	f.gids = []fakeGID{{ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, ibverbs.GIDInfiniBand}}
+	found, err := probe(Options{Verbs: f})
+	require.NoError(t, err)
+	require.Equal(t, "InfiniBand", found.Kind)
+	s, r := f.pair(t, Options{})
+	sent, received := flow(s, r, 10, nil)
+	require.NoError(t, errors.Join(sent, received))
+}
+
+// Areas that were given back keep their registrations for the next connection.
+func TestRegistrations(t *testing.T) {
+	f := newFabric(t, "fx0", "fx1")
+	open := func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) }
+	holder := members(t, 1, few, open)[0] // keeps the devices open
+	before := 0
+	for i := range 3 {
+		m := members(t, 2, few, open)
+		s, r := join(t, m[0], m[1])
+		sent, received := flow(s, r, 20, nil)
+		require.NoError(t, errors.Join(sent, received))
+		require.NoError(t, m[0].Close())
+		require.NoError(t, m[1].Close())
+		if i == 0 {
+			before = f.registrations()
+		}
+	}
+	require.Equal(t, before, f.registrations())
+	require.NoError(t, holder.Close())
+
+	f.refuse = &ibverbs.Error{Call: "ibv_reg_mr", Errno: syscall.ENOMEM}
+	refused := open(transport.Config{Limits: few})
+	_, err := refused.Listen()
+	require.ErrorIs(t, err, syscall.ENOMEM)
+	require.ErrorContains(t, err, "ib: listen: fx0: register 3456 bytes")
+	require.ErrorContains(t, err, "ulimit -l unlimited")
+	require.NoError(t, refused.Close())
+}
+
+// Ports that are not on one network are refused with both their kinds.
+func TestOtherNetwork(t *testing.T) {
+	f, g := newFabric(t, "fx0"), newFabric(t, "fx0")
+	g.gids = g.gids[:1] // no IPv4
+	kinds := []*fabric{f, g}
+	m := members(t, 2, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: kinds[cfg.Self.Rank]}) })
+	_, err := m[0].Dial(m[1].cfg.Self, m[1].addr)
+	require.ErrorContains(t, err, "refused: rank 1: fx0:1 has RoCE v2 over IPv6, the peer's fx0:1 has RoCE v2 over IPv4 (NCCL_IB_HCA and NCCL_IB_GID_INDEX choose)")
+}
+
+// A rank with fewer ports is connected by those that both have.
+func TestFewerPorts(t *testing.T) {
+	f := newFabric(t, "fx0", "fx1", "fx2")
+	names := []string{"", "fx1,fx2"}
+	m := members(t, 2, few, func(cfg transport.Config) transport.Transport {
+		return New(cfg, Options{Verbs: f, HCAs: names[cfg.Self.Rank], Rails: 3})
+	})
+	s, r := join(t, m[0], m[1])
+	require.Len(t, s.(*sendConn).rails, 2)
+	require.Len(t, r.(*recvConn).rails, 2)
+	sent, received := flow(s, r, 100, nil)
+	require.NoError(t, errors.Join(sent, received))
+}
+
+func TestLimits(t *testing.T) {
+	for _, l := range []transport.Limits{{SlotBytes: 1, Slots: 1}, {SlotBytes: 0, Slots: 2}, {SlotBytes: 1, Slots: maxSlots + 1}} {
+		tr := New(transport.Config{Limits: l}, Options{Verbs: newFabric(t, "fx0")})
+		_, err := tr.Listen()
+		require.ErrorContains(t, err, "limits")
+		require.NoError(t, tr.Close())
+	}
+}
+
+func FuzzHello(f *testing.F) {
+	b := new(bytes.Buffer)
+	require.NoError(f, writeHello(b, &hello{Addr: 1, Rails: []railHello{{Port: "fx0:1", MTU: 3, QPN: 1}}}))
+	f.Add(b.Bytes())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, err := readHello(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		again := new(bytes.Buffer)
+		if writeHello(again, h) != nil {
+			return // became too long
+		}
+		back, err := readHello(again)
+		require.NoError(t, err)
+		want, _ := json.Marshal(h)
+		got, _ := json.Marshal(back)
+		require.Equal(t, string(want), string(got))
+	})
+}
+
+func FuzzHeader(f *testing.F) {
+	good := make([]byte, headerLen)
+	header{length: 8, slot: 3, stamp: transport.Stamp{1, 2}}.put(good)
+	f.Add(good, uint64(3), 40)
+	f.Fuzz(func(t *testing.T, b []byte, slot uint64, wrote int) {
+		if len(b) < headerLen {
+			return
+		}
+		h, err := parseHeader(b, slot, wrote)
+		if err != nil {
+			return
+		}
+		again := make([]byte, headerLen)
+		h.put(again)
+		require.Equal(t, b[:headerLen], again)
+	})
+}
+
+// Close ends a Dial that is under way.
+func TestCloseEndsDial(t *testing.T) {
+	f := newFabric(t, "fx0")
+	m := members(t, 1, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })[0]
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer cancel()
+		_, err := m.Dial(transport.Info{Rank: 5}, []byte("192.0.2.1:9#nobody"))
+		if !errors.Is(err, fifo.ErrClosed) {
+			t.Error(err)
+		}
+	}()
+	require.NoError(t, m.Close())
+	<-ctx.Done()
+}

@@ -1,0 +1,198 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/transport"
+)
+
+var few = transport.Limits{SlotBytes: 500, Slots: 4}
+
+func (f *fabric) pair(t *testing.T, o Options) (*sendConn, *recvConn) {
+	o.Verbs = f
+	s, r := pairOf(t, few, func(cfg transport.Config) transport.Transport { return New(cfg, o) })
+	return s.(*sendConn), r.(*recvConn)
+}
+
+// ways are how a rail may fail.
+var ways = map[string]func(f *fabric, port string){
+	"its port says so": func(f *fabric, port string) { f.setLink(port, false) },
+	"nothing is acknowledged": func(f *fabric, port string) {
+		f.set(func() { f.dead[port] = true })
+	},
+	"slots arrive, but are not acknowledged": func(f *fabric, port string) {
+		f.set(func() { f.mute[port] = true })
+		time.Sleep(time.Millisecond) // for slots to do so
+		f.set(func() { f.dead[port] = true })
+	},
+}
+
+// Whatever way rails fail, in mid-run, all slots arrive once and in order as long as there is
+// another rail.
+func TestRailFails(t *testing.T) {
+	for name, way := range ways {
+		for _, port := range []string{"fx0:1", "fx1:1"} {
+			t.Run(name+" on "+port, func(t *testing.T) {
+				f := newFabric(t, "fx0", "fx1", "fx2")
+				s, r := f.pair(t, Options{Rails: 3})
+				sent, received := flow(s, r, 3000, func(i int) {
+					if i == 1000 {
+						way(f, port)
+					}
+				})
+				require.NoError(t, errors.Join(sent, received))
+				require.Equal(t, 2, up(s.rails))
+				require.Equal(t, 2, up(r.rails))
+			})
+		}
+	}
+}
+
+func up(rails []*rail) (n int) {
+	for _, r := range rails {
+		if !r.down.Load() {
+			n++
+		}
+	}
+	return n
+}
+
+// The same with two of three rails, at any moments.
+func TestRailsFailAnyTime(t *testing.T) {
+	var names []string
+	for name := range ways {
+		names = append(names, name)
+	}
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			f := newFabric(t, "fx0", "fx1", "fx2")
+			s, r := f.pair(t, Options{Rails: 3})
+			at := map[int]string{}
+			for _, i := range rng.Perm(3)[:2] {
+				at[rng.IntN(400)] = fmt.Sprintf("fx%d:1", i)
+			}
+			sent, received := flow(s, r, 500, func(i int) {
+				if port := at[i]; port != "" {
+					ways[names[rng.IntN(len(names))]](f, port)
+				}
+			})
+			require.NoError(t, errors.Join(sent, received))
+		})
+	}
+}
+
+// A sender that has gone on to something else need not come back: its slots go over another
+// rail all the same.
+func TestIdleSender(t *testing.T) {
+	f := newFabric(t, "fx0", "fx1")
+	s, r := f.pair(t, Options{})
+	f.set(func() { f.cut["fx0:1"], f.cut["fx1:1"] = true, true })
+	require.NoError(t, sendAll(s, 0, 4, nil))
+	f.set(func() { f.cut["fx1:1"] = false })
+	require.Equal(t, 1, f.expire())
+	require.NoError(t, receiveAll(r, 0, 4))
+}
+
+// Credits that a failed rail has lost come over the line.
+func TestLostCredits(t *testing.T) {
+	f := newFabric(t, "fx0", "fx1")
+	s, r := f.pair(t, Options{})
+	require.NoError(t, sendAll(s, 0, 6, nil)) // as many as the ring has
+	f.set(func() { f.cut["fx0:1"], f.cut["fx1:1"] = true, true })
+	require.NoError(t, receiveAll(r, 0, 6)) // gives credits
+	f.set(func() { f.cut["fx1:1"] = false })
+	f.expire()
+	sent, received := flowFrom(s, r, 6, 40)
+	require.NoError(t, errors.Join(sent, received))
+}
+
+func flowFrom(s transport.SendConn, r transport.RecvConn, from, to int) (sent, received error) {
+	done := make(chan error)
+	go func() { done <- receiveAll(r, from, to) }()
+	sent = sendAll(s, from, to, nil)
+	return sent, <-done
+}
+
+// While the only port is down its slots wait; when it comes back they go on.
+func TestOnlyPortComesBack(t *testing.T) {
+	f := newFabric(t, "fx0")
+	s, r := f.pair(t, Options{})
+	sent, received := flow(s, r, 100, func(i int) {
+		switch i {
+		case 50:
+			f.setLink("fx0:1", false)
+		case 52:
+			f.setLink("fx0:1", true)
+		}
+	})
+	require.NoError(t, errors.Join(sent, received))
+	require.Equal(t, 1, up(s.rails))
+}
+
+// When the last rail fails both ends say so, also the one that only waits.
+func TestLastRail(t *testing.T) {
+	f := newFabric(t, "fx0")
+	s, r := f.pair(t, Options{})
+	waiting := make(chan error)
+	go func() { waiting <- receiveAll(r, 0, 1) }()
+	f.set(func() { f.cut["fx0:1"] = true })
+	require.NoError(t, sendAll(s, 0, 1, nil))
+	f.expire()
+	err := <-waiting
+	var link *LinkError
+	require.ErrorAs(t, err, &link)
+	require.Equal(t, LinkError{Port: "fx0:1", Peer: "fx0:1", Remote: true, Reason: "transport retry counter exceeded"}, *link)
+	require.ErrorContains(t, err, "as the peer says, transport retry counter exceeded; look at the ports")
+	err = sendAll(s, 1, 9, nil)
+	require.ErrorAs(t, err, &link)
+	require.False(t, link.Remote)
+}
+
+// A peer that does not answer about a rail that has failed is not waited for without end.
+func TestSilentPeer(t *testing.T) {
+	s, _ := newFabric(t, "fx0", "fx1").pair(t, Options{})
+	r := s.rails[0]
+	s.fail(r, "test", false)
+	require.Eventually(t, r.peerDown.Load, 5*time.Second, time.Millisecond)
+	require.NoError(t, s.link(), "there is another rail")
+	r.peerDown.Store(false) // as if the answer had not come
+	require.NoError(t, s.link())
+	r.downAt.Add(-int64(answerTime))
+	var link *LinkError
+	require.ErrorAs(t, s.link(), &link)
+}
+
+// A connection whose peer's process is gone says that, and not that a link has failed.
+func TestDeathBeforeLink(t *testing.T) {
+	f := newFabric(t, "fx0")
+	s, r := f.pair(t, Options{})
+	r.line.conn.Close() // as the kernel does when a process dies
+	f.set(func() { f.cut["fx0:1"] = true })
+	err := sendAll(s, 0, 9, nil)
+	require.ErrorContains(t, err, "the peer has gone")
+	var link *LinkError
+	require.False(t, errors.As(err, &link))
+}
+
+// A slot whose header does not fit is an error, now and later.
+func TestMalformedSlot(t *testing.T) {
+	f := newFabric(t, "fx0")
+	s, r := f.pair(t, Options{})
+	b, err := s.Reserve(8)
+	require.NoError(t, err)
+	require.Equal(t, 8, b.Len())
+	s.slot(0).length = headerLen + 8
+	copy(s.area.bytes[s.shape.at(0):], "this is no header of a slot, is it?")
+	require.True(t, s.write(0))
+	for range 2 {
+		_, _, err = r.Next()
+		require.ErrorContains(t, err, "malformed slot 0: a write of 40 bytes")
+	}
+}
