@@ -18,7 +18,6 @@ type caller struct {
 	ctx   uintptr // of the communicator, since version 11
 	dev   int
 	comm  uintptr
-	mr    uintptr // what the plugin calls the registered memory
 
 	// What C reads and writes.
 	handle  [handleBytes]byte // a plugin keeps the state of a connect in it
@@ -122,30 +121,35 @@ func (c *caller) accept(listener uintptr) Result {
 	return r
 }
 
-// register registers the memory that c.comm will use.
-func (c *caller) register(b []byte) Result {
-	r := c.call(fnRegMr, c.comm, addr(unsafe.SliceData(b)), uintptr(len(b)), hostMemory, addr(&c.out))
-	c.mr = c.out
-	return r
+// A span is registered memory, or a part of it.
+type span struct {
+	data uintptr
+	n    int
+	mr   uintptr // what the plugin calls the registration
 }
 
-func (c *caller) deregister() Result { return c.call(fnDeregMr, c.comm, c.mr) }
+// register registers memory of a kind with c.comm.
+func (c *caller) register(data uintptr, n int, kind int) (mr uintptr, r Result) {
+	r = c.call(fnRegMr, c.comm, data, uintptr(n), uintptr(kind), addr(&c.out))
+	return c.out, r
+}
 
-// isend begins to send b, registered memory. request 0 means that it cannot yet.
-func (c *caller) isend(b []byte) (request uintptr, r Result) {
-	data, n := addr(unsafe.SliceData(b)), uintptr(len(b))
+func (c *caller) deregister(mr uintptr) Result { return c.call(fnDeregMr, c.comm, mr) }
+
+// isend begins to send s. request 0 means that it cannot yet.
+func (c *caller) isend(s span) (request uintptr, r Result) {
 	if c.table.version >= 10 {
-		r = c.call(fnIsend, c.comm, data, n, 0, c.mr, 0, addr(&c.out))
+		r = c.call(fnIsend, c.comm, s.data, uintptr(s.n), 0, s.mr, 0, addr(&c.out))
 	} else {
-		r = c.call(fnIsend, c.comm, data, n, 0, c.mr, addr(&c.out))
+		r = c.call(fnIsend, c.comm, s.data, uintptr(s.n), 0, s.mr, addr(&c.out))
 	}
 	return c.out, r
 }
 
-// irecv begins to receive at most len(b) bytes into b. request 0 means that it cannot yet.
-// One receive is posted at a time, as any plugin's maxRecvs allows.
-func (c *caller) irecv(b []byte) (request uintptr, r Result) {
-	c.data, c.bytes, c.mrs, c.tag, c.size = addr(unsafe.SliceData(b)), uint64(len(b)), c.mr, 0, int32(len(b))
+// irecv begins to receive at most s.n bytes into s. request 0 means that it cannot yet. One
+// receive is posted at a time, as any plugin's maxRecvs allows.
+func (c *caller) irecv(s span) (request uintptr, r Result) {
+	c.data, c.bytes, c.mrs, c.tag, c.size = s.data, uint64(s.n), s.mr, 0, int32(s.n)
 	sizes := addr(&c.bytes) // size_t
 	if c.table.version == 8 {
 		sizes = addr(&c.size) // int
@@ -155,6 +159,14 @@ func (c *caller) irecv(b []byte) (request uintptr, r Result) {
 	} else {
 		r = c.call(fnIrecv, c.comm, 1, addr(&c.data), sizes, addr(&c.tag), addr(&c.mrs), addr(&c.out))
 	}
+	return c.out, r
+}
+
+// iflush has what was received into s, memory of a GPU, be seen there. request 0 means that it
+// is already.
+func (c *caller) iflush(s span) (request uintptr, r Result) {
+	c.data, c.mrs, c.size = s.data, s.mr, int32(s.n)
+	r = c.call(fnIflush, c.comm, 1, addr(&c.data), addr(&c.size), addr(&c.mrs), addr(&c.out))
 	return c.out, r
 }
 

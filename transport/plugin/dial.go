@@ -39,10 +39,13 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 	defer cancel()
 	var offer []byte
 	var conn net.Conn
-	request := &listen.Request{From: t.cfg.Self.Rank, To: peer.Rank, Limits: t.cfg.Limits}
+	request := &listen.Request{From: t.cfg.Self.Rank, To: peer.Rank, Limits: t.cfg.Limits, Rest: []byte{1}}
+	if len(*t.regions.Load()) > 0 { // a second comm for payloads that go by themselves
+		request.Rest[0] = 2
+	}
 	err := listen.Retry(ctx, func() (err error) {
 		conn, err = listen.Dial(ctx, "tcp", t.scoped(addr), t.cfg.Key, protocol, request, func(c net.Conn) (err error) {
-			offer, err = hearHandle(c)
+			offer, err = hearHandles(c, int(request.Rest[0]))
 			return err
 		})
 		return err
@@ -53,15 +56,15 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 	return t.connect(ctx, conn, peer.Rank, offer)
 }
 
-// hearHandle receives the answer of a listener: its device and handle.
-func hearHandle(c net.Conn) ([]byte, error) {
+// hearHandles receives the answer of a listener: its device, and a handle for each comm.
+func hearHandles(c net.Conn, comms int) ([]byte, error) {
 	kind, body, err := hear(c)
 	switch {
 	case err != nil:
 		return nil, err
 	case kind == sayRefused:
 		return nil, &listen.Refusal{Reason: string(body)}
-	case kind != sayHandle || len(body) != 4+handleBytes:
+	case kind != sayHandle || len(body) != 4+comms*handleBytes:
 		return nil, &listen.Refusal{Reason: fmt.Sprintf("with an unknown control message %q of %d bytes", kind, len(body))}
 	}
 	return body, nil
@@ -72,14 +75,19 @@ func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer 
 	// The device of the same number: that is how rails are wired.
 	dev := t.devices[int(binary.BigEndian.Uint32(offer))%len(t.devices)]
 	dev.conns.Add(1) // the listener has counted already; do not fail here
-	c := newSendConn(newHalf(t, dev, peer, conn))
+	c := newSendConn(newHalf(t, dev, peer, conn, len(offer) > 4+handleBytes))
 	if !t.background(func() { c.ctl.read(func() {}) }) {
 		conn.Close()
 		dev.conns.Add(-1)
 		return nil, fifo.ErrClosed
 	}
-	copy(c.call.handle[:], offer[4:])
-	err := c.setUp(ctx, fnConnect, c.call.connect)
+	var err error
+	for i, q := range c.queues() {
+		copy(q.call.handle[:], offer[4+i*handleBytes:])
+		if err == nil {
+			err = c.setUp(ctx, fnConnect, q, q.call.connect)
+		}
+	}
 	if err == nil {
 		err = c.register(ctx)
 	}
@@ -101,18 +109,18 @@ func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer 
 	return c, nil
 }
 
-// setUp calls connect or accept until there is a comm.
-func (h *half) setUp(ctx context.Context, f int, try func() Result) error {
+// setUp calls connect or accept until the queue has a comm.
+func (h *half) setUp(ctx context.Context, f int, q *queue, try func() Result) error {
 	_, err := abandon(ctx, func() (struct{}, error) {
 		return struct{}{}, h.ctl.poll(ctx, func() (bool, error) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			err := h.result(f, try())
-			return h.call.comm != 0, err
+			return q.call.comm != 0, err
 		})
 	}, func(struct{}) {})
 	var known *Error
-	if err == nil || errors.As(err, &known) || h.ctl.why() != nil {
+	if err == nil || errors.As(err, &known) || isClosed(h.ctl.parted) {
 		return err
 	}
 	e := h.t.lib.error(f, h.dev, h.peer, 0)

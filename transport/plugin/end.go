@@ -12,10 +12,6 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 )
 
-// maxRequests is how many sends or receives a comm may have outstanding: what NCCL promises
-// plugins (NCCL_NET_MAX_REQUESTS).
-const maxRequests = 32
-
 // closeTime is how long a plugin may take to close a connection.
 const closeTime = 5 * time.Second
 
@@ -28,11 +24,11 @@ type half struct {
 	ring *ring
 	max  int // payload of a slot
 
-	mu       sync.Mutex // around calls of the plugin
-	call     *caller    // under mu
-	over     bool       // the comm is closed; under mu
-	err      error      // of the plugin; under mu
-	requests []uintptr  // by slot; 0 for none; under mu
+	mu     sync.Mutex // around calls of the plugin
+	main   *queue     // headers and payloads that are copied; under mu
+	direct *queue     // payloads of registered memory, nil for none; under mu
+	over   bool       // the comms are closed; under mu
+	err    error      // of the plugin; under mu
 
 	bell   chan struct{} // what the parked wait for
 	timer  *time.Timer   // of the parked
@@ -42,14 +38,30 @@ type half struct {
 	told   atomic.Bool // the peer was told of err
 }
 
-func newHalf(t *Transport, dev *Device, peer int, c net.Conn) *half {
+func newHalf(t *Transport, dev *Device, peer int, c net.Conn, direct bool) *half {
+	queue := func() *queue { return newQueue(newCaller(&t.lib.table, t.ctx, dev.Index), t.cfg.Limits.Slots) }
 	h := &half{
-		t: t, dev: dev, peer: peer, ctl: newControl(c), max: t.cfg.Limits.SlotBytes,
-		ring: newRing(t.cfg.Limits), call: newCaller(&t.lib.table, t.ctx, dev.Index), requests: make([]uintptr, t.cfg.Limits.Slots),
+		t: t, dev: dev, peer: peer, ctl: newControl(c), max: t.cfg.Limits.SlotBytes, ring: newRing(t.cfg.Limits), main: queue(),
 		bell: make(chan struct{}, 1), timer: time.NewTimer(0),
+	}
+	if direct {
+		h.direct = queue()
 	}
 	h.timer.Stop()
 	return h
+}
+
+// queues are those that the connection has.
+func (h *half) queues() []*queue {
+	if h.direct == nil {
+		return []*queue{h.main}
+	}
+	return []*queue{h.main, h.direct}
+}
+
+// place is the message of a slot in the ring, as registered with q.
+func (h *half) place(q *queue, slot uint64, from, n int) span {
+	return span{h.ring.address(slot) + uintptr(from), n, q.ring}
 }
 
 // register has the plugin register the ring.
@@ -57,7 +69,14 @@ func (h *half) register(ctx context.Context) error {
 	_, err := abandon(ctx, func() (struct{}, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		return struct{}{}, h.result(fnRegMr, h.call.register(h.ring.memory))
+		for _, q := range h.queues() {
+			mr, r := q.call.register(h.ring.base(), len(h.ring.memory), hostMemory)
+			if r != 0 {
+				return struct{}{}, h.result(fnRegMr, r)
+			}
+			q.ring = mr
+		}
+		return struct{}{}, nil
 	}, func(struct{}) {})
 	return err
 }
@@ -95,7 +114,7 @@ func (h *half) blame(err error) error {
 	return err
 }
 
-// end closes the comm by the function that does, and the control stream.
+// end closes the comms by the function that does, and the control stream.
 func (h *half) end(closing int) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), closeTime, fmt.Errorf("not done in %v", closeTime))
 	defer cancel()
@@ -104,11 +123,8 @@ func (h *half) end(closing int) {
 		defer h.mu.Unlock()
 		h.over = true
 		var errs []error
-		if h.call.comm != 0 {
-			if h.call.mr != 0 {
-				errs = append(errs, h.result(fnDeregMr, h.call.deregister()))
-			}
-			errs = append(errs, h.result(closing, h.call.close(closing)))
+		for _, q := range h.queues() {
+			errs = append(errs, q.close(h, closing)...)
 		}
 		h.ring.free()
 		return struct{}{}, errors.Join(errs...)

@@ -37,6 +37,7 @@ var Network = transport.Network{
 		l, err := Load(File(o.Plugin.Library), cfg.Log)
 		t := New(cfg, l, Options{
 			Listen: func() (net.Listener, string, error) { return socket.Listen(o) },
+			Rail:   o.Rail,
 			Kind:   fmt.Sprintf("%q %d %v", o.Interface, o.Family, o.Local),
 		})
 		t.bad = err

@@ -9,6 +9,9 @@
 // header and the payload. The receiver posts a receive for every slot that is free, and so
 // the sender, whose sends end when there is such a receive, is held back.
 //
+// Memory that was registered with the transport, a GPU's too, is sent and received as it is, by
+// PublishFrom and NextInto, over a second comm of the plugin (register.go).
+//
 // Plugins make progress in test only, and wake nobody. Who waits for a slot calls it for its
 // own connection and for the sends of all others. After half a ms he parks, and the proxy,
 // one goroutine for all connections, asks for him (proxy.go).
@@ -40,6 +43,9 @@ type Options struct {
 	// peers. Kind names it: transports of one kind share one. nil is a port on loopback.
 	Listen func() (l net.Listener, zone string, err error)
 	Kind   string
+	// Rail is the number of the device that the first connection from each peer uses; further
+	// ones use the devices after it in turns. See transport.NetworkOptions.
+	Rail int
 }
 
 // Transport is the plugin transport of one rank of one communicator.
@@ -55,13 +61,15 @@ type Transport struct {
 	mu      sync.Mutex
 	addr    []byte // nil before Listen
 	place   *listen.Place
-	devices []*Device // that are used in turns
-	turn    int
-	ctx     uintptr // the plugin's, since version 11
-	opened  bool    // ctx
+	devices []*Device   // that can be used
+	turn    map[int]int // connections that each rank has made
+	ctx     uintptr     // the plugin's, since version 11
+	opened  bool        // ctx
 	ends    map[end]struct{}
 	closed  bool // Close has begun
 	waiting bool // Close waits for work
+
+	regions atomic.Pointer[[]*region] // that were registered
 
 	movers  atomic.Pointer[[]mover] // open ends
 	busy    atomic.Int32            // those whose sends are not done
@@ -81,6 +89,7 @@ func New(cfg transport.Config, lib *Library, o Options) *Transport {
 		cfg: cfg, opt: o, lib: lib, log: cfg.Log,
 		arrived: listen.NewArrivals[*recvConn](),
 		ends:    make(map[end]struct{}),
+		turn:    make(map[int]int),
 		rouse:   make(chan struct{}, 1),
 		away:    make(chan struct{}),
 	}
@@ -98,6 +107,7 @@ func New(cfg transport.Config, lib *Library, o Options) *Transport {
 		}
 	}
 	t.movers.Store(new([]mover))
+	t.regions.Store(new([]*region))
 	t.warn = auth.NewLog(t.log)
 	return t
 }
@@ -160,13 +170,13 @@ func (t *Transport) open() (err error) {
 	return nil
 }
 
-// device is the next device in turn with room for another connection.
-func (t *Transport) device() (*Device, error) {
+// device is the device for another connection from a rank.
+func (t *Transport) device(from int) (*Device, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for range t.devices {
-		d := t.devices[t.turn%len(t.devices)]
-		t.turn++
+		d := t.devices[(t.opt.Rail+t.turn[from])%len(t.devices)]
+		t.turn[from]++
 		if d.take() {
 			return d, nil
 		}

@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"net"
 
 	"github.com/ringo-go/ringo/fifo"
@@ -12,7 +13,12 @@ import (
 // receive answers a caller and makes the receiving end of his connection, which then waits
 // for Accept.
 func (t *Transport) receive(c net.Conn, at *listen.Place) {
-	r, err := listen.Answer(c, at, &t.cfg, protocol, func(*listen.Request) error { return nil })
+	r, err := listen.Answer(c, at, &t.cfg, protocol, func(r *listen.Request) error {
+		if len(r.Rest) != 1 || r.Rest[0] != 1 && r.Rest[0] != 2 {
+			return fmt.Errorf("a request for comms as in %x", r.Rest)
+		}
+		return nil
+	})
 	if err != nil {
 		c.Close()
 		t.dropped(c, err)
@@ -21,7 +27,7 @@ func (t *Transport) receive(c net.Conn, at *listen.Place) {
 	// The Guard's deadline is of an operation of this rank, which may not have begun.
 	ctx, cancel := listen.Patience(new(fifo.Guard), t.away)
 	defer cancel()
-	conn, err := t.accept(ctx, c, r.From)
+	conn, err := t.accept(ctx, c, r.From, r.Rest[0] == 2)
 	if err != nil {
 		t.dropped(c, err)
 		return
@@ -43,14 +49,14 @@ func (t *Transport) dropped(c net.Conn, err error) {
 
 // accept has the plugin listen, tells the caller where, and waits for him. After an error c
 // is closed and the caller knows the reason.
-func (t *Transport) accept(ctx context.Context, c net.Conn, from int) (*recvConn, error) {
-	dev, err := t.device()
+func (t *Transport) accept(ctx context.Context, c net.Conn, from int, direct bool) (*recvConn, error) {
+	dev, err := t.device(from)
 	if err != nil {
 		_ = say(c, sayRefused, []byte(err.Error())) // he may have gone
 		c.Close()
 		return nil, err
 	}
-	conn := newRecvConn(newHalf(t, dev, from, c))
+	conn := newRecvConn(newHalf(t, dev, from, c, direct))
 	if err = conn.listen(ctx); err == nil {
 		err = conn.register(ctx)
 	}
@@ -65,19 +71,28 @@ func (t *Transport) accept(ctx context.Context, c net.Conn, from int) (*recvConn
 	return conn, nil
 }
 
-// listen makes a listener for this one connection and accepts it.
+// listen makes a listener for each comm of this one connection, and accepts them.
 func (c *recvConn) listen(ctx context.Context) error {
-	l := newCaller(&c.t.lib.table, c.t.ctx, c.dev.Index)
-	closing := func(struct{}) { c.t.log.Debug("plugin: listener closed", "result", l.close(fnCloseListen)) }
-	_, err := abandon(ctx, func() (struct{}, error) {
-		return struct{}{}, c.result(fnListen, l.listen())
-	}, closing)
-	if err != nil {
-		return err
-	}
-	defer closing(struct{}{})
 	offer := binary.BigEndian.AppendUint32(nil, uint32(c.dev.Index))
-	if err := say(c.ctl.c, sayHandle, append(offer, l.handle[:]...)); err != nil {
+	var listeners []*caller
+	for range c.queues() {
+		l := newCaller(&c.t.lib.table, c.t.ctx, c.dev.Index)
+		closing := func(struct{}) {
+			if err := c.result(fnCloseListen, l.close(fnCloseListen)); err != nil {
+				c.t.log.Warn("plugin: close", "rank", c.t.cfg.Self.Rank, "peer", c.peer, "err", err)
+			}
+		}
+		_, err := abandon(ctx, func() (struct{}, error) {
+			return struct{}{}, c.result(fnListen, l.listen())
+		}, closing)
+		if err != nil {
+			return err
+		}
+		defer closing(struct{}{})
+		offer = append(offer, l.handle[:]...)
+		listeners = append(listeners, l)
+	}
+	if err := say(c.ctl.c, sayHandle, offer); err != nil {
 		return err
 	}
 	if !c.t.background(func() {
@@ -85,5 +100,10 @@ func (c *recvConn) listen(ctx context.Context) error {
 	}) {
 		return fifo.ErrClosed
 	}
-	return c.setUp(ctx, fnAccept, func() Result { return c.call.accept(l.comm) })
+	for i, q := range c.queues() {
+		if err := c.setUp(ctx, fnAccept, q, func() Result { return q.call.accept(listeners[i].comm) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }

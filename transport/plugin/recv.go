@@ -17,9 +17,28 @@ type recvConn struct {
 	held     bool          // a slot was given by Next
 	released atomic.Uint64 // slots that the caller has consumed; written by the receiver
 	sizes    []int         // of messages, by slot; under mu
-	posted   uint64        // receives that the plugin has taken; under mu
-	arrived  atomic.Uint64 // slots that it has received; written under mu
+	arrived  atomic.Uint64 // slots that have arrived; written under mu
+	fetch    fetch         // under mu
 }
+
+// A fetch is the payload that comes by itself and that the receiver waits for.
+type fetch struct {
+	stage   stage
+	to      span
+	gpu     bool    // memory of a GPU: it must be flushed
+	flushed uintptr // the request of that
+}
+
+// A stage is how far a fetch is.
+type stage uint8
+
+const (
+	nothing  stage = iota // to fetch, or not any more
+	wanted                // a receive is to be posted
+	coming                // it is posted
+	unseen                // the payload is here, and is to be flushed
+	flushing              // that has begun
+)
 
 func newRecvConn(h *half) *recvConn {
 	return &recvConn{half: h, sizes: make([]int, h.t.cfg.Limits.Slots)}
@@ -27,20 +46,108 @@ func newRecvConn(h *half) *recvConn {
 
 // Next waits for the next slot.
 func (c *recvConn) Next() (mem.Region, transport.Stamp, error) {
-	if c.held {
-		return mem.Region{}, transport.Stamp{}, errors.New("plugin: next without release")
-	}
-	slot := c.released.Load()
-	if err := c.wait(slot); err != nil {
+	h, err := c.header()
+	if err != nil {
 		return mem.Region{}, transport.Stamp{}, err
 	}
-	b := c.ring.at(slot)
-	n, stamp, err := parseHeader(b, slot, c.sizes[slot%uint64(len(c.sizes))])
-	if err != nil {
-		return mem.Region{}, transport.Stamp{}, c.t.lib.failed("irecv", err)
+	slot := c.released.Load()
+	if h.byItself {
+		if err := c.get(c.place(c.direct, slot, headerLen, h.n), false); err != nil {
+			return mem.Region{}, transport.Stamp{}, err
+		}
 	}
 	c.held = true
-	return mem.Host(b[headerLen:][:n]), stamp, nil
+	return mem.Host(c.ring.at(slot)[headerLen:][:h.n]), h.stamp, nil
+}
+
+// NextInto receives the payload of the next slot into dst. Where the sender has published it
+// from registered memory and dst is registered too, nothing is copied, and dst may be a GPU's.
+func (c *recvConn) NextInto(dst mem.Region) (transport.Stamp, error) {
+	h, err := c.header()
+	if err != nil {
+		return transport.Stamp{}, err
+	}
+	if h.n != dst.Len() {
+		return h.stamp, &transport.LengthError{Got: h.n, Want: dst.Len()}
+	}
+	slot := c.released.Load()
+	payload := c.ring.at(slot)[headerLen:][:h.n]
+	if h.byItself {
+		c.mu.Lock()
+		to, gpu, ok := c.span(c.direct, dst)
+		err := c.err
+		c.mu.Unlock()
+		if err != nil {
+			return h.stamp, c.blame(err)
+		}
+		if ok {
+			payload = nil
+		} else {
+			to, gpu = c.place(c.direct, slot, headerLen, h.n), false
+		}
+		if err := c.get(to, gpu); err != nil {
+			return h.stamp, err
+		}
+	}
+	if len(payload) > 0 {
+		if !dst.IsHost() {
+			return h.stamp, errUnknown
+		}
+		copy(dst.Bytes(), payload)
+	}
+	c.held = true
+	return h.stamp, c.Release()
+}
+
+// header waits for the next slot's header.
+func (c *recvConn) header() (h header, err error) {
+	if c.held {
+		return h, errors.New("plugin: next without release")
+	}
+	slot := c.released.Load()
+	if err := c.await(slot, func() bool { return c.arrived.Load() > slot }); err != nil {
+		return h, err
+	}
+	h, err = parseHeader(c.ring.at(slot), slot, c.sizes[slot%uint64(len(c.sizes))], c.max)
+	if err == nil && h.byItself && c.direct == nil {
+		err = errors.New("a payload was announced that cannot come")
+	}
+	if err != nil {
+		return h, c.t.lib.failed("irecv", err)
+	}
+	return h, nil
+}
+
+// get waits until the payload that comes by itself is in its place.
+func (c *recvConn) get(to span, gpu bool) error {
+	c.mu.Lock()
+	if c.fetch.stage == nothing {
+		c.fetch = fetch{stage: wanted, to: to, gpu: gpu}
+	}
+	c.mu.Unlock()
+	return c.await(c.released.Load()+1, func() bool { return c.fetch.stage == nothing })
+}
+
+// await waits until there is what the receiver wants, for which so many slots must have been
+// published.
+func (c *recvConn) await(slots uint64, there func() bool) error {
+	return c.wait(func() bool {
+		if c.over {
+			return false
+		}
+		_, _ = c.carryOn() // wait sees the error
+		return there()
+	}, func(parted error, ended bool) error {
+		switch {
+		case parted != fifo.ErrClosed:
+			return parted
+		case slots >= c.ctl.last && c.fetch.stage == nothing:
+			return fifo.ErrClosed
+		case ended:
+			return fmt.Errorf("the peer has gone: it published %d slots and %d have arrived", c.ctl.last, c.arrived.Load())
+		}
+		return nil
+	})
 }
 
 // Release gives the slot of the last Next back: the plugin may receive into it.
@@ -59,41 +166,6 @@ func (c *recvConn) Release() error {
 	}
 	c.mu.Unlock()
 	return nil // an error shows at Next
-}
-
-// wait waits until the slot has arrived.
-func (c *recvConn) wait(slot uint64) error {
-	if err := c.alive(); err != nil {
-		return err
-	}
-	w := waiter{guard: c.t.cfg.Guard, spin: c.t.cfg.Spin}
-	for {
-		parted, ended := c.ctl.why(), c.ctl.ended.Load() // before looking
-		err := c.progress()
-		switch {
-		case c.arrived.Load() > slot:
-			return nil
-		case parted == fifo.ErrClosed && slot >= c.ctl.last:
-			return fifo.ErrClosed
-		case err != nil:
-			return c.blame(err)
-		case parted == fifo.ErrClosed && ended:
-			return fmt.Errorf("the peer has gone: it published %d slots and %d have arrived", c.ctl.last, slot)
-		case parted != nil && parted != fifo.ErrClosed:
-			return parted
-		}
-		c.t.help()
-		park, err := w.pause()
-		if err != nil {
-			return err
-		}
-		if park {
-			c.park()
-		}
-		if c.closed.Load() {
-			return fifo.ErrClosed
-		}
-	}
 }
 
 // try is part of mover. Receives of which nobody waits for one are left for later.
@@ -117,22 +189,28 @@ func (c *recvConn) progress() error {
 	return err
 }
 
-// carryOn is progress with mu held. It reports whether anything arrived.
+// carryOn is progress with mu held. It reports whether anything went on.
 func (c *recvConn) carryOn() (moved bool, err error) {
 	if c.over || c.err != nil {
 		return false, c.err
 	}
 	c.post()
-	if moved = c.err == nil && c.poll(); moved && c.err == nil {
-		c.post()
+	if c.err == nil && c.poll() {
+		moved = true
+		if c.err == nil {
+			c.post()
+		}
+	}
+	for c.err == nil && c.fetch.stage != nothing && c.fetchOn() {
+		moved = true
 	}
 	return moved, c.err
 }
 
 // post and poll are called with mu held.
 func (c *recvConn) post() {
-	for c.posted-c.released.Load() < uint64(len(c.sizes)) && c.posted-c.arrived.Load() < maxRequests {
-		request, r := c.call.irecv(c.ring.at(c.posted))
+	for q := c.main; q.posted-c.released.Load() < uint64(len(c.sizes)) && !q.full(); {
+		request, r := q.call.irecv(c.place(q, q.posted, 0, headerLen+c.max))
 		if r != 0 {
 			c.fail(fnIrecv, r)
 			return
@@ -140,27 +218,70 @@ func (c *recvConn) post() {
 		if request == 0 {
 			return
 		}
-		c.requests[c.posted%uint64(len(c.requests))] = request
-		c.posted++
+		q.begun(request)
 	}
 }
 
 func (c *recvConn) poll() (moved bool) {
-	for arrived := c.arrived.Load(); arrived < c.posted; moved = true {
-		i := arrived % uint64(len(c.requests))
-		ok, n, r := c.call.test(c.requests[i])
+	for q := c.main; ; moved = true {
+		done, n, r := q.next()
 		if r != 0 {
 			c.fail(fnTest, r)
 			return moved
 		}
-		if !ok {
+		if !done {
 			return moved
 		}
-		c.sizes[i] = n
-		arrived++
-		c.arrived.Store(arrived)
+		c.sizes[(q.done-1)%uint64(len(c.sizes))] = n
+		c.arrived.Store(q.done)
 	}
-	return moved
+}
+
+// fetchOn takes a fetch to its next stage, if it can. It is called with mu held.
+func (c *recvConn) fetchOn() (moved bool) {
+	q, f := c.direct, &c.fetch
+	var r Result
+	function := fnIrecv
+	switch f.stage {
+	case wanted:
+		var request uintptr
+		if request, r = q.call.irecv(f.to); r == 0 && request != 0 {
+			q.begun(request)
+			f.stage, moved = coming, true
+		}
+	case coming:
+		var n int
+		function = fnTest
+		moved, n, r = q.next()
+		switch {
+		case !moved:
+		case n != f.to.n:
+			e := c.t.lib.failed("irecv", fmt.Errorf("a payload of %d bytes came for a slot of %d", n, f.to.n))
+			e.Device, e.Peer = c.dev.String(), c.peer
+			c.err = e
+		case f.gpu:
+			f.stage = unseen
+		default:
+			f.stage = nothing
+		}
+	case unseen:
+		function = fnIflush
+		if f.flushed, r = q.call.iflush(f.to); r == 0 {
+			f.stage, moved = flushing, true
+		}
+	case flushing:
+		function = fnTest
+		if moved = f.flushed == 0; !moved {
+			moved, _, r = q.call.test(f.flushed)
+		}
+		if moved {
+			f.stage = nothing
+		}
+	}
+	if r != 0 {
+		c.fail(function, r)
+	}
+	return moved && c.err == nil
 }
 
 // drain receives what the sender published before its goodbye, as far as there is room, so
@@ -170,7 +291,8 @@ func (c *recvConn) drain() {
 		if err := c.progress(); err != nil {
 			return
 		}
-		if c.arrived.Load() >= c.ctl.last {
+		// A payload that comes by itself is there when it was fetched.
+		if c.arrived.Load() >= c.ctl.last && (c.direct == nil || c.released.Load() >= c.ctl.last) {
 			_ = say(c.ctl.c, sayAll, nil) // a sender that is gone needs none
 			return
 		}

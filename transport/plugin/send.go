@@ -1,11 +1,11 @@
 package plugin
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
-	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -20,14 +20,22 @@ type sendConn struct {
 	reserved int    // bytes reserved, -1 for none
 	next     uint64 // number of the slot to be published; written by the sender, under mu
 
-	lengths []int         // of messages, by slot; under mu
-	posted  uint64        // slots that the plugin has taken; under mu
-	done    atomic.Uint64 // slots that it has sent; written under mu
-	busy    bool          // counted in Transport.busy; under mu
+	slots    []outgoing    // by slot; under mu
+	payloads []span        // that go by themselves, by number
+	owned    uint64        // number of the next of those; written by the sender, under mu
+	sent     atomic.Uint64 // slots that are free again; written under mu
+	busy     bool          // counted in Transport.busy; under mu
+}
+
+// An outgoing is a slot that was published.
+type outgoing struct {
+	length int    // of the message
+	owned  uint64 // payloads up to it that go by themselves
 }
 
 func newSendConn(h *half) *sendConn {
-	return &sendConn{half: h, reserved: -1, lengths: make([]int, h.t.cfg.Limits.Slots)}
+	slots := h.t.cfg.Limits.Slots
+	return &sendConn{half: h, reserved: -1, slots: make([]outgoing, slots), payloads: make([]span, slots)}
 }
 
 // Reserve waits until the next slot is free.
@@ -35,13 +43,8 @@ func (c *sendConn) Reserve(n int) (mem.Region, error) {
 	if n < 0 || n > c.max {
 		return mem.Region{}, fmt.Errorf("plugin: reserve %d bytes of a slot of %d", n, c.max)
 	}
-	if err := c.alive(); err != nil {
+	if err := c.room(); err != nil {
 		return mem.Region{}, err
-	}
-	if c.Free() == 0 {
-		if err := c.wait(); err != nil {
-			return mem.Region{}, err
-		}
 	}
 	c.reserved = n
 	return mem.Host(c.ring.at(c.next)[headerLen:][:n]), nil
@@ -54,15 +57,90 @@ func (c *sendConn) Publish(s transport.Stamp) error {
 		return fmt.Errorf("plugin: publish without reserve")
 	}
 	c.reserved = -1
+	return c.publish(header{n: n, stamp: s}, headerLen+n, nil)
+}
+
+// PublishFrom sends src. Memory that was registered before the connection was made is not
+// copied, and may be a GPU's.
+func (c *sendConn) PublishFrom(src mem.Region, s transport.Stamp) error {
+	n := src.Len()
+	if n > c.max {
+		return fmt.Errorf("plugin: publish %d bytes in a slot of %d", n, c.max)
+	}
+	if err := c.room(); err != nil {
+		return err
+	}
+	if c.direct != nil && (n >= directMin || !src.IsHost() && n > 0) {
+		c.mu.Lock()
+		payload, _, ok := c.span(c.direct, src)
+		err := c.err
+		c.mu.Unlock()
+		if err != nil {
+			return c.blame(err)
+		}
+		if ok {
+			return c.publish(header{n: n, byItself: true, stamp: s}, headerLen, &payload)
+		}
+	}
+	if !src.IsHost() && n > 0 {
+		return errUnknown
+	}
+	if n > 0 {
+		copy(c.ring.at(c.next)[headerLen:], src.Bytes())
+	}
+	return c.publish(header{n: n, stamp: s}, headerLen+n, nil)
+}
+
+// directMin is the least that is sent without a copy: a second message costs more than copying
+// less.
+const directMin = 8 << 10
+
+var errUnknown = errors.New("plugin: GPU memory that was not registered at both ends before the connection was made")
+
+// Flush waits until the plugin has sent all that PublishFrom was given.
+func (c *sendConn) Flush() error {
+	if c.direct == nil {
+		return c.alive()
+	}
+	return c.wait(func() bool {
+		c.progress()
+		return c.direct.done == c.owned
+	}, parting)
+}
+
+// parting: a sender has nothing to say to a peer that has parted.
+func parting(parted error, _ bool) error { return parted }
+
+// Free is how many slots the plugin was known to have sent when it was last asked.
+func (c *sendConn) Free() int { return len(c.slots) - int(c.next-c.sent.Load()) }
+
+// room waits until a slot is free.
+func (c *sendConn) room() error {
+	if c.Free() > 0 {
+		return c.alive()
+	}
+	return c.wait(func() bool {
+		c.progress()
+		return c.Free() > 0
+	}, parting)
+}
+
+// publish has the next slot sent, a message of so many bytes, and the payload that goes by
+// itself, unless it is nil.
+func (c *sendConn) publish(h header, length int, payload *span) error {
 	if err := c.alive(); err != nil {
 		return err
 	}
 	if err := c.ctl.why(); err != nil {
 		return err
 	}
-	putHeader(c.ring.at(c.next), c.next, n, s)
+	h.put(c.ring.at(c.next), c.next)
 	c.mu.Lock()
-	c.lengths[c.next%uint64(len(c.lengths))] = headerLen + n
+	if payload != nil {
+		c.payloads[c.owned%uint64(len(c.payloads))] = *payload
+		c.owned++
+	}
+	c.slots[c.next%uint64(len(c.slots))] = outgoing{length, c.owned}
 	c.next++
 	c.progress()
 	err, busy := c.err, c.busy
@@ -74,40 +152,6 @@ func (c *sendConn) Publish(s transport.Stamp) error {
 		c.t.stir()
 	}
 	return nil
-}
-
-// Free is how many slots the plugin was known to have sent when it was last asked.
-func (c *sendConn) Free() int { return len(c.lengths) - int(c.next-c.done.Load()) }
-
-// wait waits until a slot is free.
-func (c *sendConn) wait() error {
-	w := waiter{guard: c.t.cfg.Guard, spin: c.t.cfg.Spin}
-	for {
-		if err := c.ctl.why(); err != nil {
-			return err
-		}
-		c.mu.Lock()
-		c.progress()
-		err := c.err
-		c.mu.Unlock()
-		if err != nil {
-			return c.blame(err)
-		}
-		if c.Free() > 0 {
-			return nil
-		}
-		c.t.help()
-		park, err := w.pause()
-		if err != nil {
-			return err
-		}
-		if park {
-			c.park()
-		}
-		if c.closed.Load() {
-			return fifo.ErrClosed
-		}
-	}
 }
 
 // try is part of mover.
@@ -132,45 +176,55 @@ func (c *sendConn) progress() (moved bool) {
 		return false
 	}
 	for moving := true; moving && c.err == nil; {
-		moving = c.post() || c.poll()
+		moving = c.step(c.main, c.next)
+		if c.direct != nil && c.err == nil {
+			moving = c.step(c.direct, c.owned) || moving
+		}
 		moved = moved || moving
 	}
-	c.setBusy(c.err == nil && c.done.Load() < c.next)
+	sent := c.sent.Load()
+	for sent < c.main.done && (c.direct == nil || c.slots[sent%uint64(len(c.slots))].owned <= c.direct.done) {
+		sent++
+	}
+	c.sent.Store(sent)
+	c.setBusy(c.err == nil && sent < c.next)
 	return moved
 }
 
-func (c *sendConn) post() (moved bool) {
-	for c.posted < c.next && c.posted-c.done.Load() < maxRequests {
-		i := c.posted % uint64(len(c.lengths))
-		request, r := c.call.isend(c.ring.slots[i][:c.lengths[i]])
+// step carries on one queue, whose messages up to end are known.
+func (c *sendConn) step(q *queue, end uint64) (moved bool) {
+	for q.posted < end && !q.full() {
+		request, r := q.call.isend(c.message(q))
 		if r != 0 {
 			c.fail(fnIsend, r)
 			return moved
 		}
 		if request == 0 {
-			return moved
+			break
 		}
-		c.requests[i] = request
-		c.posted++
+		q.begun(request)
 		moved = true
 	}
-	return moved
-}
-
-func (c *sendConn) poll() (moved bool) {
-	for done := c.done.Load(); done < c.posted; moved = true {
-		ok, _, r := c.call.test(c.requests[done%uint64(len(c.requests))])
+	for {
+		done, _, r := q.next()
 		if r != 0 {
 			c.fail(fnTest, r)
 			return moved
 		}
-		if !ok {
+		if !done {
 			return moved
 		}
-		done++
-		c.done.Store(done)
+		moved = true
 	}
-	return moved
+}
+
+// message is the next one that the plugin is to get.
+func (c *sendConn) message(q *queue) span {
+	i := q.posted % uint64(len(c.slots))
+	if q == c.direct {
+		return c.payloads[i]
+	}
+	return c.place(q, q.posted, 0, c.slots[i].length)
 }
 
 func (c *sendConn) setBusy(busy bool) {

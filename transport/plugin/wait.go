@@ -57,6 +57,40 @@ func (w *waiter) pause() (park bool, err error) {
 	return false, nil
 }
 
+// wait calls try, with mu held, until it is true. gone says what it means that the peer has
+// parted; nil is nothing yet.
+func (h *half) wait(try func() bool, gone func(parted error, ended bool) error) error {
+	w := waiter{guard: h.t.cfg.Guard, spin: h.t.cfg.Spin}
+	for {
+		if err := h.alive(); err != nil {
+			return err
+		}
+		parted, ended := h.ctl.why(), h.ctl.ended.Load() // before looking
+		h.mu.Lock()
+		done, err := try(), h.err
+		h.mu.Unlock()
+		if done {
+			return nil
+		}
+		if parted != nil {
+			if reason := gone(parted, ended); reason != nil {
+				return reason
+			}
+		}
+		if err != nil {
+			return h.blame(err)
+		}
+		h.t.help()
+		park, err := w.pause()
+		if err != nil {
+			return err
+		}
+		if park {
+			h.park()
+		}
+	}
+}
+
 // park waits until the proxy has seen the connection go on, the peer parts, or it is time to
 // look at the Guard.
 func (h *half) park() {

@@ -68,6 +68,7 @@ typedef struct comm comm;
 typedef struct {
 	comm *comm;
 	int used, n, done, waits, flush;
+	char *target; // memory of a GPU that data[0] stands for until a flush
 	char *data[MAX_RECVS];
 	size_t sizes[MAX_RECVS];
 	int tags[MAX_RECVS], filled[MAX_RECVS], got[MAX_RECVS];
@@ -83,10 +84,10 @@ struct comm {
 	size_t moved;          // bytes of what is on its way, its header included
 	header head;           // that is being received
 	int part;              // where its payload goes
-	request *into;
+	struct { char *from, *to; size_t size; } unseen[MAX_REQUESTS]; // received, not flushed
 };
 
-typedef struct { enum kind kind; comm *owner; char *data; size_t size; } registration;
+typedef struct { enum kind kind; comm *owner; char *data; size_t size; int memory; } registration;
 typedef struct { enum kind kind; } context;
 
 // What a handle holds: where the listener is, and, at the dialler, the state of the connect.
@@ -219,7 +220,7 @@ static result net_reg(void *c, void *data, size_t size, int kind, void **out) {
 	if (!owner || (owner->kind != SENDER && owner->kind != RECEIVER)) return fault("regMr for no comm");
 	if (!(kind & kinds) || (kind != HOST && kind != CUDA)) return fault("regMr of a kind of memory that the device does not take");
 	registration *r = calloc(1, sizeof *r);
-	*r = (registration){REGISTRATION, owner, data, size};
+	*r = (registration){REGISTRATION, owner, data, size, kind};
 	objects++;
 	*out = r;
 	return SUCCESS;
@@ -296,7 +297,14 @@ static result receive_on(comm *c) {
 		r->filled[c->part] = 1, r->got[c->part] = c->head.size, c->moved = 0;
 		int all = 1;
 		for (int i = 0; i < r->n; i++) all &= r->filled[i];
-		if (all) r->done = 1, c->ended++;
+		if (!all) continue;
+		r->done = 1, c->ended++;
+		if (r->target) {
+			int i = 0;
+			while (i < MAX_REQUESTS && c->unseen[i].from) i++;
+			if (i == MAX_REQUESTS) return fault("too many receives were not flushed");
+			c->unseen[i].from = r->data[0], c->unseen[i].to = r->target, c->unseen[i].size = r->got[0];
+		}
 	}
 	return SUCCESS;
 }
@@ -342,6 +350,7 @@ static result receive_it(void *opaque, int parts, void **data, size_t *sizes, in
 		else {
 			c->waits = 0, r->n = parts;
 			for (int i = 0; i < parts; i++) r->data[i] = data[i], r->sizes[i] = sizes[i], r->tags[i] = tags[i];
+			if (((registration *)mrs[0])->memory == CUDA) r->target = data[0], r->data[0] = malloc(sizes[0] + 1);
 			*out = r;
 			char credits[MAX_RECVS] = {0};
 			if (send(c->fd, credits, parts, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EPIPE && errno != ECONNRESET) res = REMOTE_ERROR;
@@ -374,11 +383,22 @@ static result net_flush(void *opaque, int n, void **data, int *sizes, void **mrs
 	comm *c = opaque;
 	MAY_FAIL("iflush");
 	if (!enter(c, RECEIVER)) return INVALID_USAGE;
-	request *r = begin(c);
-	if (r) r->flush = 1;
+	result res = SUCCESS;
+	int found = 0;
+	for (int i = 0; i < MAX_REQUESTS; i++) {
+		if (!c->unseen[i].from || c->unseen[i].to != data[0]) continue;
+		found = 1;
+		if (n != 1 || c->unseen[i].size != sizes[0] || !covers(mrs[0], c, data[0], sizes[0])) res = fault("flush of something else");
+		else memcpy(c->unseen[i].to, c->unseen[i].from, c->unseen[i].size);
+		free(c->unseen[i].from);
+		c->unseen[i].from = 0;
+	}
+	if (!found) res = fault("flush of what was not received");
+	request *r = delay ? begin(c) : 0; // none: it is done
+	if (r) r->flush = r->n = 1;
 	*out = r;
 	leave(c);
-	return SUCCESS;
+	return res;
 }
 
 static result net_test(void *opaque, int *done, int *sizes) {
@@ -402,6 +422,7 @@ static result net_close(void *opaque, enum kind kind) {
 	comm *c = opaque;
 	if (!enter(c, kind)) return INVALID_USAGE;
 	close(c->fd);
+	for (int i = 0; i < MAX_REQUESTS; i++) free(c->unseen[i].from);
 	c->kind = 0;
 	objects--;
 	free(c);
