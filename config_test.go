@@ -98,6 +98,7 @@ func TestConfigBudget(t *testing.T) {
 // A network that is insisted on and is not here is an error, also where no rank needs one.
 func TestConfigNoNetwork(t *testing.T) {
 	_, err := OpenLocal(2, Config{Net: "pigeon"})
+	require.ErrorIs(t, err, ErrUnsupported)
 	require.ErrorContains(t, err, "no network: Config.Net asks for pigeon alone: not pigeon (ranks 0 to 1 on ")
 	require.ErrorContains(t, err, "Config.Net=pigeon,socket")
 	comms, err := OpenLocal(2, Config{Net: "pigeon,Socket"})

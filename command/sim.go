@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,6 +33,8 @@ at least 8, and a line says so.
                  would be chosen)
   --net NET      shm, tcp, ethernet25, ethernet100, ndr, nvlink (default ndr)
   --node N       ranks of a node (default: the net's own)
+  --weak R,..:F  ports of these ranks between nodes are F times slower: 5:10 is a
+                 slow link, 0,1:2 a dead card whose rank shares another's
   --parts        what the time is made of (ten runs more)
   --exact        carry out all steps, however many
   --timeout D    give up after this time, such as 30s (default: never)
@@ -48,6 +51,7 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	sizes, typ := fs.String("s", "1G", ""), fs.String("d", "float32", "")
 	algo, net := fs.String("algo", "", ""), fs.String("net", "ndr", "")
 	node, parts := fs.Int("node", 0, ""), fs.Bool("parts", false, "")
+	weak := fs.String("weak", "", "")
 	exact, timeout := fs.Bool("exact", false, ""), fs.Duration("timeout", 0, "")
 	names, err := cli.Parse(fs, args)
 	if err != nil {
@@ -59,6 +63,11 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	}
 	if *node > 0 {
 		model.NodeRanks = *node
+	}
+	if *weak != "" {
+		if model.Weak, model.WeakBy, err = weakRanks(*weak, *ranks); err != nil {
+			return err
+		}
 	}
 	if *timeout < 0 {
 		return cli.Usagef("--timeout %v: cannot be negative", *timeout)
@@ -95,6 +104,22 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		}
 	}
 	return nil
+}
+
+// weakRanks reads --weak.
+func weakRanks(text string, ranks int) (list []int, by float64, err error) {
+	names, factor, _ := strings.Cut(text, ":")
+	if by, err = strconv.ParseFloat(factor, 64); err != nil || !(by >= 1) {
+		return nil, 0, cli.Usagef("--weak %s: want ranks and how many times slower they are, such as 0,1:2", text)
+	}
+	for _, name := range strings.Split(names, ",") {
+		r, err := strconv.Atoi(name)
+		if err != nil || r < 0 || r >= ranks {
+			return nil, 0, cli.Usagef("--weak %s: %q is no rank of %d", text, name, ranks)
+		}
+		list = append(list, r)
+	}
+	return list, by, nil
 }
 
 // algorithms lists what --algo asks for, for one size.

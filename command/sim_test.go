@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,27 @@ func TestSimNodes(t *testing.T) {
 	require.Equal(t, own, rows("--net", "nvlink", "--node", "8"))
 	require.NotEqual(t, own, rows("--net", "nvlink", "--node", "4"))
 	require.Contains(t, rows("--net", "shm"), " ring ", "all on one node")
+}
+
+// A slow link and a dead card make a collective slower, and only on several nodes.
+func TestSimWeak(t *testing.T) {
+	time := func(args ...string) float64 {
+		t.Helper()
+		code, out, stderr := ringoHere(append([]string{"sim", "allreduce", "-np", "32", "-s", "64M", "--algo", "hier"}, args...)...)
+		require.Zero(t, code, stderr)
+		us, err := strconv.ParseFloat(strings.Fields(strings.Split(out, "\n")[2])[2], 64)
+		require.NoError(t, err)
+		return us
+	}
+	whole := time("--net", "nvlink")
+	require.Greater(t, time("--net", "nvlink", "--weak", "0,1:2"), 1.1*whole)
+	require.Greater(t, time("--net", "nvlink", "--weak", "5:10"), 2*whole)
+	require.Equal(t, whole, time("--net", "nvlink", "--weak", "5:1"))
+	for _, bad := range []string{"5", "x:2", "32:2", "0:0.5", "0:x"} {
+		code, _, stderr := ringoHere("sim", "allreduce", "-np", "32", "--weak", bad)
+		require.Equal(t, 2, code)
+		require.Contains(t, stderr, "--weak "+bad)
+	}
 }
 
 // What would take hours is worked out from its beginning, and ends when it is told to.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/plugin"
 	"github.com/ringo-go/ringo/transport/socket"
@@ -206,8 +207,8 @@ func (a *Agreement) notBetter(name string) (words []string) {
 func (a *Agreement) noNetwork() error {
 	cfg := &a.transports.net.config
 	from := cmp.Or(cfg.NetFrom, "Config.Net")
-	return fmt.Errorf("no network: %s asks for %s alone: %s; unset %s to have the best network that works, or name another one after it: %s=%s,socket",
-		from, cfg.Net, strings.Join(a.notBetter(""), "; "), from, from, cfg.Net)
+	return fmt.Errorf("%w: no network: %s asks for %s alone: %s; unset %s to have the best network that works, or name another one after it: %s=%s,socket",
+		call.ErrUnsupported, from, cfg.Net, strings.Join(a.notBetter(""), "; "), from, from, cfg.Net)
 }
 
 // Wire is what connects hosts, as all ranks have agreed: the zero Wire if they need no network.

@@ -138,7 +138,7 @@ func TestNoNetwork(t *testing.T) {
 	for _, hosts := range [][]string{{"a", "b"}, {"a", "a"}} {
 		_, _, errs := meet(t, Config{Net: "IB", NetFrom: "NCCL_NET"}, hosts, []has{nil, {"ib": {absent: "libibverbs.so.1 is not there"}}})
 		for _, err := range errs {
-			require.EqualError(t, err, "no network: NCCL_NET asks for IB alone: not ib (rank 1 on "+hosts[1]+": libibverbs.so.1 is not there); "+
+			require.EqualError(t, err, "unsupported: no network: NCCL_NET asks for IB alone: not ib (rank 1 on "+hosts[1]+": libibverbs.so.1 is not there); "+
 				"unset NCCL_NET to have the best network that works, or name another one after it: NCCL_NET=IB,socket")
 		}
 	}

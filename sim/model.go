@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // A Link is the connection of two ranks. Times are in seconds, rates in bytes a second.
@@ -33,6 +34,11 @@ type Model struct {
 	// r/NodeRanks are linked by Intra, others by Inter. 0 puts all on one node.
 	NodeRanks    int
 	Intra, Inter Link
+
+	// Weak are ranks whose port between nodes has 1/WeakBy of the bandwidth: a link that has
+	// come up slow, or two ranks that share a card since that of one is dead.
+	Weak   []int
+	WeakBy float64
 
 	// Reduce and Copy are the times of a rank's core, in seconds a byte, to combine a
 	// received byte with its own (γ), and to store or copy one. A combination that is
@@ -81,6 +87,8 @@ func (m Model) complete(ranks int) (Model, error) {
 		}
 	}
 	switch {
+	case len(m.Weak) > 0 && !(m.WeakBy >= 1 && m.WeakBy <= math.MaxFloat32):
+		return refuse("WeakBy is %g, want 1 or more", m.WeakBy)
 	case !(m.Reduce >= 0) || !(m.Copy >= 0):
 		return refuse("Reduce is %g and Copy %g, want 0 or more", m.Reduce, m.Copy)
 	case m.SlotBytes < 1 || m.Slots < 2:
@@ -96,6 +104,7 @@ const (
 	self kind = iota // a rank to itself
 	intra
 	inter
+	weak // inter, to or from a weak rank
 	kinds
 )
 
@@ -107,6 +116,9 @@ func (m *Model) kindOf(a, b int32) kind {
 	case int(a)/m.NodeRanks == int(b)/m.NodeRanks:
 		return intra
 	}
+	if slices.Contains(m.Weak, int(a)) || slices.Contains(m.Weak, int(b)) {
+		return weak
+	}
 	return inter
 }
 
@@ -116,6 +128,11 @@ func (m *Model) link(k kind) Link {
 		return m.Intra
 	case inter:
 		return m.Inter
+	case weak:
+		l := m.Inter
+		l.Bandwidth /= max(1, m.WeakBy)
+		l.Shared /= max(1, m.WeakBy)
+		return l
 	}
 	return Link{Bandwidth: m.Intra.Bandwidth, Overhead: m.Intra.Overhead, Busy: true}
 }

@@ -86,17 +86,19 @@ func (w *world) result() Result {
 		res.Ranks[r] = w.ranks[r].end() + rest
 		res.Time = max(res.Time, res.Ranks[r])
 	}
-	to := [kinds]*int64{&res.SelfBytes, &res.IntraBytes, &res.InterBytes}
+	var onWeak int64
+	to := [kinds]*int64{&res.SelfBytes, &res.IntraBytes, &res.InterBytes, &onWeak}
 	for i, p := range w.pieces {
 		for k, n := range w.sent[i] {
 			res.Messages += n
 			*to[k] += n * int64(p.bytes)
 		}
 	}
+	res.InterBytes += onWeak
 	// Rounds that were skipped move what the others do.
 	done := len(w.ends)
 	res.Messages += res.Messages / int64(done) * int64(res.Rounds-done)
-	for _, bytes := range to {
+	for _, bytes := range to[:weak] {
 		*bytes += int64(math.Round(float64(*bytes) / float64(done) * w.skipped))
 	}
 	return res
