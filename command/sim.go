@@ -33,8 +33,8 @@ at least 8, and a line says so.
                  would be chosen)
   --net NET      shm, tcp, ethernet25, ethernet100, ndr, nvlink (default ndr)
   --node N       ranks of a node (default: the net's own)
-  --weak R,..:F  ports of these ranks between nodes are F times slower: 5:10 is a
-                 slow link, 0,1:2 a dead card whose rank shares another's
+  --weak R,..:F  ports of these ranks between nodes are F times slower: 5:10 is
+                 a slow link, 0,1:2 a dead card whose rank shares another's
   --parts        what the time is made of (ten runs more)
   --exact        carry out all steps, however many
   --timeout D    give up after this time, such as 30s (default: never)
