@@ -20,7 +20,7 @@ type directArgs struct {
 	to, from      uint32
 	same, two     uint32
 	finish        uint32
-	even, unit    uint32
+	even, _       uint32
 }
 
 // setTransfers sets the memory that goes to each rank.
@@ -79,10 +79,6 @@ func (e *Engine) setTransfers(a *directArgs, j *Job, d Direct, root, bytes int) 
 		a.even = 2
 	case lie%8 == 0:
 		a.even = 1
-	}
-	a.unit = 1
-	if (lie|words)%4 == 0 {
-		a.unit = 4
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ringo-go/ringo/direct"
 	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/internal/race"
 	"github.com/ringo-go/ringo/kernels"
@@ -71,6 +72,29 @@ func TestUnlikeWindows(t *testing.T) {
 					r.runWindow(o)
 					r.checkDirect(o.directRun)
 					r.forget()
+				}
+			}
+		})
+	}
+}
+
+// TestUnlikeDirect is TestUnlikeWindows for direct kernels, and for messages that go as notes.
+func TestUnlikeDirect(t *testing.T) {
+	const n = 3
+	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
+	for _, ty := range []kernels.DataType{kernels.Int8, kernels.BFloat16, kernels.Float32} {
+		size := ty.Size()
+		r.sub(ty.String(), func() {
+			for i := range 8 / size {
+				for k := range 8 / size {
+					x := directTrial{d: []Direct{OneShot, TwoShot, ReduceScatter, AllGather}[(i+k)%4], t: ty, count: (130 + 17*i + k) / size, in: i, out: k}
+					if x.d.Reduces() {
+						x.op = &kernels.Sum
+					}
+					r.tryDirect(x, uint64(i))
+					x.count = (i + 3*k) % 9
+					r.tryDirect(x, uint64(i))
+					r.try(trial{name: "gather", schedule: direct.AllGather{N: n}, shares: true, t: ty, count: (100 + i + 5*k) / size, in: i, out: k}, uint64(k))
 				}
 			}
 		})

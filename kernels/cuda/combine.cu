@@ -1,6 +1,7 @@
 // dst = src[0] ⊕ src[1] ⊕ … from the left, for one data type TYPE and one
 // reduction OP. Narrow floats are computed in float32 and rounded once, at the
 // end. dst may be any of the sources; otherwise they do not overlap.
+#include "loose.h"
 #include "units.h"
 
 // CombineArgs is kernels/device.args in Go.
@@ -105,7 +106,8 @@ template <class Unit, int n> static DEVICE u64 rounds(const CombineArgs &a, Wide
   return i;
 }
 
-// Combine handles 16 bytes at a time where dst and the sources have the same alignment.
+// Combine handles 16 bytes at a time. Where a source does not begin as dst does, vectors of
+// it are loaded from two.
 // Two vectors of two sources in each of 1024 threads are 64 KiB under way on a
 // multiprocessor, enough for the memory of an H200; more would cost registers,
 // and so threads.
@@ -125,7 +127,16 @@ KERNEL(512, 2) void ENTRY(combine)(const CombineArgs a) {
       some<Many, 1>(a, factor, from + 16 * i, 0);
     middle = vectors * Many::elements;
   } else {
-    middle = rounds<One, 4>(a, factor, 0, a.count);
+    u32 from = -a.dst & 15;
+    bool before = false;
+#pragma unroll 1
+    for (u32 s = 0; s < a.k; s++) before |= early(source(a, s), from);
+    if (before) from += 16;
+    u64 vectors = loose_vectors(a.count * TYPE::size, from);
+    head = from / TYPE::size;
+#pragma unroll 1
+    for (u64 i = self; i < vectors; i += grid) some<Loosely<Many, Word>, 1>(a, factor, from + 16 * i, 0);
+    middle = vectors * Many::elements;
   }
 #pragma unroll 1
   for (u64 i = self; i < a.count - middle; i += grid) some<One, 1>(a, factor, TYPE::size * (i < head ? i : i + middle), 0);

@@ -30,7 +30,7 @@ static DEVICE void send(const DirectArgs &a, const Cell &l, State &state, u64 &e
     if (to >> k & 1) store_line(a.sends[k].lines + (r.half + l.slot), marked(l, r, v));
   };
   if (a.same) {
-    v[1] = load(a, l, a.sends[1]);
+    v[1] = load(l, a.sends[1]);
     Round r = settle();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
@@ -43,7 +43,7 @@ static DEVICE void send(const DirectArgs &a, const Cell &l, State &state, u64 &e
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
-      v[k] = load(a, l, a.sends[k]);
+      v[k] = load(l, a.sends[k]);
     }
     Round r = settle();
 #pragma unroll
@@ -55,7 +55,7 @@ static DEVICE void send(const DirectArgs &a, const Cell &l, State &state, u64 &e
   }
 #pragma unroll 1
   for (u32 k = 1; k < ranks(a); k++) {
-    v[1] = load(a, l, a.sends[k]);
+    v[1] = load(l, a.sends[k]);
     store(k, settle(), v[1]);
   }
 }
@@ -66,7 +66,7 @@ static DEVICE void deliver(const DirectArgs &a, const Cell &l, u32 from, const P
 #pragma unroll
     for (u32 p = 0; p < most; p++) {
       if (p >= ranks(a)) break;
-      if (from >> p & 1) store(a, l, a.recvs[p].memory, l.left(a.recvs[p]), v[p]);
+      if (from >> p & 1) store(l, a.recvs[p].memory, l.left(a.recvs[p]), v[p]);
     }
     return;
   }
@@ -77,7 +77,7 @@ static DEVICE void deliver(const DirectArgs &a, const Cell &l, u32 from, const P
     for (u32 q = 1; q < most; q++) {
       if (p == q) w = v[q];
     }
-    if (from >> p & 1) store(a, l, a.recvs[p].memory, l.left(a.recvs[p]), w);
+    if (from >> p & 1) store(l, a.recvs[p].memory, l.left(a.recvs[p]), w);
   }
 }
 
@@ -87,7 +87,7 @@ static DEVICE bool take(const DirectArgs &a, const Cell &l, const Round &r, u32 
   Pair v[most] = {};
   Pair own = {};
   bool has = a.from >> a.comm.rank & 1;
-  if (has && hop == 0) own = load(a, l, a.sends[0]);
+  if (has && hop == 0) own = load(l, a.sends[0]);
   u32 want = l.first ? others : l.on ? a.from & others : 0;
   if (!receive(a, l, r, hop ? a.second : 0, want, v, stop)) return false;
 #ifdef TYPE
@@ -106,11 +106,11 @@ static DEVICE bool take(const DirectArgs &a, const Cell &l, const Round &r, u32 
       if (l.first || l.on) store_line(a.sends[k].lines + (a.second + r.half + l.slot), v);
     }
   }
-  store(a, l, a.mine, l.left(a.sends[0]), own);
+  store(l, a.mine, l.left(a.sends[0]), own);
 #else
   (void)factor;
   deliver(a, l, a.from & others, v);
-  if (has && a.mine != a.sends[0].memory) store(a, l, a.mine, l.left(a.sends[0]), own);
+  if (has && a.mine != a.sends[0].memory) store(l, a.mine, l.left(a.sends[0]), own);
 #endif
   return true;
 }

@@ -32,7 +32,7 @@ struct DirectArgs {
   u32 two;              // 1: the result goes to all ranks
   u32 finish;           // 1: it is divided
   u32 even;             // 2: all memory and lengths are multiples of 8; 1: all but lengths; 0: neither
-  u32 unit;             // of copies: all memory and lengths are multiples of it, 1 or 4
+  u32 unused;
 };
 
 // Ranks is the number of ranks. A module may be compiled for one number.
@@ -45,28 +45,11 @@ static DEVICE u32 ranks(const DirectArgs &a) {
 #endif
 }
 
-// Words of the caller's memory: left is how many bytes of the message there are
-// from p on, and may be negative.
-
+// The caller's memory and lengths are multiples of element.
 #ifdef TYPE
-
-static DEVICE u64 load_elements(const DirectArgs &, u64 p, s32 left) {
-  u64 v = 0;
-#pragma unroll 1
-  for (s32 i = 0; i < 8 && i < left; i += TYPE::size) v |= (u64)Access<TYPE::size>::load(p + i) << (8 * i);
-  return v;
-}
-
-static DEVICE void store_elements(const DirectArgs &, u64 p, s32 left, u64 v) {
-#pragma unroll 1
-  for (s32 i = 0; i < 8 && i < left; i += TYPE::size) Access<TYPE::size>::store(p + i, v >> (8 * i));
-}
-
+constexpr int element = TYPE::size;
 #else
-
-static DEVICE u64 load_elements(const DirectArgs &a, u64 p, s32 left) { return load_word(p, left, a.unit); }
-static DEVICE void store_elements(const DirectArgs &a, u64 p, s32 left, u64 v) { store_word(p, left, a.unit, v); }
-
+constexpr int element = 1;
 #endif
 
 // A Cell is a thread's 16 bytes of one line, the same for all messages.
@@ -93,7 +76,7 @@ static DEVICE Round round_of(const DirectArgs &a, u64 hash, u64 epoch) { return 
 static DEVICE Pair marked(const Cell &l, const Round &r, Pair v) { return {v.x, l.last ? r.flag : v.y}; }
 
 // Load loads a thread's part of a line, without the flag.
-static DEVICE Pair load(const DirectArgs &a, const Cell &l, const Transfer &m) {
+static DEVICE Pair load(const Cell &l, const Transfer &m) {
   Pair v = {};
   u64 p = m.memory + l.at;
   s32 left = l.on ? l.left(m) : 0;
@@ -102,12 +85,12 @@ static DEVICE Pair load(const DirectArgs &a, const Cell &l, const Transfer &m) {
     if (left > 8 && !l.last) v.y = Access<8>::load(p + 8);
     return v;
   }
-  v.x = load_elements(a, p, left);
-  if (!l.last) v.y = load_elements(a, p + 8, left - 8);
+  v.x = load_word<element>(p, left);
+  if (!l.last) v.y = load_word<element>(p + 8, left - 8);
   return v;
 }
 
-static DEVICE void store(const DirectArgs &a, const Cell &l, u64 p, s32 left, Pair v) {
+static DEVICE void store(const Cell &l, u64 p, s32 left, Pair v) {
   p += l.at;
   if (!l.on) left = 0;
   if (l.whole) {
@@ -115,6 +98,6 @@ static DEVICE void store(const DirectArgs &a, const Cell &l, u64 p, s32 left, Pa
     if (left > 8 && !l.last) Access<8>::store(p + 8, v.y);
     return;
   }
-  store_elements(a, p, left, v.x);
-  if (!l.last) store_elements(a, p + 8, left - 8, v.y);
+  store_word<element>(p, left, v.x);
+  if (!l.last) store_word<element>(p + 8, left - 8, v.y);
 }

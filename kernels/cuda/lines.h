@@ -23,25 +23,32 @@ DEVICE Pair load_line(u64 p) {
   return v;
 }
 
-// Load_word loads up to 8 bytes at p: left is how many bytes of the message there
-// are from p on, and may be negative. p and left are multiples of unit: 8, 4 or 1.
-static DEVICE u64 load_word(u64 p, s32 left, u32 unit) {
+// Load_word loads up to 8 bytes at p: left is how many bytes of the message there are from
+// p on, and may be negative. p and left are multiples of size. Loads that wait for none of
+// the others are all under way at once, but for a few bytes at a message's ends.
+template <int size> static DEVICE u64 load_word(u64 p, s32 left) {
   u64 v = 0;
-  if (unit == 8) return left > 0 ? Access<8>::load(p) : 0;
+  if (left >= 8 && !(p & 7)) return Access<8>::load(p);
+  if (left >= 8 && !(p & 3)) {
+    u32 low = Access<4>::load(p), high = Access<4>::load(p + 4);
+    return (u64)high << 32 | low;
+  }
 #pragma unroll 1
-  for (s32 i = 0; i < 8 && i < left; i += unit)
-    v |= (unit == 4 ? (u64)Access<4>::load(p + i) : (u64)Access<1>::load(p + i)) << (8 * i);
+  for (s32 i = 0; i < 8 && i < left;) {
+    bool four = i <= 4 && left - i >= 4 && !((p + i) & 3);
+    v |= (four ? (u64)Access<4>::load(p + i) : (u64)Access<size>::load(p + i)) << (8 * i);
+    i += four ? 4 : size;
+  }
   return v;
 }
 
-static DEVICE void store_word(u64 p, s32 left, u32 unit, u64 v) {
-  if (unit == 8) {
-    if (left > 0) Access<8>::store(p, v);
-    return;
-  }
+template <int size> static DEVICE void store_word(u64 p, s32 left, u64 v) {
+  if (left >= 8 && !(p & 7)) return Access<8>::store(p, v);
 #pragma unroll 1
-  for (s32 i = 0; i < 8 && i < left; i += unit) {
-    if (unit == 4) Access<4>::store(p + i, v >> (8 * i));
-    else Access<1>::store(p + i, v >> (8 * i));
+  for (s32 i = 0; i < 8 && i < left;) {
+    bool four = i <= 4 && left - i >= 4 && !((p + i) & 3);
+    if (four) Access<4>::store(p + i, v >> (8 * i));
+    else Access<size>::store(p + i, v >> (8 * i));
+    i += four ? 4 : size;
   }
 }

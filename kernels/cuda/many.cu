@@ -43,7 +43,7 @@ static DEVICE bool one(const DirectArgs &a, const Entry &e, u32 i, u64 &epoch, u
 #pragma unroll 1
   for (u32 from = 0; from < lines; from += groups) {
     Cell l = cell(from);
-    Pair v = load(a, l, own);
+    Pair v = load(l, own);
     loaded(state), loaded(epoch); // as in direct.cu
     if (vote(state.over)) continue;
     Round r = this_round();
@@ -59,9 +59,9 @@ static DEVICE bool one(const DirectArgs &a, const Entry &e, u32 i, u64 &epoch, u
 #pragma unroll 1
   for (u32 from = 0; from < lines; from += groups) {
     Cell l = cell(from);
-    Pair v[most] = {}, mine = load(a, l, own);
+    Pair v[most] = {}, mine = load(l, own);
     if (!receive(a, l, r, 0, l.first || l.on ? others : 0, v, stop)) return false;
-    store(a, l, e.out, l.left(own), combine(a, factor, v, mine));
+    store(l, e.out, l.left(own), combine(a, factor, v, mine));
   }
   return true;
 }

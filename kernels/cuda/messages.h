@@ -224,7 +224,7 @@ KERNEL(544, 2) void notes(const MessagesArgs a) {
     u64 at = (u64)task.lane * m.piece;
     if (at && at >= m.n) continue;
     u64 bytes = m.n - at < m.piece ? m.n - at : m.piece;
-    Cell t(thread() / 8, bytes, (m.src | m.dst) + at);
+    Cell t(thread() / 8, bytes);
     if (task.kind == sends) {
       Pair v = t.load(m.src + at);
       bool first = !begun;

@@ -15,30 +15,24 @@ static DEVICE u64 note_flag(const u64 *stamp, u64 n, u64 count) {
 
 static DEVICE u32 lines_of(u64 n) { return n ? (u32)((n + line_data - 1) / line_data) : 1; }
 
-// Unit is the greatest of 8, 4 and 1 that divides x.
-static DEVICE u32 unit(u64 x) { return x & 3 ? 1 : x & 7 ? 4 : 8; }
-
 // A Cell is a thread's 16 bytes of one line of a note.
 struct Cell {
   u32 line, j; // of a line's 8 threads
-  u32 unit;
   s32 left; // bytes of the message from here on
 
-  DEVICE Cell(u32 line, u64 n, u64 memory) : line(line), j(thread() % 8), unit(::unit(memory | n)) {
-    left = (s32)n - (s32)at();
-  }
+  DEVICE Cell(u32 line, u64 n) : line(line), j(thread() % 8) { left = (s32)n - (s32)at(); }
   DEVICE u32 at() const { return line * line_data + 16 * j; }       // in memory
   DEVICE u32 slot() const { return line * line_bytes + 16 * j; }    // in the note
   DEVICE bool last() const { return j == 7; }
   DEVICE Pair load(u64 src) const { // without the flag
     u64 p = src + at();
-    return {load_word(p, left, unit), last() ? 0 : load_word(p + 8, left - 8, unit)};
+    return {load_word<1>(p, left), last() ? 0 : load_word<1>(p + 8, left - 8)};
   }
   DEVICE Pair marked(Pair v, u64 flag) const { return {v.x, last() ? flag : v.y}; }
   DEVICE void store(u64 dst, Pair v) const {
     u64 p = dst + at();
-    store_word(p, left, unit, v.x);
-    if (!last()) store_word(p + 8, left - 8, unit, v.y);
+    store_word<1>(p, left, v.x);
+    if (!last()) store_word<1>(p + 8, left - 8, v.y);
   }
 };
 
@@ -47,7 +41,7 @@ static DEVICE void move_note(const Slice &s, u32 width) {
   u32 lines = lines_of(s.n);
 #pragma unroll 1
   for (u32 from = 0; from < lines; from += width / 8) {
-    Cell t(from + thread() / 8, s.n, s.src | s.dst);
+    Cell t(from + thread() / 8, s.n);
     Pair v = {};
     if (s.send) {
       v = t.marked(t.load(s.src), s.flag);
