@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/internal/race"
@@ -26,9 +27,16 @@ func arenas(t *testing.T, comms []*Comm, n int) []mem.Region {
 }
 
 // tryOnDevice makes one collective on all ranks, in or out of place, with buffers
-// that are shift elements off, and compares them and what lies around.
-func tryOnDevice(t *testing.T, comms []*Comm, room []mem.Region, call Call, inPlace bool, shift int) {
+// that are shift elements off, and compares them and what lies around. Ranks that share a GPU
+// need streams of their own.
+func tryOnDevice(t *testing.T, comms []*Comm, room []mem.Region, call Call, inPlace bool, shift int, streams ...gpu.Stream) {
 	t.Helper()
+	stream := func(r int) gpu.Stream {
+		if len(streams) > 0 {
+			return streams[r]
+		}
+		return call.Stream
+	}
 	n, size := len(comms), call.Type.Size()
 	ins, images := make([][]byte, n), make([][]byte, n)
 	outAt := make([]int, n)
@@ -59,11 +67,12 @@ func tryOnDevice(t *testing.T, comms []*Comm, room []mem.Region, call Call, inPl
 		copy(images[r][inAt:], ins[r][:in*size])
 		require.NoError(t, c.Device().Write(room[r], images[r]))
 		mine := call
+		mine.Stream = stream(r)
 		mine.In, mine.Out = room[r].Slice(inAt, in*size), room[r].Slice(outAt[r], out*size)
 		require.NoError(t, c.Do(&mine))
 	}
 	for r, c := range comms {
-		require.NoError(t, c.Synchronize(call.Stream))
+		require.NoError(t, c.Synchronize(stream(r)))
 		want := oracle(t, &call, ins, r)
 		copy(images[r][outAt[r]:], want)
 		got := make([]byte, len(images[r]))

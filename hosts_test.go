@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/internal/race"
@@ -70,6 +71,34 @@ func TestDeviceHosts(t *testing.T) {
 			calls := append(everyCall(n, 0, Int32, Sum), everyCall(n, 1001, Int32, Sum)...)
 			calls = append(calls, Call{Kind: KindAllReduce, Count: 300_000, Type: Int32, Op: Sum})
 			noErrors(t, each(comms, func(c *Comm) error { return checkCalls(c, calls) }))
+		})
+	}
+}
+
+// Two hosts of two ranks on two GPUs: ranks of different hosts share a GPU and do not share
+// memory.
+func TestDeviceHostsShareGPUs(t *testing.T) {
+	const hosts, n, gpus = "aabb", 4, 2
+	for _, algo := range race.Some(2, []string{"", "hier"}) {
+		t.Run(algo, func(t *testing.T) {
+			two := devices(t, gpus, gputest.NVLink(), gputest.Emu(cudaemu.Config{Devices: gpus}))
+			var list []*gpu.Device
+			var streams []gpu.Stream
+			for r := range n {
+				list = append(list, two[r%gpus])
+				s, err := list[r].NewStream()
+				require.NoError(t, err)
+				t.Cleanup(func() { require.NoError(t, list[r].DestroyStream(s)) })
+				streams = append(streams, s)
+			}
+			comms := onHosts(t, list, hostsOf(hosts, Config{Algo: algo, Interface: "lo", Timeout: 60 * time.Second}))
+			require.Equal(t, "bridge over socket", comms[0].DeviceTransport(2))
+			room := arenas(t, comms, 4*n*1001)
+			for i, kind := range collectives {
+				for k, count := range []int{1001} {
+					tryOnDevice(t, comms, room, Call{Kind: kind, Count: count, Type: Int32, Op: Sum, Root: (i + k) % n}, k%2 == 0, k, streams...)
+				}
+			}
 		})
 	}
 }
