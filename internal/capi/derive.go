@@ -1,0 +1,47 @@
+package capi
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ringo-go/ringo"
+)
+
+// Split divides a communicator by color, which is ringo.NoColor for a rank that becomes a
+// member of no part: its handle is 0. All ranks call it.
+func (l *Library) Split(group, handle uintptr, color, key int, given *Config) (_ uintptr, err error) {
+	defer func() { l.Fail(group, err) }()
+	parent, ring, err := l.ready(handle)
+	if err != nil {
+		return 0, err
+	}
+	parent.mu.Lock()
+	parent.splits++
+	part := fmt.Sprintf("split %d, part %d", parent.splits, color)
+	parent.mu.Unlock()
+	return l.derive(group, parent, given, color == ringo.NoColor, func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
+		if color != ringo.NoColor {
+			c.meetAgain(parent.again(part))
+		}
+		return ringo.SplitWith(ctx, ring, color, key, cfg)
+	})
+}
+
+// derive makes a communicator of another: its configuration is the other's where given is nil. The other's
+// ranks agree over its ring, so it says whether the call blocks, as the order of its calls is the same on all ranks.
+func (l *Library) derive(group uintptr, parent *comm, given *Config, none bool, open func(context.Context, *comm, ringo.Config) (*ringo.Comm, error)) (uintptr, error) {
+	cfg, blocking := parent.config, parent.blocking
+	if given != nil {
+		var err error
+		if cfg, blocking, err = l.completed(given); err != nil {
+			return 0, err
+		}
+		cfg = on(parent.device, cfg)
+	}
+	if none {
+		return 0, l.job(group, job{parent, nil, func() (*ringo.Comm, error) { return open(parent.opening, nil, cfg) }})
+	}
+	c := newComm(parent.device, blocking, cfg)
+	c.handle = l.comms.add(c)
+	return l.opened(c, l.job(group, job{parent, c, func() (*ringo.Comm, error) { return open(c.opening, c, cfg) }}))
+}

@@ -1,0 +1,110 @@
+package capi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap"
+)
+
+// shrinkAbort is NCCL_SHRINK_ABORT.
+const shrinkAbort = 1
+
+// Shrink makes a communicator of the ranks that are not in exclude, in their order. Those call
+// it, and the excluded ranks do not. With the flag shrinkAbort what is under way is ended before.
+//
+// Where the communicator is well its ranks agree over it where they meet. After a failure they meet at the
+// address where they first met, which the first of them has to be able to serve: it has to be on
+// the host that made the unique ID. Communicators of InitAll cannot.
+func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, flags int) (_ uintptr, err error) {
+	defer func() { l.Fail(group, err) }()
+	parent, ring, err := l.known(handle)
+	if err != nil {
+		return 0, err
+	}
+	if flags&^shrinkAbort != 0 {
+		return 0, fmt.Errorf("%w: ncclCommShrink has no flags %#x", ringo.ErrInvalid, flags)
+	}
+	stay, rank, err := staying(ring, exclude)
+	if err != nil {
+		return 0, err
+	}
+	if flags == shrinkAbort {
+		ring.Abort(errors.New("ncclCommShrink"))
+	}
+	join := func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
+		id, err := l.tell(ring, stay, rank)
+		if err != nil {
+			return nil, err
+		}
+		c.meetAgain(&id)
+		cfg.ID, cfg.Rank, cfg.Size = &id, rank, len(stay)
+		return l.join(ctx, cfg)
+	}
+	if ring.Err() != nil {
+		id := parent.afterFailure(exclude)
+		if id == nil {
+			return 0, fmt.Errorf("%w: the ranks of this communicator have nowhere to meet after its failure: make a new one with ncclGetUniqueId", ringo.ErrUnsupported)
+		}
+		join = func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
+			c.meetAgain(id)
+			cfg.ID, cfg.Rank, cfg.Size = id, rank, len(stay)
+			if rank == 0 && len(stay) > 1 {
+				if err := bootstrap.Serve(*id, bootstrap.ListenOptions{Log: cfg.Log.With("subsys", "BOOTSTRAP")}); err != nil {
+					return nil, err
+				}
+			}
+			return l.join(ctx, cfg)
+		}
+	} else if parent.usable.Load() == nil {
+		return 0, parent.whyUnusable()
+	}
+	return l.derive(group, parent, given, false, join)
+}
+
+// staying are the ranks that are not excluded, and which of them this one is.
+func staying(ring *ringo.Comm, exclude []int) (stay []int, rank int, err error) {
+	out := make([]bool, ring.Size())
+	for _, r := range exclude {
+		if r < 0 || r >= len(out) {
+			return nil, 0, fmt.Errorf("%w: rank %d is to be excluded from %d", ringo.ErrInvalid, r, len(out))
+		}
+		out[r] = true
+	}
+	if out[ring.Rank()] {
+		return nil, 0, fmt.Errorf("%w: rank %d is excluded: only ranks that stay call ncclCommShrink", errUsage, ring.Rank())
+	}
+	for r := range out {
+		if out[r] {
+			continue
+		}
+		if r == ring.Rank() {
+			rank = len(stay)
+		}
+		stay = append(stay, r)
+	}
+	return stay, rank, nil
+}
+
+// tell has the first of the ranks that stay make an ID and send it to the others.
+func (l *Library) tell(ring *ringo.Comm, stay []int, rank int) (id bootstrap.ID, err error) {
+	if rank == 0 {
+		if id, err = l.freshID(); err != nil {
+			return id, err
+		}
+	}
+	g := ringo.NewGroup()
+	if rank > 0 {
+		g.Add(ring, ringo.RecvOf(id[:], stay[0]))
+	} else {
+		for _, r := range stay[1:] {
+			g.Add(ring, ringo.SendOf(id[:], r))
+		}
+	}
+	if len(stay) > 1 {
+		err = g.Run()
+	}
+	return id, err
+}
