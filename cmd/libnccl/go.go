@@ -56,9 +56,36 @@ func answer(t *C.thread_state, err error) C.int {
 		t.failed = 1
 		say(err.Error())
 		lib.Note(err)
+		explain(r, err)
 	}
 	return C.int(r)
 }
+
+// explain has ncclGetErrorString say why. The text has to stay, so only so many have one.
+func explain(r capi.Result, err error) {
+	if err == nil || r == capi.InProgress {
+		return
+	}
+	text := r.Because(err)
+	if len(text) >= C.ERROR_BYTES {
+		text = text[:C.ERROR_BYTES-1]
+	}
+	texts.Lock()
+	_, known := texts.m[text]
+	room := known || texts.whys < mostWhys
+	if room && !known {
+		texts.whys++
+	}
+	texts.Unlock()
+	if room {
+		C.note_why(C.int(r), staying(text))
+	} else {
+		C.note_why(C.int(r), nil)
+	}
+}
+
+// mostWhys is how many texts ncclGetErrorString may give in the life of a process, with its own for the rest.
+const mostWhys = 256
 
 // say leaves a sentence with the calling thread.
 func say(text string) {
@@ -284,9 +311,13 @@ func ringo_async_error(t *C.thread_state, comm C.uintptr_t, to *C.int) (result C
 	if err := null(to, "asyncError"); err != nil {
 		return answer(t, err)
 	}
-	state, err := lib.AsyncError(uintptr(comm))
+	state, why, err := lib.AsyncError(uintptr(comm))
 	*to = C.int(state)
-	return answer(t, err)
+	result = answer(t, err)
+	if err == nil {
+		explain(state, why)
+	}
+	return result
 }
 
 //export ringo_count
@@ -385,10 +416,12 @@ func ringo_param_int(t *C.thread_state, h C.uintptr_t, bits, sign C.int, to C.ui
 	return do(t, func() error { return lib.PutParameter(int(h)-1, int(bits), sign != 0, uintptr(to)) })
 }
 
-// texts are the values of parameters that were given to programs, which stay.
+// texts are those that were given to programs, which stay: values of parameters, and what
+// ncclGetErrorString says.
 var texts = struct {
 	sync.Mutex
-	m map[string]*C.char
+	m    map[string]*C.char
+	whys int // of ncclGetErrorString
 }{m: map[string]*C.char{}}
 
 // staying is a text as a C string that stays.

@@ -115,9 +115,21 @@ TWIN(ncclGetVersion)
 FUNCTION(ncclMemAlloc, (void **ptr, size_t size), ringo_alloc(&thread, (uintptr_t *)ptr, size))
 FUNCTION(ncclMemFree, (void *ptr), ringo_free(&thread, (uintptr_t)ptr))
 
+// Programs put what ncclGetErrorString says into their exceptions, and few ask ncclGetLastError. So it
+// adds the sentence of the calling thread's last error, or else of the process's.
+enum { RESULTS = 8 };
+static const char *whys[RESULTS]; // by __atomic
+
+void note_why(int result, const char *why)
+{
+	thread.result = result, thread.why = why;
+	if (result > 0 && result < RESULTS)
+		__atomic_store_n(&whys[result], why, __ATOMIC_RELEASE);
+}
+
 const char *ncclGetErrorString(ncclResult_t result)
 {
-	static const char *const texts[] = {
+	static const char *const texts[RESULTS] = {
 	    "no error",
 	    "unhandled cuda error (ncclGetLastError says which; run with NCCL_DEBUG=INFO for details)",
 	    "unhandled system error (ncclGetLastError says which; run with NCCL_DEBUG=INFO for details)",
@@ -127,9 +139,11 @@ const char *ncclGetErrorString(ncclResult_t result)
 	    "remote process exited or there was a network error (ncclGetLastError says which)",
 	    "NCCL operation in progress",
 	};
-	if ((unsigned)result < sizeof texts / sizeof *texts)
-		return texts[result];
-	return "unknown result code";
+	const char *why;
+	if ((unsigned)result >= RESULTS)
+		return "unknown result code";
+	why = thread.why && thread.result == (int)result ? thread.why : __atomic_load_n(&whys[result], __ATOMIC_ACQUIRE);
+	return why ? why : texts[result];
 }
 TWIN(ncclGetErrorString)
 

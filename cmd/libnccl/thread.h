@@ -8,10 +8,16 @@ typedef struct {
 	uintptr_t group; // the group that it has open, 0 for none
 	int failed;      // its last call did
 	char *error;     // ERROR_BYTES for the sentence of its last error, NULL before the first
+	int result;      // the last error that it heard of
+	const char *why; // what ncclGetErrorString says of it, for ever; NULL for what it always says
 } thread_state;
 
 // thread_error is the calling thread's room for a sentence, which ends with the thread.
 char *thread_error(void);
+
+// note_why has ncclGetErrorString say something of a result, in the calling thread and in those that
+// have heard of no such error themselves.
+void note_why(int result, const char *why);
 
 // library_file is where this library was loaded from.
 const char *library_file(void);

@@ -123,7 +123,7 @@ func TestLastError(t *testing.T) {
 	require.Equal(t, "something else", l.LastError(comms[0]))
 	require.NoError(t, l.Abort(comms[1]))
 	require.ErrorContains(t, l.Do(0, comms[0], allReduce(make([]int32, 1))), "rank 1")
-	state, err := l.AsyncError(comms[0])
+	state, _, err := l.AsyncError(comms[0])
 	require.NoError(t, err)
 	require.Equal(t, RemoteError, state)
 	require.Contains(t, l.LastError(comms[0]), "rank 1")

@@ -185,15 +185,15 @@ func (l *Library) Device(handle uintptr) (int, error) {
 	return c.device.Number(), nil
 }
 
-// AsyncError is how a communicator is: Success, InProgress, or why it has failed.
-func (l *Library) AsyncError(handle uintptr) (Result, error) {
+// AsyncError is how a communicator is: Success, InProgress, or the number of its failure, and why.
+func (l *Library) AsyncError(handle uintptr) (r Result, why, err error) {
 	c, err := l.comms.get(handle)
 	if err != nil {
-		return ResultOf(err), err
+		return ResultOf(err), nil, err
 	}
-	r, why := c.asyncError()
+	r, why = c.asyncError()
 	l.Note(why)
-	return r, nil
+	return r, why, nil
 }
 
 // asyncError is a communicator's state, and the error that it stands for.

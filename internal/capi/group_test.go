@@ -74,7 +74,7 @@ func TestGroupThatIsThrownAway(t *testing.T) {
 			why := end(g)
 			within(t, func() {
 				for _, h := range []uintptr{child, fresh} {
-					state, err := l.AsyncError(h)
+					state, _, err := l.AsyncError(h)
 					require.NoError(t, err)
 					require.Equal(t, ResultOf(why), state)
 					require.NoError(t, l.Destroy(h))
@@ -102,7 +102,7 @@ func TestPanics(t *testing.T) {
 	require.Zero(t, left)
 	within(t, c.jobs.Wait)
 	for _, h := range []uintptr{parent, child} {
-		state, err := l.AsyncError(h)
+		state, _, err := l.AsyncError(h)
 		require.NoError(t, err)
 		require.Equal(t, InternalError, state)
 		require.Contains(t, l.LastError(h), "whoops")

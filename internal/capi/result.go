@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
@@ -42,6 +43,12 @@ func (r Result) String() string {
 		return "unknown result code"
 	}
 	return resultTexts[r]
+}
+
+// Because is String with an error's sentence.
+func (r Result) Because(err error) string {
+	what, _, _ := strings.Cut(r.String(), " (")
+	return what + ": " + err.Error()
 }
 
 // errInProgress is the answer of a communicator that does not block.

@@ -31,6 +31,30 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
+// texts: what ncclGetErrorString says of a result has the sentence of this thread's last error, or else of
+// the process's, and stays.
+static void *of_another_thread(void *want)
+{
+	CHECK(strstr(ncclGetErrorString(ncclInvalidArgument), want));
+	return NULL;
+}
+
+static void texts(ncclComm_t comm)
+{
+	pthread_t thread;
+	int x[4];
+	WRONG(ncclBroadcast(x, x, 4, ncclInt32, 7, comm, stream), ncclInvalidArgument, "root 7");
+	const char *first = ncclGetErrorString(ncclInvalidArgument);
+	CHECK(!strncmp(first, "invalid argument: ", 18) && strstr(first, "root 7"));
+	WRONG(ncclBroadcast(x, x, 4, ncclInt32, 8, comm, stream), ncclInvalidArgument, "root 8");
+	CHECK(strstr(ncclGetErrorString(ncclInvalidArgument), "root 8") && strstr(first, "root 7"));
+	CHECK(pthread_create(&thread, NULL, of_another_thread, "root 8") == 0);
+	pthread_join(thread, NULL);
+	for (int i = 0; i < 300; i++) // texts stay, so there are not more and more
+		WRONG(ncclBroadcast(x, x, 4, ncclInt32, 1000 + i, comm, stream), ncclInvalidArgument, "root 1");
+	CHECK(!strcmp(ncclGetErrorString(ncclInvalidArgument), "invalid argument (ncclGetLastError says which)") && strstr(first, "root 7"));
+}
+
 static void arguments(void)
 {
 	ncclComm_t comm, other;
@@ -149,6 +173,7 @@ static void arguments(void)
 	uint64_t bytes;
 	WRONG(ncclCommMemStats(comm, ncclStatGpuMemTotal, &bytes), ncclInvalidUsage, "ncclCommMemStats");
 	WRONG(ncclDevCommCreate(comm, NULL, NULL), ncclInvalidUsage, "ncclDevCommCreate");
+	texts(comm);
 	OK(ncclCommDestroy(comm));
 	WRONG(ncclCommDestroy(comm), ncclInvalidArgument, "it was destroyed");
 	OK(ncclCommAbort(other));
