@@ -153,16 +153,19 @@ func (n *Net) NewTransports(g Group, tc transport.Config) *Transports {
 		networks: slices.Clone(n.networks), ruledOut: map[string]string{},
 	}
 	t.config.Log = n.log.With("subsys", "NET")
-	local, rail := true, 0
+	ranks, rail := 0, 0 // of this host
 	for i := range n.Profiles {
-		here := n.Profiles[i].Host == tc.Self.Host
-		local = local && here
-		if here && i < tc.Self.Rank {
+		if n.Profiles[i].Host != tc.Self.Host {
+			continue
+		}
+		ranks++
+		if i < tc.Self.Rank {
 			rail++
 		}
 	}
 	for i := range t.networks {
-		t.networks[i].options.Local, t.networks[i].options.Rail = local, rail
+		o := &t.networks[i].options
+		o.Local, o.Rail, o.Ranks = ranks == len(n.Profiles), rail, ranks
 	}
 	if n.transports != nil {
 		maps.Copy(t.ruledOut, n.transports.ruledOut)

@@ -42,7 +42,8 @@ type NetworkOptions struct {
 	// Rail is which of the ranks of its host this one is. Hierarchical algorithms have ranks of
 	// the same number send to each other, so where a host has several cards, card Rail mod the
 	// number of cards keeps each column on cards of its own.
-	Rail int
+	Rail  int
+	Ranks int // of this host
 
 	IB     IBOptions
 	Plugin PluginOptions

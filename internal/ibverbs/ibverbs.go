@@ -45,8 +45,8 @@ type Verbs interface {
 	DestroyCQ(q *CQ) error
 	// ReqNotifyCQ has the next completion make FD of the queue readable.
 	ReqNotifyCQ(q *CQ) error
-	// GetCQEvent takes the sign of one completion away; it does not wait.
-	GetCQEvent(q *CQ) error
+	// GetCQEvent takes the sign of one completion away, if there is one; it does not wait.
+	GetCQEvent(q *CQ) bool
 	// PollCQ takes up to len(into) completions.
 	PollCQ(q *CQ, into []WC) (int, error)
 
@@ -84,7 +84,8 @@ type CQ struct {
 	FD      int // readable after a completion that ReqNotifyCQ has asked for; -1 where there is none
 	channel uintptr
 
-	poll, notify dl.Frame
+	poll, notify, event, ack dl.Frame
+	from, context            uintptr // of an event
 }
 
 // A QP is a queue pair.

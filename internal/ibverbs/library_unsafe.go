@@ -248,14 +248,16 @@ func (l *library) ReqNotifyCQ(q *CQ) error {
 	return nil
 }
 
-func (l *library) GetCQEvent(q *CQ) error {
-	var cq, context uintptr
-	r, errno := l.call(getCQEvent, q.channel, uintptr(unsafe.Pointer(&cq)), uintptr(unsafe.Pointer(&context)))
-	if err := done(getCQEvent, r, errno); err != nil {
-		return err
+func (l *library) GetCQEvent(q *CQ) bool {
+	q.event.Fn, q.ack.Fn = l.fns[getCQEvent], l.fns[ackCQEvents]
+	q.event.Args[0], q.event.Args[1], q.event.Args[2] = q.channel, uintptr(unsafe.Pointer(&q.from)), uintptr(unsafe.Pointer(&q.context))
+	q.event.Call()
+	if int32(q.event.Result) != 0 {
+		return false
 	}
-	l.call(ackCQEvents, q.Handle, 1)
-	return nil
+	q.ack.Args[0], q.ack.Args[1] = q.Handle, 1
+	q.ack.Call()
+	return true
 }
 
 func (l *library) PollCQ(q *CQ, into []WC) (int, error) {

@@ -20,6 +20,7 @@ type conn struct {
 	shape shape
 	area  *area
 	rails []*rail
+	turns int // rails that slots take by turns; others stand by
 	line  *line
 	done  chan struct{} // closed when nothing is left but the area
 
@@ -87,14 +88,24 @@ func (c *conn) ended() error {
 	return nil
 }
 
-// live is the rail for slot number n: they take turns.
-func (c *conn) live(n uint64) *rail {
-	for i := range c.rails {
-		if r := c.rails[(n+uint64(i))%uint64(len(c.rails))]; !r.down.Load() {
+// live is the rail for slot number n: the first rails that are up take turns. It is nil if
+// none is up.
+func (c *conn) live(n uint64) (first *rail) {
+	turn := int(n % uint64(c.turns))
+	up := 0
+	for _, r := range c.rails {
+		if r.down.Load() {
+			continue
+		}
+		if up == turn {
 			return r
 		}
+		if first == nil {
+			first = r
+		}
+		up++
 	}
-	return nil
+	return first
 }
 
 // link is the error of a connection that has no rail left, or whose peer does not answer.
@@ -139,17 +150,33 @@ func (c *conn) fail(r *rail, reason string, remote bool) {
 }
 
 // event is called when something happened to the port of a rail. While a port is down
-// packets are sent again; so it is waited for, unless another rail is up.
+// packets are sent again, so it is waited for, unless another rail is up.
 func (c *conn) event(r *rail, e ibverbs.EventType) {
-	other := false
-	for _, o := range c.rails {
-		other = other || o != r && !o.down.Load()
-	}
-	if other || e == ibverbs.EventDeviceFatal {
+	switch e {
+	case ibverbs.EventDeviceFatal:
 		c.fail(r, e.String(), false)
-		return
+	case ibverbs.EventPortActive:
+		r.portDown.Store(0)
+	case ibverbs.EventPortErr:
+		for _, o := range c.rails {
+			if o != r && !o.down.Load() && o.portDown.Load() == 0 {
+				c.fail(r, e.String(), false)
+				return
+			}
+		}
+		r.portDown.Store(fifo.Now())
+		c.t.log.Warn("ib: "+e.String(), "rank", c.t.cfg.Self.Rank, "peer", c.peer, "port", r.port.String())
 	}
-	c.t.log.Warn("ib: "+e.String(), "rank", c.t.cfg.Self.Rank, "peer", c.peer, "port", r.port.String())
+}
+
+// checkPorts gives up rails whose ports have been down for longer than packets are sent
+// again. Their devices should have said so; one that only receives cannot.
+func (c *conn) checkPorts() {
+	for _, r := range c.rails {
+		if at := r.portDown.Load(); at != 0 && fifo.Now()-at > int64(c.t.opt.retryTime()) {
+			c.fail(r, ibverbs.EventPortErr.String(), false)
+		}
+	}
 }
 
 // watch hears what the peer says until the line is closed or breaks. It calls said with
@@ -199,8 +226,7 @@ func (c *conn) arm() (again bool) {
 func (c *conn) sleep() {
 	c.sleeper.sleep(patience)
 	for i, r := range c.rails {
-		if c.sleeper.readable(i) {
-			_ = r.port.dev.verbs.GetCQEvent(r.cq) // none is there if it was for another
+		if c.sleeper.readable(i) && r.port.dev.verbs.GetCQEvent(r.cq) {
 			r.armed = false
 		}
 	}

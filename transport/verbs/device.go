@@ -93,9 +93,6 @@ func (d *device) hear() {
 		if err != nil {
 			return
 		}
-		if e.Type != ibverbs.EventPortErr && e.Type != ibverbs.EventDeviceFatal {
-			continue
-		}
 		d.mu.Lock()
 		for r, tell := range d.rails {
 			if e.Port == 0 || e.Port == r.port.number {

@@ -11,7 +11,8 @@ import (
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
-// Dial connects to peer: a queue pair on each of up to Options.Rails ports.
+// Dial connects to peer: a queue pair on each port that the connection uses, and on one
+// that stands by.
 func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, error) {
 	c, err := t.dial(peer, string(addr))
 	if err != nil {
@@ -26,16 +27,13 @@ func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
 		return nil, err
 	}
 	defer t.work.Done()
-	// Ranks of a host begin with different ports.
-	var mine []int
-	for i := range min(t.opt.Rails, len(ports)) {
-		mine = append(mine, (t.cfg.Self.Rank+i)%len(ports))
-	}
+	mine, turns := t.rails(len(ports))
 	base, err := t.newConn(peer.Rank, mine)
 	if err != nil {
 		return nil, err
 	}
 	c := &sendConn{conn: base, slots: make([]sending, base.shape.ring), reserved: -1}
+	c.turns = turns
 	fail := func(err error) (*sendConn, error) {
 		c.abandon()
 		return nil, err
@@ -79,9 +77,22 @@ func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
 	return c, nil
 }
 
+// rails are the ports that this rank's connections use, of so many, and how many of them by
+// turns.
+func (t *Transport) rails(ports int) (mine []int, turns int) {
+	if turns = t.opt.Rails; turns == 0 {
+		turns = ports / t.opt.Sharers
+	}
+	turns = max(1, min(turns, ports, maxRails))
+	for i := range min(turns+1, ports) {
+		mine = append(mine, (t.opt.Place*turns+i)%ports)
+	}
+	return mine, turns
+}
+
 // newConn makes an end with rails on the ports of these indices, of which -1 is for none.
 func (t *Transport) newConn(peer int, ports []int) (*conn, error) {
-	c := &conn{t: t, peer: peer, shape: t.shape, done: make(chan struct{}), line: &line{done: make(chan struct{})}}
+	c := &conn{t: t, turns: 1, peer: peer, shape: t.shape, done: make(chan struct{}), line: &line{done: make(chan struct{})}}
 	var err error
 	if c.area, err = areas.take(t.shape.size(), t.devices); err != nil {
 		return nil, err

@@ -225,10 +225,10 @@ func (f *fabric) ReqNotifyCQ(q *ibverbs.CQ) error {
 	return nil
 }
 
-func (f *fabric) GetCQEvent(q *ibverbs.CQ) error {
+func (f *fabric) GetCQEvent(q *ibverbs.CQ) bool {
 	var b [8]byte
 	_, err := unix.Read(q.FD, b[:])
-	return err
+	return err == nil
 }
 
 func (f *fabric) PollCQ(q *ibverbs.CQ, into []ibverbs.WC) (int, error) {

@@ -71,7 +71,7 @@ func readHello(r io.Reader) (*hello, error) {
 	if h.Refused != "" {
 		return h, nil
 	}
-	if len(h.Rails) < 1 || len(h.Rails) > maxRails {
+	if len(h.Rails) < 1 || len(h.Rails) > maxRails+1 {
 		return nil, fmt.Errorf("malformed hello: %d rails", len(h.Rails))
 	}
 	for i := range h.Rails {

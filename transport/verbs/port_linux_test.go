@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -167,6 +168,30 @@ func TestFewerPorts(t *testing.T) {
 	require.NoError(t, errors.Join(sent, received))
 }
 
+// Ranks of a host share its ports, and those of the same place use the same.
+func TestShares(t *testing.T) {
+	for _, test := range []struct {
+		ports, sharers, place, rails int
+		want                         []int
+		turns                        int
+	}{
+		{1, 1, 0, 0, []int{0}, 1},
+		{1, 8, 5, 0, []int{0}, 1},
+		{2, 1, 0, 0, []int{0, 1}, 2},
+		{8, 1, 0, 0, []int{0, 1, 2, 3, 4}, 4},
+		{8, 8, 7, 0, []int{7, 0}, 1},
+		{8, 4, 3, 0, []int{6, 7, 0}, 2},
+		{8, 4, 1, 1, []int{1, 2}, 1},
+		{2, 8, 5, 0, []int{1, 0}, 1},
+	} {
+		tr := New(transport.Config{Limits: few}, Options{Sharers: test.sharers, Place: test.place, Rails: test.rails})
+		require.NoError(t, tr.bad)
+		mine, turns := tr.rails(test.ports)
+		require.Equal(t, test.want, mine, "%+v", test)
+		require.Equal(t, test.turns, turns, "%+v", test)
+	}
+}
+
 func TestLimits(t *testing.T) {
 	for _, l := range []transport.Limits{{SlotBytes: 1, Slots: 1}, {SlotBytes: 0, Slots: 2}, {SlotBytes: 1, Slots: maxSlots + 1}} {
 		tr := New(transport.Config{Limits: l}, Options{Verbs: newFabric(t, "fx0")})
@@ -194,6 +219,28 @@ func FuzzHello(f *testing.F) {
 		want, _ := json.Marshal(h)
 		got, _ := json.Marshal(back)
 		require.Equal(t, string(want), string(got))
+	})
+}
+
+func FuzzMessage(f *testing.F) {
+	f.Add([]byte("\x02\x01\x00\x00\x00\x00\x00\x00\x00\x07\x03why"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		pass := func(send func(c net.Conn)) (message, error) {
+			a, b := net.Pipe()
+			go func() {
+				send(a)
+				a.Close()
+			}()
+			defer b.Close()
+			return (&line{conn: b}).hear()
+		}
+		m, err := pass(func(c net.Conn) { _, _ = c.Write(b) })
+		if err != nil {
+			return
+		}
+		back, err := pass(func(c net.Conn) { (&line{conn: c}).say(m) })
+		require.NoError(t, err)
+		require.Equal(t, m, back)
 	})
 }
 

@@ -33,9 +33,10 @@ type rail struct {
 	recv ibverbs.RecvWR
 
 	mu       sync.Mutex
-	down     atomic.Bool // it has failed, here or there
-	peerDown atomic.Bool // the peer knows and will not receive over it any more
-	downAt   atomic.Int64
+	down     atomic.Bool  // it has failed, here or there
+	peerDown atomic.Bool  // the peer knows and will not receive over it any more
+	downAt   atomic.Int64 // when it failed
+	portDown atomic.Int64 // since when its port is down, 0 if it is up
 }
 
 // receiveID marks work that is a receive; that of a send is the number of its slot.

@@ -34,21 +34,22 @@ var ways = map[string]func(f *fabric, port string){
 }
 
 // Whatever way rails fail, in mid-run, all slots arrive once and in order as long as there is
-// another rail.
+// another rail, in use or standing by.
 func TestRailFails(t *testing.T) {
 	for name, way := range ways {
-		for _, port := range []string{"fx0:1", "fx1:1"} {
+		for port, rails := range map[string]int{"fx0:1": 1, "fx1:1": 3} {
 			t.Run(name+" on "+port, func(t *testing.T) {
 				f := newFabric(t, "fx0", "fx1", "fx2")
-				s, r := f.pair(t, Options{Rails: 3})
+				s, r := f.pair(t, Options{Rails: rails})
+				require.Equal(t, min(rails+1, 3), len(s.rails))
 				sent, received := flow(s, r, 3000, func(i int) {
 					if i == 1000 {
 						way(f, port)
 					}
 				})
 				require.NoError(t, errors.Join(sent, received))
-				require.Equal(t, 2, up(s.rails))
-				require.Equal(t, 2, up(r.rails))
+				require.Equal(t, len(s.rails)-1, up(s.rails))
+				require.Equal(t, len(s.rails)-1, up(r.rails))
 			})
 		}
 	}
@@ -134,6 +135,20 @@ func TestOnlyPortComesBack(t *testing.T) {
 	})
 	require.NoError(t, errors.Join(sent, received))
 	require.Equal(t, 1, up(s.rails))
+}
+
+// If it does not come back within the time of all retries, that is the end.
+func TestOnlyPortStaysDown(t *testing.T) {
+	require.Equal(t, 34359738368*time.Nanosecond, (&Options{Timeout: 20, Retries: 7}).retryTime())
+	f := newFabric(t, "fx0")
+	s, r := f.pair(t, Options{Timeout: 1})
+	f.setLink("fx0:1", false)
+	sent, received := flow(s, r, 100, nil)
+	var link *LinkError
+	for _, err := range []error{sent, received} {
+		require.ErrorAs(t, err, &link)
+		require.Equal(t, "port is down", link.Reason)
+	}
 }
 
 // When the last rail fails both ends say so, also the one that only waits.

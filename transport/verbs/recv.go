@@ -168,7 +168,7 @@ func (c *recvConn) said(m message) {
 	}
 }
 
-// tend is called now and then.
+// tend does what is due if nobody is inside.
 func (c *recvConn) tend() {
 	if c.state.CompareAndSwap(0, stateInside) {
 		c.progress()

@@ -224,7 +224,7 @@ func (c *sendConn) said(m message) {
 	}
 }
 
-// tend is called now and then.
+// tend does what is due if nobody is inside.
 func (c *sendConn) tend() {
 	if c.state.CompareAndSwap(0, stateInside) {
 		c.progress()

@@ -19,6 +19,7 @@ package verbs
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -46,8 +47,13 @@ type Options struct {
 	Retries int
 	// TrafficClass and ServiceLevel mark the packets.
 	TrafficClass, ServiceLevel int
-	// Rails is the most ports that one connection is spread over, 0 for 2.
+	// Rails is how many ports the slots of a connection take by turns, at most 4; 0 is this
+	// rank's share of the ports. One port more, if there is one, stands by for those that
+	// fail.
 	Rails int
+	// Sharers is how many ranks share the ports of this host, 0 for 1, and Place which of
+	// them this one is. Ranks of the same place reach each other by the same ports.
+	Sharers, Place int
 	// Listen opens the listener of handshakes, nil for one on loopback: all peers are on
 	// this host. Door tells listeners apart; the transports of a process share them.
 	Listen func() (l net.Listener, zone string, err error)
@@ -59,8 +65,7 @@ type Options struct {
 const (
 	defaultTimeout = 20
 	defaultRetries = 7
-	defaultRails   = 2
-	maxRails       = 8
+	maxRails       = 4
 	maxSlots       = 4096
 	maxSlotBytes   = 1 << 30
 )
@@ -73,7 +78,7 @@ func (o *Options) check() error {
 	}
 	set(&o.Timeout, defaultTimeout)
 	set(&o.Retries, defaultRetries)
-	set(&o.Rails, defaultRails)
+	set(&o.Sharers, 1)
 	if o.Listen == nil {
 		o.Listen = func() (net.Listener, string, error) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -88,13 +93,20 @@ func (o *Options) check() error {
 		{"retry count (NCCL_IB_RETRY_CNT)", o.Retries, 1, 7},
 		{"traffic class (NCCL_IB_TC)", o.TrafficClass, 0, 255},
 		{"service level (NCCL_IB_SL)", o.ServiceLevel, 0, 15},
-		{"number of rails", o.Rails, 1, maxRails},
+		{"number of rails", o.Rails, 0, maxRails},
+		{"number of ranks on this host", o.Sharers, 1, math.MaxInt32},
+		{"place of the rank on its host", o.Place, 0, math.MaxInt32},
 	} {
 		if v.value < v.low || v.value > v.top {
 			return fmt.Errorf("%s is %d: want %d to %d", v.name, v.value, v.low, v.top)
 		}
 	}
 	return nil
+}
+
+// retryTime is how long a packet is sent again.
+func (o *Options) retryTime() time.Duration {
+	return 4096 * time.Nanosecond << o.Timeout * time.Duration(o.Retries+1)
 }
 
 // Transport is the verbs transport of one rank of one communicator.
@@ -122,7 +134,7 @@ type Transport struct {
 type end interface {
 	Close() error
 	common() *conn
-	tend()
+	tend() // is called now and then
 }
 
 // New makes a transport. It costs nothing until Listen.
@@ -253,6 +265,7 @@ func (t *Transport) tend() {
 		ends = append(ends[:0], t.ends...)
 		t.mu.Unlock()
 		for _, e := range ends {
+			e.common().checkPorts()
 			e.tend()
 		}
 	}
