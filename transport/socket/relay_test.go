@@ -1,0 +1,189 @@
+package socket
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/transporttest"
+)
+
+// A relayed transport is dialled through a Relay.
+type relayed struct {
+	*Transport
+	relay *transporttest.Relay
+	addr  []byte
+}
+
+func (t *relayed) Listen() ([]byte, error) {
+	if t.addr != nil {
+		return t.addr, nil
+	}
+	b, err := t.Transport.Listen()
+	if err != nil {
+		return nil, err
+	}
+	a, err := parseAddress(b)
+	if err != nil {
+		return nil, err
+	}
+	at, err := t.relay.Start(a.TCP.String())
+	if err != nil {
+		return nil, err
+	}
+	a.TCP, a.Unix = netip.MustParseAddrPort(at), ""
+	t.addr = a.text()
+	return t.addr, nil
+}
+
+func (t *relayed) Close() error {
+	if t.addr != nil {
+		defer t.relay.Close()
+	}
+	return t.Transport.Close()
+}
+
+// through sends messages over a connection through a relay, and says what became of them: nil
+// if all arrived.
+func through(t *testing.T, relay *transporttest.Relay, o Options, sizes []int) error {
+	var ranks [2]*relayed
+	var infos [2]transport.Info
+	for r := range ranks {
+		infos[r] = transport.Info{Rank: r, Host: "host", Process: "process"}
+		guard := new(fifo.Guard)
+		guard.Begin(race.Soon(2 * time.Second))
+		cfg := transport.Config{Self: infos[r], Key: []byte("a secret of thirty-two bytes: ok"), Limits: large, Guard: guard}
+		ranks[r] = &relayed{Transport: New(cfg, o), relay: relay}
+		defer ranks[r].Close()
+	}
+	addr, err := ranks[1].Listen()
+	require.NoError(t, err)
+	send, err := ranks[0].Dial(infos[1], addr)
+	if err != nil {
+		return fmt.Errorf("dial: %w", err)
+	}
+	recv, err := ranks[1].Accept(infos[0])
+	if err != nil {
+		return fmt.Errorf("accept: %w", err)
+	}
+	var g errgroup.Group
+	g.Go(func() error {
+		for i, n := range sizes {
+			b, err := send.Reserve(n)
+			if err != nil {
+				return fmt.Errorf("send %d: %w", i, err)
+			}
+			pattern(b.Bytes(), i)
+			if err := send.Publish(transport.Stamp{uint64(i)}); err != nil {
+				return fmt.Errorf("send %d: %w", i, err)
+			}
+		}
+		return send.Close()
+	})
+	g.Go(func() error {
+		for i, n := range sizes {
+			b, stamp, err := recv.Next()
+			if err != nil {
+				return fmt.Errorf("receive %d: %w", i, err)
+			}
+			want := make([]byte, n)
+			pattern(want, i)
+			if stamp != (transport.Stamp{uint64(i)}) || !bytes.Equal(want, b.Bytes()) {
+				return fmt.Errorf("message %d: %d bytes arrived that were not sent, stamp %v", i, b.Len(), stamp)
+			}
+			if err := recv.Release(); err != nil {
+				return err
+			}
+		}
+		if _, _, err := recv.Next(); !errors.Is(err, transport.ErrClosed) {
+			return fmt.Errorf("after the last message: %w", err)
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// A network that passes bytes on late and in pieces changes nothing.
+func TestRelayed(t *testing.T) {
+	var sizes []int
+	for i := range 60 {
+		sizes = append(sizes, []int{0, 1, 40, minRead - headerLen, 5000, lentBytes, large.SlotBytes}[i*i%7])
+	}
+	for _, piece := range []int{7, 3000, 1 << 20} {
+		for _, streams := range []int{1, 3} {
+			t.Run(fmt.Sprintf("pieces of %d, %d streams", piece, streams), func(t *testing.T) {
+				sizes := sizes
+				if piece < 10 { // each is a system call
+					sizes = some
+				}
+				relay := &transporttest.Relay{Piece: piece, Delay: 100 * time.Microsecond}
+				require.NoError(t, through(t, relay, Options{Network: "tcp", IfName: "lo", Streams: streams}, sizes))
+			})
+		}
+	}
+}
+
+// some are enough messages to break in the middle of.
+var some = []int{0, 1, 40, 41, 300, 2, 3, 1000, 5, 6}
+
+func faulty(t *testing.T, fault transporttest.Fault) error {
+	return through(t, &transporttest.Relay{First: fault}, Options{Network: "tcp", IfName: "lo"}, some)
+}
+
+// handshakeBytes is about what a dialler sends before the first slot: where he wants to go,
+// hello, proof and request.
+const handshakeBytes = 26 + 1 + len(protocol) + 32 + 32 + 2 + 40
+
+// Wherever a connection is cut, a rank tries again or hears that the peer has gone; it neither
+// hangs nor gets bytes that were not sent.
+func TestCut(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		for at := 0; at < handshakeBytes+1000; at += 1 + at/50 + at%7 {
+			t.Run(fmt.Sprintf("at %d, back %v", at, back), func(t *testing.T) {
+				t.Parallel()
+				err := faulty(t, transporttest.Fault{Kind: transporttest.Cut, At: at, Back: back})
+				if err != nil {
+					require.ErrorContains(t, err, "the peer has gone")
+				}
+				switch {
+				case !back && at < handshakeBytes/2: // before anything was proved
+					require.NoError(t, err)
+				case !back && at > handshakeBytes+100: // among the slots
+					require.Error(t, err)
+				}
+			})
+		}
+	}
+}
+
+// A peer that falls silent is waited for until the deadline, which is an error.
+func TestHalfOpen(t *testing.T) {
+	at := handshakeBytes + 200
+	err := faulty(t, transporttest.Fault{Kind: transporttest.Half, At: at})
+	require.ErrorIs(t, err, fifo.ErrDeadline)
+}
+
+// A byte that changes on the way is found in the handshake, and in headers as far as they say
+// what must be; a payload that changes is not (see the package's trap).
+func TestCorrupt(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		for at := 0; at < 26+1+len(protocol)+32+32; at += 1 + at%5 {
+			t.Run(fmt.Sprintf("at %d, back %v", at, back), func(t *testing.T) {
+				t.Parallel()
+				err := faulty(t, transporttest.Fault{Kind: transporttest.Corrupt, At: at, Back: back})
+				if err != nil && !errors.Is(err, fifo.ErrDeadline) {
+					require.Regexp(t, "dial:", err.Error())
+				}
+			})
+		}
+	}
+}
