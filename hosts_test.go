@@ -18,8 +18,9 @@ import (
 // hostsOf gives each rank a Config whose host is its letter.
 func hostsOf(hosts string, cfg Config) func(r int) Config {
 	return func(r int) Config {
-		cfg.HostID = fmt.Sprintf("host-%c", hosts[r])
-		return cfg
+		mine := cfg
+		mine.HostID = fmt.Sprintf("host-%c", hosts[r])
+		return mine
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ type fakeNetwork struct {
 	absent  string // what its Probe misses
 	kind    string
 	refused string // why it cannot listen
-	probes  int
+	probes  atomic.Int32
 }
 
 // has is a rank's networks by name; sockets it always has.
@@ -50,7 +51,7 @@ func meet(t *testing.T, cfg Config, hosts []string, have []has) (lists []*Agreem
 			kind := &transport.Network{
 				Name: name,
 				Probe: func(transport.NetworkOptions) (transport.Found, error) {
-					if f.probes++; f.absent != "" {
+					if f.probes.Add(1); f.absent != "" {
 						return transport.Found{}, errors.New(f.absent)
 					}
 					return transport.Found{Kind: f.kind, Devices: []transport.NetworkDevice{{Name: name + "0"}}}, nil
@@ -129,7 +130,7 @@ func TestNoNetworkWanted(t *testing.T) {
 	_, notes, errs := meet(t, Config{}, []string{"a", "a"}, []has{{"plugin": f}, {"plugin": f}})
 	require.NoError(t, errors.Join(errs...))
 	require.Equal(t, []string{"shm; not inproc (different processes)"}, notes[0])
-	require.Zero(t, f.probes)
+	require.Zero(t, f.probes.Load())
 }
 
 // TestNoNetwork: a network that is insisted on and cannot be is an error on all ranks, on one
