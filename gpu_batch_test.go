@@ -1,6 +1,7 @@
 package ringo
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -204,4 +205,27 @@ func BenchmarkGroupEnqueue(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/calls, "ns/call")
+}
+
+// A communicator's only rank copies, and in place does not even that. Only what scales needs a kernel.
+func TestLoneRankLaunchesNothing(t *testing.T) {
+	list, driver := countedDevices(t, 1)
+	c := onDevices(t, list, Config{})[0]
+	memory := memories(t, list, 1024)[0]
+	in, out := memory.Slice(0, 256), memory.Slice(256, 256)
+	want := bytes.Repeat([]byte{1, 2, 3, 4}, 64)
+	require.NoError(t, list[0].Write(in, want))
+	before := driver.n.Load()
+	for _, kind := range []Kind{KindAllReduce, KindReduce, KindBroadcast, KindAllGather, KindReduceScatter, KindAlltoAll, KindGather, KindScatter} {
+		call := &Call{Kind: kind, In: in, Out: out, Count: 64, Type: Float32}
+		require.NoError(t, list[0].Write(out, make([]byte, 256)))
+		require.NoError(t, c.Do(call), kind)
+		require.NoError(t, c.Synchronize(0))
+		got := make([]byte, 256)
+		require.NoError(t, list[0].Read(got, out))
+		require.Equal(t, want, got, kind)
+		call.In = out
+		require.NoError(t, c.Do(call), kind)
+	}
+	require.Equal(t, before, driver.n.Load())
 }

@@ -81,6 +81,9 @@ func (g *Comm) with(c *call.Call, f func() error) error {
 
 // queue queues a request by what the answer says. The device's context is current.
 func (g *Comm) queue(c *call.Call, r *request.Request, ans choice.Answer) error {
+	if g.Life.Size == 1 && r.Op != kernels.KindPreMulSum {
+		return g.alone(c, r)
+	}
 	g.blocks = ans.Blocks
 	switch ans.By {
 	case choice.ByWindow, choice.ByCopies:
@@ -103,6 +106,16 @@ func (g *Comm) queue(c *call.Call, r *request.Request, ans choice.Answer) error 
 			}
 		}
 		return g.engine.Run(j)
+	})
+}
+
+// alone queues the request of a communicator's only rank: a copy, or nothing in place.
+func (g *Comm) alone(c *call.Call, r *request.Request) error {
+	if r.Out == 0 || c.In.Ptr() == c.Out.Ptr() {
+		return nil
+	}
+	return g.after(c.Stream, func() error {
+		return g.Device.Driver().MemcpyAsync(c.Out.Ptr(), c.In.Ptr(), r.Out, c.Stream)
 	})
 }
 
