@@ -144,7 +144,7 @@ static DEVICE void rest(const Slice &s, Scalar k, u64 head, u64 middle, u32 widt
 }
 
 static DEVICE void move_unlike(const Slice &s, Scalar k, u32 width) {
-  auto vector = [&](const Slice &t, u64 at) FORCED {
+  auto vectors = [&](auto, const Slice &t, u64 at, u32) FORCED {
     Loose<Word> v, w;
     if (t.recv) v.load(t.recv + at);
     if (t.src) w.load(t.src + at);
@@ -160,7 +160,7 @@ static DEVICE void move_unlike(const Slice &s, Scalar k, u32 width) {
     }
     t.store(r, at);
   };
-  unlike(s, width, vector, [&](const Slice &t, u64 head, u64 middle) FORCED { rest(t, k, head, middle, width); });
+  unlike<1>(s, width, vectors, [&](const Slice &t, u64 head, u64 middle) FORCED { rest(t, k, head, middle, width); });
 }
 
 static DEVICE void move(const Slice &s, Scalar k, u32 width) {
@@ -208,12 +208,15 @@ static DEVICE void move(const Slice &s, Scalar k, u32 width) {
   constexpr int deep = 4;
   if (s.flag) return move_note(s, width);
   if (s.all() & 15) {
-    auto vector = [&](const Slice &t, u64 at) FORCED {
-      Loose<u32> v;
-      v.load((t.recv ? t.recv : t.src) + at);
-      t.store(v.value(), at);
+    auto vectors = [&](auto times, const Slice &t, u64 at, u32 step) FORCED {
+      constexpr int n = decltype(times)::n;
+      Loose<u32> v[n];
+#pragma unroll
+      for (int i = 0; i < n; i++) v[i].load((t.recv ? t.recv : t.src) + at + i * step);
+#pragma unroll
+      for (int i = 0; i < n; i++) t.store(v[i].value(), at + i * step);
     };
-    return unlike(s, width, vector, [&](const Slice &t, u64 head, u64 middle) FORCED { rest(t, k, head, middle, width); });
+    return unlike<2>(s, width, vectors, [&](const Slice &t, u64 head, u64 middle) FORCED { rest(t, k, head, middle, width); });
   }
   u64 vectors = s.n / 16, i = 0;
 #pragma unroll 1

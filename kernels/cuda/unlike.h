@@ -6,11 +6,16 @@
 
 constexpr u32 between_passes = 5; // a barrier
 
-// Unlike has vector(t, at) move 16 bytes from byte at on, and rest(t, head, middle) all but
-// middle bytes after the first head. No load goes beyond a source. Where both destinations
+template <int N> struct Times {
+  static constexpr int n = N;
+};
+
+// Unlike has vectors(Times<n>, t, at, step) move n vectors that are step bytes apart, the first
+// at byte at, where n is deep or 1; and rest(t, head, middle) all but middle bytes after the
+// first head. No load goes beyond a source. Where both destinations
 // cannot be aligned there are two passes, one for each; since dst may be src, all threads
 // are done with the first one before.
-template <class V, class R> static DEVICE void unlike(const Slice &s, u32 width, V vector, R rest) {
+template <int deep, class V, class R> static DEVICE void unlike(const Slice &s, u32 width, V vectors, R rest) {
   bool apart = s.dst && s.send && (s.dst ^ s.send) & 15;
 #pragma unroll 1
   for (u32 pass = 0; pass <= apart; pass++) {
@@ -19,9 +24,11 @@ template <class V, class R> static DEVICE void unlike(const Slice &s, u32 width,
     if (apart) (pass ? t.send : t.dst) = 0;
     u32 head = -(u32)(t.send ? t.send : t.dst) & 15;
     if (early(t.recv, head) || early(t.src, head)) head += 16;
-    u64 vectors = loose_vectors(t.n, head);
+    u64 count = loose_vectors(t.n, head), i = 0;
 #pragma unroll 1
-    for (u64 i = thread(); i < vectors; i += width) vector(t, head + 16 * i);
-    rest(t, head, 16 * vectors);
+    for (; deep > 1 && i + deep * width <= count; i += deep * width) vectors(Times<deep>{}, t, head + 16 * (i + thread()), 16 * width);
+#pragma unroll 1
+    for (i += thread(); i < count; i += width) vectors(Times<1>{}, t, head + 16 * i, 0);
+    rest(t, head, 16 * count);
   }
 }

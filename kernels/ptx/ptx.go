@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 )
 
 //go:generate go run ./gen
@@ -132,7 +133,13 @@ func All() []Name {
 		}
 		all = append(all, forRanks("direct", "", "", ranks)...)
 	}
-	return append(all, Copy, Bulk, Direct, Window)
+	all = append(all, Copy, Bulk, Direct, Window)
+	once := map[Name]bool{}
+	return slices.DeleteFunc(all, func(n Name) bool {
+		again := once[n]
+		once[n] = true
+		return again
+	})
 }
 
 // RunVariants is Variants for run.cu.
@@ -187,6 +194,9 @@ func BulkVariants(t, op string) []Name {
 func WindowVariants(t, op string) []Name { return variantsOf("window", t, op) }
 
 func variantsOf(source, t, op string) []Name {
+	if (source == "run" || source == "bulk") && op != "min" && op != "max" {
+		t = strings.TrimPrefix(t, "u") // these divide nothing, so signed and unsigned results have the same bits
+	}
 	all := slices.Clone(Variants(t, op))
 	for i := range all {
 		all[i].Source = source
