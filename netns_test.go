@@ -1,0 +1,274 @@
+//go:build linux
+
+package ringo
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/race"
+)
+
+// A lan is hosts that are network namespaces of this machine, joined by a bridge in one more.
+// They have no names and are gone when nobody holds them.
+type lan struct {
+	t      *testing.T
+	fabric *os.File // the namespace of the bridge
+	hosts  []*os.File
+	id     bootstrap.ID
+}
+
+// interfaceOf is the name of a host's interface: hosts differ in that.
+func interfaceOf(host int) string { return []string{"eth0", "net1", "wan2"}[host] }
+
+func addressOf(host int) string { return fmt.Sprint("10.77.0.", host+1) }
+
+// newLAN makes so many hosts, the first of which has the rendezvous.
+func newLAN(t *testing.T, hosts int, tools ...string) *lan {
+	for _, tool := range append(tools, "ip") {
+		if _, err := exec.LookPath(tool); err != nil {
+			gputest.Missing(t, "netns", err.Error())
+		}
+	}
+	l := &lan{t: t}
+	var err error
+	if l.fabric, err = newNamespace(); err != nil {
+		gputest.Missing(t, "netns", err.Error())
+	}
+	t.Cleanup(func() { l.fabric.Close() })
+	l.run(l.fabric, "ip link add lan type bridge", "ip link set lan up")
+	for h := range hosts {
+		ns, err := newNamespace()
+		require.NoError(t, err)
+		t.Cleanup(func() { ns.Close() })
+		l.hosts = append(l.hosts, ns)
+		l.run(l.fabric,
+			fmt.Sprintf("ip link add port%d type veth peer name %s netns /proc/%d/fd/%d", h, interfaceOf(h), os.Getpid(), ns.Fd()),
+			fmt.Sprintf("ip link set port%d master lan up", h))
+		l.run(ns, "ip link set lo up", fmt.Sprintf("ip addr add %s/24 dev %s", addressOf(h), interfaceOf(h)), "ip link set "+interfaceOf(h)+" up")
+	}
+	require.NoError(t, inside(l.hosts[0], func() (err error) {
+		l.id, err = NewID(addressOf(0) + ":0")
+		return err
+	}))
+	t.Cleanup(func() { bootstrap.Stop(l.id) })
+	return l
+}
+
+// newNamespace is a namespace that lives as long as the file is open.
+func newNamespace() (ns *os.File, err error) {
+	err = onOwnThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return os.NewSyscallError("unshare", err)
+		}
+		ns, err = os.Open("/proc/thread-self/ns/net")
+		return err
+	})
+	return ns, err
+}
+
+// inside calls f on a thread that is in a namespace. What f opens and starts belongs there.
+func inside(ns *os.File, f func() error) error {
+	return onOwnThread(func() error {
+		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+			return os.NewSyscallError("setns", err)
+		}
+		return f()
+	})
+}
+
+// onOwnThread calls f on a thread of its own, which ends with it.
+func onOwnThread(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		done <- f()
+	}()
+	return <-done
+}
+
+// run runs commands in a namespace and gives what they print.
+func (l *lan) run(ns *os.File, commands ...string) (printed string) {
+	l.t.Helper()
+	for _, c := range commands {
+		words := strings.Fields(c)
+		require.NoError(l.t, inside(ns, func() error {
+			out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("%s: %w: %s", c, err, out)
+			}
+			printed += string(out)
+			return nil
+		}))
+	}
+	return printed
+}
+
+// cut takes a host off the lan, without anybody hearing of it; mend puts it back.
+func (l *lan) cut(host int)  { l.run(l.fabric, fmt.Sprintf("ip link set port%d nomaster", host)) }
+func (l *lan) mend(host int) { l.run(l.fabric, fmt.Sprintf("ip link set port%d master lan", host)) }
+
+// start starts a rank on each host.
+func (l *lan) start(what string, env ...string) []*exec.Cmd {
+	l.t.Helper()
+	var cmds []*exec.Cmd
+	for h, ns := range l.hosts {
+		cmd := exec.Command(os.Args[0], "-test.run=^$")
+		cmd.Env = append(os.Environ(), "RINGO_TEST_RANK="+what, "RINGO_COMM_ID="+l.id.String(), fmt.Sprint("RINGO_RANK=", h),
+			fmt.Sprint("RINGO_SIZE=", len(l.hosts)), fmt.Sprint("RINGO_HOSTID=host", h), "RINGO_DEBUG=INFO")
+		cmd.Env = append(cmd.Env, env...)
+		out := new(transcript)
+		cmd.Stdout, cmd.Stderr = out, out
+		require.NoError(l.t, inside(ns, cmd.Start))
+		l.t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait() // again, maybe
+			if l.t.Failed() {
+				l.t.Logf("rank %d: %v: %s", h, cmd.ProcessState, out)
+			}
+		})
+		cmds = append(cmds, cmd)
+	}
+	return cmds
+}
+
+// end waits for a process.
+func (l *lan) end(cmd *exec.Cmd, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(l.t.Context(), race.Soon(within))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })()
+	err := cmd.Wait()
+	require.NoError(l.t, ctx.Err(), "the rank goes on after %v", within)
+	return err
+}
+
+// Collectives are right over slow links, over links that lose packets, and where hosts have
+// other interfaces that lead nowhere.
+func TestNetnsCheck(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		tool  string
+		each  string // host, with its interface for IF
+		first string // host alone
+		env   string
+	}{
+		{"plain", "ip", "", "", ""},
+		{"slow", "tc", "tc qdisc add dev IF root tbf rate 400mbit burst 64kb latency 50ms", "", "RINGO_SOCKET_STREAMS=2"},
+		{"loss", "nft", "nft -f testdata/loss.nft", "", ""},
+		{"an interface that leads nowhere", "ip", "", "ip link add dead type veth peer name end; ip addr add 10.99.0.1/24 dev dead; ip link set dead up", "RINGO_SOCKET_IFNAME=eth,net,wan"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLAN(t, 3, c.tool)
+			for h, ns := range l.hosts {
+				if c.each != "" {
+					l.run(ns, strings.ReplaceAll(c.each, "IF", interfaceOf(h)))
+				}
+			}
+			if c.first != "" {
+				l.run(l.hosts[0], strings.Split(c.first, ";")...)
+			}
+			for h, cmd := range l.start("check", c.env) {
+				require.NoError(t, l.end(cmd, 60*time.Second), "rank %d: %s", h, output(cmd))
+				require.Contains(t, output(cmd), "fine over socket")
+				require.Contains(t, output(cmd), "network socket ("+interfaceOf(h)+")")
+			}
+			if c.name == "loss" {
+				require.NotContains(t, l.run(l.hosts[0], "nft list table ip loss"), "counter packets 0", "nothing was lost")
+			}
+		})
+	}
+}
+
+// A link that is cut in the middle is an error of all ranks when their patience ends, and they
+// name the rank that they miss.
+func TestNetnsCut(t *testing.T) {
+	l := newLAN(t, 2)
+	cmds := l.start("loop", "RINGO_TIMEOUT=2s")
+	for _, cmd := range cmds {
+		await(t, cmd, "ready")
+	}
+	l.cut(1)
+	for h, cmd := range cmds {
+		require.Error(t, l.end(cmd, 20*time.Second))
+		require.Contains(t, output(cmd), "error: ")
+		require.Contains(t, output(cmd), fmt.Sprint("rank ", 1-h))
+	}
+}
+
+// A peer that dies while its link is cut cannot say so. When the link is back, its host does, and
+// the others hear that it has gone.
+func TestNetnsHalfOpen(t *testing.T) {
+	l := newLAN(t, 2)
+	cmds := l.start("loop", "RINGO_TIMEOUT=60s")
+	for _, cmd := range cmds {
+		await(t, cmd, "ready")
+	}
+	l.cut(1)
+	require.NoError(t, cmds[1].Process.Kill())
+	require.Error(t, l.end(cmds[1], 5*time.Second))
+	l.mend(1)
+	require.Error(t, l.end(cmds[0], 30*time.Second))
+	require.Contains(t, output(cmds[0]), "error: ")
+	require.Contains(t, output(cmds[0]), "rank 1")
+}
+
+// A host that is gone for good says nothing ever. It is missed after 15 to 20 s of silence, though
+// patience is longer.
+func TestNetnsSilent(t *testing.T) {
+	t.Parallel() // it waits
+	l := newLAN(t, 2)
+	cmds := l.start("loop", "RINGO_TIMEOUT=10m")
+	for _, cmd := range cmds {
+		await(t, cmd, "ready")
+	}
+	l.cut(1)
+	require.Error(t, l.end(cmds[0], 40*time.Second))
+	require.Contains(t, output(cmds[0]), "error: ")
+	require.Contains(t, output(cmds[0]), "rank 1")
+}
+
+// A link that is cut for a moment is not noticed.
+func TestNetnsMended(t *testing.T) {
+	l := newLAN(t, 2)
+	l.cut(1)
+	cmds := l.start("check")
+	time.Sleep(300 * time.Millisecond) // rank 1 knocks in vain meanwhile
+	l.mend(1)
+	for h, cmd := range cmds {
+		require.NoError(t, l.end(cmd, 60*time.Second), "rank %d: %s", h, output(cmd))
+	}
+}
+
+// An address that changes ends what was connected to it, at the latest when patience ends; who
+// meets again then uses the new one.
+func TestNetnsAddress(t *testing.T) {
+	l := newLAN(t, 2)
+	cmds := l.start("loop", "RINGO_TIMEOUT=2s")
+	for _, cmd := range cmds {
+		await(t, cmd, "ready")
+	}
+	l.run(l.hosts[1], "ip addr del 10.77.0.2/24 dev net1", "ip addr add 10.77.0.9/24 dev net1")
+	for h, cmd := range cmds {
+		require.Error(t, l.end(cmd, 20*time.Second))
+		require.Contains(t, output(cmd), fmt.Sprint("rank ", 1-h))
+	}
+	bootstrap.Stop(l.id)
+	require.NoError(t, inside(l.hosts[0], func() (err error) {
+		l.id, err = NewID("10.77.0.1:0")
+		return err
+	}))
+	for h, cmd := range l.start("check") {
+		require.NoError(t, l.end(cmd, 60*time.Second), "rank %d: %s", h, output(cmd))
+	}
+}
