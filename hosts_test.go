@@ -103,3 +103,25 @@ func TestDeviceHostsShareGPUs(t *testing.T) {
 		})
 	}
 }
+
+// Large data of several hosts is carried out in phases, each a program of its own: inside the
+// hosts, across them, inside.
+func TestDeviceHostsInPhases(t *testing.T) {
+	for _, test := range race.Some(2, []struct{ hosts, algo string }{{"aabb", "hier"}, {"abab", "hierlog"}, {"abab", "hiertree"}}) {
+		t.Run(test.hosts+"/"+test.algo, func(t *testing.T) {
+			n := len(test.hosts)
+			list := devices(t, n, gputest.NVLink(), gputest.Emu(cudaemu.Config{Devices: n}))
+			comms := onHosts(t, list, hostsOf(test.hosts, Config{Algo: test.algo, Interface: "lo", Timeout: 60 * time.Second}))
+			for _, c := range comms {
+				c.gpu.Chooser().PhasesFrom = 1
+			}
+			var calls []Call
+			for _, count := range []int{1, 1001, 30_000} {
+				calls = append(calls, Call{Kind: KindAllReduce, Count: count, Type: Int32, Op: Sum}, Call{Kind: KindAllGather, Count: count, Type: Uint8})
+			}
+			calls = append(calls, Call{Kind: KindAllReduce, Count: 501, Type: Int32, Op: Avg}, Call{Kind: KindAllReduce, Count: 501, Type: Float32, Op: PreMulSum(2)},
+				Call{Kind: KindReduceScatter, Count: 301, Type: Int32, Op: Sum})
+			noErrors(t, each(comms, func(c *Comm) error { return checkCalls(c, calls) }))
+		})
+	}
+}

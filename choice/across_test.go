@@ -6,7 +6,46 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/sched"
 )
+
+// All-reduce and all-gather across nodes have parts that hand each other nothing but results.
+func TestPhases(t *testing.T) {
+	topo := Blocks(8, 4)
+	for kind := call.AllReduce; kind <= call.AlltoAll; kind++ {
+		for _, a := range []call.Algo{call.Ring, call.Hier, call.HierTree, call.HierLog} {
+			key := Key{Kind: kind, Algo: a}
+			if !key.Exists(topo) {
+				continue
+			}
+			want := 1
+			switch {
+			case a < call.Hier:
+			case kind == call.AllReduce:
+				want = 3
+			case kind == call.AllGather:
+				want = 2
+			}
+			require.Equal(t, want, key.Phases(topo), "%v %v", kind, a)
+			for k := range want {
+				if want == 1 {
+					continue
+				}
+				key.Phase = uint8(k + 1)
+				s := key.Schedule(topo)
+				for r := range sched.Rank(8) {
+					written := map[sched.Ref]bool{}
+					for i := range s.Len(r) {
+						step := s.At(r, i)
+						require.True(t, step.Src.Buf != sched.Tmp || written[step.Src], "%v %v part %d reads scratch of another", kind, a, k)
+						written[step.Dst] = true
+					}
+				}
+			}
+		}
+	}
+	require.Equal(t, 1, Key{Kind: call.AllReduce, Algo: call.Ring}.Phases(Blocks(8, 0)))
+}
 
 // On several nodes the sim model of the wire chooses; for many nodes its crossings do.
 func TestAcross(t *testing.T) {

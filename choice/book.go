@@ -17,6 +17,8 @@ type Key struct {
 	Kind call.Kind
 	Algo call.Algo
 	Peer int32 // root, or the other end of Send and Recv, or -1
+
+	Phase uint8 // from 1: this part of the schedule alone, see Phases; 0: all of it
 }
 
 // table is one line of the book of algorithms.
@@ -131,9 +133,24 @@ func (k Key) Exists(topo Topology) bool {
 	return slices.ContainsFunc(tables(k.Kind), func(t table) bool { return t.algo == k.Algo && t.offers(topo) })
 }
 
+// Phases is in how many parts a schedule may be carried out, one after the other: inside the
+// nodes, across them, inside. So GPUs of a node move data as fast as they can, and not in as few
+// lanes as the network between nodes has. It is 1 where parts hand each other scratch.
+func (k Key) Phases(topo Topology) int {
+	if topo.Nodes() == 1 || k.Kind != call.AllReduce && k.Kind != call.AllGather || k.Algo < call.Hier || k.Algo > call.HierLog {
+		return 1
+	}
+	return len(sched.Phases(k.Schedule(topo)))
+}
+
 // Schedule makes the table of a key. Those that a program has defined say themselves which
 // rank does what.
 func (k Key) Schedule(topo Topology) sched.Schedule {
+	if k.Phase > 0 {
+		whole := k
+		whole.Phase = 0
+		return sched.Phases(whole.Schedule(topo))[k.Phase-1]
+	}
 	for _, t := range tables(k.Kind) {
 		switch {
 		case t.algo != k.Algo && k.Algo != call.Steps:

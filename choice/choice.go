@@ -75,6 +75,7 @@ type Chooser struct {
 	// SharesFrom and SharesPiece set when ByShares is chosen and how much two kernels
 	// are for, in bytes; 0 for the defaults. Tests set them.
 	SharesFrom, SharesPiece int
+	PhasesFrom              int // bytes from which GPUs of several hosts work in phases, 0 for the default
 }
 
 const (

@@ -67,6 +67,7 @@ type Comm struct {
 	batch    grid.Batch      // the current one
 	jobs     []grid.Job      // of the current batch
 	programs map[choice.Key]*grid.Program
+	phased   map[choice.Key][]choice.Key
 	prepared map[prepared]bool // by PrepareAll
 	layout   [4][]int          // room for the counts and offsets of the v-variants
 	exchange exchange
@@ -105,7 +106,7 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	if missing = without(o.Host.Profiles); missing != "" {
 		return nil, missing, nil
 	}
-	g = &Comm{Options: o, chooser: o.Chooser, programs: map[choice.Key]*grid.Program{}, prepared: map[prepared]bool{}, recordings: map[uint64]*recording{}, watch: watch{judged: make(chan struct{})}}
+	g = &Comm{Options: o, chooser: o.Chooser, programs: map[choice.Key]*grid.Program{}, phased: map[choice.Key][]choice.Key{}, prepared: map[prepared]bool{}, recordings: map[uint64]*recording{}, watch: watch{judged: make(chan struct{})}}
 	g.enter()
 	if g.net, missing, err = gpupaths.Connect(ctx, o.Group, o.Host, o.Device, o.Share, o.Paths); err != nil || missing != "" {
 		return g, missing, err

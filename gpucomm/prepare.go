@@ -98,8 +98,10 @@ func (g *Comm) ready(c *call.Call, r *request.Request, ans choice.Answer) error 
 	}
 	switch ans.By {
 	case choice.BySchedule:
-		_, err := g.program(r.Key)
-		do(err)
+		for _, key := range append(g.phases(c, r), r.Key) {
+			_, err := g.program(key)
+			do(err)
+		}
 		do(g.engine.Prepare(reducer))
 	case choice.ByKernel:
 		do(g.engine.PrepareDirect(reducer))

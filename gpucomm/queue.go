@@ -105,7 +105,7 @@ func (g *Comm) queue(c *call.Call, r *request.Request, ans choice.Answer) error 
 				return err
 			}
 		}
-		return g.engine.Run(j)
+		return g.inPhases(c, r, j)
 	})
 }
 

@@ -100,6 +100,8 @@ type Job struct {
 	// Continues: the job is a further one of the call that the job before belongs to,
 	// and has its number. Messages have no number.
 	Continues bool
+	// More: a further job of the call follows, and gives the result its last touch.
+	More bool
 	// Blocks is the most blocks that carry the job out, the same on all ranks; 0 for as many
 	// as there is work for. Messages do not look at it.
 	Blocks int

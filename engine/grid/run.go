@@ -99,7 +99,7 @@ func (e *Engine) Run(j *Job) error {
 		return err
 	}
 	var finish device.Kernel
-	finishes := prog.Finishes && j.Out.Len() > 0
+	finishes := prog.Finishes && j.Out.Len() > 0 && !j.More
 	if finishes { // load before the kernel is queued: loading would wait for it, and so for other ranks
 		if finish, err = e.finisher(j.Reducer); err != nil {
 			return err

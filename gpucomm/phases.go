@@ -1,0 +1,55 @@
+package gpucomm
+
+import (
+	"cmp"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/request"
+)
+
+// phasesFrom is how large data of several hosts is that is carried out in phases, in bytes of the
+// larger buffer: launches more take some 10 µs each, and phases do not overlap.
+const phasesFrom = 4 << 20
+
+// phases are the keys of the programs that carry out a request one after the other, the same
+// on all ranks; none if one program does it all.
+func (g *Comm) phases(c *call.Call, r *request.Request) (keys []choice.Key) {
+	if c.Bytes()*c.Kind.Shares(g.Life.Size) < cmp.Or(g.chooser.PhasesFrom, phasesFrom) {
+		return nil
+	}
+	if keys, known := g.phased[r.Key]; known {
+		return keys
+	}
+	if n := r.Key.Phases(g.chooser.Topo); n > 1 {
+		for i := range n {
+			key := r.Key
+			key.Phase = uint8(i + 1)
+			keys = append(keys, key)
+		}
+	}
+	g.phased[r.Key] = keys
+	return keys
+}
+
+// inPhases queues a job whose program is a whole schedule, or its phases instead. All are
+// compiled before the first is queued.
+func (g *Comm) inPhases(c *call.Call, r *request.Request, j *grid.Job) error {
+	keys := g.phases(c, r)
+	if len(keys) == 0 {
+		return g.engine.Run(j)
+	}
+	for _, key := range keys {
+		if _, err := g.program(key); err != nil {
+			return err
+		}
+	}
+	for i, key := range keys {
+		j.Program, j.Continues, j.More = g.programs[key], i > 0, i < len(keys)-1
+		if err := g.engine.Run(j); err != nil {
+			return err
+		}
+	}
+	return nil
+}
