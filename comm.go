@@ -221,6 +221,15 @@ func (c *Comm) Register(r Region) (*Window, error) {
 	return c.gpu.Register(r)
 }
 
+// FootprintOf is the memory that a communicator has on its rank's GPU. It is nil, which has no bytes, for
+// communicators without GPU memory.
+func FootprintOf(c *Comm) *Footprint {
+	if c.noGPU != "" {
+		return nil
+	}
+	return c.gpu.Footprint()
+}
+
 // Paths says over which transports this rank reaches the others, and why not
 // over better ones.
 func (c *Comm) Paths() []string { return c.notes }

@@ -95,6 +95,11 @@ func gpuCheck(c *Comm) int {
 			fmt.Println("error:", err)
 			return 3
 		}
+		f := FootprintOf(c)
+		if err := errors.Join(f.Suspend(), f.Resume()); err != nil {
+			fmt.Println("error:", err)
+			return 3
+		}
 	}
 	fmt.Println("fine:", strings.Join(c.Paths(), ", "))
 	return 0

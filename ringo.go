@@ -49,6 +49,9 @@ type (
 	// A Window is memory of all ranks' GPUs that collectives use where it is; see
 	// Comm.Register.
 	Window = gpucomm.Window
+
+	// A Footprint is the GPU memory of a communicator, part of which it can do without for a time; see FootprintOf.
+	Footprint = gpucomm.Footprint
 )
 
 // The operations; see Kind for what each takes and gives.

@@ -70,10 +70,12 @@ const (
 	SplitMeets        // the parts of a split communicator
 	Register
 	CloseWindow
+	Suspend
+	Resume
 	methods
 )
 
-var methodNames = [methods]string{"Split", "Split", "Register", "Window.Close"}
+var methodNames = [methods]string{"Split", "Split", "Register", "Window.Close", "Suspend", "Resume"}
 
 func (m Method) String() string {
 	if m < methods {

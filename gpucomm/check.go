@@ -35,8 +35,11 @@ const (
 	maxKnown  = 16
 )
 
-// ours refuses memory of another GPU than the rank's.
+// ours refuses memory of another GPU than the rank's, and all calls of a communicator that is suspended.
 func (g *Comm) ours(c *call.Call) error {
+	if g.suspended {
+		return g.Life.Place(c, 0, errSuspended, g)
+	}
 	for _, r := range []mem.Region{c.In, c.Out} {
 		if !r.IsHost() && r.Dev() != g.Device.Number() {
 			return g.Life.Place(c, 0, fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid, r.Dev(), g.Device.Number()), g)

@@ -24,6 +24,8 @@ type estate struct {
 	graphs atomic.Int64 // that hold it
 	left   atomic.Bool  // the communicator does not hold it any more
 
+	rooms []*cuda.Growing // with the Turn
+
 	mu      sync.Mutex
 	ended   []uint64       // guarded by mu; captures whose graphs are gone, until the communicator has heard of it
 	things  []func() error // guarded by mu; they give back, the last one first
@@ -52,6 +54,7 @@ func (e *estate) keep(giveBack func() error) {
 // memory is memory that grows.
 func (e *estate) memory() *cuda.Growing {
 	m := cuda.NewGrowing(e.driver, e.ctx, e.dev)
+	e.rooms = append(e.rooms, m)
 	e.keep(m.Close)
 	return m
 }

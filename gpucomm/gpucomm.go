@@ -96,6 +96,7 @@ type Comm struct {
 	placements placements // of the last calls
 	copyStream copyStream
 	closed     bool
+	suspended  bool // see Footprint
 	watch      watch
 }
 

@@ -34,6 +34,9 @@ func (g *Comm) Register(r mem.Region) (*Window, error) {
 	if err := g.Life.Err(); err != nil {
 		return nil, g.Life.ErrorIn(call.Register.String(), fmt.Errorf("the communicator has failed before: %w", err))
 	}
+	if g.suspended {
+		return nil, g.Life.ErrorIn(call.Register.String(), errSuspended)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), g.JoinTimeout)
 	defer cancel()
 	g.registered++

@@ -264,12 +264,17 @@ func ringo_revoke(t *C.thread_state, comm C.uintptr_t, flags C.int) C.int {
 
 //export ringo_suspend
 func ringo_suspend(t *C.thread_state, comm C.uintptr_t, flags C.int) C.int {
-	return do(t, func() error { return lib.Suspend(uintptr(comm), int(flags)) })
+	return do(t, func() error { return lib.Suspend(uintptr(t.group), uintptr(comm), int(flags)) })
 }
 
 //export ringo_resume
 func ringo_resume(t *C.thread_state, comm C.uintptr_t) C.int {
-	return do(t, func() error { return lib.Resume(uintptr(comm)) })
+	return do(t, func() error { return lib.Resume(uintptr(t.group), uintptr(comm)) })
+}
+
+//export ringo_mem_stats
+func ringo_mem_stats(t *C.thread_state, comm C.uintptr_t, stat C.int, to *C.uint64_t) C.int {
+	return give(t, to, "value", func() (uint64, error) { return lib.MemStats(uintptr(comm), int(stat)) }, func(v uint64) C.uint64_t { return C.uint64_t(v) })
 }
 
 //export ringo_split

@@ -187,7 +187,7 @@ FUNCTION(ncclCommCuDevice, (const ncclComm_t comm, int *device), ringo_device(&t
 FUNCTION(ncclCommUserRank, (const ncclComm_t comm, int *rank), ringo_rank(&thread, (uintptr_t)comm, rank))
 FUNCTION(ncclCommSuspend, (ncclComm_t comm, int flags), ringo_suspend(&thread, (uintptr_t)comm, flags))
 FUNCTION(ncclCommResume, (ncclComm_t comm), ringo_resume(&thread, (uintptr_t)comm))
-REFUSED(ncclCommMemStats, (ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value))
+FUNCTION(ncclCommMemStats, (ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value), ringo_mem_stats(&thread, (uintptr_t)comm, (int)stat, value))
 
 // Memory
 FUNCTION(ncclCommRegister, (const ncclComm_t comm, void *buff, size_t size, void **handle),

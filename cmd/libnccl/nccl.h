@@ -195,6 +195,8 @@ NCCL_FUNCTION(ncclResult_t, ncclCommGetAsyncError, (ncclComm_t comm, ncclResult_
 NCCL_FUNCTION(ncclResult_t, ncclCommCount, (const ncclComm_t comm, int *count))
 NCCL_FUNCTION(ncclResult_t, ncclCommCuDevice, (const ncclComm_t comm, int *device))
 NCCL_FUNCTION(ncclResult_t, ncclCommUserRank, (const ncclComm_t comm, int *rank))
+/* Suspend gives back the GPU memory of scratch and of queues between GPUs, most of what a communicator has;
+ * ncclStatGpuMemSuspend says how much. All ranks call both, in a group where one thread has several. */
 NCCL_FUNCTION(ncclResult_t, ncclCommSuspend, (ncclComm_t comm, int flags))
 NCCL_FUNCTION(ncclResult_t, ncclCommResume, (ncclComm_t comm))
 NCCL_FUNCTION(ncclResult_t, ncclCommMemStats, (ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value))

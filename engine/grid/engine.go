@@ -74,6 +74,7 @@ type Engine struct {
 	store    *cuda.Store // has what waits for kernels when it is given back
 	stage    uintptr     // pinned host memory that they pass through
 	owned    []uintptr   // device memory
+	fixed    int         // bytes of it
 	local    uintptr     // Local of kernels/cuda/comm.h, then counts
 	endTable uintptr     // of all ends: of each rank the receiving one, then the sending ones
 	signs    uintptr     // addresses of sign boards, in order of rank
@@ -299,10 +300,17 @@ func (e *Engine) room(n int) (p uintptr, err error) {
 func (e *Engine) alloc(n int) (uintptr, error) {
 	p, err := e.store.Alloc(n)
 	if err == nil {
-		e.owned = append(e.owned, p)
+		e.owned, e.fixed = append(e.owned, p), e.fixed+n
 	}
 	return p, err
 }
+
+// Fixed is how many bytes of the device there are until Close, and Mapped how many Suspend
+// gives back. All kernels have ended before Suspend, and none begins before Resume.
+func (e *Engine) Fixed() int     { return e.fixed + e.slabs.Size() }
+func (e *Engine) Mapped() int    { return e.tmp.Mapped() }
+func (e *Engine) Suspend() error { return e.tmp.Suspend() }
+func (e *Engine) Resume() error  { return e.tmp.Resume() }
 
 // write copies to device memory and waits for the copy alone, not for the caller's
 // streams.

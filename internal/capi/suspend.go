@@ -9,35 +9,84 @@ import (
 // suspendMemory is NCCL_SUSPEND_MEM.
 const suspendMemory = 1
 
-// Suspend has a communicator take no calls until Resume. It frees nothing: a communicator has a few MiB of
-// its GPU, which peers have open.
-func (l *Library) Suspend(handle uintptr, flags int) error {
+// Suspend has a communicator take no calls until Resume, and gives back the memory of its GPU that it can do
+// without. All ranks call it. No graph that holds its operations may be launched meanwhile.
+func (l *Library) Suspend(group, handle uintptr, flags int) (err error) {
+	defer func() { l.Fail(group, err) }()
 	if flags != suspendMemory {
 		return fmt.Errorf("%w: ncclCommSuspend has no flags but NCCL_SUSPEND_MEM, not %d", ringo.ErrInvalid, flags)
 	}
-	c, _, err := l.ready(handle)
+	c, r, err := l.ready(handle)
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.suspended = true
-	c.usable.Store(nil)
-	return nil
+	return l.job(group, job{c, nil, func() (*ringo.Comm, error) {
+		if err := ringo.FootprintOf(r).Suspend(); err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.suspended = true
+		c.usable.Store(nil)
+		return nil, nil
+	}})
 }
 
-// Resume ends Suspend.
-func (l *Library) Resume(handle uintptr) error {
-	c, _, err := l.known(handle)
+// Resume ends Suspend. All ranks call it.
+func (l *Library) Resume(group, handle uintptr) (err error) {
+	defer func() { l.Fail(group, err) }()
+	c, r, err := l.known(handle)
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.suspended {
+	suspended := c.suspended
+	c.mu.Unlock()
+	if !suspended {
 		return fmt.Errorf("%w: ncclCommResume of a communicator that is not suspended", errUsage)
 	}
-	c.suspended = false
-	c.admit()
-	return nil
+	return l.job(group, job{c, nil, func() (*ringo.Comm, error) {
+		if err := ringo.FootprintOf(r).Resume(); err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.suspended = false
+		c.admit()
+		return nil, nil
+	}})
+}
+
+// The figures of MemStats, of ncclCommMemStat_t.
+const (
+	memSuspend   = iota // bytes that Suspend gives back, or has
+	memSuspended        // 1 if it has
+	memPersist          // bytes until the communicator's end
+	memTotal            // both
+)
+
+// MemStats is a figure of the memory that a communicator has on its GPU.
+func (l *Library) MemStats(handle uintptr, stat int) (uint64, error) {
+	c, r, err := l.known(handle)
+	if err != nil {
+		return 0, err
+	}
+	if stat == memSuspended {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.suspended {
+			return 1, nil
+		}
+		return 0, nil
+	}
+	fixed, mapped := ringo.FootprintOf(r).Bytes()
+	switch stat {
+	case memSuspend:
+		return uint64(mapped), nil
+	case memPersist:
+		return uint64(fixed), nil
+	case memTotal:
+		return uint64(fixed + mapped), nil
+	}
+	return 0, fmt.Errorf("%w: ncclCommMemStats has no figure %d", ringo.ErrInvalid, stat)
 }

@@ -16,6 +16,7 @@ type Growing struct {
 	base     uintptr
 	reserved int
 	pieces   []int // lengths of the mappings
+	away     bool  // Suspend has taken their memory
 
 	blocks []uintptr // the last is the largest
 	size   int       // that there is at base, or of the last block
@@ -84,19 +85,74 @@ func (g *Growing) reserve() {
 // mapTo maps pages until there are n bytes.
 func (g *Growing) mapTo(n int) error {
 	piece := (n - g.size + g.page - 1) / g.page * g.page
-	h, err := g.driver.MemCreate(piece, AllocationProp{Device: g.dev})
-	if err != nil {
+	if err := g.mapAt(g.base+uintptr(g.size), piece); err != nil {
 		return err
-	}
-	p := g.base + uintptr(g.size)
-	if err := g.driver.MemMap(p, piece, h); err != nil {
-		return errors.Join(err, g.driver.MemRelease(h))
-	}
-	if err := errors.Join(g.driver.MemSetAccess(p, piece, g.dev), g.driver.MemRelease(h)); err != nil { // the mapping keeps the memory
-		return errors.Join(err, g.driver.MemUnmap(p, piece))
 	}
 	g.pieces, g.size = append(g.pieces, piece), g.size+piece
 	return nil
+}
+
+// mapAt maps new memory.
+func (g *Growing) mapAt(p uintptr, n int) error {
+	h, err := g.driver.MemCreate(n, AllocationProp{Device: g.dev})
+	if err != nil {
+		return err
+	}
+	if err := g.driver.MemMap(p, n, h); err != nil {
+		return errors.Join(err, g.driver.MemRelease(h))
+	}
+	if err := errors.Join(g.driver.MemSetAccess(p, n, g.dev), g.driver.MemRelease(h)); err != nil { // the mapping keeps the memory
+		return errors.Join(err, g.driver.MemUnmap(p, n))
+	}
+	return nil
+}
+
+// unmap gives back the memory of the first pieces.
+func (g *Growing) unmap(pieces []int) error {
+	var errs []error
+	at := g.base
+	for _, n := range pieces {
+		errs = append(errs, g.driver.MemUnmap(at, n))
+		at += uintptr(n)
+	}
+	return errors.Join(errs...)
+}
+
+// Suspend gives back what Mapped says and keeps its addresses. Until Resume no work uses it, and
+// there is no other call but Close.
+func (g *Growing) Suspend() error {
+	if g.away || len(g.pieces) == 0 {
+		return nil
+	}
+	g.away = true
+	return Quietly(g.driver, g.ctx, func() error { return g.unmap(g.pieces) })
+}
+
+// Resume has memory at these addresses again. What was in it is lost.
+func (g *Growing) Resume() error {
+	if !g.away {
+		return nil
+	}
+	err := Quietly(g.driver, g.ctx, func() error {
+		at := g.base
+		for i, n := range g.pieces {
+			if err := g.mapAt(at, n); err != nil {
+				return errors.Join(err, g.unmap(g.pieces[:i]))
+			}
+			at += uintptr(n)
+		}
+		return nil
+	})
+	g.away = err != nil
+	return err
+}
+
+// Mapped is how many bytes Suspend gives back, or has given back.
+func (g *Growing) Mapped() (n int) {
+	for _, p := range g.pieces {
+		n += p
+	}
+	return n
 }
 
 func (g *Growing) allocate(n int) error {
@@ -120,10 +176,8 @@ func (g *Growing) Close() error {
 		for _, p := range g.blocks {
 			errs = append(errs, g.driver.MemFree(p))
 		}
-		at := g.base
-		for _, n := range g.pieces {
-			errs = append(errs, g.driver.MemUnmap(at, n))
-			at += uintptr(n)
+		if !g.away {
+			errs = append(errs, g.unmap(g.pieces))
 		}
 		if g.page > 0 {
 			errs = append(errs, g.driver.MemAddressFree(g.base, g.reserved))

@@ -63,6 +63,41 @@ func (n *Net) connectQueues(ctx context.Context, memory []uint64) error {
 	return nil
 }
 
+// Mapped is how many bytes of this GPU the queues have that Suspend gives back.
+func (n *Net) Mapped() int {
+	if n.queues == nil {
+		return 0
+	}
+	return n.queues.Mapped()
+}
+
+// Suspend gives the memory of the queues back, and Resume has it be there again. All ranks
+// do both together: they have met before each, and meet once more after Resume.
+func (n *Net) Suspend() error {
+	if n.queues == nil {
+		return nil
+	}
+	return n.queues.Suspend()
+}
+
+// Resume ends Suspend.
+func (n *Net) Resume() error {
+	if n.queues == nil {
+		return nil
+	}
+	return n.queues.Resume()
+}
+
+// Fixed is how many bytes of this GPU there are until Close.
+func (n *Net) Fixed() (bytes int) {
+	for _, m := range []*p2p.Memory{n.memory, n.allQueues} {
+		if m != nil {
+			bytes += m.Bytes()
+		}
+	}
+	return bytes
+}
+
 // sharesWithProcesses reports whether a rank of another process has a path over P2P.
 func (n *Net) sharesWithProcesses() bool {
 	for r := range n.size {

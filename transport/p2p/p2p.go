@@ -196,6 +196,9 @@ func otherSizes(a, b, m, n int) error {
 
 func sameProcess(a, b *Offer) bool { return a.Process == b.Process && a.Driver == b.Driver }
 
+// Bytes is the length of this rank's span.
+func (m *Memory) Bytes() int { return m.cfg.Bytes }
+
 // Address is the address of this rank's span for its kernels.
 func (m *Memory) Address() uint64 { return uint64(m.own) }
 

@@ -18,8 +18,8 @@ import (
 // needs a piece, its own or a peer's. Nobody has to meet for that. In one process the rank
 // that needs a piece makes it itself, and the process of another rank makes it on a
 // goroutine of its own. None of it waits for kernels: memory is mapped, and cleared by a
-// copy engine. Pieces stay until Close. The methods may be called from any goroutine, but
-// Close.
+// copy engine. Pieces stay until Close or Suspend. The methods may be called from any goroutine,
+// but Close, Suspend and Resume.
 type Range struct {
 	cfg   Config
 	offer RangeOffer
@@ -41,6 +41,7 @@ type piece struct {
 	bytes   int
 	handle  cuda.MemHandle // 0 while there is no memory
 	granted []cuda.Device  // that have access
+	again   []cuda.Device  // that had it before Suspend
 }
 
 // A RangeOffer is what other ranks need of a Range. It travels as JSON.
@@ -59,12 +60,14 @@ var ranges sync.Map
 
 // A rangeView is a peer's Range in another process than the peer's.
 type rangeView struct {
+	peer   *RangeOffer
 	pieces []int // bytes of each
 	base   uintptr
 	total  int
 
-	mu   sync.Mutex
-	have []bool // guarded by mu
+	mu    sync.Mutex
+	have  []bool // guarded by mu
+	again []bool // guarded by mu; had before Suspend
 }
 
 // NewRange reserves addresses for pieces of so many bytes, which are multiples of 2 MiB.
@@ -175,7 +178,7 @@ func (r *Range) Open(peer *RangeOffer) (addr uint64, err error) {
 	}
 	v := r.views[peer.Rank]
 	if v == nil {
-		v = &rangeView{pieces: peer.Pieces, have: make([]bool, len(peer.Pieces))}
+		v = &rangeView{peer: peer, pieces: peer.Pieces, have: make([]bool, len(peer.Pieces))}
 		for _, n := range peer.Pieces {
 			v.total += n
 		}
@@ -309,14 +312,28 @@ func (v *rangeView) at(i int) uintptr {
 	return at
 }
 
-func (v *rangeView) close(d cuda.Driver) error {
+func (v *rangeView) unmap(d cuda.Driver) error {
 	var errs []error
 	for i, have := range v.have {
 		if have {
 			errs = append(errs, d.MemUnmap(v.at(i), v.pieces[i]))
 		}
 	}
-	return errors.Join(append(errs, d.MemAddressFree(v.base, v.total))...)
+	clear(v.have)
+	return errors.Join(errs...)
+}
+
+func (v *rangeView) close(d cuda.Driver) error {
+	return errors.Join(v.unmap(d), d.MemAddressFree(v.base, v.total))
+}
+
+func (p *piece) unmap(d cuda.Driver) error {
+	if p.handle == 0 {
+		return nil
+	}
+	err := errors.Join(d.MemUnmap(p.at, p.bytes), d.MemRelease(p.handle))
+	p.handle, p.granted = 0, nil
+	return err
 }
 
 // Stop ends waits for other processes.
@@ -338,9 +355,7 @@ func (r *Range) Close() error {
 		d := r.cfg.Driver
 		var errs []error
 		for i := range r.pieces {
-			if p := &r.pieces[i]; p.handle != 0 {
-				errs = append(errs, d.MemUnmap(p.at, p.bytes), d.MemRelease(p.handle))
-			}
+			errs = append(errs, r.pieces[i].unmap(d))
 		}
 		if r.offer.Addr != 0 {
 			errs = append(errs, d.MemAddressFree(uintptr(r.offer.Addr), r.total))

@@ -431,6 +431,32 @@ static void captured(rank_t *ranks, int n)
 }
 #endif
 
+// suspended gives the memory of communicators back and takes it again.
+static void suspended(rank_t *ranks, int n)
+{
+	uint64_t bytes[4];
+	OK(ncclGroupStart());
+	for (rank_t *r = ranks; r < ranks + n; r++)
+		OK(ncclCommSuspend(r->comm, NCCL_SUSPEND_MEM));
+	OK(ncclGroupEnd());
+	for (rank_t *r = ranks; r < ranks + n; r++) {
+		WRONG(ncclAllReduce(r->from, r->to, 1, ncclInt32, ncclSum, r->comm, r->stream), ncclInvalidUsage, "ncclCommResume");
+		for (int k = 0; k < 4; k++)
+			OK(ncclCommMemStats(r->comm, k, &bytes[k]));
+		CHECK(bytes[ncclStatGpuMemSuspended] == 1);
+		CHECK(bytes[ncclStatGpuMemTotal] == bytes[ncclStatGpuMemSuspend] + bytes[ncclStatGpuMemPersist]);
+		CHECK(!ON_GPUS == !bytes[ncclStatGpuMemPersist]);
+	}
+	OK(ncclGroupStart());
+	for (rank_t *r = ranks; r < ranks + n; r++)
+		OK(ncclCommResume(r->comm));
+	OK(ncclGroupEnd());
+	for (rank_t *r = ranks; r < ranks + n; r++) {
+		OK(ncclCommMemStats(r->comm, ncclStatGpuMemSuspended, bytes));
+		CHECK(*bytes == 0);
+	}
+}
+
 static void everything(rank_t *ranks, int n)
 {
 	collectives(ranks, n);
@@ -440,6 +466,7 @@ static void everything(rank_t *ranks, int n)
 	messages(ranks, n);
 	parts(ranks, n);
 	memory(ranks, n);
+	suspended(ranks, n);
 #ifdef GPUS
 	captured(ranks, n);
 #endif

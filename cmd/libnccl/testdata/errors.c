@@ -171,7 +171,8 @@ static void arguments(void)
 	WRONG(ncclCommResume(comm), ncclInvalidUsage, "not suspended");
 	OK(ncclAllReduce(x, x, 4, ncclInt32, ncclSum, comm, stream));
 	uint64_t bytes;
-	WRONG(ncclCommMemStats(comm, ncclStatGpuMemTotal, &bytes), ncclInvalidUsage, "ncclCommMemStats");
+	WRONG(ncclCommMemStats(comm, (ncclCommMemStat_t)9, &bytes), ncclInvalidArgument, "no figure 9");
+	WRONG(ncclCommMemStats(comm, ncclStatGpuMemTotal, NULL), ncclInvalidArgument, "value is null");
 	WRONG(ncclDevCommCreate(comm, NULL, NULL), ncclInvalidUsage, "ncclDevCommCreate");
 	texts(comm);
 	OK(ncclCommDestroy(comm));

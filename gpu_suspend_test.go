@@ -1,0 +1,113 @@
+package ringo
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// TestDeviceSuspend: a communicator gives its scratch and its queues back, and goes on after Resume, with
+// graphs from before too.
+func TestDeviceSuspend(t *testing.T) {
+	const n, count = 2, 3000
+	list := devices(t, n)
+	comms := onDevices(t, list, Config{Algo: "ring"})
+	var in, out []mem.Region
+	streams, graphs := make([]cuda.Stream, n), make([]cuda.GraphExec, n)
+	contribution := make([]float32, count)
+	for i := range contribution {
+		contribution[i] = float32(i)
+	}
+	for _, d := range list {
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		streams[len(in)] = s
+		in, out = append(in, alloc(t, d, floats(contribution))), append(out, alloc(t, d, floats(contribution)))
+	}
+	call := func(r int) *Call {
+		return &Call{Kind: KindAllReduce, In: in[r], Out: out[r], Count: count, Type: Float32, Stream: streams[r]}
+	}
+	halves := []int{count / 2, count / 2}
+	inPlace := func(r int) *Call {
+		return &Call{Kind: KindAlltoAllv, In: out[r], Out: out[r], InCounts: halves, OutCounts: halves, Type: Float32, Stream: streams[r]}
+	}
+	noErrors(t, each(comms, func(c *Comm) error { return c.Do(call(c.Rank())) }))
+	noErrors(t, each(comms, func(c *Comm) error { return c.Do(inPlace(c.Rank())) })) // needs scratch
+	for r, d := range list {
+		driver := d.Driver()
+		require.NoError(t, d.With(func() error {
+			require.NoError(t, driver.StreamBeginCapture(streams[r], cuda.CaptureRelaxed))
+			require.NoError(t, comms[r].Do(call(r)))
+			g, err := driver.StreamEndCapture(streams[r])
+			require.NoError(t, err)
+			graphs[r], err = driver.GraphInstantiate(g, 0)
+			require.NoError(t, err)
+			return driver.GraphDestroy(g)
+		}))
+		require.NoError(t, comms[r].Synchronize(streams[r]))
+	}
+	used := func() (all []int) {
+		f, err := footprintOf(list)
+		require.NoError(t, err)
+		return f.memory
+	}
+	for range 2 {
+		before := used()
+		var fixed, mapped [n]int
+		for r, c := range comms {
+			fixed[r], mapped[r] = FootprintOf(c).Bytes()
+			require.Greater(t, fixed[r], 1<<20)
+			require.Greater(t, mapped[r], 2<<20, "queues and scratch")
+		}
+		noErrors(t, each(comms, func(c *Comm) error { return FootprintOf(c).Suspend() }))
+		for r, now := range used() {
+			require.Equal(t, before[r]-mapped[r], now)
+			f, m := FootprintOf(comms[r]).Bytes()
+			require.Equal(t, []int{fixed[r], mapped[r]}, []int{f, m}, "what Resume takes again is said")
+			require.ErrorContains(t, comms[r].Do(call(r)), "suspended: call Resume")
+			_, err := comms[r].Register(in[r])
+			require.ErrorContains(t, err, "suspended: call Resume")
+			require.ErrorContains(t, FootprintOf(comms[r]).Suspend(), "suspended")
+		}
+		noErrors(t, each(comms, func(c *Comm) error { return FootprintOf(c).Resume() }))
+		require.Equal(t, before, used())
+		require.ErrorContains(t, FootprintOf(comms[0]).Resume(), "not suspended")
+		for r, d := range list {
+			require.NoError(t, d.Write(out[r], make([]byte, out[r].Len())))
+			require.NoError(t, d.With(func() error { return d.Driver().GraphLaunch(graphs[r], streams[r]) }))
+		}
+		noErrors(t, each(comms, func(c *Comm) error { return c.Do(inPlace(c.Rank())) }))
+		want := make([]float32, count)
+		for r, d := range list {
+			for i := range want { // both have the same sums, so each gets its own share from both
+				want[i] = n * contribution[r*count/n+i%(count/n)]
+			}
+			require.NoError(t, comms[r].Synchronize(streams[r]))
+			got := make([]byte, 4*count)
+			require.NoError(t, d.Read(got, out[r]))
+			require.Equal(t, floats(want), got)
+		}
+	}
+	noErrors(t, each(comms, func(c *Comm) error { return FootprintOf(c).Suspend() }))
+	noErrors(t, each(comms, func(c *Comm) error { return c.Close() })) // suspended or not
+	for r, d := range list {
+		require.NoError(t, d.With(func() error { return d.Driver().GraphExecDestroy(graphs[r]) }))
+		require.NoError(t, d.DestroyStream(streams[r]))
+	}
+}
+
+// TestSuspendWithoutGPU: there is nothing to give back.
+func TestSuspendWithoutGPU(t *testing.T) {
+	comms, err := OpenLocal(1, Config{})
+	require.NoError(t, err)
+	f := FootprintOf(comms[0])
+	fixed, mapped := f.Bytes()
+	require.Zero(t, fixed+mapped)
+	require.NoError(t, f.Suspend())
+	require.NoError(t, Barrier(comms[0]))
+	require.NoError(t, f.Resume())
+	require.NoError(t, comms[0].Close())
+}

@@ -1,0 +1,121 @@
+package gpucomm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringo-go/ringo/call"
+)
+
+// A Footprint is the memory that a communicator has on its rank's GPU. Kernels' code and what the
+// driver rounds up are not in it. A nil Footprint is that of a communicator without GPU memory.
+//
+// A part of the memory can be given back for a time, between Suspend and Resume: scratch memory, and
+// the queues between GPUs that reach each other. Both keep their addresses, so graphs that hold
+// operations may be launched again after Resume.
+type Footprint struct{ g *Comm }
+
+// Footprint is the communicator's.
+func (g *Comm) Footprint() *Footprint { return &Footprint{g} }
+
+// errSuspended refuses calls between Suspend and Resume.
+var errSuspended = fmt.Errorf("%w: the communicator is suspended: call Resume on all ranks", call.ErrInvalid)
+
+// Bytes is how many bytes there are until Close, and how many more Suspend gives back, or has given
+// back. The latter grow with the calls that need them.
+func (f *Footprint) Bytes() (fixed, mapped int) {
+	if f == nil {
+		return 0, 0
+	}
+	g := f.g
+	g.Life.Turn.Lock()
+	defer g.Life.Turn.Unlock()
+	if g.closed {
+		return 0, 0
+	}
+	mapped = g.net.Mapped() + g.engine.Mapped()
+	for _, m := range g.estate.rooms {
+		mapped += m.Mapped()
+	}
+	return g.net.Fixed() + g.engine.Fixed(), mapped
+}
+
+// Suspend gives back what Bytes says. All ranks call it together; it waits for them and for what they
+// have queued. Until Resume calls on GPU memory are refused, and no graph that holds operations of the
+// communicator may be launched.
+func (f *Footprint) Suspend() error {
+	return f.together(call.Suspend, func(ctx context.Context, g *Comm) error {
+		if g.suspended {
+			return errSuspended
+		}
+		if err := errors.Join(g.finish(), g.Verdict()); err != nil {
+			return err
+		}
+		if _, err := g.meet(ctx, call.Suspend, windowNote{}); err != nil { // no kernel of any rank runs
+			return err
+		}
+		g.suspended = true
+		errs := []error{g.net.Suspend(), g.engine.Suspend()}
+		for _, m := range g.estate.rooms {
+			errs = append(errs, m.Suspend())
+		}
+		return g.orAbandon(call.Suspend, errors.Join(errs...))
+	})
+}
+
+// Resume ends Suspend. All ranks call it together. If a GPU has no memory for one of them, the
+// communicator fails.
+func (f *Footprint) Resume() error {
+	return f.together(call.Resume, func(ctx context.Context, g *Comm) error {
+		if !g.suspended {
+			return fmt.Errorf("%w: the communicator is not suspended", call.ErrInvalid)
+		}
+		if _, err := g.meet(ctx, call.Resume, windowNote{}); err != nil { // all have given theirs back
+			return err
+		}
+		errs := []error{g.net.Resume(), g.engine.Resume()}
+		for _, m := range g.estate.rooms {
+			errs = append(errs, m.Resume())
+		}
+		if err := g.orAbandon(call.Resume, errors.Join(errs...)); err != nil {
+			return err
+		}
+		if _, err := g.meet(ctx, call.Resume, windowNote{}); err != nil { // all have theirs again
+			return err
+		}
+		g.suspended = false
+		return nil
+	})
+}
+
+// together carries out a method of all ranks.
+func (f *Footprint) together(method call.Method, do func(context.Context, *Comm) error) error {
+	if f == nil {
+		return nil
+	}
+	g := f.g
+	g.Drain()
+	g.Life.Turn.Lock()
+	defer g.Life.Turn.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), g.JoinTimeout)
+	defer cancel()
+	err := g.Life.Err()
+	if err != nil {
+		err = fmt.Errorf("the communicator has failed before: %w", err)
+	} else {
+		err = do(ctx, g)
+	}
+	if err != nil {
+		return g.Life.ErrorIn(method.String(), err)
+	}
+	return nil
+}
+
+// orAbandon is abandon if there is an error.
+func (g *Comm) orAbandon(method call.Method, err error) error {
+	if err == nil {
+		return nil
+	}
+	return g.abandon(method, err)
+}
