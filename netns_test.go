@@ -159,20 +159,21 @@ func TestNetnsCheck(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		tool  string
-		each  string // host, with its interface for IF
+		each  string // host, with its interface for IF and its number for HOST
 		first string // host alone
 		env   string
 	}{
 		{"plain", "ip", "", "", ""},
 		{"slow", "tc", "tc qdisc add dev IF root tbf rate 400mbit burst 64kb latency 50ms", "", "RINGO_SOCKET_STREAMS=2"},
 		{"loss", "nft", "nft -f testdata/loss.nft", "", ""},
+		{"IPv6", "ip", "ip addr add fd77::HOST/64 dev IF nodad", "", "RINGO_SOCKET_FAMILY=AF_INET6"},
 		{"an interface that leads nowhere", "ip", "", "ip link add dead type veth peer name end; ip addr add 10.99.0.1/24 dev dead; ip link set dead up", "RINGO_SOCKET_IFNAME=eth,net,wan"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLAN(t, 3, c.tool)
 			for h, ns := range l.hosts {
 				if c.each != "" {
-					l.run(ns, strings.ReplaceAll(c.each, "IF", interfaceOf(h)))
+					l.run(ns, strings.NewReplacer("IF", interfaceOf(h), "HOST", fmt.Sprint(h+1)).Replace(c.each))
 				}
 			}
 			if c.first != "" {
@@ -196,7 +197,7 @@ func TestNetnsCut(t *testing.T) {
 	l := newLAN(t, 2)
 	cmds := l.start("loop", "RINGO_TIMEOUT=2s")
 	for _, cmd := range cmds {
-		await(t, cmd, "ready")
+		await(t, cmd, "under way")
 	}
 	l.cut(1)
 	for h, cmd := range cmds {
@@ -212,7 +213,7 @@ func TestNetnsHalfOpen(t *testing.T) {
 	l := newLAN(t, 2)
 	cmds := l.start("loop", "RINGO_TIMEOUT=60s")
 	for _, cmd := range cmds {
-		await(t, cmd, "ready")
+		await(t, cmd, "under way")
 	}
 	l.cut(1)
 	require.NoError(t, cmds[1].Process.Kill())
@@ -230,7 +231,7 @@ func TestNetnsSilent(t *testing.T) {
 	l := newLAN(t, 2)
 	cmds := l.start("loop", "RINGO_TIMEOUT=10m")
 	for _, cmd := range cmds {
-		await(t, cmd, "ready")
+		await(t, cmd, "under way")
 	}
 	l.cut(1)
 	require.Error(t, l.end(cmds[0], 40*time.Second))
@@ -256,7 +257,7 @@ func TestNetnsAddress(t *testing.T) {
 	l := newLAN(t, 2)
 	cmds := l.start("loop", "RINGO_TIMEOUT=2s")
 	for _, cmd := range cmds {
-		await(t, cmd, "ready")
+		await(t, cmd, "under way")
 	}
 	l.run(l.hosts[1], "ip addr del 10.77.0.2/24 dev net1", "ip addr add 10.77.0.9/24 dev net1")
 	for h, cmd := range cmds {

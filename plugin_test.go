@@ -3,6 +3,7 @@
 package ringo
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -23,8 +24,12 @@ func TestNetworkPlugin(t *testing.T) {
 		}
 		gputest.Missing(t, what, err.Error())
 	}
+	const source = "transport/plugin/testdata/net.c"
+	if _, err := os.Stat("go.mod"); err != nil {
+		t.Skip("the source is not here")
+	}
 	file := filepath.Join(t.TempDir(), "libnccl-net-test.so")
-	out, err := exec.Command(gcc, "-shared", "-fPIC", "-O1", "-o", file, "transport/plugin/testdata/net.c").CombinedOutput()
+	out, err := exec.Command(gcc, "-shared", "-fPIC", "-O1", "-o", file, source).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for _, c := range []struct{ name, over, says, env string }{
 		{"plugin", "plugin", "network plugin (test0, test1)", ""},

@@ -37,7 +37,10 @@ func rankMain(what string) int {
 	case "loop":
 		fmt.Println("ready")
 		x := make([]float32, 50000)
-		for {
+		for i := 0; ; i++ {
+			if i == 10 {
+				fmt.Println("under way")
+			}
 			if err := AllReduce(c, x, Avg); err != nil {
 				fmt.Println("error:", err)
 				if errors.Is(err, ErrPeer) {
