@@ -48,6 +48,15 @@ func TestNetworkPlugin(t *testing.T) {
 			}
 		})
 	}
+	t.Run("killed", func(t *testing.T) {
+		cmds := processesOn(t, 2, 2, "loop", "RINGO_SOCKET_IFNAME=lo", "NCCL_NET_PLUGIN="+file)
+		for _, cmd := range cmds {
+			await(t, cmd, "under way")
+		}
+		require.NoError(t, cmds[1].Process.Kill())
+		require.Error(t, cmds[0].Wait())
+		require.Contains(t, output(cmds[0]), "rank 1 over plugin: rank 1 died")
+	})
 	t.Run("GPUs", func(t *testing.T) {
 		for r, cmd := range processesOn(t, 2, 2, "gpucheck", "RINGO_SOCKET_IFNAME=lo", "NCCL_NET_PLUGIN="+file) {
 			require.NoError(t, cmd.Wait(), "rank %d: %s", r, output(cmd))
