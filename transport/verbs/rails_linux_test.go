@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -210,4 +211,66 @@ func TestMalformedSlot(t *testing.T) {
 		_, _, err = r.Next()
 		require.ErrorContains(t, err, "malformed slot 0: a write of 40 bytes")
 	}
+}
+
+// What was published before Close arrives, also where the peer's device is late to
+// acknowledge it.
+func TestCloseLingers(t *testing.T) {
+	f := newFabric(t, "fx0")
+	s, r := f.pair(t, Options{})
+	f.set(func() { f.cut["fx0:1"] = true })
+	require.NoError(t, sendAll(s, 0, 4, nil))
+	received := make(chan error)
+	go func() { received <- receiveAll(r, 0, 4) }()
+	require.NoError(t, s.Close())
+	require.Eventually(t, r.bye.Load, 5*time.Second, time.Millisecond)
+	select {
+	case <-s.done:
+		t.Fatal("the sender has given up")
+	case err := <-received:
+		t.Fatal("the receiver has given up: ", err)
+	case <-time.After(30 * time.Millisecond):
+	}
+	f.set(func() { f.cut["fx0:1"] = false })
+	require.NoError(t, <-received)
+	_, _, err := r.Next()
+	require.ErrorIs(t, err, transport.ErrClosed)
+}
+
+// A slot that comes a second time, after it was released, is not taken for a later one.
+func TestTwice(t *testing.T) {
+	f := newFabric(t, "fx0", "fx1")
+	s, r := f.pair(t, Options{})
+	f.set(func() { f.mute["fx0:1"] = true })
+	require.NoError(t, sendAll(s, 0, 1, nil))
+	require.NoError(t, receiveAll(r, 0, 1))
+	f.set(func() { f.dead["fx0:1"] = true })
+	require.Eventually(t, func() bool { // it was sent again
+		require.NoError(t, s.enter())
+		defer s.exit()
+		return s.slots[0].rail == nil
+	}, 5*time.Second, time.Millisecond)
+	require.NoError(t, sendAll(s, 1, 6, nil))
+	require.NoError(t, receiveAll(r, 1, 6))
+	require.Zero(t, r.wrote[6%s.shape.ring])
+}
+
+// The memory of a slot is not written again before it was acknowledged, though the receiver
+// has released it.
+func TestNotAcknowledged(t *testing.T) {
+	f := newFabric(t, "fx0")
+	s, r := f.pair(t, Options{})
+	f.set(func() { f.mute["fx0:1"] = true })
+	received := make(chan error)
+	go func() { received <- receiveAll(r, 0, 7) }()
+	require.NoError(t, sendAll(s, 0, s.shape.ring, nil))
+	guard := s.t.cfg.Guard
+	guard.SetDeadline(fifo.Now() + int64(30*time.Millisecond))
+	_, err := s.Reserve(1)
+	require.ErrorIs(t, err, fifo.ErrDeadline)
+	require.NotZero(t, s.credit)
+	guard.SetDeadline(0)
+	f.set(func() { f.mute["fx0:1"] = false })
+	require.NoError(t, sendAll(s, s.shape.ring, 7, nil))
+	require.NoError(t, <-received)
 }

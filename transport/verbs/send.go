@@ -199,12 +199,7 @@ func (c *sendConn) retire(r *rail) {
 	c.credit = min(max(c.credit, c.heard.Load()), c.next)
 	first := c.next - min(c.next, uint64(c.shape.ring))
 	for n := first; n < c.next; n++ {
-		s := c.slot(n)
-		switch {
-		case s.rail != r:
-		case n < c.credit: // it arrived
-			s.rail = nil
-		case !c.write(n):
+		if c.slot(n).rail == r && !c.write(n) {
 			return // link says why
 		}
 	}
