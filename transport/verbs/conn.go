@@ -29,6 +29,13 @@ type conn struct {
 	failure atomic.Pointer[failure] // the last rail that failed
 	told    atomic.Uint64           // slots that this end has told the peer it released
 	sleeper sleeper
+	lame    []lame // until begin
+}
+
+// A lame rail could not be connected.
+type lame struct {
+	rail *rail
+	why  error
 }
 
 // A failure is that of a rail, at a time of fifo.Now.
@@ -206,6 +213,10 @@ func (c *conn) begin(said func(m message)) {
 		r.port.dev.listen(r, func(e ibverbs.EventType) { c.event(r, e) })
 	}
 	go c.watch(said)
+	for _, l := range c.lame {
+		c.fail(l.rail, l.why.Error(), false)
+	}
+	c.lame = nil
 }
 
 // arm has completions wake sleep. It returns true if they did not do so before: what was

@@ -27,7 +27,10 @@ func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
 		return nil, err
 	}
 	defer t.work.Done()
-	mine, turns := t.rails(len(ports))
+	mine, turns := t.rails(len(ports), func(i int) bool { return ports[i].active() })
+	if len(mine) == 0 {
+		return nil, fmt.Errorf("%v and all other ports are down", ports[0])
+	}
 	base, err := t.newConn(peer.Rank, mine)
 	if err != nil {
 		return nil, err
@@ -61,11 +64,12 @@ func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
 		return fail(&listen.Refusal{Reason: answer.Refused})
 	}
 	c.to = answer.Addr
-	if err := c.connect(c.paired(answer.Rails)); err != nil {
-		return fail(err)
-	}
-	if len(c.rails) == 0 {
+	peers := c.paired(answer.Rails)
+	if len(peers) == 0 {
 		return fail(errors.New("the peer has no port for any of this rank's"))
+	}
+	if err := c.connect(peers); err != nil {
+		return fail(err)
 	}
 	c.begin(c.said)
 	if !t.keep(c) {
@@ -77,15 +81,17 @@ func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
 	return c, nil
 }
 
-// rails are the ports that this rank's connections use, of so many, and how many of them by
-// turns.
-func (t *Transport) rails(ports int) (mine []int, turns int) {
+// rails are the ports for a connection, among so many and only those that are up, and how
+// many of them slots take by turns.
+func (t *Transport) rails(ports int, up func(i int) bool) (mine []int, turns int) {
 	if turns = t.opt.Rails; turns == 0 {
 		turns = ports / t.opt.Sharers
 	}
 	turns = max(1, min(turns, ports, maxRails))
-	for i := range min(turns+1, ports) {
-		mine = append(mine, (t.opt.Place*turns+i)%ports)
+	for i := range ports {
+		if p := (t.opt.Place*turns + i) % ports; len(mine) <= turns && up(p) {
+			mine = append(mine, p)
+		}
 	}
 	return mine, turns
 }
@@ -136,18 +142,24 @@ func (c *conn) hello(ports []int) *hello {
 	return h
 }
 
-// connect connects rails to the peer's, one for one.
+// connect connects rails to the peer's, one for one, and gives those up for which that
+// fails. The error is that of the last one, if none is left.
 func (c *conn) connect(peers []railHello) error {
-	if len(peers) != len(c.rails) {
-		return fmt.Errorf("%d rails here, %d there", len(c.rails), len(peers))
-	}
+	var failed error
+	up := 0
 	for i, r := range c.rails {
 		r.index = i
 		if err := r.connect(peers[i], &c.t.opt); err != nil {
-			return err
+			failed = err
+			c.lame = append(c.lame, lame{r, err})
+		} else {
+			up++
 		}
 	}
-	return nil
+	if up > 0 {
+		return nil
+	}
+	return failed
 }
 
 // paired are the rails that have one at the other end. The dialler gives its others up.
@@ -245,7 +257,7 @@ func (t *Transport) match(rails []railHello) (mine []int, err error) {
 	some := false
 	for i := range rails {
 		found := rails[i].Index
-		if found >= len(t.ports) || t.ports[found].suits(&rails[i]) != nil {
+		if found >= len(t.ports) || t.ports[found].suits(&rails[i]) != nil || !t.ports[found].active() {
 			found = -1
 		}
 		some = some || found >= 0

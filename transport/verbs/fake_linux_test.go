@@ -30,6 +30,7 @@ type fabric struct {
 	qps      map[uintptr]*fakeQP
 	cut      map[string]bool // ports over which nothing passes ("fx0:1")
 	mute     map[string]bool // ports to which no acknowledgement comes
+	lost     map[string]bool // ports from which no way leads anywhere
 	dead     map[string]bool // ports over which nothing passes, and retries end at once
 	regs     int             // registrations made
 	refuse   error           // of RegMR
@@ -92,7 +93,7 @@ func newFabric(tb testing.TB, devices ...string) *fabric {
 		devices: devices, ethernet: true,
 		gids:     []fakeGID{{ibverbs.GID{0: 0xfe, 1: 0x80, 15: 1}, ibverbs.GIDRoCE2}, {ipv4GID(1), ibverbs.GIDRoCE2}},
 		contexts: map[uintptr]*fakeContext{}, mrs: map[uint32]*fakeMR{}, cqs: map[uintptr]*fakeCQ{}, qps: map[uintptr]*fakeQP{},
-		cut: map[string]bool{}, mute: map[string]bool{}, dead: map[string]bool{},
+		cut: map[string]bool{}, mute: map[string]bool{}, lost: map[string]bool{}, dead: map[string]bool{},
 	}
 	tb.Cleanup(func() {
 		f.mu.Lock()
@@ -270,7 +271,7 @@ func (f *fabric) ModifyQP(q *ibverbs.QP, a *ibverbs.QPAttr, mask int) error {
 	switch a.State {
 	case ibverbs.QPRTR:
 		x.dest, x.psn[1] = a.DestQPN, a.RQPSN
-		if (a.AH.IsGlobal == 1) != f.ethernet || f.ethernet && a.AH.DGID == (ibverbs.GID{}) {
+		if f.lost[x.port] || (a.AH.IsGlobal == 1) != f.ethernet || f.ethernet && a.AH.DGID == (ibverbs.GID{}) {
 			return syscall.ENETUNREACH
 		}
 	case ibverbs.QPRTS:

@@ -93,6 +93,12 @@ func ofOneKind(ports []*port) []*port {
 	return slices.DeleteFunc(ports, func(p *port) bool { return p.kind() != most })
 }
 
+// active reports whether the port is up now.
+func (p *port) active() bool {
+	attr, err := p.dev.verbs.QueryPort(p.dev.context, p.number)
+	return err == nil && attr.State == ibverbs.PortActive
+}
+
 // kind tells apart ports that cannot be connected.
 func (p *port) kind() string { return kindOf(p.ethernet(), p.gidType, p.gid) }
 

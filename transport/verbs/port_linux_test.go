@@ -186,9 +186,35 @@ func TestShares(t *testing.T) {
 	} {
 		tr := New(transport.Config{Limits: few}, Options{Sharers: test.sharers, Place: test.place, Rails: test.rails})
 		require.NoError(t, tr.bad)
-		mine, turns := tr.rails(test.ports)
+		mine, turns := tr.rails(test.ports, func(int) bool { return true })
 		require.Equal(t, test.want, mine, "%+v", test)
 		require.Equal(t, test.turns, turns, "%+v", test)
+	}
+}
+
+// A port that is down, or leads nowhere, when a connection is made is done without.
+func TestBadPort(t *testing.T) {
+	tr := New(transport.Config{Limits: few}, Options{Sharers: 4, Place: 1})
+	mine, turns := tr.rails(8, func(i int) bool { return i != 3 })
+	require.Equal(t, []int{2, 4, 5}, mine)
+	require.Equal(t, 2, turns)
+	for name, spoil := range map[string]func(f *fabric){
+		"down":          func(f *fabric) { f.cut["fx0:1"] = true },
+		"leads nowhere": func(f *fabric) { f.lost["fx0:1"] = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFabric(t, "fx0", "fx1")
+			m := members(t, 2, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })
+			f.set(func() { spoil(f) })
+			s, r := join(t, m[0], m[1])
+			sent, received := flow(s, r, 100, nil)
+			require.NoError(t, errors.Join(sent, received))
+			require.Equal(t, 1, up(s.(*sendConn).rails))
+			f.set(func() { f.cut["fx0:1"], f.lost["fx1:1"], f.cut["fx1:1"] = true, true, name == "down" })
+			_, err := m[0].Dial(m[1].cfg.Self, m[1].addr)
+			require.Error(t, err)
+			t.Log(err)
+		})
 	}
 }
 
