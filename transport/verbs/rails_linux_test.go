@@ -127,11 +127,9 @@ func TestOnlyPortComesBack(t *testing.T) {
 	f := newFabric(t, "fx0")
 	s, r := f.pair(t, Options{})
 	sent, received := flow(s, r, 100, func(i int) {
-		switch i {
-		case 50:
+		if i == 50 {
 			f.setLink("fx0:1", false)
-		case 52:
-			f.setLink("fx0:1", true)
+			time.AfterFunc(5*time.Millisecond, func() { f.setLink("fx0:1", true) })
 		}
 	})
 	require.NoError(t, errors.Join(sent, received))
