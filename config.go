@@ -74,8 +74,8 @@ type Config struct {
 	// that a ring forwards at once: bandwidth × delay must fit. Connections are
 	// made when an algorithm first needs them, so a ring has one queue a rank.
 	// RINGO_SLOT_BYTES (default 128 KiB, so that a queue stays in a core's cache;
-	// 512 KiB where all ranks are connected by sockets, whose cost is by the
-	// call), RINGO_SLOTS (default 8, at least 2).
+	// 512 KiB between hosts, where cost is by the call, of up to 64 ranks or where
+	// all connections are sockets), RINGO_SLOTS (default 8, at least 2).
 	SlotBytes, Slots int
 
 	// Interface chooses network interfaces: prefixes, "^" excludes, "=" exact.

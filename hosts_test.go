@@ -48,6 +48,28 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+// Slots of a network are larger than those inside a host, unless somebody has set their size.
+func TestHostsSlots(t *testing.T) {
+	for _, algo := range []string{"ring", "hier", "twoshot"} {
+		comms := onHostsWith(t, 4, hostsOf("abab", Config{Algo: algo, Interface: "lo", Timeout: 20 * time.Second}))
+		require.Equal(t, []int{1, 4, 1, 4}, []int{comms[0].net.Links.Width(0), comms[0].net.Links.Width(1), comms[0].net.Links.Width(2), comms[0].net.Links.Width(3)})
+		for _, count := range []int{1, 40_000, 700_001} {
+			try(t, comms, Call{Kind: KindAllReduce, Count: count, Type: Int32, Op: Sum}, count%2 == 0, 0)
+			try(t, comms, Call{Kind: KindAllGather, Count: count / 4, Type: Int32}, false, 0)
+		}
+		noErrors(t, each(comms, func(c *Comm) error { // more than a queue both ways at once
+			x, y := make([]byte, 6<<20), make([]byte, 6<<20)
+			peer := c.Rank() ^ 1
+			g := NewGroup()
+			g.Add(c, SendOf(x, peer))
+			g.Add(c, RecvOf(y, peer))
+			return g.Run()
+		}))
+	}
+	comms := onHostsWith(t, 2, hostsOf("ab", Config{SlotBytes: 4096, Interface: "lo"}))
+	require.Equal(t, 1, comms[0].net.Links.Width(1))
+}
+
 // Data goes through shared memory inside a host and by sockets across, also in one process.
 func TestHostsAreTakenAtTheirWord(t *testing.T) {
 	comms := onHostsWith(t, 4, hostsOf("aabb", Config{Interface: "lo"}))

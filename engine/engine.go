@@ -11,6 +11,9 @@
 // The trap: a piece fills at most half a queue. If it could fill the whole, all
 // ranks of a ring could be sending into full queues, and none would receive.
 //
+// Connections may have slots of different sizes (Wide); mixed.go has the steps that pass on
+// from one to the other.
+//
 // engine.go is in the order in which data flows: Run, move, slice.
 package engine
 
@@ -174,8 +177,12 @@ func (e *Engine) span(j *Job, r sched.Ref, round int) (part []byte, more bool) {
 
 // move carries out one step over one piece.
 func (e *Engine) move(j *Job, st *step, src, dst []byte, n int) error {
-	for at := 0; ; at += j.slot {
-		end := min(at+j.slot, n)
+	width, mixed := st.width()
+	if mixed {
+		return st.moveMixed(j, src, dst, n)
+	}
+	for at := 0; ; at += width * j.slot {
+		end := min(at+width*j.slot, n)
 		var s, d []byte
 		if src != nil {
 			s = src[at:end]

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo/hier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/ring"
@@ -119,7 +120,15 @@ func newMesh(n, depth int) mesh {
 
 type corner struct {
 	mesh
-	rank sched.Rank
+	rank  sched.Rank
+	width func(a, b sched.Rank) int // nil: 1
+}
+
+func (c corner) Width(peer sched.Rank) int {
+	if c.width == nil {
+		return 1
+	}
+	return c.width(c.rank, peer)
 }
 
 func (c corner) Send(to sched.Rank) (transport.SendConn, error)   { return c.mesh[c.rank][to], nil }
@@ -142,12 +151,37 @@ func TestLending(t *testing.T) {
 		for _, n := range []int{1, 2, 3, 5, 8} {
 			for _, inPlace := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%d/%v", name, n, inPlace), func(t *testing.T) {
-					allReduce(t, of(n), n, 999, kernels.Sum, 1, inPlace, limits)
+					allReduce(t, of(n), n, 999, kernels.Sum, 1, inPlace, limits, nil)
 				})
 				// What is sent from the caller's memory has not passed the scalar.
 				t.Run(fmt.Sprintf("%s/%d/%v/scaled", name, n, inPlace), func(t *testing.T) {
-					allReduce(t, of(n), n, 999, kernels.PreMulSumInt(3), 3, inPlace, limits)
+					allReduce(t, of(n), n, 999, kernels.PreMulSumInt(3), 3, inPlace, limits, nil)
 				})
+			}
+		}
+	}
+}
+
+// Connections may have slots of different sizes: those between hosts are larger here, and steps
+// that pass on from one kind to the other cut what they pass.
+func TestWidths(t *testing.T) {
+	hosts := func(local sched.Rank, between, inside int) func(a, b sched.Rank) int {
+		return func(a, b sched.Rank) int {
+			if a/local == b/local {
+				return inside
+			}
+			return between
+		}
+	}
+	for _, s := range map[string]sched.Schedule{
+		"ring": ring.AllReduce{N: 6}, "tree": tree.AllReduce{N: 6}, "doubling": direct.RecursiveDoubling{N: 6}, "twoshot": direct.TwoShot{N: 6},
+		"hier": hier.AllReduce(ring.ReduceScatter{N: 3}, ring.AllReduce{N: 2}, ring.AllGather{N: 3}),
+	} {
+		for _, width := range []func(a, b sched.Rank) int{hosts(3, 4, 1), hosts(2, 3, 1), hosts(3, 1, 4)} {
+			for _, slots := range []int{2, 4, 8} {
+				for _, count := range []int{0, 1, 999} {
+					allReduce(t, s, 6, count, kernels.Sum, 1, count == 999, transport.Limits{SlotBytes: 64, Slots: slots}, width)
+				}
 			}
 		}
 	}
@@ -155,7 +189,7 @@ func TestLending(t *testing.T) {
 
 // allReduce sums count random elements of n ranks with op, which multiplies them
 // by scale first.
-func allReduce(t *testing.T, s sched.Schedule, n, count int, op kernels.RedOp, scale int32, inPlace bool, limits transport.Limits) {
+func allReduce(t *testing.T, s sched.Schedule, n, count int, op kernels.RedOp, scale int32, inPlace bool, limits transport.Limits, width func(a, b sched.Rank) int) {
 	links := newMesh(n, limits.Slots)
 	want := make([]int32, count)
 	ins, outs := make([][]int32, n), make([][]int32, n)
@@ -175,7 +209,7 @@ func allReduce(t *testing.T, s sched.Schedule, n, count int, op kernels.RedOp, s
 	var wg sync.WaitGroup
 	for r := range n {
 		wg.Go(func() {
-			p, err := Compile(s, sched.Rank(r), corner{links, sched.Rank(r)})
+			p, err := Compile(s, sched.Rank(r), corner{links, sched.Rank(r), width})
 			if err != nil {
 				errs[r] = err
 				return
@@ -239,7 +273,7 @@ func TestWholeElements(t *testing.T) {
 					var ranks errgroup.Group
 					for r := range n {
 						ranks.Go(func() error {
-							p, err := Compile(s, sched.Rank(r), corner{links, sched.Rank(r)})
+							p, err := Compile(s, sched.Rank(r), corner{links, sched.Rank(r), nil})
 							if err != nil {
 								return err
 							}
@@ -283,7 +317,7 @@ func TestMismatch(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			links := newMesh(2, 4)
-			p, err := Compile(c.s, 0, corner{links, 0})
+			p, err := Compile(c.s, 0, corner{links, 0, nil})
 			require.NoError(t, err)
 			shape := c.s.Shape()
 			j := &Job{

@@ -15,6 +15,13 @@ type Links interface {
 	Recv(from sched.Rank) (transport.RecvConn, error)
 }
 
+// Wide is implemented by Links some of whose connections have larger slots than the others.
+type Wide interface {
+	// Width is how many times as large as Limits says the slots between this rank and a peer
+	// are, both ways: 1 or more. Both ends have the same.
+	Width(peer sched.Rank) int
+}
+
 // A Program is the column of one rank in a schedule, for Run. It is compiled once and
 // run any number of times, by one goroutine at a time.
 type Program struct {
@@ -35,6 +42,8 @@ type step struct {
 	connected bool
 	send      transport.SendConn
 	recv      transport.RecvConn
+	sendWidth int            // of send, in slots of Limits
+	recvWidth int            // of recv
 	into      transport.Into // recv, if it is an Into
 	from      transport.From // send, if it is a From and the step may use it
 	lends     sched.Ref      // memory that v may be sent from, None if it changes later
@@ -78,6 +87,7 @@ func (p *Program) lends(i int) sched.Ref {
 
 // connect makes the connections of a step.
 func (st *step) connect(links Links) (err error) {
+	st.sendWidth, st.recvWidth = widthOf(links, st.Send), widthOf(links, st.Recv)
 	if st.Send != sched.Nobody && st.send == nil {
 		if st.send, err = links.Send(st.Send); err != nil {
 			return &StepError{Peer: st.Send, Phase: "connect", Err: err}
@@ -94,4 +104,25 @@ func (st *step) connect(links Links) (err error) {
 	}
 	st.connected = true
 	return nil
+}
+
+func widthOf(links Links, peer sched.Rank) int {
+	if w, ok := links.(Wide); ok && peer != sched.Nobody {
+		return w.Width(peer)
+	}
+	return 1
+}
+
+// width is that of a step whose connections have slots of one size. mixed is true if they
+// have not.
+func (st *step) width() (n int, mixed bool) {
+	switch {
+	case st.recv == nil && st.send == nil:
+		return 1, false
+	case st.recv == nil:
+		return st.sendWidth, false
+	case st.send == nil:
+		return st.recvWidth, false
+	}
+	return st.sendWidth, st.sendWidth != st.recvWidth
 }

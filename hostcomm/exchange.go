@@ -45,10 +45,10 @@ func (h *Comm) fits(calls []*call.Call) (bool, error) {
 		if c.Kind != call.Send {
 			break
 		}
-		slots := 0
+		slots, slot := 0, h.limits.SlotBytes*h.links.Width(sched.Rank(c.Peer))
 		for _, other := range calls[:i+1] {
 			if other.Kind == call.Send && other.Peer == c.Peer {
-				slots += max(1, (other.Bytes()+h.limits.SlotBytes-1)/h.limits.SlotBytes)
+				slots += max(1, (other.Bytes()+slot-1)/slot)
 			}
 		}
 		conn, err := h.links.Send(sched.Rank(c.Peer))

@@ -221,7 +221,7 @@ func (a *Agreement) Links() (*Links, []string, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		paths[r] = path{peer: a.profiles[r].Info, addr: a.offers[r][name].Addr, via: via}
+		paths[r] = path{peer: a.profiles[r].Info, addr: a.offers[r][name].Addr, via: via, width: a.transports.widthOf(name)}
 		words := []string{name}
 		for _, r := range refusals {
 			if a.transports.find(r.name) == nil { // networks have a note of their own

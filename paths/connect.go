@@ -51,6 +51,10 @@ const (
 	DefaultSocketSlotBytes = 512 << 10
 )
 
+// wideRanks is for how many ranks networks have larger slots than shared memory: what a
+// connection costs then, a few MiB at each end, must not become too much for all-to-all.
+const wideRanks = 64
+
 // A Group lets all ranks tell each other something; a bootstrap.Group is one.
 type Group interface {
 	Rank() int
@@ -100,6 +104,9 @@ func Connect(ctx context.Context, g Group, me Profile, cfg Config, guard *fifo.G
 		Self: me.Info, Key: g.Key(), Limits: n.Limits, Guard: guard,
 		Spin: ranksHere <= cfg.Cores, // spinning needs a core for every rank of the host
 	})
+	if cfg.SlotBytes == 0 && len(n.Profiles) <= wideRanks {
+		n.transports.width = DefaultSocketSlotBytes / n.Limits.SlotBytes
+	}
 	a, err := Agree(ctx, g, n.Profiles, n.transports, func(a, b int) bool { return true }, "")
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -141,6 +148,7 @@ type Transports struct {
 	made   map[string]transport.Transport
 
 	networks []Network
+	width    int               // of the slots of networks, in slots of config.Limits
 	named    bool              // the Config names networks
 	ruledOut map[string]string // networks that no rank uses, and why
 }
@@ -150,7 +158,7 @@ type Transports struct {
 func (n *Net) NewTransports(g Group, tc transport.Config) *Transports {
 	t := &Transports{
 		net: n, config: tc, peers: len(n.Profiles) - 1, made: map[string]transport.Transport{},
-		networks: slices.Clone(n.networks), ruledOut: map[string]string{},
+		networks: slices.Clone(n.networks), ruledOut: map[string]string{}, width: 1,
 	}
 	t.config.Log = n.log.With("subsys", "NET")
 	ranks, rail := 0, 0 // of this host
@@ -175,6 +183,14 @@ func (n *Net) NewTransports(g Group, tc transport.Config) *Transports {
 	return t
 }
 
+// widthOf is how many times as large as Limits says the slots of a transport are.
+func (t *Transports) widthOf(name string) int {
+	if t.find(name) != nil {
+		return t.width
+	}
+	return 1
+}
+
 // Get is the transport with a name.
 func (t *Transports) Get(name string) (transport.Transport, error) {
 	if x := t.made[name]; x != nil {
@@ -183,7 +199,9 @@ func (t *Transports) Get(name string) (transport.Transport, error) {
 	var x transport.Transport
 	switch n := t.find(name); {
 	case n != nil && n.kind.Open != nil:
-		x = n.kind.Open(t.config, n.options)
+		tc := t.config
+		tc.Limits.SlotBytes *= t.width
+		x = n.kind.Open(tc, n.options)
 	case n != nil:
 		_, err := n.Probe()
 		return nil, err

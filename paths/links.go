@@ -19,9 +19,10 @@ type Links struct {
 
 // A path is how a pair of ranks is connected.
 type path struct {
-	peer transport.Info
-	addr []byte
-	via  transport.Transport
+	peer  transport.Info
+	addr  []byte
+	via   transport.Transport
+	width int // of slots, in slots of Limits
 }
 
 func newLinks(paths []path) *Links {
@@ -52,6 +53,9 @@ func (l *Links) Dial(to sched.Rank) (transport.SendConn, error) {
 func (l *Links) Accept(from sched.Rank) (transport.RecvConn, error) {
 	return l.paths[from].via.Accept(l.paths[from].peer)
 }
+
+// Width is part of engine.Wide.
+func (l *Links) Width(peer sched.Rank) int { return l.paths[peer].width }
 
 // once makes the connection of a peer the first time; others wait for it, not
 // for connections of other peers.
