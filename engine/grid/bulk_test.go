@@ -113,16 +113,17 @@ func TestBulkMessages(t *testing.T) {
 	for i := range 60 {
 		many = append(many, parcel{i % n, (i / n) % n, 16 * i * i})
 	}
-	for seed, test := range []struct {
+	type test struct {
 		parcels []parcel
 		blocks  int
 		alone   int // a rank that queues its messages one by one, or -1
-	}{
+	}
+	for seed, test := range race.Some(3, []test{
 		{everybody, 0, -1},
 		{everybody, 2, -1},
 		{many, 1, -1},
 		{[]parcel{{0, 1, 3000}, {0, 2, 5000}, {2, 1, 20}, {2, 1, 2000}}, 0, 0},
-	} {
+	}) {
 		for _, all := range race.Some(2, []bool{false, true}) {
 			t.Run(fmt.Sprint(seed, all), func(t *testing.T) {
 				o := bulkOptions(n)
@@ -351,11 +352,12 @@ func TestBulkBroken(t *testing.T) {
 		t.Skip("a GPU would not say what is wrong, but stop working")
 	}
 	const n = 3
-	for _, test := range []struct {
+	type test struct {
 		name         string
 		pattern, new string
 		sum          bool // for reductions, else for copies
-	}{
+	}
+	for _, test := range race.Some(6, []test{
 		{"no fences of proxies", `fence\.proxy\.async;`, "", false},
 		{"stores are not waited for", `cp\.async\.bulk\.wait_group \d;`, "", false},
 		{"stores are waited for until they have read", `cp\.async\.bulk\.wait_group (\d);`, "cp.async.bulk.wait_group.read $1;", false},
@@ -368,7 +370,7 @@ func TestBulkBroken(t *testing.T) {
 		{"warps of adders do not wait for their threads", `(fence\.proxy\.async\.shared::cta;[^b]*)bar\.warp\.sync -1;`, "$1", true},
 		{"sums are loaded again too early", `cp\.async\.bulk\.wait_group\.read 1;`, "", true},
 		{"gates of sums are not waited for", `(mbarrier\.try_wait\.parity\.shared::cta\.b64 (p), \[%r\d+\], %r\d+;)`, "$1 setp.eq.u32 p, 0, 0;", true},
-	} {
+	}) {
 		t.Run(test.name, func(t *testing.T) {
 			found := 0
 			for seed := range uint64(3) {
