@@ -33,13 +33,9 @@ func (g *Comm) phases(c *call.Call, r *request.Request) (keys []choice.Key) {
 	return keys
 }
 
-// inPhases queues a job whose program is a whole schedule, or its phases instead. All are
-// compiled before the first is queued.
-func (g *Comm) inPhases(c *call.Call, r *request.Request, j *grid.Job) error {
-	keys := g.phases(c, r)
-	if len(keys) == 0 {
-		return g.engine.Run(j)
-	}
+// inPhases queues a job by the programs of phases instead of its own. All are compiled before
+// the first is queued.
+func (g *Comm) inPhases(keys []choice.Key, j *grid.Job) error {
 	for _, key := range keys {
 		if _, err := g.program(key); err != nil {
 			return err

@@ -105,7 +105,10 @@ func (g *Comm) queue(c *call.Call, r *request.Request, ans choice.Answer) error 
 				return err
 			}
 		}
-		return g.inPhases(c, r, j)
+		if keys := g.phases(c, r); len(keys) > 0 {
+			return g.inPhases(keys, j)
+		}
+		return g.engine.Run(j)
 	})
 }
 
