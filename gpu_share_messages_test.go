@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/race"
 	"github.com/ringo-go/ringo/paths/gpupaths"
 )
 
@@ -16,7 +17,11 @@ import (
 // them out to blocks in its own way, so all blocks of a kernel have to run at once: its
 // communicator's share of the GPU is room for them.
 func TestMessagesSideBySide(t *testing.T) {
-	for name, n := range map[string]int{"slots": crowdBytes / 4, "notes": 900} {
+	slots := crowdBytes / 4
+	if race.Enabled {
+		slots = 8 << 10
+	}
+	for name, n := range map[string]int{"slots": slots, "notes": 900} {
 		t.Run(name, func(t *testing.T) {
 			list := devices(t, 2)
 			w := newCrowd(t, list, gpupaths.Communicators, Config{Timeout: 20 * time.Second})
