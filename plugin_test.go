@@ -36,6 +36,7 @@ func TestNetworkPlugin(t *testing.T) {
 		{"slow", "plugin", "network plugin (test0, test1)", "RINGO_TEST_NET_DELAY=2"},
 		{"by its name", "plugin", "network test (test0, test1)", "NCCL_NET=Test"},
 		{"init fails on one rank", "socket", "not plugin (rank 1 on host1: network plugin libnccl-net-test.so (v11): init: system error (2);", "RINGO_TEST_NET=init@1"},
+		{"its trial fails on one rank", "socket", "network plugin libnccl-net-test.so (v11): regMr: device 0 test0: rank 1: system error (2);", "RINGO_TEST_NET=regMr@1"},
 		{"another name", "socket", "not other (rank 0 on host0, rank 1 on host1: plugin libnccl-net-test.so is network Test)", "NCCL_NET=Other,Socket"},
 		{"none", "socket", "not plugin (rank 0 on host0, rank 1 on host1: RINGO_NET_PLUGIN or NCCL_NET_PLUGIN is none)", "RINGO_NET_PLUGIN=none"},
 	} {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,9 +41,13 @@ func required(what string) bool {
 		func(w string) bool { return w == what || w == "plugin" })
 }
 
+var building sync.Mutex
+
 // build compiles testdata/net.c, once for each list of definitions.
 func build(tb testing.TB, defines ...string) string {
 	tb.Helper()
+	building.Lock()
+	defer building.Unlock()
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
 		if required("gcc") {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/transport"
@@ -16,14 +17,16 @@ import (
 
 // Dial connects to peer.
 func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, error) {
-	c, err := t.dial(peer, addr)
+	ctx, cancel := listen.Patience(t.cfg.Guard, t.away)
+	defer cancel()
+	c, err := t.dial(ctx, peer, addr)
 	if err != nil {
 		return nil, fmt.Errorf("plugin: dial rank %d: %w", peer.Rank, err)
 	}
 	return c, nil
 }
 
-func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
+func (t *Transport) dial(ctx context.Context, peer transport.Info, addr []byte) (*sendConn, error) {
 	t.mu.Lock()
 	opened, closed := t.opened, t.closed
 	t.mu.Unlock()
@@ -35,8 +38,6 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 	case name != t.lib.Name:
 		return nil, fmt.Errorf("it uses network %q, this rank %q; give all ranks the same NCCL_NET_PLUGIN", name, t.lib.Name)
 	}
-	ctx, cancel := listen.Patience(t.cfg.Guard, t.away)
-	defer cancel()
 	var offer []byte
 	var conn net.Conn
 	request := &listen.Request{From: t.cfg.Self.Rank, To: peer.Rank, Limits: t.cfg.Limits, Rest: []byte{1}}
@@ -88,6 +89,9 @@ func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer 
 			err = c.setUp(ctx, fnConnect, q, q.call.connect)
 		}
 	}
+	if _, own := errors.AsType[*Error](err); own {
+		err = c.ctl.verdict(err) // the peer may have failed first
+	}
 	if err == nil {
 		err = c.register(ctx)
 	}
@@ -95,6 +99,7 @@ func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer 
 		err = c.ctl.poll(ctx, func() (bool, error) { return isClosed(c.ctl.ready), nil })
 	}
 	if err != nil && c.ctl.why() == fifo.ErrClosed {
+		c.finish()
 		c.over, err = true, nil // it has closed already, which the first Publish says
 	}
 	if err != nil {
@@ -107,6 +112,16 @@ func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer 
 		return nil, fifo.ErrClosed
 	}
 	return c, nil
+}
+
+// finish ends connects that a goodbye has overtaken: a plugin can give back what is connected,
+// and nothing else. The peer had accepted, so it takes a moment.
+func (c *sendConn) finish() {
+	for _, q := range c.queues() {
+		for tries := 0; q.call.comm == 0 && tries < 20 && q.call.connect() == 0; tries++ {
+			nap(time.Millisecond)
+		}
+	}
 }
 
 // setUp calls connect or accept until the queue has a comm.

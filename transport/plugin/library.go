@@ -55,6 +55,9 @@ type Library struct {
 
 	table table
 	inits sync.Mutex // one init at a time
+
+	tried  sync.Once // see Transport.try
+	broken error     // what came of that
 }
 
 var libraries = struct {

@@ -118,13 +118,19 @@ func (t *Transport) Name() string { return "plugin" }
 // Reach is nil for all ranks.
 func (t *Transport) Reach(a, b transport.Info) error { return nil }
 
-// Listen starts the plugin for this communicator and opens the listener of control streams.
+// Listen starts the plugin for this communicator and opens the listener of control streams. The
+// first time in a process it also has the plugin carry a message (see try).
 func (t *Transport) Listen() (addr []byte, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("plugin: listen: %w", err)
-		}
-	}()
+	if addr, err = t.listen(); err == nil {
+		err = t.try(addr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("plugin: listen: %w", err)
+	}
+	return addr, nil
+}
+
+func (t *Transport) listen() (addr []byte, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch l := t.cfg.Limits; {

@@ -194,7 +194,12 @@ static result net_connect(int dev, void *opaque, void **out, device_handle **d) 
 	if (h->waits++ < delay) return SUCCESS;
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(h->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	if (h->fd < 0) h->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (connect(h->fd, (void *)&a, sizeof a) && errno != EISCONN) return errno == EINPROGRESS || errno == EALREADY ? SUCCESS : REMOTE_ERROR;
+	if (connect(h->fd, (void *)&a, sizeof a) && errno != EISCONN) {
+		if (errno == EINPROGRESS || errno == EALREADY) return SUCCESS;
+		close(h->fd);
+		h->fd = -1;
+		return REMOTE_ERROR;
+	}
 	*out = new_comm(SENDER, h->fd, dev);
 	return SUCCESS;
 }
