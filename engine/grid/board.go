@@ -80,7 +80,7 @@ func (b Board) Geometry(from, to sched.Rank) Geometry {
 	d := (int(to) - int(from) + b.Ranks) % b.Ranks
 	switch {
 	case d == 0:
-		return Geometry{Lanes: min(4, b.Far.Lanes), Slots: b.Far.Slots, SlotBytes: b.Far.SlotBytes, NoteBytes: b.Far.NoteBytes}
+		return Geometry{Lanes: min(4, b.Far.Lanes), Slots: min(4, b.Far.Slots), SlotBytes: b.Far.SlotBytes, NoteBytes: b.Far.NoteBytes}
 	case d == 1:
 		return b.Near
 	}

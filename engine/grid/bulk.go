@@ -15,12 +15,13 @@ type bulk struct {
 }
 
 const (
-	bulkThreads    = 96       // of a block: the storer's warp, the loader's and the reader's
-	bulkAdders     = 192      // more where slices are combined
-	bulkTile       = 12 << 10 // bytes, at most; a multiple of tileUnit
+	bulkThreads    = 11 * 32  // of a block: reader, loader, poster and 8 storers, a warp each
+	bulkSumThreads = 13 * 32  // where slices are combined: 6 adders and 4 storers
+	bulkTile       = 12 << 10 // bytes, with which two blocks fit on a multiprocessor
+	mostTile       = 24 << 10 // bytes
 	tileUnit       = 32       // bytes: where slices are combined, a tile has two halves
 	ringTiles      = 8        // in a block's shared memory
-	bulkTurns      = 2 << 10  // bytes of shared memory, at most, between the warps
+	bulkTurns      = 3 << 10  // bytes of shared memory, at most, between the warps
 	bulkTables     = 12 << 10 // bytes of shared memory, at most, for tables
 	bulkCapability = 90
 )
@@ -35,11 +36,12 @@ func (e *Engine) openBulk(o Options) error {
 	if err != nil {
 		return err
 	}
-	if bulkTables+ringTiles*bulkTile+bulkTurns > most {
-		return nil
+	tile := o.TileBytes
+	if tile == 0 {
+		tile = bulkTile
 	}
-	if e.bulk.tile = o.TileBytes; e.bulk.tile == 0 {
-		e.bulk.tile = bulkTile
+	if bulkTables+ringTiles*tile+bulkTurns <= most {
+		e.bulk.tile = tile
 	}
 	return nil
 }
@@ -101,6 +103,6 @@ func (e *Engine) bulkBlock(r *kernels.Reducer, tables int) {
 	l := &e.frame.launch
 	l.Block.X, l.Shared = bulkThreads, roundUp(tables, 128)+ringTiles*e.bulk.tile
 	if r != nil {
-		l.Block.X += bulkAdders
+		l.Block.X = bulkSumThreads
 	}
 }

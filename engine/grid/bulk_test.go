@@ -110,7 +110,7 @@ func TestBulkMessages(t *testing.T) {
 			everybody = append(everybody, parcel{from, to, 700*from + 333*to + 1}, parcel{from, to, 5}, parcel{from, to, 0}, parcel{from, to, 4096})
 		}
 	}
-	for i := range 60 {
+	for i := range 36 {
 		many = append(many, parcel{i % n, (i / n) % n, 16 * i * i})
 	}
 	type test struct {
@@ -309,7 +309,7 @@ func TestBulkAllocates(t *testing.T) {
 		for _, test := range []struct {
 			o       *operation
 			threads int
-		}{{gather, bulkThreads}, {odd, 128}, {all, bulkThreads}, {sum, bulkThreads + bulkAdders}, {oddSum, 128}} {
+		}{{gather, bulkThreads}, {odd, 128}, {all, bulkThreads}, {sum, bulkSumThreads}, {oddSum, 128}} {
 			j := &test.o.jobs[0]
 			require.NoError(t, m.engine.Run(j))
 			require.EqualValues(t, test.threads, m.engine.frame.launch.Block.X, test.o)
@@ -362,19 +362,19 @@ func TestBulkBroken(t *testing.T) {
 		{"stores are not waited for", `cp\.async\.bulk\.wait_group \d;`, "", false},
 		{"stores are waited for until they have read", `cp\.async\.bulk\.wait_group (\d);`, "cp.async.bulk.wait_group.read $1;", false},
 		{"the last stores are not waited for", `cp\.async\.bulk\.wait_group 0;`, "cp.async.bulk.wait_group 4;", false},
-		{"tiles are loaded again too early", `cp\.async\.bulk\.wait_group\.read 1;`, "", false},
+		{"tiles are loaded again too early", `cp\.async\.bulk\.wait_group\.read \d;`, "", false},
 		{"slots are posted without a fence", `fence\.acq_rel\.sys;`, "", false},
 		{"slots are taken without an acquire", `ld\.acquire\.sys`, "ld.relaxed.sys", false},
 		{"gates are not waited for", `(mbarrier\.try_wait\.parity\.shared::cta\.b64 (p), \[%r\d+\], %r\d+;)`, "$1 setp.eq.u32 p, 0, 0;", false},
 		{"sums are stored without a fence of proxies", `fence\.proxy\.async\.shared::cta;`, "", true},
 		{"warps of adders do not wait for their threads", `(fence\.proxy\.async\.shared::cta;[^b]*)bar\.warp\.sync -1;`, "$1", true},
-		{"sums are loaded again too early", `cp\.async\.bulk\.wait_group\.read 1;`, "", true},
+		{"sums are loaded again too early", `cp\.async\.bulk\.wait_group\.read \d;`, "", true},
 		{"gates of sums are not waited for", `(mbarrier\.try_wait\.parity\.shared::cta\.b64 (p), \[%r\d+\], %r\d+;)`, "$1 setp.eq.u32 p, 0, 0;", true},
 	}) {
 		t.Run(test.name, func(t *testing.T) {
 			found := 0
 			for seed := range uint64(3) {
-				d := gputest.Driver(t, gputest.Faults(), gputest.Emu(cudaemu.Config{Devices: n, Seed: seed, StallInstructions: 20000, Stall: 100 * time.Millisecond}))
+				d := gputest.Driver(t, gputest.Faults(), gputest.Emu(cudaemu.Config{Devices: n, Seed: seed, StallInstructions: 20000, Stall: 100 * time.Millisecond, Report: func(*weakmem.Fault) bool { return false }}))
 				r := newRig(t, d, small(n), bulkOptions(n))
 				for _, m := range r.ranks {
 					m.engine.text = func(name ptx.Name) ([]byte, error) {

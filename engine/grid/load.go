@@ -191,7 +191,7 @@ func (e *Engine) loadVariant(m *module, name ptx.Name) error {
 			return errors.Join(err, e.driver.ModuleUnload(handle))
 		}
 		if name.Source == ptx.Bulk.Source {
-			if err = e.driver.FuncSetAttribute(*f, cuda.FuncMaxDynamicShared, bulkTables+ringTiles*bulkTile); err != nil {
+			if err = e.driver.FuncSetAttribute(*f, cuda.FuncMaxDynamicShared, bulkTables+ringTiles*e.bulk.tile); err != nil {
 				return errors.Join(err, e.driver.ModuleUnload(handle))
 			}
 		}

@@ -169,12 +169,13 @@ func (e *Engine) cut(j *Job) (piece, slice, all int) {
 	return piece, slice, all
 }
 
-// parts divides a chunk so that all lanes have work, in the largest pieces and slices
-// that allow it.
+// parts divides a chunk so that all lanes have as much work, in the largest pieces and slices
+// that allow it. A piece has some slices, so that they overlap.
 func (e *Engine) parts(n, lanes, slots, maxSlice, maxPiece int) (piece, slice int) {
-	half := slots / 2
-	piece = min(maxPiece, max(e.minSlice, roundUp((n+lanes-1)/lanes, 128)))
-	return piece, min(maxSlice, max(e.minSlice, roundUp((piece+half-1)/half, 128)))
+	rounds := max(1, (n+lanes*maxPiece-1)/(lanes*maxPiece))
+	piece = min(maxPiece, max(e.minSlice, roundUp((n+lanes*rounds-1)/(lanes*rounds), 128)))
+	slices := max((piece+maxSlice-1)/maxSlice, min(slots/2, someSlices))
+	return piece, min(maxSlice, max(e.minSlice, roundUp((piece+slices-1)/slices, 128)))
 }
 
 // longest is the length of the longest chunk.

@@ -1,10 +1,13 @@
 // How a block moves slices by bulk copies, a tile at a time through a ring of tiles in shared
-// memory. One thread of a warp does most of the work: the reader finds the next slice and
-// waits until it can be moved, the loader has tiles loaded, and the storer has them stored
-// and notifies the peers when a slice has arrived. The reader and the loader run ahead, over
-// several slices. Where slices are combined there are more warps, the adders: a tile's two
-// sources are loaded into the halves of its place, and the adders leave the result in the
-// first one.
+// memory. The reader finds the next slice and waits until it can be moved, the loader has
+// tiles loaded, the storers have them stored, and the poster notifies the peers when slices
+// have arrived. All run ahead of the next one, over several slices. Where slices are combined
+// there are the adders too: a tile's two sources are loaded into the halves of its place, and
+// the adders leave the result in the first one.
+//
+// Stores take some time to arrive, a few microseconds to a peer, and only the thread that began
+// them can wait for that. So the storers, a thread of a warp each, take turns: they begin their
+// stores in order, and wait side by side.
 //
 // What bulk copies cannot move, because it does not lie in multiples of 16 bytes, the storer's
 // warp moves itself.
@@ -14,14 +17,14 @@
 
 #ifdef TYPE
 constexpr bool sums = true;
-constexpr u32 adders = 6; // warps
+constexpr u32 adders = 6, storers = 4; // warps
 #else
 constexpr bool sums = false;
-constexpr u32 adders = 0;
+constexpr u32 adders = 0, storers = 8;
 #endif
 
-constexpr u32 tiles = 8;    // in the ring
-constexpr u32 unfinished = sums ? 6 : 4; // tiles whose stores are under way while others go on
+constexpr u32 tiles = 8;   // in the ring
+constexpr u32 reading = 1; // tiles that stores still read when the next one begins
 
 // A Span is where a slice is stored.
 struct Span {
@@ -29,13 +32,26 @@ struct Span {
   DEVICE bool overlaps(u64 p, u64 bytes) const { return at < p + bytes && p < at + n; }
 };
 
+// A Count is how many tiles there are before the end of a turn.
+struct Count {
+  u32 all, summed;
+};
+
+// Headers are those of a turn's slots.
+struct Headers {
+  u64 came, sent; // addresses, 0: no slot
+  u32 wrong;      // the slot that came belongs to another call
+};
+
 static SHARED Gate given[depth], done[depth]; // turns: by the reader; by all others
+static SHARED Gate begun[depth];              // turns whose stores have begun: the next storer's turn
+static SHARED Gate landed[depth];             // turns whose stores have arrived
 static SHARED Gate full[tiles];               // tiles that are only moved: loaded
 static SHARED Gate parts[sums ? tiles : 1];   // tiles that are combined: loaded
 static SHARED Gate summed[sums ? tiles : 1];  // the same: by the adders
 static SHARED Gate empty[tiles];              // places of the ring: read
-static SHARED Span spans[depth];              // the loader's: of turns
-static SHARED u32 ends[depth];                // the storer's: tiles before the end of a turn
+static SHARED Count counts[depth];            // of turns that have begun
+static SHARED Headers headers[depth];         // of turns
 
 // A Ring is the rest of the block's shared memory behind its tables.
 struct Ring {
@@ -60,7 +76,7 @@ static DEVICE bool computed(const Slice &, Scalar) { return false; }
 static DEVICE void open_turns() {
   if (thread() != 0) return;
 #pragma unroll 1
-  for (u32 i = 0; i < depth; i++) given[i].make(1), done[i].make(2 + adders);
+  for (u32 i = 0; i < depth; i++) given[i].make(1), begun[i].make(1), landed[i].make(1), done[i].make(2 + adders);
 #pragma unroll 1
   for (u32 i = 0; i < tiles; i++) {
     full[i].make(1), empty[i].make(1);
@@ -76,6 +92,10 @@ static DEVICE Turn &room(u32 k) {
 
 static DEVICE bool give(u32 k) {
   if (thread() % warp == 0) {
+    const Turn &t = turns[k % depth];
+    bool slots = !t.last && !t.slice.flag;
+    auto header = [&](s16 port) FORCED { return slots && port >= 0 ? ports[port].header(ports[port].next - 1) : 0; };
+    headers[k % depth] = {header(t.recv), header(t.send), 0};
     fence_proxies(); // what the peers have stored or read is the bulk copies' now
     given[k % depth].arrive();
   }
@@ -83,42 +103,57 @@ static DEVICE bool give(u32 k) {
   return !turns[k % depth].last;
 }
 
-static DEVICE void leave(u32) {}
+// Leave gives each storer a last turn.
+static DEVICE void leave(u32 k) {
+  if (self()) return;
+#pragma unroll 1
+  for (u32 end = k + storers - 1; k < end; k++) {
+    room(k).last = 1;
+    given[k % depth].arrive();
+  }
+}
 
 // Whole is how much of a slice bulk copies move.
 static DEVICE u64 whole(const Slice &s) { return s.flag || s.all() & 15 ? 0 : s.n & ~15ull; }
 
+// Load_tiles has the tiles of turn k loaded.
+static DEVICE void load_tiles(const Ring &ring, const Slice &s, bool sum, u32 k, u32 &i, u32 &r) {
+  done[k % depth].arrive();
+  u64 from = s.recv ? s.recv : s.src, n = whole(s);
+  bool pair = pair_of(s);
+  u32 tile = pair ? ring.tile / 2 : ring.tile;
+#pragma unroll 1
+  for (u64 at = 0; at < n; at += tile, i++, r += sum) {
+    u32 bytes = n - at < tile ? n - at : tile;
+    if (i >= tiles) empty[i % tiles].await(i / tiles - 1);
+    Gate &gate = sum ? parts[r % tiles] : full[(i - r) % tiles];
+    gate.expect(pair ? 2 * bytes : bytes);
+    bulk_load(ring.of(i), from + at, bytes, gate);
+    if (pair) bulk_load(ring.of(i) + tile, s.src + at, bytes, gate);
+  }
+}
+
 // Load_all has the tiles of all turns loaded. A slice that is stored where an earlier one is
-// read, or stored, waits until that one is done: bulk copies have no order.
+// read, or stored, waits until that one is done: bulk copies have no order. Each thread of the
+// warp knows where one of the last turns is stored.
 static DEVICE void load_all(const Ring ring, Scalar scalar) {
   u32 i = 0, r = 0; // tiles, and those of them that are combined
+  Span span = {0, 0};
 #pragma unroll 1
   for (u32 k = 0;; k++) {
-    given[k % depth].await(k / depth);
+    if (self() == 0) given[k % depth].await(k / depth);
+    syncwarp();
     if (turns[k % depth].last) return;
     Slice s = turns[k % depth].slice;
     scalar.on = turns[k % depth].scaled;
-#pragma unroll 1
-    for (u32 j = k < depth ? 0 : k - depth + 1; j < k; j++) {
-      const Span &x = spans[j % depth];
-      if (!(s.src && x.overlaps(s.src, s.n)) && !(s.dst && x.overlaps(s.dst, s.n))) continue;
-      done[j % depth].await(j / depth);
-      fence_proxies();
-    }
-    spans[k % depth] = {s.dst, s.dst ? s.n : 0};
-    done[k % depth].arrive();
-    u64 from = s.recv ? s.recv : s.src, n = whole(s);
-    bool pair = pair_of(s), sum = computed(s, scalar);
-    u32 tile = pair ? ring.tile / 2 : ring.tile;
-#pragma unroll 1
-    for (u64 at = 0; at < n; at += tile, i++, r += sum) {
-      u32 bytes = n - at < tile ? n - at : tile;
-      if (i >= tiles) empty[i % tiles].await(i / tiles - 1);
-      Gate &gate = sum ? parts[r % tiles] : full[(i - r) % tiles];
-      gate.expect(pair ? 2 * bytes : bytes);
-      bulk_load(ring.of(i), from + at, bytes, gate);
-      if (pair) bulk_load(ring.of(i) + tile, s.src + at, bytes, gate);
-    }
+    if (self() == k % depth) span = {0, 0}; // that turn is done
+    bool waits = (s.src && span.overlaps(s.src, s.n)) || (s.dst && span.overlaps(s.dst, s.n));
+    if (waits) done[self()].await(k / depth - (self() > k % depth));
+    syncwarp(); // all have waited, and read the turn
+    if (vote(waits)) fence_proxies();
+    if (self() == k % depth && s.dst) span = {s.dst, s.n};
+    if (self() == 0) load_tiles(ring, s, computed(s, scalar), k, i, r);
+    syncwarp();
   }
 }
 
@@ -146,7 +181,7 @@ template <int n> static DEVICE void add(u32 at, u32 other, bool pair, Scalar k, 
 static DEVICE void add_all(const Ring ring, Scalar k) {
   constexpr int deep = TYPE::unroll;
   constexpr u32 width = adders * warp;
-  u32 i = 0, r = 0, self = thread() - 2 * warp; // tiles, and those that are combined
+  u32 i = 0, r = 0, self = thread() - (storers + 1) * warp; // tiles, and those that are combined
 #pragma unroll 1
   for (u32 t = 0;; t++) {
     given[t % depth].await(t / depth);
@@ -183,101 +218,122 @@ static DEVICE void add_all(const Ring, Scalar) {}
 
 #endif
 
-// A Storer is the state of the thread that has tiles stored.
-struct Storer {
-  Comm c;
-  Ring ring;
-  Stop stop;
-  u32 i, read;   // tiles that are being stored, and whose places are free again
-  u32 r;         // those of them that were combined
-  u32 k, posted; // turns: the current one, and those that are done
-
-  // Free gives back all places but those of the last n tiles.
-  template <int n> DEVICE void free() {
+// Free gives back the places of tiles that have been read, up to tile end.
+static DEVICE void free(u32 &read, u32 end) {
 #pragma unroll 1
-    for (; read + n < i; read++) empty[read % tiles].arrive();
+  for (; (s32)(end - read) > 0; read++) empty[read % tiles].arrive();
+}
+
+// Store_tiles begins to store the tiles of turn k, when those of earlier turns have begun, and
+// returns how many tiles have been read by then.
+static DEVICE u32 store_tiles(const Ring &ring, const Slice &s, bool sum, u32 k) {
+  Count c = {0, 0};
+  if (k > 0) {
+    begun[(k - 1) % depth].await((k - 1) / depth);
+    c = counts[(k - 1) % depth];
   }
-
-  // Settle notifies the peers of turns before the current one: of all, when all has been
-  // stored, or of those that are far enough behind.
-  DEVICE void settle(bool all) {
-    if (all) {
-      stored<0>();
-      free<0>();
-    } else if (posted < k && i - ends[posted % depth] >= unfinished) {
-      stored<unfinished>();
-    }
+  u32 n = whole(s), tile = pair_of(s) ? ring.tile / 2 : ring.tile, read = c.all;
 #pragma unroll 1
-    while (posted < k && (all || i - ends[posted % depth] >= unfinished)) {
-      post_turn(c, turns[posted % depth], stop);
-      done[posted++ % depth].arrive();
-    }
+  for (u32 at = 0; at < n; at += tile) {
+    u32 among = sum ? c.summed : c.all - c.summed, bytes = n - at < tile ? n - at : tile;
+    Gate &gate = sum ? summed[among % tiles] : full[among % tiles];
+    gate.await(among / tiles);
+    if (s.dst) bulk_store(s.dst + at, ring.of(c.all), bytes);
+    if (s.send) bulk_store(s.send + at, ring.of(c.all), bytes);
+    commit();
+    c.all++, c.summed += sum;
+    sources_read<reading>();
+    free(read, c.all - reading);
   }
+  counts[k % depth] = c;
+  return read;
+}
 
-  // Turn waits for the current turn and has its tiles stored. What has been stored meanwhile
-  // is not kept from the peers while it waits: they may have to have it before the gate opens.
-  // It reports whether something is left for the warp, and then all before has been stored.
-  DEVICE bool turn(Scalar scalar) {
-    Gate *gate = &given[k % depth];
-    u32 phase = k / depth, at = 0, n = 0, tile = ring.tile;
-    bool known = false, sum = false, leaves = false;
-    Slice s = {};
+// Store_all has every turn stored that is this storer's. When something is left for the warp,
+// all earlier turns are done before, and no later one begins until the warp is done too.
+static DEVICE void store_all(const Ring ring, Scalar scalar, u32 k) {
+  bool first = self() == 0;
 #pragma unroll 1
-    for (;;) {
-      bool over = known && at >= n, here = !over && gate->passed(phase);
-      settle(over ? leaves : posted < k && !here);
-      if (over) break;
-      if (!here) gate->await(phase);
-      if (known) {
-        u32 bytes = n - at < tile ? n - at : tile;
-        if (s.dst) bulk_store(s.dst + at, ring.of(i), bytes);
-        if (s.send) bulk_store(s.send + at, ring.of(i), bytes);
-        commit();
-        i++, at += tile, r += sum;
-        sources_read<1>();
-        free<1>();
-      } else if (known = true, turns[k % depth].last) {
-        leaves = true;
-      } else {
-        s = turns[k % depth].slice, scalar.on = turns[k % depth].scaled;
-        n = whole(s), leaves = n != s.n || s.flag, sum = computed(s, scalar);
-        if (pair_of(s)) tile /= 2;
-      }
-      u32 among = sum ? r : i - r;
-      gate = sum ? &summed[among % tiles] : &full[among % tiles];
-      phase = among / tiles;
-    }
-    ends[k % depth] = i;
-    return leaves;
-  }
-};
-
-static DEVICE void store_all(const Comm &c, const Ring ring, Scalar k) {
-  Storer x = {c, ring, {}, 0, 0, 0, 0, 0};
-#pragma unroll 1
-  for (;; x.k++) {
-    bool leaves = thread() == 0 && x.turn(k);
-    if (!vote(leaves)) continue;
-    syncwarp(); // the turn is for all to read
-    if (turns[x.k % depth].last) break;
-    Slice s = turns[x.k % depth].slice;
-    k.on = turns[x.k % depth].scaled;
-    if (!sums && s.flag)
-      move(s, k, warp);
-    else
-      rest(s, k, 0, whole(s), warp);
+  for (;; k += storers) {
+    const Turn &t = turns[k % depth];
+    Headers &h = headers[k % depth];
+    if (first) given[k % depth].await(k / depth);
     syncwarp();
+    if (t.last) return;
+    Slice s = t.slice;
+    scalar.on = t.scaled;
+    bool leaves = whole(s) != s.n || s.flag;
+    syncwarp(); // all have read the turn
+    Header got = {};
+    if (first) {
+      if (h.came) got.load(h.came);
+      if (h.sent) stamp(h.sent, t.stamp, s.n); // long before the poster's fence, which waits for it
+      u32 read = store_tiles(ring, s, computed(s, scalar), k), all = counts[k % depth].all;
+      if (!leaves) begun[k % depth].arrive();
+      sources_read<0>();
+      free(read, all);
+      stored<0>();
+      if (leaves && k > 0) done[(k - 1) % depth].await((k - 1) / depth);
+    }
+    if (leaves) {
+      syncwarp();
+#ifdef TYPE
+      rest(s, scalar, 0, whole(s), warp);
+#else
+      if (s.flag)
+        move_note(s, warp);
+      else
+        rest(s, scalar, 0, whole(s), warp);
+#endif
+      syncwarp();
+      if (first) begun[k % depth].arrive();
+    }
+    if (first) {
+      h.wrong = h.came && !got.of(t.stamp, s.n);
+      landed[k % depth].arrive();
+    }
   }
 }
 
-// Movers are the storer's warp, which comes first, the loader's, and the adders.
-static DEVICE u32 movers() { return (2 + adders) * warp; }
+// Movers are the storers, which come first, the loader, and the adders.
+static DEVICE u32 movers() { return (storers + 1 + adders) * warp; }
 
-static DEVICE void move_all(const Comm &c, Scalar k, u32 tables) {
+static DEVICE void move_all(const Comm &, Scalar k, u32 tables) {
   Ring ring(tables);
-  if (thread() < warp) store_all(c, ring, k);
-  if (thread() == warp) load_all(ring, k);
-  if (thread() >= 2 * warp) add_all(ring, k);
+  u32 role = thread() / warp;
+  if (role < storers) store_all(ring, k, role);
+  if (role == storers) load_all(ring, k);
+  if (role > storers) add_all(ring, k);
 }
 
-static DEVICE void post_all(const Comm &) {}
+// Post_landed notifies the peers of a turn, unless there was a slot that belongs to another call.
+static DEVICE void post_landed(Comm &c, const Turn &t, bool wrong, Stop &stop) {
+  if (stop.kind) return;
+  c.stamp[0] = t.stamp[0];
+  c.stamp[1] = t.stamp[1];
+  if (wrong) return mismatched(c, t, stop);
+  if (t.send >= 0 && t.slice.flag) ports[t.send].count++; // the flags of the lines notify the peer
+  if (t.send >= 0 && !t.slice.flag) post(ports[t.send]);
+  if (t.recv >= 0) post(ports[t.recv]);
+}
+
+// Post_all notifies the peers of all turns, with a fence for those that have landed by then.
+static DEVICE void post_all(Comm c) {
+  if (thread() != movers() + warp) return;
+  Stop stop = {};
+#pragma unroll 1
+  for (u32 k = 0;;) {
+    given[k % depth].await(k / depth);
+    if (turns[k % depth].last) return;
+    landed[k % depth].await(k / depth);
+    u32 end = k + 1;
+#pragma unroll 1
+    while (end - k < depth && landed[end % depth].passed(end / depth)) end++;
+    fence();
+#pragma unroll 1
+    for (; k < end; k++) {
+      post_landed(c, turns[k % depth], headers[k % depth].wrong, stop);
+      done[k % depth].arrive();
+    }
+  }
+}

@@ -41,7 +41,7 @@ static DEVICE void move_note(const Slice &s, u32 width) {
   u32 lines = lines_of(s.n);
 #pragma unroll 1
   for (u32 from = 0; from < lines; from += width / 8) {
-    Cell t(from + thread() / 8, s.n);
+    Cell t(from + self() / 8, s.n);
     Pair v = {};
     if (s.send) {
       v = t.marked(t.load(s.src), s.flag);

@@ -130,7 +130,7 @@ template <int n> static DEVICE void some(const Slice &s, Scalar k, u64 at, u32 s
 // Rest moves all but middle bytes after the first head, by elements.
 static DEVICE void rest(const Slice &s, Scalar k, u64 head, u64 middle, u32 width) {
 #pragma unroll 1
-  for (u64 i = thread() * TYPE::size; i + middle < s.n; i += width * TYPE::size) {
+  for (u64 i = self() * TYPE::size; i + middle < s.n; i += width * TYPE::size) {
     u64 at = i < head ? i : i + middle;
     TYPE::Bits v = 0;
     if (s.recv) v = Element::load(s.recv + at);
@@ -201,7 +201,7 @@ template <int n, class V> static DEVICE void some(const Slice &s, u64 at, u32 st
 // Rest moves all but middle bytes after the first head, by bytes.
 static DEVICE void rest(const Slice &s, Scalar, u64 head, u64 middle, u32 width) {
 #pragma unroll 1
-  for (u64 i = thread(); i + middle < s.n; i += width) some<1, One>(s, i < head ? i : i + middle, 0);
+  for (u64 i = self(); i + middle < s.n; i += width) some<1, One>(s, i < head ? i : i + middle, 0);
 }
 
 static DEVICE void move(const Slice &s, Scalar k, u32 width) {
@@ -243,7 +243,7 @@ KERNEL(32, 1) void over(const OverArgs a) {
 
 #ifdef BULK
 #include "bulk.h"
-constexpr u32 most_threads = (3 + adders) * warp;
+constexpr u32 most_threads = (storers + 3 + adders) * warp;
 #else
 #include "movers.h"
 constexpr u32 most_threads = 576;

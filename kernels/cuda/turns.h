@@ -26,7 +26,7 @@ struct Turn {
 };
 
 #ifdef BULK
-constexpr u32 depth = 8;
+constexpr u32 depth = 16;
 extern SHARED __attribute__((aligned(128))) Port ports[];
 #else
 constexpr u32 depth = 4;
@@ -34,6 +34,13 @@ extern SHARED Port ports[];
 #endif
 
 static SHARED Turn turns[depth]; // turn k is written when all are done with turn k - depth
+
+// Self is a thread's number among those that move a slice together by loads and stores.
+#ifdef BULK
+static DEVICE u32 self() { return thread() % warp; }
+#else
+static DEVICE u32 self() { return thread(); }
+#endif
 
 // Room waits until turn k can be written, by one thread of the reader.
 static DEVICE Turn &room(u32 k);
@@ -62,6 +69,15 @@ static DEVICE bool hand(const Comm &c, u32 k, Turn next, Stop &stop) {
   return give(k);
 }
 
+// Mismatched reports a turn whose slot belongs to another call than c.
+static DEVICE void mismatched(const Comm &c, const Turn &t, Stop &stop) {
+  const Port &p = ports[t.recv];
+  stop = {mismatch, receiving, p.peer, t.slice.n, p.header()};
+  report(c, stop);
+}
+
+#ifndef BULK
+
 // Post_turn notifies the peers of a turn that is done, unless there was a slot that belongs
 // to another call.
 static DEVICE void post_turn(Comm &c, const Turn &t, Stop &stop) {
@@ -77,12 +93,9 @@ static DEVICE void post_turn(Comm &c, const Turn &t, Stop &stop) {
   if (t.recv >= 0) got.load(ports[t.recv].header()); // on its way while the fence waits
   if (t.send >= 0) stamp(ports[t.send].header(), c.stamp, t.slice.n);
   if (t.recv >= 0 || t.send >= 0) fence();
-  if (t.recv >= 0 && !got.of(c.stamp, t.slice.n)) {
-    const Port &p = ports[t.recv];
-    stop = {mismatch, receiving, p.peer, t.slice.n, p.header()};
-    report(c, stop);
-    return;
-  }
+  if (t.recv >= 0 && !got.of(c.stamp, t.slice.n)) return mismatched(c, t, stop);
   if (t.send >= 0) post(ports[t.send]);
   if (t.recv >= 0) post(ports[t.recv]);
 }
+
+#endif

@@ -55,9 +55,9 @@ func TestLint(t *testing.T) {
 					require.Equal(t, ptx.Dim{576, 1, 1}, f.MaxThreads)
 				}
 				if n.Source == "bulk" {
-					threads := 96
+					threads := 11 * 32
 					if n.Type != "" {
-						threads = 288
+						threads = 13 * 32
 					}
 					require.Equal(t, ptx.Dim{threads, 1, 1}, f.MaxThreads)
 				}

@@ -47,6 +47,8 @@ func geometryOf(h *hosts, cores, blocks int) geometry {
 		for _, q := range []*grid.Geometry{&b.device.Near, &b.device.Far, &b.pinned.Near, &b.pinned.Far} {
 			q.Lanes = min(q.Lanes, blocks)
 		}
+		deepen(&b.device.Near, grid.DefaultBoard(n).Near.Lanes)
+		deepen(&b.device.Far, grid.DefaultBoard(n).Far.Lanes)
 		g.boards[n] = b
 	}
 	closest, others := h.across()
@@ -58,6 +60,17 @@ func geometryOf(h *hosts, cores, blocks int) geometry {
 	g.near = bridgeShape(bridgeBytes, closest, min(lanes, blocks), 4)
 	g.far = bridgeShape(bridgeBytes, others, min(4, blocks), 1)
 	return g
+}
+
+// mostSlots is what a lane needs for the bandwidth of an eighth of a link.
+const mostSlots = 16
+
+// deepen gives the lanes the memory of those that are missing: where few blocks move as much as
+// many, a lane has more under way.
+func deepen(g *grid.Geometry, lanes int) {
+	for all := g.Slots * lanes; g.Slots < mostSlots && 2*g.Slots*g.Lanes <= all; {
+		g.Slots *= 2
+	}
 }
 
 // bridgeShape is the shape of the queues of bridges to a number of peers, both ways, that

@@ -37,6 +37,11 @@ func TestGeometry(t *testing.T) {
 		for _, q := range []int{few.boards[n].device.Near.Lanes, few.boards[n].device.Far.Lanes, few.boards[n].pinned.Near.Lanes, few.boards[n].pinned.Far.Lanes, few.near.Lanes, few.far.Lanes, few.blocks} {
 			require.LessOrEqual(t, q, 3)
 		}
+		for _, blocks := range []int{1, 8, 32, 40, 100} {
+			few := geometryOf(&one, 128, blocks).boards[n].device
+			require.LessOrEqual(t, few.Bytes(), g.boards[n].device.Bytes(), "%d ranks, %d blocks", n, blocks)
+			require.Equal(t, map[bool]int{true: 16, false: few.Near.Slots}[blocks <= 32], few.Near.Slots, "%d blocks", blocks)
+		}
 	}
 }
 
