@@ -50,6 +50,9 @@ type (
 	// Comm.Register.
 	Window = gpucomm.Window
 
+	// An Arrival is a number of signals to wait for; see Window.Wait.
+	Arrival = gpucomm.Arrival
+
 	// A Footprint is the GPU memory of a communicator, part of which it can do without for a time; see FootprintOf.
 	Footprint = gpucomm.Footprint
 )

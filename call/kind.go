@@ -22,11 +22,12 @@ const (
 	AllGatherv                    // OutCounts[rank] → ΣOutCounts
 	AlltoAllv                     // ΣInCounts → ΣOutCounts
 	Meeting                       // no Call: a method that all ranks call together, see Method
+	Signal                        // no Call: a signal to a rank, or the wait for one
 	Kinds                         // how many there are, the zero Kind included
 )
 
 var kindNames = [Kinds]string{"no operation", "Barrier", "AllReduce", "Reduce", "Broadcast", "AllGather", "ReduceScatter",
-	"AlltoAll", "Gather", "Scatter", "Send", "Recv", "AllGatherv", "AlltoAllv", "Meeting"}
+	"AlltoAll", "Gather", "Scatter", "Send", "Recv", "AllGatherv", "AlltoAllv", "Meeting", "Signal"}
 
 func (k Kind) String() string {
 	if k < Kinds {
@@ -46,7 +47,7 @@ func (k Kind) Rooted() bool { return k == Reduce || k == Broadcast || k == Gathe
 
 // Pairwise reports whether the operation is one end of a message between two ranks. All
 // others are collectives, which every rank of the communicator calls.
-func (k Kind) Pairwise() bool { return k == Send || k == Recv }
+func (k Kind) Pairwise() bool { return k == Send || k == Recv || k == Signal }
 
 // Variable reports whether each rank has a count of its own.
 func (k Kind) Variable() bool { return k == AllGatherv || k == AlltoAllv }

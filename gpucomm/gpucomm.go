@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
@@ -96,7 +97,8 @@ type Comm struct {
 	placements placements // of the last calls
 	copyStream copyStream
 	closed     bool
-	suspended  bool // see Footprint
+	suspended  bool      // see Footprint
+	signal     call.Call // the current Put, Signal or Wait
 	watch      watch
 }
 

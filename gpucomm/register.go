@@ -156,7 +156,7 @@ func (w *Window) meet(ctx context.Context, bad error) error {
 			return w.without(why)
 		}
 	}
-	if err := errors.Join(w.span.Settle(), g.copyStream.open(g.Device), g.engine.PrepareAside(w.region.Len())); err != nil {
+	if err := errors.Join(w.span.Settle(), g.copyStream.open(g.Device), g.engine.PrepareAside(w.region.Len()), g.engine.PrepareSignals()); err != nil {
 		return g.abandon(call.Register, err)
 	}
 	g.Log.Info("memory registered", "subsys", "REG", "window", w.number, "bytes", w.region.Len(), "device", g.Device.Number())

@@ -79,6 +79,7 @@ type Engine struct {
 	local    uintptr     // Local of kernels/cuda/comm.h, then counts
 	endTable uintptr     // of all ends: of each rank the receiving one, then the sending ones
 	signs    uintptr     // addresses of sign boards, in order of rank
+	signals  uintptr     // counts of signals, 0 where there are none
 	slab     uintptr     // room for programs
 	slabLeft int
 	slabs    *cuda.Growing // after the first one
@@ -204,7 +205,10 @@ func (e *Engine) open(o Options) error {
 	if e.signs, err = e.room(8 * e.ranks); err != nil {
 		return err
 	}
-	return e.write(e.signs, bytesOf(signs))
+	if err := e.write(e.signs, bytesOf(signs)); err != nil {
+		return err
+	}
+	return e.openSignals()
 }
 
 // Control is the control block of this rank.

@@ -71,6 +71,7 @@ type frame struct {
 	direct   directArgs
 	many     manyArgs
 	window   windowArgs
+	signal   signalArgs
 	finish   device.Args
 	srcs     [1]mem.Region
 }

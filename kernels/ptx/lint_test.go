@@ -24,6 +24,8 @@ func entries(n Name) map[string]int {
 		return map[string]int{n.Run(): 3992}
 	case Name{n.Type, n.Op, n.SM, "window", 0}:
 		return map[string]int{n.Run(): 392}
+	case Signal:
+		return map[string]int{n.Run(): 136}
 	}
 	return map[string]int{n.Combine(): 120, n.Plain(): 120}
 }

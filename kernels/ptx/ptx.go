@@ -51,6 +51,9 @@ var Direct = Name{SM: 70, Source: "direct"}
 // Window is the module of window.cu that only copies.
 var Window = Name{SM: 70, Source: "window"}
 
+// Signal is the module of signal.cu.
+var Signal = Name{SM: 70, Source: "signal"}
+
 // String is "bfloat16_sum_sm_80" or "run_bfloat16_sum_sm_80", the file's name
 // without its ending.
 func (n Name) String() string {
@@ -71,7 +74,7 @@ func (n Name) File() string {
 	return n.Source + ".cu"
 }
 
-// Run is the name of the kernel of a module of run.cu, bulk.cu, direct.cu, many.cu or window.cu.
+// Run is the name of the kernel of a module of run.cu, bulk.cu, direct.cu, many.cu, window.cu or signal.cu.
 func (n Name) Run() string {
 	if n.Type == "" {
 		return n.Source + "_copy"
@@ -133,7 +136,7 @@ func All() []Name {
 		}
 		all = append(all, forRanks("direct", "", "", ranks)...)
 	}
-	all = append(all, Copy, Bulk, Direct, Window)
+	all = append(all, Copy, Bulk, Direct, Window, Signal)
 	once := map[Name]bool{}
 	return slices.DeleteFunc(all, func(n Name) bool {
 		again := once[n]

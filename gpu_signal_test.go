@@ -1,0 +1,140 @@
+package ringo
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// A ringOfSignals is ranks that put data into the next one's window, eager and by graphs.
+type ringOfSignals struct {
+	comms   []*Comm
+	streams []cuda.Stream
+	mine    []mem.Region // what a rank puts
+	whole   []mem.Region // its part of the window
+	windows []*Window
+}
+
+const signalBytes = 1000
+
+func newRingOfSignals(t *testing.T, n int, cfg Config) *ringOfSignals {
+	list := devices(t, n)
+	x := &ringOfSignals{comms: onDevices(t, list, cfg), windows: make([]*Window, n)}
+	for _, d := range list {
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, d.DestroyStream(s)) })
+		x.streams = append(x.streams, s)
+		x.mine = append(x.mine, alloc(t, d, make([]byte, signalBytes)))
+		x.whole = append(x.whole, alloc(t, d, make([]byte, 4096)))
+	}
+	noErrors(t, each(x.comms, func(c *Comm) (err error) {
+		x.windows[c.Rank()], err = c.Register(x.whole[c.Rank()])
+		return err
+	}))
+	for _, w := range x.windows {
+		require.Empty(t, w.Reason())
+	}
+	return x
+}
+
+// round has a rank put to the next one, wait for the one before, and tell it that its memory is free again.
+func (x *ringOfSignals) round(t *testing.T, r int) {
+	n, s := len(x.comms), x.streams[r]
+	next, before := (r+1)%n, (r+n-1)%n
+	require.NoError(t, x.windows[r].Put(x.mine[r], next, 17, s))
+	require.NoError(t, x.windows[r].Wait([]Arrival{{Peer: before, Count: 1}}, s))
+	require.NoError(t, x.comms[r].Device().Driver().MemcpyAsync(x.mine[r].Ptr(), x.whole[r].Ptr()+17, signalBytes, s)) // goes on from here
+	require.NoError(t, x.windows[r].Signal(before, s))
+	require.NoError(t, x.windows[r].Wait([]Arrival{{Peer: next, Count: 1}}, s))
+}
+
+// TestDeviceSignals has data go round, in launches and replays of one graph a rank.
+func TestDeviceSignals(t *testing.T) {
+	const n = 3
+	x := newRingOfSignals(t, n, Config{})
+	graphs := make([]cuda.GraphExec, n)
+	for r, c := range x.comms {
+		d := c.Device()
+		data := make([]byte, signalBytes)
+		for i := range data {
+			data[i] = byte(10*r + i)
+		}
+		require.NoError(t, d.Write(x.mine[r], data))
+		require.NoError(t, d.With(func() error {
+			require.NoError(t, d.Driver().StreamBeginCapture(x.streams[r], cuda.CaptureRelaxed))
+			x.round(t, r)
+			g, err := d.Driver().StreamEndCapture(x.streams[r])
+			require.NoError(t, err)
+			graphs[r], err = d.Driver().GraphInstantiate(g, 0)
+			require.NoError(t, err)
+			return d.Driver().GraphDestroy(g)
+		}))
+	}
+	rounds := 0
+	for _, eager := range []bool{true, false, false, true, false} {
+		rounds++
+		for r, c := range x.comms { // one thread for all: nothing waits
+			require.NoError(t, c.Device().With(func() error {
+				if !eager {
+					return c.Device().Driver().GraphLaunch(graphs[r], x.streams[r])
+				}
+				x.round(t, r)
+				return nil
+			}))
+		}
+	}
+	for r, c := range x.comms {
+		require.NoError(t, c.Synchronize(x.streams[r]))
+		got := make([]byte, signalBytes)
+		require.NoError(t, c.Device().Read(got, x.mine[r]))
+		for i, b := range got {
+			require.Equal(t, byte(10*((r+n*rounds-rounds)%n)+i), b, "rank %d, byte %d", r, i)
+		}
+		require.NoError(t, c.Device().With(func() error { return c.Device().Driver().GraphExecDestroy(graphs[r]) }))
+	}
+	self, s := x.windows[1], x.streams[1] // several signals, the rank's own too
+	for range 2 {
+		require.NoError(t, self.Signal(1, s))
+		require.NoError(t, x.windows[0].Signal(1, x.streams[0]))
+	}
+	require.NoError(t, self.Wait([]Arrival{{Peer: 1, Count: 1}, {Peer: 0, Count: 2}, {Peer: 1, Count: 1}}, s))
+	require.NoError(t, x.comms[1].Synchronize(s))
+	for _, wrong := range []error{
+		self.Put(x.mine[1], 3, 0, s), self.Put(x.mine[1], 0, 4000, s), self.Put(x.mine[0], 0, 0, s), self.Put(mem.Of(make([]byte, 4)), 0, 0, s),
+		self.Wait([]Arrival{{Peer: 0, Count: -1}}, s), self.Wait([]Arrival{{Peer: -1, Count: 1}}, s), self.Signal(-1, s),
+	} {
+		require.ErrorIs(t, wrong, ErrInvalid)
+	}
+	noErrors(t, each(x.comms, func(c *Comm) error { return x.windows[c.Rank()].Close() }))
+	require.ErrorIs(t, self.Signal(0, s), ErrClosed)
+}
+
+// TestDeviceSignalNeverComes: a wait ends with the communicator, and with its time, and says for whom it waited.
+func TestDeviceSignalNeverComes(t *testing.T) {
+	x := newRingOfSignals(t, 2, Config{})
+	require.NoError(t, x.windows[0].Wait([]Arrival{{Peer: 1, Count: 1}}, x.streams[0]))
+	x.comms[1].Abort(nil)
+	require.ErrorContains(t, x.comms[0].Synchronize(x.streams[0]), "rank 1")
+
+	x = newRingOfSignals(t, 2, Config{Timeout: 300 * time.Millisecond})
+	require.NoError(t, x.windows[0].Wait([]Arrival{{Peer: 1, Count: 1}}, x.streams[0]))
+	err := x.comms[0].Synchronize(x.streams[0])
+	require.ErrorIs(t, err, ErrTimeout)
+	require.ErrorContains(t, err, "Signal: rank 0")
+	require.ErrorContains(t, err, "rank 1")
+}
+
+// TestSignalsNeedWindows: without reach there are none, and the error says why.
+func TestSignalsNeedWindows(t *testing.T) {
+	list := devices(t, 1)
+	comms := onDevices(t, list, Config{})
+	w, err := comms[0].Register(alloc(t, list[0], make([]byte, 64)))
+	require.NoError(t, err)
+	require.ErrorIs(t, w.Signal(0, 0), ErrUnsupported)
+	require.NoError(t, w.Close())
+}

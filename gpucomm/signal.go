@@ -1,0 +1,118 @@
+package gpucomm
+
+import (
+	"fmt"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// An Arrival is a number of signals from a rank.
+type Arrival struct{ Peer, Count int }
+
+// Put copies local memory of the rank's GPU into a rank's part of the window, at an offset in bytes, and
+// then sends that rank a signal: when it has waited for the signal the data is there. The rank takes no part
+// otherwise. Put only queues both on a stream, where the memory is the caller's again when they are done. They
+// take their place among the communicator's operations, so a Wait that was queued before holds up a Put on
+// another stream too. Put may be captured: each replay of the graph puts and signals.
+func (w *Window) Put(local mem.Region, peer, offset int, s gpu.Stream) error {
+	return w.aside(s, local, peer, func() error {
+		if offset < 0 || local.Len() > w.region.Len()-offset {
+			return fmt.Errorf("%w: %d bytes at %d of window #%d of %d bytes", call.ErrInvalid, local.Len(), offset, w.number, w.region.Len())
+		}
+		d := w.comm.Device.Driver()
+		return w.comm.after(s, func() error {
+			return w.comm.copyStream.instead(d, s, func(s gpu.Stream) error {
+				if n := local.Len(); n > 0 {
+					if err := d.MemcpyAsync(uintptr(w.memory.At[peer])+uintptr(offset), local.Ptr(), n, s); err != nil {
+						return err
+					}
+				}
+				return w.comm.signals(s, peer, nil)
+			})
+		})
+	})
+}
+
+// Signal sends a rank a signal, after those of this rank's Puts and Signals that were queued before.
+func (w *Window) Signal(peer int, s gpu.Stream) error {
+	return w.aside(s, mem.Region{}, peer, func() error {
+		return w.comm.after(s, func() error { return w.comm.signals(s, peer, nil) })
+	})
+}
+
+// Wait has a stream wait for signals, of whichever windows of the communicator. Each is waited for once, in
+// the order in which they come from a rank. The list may be used again when Wait has returned.
+func (w *Window) Wait(list []Arrival, s gpu.Stream) error {
+	return w.aside(s, mem.Region{}, w.comm.Life.Rank, func() error {
+		for _, a := range list {
+			if a.Peer < 0 || a.Peer >= w.comm.Life.Size || a.Count < 0 || a.Count > 1<<24 {
+				return fmt.Errorf("%w: wait for %d signals of rank %d", call.ErrInvalid, a.Count, a.Peer)
+			}
+		}
+		return w.comm.after(s, func() error { return w.comm.signals(s, -1, list) })
+	})
+}
+
+// signals queues a signal to a rank, none to -1, and the wait for others.
+func (g *Comm) signals(s gpu.Stream, peer int, list []Arrival) error {
+	var send, wait grid.Signals
+	if peer >= 0 {
+		send[peer] = 1
+	}
+	for _, a := range list {
+		wait[a.Peer] += uint32(a.Count)
+	}
+	return g.engine.RunSignals(call.StampOf(&g.signal, call.Auto), &send, &wait, s)
+}
+
+// aside carries out f, which queues on a stream what is no call of all ranks and has no number.
+func (w *Window) aside(s gpu.Stream, local mem.Region, peer int, f func() error) error {
+	g, c := w.comm, &w.comm.signal
+	g.Drain()
+	g.Life.Turn.Lock()
+	defer g.Life.Turn.Unlock()
+	*c = call.Call{Kind: call.Signal, Stream: s}
+	if err := w.takes(local, peer); err != nil {
+		return g.Life.Place(c, 0, err, g)
+	}
+	return g.with(c, func() error {
+		err := g.admitMemory("local memory", local, 1)
+		if err == nil {
+			err = g.admitStream(s)
+		}
+		if err != nil {
+			return err
+		}
+		if err := g.Life.Begin(c, g); err != nil {
+			return g.refusal(c, err)
+		}
+		err = f()
+		g.uses(&placement{in: spot{window: w}}, true)
+		return err
+	})
+}
+
+// takes says why a window takes no signals, or none of local memory or for a peer.
+func (w *Window) takes(local mem.Region, peer int) error {
+	g := w.comm
+	switch {
+	case g.suspended:
+		return errSuspended
+	case w.closed || g.closed:
+		return fmt.Errorf("%w: window #%d", call.ErrClosed, w.number)
+	case w.span == nil:
+		return fmt.Errorf("%w: signals: window #%d has no effect: %s", call.ErrUnsupported, w.number, w.reason)
+	case peer < 0 || peer >= g.Life.Size:
+		return fmt.Errorf("%w: peer %d of %d ranks", call.ErrInvalid, peer, g.Life.Size)
+	case local.Len() == 0:
+		return nil
+	case local.IsHost():
+		return fmt.Errorf("%w: host memory: put memory of the rank's GPU", call.ErrInvalid)
+	case local.Dev() != g.Device.Number():
+		return fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid, local.Dev(), g.Device.Number())
+	}
+	return nil
+}
