@@ -130,104 +130,6 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// Each call that fails is an error that says what, where and with whom.
-func TestFailures(t *testing.T) {
-	limits := transport.Limits{SlotBytes: 300, Slots: 4}
-	for _, c := range []struct {
-		call  string
-		later bool // than Listen, which makes a trial
-		after int
-		want  string // in the error, besides the file, the version and the remedy
-	}{
-		{"init", false, 0, "init: system error (2)"},
-		{"devices", false, 0, "devices: system error (2)"},
-		{"getProperties", false, 1, "getProperties: device 1 : system error (2)"},
-		{"init", false, 1, "init: system error (2)"}, // of a communicator
-		{"listen", false, 0, "listen: device 0 test0: rank 0: system error (2)"},
-		{"accept", false, 0, "accept: device 0 test0: rank 0: system error (2)"},
-		{"connect", false, 0, "connect: device 0 test0: rank 0: system error (2)"},
-		{"regMr", false, 0, "regMr: device 0 test0: rank 0: system error (2)"},
-		{"irecv", false, 0, "irecv: device 0 test0: rank 0: system error (2)"},
-		{"isend", false, 0, "isend: device 0 test0: rank 0: system error (2)"},
-		{"test", false, 0, "test: device 0 test0: rank 0: system error (2)"},
-		{"init", true, 0, "init: system error (2)"},
-		{"listen", true, 0, "listen: device 0 test0: rank 0: system error (2)"},
-		{"accept", true, 0, "accept: device 0 test0: rank 0: system error (2)"},
-		{"connect", true, 0, "connect: device 0 test0: rank 1: system error (2)"},
-		{"regMr", true, 0, "regMr: device 0 test0: rank"},
-		{"irecv", true, 0, "irecv: device 0 test0: rank 0: system error (2)"},
-		{"isend", true, 3, "isend: device 0 test0: rank 1: system error (2)"},
-		{"irecv", true, 9, "irecv: device 0 test0: rank 0: system error (2)"},
-		{"test", true, 20, "test: device 0 test0: rank"},
-	} {
-		t.Run(fmt.Sprintf("%s after %d, later %v", c.call, c.after, c.later), func(t *testing.T) {
-			t.Parallel()
-			f := newFake(t, version(11))
-			fail := func() { f.set(t, c.call, c.after, 0) }
-			if !c.later {
-				fail()
-			}
-			err := func() error {
-				l, err := Load(f.file, nil)
-				if err != nil {
-					return err
-				}
-				listen := func() error {
-					tr := New(transport.Config{Limits: limits}, l, Options{})
-					defer tr.Close()
-					_, err := tr.Listen()
-					return err
-				}
-				if err := listen(); err != nil {
-					return err
-				}
-				require.True(t, c.later, "nothing has failed")
-				fail()
-				if c.call == "init" {
-					return listen()
-				}
-				send, recv, err := pair(t, l, limits)
-				if err != nil {
-					return err
-				}
-				err = exchange(send, recv, 100)
-				send.Close()
-				recv.Close()
-				return err
-			}()
-			require.ErrorContains(t, err, c.want)
-			require.ErrorContains(t, err, "network plugin libnccl-net-test.so (v11): ")
-			require.ErrorContains(t, err, "NCCL_NET_PLUGIN=none")
-			require.ErrorContains(t, err, `it said "NET/Test : `+c.call+` of 11 passed 99% 0.5 on purpose"`)
-			if known, own := errors.AsType[*Error](err); own && known.Call == c.call {
-				require.Equal(t, Result(2), known.Result)
-			} else { // the peer's, by the control stream
-				require.Regexp(t, "refused:|the peer has given up:", err.Error())
-			}
-			require.Zero(t, f.call(t, "faults"))
-		})
-	}
-}
-
-// Closing goes on when the plugin fails to, and says so.
-func TestFailuresOfClose(t *testing.T) {
-	for _, call := range []string{"deregMr", "closeSend", "closeRecv", "closeListen", "finalize"} {
-		f := newFake(t, version(11))
-		l := f.load(t)
-		ranks, infos, addrs := two(t, l, transport.Limits{SlotBytes: 300, Slots: 4})
-		f.set(t, call, 0, 0)
-		send, err := ranks[0].Dial(infos[1], addrs[1])
-		require.NoError(t, err)
-		recv, err := ranks[1].Accept(infos[0])
-		require.NoError(t, err)
-		require.NoError(t, exchange(send, recv, 10))
-		require.NoError(t, send.Close())
-		require.NoError(t, recv.Close())
-		err = errors.Join(ranks[0].Close(), ranks[1].Close())
-		require.Equal(t, call == "finalize", err != nil, "%s: %v", call, err)
-	}
-}
-
 // What cannot be a network is said when it is loaded or listened on.
 func TestUnusable(t *testing.T) {
 	_, err := Load("libnccl-net-that-is-not-there.so", nil)
@@ -288,21 +190,6 @@ func TestDevices(t *testing.T) {
 	require.Eventually(t, func() bool { return l.Devices[0].conns.Load() == 0 }, 5*time.Second, time.Millisecond)
 	_, err = ranks[0].Dial(infos[1], addrs[1])
 	require.NoError(t, err)
-}
-
-// A plugin that blocks where it may not is given up.
-func TestBlocked(t *testing.T) {
-	f := newFake(t, version(11))
-	l := f.load(t)
-	ranks, infos, addrs := two(t, l, transport.Limits{SlotBytes: 300, Slots: 4})
-	f.set(t, "connect", 0, 0)
-	f.call(t, "block", 600)
-	abort := errors.New("it was enough")
-	time.AfterFunc(20*time.Millisecond, func() { ranks[0].cfg.Guard.Abort(abort) })
-	_, err := ranks[0].Dial(infos[1], addrs[1])
-	require.ErrorIs(t, err, abort)
-	require.ErrorContains(t, err, "the plugin has not returned from its function")
-	f.call(t, "block", 0)
 }
 
 // A plugin that another rank has not is found out before it is dialled.
