@@ -30,6 +30,7 @@ type module struct {
 	run    cuda.Function
 	// of the module that only copies
 	messages, notes, over cuda.Function
+	loose                 cuda.Function // of windows
 }
 
 // shared gives the module of a key, which may not be loaded yet.
@@ -180,6 +181,9 @@ func (e *Engine) loadVariant(m *module, name ptx.Name) error {
 		return err
 	}
 	kernels := map[string]*cuda.Function{name.Run(): &m.run}
+	if name.Source == ptx.Window.Source {
+		kernels[name.Loose()] = &m.loose
+	}
 	switch name {
 	case ptx.Copy:
 		kernels[ptx.Messages], kernels[ptx.Notes], kernels[ptx.Over] = &m.messages, &m.notes, &m.over

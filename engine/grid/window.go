@@ -78,7 +78,11 @@ func (e *Engine) launchWindow(j *Job, r *kernels.Reducer, a *windowArgs, x windo
 	threads, blocks := min(x.threads, e.threads), j.most(min(x.blocks, e.mail.blocks))
 	a.cut(x.tile, blocks)
 	e.frame.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(blocks)}, Block: cuda.Dim3{X: uint32(threads)}, Stream: j.Stream}
-	return e.driver.LaunchKernel(m.run, &e.frame.launch, cuda.ArgsOf(a))
+	kernel := m.run
+	if a.loose(r != nil, e.ranks) {
+		kernel = m.loose
+	}
+	return e.driver.LaunchKernel(kernel, &e.frame.launch, cuda.ArgsOf(a))
 }
 
 // checkWindow looks at the memory, as checkDirect does, and checks that it lies where

@@ -64,6 +64,22 @@ func (a *windowArgs) target(to uint64) {
 	a.targets++
 }
 
+// loose reports whether sources of a move begin elsewhere than its targets, by 16 bytes. A
+// reduction has the sources of all ranks.
+func (a *windowArgs) loose(reduces bool, ranks int) bool {
+	apart := uint64(0)
+	for k := range a.moves {
+		if !reduces {
+			apart |= a.from[k] ^ a.to[k]
+			continue
+		}
+		for _, from := range a.from[:ranks] {
+			apart |= from ^ a.to[k]
+		}
+	}
+	return apart%16 != 0
+}
+
 // share is the part of bytes that the i-th of n ranks combines or passes on.
 func share(bytes, i, n int) (at, length uint64) {
 	part := roundUp((bytes+n-1)/n, 128)

@@ -52,6 +52,9 @@ template <class Unit, class Word> struct Loosely : Unit {
   }
 };
 
+template <class Unit> constexpr bool loose = false;
+template <class Unit, class Word> constexpr bool loose<Loosely<Unit, Word>> = true;
+
 // Early reports whether the vectors of a source at p, the first at byte head, would begin before it.
 DEVICE bool early(u64 p, u32 head) { return p && ((p + head) & 15) > head; }
 

@@ -20,15 +20,18 @@ template <int deep, class V, class R> static DEVICE void unlike(const Slice &s, 
 #pragma unroll 1
   for (u32 pass = 0; pass <= apart; pass++) {
     Slice t = s;
+    u32 mine = self();
+    // A barrier to the compiler: what is worked out here takes no registers of other paths.
+    asm volatile("" : "+l"(t.recv), "+l"(t.src), "+l"(t.dst), "+l"(t.send), "+l"(t.n), "+r"(mine));
     if (apart && pass) meet(between_passes, width);
     if (apart) (pass ? t.send : t.dst) = 0;
     u32 head = -(u32)(t.send ? t.send : t.dst) & 15;
     if (early(t.recv, head) || early(t.src, head)) head += 16;
     u64 count = loose_vectors(t.n, head), i = 0;
 #pragma unroll 1
-    for (; deep > 1 && i + deep * width <= count; i += deep * width) vectors(Times<deep>{}, t, head + 16 * (i + thread()), 16 * width);
+    for (; deep > 1 && i + deep * width <= count; i += deep * width) vectors(Times<deep>{}, t, head + 16 * (i + mine), 16 * width);
 #pragma unroll 1
-    for (i += thread(); i < count; i += width) vectors(Times<1>{}, t, head + 16 * i, 0);
+    for (i += mine; i < count; i += width) vectors(Times<1>{}, t, head + 16 * i, 0);
     rest(t, head, 16 * count);
   }
 }

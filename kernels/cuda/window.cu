@@ -65,24 +65,26 @@ static DEVICE bool hear(const WindowArgs &a, u64 flag, Stop &stop) {
 
 #include "units.h"
 
-constexpr u32 batch = 4;  // ranks whose memory is loaded at once
+template <class Unit> constexpr u32 batch = 4; // ranks whose memory is loaded at once
+template <class U, class W> constexpr u32 batch<Loosely<U, W>> = 2; // of two vectors each
 constexpr int unroll = 1; // vectors of each: more are no faster
 constexpr int loose_unroll = 1;
 
 // Some combines n units that are step bytes apart, in order of rank.
 template <class Unit, int n> static DEVICE void some(const WindowArgs &a, Wide factor, u32, u64 at, u32 step) {
-  Unit now[batch][n];
+  constexpr u32 some = batch<Unit>;
+  Unit now[some][n];
   Wide v[n][Unit::elements], w[Unit::elements];
 #pragma unroll 1
-  for (u32 p = 0; p < a.comm.ranks; p += batch) {
+  for (u32 p = 0; p < a.comm.ranks; p += some) {
 #pragma unroll
-    for (u32 s = 0; s < batch; s++) {
+    for (u32 s = 0; s < some; s++) {
       if (p + s >= a.comm.ranks) break;
 #pragma unroll
       for (int i = 0; i < n; i++) now[s][i].load(a.from[p + s] + at + i * step);
     }
 #pragma unroll
-    for (u32 s = 0; s < batch; s++) {
+    for (u32 s = 0; s < some; s++) {
       if (p + s >= a.comm.ranks) break;
 #pragma unroll
       for (int i = 0; i < n; i++) {
@@ -148,6 +150,15 @@ template <class Unit, int n> static DEVICE void some(const WindowArgs &a, Wide, 
 
 #endif
 
+// The sources of a move are those from first_source to past_sources.
+#ifdef TYPE
+static DEVICE u32 first_source(u32) { return 0; }
+static DEVICE u32 past_sources(const WindowArgs &a, u32) { return a.comm.ranks; }
+#else
+static DEVICE u32 first_source(u32 k) { return k; }
+static DEVICE u32 past_sources(const WindowArgs &, u32 k) { return k + 1; }
+#endif
+
 // Units moves count units from byte at on, by all threads of the block.
 template <class Unit, int n> static DEVICE void units(const WindowArgs &a, Wide factor, u32 k, u64 at, u32 count) {
   u32 round = threads() * n, i = thread();
@@ -159,38 +170,42 @@ template <class Unit, int n> static DEVICE void units(const WindowArgs &a, Wide 
   for (; i < count; i += threads()) some<Unit, 1>(a, factor, k, at + Unit::bytes * i, 0);
 }
 
-// Move moves n bytes of move k, from byte at on: 16 bytes at a time where all targets have
-// the same remainder by 16.
-static DEVICE void move(const WindowArgs &a, Wide factor, u32 k, u64 at, u32 n) {
-  u32 alike = 0, apart = 0, first = a.to[k], head = 0, middle = 0; // bytes
+// Vectors moves what it can of n bytes of move k, from byte at on, 16 bytes at a time, which
+// are stored at multiples of 16. It returns how much that is, and in head how much comes before.
+template <class Unit> static DEVICE u32 vectors(const WindowArgs &a, Wide factor, u32 k, u64 at, u32 n, u32 &head) {
+  u32 apart = 0, middle;
+  head = -(u32)(a.to[k] + at) & 15;
 #pragma unroll 1
-  for (u32 q = k; q < k + a.targets; q++) alike |= (u32)a.to[q] ^ first;
-#ifdef TYPE
-  u32 source = 0, sources = a.comm.ranks;
-#else
-  u32 source = k, sources = k + 1;
-#endif
+  for (u32 q = k; q < k + a.targets; q++) apart |= (u32)(a.to[q] ^ a.to[k]) & 15;
+  bool before = false;
 #pragma unroll 1
-  for (u32 p = source; p < sources; p++) apart |= (u32)a.from[p] ^ first;
-  apart |= alike;
-  first += at;
-  if (apart % 16 == 0) {
-    head = -first & 15;
-    if (head > n) head = n;
-    middle = (n - head) & ~15;
-    units<Many, unroll>(a, factor, k, at + head, middle / 16);
-  } else if (alike % 16 == 0 && !a.swap) {
-    bool before = false;
-    head = -first & 15;
-#pragma unroll 1
-    for (u32 p = source; p < sources; p++) before |= early(a.from[p] + at, head);
+  for (u32 p = first_source(k); p < past_sources(a, k); p++) {
+    if (loose<Unit>)
+      before |= early(a.from[p] + at, head);
+    else
+      apart |= (u32)(a.from[p] ^ a.to[k]) & 15;
+  }
+  if (apart || (loose<Unit> && a.swap)) return 0;
+  if (loose<Unit>) {
     if (before) head += 16;
     middle = 16 * loose_vectors(n, head);
-    units<Loosely<Many, Word>, loose_unroll>(a, factor, k, at + head, middle / 16);
+  } else {
+    if (head > n) head = n;
+    middle = (n - head) & ~15;
   }
+  units<Unit, loose<Unit> ? loose_unroll : unroll>(a, factor, k, at + head, middle / 16);
+  return middle;
+}
+
+// Move moves n bytes of move k, from byte at on.
+template <class Unit> static DEVICE void move(const WindowArgs &a, Wide factor, u32 k, u64 at, u32 n) {
+  u32 head, middle = vectors<Unit>(a, factor, k, at, n, head);
 #ifndef TYPE
-  else if ((apart | first) % 4 == 0) {
-    middle = n & ~3;
+  u32 odd = a.from[k] | at;
+#pragma unroll 1
+  for (u32 q = k; q < k + a.targets; q++) odd |= a.to[q];
+  if (middle == 0 && odd % 4 == 0) {
+    middle = n & ~3, head = 0;
     units<Four, unroll>(a, factor, k, at, middle / 4);
   }
 #endif
@@ -202,17 +217,18 @@ static DEVICE void move(const WindowArgs &a, Wide factor, u32 k, u64 at, u32 n) 
 // Move_all divides moves into tiles, which the blocks take in turns, so that all
 // blocks are at the same move. A rank's first move is to the rank after it, so that
 // no link gets more than others.
-static DEVICE void move_all(const WindowArgs &a) {
+template <class Unit> static DEVICE void move_all(const WindowArgs &a) {
   Wide factor = scalar(a);
 #pragma unroll 1
   for (u64 i = block(); i < (u64)a.moves * a.tiles; i += blocks()) {
     u32 k = a.moves == 1 ? 0 : i / a.tiles;
     u64 at = (i - (u64)k * a.tiles) * a.tile, bytes = a.bytes[k];
-    if (at < bytes) move(a, factor, k, at, bytes - at < a.tile ? bytes - at : a.tile);
+    if (at < bytes) move<Unit>(a, factor, k, at, bytes - at < a.tile ? bytes - at : a.tile);
   }
 }
 
-KERNEL(512, 2) void ENTRY(window)(const WindowArgs a) {
+// Window is a kernel that moves by vectors of Unit.
+template <class Unit> static DEVICE void window(const WindowArgs &a) {
   Stop stop = {};
   State state = look(a.comm);
   u64 epoch = Access<8>::load(a.epochs + 8 * block()), hash = hash_of(a.hash, first_number(a.comm, state));
@@ -220,7 +236,7 @@ KERNEL(512, 2) void ENTRY(window)(const WindowArgs a) {
   if (!goes && a.part & 1) begin(a.comm, state);
 #pragma unroll 1
   for (u32 gate = 0; goes; gate++) {
-    if (gate == a.before) move_all(a);
+    if (gate == a.before) move_all<Unit>(a);
     if (gate == a.pass) break;
     barrier(); // all threads are done with the work before the gate
     u64 flag = flag_of(hash, ++epoch);
@@ -234,3 +250,9 @@ KERNEL(512, 2) void ENTRY(window)(const WindowArgs a) {
   Access<8>::store(a.epochs + 8 * block(), epoch);
   if (last(a.comm)) end(a.comm, look(a.comm), a.part & 2);
 }
+
+KERNEL(512, 2) void ENTRY(window)(const WindowArgs a) { window<Many>(a); }
+
+// Loose is for moves whose sources do not begin as their targets do. It is a kernel of its own
+// because it takes more registers.
+KERNEL(512, 2) void ENTRY(loose)(const WindowArgs a) { window<Loosely<Many, Word>>(a); }

@@ -23,7 +23,7 @@ func entries(n Name) map[string]int {
 	case Name{n.Type, n.Op, n.SM, "many", 0}:
 		return map[string]int{n.Run(): 3992}
 	case Name{n.Type, n.Op, n.SM, "window", 0}:
-		return map[string]int{n.Run(): 392}
+		return map[string]int{n.Run(): 392, n.Loose(): 392}
 	case Signal:
 		return map[string]int{n.Run(): 136}
 	}

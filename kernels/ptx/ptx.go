@@ -82,6 +82,12 @@ func (n Name) Run() string {
 	return n.Source + "_" + n.Type + "_" + n.Op
 }
 
+// Loose is the name of the kernel of a module of window.cu for buffers that lie unlike.
+func (n Name) Loose() string {
+	n.Source = "loose"
+	return n.Run()
+}
+
 // The other kernels of the module Copy.
 const (
 	Over     = "over"     // tells the device that all kernels are to end
