@@ -64,7 +64,8 @@ func Retry(ctx context.Context, try func() error) error {
 	since := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := try()
-		if err == nil || final(err, time.Since(since)) {
+		// What failed after the end of ctx may have failed because of it.
+		if err == nil || ctx.Err() == nil && final(err, time.Since(since)) {
 			return err
 		}
 		select {
