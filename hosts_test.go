@@ -1,6 +1,8 @@
 package ringo
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/internal/race"
@@ -146,4 +149,52 @@ func TestDeviceHostsInPhases(t *testing.T) {
 			noErrors(t, each(comms, func(c *Comm) error { return checkCalls(c, calls) }))
 		})
 	}
+}
+
+// A graph replays the phases of a call, beside eager calls.
+func TestDeviceHostsGraph(t *testing.T) {
+	const hosts, n, count = "abab", 4, 1000
+	list := devices(t, n, gputest.NVLink(), gputest.Emu(cudaemu.Config{Devices: n}))
+	comms := onHosts(t, list, hostsOf(hosts, Config{Algo: "hier", Interface: "lo", Timeout: 60 * time.Second}))
+	ones := make([]float32, count)
+	for i := range ones {
+		ones[i] = 1
+	}
+	noErrors(t, each(comms, func(c *Comm) error {
+		c.gpu.Chooser().PhasesFrom = 1
+		d := c.Device()
+		x := alloc(t, d, floats(ones))
+		s, err := d.NewStream()
+		if err != nil {
+			return err
+		}
+		call := &Call{Kind: KindAllReduce, In: x, Out: x, Count: count, Type: Float32, Stream: s}
+		var graph cuda.GraphExec
+		err = d.With(func() error {
+			driver := d.Driver()
+			err := driver.StreamBeginCapture(s, cuda.CaptureRelaxed)
+			err = errors.Join(err, c.Do(call))
+			g, failed := driver.StreamEndCapture(s)
+			if err = errors.Join(err, failed); err != nil {
+				return err
+			}
+			graph, err = driver.GraphInstantiate(g, 0)
+			return errors.Join(err, driver.GraphDestroy(g))
+		})
+		for range 2 {
+			if err == nil {
+				err = errors.Join(d.With(func() error { return d.Driver().GraphLaunch(graph, s) }), c.Do(call))
+			}
+		}
+		got := make([]byte, 4*count)
+		err = errors.Join(err, c.Synchronize(s), d.Read(got, x))
+		want := make([]float32, count)
+		for i := range want {
+			want[i] = n * n * n * n
+		}
+		if !bytes.Equal(floats(want), got) {
+			err = errors.Join(err, fmt.Errorf("rank %d: %v", c.Rank(), got[:16]))
+		}
+		return errors.Join(err, d.With(func() error { return d.Driver().GraphExecDestroy(graph) }), d.DestroyStream(s))
+	}))
 }
