@@ -167,6 +167,27 @@ func TestTwoNodes(t *testing.T) {
 	}
 }
 
+// A network that is insisted on and is not here ends all ranks soon, with a sentence that says who
+// lacks what and what to change; in a list the next
+// one is taken, and one line says why.
+func TestNetworkOfProcesses(t *testing.T) {
+	start := time.Now()
+	for r, cmd := range processes(t, 2, "check", "NCCL_NET=nothing") {
+		var exit *exec.ExitError
+		require.ErrorAs(t, cmd.Wait(), &exit, "rank %d: %s", r, output(cmd))
+		require.Equal(t, 2, exit.ExitCode())
+		require.Regexp(t, `no network: NCCL_NET asks for nothing alone: not nothing \(ranks 0 to 1 on .*: .+\); unset NCCL_NET to have`, output(cmd))
+	}
+	require.Less(t, time.Since(start), race.Soon(10*time.Second))
+	for _, env := range []string{"RINGO_NET=nothing,Socket", "RINGO_NET="} {
+		for r, cmd := range processesOn(t, 2, 2, "check", env, "RINGO_IB_DISABLE=1", "RINGO_NET_PLUGIN=none", "RINGO_SOCKET_IFNAME=lo", "RINGO_DEBUG=INFO") {
+			require.NoError(t, cmd.Wait(), "rank %d: %s", r, output(cmd))
+			require.Contains(t, output(cmd), "fine over socket")
+			require.Regexp(t, `network socket \(lo\); not \w+ \(rank 0 on host0, rank 1 on host1: `, output(cmd))
+		}
+	}
+}
+
 func output(cmd *exec.Cmd) string { return fmt.Sprint(cmd.Stdout) }
 
 func TestProcesses(t *testing.T) {
