@@ -362,6 +362,30 @@ func ringo_window_at(t *C.thread_state, comm, window C.uintptr_t, to *C.uintptr_
 	return giveHandle(t, to, "outUserPtr", func() (uintptr, error) { return lib.WindowAt(uintptr(comm), uintptr(window)) })
 }
 
+//export ringo_put
+func ringo_put(t *C.thread_state, local C.uintptr_t, count C.size_t, dataType, peer C.int, win C.uintptr_t, offset C.size_t, signal, context C.int, flags C.uint, puts C.int, comm, stream C.uintptr_t) C.int {
+	return do(t, func() error {
+		return lib.PutSignal(uintptr(t.group), uintptr(comm), &capi.Put{
+			Puts: puts != 0, Local: uintptr(local), Count: uint64(count), Type: int(dataType), Peer: int(peer), Window: uintptr(win), Offset: uint64(offset),
+			Index: int(signal), Context: int(context), Flags: int(flags), Stream: uintptr(stream),
+		})
+	})
+}
+
+//export ringo_wait
+func ringo_wait(t *C.thread_state, n C.int, list *C.ncclWaitSignalDesc_t, comm, stream C.uintptr_t) C.int {
+	return do(t, func() error {
+		var arrivals []capi.Arrival
+		if n > 0 {
+			if err := null(list, "signalDescs"); err != nil {
+				return err
+			}
+			arrivals = unsafe.Slice((*capi.Arrival)(unsafe.Pointer(list)), n)
+		}
+		return lib.WaitSignal(uintptr(t.group), uintptr(comm), arrivals, uintptr(stream))
+	})
+}
+
 //export ringo_pre_mul_sum
 func ringo_pre_mul_sum(t *C.thread_state, to *C.int, scalar C.uintptr_t, dataType, residence C.int, comm C.uintptr_t) C.int {
 	return giveInt(t, to, "op", func() (int, error) {

@@ -233,9 +233,12 @@ FUNCTION(ncclGroupEnd, (void), ringo_group_end(&thread))
 FUNCTION(ncclGroupSimulateEnd, (ncclSimInfo_t * info), ringo_group_simulate_end(&thread, (uintptr_t)info))
 
 // One-sided messages
-REFUSED(ncclPutSignal, (const void *local, size_t count, ncclDataType_t type, int peer, ncclWindow_t win, size_t offset, int signal, int context, unsigned int flags, ncclComm_t comm, cudaStream_t stream))
-REFUSED(ncclSignal, (int peer, int signal, int context, unsigned int flags, ncclComm_t comm, cudaStream_t stream))
-REFUSED(ncclWaitSignal, (int count, ncclWaitSignalDesc_t *signals, ncclComm_t comm, cudaStream_t stream))
+FUNCTION(ncclPutSignal, (const void *local, size_t count, ncclDataType_t type, int peer, ncclWindow_t win, size_t offset, int signal, int context, unsigned int flags, ncclComm_t comm, cudaStream_t stream),
+	 ringo_put(&thread, (uintptr_t)local, count, type, peer, (uintptr_t)win, offset, signal, context, flags, 1, (uintptr_t)comm, (uintptr_t)stream))
+FUNCTION(ncclSignal, (int peer, int signal, int context, unsigned int flags, ncclComm_t comm, cudaStream_t stream),
+	 ringo_put(&thread, 0, 0, 0, peer, 0, 0, signal, context, flags, 0, (uintptr_t)comm, (uintptr_t)stream))
+FUNCTION(ncclWaitSignal, (int count, ncclWaitSignalDesc_t *signals, ncclComm_t comm, cudaStream_t stream),
+	 ringo_wait(&thread, count, signals, (uintptr_t)comm, (uintptr_t)stream))
 
 // Parameters. A handle is the number of a parameter, and one so that none is null.
 #define INTEGER(name, type, bits, sign) \

@@ -234,7 +234,12 @@ NCCL_FUNCTION(ncclResult_t, ncclGroupStart, (void))
 NCCL_FUNCTION(ncclResult_t, ncclGroupEnd, (void))
 NCCL_FUNCTION(ncclResult_t, ncclGroupSimulateEnd, (ncclSimInfo_t * info))
 
-/* One-sided messages */
+/*
+ * One-sided messages into windows of ncclCommWindowRegister. A put signals when its data is there; each signal
+ * is waited for once, in the order of its sender. signal, context and flags have to be 0. In a group the waits
+ * come last. The communicator's operations follow each other, so do not queue a wait ahead of a put that
+ * the peer needs first. GPUs have to reach each other's memory. On host memory ncclWaitSignal waits itself.
+ */
 NCCL_FUNCTION(ncclResult_t, ncclPutSignal, (const void *local, size_t count, ncclDataType_t type, int peer, ncclWindow_t win, size_t offset, int signal, int context, unsigned int flags, ncclComm_t comm, cudaStream_t stream))
 NCCL_FUNCTION(ncclResult_t, ncclSignal, (int peer, int signal, int context, unsigned int flags, ncclComm_t comm, cudaStream_t stream))
 NCCL_FUNCTION(ncclResult_t, ncclWaitSignal, (int count, ncclWaitSignalDesc_t *signals, ncclComm_t comm, cudaStream_t stream))

@@ -428,3 +428,6 @@ func TestParameters(t *testing.T) {
 	_, err = l.ParameterText(99)
 	require.ErrorIs(t, err, ringo.ErrInvalid)
 }
+
+// int32s is memory at an address of MemAlloc's.
+func int32s(at uintptr, n int) []int32 { return unsafe.Slice((*int32)(pointer(at)), n) }

@@ -37,6 +37,7 @@ type comm struct {
 	splits    int            // guarded by mu
 	shrinks   map[string]int // guarded by mu; after a failure, by who was excluded
 	ops       []*operator    // guarded by mu; of RedOpCreatePreMulSum, nil where one was destroyed
+	post      *post          // guarded by mu; of one-sided messages on host memory, nil before the first window
 	windows   []*window      // guarded by mu; in the order in which all ranks registered them, nil where one was closed
 }
 

@@ -74,6 +74,9 @@ func (l *Library) end(handle uintptr, reason error) error {
 	case <-time.After(idle):
 		if r := c.opened(); r != nil {
 			r.Abort(reason)
+			if p, err := c.hostPost(); err == nil {
+				_ = p.close(reason, true)
+			}
 		}
 		select {
 		case err = <-done:
@@ -94,7 +97,10 @@ func (l *Library) close(c *comm) (err error) {
 		return nil
 	}
 	well := r.Err() == nil
-	err = errors.Join(r.Close(), l.release(c))
+	if p, none := c.hostPost(); none == nil {
+		err = p.close(ringo.ErrClosed, false)
+	}
+	err = errors.Join(err, r.Close(), l.release(c))
 	if !well {
 		return nil
 	}

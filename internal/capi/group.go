@@ -15,6 +15,7 @@ type group struct {
 	err   error   // of a call; nothing of the group is carried out then
 	comms []*comm // that have something in it
 	jobs  []job
+	sided []sided // one-sided messages and waits
 	run   ringo.Group
 	calls []*ringo.Call // kept for the next group
 	used  int           // of calls
@@ -187,10 +188,22 @@ func (g *group) carryOut() (err error) {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if g.used == 0 {
-		return nil
+	if g.used > 0 {
+		if err := g.run.Run(); err != nil {
+			return err
+		}
 	}
-	return g.run.Run()
+	for _, waits := range []bool{false, true} { // a rank may wait for a message of the same thread's
+		for _, s := range g.sided {
+			if s.waits != waits {
+				continue
+			}
+			if err := s.do(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // recycle keeps the memory of a group for the next.
@@ -200,11 +213,12 @@ func (g *group) recycle() {
 	}
 	clear(g.comms)
 	clear(g.jobs)
+	clear(g.sided)
 	clear(g.rings)
 	for _, c := range g.calls[:g.used] {
 		*c = ringo.Call{}
 	}
-	g.comms, g.jobs, g.rings, g.used, g.err = g.comms[:0], g.jobs[:0], g.rings[:0], 0, nil
+	g.comms, g.jobs, g.sided, g.rings, g.used, g.err = g.comms[:0], g.jobs[:0], g.sided[:0], g.rings[:0], 0, nil
 	groups.Put(g)
 }
 

@@ -131,6 +131,7 @@ func (l *Library) freeLate() error {
 type window struct {
 	comm   *comm
 	at     uintptr
+	bytes  int
 	number int           // its place among the communicator's windows, -1 for Register
 	ring   *ringo.Window // nil where it has no effect
 	ended  bool          // guarded by comm.mu; the program needs it no more
@@ -160,12 +161,12 @@ func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (_ uintptr
 	if at == 0 || n == 0 || at%windowAlign != 0 {
 		return 0, fmt.Errorf("%w: ncclCommWindowRegister of %d bytes at %#x: a window begins at a multiple of %d", ringo.ErrInvalid, n, at, windowAlign)
 	}
-	w := &window{comm: c, at: at, number: -1}
+	w := &window{comm: c, at: at, bytes: int(n), number: -1}
 	h := l.windows.add(w)
-	if c.device == nil {
-		return h, nil
-	}
 	err = l.job(group, job{c, nil, func() (*ringo.Comm, error) {
+		if c.device == nil {
+			return nil, c.registerHost(w, r)
+		}
 		if err := c.closeEnded(r); err != nil {
 			return nil, err
 		}
@@ -187,6 +188,23 @@ func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (_ uintptr
 		return 0, err
 	}
 	return h, err
+}
+
+// registerHost makes a window of host memory, which one-sided messages use. All ranks call it together.
+func (c *comm) registerHost(w *window, r *ringo.Comm) (err error) {
+	c.mu.Lock()
+	p := c.post
+	c.mu.Unlock()
+	if p == nil {
+		if p, err = openPost(c.opening, r, c.config); err != nil {
+			return err
+		}
+	}
+	number := p.add(hostMemory(w.at, w.bytes))
+	c.mu.Lock()
+	c.post, w.number = p, number
+	c.mu.Unlock()
+	return ringo.Barrier(r) // who puts afterwards finds it on all ranks
 }
 
 // closeEnded closes the windows that the programs of all ranks need no more, so that their
@@ -248,8 +266,11 @@ func (l *Library) Deregister(handle, window uintptr) error {
 		return err
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	w.ended = true
-	c.mu.Unlock()
+	if c.post != nil && w.number >= 0 {
+		c.post.remove(w.number)
+	}
 	return nil
 }
 

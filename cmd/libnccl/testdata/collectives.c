@@ -431,6 +431,72 @@ static void captured(rank_t *ranks, int n)
 }
 #endif
 
+// give puts a rank's data into the next one's window, and waits for those of the one before.
+static void give(rank_t *r, ncclWindow_t win)
+{
+	int next = (r->rank + 1) % r->size, before = (r->rank + r->size - 1) % r->size;
+	ncclWaitSignalDesc_t wait = {.opCnt = 1, .peer = before};
+	OK(ncclPutSignal(r->from, COUNT, ncclInt32, next, win, 400, 0, 0, 0, r->comm, r->stream));
+	OK(ncclWaitSignal(1, &wait, r->comm, r->stream));
+}
+
+// free_again tells the rank before that its data have been taken, and waits for that word of the next one.
+static void free_again(rank_t *r)
+{
+	int next = (r->rank + 1) % r->size, before = (r->rank + r->size - 1) % r->size;
+	ncclWaitSignalDesc_t wait[] = {{.opCnt = 1, .peer = next}, {.opCnt = 0, .peer = r->rank}};
+	OK(ncclSignal(before, 0, 0, 0, r->comm, r->stream));
+	OK(ncclWaitSignal(2, wait, r->comm, r->stream));
+}
+
+static void signals(rank_t *ranks, int n)
+{
+	enum { BYTES = 2 * 4096 };
+	void *buffer[RANKS];
+	ncclWindow_t win[RANKS];
+	for (rank_t *r = ranks; r < ranks + n; r++) {
+		use_device(device_of(r->rank));
+		OK(ncclMemAlloc(&buffer[r->rank], BYTES));
+	}
+	OK(ncclGroupStart());
+	for (rank_t *r = ranks; r < ranks + n; r++)
+		OK(ncclCommWindowRegister(r->comm, buffer[r->rank], BYTES, &win[r->rank], NCCL_WIN_DEFAULT));
+	OK(ncclGroupEnd());
+	for (int round = 0; round < 3; round++) {
+		fill_all(ranks, n);
+		if (n > 1)
+			OK(ncclGroupStart());
+		for (rank_t *r = ranks; r < ranks + n; r++)
+			give(r, win[r->rank]);
+		if (n > 1)
+			OK(ncclGroupEnd());
+		for (rank_t *r = ranks; r < ranks + n; r++) {
+			int got[COUNT];
+			void *at = (char *)buffer[r->rank] + 400;
+			if (ON_GPUS)
+				pull(r->device, got, at, sizeof got, r->stream);
+			else
+				memcpy(got, at, sizeof got);
+			for (int i = 0; i < COUNT; i++)
+				CHECK(got[i] == element((r->rank + r->size - 1) % r->size, i));
+		}
+		if (n > 1)
+			OK(ncclGroupStart());
+		for (rank_t *r = ranks; r < ranks + n; r++)
+			free_again(r);
+		if (n > 1)
+			OK(ncclGroupEnd());
+	}
+	for (rank_t *r = ranks; r < ranks + n; r++) {
+		WRONG(ncclPutSignal(r->from, BYTES, ncclInt32, 0, win[r->rank], 0, 0, 0, 0, r->comm, r->stream), ncclInvalidArgument, "of a window of 8192 bytes");
+		WRONG(ncclSignal(0, 1, 0, 0, r->comm, r->stream), ncclInvalidArgument, "have to be 0");
+		WRONG(ncclSignal(r->size, 0, 0, 0, r->comm, r->stream), ncclInvalidArgument, "peer");
+		pull(r->device, r->in, r->from, sizeof(int), r->stream);
+		OK(ncclCommWindowDeregister(r->comm, win[r->rank]));
+		OK(ncclMemFree(buffer[r->rank]));
+	}
+}
+
 // suspended gives the memory of communicators back and takes it again.
 static void suspended(rank_t *ranks, int n)
 {
@@ -466,6 +532,7 @@ static void everything(rank_t *ranks, int n)
 	messages(ranks, n);
 	parts(ranks, n);
 	memory(ranks, n);
+	signals(ranks, n);
 	suspended(ranks, n);
 #ifdef GPUS
 	captured(ranks, n);

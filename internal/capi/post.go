@@ -1,0 +1,228 @@
+package capi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// A post carries one-sided messages on host memory. It has a communicator for each pair of ranks and
+// direction, and a goroutine for each peer that puts what comes into the windows. So a peer's program takes no
+// part, and need not be in a call.
+type post struct {
+	rank int
+	out  []*line // by rank, nil to itself
+	in   []*ringo.Comm
+
+	mu      sync.Mutex
+	changed *sync.Cond   // with mu
+	windows []mem.Region // guarded by mu; by number, empty when the program has deregistered it
+	came    []int        // guarded by mu; signals of each rank that were not waited for
+	errs    []error      // guarded by mu; why no more come from a rank
+}
+
+// A line leads to a peer.
+type line struct {
+	mu   sync.Mutex // a letter and its data follow each other
+	comm *ringo.Comm
+}
+
+// A letter goes before the data of a put: the window and the offset. No window means a signal alone, and
+// the length goodbye the end of the line.
+type letter struct{ window, offset, bytes int64 }
+
+const goodbye = -1
+
+// lineTime is the timeout of a line: peers may have nothing to say for as long as they live.
+const lineTime = 100 * 365 * 24 * time.Hour
+
+// openPost connects all pairs. All ranks call it together. In round k of n the ranks whose numbers add up
+// to k, modulo n, are pairs.
+func openPost(ctx context.Context, ring *ringo.Comm, cfg ringo.Config) (_ *post, err error) {
+	n, rank := ring.Size(), ring.Rank()
+	p := &post{rank: rank, out: make([]*line, n), in: make([]*ringo.Comm, n), came: make([]int, n), errs: make([]error, n)}
+	p.changed = sync.NewCond(&p.mu)
+	cfg.Timeout = lineTime
+	for k := range n {
+		peer := (k - rank + n) % n
+		color := min(rank, peer)
+		if peer == rank {
+			color = ringo.NoColor
+		}
+		for way := range 2 { // the lower rank's way, then the higher one's
+			pair, err := ringo.SplitWith(ctx, ring, color, rank, cfg)
+			if err != nil {
+				p.close(err, true)
+				return nil, err
+			}
+			switch {
+			case peer == rank:
+			case (rank < peer) == (way == 0):
+				p.out[peer] = &line{comm: pair}
+			default:
+				p.in[peer] = pair
+			}
+		}
+	}
+	for peer, c := range p.in {
+		if c != nil {
+			go p.receive(peer, c)
+		}
+	}
+	return p, nil
+}
+
+// add gives memory the next number, the same on all ranks.
+func (p *post) add(r mem.Region) (number int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.windows = append(p.windows, r)
+	return len(p.windows) - 1
+}
+
+// remove has what is still put into a window be thrown away.
+func (p *post) remove(number int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.windows[number] = mem.Region{}
+}
+
+// put sends local memory, and a signal.
+func (p *post) put(w *window, offset int, local mem.Region, peer int) error {
+	l := [1]letter{{window: -1, offset: int64(offset), bytes: int64(local.Len())}}
+	if w != nil {
+		l[0].window = int64(w.number)
+	}
+	if peer == p.rank {
+		copy(p.place(l[0]).Bytes(), local.Bytes())
+		p.arrived(peer)
+		return nil
+	}
+	if err := p.out[peer].send(l, local); err != nil {
+		return fmt.Errorf("one-sided message to rank %d: %w", peer, err)
+	}
+	return nil
+}
+
+// send sends a letter and the data after it.
+func (l *line) send(what [1]letter, data mem.Region) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	head, there := mem.Of(what[:]), 1-l.comm.Rank()
+	err := l.comm.Do(&ringo.Call{Kind: ringo.KindSend, In: head, Count: head.Len(), Type: ringo.Uint8, Peer: there})
+	if err == nil && data.Len() > 0 {
+		err = l.comm.Do(&ringo.Call{Kind: ringo.KindSend, In: data, Count: data.Len(), Type: ringo.Uint8, Peer: there})
+	}
+	return err
+}
+
+// receive takes what a peer sends, until it leaves.
+func (p *post) receive(peer int, c *ringo.Comm) {
+	err := p.deliver(peer, c)
+	p.mu.Lock()
+	if p.errs[peer] == nil {
+		p.errs[peer] = fmt.Errorf("signals of rank %d: %w", peer, err)
+	}
+	p.changed.Broadcast()
+	p.mu.Unlock()
+	c.Close()
+}
+
+func (p *post) deliver(peer int, c *ringo.Comm) (err error) {
+	defer caught(&err)
+	there := 1 - c.Rank()
+	for {
+		var l [1]letter
+		if err := c.Do(&ringo.Call{Kind: ringo.KindRecv, Out: mem.Of(l[:]), Count: mem.Of(l[:]).Len(), Type: ringo.Uint8, Peer: there}); err != nil {
+			return err
+		}
+		if l[0].bytes == goodbye {
+			return ringo.ErrLeft
+		}
+		if n := int(l[0].bytes); n > 0 {
+			if err := c.Do(&ringo.Call{Kind: ringo.KindRecv, Out: p.place(l[0]), Count: n, Type: ringo.Uint8, Peer: there}); err != nil {
+				return err
+			}
+		}
+		p.arrived(peer)
+	}
+}
+
+// place is where a letter's data go: elsewhere, if there is no such window any more.
+func (p *post) place(l letter) mem.Region {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := int(l.window); i >= 0 && i < len(p.windows) {
+		if w := p.windows[i]; l.offset >= 0 && l.bytes <= int64(w.Len())-l.offset {
+			return w.Slice(int(l.offset), int(l.bytes))
+		}
+	}
+	return mem.Of(make([]byte, l.bytes))
+}
+
+// arrived counts a signal.
+func (p *post) arrived(peer int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.came[peer]++
+	p.changed.Broadcast()
+}
+
+// wait waits for signals.
+func (p *post) wait(list []ringo.Arrival, timeout time.Duration) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	late := false
+	defer time.AfterFunc(timeout, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		late = true
+		p.changed.Broadcast()
+	}).Stop()
+	for _, a := range list {
+		for p.came[a.Peer] < a.Count {
+			switch {
+			case p.errs[a.Peer] != nil:
+				return p.errs[a.Peer]
+			case late:
+				return fmt.Errorf("signals of rank %d: %d of %d have come after %v: %w", a.Peer, p.came[a.Peer], a.Count, timeout, ringo.ErrTimeout)
+			}
+			p.changed.Wait()
+		}
+		p.came[a.Peer] -= a.Count
+	}
+	return nil
+}
+
+// close ends all lines, and this rank's waits with the reason. What was put before arrives, unless it is at once.
+func (p *post) close(why error, atOnce bool) error {
+	p.mu.Lock()
+	p.windows = nil
+	for i := range p.errs {
+		if p.errs[i] == nil {
+			p.errs[i] = why
+		}
+	}
+	p.changed.Broadcast()
+	p.mu.Unlock()
+	var errs []error
+	for peer := range p.out {
+		if l := p.out[peer]; l != nil {
+			if atOnce {
+				l.comm.Abort(why)
+			} else {
+				_ = l.send([1]letter{{bytes: goodbye}}, mem.Region{}) // an error means that the peer has left
+			}
+			errs = append(errs, l.comm.Close())
+		}
+		if c := p.in[peer]; c != nil {
+			c.Abort(why) // its goroutine closes it
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,91 @@
+package capi
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo"
+)
+
+// pairWithWindows is two ranks of this process, each with a window of its memory.
+func pairWithWindows(t *testing.T, l *Library) (comms []uintptr, memory [2][]int32, wins [2]uintptr) {
+	comms, err := l.InitAll(2, nil)
+	require.NoError(t, err)
+	g, err := l.GroupStart(0)
+	require.NoError(t, err)
+	for r, c := range comms {
+		require.ErrorContains(t, l.PutSignal(0, c, &Put{Peer: 1 - r}), "signals need a window")
+		at, err := l.MemAlloc(4096)
+		require.NoError(t, err)
+		memory[r] = int32s(at, 1024)
+		clear(memory[r])
+		wins[r], err = l.WindowRegister(g, c, at, 4096)
+		require.NoError(t, err)
+	}
+	_, err = l.GroupEnd(g)
+	require.NoError(t, err)
+	return comms, memory, wins
+}
+
+func put(data []int32, peer int, win uintptr, offset uint64) *Put {
+	return &Put{Puts: true, Local: address(data), Count: uint64(len(data)), Type: int32Type, Peer: peer, Window: win, Offset: offset}
+}
+
+// TestSignalsOnHost: the peer's program takes no part in a put, signals are counted, and one may be the rank's own.
+func TestSignalsOnHost(t *testing.T) {
+	l := onHost()
+	comms, memory, wins := pairWithWindows(t, l)
+	for i := range int32(5) {
+		require.NoError(t, l.PutSignal(0, comms[0], put([]int32{i, 10 * i}, 1, wins[0], 8*uint64(i))))
+	}
+	require.NoError(t, l.PutSignal(0, comms[1], put([]int32{7}, 1, wins[1], 4092)))
+	require.NoError(t, l.WaitSignal(0, comms[1], []Arrival{{Count: 3, Peer: 0}, {Count: 1, Peer: 1}}, 0))
+	require.NoError(t, l.WaitSignal(0, comms[1], []Arrival{{Count: 2, Peer: 0}}, 0))
+	require.Equal(t, []int32{0, 0, 1, 10, 2, 20, 3, 30, 4, 40, 0}, memory[1][:11])
+	require.Equal(t, int32(7), memory[1][1023])
+
+	require.NoError(t, l.Deregister(comms[1], wins[1]))
+	require.NoError(t, l.PutSignal(0, comms[0], put([]int32{99}, 1, wins[0], 0)))
+	require.NoError(t, l.WaitSignal(0, comms[1], []Arrival{{Count: 1, Peer: 0}}, 0))
+	require.Zero(t, memory[1][0], "the window was deregistered: its memory may be something else's")
+	require.ErrorContains(t, l.PutSignal(0, comms[1], put([]int32{1}, 0, wins[1], 0)), "is no window")
+	require.ErrorContains(t, l.PutSignal(0, comms[0], put([]int32{1}, 2, wins[0], 0)), "peer 2 of 2 ranks")
+	require.ErrorContains(t, l.PutSignal(0, comms[0], put([]int32{1}, 1, wins[0], 4093)), "at 4093 of a window of 4096 bytes")
+	require.ErrorContains(t, l.WaitSignal(0, comms[0], []Arrival{{Count: 1, Context: 1}}, 0), "have to be 0")
+	for _, c := range comms {
+		require.NoError(t, l.Destroy(c))
+	}
+}
+
+// TestSignalThatNeverComes: a wait ends with the peer, with its own communicator, and with its time.
+func TestSignalThatNeverComes(t *testing.T) {
+	for name, end := range map[string]func(l *Library, comms []uintptr) error{
+		"peer destroys": func(l *Library, comms []uintptr) error { return l.Destroy(comms[1]) },
+		"peer aborts":   func(l *Library, comms []uintptr) error { return l.Abort(comms[1]) },
+		"abort":         func(l *Library, comms []uintptr) error { return l.Abort(comms[0]) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := onHost()
+			comms, _, _ := pairWithWindows(t, l)
+			ended := make(chan error)
+			go func() { ended <- l.WaitSignal(0, comms[0], []Arrival{{Count: 1, Peer: 1}}, 0) }()
+			require.NoError(t, end(l, comms))
+			require.Error(t, <-ended)
+			l.Destroy(comms[0])
+			l.Destroy(comms[1])
+		})
+	}
+	l := with(map[string]string{"RINGO_HOST": "1", "RINGO_TIMEOUT": "50ms"})
+	comms, _, _ := pairWithWindows(t, l)
+	time.Sleep(100 * time.Millisecond) // peers may be silent for longer than an operation may take
+	require.NoError(t, l.PutSignal(0, comms[1], &Put{}))
+	require.NoError(t, l.WaitSignal(0, comms[0], []Arrival{{Count: 1, Peer: 1}}, 0))
+	err := l.WaitSignal(0, comms[0], []Arrival{{Count: 1, Peer: 1}}, 0)
+	require.ErrorIs(t, err, ringo.ErrTimeout)
+	require.ErrorContains(t, err, "signals of rank 1: 0 of 1 have come")
+	for _, c := range comms {
+		require.NoError(t, l.Destroy(c))
+	}
+}
