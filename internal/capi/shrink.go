@@ -51,17 +51,30 @@ func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, fl
 		join = func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
 			c.meetAgain(id)
 			cfg.ID, cfg.Rank, cfg.Size = id, rank, len(stay)
-			if rank == 0 && len(stay) > 1 {
-				if err := bootstrap.Serve(*id, bootstrap.ListenOptions{Log: cfg.Log.With("subsys", "BOOTSTRAP")}); err != nil {
-					return nil, err
-				}
+			r, err := l.joinAgain(ctx, cfg)
+			if err != nil {
+				err = fmt.Errorf("ncclCommShrink after a failure: %w; the ranks that stay meet at %s, where all met first, and rank %d has to serve there: "+
+					"where it is not on the host that made the unique ID, make a communicator with a new ncclGetUniqueId", err, id.Addr(), stay[0])
 			}
-			return l.join(ctx, cfg)
+			return r, err
 		}
 	} else if parent.usable.Load() == nil {
 		return 0, parent.whyUnusable()
 	}
 	return l.derive(group, parent, given, false, join)
+}
+
+// joinAgain is join after a failure; the first rank serves.
+func (l *Library) joinAgain(ctx context.Context, cfg ringo.Config) (*ringo.Comm, error) {
+	if cfg.Rank == 0 && cfg.Size > 1 {
+		if host := cfg.ID.Addr(); !isHere(host) {
+			return nil, fmt.Errorf("%s is no address of this host", host)
+		}
+		if err := bootstrap.Serve(*cfg.ID, bootstrap.ListenOptions{Log: cfg.Log.With("subsys", "BOOTSTRAP")}); err != nil {
+			return nil, err
+		}
+	}
+	return l.join(ctx, cfg)
 }
 
 // staying are the ranks that are not excluded, and which of them this one is.

@@ -143,8 +143,8 @@ func (l *Library) windowOf(c *comm, handle uintptr) (*window, error) {
 	return w, nil
 }
 
-// noWindow is the error of signals before the first window.
-var noWindow = fmt.Errorf("%w: signals need a window: call ncclCommWindowRegister on all ranks", errUsage)
+// errNoWindow is the error of signals before the first window.
+var errNoWindow = fmt.Errorf("%w: signals need a window: call ncclCommWindowRegister on all ranks", errUsage)
 
 // anyWindow is a window by which a communicator sends signals.
 func (c *comm) anyWindow() (*ringo.Window, error) {
@@ -155,7 +155,7 @@ func (c *comm) anyWindow() (*ringo.Window, error) {
 			return w.ring, nil
 		}
 	}
-	return nil, noWindow
+	return nil, errNoWindow
 }
 
 // hostPost carries messages on host memory.
@@ -163,7 +163,7 @@ func (c *comm) hostPost() (*post, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.post == nil {
-		return nil, noWindow
+		return nil, errNoWindow
 	}
 	return c.post, nil
 }
