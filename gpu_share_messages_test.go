@@ -24,7 +24,7 @@ func TestMessagesSideBySide(t *testing.T) {
 	for name, n := range map[string]int{"slots": slots, "notes": 900} {
 		t.Run(name, func(t *testing.T) {
 			list := devices(t, 2)
-			w := newCrowd(t, list, gpupaths.Communicators, Config{Timeout: 20 * time.Second})
+			w := newCrowd(t, list, gpupaths.Communicators, Config{Timeout: race.Soon(20 * time.Second)})
 			exchange := func(i, r int) {
 				l, g := w.comms[i][r], NewGroup()
 				require.NoError(t, l.d.Set(l.x.Ptr(), byte(10*i+r+1), crowdBytes, l.stream))

@@ -135,7 +135,7 @@ func TestSideBySide(t *testing.T) {
 	for _, algo := range race.Some(3, []string{"ring", "steps", "twoshot"}) {
 		t.Run(algo, func(t *testing.T) {
 			list := devices(t, 2)
-			w := newCrowd(t, list, gpupaths.Communicators, Config{Algo: algo, Timeout: 30 * time.Second})
+			w := newCrowd(t, list, gpupaths.Communicators, Config{Algo: algo, Timeout: race.Soon(30 * time.Second)})
 			h := newHolder(t, list[0])
 			defer h.letGo()
 			for _, d := range list {
@@ -219,7 +219,7 @@ func TestTooManyBlocks(t *testing.T) {
 // on another.
 func TestLaunchOrder(t *testing.T) {
 	list := devices(t, 2)
-	w := newCrowd(t, list, 2, Config{Algo: "ring", LaunchOrder: true, Timeout: 30 * time.Second})
+	w := newCrowd(t, list, 2, Config{Algo: "ring", LaunchOrder: true, Timeout: race.Soon(30 * time.Second)})
 	const count = 3000
 	want := uint32(0x03030303)
 	step := func(r, i int) error { // doubles what the other communicator has left

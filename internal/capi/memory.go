@@ -26,12 +26,12 @@ const (
 
 // MemAlloc allocates n bytes on the calling thread's GPU, or on the host.
 func (l *Library) MemAlloc(n uint64) (uintptr, error) {
-	if n == 0 || n > 1<<46 {
+	if n > 1<<46 {
 		return 0, fmt.Errorf("%w: ncclMemAlloc of %d bytes", ringo.ErrInvalid, n)
 	}
 	d, err := l.here()
-	if err != nil {
-		return 0, err
+	if n == 0 || err != nil {
+		return 0, err // no memory is at 0, as with cudaMalloc
 	}
 	a := allocation{device: d}
 	at := uintptr(0)

@@ -17,6 +17,10 @@ func TestFreedWindows(t *testing.T) {
 	require.NoError(t, err)
 	comms, err := l.InitAll(2, nil)
 	require.NoError(t, err)
+	none, err := l.MemAlloc(0)
+	require.NoError(t, err, "as cudaMalloc has it")
+	require.Zero(t, none)
+	require.NoError(t, l.MemFree(none))
 	var at, windows [2]uintptr
 	for range 3 {
 		for i := range comms {
