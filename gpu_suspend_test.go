@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -54,6 +55,10 @@ func TestDeviceSuspend(t *testing.T) {
 		require.NoError(t, err)
 		return f.memory
 	}
+	slack := 0.0
+	if gputest.OnGPU() { // a driver may take a few pages for itself meanwhile
+		slack = 4 << 20
+	}
 	for range 2 {
 		before := used()
 		var fixed, mapped [n]int
@@ -64,7 +69,7 @@ func TestDeviceSuspend(t *testing.T) {
 		}
 		noErrors(t, each(comms, func(c *Comm) error { return FootprintOf(c).Suspend() }))
 		for r, now := range used() {
-			require.Equal(t, before[r]-mapped[r], now)
+			require.InDelta(t, before[r]-mapped[r], now, slack)
 			f, m := FootprintOf(comms[r]).Bytes()
 			require.Equal(t, []int{fixed[r], mapped[r]}, []int{f, m}, "what Resume takes again is said")
 			require.ErrorContains(t, comms[r].Do(call(r)), "suspended: call Resume")
@@ -73,7 +78,7 @@ func TestDeviceSuspend(t *testing.T) {
 			require.ErrorContains(t, FootprintOf(comms[r]).Suspend(), "suspended")
 		}
 		noErrors(t, each(comms, func(c *Comm) error { return FootprintOf(c).Resume() }))
-		require.Equal(t, before, used())
+		require.InDeltaSlice(t, before, used(), slack)
 		require.ErrorContains(t, FootprintOf(comms[0]).Resume(), "not suspended")
 		for r, d := range list {
 			require.NoError(t, d.Write(out[r], make([]byte, out[r].Len())))

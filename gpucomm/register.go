@@ -178,6 +178,17 @@ func (w *Window) without(reason string) error {
 // Region is this rank's memory.
 func (w *Window) Region() mem.Region { return w.region }
 
+// At is the address of a rank's part of the window for this rank's kernels and copies, until Close; 0 if
+// the window has no effect.
+func (w *Window) At(peer int) uintptr {
+	w.comm.Life.Turn.Lock()
+	defer w.comm.Life.Turn.Unlock()
+	if w.closed || w.comm.closed || peer < 0 || peer >= len(w.memory.At) || w.span == nil {
+		return 0
+	}
+	return uintptr(w.memory.At[peer])
+}
+
 // Reason says, in the same words on all ranks, why the window has no effect; "" if it has.
 func (w *Window) Reason() string { return w.reason }
 

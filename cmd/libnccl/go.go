@@ -362,6 +362,25 @@ func ringo_window_at(t *C.thread_state, comm, window C.uintptr_t, to *C.uintptr_
 	return giveHandle(t, to, "outUserPtr", func() (uintptr, error) { return lib.WindowAt(uintptr(comm), uintptr(window)) })
 }
 
+//export ringo_reach
+func ringo_reach(t *C.thread_state, comm C.uintptr_t, size, rank *C.int) C.int {
+	return do(t, func() error {
+		n, r, err := lib.Reach(uintptr(comm))
+		*size, *rank = C.int(n), C.int(r)
+		return err
+	})
+}
+
+//export ringo_peer_address
+func ringo_peer_address(t *C.thread_state, win C.uintptr_t, offset C.size_t, rank, ofTeam C.int, to *C.uintptr_t) C.int {
+	return giveHandle(t, to, "outPtr", func() (uintptr, error) {
+		if ofTeam != 0 {
+			return lib.TeamAddress(uintptr(win), uint64(offset), int(rank))
+		}
+		return lib.PeerAddress(uintptr(win), uint64(offset), int(rank))
+	})
+}
+
 //export ringo_put
 func ringo_put(t *C.thread_state, local C.uintptr_t, count C.size_t, dataType, peer C.int, win C.uintptr_t, offset C.size_t, signal, context C.int, flags C.uint, puts C.int, comm, stream C.uintptr_t) C.int {
 	return do(t, func() error {

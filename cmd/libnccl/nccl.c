@@ -284,30 +284,38 @@ void ncclParamDumpAll(void)
 }
 TWIN(ncclParamDumpAll)
 
-// Kernels that communicate themselves. A team is numbers only: all ranks, or those of this host, which
-// is each rank alone as long as there are no such kernels.
-ncclTeam_t ncclTeamWorld(ncclComm_t comm)
+// Kernels that communicate themselves. There are none, but a program's may use the addresses of peers' windows.
+// A team is numbers only: all ranks; those that have access to each other's windows, which are all or each
+// alone; and those that have the same number in such teams.
+static ncclTeam_t team(ncclComm_t comm, int lsa)
 {
-	ncclTeam_t team = {0, 0, 1};
-	if (ncclCommCount(comm, &team.nRanks) == ncclSuccess)
-		ncclCommUserRank(comm, &team.rank);
-	return team;
+	ncclTeam_t t = {0, 0, 1};
+	if (!ready())
+		return t;
+	if (lsa)
+		ringo_reach(&thread, (uintptr_t)comm, &t.nRanks, &t.rank);
+	else if (!ringo_count(&thread, (uintptr_t)comm, &t.nRanks))
+		ringo_rank(&thread, (uintptr_t)comm, &t.rank);
+	return t;
 }
+ncclTeam_t ncclTeamWorld(ncclComm_t comm) { return team(comm, 0); }
 TWIN(ncclTeamWorld)
-ncclTeam_t ncclTeamLsa(ncclComm_t comm)
-{
-	ncclTeam_t team = {1, 0, 1};
-	return team;
-}
+ncclTeam_t ncclTeamLsa(ncclComm_t comm) { return team(comm, 1); }
 TWIN(ncclTeamLsa)
-ncclTeam_t ncclTeamRail(ncclComm_t comm) { return ncclTeamWorld(comm); }
-TWIN(ncclTeamRail)
-int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank)
+ncclTeam_t ncclTeamRail(ncclComm_t comm)
 {
-	return ncclTeamWorld(comm).rank + (rank - team.rank) * team.stride;
+	ncclTeam_t world = team(comm, 0), lsa = team(comm, 1);
+	if (lsa.nRanks > 1) {
+		world.nRanks /= lsa.nRanks;
+		world.rank /= lsa.nRanks;
+		world.stride = lsa.nRanks;
+	}
+	return world;
 }
+TWIN(ncclTeamRail)
+int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t t, int rank) { return team(comm, 0).rank + (rank - t.rank) * t.stride; }
 TWIN(ncclTeamRankToWorld)
-int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank) { return (rank - team.rank) * team.stride; }
+int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t t, int rank) { return team(comm, 1).rank + (rank - t.rank) * t.stride; }
 TWIN(ncclTeamRankToLsa)
 ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *properties)
 {
@@ -320,7 +328,9 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *prop
 	if ((r = ncclCommCount(comm, &p.nRanks)) || (r = ncclCommUserRank(comm, &p.rank)) || (r = ncclCommCuDevice(comm, &p.cudaDev)))
 		return r;
 	p.nvmlDev = p.cudaDev;
-	p.nLsaTeams = p.nRanks;
+	ncclTeam_t lsa = team(comm, 1);
+	p.nLsaTeams = p.nRanks / (lsa.nRanks ? lsa.nRanks : 1);
+	p.hostRmaSupport = lsa.nRanks == p.nRanks;
 	p.size = properties->size < sizeof p ? properties->size : sizeof p;
 	memcpy((char *)properties + offsetof(ncclCommProperties_t, rank), (char *)&p + offsetof(ncclCommProperties_t, rank),
 	       p.size - offsetof(ncclCommProperties_t, rank));
@@ -329,10 +339,10 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *prop
 TWIN(ncclCommQueryProperties)
 REFUSED(ncclDevCommCreate, (ncclComm_t comm, const ncclDevCommRequirements_t *requirements, ncclDevComm_t *out))
 REFUSED(ncclDevCommDestroy, (ncclComm_t comm, const ncclDevComm_t *devComm))
-REFUSED(ncclGetLsaDevicePointer, (ncclWindow_t win, size_t offset, int rank, void **out))
+FUNCTION(ncclGetLsaDevicePointer, (ncclWindow_t win, size_t offset, int rank, void **out), ringo_peer_address(&thread, (uintptr_t)win, offset, rank, 1, (uintptr_t *)out))
 REFUSED(ncclGetLsaMultimemDevicePointer, (ncclWindow_t win, size_t offset, void **out))
 REFUSED(ncclGetMultimemDevicePointer, (ncclWindow_t win, size_t offset, ncclMultimemHandle_t multimem, void **out))
-REFUSED(ncclGetPeerDevicePointer, (ncclWindow_t win, size_t offset, int peer, void **out))
+FUNCTION(ncclGetPeerDevicePointer, (ncclWindow_t win, size_t offset, int peer, void **out), ringo_peer_address(&thread, (uintptr_t)win, offset, peer, 0, (uintptr_t *)out))
 REFUSED(ncclLsaBarrierCreateRequirement, (ncclTeam_t team, int barriers, ncclLsaBarrierHandle_t *handle, ncclDevResourceRequirements_t *out))
 REFUSED(ncclGinBarrierCreateRequirement, (ncclComm_t comm, ncclTeam_t team, int barriers, ncclGinBarrierHandle_t *handle, ncclDevResourceRequirements_t *out))
 REFUSED(ncclGinOutboxCreateRequirement, (int blocks, int log2Size, ncclGinOutboxHandle_t *handle, ncclDevResourceRequirements_t *out))

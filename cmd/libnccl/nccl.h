@@ -261,7 +261,8 @@ NCCL_FUNCTION(ncclResult_t, ncclParamGetAllParameterKeys, (const char ***keys, i
 NCCL_FUNCTION(void, ncclParamDumpAll, (void))
 
 /* What follows is NCCL's interface for kernels that communicate themselves. Ringo has none:
- * ncclCommQueryProperties says so, and the other functions return ncclInvalidUsage. */
+ * ncclCommQueryProperties says so, and most functions return ncclInvalidUsage. The addresses of peers'
+ * windows are there, for a program's own kernels and copies, where GPUs reach each other. */
 typedef struct {
 	size_t size;
 	unsigned int magic;

@@ -489,6 +489,28 @@ static void signals(rank_t *ranks, int n)
 	}
 	for (rank_t *r = ranks; r < ranks + n; r++) {
 		WRONG(ncclPutSignal(r->from, BYTES, ncclInt32, 0, win[r->rank], 0, 0, 0, 0, r->comm, r->stream), ncclInvalidArgument, "of a window of 8192 bytes");
+		void *peer;
+		int next = (r->rank + 1) % r->size;
+		ncclTeam_t lsa = ncclTeamLsa(r->comm);
+		ncclCommProperties_t properties = NCCL_COMM_PROPERTIES_INITIALIZER;
+		CHECK(lsa.nRanks == (ON_GPUS ? r->size : 1) && lsa.rank == (ON_GPUS ? r->rank : 0));
+		CHECK(ncclTeamRail(r->comm).nRanks * lsa.nRanks == r->size);
+		CHECK(ncclTeamRankToLsa(r->comm, ncclTeamWorld(r->comm), r->rank) == lsa.rank);
+		OK(ncclCommQueryProperties(r->comm, &properties));
+		CHECK(properties.nLsaTeams == r->size / lsa.nRanks && properties.hostRmaSupport == ON_GPUS);
+		OK(ncclGetPeerDevicePointer(win[r->rank], 8, r->rank, &peer));
+		CHECK(peer == (char *)buffer[r->rank] + 8);
+		OK(ncclGetLsaDevicePointer(win[r->rank], 8, lsa.rank, &peer));
+		CHECK(peer == (char *)buffer[r->rank] + 8);
+		OK(ncclGetPeerDevicePointer(win[r->rank], 400, next, &peer));
+		CHECK(!peer == !ON_GPUS);
+		if (peer) { // what the peer was given before is there
+			int got;
+			pull(r->device, &got, peer, sizeof got, r->stream);
+			CHECK(got == element(r->rank, 0));
+		}
+		WRONG(ncclGetPeerDevicePointer(win[r->rank], BYTES, 0, &peer), ncclInvalidArgument, "offset 8192");
+		WRONG(ncclGetLsaDevicePointer(win[r->rank], 0, lsa.nRanks, &peer), ncclInvalidArgument, "have access");
 		WRONG(ncclSignal(0, 1, 0, 0, r->comm, r->stream), ncclInvalidArgument, "have to be 0");
 		WRONG(ncclSignal(r->size, 0, 0, 0, r->comm, r->stream), ncclInvalidArgument, "peer");
 		pull(r->device, r->in, r->from, sizeof(int), r->stream);
