@@ -62,14 +62,25 @@ func geometryOf(h *hosts, cores, blocks int) geometry {
 	return g
 }
 
-// mostSlots is what a lane needs for the bandwidth of an eighth of a link.
-const mostSlots = 16
+// The queues of a lane that moves an eighth of a link. On two H200s larger slots are as good for
+// collectives as more of them, and messages between two ranks are half as fast again.
+const (
+	deepSlots     = 8
+	deepSlotBytes = 128 << 10
+)
 
 // deepen gives the lanes the memory of those that are missing: where few blocks move as much as
 // many, a lane has more under way.
 func deepen(g *grid.Geometry, lanes int) {
-	for all := g.Slots * lanes; g.Slots < mostSlots && 2*g.Slots*g.Lanes <= all; {
-		g.Slots *= 2
+	for all := g.Slots * g.SlotBytes * lanes; 2*g.Slots*g.SlotBytes*g.Lanes <= all; {
+		switch {
+		case 2*g.SlotBytes <= deepSlotBytes:
+			g.SlotBytes *= 2
+		case g.Slots < deepSlots:
+			g.Slots *= 2
+		default:
+			return
+		}
 	}
 }
 
