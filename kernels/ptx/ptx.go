@@ -1,7 +1,8 @@
 // Package ptx holds the GPU kernels of kernels/cuda as PTX text, for packages device and
 // grid: one small module for each data type and reduction, so that the driver's compiler
 // has little to do when one is first used. modules.zip holds the texts; "go run ./gen
-// -texts DIR" writes them as files to be read. The trap: Text decompresses each time.
+// -texts DIR" writes them as files to be read. The trap: Text decompresses each time, and
+// modules.zip is compressed in a way of its own, so that other programs list it and cannot extract all.
 //
 // A module has two kernels, see Name.Combine and Name.Plain, both with the one
 // parameter that kernels/cuda/combine.cu declares and kernels/device.args
@@ -12,9 +13,12 @@ package ptx
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 )
@@ -238,9 +242,39 @@ func Text(n Name) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ptx: modules.zip: %w", err)
 	}
+	text, err := Read(z, n)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("ptx: no module %v: run go generate ./kernels/ptx if it is new", n)
+	}
+	return text, err
+}
+
+// Like is the method of compression of texts that are much like another one, their Model: they are deflated
+// with it as the dictionary, which makes modules.zip smaller by a twentieth: a dictionary's last 32 KiB count.
+const Like = 0x5258
+
+// Model is the module that a module of the same source is much like; ok is false for those that are
+// deflated alone, as models are.
+func (n Name) Model() (m Name, ok bool) {
+	if n.Type == "" {
+		return n, false
+	}
+	if m = variantsOf(n.Source, "float32", "sum")[0]; n.Source == Bulk.Source {
+		m = BulkVariants("float32", "sum")[0]
+	}
+	return m, m != n
+}
+
+// Read is the text of a module in an archive.
+func Read(z *zip.Reader, n Name) (text []byte, err error) {
+	if m, ok := n.Model(); ok {
+		if model, err := Read(z, m); err == nil { // without its model a text is deflated alone
+			z.RegisterDecompressor(Like, func(r io.Reader) io.ReadCloser { return flate.NewReaderDict(r, model) })
+		}
+	}
 	f, err := z.Open(n.String() + ".ptx")
 	if err != nil {
-		return nil, fmt.Errorf("ptx: no module %v: run go generate ./kernels/ptx if it is new", n)
+		return nil, err
 	}
 	defer f.Close()
 	return io.ReadAll(f)

@@ -8,7 +8,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/flate"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -114,7 +114,16 @@ func archive(name string, all []ptx.Name, texts [][]byte) error {
 		return flate.NewWriter(w, flate.BestCompression)
 	})
 	for i, n := range all {
-		f, err := w.Create(n.String() + ".ptx")
+		h := zip.FileHeader{Name: n.String() + ".ptx", Method: zip.Deflate}
+		if m, ok := n.Model(); ok {
+			if at := slices.Index(all, m); at >= 0 {
+				h.Method = ptx.Like
+				w.RegisterCompressor(ptx.Like, func(w io.Writer) (io.WriteCloser, error) {
+					return flate.NewWriterDict(w, flate.BestCompression, texts[at])
+				})
+			}
+		}
+		f, err := w.CreateHeader(&h)
 		if err != nil {
 			return err
 		}
@@ -138,12 +147,8 @@ func same(name string, all []ptx.Name, texts [][]byte) bool {
 		return false
 	}
 	for i, f := range z.File {
-		r, err := f.Open()
-		if err != nil {
-			return false
-		}
-		text, err := io.ReadAll(r)
-		if err = errors.Join(err, r.Close()); err != nil || f.Name != all[i].String()+".ptx" || !bytes.Equal(text, texts[i]) {
+		text, err := ptx.Read(&z.Reader, all[i])
+		if err != nil || f.Name != all[i].String()+".ptx" || !bytes.Equal(text, texts[i]) {
 			return false
 		}
 	}
