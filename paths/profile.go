@@ -136,7 +136,7 @@ func agree(all []Profile) error {
 		case p.Version != first.Version:
 			return fmt.Errorf("rank 0 runs ringo %s, rank %d on %s runs %s; install one version", first.Version, i, p.Hostname, p.Version)
 		case !slices.Equal(p.Wish, first.Wish):
-			return fmt.Errorf("rank 0 wants transports %s, rank %d on %s wants %s; give all ranks the same RINGO_TRANSPORT, RINGO_NET and RINGO_NET_PLUGIN",
+			return fmt.Errorf("rank 0 wants transports %s, rank %d on %s wants %s; give all ranks the same RINGO_TRANSPORT, RINGO_NET, RINGO_NET_PLUGIN and RINGO_SHM_DISABLE",
 				strings.Join(first.Wish, ","), i, p.Hostname, strings.Join(p.Wish, ","))
 		case p.Slots != first.Slots || p.SlotBytes != first.SlotBytes:
 			return fmt.Errorf("rank 0 has %d slots of %s, rank %d on %s has %d of %s; give all ranks the same RINGO_SLOTS and RINGO_SLOT_BYTES",

@@ -79,6 +79,7 @@ func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer 
 	c := newSendConn(newHalf(t, dev, peer, conn, len(offer) > 4+handleBytes))
 	if !t.background(func() { c.ctl.read(func() {}) }) {
 		conn.Close()
+		c.ring.free()
 		dev.conns.Add(-1)
 		return nil, fifo.ErrClosed
 	}

@@ -5,11 +5,14 @@ package plugin
 import (
 	"errors"
 	"fmt"
+	"net"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -124,4 +127,42 @@ func TestBlocked(t *testing.T) {
 	require.ErrorIs(t, err, abort)
 	require.ErrorContains(t, err, "the plugin has not returned from its function")
 	f.call(t, "block", 0)
+}
+
+// A communicator that is closed while its plugin is tried says nothing of the plugin: the next
+// one has it.
+func TestClosedTrial(t *testing.T) {
+	f := newFake(t, version(11))
+	l := f.load(t)
+	f.set(t, "none", 0, 1<<30) // "not yet", for ever
+	limits := transport.Limits{SlotBytes: 300, Slots: 4}
+	first := New(transport.Config{Limits: limits}, l, Options{})
+	closed := make(chan error)
+	time.AfterFunc(20*time.Millisecond, func() { closed <- first.Close() })
+	_, err := first.Listen()
+	require.ErrorIs(t, err, fifo.ErrClosed)
+	f.set(t, "none", 0, 0)
+	require.NoError(t, <-closed)
+	second := New(transport.Config{Limits: limits}, l, Options{})
+	_, err = second.Listen()
+	require.NoError(t, err)
+	require.NoError(t, second.Close())
+}
+
+// A dial that loses against Close gives its memory back: a Pinner that is forgotten ends the
+// process at a garbage collection.
+func TestDialAfterClose(t *testing.T) {
+	l := newFake(t, version(11)).load(t)
+	tr := New(transport.Config{Limits: transport.Limits{SlotBytes: 300, Slots: 4}}, l, Options{})
+	_, err := tr.Listen()
+	require.NoError(t, err)
+	require.NoError(t, tr.Close())
+	a, b := net.Pipe()
+	defer b.Close()
+	_, err = tr.connect(t.Context(), a, 1, make([]byte, 4+handleBytes))
+	require.ErrorIs(t, err, fifo.ErrClosed)
+	for range 3 {
+		runtime.GC()
+		time.Sleep(time.Millisecond) // for finalizers
+	}
 }

@@ -56,8 +56,9 @@ type Library struct {
 	table table
 	inits sync.Mutex // one init at a time
 
-	tried  sync.Once // see Transport.try
-	broken error     // what came of that
+	trials sync.Mutex // one at a time
+	tried  bool       // see Transport.try; under trials
+	broken error      // what came of that; under trials
 }
 
 var libraries = struct {

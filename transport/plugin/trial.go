@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -18,26 +19,34 @@ var errTrialTime = fmt.Errorf("no message to itself in %v", trialTime)
 // try has a plugin carry a message from this rank to itself, once in a process. So what fails
 // does so before the ranks agree on a network, and not after.
 func (t *Transport) try(addr []byte) error {
-	t.lib.tried.Do(func() {
-		ctx, cancel := context.WithTimeoutCause(context.Background(), trialTime, errTrialTime)
-		defer cancel()
-		stop := make(chan struct{})
-		defer close(stop)
-		go func() {
-			select {
-			case <-t.away:
-				cancel()
-			case <-stop:
-			}
-		}()
-		err := t.trial(ctx, addr)
-		if errors.Is(err, errTrialTime) {
-			t.log.Info("plugin: the trial is given up", "rank", t.cfg.Self.Rank, "err", err)
-			err = nil
+	t.lib.trials.Lock()
+	defer t.lib.trials.Unlock()
+	if t.lib.tried {
+		return t.lib.broken
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), trialTime, errTrialTime)
+	defer cancel()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-t.away:
+			cancel()
+		case <-stop:
 		}
-		t.lib.broken = err
-	})
-	return t.lib.broken
+	}()
+	err := t.trial(ctx, addr)
+	switch {
+	case t.isClosed():
+		return fifo.ErrClosed // which says nothing of the plugin: the next communicator tries again
+	case t.cfg.Guard.Aborted() != nil:
+		return t.cfg.Guard.Aborted()
+	case errors.Is(err, errTrialTime):
+		t.log.Info("plugin: the trial is given up", "rank", t.cfg.Self.Rank, "err", err)
+		err = nil
+	}
+	t.lib.tried, t.lib.broken = true, err
+	return err
 }
 
 func (t *Transport) trial(ctx context.Context, addr []byte) error {
