@@ -57,6 +57,7 @@ func TestAgree(t *testing.T) {
 		"RINGO_SLOTS":            func(p *Profile) { p.Slots = 3 },
 		"of 4096 bytes":          func(p *Profile) { p.SlotBytes = 4096 },
 		"RINGO_TRANSPORT":        func(p *Profile) { p.Wish = []string{"shm"} },
+		"RINGO_SHM_DISABLE":      func(p *Profile) { p.Wish = []string{"inproc", "socket"} },
 		"says that it is rank 5": func(p *Profile) { p.Rank = 5 },
 		"rank 0 has 1 settings":  func(p *Profile) { p.Settings = nil },
 		`rank 0 has algorithm "ring", rank 1 on h has "tree"; give all ranks the same RINGO_ALGO`: func(p *Profile) {

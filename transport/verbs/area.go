@@ -3,6 +3,7 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -35,7 +36,7 @@ type cache struct {
 
 // take is an area of n bytes that is registered with all of these devices.
 func (c *cache) take(n int, with []*device) (*area, error) {
-	a, err := c.get(n)
+	a, err := c.get(n, with)
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +57,13 @@ func (c *cache) take(n int, with []*device) (*area, error) {
 	return a, nil
 }
 
-func (c *cache) get(n int) (*area, error) {
+// get is an area that no other device knows: those are closed only when nothing is registered
+// with them any more.
+func (c *cache) get(n int, with []*device) (*area, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := len(c.idle) - 1; i >= 0; i-- { // the last one is the warmest
-		if a := c.idle[i]; len(a.bytes) == pages(n) {
+		if a := c.idle[i]; len(a.bytes) == pages(n) && a.knownOnlyTo(with) {
 			c.idle = append(c.idle[:i], c.idle[i+1:]...)
 			c.held -= len(a.bytes)
 			return a, nil
@@ -71,6 +74,15 @@ func (c *cache) get(n int) (*area, error) {
 		return nil, fmt.Errorf("%d bytes for slots: %w", n, err)
 	}
 	return &area{bytes: b, mrs: map[*device]*ibverbs.MR{}}, nil
+}
+
+func (a *area) knownOnlyTo(devices []*device) bool {
+	for d := range a.mrs {
+		if !slices.Contains(devices, d) {
+			return false
+		}
+	}
+	return true
 }
 
 const page = 4096

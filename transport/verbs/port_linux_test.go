@@ -274,14 +274,18 @@ func FuzzHeader(f *testing.F) {
 	good := make([]byte, headerLen)
 	header{length: 8, slot: 3, stamp: transport.Stamp{1, 2}}.put(good)
 	f.Add(good, uint64(3), 40)
+	long := make([]byte, headerLen)
+	header{length: few.SlotBytes + 1, slot: 3}.put(long)
+	f.Add(long, uint64(3), headerLen+few.SlotBytes+1)
 	f.Fuzz(func(t *testing.T, b []byte, slot uint64, wrote int) {
 		if len(b) < headerLen {
 			return
 		}
-		h, err := parseHeader(b, slot, wrote)
+		h, err := parseHeader(b, slot, wrote, few.SlotBytes)
 		if err != nil {
 			return
 		}
+		require.LessOrEqual(t, h.length, few.SlotBytes)
 		again := make([]byte, headerLen)
 		h.put(again)
 		require.Equal(t, b[:headerLen], again)

@@ -45,7 +45,7 @@ func (c *recvConn) receive() (mem.Region, transport.Stamp, error) {
 	}
 	at := c.shape.at(c.next)
 	var h header
-	if h, c.err = parseHeader(c.area.bytes[at:], c.next, c.wrote[c.index()]); c.err != nil {
+	if h, c.err = parseHeader(c.area.bytes[at:], c.next, c.wrote[c.index()], c.shape.max); c.err != nil {
 		return mem.Region{}, transport.Stamp{}, c.err
 	}
 	c.held = true

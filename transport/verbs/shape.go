@@ -59,13 +59,14 @@ func (h header) put(b []byte) {
 	binary.LittleEndian.PutUint64(b[24:], h.stamp[1])
 }
 
-// parseHeader reads the header of slot number slot, which came in a write of wrote bytes.
-func parseHeader(b []byte, slot uint64, wrote int) (h header, err error) {
+// parseHeader reads the header of slot number slot, whose payload may have at most max bytes and
+// which came in a write of wrote bytes.
+func parseHeader(b []byte, slot uint64, wrote, max int) (h header, err error) {
 	h = header{
 		length: int(binary.LittleEndian.Uint32(b[4:])), slot: binary.LittleEndian.Uint64(b[8:]),
 		stamp: transport.Stamp{binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])},
 	}
-	if binary.LittleEndian.Uint32(b) != headerMagic || h.slot != slot || headerLen+h.length != wrote {
+	if binary.LittleEndian.Uint32(b) != headerMagic || h.slot != slot || headerLen+h.length != wrote || h.length > max {
 		return h, fmt.Errorf("malformed slot %d: a write of %d bytes that begins with %x", slot, wrote, b[:16])
 	}
 	return h, nil
