@@ -231,3 +231,37 @@ func TestLoneRankLaunchesNothing(t *testing.T) {
 	}
 	require.Equal(t, before, driver.n.Load())
 }
+
+// Offsets say where a lone rank's data lie too, in place and where its two buffers overlap.
+func TestLoneRankWithOffsets(t *testing.T) {
+	list := devices(t, 1)
+	c := onDevices(t, list, Config{})[0]
+	memory := memories(t, list, 256)[0]
+	in, out := memory.Slice(0, 128), memory.Slice(128, 128)
+	data := make([]byte, 256)
+	for i := range data {
+		data[i] = byte(i)
+	}
+	for _, test := range []struct {
+		name     string
+		call     Call
+		from, to int
+	}{
+		{"all-gather", Call{Kind: KindAllGatherv, In: in.Slice(0, 12), Out: out.Slice(0, 32), OutOffsets: []int{5}}, 0, 128 + 20},
+		{"all-gather in place", Call{Kind: KindAllGatherv, In: out.Slice(20, 12), Out: out.Slice(0, 32), OutOffsets: []int{5}}, 128 + 20, 128 + 20},
+		{"all-to-all", Call{Kind: KindAlltoAllv, In: in.Slice(0, 32), Out: out.Slice(0, 24), InCounts: []int{3}, InOffsets: []int{5}, OutOffsets: []int{3}}, 20, 128 + 12},
+		{"all-to-all in place", Call{Kind: KindAlltoAllv, In: in.Slice(0, 32), Out: in.Slice(0, 32), InCounts: []int{3}, InOffsets: []int{5}, OutOffsets: []int{4}}, 20, 16},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			require.NoError(t, list[0].Write(memory, data))
+			call := test.call
+			call.OutCounts, call.Type = []int{3}, Float32
+			require.NoError(t, c.Do(&call))
+			require.NoError(t, c.Synchronize(0))
+			want, got := bytes.Clone(data), make([]byte, 256)
+			copy(want[test.to:], data[test.from:test.from+12])
+			require.NoError(t, list[0].Read(got, memory))
+			require.Equal(t, want, got)
+		})
+	}
+}

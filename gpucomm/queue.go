@@ -81,7 +81,7 @@ func (g *Comm) with(c *call.Call, f func() error) error {
 
 // queue queues a request by what the answer says. The device's context is current.
 func (g *Comm) queue(c *call.Call, r *request.Request, ans choice.Answer) error {
-	if g.Life.Size == 1 && r.Op != kernels.KindPreMulSum {
+	if g.Life.Size == 1 && r.Op != kernels.KindPreMulSum && !c.Kind.Variable() {
 		return g.alone(c, r)
 	}
 	g.blocks = ans.Blocks
@@ -112,7 +112,8 @@ func (g *Comm) queue(c *call.Call, r *request.Request, ans choice.Answer) error 
 	})
 }
 
-// alone queues the request of a communicator's only rank: a copy, or nothing in place.
+// alone queues the request of a communicator's only rank: a copy, or nothing in place. Those with
+// offsets are left to the engine, which knows them.
 func (g *Comm) alone(c *call.Call, r *request.Request) error {
 	if r.Out == 0 || c.In.Ptr() == c.Out.Ptr() {
 		return nil
