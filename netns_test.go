@@ -47,13 +47,13 @@ func newLAN(t *testing.T, hosts int, tools ...string) *lan {
 		gputest.Missing(t, "netns", err.Error())
 	}
 	t.Cleanup(func() { l.fabric.Close() })
-	l.run(l.fabric, "ip link add lan type bridge", "ip link set lan up")
+	l.need(l.fabric, "ip link add lan type bridge", "ip link set lan up")
 	for h := range hosts {
 		ns, err := newNamespace()
 		require.NoError(t, err)
 		t.Cleanup(func() { ns.Close() })
 		l.hosts = append(l.hosts, ns)
-		l.run(l.fabric,
+		l.need(l.fabric,
 			fmt.Sprintf("ip link add port%d type veth peer name %s netns /proc/%d/fd/%d", h, interfaceOf(h), os.Getpid(), ns.Fd()),
 			fmt.Sprintf("ip link set port%d master lan up", h))
 		l.run(ns, "ip link set lo up", fmt.Sprintf("ip addr add %s/24 dev %s", addressOf(h), interfaceOf(h)), "ip link set "+interfaceOf(h)+" up")
@@ -101,18 +101,34 @@ func onOwnThread(f func() error) error {
 // run runs commands in a namespace and gives what they print.
 func (l *lan) run(ns *os.File, commands ...string) (printed string) {
 	l.t.Helper()
+	printed, err := commandsIn(ns, commands)
+	require.NoError(l.t, err)
+	return printed
+}
+
+// need is run for commands that a kernel may lack the modules for.
+func (l *lan) need(ns *os.File, commands ...string) {
+	l.t.Helper()
+	if _, err := commandsIn(ns, commands); err != nil {
+		gputest.Missing(l.t, "netns", err.Error())
+	}
+}
+
+func commandsIn(ns *os.File, commands []string) (printed string, err error) {
 	for _, c := range commands {
 		words := strings.Fields(c)
-		require.NoError(l.t, inside(ns, func() error {
+		if err = inside(ns, func() error {
 			out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
+			printed += string(out)
 			if err != nil {
 				return fmt.Errorf("%s: %w: %s", c, err, out)
 			}
-			printed += string(out)
 			return nil
-		}))
+		}); err != nil {
+			break
+		}
 	}
-	return printed
+	return printed, err
 }
 
 // cut takes a host off the lan, without anybody hearing of it; mend puts it back.
@@ -180,7 +196,7 @@ func TestNetnsCheck(t *testing.T) {
 			l := newLAN(t, 3, c.tool)
 			for h, ns := range l.hosts {
 				if c.each != "" {
-					l.run(ns, strings.NewReplacer("IF", interfaceOf(h), "HOST", fmt.Sprint(h+1)).Replace(c.each))
+					l.need(ns, strings.NewReplacer("IF", interfaceOf(h), "HOST", fmt.Sprint(h+1)).Replace(c.each))
 				}
 			}
 			if c.first != "" {
