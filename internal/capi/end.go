@@ -73,10 +73,7 @@ func (l *Library) end(handle uintptr, reason error) error {
 	case err = <-done:
 	case <-time.After(idle):
 		if r := c.opened(); r != nil {
-			r.Abort(reason)
-			if p, err := c.hostPost(); err == nil {
-				_ = p.close(reason, true)
-			}
+			c.abort(r, reason)
 		}
 		select {
 		case err = <-done:
@@ -86,6 +83,14 @@ func (l *Library) end(handle uintptr, reason error) error {
 	c.say(c.opened(), "Abort")
 	l.Note(err) // what was aborted has failed, and that is no error of Abort
 	return nil
+}
+
+// abort ends what is under way, on all ranks.
+func (c *comm) abort(r *ringo.Comm, reason error) {
+	r.Abort(reason)
+	if p, err := c.hostPost(); err == nil {
+		_ = p.close(reason, true)
+	}
 }
 
 // close gives back what a communicator has. Why it failed was said before.
@@ -117,7 +122,7 @@ func (l *Library) Revoke(handle uintptr, flags int) error {
 	if err != nil {
 		return err
 	}
-	r.Abort(errors.New("ncclCommRevoke"))
+	c.abort(r, errors.New("ncclCommRevoke"))
 	c.mu.Lock()
 	c.revoked = true
 	c.mu.Unlock()

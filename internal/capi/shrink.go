@@ -32,7 +32,7 @@ func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, fl
 		return 0, err
 	}
 	if flags == shrinkAbort {
-		ring.Abort(errors.New("ncclCommShrink"))
+		parent.abort(ring, errors.New("ncclCommShrink"))
 	}
 	join := func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
 		id, err := l.tell(ring, stay, rank)

@@ -65,6 +65,8 @@ func TestSignalThatNeverComes(t *testing.T) {
 		"peer destroys": func(l *Library, comms []uintptr) error { return l.Destroy(comms[1]) },
 		"peer aborts":   func(l *Library, comms []uintptr) error { return l.Abort(comms[1]) },
 		"abort":         func(l *Library, comms []uintptr) error { return l.Abort(comms[0]) },
+		"revoke":        func(l *Library, comms []uintptr) error { return l.Revoke(comms[0], 0) },
+		"peer revokes":  func(l *Library, comms []uintptr) error { return l.Revoke(comms[1], 0) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := onHost()
