@@ -330,7 +330,7 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *prop
 	p.nvmlDev = p.cudaDev;
 	ncclTeam_t lsa = team(comm, 1);
 	p.nLsaTeams = p.nRanks / (lsa.nRanks ? lsa.nRanks : 1);
-	p.hostRmaSupport = lsa.nRanks == p.nRanks;
+	p.hostRmaSupport = p.nRanks > 1 && lsa.nRanks == p.nRanks; // a lone rank's windows have no effect
 	p.size = properties->size < sizeof p ? properties->size : sizeof p;
 	memcpy((char *)properties + offsetof(ncclCommProperties_t, rank), (char *)&p + offsetof(ncclCommProperties_t, rank),
 	       p.size - offsetof(ncclCommProperties_t, rank));

@@ -161,7 +161,7 @@ static void arguments(void)
 
 	ncclCommProperties_t properties = NCCL_COMM_PROPERTIES_INITIALIZER;
 	OK(ncclCommQueryProperties(comm, &properties));
-	CHECK(properties.nRanks == 1 && properties.rank == 0 && !properties.deviceApiSupport);
+	CHECK(properties.nRanks == 1 && properties.rank == 0 && !properties.deviceApiSupport && !properties.hostRmaSupport);
 	properties.magic = 1;
 	WRONG(ncclCommQueryProperties(comm, &properties), ncclInvalidArgument, "NCCL_COMM_PROPERTIES_INITIALIZER");
 	WRONG(ncclCommSuspend(comm, 0), ncclInvalidArgument, "NCCL_SUSPEND_MEM");
