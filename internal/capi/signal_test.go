@@ -79,9 +79,9 @@ func TestSignalThatNeverComes(t *testing.T) {
 			l.Destroy(comms[1])
 		})
 	}
-	l := with(map[string]string{"RINGO_HOST": "1", "RINGO_TIMEOUT": "50ms"})
+	l := with(map[string]string{"RINGO_HOST": "1", "RINGO_TIMEOUT": "300ms"})
 	comms, _, _ := pairWithWindows(t, l)
-	time.Sleep(100 * time.Millisecond) // peers may be silent for longer than an operation may take
+	time.Sleep(350 * time.Millisecond) // peers may be silent for longer than an operation may take
 	require.NoError(t, l.PutSignal(0, comms[1], &Put{}))
 	require.NoError(t, l.WaitSignal(0, comms[0], []Arrival{{Count: 1, Peer: 1}}, 0))
 	err := l.WaitSignal(0, comms[0], []Arrival{{Count: 1, Peer: 1}}, 0)
