@@ -82,6 +82,25 @@ func TestGeometryOfHosts(t *testing.T) {
 	}
 }
 
+// The rank with the most close ranks counts, wherever it is.
+func TestAcross(t *testing.T) {
+	for _, names := range []string{"aabbcc", "abcabc", "aabbb", "aaaabbccddee", "aabbccddeeee", strings.Repeat("a", 16) + "bbbbccccddddeeeeffff"} {
+		h := hostsOf(ranksOn(names))
+		want := 0
+		for r := range names {
+			k := 0
+			for p := range names {
+				if names[p] != names[r] && h.close(r, p) {
+					k++
+				}
+			}
+			want = max(want, k)
+		}
+		closest, _ := h.across()
+		require.Equal(t, want, closest, names)
+	}
+}
+
 // Neighbours in a ring over all ranks, and in rings and log-step algorithms of a column, are
 // close, however ranks lie.
 func TestClose(t *testing.T) {

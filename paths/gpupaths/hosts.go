@@ -112,8 +112,9 @@ func (h *hosts) close(a, b int) bool {
 func (h *hosts) across() (closest, others int) {
 	n := len(h.parts)
 	others = n - h.least()
+	alike := h.most() == h.least()
 	for r := range n {
-		if h.parts[r] >= 2*h.local { // groups are alike but for the ends
+		if alike && h.parts[r] >= 2*h.local { // groups are alike but for the ends
 			continue
 		}
 		k := 0

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/race"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -271,4 +272,26 @@ func TestNotAcknowledged(t *testing.T) {
 	f.set(func() { f.mute["fx0:1"] = false })
 	require.NoError(t, sendAll(s, s.shape.ring, 7, nil))
 	require.NoError(t, <-received)
+}
+
+// What arrived before the sender left is received, however many slots that were sent again lie
+// behind others in a completion queue.
+func TestLastWordsBehindOthers(t *testing.T) {
+	f := newFabric(t, "fx0", "fx1")
+	const messages = 64
+	l := transport.Limits{SlotBytes: 500, Slots: messages}
+	send, recv := pairOf(t, l, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f, Rails: 2}) })
+	s, r := send.(*sendConn), recv.(*recvConn)
+	require.NoError(t, r.enter()) // nobody looks at what arrives
+	f.set(func() { f.dead["fx0:1"] = true })
+	require.NoError(t, sendAll(s, 0, messages, nil))
+	require.Eventually(t, func() bool {
+		s.Free()
+		return s.rails[0].peerDown.Load()
+	}, race.Soon(5*time.Second), time.Millisecond)
+	require.NoError(t, s.Close())
+	<-s.done
+	<-r.line.done
+	require.True(t, r.leave())
+	require.NoError(t, receiveAll(r, 0, messages))
 }

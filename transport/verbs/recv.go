@@ -130,15 +130,18 @@ func (c *recvConn) tell() {
 	}
 }
 
-// progress takes completions.
+// progress takes all completions: the slot that is due may be behind others, if it was sent again.
 func (c *recvConn) progress() {
 	for _, r := range c.rails {
-		done, err := r.poll()
-		if err != nil {
-			c.fail(r, err.Error(), false)
-		}
-		for i := range done {
-			c.complete(r, &done[i])
+		for more := true; more; {
+			done, err := r.poll()
+			if err != nil {
+				c.fail(r, err.Error(), false)
+			}
+			for i := range done {
+				c.complete(r, &done[i])
+			}
+			more = len(done) == len(r.wcs)
 		}
 	}
 }
