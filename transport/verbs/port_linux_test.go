@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"syscall"
@@ -306,4 +307,19 @@ func TestCloseEndsDial(t *testing.T) {
 	}()
 	require.NoError(t, m.Close())
 	<-ctx.Done()
+}
+
+// A dialler that says what only listeners say is dropped.
+func TestRefusalOfDialler(t *testing.T) {
+	f := newFabric(t, "fx0")
+	m := members(t, 1, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })[0]
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	go func() {
+		_ = writeHello(a, &hello{Refused: "no"})
+		_, _ = io.Copy(io.Discard, a)
+	}()
+	_, err := m.Transport.(*Transport).adopt(5, b)
+	require.ErrorContains(t, err, "no")
 }

@@ -41,8 +41,11 @@ func (t *Transport) adopt(from int, s net.Conn) (*recvConn, error) {
 	defer stop()
 	_ = s.SetDeadline(time.Now().Add(listen.HandshakeTime))
 	h, err := readHello(s)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case h.Refused != "":
+		return nil, fmt.Errorf("rank %d wants no connection: %s", from, h.Refused)
 	}
 	c, err := t.accept(from, s, h)
 	if err != nil {
