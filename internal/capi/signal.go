@@ -146,16 +146,22 @@ func (l *Library) windowOf(c *comm, handle uintptr) (*window, error) {
 // errNoWindow is the error of signals before the first window.
 var errNoWindow = fmt.Errorf("%w: signals need a window: call ncclCommWindowRegister on all ranks", errUsage)
 
-// anyWindow is a window by which a communicator sends signals.
-func (c *comm) anyWindow() (*ringo.Window, error) {
+// anyWindow is a window by which a communicator sends signals: one that has an effect, if there is one.
+func (c *comm) anyWindow() (any *ringo.Window, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, w := range c.windows {
-		if w != nil && w.ring != nil {
-			return w.ring, nil
+		if w == nil || w.ring == nil {
+			continue
+		}
+		if any = w.ring; any.Reason() == "" {
+			return any, nil
 		}
 	}
-	return nil, errNoWindow
+	if any == nil {
+		return nil, errNoWindow
+	}
+	return any, nil
 }
 
 // hostPost carries messages on host memory.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/gpu"
 )
 
 // pairWithWindows is two ranks of this process, each with a window of its memory.
@@ -88,6 +89,53 @@ func TestSignalThatNeverComes(t *testing.T) {
 	require.ErrorIs(t, err, ringo.ErrTimeout)
 	require.ErrorContains(t, err, "signals of rank 1: 0 of 1 have come")
 	for _, c := range comms {
+		require.NoError(t, l.Destroy(c))
+	}
+}
+
+// TestSignalsByAnyWindow: signals go by a window that has an effect, whichever was registered first.
+func TestSignalsByAnyWindow(t *testing.T) {
+	l := with(nil)
+	var err error
+	l.machine, err = gpu.Open(gpu.Options{Emulate: 2})
+	require.NoError(t, err)
+	registered := func(n int) (comms []uintptr, w *window) {
+		comms, err := l.InitAll(n, nil)
+		require.NoError(t, err)
+		g, err := l.GroupStart(0)
+		require.NoError(t, err)
+		wins := make([]uintptr, n)
+		for i, c := range comms {
+			d, err := l.device(i)
+			require.NoError(t, err)
+			var at uintptr
+			require.NoError(t, d.With(func() (err error) {
+				at, err = l.MemAlloc(4096)
+				return err
+			}))
+			wins[i], err = l.WindowRegister(g, c, at, 4096)
+			require.NoError(t, err)
+		}
+		_, err = l.GroupEnd(g)
+		require.NoError(t, err)
+		w, err = l.windows.get(wins[0])
+		require.NoError(t, err)
+		return comms, w
+	}
+	lone, none := registered(1)
+	pair, good := registered(2)
+	require.NotEmpty(t, none.ring.Reason())
+	for _, windows := range [][]*window{{nil, none, good}, {good, none}} {
+		any, err := (&comm{windows: windows}).anyWindow()
+		require.NoError(t, err)
+		require.Same(t, good.ring, any)
+	}
+	any, err := (&comm{windows: []*window{none}}).anyWindow()
+	require.NoError(t, err)
+	require.Same(t, none.ring, any, "its error says why")
+	_, err = new(comm).anyWindow()
+	require.ErrorIs(t, err, errNoWindow)
+	for _, c := range append(lone, pair...) {
 		require.NoError(t, l.Destroy(c))
 	}
 }
