@@ -12,6 +12,9 @@ import (
 // An Arrival is a number of signals from a rank.
 type Arrival struct{ Peer, Count int }
 
+// mostSignals is how many signals one Wait may be for.
+const mostSignals = 1 << 24
+
 // Put copies local memory of the rank's GPU into a rank's part of the window, at an offset in bytes, and
 // then sends that rank a signal: when it has waited for the signal the data is there. The rank takes no part
 // otherwise. Put only queues both on a stream, where the memory is the caller's again when they are done. They
@@ -47,10 +50,12 @@ func (w *Window) Signal(peer int, s gpu.Stream) error {
 // the order in which they come from a rank. The list may be used again when Wait has returned.
 func (w *Window) Wait(list []Arrival, s gpu.Stream) error {
 	return w.aside(s, mem.Region{}, w.comm.Life.Rank, func() error {
+		all := 0
 		for _, a := range list {
-			if a.Peer < 0 || a.Peer >= w.comm.Life.Size || a.Count < 0 || a.Count > 1<<24 {
-				return fmt.Errorf("%w: wait for %d signals of rank %d", call.ErrInvalid, a.Count, a.Peer)
+			if a.Peer < 0 || a.Peer >= w.comm.Life.Size || a.Count < 0 || a.Count > mostSignals-all {
+				return fmt.Errorf("%w: wait for %d signals of rank %d, after %d others: a wait is for %d at most", call.ErrInvalid, a.Count, a.Peer, all, mostSignals)
 			}
+			all += a.Count
 		}
 		return w.comm.after(s, func() error { return w.comm.signals(s, -1, list) })
 	})
