@@ -6,6 +6,7 @@
 //	errors driver           without RINGO_HOST, where there is no GPU
 //	errors killed RANK SIZE FILE   rank 1 ends without goodbye
 //	errors shrunk RANK SIZE FILE   rank 0 does, by which all met, and the others go on without it
+#include <stdatomic.h>
 #include "check.h"
 
 enum { RANKS = 4 };
@@ -207,9 +208,11 @@ static void *abort_or_wait(void *arg)
 
 // waiting_rank's call is ended by another thread of its own process.
 static ncclResult_t ended;
+static atomic_int calling;
 static void *waiting_rank(void *arg)
 {
 	(void)arg;
+	calling = 1;
 	ended = ncclRecv(buffer[0], 10, ncclInt32, 1, comms[0], stream);
 	CHECK(strstr(ncclGetLastError(NULL), "ncclCommAbort"));
 	return NULL;
@@ -220,7 +223,9 @@ static void abort_from_another_thread(void)
 	pthread_t thread;
 	OK(ncclCommInitAll(comms, 2, NULL));
 	CHECK(pthread_create(&thread, NULL, waiting_rank, NULL) == 0);
-	usleep(20000);
+	while (!calling)
+		usleep(1000);
+	usleep(100000); // for the call to wait
 	OK(ncclCommAbort(comms[0]));
 	pthread_join(thread, NULL);
 	CHECK(ended != ncclSuccess && ended != ncclInProgress);
