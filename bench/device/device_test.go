@@ -48,7 +48,7 @@ func TestRun(t *testing.T) {
 	require.Len(t, r.First, 2*combines)
 	require.Equal(t, FirstUse{Type: "float32", Op: "sum", Cache: "cold", Total: 7}, r.First[0])
 	require.Positive(t, r.PTX.Modules)
-	require.Less(t, r.PTX.Embedded, 5<<20)
+	require.Less(t, r.PTX.Embedded, 6<<20)
 	require.Contains(t, table.String(), "bitand")
 	require.Equal(t, gputest.OnGPU(), !strings.Contains(table.String(), "times mean nothing"))
 
