@@ -72,7 +72,7 @@ var floors = map[string]string{
 	"internal/ibverbs":   "internal/dl",
 	"internal/nccl":      "internal/dl",
 	"internal/cuda":      "internal/dl",
-	"internal/capi":      ". gpu mem bootstrap sim internal/cuda",
+	"internal/capi":      ". gpu mem bootstrap sim internal/cuda kernels/collective",
 	"cmd/libnccl":        "internal/capi bootstrap .",
 	"internal/cudac":     "internal/cuda",
 	"cmd/libcuda":        "internal/cudac internal/cuda internal/cudaemu internal/weakmem",
