@@ -20,6 +20,8 @@ type Device struct {
 
 	mu  sync.Mutex
 	ctx cuda.Context // guarded by mu; 0 until it is needed
+
+	later later
 }
 
 // Number is the device's number in its machine.

@@ -92,6 +92,7 @@ func (m *Machine) Device(i int) (*Device, error) {
 func (m *Machine) Close() error {
 	var errs []error
 	for _, d := range m.devices {
+		d.later.end()
 		errs = append(errs, d.Release())
 	}
 	if emu, ok := m.driver.(*cudaemu.Machine); ok {

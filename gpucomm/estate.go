@@ -19,6 +19,7 @@ import (
 type estate struct {
 	driver cuda.Driver
 	dev    cuda.Device
+	later  func(func()) // gpu.Device.Later
 	ctx    cuda.Context // held, since graphs may outlast the gpu.Device's use
 	log    *slog.Logger
 	graphs atomic.Int64 // that hold it
@@ -36,7 +37,7 @@ type estate struct {
 }
 
 func openEstate(d *gpu.Device, log *slog.Logger) (*estate, error) {
-	e := &estate{driver: d.Driver(), dev: d.Handle(), log: log}
+	e := &estate{driver: d.Driver(), dev: d.Handle(), later: d.Later, log: log}
 	var err error
 	if e.ctx, err = e.driver.DevicePrimaryCtxRetain(e.dev); err != nil {
 		return nil, err
@@ -80,11 +81,11 @@ func (e *estate) lost(id uint64) {
 	e.ended = append(e.ended, id)
 	e.mu.Unlock()
 	if e.graphs.Add(-1) == 0 && e.left.Load() {
-		go func() {
+		e.later(func() {
 			if err := e.giveBack(); err != nil {
 				e.log.Warn("what graphs have held is not given back", "subsys", "GPU", "err", err)
 			}
-		}()
+		})
 	}
 }
 
