@@ -90,7 +90,7 @@ func TestDeviceDeterministic(t *testing.T) {
 	for _, tc := range rankPaths {
 		t.Run(tc.name, func(t *testing.T) {
 			comms := onHosts(t, devices(t, tc.n, gputest.NVLink()), tc.config)
-			for i, x := range race.Some(3, trials(tc.n, 1, 333, 0, 2500)) {
+			for i, x := range race.Some(6, trials(tc.n, 1, 333, 0, 2500)) {
 				if i%5 == 0 {
 					require.NoError(t, x.onGPUs(comms))
 				}

@@ -144,7 +144,7 @@ func TestDevicePaths(t *testing.T) {
 		paths  []string // of rank 0
 		emu    []gputest.Option
 	}
-	for _, tc := range race.Some(2, []test{
+	for _, tc := range race.Some(4, []test{
 		{"p2p", 2, plain, []string{"GPU memory: p2p with rank 1"}, nil},
 		{"host memory", 3, func(int) Config { return Config{noP2P: "RINGO_P2P_DISABLE is set"} },
 			[]string{"GPU memory: host memory with ranks 1, 2 (rank 0: RINGO_P2P_DISABLE is set)"}, nil},
