@@ -133,9 +133,9 @@ static DEVICE void load_tiles(const Ring &ring, const Slice &s, bool sum, u32 k,
   }
 }
 
-// Load_all has the tiles of all turns loaded. A slice that is stored where an earlier one is
-// read, or stored, waits until that one is done: bulk copies have no order. Each thread of the
-// warp knows where one of the last turns is stored.
+// Load_all has the tiles of all turns loaded. A slice that reads or overwrites what an earlier
+// one stores waits until that one is done: bulk copies have no order. Each thread of the warp
+// knows where one of the last turns is stored.
 static DEVICE void load_all(const Ring ring, Scalar scalar) {
   u32 i = 0, r = 0; // tiles, and those of them that are combined
   Span span = {0, 0};
