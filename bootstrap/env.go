@@ -19,6 +19,7 @@ type Spec struct {
 	Addr       string // host:port where rank 0 serves, or the text of an ID that another process serves
 	Secret     string // for IDFor
 	Guessable  bool   // Secret is derived from the job's names: see FromEnv
+	Store      int    // descriptor of the launcher's store, where rank 0 leaves the ID that it serves; 0 if Addr says it
 	Source     string // the launcher: "torchrun", "Slurm", …
 }
 
@@ -37,19 +38,21 @@ const defaultPort = 29717
 //	          rank                 size                 local rank, size                 hub of rank 0
 //	ringo     RINGO_RANK           RINGO_SIZE           RINGO_LOCAL_RANK, _SIZE          RINGO_COMM_ID
 //	torchrun  RANK                 WORLD_SIZE           LOCAL_RANK, LOCAL_WORLD_SIZE     MASTER_ADDR, MASTER_PORT+2000
-//	Open MPI  OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK, …    loopback if all on one machine
+//	Open MPI  OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK, …    mpirun's machine (OMPI_MCA_orte_hnp_uri)
 //	Slurm     SLURM_PROCID         SLURM_NTASKS         SLURM_LOCALID, …TASKS_PER_NODE   first of SLURM_NODELIST
-//	PMI       PMI_RANK             PMI_SIZE             MPI_LOCALRANKID, MPI_LOCALNRANKS —
+//	PMI       PMI_RANK             PMI_SIZE             MPI_LOCALRANKID, MPI_LOCALNRANKS rank 0 says it in the store behind PMI_FD
 //	Kubernetes JOB_COMPLETION_INDEX RINGO_SIZE or COMPLETIONS —                          —
 //
 // For each of them RINGO_COMM_ID, as host:port or as the text of an ID, overrides
 // the hub of the last column, and so does MASTER_ADDR with MASTER_PORT after it.
 // torchrun's own store listens on MASTER_PORT, hence the 2000, which is subtracted
 // where adding would leave no valid port. Where a host is known but no port, the
-// port is derived from the job's identifier.
+// port is derived from the job's identifier. Open MPI 5 does not tell where mpirun is: unless
+// all ranks are on one machine, one of the variables must be set.
 //
-// The secret is RINGO_COMM_SECRET. Without it, it is derived from the job's identifiers,
-// and Guessable: a process that can reach the port and knows or guesses the job's number
+// The secret is RINGO_COMM_SECRET. Without it, Open MPI's job has a random one of its launcher's
+// (OMPI_MCA_orte_precondition_transports) and the ID of PMI's store is random. For the others it is
+// derived from the job's identifiers, and Guessable: a process that can reach the port and knows or guesses the job's number
 // can join. That suffices only on a network without strangers.
 func FromEnv(getenv func(string) string) (Spec, bool, error) {
 	e := env{get: getenv}
@@ -83,6 +86,13 @@ func (s Spec) ID() (ID, error) {
 func (s Spec) Join(ctx context.Context, lo ListenOptions, jo JoinOptions) (Group, error) {
 	if s.Size == 1 && s.Addr == "" {
 		return Local(1)[0], nil
+	}
+	if s.Store != 0 {
+		id, err := stored(ctx, s, lo)
+		if err != nil {
+			return nil, fmt.Errorf("join: %s: %w: or set RINGO_COMM_ID to host:port of rank 0", s.Source, err)
+		}
+		return Join(ctx, id, s.Rank, s.Size, jo)
 	}
 	id, err := s.ID()
 	if err != nil {
@@ -119,6 +129,7 @@ type launcher struct {
 	localRank, localSize []string
 	also                 string   // must be set too, else it is not this launcher
 	job                  []string // identify the job
+	random               string   // what the launcher makes up for the job and tells its processes alone
 }
 
 var launchers = []launcher{
@@ -129,7 +140,7 @@ var launchers = []launcher{
 		job: []string{"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
 	{name: "Open MPI", rank: "OMPI_COMM_WORLD_RANK", sizes: []string{"OMPI_COMM_WORLD_SIZE"},
 		localRank: []string{"OMPI_COMM_WORLD_LOCAL_RANK"}, localSize: []string{"OMPI_COMM_WORLD_LOCAL_SIZE"},
-		job: []string{"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
+		job: []string{"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}, random: "OMPI_MCA_orte_precondition_transports"},
 	// A batch script has a SLURM_PROCID too, but only tasks have a step.
 	{name: "Slurm", rank: "SLURM_PROCID", also: "SLURM_STEP_ID", sizes: []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
 		localRank: []string{"SLURM_LOCALID"},
@@ -175,14 +186,19 @@ func (e env) spec(l launcher) (s Spec, err error) {
 	if s.Addr, err = e.addr(l, s); err != nil {
 		return s, err
 	}
+	if s.Addr == "" && s.Size > 1 { // addr has seen that there is one
+		if s.Store, err = e.number(1, 1<<20, "PMI_FD"); err != nil {
+			return s, err
+		}
+	}
 	s.Secret = e.get("RINGO_COMM_SECRET")
-	if s.Secret == "" && !strings.HasPrefix(s.Addr, idText) {
-		s.Secret, s.Guessable = e.derived(l, s), true
+	if s.Secret == "" && s.Store == 0 && !strings.HasPrefix(s.Addr, idText) {
+		s.Secret, s.Guessable = e.derived(l, s), e.first(l.random) == ""
 	}
 	return s, nil
 }
 
-// addr is where rank 0 serves.
+// addr is where rank 0 serves; empty if there is but one, or if rank 0 says it in a store.
 func (e env) addr(l launcher, s Spec) (string, error) {
 	if a := e.get("RINGO_COMM_ID"); a != "" {
 		if strings.HasPrefix(a, idText) {
@@ -223,6 +239,13 @@ func (e env) addr(l launcher, s Spec) (string, error) {
 		}
 	} else if s.LocalSize == s.Size && job != "" {
 		host = "127.0.0.1"
+	} else if l.name == "Open MPI" {
+		var err error
+		if host, err = e.mpirunHost(s.Rank); err != nil {
+			return "", err
+		}
+	} else if l.name == "PMI" && e.get("PMI_FD") != "" {
+		return "", nil
 	}
 	if host == "" {
 		return "", fmt.Errorf("%s does not say where rank 0 is: set RINGO_COMM_ID to host:port, or MASTER_ADDR to a host, of rank 0, the same for every rank", l.name)
@@ -251,7 +274,7 @@ func (e env) jobID(l launcher) string {
 }
 
 func (e env) derived(l launcher, s Spec) string {
-	return fmt.Sprintf("%s %s %s of %d", l.name, e.jobID(l), s.Addr, s.Size)
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s of %d %s", l.name, e.jobID(l), s.Addr, s.Size, e.first(l.random)))
 }
 
 func (e env) first(names ...string) string {

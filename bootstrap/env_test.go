@@ -49,6 +49,10 @@ func TestFromEnv(t *testing.T) {
 			Spec{Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2, Addr: fmt.Sprint("127.0.0.1:", portOf("PMIX_NAMESPACE=j")), Secret: "s", Source: "Open MPI"}},
 		{"Open MPI, MASTER_ADDR", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 MASTER_ADDR=h RINGO_COMM_SECRET=s",
 			Spec{Rank: 1, Size: 4, LocalRank: 1, LocalSize: 2, Addr: "h:29717", Secret: "s", Source: "Open MPI"}},
+		{"Open MPI, several machines", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_MCA_ess_base_jobid=7 OMPI_MCA_orte_precondition_transports=ab-cd " +
+			"OMPI_MCA_orte_hnp_uri=6.0;tcp://10.0.0.1,172.17.0.1:58761;tcp6://[fe80::2]:49087",
+			Spec{Rank: 1, Size: 4, LocalRank: 1, LocalSize: 2, Addr: fmt.Sprint("10.0.0.1:", portOf("OMPI_MCA_ess_base_jobid=7")), Source: "Open MPI",
+				Secret: fmt.Sprintf("Open MPI OMPI_MCA_ess_base_jobid=7 10.0.0.1:%d of 4 ab-cd", portOf("OMPI_MCA_ess_base_jobid=7"))}},
 		{"Slurm", slurm + "SLURM_NODELIST=n[01-03,7] SLURM_LAUNCH_NODE_IPADDR=10.9.9.9 RINGO_COMM_SECRET=s",
 			Spec{Rank: 5, Size: 8, LocalRank: 1, LocalSize: 4, Addr: fmt.Sprint("n01:", slurmPort), Secret: "s", Source: "Slurm"}},
 		{"Slurm, launch node", slurm + "SLURM_LAUNCH_NODE_IPADDR=10.9.9.9 RINGO_COMM_SECRET=s",
@@ -57,6 +61,7 @@ func TestFromEnv(t *testing.T) {
 			Spec{Rank: 5, Size: 8, LocalRank: 1, LocalSize: 4, Addr: "h:1", Secret: "s", Source: "Slurm"}},
 		{"PMI", "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 RINGO_COMM_ID=h:1 RINGO_COMM_SECRET=s",
 			Spec{Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2, Addr: "h:1", Secret: "s", Source: "PMI"}},
+		{"PMI with a store", "PMI_RANK=1 PMI_SIZE=2 PMI_FD=6", Spec{Rank: 1, Size: 2, LocalRank: -1, Store: 6, Source: "PMI"}},
 		{"Kubernetes", "JOB_COMPLETION_INDEX=2 RINGO_SIZE=3 MASTER_ADDR=job-0.job RINGO_COMM_SECRET=s",
 			Spec{Rank: 2, Size: 3, LocalRank: -1, Addr: "job-0.job:29717", Secret: "s", Source: "Kubernetes"}},
 		{"Kubernetes, completions", "JOB_COMPLETION_INDEX=2 COMPLETIONS=3 RINGO_COMM_ID=job-0.job:5 RINGO_COMM_SECRET=s",
@@ -135,6 +140,9 @@ func TestFromEnvErrors(t *testing.T) {
 		{"RANK=1 WORLD_SIZE=2", "torchrun does not say where rank 0 is"},
 		{"RANK=1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=x", `MASTER_PORT="x": want`},
 		{"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2", "Open MPI does not say where rank 0 is: set RINGO_COMM_ID to host:port, or MASTER_ADDR to a host"},
+		{"OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_MCA_orte_hnp_uri=6.0;tcp://10.0.0.1:5 OMPI_MCA_orte_local_daemon_uri=6.1;tcp://10.0.0.2:5",
+			"rank 0 is not on the machine of mpirun, where the others look for it: set RINGO_COMM_ID"},
+		{"PMI_RANK=1 PMI_SIZE=2 PMI_FD=x", `PMI_FD="x": want a number`},
 		{"SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=0", "names no host"},
 		{"SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=0 SLURM_NODEID=0 SLURM_TASKS_PER_NODE=2(x", `SLURM_TASKS_PER_NODE="2(x": want the tasks of each node`},
 		{"PMI_RANK=0 PMI_SIZE=2 MPI_LOCALNRANKS=2", "PMI does not say where rank 0 is"},
@@ -155,6 +163,15 @@ func TestFirstHost(t *testing.T) {
 		"n[": "", "n[1": "", "n]": "", "n[]": "", "n[-3]": "", "n[[1]]": "",
 	} {
 		require.Equal(t, want, firstHost(list), list)
+	}
+}
+
+func TestURIHost(t *testing.T) {
+	for uri, want := range map[string]string{
+		"": "", "7.0": "", "7.0;tcp://10.0.0.1:5": "10.0.0.1", "7.0;tcp://10.0.0.1,10.1.0.1:5;tcp6://[fe80::1]:6": "10.0.0.1",
+		"7.0;tcp6://[fe80::1,fe80::2]:6": "fe80::1", "7.0;tcp4://10.0.0.1:5": "10.0.0.1", "7.0;ud://3": "",
+	} {
+		require.Equal(t, want, uriHost(uri), uri)
 	}
 }
 
@@ -190,6 +207,6 @@ func FuzzFromEnv(f *testing.F) {
 		}
 		require.NoError(t, err)
 		require.True(t, s.Rank >= 0 && s.Rank < s.Size, "%+v", s)
-		require.True(t, s.Size == 1 || s.Addr != "", "%+v", s)
+		require.True(t, s.Size == 1 || s.Addr != "" || s.Store != 0, "%+v", s)
 	})
 }

@@ -1,0 +1,205 @@
+package command
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/gputest"
+)
+
+// These tests have other people's launchers start "ringo bench" on several hosts, which are this
+// machine under several names, and set nothing that says where rank 0 is.
+
+// tool is the path of a program, or skips the test.
+func tool(t *testing.T, require, name, packages string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		if path = filepath.Join("/usr/sbin", name); exec.Command("test", "-x", path).Run() != nil {
+			gputest.Missing(t, require, name+" is not there: apt-get install "+packages)
+		}
+	}
+	return path
+}
+
+// output is what a command writes, which must succeed.
+func output(t *testing.T, env []string, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // to tell its ranks
+	cmd.WaitDelay = 5 * time.Second
+	text, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	return string(text)
+}
+
+// measured fails the test unless a bench of four ranks on two hosts went well.
+func measured(t *testing.T, text string) {
+	t.Helper()
+	for _, want := range []string{"4 ranks in 4 processes", "network socket", "transport shm", "# Out of bounds values : 0 OK"} {
+		require.Contains(t, text, want)
+	}
+	require.NotContains(t, text, "derived", "the secret is random")
+}
+
+// benchArgs is a small measurement by this test's own binary as one rank.
+func benchArgs(t *testing.T) []string {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	return []string{self, "bench", "allreduce", "-np", "0", "-e", "128", "-n", "2", "-w", "1"}
+}
+
+// remoteShell is what launchers call in the place of ssh, as "FILE HOST COMMAND…".
+func remoteShell(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "rsh")
+	script := "#!/bin/sh\nexport RINGO_HOSTID=$1\nshift\nexec sh -c \"$*\"\n"
+	require.NoError(t, os.WriteFile(file, []byte(script), 0o755))
+	return file
+}
+
+func TestOpenMPI(t *testing.T) {
+	mpirun := tool(t, "mpi", "mpirun.openmpi", "openmpi-bin")
+	args := []string{"--allow-run-as-root", "--oversubscribe", "--mca", "plm_rsh_agent", remoteShell(t), "--host", "127.0.0.1:2,127.0.0.2:2", "-np", "4"}
+	measured(t, output(t, nil, mpirun, append(args, benchArgs(t)...)...))
+}
+
+func TestMPICH(t *testing.T) {
+	mpirun := tool(t, "mpi", "mpirun.mpich", "mpich")
+	args := []string{"-launcher", "rsh", "-launcher-exec", remoteShell(t), "-hosts", "127.0.0.1,127.0.0.2", "-np", "4"}
+	measured(t, output(t, nil, mpirun, append(args, benchArgs(t)...)...))
+}
+
+func TestSlurm(t *testing.T) {
+	env := slurm(t)
+	// Tasks know their node, which is their host here.
+	args := append([]string{"-N", "2", "-n", "4", "sh", "-c", `RINGO_HOSTID=$SLURMD_NODENAME exec "$@"`, "sh"}, benchArgs(t)...)
+	text := output(t, append(env, "RINGO_COMM_SECRET=Yb3mRq0wXk9TzV5uLd7c"), "srun", args...)
+	measured(t, text)
+}
+
+// slurm starts a cluster of two nodes, 127.0.0.1 and 127.0.0.2, without privileges, cgroups or
+// anything outside of a folder, and gives the environment of its clients.
+func slurm(t *testing.T) (env []string) {
+	t.Helper()
+	const packages = "slurm-wlm munge"
+	munged, slurmctld, slurmd := tool(t, "slurm", "munged", packages), tool(t, "slurm", "slurmctld", packages), tool(t, "slurm", "slurmd", packages)
+	dir, err := os.MkdirTemp("", "slurm") // a socket's path must be short
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	require.NoError(t, os.Chmod(dir, 0o755)) // munge insists that all can reach its socket
+	write := func(name, text string, mode os.FileMode) string {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte(text), mode))
+		return file
+	}
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	ports := freePorts(t, 3)
+	socket := filepath.Join(dir, "munge")
+	key := write("key", rand.Text()+rand.Text() /* whoever knows it may run jobs as this user */, 0o400)
+	conf := write("slurm.conf", strings.NewReplacer("DIR", dir, "HOST", host, "USER", fmt.Sprint(os.Getuid()),
+		"PORT0", ports[0], "PORT1", ports[1], "PORT2", ports[2]).Replace(slurmConf), 0o644)
+	// Slurm begins to look for cgroups before it asks whether anything needs them.
+	plugin := "disabled"
+	version, err := exec.Command(slurmd, "-V").Output()
+	require.NoError(t, err)
+	if v := strings.TrimPrefix(strings.TrimSpace(string(version)), "slurm-wlm "); v < "23.11" {
+		plugin = "cgroup/v1"
+	}
+	write("cgroup.conf", "CgroupPlugin="+plugin+"\n", 0o644)
+
+	var log strings.Builder
+	daemon := func(name string, args ...string) {
+		cmd := exec.Command(name, args...)
+		out := filepath.Join(dir, fmt.Sprintf("log%d", log.Len()))
+		file, err := os.Create(out)
+		require.NoError(t, err)
+		defer file.Close()
+		fmt.Fprintf(&log, "%s\n", out)
+		cmd.Stdout, cmd.Stderr = file, file
+		cmd.Env = append(os.Environ(), "SLURM_CONF="+conf)
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() {
+			cmd.Process.Signal(os.Interrupt)
+			cmd.Wait()
+			if text, err := os.ReadFile(out); err == nil && t.Failed() {
+				t.Logf("%v:\n%s", cmd.Args, text)
+			}
+		})
+	}
+	// until waits for what a daemon does when it is ready, of which it tells nobody.
+	until := func(what string, ready func() bool) {
+		t.Helper()
+		end := time.Now().Add(20 * time.Second)
+		for !ready() {
+			require.True(t, time.Now().Before(end), what)
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	daemon(munged, "--foreground", "--key-file="+key, "--socket="+socket, "--pid-file="+socket+".pid", "--log-file="+socket+".log", "--seed-file="+socket+".seed")
+	until("munged listens", func() bool { _, err := os.Stat(socket); return err == nil })
+	daemon(slurmctld, "-D", "-c")
+	daemon(slurmd, "-D", "-N", "127.0.0.1")
+	daemon(slurmd, "-D", "-N", "127.0.0.2")
+	env = []string{"SLURM_CONF=" + conf}
+	until("both nodes are idle", func() bool {
+		cmd := exec.Command("sinfo", "-h", "-o", "%D %T")
+		cmd.Env = append(os.Environ(), env...)
+		text, _ := cmd.Output()
+		return strings.TrimSpace(string(text)) == "2 idle"
+	})
+	return env
+}
+
+const slurmConf = `ClusterName=ringo
+SlurmctldHost=HOST(127.0.0.1)
+SlurmctldPort=PORT0
+SlurmUser=USER
+SlurmdUser=USER
+AuthType=auth/munge
+AuthInfo=socket=DIR/munge
+CredType=cred/munge
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+StateSaveLocation=DIR
+SlurmdSpoolDir=DIR/%n
+SlurmctldPidFile=DIR/slurmctld.pid
+SlurmdPidFile=DIR/%n.pid
+SlurmdParameters=config_overrides
+MailProg=/bin/true
+ReturnToService=2
+NodeName=127.0.0.1 NodeHostname=HOST NodeAddr=127.0.0.1 Port=PORT1 CPUs=2
+NodeName=127.0.0.2 NodeHostname=HOST NodeAddr=127.0.0.2 Port=PORT2 CPUs=2
+PartitionName=all Nodes=ALL Default=YES State=UP
+`
+
+// freePorts are ports that were free a moment ago.
+func freePorts(t *testing.T, n int) (ports []string) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", ":0")
+		require.NoError(t, err)
+		defer l.Close()
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		require.NoError(t, err)
+		ports = append(ports, port)
+	}
+	return ports
+}
