@@ -64,6 +64,15 @@ func TestConfigFill(t *testing.T) {
 	require.Equal(t, []string{"IB,Socket", "NCCL_NET", "fast", "=mlx5_0", "NCCL_IB_DISABLE is set"},
 		[]string{pc.Net, pc.NetFrom, pc.Plugins, pc.Networking.IB.HCA, pc.Networking.IB.Disabled})
 
+	for vars, want := range map[string]string{"": "off", "RINGO_TLS=0": "off", "RINGO_TLS=1": "by the job's key"} {
+		c, err = Config{}.fill(environment(vars))
+		require.NoError(t, err)
+		require.Equal(t, want, c.Encryption())
+	}
+	_, err = Config{}.fill(environment("RINGO_TLS_CERT=cert.pem"))
+	require.ErrorIs(t, err, ErrInvalid)
+	require.ErrorContains(t, err, "RINGO_TLS_KEY is missing")
+
 	c, err = Config{}.fill(environment("NCCL_WORK_FIFO_BYTES=64K", "RINGO_WORK_ARGS_BYTES=1"))
 	require.NoError(t, err)
 	require.Equal(t, 64<<10, c.WorkFIFOBytes)

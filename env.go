@@ -48,6 +48,9 @@ func (c *Config) read(e variables) error {
 		{&c.Interface, []string{"RINGO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}},
 		{&c.SocketNetwork, []string{"RINGO_SOCKET_NETWORK"}},
 		{&c.ShmDir, []string{"RINGO_SHM_DIR"}},
+		{&c.TLSCert, []string{"RINGO_TLS_CERT"}},
+		{&c.TLSKey, []string{"RINGO_TLS_KEY"}},
+		{&c.TLSCA, []string{"RINGO_TLS_CA"}},
 		{&c.HostID, []string{"RINGO_HOSTID", "NCCL_HOSTID"}},
 		{&c.CUDALibrary, []string{"RINGO_CUDA_LIBRARY"}},
 	} {
@@ -132,6 +135,9 @@ func (c *Config) readOthers(e variables) (err error) {
 	}
 	if e.on("RINGO_LAUNCH_ORDER_IMPLICIT", "NCCL_LAUNCH_ORDER_IMPLICIT") != "" {
 		c.LaunchOrder = true
+	}
+	if c.TLSCert+c.TLSKey+c.TLSCA != "" && e.get("RINGO_TLS") != "0" || e.on("RINGO_TLS") != "" {
+		c.TLS = true
 	}
 	switch v := e.get("RINGO_LINES"); v {
 	case "":

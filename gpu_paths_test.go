@@ -154,7 +154,9 @@ func TestDevicePaths(t *testing.T) {
 			[]string{"GPU memory: bridge over inproc with rank 1 (rank 0: P off; rank 0: S off)"}, nil},
 		{"unix", 3, func(int) Config { return Config{Transport: "socket", Net: "socket"} },
 			[]string{"GPU memory: bridge over socket with ranks 1, 2 (rank 0: transport socket)"}, nil},
-		{"tcp", 2, func(int) Config { return Config{Transport: "socket", SocketNetwork: "tcp", Interface: "lo"} },
+		{"tls", 2, func(int) Config {
+			return Config{Transport: "socket", SocketNetwork: "tcp", Interface: "lo", TLS: true}
+		},
 			[]string{"GPU memory: bridge over socket with rank 1 (rank 0: transport socket)"}, nil},
 		{"two hosts", 4, hosts, []string{"GPU memory: p2p with rank 1",
 			"GPU memory: bridge over socket with ranks 2, 3 (different hosts)"}, nil},

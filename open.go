@@ -41,7 +41,7 @@ func (c Config) NewID(addr string) (bootstrap.ID, error) {
 	if err != nil {
 		return bootstrap.ID{}, openError(cfg, err)
 	}
-	return bootstrap.NewID(bootstrap.ListenOptions{Addr: addr, Log: cfg.Log.With("subsys", "BOOTSTRAP")})
+	return bootstrap.NewID(bootstrap.ListenOptions{Addr: addr, TLS: cfg.tls, Log: cfg.Log.With("subsys", "BOOTSTRAP")})
 }
 
 // OpenEnv is Open with ID, Rank and Size from the environment that a launcher
@@ -62,7 +62,7 @@ func OpenEnv(ctx context.Context, cfg Config) (*Comm, error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
 	defer cancel()
 	log := cfg.Log.With("subsys", "BOOTSTRAP")
-	group, err := spec.Join(ctx, bootstrap.ListenOptions{Log: log}, bootstrap.JoinOptions{Log: log})
+	group, err := spec.Join(ctx, bootstrap.ListenOptions{TLS: cfg.tls, Log: log}, bootstrap.JoinOptions{TLS: cfg.tls, Log: log})
 	if err != nil {
 		return nil, openError(cfg, err)
 	}
@@ -89,7 +89,7 @@ func Open(ctx context.Context, cfg Config) (*Comm, error) {
 		}
 		return open(ctx, cfg, bootstrap.Local(1)[0])
 	}
-	group, err := bootstrap.Join(ctx, *cfg.ID, cfg.Rank, cfg.Size, bootstrap.JoinOptions{Log: cfg.Log.With("subsys", "BOOTSTRAP")})
+	group, err := bootstrap.Join(ctx, *cfg.ID, cfg.Rank, cfg.Size, bootstrap.JoinOptions{TLS: cfg.tls, Log: cfg.Log.With("subsys", "BOOTSTRAP")})
 	if err != nil {
 		return nil, openError(cfg, err)
 	}
@@ -161,6 +161,7 @@ func (c *Comm) connect(ctx context.Context) error {
 		Version: Version, Hostname: c.cfg.hostname(), Info: transport.Info{Rank: c.Rank(), Host: c.cfg.HostID},
 		Settings: []paths.Setting{
 			{Name: "Deterministic", Value: c.cfg.Deterministic, Variable: "RINGO_DETERMINISTIC"},
+			{Name: "TLS", Value: c.cfg.Encryption(), Variable: "RINGO_TLS, and RINGO_TLS_CERT, _KEY and _CA"},
 			{Name: "lines between GPUs", Value: c.cfg.lines, Variable: "RINGO_LINES"},
 			{Name: "algorithms of its own", Value: strings.Join(call.Defined(), ","), Variable: "calls of ringo.Define, in the same order"},
 		},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/secure/securetest"
 )
 
 // rankMain is a rank of its own process: the test binary started again.
@@ -185,6 +186,45 @@ func TestNetworkOfProcesses(t *testing.T) {
 			require.Contains(t, output(cmd), "fine over socket")
 			require.Regexp(t, `network socket \(lo\); not \w+ \(rank 0 on host0, rank 1 on host1: `, output(cmd))
 		}
+	}
+}
+
+// Processes on several hosts meet and talk over TLS, by the job's key and by certificates; a network
+// that cannot encrypt is not taken. If only one of them has it, all say what to set.
+func TestTLSOfProcesses(t *testing.T) {
+	f := securetest.Make(t, "job")
+	by := [][]string{
+		{"RINGO_TLS=1", "RINGO_SOCKET_IFNAME=lo", "RINGO_DEBUG=INFO", "RINGO_NET=IB,Socket"},
+		{"RINGO_TLS_CERT=" + f.Cert, "RINGO_TLS_KEY=" + f.Key, "RINGO_TLS_CA=" + f.CA, "RINGO_SOCKET_IFNAME=lo", "RINGO_DEBUG=INFO", "RINGO_NET=IB,Socket"},
+	}
+	for i, env := range by {
+		tls, err := bootstrap.TLSFromEnv(environment(env...))
+		require.NoError(t, err)
+		id, err := bootstrap.NewID(bootstrap.ListenOptions{Addr: "127.0.0.1:0", TLS: tls})
+		require.NoError(t, err)
+		defer bootstrap.Stop(id)
+		for r, cmd := range processesOn(t, 2, 2, "check", append(env, "RINGO_COMM_ID="+id.String())...) {
+			require.NoError(t, cmd.Wait(), "rank %d: %s", r, output(cmd))
+			require.Contains(t, output(cmd), "fine over socket")
+			require.Contains(t, output(cmd), "network socket (lo) over TLS ("+[]string{"by the job's key", "by certificates"}[i]+"); not ib (")
+			require.Contains(t, output(cmd), "RINGO_TLS is on, and it moves data in clear")
+		}
+	}
+	ids := bootstrap.Local(2)
+	var errs [2]error
+	var both sync.WaitGroup
+	for r, g := range ids {
+		both.Go(func() {
+			cfg, err := Config{Rank: r, Size: 2, TLS: r == 1}.fill(environment())
+			if err == nil {
+				_, err = open(t.Context(), cfg, g)
+			}
+			errs[r] = err
+		})
+	}
+	both.Wait()
+	for _, err := range errs {
+		require.ErrorContains(t, err, "give all ranks the same RINGO_TLS")
 	}
 }
 

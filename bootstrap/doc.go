@@ -37,11 +37,13 @@
 // proved itself within 5 seconds. Of more than 1,024 such connections it drops
 // the oldest, and it writes a limited number of lines about them into the log.
 //
-// The trap: connections are authenticated when they begin, and neither encrypted
-// nor protected afterwards. An attacker who can change bytes on the way can change the
-// ranks' data. And a key is only as good as its secret: that of NewID is random; that of
+// The trap: without JoinOptions.TLS connections are authenticated when they begin, and
+// neither encrypted nor protected afterwards. An attacker who can change bytes on the way
+// can change the ranks' data. With it they go over TLS 1.3, and the proofs hold for that
+// channel alone. And a key is only as good as its secret: that of NewID is random; that of
 // IDFor is derived from a text, slowly, so that guesses are slow too. A process that
-// pretends to be the hub can record one proof and then guess without limit.
+// pretends to be the hub can record one proof and then guess without limit, unless both
+// sides show certificates.
 //
 // # Deaths
 //

@@ -113,6 +113,17 @@ func (s Spec) Join(ctx context.Context, lo ListenOptions, jo JoinOptions) (Group
 	return Join(ctx, id, s.Rank, s.Size, jo)
 }
 
+// TLSFromEnv is the TLS that the environment asks for, nil for none: RINGO_TLS is set and not 0,
+// or RINGO_TLS_CERT, RINGO_TLS_KEY and RINGO_TLS_CA name certificates (see NewTLS). It is for
+// launchers that serve an ID; ranks take theirs from a Config.
+func TLSFromEnv(getenv func(string) string) (*TLS, error) {
+	on, cert, key, ca := getenv("RINGO_TLS"), getenv("RINGO_TLS_CERT"), getenv("RINGO_TLS_KEY"), getenv("RINGO_TLS_CA")
+	if on == "0" || on+cert+key+ca == "" {
+		return nil, nil
+	}
+	return NewTLS(cert, key, ca)
+}
+
 // isLoopback reports whether only this machine can reach "host:port".
 func isLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)

@@ -82,12 +82,17 @@ func (h *hub) serve(conn net.Conn) {
 }
 
 // greet has both sides prove that they know the key, the rank first.
-func (h *hub) greet(conn net.Conn) (*seat, error) {
-	s := &seat{from: conn.RemoteAddr().String()}
+func (h *hub) greet(below net.Conn) (*seat, error) {
+	s := &seat{from: below.RemoteAddr().String()}
+	conn, sealed, err := h.opt.TLS.Either(below)
+	if err != nil {
+		return s, err
+	}
+	s.sealed = sealed
 	var refused error
-	err := auth.Answer(conn, h.id.key(), protocol, func(claim []byte) []byte {
+	err = auth.Answer(conn, h.id.key(), protocol, func(claim []byte) []byte {
 		refused = s.Parse(claim)
-		if refused == nil && h.guests.Trust(conn) {
+		if refused == nil && h.guests.Trust(below) {
 			s.link = newLink(conn)
 		}
 		return nil

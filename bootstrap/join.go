@@ -19,6 +19,7 @@ const DefaultJoinTimeout = 60 * time.Second
 // JoinOptions are for a rank that joins.
 type JoinOptions struct {
 	Source net.IP       // local address to connect from; nil is the kernel's choice
+	TLS    *TLS         // nil for a connection in clear; all ranks must have it or none
 	Log    *slog.Logger // nil is silence
 
 	apart bool // keep the connection where the hub is in this process, for tests
@@ -82,7 +83,7 @@ func (j *joiner) enter(ctx context.Context) (*link, error) {
 		if errors.As(err, &no) {
 			return nil, no
 		}
-		if errors.Is(err, auth.ErrKey) || errors.Is(err, auth.ErrHungUp) || errors.Is(err, auth.ErrProtocol) {
+		if _, no := errors.AsType[tlsFailed](err); no || refusedByTLS(err) || errors.Is(err, auth.ErrKey) || errors.Is(err, auth.ErrHungUp) || errors.Is(err, auth.ErrProtocol) {
 			j.met = err
 			if !warned && time.Since(j.since) > strangerTime {
 				warned = true
@@ -105,6 +106,11 @@ func (j *joiner) unanswered(ctx context.Context, last error) error {
 	}
 	if j.busy != nil {
 		return &JoinError{Err: cause, Reason: fmt.Sprintf("no place at %s within %s: %v; every rank must Close it", j.id.Addr(), spell(j.waited(ctx)), j.busy)}
+	}
+	if j.met != nil && (refusedByTLS(j.met) || j.opt.TLS != nil && !errors.Is(j.met, auth.ErrKey)) {
+		return &JoinError{Err: cause, Reason: fmt.Sprintf(
+			"no TLS (%v) with what answers at %s within %s: %v; is it another job, or does it have other certificates? set RINGO_TLS_CERT, RINGO_TLS_KEY and RINGO_TLS_CA for the ranks and for what serves the ID, or for none",
+			j.opt.TLS, j.id.Addr(), spell(j.waited(ctx)), j.met)}
 	}
 	if j.met != nil {
 		return &JoinError{Err: cause, Reason: fmt.Sprintf(
@@ -132,24 +138,42 @@ func (j *joiner) try(ctx context.Context) (_ *link, err error) {
 	if j.opt.Source != nil {
 		d.LocalAddr = &net.TCPAddr{IP: j.opt.Source}
 	}
-	conn, err := d.DialContext(ctx, "tcp", j.id.Addr())
+	below, err := d.DialContext(ctx, "tcp", j.id.Addr())
 	if err != nil {
 		return nil, err
 	}
-	l := newLink(conn)
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { below.SetDeadline(time.Unix(1, 0)) })
 	defer func() {
 		if !stop() && err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
-			l.close()
+			below.Close()
 		}
 	}()
+	conn := below
+	if j.opt.TLS != nil {
+		if conn, err = j.opt.TLS.Client(below); err != nil {
+			return nil, tlsFailed{err}
+		}
+	}
+	l := newLink(conn)
 	if err := j.greet(l); err != nil {
 		return nil, err
 	}
 	return l, nil
+}
+
+// tlsFailed is a listener with which no TLS could be agreed.
+type tlsFailed struct{ error }
+
+func (e tlsFailed) Unwrap() error { return e.error }
+
+// refusedByTLS reports whether a listener has refused this rank's certificate, or that it has
+// none: one hears of it after the handshake.
+func refusedByTLS(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error"
 }
 
 // greet has both sides prove that they know the key, this one first, and waits to

@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/ringo-go/ringo/internal/secure"
 )
 
 const (
@@ -27,7 +29,7 @@ type link struct {
 }
 
 func newLink(conn net.Conn) *link {
-	if tcp, ok := conn.(*net.TCPConn); ok {
+	if tcp, ok := secure.Below(conn).(*net.TCPConn); ok {
 		// Kernels send and answer keep-alive probes, so a process that is stopped
 		// or busy is not taken for dead. Without them a silent host is found later.
 		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{

@@ -20,6 +20,8 @@ type seat struct {
 	from string // address of the connection
 	link *link
 
+	sealed bool // its connection goes over TLS
+
 	ear   func(message) // of a rank in the hub's process, in place of the link; under the lock of the room
 	moved *member       // that rank, nil before it has moved; under mu of the hub
 	risen sync.Once
@@ -37,6 +39,14 @@ func (l *lobby) sit(s *seat) *refusal {
 	if s.Size != l.size {
 		return conflict("rank %d, %v, says there are %d ranks, but rank %d, %v, says %d: start all with one RINGO_SIZE",
 			s.Rank, s, s.Size, l.first, l.seats[l.first], l.size)
+	}
+	if first := l.seats[l.first]; first != nil && first.sealed != s.sealed {
+		with, without := s, first
+		if first.sealed {
+			with, without = first, s
+		}
+		return conflict("rank %d, %v, asks for TLS and rank %d, %v, does not: set RINGO_TLS, and RINGO_TLS_CERT, _KEY and _CA if it is by certificates, for all ranks or for none",
+			with.Rank, with, without.Rank, without)
 	}
 	switch other := l.seats[s.Rank]; {
 	case other == nil:

@@ -31,6 +31,9 @@ type ListenOptions struct {
 	// Again serves the ID for one group after the other, until Stop. It is for
 	// launchers: Timeout does not count.
 	Again bool
+	// TLS is for certificates: ranks must show one and are shown one. Without it, ranks may speak TLS
+	// all the same, by the job's key, or all of them in clear.
+	TLS *TLS
 
 	Log *slog.Logger // nil is silence
 }

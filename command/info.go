@@ -53,6 +53,7 @@ type inventory struct {
 	GPU        *gpuInventory   `json:"gpu,omitempty"`
 	NoGPU      string          `json:"no_gpu,omitempty"` // why
 	Networks   []network       `json:"networks"`
+	TLS        string          `json:"tls"` // off, by the job's key, by certificates
 	Transports []transportTest `json:"transports,omitempty"`
 
 	w io.Writer // text
@@ -186,6 +187,12 @@ func (v *inventory) networks(cfg ringo.Config) error {
 	list, err := cfg.Networks()
 	if err != nil {
 		return err
+	}
+	v.TLS = cfg.Encryption()
+	if v.TLS == "off" {
+		v.line("TLS", "off: between hosts data travel in clear (RINGO_TLS=1)")
+	} else {
+		v.line("TLS", "on, %s: what ranks say when they meet, and TCP between them", v.TLS)
 	}
 	chosen := false
 	for i := range list {

@@ -33,6 +33,9 @@ func (n *Network) Probe() (transport.Found, error) {
 	if strings.EqualFold(n.options.Plugin.Library, "none") {
 		return transport.Found{}, errors.New("RINGO_NET_PLUGIN or NCCL_NET_PLUGIN is none")
 	}
+	if n.options.TLS != nil && !n.kind.Encrypts {
+		return transport.Found{}, errors.New("RINGO_TLS is on, and it moves data in clear")
+	}
 	f, err := n.kind.Probe(n.options)
 	if err == nil && len(f.Devices) == 0 {
 		err = errors.New("it has no device")
@@ -187,6 +190,9 @@ func (a *Agreement) networkNote() string {
 	words := []string{"network " + name}
 	if len(o.Devices) > 0 {
 		words[0] += " (" + strings.Join(o.Devices, ", ") + ")"
+	}
+	if n := a.transports.find(name); n != nil && n.options.TLS != nil {
+		words[0] += fmt.Sprintf(" over TLS (%v)", n.options.TLS)
 	}
 	return strings.Join(append(words, a.notBetter(name)...), "; ")
 }

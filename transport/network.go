@@ -1,12 +1,16 @@
 package transport
 
-import "github.com/ringo-go/ringo/mem"
+import (
+	"github.com/ringo-go/ringo/internal/secure"
+	"github.com/ringo-go/ringo/mem"
+)
 
 // A Network is a kind of transport that connects hosts: a network plugin, InfiniBand, sockets.
 // It is what package paths knows of it before a communicator uses it; paths/networks.go has
 // the list of all.
 type Network struct {
-	Name string // as in RINGO_NET, in lower case
+	Name     string // as in RINGO_NET, in lower case
+	Encrypts bool   // data go over TLS if NetworkOptions ask for it
 	// Probe looks for what the network needs on this machine, and loads what it needs to look.
 	// An error names the library or the device that is missing. Found is the same until the
 	// process ends.
@@ -37,7 +41,8 @@ type NetworkOptions struct {
 	Interface       string
 	Family, Streams int
 	SocketNetwork   string
-	Local           bool // all ranks are on this host
+	Local           bool           // all ranks are on this host
+	TLS             *secure.Config // nil for connections in clear
 
 	// Rail is which of the ranks of its host this one is. Hierarchical algorithms have ranks of
 	// the same number send to each other, so where a host has several cards, card Rail mod the

@@ -4,7 +4,8 @@
 // connections may write into the log (Log).
 //
 // The handshake says who is at the other end. It does not protect what is sent
-// afterwards: whoever can change bytes on the way can change those.
+// afterwards: whoever can change bytes on the way can change those, unless the
+// connection goes over TLS (package secure), to which the proofs are bound then.
 //
 // The caller proves itself first:
 //

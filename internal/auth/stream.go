@@ -23,11 +23,34 @@ var (
 	ErrHungUp = errors.New("it hung up without an answer to our proof: its key is another one, or too many call it")
 )
 
+// A Bound stream is a channel with a secret of its own, such as a secure.Conn. Proofs over it hold
+// for this channel alone: who sits between two of them cannot pass them on.
+type Bound interface {
+	Binding() ([]byte, error)
+}
+
+// exchange is the context of the proofs over rw.
+func exchange(rw io.ReadWriter, context string) (x Exchange, err error) {
+	x.Context = context
+	if b, ok := rw.(Bound); ok {
+		secret, err := b.Binding()
+		if err != nil {
+			return x, err
+		}
+		x.Context += " over the channel " + string(secret)
+	}
+	return x, nil
+}
+
 // Call is the caller's side of a handshake over rw. body says what the caller
 // wants; the answer is the listener's, who knows the key. The caller of Call sets
 // deadlines. Errors: ErrProtocol, ErrKey, ErrHungUp, and those of rw.
 func Call(rw io.ReadWriter, key []byte, context string, body []byte) (answer []byte, err error) {
-	x := Exchange{Context: context, Caller: NewNonce()}
+	x, err := exchange(rw, context)
+	if err != nil {
+		return nil, err
+	}
+	x.Caller = NewNonce()
 	if err := writeHello(rw, context, x.Caller); err != nil {
 		return nil, err
 	}
@@ -55,8 +78,11 @@ func Call(rw io.ReadWriter, key []byte, context string, body []byte) (answer []b
 // Errors: ErrProtocol, ErrKey, and those of rw; judge has not been called then,
 // except if the answer could not be written.
 func Answer(rw io.ReadWriter, key []byte, context string, judge func(body []byte) (answer []byte)) error {
-	x := Exchange{Context: context, Listener: NewNonce()}
-	var err error
+	x, err := exchange(rw, context)
+	if err != nil {
+		return err
+	}
+	x.Listener = NewNonce()
 	if x.Caller, err = readHello(rw, context); err != nil {
 		if errors.Is(err, ErrProtocol) { // the other side can name both versions then
 			_ = writeHello(rw, context, x.Listener)

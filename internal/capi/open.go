@@ -114,11 +114,20 @@ func (l *Library) join(ctx context.Context, cfg ringo.Config) (*ringo.Comm, erro
 		bootstrap.Stop(id)
 		cfg.ID = nil
 	} else if addr, _ := l.env.meeting(); addr == id.Addr() && cfg.Rank == 0 {
-		if err := bootstrap.Serve(id, bootstrap.ListenOptions{Log: cfg.Log.With("subsys", "BOOTSTRAP")}); err != nil {
+		if err := l.serve(cfg); err != nil {
 			return nil, err
 		}
 	}
 	return ringo.Open(ctx, cfg)
+}
+
+// serve serves the ID of a Config in this process.
+func (l *Library) serve(cfg ringo.Config) error {
+	tls, err := bootstrap.TLSFromEnv(l.env.forRingo)
+	if err != nil {
+		return err
+	}
+	return bootstrap.Serve(*cfg.ID, bootstrap.ListenOptions{TLS: tls, Log: cfg.Log.With("subsys", "BOOTSTRAP")})
 }
 
 // InitAll makes communicators of n ranks, all in this process; devices are their GPUs, the

@@ -70,7 +70,7 @@ func (l *Library) joinAgain(ctx context.Context, cfg ringo.Config) (*ringo.Comm,
 		if host := cfg.ID.Addr(); !isHere(host) {
 			return nil, fmt.Errorf("%s is no address of this host", host)
 		}
-		if err := bootstrap.Serve(*cfg.ID, bootstrap.ListenOptions{Log: cfg.Log.With("subsys", "BOOTSTRAP")}); err != nil {
+		if err := l.serve(cfg); err != nil {
 			return nil, err
 		}
 	}

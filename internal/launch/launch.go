@@ -111,7 +111,11 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("launch: %w", err)
 	}
-	id, err := bootstrap.NewID(bootstrap.ListenOptions{Addr: hub.addr, Again: true})
+	tls, err := bootstrap.TLSFromEnv(os.Getenv)
+	if err != nil {
+		return fmt.Errorf("launch: %w", err)
+	}
+	id, err := bootstrap.NewID(bootstrap.ListenOptions{Addr: hub.addr, Again: true, TLS: tls})
 	if err != nil {
 		return fmt.Errorf("launch: %w", err)
 	}

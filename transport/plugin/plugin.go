@@ -149,7 +149,7 @@ func (t *Transport) listen() (addr []byte, err error) {
 	ready := make(chan struct{})
 	defer close(ready)
 	var p *listen.Place
-	p, err = listen.Enter("plugin "+t.opt.Kind, t.opt.Listen, t.warn, func(c net.Conn) {
+	p, err = listen.Enter("plugin "+t.opt.Kind, t.opt.Listen, nil, t.warn, func(c net.Conn) {
 		<-ready
 		t.receive(c, p)
 	})

@@ -62,7 +62,7 @@ func (t *Transport) Listen() ([]byte, error) {
 		return fail(fifo.ErrClosed)
 	}
 	if t.place == nil {
-		if t.place, err = listen.Enter("shm", openDoor, t.warn, t.receive); err != nil {
+		if t.place, err = listen.Enter("shm", openDoor, nil, t.warn, t.receive); err != nil {
 			return fail(err)
 		}
 	}

@@ -24,6 +24,7 @@ func networks() map[string]Options {
 	return map[string]Options{
 		"tcp": onLoopback, "unix": {Network: "unix"},
 		"striped": {Network: "tcp", IfName: "lo", Streams: 3},
+		"tls":     {Network: "tcp", IfName: "lo", TLS: byKey},
 	}
 }
 

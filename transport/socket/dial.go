@@ -9,6 +9,7 @@ import (
 	"net/netip"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/secure"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
@@ -59,13 +60,16 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 // dialStream tries the sockets that the address offers, best first. It tries again if a
 // connection was made and broke: the peer may have been too busy to receive it.
 func (t *Transport) dialStream(ctx context.Context, peer transport.Info, where address, p part) (c net.Conn, err error) {
-	type way struct{ network, addr string }
+	type way struct {
+		network, addr string
+		tls           *secure.Config
+	}
 	var ways []way
 	if where.Unix != "" && peer.Host == t.cfg.Self.Host && t.opt.Network != "tcp" {
-		ways = append(ways, way{"unix", where.Unix})
+		ways = append(ways, way{"unix", where.Unix, nil})
 	}
 	if where.TCP.IsValid() && t.opt.Network != "unix" {
-		ways = append(ways, way{"tcp", t.scoped(where.TCP).String() + behind(where.Place)})
+		ways = append(ways, way{"tcp", t.scoped(where.TCP).String() + behind(where.Place), t.opt.TLS})
 	}
 	if ways == nil {
 		return nil, fmt.Errorf("it offers no socket that this rank may use (network %q)", t.opt.Network)
@@ -74,7 +78,7 @@ func (t *Transport) dialStream(ctx context.Context, peer transport.Info, where a
 	err = listen.Retry(ctx, func() error {
 		var failed error
 		for _, w := range ways {
-			if c, err = listen.Dial(ctx, w.network, w.addr, t.cfg.Key, protocol, r, nil); err == nil {
+			if c, err = listen.Dial(ctx, w.network, w.addr, w.tls, t.cfg.Key, protocol, r, nil); err == nil {
 				return nil
 			}
 			// A closed Unix socket is not the last word if TCP fails in another way.

@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -16,10 +17,24 @@ func broken(err error) error {
 	switch {
 	case errors.Is(err, net.ErrClosed):
 		return fifo.ErrClosed
-	case errors.Is(err, io.EOF): // without goodbye
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // without goodbye
 		return fmt.Errorf("the peer has gone: %w", syscall.ECONNRESET)
 	case gone(err):
 		return fmt.Errorf("the peer has gone: %w", err)
 	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && (op.Op == "local error" || op.Op == "remote error") {
+		return &TamperedError{op}
+	}
+	if head, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return &TamperedError{head}
+	}
 	return err
 }
+
+// A TamperedError is what TLS has found out, on this end or the other: the bytes that arrived are
+// not those that were sent.
+type TamperedError struct{ Err error }
+
+func (e *TamperedError) Error() string { return "bytes were changed on the way: " + e.Err.Error() }
+
+func (e *TamperedError) Unwrap() error { return e.Err }

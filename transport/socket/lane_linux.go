@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flush returns false if the kernel can take no more now, true if the queue is
-// empty or the lane has failed. The caller holds mu.
+// flush returns false if the kernel can take no more now, true if it has taken all or
+// the lane has failed. The caller holds mu.
 func (l *lane) flush() bool {
 	if !l.enter() {
 		l.fail(fifo.ErrClosed)
@@ -22,10 +22,13 @@ func (l *lane) flush() bool {
 		c := &l.queue[0]
 		var n int
 		var err error
-		if c.lend {
+		head, _ := c.rest(c.off)
+		switch {
+		case l.seal != nil:
+			n, err = l.seal.write(head)
+		case c.lend:
 			n, err = l.loan.write(l.fd, c)
-		} else {
-			head, _ := c.rest(c.off)
+		default:
 			n, err = unix.Write(l.fd, head)
 		}
 		switch err {
@@ -40,7 +43,14 @@ func (l *lane) flush() bool {
 			return true
 		}
 	}
-	return true
+	if l.seal == nil {
+		return true
+	}
+	err := l.seal.push()
+	if err != nil && err != errAgain {
+		l.fail(err)
+	}
+	return err != errAgain
 }
 
 // writer is the background writer.
@@ -58,10 +68,8 @@ func (l *lane) writer() {
 		l.mu.Lock()
 		if err != nil {
 			l.fail(err)
-		} else {
-			l.flush()
 		}
-		if len(l.queue) == 0 {
+		if err != nil || l.flush() {
 			l.writing = false
 			l.mu.Unlock()
 			return

@@ -11,7 +11,8 @@ import (
 
 // Network is sockets as package paths sees them. Its options are those of Options.
 var Network = transport.Network{
-	Name: "socket",
+	Name:     "socket",
+	Encrypts: true,
 	Probe: func(o transport.NetworkOptions) (transport.Found, error) {
 		if o.SocketNetwork == "unix" || o.Local && o.Interface == "" {
 			return transport.Found{Devices: []transport.NetworkDevice{{Name: "this host"}}}, nil
@@ -48,5 +49,5 @@ func speedOf(iface string) int {
 }
 
 func options(o transport.NetworkOptions) Options {
-	return Options{Network: o.SocketNetwork, IfName: o.Interface, Family: o.Family, Streams: o.Streams, Local: o.Local}
+	return Options{Network: o.SocketNetwork, IfName: o.Interface, Family: o.Family, Streams: o.Streams, Local: o.Local, TLS: o.TLS}
 }

@@ -119,14 +119,15 @@ func TestRelayed(t *testing.T) {
 		sizes = append(sizes, []int{0, 1, 40, minRead - headerLen, 5000, lentBytes, large.SlotBytes}[i*i%7])
 	}
 	for _, piece := range []int{7, 3000, 1 << 20} {
-		for _, streams := range []int{1, 3} {
-			t.Run(fmt.Sprintf("pieces of %d, %d streams", piece, streams), func(t *testing.T) {
+		for _, o := range []Options{{Streams: 1}, {Streams: 3}, {Streams: 2, TLS: byKey}} {
+			t.Run(fmt.Sprintf("pieces of %d, %d streams, TLS %v", piece, o.Streams, o.TLS), func(t *testing.T) {
 				sizes := sizes
 				if piece < 10 { // each is a system call
 					sizes = some
 				}
 				relay := &transporttest.Relay{Piece: piece, Delay: 100 * time.Microsecond}
-				require.NoError(t, through(t, relay, Options{Network: "tcp", IfName: "lo", Streams: streams}, sizes))
+				o.Network, o.IfName = "tcp", "lo"
+				require.NoError(t, through(t, relay, o, sizes))
 			})
 		}
 	}
@@ -137,6 +138,10 @@ var some = []int{0, 1, 40, 41, 300, 2, 3, 1000, 5, 6}
 
 func faulty(t *testing.T, fault transporttest.Fault) error {
 	return through(t, &transporttest.Relay{First: fault}, Options{Network: "tcp", IfName: "lo"}, some)
+}
+
+func faultyTLS(t *testing.T, fault transporttest.Fault) error {
+	return through(t, &transporttest.Relay{First: fault}, Options{Network: "tcp", IfName: "lo", TLS: byKey}, some)
 }
 
 // handshakeBytes is about what a dialler sends before the first slot: where he wants to go,
@@ -182,6 +187,24 @@ func TestCorrupt(t *testing.T) {
 				err := faulty(t, transporttest.Fault{Kind: transporttest.Corrupt, At: at, Back: back})
 				if err != nil && !errors.Is(err, fifo.ErrDeadline) {
 					require.Regexp(t, "dial:", err.Error())
+				}
+			})
+		}
+	}
+}
+
+// Under TLS every byte that changes is found, wherever it is: a connection that is not made yet is
+// tried again, and one that is made breaks. Nothing arrives that was not sent.
+func TestCorruptTLS(t *testing.T) {
+	const proved = 2200 // bytes of both handshakes that the dialler sends, about
+	for _, back := range []bool{false, true} {
+		for at := 0; at < proved+1500; at += 1 + at/40 + at%7 {
+			t.Run(fmt.Sprintf("at %d, back %v", at, back), func(t *testing.T) {
+				t.Parallel()
+				err := faultyTLS(t, transporttest.Fault{Kind: transporttest.Corrupt, At: at, Back: back})
+				if !back && at > proved {
+					_, ok := errors.AsType[*TamperedError](err)
+					require.True(t, ok, "%v", err)
 				}
 			})
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/internal/secure"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -22,7 +23,8 @@ const lingerTime = time.Second
 // lent is free when the receiver has given a credit for it.
 type sendConn struct {
 	t        *Transport
-	max      int // payload of a slot
+	max      int  // payload of a slot
+	sealed   bool // under TLS: the kernel gets copies
 	lanes    []*lane
 	slots    []slot
 	next     uint64 // number of the slot to be published
@@ -45,6 +47,7 @@ const page = 4096
 func newSendConn(t *Transport, streams []net.Conn) (*sendConn, error) {
 	limits := t.cfg.Limits
 	c := &sendConn{t: t, max: limits.SlotBytes, slots: make([]slot, limits.Slots), reserved: -1}
+	_, c.sealed = streams[0].(*secure.Conn)
 	all, err := newStreams(streams)
 	if err != nil {
 		return nil, err
@@ -95,7 +98,7 @@ func (c *sendConn) Publish(stamp transport.Stamp) error {
 	c.reserved = -1
 	defer c.unuse()
 	s := &c.slots[c.next%uint64(len(c.slots))]
-	return c.send(s, chunk{head: s.frame[:headerLen+n], lend: n >= lendMin}, n, 0, stamp)
+	return c.send(s, chunk{head: s.frame[:headerLen+n], lend: n >= lendMin && !c.sealed}, n, 0, stamp)
 }
 
 // PublishFrom sends src as the next slot, without a copy where the kernel allows. src

@@ -1,5 +1,6 @@
 // Package socket is the transport over TCP and Unix stream sockets. It is for package
-// paths. The trap: data travel in clear, only the handshake is authenticated.
+// paths. The trap: without Options.TLS data travel in clear, and only the handshake is
+// authenticated.
 //
 // A connection is one-way: slots flow from the side that dialled, and only
 // credits flow back. It is made of one or more streams; slot k travels on
@@ -9,7 +10,8 @@
 //
 // On Linux the data path runs in the caller's goroutine with non-blocking system
 // calls, and large slots are not copied into the kernel: their pages are lent to it
-// (lend_linux.go), which on one host leaves a single copy, the receiver's. On other
+// (lend_linux.go), which on one host leaves a single copy, the receiver's; under TLS
+// (seal_linux.go) it gets what the caller's goroutine has encrypted. On other
 // systems it uses package net and a goroutine that writes.
 package socket
 
@@ -21,6 +23,7 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/auth"
+	"github.com/ringo-go/ringo/internal/secure"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
@@ -46,6 +49,9 @@ type Options struct {
 	// "tcp" or there are no Unix sockets. An interface that IfName names is taken
 	// all the same.
 	Local bool
+	// TLS is how TCP connections are encrypted, nil for not at all. Unix sockets do not leave the
+	// host and never are.
+	TLS *secure.Config
 }
 
 // maxStreams keeps a wrong number from eating all descriptors.
@@ -158,7 +164,7 @@ func (t *Transport) Listen() (addr []byte, err error) {
 // listen opens the listeners. The caller holds mu.
 func (t *Transport) listen() (where address, err error) {
 	if t.opt.Network != "tcp" {
-		p, err := t.enter("unix", listenUnix)
+		p, err := t.enter("unix", listenUnix, nil)
 		switch {
 		case err == nil:
 			where.Unix = p.Addr()
@@ -169,8 +175,8 @@ func (t *Transport) listen() (where address, err error) {
 		}
 	}
 	if t.opt.Network != "unix" && !(t.opt.Local && where.Unix != "") {
-		kind := fmt.Sprintf("tcp %q %d %v", t.opt.IfName, t.opt.Family, t.opt.Local)
-		p, err := t.enter(kind, func() (net.Listener, string, error) { return listenTCP(t.opt) })
+		kind := fmt.Sprintf("tcp %q %d %v %p", t.opt.IfName, t.opt.Family, t.opt.Local, t.opt.TLS)
+		p, err := t.enter(kind, func() (net.Listener, string, error) { return listenTCP(t.opt) }, t.opt.TLS)
 		if err != nil {
 			return where, err
 		}
@@ -184,11 +190,11 @@ func (t *Transport) listen() (where address, err error) {
 
 // enter makes a place behind a door that the transports of the process share. The caller
 // holds mu.
-func (t *Transport) enter(kind string, open func() (net.Listener, string, error)) (*listen.Place, error) {
+func (t *Transport) enter(kind string, open func() (net.Listener, string, error), tls *secure.Config) (*listen.Place, error) {
 	var p *listen.Place
 	ready := make(chan struct{})
 	defer close(ready)
-	p, err := listen.Enter("socket "+kind, open, t.warn, func(c net.Conn) {
+	p, err := listen.Enter("socket "+kind, open, tls, t.warn, func(c net.Conn) {
 		<-ready
 		t.receive(c, p)
 	})

@@ -3,6 +3,7 @@ package socket
 import (
 	"testing"
 
+	"github.com/ringo-go/ringo/internal/secure"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/transporttest"
 )
@@ -18,13 +19,32 @@ func TestConformance(t *testing.T) {
 		"automatic": {},
 		"tcp":       {Network: "tcp", IfName: "lo"},
 		"striped":   {Network: "tcp", IfName: "lo", Streams: 3},
+		"tls":       {Network: "tcp", IfName: "lo", TLS: byKey},
 	} {
-		t.Run(name, func(t *testing.T) { transporttest.Conformance(t, open(o), loose) })
+		t.Run(name, func(t *testing.T) {
+			allowed := loose
+			if o.TLS != nil {
+				allowed.Allocs = 2 // crypto/tls makes a reader for each record
+			}
+			transporttest.Conformance(t, open(o), allowed)
+		})
 	}
 }
 
+// byKey is TLS without certificates.
+var byKey = func() *secure.Config {
+	c, err := secure.New("", "", "")
+	if err != nil {
+		panic(err)
+	}
+	return c
+}()
+
 func TestProcessesUnix(t *testing.T) { transporttest.Processes(t, open(Options{Network: "unix"})) }
 func TestProcessesTCP(t *testing.T)  { transporttest.Processes(t, open(Options{Network: "tcp"})) }
+func TestProcessesTLS(t *testing.T) {
+	transporttest.Processes(t, open(Options{Network: "tcp", TLS: byKey}))
+}
 
 func BenchmarkUnix(b *testing.B) { transporttest.Bench(b, open(Options{Network: "unix"})) }
 func BenchmarkTCP(b *testing.B)  { transporttest.Bench(b, open(Options{Network: "tcp"})) }
@@ -32,6 +52,8 @@ func BenchmarkTCP(b *testing.B)  { transporttest.Bench(b, open(Options{Network: 
 func BenchmarkProcessesUnix(b *testing.B) {
 	transporttest.BenchProcesses(b, open(Options{Network: "unix"}))
 }
+func BenchmarkTLS(b *testing.B) { transporttest.Bench(b, open(Options{Network: "tcp", TLS: byKey})) }
+
 func BenchmarkProcessesTCP(b *testing.B) {
 	transporttest.BenchProcesses(b, open(Options{Network: "tcp"}))
 }

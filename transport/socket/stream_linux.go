@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ringo-go/ringo/internal/secure"
 )
 
 // errAgain means that a stream cannot give or take a byte now.
@@ -30,19 +32,21 @@ const glance = 16
 type stream struct {
 	fd   int
 	tcp  bool
+	seal *seal        // nil in clear
 	refs atomic.Int32 // the owner and calls under way; fd is closed when none is left, so a call never meets a reused number
 	fds  [1]unix.PollFd
 }
 
 // newStream takes over the socket of c, which is closed.
 func newStream(c net.Conn) (*stream, error) {
-	defer c.Close()
-	raw, err := c.(syscall.Conn).SyscallConn()
+	below := secure.Below(c)
+	defer below.Close()
+	raw, err := below.(syscall.Conn).SyscallConn()
 	if err != nil {
 		return nil, err
 	}
 	s := &stream{}
-	_, s.tcp = c.(*net.TCPConn)
+	_, s.tcp = below.(*net.TCPConn)
 	var dupErr error
 	err = raw.Control(func(fd uintptr) {
 		if s.fd, dupErr = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 3); dupErr == nil {
@@ -54,6 +58,9 @@ func newStream(c net.Conn) (*stream, error) {
 			unix.Close(s.fd)
 		}
 		return nil, fmt.Errorf("descriptor: %w", err)
+	}
+	if sealed, ok := c.(*secure.Conn); ok {
+		s.seal = newSeal(s.fd, sealed)
 	}
 	s.refs.Store(1)
 	return s, nil
@@ -89,6 +96,9 @@ func (s *stream) read(b, b2 []byte) (n int, err error) {
 		return 0, net.ErrClosed
 	}
 	defer s.leave()
+	if s.seal != nil {
+		return s.seal.read(b, b2)
+	}
 	if len(b2) == 0 {
 		n, err = unix.Read(s.fd, b)
 	} else {
@@ -111,6 +121,9 @@ func (s *stream) write(b []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	defer s.leave()
+	if s.seal != nil {
+		return s.seal.write(b)
+	}
 	n, err := unix.Write(s.fd, b)
 	if err == unix.EINTR {
 		err = errAgain
@@ -125,6 +138,7 @@ func (s *stream) poll(in, out bool, d time.Duration) error {
 		return net.ErrClosed
 	}
 	defer s.leave()
+	out = out || s.seal != nil && s.seal.pending() > 0
 	return pollOne(&s.fds, s.fd, in, out, d)
 }
 
@@ -149,15 +163,19 @@ func (s *stream) unacked() int {
 		return 0
 	}
 	defer s.leave()
+	sealed := 0
+	if s.seal != nil {
+		sealed = s.seal.pending()
+	}
 	p := []unix.PollFd{{Fd: int32(s.fd)}}
 	if _, err := unix.Poll(p, 0); err != nil || p[0].Revents != 0 {
 		return 0 // reset: nothing will be acknowledged any more
 	}
 	n, err := unix.IoctlGetInt(s.fd, unix.SIOCOUTQ)
 	if err != nil {
-		return 0
+		return sealed
 	}
-	return n
+	return sealed + n
 }
 
 // endWriting tells the other end that nothing more comes.

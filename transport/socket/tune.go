@@ -3,6 +3,8 @@ package socket
 import (
 	"net"
 	"time"
+
+	"github.com/ringo-go/ringo/internal/secure"
 )
 
 // unixBuffer is what Unix sockets are asked to hold: they do not grow theirs.
@@ -18,7 +20,7 @@ const unixBuffer = 4 << 20
 // would find it on the others, but would also kill the connection to a rank
 // that is busy elsewhere for longer than that and lets its window fill.
 func tune(c net.Conn) {
-	switch c := c.(type) {
+	switch c := secure.Below(c).(type) {
 	case *net.UnixConn:
 		_ = c.SetWriteBuffer(unixBuffer)
 		_ = c.SetReadBuffer(unixBuffer)

@@ -180,7 +180,7 @@ func (t *Transport) Listen() ([]byte, error) {
 		return fail(fifo.ErrClosed)
 	}
 	if t.place == nil {
-		if t.place, err = listen.Enter("ib "+t.opt.Door, t.opt.Listen, t.warn, t.receive); err != nil {
+		if t.place, err = listen.Enter("ib "+t.opt.Door, t.opt.Listen, nil, t.warn, t.receive); err != nil {
 			return fail(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/auth"
+	"github.com/ringo-go/ringo/internal/secure"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -88,10 +89,10 @@ func final(err error, tried time.Duration) bool {
 
 // Dial connects once and does the caller's side of the handshake, and then what
 // the transport adds to it (then may be nil). Where nobody listens any more the
-// error is transport.ErrClosed.
-func Dial(ctx context.Context, network, addr string, key []byte, protocol string, r *Request, then func(net.Conn) error) (net.Conn, error) {
+// error is transport.ErrClosed. With a Config the connection goes over TLS.
+func Dial(ctx context.Context, network, addr string, tls *secure.Config, key []byte, protocol string, r *Request, then func(net.Conn) error) (net.Conn, error) {
 	d := net.Dialer{Timeout: HandshakeTime, KeepAlive: -1}
-	c, err := reach(ctx, &d, network, addr)
+	c, err := reach(ctx, &d, network, addr, tls)
 	if err != nil {
 		return nil, err
 	}

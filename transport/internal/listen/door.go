@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/internal/auth"
+	"github.com/ringo-go/ringo/internal/secure"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -22,6 +23,7 @@ type Door struct {
 	kind     string
 	listener net.Listener
 	zone     string
+	tls      *secure.Config
 	log      *auth.Log
 	pending  *auth.Pending
 	work     sync.WaitGroup
@@ -46,9 +48,10 @@ var doors = struct {
 }{open: map[string]*Door{}, places: map[string]*Place{}}
 
 // Enter makes a Place behind the Door of a kind, which is opened by open unless it is open.
-// handle gets each connection, with a deadline, and calls Trust when its caller has proved
-// himself; otherwise the connection is closed when handle returns.
-func Enter(kind string, open func() (l net.Listener, zone string, err error), log *auth.Log, handle func(net.Conn)) (*Place, error) {
+// All of a kind speak TLS as the Config says, nil for none. handle gets each connection, with a
+// deadline, and calls Trust when its caller has proved himself; otherwise the connection is closed
+// when handle returns.
+func Enter(kind string, open func() (l net.Listener, zone string, err error), tls *secure.Config, log *auth.Log, handle func(net.Conn)) (*Place, error) {
 	doors.Lock()
 	defer doors.Unlock()
 	d := doors.open[kind]
@@ -57,7 +60,7 @@ func Enter(kind string, open func() (l net.Listener, zone string, err error), lo
 		if err != nil {
 			return nil, err
 		}
-		d = &Door{kind: kind, listener: l, zone: zone, log: log, pending: auth.NewPending(MaxPending, HandshakeTime, log)}
+		d = &Door{kind: kind, listener: l, zone: zone, tls: tls, log: log, pending: auth.NewPending(MaxPending, HandshakeTime, log)}
 		d.work.Go(func() { d.pending.Serve(l, d.serve) })
 		doors.open[kind] = d
 	}
@@ -76,6 +79,7 @@ func (p *Place) Zone() string { return p.door.zone }
 // Trust says that a caller has proved himself: his connection has no deadline any more and
 // is the handler's. False means that it was closed in the meantime.
 func (p *Place) Trust(c net.Conn) bool {
+	c = secure.Below(c)
 	if !p.door.pending.Trust(c) {
 		return false
 	}
@@ -135,15 +139,22 @@ const (
 
 // serve leads a caller to his Place.
 func (d *Door) serve(c net.Conn) {
-	id := make([]byte, idBytes)
-	if _, err := io.ReadFull(c, id); err != nil {
-		d.log.Warn("listener: dropped a caller", "addr", d.listener.Addr(), "from", c.RemoteAddr(), "err", err)
+	below, id := c, make([]byte, idBytes)
+	var err error
+	if d.tls != nil {
+		c, err = d.tls.Server(below)
+	}
+	if err == nil {
+		_, err = io.ReadFull(c, id)
+	}
+	if err != nil {
+		d.log.Warn("listener: dropped a caller", "addr", d.listener.Addr(), "from", below.RemoteAddr(), "err", err)
 		return
 	}
 	doors.Lock()
 	p := doors.places[string(id)]
 	if p != nil {
-		p.callers = append(p.callers, c)
+		p.callers = append(p.callers, below)
 		p.work.Add(1) // under the lock, so before Wait
 	}
 	doors.Unlock()
@@ -152,7 +163,7 @@ func (d *Door) serve(c net.Conn) {
 		c.Write([]byte{placeGone})
 		return
 	}
-	defer p.leave(c)
+	defer p.leave(below)
 	if _, err := c.Write([]byte{placeHere}); err == nil {
 		p.handle(c)
 	}
@@ -186,20 +197,29 @@ func knock(c net.Conn, id string) error {
 var errNobody = fmt.Errorf("nobody listens there any more: %w", transport.ErrClosed)
 
 // reach connects to a Place.
-func reach(ctx context.Context, d *net.Dialer, network, addr string) (net.Conn, error) {
+func reach(ctx context.Context, d *net.Dialer, network, addr string, tls *secure.Config) (net.Conn, error) {
 	door, id, ok := strings.Cut(addr, behind)
-	c, err := d.DialContext(ctx, network, door)
+	below, err := d.DialContext(ctx, network, door)
 	if errors.Is(err, errRefused) {
 		return nil, fmt.Errorf("%w (%w)", errNobody, err)
 	}
-	if err != nil || !ok {
-		return c, err
+	if err != nil {
+		return nil, err
 	}
-	c.SetDeadline(time.Now().Add(HandshakeTime))
-	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	below.SetDeadline(time.Now().Add(HandshakeTime))
+	stop := context.AfterFunc(ctx, func() { below.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if err := knock(c, id); err != nil {
-		c.Close()
+	c := below
+	if tls != nil {
+		if c, err = tls.Client(below); err != nil {
+			err = fmt.Errorf("%w (%w)", auth.ErrHungUp, err)
+		}
+	}
+	if err == nil && ok {
+		err = knock(c, id)
+	}
+	if err != nil {
+		below.Close()
 		return nil, err
 	}
 	return c, nil

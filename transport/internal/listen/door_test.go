@@ -24,7 +24,7 @@ func TestDoor(t *testing.T) {
 	}
 	enter := func(name string) *Place {
 		var p atomic.Pointer[Place]
-		x, err := Enter("test", open, nil, func(c net.Conn) {
+		x, err := Enter("test", open, nil, nil, func(c net.Conn) {
 			for p.Load() == nil {
 				time.Sleep(time.Millisecond)
 			}
@@ -38,7 +38,7 @@ func TestDoor(t *testing.T) {
 		return x
 	}
 	hear := func(addr string) (string, error) {
-		c, err := reach(context.Background(), &net.Dialer{}, "tcp", addr)
+		c, err := reach(context.Background(), &net.Dialer{}, "tcp", addr, nil)
 		if err != nil {
 			return "", err
 		}
