@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/gputest"
@@ -121,9 +122,9 @@ func succeed(t *testing.T, env []string, n int, name, mode string) {
 		})
 	}
 	wg.Wait()
-	for rank := range n {
-		require.NoError(t, errs[rank], "rank %d: %s", rank, &texts[rank])
-		require.Equal(t, "ok\n", texts[rank].String(), "rank %d", rank)
+	for rank := range n { // of all that failed: one may have pulled the others down
+		assert.NoError(t, errs[rank], "rank %d: %s", rank, &texts[rank])
+		assert.Equal(t, "ok\n", texts[rank].String(), "rank %d", rank)
 	}
 }
 

@@ -26,6 +26,10 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 			continue
 		}
 		p := s.Data[off : off+n]
+		if n >= lineBytes && b.whole(s, &how) { // first of all: what follows may read in any order
+			backward(scratch[:n], p, 8)
+			p = scratch[:n]
+		}
 		at := b.memory.past.now // when the load happens
 		if !b.memory.config.Plain {
 			if f := b.note(warp, &r, s, 0, &how); f != nil {
@@ -38,17 +42,17 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 				w.upToDate(b.memory)
 			}
 			if old := at < b.memory.past.now; !how.Shared && (old || w.buffer.covers(r.addr, n)) {
-				copy(scratch[:], p)
+				if how.Order == Weak {
+					copy(scratch[:], p)
+				} else {
+					backward(scratch[:n], p, min(8, r.each))
+				}
 				p = scratch[:n]
 				if old {
 					b.memory.rollBack(p, r.addr, at)
 				}
 				w.buffer.overlay(p, r.addr)
 			}
-		}
-		if n >= lineBytes && b.whole(s, &how) {
-			backward(scratch[:n], p)
-			p = scratch[:n]
 		}
 		switch {
 		case how.Order != Weak:

@@ -54,10 +54,10 @@ func (p *pending) lines(units uint64) (all uint64) {
 	return all
 }
 
-// backward copies words from memory that another process may store to, last word
-// first. reveal stores them first word first.
-func backward(dst, src []byte) {
-	for i := len(src) - 8; i >= 0; i -= 8 {
-		put(dst[i:], 8, strongGet(src[i:], 8))
+// backward copies words of size bytes from memory that another process may store to, each at once and
+// the last one first. reveal stores them first word first.
+func backward(dst, src []byte, size int) {
+	for i := len(src) - size; i >= 0; i -= size {
+		put(dst[i:], size, strongGet(src[i:], size))
 	}
 }

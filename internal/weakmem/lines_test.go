@@ -1,6 +1,7 @@
 package weakmem
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -94,5 +95,46 @@ func TestLinesOf(t *testing.T) {
 			p := pending{addr: test.addr, n: test.n}
 			require.Equal(t, test.want, p.lines(test.units))
 		})
+	}
+}
+
+// TestLinesBetweenProcesses: a reader that sees the flag of another process's line sees its
+// data, whatever stores of its own are pending. Lines tear seldom: it is the race detector
+// that finds a copy in another order.
+func TestLinesBetweenProcesses(t *testing.T) {
+	const rounds = 1000
+	data := make([]byte, 512)
+	process := func() *Block {
+		m := New(Config{Lines: func(int, *Span) bool { return true }})
+		for i, s := range []Span{{Data: make([]byte, 64)}, {Data: data, Device: 1, Foreign: true}, {Data: make([]byte, 64)}} {
+			s.Addr = x + uint64(i-1)*0x1000
+			require.NoError(t, m.Map(s))
+		}
+		return m.Begin(1, "k", Clock{}).Block([3]int{}, [3]int{32, 1, 1}, 0)
+	}
+	how := How{Order: Relaxed, Scope: System}
+	w, r := process(), process()
+	var done atomic.Bool
+	go func() {
+		defer done.Store(true)
+		var v alu.Lanes
+		for round := range uint64(rounds) {
+			for l := range v {
+				v[l] = round
+			}
+			_ = w.Store(0, ^uint32(0), row(x, 16), 8, []*alu.Lanes{&v, &v}, how)
+			w.memory.settle()
+		}
+	}()
+	_ = store(r, 0, lane0, x-0x1000, How{})
+	_ = store(r, 0, lane0, x+0x1000, How{})
+	require.True(t, r.warps[0].buffer.covers(x, 512))
+	var a, b alu.Lanes
+	for !done.Load() {
+		require.Nil(t, r.Load(0, ^uint32(0), row(x, 16), 8, []*alu.Lanes{&a, &b}, how))
+		for l := range a {
+			flag := b[l|7]
+			require.GreaterOrEqual(t, min(a[l], b[l]), flag, "lane %d", l)
+		}
 	}
 }

@@ -50,10 +50,16 @@ static void pushed(rank_t *r)
 	push(r->device, r->to, r->out, BYTES, r->stream);
 }
 
+// pulled fails if the communicator has failed: a kernel that is stopped ends its stream well, and what
+// is in the buffers then would look like a wrong result.
 static void pulled(rank_t *r)
 {
+	ncclResult_t state;
 	pull(r->device, r->in, r->from, BYTES, r->stream);
 	pull(r->device, r->out, r->to, BYTES, r->stream);
+	OK(ncclCommGetAsyncError(r->comm, &state));
+	if (state != ncclSuccess)
+		fail(__LINE__, "rank %d: state %d: %s", r->rank, state, ncclGetLastError(r->comm));
 }
 
 // element is what rank has at i.
