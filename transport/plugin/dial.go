@@ -17,7 +17,7 @@ import (
 
 // Dial connects to peer.
 func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, error) {
-	ctx, cancel := listen.Patience(t.cfg.Guard, t.away)
+	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
 	defer cancel()
 	c, err := t.dial(ctx, peer, addr)
 	if err != nil {
@@ -28,7 +28,7 @@ func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, 
 
 func (t *Transport) dial(ctx context.Context, peer transport.Info, addr []byte) (*sendConn, error) {
 	t.mu.Lock()
-	opened, closed := t.opened, t.closed
+	opened, closed := t.opened, t.ends.Closed()
 	t.mu.Unlock()
 	switch name, _, _ := strings.Cut(string(addr), "\n"); {
 	case closed:
@@ -77,7 +77,7 @@ func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer 
 	dev := t.devices[int(binary.BigEndian.Uint32(offer))%len(t.devices)]
 	dev.conns.Add(1) // the listener has counted already; do not fail here
 	c := newSendConn(newHalf(t, dev, peer, conn, len(offer) > 4+handleBytes))
-	if !t.background(func() { c.ctl.read(func() {}) }) {
+	if !t.ends.Go(func() { c.ctl.read(func() {}) }) {
 		conn.Close()
 		c.ring.free()
 		dev.conns.Add(-1)
@@ -108,7 +108,7 @@ func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer 
 		return nil, err
 	}
 	t.enlist(c)
-	if !t.keep(c) {
+	if !t.ends.Keep(c) {
 		c.Close()
 		return nil, fifo.ErrClosed
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/auth"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/ends"
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
@@ -58,6 +59,8 @@ type Transport struct {
 	warn    *auth.Log // for events that strangers can cause
 	arrived *listen.Arrivals[*recvConn]
 
+	ends *ends.Set[end] // open connections
+
 	mu      sync.Mutex
 	addr    []byte // nil before Listen
 	place   *listen.Place
@@ -65,9 +68,6 @@ type Transport struct {
 	turn    map[int]int // connections that each rank has made
 	ctx     uintptr     // the plugin's, since version 11
 	opened  bool        // ctx
-	ends    map[end]struct{}
-	closed  bool // Close has begun
-	waiting bool // Close waits for work
 
 	regions atomic.Pointer[[]*region] // that were registered
 
@@ -76,9 +76,6 @@ type Transport struct {
 	idlers  atomic.Int32            // those where somebody is parked
 	resting atomic.Bool             // the proxy waits for
 	rouse   chan struct{}
-
-	away chan struct{}  // closed by Close
-	work sync.WaitGroup // goroutines of this transport
 }
 
 type end interface{ Close() error }
@@ -88,10 +85,9 @@ func New(cfg transport.Config, lib *Library, o Options) *Transport {
 	t := &Transport{
 		cfg: cfg, opt: o, lib: lib, log: cfg.Log,
 		arrived: listen.NewArrivals[*recvConn](),
-		ends:    make(map[end]struct{}),
+		ends:    ends.New[end](),
 		turn:    make(map[int]int),
 		rouse:   make(chan struct{}, 1),
-		away:    make(chan struct{}),
 	}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
@@ -134,7 +130,7 @@ func (t *Transport) listen() (addr []byte, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch l := t.cfg.Limits; {
-	case t.closed:
+	case t.ends.Closed():
 		return nil, fifo.ErrClosed
 	case t.bad != nil:
 		return nil, t.bad
@@ -172,7 +168,7 @@ func (t *Transport) open() (err error) {
 		return err
 	}
 	t.opened = true
-	t.work.Go(t.proxy)
+	t.ends.Go(t.proxy)
 	return nil
 }
 
@@ -212,70 +208,24 @@ func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
 // Close ends all connections. Slots that were published before still reach peers that go on
 // (see lingerTime).
 func (t *Transport) Close() error {
-	t.mu.Lock()
-	if t.closed {
-		t.mu.Unlock()
-		t.work.Wait()
+	if !t.ends.Shut() {
 		return nil
 	}
-	t.closed = true
-	ends, place := t.ends, t.place
-	t.ends, t.place = nil, nil
-	close(t.away)
+	t.mu.Lock()
+	place := t.place
+	t.place = nil
 	t.mu.Unlock()
 	if place != nil {
 		place.Shut()
 	}
 	t.arrived.Close()
-	for e := range ends {
-		_ = e.Close() // the end is gone either way
-	}
+	t.ends.Close()
 	if place != nil {
 		place.Wait()
 	}
-	t.mu.Lock()
-	t.waiting = true
-	t.mu.Unlock()
-	t.work.Wait()
+	t.ends.Wait()
 	if t.opened {
 		return t.lib.close(t.ctx)
 	}
 	return nil
-}
-
-// keep remembers an end until it is forgotten or Close. It returns false after Close.
-func (t *Transport) keep(e end) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.closed {
-		t.ends[e] = struct{}{}
-	}
-	return !t.closed
-}
-
-func (t *Transport) forget(e end) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.ends, e)
-}
-
-// background runs f in a goroutine that Close waits for. False means that Close is already
-// past that, and f was not run.
-func (t *Transport) background(f func()) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.waiting {
-		return false
-	}
-	t.work.Go(f)
-	return true
-}
-
-func (t *Transport) isClosed() bool {
-	select {
-	case <-t.away:
-		return true
-	default:
-		return false
-	}
 }

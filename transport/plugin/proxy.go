@@ -63,12 +63,12 @@ const (
 // receives of those who are parked. One goroutine does that for all connections. It begins
 // late, for mostly somebody does wait.
 func (t *Transport) proxy() {
-	for last := fifo.Now(); !t.isClosed(); {
+	for last := fifo.Now(); !t.ends.Closed(); {
 		t.resting.Store(true)
 		if t.busy.Load() == 0 && t.idlers.Load() == 0 {
 			select {
 			case <-t.rouse:
-			case <-t.away:
+			case <-t.ends.Away():
 			}
 			last = fifo.Now()
 		}

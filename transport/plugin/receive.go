@@ -25,14 +25,14 @@ func (t *Transport) receive(c net.Conn, at *listen.Place) {
 		return
 	}
 	// The Guard's deadline is of an operation of this rank, which may not have begun.
-	ctx, cancel := listen.Patience(new(fifo.Guard), t.away)
+	ctx, cancel := listen.Patience(new(fifo.Guard), t.ends.Away())
 	defer cancel()
 	conn, err := t.accept(ctx, c, r.From, r.Rest[0] == 2)
 	if err != nil {
 		t.dropped(c, err)
 		return
 	}
-	if !t.keep(conn) || !t.arrived.Put(r.From, conn) {
+	if !t.ends.Keep(conn) || !t.arrived.Put(r.From, conn) {
 		conn.Close()
 		return
 	}
@@ -42,7 +42,7 @@ func (t *Transport) receive(c net.Conn, at *listen.Place) {
 }
 
 func (t *Transport) dropped(c net.Conn, err error) {
-	if !t.isClosed() {
+	if !t.ends.Closed() {
 		t.warn.Warn("plugin: dropped a caller", "rank", t.cfg.Self.Rank, "from", c.RemoteAddr(), "err", err)
 	}
 }
@@ -95,8 +95,8 @@ func (c *recvConn) listen(ctx context.Context) error {
 	if err := say(c.ctl.c, sayHandle, offer); err != nil {
 		return err
 	}
-	if !c.t.background(func() {
-		c.ctl.read(func() { c.t.background(c.drain) })
+	if !c.t.ends.Go(func() {
+		c.ctl.read(func() { c.t.ends.Go(c.drain) })
 	}) {
 		return fifo.ErrClosed
 	}

@@ -229,7 +229,7 @@ func (c *recvConn) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
-	c.t.forget(c)
+	c.t.ends.Forget(c)
 	c.t.dismiss(c)
 	c.wake()
 	if c.t.cfg.Guard.Aborted() == nil {

@@ -242,9 +242,9 @@ func (c *sendConn) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
-	c.t.forget(c)
+	c.t.ends.Forget(c)
 	c.wake()
-	if c.t.cfg.Guard.Aborted() == nil && c.t.background(c.linger) {
+	if c.t.cfg.Guard.Aborted() == nil && c.t.ends.Go(c.linger) {
 		return nil
 	}
 	c.end()

@@ -30,14 +30,14 @@ func (t *Transport) try(addr []byte) error {
 	defer close(stop)
 	go func() {
 		select {
-		case <-t.away:
+		case <-t.ends.Away():
 			cancel()
 		case <-stop:
 		}
 	}()
 	err := t.trial(ctx, addr)
 	switch {
-	case t.isClosed():
+	case t.ends.Closed():
 		return fifo.ErrClosed // which says nothing of the plugin: the next communicator tries again
 	case t.cfg.Guard.Aborted() != nil:
 		return t.cfg.Guard.Aborted()

@@ -31,7 +31,7 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := listen.Patience(t.cfg.Guard, t.away)
+	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
 	defer cancel()
 	p := part{streams: t.opt.Streams}
 	rand.Read(p.conn[:])
@@ -50,7 +50,7 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !t.keep(s) {
+	if !t.ends.Keep(s) {
 		s.Close()
 		return nil, fifo.ErrClosed
 	}

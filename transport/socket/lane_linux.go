@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/transport/internal/pace"
 	"golang.org/x/sys/unix"
 )
 
@@ -59,7 +60,7 @@ func (l *lane) writer() {
 	for {
 		err := net.ErrClosed
 		if l.enter() {
-			err = pollOne(&fds, l.fd, false, true, patience)
+			err = pollOne(&fds, l.fd, false, true, pace.Patience)
 			l.leave()
 		}
 		if err == nil {

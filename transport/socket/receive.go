@@ -21,12 +21,12 @@ func (t *Transport) receive(c net.Conn, at *listen.Place) {
 	}
 	if err != nil {
 		c.Close()
-		if !t.isClosed() {
+		if !t.ends.Closed() {
 			t.warn.Warn("socket: dropped a caller", "rank", t.cfg.Self.Rank, "from", c.RemoteAddr(), "err", err)
 		}
 		return
 	}
-	if !t.keep(r) || !t.arrived.Put(from, r) {
+	if !t.ends.Keep(r) || !t.arrived.Put(from, r) {
 		r.Close()
 	}
 }

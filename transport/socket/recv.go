@@ -8,6 +8,7 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/pace"
 )
 
 // A recvConn is the receiving end.
@@ -175,7 +176,7 @@ func (c *recvConn) header(in *inlet) (header, error) {
 
 // read waits until the kernel has bytes for b, and then b2.
 func (c *recvConn) read(in *inlet, b, b2 []byte) (int, error) {
-	w := waiter{guard: c.t.cfg.Guard, spin: c.t.cfg.Spin}
+	w := pace.Waiter{Guard: c.t.cfg.Guard, Spin: c.t.cfg.Spin, Slow: slowTries}
 	for {
 		n, err := in.stream.read(b, b2)
 		if err == nil {
@@ -185,12 +186,12 @@ func (c *recvConn) read(in *inlet, b, b2 []byte) (int, error) {
 			c.err = c.blame(err)
 			return 0, c.err
 		}
-		sleep, err := w.pause()
+		sleep, err := w.Pause()
 		if err != nil {
 			return 0, err
 		}
 		if sleep {
-			if err := in.poll(true, false, patience); err != nil {
+			if err := in.poll(true, false, pace.Patience); err != nil {
 				return 0, c.blame(err)
 			}
 		}
@@ -236,7 +237,7 @@ func (c *recvConn) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
-	c.t.forget(c)
+	c.t.ends.Forget(c)
 	for _, in := range c.inlets {
 		if c.t.cfg.Guard.Aborted() == nil {
 			in.farewell()

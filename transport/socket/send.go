@@ -10,6 +10,7 @@ import (
 	"github.com/ringo-go/ringo/internal/secure"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/pace"
 )
 
 // lingerTime is how long a closed sending end waits, in the background, for a
@@ -182,7 +183,7 @@ func (c *sendConn) until(l *lane, s *slot, due uint64) error {
 	if err := c.alive(); err != nil {
 		return err
 	}
-	w := waiter{guard: c.t.cfg.Guard, spin: c.t.cfg.Spin}
+	w := pace.Waiter{Guard: c.t.cfg.Guard, Spin: c.t.cfg.Spin, Slow: slowTries}
 	for {
 		queued := s != nil && s.queued.Load()
 		if queued {
@@ -201,12 +202,12 @@ func (c *sendConn) until(l *lane, s *slot, due uint64) error {
 		if !queued && !owed {
 			return nil
 		}
-		sleep, err := w.pause()
+		sleep, err := w.Pause()
 		if err != nil {
 			return err
 		}
 		if sleep {
-			if err := l.poll(owed, queued, patience); err != nil {
+			if err := l.poll(owed, queued, pace.Patience); err != nil {
 				return c.blame(l, err)
 			}
 		}
@@ -242,14 +243,14 @@ func (c *sendConn) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
-	c.t.forget(c)
+	c.t.ends.Forget(c)
 	if c.t.cfg.Guard.Aborted() == nil {
 		bye := make([]byte, headerLen)
 		header{kind: kindGoodbye}.put(bye)
 		for _, l := range c.lanes {
 			_ = l.put(chunk{head: bye}) // a peer that is gone needs none
 		}
-		if c.undelivered() > 0 && c.t.background(c.linger) {
+		if c.undelivered() > 0 && c.t.ends.Go(c.linger) {
 			return nil
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/ringo-go/ringo/internal/auth"
 	"github.com/ringo-go/ringo/internal/secure"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/ends"
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
@@ -82,16 +83,12 @@ type Transport struct {
 	partly  puzzle
 	arrived *listen.Arrivals[*recvConn]
 
-	mu      sync.Mutex
-	addr    []byte           // nil before Listen
-	zone    string           // of the interface that listens, scope of link-local peers
-	places  []*listen.Place  // where Listen opened
-	ends    map[end]struct{} // open connections
-	closed  bool             // Close has begun
-	waiting bool             // Close waits for work
+	ends *ends.Set[end] // open connections
 
-	away chan struct{}  // closed by Close
-	work sync.WaitGroup // goroutines of this transport
+	mu     sync.Mutex
+	addr   []byte          // nil before Listen
+	zone   string          // of the interface that listens, scope of link-local peers
+	places []*listen.Place // where Listen opened
 }
 
 type end interface{ Close() error }
@@ -101,8 +98,7 @@ func New(cfg transport.Config, o Options) *Transport {
 	t := &Transport{
 		cfg: cfg, opt: o, log: cfg.Log,
 		arrived: listen.NewArrivals[*recvConn](),
-		ends:    make(map[end]struct{}),
-		away:    make(chan struct{}),
+		ends:    ends.New[end](),
 	}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
@@ -143,7 +139,7 @@ func (t *Transport) Listen() (addr []byte, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.closed:
+	case t.ends.Closed():
 		return nil, fifo.ErrClosed
 	case t.addr != nil:
 		return t.addr, nil
@@ -217,68 +213,22 @@ func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
 // Close ends all connections. Slots that were published before still reach peers that
 // go on reading (see lingerTime).
 func (t *Transport) Close() error {
-	t.mu.Lock()
-	if t.closed {
-		t.mu.Unlock()
-		t.work.Wait()
+	if !t.ends.Shut() {
 		return nil
 	}
-	t.closed = true
-	ends, places := t.ends, t.places
-	t.ends, t.places = nil, nil
-	close(t.away)
+	t.mu.Lock()
+	places := t.places
+	t.places = nil
 	t.mu.Unlock()
 	for _, p := range places {
 		p.Shut()
 	}
 	t.partly.close()
 	t.arrived.Close()
-	for e := range ends {
-		_ = e.Close() // the end is gone either way
-	}
+	t.ends.Close()
 	for _, p := range places {
 		p.Wait()
 	}
-	t.mu.Lock()
-	t.waiting = true
-	t.mu.Unlock()
-	t.work.Wait()
+	t.ends.Wait()
 	return nil
-}
-
-// keep remembers an end until it is forgotten or Close. It returns false after Close.
-func (t *Transport) keep(e end) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.closed {
-		t.ends[e] = struct{}{}
-	}
-	return !t.closed
-}
-
-func (t *Transport) forget(e end) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.ends, e)
-}
-
-// background runs f in a goroutine that Close waits for. False means that Close
-// is already past that, and f was not run.
-func (t *Transport) background(f func()) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.waiting {
-		return false
-	}
-	t.work.Go(f)
-	return true
-}
-
-func (t *Transport) isClosed() bool {
-	select {
-	case <-t.away:
-		return true
-	default:
-		return false
-	}
 }

@@ -19,8 +19,8 @@ import (
 // errAgain means that a stream cannot give or take a byte now.
 const errAgain = unix.EAGAIN
 
-// glance is how many tries of a wait go by between two looks at the clock.
-const glance = 16
+// slowTries says that each try of a wait sleeps.
+const slowTries = false
 
 // A stream is one socket, read and written without waiting. One goroutine at a
 // time may use it; interrupt and close may be called from any.

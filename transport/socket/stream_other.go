@@ -8,14 +8,15 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/ringo-go/ringo/transport/internal/pace"
 )
 
 // errAgain means that a stream has nothing to read now.
 var errAgain = errors.New("nothing to read")
 
-// glance is how many tries of a wait go by between two looks at the clock: each
-// try sleeps.
-const glance = 1
+// slowTries says that each try of a wait sleeps.
+const slowTries = true
 
 // A stream is one socket of package net. One goroutine at a time may read and one
 // may write; interrupt and close may be called from any.
@@ -34,7 +35,7 @@ func (s *stream) read(b, b2 []byte) (int, error) {
 	if len(b) == 0 {
 		b = b2
 	}
-	if err := s.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := s.conn.SetReadDeadline(time.Now().Add(pace.Patience)); err != nil {
 		return 0, err
 	}
 	n, err := s.conn.Read(b)

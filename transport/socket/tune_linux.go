@@ -19,9 +19,5 @@ func uncongested(c *net.TCPConn) {
 	})
 }
 
-func sysYield() {
-	unix.RawSyscallNoError(unix.SYS_SCHED_YIELD, 0, 0, 0)
-}
-
 // unixPath is an abstract name: it needs no folder and leaves no file.
 func unixPath(name string) string { return "@" + name }

@@ -23,7 +23,7 @@ func TestAreasKeepToDevices(t *testing.T) {
 	areas.give(a)
 	_, err = one.open()
 	require.NoError(t, err)
-	defer one.work.Done()
+	defer one.ends.Leave()
 	held, err := areas.take(one.shape.size(), one.devices)
 	require.NoError(t, err)
 	defer areas.give(held)

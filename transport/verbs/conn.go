@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/ibverbs"
+	"github.com/ringo-go/ringo/transport/internal/pace"
 )
 
 // A conn is what both ends of a connection have in common.
@@ -16,6 +17,7 @@ import (
 // it after it was closed, finishes it.
 type conn struct {
 	t     *Transport
+	side  side
 	peer  int // rank
 	shape shape
 	area  *area
@@ -62,7 +64,13 @@ const (
 	lingerTime = time.Second
 )
 
-func (c *conn) common() *conn { return c }
+// A side is what the two ends have different.
+type side interface {
+	// progress takes what was completed. It is called inside.
+	progress()
+	// finish ends a connection that was closed. It is called once, and does not wait.
+	finish()
+}
 
 // enter is an error if the end was closed.
 func (c *conn) enter() error {
@@ -75,11 +83,28 @@ func (c *conn) enter() error {
 	return nil
 }
 
-// leave returns false if the end was closed meanwhile: the caller finishes it.
-func (c *conn) leave() bool { return c.state.CompareAndSwap(stateInside, 0) }
+// leave ends what enter began, and finishes the end if it was closed meanwhile.
+func (c *conn) leave() {
+	if !c.state.CompareAndSwap(stateInside, 0) {
+		c.side.finish()
+	}
+}
 
-// shut closes the end. It returns true if the caller is to finish it.
-func (c *conn) shut() bool { return c.state.Or(stateClosed) == 0 }
+// tend does what is due if nobody is inside.
+func (c *conn) tend() {
+	if c.state.CompareAndSwap(0, stateInside) {
+		c.side.progress()
+		c.leave()
+	}
+}
+
+// Close ends the connection and tells the peer so; what was published before still reaches it.
+func (c *conn) Close() error {
+	if c.state.Or(stateClosed) == 0 {
+		c.side.finish()
+	}
+	return nil
+}
 
 // ended is why nothing is sent or received any more.
 func (c *conn) ended() error {
@@ -235,7 +260,7 @@ func (c *conn) arm() (again bool) {
 
 // sleep waits for a completion, or for a while.
 func (c *conn) sleep() {
-	c.sleeper.sleep(patience)
+	c.sleeper.sleep(pace.Patience)
 	for i, r := range c.rails {
 		if c.sleeper.readable(i) && r.port.dev.verbs.GetCQEvent(r.cq) {
 			r.armed = false

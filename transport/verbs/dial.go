@@ -25,7 +25,7 @@ func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer t.work.Done()
+	defer t.ends.Leave()
 	mine, turns := t.rails(len(ports), func(i int) bool { return ports[i].active() })
 	if len(mine) == 0 {
 		return nil, fmt.Errorf("%v and all other ports are down", ports[0])
@@ -35,13 +35,13 @@ func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
 		return nil, err
 	}
 	c := &sendConn{conn: base, slots: make([]sending, base.shape.ring), reserved: -1}
-	c.turns = turns
+	c.side, c.turns = c, turns
 	fail := func(err error) (*sendConn, error) {
 		c.abandon()
 		return nil, err
 	}
 	var answer *hello
-	ctx, cancel := listen.Patience(t.cfg.Guard, t.away)
+	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
 	defer cancel()
 	r := &listen.Request{From: t.cfg.Self.Rank, To: peer.Rank, Limits: t.cfg.Limits}
 	err = listen.Retry(ctx, func() error {
@@ -71,7 +71,7 @@ func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
 		return fail(err)
 	}
 	c.begin(c.said)
-	if !t.keep(c) {
+	if !t.ends.Keep(c.conn) {
 		c.Close()
 		<-c.done
 		areas.give(c.area)

@@ -26,7 +26,7 @@ func (t *Transport) receive(s net.Conn) {
 		}
 		return
 	}
-	if !t.keep(c) {
+	if !t.ends.Keep(c.conn) {
 		c.Close()
 		<-c.done
 		areas.give(c.area)
@@ -65,6 +65,7 @@ func (t *Transport) accept(from int, s net.Conn, h *hello) (*recvConn, error) {
 		return nil, err
 	}
 	c := &recvConn{conn: base, wrote: make([]int, base.shape.ring)}
+	c.side = c
 	var peers []railHello
 	for i, p := range mine {
 		if p >= 0 {
@@ -117,7 +118,7 @@ func (t *Transport) closeWithUs(s net.Conn) (stop func()) {
 	go func() {
 		defer close(ended)
 		select {
-		case <-t.away:
+		case <-t.ends.Away():
 			s.Close()
 		case <-done:
 		}

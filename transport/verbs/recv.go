@@ -8,6 +8,7 @@ import (
 	"github.com/ringo-go/ringo/internal/ibverbs"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/pace"
 )
 
 // A recvConn is the receiving end.
@@ -28,7 +29,7 @@ func (c *recvConn) Next() (mem.Region, transport.Stamp, error) {
 		return mem.Region{}, transport.Stamp{}, err
 	}
 	b, stamp, err := c.receive()
-	c.exit()
+	c.leave()
 	return b, stamp, err
 }
 
@@ -59,7 +60,7 @@ func (c *recvConn) arrival() error {
 	if err := c.t.cfg.Guard.Aborted(); err != nil {
 		return err
 	}
-	w := waiter{guard: c.t.cfg.Guard, spin: c.t.cfg.Spin}
+	w := pace.Waiter{Guard: c.t.cfg.Guard, Spin: c.t.cfg.Spin}
 	for c.wrote[c.index()] == 0 {
 		end := c.ended() // before what arrived is looked at: a peer's last words count
 		if c.bye.Load() && c.next >= c.last.Load() {
@@ -75,7 +76,7 @@ func (c *recvConn) arrival() error {
 		if err := c.link(); err != nil {
 			return err
 		}
-		sleep, err := w.pause()
+		sleep, err := w.Pause()
 		if err != nil {
 			return err
 		}
@@ -100,7 +101,7 @@ func (c *recvConn) Release() error {
 	} else {
 		err = fmt.Errorf("ib: release without next")
 	}
-	c.exit()
+	c.leave()
 	return err
 }
 
@@ -118,7 +119,7 @@ func (c *recvConn) tell() {
 	}
 	full := c.live(c.next)
 	if full != nil && full.posted >= full.depth {
-		return // tend tries again
+		return // progress tries again
 	}
 	c.told.Store(c.next)
 	for r := c.live(c.next); r != nil; r = c.live(c.next) {
@@ -144,6 +145,7 @@ func (c *recvConn) progress() {
 			more = len(done) == len(r.wcs)
 		}
 	}
+	c.tell() // credits for which there was no room
 }
 
 func (c *recvConn) complete(r *rail, w *ibverbs.WC) {
@@ -171,29 +173,7 @@ func (c *recvConn) said(m message) {
 	}
 }
 
-// tend does what is due if nobody is inside.
-func (c *recvConn) tend() {
-	if c.state.CompareAndSwap(0, stateInside) {
-		c.progress()
-		c.tell()
-		c.exit()
-	}
-}
-
-func (c *recvConn) exit() {
-	if !c.leave() {
-		c.finish()
-	}
-}
-
-// Close ends the connection and tells the sender so.
-func (c *recvConn) Close() error {
-	if c.shut() {
-		c.finish()
-	}
-	return nil
-}
-
+// finish tells the sender that the connection has ended.
 func (c *recvConn) finish() {
 	c.line.say(message{kind: goodbye})
 	c.destroy()

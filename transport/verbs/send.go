@@ -9,6 +9,7 @@ import (
 	"github.com/ringo-go/ringo/internal/ibverbs"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/pace"
 )
 
 // A sendConn is the sending end. A slot may be written again when it was completed (the
@@ -46,7 +47,7 @@ func (c *sendConn) Reserve(n int) (mem.Region, error) {
 	if err == nil {
 		c.reserved = n
 	}
-	c.exit()
+	c.leave()
 	if err != nil {
 		return mem.Region{}, err
 	}
@@ -59,7 +60,7 @@ func (c *sendConn) Publish(stamp transport.Stamp) error {
 		return err
 	}
 	err := c.publish(stamp)
-	c.exit()
+	c.leave()
 	return err
 }
 
@@ -118,13 +119,13 @@ func (c *sendConn) Free() (n int) {
 			n--
 		}
 	}
-	c.exit()
+	c.leave()
 	return n
 }
 
 // wait looks at completions until ready.
 func (c *sendConn) wait(ready func(*sendConn) bool) error {
-	w := waiter{guard: c.t.cfg.Guard, spin: c.t.cfg.Spin}
+	w := pace.Waiter{Guard: c.t.cfg.Guard, Spin: c.t.cfg.Spin}
 	for {
 		c.progress()
 		if ready(c) {
@@ -136,7 +137,7 @@ func (c *sendConn) wait(ready func(*sendConn) bool) error {
 		if err := c.link(); err != nil {
 			return err
 		}
-		sleep, err := w.pause()
+		sleep, err := w.Pause()
 		if err != nil {
 			return err
 		}
@@ -219,28 +220,7 @@ func (c *sendConn) said(m message) {
 	}
 }
 
-// tend does what is due if nobody is inside.
-func (c *sendConn) tend() {
-	if c.state.CompareAndSwap(0, stateInside) {
-		c.progress()
-		c.exit()
-	}
-}
-
-func (c *sendConn) exit() {
-	if !c.leave() {
-		c.finish()
-	}
-}
-
-// Close says goodbye after all that was published.
-func (c *sendConn) Close() error {
-	if c.shut() {
-		c.finish()
-	}
-	return nil
-}
-
+// finish says goodbye after all that was published.
 func (c *sendConn) finish() {
 	c.line.say(message{kind: goodbye, count: c.next})
 	if c.sending() == 0 {

@@ -15,9 +15,6 @@ func allocate(n int) ([]byte, error) {
 
 func free(b []byte) { _ = unix.Munmap(b) }
 
-// sysYield lets another thread have the core.
-func sysYield() { unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
-
 // A sleeper waits for one of some descriptors to become readable.
 type sleeper struct{ fds []unix.PollFd }
 

@@ -4,7 +4,6 @@ package verbs
 
 import (
 	"errors"
-	"runtime"
 	"time"
 )
 
@@ -13,8 +12,6 @@ import (
 func allocate(int) ([]byte, error) { return nil, errors.ErrUnsupported }
 
 func free([]byte) {}
-
-func sysYield() { runtime.Gosched() }
 
 type sleeper struct{}
 

@@ -28,6 +28,7 @@ import (
 	"github.com/ringo-go/ringo/internal/auth"
 	"github.com/ringo-go/ringo/internal/ibverbs"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/ends"
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
@@ -118,28 +119,17 @@ type Transport struct {
 	log     *slog.Logger
 	warn    *auth.Log // for events that strangers can cause
 	arrived *listen.Arrivals[*recvConn]
+	ends    *ends.Set[*conn]
 
 	mu      sync.Mutex
 	ports   []*port // nil before the first Listen or Dial
 	devices []*device
 	place   *listen.Place
-	ends    []end
-	closed  bool
-
-	away chan struct{} // closed by Close
-	work sync.WaitGroup
-}
-
-// An end is a sendConn or a recvConn.
-type end interface {
-	Close() error
-	common() *conn
-	tend() // is called now and then
 }
 
 // New makes a transport. It costs nothing until Listen.
 func New(cfg transport.Config, o Options) *Transport {
-	t := &Transport{cfg: cfg, opt: o, shape: shapeOf(cfg.Limits), log: cfg.Log, arrived: listen.NewArrivals[*recvConn](), away: make(chan struct{})}
+	t := &Transport{cfg: cfg, opt: o, shape: shapeOf(cfg.Limits), log: cfg.Log, arrived: listen.NewArrivals[*recvConn](), ends: ends.New[*conn]()}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}
@@ -168,7 +158,7 @@ func (t *Transport) Listen() ([]byte, error) {
 	if _, err := t.open(); err != nil {
 		return fail(err)
 	}
-	defer t.work.Done()
+	defer t.ends.Leave()
 	r, err := t.try()
 	if err != nil {
 		return fail(err)
@@ -176,7 +166,7 @@ func (t *Transport) Listen() ([]byte, error) {
 	r.destroy()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
+	if t.ends.Closed() {
 		return fail(fifo.ErrClosed)
 	}
 	if t.place == nil {
@@ -197,18 +187,22 @@ func (t *Transport) try() (*rail, error) {
 	return newRail(t.ports[0], t.shape)
 }
 
-// open finds the ports, once. Close waits until the caller says Done to work.
-func (t *Transport) open() ([]*port, error) {
+// open finds the ports, once. Close waits until the caller leaves ends.
+func (t *Transport) open() (_ []*port, err error) {
 	if t.bad != nil {
 		return nil, t.bad
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
+	if !t.ends.Enter() {
 		return nil, fifo.ErrClosed
 	}
+	defer func() {
+		if err != nil {
+			t.ends.Leave()
+		}
+	}()
 	if t.ports != nil {
-		t.work.Add(1)
 		return t.ports, nil
 	}
 	ports, devices, err := find(&t.opt)
@@ -222,8 +216,7 @@ func (t *Transport) open() ([]*port, error) {
 		}
 	}
 	t.ports, t.devices = ports, devices
-	t.work.Add(1)
-	t.work.Go(t.tend)
+	t.ends.Go(t.tend)
 	return ports, nil
 }
 
@@ -236,16 +229,6 @@ func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
 	return c, nil
 }
 
-// keep remembers an end until Close. It returns false after Close.
-func (t *Transport) keep(e end) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.closed {
-		t.ends = append(t.ends, e)
-	}
-	return !t.closed
-}
-
 // tendTime is how soon the failure of a rail is noticed on which nobody waits.
 const tendTime = 50 * time.Millisecond
 
@@ -254,19 +237,17 @@ const tendTime = 50 * time.Millisecond
 func (t *Transport) tend() {
 	tick := time.NewTicker(tendTime)
 	defer tick.Stop()
-	var ends []end
+	var all []*conn
 	for {
 		select {
-		case <-t.away:
+		case <-t.ends.Away():
 			return
 		case <-tick.C:
 		}
-		t.mu.Lock()
-		ends = append(ends[:0], t.ends...)
-		t.mu.Unlock()
-		for _, e := range ends {
-			e.common().checkPorts()
-			e.tend()
+		all = t.ends.Append(all[:0])
+		for _, c := range all {
+			c.checkPorts()
+			c.tend()
 		}
 	}
 }
@@ -274,29 +255,25 @@ func (t *Transport) tend() {
 // Close ends all connections and gives their memory back. Slots that were published
 // before still reach peers, for up to a second (lingerTime).
 func (t *Transport) Close() error {
-	t.mu.Lock()
-	if t.closed {
-		t.mu.Unlock()
+	if !t.ends.Shut() {
 		return nil
 	}
-	t.closed = true
-	close(t.away)
-	ends, place, devices := t.ends, t.place, t.devices
+	t.mu.Lock()
+	place, devices := t.place, t.devices
 	t.mu.Unlock()
 	if place != nil {
 		place.Shut()
 	}
 	t.arrived.Close()
-	for _, e := range ends {
-		_ = e.Close() // the end is gone either way
-	}
+	all := t.ends.Append(nil)
+	t.ends.Close()
 	if place != nil {
 		place.Wait()
 	}
-	t.work.Wait()
-	for _, e := range ends {
-		<-e.common().done
-		areas.give(e.common().area)
+	t.ends.Wait()
+	for _, c := range all {
+		<-c.done
+		areas.give(c.area)
 	}
 	release(devices)
 	return nil

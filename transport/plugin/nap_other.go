@@ -2,11 +2,6 @@
 
 package plugin
 
-import (
-	"runtime"
-	"time"
-)
-
-func sysYield() { runtime.Gosched() }
+import "time"
 
 func nap(d time.Duration) { time.Sleep(d) }

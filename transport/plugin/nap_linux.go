@@ -6,8 +6,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func sysYield() { unix.RawSyscallNoError(unix.SYS_SCHED_YIELD, 0, 0, 0) }
-
 // nap sleeps on its thread: time.Sleep takes a millisecond at least where nothing else runs.
 func nap(d time.Duration) {
 	t := unix.NsecToTimespec(int64(d))

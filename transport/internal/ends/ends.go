@@ -1,0 +1,131 @@
+// Package ends is what a transport has open and in the background, all of which its Close ends. It
+// is for transports; a Close of theirs is Shut, what else has to be closed, Close and Wait. The
+// trap: an end that is not kept is the caller's to close.
+package ends
+
+import "sync"
+
+// An End is one end of a connection.
+type End interface {
+	comparable
+	Close() error
+}
+
+// A Set is the open ends of one transport, and goroutines that its Close waits for.
+type Set[E End] struct {
+	away chan struct{}
+	done chan struct{}
+	work sync.WaitGroup
+
+	mu      sync.Mutex
+	open    map[E]struct{}
+	shut    bool
+	waiting bool // Wait has begun
+}
+
+// New is an empty Set.
+func New[E End]() *Set[E] {
+	return &Set[E]{away: make(chan struct{}), done: make(chan struct{}), open: make(map[E]struct{})}
+}
+
+// Keep remembers an end until it is forgotten or closed by Close. It returns false after Shut.
+func (s *Set[E]) Keep(e E) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.shut {
+		s.open[e] = struct{}{}
+	}
+	return !s.shut
+}
+
+// Forget is for an end that was closed.
+func (s *Set[E]) Forget(e E) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, e)
+}
+
+// Append appends the open ends to list.
+func (s *Set[E]) Append(list []E) []E {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for e := range s.open {
+		list = append(list, e)
+	}
+	return list
+}
+
+// Go runs f in a goroutine that Wait waits for. False means that Wait is already past that, and f
+// was not run.
+func (s *Set[E]) Go(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting {
+		return false
+	}
+	s.work.Go(f)
+	return true
+}
+
+// Enter has Wait wait until Leave. It returns false after Shut.
+func (s *Set[E]) Enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shut {
+		return false
+	}
+	s.work.Add(1)
+	return true
+}
+
+// Leave ends what Enter began.
+func (s *Set[E]) Leave() { s.work.Done() }
+
+// Away is closed by Shut.
+func (s *Set[E]) Away() <-chan struct{} { return s.away }
+
+// Closed reports whether Shut was called.
+func (s *Set[E]) Closed() bool {
+	select {
+	case <-s.away:
+		return true
+	default:
+		return false
+	}
+}
+
+// Shut begins a Close: no more ends are kept. The first caller gets true; later ones get false when
+// the first one's Wait has returned.
+func (s *Set[E]) Shut() bool {
+	s.mu.Lock()
+	first := !s.shut
+	if first {
+		s.shut = true
+		close(s.away)
+	}
+	s.mu.Unlock()
+	if !first {
+		<-s.done
+	}
+	return first
+}
+
+// Close closes all ends, whose errors are of no interest: they are gone either way.
+func (s *Set[E]) Close() {
+	s.mu.Lock()
+	open := s.open
+	s.open = nil
+	s.mu.Unlock()
+	for e := range open {
+		_ = e.Close()
+	}
+}
+
+// Wait waits for what runs in the background; nothing more will.
+func (s *Set[E]) Wait() {
+	s.mu.Lock()
+	s.waiting = true
+	s.mu.Unlock()
+	s.work.Wait()
+	close(s.done)
+}
