@@ -48,7 +48,7 @@ func TestTune(t *testing.T) {
 	require.Equal(t, "2 × Emulated GPU", p.Machine)
 	require.NotEmpty(t, p.Rows)
 	last := p.Rows[len(p.Rows)-1]
-	require.Equal(t, ringo.PlanRow{Kind: ringo.KindAllGather, From: 2, To: 2, UpTo: -1, Algo: last.Algo}.String(), last.String())
+	require.Equal(t, ringo.PlanRow{Kind: ringo.KindAllGather, From: 2, To: 2, UpTo: -1, Algo: last.Algo, Blocks: last.Blocks, Few: last.Few}.String(), last.String())
 
 	tune("-np", "3", "-g", "1", "alltoall", "-o", file)
 	text := plan().String()

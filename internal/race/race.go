@@ -3,7 +3,10 @@
 // of them without the detector; and what has to happen soon may take longer.
 package race
 
-import "time"
+import (
+	"testing"
+	"time"
+)
 
 // Soon is a bound on what takes much less than d; under the race detector it is five times d.
 func Soon(d time.Duration) time.Duration {
@@ -13,9 +16,10 @@ func Soon(d time.Duration) time.Duration {
 	return d
 }
 
-// Some are all cases; under the race detector only every nth, beginning with the first.
+// Some are all cases; under the race detector, and with -short, only every nth, beginning
+// with the first.
 func Some[T any](n int, all []T) []T {
-	if !Enabled {
+	if !Enabled && !testing.Short() {
 		return all
 	}
 	var some []T

@@ -1,0 +1,41 @@
+package cudaemu
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestInterpreterIsSequential: what executes kernels starts no goroutines and has no locks,
+// for scripts/race-test compiles it without the race detector. The machine's lock guards it.
+func TestInterpreterIsSequential(t *testing.T) {
+	for _, dir := range []string{"../alu", "../simt", "../weakmem"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		require.NoError(t, err)
+		if _, err := os.Stat(dir); err != nil {
+			t.Skip("the source is not here")
+		}
+		require.NotEmpty(t, files)
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+			require.NoError(t, err)
+			for _, imp := range f.Imports {
+				require.NotEqual(t, `"sync"`, imp.Path.Value, file)
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				_, starts := n.(*ast.GoStmt)
+				require.False(t, starts, "%s starts a goroutine", file)
+				return true
+			})
+		}
+	}
+}
