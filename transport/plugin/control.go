@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
 // A control is the control stream of a connection. Its messages are a kind, a length and so
@@ -37,9 +38,7 @@ const (
 const maxSaid = 2048
 
 func newControl(c net.Conn) *control {
-	if tcp, ok := c.(*net.TCPConn); ok { // so that a host that falls silent is found, in 20 s
-		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3})
-	}
+	listen.KeepAlive(c)
 	return &control{c: c, ready: make(chan struct{}), acked: make(chan struct{}), parted: make(chan struct{})}
 }
 

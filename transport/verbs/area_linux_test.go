@@ -1,9 +1,11 @@
 package verbs
 
 import (
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/ringo-go/ringo/transport"
 )
@@ -30,4 +32,63 @@ func TestAreasKeepToDevices(t *testing.T) {
 	release(both)
 	require.Len(t, held.mrs, 1)
 	require.Contains(t, held.mrs, one.devices[0])
+}
+
+// The memory of a connection that was closed serves the next one, unless a caller still has a slot
+// of it.
+func TestAreasOfClosed(t *testing.T) {
+	f := newFabric(t, "fx0")
+	m := members(t, 2, few, func(cfg transport.Config) transport.Transport { return New(cfg, Options{Verbs: f}) })
+	connect := func() (*sendConn, *recvConn) {
+		a, b := join(t, m[0], m[1])
+		return a.(*sendConn), b.(*recvConn)
+	}
+	finish := func(s *sendConn, r *recvConn) {
+		require.NoError(t, s.Close())
+		require.NoError(t, r.Close())
+		<-s.done
+		<-r.done
+	}
+	s, r := connect()
+	first := map[*area]bool{s.area: true, r.area: true}
+	_, err := s.Reserve(8)
+	require.NoError(t, err)
+	require.NoError(t, s.Publish(transport.Stamp{}))
+	_, _, err = r.Next()
+	require.NoError(t, err)
+	_, err = s.Reserve(8)
+	require.NoError(t, err)
+	finish(s, r)
+
+	s2, r2 := connect() // both areas are in use
+	require.False(t, first[s2.area] || first[r2.area])
+	finish(s2, r2)
+	require.ErrorIs(t, s.Publish(transport.Stamp{}), transport.ErrClosed)
+	require.ErrorIs(t, r.Release(), transport.ErrClosed)
+	require.Empty(t, m[0].Transport.(*Transport).ends.Append(nil))
+
+	regs := f.regs
+	s3, r3 := connect()
+	finish(s3, r3)
+	require.Equal(t, regs, f.regs)
+}
+
+// A peer whose host falls silent is noticed: somebody asks for it while nothing is said.
+func TestLineIsKeptAlive(t *testing.T) {
+	f := newFabric(t, "fx0")
+	s, r := f.pair(t, Options{})
+	for _, l := range []*line{s.line, r.line} {
+		raw, err := l.conn.(syscall.Conn).SyscallConn()
+		require.NoError(t, err)
+		require.NoError(t, raw.Control(func(fd uintptr) {
+			for option, want := range map[int]int{unix.TCP_KEEPIDLE: 5, unix.TCP_KEEPINTVL: 5, unix.TCP_KEEPCNT: 3} {
+				got, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, option)
+				require.NoError(t, err)
+				require.Equal(t, want, got)
+			}
+			on, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE)
+			require.NoError(t, err)
+			require.Equal(t, 1, on)
+		}))
+	}
 }

@@ -2,11 +2,13 @@ package verbs
 
 import (
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/ibverbs"
+	"github.com/ringo-go/ringo/transport/internal/listen"
 	"github.com/ringo-go/ringo/transport/internal/pace"
 )
 
@@ -24,7 +26,9 @@ type conn struct {
 	rails []*rail
 	turns int // rails that slots take by turns; others stand by
 	line  *line
-	done  chan struct{} // closed when nothing is left but the area
+	done  chan struct{} // closed when nothing is left, but the area if the caller has a slot
+	users atomic.Int32  // of the area: the connection, and a caller who has a slot
+	freed sync.Once     // the area
 
 	state   atomic.Uint32
 	over    atomic.Pointer[error]   // the peer has closed or has gone
@@ -237,6 +241,7 @@ func (c *conn) begin(said func(m message)) {
 		c.sleeper.add(r.cq.FD)
 		r.port.dev.listen(r, func(e ibverbs.EventType) { c.event(r, e) })
 	}
+	listen.KeepAlive(c.line.conn)
 	go c.watch(said)
 	for _, l := range c.lame {
 		c.fail(l.rail, l.why.Error(), false)
@@ -268,12 +273,27 @@ func (c *conn) sleep() {
 	}
 }
 
-// destroy gives everything back but the area.
+// unuse gives the area back when it was called by all users: a caller who has a slot keeps it, even
+// if the connection is closed.
+func (c *conn) unuse() {
+	if c.users.Add(-1) == 0 {
+		c.free()
+	}
+}
+
+// free gives the area back; whoever has a slot may not use it any more.
+func (c *conn) free() {
+	c.freed.Do(func() { areas.give(c.area) })
+	c.t.ends.Forget(c)
+}
+
+// destroy gives everything back.
 func (c *conn) destroy() {
 	for _, r := range c.rails {
 		r.port.dev.unlisten(r)
 		r.destroy()
 	}
 	c.line.close()
+	c.unuse()
 	close(c.done)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"strings"
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/transport"
@@ -21,18 +23,30 @@ func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, 
 }
 
 func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
+	if strings.TrimSpace(addr) == "" {
+		return nil, errors.New("no address")
+	}
 	ports, err := t.open()
 	if err != nil {
 		return nil, err
 	}
 	defer t.ends.Leave()
-	mine, turns := t.rails(len(ports), func(i int) bool { return ports[i].active() })
+	words := strings.Fields(addr)
+	to := partners(ports, words[1:])
+	mine, turns := t.rails(len(ports), func(i int) bool { return to[i] != "" && ports[i].active() })
+	if len(mine) == 0 { // any port is better than none
+		clear(to)
+		mine, turns = t.rails(len(ports), func(i int) bool { return ports[i].active() })
+	}
 	if len(mine) == 0 {
 		return nil, fmt.Errorf("%v and all other ports are down", ports[0])
 	}
 	base, err := t.newConn(peer.Rank, mine)
 	if err != nil {
 		return nil, err
+	}
+	for i, r := range base.rails {
+		r.to = to[mine[i]]
 	}
 	c := &sendConn{conn: base, slots: make([]sending, base.shape.ring), reserved: -1}
 	c.side, c.turns = c, turns
@@ -45,7 +59,7 @@ func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
 	defer cancel()
 	r := &listen.Request{From: t.cfg.Self.Rank, To: peer.Rank, Limits: t.cfg.Limits}
 	err = listen.Retry(ctx, func() error {
-		socket, err := listen.Dial(ctx, "tcp", addr, nil, t.cfg.Key, protocol, r, func(s net.Conn) (err error) {
+		socket, err := listen.Dial(ctx, "tcp", words[0], nil, t.cfg.Key, protocol, r, func(s net.Conn) (err error) {
 			if err = writeHello(s, c.hello(mine)); err == nil {
 				answer, err = readHello(s)
 			}
@@ -74,10 +88,25 @@ func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
 	if !t.ends.Keep(c.conn) {
 		c.Close()
 		<-c.done
-		areas.give(c.area)
 		return nil, fifo.ErrClosed
 	}
 	return c, nil
+}
+
+// partners are the peer's ports to which this rank's lead, "" for none: those of the same name,
+// for ports of one name are on one network where networks are separate, and one host may have
+// ports that another has not. Where no name is the same, ports of the same number are meant.
+func partners(mine []*port, theirs []string) []string {
+	to, named := make([]string, len(mine)), false
+	for i, p := range mine {
+		if slices.Contains(theirs, p.String()) {
+			to[i], named = p.String(), true
+		}
+	}
+	if !named {
+		copy(to, theirs)
+	}
+	return to
 }
 
 // rails are the ports for a connection, among so many and only those that are up, and how
@@ -102,6 +131,7 @@ func (t *Transport) newConn(peer int, ports []int) (*conn, error) {
 	if c.area, err = areas.take(t.shape.size(), t.devices); err != nil {
 		return nil, err
 	}
+	c.users.Store(1)
 	for _, p := range ports {
 		if p < 0 {
 			continue
@@ -135,7 +165,7 @@ func (c *conn) hello(ports []int) *hello {
 			h.Rails = append(h.Rails, railHello{})
 			continue
 		}
-		h.Rails = append(h.Rails, rails[0].hello(p, c.area))
+		h.Rails = append(h.Rails, rails[0].hello(c.area))
 		rails = rails[1:]
 	}
 	return h

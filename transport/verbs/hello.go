@@ -11,7 +11,7 @@ import (
 
 // protocol is the context of the handshake (see internal/auth). When both sides have
 // proved themselves the dialler sends its hello, and the listener answers with its own.
-const protocol = "ringo ib 1"
+const protocol = "ringo ib 2"
 
 // A hello is what one end tells the other of its rails: 2 bytes of length, big-endian,
 // and JSON.
@@ -24,7 +24,7 @@ type hello struct {
 // A railHello is a queue pair and the port that it is on.
 type railHello struct {
 	Port     string // "mlx5_0:1"
-	Index    int    // among the ports of the rank
+	To       string // the port that is meant at the other end, "" for any
 	Ethernet bool
 	LID      uint16
 	GID      ibverbs.GID
@@ -34,10 +34,10 @@ type railHello struct {
 	RKey     uint32 // of the receiver's ring
 }
 
-func (r *rail) hello(index int, a *area) railHello {
+func (r *rail) hello(a *area) railHello {
 	p := r.port
 	return railHello{
-		Port: p.String(), Index: index, Ethernet: p.ethernet(), LID: p.attr.LID, GID: p.gid, GIDType: p.gidType,
+		Port: p.String(), To: r.to, Ethernet: p.ethernet(), LID: p.attr.LID, GID: p.gid, GIDType: p.gidType,
 		MTU: p.attr.ActiveMTU, QPN: r.qp.Num, PSN: r.psn, RKey: a.mrs[p.dev].RKey,
 	}
 }
@@ -79,7 +79,7 @@ func readHello(r io.Reader) (*hello, error) {
 		if *r == (railHello{}) {
 			continue
 		}
-		if r.MTU < 1 || r.MTU > 5 || r.QPN>>24 != 0 || r.PSN>>24 != 0 || r.GIDType > ibverbs.GIDRoCE2 || r.Index < 0 {
+		if r.MTU < 1 || r.MTU > 5 || r.QPN>>24 != 0 || r.PSN>>24 != 0 || r.GIDType > ibverbs.GIDRoCE2 {
 			return nil, fmt.Errorf("malformed hello: rail %d is %+v", i, *r)
 		}
 	}

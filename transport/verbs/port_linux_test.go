@@ -169,6 +169,38 @@ func TestFewerPorts(t *testing.T) {
 	require.NoError(t, errors.Join(sent, received))
 }
 
+// Ranks whose usable ports differ are connected by those of the same name, for these are on one
+// network, and where no name is the same by those of the same number.
+func TestOtherPorts(t *testing.T) {
+	for _, test := range []struct {
+		ports [2]string
+		want  []string
+	}{
+		{[2]string{"=fx0,fx1", "=fx1,fx2"}, []string{"fx1:1 to fx1:1"}},
+		{[2]string{"=fx1,fx2", "=fx0,fx1"}, []string{"fx1:1 to fx1:1"}},
+		{[2]string{"=fx0,fx1,fx2", "=fx2"}, []string{"fx2:1 to fx2:1"}},
+		{[2]string{"=fx0", "=fx1,fx2"}, []string{"fx0:1 to fx1:1"}},
+		{[2]string{"=fx0,fx1", "=fx2"}, []string{"fx0:1 to fx2:1"}},
+		{[2]string{"", ""}, []string{"fx0:1 to fx0:1", "fx1:1 to fx1:1", "fx2:1 to fx2:1"}},
+	} {
+		t.Run(strings.Join(test.ports[:], " "), func(t *testing.T) {
+			f := newFabric(t, "fx0", "fx1", "fx2")
+			m := members(t, 2, few, func(cfg transport.Config) transport.Transport {
+				return New(cfg, Options{Verbs: f, HCAs: test.ports[cfg.Self.Rank], Rails: 3})
+			})
+			s, r := join(t, m[0], m[1])
+			var got []string
+			for i, x := range s.(*sendConn).rails {
+				got = append(got, x.port.String()+" to "+x.peer.Port)
+				require.Equal(t, r.(*recvConn).rails[i].port.String(), x.peer.Port)
+			}
+			require.Equal(t, test.want, got)
+			sent, received := flow(s, r, 50, nil)
+			require.NoError(t, errors.Join(sent, received))
+		})
+	}
+}
+
 // Ranks of a host share its ports, and those of the same place use the same.
 func TestShares(t *testing.T) {
 	for _, test := range []struct {

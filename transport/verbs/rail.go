@@ -16,8 +16,9 @@ import (
 // The goroutine inside of the connection uses it; what others use says so.
 type rail struct {
 	port    *port
-	index   int // among the rails of the connection
-	depth   int // work requests of each kind
+	to      string // the peer's port that is meant, "" for any
+	index   int    // among the rails of the connection
+	depth   int    // work requests of each kind
 	psn     uint32
 	peer    railHello
 	cq      *ibverbs.CQ

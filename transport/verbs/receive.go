@@ -3,6 +3,7 @@ package verbs
 import (
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/ringo-go/ringo/transport/internal/listen"
@@ -29,7 +30,6 @@ func (t *Transport) receive(s net.Conn) {
 	if !t.ends.Keep(c.conn) {
 		c.Close()
 		<-c.done
-		areas.give(c.area)
 		return
 	}
 	t.arrived.Put(r.From, c)
@@ -86,14 +86,13 @@ func (t *Transport) accept(from int, s net.Conn, h *hello) (*recvConn, error) {
 	return c, nil
 }
 
-// match finds a port for each of a peer's rails: the one of the same index, which is on the
-// same network where networks are separate; -1 for none. If no rail has one, the first has
-// any port of a kind that suits it.
+// match finds a port for each of a peer's rails: the one that it means; -1 for none. If no rail has
+// one, the first has any port of a kind that suits it.
 func (t *Transport) match(rails []railHello) (mine []int, err error) {
 	some := false
 	for i := range rails {
-		found := rails[i].Index
-		if found >= len(t.ports) || t.ports[found].suits(&rails[i]) != nil || !t.ports[found].active() {
+		found := slices.IndexFunc(t.ports, func(p *port) bool { return p.String() == rails[i].To })
+		if found >= 0 && (t.ports[found].suits(&rails[i]) != nil || !t.ports[found].active()) {
 			found = -1
 		}
 		some = some || found >= 0
@@ -102,8 +101,7 @@ func (t *Transport) match(rails []railHello) (mine []int, err error) {
 	if some {
 		return mine, nil
 	}
-	for k := range t.ports {
-		at := (rails[0].Index + k) % len(t.ports)
+	for at := range t.ports {
 		if err = t.ports[at].suits(&rails[0]); err == nil {
 			mine[0] = at
 			return mine, nil

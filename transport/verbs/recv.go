@@ -50,6 +50,7 @@ func (c *recvConn) receive() (mem.Region, transport.Stamp, error) {
 		return mem.Region{}, transport.Stamp{}, c.err
 	}
 	c.held = true
+	c.users.Add(1)
 	return mem.Host(c.area.bytes[at+headerLen:][:h.length]), h.stamp, nil
 }
 
@@ -89,12 +90,16 @@ func (c *recvConn) arrival() error {
 
 // Release gives the slot of the last Next back.
 func (c *recvConn) Release() error {
+	held := c.held
+	if held {
+		c.held = false
+		defer c.unuse()
+	}
 	if err := c.enter(); err != nil {
 		return err
 	}
 	var err error
-	if c.held {
-		c.held = false
+	if held {
 		c.wrote[c.index()] = 0
 		c.next++
 		c.tell()

@@ -45,6 +45,9 @@ func (c *sendConn) Reserve(n int) (mem.Region, error) {
 	}
 	at := c.shape.at(c.next) + headerLen
 	if err == nil {
+		if c.reserved < 0 {
+			c.users.Add(1)
+		}
 		c.reserved = n
 	}
 	c.leave()
@@ -56,20 +59,23 @@ func (c *sendConn) Reserve(n int) (mem.Region, error) {
 
 // Publish writes the reserved slot to the receiver.
 func (c *sendConn) Publish(stamp transport.Stamp) error {
+	n := c.reserved
+	if n >= 0 {
+		c.reserved = -1
+		defer c.unuse()
+	}
 	if err := c.enter(); err != nil {
 		return err
 	}
-	err := c.publish(stamp)
+	err := c.publish(n, stamp)
 	c.leave()
 	return err
 }
 
-func (c *sendConn) publish(stamp transport.Stamp) error {
-	n := c.reserved
+func (c *sendConn) publish(n int, stamp transport.Stamp) error {
 	if n < 0 {
 		return fmt.Errorf("ib: publish without reserve")
 	}
-	c.reserved = -1
 	if err := c.ended(); err != nil {
 		return err
 	}

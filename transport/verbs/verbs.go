@@ -21,6 +21,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -152,7 +153,8 @@ func (t *Transport) Reach(a, b transport.Info) error { return nil }
 
 // Listen opens the devices, tries what a connection needs of the first one, and opens a
 // TCP port for the handshake, which the transports of the process share. The first
-// Listen of a process costs some ms.
+// Listen of a process costs some ms. The address is that port and the names of the
+// device's ports that this rank may use.
 func (t *Transport) Listen() ([]byte, error) {
 	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("ib: listen: %w", err) }
 	if _, err := t.open(); err != nil {
@@ -174,7 +176,11 @@ func (t *Transport) Listen() ([]byte, error) {
 			return fail(err)
 		}
 	}
-	return []byte(t.place.Addr()), nil
+	words := []string{t.place.Addr()}
+	for _, p := range t.ports {
+		words = append(words, p.String())
+	}
+	return []byte(strings.Join(words, " ")), nil
 }
 
 // try makes a rail and registers memory as a connection does.
@@ -273,7 +279,7 @@ func (t *Transport) Close() error {
 	t.ends.Wait()
 	for _, c := range all {
 		<-c.done
-		areas.give(c.area)
+		c.free()
 	}
 	release(devices)
 	return nil

@@ -87,6 +87,16 @@ func final(err error, tried time.Duration) bool {
 	return tried >= graceTime && (errors.Is(err, transport.ErrClosed) || errors.Is(err, auth.ErrHungUp))
 }
 
+// KeepAlive has the kernel find out within 20 s that the host at the other end is silent. Somebody
+// always waits to receive, on some connection where nothing is in flight; TCP_USER_TIMEOUT would
+// find it on the others too, but would end connections to a rank that is busy elsewhere for
+// longer than that and lets its window fill.
+func KeepAlive(c net.Conn) {
+	if tcp, ok := secure.Below(c).(*net.TCPConn); ok {
+		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3})
+	}
+}
+
 // Dial connects once and does the caller's side of the handshake, and then what
 // the transport adds to it (then may be nil). Where nobody listens any more the
 // error is transport.ErrClosed. With a Config the connection goes over TLS.
