@@ -1,6 +1,7 @@
 package paths
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -72,6 +73,11 @@ func (c *Config) wish() (out []string, nets []Network, err error) {
 	}
 	names := splitList(c.Net)
 	for _, name := range names {
+		if name == "p2p" || name == "auto" || slices.Contains(onHost, name) {
+			from := cmp.Or(c.NetFrom, "Config.Net")
+			return nil, nil, fmt.Errorf("%w: %s=%s: %s is no network between hosts; those are %s, and what a plugin calls itself; unset %s, and set RINGO_TRANSPORT=%s if ranks of one host are meant",
+				call.ErrInvalid, from, c.Net, name, strings.Join(preference()[len(onHost):], ", "), from, name)
+		}
 		add(c.network(name))
 	}
 	if len(names) == 0 {

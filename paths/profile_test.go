@@ -33,6 +33,11 @@ func TestWish(t *testing.T) {
 	got, _, err := (&Config{NoSHM: "it is off"}).wish()
 	require.NoError(t, err)
 	require.Equal(t, "inproc plugin ib socket", strings.Join(got, " "))
+	for _, name := range []string{"shm", "p2p", "Socket,inproc"} {
+		_, _, err = (&Config{Net: name, NetFrom: "RINGO_NET"}).wish()
+		require.ErrorIs(t, err, call.ErrInvalid)
+		require.ErrorContains(t, err, "is no network between hosts; those are plugin, ib, socket, and what a plugin calls itself; unset RINGO_NET")
+	}
 	_, _, err = (&Config{Transport: "pigeon"}).wish()
 	require.ErrorIs(t, err, call.ErrInvalid)
 	require.ErrorContains(t, err, `"pigeon" is none of auto, p2p, inproc, shm, plugin, ib, socket`)
