@@ -8,49 +8,49 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 )
 
-// The first stages of a wait for a kernel; and the period of polling for those asleep,
-// which grows with the time in which nothing happened.
+// The stages of a wait for a kernel. A goroutine polls by itself for less than a µs. Then one
+// goroutine polls for all of the Bridge that wait: at first without a pause, yielding, and when
+// nothing has come for about a ms, with pauses that grow with the time in which nothing happened.
 const (
 	eagerPolls = 200
-	yieldTime  = time.Millisecond
+	yields     = 4096
 	minSleep   = 20 * time.Microsecond
 	maxSleep   = 20 * time.Millisecond
 	vigilSleep = 200 * time.Microsecond // instead, see Vigilant
-	idleShare  = 64                     // the period is this part of the idle time
+	idleShare  = 64                     // a pause is this part of the idle time
 )
 
-// A sleeper waits for a kernel's counter to be at least n.
+// A sleeper is a goroutine that may wait for a kernel's counter to be at least n.
 type sleeper struct {
 	word  *atomic.Uint64
 	n     uint64
-	awake chan struct{}
+	awake chan struct{} // holds one
 }
 
-// await returns when a kernel's counter is at least n, or when the Bridge ends.
-func (b *Bridge) await(word *atomic.Uint64, n uint64) error {
+func newSleeper(word *atomic.Uint64) *sleeper {
+	return &sleeper{word: word, awake: make(chan struct{}, 1)}
+}
+
+// await returns when a sleeper's counter is at least n, or when the Bridge ends.
+func (b *Bridge) await(s *sleeper, n uint64) error {
 	for range eagerPolls {
-		if word.Load() >= n {
+		if s.word.Load() >= n {
 			return nil
 		}
 	}
-	for start := time.Now(); time.Since(start) < yieldTime; runtime.Gosched() {
-		if word.Load() >= n {
-			return nil
-		}
-		if err := b.ended(); err != nil {
-			return err
-		}
-	}
-	s := &sleeper{word, n, make(chan struct{})}
 	b.mu.Lock()
+	s.n = n
 	b.asleep = append(b.asleep, s)
-	if !b.polls {
+	switch {
+	case !b.polls:
 		b.polls = true
 		b.work.Go(b.poll)
+	case len(b.asleep) == 1:
+		b.Wake()
 	}
 	b.mu.Unlock()
 	<-s.awake
-	if word.Load() >= n {
+	if s.word.Load() >= n {
 		return nil
 	}
 	return b.ended()
@@ -64,39 +64,50 @@ func (b *Bridge) ended() error {
 	return b.cfg.Guard.Aborted()
 }
 
-// poll polls for all sleepers as long as there are any.
+// poll polls for all sleepers until the Bridge ends.
 func (b *Bridge) poll() {
 	timer := time.NewTimer(minSleep)
 	defer timer.Stop()
-	for idle := time.Now(); ; {
-		woken, left := b.rouse()
-		if left == 0 {
+	var idle time.Time // since when there are pauses
+	for vain := 0; ; {
+		woken, left, ended := b.rouse()
+		switch {
+		case ended:
 			return
-		}
-		if woken > 0 {
-			idle = time.Now()
-		}
-		longest := maxSleep
-		if b.vigilant.Load() {
-			longest = vigilSleep
-		}
-		timer.Reset(min(max(minSleep, time.Since(idle)/idleShare), longest))
-		select {
-		case <-timer.C:
-		case <-b.wake:
-			idle = time.Now()
+		case woken > 0:
+			vain = 0
+			runtime.Gosched()
+		case left == 0:
+			<-b.wake
+			vain = 0
+		case vain < yields:
+			runtime.Gosched()
+			if vain++; vain == yields {
+				idle = time.Now()
+			}
+		default:
+			longest := maxSleep
+			if b.vigilant.Load() {
+				longest = vigilSleep
+			}
+			timer.Reset(min(max(minSleep, time.Since(idle)/idleShare), longest))
+			select {
+			case <-timer.C:
+			case <-b.wake:
+				vain = 0
+			}
 		}
 	}
 }
 
 // rouse wakes the sleepers whose counter has arrived, or all of them at the end.
-func (b *Bridge) rouse() (woken, left int) {
+func (b *Bridge) rouse() (woken, left int, ended bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	ended := b.ended() != nil
+	ended = b.ended() != nil
 	for _, s := range b.asleep {
 		if ended || s.word.Load() >= s.n {
-			close(s.awake)
+			s.awake <- struct{}{}
 			woken++
 		} else {
 			b.asleep[left] = s
@@ -105,8 +116,8 @@ func (b *Bridge) rouse() (woken, left int) {
 	}
 	clear(b.asleep[left:])
 	b.asleep = b.asleep[:left]
-	b.polls = left > 0
-	return woken, left
+	b.polls = !ended
+	return woken, left, ended
 }
 
 // Wake announces a kernel that may use the queues: polling begins again at once.

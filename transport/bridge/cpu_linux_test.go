@@ -1,0 +1,29 @@
+package bridge_test
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/transport"
+)
+
+// BenchmarkTurns sends a slot on each lane in turn, so the others wait. It tells the time of
+// processors too, the kernel's part by the benchmark included.
+func BenchmarkTurns(b *testing.B) {
+	from, to := sides(b, "unix", 4096)
+	used := func() int64 {
+		var r syscall.Rusage
+		require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
+		return r.Utime.Nano() + r.Stime.Nano()
+	}
+	before := used()
+	for n := range uint64(b.N) {
+		for l := range lanes {
+			publish(&from.queues[l], n, transport.Stamp{}, 8, nil)
+			take(&to.queues[l], n, nil)
+		}
+	}
+	b.ReportMetric(float64(used()-before)/float64(b.N), "cpu-ns/op")
+}
