@@ -119,8 +119,8 @@ type Config struct {
 	MinBlocks int
 	// BlockPolicy is how many blocks of those that it may have a kernel takes: "default" loses at
 	// most 3 % of the bandwidth, "efficiency" takes the fewest that keep most of it (it loses at
-	// most 10 %), "zero" is that and has copy engines carry out all-gather and all-to-all of
-	// registered memory at every size. The numbers are those of a Plan; where a plan
+	// most 10 %), "zero" is that and has copy engines carry out all-gather, all-to-all and
+	// broadcast of registered memory at every size. The numbers are those of a Plan; where a plan
 	// has none, "default" takes as many as there is work for and the others half. The
 	// thriftiest policy of all ranks counts. RINGO_CTA_POLICY, NCCL_CTA_POLICY, which may also be NCCL's 0 to 3.
 	BlockPolicy string

@@ -71,7 +71,7 @@ func TestBlocksPolicyZero(t *testing.T) {
 	var calls, others []Call
 	for _, count := range []int{1, 700} {
 		for _, c := range windowCalls(count, Int32, Sum, 1) {
-			if c.Kind == KindAllGather || c.Kind == KindAlltoAll {
+			if c.Kind == KindAllGather || c.Kind == KindAlltoAll || c.Kind == KindBroadcast {
 				calls = append(calls, c)
 			} else {
 				others = append(others, c)

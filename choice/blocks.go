@@ -19,7 +19,7 @@ const (
 	// most EfficiencyLoss.
 	PolicyEfficiency
 	// PolicyZero has copy engines carry out what only moves registered memory, where they can
-	// (all-gather and all-to-all), at whatever size; the rest is as with PolicyEfficiency.
+	// (all-gather, all-to-all and broadcast), at whatever size; the rest is as with PolicyEfficiency.
 	PolicyZero
 	policies
 )

@@ -246,6 +246,36 @@ func TestWindowAllocates(t *testing.T) {
 	}
 }
 
+// counting is a driver that remembers the most threads of a launch.
+type counting struct {
+	cuda.Driver
+	threads *uint32
+}
+
+func (c counting) LaunchKernel(f cuda.Function, l *cuda.Launch, args []byte) error {
+	*c.threads = max(*c.threads, l.Grid.X*l.Block.X)
+	return c.Driver.LaunchKernel(f, l, args)
+}
+
+// TestCopiesTakeNoMultiprocessor: what copy engines move takes kernels of one warp, which wait
+// while nothing moves.
+func TestCopiesTakeNoMultiprocessor(t *testing.T) {
+	const n = 3
+	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
+	var most uint32
+	for _, m := range r.ranks {
+		m.engine.driver = counting{r.d, &most}
+	}
+	for _, d := range []Direct{AllGather, AllToAll, Broadcast, Scatter} {
+		o := r.lease(directTrial{d: d, root: 1, t: kernels.Int8, count: 20000}, true, uint64(d))
+		r.resetDirect(o.directRun)
+		r.runWindow(o)
+		r.checkDirect(o.directRun)
+		r.forget()
+		require.EqualValues(t, 32, most, d)
+	}
+}
+
 // mute copies nothing.
 type mute struct{ cuda.Driver }
 
@@ -259,7 +289,7 @@ func TestWindowWrong(t *testing.T) {
 	all := r.lease(directTrial{d: AllGather, t: kernels.Float32, count: 10}, false, 1)
 	sum := r.lease(directTrial{d: TwoShot, t: kernels.Float32, op: &kernels.Sum, count: 10}, false, 1)
 	require.False(t, m.engine.CanWindow(OneShot))
-	require.False(t, m.engine.CanCopy(Broadcast))
+	require.False(t, m.engine.CanCopy(Gather))
 	for _, test := range []struct {
 		name   string
 		run    *windowRun
@@ -270,7 +300,7 @@ func TestWindowWrong(t *testing.T) {
 		want   string
 	}{
 		{"kind", sum, OneShot, 0, 40, func(*windowRun) {}, "not in windows: oneshot"},
-		{"copies", all, Broadcast, 0, 40, func(o *windowRun) { o.copies = true }, "not in windows by copy engines: broadcast"},
+		{"copies", all, Gather, 0, 40, func(o *windowRun) { o.copies = true }, "not in windows by copy engines: gather"},
 		{"root", all, Broadcast, 2, 40, func(*windowRun) {}, "root 2 of 2 ranks"},
 		{"reducer", all, TwoShot, 0, 40, func(*windowRun) {}, "needs a reducer"},
 		{"short", all, AllGather, 0, 40, func(o *windowRun) { o.jobs[0].Out = o.jobs[0].Out.Slice(0, 79) }, "out: 79 bytes, and the operation takes 80"},

@@ -206,6 +206,34 @@ func (e *Engine) layShares(a *windowArgs, l buffers, bytes int) {
 	}
 }
 
+// layRoot has the root of a broadcast give each other rank a share, and itself all of it.
+func (e *Engine) layRoot(a *windowArgs, l buffers, root, bytes int) {
+	if int(e.rank) != root {
+		return
+	}
+	n, in := e.ranks, l.in[root]
+	for i := range n - 1 {
+		at, length := share(bytes, i, n-1)
+		a.add(in+at, l.out[(root+1+i)%n]+at, length)
+	}
+	a.add(in, l.out[root], uint64(bytes))
+}
+
+// layPassed has each other rank give its share to those that have another one.
+func (e *Engine) layPassed(a *windowArgs, l buffers, root, bytes int) {
+	a.moves = 0
+	n, rank := e.ranks, int(e.rank)
+	if rank == root {
+		return
+	}
+	at, length := share(bytes, after(rank, root, n), n-1)
+	for k := 1; k < n; k++ {
+		if q := (rank + k) % n; q != root {
+			a.add(l.out[rank]+at, l.out[q]+at, length)
+		}
+	}
+}
+
 // cut divides the moves into tiles.
 func (a *windowArgs) cut(tile, blocks int) {
 	tile = roundUp(tile, 128)

@@ -13,7 +13,9 @@ import (
 func (e *Engine) CanCopy(d Direct) bool { return d.ByCopies() && e.CanWindow(d) }
 
 // RunCopies is RunWindow with copy engines, between two small kernels in which the
-// ranks wait for each other. An all-to-all must not be in place.
+// ranks wait for each other, so it takes no multiprocessor while data move. An all-to-all
+// must not be in place. A broadcast has a third such kernel: the root gives each rank a
+// share, and then each gives its share to the others.
 //
 // An all-reduce begins with the job's Program, a reduce-scatter that leaves each rank's
 // share in its own Out; the order of reduction is that program's. On 4 H200s the ring's
@@ -42,6 +44,8 @@ func (e *Engine) RunCopies(j *Job, d Direct, in, out Place, root sched.Rank, byt
 			return err
 		}
 		e.layShares(a, l, bytes)
+	case d == Broadcast:
+		e.layRoot(a, l, int(root), bytes)
 	default:
 		e.layMoves(a, l, d, root, bytes)
 	}
@@ -60,7 +64,17 @@ func (e *Engine) RunCopies(j *Job, d Direct, in, out Place, root sched.Rank, byt
 	if err := e.copy(&copies, j.Stream, own); err != nil {
 		return err
 	}
-	a.part, a.fresh = endsOp, 0
+	a.part, a.fresh = 0, 0
+	if d == Broadcast && e.ranks > 2 {
+		if err := e.launchWindow(j, nil, a, gateShape); err != nil {
+			return err
+		}
+		e.layPassed(&copies, l, int(root), bytes)
+		if err := e.copy(&copies, j.Stream, j.Stream); err != nil {
+			return err
+		}
+	}
+	a.part = endsOp
 	return e.launchWindow(j, nil, a, gateShape)
 }
 

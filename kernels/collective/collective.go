@@ -81,11 +81,11 @@ func (d Direct) InWindow() (in, out bool) {
 
 // ByCopies reports whether copy engines can carry it out in windows: those that
 // need copies from a rank's own memory alone. Copies from a peer's memory, for a
-// gather, did not end on H200s where they were the first in a process; the cause
-// is not known.
+// gather, did not end on H200s where they were the first in a process: see ARCHITECTURE,
+// "Windows".
 func (d Direct) ByCopies() bool {
 	switch d {
-	case TwoShot, AllGather, AllToAll, Scatter:
+	case TwoShot, AllGather, AllToAll, Broadcast, Scatter:
 		return true
 	}
 	return false
