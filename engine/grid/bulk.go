@@ -20,6 +20,7 @@ const (
 	bulkTile       = 12 << 10 // bytes, with which two blocks fit on a multiprocessor
 	mostTile       = 24 << 10 // bytes
 	tileUnit       = 32       // bytes: where slices are combined, a tile has two halves
+	leastTile      = 64       // bytes: a half has a vector that is shared with the next one
 	ringTiles      = 8        // in a block's shared memory
 	bulkTurns      = 3 << 10  // bytes of shared memory, at most, between the warps
 	bulkTables     = 12 << 10 // bytes of shared memory, at most, for tables
@@ -66,9 +67,11 @@ func (e *Engine) bulkModule(r *kernels.Reducer, tables int) *module {
 }
 
 // bulkFor is the module that carries out a job by bulk copies, nil if it does not lie in
-// multiples of 16 bytes: threads are better at that.
+// multiples of 16 bytes: threads are better at that. Where slices are combined In may lie
+// anywhere.
 func (e *Engine) bulkFor(j *Job) *module {
-	if !e.bulk.uneven && !(evenly(uint64(j.In.Ptr()), &j.InL) && evenly(uint64(j.Out.Ptr()), &j.OutL)) {
+	in := j.Reducer != nil || evenly(uint64(j.In.Ptr()), &j.InL)
+	if !e.bulk.uneven && !(in && evenly(uint64(j.Out.Ptr()), &j.OutL)) {
 		return nil
 	}
 	return e.bulkModule(j.Reducer, j.Program.shared())

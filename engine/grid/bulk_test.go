@@ -229,7 +229,7 @@ func TestBulkSlots(t *testing.T) {
 		{Lanes: 3, Slots: 16, SlotBytes: 1024},
 	} {
 		o := bulkOptions(n)
-		o.TileBytes = []int{32, 128, 4096}[seed%3]
+		o.TileBytes = []int{64, 128, 4096}[seed%3]
 		r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(seed)}), Board{Ranks: n, MailBytes: 128, Near: g, Far: g}, o)
 		r.bulky(func(rank int) bool { return true })
 		for i, x := range moves(n) {
@@ -302,6 +302,7 @@ func TestBulkAllocates(t *testing.T) {
 	odd := r.prepare(trial{name: "gather", schedule: ring.AllGather{N: n}, shares: true, t: kernels.Int8, count: 4095}, 1)
 	all := r.prepare(trial{name: "alltoall", schedule: direct.AlltoAll{N: n}, shares: true, t: kernels.Int8, count: 4096}, 1)
 	sum := r.prepare(trial{name: "sum", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 4096}, 1)
+	oddIn := r.prepare(trial{name: "sum", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 4096, in: 1}, 1)
 	oddSum := r.prepare(trial{name: "sum", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 4096, out: 1}, 1)
 	m := r.ranks[0]
 	m.engine.driver = quiet{r.d}
@@ -309,7 +310,7 @@ func TestBulkAllocates(t *testing.T) {
 		for _, test := range []struct {
 			o       *operation
 			threads int
-		}{{gather, bulkThreads}, {odd, 128}, {all, bulkThreads}, {sum, bulkSumThreads}, {oddSum, 128}} {
+		}{{gather, bulkThreads}, {odd, 128}, {all, bulkThreads}, {sum, bulkSumThreads}, {oddIn, bulkSumThreads}, {oddSum, 128}} {
 			j := &test.o.jobs[0]
 			require.NoError(t, m.engine.Run(j))
 			require.EqualValues(t, test.threads, m.engine.frame.launch.Block.X, test.o)

@@ -37,7 +37,7 @@ type Options struct {
 	// Bulk has schedules carried out by bulk copies, if the device can: of capability 9.0 or
 	// newer. See Engine.Bulk. Ranks may differ.
 	Bulk bool
-	// TileBytes is how much of a slice is one bulk copy: a multiple of 32 up to 24 KiB, by default
+	// TileBytes is how much of a slice is one bulk copy: a multiple of 32 from 64 bytes to 24 KiB, by default
 	// 12 KiB, with which two blocks fit on a multiprocessor.
 	TileBytes int
 	// Guard ends waits for room in the ring. Without it there is no deadline.
@@ -137,8 +137,8 @@ func New(d cuda.Driver, ctx cuda.Context, dev cuda.Device, l Links, o Options) (
 		return nil, fmt.Errorf("grid: direct kernels of %d blocks: want 1 to %d", e.mail.blocks, MaxBlocks)
 	case o.FIFOBytes < 0 || o.FIFOBytes > maxFIFOBytes:
 		return nil, fmt.Errorf("grid: a ring of %d bytes: want 0 to %d", o.FIFOBytes, maxFIFOBytes)
-	case o.TileBytes < 0 || o.TileBytes > mostTile || o.TileBytes%tileUnit != 0:
-		return nil, fmt.Errorf("grid: tiles of %d bytes: want a multiple of %d up to %d", o.TileBytes, tileUnit, mostTile)
+	case o.TileBytes != 0 && (o.TileBytes < leastTile || o.TileBytes > mostTile || o.TileBytes%tileUnit != 0):
+		return nil, fmt.Errorf("grid: tiles of %d bytes: want a multiple of %d from %d to %d", o.TileBytes, tileUnit, leastTile, mostTile)
 	case o.ArgsBytes < 0:
 		return nil, fmt.Errorf("grid: tables of %d bytes in arguments", o.ArgsBytes)
 	case e.minSlice < 128 || e.minSlice%128 != 0:

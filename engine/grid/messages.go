@@ -280,6 +280,11 @@ func (e *Engine) sort(jobs []*Job) error {
 		for i := range j.Program.steps {
 			st := &j.Program.steps[i]
 			src, dst, n := j.span(st)
+			if st.recv < 0 && src == dst { // it is there
+				if dst = 0; st.send < 0 {
+					continue
+				}
+			}
 			y := e.way(j, st)
 			y.messages = append(y.messages, message{src, dst, n, stamp, piece, slice, note})
 			lanes = max(lanes, y.lanesOf(&y.messages[len(y.messages)-1]))

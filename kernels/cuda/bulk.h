@@ -3,7 +3,7 @@
 // tiles loaded, the storers have them stored, and the poster notifies the peers when slices
 // have arrived. All run ahead of the next one, over several slices. Where slices are combined
 // there are the adders too: a tile's two sources are loaded into the halves of its place, and
-// the adders leave the result in the first one.
+// the adders leave the result in the first one. They shift In, where it lies unlike the rest.
 //
 // Stores take some time to arrive, a few microseconds to a peer, and only the thread that began
 // them can wait for that. So the storers, a thread of a warp each, take turns: they begin their
@@ -13,6 +13,7 @@
 // warp moves itself.
 #pragma once
 #include "async.h"
+#include "loose.h"
 #include "turns.h"
 
 #ifdef TYPE
@@ -53,6 +54,16 @@ static SHARED Gate empty[tiles];              // places of the ring: read
 static SHARED Count counts[depth];            // of turns that have begun
 static SHARED Headers headers[depth];         // of turns
 
+// Pair_of reports whether a slice has two sources, shifted whether the adders shift In.
+static DEVICE bool pair_of(const Slice &s) { return sums && s.recv && s.src; }
+static DEVICE bool shifted(const Slice &s) { return sums && s.src & 15; }
+
+// Whole is how much of a slice bulk copies move.
+static DEVICE u64 whole(const Slice &s) {
+  u64 at = sums ? s.recv | s.dst | s.send : s.all();
+  return s.flag || at & 15 ? 0 : s.n & ~15ull;
+}
+
 // A Ring is the rest of the block's shared memory behind its tables.
 struct Ring {
   u32 at, tile;
@@ -62,12 +73,13 @@ struct Ring {
     tile = ((dynamic() - begin) / tiles) & ~31u;
   }
   DEVICE u32 of(u32 i) const { return at + i % tiles * tile; }
+  // Bytes is how much of a slice there is in a tile. What lies unlike takes a vector more.
+  DEVICE u32 bytes(const Slice &s) const { return shifted(s) ? tile / 2 - 16 : pair_of(s) ? tile / 2 : tile; }
 };
 
-// Pair_of reports whether a slice has two sources, computed whether it is not only moved.
-static DEVICE bool pair_of(const Slice &s) { return sums && s.recv && s.src; }
+// Computed reports whether a slice is not only moved.
 #ifdef TYPE
-static DEVICE bool computed(const Slice &s, Scalar k) { return pair_of(s) || (OP::scales && k.on && s.src); }
+static DEVICE bool computed(const Slice &s, Scalar k) { return pair_of(s) || shifted(s) || (OP::scales && k.on && s.src); }
 #else
 static DEVICE bool computed(const Slice &, Scalar) { return false; }
 #endif
@@ -113,23 +125,30 @@ static DEVICE void leave(u32 k) {
   }
 }
 
-// Whole is how much of a slice bulk copies move.
-static DEVICE u64 whole(const Slice &s) { return s.flag || s.all() & 15 ? 0 : s.n & ~15ull; }
+// Within are the aligned vectors that lie whole in a source that begins anywhere, of those in
+// which n bytes at byte at of all lie; as bytes from the first one of those.
+struct Within {
+  u32 begin, end;
+  DEVICE Within(u64 at, u32 n, u64 all) : begin(at ? 0 : 16), end(at + n < all ? n + 16 : n) {}
+  DEVICE u32 bytes() const { return end - begin; }
+};
 
 // Load_tiles has the tiles of turn k loaded.
 static DEVICE void load_tiles(const Ring &ring, const Slice &s, bool sum, u32 k, u32 &i, u32 &r) {
   done[k % depth].arrive();
-  u64 from = s.recv ? s.recv : s.src, n = whole(s);
-  bool pair = pair_of(s);
-  u32 tile = pair ? ring.tile / 2 : ring.tile;
+  u64 first = s.recv ? s.recv : shifted(s) ? 0 : s.src, second = s.src & ~15ull, n = whole(s);
+  bool both = pair_of(s) || shifted(s);
+  u32 tile = ring.bytes(s);
 #pragma unroll 1
   for (u64 at = 0; at < n; at += tile, i++, r += sum) {
     u32 bytes = n - at < tile ? n - at : tile;
+    Within w(at, bytes, n);
+    if (!shifted(s)) w.begin = 0, w.end = both ? bytes : 0;
     if (i >= tiles) empty[i % tiles].await(i / tiles - 1);
     Gate &gate = sum ? parts[r % tiles] : full[(i - r) % tiles];
-    gate.expect(pair ? 2 * bytes : bytes);
-    bulk_load(ring.of(i), from + at, bytes, gate);
-    if (pair) bulk_load(ring.of(i) + tile, s.src + at, bytes, gate);
+    gate.expect((first ? bytes : 0) + w.bytes());
+    if (first) bulk_load(ring.of(i), first + at, bytes, gate);
+    if (w.bytes()) bulk_load(ring.of(i) + ring.tile / 2 + w.begin, second + at + w.begin, w.bytes(), gate);
   }
 }
 
@@ -178,6 +197,44 @@ template <int n> static DEVICE void add(u32 at, u32 other, bool pair, Scalar k, 
   }
 }
 
+// Gathered is a vector that begins anywhere, by elements.
+static DEVICE Vector<Word> gathered(u64 p) {
+  Vector<Word> v;
+#pragma unroll
+  for (int i = 0; i < words; i++) {
+    v.word[i] = 0;
+#pragma unroll
+    for (int e = 0; e < TYPE::per_word; e++, p += TYPE::size) v.word[i] |= (Word)Element::load(p) << (8 * TYPE::size * e);
+  }
+  return v;
+}
+
+// Add_shifted is add for vectors j, j + width … of a tile at byte at of a slice whose In is
+// shifted. Bulk copies bring no vector that In does not hold whole.
+static DEVICE void add_shifted(const Ring &ring, u32 here, const Slice &s, u64 at, u32 n, Scalar k, u32 j, u32 width) {
+  Within w(at, n, whole(s));
+#pragma unroll 1
+  for (j *= 16; j < n; j += 16 * width) {
+    Vector<Word> v, x;
+    if (s.recv) load_near(v, here + j);
+    if (j < w.begin || j + 32 > w.end) {
+      x = gathered(s.src + at + j);
+    } else {
+      Loose<Word> l;
+      l.before = s.src & 15;
+      load_near(l.low, here + ring.tile / 2 + j);
+      load_near(l.high, here + ring.tile / 2 + j + 16);
+      x = l.value();
+    }
+#pragma unroll
+    for (int i = 0; i < words; i++) {
+      x.word[i] = contributed_word(x.word[i], k);
+      if (s.recv) x.word[i] = combined_word(v.word[i], x.word[i]);
+    }
+    store_near(x, here + j);
+  }
+}
+
 static DEVICE void add_all(const Ring ring, Scalar k) {
   constexpr int deep = TYPE::unroll;
   constexpr u32 width = adders * warp;
@@ -191,7 +248,7 @@ static DEVICE void add_all(const Ring ring, Scalar k) {
     syncwarp(); // all have read the turn
     if (thread() % warp == 0) done[t % depth].arrive();
     bool pair = pair_of(s);
-    u32 n = whole(s), tile = pair ? ring.tile / 2 : ring.tile;
+    u32 n = whole(s), tile = ring.bytes(s);
     if (!computed(s, k)) {
       i += (n + tile - 1) / tile;
       continue;
@@ -200,6 +257,10 @@ static DEVICE void add_all(const Ring ring, Scalar k) {
     for (u32 at = 0; at < n; at += tile, i++, r++) {
       u32 vectors = (n - at < tile ? n - at : tile) / 16, here = ring.of(i), j = self;
       parts[r % tiles].await(r / tiles);
+      if (shifted(s)) {
+        add_shifted(ring, here, s, at, 16 * vectors, k, j, width);
+        j = vectors;
+      }
 #pragma unroll 1
       for (; deep > 1 && j + (deep - 1) * width < vectors; j += deep * width)
         add<deep>(here + 16 * j, here + tile + 16 * j, pair, k, 16 * width);
@@ -232,7 +293,7 @@ static DEVICE u32 store_tiles(const Ring &ring, const Slice &s, bool sum, u32 k)
     begun[(k - 1) % depth].await((k - 1) / depth);
     c = counts[(k - 1) % depth];
   }
-  u32 n = whole(s), tile = pair_of(s) ? ring.tile / 2 : ring.tile, read = c.all;
+  u32 n = whole(s), tile = ring.bytes(s), read = c.all;
 #pragma unroll 1
   for (u32 at = 0; at < n; at += tile) {
     u32 among = sum ? c.summed : c.all - c.summed, bytes = n - at < tile ? n - at : tile;

@@ -70,6 +70,7 @@ static DEVICE Part part(const RunArgs &a, Buffer b, u32 c, u32 round) {
 #ifdef TYPE
 
 using Element = Access<TYPE::size>;
+constexpr bool scales = OP::scales;
 constexpr int words = 16 / sizeof(Word);
 
 struct Scalar {
@@ -178,6 +179,8 @@ static DEVICE void move(const Slice &s, Scalar k, u32 width) {
 
 #include "notes.h"
 
+constexpr bool scales = false;
+
 struct Scalar {
   int value;
   bool on;
@@ -260,7 +263,8 @@ static DEVICE void read(const RunArgs &a, const Step *steps, u32 number, Stop &s
       Step st = steps[i];
       Part src = part(a, (Buffer)st.src, st.src_chunk, round), dst = part(a, (Buffer)st.dst, st.dst_chunk, round);
       u64 n = st.src == none ? dst.n : src.n;
-      if (n == 0 && round > 0) continue;
+      if (!scales && st.recv < 0 && src.at == dst.at) st.dst = none; // it is there
+      if ((n == 0 && round > 0) || (st.recv < 0 && st.send < 0 && st.dst == none)) continue;
       u64 at = 0;
 #pragma unroll 1
       do {
