@@ -90,15 +90,23 @@ func (g *Comm) onStream(calls []*call.Call) error {
 		}
 		g.jobs = append(g.jobs, g.jobOf(c, r))
 	}
-	for done := 0; done < len(calls); {
-		err := g.after(s, func() error {
-			n, err := g.engine.RunMany(&g.batch, g.jobs[done:])
-			done += n
-			return err
-		})
-		if err != nil {
-			return g.Life.Fail(calls[min(done, len(calls)-1)], 0, err, g)
+	done := 0
+	err := g.after(s, func() error {
+		end := g.endEvent()
+		for i := range g.jobs {
+			g.jobs[i].Event = end
 		}
+		for done < len(calls) {
+			n, err := g.engine.RunMany(&g.batch, g.jobs[done:])
+			if err != nil {
+				return err
+			}
+			done += n
+		}
+		return nil
+	})
+	if err != nil {
+		return g.Life.Fail(calls[min(done, len(calls)-1)], 0, err, g)
 	}
 	return nil
 }

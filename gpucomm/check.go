@@ -137,23 +137,18 @@ func (k *known) add(whole mem.Region) {
 // admitStream has the driver confirm a stream, and finds out whether it is being captured.
 func (g *Comm) admitStream(s gpu.Stream) error {
 	driver := g.Device.Driver()
-	status, err := driver.StreamIsCapturing(s)
+	seen, err := g.see(s)
 	switch {
 	case errors.Is(err, cuda.ErrStreamCaptureImplicit), errors.Is(err, cuda.ErrInvalidHandle), errors.Is(err, cuda.ErrInvalidContext), errors.Is(err, cuda.ErrContextIsDestroyed):
 		return fmt.Errorf("%w: stream %#x: %w", call.ErrInvalid, s, err)
 	case err != nil:
 		return err
-	case status == cuda.CaptureInvalidated:
+	case seen.Capture == cuda.CaptureInvalidated:
 		return fmt.Errorf("%w: the capture of stream %#x on device %d is broken: end it, and look at the first error since it began", call.ErrInvalid, s, g.Device.Number())
 	}
-	g.capture, g.captures = cuda.CaptureInfo{}, status == cuda.CaptureActive
+	g.streamID, g.capture, g.captures = seen.ID, cuda.CaptureInfo{}, seen.Capture == cuda.CaptureActive
 	if g.captures {
 		if g.capture, err = driver.StreamGetCaptureInfo(s); err != nil {
-			return err
-		}
-	}
-	if g.streamID = 0; g.streamIDs && !g.captures { // drivers refuse it for a stream that captures
-		if g.streamID, err = driver.StreamGetId(s); err != nil {
 			return err
 		}
 	}
@@ -170,6 +165,15 @@ func (g *Comm) admitStream(s gpu.Stream) error {
 	}
 	g.known.streams = remember(g.known.streams, this)
 	return nil
+}
+
+// see asks the driver about a stream, unless with has done so.
+func (g *Comm) see(s gpu.Stream) (cuda.Sight, error) {
+	if !g.sees || g.seen.Stream != s {
+		g.seen = cuda.Look(g.Device.Driver(), s, g.streamIDs)
+	}
+	g.sees = false
+	return g.seen, g.seen.Err
 }
 
 // remember appends to a list of at most maxKnown.

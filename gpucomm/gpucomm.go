@@ -74,12 +74,15 @@ type Comm struct {
 	exchange exchange
 
 	known     known
+	seen      cuda.Sight       // of the stream of the current call
+	sees      bool             // it was seen with the device's context current, and is still to be judged
 	captures  bool             // the stream of the current call is being captured
 	capture   cuda.CaptureInfo // of the stream of the current call
 	streamID  uint64           // of that stream; 0 if the driver does not tell
 	streamIDs bool             // it tells, since CUDA 12
 
 	event      gpu.Event             // the end of the last operation, eager or of a graph
+	recorded   bool                  // by the launch of the current operation
 	last       uint64                // streamID of the last eager operation
 	replays    bool                  // a graph may have been launched since then
 	recordings map[uint64]*recording // by capture

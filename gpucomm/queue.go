@@ -2,11 +2,13 @@ package gpucomm
 
 import (
 	"errors"
+	"runtime"
 
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/hostcomm"
+	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/request"
@@ -68,15 +70,31 @@ func question(c *call.Call, registered bool) choice.Question {
 	return choice.Question{Kind: c.Kind, Bytes: c.Bytes(), Type: c.Type, Op: c.Op.Kind, OnGPU: true, Registered: registered}
 }
 
-// with calls f with the device's context current. If f fails with an error that is no
-// *call.Error yet, the communicator fails, and the error names the call.
+// with calls f on this OS thread with the device's context current. It asks the driver at once about
+// the call's stream; see takes that. If f fails with an error that is no *call.Error yet, the
+// communicator fails, and the error names the call.
 func (g *Comm) with(c *call.Call, f func() error) error {
-	err := g.Device.With(f)
-	var has *call.Error
-	if err == nil || errors.As(err, &has) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	driver := g.Device.Driver()
+	g.seen = cuda.Look(driver, c.Stream, g.streamIDs)
+	g.sees = g.seen.Context == g.net.Context()
+	var err error
+	if g.sees {
+		err = f()
+	} else {
+		err = cuda.With(driver, g.net.Context(), f)
+	}
+	if err == nil || placed(err) {
 		return err
 	}
 	return g.Life.Fail(c, g.Life.Turn.Seq(), err, g)
+}
+
+// placed reports whether an error is a *call.Error already.
+func placed(err error) bool {
+	var has *call.Error
+	return errors.As(err, &has)
 }
 
 // queue queues a request by what the answer says. The device's context is current.
@@ -138,6 +156,7 @@ func (g *Comm) byKernel(c *call.Call, r *request.Request, k collective.Direct) e
 				return err
 			}
 		}
+		j.Event = g.endEvent()
 		return g.engine.RunDirect(j, k, sched.Rank(max(0, r.Key.Peer)), c.Count*r.Size)
 	})
 }

@@ -30,6 +30,7 @@ func (g *Comm) inTurn(s gpu.Stream, f func() error) error {
 			return err
 		}
 	}
+	g.recorded = false
 	if err := f(); err != nil {
 		return withOldest(err)
 	}
@@ -37,7 +38,20 @@ func (g *Comm) inTurn(s gpu.Stream, f func() error) error {
 	g.announce()
 	g.last = g.streamID
 	g.replays = g.estate.graphs.Load() > 0 // when there are no more, this operation came after their last launches
+	if g.recorded {
+		return nil
+	}
 	return g.Device.Driver().EventRecord(g.event, s)
+}
+
+// endEvent is the event for the current operation's last launch to record: the engine does so with the
+// launch in one call of the driver. It is 0 for an operation that is captured.
+func (g *Comm) endEvent() gpu.Event {
+	if g.captures {
+		return 0
+	}
+	g.recorded = true
+	return g.event
 }
 
 // withOldest names the call that a full work FIFO waits for.

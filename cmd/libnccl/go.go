@@ -50,8 +50,11 @@ func getenv(name string) string {
 
 // answer is the result of an error, whose sentence it leaves with the thread.
 func answer(t *C.thread_state, err error) C.int {
-	r := capi.ResultOf(err)
 	t.failed = 0
+	if err == nil {
+		return C.int(capi.Success)
+	}
+	r := capi.ResultOf(err)
 	if r != capi.Success && r != capi.InProgress {
 		t.failed = 1
 		say(err.Error())

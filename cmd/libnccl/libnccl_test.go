@@ -148,6 +148,32 @@ func TestCollectivesOnGPUs(t *testing.T) {
 	t.Run("one thread", func(t *testing.T) { succeeds(t, env, p, "all", "4") })
 }
 
+// asked is what an all-reduce of 8 bytes on a GPU asks of the driver, and the ns that it takes beside that.
+func asked(t testing.TB, calls int) (functions string, ns float64) {
+	p := program(t, "driver", true)
+	idle := filepath.Join(filepath.Dir(p), "libidle.so")
+	_, err := os.ReadFile("testdata/idle.c") // go test notices
+	require.NoError(t, err)
+	require.NoError(t, run("gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", idle, "testdata/idle.c",
+		"-Wl,--no-as-needed", driver(t), "-Wl,-rpath,"+filepath.Dir(driver(t))))
+	cmd := exec.Command(p, idle, strconv.Itoa(calls))
+	cmd.Env = append(onHost(), "RINGO_HOST=0", "RINGO_EMULATE=2", "RINGO_CUDA_LIBRARY="+idle)
+	text, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	functions, time, ok := strings.Cut(string(text), "ns ")
+	require.True(t, ok, "%s", text)
+	ns, err = strconv.ParseFloat(strings.TrimSpace(time), 64)
+	require.NoError(t, err)
+	return functions, ns
+}
+
+// TestDriverCalls wants no more of the driver for an all-reduce than what it is now. The first three are one
+// call of C, and so are the last two.
+func TestDriverCalls(t *testing.T) {
+	functions, _ := asked(t, 1000)
+	require.Equal(t, "cuCtxGetCurrent 1\ncuStreamIsCapturing 1\ncuStreamGetId 1\ncuEventRecord 1\ncuLaunchKernel 1\n", functions)
+}
+
 // TestWatchdog is what PyTorch's watchdog does, on emulated GPUs.
 func TestWatchdog(t *testing.T) {
 	p := program(t, "watched", true)
@@ -295,4 +321,10 @@ func BenchmarkCall(b *testing.B) {
 	b.ReportMetric(crossing, "ns/version")
 	b.ReportMetric(alone, "ns/allreduce")
 	b.ReportMetric(grouped, "ns/grouped")
+}
+
+// BenchmarkDriver is what an all-reduce on a GPU costs its thread beside what the driver does.
+func BenchmarkDriver(b *testing.B) {
+	_, ns := asked(b, max(b.N, 1000))
+	b.ReportMetric(ns, "ns/allreduce")
 }

@@ -88,6 +88,7 @@ type Engine struct {
 	ends    map[endKey]end
 	needs   map[endKey]*need
 	modules map[moduleKey]*module
+	latest  latest
 	finish  *device.Combiner
 	text    textFunc
 	mail    mailroom
@@ -254,6 +255,7 @@ func (e *Engine) Close() error {
 		return errors.Join(errs...)
 	}))
 	clear(e.modules)
+	e.latest = latest{}
 	if e.store == nil {
 		return errors.Join(errs...)
 	}

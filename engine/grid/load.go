@@ -93,6 +93,26 @@ func (e *Engine) kernel(r *kernels.Reducer) (*module, kernels.Program, error) {
 // module finds or loads a module of a source: the interpreter, direct kernels, those for
 // many calls, or windows.
 func (e *Engine) module(r *kernels.Reducer, source string) (*module, kernels.Program, error) {
+	if l := &e.latest; l.m != nil && l.r == r && l.source == source {
+		return l.m, l.p, nil
+	}
+	m, p, err := e.find(r, source)
+	if err == nil {
+		e.latest = latest{r, source, m, p}
+	}
+	return m, p, err
+}
+
+// latest is what module found last, which is mostly what it is asked for next.
+type latest struct {
+	r      *kernels.Reducer
+	source string
+	m      *module
+	p      kernels.Program
+}
+
+// find is module without the last one.
+func (e *Engine) find(r *kernels.Reducer, source string) (*module, kernels.Program, error) {
 	key := moduleKey{source: source}
 	if source == "direct" || source == "many" {
 		key.ranks = e.ranks

@@ -64,7 +64,7 @@ func (e *Engine) PrepareMany(r *kernels.Reducer) error {
 // RunMany queues one kernel for the next all-reduces of a batch, and returns how many it
 // carries out: as many as fit into its arguments, are on one stream, and do not touch
 // what others of them write. The jobs are in the order of the batch, have one Reducer, and
-// are as for RunDirect.
+// are as for RunDirect. The event is recorded behind the last of them.
 func (e *Engine) RunMany(b *Batch, jobs []Job) (n int, err error) {
 	m, prog, err := e.module(jobs[0].Reducer, "many")
 	if err != nil {
@@ -104,7 +104,11 @@ func (e *Engine) RunMany(b *Batch, jobs []Job) (n int, err error) {
 		a.past, a.last = uint32(roundUp(b.calls, b.blocks)), 1
 	}
 	e.frame.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(b.blocks)}, Block: cuda.Dim3{X: uint32(b.threads)}, Stream: jobs[0].Stream}
-	return n, e.driver.LaunchKernel(m.run, &e.frame.launch, cuda.ArgsOf(a))
+	event := jobs[0].Event
+	if n < len(jobs) {
+		event = 0
+	}
+	return n, cuda.LaunchAndRecord(e.driver, m.run, &e.frame.launch, cuda.ArgsOf(a), event)
 }
 
 // touched reports whether x writes what one of the first n entries reads or writes, or

@@ -52,6 +52,9 @@ func (l *Library) Do(handle, comm uintptr, call *Call) error {
 	if missing != nil {
 		return missing
 	}
+	if err == nil {
+		err = rc.Check(r.Rank(), r.Size())
+	}
 	if err != nil {
 		return g.fail(err)
 	}
@@ -71,7 +74,7 @@ func (c *comm) start(r *ringo.Comm, call ringo.Call) error {
 	return errInProgress
 }
 
-// translate makes a ringo.Call that is right for this rank.
+// translate makes a ringo.Call of this rank. It is still to be checked.
 func (c *comm) translate(to *ringo.Call, r *ringo.Comm, call *Call) error {
 	t, err := typeOf(call.Type)
 	if err != nil {
@@ -94,7 +97,7 @@ func (c *comm) translate(to *ringo.Call, r *ringo.Comm, call *Call) error {
 	if to.Out, err = c.memory("receive", call.Out, out*t.Size()); err != nil {
 		return err
 	}
-	return to.Check(rank, size)
+	return nil
 }
 
 // memory is n bytes of a caller's buffer.

@@ -44,6 +44,24 @@ func TestSimpleCalls(t *testing.T) {
 	require.False(t, done)
 }
 
+// TestLook wants the answers of the driver's functions from its one call, and those of a driver that is
+// asked for each.
+func TestLook(t *testing.T) {
+	f := openFake(t)
+	for name, d := range map[string]Driver{"one": f.Driver, "each": struct{ Driver }{f.Driver}} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, Sight{Stream: 5, Context: 9, ID: 1005}, Look(d, 5, true))
+			require.Equal(t, Sight{Stream: 5, Context: 9}, Look(d, 5, false))
+			require.Equal(t, Sight{Stream: 101, Context: 9, Capture: CaptureActive}, Look(d, 101, true))
+			require.ErrorIs(t, Look(d, 99, true).Err, ErrInvalidHandle)
+			require.ErrorContains(t, Look(d, 99, true).Err, "cuStreamIsCapturing")
+			require.ErrorContains(t, Look(d, 98, true).Err, "cuStreamGetId")
+			require.Equal(t, Sight{Stream: 98, Context: 9}, Look(d, 98, false))
+		})
+	}
+	require.Zero(t, testing.AllocsPerRun(100, func() { Look(f.Driver, 5, true) }))
+}
+
 func TestErrors(t *testing.T) {
 	d := openFake(t)
 	_, err := d.MemAlloc(1 << 40)

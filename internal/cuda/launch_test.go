@@ -51,6 +51,29 @@ func TestLaunch(t *testing.T) {
 	require.Contains(t, err.Error(), "grid 1×1×1, block 2048×1×1, 5 bytes of shared memory, 12 bytes of parameters")
 }
 
+// TestLaunchAndRecord wants an event behind a launch from a driver's one call, and from one that is asked for
+// each, and none behind a launch that failed.
+func TestLaunchAndRecord(t *testing.T) {
+	f := openFake(t)
+	got, recorded := saw[fakeLaunch](t, f, "fake_launch"), saw[[3]uint64](t, f, "fake_recorded")
+	params := make([]byte, 16)
+	for name, d := range map[string]Driver{"one": f.Driver, "each": struct{ Driver }{f.Driver}} {
+		t.Run(name, func(t *testing.T) {
+			*recorded = [3]uint64{}
+			require.NoError(t, LaunchAndRecord(d, 44, &Launch{Stream: 55}, params, 66))
+			require.Equal(t, [3]uint64{1, 66, 55}, *recorded)
+			require.EqualValues(t, 44, got.Function)
+			require.NoError(t, LaunchAndRecord(d, 44, &Launch{Stream: 55}, params, 0))
+			require.NoError(t, d.LaunchKernel(44, &Launch{Stream: 55}, params))
+			require.ErrorIs(t, LaunchAndRecord(d, 44, &Launch{Block: Dim3{X: 2048}}, params, 66), ErrInvalidValue)
+			require.EqualValues(t, 1, recorded[0])
+			require.ErrorContains(t, LaunchAndRecord(d, 44, &Launch{Stream: 99}, params, 66), "cuEventRecord")
+		})
+	}
+	l := Launch{Stream: 55}
+	require.Zero(t, testing.AllocsPerRun(100, func() { LaunchAndRecord(f.Driver, 44, &l, params, 66) }))
+}
+
 // A launch allocates nothing, and what it hands to C survives moving stacks.
 func TestLaunchAllocatesNothing(t *testing.T) {
 	d := openFake(t)

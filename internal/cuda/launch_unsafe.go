@@ -42,7 +42,8 @@ type launchFrame struct {
 	dl.Frame
 	size   uintptr
 	extra  [5]uintptr
-	params [maxArgs]byte
+	params []byte // so that they are on the heap, and stay until C has read them
+	record dl.Frame
 	config launchConfig
 	attr   launchAttribute
 }
@@ -50,7 +51,7 @@ type launchFrame struct {
 var launchFrames = sync.Pool{New: func() any {
 	f := new(launchFrame)
 	f.extra = [5]uintptr{
-		launchParamBufferPointer, uintptr(unsafe.Pointer(&f.params)),
+		launchParamBufferPointer, 0,
 		launchParamBufferSize, uintptr(unsafe.Pointer(&f.size)),
 		launchParamEnd,
 	}
@@ -59,6 +60,24 @@ var launchFrames = sync.Pool{New: func() any {
 }}
 
 func (d *libcuda) LaunchKernel(f Function, l *Launch, params []byte) error {
+	return d.launch(f, l, params, 0)
+}
+
+// LaunchAndRecord launches a kernel and records an event behind it on its stream, unless that is 0. A
+// driver is called once for both.
+func LaunchAndRecord(d Driver, f Function, l *Launch, params []byte, e Event) error {
+	if d, ok := d.(*libcuda); ok {
+		return d.launch(f, l, params, e)
+	}
+	err := d.LaunchKernel(f, l, params)
+	if err == nil && e != 0 {
+		err = d.EventRecord(e, l.Stream)
+	}
+	return err
+}
+
+// launch is LaunchAndRecord.
+func (d *libcuda) launch(f Function, l *Launch, params []byte, e Event) error {
 	if len(params) > maxArgs {
 		return launched(l, params, d.failed(cuLaunchKernel, ErrInvalidValue))
 	}
@@ -76,14 +95,26 @@ func (d *libcuda) LaunchKernel(f Function, l *Launch, params []byte) error {
 		return err
 	}
 	frame := launchFrames.Get().(*launchFrame)
-	frame.size = uintptr(copy(frame.params[:], params))
-	frame.Fn = fn
+	frame.Fn, frame.Next, frame.record.Result = fn, nil, 0
+	if e != 0 {
+		if frame.record.Fn, err = d.addr(cuEventRecord); err != nil {
+			return err
+		}
+		frame.record.Args[0], frame.record.Args[1] = uintptr(e), uintptr(l.Stream)
+		frame.Next = &frame.record
+	}
+	frame.params, frame.size = params, uintptr(len(params))
+	frame.extra[1] = uintptr(unsafe.Pointer(unsafe.SliceData(params)))
 	frame.setArgs(f, l)
 	frame.Call()
-	r := result(frame.Result)
+	r, recorded := result(frame.Result), result(frame.record.Result)
+	frame.params = nil
 	launchFrames.Put(frame)
 	if r != 0 {
 		return launched(l, params, d.failed(s, r))
+	}
+	if recorded != 0 {
+		return d.failed(cuEventRecord, recorded)
 	}
 	return nil
 }

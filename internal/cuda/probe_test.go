@@ -49,6 +49,7 @@ func (m *machine) DevicePrimaryCtxRetain(Device) (Context, error) {
 	return 1, m.fail("DevicePrimaryCtxRetain")
 }
 func (m *machine) DevicePrimaryCtxRelease(Device) error { return nil }
+func (m *machine) CtxGetCurrent() (Context, error)      { return 0, nil }
 func (m *machine) CtxPushCurrent(Context) error         { return nil }
 func (m *machine) CtxPopCurrent() (Context, error)      { return 1, nil }
 func (m *machine) MemAlloc(int) (uintptr, error)        { return 256, m.fail("MemAlloc") }

@@ -10,6 +10,9 @@ import (
 func With(d Driver, c Context, f func() error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	if now, err := d.CtxGetCurrent(); err == nil && now == c { // as it mostly is
+		return f()
+	}
 	if err := d.CtxPushCurrent(c); err != nil {
 		return err
 	}

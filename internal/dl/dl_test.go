@@ -92,6 +92,24 @@ func TestFrame(t *testing.T) {
 	require.Zero(t, f.Result)
 }
 
+// A frame's Next is called after it, and one whose result is not 0 is the last.
+func TestFramesInARow(t *testing.T) {
+	put, weigh := sym(t, "put_well"), sym(t, "weigh")
+	var v [3]int64
+	last := &Frame{Fn: weigh, Args: [12]uintptr{5}, Result: 7}
+	third := &Frame{Fn: put, Args: [12]uintptr{uintptr(unsafe.Pointer(&v[2])), 3}}
+	second := &Frame{Fn: put, Args: [12]uintptr{uintptr(unsafe.Pointer(&v[1])), 2}, Next: last}
+	first := &Frame{Fn: put, Args: [12]uintptr{uintptr(unsafe.Pointer(&v[0])), 1}, Next: second}
+	last.Next = third
+	first.Call()
+	require.Equal(t, [3]int64{1, 2, 0}, v)
+	require.EqualValues(t, 5, last.Result)
+	last.Args[0] = 0
+	first.Call()
+	require.Equal(t, [3]int64{1, 2, 3}, v)
+	require.Zero(t, testing.AllocsPerRun(100, first.Call))
+}
+
 func TestFramesConcurrently(t *testing.T) {
 	weigh := sym(t, "weigh")
 	var group sync.WaitGroup

@@ -7,4 +7,5 @@ type Frame struct {
 	Fn     uintptr
 	Args   [12]uintptr // integers and pointers; a function may take fewer
 	Result uintptr
+	Next   *Frame // called after this one, unless its result, an int, is not 0; nil for none
 }

@@ -5,6 +5,7 @@
 // void invoke(struct Frame *) in C's calling convention: the first six arguments
 // go into registers, the others onto the stack; AX says that none is a float.
 TEXT invoke(SB), NOSPLIT, $64-0
+call:
 	MOVQ DI, 56(SP)
 	MOVQ DI, R11
 	MOVQ 56(R11), AX
@@ -30,6 +31,12 @@ TEXT invoke(SB), NOSPLIT, $64-0
 	CALL R11
 	MOVQ 56(SP), DI
 	MOVQ AX, 104(DI)
+	TESTL AX, AX
+	JNE  done
+	MOVQ 112(DI), DI
+	TESTQ DI, DI
+	JNE  call
+done:
 	XORL AX, AX
 	RET
 

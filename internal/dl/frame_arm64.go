@@ -2,5 +2,11 @@
 
 package dl
 
-// Call calls the function and puts what it returns into Result.
-func (f *Frame) Call() { f.Result = Call(f.Fn, f.Args[:]...) }
+// Call calls the function and puts what it returns into Result, and then Next.
+func (f *Frame) Call() {
+	for ; f != nil; f = f.Next {
+		if f.Result = Call(f.Fn, f.Args[:]...); int32(f.Result) != 0 {
+			return
+		}
+	}
+}

@@ -24,6 +24,7 @@ type fake struct {
 	args     args
 }
 
+func (f *fake) CtxGetCurrent() (cuda.Context, error) { return 0, nil }
 func (f *fake) CtxPushCurrent(cuda.Context) error    { return f.failing["push"] }
 func (f *fake) CtxPopCurrent() (cuda.Context, error) { return 1, nil }
 func (f *fake) CtxGetDevice() (cuda.Device, error)   { return 3, f.failing["device"] }

@@ -211,7 +211,23 @@ result cuUserObjectRelease(uint64_t o, unsigned n) {
 result cuGraphRetainUserObject(uint64_t g, uint64_t o, unsigned n, unsigned flags) { return flags == 1 ? 0 : 1; }
 result cuGraphDestroy(uint64_t g) { return cuUserObjectRelease(1, 1); }
 
-result cuStreamIsCapturing(uint64_t s, int *status) { *status = s > 100; return 0; }
+uint64_t fake_recorded[3]; // how often, and last which event on which stream
+result cuEventRecord(uint64_t e, uint64_t s) {
+	if (s == 99) return 400;
+	fake_recorded[0]++, fake_recorded[1] = e, fake_recorded[2] = s;
+	return 0;
+}
+result cuCtxGetCurrent(uint64_t *c) { *c = 9; return 0; }
+result cuStreamIsCapturing(uint64_t s, int *status) {
+	if (s == 99) return 400;
+	*status = s > 100;
+	return 0;
+}
+result cuStreamGetId(uint64_t s, uint64_t *id) {
+	if (s > 100) return 900;
+	*id = s + 1000;
+	return s == 98 ? 400 : 0;
+}
 static uint64_t nodes[3] = {31, 32, 33};
 result cuStreamGetCaptureInfo(uint64_t s, int *status, uint64_t *id) {
 	fake_calls.capture_variant = 1;

@@ -11,6 +11,8 @@ int minus_one(void) { return -1; }
 
 void put(int64_t *out, int64_t v) { *out = v; }
 
+int put_well(int64_t *out, int64_t v) { *out = v; return 0; }
+
 int64_t aligned(void) {
 	__attribute__((aligned(16))) char b[16];
 	return (uintptr_t)__builtin_frame_address(0) % 16 + (uintptr_t)b % 16;

@@ -1,0 +1,64 @@
+// What an all-reduce of 8 bytes asks of the driver, and what it costs its thread beside that.
+//
+//	driver IDLE CALLS   prints each function that was called for one all-reduce, and how often;
+//	                    then "ns", and the time of one while no function of the driver does anything
+//
+// IDLE is the library of idle.c, which RINGO_CUDA_LIBRARY names too. The GPUs are emulated.
+#include <dlfcn.h>
+
+#include "memory.h"
+
+enum { RANKS = 2 };
+
+int main(int argc, char **argv)
+{
+	ncclComm_t comms[RANKS];
+	cudaStream_t s[RANKS];
+	float x[2] = {1, 2}, *at[RANKS];
+	context c[RANKS];
+	CHECK(argc == 3);
+	int calls = atoi(argv[2]);
+	void *lib = dlopen(argv[1], RTLD_NOW);
+	CHECK(lib);
+	int *idle = dlsym(lib, "idle");
+	const char **names = dlsym(lib, "idle_names");
+	unsigned long *counts = dlsym(lib, "idle_counts");
+	OK(ncclCommInitAll(comms, RANKS, NULL));
+	for (int r = 0; r < RANKS; r++) {
+		c[r] = use_device(device_of(r));
+		s[r] = new_stream(c[r]);
+		at[r] = place(c[r], x, sizeof x);
+		push(c[r], at[r], x, sizeof x, s[r]);
+	}
+	OK(ncclGroupStart()); // loads what is needed
+	for (int r = 0; r < RANKS; r++)
+		OK(ncclAllReduce(at[r], at[r], 2, ncclFloat32, ncclMax, comms[r], s[r]));
+	OK(ncclGroupEnd());
+	for (int r = 0; r < RANKS; r++)
+		pull(c[r], x, at[r], sizeof x, s[r]);
+	*idle = 1;
+	use_device(0);
+	OK(ncclAllReduce(at[0], at[0], 2, ncclFloat32, ncclMax, comms[0], s[0]));
+	for (int i = 0; names[i]; i++)
+		counts[i] = 0;
+	OK(ncclAllReduce(at[0], at[0], 2, ncclFloat32, ncclMax, comms[0], s[0]));
+	for (int i = 0; names[i]; i++)
+		if (counts[i])
+			printf("%s %lu\n", names[i], counts[i]);
+	double best = 1e9;
+	for (int k = 0; k < calls; k += 1000) {
+		struct timespec t0, t1;
+		clock_gettime(CLOCK_MONOTONIC, &t0);
+		for (int i = 0; i < 1000; i++)
+			OK(ncclAllReduce(at[0], at[0], 2, ncclFloat32, ncclMax, comms[0], s[0]));
+		clock_gettime(CLOCK_MONOTONIC, &t1);
+		double ns = (t1.tv_sec - t0.tv_sec) * 1e9 + (t1.tv_nsec - t0.tv_nsec);
+		if (ns / 1000 < best)
+			best = ns / 1000;
+	}
+	printf("ns %.0f\n", best);
+	fflush(stdout);
+	for (int r = 0; r < RANKS; r++)
+		unplace(c[r], at[r]);
+	_exit(0); // ncclCommDestroy would wait for kernels that the emulated GPUs know nothing of
+}

@@ -1,0 +1,89 @@
+package cuda
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/ringo-go/ringo/internal/dl"
+)
+
+// A Sight is what the driver says before an operation is queued on a stream.
+type Sight struct {
+	Stream  Stream
+	Context Context // that is current on this thread, 0 for none
+	Capture CaptureStatus
+	ID      uint64 // of the stream; 0 while it is captured, or if it was not asked for
+	Err     error  // of the stream; where another context is current than the stream's it says nothing
+}
+
+// Look asks for the current context, and about a stream, with its ID or without. A driver is
+// called once for all of it: to call C takes longer than these functions do.
+func Look(d Driver, s Stream, id bool) Sight {
+	if d, ok := d.(*libcuda); ok {
+		return d.look(s, id)
+	}
+	v := Sight{Stream: s}
+	if v.Context, v.Err = d.CtxGetCurrent(); v.Err != nil {
+		return v
+	}
+	if v.Capture, v.Err = d.StreamIsCapturing(s); v.Err != nil || !id || v.Capture == CaptureActive { // drivers refuse it for a stream that captures
+		return v
+	}
+	v.ID, v.Err = d.StreamGetId(s)
+	return v
+}
+
+// A lookFrame is the three calls of Look, one after the other; see frame.
+type lookFrame struct {
+	current, capturing, id dl.Frame
+	out                    struct {
+		context Context
+		capture uint64
+		id      uint64
+	}
+}
+
+var lookFrames = sync.Pool{New: func() any {
+	f := new(lookFrame)
+	f.current.Args[0] = uintptr(unsafe.Pointer(&f.out.context))
+	f.current.Next = &f.capturing
+	f.capturing.Args[1] = uintptr(unsafe.Pointer(&f.out.capture))
+	f.id.Args[1] = uintptr(unsafe.Pointer(&f.out.id))
+	return f
+}}
+
+func (d *libcuda) look(s Stream, id bool) (v Sight) {
+	f := lookFrames.Get().(*lookFrame)
+	defer lookFrames.Put(f)
+	v.Stream = s
+	if f.current.Fn, v.Err = d.addr(cuCtxGetCurrent); v.Err != nil {
+		return v
+	}
+	if f.capturing.Fn, v.Err = d.addr(cuStreamIsCapturing); v.Err != nil {
+		return v
+	}
+	f.capturing.Args[0], f.id.Args[0] = uintptr(s), uintptr(s)
+	f.capturing.Next = nil
+	if id {
+		if f.id.Fn, v.Err = d.addr(cuStreamGetId); v.Err != nil {
+			return v
+		}
+		f.capturing.Next = &f.id
+	}
+	f.out.capture, f.out.id = 0, 0
+	f.capturing.Result, f.id.Result = 0, 0
+	f.current.Call()
+	v.Context, v.Capture = f.out.context, CaptureStatus(f.out.capture)
+	switch {
+	case result(f.current.Result) != 0:
+		v.Err = d.failed(cuCtxGetCurrent, result(f.current.Result))
+	case result(f.capturing.Result) != 0:
+		v.Err = d.failed(cuStreamIsCapturing, result(f.capturing.Result))
+	case v.Capture == CaptureActive: // drivers refuse the ID then
+	case result(f.id.Result) != 0:
+		v.Err = d.failed(cuStreamGetId, result(f.id.Result))
+	default:
+		v.ID = f.out.id
+	}
+	return v
+}
