@@ -12,7 +12,7 @@ type Sight struct {
 	Stream  Stream
 	Context Context // that is current on this thread, 0 for none
 	Capture CaptureStatus
-	ID      uint64 // of the stream; 0 while it is captured, or if it was not asked for
+	ID      uint64 // of the stream; 0 if Capture is not CaptureNone, or it was not asked for
 	Err     error  // of the stream; where another context is current than the stream's it says nothing
 }
 
@@ -26,7 +26,7 @@ func Look(d Driver, s Stream, id bool) Sight {
 	if v.Context, v.Err = d.CtxGetCurrent(); v.Err != nil {
 		return v
 	}
-	if v.Capture, v.Err = d.StreamIsCapturing(s); v.Err != nil || !id || v.Capture == CaptureActive { // drivers refuse it for a stream that captures
+	if v.Capture, v.Err = d.StreamIsCapturing(s); v.Err != nil || !id || v.Capture != CaptureNone { // drivers refuse it for a stream that captures
 		return v
 	}
 	v.ID, v.Err = d.StreamGetId(s)
@@ -79,7 +79,7 @@ func (d *libcuda) look(s Stream, id bool) (v Sight) {
 		v.Err = d.failed(cuCtxGetCurrent, result(f.current.Result))
 	case result(f.capturing.Result) != 0:
 		v.Err = d.failed(cuStreamIsCapturing, result(f.capturing.Result))
-	case v.Capture == CaptureActive: // drivers refuse the ID then
+	case v.Capture != CaptureNone: // drivers refuse the ID then
 	case result(f.id.Result) != 0:
 		v.Err = d.failed(cuStreamGetId, result(f.id.Result))
 	default:

@@ -2,12 +2,9 @@ package cudaemu
 
 import (
 	"bytes"
-	"debug/elf"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/ringo-go/ringo/internal/cuda"
@@ -44,7 +41,16 @@ func (mod *module) unload() {
 	}
 }
 
-var versionLine = regexp.MustCompile(`(?m)^\s*\.version\s+(\d+)\.(\d+)`)
+// versionOf is the version in the first .version line of a text.
+func versionOf(text []byte) (v ptx.Version, ok bool) {
+	for line := range bytes.Lines(text) {
+		if word := bytes.Fields(line); len(word) > 1 && string(word[0]) == ".version" {
+			_, err := fmt.Sscanf(string(word[1]), "%d.%d", &v.Major, &v.Minor)
+			return v, err == nil
+		}
+	}
+	return v, false
+}
 
 // programs are the texts compiled so far, by all machines: they are immutable,
 // few, and slow to compile.
@@ -52,14 +58,12 @@ var programs sync.Map
 
 // compile compiles a text for a driver of a CUDA version. r and log say why it cannot.
 func compile(text []byte, driver int) (p *simt.Program, r cuda.Result, log string) {
-	v := versionLine.FindSubmatch(text)
-	if v == nil {
+	v, ok := versionOf(text)
+	if !ok {
 		return nil, cuda.ErrInvalidImage, "neither PTX nor anything else that is known"
 	}
-	major, _ := strconv.Atoi(string(v[1]))
-	minor, _ := strconv.Atoi(string(v[2]))
-	if have := ptxOf(driver); have.Major < major || have.Major == major && have.Minor < minor {
-		return nil, cuda.ErrUnsupportedPTXVersion, fmt.Sprintf("PTX %d.%d, the driver knows up to %d.%d", major, minor, have.Major, have.Minor)
+	if have := ptxOf(driver); have.Major < v.Major || have.Major == v.Major && have.Minor < v.Minor {
+		return nil, cuda.ErrUnsupportedPTXVersion, fmt.Sprintf("PTX %d.%d, the driver knows up to %d.%d", v.Major, v.Minor, have.Major, have.Minor)
 	}
 	if p, ok := programs.Load(string(text)); ok {
 		return p.(*simt.Program), 0, ""
@@ -126,8 +130,8 @@ func (d *device) suits(p *ptx.Module) string {
 
 // compiled reports whether an image is a cubin, which is an ELF file, or a fat binary.
 func compiled(image []byte) bool {
-	f, err := elf.NewFile(bytes.NewReader(image))
-	return err == nil && f.Machine == 190 || // EM_CUDA
+	const machine = 18 // where an ELF file has it, in two bytes
+	return bytes.HasPrefix(image, []byte("\x7fELF")) && len(image) > machine+1 && image[machine] == 190 && image[machine+1] == 0 || // EM_CUDA
 		bytes.HasPrefix(image, []byte("\x50\xed\x55\xba"))
 }
 
