@@ -384,6 +384,11 @@ func ringo_peer_address(t *C.thread_state, win C.uintptr_t, offset C.size_t, ran
 	})
 }
 
+//export ringo_multimem
+func ringo_multimem(t *C.thread_state, win C.uintptr_t, offset C.size_t, to *C.uintptr_t) C.int {
+	return giveHandle(t, to, "outPtr", func() (uintptr, error) { return lib.Multimem(uintptr(win), uint64(offset)) })
+}
+
 //export ringo_put
 func ringo_put(t *C.thread_state, local C.uintptr_t, count C.size_t, dataType, peer C.int, win C.uintptr_t, offset C.size_t, signal, context C.int, flags C.uint, puts C.int, comm, stream C.uintptr_t) C.int {
 	return do(t, func() error {

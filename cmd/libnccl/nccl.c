@@ -93,7 +93,7 @@ static int ready(void)
 	}                                                 \
 	TWIN(name)
 
-// REFUSED defines a function that is not there yet.
+// REFUSED defines a function that there is not.
 #define REFUSED(name, arguments) FUNCTION(name, arguments, ringo_refuse(&thread, (char *)#name))
 
 // The library
@@ -340,8 +340,10 @@ TWIN(ncclCommQueryProperties)
 REFUSED(ncclDevCommCreate, (ncclComm_t comm, const ncclDevCommRequirements_t *requirements, ncclDevComm_t *out))
 REFUSED(ncclDevCommDestroy, (ncclComm_t comm, const ncclDevComm_t *devComm))
 FUNCTION(ncclGetLsaDevicePointer, (ncclWindow_t win, size_t offset, int rank, void **out), ringo_peer_address(&thread, (uintptr_t)win, offset, rank, 1, (uintptr_t *)out))
-REFUSED(ncclGetLsaMultimemDevicePointer, (ncclWindow_t win, size_t offset, void **out))
-REFUSED(ncclGetMultimemDevicePointer, (ncclWindow_t win, size_t offset, ncclMultimemHandle_t multimem, void **out))
+FUNCTION(ncclGetLsaMultimemDevicePointer, (ncclWindow_t win, size_t offset, void **out), ringo_multimem(&thread, (uintptr_t)win, offset, (uintptr_t *)out))
+FUNCTION(ncclGetMultimemDevicePointer, (ncclWindow_t win, size_t offset, ncclMultimemHandle_t multimem, void **out),
+	 multimem.base ? ringo_multimem(&thread, (uintptr_t)win, offset, (uintptr_t *)out)
+		       : ringo_wrong(&thread, (char *)"ncclGetMultimemDevicePointer: the multimem handle is empty"))
 FUNCTION(ncclGetPeerDevicePointer, (ncclWindow_t win, size_t offset, int peer, void **out), ringo_peer_address(&thread, (uintptr_t)win, offset, peer, 0, (uintptr_t *)out))
 REFUSED(ncclLsaBarrierCreateRequirement, (ncclTeam_t team, int barriers, ncclLsaBarrierHandle_t *handle, ncclDevResourceRequirements_t *out))
 REFUSED(ncclGinBarrierCreateRequirement, (ncclComm_t comm, ncclTeam_t team, int barriers, ncclGinBarrierHandle_t *handle, ncclDevResourceRequirements_t *out))

@@ -151,7 +151,7 @@ func (l *Library) Register(handle, at uintptr, n uint64) (uintptr, error) {
 }
 
 // WindowRegister makes a window of all ranks' memory, which call it together, with as many
-// bytes each.
+// bytes each. Outside of a group it waits for them, also for a communicator that does not block.
 func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (_ uintptr, err error) {
 	defer func() { l.Fail(group, err) }()
 	c, r, err := l.ready(handle)
@@ -163,7 +163,7 @@ func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (_ uintptr
 	}
 	w := &window{comm: c, at: at, bytes: int(n), number: -1}
 	h := l.windows.add(w)
-	err = l.job(group, job{c, nil, func() (*ringo.Comm, error) {
+	register := job{c, nil, func() (*ringo.Comm, error) {
 		if c.device == nil {
 			return nil, c.registerHost(w, r)
 		}
@@ -182,7 +182,12 @@ func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (_ uintptr
 		w.ring, w.number = ring, len(c.windows)
 		c.windows = append(c.windows, w)
 		return nil, nil
-	}})
+	}}
+	if group == 0 { // NCCL never answers ncclInProgress here, and PyTorch takes that for an error
+		err = register.carryOut()
+	} else {
+		err = l.job(group, register)
+	}
 	if err != nil && err != errInProgress {
 		_, _ = l.windows.take(h)
 		return 0, err
@@ -286,7 +291,8 @@ func (l *Library) WindowAt(handle, window uintptr) (uintptr, error) {
 	return w.at, nil
 }
 
-// Unsupported is the error of a function of NCCL that is not there yet.
+// Unsupported is the error of a function of NCCL that there is not.
 func Unsupported(name string) error {
-	return fmt.Errorf("%s: %w by libnccl of Ringo %s", name, ringo.ErrUnsupported, ringo.Version)
+	return fmt.Errorf("%s: %w by libnccl of Ringo %s, which has nothing for kernels that communicate themselves: call collectives from the host, or use the addresses of ncclGetPeerDevicePointer",
+		name, ringo.ErrUnsupported, ringo.Version)
 }

@@ -68,6 +68,12 @@ func (l *Library) TeamAddress(handle uintptr, offset uint64, rank int) (uintptr,
 	return at, err
 }
 
+// Multimem is the address by which one access reaches an offset of all ranks' windows: 0, for there is none.
+func (l *Library) Multimem(handle uintptr, offset uint64) (uintptr, error) {
+	_, _, err := l.inWindow(handle, offset)
+	return 0, err
+}
+
 // inWindow is a window that has an offset.
 func (l *Library) inWindow(handle uintptr, offset uint64) (*window, *ringo.Comm, error) {
 	w, err := l.windows.get(handle)

@@ -282,6 +282,19 @@ static void *in_background(void *arg)
 	poll(part, __LINE__);
 	OK(ncclCommCount(part, &size));
 	CHECK(size == 2);
+	void *memory, *multimem = &memory;
+	ncclWindow_t win[2];
+	ncclMultimemHandle_t none = {NULL};
+	OK(ncclMemAlloc(&memory, 2 * 4096));
+	for (int i = 0; i < 2; i++) // waits, as PyTorch wants it
+		OK(ncclCommWindowRegister(comm, (char *)memory + i * 4096, 4096, &win[i], NCCL_WIN_COLL_SYMMETRIC));
+	OK(ncclGetLsaMultimemDevicePointer(win[1], 8, &multimem));
+	CHECK(multimem == NULL);
+	WRONG(ncclGetLsaMultimemDevicePointer(win[1], 4096, &multimem), ncclInvalidArgument, "offset 4096");
+	WRONG(ncclGetMultimemDevicePointer(win[1], 8, none, &multimem), ncclInvalidArgument, "handle is empty");
+	for (int i = 0; i < 2; i++)
+		OK(ncclCommWindowDeregister(comm, win[i]));
+	OK(ncclMemFree(memory));
 	ncclResult_t r = ncclCommFinalize(part);
 	CHECK(r == ncclSuccess || r == ncclInProgress);
 	poll(part, __LINE__);
