@@ -186,7 +186,9 @@ func (r *rig) measure(name, ty string, size int) float64 {
 			r.told = true
 			k, _, err := m.engine.kernel(red)
 			require.NoError(t, err)
-			if b := m.engine.bulkModule(red, 0); b != nil {
+			b, err := m.engine.bulkModule(red, 0)
+			require.NoError(t, err)
+			if b != nil {
 				k = b
 			}
 			registers, err := d.FuncGetAttribute(cuda.FuncRegisters, k.run)

@@ -4,6 +4,7 @@ import (
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/kernels/device"
 )
 
 // A bulk is what an Engine knows of bulk copies, which kernels/cuda/bulk.h moves slices by:
@@ -53,26 +54,26 @@ func (e *Engine) Bulk() bool { return e.bulk.tile > 0 }
 
 // bulkModule finds or loads the kernels that move by bulk copies, and combine with r if it is
 // not nil; nil if they are not used, or not for blocks with so many bytes of tables. A driver
-// that does not take them is too old for them, and threads move everything.
-func (e *Engine) bulkModule(r *kernels.Reducer, tables int) *module {
+// that refuses them is too old for them, and threads move everything from then on.
+func (e *Engine) bulkModule(r *kernels.Reducer, tables int) (*module, error) {
 	if tables > bulkTables || e.bulk.tile == 0 {
-		return nil
+		return nil, nil
 	}
 	m, _, err := e.module(r, "bulk")
-	if err != nil {
+	if err != nil && device.Refused(err) {
 		e.bulk.tile = 0
-		return nil
+		return nil, nil
 	}
-	return m
+	return m, err
 }
 
 // bulkFor is the module that carries out a job by bulk copies, nil if it does not lie in
 // multiples of 16 bytes: threads are better at that. Where slices are combined In may lie
 // anywhere.
-func (e *Engine) bulkFor(j *Job) *module {
+func (e *Engine) bulkFor(j *Job) (*module, error) {
 	in := j.Reducer != nil || evenly(uint64(j.In.Ptr()), &j.InL)
 	if !e.bulk.uneven && !(in && evenly(uint64(j.Out.Ptr()), &j.OutL)) {
-		return nil
+		return nil, nil
 	}
 	return e.bulkModule(j.Reducer, j.Program.shared())
 }

@@ -346,6 +346,23 @@ func TestBulkCannot(t *testing.T) {
 	require.ErrorContains(t, err, "tiles of 24 bytes")
 }
 
+// TestBulkLoadFails: an error that says nothing about the GPU is reported, and the next load may succeed.
+func TestBulkLoadFails(t *testing.T) {
+	r := newRig(t, emulated(t, 1, cudaemu.Config{}), small(1), bulkOptions(1))
+	e := r.ranks[0].engine
+	failing := cuda.ErrOutOfMemory
+	e.text = func(name ptx.Name) ([]byte, error) {
+		if name.Source == ptx.Bulk.Source && failing != 0 {
+			return nil, failing
+		}
+		return ptx.Text(name)
+	}
+	require.ErrorIs(t, e.Prepare(nil), cuda.ErrOutOfMemory)
+	failing = 0
+	require.NoError(t, e.Prepare(nil))
+	require.True(t, e.Bulk())
+}
+
 // TestBulkBroken takes out, one at a time, what orders bulk copies and the memory that they
 // share with threads, and has the emulator find it.
 func TestBulkBroken(t *testing.T) {

@@ -53,7 +53,7 @@ func (e *Engine) Prepare(r *kernels.Reducer) error {
 		_, err = e.finisher(r)
 	}
 	if err == nil {
-		e.bulkModule(r, 0)
+		_, err = e.bulkModule(r, 0)
 	}
 	return err
 }

@@ -142,7 +142,11 @@ func (e *Engine) messages(c comm, j *Job) error {
 			blocks := e.blocksFor(tasks, j)
 			shared := (tasks + blocks - 1) / blocks * (portBytes + taskBytes)
 			f.launch.Grid.X = uint32(blocks)
-			if b := e.bulkModule(nil, shared); b != nil && e.aligned() {
+			b, err := e.bulkModule(nil, shared)
+			if err != nil {
+				return err
+			}
+			if b != nil && e.aligned() {
 				kernel = b.messages
 				e.bulkBlock(nil, shared)
 			} else {

@@ -137,7 +137,11 @@ func (e *Engine) Run(j *Job) error {
 	a.table, a.token = t.at, t.token
 	f.launch = cuda.Launch{Grid: cuda.Dim3{X: min(a.lanes, a.rounds)}, Stream: j.Stream}
 	kernel := m.run
-	if b := e.bulkFor(j); b != nil {
+	b, err := e.bulkFor(j)
+	if err != nil {
+		return err
+	}
+	if b != nil {
 		kernel = b.run
 		e.bulkBlock(j.Reducer, p.shared())
 	} else {

@@ -32,7 +32,8 @@ var refusals = []cuda.Result{
 	cuda.ErrInvalidSource, cuda.ErrNotSupported,
 }
 
-func refused(err error) bool {
+// Refused reports whether a driver that failed to load a text has refused it, as it always will.
+func Refused(err error) bool {
 	for _, r := range refusals {
 		if errors.Is(err, r) {
 			return true
@@ -62,7 +63,7 @@ func (c *Combiner) loadVariant(key ptx.Name) (*module, error) {
 			return m, nil
 		}
 		err = fmt.Errorf("%v: %w", name, err)
-		if !refused(err) {
+		if !Refused(err) {
 			return nil, fmt.Errorf("device: load %w", err)
 		}
 		errs = append(errs, err)
