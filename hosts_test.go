@@ -151,6 +151,20 @@ func TestDeviceHostsInPhases(t *testing.T) {
 	}
 }
 
+// All phases are loaded before the first is queued: one thread makes the ranks' calls, and loading
+// waits for the kernels of the GPU, which wait for the other ranks.
+func TestDeviceHostsLoadPhasesFirst(t *testing.T) {
+	const hosts, n, count = "aabb", 4, 100
+	list := devices(t, n, gputest.NVLink(), gputest.Emu(cudaemu.Config{Devices: n, LoadsWait: true}))
+	comms := onHosts(t, list, hostsOf(hosts, Config{Algo: "hier", Interface: "lo", Timeout: 5 * time.Second}))
+	for _, c := range comms {
+		c.gpu.Chooser().PhasesFrom = 1
+		x := alloc(t, c.Device(), make([]byte, 4*count))
+		require.NoError(t, c.Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: count, Type: Int32, Op: Avg}))
+	}
+	noErrors(t, each(comms, func(c *Comm) error { return c.Synchronize(0) }))
+}
+
 // A graph replays the phases of a call, beside eager calls.
 func TestDeviceHostsGraph(t *testing.T) {
 	const hosts, n, count = "abab", 4, 1000

@@ -33,13 +33,16 @@ func (g *Comm) phases(c *call.Call, r *request.Request) (keys []choice.Key) {
 	return keys
 }
 
-// inPhases queues a job by the programs of phases instead of its own. All are compiled before
-// the first is queued.
+// inPhases queues a job by the programs of phases instead of its own. All are compiled, and their
+// kernels loaded, before the first is queued: loading may wait for it, and it for a peer that waits for us.
 func (g *Comm) inPhases(keys []choice.Key, j *grid.Job) error {
 	for _, key := range keys {
 		if _, err := g.program(key); err != nil {
 			return err
 		}
+	}
+	if err := g.engine.Prepare(j.Reducer); err != nil {
+		return err
 	}
 	for i, key := range keys {
 		j.Program, j.Continues, j.More = g.programs[key], i > 0, i < len(keys)-1
