@@ -15,6 +15,7 @@ import (
 // direction, and a goroutine for each peer that puts what comes into the windows. So a peer's program takes no
 // part, and need not be in a call.
 type post struct {
+	ring *ringo.Comm
 	rank int
 	out  []*line // by rank, nil to itself
 	in   []*ringo.Comm
@@ -45,7 +46,7 @@ const lineTime = 100 * 365 * 24 * time.Hour
 // to k, modulo n, are pairs.
 func openPost(ctx context.Context, ring *ringo.Comm, cfg ringo.Config) (_ *post, err error) {
 	n, rank := ring.Size(), ring.Rank()
-	p := &post{rank: rank, out: make([]*line, n), in: make([]*ringo.Comm, n), came: make([]int, n), errs: make([]error, n)}
+	p := &post{ring: ring, rank: rank, out: make([]*line, n), in: make([]*ringo.Comm, n), came: make([]int, n), errs: make([]error, n)}
 	p.changed = sync.NewCond(&p.mu)
 	cfg.Timeout = lineTime
 	for k := range n {
@@ -126,7 +127,7 @@ func (p *post) receive(peer int, c *ringo.Comm) {
 	err := p.deliver(peer, c)
 	p.mu.Lock()
 	if p.errs[peer] == nil {
-		p.errs[peer] = fmt.Errorf("signals of rank %d: %w", peer, err)
+		p.errs[peer] = err
 	}
 	p.changed.Broadcast()
 	p.mu.Unlock()
@@ -173,28 +174,53 @@ func (p *post) arrived(peer int) {
 	p.changed.Broadcast()
 }
 
+// lookTime is how often a wait looks at the clock, and whether the communicator lives: another rank may
+// have ended it, of which the peer's line knows nothing.
+const lookTime = 20 * time.Millisecond
+
 // wait waits for signals.
 func (p *post) wait(list []ringo.Arrival, timeout time.Duration) error {
+	end := time.Now().Add(timeout)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	late := false
-	defer time.AfterFunc(timeout, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		late = true
-		p.changed.Broadcast()
-	}).Stop()
 	for _, a := range list {
-		for p.came[a.Peer] < a.Count {
-			switch {
-			case p.errs[a.Peer] != nil:
-				return p.errs[a.Peer]
-			case late:
-				return fmt.Errorf("signals of rank %d: %d of %d have come after %v: %w", a.Peer, p.came[a.Peer], a.Count, timeout, ringo.ErrTimeout)
+		if p.came[a.Peer] < a.Count {
+			if err := p.await(a, end); err != nil {
+				return fmt.Errorf("signals of rank %d: %d of %d have come: %w", a.Peer, p.came[a.Peer], a.Count, err)
 			}
-			p.changed.Wait()
 		}
 		p.came[a.Peer] -= a.Count
+	}
+	return nil
+}
+
+// await waits for the signals of a peer. mu is held.
+func (p *post) await(a ringo.Arrival, end time.Time) error {
+	look, done := time.NewTicker(lookTime), make(chan struct{})
+	defer close(done)
+	defer look.Stop()
+	go func() {
+		for {
+			select {
+			case <-look.C:
+				p.mu.Lock()
+				p.changed.Broadcast()
+				p.mu.Unlock()
+			case <-done:
+				return
+			}
+		}
+	}()
+	for p.came[a.Peer] < a.Count {
+		switch err := p.ring.Err(); {
+		case p.errs[a.Peer] != nil:
+			return p.errs[a.Peer]
+		case err != nil:
+			return err
+		case time.Now().After(end):
+			return fmt.Errorf("%w: RINGO_TIMEOUT says how long to wait", ringo.ErrTimeout)
+		}
+		p.changed.Wait()
 	}
 	return nil
 }

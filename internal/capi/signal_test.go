@@ -1,6 +1,7 @@
 package capi
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -11,13 +12,18 @@ import (
 )
 
 // pairWithWindows is two ranks of this process, each with a window of its memory.
-func pairWithWindows(t *testing.T, l *Library) (comms []uintptr, memory [2][]int32, wins [2]uintptr) {
-	comms, err := l.InitAll(2, nil)
+func pairWithWindows(t *testing.T, l *Library) (comms []uintptr, memory [][]int32, wins []uintptr) {
+	return withWindows(t, l, 2)
+}
+
+func withWindows(t *testing.T, l *Library, n int) (comms []uintptr, memory [][]int32, wins []uintptr) {
+	memory, wins = make([][]int32, n), make([]uintptr, n)
+	comms, err := l.InitAll(n, nil)
 	require.NoError(t, err)
 	g, err := l.GroupStart(0)
 	require.NoError(t, err)
 	for r, c := range comms {
-		require.ErrorContains(t, l.PutSignal(0, c, &Put{Peer: 1 - r}), "signals need a window")
+		require.ErrorContains(t, l.PutSignal(0, c, &Put{Peer: (r + 1) % n}), "signals need a window")
 		at, err := l.MemAlloc(4096)
 		require.NoError(t, err)
 		memory[r] = int32s(at, 1024)
@@ -90,6 +96,21 @@ func TestSignalThatNeverComes(t *testing.T) {
 	require.ErrorContains(t, err, "signals of rank 1: 0 of 1 have come")
 	for _, c := range comms {
 		require.NoError(t, l.Destroy(c))
+	}
+}
+
+// TestSignalsEndWithTheCommunicator: a wait for one peer ends when another rank ends the communicator.
+func TestSignalsEndWithTheCommunicator(t *testing.T) {
+	l := onHost()
+	comms, _, _ := withWindows(t, l, 3)
+	ended := make(chan error)
+	go func() { ended <- l.WaitSignal(0, comms[0], []Arrival{{Count: 1, Peer: 1}}, 0) }()
+	_, third, err := l.known(comms[2])
+	require.NoError(t, err)
+	third.Abort(errors.New("out of seats"))
+	require.ErrorContains(t, <-ended, "out of seats")
+	for _, c := range comms {
+		require.NoError(t, l.Abort(c))
 	}
 }
 
