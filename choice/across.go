@@ -63,7 +63,7 @@ func (t *Topology) across(kind call.Kind, bytes int) (call.Algo, string) {
 	if times == nil {
 		times = timesOf(t.Ranks, t.Local, t.wire)
 	}
-	size := bits.Len(uint(max(bytes, 1) - 1))
+	size := min(bits.Len(uint(max(bytes, 1)-1)), mostSize)
 	at := &times.best[kind][size]
 	if a := at.Load(); a != 0 {
 		return call.Algo(a), fromSim
@@ -85,7 +85,7 @@ func (t *Topology) byRules(kind call.Kind, bytes int) call.Algo {
 			return call.HierTree
 		}
 	case call.AllGather, call.ReduceScatter:
-		if bytes*t.Ranks <= nodes*256<<10 {
+		if bytes <= nodes*256<<10/t.Ranks {
 			return call.HierLog
 		}
 	case call.Broadcast, call.Reduce:
@@ -103,8 +103,11 @@ func (t *Topology) byRules(kind call.Kind, bytes int) call.Algo {
 type times struct {
 	ranks, local int
 	model        sim.Model
-	best         [call.Kinds][64]atomic.Uint32
+	best         [call.Kinds][mostSize + 1]atomic.Uint32
 }
+
+// mostSize is the logarithm of the largest size that is looked at: more of it makes no other choice.
+const mostSize = 40
 
 // allTimes keeps times by ranks, local and wire.
 var allTimes sync.Map

@@ -1,6 +1,7 @@
 package choice
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,6 +73,14 @@ func TestAcross(t *testing.T) {
 			a, why := Threshold(test.kind, topo.Over(wire), test.bytes, call.Auto)
 			require.Equal(t, want.String(), a.String(), "%+v over %+v", test, wire)
 			require.Equal(t, test.because, why)
+		}
+	}
+	for _, ranks := range []int{16, 512} { // sizes without end
+		topo := Blocks(ranks, 8).Over(slow)
+		for kind := call.AllReduce; kind <= call.AlltoAll; kind++ {
+			want, _ := Threshold(kind, topo, 1<<mostSize, call.Auto)
+			got, _ := Threshold(kind, topo, math.MaxInt, call.Auto)
+			require.Equal(t, want.String(), got.String(), "%v of %d ranks", kind, ranks)
 		}
 	}
 	topo := Blocks(16, 8).Over(slow)

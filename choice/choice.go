@@ -112,7 +112,7 @@ func (c *Chooser) Choose(q Question) Answer {
 // window serves.
 func (c *Chooser) onGPU(q Question, orderly bool) Answer {
 	scales := q.Kind.Reduces() && q.Op == kernels.KindPreMulSum
-	fits := !scales || q.Bytes*q.Kind.Shares(c.Topo.Ranks) <= ScaleFirst
+	fits := !scales || q.Bytes <= ScaleFirst/q.Kind.Shares(c.Topo.Ranks)
 	registered := q.Registered && !scales
 	best := c.best(q.Kind, q.Bytes, registered)
 	if best.By == ByKernel && !fits {
@@ -206,7 +206,7 @@ func OrderMatters(kind call.Kind, t kernels.DataType, op kernels.Kind, ranks int
 // quicker as soon as that takes longer than a second kernel does.
 func (c *Chooser) inShares(kind call.Kind, bytes int) bool {
 	n := c.Topo.Ranks
-	return kind == call.Reduce && c.canDirect() && n > 2 && bytes*(n-1) > cmp.Or(c.SharesFrom, 6<<20)
+	return kind == call.Reduce && c.canDirect() && n > 2 && bytes > cmp.Or(c.SharesFrom, 6<<20)/(n-1)
 }
 
 // Parts are the collectives that a reduction in order of rank is made of: what brings

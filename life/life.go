@@ -201,14 +201,6 @@ func (l *Life) Err() error {
 	return nil
 }
 
-// Failed is Err without Close: nil for a communicator that was closed in order.
-func (l *Life) Failed() error {
-	if v := l.verdict.Load(); v != nil && v.Err != call.ErrClosed {
-		return v
-	}
-	return nil
-}
-
 // Close ends the life when nothing is under way any more, and waits for what it has
 // started.
 func (l *Life) Close() {

@@ -235,24 +235,23 @@ func TestOnStop(t *testing.T) {
 func TestEnds(t *testing.T) {
 	c := &call.Call{Kind: call.Broadcast}
 	for name, test := range map[string]struct {
-		end    func(g *fakeGroup, l *Life)
-		err    string
-		later  string
-		failed bool
+		end   func(g *fakeGroup, l *Life)
+		err   string
+		later string
 	}{
 		"failure": {func(_ *fakeGroup, l *Life) { l.Fail(&call.Call{Kind: call.AllReduce}, 7, call.ErrTimeout, nil) },
-			"AllReduce #7: rank 1 on h: i/o timeout", "Broadcast: rank 1 on h: the communicator has failed before: AllReduce #7: rank 1 on h: i/o timeout", true},
+			"AllReduce #7: rank 1 on h: i/o timeout", "Broadcast: rank 1 on h: the communicator has failed before: AllReduce #7: rank 1 on h: i/o timeout"},
 		"abort": {func(_ *fakeGroup, l *Life) { l.Abort(errors.New("enough")) },
-			"Abort: rank 1 on h: aborted: enough", "Broadcast: rank 1 on h: the communicator has failed before: Abort: rank 1 on h: aborted: enough", true},
+			"Abort: rank 1 on h: aborted: enough", "Broadcast: rank 1 on h: the communicator has failed before: Abort: rank 1 on h: aborted: enough"},
 		"abort without a reason": {func(_ *fakeGroup, l *Life) { l.Abort(nil) },
-			"Abort: rank 1 on h: aborted", "Broadcast: rank 1 on h: the communicator has failed before: Abort: rank 1 on h: aborted", true},
+			"Abort: rank 1 on h: aborted", "Broadcast: rank 1 on h: the communicator has failed before: Abort: rank 1 on h: aborted"},
 		"word": {func(g *fakeGroup, l *Life) {
 			g.say(bootstrap.Failure{Rank: 2, Died: true, Reason: "killed"})
 			<-l.Stopped()
 		},
-			"Comm: rank 1 on h: rank 2 died: killed", "Broadcast: rank 1 on h: rank 2 died: killed", true},
+			"Comm: rank 1 on h: rank 2 died: killed", "Broadcast: rank 1 on h: rank 2 died: killed"},
 		"close": {func(_ *fakeGroup, l *Life) { l.step(CloseCalled{l.ErrorIn("Close", call.ErrClosed)}) },
-			"Close: rank 1 on h: communicator closed", "Broadcast: rank 1 on h: communicator closed", false},
+			"Close: rank 1 on h: communicator closed", "Broadcast: rank 1 on h: communicator closed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newFakeGroup()
@@ -264,7 +263,6 @@ func TestEnds(t *testing.T) {
 			require.ErrorAs(t, l.Err(), &e)
 			require.EqualError(t, l.Err(), test.err)
 			require.EqualError(t, l.Begin(c, nil), test.later)
-			require.Equal(t, test.failed, l.Failed() != nil)
 			l.Close()
 			require.EqualError(t, l.Err(), test.err, "Close leaves it")
 		})
