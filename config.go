@@ -78,13 +78,16 @@ type Config struct {
 	// all connections are sockets), RINGO_SLOTS (default 8, at least 2).
 	SlotBytes, Slots int
 
-	// Interface chooses network interfaces: prefixes, "^" excludes, "=" exact.
+	// Interface chooses network interfaces: prefixes, "^" excludes, "=" exact. Streams are spread
+	// over the interfaces of a list of several words, one for each word.
 	// RINGO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME.
 	Interface string
 	// Family is 4 or 6 to insist on it. RINGO_SOCKET_FAMILY, NCCL_SOCKET_FAMILY
 	// (AF_INET, AF_INET6).
 	Family int
-	// Streams is the number of TCP streams of a connection. RINGO_SOCKET_STREAMS.
+	// Streams is the number of TCP streams of a connection; by default one to each interface that
+	// the peer's Interface names. More help where one stream cannot fill the link.
+	// RINGO_SOCKET_STREAMS, or NCCL_SOCKET_NTHREADS × NCCL_NSOCKS_PERTHREAD.
 	Streams int
 	// SocketNetwork is "tcp" or "unix" to insist; by default ranks of one host
 	// use unix sockets. RINGO_SOCKET_NETWORK.

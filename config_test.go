@@ -64,6 +64,11 @@ func TestConfigFill(t *testing.T) {
 	require.Equal(t, []string{"IB,Socket", "NCCL_NET", "fast", "=mlx5_0", "NCCL_IB_DISABLE is set"},
 		[]string{pc.Net, pc.NetFrom, pc.Plugins, pc.Networking.IB.HCA, pc.Networking.IB.Disabled})
 
+	c, err = Config{}.fill(environment("NCCL_SOCKET_NTHREADS=2", "NCCL_NSOCKS_PERTHREAD=4"))
+	require.NoError(t, err)
+	require.Equal(t, 8, c.Streams)
+	_, err = Config{}.fill(environment("NCCL_SOCKET_NTHREADS=many"))
+	require.ErrorContains(t, err, "NCCL_SOCKET_NTHREADS")
 	for vars, want := range map[string]string{"": "off", "RINGO_TLS=0": "off", "RINGO_TLS=1": "by the job's key"} {
 		c, err = Config{}.fill(environment(vars))
 		require.NoError(t, err)

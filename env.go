@@ -124,6 +124,11 @@ func (c *Config) readOthers(e variables) (err error) {
 			return unreadable(name, v, "AF_INET or AF_INET6")
 		}
 	}
+	if c.Streams == 0 {
+		if c.Streams, err = e.product("NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD"); err != nil {
+			return err
+		}
+	}
 	if name, v := e.first("RINGO_CTA_POLICY", "NCCL_CTA_POLICY"); c.BlockPolicy == "" {
 		if _, err := choice.ParsePolicy(v); err != nil {
 			return unreadable(name, v, "default, efficiency, zero, or 0 to 3")
@@ -173,6 +178,24 @@ func (c *Config) readOthers(e variables) (err error) {
 	}
 	c.Log, err = debugLog(c.Log, e)
 	return err
+}
+
+// product is that of the numbers that are set, and 0 if none is.
+func (e variables) product(names ...string) (p int, err error) {
+	for _, name := range names {
+		v := e.get(name)
+		if v == "" {
+			continue
+		}
+		n, err := strconv.Atoi(v)
+		if err != nil || n < -1 {
+			return 0, unreadable(name, v, "a number")
+		}
+		if n > 0 { // 0 and -1 are NCCL's automatic
+			p = max(p, 1) * n
+		}
+	}
+	return p, nil
 }
 
 // ncclAlgorithms are the words of NCCL_ALGO, and what they are called here, if there is such a thing.

@@ -190,13 +190,14 @@ func TestNetnsCheck(t *testing.T) {
 		{"slow", "tc", "tc qdisc add dev IF root tbf rate 400mbit burst 64kb latency 50ms", "", "RINGO_SOCKET_STREAMS=2"},
 		{"loss", "nft", "nft -f testdata/loss.nft", "", ""},
 		{"IPv6", "ip", "ip addr add fd77::HOST/64 dev IF nodad", "", "RINGO_SOCKET_FAMILY=AF_INET6"},
+		{"two interfaces", "ip", "ip link add link IF name two type macvlan mode bridge; ip addr add 10.78.0.HOST/24 dev two; ip link set two up", "", "RINGO_SOCKET_IFNAME=eth,net,wan,two"},
 		{"an interface that leads nowhere", "ip", "", "ip link add dead type veth peer name end; ip addr add 10.99.0.1/24 dev dead; ip link set dead up", "RINGO_SOCKET_IFNAME=eth,net,wan"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLAN(t, 3, c.tool)
 			for h, ns := range l.hosts {
 				if c.each != "" {
-					l.need(ns, strings.NewReplacer("IF", interfaceOf(h), "HOST", fmt.Sprint(h+1)).Replace(c.each))
+					l.need(ns, strings.Split(strings.NewReplacer("IF", interfaceOf(h), "HOST", fmt.Sprint(h+1)).Replace(c.each), ";")...)
 				}
 			}
 			if c.first != "" {
@@ -205,7 +206,11 @@ func TestNetnsCheck(t *testing.T) {
 			for h, cmd := range l.start("check", c.env) {
 				require.NoError(t, l.end(cmd, 60*time.Second), "rank %d: %s", h, output(cmd))
 				require.Contains(t, output(cmd), "fine over socket")
-				require.Contains(t, output(cmd), "network socket ("+interfaceOf(h)+")")
+				want := "network socket (" + interfaceOf(h)
+				if c.name == "two interfaces" {
+					want += ", two"
+				}
+				require.Contains(t, output(cmd), want+")")
 			}
 			if c.name == "loss" {
 				require.NotContains(t, l.run(l.hosts[0], "nft list table ip loss"), "counter packets 0", "nothing was lost")

@@ -9,24 +9,33 @@ import (
 )
 
 // An address says where a rank listens. Listen returns its text: words separated by
-// spaces, in any order, each at most once.
+// spaces, in any order: a TCP port on each interface, the preferred one first, and at most one
+// Unix socket.
 //
-//	tcp=192.0.2.7:40123#PLACE unix=@ringo-6f1c...#PLACE
+//	tcp=192.0.2.7:40123#PLACE tcp=198.51.100.7:40124#PLACE unix=@ringo-6f1c...#PLACE
 //
 // A zone is never in it: link-local peers are reached through the zone of the
 // rank that dials.
 type address struct {
-	TCP   netip.AddrPort // invalid if there is none
-	Place string         // behind the port, see listen.Place
-	Unix  string         // with its place; "" if there is none
+	TCP  []port
+	Unix string // with its place; "" if there is none
 }
 
-const maxAddress = 512
+// A port is where a rank listens on one interface.
+type port struct {
+	At    netip.AddrPort
+	Place string // behind the port, see listen.Place
+}
+
+func (p port) String() string { return p.At.String() + behind(p.Place) }
+
+const maxAddress = 1024
 
 func (a address) text() []byte {
 	var words []string
-	if a.TCP.IsValid() {
-		words = append(words, "tcp="+netip.AddrPortFrom(a.TCP.Addr().Unmap().WithZone(""), a.TCP.Port()).String()+behind(a.Place))
+	for _, p := range a.TCP {
+		p.At = netip.AddrPortFrom(p.At.Addr().Unmap().WithZone(""), p.At.Port())
+		words = append(words, "tcp="+p.String())
 	}
 	if a.Unix != "" {
 		words = append(words, "unix="+a.Unix)
@@ -41,11 +50,13 @@ func parseAddress(b []byte) (a address, err error) {
 	for _, word := range bytes.Fields(b) {
 		name, value, _ := strings.Cut(string(word), "=")
 		switch {
-		case name == "tcp" && !a.TCP.IsValid():
-			a.TCP, a.Place, err = parseTCP(value)
-			if err == nil && (a.TCP.Port() == 0 || a.TCP.Addr().Zone() != "") {
+		case name == "tcp" && len(a.TCP) < maxInterfaces:
+			var p port
+			p, err = parsePort(value)
+			if err == nil && (p.At.Port() == 0 || p.At.Addr().Zone() != "") {
 				err = fmt.Errorf("it has no port or a zone")
 			}
+			a.TCP = append(a.TCP, p)
 		case name == "unix" && a.Unix == "" && value != "" && strings.IndexFunc(value, unicode.IsControl) < 0:
 			a.Unix = value
 		default:
@@ -55,7 +66,7 @@ func parseAddress(b []byte) (a address, err error) {
 			return address{}, fmt.Errorf("address %q: %w", b, err)
 		}
 	}
-	if !a.TCP.IsValid() && a.Unix == "" {
+	if len(a.TCP) == 0 && a.Unix == "" {
 		return a, fmt.Errorf("address %q: nothing to dial", b)
 	}
 	return a, nil
@@ -68,9 +79,9 @@ func behind(place string) string {
 	return "#" + place
 }
 
-// parseTCP takes an address with its place apart.
-func parseTCP(s string) (at netip.AddrPort, place string, err error) {
-	s, place, _ = strings.Cut(s, "#")
-	at, err = netip.ParseAddrPort(s)
-	return at, place, err
+// parsePort takes an address with its place apart.
+func parsePort(s string) (p port, err error) {
+	s, p.Place, _ = strings.Cut(s, "#")
+	p.At, err = netip.ParseAddrPort(s)
+	return p, err
 }

@@ -10,24 +10,27 @@ import (
 
 func TestAddress(t *testing.T) {
 	for _, a := range []address{
-		{TCP: netip.MustParseAddrPort("192.0.2.7:40123")},
-		{TCP: netip.MustParseAddrPort("[2001:db8::1]:1"), Unix: "@ringo-X"},
+		{TCP: ports("192.0.2.7:40123")},
+		{TCP: ports("[2001:db8::1]:1"), Unix: "@ringo-X"},
+		{TCP: []port{{netip.MustParseAddrPort("192.0.2.7:1"), "X"}, {netip.MustParseAddrPort("[2001:db8::1]:1"), "Y"}}},
 		{Unix: "/tmp/a=b"},
 	} {
 		got, err := parseAddress(a.text())
 		require.NoError(t, err)
 		require.Equal(t, a, got)
 	}
-	a := address{TCP: netip.MustParseAddrPort("[fe80::1%eth0]:7")}
+	a := address{TCP: ports("[fe80::1%eth0]:7")}
 	require.Equal(t, "tcp=[fe80::1]:7", string(a.text()), "a zone means nothing elsewhere")
 	for _, s := range []string{
 		"", " ", "tcp", "tcp=", "tcp=1.2.3.4", "tcp=1.2.3.4:0", "tcp=1.2.3.4:99999", "unix=", "udp=1.2.3.4:5",
-		"tcp=1.2.3.4:5 tcp=1.2.3.4:6", "unix=a unix=b", "unix=a\x00b", strings.Repeat("x", 1<<20), "tcp=[fe80::1%eth0]:7",
+		strings.Repeat("tcp=1.2.3.4:5 ", maxInterfaces+1), "unix=a unix=b", "unix=a\x00b", strings.Repeat("x", 1<<20), "tcp=[fe80::1%eth0]:7",
 	} {
 		_, err := parseAddress([]byte(s))
 		require.Error(t, err, "%.80q", s)
 	}
 }
+
+func ports(at string) []port { return []port{{At: netip.MustParseAddrPort(at)}} }
 
 func FuzzAddress(f *testing.F) {
 	f.Add([]byte("tcp=192.0.2.7:40123 unix=@ringo-6f1c"))
@@ -40,6 +43,10 @@ func FuzzAddress(f *testing.F) {
 		again, err := parseAddress(a.text())
 		require.NoError(t, err)
 		require.Equal(t, a.Unix, again.Unix)
-		require.Equal(t, a.TCP.Addr().Unmap(), again.TCP.Addr())
+		require.Len(t, again.TCP, len(a.TCP))
+		for i := range a.TCP {
+			require.Equal(t, a.TCP[i].At.Addr().Unmap(), again.TCP[i].At.Addr())
+			require.Equal(t, a.TCP[i].Place, again.TCP[i].Place)
+		}
 	})
 }

@@ -21,11 +21,18 @@ const lentBytes = min(lendMin, 64<<10)
 var large = transport.Limits{SlotBytes: 300_000, Slots: 4}
 
 func networks() map[string]Options {
-	return map[string]Options{
+	all := map[string]Options{
 		"tcp": onLoopback, "unix": {Network: "unix"},
 		"striped": {Network: "tcp", IfName: "lo", Streams: 3},
 		"tls":     {Network: "tcp", IfName: "lo", TLS: byKey},
+		"ipv6":    {Network: "tcp", IfName: "lo", Family: 6, Streams: 2},
 	}
+	if ifs, err := interfaces(); err == nil {
+		if _, err := choose(ifs, all["ipv6"]); err != nil {
+			delete(all, "ipv6") // turned off on this machine
+		}
+	}
+	return all
 }
 
 // TestLending: slots whose memory is lent, copied, or the caller's own arrive

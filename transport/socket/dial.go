@@ -1,12 +1,14 @@
 package socket
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/secure"
@@ -33,11 +35,15 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 	}
 	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
 	defer cancel()
-	p := part{streams: t.opt.Streams}
+	ways, err := t.ways(peer, where)
+	if err != nil {
+		return nil, err
+	}
+	p := part{streams: cmp.Or(t.opt.Streams, len(ways.spread), 1)}
 	rand.Read(p.conn[:])
 	var streams []net.Conn
 	for ; p.stream < p.streams; p.stream++ {
-		c, err := t.dialStream(ctx, peer, where, p)
+		c, err := t.dialStream(ctx, peer, ways.of(p.stream), p)
 		if err != nil {
 			for _, c := range streams {
 				c.Close()
@@ -57,28 +63,61 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 	return s, nil
 }
 
-// dialStream tries the sockets that the address offers, best first. It tries again if a
-// connection was made and broke: the peer may have been too busy to receive it.
-func (t *Transport) dialStream(ctx context.Context, peer transport.Info, where address, p part) (c net.Conn, err error) {
-	type way struct {
-		network, addr string
-		tls           *secure.Config
-	}
-	var ways []way
+// A way is a socket of a peer's.
+type way struct {
+	network, addr string
+	ip            netip.Addr
+	tls           *secure.Config
+}
+
+// ways are the sockets that a peer offers: the best one for all streams, and those among which
+// streams are spread.
+type ways struct{ best, spread []way }
+
+// ways are what an address offers this rank.
+func (t *Transport) ways(peer transport.Info, where address) (w ways, err error) {
 	if where.Unix != "" && peer.Host == t.cfg.Self.Host && t.opt.Network != "tcp" {
-		ways = append(ways, way{"unix", where.Unix, nil})
+		w.best = append(w.best, way{network: "unix", addr: where.Unix})
 	}
-	if where.TCP.IsValid() && t.opt.Network != "unix" {
-		ways = append(ways, way{"tcp", t.scoped(where.TCP).String() + behind(where.Place), t.opt.TLS})
+	if t.opt.Network != "unix" {
+		for _, p := range where.TCP {
+			p.At = t.scoped(p.At)
+			w.spread = append(w.spread, way{"tcp", p.String(), p.At.Addr(), t.opt.TLS})
+		}
 	}
-	if ways == nil {
-		return nil, fmt.Errorf("it offers no socket that this rank may use (network %q)", t.opt.Network)
+	switch {
+	case w.best == nil && w.spread == nil:
+		return w, fmt.Errorf("it offers no socket that this rank may use (network %q)", t.opt.Network)
+	case w.best != nil: // the others are for when it fails
+		w.best, w.spread = append(w.best, w.spread...), nil
+	case len(w.spread) > 0:
+		at := t.opt.Rail % len(w.spread)
+		w.spread = slices.Concat(w.spread[at:], w.spread[:at])
 	}
+	return w, nil
+}
+
+// of are the ways for a stream, the best first.
+func (w ways) of(stream int) []way {
+	if len(w.spread) == 0 {
+		return w.best
+	}
+	at := stream % len(w.spread)
+	return slices.Concat(w.spread[at:], w.spread[:at])
+}
+
+// dialStream tries the ways, best first. It tries again if a connection was made and broke: the
+// peer may have been too busy to receive it.
+func (t *Transport) dialStream(ctx context.Context, peer transport.Info, ways []way, p part) (c net.Conn, err error) {
 	r := &listen.Request{From: t.cfg.Self.Rank, To: peer.Rank, Limits: t.cfg.Limits, Rest: p.bytes()}
 	err = listen.Retry(ctx, func() error {
 		var failed error
-		for _, w := range ways {
+		list := t.lameLast(ways)
+		for i, w := range list {
 			if c, err = listen.Dial(ctx, w.network, w.addr, w.tls, t.cfg.Key, protocol, r, nil); err == nil {
+				if i > 0 {
+					t.blame(peer, list[0], failed)
+				}
 				return nil
 			}
 			// A closed Unix socket is not the last word if TCP fails in another way.
@@ -91,6 +130,37 @@ func (t *Transport) dialStream(ctx context.Context, peer transport.Info, where a
 	return c, err
 }
 
+// lameLast has ways last that were not reached before.
+func (t *Transport) lameLast(ways []way) []way {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.lame) == 0 {
+		return ways
+	}
+	return slices.SortedStableFunc(slices.Values(ways), func(a, b way) int { return cmp.Compare(btoi(t.lame[a.ip]), btoi(t.lame[b.ip])) })
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// blame remembers that a way failed and another one did not.
+func (t *Transport) blame(peer transport.Info, w way, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if dial, ok := errors.AsType[*net.OpError](err); !ok || dial.Op != "dial" || w.network != "tcp" || t.lame[w.ip] {
+		return
+	}
+	if t.lame == nil {
+		t.lame = map[netip.Addr]bool{}
+	}
+	t.lame[w.ip] = true
+	t.log.Warn("socket: an interface was not reached; its streams take another (RINGO_SOCKET_IFNAME names those to use)", "rank", t.cfg.Self.Rank, "peer", peer.Rank, "address", w.ip, "err", err)
+}
+
 // scoped adds the zone without which a link-local address means nothing.
 func (t *Transport) scoped(a netip.AddrPort) netip.AddrPort {
 	if !a.Addr().Is6() || !a.Addr().IsLinkLocalUnicast() {
@@ -100,7 +170,7 @@ func (t *Transport) scoped(a netip.AddrPort) netip.AddrPort {
 	zone := t.zone
 	t.mu.Unlock()
 	if zone == "" {
-		if ifs, err := interfaces(); err == nil {
+		if ifs, err := t.ifaces(); err == nil {
 			if p, err := choose(ifs, t.opt); err == nil {
 				zone = p.Iface
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -17,6 +18,56 @@ type iface struct {
 type place struct {
 	Iface string
 	Addr  netip.Addr // with the interface as its zone if link-local
+}
+
+// maxInterfaces is how many interfaces a rank listens on.
+const maxInterfaces = 8
+
+// chooseAll picks the interfaces for TCP: for each of several words of IfName the first that it
+// fits, otherwise the one that choose picks. Loopback and link-local addresses count only if there
+// are no others: they lead nowhere from another host, or only with a zone.
+func chooseAll(ifs []iface, o Options) ([]place, error) {
+	first, err := choose(ifs, o)
+	wanted := parseIfName(o.IfName)
+	if err != nil || !wanted.names() || len(wanted.words) == 1 {
+		return []place{first}, err
+	}
+	var all []place
+	for _, w := range wanted.words {
+		for _, f := range ifs {
+			addr, ok := bestAddr(f.Addrs, o.Family)
+			known := slices.ContainsFunc(all, func(p place) bool { return p.Iface == f.Name })
+			if one := (ifName{exact: wanted.exact, words: []string{w}}); !ok || known || !one.match(f.Name) {
+				continue
+			}
+			all = append(all, place{f.Name, addr})
+			break
+		}
+	}
+	if slices.ContainsFunc(all, func(p place) bool { return p.reach() == wide }) {
+		all = slices.DeleteFunc(all, func(p place) bool { return p.reach() < wide })
+	}
+	if all[0].reach() == link {
+		return []place{first}, nil
+	}
+	return all[:min(len(all), maxInterfaces)], nil
+}
+
+// How far an address is known.
+const (
+	link = iota // needs a zone
+	host
+	wide
+)
+
+func (p place) reach() int {
+	switch {
+	case p.Addr.IsLinkLocalUnicast():
+		return link
+	case p.Addr.IsLoopback():
+		return host
+	}
+	return wide
 }
 
 // choose picks the interface and address for TCP, in NCCL's order: those that

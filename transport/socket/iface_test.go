@@ -65,6 +65,25 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// Several words are several interfaces.
+func TestChooseAll(t *testing.T) {
+	ifs := machine("lo 127.0.0.1/8", "eth0 10.0.0.2/24 2001:db8::2/64", "eth1 10.1.0.2/24", "eth10 10.3.0.2/24", "wlan0 fe80::7/64", "lo1 127.0.0.9/8")
+	for name, want := range map[string]string{
+		"": "eth0", "eth": "eth0", "eth1,eth0": "eth1 eth0", "=eth10,eth1": "eth10 eth1", "eth1,eth1,eth1": "eth1 eth10",
+		"ib,eth0,ens": "eth0", "lo,eth1": "eth1", "wlan0,eth1": "eth1", "lo,lo1": "lo lo1", "^lo,eth0": "eth1", "wlan0,=x": "wlan0", "wlan0,lo": "lo",
+	} {
+		all, err := chooseAll(ifs, Options{IfName: name})
+		require.NoError(t, err, name)
+		var got []string
+		for _, p := range all {
+			got = append(got, p.Iface)
+		}
+		require.Equal(t, want, strings.Join(got, " "), name)
+	}
+	_, err := chooseAll(ifs, Options{IfName: "ens,ib"})
+	require.Error(t, err)
+}
+
 func FuzzChoose(f *testing.F) {
 	f.Add("^=eth,lo", "eth0,lo,ib1", 4)
 	f.Add("=", "", 0)
@@ -74,9 +93,12 @@ func FuzzChoose(f *testing.F) {
 			ifs = append(ifs, iface{n, []netip.Prefix{netip.MustParsePrefix("10.0.0.1/8"), netip.MustParsePrefix("fe80::1/64")}})
 		}
 		p, err := choose(ifs, Options{IfName: pattern, Family: family})
+		all, failed := chooseAll(ifs, Options{IfName: pattern, Family: family})
+		require.Equal(t, err, failed)
 		if err != nil {
 			return
 		}
+		require.NotEmpty(t, all)
 		require.True(t, parseIfName(pattern).match(p.Iface))
 		require.True(t, slices.ContainsFunc(ifs, func(i iface) bool { return i.Name == p.Iface }))
 		require.True(t, p.Addr.IsValid())

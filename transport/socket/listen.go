@@ -21,6 +21,11 @@ func listenTCP(o Options) (l net.Listener, zone string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
+	return p.listen()
+}
+
+// listen listens on a free port.
+func (p place) listen() (l net.Listener, zone string, err error) {
 	l, err = net.Listen("tcp", netip.AddrPortFrom(p.Addr, 0).String())
 	if err != nil {
 		return nil, "", fmt.Errorf("interface %s: %w", p.Iface, err)

@@ -21,11 +21,15 @@ var Network = transport.Network{
 		if err != nil {
 			return transport.Found{}, err
 		}
-		p, err := choose(ifs, options(o))
+		all, err := chooseAll(ifs, options(o))
 		if err != nil {
 			return transport.Found{}, err
 		}
-		return transport.Found{Devices: []transport.NetworkDevice{{Name: p.Iface, Mbps: speedOf(p.Iface), Detail: p.Addr.String()}}}, nil
+		var f transport.Found
+		for _, p := range all {
+			f.Devices = append(f.Devices, transport.NetworkDevice{Name: p.Iface, Mbps: speedOf(p.Iface), Detail: p.Addr.String()})
+		}
+		return f, nil
 	},
 	Open: func(cfg transport.Config, o transport.NetworkOptions) transport.Transport {
 		return New(cfg, options(o))
@@ -49,5 +53,5 @@ func speedOf(iface string) int {
 }
 
 func options(o transport.NetworkOptions) Options {
-	return Options{Network: o.SocketNetwork, IfName: o.Interface, Family: o.Family, Streams: o.Streams, Local: o.Local, TLS: o.TLS}
+	return Options{Network: o.SocketNetwork, IfName: o.Interface, Family: o.Family, Streams: o.Streams, Local: o.Local, TLS: o.TLS, Rail: o.Rail}
 }

@@ -39,8 +39,8 @@ func (l *logbook) lines() int {
 	return strings.Count(l.b.String(), "\n")
 }
 
-// listening is a transport of rank that listens, with its address and log.
-func listening(t testing.TB, rank int, l transport.Limits, o Options) (*Transport, []byte, *logbook) {
+// made is a transport of rank, with its log.
+func made(t testing.TB, rank int, l transport.Limits, o Options) (*Transport, *logbook) {
 	log := new(logbook)
 	tr := New(transport.Config{
 		Self:   transport.Info{Rank: rank, Host: "host"},
@@ -51,6 +51,12 @@ func listening(t testing.TB, rank int, l transport.Limits, o Options) (*Transpor
 		Log:    slog.New(slog.NewTextHandler(log, nil)),
 	}, o)
 	t.Cleanup(func() { require.NoError(t, tr.Close()) })
+	return tr, log
+}
+
+// listening is a transport of rank that listens, with its address and log.
+func listening(t testing.TB, rank int, l transport.Limits, o Options) (*Transport, []byte, *logbook) {
+	tr, log := made(t, rank, l, o)
 	addr, err := tr.Listen()
 	require.NoError(t, err)
 	return tr, addr, log
@@ -79,7 +85,7 @@ func tryCall(t *testing.T, addr []byte, p part) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	r := &listen.Request{From: 3, To: 1, Limits: small, Rest: p.bytes()}
-	return listen.Dial(ctx, "tcp", where.TCP.String()+behind(where.Place), nil, testKey, protocol, r, nil)
+	return listen.Dial(ctx, "tcp", where.TCP[0].String(), nil, testKey, protocol, r, nil)
 }
 
 func call(t *testing.T, addr []byte, p part) net.Conn {
@@ -96,7 +102,7 @@ func TestStrangers(t *testing.T) {
 	where, err := parseAddress(addr)
 	require.NoError(t, err)
 	stranger := func() net.Conn {
-		c, err := net.Dial("tcp", where.TCP.String())
+		c, err := net.Dial("tcp", where.TCP[0].At.String())
 		require.NoError(t, err)
 		t.Cleanup(func() { c.Close() })
 		return c

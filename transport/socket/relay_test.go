@@ -36,11 +36,11 @@ func (t *relayed) Listen() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, err := t.relay.Start(a.TCP.String())
+	at, err := t.relay.Start(a.TCP[0].At.String())
 	if err != nil {
 		return nil, err
 	}
-	a.TCP, a.Unix = netip.MustParseAddrPort(at), ""
+	a.TCP, a.Unix = []port{{netip.MustParseAddrPort(at), a.TCP[0].Place}}, ""
 	t.addr = a.text()
 	return t.addr, nil
 }

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 
 	"github.com/ringo-go/ringo/fifo"
@@ -35,13 +36,14 @@ type Options struct {
 	// host and TCP between hosts.
 	Network string
 	// IfName names the interface of TCP connections: a comma list of prefixes;
-	// a leading ^ excludes them, a leading = wants exact names, ^= both. The
-	// first interface that fits is taken; none is an error. "" is automatic
-	// (see choose).
+	// a leading ^ excludes them, a leading = wants exact names, ^= both. For each
+	// word the first interface that fits is taken, and streams are spread over all of
+	// them; none is an error. "" and ^ are automatic: one interface (see choose).
 	IfName string
 	// Family is 4 or 6 for the IP version, 0 for either.
 	Family int
-	// Streams is the number of sockets a connection is striped over, 0 for 1.
+	// Streams is the number of sockets a connection is striped over, 0 for one to each
+	// interface of the peer.
 	// More than one helps where one TCP stream cannot fill the link (long or
 	// lossy paths, one receive queue of a NIC); on one host it costs.
 	Streams int
@@ -50,6 +52,8 @@ type Options struct {
 	// "tcp" or there are no Unix sockets. An interface that IfName names is taken
 	// all the same.
 	Local bool
+	// Rail is the interface of the peer that the first stream goes to, as far as it has so many.
+	Rail int
 	// TLS is how TCP connections are encrypted, nil for not at all. Unix sockets do not leave the
 	// host and never are.
 	TLS *secure.Config
@@ -59,16 +63,13 @@ type Options struct {
 const maxStreams = 64
 
 func (o *Options) check() error {
-	if o.Streams == 0 {
-		o.Streams = 1
-	}
 	switch {
 	case o.Network != "" && o.Network != "tcp" && o.Network != "unix":
 		return fmt.Errorf("network %q: want tcp, unix or nothing", o.Network)
 	case o.Family != 0 && o.Family != 4 && o.Family != 6:
 		return fmt.Errorf("address family %d: want 4, 6 or 0", o.Family)
 	case o.Streams < 0 || o.Streams > maxStreams:
-		return fmt.Errorf("%d streams: want 1 to %d", o.Streams, maxStreams)
+		return fmt.Errorf("%d streams: want 1 to %d, or 0", o.Streams, maxStreams)
 	}
 	return nil
 }
@@ -81,14 +82,16 @@ type Transport struct {
 	log     *slog.Logger
 	warn    *auth.Log // for events that strangers can cause
 	partly  puzzle
+	ifaces  func() ([]iface, error)
 	arrived *listen.Arrivals[*recvConn]
 
 	ends *ends.Set[end] // open connections
 
 	mu     sync.Mutex
-	addr   []byte          // nil before Listen
-	zone   string          // of the interface that listens, scope of link-local peers
-	places []*listen.Place // where Listen opened
+	addr   []byte              // nil before Listen
+	zone   string              // of the interface that listens, scope of link-local peers
+	places []*listen.Place     // where Listen opened
+	lame   map[netip.Addr]bool // of peers: was not reached, but another one was
 }
 
 type end interface{ Close() error }
@@ -99,6 +102,7 @@ func New(cfg transport.Config, o Options) *Transport {
 		cfg: cfg, opt: o, log: cfg.Log,
 		arrived: listen.NewArrivals[*recvConn](),
 		ends:    ends.New[end](),
+		ifaces:  interfaces,
 	}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
@@ -171,17 +175,44 @@ func (t *Transport) listen() (where address, err error) {
 		}
 	}
 	if t.opt.Network != "unix" && !(t.opt.Local && where.Unix != "") {
-		kind := fmt.Sprintf("tcp %q %d %v %p", t.opt.IfName, t.opt.Family, t.opt.Local, t.opt.TLS)
-		p, err := t.enter(kind, func() (net.Listener, string, error) { return listenTCP(t.opt) }, t.opt.TLS)
-		if err != nil {
-			return where, err
-		}
-		t.zone = p.Zone()
-		if where.TCP, where.Place, err = parseTCP(p.Addr()); err != nil {
-			return where, err
-		}
+		return where, t.listenTCP(&where)
 	}
 	return where, nil
+}
+
+// listenTCP opens a port on each interface. The caller holds mu.
+func (t *Transport) listenTCP(where *address) error {
+	if t.opt.Local && t.opt.IfName == "" {
+		return t.port(where, fmt.Sprint("loopback ", t.opt.Family), func() (net.Listener, string, error) { return listenLoopback(t.opt.Family) })
+	}
+	ifs, err := t.ifaces()
+	if err != nil {
+		return err
+	}
+	all, err := chooseAll(ifs, t.opt)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if err := t.port(where, p.Addr.String(), p.listen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// port opens a port and adds it to where.
+func (t *Transport) port(where *address, name string, open func() (net.Listener, string, error)) error {
+	place, err := t.enter(fmt.Sprintf("tcp %s %p", name, t.opt.TLS), open, t.opt.TLS)
+	if err != nil {
+		return err
+	}
+	p, err := parsePort(place.Addr())
+	where.TCP = append(where.TCP, p)
+	if len(where.TCP) == 1 {
+		t.zone = place.Zone()
+	}
+	return err
 }
 
 // enter makes a place behind a door that the transports of the process share. The caller

@@ -1,0 +1,99 @@
+//go:build !ringo_portable
+
+package socket
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringo-go/ringo/transport"
+)
+
+// nics are interfaces that the transport is told of: addresses of loopback.
+func nics() ([]iface, error) {
+	return machine("nic0 127.0.0.1/8", "nic1 127.0.0.2/8", "nic2 127.0.0.3/8"), nil
+}
+
+// Streams are spread over the peer's interfaces, as many as there are if nobody has said how many,
+// from that of the rank's rail on. One that cannot be reached is done without, with one line in the log.
+func TestSpread(t *testing.T) {
+	lost := func(a *address) { a.TCP[1].At = netip.MustParseAddrPort("127.0.0.2:1") }
+	for name, test := range map[string]struct {
+		o      Options
+		change func(*address)
+		want   []int // last numbers of addresses
+		lines  int
+	}{
+		"one each":       {Options{}, nil, []int{1, 2, 3}, 0},
+		"from the rail":  {Options{Rail: 4}, nil, []int{2, 3, 1}, 0},
+		"two":            {Options{Streams: 2}, nil, []int{1, 2}, 0},
+		"more":           {Options{Streams: 5}, nil, []int{1, 2, 3, 1, 2}, 0},
+		"one lost":       {Options{Streams: 5}, lost, []int{1, 3, 3, 1, 3}, 1},
+		"the first lost": {Options{Rail: 1}, lost, []int{3, 3, 1}, 1},
+		"TLS":            {Options{TLS: byKey}, nil, []int{1, 2, 3}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.o.Network, test.o.IfName = "tcp", "nic0,nic1,nic2"
+			a, log := made(t, 2, large, test.o)
+			b, _ := made(t, 1, large, test.o)
+			a.ifaces, b.ifaces = nics, nics
+			addr, err := b.Listen()
+			require.NoError(t, err)
+			where, err := parseAddress(addr)
+			require.NoError(t, err)
+			if test.change != nil {
+				test.change(&where)
+			}
+			send, err := a.Dial(b.cfg.Self, where.text())
+			require.NoError(t, err)
+			recv, err := b.Accept(a.cfg.Self)
+			require.NoError(t, err)
+			var got []int
+			for _, l := range send.(*sendConn).lanes {
+				to, err := unix.Getpeername(l.fd)
+				require.NoError(t, err)
+				got = append(got, int(to.(*unix.SockaddrInet4).Addr[3]))
+			}
+			require.Equal(t, test.want, got)
+			require.Equal(t, test.lines, log.lines())
+			var g errgroup.Group
+			const messages, n = 20, 100_000
+			g.Go(func() error {
+				for i := range messages {
+					slot, err := send.Reserve(n)
+					if err != nil {
+						return err
+					}
+					pattern(slot.Bytes(), i)
+					if err := send.Publish(transport.Stamp{uint64(i)}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			g.Go(func() error {
+				want := make([]byte, n)
+				for i := range messages {
+					slot, _, err := recv.Next()
+					if err != nil {
+						return err
+					}
+					if pattern(want, i); !bytes.Equal(want, slot.Bytes()) {
+						return fmt.Errorf("message %d is not what was sent", i)
+					}
+					if err := recv.Release(); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			require.NoError(t, g.Wait())
+		})
+	}
+}
