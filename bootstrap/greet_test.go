@@ -111,7 +111,7 @@ func TestOtherVersion(t *testing.T) {
 	id, err := makeID(addr, make([]byte, keyLen))
 	require.NoError(t, err)
 	_, err = Join(within(t, 50*time.Millisecond), id, 1, 2, JoinOptions{})
-	require.ErrorContains(t, err, `it speaks "ringo rendezvous 1" and this rank "ringo rendezvous 2": use one release of ringo everywhere`)
+	require.ErrorContains(t, err, `it speaks "ringo rendezvous 1" and this rank "ringo rendezvous 3": use one release of ringo everywhere`)
 
 	id, log := hubAt(t)
 	c, err := net.Dial("tcp", id.Addr())

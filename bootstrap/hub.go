@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -162,9 +164,9 @@ func (h *hub) gone(rank int, why string) {
 
 // miss ends a group whose ranks wait for one that cannot come. Under mu.
 func (h *hub) miss() {
-	for rank := range h.lobby.size {
-		if why, ended := h.ended[rank]; ended && h.lobby.seats[rank] == nil {
-			h.refuseAll(h.lobby.ended(rank, why))
+	for _, rank := range slices.Sorted(maps.Keys(h.ended)) {
+		if rank < h.lobby.size && h.lobby.seats[rank] == nil {
+			h.refuseAll(h.lobby.ended(rank, h.ended[rank]))
 			return
 		}
 	}
@@ -172,7 +174,8 @@ func (h *hub) miss() {
 
 // start turns the lobby into a room. Under mu.
 func (h *hub) start() {
-	h.room = newRoom(h.lobby.size, func(to []int, m message) {
+	hosts := h.lobby.hosts()
+	h.room = newRoom(h.lobby.size, hosts, func(to []int, m message) {
 		var frame []byte
 		for _, rank := range to {
 			s := h.lobby.seats[rank]
@@ -186,7 +189,7 @@ func (h *hub) start() {
 			s.link.sendFrame(frame)
 		}
 	})
-	begin := &start{Salt: salt(auth.NewNonce()), Hosts: h.lobby.hosts()}
+	begin := &start{Salt: salt(auth.NewNonce()), Hosts: hosts}
 	h.room.tell(h.room.others(-1), begin)
 	h.endLater(h.closeDoor)
 }

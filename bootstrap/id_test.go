@@ -87,7 +87,7 @@ func TestIDCheck(t *testing.T) {
 		want string
 	}{
 		{ID{}, "empty"},
-		{newer, "made by version 3"},
+		{newer, "made by version 4"},
 		{damaged, "checksum"},
 		{foreign, "not an ID of ringo"},
 	} {

@@ -122,25 +122,11 @@ type gathered struct {
 
 func (*gathered) kind() kind { return kGathered }
 
-func (m *gathered) Append(b []byte) []byte {
-	b = appendU32(appendU64(b, m.Seq), len(m.Data))
-	for _, d := range m.Data {
-		b = appendBlob(b, d)
-	}
-	return b
-}
+func (m *gathered) Append(b []byte) []byte { return appendParts(appendU64(b, m.Seq), m.Data) }
 
 func (m *gathered) Parse(b []byte) error {
 	f := fields{b: b}
-	m.Seq = f.u64()
-	n := int(f.u32())
-	if n > maxRanks || n > len(f.b)/4 {
-		return errMalformed
-	}
-	m.Data = make([][]byte, n)
-	for i := range m.Data {
-		m.Data[i] = f.blob(maxBlob)
-	}
+	m.Seq, m.Data = f.u64(), f.parts()
 	return f.end()
 }
 

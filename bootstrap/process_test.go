@@ -19,7 +19,10 @@ import (
 const scene = "BOOTSTRAP_TEST_SCENE"
 
 func TestMain(m *testing.M) {
-	if s := os.Getenv(scene); s != "" {
+	if s := os.Getenv(scene); s == "hub" {
+		hubAlone()
+		return
+	} else if s != "" {
 		play(s)
 		return
 	}

@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -21,6 +22,8 @@ type room struct {
 	next    []uint64 // by rank: AllGathers it took part in
 	gathers map[uint64]*gather
 	gone    []bool // by rank: left or died
+	hosts   []int  // ranks whose process serves the hub
+	stops   uint64 // the earliest AllGather that cannot complete, as far as all have heard
 	failing []bool // by rank: has called Fail
 	told    []bool // by rank: knows of a failure that is not its own
 	pending *complaint
@@ -38,9 +41,9 @@ type complaint struct {
 	leaving bool // from waits to leave
 }
 
-func newRoom(size int, tell func([]int, message)) *room {
+func newRoom(size int, hosts []int, tell func([]int, message)) *room {
 	r := &room{
-		size: size, tell: tell, here: size,
+		size: size, tell: tell, here: size, hosts: hosts, stops: math.MaxUint64,
 		next: make([]uint64, size), gathers: map[uint64]*gather{},
 		gone: make([]bool, size), failing: make([]bool, size), told: make([]bool, size),
 		ledger: newLedger(size),
@@ -206,7 +209,11 @@ func (r *room) leave(rank int) {
 	}
 	r.withdrawAll(rank, "it left the group")
 	r.depart(rank)
-	r.tell(r.others(rank), &left{Rank: rank, Seq: r.next[rank]})
+	// Who leaves no earlier than another before is no news, and thousands leave at once.
+	if r.next[rank] < r.stops || slices.Contains(r.hosts, rank) {
+		r.stops = min(r.stops, r.next[rank])
+		r.tell(r.others(rank), &left{Rank: rank, Seq: r.next[rank]})
+	}
 	r.tell([]int{rank}, &bye{})
 }
 
@@ -217,11 +224,14 @@ func (r *room) depart(rank int) {
 	}
 }
 
-// without reports whether rank has gone, and which ranks are here.
+// without reports whether rank has gone, and if so which ranks are here.
 func (r *room) without(rank int) (here []int, gone bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.others(rank), r.gone[rank]
+	if !r.gone[rank] {
+		return nil, false
+	}
+	return r.others(rank), true
 }
 
 // others are the ranks that are here, without rank.

@@ -13,7 +13,7 @@ import (
 // since the last time.
 func transcript(n int) (*room, func() []string) {
 	var lines []string
-	r := newRoom(n, func(to []int, m message) {
+	r := newRoom(n, nil, func(to []int, m message) {
 		if s, ok := m.(*silent); ok && len(s.Ranks) == 0 {
 			return // who inquires is always told
 		}

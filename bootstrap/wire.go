@@ -14,8 +14,8 @@ import (
 // (4 bytes) before them.
 
 const (
-	version   = 2
-	protocol  = "ringo rendezvous 2" // of the handshake
+	version   = 3
+	protocol  = "ringo rendezvous 3" // of the handshake
 	maxRanks  = 1 << 16
 	maxText   = 4 << 10  // a reason, a host name
 	maxBlob   = 16 << 20 // one rank's part of an AllGather

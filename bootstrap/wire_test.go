@@ -82,6 +82,8 @@ func TestBadFrames(t *testing.T) {
 		{"a flag of 2", u32(6) + string(byte(kPosition)) + "\x02\x00" + u32(0)},
 		{"more parts than bytes", u32(12) + string(byte(kGathered)) + u32(0) + u32(0) + u32(1<<30)},
 		{"more ranks than bytes", u32(36) + string(byte(kStart)) + strings.Repeat("x", 32) + u32(1<<30)},
+		{"a part from behind the one before", u32(20) + string(byte(kGathered)) + strings.Repeat("\x00", 8) + u32(1) + u32(4) + "\x04\x00\x01\x04"},
+		{"a part of nothing", u32(20) + string(byte(kGathered)) + strings.Repeat("\x00", 8) + u32(1) + u32(4) + "\x04\x00\x00\x00"},
 		{"blob longer than the body", u32(12) + string(byte(kShare)) + u32(0) + u32(0) + u32(77)},
 		{"http", "GET / HTTP/1.1\r\n\r\n"},
 		{"tls", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"},
@@ -129,6 +131,21 @@ func TestGatheredProperty(t *testing.T) {
 	})
 }
 
+// Profiles of many ranks take a small part of their bytes, and come as they were.
+func TestPartsAreCompact(t *testing.T) {
+	m := &gathered{Data: make([][]byte, 2000)}
+	total := 0
+	for r := range m.Data {
+		m.Data[r] = profileOf(r)
+		total += len(m.Data[r])
+	}
+	frame := encode(m)
+	require.Less(t, len(frame), total/7)
+	got, err := read(frame, maxBody)
+	require.NoError(t, err)
+	require.Equal(t, m, got)
+}
+
 func TestLongReasonsAreCut(t *testing.T) {
 	got, err := read(encode(&fail{Reason: strings.Repeat("x", 3*maxText)}), maxBody)
 	require.NoError(t, err)
@@ -145,6 +162,12 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		frame := encode(m) // what parses is what Append writes
+		if g, ok := m.(*gathered); ok { // but for how much of the part before is taken
+			again, err := read(frame, maxBody)
+			require.NoError(t, err)
+			require.Equal(t, g, again)
+			return
+		}
 		require.Equal(t, b[:len(frame)], frame)
 	})
 }

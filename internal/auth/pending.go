@@ -9,9 +9,11 @@ import (
 )
 
 // Pending are the connections of listeners that have not proved themselves yet.
-// Their number and their time are bounded. When there are too many the oldest is
+// Their number and their time are bounded. When there are too many, no more are taken
+// until one has proved itself or the oldest has had its turn, which is then
 // closed: an honest handshake takes a round trip, so it is never the oldest for
-// long, and silent strangers cannot keep others out. Where the system says whose
+// long, and silent strangers cannot keep others out. So thousands of ranks that come at once
+// do not push each other out. Where the system says whose
 // process called (Unix sockets on Linux), other users' connections are counted
 // apart and cannot push out those of this user. The methods may be called from any
 // goroutine.
@@ -21,14 +23,23 @@ type Pending struct {
 	log  *Log
 
 	mu     sync.Mutex
-	conns  [2][]net.Conn // of others, of this user; each oldest first
+	conns  [2][]guest    // of others, of this user; each oldest first
+	room   chan struct{} // has a word when a connection has gone
 	closed bool
 }
+
+type guest struct {
+	net.Conn
+	since time.Time
+}
+
+// turn is the time that a connection has in any case.
+const turn = 250 * time.Millisecond
 
 // NewPending is for at most limit connections, each for at most d. What goes wrong
 // before a connection has a handler is told to log.
 func NewPending(limit int, d time.Duration, log *Log) *Pending {
-	return &Pending{max: limit, time: d, log: log}
+	return &Pending{max: limit, time: d, log: log, room: make(chan struct{}, 1)}
 }
 
 // Serve hands each connection that l accepts to handle, on a goroutine of its own,
@@ -66,7 +77,9 @@ func (p *Pending) enter(c net.Conn) bool {
 	if sameUser(c) {
 		class = &p.conns[1]
 	}
-	c.SetDeadline(time.Now().Add(p.time))
+	p.await(class)
+	now := time.Now()
+	c.SetDeadline(now.Add(p.time))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -76,8 +89,27 @@ func (p *Pending) enter(c net.Conn) bool {
 		(*class)[0].Close() // its handler fails and goes
 		*class = slices.Delete(*class, 0, 1)
 	}
-	*class = append(*class, c)
+	*class = append(*class, guest{c, now})
 	return true
+}
+
+// await returns when there is room in a class, or when its oldest has had its turn.
+func (p *Pending) await(class *[]guest) {
+	for {
+		p.mu.Lock()
+		var left time.Duration
+		if len(*class) >= p.max && !p.closed {
+			left = turn - time.Since((*class)[0].since)
+		}
+		p.mu.Unlock()
+		if left <= 0 {
+			return
+		}
+		select {
+		case <-p.room:
+		case <-time.After(left):
+		}
+	}
 }
 
 // evict closes the oldest of the larger class, to have its descriptor back.
@@ -98,12 +130,21 @@ func (p *Pending) leave(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, class := range p.conns {
-		if k := slices.Index(class, c); k >= 0 {
+		if k := slices.IndexFunc(class, func(g guest) bool { return g.Conn == c }); k >= 0 {
 			p.conns[i] = slices.Delete(class, k, k+1)
+			p.vacate()
 			return true
 		}
 	}
 	return false
+}
+
+// vacate tells who waits for room.
+func (p *Pending) vacate() {
+	select {
+	case p.room <- struct{}{}:
+	default:
+	}
 }
 
 // Trust says that c has proved itself: it has no deadline any more and belongs to
@@ -123,6 +164,7 @@ func (p *Pending) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
+	p.vacate()
 	for i, class := range p.conns {
 		for _, c := range class {
 			c.Close()

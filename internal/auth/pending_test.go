@@ -118,13 +118,38 @@ func TestEvictedWhileProving(t *testing.T) {
 	require.True(t, p.Closed())
 }
 
+// Who comes while there is no room waits: for one that proves itself, or until the oldest has
+// had its turn.
+func TestComersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPending(2, time.Hour, nil)
+		var c [4]net.Conn
+		for i := range c {
+			c[i], _ = net.Pipe()
+		}
+		p.enter(c[0])
+		time.Sleep(turn / 2)
+		p.enter(c[1])
+		begin := time.Now()
+		go func() {
+			time.Sleep(turn / 4)
+			require.True(t, p.Trust(c[1]))
+		}()
+		p.enter(c[2])
+		require.Equal(t, turn/4, time.Since(begin))
+		p.enter(c[3])
+		require.Equal(t, turn/2, time.Since(begin))
+		require.False(t, p.Trust(c[0]), "pushed out")
+	})
+}
+
 // When descriptors run out the oldest of the more numerous users gives its own back.
 func TestEvict(t *testing.T) {
 	p := NewPending(4, time.Hour, nil)
 	p.evict()
 	a, _ := net.Pipe()
 	b, far := net.Pipe()
-	p.conns[0], p.conns[1] = []net.Conn{a}, []net.Conn{b, a}
+	p.conns[0], p.conns[1] = []guest{{Conn: a}}, []guest{{Conn: b}, {Conn: a}}
 	p.evict()
 	ended(t, far)
 	require.False(t, p.Trust(b))
@@ -152,7 +177,7 @@ func TestUsers(t *testing.T) {
 	stranger, far := net.Pipe()
 	require.True(t, p.enter(stranger))
 	ours := dial(t, a)
-	for len(func() []net.Conn { p.mu.Lock(); defer p.mu.Unlock(); return p.conns[1] }()) == 0 {
+	for len(func() []guest { p.mu.Lock(); defer p.mu.Unlock(); return p.conns[1] }()) == 0 {
 		runtime.Gosched()
 	}
 	again, _ := net.Pipe()
