@@ -67,10 +67,44 @@ func (r *room) share(rank int, m *share) bool {
 	default:
 		g.parts[rank] = m.Data
 		if g.come == r.size {
-			r.tell(r.others(-1), &gathered{Seq: m.Seq, Data: g.parts})
+			r.deliver(&gathered{Seq: m.Seq, Data: g.parts})
 		}
 	}
 	return true
+}
+
+// deliver gives a result to all, or if it is large to the heads and those who have none.
+func (r *room) deliver(g *gathered) {
+	bytes := 0
+	for _, p := range g.Data {
+		bytes += len(p)
+	}
+	direct := r.others(-1)
+	if bytes >= placedBytes {
+		var there []int
+		direct = slices.DeleteFunc(direct, func(q int) bool {
+			h := r.heads[q]
+			if h < 0 || r.gone[h] {
+				return false
+			}
+			there = append(there, q)
+			return true
+		})
+		if len(there) > 0 {
+			r.kept.keep(g)
+			r.tell(there, &held{g.Seq})
+		}
+	}
+	r.tell(direct, g)
+}
+
+// resend gives a result to a rank that has not got it from its head.
+func (r *room) resend(rank int, m *resend) bool {
+	g := r.kept[m.Seq]
+	if g != nil {
+		r.tell([]int{rank}, g)
+	}
+	return g != nil
 }
 
 // withdraw ends an AllGather that a rank gives up, unless it has ended; then the

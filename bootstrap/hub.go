@@ -133,7 +133,11 @@ func (h *hub) sit(s *seat) bool {
 			return false
 		}
 	}
-	if no := h.lobby.sit(s); no != nil {
+	no := h.tooMany(s.Size)
+	if no == nil {
+		no = h.lobby.sit(s)
+	}
+	if no != nil {
 		if h.room == nil {
 			h.refuseAll(no)
 		} else {
@@ -150,6 +154,20 @@ func (h *hub) sit(s *seat) bool {
 		h.miss()
 	}
 	return true
+}
+
+// spareFiles are descriptors that a process needs for other things than ranks.
+const spareFiles = 32
+
+// tooMany refuses more ranks than this process can have connections.
+func (h *hub) tooMany(size int) *refusal {
+	if h.opt.files == 0 {
+		h.opt.files = descriptors()
+	}
+	if size <= h.opt.files-spareFiles {
+		return nil
+	}
+	return conflict("%d ranks need as many connections to the rendezvous, whose process may have %d files open: raise its limit (ulimit -n) where rank 0 or the launcher runs", size, h.opt.files)
 }
 
 // gone notes that a rank's process has ended. Under the lock of hubs.
@@ -180,7 +198,7 @@ func (h *hub) start() {
 		for _, rank := range to {
 			s := h.lobby.seats[rank]
 			if s.ear != nil {
-				s.ear(own(m))
+				s.ear(m)
 				continue
 			}
 			if frame == nil {
@@ -189,8 +207,11 @@ func (h *hub) start() {
 			s.link.sendFrame(frame)
 		}
 	})
-	begin := &start{Salt: salt(auth.NewNonce()), Hosts: hosts}
-	h.room.tell(h.room.others(-1), begin)
+	starts := h.lobby.starts(salt(auth.NewNonce()), hosts)
+	for rank := range starts {
+		h.room.heads[rank] = starts[rank].Head
+		h.room.tell([]int{rank}, &starts[rank])
+	}
 	h.endLater(h.closeDoor)
 }
 

@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,8 @@ type JoinOptions struct {
 	TLS    *TLS         // nil for a connection in clear; all ranks must have it or none
 	Log    *slog.Logger // nil is silence
 
-	apart bool // keep the connection where the hub is in this process, for tests
+	place string // in place of this machine's, for tests
+	apart bool   // keep the connection where the hub is in this process, for tests
 }
 
 // Join enters the group of id as one of size ranks, and returns when all ranks
@@ -180,7 +182,7 @@ func refusedByTLS(err error) bool {
 // be seated. Before the hub's proof nothing that it says is believed.
 func (j *joiner) greet(l *link) error {
 	host, _ := os.Hostname() // only for messages
-	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: host}
+	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: host, Place: cmp.Or(j.opt.place, place())}
 	me.Host = me.Host[:min(len(me.Host), 255)]
 	if _, err := auth.Call(l.conn, j.id.key(), protocol, me.Append(nil)); err != nil {
 		return err
@@ -254,6 +256,10 @@ func (j *joiner) await(ctx context.Context, l *link) (Group, error) {
 func (j *joiner) enrol(l *link, s *start) Group {
 	l.conn.SetReadDeadline(time.Time{})
 	m := newMember(j.rank, j.size, groupKey(j.id.key(), s.Salt), s.Hosts)
+	m.head = s.Head
+	if s.Takers > 0 {
+		m.giving = newHead(m.key, j.rank, s.Takers, s.Apart)
+	}
 	h := hubOf(j.id) // nil unless this process serves it
 	if h != nil && !j.opt.apart && h.take(m, l) {
 		return m

@@ -1,7 +1,10 @@
 package bootstrap
 
 import (
+	"math"
 	"net"
+	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,4 +24,27 @@ func setUserTimeout(c *net.TCPConn, d time.Duration) error {
 		return ctl
 	}
 	return err
+}
+
+// place tells this machine and its network namespace, which abstract sockets belong to, from all
+// others.
+func place() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	space, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(boot)) + " " + space
+}
+
+// descriptors is how many files this process may have open.
+func descriptors() int {
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {
+		return math.MaxInt
+	}
+	return int(min(l.Cur, math.MaxInt))
 }

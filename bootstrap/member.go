@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"errors"
 	"slices"
 	"sync"
 )
@@ -23,6 +24,7 @@ type member struct {
 
 	mu        sync.Mutex // never held while calling up
 	waits     map[uint64]chan result
+	held      map[uint64]chan result     // AllGathers that have completed, whose result is on its way from the head
 	withdrawn map[uint64]*WithdrawnError // AllGathers that this rank has yet to come to
 	stops     *left                      // no AllGather from stops.Seq on can complete
 	hosts     []int                      // ranks here whose process serves the hub
@@ -32,6 +34,9 @@ type member struct {
 	locate    func() (Position, bool) // nil until Locate
 
 	silent []int // see Silent
+
+	head   int   // of this rank's place, -1 if it has none
+	giving *head // nil unless this rank is a head
 
 	failOnce, closeOnce, byeOnce sync.Once
 }
@@ -47,7 +52,7 @@ func newMember(rank, size int, key []byte, hosts []int) *member {
 		rank: rank, size: size, key: key, hosts: slices.Clone(hosts),
 		drop: nothing, flush: nothing, hangUp: nothing,
 		failed: make(chan struct{}), byed: make(chan struct{}), closed: make(chan struct{}),
-		waits: map[uint64]chan result{}, withdrawn: map[uint64]*WithdrawnError{},
+		head: -1, waits: map[uint64]chan result{}, held: map[uint64]chan result{}, withdrawn: map[uint64]*WithdrawnError{},
 	}
 }
 
@@ -85,6 +90,15 @@ func (m *member) hear(msg message) {
 	switch msg := msg.(type) {
 	case *gathered:
 		m.settle(msg.Seq, result{data: msg.Data})
+		if m.giving != nil {
+			m.giving.keep(msg)
+		}
+	case *held:
+		if done, ok := m.waits[msg.Seq]; ok { // no failure can end it any more
+			delete(m.waits, msg.Seq)
+			m.held[msg.Seq] = done
+			go m.fetch(msg.Seq)
+		}
 	case *withdrawn:
 		w := &WithdrawnError{Rank: msg.Rank, Missing: slices.Clone(msg.Missing), Reason: msg.Reason}
 		if isClosed(m.closed) { // to leave is to give up
@@ -109,11 +123,25 @@ func (m *member) hear(msg message) {
 // settle ends the wait for AllGather seq, and reports whether anyone waits. Under mu.
 func (m *member) settle(seq uint64, r result) bool {
 	done, ok := m.waits[seq]
+	if !ok {
+		done, ok = m.held[seq]
+	}
 	if ok {
 		delete(m.waits, seq)
+		delete(m.held, seq)
 		done <- r
 	}
 	return ok
+}
+
+// fetch gets the result of AllGather seq from the head, or else from the hub.
+func (m *member) fetch(seq uint64) {
+	g, err := fetch(m.key, m.head, seq)
+	if err != nil {
+		m.say(&resend{held{seq}})
+		return
+	}
+	m.hear(g)
 }
 
 // fail makes f the failure of this group, if it is the first. Under mu.
@@ -166,6 +194,9 @@ func (m *member) lost(why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.byeOnce.Do(func() { close(m.byed) })
+	for seq := range m.held {
+		m.settle(seq, result{err: errors.New("the rendezvous has ended")})
+	}
 	switch {
 	case isClosed(m.closed):
 		m.settleAll(ErrClosed)
@@ -200,6 +231,9 @@ func (m *member) Close() error {
 		m.up(l)
 		m.order.Unlock()
 		m.hangUp()
+		if m.giving != nil {
+			m.giving.end(m.rank)
+		}
 	})
 	return nil
 }

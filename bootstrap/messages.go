@@ -9,17 +9,18 @@ type claim struct {
 	Pid        int
 	Hosts      bool   // the hub lives in this rank's process
 	Host       string // name of the rank's machine, for messages
+	Place      string // tells the rank's machine from others; empty if that cannot be told
 }
 
 func (m *claim) Append(b []byte) []byte {
 	b = appendU32(appendU32(appendU32(b, m.Rank), m.Size), m.Pid)
-	return appendText(appendFlag(b, m.Hosts), m.Host)
+	return appendText(appendText(appendFlag(b, m.Hosts), m.Host), m.Place)
 }
 
 func (m *claim) Parse(b []byte) error {
 	f := fields{b: b}
 	m.Rank, m.Size, m.Pid = f.rank(), int(f.u32()), int(f.u32())
-	m.Hosts, m.Host = f.flag(), f.text()
+	m.Hosts, m.Host, m.Place = f.flag(), f.text(), f.text()
 	if m.Size < 1 || m.Size > maxRanks || m.Rank < 0 || m.Rank >= m.Size {
 		f.bad = true
 	}
@@ -65,18 +66,23 @@ func (*welcome) kind() kind { return kWelcome }
 
 // start: all ranks are here.
 type start struct {
-	Salt  salt
-	Hosts []int // ranks in the process that serves the hub
+	Salt   salt
+	Hosts  []int // ranks in the process that serves the hub
+	Head   int   // the rank that gets large results for this rank's place; -1 if this rank does itself
+	Takers int   // ranks that this rank gives them to
+	Apart  bool  // some of these are in other processes
 }
 
 func (*start) kind() kind { return kStart }
 
-func (m *start) Append(b []byte) []byte { return appendRanks(append(b, m.Salt[:]...), m.Hosts) }
+func (m *start) Append(b []byte) []byte {
+	return appendFlag(appendU32(appendU32(appendRanks(append(b, m.Salt[:]...), m.Hosts), m.Head), m.Takers), m.Apart)
+}
 
 func (m *start) Parse(b []byte) error {
 	f := fields{b: b}
 	copy(m.Salt[:], f.take(len(m.Salt)))
-	m.Hosts = f.ranks()
+	m.Hosts, m.Head, m.Takers, m.Apart = f.ranks(), f.rank(), int(f.u32()), f.flag()
 	return f.end()
 }
 
@@ -129,6 +135,24 @@ func (m *gathered) Parse(b []byte) error {
 	m.Seq, m.Data = f.u64(), f.parts()
 	return f.end()
 }
+
+// held: the head of this rank's place has what the Seq-th AllGather has gathered.
+type held struct{ Seq uint64 }
+
+func (*held) kind() kind { return kHeld }
+
+func (m *held) Append(b []byte) []byte { return appendU64(b, m.Seq) }
+
+func (m *held) Parse(b []byte) error {
+	f := fields{b: b}
+	m.Seq = f.u64()
+	return f.end()
+}
+
+// resend: the rank could not get that from its head.
+type resend struct{ held }
+
+func (*resend) kind() kind { return kResend }
 
 // withdraw: the rank gives up its Seq-th AllGather, to which it may have come.
 type withdraw struct {

@@ -22,6 +22,8 @@ type room struct {
 	next    []uint64 // by rank: AllGathers it took part in
 	gathers map[uint64]*gather
 	gone    []bool // by rank: left or died
+	heads   []int  // by rank: the head of its place, -1 if it has none
+	kept    newest // results that heads give to others
 	hosts   []int  // ranks whose process serves the hub
 	stops   uint64 // the earliest AllGather that cannot complete, as far as all have heard
 	failing []bool // by rank: has called Fail
@@ -46,7 +48,7 @@ func newRoom(size int, hosts []int, tell func([]int, message)) *room {
 		size: size, tell: tell, here: size, hosts: hosts, stops: math.MaxUint64,
 		next: make([]uint64, size), gathers: map[uint64]*gather{},
 		gone: make([]bool, size), failing: make([]bool, size), told: make([]bool, size),
-		ledger: newLedger(size),
+		ledger: newLedger(size), heads: slices.Repeat([]int{-1}, size), kept: newest{},
 	}
 	r.settled = sync.NewCond(&r.mu)
 	return r
@@ -63,6 +65,8 @@ func (r *room) hear(rank int, m message) bool {
 	switch m := m.(type) {
 	case *share:
 		return r.share(rank, m)
+	case *resend:
+		return r.resend(rank, m)
 	case *withdraw:
 		return r.withdraw(rank, m)
 	case *fail:

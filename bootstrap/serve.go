@@ -36,6 +36,8 @@ type ListenOptions struct {
 	TLS *TLS
 
 	Log *slog.Logger // nil is silence
+
+	files int // in place of descriptors(), for tests
 }
 
 func (o ListenOptions) logger() *slog.Logger { return orSilent(o.Log) }

@@ -45,6 +45,8 @@ const (
 	kSilent
 	kWithdraw
 	kWithdrawn
+	kHeld
+	kResend
 )
 
 // A message is the body of one frame. Parse takes the whole body and keeps
@@ -91,6 +93,10 @@ func newMessage(k kind) message {
 		return &withdraw{}
 	case kWithdrawn:
 		return &withdrawn{}
+	case kHeld:
+		return &held{}
+	case kResend:
+		return &resend{}
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func samples() []message {
 	return []message{
 		&refusal{Cause: causeTimeout, Rank: -1, Missing: []int{1, 5}, Reason: "no"},
 		&welcome{},
-		&start{Salt: salt{1, 2, 3}, Hosts: []int{0, 2}},
+		&start{Salt: salt{1, 2, 3}, Hosts: []int{0, 2}, Head: -1, Takers: 3, Apart: true},
 		&giveUp{Timeout: true, Waited: time.Minute},
 		&share{Seq: 1 << 40, Data: []byte("data")},
 		&gathered{Seq: 5, Data: [][]byte{[]byte("a"), {}, []byte("ccc")}},
@@ -37,6 +37,8 @@ func samples() []message {
 		&silent{Ranks: []int{2, 3}},
 		&left{Rank: 6, Seq: 9},
 		&bye{},
+		&held{Seq: 9},
+		&resend{held{Seq: 9}},
 	}
 }
 
@@ -161,7 +163,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		frame := encode(m) // what parses is what Append writes
+		frame := encode(m)              // what parses is what Append writes
 		if g, ok := m.(*gathered); ok { // but for how much of the part before is taken
 			again, err := read(frame, maxBody)
 			require.NoError(t, err)

@@ -1,0 +1,239 @@
+package bootstrap
+
+import (
+	"bufio"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ringo-go/ringo/internal/auth"
+)
+
+// Ranks on one machine are at one place. In a large group the hub sends what an AllGather has
+// gathered to the first rank of each place, its head, and the others get it there: in the head's
+// process by reference, else over a unix socket. Who cannot get it there, since the head has died or left,
+// asks the hub. So the hub sends each host one copy, and deaths and goodbyes are what they are in small groups.
+
+const (
+	placedRanks = 64               // groups of fewer ranks do without
+	placedBytes = 64 << 10         // and so does what is shorter
+	keptGathers = 8                // the newest that hub and heads have ready
+	fetchTime   = 20 * time.Second // a head that has died is found at once; this is for one that is stopped
+)
+
+// newest holds the results of the newest AllGathers, by number.
+type newest map[uint64]*gathered
+
+func (n newest) keep(g *gathered) {
+	n[g.Seq] = g
+	for seq := range n {
+		if seq+keptGathers <= g.Seq {
+			delete(n, seq)
+		}
+	}
+}
+
+// starts are the words that begin the group, by rank.
+func (l *lobby) starts(fresh salt, hosts []int) []start {
+	all := make([]start, l.size)
+	first := map[string]int{} // by place
+	for r := range all {
+		all[r] = start{Salt: fresh, Hosts: hosts, Head: -1}
+		s := l.seats[r]
+		if s.Place == "" || l.size < placedRanks {
+			continue
+		}
+		h, known := first[s.Place]
+		if !known {
+			first[s.Place] = r
+			continue
+		}
+		all[r].Head = h
+		all[h].Takers++
+		all[h].Apart = all[h].Apart || s.Pid != l.seats[h].Pid
+	}
+	return all
+}
+
+// A head is a rank that gives the others of its place what was gathered.
+type head struct {
+	key    []byte
+	takers int
+	ln     net.Listener // nil if all of them are in this process
+	wg     sync.WaitGroup
+
+	mu     sync.Mutex
+	kept   newest
+	taken  map[uint64]int    // by how many of the takers
+	frames map[uint64][]byte // encoded, when first asked for
+	news   chan struct{}     // closed at the next result, and when the head ends
+	ended  bool
+}
+
+// localHeads are those of this process.
+var localHeads = struct {
+	sync.Mutex
+	m map[string]*head // by headName
+}{m: map[string]*head{}}
+
+// headName is the abstract unix socket of a head. Only the group's ranks can tell it.
+func headName(key []byte, rank int) string {
+	h := hmac.New(sha256.New, key)
+	fmt.Fprintf(h, "ringo head %d", rank)
+	return "@ringo-" + hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+const headProtocol = "ringo gathered 1"
+
+// newHead makes rank a head. If it cannot listen the others ask the hub.
+func newHead(key []byte, rank, takers int, apart bool) *head {
+	h := &head{key: key, takers: takers, kept: newest{}, taken: map[uint64]int{}, frames: map[uint64][]byte{}, news: make(chan struct{})}
+	name := headName(key, rank)
+	localHeads.Lock()
+	localHeads.m[name] = h
+	localHeads.Unlock()
+	if apart {
+		if ln, err := net.Listen("unix", name); err == nil {
+			h.ln = ln
+			guests := auth.NewPending(maxGuests, handshakeTime, nil)
+			h.wg.Go(func() { guests.Serve(ln, func(c net.Conn) { h.serve(guests, c) }) })
+		}
+	}
+	return h
+}
+
+// keep takes a result for the others.
+func (h *head) keep(g *gathered) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended {
+		return
+	}
+	h.kept.keep(g)
+	for _, seq := range slices.Sorted(maps.Keys(h.taken)) {
+		if seq+keptGathers <= g.Seq {
+			h.forget(seq)
+		}
+	}
+	close(h.news)
+	h.news = make(chan struct{})
+}
+
+// forget drops a result. Under mu.
+func (h *head) forget(seq uint64) {
+	delete(h.kept, seq)
+	delete(h.taken, seq)
+	delete(h.frames, seq)
+}
+
+var errNotHere = errors.New("the head does not have it")
+
+// get waits for a result.
+func (h *head) get(seq uint64) (*gathered, error) {
+	late := time.After(fetchTime)
+	for {
+		h.mu.Lock()
+		g, news, ended := h.kept[seq], h.news, h.ended
+		if g != nil {
+			if h.taken[seq]++; h.taken[seq] == h.takers {
+				h.forget(seq)
+			}
+		}
+		h.mu.Unlock()
+		switch {
+		case g != nil:
+			return g, nil
+		case ended:
+			return nil, errNotHere
+		}
+		select {
+		case <-news:
+		case <-late:
+			return nil, errNotHere
+		}
+	}
+}
+
+// serve gives one rank of another process the result that it asks for.
+func (h *head) serve(guests *auth.Pending, c net.Conn) {
+	var seq uint64
+	trusted := false
+	err := auth.Answer(c, h.key, headProtocol, func(body []byte) []byte {
+		if len(body) == 8 {
+			seq, trusted = binary.BigEndian.Uint64(body), guests.Trust(c)
+		}
+		return nil
+	})
+	if !trusted {
+		return
+	}
+	defer c.Close()
+	if g, missing := h.get(seq); err == nil && missing == nil {
+		c.SetDeadline(time.Now().Add(fetchTime))
+		c.Write(h.frame(g)) // who does not get it asks the hub
+	}
+}
+
+func (h *head) frame(g *gathered) []byte {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f := h.frames[g.Seq]
+	if f == nil {
+		f = encode(g)
+		if h.kept[g.Seq] != nil {
+			h.frames[g.Seq] = f
+		}
+	}
+	return f
+}
+
+// end has the others ask the hub from now on.
+func (h *head) end(rank int) {
+	localHeads.Lock()
+	delete(localHeads.m, headName(h.key, rank))
+	localHeads.Unlock()
+	h.mu.Lock()
+	if !h.ended {
+		h.ended = true
+		close(h.news)
+	}
+	h.mu.Unlock()
+	if h.ln != nil {
+		h.ln.Close()
+		h.wg.Wait()
+	}
+}
+
+// fetch gets a result from the head of a rank's place.
+func fetch(key []byte, rank int, seq uint64) (*gathered, error) {
+	name := headName(key, rank)
+	localHeads.Lock()
+	h := localHeads.m[name]
+	localHeads.Unlock()
+	if h != nil {
+		return h.get(seq)
+	}
+	c, err := net.DialTimeout("unix", name, fetchTime)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(2 * fetchTime))
+	if _, err := auth.Call(c, key, headProtocol, appendU64(nil, seq)); err != nil {
+		return nil, err
+	}
+	m, err := decode(bufio.NewReader(c), maxBody)
+	g, ok := m.(*gathered)
+	if err != nil || !ok || g.Seq != seq {
+		return nil, errNotHere
+	}
+	return g, nil
+}

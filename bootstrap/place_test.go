@@ -1,0 +1,106 @@
+package bootstrap
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestPlaces has 72 ranks at 9 places gather what is long. One head has gone, so its place asks
+// the hub; the others get one copy a place.
+func TestPlaces(t *testing.T) {
+	const n, each = 72, 8
+	id, _ := hubAt(t)
+	groups := make([]Group, n)
+	all := func(f func(r int)) {
+		var wg sync.WaitGroup
+		for r := range n {
+			wg.Go(func() { f(r) })
+		}
+		wg.Wait()
+	}
+	all(func(r int) {
+		g, err := Join(within(t, 20*time.Second), id, r, n, JoinOptions{place: fmt.Sprint(r % (n / each)), apart: true})
+		if err != nil {
+			t.Error(err)
+		}
+		groups[r] = g
+	})
+	if t.Failed() {
+		return
+	}
+	groups[3].(*member).giving.end(3)
+	part := func(r int) []byte { return bytes.Repeat([]byte{byte(r)}, 2*placedBytes/n) }
+	first := make([]*byte, n)
+	for range 2 {
+		all(func(r int) {
+			got, err := groups[r].AllGather(within(t, 20*time.Second), part(r))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for q := range got {
+				if !bytes.Equal(got[q], part(q)) {
+					t.Errorf("rank %d got something else from rank %d", r, q)
+				}
+			}
+			first[r] = &got[0][0]
+		})
+	}
+	for r := range n {
+		m := groups[r].(*member)
+		require.Equal(t, r < n/each, m.giving != nil)
+		if here := r % (n / each); here != 3 {
+			require.Same(t, first[here], first[r], "rank %d has the copy of its place", r)
+		} else if r != here {
+			require.NotSame(t, first[here], first[r])
+		}
+		if m.giving != nil && r != 3 {
+			require.NotSame(t, first[3], first[r])
+			require.Empty(t, m.giving.kept, "what all have taken is forgotten")
+		}
+	}
+	closeAll(t, groups)
+	require.Empty(t, localHeads.m)
+}
+
+// TestHead is a head whose takers are in other processes.
+func TestHead(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("no abstract sockets")
+	}
+	key := bytes.Repeat([]byte{7}, keyLen)
+	h := newHead(key, 4, 2, true)
+	localHeads.m[headName(key, 4)] = nil // as elsewhere
+	want := &gathered{Seq: 9, Data: [][]byte{[]byte("a part"), []byte("a part too")}}
+	got := make(chan *gathered)
+	go func() {
+		g, _ := fetch(key, 4, 9)
+		got <- g
+	}()
+	h.keep(want)
+	require.Equal(t, want, <-got)
+	_, err := fetch(bytes.Repeat([]byte{8}, keyLen), 4, 9)
+	require.Error(t, err, "another group")
+	go func() {
+		g, _ := fetch(key, 4, 10) // never comes
+		got <- g
+	}()
+	h.end(4)
+	require.Nil(t, <-got)
+	_, err = fetch(key, 4, 9)
+	require.Error(t, err)
+}
+
+func TestTooManyRanks(t *testing.T) {
+	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0", files: 100})
+	require.NoError(t, err)
+	t.Cleanup(func() { Stop(id) })
+	_, err = Join(within(t, 10*time.Second), id, 5, 90, JoinOptions{})
+	require.ErrorContains(t, err, "90 ranks need as many connections to the rendezvous, whose process may have 100 files open: raise its limit (ulimit -n)")
+}
