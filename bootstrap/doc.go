@@ -16,6 +16,8 @@
 //	                                   ←   start
 //	share      bytes                   →
 //	                                   ←   gathered   everybody's bytes
+//	                                   ←   held       who of this rank's host has them, if they are long
+//	resend     they are not there      →
 //	withdraw   a share                 →
 //	                                   ←   withdrawn  who gave up, who had not come (to all)
 //	inquire    position                →
