@@ -20,7 +20,9 @@ func (g *Comm) after(s gpu.Stream, f func() error) error {
 	return g.inTurn(s, f)
 }
 
-// inTurn is after for the order within the communicator.
+// inTurn is after for the order within the communicator. It records the event each time, which takes 0.1 to 0.3 µs:
+// the next operation on another stream cannot do it, for this one's may be destroyed by then, and a driver
+// that is asked about such a stream crashes.
 func (g *Comm) inTurn(s gpu.Stream, f func() error) error {
 	if g.captures {
 		return g.inGraph(s, f)

@@ -10,6 +10,7 @@ import (
 	"compress/flate"
 	"flag"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"log"
 	"os"
@@ -115,19 +116,19 @@ func archive(name string, all []ptx.Name, texts [][]byte) error {
 	})
 	for i, n := range all {
 		h := zip.FileHeader{Name: n.String() + ".ptx", Method: zip.Deflate}
+		create, data := w.CreateHeader, texts[i]
 		if m, ok := n.Model(); ok {
 			if at := slices.Index(all, m); at >= 0 {
-				h.Method = ptx.Like
-				w.RegisterCompressor(ptx.Like, func(w io.Writer) (io.WriteCloser, error) {
-					return flate.NewWriterDict(w, flate.BestCompression, texts[at])
-				})
+				create, data = w.CreateRaw, deflateLike(texts[at], texts[i])
+				h.Method, h.CRC32 = ptx.Like, crc32.ChecksumIEEE(texts[i])
+				h.CompressedSize64, h.UncompressedSize64 = uint64(len(data)), uint64(len(texts[i]))
 			}
 		}
-		f, err := w.CreateHeader(&h)
+		f, err := create(&h)
 		if err != nil {
 			return err
 		}
-		if _, err := f.Write(texts[i]); err != nil {
+		if _, err := f.Write(data); err != nil {
 			return err
 		}
 	}
@@ -135,6 +136,24 @@ func archive(name string, all []ptx.Name, texts [][]byte) error {
 		return err
 	}
 	return os.WriteFile(name, b.Bytes(), 0o644)
+}
+
+// deflateLike compresses a text with a model, see ptx.Like.
+func deflateLike(model, text []byte) []byte {
+	var b bytes.Buffer
+	for at := 0; at < len(text); at += ptx.PartBytes {
+		w, err := flate.NewWriterDict(&b, flate.BestCompression, ptx.Dictionary(model, text[:at], len(text)))
+		if err == nil {
+			_, err = w.Write(text[at:min(at+ptx.PartBytes, len(text))])
+		}
+		if err == nil {
+			err = w.Close()
+		}
+		if err != nil {
+			panic(err) // memory takes everything
+		}
+	}
+	return b.Bytes()
 }
 
 func same(name string, all []ptx.Name, texts [][]byte) bool {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"archive/zip"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,6 +65,33 @@ func TestArchiveIsKept(t *testing.T) {
 	require.False(t, same(file, all[:1], texts))
 	require.NoError(t, os.WriteFile(file, []byte("no archive"), 0o666))
 	require.False(t, same(file, all, texts))
+}
+
+// TestLike: texts are read as they were written, with models of models, shorter, longer and as long as parts.
+func TestLike(t *testing.T) {
+	sum := ptx.Name{Type: "float32", Op: "sum", SM: 70}
+	other, most := sum, sum
+	other.Type, most.Type, most.Op = "int8", "int8", "max"
+	all := []ptx.Name{most, other, sum}
+	for _, n := range []int{1, ptx.PartBytes, 5*ptx.PartBytes + 7} {
+		texts := make([][]byte, len(all))
+		for i := range texts {
+			for k := 0; len(texts[i]) < n+i; k++ {
+				texts[i] = fmt.Appendf(texts[i], "add.s32 %%r%d, %%r%d;\n", k, k*(i+1)%977)
+			}
+			texts[i] = texts[i][:n+i]
+		}
+		file := filepath.Join(t.TempDir(), "modules.zip")
+		require.NoError(t, archive(file, all, texts))
+		require.True(t, same(file, all, texts), "%d bytes", n)
+		z, err := zip.OpenReader(file)
+		require.NoError(t, err)
+		defer z.Close()
+		require.Equal(t, []uint16{ptx.Like, ptx.Like, zip.Deflate}, []uint16{z.File[0].Method, z.File[1].Method, z.File[2].Method})
+		z.File[0].CRC32++
+		_, err = ptx.Read(&z.Reader, most)
+		require.ErrorIs(t, err, zip.ErrChecksum)
+	}
 }
 
 func TestTidy(t *testing.T) {
