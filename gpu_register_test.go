@@ -233,7 +233,7 @@ func TestRegisterApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			list := devices(t, 2)
-			comms := onDevices(t, list, Config{JoinTimeout: time.Second})
+			comms := onDevices(t, list, Config{JoinTimeout: race.Soon(time.Second)})
 			memory := memories(t, list, 128)
 			ws := register(t, comms, memory, 0, 64)
 			errs := each(comms, func(c *Comm) error {

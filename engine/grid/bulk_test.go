@@ -45,37 +45,40 @@ func (r *rig) bulky(bulk func(rank int) bool) {
 // TestBulkSchedules has every schedule carried out by bulk copies, on all ranks or on every
 // other one, and compares with the host's engine, bit for bit: sums of bfloat16, which round.
 func TestBulkSchedules(t *testing.T) {
-	for _, n := range race.Some(4, []int{4, 2, 3, 1}) {
-		for _, all := range race.Some(2, []bool{false, true}) {
-			some := collectives()
-			if n == 4 {
-				some = append(some, hierarchies()...)
+	type ranks struct {
+		n   int
+		all bool
+	}
+	for _, test := range race.Some(5, []ranks{{3, false}, {4, true}, {2, true}, {4, false}, {1, true}}) {
+		n := test.n
+		some := collectives()
+		if n == 4 {
+			some = append(some, hierarchies()...)
+		}
+		r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n), Link: link(uint64(n))}), small(n), bulkOptions(n))
+		r.bulky(func(rank int) bool { return test.all || rank%2 == 0 })
+		for i, c := range some {
+			if c.reduces && test == (ranks{4, false}) {
+				continue
 			}
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: uint64(n), Link: link(uint64(n))}), small(n), bulkOptions(n))
-			r.bulky(func(rank int) bool { return all || rank%2 == 0 })
-			for i, c := range some {
-				if c.reduces && !all && n != 3 {
-					continue
+			r.sub(fmt.Sprintf("%s/%d/all %v", c.name, n, test.all), func() {
+				x := trial{name: c.name, schedule: c.make(n), shares: c.shares, t: kernels.BFloat16, count: 999}
+				if c.reduces {
+					x.op = &kernels.Sum
 				}
-				r.sub(fmt.Sprintf("%s/%d/all %v", c.name, n, all), func() {
-					x := trial{name: c.name, schedule: c.make(n), shares: c.shares, t: kernels.BFloat16, count: 999}
-					if c.reduces {
-						x.op = &kernels.Sum
-					}
+				r.try(x, uint64(i))
+				if race.Enabled && i%2 == 0 {
+					return
+				}
+				x.inPlace = c.inPlace
+				r.try(x, uint64(i))
+				x.count, x.in, x.out = 37, 1, 3
+				r.try(x, uint64(i))
+				if c.shares && (!c.reduces || c.name == "ring reducescatter") {
+					x.count, x.inPlace, x.varied = 555, false, true
 					r.try(x, uint64(i))
-					if race.Enabled && i%2 == 0 {
-						return
-					}
-					x.inPlace = c.inPlace
-					r.try(x, uint64(i))
-					x.count, x.in, x.out = 37, 1, 3
-					r.try(x, uint64(i))
-					if c.shares && (!c.reduces || c.name == "ring reducescatter") {
-						x.count, x.inPlace, x.varied = 555, false, true
-						r.try(x, uint64(i))
-					}
-				})
-			}
+				}
+			})
 		}
 	}
 }

@@ -29,7 +29,7 @@ func seeds() uint64 {
 	if gputest.OnGPU() || brief() {
 		return 3
 	}
-	return 12
+	return 8
 }
 
 // mixed are operations that follow each other in the same queues.

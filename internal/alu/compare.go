@@ -35,8 +35,6 @@ func orderOf[T integer | float64](a, b T) order {
 	return unordered
 }
 
-func orderInt[T integer](a, b uint64) order { return orderOf(T(a), T(b)) }
-
 // testOf is the comparison of an instruction on values of a type; of packed types, on an element.
 func testOf(in *ptx.Instr, t ptx.Type) (func(a, b uint64) bool, bool) {
 	var want order
@@ -52,8 +50,11 @@ func testOf(in *ptx.Instr, t ptx.Type) (func(a, b uint64) bool, bool) {
 		}
 		return func(a, b uint64) bool { return orderOf(f.value(a), f.value(b))&want != 0 }, want != 0
 	}
-	cmp, ok := byType(t, orderInt[uint16], orderInt[int16], orderInt[uint32], orderInt[int32], orderInt[uint64], orderInt[int64])
-	return func(a, b uint64) bool { return cmp(a, b)&want != 0 }, ok && want != 0
+	test, ok := byType(t, testInt[uint16], testInt[int16], testInt[uint32], testInt[int32], testInt[uint64], testInt[int64])
+	if !ok || want == 0 {
+		return nil, false
+	}
+	return test(want), true
 }
 
 // joinOf is how a comparison is joined with the third source, nil if it is not.
@@ -96,7 +97,7 @@ func makeSetp(in *ptx.Instr) (Op, bool) {
 	case srcs == 3:
 		return ternary(ptx.Pred, func(a, b, c uint64) uint64 { return truth(join(test(a, b), c)) }), true
 	}
-	return binary(ptx.Pred, func(a, b uint64) uint64 { return truth(test(a, b)) }), true
+	return predicate(test), true
 }
 
 // makeSet is setp whose result is 1.0 or, of integers, all bits set.

@@ -47,6 +47,23 @@ func binary(t ptx.Type, f func(a, b uint64) uint64) Op {
 	}}
 }
 
+// predicate is binary for a result that is a predicate.
+func predicate(f func(a, b uint64) bool) Op {
+	return Op{Dsts: 1, Srcs: 2, Run: func(mask uint32, dst, src []*Lanes) {
+		d, a, b := dst[0], src[0], src[1]
+		if mask == all {
+			for i := range d {
+				d[i] = truth(f(a[i], b[i]))
+			}
+			return
+		}
+		for ; mask != 0; mask &= mask - 1 {
+			i := bits.TrailingZeros32(mask)
+			d[i] = truth(f(a[i], b[i]))
+		}
+	}}
+}
+
 func ternary(t ptx.Type, f func(a, b, c uint64) uint64) Op {
 	m := ones(t.Bits())
 	return Op{Dsts: 1, Srcs: 3, Run: func(mask uint32, dst, src []*Lanes) {

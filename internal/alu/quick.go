@@ -41,6 +41,25 @@ var quickTernary = map[string]map[ptx.Type]func(a, b, c uint64) uint64{
 	"mad": {ptx.F32: fmaF32, ptx.F64: fmaF64},
 }
 
+// testInt is a comparison of integers that is true for the orders that are wanted.
+func testInt[T integer](want order) func(a, b uint64) bool {
+	switch want {
+	case less:
+		return func(a, b uint64) bool { return T(a) < T(b) }
+	case less | equal:
+		return func(a, b uint64) bool { return T(a) <= T(b) }
+	case equal:
+		return func(a, b uint64) bool { return T(a) == T(b) }
+	case less | greater:
+		return func(a, b uint64) bool { return T(a) != T(b) }
+	case greater | equal:
+		return func(a, b uint64) bool { return T(a) >= T(b) }
+	case greater:
+		return func(a, b uint64) bool { return T(a) > T(b) }
+	}
+	return func(a, b uint64) bool { return orderOf(T(a), T(b))&want != 0 }
+}
+
 // quickCvt are by the whole name.
 var quickCvt = map[string]func(a uint64) uint64{
 	"cvt.f32.f16":     func(a uint64) uint64 { return fromF32(widenF16(a)) },
