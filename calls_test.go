@@ -411,7 +411,15 @@ func TestTimeout(t *testing.T) {
 	require.ErrorContains(t, err, "recv from rank 1 over inproc")
 	require.Less(t, time.Since(start), 5*time.Second)
 	require.Eventually(t, func() bool { return comms[1].Err() != nil }, 5*time.Second, time.Millisecond)
-	require.ErrorIs(t, AllReduce(comms[1], []int32{1}, Sum), ErrPeer)
+	late := AllReduce(comms[1], []int32{1}, Sum)
+	require.ErrorIs(t, late, ErrTimeout)
+	require.ErrorContains(t, late, "rank 1 never entered it; rank 0 waited in it for 2")
+	for _, err := range []error{err, late, comms[0].Err(), comms[1].Err()} {
+		var e *Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, []int{1}, e.Culprits)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	}
 	require.ErrorContains(t, AllReduce(comms[0], []int32{1}, Sum), "has failed before")
 }
 

@@ -34,6 +34,7 @@ type Comm struct {
 
 	queue  queue
 	closed atomic.Bool
+	quiet  func() // ends the listening for Config.HistorySignal
 }
 
 // Rank is this rank's number.
@@ -135,6 +136,10 @@ func (c *Comm) Abort(reason error) { c.life.Abort(reason) }
 // Err is why the communicator has failed, nil while it is well. It does not wait.
 func (c *Comm) Err() error { return c.life.Err() }
 
+// History is this rank's last 64 calls, the call that it is in, and why the communicator has
+// failed. It is always kept, for about 1 ns a call. It may be called at any time; see also Config.History.
+func (c *Comm) History() HistoryRecord { return c.life.Record() }
+
 // Close leaves the communicator. It waits for operations that were started and
 // gives everything back, as soon as no kernel can need it. Other ranks may still receive what this one has sent.
 // Calls after Close return ErrClosed. With a GPU, Close waits for what runs, graphs
@@ -155,6 +160,7 @@ func (c *Comm) Close() error {
 	}
 	c.life.Turn.Unlock()
 	c.life.Close()
+	c.quiet()
 	return errors.Join(err, c.release())
 }
 

@@ -150,6 +150,11 @@ type Config struct {
 	// the same on all ranks. RINGO_WORK_FIFO_BYTES, NCCL_WORK_FIFO_BYTES, RINGO_WORK_ARGS_BYTES.
 	WorkFIFOBytes, WorkArgsBytes int
 
+	// History is a folder to which each rank writes its last calls when the communicator fails,
+	// and when its process gets HistorySignal, a name such as USR2, if that is set. "ringo why" reads these files.
+	// RINGO_HISTORY, RINGO_HISTORY_SIGNAL.
+	History, HistorySignal string
+
 	// Log receives what RINGO_DEBUG asks for: WARN (the default), INFO, or TRACE, which
 	// logs every call. RINGO_DEBUG_SUBSYS chooses the parts, a comma list or, after ^, a
 	// list of what is not wanted: INIT, BOOTSTRAP, ENV (the default of INFO), NET, SHM, REG,

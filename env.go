@@ -51,6 +51,8 @@ func (c *Config) read(e variables) error {
 		{&c.TLSCert, []string{"RINGO_TLS_CERT"}},
 		{&c.TLSKey, []string{"RINGO_TLS_KEY"}},
 		{&c.TLSCA, []string{"RINGO_TLS_CA"}},
+		{&c.History, []string{"RINGO_HISTORY"}},
+		{&c.HistorySignal, []string{"RINGO_HISTORY_SIGNAL"}},
 		{&c.HostID, []string{"RINGO_HOSTID", "NCCL_HOSTID"}},
 		{&c.CUDALibrary, []string{"RINGO_CUDA_LIBRARY"}},
 	} {

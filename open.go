@@ -14,6 +14,7 @@ import (
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/gpucomm"
+	"github.com/ringo-go/ringo/history"
 	"github.com/ringo-go/ringo/hostcomm"
 	"github.com/ringo-go/ringo/life"
 	"github.com/ringo-go/ringo/paths"
@@ -142,9 +143,14 @@ func open(ctx context.Context, cfg Config, group bootstrap.Group) (*Comm, error)
 		cfg: cfg, group: group, log: cfg.Log.With("rank", group.Rank()),
 		life: life.New(group, cfg.hostname(), cfg.Timeout),
 	}
-	if err := c.connect(ctx); err != nil {
+	err := keepHistory(c)
+	if err == nil {
+		err = c.connect(ctx)
+	}
+	if err != nil {
 		group.Fail(err.Error())
 		c.life.Close()
+		c.quiet()
 		c.release()
 		return nil, openError(cfg, err)
 	}
@@ -152,6 +158,30 @@ func open(ctx context.Context, cfg Config, group bootstrap.Group) (*Comm, error)
 		c.log.Info("path chosen", "subsys", "INIT", "path", note)
 	}
 	return c, nil
+}
+
+// keepHistory has the last calls written where the Config wants them.
+func keepHistory(c *Comm) (err error) {
+	c.quiet = func() {}
+	if c.cfg.History == "" {
+		return nil
+	}
+	write := func() {
+		r := c.life.Record()
+		if file, err := r.Write(c.cfg.History); err != nil {
+			c.log.Warn("history not written", "subsys", "CALL", "err", err)
+		} else {
+			c.log.Info("history written", "subsys", "CALL", "file", file)
+		}
+	}
+	c.life.OnEnd(write)
+	if c.cfg.HistorySignal != "" {
+		if c.quiet, err = history.OnSignal(c.cfg.HistorySignal, write); err != nil {
+			c.quiet = func() {}
+			return fmt.Errorf("%w: %w (RINGO_HISTORY_SIGNAL)", ErrInvalid, err)
+		}
+	}
+	return nil
 }
 
 // connect exchanges profiles with all ranks, agrees on the paths of all pairs, and makes the
@@ -218,5 +248,11 @@ func (c *Comm) connect(ctx context.Context) error {
 }
 
 func openError(cfg Config, err error) error {
-	return &Error{Op: "Open", Rank: cfg.Rank, Host: cfg.hostname(), Peer: -1, Err: err}
+	e := &Error{Op: "Open", Rank: cfg.Rank, Host: cfg.hostname(), Peer: -1, Err: err}
+	if f, ok := errors.AsType[*bootstrap.Failure](err); ok {
+		e.Culprits = f.Culprits
+	} else if j, ok := errors.AsType[*bootstrap.JoinError](err); ok {
+		e.Culprits = j.Missing
+	}
+	return e
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/gpucomm"
+	"github.com/ringo-go/ringo/history"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -49,6 +50,9 @@ type (
 	// A Window is memory of all ranks' GPUs that collectives use where it is; see
 	// Comm.Register.
 	Window = gpucomm.Window
+
+	// A HistoryRecord is what one rank knows of its communicator; see Comm.History.
+	HistoryRecord = history.Record
 
 	// An Arrival is a number of signals to wait for; see Window.Wait.
 	Arrival = gpucomm.Arrival

@@ -24,6 +24,10 @@
 //	                                   ←   where      (to all others)
 //	position                           →
 //	                                   ←   silent     who answers nothing
+//	late       where it was stopped    →
+//	                                   ←   halt       (to all others)
+//	regroup    how long it waits       →
+//	                                   ←   regrouped  who goes on, and where (to all)
 //	fail       reason                  →
 //	                                   ←   failed     who and why (to all others)
 //	leave      position                →

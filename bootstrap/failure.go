@@ -16,15 +16,22 @@ type Failure struct {
 	Died   bool   // its connection ended without goodbye
 	Reason string // its own words, or how its death was seen; empty if the hub found the failure
 
+	// Culprits are the ranks that are to blame, ascending, as far as is known: who died, left
+	// or gave up, who makes another call than most, who does not come. All ranks hear the same.
+	Culprits []int
+
 	Disagree *Disagreement // two ranks have begun different calls
 	Left     bool          // Rank has left in order, and another waits in a later collective
 	Number   uint64        // with Left: the last collective that Rank had begun, 0 if none
+	Late     *Lateness     // an operation ran out of time
 }
 
 func (f *Failure) Error() string {
 	switch {
 	case f.Disagree != nil:
 		return f.Disagree.String()
+	case f.Late != nil:
+		return f.Late.String()
 	case f.Left && f.Number == 0:
 		return fmt.Sprintf("rank %d has left before its first collective, and others wait for it", f.Rank)
 	case f.Left:

@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"context"
+	"time"
 
 	"github.com/ringo-go/ringo/internal/auth"
 )
@@ -33,9 +34,10 @@ type Group interface {
 	// for every rank, another for every group. The caller must not change it.
 	Key() []byte
 
-	// Fail tells all others, once, that this rank has given up and why. It waits
-	// a moment, at most half a second, for the word to be on its way.
-	Fail(reason string)
+	// Fail tells all others, once, that this rank has given up, why, and which ranks are to
+	// blame (none: this one). It waits a moment, at most half a second, for the word to be on
+	// its way.
+	Fail(reason string, culprits ...int)
 
 	// Failed is closed at the first failure of any other rank, which Failure
 	// then returns; before, Failure is nil. If several fail for one reason, a
@@ -62,6 +64,25 @@ type Group interface {
 	// Cost: 1.5 KiB from each rank.
 	Inquire(p Position)
 
+	// Late is for a rank whose operation has run out of time: the hub has all others stop,
+	// every rank says by Late where it was, and all hear as their Failure who held up whom.
+	// It does not wait; the verdict comes at most TrialTime later, with the ranks that have
+	// said nothing by then as its culprits.
+	Late(p Position)
+
+	// OnHalt has f called, on a goroutine of its own, when the hub wants this rank to stop
+	// and to say by Late where it was. It is called before others may be late.
+	OnHalt(f func())
+
+	// Regroup is for the ranks that are left after a failure: those that call it go on as a new
+	// group, when all have come that have not died or left and that have not been found
+	// silent, or when the first of them has waited that long. All ranks hear the same. A rank that comes
+	// later gets ErrExcluded. Where the new group cannot meet, for one more has died, each calls it again.
+	Regroup(ctx context.Context, wait time.Duration) (Regrouping, error)
+
+	// Hub are the ranks here whose process serves the hub.
+	Hub() []int
+
 	// Silent are the ranks that answered nothing for a second or more when the hub
 	// asked for their positions, by its answer to this rank's last Inquire. Their
 	// processes may be stopped, or their hosts cut off and not yet taken for dead.
@@ -84,6 +105,7 @@ func Local(n int) []Group {
 			members[rank].hear(m)
 		}
 	})
+	r.meet = meetHere
 	for rank := range n {
 		members[rank] = newMember(rank, n, key, nil)
 		members[rank].up = func(m message) { r.hear(rank, m) }
@@ -96,3 +118,11 @@ func Local(n int) []Group {
 // Drop ends a rank's membership as its sudden death would: without goodbye.
 // For tests.
 func Drop(g Group) { g.(*member).drop() }
+
+// Mute keeps what a rank says from the others, as if its process were stopped. For tests.
+func Mute(g Group) {
+	m := g.(*member)
+	m.order.Lock()
+	defer m.order.Unlock()
+	m.up = func(message) {}
+}

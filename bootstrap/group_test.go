@@ -184,11 +184,11 @@ func TestFail(t *testing.T) {
 		groups[1].Fail("disk full")
 		groups[1].Fail("again")
 		for _, r := range []int{0, 2} {
-			require.Equal(t, &Failure{Rank: 1, Reason: "disk full"}, awaitFailure(t, groups[r]))
+			require.Equal(t, &Failure{Rank: 1, Culprits: []int{1}, Reason: "disk full"}, awaitFailure(t, groups[r]))
 		}
 		require.Nil(t, groups[1].Failure())
 		groups[0].Fail("because of 1")
-		require.Equal(t, &Failure{Rank: 0, Reason: "because of 1"}, awaitFailure(t, groups[1]))
+		require.Equal(t, &Failure{Rank: 0, Culprits: []int{0}, Reason: "because of 1"}, awaitFailure(t, groups[1]))
 		require.Equal(t, 1, groups[2].Failure().Rank, "the first stays")
 	})
 }
@@ -199,20 +199,20 @@ func TestRootCause(t *testing.T) {
 		do   func(groups []Group)
 		want Failure
 	}{
-		{"death before complaint", func(g []Group) { Drop(g[2]); g[1].Fail("recv from 2: reset") }, Failure{Rank: 2, Died: true}},
+		{"death before complaint", func(g []Group) { Drop(g[2]); g[1].Fail("recv from 2: reset") }, Failure{Rank: 2, Culprits: []int{2}, Died: true}},
 		{"complaint before death is seen", func(g []Group) {
 			go g[1].Fail("recv from 2: reset") // waits, since the hub lives in this process
 			time.Sleep(settle / 4)
 			Drop(g[2])
-		}, Failure{Rank: 2, Died: true}},
+		}, Failure{Rank: 2, Culprits: []int{2}, Died: true}},
 		{"complaint, goodbye, then death is seen", func(g []Group) {
 			go func() { g[1].Fail("recv from 2: reset"); g[1].Close() }()
 			time.Sleep(settle / 4)
 			Drop(g[2])
-		}, Failure{Rank: 2, Died: true}},
-		{"complaint, then its own exit", func(g []Group) { g[1].Fail("out of memory"); Drop(g[1]) }, Failure{Rank: 1, Reason: "out of memory"}},
-		{"complaint, then goodbye", func(g []Group) { g[1].Fail("out of memory"); g[1].Close() }, Failure{Rank: 1, Reason: "out of memory"}},
-		{"two complaints", func(g []Group) { g[2].Fail("mine"); g[1].Fail("2 said so") }, Failure{Rank: 2, Reason: "mine"}},
+		}, Failure{Rank: 2, Culprits: []int{2}, Died: true}},
+		{"complaint, then its own exit", func(g []Group) { g[1].Fail("out of memory"); Drop(g[1]) }, Failure{Rank: 1, Culprits: []int{1}, Reason: "out of memory"}},
+		{"complaint, then goodbye", func(g []Group) { g[1].Fail("out of memory"); g[1].Close() }, Failure{Rank: 1, Culprits: []int{1}, Reason: "out of memory"}},
+		{"two complaints", func(g []Group) { g[2].Fail("mine"); g[1].Fail("2 said so") }, Failure{Rank: 2, Culprits: []int{2}, Reason: "mine"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

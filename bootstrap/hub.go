@@ -207,6 +207,7 @@ func (h *hub) start() {
 			s.link.sendFrame(frame)
 		}
 	})
+	h.room.meet = h.meet
 	starts := h.lobby.starts(salt(auth.NewNonce()), hosts)
 	for rank := range starts {
 		h.room.heads[rank] = starts[rank].Head

@@ -211,12 +211,12 @@ func (j *joiner) refused(r *refusal) *JoinError {
 	case causeTimeout:
 		e.Err = context.DeadlineExceeded
 	case causeCancelled:
-		e.Err = &Failure{Rank: r.Rank, Reason: "cancelled while joining"}
+		e.Err = &Failure{Rank: r.Rank, Culprits: []int{r.Rank}, Reason: "cancelled while joining"}
 		if r.Rank == j.rank {
 			e.Err = context.Canceled
 		}
 	case causeDied:
-		e.Err = &Failure{Rank: r.Rank, Died: true, Reason: "while joining"}
+		e.Err = &Failure{Rank: r.Rank, Culprits: []int{r.Rank}, Died: true, Reason: "while joining"}
 	}
 	return e
 }

@@ -181,7 +181,7 @@ func TestGone(t *testing.T) {
 		require.EqualError(t, j.err, want)
 		var f *Failure
 		require.ErrorAs(t, j.err, &f)
-		require.Equal(t, Failure{Rank: 2, Died: true, Reason: "while joining"}, *f)
+		require.Equal(t, Failure{Rank: 2, Culprits: []int{2}, Died: true, Reason: "while joining"}, *f)
 	}
 	check(<-j)
 	check(<-join(within(t, 10*time.Second), id, 1, 3))

@@ -32,6 +32,9 @@ type member struct {
 	failure   *Failure
 	onFailure []func(*Failure)
 	locate    func() (Position, bool) // nil until Locate
+	onHalt    func()                  // nil until OnHalt
+	round     uint64                  // of Regroup
+	regrouped chan *regrouped         // nil unless a Regroup waits
 
 	silent []int // see Silent
 
@@ -115,6 +118,15 @@ func (m *member) hear(msg message) {
 		m.silent = msg.Ranks
 	case *where:
 		go m.answer() // the room may be locked while it asks
+	case *halt:
+		if m.onHalt != nil {
+			go m.onHalt()
+		}
+	case *regrouped:
+		if m.regrouped != nil && msg.Round == m.round {
+			m.regrouped <- msg
+			m.regrouped = nil
+		}
 	case *bye:
 		m.byeOnce.Do(func() { close(m.byed) })
 	}
@@ -203,19 +215,19 @@ func (m *member) lost(why string) {
 	case m.orphan: // the hub may end then; only AllGather cannot go on
 		m.part(&left{Rank: m.stops.Rank})
 	case len(m.hosts) > 0:
-		m.fail(&Failure{Rank: m.hosts[0], Died: true, Reason: why})
+		m.fail(&Failure{Rank: m.hosts[0], Culprits: slices.Clone(m.hosts), Died: true, Reason: why})
 	default:
 		m.fail(&Failure{Rank: -1, Died: true, Reason: why})
 	}
 }
 
-func (m *member) Fail(reason string) {
+func (m *member) Fail(reason string, culprits ...int) {
 	m.failOnce.Do(func() {
 		if isClosed(m.closed) {
 			return
 		}
 		m.order.Lock()
-		m.up(&fail{Reason: reason})
+		m.up(&fail{Reason: reason, Culprits: culprits})
 		m.order.Unlock()
 		m.flush()
 	})
@@ -245,6 +257,20 @@ func (m *member) Locate(f func() (Position, bool)) {
 }
 
 func (m *member) Inquire(p Position) { m.say(&inquire{p.recent()}) }
+
+func (m *member) Late(p Position) { m.say(&late{p.recent()}) }
+
+func (m *member) OnHalt(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.onHalt = f
+}
+
+func (m *member) Hub() []int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.hosts)
+}
 
 func (m *member) Silent() []int {
 	m.mu.Lock()

@@ -1,6 +1,10 @@
 package bootstrap
 
-import "time"
+import (
+	"time"
+
+	"github.com/ringo-go/ringo/history"
+)
 
 // claim identifies the rank. It is the body of the rank's proof in the handshake, and no
 // message of its own.
@@ -191,15 +195,18 @@ func (m *withdrawn) Parse(b []byte) error {
 }
 
 // fail: this rank cannot go on, and says why.
-type fail struct{ Reason string }
+type fail struct {
+	Reason   string
+	Culprits []int // none: the rank itself
+}
 
 func (*fail) kind() kind { return kFail }
 
-func (m *fail) Append(b []byte) []byte { return appendText(b, m.Reason) }
+func (m *fail) Append(b []byte) []byte { return appendRanks(appendText(b, m.Reason), m.Culprits) }
 
 func (m *fail) Parse(b []byte) error {
 	f := fields{b: b}
-	m.Reason = f.text()
+	m.Reason, m.Culprits = f.text(), f.ranks()
 	return f.end()
 }
 
@@ -210,11 +217,16 @@ func (*failed) kind() kind { return kFailed }
 
 func (m *failed) Append(b []byte) []byte {
 	b = appendText(appendFlag(appendU32(b, m.Rank), m.Died), m.Reason)
-	b = appendU64(appendFlag(b, m.Left), m.Number)
+	b = appendU64(appendFlag(appendRanks(b, m.Culprits), m.Left), m.Number)
 	b = appendFlag(b, m.Disagree != nil)
 	if d := m.Disagree; d != nil {
 		b = appendU32(appendU32(appendU64(b, d.Number), d.RankA), d.RankB)
 		b = append(append(b, d.CallA[:]...), d.CallB[:]...)
+	}
+	b = appendFlag(b, m.Late != nil)
+	if l := m.Late; l != nil {
+		b = appendRanks(append(b, byte(l.Reason)), l.Waiting)
+		b = l.Last.append(l.Call.append(appendU64(b, uint64(l.Waited))))
 	}
 	return b
 }
@@ -222,12 +234,15 @@ func (m *failed) Append(b []byte) []byte {
 func (m *failed) Parse(b []byte) error {
 	f := fields{b: b}
 	m.Rank, m.Died, m.Reason = f.rank(), f.flag(), f.text()
-	m.Left, m.Number = f.flag(), f.u64()
+	m.Culprits, m.Left, m.Number = f.ranks(), f.flag(), f.u64()
 	if f.flag() {
 		d := &Disagreement{Number: f.u64(), RankA: f.rank(), RankB: f.rank()}
 		copy(d.CallA[:], f.take(len(d.CallA)))
 		copy(d.CallB[:], f.take(len(d.CallB)))
 		m.Disagree = d
+	}
+	if f.flag() {
+		m.Late = &Lateness{Reason: history.Reason(f.u8()), Waiting: f.ranks(), Waited: time.Duration(f.u64()), Call: f.called(), Last: f.called()}
 	}
 	return f.end()
 }
@@ -261,10 +276,46 @@ func (m *silent) Parse(b []byte) error {
 	return f.end()
 }
 
+// late: an operation of this rank has run out of time, or was stopped because one of another
+// rank has; and where.
+type late struct{ Position }
+
+func (*late) kind() kind { return kLate }
+
+func (m *late) Append(b []byte) []byte {
+	s := &m.Stop
+	b = appendFlag(appendU32(appendU64(appendU64(b, s.Last), s.At), s.Peer), s.Sending)
+	b = appendU64(appendU64(appendU64(b, uint64(s.Round)), uint64(s.Step)), uint64(s.Waited))
+	return m.Position.Append(b)
+}
+
+func (m *late) Parse(b []byte) error {
+	f := fields{b: b}
+	s := Stopped{Last: f.u64(), At: f.u64(), Peer: f.rank(), Sending: f.flag(), Round: int(f.u64()), Step: int(f.u64()), Waited: time.Duration(f.u64())}
+	if f.bad || s.Round < 0 || s.Step < 0 {
+		return errMalformed
+	}
+	m.Stop = s
+	return m.Position.Parse(f.b)
+}
+
+// halt has a rank stop what it does, and say where it was.
+type halt struct{ empty }
+
+func (*halt) kind() kind { return kHalt }
+
+func (c Called) append(b []byte) []byte { return append(appendU64(b, c.Number), c.Call[:]...) }
+
+func (f *fields) called() (c Called) {
+	c.Number = f.u64()
+	copy(c.Call[:], f.take(len(c.Call)))
+	return c
+}
+
 func (m *Position) Append(b []byte) []byte {
 	b = appendU32(appendFlag(b, m.Waiting), len(m.Calls))
 	for _, c := range m.Calls {
-		b = append(appendU64(b, c.Number), c.Call[:]...)
+		b = c.append(b)
 	}
 	return b
 }
@@ -277,9 +328,7 @@ func (m *Position) Parse(b []byte) error {
 		return errMalformed
 	}
 	for range n {
-		c := Called{Number: f.u64()}
-		copy(c.Call[:], f.take(len(c.Call)))
-		m.Calls = append(m.Calls, c)
+		m.Calls = append(m.Calls, f.called())
 	}
 	return f.end()
 }

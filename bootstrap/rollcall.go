@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -11,6 +12,7 @@ import (
 type Position struct {
 	Calls   []Called // the last collectives that the rank has begun, oldest first; 64 of them are kept
 	Waiting bool     // the rank is in the last of them and has waited long
+	Stop    Stopped  // where its operation was stopped; for Late
 }
 
 // Called is a collective that a rank has begun. All ranks must begin equal calls
@@ -68,21 +70,24 @@ const rollTime = time.Second
 
 // A ledger compares the positions of the ranks of a room.
 type ledger struct {
-	first  map[uint64]entry // by Number
-	top    uint64           // the highest Number in first
-	heard  []time.Time      // by rank: when its position came
-	asked  []time.Time      // by rank: when the oldest unanswered question was asked, zero if none
-	roll   time.Time        // the last roll call
-	waited uint64           // the highest Number in which a rank has waited long
-	gone   *departure       // the rank that left earliest in the sequence
+	first  map[uint64]*entry // by Number
+	last   []uint64          // by rank: the highest Number that was compared
+	top    uint64            // the highest Number in first
+	heard  []time.Time       // by rank: when its position came
+	asked  []time.Time       // by rank: when the oldest unanswered question was asked, zero if none
+	roll   time.Time         // the last roll call
+	waited uint64            // the highest Number in which a rank has waited long
+	gone   *departure        // the rank that left earliest in the sequence
 
 	disagree *Disagreement // the first that is known
 }
 
-// An entry is the lowest rank known to have begun a Number, and its call.
+// An entry is the lowest rank known to have begun a Number, its call, and who has begun the
+// same or another one, at most maxListed of each.
 type entry struct {
-	rank int
-	call [16]byte
+	rank      int
+	call      [16]byte
+	same, odd []int32
 }
 
 type departure struct {
@@ -95,7 +100,7 @@ type departure struct {
 const ledgerDepth = 1024
 
 func newLedger(size int) *ledger {
-	return &ledger{first: map[uint64]entry{}, heard: make([]time.Time, size), asked: make([]time.Time, size)}
+	return &ledger{first: map[uint64]*entry{}, last: make([]uint64, size), heard: make([]time.Time, size), asked: make([]time.Time, size)}
 }
 
 // note compares the position of a rank with those of others.
@@ -103,7 +108,8 @@ func (l *ledger) note(rank int, p Position, now time.Time) {
 	l.heard[rank] = now
 	l.waited = max(l.waited, p.waitsIn())
 	for _, c := range p.Calls {
-		if c.Number != 0 && c.Number+ledgerDepth > l.top {
+		if c.Number > l.last[rank] && c.Number+ledgerDepth > l.top {
+			l.last[rank] = c.Number
 			l.begun(rank, c)
 		}
 	}
@@ -128,9 +134,50 @@ func (l *ledger) begun(rank int, c Called) {
 			l.disagree = d
 		}
 	}
-	if !known || rank < e.rank {
-		l.first[c.Number] = entry{rank, c.Call}
+	if !known {
+		e = &entry{rank: rank, call: c.Call}
+		l.first[c.Number] = e
 	}
+	same := e.call == c.Call
+	if list := e.list(same); len(*list) < maxListed {
+		*list = append(*list, int32(rank))
+	}
+	if rank < e.rank {
+		if e.rank, e.call = rank, c.Call; !same {
+			e.same, e.odd = e.odd, e.same
+		}
+	}
+}
+
+func (e *entry) list(same bool) *[]int32 {
+	if same {
+		return &e.same
+	}
+	return &e.odd
+}
+
+// tied reports whether as many ranks are known to make one of two calls as the other.
+func (l *ledger) tied(d *Disagreement) bool {
+	e := l.first[d.Number]
+	return e != nil && len(e.same) == len(e.odd)
+}
+
+// minority are the ranks whose call differs from that of most; both that are named, if there is no majority.
+func (l *ledger) minority(d *Disagreement) []int {
+	e := l.first[d.Number]
+	if e == nil || l.tied(d) {
+		return []int{d.RankA, d.RankB}
+	}
+	few := e.same
+	if len(e.odd) < len(e.same) {
+		few = e.odd
+	}
+	ranks := make([]int, len(few))
+	for i, r := range few {
+		ranks[i] = int(r)
+	}
+	slices.Sort(ranks)
+	return ranks
 }
 
 // left notes that a rank has said goodbye at this position.
@@ -145,10 +192,10 @@ func (l *ledger) left(rank int, p Position) {
 // left is named rather than a disagreement later in the sequence.
 func (l *ledger) verdict() *Failure {
 	if g := l.gone; g != nil && g.last < l.waited && (l.disagree == nil || l.disagree.Number > g.last+1) {
-		return &Failure{Rank: g.rank, Left: true, Number: g.last}
+		return &Failure{Rank: g.rank, Culprits: []int{g.rank}, Left: true, Number: g.last}
 	}
 	if l.disagree != nil {
-		return &Failure{Rank: -1, Disagree: l.disagree}
+		return &Failure{Rank: -1, Culprits: l.minority(l.disagree), Disagree: l.disagree}
 	}
 	return nil
 }

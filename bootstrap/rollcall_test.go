@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,7 +38,7 @@ func TestRollCall(t *testing.T) {
 		{"not twice in a second", []word{{rank: 1, m: &inquire{waits(1, "ab")}}, {rank: 2, m: &inquire{waits(1, "ab")}}}, []string{"[0 2 3]: where?"}},
 		{"calls that differ", []word{{rank: 0, m: &inquire{waits(1, "aab")}}, {rank: 2, m: &position{known{true, at(1, "aac")}}}},
 			[]string{"[1 2 3]: where?", "[0 1 2 3]: " + first3}},
-		{"a rank that does not wait", []word{{rank: 2, m: &position{known{true, at(2, "acaa")}}}, {rank: 0, m: &inquire{waits(1, "aab")}}}, []string{"[0 1 2 3]: " + first3}},
+		{"a rank that does not wait", []word{{rank: 2, m: &position{known{true, at(2, "acaa")}}}, {rank: 0, m: &inquire{waits(1, "aab")}}}, []string{"[1 3]: where?", "[0 1 2 3]: " + first3}},
 		{"one has passed", []word{{rank: 0, m: &inquire{waits(1, "aab")}}, {rank: 2, m: &position{known{true, at(3, "cccc")}}}},
 			[]string{"[1 2 3]: where?", "[0 1 2 3]: " + first3}},
 		{"number 0 is not compared", []word{{rank: 0, m: &inquire{waits(0, "a")}}, {rank: 2, m: &position{known{true, at(0, "b")}}}}, []string{"[1 2 3]: where?"}},
@@ -53,14 +54,14 @@ func TestRollCall(t *testing.T) {
 		{"one has left after the same call", []word{{rank: 2, m: gone(at(1, "aaa"))}, {rank: 0, m: &inquire{waits(1, "aaa")}}}, []string{"[1 3]: where?"}},
 		{"two have left", []word{{rank: 2, m: gone(at(1, "aa"))}, {rank: 3, m: gone(at(1, "a"))}, {rank: 1, m: gone(at(1, "aa"))}, {rank: 0, m: &inquire{waits(1, "aaa")}}},
 			[]string{"[0]: rank 3 has left after collective #1, and others wait for it in a later one"}},
-		{"one has left after another call, and others have gone on", []word{{rank: 2, m: gone(at(1, "aac"))}, {rank: 0, m: &inquire{waits(1, "aabb")}}}, []string{"[0 1 3]: " + first3}},
+		{"one has left after another call, and others have gone on", []word{{rank: 2, m: gone(at(1, "aac"))}, {rank: 0, m: &inquire{waits(1, "aabb")}}}, []string{"[1 3]: where?", "[0 1 3]: " + first3}},
 		{"not those it has heard of", []word{{rank: 1, m: &position{known{true, at(1, "a")}}}, {rank: 0, m: &inquire{waits(1, "ab")}}}, []string{"[2 3]: where?"}},
 		{"one has left and cannot say where it was", []word{{rank: 2, m: &leave{}}, {rank: 0, m: &inquire{waits(1, "aaa")}}}, []string{"[1 3]: where?"}},
-		{"one has left after another call", []word{{rank: 2, m: gone(at(1, "aac"))}, {rank: 0, m: &inquire{waits(1, "aab")}}}, []string{"[0 1 3]: " + first3}},
+		{"one has left after another call", []word{{rank: 2, m: gone(at(1, "aac"))}, {rank: 0, m: &inquire{waits(1, "aab")}}}, []string{"[1 3]: where?", "[0 1 3]: " + first3}},
 		{"who does not wait long misses nobody", []word{{rank: 2, m: gone(at(1, "a"))}, {rank: 0, m: &position{known{true, at(1, "aa")}}}}, []string{}},
 		{"leaving comes before what follows from it", []word{{rank: 2, m: gone(at(1, "a"))}, {rank: 0, m: &inquire{waits(1, "aab")}}, {rank: 1, m: &inquire{waits(1, "aac")}}},
-			[]string{"[0 1 3]: rank 2 has left after collective #1, and others wait for it in a later one"}},
-		{"a complaint gives way", []word{{rank: 0, m: &inquire{waits(1, "b")}}, {rank: 2, m: &fail{"i/o timeout"}}, {rank: 2, m: gone(at(1, "c"))}},
+			[]string{"[3]: where?", "[0 1 3]: rank 2 has left after collective #1, and others wait for it in a later one"}},
+		{"a complaint gives way", []word{{rank: 0, m: &inquire{waits(1, "b")}}, {rank: 2, m: &fail{Reason: "i/o timeout"}}, {rank: 2, m: gone(at(1, "c"))}},
 			[]string{"[1 2 3]: where?", "[0 1 2 3]: ranks 0 and 2 make different calls as collective #1"}},
 		{"who has heard a failure hears no second", []word{{rank: 0, m: &inquire{waits(1, "b")}}, {rank: 1, m: &position{known{true, at(1, "c")}}}, {rank: 3, lost: "gone"}, {rank: 2, m: &position{known{true, at(1, "c")}}}},
 			[]string{"[1 2 3]: where?", "[0 1 2]: rank 3 died: gone"}},
@@ -77,9 +78,12 @@ func TestRollCall(t *testing.T) {
 					}
 					require.True(t, r.hear(w.rank, w.m))
 				}
-				time.Sleep(settle)
+				time.Sleep((1 + maxPolls) * settle)
+				asked := false
 				require.Equal(t, tt.want, slices.DeleteFunc(said(), func(line string) bool {
-					return strings.HasSuffix(line, "bye") || strings.Contains(line, "left at")
+					again := asked && strings.HasSuffix(line, "where?") // for a majority
+					asked = asked || strings.HasSuffix(line, "where?")
+					return again || strings.HasSuffix(line, "bye") || strings.Contains(line, "left at")
 				}))
 				r.waitSettled()
 			})
@@ -94,6 +98,7 @@ func TestVerdictSettles(t *testing.T) {
 		r.hear(0, &inquire{waits(1, "a")})
 		r.hear(1, &inquire{waits(1, "b")})
 		require.Equal(t, []string{"[1 2]: where?"}, said())
+		r.hear(2, &position{known{true, at(1, "a")}})
 		time.Sleep(settle - 1)
 		require.Empty(t, said())
 		time.Sleep(time.Nanosecond)
@@ -105,6 +110,46 @@ func TestVerdictSettles(t *testing.T) {
 		time.Sleep(2 * settle)
 		require.Empty(t, said())
 	})
+}
+
+// Where as many ranks are known to make one call as the other, those that have not come so far
+// are asked again: all hear who is alone.
+func TestMajority(t *testing.T) {
+	for name, second := range map[string]string{"the first is alone": "b", "the second is alone": "a"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				var told []*Failure
+				asked := 0
+				r := newRoom(3, nil, func(to []int, m message) {
+					mu.Lock()
+					defer mu.Unlock()
+					switch m := m.(type) {
+					case *failed:
+						told = append(told, &m.Failure)
+					case *where:
+						asked++
+					}
+				})
+				r.hear(0, &inquire{waits(1, "xa")})
+				r.hear(1, &inquire{waits(1, "xb")})
+				r.hear(2, &position{known{true, at(1, "x")}})
+				time.Sleep(settle)
+				synctest.Wait()
+				mu.Lock()
+				require.Equal(t, 2, asked)
+				require.Empty(t, told)
+				mu.Unlock()
+				r.hear(2, &position{known{true, at(1, "x"+second)}})
+				time.Sleep(settle)
+				synctest.Wait()
+				mu.Lock()
+				defer mu.Unlock()
+				require.Len(t, told, 1)
+				require.Equal(t, map[string][]int{"a": {1}, "b": {0}}[second], told[0].Culprits)
+			})
+		})
+	}
 }
 
 // Who goes on waiting asks again, and hears of a call that came meanwhile.
@@ -187,7 +232,7 @@ func TestInquire(t *testing.T) {
 		}
 		many.Waiting = true
 		groups[2].Inquire(many)
-		want := &Failure{Rank: -1, Disagree: &Disagreement{Number: 3, RankA: 1, CallA: [16]byte{'b'}, RankB: 2, CallB: [16]byte{'c'}}}
+		want := &Failure{Rank: -1, Culprits: []int{1, 2}, Disagree: &Disagreement{Number: 3, RankA: 1, CallA: [16]byte{'b'}, RankB: 2, CallB: [16]byte{'c'}}}
 		for _, g := range groups {
 			require.Equal(t, want, awaitFailure(t, g))
 		}
@@ -203,7 +248,7 @@ func TestInquireAfterClose(t *testing.T) {
 		require.NoError(t, groups[1].Close())
 		groups[0].Inquire(waits(1, "aaa"))
 		for _, r := range []int{0, 2} {
-			require.Equal(t, &Failure{Rank: 1, Left: true, Number: 2}, awaitFailure(t, groups[r]))
+			require.Equal(t, &Failure{Rank: 1, Culprits: []int{1}, Left: true, Number: 2}, awaitFailure(t, groups[r]))
 		}
 	})
 }

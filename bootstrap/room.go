@@ -31,6 +31,9 @@ type room struct {
 	pending *complaint
 	failure *Failure // the first that was announced: no AllGather completes any more
 	ledger  *ledger
+	trial   *trial                 // nil until an operation has run out of time
+	musters *muster                // the last, nil until ranks want to go on after a failure
+	meet    func(*regrouped) error // says where the members of a new group meet
 	here    int
 	settled *sync.Cond // pending became nil
 }
@@ -41,6 +44,7 @@ type complaint struct {
 	from    int // the rank that complains; -1 is the room itself
 	timer   *time.Timer
 	leaving bool // from waits to leave
+	polls   int  // see undecided
 }
 
 func newRoom(size int, hosts []int, tell func([]int, message)) *room {
@@ -70,7 +74,7 @@ func (r *room) hear(rank int, m message) bool {
 	case *withdraw:
 		return r.withdraw(rank, m)
 	case *fail:
-		r.complain(rank, m.Reason)
+		r.complain(rank, m)
 	case *leave:
 		r.locate(rank, m)
 		r.leave(rank)
@@ -81,6 +85,10 @@ func (r *room) hear(rank int, m message) bool {
 		}
 	case *inquire:
 		r.inquire(rank, m)
+	case *late:
+		r.late(rank, m.Position)
+	case *regroup:
+		r.regroup(rank, m)
 	case *giveUp: // crossed with the start, which the rank takes
 	default:
 		return false
@@ -97,13 +105,14 @@ func (r *room) lost(rank int, why string) {
 		return
 	}
 	r.depart(rank)
+	r.musters.deserted(rank, why)
 	if !r.failing[rank] { // else it has given its reason, which settles or is told
-		r.announce(&Failure{Rank: rank, Died: true, Reason: why})
+		r.announce(&Failure{Rank: rank, Culprits: []int{rank}, Died: true, Reason: why})
 		r.forget() // this death is the cause of the complaint
 	}
 }
 
-func (r *room) complain(rank int, reason string) {
+func (r *room) complain(rank int, m *fail) {
 	if r.failing[rank] {
 		return
 	}
@@ -111,7 +120,11 @@ func (r *room) complain(rank int, reason string) {
 	if r.pending != nil || len(r.audience(rank)) == 0 {
 		return
 	}
-	r.await(&complaint{Failure: Failure{Rank: rank, Reason: reason}, from: rank})
+	culprits := m.Culprits
+	if len(culprits) == 0 {
+		culprits = []int{rank}
+	}
+	r.await(&complaint{Failure: Failure{Rank: rank, Culprits: culprits, Reason: m.Reason}, from: rank})
 }
 
 // await lets a complaint settle.
@@ -119,12 +132,32 @@ func (r *room) await(p *complaint) {
 	p.timer = time.AfterFunc(settle, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.pending == p {
-			r.announce(&p.Failure)
-			r.forget()
+		if r.pending != p {
+			return
 		}
+		if late := r.undecided(p); len(late) > 0 {
+			r.tell(late, &where{})
+			p.timer.Reset(settle)
+			return
+		}
+		r.announce(&p.Failure)
+		r.forget()
 	})
 	r.pending = p
+}
+
+// maxPolls is how often the ranks that have not yet come to a disagreement are asked where they are.
+const maxPolls = 4
+
+// undecided are the ranks that may yet show which of two calls is that of most; none if that is known, or
+// they have been asked often.
+func (r *room) undecided(p *complaint) []int {
+	d := p.Disagree
+	if d == nil || p.polls == maxPolls || !r.ledger.tied(d) {
+		return nil
+	}
+	p.polls++
+	return slices.DeleteFunc(r.others(-1), func(q int) bool { return r.ledger.last[q] >= d.Number })
 }
 
 // inquire takes the position of a rank that has waited long. If the known positions
@@ -132,13 +165,17 @@ func (r *room) await(p *complaint) {
 func (r *room) inquire(rank int, m *inquire) {
 	now := time.Now()
 	r.ledger.note(rank, m.Position, now)
-	if r.judge() {
+	judged := r.judge()
+	if judged && r.ledger.disagree == nil {
 		return
 	}
+	// Where two disagree, the others show which call is that of most.
 	if ask := r.ledger.missing(r.others(rank), now); len(ask) > 0 {
 		r.tell(ask, &where{})
 	}
-	r.tell([]int{rank}, &silent{r.ledger.silent(r.others(rank), now)})
+	if !judged {
+		r.tell([]int{rank}, &silent{r.ledger.silent(r.others(rank), now)})
+	}
 }
 
 // locate notes the position of a rank that leaves.
@@ -226,6 +263,7 @@ func (r *room) depart(rank int) {
 	if r.here--; r.here == 0 {
 		r.forget()
 	}
+	r.mustered()
 }
 
 // without reports whether rank has gone, and if so which ranks are here.

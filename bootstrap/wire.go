@@ -47,6 +47,10 @@ const (
 	kWithdrawn
 	kHeld
 	kResend
+	kLate
+	kHalt
+	kRegroup
+	kRegrouped
 )
 
 // A message is the body of one frame. Parse takes the whole body and keeps
@@ -97,6 +101,14 @@ func newMessage(k kind) message {
 		return &held{}
 	case kResend:
 		return &resend{}
+	case kLate:
+		return &late{}
+	case kHalt:
+		return &halt{}
+	case kRegroup:
+		return &regroup{}
+	case kRegrouped:
+		return &regrouped{}
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/ringo-go/ringo/history"
 )
 
 // samples holds one message of each kind, none with empty fields.
@@ -26,10 +28,15 @@ func samples() []message {
 		&gathered{Seq: 5, Data: [][]byte{[]byte("a"), {}, []byte("ccc")}},
 		&withdraw{Seq: 6, Reason: "tired"},
 		&withdrawn{Seq: 7, Rank: 2, Missing: []int{0, 5}, Reason: "tired"},
-		&fail{Reason: "disk full"},
-		&failed{Failure{Rank: 2, Died: true, Reason: "gone"}},
+		&fail{Reason: "disk full", Culprits: []int{1, 4}},
+		&failed{Failure{Rank: 2, Culprits: []int{2}, Died: true, Reason: "gone"}},
 		&failed{Failure{Rank: 2, Left: true, Number: 7}},
 		&failed{Failure{Rank: -1, Disagree: &Disagreement{Number: 3, RankB: 1, CallA: [16]byte{1}, CallB: [16]byte{2}}}},
+		&failed{Failure{Rank: -1, Culprits: []int{3}, Late: &Lateness{Reason: history.Absent, Call: where5.Calls[1], Waiting: []int{0, 1}, Waited: time.Second, Last: where5.Calls[0]}}},
+		&late{Position{Calls: where5.Calls, Stop: Stopped{Last: 6, At: 5, Peer: -1, Sending: true, Round: 2, Step: 3, Waited: time.Minute}}},
+		&halt{},
+		&regroup{Round: 2, Wait: time.Second},
+		&regrouped{Round: 2, Members: []int{0, 3}, ID: []byte("id"), Reason: "no"},
 		&leave{known{true, where5}},
 		&inquire{where5},
 		&where{},

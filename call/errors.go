@@ -1,6 +1,7 @@
 package call
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -33,6 +34,12 @@ type Error struct {
 	Transport string // "shm", "" if no connection is concerned
 	Phase     string // "send", "recv", "connect", "accept", "" if no step is concerned
 	Err       error
+
+	// Culprits are the ranks that are to blame, ascending, the same on every rank: who died,
+	// left, gave up or aborted, who makes another call than most, who never came or answers
+	// nothing, or both ends of a connection that broke. None if it is not known, or if the error is of
+	// one call alone (ErrInvalid, ErrUnsupported).
+	Culprits []int
 }
 
 func (e *Error) Error() string {
@@ -63,6 +70,11 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// Is has an error of a deadline be context.DeadlineExceeded too.
+func (e *Error) Is(target error) bool {
+	return target == context.DeadlineExceeded && errors.Is(e.Err, ErrTimeout)
+}
 
 // Timeout reports whether a deadline passed, as net.Error does.
 func (e *Error) Timeout() bool { return errors.Is(e.Err, ErrTimeout) }

@@ -34,6 +34,7 @@ func init() {
 	commands = []command{
 		{"bench", "measure collectives and verify every element", benchHelp, runBench},
 		{"run", "start a program as several ranks on this machine", runHelp, runRun},
+		{"why", "say why ranks hang or have failed, from what they have written", whyHelp, runWhy},
 		{"info", "say what this machine has and what would be used", infoHelp, runInfo},
 		{"explain", "say how a collective would be carried out, and why", explainHelp, runExplain},
 		{"sim", "time a collective on paper, for up to a million ranks", simHelp, runSim},

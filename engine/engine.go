@@ -106,11 +106,11 @@ func (e *Engine) Run(j *Job) error {
 			}
 			if !st.connected {
 				if err := st.connect(p.links); err != nil {
-					return err
+					return at(err, round, i)
 				}
 			}
 			if err := e.move(j, st, src, dst, n); err != nil {
-				return err
+				return at(err, round, i)
 			}
 		}
 	}

@@ -12,6 +12,16 @@ type StepError struct {
 	Peer  sched.Rank
 	Phase string // "send", "recv", "connect", "accept"
 	Err   error
+
+	Round, Step int // where in the schedule
+}
+
+// at notes where in the schedule a step has failed.
+func at(err error, round, step int) error {
+	if e, ok := err.(*StepError); ok {
+		e.Round, e.Step = round, step
+	}
+	return err
 }
 
 func (e *StepError) Error() string {

@@ -19,6 +19,7 @@ type Guard struct {
 	cause    atomic.Pointer[error]
 	deadline atomic.Int64 // a time of Now; 0 is none; −timeout while the clock has not started
 	slowAt   atomic.Int64 // a time of Now at which to call slow; 0 is never
+	since    atomic.Int64 // a time of Now: when the clock of the last operation with a long wait started
 
 	slow  func()
 	after time.Duration // how long after the start of the clock slow is called
@@ -63,6 +64,15 @@ func (g *Guard) End() {
 	}
 }
 
+// Waited is how long the operation under way has waited, 0 if there is none or its clock
+// has not started.
+func (g *Guard) Waited() time.Duration {
+	if g.deadline.Load() <= 0 {
+		return 0
+	}
+	return time.Duration(Now() - g.since.Load())
+}
+
 // OnSlow makes the first wait that finds an operation's clock older than after
 // call f, once for each Begin. f is called by the goroutine that waits, within
 // 100 ms after it is due; it must return soon and must not wait with this Guard.
@@ -91,8 +101,11 @@ func (g *Guard) Err() error {
 	}
 	now := Now()
 	if t < 0 {
-		if g.deadline.CompareAndSwap(t, now-t) && g.slow != nil {
-			g.slowAt.Store(now + int64(g.after))
+		if g.deadline.CompareAndSwap(t, now-t) {
+			g.since.Store(now)
+			if g.slow != nil {
+				g.slowAt.Store(now + int64(g.after))
+			}
 		}
 		return nil
 	}

@@ -30,6 +30,10 @@ func (g *Comm) prepareWatch() {
 		g.net.Stop(cause)
 	})
 	g.net.OnBroken(g.announce)
+	g.Life.Busy(func() bool {
+		started, finished := g.engine.Control().Progress()
+		return started != finished
+	})
 }
 
 // announce tells the watcher that something is queued, or has broken.

@@ -39,7 +39,7 @@ func (l *Life) Place(c *call.Call, seq uint32, cause error, path Path) *call.Err
 	var peer *PeerError // how a transport words its wait adds nothing to who failed
 	if errors.As(st.Err, &peer) {
 		e.Err = peer
-		if peer.Failure.Disagree != nil || peer.Failure.Left {
+		if peer.Failure.Disagree != nil || peer.Failure.Left || peer.Failure.Late != nil {
 			e.Peer, e.Phase, e.Transport = -1, "", ""
 		}
 	}
@@ -75,6 +75,13 @@ func (e *Mismatch) apart() bool {
 	mine, theirs := call.ReadSign(e.cause.Want), call.ReadSign(e.cause.Got)
 	before := mine.Kind == call.Barrier && theirs.Kind == call.Barrier && mine != theirs // in calls before it
 	return mine.Seq != 0 && (before || theirs.Kind == 0 || theirs.Seq != 0 && theirs.Seq != mine.Seq)
+}
+
+// known reports whether the calls differ in what a roll call compares.
+func (e *Mismatch) known() bool {
+	mine, theirs := call.ReadSign(e.cause.Want), call.ReadSign(e.cause.Got)
+	memory := mine.Where != theirs.Where && call.SameCall(mine, theirs)
+	return mine.Seq != 0 && mine != theirs && !memory
 }
 
 func (e *Mismatch) Error() string {

@@ -15,13 +15,16 @@ package life
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/sched"
 )
 
 // A Life is one rank's communicator, alive or dead. Its methods may be called at any
@@ -40,18 +43,23 @@ type Life struct {
 	stopped chan struct{} // closed when waits are ended
 
 	mu      sync.Mutex
-	machine Machine       // guarded by mu
-	settled chan struct{} // guarded by mu; closed when a doubt ends, nil without one
-	cause   error         // guarded by mu; why waits end, nil while they go on
-	onStop  []func(error) // guarded by mu
+	machine Machine            // guarded by mu
+	settled chan struct{}      // guarded by mu; closed when a doubt ends, nil without one
+	cause   error              // guarded by mu; why waits end, nil while they go on
+	onStop  []func(error)      // guarded by mu
+	onEnd   []func()           // guarded by mu
+	stop    *bootstrap.Stopped // guarded by mu; where this rank was stopped, nil until the group has been told
+	busy    func() bool        // guarded by mu; see Busy
 }
 
 // New is the life of a communicator whose ranks have met.
 func New(group bootstrap.Group, host string, timeout time.Duration) *Life {
 	l := &Life{Rank: group.Rank(), Size: group.Size(), Host: host, Timeout: timeout, group: group, stopped: make(chan struct{})}
 	l.machine.Place = l.ErrorIn
+	l.machine.Hosts = slices.DeleteFunc(group.Hub(), func(r int) bool { return r == l.Rank })
 	l.Guard.OnSlow(slow, l.inquire)
 	group.Locate(l.locate)
+	group.OnHalt(func() { l.unlessClosed(l.halt) })
 	group.OnFailure(func(f *bootstrap.Failure) { l.unlessClosed(func() { l.step(GroupSaid{f}) }) })
 	return l
 }
@@ -108,6 +116,12 @@ func (l *Life) step(e Event) (doubt <-chan struct{}) {
 		l.settled = nil
 	}
 	doubt = l.settled
+	if l.machine.State() == Failed {
+		for _, f := range l.onEnd {
+			l.watch.Go(f) // Close takes this lock before it waits
+		}
+		l.onEnd = nil
+	}
 	if a.Stop != nil {
 		l.cause = a.Stop
 		l.watch.Add(1) // Close takes this lock before it waits
@@ -122,8 +136,8 @@ func (l *Life) step(e Event) (doubt <-chan struct{}) {
 			f(a.Stop)
 		}
 	}
-	if a.Tell != "" {
-		l.group.Fail(a.Tell)
+	if a.Tell != nil {
+		l.group.Fail(a.Tell.Error(), a.Tell.Culprits...)
 	}
 	return doubt
 }
@@ -139,13 +153,13 @@ func (l *Life) Begin(c *call.Call, path Path) error {
 
 // refusal is why an operation does not begin.
 func (l *Life) refusal(c *call.Call, v *call.Error, path Path) *call.Error {
-	switch {
-	case v.Err == call.ErrClosed:
-		return l.Place(c, 0, call.ErrClosed, path)
-	case v.Op == OpComm: // the group's word, which no operation of this rank has met yet
-		return l.Place(c, 0, v.Err, path)
+	why := v.Err
+	if why != call.ErrClosed && v.Op != OpComm { // else it is the group's word, which no operation of this rank has met yet
+		why = fmt.Errorf("the communicator has failed before: %w", v)
 	}
-	return l.Place(c, 0, fmt.Errorf("the communicator has failed before: %w", v), path)
+	e := l.Place(c, 0, why, path)
+	e.Culprits = v.Culprits
+	return e
 }
 
 // Fail says that an operation could not be carried out, and ends the communicator:
@@ -154,27 +168,38 @@ func (l *Life) refusal(c *call.Call, v *call.Error, path Path) *call.Error {
 // If another rank may have caused it, Fail waits for the group's word, at most
 // RollCallWait.
 func (l *Life) Fail(c *call.Call, seq uint32, cause error, path Path) *call.Error {
-	return l.end(l.Place(c, seq, cause, path))
+	var at *engine.StepError
+	if !errors.As(cause, &at) {
+		at = &engine.StepError{Peer: -1}
+		if c.Kind.Pairwise() {
+			at.Peer = sched.Rank(c.Peer)
+		}
+	}
+	return l.end(l.Place(c, seq, cause, path), at)
 }
 
 // FailIn is Fail for something that is not a Call.
-func (l *Life) FailIn(op string, cause error) *call.Error { return l.end(l.ErrorIn(op, cause)) }
+func (l *Life) FailIn(op string, cause error) *call.Error {
+	return l.end(l.ErrorIn(op, cause), &engine.StepError{Peer: -1})
+}
 
-func (l *Life) end(e *call.Error) *call.Error {
+func (l *Life) end(e *call.Error, at *engine.StepError) *call.Error {
 	if errors.Is(e.Err, call.ErrInvalid) || errors.Is(e.Err, call.ErrUnsupported) {
 		e.Seq = 0 // it has no number: no rank has heard of it
 		return e
 	}
-	if errors.Is(e.Err, call.ErrTimeout) {
-		if silent := l.group.Silent(); len(silent) > 0 {
-			e.Err = fmt.Errorf("%w; ranks %v answer nothing: are their processes stopped?", e.Err, silent)
-		}
-	}
 	d := doubtOf(e)
-	if d == Apart {
-		l.inquire()
+	if d == Differs && l.onGPU() || d == Late && at.Peer < 0 && e.Seq == 0 { // what the group can compare says nothing of it
+		d = Certain
 	}
-	if doubt := l.step(OperationFailed{e, d}); doubt != nil && d != Certain {
+	doubt := l.step(OperationFailed{e, d})
+	switch d {
+	case Apart, Differs:
+		l.inquire()
+	case Late:
+		l.say(l.stoppedIn(e, at))
+	}
+	if doubt != nil && d != Certain {
 		<-doubt
 	}
 	l.mu.Lock()

@@ -1,6 +1,7 @@
 package life
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -23,11 +24,14 @@ type fakeGroup struct {
 	failed  chan struct{}
 	failure *bootstrap.Failure
 	hear    func(*bootstrap.Failure)
-	silent  []int
+	hub     []int
 
 	mu       sync.Mutex
 	told     []string // to Fail
+	culprits []int    // likewise
 	inquired int
+	halt     func()
+	late     []bootstrap.Position
 }
 
 func newFakeGroup() *fakeGroup { return &fakeGroup{failed: make(chan struct{})} }
@@ -48,7 +52,7 @@ func (g *fakeGroup) OnFailure(f func(*bootstrap.Failure)) { g.hear = f }
 func (g *fakeGroup) Rank() int                                { return 1 }
 func (g *fakeGroup) Size() int                                { return 4 }
 func (g *fakeGroup) Locate(func() (bootstrap.Position, bool)) {}
-func (g *fakeGroup) Silent() []int                            { return g.silent }
+func (g *fakeGroup) Hub() []int                               { return g.hub }
 
 func (g *fakeGroup) Failure() *bootstrap.Failure {
 	select {
@@ -65,10 +69,19 @@ func (g *fakeGroup) Inquire(bootstrap.Position) {
 	g.inquired++
 }
 
-func (g *fakeGroup) Fail(reason string) {
+func (g *fakeGroup) Fail(reason string, culprits ...int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.told = append(g.told, reason)
+	g.culprits = culprits
+}
+
+func (g *fakeGroup) OnHalt(f func()) { g.halt = f }
+
+func (g *fakeGroup) Late(p bootstrap.Position) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.late = append(g.late, p)
 }
 
 // A peer whose call was cut short by a death may be seen at a later one: the death
@@ -141,15 +154,17 @@ func TestFailWaits(t *testing.T) {
 		told     int
 		inquired int
 	}{
-		"certain":            {call.ErrTimeout, 0, call.ErrTimeout, 0, 1, 0},
-		"word":               {reset, 100 * time.Millisecond, call.ErrPeer, 100 * time.Millisecond, 0, 0},
-		"no word":            {reset, 0, reset.Err, RootCauseWait, 1, 0},
-		"late word":          {reset, RootCauseWait + 1, reset.Err, RootCauseWait, 1, 0},
-		"apart, word":        {mismatch(7, 8), 500 * time.Millisecond, call.ErrPeer, 500 * time.Millisecond, 0, 1},
-		"apart, no word":     {mismatch(7, 8), 0, call.ErrMismatch, RollCallWait, 1, 1},
-		"invalid":            {fmt.Errorf("%w: count", call.ErrInvalid), 0, call.ErrInvalid, 0, 0, 0},
-		"unsupported":        {fmt.Errorf("%w: GPU", call.ErrUnsupported), 0, call.ErrUnsupported, 0, 0, 0},
-		"mismatch, no delay": {mismatch(7, 7), 0, call.ErrMismatch, 0, 1, 0},
+		"late, word":       {call.ErrTimeout, time.Second, call.ErrPeer, time.Second, 0, 0},
+		"late, no word":    {call.ErrTimeout, 0, call.ErrTimeout, TrialWait, 1, 0},
+		"word":             {reset, 100 * time.Millisecond, call.ErrPeer, 100 * time.Millisecond, 0, 0},
+		"no word":          {reset, 0, reset.Err, RootCauseWait, 1, 0},
+		"late word":        {reset, RootCauseWait + 1, reset.Err, RootCauseWait, 1, 0},
+		"apart, word":      {mismatch(7, 8), 500 * time.Millisecond, call.ErrPeer, 500 * time.Millisecond, 0, 1},
+		"apart, no word":   {mismatch(7, 8), 0, call.ErrMismatch, RollCallWait, 1, 1},
+		"invalid":          {fmt.Errorf("%w: count", call.ErrInvalid), 0, call.ErrInvalid, 0, 0, 0},
+		"unsupported":      {fmt.Errorf("%w: GPU", call.ErrUnsupported), 0, call.ErrUnsupported, 0, 0, 0},
+		"differs, word":    {mismatch(7, 7), 500 * time.Millisecond, call.ErrMismatch, 500 * time.Millisecond, 0, 1},
+		"differs, no word": {mismatch(7, 7), 0, call.ErrMismatch, RollCallWait, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -269,13 +284,77 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestSilent: whose time is over hears which ranks have answered nothing.
-func TestSilent(t *testing.T) {
-	g := newFakeGroup()
-	g.silent = []int{2, 3}
-	l := New(g, "h", time.Minute)
-	defer l.Close()
-	err := l.Fail(&call.Call{Kind: call.AllReduce}, 7, call.ErrTimeout, nil)
-	require.ErrorIs(t, err, call.ErrTimeout)
-	require.EqualError(t, err, "AllReduce #7: rank 1 on h: i/o timeout; ranks [2 3] answer nothing: are their processes stopped?")
+// TestHubSilent: whose time is over, and who hears no verdict, suspects the process that serves the
+// rendezvous.
+func TestHubSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newFakeGroup()
+		g.hub = []int{1, 2}
+		l := New(g, "h", time.Minute)
+		defer l.Close()
+		err := l.Fail(&call.Call{Kind: call.AllReduce}, 7, call.ErrTimeout, nil)
+		require.ErrorIs(t, err, call.ErrTimeout)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, []int{2}, err.Culprits)
+		require.ErrorContains(t, err, "is the process of rank 2, which serves it, stopped?")
+		require.Equal(t, []int{2}, g.culprits)
+	})
+}
+
+// TestHalt: a rank that is to stop says where it was, once: at once if it is in no call, and else when
+// that has ended, or soon.
+func TestHalt(t *testing.T) {
+	halted := func(err error) *engine.StepError {
+		return &engine.StepError{Peer: 3, Phase: "recv", Err: err, Round: 1, Step: 2}
+	}
+	for name, test := range map[string]struct {
+		during func(l *Life) // the halt
+		want   bootstrap.Stopped
+		after  time.Duration
+		calls  int
+	}{
+		"in no call": {func(*Life) {}, bootstrap.Stopped{Peer: -1}, 0, 0},
+		"in a call that ends": {func(l *Life) {
+			l.Turn.Lock()
+			l.Turn.Next(call.Sign{Kind: call.Broadcast}.Stamp(), Collective, false)
+			go func() {
+				<-l.Stopped()
+				time.Sleep(time.Millisecond)
+				l.Fail(&call.Call{Kind: call.Broadcast}, 1, halted(l.Guard.Aborted()), nil)
+				l.Turn.Unlock()
+			}()
+		}, bootstrap.Stopped{Last: 1, At: 1, Peer: 3, Round: 1, Step: 2}, time.Millisecond, 1},
+		"in a call that does not": {func(l *Life) {
+			l.Turn.Lock()
+			l.Turn.Next(call.Sign{Kind: call.Broadcast}.Stamp(), Collective, false)
+		}, bootstrap.Stopped{Last: 1, At: 1, Peer: -1}, stopTime, 1},
+		"on a GPU": {func(l *Life) { l.Busy(func() bool { return true }) }, bootstrap.Stopped{Peer: -1}, stopTime, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newFakeGroup()
+				l := New(g, "h", time.Minute)
+				ended := false
+				l.OnEnd(func() { ended = true })
+				test.during(l)
+				go g.halt()
+				time.Sleep(test.after)
+				synctest.Wait()
+				require.Len(t, g.late, 1)
+				require.Equal(t, test.want, g.late[0].Stop)
+				require.Len(t, g.late[0].Calls, test.calls)
+				require.NoError(t, l.Err(), "the verdict is the group's")
+				require.False(t, ended)
+				g.say(bootstrap.Failure{Rank: -1, Culprits: []int{2}, Late: &bootstrap.Lateness{Waiting: []int{0}}})
+				time.Sleep(stopTime)
+				var e *call.Error
+				require.ErrorAs(t, l.Err(), &e)
+				require.ErrorIs(t, e, call.ErrTimeout)
+				require.Equal(t, []int{2}, e.Culprits)
+				l.Close()
+				require.True(t, ended)
+				require.Len(t, g.late, 1)
+			})
+		})
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/history"
 )
 
 // A State is where a communicator is in its life.
@@ -33,6 +34,9 @@ type (
 	}
 	// A GroupSaid is the first failure that the other ranks report.
 	GroupSaid struct{ Failure *bootstrap.Failure }
+	// A HaltAsked is that an operation of another rank has run out of time: this one stops too,
+	// so that all can say where they were.
+	HaltAsked struct{ Err *call.Error }
 	// A PatienceEnded follows Actions.Await.
 	PatienceEnded struct{}
 	// An AbortCalled is Abort with its reason.
@@ -43,6 +47,7 @@ type (
 
 func (OperationFailed) event() {}
 func (GroupSaid) event()       {}
+func (HaltAsked) event()       {}
 func (PatienceEnded) event()   {}
 func (AbortCalled) event()     {}
 func (CloseCalled) event()     {}
@@ -54,13 +59,20 @@ const (
 	Certain Doubt = iota // the error names the cause
 	Broken               // a connection broke: whoever has died, the group knows in a moment
 	Apart                // the peer is at an earlier or later call: which call the ranks first differ in, or who was cut short, the group knows
+	Differs              // the peer makes another call under the same number: which of the two is that of most ranks, the group knows
+	Late                 // the operation ran out of time: who holds it up, the group finds out
 )
 
-func (d Doubt) String() string { return [...]string{"certain", "broken", "apart"}[d] }
+func (d Doubt) String() string {
+	return [...]string{"certain", "broken", "apart", "differs", "late"}[d]
+}
 
 func (d Doubt) patience() time.Duration {
-	if d == Apart {
+	switch d {
+	case Apart, Differs:
 		return RollCallWait
+	case Late:
+		return TrialWait
 	}
 	return RootCauseWait
 }
@@ -68,16 +80,18 @@ func (d Doubt) patience() time.Duration {
 // Actions are what the owner of a Machine must do, in this order.
 type Actions struct {
 	Stop  error         // ends this rank's waits and kernels with this cause, unless nil
-	Tell  string        // tells the group that this rank has failed, unless ""
+	Tell  *call.Error   // tells the group that this rank has failed, unless nil
 	Await time.Duration // sends PatienceEnded after this time, unless 0
 }
 
 // RootCauseWait is how long a rank whose connection broke waits to hear from the
 // group which rank has died, so as to name it and not just a neighbour. RollCallWait is how
-// long a rank whose peer is at another collective waits for the result of a roll call.
+// long a rank whose peer is at another collective waits for the result of a roll call, and TrialWait how
+// long one that ran out of time waits to hear who holds it up.
 const (
 	RootCauseWait = 300 * time.Millisecond
 	RollCallWait  = time.Second
+	TrialWait     = bootstrap.TrialTime + time.Second
 )
 
 // A Machine decides what the events in the life of a communicator mean. It is pure: it
@@ -88,6 +102,9 @@ type Machine struct {
 	word    *bootstrap.Failure // what the group has said
 	doubted *call.Error        // the error that waits for the group's word
 	doubt   Doubt              // about doubted
+	stopped bool               // waits have been ended
+	// Hosts are other ranks, whose process serves the rendezvous.
+	Hosts []int
 	// Place makes an error of the communicator as a whole.
 	Place func(op string, cause error) *call.Error
 }
@@ -109,9 +126,11 @@ func (m *Machine) Step(e Event) Actions {
 		switch {
 		case m.state == Failed && m.verdict.Op == OpComm:
 			m.verdict = m.explained(e.Err, e.Doubt) // gives the group's word a place
+		case m.state == Doubtful && m.doubted.Op == OpComm:
+			m.doubted = e.Err // likewise
 		case m.state != Open:
 		case e.Doubt == Certain:
-			return m.fail(e.Err, true)
+			return m.fail(m.placed(e.Err, Certain), true)
 		default:
 			m.state, m.doubted, m.doubt = Doubtful, e.Err, e.Doubt
 			return Actions{Await: e.Doubt.patience()}
@@ -122,11 +141,16 @@ func (m *Machine) Step(e Event) Actions {
 		}
 		switch m.state {
 		case Open:
-			a := m.fail(m.Place(OpComm, &PeerError{e.Failure}), false)
+			a := m.fail(m.placed(m.Place(OpComm, &PeerError{e.Failure}), Certain), false)
 			a.Stop = &PeerError{e.Failure}
 			return a
 		case Doubtful:
 			return m.fail(m.explained(m.doubted, m.doubt), false)
+		}
+	case HaltAsked:
+		if m.state == Open {
+			m.state, m.doubted, m.doubt, m.stopped = Doubtful, e.Err, Late, true
+			return Actions{Stop: e.Err.Err, Await: Late.patience()}
 		}
 	case PatienceEnded:
 		if m.state == Doubtful {
@@ -134,7 +158,7 @@ func (m *Machine) Step(e Event) Actions {
 		}
 	case AbortCalled:
 		if m.state == Open || m.state == Doubtful {
-			return m.fail(e.Err, true)
+			return m.fail(m.placed(e.Err, Certain), true)
 		}
 	case CloseCalled:
 		if m.state == Doubtful {
@@ -152,11 +176,43 @@ func (m *Machine) Step(e Event) Actions {
 
 func (m *Machine) fail(err *call.Error, tell bool) Actions {
 	m.state, m.verdict = Failed, err
-	a := Actions{Stop: err}
+	var a Actions
+	if !m.stopped {
+		a.Stop, m.stopped = err, true
+	}
 	if tell {
-		a.Tell = err.Error()
+		a.Tell = err
 	}
 	return a
+}
+
+// placed is an error with its culprits, err itself if it has them.
+func (m *Machine) placed(err *call.Error, d Doubt) *call.Error {
+	if err.Culprits != nil {
+		return err
+	}
+	e := *err // its owner may read it
+	e.Culprits = m.culprits(err, d)
+	return &e
+}
+
+// culprits are the ranks to blame for an error: those that the group names, or this one, with the
+// peer whose connection broke or whose call differs.
+func (m *Machine) culprits(e *call.Error, d Doubt) []int {
+	var peer *PeerError
+	switch {
+	case errors.As(e.Err, &peer):
+		return peer.Failure.Culprits
+	case d == Late && len(m.Hosts) > 0:
+		return m.Hosts
+	case errors.Is(e.Err, call.ErrClosed):
+		return nil
+	case errors.Is(e.Err, call.ErrLeft) && e.Peer >= 0:
+		return []int{e.Peer}
+	case errors.Is(e.Err, call.ErrAborted) || e.Peer < 0 || e.Peer == e.Rank:
+		return []int{e.Rank}
+	}
+	return []int{min(e.Rank, e.Peer), max(e.Rank, e.Peer)}
 }
 
 // Explain is the cause of an operation's failure after the doubt has ended: what the
@@ -165,29 +221,31 @@ func (m *Machine) Explain(cause error, d Doubt) error {
 	switch {
 	case d == Broken && m.word == nil && errors.Is(cause, fifo.ErrClosed):
 		return fmt.Errorf("%w: it has closed the communicator (%w); all ranks must make the same calls before Close", call.ErrLeft, cause)
+	case m.word == nil && d == Late && len(m.Hosts) > 0:
+		return fmt.Errorf("%w; the rendezvous does not answer either: is the process of %s, which serves it, stopped?", cause, history.Ranks(m.Hosts))
 	case m.word == nil || d == Certain:
 		return cause
-	case d == Apart && m.word.Disagree != nil:
+	case d == Late && m.word.Late != nil && cause != call.ErrTimeout && !errors.Is(cause, errHalted):
+		return fmt.Errorf("%w (%v)", &PeerError{m.word}, cause)
+	case d == Late && m.word.Late != nil, (d == Apart || d == Differs || d == Late) && m.word.Disagree != nil:
 		return &PeerError{m.word}
-	case d == Apart:
+	case d == Differs:
+		return cause
+	case d == Apart || d == Late:
 		return fmt.Errorf("%w (%w)", &PeerError{m.word}, cause)
 	}
 	return fmt.Errorf("%w (%v)", &PeerError{m.word}, cause)
 }
 
-// explained is an error with the cause that Explain gives; err itself if that is its own.
+// explained is an error with the cause that Explain gives, and its culprits.
 func (m *Machine) explained(err *call.Error, d Doubt) *call.Error {
-	why := m.Explain(err.Err, d)
-	if why == err.Err {
-		return err
-	}
 	e := *err // its owner may read it
-	e.Err = why
-	return &e
+	e.Err = m.Explain(err.Err, d)
+	return m.placed(&e, d)
 }
 
 // A PeerError is the failure of another rank, or the disagreement of two, as the group
-// reports it. It is call.ErrPeer, call.ErrLeft or call.ErrMismatch for errors.Is.
+// reports it. It is call.ErrPeer, call.ErrLeft, call.ErrMismatch or call.ErrTimeout for errors.Is.
 type PeerError struct{ Failure *bootstrap.Failure }
 
 func (e *PeerError) Error() string {
@@ -196,6 +254,8 @@ func (e *PeerError) Error() string {
 	case f.Disagree != nil:
 		d := f.Disagree
 		return disagreement(d.RankA, sign(d.CallA), d.RankB, sign(d.CallB))
+	case f.Late != nil:
+		return lateness(f)
 	case f.Left && f.Number == 0:
 		return fmt.Sprintf("%v: rank %d has closed the communicator before its first collective", call.ErrLeft, f.Rank)
 	case f.Left:
@@ -209,6 +269,8 @@ func (e *PeerError) Is(t error) bool {
 	switch {
 	case e.Failure.Disagree != nil:
 		return t == call.ErrMismatch
+	case e.Failure.Late != nil:
+		return t == call.ErrTimeout
 	case e.Failure.Left:
 		return t == call.ErrLeft
 	}
@@ -216,17 +278,25 @@ func (e *PeerError) Is(t error) bool {
 }
 
 // certain are the causes that need no word of the group.
-var certain = []error{call.ErrPeer, call.ErrLeft, call.ErrMismatch, call.ErrTimeout, call.ErrAborted}
+var certain = []error{call.ErrPeer, call.ErrLeft, call.ErrMismatch, call.ErrAborted}
 
 func doubtOf(e *call.Error) Doubt {
 	var m *Mismatch
-	if errors.As(e, &m) && m.apart() {
-		return Apart
+	if errors.As(e, &m) {
+		switch {
+		case m.apart():
+			return Apart
+		case m.known():
+			return Differs
+		}
 	}
 	for _, c := range certain {
 		if errors.Is(e, c) {
 			return Certain
 		}
+	}
+	if errors.Is(e, call.ErrTimeout) {
+		return Late
 	}
 	return Broken
 }

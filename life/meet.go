@@ -16,7 +16,7 @@ import (
 // has left, and if the communicator ends. It fails on all ranks or on none, so they stay in
 // step. The turn is held.
 func (l *Life) Meet(ctx context.Context, limit time.Duration, method call.Method, mine []byte) ([][]byte, error) {
-	l.Turn.Next(method.Sign().Stamp(), false)
+	l.Turn.Next(method.Sign().Stamp(), Collective, false)
 	here := l.Turn.position(true)
 	late := time.AfterFunc(slow, func() { l.group.Inquire(here) })
 	defer late.Stop()

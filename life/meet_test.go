@@ -144,7 +144,7 @@ func TestMeetAndOperation(t *testing.T) {
 			l := lives[1]
 			l.Turn.Lock()
 			defer l.Turn.Unlock()
-			l.Turn.Next(call.StampOf(c, call.Auto), false)
+			l.Turn.Next(call.StampOf(c, call.Auto), Collective, false)
 			time.Sleep(slow)
 			l.inquire() // as its Guard would; a Guard does not know virtual time
 			<-l.Stopped()

@@ -5,28 +5,34 @@ import (
 
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/history"
 )
 
 // A Turn is held while an operation is carried out. It numbers the collectives of a
 // communicator, and remembers the last ones.
 type Turn struct {
 	sync.Mutex
-	numbers  sync.Mutex         // protects what follows: a watcher asks while the turn is another's
-	seq      uint32             // of the last collective
-	pairwise bool               // what is carried out is a Send or Recv
-	past     uint64             // stands for all collectives so far
-	recent   [history][2]uint64 // stamps, by number modulo history
+	numbers  sync.Mutex       // protects what follows: a watcher asks while the turn is another's
+	seq      uint32           // of the last collective
+	pairwise bool             // what is carried out is a Send or Recv
+	past     uint64           // stands for all collectives so far
+	recent   [depth][2]uint64 // stamps of collectives, by number modulo depth
+	calls    history.Ring     // Sends and Recvs too
 }
 
-// history is how many collectives a rank can be asked about.
-const history = 64
+// depth is how many collectives a rank can be asked about.
+const depth = 64
 
-// Next numbers an operation whose stamp has no number yet, unless it is between two ranks
-// alone. The turn is held.
-func (t *Turn) Next(stamp [2]uint64, pairwise bool) [2]uint64 {
+// Collective is the peer of an operation that all ranks take part in.
+const Collective = -1
+
+// Next numbers an operation whose stamp has no number yet, unless it is between this rank and
+// a peer alone, and remembers it. The turn is held.
+func (t *Turn) Next(stamp [2]uint64, peer int, recv bool) [2]uint64 {
 	t.numbers.Lock()
 	defer t.numbers.Unlock()
-	if t.pairwise = pairwise; pairwise {
+	if t.pairwise = peer >= 0; t.pairwise {
+		t.calls.Add(stamp, int32(peer), recv)
 		return stamp
 	}
 	t.seq = max(t.seq+1, 1)
@@ -34,7 +40,8 @@ func (t *Turn) Next(stamp [2]uint64, pairwise bool) [2]uint64 {
 	stamp = call.StampPast(stamp, t.past)
 	t.past = (t.past ^ stamp[0] ^ stamp[1]<<7) * 0x9e3779b97f4a7c15
 	t.past ^= t.past >> 29
-	t.recent[t.seq%history] = stamp
+	t.recent[t.seq%depth] = stamp
+	t.calls.Add(stamp, Collective, false)
 	return stamp
 }
 
@@ -46,8 +53,23 @@ func (t *Turn) position(waiting bool) bootstrap.Position {
 	t.numbers.Lock()
 	defer t.numbers.Unlock()
 	p := bootstrap.Position{Waiting: waiting && !t.pairwise && t.seq > 0}
-	for n := max(t.seq, history) - history + 1; n <= t.seq && n > 0; n++ {
-		p.Calls = append(p.Calls, bootstrap.Called{Number: uint64(n), Call: bytesOf(t.recent[n%history])})
+	for n := max(t.seq, depth) - depth + 1; n <= t.seq && n > 0; n++ {
+		p.Calls = append(p.Calls, bootstrap.Called{Number: uint64(n), Call: bytesOf(t.recent[n%depth])})
 	}
 	return p
+}
+
+// inside is the number of the collective whose turn it is, 0 if there is none; pairwise says that
+// it is a Send or Recv's. It may be called at any time.
+func (t *Turn) inside() (number uint64, pairwise bool) {
+	if t.TryLock() {
+		t.Unlock()
+		return 0, false
+	}
+	t.numbers.Lock()
+	defer t.numbers.Unlock()
+	if t.pairwise {
+		return 0, true
+	}
+	return uint64(t.seq), false
 }

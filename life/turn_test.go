@@ -15,7 +15,7 @@ func TestNumbersWhileAsked(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for n := range uint32(1000) {
-			turn.Next(call.Sign{Kind: call.AllReduce, Count: int(n) + 1}.Stamp(), false)
+			turn.Next(call.Sign{Kind: call.AllReduce, Count: int(n) + 1}.Stamp(), Collective, false)
 		}
 	})
 	wg.Go(func() {

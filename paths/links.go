@@ -11,6 +11,7 @@ import (
 // that the ranks have agreed on for the pair.
 type Links struct {
 	paths []path // by peer
+	fault func(to int, c transport.SendConn) transport.SendConn
 
 	mu    sync.Mutex
 	sends map[sched.Rank]func() (transport.SendConn, error)
@@ -46,8 +47,16 @@ func (l *Links) Recv(from sched.Rank) (transport.RecvConn, error) {
 // Dial makes another sending end of the connections to a peer.
 func (l *Links) Dial(to sched.Rank) (transport.SendConn, error) {
 	p := l.paths[to]
-	return p.via.Dial(p.peer, p.addr)
+	c, err := p.via.Dial(p.peer, p.addr)
+	if err == nil && l.fault != nil {
+		c = l.fault(int(to), c)
+	}
+	return c, err
 }
+
+// Spoil passes every sending end that is made from now on through f. It is for tests of
+// connections that fail.
+func (l *Links) Spoil(f func(to int, c transport.SendConn) transport.SendConn) { l.fault = f }
 
 // Accept makes another receiving end of the connections from a peer.
 func (l *Links) Accept(from sched.Rank) (transport.RecvConn, error) {

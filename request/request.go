@@ -69,7 +69,11 @@ func (n *Numberer) Number(r *Request, c *call.Call, a call.Algo, captured bool) 
 	}
 	r.Stamp = call.StampOf(c, a)
 	if !captured {
-		r.Stamp = n.Life.Turn.Next(r.Stamp, c.Kind.Pairwise()) // nothing below can be wrong on this rank alone
+		peer := life.Collective
+		if c.Kind.Pairwise() {
+			peer = c.Peer
+		}
+		r.Stamp = n.Life.Turn.Next(r.Stamp, peer, c.Kind == call.Recv) // nothing below can be wrong on this rank alone
 	}
 	r.Size, r.Unit = 1, 1
 	if c.Kind != call.Barrier {

@@ -1,0 +1,114 @@
+package bootstrap
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ringo-go/ringo/history"
+)
+
+// TrialTime is how long the ranks have to say where they were stopped, after one of them has
+// run out of time.
+const TrialTime = 1500 * time.Millisecond
+
+// A Stopped is where a rank's operation was stopped.
+type Stopped struct {
+	Last        uint64 // the last collective that the rank is known to have begun
+	At          uint64 // the collective that the rank was in, 0 if in none
+	Peer        int    // whom it waited for, -1 if for nobody that is known; with At 0 in a Send or Recv
+	Sending     bool   // it waited to send
+	Round, Step int    // of the schedule
+	Waited      time.Duration
+}
+
+// A Lateness is why an operation ran out of time.
+type Lateness struct {
+	Reason  history.Reason
+	Call    Called        // the collective that ranks waited in, zero if they waited in a Send or Recv
+	Waiting []int         // who waited there, ascending; at most 1024
+	Waited  time.Duration // the longest of them
+	Last    Called        // the last collective that the first of the culprits has begun, zero if none or not known
+}
+
+func (l *Lateness) String() string {
+	return fmt.Sprintf("rank %s waited for %s in collective #%d (%v)", ranges(l.Waiting), spell(l.Waited), l.Call.Number, l.Reason)
+}
+
+// A trial finds out who holds up a rank whose operation has run out of time.
+type trial struct {
+	said  map[int]Position // nil when it has ended
+	timer *time.Timer
+}
+
+// late takes where a rank was stopped. The first has all others stop. Under mu.
+func (r *room) late(rank int, p Position) {
+	if r.trial == nil {
+		if len(r.audience(-1)) == 0 { // all know of a failure
+			return
+		}
+		t := &trial{said: map[int]Position{}}
+		t.timer = time.AfterFunc(TrialTime, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.conclude(t)
+		})
+		r.trial = t
+		r.tell(r.others(rank), &halt{})
+	}
+	t := r.trial
+	if t.said == nil { // it has ended
+		return
+	}
+	r.ledger.note(rank, p, time.Now())
+	t.said[rank] = p
+	for _, q := range r.others(-1) {
+		if _, ok := t.said[q]; !ok {
+			return
+		}
+	}
+	r.conclude(t)
+}
+
+// conclude tells all who is to blame, once. Under mu.
+func (r *room) conclude(t *trial) {
+	t.timer.Stop()
+	said := t.said
+	t.said = nil
+	if said == nil || r.judge() || len(r.audience(-1)) == 0 {
+		return
+	}
+	r.announce(verdictOf(r.size, said, r.gone))
+	r.forget() // complaints are consequences
+}
+
+// verdictOf is the failure of ranks that have said where they were stopped.
+func verdictOf(size int, said map[int]Position, gone []bool) *Failure {
+	states := make([]history.State, size)
+	for q := range states {
+		p, heard := said[q]
+		states[q] = history.State{Rank: q, Heard: heard, Peer: -1}
+		if heard {
+			s := p.Stop
+			states[q] = history.State{Rank: q, Heard: true, Last: max(s.Last, s.At), At: s.At, Peer: s.Peer, Sending: s.Sending, Round: s.Round, Step: s.Step}
+		} else if gone[q] { // in order; it is not waited for, or the verdict would be another
+			states[q].Heard, states[q].Last = true, ^uint64(0)
+		}
+	}
+	v := history.Blame(states)
+	l := &Lateness{Reason: v.Reason, Call: Called{Number: v.Number}, Waiting: v.Waiting[:min(len(v.Waiting), maxListed)]}
+	for _, q := range v.Waiting {
+		p := said[q]
+		l.Waited = max(l.Waited, p.Stop.Waited)
+		for _, c := range p.Calls {
+			if c.Number == v.Number && v.Number > 0 {
+				l.Call = c
+			}
+		}
+	}
+	if len(v.Culprits) > 0 {
+		if calls := said[v.Culprits[0]].Calls; len(calls) > 0 {
+			l.Last = calls[len(calls)-1]
+		}
+	}
+	return &Failure{Rank: -1, Culprits: v.Culprits[:min(len(v.Culprits), maxListed)], Late: l}
+}

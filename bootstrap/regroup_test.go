@@ -1,0 +1,138 @@
+package bootstrap
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/history"
+)
+
+// regroupAll has ranks go on, each in a group of its own if not joined.
+func regroupAll(t *testing.T, groups []Group, ranks []int, wait time.Duration) []Group {
+	next := make([]Group, len(ranks))
+	var all sync.WaitGroup
+	for i, r := range ranks {
+		all.Go(func() {
+			g, err := groups[r].Regroup(t.Context(), wait)
+			if err != nil {
+				t.Errorf("rank %d: %v", r, err)
+				return
+			}
+			next[i] = g.Group
+			if g.Group == nil {
+				t.Cleanup(func() { Stop(g.ID) })
+				if next[i], err = Join(t.Context(), g.ID, i, len(g.Members), JoinOptions{}); err != nil {
+					t.Errorf("rank %d: %v", r, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return next
+}
+
+// Those that are left after a death go on, again and again, to the last.
+func TestRegroup(t *testing.T) {
+	forKinds(t, 4, func(t *testing.T, groups []Group) {
+		began := time.Now()
+		Drop(groups[3])
+		for _, g := range groups[:3] {
+			awaitFailure(t, g)
+		}
+		second := regroupAll(t, groups, []int{0, 1, 2}, time.Minute)
+		for _, g := range groups[:3] {
+			require.NoError(t, g.Close())
+		}
+		parts := make([][][]byte, 3)
+		var all sync.WaitGroup
+		for r, g := range second {
+			require.Equal(t, r, g.Rank())
+			require.Equal(t, 3, g.Size())
+			all.Go(func() { parts[r], _ = g.AllGather(t.Context(), []byte{byte(r)}) })
+		}
+		all.Wait()
+		for _, p := range parts {
+			require.Equal(t, [][]byte{{0}, {1}, {2}}, p)
+		}
+		Drop(second[1])
+		require.NoError(t, second[2].Close())
+		awaitFailure(t, second[0])
+		last := regroupAll(t, second, []int{0}, time.Minute)
+		require.Equal(t, 1, last[0].Size())
+		require.Less(t, time.Since(began), 5*time.Second)
+		closeAll(t, []Group{second[0], last[0]})
+	})
+}
+
+// Who is silent is not waited for, and who comes too late hears so.
+func TestRegroupWithout(t *testing.T) {
+	forKinds(t, 3, func(t *testing.T, groups []Group) {
+		for r, g := range groups {
+			if r != 2 {
+				g.OnHalt(func() { g.Late(stopped("ab", 2).Position) })
+			}
+		}
+		groups[0].Late(stopped("ab", 2).Position)
+		f := awaitFailure(t, groups[1])
+		require.Equal(t, history.Silent, f.Late.Reason)
+		next := regroupAll(t, groups, []int{0, 1}, time.Minute)
+		_, err := groups[2].Regroup(t.Context(), time.Minute)
+		require.ErrorIs(t, err, ErrExcluded)
+		closeAll(t, next)
+	})
+}
+
+// The first wait that ends ends the muster.
+func TestRegroupWaits(t *testing.T) {
+	forKinds(t, 3, func(t *testing.T, groups []Group) {
+		groups[2].Fail("tired")
+		next := regroupAll(t, groups, []int{1, 2}, 100*time.Millisecond)
+		require.Equal(t, 2, next[0].Size())
+		_, err := groups[0].Regroup(t.Context(), time.Minute)
+		require.ErrorIs(t, err, ErrExcluded)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = groups[0].Regroup(ctx, time.Minute)
+		require.ErrorIs(t, err, context.Canceled)
+		closeAll(t, next)
+	})
+}
+
+// A member of the new group dies before it comes there: the others hear so, and call again.
+func TestRegroupAgain(t *testing.T) {
+	forKinds(t, 4, func(t *testing.T, groups []Group) {
+		Drop(groups[1])
+		var all sync.WaitGroup
+		errs := make([]error, 4)
+		for _, r := range []int{0, 2, 3} {
+			all.Go(func() {
+				g, err := groups[r].Regroup(t.Context(), time.Minute)
+				switch {
+				case err != nil:
+					errs[r] = err
+				case r == 3:
+					Drop(groups[3])
+				case g.Group != nil:
+					<-g.Group.Failed()
+				default:
+					t.Cleanup(func() { Stop(g.ID) })
+					_, errs[r] = Join(t.Context(), g.ID, r/2, 3, JoinOptions{})
+					var f *Failure
+					require.ErrorAs(t, errs[r], &f)
+					require.Equal(t, 2, f.Rank)
+				}
+			})
+		}
+		all.Wait()
+		next := regroupAll(t, groups, []int{0, 2}, time.Minute)
+		require.Equal(t, 2, next[1].Size())
+		closeAll(t, next)
+	})
+}

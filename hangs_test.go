@@ -1,0 +1,246 @@
+package ringo
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/history"
+	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// A hang is done to a communicator of 4 ranks, of which one is to blame. do is that rank's n-th call in
+// place of the right one.
+type hang struct {
+	name    string
+	do      func(c *Comm, n int, call *Call, release <-chan struct{}) error
+	message bool
+	link    bool // the connection from the rank to the next is slow, instead
+}
+
+var hangs = []hang{
+	{name: "late", do: func(_ *Comm, _ int, _ *Call, release <-chan struct{}) error {
+		<-release
+		return nil
+	}},
+	{name: "stopped", do: func(c *Comm, _ int, _ *Call, release <-chan struct{}) error {
+		bootstrap.Mute(c.group)
+		<-release
+		return nil
+	}},
+	{name: "dead", do: func(c *Comm, _ int, _ *Call, _ <-chan struct{}) error {
+		bootstrap.Drop(c.group)
+		return nil
+	}},
+	{name: "left", do: func(c *Comm, _ int, _ *Call, _ <-chan struct{}) error { return c.Close() }},
+	{name: "skipped call", do: func(c *Comm, n int, _ *Call, _ <-chan struct{}) error {
+		return c.Do(hangCall(n + 1))
+	}},
+	{name: "other order", do: func(c *Comm, n int, call *Call, _ <-chan struct{}) error {
+		if err := c.Do(hangCall(n + 1)); err != nil {
+			return err
+		}
+		return c.Do(call)
+	}},
+	{name: "waits for a message", message: true, do: func(c *Comm, _ int, _ *Call, _ <-chan struct{}) error {
+		return Recv(c, make([]byte, 8), (c.Rank()+1)%c.Size())
+	}},
+	{name: "slow link", link: true},
+}
+
+// hangCall is the n-th call of every rank.
+func hangCall(n int) *Call {
+	x := make([]int32, 64+n%5)
+	if n%3 == 2 {
+		return BroadcastOf(x, n%4)
+	}
+	return AllReduceOf(x, Sum)
+}
+
+// A slowEnd hands its slots over late.
+type slowEnd struct {
+	transport.SendConn
+	guard *fifo.Guard
+	slot  []byte
+	slow  *atomic.Bool
+	queue chan func()
+}
+
+func (s *slowEnd) Reserve(n int) (mem.Region, error) {
+	s.slot = make([]byte, n)
+	return mem.Host(s.slot), s.guard.Err()
+}
+
+func (s *slowEnd) Publish(stamp transport.Stamp) error {
+	b, slow := s.slot, s.slow.Load()
+	deliver := func() {
+		for slow && s.guard.Aborted() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		if out, err := s.SendConn.Reserve(len(b)); err == nil {
+			copy(out.Bytes(), b)
+			s.SendConn.Publish(stamp)
+		}
+	}
+	select {
+	case s.queue <- deliver:
+	default: // nobody fills it
+	}
+	return s.guard.Err()
+}
+
+// A hundred hangs: every rank names the right one, all alike, within 5 s of the deadline; and so
+// does what they have written.
+func TestHangs(t *testing.T) {
+	timeout := race.Soon(300 * time.Millisecond)
+	cases := 104
+	if race.Enabled || testing.Short() {
+		cases = 24
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	room := semaphore.NewWeighted(13)
+	var right, wrote atomic.Int32
+	var all sync.WaitGroup
+	for i := range cases {
+		h, bad, at, algo := hangs[i%len(hangs)], rng.IntN(4), 1+rng.IntN(9), []string{"", "ring"}[rng.IntN(2)]
+		if h.link {
+			algo = "ring" // the connection is used
+		}
+		require.NoError(t, room.Acquire(t.Context(), 1))
+		all.Go(func() {
+			defer room.Release(1)
+			name := fmt.Sprintf("%s: rank %d at call %d, algorithm %q", h.name, bad, at, algo)
+			dir := t.TempDir()
+			comms, err := OpenLocal(4, Config{Timeout: timeout, Algo: algo, History: dir})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				return
+			}
+			want := []int{bad}
+			var slow atomic.Bool
+			quit := make(chan struct{})
+			if h.link {
+				next := (bad + 1) % 4
+				want = []int{min(bad, next), max(bad, next)}
+				comms[bad].net.Links.Spoil(func(to int, c transport.SendConn) transport.SendConn {
+					if to != next {
+						return c
+					}
+					s := &slowEnd{SendConn: c, guard: &comms[bad].life.Guard, slow: &slow, queue: make(chan func(), 1000)}
+					all.Go(func() {
+						for {
+							select {
+							case f := <-s.queue:
+								f()
+							case <-quit:
+								return
+							}
+						}
+					})
+					return s
+				})
+			}
+			same := func(culprits []int) bool {
+				if h.message && len(culprits) == 2 { // its message met a collective: it is between the two
+					return slices.Contains(culprits, bad)
+				}
+				return slices.Equal(culprits, want)
+			}
+			release := make(chan struct{})
+			var survivors sync.WaitGroup
+			errs := make([]error, 4)
+			var ranks sync.WaitGroup
+			survivors.Add(3)
+			for r, c := range comms {
+				ranks.Go(func() {
+					for n := range 1 << 20 {
+						if n == at && r == bad && h.do != nil {
+							errs[r] = h.do(c, n, hangCall(n), release)
+							return
+						}
+						if n == at && h.link {
+							slow.Store(true)
+						}
+						if errs[r] = c.Do(hangCall(n)); errs[r] != nil {
+							break
+						}
+					}
+					if r != bad {
+						survivors.Done()
+					}
+				})
+			}
+			began := time.Now()
+			survivors.Wait()
+			took := time.Since(began)
+			close(release)
+			ranks.Wait()
+			close(quit)
+			ok := took < timeout+5*time.Second
+			for r, err := range errs {
+				if e, is := err.(*Error); r != bad && (!is || !same(e.Culprits)) {
+					ok = false
+				}
+			}
+			if ok {
+				right.Add(1)
+			} else {
+				t.Logf("%s: want %v after %v: %v", name, want, took, errs)
+			}
+			for r, c := range comms {
+				if r != bad || h.name != "left" {
+					c.Close()
+				}
+			}
+			records, err := history.Read(dir)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				return
+			}
+			if found := history.Why(records); len(found) == 1 && same(found[0].Culprits) {
+				wrote.Add(1)
+			} else {
+				t.Logf("%s: want %v, files say %v", name, want, found[0].Sentence)
+			}
+		})
+	}
+	all.Wait()
+	require.GreaterOrEqual(t, right.Load(), int32(cases*95/100))
+	require.GreaterOrEqual(t, wrote.Load(), int32(cases*95/100))
+}
+
+// The history is kept without being asked for.
+func TestHistory(t *testing.T) {
+	comms := local(t, 2, Config{})
+	noErrors(t, each(comms, func(c *Comm) error {
+		for range 100 {
+			if err := Barrier(c); err != nil {
+				return err
+			}
+		}
+		if c.Rank() == 0 {
+			return Send(c, []int32{1, 2}, 1)
+		}
+		return Recv(c, make([]int32, 2), 0)
+	}))
+	h := comms[1].History()
+	require.EqualValues(t, 101, h.Total)
+	require.Len(t, h.Calls, history.Depth)
+	require.Equal(t, "Recv(count 2, int32) from rank 0", h.Calls[history.Depth-1].What)
+	require.EqualValues(t, 100, h.Calls[history.Depth-2].Number)
+	require.Equal(t, history.State{Rank: 1, Heard: true, Last: 100, Peer: -1}, h.State)
+	require.Equal(t, comms[0].History().Comm, h.Comm)
+	_, err := OpenLocal(1, Config{History: t.TempDir(), HistorySignal: "NONSENSE"})
+	require.ErrorIs(t, err, ErrInvalid)
+}

@@ -1,0 +1,154 @@
+package history
+
+import "slices"
+
+// A State is where one rank is.
+type State struct {
+	Rank    int
+	Heard   bool   // the rank has said so; else nothing else is known
+	Last    uint64 // the last collective that it has begun, 0 if none
+	At      uint64 // the collective that it is in, 0 if in none
+	Peer    int    // whom it waits for, -1 if for nobody that is known; with At 0 in a Send or Recv
+	Sending bool   // it waits to send
+	Round   int    // of the schedule in which it waits
+	Step    int    // of the round
+}
+
+// waits reports whether the rank is in a call.
+func (s *State) waits() bool { return s.At > 0 || s.Peer >= 0 }
+
+// behind reports whether the rank has come less far in a collective than another one.
+func (s *State) behind(t *State) bool {
+	return s.Round < t.Round || s.Round == t.Round && s.Step < t.Step
+}
+
+// A Reason is why ranks are to blame.
+type Reason uint8
+
+const (
+	Unknown Reason = iota
+	Silent         // they answer nothing
+	Absent         // they are in no call, and others wait for them
+	Link           // two ranks: what one of them sends does not reach the other
+	Circle         // they wait for each other
+	Reasons
+)
+
+func (r Reason) String() string {
+	if r < Reasons {
+		return [...]string{"unknown", "silent", "absent", "link", "circle"}[r]
+	}
+	return "?"
+}
+
+// A Verdict is who holds up the others.
+type Verdict struct {
+	Reason   Reason
+	Culprits []int  // ascending
+	Number   uint64 // the collective that others wait in, 0 if they wait in a Send or Recv
+	Waiting  []int  // who waits there, ascending
+}
+
+// Blame finds who holds up the others. States are by rank. The cost is in proportion to the
+// number of ranks.
+func Blame(states []State) Verdict {
+	var v Verdict
+	first := -1 // the rank that waits in the earliest collective, or in a message
+	for r := range states {
+		s := &states[r]
+		switch {
+		case !s.Heard:
+			v.Culprits = append(v.Culprits, r)
+		case s.At > 0 && (v.Number == 0 || s.At < v.Number):
+			v.Number, first = s.At, r
+		case s.waits() && first < 0:
+			first = r
+		}
+	}
+	for r := range states {
+		if s := &states[r]; s.Heard && (v.Number > 0 && s.At == v.Number || v.Number == 0 && s.waits()) {
+			v.Waiting = append(v.Waiting, r)
+		}
+	}
+	switch {
+	case len(v.Culprits) > 0:
+		v.Reason = Silent
+	case first >= 0:
+		v.Reason, v.Culprits = follow(states, first)
+	}
+	return v
+}
+
+// follow goes from who waits to whom he waits for, until there is somebody who does not wait, or a circle.
+func follow(states []State, r int) (Reason, []int) {
+	var way []int
+	for {
+		if i := slices.Index(way, r); i >= 0 {
+			return circle(states, way[i:])
+		}
+		way = append(way, r)
+		s := &states[r]
+		if s.At > 0 {
+			if absent := absentees(states, s.At); len(absent) > 0 {
+				idle := slices.DeleteFunc(slices.Clone(absent), func(q int) bool { return states[q].waits() })
+				if len(idle) > 0 {
+					return Absent, idle
+				}
+				r = absent[0] // it waits for a message meanwhile
+				continue
+			}
+		}
+		next := s.Peer
+		switch {
+		case next < 0 || next >= len(states):
+			return Unknown, nil
+		case states[next].waits() && (s.At == 0 || states[next].At == s.At):
+			r = next
+		case s.At == 0:
+			return Absent, []int{next} // it has not made the other end of the message
+		default:
+			return Link, pair(r, next) // it has done all that is its part of this collective
+		}
+	}
+}
+
+// absentees are the ranks that have not begun a collective.
+func absentees(states []State, number uint64) (absent []int) {
+	for q := range states {
+		if states[q].Last < number {
+			absent = append(absent, q)
+		}
+	}
+	return absent
+}
+
+// circle judges ranks each of which waits for the next.
+func circle(states []State, c []int) (Reason, []int) {
+	least := c[0]
+	for _, r := range c {
+		if states[r].behind(&states[least]) {
+			least = r
+		}
+	}
+	s := &states[least]
+	outside := slices.DeleteFunc(slices.Clone(c), func(q int) bool { return states[q].At > 0 })
+	if n := len(outside); n > 0 && n < len(c) { // some of them are in messages, and others wait for these in a collective
+		in := 0
+		for q := range states {
+			if states[q].At > 0 {
+				in++
+			}
+		}
+		if n < in {
+			slices.Sort(outside)
+			return Absent, outside
+		}
+	} else if s.At > 0 || len(c) == 2 && s.Sending != states[s.Peer].Sending {
+		return Link, pair(least, s.Peer)
+	}
+	c = slices.Clone(c)
+	slices.Sort(c)
+	return Circle, c
+}
+
+func pair(a, b int) []int { return []int{min(a, b), max(a, b)} }

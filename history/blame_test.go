@@ -1,0 +1,73 @@
+package history
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// idle, in and msg are States of ranks that have been heard.
+func idle(last uint64) State { return State{Heard: true, Last: last, Peer: -1} }
+
+func in(n uint64, peer, step int) State {
+	return State{Heard: true, Last: n, At: n, Peer: peer, Step: step}
+}
+
+func msg(peer int, sending bool) State {
+	return State{Heard: true, Last: 3, Peer: peer, Sending: sending}
+}
+
+func TestBlame(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		states   []State
+		reason   Reason
+		culprits []int
+	}{
+		{"nobody waits", []State{idle(1), idle(1)}, Unknown, nil},
+		{"one is late", []State{in(7, 3, 0), in(7, 0, 0), idle(6), in(7, 2, 0)}, Absent, []int{2}},
+		{"two are late", []State{in(7, 3, 0), idle(2), idle(6), in(7, 2, 0)}, Absent, []int{1, 2}},
+		{"one is silent", []State{in(7, 3, 0), in(7, 0, 0), {}, in(7, 2, 0)}, Silent, []int{2}},
+		{"one is late for an earlier one", []State{in(7, 2, 0), in(8, 0, 0), idle(6)}, Absent, []int{2}},
+		{"a message that nobody sends", []State{msg(2, false), idle(3), idle(3)}, Absent, []int{2}},
+		{"a chain of messages", []State{msg(2, false), idle(3), msg(1, false)}, Absent, []int{1}},
+		{"late, for it waits for a message", []State{in(7, 1, 0), msg(2, false), idle(7)}, Absent, []int{2}},
+		{"late, for it waits for a message of one that waits for it", []State{in(7, 1, 0), msg(2, false), in(7, 1, 0)}, Absent, []int{1}},
+		{"one in a collective, one in a message", []State{in(7, 1, 0), msg(0, false)}, Circle, []int{0, 1}},
+		{"both receive", []State{msg(1, false), msg(0, false), idle(3)}, Circle, []int{0, 1}},
+		{"one sends what the other receives", []State{msg(1, true), msg(0, false), idle(3)}, Link, []int{0, 1}},
+		{"a slow link of a ring", []State{in(7, 3, 4), in(7, 0, 5), in(7, 1, 6), in(7, 2, 3)}, Link, []int{2, 3}},
+		{"its sender has passed", []State{in(7, 3, 4), in(7, 0, 5), idle(7), in(7, 2, 3)}, Link, []int{2, 3}},
+		{"its sender has gone on", []State{in(7, 3, 4), in(7, 0, 5), in(8, 1, 0), in(7, 2, 3)}, Link, []int{2, 3}},
+		{"nobody says for whom", []State{in(7, -1, 0), in(7, -1, 0)}, Unknown, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for r := range tt.states {
+				tt.states[r].Rank = r
+			}
+			v := Blame(tt.states)
+			require.Equal(t, tt.reason, v.Reason, "%+v", v)
+			require.Equal(t, tt.culprits, v.Culprits)
+		})
+	}
+}
+
+func TestRing(t *testing.T) {
+	var r Ring
+	require.Empty(t, r.Calls())
+	for n := range uint64(3 * Depth / 2) {
+		r.Add([2]uint64{n, 1}, -1, false)
+		calls := r.Calls()
+		require.Len(t, calls, int(min(n+1, Depth)))
+		require.Equal(t, n, calls[len(calls)-1].Stamp[0])
+	}
+	require.EqualValues(t, Depth/2, r.Calls()[0].Stamp[0])
+	require.Zero(t, testing.AllocsPerRun(100, func() { r.Add([2]uint64{}, 2, true) }))
+}
+
+func BenchmarkAdd(b *testing.B) {
+	var r Ring
+	for b.Loop() {
+		r.Add([2]uint64{1, 2}, -1, false)
+	}
+}

@@ -1,0 +1,139 @@
+package history
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A Record is what one rank knows of its communicator: its last calls, where it is, and why the
+// communicator has failed. It is written as JSON.
+type Record struct {
+	Comm       string // identifies the communicator, the same on all ranks
+	Rank, Size int
+	Host       string
+	Pid        int
+	Time       time.Time // when this was so
+	State      State
+	Waited     time.Duration `json:",omitempty"` // in the call that it is in, as far as is known
+	Cause      string        `json:",omitempty"` // why the communicator has failed
+	Culprits   []int         `json:",omitempty"` // who is to blame for that
+	Total      uint64        // calls since the beginning
+	Calls      []Call        // the last of them, oldest first
+}
+
+// A Call is one of a rank's calls.
+type Call struct {
+	Number uint64    `json:",omitempty"` // among the collectives; 0 for a Send or Recv
+	What   string    // "AllReduce(count 4, float32, sum)", "Send(…) to rank 2"
+	Time   time.Time `json:",omitzero"` // when it began; of few calls it is known
+}
+
+// name is the name of a record's file.
+func (r *Record) name() string { return fmt.Sprintf("ringo-%s-rank%d.json", r.Comm, r.Rank) }
+
+// Write puts a record in a folder, which is made if it is not there, and returns the file. An
+// older one of the same rank is replaced.
+func (r *Record) Write(dir string) (file string, err error) {
+	b, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("history: %w", err)
+	}
+	file = filepath.Join(dir, r.name())
+	part := fmt.Sprintf("%s.%d", file, os.Getpid())
+	if err = os.WriteFile(part, b, 0o644); err == nil {
+		err = os.Rename(part, file)
+	}
+	if err != nil {
+		return "", fmt.Errorf("history: %w", err)
+	}
+	return file, nil
+}
+
+// Read gives the records of files, and of all files of folders whose names Write makes.
+func Read(paths ...string) ([]Record, error) {
+	var records []Record
+	for _, path := range paths {
+		files := []string{path}
+		if info, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("history: %w", err)
+		} else if info.IsDir() {
+			if files, err = filepath.Glob(filepath.Join(path, "ringo-*-rank*.json")); err != nil {
+				return nil, fmt.Errorf("history: %w", err)
+			}
+			if len(files) == 0 {
+				return nil, fmt.Errorf("history: %s: no ringo-*-rank*.json here: %w", path, fs.ErrNotExist)
+			}
+		}
+		for _, file := range files {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				return nil, fmt.Errorf("history: %w", err)
+			}
+			var r Record
+			if err := json.Unmarshal(b, &r); err != nil {
+				return nil, fmt.Errorf("history: %s: %w", file, err)
+			}
+			if err := r.check(); err != nil {
+				return nil, fmt.Errorf("history: %s: %w", file, err)
+			}
+			records = append(records, r)
+		}
+	}
+	return records, nil
+}
+
+// maxSize bounds the ranks of a record that is read.
+const maxSize = 1 << 20
+
+func (r *Record) check() error {
+	if r.Size < 1 || r.Size > maxSize || r.Rank < 0 || r.Rank >= r.Size || r.State.Peer >= r.Size {
+		return errors.New("not a rank's history")
+	}
+	for _, c := range r.Culprits {
+		if c < 0 || c >= r.Size {
+			return errors.New("not a rank's history")
+		}
+	}
+	return nil
+}
+
+// Ranks writes ranks as a person does: "rank 2", "ranks 0, 1 and 3".
+func Ranks(ranks []int) string {
+	const most = 16
+	var words []string
+	for i, r := range ranks {
+		if i == most-1 && len(ranks) > most {
+			words = append(words, fmt.Sprintf("%d more", len(ranks)-i))
+			break
+		}
+		words = append(words, fmt.Sprint(r))
+	}
+	switch n := len(words); n {
+	case 0:
+		return "no rank"
+	case 1:
+		return "rank " + words[0]
+	default:
+		return "ranks " + strings.Join(words[:n-1], ", ") + " and " + words[n-1]
+	}
+}
+
+// Spell rounds a time as people do.
+func Spell(d time.Duration) time.Duration {
+	switch {
+	case d > 10*time.Second:
+		return d.Round(time.Second)
+	case d > time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}

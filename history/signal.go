@@ -1,0 +1,39 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+)
+
+// ErrSignal is wrapped where a name is no signal of this system.
+var ErrSignal = errors.New("no such signal here")
+
+// OnSignal has f called, on a goroutine of its own, whenever the process gets the signal of a name
+// (USR2), until stop, which waits for f.
+func OnSignal(name string, f func()) (stop func(), err error) {
+	s := signalOf(name)
+	if s == nil {
+		return nil, fmt.Errorf("history: %w: %q", ErrSignal, name)
+	}
+	come, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(come, s)
+	var listener sync.WaitGroup
+	listener.Go(func() {
+		for {
+			select {
+			case <-come:
+				f()
+			case <-done:
+				return
+			}
+		}
+	})
+	return sync.OnceFunc(func() {
+		signal.Stop(come)
+		close(done)
+		listener.Wait()
+	}), nil
+}

@@ -1,0 +1,23 @@
+//go:build unix
+
+package history
+
+import (
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOnSignal(t *testing.T) {
+	come := make(chan bool)
+	stop, err := OnSignal("usr2", func() { come <- true })
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGUSR2))
+	<-come
+	stop()
+	stop()
+	_, err = OnSignal("nonsense", nil)
+	require.ErrorIs(t, err, ErrSignal)
+}

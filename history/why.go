@@ -1,0 +1,218 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// A Finding is why the ranks of one communicator hang, or have failed.
+type Finding struct {
+	Comm     string
+	Size     int
+	Sentence string // the verdict
+	Culprits []int  // ascending; none if nobody is to blame
+	Records  []Record
+}
+
+// Why makes one Finding a communicator of the Records of its ranks. A rank without a Record is taken
+// for one that answers nothing. Of several of one rank the last counts.
+func Why(records []Record) []Finding {
+	records = slices.Clone(records)
+	slices.SortStableFunc(records, func(a, b Record) int {
+		return cmp.Or(cmp.Compare(a.Comm, b.Comm), cmp.Compare(a.Rank, b.Rank), b.Time.Compare(a.Time))
+	})
+	records = slices.CompactFunc(records, func(a, b Record) bool { return a.Comm == b.Comm && a.Rank == b.Rank })
+	var found []Finding
+	for len(records) > 0 {
+		n := slices.IndexFunc(records, func(r Record) bool { return r.Comm != records[0].Comm })
+		if n < 0 {
+			n = len(records)
+		}
+		f := Finding{Comm: records[0].Comm, Records: records[:n]}
+		for _, r := range f.Records {
+			f.Size = max(f.Size, r.Size)
+		}
+		f.judge()
+		found = append(found, f)
+		records = records[n:]
+	}
+	return found
+}
+
+// judge fills in the verdict: what the group has found when the communicator failed, or else calls that
+// differ, or else who holds up the others.
+func (f *Finding) judge() {
+	votes := map[string]int{}
+	for _, r := range f.Records {
+		if r.Cause != "" {
+			votes[fmt.Sprint(r.Culprits)]++
+		}
+	}
+	most := 0
+	for _, r := range f.Records {
+		if n := votes[fmt.Sprint(r.Culprits)]; r.Cause != "" && n > most {
+			most = n
+			f.Culprits, f.Sentence = r.Culprits, r.Cause
+		}
+	}
+	if most > 0 || f.differ() {
+		return
+	}
+	states := make([]State, f.Size)
+	for q := range states {
+		states[q] = State{Rank: q, Peer: -1}
+	}
+	var waited time.Duration
+	for _, r := range f.Records {
+		states[r.Rank] = r.State
+		waited = max(waited, r.Waited)
+	}
+	v := Blame(states)
+	f.Culprits = v.Culprits
+	what := "a Send or Recv"
+	if v.Number > 0 {
+		what = fmt.Sprintf("%s #%d", f.call(v.Number), v.Number)
+	}
+	wait := fmt.Sprintf("%s waits in %s", Ranks(v.Waiting), what)
+	if len(v.Waiting) > 1 {
+		wait = fmt.Sprintf("%s wait in %s", Ranks(v.Waiting), what)
+	}
+	if waited > 0 {
+		wait += fmt.Sprintf(" since %v", Spell(waited))
+	}
+	switch {
+	case len(v.Waiting) == 0 && v.Reason == Silent:
+		f.Sentence = fmt.Sprintf("%s left no file, and no other rank waits", Ranks(v.Culprits))
+	case len(v.Waiting) == 0:
+		f.Sentence = "no rank waits"
+	case v.Reason == Silent:
+		f.Sentence = fmt.Sprintf("%s left no file: dead, or stopped? %s", Ranks(v.Culprits), wait)
+	case v.Reason == Absent && v.Number > 0:
+		f.Sentence = fmt.Sprintf("%s never entered %s; %s", Ranks(v.Culprits), what, wait)
+	case v.Reason == Absent:
+		f.Sentence = fmt.Sprintf("%s did not make the other end of a Send or Recv; %s", Ranks(v.Culprits), wait)
+	case v.Reason == Link:
+		f.Sentence = fmt.Sprintf("nothing moves between %s; %s", Ranks(v.Culprits), wait)
+	case v.Reason == Circle:
+		f.Sentence = fmt.Sprintf("%s wait for each other; %s", Ranks(v.Culprits), wait)
+	default:
+		f.Sentence = wait + ", and nobody says for whom: the files of a failure say more than those of a signal"
+	}
+}
+
+// call is a collective as the first rank that knows it has called it.
+func (f *Finding) call(number uint64) string {
+	for _, r := range f.Records {
+		for _, c := range r.Calls {
+			if c.Number == number {
+				return c.What
+			}
+		}
+	}
+	return "collective"
+}
+
+// differ looks for the first collective that ranks call differently.
+func (f *Finding) differ() bool {
+	calls := map[uint64]map[string][]int{}
+	first := uint64(0)
+	for _, r := range f.Records {
+		for _, c := range r.Calls {
+			if c.Number == 0 {
+				continue
+			}
+			if calls[c.Number] == nil {
+				calls[c.Number] = map[string][]int{}
+			}
+			calls[c.Number][c.What] = append(calls[c.Number][c.What], r.Rank)
+			if len(calls[c.Number]) > 1 && (first == 0 || c.Number < first) {
+				first = c.Number
+			}
+		}
+	}
+	if first == 0 {
+		return false
+	}
+	type side struct {
+		what  string
+		ranks []int
+	}
+	var sides []side
+	for what, ranks := range calls[first] {
+		sides = append(sides, side{what, ranks})
+	}
+	slices.SortFunc(sides, func(a, b side) int {
+		return cmp.Or(cmp.Compare(len(b.ranks), len(a.ranks)), cmp.Compare(a.ranks[0], b.ranks[0]))
+	})
+	if len(sides[0].ranks) == len(sides[1].ranks) {
+		f.Culprits = slices.Concat(sides[0].ranks, sides[1].ranks)
+	} else {
+		for _, s := range sides[1:] {
+			f.Culprits = append(f.Culprits, s.ranks...)
+		}
+	}
+	slices.Sort(f.Culprits)
+	f.Sentence = fmt.Sprintf("as collective #%d %s called %s, and %s %s", first, Ranks(sides[0].ranks), sides[0].what, Ranks(sides[1].ranks), sides[1].what)
+	return true
+}
+
+// Print writes the verdict and a table of the ranks.
+func (f *Finding) Print(w io.Writer) error {
+	fmt.Fprintf(w, "communicator %s of %d ranks: %s\n", f.Comm, f.Size, f.Sentence)
+	if len(f.Culprits) > 0 {
+		fmt.Fprintf(w, "to blame: %s\n", Ranks(f.Culprits))
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\nrank\thost\tpid\tis\tfor\tcalls\tlast call")
+	next := 0
+	for _, r := range f.Records {
+		if r.Rank > next {
+			fmt.Fprintf(t, "%s\t?\t?\tleft no file\t\t\t\n", span(next, r.Rank-1))
+		}
+		next = r.Rank + 1
+		last := ""
+		if n := len(r.Calls); n > 0 {
+			last = r.Calls[n-1].What
+			if number := r.Calls[n-1].Number; number > 0 {
+				last = fmt.Sprintf("#%d %s", number, last)
+			}
+		}
+		since := ""
+		if r.Waited > 0 {
+			since = Spell(r.Waited).String()
+		}
+		fmt.Fprintf(t, "%d\t%s\t%d\t%s\t%s\t%d\t%s\n", r.Rank, r.Host, r.Pid, r.State.words(), since, r.Total, last)
+	}
+	if next < f.Size {
+		fmt.Fprintf(t, "%s\t?\t?\tleft no file\t\t\t\n", span(next, f.Size-1))
+	}
+	return t.Flush()
+}
+
+func span(a, b int) string {
+	if a == b {
+		return fmt.Sprint(a)
+	}
+	return fmt.Sprintf("%d-%d", a, b)
+}
+
+// words say where a rank is.
+func (s *State) words() string {
+	way := "from"
+	if s.Sending {
+		way = "to"
+	}
+	switch {
+	case s.At > 0 && s.Peer >= 0:
+		return fmt.Sprintf("in #%d, step %d.%d, %s rank %d", s.At, s.Round, s.Step, way, s.Peer)
+	case s.At > 0:
+		return fmt.Sprintf("in #%d", s.At)
+	case s.Peer >= 0:
+		return fmt.Sprintf("in a message %s rank %d", way, s.Peer)
+	}
+	return "in no call"
+}

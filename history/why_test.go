@@ -1,0 +1,91 @@
+package history
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func record(rank int, s State, calls ...string) Record {
+	s.Rank = rank
+	r := Record{Comm: "c0ffee00", Rank: rank, Size: 4, Host: "hostA", Pid: 100 + rank, State: s, Total: uint64(len(calls))}
+	for i, c := range calls {
+		r.Calls = append(r.Calls, Call{Number: uint64(i + 1), What: c})
+	}
+	return r
+}
+
+func TestWhy(t *testing.T) {
+	const a, b = "AllReduce(count 4, float32, sum)", "Barrier()"
+	waits := func(rank int) Record {
+		r := record(rank, State{Heard: true, Last: 2, At: 2, Peer: -1}, a, b)
+		r.Waited = 4910 * time.Millisecond
+		return r
+	}
+	failed := func(rank int) Record {
+		r := waits(rank)
+		r.Cause, r.Culprits = "rank 2 died: killed", []int{2}
+		return r
+	}
+	for name, tt := range map[string]struct {
+		records  []Record
+		sentence string
+		culprits []int
+	}{
+		"never entered": {[]Record{waits(0), waits(1), record(2, State{Heard: true, Last: 1, Peer: -1}, a), waits(3)},
+			"rank 2 never entered Barrier() #2; ranks 0, 1 and 3 wait in Barrier() #2 since 4.9s", []int{2}},
+		"no file": {[]Record{waits(3), waits(0), waits(1)},
+			"rank 2 left no file: dead, or stopped? ranks 0, 1 and 3 wait in Barrier() #2 since 4.9s", []int{2}},
+		"other calls": {[]Record{waits(0), waits(1), record(2, State{Heard: true, Last: 2, At: 2, Peer: -1}, a, a), waits(3)},
+			"as collective #2 ranks 0, 1 and 3 called Barrier(), and rank 2 AllReduce(count 4, float32, sum)", []int{2}},
+		"the group has said": {[]Record{failed(0), failed(1), failed(3)}, "rank 2 died: killed", []int{2}},
+		"nobody waits":       {[]Record{record(0, State{Heard: true, Peer: -1}), record(1, State{Heard: true, Peer: -1}), record(2, State{Heard: true, Peer: -1}), record(3, State{Heard: true, Peer: -1})}, "no rank waits", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "made")
+			for _, r := range tt.records {
+				_, err := r.Write(dir)
+				require.NoError(t, err)
+			}
+			records, err := Read(dir)
+			require.NoError(t, err)
+			found := Why(records)
+			require.Len(t, found, 1)
+			require.Equal(t, tt.sentence, found[0].Sentence)
+			require.Equal(t, tt.culprits, found[0].Culprits)
+		})
+	}
+}
+
+func TestPrint(t *testing.T) {
+	f := Why([]Record{record(0, State{Heard: true, Last: 1, At: 1, Peer: 1, Round: 2, Step: 3}, "Barrier()"), record(1, State{Heard: true, Peer: 3, Sending: true})})[0]
+	var b strings.Builder
+	require.NoError(t, f.Print(&b))
+	require.Equal(t, `communicator c0ffee00 of 4 ranks: ranks 2 and 3 left no file: dead, or stopped? rank 0 waits in Barrier() #1
+to blame: ranks 2 and 3
+
+rank  host   pid  is                            for  calls  last call
+0     hostA  100  in #1, step 2.3, from rank 1       1      #1 Barrier()
+1     hostA  101  in a message to rank 3             0
+2-3   ?      ?    left no file
+`, regexp.MustCompile(" +\n").ReplaceAllString(b.String(), "\n"))
+}
+
+func TestReadRefuses(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Read(filepath.Join(dir, "absent"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = Read(dir)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	for _, text := range []string{"", "{}", `{"Size":2,"Rank":2}`, `{"Size":2,"Culprits":[-1]}`} {
+		file := filepath.Join(dir, "ringo-x-rank0.json")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		_, err := Read(dir)
+		require.ErrorContains(t, err, file)
+	}
+}

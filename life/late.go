@@ -1,0 +1,130 @@
+package life
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/history"
+)
+
+// errHalted is why an operation stops because one of another rank has run out of time.
+var errHalted = fmt.Errorf("stopped, for an operation of another rank ran out of time: %w", call.ErrTimeout)
+
+// stopTime is how long an operation that is to stop may take to say where it was.
+const stopTime = 500 * time.Millisecond
+
+// Busy has f say whether an operation is under way although it is nobody's turn, as on a GPU.
+func (l *Life) Busy(f func() bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.busy = f
+}
+
+// halt stops this rank because an operation of another one has run out of time, and says
+// where it was.
+func (l *Life) halt() {
+	l.mu.Lock()
+	busy := l.busy
+	l.mu.Unlock()
+	number, pairwise := l.Turn.inside()
+	works := number > 0 || pairwise || busy != nil && busy()
+	doubt := l.step(HaltAsked{l.ErrorIn(OpComm, errHalted)})
+	if works { // what is under way says so itself, more exactly
+		wait := time.NewTimer(stopTime)
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+		case <-doubt: // nil where there is none
+		}
+	}
+	p := l.Turn.position(false)
+	p.Stop = bootstrap.Stopped{Last: l.last(p), At: number, Peer: -1, Waited: l.Guard.Waited()}
+	l.say(p)
+}
+
+// last is the last collective that this rank is known to have begun, of a position. GPUs number
+// what they carry out themselves, graphs included: of a rank whose GPU is idle it is not known.
+func (l *Life) last(p bootstrap.Position) uint64 {
+	if n := len(p.Calls); n > 0 && !l.onGPU() {
+		return p.Calls[n-1].Number
+	}
+	return 0
+}
+
+// onGPU reports whether the communicator has a GPU half.
+func (l *Life) onGPU() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.busy != nil
+}
+
+// say tells the group where this rank was stopped, once.
+func (l *Life) say(p bootstrap.Position) {
+	l.mu.Lock()
+	said := l.stop != nil
+	if !said {
+		l.stop = &p.Stop
+	}
+	l.mu.Unlock()
+	if !said {
+		l.group.Late(p)
+	}
+}
+
+// stoppedIn is where an operation was stopped.
+func (l *Life) stoppedIn(e *call.Error, at *engine.StepError) bootstrap.Position {
+	p := l.Turn.position(e.Seq > 0)
+	p.Stop = bootstrap.Stopped{
+		Last: l.last(p), At: uint64(e.Seq), Peer: int(at.Peer), Sending: at.Phase == "send" || at.Phase == "connect",
+		Round: at.Round, Step: at.Step, Waited: l.Guard.Waited(),
+	}
+	if p.Stop.Waited == 0 && !errors.Is(e, errHalted) { // on a GPU
+		p.Stop.Waited = l.Timeout
+	}
+	if p.Stop.Peer < -1 || p.Stop.Peer >= l.Size {
+		p.Stop.Peer = -1
+	}
+	return p
+}
+
+// OnEnd has f called, once, on a goroutine that Close waits for, when it is known why the
+// communicator has failed.
+func (l *Life) OnEnd(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onEnd = append(l.onEnd, f)
+}
+
+// lateness says in words who held up an operation.
+func lateness(f *bootstrap.Failure) string {
+	l := f.Late
+	who, waited := history.Ranks(f.Culprits), history.Ranks(l.Waiting)+" waited in it"
+	if l.Waited > 0 {
+		waited += fmt.Sprintf(" for %v", history.Spell(l.Waited))
+	}
+	what := "a Send or Recv"
+	if s := sign(l.Call.Call); s.Kind != 0 {
+		what = s.Numbered()
+	} else if l.Call.Number > 0 {
+		what = fmt.Sprintf("collective #%d", l.Call.Number)
+	}
+	last := "it has begun no collective before"
+	if s := sign(l.Last.Call); s.Kind != 0 {
+		last = fmt.Sprintf("rank %d's last collective is %s", f.Culprits[0], s.Numbered())
+	}
+	switch l.Reason {
+	case history.Silent:
+		return fmt.Sprintf("timed out in %s: %s answered nothing: is a process stopped, or a host cut off? %s", what, who, waited)
+	case history.Absent:
+		return fmt.Sprintf("timed out in %s: %s never entered it; %s; %s", what, who, waited, last)
+	case history.Link:
+		return fmt.Sprintf("timed out in %s: nothing moves between ranks %d and %d; %s", what, f.Culprits[0], f.Culprits[1], waited)
+	case history.Circle:
+		return fmt.Sprintf("timed out in %s: %s wait for each other; %s", what, who, waited)
+	}
+	return fmt.Sprintf("timed out in %s: %s", what, waited)
+}
