@@ -159,7 +159,7 @@ func (m *member) AllGather(ctx context.Context, data []byte) ([][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("all-gather: %w", err)
 	}
-	return parts, nil
+	return slices.Clone(parts), nil // ranks of one process have the same
 }
 
 // come tells the room this rank's part, or, with a cause, that it gives up.

@@ -13,8 +13,8 @@ type Group interface {
 	Rank() int
 	Size() int
 
-	// AllGather gives every rank's bytes, by rank. The caller must not change them, for ranks of
-	// one process share them. The k-th call of one rank
+	// AllGather gives every rank's bytes, by rank. The caller must not change the bytes, for ranks
+	// of one process share them. The k-th call of one rank
 	// meets the k-th call of every other; so it is a barrier too. A part is at
 	// most 16 MiB, their sum at most 1 GiB.
 	//
