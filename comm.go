@@ -203,7 +203,9 @@ func (c *Comm) Synchronize(s gpu.Stream) error {
 // together, with spans of the same length, in the order of their other calls; it
 // waits for them, at most Config.JoinTimeout, so ranks of one process call it from
 // a goroutine each. The memory may be any of the GPU's, of gpu.Device.Alloc or the
-// caller's own, the virtual-memory API included, but not part of two windows.
+// caller's own, the virtual-memory API included, but not part of two windows. Where
+// several GPUs are in one process, copy engines serve only memory that is mapped, such as
+// gpu.Device.AllocMapped gives: copies to other memory might wait for other threads' calls.
 //
 // A collective may use registered memory if the buffers that its kernels reach lie
 // wholly in windows, at the same offset of the same window on all ranks: In of

@@ -48,6 +48,10 @@ func (w way) on(t *testing.T, list []*gpu.Device) []*doubler {
 	}
 	all := make([]*doubler, len(list))
 	for i, c := range comms {
+		alloc := alloc
+		if w.cfg.Algo == "copies" {
+			alloc = allocMapped
+		}
 		all[i] = &doubler{T: t, c: c, d: list[i], x: alloc(t, list[i], make([]byte, w.count))}
 	}
 	if w.registered {

@@ -42,12 +42,12 @@ func closeWindows(t testing.TB, ws []*Window) {
 	noErrors(t, errs)
 }
 
-// memories is memory on each device.
+// memories is memory on each device, in which copy engines may work.
 func memories(t testing.TB, list []*gpu.Device, n int) []Region {
 	t.Helper()
 	all := make([]Region, len(list))
 	for r, d := range list {
-		all[r] = alloc(t, d, make([]byte, n))
+		all[r] = allocMapped(t, d, make([]byte, n))
 	}
 	return all
 }
@@ -80,7 +80,10 @@ func mappedPieces(t testing.TB, d *gpu.Device, pieces int, p cuda.AllocationProp
 func TestRegisterBad(t *testing.T) {
 	list := devices(t, 2)
 	comms := onDevices(t, list, Config{})
-	memory := memories(t, list, 4096)
+	memory := make([]Region, len(list))
+	for r, d := range list {
+		memory[r] = alloc(t, d, make([]byte, 4096))
+	}
 	freed, err := list[1].Alloc(64)
 	require.NoError(t, err)
 	require.NoError(t, list[1].Free(freed))

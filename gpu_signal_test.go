@@ -31,7 +31,7 @@ func newRingOfSignals(t *testing.T, n int, cfg Config) *ringOfSignals {
 		t.Cleanup(func() { require.NoError(t, d.DestroyStream(s)) })
 		x.streams = append(x.streams, s)
 		x.mine = append(x.mine, alloc(t, d, make([]byte, signalBytes)))
-		x.whole = append(x.whole, alloc(t, d, make([]byte, 4096)))
+		x.whole = append(x.whole, allocMapped(t, d, make([]byte, 4096)))
 	}
 	noErrors(t, each(x.comms, func(c *Comm) (err error) {
 		x.windows[c.Rank()], err = c.Register(x.whole[c.Rank()])

@@ -58,7 +58,18 @@ func onDevices(t testing.TB, list []*gpu.Device, cfg Config) []*Comm {
 // alloc is device memory with the given content.
 func alloc(t testing.TB, d *gpu.Device, b []byte) mem.Region {
 	t.Helper()
-	r, err := d.Alloc(len(b))
+	return allocWith(t, d, d.Alloc, b)
+}
+
+// allocMapped is memory for windows in which copy engines work.
+func allocMapped(t testing.TB, d *gpu.Device, b []byte) mem.Region {
+	t.Helper()
+	return allocWith(t, d, d.AllocMapped, b)
+}
+
+func allocWith(t testing.TB, d *gpu.Device, alloc func(int) (mem.Region, error), b []byte) mem.Region {
+	t.Helper()
+	r, err := alloc(len(b))
 	require.NoError(t, err)
 	require.NoError(t, d.Write(r, b))
 	t.Cleanup(func() { require.NoError(t, d.Free(r)) })

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -295,6 +296,45 @@ func TestWindowMismatch(t *testing.T) {
 				}
 			}
 			require.NotZero(t, named)
+		})
+	}
+}
+
+// A copy to a peer's memory of Alloc waits for calls on the peer's GPU, and those may wait for
+// kernels that wait for this rank. So no collective has copy engines work there, and a put is refused.
+func TestCopiesThatStall(t *testing.T) {
+	for _, mapped := range []bool{false, true} {
+		t.Run(fmt.Sprint("mapped=", mapped), func(t *testing.T) {
+			list := devices(t, 2, gputest.Emu(cudaemu.Config{LoadsWait: true}))
+			comms := onDevices(t, list, Config{Algo: "copies", Timeout: 5 * time.Second})
+			memory := make([]Region, 2)
+			for r, d := range list {
+				memory[r] = alloc(t, d, make([]byte, 128))
+				if mapped {
+					memory[r] = allocMapped(t, d, make([]byte, 128))
+				}
+			}
+			ws := register(t, comms, memory, 0, 128)
+			gather := func(r int) error {
+				x := memory[r]
+				return comms[r].Do(&Call{Kind: KindAllGather, In: x.Slice(64*r, 64), Out: x, Count: 64, Type: Uint8, Stream: gpu.Legacy})
+			}
+			require.NoError(t, gather(0))
+			waits := make(chan error)
+			go func() { waits <- list[0].Write(alloc(t, list[0], make([]byte, 4)), []byte{1}) }() // after the legacy stream's work
+			time.Sleep(20 * time.Millisecond)
+			require.NoError(t, gather(1))
+			require.NoError(t, <-waits)
+			for r, c := range comms {
+				require.NoError(t, c.Synchronize(gpu.Legacy))
+				err := ws[r].Put(memory[r].Slice(64, 8), 1-r, 0, gpu.Legacy)
+				if mapped {
+					require.NoError(t, err)
+					continue
+				}
+				require.ErrorIs(t, err, ErrUnsupported)
+				require.NoError(t, c.Err())
+			}
 		})
 	}
 }

@@ -19,8 +19,12 @@ type gpuBuffers struct {
 	windows []*ringo.Window
 }
 
-func newGPUBuffers(dev *gpu.Device, in, out buffer) (b *gpuBuffers, err error) {
+func newGPUBuffers(dev *gpu.Device, in, out buffer, registered bool) (b *gpuBuffers, err error) {
 	b = &gpuBuffers{dev: dev}
+	alloc := dev.Alloc
+	if registered { // as programs with windows should
+		alloc = dev.AllocMapped
+	}
 	if b.stream, err = dev.NewStream(); err != nil {
 		return nil, err
 	}
@@ -28,7 +32,7 @@ func newGPUBuffers(dev *gpu.Device, in, out buffer) (b *gpuBuffers, err error) {
 		r *mem.Region
 		n int
 	}{{&b.in, len(in.all)}, {&b.out, len(out.all)}} {
-		if *m.r, err = dev.Alloc(m.n); err != nil {
+		if *m.r, err = alloc(m.n); err != nil {
 			return nil, errors.Join(err, b.close())
 		}
 	}

@@ -50,7 +50,7 @@ func (w *worker) run(plan []series, dev *gpu.Device) (err error) {
 		if err := first(w.comm, &w.ctl, w.meter); err != nil {
 			return err
 		}
-		if w.gpu, err = newGPUBuffers(dev, w.in, w.out); err != nil {
+		if w.gpu, err = newGPUBuffers(dev, w.in, w.out, w.cfg.Registered); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, w.gpu.close()) }()

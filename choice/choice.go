@@ -36,6 +36,35 @@ type Question struct {
 	Op         kernels.Kind // of a reduction
 	OnGPU      bool
 	Registered bool // the memory that the collective reaches lies in windows
+	NoCopies   bool // copy engines are not to be used there, see p2p.Stalls
+}
+
+// memory says for what the memory of a question serves.
+func (q *Question) memory() memory {
+	switch {
+	case !q.Registered:
+		return anywhere
+	case q.NoCopies:
+		return forKernels
+	}
+	return forCopies
+}
+
+// A memory is for what the memory that a collective reaches serves.
+type memory uint8
+
+const (
+	anywhere   memory = iota // it is not in windows
+	forKernels               // kernels of all ranks reach it
+	forCopies                // copy engines too
+)
+
+// registeredAs is the memory of windows, or other.
+func registeredAs(registered bool) memory {
+	if registered {
+		return forCopies
+	}
+	return anywhere
 }
 
 // A Carrier is what carries a call out.
@@ -113,8 +142,11 @@ func (c *Chooser) Choose(q Question) Answer {
 func (c *Chooser) onGPU(q Question, orderly bool) Answer {
 	scales := q.Kind.Reduces() && q.Op == kernels.KindPreMulSum
 	fits := !scales || q.Bytes <= ScaleFirst/q.Kind.Shares(c.Topo.Ranks)
-	registered := q.Registered && !scales
-	best := c.best(q.Kind, q.Bytes, registered)
+	where := q.memory()
+	if scales {
+		where = anywhere
+	}
+	best := c.best(q.Kind, q.Bytes, where)
 	if best.By == ByKernel && !fits {
 		best = Answer{Algo: call.Steps, Why: scaled}
 	}
@@ -128,7 +160,7 @@ func (c *Chooser) onGPU(q Question, orderly bool) Answer {
 	kernel, isKernel := c.kernel(q.Kind, shot, q.Bytes)
 	switch {
 	case c.Forced == call.Steps:
-	case best.By != ByKernel && c.serves(q.Kind, call.Window, q.Bytes, registered):
+	case best.By != ByKernel && c.serves(q.Kind, call.Window, q.Bytes, where):
 		k, _ := WindowKernel(q.Kind)
 		return Answer{Algo: call.Window, By: ByWindow, Kernel: k, Why: ordered}
 	case c.inShares(q.Kind, q.Bytes):
@@ -143,14 +175,14 @@ func (c *Chooser) onGPU(q Question, orderly bool) Answer {
 
 // best is the choice where order does not matter: what is asked for, else the first
 // row that covers the size, else what a host would choose.
-func (c *Chooser) best(kind call.Kind, bytes int, registered bool) Answer {
-	if c.Forced != call.Auto && c.serves(kind, c.Forced, bytes, registered) {
+func (c *Chooser) best(kind call.Kind, bytes int, where memory) Answer {
+	if c.Forced != call.Auto && c.serves(kind, c.Forced, bytes, where) {
 		return c.answer(kind, c.Forced, bytes, asked)
 	}
-	if c.Budget.Policy == PolicyZero && !kind.Reduces() && c.serves(kind, call.Copies, bytes, registered) {
+	if c.Budget.Policy == PolicyZero && !kind.Reduces() && c.serves(kind, call.Copies, bytes, where) {
 		return c.answer(kind, call.Copies, bytes, byZero)
 	}
-	if r := c.row(kind, bytes, registered); r != nil {
+	if r := c.row(kind, bytes, where); r != nil {
 		ans := c.answer(kind, r.Algo, bytes, r.From)
 		ans.row = r
 		return ans

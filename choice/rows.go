@@ -26,14 +26,14 @@ type Row struct {
 }
 
 // row is the first row that covers a size and can serve here, nil if there is none.
-func (c *Chooser) row(kind call.Kind, bytes int, registered bool) *Row {
-	for memory := len(c.Rows[kind]) - 1; memory >= 0; memory-- {
-		if memory == 1 && !registered {
+func (c *Chooser) row(kind call.Kind, bytes int, where memory) *Row {
+	for list := len(c.Rows[kind]) - 1; list >= 0; list-- {
+		if list == 1 && where == anywhere {
 			continue
 		}
-		rows := c.Rows[kind][memory]
+		rows := c.Rows[kind][list]
 		for i := range rows {
-			if r := &rows[i]; bytes <= r.Most && c.serves(kind, r.Algo, bytes, registered) {
+			if r := &rows[i]; bytes <= r.Most && c.serves(kind, r.Algo, bytes, where) {
 				return r
 			}
 		}
@@ -50,7 +50,7 @@ func (c *Chooser) Names(kind call.Kind, bytes int, registered bool) (list []stri
 				continue // it has a name of its own
 			}
 		}
-		if c.serves(kind, a, bytes, registered) {
+		if c.serves(kind, a, bytes, registeredAs(registered)) {
 			list = append(list, a.String())
 		}
 	}
@@ -58,16 +58,16 @@ func (c *Chooser) Names(kind call.Kind, bytes int, registered bool) (list []stri
 }
 
 // serves reports whether an algorithm can carry out a collective here.
-func (c *Chooser) serves(kind call.Kind, a call.Algo, bytes int, registered bool) bool {
+func (c *Chooser) serves(kind call.Kind, a call.Algo, bytes int, where memory) bool {
 	switch a {
 	case call.Auto:
 		return false
 	case call.Window:
 		d, ok := WindowKernel(kind)
-		return ok && registered && c.Kernels != nil && c.Kernels.CanWindow(d) && c.inWindows(kind, a)
+		return ok && where >= forKernels && c.Kernels != nil && c.Kernels.CanWindow(d) && c.inWindows(kind, a)
 	case call.Copies:
 		d, ok := WindowKernel(kind)
-		return ok && registered && c.Kernels != nil && c.Kernels.CanCopy(d) && c.inWindows(kind, a)
+		return ok && where == forCopies && c.Kernels != nil && c.Kernels.CanCopy(d) && c.inWindows(kind, a)
 	case call.Steps:
 		return true
 	}

@@ -18,8 +18,9 @@ type Device struct {
 	number int
 	frees  atomic.Uint64
 
-	mu  sync.Mutex
-	ctx cuda.Context // guarded by mu; 0 until it is needed
+	mu     sync.Mutex
+	ctx    cuda.Context    // guarded by mu; 0 until it is needed
+	mapped map[uintptr]int // guarded by mu; bytes of what AllocMapped has mapped, by address
 
 	later later
 }
@@ -120,10 +121,15 @@ func (d *Device) Memory() (free, total int, err error) {
 	return free, total, err
 }
 
-// Free frees memory of Alloc. Work that uses it has to be done.
+// Free frees memory of Alloc or AllocMapped. Work that uses it has to be done.
 func (d *Device) Free(r mem.Region) error {
 	d.frees.Add(1)
-	return d.quietly(func() error { return d.driver.MemFree(r.Ptr()) })
+	return d.quietly(func() error {
+		if was, err := d.unmap(r.Ptr()); was {
+			return err
+		}
+		return d.driver.MemFree(r.Ptr())
+	})
 }
 
 // Write copies src to device memory. When it returns, kernels on any stream see the

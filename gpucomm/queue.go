@@ -63,7 +63,9 @@ func (g *Comm) refusal(c *call.Call, err error) error {
 func (g *Comm) Answer(c *call.Call) choice.Answer {
 	at, registered := g.place(c)
 	g.at = at
-	return g.chooser.Choose(question(c, registered))
+	q := question(c, registered)
+	q.NoCopies = at.stalls()
+	return g.chooser.Choose(q)
 }
 
 func question(c *call.Call, registered bool) choice.Question {

@@ -21,6 +21,7 @@ type Window struct {
 	region mem.Region
 	span   *p2p.Span   // nil if the window has no effect
 	memory grid.Window // the spans of all ranks, at this rank's addresses
+	stalls bool        // a copy between two of the ranks may wait for calls of other threads, see p2p.Stalls
 	reason string      // why the window has no effect, "" if it has
 	closed bool
 }
@@ -137,6 +138,7 @@ func (w *Window) meet(ctx context.Context, bad error) error {
 			if err := p2p.ReachSpan(&offers[a], &offers[b]); err != nil {
 				return w.without(err.Error())
 			}
+			w.stalls = w.stalls || p2p.Stalls(&offers[a], &offers[b])
 		}
 	}
 	var failed string

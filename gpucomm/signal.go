@@ -118,6 +118,9 @@ func (w *Window) takes(local mem.Region, peer int) error {
 		return fmt.Errorf("%w: host memory: put memory of the rank's GPU", call.ErrInvalid)
 	case local.Dev() != g.Device.Number():
 		return fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid, local.Dev(), g.Device.Number())
+	case w.stalls && peer != g.Life.Rank:
+		return fmt.Errorf("%w: a put into window #%d might wait for a call on rank %d's GPU that waits for the put: register memory of gpu.Device.AllocMapped or ncclMemAlloc",
+			call.ErrUnsupported, w.number, peer)
 	}
 	return nil
 }

@@ -129,6 +129,11 @@ func (g *Comm) place(c *call.Call) (p placement, ok bool) {
 	return p, true
 }
 
+// stalls reports whether copies there may wait for calls of other threads.
+func (p *placement) stalls() bool {
+	return p.in.window != nil && p.in.window.stalls || p.out.window != nil && p.out.window.stalls
+}
+
 // hash is never 0. Two different placements have the same hash with a probability of 1 in
 // 32767.
 func (p *placement) hash() uint16 { return uint16(p.out.mixed(p.in.mixed(1))%call.MaxWhere) + 1 }

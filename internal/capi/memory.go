@@ -39,11 +39,11 @@ func (l *Library) MemAlloc(n uint64) (uintptr, error) {
 		a.host = make([]byte, n+windowAlign-1)
 		at = (addressOf(a.host) + windowAlign - 1) &^ (windowAlign - 1)
 	} else {
-		// What the driver gives in whole blocks begins with one; the emulator's begins anywhere.
+		// Mapped memory begins with a page, other memory of whole blocks with one; the emulator's begins anywhere.
 		whole := int(n+deviceBlock-1) &^ (deviceBlock - 1)
-		if a.region, err = d.Alloc(whole); err == nil && a.region.Ptr()%windowAlign != 0 {
+		if a.region, err = d.AllocMapped(whole); err == nil && a.region.Ptr()%windowAlign != 0 {
 			if err = d.Free(a.region); err == nil {
-				a.region, err = d.Alloc(whole + windowAlign)
+				a.region, err = d.AllocMapped(whole + windowAlign)
 			}
 		}
 		if err != nil {

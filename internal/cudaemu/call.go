@@ -149,8 +149,10 @@ func (c *call) await(ctx *context, done func() bool) error {
 // Config.LoadsWait.
 func (c *call) awaitAlone(ctx *context) error {
 	ctx.alone = c.cfg.LoadsWait
+	ctx.held++
 	defer func() {
 		ctx.alone = false
+		ctx.held--
 		c.exec.progress.Broadcast() // to the calls that it kept waiting: no work may be left that would
 	}()
 	return c.await(ctx, ctx.idle)

@@ -63,6 +63,8 @@ type Config struct {
 	// It and the calls that give memory or modules back, which always wait for that work,
 	// also keep all other calls in the context waiting meanwhile. A program deadlocks if
 	// its kernels wait for a call that loads first, or that another thread holds up.
+	// MemcpyAsync from another GPU to or from memory of MemAlloc waits for these calls too, and for
+	// MemcpyHtoD and MemcpyDtoH of the memory's context; copies in graphs and of mapped memory do not.
 	LoadsWait bool
 	// AllocsWait makes calls that allocate or free memory, other than by cuMemCreate, or that
 	// make a stream wait in the same way.

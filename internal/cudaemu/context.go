@@ -20,6 +20,7 @@ type context struct {
 	perThread map[int]*stream
 	streams   []*stream // all, with legacy and those of threads
 	alone     bool      // a call that lets no other in waits for the context's work
+	held      int       // calls that wait for work of the context and keep copies of other GPUs waiting, see Config.LoadsWait
 }
 
 // A failure is the error that ended a context.

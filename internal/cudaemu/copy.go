@@ -48,7 +48,7 @@ func (m *Machine) MemcpyHtoD(dst uintptr, src []byte) error {
 	if len(src) == 0 {
 		return nil
 	}
-	if err := c.waitFor(c.ctx, c.ctx.legacy.before()); err != nil {
+	if err := c.holding(c.ctx, func() error { return c.waitFor(c.ctx, c.ctx.legacy.before()) }); err != nil {
 		return err
 	}
 	c.push(c.ctx.legacy, writeWork{uint64(dst), slices.Clone(src)})
@@ -66,7 +66,34 @@ func (m *Machine) MemcpyDtoH(dst []byte, src uintptr) error {
 		return nil
 	}
 	c.push(c.ctx.legacy, readWork{dst, uint64(src)})
-	return c.synchronize(c.ctx, []*stream{c.ctx.legacy})
+	return c.holding(c.ctx, func() error { return c.synchronize(c.ctx, []*stream{c.ctx.legacy}) })
+}
+
+// holding calls f, which waits for work of a context and keeps copies of other GPUs waiting.
+func (c *call) holding(ctx *context, f func() error) error {
+	ctx.held++
+	defer func() {
+		ctx.held--
+		c.exec.progress.Broadcast()
+	}()
+	return f()
+}
+
+// pass has a copy wait for the calls that hold the context of memory on another GPU.
+func (c *call) pass(s *stream, ends ...uintptr) error {
+	if !c.cfg.LoadsWait || s.capture != nil {
+		return nil
+	}
+	for _, p := range ends {
+		r := c.regions.find(uint64(p))
+		if r == nil || r.kind != regionAlloc || r.ctx == s.ctx {
+			continue
+		}
+		if err := c.await(s.ctx, func() bool { return r.ctx.held == 0 }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // MemcpyDtoD does not wait, unless settle does.
@@ -135,6 +162,9 @@ func (c *call) copy(s *stream, dst, src uintptr, n int) error {
 		return err
 	}
 	if err := c.accessible(s.ctx, src, n); err != nil {
+		return err
+	}
+	if err := c.pass(s, dst, src); err != nil {
 		return err
 	}
 	_, err := c.enqueue(s, copyWork{uint64(dst), uint64(src), n})

@@ -22,6 +22,7 @@ type rank struct {
 	d      *gpu.Device
 	driver cuda.Driver
 	at     atomic.Int64 // the step
+	done   atomic.Int64 // how many steps, again and again counted
 
 	streams [streams]gpu.Stream
 	renewed [streams]int
@@ -100,8 +101,10 @@ func (k *rank) newStream(s Stream) (err error) {
 }
 
 // alloc is memory with content, until the end.
-func (k *rank) alloc(b []byte) (mem.Region, error) {
-	r, err := k.d.Alloc(len(b))
+func (k *rank) alloc(b []byte) (mem.Region, error) { return k.allocWith(k.d.Alloc, b) }
+
+func (k *rank) allocWith(alloc func(int) (mem.Region, error), b []byte) (mem.Region, error) {
+	r, err := alloc(len(b))
 	if err == nil {
 		k.regions = append(k.regions, r)
 		err = k.d.Write(r, b)
@@ -147,6 +150,7 @@ func (k *rank) sync() error {
 // step does a step. The calls of a group are left in g, if that is not nil.
 func (k *rank) step(i int, g *ringo.Group) error {
 	k.at.Store(int64(i))
+	defer k.done.Add(1)
 	s, e := &k.run.p.Steps[i], &k.run.expect[i]
 	if e.who != nil && !slices.Contains(e.who, k.number) {
 		return nil
@@ -268,7 +272,11 @@ func (k *rank) join(i int, s *Step) error {
 	for n := range numbers {
 		for b := range m.memory {
 			var err error
-			if m.memory[b], err = k.alloc(contents(k.run.p, n, m.c.Rank(), b)); err != nil {
+			alloc := k.d.Alloc
+			if b%2 == 0 { // windows there may be used by copy engines
+				alloc = k.d.AllocMapped
+			}
+			if m.memory[b], err = k.allocWith(alloc, contents(k.run.p, n, m.c.Rank(), b)); err != nil {
 				return err
 			}
 		}

@@ -73,6 +73,9 @@ func Run(devices []*gpu.Device, p *Program, deadline time.Duration) (calls int, 
 		defer close(ended)
 		x.all()
 	}()
+	if file := os.Getenv("RINGO_PROGRAMS_STACKS"); file != "" {
+		go x.watch(fmt.Sprint(file, ".", p.Seed), ended)
+	}
 	timer := time.NewTimer(deadline)
 	defer timer.Stop()
 	select {
@@ -304,6 +307,26 @@ func (x *run) end() error {
 		errs = append(errs, k.end())
 	}
 	return errors.Join(errs...)
+}
+
+// watch writes the stacks of all goroutines to a file when no rank has made a step for a while.
+func (x *run) watch(file string, ended <-chan struct{}) {
+	for last, n := "", 0; ; n++ {
+		select {
+		case <-ended:
+			return
+		case <-time.After(3 * time.Second):
+		}
+		now := x.where()
+		for _, k := range x.ranks {
+			now += fmt.Sprint("\n", k.done.Load(), " done")
+		}
+		if now == last {
+			b := make([]byte, 1<<20)
+			os.WriteFile(fmt.Sprint(file, ".", n), append([]byte(now+"\n"), b[:runtime.Stack(b, true)]...), 0o666)
+		}
+		last = now
+	}
 }
 
 func stack() string {

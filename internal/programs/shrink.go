@@ -5,6 +5,9 @@ import "slices"
 // Shrink makes a program smaller as long as it fails, and returns the smallest that it found.
 // fails carries a program out; it is asked most times at most.
 func Shrink(p *Program, most int, fails func(*Program) bool) *Program {
+	if most == 0 {
+		return p
+	}
 	asked := 0
 	try := func(q *Program) bool {
 		q = Repair(q)

@@ -171,6 +171,17 @@ func ReachSpan(a, b *SpanOffer) error {
 	return nil
 }
 
+// Stalls reports whether a rank's copies to a peer's span, or the peer's to its, may wait for calls
+// of other threads: the driver takes the owner's context for a copy to memory of cuMemAlloc on another
+// GPU of the process, and a call that waits for kernels of that GPU holds it (cudaemu.Config.LoadsWait).
+// The rank for which those kernels wait may be the one whose copy waits: then it is a deadlock.
+// Mapped memory, kernels and graphs need no context of the owner's. It is pure and symmetric.
+func Stalls(a, b *SpanOffer) bool {
+	return a.Process == b.Process && a.Driver == b.Driver && a.UUID != b.UUID && !(a.mapped() && b.mapped())
+}
+
+func (o *SpanOffer) mapped() bool { return len(o.Pieces) > 0 && o.Pieces[0].Mapped }
+
 // Open opens the span of a peer for which ReachSpan is nil, and returns its address for
 // kernels of this rank. Opening again gives the same. Call it before the peer's Settle.
 // Errors are *SpanError.

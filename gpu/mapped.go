@@ -1,0 +1,77 @@
+package gpu
+
+import (
+	"errors"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// AllocMapped allocates n bytes of device memory as Alloc does, by the driver's functions for virtual
+// memory: whole pages of 2 MiB as a rule, which other GPUs and processes can map. It is the memory to
+// register with a communicator whose GPUs are in one process: copy engines reach it without waiting for
+// another thread's calls on this GPU, so collectives and Window.Put may use them. Allocating and freeing
+// wait for no kernel. Where the driver has no such memory it is Alloc.
+func (d *Device) AllocMapped(n int) (r mem.Region, err error) {
+	err = d.quietly(func() error {
+		p, err := d.mapPages(n)
+		r = mem.Device(d.number, p, n)
+		return err
+	})
+	if err != nil {
+		return d.Alloc(n)
+	}
+	return r, nil
+}
+
+// mapPages maps fresh pages for n bytes, which other processes may have if the system can share them.
+func (d *Device) mapPages(n int) (at uintptr, err error) {
+	v, prop := d.driver, cuda.AllocationProp{Device: d.handle, Shareable: true}
+	unit, err := v.MemGetAllocationGranularity(prop, cuda.GranularityMinimum)
+	if err != nil {
+		prop.Shareable = false
+		if unit, err = v.MemGetAllocationGranularity(prop, cuda.GranularityMinimum); err != nil {
+			return 0, err
+		}
+	}
+	whole := (max(n, 1) + unit - 1) / unit * unit
+	h, err := v.MemCreate(whole, prop)
+	if err != nil {
+		return 0, err
+	}
+	if at, err = v.MemAddressReserve(whole, 0); err != nil {
+		return 0, errors.Join(err, v.MemRelease(h))
+	}
+	err = v.MemMap(at, whole, h)
+	err = errors.Join(err, v.MemRelease(h)) // the mapping holds the pages
+	if err == nil {
+		if err = v.MemSetAccess(at, whole, d.handle); err != nil {
+			err = errors.Join(err, v.MemUnmap(at, whole))
+		}
+	}
+	if err != nil {
+		return 0, errors.Join(err, v.MemAddressFree(at, whole))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mapped == nil {
+		d.mapped = map[uintptr]int{}
+	}
+	d.mapped[at] = whole
+	return at, nil
+}
+
+// unmap gives back what mapPages has mapped. It reports whether it had.
+func (d *Device) unmap(at uintptr) (was bool, err error) {
+	d.mu.Lock()
+	n, was := d.mapped[at]
+	delete(d.mapped, at)
+	d.mu.Unlock()
+	if !was {
+		return false, nil
+	}
+	if err := d.driver.MemUnmap(at, n); err != nil {
+		return true, err
+	}
+	return true, d.driver.MemAddressFree(at, n)
+}
