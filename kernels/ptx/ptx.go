@@ -252,26 +252,45 @@ func Text(n Name) ([]byte, error) {
 	return text, err
 }
 
-// Model is the module that a module is much like; ok is false for those that are deflated alone. Models of
-// models end with the sum of float32.
+// Model is the module that a module is much like; ok is false for those that are deflated alone. Models
+// have models too, and end with the sum of float32.
 func (n Name) Model() (m Name, ok bool) {
 	if n.Type == "" {
 		return n, false
 	}
-	sum, any, old, plain := n, n, n, n
-	sum.Op = "sum"
-	any.Op, any.Ranks = "sum", 0
-	old.Op, old.Ranks, old.SM = "sum", 0, 70
-	plain.Type, plain.Op, plain.Ranks, plain.SM = "float32", "sum", 0, 70
+	for m, ok = n.plainer(); ok && !known()[m]; m, ok = m.plainer() {
+	}
+	return m, ok
+}
+
+// likeOp and likeType are the operator and the type whose text is most like that of another one.
+var (
+	likeOp = map[string]string{"prod": "sum", "min": "sum", "max": "min", "premulsum": "prod", "bitand": "prod", "bitor": "bitand", "bitxor": "bitor"}
+
+	likeType = map[string]string{"uint8": "int8", "int8": "int32", "uint32": "int32", "int32": "float32", "uint64": "int64", "int64": "float64",
+		"float64": "float32", "float16": "float32", "bfloat16": "float16", "float8e4m3": "float16", "float8e5m2": "float8e4m3"}
+)
+
+// plainer is a module that is like another one and one step nearer to the sum of float32. There may be no such one.
+func (n Name) plainer() (m Name, ok bool) {
+	least := 70
 	if n.Source == Bulk.Source {
-		plain.SM = Bulk.SM
+		least = Bulk.SM
 	}
-	for _, m := range []Name{sum, any, old, plain} {
-		if m != n && known()[m] {
-			return m, true
-		}
+	m = n
+	switch op, t := likeOp[n.Op], likeType[n.Type]; {
+	case op != "":
+		m.Op = op
+	case n.Ranks > 0:
+		m.Ranks = 0
+	case n.SM > least:
+		m.SM = least
+	case t != "":
+		m.Type = t
+	default:
+		return n, false
 	}
-	return n, false
+	return m, true
 }
 
 // known are the modules that there are.
@@ -284,7 +303,7 @@ var known = sync.OnceValue(func() map[Name]bool {
 })
 
 // Like is the method of compression of texts with a Model. They are deflated in parts of PartBytes, each with a
-// Dictionary of its own, for deflate looks back 32 KiB and texts are longer. That takes a third less.
+// Dictionary of its own, for deflate looks back 32 KiB and texts are longer. That takes half.
 const (
 	Like      = 0x5259
 	PartBytes = 8 << 10
@@ -333,8 +352,12 @@ func readLike(z *zip.Reader, f *zip.File, n Name) (text []byte, err error) {
 		return nil, err
 	}
 	r, size := bufio.NewReader(raw), int(f.UncompressedSize64)
+	inflater := flate.NewReader(r)
 	for len(text) < size {
-		part, err := io.ReadAll(flate.NewReaderDict(r, Dictionary(model, text, size)))
+		if err := inflater.(flate.Resetter).Reset(r, Dictionary(model, text, size)); err != nil {
+			return nil, err
+		}
+		part, err := io.ReadAll(inflater)
 		if err != nil {
 			return nil, err
 		}

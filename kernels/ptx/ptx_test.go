@@ -15,7 +15,7 @@ func TestArchive(t *testing.T) {
 		total += len(text)
 	}
 	require.Less(t, total, 30<<20, "bytes of PTX")
-	require.Less(t, Embedded(), 4<<20, "bytes in a program")
+	require.Less(t, Embedded(), 3<<20, "bytes in a program")
 }
 
 func TestNames(t *testing.T) {
