@@ -259,18 +259,11 @@ func (v *inventory) interfaces(ifName string) {
 
 // listenAddress is where the socket transport listens, and why there.
 func listenAddress(ifName string) (netip.Addr, func(iface string) string) {
-	t := socket.New(transport.Config{Limits: transport.Limits{SlotBytes: 4096, Slots: 2}}, socket.Options{Network: "tcp", IfName: ifName})
-	defer t.Close()
-	where, err := t.Listen()
+	addr, err := socket.Address(socket.Options{IfName: ifName})
 	if err != nil {
 		return netip.Addr{}, func(string) string { return err.Error() }
 	}
-	text, _ := strings.CutPrefix(string(where), "tcp=")
-	addr, err := netip.ParseAddrPort(text)
-	if err != nil {
-		return netip.Addr{}, func(string) string { return err.Error() }
-	}
-	return addr.Addr(), func(iface string) string {
+	return addr, func(iface string) string {
 		switch {
 		case ifName != "":
 			return "the first that " + ifName + " names"

@@ -112,6 +112,12 @@ func TestInfo(t *testing.T) {
 	require.Regexp(t, `(?m)^cpu .* cores$`, out)
 	require.Regexp(t, `(?m)^network +plugin +`, out)
 	require.Regexp(t, `(?m)^network +socket +\S+ .*<- hosts that have it too`, out)
+	require.Regexp(t, `(?m)^interface .*<- TCP between hosts goes here`, out)
+	require.Regexp(t, `(?m)^TLS +off: `, out)
+	t.Setenv("RINGO_TLS", "1")
+	_, out, _ = ringoHere("info", "-quick")
+	require.Regexp(t, `(?m)^TLS +on, by the job's key: `, out)
+	require.Regexp(t, `(?m)^network +ib +not here: RINGO_TLS is on, and it moves data in clear`, out)
 }
 
 func TestInfoOfGPUs(t *testing.T) {
