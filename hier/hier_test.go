@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringo-go/ringo/direct"
 	"github.com/ringo-go/ringo/hier"
+	"github.com/ringo-go/ringo/internal/race"
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/sched/schedtest"
@@ -15,10 +16,14 @@ import (
 )
 
 // grids calls f for every number of nodes and of ranks in a node that make at
-// most 64 ranks.
+// most 64 ranks, or 24 under the race detector.
 func grids(f func(nodes, local int)) {
-	for nodes := 1; nodes <= schedtest.MaxRanks; nodes++ {
-		for local := 1; nodes*local <= schedtest.MaxRanks; local++ {
+	most := schedtest.MaxRanks
+	if race.Enabled {
+		most = 24
+	}
+	for nodes := 1; nodes <= most; nodes++ {
+		for local := 1; nodes*local <= most; local++ {
 			f(nodes, local)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/race"
 	"github.com/ringo-go/ringo/kernels/ptx"
 )
 
@@ -23,7 +24,7 @@ func TestUpToDate(t *testing.T) {
 		gputest.Missing(t, "clang", "clang-19 of Debian, to compare the PTX with its sources: "+err.Error())
 	}
 	var some []ptx.Name
-	for i, n := range ptx.All() {
+	for i, n := range race.Some(5, ptx.All()) {
 		if i%12 == 0 {
 			some = append(some, n)
 		}
