@@ -130,8 +130,8 @@ func (d *device) suits(p *ptx.Module) string {
 
 // compiled reports whether an image is a cubin, which is an ELF file, or a fat binary.
 func compiled(image []byte) bool {
-	const machine = 18 // where an ELF file has it, in two bytes
-	return bytes.HasPrefix(image, []byte("\x7fELF")) && len(image) > machine+1 && image[machine] == 190 && image[machine+1] == 0 || // EM_CUDA
+	const machine, device = 18, 190 // where an ELF file has its machine, in two bytes; EM_CUDA
+	return bytes.HasPrefix(image, []byte("\x7fELF")) && len(image) > machine+1 && image[machine] == device && image[machine+1] == 0 ||
 		bytes.HasPrefix(image, []byte("\x50\xed\x55\xba"))
 }
 
