@@ -35,6 +35,7 @@ func (l *Life) Meet(ctx context.Context, limit time.Duration, method call.Method
 	if err != nil {
 		return nil, l.absence(err, limit, deadline)
 	}
+	said := make([][]byte, len(all)) // ranks of one process share all
 	for r, b := range all {
 		if len(b) == 0 || b[0] != byte(method) {
 			theirs := method
@@ -44,9 +45,9 @@ func (l *Life) Meet(ctx context.Context, limit time.Duration, method call.Method
 			return nil, fmt.Errorf("%w: rank %d calls %v, rank %d calls %v; all ranks must make the same calls in the same order",
 				call.ErrMismatch, l.Rank, method, r, theirs)
 		}
-		all[r] = b[1:]
+		said[r] = b[1:]
 	}
-	return all, nil
+	return said, nil
 }
 
 // absence says in the words of a communicator why ranks did not meet.
