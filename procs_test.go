@@ -35,6 +35,8 @@ func rankMain(what string) int {
 	switch what {
 	case "check":
 		return checkMain(c)
+	case "recover":
+		return recoverMain(c)
 	case "loop":
 		fmt.Println("ready")
 		x := make([]float32, 50000)

@@ -24,6 +24,7 @@
 package ringo
 
 import (
+	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/gpucomm"
@@ -134,14 +135,15 @@ func UserOpOf(name string, unit int, f func(t DataType, dst, src []byte)) RedOp 
 // What callers may want to tell apart with errors.Is. Every error of an
 // operation is an *Error and wraps one of these or a cause of the system.
 var (
-	ErrInvalid     = call.ErrInvalid     // nothing was sent; the communicator stays usable
-	ErrUnsupported = call.ErrUnsupported // likewise
-	ErrMismatch    = call.ErrMismatch    // the ranks called different things
-	ErrPeer        = call.ErrPeer        // another rank died, aborted or failed
-	ErrLeft        = call.ErrLeft        // another rank has closed the communicator
-	ErrAborted     = call.ErrAborted     // Abort was called
-	ErrTimeout     = call.ErrTimeout     // Config.Timeout passed
-	ErrClosed      = call.ErrClosed      // Close was called
+	ErrInvalid     = call.ErrInvalid       // nothing was sent; the communicator stays usable
+	ErrUnsupported = call.ErrUnsupported   // likewise
+	ErrMismatch    = call.ErrMismatch      // the ranks called different things
+	ErrPeer        = call.ErrPeer          // another rank died, aborted or failed
+	ErrLeft        = call.ErrLeft          // another rank has closed the communicator
+	ErrAborted     = call.ErrAborted       // Abort was called
+	ErrTimeout     = call.ErrTimeout       // Config.Timeout passed
+	ErrClosed      = call.ErrClosed        // Close was called
+	ErrExcluded    = bootstrap.ErrExcluded // of Shrink: the others have gone on without this rank
 )
 
 // An Error is what went wrong with an operation, where and with whom.

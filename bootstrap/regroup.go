@@ -143,6 +143,9 @@ func (h *hub) meet(m *regrouped) (err error) {
 
 // Regroup waits for the room to say who goes on.
 func (m *member) Regroup(ctx context.Context, wait time.Duration) (Regrouping, error) {
+	if isClosed(m.closed) {
+		return Regrouping{}, fmt.Errorf("regroup: %w", ErrClosed)
+	}
 	m.mu.Lock()
 	m.round++
 	round, done := m.round, make(chan *regrouped, 1)

@@ -73,10 +73,11 @@ const (
 	CloseWindow
 	Suspend
 	Resume
+	Grow
 	methods
 )
 
-var methodNames = [methods]string{"Split", "Split", "Register", "Window.Close", "Suspend", "Resume"}
+var methodNames = [methods]string{"Split", "Split", "Register", "Window.Close", "Suspend", "Resume", "Grow"}
 
 func (m Method) String() string {
 	if m < methods {

@@ -21,6 +21,10 @@ above 0 begin with [r].
   -np N          ranks (default 4)
   --hosts H      have the ranks think that they are on H hosts, in equal blocks
                  (sets RINGO_HOSTID and NCCL_HOSTID)
+  -restarts N    start a rank that fails again, up to N times (default 0). The
+                 others go on: they Shrink, or close the communicator and open
+                 it again under the same variables, or fail and are started
+                 again too. RINGO_RESTART counts a rank's restarts
   -grace D       how long the others may go on after the first failure, to end
                  with messages of their own (default 2s)
   -no-prefix     leave the lines as they are
@@ -37,6 +41,7 @@ func runRun(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	fs := flags("run")
 	n := fs.Int("np", 4, "")
 	hosts := fs.Int("hosts", 1, "")
+	restarts := fs.Int("restarts", 0, "")
 	grace := fs.Duration("grace", 2*time.Second, "")
 	bare := fs.Bool("no-prefix", false, "")
 	// Flags after PROGRAM are its own.
@@ -48,8 +53,10 @@ func runRun(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return cli.Usagef("which program? write: ringo run -np %d -- PROGRAM", *n)
 	case *n < 1 || *n > 4096:
 		return cli.Usagef("-np %d: want 1 to 4096 ranks", *n)
+	case *restarts < 0:
+		return cli.Usagef("-restarts %d: want 0 or more", *restarts)
 	case *hosts < 1 || *hosts > *n:
 		return cli.Usagef("--hosts %d: want 1 to %d", *hosts, *n)
 	}
-	return launch.Run(ctx, launch.Config{N: *n, Hosts: *hosts, Args: program, Stdout: stdout, Stderr: stderr, Prefix: !*bare, Grace: *grace})
+	return launch.Run(ctx, launch.Config{N: *n, Hosts: *hosts, Restarts: *restarts, Args: program, Stdout: stdout, Stderr: stderr, Prefix: !*bare, Grace: *grace})
 }

@@ -33,6 +33,11 @@ type Config struct {
 	// is, and straight to the terminal if Stdout is one.
 	Prefix bool
 
+	// Restarts is how often each rank is started again that fails, with the same variables but for
+	// RINGO_RESTART, which counts. Then the others go on: their communicator has failed, and
+	// they may open another one, or fail and be started again too.
+	Restarts int
+
 	// Grace is how long the others may go on after the first failure, to end by
 	// themselves with their own messages. Default 2 s.
 	Grace time.Duration
@@ -120,11 +125,11 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("launch: %w", err)
 	}
 	defer bootstrap.Stop(id)
-	j := &job{Config: c, id: id, ended: make(chan int, c.N)}
+	j := &job{Config: c, id: id, master: master, restarts: make([]int, c.N), ended: make(chan int, c.N)}
 	var mu sync.Mutex
 	j.stdout, j.stderr = share(c.Stdout, &mu), share(c.Stderr, &mu)
 	for rank := range c.N {
-		j.cmds = append(j.cmds, j.command(rank, master))
+		j.cmds = append(j.cmds, j.command(rank))
 	}
 	return j.run(ctx)
 }
@@ -132,13 +137,15 @@ func Run(ctx context.Context, c Config) error {
 type job struct {
 	Config
 	id             bootstrap.ID
+	master         int   // port
+	restarts       []int // by rank: how often it was started again
 	stdout, stderr io.Writer
 	cmds           []*exec.Cmd
 	errs           []error  // of Wait, by rank
 	ended          chan int // ranks, as they end
 }
 
-func (j *job) command(rank, masterPort int) *exec.Cmd {
+func (j *job) command(rank int) *exec.Cmd {
 	cmd := exec.Command(j.Args[0], j.Args[1:]...)
 	env := j.Env
 	if env == nil {
@@ -147,9 +154,9 @@ func (j *job) command(rank, masterPort int) *exec.Cmd {
 	r, n := strconv.Itoa(rank), strconv.Itoa(j.N)
 	cmd.Env = append(env[:len(env):len(env)],
 		"RANK="+r, "WORLD_SIZE="+n, "LOCAL_RANK="+r, "LOCAL_WORLD_SIZE="+n,
-		"MASTER_ADDR=127.0.0.1", "MASTER_PORT="+strconv.Itoa(masterPort),
+		"MASTER_ADDR=127.0.0.1", "MASTER_PORT="+strconv.Itoa(j.master),
 		"RINGO_RANK="+r, "RINGO_SIZE="+n, "RINGO_LOCAL_RANK="+r, "RINGO_LOCAL_SIZE="+n,
-		"RINGO_COMM_ID="+j.id.String())
+		"RINGO_COMM_ID="+j.id.String(), "RINGO_RESTART="+strconv.Itoa(j.restarts[rank]))
 	if j.Hosts > 1 {
 		name, _ := os.Hostname()
 		host := fmt.Sprintf("%s-%d", name, rank*j.Hosts/j.N)
@@ -172,41 +179,63 @@ func (j *job) run(ctx context.Context) error {
 	j.errs = make([]error, j.N)
 	done := make(chan struct{})
 	defer close(done)
-	started := make(chan int)
-	go j.start(started, done)
+	started, again := make(chan int), make(chan int)
+	go j.start(started, again, done)
 	running := <-started
 	var first *Error
 	if running < j.N {
 		first = &Error{Rank: running, Err: j.errs[running]}
 		bootstrap.Gone(j.id, running, first.how())
 	}
-	return j.watch(ctx, signals, running, first)
+	return j.watch(ctx, signals, running, first, func(rank int) bool {
+		again <- rank
+		return <-started == 1
+	})
 }
 
-// start starts the processes and tells how many it could. On Linux a child's
-// death signal comes when the thread that started it ends, so this one stays
+// start starts the processes and tells how many it could; then those of again, anew. On
+// Linux a child's death signal comes when the thread that started it ends, so this one stays
 // until all are done.
-func (j *job) start(started chan<- int, done <-chan struct{}) {
+func (j *job) start(started chan<- int, again <-chan int, done <-chan struct{}) {
 	runtime.LockOSThread()
 	n := 0
-	for rank, cmd := range j.cmds {
-		if j.errs[rank] = cmd.Start(); j.errs[rank] != nil {
-			break
-		}
+	for n < j.N && j.startRank(n) {
 		n++
-		go func() {
-			j.errs[rank] = cmd.Wait()
-			finish(cmd.Stdout)
-			finish(cmd.Stderr)
-			j.ended <- rank
-		}()
 	}
 	started <- n
-	<-done
+	for {
+		select {
+		case rank := <-again:
+			j.restarts[rank]++
+			j.cmds[rank] = j.command(rank)
+			n = 0
+			if j.startRank(rank) {
+				n = 1
+			}
+			started <- n
+		case <-done:
+			return
+		}
+	}
 }
 
-// watch waits for all that run, and ends them once one has failed.
-func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, first *Error) error {
+func (j *job) startRank(rank int) bool {
+	cmd := j.cmds[rank]
+	if j.errs[rank] = cmd.Start(); j.errs[rank] != nil {
+		return false
+	}
+	go func() {
+		j.errs[rank] = cmd.Wait()
+		finish(cmd.Stdout)
+		finish(cmd.Stderr)
+		j.ended <- rank
+	}()
+	return true
+}
+
+// watch waits for all that run, starts again those that fail and may, and ends all once one has failed
+// for good.
+func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, first *Error, again func(rank int) bool) error {
 	alive := make([]bool, j.N)
 	for rank := range running {
 		alive[rank] = true
@@ -231,6 +260,11 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 			alive[rank] = false
 			running--
 			err := failure(rank, j.cmds[rank], j.errs[rank])
+			if err != nil && first == nil && !told && j.restarts[rank] < j.Restarts && again(rank) {
+				alive[rank] = true
+				running++
+				continue
+			}
 			bootstrap.Gone(j.id, rank, err.how())
 			switch {
 			case err == nil:

@@ -105,6 +105,33 @@ func play(s string) {
 			}
 			fmt.Println("met", err)
 		}
+	case "reopen": // rank 1 dies in the first group; the others open another one, with the next rank 1
+		for {
+			spec, _, err := bootstrap.FromEnv(os.Getenv)
+			if err != nil {
+				os.Exit(9)
+			}
+			g, err := spec.Join(context.Background(), bootstrap.ListenOptions{}, bootstrap.JoinOptions{})
+			if err != nil {
+				fmt.Println(err)
+				os.Exit(8)
+			}
+			if rank == 1 && os.Getenv("RINGO_RESTART") == "0" {
+				g.AllGather(context.Background(), nil)
+				syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			}
+			_, err = g.AllGather(context.Background(), nil)
+			if err == nil {
+				_, err = g.AllGather(context.Background(), nil)
+			}
+			g.Close()
+			if err == nil {
+				fmt.Println("met, start", os.Getenv("RINGO_RESTART"))
+				return
+			}
+		}
+	case "fail": // always
+		os.Exit(3)
 	case "wait":
 		c := make(chan os.Signal, 1)
 		signal.Notify(c, os.Interrupt, syscall.SIGTERM)
@@ -291,6 +318,21 @@ func TestGroupsInTurn(t *testing.T) {
 	c, out := config(3, "again")
 	require.NoError(t, Run(t.Context(), c))
 	require.Equal(t, strings.Repeat("met <nil>\n", 9), out.String())
+}
+
+// A rank that dies is started again, and the others open a group with it under the same
+// variables; one that goes on failing ends the job.
+func TestRestarts(t *testing.T) {
+	c, out := config(3, "reopen")
+	c.Restarts = 1
+	require.NoError(t, Run(t.Context(), c))
+	require.Equal(t, 2, strings.Count(out.String(), "met, start 0\n"), out.String())
+	require.Equal(t, 1, strings.Count(out.String(), "met, start 1\n"), out.String())
+	c, _ = config(1, "fail")
+	c.Restarts = 2
+	var e *Error
+	require.ErrorAs(t, Run(t.Context(), c), &e)
+	require.Equal(t, 3, e.Status)
 }
 
 func TestNoSuchProgram(t *testing.T) {

@@ -1,0 +1,113 @@
+package ringo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/call"
+)
+
+// Shrink makes a communicator of the ranks that are left after a failure, in their order; see
+// docs/recovery.md. Each of them calls it, also one that has failed itself and goes on. It waits for all
+// that have not died or closed the communicator, and that were not found silent (Error.Culprits); after half of
+// Config.JoinTimeout it goes on without those that have not come, which get ErrExcluded later.
+// A communicator that is well is aborted first.
+//
+// The new communicator has the Config of the old one, which is still to be closed, and a life
+// of its own. What operations had done when they failed differs from rank to rank: the ranks have
+// to agree on where to go on. The process that serves the meeting point must live: "ringo run" does, and else
+// it is the one that called NewID, or rank 0's. Cost: a few ms on one host.
+func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
+	if c.Err() == nil {
+		c.Abort(errors.New("Shrink was called"))
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.JoinTimeout)
+	defer cancel()
+	for {
+		next, err := regroup(ctx, c)
+		if err == nil {
+			return next, nil
+		}
+		if f, ok := errors.AsType[*bootstrap.Failure](err); !ok || !f.Died || ctx.Err() != nil { // else one more has died on the way
+			return nil, c.life.ErrorIn("Shrink", err)
+		}
+	}
+}
+
+// regroup opens a communicator with those that come.
+func regroup(ctx context.Context, c *Comm) (*Comm, error) {
+	wait := c.cfg.JoinTimeout / 2
+	if end, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(end)/2)
+	}
+	left, err := c.group.Regroup(ctx, max(wait, 0))
+	if err != nil {
+		return nil, err
+	}
+	cfg := c.cfg
+	for i, r := range left.Members {
+		if r == c.Rank() {
+			cfg.Rank, cfg.Size, cfg.ID = i, len(left.Members), nil
+		}
+	}
+	group := left.Group
+	if group == nil {
+		cfg.ID = &left.ID
+		group, err = bootstrap.Join(ctx, left.ID, cfg.Rank, cfg.Size, bootstrap.JoinOptions{TLS: cfg.tls, Log: cfg.Log.With("subsys", "BOOTSTRAP")})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return open(ctx, cfg, group)
+}
+
+// Grow makes a communicator of size ranks of this smaller one, whose ranks keep their numbers. All
+// of them call it together, one with an ID of NewID and the others with nil or the same. Each new rank, from c.Size() to
+// size-1, has the ID from the program and calls Open with it. It waits for all, at most Config.JoinTimeout.
+// The new communicator has the Config of this one, which stays usable.
+func (c *Comm) Grow(ctx context.Context, id *bootstrap.ID, size int) (*Comm, error) {
+	meet, err := growAt(ctx, c, id, size)
+	if err != nil {
+		return nil, c.life.ErrorIn("Grow", err)
+	}
+	cfg := c.cfg
+	cfg.ID, cfg.Size = &meet, size
+	return Open(ctx, cfg)
+}
+
+// growAt agrees with all ranks on where the larger communicator meets.
+func growAt(ctx context.Context, c *Comm, id *bootstrap.ID, size int) (meet bootstrap.ID, err error) {
+	if err := c.Err(); err != nil {
+		return meet, err
+	}
+	c.queue.drain()
+	c.life.Turn.Lock()
+	defer c.life.Turn.Unlock()
+	mine := splitNote{Key: size, Rank: c.Rank(), ID: id}
+	if size <= c.Size() {
+		mine.Bad = fmt.Sprintf("%d ranks cannot become %d", c.Size(), size)
+	}
+	notes, err := meetSplit(ctx, c, call.Grow, mine)
+	if err != nil {
+		return meet, err
+	}
+	for _, n := range notes {
+		switch {
+		case n.Bad != "":
+			return meet, fmt.Errorf("%w: rank %d: %s", ErrInvalid, n.Rank, n.Bad)
+		case n.Key != notes[0].Key:
+			return meet, fmt.Errorf("%w: rank 0 wants %d ranks, rank %d %d", ErrInvalid, notes[0].Key, n.Rank, n.Key)
+		case n.ID != nil && meet != (bootstrap.ID{}) && *n.ID != meet:
+			return meet, fmt.Errorf("%w: rank %d gives another ID than a rank before it", ErrInvalid, n.Rank)
+		case n.ID != nil:
+			meet = *n.ID
+		}
+	}
+	if meet == (bootstrap.ID{}) {
+		err = fmt.Errorf("%w: no rank gives an ID: one has to, of NewID", ErrInvalid)
+	}
+	return meet, err
+}

@@ -1,0 +1,187 @@
+package ringo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/internal/race"
+)
+
+// Ranks die one after the other: those that are left go on within a second, to the last.
+func TestShrink(t *testing.T) {
+	for _, cfg := range everyTransport {
+		t.Run(cfg.name(), func(t *testing.T) {
+			comms, err := OpenLocal(4, cfg)
+			require.NoError(t, err)
+			for n := 4; n > 1; n-- {
+				victim := (n * 7) % n
+				next := make([]*Comm, n)
+				began := time.Now()
+				errs := each(comms, func(c *Comm) error {
+					x := make([]int64, 1000)
+					for i := 0; ; i++ {
+						if c.Rank() == victim && i == 5 {
+							bootstrap.Drop(c.group)
+							return nil
+						}
+						for j := range x {
+							x[j] = int64(c.Rank())
+						}
+						if err := AllReduce(c, x, Sum); err != nil {
+							var e *Error
+							if !errors.As(err, &e) || !slices.Equal(e.Culprits, []int{victim}) {
+								return fmt.Errorf("%v: culprits %v", err, e.Culprits)
+							}
+							next[c.Rank()], err = c.Shrink(t.Context())
+							return err
+						}
+						if x[7] != int64(n*(n-1)/2) {
+							return fmt.Errorf("sum %d of %d ranks", x[7], n)
+						}
+					}
+				})
+				noErrors(t, errs)
+				require.Less(t, time.Since(began), race.Soon(time.Second))
+				for _, c := range comms {
+					c.Close()
+				}
+				comms = slices.DeleteFunc(next, func(c *Comm) bool { return c == nil })
+				require.Len(t, comms, n-1)
+				for r, c := range comms {
+					require.Equal(t, [2]int{r, n - 1}, [2]int{c.Rank(), c.Size()})
+				}
+			}
+			require.NoError(t, Barrier(comms[0]))
+			require.NoError(t, comms[0].Close())
+		})
+	}
+}
+
+// A rank that gave up goes on with the others, and one that comes too late hears so.
+func TestShrinkOfTheLiving(t *testing.T) {
+	comms := local(t, 4, Config{JoinTimeout: 2 * time.Second})
+	comms[1].Abort(errors.New("once"))
+	next := make([]*Comm, 4)
+	noErrors(t, each(comms, func(c *Comm) (err error) {
+		if c.Rank() == 2 {
+			return nil
+		}
+		next[c.Rank()], err = c.Shrink(t.Context())
+		if err != nil {
+			return err
+		}
+		defer next[c.Rank()].Close()
+		return Barrier(next[c.Rank()])
+	}))
+	require.Equal(t, 3, next[3].Size())
+	require.Equal(t, 2, next[3].Rank())
+	_, err := comms[2].Shrink(t.Context())
+	require.ErrorIs(t, err, ErrExcluded)
+	comms[2].Close()
+	_, err = comms[2].Shrink(t.Context())
+	require.ErrorIs(t, err, bootstrap.ErrClosed)
+}
+
+// New ranks join those of a communicator, which keep their numbers.
+func TestGrow(t *testing.T) {
+	comms := local(t, 2, Config{})
+	id, err := NewID("127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { bootstrap.Stop(id) })
+	grown := make([]*Comm, 4)
+	errs := make([]error, 4)
+	var all sync.WaitGroup
+	for r := range 4 {
+		all.Go(func() {
+			switch {
+			case r == 1:
+				grown[r], errs[r] = comms[r].Grow(t.Context(), &id, 4)
+			case r < 2:
+				grown[r], errs[r] = comms[r].Grow(t.Context(), nil, 4)
+			default:
+				grown[r], errs[r] = Open(t.Context(), Config{ID: &id, Rank: r, Size: 4})
+			}
+		})
+	}
+	all.Wait()
+	noErrors(t, errs)
+	noErrors(t, each(grown, func(c *Comm) error {
+		x := []int32{int32(c.Rank())}
+		if err := AllReduce(c, x, Sum); err != nil || x[0] != 6 {
+			return fmt.Errorf("%v %w", x, err)
+		}
+		return c.Close()
+	}))
+	for _, test := range []struct {
+		id   func(c *Comm) *bootstrap.ID
+		size func(c *Comm) int
+		want string
+	}{
+		{func(*Comm) *bootstrap.ID { return nil }, func(*Comm) int { return 3 }, "no rank gives an ID"},
+		{func(*Comm) *bootstrap.ID { return &id }, func(*Comm) int { return 2 }, "2 ranks cannot become 2"},
+		{func(*Comm) *bootstrap.ID { return &id }, func(c *Comm) int { return 3 + c.Rank() }, "rank 0 wants 3 ranks, rank 1 4"},
+	} {
+		for _, err := range each(comms, func(c *Comm) error {
+			_, err := c.Grow(t.Context(), test.id(c), test.size(c))
+			return err
+		}) {
+			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorContains(t, err, test.want)
+		}
+	}
+	noErrors(t, each(comms, Barrier))
+}
+
+// A process is killed: the others go on within a second.
+func TestRecoverProcesses(t *testing.T) {
+	cmds := processes(t, 4, "recover")
+	for _, cmd := range cmds {
+		await(t, cmd, "under way")
+	}
+	require.NoError(t, cmds[2].Process.Kill())
+	for _, r := range []int{0, 1, 3} {
+		await(t, cmds[r], "shrunk to 3 in time")
+	}
+	for _, r := range []int{0, 1, 3} {
+		require.NoError(t, cmds[r].Wait(), "rank %d: %s", r, output(cmds[r]))
+	}
+}
+
+// recoverMain is a rank that loses another one.
+func recoverMain(c *Comm) int {
+	x := make([]float32, 50000)
+	for i := 0; ; i++ {
+		if i == 10 {
+			fmt.Println("under way")
+		}
+		if err := AllReduce(c, x, Avg); err == nil {
+			continue
+		}
+		began := time.Now()
+		next, err := c.Shrink(context.Background())
+		if err != nil {
+			fmt.Println("error:", err)
+			return 3
+		}
+		defer next.Close()
+		if took := time.Since(began); took > race.Soon(time.Second) {
+			fmt.Println("took", took)
+			return 4
+		}
+		ones := []int32{1}
+		if err := AllReduce(next, ones, Sum); err != nil || int(ones[0]) != next.Size() {
+			fmt.Println("wrong:", ones, err)
+			return 5
+		}
+		fmt.Println("shrunk to", next.Size(), "in time")
+		return 0
+	}
+}
