@@ -14,8 +14,8 @@ const whyHelp = `usage: ringo why FILE...
 Says why ranks hang, or have failed: one sentence that names who is to blame,
 and a table of where each rank is. FILEs are what the ranks have written, or
 folders of them. A rank writes its last calls into the folder RINGO_HISTORY when
-its communicator fails, and when its process gets the signal RINGO_HISTORY_SIGNAL.
-A rank without a file is taken for dead or stopped, so give it those of all.
+its communicator fails, and when its process gets RINGO_HISTORY_SIGNAL. A rank
+without a file is taken for dead or stopped, so give it those of all.
 
 Examples
   RINGO_HISTORY=/tmp/hist RINGO_TIMEOUT=60s ringo run -np 4 -- ./train
@@ -24,7 +24,7 @@ Examples
 `
 
 func runWhy(_ context.Context, args []string, stdout, _ io.Writer) error {
-	files, err := cli.ParseFirst(flags("why"), args)
+	files, err := cli.Parse(flags("why"), args)
 	if err != nil {
 		return err
 	}
