@@ -21,7 +21,7 @@ import (
 const simHelp = `usage: ringo sim COLLECTIVE [flags]
 
 Times a collective on paper: every step of every rank under a model of links
-and cores. Ten thousand ranks take seconds. Data is moved piece by piece. Where
+and cores. A hundred thousand ranks take seconds. Data is moved piece by piece. Where
 all pieces would take more than 20 million steps only the first are carried out,
 at least 8, and a line says so.
 

@@ -19,7 +19,14 @@ type span struct{ first, last float64 }
 type queues struct {
 	list  []queue
 	spans []span
-	table []int32 // open addressing: index into list + 1, or 0
+	table []entry // open addressing
+}
+
+// An entry is a queue, with a part of its hash: looking into list for queues that have the same
+// place would cost as much again.
+type entry struct {
+	tag uint32
+	at  int32 // index into list + 1, or 0
 }
 
 func (q *queues) reset(ranks int) {
@@ -28,7 +35,7 @@ func (q *queues) reset(ranks int) {
 		size *= 2
 	}
 	if len(q.table) < size {
-		q.table = make([]int32, size)
+		q.table = make([]entry, size)
 	} else {
 		clear(q.table)
 	}
@@ -44,9 +51,13 @@ func hash(src, dst int32) uint64 {
 // find is the index of the queue from src to dst, which is made if there is none.
 func (q *queues) find(src, dst int32) int32 {
 	mask := uint64(len(q.table) - 1)
-	i := hash(src, dst) & mask
-	for ; q.table[i] != 0; i = (i + 1) & mask {
-		at := q.table[i] - 1
+	h := hash(src, dst)
+	i, tag := h&mask, uint32(h>>32)
+	for ; q.table[i].at != 0; i = (i + 1) & mask {
+		if q.table[i].tag != tag {
+			continue
+		}
+		at := q.table[i].at - 1
 		if q.list[at].src == src && q.list[at].dst == dst {
 			return at
 		}
@@ -57,19 +68,20 @@ func (q *queues) find(src, dst int32) int32 {
 	}
 	q.list = append(q.list, queue{src: src, dst: dst, times: uint32(len(q.spans))})
 	q.spans = append(q.spans, span{})
-	q.table[i] = int32(len(q.list))
+	q.table[i] = entry{tag, int32(len(q.list))}
 	return int32(len(q.list) - 1)
 }
 
 func (q *queues) grow() {
-	q.table = make([]int32, 2*len(q.table))
+	q.table = make([]entry, 2*len(q.table))
 	mask := uint64(len(q.table) - 1)
 	for at := range q.list {
-		i := hash(q.list[at].src, q.list[at].dst) & mask
-		for q.table[i] != 0 {
+		h := hash(q.list[at].src, q.list[at].dst)
+		i := h & mask
+		for q.table[i].at != 0 {
 			i = (i + 1) & mask
 		}
-		q.table[i] = int32(at + 1)
+		q.table[i] = entry{uint32(h >> 32), int32(at + 1)}
 	}
 }
 

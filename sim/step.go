@@ -42,12 +42,13 @@ func (w *world) message(r int32, st *rank, peer sched.Rank) (from int32, ok bool
 	if peer == sched.Nobody {
 		return -1, true
 	}
+	if !w.valid(r, peer) {
+		return -1, false
+	}
+	src, dst := w.sym.fold(int32(peer), r)
 	from = st.recvFrom
-	if from < 0 || w.list[from].src != int32(peer) {
-		if !w.valid(r, peer) {
-			return -1, false
-		}
-		from = w.queue(int32(peer), r)
+	if from < 0 || w.list[from].src != src || w.list[from].dst != dst {
+		from = w.queue(src, dst)
 		st.recvFrom = from
 	}
 	if q := &w.list[from]; q.sent == q.received {

@@ -10,7 +10,7 @@ func (w *world) checkEnd() error {
 	var stuck []string
 	for r := range w.ranks {
 		st := &w.ranks[r]
-		if st.waits == ended {
+		if st.waits == ended || w.sym.rep(int32(r)) != int32(r) {
 			continue
 		}
 		q := w.list[st.waits]
@@ -23,9 +23,9 @@ func (w *world) checkEnd() error {
 	if n := len(stuck); n > 0 {
 		more := ""
 		if n > 3 {
-			stuck, more = stuck[:3], fmt.Sprintf("; and %d more", n-3)
+			stuck, more = stuck[:3], fmt.Sprintf("; and %d more", n*w.sym.orbit()-3)
 		}
-		return fmt.Errorf("sim: %w of %d of %d ranks: %s%s", ErrDeadlock, n, len(w.ranks), strings.Join(stuck, "; "), more)
+		return fmt.Errorf("sim: %w of %d of %d ranks: %s%s", ErrDeadlock, n*w.sym.orbit(), len(w.ranks), strings.Join(stuck, "; "), more)
 	}
 	for _, q := range w.list {
 		if q.sent != q.received {

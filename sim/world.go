@@ -14,7 +14,8 @@ import (
 type world struct {
 	s     sched.Schedule
 	m     Model
-	ranks []rank
+	sym   symmetry
+	ranks []rank // of which those that stand for others are carried along
 	queues
 	line  line
 	turns turns
@@ -95,7 +96,9 @@ func (m *Model) newPiece(bytes int64) piece {
 // run carries all ranks to their end.
 func (w *world) run() error {
 	for r := range w.ranks {
-		w.line.push(int32(r))
+		if w.sym.rep(int32(r)) == int32(r) {
+			w.line.push(int32(r))
+		}
 	}
 	for {
 		for w.line.n > 0 && w.wrong == nil {
@@ -150,8 +153,9 @@ func (w *world) queue(src, dst int32) int32 {
 	return at
 }
 
-// wake puts rank r into the line if it waits for queue q.
+// wake puts the rank that stands for r into the line if it waits for queue q.
 func (w *world) wake(r, q int32) {
+	r = w.sym.rep(r)
 	if st := &w.ranks[r]; st.waits == q {
 		st.waits = ready
 		w.line.push(r)

@@ -1,0 +1,87 @@
+package sim
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo/hier"
+	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/tree"
+)
+
+// odd is a schedule of which one rank stores what others throw away.
+type odd struct {
+	sched.Schedule
+	rank sched.Rank
+}
+
+func (o odd) At(r sched.Rank, i int) sched.Step {
+	s := o.Schedule.At(r, i)
+	if r == o.rank && i == 1 {
+		s.Dst = sched.Ref{Buf: sched.Out}
+	}
+	return s
+}
+
+// TestSymmetry has ranks that are alike stand for each other, and compares with a run of all.
+func TestSymmetry(t *testing.T) {
+	across := func(nodes int, s sched.Schedule) sched.Schedule {
+		return hier.AllReduce(direct.ReduceScatter{N: 8}, s, direct.AllGather{N: 8})
+	}
+	m := Presets["nvlink"]
+	m.NodeRanks = 8
+	weak := m
+	weak.Weak, weak.WeakBy = []int{5}, 3
+	for _, tt := range []struct {
+		name  string
+		s     sched.Schedule
+		model Model
+		orbit int
+	}{
+		{"doubling", direct.RecursiveDoubling{N: 512}, m, 64},
+		{"log steps across 64 nodes", across(64, direct.RecursiveDoubling{N: 64}), m, 512},
+		{"ring across 65 nodes", across(65, ring.AllReduce{N: 65}), m, 520},
+		{"tree across 64 nodes", across(64, tree.AllReduce{N: 64}), m, 8},
+		{"ring", ring.AllReduce{N: 520}, m, 65},
+		{"tree", tree.AllReduce{N: 512}, m, 1},
+		{"one rank unlike the others", odd{ring.AllReduce{N: 520}, 333}, m, 1},
+		{"a weak rank", ring.AllReduce{N: 520}, weak, 1},
+		{"shared cards", ring.AllReduce{N: 520}, Presets["ethernet25"], 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			times := func(alike bool) Result {
+				w, err := begin(tt.s, tt.model, 100<<20, func(int64) int { return 3 })
+				require.NoError(t, err)
+				require.Equal(t, tt.orbit, w.sym.orbit())
+				if !alike {
+					w.sym = symmetry{}
+				}
+				require.NoError(t, w.run())
+				return w.result()
+			}
+			want, got := times(false), times(true)
+			require.InEpsilon(t, want.Time, got.Time, 1e-12)
+			require.InEpsilonSlice(t, want.Ranks, got.Ranks, 1e-12)
+			want.Time, want.Ranks, got.Time, got.Ranks = 0, nil, 0, nil
+			want.Ends, got.Ends = nil, nil
+			require.Equal(t, want, got)
+		})
+	}
+	_, err := Run(context.Background(), stuckRing{ring.AllReduce{N: 512}}, m, 1<<20, Options{})
+	require.ErrorIs(t, err, ErrDeadlock)
+	require.ErrorContains(t, err, "of 512 of 512 ranks")
+}
+
+// stuckRing is a ring in which all wait before anybody sends.
+type stuckRing struct{ sched.Schedule }
+
+func (s stuckRing) At(r sched.Rank, i int) sched.Step {
+	if i == 0 {
+		return s.Schedule.At(r, 1)
+	}
+	return s.Schedule.At(r, i)
+}
