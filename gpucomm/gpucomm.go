@@ -62,6 +62,7 @@ type Comm struct {
 	net     *gpupaths.Net
 	engine  *grid.Engine
 
+	latest   latest
 	job      grid.Job
 	blocks   int             // that the current call takes
 	request  request.Request // of the current call

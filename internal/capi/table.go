@@ -2,65 +2,112 @@ package capi
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ringo-go/ringo"
 )
 
 // A table gives handles to values. A handle looks like a pointer, is never 0, and is never
-// given again, so that one which is used after its end is found. The zero table is empty.
+// given again, so that one which is used after its end is found. The zero table is empty. Every call of
+// NCCL looks up a handle, from threads for several GPUs at once, so that takes no lock and writes nothing.
 type table[T any] struct {
-	what string // for errors
-	mu   sync.RWMutex
-	m    map[uintptr]T // guarded by mu
-	last uintptr       // guarded by mu
+	what  string // for errors
+	mu    sync.Mutex
+	last  uintptr                                    // guarded by mu; the number of the last handle
+	used  int                                        // guarded by mu; slots
+	slots atomic.Pointer[[]atomic.Pointer[entry[T]]] // written with mu; the one of number n is n modulo their count
 }
+
+type entry[T any] struct {
+	number uintptr
+	v      T
+}
+
+// A handle is firstHandle and handleStep times its number. It is no address that a program may have by
+// chance: the first page is never mapped.
+const (
+	firstHandle = 0x1000
+	handleStep  = 16
+)
 
 // add gives a value its handle.
 func (t *table[T]) add(v T) uintptr {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.m == nil {
-		t.m = map[uintptr]T{}
+	if s := t.slots.Load(); s == nil || 2*t.used >= len(*s) {
+		t.grow(s)
 	}
-	t.last += 16
-	t.m[firstHandle+t.last] = v
-	return firstHandle + t.last
+	s := *t.slots.Load()
+	for t.last++; s[t.last%uintptr(len(s))].Load() != nil; t.last++ {
+	}
+	s[t.last%uintptr(len(s))].Store(&entry[T]{t.last, v})
+	t.used++
+	return firstHandle + handleStep*t.last
 }
 
-// firstHandle is no address that a program may have by chance: the first page is never mapped.
-const firstHandle = 0x1000
+// grow doubles the slots. Numbers that had slots of their own have them again. mu is held.
+func (t *table[T]) grow(old *[]atomic.Pointer[entry[T]]) {
+	n := 16
+	if old != nil {
+		n = 2 * len(*old)
+	}
+	slots := make([]atomic.Pointer[entry[T]], n)
+	if old != nil {
+		for i := range *old {
+			if e := (*old)[i].Load(); e != nil {
+				slots[e.number%uintptr(n)].Store(e)
+			}
+		}
+	}
+	t.slots.Store(&slots)
+}
+
+// slot is where the entry of a handle is, nil if there is none.
+func (t *table[T]) slot(h uintptr) (*atomic.Pointer[entry[T]], *entry[T]) {
+	s := t.slots.Load()
+	if s == nil || h < firstHandle || h%handleStep != 0 {
+		return nil, nil
+	}
+	number := (h - firstHandle) / handleStep
+	at := &(*s)[number%uintptr(len(*s))]
+	if e := at.Load(); e != nil && e.number == number {
+		return at, e
+	}
+	return nil, nil
+}
 
 // get is the value of a handle.
-func (t *table[T]) get(h uintptr) (T, error) {
-	t.mu.RLock()
-	v, ok := t.m[h]
-	t.mu.RUnlock()
-	if !ok {
-		return v, t.unknown(h)
+func (t *table[T]) get(h uintptr) (v T, err error) {
+	if _, e := t.slot(h); e != nil {
+		return e.v, nil
 	}
-	return v, nil
+	return v, t.unknown(h)
 }
 
 // take is get, and the end of the handle.
-func (t *table[T]) take(h uintptr) (T, error) {
+func (t *table[T]) take(h uintptr) (v T, err error) {
 	t.mu.Lock()
-	v, ok := t.m[h]
-	delete(t.m, h)
-	t.mu.Unlock()
-	if !ok {
+	defer t.mu.Unlock()
+	at, e := t.slot(h)
+	if e == nil {
 		return v, t.unknown(h)
 	}
-	return v, nil
+	at.Store(nil)
+	t.used--
+	return e.v, nil
 }
 
 // drop ends the handles of some values.
 func (t *table[T]) drop(which func(T) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	maps.DeleteFunc(t.m, func(_ uintptr, v T) bool { return which(v) })
+	for i := range t.count() {
+		if at := &(*t.slots.Load())[i]; at.Load() != nil && which(at.Load().v) {
+			at.Store(nil)
+			t.used--
+		}
+	}
 }
 
 func (t *table[T]) unknown(h uintptr) error {
@@ -71,8 +118,21 @@ func (t *table[T]) unknown(h uintptr) error {
 }
 
 // all are the values of all handles.
-func (t *table[T]) all() []T {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return slices.Collect(maps.Values(t.m))
+func (t *table[T]) all() (list []T) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.count() {
+		if e := (*t.slots.Load())[i].Load(); e != nil {
+			list = append(list, e.v)
+		}
+	}
+	return list
+}
+
+// count is how many slots there are. mu is held.
+func (t *table[T]) count() int {
+	if s := t.slots.Load(); s != nil {
+		return len(*s)
+	}
+	return 0
 }

@@ -1,9 +1,11 @@
 // What functions of the CUDA driver cost the thread that calls them, in ns, from C. Build and run on a machine with a GPU:
 //
-//	gcc -O2 -o calls calls.c -ldl && ./calls
+//	gcc -O2 -o calls calls.c -ldl -lpthread && ./calls
 //
-// A line is the median of batches of 48 calls, between which the GPU has nothing to do.
+// A line is the median of batches of 48 calls, between which the GPU has nothing to do. The last one is with a thread for
+// each of two GPUs at once.
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,6 +69,40 @@ struct config {
 	struct attribute *attributes;
 	unsigned count;
 };
+
+static pthread_barrier_t both;
+
+// launches is the thread of one GPU: it launches and records as an all-reduce does.
+static void *launches(void *gpu)
+{
+	void *context, *module, *small, *s, *e;
+	unsigned char params[64] = {0};
+	size_t size = sizeof params;
+	void *extra[] = {(void *)1, params, (void *)2, &size, NULL};
+	double times[BATCHES];
+	int device, result = 0;
+	OK(find("cuDeviceGet")(&device, (int)(intptr_t)gpu));
+	OK(find("cuDevicePrimaryCtxRetain")(&context, device));
+	OK(find("cuCtxSetCurrent")(context));
+	OK(find("cuModuleLoadData")(&module, text));
+	OK(find("cuModuleGetFunction")(&small, module, "small"));
+	OK(find("cuStreamCreate")(&s, 1));
+	OK(find("cuEventCreate")(&e, 2));
+	function launch = find("cuLaunchKernel"), record = find("cuEventRecord"), synchronize = find("cuStreamSynchronize");
+	for (int b = 0; b < BATCHES; b++) {
+		pthread_barrier_wait(&both);
+		double start = now();
+		for (int i = 0; i < BATCH; i++)
+			result |= launch(small, 1, 1, 1, 32, 1, 1, 0, s, NULL, extra) | record(e, s);
+		times[b] = (now() - start) / BATCH;
+		OK(synchronize(s));
+	}
+	OK(result);
+	qsort(times, BATCHES, sizeof *times, up);
+	if (!gpu)
+		printf("%-60s %6.0f\n", "cuLaunchKernel + cuEventRecord, two threads", times[BATCHES / 2]);
+	return NULL;
+}
 
 int main(void)
 {
@@ -141,5 +177,15 @@ int main(void)
 	MEASURE("cuStreamGetId", stream_id(s, &id));
 	MEASURE("cuCtxGetCurrent", current(&was));
 	MEASURE("cuCtxPushCurrent + cuCtxPopCurrent", push(context) | pop(&was));
+
+	int gpus;
+	OK(find("cuDeviceGetCount")(&gpus));
+	if (gpus > 1) {
+		pthread_t other_gpu;
+		pthread_barrier_init(&both, NULL, 2);
+		pthread_create(&other_gpu, NULL, launches, (void *)1);
+		launches(NULL);
+		pthread_join(other_gpu, NULL);
+	}
 	return 0;
 }
