@@ -255,6 +255,9 @@ func ringo_destroy(t *C.thread_state, comm C.uintptr_t) C.int {
 	return do(t, func() error { return lib.Destroy(uintptr(comm)) })
 }
 
+//export ringo_exit
+func ringo_exit() { lib.Exit() }
+
 //export ringo_abort
 func ringo_abort(t *C.thread_state, comm C.uintptr_t) C.int {
 	return do(t, func() error { return lib.Abort(uintptr(comm)) })

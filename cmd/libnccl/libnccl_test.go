@@ -184,6 +184,7 @@ func TestWatchdog(t *testing.T) {
 		t.Run(mode, func(t *testing.T) { succeeds(t, env, p, mode) })
 	}
 	t.Run("killed", func(t *testing.T) { succeed(t, env, 3, p, "killed") })
+	t.Run("leaves", func(t *testing.T) { succeed(t, env, 2, p, "leaves") })
 }
 
 func TestErrors(t *testing.T) {

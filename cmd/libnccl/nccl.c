@@ -171,8 +171,24 @@ FUNCTION(ncclCommInitRankScalable, (ncclComm_t * comm, int nranks, int rank, int
 	 ringo_init_rank(&thread, (uintptr_t *)comm, nranks, rank, nId, ids, (uintptr_t)config))
 FUNCTION(ncclCommInitAll, (ncclComm_t * comms, int ndev, const int *devlist), ringo_init_all(&thread, (uintptr_t *)comms, ndev, (int *)devlist))
 FUNCTION(ncclCommFinalize, (ncclComm_t comm), ringo_finalize(&thread, (uintptr_t)comm))
-FUNCTION(ncclCommDestroy, (ncclComm_t comm), ringo_destroy(&thread, (uintptr_t)comm))
-FUNCTION(ncclCommAbort, (ncclComm_t comm), ringo_abort(&thread, (uintptr_t)comm))
+static void at_exit(void)
+{
+	if (!forked)
+		ringo_exit();
+}
+
+static void ask(void) { atexit(at_exit); }
+
+// ends has the process's end wait for what goes on in the background. That is asked for when the first
+// communicator ends, so it comes before the end of the CUDA driver, which began earlier.
+static void ends(void)
+{
+	static pthread_once_t asked = PTHREAD_ONCE_INIT;
+	pthread_once(&asked, ask);
+}
+
+FUNCTION(ncclCommDestroy, (ncclComm_t comm), (ends(), ringo_destroy(&thread, (uintptr_t)comm)))
+FUNCTION(ncclCommAbort, (ncclComm_t comm), (ends(), ringo_abort(&thread, (uintptr_t)comm)))
 FUNCTION(ncclCommRevoke, (ncclComm_t comm, int flags), ringo_revoke(&thread, (uintptr_t)comm, flags))
 FUNCTION(ncclCommSplit, (ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config),
 	 ringo_split(&thread, (uintptr_t)comm, color, key, (uintptr_t *)newcomm, (uintptr_t)config))

@@ -30,6 +30,7 @@ type Library struct {
 	groups table[*group]
 
 	windows table[*window]
+	closing sync.WaitGroup // communicators that were ended and are being closed
 
 	mu      sync.Mutex
 	base    *ringo.Config             // guarded by mu; nil until a communicator is made

@@ -3,6 +3,7 @@ package capi
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ringo-go/ringo"
@@ -32,8 +33,10 @@ func (l *Library) Finalize(group, handle uintptr) (err error) {
 	}})
 }
 
-// Destroy ends a communicator, and its handle. It waits for what this rank has begun, and for no other
-// rank: one that is still being opened is given up.
+// Destroy ends a communicator, and its handle. It waits for what this rank has begun. For other ranks it
+// waits where they have this one's windows open, whose memory is the program's afterwards; else what
+// they may still need is given back in the background, for which Exit waits. A communicator
+// that is still being opened is given up.
 func (l *Library) Destroy(handle uintptr) error { return l.end(handle, nil) }
 
 // Abort is Destroy that ends what is under way, on all ranks, instead of waiting for it. Where
@@ -41,12 +44,29 @@ func (l *Library) Destroy(handle uintptr) error { return l.end(handle, nil) }
 func (l *Library) Abort(handle uintptr) error { return l.end(handle, errors.New("ncclCommAbort")) }
 
 // idle is how long Abort gives a communicator to end by itself, which one with nothing under way does,
-// and leaving how long it waits then for what other ranks may hold up, the end of memory that they
-// have open. That goes on in the background.
+// and Destroy the other ranks to leave too. leaving is how long Abort waits then for what other ranks may
+// hold up, the end of memory that they have open. That goes on in the background.
 const (
 	idle    = 200 * time.Millisecond
 	leaving = time.Second
 )
+
+// exitTime bounds Exit. Ranks wait 10 s for each other.
+const exitTime = 15 * time.Second
+
+// Exit waits until the communicators that were ended have given everything back. It is for the end of the
+// process: without it, other ranks would see a rank die that has left.
+func (l *Library) Exit() {
+	left := make(chan struct{})
+	go func() {
+		l.closing.Wait()
+		close(left)
+	}()
+	select {
+	case <-left:
+	case <-time.After(exitTime):
+	}
+}
 
 // end ends a communicator; a reason aborts what is under way.
 func (l *Library) end(handle uintptr, reason error) error {
@@ -62,13 +82,12 @@ func (l *Library) end(handle uintptr, reason error) error {
 		if c.opened() == nil { // it would wait for ranks that may never come
 			c.cancel()
 		}
-		err := l.close(c)
+		err := c.left(l.closed(c))
 		c.say(c.opened(), "Destroy")
 		return err
 	}
 	c.cancel()
-	done := make(chan error, 1)
-	go func() { done <- l.close(c) }()
+	done := l.closed(c)
 	select {
 	case err = <-done:
 	case <-time.After(idle):
@@ -83,6 +102,40 @@ func (l *Library) end(handle uintptr, reason error) error {
 	c.say(c.opened(), "Abort")
 	l.Note(err) // what was aborted has failed, and that is no error of Abort
 	return nil
+}
+
+// closed closes a communicator in the background.
+func (l *Library) closed(c *comm) <-chan error {
+	done := make(chan error, 1)
+	l.closing.Go(func() { done <- l.close(c) })
+	return done
+}
+
+// left waits until this rank has left a communicator that is being closed.
+func (c *comm) left(done <-chan error) error {
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	windows := c.hasWindows()
+	var others <-chan time.Time // nil while this rank's own work goes on
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-others:
+			return nil
+		case <-look.C:
+			if r := c.opened(); others == nil && !windows && r != nil && errors.Is(r.Err(), ringo.ErrClosed) {
+				others = time.After(idle)
+			}
+		}
+	}
+}
+
+// hasWindows reports whether peers may have windows of the communicator open.
+func (c *comm) hasWindows() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.windows, func(w *window) bool { return w != nil && w.ring != nil })
 }
 
 // abort ends what is under way, on all ranks.

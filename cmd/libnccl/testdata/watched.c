@@ -4,6 +4,7 @@
 //	watched abort                   an operation that waits is ended by another thread
 //	watched background              communicators that do not block
 //	watched killed RANK SIZE FILE   rank 1 ends without goodbye while the others wait for it
+//	watched leaves RANK SIZE FILE   rank 0 destroys its communicator and returns while the others have theirs
 #include "memory.h"
 
 enum { RANKS = 2, BYTES = COUNT * sizeof(int) };
@@ -112,6 +113,35 @@ static void *in_background(void *arg)
 	return NULL;
 }
 
+// wait_for waits until a file is there.
+static void wait_for(const char *file)
+{
+	for (int i = 0; access(file, F_OK); i++) {
+		CHECK(i < 4000);
+		usleep(1000);
+	}
+}
+
+// leaves has rank 0 destroy its communicator, the last of its process, and return from main, long before the
+// others destroy theirs. That ends Destroy at once, and no other rank sees rank 0 die.
+static void leaves(rank_t *r, const char *file)
+{
+	char left[4096];
+	ncclResult_t state;
+	snprintf(left, sizeof left, "%s.left", file);
+	if (r->rank == 0) {
+		OK(ncclCommDestroy(r->comm));
+		fclose(fopen(left, "w"));
+		return;
+	}
+	wait_for(left);
+	usleep(300000); // rank 0 has returned from main
+	OK(ncclCommGetAsyncError(r->comm, &state));
+	if (state != ncclSuccess)
+		fail(__LINE__, "state %d: %s", state, ncclGetLastError(r->comm));
+	OK(ncclCommDestroy(r->comm));
+}
+
 int main(int argc, char **argv)
 {
 	alarm(120);
@@ -133,6 +163,12 @@ int main(int argc, char **argv)
 		reduce(&r);
 		pull(r.device, r.data, r.at, BYTES, r.stream);
 		CHECK(r.data[0] == size * (size + 1) / 2);
+		if (!strcmp(argv[1], "leaves")) {
+			leaves(&r, argv[4]);
+			unplace(r.device, r.at);
+			puts("ok");
+			return 0;
+		}
 		if (rank == 1) {
 			puts("ok");
 			fflush(stdout);
