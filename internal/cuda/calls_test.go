@@ -59,6 +59,7 @@ func TestLook(t *testing.T) {
 			require.Equal(t, Sight{Stream: 98, Context: 9}, Look(d, 98, false))
 		})
 	}
+	require.Zero(t, *saw[uint64](t, f, "fake_refused"), "that could break the capture")
 	require.Zero(t, testing.AllocsPerRun(100, func() { Look(f.Driver, 5, true) }))
 }
 

@@ -26,7 +26,7 @@ func Look(d Driver, s Stream, id bool) Sight {
 	if v.Context, v.Err = d.CtxGetCurrent(); v.Err != nil {
 		return v
 	}
-	if v.Capture, v.Err = d.StreamIsCapturing(s); v.Err != nil || !id || v.Capture != CaptureNone { // drivers refuse it for a stream that captures
+	if v.Capture, v.Err = d.StreamIsCapturing(s); v.Err != nil || !id || v.Capture != CaptureNone { // see lookFrames
 		return v
 	}
 	v.ID, v.Err = d.StreamGetId(s)
@@ -38,7 +38,7 @@ type lookFrame struct {
 	current, capturing, id dl.Frame
 	out                    struct {
 		context Context
-		capture uint64
+		capture int32
 		id      uint64
 	}
 }
@@ -48,6 +48,7 @@ var lookFrames = sync.Pool{New: func() any {
 	f.current.Args[0] = uintptr(unsafe.Pointer(&f.out.context))
 	f.current.Next = &f.capturing
 	f.capturing.Args[1] = uintptr(unsafe.Pointer(&f.out.capture))
+	f.capturing.Last = &f.out.capture // drivers refuse the ID of a stream that captures, and a refusal may break the capture
 	f.id.Args[1] = uintptr(unsafe.Pointer(&f.out.id))
 	return f
 }}
@@ -79,7 +80,7 @@ func (d *libcuda) look(s Stream, id bool) (v Sight) {
 		v.Err = d.failed(cuCtxGetCurrent, result(f.current.Result))
 	case result(f.capturing.Result) != 0:
 		v.Err = d.failed(cuStreamIsCapturing, result(f.capturing.Result))
-	case v.Capture != CaptureNone: // drivers refuse the ID then
+	case v.Capture != CaptureNone: // the ID was not asked for
 	case result(f.id.Result) != 0:
 		v.Err = d.failed(cuStreamGetId, result(f.id.Result))
 	default:

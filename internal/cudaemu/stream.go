@@ -272,5 +272,8 @@ func (m *Machine) StreamGetId(h cuda.Stream) (uint64, error) {
 		return 0, err
 	}
 	defer c.end()
-	return s.id, c.want(s.capture == nil, cuda.ErrStreamCaptureUnsupported, "the stream is capturing")
+	if s.capture != nil {
+		return 0, c.violate([]*capture{s.capture}, cuda.ErrStreamCaptureUnsupported, "the stream is capturing")
+	}
+	return s.id, nil
 }

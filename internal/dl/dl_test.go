@@ -92,7 +92,7 @@ func TestFrame(t *testing.T) {
 	require.Zero(t, f.Result)
 }
 
-// A frame's Next is called after it, and one whose result is not 0 is the last.
+// A frame's Next is called after it, and one whose result is not 0, or what its Last points to, is the last.
 func TestFramesInARow(t *testing.T) {
 	put, weigh := sym(t, "put_well"), sym(t, "weigh")
 	var v [3]int64
@@ -108,6 +108,10 @@ func TestFramesInARow(t *testing.T) {
 	first.Call()
 	require.Equal(t, [3]int64{1, 2, 3}, v)
 	require.Zero(t, testing.AllocsPerRun(100, first.Call))
+	v = [3]int64{}
+	first.Last, second.Last = (*int32)(unsafe.Pointer(&v[2])), (*int32)(unsafe.Pointer(&v[0]))
+	first.Call()
+	require.Equal(t, [3]int64{1, 2, 0}, v, "what Last points to is looked at when the function has returned")
 }
 
 func TestFramesConcurrently(t *testing.T) {

@@ -8,4 +8,5 @@ type Frame struct {
 	Args   [12]uintptr // integers and pointers; a function may take fewer
 	Result uintptr
 	Next   *Frame // called after this one, unless its result, an int, is not 0; nil for none
+	Last   *int32 // Next is not called if this is not 0 either, once Fn has returned; nil for nothing to look at
 }

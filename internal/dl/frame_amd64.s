@@ -33,6 +33,13 @@ call:
 	MOVQ AX, 104(DI)
 	TESTL AX, AX
 	JNE  done
+	MOVQ 120(DI), R11
+	TESTQ R11, R11
+	JEQ  next
+	MOVL 0(R11), R11
+	TESTL R11, R11
+	JNE  done
+next:
 	MOVQ 112(DI), DI
 	TESTQ DI, DI
 	JNE  call

@@ -5,7 +5,7 @@ package dl
 // Call calls the function and puts what it returns into Result, and then Next.
 func (f *Frame) Call() {
 	for ; f != nil; f = f.Next {
-		if f.Result = Call(f.Fn, f.Args[:]...); int32(f.Result) != 0 {
+		if f.Result = Call(f.Fn, f.Args[:]...); int32(f.Result) != 0 || f.Last != nil && *f.Last != 0 {
 			return
 		}
 	}

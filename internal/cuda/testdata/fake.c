@@ -223,8 +223,9 @@ result cuStreamIsCapturing(uint64_t s, int *status) {
 	*status = s > 100;
 	return 0;
 }
+uint64_t fake_refused; // how often a stream that captures was asked for its ID
 result cuStreamGetId(uint64_t s, uint64_t *id) {
-	if (s > 100) return 900;
+	if (s > 100) return fake_refused++, 900;
 	*id = s + 1000;
 	return s == 98 ? 400 : 0;
 }
