@@ -21,18 +21,17 @@ const lentBytes = min(lendMin, 64<<10)
 var large = transport.Limits{SlotBytes: 300_000, Slots: 4}
 
 func networks() map[string]Options {
-	all := map[string]Options{
-		"tcp": onLoopback, "unix": {Network: "unix"},
-		"striped": {Network: "tcp", IfName: "lo", Streams: 3},
-		"tls":     {Network: "tcp", IfName: "lo", TLS: byKey},
-		"ipv6":    {Network: "tcp", IfName: "lo", Family: 6, Streams: 2},
-	}
+	striped := Options{Network: "tcp", IfName: "lo", Streams: 3, Family: 6}
 	if ifs, err := interfaces(); err == nil {
-		if _, err := choose(ifs, all["ipv6"]); err != nil {
-			delete(all, "ipv6") // turned off on this machine
+		if _, err := choose(ifs, striped); err != nil {
+			striped.Family = 0 // IPv6 is turned off on this machine
 		}
 	}
-	return all
+	return map[string]Options{
+		"tcp": onLoopback, "unix": {Network: "unix"},
+		"striped": striped,
+		"tls":     {Network: "tcp", IfName: "lo", TLS: byKey},
+	}
 }
 
 // TestLending: slots whose memory is lent, copied, or the caller's own arrive
@@ -41,6 +40,9 @@ func TestLending(t *testing.T) {
 	sizes := []int{0, 1, minRead, lentBytes - 1, lentBytes, lentBytes + 1, 100_000, large.SlotBytes}
 	for name, o := range networks() {
 		for _, lend := range []bool{true, false} {
+			if !lend && o.TLS != nil {
+				continue // it never does
+			}
 			t.Run(fmt.Sprintf("%s, kernel lends: %v", name, lend), func(t *testing.T) {
 				s, r := pair(t, large, o)
 				if !lend {

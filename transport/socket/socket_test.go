@@ -18,8 +18,7 @@ func TestConformance(t *testing.T) {
 	for name, o := range map[string]Options{
 		"automatic": {},
 		"tcp":       {Network: "tcp", IfName: "lo"},
-		"striped":   {Network: "tcp", IfName: "lo", Streams: 3},
-		"tls":       {Network: "tcp", IfName: "lo", TLS: byKey},
+		"tls":       {Network: "tcp", IfName: "lo", Streams: 3, TLS: byKey},
 	} {
 		t.Run(name, func(t *testing.T) {
 			allowed := loose
