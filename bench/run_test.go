@@ -93,7 +93,7 @@ func TestRunRegistered(t *testing.T) {
 		"out of reach":  {"-g", "2", "--algo", "window", "--transport", "shm"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, out := measureHere(t, append(args, "all", "--device", "emu", "-R", "1", "-b", "4K", "-e", "4K", "-d", "bfloat16")...)
+			r, out := measureHere(t, append(args, "all", "-n", "2", "-w", "1", "--device", "emu", "-R", "1", "-b", "4K", "-e", "4K", "-d", "bfloat16")...)
 			require.Zero(t, r.Wrong())
 			if name == "out of reach" {
 				require.False(t, r.Registered)
