@@ -21,9 +21,9 @@ import (
 const simHelp = `usage: ringo sim COLLECTIVE [flags]
 
 Times a collective on paper: every step of every rank under a model of links
-and cores. A hundred thousand ranks take seconds. Data is moved piece by piece. Where
-all pieces would take more than 20 million steps only the first are carried out,
-at least 8, and a line says so.
+and cores. A hundred thousand ranks take seconds. Data is moved piece by piece.
+Where all pieces would take more than 20 million steps only the first are
+carried out, at least 8, and a line says so.
 
   -np N          ranks (default 1024)
   -s SIZE,...    bytes of the larger buffer of a rank (default 1G)
