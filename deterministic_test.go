@@ -349,6 +349,33 @@ func TestDeterministicAllocates(t *testing.T) {
 	}
 }
 
+// TestSettingsDiffer: what must be the same on all ranks and is not is an ErrMismatch on all, also where
+// one rank names the networks that the other would try anyway.
+func TestSettingsDiffer(t *testing.T) {
+	for variable, cfgs := range map[string][2]Config{
+		"RINGO_NET":           {{Net: "socket"}, {Net: "ib,socket"}},
+		"RINGO_NET or NCCL":   {{Net: "plugin,ib,socket"}, {}},
+		"RINGO_DETERMINISTIC": {{Deterministic: call.RankOrder}, {}},
+	} {
+		var errs [2]error
+		var wg sync.WaitGroup
+		for r, g := range bootstrap.Local(2) {
+			wg.Go(func() {
+				cfg, err := cfgs[r].fill(func(string) string { return "" })
+				if err == nil {
+					_, err = open(t.Context(), cfg, g)
+				}
+				errs[r] = err
+			})
+		}
+		wg.Wait()
+		for _, err := range errs {
+			require.ErrorIs(t, err, ErrMismatch)
+			require.ErrorContains(t, err, variable)
+		}
+	}
+}
+
 func TestDeterministicAgree(t *testing.T) {
 	errs := make([]error, 2)
 	var wg sync.WaitGroup

@@ -137,7 +137,7 @@ func UserOpOf(name string, unit int, f func(t DataType, dst, src []byte)) RedOp 
 var (
 	ErrInvalid     = call.ErrInvalid       // nothing was sent; the communicator stays usable
 	ErrUnsupported = call.ErrUnsupported   // likewise
-	ErrMismatch    = call.ErrMismatch      // the ranks called different things
+	ErrMismatch    = call.ErrMismatch      // the ranks called different things, or are set up differently
 	ErrPeer        = call.ErrPeer          // another rank died, aborted or failed
 	ErrLeft        = call.ErrLeft          // another rank has closed the communicator
 	ErrAborted     = call.ErrAborted       // Abort was called

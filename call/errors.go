@@ -14,7 +14,7 @@ import (
 var (
 	ErrInvalid     = errors.New("invalid argument")    // nothing was sent; the communicator stays usable
 	ErrUnsupported = errors.New("unsupported")         // likewise
-	ErrMismatch    = errors.New("ranks disagree")      // the ranks called different things
+	ErrMismatch    = errors.New("ranks disagree")      // the ranks called different things, or are set up differently
 	ErrPeer        = errors.New("a peer has failed")   // another rank died, aborted or failed
 	ErrLeft        = errors.New("a peer has left")     // another rank has closed its communicator
 	ErrAborted     = errors.New("aborted")             // Abort was called

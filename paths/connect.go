@@ -85,6 +85,7 @@ func Connect(ctx context.Context, g Group, me Profile, cfg Config, guard *fifo.G
 	if me.Wish, n.networks, err = cfg.wish(); err != nil {
 		return nil, err
 	}
+	me.Settings = append(slices.Clip(me.Settings), Setting{Name: "networks", Value: cfg.named(), Variable: "RINGO_NET or NCCL_NET"})
 	me.SlotBytes, me.Slots, me.Cores, me.Process = cfg.SlotBytes, cfg.Slots, cfg.Cores, process()
 	n.Profiles, err = Exchange(ctx, g, me.encode(), decodeProfile)
 	if err != nil {
@@ -178,7 +179,7 @@ func (n *Net) NewTransports(g Group, tc transport.Config) *Transports {
 	if n.transports != nil {
 		maps.Copy(t.ruledOut, n.transports.ruledOut)
 	} else {
-		t.named = len(splitList(n.config.Transport)) == 0 && len(splitList(n.config.Net)) > 0
+		t.named = n.config.named() != ""
 	}
 	return t
 }

@@ -43,6 +43,15 @@ func (n *Network) Probe() (transport.Found, error) {
 	return f, err
 }
 
+// named are the networks that a Config names, "" if none: then no network is no error where
+// none is needed.
+func (c *Config) named() string {
+	if len(splitList(c.Transport)) > 0 {
+		return ""
+	}
+	return strings.Join(splitList(c.Net), ",")
+}
+
 // Networks are those that a Config allows, in the order of its preference.
 func (c *Config) Networks() ([]Network, error) {
 	_, list, err := c.wish()

@@ -131,8 +131,15 @@ func splitWords(s string) (words []string) {
 	return words
 }
 
-// agree checks that the profiles of all ranks fit together.
+// agree checks that the profiles of all ranks fit together. The error is an ErrMismatch.
 func agree(all []Profile) error {
+	if err := differ(all); err != nil {
+		return fmt.Errorf("%w: %w", call.ErrMismatch, err)
+	}
+	return nil
+}
+
+func differ(all []Profile) error {
 	first := &all[0]
 	for i := range all {
 		p := &all[i]

@@ -69,7 +69,9 @@ func TestAgree(t *testing.T) {
 			p.Hostname, p.Settings = "h", []Setting{{"algorithm", "tree", "RINGO_ALGO"}}
 		},
 	} {
-		require.ErrorContains(t, agree(two(change)), want)
+		err := agree(two(change))
+		require.ErrorContains(t, err, want)
+		require.ErrorIs(t, err, call.ErrMismatch)
 	}
 }
 
