@@ -81,7 +81,7 @@ func TestBlocksPolicyZero(t *testing.T) {
 	errs := make([]error, len(comms))
 	var wg sync.WaitGroup
 	for r, c := range comms {
-		in, out := alloc(t, c.Device(), make([]byte, 16<<10)), alloc(t, c.Device(), make([]byte, 16<<10))
+		in, out := allocMapped(t, c.Device(), make([]byte, 16<<10)), allocMapped(t, c.Device(), make([]byte, 16<<10))
 		wg.Go(func() {
 			a, err := c.Register(in)
 			b, err2 := c.Register(out)
