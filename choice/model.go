@@ -122,7 +122,7 @@ func (q *modelQuestion) estimate(kind call.Kind, a call.Algo, bytes int) float64
 		if a == call.TwoShot {
 			sent, hops = 2*sent/float64(n), 2
 		}
-		return hops*far.kernel + sent/far.rate
+		return float64(hops*far.kernel) + sent/far.rate // rounded: see TestNothingIsFused
 	}
 	key := Key{Kind: kind, Algo: a}
 	if a == call.Steps && (!q.direct || Default(kind) != call.Direct) || a != call.Steps && !key.Exists(topo) {

@@ -35,4 +35,8 @@
 // What it leaves out: routing and contention between nodes, jitter, and that
 // the slices of a message may be delayed unevenly; a message is known by the
 // times of its first and its last slice.
+//
+// The same run gives the same bits on every processor, for ranks of different ones choose
+// algorithms by it: products that are added to are in float64(…), so that they are rounded and
+// no processor fuses the two.
 package sim

@@ -20,7 +20,7 @@ func (w *world) move(r int32, st *rank, step sched.Step, granted bool) bool {
 	f, in := w.receive(st, from, p, step)
 	if to < 0 {
 		f.first += f.work
-		f.last = max(f.last+f.work, f.first+(p.slices-1)*f.work)
+		f.last = max(f.last+f.work, f.first+float64((p.slices-1)*f.work))
 	} else if !w.send(r, st, to, credit, size, &f, granted) {
 		return false
 	}
@@ -129,7 +129,7 @@ func (w *world) send(r int32, st *rank, to int32, credit span, size int, f *flow
 	if l.Busy {
 		f.work += l.slice
 	}
-	f.last = max(f.last, f.first+(p.slices-1)*f.work)
+	f.last = max(f.last, f.first+float64((p.slices-1)*f.work))
 
 	begin := f.first
 	if !l.Busy {
