@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/race"
 	"github.com/ringo-go/ringo/internal/secure/securetest"
 )
 
@@ -150,6 +151,7 @@ func TestCertificateDiffers(t *testing.T) {
 		"hub is something": {one, one, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits until its deadline
 			var id ID
 			var err error
 			if test.want == "" {
@@ -160,7 +162,7 @@ func TestCertificateDiffers(t *testing.T) {
 				defer Stop(id)
 			}
 			require.NoError(t, err)
-			r := <-joinBy(within(t, 300*time.Millisecond), id, test.rank)[0]
+			r := <-joinBy(within(t, race.Soon(time.Second)), id, test.rank)[0]
 			var e *JoinError
 			require.ErrorAs(t, r.err, &e)
 			require.ErrorIs(t, r.err, context.DeadlineExceeded)
