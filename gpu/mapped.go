@@ -10,9 +10,12 @@ import (
 // AllocMapped allocates n bytes of device memory as Alloc does, by the driver's functions for virtual
 // memory: whole pages of 2 MiB as a rule, which other GPUs and processes can map. It is the memory to
 // register with a communicator whose GPUs are in one process: copy engines reach it without waiting for
-// another thread's calls on this GPU, so collectives and Window.Put may use them. Allocating and freeing
-// wait for no kernel. Where the driver has no such memory it is Alloc.
+// another thread's calls on this GPU, so collectives and Window.Put may use them. Allocating waits for no
+// kernel; Free waits for those of this GPU, as it does for memory of Alloc. Where the driver has no such memory it is Alloc.
 func (d *Device) AllocMapped(n int) (r mem.Region, err error) {
+	if n <= 0 {
+		return d.Alloc(n)
+	}
 	err = d.quietly(func() error {
 		p, err := d.mapPages(n)
 		r = mem.Device(d.number, p, n)
@@ -27,15 +30,11 @@ func (d *Device) AllocMapped(n int) (r mem.Region, err error) {
 // mapPages maps fresh pages for n bytes, which other processes may have if the system can share them.
 func (d *Device) mapPages(n int) (at uintptr, err error) {
 	v, prop := d.driver, cuda.AllocationProp{Device: d.handle, Shareable: true}
-	unit, err := v.MemGetAllocationGranularity(prop, cuda.GranularityMinimum)
-	if err != nil {
+	h, whole, err := createPages(v, prop, n)
+	if err != nil && !errors.Is(err, cuda.ErrOutOfMemory) {
 		prop.Shareable = false
-		if unit, err = v.MemGetAllocationGranularity(prop, cuda.GranularityMinimum); err != nil {
-			return 0, err
-		}
+		h, whole, err = createPages(v, prop, n)
 	}
-	whole := (max(n, 1) + unit - 1) / unit * unit
-	h, err := v.MemCreate(whole, prop)
 	if err != nil {
 		return 0, err
 	}
@@ -59,6 +58,17 @@ func (d *Device) mapPages(n int) (at uintptr, err error) {
 	}
 	d.mapped[at] = whole
 	return at, nil
+}
+
+// createPages is physical memory of n bytes and more, in whole pages.
+func createPages(v cuda.Driver, prop cuda.AllocationProp, n int) (h cuda.MemHandle, whole int, err error) {
+	unit, err := v.MemGetAllocationGranularity(prop, cuda.GranularityMinimum)
+	if err != nil {
+		return 0, 0, err
+	}
+	whole = (n + unit - 1) / unit * unit
+	h, err = v.MemCreate(whole, prop)
+	return h, whole, err
 }
 
 // unmap gives back what mapPages has mapped. It reports whether it had.
