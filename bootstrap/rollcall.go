@@ -75,6 +75,7 @@ type ledger struct {
 	top    uint64            // the highest Number in first
 	heard  []time.Time       // by rank: when its position came
 	asked  []time.Time       // by rank: when the oldest unanswered question was asked, zero if none
+	open   int               // unanswered questions
 	roll   time.Time         // the last roll call
 	waited uint64            // the highest Number in which a rank has waited long
 	gone   *departure        // the rank that left earliest in the sequence
@@ -200,18 +201,18 @@ func (l *ledger) verdict() *Failure {
 	return nil
 }
 
-// missing are those of ranks whose position should be asked for now: none if the last
-// roll call was less than rollTime ago.
+// due reports whether there may be a roll call: the last one was rollTime ago.
+func (l *ledger) due(now time.Time) bool { return now.Sub(l.roll) >= rollTime }
+
+// missing are those of ranks whose position should be asked for now.
 func (l *ledger) missing(ranks []int, now time.Time) (ask []int) {
-	if now.Sub(l.roll) < rollTime {
-		return nil
-	}
 	l.roll = now
 	for _, r := range ranks {
 		if now.Sub(l.heard[r]) >= rollTime {
 			ask = append(ask, r)
 			if l.asked[r].IsZero() {
 				l.asked[r] = now
+				l.open++
 			}
 		}
 	}
@@ -219,7 +220,12 @@ func (l *ledger) missing(ranks []int, now time.Time) (ask []int) {
 }
 
 // answered notes that a rank has answered.
-func (l *ledger) answered(rank int) { l.asked[rank] = time.Time{} }
+func (l *ledger) answered(rank int) {
+	if !l.asked[rank].IsZero() {
+		l.asked[rank] = time.Time{}
+		l.open--
+	}
+}
 
 // silent are those of ranks that were asked a while ago and have said nothing.
 func (l *ledger) silent(ranks []int, now time.Time) (s []int) {

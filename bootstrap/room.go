@@ -170,11 +170,18 @@ func (r *room) inquire(rank int, m *inquire) {
 		return
 	}
 	// Where two disagree, the others show which call is that of most.
-	if ask := r.ledger.missing(r.others(rank), now); len(ask) > 0 {
-		r.tell(ask, &where{})
+	// Thousands inquire every second: the ranks are listed only where that can say anything.
+	if r.ledger.due(now) {
+		if ask := r.ledger.missing(r.others(rank), now); len(ask) > 0 {
+			r.tell(ask, &where{})
+		}
 	}
 	if !judged {
-		r.tell([]int{rank}, &silent{r.ledger.silent(r.others(rank), now)})
+		var quiet []int
+		if r.ledger.open > 0 {
+			quiet = r.ledger.silent(r.others(rank), now)
+		}
+		r.tell([]int{rank}, &silent{quiet})
 	}
 }
 
