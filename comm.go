@@ -137,7 +137,8 @@ func (c *Comm) Abort(reason error) { c.life.Abort(reason) }
 func (c *Comm) Err() error { return c.life.Err() }
 
 // History is this rank's last 64 calls, the call that it is in, and why the communicator has
-// failed. It is always kept, for about 1 ns a call. It may be called at any time; see also Config.History.
+// failed. It is always kept, and costs a collective nothing that could be measured. It may be called at any
+// time; see also Config.History.
 func (c *Comm) History() HistoryRecord { return c.life.Record() }
 
 // Close leaves the communicator. It waits for operations that were started and

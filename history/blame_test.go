@@ -54,20 +54,13 @@ func TestBlame(t *testing.T) {
 
 func TestRing(t *testing.T) {
 	var r Ring
-	require.Empty(t, r.Calls())
-	for n := range uint64(3 * Depth / 2) {
-		r.Add([2]uint64{n, 1}, -1, false)
-		calls := r.Calls()
-		require.Len(t, calls, int(min(n+1, Depth)))
-		require.Equal(t, n, calls[len(calls)-1].Stamp[0])
+	require.Empty(t, r.Messages())
+	for n := range uint32(3 * Depth / 2) {
+		r.Add(Message{After: n})
+		kept := r.Messages()
+		require.Len(t, kept, int(min(n+1, Depth)))
+		require.Equal(t, n, kept[len(kept)-1].After)
 	}
-	require.EqualValues(t, Depth/2, r.Calls()[0].Stamp[0])
-	require.Zero(t, testing.AllocsPerRun(100, func() { r.Add([2]uint64{}, 2, true) }))
-}
-
-func BenchmarkAdd(b *testing.B) {
-	var r Ring
-	for b.Loop() {
-		r.Add([2]uint64{1, 2}, -1, false)
-	}
+	require.EqualValues(t, Depth/2, r.Messages()[0].After)
+	require.Zero(t, testing.AllocsPerRun(100, func() { r.Add(Message{Peer: 2}) }))
 }

@@ -23,25 +23,11 @@ func (l *Life) Record() history.Record {
 		r.Cause, r.Culprits = v.Err.Error(), v.Culprits
 	}
 	number, pairwise := l.Turn.inside()
+	r.Calls, r.Total = l.Turn.history()
 	l.Turn.numbers.Lock()
-	calls := l.Turn.calls.Calls()
-	r.Total, r.State.Last = l.Turn.calls.Len(), uint64(l.Turn.seq)
+	r.State.Last = uint64(l.Turn.seq)
+	last := l.Turn.messages.Messages()
 	l.Turn.numbers.Unlock()
-	for _, e := range calls {
-		s := call.ReadSign(e.Stamp)
-		c := history.Call{Number: uint64(s.Seq), What: s.String()}
-		if e.Peer >= 0 {
-			verb, way := "Send", "to"
-			if e.Recv {
-				verb, way = "Recv", "from"
-			}
-			c.What = fmt.Sprintf("%s(count %d, %v) %s rank %d", verb, s.Count, s.Type, way, e.Peer)
-		}
-		if e.Time != 0 {
-			c.Time = time.Unix(0, e.Time)
-		}
-		r.Calls = append(r.Calls, c)
-	}
 	l.mu.Lock()
 	stop := l.stop
 	l.mu.Unlock()
@@ -49,11 +35,41 @@ func (l *Life) Record() history.Record {
 	case stop != nil:
 		r.State.At, r.State.Peer, r.State.Sending, r.State.Round, r.State.Step = stop.At, stop.Peer, stop.Sending, stop.Round, stop.Step
 		r.Waited = stop.Waited
-	case pairwise && len(calls) > 0 && calls[len(calls)-1].Peer >= 0:
-		e := calls[len(calls)-1]
+	case pairwise && len(last) > 0:
+		e := last[len(last)-1]
 		r.State.Peer, r.State.Sending = int(e.Peer), !e.Recv
 	default:
 		r.State.At = number
 	}
 	return r
+}
+
+// history is the last calls in words, oldest first, and how many there were since the beginning.
+func (t *Turn) history() (calls []history.Call, total uint64) {
+	t.numbers.Lock()
+	defer t.numbers.Unlock()
+	messages := t.messages.Messages()
+	tell := func(after uint32) { // the messages between a collective and the next one
+		for len(messages) > 0 && messages[0].After <= after {
+			m := messages[0]
+			messages = messages[1:]
+			verb, way := "Send", "to"
+			if m.Recv {
+				verb, way = "Recv", "from"
+			}
+			s := call.ReadSign(m.Stamp)
+			calls = append(calls, history.Call{What: fmt.Sprintf("%s(count %d, %v) %s rank %d", verb, s.Count, s.Type, way, m.Peer)})
+		}
+	}
+	first := max(t.seq, depth) - depth + 1
+	for n := first; n <= t.seq && n > 0; n++ {
+		tell(n - 1)
+		c := history.Call{Number: uint64(n), What: call.ReadSign(t.recent[n%depth]).String()}
+		if n%depth == 0 {
+			c.Time = time.Unix(0, t.clock)
+		}
+		calls = append(calls, c)
+	}
+	tell(t.seq)
+	return calls[max(len(calls), depth)-depth:], uint64(t.seq) + t.messages.Len()
 }

@@ -2,6 +2,7 @@ package life
 
 import (
 	"sync"
+	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/call"
@@ -17,11 +18,12 @@ type Turn struct {
 	pairwise bool             // what is carried out is a Send or Recv
 	past     uint64           // stands for all collectives so far
 	recent   [depth][2]uint64 // stamps of collectives, by number modulo depth
-	calls    history.Ring     // Sends and Recvs too
+	clock    int64            // Unix time in ns of the last collective whose number is a multiple of depth
+	messages history.Ring
 }
 
 // depth is how many collectives a rank can be asked about.
-const depth = 64
+const depth = history.Depth
 
 // Collective is the peer of an operation that all ranks take part in.
 const Collective = -1
@@ -32,7 +34,7 @@ func (t *Turn) Next(stamp [2]uint64, peer int, recv bool) [2]uint64 {
 	t.numbers.Lock()
 	defer t.numbers.Unlock()
 	if t.pairwise = peer >= 0; t.pairwise {
-		t.calls.Add(stamp, int32(peer), recv)
+		t.messages.Add(history.Message{Stamp: stamp, Peer: int32(peer), Recv: recv, After: t.seq})
 		return stamp
 	}
 	t.seq = max(t.seq+1, 1)
@@ -41,7 +43,9 @@ func (t *Turn) Next(stamp [2]uint64, peer int, recv bool) [2]uint64 {
 	t.past = (t.past ^ stamp[0] ^ stamp[1]<<7) * 0x9e3779b97f4a7c15
 	t.past ^= t.past >> 29
 	t.recent[t.seq%depth] = stamp
-	t.calls.Add(stamp, Collective, false)
+	if t.seq%depth == 0 { // a clock costs as much as a small message
+		t.clock = time.Now().UnixNano()
+	}
 	return stamp
 }
 
