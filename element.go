@@ -1,12 +1,18 @@
 package ringo
 
-import "github.com/ringo-go/ringo/kernels"
+import (
+	"reflect"
 
-// Element is what slices of the generic functions may hold. The 16- and 8-bit
-// floats are kernels.F16, BF16, F8E4M3 and F8E5M2.
+	"github.com/ringo-go/ringo/kernels"
+)
+
+// Element is what slices of the generic functions may hold, also as types of a program's own.
+// int and uint have the size that they have on the rank, which must be the same on all. The
+// 16- and 8-bit floats are kernels.F16 and BF16, and kernels.F8E4M3 and F8E5M2, which are
+// uint8 underneath.
 type Element interface {
-	int8 | uint8 | int32 | uint32 | int64 | uint64 | float32 | float64 |
-		kernels.F16 | kernels.BF16 | kernels.F8E4M3 | kernels.F8E5M2
+	~int8 | ~uint8 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~int | ~uint | ~float32 | ~float64 |
+		kernels.F16 | kernels.BF16
 }
 
 // TypeOf is the DataType of a slice's elements.
@@ -35,6 +41,35 @@ func TypeOf[T Element]() DataType {
 		return BFloat16
 	case kernels.F8E4M3:
 		return Float8E4M3
+	case kernels.F8E5M2:
+		return Float8E5M2
 	}
-	return Float8E5M2
+	return typeOfKind(reflect.TypeFor[T]())
+}
+
+// typeOfKind is the DataType of a type of a program's own, by what it is made of.
+func typeOfKind(t reflect.Type) DataType {
+	switch t.Kind() {
+	case reflect.Int8:
+		return Int8
+	case reflect.Uint8:
+		return Uint8
+	case reflect.Int32:
+		return Int32
+	case reflect.Uint32:
+		return Uint32
+	case reflect.Float32:
+		return Float32
+	case reflect.Float64:
+		return Float64
+	case reflect.Int, reflect.Int64:
+		if t.Size() == 4 {
+			return Int32
+		}
+		return Int64
+	}
+	if t.Size() == 4 {
+		return Uint32
+	}
+	return Uint64
 }

@@ -11,6 +11,7 @@ package call
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
@@ -45,6 +46,10 @@ type Call struct {
 	// slices (AllReduceOf …) set it. A buffer that this rank does not need may have any
 	// length.
 	Exact bool
+
+	// Timeout bounds the waits of this operation in place of Config.Timeout, unless it is 0. It is for host
+	// memory: operations on a GPU have Config.Timeout.
+	Timeout time.Duration
 
 	// The v-variants place a rank's data by counts and, if it is not packed, by
 	// offsets, both in elements and by rank. AllGatherv needs OutCounts alone.

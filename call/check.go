@@ -19,6 +19,9 @@ func (c *Call) Check(rank, n int) error {
 		}
 		return bad("unknown operation %v", c.Kind)
 	}
+	if c.Timeout < 0 {
+		return bad("Timeout is %v: want more, or 0 for Config.Timeout", c.Timeout)
+	}
 	if c.Kind == Barrier {
 		if c.Count != 0 || c.In.Len() > 0 || c.Out.Len() > 0 {
 			return bad("a Barrier moves nothing, but the call has Count %d, %d bytes of In and %d of Out: leave them out", c.Count, c.In.Len(), c.Out.Len())

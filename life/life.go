@@ -147,7 +147,11 @@ func (l *Life) Begin(c *call.Call, path Path) error {
 	if v := l.verdict.Load(); v != nil {
 		return l.refusal(c, v, path)
 	}
-	l.Guard.Begin(l.Timeout)
+	timeout := l.Timeout
+	if c.Timeout > 0 {
+		timeout = c.Timeout
+	}
+	l.Guard.Begin(timeout)
 	return nil
 }
 

@@ -1,0 +1,173 @@
+// Package object moves values of any type that encoding/gob can between the ranks of a communicator, on host
+// memory. It is for what is small or rare: a configuration, a vocabulary, a list of files. All ranks call a function together, with the
+// same type.
+//
+// Cost: two collectives, the first for the lengths, and encoding and decoding, a few µs and allocations. An error that wraps
+// ringo.ErrInvalid is that a value could not be encoded, which all ranks hear of, or decoded; it leaves the communicator usable.
+//
+// The trap: gob leaves out fields that are not exported, and a value comes from a rank that is
+// trusted as the program itself is.
+package object
+
+import (
+	"bytes"
+	"encoding/gob"
+	"errors"
+	"fmt"
+
+	"github.com/ringo-go/ringo"
+)
+
+// AllGather gives every rank the values of all, by rank.
+func AllGather[T any](c *ringo.Comm, value T) ([]T, error) {
+	parts, err := gatherBytes(c, encode(value), -1, func(out, in []byte, counts []int) error { return ringo.AllGatherv(c, out, in, counts) })
+	if err != nil {
+		return nil, err
+	}
+	return decodeAll[T](parts)
+}
+
+// Gather gives root the values of all ranks, by rank, and the others nil.
+func Gather[T any](c *ringo.Comm, value T, root int) ([]T, error) {
+	parts, err := gatherBytes(c, encode(value), root, func(out, in []byte, counts []int) error { return ringo.Gatherv(c, out, in, counts, root) })
+	if err != nil || c.Rank() != root {
+		return nil, err
+	}
+	return decodeAll[T](parts)
+}
+
+// Broadcast gives every rank root's value. What the others give is not looked at.
+func Broadcast[T any](c *ringo.Comm, value T, root int) (T, error) {
+	var zero T
+	mine := encoded{}
+	if c.Rank() == root {
+		mine = encode(value)
+	}
+	n := []int64{mine.length()}
+	if err := ringo.Broadcast(c, n, root); err != nil {
+		return zero, err
+	}
+	if n[0] < 0 {
+		return zero, wrong(root, mine.err)
+	}
+	b := mine.b
+	if c.Rank() != root {
+		b = make([]byte, n[0])
+	}
+	if err := ringo.Broadcast(c, b, root); err != nil {
+		return zero, err
+	}
+	return decode[T](root, b)
+}
+
+// Scatter gives each rank its one of root's values, of which there are as many as ranks, by rank. What the others
+// give is not looked at.
+func Scatter[T any](c *ringo.Comm, values []T, root int) (T, error) {
+	var zero T
+	n, bad := make([]int64, c.Size()), error(nil)
+	var all []byte
+	if c.Rank() == root {
+		if len(values) != c.Size() {
+			bad = fmt.Errorf("%d values for %d ranks", len(values), c.Size())
+		}
+		for r := 0; r < len(values) && bad == nil; r++ {
+			e := encode(values[r])
+			n[r], bad = e.length(), e.err
+			all = append(all, e.b...)
+		}
+		if bad != nil {
+			n[0] = -1
+		}
+	}
+	if err := ringo.Broadcast(c, n, root); err != nil {
+		return zero, err
+	}
+	if n[0] < 0 {
+		return zero, wrong(root, bad)
+	}
+	mine := make([]byte, n[c.Rank()])
+	if err := ringo.Scatterv(c, mine, all, lengths(n), root); err != nil {
+		return zero, err
+	}
+	return decode[T](root, mine)
+}
+
+// An encoded value, or why it cannot be.
+type encoded struct {
+	b   []byte
+	err error
+}
+
+func encode[T any](value T) encoded {
+	var b bytes.Buffer
+	err := gob.NewEncoder(&b).Encode(&value)
+	return encoded{b.Bytes(), err}
+}
+
+// length is what is told of the value: -1 for none.
+func (e *encoded) length() int64 {
+	if e.err != nil {
+		return -1
+	}
+	return int64(len(e.b))
+}
+
+// gatherBytes collects what the ranks have encoded, by rank, where gather gives it.
+func gatherBytes(c *ringo.Comm, mine encoded, root int, gather func(out, in []byte, counts []int) error) ([][]byte, error) {
+	n := make([]int64, c.Size())
+	if err := ringo.AllGather(c, n, []int64{mine.length()}); err != nil {
+		return nil, err
+	}
+	total := 0
+	for r, k := range n {
+		if k < 0 {
+			return nil, wrong(r, mine.err)
+		}
+		total += int(k)
+	}
+	if root >= 0 && root != c.Rank() {
+		return nil, gather(nil, mine.b, lengths(n))
+	}
+	all := make([]byte, total)
+	if err := gather(all, mine.b, lengths(n)); err != nil {
+		return nil, err
+	}
+	parts := make([][]byte, len(n))
+	for r, k := range n {
+		parts[r], all = all[:k], all[k:]
+	}
+	return parts, nil
+}
+
+func lengths(n []int64) []int {
+	counts := make([]int, len(n))
+	for r, k := range n {
+		counts[r] = int(k)
+	}
+	return counts
+}
+
+func decodeAll[T any](parts [][]byte) (values []T, err error) {
+	values = make([]T, len(parts))
+	for r, b := range parts {
+		if values[r], err = decode[T](r, b); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+func decode[T any](from int, b []byte) (value T, err error) {
+	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(&value); err != nil {
+		return value, wrong(from, err)
+	}
+	return value, nil
+}
+
+// wrong is what is wrong with a rank's value; that rank alone knows why it could not be encoded.
+func wrong(rank int, why error) error {
+	if why == nil {
+		why = errors.New("it could not be encoded there")
+	}
+	return fmt.Errorf("object: %w: the value of rank %d: %w", ringo.ErrInvalid, rank, why)
+}
