@@ -63,6 +63,7 @@ var floors = map[string]string{
 	"command":            ". history gpu bench bench/* sched ring tree direct hier sim mem kernels bootstrap transport transport/* internal/*",
 	"cmd/ringo":          "command",
 	"object":             ".",
+	"ongpu":              ". gpu mem",
 	"examples/*":         ". internal/launch",
 	"examples/elastic":   ". bootstrap",
 	"examples/schedule":  ". sched command",

@@ -1,0 +1,49 @@
+package gpu
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestBuffer(t *testing.T) {
+	d, err := open(t, 1).Device(0)
+	require.NoError(t, err)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	type pair struct{ A, B float32 }
+	a, err := Alloc[pair](d, 100)
+	require.NoError(t, err)
+	b, err := Alloc[pair](d, 40)
+	require.NoError(t, err)
+	require.Equal(t, 100, a.Len())
+	require.Equal(t, 800, a.Region().Len())
+	require.Same(t, d, a.Device())
+	src := make([]pair, 100)
+	for i := range src {
+		src[i] = pair{float32(i), float32(-i)}
+	}
+	require.NoError(t, a.Upload(s, src))
+	require.Error(t, b.Upload(s, src))
+	require.Error(t, a.CopyTo(s, b))
+	require.NoError(t, a.Slice(30, 70).CopyTo(s, b))
+	require.NoError(t, a.Slice(0, 0).CopyTo(s, b))
+	got := make([]pair, 40)
+	require.NoError(t, b.Download(s, got), "after the copy")
+	require.Equal(t, src[30:70], got)
+	require.Error(t, b.Download(s, src))
+	require.Error(t, a.Slice(0, 1).Free())
+	require.Panics(t, func() { a.Slice(0, 101) })
+	require.NoError(t, a.Free())
+	require.NoError(t, b.Free())
+	require.NoError(t, d.DestroyStream(s))
+
+	_, err = Alloc[*int](d, 1)
+	require.ErrorContains(t, err, "holds pointers")
+	_, err = Alloc[struct{ s string }](d, 1)
+	require.Error(t, err)
+	_, err = Alloc[struct{}](d, 1)
+	require.Error(t, err)
+	_, err = Alloc[int8](d, -1)
+	require.Error(t, err)
+}

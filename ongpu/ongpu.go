@@ -1,0 +1,77 @@
+// Package ongpu has the collectives of package ringo on typed memory of the rank's GPU (gpu.Buffer). Each function queues
+// the operation on a stream and returns; see ringo.Comm.Do and Synchronize. Shapes are given with [elements] for n ranks, and
+// Buffers must have the lengths that these say; a part of one is its Slice. Errors are those of Comm.Do.
+//
+// The trap: a Buffer's content is the caller's again when the stream has come so far, and not when the function returns.
+package ongpu
+
+import (
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// AllReduce reduces data [c] of all ranks in place: every rank gets ⊕ of all.
+func AllReduce[T ringo.Element](c *ringo.Comm, s gpu.Stream, data *gpu.Buffer[T], op ringo.RedOp) error {
+	return do(c, s, &ringo.Call{Kind: ringo.KindAllReduce, Op: op, Count: data.Len()}, data, data)
+}
+
+// Reduce reduces in [c] of all ranks into out [c] of root; out may be in, and nil on other ranks.
+func Reduce[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T], op ringo.RedOp, root int) error {
+	return do(c, s, &ringo.Call{Kind: ringo.KindReduce, Op: op, Root: root, Count: in.Len()}, out, in)
+}
+
+// Broadcast copies data [c] of root to all ranks.
+func Broadcast[T ringo.Element](c *ringo.Comm, s gpu.Stream, data *gpu.Buffer[T], root int) error {
+	return do(c, s, &ringo.Call{Kind: ringo.KindBroadcast, Root: root, Count: data.Len()}, data, data)
+}
+
+// AllGather collects in [c] of all ranks, by rank, in out [n·c].
+func AllGather[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T]) error {
+	return do(c, s, &ringo.Call{Kind: ringo.KindAllGather, Count: in.Len()}, out, in)
+}
+
+// ReduceScatter reduces in [n·c] of all ranks and leaves the rank's share in out [c].
+func ReduceScatter[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T], op ringo.RedOp) error {
+	return do(c, s, &ringo.Call{Kind: ringo.KindReduceScatter, Op: op, Count: out.Len()}, out, in)
+}
+
+// AlltoAll sends the p-th share of in [n·c] to rank p and collects what the ranks send, by rank, in out [n·c].
+func AlltoAll[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T]) error {
+	return do(c, s, &ringo.Call{Kind: ringo.KindAlltoAll, Count: in.Len() / c.Size()}, out, in)
+}
+
+// Gather collects in [c] of all ranks in out [n·c] of root; out may be nil on other ranks.
+func Gather[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T], root int) error {
+	return do(c, s, &ringo.Call{Kind: ringo.KindGather, Root: root, Count: in.Len()}, out, in)
+}
+
+// Scatter gives each rank its share of in [n·c] of root in out [c]; in may be nil on other ranks.
+func Scatter[T ringo.Element](c *ringo.Comm, s gpu.Stream, out, in *gpu.Buffer[T], root int) error {
+	return do(c, s, &ringo.Call{Kind: ringo.KindScatter, Root: root, Count: out.Len()}, out, in)
+}
+
+// Send sends data [c] to peer, which must call Recv with as many.
+func Send[T ringo.Element](c *ringo.Comm, s gpu.Stream, data *gpu.Buffer[T], peer int) error {
+	return do(c, s, &ringo.Call{Kind: ringo.KindSend, Peer: peer, Count: data.Len()}, nil, data)
+}
+
+// Recv receives data [c] from peer.
+func Recv[T ringo.Element](c *ringo.Comm, s gpu.Stream, data *gpu.Buffer[T], peer int) error {
+	return do(c, s, &ringo.Call{Kind: ringo.KindRecv, Peer: peer, Count: data.Len()}, data, nil)
+}
+
+// do completes a call and queues it.
+func do[T ringo.Element](c *ringo.Comm, s gpu.Stream, call *ringo.Call, out, in *gpu.Buffer[T]) error {
+	call.Type, call.Stream, call.Exact = ringo.TypeOf[T](), s, true
+	call.In, call.Out = region(out, in), region(in, out)
+	return c.Do(call)
+}
+
+// region is the memory of b, or none on the GPU of the other Buffer.
+func region[T ringo.Element](other, b *gpu.Buffer[T]) mem.Region {
+	if b != nil {
+		return b.Region()
+	}
+	return other.Region().Slice(0, 0)
+}
