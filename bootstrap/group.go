@@ -76,7 +76,7 @@ type Group interface {
 
 	// Regroup is for the ranks that are left after a failure: those that call it go on as a new
 	// group, when all have come that have not died or left and that have not been found
-	// silent, or when the first of them has waited that long. All ranks hear the same. A rank that comes
+	// silent, or when one of them has waited that long. All ranks hear the same. A rank that comes
 	// later gets ErrExcluded. Where the new group cannot meet, for one more has died, each calls it again.
 	Regroup(ctx context.Context, wait time.Duration) (Regrouping, error)
 

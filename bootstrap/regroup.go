@@ -23,44 +23,67 @@ var ErrExcluded = errors.New("the others have gone on without this rank")
 
 // A muster gathers the ranks that go on after a failure.
 type muster struct {
-	round uint64
-	come  map[int]bool // nil when it is over
+	come  map[int]uint64 // the last question of each rank that has come, 0 if it is a member but has given up
+	over  bool           // it is known who goes on
+	end   time.Time      // of the timer
 	timer *time.Timer
 	told  *regrouped // its result
 }
 
-// regroup takes a rank that wants to go on. The first round is 1; a rank that was told of a round may
-// ask for the next one, where the new group has failed too. Under mu.
+// regroup takes a rank that wants to go on. One that was told of a group may ask again, where that has failed too, and
+// one that has given up waiting may come again. Under mu.
 func (r *room) regroup(rank int, m *regroup) {
-	if r.musters == nil || r.musters.round < m.Round {
-		if r.musters != nil {
-			r.musters.timer.Stop()
-		}
-		next := &muster{round: m.Round, come: map[int]bool{}}
-		next.timer = time.AfterFunc(m.Wait, func() {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.goOn(next)
-		})
-		r.musters = next
-	}
 	t := r.musters
-	if t.round > m.Round || t.come == nil {
-		r.tell([]int{rank}, &regrouped{Round: m.Round})
+	if m.Round == 0 {
+		t.giveUp(rank)
 		return
 	}
-	t.come[rank] = true
+	if t != nil && t.over {
+		if last, member := t.come[rank]; !member || m.Round <= last {
+			r.tell([]int{rank}, &regrouped{Round: m.Round})
+			return
+		}
+		t = nil
+	}
+	end := time.Now().Add(m.Wait)
+	if t == nil {
+		t = &muster{come: map[int]uint64{}, end: end}
+		t.timer = time.AfterFunc(m.Wait, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.goOn(t)
+		})
+		r.musters = t
+	} else if end.Before(t.end) {
+		t.end = end
+		t.timer.Reset(m.Wait)
+	}
+	t.come[rank] = m.Round
 	r.mustered()
+}
+
+// giveUp takes a rank that waits no more. Under mu.
+func (t *muster) giveUp(rank int) {
+	if t == nil {
+		return
+	}
+	switch _, come := t.come[rank]; {
+	case come && !t.over:
+		delete(t.come, rank)
+	case come:
+		t.come[rank] = 0
+		t.deserted(rank, "it has given up waiting")
+	}
 }
 
 // mustered has a muster end if all have come that can. Under mu.
 func (r *room) mustered() {
 	t := r.musters
-	if t == nil || t.come == nil {
+	if t == nil || t.over {
 		return
 	}
 	for _, q := range r.others(-1) {
-		if !t.come[q] && !r.silent(q) {
+		if _, come := t.come[q]; !come && !r.silent(q) {
 			return
 		}
 	}
@@ -76,16 +99,16 @@ func (r *room) silent(rank int) bool {
 // goOn tells all who goes on, once. Under mu.
 func (r *room) goOn(t *muster) {
 	t.timer.Stop()
-	if t.come == nil {
+	if t.over {
 		return
 	}
-	m := &regrouped{Round: t.round}
+	t.over = true
+	m := &regrouped{}
 	for _, q := range r.others(-1) {
-		if t.come[q] {
+		if _, come := t.come[q]; come {
 			m.Members = append(m.Members, q)
 		}
 	}
-	t.come = nil
 	go func() { // a hub takes locks that are held while rooms are asked
 		if len(m.Members) > 1 {
 			if err := r.meet(m); err != nil {
@@ -98,9 +121,21 @@ func (r *room) goOn(t *muster) {
 		for _, q := range m.Members {
 			if r.gone[q] {
 				t.deserted(q, "it has gone")
+			} else if t.come[q] == 0 {
+				t.deserted(q, "it has given up waiting")
 			}
 		}
-		r.tell(r.others(-1), m)
+		rounds := map[uint64][]int{} // one, as a rule
+		for _, q := range r.others(-1) {
+			if round, come := t.come[q]; come {
+				rounds[round] = append(rounds[round], q)
+			}
+		}
+		for round, ranks := range rounds {
+			answer := *m
+			answer.Round = round
+			r.tell(ranks, &answer)
+		}
 	}()
 }
 
@@ -146,6 +181,9 @@ func (m *member) Regroup(ctx context.Context, wait time.Duration) (Regrouping, e
 	if isClosed(m.closed) {
 		return Regrouping{}, fmt.Errorf("regroup: %w", ErrClosed)
 	}
+	if ctx.Err() != nil { // the others would wait for this rank
+		return Regrouping{}, fmt.Errorf("regroup: %w", context.Cause(ctx))
+	}
 	m.mu.Lock()
 	m.round++
 	round, done := m.round, make(chan *regrouped, 1)
@@ -158,11 +196,13 @@ func (m *member) Regroup(ctx context.Context, wait time.Duration) (Regrouping, e
 	case got := <-done:
 		return m.regrouping(got)
 	case <-ctx.Done():
+		m.say(&regroup{})
 		return Regrouping{}, fmt.Errorf("regroup: %w", context.Cause(ctx))
 	case <-m.closed:
 		return Regrouping{}, fmt.Errorf("regroup: %w", ErrClosed)
 	case <-m.byed:
 	case <-late.C:
+		m.say(&regroup{})
 	}
 	return Regrouping{}, errors.New("regroup: the rendezvous does not answer: has the process that serves it died? ranks of \"ringo run\" have one that outlives them; else open again, under the same variables")
 }
@@ -187,7 +227,7 @@ func (m *member) regrouping(got *regrouped) (Regrouping, error) {
 
 // regroup: this rank wants to go on after a failure, and waits that long for the others.
 type regroup struct {
-	Round uint64
+	Round uint64 // 0: it waits no more
 	Wait  time.Duration
 }
 

@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -17,17 +18,19 @@ func regroupAll(t *testing.T, groups []Group, ranks []int, wait time.Duration) [
 	var all sync.WaitGroup
 	for i, r := range ranks {
 		all.Go(func() {
-			g, err := groups[r].Regroup(t.Context(), wait)
-			if err != nil {
-				t.Errorf("rank %d: %v", r, err)
-				return
-			}
-			next[i] = g.Group
-			if g.Group == nil {
-				t.Cleanup(func() { Stop(g.ID) })
-				if next[i], err = Join(t.Context(), g.ID, i, len(g.Members), JoinOptions{}); err != nil {
+			for {
+				g, err := groups[r].Regroup(t.Context(), wait)
+				if next[i] = g.Group; err == nil && g.Group == nil {
+					t.Cleanup(func() { Stop(g.ID) })
+					next[i], err = Join(t.Context(), g.ID, i, len(g.Members), JoinOptions{})
+					if f := new(Failure); errors.As(err, &f) { // another one has gone before it came there
+						continue
+					}
+				}
+				if err != nil {
 					t.Errorf("rank %d: %v", r, err)
 				}
+				return
 			}
 		})
 	}
@@ -102,6 +105,52 @@ func TestRegroupWaits(t *testing.T) {
 		_, err = groups[0].Regroup(ctx, time.Minute)
 		require.ErrorIs(t, err, context.Canceled)
 		closeAll(t, next)
+	})
+}
+
+// It does not matter whether who waits longer comes first.
+func TestRegroupShortWait(t *testing.T) {
+	forKinds(t, 3, func(t *testing.T, groups []Group) {
+		groups[2].Fail("tired")
+		next := make([]Group, 2)
+		var first sync.WaitGroup
+		first.Go(func() { next[0] = regroupAll(t, groups, []int{0}, time.Minute)[0] })
+		m := groups[0].(*member)
+		require.Eventually(t, func() bool {
+			m.order.Lock()
+			defer m.order.Unlock()
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return m.round > 0
+		}, time.Minute, time.Millisecond)
+		g, err := groups[1].Regroup(t.Context(), 100*time.Millisecond)
+		require.NoError(t, err)
+		require.Equal(t, []int{0, 1}, g.Members)
+		if next[1] = g.Group; g.Group == nil {
+			next[1], err = Join(t.Context(), g.ID, 1, 2, JoinOptions{})
+			require.NoError(t, err)
+		}
+		first.Wait()
+		closeAll(t, next)
+	})
+}
+
+// A rank that has given up waiting may come again, and the others go on with it.
+func TestRegroupComesAgain(t *testing.T) {
+	forKinds(t, 3, func(t *testing.T, groups []Group) {
+		Drop(groups[2])
+		for _, g := range groups[:2] {
+			awaitFailure(t, g)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		_, err := groups[0].Regroup(ctx, time.Minute)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		for r := range 2 {
+			next := regroupAll(t, groups, []int{0, 1}, time.Minute)
+			require.Equal(t, 2, next[r].Size())
+			closeAll(t, next)
+		}
 	})
 }
 
