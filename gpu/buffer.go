@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"unsafe"
 
@@ -22,7 +23,7 @@ func Alloc[T any](d *Device, n int) (*Buffer[T], error) {
 	if !flat(t) {
 		return nil, fmt.Errorf("gpu: %v holds pointers, or nothing: a Buffer is for plain memory", t)
 	}
-	if n < 0 || uintptr(n) > (1<<47)/t.Size() {
+	if n < 0 || n > math.MaxInt/int(t.Size()) {
 		return nil, fmt.Errorf("gpu: a Buffer of %d elements of %d bytes", n, t.Size())
 	}
 	r, err := d.Alloc(n * int(t.Size()))
