@@ -115,7 +115,7 @@ func (q *modelQuestion) inter() sim.Link {
 // estimate is the time of an algorithm in seconds, infinite if it does not serve.
 func (q *modelQuestion) estimate(kind call.Kind, a call.Algo, bytes int) float64 {
 	topo := Topology{Ranks: q.ranks, Local: q.local}
-	bytes = min(bytes, 1<<mostSize)
+	bytes = int(min(int64(bytes), 1<<mostSize))
 	n, near, far := q.ranks, &pathModels[q.near], &pathModels[q.far]
 	if _, ok := directKernel(kind, a); ok && q.direct {
 		sent, hops := float64((n-1)*bytes), 1.0
