@@ -16,13 +16,13 @@ type bulk struct {
 }
 
 const (
-	bulkThreads    = 11 * 32  // of a block: reader, loader, poster and 8 storers, a warp each
-	bulkSumThreads = 13 * 32  // where slices are combined: 6 adders and 4 storers
+	bulkThreads    = 10 * 32  // of a block: reader, loader and 8 storers, a warp each
+	bulkSumThreads = 12 * 32  // where slices are combined: 6 adders and 4 storers
 	bulkTile       = 12 << 10 // bytes, with which two blocks fit on a multiprocessor
 	mostTile       = 24 << 10 // bytes
 	tileUnit       = 32       // bytes: where slices are combined, a tile has two halves
 	leastTile      = 64       // bytes: a half has a vector that is shared with the next one
-	ringTiles      = 8        // in a block's shared memory
+	ringTiles      = 8        // of them a block's shared memory has room for
 	bulkTurns      = 3 << 10  // bytes of shared memory, at most, between the warps
 	bulkTables     = 12 << 10 // bytes of shared memory, at most, for tables
 	bulkCapability = 90

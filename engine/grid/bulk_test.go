@@ -379,7 +379,7 @@ func TestBulkBroken(t *testing.T) {
 		sum          bool // for reductions, else for copies
 	}
 	for _, test := range race.Some(6, []test{
-		{"no fences of proxies", `fence\.proxy\.async;`, "", false},
+		{"no fences of proxies", `fence\.proxy\.async\.global;`, "", false},
 		{"stores are not waited for", `cp\.async\.bulk\.wait_group \d;`, "", false},
 		{"stores are waited for until they have read", `cp\.async\.bulk\.wait_group (\d);`, "cp.async.bulk.wait_group.read $1;", false},
 		{"the last stores are not waited for", `cp\.async\.bulk\.wait_group 0;`, "cp.async.bulk.wait_group 4;", false},

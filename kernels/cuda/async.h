@@ -20,8 +20,9 @@ DEVICE u32 dynamic() {
   return n;
 }
 
-DEVICE void fence_proxies() { asm volatile("fence.proxy.async;" ::: "memory"); }
-DEVICE void fence_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); } // for shared memory alone
+// A fence of proxies is for shared or for global memory; one for both takes longer.
+DEVICE void fence_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+DEVICE void fence_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 
 // Vectors in shared memory.
 
@@ -51,16 +52,6 @@ struct Gate {
   DEVICE void arrive() { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(near(this)) : "memory"); }
   DEVICE void expect(u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(near(this)), "r"(bytes) : "memory");
-  }
-  // Passed reports whether a phase, counted from 0, has ended, without waiting. It is not
-  // asked about others than the current one and the one before.
-  DEVICE bool passed(u32 phase) {
-    u32 r;
-    asm volatile("{\n\t.reg .pred p;\n\tmbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"
-                 : "=r"(r)
-                 : "r"(near(this)), "r"(phase & 1)
-                 : "memory");
-    return r;
   }
   DEVICE void await(u32 phase) {
     u32 r;

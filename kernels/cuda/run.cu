@@ -246,7 +246,7 @@ KERNEL(32, 1) void over(const OverArgs a) {
 
 #ifdef BULK
 #include "bulk.h"
-constexpr u32 most_threads = (storers + 3 + adders) * warp;
+constexpr u32 most_threads = (storers + 2 + adders) * warp;
 #else
 #include "movers.h"
 constexpr u32 most_threads = 576;

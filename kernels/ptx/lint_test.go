@@ -58,9 +58,9 @@ func TestLint(t *testing.T) {
 					require.Equal(t, ptx.Dim{576, 1, 1}, f.MaxThreads)
 				}
 				if n.Source == "bulk" {
-					threads := 11 * 32
+					threads := 10 * 32
 					if n.Type != "" {
-						threads = 13 * 32
+						threads = 12 * 32
 					}
 					require.Equal(t, ptx.Dim{threads, 1, 1}, f.MaxThreads)
 				}
