@@ -53,6 +53,7 @@ struct Gate {
   DEVICE void expect(u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(near(this)), "r"(bytes) : "memory");
   }
+  // Await waits until a phase, counted from 0, has ended: the current one or the one before.
   DEVICE void await(u32 phase) {
     u32 r;
 #pragma unroll 1
