@@ -14,6 +14,9 @@ var benchSizes = []struct {
 func benchmark(b *testing.B, t DataType, f func(dst, x []byte)) {
 	for _, size := range benchSizes {
 		b.Run(size.name, func(b *testing.B) {
+			if testing.Short() && size.n > 1<<20 {
+				b.Skip("making the operands takes long")
+			}
 			dst, x := make([]byte, size.n), make([]byte, size.n)
 			for i := range size.n / t.Size() { // about 1, so that sums round but do not end
 				for j := range t.Size() {
