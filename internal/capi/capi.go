@@ -37,6 +37,7 @@ type Library struct {
 	machine *gpu.Machine              // guarded by mu; nil until a GPU is needed
 	memory  map[uintptr]allocation    // guarded by mu; of MemAlloc
 	late    []allocation              // guarded by mu; to be freed when no window has them
+	ending  []*comm                   // guarded by mu; communicators whose handles have ended, and which are being closed
 	met     map[[2]int]int            // guarded by mu; communicators under NCCL_COMM_ID, by size and rank
 	last    atomic.Pointer[complaint] // what went wrong most recently
 }

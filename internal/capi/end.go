@@ -107,7 +107,16 @@ func (l *Library) end(handle uintptr, reason error) error {
 // closed closes a communicator in the background.
 func (l *Library) closed(c *comm) <-chan error {
 	done := make(chan error, 1)
-	l.closing.Go(func() { done <- l.close(c) })
+	l.mu.Lock()
+	l.ending = append(l.ending, c)
+	l.mu.Unlock()
+	l.closing.Go(func() {
+		err := l.close(c)
+		l.mu.Lock()
+		l.ending = slices.DeleteFunc(l.ending, func(o *comm) bool { return o == c })
+		l.mu.Unlock()
+		done <- err
+	})
 	return done
 }
 

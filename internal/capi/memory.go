@@ -80,7 +80,10 @@ func (l *Library) MemFree(at uintptr) error {
 
 // postpone has memory freed later if it is in a window.
 func (l *Library) postpone(a allocation) bool {
-	for _, c := range l.comms.all() {
+	l.mu.Lock()
+	list := slices.Concat(l.comms.all(), l.ending)
+	l.mu.Unlock()
+	for _, c := range list {
 		if c.holds(a.region) {
 			l.mu.Lock()
 			defer l.mu.Unlock()

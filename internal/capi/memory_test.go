@@ -2,6 +2,7 @@ package capi
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -55,5 +56,47 @@ func TestFreedWindows(t *testing.T) {
 		require.Len(t, l.windows.all(), len(comms)-1-i)
 	}
 	require.Empty(t, l.late)
+	require.NoError(t, l.machine.Close(), "no race, no leak")
+}
+
+// TestFreedWhileClosing: a communicator whose handle has ended may still have windows open, in which peers write.
+// Memory that is freed meanwhile is freed when they are closed.
+func TestFreedWhileClosing(t *testing.T) {
+	l := with(nil)
+	var err error
+	l.machine, err = gpu.Open(gpu.Options{Emulate: 2})
+	require.NoError(t, err)
+	comms, err := l.InitAll(2, nil)
+	require.NoError(t, err)
+	var at [2]uintptr
+	g, err := l.GroupStart(0)
+	require.NoError(t, err)
+	for i, c := range comms {
+		d, err := l.device(i)
+		require.NoError(t, err)
+		require.NoError(t, d.With(func() (err error) {
+			at[i], err = l.MemAlloc(100)
+			return err
+		}))
+		_, err = l.WindowRegister(g, c, at[i], 2<<20)
+		require.NoError(t, err)
+	}
+	_, err = l.GroupEnd(g)
+	require.NoError(t, err)
+	first, err := l.comms.get(comms[0])
+	require.NoError(t, err)
+	first.jobs.Add(1) // something of it goes on
+	ended := make(chan error)
+	go func() { ended <- l.Destroy(comms[0]) }()
+	require.Eventually(t, func() bool { _, err := l.comms.get(comms[0]); return err != nil }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.ending) == 1 }, time.Minute, time.Millisecond)
+	require.NoError(t, l.MemFree(at[0]))
+	require.Len(t, l.late, 1)
+	first.jobs.Done()
+	require.NoError(t, <-ended)
+	require.NoError(t, l.Destroy(comms[1]))
+	require.NoError(t, l.MemFree(at[1]))
+	require.Empty(t, l.late)
+	require.Empty(t, l.ending)
 	require.NoError(t, l.machine.Close(), "no race, no leak")
 }

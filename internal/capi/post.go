@@ -59,6 +59,11 @@ func openPost(ctx context.Context, ring *ringo.Comm, cfg ringo.Config) (_ *post,
 			pair, err := ringo.SplitWith(ctx, ring, color, rank, cfg)
 			if err != nil {
 				p.close(err, true)
+				for _, c := range p.in { // no goroutine does it
+					if c != nil {
+						c.Close()
+					}
+				}
 				return nil, err
 			}
 			switch {

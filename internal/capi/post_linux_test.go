@@ -1,0 +1,42 @@
+package capi
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo"
+)
+
+// Ranks that cannot connect all pairs, for one gives up, keep nothing of those that they have connected.
+func TestPostGivenUp(t *testing.T) {
+	comms, err := ringo.OpenLocal(3, ringo.Config{Transport: "socket"})
+	require.NoError(t, err)
+	before := openFiles(t)
+	var all sync.WaitGroup
+	for _, c := range comms[1:] {
+		all.Go(func() {
+			_, err := openPost(t.Context(), c, ringo.Config{Transport: "socket"})
+			require.Error(t, err)
+		})
+	}
+	for range 2 { // ranks 1 and 2 are a pair
+		_, err := ringo.SplitWith(t.Context(), comms[0], ringo.NoColor, 0, ringo.Config{Transport: "socket"})
+		require.NoError(t, err)
+	}
+	comms[0].Abort(errors.New("enough"))
+	all.Wait()
+	require.LessOrEqual(t, openFiles(t), before)
+	for _, c := range comms {
+		c.Close()
+	}
+}
+
+func openFiles(t *testing.T) int {
+	list, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	return len(list)
+}
