@@ -56,12 +56,18 @@ func (f *fields) rank() int {
 	return int(v)
 }
 
-func (f *fields) ranks() []int {
-	n := int(f.u32())
-	if n > len(f.b)/4 {
+// count is a number of at most limit.
+func (f *fields) count(limit int) int {
+	v := f.u32()
+	if uint64(v) > uint64(limit) {
 		f.bad = true
-		return nil
+		return 0
 	}
+	return int(v)
+}
+
+func (f *fields) ranks() []int {
+	n := f.count(max(len(f.b)-4, 0) / 4)
 	var v []int
 	for range n {
 		v = append(v, f.rank())
@@ -70,12 +76,7 @@ func (f *fields) ranks() []int {
 }
 
 func (f *fields) blob(limit int) []byte {
-	n := int(f.u32())
-	if n > limit {
-		f.bad = true
-		return nil
-	}
-	return f.take(n)
+	return f.take(f.count(limit))
 }
 
 func (f *fields) text() string { return string(f.blob(maxText)) }

@@ -323,10 +323,7 @@ func (m *Position) Append(b []byte) []byte {
 func (m *Position) Parse(b []byte) error {
 	f := fields{b: b}
 	m.Waiting = f.flag()
-	n := int(f.u32())
-	if n > maxCalls {
-		return errMalformed
-	}
+	n := f.count(maxCalls)
 	for range n {
 		m.Calls = append(m.Calls, f.called())
 	}

@@ -70,13 +70,13 @@ func match(part, last []byte) (fresh, at, n int) {
 
 // parts reads what appendParts has written. The parts lie one behind the other.
 func (f *fields) parts() [][]byte {
-	n, total := int(f.u32()), int(f.u32())
-	if n > maxRanks || n > len(f.b) || total > maxGather {
+	n, total := f.count(maxRanks), f.count(maxGather)
+	if f.bad || n > len(f.b) {
 		f.bad = true
 		return nil
 	}
 	parts := make([][]byte, n)
-	all := make([]byte, 0, min(total, 64*len(f.b))) // memory grows with the bytes that have come
+	all := make([]byte, 0, min(total, 64*min(len(f.b), maxGather/64))) // memory grows with the bytes that have come
 	var last []byte
 	for i := range parts {
 		size := f.uvarint(min(maxBlob, total))

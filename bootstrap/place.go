@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"bufio"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -68,6 +69,9 @@ type head struct {
 	key    []byte
 	takers int
 	ln     net.Listener // nil if all of them are in this process
+	guests *auth.Pending
+	over   context.Context // ended by end
+	close  context.CancelFunc
 	wg     sync.WaitGroup
 
 	mu     sync.Mutex
@@ -96,6 +100,7 @@ const headProtocol = "ringo gathered 1"
 // newHead makes rank a head. If it cannot listen the others ask the hub.
 func newHead(key []byte, rank, takers int, apart bool) *head {
 	h := &head{key: key, takers: takers, kept: newest{}, taken: map[uint64]int{}, frames: map[uint64][]byte{}, news: make(chan struct{})}
+	h.over, h.close = context.WithCancel(context.Background())
 	name := headName(key, rank)
 	localHeads.Lock()
 	localHeads.m[name] = h
@@ -103,8 +108,8 @@ func newHead(key []byte, rank, takers int, apart bool) *head {
 	if apart {
 		if ln, err := net.Listen("unix", name); err == nil {
 			h.ln = ln
-			guests := auth.NewPending(maxGuests, handshakeTime, nil)
-			h.wg.Go(func() { guests.Serve(ln, func(c net.Conn) { h.serve(guests, c) }) })
+			h.guests = auth.NewPending(maxGuests, handshakeTime, nil)
+			h.wg.Go(func() { h.guests.Serve(ln, h.serve) })
 		}
 	}
 	return h
@@ -163,12 +168,12 @@ func (h *head) get(seq uint64) (*gathered, error) {
 }
 
 // serve gives one rank of another process the result that it asks for.
-func (h *head) serve(guests *auth.Pending, c net.Conn) {
+func (h *head) serve(c net.Conn) {
 	var seq uint64
 	trusted := false
 	err := auth.Answer(c, h.key, headProtocol, func(body []byte) []byte {
 		if len(body) == 8 {
-			seq, trusted = binary.BigEndian.Uint64(body), guests.Trust(c)
+			seq, trusted = binary.BigEndian.Uint64(body), h.guests.Trust(c)
 		}
 		return nil
 	})
@@ -178,6 +183,7 @@ func (h *head) serve(guests *auth.Pending, c net.Conn) {
 	defer c.Close()
 	if g, missing := h.get(seq); err == nil && missing == nil {
 		c.SetDeadline(time.Now().Add(fetchTime))
+		defer context.AfterFunc(h.over, func() { c.SetDeadline(time.Now().Add(flushTime)) })()
 		c.Write(h.frame(g)) // who does not get it asks the hub
 	}
 }
@@ -206,8 +212,10 @@ func (h *head) end(rank int) {
 		close(h.news)
 	}
 	h.mu.Unlock()
+	h.close()
 	if h.ln != nil {
 		h.ln.Close()
+		h.guests.Close()
 		h.wg.Wait()
 	}
 }

@@ -3,12 +3,15 @@ package bootstrap
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/auth"
 )
 
 // TestPlaces has 72 ranks at 9 places gather what is long. One head has gone, so its place asks
@@ -103,4 +106,29 @@ func TestTooManyRanks(t *testing.T) {
 	t.Cleanup(func() { Stop(id) })
 	_, err = Join(within(t, 10*time.Second), id, 5, 90, JoinOptions{})
 	require.ErrorContains(t, err, "90 ranks need as many connections to the rendezvous, whose process may have 100 files open: raise its limit (ulimit -n)")
+}
+
+// A head ends at once, whoever has called it and says nothing, or takes nothing.
+func TestHeadEndsAtOnce(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("no abstract sockets")
+	}
+	key := bytes.Repeat([]byte{9}, keyLen)
+	h := newHead(key, 4, 2, true)
+	dial := func() net.Conn {
+		c, err := net.Dial("unix", headName(key, 4))
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	dial()
+	h.keep(&gathered{Seq: 9, Data: [][]byte{make([]byte, maxBlob/2)}})
+	taker := dial()
+	_, err := auth.Call(taker, key, headProtocol, appendU64(nil, 9))
+	require.NoError(t, err)
+	_, err = taker.Read(make([]byte, 1)) // the head writes
+	require.NoError(t, err)
+	began := time.Now()
+	h.end(4)
+	require.Less(t, time.Since(began), handshakeTime/2)
 }
