@@ -137,6 +137,9 @@ func (h *hub) sit(s *seat) bool {
 	if no == nil {
 		no = h.lobby.sit(s)
 	}
+	if no == nil && h.lobby.full() && !s.sealed && h.opt.TLS != nil { // none of them is
+		no = conflict("the ranks come without TLS, and what serves the ID has TLS (%v): set RINGO_TLS, and RINGO_TLS_CERT, _KEY and _CA if it is by certificates, for both or for neither", h.opt.TLS)
+	}
 	if no != nil {
 		if h.room == nil {
 			h.refuseAll(no)

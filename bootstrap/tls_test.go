@@ -171,3 +171,16 @@ func TestCertificateDiffers(t *testing.T) {
 		})
 	}
 }
+
+// Ranks that all come in clear, to what serves the ID with certificates, hear so: it does not let in who
+// shows none.
+func TestTLSIsNotOptional(t *testing.T) {
+	certs := newTLS(t, securetest.Make(t, "one"))
+	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0", TLS: certs})
+	require.NoError(t, err)
+	defer Stop(id)
+	for _, j := range joinBy(within(t, 20*time.Second), id, nil, nil) {
+		r := <-j
+		require.ErrorContains(t, r.err, "the ranks come without TLS, and what serves the ID has TLS (by certificates): set RINGO_TLS")
+	}
+}

@@ -81,15 +81,20 @@ func Blame(states []State) Verdict {
 
 // follow goes from who waits to whom he waits for, until there is somebody who does not wait, or a circle.
 func follow(states []State, r int) (Reason, []int) {
-	var way []int
-	for {
-		if i := slices.Index(way, r); i >= 0 {
+	var way, absent []int
+	passed := map[int]int{} // where on the way
+	for number := uint64(0); ; {
+		if i, ok := passed[r]; ok {
 			return circle(states, way[i:])
 		}
+		passed[r] = len(way)
 		way = append(way, r)
 		s := &states[r]
 		if s.At > 0 {
-			if absent := absentees(states, s.At); len(absent) > 0 {
+			if s.At != number {
+				number, absent = s.At, absentees(states, s.At)
+			}
+			if len(absent) > 0 {
 				idle := slices.DeleteFunc(slices.Clone(absent), func(q int) bool { return states[q].waits() })
 				if len(idle) > 0 {
 					return Absent, idle
@@ -100,7 +105,7 @@ func follow(states []State, r int) (Reason, []int) {
 		}
 		next := s.Peer
 		switch {
-		case next < 0 || next >= len(states):
+		case next < 0 || next >= len(states) || next == r:
 			return Unknown, nil
 		case states[next].waits() && (s.At == 0 || states[next].At == s.At):
 			r = next
@@ -115,7 +120,7 @@ func follow(states []State, r int) (Reason, []int) {
 // absentees are the ranks that have not begun a collective.
 func absentees(states []State, number uint64) (absent []int) {
 	for q := range states {
-		if states[q].Last < number {
+		if max(states[q].Last, states[q].At) < number {
 			absent = append(absent, q)
 		}
 	}

@@ -2,6 +2,7 @@ package history
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -63,4 +64,41 @@ func TestRing(t *testing.T) {
 	}
 	require.EqualValues(t, Depth/2, r.Messages()[0].After)
 	require.Zero(t, testing.AllocsPerRun(100, func() { r.Add(Message{Peer: 2}) }))
+}
+
+// The way from who waits to whom he waits for may lead through all ranks: that takes a moment.
+func TestBlameMany(t *testing.T) {
+	states := make([]State, 1<<16)
+	for r := range states {
+		states[r] = in(7, (r+1)%len(states), len(states)-r)
+	}
+	began := time.Now()
+	v := Blame(states)
+	require.Less(t, time.Since(began), time.Second)
+	require.Equal(t, Link, v.Reason)
+	require.Equal(t, []int{0, len(states) - 1}, v.Culprits)
+}
+
+// Whatever ranks say, the verdict names ranks that there are, each once.
+func FuzzBlame(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var states []State
+		for ; len(b) >= 4; b = b[4:] {
+			s := State{Rank: len(states), Heard: b[0]&1 == 0 || b[0]&16 != 0, Last: uint64(b[1] % 8), Sending: b[0]&2 != 0, Step: int(b[0] >> 5), Peer: int(b[2]%16) - 1}
+			if b[0]&4 != 0 {
+				s.At = uint64(b[3] % 8)
+			}
+			states = append(states, s)
+		}
+		v := Blame(states)
+		for i, c := range v.Culprits {
+			if c < 0 || c >= len(states) || i > 0 && v.Culprits[i-1] >= c {
+				t.Errorf("%+v of %+v", v, states)
+			}
+		}
+		if v.Reason == Link && len(v.Culprits) != 2 {
+			t.Errorf("%+v of %+v", v, states)
+		}
+	})
 }

@@ -48,11 +48,17 @@ func (r *Record) Write(dir string) (file string, err error) {
 		return "", fmt.Errorf("history: %w", err)
 	}
 	file = filepath.Join(dir, r.name())
-	part := fmt.Sprintf("%s.%d", file, os.Getpid())
-	if err = os.WriteFile(part, b, 0o644); err == nil {
-		err = os.Rename(part, file)
+	part, err := os.CreateTemp(dir, r.name()+".*") // its own: a failure and a signal may come at once
+	if err != nil {
+		return "", fmt.Errorf("history: %w", err)
+	}
+	_, err = part.Write(b)
+	err = errors.Join(err, part.Close(), os.Chmod(part.Name(), 0o644))
+	if err == nil {
+		err = os.Rename(part.Name(), file)
 	}
 	if err != nil {
+		os.Remove(part.Name())
 		return "", fmt.Errorf("history: %w", err)
 	}
 	return file, nil

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -88,4 +89,27 @@ func TestReadRefuses(t *testing.T) {
 		_, err := Read(dir)
 		require.ErrorContains(t, err, file)
 	}
+}
+
+// A record that is written at once for two reasons, a failure and a signal, is whole each time.
+func TestWriteAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	r := record(1, State{Heard: true, Peer: -1}, "Barrier()")
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			for range 100 {
+				if _, err := r.Write(dir); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	both.Wait()
+	got, err := Read(dir)
+	require.NoError(t, err)
+	require.Equal(t, []Record{r}, got)
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
 }

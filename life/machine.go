@@ -3,6 +3,7 @@ package life
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
@@ -202,9 +203,9 @@ func (m *Machine) culprits(e *call.Error, d Doubt) []int {
 	var peer *PeerError
 	switch {
 	case errors.As(e.Err, &peer):
-		return peer.Failure.Culprits
+		return slices.Clone(peer.Failure.Culprits) // ranks of one process share it
 	case d == Late && len(m.Hosts) > 0:
-		return m.Hosts
+		return slices.Clone(m.Hosts)
 	case errors.Is(e.Err, call.ErrClosed):
 		return nil
 	case errors.Is(e.Err, call.ErrLeft) && e.Peer >= 0:
