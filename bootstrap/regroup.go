@@ -102,6 +102,10 @@ func (r *room) goOn(t *muster) {
 	if t.over {
 		return
 	}
+	if len(t.come) == 0 { // all have given up: that excludes nobody
+		r.musters = nil
+		return
+	}
 	t.over = true
 	m := &regrouped{}
 	for _, q := range r.others(-1) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -183,5 +184,20 @@ func TestRegroupAgain(t *testing.T) {
 		next := regroupAll(t, groups, []int{0, 2}, time.Minute)
 		require.Equal(t, 2, next[1].Size())
 		closeAll(t, next)
+	})
+}
+
+// A muster from which all have gone again excludes nobody.
+func TestRegroupAllGiveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		groups := Local(3)
+		Drop(groups[2])
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := groups[0].Regroup(ctx, 2*time.Second)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		time.Sleep(2 * time.Second) // the wait is over
+		next := regroupAll(t, groups, []int{0, 1}, time.Minute)
+		require.Equal(t, 2, next[0].Size())
 	})
 }
