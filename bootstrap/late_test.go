@@ -124,3 +124,18 @@ func TestLate(t *testing.T) {
 		}
 	})
 }
+
+// Who names nobody, or one end of a link, is not believed: the words for it name them.
+func TestParseLateness(t *testing.T) {
+	for _, bad := range []failed{
+		{Failure{Rank: -1, Late: &Lateness{Reason: history.Link}}},
+		{Failure{Rank: -1, Culprits: []int{1}, Late: &Lateness{Reason: history.Link}}},
+		{Failure{Rank: -1, Late: &Lateness{Reason: history.Absent}}},
+		{Failure{Rank: -1, Late: &Lateness{Last: Called{Number: 1}}}},
+		{Failure{Rank: -1, Culprits: []int{1}, Late: &Lateness{Reason: history.Reasons}}},
+	} {
+		require.Error(t, new(failed).Parse(bad.Append(nil)), "%v", bad.Late.Reason)
+	}
+	good := failed{Failure{Rank: -1, Culprits: []int{1, 2}, Late: &Lateness{Reason: history.Link}}}
+	require.NoError(t, new(failed).Parse(good.Append(nil)))
+}

@@ -231,6 +231,18 @@ func (m *failed) Append(b []byte) []byte {
 	return b
 }
 
+// blames reports whether there are as many culprits as the words for a Lateness name.
+func (m *failed) blames() bool {
+	switch l := m.Late; {
+	case l.Reason >= history.Reasons:
+		return false
+	case l.Reason == history.Link:
+		return len(m.Culprits) >= 2
+	default:
+		return len(m.Culprits) > 0 || l.Reason == history.Unknown && l.Last == (Called{})
+	}
+}
+
 func (m *failed) Parse(b []byte) error {
 	f := fields{b: b}
 	m.Rank, m.Died, m.Reason = f.rank(), f.flag(), f.text()
@@ -243,6 +255,9 @@ func (m *failed) Parse(b []byte) error {
 	}
 	if f.flag() {
 		m.Late = &Lateness{Reason: history.Reason(f.u8()), Waiting: f.ranks(), Waited: time.Duration(f.u64()), Call: f.called(), Last: f.called()}
+		if !m.blames() {
+			return errMalformed
+		}
 	}
 	return f.end()
 }
