@@ -21,6 +21,7 @@ type Window struct {
 	region mem.Region
 	span   *p2p.Span   // nil if the window has no effect
 	memory grid.Window // the spans of all ranks, at this rank's addresses
+	flat   *p2p.Flat   // the same at other addresses; nil before Flat, and if it has no effect
 	stalls bool        // a copy between two of the ranks may wait for calls of other threads, see p2p.Stalls
 	reason string      // why the window has no effect, "" if it has
 	closed bool
@@ -229,7 +230,7 @@ func (w *Window) Close() error {
 	}
 	w.closed = true
 	g.windows.remove(w)
-	err = errors.Join(err, g.closeSpan(w))
+	err = errors.Join(err, w.closeFlat(), g.closeSpan(w))
 	if well { // nobody has it open
 		_, e := g.meet(ctx, call.CloseWindow, windowNote{Window: w.number})
 		err = errors.Join(err, e)

@@ -218,7 +218,7 @@ func (g *Comm) inWindows(c *call.Call, r *request.Request, ans choice.Answer) (e
 func (g *Comm) closeWindows() error {
 	var errs []error
 	for _, w := range g.windows {
-		errs = append(errs, g.closeSpan(w))
+		errs = append(errs, w.closeFlat(), g.closeSpan(w))
 	}
 	g.windows = nil
 	return errors.Join(errs...)

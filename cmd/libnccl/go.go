@@ -368,6 +368,20 @@ func ringo_window_at(t *C.thread_state, comm, window C.uintptr_t, to *C.uintptr_
 	return giveHandle(t, to, "outUserPtr", func() (uintptr, error) { return lib.WindowAt(uintptr(comm), uintptr(window)) })
 }
 
+//export ringo_resource
+func ringo_resource(t *C.thread_state, comm C.uintptr_t, n C.size_t, to *C.uintptr_t, record unsafe.Pointer) C.int {
+	return giveHandle(t, to, "outDevComm", func() (uintptr, error) {
+		x, err := lib.Resource(uintptr(t.group), uintptr(comm), uint64(n))
+		copy(unsafe.Slice((*byte)(record), len(x.Record)), x.Record[:])
+		return x.Window, err
+	})
+}
+
+//export ringo_end_resource
+func ringo_end_resource(t *C.thread_state, comm, window C.uintptr_t) C.int {
+	return do(t, func() error { return lib.EndResource(uintptr(comm), uintptr(window)) })
+}
+
 //export ringo_reach
 func ringo_reach(t *C.thread_state, comm C.uintptr_t, size, rank *C.int) C.int {
 	return do(t, func() error {

@@ -68,7 +68,7 @@ func build(t testing.TB, script, file string) string {
 // program compiles a program of testdata, and links it with the library, and for GPUs with the driver.
 func program(t testing.TB, name string, gpus bool) string {
 	t.Helper()
-	for _, source := range []string{"testdata/" + name + ".c", "testdata/check.h", "testdata/memory.h", "nccl.h", "libnccl.ld", "../../scripts/libnccl"} {
+	for _, source := range []string{"testdata/" + name + ".c", "testdata/check.h", "testdata/memory.h", "nccl.h", "devcomm.c", "devcomm.h", "libnccl.ld", "../../scripts/libnccl"} {
 		_, err := os.ReadFile(source) // go test notices what it has read: a change is another test
 		require.NoError(t, err)
 	}
@@ -146,6 +146,16 @@ func TestCollectivesOnGPUs(t *testing.T) {
 	t.Run("threads", func(t *testing.T) { succeeds(t, env, p, "threads", "4") })
 	t.Run("teams", func(t *testing.T) { succeeds(t, env, p, "teams", "2", "2") })
 	t.Run("one thread", func(t *testing.T) { succeeds(t, env, p, "all", "4") })
+}
+
+// TestSymmetric has kernels of a program use windows and device communicators, as those that were compiled with
+// NCCL's headers do.
+func TestSymmetric(t *testing.T) {
+	p := program(t, "symmetric", true)
+	env := append(onHost(), "RINGO_HOST=0", "RINGO_EMULATE=3")
+	t.Run("processes", func(t *testing.T) { succeed(t, env, 2, p, "process") })
+	t.Run("threads", func(t *testing.T) { succeeds(t, env, p, "threads", "3") })
+	t.Run("alone", func(t *testing.T) { succeeds(t, env, p, "threads", "1") })
 }
 
 // asked is what all-reduces of 8 bytes on a GPU ask of the driver, one alone and a group of 16 in one buffer, and

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "_cgo_export.h"
-#include "nccl.h"
+#include "devcomm.h"
 
 static __thread thread_state thread;
 
@@ -300,7 +300,7 @@ void ncclParamDumpAll(void)
 }
 TWIN(ncclParamDumpAll)
 
-// Kernels that communicate themselves. There are none, but a program's may use the addresses of peers' windows.
+// A program's kernels that communicate themselves.
 // A team is numbers only: all ranks; those that have access to each other's windows, which are all or each
 // alone; and those that have the same number in such teams.
 static ncclTeam_t team(ncclComm_t comm, int lsa)
@@ -353,18 +353,41 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *prop
 	return ncclSuccess;
 }
 TWIN(ncclCommQueryProperties)
-REFUSED(ncclDevCommCreate, (ncclComm_t comm, const ncclDevCommRequirements_t *requirements, ncclDevComm_t *out))
-REFUSED(ncclDevCommDestroy, (ncclComm_t comm, const ncclDevComm_t *devComm))
+ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t *requirements, ncclDevComm_t *out)
+{
+	const char *why = "ncclDevCommCreate: the requirements or the device communicator are null";
+	int ranks, rank;
+	ncclResult_t r;
+	if (!ready())
+		return ncclInvalidUsage;
+	if ((r = ncclCommCount(comm, &ranks)) || (r = ncclCommUserRank(comm, &rank)))
+		return r;
+	size_t bytes = requirements && out ? plan(requirements, ranks, rank, out, &why) : 0;
+	if (!bytes)
+		return (ncclResult_t)ringo_wrong(&thread, (char *)why);
+	return (ncclResult_t)ringo_resource(&thread, (uintptr_t)comm, bytes, (uintptr_t *)&out->resourceWindow, &out->resourceWindow_inlined);
+}
+TWIN(ncclDevCommCreate)
+FUNCTION(ncclDevCommDestroy, (ncclComm_t comm, const ncclDevComm_t *devComm),
+	 devComm ? ringo_end_resource(&thread, (uintptr_t)comm, (uintptr_t)devComm->resourceWindow)
+		 : ringo_wrong(&thread, (char *)"ncclDevCommDestroy: the device communicator is null"))
 FUNCTION(ncclGetLsaDevicePointer, (ncclWindow_t win, size_t offset, int rank, void **out), ringo_peer_address(&thread, (uintptr_t)win, offset, rank, 1, (uintptr_t *)out))
 FUNCTION(ncclGetLsaMultimemDevicePointer, (ncclWindow_t win, size_t offset, void **out), ringo_multimem(&thread, (uintptr_t)win, offset, (uintptr_t *)out))
 FUNCTION(ncclGetMultimemDevicePointer, (ncclWindow_t win, size_t offset, ncclMultimemHandle_t multimem, void **out),
 	 multimem.base ? ringo_multimem(&thread, (uintptr_t)win, offset, (uintptr_t *)out)
 		       : ringo_wrong(&thread, (char *)"ncclGetMultimemDevicePointer: the multimem handle is empty"))
 FUNCTION(ncclGetPeerDevicePointer, (ncclWindow_t win, size_t offset, int peer, void **out), ringo_peer_address(&thread, (uintptr_t)win, offset, peer, 0, (uintptr_t *)out))
-REFUSED(ncclLsaBarrierCreateRequirement, (ncclTeam_t team, int barriers, ncclLsaBarrierHandle_t *handle, ncclDevResourceRequirements_t *out))
-REFUSED(ncclGinBarrierCreateRequirement, (ncclComm_t comm, ncclTeam_t team, int barriers, ncclGinBarrierHandle_t *handle, ncclDevResourceRequirements_t *out))
+// REQUIREMENT defines a function that says what kernels need, where nothing is wrong with its arguments.
+#define REQUIREMENT(name, arguments, well, call)                                                                  \
+	FUNCTION(name, arguments,                                                                                 \
+		 handle && out && (well) ? (call, 0) : ringo_wrong(&thread, (char *)#name ": an argument is null or negative"))
+REQUIREMENT(ncclLsaBarrierCreateRequirement, (ncclTeam_t team, int barriers, ncclLsaBarrierHandle_t *handle, ncclDevResourceRequirements_t *out),
+	    team.nRanks > 0 && barriers >= 0, want_lsa_barriers(team.nRanks, barriers, handle, out))
+REQUIREMENT(ncclGinBarrierCreateRequirement, (ncclComm_t comm, ncclTeam_t team, int barriers, ncclGinBarrierHandle_t *handle, ncclDevResourceRequirements_t *out),
+	    ((void)comm, (void)team, barriers >= 0), want_gin_barriers(barriers, handle, out))
+REQUIREMENT(ncclLLA2ACreateRequirement, (int blocks, int slots, ncclLLA2AHandle_t *handle, ncclDevResourceRequirements_t *out),
+	    blocks >= 0 && slots >= 0, want_ll(blocks, slots, handle, out))
 REFUSED(ncclGinOutboxCreateRequirement, (int blocks, int log2Size, ncclGinOutboxHandle_t *handle, ncclDevResourceRequirements_t *out))
 REFUSED(ncclGinInboxA2ACreateRequirement, (ncclTeam_t peers, int blocks, int log2Size, ncclGinInboxA2AHandle_t *handle, ncclDevResourceRequirements_t *out))
-REFUSED(ncclLLA2ACreateRequirement, (int blocks, int slots, ncclLLA2AHandle_t *handle, ncclDevResourceRequirements_t *out))
 int ncclLLA2ACalcSlots(int elements, int elementSize) { return elements * ((elementSize + 7) / 8); }
 TWIN(ncclLLA2ACalcSlots)

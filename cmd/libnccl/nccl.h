@@ -260,9 +260,11 @@ NCCL_FUNCTION(ncclResult_t, ncclParamGetParameter, (const char *key, const char 
 NCCL_FUNCTION(ncclResult_t, ncclParamGetAllParameterKeys, (const char ***keys, int *count))
 NCCL_FUNCTION(void, ncclParamDumpAll, (void))
 
-/* What follows is NCCL's interface for kernels that communicate themselves. Ringo has none:
- * ncclCommQueryProperties says so, and most functions return ncclInvalidUsage. The addresses of peers'
- * windows are there, for a program's own kernels and copies, where GPUs reach each other. */
+/* What follows is NCCL's interface for kernels that communicate themselves, as of NCCL 2.28.9. Where all GPUs
+ * reach each other's memory, a window of ncclMemAlloc's memory is the address of an ncclWindow_vidmem for
+ * kernels, and ncclDevCommCreate gives an ncclDevComm, with barriers of ranks. There is no multicast, no
+ * table of windows for ncclFindWindow and nothing for networks. ncclCommQueryProperties, which is of a
+ * newer version, says that there is nothing: newer ones lay the structs out otherwise. */
 typedef struct {
 	size_t size;
 	unsigned int magic;
@@ -284,20 +286,81 @@ typedef struct {
 		sizeof(ncclCommProperties_t), NCCL_API_MAGIC, NCCL_VERSION_CODE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
 	}
 
-typedef struct ncclDevComm ncclDevComm_t;
-typedef struct ncclDevCommRequirements ncclDevCommRequirements_t;
-typedef struct ncclDevResourceRequirements ncclDevResourceRequirements_t;
-typedef struct ncclLsaBarrierHandle ncclLsaBarrierHandle_t;
-typedef struct ncclGinBarrierHandle ncclGinBarrierHandle_t;
 typedef struct ncclGinOutboxHandle ncclGinOutboxHandle_t;
 typedef struct ncclGinInboxA2AHandle ncclGinInboxA2AHandle_t;
-typedef struct ncclLLA2AHandle ncclLLA2AHandle_t;
 typedef struct ncclMultimemHandle {
 	void *base;
 } ncclMultimemHandle_t;
 typedef struct ncclTeam {
 	int nRanks, rank, stride;
 } ncclTeam_t;
+typedef uint32_t ncclDevResourceHandle_t; /* a place in the resource window, in units of 128 bytes */
+typedef struct ncclLsaBarrierHandle {
+	ncclDevResourceHandle_t bufHandle;
+	int nBarriers;
+} ncclLsaBarrierHandle_t;
+typedef struct ncclGinBarrierHandle {
+	uint32_t signal0;
+	ncclDevResourceHandle_t bufHandle;
+} ncclGinBarrierHandle_t;
+typedef struct ncclLLA2AHandle {
+	ncclDevResourceHandle_t bufHandle;
+	uint32_t nSlots;
+} ncclLLA2AHandle_t;
+
+/* A window for kernels: offset o of rank r's part is at lsaFlatBase + r * stride4G * 2^32 + o. */
+struct ncclWindow_vidmem {
+	void *winHost;
+	char *lsaFlatBase;
+	int lsaRank, worldRank;
+	uint32_t stride4G, mcOffset4K, ginOffset4K;
+	void *ginWins[4];
+};
+
+/* What a program wants of a device communicator. The lists end with NULL. */
+typedef struct ncclDevResourceRequirements {
+	struct ncclDevResourceRequirements *next;
+	size_t bufferSize, bufferAlign;
+	ncclDevResourceHandle_t *outBufferHandle; /* is set by ncclDevCommCreate, unless NULL */
+	int ginSignalCount, ginCounterCount;
+	uint32_t *outGinSignalStart, *outGinCounterStart;
+} ncclDevResourceRequirements_t;
+typedef struct ncclTeamRequirements {
+	struct ncclTeamRequirements *next;
+	ncclTeam_t team;
+	unsigned char multimem; /* a bool, as lsaMultimem and ginForceEnable */
+	ncclMultimemHandle_t *outMultimemHandle;
+} ncclTeamRequirements_t;
+typedef struct ncclDevCommRequirements {
+	ncclDevResourceRequirements_t *resourceRequirementsList;
+	ncclTeamRequirements_t *teamRequirementsList;
+	unsigned char lsaMultimem;
+	int barrierCount, lsaBarrierCount, railGinBarrierCount;
+	int lsaLLA2ABlockCount, lsaLLA2ASlotCount;
+	unsigned char ginForceEnable;
+	int ginContextCount, ginSignalCount, ginCounterCount;
+} ncclDevCommRequirements_t;
+
+/* A device communicator, which kernels have as a parameter. */
+typedef struct ncclDevComm {
+	int rank, nRanks;
+	uint32_t nRanks_rcp32;
+	int lsaRank, lsaSize;
+	uint32_t lsaSize_rcp32;
+	void *windowTable;
+	ncclWindow_t resourceWindow;
+	struct ncclWindow_vidmem resourceWindow_inlined;
+	ncclMultimemHandle_t lsaMultimem;
+	ncclLsaBarrierHandle_t lsaBarrier;
+	ncclGinBarrierHandle_t railGinBarrier;
+	uint8_t ginContextCount, ginTypes[4];
+	void *ginHandles[4];
+	uint32_t ginSignalBase;
+	int ginSignalCount;
+	uint32_t ginCounterBase;
+	int ginCounterCount;
+	uint64_t *ginSignalShadows;
+} ncclDevComm_t;
 
 NCCL_FUNCTION(ncclTeam_t, ncclTeamWorld, (ncclComm_t comm))
 NCCL_FUNCTION(ncclTeam_t, ncclTeamLsa, (ncclComm_t comm))

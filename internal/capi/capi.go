@@ -30,7 +30,8 @@ type Library struct {
 	groups table[*group]
 
 	windows table[*window]
-	closing sync.WaitGroup // communicators that were ended and are being closed
+	numbers atomic.Pointer[map[uintptr]uintptr] // of windows that are addresses of records; written with mu
+	closing sync.WaitGroup                      // communicators that were ended and are being closed
 
 	mu      sync.Mutex
 	base    *ringo.Config             // guarded by mu; nil until a communicator is made

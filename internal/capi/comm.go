@@ -39,6 +39,7 @@ type comm struct {
 	ops       []*operator    // guarded by mu; of RedOpCreatePreMulSum, nil where one was destroyed
 	post      *post          // guarded by mu; of one-sided messages on host memory, nil before the first window
 	windows   []*window      // guarded by mu; in the order in which all ranks registered them, nil where one was closed
+	records   records        // of windows, for kernels
 }
 
 func newComm(d *gpu.Device, blocking bool, cfg ringo.Config) *comm {

@@ -33,6 +33,10 @@ func (l *Library) MemAlloc(n uint64) (uintptr, error) {
 	if n == 0 || err != nil {
 		return 0, err // no memory is at 0, as with cudaMalloc
 	}
+	return l.allocate(d, n)
+}
+
+func (l *Library) allocate(d *gpu.Device, n uint64) (_ uintptr, err error) {
 	a := allocation{device: d}
 	at := uintptr(0)
 	if d == nil {
@@ -111,8 +115,8 @@ func (l *Library) release(c *comm) error {
 	c.mu.Lock()
 	c.windows = nil
 	c.mu.Unlock()
-	l.windows.drop(func(w *window) bool { return w.comm == c })
-	return l.freeLate()
+	l.dropWindows(c)
+	return errors.Join(c.records.free(), l.freeLate())
 }
 
 // freeLate frees the memory that was given up while it was in a window, and is in none any more.
@@ -137,6 +141,10 @@ type window struct {
 	bytes  int
 	number int           // its place among the communicator's windows, -1 for Register
 	ring   *ringo.Window // nil where it has no effect
+	record uintptr       // what kernels take for the window; 0 where there is none
+	base   uint64        // where rank 0's memory is for kernels, 0 where it cannot be
+	stride uint64        // from a rank's to the next
+	reason string        // why base is 0
 	ended  bool          // guarded by comm.mu; the program needs it no more
 }
 
@@ -154,7 +162,8 @@ func (l *Library) Register(handle, at uintptr, n uint64) (uintptr, error) {
 }
 
 // WindowRegister makes a window of all ranks' memory, which call it together, with as many
-// bytes each. Outside of a group it waits for them, also for a communicator that does not block.
+// bytes each. Outside of a group it waits for them, also for a communicator that does not block. On a GPU
+// the handle is the address of the window's record (records.go).
 func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (_ uintptr, err error) {
 	defer func() { l.Fail(group, err) }()
 	c, r, err := l.ready(handle)
@@ -165,37 +174,44 @@ func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (_ uintptr
 		return 0, fmt.Errorf("%w: ncclCommWindowRegister of %d bytes at %#x: a window begins at a multiple of %d", ringo.ErrInvalid, n, at, windowAlign)
 	}
 	w := &window{comm: c, at: at, bytes: int(n), number: -1}
-	h := l.windows.add(w)
-	register := job{c, nil, func() (*ringo.Comm, error) {
-		if c.device == nil {
-			return nil, c.registerHost(w, r)
-		}
-		if err := c.closeEnded(r); err != nil {
-			return nil, err
-		}
-		if err := l.freeLate(); err != nil {
-			return nil, err
-		}
-		ring, err := r.Register(mem.Device(c.device.Number(), at, int(n)))
-		if err != nil {
-			return nil, err
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		w.ring, w.number = ring, len(c.windows)
-		c.windows = append(c.windows, w)
-		return nil, nil
-	}}
+	h := l.addWindow(w)
+	register := job{c, nil, func() (*ringo.Comm, error) { return nil, l.register(w, r) }}
 	if group == 0 { // NCCL never answers ncclInProgress here, and PyTorch takes that for an error
 		err = register.carryOut()
 	} else {
 		err = l.job(group, register)
 	}
 	if err != nil && err != errInProgress {
-		_, _ = l.windows.take(h)
+		_, _ = l.takeWindow(h)
+		if w.number < 0 {
+			c.records.put(w.record)
+		}
 		return 0, err
 	}
 	return h, err
+}
+
+// register has all ranks make a window. They call it together.
+func (l *Library) register(w *window, r *ringo.Comm) error {
+	c := w.comm
+	if c.device == nil {
+		return c.registerHost(w, r)
+	}
+	if err := c.closeEnded(r); err != nil {
+		return err
+	}
+	if err := l.freeLate(); err != nil {
+		return err
+	}
+	ring, err := r.Register(mem.Device(c.device.Number(), w.at, w.bytes))
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	w.ring, w.number = ring, len(c.windows)
+	c.windows = append(c.windows, w)
+	c.mu.Unlock()
+	return w.layOut(r)
 }
 
 // registerHost makes a window of host memory, which one-sided messages use. All ranks call it together.
@@ -244,6 +260,7 @@ func (c *comm) closeEnded(r *ringo.Comm) error {
 		if err != nil {
 			return err
 		}
+		c.records.put(windows[i].record)
 		c.mu.Lock()
 		if i < len(c.windows) {
 			c.windows[i] = nil
@@ -263,14 +280,14 @@ func (l *Library) Deregister(handle, window uintptr) error {
 	if err != nil {
 		return err
 	}
-	w, err := l.windows.get(window)
+	w, err := l.window(window)
 	if err != nil {
 		return err
 	}
 	if w.comm != c {
 		return fmt.Errorf("%w: the window is another communicator's", ringo.ErrInvalid)
 	}
-	if _, err = l.windows.take(window); err != nil {
+	if _, err = l.takeWindow(window); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -284,7 +301,7 @@ func (l *Library) Deregister(handle, window uintptr) error {
 
 // WindowAt is where the memory of a window begins.
 func (l *Library) WindowAt(handle, window uintptr) (uintptr, error) {
-	w, err := l.windows.get(window)
+	w, err := l.window(window)
 	if err != nil {
 		return 0, err
 	}
@@ -296,6 +313,6 @@ func (l *Library) WindowAt(handle, window uintptr) (uintptr, error) {
 
 // Unsupported is the error of a function of NCCL that there is not.
 func Unsupported(name string) error {
-	return fmt.Errorf("%s: %w by libnccl of Ringo %s, which has nothing for kernels that communicate themselves: call collectives from the host, or use the addresses of ncclGetPeerDevicePointer",
+	return fmt.Errorf("%s: %w by libnccl of Ringo %s, which has nothing for kernels that use networks: call collectives from the host, or ask for LSA barriers",
 		name, ringo.ErrUnsupported, ringo.Version)
 }

@@ -76,7 +76,7 @@ func (l *Library) Multimem(handle uintptr, offset uint64) (uintptr, error) {
 
 // inWindow is a window that has an offset.
 func (l *Library) inWindow(handle uintptr, offset uint64) (*window, *ringo.Comm, error) {
-	w, err := l.windows.get(handle)
+	w, err := l.window(handle)
 	if err != nil {
 		return nil, nil, err
 	}

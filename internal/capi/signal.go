@@ -131,7 +131,7 @@ func (l *Library) aside(handle uintptr, c *comm, s sided) error {
 
 // windowOf is a window of WindowRegister.
 func (l *Library) windowOf(c *comm, handle uintptr) (*window, error) {
-	w, err := l.windows.get(handle)
+	w, err := l.window(handle)
 	switch {
 	case err != nil:
 		return nil, err

@@ -139,7 +139,7 @@ func TestSignalsByAnyWindow(t *testing.T) {
 		}
 		_, err = l.GroupEnd(g)
 		require.NoError(t, err)
-		w, err = l.windows.get(wins[0])
+		w, err = l.window(wins[0])
 		require.NoError(t, err)
 		return comms, w
 	}

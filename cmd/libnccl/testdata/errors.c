@@ -56,6 +56,35 @@ static void texts(ncclComm_t comm)
 	CHECK(!strcmp(ncclGetErrorString(ncclInvalidArgument), "invalid argument (ncclGetLastError says which)") && strstr(first, "root 7"));
 }
 
+// device_communicators asks for what there is not.
+static void device_communicators(ncclComm_t comm)
+{
+	struct {
+		size_t size;
+		unsigned magic, version;
+		ncclDevCommRequirements_t wanted;
+	} newer = {sizeof newer, NCCL_API_MAGIC, 22907, {0}};
+	ncclDevCommRequirements_t wanted = {0};
+	ncclDevResourceRequirements_t buffer = {.bufferSize = 1, .bufferAlign = 3};
+	ncclLsaBarrierHandle_t barrier;
+	ncclDevComm_t dev;
+	WRONG(ncclDevCommCreate(comm, NULL, &dev), ncclInvalidArgument, "are null");
+	WRONG(ncclDevCommCreate(comm, &wanted, &dev), ncclInvalidUsage, "on host memory");
+	WRONG(ncclDevCommCreate(comm, (ncclDevCommRequirements_t *)&newer, &dev), ncclInvalidArgument, "2.29.7 or newer");
+	newer.version = 22902;
+	WRONG(ncclDevCommCreate(comm, (ncclDevCommRequirements_t *)&newer, &dev), ncclInvalidUsage, "on host memory");
+	wanted.lsaMultimem = 1;
+	WRONG(ncclDevCommCreate(comm, &wanted, &dev), ncclInvalidArgument, "no multicast");
+	wanted = (ncclDevCommRequirements_t){.ginForceEnable = 1};
+	WRONG(ncclDevCommCreate(comm, &wanted, &dev), ncclInvalidArgument, "no GIN");
+	wanted = (ncclDevCommRequirements_t){.resourceRequirementsList = &buffer};
+	WRONG(ncclDevCommCreate(comm, &wanted, &dev), ncclInvalidArgument, "power of two");
+	WRONG(ncclDevCommDestroy(comm, NULL), ncclInvalidArgument, "is null");
+	WRONG(ncclLsaBarrierCreateRequirement(ncclTeamWorld(comm), -1, &barrier, &buffer), ncclInvalidArgument, "negative");
+	OK(ncclLsaBarrierCreateRequirement((ncclTeam_t){8, 0, 1}, 5, &barrier, &buffer));
+	CHECK(barrier.nBarriers == 5 && buffer.bufferSize == 220 && buffer.outBufferHandle == &barrier.bufHandle);
+}
+
 static void arguments(void)
 {
 	ncclComm_t comm, other;
@@ -174,7 +203,7 @@ static void arguments(void)
 	uint64_t bytes;
 	WRONG(ncclCommMemStats(comm, (ncclCommMemStat_t)9, &bytes), ncclInvalidArgument, "no figure 9");
 	WRONG(ncclCommMemStats(comm, ncclStatGpuMemTotal, NULL), ncclInvalidArgument, "value is null");
-	WRONG(ncclDevCommCreate(comm, NULL, NULL), ncclInvalidUsage, "ncclDevCommCreate");
+	device_communicators(comm);
 	texts(comm);
 	OK(ncclCommDestroy(comm));
 	WRONG(ncclCommDestroy(comm), ncclInvalidArgument, "it was destroyed");
