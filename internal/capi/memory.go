@@ -113,10 +113,15 @@ func (c *comm) holds(r mem.Region) bool {
 // release ends the windows and handles of a communicator that has ended.
 func (l *Library) release(c *comm) error {
 	c.mu.Lock()
+	left := slices.DeleteFunc(c.windows, func(w *window) bool { return w == nil || !w.resource || w.ended })
 	c.windows = nil
 	c.mu.Unlock()
 	l.dropWindows(c)
-	return errors.Join(c.records.free(), l.freeLate())
+	errs := []error{c.records.free()}
+	for _, w := range left { // programs destroy device communicators late, or never
+		errs = append(errs, l.MemFree(w.at))
+	}
+	return errors.Join(append(errs, l.freeLate())...)
 }
 
 // freeLate frees the memory that was given up while it was in a window, and is in none any more.
@@ -136,16 +141,17 @@ func (l *Library) freeLate() error {
 
 // A window is memory that a program has registered.
 type window struct {
-	comm   *comm
-	at     uintptr
-	bytes  int
-	number int           // its place among the communicator's windows, -1 for Register
-	ring   *ringo.Window // nil where it has no effect
-	record uintptr       // what kernels take for the window; 0 where there is none
-	base   uint64        // where rank 0's memory is for kernels, 0 where it cannot be
-	stride uint64        // from a rank's to the next
-	reason string        // why base is 0
-	ended  bool          // guarded by comm.mu; the program needs it no more
+	comm     *comm
+	at       uintptr
+	bytes    int
+	number   int           // its place among the communicator's windows, -1 for Register
+	ring     *ringo.Window // nil where it has no effect
+	record   uintptr       // what kernels take for the window; 0 where there is none
+	base     uint64        // where rank 0's memory is for kernels, 0 where it cannot be
+	stride   uint64        // from a rank's to the next
+	reason   string        // why base is 0
+	resource bool          // its memory is the library's, for a device communicator
+	ended    bool          // guarded by comm.mu; the program needs it no more
 }
 
 // Register notes memory of one rank. It has no effect: what NCCL makes of it, direct access by

@@ -188,7 +188,7 @@ func (l *Library) Resource(group, handle uintptr, n uint64) (x Resource, err err
 	case size < r.Size():
 		return x, fmt.Errorf("%w; ranks do not reach each other's GPU memory", Unsupported(name))
 	}
-	w := &window{comm: c, bytes: int(n), number: -1}
+	w := &window{comm: c, bytes: int(n), number: -1, resource: true}
 	at, err := l.allocate(c.device, n)
 	if err == nil {
 		w.at = at
