@@ -369,10 +369,11 @@ func ringo_window_at(t *C.thread_state, comm, window C.uintptr_t, to *C.uintptr_
 }
 
 //export ringo_resource
-func ringo_resource(t *C.thread_state, comm C.uintptr_t, n C.size_t, to *C.uintptr_t, record unsafe.Pointer) C.int {
+func ringo_resource(t *C.thread_state, comm C.uintptr_t, n C.size_t, to, table *C.uintptr_t, record unsafe.Pointer) C.int {
 	return giveHandle(t, to, "outDevComm", func() (uintptr, error) {
 		x, err := lib.Resource(uintptr(t.group), uintptr(comm), uint64(n))
 		copy(unsafe.Slice((*byte)(record), len(x.Record)), x.Record[:])
+		*table = C.uintptr_t(x.Table)
 		return x.Window, err
 	})
 }

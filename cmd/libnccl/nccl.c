@@ -365,7 +365,8 @@ ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t 
 	size_t bytes = requirements && out ? plan(requirements, ranks, rank, out, &why) : 0;
 	if (!bytes)
 		return (ncclResult_t)ringo_wrong(&thread, (char *)why);
-	return (ncclResult_t)ringo_resource(&thread, (uintptr_t)comm, bytes, (uintptr_t *)&out->resourceWindow, &out->resourceWindow_inlined);
+	return (ncclResult_t)ringo_resource(&thread, (uintptr_t)comm, bytes, (uintptr_t *)&out->resourceWindow, (uintptr_t *)&out->windowTable,
+					    &out->resourceWindow_inlined);
 }
 TWIN(ncclDevCommCreate)
 FUNCTION(ncclDevCommDestroy, (ncclComm_t comm, const ncclDevComm_t *devComm),

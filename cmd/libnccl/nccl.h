@@ -262,9 +262,9 @@ NCCL_FUNCTION(void, ncclParamDumpAll, (void))
 
 /* What follows is NCCL's interface for kernels that communicate themselves, as of NCCL 2.28.9. Where all GPUs
  * reach each other's memory, a window of ncclMemAlloc's memory is the address of an ncclWindow_vidmem for
- * kernels, and ncclDevCommCreate gives an ncclDevComm, with barriers of ranks. There is no multicast, no
- * table of windows for ncclFindWindow and nothing for networks. ncclCommQueryProperties, which is of a
- * newer version, says that there is nothing: newer ones lay the structs out otherwise. */
+ * kernels, and ncclDevCommCreate gives an ncclDevComm, with barriers of ranks. There is no multicast
+ * and nothing for networks. ncclCommQueryProperties, which is of a newer version, says that there is
+ * nothing: newer ones lay the structs out otherwise. */
 typedef struct {
 	size_t size;
 	unsigned int magic;
@@ -347,7 +347,7 @@ typedef struct ncclDevComm {
 	uint32_t nRanks_rcp32;
 	int lsaRank, lsaSize;
 	uint32_t lsaSize_rcp32;
-	void *windowTable;
+	void *windowTable; /* 32 times address, length and ncclWindow_t, and where the next is */
 	ncclWindow_t resourceWindow;
 	struct ncclWindow_vidmem resourceWindow_inlined;
 	ncclMultimemHandle_t lsaMultimem;

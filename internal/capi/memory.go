@@ -266,6 +266,9 @@ func (c *comm) closeEnded(r *ringo.Comm) error {
 		if err != nil {
 			return err
 		}
+		if err = c.records.unlist(windows[i]); err != nil {
+			return err
+		}
 		c.records.put(windows[i].record)
 		c.mu.Lock()
 		if i < len(c.windows) {

@@ -19,7 +19,8 @@ type records struct {
 	device *gpu.Device // guarded by mu; nil before the first record
 	block  mem.Region  // guarded by mu
 	used   int         // guarded by mu; bytes
-	spare  []uintptr   // guarded by mu; given back
+	spare  []uintptr   // guarded by mu; records given back
+	tables []*listed   // guarded by mu; each names the next
 }
 
 // RecordBytes is the length of a record of NCCL 2.28.9, and recordStep the distance of two.
@@ -37,6 +38,11 @@ func (t *records) take(d *gpu.Device) uintptr {
 		t.spare = t.spare[:n-1]
 		return at
 	}
+	return t.room(d, recordStep)
+}
+
+// room is a multiple of recordStep bytes of the block, 0 if there are none. mu is held.
+func (t *records) room(d *gpu.Device, n int) uintptr {
 	if t.device == nil {
 		block, err := d.AllocMapped(deviceBlock)
 		if err != nil {
@@ -45,11 +51,11 @@ func (t *records) take(d *gpu.Device) uintptr {
 		t.device, t.block = d, block
 		t.used = int(-block.Ptr() % recordStep)
 	}
-	if t.used+recordStep > t.block.Len() {
+	if t.used+n > t.block.Len() {
 		return 0
 	}
 	at := t.block.Ptr() + uintptr(t.used)
-	t.used += recordStep
+	t.used += n
 	return at
 }
 
@@ -71,7 +77,7 @@ func (t *records) free() error {
 	if d == nil {
 		return nil
 	}
-	t.device, t.spare = nil, nil
+	t.device, t.spare, t.tables = nil, nil, nil
 	return d.Free(t.block)
 }
 
@@ -105,7 +111,11 @@ func (w *window) layOut(r *ringo.Comm) error {
 		return nil
 	}
 	b := w.compiled(rank, r.Rank())
-	return w.comm.device.Write(mem.Device(w.comm.device.Number(), w.record, len(b)), b[:])
+	err := w.comm.device.Write(mem.Device(w.comm.device.Number(), w.record, len(b)), b[:])
+	if err == nil && w.base != 0 && !w.resource {
+		err = w.comm.records.list(w)
+	}
+	return err
 }
 
 // addWindow gives a window its handle: the address of its record on a GPU, and a number else.
@@ -168,6 +178,7 @@ func (l *Library) dropWindows(c *comm) {
 type Resource struct {
 	Window uintptr
 	Record [RecordBytes]byte
+	Table  uintptr // of the communicator's other windows, by address
 }
 
 // Resource makes a window of n bytes that are 0, for kernels of all ranks, which call it together, with as many
@@ -210,6 +221,9 @@ func (l *Library) Resource(group, handle uintptr, n uint64) (x Resource, err err
 		return Resource{}, errors.Join(err, l.EndResource(handle, x.Window))
 	}
 	x.Record = w.compiled(rank, r.Rank())
+	if x.Table, err = c.records.table(c.device); err != nil {
+		return Resource{}, errors.Join(err, l.EndResource(handle, x.Window))
+	}
 	return x, nil
 }
 

@@ -68,3 +68,44 @@ func TestResources(t *testing.T) {
 	_, err = l.Resource(0, comms[0], n)
 	require.ErrorIs(t, err, ringo.ErrInvalid)
 }
+
+// TestListed: windows are in tables that name each other, and what is closed gives its place to another.
+func TestListed(t *testing.T) {
+	m, err := gpu.Open(gpu.Options{Emulate: 1})
+	require.NoError(t, err)
+	d, err := m.Device(0)
+	require.NoError(t, err)
+	c := &comm{device: d}
+	word := func(at uintptr) uint64 {
+		b := make([]byte, 8)
+		require.NoError(t, d.Read(b, mem.Device(0, at, 8)))
+		return binary.LittleEndian.Uint64(b)
+	}
+	first, err := c.records.table(d)
+	require.NoError(t, err)
+	var windows []*window
+	for i := range listedWindows + 2 {
+		w := &window{comm: c, at: uintptr(i+1) << 12, bytes: 100 + i, record: c.records.take(d)}
+		windows = append(windows, w)
+		require.NoError(t, c.records.list(w))
+	}
+	entry := func(i int) [3]uint64 {
+		at := first
+		if i >= listedWindows {
+			at, i = uintptr(word(first+listedWindows*entryBytes)), i-listedWindows
+		}
+		at += uintptr(i * entryBytes)
+		return [3]uint64{word(at), word(at + 8), word(at + 16)}
+	}
+	for i, w := range windows {
+		require.Equal(t, entryOf(w), entry(i))
+	}
+	require.NoError(t, c.records.unlist(windows[3]))
+	require.NoError(t, c.records.unlist(windows[3]), "it is there no more")
+	require.Zero(t, entry(3))
+	other := &window{comm: c, at: 1 << 30, bytes: 7, record: windows[3].record}
+	require.NoError(t, c.records.list(other))
+	require.Equal(t, entryOf(other), entry(3))
+	require.Zero(t, word(uintptr(word(first+listedWindows*entryBytes))+listedWindows*entryBytes), "the last table names none")
+	require.NoError(t, c.records.free())
+}

@@ -119,6 +119,9 @@ static void *rank_main(void *arg)
 	CHECK(dev.lsaBarrier.nBarriers == BARRIERS && room % 4 == 0 && room > dev.lsaBarrier.bufHandle && !dev.lsaMultimem.base && !dev.ginContextCount);
 	pull(c, &record, dev.resourceWindow, sizeof record, s);
 	CHECK(memcmp(&record, &dev.resourceWindow_inlined, sizeof record) == 0);
+	uint64_t table[3 * 32 + 1]; // of windows, by which kernels look one up
+	pull(c, table, dev.windowTable, sizeof table, s);
+	CHECK(table[2] == (uint64_t)win[0] && table[3] == (uint64_t)r->at && table[4] == BYTES && table[5] == (uint64_t)win[1] && !table[6] && !table[96]);
 	void *out = place(c, NULL, 4 * MOST);
 	for (int round = 0; r->size > 1 && round < ROUNDS; round++) {
 		uint64_t offset = 64 * round;
