@@ -1,6 +1,8 @@
 package history
 
 import (
+	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -112,4 +114,22 @@ func TestWriteAtOnce(t *testing.T) {
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, files, 1)
+}
+
+// Whatever files say, there is a verdict.
+func FuzzWhy(f *testing.F) {
+	f.Add([]byte(`{"Comm":"a","Rank":1,"Size":3,"State":{"Heard":true,"At":2,"Peer":2},"Calls":[{"Number":1,"What":"x"}]}`), []byte(`{"Comm":"a","Rank":0,"Size":2,"Cause":"x","Culprits":[1]}`))
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		var records []Record
+		for _, b := range [][]byte{a, b} {
+			var r Record
+			if json.Unmarshal(b, &r) != nil || r.check() != nil || r.Size > 1000 {
+				return
+			}
+			records = append(records, r)
+		}
+		for _, f := range Why(records) {
+			require.NoError(t, f.Print(io.Discard))
+		}
+	})
 }
