@@ -151,7 +151,8 @@ type Config struct {
 	WorkFIFOBytes, WorkArgsBytes int
 
 	// History is a folder to which each rank writes its last calls when the communicator fails,
-	// and when its process gets HistorySignal, a name such as USR2, if that is set. "ringo why" reads these files.
+	// and when its process gets HistorySignal, a name such as USR2, if that is set; from the first Open on that signal
+	// does not end the process. "ringo why" reads these files.
 	// RINGO_HISTORY, RINGO_HISTORY_SIGNAL.
 	History, HistorySignal string
 
