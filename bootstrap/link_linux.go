@@ -37,7 +37,8 @@ func place() string {
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(boot)) + " " + space
+	pids, _ := os.Readlink("/proc/self/ns/pid")
+	return strings.TrimSpace(string(boot)) + " " + space + containers + pids
 }
 
 // descriptors is how many files this process may have open.

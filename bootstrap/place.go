@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +30,9 @@ const (
 	keptGathers = 8                // the newest that hub and heads have ready
 	fetchTime   = 20 * time.Second // a head that has died is found at once; this is for one that is stopped
 )
+
+// containers begins what tells apart containers at one place, whose processes may have the same numbers.
+const containers = "|"
 
 // newest holds the results of the newest AllGathers, by number.
 type newest map[uint64]*gathered
@@ -52,14 +56,15 @@ func (l *lobby) starts(fresh salt, hosts []int) []start {
 		if s.Place == "" || l.size < placedRanks {
 			continue
 		}
-		h, known := first[s.Place]
+		place, _, _ := strings.Cut(s.Place, containers)
+		h, known := first[place]
 		if !known {
-			first[s.Place] = r
+			first[place] = r
 			continue
 		}
 		all[r].Head = h
 		all[h].Takers++
-		all[h].Apart = all[h].Apart || s.Pid != l.seats[h].Pid
+		all[h].Apart = all[h].Apart || s.Pid != l.seats[h].Pid || s.Place != l.seats[h].Place
 	}
 	return all
 }

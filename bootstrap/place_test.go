@@ -132,3 +132,18 @@ func TestHeadEndsAtOnce(t *testing.T) {
 	h.end(4)
 	require.Less(t, time.Since(began), handshakeTime/2)
 }
+
+// Ranks in containers that share a network are at one place. Their processes may have the same number there.
+func TestContainersAtOnePlace(t *testing.T) {
+	l := &lobby{size: placedRanks, seats: map[int]*seat{}}
+	for r := range l.size {
+		l.seats[r] = &seat{claim: claim{Rank: r, Pid: 1, Place: fmt.Sprintf("host%s%d", containers, r)}}
+	}
+	starts := l.starts(salt{}, nil)
+	require.Equal(t, l.size-1, starts[0].Takers)
+	require.True(t, starts[0].Apart)
+	for _, s := range l.seats {
+		s.Place = "host" + containers
+	}
+	require.False(t, l.starts(salt{}, nil)[0].Apart, "one process")
+}
