@@ -115,7 +115,7 @@ func (e *Engine) RunDirect(j *Job, d Direct, root sched.Rank, bytes int) error {
 	}
 	a.room -= a.room % uint32(groups)
 	e.frame.launch = cuda.Launch{Grid: cuda.Dim3{X: uint32(blocks)}, Block: cuda.Dim3{X: uint32(threads)}, Stream: j.Stream}
-	return cuda.LaunchAndRecord(e.driver, m.run, &e.frame.launch, cuda.ArgsOf(a), j.Event)
+	return e.queue(m.run, cuda.ArgsOf(a), j.Event)
 }
 
 // checkDirect looks at the memory, as Job.check does.

@@ -62,6 +62,7 @@ type Engine struct {
 	ctx        cuda.Context
 	dev        cuda.Device
 	capability int
+	priority   int // of kernels
 	maxShared  int
 	links      Links
 	rank       sched.Rank
@@ -157,6 +158,9 @@ func (e *Engine) open(o Options) error {
 	d := e.driver
 	var err error
 	if e.capability, err = cuda.Capability(d, e.dev); err != nil {
+		return err
+	}
+	if err := e.prioritize(); err != nil {
 		return err
 	}
 	if e.maxShared, err = d.DeviceGetAttribute(cuda.AttrMaxSharedPerBlock, e.dev); err != nil {
@@ -274,6 +278,26 @@ func (e *Engine) Close() error {
 	errs = append(errs, e.store.Close())
 	e.store = nil
 	return errors.Join(errs...)
+}
+
+// prioritize gives kernels the greatest priority where the driver has it for launches: peers wait
+// for these kernels, which are short of blocks beside a kernel that computes.
+func (e *Engine) prioritize() error {
+	version, err := e.driver.DriverGetVersion()
+	if err != nil || version < 11080 {
+		return err
+	}
+	return e.quietly(func() error {
+		_, e.priority, err = e.driver.CtxGetStreamPriorityRange()
+		return err
+	})
+}
+
+// queue launches a kernel as e.frame.launch has it, and records an event after it if there is one.
+func (e *Engine) queue(f cuda.Function, args []byte, event cuda.Event) error {
+	l := &e.frame.launch
+	l.Priority = e.priority
+	return cuda.LaunchAndRecord(e.driver, f, l, args, event)
 }
 
 // quietly calls f with the context current, in a mode in which calls that a capture

@@ -108,7 +108,7 @@ func (e *Engine) RunMany(b *Batch, jobs []Job) (n int, err error) {
 	if n < len(jobs) {
 		event = 0
 	}
-	return n, cuda.LaunchAndRecord(e.driver, m.run, &e.frame.launch, cuda.ArgsOf(a), event)
+	return n, e.queue(m.run, cuda.ArgsOf(a), event)
 }
 
 // touched reports whether x writes what one of the first n entries reads or writes, or

@@ -50,5 +50,5 @@ func (e *Engine) RunSignals(stamp transport.Stamp, send, wait *Signals, s cuda.S
 	f := &e.frame
 	f.signal = signalArgs{comm: e.pairwise(stamp), counts: uint64(e.signals), send: *send, wait: *wait}
 	f.launch = cuda.Launch{Grid: cuda.Dim3{X: 1}, Block: cuda.Dim3{X: 32}, Stream: s}
-	return e.driver.LaunchKernel(m.run, &f.launch, cuda.ArgsOf(&f.signal))
+	return e.queue(m.run, cuda.ArgsOf(&f.signal), 0)
 }

@@ -164,7 +164,7 @@ func (e *Engine) launch(f cuda.Function, t table, args []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := e.driver.LaunchKernel(f, &e.frame.launch, args); err != nil {
+	if err := e.queue(f, args, 0); err != nil {
 		return err // its token will never come
 	}
 	if t.token != 0 {

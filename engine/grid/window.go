@@ -82,7 +82,7 @@ func (e *Engine) launchWindow(j *Job, r *kernels.Reducer, a *windowArgs, x windo
 	if a.loose(r != nil, e.ranks) {
 		kernel = m.loose
 	}
-	return e.driver.LaunchKernel(kernel, &e.frame.launch, cuda.ArgsOf(a))
+	return e.queue(kernel, cuda.ArgsOf(a), 0)
 }
 
 // checkWindow looks at the memory, as checkDirect does, and checks that it lies where

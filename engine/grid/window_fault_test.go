@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"fmt"
 	"regexp"
 	"testing"
 
@@ -254,6 +255,9 @@ type counting struct {
 
 func (c counting) LaunchKernel(f cuda.Function, l *cuda.Launch, args []byte) error {
 	*c.threads = max(*c.threads, l.Grid.X*l.Block.X)
+	if l.Priority >= 0 {
+		return fmt.Errorf("a launch of priority %d", l.Priority)
+	}
 	return c.Driver.LaunchKernel(f, l, args)
 }
 

@@ -35,7 +35,10 @@ type launchAttribute struct {
 	value [16]uint32
 }
 
-const launchAttributeCooperative = 2
+const (
+	launchAttributeCooperative = 2
+	launchAttributePriority    = 8
+)
 
 // A launchFrame is what a launch hands to C; see frame.
 type launchFrame struct {
@@ -45,7 +48,7 @@ type launchFrame struct {
 	params []byte // so that they are on the heap, and stay until C has read them
 	record dl.Frame
 	config launchConfig
-	attr   launchAttribute
+	attrs  [2]launchAttribute
 }
 
 var launchFrames = sync.Pool{New: func() any {
@@ -55,7 +58,6 @@ var launchFrames = sync.Pool{New: func() any {
 		launchParamBufferSize, uintptr(unsafe.Pointer(&f.size)),
 		launchParamEnd,
 	}
-	f.attr = launchAttribute{id: launchAttributeCooperative, value: [16]uint32{1}}
 	return f
 }}
 
@@ -86,15 +88,16 @@ func (d *libcuda) launch(f Function, l *Launch, params []byte, e Event) error {
 		err.Remedy = fmt.Sprintf("pass exactly the %d bytes of parameters that the kernel takes", takes)
 		return launched(l, params, err)
 	}
-	s := cuLaunchKernel
-	if l.Cooperative {
+	frame := launchFrames.Get().(*launchFrame)
+	s, attrs := cuLaunchKernel, frame.setAttrs(l)
+	if attrs > 0 {
 		s = cuLaunchKernelEx
 	}
 	fn, err := d.addr(s)
 	if err != nil {
+		launchFrames.Put(frame)
 		return err
 	}
-	frame := launchFrames.Get().(*launchFrame)
 	frame.Fn, frame.Next, frame.record.Result = fn, nil, 0
 	if e != 0 {
 		if frame.record.Fn, err = d.addr(cuEventRecord); err != nil {
@@ -105,7 +108,7 @@ func (d *libcuda) launch(f Function, l *Launch, params []byte, e Event) error {
 	}
 	frame.params, frame.size = params, uintptr(len(params))
 	frame.extra[1] = uintptr(unsafe.Pointer(unsafe.SliceData(params)))
-	frame.setArgs(f, l)
+	frame.setArgs(f, l, attrs)
 	frame.Call()
 	r, recorded := result(frame.Result), result(frame.record.Result)
 	frame.params = nil
@@ -119,14 +122,28 @@ func (d *libcuda) launch(f Function, l *Launch, params []byte, e Event) error {
 	return nil
 }
 
-// setArgs sets the arguments of cuLaunchKernel, or of cuLaunchKernelEx for a
-// cooperative launch: unlike cuLaunchCooperativeKernel it takes the parameters as
-// one block.
-func (frame *launchFrame) setArgs(f Function, l *Launch) {
+// setAttrs sets the attributes of a launch and says how many there are.
+func (frame *launchFrame) setAttrs(l *Launch) (n uint32) {
+	add := func(id, value uint32) {
+		frame.attrs[n] = launchAttribute{id: id, value: [16]uint32{value}}
+		n++
+	}
+	if l.Cooperative {
+		add(launchAttributeCooperative, 1)
+	}
+	if l.Priority != 0 {
+		add(launchAttributePriority, uint32(int32(l.Priority)))
+	}
+	return n
+}
+
+// setArgs sets the arguments of cuLaunchKernel, or of cuLaunchKernelEx for a launch with
+// attributes.
+func (frame *launchFrame) setArgs(f Function, l *Launch, attrs uint32) {
 	grid, block := l.Grid.orOne(), l.Block.orOne()
 	extra := uintptr(unsafe.Pointer(&frame.extra))
-	if l.Cooperative {
-		frame.config = launchConfig{grid, block, uint32(l.Shared), l.Stream, uintptr(unsafe.Pointer(&frame.attr)), 1}
+	if attrs > 0 {
+		frame.config = launchConfig{grid, block, uint32(l.Shared), l.Stream, uintptr(unsafe.Pointer(&frame.attrs)), attrs}
 		frame.Args = [12]uintptr{uintptr(unsafe.Pointer(&frame.config)), uintptr(f), 0, extra}
 		return
 	}

@@ -115,7 +115,8 @@ const (
 	launchBuffer = 1
 	launchSize   = 2
 
-	launchCooperative = 2 // an attribute
+	launchCooperative = 2 // attributes
+	launchPriority    = 8
 )
 
 // parameters is what the emulator knows of a kernel beyond cuda.Driver.
@@ -233,8 +234,11 @@ var modules = map[string]function{
 		}
 		launch := &cuda.Launch{Grid: c.grid, Block: c.block, Shared: int(c.shared), Stream: c.stream}
 		for _, attr := range list[launchAttribute](c.attrs, uintptr(c.numAttrs)) {
-			if attr.id == launchCooperative {
+			switch attr.id {
+			case launchCooperative:
 				launch.Cooperative = attr.value[0] != 0
+			case launchPriority:
+				launch.Priority = int(int32(attr.value[0]))
 			}
 		}
 		return l.d.LaunchKernel(f, launch, args)

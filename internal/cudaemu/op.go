@@ -41,8 +41,12 @@ type nothing struct{}
 
 func (nothing) step(*Machine, *op) bool { return true }
 
-// submit queues work after other ops; nil ones do not count.
+// submit queues work after other ops; nil ones do not count. A launch may have a priority of
+// its own.
 func (m *Machine) submit(ctx *context, priority int, w work, deps ...*op) *op {
+	if k, ok := w.(kernelWork); ok && k.launch.Priority != 0 {
+		priority = k.launch.Priority
+	}
 	o := &op{work: w, ctx: ctx, priority: priority, after: m.mem.Host()}
 	for _, d := range deps {
 		switch {
