@@ -182,8 +182,8 @@ func asked(t testing.TB, calls int) (functions string, alone, grouped float64) {
 // a launch with the record behind it.
 func TestDriverCalls(t *testing.T) {
 	functions, _, _ := asked(t, 1)
-	require.Equal(t, "cuCtxGetCurrent 1\ncuStreamIsCapturing 1\ncuStreamGetId 1\ncuEventRecord 1\ncuLaunchKernel 1\n"+
-		"cuCtxGetCurrent 2\ncuStreamIsCapturing 2\ncuStreamGetId 2\ncuEventRecord 1\ncuLaunchKernel 16\n", functions)
+	require.Equal(t, "cuCtxGetCurrent 1\ncuStreamIsCapturing 1\ncuStreamGetId 1\ncuEventRecord 1\ncuLaunchKernelEx 1\n"+
+		"cuCtxGetCurrent 2\ncuStreamIsCapturing 2\ncuStreamGetId 2\ncuEventRecord 1\ncuLaunchKernelEx 16\n", functions)
 }
 
 // TestWatchdog is what PyTorch's watchdog does, on emulated GPUs.
