@@ -31,7 +31,7 @@ type launchConfig struct {
 // CUlaunchAttribute; its value is a union of 64 bytes
 type launchAttribute struct {
 	id    uint32
-	pad   uint32
+	_     uint32
 	value [16]uint32
 }
 
