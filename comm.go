@@ -55,7 +55,7 @@ func (c *Comm) Do(call *Call) error {
 	if c.queue.busy() {
 		if !call.OnThread() {
 			started := *call
-			return c.start(&started).Wait()
+			return c.queue.start(c, &started).Wait()
 		}
 		c.queue.drain()
 	}
@@ -76,7 +76,7 @@ func (c *Comm) Start(call *Call) *Pending {
 		p.finish(c.life.Place(call, 0, err, nil))
 		return p
 	}
-	return c.start(call)
+	return c.queue.start(c, call)
 }
 
 // Prepare loads and allocates what a call on GPU memory needs, as its kernels, and carries

@@ -60,7 +60,7 @@ func (g *Group) Run() error {
 		}
 	}
 	if len(g.comms) == 1 {
-		_, err := g.comms[0].together(g.calls[g.comms[0]], true)
+		_, err := together(g.comms[0], g.calls[g.comms[0]], true)
 		return err
 	}
 	left := make([]*rest, len(g.comms))
@@ -100,7 +100,7 @@ func (r *rest) prepare() {
 
 // next carries out the first of calls, with those that go side by side with it, or all.
 func (r *rest) next(calls []*Call, all bool) {
-	n, err := r.comm.together(calls, all)
+	n, err := together(r.comm, calls, all)
 	r.calls, r.order, r.err = r.calls[n:], r.order[n:], err
 }
 
@@ -207,7 +207,7 @@ func sideBySide(c *Comm, calls []*Call) int {
 
 // together carries out checked calls of one communicator in order, but side by side where
 // they may be: all of them, or only those that come first. It returns how many.
-func (c *Comm) together(calls []*Call, all bool) (done int, err error) {
+func together(c *Comm, calls []*Call, all bool) (done int, err error) {
 	c.queue.drain()
 	c.life.Turn.Lock()
 	ended := false

@@ -53,17 +53,17 @@ func (q *queue) busy() bool {
 	return w != nil && w.Len() > 0
 }
 
-// start puts a checked call in the queue.
-func (c *Comm) start(call *Call) *Pending {
+// start puts a checked call of the queue's communicator in it.
+func (q *queue) start(c *Comm, call *Call) *Pending {
 	p := newPending(call)
 	if c.noGPU == "" && call.OnDevice() && c.gpu.Capturing(call.Stream) { // part of the graph only if queued before the capture ends
-		c.queue.drain()
+		q.drain()
 		p.finish(c.carryOut(call))
 		return p
 	}
-	w, err := c.queue.open(c)
+	w, err := q.open(c)
 	if err == nil {
-		c.queue.last.Store(p)
+		q.last.Store(p)
 		err = w.Push(p)
 	}
 	if err != nil {

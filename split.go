@@ -37,7 +37,7 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 // size.
 func SplitWith(ctx context.Context, c *Comm, color, key int, cfg Config) (*Comm, error) {
 	fail := func(err error) (*Comm, error) { return nil, c.life.ErrorIn("Split", err) }
-	id, rank, size, err := c.splitParts(ctx, color, key)
+	id, rank, size, err := splitParts(ctx, c, color, key)
 	if err != nil {
 		return fail(err)
 	}
@@ -50,7 +50,7 @@ func SplitWith(ctx context.Context, c *Comm, color, key int, cfg Config) (*Comm,
 
 // splitParts agrees with all ranks on the parts. It returns where this rank's part meets, with
 // the rank and size that it has there.
-func (c *Comm) splitParts(ctx context.Context, color, key int) (id *bootstrap.ID, rank, size int, err error) {
+func splitParts(ctx context.Context, c *Comm, color, key int) (id *bootstrap.ID, rank, size int, err error) {
 	if err := c.Err(); err != nil {
 		return nil, 0, 0, err
 	}

@@ -116,7 +116,7 @@ func measure(root string) ([]number, error) {
 	return []number{
 		{"files of the root package", files, 16},
 		{"lines in them", lines, 2500},
-		{"methods of Comm", methods, 28},
+		{"methods of Comm", methods, 25},
 		{"files that begin with device", device, 0},
 		{"files that import internal/cuda", driver, 0},
 	}, nil

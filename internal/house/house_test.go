@@ -25,7 +25,7 @@ func TestLook(t *testing.T) {
 	const lines = "# a walk\ncomm.go Comm.Do\n  comm.go Comm.inner\n"
 	text, errs := look(root, []walk{{"host memory", lines}})
 	require.Empty(t, errs)
-	require.Contains(t, text, "     2 of 16    files of the root package\n     9 of 2500  lines in them\n     2 of 28    methods of Comm\n")
+	require.Contains(t, text, "     2 of 16    files of the root package\n     9 of 2500  lines in them\n     2 of 25    methods of Comm\n")
 	require.Contains(t, text, "an AllReduce on host memory passes 1 files: comm.go\n")
 
 	write(t, root, "device.go", "package p\n\nimport _ \"example.com/x/internal/cuda\"\n"+strings.Repeat("\n", 2500))
