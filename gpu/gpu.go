@@ -91,11 +91,15 @@ func (m *Machine) Device(i int) (*Device, error) {
 // the faults of its kernels and callers: races, leaks.
 func (m *Machine) Close() error {
 	var errs []error
+	emu, emulated := m.driver.(*cudaemu.Machine)
+	if emulated { // they may say that the last graph is gone
+		emu.AwaitHostFuncs()
+	}
 	for _, d := range m.devices {
 		d.later.end()
 		errs = append(errs, d.Release())
 	}
-	if emu, ok := m.driver.(*cudaemu.Machine); ok {
+	if emulated {
 		for _, f := range emu.Reports() {
 			errs = append(errs, f)
 		}

@@ -55,6 +55,16 @@ func (e *executor) afterwards(f func()) {
 	}
 }
 
+// AwaitHostFuncs waits until the host functions that are due have run, those of destroyed user objects
+// among them. A lazy machine calls these elsewhere, and is not waited for.
+func (m *Machine) AwaitHostFuncs() {
+	m.lock()
+	defer m.mu.Unlock()
+	for e := &m.exec; !m.cfg.Lazy && !e.stopped && (len(e.hostFuncs) > 0 || e.hostBusy); {
+		e.progress.Wait()
+	}
+}
+
 func (e *executor) runHostFuncs() {
 	defer e.goroutines.Done()
 	e.m.mu.Lock()
@@ -83,6 +93,7 @@ func (e *executor) runHostFunc() {
 		e.hostThread, e.hostBusy = -1, false
 		e.touch()
 		e.kick()
+		e.progress.Broadcast()
 	}()
 	f()
 }
