@@ -59,14 +59,6 @@ const (
 	forCopies                // copy engines too
 )
 
-// registeredAs is the memory of windows, or other.
-func registeredAs(registered bool) memory {
-	if registered {
-		return forCopies
-	}
-	return anywhere
-}
-
 // A Carrier is what carries a call out.
 type Carrier uint8
 

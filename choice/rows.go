@@ -44,13 +44,14 @@ func (c *Chooser) row(kind call.Kind, bytes int, where memory) *Row {
 // Names are the different algorithms that can serve on these GPUs, by the names they
 // have in a plan.
 func (c *Chooser) Names(kind call.Kind, bytes int, registered bool) (list []string) {
+	q := Question{Registered: registered}
 	for a := call.Ring; a < lastAlgo(); a++ {
 		if a == call.Steps {
 			if _, taken := c.kernel(kind, Default(kind), bytes); !taken {
 				continue // it has a name of its own
 			}
 		}
-		if c.serves(kind, a, bytes, registeredAs(registered)) {
+		if c.serves(kind, a, bytes, q.memory()) {
 			list = append(list, a.String())
 		}
 	}

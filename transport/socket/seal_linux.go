@@ -3,7 +3,6 @@
 package socket
 
 import (
-	"io"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -90,16 +89,7 @@ func (e *seal) pending() int {
 type records struct{ *seal }
 
 func (r records) Read(b []byte) (int, error) {
-	n, err := unix.Read(r.fd, b)
-	switch {
-	case err == unix.EINTR:
-		return 0, errAgain
-	case err != nil:
-		return 0, err
-	case n == 0:
-		return 0, io.EOF
-	}
-	return n, nil
+	return received(unix.Read(r.fd, b))
 }
 
 func (r records) Write(b []byte) (int, error) {

@@ -104,6 +104,11 @@ func (s *stream) read(b, b2 []byte) (n int, err error) {
 	} else {
 		n, err = unix.Readv(s.fd, [][]byte{b, b2})
 	}
+	return received(n, err)
+}
+
+// received is what the kernel's answer to a read means.
+func received(n int, err error) (int, error) {
 	switch {
 	case err == unix.EINTR:
 		return 0, errAgain
