@@ -199,7 +199,7 @@ func TestManyCommunicators(t *testing.T) {
 	list := devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Plain: true})) // which remembers no accesses
 	memory := []Region{alloc(t, list[0], make([]byte, 64)), alloc(t, list[1], make([]byte, 64))}
 	before := settled(t, list, func(footprint) bool { return true })
-	use := func(times int) (footprint, uint64) {
+	use := func(times, goroutines int) (footprint, uint64) {
 		for range times {
 			comms, err := OpenLocal(2, Config{Devices: list})
 			require.NoError(t, err)
@@ -208,16 +208,16 @@ func TestManyCommunicators(t *testing.T) {
 				require.NoError(t, c.Close())
 			}
 		}
-		f := settled(t, list, func(f footprint) bool { return f.goroutines <= before.goroutines })
+		f := settled(t, list, func(f footprint) bool { return f.goroutines <= goroutines })
 		runtime.GC()
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return f, m.HeapAlloc
 	}
-	few, heap := use(10)
-	many, heapAfter := use(60)
-	require.LessOrEqual(t, many.goroutines, few.goroutines) // of tests before, some may end meanwhile
+	few, heap := use(10, before.goroutines)
+	many, heapAfter := use(60, few.goroutines) // fewer than before: some goroutines of earlier tests have ended
+	require.LessOrEqual(t, many.goroutines, few.goroutines)
 	require.LessOrEqual(t, many.descriptors, few.descriptors)
 	require.Equal(t, few.memory, many.memory)
 	require.Less(t, int64(heapAfter)-int64(heap), int64(60<<10), "less than a KiB each")
