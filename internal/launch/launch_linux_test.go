@@ -52,6 +52,7 @@ func play(s string) {
 		if rank == 2 {
 			writePID(file)
 			syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			time.Sleep(time.Minute) // another thread may take the signal, a moment later
 		}
 		for end := time.Now().Add(20 * time.Second); rank == 0; time.Sleep(5 * time.Millisecond) {
 			if _, err := os.Stat(file + ".stopped"); err == nil {
