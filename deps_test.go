@@ -75,6 +75,7 @@ var floors = map[string]string{
 	"internal/dl":        "",
 	"internal/ibverbs":   "internal/dl",
 	"internal/nccl":      "internal/dl",
+	"internal/nvml":      "internal/dl",
 	"internal/cuda":      "internal/dl",
 	"internal/capi":      ". gpu mem bootstrap sim internal/cuda kernels/collective",
 	"cmd/libnccl":        "internal/capi bootstrap .",

@@ -1,0 +1,111 @@
+// Package nvml is NVIDIA's management library without cgo: what a driver says of the
+// health of its GPUs, for package check. The library is opened when Open is first called.
+//
+// The trap: hardly any GPU answers everything, and old libraries lack functions. What was
+// not answered is Unknown, or -1, and State.Unanswered says why.
+package nvml
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/ringo-go/ringo/internal/dl"
+)
+
+// File is what Open opens where no other is named.
+const File = "libnvidia-ml.so.1"
+
+// A Library is NVML, open and started. It stays so until the process ends. Its methods may be
+// called by any goroutine.
+type Library struct {
+	lib dl.Library
+	mu  sync.Mutex
+	fns map[string]uintptr // guarded by mu; 0 for a function that is not there
+}
+
+// Open opens the library in file, or the usual one, and starts it. The error says what is
+// missing: most often there is no NVIDIA driver.
+func Open(file string) (*Library, error) {
+	if file == "" {
+		file = File
+	}
+	lib, err := dl.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("nvml: %w; it comes with the NVIDIA driver", err)
+	}
+	l := &Library{lib: lib, fns: map[string]uintptr{}}
+	if err := l.call("nvmlInit_v2"); err != nil {
+		return nil, fmt.Errorf("nvml: %s: %w", file, err)
+	}
+	return l, nil
+}
+
+// A Device is a handle of a GPU.
+type Device uintptr
+
+// Driver is the version of the driver as people know it: "570.124.06".
+func (l *Library) Driver() (string, error) { return l.text("nvmlSystemGetDriverVersion") }
+
+// Count is how many GPUs the driver knows, whatever CUDA_VISIBLE_DEVICES says.
+func (l *Library) Count() (int, error) {
+	n := new(uint32)
+	err := l.call("nvmlDeviceGetCount_v2", addressOf(n))
+	return int(*n), err
+}
+
+// Index is GPU i of Count. One that has fallen off the bus is an error here.
+func (l *Library) Index(i int) (Device, error) {
+	d := new(Device)
+	err := l.call("nvmlDeviceGetHandleByIndex_v2", uintptr(i), addressOf(d))
+	return *d, err
+}
+
+// At is the GPU at a PCI address such as "0000:1b:00.0".
+func (l *Library) At(pci string) (Device, error) {
+	d, name := new(Device), cString(pci)
+	err := l.call("nvmlDeviceGetHandleByPciBusId_v2", addressOf(&name[0]), addressOf(d))
+	return *d, err
+}
+
+// function is the address of one of the library's functions.
+func (l *Library) function(name string) (uintptr, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fn, asked := l.fns[name]
+	if !asked {
+		fn, _ = l.lib.Sym(name) // an error is a function that is not there
+		l.fns[name] = fn
+	}
+	return fn, fn != 0
+}
+
+// call calls a function by its name. The error is an *Error.
+func (l *Library) call(name string, args ...uintptr) error {
+	fn, ok := l.function(name)
+	if !ok {
+		return &Error{name, ErrFunctionNotFound}
+	}
+	if r := Result(int32(dl.Call(fn, args...))); r != 0 {
+		return &Error{name, r}
+	}
+	return nil
+}
+
+const textBytes = 96 // NVML_DEVICE_NAME_V2_BUFFER_SIZE, the longest of those asked for
+
+// text calls a function whose last arguments are a buffer and its size.
+func (l *Library) text(name string, args ...uintptr) (string, error) {
+	b := new([textBytes]byte)
+	if err := l.call(name, append(args, addressOf(&b[0]), textBytes)...); err != nil {
+		return "", err
+	}
+	return goString(b[:]), nil
+}
+
+func goString(b []byte) string {
+	s, _, _ := strings.Cut(string(b), "\x00")
+	return s
+}
+
+func cString(s string) []byte { return append([]byte(s), 0) }

@@ -1,0 +1,100 @@
+// A small libnvidia-ml.so with two GPUs, for tests. -DOLD leaves out what came after R450,
+// -DGONE has GPU 1 fallen off the bus, -DBROKEN does not start.
+#include <stdio.h>
+#include <string.h>
+
+typedef struct gpu *device;
+typedef struct {
+	char legacy[16];
+	unsigned domain, bus, device, id, subsystem;
+	char bus_id[32];
+} pci_info;
+_Static_assert(sizeof(pci_info) == 68, "nvmlPciInfo_t of nvml.h");
+
+struct gpu {
+	int number;
+} gpus[2] = {{0}, {1}};
+
+#define GET(name, value) \
+	int name(device d, unsigned *v) { *v = (value); return 0; }
+
+int nvmlInit_v2(void) {
+#ifdef BROKEN
+	return 18;
+#endif
+	return 0;
+}
+int nvmlSystemGetDriverVersion(char *s, unsigned n) { snprintf(s, n, "570.124.06"); return 0; }
+int nvmlDeviceGetCount_v2(unsigned *n) { *n = 2; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, device *d) {
+	if (i > 1) return 2;
+	*d = &gpus[i];
+	return 0;
+}
+int nvmlDeviceGetHandleByPciBusId_v2(const char *s, device *d) {
+	if (!strcmp(s, "0000:1b:00.0")) *d = &gpus[0];
+	else if (!strcmp(s, "0001:3d:00.0")) *d = &gpus[1];
+	else return 6;
+	return 0;
+}
+int nvmlDeviceGetName(device d, char *s, unsigned n) {
+#ifdef GONE
+	if (d->number == 1) return 15;
+#endif
+	if (n < 96) return 7;
+	strcpy(s, "NVIDIA H200");
+	return 0;
+}
+int nvmlDeviceGetUUID(device d, char *s, unsigned n) { snprintf(s, n, "GPU-%d", d->number); return 0; }
+int nvmlDeviceGetPciInfo_v3(device d, pci_info *p) {
+	memset(p, 0xee, sizeof *p);
+	p->domain = d->number, p->bus = d->number ? 0x3d : 0x1b, p->device = 0;
+	return 0;
+}
+GET(nvmlDeviceGetPersistenceMode, 1)
+int nvmlDeviceGetEccMode(device d, unsigned *now, unsigned *pending) { *now = 1, *pending = 0; return 0; }
+int nvmlDeviceGetTotalEccErrors(device d, int kind, int counter, unsigned long long *n) {
+	*n = (1ull << 40) + 10 * kind + counter;
+	return 0;
+}
+int nvmlDeviceGetRetiredPages(device d, int cause, unsigned *n, unsigned long long *at) {
+	if (cause == 0) return *n = 0, 0;
+	if (*n < 3 || !at) return *n = 3, 7;
+	return 2;
+}
+int nvmlDeviceGetRetiredPagesPendingStatus(device d, unsigned *v) { return 3; }
+int nvmlDeviceGetClockInfo(device d, int type, unsigned *v) { *v = 1000 + type; return 0; }
+int nvmlDeviceGetMaxClockInfo(device d, int type, unsigned *v) { *v = 2000 + type; return 0; }
+int nvmlDeviceGetTemperature(device d, int sensor, unsigned *v) { *v = 41 + sensor; return 0; }
+int nvmlDeviceGetTemperatureThreshold(device d, int kind, unsigned *v) { *v = kind == 1 ? 87 : 92; return 0; }
+GET(nvmlDeviceGetCurrPcieLinkGeneration, 1)
+GET(nvmlDeviceGetMaxPcieLinkGeneration, 5)
+GET(nvmlDeviceGetCurrPcieLinkWidth, d->number ? 8 : 16)
+GET(nvmlDeviceGetMaxPcieLinkWidth, 16)
+GET(nvmlDeviceGetPcieReplayCounter, 7)
+#ifdef OLD
+int nvmlDeviceGetCurrentClocksThrottleReasons(device d, unsigned long long *v) { *v = 0x48; return 0; }
+#else
+int nvmlDeviceGetCurrentClocksEventReasons(device d, unsigned long long *v) { *v = 1; return 0; }
+int nvmlDeviceGetMigMode(device d, unsigned *now, unsigned *pending) { *now = 0, *pending = 1; return 0; }
+int nvmlDeviceGetRemappedRows(device d, unsigned *corrected, unsigned *uncorrected, unsigned *pending, unsigned *failed) {
+	*corrected = 1, *uncorrected = 2, *pending = 1, *failed = 0;
+	return 0;
+}
+int nvmlDeviceGetNvLinkState(device d, unsigned link, unsigned *v) {
+	if (link > 2) return 2;
+	*v = link != 1;
+	return 0;
+}
+int nvmlDeviceGetNvLinkVersion(device d, unsigned link, unsigned *v) { *v = 4; return 0; }
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(device d, unsigned link, pci_info *p) {
+	p->domain = 0, p->bus = 0xa0 + link, p->device = 0;
+	return 0;
+}
+int nvmlDeviceGetNvLinkRemoteDeviceType(device d, unsigned link, unsigned *v) { *v = 2; return 0; }
+int nvmlDeviceGetNvLinkErrorCounter(device d, unsigned link, int kind, unsigned long long *v) {
+	if (kind == 3) return 3;
+	*v = 100 * link + kind;
+	return 0;
+}
+#endif
