@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -130,27 +129,7 @@ func runInfo(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if !*quick {
 		v.transports(ctx, cfg.Interface)
 	}
-	return v.save(*file, stdout)
-}
-
-// save writes the JSON that was asked for.
-func (v *inventory) save(file string, stdout io.Writer) error {
-	if file == "" {
-		return nil
-	}
-	b, err := json.MarshalIndent(v, "", " ")
-	if err != nil {
-		return err
-	}
-	b = append(b, '\n')
-	if file == "-" {
-		_, err = stdout.Write(b)
-		return err
-	}
-	if err := os.WriteFile(file, b, 0o644); err != nil {
-		return fmt.Errorf("--json: %w", err)
-	}
-	return nil
+	return saveJSON(v, *file, stdout)
 }
 
 func (v *inventory) machine() {

@@ -1,13 +1,12 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,29 +18,30 @@ import (
 )
 
 const simHelp = `usage: ringo sim COLLECTIVE [flags]
+       ringo sim --net list
 
 Times a collective on paper: every step of every rank under a model of links
 and cores. A hundred thousand ranks take seconds. Data is moved piece by piece.
 Where all pieces would take more than 20 million steps only the first are
-carried out, at least 8, and a line says so.
+carried out, at least 8, and a line says so. Ctrl-C ends it.
 
   -np N          ranks (default 1024)
   -s SIZE,...    bytes of the larger buffer of a rank (default 1G)
   -d TYPE        element type (default float32)
   -r ROOT        root of broadcast, reduce, gather, scatter (default 0)
   --algo A,...   algorithms to compare; all for every one (default: the one that
-                 would be chosen)
-  --net NET      shm, tcp, ethernet25, ethernet100, ndr, nvlink (default ndr)
-  --node N       ranks of a node (default: the net's own)
-  --weak R,..:F  ports of these ranks between nodes are F times slower: 5:10 is
-                 a slow link, 0,1:2 a dead card whose rank shares another's
+                 would be chosen; where others take less in this model, a line
+                 says which)
   --parts        what the time is made of (ten runs more)
   --exact        carry out all steps, however many
   --timeout D    give up after this time, such as 30s (default: never)
+  --json FILE    save the rows and the model; - writes them here instead of text
 
+` + netHelp + `
 Examples
   ringo sim allreduce -np 10240 -s 1G --algo ring --net nvlink
   ringo sim allreduce -np 8 -s 8,64K,1M,64M --algo all --net shm
+  ringo sim allreduce -np 512 --bw 400G --latency 1us --cards 4 --net nvlink
   ringo sim broadcast -np 100000 -s 1K --algo tree
 `
 
@@ -49,26 +49,27 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	fs := flags("sim")
 	ranks, root := fs.Int("np", 1024, ""), fs.Int("r", 0, "")
 	sizes, typ := fs.String("s", "1G", ""), fs.String("d", "float32", "")
-	algo, net := fs.String("algo", "", ""), fs.String("net", "ndr", "")
-	node, parts := fs.Int("node", 0, ""), fs.Bool("parts", false, "")
-	weak := fs.String("weak", "", "")
+	algo, parts := fs.String("algo", "", ""), fs.Bool("parts", false, "")
 	exact, timeout := fs.Bool("exact", false, ""), fs.Duration("timeout", 0, "")
+	file := fs.String("json", "", "")
+	var net netFlags
+	net.register(fs)
 	names, err := cli.Parse(fs, args)
 	if err != nil {
 		return err
 	}
-	model, ok := sim.Presets[*net]
-	if !ok {
-		return cli.Unknown("net", *net, slices.Sorted(maps.Keys(sim.Presets)))
+	if net.net == "list" {
+		return listNets(stdout)
 	}
-	if *node > 0 {
-		model.NodeRanks = *node
+	q, err := ask(names, *ranks, *root, net.node, *typ, "")
+	if err != nil {
+		return err
 	}
-	if *weak != "" {
-		if model.Weak, model.WeakBy, err = weakRanks(*weak, *ranks); err != nil {
-			return err
-		}
+	model, err := net.model(*ranks)
+	if err != nil {
+		return err
 	}
+	q.node = model.NodeRanks // the net's own, where the flag says nothing
 	if *timeout < 0 {
 		return cli.Usagef("--timeout %v: cannot be negative", *timeout)
 	}
@@ -77,28 +78,79 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		ctx, cancel = context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("took longer than %v (--timeout)", *timeout))
 		defer cancel()
 	}
-	q, err := ask(names, *ranks, *root, *node, *typ, "")
-	if err != nil {
+	run := simulation{ctx: ctx, q: q, model: model, parts: *parts, exact: *exact, text: stdout, progress: newProgress(stderr)}
+	if *file == "-" {
+		run.text = io.Discard
+	} else if err := cli.Writable("--json", *file); err != nil {
 		return err
 	}
-	q.node = model.NodeRanks // the net's own, where the flag says nothing
-	fmt.Fprintf(stdout, "# %s on %d ranks, %s", q.Name, *ranks, model.Name)
-	if n := model.NodeRanks; n > 0 && n < *ranks {
-		fmt.Fprintf(stdout, ", nodes of %d", n)
+	if run.report, err = newSimReport(q, model); err != nil {
+		return err
 	}
-	fmt.Fprintf(stdout, "\n#%11s  %-9s %12s %8s %8s %12s %11s %11s %9s\n", "size (B)", "algorithm", "time (us)", "algbw", "busbw", "messages", "intra (GB)", "inter (GB)", "took")
-	run := simulation{ctx: ctx, model: model, parts: *parts, exact: *exact, stdout: stdout, progress: newProgress(stderr)}
+	run.heading()
 	for _, text := range strings.Split(*sizes, ",") {
 		bytes, err := bench.ParseSize(text)
 		if err != nil {
 			return cli.Usagef("%v", err)
 		}
-		algos, err := q.algorithms(*algo, bytes, model)
+		if err := run.size(*algo, bytes); err != nil {
+			return err
+		}
+	}
+	return saveJSON(run.report, *file, stdout)
+}
+
+// A simulation prints rows, and keeps them.
+type simulation struct {
+	ctx          context.Context
+	q            question
+	model        sim.Model
+	parts, exact bool
+	text         io.Writer
+	progress     *progress
+	report       *simReport
+}
+
+func (x *simulation) heading() {
+	fmt.Fprintf(x.text, "# %s on %d ranks, %s", x.q.Name, x.q.ranks, x.model.Name)
+	if n := x.model.NodeRanks; n > 0 && n < x.q.ranks {
+		fmt.Fprintf(x.text, ", nodes of %d", n)
+		if x.model.Inside != "" {
+			fmt.Fprintf(x.text, " (inside: %s)", x.model.Inside)
+		}
+	}
+	fmt.Fprintf(x.text, "\n#%11s  %-9s %12s %8s %8s %12s %11s %11s %9s\n", "size (B)", "algorithm", "time (us)", "algbw", "busbw", "messages", "intra (GB)", "inter (GB)", "took")
+}
+
+// size times what --algo asks for, at one size.
+func (x *simulation) size(list string, bytes int64) error {
+	ch, err := x.q.choice(bytes)
+	if err != nil {
+		return cli.Usagef("%v", err)
+	}
+	known := append([]string{ch.Algo}, ch.Others...)
+	chosen, err := x.chosen(ch, bytes)
+	if err != nil {
+		return err
+	}
+	algos := []string{chosen}
+	switch list {
+	case "", "auto":
+	case "all":
+		algos = known
+	default:
+		algos = strings.Split(list, ",")
+	}
+	for _, a := range algos {
+		if !slices.Contains(known, a) {
+			return cli.Unknown("algorithm of "+x.q.Name, a, known)
+		}
+		row, err := x.row(a, bytes)
 		if err != nil {
 			return err
 		}
-		for _, a := range algos {
-			if err := run.row(q, a, bytes); err != nil {
+		if row.Chosen = a == chosen; row.Chosen && len(algos) == 1 {
+			if err := x.compare(row, ch.Reason, known); err != nil {
 				return err
 			}
 		}
@@ -106,120 +158,136 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	return nil
 }
 
-// weakRanks reads --weak.
-func weakRanks(text string, ranks int) (list []int, by float64, err error) {
-	names, factor, _ := strings.Cut(text, ":")
-	if by, err = strconv.ParseFloat(factor, 64); err != nil || !(by >= 1) {
-		return nil, 0, cli.Usagef("--weak %s: want ranks and how many times slower they are, such as 0,1:2", text)
+// chosen is what a communicator would choose: on several nodes of at most 64 ranks in all the
+// algorithm that takes the least time under the model, as it chooses by the model of its own network.
+func (x *simulation) chosen(ch ringo.Choice, bytes int64) (string, error) {
+	q, best, least := x.q, ch.Algo, math.Inf(1)
+	if x.model.NodeRanks == 0 || x.model.NodeRanks >= q.ranks || q.ranks > 64 {
+		return best, nil
 	}
-	for _, name := range strings.Split(names, ",") {
-		r, err := strconv.Atoi(name)
-		if err != nil || r < 0 || r >= ranks {
-			return nil, 0, cli.Usagef("--weak %s: %q is no rank of %d", text, name, ranks)
+	for _, q.algo = range append([]string{ch.Algo}, ch.Others...) {
+		one, err := q.choice(bytes)
+		if err != nil {
+			return "", err
 		}
-		list = append(list, r)
-	}
-	return list, by, nil
-}
-
-// algorithms lists what --algo asks for, for one size.
-func (q question) algorithms(list string, bytes int64, model sim.Model) ([]string, error) {
-	ch, err := q.choice(bytes)
-	if err != nil {
-		return nil, cli.Usagef("%v", err)
-	}
-	switch list {
-	case "", "auto":
-		return q.quickest(ch, bytes, model)
-	case "all":
-		return append([]string{ch.Algo}, ch.Others...), nil
-	}
-	algos := strings.Split(list, ",")
-	for _, a := range algos {
-		if known := append([]string{ch.Algo}, ch.Others...); !slices.Contains(known, a) {
-			return nil, cli.Unknown("algorithm of "+q.Name, a, known)
+		t, err := sim.Estimate(one.Schedule, x.model, bytes)
+		if err != nil {
+			return "", err
+		}
+		if t < 0.99*least {
+			best, least = q.algo, t
 		}
 	}
-	return algos, nil
-}
-
-// quickest is what would be chosen: on several nodes of at most 64 ranks in all the algorithm
-// that takes the least time under the model, as a communicator chooses by the model of its own
-// network.
-func (q question) quickest(ch ringo.Choice, bytes int64, model sim.Model) ([]string, error) {
-	best, least := ch.Algo, math.Inf(1)
-	if model.NodeRanks > 0 && model.NodeRanks < q.ranks && q.ranks <= 64 {
-		for _, q.algo = range append([]string{ch.Algo}, ch.Others...) {
-			one, err := q.choice(bytes)
-			if err != nil {
-				return nil, err
-			}
-			t, err := sim.Estimate(one.Schedule, model, bytes)
-			if err != nil {
-				return nil, err
-			}
-			if t < 0.99*least {
-				best, least = q.algo, t
-			}
-		}
-	}
-	return []string{best}, nil
-}
-
-// A simulation prints rows.
-type simulation struct {
-	ctx          context.Context
-	model        sim.Model
-	parts, exact bool
-	stdout       io.Writer
-	progress     *progress
+	return best, nil
 }
 
 // simSteps is how many steps a row takes at most, unless 8 pieces take more: some
 // seconds. Tests change it.
 var simSteps = 20_000_000
 
+// stepsOf is how many steps all ranks have.
+func stepsOf(s sched.Schedule) (steps int) {
+	for r := range s.Shape().Ranks {
+		steps += s.Len(sched.Rank(r))
+	}
+	return steps
+}
+
 // row times one algorithm at one size.
-func (x *simulation) row(q question, algo string, bytes int64) error {
+func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
+	q := x.q
 	q.algo = algo
 	ch, err := q.choice(bytes)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o := sim.Options{Progress: func(share float64) { x.progress.show(fmt.Sprintf("%s of %s", ch.Algo, bench.FormatSize(bytes)), share) }}
 	defer x.progress.clear()
 	if !x.exact {
-		steps := 0
-		for r := range q.ranks {
-			steps += ch.Schedule.Len(sched.Rank(r))
-		}
-		o.MaxRounds = max(1, simSteps/max(1, steps))
+		o.MaxRounds = max(1, simSteps/max(1, stepsOf(ch.Schedule)))
 	}
 	start := time.Now()
 	res, err := sim.Run(x.ctx, ch.Schedule, x.model, bytes, o)
 	if err != nil {
-		return fmt.Errorf("%s of %s: %w", ch.Algo, bench.FormatSize(bytes), err)
+		return nil, fmt.Errorf("%s of %s: %w", ch.Algo, bench.FormatSize(bytes), err)
 	}
 	took := time.Since(start).Round(time.Millisecond)
-	bw := 0.0
-	if res.Time > 0 {
-		bw = float64(bytes) / res.Time / 1e9
-	}
 	x.progress.clear()
-	fmt.Fprintf(x.stdout, "%12d  %-9s %12.2f %8.2f %8.2f %12d %11.4g %11.4g %9v\n", bytes, ch.Algo, res.Time*1e6, bw, bw*q.Bus(q.ranks),
+	row := x.report.add(q, ch.Algo, bytes, &res)
+	fmt.Fprintf(x.text, "%12d  %-9s %12.2f %8.2f %8.2f %12d %11.4g %11.4g %9v\n", bytes, ch.Algo, row.Time, row.AlgBW, row.BusBW,
 		res.Messages, float64(res.IntraBytes)/1e9, float64(res.InterBytes)/1e9, took)
-	if n := len(res.Ends); n < res.Rounds {
-		fmt.Fprintf(x.stdout, "#            from the first %d of %d pieces of the data; --exact carries out all\n", n, res.Rounds)
+	if row.PiecesRun < row.Pieces {
+		fmt.Fprintf(x.text, "#            from the first %d of %d pieces of the data; --exact carries out all\n", row.PiecesRun, row.Pieces)
 	}
 	if !x.parts {
-		return nil
+		return row, nil
 	}
 	p, err := sim.Decompose(x.ctx, ch.Schedule, x.model, bytes, o)
 	if err != nil {
-		return fmt.Errorf("%s of %s: %w", ch.Algo, bench.FormatSize(bytes), err)
+		return nil, fmt.Errorf("%s of %s: %w", ch.Algo, bench.FormatSize(bytes), err)
 	}
 	x.progress.clear()
-	fmt.Fprintf(x.stdout, "#            of which: latency %.2f, overhead %.2f, wire %.2f, shared %.2f, compute %.2f us\n",
-		p.Latency*1e6, p.Overhead*1e6, p.Wire*1e6, p.Shared*1e6, p.Compute*1e6)
+	row.Parts = &simParts{p.Latency * 1e6, p.Overhead * 1e6, p.Wire * 1e6, p.Shared * 1e6, p.Compute * 1e6}
+	fmt.Fprintf(x.text, "#            of which: latency %.2f, overhead %.2f, wire %.2f, shared %.2f, compute %.2f us\n",
+		row.Parts.Latency, row.Parts.Overhead, row.Parts.Wire, row.Parts.Shared, row.Parts.Compute)
+	return row, nil
+}
+
+// What a choice is compared with: algorithms of which 8 pieces take at most so many steps, a second
+// or two. Those count that take this much less.
+const (
+	compareSteps  = 5_000_000
+	comparePieces = 8
+	lessTime      = 0.98
+)
+
+// pieces is in how many the data are moved: half a queue of each chunk at a time.
+func (x *simulation) pieces(s sched.Schedule, bytes int64) int {
+	shape := s.Shape()
+	chunk := bytes / int64(max(shape.In, shape.Out, 1))
+	full := max(1, int64(cmp.Or(x.model.SlotBytes, sim.DefaultSlotBytes)*(cmp.Or(x.model.Slots, sim.DefaultSlots)/2)))
+	return int(max(1, (chunk+full-1)/full))
+}
+
+// compare says which algorithms would take less time than the chosen one, under the same model.
+func (x *simulation) compare(row *simRow, reason string, known []string) error {
+	defer x.progress.clear()
+	var skipped []string
+	for _, a := range known {
+		if a == row.Algorithm {
+			continue
+		}
+		q := x.q
+		q.algo = a
+		ch, err := q.choice(row.Size)
+		if err != nil {
+			return err
+		}
+		if stepsOf(ch.Schedule)*min(x.pieces(ch.Schedule, row.Size), comparePieces) > compareSteps {
+			skipped = append(skipped, a)
+			continue
+		}
+		res, err := sim.Run(x.ctx, ch.Schedule, x.model, row.Size, sim.Options{
+			MaxRounds: comparePieces, Progress: func(share float64) { x.progress.show("compared with "+a, share) },
+		})
+		if err != nil {
+			return fmt.Errorf("compared with %s of %s: %w", a, bench.FormatSize(row.Size), err)
+		}
+		if us := res.Time * 1e6; us < lessTime*row.Time {
+			row.Faster = append(row.Faster, simTime{a, us})
+		}
+	}
+	x.progress.clear()
+	slices.SortFunc(row.Faster, func(a, b simTime) int { return int(math.Copysign(1, a.Time-b.Time)) })
+	var words []string
+	for _, f := range row.Faster {
+		words = append(words, fmt.Sprintf("%s %.2f us", f.Algorithm, f.Time))
+	}
+	if len(words) > 0 {
+		fmt.Fprintf(x.text, "#            faster in this model: %s; %s is chosen since: %s\n", strings.Join(words, ", "), row.Algorithm, reason)
+	}
+	if len(skipped) > 0 {
+		fmt.Fprintf(x.text, "#            not compared, for they have very many steps: %s (--algo %s)\n", strings.Join(skipped, ", "), skipped[0])
+	}
 	return nil
 }

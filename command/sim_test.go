@@ -2,8 +2,13 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -55,6 +60,71 @@ func TestSimWeak(t *testing.T) {
 		require.Equal(t, 2, code)
 		require.Contains(t, stderr, "--weak "+bad)
 	}
+}
+
+// A network of one's own, by flags and by a file: both say the same.
+func TestSimOwnNet(t *testing.T) {
+	report := func(args ...string) simReport {
+		t.Helper()
+		code, out, stderr := ringoHere(append([]string{"sim", "allreduce", "-np", "32", "-s", "64M", "--algo", "hier", "--json", "-"}, args...)...)
+		require.Zero(t, code, stderr)
+		var r simReport
+		require.NoError(t, json.Unmarshal([]byte(out), &r), out)
+		require.Len(t, r.Rows, 1)
+		require.Equal(t, "hier", r.Rows[0].Algorithm)
+		return r
+	}
+	preset := report("--net", "nvlink").Rows[0].Time
+	require.Equal(t, preset, report("--net", "nvlink", "--bw", "48GB").Rows[0].Time, "it has cards of 48 GB/s, one a rank")
+	slow := report("--net", "nvlink", "--bw", "100G", "--cards", "2", "--latency", "20us")
+	require.Greater(t, slow.Rows[0].Time, 4*preset)
+	file := filepath.Join(t.TempDir(), "mine.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"like": "nvlink", "between": {"bandwidth": "100G", "shared": "200G", "latency": "20us"}}`), 0o644))
+	require.InEpsilon(t, slow.Rows[0].Time, report("--net", file).Rows[0].Time, 1e-9)
+	require.NoError(t, os.WriteFile(file, slow.Model, 0o644))
+	require.InEpsilon(t, slow.Rows[0].Time, report("--net", file).Rows[0].Time, 1e-6, "a report's model can be used again")
+	report("--net", "shm", "--node", "8", "--bw", "400G", "--latency", "1us") // which has nothing between nodes of its own
+
+	_, out, _ := ringoHere("sim", "--net", "list")
+	require.Contains(t, out, "ndr          InfiniBand NDR: nodes of 8; inside CPU shared memory, 12 GB/s a rank")
+	for want, args := range map[string][]string{
+		`unknown net "nvlnk"; did you mean nvlink?`:         {"--net", "nvlnk"},
+		"all 32 ranks are on one: give --node":              {"--net", "shm", "--bw", "400G"},
+		"--net shm has nothing between nodes: give --bw":    {"--net", "shm", "--node", "8", "--cards", "2"},
+		`--bw: rate "fast"`:                                 {"--bw", "fast"},
+		"--cards and --latency cannot be negative":          {"--cards", "-1"},
+		"absent.json: no such file":                         {"--net", "absent.json"},
+		"--json /nonexistent/x: /nonexistent: no such file": {"--json", "/nonexistent/x"},
+	} {
+		code, _, stderr := ringoHere(append([]string{"sim", "allreduce", "-np", "32"}, args...)...)
+		require.Equal(t, 2, code)
+		require.Contains(t, stderr, want)
+	}
+}
+
+// Where the choice is not the fastest in the same model, that is said.
+func TestSimSaysWhatIsFaster(t *testing.T) {
+	args := []string{"sim", "allreduce", "-np", "96", "-s", "64M", "--net", "ndr"}
+	code, out, stderr := ringoHere(append(args, "--json", "-")...)
+	require.Zero(t, code, stderr)
+	var chosen simReport
+	require.NoError(t, json.Unmarshal([]byte(out), &chosen))
+	require.Len(t, chosen.Rows, 1)
+	require.True(t, chosen.Rows[0].Chosen)
+	require.NotEmpty(t, chosen.Rows[0].Faster)
+
+	_, out, _ = ringoHere(append(args, "--algo", "all", "--json", "-")...)
+	var all simReport
+	require.NoError(t, json.Unmarshal([]byte(out), &all))
+	least := slices.MinFunc(all.Rows, func(a, b *simRow) int { return cmp.Compare(a.Time, b.Time) })
+	require.Equal(t, least.Algorithm, chosen.Rows[0].Faster[0].Algorithm)
+	require.InEpsilon(t, least.Time, chosen.Rows[0].Faster[0].Time, 0.05)
+
+	_, out, _ = ringoHere(args...)
+	require.Contains(t, out, "faster in this model: "+least.Algorithm)
+	require.Contains(t, out, chosen.Rows[0].Algorithm+" is chosen since: many nodes")
+	_, out, _ = ringoHere(append(args, "--algo", least.Algorithm)...)
+	require.NotContains(t, out, "faster in this model")
 }
 
 // What would take hours is worked out from its beginning, and ends when it is told to.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -35,6 +36,8 @@ type Model struct {
 	NodeRanks    int
 	Intra, Inter Link
 
+	Inside, Between string // what Intra and Inter are, for readers
+
 	// Weak are ranks whose port between nodes has 1/WeakBy of the bandwidth: a link that has
 	// come up slow, or two ranks that share a card since that of one is dead.
 	Weak   []int
@@ -45,21 +48,21 @@ type Model struct {
 	// stored counts once.
 	Reduce, Copy float64
 
-	// SlotBytes and Slots are the dimensions of a queue, 128 KiB and 8 if zero.
+	// SlotBytes and Slots are the dimensions of a queue, the defaults if zero.
 	SlotBytes, Slots int
 }
+
+const (
+	DefaultSlotBytes = 128 << 10
+	DefaultSlots     = 8
+)
 
 // ErrModel is wrapped by errors about a Model that cannot be.
 var ErrModel = errors.New("bad link model")
 
 // complete fills in defaults and refuses a Model that makes no sense.
 func (m Model) complete(ranks int) (Model, error) {
-	if m.SlotBytes == 0 {
-		m.SlotBytes = 128 << 10
-	}
-	if m.Slots == 0 {
-		m.Slots = 8
-	}
+	m.SlotBytes, m.Slots = cmp.Or(m.SlotBytes, DefaultSlotBytes), cmp.Or(m.Slots, DefaultSlots)
 	if m.NodeRanks == 0 || m.NodeRanks > ranks {
 		m.NodeRanks = ranks
 	}

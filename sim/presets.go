@@ -1,5 +1,7 @@
 package sim
 
+import "fmt"
+
 const (
 	us = 1e-6
 	gb = 1e9
@@ -13,6 +15,7 @@ var (
 	// cores of a small machine together get some 40 GB/s out of its memory.
 	SharedMemory = Model{
 		Name:   "shared memory",
+		Inside: "CPU shared memory",
 		Intra:  Link{Latency: 0.1 * us, Overhead: 0.05 * us, Bandwidth: 12 * gb, Shared: 40 * gb, Busy: true},
 		Reduce: 1 / (40 * gb),
 		Copy:   1 / (12 * gb),
@@ -22,6 +25,7 @@ var (
 	// where each byte is copied into the kernel and out again.
 	LoopbackTCP = Model{
 		Name:   "loopback TCP",
+		Inside: "TCP through the loopback interface",
 		Intra:  Link{Latency: 6 * us, Overhead: 1.5 * us, Bandwidth: 4 * gb, Shared: 10 * gb, Busy: true},
 		Reduce: 1 / (40 * gb),
 		Copy:   1 / (8 * gb),
@@ -38,6 +42,8 @@ var (
 	// (48 GB/s after headers) and memory that the card reads and writes itself.
 	InfiniBandNDR = Model{
 		Name:      "InfiniBand NDR",
+		Inside:    SharedMemory.Inside,
+		Between:   "a port of 400 Gb/s for each rank",
 		NodeRanks: 8,
 		Intra:     SharedMemory.Intra,
 		Inter:     Link{Latency: 1.3 * us, Overhead: 0.2 * us, Bandwidth: 48 * gb},
@@ -50,6 +56,8 @@ var (
 	// Between nodes each GPU has a port of InfiniBand NDR.
 	NVLink = Model{
 		Name:      "NVLink, H200",
+		Inside:    "NVLink between H200s",
+		Between:   InfiniBandNDR.Between,
 		NodeRanks: 8,
 		Intra:     Link{Latency: 0.74 * us, Bandwidth: 362 * gb},
 		Inter:     InfiniBandNDR.Inter,
@@ -73,6 +81,8 @@ func ethernet(name string, gbits float64) Model {
 	rate := 0.94 * gbits / 8 * gb
 	return Model{
 		Name:      name,
+		Inside:    SharedMemory.Inside,
+		Between:   fmt.Sprintf("TCP over one card of %g Gb/s", gbits),
 		NodeRanks: 8,
 		Intra:     SharedMemory.Intra,
 		Inter:     Link{Latency: 12 * us, Overhead: 2 * us, Bandwidth: min(rate, 5*gb), Shared: rate, Busy: true},

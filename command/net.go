@@ -1,0 +1,170 @@
+package command
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/sim"
+)
+
+// netHelp explains netFlags.
+const netHelp = `Links
+  --net NET      shm, tcp, ethernet25, ethernet100, ndr, nvlink (default ndr),
+                 or a file that ends in .json; list: what each is
+  --node N       ranks of a node (default: the net's own)
+  --bw RATE      between nodes, of a card: 400G (bits a second), 50GB (bytes)
+  --cards N      of a node, which its ranks share evenly (default: one a rank)
+  --latency D    between nodes, such as 1us
+  --weak R,..:F  ports of these ranks between nodes are F times slower: 5:10 is
+                 a slow link, 0,1:2 a dead card whose rank shares another's
+`
+
+// netFlags are the flags that describe a machine.
+type netFlags struct {
+	net, bw, weak string
+	node, cards   int
+	latency       time.Duration
+}
+
+func (f *netFlags) register(fs *flag.FlagSet) {
+	fs.StringVar(&f.net, "net", "ndr", "")
+	fs.IntVar(&f.node, "node", 0, "")
+	fs.StringVar(&f.bw, "bw", "", "")
+	fs.IntVar(&f.cards, "cards", 0, "")
+	fs.DurationVar(&f.latency, "latency", 0, "")
+	fs.StringVar(&f.weak, "weak", "", "")
+}
+
+// model is the machine, for so many ranks.
+func (f *netFlags) model(ranks int) (sim.Model, error) {
+	m, err := findNet(f.net)
+	if err != nil {
+		return m, err
+	}
+	if f.node < 0 {
+		return m, cli.Usagef("--node %d: cannot be negative", f.node)
+	}
+	if f.node > 0 {
+		m.NodeRanks = f.node
+	}
+	if f.weak != "" {
+		if m.Weak, m.WeakBy, err = weakRanks(f.weak, ranks); err != nil {
+			return m, err
+		}
+	}
+	return m, f.between(&m, ranks)
+}
+
+// between changes what joins nodes as --bw, --cards and --latency say.
+func (f *netFlags) between(m *sim.Model, ranks int) error {
+	if f.bw == "" && f.cards == 0 && f.latency == 0 {
+		return nil
+	}
+	switch {
+	case f.cards < 0 || f.latency < 0:
+		return cli.Usagef("--cards and --latency cannot be negative")
+	case m.NodeRanks == 0 || m.NodeRanks >= ranks:
+		return cli.Usagef("--bw, --cards and --latency are between nodes, and all %d ranks are on one: give --node", ranks)
+	case f.bw == "" && m.Inter.Bandwidth == 0:
+		return cli.Usagef("--net %s has nothing between nodes: give --bw", f.net)
+	}
+	var said []string
+	if f.bw != "" || f.cards > 0 {
+		card := m.Inter.Shared
+		if card == 0 || m.Inter.Shared > m.Inter.Bandwidth && !m.Inter.Busy {
+			card = m.Inter.Bandwidth
+		}
+		if f.bw != "" {
+			var err error
+			if card, err = sim.ParseRate(f.bw); err != nil {
+				return cli.Usagef("--bw: %v", err)
+			}
+		}
+		cards := f.cards
+		if cards == 0 {
+			cards = m.NodeRanks
+		}
+		m.Inter.Bandwidth, m.Inter.Shared = card, card*float64(cards)
+		if cards >= m.NodeRanks {
+			m.Inter.Shared = 0 // one for each rank
+		}
+		word := "cards"
+		if cards == 1 {
+			word = "card"
+		}
+		said = append(said, fmt.Sprintf("%d %s of %s", cards, word, sim.FormatRate(card)))
+	}
+	if f.latency > 0 {
+		m.Inter.Latency = f.latency.Seconds()
+		said = append(said, fmt.Sprintf("latency %v", f.latency))
+	}
+	m.Between = strings.Join(said, ", ")
+	m.Name += " with " + m.Between + " between nodes"
+	return nil
+}
+
+// findNet is the preset or file of a name.
+func findNet(name string) (sim.Model, error) {
+	if strings.HasSuffix(name, ".json") {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return sim.Model{}, cli.Usagef("--net: %v", err)
+		}
+		m, err := sim.Parse(text)
+		if err != nil {
+			return m, cli.Usagef("--net %s: %v", name, err)
+		}
+		if m.Name == "" {
+			m.Name = name
+		}
+		return m, nil
+	}
+	m, ok := sim.Presets[name]
+	if !ok {
+		return m, cli.Unknown("net", name, append(slices.Sorted(maps.Keys(sim.Presets)), "list"))
+	}
+	return m, nil
+}
+
+// listNets describes the presets, and shows how a file looks.
+func listNets(w io.Writer) error {
+	for _, name := range slices.Sorted(maps.Keys(sim.Presets)) {
+		fmt.Fprintf(w, "%-12s %v\n", name, sim.Presets[name])
+	}
+	text, err := sim.Format(sim.Ethernet100G)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, `
+These are round figures; a rank's rate is one way, "together" and "a node" are what ranks share.
+A file of one's own, for --net FILE.json, has any of these fields; "like": "ndr" takes the others from
+there. "busy" says that the sender's core moves the bytes, "overhead" is the core's time for a slice.
+This is ethernet100:
+
+%s`, text)
+	return err
+}
+
+// weakRanks reads --weak.
+func weakRanks(text string, ranks int) (list []int, by float64, err error) {
+	names, factor, _ := strings.Cut(text, ":")
+	if by, err = strconv.ParseFloat(factor, 64); err != nil || !(by >= 1) {
+		return nil, 0, cli.Usagef("--weak %s: want ranks and how many times slower they are, such as 0,1:2", text)
+	}
+	for _, name := range strings.Split(names, ",") {
+		r, err := strconv.Atoi(name)
+		if err != nil || r < 0 || r >= ranks {
+			return nil, 0, cli.Usagef("--weak %s: %q is no rank of %d", text, name, ranks)
+		}
+		list = append(list, r)
+	}
+	return list, by, nil
+}
