@@ -14,6 +14,7 @@ const TrialTime = 1500 * time.Millisecond
 // A Stopped is where a rank's operation was stopped.
 type Stopped struct {
 	Last        uint64 // the last collective that the rank is known to have begun
+	Unsure      bool   // it may have begun later ones
 	At          uint64 // the collective that the rank was in, 0 if in none
 	Peer        int    // whom it waited for, -1 if for nobody that is known; with At 0 in a Send or Recv
 	Sending     bool   // it waited to send
@@ -89,7 +90,7 @@ func verdictOf(size int, said map[int]Position, gone []bool) *Failure {
 		states[q] = history.State{Rank: q, Heard: heard, Peer: -1}
 		if heard {
 			s := p.Stop
-			states[q] = history.State{Rank: q, Heard: true, Last: max(s.Last, s.At), At: s.At, Peer: s.Peer, Sending: s.Sending, Round: s.Round, Step: s.Step}
+			states[q] = history.State{Rank: q, Heard: true, Last: max(s.Last, s.At), Unsure: s.Unsure, At: s.At, Peer: s.Peer, Sending: s.Sending, Round: s.Round, Step: s.Step}
 		} else if gone[q] { // in order; it is not waited for, or the verdict would be another
 			states[q].Heard, states[q].Last = true, ^uint64(0)
 		}

@@ -299,14 +299,14 @@ func (*late) kind() kind { return kLate }
 
 func (m *late) Append(b []byte) []byte {
 	s := &m.Stop
-	b = appendFlag(appendU32(appendU64(appendU64(b, s.Last), s.At), s.Peer), s.Sending)
+	b = appendFlag(appendFlag(appendU32(appendU64(appendU64(b, s.Last), s.At), s.Peer), s.Sending), s.Unsure)
 	b = appendU64(appendU64(appendU64(b, uint64(s.Round)), uint64(s.Step)), uint64(s.Waited))
 	return m.Position.Append(b)
 }
 
 func (m *late) Parse(b []byte) error {
 	f := fields{b: b}
-	s := Stopped{Last: f.u64(), At: f.u64(), Peer: f.rank(), Sending: f.flag(), Round: int(f.u64()), Step: int(f.u64()), Waited: time.Duration(f.u64())}
+	s := Stopped{Last: f.u64(), At: f.u64(), Peer: f.rank(), Sending: f.flag(), Unsure: f.flag(), Round: int(f.u64()), Step: int(f.u64()), Waited: time.Duration(f.u64())}
 	if f.bad || s.Round < 0 || s.Step < 0 {
 		return errMalformed
 	}

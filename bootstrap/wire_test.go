@@ -33,7 +33,7 @@ func samples() []message {
 		&failed{Failure{Rank: 2, Left: true, Number: 7}},
 		&failed{Failure{Rank: -1, Disagree: &Disagreement{Number: 3, RankB: 1, CallA: [16]byte{1}, CallB: [16]byte{2}}}},
 		&failed{Failure{Rank: -1, Culprits: []int{3}, Late: &Lateness{Reason: history.Absent, Call: where5.Calls[1], Waiting: []int{0, 1}, Waited: time.Second, Last: where5.Calls[0]}}},
-		&late{Position{Calls: where5.Calls, Stop: Stopped{Last: 6, At: 5, Peer: -1, Sending: true, Round: 2, Step: 3, Waited: time.Minute}}},
+		&late{Position{Calls: where5.Calls, Stop: Stopped{Last: 6, At: 5, Peer: -1, Sending: true, Unsure: true, Round: 2, Step: 3, Waited: time.Minute}}},
 		&halt{},
 		&regroup{Round: 2, Wait: time.Second},
 		&regrouped{Round: 2, Members: []int{0, 3}, ID: []byte("id"), Reason: "no"},

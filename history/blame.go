@@ -7,6 +7,7 @@ type State struct {
 	Rank    int
 	Heard   bool   // the rank has said so; else nothing else is known
 	Last    uint64 // the last collective that it has begun, 0 if none
+	Unsure  bool   // it may have begun later ones than Last, and ended them
 	At      uint64 // the collective that it is in, 0 if in none
 	Peer    int    // whom it waits for, -1 if for nobody that is known; with At 0 in a Send or Recv
 	Sending bool   // it waits to send
@@ -96,11 +97,16 @@ func follow(states []State, r int) (Reason, []int) {
 			}
 			if len(absent) > 0 {
 				idle := slices.DeleteFunc(slices.Clone(absent), func(q int) bool { return states[q].waits() })
-				if len(idle) > 0 {
-					return Absent, idle
+				sure := slices.DeleteFunc(slices.Clone(idle), func(q int) bool { return states[q].Unsure })
+				switch {
+				case len(sure) > 0:
+					return Absent, sure
+				case len(idle) == 0:
+					r = absent[0] // it waits for a message meanwhile
+					continue
+				case s.Peer < 0:
+					return Absent, idle // the likeliest
 				}
-				r = absent[0] // it waits for a message meanwhile
-				continue
 			}
 		}
 		next := s.Peer
@@ -109,8 +115,8 @@ func follow(states []State, r int) (Reason, []int) {
 			return Unknown, nil
 		case states[next].waits() && (s.At == 0 || states[next].At == s.At):
 			r = next
-		case s.At == 0:
-			return Absent, []int{next} // it has not made the other end of the message
+		case s.At == 0, states[next].Unsure:
+			return Absent, []int{next} // it has not made the other end of the message, or not entered the collective
 		default:
 			return Link, pair(r, next) // it has done all that is its part of this collective
 		}

@@ -14,6 +14,9 @@ func in(n uint64, peer, step int) State {
 	return State{Heard: true, Last: n, At: n, Peer: peer, Step: step}
 }
 
+// unsure is a rank that is idle, of which nobody knows what it has done.
+func unsure() State { return State{Heard: true, Unsure: true, Peer: -1} }
+
 func msg(peer int, sending bool) State {
 	return State{Heard: true, Last: 3, Peer: peer, Sending: sending}
 }
@@ -40,6 +43,10 @@ func TestBlame(t *testing.T) {
 		{"a slow link of a ring", []State{in(7, 3, 4), in(7, 0, 5), in(7, 1, 6), in(7, 2, 3)}, Link, []int{2, 3}},
 		{"its sender has passed", []State{in(7, 3, 4), in(7, 0, 5), idle(7), in(7, 2, 3)}, Link, []int{2, 3}},
 		{"its sender has gone on", []State{in(7, 3, 4), in(7, 0, 5), in(8, 1, 0), in(7, 2, 3)}, Link, []int{2, 3}},
+		{"one may be late", []State{in(7, 2, 0), in(7, 0, 0), unsure(), in(7, 2, 0)}, Absent, []int{2}},
+		{"one may be late, and one is", []State{in(7, 2, 0), idle(6), unsure(), in(7, 2, 0)}, Absent, []int{1}},
+		{"one may be late, and nobody says for whom", []State{in(7, -1, 0), unsure(), in(7, -1, 0)}, Absent, []int{1}},
+		{"a slow link, and one that has ended", []State{in(7, 3, 4), in(7, 0, 5), unsure(), in(7, 0, 3)}, Link, []int{0, 3}},
 		{"nobody says for whom", []State{in(7, -1, 0), in(7, -1, 0)}, Unknown, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -42,7 +42,7 @@ func (l *Life) halt() {
 		}
 	}
 	p := l.Turn.position(false)
-	p.Stop = bootstrap.Stopped{Last: l.last(p), At: number, Peer: -1, Waited: l.Guard.Waited()}
+	p.Stop = bootstrap.Stopped{Last: l.last(p), Unsure: l.onGPU(), At: number, Peer: -1, Waited: l.Guard.Waited()}
 	l.say(p)
 }
 

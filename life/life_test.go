@@ -328,7 +328,7 @@ func TestHalt(t *testing.T) {
 			l.Turn.Lock()
 			l.Turn.Next(call.Sign{Kind: call.Broadcast}.Stamp(), Collective, false)
 		}, bootstrap.Stopped{Last: 1, At: 1, Peer: -1}, stopTime, 1},
-		"on a GPU": {func(l *Life) { l.Busy(func() bool { return true }) }, bootstrap.Stopped{Peer: -1}, stopTime, 0},
+		"on a GPU": {func(l *Life) { l.Busy(func() bool { return true }) }, bootstrap.Stopped{Unsure: true, Peer: -1}, stopTime, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

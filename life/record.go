@@ -28,6 +28,7 @@ func (l *Life) Record() history.Record {
 	r.State.Last = uint64(l.Turn.seq)
 	last := l.Turn.messages.Messages()
 	l.Turn.numbers.Unlock()
+	r.State.Unsure = l.onGPU()
 	l.mu.Lock()
 	stop := l.stop
 	l.mu.Unlock()
