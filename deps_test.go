@@ -35,6 +35,7 @@ var floors = map[string]string{
 	"kernels/device":     "kernels kernels/ptx mem internal/cuda",
 	"bootstrap":          "internal/auth internal/secure history",
 	"history":            "",
+	"trace":              "",
 	"gpu":                "mem internal/cuda internal/cudaemu",
 	"engine/grid":        "engine sched mem fifo kernels kernels/* transport internal/cuda",
 	"transport/p2p":      "transport mem fifo internal/cuda internal/auth",

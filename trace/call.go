@@ -1,0 +1,181 @@
+package trace
+
+import "time"
+
+// An Observer is told of the calls of communicators: ringo.Config.Observer.
+//
+// Begin is called when a call has got its number and has been chosen an algorithm for, before
+// anything is sent; End when it is done, well or badly. Calls that are refused before (ErrInvalid, a
+// communicator that has failed) are not observed. Both run on the goroutine that carries out the call, which
+// is the caller's of Do, and the communicator's own for Start. End of a call on a GPU comes when the GPU has
+// done it and this rank makes another call, Synchronize or Close; then on the goroutine that does. Begin and End of sends
+// and receives that a Group carries out beside each other all come from the Group's.
+//
+// The operation waits for an Observer, and the other ranks with it: it should return within
+// a µs. It must not call the communicator, and must not keep the *Call, its Waits or its Steps after End:
+// they are used again. One Observer of several communicators, as with OpenLocal, is called by several
+// goroutines at once.
+type Observer interface {
+	Begin(*Call)
+	End(*Call)
+}
+
+// A Call is one call of one rank. Times are of Now.
+type Call struct {
+	Comm       string // identifies the communicator, the same on all ranks
+	Rank, Size int
+	Host       string
+	Lane       int  // above 0 for those that a group carries out beside each other
+	GPU        bool // on GPU memory
+	Model      bool // not carried out, but worked out by package sim
+
+	Number uint32 // among the collectives, from 1; 0 for Send and Recv
+	Kind   string // "AllReduce"
+	Algo   string // "ring"
+	Bytes  int    // of the larger buffer of this rank
+	Peer   int    // the root, or the other end of a Send or Recv; -1 for none
+
+	Start, End int64 // of the rank's part; on a GPU of the kernels, where they are known
+	// Queued and Issued are when the host began and ended queueing a call on a GPU; 0 on host memory.
+	// Start and End are the same where the GPU's clock says nothing, as of a call that is captured.
+	Queued, Issued int64
+	Err            error // why it failed; set at End
+
+	// Waits is how long the call waited for each rank, by rank; set at End. It is nil on a GPU.
+	Waits []time.Duration
+	// Steps receives the Spans of the call. An Observer that wants them sets it in Begin to a
+	// slice of no length: as many are recorded as its capacity has room for, and Lost counts
+	// the others.
+	Steps []Span
+	Lost  int
+
+	// Own is the Observer's, kept from call to call of a lane.
+	Own any
+
+	part int32
+	open int // index of the open step in Steps, -1 if it has no room
+	step Span
+}
+
+// A What is what a Span is.
+type What uint8
+
+// Kinds of Spans.
+const (
+	Step    What = iota // a step over one piece of the data
+	Wait                // for a message, or for room to send
+	Connect             // the same while the connection is made
+)
+
+func (w What) String() string { return [...]string{"step", "wait", "connect"}[w%3] }
+
+// A Span is a step of a call, or a wait in it. Waits follow the step that they are part of.
+type Span struct {
+	Start, End  int64
+	What        What
+	Part        int32 // of a call that several schedules carry out
+	Round, Step int32 // Step is -1 for the waits at a call's end
+	Recv, Send  int32 // the peers of a step; of a wait the one that it waited for, the other is -1
+}
+
+// Peer is for whom a wait was.
+func (s *Span) Peer() int { return int(max(s.Recv, s.Send)) }
+
+// Reset makes the Call ready for the next one of its lane, which begins now. What
+// identifies the lane stays.
+func (c *Call) Reset() {
+	c.Number, c.Kind, c.Algo, c.Bytes, c.Peer = 0, "", "", 0, -1
+	c.Start, c.End, c.Queued, c.Issued, c.Err = Now(), 0, 0, 0, nil
+	c.Steps, c.Lost, c.part, c.open = nil, 0, -1, -1
+	c.step = Span{Step: -1, Recv: -1, Send: -1}
+	clear(c.Waits)
+}
+
+// Clock is Now, and 0 of a nil Call, which nobody observes. The methods of a nil Call do nothing.
+func (c *Call) Clock() int64 {
+	if c == nil {
+		return 0
+	}
+	return Now()
+}
+
+// Run begins the run of a schedule.
+func (c *Call) Run() {
+	if c != nil {
+		c.part++
+	}
+}
+
+// Enter begins a step.
+func (c *Call) Enter(round, step int, recv, send int32) {
+	if c != nil {
+		c.enter(round, step, recv, send)
+	}
+}
+
+func (c *Call) enter(round, step int, recv, send int32) {
+	c.step = Span{Start: Now(), Part: c.part, Round: int32(round), Step: int32(step), Recv: recv, Send: send}
+	c.open = -1
+	if c.note(c.step) {
+		c.open = len(c.Steps) - 1
+	}
+}
+
+// Leave ends the step.
+func (c *Call) Leave() {
+	if c != nil {
+		c.leave()
+	}
+}
+
+func (c *Call) leave() {
+	if c.open >= 0 {
+		c.Steps[c.open].End = Now()
+	}
+	c.open, c.step.Step = -1, -1
+}
+
+// WaitedRecv notes a wait for a message of a rank that began at since, a Clock.
+func (c *Call) WaitedRecv(from int32, since int64) {
+	if c != nil {
+		c.waited(Wait, from, -1, since)
+	}
+}
+
+// WaitedSend notes a wait for room to send to a rank.
+func (c *Call) WaitedSend(to int32, since int64) {
+	if c != nil {
+		c.waited(Wait, -1, to, since)
+	}
+}
+
+// Connected notes the making of a connection; one of the ranks is -1.
+func (c *Call) Connected(from, to int32, since int64) {
+	if c != nil {
+		c.waited(Connect, from, to, since)
+	}
+}
+
+func (c *Call) waited(what What, recv, send int32, since int64) {
+	s := Span{Start: since, End: Now(), What: what, Part: c.part, Round: c.step.Round, Step: c.step.Step, Recv: recv, Send: send}
+	c.Waits[s.Peer()] += time.Duration(s.End - s.Start)
+	c.note(s)
+}
+
+// note keeps a Span if there is room.
+func (c *Call) note(s Span) bool {
+	if len(c.Steps) == cap(c.Steps) {
+		if c.Steps != nil {
+			c.Lost++
+		}
+		return false
+	}
+	c.Steps = append(c.Steps, s)
+	return true
+}
+
+var base = time.Now()
+
+// Now is the clock of traces in ns: the Unix time of the process's start, and the monotonic time since
+// then.
+func Now() int64 { return base.UnixNano() + int64(time.Since(base)) }

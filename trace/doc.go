@@ -1,0 +1,37 @@
+// Package trace says what each rank of a communicator has done and when: its calls, the steps of
+// their schedules, and for whom each step waited. It is for programs that watch a communicator
+// (ringo.Config.Observer), for "ringo bench --trace" and "ringo sim --trace", and for what reads
+// their files.
+//
+// An Observer is told of every call. A Call is one of them; engines note Spans in it. A Recorder is
+// an Observer that keeps the last calls, and a Trace is calls of any number of ranks: it is written
+// as a file and read again, and Arrivals says who came last.
+//
+// The trap: clocks. Times are of the process's own clock (Now). Between processes of one host they agree
+// to some µs, between hosts as well as their system clocks do. Package trace/join measures how they
+// differ and puts ranks onto the clock of rank 0.
+//
+// # The file
+//
+// A file is JSON in Chrome's trace event format, which ui.perfetto.dev and chrome://tracing show:
+// {"displayTimeUnit": "ns", "otherData": {"format": "ringo trace 1", "start": "…"}, "traceEvents": […]}.
+// start is a Unix time in ns; ts and dur are in µs after it, with three decimals. A rank is a
+// process (pid), and what it does side by side are its threads (tid): 1 its calls on host memory, 2 and up
+// those that a group carries out beside each other, 101 its GPU, 201 the same rank in a model (ringo sim).
+// Events of phase M name them. All others have phase X, and a category, cat:
+//
+//	call   a call. args: call (its number in the file, from 0), comm, rank, size, host, number (among
+//	       the collectives, 0 for Send and Recv), kind, algo, bytes, peer (root or peer, or -1),
+//	       lane, gpu, model, lost (spans for which there was no room), error
+//	queue  on thread 1: the host queues a call that the GPU carries out. args: call
+//	step   a step of the schedule over one piece of the data. args: call, part, round, step, recv, send.
+//	       step is i of sched.Schedule.At(rank, i), round the piece; recv and send are ranks, -1 for
+//	       none. part is 0 unless several schedules carry out one call
+//	wait   within a step: it waits for a message of recv, or for room at send (the other is -1).
+//	       args as of step; step is -1 for the wait at a call's end until peers have taken what was
+//	       lent to them
+//	connect
+//	       the same while it makes the connection
+//
+// Spans follow their call, and waits their step. Write and Read are each other's inverse.
+package trace

@@ -1,0 +1,351 @@
+package trace
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Trace is calls of any number of ranks and communicators, on one clock.
+type Trace struct {
+	Calls []Call
+}
+
+// Format is what a file says that it is.
+const Format = "ringo trace 1"
+
+// Threads of a rank, see the package's documentation.
+const (
+	hostThread  = 1
+	gpuThread   = 101
+	modelThread = 201
+)
+
+func (c *Call) thread() int {
+	switch {
+	case c.Model:
+		return modelThread + c.Lane
+	case c.GPU:
+		return gpuThread + c.Lane
+	}
+	return hostThread + c.Lane
+}
+
+// A document is a file.
+type document struct {
+	Unit   string  `json:"displayTimeUnit"`
+	Other  other   `json:"otherData"`
+	Events []event `json:"traceEvents"`
+}
+
+type other struct {
+	Format string `json:"format"`
+	Start  string `json:"start"`
+}
+
+// An event is one of Chrome's trace events.
+type event struct {
+	Name     string      `json:"name"`
+	Category string      `json:"cat,omitempty"`
+	Phase    string      `json:"ph"`
+	At       json.Number `json:"ts,omitempty"`
+	Lasts    json.Number `json:"dur,omitempty"`
+	Rank     int         `json:"pid"`
+	Thread   int         `json:"tid"`
+	Args     any         `json:"args,omitempty"`
+}
+
+type callArgs struct {
+	Call   int    `json:"call"`
+	Comm   string `json:"comm"`
+	Rank   int    `json:"rank"`
+	Size   int    `json:"size"`
+	Host   string `json:"host,omitempty"`
+	Number uint32 `json:"number"`
+	Kind   string `json:"kind"`
+	Algo   string `json:"algo"`
+	Bytes  int    `json:"bytes"`
+	Peer   int    `json:"peer"`
+	Lane   int    `json:"lane,omitempty"`
+	GPU    bool   `json:"gpu,omitempty"`
+	Model  bool   `json:"model,omitempty"`
+	Lost   int    `json:"lost,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+type spanArgs struct {
+	Call  int   `json:"call"`
+	Part  int32 `json:"part"`
+	Round int32 `json:"round"`
+	Step  int32 `json:"step"`
+	Recv  int32 `json:"recv"`
+	Send  int32 `json:"send"`
+}
+
+type nameArgs struct {
+	Name string `json:"name"`
+}
+
+type sortArgs struct {
+	Index int `json:"sort_index"`
+}
+
+// Write writes the Trace as a file, a line an event.
+func (t *Trace) Write(w io.Writer) error {
+	start := int64(math.MaxInt64)
+	for i := range t.Calls {
+		start = min(start, t.Calls[i].first())
+	}
+	if len(t.Calls) == 0 {
+		start = 0
+	}
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"format\":%q,\"start\":\"%d\"},\"traceEvents\":[", Format, start)
+	comma := "\n"
+	var failed error
+	put := func(e event) {
+		line, err := json.Marshal(&e)
+		failed = errors.Join(failed, err)
+		b.WriteString(comma)
+		b.Write(line)
+		comma = ",\n"
+	}
+	pids := t.pids()
+	named := map[[2]int]bool{}
+	name := func(c *Call, pid, thread int) {
+		if !named[[2]int{pid, 0}] {
+			named[[2]int{pid, 0}] = true
+			put(event{Name: "process_name", Phase: "M", Rank: pid, Args: nameArgs{c.title(pid)}})
+			put(event{Name: "process_sort_index", Phase: "M", Rank: pid, Args: sortArgs{pid}})
+		}
+		if !named[[2]int{pid, thread}] {
+			named[[2]int{pid, thread}] = true
+			put(event{Name: "thread_name", Phase: "M", Rank: pid, Thread: thread, Args: nameArgs{threadName(thread)}})
+			put(event{Name: "thread_sort_index", Phase: "M", Rank: pid, Thread: thread, Args: sortArgs{thread}})
+		}
+	}
+	for i := range t.Calls {
+		c := &t.Calls[i]
+		pid := pids[member{c.Comm, c.Rank}]
+		e := event{Phase: "X", Rank: pid, Thread: c.thread()}
+		name(c, pid, e.Thread)
+		span := func(name, category string, from, to int64, args any) event {
+			e := e
+			e.Name, e.Category, e.Args = name, category, args
+			e.At, e.Lasts = micros(from-start), micros(to-from)
+			return e
+		}
+		args := callArgs{i, c.Comm, c.Rank, c.Size, c.Host, c.Number, c.Kind, c.Algo, c.Bytes, c.Peer, c.Lane, c.GPU, c.Model, c.Lost, ""}
+		if c.Err != nil {
+			args.Error = c.Err.Error()
+		}
+		put(span(c.Title(), "call", c.Start, c.End, args))
+		if c.Queued != 0 {
+			name(c, pid, hostThread)
+			q := span("queue "+c.Title(), "queue", c.Queued, c.Issued, spanArgs{Call: i, Step: -1, Recv: -1, Send: -1})
+			q.Thread = hostThread
+			put(q)
+		}
+		for j := range c.Steps {
+			s := &c.Steps[j]
+			put(span(s.Title(), s.What.String(), s.Start, s.End, spanArgs{i, s.Part, s.Round, s.Step, s.Recv, s.Send}))
+		}
+	}
+	b.WriteString("\n]}\n")
+	return cmp.Or(failed, b.Flush())
+}
+
+// first is when the call is first heard of.
+func (c *Call) first() int64 {
+	if c.Queued != 0 {
+		return min(c.Queued, c.Start)
+	}
+	return c.Start
+}
+
+// Title names a call: "AllReduce #17 ring 4096 B".
+func (c *Call) Title() string {
+	number := ""
+	if c.Number > 0 {
+		number = fmt.Sprintf(" #%d", c.Number)
+	}
+	return fmt.Sprintf("%s%s %s %d B", c.Kind, number, c.Algo, c.Bytes)
+}
+
+// Title names a step or wait: "step 3 from 0 to 2", "wait for 0".
+func (s *Span) Title() string {
+	var b strings.Builder
+	switch {
+	case s.What == Step:
+		fmt.Fprintf(&b, "step %d", s.Step)
+		if s.Recv >= 0 {
+			fmt.Fprintf(&b, " from %d", s.Recv)
+		}
+		if s.Send >= 0 {
+			fmt.Fprintf(&b, " to %d", s.Send)
+		}
+	case s.What == Connect:
+		fmt.Fprintf(&b, "connect %d", s.Peer())
+	case s.Recv >= 0:
+		fmt.Fprintf(&b, "wait for %d", s.Recv)
+	default:
+		fmt.Fprintf(&b, "wait for room at %d", s.Send)
+	}
+	return b.String()
+}
+
+// A member is a rank of a communicator.
+type member struct {
+	comm string
+	rank int
+}
+
+// perComm is what pids of two communicators differ by at least.
+const perComm = 1 << 20
+
+// pids gives each rank a number: its own in the first communicator.
+func (t *Trace) pids() map[member]int {
+	comms, pids := map[string]int{}, map[member]int{}
+	for i := range t.Calls {
+		c := &t.Calls[i]
+		if _, ok := comms[c.Comm]; !ok {
+			comms[c.Comm] = len(comms)
+		}
+		pids[member{c.Comm, c.Rank}] = perComm*comms[c.Comm] + c.Rank
+	}
+	return pids
+}
+
+func (c *Call) title(pid int) string {
+	name := fmt.Sprintf("rank %d", c.Rank)
+	if pid >= perComm {
+		name += " of " + c.Comm
+	}
+	if c.Host != "" {
+		name += " on " + c.Host
+	}
+	return name
+}
+
+func threadName(thread int) string {
+	name, lane := "host", thread-hostThread
+	switch {
+	case thread >= modelThread:
+		name, lane = "model", thread-modelThread
+	case thread >= gpuThread:
+		name, lane = "GPU", thread-gpuThread
+	}
+	if lane > 0 {
+		name += fmt.Sprintf(" lane %d", lane)
+	}
+	return name
+}
+
+// micros is ns as µs.
+func micros(ns int64) json.Number {
+	sign := ""
+	if ns < 0 {
+		sign, ns = "-", -ns
+	}
+	return json.Number(fmt.Sprintf("%s%d.%03d", sign, ns/1000, ns%1000))
+}
+
+// nanos is its inverse.
+func nanos(us json.Number) (int64, error) {
+	whole, part, _ := strings.Cut(us.String(), ".")
+	part = (part + "000")[:3]
+	n, err := strconv.ParseInt(whole+part, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s is not a number of µs", us)
+	}
+	return n, nil
+}
+
+// Read reads what Write has written. Events of others are left out.
+func Read(r io.Reader) (*Trace, error) {
+	type raw struct {
+		event
+		Args json.RawMessage `json:"args"`
+	}
+	var doc struct {
+		document
+		Events []raw `json:"traceEvents"`
+	}
+	if err := json.NewDecoder(r).Decode(&doc); err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	if doc.Other.Format != Format {
+		return nil, fmt.Errorf("trace: format is %q, want %q", doc.Other.Format, Format)
+	}
+	start, err := strconv.ParseInt(doc.Other.Start, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("trace: start: %w", err)
+	}
+	t := &Trace{}
+	for i, e := range doc.Events {
+		if e.Phase != "X" {
+			continue
+		}
+		if err := t.add(e.event, e.Args, start); err != nil {
+			return nil, fmt.Errorf("trace: event %d: %w", i, err)
+		}
+	}
+	return t, nil
+}
+
+// add adds an event of phase X that Read has met.
+func (t *Trace) add(e event, raw json.RawMessage, start int64) error {
+	at, err := nanos(e.At)
+	if err != nil {
+		return err
+	}
+	lasts, err := nanos(e.Lasts)
+	if err != nil {
+		return err
+	}
+	from, to := start+at, start+at+lasts
+	if e.Category == "call" {
+		var a callArgs
+		if err := json.Unmarshal(raw, &a); err != nil {
+			return err
+		}
+		if a.Call != len(t.Calls) || a.Size < 1 || a.Rank < 0 || a.Rank >= a.Size || a.Peer < -1 || a.Peer >= a.Size {
+			return fmt.Errorf("not a call of ringo's: %s", raw)
+		}
+		c := Call{Comm: a.Comm, Rank: a.Rank, Size: a.Size, Host: a.Host, Lane: a.Lane, GPU: a.GPU, Model: a.Model,
+			Number: a.Number, Kind: a.Kind, Algo: a.Algo, Bytes: a.Bytes, Peer: a.Peer, Start: from, End: to, Lost: a.Lost}
+		if a.Error != "" {
+			c.Err = errors.New(a.Error)
+		}
+		t.Calls = append(t.Calls, c)
+		return nil
+	}
+	what := slices.Index([]string{"step", "wait", "connect"}, e.Category)
+	if what < 0 && e.Category != "queue" {
+		return nil
+	}
+	var a spanArgs
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return err
+	}
+	if a.Call != len(t.Calls)-1 || a.Call < 0 {
+		return fmt.Errorf("does not follow its call: %s", raw)
+	}
+	c := &t.Calls[a.Call]
+	if a.Recv < -1 || a.Send < -1 || int(max(a.Recv, a.Send)) >= c.Size {
+		return fmt.Errorf("a peer is no rank: %s", raw)
+	}
+	if what < 0 {
+		c.Queued, c.Issued = from, to
+		return nil
+	}
+	c.Steps = append(c.Steps, Span{from, to, What(what), a.Part, a.Round, a.Step, a.Recv, a.Send})
+	return nil
+}

@@ -1,0 +1,141 @@
+package trace
+
+import (
+	"slices"
+	"sync"
+)
+
+// A Recorder is an Observer that keeps the last calls of each lane with their Spans. It may be the
+// Observer of any number of communicators.
+type Recorder struct {
+	calls, spans int
+	mu           sync.Mutex
+	lanes        []*lane // guarded by mu
+}
+
+// Room of a Recorder.
+const (
+	DefaultCalls = 4096
+	DefaultSpans = 1 << 15
+)
+
+// NewRecorder makes a Recorder that keeps of each lane the last calls, at least calls or as many as have
+// spans Spans, and at most twice as many; 0 is DefaultCalls and DefaultSpans. A lane takes
+// 500 bytes a call and 96 a Span, when it is first used. A call with more Spans than that loses its last ones.
+func NewRecorder(calls, spans int) *Recorder {
+	if calls <= 0 {
+		calls = DefaultCalls
+	}
+	if spans <= 0 {
+		spans = DefaultSpans
+	}
+	return &Recorder{calls: calls, spans: spans}
+}
+
+// A lane is the memory of what one goroutine at a time carries out. It has two halves, of which
+// the older is thrown away when the newer is full.
+type lane struct {
+	of    Call // identifies it
+	mu    sync.Mutex
+	newer half
+	older half
+}
+
+type half struct {
+	calls []Call
+	spans []Span
+}
+
+// Begin is part of Observer.
+func (r *Recorder) Begin(c *Call) {
+	l, ok := c.Own.(*lane)
+	if !ok {
+		l = r.lane(c)
+		c.Own = l
+	}
+	if c.GPU {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h := &l.newer; len(h.calls) == cap(h.calls) || 2*len(h.spans) > cap(h.spans) {
+		l.turn()
+	}
+	spans := l.newer.spans
+	c.Steps = spans[len(spans):len(spans)]
+}
+
+// End is part of Observer.
+func (r *Recorder) End(c *Call) {
+	l := c.Own.(*lane)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h := &l.newer; len(h.calls) == cap(h.calls) { // on a GPU calls begin before others end
+		l.turn()
+	}
+	h := &l.newer
+	kept := *c
+	kept.Waits, kept.Own = nil, nil
+	kept.Steps = c.Steps[:len(c.Steps):len(c.Steps)]
+	h.spans = h.spans[:len(h.spans)+len(c.Steps)]
+	h.calls = append(h.calls, kept)
+}
+
+// turn throws away the older half.
+func (l *lane) turn() {
+	l.newer, l.older = l.older, l.newer
+	l.newer.calls, l.newer.spans = l.newer.calls[:0], l.newer.spans[:0]
+}
+
+// lane finds or makes the lane of a call.
+func (r *Recorder) lane(c *Call) *lane {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.lanes {
+		if l.of.Comm == c.Comm && l.of.Rank == c.Rank && l.of.Lane == c.Lane && l.of.GPU == c.GPU {
+			return l
+		}
+	}
+	l := &lane{of: Call{Comm: c.Comm, Rank: c.Rank, Lane: c.Lane, GPU: c.GPU}}
+	for _, h := range []*half{&l.newer, &l.older} {
+		h.calls = make([]Call, 0, r.calls)
+		if !c.GPU {
+			h.spans = make([]Span, 0, 2*r.spans)
+		}
+	}
+	r.lanes = append(r.lanes, l)
+	return l
+}
+
+// Trace is a copy of the calls that are kept and have ended, lane by lane, oldest first.
+func (r *Recorder) Trace() *Trace {
+	t := &Trace{}
+	r.each(func(l *lane) {
+		for _, h := range []*half{&l.older, &l.newer} {
+			for _, c := range h.calls {
+				c.Steps = slices.Clone(c.Steps)
+				t.Calls = append(t.Calls, c)
+			}
+		}
+	})
+	return t
+}
+
+// Forget throws away what is kept. No call may be under way.
+func (r *Recorder) Forget() {
+	r.each(func(l *lane) {
+		for _, h := range []*half{&l.older, &l.newer} {
+			h.calls, h.spans = h.calls[:0], h.spans[:0]
+		}
+	})
+}
+
+func (r *Recorder) each(f func(*lane)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.lanes {
+		l.mu.Lock()
+		f(l)
+		l.mu.Unlock()
+	}
+}
