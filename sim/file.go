@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -55,7 +56,7 @@ func (r *rate) UnmarshalText(text []byte) error {
 type seconds float64
 
 func (s seconds) MarshalText() ([]byte, error) {
-	return []byte(time.Duration(float64(s)*1e9 + 0.5).String()), nil
+	return []byte(time.Duration(math.Round(float64(s) * 1e9)).String()), nil
 }
 
 func (s *seconds) UnmarshalText(text []byte) error {
