@@ -65,6 +65,7 @@ var floors = map[string]string{
 	"cmd/ringo":          "command",
 	"object":             ".",
 	"ongpu":              ". gpu mem",
+	"ringotest":          ". gpu history",
 	"examples/*":         ". internal/launch",
 	"examples/elastic":   ". bootstrap",
 	"examples/schedule":  ". sched command",

@@ -1,0 +1,25 @@
+// Package ringotest runs test functions on the ranks of a communicator. It is for tests of programs that use
+// Ringo: over goroutines or processes, over every transport or emulated GPUs, with a time-out that says which rank waits
+// for what, and a check for leaks.
+//
+//	func TestSum(t *testing.T) {
+//		ringotest.Run(t, 4, func(c *ringo.Comm) {
+//			x := []float32{float32(c.Rank())}
+//			if err := ringo.AllReduce(c, x, ringo.Sum); err != nil {
+//				t.Fatal(err)
+//			}
+//			if x[0] != 6 {
+//				t.Fatalf("rank %d has %v", c.Rank(), x[0])
+//			}
+//		}, ringotest.Over(ringotest.Inproc, ringotest.TCP))
+//	}
+//
+// The function runs once for each rank, at the same time. A rank that panics, or ends by t.FailNow or t.Fatal, fails the test and
+// aborts the communicator, so that the other ranks get an error in place of waiting for it. Of gives a rank's Rank: a name for
+// what it reports, random numbers that a seed repeats. The communicator is closed when the function has
+// returned.
+//
+// Every run has a seed. A failure prints it, and RINGOTEST_SEED=seed in the environment repeats it.
+//
+// The trap: what the function shares with other ranks it shares with goroutines, so it needs a lock as in any other test.
+package ringotest

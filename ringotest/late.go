@@ -1,0 +1,93 @@
+package ringotest
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/history"
+)
+
+// A place is where a rank is.
+type place struct {
+	Record ringo.HistoryRecord
+	Stack  string // of its goroutine
+}
+
+// place is where a rank of this process is.
+func (r *Rank) place() place { return place{r.comm.History(), stackOf(r.goroutine)} }
+
+// explain says where ranks are that have not ended, after the verdict on all of whom it is known.
+func explain(behind []int, all map[int]place) string {
+	var records []ringo.HistoryRecord
+	for _, p := range all {
+		records = append(records, p.Record)
+	}
+	var b strings.Builder
+	for _, f := range history.Why(records) {
+		fmt.Fprintf(&b, "%s\n", f.Sentence)
+	}
+	for _, r := range behind {
+		if p, ok := all[r]; ok {
+			fmt.Fprintf(&b, "rank %d %s\n%s\n", r, doing(p.Record), indent(p.Stack))
+		} else {
+			fmt.Fprintf(&b, "rank %d does not answer: is its process stopped?\n", r)
+		}
+	}
+	return b.String()
+}
+
+// doing says what a rank does by its history.
+func doing(h ringo.HistoryRecord) string {
+	if len(h.Calls) == 0 {
+		return "has called nothing"
+	}
+	last := h.Calls[len(h.Calls)-1]
+	what := last.What
+	if last.Number > 0 {
+		what += fmt.Sprintf(" #%d", last.Number)
+	}
+	if h.State.At > 0 || h.State.Peer >= 0 {
+		return "is in " + what
+	}
+	return "is in no call; its last one was " + what
+}
+
+// goroutineNumber is what the runtime calls this goroutine.
+func goroutineNumber() string {
+	b := make([]byte, 64)
+	return strings.Fields(string(b[:runtime.Stack(b, false)]))[1]
+}
+
+const (
+	module     = "github.com/ringo-go/ringo"
+	stackBytes = 1 << 20
+)
+
+// stackOf is the stack of a goroutine of this process, without what is inside of Ringo.
+func stackOf(number string) string {
+	b := make([]byte, stackBytes)
+	b = b[:runtime.Stack(b, true)]
+	for _, g := range strings.Split(string(b), "\n\n") {
+		if strings.HasPrefix(g, "goroutine "+number+" ") {
+			return outside(g)
+		}
+	}
+	return "its goroutine has ended"
+}
+
+// outside is a stack without the frames inside of Ringo: two lines each, the function and where.
+func outside(stack string) string {
+	lines := strings.Split(strings.TrimSpace(stack), "\n")
+	kept := lines[:1]
+	for i := 1; i+1 < len(lines); i += 2 {
+		inside := strings.HasPrefix(lines[i], module+"/") || strings.HasPrefix(lines[i], module+".(*Comm)") || strings.HasPrefix(lines[i], "created by "+module+"/")
+		if !inside || strings.Contains(lines[i+1], "_test.go:") {
+			kept = append(kept, lines[i], lines[i+1])
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n    ") }

@@ -1,0 +1,114 @@
+package ringotest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/ringo-go/ringo"
+)
+
+// A Way is what ranks are and how they are joined.
+type Way string
+
+// The ways.
+const (
+	Inproc Way = "inproc" // goroutines that hand memory to each other
+	Shm    Way = "shm"    // goroutines over shared memory, as processes have it; Linux alone
+	Unix   Way = "unix"   // goroutines over unix sockets
+	TCP    Way = "tcp"    // goroutines over TCP on loopback
+	GPU    Way = "gpu"    // goroutines with an emulated GPU each: see ringo.Comm.Device
+)
+
+// ways are all ways that this system has, in the order of Everywhere.
+var ways = []Way{Inproc, Shm, Unix, TCP, GPU}
+
+// here reports whether this system has a way.
+func (w Way) here() bool {
+	switch w {
+	case Shm:
+		return runtime.GOOS == "linux"
+	case Unix:
+		return runtime.GOOS != "windows"
+	}
+	return true
+}
+
+// config completes a rank's Config.
+func (w Way) config(c ringo.Config) ringo.Config {
+	switch w {
+	case Inproc, Shm:
+		c.Transport = string(w)
+	case Unix, TCP:
+		c.Transport, c.SocketNetwork = "socket", string(w)
+	}
+	return c
+}
+
+// An Option changes how Run runs.
+type Option func(*options)
+
+type options struct {
+	ways    []Way
+	cfg     ringo.Config
+	timeout time.Duration
+	seed    uint64
+	leaks   bool
+}
+
+// Over has Run run the function once over each way, in subtests of their names if there are several. Without it ranks are
+// goroutines (Inproc). A way that this system does not have is left out, unless it is the only one: then the
+// test is skipped.
+func Over(ways ...Way) Option { return func(o *options) { o.ways = ways } }
+
+// Everywhere is Over with all ways.
+func Everywhere() Option { return Over(ways...) }
+
+// Config is the Config of the ranks' communicators, but for what Run decides: ranks, devices, and the transport of a
+// way.
+func Config(cfg ringo.Config) Option { return func(o *options) { o.cfg = cfg } }
+
+// Timeout is how long the ranks may take, all together; 1 minute without it, and less if the test's own deadline is
+// sooner. Then the test fails, and says which ranks have not ended and where they are.
+func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
+
+// Seed is the seed of Rank.Rand, of emulated GPUs and of faults. Without it each run has
+// another one, unless RINGOTEST_SEED is set, which goes before.
+func Seed(seed uint64) Option { return func(o *options) { o.seed = seed } }
+
+// Leaks says whether Run looks for goroutines, descriptors and memory of emulated GPUs that are left when all ranks have
+// ended. It does by default; descriptors it leaves out while another Run goes on in this process. Tests that
+// run beside others which open sockets may want Leaks(false).
+func Leaks(look bool) Option { return func(o *options) { o.leaks = look } }
+
+// seedVariable repeats a run.
+const seedVariable = "RINGOTEST_SEED"
+
+const (
+	defaultTimeout = time.Minute
+	spareTime      = 5 * time.Second // between our time-out and the test's own
+)
+
+func optionsOf(t testing.TB, list []Option) (options, error) {
+	o := options{ways: []Way{Inproc}, timeout: defaultTimeout, seed: rand.Uint64(), leaks: true}
+	for _, f := range list {
+		f(&o)
+	}
+	if s := os.Getenv(seedVariable); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			return o, fmt.Errorf("%s=%q: want a number", seedVariable, s)
+		}
+		o.seed = n
+	}
+	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
+		if end, ok := d.Deadline(); ok {
+			o.timeout = min(o.timeout, max(time.Until(end)-spareTime, time.Second))
+		}
+	}
+	return o, nil
+}

@@ -1,0 +1,243 @@
+package ringotest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/history"
+)
+
+// Run runs f on n ranks at once and returns when all have ended, with their communicator closed. It fails the test
+// if a rank fails, if they take too long (Timeout), or if something is left of them (Leaks); and it ends it
+// (t.FailNow) if a rank did not come to its end.
+//
+// Cost: some ms for goroutines; 0.1 s more for emulated GPUs.
+func Run(t testing.TB, n int, f func(c *ringo.Comm), opts ...Option) {
+	t.Helper()
+	o, err := optionsOf(t, opts)
+	if err != nil {
+		t.Fatalf("ringotest: %v", err)
+	}
+	if n < 1 {
+		t.Fatalf("ringotest: %d ranks: want at least one", n)
+	}
+	if len(o.ways) == 1 {
+		if !o.ways[0].here() {
+			t.Skipf("ringotest: this system has no %s", o.ways[0])
+		}
+		newTrial(t, n, f, o, o.ways[0]).run()
+		return
+	}
+	parent, ok := t.(interface {
+		Run(string, func(*testing.T)) bool
+	})
+	if !ok {
+		t.Fatalf("ringotest: %d ways need subtests: give Run a *testing.T, or one way", len(o.ways))
+	}
+	for _, w := range o.ways {
+		if w.here() {
+			parent.Run(string(w), func(t *testing.T) { newTrial(t, n, f, o, w).run() })
+		}
+	}
+}
+
+// A trial is one run of a function on all ranks, one way.
+type trial struct {
+	options
+	t    testing.TB
+	way  Way
+	play func(c *ringo.Comm)
+	size int
+
+	ranks   []*Rank
+	machine *gpu.Machine // of emulated GPUs, else nil
+
+	mu     sync.Mutex
+	failed []int // ranks, as they have failed
+}
+
+func newTrial(t testing.TB, n int, f func(c *ringo.Comm), o options, w Way) *trial {
+	x := &trial{options: o, t: t, way: w, play: f, size: n}
+	for r := range n {
+		x.ranks = append(x.ranks, newRank(x, r))
+	}
+	return x
+}
+
+// run is the whole of it.
+func (x *trial) run() {
+	x.t.Helper()
+	before := x.t.Failed()
+	mark := newMark()
+	defer mark.done()
+	err := mark.within(x.open)
+	if err != nil {
+		x.t.Fatalf("ringotest: %d ranks over %s: %v", x.size, x.way, err)
+	}
+	mark.within(func() error {
+		for _, r := range x.ranks {
+			go r.run()
+		}
+		return nil
+	})
+	ended := x.await()
+	if x.machine != nil && ended {
+		if err := x.machine.Close(); err != nil {
+			x.t.Errorf("ringotest: emulated GPUs, seed %d: %v", x.seed, err)
+		}
+	}
+	if early := x.summary(); early || !ended {
+		x.t.FailNow()
+	}
+	if x.t.Skipped() {
+		x.t.SkipNow()
+	}
+	if x.t.Failed() && !before && len(x.failed) == 0 { // it did not fail by way of a Rank
+		x.t.Logf("ringotest: %d ranks over %s; %s", x.size, x.way, x.again())
+	}
+	if x.leaks && !x.t.Failed() {
+		for _, left := range mark.left() {
+			x.t.Errorf("ringotest: left by %d ranks over %s: %s", x.size, x.way, left)
+		}
+	}
+}
+
+// open makes the communicators.
+func (x *trial) open() error {
+	cfg := x.way.config(x.cfg)
+	cfg.Device, cfg.Devices, cfg.ID = nil, nil, nil
+	if x.way == GPU {
+		var err error
+		if x.machine, err = gpu.Open(gpu.Options{Emulate: x.size, Seed: x.seed}); err != nil {
+			return err
+		}
+		for r := range x.size {
+			d, err := x.machine.Device(r)
+			if err != nil {
+				return err
+			}
+			cfg.Devices = append(cfg.Devices, d)
+		}
+	}
+	comms, err := ringo.OpenLocal(x.size, cfg)
+	if err != nil {
+		if x.machine != nil {
+			err = errors.Join(err, x.machine.Close())
+		}
+		return err
+	}
+	for r, c := range comms {
+		x.ranks[r].adopt(c)
+	}
+	return nil
+}
+
+// patience is how long ranks have to end that were aborted.
+const patience = 5 * time.Second
+
+// await waits for all ranks, and reports whether all have ended.
+func (x *trial) await() bool {
+	x.t.Helper()
+	late := time.NewTimer(x.timeout)
+	defer late.Stop()
+	if x.ended(late.C) {
+		return true
+	}
+	behind := x.behind()
+	all := map[int]place{}
+	for i, r := range x.ranks {
+		all[i] = r.place()
+	}
+	x.t.Errorf("ringotest: %d ranks over %s, seed %d: after %v %s not ended (Timeout gives more time): %s",
+		x.size, x.way, x.seed, history.Spell(x.timeout), have(behind), explain(behind, all))
+	for _, r := range behind {
+		go x.ranks[r].comm.Abort(fmt.Errorf("ringotest: %s not ended after %v", have(behind), history.Spell(x.timeout)))
+	}
+	if x.ended(time.After(patience)) {
+		return true
+	}
+	x.t.Errorf("ringotest: %s not ended %v after an Abort either: what they wait for above is not Ringo's; their goroutines are left behind", have(x.behind()), patience)
+	return false
+}
+
+// ended waits for all ranks until late.
+func (x *trial) ended(late <-chan time.Time) bool {
+	for _, r := range x.ranks {
+		select {
+		case <-r.ended:
+		case <-late:
+			return len(x.behind()) == 0
+		}
+	}
+	return true
+}
+
+// behind are the ranks that have not ended.
+func (x *trial) behind() (list []int) {
+	for i, r := range x.ranks {
+		select {
+		case <-r.ended:
+		default:
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+func have(ranks []int) string {
+	if len(ranks) == 1 {
+		return history.Ranks(ranks) + " has"
+	}
+	return history.Ranks(ranks) + " have"
+}
+
+// fail notes that a rank has failed.
+func (x *trial) fail(rank int) (first bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !slices.Contains(x.failed, rank) {
+		x.failed = append(x.failed, rank)
+	}
+	return x.failed[0] == rank
+}
+
+// summary says who failed first and how to repeat it, and whether a rank has ended early.
+func (x *trial) summary() (early bool) {
+	x.t.Helper()
+	x.mu.Lock()
+	failed := x.failed
+	x.mu.Unlock()
+	if len(failed) == 0 {
+		return false
+	}
+	for _, r := range x.ranks {
+		early = early || isClosed(r.ended) && r.early
+	}
+	then := ""
+	if len(failed) > 1 {
+		then = fmt.Sprintf(", then %s, maybe for it", history.Ranks(slices.Sorted(slices.Values(failed[1:]))))
+	}
+	x.t.Errorf("ringotest: rank %d of %d over %s failed first%s; look at it first; %s",
+		failed[0], x.size, x.way, then, x.again())
+	return early
+}
+
+// again is how to repeat it.
+func (x *trial) again() string {
+	return fmt.Sprintf("repeat with: %s=%d go test -run '%s'", seedVariable, x.seed, pattern(x.t.Name()))
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,288 @@
+package ringotest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/ringo-go/ringo"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A recorder is a test that may fail.
+type recorder struct {
+	testing.TB // the real one
+
+	mu              sync.Mutex
+	text            strings.Builder
+	failed, skipped bool
+}
+
+func (r *recorder) Helper() {}
+func (r *recorder) Logf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprintf(&r.text, format+"\n", args...)
+}
+func (r *recorder) Errorf(format string, args ...any) {
+	r.Logf(format, args...)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed = true
+}
+func (r *recorder) FailNow() {
+	r.mu.Lock()
+	r.failed = true
+	r.mu.Unlock()
+	runtime.Goexit()
+}
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+func (r *recorder) Failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
+}
+func (r *recorder) Skipped() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.skipped
+}
+func (r *recorder) SkipNow() {
+	r.mu.Lock()
+	r.skipped = true
+	r.mu.Unlock()
+	runtime.Goexit()
+}
+
+// record runs a test that may fail and returns what it has said.
+func record(t *testing.T, test func(t testing.TB)) *recorder {
+	r := &recorder{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		test(r)
+	}()
+	<-done
+	return r
+}
+
+func (r *recorder) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.String()
+}
+
+// sum all-reduces on host memory, and on the rank's GPU if it has one.
+func sum(t require.TestingT, c *ringo.Comm) {
+	x := []int64{int64(c.Rank()) + 1}
+	require.NoError(t, ringo.AllReduce(c, x, ringo.Sum))
+	require.EqualValues(t, c.Size()*(c.Size()+1)/2, x[0])
+	d := c.Device()
+	if d == nil {
+		return
+	}
+	m, err := d.Alloc(4)
+	require.NoError(t, err)
+	defer d.Free(m)
+	require.NoError(t, d.Write(m, []byte{byte(c.Rank() + 1), 0, 0, 0}))
+	require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: m, Out: m, Count: 1, Type: ringo.Int32}))
+	require.NoError(t, c.Synchronize(0))
+	got := make([]byte, 4)
+	require.NoError(t, d.Read(got, m))
+	require.EqualValues(t, c.Size()*(c.Size()+1)/2, got[0])
+}
+
+func TestRun(t *testing.T) {
+	var ran atomic.Int32
+	Run(t, 3, func(c *ringo.Comm) {
+		ran.Add(1)
+		sum(Of(c), c)
+	}, Everywhere())
+	n := 0
+	for _, w := range ways {
+		if w.here() {
+			n++
+		}
+	}
+	require.EqualValues(t, 3*n, ran.Load())
+}
+
+// The way is what was asked for.
+func TestWays(t *testing.T) {
+	for way, transport := range map[Way]string{Inproc: "inproc", Shm: "shm", Unix: "socket", TCP: "socket"} {
+		if way.here() {
+			Run(t, 2, func(c *ringo.Comm) { require.Equal(t, transport, c.Transport(1-c.Rank())) }, Over(way))
+		}
+	}
+}
+
+// However a rank fails, the others do not wait for it, and the test says who was first and how to repeat it.
+func TestFailures(t *testing.T) {
+	for name, fail := range map[string]func(t testing.TB, c *ringo.Comm){
+		"FailNow": func(t testing.TB, c *ringo.Comm) { t.FailNow() },
+		"panic":   func(t testing.TB, c *ringo.Comm) { panic("no such luck") },
+		"Rank":    func(t testing.TB, c *ringo.Comm) { Of(c).Fatalf("wrong: %d", 7) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			errs := make([]error, 3)
+			r := record(t, func(t testing.TB) {
+				Run(t, 3, func(c *ringo.Comm) {
+					if c.Rank() == 1 {
+						fail(t, c)
+					}
+					for errs[c.Rank()] == nil {
+						errs[c.Rank()] = ringo.Barrier(c)
+					}
+				}, Seed(77))
+				t.Errorf("Run has returned")
+			})
+			require.True(t, r.Failed())
+			text := r.String()
+			require.Contains(t, text, "rank 1 of 3 over inproc failed first")
+			require.Contains(t, text, "RINGOTEST_SEED=77 go test -run '^TestFailures$/^"+name+"$'")
+			require.NotContains(t, text, "Run has returned")
+			for _, rank := range []int{0, 2} {
+				require.ErrorIs(t, errs[rank], ringo.ErrPeer)
+				require.ErrorContains(t, errs[rank], "rank 1")
+			}
+			require.Less(t, time.Since(began), 30*time.Second)
+			switch name {
+			case "panic":
+				require.Contains(t, text, "rank 1 of 3 over inproc panicked: no such luck (seed 77)")
+				require.Contains(t, text, "run_test.go", "the stack")
+			case "Rank":
+				require.Contains(t, text, "rank 1: wrong: 7")
+			}
+		})
+	}
+}
+
+// A test that goes on after an error says how to repeat it too.
+func TestErrorf(t *testing.T) {
+	r := record(t, func(t testing.TB) {
+		Run(t, 2, func(c *ringo.Comm) { t.Errorf("not well") }, Seed(5))
+		t.Logf("Run has returned")
+	})
+	require.Contains(t, r.String(), "RINGOTEST_SEED=5")
+	require.Contains(t, r.String(), "Run has returned")
+	r = record(t, func(t testing.TB) {
+		Run(t, 2, func(c *ringo.Comm) { t.SkipNow() })
+		t.Errorf("Run has returned")
+	})
+	require.True(t, r.Skipped())
+	require.False(t, r.Failed(), r)
+}
+
+// A time-out says who has not ended and where, and ends those that wait for Ringo.
+func TestTimeout(t *testing.T) {
+	release := make(chan struct{})
+	r := record(t, func(t testing.TB) {
+		Run(t, 3, func(c *ringo.Comm) {
+			if err := ringo.Barrier(c); err != nil {
+				return
+			}
+			if c.Rank() == 1 {
+				<-release
+				return
+			}
+			if err := ringo.AllReduce(c, make([]float32, 10), ringo.Sum); err != nil && c.Rank() == 0 {
+				close(release)
+			}
+		}, Timeout(100*time.Millisecond), Seed(3))
+	})
+	text := r.String()
+	require.Contains(t, text, "3 ranks over inproc, seed 3: after 100ms ranks 0, 1 and 2 have not ended")
+	require.Contains(t, text, "rank 1 never entered", "the verdict")
+	require.Contains(t, text, "rank 0 is in AllReduce(count 10, float32, sum) #2\n")
+	require.Contains(t, text, "rank 1 is in no call; its last one was Barrier() #1")
+	require.Contains(t, text, "run_test.go", "the line")
+	require.NotContains(t, text, "left behind")
+	require.True(t, r.Failed())
+}
+
+// Leaks are found, also where another test opens sockets meanwhile.
+func TestLeaks(t *testing.T) {
+	defer func(was time.Duration) { settleTime = was }(settleTime)
+	settleTime = 50 * time.Millisecond
+	release := make(chan struct{})
+	r := record(t, func(t testing.TB) {
+		Run(t, 2, func(c *ringo.Comm) {
+			if c.Rank() == 0 {
+				go func() { <-release }()
+			}
+		})
+	})
+	require.True(t, r.Failed())
+	require.Contains(t, r.String(), "left by 2 ranks over inproc: goroutines: 1 @")
+	require.Contains(t, r.String(), "TestLeaks")
+	close(release)
+	if runtime.GOOS == "linux" {
+		var l net.Listener
+		r = record(t, func(t testing.TB) {
+			Run(t, 1, func(c *ringo.Comm) {
+				var err error
+				l, err = net.Listen("tcp", "127.0.0.1:0")
+				require.NoError(t, err)
+			})
+		})
+		l.Close()
+		require.Regexp(t, `left by 1 ranks over inproc: descriptor \d+: socket:`, r.String())
+	}
+	r = record(t, func(t testing.TB) {
+		Run(t, 1, func(c *ringo.Comm) {
+			_, err := c.Device().Alloc(64)
+			require.NoError(t, err)
+		}, Over(GPU))
+	})
+	require.Contains(t, r.String(), "emulated GPUs")
+	require.True(t, r.Failed())
+}
+
+// The same seed gives each rank the same numbers, and not those of another.
+func TestSeed(t *testing.T) {
+	numbers := func(o ...Option) (got [2]uint64) {
+		Run(t, 2, func(c *ringo.Comm) { got[c.Rank()] = Of(c).Rand().Uint64() }, o...)
+		return got
+	}
+	a, b, c := numbers(Seed(1)), numbers(Seed(1)), numbers(Seed(2))
+	require.Equal(t, a, b)
+	require.NotEqual(t, a, c)
+	require.NotEqual(t, a[0], a[1])
+	require.NotEqual(t, numbers(), numbers())
+	t.Setenv(seedVariable, "1")
+	require.Equal(t, a, numbers(Seed(9)))
+	os.Setenv(seedVariable, "x")
+	r := record(t, func(t testing.TB) { Run(t, 1, func(c *ringo.Comm) {}) })
+	require.Contains(t, r.String(), `RINGOTEST_SEED="x": want a number`)
+}
+
+// A function may close its communicator, and one that failed in another way.
+func TestClosed(t *testing.T) {
+	Run(t, 2, func(c *ringo.Comm) {
+		require.NoError(Of(c), ringo.Barrier(c))
+		require.NoError(Of(c), c.Close())
+	})
+	Run(t, 2, func(c *ringo.Comm) {
+		if c.Rank() == 0 {
+			c.Abort(errors.New("enough"))
+		}
+		require.Error(Of(c), ringo.Barrier(c))
+	})
+	r := record(t, func(t testing.TB) { Run(t, 0, func(c *ringo.Comm) {}) })
+	require.Contains(t, r.String(), "0 ranks: want at least one")
+}
