@@ -51,7 +51,7 @@ func (c *call) allocate(kind regionKind, n int) (*region, error) {
 		return nil, c.fail(cuda.ErrUnknown, "%v", err)
 	}
 	d.used += r.cost()
-	return r, nil
+	return r, c.stick(r)
 }
 
 // system is the driver's error for one of the operating system.

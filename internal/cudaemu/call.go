@@ -60,7 +60,7 @@ func (c *call) permitted() error {
 	if c.ctx != nil {
 		device = c.ctx.dev.ordinal
 	}
-	if r := c.inject.check(c.name, device); r != 0 {
+	if r, _ := c.inject.check(c.name, device); r != 0 {
 		return c.fail(r, "injected")
 	}
 	return nil

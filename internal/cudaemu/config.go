@@ -22,6 +22,13 @@ type Config struct {
 	// Link is what joins devices a and b where there is access. Nil: cuda.NVLink, which
 	// carries lines of 128 bytes whole; others tear them (see weakmem.Config.Lines).
 	Link func(a, b int) cuda.Link
+	// Tears says that a link tears what device a stores to b, whatever Link is: a broken one. It shows only
+	// if the machine is not Plain. Nil: none does.
+	Tears func(a, b int) bool
+	// Speed gives events a clock that is computed and not measured: how fast bytes go from one device's memory
+	// to another device, or within one, where both are the same. Host is the host. Nil: events
+	// measure the emulator. Kernels run several times slower with it.
+	Speed func(from, to int) Speed
 
 	// DriverVersion is the answer of DriverGetVersion, 13000 if zero. Newer functions
 	// return cuda.ErrNotFound, newer PTX is refused.
@@ -55,6 +62,8 @@ type Config struct {
 
 	// Faults are injected into the calls that they name.
 	Faults []Injection
+	// Cells are bits of memory that do not change.
+	Cells []Cell
 	// CopyDelay is the most rounds of the executor by which a copy is delayed; the seed
 	// decides. It makes copies overtake each other.
 	CopyDelay int
@@ -130,7 +139,7 @@ func (c *Config) fill() error {
 		c.Report = func(*weakmem.Fault) bool { return true }
 	}
 	for _, f := range c.Faults {
-		if f.Call == "" || f.Result == 0 {
+		if f.Call == "" || f.Result == 0 && !f.Hang {
 			return errors.New("cudaemu: an injected fault needs Call and Result")
 		}
 	}
@@ -172,4 +181,14 @@ type Injection struct {
 	Chance float64 // of each call, by the seed
 	Device int     // only with this device's context current, counted from 1; 0: any
 	Result cuda.Result
+	Hang   bool // in place of a Result, and only of a kernel: it never ends
+}
+
+// A Cell is a bit of a device's memory that has one value whatever is written. Allocations get the lowest
+// bytes that are free, each rounded up to 512; memory of cuMemCreate has no such cells.
+type Cell struct {
+	Device int
+	Byte   int // of the device's memory
+	Bit    int // of the byte, from 0
+	One    bool
 }

@@ -70,7 +70,7 @@
 //
 // # What it does not model
 //
-// Time: events of a machine that is not lazy measure the emulator, not a device.
+// Time, but for Config.Speed: events of a machine that is not lazy measure the emulator, not a device.
 // Races between processes, and between kernels and the host's own accesses of
 // pinned memory, which it cannot see; the memory of another process may hold
 // anything and counts as written. The host counts as one thread: all later calls come

@@ -20,9 +20,9 @@ func (i *injector) init(cfg Config) {
 	}
 }
 
-// check is the result that a call must fail with, 0 for none. The device is -1
-// where none is current.
-func (i *injector) check(call string, device int) (r cuda.Result) {
+// check is the result that a call must fail with, 0 for none, or whether it must hang. The
+// device is -1 where none is current.
+func (i *injector) check(call string, device int) (r cuda.Result, hang bool) {
 	for _, f := range i.faults {
 		if f.Call != call || f.Device != 0 && f.Device-1 != device {
 			continue
@@ -31,13 +31,13 @@ func (i *injector) check(call string, device int) (r cuda.Result) {
 		case f.Nth > 0:
 			if f.Nth--; f.Nth == 0 {
 				f.Nth = -1
-				r = f.Result
+				r, hang = f.Result, f.Hang
 			}
 		case f.Nth == 0 && i.rng.Float64() < f.Chance:
-			r = f.Result
+			r, hang = f.Result, f.Hang
 		}
 	}
-	return r
+	return r, hang
 }
 
 // Inject adds a fault to those of Config.

@@ -78,7 +78,14 @@ type kernelWork struct {
 
 func (w kernelWork) step(m *Machine, o *op) bool {
 	if o.grid == nil {
-		if r := m.inject.check("kernel "+w.f.kernel.Name, w.f.mod.ctx.dev.ordinal); r != 0 {
+		if o.hangs {
+			return false
+		}
+		r, hangs := m.inject.check("kernel "+w.f.kernel.Name, w.f.mod.ctx.dev.ordinal)
+		if o.hangs = hangs; hangs {
+			return false
+		}
+		if r != 0 {
 			o.ctx.fail(r, "injected into kernel "+w.f.kernel.Name)
 			return true
 		}

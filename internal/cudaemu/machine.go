@@ -49,6 +49,7 @@ type Machine struct {
 
 	exec    executor
 	inject  injector
+	model   model
 	reports []*weakmem.Fault
 	leaks   []string
 }
@@ -83,8 +84,9 @@ func New(cfg Config) (*Machine, error) {
 		shapes[i] = d.Shape
 		m.devices = append(m.devices, newDevice(m, i, d))
 	}
-	m.world = simt.NewWorld(simt.Config{Seed: cfg.Seed, Devices: shapes, Memory: m.mem, Stall: cfg.StallInstructions, SetConditional: m.setCondition, Trace: cfg.Trace})
+	m.world = simt.NewWorld(simt.Config{Seed: cfg.Seed, Devices: shapes, Memory: m.mem, Stall: cfg.StallInstructions, SetConditional: m.setCondition, Trace: m.trace()})
 	m.inject.init(cfg)
+	m.model.init()
 	m.exec.init(m)
 	return m, nil
 }

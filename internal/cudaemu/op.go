@@ -19,10 +19,12 @@ type op struct {
 	after weakmem.Clock // of its beginning
 	clock weakmem.Clock // of its end
 	done  bool
+	from  time.Duration // modelled: when all before it was done
 	at    time.Duration // when it was done
 
 	hold    int        // rounds to hold it back
 	begun   bool       // step was called
+	hangs   bool       // a kernel that was made to
 	grid    *simt.Grid // of a kernel that runs
 	flag    bool       // a host function has returned
 	counter uint64     // of an interprocess event
@@ -47,12 +49,12 @@ func (m *Machine) submit(ctx *context, priority int, w work, deps ...*op) *op {
 	if k, ok := w.(kernelWork); ok && k.launch.Priority != 0 {
 		priority = k.launch.Priority
 	}
-	o := &op{work: w, ctx: ctx, priority: priority, after: m.mem.Host()}
+	o := &op{work: w, ctx: ctx, priority: priority, after: m.mem.Host(), from: m.model.host}
 	for _, d := range deps {
 		switch {
 		case d == nil:
 		case d.done:
-			o.after = weakmem.Join(o.after, d.clock)
+			o.after, o.from = weakmem.Join(o.after, d.clock), max(o.from, d.at)
 		default:
 			d.next = append(d.next, o)
 			o.waits++
@@ -73,12 +75,12 @@ func (m *Machine) submit(ctx *context, priority int, w work, deps ...*op) *op {
 // finish marks an op done and frees those that waited for it.
 func (m *Machine) finish(o *op) {
 	o.clock = weakmem.Join(o.clock, o.after)
-	o.done, o.at = true, m.now()
+	o.done, o.at = true, m.end(o)
 	if o.onDone != nil {
 		o.onDone()
 	}
 	for _, n := range o.next {
-		n.after = weakmem.Join(n.after, o.clock)
+		n.after, n.from = weakmem.Join(n.after, o.clock), max(n.from, o.at)
 		if n.waits--; n.waits == 0 {
 			m.exec.add(n)
 		}

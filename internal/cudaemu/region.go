@@ -19,6 +19,7 @@ type region struct {
 	chunk *chunk   // nil for host memory
 	pages []byte   // of MemHostAlloc
 	id    uint64   // PointerBufferID
+	place int      // of its first byte in the device's memory, if that has bad cells
 	sync  bool
 	// devices that may always touch it, as bits
 	granted uint64
@@ -193,7 +194,10 @@ func (m *Machine) access(device int, s *weakmem.Span) bool {
 // lines says whether a device reaches a span by lines of 128 bytes as a whole; weakmem asks.
 func (m *Machine) lines(device int, s *weakmem.Span) bool {
 	owner := s.Device % maxDevices
-	return owner >= 0 && m.devices[device].Major >= 7 && (owner == device || m.cfg.Link(device, owner).Whole())
+	if owner < 0 || m.devices[device].Major < 7 {
+		return false
+	}
+	return owner == device || m.cfg.Link(device, owner).Whole() && (m.cfg.Tears == nil || !m.cfg.Tears(device, owner))
 }
 
 // memory is the region that holds [p, p+n).

@@ -54,6 +54,7 @@ type Config struct {
 
 // An Event is one instruction of a warp, for tracing and single-stepping.
 type Event struct {
+	Grid   *Grid
 	Device int
 	Kernel string
 	Block  [3]int
@@ -74,4 +75,20 @@ func (e Event) Sources(lane int) []uint64 {
 		v = append(v, e.warp.slot(s)[lane])
 	}
 	return v
+}
+
+// Access is what a load, a store or an atomic operation is about to do in the thread of a lane: the
+// address, and how many bytes. It is false for other instructions, and where the memory is known not to be global.
+func (e Event) Access(lane int) (addr uint64, bytes int, ok bool) {
+	a, registers := (*access)(nil), 1
+	switch x := e.inst.x.(type) {
+	case *access:
+		a, registers = x, max(len(e.inst.dst), len(e.inst.src)-1)
+	case *atomic:
+		a = &x.access
+	}
+	if a == nil || registers == 0 || a.place != memory && a.place != anywhere {
+		return 0, 0, false
+	}
+	return e.warp.slot(e.inst.src[0])[lane] + a.offset, a.size * registers, true
 }

@@ -220,6 +220,7 @@ func (m *Memory) change(p []byte, lane int, f func(lane int, old uint64) uint64)
 	}
 	if v != was {
 		m.changes++
+		m.hold()
 	}
 	return was, v
 }

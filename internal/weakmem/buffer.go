@@ -266,6 +266,7 @@ func (m *Memory) write(dst, src []byte) {
 	default:
 		copy(dst, src)
 	}
+	m.hold()
 }
 
 // Changes counts the stores that became visible and changed bytes. While it does not

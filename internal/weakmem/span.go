@@ -131,6 +131,7 @@ func (m *Memory) Unmap(addr uint64) error {
 		return fmt.Errorf("weakmem: nothing is mapped at %#x", addr)
 	}
 	m.settle()
+	m.stuck = slices.DeleteFunc(m.stuck, func(b stuckBit) bool { return b.span == s })
 	i := slices.Index(t.sorted, s)
 	t.sorted = slices.Delete(t.sorted, i, i+1)
 	if len(t.freed) == freedKept {

@@ -104,6 +104,7 @@ type Memory struct {
 	history history
 	noting  record // the access being checked
 	found   map[finding]*Fault
+	stuck   []stuckBit
 }
 
 // New returns Memory without spans.

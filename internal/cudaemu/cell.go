@@ -1,0 +1,41 @@
+package cudaemu
+
+import (
+	"cmp"
+	"slices"
+)
+
+// stick makes the bad cells of a device hold in a new allocation.
+func (c *call) stick(r *region) error {
+	bad := func(l Cell) bool { return l.Device == r.dev.ordinal }
+	if !slices.ContainsFunc(c.cfg.Cells, bad) {
+		return nil
+	}
+	r.place = c.room(r)
+	for _, l := range c.cfg.Cells {
+		if at := l.Byte - r.place; bad(l) && at >= 0 && at < int(r.size) {
+			if err := c.mem.Stick(r.addr+uint64(at), l.Bit, l.One); err != nil {
+				return c.system(err)
+			}
+		}
+	}
+	return nil
+}
+
+// room is the lowest place in its device's memory where an allocation fits.
+func (c *call) room(r *region) (place int) {
+	var others []*region
+	for _, o := range c.regions.sorted {
+		if o != r && o.dev == r.dev && (o.kind == regionAlloc || o.kind == regionGlobal) {
+			others = append(others, o)
+		}
+	}
+	slices.SortFunc(others, func(a, b *region) int { return cmp.Compare(a.place, b.place) })
+	for _, o := range others {
+		if o.place-place >= r.cost() {
+			break
+		}
+		place = o.place + o.cost()
+	}
+	return place
+}
