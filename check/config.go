@@ -1,0 +1,24 @@
+package check
+
+import (
+	"log/slog"
+
+	"github.com/ringo-go/ringo/gpu"
+)
+
+// A Config says what to check. The zero Config is a quick check of everything. All ranks
+// must have the same, but for Log.
+type Config struct {
+	// Full takes up to 10 minutes in place of 30 s.
+	Full bool
+	// Stages are those to carry out; nil is Stages().
+	Stages []Stage
+	// ExpectGPUs is how many GPUs every host has; 0: as many as most hosts have.
+	ExpectGPUs int
+	// GPU is the driver.
+	GPU gpu.Options
+	// Baseline is the report of an earlier run of this cluster, of rank 0.
+	Baseline *Report
+	// Log may be nil.
+	Log *slog.Logger
+}

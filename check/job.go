@@ -1,0 +1,173 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// A Member is what all ranks know of one.
+type Member struct {
+	Rank int
+	Host string // the name of its host in the report, another one for each host
+	ID   string // what tells hosts apart
+}
+
+// A Loss is why a rank is in the job no longer.
+type Loss struct {
+	Rank    int
+	Stopped bool   // its process lives as far as is known, and says nothing; else it has ended
+	Absent  bool   // it never came
+	Host    string // of an absent rank, if it is known
+	Why     string
+}
+
+// A Job is one rank's part of a check: who the others are, and how to talk to them.
+type Job struct {
+	*party
+	at      int // the stage that it was made for, 0 for none
+	gathers int // that were made in it
+}
+
+// A party is what a rank's jobs of all stages share.
+type party struct {
+	rank    int
+	members []Member // by rank
+	key     []byte   // secret of the job
+	cfg     *Config  // of the Run under way
+
+	turn chan struct{} // holds one while a gather is under way: they have one connection
+	star star
+
+	mu    sync.Mutex
+	lost  map[int]Loss
+	under int    // the stage under way, from 1
+	name  string // its name
+}
+
+func newJob(rank int, members []Member, key []byte) *Job {
+	return &Job{party: &party{rank: rank, members: members, key: key, turn: make(chan struct{}, 1), lost: map[int]Loss{}}}
+}
+
+// Rank is this rank, and Size how many began; some may be lost.
+func (j *Job) Rank() int { return j.rank }
+func (j *Job) Size() int { return len(j.members) }
+
+// Member is what is known of a rank.
+func (j *Job) Member(rank int) Member { return j.members[rank] }
+
+// Host is the name of this rank's host in the report.
+func (j *Job) Host() string { return j.members[j.rank].Host }
+
+// Config is the Config of the Run under way.
+func (j *Job) Config() *Config { return j.cfg }
+
+// Lost says whether a rank is lost, as far as all have heard: the same on all ranks between two gathers.
+func (j *Job) Lost(rank int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, lost := j.lost[rank]
+	return lost
+}
+
+// Live are the ranks that are not lost, ascending.
+func (j *Job) Live() []int {
+	var live []int
+	for r := range j.members {
+		if !j.Lost(r) {
+			live = append(live, r)
+		}
+	}
+	return live
+}
+
+// Hosts are the live ranks of each host, hosts in the order of their first ranks.
+func (j *Job) Hosts() [][]int {
+	var hosts [][]int
+	at := map[string]int{}
+	for _, r := range j.Live() {
+		h := j.members[r].Host
+		if _, ok := at[h]; !ok {
+			at[h] = len(hosts)
+			hosts = append(hosts, nil)
+		}
+		hosts[at[h]] = append(hosts[at[h]], r)
+	}
+	return hosts
+}
+
+// Local are the live ranks of this rank's host, ascending.
+func (j *Job) Local() []int {
+	return slices.DeleteFunc(j.Live(), func(r int) bool { return j.members[r].Host != j.Host() })
+}
+
+// Leader says whether this rank is the first live one of its host, which does what is done once
+// a host.
+func (j *Job) Leader() bool { return j.Local()[0] == j.rank }
+
+// Gather gives every rank's data by rank, nil for those that are lost and those that have ended
+// the stage or have not come when rank 0's ctx ended. All live ranks call it in the same order, so it is a
+// barrier too. Who has not come to the end of the stage a little after its limit is lost. The error is that rank 0 is gone or has ended the stage, or that this
+// rank was taken for lost. Cost: a round trip to rank 0, which sends everybody all.
+func (j *Job) Gather(ctx context.Context, data []byte) ([][]byte, error) {
+	if j.gathers++; j.gathers == lastGather {
+		return nil, errors.New("check: too many gathers in a stage")
+	}
+	return j.gather(ctx, data, j.gathers)
+}
+
+// collect is the gather at the end of the stage; its parts only rank 0 gets.
+func (j *Job) collect(ctx context.Context, data []byte) ([][]byte, error) {
+	return j.gather(ctx, data, lastGather)
+}
+
+func (j *Job) gather(ctx context.Context, data []byte, number int) ([][]byte, error) {
+	j.turn <- struct{}{}
+	defer func() { <-j.turn }()
+	j.mu.Lock()
+	current := j.at == j.under
+	j.mu.Unlock()
+	if !current {
+		return nil, errors.New("check: this stage has ended")
+	}
+	parts, lost, err := j.star.gather(ctx, gatherNumber(j.at, number), append([]byte{}, data...))
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, l := range lost {
+		j.lost[l.Rank] = l
+	}
+	return parts, err
+}
+
+// A number of a gather is that of its stage and, below, its own there, so that ranks which
+// differ in how far they came in a stage meet again at its end.
+const lastGather = 1 << 20
+
+func gatherNumber(stage, number int) int { return stage<<21 | number }
+func isLast(seq int) bool                { return seq&lastGather != 0 }
+func stageOf(seq int) int                { return seq >> 21 }
+
+// enter begins a stage.
+func (j *Job) enter(name string) *Job {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.under++
+	j.name = name
+	return &Job{party: j.party, at: j.under}
+}
+
+// losses are who is lost, by rank.
+func (j *Job) losses() []Loss {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var list []Loss
+	for _, l := range j.lost {
+		list = append(list, l)
+	}
+	slices.SortFunc(list, func(a, b Loss) int { return a.Rank - b.Rank })
+	return list
+}
+
+// Close ends this rank's part.
+func (j *Job) Close() error { return j.star.close() }

@@ -1,0 +1,55 @@
+package check
+
+import (
+	"math"
+	"slices"
+)
+
+// An Outlier is a value that is unlike the others.
+type Outlier struct {
+	Index  int
+	Value  float64
+	Median float64 // of all
+	Low    float64 // the least and greatest of those that are like each other
+	High   float64
+	Ratio  float64 // Value / Median
+}
+
+// Outliers are the values that are worse than the others: lower than the median if low is set, else
+// higher. Worse is: farther from the median than 6 times the spread of the values (the median absolute
+// deviation, made comparable to a standard deviation), and farther than floor, a part of the median: 0.2 for 20 %.
+// It takes three values to tell which one is unlike; fewer give none, and two of three that are bad hide.
+func Outliers(values []float64, floor float64, low bool) []Outlier {
+	if len(values) < 3 {
+		return nil
+	}
+	m := Median(values)
+	distances := make([]float64, len(values))
+	for i, v := range values {
+		distances[i] = math.Abs(v - m)
+	}
+	bound := max(6*1.4826*Median(distances), floor*math.Abs(m))
+	var found []Outlier
+	least, most := math.Inf(1), math.Inf(-1)
+	for i, v := range values {
+		if low && m-v > bound || !low && v-m > bound {
+			found = append(found, Outlier{Index: i, Value: v, Median: m, Ratio: v / m})
+			continue
+		}
+		least, most = min(least, v), max(most, v)
+	}
+	for i := range found {
+		found[i].Low, found[i].High = least, most
+	}
+	return found
+}
+
+// Median is the median, 0 of nothing.
+func Median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(values))
+	n := len(s)
+	return (s[(n-1)/2] + s[n/2]) / 2
+}

@@ -1,0 +1,180 @@
+package check
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringo-go/ringo"
+)
+
+// grace is how long a stage may go on after its limit before it is left behind, and as long
+// again is given to ranks to say so.
+const grace = 2 * time.Second
+
+// A share is what a rank says at the end of a stage.
+type share struct {
+	Measurements []Measurement
+	Error, Skip  string
+	Stuck        bool // Measure has not ended
+	Took         time.Duration
+}
+
+// Run carries out the stages as one rank of the job; all ranks call it with the same Config. The
+// report is rank 0's; the others get nil. The error is that the check could not be carried to its end: rank
+// 0 is gone, this rank was taken for lost, or ctx has ended. Then rank 0's report is of what was
+// done so far, with the verdict Unjudged if nothing worse was found.
+func Run(ctx context.Context, j *Job, cfg Config) (*Report, error) {
+	if cfg.Stages == nil {
+		cfg.Stages = Stages()
+	}
+	j.cfg = &cfg
+	started := time.Now()
+	var r *Report
+	if j.rank == 0 {
+		r = &Report{Schema: Schema, Version: ringo.Version, Started: started.UTC().Truncate(time.Second), Full: cfg.Full, Findings: []Finding{}}
+		for _, h := range j.Hosts() {
+			r.Hosts = append(r.Hosts, HostReport{Name: j.members[h[0]].Host, Ranks: h})
+		}
+		r.lose(j, j.losses(), "rendezvous")
+	}
+	var err error
+	for i := range cfg.Stages {
+		s := &cfg.Stages[i]
+		if s.limit(cfg.Full) == 0 {
+			continue
+		}
+		if err = j.stage(ctx, s, r); err != nil {
+			break
+		}
+	}
+	if r == nil {
+		return nil, err
+	}
+	if err != nil {
+		r.Findings = append(r.Findings, Finding{Severity: Unjudged, Code: "cut-short", Stage: j.name, Text: fmt.Sprintf("the check was cut short in stage %s: %v", j.name, err)})
+	}
+	r.Took = time.Since(started).Seconds()
+	r.judged()
+	return r, err
+}
+
+// stage carries out one stage on this rank, and judges it on rank 0, which has a report.
+func (j *Job) stage(ctx context.Context, s *Stage, r *Report) error {
+	j = j.enter(s.Name)
+	limit := s.limit(j.cfg.Full)
+	start, before := time.Now(), j.losses()
+	mine := j.measure(ctx, s, limit)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	wait, cancel := context.WithDeadline(ctx, start.Add(limit+2*grace))
+	defer cancel()
+	var text bytes.Buffer
+	if err := gob.NewEncoder(&text).Encode(mine); err != nil {
+		return fmt.Errorf("check: stage %s: %w", s.Name, err)
+	}
+	parts, err := j.collect(wait, text.Bytes())
+	if err != nil || r == nil {
+		return err
+	}
+	report := StageReport{Name: s.Name, Asks: s.Asks, Limit: limit.Seconds(), Took: time.Since(start).Seconds()}
+	r.lose(j, newly(before, j.losses()), s.Name)
+	for rank, part := range parts {
+		if part == nil {
+			continue
+		}
+		var theirs share
+		if err := gob.NewDecoder(bytes.NewReader(part)).Decode(&theirs); err != nil {
+			return fmt.Errorf("check: stage %s: rank %d: %w", s.Name, rank, err)
+		}
+		r.take(j.members[rank], s.Name, &theirs, &report)
+	}
+	r.Stages = append(r.Stages, report)
+	if s.Judge != nil {
+		for _, f := range s.Judge(r, j.cfg) {
+			f.Stage = s.Name
+			r.Findings = append(r.Findings, f)
+		}
+	}
+	return nil
+}
+
+// measure calls Measure, and leaves it behind if it does not end.
+func (j *Job) measure(ctx context.Context, s *Stage, limit time.Duration) share {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	done := make(chan share, 1)
+	go func() {
+		var mine share
+		list, err := s.Measure(ctx, j)
+		mine.Measurements = list
+		if why, ok := skipped(err); ok {
+			mine.Skip = why
+		} else if err != nil {
+			mine.Error = err.Error()
+		}
+		done <- mine
+	}()
+	var mine share
+	select {
+	case mine = <-done:
+	case <-time.After(limit + grace):
+		mine.Stuck = true
+	}
+	mine.Took = time.Since(start)
+	return mine
+}
+
+// take takes what a rank says of a stage into the report.
+func (r *Report) take(m Member, stage string, s *share, report *StageReport) {
+	for _, x := range s.Measurements {
+		x.Stage, x.Rank = stage, m.Rank
+		r.Measurements = append(r.Measurements, x)
+	}
+	who := Of(m.Host, fmt.Sprint("rank ", m.Rank))
+	switch {
+	case s.Stuck:
+		r.Findings = append(r.Findings, Finding{Severity: Broken, Code: "stuck", Stage: stage, Subject: who,
+			Text: fmt.Sprintf("stage %s does not end after %.0f s: a driver or a system call hangs; look into its kernel log, and restart the host", stage, s.Took.Seconds())})
+	case s.Error != "":
+		r.Findings = append(r.Findings, Finding{Severity: Unjudged, Code: "not-measured", Stage: stage, Subject: who,
+			Text: fmt.Sprintf("stage %s could not be measured: %s", stage, s.Error)})
+	case s.Skip != "" && report.Skipped == "":
+		report.Skipped = s.Skip
+	}
+}
+
+// lose takes ranks that were lost into the report.
+func (r *Report) lose(j *Job, lost []Loss, stage string) {
+	for _, l := range lost {
+		host := l.Host
+		if l.Rank < len(j.members) && !l.Absent {
+			host = j.members[l.Rank].Host
+		}
+		f := Finding{Severity: Broken, Code: "died", Stage: stage, Subject: Of(host, fmt.Sprint("rank ", l.Rank)), Weight: 1000}
+		switch {
+		case l.Absent:
+			f.Code, f.Text = "absent", l.Why
+		case l.Stopped:
+			f.Code, f.Text = "stopped", fmt.Sprintf("stopped in stage %s: %s; its process is stopped or its host is cut off: look at both", stage, l.Why)
+		default:
+			f.Text = fmt.Sprintf("died in stage %s: %s; look into its output and the host's kernel log", stage, l.Why)
+		}
+		r.Findings = append(r.Findings, f)
+		if i := slices.IndexFunc(r.Hosts, func(h HostReport) bool { return h.Name == host }); i >= 0 {
+			r.Hosts[i].Lost = append(r.Hosts[i].Lost, l.Rank)
+		}
+	}
+}
+
+// newly are the losses that are not in before.
+func newly(before, after []Loss) []Loss {
+	return slices.DeleteFunc(slices.Clone(after), func(l Loss) bool {
+		return slices.ContainsFunc(before, func(b Loss) bool { return b.Rank == l.Rank })
+	})
+}

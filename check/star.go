@@ -1,0 +1,266 @@
+package check
+
+import (
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// A star is how the ranks of a job talk: rank 0, the hub, has a connection to each other one.
+type star interface {
+	// gather is Job.Gather; lost are those that this rank has not heard of yet, or again.
+	gather(ctx context.Context, seq int, data []byte) (parts [][]byte, lost []Loss, err error)
+	close() error
+}
+
+// A said is a message of a rank to the hub, and an answer what comes back.
+type said struct {
+	Seq  int
+	Data []byte
+}
+type answer struct {
+	Seq      int
+	Parts    [][]byte // nil for the last of a stage
+	Lost     []Loss
+	Ended    bool // rank 0 has ended the stage
+	Excluded bool // the receiver is one of them
+}
+
+// answerTime bounds how long an answer may take to be sent, and how long after the end of
+// its own context a rank waits for it: rank 0's context ends about then too.
+const answerTime = 15 * time.Second
+
+// A spoke is the hub's end of a connection to a rank.
+type spoke struct {
+	conn net.Conn
+	enc  *gob.Encoder
+	in   chan said // closed when the rank has hung up
+	err  error     // why, once in is closed
+	next *said     // that has come and waits for its gather
+	late int       // the stage in which it did not come in time: its other gathers do not wait for it
+}
+
+// A hub is rank 0's star.
+type hub struct {
+	spokes []*spoke // by rank; nil for rank 0 and the lost
+	size   int
+	wg     sync.WaitGroup
+}
+
+func newHub(size int, conns map[int]net.Conn) *hub {
+	h := &hub{size: size, spokes: make([]*spoke, size)}
+	for rank, conn := range conns {
+		s := &spoke{conn: conn, enc: gob.NewEncoder(conn), in: make(chan said, 4)}
+		h.spokes[rank] = s
+		h.wg.Go(s.listen)
+	}
+	return h
+}
+
+func (s *spoke) listen() {
+	dec := gob.NewDecoder(s.conn)
+	for {
+		var m said
+		if s.err = dec.Decode(&m); s.err != nil {
+			close(s.in)
+			return
+		}
+		select {
+		case s.in <- m:
+		default: // ranks speak once a gather, so this one does not keep to the rules
+			s.err = errors.New("it says more than it should")
+			close(s.in)
+			return
+		}
+	}
+}
+
+func (h *hub) gather(ctx context.Context, seq int, data []byte) ([][]byte, []Loss, error) {
+	parts := make([][]byte, h.size)
+	parts[0] = data
+	var lost []Loss
+	for rank, s := range h.spokes {
+		if s == nil {
+			continue
+		}
+		if part, loss := s.part(ctx, seq); loss != nil && loss.Stopped && !isLast(seq) {
+			s.late = stageOf(seq)
+		} else if loss != nil {
+			loss.Rank = rank
+			lost = append(lost, *loss)
+			h.drop(rank)
+		} else {
+			parts[rank] = part
+		}
+	}
+	a := answer{Seq: seq, Lost: lost}
+	if !isLast(seq) {
+		a.Parts = parts
+	}
+	var wg sync.WaitGroup
+	for _, s := range h.spokes {
+		if s != nil && s.next == nil {
+			wg.Go(func() {
+				if s.say(a) != nil { // the others hear of it at the next gather
+					s.conn.Close()
+				}
+			})
+		}
+	}
+	wg.Wait()
+	return parts, lost, nil
+}
+
+// part waits for what the rank says in a gather: nil if it has ended the stage.
+func (s *spoke) part(ctx context.Context, seq int) ([]byte, *Loss) {
+	if s.late == stageOf(seq) && !isLast(seq) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		cancel()
+	}
+	for {
+		m, loss := s.receive(ctx)
+		switch {
+		case loss != nil:
+			return nil, loss
+		case m.Seq == seq:
+			return m.Data, nil
+		case m.Seq > seq:
+			s.next = m
+			return nil, nil
+		}
+		// It is at a gather of this stage that rank 0 did not come to.
+		if s.say(answer{Seq: m.Seq, Ended: true}) != nil {
+			s.conn.Close()
+		}
+	}
+}
+
+// receive is the next that the rank says. What has come goes before a context that has ended.
+func (s *spoke) receive(ctx context.Context) (*said, *Loss) {
+	if m := s.next; m != nil {
+		s.next = nil
+		return m, nil
+	}
+	var m said
+	var ok bool
+	select {
+	case m, ok = <-s.in:
+	default:
+		select {
+		case m, ok = <-s.in:
+		case <-ctx.Done():
+			return nil, &Loss{Stopped: true, Why: "it says nothing"}
+		}
+	}
+	if !ok {
+		return nil, &Loss{Why: howEnded(s.err)}
+	}
+	return &m, nil
+}
+
+func (s *spoke) say(a answer) error {
+	_ = s.conn.SetWriteDeadline(time.Now().Add(answerTime))
+	return s.enc.Encode(a)
+}
+
+// drop tells a rank that it is out, without waiting for it to read that.
+func (h *hub) drop(rank int) {
+	s := h.spokes[rank]
+	h.spokes[rank] = nil
+	_ = s.conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	_ = s.enc.Encode(answer{Excluded: true})
+	s.conn.Close()
+}
+
+func (h *hub) close() error {
+	for _, s := range h.spokes {
+		if s != nil {
+			s.conn.Close()
+		}
+	}
+	h.wg.Wait()
+	return nil
+}
+
+func howEnded(err error) string {
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.ErrClosedPipe):
+		return "its process has ended"
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return "its host does not take what is sent to it"
+	}
+	return fmt.Sprintf("its connection broke (%v)", err)
+}
+
+// A ray is another rank's star.
+type ray struct {
+	conn net.Conn
+	enc  *gob.Encoder
+	in   chan answer // closed when the hub has hung up
+	err  error       // why, once in is closed
+	wg   sync.WaitGroup
+}
+
+func newRay(conn net.Conn) *ray {
+	r := &ray{conn: conn, enc: gob.NewEncoder(conn), in: make(chan answer, 4)}
+	r.wg.Go(r.listen)
+	return r
+}
+
+func (r *ray) listen() {
+	defer close(r.in)
+	dec := gob.NewDecoder(r.conn)
+	for {
+		var a answer
+		if r.err = dec.Decode(&a); r.err != nil {
+			return
+		}
+		select {
+		case r.in <- a:
+		default:
+			r.err = errors.New("it says more than it should")
+			return
+		}
+	}
+}
+
+func (r *ray) gather(ctx context.Context, seq int, data []byte) ([][]byte, []Loss, error) {
+	_ = r.conn.SetWriteDeadline(time.Now().Add(answerTime))
+	if err := r.enc.Encode(said{seq, data}); err != nil {
+		return nil, nil, fmt.Errorf("check: rank 0, which leads, is gone: %s", howEnded(err))
+	}
+	late := make(chan struct{})
+	defer context.AfterFunc(ctx, func() {
+		time.AfterFunc(answerTime, func() { close(late) })
+	})()
+	for {
+		select {
+		case a, ok := <-r.in:
+			switch {
+			case !ok:
+				return nil, nil, fmt.Errorf("check: rank 0, which leads, is gone: %s", howEnded(r.err))
+			case a.Excluded:
+				return nil, nil, errors.New("check: the others have taken this rank for lost: was its process stopped?")
+			case a.Seq == seq && a.Ended:
+				return nil, a.Lost, errors.New("check: rank 0 has ended this stage")
+			case a.Seq == seq:
+				return a.Parts, a.Lost, nil
+			}
+		case <-late:
+			return nil, nil, fmt.Errorf("check: rank 0, which leads, says nothing for %v after the end of the stage: is its process stopped?", answerTime)
+		}
+	}
+}
+
+func (r *ray) close() error {
+	err := r.conn.Close()
+	r.wg.Wait()
+	return err
+}
