@@ -1,9 +1,11 @@
 package ringo
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	tracer "runtime/trace"
 	"sync/atomic"
 
 	"github.com/ringo-go/ringo/bootstrap"
@@ -97,8 +99,11 @@ func (c *Comm) Prepare(call *Call) error {
 	return c.gpu.Prepare(call)
 }
 
-// carryOut does a checked call when its turn comes.
+// carryOut does a checked call when its turn comes. An execution trace of the program has a region of it.
 func (c *Comm) carryOut(call *Call) error {
+	if tracer.IsEnabled() {
+		defer tracer.StartRegion(context.Background(), call.Kind.String()).End()
+	}
 	c.life.Turn.Lock()
 	ended := false
 	defer c.leaveTurn(call, &ended)

@@ -12,6 +12,7 @@ import (
 	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo/trace"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -163,6 +164,11 @@ type Config struct {
 	// standard error or to RINGO_DEBUG_FILE (%h host, %p process). NCCL_DEBUG and its like
 	// count too. A Log without RINGO_DEBUG receives what its own handler is enabled for.
 	Log *slog.Logger
+
+	// Observer is told of every call: when it began and ended, how long it waited for which rank, and its steps if
+	// it wants them; see trace.Observer for what it may do. A trace.Recorder keeps them, trace.Labels is for
+	// profiles, and the module adapters has Prometheus and OpenTelemetry. Without one nothing reads a clock.
+	Observer trace.Observer
 
 	noP2P string // why GPUs may not reach each other's memory
 	noSHM string // why processes may not share host memory

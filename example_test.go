@@ -11,6 +11,7 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/trace"
 )
 
 // ranks runs f on n goroutine ranks and waits for them.
@@ -371,4 +372,41 @@ func ExampleNewID() {
 	}
 	wg.Wait()
 	// Output: all are here
+}
+
+// counts is an Observer that says what was called.
+type counts struct {
+	mu    sync.Mutex
+	bytes map[string]int
+}
+
+func (o *counts) Begin(*trace.Call) {}
+
+func (o *counts) End(c *trace.Call) { // c.Waits says how long it waited for whom
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.bytes[c.Kind] += c.Bytes
+}
+
+func ExampleConfig_observer() {
+	seen := &counts{bytes: map[string]int{}}
+	comms, err := ringo.OpenLocal(3, ringo.Config{Observer: seen})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for _, c := range comms {
+		wg.Go(func() {
+			defer c.Close()
+			if err := ringo.AllReduce(c, make([]float32, 1000), ringo.Sum); err != nil {
+				log.Fatal(err)
+			}
+			if err := ringo.Broadcast(c, make([]int64, 10), 0); err != nil {
+				log.Fatal(err)
+			}
+		})
+	}
+	wg.Wait()
+	fmt.Println(seen.bytes)
+	// Output: map[AllReduce:12000 Broadcast:240]
 }

@@ -226,7 +226,7 @@ func (c *Comm) connect(ctx context.Context) error {
 		return err
 	}
 	chooser := choice.Chooser{Topo: choice.TopologyOf(c.net.Hosts()).Over(choice.Wire(c.net.Wire())), Forced: c.cfg.algo, InOrder: c.cfg.Deterministic != ""}
-	numberer := &request.Numberer{Life: c.life}
+	numberer := &request.Numberer{Life: c.life, Observer: c.cfg.Observer}
 	if c.cfg.Log.Enabled(ctx, request.LevelTrace) {
 		numberer.Log = c.log
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/trace"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -38,6 +39,9 @@ type Job struct {
 	// Lend lets connections send straight from In and Out. Run then waits until
 	// the receivers have taken the lent bytes.
 	Lend bool
+
+	// Observed takes note of the steps and of what they wait for; nil if nobody wants to know.
+	Observed *trace.Call
 
 	slot    int  // bytes of a slice: what fits in a slot, in whole elements
 	piece   int  // bytes of a piece: half a queue, in whole elements
@@ -90,6 +94,7 @@ func (e *Engine) Run(j *Job) error {
 	}
 	j.inPlace = mem.Host(j.In).Overlaps(mem.Host(j.Out))
 	j.large = !j.inPlace && len(j.Out) >= largeOut
+	j.Observed.Run()
 	for round, more := 0, true; more; round++ {
 		more = false
 		for i := range p.steps {
@@ -104,18 +109,20 @@ func (e *Engine) Run(j *Job) error {
 			if n == 0 && round > 0 {
 				continue
 			}
+			j.Observed.Enter(round, i, int32(st.Recv), int32(st.Send))
 			if !st.connected {
-				if err := st.connect(p.links); err != nil {
+				if err := st.connect(j, p.links); err != nil {
 					return at(err, round, i)
 				}
 			}
 			if err := e.move(j, st, src, dst, n); err != nil {
 				return at(err, round, i)
 			}
+			j.Observed.Leave()
 		}
 	}
 	if j.Lend {
-		return p.flush()
+		return p.flush(j)
 	}
 	return nil
 }
@@ -134,10 +141,13 @@ func (e *Engine) cut(j *Job) error {
 }
 
 // flush waits until no memory of the caller is lent any more.
-func (p *Program) flush() error {
+func (p *Program) flush(j *Job) error {
 	for i := range p.steps {
 		if st := &p.steps[i]; st.from != nil {
-			if err := st.from.Flush(); err != nil {
+			since := j.Observed.Clock()
+			err := st.from.Flush()
+			j.Observed.WaitedSend(int32(st.Send), since)
+			if err != nil {
 				return st.fail("send", err)
 			}
 		}
@@ -210,11 +220,10 @@ func (st *step) slice(j *Job, src, dst []byte, n int) error {
 			j.load(st, dst, src)
 			return nil
 		}
-		out, err := st.send.Reserve(n)
+		v, err := st.reserve(j, n)
 		if err != nil {
-			return st.fail("send", err)
+			return err
 		}
-		v := out.Bytes()
 		j.load(st, v, src)
 		return st.publish(j, v, dst)
 	}
@@ -223,11 +232,11 @@ func (st *step) slice(j *Job, src, dst []byte, n int) error {
 		if err := st.receiveInto(j, dst, n); err != nil || st.send == nil {
 			return err
 		}
-		out, err := st.send.Reserve(n)
+		v, err := st.reserve(j, n)
 		if err != nil {
-			return st.fail("send", err)
+			return err
 		}
-		copy(out.Bytes(), dst)
+		copy(v, dst)
 		return st.publish(j, nil, nil)
 	}
 	got, err := st.receive(j, n)
@@ -242,11 +251,10 @@ func (st *step) slice(j *Job, src, dst []byte, n int) error {
 		}
 		return st.release()
 	}
-	out, err := st.send.Reserve(n)
+	v, err := st.reserve(j, n)
 	if err != nil {
-		return st.fail("send", err)
+		return err
 	}
-	v := out.Bytes()
 	j.combine(st, v, got, src)
 	if err := st.release(); err != nil {
 		return err
@@ -282,15 +290,31 @@ func (st *step) sliceFrom(j *Job, src, dst []byte, n int) error {
 			return err
 		}
 	}
-	if err := st.from.PublishFrom(mem.Host(v), j.Stamp); err != nil {
+	since := j.Observed.Clock()
+	err := st.from.PublishFrom(mem.Host(v), j.Stamp)
+	j.Observed.WaitedSend(int32(st.Send), since)
+	if err != nil {
 		return st.fail("send", err)
 	}
 	return nil
 }
 
+// reserve waits for room to send n bytes.
+func (st *step) reserve(j *Job, n int) ([]byte, error) {
+	since := j.Observed.Clock()
+	out, err := st.send.Reserve(n)
+	j.Observed.WaitedSend(int32(st.Send), since)
+	if err != nil {
+		return nil, st.fail("send", err)
+	}
+	return out.Bytes(), nil
+}
+
 // receive waits for the next slot and checks that it belongs to this call.
 func (st *step) receive(j *Job, n int) ([]byte, error) {
+	since := j.Observed.Clock()
 	in, stamp, err := st.recv.Next()
+	j.Observed.WaitedRecv(int32(st.Recv), since)
 	if err != nil {
 		return nil, st.fail("recv", err)
 	}
@@ -309,7 +333,9 @@ func (st *step) release() error {
 
 // receiveInto is receive for data that is stored unchanged.
 func (st *step) receiveInto(j *Job, dst []byte, n int) error {
+	since := j.Observed.Clock()
 	stamp, err := st.into.NextInto(mem.Host(dst))
+	j.Observed.WaitedRecv(int32(st.Recv), since)
 	got := n
 	if l, ok := errors.AsType[*transport.LengthError](err); ok {
 		got = l.Got

@@ -27,11 +27,10 @@ func (st *step) scatterSlot(j *Job, src, dst []byte, n int) error {
 	small := st.sendWidth * j.slot
 	for at := 0; ; at += small {
 		end := min(at+small, n)
-		out, err := st.send.Reserve(end - at)
+		v, err := st.reserve(j, end-at)
 		if err != nil {
-			return st.fail("send", err)
+			return err
 		}
-		v := out.Bytes()
 		j.combine(st, v, got[at:end], cut(src, at, end))
 		if err := st.publish(j, v, cut(dst, at, end)); err != nil {
 			return err
@@ -54,11 +53,9 @@ func (st *step) gatherSlots(j *Job, src, dst []byte, n int) error {
 			return err
 		}
 		if at == 0 {
-			out, err := st.send.Reserve(n)
-			if err != nil {
-				return st.fail("send", err)
+			if v, err = st.reserve(j, n); err != nil {
+				return err
 			}
-			v = out.Bytes()
 		}
 		j.combine(st, v[at:end], got, cut(src, at, end))
 		if err := st.release(); err != nil {

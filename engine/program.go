@@ -86,10 +86,13 @@ func (p *Program) lends(i int) sched.Ref {
 }
 
 // connect makes the connections of a step.
-func (st *step) connect(links Links) (err error) {
+func (st *step) connect(j *Job, links Links) (err error) {
 	st.sendWidth, st.recvWidth = widthOf(links, st.Send), widthOf(links, st.Recv)
 	if st.Send != sched.Nobody && st.send == nil {
-		if st.send, err = links.Send(st.Send); err != nil {
+		since := j.Observed.Clock()
+		st.send, err = links.Send(st.Send)
+		j.Observed.Connected(-1, int32(st.Send), since)
+		if err != nil {
 			return &StepError{Peer: st.Send, Phase: "connect", Err: err}
 		}
 		if st.lends.Buf != sched.None {
@@ -97,7 +100,10 @@ func (st *step) connect(links Links) (err error) {
 		}
 	}
 	if st.Recv != sched.Nobody {
-		if st.recv, err = links.Recv(st.Recv); err != nil {
+		since := j.Observed.Clock()
+		st.recv, err = links.Recv(st.Recv)
+		j.Observed.Connected(int32(st.Recv), -1, since)
+		if err != nil {
 			return &StepError{Peer: st.Recv, Phase: "accept", Err: err}
 		}
 		st.into, _ = st.recv.(transport.Into)

@@ -70,8 +70,13 @@ func (h *Comm) exchangeLarge(calls []*call.Call) error {
 		kind call.Kind
 		peer int
 	}
-	jobs := map[way][]*engine.Job{}
-	owner := map[*engine.Job]*call.Call{}
+	type message struct {
+		call    *call.Call
+		request *request.Request
+		job     *engine.Job
+	}
+	ways := map[way][]message{}
+	var order []way
 	for _, c := range calls {
 		r := new(request.Request)
 		err := h.numberer.Number(r, c, h.chooser.Choose(choice.Question{Kind: c.Kind, Bytes: c.Bytes()}).Algo, false)
@@ -84,21 +89,30 @@ func (h *Comm) exchangeLarge(calls []*call.Call) error {
 		}
 		j.Lend = true // receives have goroutines of their own
 		w := way{c.Kind, c.Peer}
-		jobs[w] = append(jobs[w], j)
-		owner[j] = c
+		if ways[w] == nil {
+			order = append(order, w)
+		}
+		ways[w] = append(ways[w], message{c, r, j})
 	}
 	errs := make([]error, 0, len(calls))
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for _, list := range jobs {
+	for lane, w := range order {
+		list, watch := ways[w], h.lane(lane)
 		wg.Go(func() {
 			e := engine.New(h.limits)
-			for _, j := range list {
-				if err := e.Run(j); err != nil {
-					err = h.life.Fail(owner[j], 0, err, h)
+			for _, m := range list {
+				watch.Arrive()
+				m.job.Observed = watch.Begin(m.call, m.request)
+				err := e.Run(m.job)
+				if err != nil {
+					err = h.life.Fail(m.call, 0, err, h)
 					mu.Lock()
 					errs = append(errs, err)
 					mu.Unlock()
+				}
+				watch.End(err)
+				if err != nil {
 					return
 				}
 			}
@@ -106,4 +120,12 @@ func (h *Comm) exchangeLarge(calls []*call.Call) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// lane is the Watch of a goroutine of a large exchange, nil if nobody observes.
+func (h *Comm) lane(i int) *request.Watch {
+	if i == len(h.beside) {
+		h.beside = append(h.beside, h.numberer.Watch(i+1, false))
+	}
+	return h.beside[i]
 }

@@ -42,13 +42,15 @@ type Comm struct {
 	order     []*call.Call // of an exchange
 	reduction *rankorder.Reduction
 	workplace workplace
+	watch     *request.Watch   // nil if nobody observes
+	beside    []*request.Watch // of the lanes of a large exchange
 }
 
 // New is the half of a communicator whose paths are agreed.
 func New(l *life.Life, ch *choice.Chooser, n *request.Numberer, net *paths.Net) *Comm {
 	return &Comm{
 		life: l, chooser: ch, numberer: n, links: net.Links, limits: net.Limits,
-		engine: engine.New(net.Limits), programs: map[choice.Key]*engine.Program{},
+		engine: engine.New(net.Limits), programs: map[choice.Key]*engine.Program{}, watch: n.Watch(0, false),
 	}
 }
 
@@ -68,6 +70,7 @@ func (h *Comm) Do(c *call.Call) error {
 		return err
 	}
 	defer h.life.Guard.End()
+	h.watch.Arrive()
 	ans := h.Answer(c)
 	r := &h.request
 	err := h.chooser.Prove(c, ans.Algo)
@@ -78,6 +81,7 @@ func (h *Comm) Do(c *call.Call) error {
 		err = h.numberer.Number(r, c, ans.Algo, false)
 	}
 	if err == nil {
+		h.job.Observed = h.watch.Begin(c, r)
 		if ans.By == choice.ByFold {
 			err = h.inOrder(c, r)
 		} else {
@@ -85,9 +89,10 @@ func (h *Comm) Do(c *call.Call) error {
 		}
 	}
 	if err != nil {
-		return h.life.Fail(c, r.Seq(), err, h)
+		err = h.life.Fail(c, r.Seq(), err, h)
 	}
-	return nil
+	h.watch.End(err)
+	return err
 }
 
 // Answer says what carries a call out, and why.

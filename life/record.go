@@ -11,12 +11,17 @@ import (
 	"github.com/ringo-go/ringo/history"
 )
 
+// ID identifies the communicator in what is written of it, the same on all ranks.
+func (l *Life) ID() string {
+	sum := sha256.Sum256(append([]byte("ringo history "), l.group.Key()...)) // the key itself is secret
+	return hex.EncodeToString(sum[:4])
+}
+
 // Record is this rank's last calls, where it is, and why the communicator has failed. It may be
 // called at any time, and does not wait.
 func (l *Life) Record() history.Record {
-	sum := sha256.Sum256(append([]byte("ringo history "), l.group.Key()...)) // the key itself is secret
 	r := history.Record{
-		Comm: hex.EncodeToString(sum[:4]), Rank: l.Rank, Size: l.Size, Host: l.Host, Pid: os.Getpid(), Time: time.Now(),
+		Comm: l.ID(), Rank: l.Rank, Size: l.Size, Host: l.Host, Pid: os.Getpid(), Time: time.Now(),
 		State: history.State{Rank: l.Rank, Heard: true, Peer: -1}, Waited: l.Guard.Waited(),
 	}
 	if v := l.verdict.Load(); v != nil && v.Err != call.ErrClosed {

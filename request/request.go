@@ -1,7 +1,7 @@
 // Package request is a call on its way to an engine: checked, numbered and chosen for.
 //
 // Number gives a call its place among the collectives of its communicator, the stamp
-// that travels with every slot, and its arithmetic. It is for the host and the GPU half
+// that travels with every slot, and its arithmetic; a Watch tells an observer of it. It is for the host and the GPU half
 // of a communicator, which make engine jobs of requests. The trap: nothing may go wrong
 // with a call on one rank alone after it has a number, or the ranks are out of step.
 package request
@@ -15,6 +15,7 @@ import (
 	"github.com/ringo-go/ringo/choice"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/life"
+	"github.com/ringo-go/ringo/trace"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -46,6 +47,8 @@ func (r *Request) Part(kind call.Kind, a call.Algo) choice.Key {
 type Numberer struct {
 	Life *life.Life
 	Log  *slog.Logger // receives every call at LevelTrace; nil for none
+
+	Observer trace.Observer // nil for none; see Watch
 }
 
 // LevelTrace is the level of a record of every call.

@@ -8,13 +8,13 @@ import "time"
 // anything is sent; End when it is done, well or badly. Calls that are refused before (ErrInvalid, a
 // communicator that has failed) are not observed. Both run on the goroutine that carries out the call, which
 // is the caller's of Do, and the communicator's own for Start. End of a call on a GPU comes when the GPU has
-// done it and this rank makes another call, Synchronize or Close; then on the goroutine that does. Begin and End of sends
-// and receives that a Group carries out beside each other all come from the Group's.
+// done it and this rank makes another call, Synchronize or Close; then on the goroutine that does. Large sends and
+// receives of a Group go side by side, each lane on a goroutine of its own.
 //
 // The operation waits for an Observer, and the other ranks with it: it should return within
 // a µs. It must not call the communicator, and must not keep the *Call, its Waits or its Steps after End:
-// they are used again. One Observer of several communicators, as with OpenLocal, is called by several
-// goroutines at once.
+// they are used again. Several goroutines may call an Observer at once: of lanes, and of several communicators,
+// as with OpenLocal.
 type Observer interface {
 	Begin(*Call)
 	End(*Call)

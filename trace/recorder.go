@@ -15,13 +15,15 @@ type Recorder struct {
 
 // Room of a Recorder.
 const (
-	DefaultCalls = 4096
-	DefaultSpans = 1 << 15
+	DefaultCalls = 1024
+	DefaultSpans = 1 << 14
+	besideShare  = 16 // lanes above 0, of which there may be many, have less
 )
 
 // NewRecorder makes a Recorder that keeps of each lane the last calls, at least calls or as many as have
 // spans Spans, and at most twice as many; 0 is DefaultCalls and DefaultSpans. A lane takes
-// 500 bytes a call and 96 a Span, when it is first used. A call with more Spans than that loses its last ones.
+// 500 bytes a call and 160 a Span, when it is first used, and a lane above 0 a 16th. A call with more Spans than
+// that loses its last ones.
 func NewRecorder(calls, spans int) *Recorder {
 	if calls <= 0 {
 		calls = DefaultCalls
@@ -62,7 +64,7 @@ func (r *Recorder) Begin(c *Call) {
 		l.turn()
 	}
 	spans := l.newer.spans
-	c.Steps = spans[len(spans):len(spans)]
+	c.Steps = spans[len(spans):]
 }
 
 // End is part of Observer.
@@ -97,10 +99,14 @@ func (r *Recorder) lane(c *Call) *lane {
 		}
 	}
 	l := &lane{of: Call{Comm: c.Comm, Rank: c.Rank, Lane: c.Lane, GPU: c.GPU}}
+	calls, spans := r.calls, r.spans
+	if c.Lane > 0 {
+		calls, spans = max(1, calls/besideShare), max(1, spans/besideShare)
+	}
 	for _, h := range []*half{&l.newer, &l.older} {
-		h.calls = make([]Call, 0, r.calls)
+		h.calls = make([]Call, 0, calls)
 		if !c.GPU {
-			h.spans = make([]Span, 0, 2*r.spans)
+			h.spans = make([]Span, 0, 2*spans)
 		}
 	}
 	r.lanes = append(r.lanes, l)

@@ -1,0 +1,62 @@
+package request
+
+import (
+	"time"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/trace"
+)
+
+// A Watch tells an observer of the calls of one lane, one after the other. The methods of a nil Watch,
+// which nobody observes, do nothing.
+type Watch struct {
+	observer trace.Observer
+	call     trace.Call
+	begun    bool
+}
+
+// Watch makes a Watch, nil if the communicator has no observer. Lane is 0 but for what a group carries out beside
+// something else.
+func (n *Numberer) Watch(lane int, gpu bool) *Watch {
+	if n.Observer == nil {
+		return nil
+	}
+	l := n.Life
+	w := &Watch{observer: n.Observer, call: trace.Call{Comm: l.ID(), Rank: l.Rank, Size: l.Size, Host: l.Host, Lane: lane, GPU: gpu}}
+	if !gpu {
+		w.call.Waits = make([]time.Duration, l.Size)
+	}
+	return w
+}
+
+// Arrive says that a call has come.
+func (w *Watch) Arrive() {
+	if w != nil {
+		w.begun = false
+		w.call.Reset()
+	}
+}
+
+// Begin says that the call which has come has a number. It returns what an engine is to take note in, nil if nobody
+// observes.
+func (w *Watch) Begin(c *call.Call, r *Request) *trace.Call {
+	if w == nil {
+		return nil
+	}
+	w.begun = true
+	t := &w.call
+	t.Number, t.Kind, t.Algo, t.Bytes, t.Peer = r.Seq(), c.Kind.String(), r.Key.Algo.String(), max(r.In, r.Out), int(r.Key.Peer)
+	w.observer.Begin(t)
+	return t
+}
+
+// End says that the call has ended. Without a Begin it does nothing.
+func (w *Watch) End(err error) {
+	if w == nil || !w.begun {
+		return
+	}
+	w.begun = false
+	w.call.Leave() // where a step has failed
+	w.call.End, w.call.Err = trace.Now(), err
+	w.observer.End(&w.call)
+}
