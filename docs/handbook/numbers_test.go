@@ -1,0 +1,225 @@
+package handbook_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/ringo-go/ringo/bench"
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/sim"
+)
+
+// model is a preset, with nodes of another size in NET/SIZE.
+func model(name string) (sim.Model, error) {
+	name, nodes, _ := strings.Cut(name, "/")
+	m, ok := sim.Presets[name]
+	if !ok {
+		return m, fmt.Errorf("no model %q", name)
+	}
+	if nodes != "" {
+		n, err := strconv.Atoi(nodes)
+		if err != nil {
+			return m, err
+		}
+		m.NodeRanks = n
+	}
+	return m, nil
+}
+
+// timed is the time of a schedule under a model, in µs.
+func timed(s sched.Schedule, m sim.Model, bytes int64) (float64, error) {
+	r, err := sim.Run(context.Background(), s, m, bytes, sim.Options{})
+	return r.Time * 1e6, err
+}
+
+// times compares schedules on paper: times NET n bytes,bytes,… SCHEDULE ….
+func times(arguments []string) (string, error) {
+	m, err := model(arguments[0])
+	if err != nil {
+		return "", err
+	}
+	n, err := strconv.Atoi(arguments[1])
+	if err != nil {
+		return "", err
+	}
+	names := arguments[3:]
+	var b strings.Builder
+	b.WriteString("| µs |")
+	for _, name := range names {
+		fmt.Fprintf(&b, " `%s` |", name)
+	}
+	b.WriteString("\n|--:|" + strings.Repeat("--:|", len(names)) + "\n")
+	for size := range strings.SplitSeq(arguments[2], ",") {
+		bytes, err := bench.ParseSize(size)
+		if err != nil {
+			return "", err
+		}
+		took := make([]float64, len(names))
+		best := math.Inf(1)
+		for i, name := range names {
+			k, err := find(name)
+			if err != nil {
+				return "", err
+			}
+			if took[i], err = timed(k.build(n), m, bytes); err != nil {
+				return "", err
+			}
+			best = min(best, took[i])
+		}
+		fmt.Fprintf(&b, "| %s |", human(bytes))
+		for _, t := range took {
+			if t == best {
+				fmt.Fprintf(&b, " **%s** |", short(t))
+			} else {
+				fmt.Fprintf(&b, " %s |", short(t))
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String(), nil
+}
+
+// A measured point is the time of an all-reduce of two ranks.
+type measured struct{ bytes, us float64 }
+
+// report has the all-reduces out of place that this library has made.
+func report(name string) (points []measured, err error) {
+	b, err := os.ReadFile("../../bench/results/" + name + ".json")
+	if err != nil {
+		return nil, err
+	}
+	var r struct {
+		Rows []struct {
+			Program, Collective string
+			Size                float64
+			Out                 struct {
+				Time float64 `json:"time_us"`
+			} `json:"out_of_place"`
+		}
+	}
+	if err := json.Unmarshal(b, &r); err != nil {
+		return nil, err
+	}
+	for _, row := range r.Rows {
+		if row.Program == "ringo" && row.Collective == "allreduce" {
+			points = append(points, measured{row.Size, row.Out.Time})
+		}
+	}
+	return points, nil
+}
+
+var wires = []struct{ report, what string }{
+	{"host-shm-np2", "shared memory, two processes"},
+	{"host-unix-np2", "unix sockets"},
+	{"host-tcp-np2", "TCP over loopback"},
+	{"gpu-h200x2-allreduce", "two H200s over NVLink"},
+}
+
+// alphaBeta reads α off the smallest message, and the rate 1/β off that of 16 MiB or the next larger one.
+func alphaBeta(points []measured) (us, gbs float64) {
+	us = points[0].us
+	for _, p := range points {
+		if p.bytes >= 16<<20 {
+			return us, p.bytes / (p.us - us) / 1e3
+		}
+	}
+	return us, math.NaN()
+}
+
+// fit is the table of measured α and β.
+func fit([]string) (string, error) {
+	var b strings.Builder
+	b.WriteString("| between two ranks | α, µs | 1/β, GB/s | α/β | report |\n|---|--:|--:|--:|---|\n")
+	for _, w := range wires {
+		points, err := report(w.report)
+		if err != nil {
+			return "", err
+		}
+		us, gbs := alphaBeta(points)
+		fmt.Fprintf(&b, "| %s | %.2f | %.1f | %s | [%s](../../bench/results/%s.json) |\n", w.what, us, gbs, human(int64(us*gbs*1e3)), w.report, w.report)
+	}
+	return b.String(), nil
+}
+
+// number is one that code holds: number NAME.
+func number(arguments []string) (string, error) {
+	switch arguments[0] {
+	case "inline":
+		return fmt.Sprint(fifo.InlineBytes), nil
+	case "hops", "sends", "partners":
+		k, err := find(arguments[1])
+		if err != nil {
+			return "", err
+		}
+		n, err := strconv.Atoi(arguments[2])
+		if err != nil {
+			return "", err
+		}
+		s := k.build(n)
+		if arguments[0] == "partners" {
+			partners := map[sched.Rank]bool{}
+			for i := range s.Len(0) {
+				partners[s.At(0, i).Send] = true
+			}
+			delete(partners, sched.Nobody)
+			return fmt.Sprint(len(partners)), nil
+		}
+		c, err := sched.CostOf(s, n)
+		if arguments[0] == "hops" {
+			return fmt.Sprint(c.Hops), err
+		}
+		return decimal(float64(c.Sent) / float64(max(s.Shape().In, s.Shape().Out))), err
+	}
+	return "", fmt.Errorf("no number %q", arguments[0])
+}
+
+// bus is the table of factors between algbw and busbw.
+func bus([]string) (string, error) {
+	var b strings.Builder
+	b.WriteString("| collective | S, the column \"size\" | busbw / algbw | on 2 ranks | 4 | 8 |\n|---|---|---|--:|--:|--:|\n")
+	for _, c := range bench.Collectives {
+		size := "a rank's buffer"
+		if c.In.PerRank || c.Out.PerRank {
+			size = "all n blocks"
+		}
+		formula := map[string]string{"1": "1", "0.75": "(n − 1)/n", "1.5": "2(n − 1)/n"}[decimal(c.Bus(4))]
+		if formula == "" {
+			return "", fmt.Errorf("%s has a factor that is not in this table: %g of 4 ranks", c.Name, c.Bus(4))
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", c.Name, size, formula, decimal(c.Bus(2)), decimal(c.Bus(4)), decimal(c.Bus(8)))
+	}
+	return b.String(), nil
+}
+
+func human(bytes int64) string {
+	switch {
+	case bytes >= 1<<30:
+		return decimal(math.Round(float64(bytes)/(1<<30)*10)/10) + " GiB"
+	case bytes >= 1<<20:
+		return decimal(math.Round(float64(bytes)/(1<<20)*10)/10) + " MiB"
+	case bytes >= 1<<10:
+		return decimal(math.Round(float64(bytes)/(1<<10)*10)/10) + " KiB"
+	}
+	return fmt.Sprint(bytes, " B")
+}
+
+// short writes a time with three digits.
+func short(us float64) string {
+	switch {
+	case us < 10:
+		return fmt.Sprintf("%.2f", us)
+	case us < 100:
+		return fmt.Sprintf("%.1f", us)
+	}
+	s := fmt.Sprintf("%.0f", us)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,124 @@
+package handbook_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo/hier"
+	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/tree"
+)
+
+// A kind is an algorithm that the handbook speaks of.
+type kind struct {
+	goal  sched.Goal
+	build func(n int) sched.Schedule
+}
+
+const node = 4 // ranks of a node in the handbook's hierarchies
+
+var schedules = map[string]kind{
+	"ring.AllReduce":           {sched.AllReduce, func(n int) sched.Schedule { return ring.AllReduce{N: n} }},
+	"ring.AllGather":           {sched.AllGather, func(n int) sched.Schedule { return ring.AllGather{N: n} }},
+	"ring.ReduceScatter":       {sched.ReduceScatter, func(n int) sched.Schedule { return ring.ReduceScatter{N: n} }},
+	"ring.Broadcast":           {sched.Broadcast(0), func(n int) sched.Schedule { return ring.Broadcast{N: n} }},
+	"tree.AllReduce":           {sched.AllReduce, func(n int) sched.Schedule { return tree.AllReduce{N: n} }},
+	"tree.Broadcast":           {sched.Broadcast(0), func(n int) sched.Schedule { return tree.Broadcast{N: n} }},
+	"tree.BinomialBroadcast":   {sched.Broadcast(0), func(n int) sched.Schedule { return tree.BinomialBroadcast{N: n} }},
+	"direct.OneShot":           {sched.AllReduce, func(n int) sched.Schedule { return direct.OneShot{N: n} }},
+	"direct.TwoShot":           {sched.AllReduce, func(n int) sched.Schedule { return direct.TwoShot{N: n} }},
+	"direct.RecursiveDoubling": {sched.AllReduce, func(n int) sched.Schedule { return direct.RecursiveDoubling{N: n} }},
+	"direct.HalvingDoubling":   {sched.AllReduce, func(n int) sched.Schedule { return direct.HalvingDoubling{N: n} }},
+	"direct.AllGather":         {sched.AllGather, func(n int) sched.Schedule { return direct.AllGather{N: n} }},
+	"direct.LogAllGather":      {sched.AllGather, func(n int) sched.Schedule { return direct.LogAllGather{N: n} }},
+	"direct.LogReduceScatter":  {sched.ReduceScatter, func(n int) sched.Schedule { return direct.LogReduceScatter{N: n} }},
+	"hier.AllReduce": {sched.AllReduce, func(n int) sched.Schedule {
+		return hier.AllReduce(ring.ReduceScatter{N: node}, ring.AllReduce{N: n / node}, ring.AllGather{N: node})
+	}},
+}
+
+// Figures and tables are of schedules that are right.
+func TestSchedulesAreRight(t *testing.T) {
+	for name, k := range schedules {
+		require.NoError(t, sched.Check(k.build(8), k.goal, 2, false), name)
+	}
+}
+
+func find(name string) (kind, error) {
+	k, ok := schedules[name]
+	if !ok {
+		return k, fmt.Errorf("no schedule %s: there are %s", name, strings.Join(slices.Sorted(maps.Keys(schedules)), ", "))
+	}
+	return k, nil
+}
+
+// table is what the ranks of a schedule do: table SCHEDULE n [rank …].
+func table(arguments []string) (string, error) {
+	k, err := find(arguments[0])
+	if err != nil {
+		return "", err
+	}
+	n, err := strconv.Atoi(arguments[1])
+	if err != nil {
+		return "", err
+	}
+	all := strings.Split(strings.TrimSpace(sched.Format(k.build(n))), "\n\n")
+	if len(arguments) == 2 {
+		return fenced("text", strings.Join(all, "\n\n")), nil
+	}
+	var some []string
+	for _, a := range arguments[2:] {
+		r, err := strconv.Atoi(a)
+		if err != nil {
+			return "", err
+		}
+		some = append(some, all[r+1])
+	}
+	return fenced("text", strings.Join(some, "\n\n")), nil
+}
+
+// costs counts hops and what the busiest rank sends: costs n,n,… SCHEDULE ….
+func costs(arguments []string) (string, error) {
+	sizes := strings.Split(arguments[0], ",")
+	var b strings.Builder
+	b.WriteString("| schedule |")
+	for _, n := range sizes {
+		fmt.Fprintf(&b, " %s ranks: hops | sends |", n)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("--:|--:|", len(sizes)) + "\n")
+	for _, name := range arguments[1:] {
+		k, err := find(name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "| `%s` |", name)
+		for _, size := range sizes {
+			n, err := strconv.Atoi(size)
+			if err != nil {
+				return "", err
+			}
+			s := k.build(n)
+			c, err := sched.CostOf(s, n)
+			if err != nil {
+				return "", err
+			}
+			chunks := max(s.Shape().In, s.Shape().Out)
+			fmt.Fprintf(&b, " %d | %s S |", c.Hops, decimal(float64(c.Sent)/float64(chunks)))
+		}
+		b.WriteString("\n")
+	}
+	return b.String(), nil
+}
+
+// decimal writes a number with up to two places.
+func decimal(x float64) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", x), "0"), ".")
+}
