@@ -31,6 +31,8 @@ type Choice struct {
 	// Then is what follows when the ranks have combined what Schedule has brought, in
 	// order of rank; nil if nothing does.
 	Then sched.Schedule
+
+	paper *paper // nil where there are no alternatives
 }
 
 // Options are what a user's configuration says of the choice.
@@ -60,11 +62,17 @@ func Explain(kind call.Kind, n, local, bytes, root int, o Options) (Choice, erro
 	q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32}
 	ans := c.Choose(q)
 	ch := c.choice(q, ans, root, WholeOnHost)
+	if ans.By == ByFold {
+		return ch, nil
+	}
+	var names []string
 	for _, t := range tables(kind) {
-		if ans.By != ByFold && t.algo != ans.Algo && t.offers(c.Topo) {
-			ch.Others = append(ch.Others, t.algo.String())
+		if t.offers(c.Topo) {
+			names = append(names, t.algo.String())
 		}
 	}
+	ch.Others = without(names, ch.Algo)
+	ch.paper = c.onHosts(q, root, func(int) []string { return names })
 	return ch, nil
 }
 
@@ -100,9 +108,15 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 	ch := c.choice(q, ans, root, WholeOnGPU)
 	ch.Bulk = ans.By == BySchedule && f.Far.Peer() && c.Budget.Bulk()
 	if ans.Why != ordered && ans.By != ByFold {
-		ch.Others = slices.DeleteFunc(c.Names(kind, bytes, gpus.Registered), func(name string) bool { return name == ch.Algo })
+		names := func(bytes int) []string { return c.Names(kind, bytes, gpus.Registered) }
+		ch.Others = without(names(bytes), ch.Algo)
+		ch.paper = c.onGPUs(q, f, names)
 	}
 	return ch, nil
+}
+
+func without(names []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == name })
 }
 
 // chooser is that of a communicator which need not exist.

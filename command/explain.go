@@ -4,7 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/ringo-go/ringo"
@@ -15,9 +16,10 @@ import (
 
 const explainHelp = `usage: ringo explain COLLECTIVE [flags]
 
-Says which algorithm would carry out a collective, why, what else could be asked
-for, how many blocks of a GPU it takes, what it costs, and prints the steps of
-every rank.
+Says which algorithm would carry out a collective, why, what every other one
+would take by the same model, at which sizes that model would choose otherwise,
+how many blocks of a GPU it takes, what it costs, and shows the messages and the
+steps of every rank.
 
   -np N          ranks (default 4)
   --node N       ranks of a host, for more than one host (default: all)
@@ -27,6 +29,10 @@ every rank.
   --algo A       this algorithm instead of the one that would be chosen
   -deterministic reductions in order of rank, of floats
   --steps W      print the steps: auto (up to 8 ranks), all, none, or a rank
+  --picture      draw the messages in any case, up to 16 ranks (default: where
+                 that is short, unless --steps says otherwise)
+  -o FILE.svg    draw the messages there, up to 64 ranks
+  --json FILE    save it all; - writes JSON here instead of text
 
 On GPU memory, for which none is needed here
   --device D     host (default), cuda, or emu
@@ -42,67 +48,10 @@ Examples
   ringo explain allreduce -np 8 -s 1M
   ringo explain allreduce -np 4 --algo tree
   ringo explain allreduce -np 8 --node 4 -s 16M
-  ringo explain broadcast -np 64 --steps 17
+  ringo explain broadcast -np 64 --steps 17 -o broadcast.svg
   ringo explain allreduce -np 4 -s 1M --device cuda
   ringo explain allgather -np 2 -s 64M --device cuda --registered --policy zero
 `
-
-// A question is what explain and sim are asked about.
-type question struct {
-	bench.Collective
-	ranks, root int
-	node        int // ranks of a host, 0 for all
-	typ         ringo.DataType
-	algo        string
-	order       string      // ringo.Config.Deterministic
-	gpus        *ringo.GPUs // nil for host memory
-	plan        string      // file
-	policy      string      // ringo.Config.BlockPolicy
-	most, least int         // MaxBlocks and MinBlocks
-}
-
-// choice answers for a size as bench counts it.
-func (q question) choice(size int64) (ringo.Choice, error) {
-	width := q.typ.Size()
-	bytes, cfg := q.Count(size, q.ranks, width)*width, ringo.Config{
-		Algo: q.algo, Plan: q.plan, Deterministic: q.order, BlockPolicy: q.policy, MaxBlocks: q.most, MinBlocks: q.least,
-	}
-	if q.gpus != nil {
-		return ringo.ExplainDevice(q.Kind, q.ranks, q.node, bytes, q.root, *q.gpus, cfg)
-	}
-	return ringo.Explain(q.Kind, q.ranks, q.node, bytes, q.root, cfg)
-}
-
-// ask checks the parts of a question that explain and sim have in common.
-func ask(names []string, ranks, root, node int, typ, algo string) (question, error) {
-	q := question{ranks: ranks, root: root, node: node, algo: algo}
-	if len(names) != 1 {
-		return q, cli.Usagef("which collective? give one of %s", strings.Join(bench.Names(), ", "))
-	}
-	var err error
-	if q.Collective, err = bench.Find(names[0]); err != nil {
-		return q, err
-	}
-	if q.typ, err = parseType(typ); err != nil {
-		return q, err
-	}
-	if algo == "auto" {
-		q.algo = ""
-	}
-	switch known := ringo.Algorithms(); {
-	case q.algo != "" && !slices.ContainsFunc(known, func(a string) bool { return strings.EqualFold(a, q.algo) }):
-		return q, cli.Unknown("algorithm", algo, known)
-	case q.Kind == ringo.KindSend:
-		return q, cli.Usagef("sendrecv is one message to the next rank and has no algorithm")
-	case ranks < 1:
-		return q, cli.Usagef("-np %d: want at least 1", ranks)
-	case node < 0:
-		return q, cli.Usagef("--node %d: cannot be negative", node)
-	case root < 0 || root >= ranks:
-		return q, cli.Usagef("-r %d: the ranks are 0 to %d", root, ranks-1)
-	}
-	return q, nil
-}
 
 func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 	fs := flags("explain")
@@ -111,8 +60,9 @@ func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 	algo, steps := fs.String("algo", "", ""), fs.String("steps", "auto", "")
 	node := fs.Int("node", 0, "")
 	device, plan := fs.String("device", "host", ""), fs.String("plan", "", "")
-	ordered := fs.Bool("deterministic", false, "")
+	ordered, drawn := fs.Bool("deterministic", false, ""), fs.Bool("picture", false, "")
 	policy, most, least := fs.String("policy", "", ""), fs.Int("max-blocks", 0, ""), fs.Int("min-blocks", 0, "")
+	out, file := fs.String("o", "", ""), fs.String("json", "", "")
 	var gpus ringo.GPUs
 	fs.StringVar(&gpus.Name, "gpu", "", "")
 	fs.StringVar(&gpus.Path, "path", "", "")
@@ -149,40 +99,177 @@ func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if *out != "" && strings.ToLower(filepath.Ext(*out)) != ".svg" {
+		return cli.Usagef("-o %s: the name must end in .svg", *out)
+	}
+	for flag, name := range map[string]string{"-o": *out, "--json": strings.TrimSuffix(*file, "-")} {
+		if err := cli.Writable(flag, name); err != nil {
+			return err
+		}
+	}
 	ch, err := q.choice(bytes)
 	if err != nil {
 		return cli.Usagef("%v", err)
 	}
-	where := "one host"
-	if *node > 0 && *node < *ranks {
-		where = fmt.Sprintf("hosts of %d", *node)
+	if q.algo != "" && strings.HasPrefix(ch.Reason, "asked for") {
+		ch.Reason = "asked for by --algo"
 	}
-	if q.gpus != nil {
+	e := &explanation{q: q, ch: &ch, bytes: bytes, w: stdout, steps: which, drawn: *drawn, auto: *steps == "auto"}
+	if *file == "-" {
+		e.w = io.Discard
+	}
+	if err := e.print(); err != nil {
+		return err
+	}
+	if *out != "" {
+		if err := e.draw(*out); err != nil {
+			return err
+		}
+	}
+	if *file == "" {
+		return nil
+	}
+	return saveJSON(e.report(), *file, stdout)
+}
+
+// An explanation is what explain says of a choice.
+type explanation struct {
+	q     question
+	ch    *ringo.Choice
+	bytes int64 // of the larger buffer of a rank
+	w     io.Writer
+	steps func(io.Writer, sched.Schedule)
+	drawn bool // a picture is asked for
+	auto  bool // steps and picture where they are short
+}
+
+func (e *explanation) where() string {
+	where := "one host"
+	if e.q.node > 0 && e.q.node < e.q.ranks {
+		where = fmt.Sprintf("hosts of %d", e.q.node)
+	}
+	if e.q.gpus != nil {
 		where += ", GPU memory"
 	}
-	fmt.Fprintf(stdout, "%s of %s (%d %v a block) on %d ranks of %s\n", q.Name, bench.FormatSize(bytes), q.Count(bytes, *ranks, q.typ.Size()), q.typ, *ranks, where)
-	fmt.Fprintf(stdout, "algorithm: %s\nbecause:   %s\n", ch.Algo, ch.Reason)
+	return where
+}
+
+func (e *explanation) print() error {
+	w, ch, q := e.w, e.ch, e.q
+	fmt.Fprintf(w, "%s of %s (%d %v a block) on %d ranks of %s\n", q.Name, bench.FormatSize(e.bytes), q.Count(e.bytes, q.ranks, q.typ.Size()), q.typ, q.ranks, e.where())
+	fmt.Fprintf(w, "algorithm: %s\nbecause:   %s\n", ch.Algo, ch.Reason)
 	if ch.Blocks > 0 {
-		fmt.Fprintf(stdout, "blocks:    up to %d of a GPU: %s\n", ch.Blocks, ch.WhyBlocks)
+		fmt.Fprintf(w, "blocks:    up to %d of a GPU: %s\n", ch.Blocks, ch.WhyBlocks)
 		if ch.Bulk {
-			fmt.Fprintln(stdout, "moves:     by bulk copies, on GPUs of compute capability 9.0 or newer")
+			fmt.Fprintln(w, "moves:     by bulk copies, on GPUs of compute capability 9.0 or newer")
 		}
 	}
 	if len(ch.Others) > 0 {
-		fmt.Fprintf(stdout, "others:    %s (--algo)\n", strings.Join(ch.Others, ", "))
+		fmt.Fprintf(w, "others:    %s (--algo)\n", strings.Join(ch.Others, ", "))
 	}
+	e.alternatives()
 	if ch.Schedule == nil {
-		fmt.Fprintln(stdout, "steps:     none; one kernel or copy engines do it at once")
+		fmt.Fprintln(w, "steps:     none; one kernel or copy engines do it at once")
 		return nil
 	}
-	printCost(stdout, ch.Schedule, bytes)
-	which(stdout, ch.Schedule)
-	if ch.Then != nil {
-		fmt.Fprintln(stdout, "\nthen:      what was combined is gathered")
-		printCost(stdout, ch.Then, bytes)
-		which(stdout, ch.Then)
+	if err := e.schedule(ch.Schedule); err != nil || ch.Then == nil {
+		return err
 	}
+	fmt.Fprintln(w, "\nthen:      what was combined is gathered")
+	return e.schedule(ch.Then)
+}
+
+func (e *explanation) schedule(s sched.Schedule) error {
+	printCost(e.w, s, e.bytes)
+	if e.drawn || e.auto {
+		if err := printPicture(e.w, s, e.drawn); err != nil {
+			return err
+		}
+	}
+	e.steps(e.w, s)
 	return nil
+}
+
+// alternatives says what all algorithms would take in a model, and where it would choose otherwise.
+func (e *explanation) alternatives() {
+	list := e.ch.Alternatives()
+	if len(list) == 0 || list[0].Time == 0 {
+		return
+	}
+	fmt.Fprintf(e.w, "model:     %s\n", e.ch.Model())
+	var took float64
+	for _, a := range list {
+		if a.Chosen {
+			took = a.Time
+		}
+	}
+	for _, a := range list {
+		mark := ""
+		switch {
+		case a.Chosen && e.q.algo != "":
+			mark = "   <- asked for"
+		case a.Chosen:
+			mark = "   <- chosen"
+		case a.Time > 0 && took > 0:
+			mark = fmt.Sprintf("   %.3g times as long", a.Time/took)
+		}
+		if a.Time == 0 {
+			fmt.Fprintf(e.w, "           %-10s    not timed%s\n", a.Algo, mark)
+			continue
+		}
+		fmt.Fprintf(e.w, "           %-10s %12.2f us%s\n", a.Algo, a.Time*1e6, mark)
+	}
+	if e.q.algo != "" {
+		return // not the choice of anything
+	}
+	for i, d := range e.ch.Differences() {
+		head := ""
+		if i == 0 {
+			head = "differ:"
+		}
+		at := e.size(d.From)
+		if d.To != d.From {
+			at += " to " + e.size(d.To)
+		}
+		fmt.Fprintf(e.w, "%-10s at %s %s is chosen, where by the model %s takes %s%.0f %% less\n", head, at, d.Chosen, d.Model, upTo(d.To != d.From), 100*d.Less)
+	}
+}
+
+func upTo(several bool) string {
+	if several {
+		return "up to "
+	}
+	return ""
+}
+
+// size is that of the larger buffer, of Count elements.
+func (e *explanation) size(block int) string {
+	return bench.FormatSize(int64(block) * int64(e.q.Kind.Shares(e.q.ranks)))
+}
+
+// draw writes the picture of the steps, and of what follows them below it.
+func (e *explanation) draw(file string) error {
+	if e.ch.Schedule == nil {
+		return cli.Usagef("-o %s: %s is one kernel or copy and has no steps to draw; --algo names another algorithm", file, e.ch.Algo)
+	}
+	s := e.ch.Schedule
+	if e.ch.Then != nil {
+		s = sched.Then(s, e.ch.Then)
+	}
+	p, err := newPicture(s)
+	if err != nil {
+		return fmt.Errorf("-o %s: %w", file, err)
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("-o: %w", err)
+	}
+	title := fmt.Sprintf("%s by %s, %d ranks of %s", e.q.Name, e.ch.Algo, e.q.ranks, e.where())
+	if err := p.svg(f, title); err != nil {
+		f.Close()
+		return fmt.Errorf("-o %s: %w", file, err)
+	}
+	return f.Close()
 }
 
 // costRanks bounds the ranks for which the cost is counted, which takes time and

@@ -1,8 +1,13 @@
 package command
 
 import (
+	"cmp"
+	"encoding/json"
+	"encoding/xml"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,4 +57,92 @@ func TestExplainDevice(t *testing.T) {
 		require.Equal(t, 2, code)
 		require.Contains(t, stderr, want)
 	}
+}
+
+// What other algorithms take by the same model, and where it would choose otherwise.
+func TestExplainAlternatives(t *testing.T) {
+	report := func(args ...string) (r explainReport) {
+		t.Helper()
+		code, out, stderr := ringoHere(append([]string{"explain", "--json", "-"}, args...)...)
+		require.Zero(t, code, stderr)
+		require.NoError(t, json.Unmarshal([]byte(out), &r), out)
+		return r
+	}
+	r := report("allreduce", "-np", "8", "-s", "16K")
+	require.Equal(t, "doubling", r.Algorithm)
+	require.Len(t, r.Alternatives, 6)
+	require.True(t, slices.IsSortedFunc(r.Alternatives, func(a, b alternative) int { return cmp.Compare(a.Time, b.Time) }))
+	require.NotEqual(t, "doubling", r.Alternatives[0].Algorithm)
+	require.True(t, slices.ContainsFunc(r.Differences, func(d difference) bool {
+		return d.From <= 16<<10 && d.To >= 16<<10 && d.Chosen == "doubling" && d.Model == r.Alternatives[0].Algorithm && d.Less > 0.05
+	}), "%+v", r.Differences)
+	require.Len(t, r.Schedules, 1)
+	require.Len(t, r.Schedules[0].Table, 8)
+	require.Len(t, r.Schedules[0].Messages, 8*3)
+
+	_, out, _ := ringoHere("explain", "allreduce", "-np", "8", "-s", "16K")
+	require.Contains(t, out, "model:     shared memory: one node")
+	require.Contains(t, out, "doubling is chosen, where by the model")
+	require.Regexp(t, `doubling +[0-9.]+ us +<- chosen`, out)
+	require.NotContains(t, out, "differ:    at 16K to 16K")
+	_, out, _ = ringoHere("explain", "allreduce", "--algo", "ring")
+	require.Contains(t, out, "because:   asked for by --algo\n")
+	require.NotContains(t, out, "differ:", "it is not the choice of anything")
+
+	// Across hosts the model is what chooses, so it is at one with the choice but for rounding of sizes.
+	r = report("allreduce", "-np", "16", "--node", "8", "-s", "16M")
+	require.Equal(t, r.Algorithm, r.Alternatives[0].Algorithm)
+	require.Contains(t, r.Model, "between them TCP")
+	require.Empty(t, r.Differences)
+
+	r = report("allgather", "-np", "8", "--device", "cuda", "--registered")
+	require.Contains(t, r.Model, "path p2p")
+	last := r.Alternatives[len(r.Alternatives)-1]
+	require.Equal(t, alternative{Algorithm: "copies"}, last, "which the model does not know")
+	require.Empty(t, report("allreduce", "-deterministic").Alternatives)
+}
+
+func TestExplainPicture(t *testing.T) {
+	code, out, stderr := ringoHere("explain", "allreduce", "-np", "3", "--algo", "ring", "--steps", "none", "--picture")
+	require.Zero(t, code, stderr)
+	_, drawn, _ := strings.Cut(out, "numbers are chunks\n")
+	require.Equal(t, `hop  0       1       2
+  1  ●─2────▶│       │
+     │       ●─0────▶│
+     │◀────────────1─●
+  2  ●─1────▶│       │
+     │       ●─2────▶│
+     │◀────────────0─●
+  3  ●─0────▶│       │
+     │       ●─1────▶│
+     │◀────────────2─●
+  4  ●─2────▶│       │
+     │       ●─0────▶│
+     │◀────────────1─●
+`, drawn)
+	file := filepath.Join(t.TempDir(), "p.svg")
+	code, _, stderr = ringoHere("explain", "allreduce", "-np", "16", "--node", "8", "-o", file)
+	require.Zero(t, code, stderr)
+	svg, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, xml.Unmarshal(svg, new(struct{})))
+	require.Contains(t, string(svg), `text-anchor="middle"`)
+	require.Contains(t, string(svg), "16 ranks of hosts of 8")
+	_, _, _ = ringoHere("explain", "allreduce", "-np", "8", "--algo", "oneshot", "-o", file)
+	svg, _ = os.ReadFile(file)
+	require.Equal(t, 8*7, strings.Count(string(svg), "marker-end="), "an arrow a message")
+
+	for want, args := range map[string][]string{
+		"-o x.png: the name must end in .svg":    {"-o", "x.png"},
+		"is one kernel or copy and has no steps": {"--device", "cuda", "-o", file},
+		"--picture is of at most 16 ranks":       {"-np", "17", "--picture"},
+		"--json /nonexistent/x: ":                {"--json", "/nonexistent/x"},
+	} {
+		code, _, stderr := ringoHere(append([]string{"explain", "allreduce"}, args...)...)
+		require.Equal(t, 2, code)
+		require.Contains(t, stderr, want)
+	}
+	code, _, stderr = ringoHere("explain", "allreduce", "-np", "65", "-o", file)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "at most 64 ranks")
 }

@@ -88,13 +88,13 @@ func TestSimOwnNet(t *testing.T) {
 	_, out, _ := ringoHere("sim", "--net", "list")
 	require.Contains(t, out, "ndr          InfiniBand NDR: nodes of 8; inside CPU shared memory, 12 GB/s a rank")
 	for want, args := range map[string][]string{
-		`unknown net "nvlnk"; did you mean nvlink?`:         {"--net", "nvlnk"},
-		"all 32 ranks are on one: give --node":              {"--net", "shm", "--bw", "400G"},
-		"--net shm has nothing between nodes: give --bw":    {"--net", "shm", "--node", "8", "--cards", "2"},
-		`--bw: rate "fast"`:                                 {"--bw", "fast"},
-		"--cards and --latency cannot be negative":          {"--cards", "-1"},
-		"absent.json: no such file":                         {"--net", "absent.json"},
-		"--json /nonexistent/x: /nonexistent: no such file": {"--json", "/nonexistent/x"},
+		`unknown net "nvlnk"; did you mean nvlink?`:              {"--net", "nvlnk"},
+		"all 32 ranks are on one: give --node":                   {"--net", "shm", "--bw", "400G"},
+		"--net shm has nothing between nodes: give --bw":         {"--net", "shm", "--node", "8", "--cards", "2"},
+		`--bw: rate "fast"`:                                      {"--bw", "fast"},
+		"--cards and --latency cannot be negative":               {"--cards", "-1"},
+		"absent.json: no such file":                              {"--net", "absent.json"},
+		"--json /nonexistent/x: open /nonexistent: no such file": {"--json", "/nonexistent/x"},
 	} {
 		code, _, stderr := ringoHere(append([]string{"sim", "allreduce", "-np", "32"}, args...)...)
 		require.Equal(t, 2, code)

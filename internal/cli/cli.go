@@ -93,7 +93,7 @@ func Writable(flag, file string) error {
 	}
 	if err != nil {
 		if p := (*os.PathError)(nil); errors.As(err, &p) { // not the name of a file that was tried
-			err = fmt.Errorf("%s: %w", filepath.Dir(file), p.Err)
+			err = fmt.Errorf("open %s: %w", filepath.Dir(file), p.Err)
 		}
 		return Usagef("%s %s: %v", flag, file, err)
 	}

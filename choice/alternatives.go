@@ -1,0 +1,166 @@
+package choice
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/sim"
+)
+
+// An Alternative is an algorithm for a call, and the time that a model gives it.
+type Alternative struct {
+	Algo   string
+	Time   float64 // in seconds; 0 where the model does not know it, or it has too many steps
+	Chosen bool
+}
+
+// A Difference is a range of sizes in which the model has another algorithm take less time than
+// the chosen one, by more than a twentieth.
+type Difference struct {
+	From, To int // bytes of Count elements, powers of two
+	Chosen   string
+	Model    string
+	Less     float64 // by how much at most, as a share of the chosen one's time
+}
+
+// A paper is what a Choice needs to be compared with a model.
+type paper struct {
+	chooser  *Chooser
+	question Question
+	names    func(bytes int) []string
+	model    string
+	estimate func(a call.Algo, bytes int) float64 // in seconds, infinite if it is not known
+}
+
+// Model says which model Alternatives and Differences are by, "" if there is none.
+func (ch *Choice) Model() string {
+	if ch.paper == nil {
+		return ""
+	}
+	return ch.paper.model
+}
+
+// Alternatives are the chosen algorithm and the Others with their times, the quickest first and
+// those that the model does not know last. It takes some ms, and a second for hundreds of ranks.
+func (ch *Choice) Alternatives() (list []Alternative) {
+	if ch.paper == nil {
+		return nil
+	}
+	for _, name := range append([]string{ch.Algo}, ch.Others...) {
+		t := ch.paper.time(name, ch.Bytes)
+		if math.IsInf(t, 1) {
+			t = 0
+		}
+		list = append(list, Alternative{Algo: name, Time: t, Chosen: name == ch.Algo})
+	}
+	slices.SortStableFunc(list, func(a, b Alternative) int {
+		if (a.Time == 0) != (b.Time == 0) {
+			return cmp.Compare(b.Time, a.Time)
+		}
+		return cmp.Compare(a.Time, b.Time)
+	})
+	return list
+}
+
+// Differences compares choice and model at all sizes from 8 bytes to 1 GiB, for at most 64 ranks.
+// It takes up to a few seconds.
+func (ch *Choice) Differences() (list []Difference) {
+	if ch.paper == nil || ch.Size > simRanks {
+		return nil
+	}
+	p := ch.paper
+	for size := 8; size <= 1<<30; size *= 2 {
+		q := p.question
+		q.Bytes = size
+		chosen := p.chooser.Choose(q).Algo.String()
+		least, best := math.Inf(1), ""
+		for _, name := range p.names(size) {
+			if t := p.time(name, size); t < least {
+				least, best = t, name
+			}
+		}
+		took := p.time(chosen, size)
+		if math.IsInf(took, 1) || least >= 0.95*took {
+			continue
+		}
+		less := 1 - least/took
+		if n := len(list); n > 0 && list[n-1].To == size/2 && list[n-1].Chosen == chosen && list[n-1].Model == best {
+			list[n-1].To, list[n-1].Less = size, max(list[n-1].Less, less)
+			continue
+		}
+		list = append(list, Difference{From: size, To: size, Chosen: chosen, Model: best, Less: less})
+	}
+	return list
+}
+
+// time is the model's of an algorithm by name, infinite if it is not known.
+func (p *paper) time(name string, bytes int) float64 {
+	a, err := call.ParseAlgo(name)
+	if err != nil {
+		return math.Inf(1)
+	}
+	return p.estimate(a, bytes)
+}
+
+// estimateSteps bounds the steps of schedules that are estimated, to about a second.
+const estimateSteps = 400_000
+
+// onHosts compares with shared memory, and with the usual network between nodes.
+func (c *Chooser) onHosts(q Question, root int, names func(bytes int) []string) *paper {
+	m := sim.SharedMemory
+	if c.Topo.Nodes() > 1 {
+		m = timesOf(c.Topo.Ranks, c.Topo.Local, c.Topo.wire).model
+		m.Name, m.Between = "hosts", "TCP over cards of 25 Gb/s"
+	}
+	return &paper{
+		chooser: c, question: q, names: names, model: m.String(),
+		estimate: func(a call.Algo, bytes int) float64 {
+			k := Key{Kind: q.Kind, Algo: a, Peer: int32(root)}
+			if !k.Exists(c.Topo) {
+				return math.Inf(1)
+			}
+			s := k.Schedule(c.Topo)
+			if tooLong(s) {
+				return math.Inf(1)
+			}
+			t, err := sim.Estimate(s, m, int64(bytes)*int64(q.Kind.Shares(c.Topo.Ranks)))
+			if err != nil {
+				return math.Inf(1)
+			}
+			return t
+		},
+	}
+}
+
+func tooLong(s sched.Schedule) bool {
+	steps := 0
+	for r := range s.Shape().Ranks {
+		if steps += s.Len(sched.Rank(r)); steps > estimateSteps {
+			return true
+		}
+	}
+	return false
+}
+
+// onGPUs compares with the model of paths between GPUs, which knows no windows and no copies, and
+// takes rank 0 for the root.
+func (c *Chooser) onGPUs(q Question, f *Fabric, names func(bytes int) []string) *paper {
+	mq := modelQuestion{f.Near, f.Far, f.Topo.Ranks, f.Topo.Local, f.Topo.wire, c.Kernels.CanDirect()}
+	words := "round figures of H200s, path " + f.Near.String()
+	if f.Far != f.Near {
+		words += ", between hosts " + f.Far.String()
+	}
+	return &paper{
+		chooser: c, question: q, names: names, model: words,
+		estimate: func(a call.Algo, bytes int) float64 {
+			k := Key{Kind: q.Kind, Algo: a}
+			if _, kernel := directKernel(q.Kind, a); !(kernel && mq.direct) && k.Exists(f.Topo) && tooLong(k.Schedule(f.Topo)) {
+				return math.Inf(1)
+			}
+			return mq.estimate(q.Kind, a, bytes)
+		},
+	}
+}

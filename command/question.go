@@ -1,0 +1,67 @@
+package command
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bench"
+	"github.com/ringo-go/ringo/internal/cli"
+)
+
+// A question is what explain and sim are asked about.
+type question struct {
+	bench.Collective
+	ranks, root int
+	node        int // ranks of a host, 0 for all
+	typ         ringo.DataType
+	algo        string
+	order       string      // ringo.Config.Deterministic
+	gpus        *ringo.GPUs // nil for host memory
+	plan        string      // file
+	policy      string      // ringo.Config.BlockPolicy
+	most, least int         // MaxBlocks and MinBlocks
+}
+
+// choice answers for a size as bench counts it.
+func (q question) choice(size int64) (ringo.Choice, error) {
+	width := q.typ.Size()
+	bytes, cfg := q.Count(size, q.ranks, width)*width, ringo.Config{
+		Algo: q.algo, Plan: q.plan, Deterministic: q.order, BlockPolicy: q.policy, MaxBlocks: q.most, MinBlocks: q.least,
+	}
+	if q.gpus != nil {
+		return ringo.ExplainDevice(q.Kind, q.ranks, q.node, bytes, q.root, *q.gpus, cfg)
+	}
+	return ringo.Explain(q.Kind, q.ranks, q.node, bytes, q.root, cfg)
+}
+
+// ask checks the parts of a question that explain and sim have in common.
+func ask(names []string, ranks, root, node int, typ, algo string) (question, error) {
+	q := question{ranks: ranks, root: root, node: node, algo: algo}
+	if len(names) != 1 {
+		return q, cli.Usagef("which collective? give one of %s", strings.Join(bench.Names(), ", "))
+	}
+	var err error
+	if q.Collective, err = bench.Find(names[0]); err != nil {
+		return q, err
+	}
+	if q.typ, err = parseType(typ); err != nil {
+		return q, err
+	}
+	if algo == "auto" {
+		q.algo = ""
+	}
+	switch known := ringo.Algorithms(); {
+	case q.algo != "" && !slices.ContainsFunc(known, func(a string) bool { return strings.EqualFold(a, q.algo) }):
+		return q, cli.Unknown("algorithm", algo, known)
+	case q.Kind == ringo.KindSend:
+		return q, cli.Usagef("sendrecv is one message to the next rank and has no algorithm")
+	case ranks < 1:
+		return q, cli.Usagef("-np %d: want at least 1", ranks)
+	case node < 0:
+		return q, cli.Usagef("--node %d: cannot be negative", node)
+	case root < 0 || root >= ranks:
+		return q, cli.Usagef("-r %d: the ranks are 0 to %d", root, ranks-1)
+	}
+	return q, nil
+}
