@@ -40,6 +40,7 @@ func init() {
 		{"sim", "time a collective on paper, for up to a million ranks", simHelp, runSim},
 		{"probe", "measure a GPU: copies, combines, launches", probeHelp, runProbe},
 		{"tune", "measure which algorithm is best, and write a plan", tuneHelp, runTune},
+		{"ptx", "find races and other faults of kernels in PTX, without a GPU", ptxHelp, runPTX},
 		{"plot", "draw reports that bench has saved", plotHelp, runPlot},
 	}
 }

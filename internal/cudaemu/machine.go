@@ -142,6 +142,9 @@ func (m *Machine) report(f *weakmem.Fault) bool {
 		if fn.kernel.Name == f.Kernel {
 			f.Source = fn.mod.image.Program.Module.Source(f.Line)
 		}
+		if f.Other != nil && fn.kernel.Name == f.Other.Kernel {
+			f.Other.Source = fn.mod.image.Program.Module.Source(f.Other.Line)
+		}
 	}
 	m.reports = append(m.reports, f)
 	return m.cfg.Report(f)

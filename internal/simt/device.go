@@ -2,8 +2,9 @@ package simt
 
 // A device is its multiprocessors and the grids that still have blocks to place.
 type device struct {
-	sms   []sm
-	queue []*Grid
+	sms     []sm
+	queue   []*Grid
+	started int // grids
 }
 
 // An sm is a multiprocessor: the room it has left.

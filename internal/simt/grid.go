@@ -20,6 +20,7 @@ type Grid struct {
 
 	world  *World
 	number int
+	launch int // of its device, see Turn
 	mem    *weakmem.Grid
 	blocks int // of the grid
 	placed int // have become resident

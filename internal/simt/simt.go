@@ -50,6 +50,12 @@ type Config struct {
 	SetConditional func(device int, handle uint64, value uint32) bool
 	// Trace, if set, is called before each warp-instruction. It may call Kill.
 	Trace func(Event)
+	// Follow, if not nil, are the first turns. One of a warp that cannot run then is passed
+	// over. After them warps run in rotation.
+	Follow []Turn
+	// Took, if set, is called before each turn. What it got, as Follow under the same seed, is the
+	// same run again.
+	Took func(Turn)
 }
 
 // An Event is one instruction of a warp, for tracing and single-stepping.

@@ -27,6 +27,7 @@ type warp struct {
 	forced  bool      // it was chosen at random and runs on, whatever its rank
 
 	place int // in World.ready, -1 when it is not
+	last  int // its turn in the rotation, see Config.Follow
 
 	dst, src [8]*alu.Lanes // operands of the instruction
 	addr     alu.Lanes     // scratch of accesses

@@ -14,6 +14,10 @@ type World struct {
 	random  random
 	policy  policy
 
+	scheduled bool // by Config.Follow, or told to Config.Took
+	followed  int  // of Config.Follow
+	rotation  int  // turns in it
+
 	transfers []*transfer // under way
 	pace      int         // see carry
 
@@ -26,7 +30,7 @@ type World struct {
 
 // NewWorld has no grids yet.
 func NewWorld(c Config) *World {
-	w := &World{cfg: c, random: random(c.Seed)}
+	w := &World{cfg: c, random: random(c.Seed), scheduled: c.Took != nil || c.Follow != nil}
 	w.policy = newPolicy(c.Seed, &w.random)
 	w.pace = paces[c.Seed/policies%uint64(len(paces))]
 	for _, s := range c.Devices {
@@ -45,6 +49,8 @@ func (w *World) Start(g *Grid) error {
 	}
 	w.started++
 	g.world, g.number = w, w.started
+	g.launch = w.devices[g.Device].started
+	w.devices[g.Device].started++
 	g.blocks = g.Dim[0] * g.Dim[1] * g.Dim[2]
 	g.mem = w.cfg.Memory.Begin(g.Device, g.Kernel.Name, g.After)
 	w.grids = append(w.grids, g)
@@ -62,6 +68,9 @@ func (w *World) Step(instructions int) (ran int) {
 	begin := w.ran
 	for w.ran-begin < uint64(instructions) && len(w.ready) > 0 {
 		x, n := w.policy.choose(w)
+		if w.scheduled {
+			x, n = w.turn(x, n)
+		}
 		x.run(n)
 		w.cfg.Memory.Tick()
 		if len(w.transfers) > 0 {

@@ -39,7 +39,21 @@ type Fault struct {
 	Write  bool
 	Where  string // the allocation: "name+0x10"
 	Detail string // the other access of a race, the nearest allocation
+	Other  *Other // of a race; else nil
 	Count  int    // how often it was found, at least 1; it goes on growing
+}
+
+// Other is the access that a race is with.
+type Other struct {
+	Device int // -1: the host
+	Kernel string
+	Line   int
+	Source string // as of a Fault
+	Block  [3]int
+	Thread [3]int
+	Size   int
+	Write  bool
+	Why    string // what is missing between the two
 }
 
 // Error is two lines: the access and where it was made, and the reason.
@@ -59,6 +73,9 @@ func (f *Fault) Error() string {
 	}
 	if f.Detail != "" {
 		s.WriteString("\n\t" + f.Detail)
+	}
+	if f.Other != nil && f.Other.Source != "" {
+		s.WriteString("\n\tthe other is at " + f.Other.Source)
 	}
 	if f.Count > 1 {
 		fmt.Fprintf(&s, "\n\tfound %d times", f.Count)
@@ -165,16 +182,23 @@ func (a *access) race(s *Span, r *record, at uint64, otherLane, lane int) {
 		return
 	}
 	other := "the " + r.by.maker() + strings.TrimSuffix(strings.TrimSuffix(does(r.kind&write != 0, r.bytes()), " to"), " from") + " by " + who(device, kernel, int(r.line), block, thread)
+	f.Other = &Other{Device: device, Kernel: kernel, Line: int(r.line), Block: block, Thread: thread, Size: r.bytes(), Write: r.kind&write != 0}
+	why := &f.Other.Why
 	switch both := r.kind & a.record.kind; {
 	case (r.kind|a.record.kind)&nonCoherent != 0 && r.by.grid == a.record.by.grid:
-		f.Detail = "ld.nc needs memory that nothing writes during the kernel: " + other
+		*why = "ld.nc needs memory that nothing writes during the kernel"
+		f.Detail = *why + ": " + other
 	case both&strong != 0:
-		f.Detail = "both are strong, but of a scope that lacks the other thread: " + other
+		*why = "both are strong, but of a scope that lacks the other thread"
+		f.Detail = *why + ": " + other
 	case r.kind&strong != 0:
+		*why = "the first is weak, the second strong, and nothing orders them"
 		f.Detail = "it is weak, and nothing orders it with " + other
 	case a.record.kind&strong != 0:
+		*why = "the first is strong, the second weak, and nothing orders them"
 		f.Detail = "nothing orders it with " + other + ", which is weak"
 	default:
+		*why = "both are weak, and nothing orders them"
 		f.Detail = "both are weak, and nothing orders it with " + other
 	}
 	a.again = f

@@ -1,0 +1,210 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ringo-go/ringo/emu/ptxcheck"
+	"github.com/ringo-go/ringo/internal/cli"
+)
+
+const ptxHelp = `usage: ringo ptx check FILE [flags]
+
+Runs kernels of a PTX file on emulated GPUs under many seeds, each another order
+of threads and stores, and reports what is wrong: races within a block, across
+blocks and across GPUs, bad addresses, reads of what nothing wrote, deadlocks,
+barriers that not all threads reach, wrong results. It needs no GPU. A race is
+found even if it did no harm: it suffices that nothing orders the two accesses.
+Each finding comes with the shortest schedule that was found for it. Compile
+with "nvcc -ptx -lineinfo" or "clang++ -S -gline-tables-only" to have it name
+lines of the source.
+
+What to run
+  -gpus N          GPUs (default 1)
+  -buf NAME=TYPE[COUNT]:CONTENTS
+                   memory of this name on every GPU; without :CONTENTS nothing
+                   is written to it. Repeat it for more
+  -kernel K        a kernel; the flags -grid, -block, -shared, -cooperative,
+                   -arg and -on that follow are its launch's. Repeat it for
+                   launches one after the other. Not needed if FILE has one
+  -grid X,Y,Z      blocks (default 1)
+  -block X,Y,Z     threads of a block (default 32)
+  -shared BYTES    dynamic shared memory of a block (default 0)
+  -cooperative     all blocks are resident at once, or it is an error
+  -arg VALUE       the next argument, by the type that the kernel declares
+  -on GPU,...      only these GPUs launch it (default all)
+  -want NAME=CONTENTS
+                   what a buffer has to hold in the end; or NAME@GPU=...
+
+Values are expressions of numbers, + - * / % and parentheses, with
+  rank, gpus       the number of the GPU, and how many there are
+  NAME, NAME@GPU   the address of a buffer on this GPU, or on another
+  pick(A,B,...)    the value with the number of the GPU
+  TYPE:VALUE       a value of another type than declared
+  {V,V,...}        a struct; numbers in it need a TYPE, NAME@* is the addresses
+                   of a buffer on all GPUs
+Contents are such expressions too, with i, the number of the element; several
+with commas between them are repeated. Types are u8 to u64, s8 to s64, f16,
+bf16, e4m3, e5m2, f32, f64, and ptr, an address.
+
+How
+  -seeds N         how many seeds (default 100)
+  -seed N          the first one (default 0)
+  -link LINK       what joins the GPUs: nvlink, pcie, which tears lines of 128
+                   bytes, or none (default nvlink)
+  -sms N           multiprocessors of a GPU (default 8): with few not all
+                   blocks are resident at once
+  -steps N         instructions of all threads after which a run is said to have
+                   no end (default 20000000)
+  -time D          give up after this time (default 5m)
+  --json           print a report as JSON, version 1
+
+Exit status: 0 if nothing was found under all seeds, 2 for a mistake in the
+command line, 1 otherwise.
+
+Examples
+  ringo ptx check add.ptx -block 64 -buf 'x=f32[64]:i' -buf 'y=f32[64]:1' \
+    -arg x -arg y -arg 64 -want x=i+1
+  ringo ptx check ring.ptx -gpus 4 -buf 'x=f32[256]:rank' -buf 'flag=u32[1]:0' \
+    -arg x -arg 'x@((rank+1)%gpus)' -arg 'flag@((rank+1)%gpus)'
+`
+
+func runPTX(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var c ptxcheck.Case
+	fs := flags("ptx")
+	launchFlags(fs, &c)
+	fs.IntVar(&c.GPUs, "gpus", 1, "")
+	fs.IntVar(&c.Seeds, "seeds", 100, "")
+	fs.Uint64Var(&c.First, "seed", 0, "")
+	fs.StringVar(&c.Link, "link", "nvlink", "")
+	fs.IntVar(&c.SMs, "sms", 8, "")
+	fs.Uint64Var(&c.Instructions, "steps", 20_000_000, "")
+	limit, asJSON := fs.Duration("time", 5*time.Minute, ""), fs.Bool("json", false, "")
+	names, err := cli.Parse(fs, args)
+	switch {
+	case err != nil:
+		return err
+	case len(names) == 0:
+		return cli.Usagef("what? write: ringo ptx check FILE")
+	case names[0] != "check":
+		return cli.Unknown("subcommand", names[0], []string{"check"})
+	case len(names) != 2:
+		return cli.Usagef("%d files: give one", len(names)-1)
+	case *limit <= 0:
+		return cli.Usagef("-time %v: want more than 0", *limit)
+	case c.GPUs < 1 || c.Seeds < 1 || c.SMs < 1 || c.Instructions < 1:
+		return cli.Usagef("-gpus, -seeds, -sms and -steps are at least 1")
+	}
+	if c.Text, err = os.ReadFile(names[1]); err != nil {
+		return err
+	}
+	c.Name = filepath.Base(names[1])
+	if c.Launches == nil {
+		c.Launches = []ptxcheck.Launch{newLaunch("")}
+	}
+	bar := newProgress(stderr)
+	c.Progress = func(n int) { bar.show(fmt.Sprintf("%d of %d seeds", n, c.Seeds), float64(n)/float64(c.Seeds)) }
+	ctx, cancel := context.WithTimeoutCause(ctx, *limit, fmt.Errorf("ran out of time after %v (-time)", *limit))
+	defer cancel()
+	r, err := ptxcheck.Run(ctx, c)
+	bar.clear()
+	if wrong := (*ptxcheck.Error)(nil); errors.As(err, &wrong) {
+		return cli.Usagef("%v", err)
+	}
+	if *asJSON {
+		e := json.NewEncoder(stdout)
+		e.SetIndent("", "  ")
+		err = errors.Join(err, e.Encode(r))
+	} else {
+		err = errors.Join(err, r.Print(stdout))
+	}
+	switch n := len(r.Findings); {
+	case err != nil:
+		return fmt.Errorf("%d of %d seeds: %w", r.Ran, r.Seeds, err)
+	case n == 1:
+		return errors.New("1 finding")
+	case n > 1:
+		return fmt.Errorf("%d findings", n)
+	}
+	return nil
+}
+
+func newLaunch(kernel string) ptxcheck.Launch {
+	return ptxcheck.Launch{Kernel: kernel, Block: [3]int{32, 1, 1}}
+}
+
+// launchFlags defines those that say what to run, whose order counts.
+func launchFlags(fs *flag.FlagSet, c *ptxcheck.Case) {
+	open := func() *ptxcheck.Launch { // the launch that flags are about
+		if c.Launches == nil {
+			c.Launches = append(c.Launches, newLaunch(""))
+		}
+		return &c.Launches[len(c.Launches)-1]
+	}
+	fs.Func("kernel", "", func(s string) error {
+		if len(c.Launches) == 1 && c.Launches[0].Kernel == "" { // its other flags came first
+			c.Launches[0].Kernel = s
+			return nil
+		}
+		c.Launches = append(c.Launches, newLaunch(s))
+		return nil
+	})
+	fs.Func("grid", "", func(s string) error { return parseExtents(s, &open().Grid) })
+	fs.Func("block", "", func(s string) error { return parseExtents(s, &open().Block) })
+	fs.Func("shared", "", func(s string) (err error) {
+		open().Shared, err = strconv.Atoi(s)
+		return err
+	})
+	fs.BoolFunc("cooperative", "", func(s string) (err error) {
+		open().Cooperative, err = strconv.ParseBool(s)
+		return err
+	})
+	fs.Func("arg", "", func(s string) error {
+		l := open()
+		l.Args = append(l.Args, s)
+		return nil
+	})
+	fs.Func("on", "", func(s string) error {
+		l := open()
+		for _, text := range strings.Split(s, ",") {
+			n, err := strconv.Atoi(text)
+			if err != nil {
+				return fmt.Errorf("want numbers of GPUs, such as 0,1")
+			}
+			l.On = append(l.On, n)
+		}
+		return nil
+	})
+	for name, list := range map[string]*[]string{"buf": &c.Buffers, "want": &c.Wants} {
+		fs.Func(name, "", func(s string) error {
+			*list = append(*list, s)
+			return nil
+		})
+	}
+}
+
+// parseExtents reads up to three extents: 2 or 2,1,1 or 2x1x1.
+func parseExtents(s string, to *[3]int) error {
+	words := strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == 'x' })
+	if len(words) < 1 || len(words) > 3 {
+		return fmt.Errorf("want up to three numbers, such as 4 or 2,2,1")
+	}
+	*to = [3]int{1, 1, 1}
+	for i, w := range words {
+		n, err := strconv.Atoi(w)
+		if err != nil || n < 1 {
+			return fmt.Errorf("want up to three numbers, such as 4 or 2,2,1")
+		}
+		to[i] = n
+	}
+	return nil
+}

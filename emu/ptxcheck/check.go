@@ -1,0 +1,127 @@
+package ptxcheck
+
+import (
+	"context"
+	"fmt"
+)
+
+// A Case is kernels, and what to run them on and with. The fields without a default are
+// Text and Launches.
+type Case struct {
+	Name string // of the text, for messages: "sum.ptx"
+	Text []byte // PTX
+	GPUs int    // 1 if zero
+	// Link joins the GPUs: "nvlink", which carries lines of 128 bytes whole, "pcie", which tears
+	// them, or "none": no GPU reaches another's memory. NVLink if empty.
+	Link string
+	SMs  int // multiprocessors of each GPU, of an H100's size; 8 if zero
+
+	// Buffers are memory, one of each on every GPU: "NAME=TYPE[COUNT]", of which nothing is
+	// written, or "NAME=TYPE[COUNT]:CONTENTS".
+	Buffers  []string
+	Launches []Launch // one after the other on each GPU, as on a stream
+	// Wants are what buffers have to hold in the end: "NAME=CONTENTS" on every GPU, or
+	// "NAME@GPU=CONTENTS".
+	Wants []string
+
+	Seeds        int    // how many; 100 if zero
+	First        uint64 // the first seed
+	Instructions uint64 // of all threads after which a run is endless; 20 million if zero
+
+	Progress func(seeds int) // called after each, if set
+}
+
+// A Launch is a kernel on some GPUs.
+type Launch struct {
+	Kernel      string // may be empty if the text has only one
+	Grid, Block [3]int // extents that are zero are 1
+	Shared      int    // bytes of dynamic shared memory of a block
+	Cooperative bool   // all blocks are resident at once
+	Args        []string
+	On          []int // GPUs; all if empty
+}
+
+// Run runs a case under its seeds. The error is one of the case (an *Error), or the
+// context's; then the Report is of what was done until then.
+func Run(ctx context.Context, c Case) (*Report, error) {
+	p, err := newPlan(c)
+	if err != nil {
+		return nil, err
+	}
+	s := &search{plan: p, found: map[key]*hit{}}
+	err = s.run(ctx)
+	return s.report(ctx), err
+}
+
+// An Error is a mistake in a Case.
+type Error struct {
+	What string // "-buf x=f32[4]", "argument 2 of kernel sum"
+	Err  error
+}
+
+func (e *Error) Error() string { return e.What + ": " + e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+func wrong(what string, err error) error { return &Error{what, err} }
+
+func wrongf(what, format string, a ...any) error { return &Error{what, fmt.Errorf(format, a...)} }
+
+// A hit is a finding and the seed under which it took the fewest instructions.
+type hit struct {
+	finding Finding
+	key     key
+	steps   uint64
+	order   int // of finding it
+}
+
+// A search runs seeds.
+type search struct {
+	plan  *plan
+	found map[key]*hit
+	ran   int
+	halts int // seeds whose run came to a halt
+}
+
+// enoughHalts is after how many runs that came to a halt a search ends: they take long, and
+// there will be no other.
+const enoughHalts = 3
+
+func (s *search) run(ctx context.Context) error {
+	for i := range s.plan.Seeds {
+		seed := s.plan.First + uint64(i)
+		r := s.plan.start(seed)
+		if err := r.all(ctx); err != nil {
+			return err
+		}
+		seen := map[key]bool{}
+		for _, f := range r.found {
+			if !seen[f.key] {
+				s.note(seed, f)
+			}
+			seen[f.key] = true
+		}
+		s.ran++
+		if s.plan.Progress != nil {
+			s.plan.Progress(s.ran)
+		}
+		if r.halted {
+			if s.halts++; s.halts == enoughHalts {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+func (s *search) note(seed uint64, f found) {
+	h := s.found[f.key]
+	if h == nil {
+		h = &hit{key: f.key, order: len(s.found)}
+		s.found[f.key] = h
+	}
+	if seeds := h.finding.Seeds; seeds == 0 || f.steps < h.steps {
+		h.finding, h.steps = f.Finding, f.steps
+		h.finding.Seeds, h.finding.Seed = seeds, seed
+	}
+	h.finding.Seeds++
+}

@@ -1,0 +1,107 @@
+package ptxcheck
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// text is a file of testdata.
+func text(t testing.TB, name string) []byte {
+	b, err := os.ReadFile("testdata/" + name)
+	require.NoError(t, err)
+	return b
+}
+
+// handoff is two GPUs that pass a number on; see testdata.
+func handoff(t testing.TB) Case {
+	return Case{
+		Name: "handoff.ptx", Text: text(t, "handoff.ptx"), GPUs: 2, Seeds: 20,
+		Buffers:  []string{"box=u32[1]", "flag=u32[1]:0", "out=u32[1]"},
+		Launches: []Launch{{Args: []string{"box", "flag", "box@((rank+1)%gpus)", "flag@((rank+1)%gpus)", "out", "rank+1"}}},
+		Wants:    []string{"out=3"},
+	}
+}
+
+func check(t testing.TB, c Case) *Report {
+	r, err := Run(context.Background(), c)
+	require.NoError(t, err)
+	require.Equal(t, Version, r.Version)
+	return r
+}
+
+func TestRaceAcrossGPUs(t *testing.T) {
+	c := handoff(t)
+	r := check(t, c)
+	require.Equal(t, c.Seeds, r.Ran)
+	f := r.Findings[0]
+	require.Equal(t, Race, f.Kind)
+	require.Equal(t, "GPUs", f.Across)
+	require.Equal(t, c.Seeds, f.Seeds, "whatever the order was")
+	require.Equal(t, "handoff.cu:10", f.Access.Source)
+	require.Equal(t, "handoff.cu:7", f.Other.Source)
+	require.Equal(t, "ld.global.u32 %r3, [%rd0]", f.Access.Instruction)
+	require.NotEqual(t, f.Access.GPU, f.Other.GPU)
+	require.True(t, f.Other.Write)
+	require.False(t, f.Access.Write)
+	require.Regexp(t, `^box@[01]\+0x0$`, f.Access.Address)
+	require.NotEmpty(t, f.Schedule.Turns)
+	require.LessOrEqual(t, len(f.Schedule.Turns), 3)
+	require.LessOrEqual(t, f.Schedule.Steps, 30)
+
+	again := check(t, c)
+	require.Equal(t, r, again, "the same seeds, the same report")
+
+	var s bytes.Buffer
+	require.NoError(t, json.NewEncoder(&s).Encode(r))
+	back := new(Report)
+	require.NoError(t, json.Unmarshal(s.Bytes(), back))
+	require.Equal(t, r, back)
+}
+
+// The same with a store that releases.
+func TestNothingFound(t *testing.T) {
+	c := handoff(t)
+	c.Seeds = 1000
+	c.Text = bytes.Replace(c.Text, []byte("st.relaxed.sys"), []byte("st.release.sys"), 1)
+	for _, link := range []string{"nvlink", "pcie"} {
+		c.Link = link
+		require.Empty(t, check(t, c).Findings)
+	}
+	c.Wants = []string{"out@1=4"}
+	r := check(t, c)
+	require.Len(t, r.Findings, 1)
+	require.Equal(t, WrongResult, r.Findings[0].Kind)
+	require.Equal(t, "out@1[0] is 3, want 4", r.Findings[0].Detail)
+	require.Equal(t, 1000, r.Findings[0].Seeds)
+	require.Empty(t, r.Findings[0].Schedule.Turns)
+
+	c.Link, c.Seeds = "none", 1
+	r = check(t, c)
+	require.Equal(t, NoAccess, r.Findings[0].Kind)
+}
+
+// The end of a context ends a run, and what was found until then is reported.
+func TestContext(t *testing.T) {
+	c := handoff(t)
+	c.Text = []byte(strings.Replace(string(c.Text), "ld.acquire.sys.global.u32 %r2, [%rd1];", "mov.u32 %r2, 0;", 1)) // it never ends
+	c.Instructions = 1 << 50
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	r, err := Run(ctx, c)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Zero(t, r.Ran)
+
+	c.Instructions = 10_000
+	r = check(t, c)
+	require.Equal(t, enoughHalts, r.Ran)
+	f := r.Findings[len(r.Findings)-1]
+	require.Equal(t, Endless, f.Kind)
+	require.Contains(t, f.Detail, "it has not ended after 10000 instructions of all threads")
+}

@@ -1,0 +1,185 @@
+package ptxcheck
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ringo-go/ringo/internal/simt"
+	"github.com/ringo-go/ringo/internal/weakmem"
+)
+
+// A run is a case under one seed.
+type run struct {
+	plan   *plan
+	world  *simt.World
+	memory *weakmem.Memory
+	grids  []*simt.Grid    // of each GPU, the one that runs
+	next   []int           // of each GPU, the launch after it
+	clocks []weakmem.Clock // of each GPU, the end of the launch before
+	found  []found
+	halted bool // a deadlock, or no end
+	failed bool // a kernel was stopped
+}
+
+// found is a Finding and when it was made.
+type found struct {
+	Finding
+	key   key
+	steps uint64
+}
+
+// stall is after how many instructions without a change threads that poll are deadlocked. It is more
+// than the most unkind seed keeps a warp waiting.
+const stall = 2_000_000
+
+// endless begins the detail of what was stopped for want of an end.
+const endless = "it has not ended"
+
+// start makes a run. Its kernels begin with the first step.
+func (p *plan) start(seed uint64, more ...func(*simt.Config)) *run {
+	r := &run{plan: p, grids: make([]*simt.Grid, p.GPUs), next: make([]int, p.GPUs), clocks: make([]weakmem.Clock, p.GPUs)}
+	r.memory = weakmem.New(weakmem.Config{
+		Seed: seed, OldLoads: seed%2 == 1, Report: r.reported,
+		Lines:  func(gpu int, s *weakmem.Span) bool { return s.Device == gpu || p.Link == "nvlink" },
+		Access: func(gpu int, s *weakmem.Span) bool { return s.Device == gpu || p.Link != "none" },
+	})
+	for i := range p.memory {
+		m := &p.memory[i]
+		s := weakmem.Span{Addr: m.addr, Data: make([]byte, m.size), Device: m.gpu, Name: m.label(p.GPUs)}
+		if m.data == nil {
+			s.Written = make([]uint64, (m.size+63)/64)
+		}
+		copy(s.Data, m.data)
+		if err := r.memory.Map(s); err != nil {
+			panic(err) // places do not overlap
+		}
+	}
+	config := simt.Config{Seed: seed, Memory: r.memory, Stall: stall}
+	for range p.GPUs {
+		config.Devices = append(config.Devices, simt.Shape{SMs: p.SMs, ThreadsPerSM: 2048, BlocksPerSM: 32, SharedPerSM: 228 << 10, SharedPerBlock: 227 << 10, ThreadsPerBlock: 1024})
+	}
+	for _, f := range more {
+		f(&config)
+	}
+	r.world = simt.NewWorld(config)
+	return r
+}
+
+// label is the name of memory in reports: "x@1".
+func (m *memory) label(gpus int) string {
+	if gpus == 1 {
+		return m.name
+	}
+	return fmt.Sprintf("%s@%d", m.name, m.gpu)
+}
+
+func (r *run) reported(f *weakmem.Fault) bool {
+	r.note(r.plan.finding(f))
+	return true
+}
+
+func (r *run) note(f Finding, k key) {
+	r.found = append(r.found, found{f, k, r.world.Instructions()})
+}
+
+// step runs a turn, and begins and ends kernels. It is false when all is over.
+func (r *run) step() bool {
+	idle := true
+	var faults []*weakmem.Fault
+	for gpu, g := range r.grids {
+		if g != nil && g.Done() {
+			if f := g.Fault(); f != nil {
+				faults = append(faults, f)
+			}
+			r.clocks[gpu], r.grids[gpu] = g.Clock(), nil
+		}
+	}
+	if faults != nil {
+		r.stopped(faults)
+		return false
+	}
+	for gpu, g := range r.grids {
+		if launches := r.plan.launches[gpu]; g == nil && r.next[gpu] < len(launches) {
+			r.begin(gpu)
+		}
+		idle = idle && r.grids[gpu] == nil
+	}
+	if idle {
+		r.compare()
+		return false
+	}
+	if r.world.Step(1) == 0 {
+		return true
+	}
+	if r.world.Instructions() > r.plan.Instructions {
+		r.world.Halt(fmt.Sprintf("%s after %d instructions of all threads", endless, r.plan.Instructions))
+	}
+	return true
+}
+
+func (r *run) begin(gpu int) {
+	g := r.plan.launches[gpu][r.next[gpu]]
+	g.After = r.clocks[gpu]
+	r.next[gpu]++
+	r.grids[gpu] = &g
+	if err := r.world.Start(&g); err != nil {
+		panic(err) // prepare has tried
+	}
+}
+
+// stopped notes what stopped kernels, which ends the run.
+func (r *run) stopped(faults []*weakmem.Fault) {
+	r.failed = true
+	f, k := r.plan.finding(faults[0])
+	for _, other := range faults[1:] {
+		if other.Kind == weakmem.Deadlock {
+			f.Detail += fmt.Sprintf("\nGPU %d, kernel %s: %s", other.Device, other.Kernel, r.plan.named(other.Detail))
+		}
+	}
+	r.halted = faults[0].Kind == weakmem.Deadlock
+	r.note(f, k)
+}
+
+// compare looks for what the case wants.
+func (r *run) compare() {
+	for i := range r.plan.wants {
+		w := &r.plan.wants[i]
+		m := w.memory
+		s, _ := r.memory.Find(m.addr)
+		first, n := w.differs(s.Data)
+		if n == 0 {
+			continue
+		}
+		at := first * m.kind.size
+		detail := fmt.Sprintf("%s[%d] is %s, want %s", m.label(r.plan.GPUs), first, m.kind.text(s.Data[at:]), m.kind.text(w.data[at:]))
+		if n > 1 {
+			detail += fmt.Sprintf("; %d of %d elements differ", n, m.size/m.kind.size)
+		}
+		r.note(Finding{Kind: WrongResult, Detail: detail}, key{kind: WrongResult, memory: m.name})
+	}
+}
+
+// all carries out the run.
+func (r *run) all(ctx context.Context) error {
+	for turns := 0; r.step(); turns++ {
+		if turns%256 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// until carries out the run until a finding is made, or as long as more says.
+func (r *run) until(k key, more func() bool) bool {
+	for looked := 0; ; {
+		going := r.step()
+		for ; looked < len(r.found); looked++ {
+			if r.found[looked].key == k {
+				return true
+			}
+		}
+		if !going || !more() {
+			return false
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package ptxcheck
+
+import (
+	"slices"
+
+	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/simt"
+)
+
+// A Schedule is an order of warps under which a finding is made, as short as it was found.
+type Schedule struct {
+	Seed  uint64 `json:"seed"`  // decides when stores become visible, and all that follows the turns
+	Turns []Turn `json:"turns"` // after which warps run in rotation; empty: from the beginning
+	Steps int    `json:"steps"` // instructions of warps in all turns
+}
+
+// A Turn is a warp that runs some instructions in a row.
+type Turn struct {
+	GPU          int    `json:"gpu"`
+	Launch       int    `json:"launch"` // of the GPU, from 0
+	Kernel       string `json:"kernel"`
+	Block        [3]int `json:"block"`
+	Warp         int    `json:"warp"`
+	Instructions int    `json:"instructions"`
+	Line         int    `json:"line"`             // of the PTX, where it ends
+	Source       string `json:"source,omitempty"` // "sum.cu:17"
+}
+
+// What shrinking a schedule may take: so it is the same on every machine.
+const (
+	shrinkRuns         = 2000
+	shrinkInstructions = 20_000_000
+)
+
+// A shrinker makes the schedule of a finding shorter.
+type shrinker struct {
+	plan  *plan
+	hit   *hit
+	final bool // it is found in the end, by what happens after the turns
+	runs  int
+	ran   uint64
+}
+
+func (p *plan) shrink(h *hit) *Schedule {
+	s := &shrinker{plan: p, hit: h}
+	switch h.key.kind {
+	case Deadlock, Divergence, Endless, WrongResult:
+		s.final = true
+	}
+	var turns []simt.Turn
+	r := p.start(h.finding.Seed, func(c *simt.Config) { c.Took = func(t simt.Turn) { turns = append(turns, t) } })
+	if !r.until(h.key, func() bool { return true }) {
+		return nil
+	}
+	if s.final && s.holds([]simt.Turn{}) {
+		return &Schedule{Seed: h.finding.Seed, Turns: []Turn{}}
+	}
+	for before := len(turns) + 1; len(turns) < before; {
+		before = len(turns)
+		turns = s.drop(turns)
+		turns = s.join(turns)
+	}
+	return s.schedule(s.cut(turns))
+}
+
+// holds reports whether the finding is made after some turns.
+func (s *shrinker) holds(turns []simt.Turn) bool {
+	if s.runs++; s.runs > shrinkRuns || s.ran > shrinkInstructions {
+		return false
+	}
+	r := s.plan.start(s.hit.finding.Seed, func(c *simt.Config) { c.Follow = turns })
+	ok := r.until(s.hit.key, func() bool { return s.final || !r.world.Followed() })
+	s.ran += r.world.Instructions()
+	return ok
+}
+
+// drop leaves out what is not needed, in ever smaller pieces.
+//
+// Source: Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, IEEE TSE 2002.
+func (s *shrinker) drop(turns []simt.Turn) []simt.Turn {
+	for size := (len(turns) + 1) / 2; size > 0; size /= 2 {
+		for from := 0; from < len(turns); {
+			to := min(from+size, len(turns))
+			if less := slices.Delete(slices.Clone(turns), from, to); s.holds(less) {
+				turns = less
+			} else {
+				from = to
+			}
+		}
+	}
+	return turns
+}
+
+// join has a warp run on at once instead of later, or earlier what it ran before.
+func (s *shrinker) join(turns []simt.Turn) []simt.Turn {
+	for i := 0; i < len(turns); i++ {
+		for j := i + 1; j < len(turns); j++ {
+			if !sameWarp(turns[i], turns[j]) {
+				continue
+			}
+			without := func(k int) []simt.Turn { return slices.Delete(slices.Clone(turns), k, k+1) }
+			if j == i+1 {
+			} else if sooner := slices.Insert(without(j), i+1, turns[j]); s.holds(sooner) {
+				turns = sooner
+			} else if later := slices.Insert(without(i), j-1, turns[i]); s.holds(later) {
+				turns = later
+			}
+			break
+		}
+	}
+	return turns
+}
+
+func sameWarp(a, b simt.Turn) bool {
+	a.Instructions = b.Instructions
+	return a == b
+}
+
+// cut makes turns as short as they can be.
+func (s *shrinker) cut(turns []simt.Turn) []simt.Turn {
+	for i := range turns {
+		for least := 1; least < turns[i].Instructions; {
+			less := slices.Clone(turns)
+			less[i].Instructions = (least + turns[i].Instructions) / 2
+			if s.holds(less) {
+				turns = less
+			} else {
+				least = less[i].Instructions + 1
+			}
+		}
+	}
+	return turns
+}
+
+// schedule runs the turns and tells what each does.
+func (s *shrinker) schedule(turns []simt.Turn) *Schedule {
+	p := s.plan
+	x := &Schedule{Seed: s.hit.finding.Seed, Turns: []Turn{}}
+	var took []simt.Turn
+	var last *ptx.Instr
+	count := 0 // of instructions in the turn that was taken last
+	end := func() {
+		if n := len(took); n > 0 && count > 0 {
+			t := took[n-1]
+			if m := len(x.Turns); m > 0 && n > 1 && sameWarp(took[n-2], t) {
+				x.Turns[m-1].Instructions += count
+			} else {
+				x.Turns = append(x.Turns, Turn{GPU: t.Device, Launch: t.Launch, Kernel: p.launches[t.Device][t.Launch].Kernel.Name, Block: t.Block, Warp: t.Warp, Instructions: count})
+			}
+			at := &x.Turns[len(x.Turns)-1]
+			at.Line, at.Source = last.Line, p.module.Source(last.Line)
+			x.Steps += count
+		}
+		count = 0
+	}
+	r := p.start(s.hit.finding.Seed, func(c *simt.Config) {
+		c.Follow = turns
+		c.Took = func(t simt.Turn) {
+			end()
+			took = append(took, t)
+		}
+		c.Trace = func(e simt.Event) {
+			count++
+			last = e.In
+		}
+	})
+	r.until(s.hit.key, func() bool { return !r.world.Followed() })
+	end()
+	return x
+}
