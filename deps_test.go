@@ -67,7 +67,7 @@ var floors = map[string]string{
 	"cmd/ringo":          "command",
 	"object":             ".",
 	"ongpu":              ". gpu mem",
-	"ringotest":          ". gpu history",
+	"ringotest":          ". bootstrap gpu history internal/launch",
 	"examples/*":         ". internal/launch",
 	"examples/elastic":   ". bootstrap",
 	"examples/schedule":  ". sched command",

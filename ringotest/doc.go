@@ -21,5 +21,6 @@
 //
 // Every run has a seed. A failure prints it, and RINGOTEST_SEED=seed in the environment repeats it.
 //
-// The trap: what the function shares with other ranks it shares with goroutines, so it needs a lock as in any other test.
+// The trap: the same function runs as goroutines and as processes, and shares memory with other ranks only as goroutines. What one rank
+// finds out reaches the test and the others by the communicator, or by failing.
 package ringotest

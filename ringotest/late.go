@@ -16,7 +16,10 @@ type place struct {
 }
 
 // place is where a rank of this process is.
-func (r *Rank) place() place { return place{r.comm.History(), stackOf(r.goroutine)} }
+func (r *Rank) place() place {
+	number, _ := r.goroutine.Load().(string)
+	return place{r.comm.History(), stackOf(number)}
+}
 
 // explain says where ranks are that have not ended, after the verdict on all of whom it is known.
 func explain(behind []int, all map[int]place) string {
@@ -77,17 +80,23 @@ func stackOf(number string) string {
 	return "its goroutine has ended"
 }
 
-// outside is a stack without the frames inside of Ringo: two lines each, the function and where.
+// outside is what a stack has of the caller's own: from his call of Ringo, if he is in one, to his function. A frame is two
+// lines, the function and where.
 func outside(stack string) string {
 	lines := strings.Split(strings.TrimSpace(stack), "\n")
-	kept := lines[:1]
+	var kept []string
 	for i := 1; i+1 < len(lines); i += 2 {
-		inside := strings.HasPrefix(lines[i], module+"/") || strings.HasPrefix(lines[i], module+".(*Comm)") || strings.HasPrefix(lines[i], "created by "+module+"/")
-		if !inside || strings.Contains(lines[i+1], "_test.go:") {
-			kept = append(kept, lines[i], lines[i+1])
+		f := lines[i]
+		if strings.HasPrefix(f, module+"/ringotest.(*Rank).run(") {
+			break
 		}
+		if inside := strings.HasPrefix(f, module+"/") || strings.HasPrefix(f, module+".(*Comm)"); inside && !strings.Contains(lines[i+1], "_test.go:") {
+			kept = nil // and what that has called
+			continue
+		}
+		kept = append(kept, f, lines[i+1])
 	}
-	return strings.Join(kept, "\n")
+	return strings.Join(append(lines[:1:1], kept...), "\n")
 }
 
 func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n    ") }

@@ -22,10 +22,20 @@ const (
 	Unix   Way = "unix"   // goroutines over unix sockets
 	TCP    Way = "tcp"    // goroutines over TCP on loopback
 	GPU    Way = "gpu"    // goroutines with an emulated GPU each: see ringo.Comm.Device
+
+	// Processes are this test binary, started again for each rank with -test.run of this test: so what the test does before
+	// Run every rank does too, and no other Run in it runs there. A process ends with the function: what
+	// is deferred in the test, and its Cleanups, do not run in it. They are joined as processes of one host are: by
+	// shared memory on Linux, and else by sockets. ProcessesTCP are joined by TCP.
+	Processes    Way = "processes"
+	ProcessesTCP Way = "processes-tcp"
 )
 
 // ways are all ways that this system has, in the order of Everywhere.
-var ways = []Way{Inproc, Shm, Unix, TCP, GPU}
+var ways = []Way{Inproc, Shm, Unix, TCP, GPU, Processes, ProcessesTCP}
+
+// apart reports whether ranks are processes.
+func (w Way) apart() bool { return w == Processes || w == ProcessesTCP }
 
 // here reports whether this system has a way.
 func (w Way) here() bool {
@@ -45,6 +55,8 @@ func (w Way) config(c ringo.Config) ringo.Config {
 		c.Transport = string(w)
 	case Unix, TCP:
 		c.Transport, c.SocketNetwork = "socket", string(w)
+	case ProcessesTCP:
+		c.Transport, c.SocketNetwork = "socket", string(TCP)
 	}
 	return c
 }
@@ -72,7 +84,7 @@ func Everywhere() Option { return Over(ways...) }
 // way.
 func Config(cfg ringo.Config) Option { return func(o *options) { o.cfg = cfg } }
 
-// Timeout is how long the ranks may take, all together; 1 minute without it, and less if the test's own deadline is
+// Timeout is how long the ranks may take, all together, once their communicators are open; 1 minute without it, and less if the test's own deadline is
 // sooner. Then the test fails, and says which ranks have not ended and where they are.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
@@ -98,7 +110,7 @@ func optionsOf(t testing.TB, list []Option) (options, error) {
 	for _, f := range list {
 		f(&o)
 	}
-	if s := os.Getenv(seedVariable); s != "" {
+	if s := os.Getenv(seedVariable); s != "" && seat() == nil {
 		n, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
 			return o, fmt.Errorf("%s=%q: want a number", seedVariable, s)

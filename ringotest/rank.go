@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ringo-go/ringo"
 )
@@ -20,7 +21,7 @@ type Rank struct {
 	rank      int
 	comm      *ringo.Comm
 	rng       *rand.Rand
-	goroutine string // its number, set before f runs
+	goroutine atomic.Value // its number, a string, when f runs
 
 	ended chan struct{} // closed when f has ended and the communicator is closed
 	early bool          // f has panicked or called Goexit; read when ended is closed
@@ -82,7 +83,7 @@ func (r *Rank) Helper() { r.trial.t.Helper() }
 // run is the life of a rank that is a goroutine.
 func (r *Rank) run() {
 	defer close(r.ended)
-	r.goroutine = goroutineNumber()
+	r.goroutine.Store(goroutineNumber())
 	defer r.close()
 	normal := false
 	defer func() {

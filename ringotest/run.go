@@ -31,7 +31,7 @@ func Run(t testing.TB, n int, f func(c *ringo.Comm), opts ...Option) {
 		if !o.ways[0].here() {
 			t.Skipf("ringotest: this system has no %s", o.ways[0])
 		}
-		newTrial(t, n, f, o, o.ways[0]).run()
+		newTrial(t, n, f, o, o.ways[0]).start()
 		return
 	}
 	parent, ok := t.(interface {
@@ -42,7 +42,7 @@ func Run(t testing.TB, n int, f func(c *ringo.Comm), opts ...Option) {
 	}
 	for _, w := range o.ways {
 		if w.here() {
-			parent.Run(string(w), func(t *testing.T) { newTrial(t, n, f, o, w).run() })
+			parent.Run(string(w), func(t *testing.T) { newTrial(t, n, f, o, w).start() })
 		}
 	}
 }
@@ -70,7 +70,21 @@ func newTrial(t testing.TB, n int, f func(c *ringo.Comm), o options, w Way) *tri
 	return x
 }
 
-// run is the whole of it.
+// start runs the trial as far as it is for this process.
+func (x *trial) start() {
+	x.t.Helper()
+	number := runsOf(x.t)
+	switch s := seat(); {
+	case s == nil && x.way.apart():
+		x.launch(number)
+	case s == nil:
+		x.run()
+	case x.t.Name() == s.Test && number == s.Number:
+		x.sit(s)
+	}
+}
+
+// run runs a trial whose ranks are goroutines.
 func (x *trial) run() {
 	x.t.Helper()
 	before := x.t.Failed()
@@ -139,7 +153,7 @@ func (x *trial) open() error {
 }
 
 // patience is how long ranks have to end that were aborted.
-const patience = 5 * time.Second
+var patience = 5 * time.Second
 
 // await waits for all ranks, and reports whether all have ended.
 func (x *trial) await() bool {
@@ -154,16 +168,27 @@ func (x *trial) await() bool {
 	for i, r := range x.ranks {
 		all[i] = r.place()
 	}
-	x.t.Errorf("ringotest: %d ranks over %s, seed %d: after %v %s not ended (Timeout gives more time): %s",
-		x.size, x.way, x.seed, history.Spell(x.timeout), have(behind), explain(behind, all))
+	x.complain(behind, all)
 	for _, r := range behind {
-		go x.ranks[r].comm.Abort(fmt.Errorf("ringotest: %s not ended after %v", have(behind), history.Spell(x.timeout)))
+		go x.ranks[r].comm.Abort(x.tooLate(behind))
 	}
 	if x.ended(time.After(patience)) {
 		return true
 	}
 	x.t.Errorf("ringotest: %s not ended %v after an Abort either: what they wait for above is not Ringo's; their goroutines are left behind", have(x.behind()), patience)
 	return false
+}
+
+// complain reports ranks that have not ended in time.
+func (x *trial) complain(behind []int, all map[int]place) {
+	x.t.Helper()
+	x.t.Errorf("ringotest: %d ranks over %s, seed %d: after %v %s not ended (Timeout gives more time): %s",
+		x.size, x.way, x.seed, history.Spell(x.timeout), have(behind), explain(behind, all))
+}
+
+// tooLate is why they are aborted.
+func (x *trial) tooLate(behind []int) error {
+	return fmt.Errorf("ringotest: after %v %s not ended", history.Spell(x.timeout), have(behind))
 }
 
 // ended waits for all ranks until late.
@@ -217,7 +242,7 @@ func (x *trial) summary() (early bool) {
 		return false
 	}
 	for _, r := range x.ranks {
-		early = early || isClosed(r.ended) && r.early
+		early = early || isClosed(r.ended) && r.early // that of a process has no end here
 	}
 	then := ""
 	if len(failed) > 1 {

@@ -71,6 +71,10 @@ func (r *recorder) SkipNow() {
 // record runs a test that may fail and returns what it has said.
 func record(t *testing.T, test func(t testing.TB)) *recorder {
 	r := &recorder{TB: t}
+	if seat() != nil { // a rank's process writes what it has to say
+		test(t)
+		return r
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -114,7 +118,7 @@ func TestRun(t *testing.T) {
 	}, Everywhere())
 	n := 0
 	for _, w := range ways {
-		if w.here() {
+		if w.here() && !w.apart() {
 			n++
 		}
 	}

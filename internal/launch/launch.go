@@ -38,6 +38,9 @@ type Config struct {
 	// they may open another one, or fail and be started again too.
 	Restarts int
 
+	// Ended hears how each rank has ended, nil if well, and is called by one goroutine; nil is nobody.
+	Ended func(rank int, err *Error)
+
 	// Grace is how long the others may go on after the first failure, to end by
 	// themselves with their own messages. Default 2 s.
 	Grace time.Duration
@@ -266,6 +269,9 @@ func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, 
 				continue
 			}
 			bootstrap.Gone(j.id, rank, err.how())
+			if j.Ended != nil {
+				j.Ended(rank, err)
+			}
 			switch {
 			case err == nil:
 			case first == nil:

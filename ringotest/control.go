@@ -1,0 +1,251 @@
+package ringotest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/ringo-go/ringo/internal/launch"
+)
+
+// A message is what a rank's process says to the one that has started it, and the other way.
+type message struct {
+	Kind  kind
+	Rank  int
+	Pid   int    `json:",omitempty"`
+	Token string `json:",omitempty"`
+	Text  string `json:",omitempty"`
+	Place *place `json:",omitempty"`
+
+	Failed, Early, Skipped bool `json:",omitempty"` // of an end
+}
+
+// A kind is what a message means.
+type kind string
+
+const (
+	hello kind = "hello" // the process has come to its Run
+	open  kind = "open"  // its communicator is
+	here  kind = "here"  // where it is, as asked
+	ended kind = "ended" // the function has
+	where kind = "where" // where are you?
+	abort kind = "abort" // the communicator is to be aborted
+)
+
+// A home is the process that has started the ranks.
+type home struct {
+	trial    *trial
+	listener net.Listener
+	token    string
+	work     sync.WaitGroup
+
+	mu      sync.Mutex
+	guests  map[int]*guest        // guarded by mu, as the rest
+	gone    map[int]*launch.Error // whose processes have ended, and how
+	places  map[int]place
+	asked   chan struct{} // a token for each place that comes
+	opened  chan struct{} // a token for each rank whose communicator is open
+	early   bool          // a rank did not come to its end
+	skipped bool
+}
+
+// A guest is a rank's process.
+type guest struct {
+	conn net.Conn
+	pid  int
+	end  *message // nil until it has said so
+}
+
+func newHome(x *trial) (*home, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	h := &home{
+		trial: x, listener: l, token: newToken(),
+		guests: map[int]*guest{}, gone: map[int]*launch.Error{}, places: map[int]place{}, asked: make(chan struct{}, x.size), opened: make(chan struct{}, x.size),
+	}
+	h.work.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			h.work.Go(func() { h.serve(c) })
+		}
+	})
+	return h, nil
+}
+
+// close ends all connections.
+func (h *home) close() {
+	h.listener.Close()
+	h.mu.Lock()
+	for _, g := range h.guests {
+		g.conn.Close()
+	}
+	h.mu.Unlock()
+	h.work.Wait()
+}
+
+// helloTime is how long a caller may take to say who he is.
+const helloTime = 10 * time.Second
+
+// serve hears one process until it ends.
+func (h *home) serve(c net.Conn) {
+	defer c.Close()
+	in := json.NewDecoder(c)
+	c.SetReadDeadline(time.Now().Add(helloTime))
+	var m message
+	if err := in.Decode(&m); err != nil || m.Kind != hello || m.Token != h.token || m.Rank < 0 || m.Rank >= h.trial.size {
+		return
+	}
+	c.SetReadDeadline(time.Time{})
+	g := &guest{conn: c, pid: m.Pid}
+	h.mu.Lock()
+	h.guests[m.Rank] = g
+	h.mu.Unlock()
+	for {
+		m := message{}
+		if err := in.Decode(&m); err != nil {
+			return
+		}
+		h.hear(g, &m)
+	}
+}
+
+func (h *home) hear(g *guest, m *message) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch m.Kind {
+	case here:
+		if m.Place != nil {
+			h.places[m.Rank] = *m.Place
+			h.asked <- struct{}{}
+		}
+	case open:
+		h.opened <- struct{}{}
+	case ended:
+		g.end = m
+		if m.Failed {
+			h.trial.fail(m.Rank)
+		}
+	}
+}
+
+// startTime is how long processes may take to come to their Run. From then on Config.JoinTimeout counts.
+const startTime = 2 * time.Minute
+
+// gather waits until the communicators of all ranks are open. True means that the processes have ended instead.
+func (h *home) gather(over <-chan error, err *error) bool {
+	late := time.After(startTime)
+	for range h.trial.size {
+		select {
+		case <-h.opened:
+		case *err = <-over:
+			return true
+		case <-late:
+			return false
+		}
+	}
+	return false
+}
+
+// left notes how a process has ended.
+func (h *home) left(rank int, err *launch.Error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.gone[rank] = err
+	if err != nil && (h.guests[rank] == nil || h.guests[rank].end == nil) {
+		h.trial.fail(rank)
+	}
+}
+
+// say says something to all that are here.
+func (h *home) say(m message) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for rank, g := range h.guests {
+		if _, gone := h.gone[rank]; !gone {
+			g.conn.SetWriteDeadline(time.Now().Add(time.Second))
+			json.NewEncoder(g.conn).Encode(m)
+		}
+	}
+}
+
+// answerTime is how long processes may take to say where they are.
+const answerTime = 2 * time.Second
+
+// where asks all that are here where they are.
+func (h *home) where() map[int]place {
+	h.say(message{Kind: where})
+	late := time.After(answerTime)
+	for range h.behind() {
+		select {
+		case <-h.asked:
+		case <-late:
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.places
+}
+
+// behind are the ranks whose processes have not ended.
+func (h *home) behind() (list []int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for r := range h.trial.size {
+		if _, gone := h.gone[r]; !gone {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// kill kills the processes that have not ended.
+func (h *home) kill() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for rank, g := range h.guests {
+		if _, gone := h.gone[rank]; !gone {
+			if p, err := os.FindProcess(g.pid); err == nil {
+				_ = p.Kill()
+			}
+		}
+	}
+}
+
+// verdicts fails the test for all processes that have not ended well. All have ended.
+func (h *home) verdicts() {
+	t := h.trial.t
+	t.Helper()
+	h.listener.Close()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for r := range h.trial.size {
+		g, err, why := h.guests[r], h.gone[r], ""
+		switch {
+		case g == nil && err == nil:
+			why = "ended without coming to this Run: does what the test does before depend on the process?"
+		case g == nil:
+			why = fmt.Sprintf("ended before it came to this Run: %v", err)
+		case g.end == nil:
+			why = fmt.Sprintf("ended before its function did: %v", err)
+		case g.end.Failed:
+			h.early = h.early || g.end.Early
+			continue
+		case err != nil:
+			why = fmt.Sprintf("ended badly after its function: %v", err)
+		default:
+			h.skipped = h.skipped || g.end.Skipped
+			continue
+		}
+		h.trial.fail(r)
+		h.early = true
+		t.Errorf("ringotest: rank %d of %d over %s, seed %d: its process %s", r, h.trial.size, h.trial.way, h.trial.seed, why)
+	}
+}
