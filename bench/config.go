@@ -50,12 +50,15 @@ type Config struct {
 	PeerTimeout time.Duration // of one run of a peer
 
 	JSON, Plot string   // files to write, "" for none
+	Trace      string   // the same, of the steps of the last calls of each measurement
 	From       []string // reports to plot instead of measuring
 	Quiet      bool     // no table
 
 	Args           []string // the flags as given, for reports and for the processes that it starts
 	Command        []string // starts a process of this program that understands Args
 	Stdout, Stderr io.Writer
+
+	traces *traces // nil without Trace
 
 	// Flags as text, for Complete to parse.
 	types, ops, check, registered, peers, from string
@@ -346,7 +349,16 @@ func (c *Config) files() error {
 	if len(c.From) > 0 && c.Plot == "" {
 		return cli.Usagef("--from needs --plot FILE.svg, .png or .html")
 	}
+	if c.Trace != "" {
+		if len(c.From) > 0 || len(c.Peers) > 0 || c.Beside {
+			return cli.Usagef("--trace measures this library alone: leave --from, --peer and --beside out")
+		}
+		c.traces = newTraces()
+	}
 	if err := cli.Writable("--json", c.JSON); err != nil {
+		return err
+	}
+	if err := cli.Writable("--trace", c.Trace); err != nil {
 		return err
 	}
 	return cli.Writable("--plot", c.Plot)

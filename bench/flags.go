@@ -64,6 +64,7 @@ func (c *Config) Register(fs *flag.FlagSet) {
 	fs.DurationVar(&c.PeerTimeout, "peer-timeout", c.PeerTimeout, "")
 	text(&c.JSON, "json")
 	text(&c.Plot, "plot")
+	text(&c.Trace, "trace")
 	text(&c.from, "from")
 	fs.BoolVar(&c.Quiet, "quiet", false, "")
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"github.com/ringo-go/ringo/trace"
 )
 
 // A recorder takes the rows on rank 0: it prints them as they come, keeps them for the
@@ -17,7 +19,8 @@ type recorder struct {
 	cfg    *Config
 	report *Report
 	table  *printer
-	last   string // collective of the row before
+	trace  *trace.Trace // of all ranks, nil without --trace
+	last   string       // collective of the row before
 	bar    *progressbar.ProgressBar
 }
 
@@ -119,6 +122,9 @@ func (r *recorder) add(row Row, others map[string]*Row) {
 	}
 }
 
+// traced takes what the ranks have done.
+func (r *recorder) traced(t *trace.Trace) { r.trace = t }
+
 // finish writes the last lines and the files that were asked for.
 func (r *recorder) finish() error {
 	if r.bar != nil {
@@ -128,6 +134,13 @@ func (r *recorder) finish() error {
 		fmt.Fprintf(r.table.w, "# %v\n", c)
 	}
 	r.table.footer(r.cfg.Check)
+	if r.trace != nil {
+		words, err := save(r.trace, r.cfg.Trace)
+		if err != nil {
+			return fmt.Errorf("--trace: %w", err)
+		}
+		fmt.Fprintf(r.table.w, "# %s\n# %v\n", words, r.trace.Arrivals(r.trace.Calls[0].Comm))
+	}
 	if r.cfg.JSON != "" {
 		if err := r.report.Save(r.cfg.JSON); err != nil {
 			return fmt.Errorf("--json: %w", err)

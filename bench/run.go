@@ -56,6 +56,9 @@ func (c *Config) options() ringo.Config {
 	if c.Deterministic {
 		o.Deterministic = "rank order"
 	}
+	if c.traces != nil {
+		o.Observer = c.traces
+	}
 	switch c.Transport {
 	case "auto":
 		o.Transport = ""
@@ -100,7 +103,11 @@ func withGPUs(cfg *Config, ranks int, f func(*gpu.Machine) error) error {
 
 // join measures as one process of a job that a launcher has started.
 func join(ctx context.Context, cfg *Config) error {
-	c, err := ringo.OpenEnv(ctx, cfg.options())
+	o := cfg.options()
+	if cfg.PerProcess > 1 {
+		o.Observer = nil // it is not the communicator that is measured
+	}
+	c, err := ringo.OpenEnv(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -164,6 +171,7 @@ func measureRanks(ctx context.Context, cfg *Config, comms []*ringo.Comm, process
 				rec.table.peers = []string{"nccl"}
 			}
 			workers[i].record, workers[i].registered, workers[i].meter = rec.add, rec.registered, m
+			workers[i].traced = rec.traced
 		}
 	}
 	var wg sync.WaitGroup

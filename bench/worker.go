@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/trace"
 )
 
 // A worker is one rank of a measurement. All ranks carry out the same plan in
@@ -23,10 +24,12 @@ type worker struct {
 	wrong   int64     // elements that this rank found wrong
 	nccl    *ncclPeer // the peer, or nil
 	sharer  *sharer   // of --beside, or nil
+	tracer  *tracer   // of --trace, or nil
 
 	// Of rank 0, nil elsewhere.
 	record     func(Row, map[string]*Row) // takes a row and those of the peers
 	registered func(reason string)        // takes why registering had no effect, "" if it had
+	traced     func(*trace.Trace)         // takes what all ranks have done
 	meter      *meter
 }
 
@@ -73,6 +76,9 @@ func (w *worker) run(plan []series, dev *gpu.Device) (err error) {
 	if err := w.settle(); err != nil {
 		return err
 	}
+	if w.tracer, err = newTracer(w.cfg, w.comm); err != nil {
+		return err
+	}
 	for i := range plan {
 		for _, count := range plan[i].counts {
 			row, beside, err := w.rows(&plan[i], count)
@@ -84,8 +90,15 @@ func (w *worker) run(plan []series, dev *gpu.Device) (err error) {
 			}
 		}
 	}
-	if err := w.ctl.barrier(); err != nil {
+	whole, err := w.tracer.gather()
+	if err == nil {
+		err = w.ctl.barrier()
+	}
+	if err != nil {
 		return err
+	}
+	if w.traced != nil && whole != nil {
+		w.traced(whole)
 	}
 	if w.gpu != nil { // a rank that fails leaves it to the communicator's end
 		return w.gpu.unregister()
@@ -240,10 +253,12 @@ func (w *worker) time(op *operation) (us float64, iterations int, err error) {
 			return 0, 0, err
 		}
 	}
+	w.tracer.forget()
 	took, err := w.loop(batches(iterations), do)
 	if err != nil {
 		return 0, 0, err
 	}
+	w.tracer.keep()
 	iterations = batches(iterations) * batch
 	total, err := w.ctl.sum(float64(took.Nanoseconds()))
 	return total / 1e3 / float64(iterations*w.cfg.Group) / float64(w.comm.Size()), iterations, err

@@ -77,6 +77,9 @@ Others
                  of one run of a peer (default 2m)
   --json FILE    save a report
   --plot FILE    draw time and bandwidth: .svg, .png or .html
+  --trace FILE   save what each rank did at each step of the last calls of each
+                 measurement, and for whom it waited, for ui.perfetto.dev; says
+                 which ranks came last. Times are some 0.1 us a step longer
   --from A.json,B.json --plot FILE
                  draw reports saved before
 
@@ -88,6 +91,7 @@ Examples
   ringo bench all -np 3 -d all -o all -b 0 -e 64K -f 16
   ringo bench allreduce -np 2 -b 8 -e 64M -f 8 --peer openmpi,mpich,gloo
   ringo bench alltoall -np 2 -g 4 --transport tcp --plot alltoall.svg
+  ringo bench allreduce -np 4 -b 1M -e 1M --trace steps.json
   mpirun -np 4 ringo bench allreduce -np 0
   ringo bench all -g 4 --device emu -b 0 -e 4K -f 16
   ringo bench allreduce --device cuda -d bfloat16 -e 1G -G 20 --peer nccl

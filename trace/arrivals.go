@@ -87,13 +87,22 @@ func spell(d time.Duration) time.Duration {
 	}
 }
 
-// Shift moves the clock of a rank.
-func (t *Trace) Shift(comm string, rank int, by func(at int64) int64) {
+// Of is a copy of the calls of one rank of a communicator.
+func (t *Trace) Of(comm string, rank int) *Trace {
+	part := &Trace{}
+	for _, c := range t.Calls {
+		if c.Comm == comm && c.Rank == rank {
+			c.Steps = slices.Clone(c.Steps)
+			part.Calls = append(part.Calls, c)
+		}
+	}
+	return part
+}
+
+// Shift puts the Trace onto another clock: by says what that shows when this one shows at.
+func (t *Trace) Shift(by func(at int64) int64) {
 	for i := range t.Calls {
 		c := &t.Calls[i]
-		if c.Comm != comm || c.Rank != rank {
-			continue
-		}
 		c.Start, c.End = by(c.Start), by(c.End)
 		if c.Queued != 0 {
 			c.Queued, c.Issued = by(c.Queued), by(c.Issued)

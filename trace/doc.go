@@ -5,7 +5,7 @@
 //
 // An Observer is told of every call. A Call is one of them; engines note Spans in it. A Recorder is
 // an Observer that keeps the last calls, and a Trace is calls of any number of ranks: it is written
-// as a file and read again, and Arrivals says who came last.
+// as a file and read again, Check says whether it can be, and Arrivals who came last.
 //
 // The trap: clocks. Times are of the process's own clock (Now). Between processes of one host they agree
 // to some µs, between hosts as well as their system clocks do. Package trace/join measures how they

@@ -152,13 +152,35 @@ func TestReadRefuses(t *testing.T) {
 	require.Error(t, err)
 }
 
+func TestCheck(t *testing.T) {
+	require.NoError(t, example().Check())
+	for _, spoil := range []func(c *trace.Call){
+		func(c *trace.Call) { c.End = c.Start - 1 },
+		func(c *trace.Call) { c.Steps[0].Start = c.Start - 1 },
+		func(c *trace.Call) { c.Steps[1].End = c.Steps[2].Start + 1 },
+		func(c *trace.Call) { c.Steps[2].End = c.Steps[0].End + 1 },
+		func(c *trace.Call) { c.Steps[2].Round = 1 },
+		func(c *trace.Call) { c.Steps[3].Start = c.Steps[0].End - 1 },
+		func(c *trace.Call) { c.Steps[3].What = trace.Step; c.Steps[3].Start = c.Steps[0].End - 1 },
+		func(c *trace.Call) { c.Steps = c.Steps[1:] },
+	} {
+		x := example()
+		spoil(&x.Calls[0])
+		require.Error(t, x.Check())
+	}
+	x := example()
+	x.Calls = append(x.Calls, x.Calls[0])
+	require.ErrorContains(t, x.Check(), "begins before")
+}
+
 func TestArrivals(t *testing.T) {
 	a := example().Arrivals("c0ffee00")
 	require.Equal(t, trace.Arrivals{Calls: 1, Last: []int{0, 1}, Late: []time.Duration{0, 4 * time.Microsecond}}, a)
 	require.Equal(t, "rank 1 came last to 100 % of 1 calls, 4µs after the first", a.String())
-	shifted := example()
-	shifted.Shift("c0ffee00", 1, func(at int64) int64 { return at - 5_000 })
-	require.Equal(t, []int{1, 0}, shifted.Arrivals("c0ffee00").Last)
+	late := example().Of("c0ffee00", 0)
+	late.Shift(func(at int64) int64 { return at + 5_000 })
+	late.Calls = append(late.Calls, example().Of("c0ffee00", 1).Calls...)
+	require.Equal(t, []int{1, 0}, late.Arrivals("c0ffee00").Last)
 	require.Equal(t, "no call is known of all ranks", example().Arrivals("other").String())
 }
 

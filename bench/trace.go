@@ -1,0 +1,130 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/trace"
+	tracejoin "github.com/ringo-go/ringo/trace/join"
+)
+
+// How much of each measurement --trace keeps of a rank.
+const (
+	tracedCalls = 4       // the last ones, with their steps
+	tracedEnds  = 64      // the last ones, for who came last
+	tracedSpans = 1 << 12 // the most steps and waits of one call
+)
+
+// traces is the observer of a measurement: each rank of this process has a Recorder.
+type traces struct {
+	mu    sync.RWMutex
+	ranks map[int]*trace.Recorder // guarded by mu
+}
+
+func newTraces() *traces { return &traces{ranks: map[int]*trace.Recorder{}} }
+
+// of is the Recorder of a rank.
+func (t *traces) of(rank int) *trace.Recorder {
+	t.mu.RLock()
+	r := t.ranks[rank]
+	t.mu.RUnlock()
+	if r != nil {
+		return r
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ranks[rank] == nil {
+		t.ranks[rank] = trace.NewRecorder(tracedEnds, tracedSpans)
+	}
+	return t.ranks[rank]
+}
+
+func (t *traces) Begin(c *trace.Call) { t.of(c.Rank).Begin(c) }
+func (t *traces) End(c *trace.Call)   { t.of(c.Rank).End(c) }
+
+// A tracer keeps what one rank does in the measurements, for --trace. The methods of a nil tracer, without
+// --trace, do nothing.
+type tracer struct {
+	comm  *ringo.Comm
+	rec   *trace.Recorder
+	clock tracejoin.Clock
+	kept  trace.Trace
+}
+
+// newTracer is called by all ranks together.
+func newTracer(cfg *Config, c *ringo.Comm) (*tracer, error) {
+	if cfg.traces == nil {
+		return nil, nil
+	}
+	t := &tracer{comm: c, rec: cfg.traces.of(c.Rank())}
+	return t, t.clock.Measure(c)
+}
+
+// forget begins a measurement.
+func (t *tracer) forget() {
+	if t != nil {
+		t.rec.Forget()
+	}
+}
+
+// keep ends a measurement: of each lane it keeps the last calls.
+func (t *tracer) keep() {
+	if t == nil {
+		return
+	}
+	calls := t.rec.Trace().Calls
+	type lane struct {
+		gpu    bool
+		number int
+	}
+	seen := map[lane]int{}
+	for i := len(calls) - 1; i >= 0; i-- {
+		c := &calls[i]
+		l := lane{c.GPU, c.Lane}
+		if seen[l]++; seen[l] > tracedCalls {
+			c.Lost, c.Steps = c.Lost+len(c.Steps), nil
+		}
+		if seen[l] > tracedEnds {
+			calls = slices.Delete(calls, i, i+1)
+		}
+	}
+	t.kept.Calls = append(t.kept.Calls, calls...)
+}
+
+// gather gives rank 0 what all ranks have kept. All call it together.
+func (t *tracer) gather() (*trace.Trace, error) {
+	if t == nil {
+		return nil, nil
+	}
+	if err := t.clock.Measure(t.comm); err != nil {
+		return nil, err
+	}
+	return tracejoin.Gather(t.comm, &t.clock, &t.kept)
+}
+
+// save writes a trace to a file and says what is in it.
+func save(t *trace.Trace, file string) (string, error) {
+	f, err := os.Create(file)
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(t.Write(f), f.Close()); err != nil {
+		return "", err
+	}
+	calls, lost := 0, 0
+	for i := range t.Calls {
+		if len(t.Calls[i].Steps) > 0 || t.Calls[i].GPU {
+			calls++
+			lost += t.Calls[i].Lost
+		}
+	}
+	words := fmt.Sprintf("trace: %s has the steps of %d calls", file, calls)
+	if lost > 0 {
+		words += fmt.Sprintf(", but for the last %d of long ones", lost)
+	}
+	return words + "; ui.perfetto.dev shows it", nil
+}

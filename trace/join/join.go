@@ -1,0 +1,135 @@
+// Package join puts what the ranks of a communicator have recorded (trace.Recorder) onto one clock and in one place.
+// It is for programs that write one trace of many processes, such as "ringo bench --trace".
+//
+// A Clock is measured by small messages, best once before what is recorded and once after it, and Gather has rank 0 get the calls
+// of all. All ranks call a function together, on host memory. A message
+// there and back says that rank 0's clock showed its time somewhere between the sending and the receiving; of 32
+// the quickest counts. So ranks are off by at most half of the quickest round trip, some hundred ns in shared memory and some
+// µs between hosts, and between two measurements clocks are taken to drift evenly.
+//
+// The trap: clocks that agree already within what can be measured, as those of one process, are left as they are; what Measure and Gather send is
+// recorded like any other call.
+package join
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/trace"
+)
+
+// A Clock is how this rank's clock differs from rank 0's. The zero Clock does not differ.
+type Clock struct {
+	points []point
+}
+
+// A point is a measurement: at a time of this rank's, how much rank 0's clock is ahead.
+type point struct{ at, ahead int64 }
+
+// rounds is how many messages go there and back.
+const rounds = 32
+
+// Measure compares the clocks of all ranks with rank 0's. It takes rank 0 some 32 round trips a rank.
+func (k *Clock) Measure(c *ringo.Comm) error {
+	if c.Rank() > 0 {
+		p, err := measure(c)
+		if err == nil {
+			k.points = append(k.points, p)
+		}
+		return err
+	}
+	for r := 1; r < c.Size(); r++ {
+		for range rounds {
+			if err := ringo.Recv(c, make([]int64, 1), r); err != nil {
+				return err
+			}
+			if err := ringo.Send(c, []int64{trace.Now()}, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func measure(c *ringo.Comm) (best point, err error) {
+	least := time.Duration(1<<63 - 1)
+	there := make([]int64, 1)
+	for range rounds {
+		before := trace.Now()
+		if err := ringo.Send(c, there, 0); err != nil {
+			return best, err
+		}
+		if err := ringo.Recv(c, there, 0); err != nil {
+			return best, err
+		}
+		after := trace.Now()
+		if took := time.Duration(after - before); took < least {
+			least = took
+			best = pointOf(before, after, there[0])
+		}
+	}
+	return best, nil
+}
+
+// pointOf is what a message says that left and came back when this clock showed before and after, and was answered when
+// the other showed there.
+func pointOf(before, after, there int64) point {
+	middle := before + (after-before)/2
+	if before <= there && there <= after { // they agree as far as can be told
+		return point{middle, 0}
+	}
+	return point{middle, there - middle}
+}
+
+// Of is rank 0's clock when this rank's shows at.
+func (k *Clock) Of(at int64) int64 {
+	n := len(k.points)
+	if n == 0 {
+		return at
+	}
+	first, last := k.points[0], k.points[n-1]
+	if last.at == first.at {
+		return at + first.ahead
+	}
+	drift := float64(last.ahead-first.ahead) / float64(last.at-first.at)
+	return at + first.ahead + int64(drift*float64(at-first.at))
+}
+
+// Gather gives rank 0 the calls of all ranks on its clock, and the others nil. Of t, which this rank's process has recorded, it takes the
+// calls of this rank of this communicator.
+func Gather(c *ringo.Comm, k *Clock, t *trace.Trace) (*trace.Trace, error) {
+	mine := t.Of(c.History().Comm, c.Rank())
+	mine.Shift(k.Of)
+	var b bytes.Buffer
+	if err := mine.Write(&b); err != nil {
+		return nil, err
+	}
+	n := make([]int64, c.Size())
+	if err := ringo.AllGather(c, n, []int64{int64(b.Len())}); err != nil {
+		return nil, err
+	}
+	counts, total := make([]int, len(n)), 0
+	for r := range n {
+		counts[r] = int(n[r])
+		total += counts[r]
+	}
+	if c.Rank() > 0 {
+		return nil, ringo.Gatherv(c, nil, b.Bytes(), counts, 0)
+	}
+	all := make([]byte, total)
+	if err := ringo.Gatherv(c, all, b.Bytes(), counts, 0); err != nil {
+		return nil, err
+	}
+	whole := &trace.Trace{}
+	for r, n := range counts {
+		part, err := trace.Read(bytes.NewReader(all[:n]))
+		if err != nil {
+			return nil, fmt.Errorf("what rank %d has recorded: %w", r, err)
+		}
+		whole.Calls = append(whole.Calls, part.Calls...)
+		all = all[n:]
+	}
+	return whole, nil
+}
