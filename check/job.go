@@ -35,7 +35,8 @@ type party struct {
 	rank    int
 	members []Member // by rank
 	key     []byte   // secret of the job
-	cfg     *Config  // of the Run under way
+	machine *Machine
+	cfg     *Config // of the Run under way
 
 	turn chan struct{} // holds one while a gather is under way: they have one connection
 	star star
@@ -47,7 +48,7 @@ type party struct {
 }
 
 func newJob(rank int, members []Member, key []byte) *Job {
-	return &Job{party: &party{rank: rank, members: members, key: key, turn: make(chan struct{}, 1), lost: map[int]Loss{}}}
+	return &Job{party: &party{rank: rank, members: members, key: key, machine: ThisMachine("/"), turn: make(chan struct{}, 1), lost: map[int]Loss{}}}
 }
 
 // Rank is this rank, and Size how many began; some may be lost.
@@ -59,6 +60,9 @@ func (j *Job) Member(rank int) Member { return j.members[rank] }
 
 // Host is the name of this rank's host in the report.
 func (j *Job) Host() string { return j.members[j.rank].Host }
+
+// SetMachine has this rank look at another machine than ThisMachine("/").
+func (j *Job) SetMachine(m *Machine) { j.machine = m }
 
 // Config is the Config of the Run under way.
 func (j *Job) Config() *Config { return j.cfg }

@@ -1,0 +1,106 @@
+package check
+
+import (
+	"io/fs"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Machine is where a rank looks for what its host is like. ThisMachine is the real one;
+// tests have another, and so has a container that sees the host's files elsewhere.
+type Machine struct {
+	FS        fs.FS                               // the root: proc and sys lie in it
+	Now       func() time.Time                    // the host's clock
+	Shm       func() (size, free uint64, ok bool) // of /dev/shm, in bytes
+	Limit     func(name string) (uint64, bool)    // hard limits: "nofile", "memlock", "nproc"
+	Addresses func() ([]Address, error)           // that other hosts may reach
+}
+
+// An Address is an address of a network interface.
+type Address struct {
+	Interface string
+	Net       net.IPNet // the address with its mask
+}
+
+// ThisMachine is the machine that this process runs on; its proc and sys lie in root.
+func ThisMachine(root string) *Machine {
+	return &Machine{FS: os.DirFS(root), Now: time.Now, Shm: shmSize, Limit: hardLimit, Addresses: addresses}
+}
+
+// addresses are those of the interfaces that are up: global ones, or loopback's if there are no
+// others.
+func addresses() ([]Address, error) {
+	ifs, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	var wide, near []Address
+	for _, f := range ifs {
+		list, err := f.Addrs()
+		if err != nil || f.Flags&net.FlagUp == 0 {
+			continue
+		}
+		for _, a := range list {
+			n, ok := a.(*net.IPNet)
+			switch {
+			case !ok || n.IP.IsLinkLocalUnicast():
+			case n.IP.IsLoopback():
+				near = append(near, Address{f.Name, *n})
+			case virtual(f.Name):
+			default:
+				wide = append(wide, Address{f.Name, *n})
+			}
+		}
+	}
+	if len(wide) == 0 {
+		return near[:min(len(near), 1)], nil
+	}
+	return wide, nil
+}
+
+// virtual says whether an interface leads to containers or guests of its host alone.
+func virtual(name string) bool {
+	for _, p := range []string{"docker", "virbr", "veth", "cni", "flannel", "cali", "br-"} {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// text is a file's content without white space around it, "" if it cannot be read.
+func (m *Machine) text(file string) string {
+	b, err := fs.ReadFile(m.FS, file)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// number is the number that a file begins with.
+func (m *Machine) number(file string) (float64, bool) {
+	word, _, _ := strings.Cut(m.text(file), " ")
+	v, err := strconv.ParseFloat(word, 64)
+	return v, err == nil
+}
+
+// list are the names in a folder, none if it is not there.
+func (m *Machine) list(dir string) []string {
+	entries, err := fs.ReadDir(m.FS, strings.TrimSuffix(dir, "/"))
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func (m *Machine) exists(file string) bool {
+	_, err := fs.Stat(m.FS, file)
+	return err == nil
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package check
+
+func shmSize() (size, free uint64, ok bool) { return 0, 0, false }
+
+func hardLimit(string) (uint64, bool) { return 0, false }

@@ -1,0 +1,114 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// An odd measurement differs from what most others say of the same thing.
+type odd struct {
+	Measurement
+	most string // what the others say
+	who  string // in words: "the other 7 hosts", "host a"
+}
+
+// said is what a measurement says, in words.
+func (m *Measurement) said() string {
+	if m.Text != "" || m.Unit == "" && m.Value == 0 {
+		return m.Text
+	}
+	return spell(m.Value, m.Unit)
+}
+
+// unlike are those of measurements, one a host, that differ from most. Where no value has more than
+// half, as with two hosts, those differ that say something else than the first.
+func unlike(list []Measurement) []odd {
+	count := map[string]int{}
+	for i := range list {
+		count[key(&list[i])]++
+	}
+	if len(count) < 2 {
+		return nil
+	}
+	first := list[0]
+	most, who := key(&first), first.Subject.Place.Host
+	who = "host " + who
+	for i := range list {
+		if k := key(&list[i]); 2*count[k] > len(list) {
+			most, first = k, list[i]
+			who = fmt.Sprintf("%d of %d hosts", count[k], len(list))
+		}
+	}
+	var found []odd
+	for _, m := range list {
+		if key(&m) != most {
+			found = append(found, odd{m, first.said(), who})
+		}
+	}
+	return found
+}
+
+func key(m *Measurement) string { return fmt.Sprint(m.Text, "|", m.Value) }
+
+// byPart sorts measurements by the part of the host that they are of.
+func byPart(list []Measurement) [][]Measurement {
+	at := map[string]int{}
+	var groups [][]Measurement
+	for _, m := range list {
+		i, ok := at[m.Subject.Part]
+		if !ok {
+			i = len(groups)
+			at[m.Subject.Part] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], m)
+	}
+	return groups
+}
+
+// spell writes a value with its unit as people do.
+func spell(v float64, unit string) string {
+	if unit == "B" {
+		return bytesOf(v)
+	}
+	if unit == "s" && v < 1 && v > -1 {
+		if v < 1e-3 && v > -1e-3 {
+			return figure(v*1e6) + " us"
+		}
+		return figure(v*1e3) + " ms"
+	}
+	return strings.TrimSpace(figure(v) + " " + unit)
+}
+
+// figure writes three digits.
+func figure(v float64) string {
+	switch a := max(v, -v); {
+	case a >= 100 || a == 0 || v == float64(int64(v)) && a < 1e6:
+		return fmt.Sprintf("%.0f", v)
+	case a >= 10:
+		return fmt.Sprintf("%.1f", v)
+	case a >= 1:
+		return fmt.Sprintf("%.2f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
+}
+
+func bytesOf(v float64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for v >= 1024 && i < len(units)-1 && (v >= 10*1024 || float64(int64(v/1024))*1024 == v) {
+		v /= 1024
+		i++
+	}
+	return figure(v) + " " + units[i]
+}
+
+// hostOf finds the measurement of a host among a list.
+func hostOf(list []Measurement, host, part string) (Measurement, bool) {
+	i := slices.IndexFunc(list, func(m Measurement) bool { return m.Subject == Of(host, part) })
+	if i < 0 {
+		return Measurement{}, false
+	}
+	return list[i], true
+}
