@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -23,15 +24,13 @@ import (
 // chunk c modulo the block, and a step must not mix lengths.
 //
 // An error names the rank, the step and the contributions, and for a deadlock
-// what each rank waits for. The cost is O(n) for each step, a bit a rank.
+// what each rank waits for; where it is about a place it wraps a *Refutation. The cost is
+// O(n) for each step, a bit a rank.
 func Check(s Schedule, g Goal, depth int, inPlace bool) error {
-	if err := check(s, g, depth, inPlace); err != nil {
-		return fmt.Errorf("check %v: %w", g, err)
-	}
-	return nil
+	return Watch(s, g, depth, inPlace, nil)
 }
 
-func check(s Schedule, g Goal, depth int, inPlace bool) error {
+func check(s Schedule, g Goal, depth int, inPlace bool, see func(Event)) error {
 	shape := s.Shape()
 	k, err := g.block(shape)
 	if err != nil {
@@ -48,13 +47,13 @@ func check(s Schedule, g Goal, depth int, inPlace bool) error {
 			p.mem[p.addr(r, Ref{In, int32(c)})] = p.terms.part(r, c)
 		}
 	}
-	if err := run(s, depth, p.step); err != nil {
-		return err
+	if err := run(s, depth, p.watched(see)); err != nil || p.wrong != nil {
+		return cmp.Or(p.wrong, err)
 	}
 	for r := range Rank(shape.Ranks) {
 		for c := 0; c < shape.Out && g.out.has(r); c++ {
 			if err := p.result(r, c); err != nil {
-				return fmt.Errorf("rank %d Out[%d]: %w", r, c, err)
+				return &Refutation{[]Place{{r, -1, c, err.Error()}}, fmt.Errorf("rank %d Out[%d]: %w", r, c, err)}
 			}
 		}
 	}
@@ -69,6 +68,7 @@ type proof struct {
 	inPlace bool
 	terms   *terms
 	mem     []term // of rank 0: In, Out, Tmp; of rank 1 …
+	wrong   error  // the first step that cannot be
 }
 
 // message is a message on paper: a value, and which of the k lengths it has.

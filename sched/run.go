@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 )
@@ -19,6 +20,8 @@ import (
 // after any other has happened: either every order ends or every order gets
 // stuck at the same steps, with the same messages (Kahn, "The semantics of a
 // simple language for parallel programming", 1974).
+//
+// An error of do ends the run, unless it is a halt: that ends the rank alone.
 func run[M any](s Schedule, depth int, do func(r Rank, i int, t Step, got M) (M, error)) error {
 	n := s.Shape().Ranks
 	if n < 0 || depth < 1 {
@@ -48,6 +51,10 @@ func run[M any](s Schedule, depth int, do func(r Rank, i int, t Step, got M) (M,
 				}
 			}
 			v, err := do(r, m.next[r], t, v)
+			if _, ok := err.(halt); ok {
+				m.next[r] = math.MaxInt
+				break
+			}
 			if err != nil {
 				return at(r, m.next[r], t, err)
 			}
@@ -60,6 +67,9 @@ func run[M any](s Schedule, depth int, do func(r Rank, i int, t Step, got M) (M,
 	}
 	return cmp.Or(m.stuck(), m.leftover())
 }
+
+// halt is the error of a step after which its rank does nothing more, and the others go on.
+type halt struct{ error }
 
 type machine[M any] struct {
 	s      Schedule
@@ -94,6 +104,7 @@ func (m *machine[M]) queue(from, to Rank) *queue[M] {
 func (m *machine[M]) stuck() error {
 	const shown = 16
 	var lines []string
+	var places []Place
 	for i, next := range m.next {
 		r := Rank(i)
 		if next >= m.s.Len(r) {
@@ -105,6 +116,7 @@ func (m *machine[M]) stuck() error {
 			why = fmt.Sprintf("nothing comes from rank %d", t.Recv)
 		}
 		lines = append(lines, fmt.Sprintf("rank %d step %d (%v): %s", r, next, t, why))
+		places = append(places, Place{r, next, -1, why})
 	}
 	if len(lines) == 0 {
 		return nil
@@ -113,7 +125,7 @@ func (m *machine[M]) stuck() error {
 	if more := len(lines) - shown; more > 0 {
 		lines = append(lines[:shown], fmt.Sprintf("and %d more", more))
 	}
-	return errors.New(head + "\n\t" + strings.Join(lines, "\n\t"))
+	return &Refutation{places, errors.New(head + "\n\t" + strings.Join(lines, "\n\t"))}
 }
 
 // leftover says which messages nobody received.
@@ -121,7 +133,8 @@ func (m *machine[M]) leftover() error {
 	byPair := func(a, b pair) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) }
 	for _, p := range slices.SortedFunc(maps.Keys(m.queues), byPair) {
 		if left := len(*m.queues[p]); left > 0 {
-			return fmt.Errorf("%d of the messages from rank %d to rank %d are never received", left, p.from, p.to)
+			err := fmt.Errorf("%d of the messages from rank %d to rank %d are never received", left, p.from, p.to)
+			return &Refutation{[]Place{{p.to, -1, -1, err.Error()}}, err}
 		}
 	}
 	return nil
@@ -137,5 +150,5 @@ func (t Step) peers(n int) error {
 }
 
 func at(r Rank, i int, t Step, err error) error {
-	return fmt.Errorf("rank %d step %d (%v): %w", r, i, t, err)
+	return &Refutation{[]Place{{r, i, -1, err.Error()}}, fmt.Errorf("rank %d step %d (%v): %w", r, i, t, err)}
 }

@@ -37,6 +37,18 @@ type Options struct {
 	// Progress, if not nil, is called about a hundred times a second, by the
 	// goroutine that called Run, with the share of the steps that are done.
 	Progress func(share float64)
+	// Step, if not nil, is called for every step that is carried out, by the goroutine that
+	// called Run. The steps of a rank come in their order. No rank stands for others then.
+	Step func(Timed)
+}
+
+// A Timed is when a rank did a step in one of the rounds. It has waited for its message before
+// anything else, and before sending for room at the peer.
+type Timed struct {
+	Rank        sched.Rank
+	Round, Step int
+	Start, End  float64
+	Recv, Send  float64 // how long it waited for its message, and for room
 }
 
 // Run times schedule s under model m. bytes is the size of the larger of a
@@ -54,7 +66,7 @@ func Run(ctx context.Context, s sched.Schedule, m Model, bytes int64, o Options)
 	if o.MaxRounds > 0 {
 		rounds = max(o.MaxRounds, minRounds)
 	}
-	w, err := begin(s, m, bytes, func(int64) int { return rounds })
+	w, err := begin(s, m, bytes, func(int64) int { return rounds }, o.Step)
 	if err != nil {
 		return Result{}, err
 	}
@@ -123,7 +135,7 @@ const (
 // takes well under a millisecond for up to 64 ranks unless they have many rounds,
 // and allocates nothing after a first call for a schedule as large.
 func Estimate(s sched.Schedule, m Model, bytes int64) (float64, error) {
-	w, err := begin(s, m, bytes, fewRounds)
+	w, err := begin(s, m, bytes, fewRounds, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -156,14 +168,14 @@ const keepRanks = 4096
 
 func (w *world) release() {
 	if len(w.ranks) <= keepRanks {
-		w.s, w.check = nil, nil
+		w.s, w.check, w.see = nil, nil, nil
 		worlds.Put(w)
 	}
 }
 
 // begin sets up a run of all rounds, or of as many as most says where a round has
-// that many steps.
-func begin(s sched.Schedule, m Model, bytes int64, most func(steps int64) int) (*world, error) {
+// that many steps. see is Options.Step.
+func begin(s sched.Schedule, m Model, bytes int64, most func(steps int64) int, see func(Timed)) (*world, error) {
 	shape := s.Shape()
 	chunks := int64(max(shape.In, shape.Out))
 	switch {
@@ -185,13 +197,15 @@ func begin(s sched.Schedule, m Model, bytes int64, most func(steps int64) int) (
 	w.line = line{ranks: resize(w.line.ranks, shape.Ranks)}
 	w.turns = w.turns[:0]
 	w.ranks = resize(w.ranks, shape.Ranks)
-	w.steps, w.done, w.check = 0, 0, nil
+	w.steps, w.done, w.check, w.see = 0, 0, nil, see
 	for r := range w.ranks {
 		n := s.Len(sched.Rank(r))
 		w.ranks[r] = rank{steps: int32(n), sendTo: -1, recvFrom: -1, waits: ready}
 		w.steps += int64(n)
 	}
-	w.sym = symmetryOf(s, &m, shape.Ranks, w.steps)
+	if w.sym = (symmetry{}); see == nil {
+		w.sym = symmetryOf(s, &m, shape.Ranks, w.steps)
+	}
 	w.cut((bytes+chunks-1)/chunks, int64(most(w.steps)))
 	nodes := (shape.Ranks + m.NodeRanks - 1) / m.NodeRanks
 	w.buses, w.cardsOut, w.cardsIn = w.buses[:0], w.cardsOut[:0], w.cardsIn[:0]

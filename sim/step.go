@@ -18,7 +18,8 @@ func (w *world) move(r int32, st *rank, step sched.Step, granted bool) bool {
 	}
 	p := &w.pieces[size]
 	f, in := w.receive(st, from, p, step)
-	if to < 0 {
+	came := f.first
+	if w.waited = 0; to < 0 {
 		f.first += f.work
 		f.last = max(f.last+f.work, f.first+float64((p.slices-1)*f.work))
 	} else if !w.send(r, st, to, credit, size, &f, granted) {
@@ -31,6 +32,9 @@ func (w *world) move(r int32, st *rank, step sched.Step, granted bool) bool {
 		*w.span(from, q.received) = span{f.first + back, f.last + back}
 		q.received++
 		w.wake(int32(step.Recv), from)
+	}
+	if w.see != nil {
+		w.see(Timed{sched.Rank(r), int(st.round), int(st.step), st.clock, f.last, came - st.clock, w.waited})
 	}
 	st.clock = f.last
 	return true
@@ -124,6 +128,7 @@ func (w *world) send(r int32, st *rank, to int32, credit span, size int, f *flow
 	p := &w.pieces[size]
 	l := &p.link[k]
 	f.work += l.Overhead
+	w.waited = max(0, credit.first-(f.first+f.work))
 	f.first = max(f.first+f.work, credit.first)
 	f.last = max(f.last+f.work, credit.last)
 	if l.Busy {

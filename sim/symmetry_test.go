@@ -54,7 +54,7 @@ func TestSymmetry(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			times := func(alike bool) Result {
-				w, err := begin(tt.s, tt.model, 100<<20, func(int64) int { return 3 })
+				w, err := begin(tt.s, tt.model, 100<<20, func(int64) int { return 3 }, nil)
 				require.NoError(t, err)
 				require.Equal(t, tt.orbit, w.sym.orbit())
 				if !alike {

@@ -33,6 +33,9 @@ type world struct {
 
 	check func(done int64) error // called every checkSteps steps; nil for never
 	done  int64                  // steps
+
+	see    func(Timed) // nil for nobody
+	waited float64     // for room, of the step under way
 }
 
 // checkSteps is the number of steps between two checks of the context, about 10 ms.

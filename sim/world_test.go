@@ -98,7 +98,7 @@ func TestMemoryOfARankIsConstant(t *testing.T) {
 	} {
 		for _, n := range []int{1000, 10_000} {
 			worlds = sync.Pool{New: worlds.New} // no memory of earlier runs
-			w, err := begin(tc.sched(n), tc.model, tc.bytes, func(int64) int { return math.MaxInt32 })
+			w, err := begin(tc.sched(n), tc.model, tc.bytes, func(int64) int { return math.MaxInt32 }, nil)
 			require.NoError(t, err)
 			require.NoError(t, w.run())
 			require.Less(t, w.memory()/n, tc.most, "%s of %d", tc.name, n)
