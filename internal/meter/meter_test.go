@@ -1,0 +1,182 @@
+package meter
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/ptx"
+)
+
+func emulate(t *testing.T, c cudaemu.Config) *cudaemu.Machine {
+	t.Helper()
+	c.Report = nil
+	if c.Devices == 0 {
+		c.Devices = 2
+	}
+	m, err := cudaemu.New(c)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		for _, f := range m.Reports() {
+			t.Error(f)
+		}
+		if len(c.Faults) == 0 {
+			require.NoError(t, m.Close())
+		} else {
+			m.Close() // what hangs is not given back
+		}
+	})
+	return m
+}
+
+func open(t *testing.T, d cuda.Driver, number int) *GPU {
+	t.Helper()
+	g, err := Open(d, number, 20*time.Second)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, g.Close()) })
+	return g
+}
+
+func pair(t *testing.T, d cuda.Driver) *Pair {
+	t.Helper()
+	p, err := OpenPair(open(t, d, 0), open(t, d, 1), 64<<10)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	return p
+}
+
+const mib = 1 << 20
+
+func TestText(t *testing.T) {
+	m, err := ptx.Parse("meter", []byte(text()))
+	require.NoError(t, err)
+	require.Empty(t, ptx.Lint(m, ptx.Rules{
+		Entries: map[string]int{"fill": 48, "compare": 48, "chase": 24, "store": 12, "look": 24},
+		Targets: []string{"sm_70"}, AddressSize: 64,
+	}))
+}
+
+func TestHealthyMemory(t *testing.T) {
+	m := emulate(t, cudaemu.Config{Shapes: []cudaemu.Device{{Memory: mib / 4}}, Seed: 1})
+	got, err := open(t, m, 0).TestMemory(context.Background(), 0.25, mib)
+	require.NoError(t, err)
+	require.Zero(t, got.Count)
+	require.InDelta(t, mib/16, got.Bytes, 4096)
+}
+
+// A cell that is stuck is found at its address, and with its bit.
+func TestBadCells(t *testing.T) {
+	for _, one := range []bool{false, true} {
+		cell := cudaemu.Cell{Byte: 40_000, Bit: 3, One: one}
+		m := emulate(t, cudaemu.Config{Shapes: []cudaemu.Device{{Memory: mib / 2}}, Plain: true, Cells: []cudaemu.Cell{cell}})
+		got, err := open(t, m, 0).TestMemory(context.Background(), 0.25, mib)
+		require.NoError(t, err)
+		require.Equal(t, 3, got.Count, "in half of the six patterns the bit is as it should be")
+		require.Len(t, got.Wrong, 3)
+		for _, w := range got.Wrong {
+			require.Equal(t, got.Wrong[0].Address, w.Address)
+			require.EqualValues(t, 1<<3<<(8*(cell.Byte%8)), w.Bits())
+		}
+		zeros, ones := Stuck(got.Wrong)
+		if one {
+			require.Zero(t, zeros)
+			require.EqualValues(t, 1<<3, ones)
+		} else {
+			require.Zero(t, ones)
+			require.EqualValues(t, 1<<3, zeros)
+		}
+	}
+}
+
+// fast is 1 TB/s in memory, 100 GB/s and 700 ns between GPUs, 20 GB/s and 1 µs to the host.
+func fast(from, to int) cudaemu.Speed {
+	switch {
+	case from == cudaemu.Host || to == cudaemu.Host:
+		return cudaemu.Speed{Latency: time.Microsecond, Bandwidth: 20e9}
+	case from == to:
+		return cudaemu.Speed{Latency: 300 * time.Nanosecond, Bandwidth: 1e12}
+	}
+	return cudaemu.Speed{Latency: 700 * time.Nanosecond, Bandwidth: 100e9}
+}
+
+func TestRates(t *testing.T) {
+	m := emulate(t, cudaemu.Config{Plain: true, Speed: fast})
+	ctx := context.Background()
+	g := open(t, m, 0)
+	r, err := g.CopyRate(ctx, 4*mib, 1)
+	require.NoError(t, err)
+	require.InEpsilon(t, 1e12, r, 0.3)
+	in, out, err := g.HostRates(ctx, mib, 1)
+	require.NoError(t, err)
+	require.InEpsilon(t, 20e9, in, 0.1)
+	require.InEpsilon(t, 20e9, out, 0.1)
+
+	p, err := OpenPair(g, open(t, m, 1), mib)
+	require.NoError(t, err)
+	defer p.Close()
+	both, err := p.Both(ctx, 1)
+	require.NoError(t, err)
+	require.InEpsilon(t, 200e9, both, 0.3)
+	for i := range 2 {
+		w, err := p.Way(ctx, i, 1)
+		require.NoError(t, err)
+		require.InEpsilon(t, 100e9, w.Rate, 0.3)
+		require.InDelta(t, 700, w.Latency.Nanoseconds(), 30)
+		require.Equal(t, cuda.NVLink, w.Link)
+		require.Zero(t, w.Wrong)
+		require.Zero(t, w.Lines.Torn)
+	}
+}
+
+// A link that tears lines is found in the way that it tears them, and one that does not is not.
+func TestLines(t *testing.T) {
+	m := emulate(t, cudaemu.Config{Seed: 1, Tears: func(a, b int) bool { return a == 1 && b == 0 }})
+	p := pair(t, m)
+	for i := range 2 {
+		w, err := p.Way(context.Background(), i, 1)
+		require.NoError(t, err)
+		require.Zero(t, w.Wrong)
+		require.Greater(t, w.Lines.Seen, 1)
+		if i == 1 {
+			require.Positive(t, w.Lines.Torn)
+			require.Less(t, w.Lines.Old, w.Lines.New)
+		} else {
+			require.Zero(t, w.Lines.Torn)
+		}
+	}
+}
+
+func TestNoAccessOneWay(t *testing.T) {
+	m := emulate(t, cudaemu.Config{Peers: func(a, b int) bool { return a == 0 }, Plain: true})
+	p := pair(t, m)
+	for i, want := range []bool{true, false} {
+		w, err := p.Way(context.Background(), i, 1)
+		require.NoError(t, err)
+		require.Equal(t, want, w.Access)
+		require.Positive(t, w.Rate)
+	}
+}
+
+func TestHang(t *testing.T) {
+	m := emulate(t, cudaemu.Config{Plain: true, Faults: []cudaemu.Injection{{Call: "kernel compare", Nth: 2, Hang: true}}})
+	g := open(t, m, 1)
+	g.Patience = 100 * time.Millisecond
+	_, err := g.TestMemory(context.Background(), 1, 4096)
+	var hang *HangError
+	require.ErrorAs(t, err, &hang)
+	require.Equal(t, 1, hang.GPU)
+	require.Equal(t, "reading memory with the pattern inverted address", hang.What)
+}
+
+func TestLost(t *testing.T) {
+	m := emulate(t, cudaemu.Config{Plain: true})
+	g, err := Open(m, 0, 20*time.Second)
+	require.NoError(t, err)
+	m.LoseDevice(0, cuda.ErrECCUncorrectable)
+	_, err = g.TestMemory(context.Background(), 1, 4096)
+	require.ErrorIs(t, err, cuda.ErrECCUncorrectable)
+}
