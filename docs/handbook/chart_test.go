@@ -3,6 +3,8 @@ package handbook_test
 import (
 	"fmt"
 	"math"
+
+	"github.com/ringo-go/ringo/fifo"
 )
 
 // A chart has sizes in bytes to the right and times in µs upwards, both by factors.
@@ -119,4 +121,30 @@ func curves(net string, n int, names ...string) string {
 		c.curve(i, name, "", points)
 	}
 	return c.svg()
+}
+
+// slot draws a message of a queue in memory.
+func slot() string {
+	const left, top, unit, tall = 20, 50, 9.5, 40
+	parts := []struct {
+		bytes int
+		name  string
+	}{{8, "word"}, {16, "stamp"}, {fifo.InlineBytes, "payload, if it is short"}}
+	total := 0
+	for _, p := range parts {
+		total += p.bytes
+	}
+	d := &drawing{width: 2*left + float64(total)*unit, height: top + tall + 44}
+	d.text("title", "start", left, 22, "The header of a slot: one cache line of %d bytes", total)
+	x := float64(left)
+	for i, p := range parts {
+		w := float64(p.bytes) * unit
+		d.rect(hue(i)+" t", x+1, top, w-2, tall)
+		d.rect("box", x+1, top, w-2, tall)
+		d.text("small on", "middle", x+w/2, top+tall/2+4, "%s", p.name)
+		d.text("small mute", "middle", x+w/2, top-6, "%d bytes", p.bytes)
+		x += w
+	}
+	d.text("small mute", "start", left, top+tall+22, "word: the message's number and length. It is stored last, with release; the receiver polls it, with acquire.")
+	return d.svg()
 }

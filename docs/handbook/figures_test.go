@@ -26,6 +26,7 @@ var figures = map[string]func() string{
 	"twoshot-arrows":  func() string { return arrows("direct.TwoShot", 4) },
 	"traffic":         func() string { return traffic(8, "ring.AllReduce", "direct.HalvingDoubling", "hier.AllReduce") },
 	"pipeline":        pipeline,
+	"slot":            slot,
 	"shm-times":       func() string { return curves("shm", 8, "direct.RecursiveDoubling", "direct.TwoShot", "ring.AllReduce") },
 	"ndr-times": func() string {
 		return curves("ndr/1", 64, "direct.RecursiveDoubling", "tree.AllReduce", "ring.AllReduce")
@@ -33,7 +34,7 @@ var figures = map[string]func() string{
 }
 
 // colour of a value: its chunk where sums travel, and who gave it where they do not.
-func colour(h history, v value) int {
+func colour(h walked, v value) int {
 	if h.chunks == 1 && v.sole() >= 0 {
 		return v.sole()
 	}
@@ -47,7 +48,7 @@ func colour(h history, v value) int {
 }
 
 // sums reports whether sums travel.
-func sums(h history) bool {
+func sums(h walked) bool {
 	return slices.ContainsFunc(h.messages, func(m message) bool { return m.value.sole() < 0 })
 }
 
@@ -68,9 +69,9 @@ func arrows(name string, n int) string {
 		d.line("line", left, y(r), left+float64(h.hops)*hop, y(r))
 	}
 	type label struct {
-		x, y  float64
-		class string
-		text  string
+		x, y, r float64
+		class   string
+		text    string
 	}
 	var labels []label
 	beside := map[message]bool{}
@@ -86,17 +87,17 @@ func arrows(name string, n int) string {
 		if !k {
 			d.arrow(class, x1+3, y(m.from)+(y(m.to)-y(m.from))*3/hop, x2-4, y(m.to)-(y(m.to)-y(m.from))*4/hop)
 		}
-		l := label{class: class, text: name}
-		for at := .2; at < .9; at += .08 { // the first place where it covers no other
+		l := label{r: 5 + 2.5*float64(len(name)), class: class, text: name}
+		for at := .2; at < .9; at += .04 { // the first place where it covers no other
 			l.x, l.y = x1+at*hop, y(m.from)+at*(y(m.to)-y(m.from))
-			if !slices.ContainsFunc(labels, func(o label) bool { return math.Hypot(o.x-l.x, o.y-l.y) < 17 }) {
+			if !slices.ContainsFunc(labels, func(o label) bool { return math.Hypot(o.x-l.x, o.y-l.y) < o.r+l.r+2 }) {
 				break
 			}
 		}
 		labels = append(labels, l)
 	}
 	for _, l := range labels {
-		d.mark(l.class, l.x, l.y, 5+2.5*float64(len(l.text)), l.text)
+		d.mark(l.class, l.x, l.y, l.r, l.text)
 	}
 	return d.svg()
 }

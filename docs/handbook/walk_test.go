@@ -27,19 +27,19 @@ type handling struct {
 	value value
 }
 
-// A history is what happens when a schedule is carried out and each message takes one
+// A walked schedule is what happens when a schedule is carried out and each message takes one
 // hop and nothing else takes time: the time of sched.Cost.Hops.
-type history struct {
+type walked struct {
 	ranks, chunks, hops int
 	messages            []message
 	handled             []handling
 }
 
 // walk carries out a schedule on names of contributions. Queues hold depth messages.
-func walk(s sched.Schedule, depth int) history {
+func walk(s sched.Schedule, depth int) walked {
 	shape := s.Shape()
 	n := shape.Ranks
-	h := history{ranks: n, chunks: max(shape.In, shape.Out)}
+	h := walked{ranks: n, chunks: max(shape.In, shape.Out)}
 	type place struct {
 		rank sched.Rank
 		ref  sched.Ref
