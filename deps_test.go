@@ -64,7 +64,7 @@ var floors = map[string]string{
 	"bench/tune":         ". bench mem gpu bootstrap internal/launch",
 	"bench/device":       "bench mem kernels kernels/* internal/cuda internal/dl",
 	"check":              ". mem gpu kernels kernels/* bootstrap bench/compute internal/auth internal/secure internal/nccl internal/cuda internal/cudaemu internal/nvml internal/meter internal/dl",
-	"command":            ". check emu/ptxcheck history gpu bench bench/* sched ring tree direct hier sim mem kernels bootstrap transport transport/* internal/*",
+	"command":            ". trace check emu/ptxcheck history gpu bench bench/* sched ring tree direct hier sim mem kernels bootstrap transport transport/* internal/*",
 	"cmd/ringo":          "command",
 	"object":             ".",
 	"ongpu":              ". gpu mem",

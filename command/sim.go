@@ -36,6 +36,9 @@ carried out, at least 8, and a line says so. Ctrl-C ends it.
   --exact        carry out all steps, however many
   --timeout D    give up after this time, such as 30s (default: never)
   --json FILE    save the rows and the model; - writes them here instead of text
+  --trace FILE   save when each rank does each step, as bench --trace does
+  --over TRACE   lay that over a trace of bench: it begins where the last call
+                 of the same collective, algorithm and size does
 
 ` + netHelp + `
 Examples
@@ -43,6 +46,7 @@ Examples
   ringo sim allreduce -np 8 -s 8,64K,1M,64M --algo all --net shm
   ringo sim allreduce -np 512 --bw 400G --latency 1us --cards 4 --net nvlink
   ringo sim broadcast -np 100000 -s 1K --algo tree
+  ringo sim allreduce -np 4 -s 1M --net shm --trace both.json --over steps.json
 `
 
 func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -51,7 +55,7 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	sizes, typ := fs.String("s", "1G", ""), fs.String("d", "float32", "")
 	algo, parts := fs.String("algo", "", ""), fs.Bool("parts", false, "")
 	exact, timeout := fs.Bool("exact", false, ""), fs.Duration("timeout", 0, "")
-	file := fs.String("json", "", "")
+	file, traced, over := fs.String("json", "", ""), fs.String("trace", "", ""), fs.String("over", "", "")
 	var net netFlags
 	net.register(fs)
 	names, err := cli.Parse(fs, args)
@@ -87,6 +91,9 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if run.report, err = newSimReport(q, model); err != nil {
 		return err
 	}
+	if run.trace, err = newSimTrace(*traced, *over); err != nil {
+		return err
+	}
 	run.heading()
 	for _, text := range strings.Split(*sizes, ",") {
 		bytes, err := bench.ParseSize(text)
@@ -96,6 +103,9 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		if err := run.size(*algo, bytes); err != nil {
 			return err
 		}
+	}
+	if err := run.trace.save(); err != nil {
+		return err
 	}
 	return saveJSON(run.report, *file, stdout)
 }
@@ -109,6 +119,7 @@ type simulation struct {
 	text         io.Writer
 	progress     *progress
 	report       *simReport
+	trace        *simTrace // nil without --trace
 }
 
 func (x *simulation) heading() {
@@ -206,12 +217,15 @@ func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 	if !x.exact {
 		o.MaxRounds = max(1, simSteps/max(1, stepsOf(ch.Schedule)))
 	}
+	var traced *modelled
+	traced, o.Step = x.trace.begin(q, ch.Algo, bytes, ch.Schedule)
 	start := time.Now()
 	res, err := sim.Run(x.ctx, ch.Schedule, x.model, bytes, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s of %s: %w", ch.Algo, bench.FormatSize(bytes), err)
 	}
 	took := time.Since(start).Round(time.Millisecond)
+	x.trace.end(traced)
 	x.progress.clear()
 	row := x.report.add(q, ch.Algo, bytes, &res)
 	fmt.Fprintf(x.text, "%12d  %-9s %12.2f %8.2f %8.2f %12d %11.4g %11.4g %9v\n", bytes, ch.Algo, row.Time, row.AlgBW, row.BusBW,
@@ -222,6 +236,7 @@ func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 	if !x.parts {
 		return row, nil
 	}
+	o.Step = nil
 	p, err := sim.Decompose(x.ctx, ch.Schedule, x.model, bytes, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s of %s: %w", ch.Algo, bench.FormatSize(bytes), err)

@@ -1,0 +1,149 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/trace"
+)
+
+// modelSteps is how many steps of a row go into --trace, of all ranks: those that come first.
+const modelSteps = 1 << 18
+
+// A simTrace is what --trace writes: the model's steps, beside those of the ranks that --over has.
+type simTrace struct {
+	file  string
+	whole trace.Trace
+	over  int   // calls that were measured
+	free  int64 // where a row begins that was not measured
+	ended int64 // the row before
+}
+
+// newSimTrace reads --over. It is nil without --trace.
+func newSimTrace(file, over string) (*simTrace, error) {
+	if file == "" {
+		if over != "" {
+			return nil, cli.Usagef("--over %s: give --trace FILE too", over)
+		}
+		return nil, nil
+	}
+	if err := cli.Writable("--trace", file); err != nil {
+		return nil, err
+	}
+	t := &simTrace{file: file}
+	if over == "" {
+		return t, nil
+	}
+	f, err := os.Open(over)
+	if err != nil {
+		return nil, cli.Usagef("--over: %v", err)
+	}
+	defer f.Close()
+	whole, err := trace.Read(f)
+	if err != nil {
+		return nil, cli.Usagef("--over %s: %v", over, err)
+	}
+	t.whole, t.over = *whole, len(whole.Calls)
+	for _, c := range whole.Calls {
+		t.free = max(t.free, c.End)
+	}
+	return t, nil
+}
+
+// A modelled is the calls of all ranks of a row.
+type modelled struct {
+	calls []trace.Call
+	room  int
+}
+
+// begin makes the calls of a row. see takes its steps.
+func (t *simTrace) begin(q question, algo string, bytes int64, s sched.Schedule) (row *modelled, see func(sim.Timed)) {
+	if t == nil {
+		return nil, nil
+	}
+	call := trace.Call{Comm: "model", Size: q.ranks, Model: true, Kind: q.Kind.String(), Algo: algo, Bytes: int(bytes), Peer: -1, Start: t.free}
+	if q.Kind.Rooted() {
+		call.Peer = q.root
+	}
+	t.measured(&call)
+	row = &modelled{calls: make([]trace.Call, q.ranks), room: modelSteps}
+	for r := range row.calls {
+		row.calls[r] = call
+		row.calls[r].Rank = r
+	}
+	at := func(seconds float64) int64 { return call.Start + int64(seconds*1e9) }
+	return row, func(x sim.Timed) {
+		c := &row.calls[x.Rank]
+		if c.End = at(x.End); row.room == 0 {
+			c.Lost++
+			return
+		}
+		row.room--
+		step := s.At(x.Rank, x.Step)
+		whole := trace.Span{Start: at(x.Start), End: c.End, Round: int32(x.Round), Step: int32(x.Step), Recv: int32(step.Recv), Send: int32(step.Send)}
+		c.Steps = append(c.Steps, whole)
+		wait := whole
+		wait.What = trace.Wait
+		if wait.Send, wait.End = -1, min(whole.End, at(x.Start+x.Recv)); wait.End > wait.Start {
+			c.Steps = append(c.Steps, wait)
+		}
+		wait.Start = wait.End
+		if wait.Recv, wait.Send, wait.End = -1, whole.Send, min(whole.End, at(x.Start+x.Recv+x.Send)); wait.End > wait.Start {
+			c.Steps = append(c.Steps, wait)
+		}
+	}
+}
+
+// measured has a row begin with the last call like it in --over, if there is one: when the last of its ranks came.
+func (t *simTrace) measured(c *trace.Call) {
+	type ranks struct {
+		n, bytes int
+		came     int64
+	}
+	seen := map[uint32]*ranks{}
+	for _, m := range t.whole.Calls[:t.over] {
+		if m.Size != c.Size || m.Kind != c.Kind || m.Algo != c.Algo || m.Number == 0 {
+			continue
+		}
+		x := seen[m.Number]
+		if x == nil {
+			x = new(ranks)
+			seen[m.Number] = x
+		}
+		x.n, x.bytes, x.came = x.n+1, max(x.bytes, m.Bytes), max(x.came, m.Start)
+		if x.n == c.Size && x.bytes == c.Bytes && m.Number > c.Number && x.came >= t.ended {
+			c.Comm, c.Number, c.Start = m.Comm, m.Number, x.came
+		}
+	}
+}
+
+// end adds a row.
+func (t *simTrace) end(row *modelled) {
+	if t == nil {
+		return
+	}
+	for _, c := range row.calls {
+		c.End = max(c.End, c.Start)
+		t.free, t.ended = max(t.free, c.End), max(t.ended, c.End)
+		t.whole.Calls = append(t.whole.Calls, c)
+	}
+}
+
+// save writes the file.
+func (t *simTrace) save() error {
+	if t == nil {
+		return nil
+	}
+	f, err := os.Create(t.file)
+	if err != nil {
+		return fmt.Errorf("--trace: %w", err)
+	}
+	if err := errors.Join(t.whole.Write(f), f.Close()); err != nil {
+		return fmt.Errorf("--trace: %w", err)
+	}
+	return nil
+}
