@@ -15,6 +15,8 @@ type Config struct {
 	Stages []Stage
 	// ExpectGPUs is how many GPUs every host has; 0: as many as most hosts have.
 	ExpectGPUs int
+	// NoGPUs leaves GPUs alone.
+	NoGPUs bool
 	// GPU is the driver.
 	GPU gpu.Options
 	// Baseline is the report of an earlier run of this cluster, of rank 0.

@@ -51,7 +51,8 @@ type Finding struct {
 	Code     string   `json:"code"` // one word for programs: "slow-pair", "clock-offset", …
 	Stage    string   `json:"stage"`
 	Subject  Subject  `json:"subject"`
-	Text     string   `json:"text"` // one sentence without the subject: what, cause, remedy
+	Quantity string   `json:"quantity,omitempty"` // of a pair: which heat map it is marked in; empty is all
+	Text     string   `json:"text"`               // one sentence without the subject: what, cause, remedy
 	// Weight orders findings of one severity, heaviest first: how many times worse than the others, say.
 	Weight float64 `json:"weight,omitempty"`
 }

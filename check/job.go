@@ -3,8 +3,11 @@ package check
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"sync"
+
+	"github.com/ringo-go/ringo/bootstrap"
 )
 
 // A Member is what all ranks know of one.
@@ -33,8 +36,10 @@ type Job struct {
 // A party is what a rank's jobs of all stages share.
 type party struct {
 	rank    int
-	members []Member // by rank
-	key     []byte   // secret of the job
+	members []Member                                                          // by rank
+	key     []byte                                                            // secret of the job
+	tls     *bootstrap.TLS                                                    // of connections to rank 0
+	dial    func(ctx context.Context, network, addr string) (net.Conn, error) // for tests; nil is the system's
 	machine *Machine
 	cfg     *Config // of the Run under way
 
@@ -173,5 +178,5 @@ func (j *Job) losses() []Loss {
 	return list
 }
 
-// Close ends this rank's part.
+// Close ends this rank's part. All ranks call it after Run, or the others take this one for dead.
 func (j *Job) Close() error { return j.star.close() }

@@ -35,6 +35,7 @@ func init() {
 		{"bench", "measure collectives and verify every element", benchHelp, runBench},
 		{"run", "start a program as several ranks on this machine", runHelp, runRun},
 		{"why", "say why ranks hang or have failed, from what they have written", whyHelp, runWhy},
+		{"check", "say whether GPUs, links and hosts are well", checkHelp, runCheck},
 		{"info", "say what this machine has and what would be used", infoHelp, runInfo},
 		{"explain", "say how a collective would be carried out, and why", explainHelp, runExplain},
 		{"sim", "time a collective on paper, for up to a million ranks", simHelp, runSim},
@@ -87,6 +88,7 @@ func ringoMain(ctx context.Context, args []string, stdout, stderr io.Writer) int
 func report(c command, err error, stdout, stderr io.Writer) int {
 	var usage *cli.UsageError
 	var ended *launch.Error
+	var status exitStatus
 	switch {
 	case err == nil:
 		return 0
@@ -96,6 +98,8 @@ func report(c command, err error, stdout, stderr io.Writer) int {
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "ringo %s: %v\nringo %s -h explains\n", c.name, err, c.name)
 		return 2
+	case errors.As(err, &status):
+		return int(status)
 	}
 	fmt.Fprintf(stderr, "ringo %s: %v\n", c.name, err)
 	if errors.As(err, &ended) {

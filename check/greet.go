@@ -1,0 +1,129 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/ringo-go/ringo/internal/auth"
+)
+
+// protocol names the handshake of connections between ranks; it changes with what is said on them.
+const protocol = "ringo check 1"
+
+// greetTime bounds a handshake, and callTime the way to it.
+const (
+	greetTime = 5 * time.Second
+	callTime  = 3 * time.Second
+)
+
+// What a caller wants a connection for.
+const (
+	wantStar = "star"
+	wantLink = "link"
+)
+
+// A greeting is what a caller says of itself, under the key.
+type greeting struct {
+	From int    `json:"from"` // rank
+	Want string `json:"want"`
+	Rail int    `json:"rail,omitempty"`  // of a link
+	Pair int    `json:"round,omitempty"` // of a link: the number of the round
+}
+
+// A caller is a connection whose other end is a rank of the job.
+type caller struct {
+	greeting
+	conn net.Conn
+}
+
+// call connects to another rank, from an address of this host if one is given, and proves to it
+// that it is of the job.
+func (j *Job) call(ctx context.Context, from, to string, g greeting) (net.Conn, error) {
+	d := net.Dialer{Timeout: callTime}
+	if from != "" {
+		d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
+	}
+	dial := d.DialContext
+	if j.dial != nil {
+		dial = j.dial
+	}
+	c, err := dial(ctx, "tcp", to)
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(g)
+	if err == nil {
+		_ = c.SetDeadline(time.Now().Add(greetTime))
+		if j.tls != nil && g.Want == wantStar {
+			sealed, err := j.tls.Client(c)
+			if err != nil {
+				c.Close()
+				return nil, err
+			}
+			c = sealed
+		}
+		_, err = auth.Call(c, j.key, protocol+" "+g.Want, body)
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, c.SetDeadline(time.Time{})
+}
+
+// serve hands on the connections that ranks of the job make to a listener, until it is closed.
+func (j *Job) serve(ln net.Listener, want string, came chan<- caller) {
+	stop, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for {
+		c, err := ln.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // too few descriptors, maybe
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		go func() {
+			who, err := j.answer(c, want)
+			if err != nil {
+				c.Close()
+				return
+			}
+			select {
+			case came <- who:
+			case <-stop.Done():
+				who.conn.Close()
+			}
+		}()
+	}
+}
+
+// answer is the other side of call.
+func (j *Job) answer(c net.Conn, want string) (who caller, err error) {
+	_ = c.SetDeadline(time.Now().Add(greetTime))
+	who.conn = c
+	if j.tls != nil && want == wantStar {
+		sealed, err := j.tls.Server(c)
+		if err != nil {
+			return who, err
+		}
+		c, who.conn = sealed, sealed
+	}
+	err = auth.Answer(c, j.key, protocol+" "+want, func(body []byte) []byte {
+		if json.Unmarshal(body, &who.greeting) != nil {
+			who.From = -1
+		}
+		return nil
+	})
+	if err == nil && (who.From < 0 || who.From >= len(j.members)) {
+		err = errors.New("check: a caller that is no rank")
+	}
+	if err != nil {
+		return who, err
+	}
+	return who, c.SetDeadline(time.Time{})
+}

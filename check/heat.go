@@ -1,0 +1,132 @@
+package check
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Map is a heat map of pairs: what went from the place of a row to that of a column.
+type Map struct {
+	Title  string
+	Unit   string
+	Low    bool // low values are bad, else high ones
+	Places []string
+	Values map[[2]int]float64
+	Bad    map[[2]int]bool // pairs with a finding
+}
+
+// mapped are the quantities that have heat maps, and whether low is bad.
+var mapped = []struct {
+	quantity string
+	low      bool
+}{{"bandwidth", true}, {"latency", false}}
+
+// Maps are the heat maps of a report: of each stage that has measured pairs, by quantity. The best value of a pair
+// of hosts counts where it was measured over several interfaces.
+func (r *Report) Maps() []Map {
+	var maps []Map
+	for _, s := range r.Stages {
+		for _, q := range mapped {
+			if m := r.mapOf(s.Name, q.quantity, q.low); m != nil {
+				maps = append(maps, *m)
+			}
+		}
+	}
+	return maps
+}
+
+func (r *Report) mapOf(stage, quantity string, low bool) *Map {
+	m := &Map{Title: quantity, Low: low, Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}}
+	at := func(p Place) int {
+		name := p.Host
+		if p.IsGPU() {
+			name = p.Host + "/" + strings.TrimPrefix(p.Part, "GPU ")
+		}
+		i := slices.Index(m.Places, name)
+		if i < 0 {
+			i = len(m.Places)
+			m.Places = append(m.Places, name)
+		}
+		return i
+	}
+	pairs := slices.DeleteFunc(r.Of(stage, quantity), func(x Measurement) bool { return !x.Subject.IsPair() })
+	// Rows in the order of hosts, not in that in which pairs were measured.
+	for _, h := range r.Hosts {
+		for _, x := range pairs {
+			if x.Subject.Host == h.Name && !x.Subject.IsGPU() {
+				at(x.Subject.Place)
+			}
+		}
+	}
+	for _, x := range pairs {
+		k := [2]int{at(x.Subject.Place), at(x.Subject.To)}
+		old, ok := m.Values[k]
+		if !ok || low && x.Value > old || !low && x.Value < old {
+			m.Values[k] = x.Value
+		}
+		m.Unit = x.Unit
+	}
+	if len(m.Values) == 0 {
+		return nil
+	}
+	for _, f := range r.Findings {
+		if f.Stage == stage && f.Subject.IsPair() && f.Severity != Well && (f.Quantity == "" || f.Quantity == quantity) {
+			m.Bad[[2]int{at(f.Subject.Place), at(f.Subject.To)}] = true
+		}
+	}
+	m.Title = fmt.Sprintf("%s, %s (rows send to columns)", stage, quantity)
+	return m
+}
+
+// maxText is how many places a map has in text; SVG and HTML have all.
+const maxText = 24
+
+// print writes the map as text; a pair with a finding has a !, and what was not measured is a point.
+func (m *Map) print(b *bytes.Buffer) {
+	n := min(len(m.Places), maxText)
+	fmt.Fprintf(b, "%s, %s\n", m.Title, m.Unit)
+	wide := 6
+	for _, p := range m.Places[:n] {
+		wide = max(wide, min(utf8.RuneCountInString(p), 14)+1)
+	}
+	cell := func(s string) { fmt.Fprintf(b, "%*s", wide, tail(s, wide-1)) }
+	cell("")
+	for _, p := range m.Places[:n] {
+		cell(p)
+	}
+	b.WriteString("\n")
+	for i, p := range m.Places[:n] {
+		cell(p)
+		for k := range n {
+			v, ok := m.Values[[2]int{i, k}]
+			text := figure(v)
+			switch {
+			case i == k && !ok:
+				text = "-"
+			case m.Bad[[2]int{i, k}] && !ok:
+				text = "!"
+			case !ok:
+				text = "."
+			case m.Bad[[2]int{i, k}]:
+				text = "!" + text
+			}
+			cell(text)
+		}
+		b.WriteString("\n")
+	}
+	if n < len(m.Places) {
+		fmt.Fprintf(b, "(the first %d of %d; --html has all)\n", n, len(m.Places))
+	}
+}
+
+// tail is the end of a name that is too long: hosts differ there.
+func tail(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	return "…" + string(r[len(r)-n+1:])
+}
