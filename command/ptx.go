@@ -64,7 +64,7 @@ How
   -sms N           multiprocessors of a GPU (default 8): with few not all
                    blocks are resident at once
   -steps N         instructions of all threads after which a run is said to have
-                   no end (default 20000000)
+                   no end (default 20 million, or more for many threads)
   -time D          give up after this time (default 5m)
   --json           print a report as JSON, version 1
 
@@ -87,7 +87,7 @@ func runPTX(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	fs.Uint64Var(&c.First, "seed", 0, "")
 	fs.StringVar(&c.Link, "link", "nvlink", "")
 	fs.IntVar(&c.SMs, "sms", 8, "")
-	fs.Uint64Var(&c.Instructions, "steps", 20_000_000, "")
+	fs.Uint64Var(&c.Instructions, "steps", 0, "")
 	limit, asJSON := fs.Duration("time", 5*time.Minute, ""), fs.Bool("json", false, "")
 	names, err := cli.Parse(fs, args)
 	switch {
@@ -101,8 +101,8 @@ func runPTX(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return cli.Usagef("%d files: give one", len(names)-1)
 	case *limit <= 0:
 		return cli.Usagef("-time %v: want more than 0", *limit)
-	case c.GPUs < 1 || c.Seeds < 1 || c.SMs < 1 || c.Instructions < 1:
-		return cli.Usagef("-gpus, -seeds, -sms and -steps are at least 1")
+	case c.GPUs < 1 || c.Seeds < 1 || c.SMs < 1:
+		return cli.Usagef("-gpus, -seeds and -sms are at least 1")
 	}
 	if c.Text, err = os.ReadFile(names[1]); err != nil {
 		return err

@@ -26,7 +26,7 @@ type Case struct {
 
 	Seeds        int    // how many; 100 if zero
 	First        uint64 // the first seed
-	Instructions uint64 // of all threads after which a run is endless; 20 million if zero
+	Instructions uint64 // of all threads after which a run is endless; 20 million if zero, or more for many threads
 
 	Progress func(seeds int) // called after each, if set
 }

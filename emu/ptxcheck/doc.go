@@ -17,6 +17,11 @@
 // deadlocks, barriers that not all threads of a block reach, kernels that need more
 // blocks at once than fit, runs without an end, and contents that are not what Case.Wants says.
 //
+// What PTX does not promise is a race also where hardware happens to do it. A common one: all threads of a block make
+// their stores and a fence, wait at a barrier, and then one of them stores a relaxed flag. PTX wants the fence
+// after the barrier, in the thread that stores the flag, where it orders what all threads have stored before the
+// barrier; or a flag that is stored with .release.
+//
 // A Report without findings says that these launches have no fault that these seeds reach. Package
 // internal/weakmem has what it cannot see; nearest at hand: of each 8 bytes only the last few
 // accesses are remembered.

@@ -23,10 +23,13 @@ func (p *plan) prepare() error {
 				if *v == 0 {
 					*v = 1
 				}
-				if *v < 0 || *v > 1<<20 {
-					return wrongf(what, "grid %v of blocks %v: extents are 1 to 1,048,576", l.Grid, l.Block)
+				if *v < 0 || *v > 1<<16 {
+					return wrongf(what, "grid %v of blocks %v: extents are 1 to 65,536", l.Grid, l.Block)
 				}
 			}
+		}
+		if blocks := l.Grid[0] * l.Grid[1] * l.Grid[2]; blocks > 1<<20 {
+			return wrongf(what, "%d blocks: at most 1,048,576", blocks)
 		}
 		if l.Shared < 0 {
 			return wrongf(what, "%d bytes of shared memory", l.Shared)
@@ -48,6 +51,16 @@ func (p *plan) prepare() error {
 				Image: p.images[gpu], Kernel: k, Device: gpu, Dim: l.Grid, Block: l.Block, Shared: l.Shared, Args: args, Cooperative: l.Cooperative,
 			})
 		}
+	}
+	for gpu := range p.launches {
+		most := 0
+		for _, g := range p.launches[gpu] {
+			most = max(most, min(p.SMs*2048, g.Dim[0]*g.Dim[1]*g.Dim[2]*g.Block[0]*g.Block[1]*g.Block[2]))
+		}
+		p.threads += most
+	}
+	if p.Instructions == 0 {
+		p.Instructions = max(20_000_000, uint64(4*perThread*p.threads))
 	}
 	r := p.start(p.First) // finds what a device or a kernel refuses
 	for gpu := range p.launches {

@@ -19,6 +19,7 @@ type plan struct {
 	images   []*simt.Image // of each GPU
 	memory   []memory
 	launches [][]simt.Grid // of each GPU, in order
+	threads  int           // resident at once, at most
 	wants    []want
 }
 
@@ -43,7 +44,7 @@ const (
 	base    = 1 << 40
 	perGPU  = 1 << 36
 	gap     = 1 << 16
-	most    = 1 << 30 // bytes of all buffers
+	most    = 64 << 20 // bytes of all buffers
 	mostGPU = 16
 )
 
@@ -57,9 +58,6 @@ func newPlan(c Case) (*plan, error) {
 	def(&p.GPUs, 1)
 	def(&p.SMs, 8)
 	def(&p.Seeds, 100)
-	if p.Instructions == 0 {
-		p.Instructions = 20_000_000
-	}
 	if p.Link == "" {
 		p.Link = "nvlink"
 	}
@@ -188,7 +186,7 @@ func (p *plan) allocate() error {
 				return wrong(what, err)
 			}
 			if n.float || n.n < 1 || n.n > most/int64(k.size) || total+int(n.n)*k.size > most {
-				return wrongf(what, "%v elements: want at least 1, and at most 1 GiB in all", n.real())
+				return wrongf(what, "%v elements: want at least 1, and at most 64 MiB in all", n.real())
 			}
 			place(s.name, int(n.n)*k.size, k)
 		}
@@ -198,7 +196,7 @@ func (p *plan) allocate() error {
 				continue
 			}
 			if total+v.Size() > most {
-				return wrongf("variable "+v.Name, "%d bytes: want at most 1 GiB in all", v.Size())
+				return wrongf("variable "+v.Name, "%d bytes: want at most 64 MiB in all", v.Size())
 			}
 			if p.find(v.Name, gpu) != nil {
 				return wrongf("buffer "+v.Name, "the text has a variable of this name, which is there without being asked for")

@@ -31,7 +31,7 @@ func (s *search) report(ctx context.Context) *Report {
 	hits := slices.SortedFunc(maps.Values(s.found), func(a, b *hit) int { return cmp.Compare(a.order, b.order) })
 	for _, h := range hits {
 		if ctx.Err() == nil && len(r.Findings) < shrunk {
-			h.finding.Schedule = s.plan.shrink(h)
+			h.finding.Schedule = s.plan.shrink(ctx, h)
 		}
 		r.Findings = append(r.Findings, h.finding)
 	}
@@ -41,11 +41,17 @@ func (s *search) report(ctx context.Context) *Report {
 // shrunk is of how many findings the schedule is made short: the first ones.
 const shrunk = 10
 
-// Print writes the report for people.
+const printed = 20
+
+// Print writes the report for people, the first 20 findings.
 func (r *Report) Print(w io.Writer) error {
 	var b strings.Builder
 	for i := range r.Findings {
 		f := &r.Findings[i]
+		if i == printed {
+			fmt.Fprintf(&b, "and %d more\n", len(r.Findings)-i)
+			break
+		}
 		fmt.Fprintf(&b, "%d. %s", i+1, f.Kind)
 		if f.Across != "" {
 			fmt.Fprintf(&b, " between %s", f.Across)

@@ -28,9 +28,13 @@ type found struct {
 	steps uint64
 }
 
-// stall is after how many instructions without a change threads that poll are deadlocked. It is more
-// than the most unkind seed keeps a warp waiting.
-const stall = 2_000_000
+// A deadlock is when threads have only polled for some instructions: so many that even the most unkind
+// seed, and a thread that sees old values, has each look several times.
+const (
+	stall     = 2_000_000
+	fairStall = 50_000 // where warps run in rotation
+	perThread = 1000   // at least, of each that is resident
+)
 
 // endless begins the detail of what was stopped for want of an end.
 const endless = "it has not ended"
@@ -54,12 +58,15 @@ func (p *plan) start(seed uint64, more ...func(*simt.Config)) *run {
 			panic(err) // places do not overlap
 		}
 	}
-	config := simt.Config{Seed: seed, Memory: r.memory, Stall: stall}
+	config := simt.Config{Seed: seed, Memory: r.memory, Stall: max(stall, perThread*p.threads)}
 	for range p.GPUs {
 		config.Devices = append(config.Devices, simt.Shape{SMs: p.SMs, ThreadsPerSM: 2048, BlocksPerSM: 32, SharedPerSM: 228 << 10, SharedPerBlock: 227 << 10, ThreadsPerBlock: 1024})
 	}
 	for _, f := range more {
 		f(&config)
+	}
+	if config.Follow != nil {
+		config.Stall = max(fairStall, perThread*p.threads)
 	}
 	r.world = simt.NewWorld(config)
 	return r
@@ -82,24 +89,11 @@ func (r *run) note(f Finding, k key) {
 	r.found = append(r.found, found{f, k, r.world.Instructions()})
 }
 
-// step runs a turn, and begins and ends kernels. It is false when all is over.
+// step begins kernels, runs a turn, and ends kernels. It is false when all is over.
 func (r *run) step() bool {
 	idle := true
-	var faults []*weakmem.Fault
 	for gpu, g := range r.grids {
-		if g != nil && g.Done() {
-			if f := g.Fault(); f != nil {
-				faults = append(faults, f)
-			}
-			r.clocks[gpu], r.grids[gpu] = g.Clock(), nil
-		}
-	}
-	if faults != nil {
-		r.stopped(faults)
-		return false
-	}
-	for gpu, g := range r.grids {
-		if launches := r.plan.launches[gpu]; g == nil && r.next[gpu] < len(launches) {
+		if g == nil && r.next[gpu] < len(r.plan.launches[gpu]) {
 			r.begin(gpu)
 		}
 		idle = idle && r.grids[gpu] == nil
@@ -108,13 +102,24 @@ func (r *run) step() bool {
 		r.compare()
 		return false
 	}
-	if r.world.Step(1) == 0 {
-		return true
-	}
+	r.world.Step(1)
 	if r.world.Instructions() > r.plan.Instructions {
 		r.world.Halt(fmt.Sprintf("%s after %d instructions of all threads", endless, r.plan.Instructions))
 	}
-	return true
+	var faults []*weakmem.Fault
+	for gpu, g := range r.grids {
+		if g == nil || !g.Done() {
+			continue
+		}
+		if f := g.Fault(); f != nil {
+			faults = append(faults, f)
+		}
+		r.clocks[gpu], r.grids[gpu] = g.Clock(), nil
+	}
+	if faults != nil {
+		r.stopped(faults)
+	}
+	return faults == nil
 }
 
 func (r *run) begin(gpu int) {

@@ -1,6 +1,7 @@
 package ptxcheck
 
 import (
+	"context"
 	"slices"
 
 	"github.com/ringo-go/ringo/internal/ptx"
@@ -28,12 +29,13 @@ type Turn struct {
 
 // What shrinking a schedule may take: so it is the same on every machine.
 const (
-	shrinkRuns         = 2000
-	shrinkInstructions = 20_000_000
+	shrinkRuns         = 1000
+	shrinkInstructions = 10_000_000
 )
 
 // A shrinker makes the schedule of a finding shorter.
 type shrinker struct {
+	ctx   context.Context
 	plan  *plan
 	hit   *hit
 	final bool // it is found in the end, by what happens after the turns
@@ -41,19 +43,23 @@ type shrinker struct {
 	ran   uint64
 }
 
-func (p *plan) shrink(h *hit) *Schedule {
-	s := &shrinker{plan: p, hit: h}
+// shrink is the schedule of a finding; nil if none was found in time.
+func (p *plan) shrink(ctx context.Context, h *hit) *Schedule {
+	s := &shrinker{ctx: ctx, plan: p, hit: h}
 	switch h.key.kind {
 	case Deadlock, Divergence, Endless, WrongResult:
 		s.final = true
 	}
 	var turns []simt.Turn
 	r := p.start(h.finding.Seed, func(c *simt.Config) { c.Took = func(t simt.Turn) { turns = append(turns, t) } })
-	if !r.until(h.key, func() bool { return true }) {
+	if !r.until(h.key, func() bool { return ctx.Err() == nil }) {
 		return nil
 	}
 	if s.final && s.holds([]simt.Turn{}) {
 		return &Schedule{Seed: h.finding.Seed, Turns: []Turn{}}
+	}
+	if !s.holds(turns) {
+		return nil
 	}
 	for before := len(turns) + 1; len(turns) < before; {
 		before = len(turns)
@@ -65,11 +71,11 @@ func (p *plan) shrink(h *hit) *Schedule {
 
 // holds reports whether the finding is made after some turns.
 func (s *shrinker) holds(turns []simt.Turn) bool {
-	if s.runs++; s.runs > shrinkRuns || s.ran > shrinkInstructions {
+	if s.runs++; s.runs > shrinkRuns || s.ran > shrinkInstructions || s.ctx.Err() != nil {
 		return false
 	}
 	r := s.plan.start(s.hit.finding.Seed, func(c *simt.Config) { c.Follow = turns })
-	ok := r.until(s.hit.key, func() bool { return s.final || !r.world.Followed() })
+	ok := r.until(s.hit.key, func() bool { return s.ctx.Err() == nil && (s.final || !r.world.Followed()) })
 	s.ran += r.world.Instructions()
 	return ok
 }

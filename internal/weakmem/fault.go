@@ -109,6 +109,18 @@ type finding struct {
 	line, otherLine   int
 	shared, otherWay  bool
 	firstDev, nextDev int
+	apart             uint8 // 0: in one warp, 1: in one block, 2: farther
+}
+
+// apart says how far from each other the threads of two records are, see finding.
+func (r *record) apart(o *record) uint8 {
+	switch {
+	case r.by != o.by:
+		return 2
+	case r.warp != o.warp:
+		return 1
+	}
+	return 0
 }
 
 // report passes a race or a read of unwritten memory to Config.Report, the first time.
@@ -173,7 +185,7 @@ func (a *access) race(s *Span, r *record, at uint64, otherLane, lane int) {
 	f.Shared = s == a.shared()
 	device, kernel, block, thread := r.doer(otherLane)
 	key := finding{kind: Race, kernel: f.Kernel, line: f.Line, other: kernel, otherLine: int(r.line), shared: f.Shared,
-		otherWay: r.kind&write != 0, firstDev: device, nextDev: f.Device}
+		otherWay: r.kind&write != 0, firstDev: device, nextDev: f.Device, apart: r.apart(a.record)}
 	if old := a.memory.found[key]; old != nil {
 		if old != a.again { // an access counts once
 			old.Count++
