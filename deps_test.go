@@ -58,7 +58,7 @@ var floors = map[string]string{
 	"gpucomm":            "bootstrap call choice engine engine/grid gpu hostcomm internal/cuda kernels kernels/collective kernels/device life mem paths paths/gpupaths rankorder request sched trace transport/p2p",
 	".":                  "call choice life history paths paths/gpupaths request trace hostcomm gpucomm bootstrap fifo gpu kernels mem transport",
 	"internal/launch":    "bootstrap",
-	"bench":              ". mem gpu kernels bootstrap trace trace/join bench/compute internal/launch internal/cli internal/nccl",
+	"bench":              ". mem gpu kernels bootstrap trace trace/join bench/compute internal/chart internal/launch internal/cli internal/nccl",
 	"bench/compute":      "gpu internal/cuda",
 	"bench/*":            ". bench mem gpu kernels internal/launch internal/dl",
 	"bench/tune":         ". bench mem gpu bootstrap internal/launch",

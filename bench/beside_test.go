@@ -46,10 +46,10 @@ func TestBesideTable(t *testing.T) {
 
 func TestBesidePlot(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "p.svg")
-	require.NoError(t, Plot(file, besideExample()))
+	require.NoError(t, Plot(file, "", besideExample()))
 	svg, err := os.ReadFile(file)
 	require.NoError(t, err)
-	for _, text := range []string{"ringo shm", "ideal of ringo shm", "openmpi", "collectives and compute, time", "compute slower (times)"} {
+	for _, text := range []string{"ringo shm", "ideal of ringo shm", "openmpi", "time until the collectives and computing have ended", "computing slower (times)"} {
 		require.Contains(t, string(svg), text)
 	}
 	require.NotContains(t, string(svg), "bus bandwidth")

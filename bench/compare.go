@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/schollz/progressbar/v3"
 )
 
 // compare measures ours and the peers in turn, Repetitions times, so that a disturbance
@@ -23,7 +21,7 @@ func compare(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	c.bar = progress(cfg.Stderr, cfg.Repetitions, "repetitions")
+	c.bar.begin(cfg.Stderr, "repetitions", cfg.Repetitions)
 	var ours *Report
 	for rep := range cfg.Repetitions {
 		if ours, err = child(ctx, cfg, filepath.Join(dir, fmt.Sprintf("%d.json", rep))); err != nil {
@@ -37,10 +35,9 @@ func compare(ctx context.Context, cfg *Config) error {
 				return err
 			}
 		}
-		if c.bar != nil {
-			c.bar.Add(1)
-		}
+		c.bar.next()
 	}
+	c.bar.progress.Clear()
 	return c.finish(ours)
 }
 
@@ -52,14 +49,12 @@ type comparison struct {
 	samples  samples
 	refused  map[string]bool // "peer variant series" that need not be tried again
 	notes    []string
-	bar      *progressbar.ProgressBar
+	bar      steps
 }
 
 // note prints a note and puts it into the report.
 func (c *comparison) note(format string, a ...any) {
-	if c.bar != nil {
-		c.bar.Clear()
-	}
+	c.bar.progress.Hide()
 	line := fmt.Sprintf(format, a...)
 	c.notes = append(c.notes, line)
 	fmt.Fprintln(c.cfg.Stderr, "# "+line)

@@ -146,7 +146,7 @@ func (r *Report) ofGPU(cfg *Config, d *gpu.Device) (err error) {
 	if r.GPU, err = d.Name(); err != nil {
 		return err
 	}
-	r.Driver = d.DriverVersion()
+	r.Driver, r.Links = d.DriverVersion(), r.links()
 	how := "queued one by one"
 	if cfg.Graph > 0 {
 		how = fmt.Sprintf("graphs of %d operations", cfg.Graph)

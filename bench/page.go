@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"html/template"
 	"io"
-	"strings"
 )
 
 // page is the whole of an HTML report: no script, no other files.
@@ -27,14 +26,10 @@ svg { width: 100%; height: auto } pre { overflow-x: auto; font-size: 12.5px } dt
 `))
 
 // writePage writes reports as a page with picture and tables.
-func writePage(w io.Writer, reports []*Report) error {
+func writePage(w io.Writer, title string, reports []*Report) error {
 	var picture bytes.Buffer
-	if err := drawAll(&picture, "svg", reports); err != nil {
+	if err := drawAll(&picture, "svg", title, reports); err != nil {
 		return err
-	}
-	svg := picture.String()
-	if i := strings.Index(svg, "<svg"); i >= 0 {
-		svg = svg[i:] // the XML prologue has no place inside HTML
 	}
 	type run struct {
 		Report *Report
@@ -43,7 +38,7 @@ func writePage(w io.Writer, reports []*Report) error {
 	data := struct {
 		Picture template.HTML
 		Runs    []run
-	}{Picture: template.HTML(svg)}
+	}{Picture: template.HTML(picture.String())}
 	for _, rep := range reports {
 		var table bytes.Buffer
 		rep.print(&table)

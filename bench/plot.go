@@ -3,19 +3,13 @@ package bench
 import (
 	"bytes"
 	"fmt"
-	"image/color"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
+	"github.com/ringo-go/ringo/internal/chart"
 )
 
 // plotFormat is the format that a file's name asks for, "" if it is none of ours.
@@ -27,18 +21,19 @@ func plotFormat(file string) string {
 	return ""
 }
 
-// Plot draws the rows of reports: for each collective time against size on the
-// left and bus bandwidth against size on the right, one line a program. The
-// name of the file gives the format: .svg, .png or .html, a page with the
-// picture and the tables.
-func Plot(file string, reports ...*Report) error {
+// Plot draws the rows of reports: for each collective time against size, bus bandwidth
+// against size, and where there are several programs, the time of each as a multiple of
+// the first one's; a line a program. title stands above it all, if it is not empty. The
+// name of the file gives the format: .svg, .png or .html, a page with the picture and the
+// tables.
+func Plot(file, title string, reports ...*Report) error {
 	var b bytes.Buffer
 	var err error
 	switch format := plotFormat(file); format {
 	case "html":
-		err = writePage(&b, reports)
+		err = writePage(&b, title, reports)
 	case "svg", "png":
-		err = drawAll(&b, format, reports)
+		err = drawAll(&b, format, title, reports)
 	default:
 		err = fmt.Errorf("%s: the name must end in .svg, .png or .html", file)
 	}
@@ -129,88 +124,63 @@ func besides(ls []*line) (list []*line) {
 	return list
 }
 
-// palette is Okabe and Ito's, which colour-blind readers can tell apart; ours is
-// the strong blue.
-var palette = []color.RGBA{
-	{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255},
-	{230, 159, 0, 255}, {86, 180, 233, 255}, {90, 90, 90, 255},
+// values are those of y where they can be shown.
+func (l *line) values(y func(*Row) float64) (out chart.Line) {
+	for i := range l.rows {
+		if v := y(&l.rows[i]); v > 0 {
+			out.X, out.Y = append(out.X, float64(l.rows[i].Size)), append(out.Y, v)
+		}
+	}
+	return out
 }
 
 // panel draws lines of y(row) against size.
-func panel(title, yLabel string, ls []*line, y func(*Row) float64, logY bool) (*plot.Plot, error) {
-	p := plot.New()
-	setTypeface(p)
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, "size (bytes)", yLabel
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, sizeTicks{}
-	if logY {
-		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, timeTicks{}
-	} else {
-		p.Y.Tick.Marker = evenTicks{}
-	}
-	p.Title.Padding, p.Title.TextStyle.Font.Size = vg.Points(6), vg.Points(13)
-	p.Legend.Top, p.Legend.Left = true, true
-	p.Legend.Padding = vg.Points(3)
-	p.Legend.XOffs, p.Legend.YOffs = vg.Points(8), vg.Points(-4)
-	grid := plotter.NewGrid()
-	grid.Horizontal.Color, grid.Vertical.Color = color.Gray{225}, color.Gray{235}
-	p.Add(grid)
+func panel(title string, scale chart.Scale, ls []*line, y func(*Row) float64) chart.Panel {
+	p := chart.Panel{Title: title, Scale: scale}
 	for i, l := range ls {
-		var pts plotter.XYs
-		for _, r := range l.rows {
-			if v := y(&r); v > 0 || v == 0 && !logY {
-				pts = append(pts, plotter.XY{X: float64(r.Size), Y: v})
-			}
-		}
-		if len(pts) == 0 {
-			continue
-		}
-		curve, dots, err := plotter.NewLinePoints(pts)
-		if err != nil {
-			return nil, err
-		}
-		curve.Color, dots.Color = palette[i%len(palette)], palette[i%len(palette)]
-		curve.Width, dots.Radius = vg.Points(1.4), vg.Points(2.2)
-		if !l.peer {
-			curve.Width = vg.Points(2.6)
-		}
-		dots.Shape = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}}[i%4]
-		p.Add(curve, dots)
-		p.Legend.Add(l.label, curve, dots)
+		c := l.values(y)
+		c.Label, c.Color, c.Strong = l.label, i, !l.peer
+		p.Lines = append(p.Lines, c)
 	}
-	if p.X.Min == p.X.Max {
-		p.X.Min, p.X.Max = p.X.Min/2, p.X.Max*2
-	}
-	if logY {
-		// Whole decades, and room for the legend.
-		p.Y.Min = math.Pow(10, math.Floor(math.Log10(p.Y.Min)))
-		p.Y.Max = math.Pow(10, math.Ceil(math.Log10(p.Y.Max)+0.2)) * 1.2
-	} else {
-		p.Y.Min, p.Y.Max = 0, max(p.Y.Max, 1e-3)*1.25
-	}
-	return p, nil
+	return p
 }
 
-// panels are the two of a collective: time and bus bandwidth, or if it was measured beside
-// computing, the time of both and how much slower computing became.
-func panels(title string, ls []*line) ([]*plot.Plot, error) {
+// ratios draws the times of lines as multiples of the first one's, of the sizes that it has too.
+func ratios(ls []*line, time func(*Row) float64) chart.Panel {
+	p := chart.Panel{Title: "time, in multiples of " + ls[0].label, Scale: chart.Ratio}
+	first := ls[0].values(time)
+	for i, l := range ls {
+		all := l.values(time)
+		c := chart.Line{Label: l.label, Color: i, Strong: !l.peer}
+		for k := range all.X {
+			if at := slices.Index(first.X, all.X[k]); at >= 0 {
+				c.X, c.Y = append(c.X, all.X[k]), append(c.Y, all.Y[k]/first.Y[at])
+			}
+		}
+		p.Lines = append(p.Lines, c)
+	}
+	return p
+}
+
+// panels are those of a collective: time, bus bandwidth and ratios, or if it was measured beside
+// computing, the time of both, how much slower computing became, and ratios.
+func panels(ls []*line) []chart.Panel {
 	left, right := "time", "bus bandwidth (GB/s)"
 	time, other := func(r *Row) float64 { return r.OutOfPlace.Time }, func(r *Row) float64 { return r.OutOfPlace.BusBW }
 	if shared := besides(ls); len(shared) > 0 {
-		ls, left, right = shared, "collectives and compute, time", "compute slower (times)"
+		ls, left, right = shared, "time until the collectives and computing have ended", "computing slower (times)"
 		time, other = func(r *Row) float64 { return r.Beside.Both.Time }, func(r *Row) float64 { return r.Beside.Slower }
 	}
-	a, err := panel(title, left, ls, time, true)
-	if err != nil {
-		return nil, err
+	list := []chart.Panel{panel(left, chart.Time, ls, time), panel(right, chart.Amount, ls, other)}
+	if len(ls) > 1 {
+		list = append(list, ratios(ls, time))
 	}
-	b, err := panel(title, right, ls, other, false)
-	return []*plot.Plot{a, b}, err
+	return list
 }
 
-const panelWidth, panelHeight = 6.2 * vg.Inch, 4.2 * vg.Inch
-
 // drawAll draws one row of panels a collective.
-func drawAll(w io.Writer, format string, reports []*Report) error {
+func drawAll(w io.Writer, format, title string, reports []*Report) error {
+	f := chart.Figure{Title: title}
 	var names []string
 	for _, rep := range reports {
 		for _, r := range rep.Rows {
@@ -219,46 +189,20 @@ func drawAll(w io.Writer, format string, reports []*Report) error {
 			}
 		}
 	}
-	var plots [][]*plot.Plot
 	for _, name := range names {
-		ls := lines(name, reports)
-		if len(ls) == 0 {
-			continue
+		if ls := lines(name, reports); len(ls) > 0 {
+			f.Rows = append(f.Rows, chart.Row{Title: name + caption(name, reports), Panels: panels(ls)})
 		}
-		pair, err := panels(name+caption(name, reports), ls)
-		if err != nil {
-			return err
-		}
-		plots = append(plots, pair)
 	}
-	if len(plots) == 0 {
+	if len(f.Rows) == 0 {
 		return fmt.Errorf("plot: there are no rows with a size above 0 and a time")
 	}
-	width, height := 2*panelWidth, panelHeight*vg.Length(len(plots))
-	var canvas interface {
-		vg.CanvasSizer
-		io.WriterTo
-	}
-	if format == "svg" {
-		canvas = newSVG(width, height)
-	} else {
-		canvas = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(110))}
-	}
-	tiles := draw.Tiles{Rows: len(plots), Cols: 2, PadX: vg.Points(14), PadY: vg.Points(14),
-		PadTop: vg.Points(8), PadBottom: vg.Points(8), PadLeft: vg.Points(8), PadRight: vg.Points(14)}
-	cells := plot.Align(plots, tiles, draw.New(canvas))
-	for i, row := range plots {
-		for j, p := range row {
-			p.Draw(cells[i][j])
-		}
-	}
-	_, err := canvas.WriteTo(w)
-	return err
+	return f.Write(w, format)
 }
 
-// caption is what all lines of a collective have in common.
+// caption is what all lines of a collective have in common: what was moved, by how many ranks, on
+// which GPUs or cores, over which links.
 func caption(collective string, reports []*Report) string {
-	parts := map[string]bool{}
 	var out []string
 	for _, rep := range reports {
 		for _, r := range rep.Rows {
@@ -269,12 +213,7 @@ func caption(collective string, reports []*Report) string {
 			if r.Op != "none" {
 				text += " " + r.Op
 			}
-			on := rep.GPU
-			if on == "" {
-				on = fmt.Sprintf("%d cores", rep.Cores)
-			}
-			if text += fmt.Sprintf(", %d ranks, %s", rep.Ranks, on); !parts[text] {
-				parts[text] = true
+			if text += ", " + rep.machine(); !slices.Contains(out, text) {
 				out = append(out, text)
 			}
 		}
@@ -283,4 +222,23 @@ func caption(collective string, reports []*Report) string {
 		return ": " + out[0]
 	}
 	return ""
+}
+
+// machine says on what the ranks are, and what joins them.
+func (r *Report) machine() string {
+	if r.GPU == "" {
+		on := fmt.Sprintf("%d ranks on %d cores", r.Ranks, r.Cores)
+		if r.CPU != "" {
+			on += " (" + r.CPU + ")"
+		}
+		return on
+	}
+	on := fmt.Sprintf("%d × %s", r.Ranks, r.GPU)
+	if r.Links != "" {
+		on += ", " + r.Links
+	}
+	if r.Registered {
+		on += ", registered memory"
+	}
+	return on
 }

@@ -3,13 +3,10 @@ package bench
 import (
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
-
+	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/trace"
 )
 
@@ -21,7 +18,7 @@ type recorder struct {
 	table  *printer
 	trace  *trace.Trace // of all ranks, nil without --trace
 	last   string       // collective of the row before
-	bar    *progressbar.ProgressBar
+	bar    steps
 }
 
 func newRecorder(cfg *Config, report *Report, plan []series) *recorder {
@@ -35,20 +32,27 @@ func newRecorder(cfg *Config, report *Report, plan []series) *recorder {
 		rows += len(s.counts)
 	}
 	if len(cfg.Peers) == 0 { // else all rows come at the end
-		r.bar = progress(cfg.Stderr, rows, "rows")
+		r.bar.begin(cfg.Stderr, "rows", rows)
 	}
 	r.preamble(measureTime(plan))
 	return r
 }
 
-// progress is a progress line on w, nil unless w is a terminal.
-func progress(w io.Writer, steps int, unit string) *progressbar.ProgressBar {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return nil
-	}
-	return progressbar.NewOptions(steps, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(unit),
-		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(), progressbar.OptionFullWidth())
+// steps shows on a terminal how many steps of a run are done. Its zero value shows nothing.
+type steps struct {
+	progress  *cli.Progress
+	what      string
+	done, all int
+}
+
+func (s *steps) begin(w io.Writer, what string, all int) {
+	*s = steps{cli.NewProgress(w), what, 0, all}
+	s.progress.Show(what, 0)
+}
+
+func (s *steps) next() {
+	s.done++
+	s.progress.Show(s.what, float64(s.done)/float64(max(1, s.all)))
 }
 
 // preamble prints the settings of the measurement.
@@ -112,14 +116,10 @@ func (r *recorder) add(row Row, others map[string]*Row) {
 			r.report.Rows = append(r.report.Rows, *o)
 		}
 	}
-	if r.bar != nil {
-		r.bar.Clear()
-	}
+	r.bar.progress.Hide()
 	r.heading(row.Collective)
 	r.table.row(&row, others)
-	if r.bar != nil {
-		r.bar.Add(1)
-	}
+	r.bar.next()
 }
 
 // traced takes what the ranks have done.
@@ -127,9 +127,7 @@ func (r *recorder) traced(t *trace.Trace) { r.trace = t }
 
 // finish writes the last lines and the files that were asked for.
 func (r *recorder) finish() error {
-	if r.bar != nil {
-		r.bar.Finish()
-	}
+	r.bar.progress.Clear()
 	if c := r.report.Cost; c != nil {
 		fmt.Fprintf(r.table.w, "# %v\n", c)
 	}
@@ -147,7 +145,7 @@ func (r *recorder) finish() error {
 		}
 	}
 	if r.cfg.Plot != "" {
-		if err := Plot(r.cfg.Plot, r.report); err != nil {
+		if err := Plot(r.cfg.Plot, "", r.report); err != nil {
 			return fmt.Errorf("--plot: %w", err)
 		}
 	}

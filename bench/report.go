@@ -33,6 +33,7 @@ type Report struct {
 	Processes  int       `json:"processes"`
 	GPU        string    `json:"gpu,omitempty"`        // of rank 0
 	Driver     string    `json:"driver,omitempty"`     // of the GPUs
+	Links      string    `json:"links,omitempty"`      // between the GPUs, such as NVLink
 	Registered bool      `json:"registered,omitempty"` // with an effect, the memory
 	Transport  string    `json:"transport"`            // as chosen by the ranks
 	Notes      []string  `json:"notes,omitempty"`
@@ -147,6 +148,9 @@ func parseReport(b []byte) (*Report, error) {
 	if r.Schema != Schema {
 		return nil, fmt.Errorf("schema is %q, want %q", r.Schema, Schema)
 	}
+	if r.GPU != "" && r.Links == "" {
+		r.Links = r.links()
+	}
 	if r.Ranks < 1 {
 		return nil, errors.New("ranks is not positive")
 	}
@@ -156,6 +160,19 @@ func parseReport(b []byte) (*Report, error) {
 		}
 	}
 	return &r, nil
+}
+
+// links are what joins the GPUs: the words in brackets of the note that says it, or the path where
+// it has none.
+func (r *Report) links() string {
+	for _, note := range r.Notes {
+		_, path, ok := strings.Cut(note, "GPU memory: p2p ")
+		if _, link, more := strings.Cut(path, "("); ok && more {
+			link, _, _ = strings.Cut(link, ")")
+			return link
+		}
+	}
+	return r.Transport
 }
 
 // Wrong is the number of wrong elements in all rows.

@@ -252,7 +252,7 @@ func replot(cfg *Config) error {
 		}
 		reports = append(reports, r)
 	}
-	if err := Plot(cfg.Plot, reports...); err != nil {
+	if err := Plot(cfg.Plot, "", reports...); err != nil {
 		return fmt.Errorf("--plot: %w", err)
 	}
 	fmt.Fprintf(cfg.Stdout, "# %s from %d %s\n", cfg.Plot, len(reports), plural(len(reports), "report", "reports"))

@@ -12,9 +12,11 @@ import (
 const plotHelp = `usage: ringo plot -o FILE REPORT.json...
 
 Draws reports that "ringo bench --json REPORT.json" has saved: for each
-collective time and bus bandwidth against size, one line a program and report.
+collective time and bus bandwidth against size, and the time of each as a
+multiple of the first one's; one line a program and report.
 
   -o FILE        what to write: .svg, .png or .html
+  --title TEXT   above it all
 
 Example
   ringo bench allreduce --transport shm --json shm.json
@@ -25,6 +27,7 @@ Example
 func runPlot(_ context.Context, args []string, stdout, _ io.Writer) error {
 	fs := flags("plot")
 	out := fs.String("o", "", "")
+	title := fs.String("title", "", "")
 	files, err := cli.Parse(fs, args)
 	if err != nil {
 		return err
@@ -43,7 +46,7 @@ func runPlot(_ context.Context, args []string, stdout, _ io.Writer) error {
 		}
 		reports = append(reports, r)
 	}
-	if err := bench.Plot(*out, reports...); err != nil {
+	if err := bench.Plot(*out, *title, reports...); err != nil {
 		return err
 	}
 	fmt.Fprintln(stdout, *out)

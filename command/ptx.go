@@ -111,12 +111,12 @@ func runPTX(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if c.Launches == nil {
 		c.Launches = []ptxcheck.Launch{newLaunch("")}
 	}
-	bar := newProgress(stderr)
-	c.Progress = func(n int) { bar.show(fmt.Sprintf("%d of %d seeds", n, c.Seeds), float64(n)/float64(c.Seeds)) }
+	bar := cli.NewProgress(stderr)
+	c.Progress = func(n int) { bar.Show(fmt.Sprintf("%d of %d seeds", n, c.Seeds), float64(n)/float64(c.Seeds)) }
 	ctx, cancel := context.WithTimeoutCause(ctx, *limit, fmt.Errorf("ran out of time after %v (-time)", *limit))
 	defer cancel()
 	r, err := ptxcheck.Run(ctx, c)
-	bar.clear()
+	bar.Clear()
 	if wrong := (*ptxcheck.Error)(nil); errors.As(err, &wrong) {
 		return cli.Usagef("%v", err)
 	}

@@ -39,12 +39,14 @@ carried out, at least 8, and a line says so. Ctrl-C ends it.
   --trace FILE   save when each rank does each step, as bench --trace does
   --over TRACE   lay that over a trace of bench: it begins where the last call
                  of the same collective, algorithm and size does
+  --plot FILE    draw time, bandwidth and ratios: .svg or .png
 
 ` + netHelp + `
 Examples
   ringo sim allreduce -np 10240 -s 1G --algo ring --net nvlink
   ringo sim allreduce -np 8 -s 8,64K,1M,64M --algo all --net shm
   ringo sim allreduce -np 512 --bw 400G --latency 1us --cards 4 --net nvlink
+  ringo sim allreduce -np 64 -s 1K,32K,1M,32M,1G --algo all --plot all.svg
   ringo sim broadcast -np 100000 -s 1K --algo tree
   ringo sim allreduce -np 4 -s 1M --net shm --trace both.json --over steps.json
 `
@@ -55,7 +57,8 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	sizes, typ := fs.String("s", "1G", ""), fs.String("d", "float32", "")
 	algo, parts := fs.String("algo", "", ""), fs.Bool("parts", false, "")
 	exact, timeout := fs.Bool("exact", false, ""), fs.Duration("timeout", 0, "")
-	file, traced, over := fs.String("json", "", ""), fs.String("trace", "", ""), fs.String("over", "", "")
+	file, plot := fs.String("json", "", ""), fs.String("plot", "", "")
+	traced, over := fs.String("trace", "", ""), fs.String("over", "", "")
 	var net netFlags
 	net.register(fs)
 	names, err := cli.Parse(fs, args)
@@ -82,10 +85,13 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		ctx, cancel = context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("took longer than %v (--timeout)", *timeout))
 		defer cancel()
 	}
-	run := simulation{ctx: ctx, q: q, model: model, parts: *parts, exact: *exact, text: stdout, progress: newProgress(stderr)}
+	run := simulation{ctx: ctx, q: q, model: model, parts: *parts, exact: *exact, text: stdout, progress: cli.NewProgress(stderr)}
 	if *file == "-" {
 		run.text = io.Discard
 	} else if err := cli.Writable("--json", *file); err != nil {
+		return err
+	}
+	if err := checkPlot(*plot); err != nil {
 		return err
 	}
 	if run.report, err = newSimReport(q, model); err != nil {
@@ -107,6 +113,9 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if err := run.trace.save(); err != nil {
 		return err
 	}
+	if err := run.report.plot(*plot, model.Name); err != nil {
+		return err
+	}
 	return saveJSON(run.report, *file, stdout)
 }
 
@@ -117,7 +126,7 @@ type simulation struct {
 	model        sim.Model
 	parts, exact bool
 	text         io.Writer
-	progress     *progress
+	progress     *cli.Progress
 	report       *simReport
 	trace        *simTrace // nil without --trace
 }
@@ -212,8 +221,8 @@ func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := sim.Options{Progress: func(share float64) { x.progress.show(fmt.Sprintf("%s of %s", ch.Algo, bench.FormatSize(bytes)), share) }}
-	defer x.progress.clear()
+	o := sim.Options{Progress: func(share float64) { x.progress.Show(fmt.Sprintf("%s of %s", ch.Algo, bench.FormatSize(bytes)), share) }}
+	defer x.progress.Clear()
 	if !x.exact {
 		o.MaxRounds = max(1, simSteps/max(1, stepsOf(ch.Schedule)))
 	}
@@ -226,7 +235,7 @@ func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 	}
 	took := time.Since(start).Round(time.Millisecond)
 	x.trace.end(traced)
-	x.progress.clear()
+	x.progress.Clear()
 	row := x.report.add(q, ch.Algo, bytes, &res)
 	fmt.Fprintf(x.text, "%12d  %-9s %12.2f %8.2f %8.2f %12d %11.4g %11.4g %9v\n", bytes, ch.Algo, row.Time, row.AlgBW, row.BusBW,
 		res.Messages, float64(res.IntraBytes)/1e9, float64(res.InterBytes)/1e9, took)
@@ -241,7 +250,7 @@ func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s of %s: %w", ch.Algo, bench.FormatSize(bytes), err)
 	}
-	x.progress.clear()
+	x.progress.Clear()
 	row.Parts = &simParts{p.Latency * 1e6, p.Overhead * 1e6, p.Wire * 1e6, p.Shared * 1e6, p.Compute * 1e6}
 	fmt.Fprintf(x.text, "#            of which: latency %.2f, overhead %.2f, wire %.2f, shared %.2f, compute %.2f us\n",
 		row.Parts.Latency, row.Parts.Overhead, row.Parts.Wire, row.Parts.Shared, row.Parts.Compute)
@@ -266,7 +275,7 @@ func (x *simulation) pieces(s sched.Schedule, bytes int64) int {
 
 // compare says which algorithms would take less time than the chosen one, under the same model.
 func (x *simulation) compare(row *simRow, reason string, known []string) error {
-	defer x.progress.clear()
+	defer x.progress.Clear()
 	var skipped []string
 	for _, a := range known {
 		if a == row.Algorithm {
@@ -283,7 +292,7 @@ func (x *simulation) compare(row *simRow, reason string, known []string) error {
 			continue
 		}
 		res, err := sim.Run(x.ctx, ch.Schedule, x.model, row.Size, sim.Options{
-			MaxRounds: comparePieces, Progress: func(share float64) { x.progress.show("compared with "+a, share) },
+			MaxRounds: comparePieces, Progress: func(share float64) { x.progress.Show("compared with "+a, share) },
 		})
 		if err != nil {
 			return fmt.Errorf("compared with %s of %s: %w", a, bench.FormatSize(row.Size), err)
@@ -292,7 +301,7 @@ func (x *simulation) compare(row *simRow, reason string, known []string) error {
 			row.Faster = append(row.Faster, simTime{a, us})
 		}
 	}
-	x.progress.clear()
+	x.progress.Clear()
 	slices.SortFunc(row.Faster, func(a, b simTime) int { return int(math.Copysign(1, a.Time-b.Time)) })
 	var words []string
 	for _, f := range row.Faster {

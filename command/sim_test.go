@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -102,6 +101,25 @@ func TestSimOwnNet(t *testing.T) {
 	}
 }
 
+func TestSimPlot(t *testing.T) {
+	for _, ext := range []string{".svg", ".png"} {
+		file := filepath.Join(t.TempDir(), "p"+ext)
+		code, _, stderr := ringoHere("sim", "allreduce", "-np", "8", "--net", "shm", "-s", "1M,8,1K", "--algo", "ring,tree", "--plot", file)
+		require.Zero(t, code, stderr)
+		picture, err := os.ReadFile(file)
+		require.NoError(t, err)
+		if ext == ".svg" {
+			require.Contains(t, string(picture), "allreduce: 8 ranks, shared memory (modelled)")
+			require.Contains(t, string(picture), ">tree<")
+		}
+	}
+	for _, file := range []string{"x.gif", "/nonexistent/x.svg"} {
+		code, _, stderr := ringoHere("sim", "allreduce", "-np", "8", "--plot", file)
+		require.Equal(t, 2, code)
+		require.Contains(t, stderr, "--plot "+file)
+	}
+}
+
 // Where the choice is not the fastest in the same model, that is said.
 func TestSimSaysWhatIsFaster(t *testing.T) {
 	args := []string{"sim", "allreduce", "-np", "96", "-s", "64M", "--net", "ndr"}
@@ -149,25 +167,4 @@ func TestSimOfVeryManySteps(t *testing.T) {
 	code = ringoMain(ctx, []string{"sim", "allreduce", "-np", "100", "-s", huge, "--algo", "oneshot", "--exact"}, &bytes.Buffer{}, &complaints)
 	require.Equal(t, 1, code)
 	require.Contains(t, complaints.String(), "interrupt signal received")
-}
-
-func TestProgress(t *testing.T) {
-	var out bytes.Buffer
-	now := time.Now()
-	p := &progress{w: &out, now: func() time.Time { return now }}
-	for i := range 45 { // tenths of a second
-		p.show("ring of 1G", float64(i)/100)
-		now = now.Add(100 * time.Millisecond)
-	}
-	p.clear()
-	require.Equal(t, []string{"ring of 1G: 20 % after 2s", "ring of 1G: 30 % after 3s", "ring of 1G: 40 % after 4s", ""},
-		strings.Split(strings.TrimPrefix(out.String(), "\r\033[K"), "\r\033[K"))
-	out.Reset()
-	p.show("tree of 1G", 0.5)
-	p.clear()
-	require.Empty(t, out.String(), "quick work says nothing")
-
-	require.Nil(t, newProgress(&out))
-	(*progress)(nil).show("", 0)
-	(*progress)(nil).clear()
 }

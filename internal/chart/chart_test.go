@@ -1,0 +1,96 @@
+package chart
+
+import (
+	"bytes"
+	"encoding/xml"
+	"image/png"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func example() *Figure {
+	lines := []Line{
+		{Label: "ringo", Strong: true, X: []float64{8, 1024, 1 << 20}, Y: []float64{0.4, 2, 100}},
+		{Label: "a & b", Color: 1, X: []float64{8, 1024, 1 << 20}, Y: []float64{100, 2.2, 90}},
+	}
+	ratio := []Line{lines[0], lines[1]}
+	ratio[0].Y, ratio[1].Y = []float64{1, 1, 1}, []float64{250, 1.1, 0.9}
+	return &Figure{Title: "t", Rows: []Row{{Title: "row", Panels: []Panel{
+		{Title: "time", Scale: Time, Lines: lines}, {Title: "amount", Scale: Amount, Lines: lines}, {Title: "ratio", Scale: Ratio, Lines: ratio},
+	}}}}
+}
+
+// An SVG is XML whose text is anchored, in fonts that viewers have.
+func TestSVG(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, example().Write(&b, "svg"))
+	require.NoError(t, xml.Unmarshal(b.Bytes(), new(struct{})))
+	svg := b.String()
+	require.Equal(t, strings.Count(svg, "<text "), strings.Count(svg, "text-anchor="))
+	require.Contains(t, svg, "Helvetica, Arial, ")
+	require.Contains(t, svg, "a &amp; b")
+	require.Equal(t, 1, strings.Count(svg, ">ringo<"), "a legend for the whole row")
+	require.NotContains(t, svg, "NaN")
+}
+
+func TestPNG(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, example().Write(&b, "png"))
+	img, err := png.Decode(&b)
+	require.NoError(t, err)
+	width, height := example().size()
+	require.Equal(t, int(math.Ceil(dots*width)), img.Bounds().Dx())
+	require.Equal(t, int(math.Ceil(dots*height)), img.Bounds().Dy())
+	blue := 0
+	for y := range img.Bounds().Dy() {
+		for x := range img.Bounds().Dx() {
+			if r, g, b, _ := img.At(x, y).RGBA(); r>>8 == 0 && g>>8 == 114 && b>>8 == 178 {
+				blue++
+			}
+		}
+	}
+	require.Greater(t, blue, 1000, "the first line is drawn")
+	require.ErrorContains(t, example().Write(&b, "gif"), "no format")
+}
+
+// Ten per cent can be seen, and what is far off is at the edge.
+func TestRatioAxis(t *testing.T) {
+	p := example().Rows[0].Panels[2]
+	y := p.values()
+	require.Equal(t, 4.0, y.hi)
+	require.Equal(t, 0.873, y.lo)
+	require.Greater(t, plotHeight*(y.place(1.1)-y.place(1)), 15.0)
+	p.Lines[1].Y = []float64{1.01, 1.02, 0.99}
+	y = p.values()
+	require.Equal(t, 1.1, y.hi)
+	require.Equal(t, 0.9, y.lo)
+	require.Contains(t, y.ticks, tick{1, "1"})
+
+	x := example().Rows[0].sizes()
+	from, to, ok := clip(point{8, 1}, point{1 << 20, 1.2}, x, y)
+	require.True(t, ok)
+	require.Equal(t, point{8, 1}, from)
+	require.InDelta(t, 1.1, to.y, 1e-9)
+	require.InEpsilon(t, math.Log(1.1)/math.Log(1.2), x.place(to.x), 1e-9)
+	_, _, ok = clip(point{8, 1.2}, point{1 << 20, 1.3}, x, y)
+	require.False(t, ok)
+}
+
+func TestTicks(t *testing.T) {
+	labels := func(ticks []tick) (list []string) {
+		for _, t := range ticks {
+			if t.label != "" {
+				list = append(list, t.label)
+			}
+		}
+		return list
+	}
+	require.Equal(t, []string{"8", "32", "128", "512", "2K", "8K", "32K", "128K", "512K"}, labels(sizeTicks(8, 1<<20)))
+	require.Equal(t, []string{"100 ns", "1 µs", "10 µs", "100 µs", "1 ms"}, labels(timeTicks(0.1, 2000)))
+	require.Equal(t, []string{"0", "50", "100", "150", "200", "250", "300", "350"}, labels(evenTicks(0, 350)))
+	require.Equal(t, []string{"0.9", "0.95", "1", "1.05", "1.1"}, labels(evenTicks(0.9, 1.1)))
+	require.Equal(t, []string{"0.9", "1", "1.1", "1.2"}, labels(ratioTicks(0.88, 1.25)))
+}
