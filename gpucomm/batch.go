@@ -3,6 +3,7 @@ package gpucomm
 import (
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/kernels/collective"
 )
@@ -82,12 +83,20 @@ func (g *Comm) onStream(calls []*call.Call) error {
 	if err := g.admitStream(s); err != nil { // the current call's stream may be another one
 		return err
 	}
+	g.observed.arrive()
+	err := g.queueBatch(s, calls)
+	g.observed.issued(err)
+	return err
+}
+
+func (g *Comm) queueBatch(s gpu.Stream, calls []*call.Call) error {
 	g.jobs = g.jobs[:0]
 	r := &g.request
 	for _, c := range calls {
 		if err := g.Numberer.Number(r, c, call.OneShot, g.captures); err != nil {
 			return g.Life.Fail(c, r.Seq(), err, g)
 		}
+		g.observed.begin(c, r)
 		g.jobs = append(g.jobs, g.jobOf(c, r))
 	}
 	done := 0

@@ -35,6 +35,7 @@ func (g *Comm) Exchange(calls []*call.Call) error {
 		if err := g.Life.Begin(calls[0], g); err != nil {
 			return g.refusal(calls[0], err)
 		}
+		g.observed.arrive()
 		g.blocks = 0
 		x.jobs, x.all = slices.Grow(x.jobs[:0], len(calls))[:len(calls)], x.all[:0]
 		for i, c := range calls {
@@ -44,12 +45,15 @@ func (g *Comm) Exchange(calls []*call.Call) error {
 				err = g.prepare(c, r, j, &g.layout)
 			}
 			if err != nil {
-				return g.Life.Fail(c, 0, err, g)
+				err = g.Life.Fail(c, 0, err, g)
+				g.observed.issued(err)
+				return err
 			}
+			g.observed.begin(c, r)
 			j.Stream = x.streams[0]
 			x.all = append(x.all, j)
 		}
-		return g.after(x.streams[0], func() error {
+		err := g.after(x.streams[0], func() error {
 			if err := g.follow(x.streams[:1], x.streams[1:]); err != nil {
 				return err
 			}
@@ -58,6 +62,8 @@ func (g *Comm) Exchange(calls []*call.Call) error {
 			}
 			return g.follow(x.streams[1:], x.streams[:1])
 		})
+		g.observed.issued(err)
+		return err
 	})
 }
 

@@ -104,6 +104,7 @@ type Comm struct {
 	suspended  bool      // see Footprint
 	signal     call.Call // the current Put, Signal or Wait
 	watch      watch
+	observed   *observed // nil if nobody observes
 }
 
 // Open connects the GPUs of all ranks, which call it together. missing says, in the same
@@ -150,6 +151,9 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	g.estate.keep(func() error {
 		return cuda.Quietly(g.estate.driver, g.estate.ctx, func() error { return g.estate.driver.EventDestroy(g.event) })
 	})
+	if g.observed, err = openObserved(o.Numberer, o.Device, g.estate); err != nil {
+		return g, "", err
+	}
 	if o.LaunchOrder && !g.net.Shared() { // kernels of ranks on one GPU wait for each other
 		var leave func() error
 		if g.chain, leave, err = joinChain(o.Device); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
@@ -62,6 +63,7 @@ func (g *Comm) Finish() error {
 	g.Verdict() // what was queued may have ended because a peer never came; then Life hears of it
 	g.unwatch()
 	err = errors.Join(err, g.engine.End(), g.finish()) // of a graph that was launched meanwhile
+	g.observed.lookFor(call.ErrClosed)
 	g.estate.seal(g.engine.Control())
 	return err
 }

@@ -18,6 +18,7 @@ import (
 // Do queues a checked call on GPU memory on its stream. An error is a *call.Error.
 func (g *Comm) Do(c *call.Call) error {
 	return g.admitted(c, func() error {
+		g.observed.arrive()
 		ans := g.Answer(c)
 		r := &g.request
 		err := g.chooser.Prove(c, ans.Algo)
@@ -25,12 +26,14 @@ func (g *Comm) Do(c *call.Call) error {
 			err = g.Numberer.Number(r, c, ans.Algo, g.captures)
 		}
 		if err == nil {
+			g.observed.begin(c, r)
 			err = g.queue(c, r, ans)
 		}
 		if err != nil {
-			return g.Life.Fail(c, r.Seq(), err, g)
+			err = g.Life.Fail(c, r.Seq(), err, g)
 		}
-		return nil
+		g.observed.issued(err)
+		return err
 	})
 }
 

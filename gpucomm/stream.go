@@ -33,9 +33,11 @@ func (g *Comm) inTurn(s gpu.Stream, f func() error) error {
 		}
 	}
 	g.recorded = false
+	g.observed.before(s)
 	if err := f(); err != nil {
 		return withOldest(err)
 	}
+	g.observed.after(s)
 	g.net.Wake()
 	g.announce()
 	g.last = g.streamID

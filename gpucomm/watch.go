@@ -92,6 +92,7 @@ const verdictTime = abortTime + life.RollCallWait + time.Second
 // the watcher knows why its kernels have stopped; Verdict waits for the watcher then. It may
 // be called at any time.
 func (g *Comm) Verdict() error {
+	g.observed.look()
 	if sealed, err := g.estate.trespass(); err != nil {
 		return g.Life.ErrorIn(life.OpComm, err)
 	} else if sealed {

@@ -55,8 +55,13 @@ func (w *Watch) End(err error) {
 	if w == nil || !w.begun {
 		return
 	}
-	w.begun = false
 	w.call.Leave() // where a step has failed
-	w.call.End, w.call.Err = trace.Now(), err
+	w.EndAt(trace.Now(), err)
+}
+
+// EndAt is End for a call that ended before.
+func (w *Watch) EndAt(at int64, err error) {
+	w.begun = false
+	w.call.End, w.call.Err = at, err
 	w.observer.End(&w.call)
 }

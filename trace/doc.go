@@ -11,6 +11,14 @@
 // to some µs, between hosts as well as their system clocks do. Package trace/join measures how they
 // differ and puts ranks onto the clock of rank 0.
 //
+// # On GPUs
+//
+// Of a call on a GPU two things are seen: when the host queued it, and when the GPU carried it out, by events on its
+// stream before and after it, that is by the GPU's clock. That clock is set by the host's when the communicator opens, to some 10 µs, and
+// afterwards by what cannot be: a call does not begin before it is queued. The steps within a kernel are
+// not seen, nor for whom it waits; calls of a group that share a kernel have its times. Of a call that is captured, and of those beyond
+// 256 that are queued and not done, nothing is known but when they were queued.
+//
 // # The file
 //
 // A file is JSON in Chrome's trace event format, which ui.perfetto.dev and chrome://tracing show:

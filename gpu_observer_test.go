@@ -1,0 +1,95 @@
+package ringo
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/trace"
+)
+
+// On GPUs the end of a call is heard of when the GPU has carried it out, with the times of its clock.
+func TestDeviceObserver(t *testing.T) {
+	list := devices(t, 2)
+	w := newWitness(t)
+	w.begins = make(chan int, 64)
+	comms := onDevices(t, list, Config{Observer: w})
+	const count = 300
+	memory := func(r int) Region { return alloc(t, list[r], make([]byte, 4*count)) }
+	synchronize := func() {
+		for _, c := range comms {
+			require.NoError(t, c.Synchronize(0))
+		}
+	}
+	for range 2 {
+		for r, c := range comms {
+			require.NoError(t, c.Do(&Call{Kind: KindAllReduce, In: memory(r), Out: memory(r), Count: count, Type: Float32, Op: Sum}))
+		}
+	}
+	require.Len(t, w.begins, 4, "all have begun")
+	synchronize()
+	calls := w.Trace().Calls
+	require.Len(t, calls, 4)
+	for i, c := range calls {
+		require.Equal(t, []any{"AllReduce", true, i / 2, uint32(i%2 + 1), 4 * count}, []any{c.Kind, c.GPU, c.Rank, c.Number, c.Bytes})
+		require.NotZero(t, c.Queued)
+		require.LessOrEqual(t, c.Queued, c.Issued)
+		require.Less(t, c.Start, c.End, "the GPU took some time")
+		require.LessOrEqual(t, c.End, trace.Now())
+		if i%2 == 1 {
+			require.GreaterOrEqual(t, c.Start, calls[i-1].End)
+		}
+	}
+	require.Equal(t, 2, w.Trace().Arrivals(calls[0].Comm).Calls)
+
+	w.Forget()
+	var g Group
+	for r, c := range comms {
+		for range 2 { // they share a kernel
+			g.Add(c, &Call{Kind: KindAllReduce, In: memory(r), Out: memory(r), Count: 4, Type: Float32, Op: Sum})
+		}
+		g.Add(c, &Call{Kind: KindSend, In: memory(r), Count: count, Type: Float32, Peer: 1 - r})
+		g.Add(c, &Call{Kind: KindRecv, Out: memory(r), Count: count, Type: Float32, Peer: 1 - r})
+	}
+	require.NoError(t, g.Run())
+	synchronize()
+	seen := map[string]int{}
+	for _, c := range w.Trace().Calls {
+		seen[c.Kind]++
+		require.Less(t, c.Start, c.End)
+	}
+	require.Equal(t, map[string]int{"AllReduce": 4, "Send": 2, "Recv": 2}, seen)
+}
+
+// Of a call that is captured nothing is known but that it was queued.
+func TestDeviceObserverOfCapture(t *testing.T) {
+	list := devices(t, 1)
+	w := newWitness(t)
+	c := onDevices(t, list, Config{Observer: w})[0]
+	s, err := list[0].NewStream()
+	require.NoError(t, err)
+	x := alloc(t, list[0], make([]byte, 64))
+	graph, err := list[0].Capture(s, func() error {
+		return c.Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 16, Type: Float32, Op: PreMulSum(2), Stream: s})
+	})
+	require.NoError(t, err)
+	calls := w.Trace().Calls
+	require.Len(t, calls, 1)
+	require.Equal(t, []int64{calls[0].Queued, calls[0].Issued}, []int64{calls[0].Start, calls[0].End})
+	require.NoError(t, graph.Close())
+	require.NoError(t, list[0].DestroyStream(s))
+}
+
+// Calls that end because the communicator does have its error.
+func TestDeviceObserverHearsOfFailures(t *testing.T) {
+	list := devices(t, 2)
+	w := newWitness(t)
+	comms := onDevices(t, list, Config{Observer: w})
+	x := alloc(t, list[0], make([]byte, 64))
+	require.NoError(t, comms[0].Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 16, Type: Float32, Op: Sum}))
+	comms[0].Abort(errors.New("enough"))
+	require.ErrorContains(t, comms[0].Synchronize(0), "enough")
+	require.Len(t, w.failed, 1)
+	require.ErrorContains(t, w.failed[0], "enough")
+}
