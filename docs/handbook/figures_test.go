@@ -54,7 +54,7 @@ func sums(h walked) bool {
 
 // arrows draws every message of a schedule from its sender to its receiver. A column is a hop.
 func arrows(name string, n int) string {
-	h := walk(schedules[name].build(n), n)
+	h := walkOf(name, n)
 	const left, top, hop, lane = 70, 44, 112, 44
 	d := &drawing{width: left + float64(h.hops)*hop + 30, height: top + float64(n-1)*lane + 30}
 	y := func(r sched.Rank) float64 { return top + float64(r)*lane }
@@ -105,7 +105,7 @@ func arrows(name string, n int) string {
 // states draws after each hop what each rank (a row) has in hand of each chunk (a column):
 // the ranks whose contributions are in it.
 func states(name string, n int) string {
-	h := walk(schedules[name].build(n), n)
+	h := walkOf(name, n)
 	gather := schedules[name].goal.String() == sched.AllGather.String()
 	columns := h.chunks
 	const cell, gap, left, top = 28, 14, 52, 40
@@ -177,7 +177,7 @@ func members(set uint64) string {
 // trees draws who sends which chunk to whom. Where a rank stands from left to right is its
 // number, from top to bottom how many hops it is from the first sender.
 func trees(name string, n int) string {
-	h := walk(schedules[name].build(n), n)
+	h := walkOf(name, n)
 	const cell, level, top = 44, 56, 50
 	wide := float64(n) * cell
 	d := &drawing{width: 30 + float64(h.chunks)*(wide+24)}
@@ -221,7 +221,7 @@ func traffic(n int, names ...string) string {
 	wide := float64(n)*cell + gap
 	d := &drawing{width: left + float64(len(names))*wide - gap + 20, height: top + float64(n)*cell + 30}
 	for i, name := range names {
-		h := walk(schedules[name].build(n), n)
+		h := walkOf(name, n)
 		sent := map[[2]sched.Rank]int{}
 		most := 0
 		for _, m := range h.messages {
@@ -261,7 +261,7 @@ func pipeline() string {
 	const n, parts, left, unit, lane, top = 4, 4, 70, 46, 26, 44
 	d := &drawing{width: left + n*parts*unit - 3*unit + 40, height: top*2 + 2*n*lane - 8}
 	for i, m := range []int{1, parts} {
-		h := walk(sched.Split(ring.Broadcast{N: n}, m), 100)
+		h := walk("chain", sched.Split(ring.Broadcast{N: n}, m), sched.Broadcast(0))
 		y0 := top + float64(i)*(n*lane+top)
 		// A part takes 1/m as long as the whole, and a rank sends one at a time.
 		free := map[sched.Rank]float64{}

@@ -126,7 +126,11 @@ func compare(t *testing.T, file, old, made string) {
 		}
 		return
 	}
-	require.Equal(t, made, old, "%s differs from what the code says: go test ./docs/handbook -update, and read the difference", file)
+	is, was := strings.Split(made, "\n"), strings.Split(old, "\n")
+	for i := range min(len(is), len(was)) {
+		require.Equal(t, is[i], was[i], "%s:%d is not what the code says: go test ./docs/handbook -update, and read the difference", file, i+1)
+	}
+	require.Len(t, was, len(is), "%s is not as long as the code says: go test ./docs/handbook -update, and read the difference", file)
 }
 
 func fenced(kind, text string) string {

@@ -1,8 +1,9 @@
 package handbook_test
 
 import (
-	"fmt"
+	"cmp"
 	"math/bits"
+	"slices"
 
 	"github.com/ringo-go/ringo/sched"
 )
@@ -11,6 +12,14 @@ import (
 type value struct {
 	chunk int
 	ranks uint64
+}
+
+// sole is the only rank of a value, or -1.
+func (v value) sole() int {
+	if bits.OnesCount64(v.ranks) != 1 {
+		return -1
+	}
+	return bits.TrailingZeros64(v.ranks)
 }
 
 // A message is a value on its way. It leaves at a time, counted in hops, and has come one later.
@@ -27,83 +36,56 @@ type handling struct {
 	value value
 }
 
-// A walked schedule is what happens when a schedule is carried out and each message takes one
-// hop and nothing else takes time: the time of sched.Cost.Hops.
+// A walked schedule is what happens when each message takes one hop and nothing else
+// takes time: the time of sched.Cost.Hops.
 type walked struct {
 	ranks, chunks, hops int
 	messages            []message
 	handled             []handling
 }
 
-// walk carries out a schedule on names of contributions. Queues hold depth messages.
-func walk(s sched.Schedule, depth int) walked {
+// walk has sched.Watch carry out a schedule, and prove it on the way.
+func walk(name string, s sched.Schedule, goal sched.Goal) walked {
 	shape := s.Shape()
-	n := shape.Ranks
-	h := walked{ranks: n, chunks: max(shape.In, shape.Out)}
-	type place struct {
-		rank sched.Rank
-		ref  sched.Ref
-	}
-	memory := map[place]value{}
-	load := func(r sched.Rank, ref sched.Ref) value {
-		if ref.Buf == sched.In {
-			return value{int(ref.Chunk), 1 << r}
+	w := walked{ranks: shape.Ranks, chunks: max(shape.In, shape.Out)}
+	clock := make([]int, shape.Ranks)
+	comes := map[[2]sched.Rank][]int{} // when the messages of a queue come
+	err := sched.Watch(s, goal, shape.Ranks+1, false, func(e sched.Event) {
+		if e.Recv != sched.Nobody {
+			queue := [2]sched.Rank{e.Recv, e.Rank}
+			clock[e.Rank] = max(clock[e.Rank], comes[queue][0])
+			comes[queue] = comes[queue][1:]
 		}
-		return memory[place{r, ref}]
-	}
-	queues := map[[2]sched.Rank][]message{}
-	next, clock := make([]int, n), make([]int, n)
-	for moved := true; moved; {
-		moved = false
-		for r := range sched.Rank(n) {
-			for next[r] < s.Len(r) {
-				step := s.At(r, next[r])
-				in, out := [2]sched.Rank{step.Recv, r}, [2]sched.Rank{r, step.Send}
-				if step.Recv != sched.Nobody && len(queues[in]) == 0 || step.Send != sched.Nobody && len(queues[out]) >= depth {
-					break
-				}
-				var v value
-				if step.Recv != sched.Nobody {
-					m := queues[in][0]
-					queues[in] = queues[in][1:]
-					v = m.value
-					if m.from != m.to {
-						clock[r] = max(clock[r], m.left+1)
-					}
-				}
-				if step.Src.Buf != sched.None {
-					own := load(r, step.Src)
-					v = value{own.chunk, own.ranks | v.ranks}
-				}
-				if step.Dst.Buf != sched.None {
-					memory[place{r, step.Dst}] = v
-				}
-				h.handled = append(h.handled, handling{r, clock[r], v})
-				if step.Send != sched.Nobody {
-					m := message{r, step.Send, clock[r], v}
-					queues[out] = append(queues[out], m)
-					if r != step.Send {
-						h.messages = append(h.messages, m)
-						h.hops = max(h.hops, m.left+1)
-					}
-				}
-				next[r]++
-				moved = true
-			}
+		v := value{chunk: e.Value.Chunk()}
+		for _, r := range e.Value.From() {
+			v.ranks |= 1 << r
 		}
-	}
-	for r := range n {
-		if next[r] < s.Len(sched.Rank(r)) {
-			panic(fmt.Sprintf("rank %d stands at step %d", r, next[r]))
+		now := clock[e.Rank]
+		w.handled = append(w.handled, handling{e.Rank, now, v})
+		if e.Send == sched.Nobody {
+			return
 		}
+		queue := [2]sched.Rank{e.Rank, e.Send}
+		if e.Send == e.Rank {
+			comes[queue] = append(comes[queue], now)
+			return
+		}
+		comes[queue] = append(comes[queue], now+1)
+		w.messages = append(w.messages, message{e.Rank, e.Send, now, v})
+		w.hops = max(w.hops, now+1)
+	})
+	if err != nil {
+		panic(name + ": " + err.Error())
 	}
-	return h
+	// Pictures do not depend on the order in which Watch goes.
+	slices.SortStableFunc(w.messages, func(a, b message) int {
+		return cmp.Or(cmp.Compare(a.left, b.left), cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
+	})
+	return w
 }
 
-// sole is the only rank of a value, or -1.
-func (v value) sole() int {
-	if bits.OnesCount64(v.ranks) != 1 {
-		return -1
-	}
-	return bits.TrailingZeros64(v.ranks)
+// walkOf walks a schedule of the handbook.
+func walkOf(name string, n int) walked {
+	k := schedules[name]
+	return walk(name, k.build(n), k.goal)
 }

@@ -1,0 +1,52 @@
+package handbook_test
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/command"
+)
+
+// TestMain lets the test be the command ringo, so that nothing has to be built.
+func TestMain(m *testing.M) {
+	if os.Getenv("HANDBOOK_COMMAND") != "" {
+		command.Main()
+	}
+	os.Exit(m.Run())
+}
+
+// Commands of chapters that need no other process do what they say.
+func TestCommands(t *testing.T) {
+	seen := map[string]bool{}
+	for _, file := range chapters(t) {
+		for _, m := range regexp.MustCompile("go run \\./cmd/ringo ((?:sim|explain|plot) [^`#\n]*)").FindAllStringSubmatch(read(t, file), -1) {
+			line := strings.TrimSpace(m[1])
+			if seen[line] || strings.Contains(line, "--over") {
+				continue
+			}
+			seen[line] = true
+			args := strings.Fields(line)
+			for i, a := range args {
+				switch {
+				case strings.HasPrefix(a, "bench/"):
+					args[i] = "../../" + a
+				case i > 0 && (args[i-1] == "-o" || args[i-1] == "--trace"):
+					args[i] = t.TempDir() + "/" + a
+				}
+			}
+			exe, err := os.Executable()
+			require.NoError(t, err)
+			cmd := exec.Command(exe, args...)
+			cmd.Env = append(os.Environ(), "HANDBOOK_COMMAND=1")
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s: ringo %s: %s", file, line, out)
+			require.NotEmpty(t, out, "%s: ringo %s", file, line)
+		}
+	}
+	require.NotEmpty(t, seen)
+}
