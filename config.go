@@ -158,7 +158,7 @@ type Config struct {
 	History, HistorySignal string
 
 	// Log receives what RINGO_DEBUG asks for: WARN (the default), INFO, or TRACE, which
-	// logs every call. RINGO_DEBUG_SUBSYS chooses the parts, a comma list or, after ^, a
+	// logs every call when it begins and when it has ended, with the ranks that it waited for. RINGO_DEBUG_SUBSYS chooses the parts, a comma list or, after ^, a
 	// list of what is not wanted: INIT, BOOTSTRAP, ENV (the default of INFO), NET, SHM, REG,
 	// CALL, ALL; NCCL's other names are taken and mean nothing here. Without a Log it goes to
 	// standard error or to RINGO_DEBUG_FILE (%h host, %p process). NCCL_DEBUG and its like

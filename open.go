@@ -20,6 +20,7 @@ import (
 	"github.com/ringo-go/ringo/paths"
 	"github.com/ringo-go/ringo/paths/gpupaths"
 	"github.com/ringo-go/ringo/request"
+	"github.com/ringo-go/ringo/trace"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -228,7 +229,7 @@ func (c *Comm) connect(ctx context.Context) error {
 	chooser := choice.Chooser{Topo: choice.TopologyOf(c.net.Hosts()).Over(choice.Wire(c.net.Wire())), Forced: c.cfg.algo, InOrder: c.cfg.Deterministic != ""}
 	numberer := &request.Numberer{Life: c.life, Observer: c.cfg.Observer}
 	if c.cfg.Log.Enabled(ctx, request.LevelTrace) {
-		numberer.Log = c.log
+		numberer.Log, numberer.Observer = c.log, trace.Tee(c.cfg.Observer, trace.Log(c.log))
 	}
 	c.host = hostcomm.New(c.life, &chooser, numberer, c.net)
 	c.notes = c.net.Notes

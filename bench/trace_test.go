@@ -68,6 +68,21 @@ func TestTraceOfGoroutines(t *testing.T) {
 	require.Positive(t, ranks[0])
 }
 
+// On GPUs a call is on two tracks: the host queues it, the GPU carries it out.
+func TestTraceOfGPUs(t *testing.T) {
+	whole, out := traceOf(t, "allreduce", "--device", "emu", "-unchecked", "-g", "2", "-b", "256", "-e", "256")
+	require.Regexp(t, `# rank \d came last to \d+ % of \d+ calls`, out)
+	seen := map[int]int{}
+	for _, c := range whole.Calls {
+		if c.GPU && c.Bytes == 256 {
+			seen[c.Rank]++
+			require.LessOrEqual(t, c.Queued, c.Issued)
+			require.Less(t, c.Start, c.End)
+		}
+	}
+	require.Equal(t, map[int]int{0: 4, 1: 4}, seen)
+}
+
 func TestTraceAlone(t *testing.T) {
 	_, err := parse("allreduce", "--trace", "t.json", "--peer", "gloo")
 	require.ErrorContains(t, err, "--trace measures this library alone")

@@ -78,8 +78,11 @@ func (r *Recorder) End(c *Call) {
 	h := &l.newer
 	kept := *c
 	kept.Waits, kept.Own = nil, nil
-	kept.Steps = c.Steps[:len(c.Steps):len(c.Steps)]
-	h.spans = h.spans[:len(h.spans)+len(c.Steps)]
+	at := len(h.spans)
+	n := min(len(c.Steps), cap(h.spans)-at)
+	h.spans = append(h.spans, c.Steps[:n]...) // they are there already, unless another observer has given them room
+	kept.Steps = h.spans[at : at+n : at+n]
+	kept.Lost += len(c.Steps) - n
 	h.calls = append(h.calls, kept)
 }
 
