@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/ptx"
 	"github.com/ringo-go/ringo/internal/simt"
 	"github.com/ringo-go/ringo/internal/weakmem"
@@ -28,6 +29,27 @@ func Example_mail() {
 	fmt.Println(m.value)
 	// Output:
 	// 42
+}
+
+func Example_queue() {
+	p, c, err := fifo.NewLocal(fifo.Geometry{Slots: 2, SlotBytes: 64}, fifo.Waiting{}, fifo.Waiting{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, text := range []string{"one", "two"} {
+		slot, err := p.Reserve(len(text))
+		copy(slot.Bytes(), text)
+		fmt.Println(err, p.Publish(fifo.Stamp{}), "free:", p.Free())
+	}
+	slot, _, err := c.Next()
+	fmt.Printf("%s %v free: %d\n", slot.Bytes(), err, p.Free()) // it is being read
+	fmt.Println(c.Release(), "free:", p.Free())
+	// Output:
+	// <nil> <nil> free: 1
+	// <nil> <nil> free: 0
+	// one <nil> free: 0
+	// <nil> free: 1
 }
 
 // mailPTX is the same between two blocks of a GPU. FENCE is where the order comes from.

@@ -14,6 +14,9 @@ import (
 // figures are all pictures of the handbook.
 var figures = map[string]func() string{
 	"message":         message2,
+	"relay":           func() string { return arrows("relay", 4) },
+	"space":           space,
+	"waits":           waits,
 	"ring-arrows":     func() string { return arrows("ring.AllReduce", 4) },
 	"ring-states":     func() string { return states("ring.AllReduce", 4) },
 	"binomial":        func() string { return trees("tree.BinomialBroadcast", 8) },

@@ -27,12 +27,14 @@ var update = flag.Bool("update", false, "write regions and figures anew instead 
 var makers = map[string]func(arguments []string) (string, error){
 	"code":   code,
 	"output": output,
+	"text":   text,
 	"table":  table,
 	"costs":  costs,
 	"times":  times,
 	"fit":    fit,
 	"number": number,
 	"bus":    bus,
+	"orders": orders,
 }
 
 var region = regexp.MustCompile(`(?s)<!-- made: ([^>]*?) -->(.*?)<!-- end -->`)

@@ -30,6 +30,7 @@ var schedules = map[string]kind{
 	"ring.AllGather":           {sched.AllGather, func(n int) sched.Schedule { return ring.AllGather{N: n} }},
 	"ring.ReduceScatter":       {sched.ReduceScatter, func(n int) sched.Schedule { return ring.ReduceScatter{N: n} }},
 	"ring.Broadcast":           {sched.Broadcast(0), func(n int) sched.Schedule { return ring.Broadcast{N: n} }},
+	"relay":                    {sched.Broadcast(0), func(n int) sched.Schedule { return relay{n} }},
 	"tree.AllReduce":           {sched.AllReduce, func(n int) sched.Schedule { return tree.AllReduce{N: n} }},
 	"tree.Broadcast":           {sched.Broadcast(0), func(n int) sched.Schedule { return tree.Broadcast{N: n} }},
 	"tree.BinomialBroadcast":   {sched.Broadcast(0), func(n int) sched.Schedule { return tree.BinomialBroadcast{N: n} }},
@@ -114,6 +115,36 @@ func costs(arguments []string) (string, error) {
 			fmt.Fprintf(&b, " %d | %s S |", c.Hops, decimal(float64(c.Sent)/float64(chunks)))
 		}
 		b.WriteString("\n")
+	}
+	return b.String(), nil
+}
+
+// orders is in which order each chunk is added up: orders n SCHEDULE ….
+func orders(arguments []string) (string, error) {
+	n, err := strconv.Atoi(arguments[0])
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString("| all-reduce | chunk | order |\n|---|---|---|\n")
+	for _, name := range arguments[1:] {
+		k, err := find(name)
+		if err != nil {
+			return "", err
+		}
+		s := k.build(n)
+		sums := make([]string, s.Shape().Out)
+		err = sched.Watch(s, k.goal, n+1, false, func(e sched.Event) {
+			if e.Rank == 0 && e.Dst.Buf == sched.Out {
+				sums[e.Dst.Chunk], _, _ = strings.Cut(e.Value.String(), "[")
+			}
+		})
+		if err != nil {
+			return "", err
+		}
+		for c, sum := range sums {
+			fmt.Fprintf(&b, "| `%s` | %d of %d | %s |\n", name, c, len(sums), strings.ReplaceAll(sum, "+", " + "))
+		}
 	}
 	return b.String(), nil
 }

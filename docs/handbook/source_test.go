@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/printer"
 	"go/token"
+	"strconv"
 	"strings"
 )
 
@@ -27,7 +28,14 @@ func code(arguments []string) (string, error) {
 				b.WriteString(c.Text + "\n")
 			}
 		}
-		return (&printer.Config{Mode: printer.UseSpaces, Tabwidth: 4}).Fprint(&b, fset, node)
+		var text strings.Builder
+		err := (&printer.Config{Mode: printer.UseSpaces, Tabwidth: 4}).Fprint(&text, fset, node)
+		if strings.HasPrefix(text.String(), "{\n") {
+			b.WriteString(body(text.String()))
+		} else {
+			b.WriteString(text.String())
+		}
+		return err
 	}
 	for _, name := range arguments[1:] {
 		before := b.Len()
@@ -64,22 +72,33 @@ func code(arguments []string) (string, error) {
 			return "", fmt.Errorf("%s has no %s", arguments[0], name)
 		}
 	}
-	return fenced("go", body(b.String())), nil
+	return fenced("go", b.String()), nil
 }
 
 // body takes the braces from around an Example, and its output off its end.
 func body(s string) string {
-	if !strings.HasPrefix(s, "{\n") && !strings.Contains(s, "\n{\n") {
-		return s
-	}
-	doc, inner, _ := strings.Cut(s, "{\n")
-	inner = strings.TrimSuffix(strings.TrimSpace(inner), "}")
-	inner, _, _ = strings.Cut(inner, "    // Output:")
+	s, _, _ = strings.Cut(s, "    // Output:")
+	s = strings.TrimSuffix(strings.TrimPrefix(s, "{\n"), "}")
 	var lines []string
-	for line := range strings.Lines(inner) {
+	for line := range strings.Lines(s) {
 		lines = append(lines, strings.TrimPrefix(line, "    "))
 	}
-	return doc + strings.Join(lines, "")
+	return strings.TrimSpace(strings.Join(lines, ""))
+}
+
+// text is a constant of a file: text FILE NAME.
+func text(arguments []string) (string, error) {
+	file, _, err := parse(arguments[0])
+	if err != nil {
+		return "", err
+	}
+	if o := file.Scope.Lookup(arguments[1]); o != nil {
+		if spec, ok := o.Decl.(*ast.ValueSpec); ok {
+			s, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			return fenced("text", s), err
+		}
+	}
+	return "", fmt.Errorf("%s has no constant %s", arguments[0], arguments[1])
 }
 
 // output is what an Example prints, by its comment, which go test compares.
