@@ -39,6 +39,7 @@ func init() {
 		{"info", "say what this machine has and what would be used", infoHelp, runInfo},
 		{"explain", "say how a collective would be carried out, and why", explainHelp, runExplain},
 		{"sim", "time a collective on paper, for up to a million ranks", simHelp, runSim},
+		{"play", "play schedules step by step on a page for the browser", playHelp, runPlay},
 		{"probe", "measure a GPU: copies, combines, launches", probeHelp, runProbe},
 		{"tune", "measure which algorithm is best, and write a plan", tuneHelp, runTune},
 		{"ptx", "find races and other faults of kernels in PTX, without a GPU", ptxHelp, runPTX},

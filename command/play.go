@@ -1,0 +1,189 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"slices"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bench"
+	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/play"
+	"github.com/ringo-go/ringo/play/page"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/sim"
+)
+
+const playHelp = `usage: ringo play [COLLECTIVE] [flags]
+
+A page for the browser that plays schedules turn by turn: the ranks and their
+messages, what each chunk holds, hops, bytes, and the model's clock. Its break
+button drops a step or swaps two, and shows how the checker refutes that. The
+flags are what it begins with; everything can be changed in the page.
+
+  -o FILE        write the page, one file that needs no network, and no more
+  --addr A       serve it at this address (default 127.0.0.1:0, any free port)
+  -np N          ranks, 2 to 64 (default 8)
+  --algo A       algorithm (default ring, or the collective's first)
+  --node N       ranks of a node (default: the net's own)
+  -s SIZE        bytes of the larger buffer of a rank (default 1M)
+  -r ROOT        root of broadcast, reduce, gather, scatter (default 0)
+  --net NET      links of the model's clock, as for ringo sim (default shm)
+
+Collectives: allreduce (default), reduce, broadcast, allgather, reducescatter,
+alltoall, gather, scatter. A program that defines algorithms of its own and is
+the command for them (examples/schedule) has them in its page.
+
+Examples
+  ringo play
+  ringo play allreduce -np 16 --algo halving -o halving.html
+  ringo play allreduce -np 16 --algo hier --node 4 --net nvlink
+  go run ./examples/schedule play allreduce --algo star
+`
+
+func runPlay(ctx context.Context, args []string, stdout, _ io.Writer) error {
+	fs := flags("play")
+	file, addr := fs.String("o", "", ""), fs.String("addr", "127.0.0.1:0", "")
+	ranks, root := fs.Int("np", 8, ""), fs.Int("r", 0, "")
+	algo, node := fs.String("algo", "", ""), fs.Int("node", 0, "")
+	size, net_ := fs.String("s", "1M", ""), fs.String("net", "shm", "")
+	names, err := cli.Parse(fs, args)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		names = []string{"allreduce"}
+	}
+	if len(names) > 1 {
+		return cli.Usagef("one collective at a time")
+	}
+	bytesOf, err := bench.ParseSize(*size)
+	if err != nil {
+		return cli.Usagef("%v", err)
+	}
+	if _, ok := sim.Presets[*net_]; !ok {
+		return cli.Unknown("net", *net_, slices.Sorted(maps.Keys(sim.Presets)))
+	}
+	setup := page.Setup{Question: play.Question{
+		Collective: names[0], Algo: *algo, Ranks: *ranks, Node: *node, Root: sched.Rank(*root), Bytes: bytesOf, Net: *net_,
+	}}
+	if err := setUp(&setup); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := page.Write(&b, setup); err != nil {
+		return err
+	}
+	if *file != "" {
+		if err := os.WriteFile(*file, b.Bytes(), 0o644); err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "wrote %s: open it in a browser\n", *file)
+		return nil
+	}
+	l, err := net.Listen("tcp", *addr)
+	if err != nil {
+		return fmt.Errorf("%w; --addr says where to listen", err)
+	}
+	fmt.Fprintf(stdout, "open http://%v/ in a browser; Ctrl-C ends\n", l.Addr())
+	return page.Serve(ctx, l, b.Bytes())
+}
+
+// setUp checks what a page is to begin with, and adds the algorithms that this program has defined.
+func setUp(s *page.Setup) error {
+	q := &s.Question
+	c, err := play.Find(q.Collective)
+	if err != nil {
+		var known []string
+		for _, c := range play.Collectives {
+			known = append(known, c.Name)
+		}
+		return cli.Unknown("collective", q.Collective, known)
+	}
+	if q.Ranks < 2 || q.Ranks > play.Most {
+		return cli.Usagef("-np %d: want 2 to %d", q.Ranks, play.Most)
+	}
+	for _, c := range play.Collectives {
+		own, err := ownOf(c, q.Ranks)
+		if err != nil {
+			return err
+		}
+		s.Own = append(s.Own, own...)
+	}
+	var algos []string
+	for _, a := range c.Algorithms {
+		algos = append(algos, a.Name)
+	}
+	for _, o := range s.Own {
+		if o.Collective == c.Name {
+			algos = append(algos, o.Algo)
+			if o.Algo == q.Algo && q.Root >= 0 && int(q.Root) < q.Ranks {
+				if len(o.Tables[q.Ranks]) == 0 {
+					return cli.Usagef("%s is not for %d ranks", q.Algo, q.Ranks)
+				}
+				q.Table = o.Tables[q.Ranks][min(int(q.Root), len(o.Tables[q.Ranks])-1)]
+			}
+		}
+	}
+	if q.Algo == "" {
+		q.Algo = algos[0]
+	}
+	if !slices.Contains(algos, q.Algo) {
+		return cli.Unknown("algorithm of "+c.Name, q.Algo, algos)
+	}
+	if _, err := q.Answer(); err != nil {
+		return cli.Usagef("%v", err)
+	}
+	return nil
+}
+
+// ownRanks is up to how many ranks a page has the tables of a program's own algorithms, beside
+// those for the number that it begins with.
+const ownRanks = 16
+
+// ownOf is the algorithms of a collective that this program has defined, as tables: those that
+// communicators offer and pages do not know.
+func ownOf(c play.Collective, ranks int) (all []page.Own, err error) {
+	col, err := bench.Find(c.Name)
+	if err != nil {
+		return nil, err
+	}
+	explain := func(n, root int, algo string) (ringo.Choice, error) {
+		return ringo.Explain(col.Kind, n, 0, 1<<20, root, ringo.Config{Algo: algo})
+	}
+	for n := 2; n <= max(ownRanks, ranks); n++ {
+		if n > ownRanks && n != ranks {
+			continue
+		}
+		ch, err := explain(n, 0, "")
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range ch.Others {
+			if _, err := c.Find(name); err == nil {
+				continue
+			}
+			i := slices.IndexFunc(all, func(o page.Own) bool { return o.Algo == name })
+			if i < 0 {
+				i = len(all)
+				all = append(all, page.Own{Collective: c.Name, Algo: name, Tables: map[int][]*play.Table{}})
+			}
+			for root := range n {
+				if root > 0 && !c.Rooted {
+					break
+				}
+				ch, err := explain(n, root, name)
+				if err != nil {
+					return nil, err
+				}
+				all[i].Tables[n] = append(all[i].Tables[n], play.TableOf(ch.Schedule))
+			}
+		}
+	}
+	return all, nil
+}

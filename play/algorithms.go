@@ -1,0 +1,156 @@
+package play
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo/hier"
+	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/tree"
+)
+
+// A Collective is a goal under the name that commands have for it, and what reaches it.
+type Collective struct {
+	Name       string
+	Rooted     bool
+	Goal       func(root sched.Rank) sched.Goal
+	Algorithms []Algorithm
+}
+
+// An Algorithm makes schedules: on n ranks, or if it has Nodes, on nodes of local ranks.
+type Algorithm struct {
+	Name  string
+	make  func(n int, root sched.Rank) sched.Schedule
+	nodes func(nodes, local int, root sched.Rank) sched.Schedule
+}
+
+// Nodes reports whether the algorithm is for ranks on several nodes.
+func (a Algorithm) Nodes() bool { return a.nodes != nil }
+
+func flat(name string, f func(n int) sched.Schedule) Algorithm {
+	return Algorithm{Name: name, make: func(n int, _ sched.Rank) sched.Schedule { return f(n) }}
+}
+
+func rooted(name string, f func(n int, root sched.Rank) sched.Schedule) Algorithm {
+	return Algorithm{Name: name, make: f}
+}
+
+func onNodes(name string, f func(nodes, local int, root sched.Rank) sched.Schedule) Algorithm {
+	return Algorithm{Name: name, nodes: f}
+}
+
+// is is the goal of a collective without a root.
+func is(g sched.Goal) func(sched.Rank) sched.Goal { return func(sched.Rank) sched.Goal { return g } }
+
+// Collectives are those that a page plays, with the names and schedules that communicators have
+// for them; a test compares the two.
+var Collectives = []Collective{
+	{"allreduce", false, is(sched.AllReduce), []Algorithm{
+		flat("ring", func(n int) sched.Schedule { return ring.AllReduce{N: n} }),
+		flat("tree", func(n int) sched.Schedule { return tree.AllReduce{N: n} }),
+		flat("oneshot", func(n int) sched.Schedule { return direct.OneShot{N: n} }),
+		flat("twoshot", func(n int) sched.Schedule { return direct.TwoShot{N: n} }),
+		flat("doubling", func(n int) sched.Schedule { return direct.RecursiveDoubling{N: n} }),
+		flat("halving", func(n int) sched.Schedule { return direct.HalvingDoubling{N: n} }),
+		onNodes("hier", func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.AllReduce(ring.ReduceScatter{N: local}, ring.AllReduce{N: nodes}, ring.AllGather{N: local})
+		}),
+		onNodes("hiertree", func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.AllReduce(ring.ReduceScatter{N: local}, tree.AllReduce{N: nodes}, ring.AllGather{N: local})
+		}),
+		onNodes("hierlog", func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.AllReduce(direct.ReduceScatter{N: local}, direct.RecursiveDoubling{N: nodes}, direct.AllGather{N: local})
+		}),
+	}},
+	{"reduce", true, sched.Reduce, []Algorithm{
+		rooted("ring", func(n int, root sched.Rank) sched.Schedule { return ring.Reduce{N: n, Root: root} }),
+		rooted("tree", func(n int, root sched.Rank) sched.Schedule { return tree.Reduce{N: n, Root: root} }),
+		rooted("binomial", func(n int, root sched.Rank) sched.Schedule { return tree.BinomialReduce{N: n, Root: root} }),
+		onNodes("hier", func(nodes, local int, root sched.Rank) sched.Schedule {
+			at, node := root%sched.Rank(local), root/sched.Rank(local)
+			return hier.Reduce(tree.BinomialReduce{N: local, Root: at}, tree.BinomialReduce{N: nodes, Root: node}, root)
+		}),
+		onNodes("hiertree", func(nodes, local int, root sched.Rank) sched.Schedule {
+			at, node := root%sched.Rank(local), root/sched.Rank(local)
+			return hier.Reduce(ring.Reduce{N: local, Root: at}, tree.Reduce{N: nodes, Root: node}, root)
+		}),
+	}},
+	{"broadcast", true, sched.Broadcast, []Algorithm{
+		rooted("ring", func(n int, root sched.Rank) sched.Schedule { return ring.Broadcast{N: n, Root: root} }),
+		rooted("tree", func(n int, root sched.Rank) sched.Schedule { return tree.Broadcast{N: n, Root: root} }),
+		rooted("binomial", func(n int, root sched.Rank) sched.Schedule { return tree.BinomialBroadcast{N: n, Root: root} }),
+		onNodes("hier", func(nodes, local int, root sched.Rank) sched.Schedule {
+			at, node := root%sched.Rank(local), root/sched.Rank(local)
+			return hier.Broadcast(tree.BinomialBroadcast{N: nodes, Root: node}, tree.BinomialBroadcast{N: local, Root: at}, root)
+		}),
+		onNodes("hiertree", func(nodes, local int, root sched.Rank) sched.Schedule {
+			at, node := root%sched.Rank(local), root/sched.Rank(local)
+			return hier.Broadcast(tree.Broadcast{N: nodes, Root: node}, ring.Broadcast{N: local, Root: at}, root)
+		}),
+	}},
+	{"allgather", false, is(sched.AllGather), []Algorithm{
+		flat("ring", func(n int) sched.Schedule { return ring.AllGather{N: n} }),
+		flat("direct", func(n int) sched.Schedule { return direct.AllGather{N: n} }),
+		flat("logstep", func(n int) sched.Schedule { return direct.LogAllGather{N: n} }),
+		onNodes("hier", func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.AllGather(ring.AllGather{N: nodes}, ring.AllGather{N: local})
+		}),
+		onNodes("hierlog", func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.AllGather(direct.LogAllGather{N: nodes}, direct.AllGather{N: local})
+		}),
+	}},
+	{"reducescatter", false, is(sched.ReduceScatter), []Algorithm{
+		flat("ring", func(n int) sched.Schedule { return ring.ReduceScatter{N: n} }),
+		flat("direct", func(n int) sched.Schedule { return direct.ReduceScatter{N: n} }),
+		flat("logstep", func(n int) sched.Schedule { return direct.LogReduceScatter{N: n} }),
+		onNodes("hier", func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.ReduceScatter(ring.ReduceScatter{N: local}, ring.ReduceScatter{N: nodes})
+		}),
+		onNodes("hierlog", func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.ReduceScatter(direct.ReduceScatter{N: local}, direct.LogReduceScatter{N: nodes})
+		}),
+	}},
+	{"alltoall", false, is(sched.AlltoAll), []Algorithm{
+		flat("direct", func(n int) sched.Schedule { return direct.AlltoAll{N: n} }),
+		onNodes("hier", func(nodes, local int, _ sched.Rank) sched.Schedule {
+			return hier.AlltoAll(direct.AlltoAll{N: nodes}, direct.AlltoAll{N: local})
+		}),
+	}},
+	{"gather", true, sched.Gather, []Algorithm{
+		rooted("direct", func(n int, root sched.Rank) sched.Schedule { return direct.Gather{N: n, Root: root} }),
+	}},
+	{"scatter", true, sched.Scatter, []Algorithm{
+		rooted("direct", func(n int, root sched.Rank) sched.Schedule { return direct.Scatter{N: n, Root: root} }),
+	}},
+}
+
+// Find is the collective of a name.
+func Find(name string) (Collective, error) {
+	i := slices.IndexFunc(Collectives, func(c Collective) bool { return c.Name == name })
+	if i < 0 {
+		return Collective{}, fmt.Errorf("no collective %q", name)
+	}
+	return Collectives[i], nil
+}
+
+// Find is the algorithm of a name.
+func (c Collective) Find(name string) (Algorithm, error) {
+	i := slices.IndexFunc(c.Algorithms, func(a Algorithm) bool { return a.Name == name })
+	if i < 0 {
+		return Algorithm{}, fmt.Errorf("%s has no algorithm %q", c.Name, name)
+	}
+	return c.Algorithms[i], nil
+}
+
+// Schedule makes the table for n ranks, in nodes of local.
+func (a Algorithm) Schedule(n, local int, root sched.Rank) (sched.Schedule, error) {
+	if !a.Nodes() {
+		return a.make(n, root), nil
+	}
+	if local < 1 || local >= n || n%local != 0 {
+		return nil, fmt.Errorf("%s needs nodes of equally many ranks: %d ranks do not make two or more nodes of %d", a.Name, n, local)
+	}
+	return a.nodes(n/local, local, root), nil
+}

@@ -1,0 +1,230 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/play"
+	"github.com/ringo-go/ringo/sched"
+)
+
+var pictures = flag.String("pictures", "", "folder for pictures of the page, instead of tests")
+
+// pageFile writes a page that begins with a question.
+func pageFile(t *testing.T, s Setup) string {
+	var b bytes.Buffer
+	require.NoError(t, Write(&b, s))
+	file := filepath.Join(t.TempDir(), "page.html")
+	require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
+	return "file://" + file
+}
+
+func TestPictures(t *testing.T) {
+	if *pictures == "" {
+		t.Skip("makes pictures for people: -pictures DIR")
+	}
+	b := open(t)
+	url := pageFile(t, Setup{Question: play.Question{Collective: "allreduce", Algo: "ring", Ranks: 8, Bytes: 1 << 20, Net: "shm"}})
+	for _, p := range []struct {
+		name   string
+		width  int
+		scheme string
+		hash   string
+		do     string
+	}{
+		{"ring", 1280, "light", "ranks=8", "page.go(5)"},
+		{"ring-dark", 1280, "dark", "ranks=8", "page.go(10)"},
+		{"phone", 400, "light", "ranks=8", "page.go(5)"},
+		{"phone-dark", 400, "dark", "ranks=16&algo=hier&node=4", "page.go(5)"},
+		{"broken", 1280, "light", "ranks=8", "page.go(6); page.toggleBreaking(); page.edit('drop 2 3')"},
+		{"swapped", 1280, "dark", "ranks=4", "page.go(6); page.toggleBreaking(); page.edit('swap 2 3 4'); page.go(99)"},
+		{"hier", 1280, "light", "ranks=16&algo=hier&node=4&net=nvlink", "page.go(6)"},
+		{"many", 1280, "light", "ranks=64&algo=halving&net=ndr", "page.go(40)"},
+		{"tree", 1280, "light", "ranks=32&algo=tree&net=ndr", "page.go(3)"},
+		{"alltoall", 1280, "light", "ranks=8&collective=alltoall&algo=direct", "page.go(4)"},
+	} {
+		b.window(p.width, 900, p.scheme, "reduce")
+		b.visit(url + "#" + p.hash)
+		eval[any](b, p.do)
+		b.picture(filepath.Join(*pictures, p.name+".png"), true)
+		require.Empty(t, b.faults[1:], p.name)
+	}
+}
+
+// holds is what every chunk of every Out holds after so many turns, as the page says it:
+// the chunk, and its ranks as a number in hex. It is worked out from the values that sched.Watch gives.
+func holds(p *play.Play, turns int) []string {
+	shape := p.Table.Shape()
+	out := make([]string, shape.Ranks*shape.Out)
+	for r, row := range p.Steps {
+		for _, s := range row {
+			if s.Turn >= 0 && s.Turn < turns && s.Dst.Buf == sched.Out {
+				set, _ := strconv.ParseUint(play.Set(s.Value.From()), 16, 64)
+				out[r*shape.Out+int(s.Dst.Chunk)] = fmt.Sprintf("%d:%x", s.Value.Chunk(), set)
+			}
+		}
+	}
+	return out
+}
+
+const (
+	cells = `[...document.querySelectorAll("#chunks td")].map(td => td.dataset.holds)`
+	turn  = `Number(document.querySelector("#turn").firstChild.textContent)`
+)
+
+func words(b *browser, selector string) string {
+	return eval[string](b, fmt.Sprintf("document.querySelector(%q).textContent", selector))
+}
+
+// An own is the schedule of a program: rank 1 sends to rank 0 what it has, and gets the sum.
+type own struct{}
+
+func (own) Shape() sched.Shape { return sched.Shape{Ranks: 2, In: 1, Out: 1} }
+func (own) Len(sched.Rank) int { return 2 }
+func (own) At(r sched.Rank, i int) sched.Step {
+	in, out := sched.In.At(0), sched.Out.At(0)
+	return [][]sched.Step{
+		{{Recv: 1, Src: in, Dst: out, Send: sched.Nobody}, {Recv: sched.Nobody, Src: out, Send: 1}},
+		{{Recv: sched.Nobody, Src: in, Send: 0}, {Recv: 0, Dst: out, Send: sched.Nobody}},
+	}[r][i]
+}
+
+// The page in a real browser, from a file, without a request beside its own: it plays a ring to
+// its end with the states that sched says, it is broken and refuted with the words of
+// sched.Check, keys do it all, and it fits a telephone.
+func TestBrowser(t *testing.T) {
+	q := play.Question{Collective: "allreduce", Algo: "ring", Ranks: 5, Bytes: 1 << 20, Net: "shm"}
+	ring, err := q.Answer()
+	require.NoError(t, err)
+	url := pageFile(t, Setup{Question: q, Own: []Own{{Collective: "allreduce", Algo: "mine", Tables: map[int][]*play.Table{2: {play.TableOf(own{})}}}}})
+	b := open(t)
+	b.window(1280, 900, "light", "no-preference")
+	b.visit(url)
+	require.Equal(t, "✓ all-reduce by ring on 5 ranks: proved, every contribution arrives once", words(b, "#verdict"))
+
+	t.Run("each turn", func(t *testing.T) {
+		b.t = t
+		for at := range ring.Turns + 1 {
+			require.Equal(t, at, eval[int](b, turn))
+			require.Equal(t, holds(ring, at), eval[[]string](b, cells), "after %d turns", at)
+			b.press("ArrowRight", "ArrowRight")
+		}
+		require.Equal(t, "8", words(b, "#hops"))
+		require.Equal(t, "8.00 MiB", words(b, "#sent"), "2(n-1)/n of the data a rank, n ranks")
+		require.Contains(t, words(b, "#told"), "Turn 9: rank 0: from 4 → Out[1]")
+	})
+
+	t.Run("play", func(t *testing.T) {
+		b.t = t
+		b.press("Home", "Home")
+		require.Equal(t, 0, eval[int](b, turn))
+		eval[any](b, `document.querySelector("#speed").value = "8"`)
+		b.press(" ", "Space")
+		require.Equal(t, "pause", words(b, "#play"))
+		b.until(fmt.Sprintf(`%s === %d && document.querySelector("#play").textContent === "play"`, turn, ring.Turns))
+		require.Equal(t, holds(ring, ring.Turns), eval[[]string](b, cells))
+		b.press("ArrowLeft", "ArrowLeft")
+		require.Equal(t, holds(ring, ring.Turns-1), eval[[]string](b, cells))
+	})
+
+	t.Run("break", func(t *testing.T) {
+		b.t = t
+		b.press("ArrowDown", "ArrowDown") // rank 1
+		b.press("b", "KeyB")
+		for _, tc := range []struct {
+			clicks []string
+			edits  []play.Edit
+		}{
+			{[]string{"drop step 3"}, []play.Edit{{Rank: 1, Step: 3, With: -1}}},
+			{[]string{"swap step 1", "swap step 2"}, []play.Edit{{Rank: 1, Step: 1, With: 2}}},
+			{[]string{"drop step 8"}, []play.Edit{{Rank: 1, Step: 8, With: -1}}},
+		} {
+			for _, label := range tc.clicks {
+				eval[any](b, fmt.Sprintf(`document.querySelector("[aria-label='%s']").click()`, label))
+			}
+			q.Edits = tc.edits
+			broken, err := q.Answer()
+			require.NoError(t, err)
+			refutation := sched.Check(broken.Table, sched.AllReduce, 2, false)
+			require.Error(t, refutation)
+			require.Equal(t, refutation.Error(), words(b, "#refuted"))
+			require.False(t, eval[bool](b, `document.querySelector("#refutation").hidden`))
+			place := broken.Places()[0]
+			require.Equal(t, int(place.Rank), eval[int](b, `Number(document.querySelector("#rank").value)`), "the page goes to the place")
+			require.Contains(t, words(b, "tr.wrong"), place.Why)
+			b.press("End", "End")
+			require.Equal(t, holds(broken, broken.Turns), eval[[]string](b, cells))
+			b.press("u", "KeyU")
+			require.Contains(t, words(b, "#verdict"), "proved")
+			eval[any](b, `{ const r = document.querySelector("#rank"); r.value = 1; r.dispatchEvent(new Event("change")); }`)
+		}
+	})
+
+	t.Run("own", func(t *testing.T) {
+		b.t = t
+		eval[any](b, `for (const [id, value] of [["ranks", 2], ["algo", "mine"]]) {
+			const e = document.querySelector("#" + id);
+			e.value = value;
+			e.dispatchEvent(new Event("change"));
+		}`)
+		require.Equal(t, "✓ all-reduce by mine on 2 ranks: proved, every contribution arrives once", words(b, "#verdict"))
+		b.press("End", "End")
+		require.Equal(t, []string{"0:3", "0:3"}, eval[[]string](b, cells))
+	})
+	require.Equal(t, []string{"request of " + url}, b.faults)
+
+	t.Run("400 pixels", func(t *testing.T) {
+		b.t = t
+		b.window(400, 800, "dark", "reduce")
+		for _, hash := range []string{"ranks=8", "ranks=64&algo=halving", "ranks=16&algo=hier&node=4", "collective=alltoall&algo=direct&ranks=12"} {
+			b.visit(url + "#" + hash)
+			b.press("b", "KeyB")
+			b.press("ArrowRight", "ArrowRight")
+			require.Equal(t, 1, eval[int](b, turn))
+			eval[any](b, `document.querySelector("[aria-label='drop step 0']").click()`)
+			require.NotEmpty(t, words(b, "#refuted"))
+			require.LessOrEqual(t, eval[int](b, "document.documentElement.scrollWidth"), 400, hash)
+			require.Len(t, b.faults, 1, "%s: %v", hash, b.faults)
+		}
+	})
+
+	t.Run("names", func(t *testing.T) { // of all that can be operated, for those who do not see it
+		b.t = t
+		require.Empty(t, eval[[]string](b, `[...document.querySelectorAll("button, input, select, [tabindex], [role=img]")]
+			.filter(e => !(e.getAttribute("aria-label") || e.labels?.[0]?.textContent.trim() || e.textContent.trim())).map(e => e.outerHTML)`))
+	})
+}
+
+func TestServe(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- Serve(ctx, l, []byte("the page")) }()
+	get := func(path string) (int, string) {
+		resp, err := http.Get("http://" + l.Addr().String() + path)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(body)
+	}
+	status, body := get("/?x")
+	require.Equal(t, 200, status)
+	require.Equal(t, "the page", body)
+	status, _ = get("/favicon.ico")
+	require.Equal(t, 404, status)
+	cancel()
+	require.NoError(t, <-ended)
+}

@@ -1,0 +1,221 @@
+package play_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bench"
+	"github.com/ringo-go/ringo/play"
+	"github.com/ringo-go/ringo/sched"
+)
+
+// all calls f with a question for each algorithm, for some numbers of ranks and roots.
+func all(t *testing.T, f func(t *testing.T, c play.Collective, q play.Question)) {
+	for _, c := range play.Collectives {
+		for _, a := range c.Algorithms {
+			t.Run(c.Name+"/"+a.Name, func(t *testing.T) {
+				for _, n := range []int{2, 3, 4, 6, 7, 12} {
+					q := play.Question{Collective: c.Name, Algo: a.Name, Ranks: n, Bytes: 1 << 20, Net: "ndr"}
+					if a.Nodes() {
+						if q.Node = n / 2; n < 4 || n%2 != 0 {
+							continue
+						}
+					}
+					if c.Rooted {
+						q.Root = sched.Rank(n - 2)
+					}
+					f(t, c, q)
+				}
+			})
+		}
+	}
+}
+
+// The names and tables here are those that communicators use.
+func TestAlgorithmsAreThoseOfCommunicators(t *testing.T) {
+	all(t, func(t *testing.T, c play.Collective, q play.Question) {
+		col, err := bench.Find(c.Name)
+		require.NoError(t, err)
+		ch, err := ringo.Explain(col.Kind, q.Ranks, q.Node, 1<<20, int(q.Root), ringo.Config{Algo: q.Algo})
+		require.NoError(t, err)
+		p, err := q.Answer()
+		require.NoError(t, err)
+		require.Equal(t, sched.Format(ch.Schedule), sched.Format(p.Table))
+		if q.Node > 0 {
+			var known []string
+			for _, a := range c.Algorithms {
+				known = append(known, a.Name)
+			}
+			require.ElementsMatch(t, known, append(ch.Others, ch.Algo))
+		}
+	})
+}
+
+// Every schedule is proved, its hops are those that sched counts, a turn follows those that it
+// needs, and the model comes to every step.
+func TestAnswer(t *testing.T) {
+	all(t, func(t *testing.T, c play.Collective, q play.Question) {
+		p, err := q.Answer()
+		require.NoError(t, err)
+		require.NoError(t, p.Err)
+		require.NoError(t, p.SimErr)
+		cost, err := sched.CostOf(p.Table, 2)
+		require.NoError(t, err)
+		hops, turns := 0, 0
+		for r, row := range p.Steps {
+			require.Len(t, row, p.Table.Len(sched.Rank(r)))
+			last := -1
+			for _, s := range row {
+				require.Greater(t, s.Turn, last)
+				require.NotNil(t, s.Time)
+				require.LessOrEqual(t, s.Time.End, p.Time)
+				last = s.Turn
+				hops, turns = max(hops, s.Hops), max(turns, s.Turn+1)
+			}
+		}
+		require.Equal(t, cost.Hops, hops)
+		require.Equal(t, turns, p.Turns)
+	})
+	p, err := play.Question{Collective: "allreduce", Algo: "ring", Ranks: 8, Bytes: 1 << 20, Net: "shm"}.Answer()
+	require.NoError(t, err)
+	require.Equal(t, 15, p.Turns, "a ring goes round twice")
+}
+
+// Whatever step of a ring is missing, Check refutes it and the play says so in its words; and
+// steps that are swapped twice are as before.
+func TestEdits(t *testing.T) {
+	q := play.Question{Collective: "allreduce", Algo: "ring", Ranks: 4, Bytes: 1 << 10, Net: "shm"}
+	for r := range sched.Rank(4) {
+		for i := range 7 {
+			q.Edits = []play.Edit{{Rank: r, Step: i, With: -1}}
+			p, err := q.Answer()
+			require.NoError(t, err)
+			require.Equal(t, 6, p.Table.Len(r))
+			require.EqualError(t, p.Err, sched.Check(p.Table, sched.AllReduce, 2, false).Error())
+			require.NotEmpty(t, p.Places())
+		}
+	}
+	edits, err := play.ParseEdits("swap 2 1 5;swap 2 5 1")
+	require.NoError(t, err)
+	q.Edits = edits
+	p, err := q.Answer()
+	require.NoError(t, err)
+	require.NoError(t, p.Err)
+	q.Edits = edits[:1]
+	p, err = q.Answer()
+	require.NoError(t, err)
+	require.ErrorContains(t, p.Err, "lacks the contribution of ranks [2]")
+	require.Equal(t, sched.Place{Rank: 0, Step: -1, Out: 0, Why: p.Places()[0].Why}, p.Places()[0])
+	require.Equal(t, "swap 2 1 5", edits[0].String())
+	for _, wrong := range []string{"drop 1", "swap 1 2", "drop 1 x", "jump 1 2", "drop -1 2"} {
+		_, err := play.ParseEdits(wrong)
+		require.Error(t, err, wrong)
+	}
+	for _, e := range []play.Edit{{Rank: 4, With: -1}, {Step: 7, With: -1}, {With: 7}} {
+		q.Edits = []play.Edit{e}
+		_, err := q.Answer()
+		require.ErrorContains(t, err, "no such step")
+	}
+}
+
+// A table that is written is the one that is read.
+func TestTable(t *testing.T) {
+	all(t, func(t *testing.T, c play.Collective, q play.Question) {
+		p, err := q.Answer()
+		require.NoError(t, err)
+		read, err := play.Parse(p.Table.String())
+		require.NoError(t, err)
+		require.Equal(t, sched.Format(p.Table), sched.Format(read))
+		require.Equal(t, p.Table.String(), read.String())
+	})
+}
+
+func FuzzTable(f *testing.F) {
+	f.Add("2 1 1 0\n,1,i0, 1,,,o0\n0,,,o0")
+	f.Add("1 1 1 0\n,,i0,o0")
+	f.Fuzz(func(t *testing.T, text string) {
+		table, err := play.Parse(text)
+		if err != nil {
+			return
+		}
+		again, err := play.Parse(table.String())
+		require.NoError(t, err)
+		require.Equal(t, table, again)
+		// Whatever it is, it may be asked about.
+		var answer map[string]any
+		question := "collective=allreduce\nalgo=own\nranks=" + fmt.Sprint(table.Shape().Ranks) + "\nbytes=8\nnet=shm\nedits=\ntable=" + text
+		require.NoError(t, json.Unmarshal(play.Ask(question), &answer))
+	})
+}
+
+// The page's answers are JSON with what a Play has, and errors for questions that cannot be.
+func TestAsk(t *testing.T) {
+	var known struct {
+		Collectives []struct {
+			Name       string
+			Rooted     bool
+			Algorithms []struct {
+				Name  string
+				Nodes bool
+			}
+		}
+		Nets []struct{ Name, Title string }
+		Most int
+	}
+	require.NoError(t, json.Unmarshal(play.Ask(""), &known))
+	require.Len(t, known.Collectives, len(play.Collectives))
+	require.True(t, slices.ContainsFunc(known.Collectives[0].Algorithms, func(a struct {
+		Name  string
+		Nodes bool
+	}) bool {
+		return a.Name == "hier" && a.Nodes
+	}))
+	require.Equal(t, play.Most, known.Most)
+
+	var answer struct {
+		Goal   string
+		Turns  int
+		Steps  [][][]any
+		Values [][]any
+		Error  string
+		Places []struct {
+			Rank, Step int
+			Why        string
+		}
+		Time  float64
+		Wrong string
+	}
+	ask := "collective=allreduce\nalgo=ring\nranks=3\nnode=0\nroot=0\nbytes=1024\nnet=shm\nedits="
+	require.NoError(t, json.Unmarshal(play.Ask(ask), &answer))
+	require.Equal(t, "all-reduce", answer.Goal)
+	require.Equal(t, 5, answer.Turns)
+	require.Equal(t, []any{1.0, 1.0, 2.0, 1.0, 1.0, 1.0, 0.0, 0.0}, answer.Steps[0][1][:8], "from 2 ⊕ In[1] → 1")
+	require.Equal(t, "from 2 ⊕ In[1] → 1", answer.Steps[0][1][9])
+	require.Equal(t, []any{1.0, "0000000000000005", "(0+2)[1]"}, answer.Values[int(answer.Steps[0][1][8].(float64))])
+	require.Empty(t, answer.Error)
+	require.Positive(t, answer.Time)
+
+	require.NoError(t, json.Unmarshal(play.Ask(ask+"drop 1 0"), &answer))
+	require.Contains(t, answer.Error, "rank 2 step 1")
+	require.Equal(t, 2, answer.Places[0].Rank)
+
+	for wrong, why := range map[string]string{
+		"collective=x":                                              `no collective "x"`,
+		"collective=allreduce\nranks=65":                            "65 ranks: want 1 to 64",
+		"collective=allreduce\nranks=4\nnet=shm\nalgo=x":            `allreduce has no algorithm "x"`,
+		"collective=allreduce\nranks=4\nnet=shm\nalgo=hier\nnode=3": "hier needs nodes of equally many ranks: 4 ranks do not make two or more nodes of 3",
+		"collective=allreduce\nranks=4\nnet=wet":                    `no net "wet"`,
+		"collective=reduce\nranks=4\nroot=4":                        "root 4 is none of the 4 ranks",
+		"ranks=x":                                                   `strconv.ParseInt: parsing "x": invalid syntax`,
+		"speed=1":                                                   `question: no key "speed"`,
+		"collective=allreduce\nranks=2\nnet=shm\nbytes=1\ntable=2 1 1 0\nx": "table: shape {Ranks:2 In:1 Out:1 Tmp:0} with 1 rows: want 1 to 64 ranks, each with a row",
+	} {
+		require.NoError(t, json.Unmarshal(play.Ask(wrong), &answer))
+		require.Equal(t, why, answer.Wrong)
+	}
+}
