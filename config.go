@@ -100,6 +100,8 @@ type Config struct {
 	// end about 0.5 ns a byte. RINGO_TLS=1; RINGO_TLS_CERT, RINGO_TLS_KEY, RINGO_TLS_CA.
 	TLS                    bool
 	TLSCert, TLSKey, TLSCA string
+	// Sockets are a listener and a dialler of the program's own: for a service mesh, or its own TLS. All ranks must have them or none.
+	Sockets *Sockets
 	// ShmDir holds shared memory in files of this directory instead of memory
 	// that belongs to no file system. RINGO_SHM_DIR.
 	ShmDir string
@@ -277,6 +279,11 @@ func (c *Config) choice() choice.Options {
 	}
 }
 
+// join is what a Config says of how ranks meet.
+func (c *Config) join() bootstrap.JoinOptions {
+	return bootstrap.JoinOptions{TLS: c.tls, Dial: c.Sockets.Dialer(), Log: c.Log.With("subsys", "BOOTSTRAP")}
+}
+
 // paths is what a Config says of paths.
 func (c *Config) paths() paths.Config {
 	ib := c.ib
@@ -286,7 +293,7 @@ func (c *Config) paths() paths.Config {
 		SlotBytes: c.SlotBytes, Slots: c.Slots, ShmDir: c.ShmDir, Cores: c.Cores, Lines: c.lines,
 		Networking: transport.NetworkOptions{
 			Interface: c.Interface, Family: c.Family, Streams: c.Streams, SocketNetwork: c.SocketNetwork, TLS: c.tls,
-			IB: ib,
+			Sockets: c.Sockets, IB: ib,
 		},
 	}
 }

@@ -63,8 +63,8 @@ func OpenEnv(ctx context.Context, cfg Config) (*Comm, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
 	defer cancel()
-	log := cfg.Log.With("subsys", "BOOTSTRAP")
-	group, err := spec.Join(ctx, bootstrap.ListenOptions{TLS: cfg.tls, Log: log}, bootstrap.JoinOptions{TLS: cfg.tls, Log: log})
+	o := cfg.join()
+	group, err := spec.Join(ctx, bootstrap.ListenOptions{TLS: cfg.tls, Log: o.Log}, o)
 	if err != nil {
 		return nil, openError(cfg, err)
 	}
@@ -91,7 +91,7 @@ func Open(ctx context.Context, cfg Config) (*Comm, error) {
 		}
 		return open(ctx, cfg, bootstrap.Local(1)[0])
 	}
-	group, err := bootstrap.Join(ctx, *cfg.ID, cfg.Rank, cfg.Size, bootstrap.JoinOptions{TLS: cfg.tls, Log: cfg.Log.With("subsys", "BOOTSTRAP")})
+	group, err := bootstrap.Join(ctx, *cfg.ID, cfg.Rank, cfg.Size, cfg.join())
 	if err != nil {
 		return nil, openError(cfg, err)
 	}

@@ -56,7 +56,7 @@ func regroup(ctx context.Context, c *Comm) (*Comm, error) {
 	group := left.Group
 	if group == nil {
 		cfg.ID = &left.ID
-		group, err = bootstrap.Join(ctx, left.ID, cfg.Rank, cfg.Size, bootstrap.JoinOptions{TLS: cfg.tls, Log: cfg.Log.With("subsys", "BOOTSTRAP")})
+		group, err = bootstrap.Join(ctx, left.ID, cfg.Rank, cfg.Size, cfg.join())
 		if err != nil {
 			return nil, err
 		}

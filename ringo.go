@@ -31,6 +31,7 @@ import (
 	"github.com/ringo-go/ringo/history"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/transport"
 )
 
 // Version is the version of this library. All ranks must run the same one.
@@ -57,6 +58,9 @@ type (
 
 	// An Arrival is a number of signals to wait for; see Window.Wait.
 	Arrival = gpucomm.Arrival
+
+	// Sockets are what a program listens on and dials with itself; see Config.Sockets.
+	Sockets = transport.Sockets
 
 	// A Footprint is the GPU memory of a communicator, part of which it can do without for a time; see FootprintOf.
 	Footprint = gpucomm.Footprint

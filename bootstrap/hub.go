@@ -341,8 +341,15 @@ func (h *hub) flush() {
 	}
 }
 
-// closeDoor stops listening; the next job may take the port.
+// closeDoor stops listening; the next job may take the port. The caller's own listener stays open until the
+// hub ends: those that are left may meet there (regroup).
 func (h *hub) closeDoor() {
+	if h.opt.shared == nil {
+		h.shutDoor()
+	}
+}
+
+func (h *hub) shutDoor() {
 	h.ln.Close()
 	h.guests.Close()
 }
@@ -351,6 +358,7 @@ func (h *hub) closeDoor() {
 func (h *hub) stop() {
 	h.closeDoor()
 	succeed(h)
+	h.shutDoor()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.stopped = true

@@ -19,9 +19,12 @@ const DefaultJoinTimeout = 60 * time.Second
 
 // JoinOptions are for a rank that joins.
 type JoinOptions struct {
-	Source net.IP       // local address to connect from; nil is the kernel's choice
-	TLS    *TLS         // nil for a connection in clear; all ranks must have it or none
-	Log    *slog.Logger // nil is silence
+	Source net.IP // local address to connect from; nil is the kernel's choice
+	TLS    *TLS   // nil for a connection in clear; all ranks must have it or none
+	// Dial connects to the ID's Addr, with "tcp"; nil is a net.Dialer. With it a rank whose process serves the ID goes there
+	// too. Keep-alive is then the caller's affair, unless the connection is a *net.TCPConn.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	Log  *slog.Logger // nil is silence
 
 	place string // in place of this machine's, for tests
 	apart bool   // keep the connection where the hub is in this process, for tests
@@ -140,7 +143,11 @@ func (j *joiner) try(ctx context.Context) (_ *link, err error) {
 	if j.opt.Source != nil {
 		d.LocalAddr = &net.TCPAddr{IP: j.opt.Source}
 	}
-	below, err := d.DialContext(ctx, "tcp", j.id.Addr())
+	dial := j.opt.Dial
+	if dial == nil {
+		dial = d.DialContext
+	}
+	below, err := dial(ctx, "tcp", j.id.Addr())
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +268,7 @@ func (j *joiner) enrol(l *link, s *start) Group {
 		m.giving = newHead(m.key, j.rank, s.Takers, s.Apart)
 	}
 	h := hubOf(j.id) // nil unless this process serves it
-	if h != nil && !j.opt.apart && h.take(m, l) {
+	if h != nil && !j.opt.apart && j.opt.Dial == nil && h.take(m, l) {
 		return m
 	}
 	m.up = func(msg message) {

@@ -166,6 +166,12 @@ func meetHere(m *regrouped) error {
 // meet has the members of a group meet at a hub of their own, at the address of this one.
 func (h *hub) meet(m *regrouped) (err error) {
 	o := h.opt
+	if o.shared != nil { // in its turn
+		o.Addr, o.Secret, o.Again = h.id.Addr(), "", false
+		id, err := NewID(o)
+		m.ID = id[:]
+		return err
+	}
 	host, _, err := net.SplitHostPort(h.id.Addr())
 	if err != nil {
 		return err

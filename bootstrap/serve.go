@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,11 @@ type ListenOptions struct {
 	// loopback where there is none. Ranks on one machine do with "127.0.0.1:0".
 	Addr string
 
+	// Listener is where to listen instead, and Addr the "host:port" by which ranks reach it, if that is not what
+	// the Listener says. Groups that follow it (Again, and after Group.Regroup) meet there too. It is closed
+	// when the last has ended, or by Stop.
+	Listener net.Listener
+
 	// Secret replaces the random key of NewID by IDFor's.
 	Secret string
 
@@ -36,6 +42,8 @@ type ListenOptions struct {
 	TLS *TLS
 
 	Log *slog.Logger // nil is silence
+
+	shared *shared // the Listener
 
 	files int // in place of descriptors(), for tests
 }
@@ -82,7 +90,7 @@ func succeed(h *hub) {
 	if !h.again {
 		return
 	}
-	ln, err := listen(h.id)
+	ln, err := h.opt.listen(h.id)
 	if err != nil {
 		h.log.Warn("rendezvous: the next group cannot meet", "err", err)
 		return
@@ -105,15 +113,16 @@ func Gone(id ID, rank int, why string) {
 // NewID makes a new ID and serves it in this process until all its ranks have
 // come and left. Give it to the others as it is, or as text.
 func NewID(o ListenOptions) (ID, error) {
+	o.share()
 	addr := o.Addr
-	if addr == "" {
+	if addr == "" && o.shared == nil {
 		addr = net.JoinHostPort(outwardIP().String(), "0")
 	}
-	ln, err := reuseport.Listen("tcp", addr)
+	ln, err := o.open(addr)
 	if err != nil {
 		return ID{}, fmt.Errorf("new id: %w", err)
 	}
-	id, err := idAt(ln, addr, o.Secret)
+	id, err := o.idAt(ln, addr)
 	if err != nil {
 		ln.Close()
 		return ID{}, fmt.Errorf("new %w", err)
@@ -121,8 +130,19 @@ func NewID(o ListenOptions) (ID, error) {
 	return id, register(id, ln, o)
 }
 
+// open listens for NewID.
+func (o *ListenOptions) open(addr string) (net.Listener, error) {
+	if o.shared != nil {
+		return o.shared.turn()
+	}
+	return reuseport.Listen("tcp", addr)
+}
+
 // idAt makes the ID of a listener: the host as it was asked for, the port as it was given.
-func idAt(ln net.Listener, asked, secret string) (ID, error) {
+func (o *ListenOptions) idAt(ln net.Listener, asked string) (ID, error) {
+	if o.shared != nil {
+		return o.idOf(cmp.Or(asked, ln.Addr().String()))
+	}
 	host, _, err := net.SplitHostPort(asked)
 	if err != nil {
 		return ID{}, err
@@ -134,11 +154,18 @@ func idAt(ln net.Listener, asked, secret string) (ID, error) {
 	if err != nil {
 		return ID{}, err
 	}
-	addr := net.JoinHostPort(host, port)
-	if secret != "" {
-		return IDFor(addr, secret)
+	return o.idOf(net.JoinHostPort(host, port))
+}
+
+func (o *ListenOptions) idOf(addr string) (ID, error) {
+	if o.Secret != "" {
+		return IDFor(addr, o.Secret)
 	}
-	return randomID(addr)
+	id, err := randomID(addr)
+	if err == nil {
+		err = id.Check()
+	}
+	return id, err
 }
 
 // Serve serves an ID of IDFor in this process, as NewID does its own. If this
@@ -152,14 +179,19 @@ func Serve(id ID, o ListenOptions) error {
 	if err := id.Check(); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
-	ln, err := listen(id)
+	o.share()
+	ln, err := o.listen(id)
 	if err != nil {
 		return fmt.Errorf("serve %s: %w", id.Addr(), err)
 	}
 	return register(id, ln, o)
 }
 
-func listen(id ID) (net.Listener, error) {
+// listen listens for an ID that there is.
+func (o *ListenOptions) listen(id ID) (net.Listener, error) {
+	if o.shared != nil {
+		return o.shared.turn()
+	}
 	host, port, err := net.SplitHostPort(id.Addr())
 	if err != nil {
 		return nil, err

@@ -36,6 +36,9 @@ func (n *Network) Probe() (transport.Found, error) {
 	if n.options.TLS != nil && !n.kind.Encrypts {
 		return transport.Found{}, errors.New("RINGO_TLS is on, and it moves data in clear")
 	}
+	if n.options.Sockets != nil && !n.kind.Given {
+		return transport.Found{}, errors.New("Config.Sockets is set, and it does not go over that")
+	}
 	f, err := n.kind.Probe(n.options)
 	if err == nil && len(f.Devices) == 0 {
 		err = errors.New("it has no device")

@@ -11,6 +11,7 @@ import (
 type Network struct {
 	Name     string // as in RINGO_NET, in lower case
 	Encrypts bool   // data go over TLS if NetworkOptions ask for it
+	Given    bool   // it goes over NetworkOptions.Sockets if there are any
 	// Probe looks for what the network needs on this machine, and loads what it needs to look.
 	// An error names the library or the device that is missing. Found is the same until the
 	// process ends.
@@ -43,6 +44,7 @@ type NetworkOptions struct {
 	SocketNetwork   string
 	Local           bool           // all ranks are on this host
 	TLS             *secure.Config // nil for connections in clear
+	Sockets         *Sockets       // the program's own, nil for none
 
 	// Rail is which of the ranks of its host this one is. Hierarchical algorithms have ranks of
 	// the same number send to each other, so where a host has several cards, card Rail mod the

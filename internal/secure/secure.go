@@ -214,10 +214,13 @@ func (p *peeked) CloseWrite() error { return closeWrite(p.Conn) }
 // Below is the connection of the system that c goes over.
 func Below(c net.Conn) net.Conn {
 	for {
-		x, ok := c.(interface{ NetConn() net.Conn })
-		if !ok {
+		switch x := c.(type) { // and not a TLS of the program's own
+		case *Conn:
+			c = x.Conn
+		case *peeked:
+			c = x.Conn
+		default:
 			return c
 		}
-		c = x.NetConn()
 	}
 }

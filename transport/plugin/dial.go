@@ -45,7 +45,7 @@ func (t *Transport) dial(ctx context.Context, peer transport.Info, addr []byte) 
 		request.Rest[0] = 2
 	}
 	err := listen.Retry(ctx, func() (err error) {
-		conn, err = listen.Dial(ctx, "tcp", t.scoped(addr), nil, t.cfg.Key, protocol, request, func(c net.Conn) (err error) {
+		conn, err = listen.Dial(ctx, listen.Target{Network: "tcp", Addr: t.scoped(addr)}, t.cfg.Key, protocol, request, func(c net.Conn) (err error) {
 			offer, err = hearHandles(c, int(request.Rest[0]))
 			return err
 		})

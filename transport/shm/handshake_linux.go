@@ -29,7 +29,7 @@ func (t *Transport) connect(peer transport.Info, addr string, f *os.File) (*net.
 	r := &listen.Request{From: t.cfg.Self.Rank, To: peer.Rank, Limits: t.cfg.Limits}
 	var c net.Conn
 	err := listen.Retry(ctx, func() (err error) {
-		c, err = listen.Dial(ctx, "unix", addr, nil, t.cfg.Key, protocol, r, func(c net.Conn) error {
+		c, err = listen.Dial(ctx, listen.Target{Network: "unix", Addr: addr}, t.cfg.Key, protocol, r, func(c net.Conn) error {
 			return pass(c.(*net.UnixConn), f)
 		})
 		return err

@@ -218,7 +218,7 @@ func TestCloseWhileAdopting(t *testing.T) {
 	b := New(cfg, Options{})
 	addr, err := b.Listen()
 	require.NoError(t, err)
-	c, err := listen.Dial(t.Context(), "unix", string(addr), nil, testKey, protocol, &listen.Request{Limits: cfg.Limits}, nil)
+	c, err := listen.Dial(t.Context(), listen.Target{Network: "unix", Addr: string(addr)}, testKey, protocol, &listen.Request{Limits: cfg.Limits}, nil)
 	require.NoError(t, err)
 	defer c.Close()
 	start := time.Now()

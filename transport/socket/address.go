@@ -10,15 +10,18 @@ import (
 
 // An address says where a rank listens. Listen returns its text: words separated by
 // spaces, in any order: a TCP port on each interface, the preferred one first, and at most one
-// Unix socket.
+// Unix socket; or what the program calls its own listener.
 //
 //	tcp=192.0.2.7:40123#PLACE tcp=198.51.100.7:40124#PLACE unix=@ringo-6f1c...#PLACE
+//	given=train-3.mesh:7000#PLACE
 //
 // A zone is never in it: link-local peers are reached through the zone of the
 // rank that dials.
 type address struct {
 	TCP  []port
 	Unix string // with its place; "" if there is none
+
+	Given string // likewise
 }
 
 // A port is where a rank listens on one interface.
@@ -40,6 +43,9 @@ func (a address) text() []byte {
 	if a.Unix != "" {
 		words = append(words, "unix="+a.Unix)
 	}
+	if a.Given != "" {
+		words = append(words, "given="+a.Given)
+	}
 	return []byte(strings.Join(words, " "))
 }
 
@@ -59,6 +65,8 @@ func parseAddress(b []byte) (a address, err error) {
 			a.TCP = append(a.TCP, p)
 		case name == "unix" && a.Unix == "" && value != "" && strings.IndexFunc(value, unicode.IsControl) < 0:
 			a.Unix = value
+		case name == "given" && a.Given == "" && value != "" && strings.IndexFunc(value, unicode.IsControl) < 0:
+			a.Given = value
 		default:
 			err = fmt.Errorf("word %q", word)
 		}
@@ -66,7 +74,7 @@ func parseAddress(b []byte) (a address, err error) {
 			return address{}, fmt.Errorf("address %q: %w", b, err)
 		}
 	}
-	if len(a.TCP) == 0 && a.Unix == "" {
+	if len(a.TCP) == 0 && a.Unix == "" && a.Given == "" {
 		return a, fmt.Errorf("address %q: nothing to dial", b)
 	}
 	return a, nil

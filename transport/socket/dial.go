@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/internal/secure"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
@@ -65,9 +64,8 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 
 // A way is a socket of a peer's.
 type way struct {
-	network, addr string
-	ip            netip.Addr
-	tls           *secure.Config
+	listen.Target
+	ip netip.Addr // zero if it has none
 }
 
 // ways are the sockets that a peer offers: the best one for all streams, and those among which
@@ -76,13 +74,20 @@ type ways struct{ best, spread []way }
 
 // ways are what an address offers this rank.
 func (t *Transport) ways(peer transport.Info, where address) (w ways, err error) {
-	if where.Unix != "" && peer.Host == t.cfg.Self.Host && t.opt.Network != "tcp" {
-		w.best = append(w.best, way{network: "unix", addr: where.Unix})
+	tcp := func(addr string, ip netip.Addr) way {
+		return way{listen.Target{Network: "tcp", Addr: addr, TLS: t.opt.TLS, Sockets: t.opt.Sockets}, ip}
+	}
+	if where.Given != "" {
+		w.best = append(w.best, tcp(where.Given, netip.Addr{}))
+		return w, nil
+	}
+	if where.Unix != "" && peer.Host == t.cfg.Self.Host && t.opt.Network != "tcp" && t.opt.Sockets == nil {
+		w.best = append(w.best, way{Target: listen.Target{Network: "unix", Addr: where.Unix}})
 	}
 	if t.opt.Network != "unix" {
 		for _, p := range where.TCP {
 			p.At = t.scoped(p.At)
-			w.spread = append(w.spread, way{"tcp", p.String(), p.At.Addr(), t.opt.TLS})
+			w.spread = append(w.spread, tcp(p.String(), p.At.Addr()))
 		}
 	}
 	switch {
@@ -114,7 +119,7 @@ func (t *Transport) dialStream(ctx context.Context, peer transport.Info, ways []
 		var failed error
 		list := t.lameLast(ways)
 		for i, w := range list {
-			if c, err = listen.Dial(ctx, w.network, w.addr, w.tls, t.cfg.Key, protocol, r, nil); err == nil {
+			if c, err = listen.Dial(ctx, w.Target, t.cfg.Key, protocol, r, nil); err == nil {
 				if i > 0 {
 					t.blame(peer, list[0], failed)
 				}
@@ -151,7 +156,7 @@ func btoi(b bool) int {
 func (t *Transport) blame(peer transport.Info, w way, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if dial, ok := errors.AsType[*net.OpError](err); !ok || dial.Op != "dial" || w.network != "tcp" || t.lame[w.ip] {
+	if dial, ok := errors.AsType[*net.OpError](err); !ok || dial.Op != "dial" || w.Network != "tcp" || t.lame[w.ip] {
 		return
 	}
 	if t.lame == nil {

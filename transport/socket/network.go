@@ -13,7 +13,11 @@ import (
 var Network = transport.Network{
 	Name:     "socket",
 	Encrypts: true,
+	Given:    true,
 	Probe: func(o transport.NetworkOptions) (transport.Found, error) {
+		if o.Sockets != nil && o.Sockets.Listener != nil {
+			return transport.Found{Devices: []transport.NetworkDevice{{Name: "the program's listener"}}}, nil
+		}
 		if o.SocketNetwork == "unix" || o.Local && o.Interface == "" {
 			return transport.Found{Devices: []transport.NetworkDevice{{Name: "this host"}}}, nil
 		}
@@ -53,5 +57,5 @@ func speedOf(iface string) int {
 }
 
 func options(o transport.NetworkOptions) Options {
-	return Options{Network: o.SocketNetwork, IfName: o.Interface, Family: o.Family, Streams: o.Streams, Local: o.Local, TLS: o.TLS, Rail: o.Rail}
+	return Options{Network: o.SocketNetwork, IfName: o.Interface, Family: o.Family, Streams: o.Streams, Local: o.Local, TLS: o.TLS, Rail: o.Rail, Sockets: o.Sockets}
 }

@@ -85,7 +85,7 @@ func tryCall(t *testing.T, addr []byte, p part) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	r := &listen.Request{From: 3, To: 1, Limits: small, Rest: p.bytes()}
-	return listen.Dial(ctx, "tcp", where.TCP[0].String(), nil, testKey, protocol, r, nil)
+	return listen.Dial(ctx, listen.Target{Network: "tcp", Addr: where.TCP[0].String()}, testKey, protocol, r, nil)
 }
 
 func call(t *testing.T, addr []byte, p part) net.Conn {

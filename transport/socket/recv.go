@@ -42,7 +42,7 @@ const minRead = 4096
 
 func newRecvConn(t *Transport, streams []net.Conn) (*recvConn, error) {
 	c := &recvConn{t: t, max: t.cfg.Limits.SlotBytes}
-	all, err := newStreams(streams)
+	all, err := newStreams(t, streams)
 	if err != nil {
 		return nil, err
 	}

@@ -56,14 +56,18 @@ func (t *relayed) Close() error {
 // through sends messages over a connection through a relay, and says what became of them: nil
 // if all arrived.
 func through(t *testing.T, relay *transporttest.Relay, o Options, sizes []int) error {
-	var ranks [2]*relayed
+	return exchanged(t, func(cfg transport.Config) transport.Transport { return &relayed{Transport: New(cfg, o), relay: relay} }, sizes)
+}
+
+// exchanged sends messages from one of two transports to the other.
+func exchanged(t *testing.T, open func(transport.Config) transport.Transport, sizes []int) error {
+	var ranks [2]transport.Transport
 	var infos [2]transport.Info
 	for r := range ranks {
 		infos[r] = transport.Info{Rank: r, Host: "host", Process: "process"}
 		guard := new(fifo.Guard)
 		guard.Begin(race.Soon(2 * time.Second))
-		cfg := transport.Config{Self: infos[r], Key: []byte("a secret of thirty-two bytes: ok"), Limits: large, Guard: guard}
-		ranks[r] = &relayed{Transport: New(cfg, o), relay: relay}
+		ranks[r] = open(transport.Config{Self: infos[r], Key: []byte("a secret of thirty-two bytes: ok"), Limits: large, Guard: guard})
 		defer ranks[r].Close()
 	}
 	addr, err := ranks[1].Listen()

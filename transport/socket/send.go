@@ -49,7 +49,7 @@ func newSendConn(t *Transport, streams []net.Conn) (*sendConn, error) {
 	limits := t.cfg.Limits
 	c := &sendConn{t: t, max: limits.SlotBytes, slots: make([]slot, limits.Slots), reserved: -1}
 	_, c.sealed = streams[0].(*secure.Conn)
-	all, err := newStreams(streams)
+	all, err := newStreams(t, streams)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@
 package socket
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -57,6 +58,8 @@ type Options struct {
 	// TLS is how TCP connections are encrypted, nil for not at all. Unix sockets do not leave the
 	// host and never are.
 	TLS *secure.Config
+	// Sockets are the program's own listener and dialler, nil for none. Unix sockets are not used with them.
+	Sockets *transport.Sockets
 }
 
 // maxStreams keeps a wrong number from eating all descriptors.
@@ -68,6 +71,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("network %q: want tcp, unix or nothing", o.Network)
 	case o.Family != 0 && o.Family != 4 && o.Family != 6:
 		return fmt.Errorf("address family %d: want 4, 6 or 0", o.Family)
+	case o.Network == "unix" && o.Sockets != nil:
+		return errors.New("Config.Sockets are not for unix sockets: leave SocketNetwork (RINGO_SOCKET_NETWORK) empty")
 	case o.Streams < 0 || o.Streams > maxStreams:
 		return fmt.Errorf("%d streams: want 1 to %d, or 0", o.Streams, maxStreams)
 	}
@@ -163,7 +168,10 @@ func (t *Transport) Listen() (addr []byte, err error) {
 
 // listen opens the listeners. The caller holds mu.
 func (t *Transport) listen() (where address, err error) {
-	if t.opt.Network != "tcp" {
+	if s := t.opt.Sockets; s != nil && s.Listener != nil {
+		return where, t.listenGiven(&where)
+	}
+	if t.opt.Network != "tcp" && t.opt.Sockets == nil {
 		p, err := t.enter("unix", listenUnix, nil)
 		switch {
 		case err == nil:
@@ -178,6 +186,21 @@ func (t *Transport) listen() (where address, err error) {
 		return where, t.listenTCP(&where)
 	}
 	return where, nil
+}
+
+// listenGiven listens where the program does. The caller holds mu.
+func (t *Transport) listenGiven(where *address) error {
+	s := t.opt.Sockets
+	addr, err := s.Reached()
+	if err != nil {
+		return err
+	}
+	open := func() (net.Listener, string, error) { return s.Listener, "", nil }
+	place, err := t.enter(fmt.Sprintf("given %p %p", s, t.opt.TLS), open, t.opt.TLS)
+	if err == nil {
+		where.Given = addr + behind(place.ID())
+	}
+	return err
 }
 
 // listenTCP opens a port on each interface. The caller holds mu.

@@ -3,11 +3,11 @@ package socket
 import "net"
 
 // newStreams takes over all sockets of a connection, or closes them all.
-func newStreams(conns []net.Conn) ([]*stream, error) {
+func newStreams(t *Transport, conns []net.Conn) ([]*stream, error) {
 	var all []*stream
 	for i, c := range conns {
 		tune(c)
-		s, err := newStream(c)
+		s, err := newStream(t, c)
 		if err != nil {
 			for _, s := range all {
 				s.close()

@@ -30,23 +30,37 @@ const slowTries = false
 // in 4; and as long as the poller knows a descriptor, every slot that arrives
 // wakes a thread of the runtime, which takes the core from a rank that spins.
 type stream struct {
-	fd   int
-	tcp  bool
-	seal *seal        // nil in clear
-	refs atomic.Int32 // the owner and calls under way; fd is closed when none is left, so a call never meets a reused number
-	fds  [1]unix.PollFd
+	fd     int
+	tcp    bool
+	seal   *seal        // nil in clear
+	bridge *bridge      // nil if fd is the connection itself
+	refs   atomic.Int32 // the owner and calls under way; fd is closed when none is left, so a call never meets a reused number
+	fds    [1]unix.PollFd
 }
 
-// newStream takes over the socket of c, which is closed.
-func newStream(c net.Conn) (*stream, error) {
+// newStream takes over the socket of c, which is closed, or a socket that leads to it.
+func newStream(t *Transport, c net.Conn) (s *stream, err error) {
+	s = &stream{}
 	below := secure.Below(c)
+	switch below.(type) {
+	case *net.TCPConn:
+		s.tcp = true
+	case *net.UnixConn:
+	default:
+		if below, s.bridge, err = newBridge(t, below); err != nil {
+			return nil, err
+		}
+	}
 	defer below.Close()
+	defer func() {
+		if err != nil {
+			s.bridge.end()
+		}
+	}()
 	raw, err := below.(syscall.Conn).SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	s := &stream{}
-	_, s.tcp = below.(*net.TCPConn)
 	var dupErr error
 	err = raw.Control(func(fd uintptr) {
 		if s.fd, dupErr = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 3); dupErr == nil {
@@ -82,6 +96,7 @@ func (s *stream) enter() bool {
 func (s *stream) leave() {
 	if s.refs.Add(-1) == 0 {
 		_ = unix.Close(s.fd)
+		s.bridge.end()
 	}
 }
 

@@ -25,7 +25,7 @@ type stream struct {
 	moved chan struct{} // holds a token when something was written
 }
 
-func newStream(c net.Conn) (*stream, error) {
+func newStream(_ *Transport, c net.Conn) (*stream, error) {
 	return &stream{conn: c, moved: make(chan struct{}, 1)}, nil
 }
 

@@ -59,7 +59,7 @@ func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
 	defer cancel()
 	r := &listen.Request{From: t.cfg.Self.Rank, To: peer.Rank, Limits: t.cfg.Limits}
 	err = listen.Retry(ctx, func() error {
-		socket, err := listen.Dial(ctx, "tcp", words[0], nil, t.cfg.Key, protocol, r, func(s net.Conn) (err error) {
+		socket, err := listen.Dial(ctx, listen.Target{Network: "tcp", Addr: words[0]}, t.cfg.Key, protocol, r, func(s net.Conn) (err error) {
 			if err = writeHello(s, c.hello(mine)); err == nil {
 				answer, err = readHello(s)
 			}

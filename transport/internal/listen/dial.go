@@ -97,12 +97,18 @@ func KeepAlive(c net.Conn) {
 	}
 }
 
+// A Target is where somebody listens.
+type Target struct {
+	Network, Addr string
+	TLS           *secure.Config     // the connection goes over it, unless it is nil
+	Sockets       *transport.Sockets // to dial with, nil for none
+}
+
 // Dial connects once and does the caller's side of the handshake, and then what
 // the transport adds to it (then may be nil). Where nobody listens any more the
-// error is transport.ErrClosed. With a Config the connection goes over TLS.
-func Dial(ctx context.Context, network, addr string, tls *secure.Config, key []byte, protocol string, r *Request, then func(net.Conn) error) (net.Conn, error) {
-	d := net.Dialer{Timeout: HandshakeTime, KeepAlive: -1}
-	c, err := reach(ctx, &d, network, addr, tls)
+// error is transport.ErrClosed.
+func Dial(ctx context.Context, to Target, key []byte, protocol string, r *Request, then func(net.Conn) error) (net.Conn, error) {
+	c, err := reach(ctx, to)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +129,7 @@ func Dial(ctx context.Context, network, addr string, tls *secure.Config, key []b
 	}
 	if err != nil {
 		c.Close()
-		return nil, fmt.Errorf("handshake with %s %s: %w", network, addr, err)
+		return nil, fmt.Errorf("handshake with %s %s: %w", to.Network, to.Addr, err)
 	}
 	return c, nil
 }

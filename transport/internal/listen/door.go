@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringo-go/ringo/internal/auth"
@@ -27,6 +28,21 @@ type Door struct {
 	log      *auth.Log
 	pending  *auth.Pending
 	work     sync.WaitGroup
+	closed   atomic.Bool
+}
+
+// closing is a listener whose end is net.ErrClosed, whatever it says itself.
+type closing struct {
+	net.Listener
+	closed *atomic.Bool
+}
+
+func (l closing) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil && l.closed.Load() {
+		err = net.ErrClosed
+	}
+	return c, err
 }
 
 // A Place is where one transport can be reached behind a Door.
@@ -61,7 +77,7 @@ func Enter(kind string, open func() (l net.Listener, zone string, err error), tl
 			return nil, err
 		}
 		d = &Door{kind: kind, listener: l, zone: zone, tls: tls, log: log, pending: auth.NewPending(MaxPending, HandshakeTime, log)}
-		d.work.Go(func() { d.pending.Serve(l, d.serve) })
+		d.work.Go(func() { d.pending.Serve(closing{l, &d.closed}, d.serve) })
 		doors.open[kind] = d
 	}
 	p := &Place{door: d, id: rand.Text(), handle: handle}
@@ -72,6 +88,9 @@ func Enter(kind string, open func() (l net.Listener, zone string, err error), tl
 // Addr is the address of the Place, for Dial: that of the Door with what tells its Places
 // apart.
 func (p *Place) Addr() string { return p.door.listener.Addr().String() + behind + p.id }
+
+// ID tells the Place from others behind its Door.
+func (p *Place) ID() string { return p.id }
 
 // Zone is what open has said.
 func (p *Place) Zone() string { return p.door.zone }
@@ -112,6 +131,7 @@ func (p *Place) Shut() {
 	}
 	p.last = true
 	delete(doors.open, p.door.kind)
+	p.door.closed.Store(true)
 	p.door.listener.Close()
 	p.door.pending.Close()
 }
@@ -197,9 +217,15 @@ func knock(c net.Conn, id string) error {
 var errNobody = fmt.Errorf("nobody listens there any more: %w", transport.ErrClosed)
 
 // reach connects to a Place.
-func reach(ctx context.Context, d *net.Dialer, network, addr string, tls *secure.Config) (net.Conn, error) {
-	door, id, ok := strings.Cut(addr, behind)
-	below, err := d.DialContext(ctx, network, door)
+func reach(ctx context.Context, to Target) (net.Conn, error) {
+	door, id, ok := strings.Cut(to.Addr, behind)
+	soon, cancel := context.WithTimeout(ctx, HandshakeTime)
+	defer cancel()
+	dial := to.Sockets.Dialer()
+	if dial == nil {
+		dial = (&net.Dialer{KeepAlive: -1}).DialContext
+	}
+	below, err := dial(soon, to.Network, door)
 	if errors.Is(err, errRefused) {
 		return nil, fmt.Errorf("%w (%w)", errNobody, err)
 	}
@@ -210,8 +236,8 @@ func reach(ctx context.Context, d *net.Dialer, network, addr string, tls *secure
 	stop := context.AfterFunc(ctx, func() { below.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	c := below
-	if tls != nil {
-		if c, err = tls.Client(below); err != nil {
+	if to.TLS != nil {
+		if c, err = to.TLS.Client(below); err != nil {
 			err = fmt.Errorf("%w (%w)", auth.ErrHungUp, err)
 		}
 	}

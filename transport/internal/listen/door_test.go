@@ -38,7 +38,7 @@ func TestDoor(t *testing.T) {
 		return x
 	}
 	hear := func(addr string) (string, error) {
-		c, err := reach(context.Background(), &net.Dialer{}, "tcp", addr, nil)
+		c, err := reach(context.Background(), Target{Network: "tcp", Addr: addr})
 		if err != nil {
 			return "", err
 		}
