@@ -64,7 +64,7 @@ func space() string {
 
 // waits draws who waits for whom, and what history.Blame says.
 func waits() string {
-	const wide, radius, top = 260, 62, 128
+	const wide, radius, top = 292, 62, 128
 	in := func(peer int) history.State { return history.State{Heard: true, Last: 7, At: 7, Peer: peer} }
 	cases := [][]history.State{
 		{in(3), in(0), {Heard: true, Last: 6, Peer: -1}, in(2)},
