@@ -95,16 +95,41 @@ func TestCodeIsCompiled(t *testing.T) {
 	}
 }
 
-// Links lead to files that are there, and every chapter is in the index.
+// Links of all pages lead to files and headings that are there, and every chapter is in the index.
 func TestLinks(t *testing.T) {
 	index := read(t, "README.md")
 	for _, file := range chapters(t) {
 		require.True(t, file == "README.md" || strings.Contains(index, "("+file+")"), "%s is not in the index", file)
-		for _, m := range regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`).FindAllStringSubmatch(read(t, file), -1) {
-			_, err := os.Stat(m[1])
-			require.NoError(t, err, "%s: link", file)
+	}
+	pages := 0
+	for _, pattern := range []string{"*.md", "../*.md", "../../*.md", "../../bench/*.md"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, file := range files {
+			pages++
+			for _, m := range regexp.MustCompile(`\]\(([^)#: ]*)(#[^) ]*)?\)`).FindAllStringSubmatch(read(t, file), -1) {
+				to := file
+				if m[1] != "" {
+					to = filepath.Join(filepath.Dir(file), m[1])
+				}
+				_, err := os.Stat(to)
+				require.NoError(t, err, "%s: link %s", file, m[0])
+				if m[2] != "" {
+					require.Contains(t, headings(read(t, to)), m[2], "%s: link %s", file, m[0])
+				}
+			}
 		}
 	}
+	require.Greater(t, pages, 18)
+}
+
+// headings are the anchors that a page's headings have.
+func headings(page string) (anchors []string) {
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		words := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		anchors = append(anchors, "#"+strings.ReplaceAll(words, " ", "-"))
+	}
+	return anchors
 }
 
 func chapters(t *testing.T) []string {
