@@ -21,6 +21,8 @@ type Config struct {
 	GPU gpu.Options
 	// Baseline is the report of an earlier run of this cluster, of rank 0.
 	Baseline *Report
+	// gpus stands in for GPU and NVML in tests.
+	gpus *gpuSource
 	// Log may be nil.
 	Log *slog.Logger
 }

@@ -1,4 +1,273 @@
 package check
 
-// gpuStages are those that look at GPUs.
-func gpuStages() []Stage { return nil }
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/meter"
+	"github.com/ringo-go/ringo/internal/nvml"
+)
+
+// gpuStages are those that look at GPUs. The first live rank of each host measures all that it can see.
+func gpuStages() []Stage {
+	return []Stage{
+		{Name: "GPUs", Asks: "Does every host have its GPUs, of one model, and can they be used?",
+			Quick: 10 * time.Second, Full: time.Minute, Measure: countGPUs, Judge: judgeGPUs},
+		{Name: "GPU state", Asks: "What does the driver say of its GPUs' memory, clocks, PCIe and NVLink?",
+			Quick: 5 * time.Second, Full: 20 * time.Second, Measure: askGPUs, Judge: judgeState},
+		{Name: "GPU memory", Asks: "Does each GPU's memory keep what is written, and is it as fast as the others'?",
+			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: testMemories, Judge: judgeMemory},
+		{Name: "GPU pairs", Asks: "Does each GPU reach each other one of its host, whole lines, right bytes, and as fast as the others?",
+			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: measurePairs, Judge: judgePairs},
+	}
+}
+
+// A manager is what NVML says; *nvml.Library is one.
+type manager interface {
+	Driver() (string, error)
+	Count() (int, error)
+	At(pci string) (nvml.Device, error)
+	State(nvml.Device) (nvml.State, error)
+}
+
+// A gpuSource is where the GPUs of a host come from, in tests.
+type gpuSource struct {
+	driver   func(host string) (cuda.Driver, error)
+	manager  func(host string) (manager, error)
+	patience time.Duration // how long any piece of work may take
+}
+
+// patience is how long a GPU may take for a piece of work, which takes milliseconds if all is well.
+const patience = 4 * time.Second
+
+// source is where this job's GPUs come from.
+func (c *Config) source() *gpuSource {
+	switch {
+	case c.gpus != nil:
+		return c.gpus
+	case c.GPU.Emulate > 0:
+		emulator := cudaemu.Config{Devices: c.GPU.Emulate, Seed: c.GPU.Seed, Plain: c.GPU.Unchecked, Speed: emulatedSpeed}
+		return &gpuSource{
+			driver:   func(string) (cuda.Driver, error) { return cudaemu.New(emulator) },
+			manager:  func(string) (manager, error) { return nil, errors.New("emulated GPUs have none") },
+			patience: 5 * patience,
+		}
+	}
+	return &gpuSource{
+		driver:   func(string) (cuda.Driver, error) { return cuda.Open(c.GPU.Library) },
+		manager:  func(string) (manager, error) { return nvml.Open("") },
+		patience: patience,
+	}
+}
+
+// emulatedSpeed is that of emulated GPUs: 1 TB/s within, 100 GB/s between them, 25 GB/s to the host.
+func emulatedSpeed(from, to int) cudaemu.Speed {
+	switch {
+	case from == cudaemu.Host || to == cudaemu.Host:
+		return cudaemu.Speed{Latency: time.Microsecond, Bandwidth: 25e9}
+	case from == to:
+		return cudaemu.Speed{Latency: 300 * time.Nanosecond, Bandwidth: 1e12}
+	}
+	return cudaemu.Speed{Latency: 700 * time.Nanosecond, Bandwidth: 100e9}
+}
+
+// A gpuSet is what a rank has opened of its host's GPUs, for all stages.
+type gpuSet struct {
+	use     sync.Mutex // held by a stage
+	driver  cuda.Driver
+	err     error // of opening it
+	opened  bool
+	gpus    []*meter.GPU // by number; nil for one that cannot be used
+	manager manager
+	without string // why there is no manager
+}
+
+// gpus are the host's GPUs if this rank is the one that looks at them. The stage gives them back by done.
+func (j *Job) gpuSet() (s *gpuSet, done func(), err error) {
+	if !j.Leader() {
+		return nil, nil, Skip("another rank of the host looks at its GPUs")
+	}
+	s = &j.gpus
+	if !s.use.TryLock() {
+		return nil, nil, errors.New("the GPUs are still in use by a stage that does not end")
+	}
+	if !s.opened {
+		s.opened = true
+		source := j.cfg.source()
+		if s.driver, s.err = source.driver(j.Host()); s.err == nil {
+			var err error
+			if s.manager, err = source.manager(j.Host()); err != nil {
+				s.manager, s.without = nil, err.Error()
+			}
+		}
+	}
+	if s.err != nil {
+		s.use.Unlock()
+		return nil, nil, s.err
+	}
+	return s, s.use.Unlock, nil
+}
+
+// close gives the GPUs back, unless a stage hangs.
+func (s *gpuSet) close() {
+	if !s.use.TryLock() {
+		return
+	}
+	defer s.use.Unlock()
+	for _, g := range s.gpus {
+		if g != nil {
+			g.Close()
+		}
+	}
+	s.gpus = nil
+	if m, ok := s.driver.(*cudaemu.Machine); ok {
+		m.Close()
+	}
+}
+
+// drop gives up a GPU that failed, and is the measurement of why.
+func (s *gpuSet) drop(host string, i int, err error) Measurement {
+	s.gpus[i] = nil
+	what := "error"
+	if hang := (*meter.HangError)(nil); errors.As(err, &hang) {
+		what = "hang"
+	}
+	return Measurement{Subject: Of(host, gpuName(i)), Quantity: what, Text: err.Error()}
+}
+
+func gpuName(i int) string { return fmt.Sprint("GPU ", i) }
+
+// each calls f for all GPUs at once and gathers what they measure. A GPU that fails is given up.
+func (s *gpuSet) each(host string, f func(i int, g *meter.GPU) ([]Measurement, error)) (all []Measurement) {
+	lists, errs := make([][]Measurement, len(s.gpus)), make([]error, len(s.gpus))
+	var wg sync.WaitGroup
+	for i, g := range s.gpus {
+		if g != nil {
+			wg.Go(func() { lists[i], errs[i] = f(i, g) })
+		}
+	}
+	wg.Wait()
+	for i, err := range errs {
+		all = append(all, lists[i]...)
+		if err != nil {
+			all = append(all, s.drop(host, i, err))
+		}
+	}
+	return all
+}
+
+// countGPUs opens the GPUs.
+func countGPUs(ctx context.Context, j *Job) ([]Measurement, error) {
+	host := j.Host()
+	s, done, err := j.gpuSet()
+	if missing := (*cuda.Unavailable)(nil); errors.As(err, &missing) {
+		return []Measurement{{Subject: Of(host, ""), Quantity: "GPUs", Text: err.Error()}}, Skip("%v", err)
+	} else if err != nil {
+		return nil, err
+	}
+	defer done()
+	d := s.driver
+	n, err := d.DeviceGetCount()
+	if err != nil {
+		return []Measurement{{Subject: Of(host, ""), Quantity: "GPUs", Text: err.Error()}}, err
+	}
+	about := cuda.Describe(d)
+	list := []Measurement{
+		{Subject: Of(host, ""), Quantity: "GPUs", Value: float64(n)},
+		{Subject: Of(host, ""), Quantity: "CUDA", Text: about.VersionString()},
+	}
+	if s.manager != nil {
+		if v, err := s.manager.Driver(); err == nil {
+			list = append(list, Measurement{Subject: Of(host, ""), Quantity: "driver", Text: v})
+		}
+		if v, err := s.manager.Count(); err == nil {
+			list = append(list, Measurement{Subject: Of(host, ""), Quantity: "GPUs in all", Value: float64(v)})
+		}
+	} else {
+		list = append(list, Measurement{Subject: Of(host, ""), Quantity: "no NVML", Text: s.without})
+	}
+	s.gpus = make([]*meter.GPU, n)
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { s.gpus[i], errs[i] = meter.Open(d, i, j.cfg.source().patience) })
+	}
+	wg.Wait()
+	for i, a := range about.Devices {
+		at := Of(host, gpuName(i))
+		list = append(list,
+			Measurement{Subject: at, Quantity: "model", Text: a.Name},
+			Measurement{Subject: at, Quantity: "size", Value: float64(a.Memory), Unit: "B"},
+			Measurement{Subject: at, Quantity: "PCI", Text: a.PCI},
+			Measurement{Subject: at, Quantity: "UUID", Text: a.UUID})
+		if errs[i] != nil {
+			list = append(list, s.drop(host, i, errs[i]))
+		}
+	}
+	return list, ctx.Err()
+}
+
+// judgeGPUs compares hosts.
+func judgeGPUs(r *Report, cfg *Config) []Finding {
+	f := &findings{r: r}
+	const stage = "GPUs"
+	counts := r.Of(stage, "GPUs")
+	want, whose := cfg.ExpectGPUs, "expected"
+	if want == 0 {
+		whose = "on most hosts"
+		votes := map[int]int{}
+		for _, m := range counts {
+			n := int(m.Value)
+			if votes[n]++; votes[n] > votes[want] || votes[n] == votes[want] && n > want {
+				want = n
+			}
+		}
+	}
+	for _, m := range counts {
+		switch n := int(m.Value); {
+		case n >= want:
+		case n == 0:
+			f.add(Broken, "no-gpus", m.Subject, float64(want), "none of %d GPUs can be used: %s", want, m.Text)
+		default:
+			f.add(Degraded, "missing-gpus", m.Subject, float64(want-n), "%d of %d GPUs: %d are %s; look at nvidia-smi, CUDA_VISIBLE_DEVICES and its kernel log (Xid 79: one has fallen off the bus)", n, want, want, whose)
+		}
+	}
+	for _, m := range r.Of(stage, "GPUs in all") {
+		if seen, ok := hostOf(counts, m.Subject.Host, ""); ok && seen.Value < m.Value {
+			f.add(Well, "hidden-gpus", m.Subject, 0, "%.0f of the %.0f GPUs that the driver has are visible here: CUDA_VISIBLE_DEVICES or the container leaves the others out", seen.Value, m.Value)
+		}
+	}
+	for _, q := range []struct{ quantity, code, text string }{
+		{"driver", "drivers-differ", "its driver is %s, and %s on %s: install the same everywhere"},
+		{"CUDA", "drivers-differ", "its driver is of CUDA %s, and %s on %s: install the same everywhere"},
+	} {
+		for _, o := range unlike(r.Of(stage, q.quantity)) {
+			f.add(Degraded, q.code, o.Subject, 0, q.text, o.said(), o.most, o.who)
+		}
+	}
+	for _, q := range []struct{ quantity, code, text string }{
+		{"model", "models-differ", "it is a %s, and the others are %s: collectives go at the pace of the slowest"},
+		{"size", "sizes-differ", "it has %s of memory, and the others %s: MIG, a reserved part, or another model"},
+	} {
+		for _, o := range unlike(r.Of(stage, q.quantity)) {
+			f.add(Degraded, q.code, o.Subject, 0, q.text, o.said(), o.most)
+		}
+	}
+	f.gpuFailures(stage)
+	return f.list
+}
+
+// gpuFailures are of GPUs that failed or hung in a stage.
+func (f *findings) gpuFailures(stage string) {
+	for _, m := range f.r.Of(stage, "hang") {
+		f.add(Broken, "gpu-hangs", m.Subject, 500, "%s: it hangs; look for an Xid in its kernel log, and reset it", m.Text)
+	}
+	for _, m := range f.r.Of(stage, "error") {
+		f.add(Broken, "gpu-fails", m.Subject, 500, "%s: the driver can use it no longer; look for an Xid in its kernel log, and reset or replace it", m.Text)
+	}
+}

@@ -42,6 +42,7 @@ type party struct {
 	dial    func(ctx context.Context, network, addr string) (net.Conn, error) // for tests; nil is the system's
 	machine *Machine
 	cfg     *Config // of the Run under way
+	gpus    gpuSet  // of its host, if this rank is the one that looks at them
 
 	turn chan struct{} // holds one while a gather is under way: they have one connection
 	star star
@@ -179,4 +180,7 @@ func (j *Job) losses() []Loss {
 }
 
 // Close ends this rank's part. All ranks call it after Run, or the others take this one for dead.
-func (j *Job) Close() error { return j.star.close() }
+func (j *Job) Close() error {
+	j.gpus.close()
+	return j.star.close()
+}

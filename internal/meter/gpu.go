@@ -31,7 +31,7 @@ type GPU struct {
 	kernels    map[string]cuda.Function
 	blocks     int // of fill and compare
 	found      uintptr
-	stuck      bool
+	stuck      error // a *HangError
 }
 
 // most is how many wrong words a comparison keeps.
@@ -90,7 +90,7 @@ func (g *GPU) load() (err error) {
 
 // Close gives back what Open has taken, unless the GPU hangs: then it is the process's end that does.
 func (g *GPU) Close() error {
-	if g.stuck {
+	if g.stuck != nil {
 		return nil
 	}
 	err := g.with(func() error {
@@ -114,6 +114,14 @@ func (g *GPU) Close() error {
 	return errors.Join(err, g.d.DevicePrimaryCtxRelease(g.dev))
 }
 
+// Health is why the GPU cannot be used any more, nil if it can.
+func (g *GPU) Health() error {
+	if g.stuck != nil {
+		return g.stuck
+	}
+	return g.with(func() error { return g.wait(context.Background(), "its work") })
+}
+
 // emulated reports whether the GPU is slow, and needs little to be measured.
 func (g *GPU) emulated() bool { return g.d.Name() == "emu" }
 
@@ -126,8 +134,8 @@ func (g *GPU) wait(ctx context.Context, what string) error {
 			return err
 		}
 		if took := time.Since(began); took > g.Patience || ctx.Err() != nil {
-			g.stuck = true
-			return &HangError{g.Number, what, took}
+			g.stuck = &HangError{g.Number, what, took}
+			return g.stuck
 		}
 		if i < 1000 {
 			runtime.Gosched()

@@ -81,7 +81,7 @@ func (g *GPU) TestMemory(ctx context.Context, share float64, most int) (t Test, 
 				break
 			}
 		}
-		if !g.stuck {
+		if g.stuck == nil {
 			for _, b := range blocks {
 				err = errors.Join(err, g.d.MemFree(b.p))
 			}
@@ -220,7 +220,7 @@ func (g *GPU) HostRates(ctx context.Context, n, times int) (in, out float64, err
 			return err
 		}
 		defer func() {
-			if !g.stuck {
+			if g.stuck == nil {
 				err = errors.Join(err, g.d.MemFreeHost(h))
 			}
 		}()
@@ -241,7 +241,7 @@ func (g *GPU) HostRates(ctx context.Context, n, times int) (in, out float64, err
 
 // free gives memory back, unless the GPU hangs.
 func (g *GPU) free(p uintptr, err *error) {
-	if !g.stuck {
+	if g.stuck == nil {
 		*err = errors.Join(*err, g.d.MemFree(p))
 	}
 }

@@ -115,7 +115,7 @@ func TestRates(t *testing.T) {
 	require.InEpsilon(t, 20e9, in, 0.1)
 	require.InEpsilon(t, 20e9, out, 0.1)
 
-	p, err := OpenPair(g, open(t, m, 1), mib)
+	p, err := OpenPair(g, open(t, m, 1), 4*mib)
 	require.NoError(t, err)
 	defer p.Close()
 	both, err := p.Both(ctx, 1)

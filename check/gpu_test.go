@@ -1,0 +1,265 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/nvml"
+	"github.com/ringo-go/ringo/internal/race"
+)
+
+// A rig is the emulated GPUs of the hosts of a job, and what a driver's management library says of them.
+type rig struct {
+	emu      map[string]*cudaemu.Config
+	nvml     map[string]*fakeNVML
+	none     map[string]error // of opening the driver
+	patience time.Duration
+
+	mu       sync.Mutex
+	machines []*cudaemu.Machine
+}
+
+// newRig has hosts with so many GPUs each, all well.
+func newRig(gpus int, seed uint64, hosts ...string) *rig {
+	r := &rig{emu: map[string]*cudaemu.Config{}, nvml: map[string]*fakeNVML{}, none: map[string]error{}, patience: 30 * time.Second}
+	for i, h := range hosts {
+		r.emu[h] = &cudaemu.Config{Devices: gpus, Plain: true, Speed: emulatedSpeed, Seed: seed + uint64(i), Host: h}
+		r.nvml[h] = newNVML(gpus)
+	}
+	return r
+}
+
+func (r *rig) source() *gpuSource {
+	return &gpuSource{
+		driver: func(host string) (cuda.Driver, error) {
+			if err := r.none[host]; err != nil {
+				return nil, err
+			}
+			m, err := cudaemu.New(*r.emu[host])
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.machines = append(r.machines, m)
+			return m, err
+		},
+		manager: func(host string) (manager, error) {
+			if r.nvml[host] == nil {
+				return nil, errors.New("none here")
+			}
+			return r.nvml[host], nil
+		},
+		patience: r.patience,
+	}
+}
+
+// check carries out the GPU stages up to one, with a rank on each host.
+func (r *rig) check(t *testing.T, last string, cfg Config, hosts ...string) *Report {
+	t.Helper()
+	stages := gpuStages()
+	i := slices.IndexFunc(stages, func(s Stage) bool { return s.Name == last })
+	cfg.Stages, cfg.gpus = slices.Clone(stages[:i+1]), r.source()
+	for i := range cfg.Stages { // the machine may be loaded
+		cfg.Stages[i].Quick = 2 * time.Minute
+	}
+	report, errs := runAll(t, Local(hosts...), cfg)
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	for _, m := range r.machines {
+		for _, fault := range m.Reports() {
+			t.Error(fault)
+		}
+	}
+	return report
+}
+
+// fakeNVML is a manager of GPUs at the emulator's addresses.
+type fakeNVML struct {
+	driver string
+	count  int
+	states []nvml.State
+	lost   map[int]bool
+}
+
+func newNVML(gpus int) *fakeNVML {
+	f := &fakeNVML{driver: "570.124.06", count: gpus, lost: map[int]bool{}}
+	for i := range gpus {
+		s := nvml.State{
+			Name: "Emulated GPU", PCI: fmt.Sprintf("0000:%02x:00.0", i+1), Persistence: nvml.On, MIG: nvml.Off, ECC: nvml.On, ECCPending: nvml.On,
+			Now: nvml.Counts{Corrected: 3}, Life: nvml.Counts{Corrected: 40, Uncorrected: 1}, Rows: nvml.Rows{Corrected: 1, Pending: nvml.Off, Failed: nvml.Off},
+			Pages: nvml.Pages{Corrected: -1, Uncorrected: -1}, Slowed: nvml.Idle | nvml.PowerCap,
+			Clocks: nvml.Clocks{SM: 345, SMMax: 1980, Memory: 3201, MemoryMax: 3201}, Degrees: 31, Limit: 87,
+			PCIe: nvml.PCIe{Generation: 1, GenerationMax: 4, Width: 16, WidthMax: 16},
+		}
+		for range 18 {
+			s.Links = append(s.Links, nvml.NVLink{Active: true, Version: 4, Kind: "switch"})
+		}
+		f.states = append(f.states, s)
+	}
+	return f
+}
+
+func (f *fakeNVML) Driver() (string, error) { return f.driver, nil }
+func (f *fakeNVML) Count() (int, error)     { return f.count, nil }
+func (f *fakeNVML) At(pci string) (nvml.Device, error) {
+	i := slices.IndexFunc(f.states, func(s nvml.State) bool { return s.PCI == pci })
+	if i < 0 {
+		return 0, &nvml.Error{Call: "nvmlDeviceGetHandleByPciBusId_v2", Result: nvml.ErrNotFound}
+	}
+	return nvml.Device(i), nil
+}
+
+func (f *fakeNVML) State(d nvml.Device) (nvml.State, error) {
+	if f.lost[int(d)] {
+		return nvml.State{}, &nvml.Error{Call: "nvmlDeviceGetName", Result: nvml.ErrGPUIsLost}
+	}
+	return f.states[d], nil
+}
+
+// Nothing is found on machines that are well, whatever order threads run in.
+func TestGPUsThatAreWell(t *testing.T) {
+	for seed := range uint64(2) {
+		r := newRig(2, 100*seed+uint64(time.Now().UnixNano())%100, "a", "b")
+		r.emu["b"].Plain = seed == 0
+		report := r.check(t, "GPU pairs", Config{}, "a", "b")
+		require.Empty(t, report.Findings)
+		require.Equal(t, Well, report.Verdict)
+		require.Len(t, report.Of("GPU pairs", "bandwidth"), 2*2)
+		require.Len(t, report.Of("GPU memory", "bandwidth"), 2*2)
+	}
+}
+
+// slowed is emulatedSpeed but for some ways.
+func slowed(slow func(from, to int) bool, factor float64) func(from, to int) cudaemu.Speed {
+	return func(from, to int) cudaemu.Speed {
+		s := emulatedSpeed(from, to)
+		if slow(from, to) {
+			s.Bandwidth /= factor
+		}
+		return s
+	}
+}
+
+func TestGPUFaults(t *testing.T) {
+	state := func(change func(s *nvml.State)) func(r *rig) {
+		return func(r *rig) { change(&r.nvml["b"].states[1]) }
+	}
+	for _, c := range race.Some(7, []struct {
+		name   string
+		last   string // stage
+		gpus   int
+		change func(r *rig)
+		code   string
+		where  string
+		says   string
+	}{
+		{"7 of 8", "GPUs", 8, func(r *rig) { r.emu["b"].Devices, r.nvml["b"] = 7, nil }, "missing-gpus", "host b", "7 of 8 GPUs"},
+		{"no driver", "GPUs", 2, func(r *rig) {
+			r.none["b"] = &cuda.Unavailable{Path: "libcuda.so.1", Reason: cuda.Mismatch, Remedy: "reboot"}
+		}, "no-gpus", "host b", "none of 2 GPUs can be used"},
+		{"a GPU that cannot be opened", "GPUs", 2, func(r *rig) {
+			r.emu["b"].Faults = []cudaemu.Injection{{Call: "cuModuleLoadData", Nth: 1, Device: 2, Result: cuda.ErrECCUncorrectable}}
+		}, "gpu-fails", "host b, GPU 1", "CUDA_ERROR_ECC_UNCORRECTABLE"},
+		{"another driver", "GPUs", 1, func(r *rig) { r.nvml["b"].driver = "535.54.03" }, "drivers-differ", "host b", "535.54.03"},
+		{"another model", "GPUs", 2, func(r *rig) { r.emu["b"].Shapes = []cudaemu.Device{{}, {Name: "Another GPU"}} }, "models-differ", "host b, GPU 1", "Another GPU"},
+		{"less memory", "GPUs", 2, func(r *rig) { r.emu["b"].Shapes = []cudaemu.Device{{}, {Memory: 1 << 28}} }, "sizes-differ", "host b, GPU 1", "256 MiB"},
+
+		{"fallen off the bus", "GPU state", 2, func(r *rig) { r.nvml["b"].lost[1] = true }, "gpu-lost", "host b, GPU 1", "fallen off the bus"},
+		{"uncorrected errors", "GPU state", 2, state(func(s *nvml.State) { s.Now.Uncorrected = 2 }), "ecc-uncorrected", "host b, GPU 1", "2 uncorrected"},
+		{"ECC is off", "GPU state", 2, state(func(s *nvml.State) { s.ECC = nvml.Off }), "ecc-differs", "host b, GPU 1", "ECC is off"},
+		{"a row waits", "GPU state", 2, state(func(s *nvml.State) { s.Rows.Pending = nvml.On }), "row-pending", "host b, GPU 1", "waits to be replaced"},
+		{"no spare row", "GPU state", 2, state(func(s *nvml.State) { s.Rows.Failed = nvml.On }), "rows-exhausted", "host b, GPU 1", "no spare"},
+		{"a page waits", "GPU state", 2, state(func(s *nvml.State) { s.Pages.Pending = nvml.On }), "page-pending", "host b, GPU 1", "retired"},
+		{"too hot", "GPU state", 2, state(func(s *nvml.State) { s.Slowed |= nvml.HWThermal }), "throttled", "host b, GPU 1", "much too hot"},
+		{"few lanes", "GPU state", 2, state(func(s *nvml.State) { s.PCIe.Width = 4 }), "pcie-width", "host b, GPU 1", "4 of 16 lanes"},
+		{"an old slot", "GPU state", 2, state(func(s *nvml.State) { s.PCIe.GenerationMax = 3 }), "pcie-generation", "host b, GPU 1", "generation 3, others 4"},
+		{"an NVLink is down", "GPU state", 2, state(func(s *nvml.State) { s.Links[7].Active = false }), "nvlinks-down", "host b, GPU 1", "17 of its 18"},
+		{"an NVLink retrains", "GPU state", 2, state(func(s *nvml.State) { s.Links[7].Errors.Recovery = 9 }), "nvlink-recovers", "host b, GPU 1", "9 times"},
+		{"MIG", "GPU state", 2, state(func(s *nvml.State) { s.MIG = nvml.On }), "mig", "host b, GPU 1", "MIG"},
+
+		{"a bad cell", "GPU memory", 2, func(r *rig) {
+			r.emu["b"].Cells = []cudaemu.Cell{{Device: 1, Byte: 20_000, Bit: 5, One: true}}
+		}, "bad-memory", "host b, GPU 1", "bit 5 always 1"},
+		{"slow memory", "GPU memory", 2, func(r *rig) {
+			r.emu["b"].Speed = slowed(func(from, to int) bool { return from == 1 && to == 1 }, 4)
+		}, "slow-memory", "host b, GPU 1", "the others'"},
+		{"a slow way to the host", "GPU memory", 2, func(r *rig) {
+			r.emu["b"].Speed = slowed(func(from, to int) bool { return from == 1 && to == cudaemu.Host }, 8)
+		}, "slow-host-link", "host b, GPU 1", "to the host"},
+		{"a kernel hangs", "GPU memory", 2, func(r *rig) {
+			r.patience = 2 * time.Second
+			r.emu["b"].Faults = []cudaemu.Injection{{Call: "kernel compare", Nth: 3, Device: 0, Hang: true}}
+		}, "gpu-hangs", "host b, GPU ", "has not ended after"},
+		{"a GPU falls off while it works", "GPU memory", 2, func(r *rig) {
+			r.emu["b"].Faults = []cudaemu.Injection{{Call: "kernel fill", Nth: 4, Result: cuda.ErrNvlinkUncorrectable}}
+		}, "gpu-fails", "host b, GPU ", "CUDA_ERROR_NVLINK_UNCORRECTABLE"},
+
+		{"a slow link", "GPU pairs", 3, func(r *rig) {
+			r.emu["b"].Speed = slowed(func(from, to int) bool { return from == 1 && to == 2 }, 8)
+		}, "slow-pair", "host b, GPU 1 to GPU 2", "over NVLink, the others"},
+		{"a GPU with slow links", "GPU pairs", 3, func(r *rig) {
+			r.emu["b"].Speed = slowed(func(from, to int) bool { return from != to && min(from, to) >= 0 && (from == 1 || to == 1) }, 8)
+		}, "slow-gpu-links", "host b, GPU 1", "4 of its 4 ways"},
+		{"a late link", "GPU pairs", 2, func(r *rig) {
+			r.emu["b"].Speed = func(from, to int) cudaemu.Speed {
+				s := emulatedSpeed(from, to)
+				if from == 1 && to == 0 {
+					s.Latency *= 2
+				}
+				return s
+			}
+		}, "late-pair", "host b, GPU 0 to GPU 1", "a load takes"},
+		{"no access one way", "GPU pairs", 2, func(r *rig) { r.emu["b"].Peers = func(a, b int) bool { return a == 0 } }, "no-peer-access", "host b, GPU 1 to GPU 0", "the other way"},
+		{"a pair over PCIe", "GPU pairs", 3, func(r *rig) {
+			r.emu["b"].Link = func(a, b int) cuda.Link {
+				if min(a, b) == 0 && max(a, b) == 2 {
+					return cuda.PCIe
+				}
+				return cuda.NVLink
+			}
+		}, "other-link", "host b, GPU 0 to GPU 2", "PCIe"},
+		{"a link that tears lines", "GPU pairs", 2, func(r *rig) {
+			r.emu["b"].Plain, r.emu["b"].Seed = false, 1
+			r.emu["b"].Tears = func(a, b int) bool { return a == 0 && b == 1 }
+		}, "torn-lines", "host b, GPU 0 to GPU 1", "in pieces"},
+	}) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(c.gpus, 1, "a", "b")
+			c.change(r)
+			report := r.check(t, c.last, Config{}, "a", "b")
+			require.NotEmpty(t, report.Findings)
+			first := report.Findings[0]
+			require.Equal(t, c.code, first.Code, "%v", report.Findings)
+			require.Contains(t, first.Subject.String(), c.where)
+			require.Contains(t, first.Text, c.says)
+			for _, f := range report.Findings {
+				require.Equal(t, c.code, f.Code, "one fault has one name: %v", report.Findings)
+			}
+		})
+	}
+}
+
+func TestRoundRobin(t *testing.T) {
+	for n := range 17 {
+		seen := map[[2]int]bool{}
+		rounds := roundRobin(n)
+		for _, round := range rounds {
+			busy := map[int]bool{}
+			for _, p := range round {
+				require.Less(t, p[0], p[1])
+				require.False(t, busy[p[0]] || busy[p[1]] || seen[p], "%d of %d", p, n)
+				busy[p[0]], busy[p[1]], seen[p] = true, true, true
+			}
+		}
+		require.Len(t, seen, n*(n-1)/2)
+		require.LessOrEqual(t, len(rounds), n)
+	}
+}

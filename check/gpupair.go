@@ -1,0 +1,134 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/meter"
+)
+
+// measurePairs measures each pair of the host's GPUs, both ways. Pairs that have no GPU in common are measured at
+// once where switches join them, and otherwise one after the other.
+func measurePairs(ctx context.Context, j *Job) (list []Measurement, err error) {
+	s, done, err := j.gpuSet()
+	if err != nil {
+		return nil, noGPUs(err)
+	}
+	defer done()
+	if len(s.gpus) < 2 {
+		return nil, Skip("there is one GPU")
+	}
+	at, e := j.Host(), s.effort(j.cfg.Full)
+	var mu sync.Mutex // of list and s.gpus
+	for _, round := range roundRobin(len(s.gpus)) {
+		var wg sync.WaitGroup
+		for _, p := range round {
+			a, b := s.gpus[p[0]], s.gpus[p[1]]
+			if a == nil || b == nil {
+				continue
+			}
+			wg.Go(func() {
+				found, err := measurePair(ctx, at, a, b, e)
+				mu.Lock()
+				defer mu.Unlock()
+				list = append(list, found...)
+				if err != nil {
+					list = append(list, s.blame(at, a, b, err)...)
+				}
+			})
+			if !s.switched(p) {
+				wg.Wait()
+			}
+		}
+		wg.Wait()
+		if err := ctx.Err(); err != nil {
+			return list, err
+		}
+	}
+	return list, nil
+}
+
+// switched says whether two GPUs are joined by NVLink, where pairs do not share a way.
+func (s *gpuSet) switched(p [2]int) bool {
+	a, err := s.driver.DeviceGet(p[0])
+	b, err2 := s.driver.DeviceGet(p[1])
+	if err != nil || err2 != nil {
+		return false
+	}
+	link, err := cuda.LinkBetween(s.driver, a, b)
+	return err == nil && link == cuda.NVLink
+}
+
+// blame gives up the GPU of a pair that failed: the one that hangs or that the driver can use no longer, and both
+// if it cannot be told.
+func (s *gpuSet) blame(host string, a, b *meter.GPU, err error) (list []Measurement) {
+	for _, g := range []*meter.GPU{a, b} {
+		if e := g.Health(); e != nil {
+			list = append(list, s.drop(host, g.Number, e))
+		}
+	}
+	if list == nil {
+		at := Between(Place{host, gpuName(a.Number)}, Place{host, gpuName(b.Number)})
+		list = append(list, Measurement{Subject: at, Quantity: "error", Text: err.Error()})
+	}
+	return list
+}
+
+func measurePair(ctx context.Context, host string, a, b *meter.GPU, e effort) (list []Measurement, err error) {
+	p, err := meter.OpenPair(a, b, e.sent)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	for i := range 2 {
+		w, err := p.Way(ctx, i, e.times)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, wayMeasured(host, &w)...)
+	}
+	both, err := p.Both(ctx, e.times)
+	if err != nil {
+		return list, err
+	}
+	at := Between(Place{host, gpuName(a.Number)}, Place{host, gpuName(b.Number)})
+	return append(list, Measurement{Subject: at, Quantity: "both ways", Value: both / gbps, Unit: "GB/s"}), nil
+}
+
+func wayMeasured(host string, w *meter.Way) []Measurement {
+	at := Between(Place{host, gpuName(w.From)}, Place{host, gpuName(w.To)})
+	list := []Measurement{
+		{Subject: at, Quantity: "link", Text: cmp.Or(string(w.Link), "none")},
+		{Subject: at, Quantity: "bandwidth", Value: w.Rate / gbps, Unit: "GB/s"},
+		{Subject: at, Quantity: "wrong words", Value: float64(w.Wrong)},
+	}
+	if w.Access {
+		list = append(list, Measurement{Subject: at, Quantity: "latency", Value: float64(w.Latency.Nanoseconds()) / 1e3, Unit: "us"})
+	}
+	if w.Lines.Seen > 1 {
+		list = append(list, Measurement{Subject: at, Quantity: "torn lines", Value: float64(w.Lines.Torn), Text: fmt.Sprintf("%d beside %d", w.Lines.Old, w.Lines.New)})
+	}
+	return list
+}
+
+// roundRobin is every pair of 0 to n-1, in rounds in which nobody occurs twice: n-1 of them, or n if n is odd.
+func roundRobin(n int) (rounds [][][2]int) {
+	m := n + n%2 // with somebody who stands for a pause
+	for r := range m - 1 {
+		var round [][2]int
+		for i := range m / 2 {
+			a, b := (r+i)%(m-1), (r-i+m-1)%(m-1)
+			if i == 0 {
+				b = m - 1
+			}
+			if a < n && b < n {
+				round = append(round, [2]int{min(a, b), max(a, b)})
+			}
+		}
+		rounds = append(rounds, round)
+	}
+	return rounds
+}

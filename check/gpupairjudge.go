@@ -1,0 +1,169 @@
+package check
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
+
+// judgePairs compares ways over the same kind of link between GPUs of the same model.
+func judgePairs(r *Report, _ *Config) []Finding {
+	f := &findings{r: r}
+	const stage = "GPU pairs"
+	links := map[Subject]string{}
+	for _, m := range r.Of(stage, "link") {
+		links[m.Subject] = m.Text
+	}
+	for _, m := range r.Of(stage, "wrong words") {
+		if m.Value > 0 {
+			f.add(Broken, "link-corrupts", m.Subject, 800, "%.0f words of 8 bytes came changed over %s: take both out of service until the link is replaced", m.Value, links[m.Subject])
+		}
+	}
+	for _, m := range r.Of(stage, "torn lines") {
+		if m.Value > 0 && links[m.Subject] == string(cuda.NVLink) {
+			f.add(Broken, "torn-lines", m.Subject, 700, "%.0f lines of 128 bytes came in pieces over NVLink (%s): small messages would be wrong; reset it, and replace it if it stays (RINGO_LINES=0 and NCCL_PROTO=^LL128 avoid lines)", m.Value, m.Text)
+		}
+	}
+	f.links(links)
+	f.slowWays(stage, "bandwidth", "slow-pair", links, true)
+	f.slowWays(stage, "latency", "late-pair", links, false)
+	f.oneWay(stage)
+	f.knownNVLink(stage, links)
+	f.gpuFailures(stage)
+	return f.list
+}
+
+// links finds ways that have no link, or a slower kind, where others have it.
+func (f *findings) links(links map[Subject]string) {
+	for _, at := range ordered(links) {
+		back := links[Between(at.To, at.Place)]
+		if kind := links[at]; kind == "none" && back != "none" {
+			f.add(Degraded, "no-peer-access", at, 50, "no access to its memory, which there is the other way (%s): look at ACS, IOMMU and the driver's module", back)
+		} else if most := f.mostLinks(links, at); kind != back || kind == most || most == "" {
+			continue
+		} else if at.Part < at.To.Part {
+			f.add(Degraded, "other-link", at, 40, "they are joined by %s, where others have %s: look at nvidia-smi topo -m and the fabric manager", kind, most)
+		}
+	}
+}
+
+// mostLinks is the kind of link that the same two GPUs have on most hosts, if there are three, or else all other
+// pairs of their host.
+func (f *findings) mostLinks(links map[Subject]string, at Subject) string {
+	hosts, pairs := map[string]int{}, map[string]int{}
+	same, others := 0, 0
+	for s, kind := range links {
+		if s.Part == at.Part && s.To.Part == at.To.Part {
+			hosts[kind]++
+			same++
+		}
+		if s.Host == at.Host && s != at && s != Between(at.To, at.Place) {
+			pairs[kind]++
+			others++
+		}
+	}
+	for kind, n := range hosts {
+		if same >= 3 && 2*n > same {
+			return kind
+		}
+	}
+	for kind, n := range pairs {
+		if others > 2 && n == others {
+			return kind
+		}
+	}
+	return ""
+}
+
+func ordered(links map[Subject]string) []Subject {
+	return slices.SortedFunc(maps.Keys(links), func(a, b Subject) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Part, b.Part), cmp.Compare(a.To.Part, b.To.Part))
+	})
+}
+
+// slowWays finds ways that are worse than the others of their kind. A GPU of which most ways are is named in
+// their place.
+func (f *findings) slowWays(stage, quantity, code string, links map[Subject]string, low bool) {
+	kinds := map[[2]string][]Measurement{}
+	ways := map[Place]int{}
+	for _, m := range f.r.Of(stage, quantity) {
+		kind := [2]string{f.modelOf(Of(m.Subject.Host, m.Subject.Part)), links[m.Subject]}
+		kinds[kind] = append(kinds[kind], m)
+		ways[m.Subject.Place]++
+		ways[m.Subject.To]++
+	}
+	type slow struct {
+		m Measurement
+		o Outlier
+	}
+	for kind, list := range kinds {
+		floor := 0.5 // the ways of PCIe differ: through one switch, through both sockets
+		if kind[1] == string(cuda.NVLink) {
+			floor = 0.2
+		}
+		touched := map[Place][]slow{}
+		var all []slow
+		for _, o := range Outliers(values(list), floor, low) {
+			x := slow{list[o.Index], o}
+			all = append(all, x)
+			touched[x.m.Subject.Place] = append(touched[x.m.Subject.Place], x)
+			touched[x.m.Subject.To] = append(touched[x.m.Subject.To], x)
+		}
+		named := func(p Place) bool { return ways[p] >= 4 && 4*len(touched[p]) > 3*ways[p] }
+		for p, list := range touched {
+			if named(p) {
+				f.slowGPU(p, code, list[0].o, list[0].m.Unit, len(list), ways[p])
+			}
+		}
+		for _, x := range all {
+			at := x.m.Subject
+			if named(at.Place) || named(at.To) || f.has("slow-pair", at) {
+				continue
+			}
+			if low {
+				f.add(Degraded, code, at, x.o.Median/max(x.o.Value, 1e-9), "%s over %s, the others %s: link or switch port; swap or reset it", spell(x.o.Value, x.m.Unit), links[at], between(x.o, x.m.Unit))
+			} else {
+				f.add(Degraded, code, at, x.o.Ratio, "a load takes %s over %s, the others' %s: it goes by another way, or the link repeats itself", spell(x.o.Value, x.m.Unit), links[at], between(x.o, x.m.Unit))
+			}
+		}
+	}
+}
+
+// slowGPU names a GPU that is slow to most others.
+func (f *findings) slowGPU(p Place, code string, o Outlier, unit string, n, of int) {
+	code = map[string]string{"slow-pair": "slow-gpu-links", "late-pair": "late-gpu-links"}[code]
+	weight := max(o.Ratio, 1/max(o.Ratio, 1e-9)) * float64(n)
+	f.add(Degraded, code, Subject{Place: p}, weight, "%d of its %d ways to and from other GPUs are slow, %s, and the others' %s: its links are down or retrain; reset it and look at its module", n, of, spell(o.Value, unit), between(o, unit))
+}
+
+// oneWay finds pairs that are much slower one way, where there are too few to compare with.
+func (f *findings) oneWay(stage string) {
+	rates := f.r.Of(stage, "bandwidth")
+	if len(rates) >= 3 {
+		return
+	}
+	for _, m := range rates {
+		for _, back := range rates {
+			if back.Subject == Between(m.Subject.To, m.Subject.Place) && m.Value < 0.7*back.Value {
+				f.add(Degraded, "slow-pair", m.Subject, back.Value/max(m.Value, 1e-9), "%s, and %s the other way: link or switch port; swap or reset it", spell(m.Value, m.Unit), spell(back.Value, back.Unit))
+			}
+		}
+	}
+}
+
+// knownNVLink compares with the data sheet where all links go to switches, so that two GPUs have them all.
+func (f *findings) knownNVLink(stage string, links map[Subject]string) {
+	switches := f.r.Of("GPU state", "NVLinks to switches")
+	for _, m := range f.r.Of(stage, "bandwidth") {
+		known, ok := knownModel(f.modelOf(Of(m.Subject.Host, m.Subject.Part)))
+		s, ok2 := hostOf(switches, m.Subject.Host, m.Subject.Part)
+		if !ok || !ok2 || s.Value == 0 || links[m.Subject] != string(cuda.NVLink) || f.has("slow-pair", m.Subject) {
+			continue
+		}
+		if m.Value < enoughNVLink*known.nvlink {
+			f.add(Degraded, "slow-pair", m.Subject, known.nvlink/max(m.Value, 1), "%s over NVLink, which is made for %.0f GB/s each way on a %s: look at how many of its links are up", spell(m.Value, m.Unit), known.nvlink, known.name)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/ringo-go/ringo/internal/nvml"
+)
+
+// askGPUs asks the driver's management library about every GPU.
+func askGPUs(ctx context.Context, j *Job) (list []Measurement, err error) {
+	s, done, err := j.gpuSet()
+	if err != nil {
+		return nil, noGPUs(err)
+	}
+	defer done()
+	if s.manager == nil {
+		return nil, Skip("no NVML: %s", s.without)
+	}
+	for i := range s.gpus {
+		at := Of(j.Host(), gpuName(i))
+		pci, err := s.pci(i)
+		if err != nil {
+			list = append(list, Measurement{Subject: at, Quantity: "lost", Text: err.Error()})
+			continue
+		}
+		d, err := s.manager.At(pci)
+		var state nvml.State
+		if err == nil {
+			state, err = s.manager.State(d)
+		}
+		if err != nil {
+			list = append(list, Measurement{Subject: at, Quantity: "lost", Text: err.Error()})
+			continue
+		}
+		list = append(list, measured(at, &state)...)
+		if err := ctx.Err(); err != nil {
+			return list, err
+		}
+	}
+	return list, nil
+}
+
+// noGPUs skips a stage of a host that has no driver, which the first stage has said.
+func noGPUs(err error) error {
+	if _, skip := skipped(err); skip {
+		return err
+	}
+	return Skip("no GPUs: %v", err)
+}
+
+func (s *gpuSet) pci(i int) (string, error) {
+	dev, err := s.driver.DeviceGet(i)
+	if err != nil {
+		return "", err
+	}
+	return s.driver.DeviceGetPCIBusId(dev)
+}
+
+// measured is what is known of a state.
+func measured(at Subject, s *nvml.State) (list []Measurement) {
+	number := func(quantity string, v int64, unit string) {
+		if v >= 0 {
+			list = append(list, Measurement{Subject: at, Quantity: quantity, Value: float64(v), Unit: unit})
+		}
+	}
+	onOff := func(quantity string, v nvml.Switch) {
+		if v != nvml.Unknown {
+			list = append(list, Measurement{Subject: at, Quantity: quantity, Text: v.String()})
+		}
+	}
+	onOff("ECC", s.ECC)
+	onOff("ECC after a reset", s.ECCPending)
+	onOff("MIG", s.MIG)
+	onOff("persistence", s.Persistence)
+	number("errors corrected", s.Now.Corrected, "")
+	number("errors uncorrected", s.Now.Uncorrected, "")
+	number("errors uncorrected ever", s.Life.Uncorrected, "")
+	number("rows replaced", int64(s.Rows.Corrected+s.Rows.Uncorrected), "")
+	onOff("row waits", s.Rows.Pending)
+	onOff("no spare row", s.Rows.Failed)
+	number("pages retired", int64(s.Pages.Corrected+s.Pages.Uncorrected), "")
+	onOff("page waits", s.Pages.Pending)
+	if held := s.Slowed & (nvml.HWSlowdown | nvml.HWThermal | nvml.SWThermal | nvml.PowerBrake); held != 0 {
+		list = append(list, Measurement{Subject: at, Quantity: "slowed", Text: held.String()})
+	}
+	number("clock", int64(s.Clocks.SM), "MHz")
+	number("greatest clock", int64(s.Clocks.SMMax), "MHz")
+	number("temperature", int64(s.Degrees), "°C")
+	number("temperature limit", int64(s.Limit), "°C")
+	number("PCIe generation", int64(s.PCIe.Generation), "")
+	number("greatest PCIe generation", int64(s.PCIe.GenerationMax), "")
+	number("PCIe width", int64(s.PCIe.Width), "")
+	number("greatest PCIe width", int64(s.PCIe.WidthMax), "")
+	number("PCIe replays", s.PCIe.Replays, "")
+	if len(s.Links) > 0 {
+		list = append(list, linksOf(at, s.Links)...)
+	}
+	return list
+}
+
+// linksOf sums a GPU's NVLinks up.
+func linksOf(at Subject, links []nvml.NVLink) []Measurement {
+	up, switches, recovered, crc := 0, 0, int64(0), int64(0)
+	var bad []string
+	for i, l := range links {
+		if l.Active {
+			up++
+		}
+		if l.Kind == "switch" {
+			switches++
+		}
+		recovered += max(0, l.Errors.Recovery)
+		if n := max(0, l.Errors.CRCFlit) + max(0, l.Errors.CRCData) + max(0, l.Errors.Replay); n > 0 {
+			crc += n
+			bad = append(bad, fmt.Sprint(i))
+		}
+	}
+	return []Measurement{
+		{Subject: at, Quantity: "NVLinks", Value: float64(len(links))},
+		{Subject: at, Quantity: "NVLinks up", Value: float64(up)},
+		{Subject: at, Quantity: "NVLinks to switches", Value: float64(switches)},
+		{Subject: at, Quantity: "NVLink recoveries", Value: float64(recovered)},
+		{Subject: at, Quantity: "NVLink errors", Value: float64(crc), Text: strings.Join(bad, ",")},
+	}
+}
+
+// judgeState says which GPUs are not as they should be.
+func judgeState(r *Report, _ *Config) []Finding {
+	f := &findings{r: r}
+	const stage = "GPU state"
+	for _, m := range r.Of(stage, "lost") {
+		f.add(Broken, "gpu-lost", m.Subject, 900, "%s: look for Xid 79 in its kernel log, and reset the GPU or power its host off and on", m.Text)
+	}
+	for _, q := range []struct {
+		quantity string
+		severity Severity
+		code     string
+		text     string // with the number
+	}{
+		{"errors uncorrected", Broken, "ecc-uncorrected", "%.0f uncorrected errors of memory since the driver was loaded: drain and reset it, and replace it if they come again"},
+		{"NVLink recoveries", Degraded, "nvlink-recovers", "its NVLinks were trained anew %.0f times since the driver was loaded: a weak link or connector"},
+	} {
+		for _, m := range r.Of(stage, q.quantity) {
+			if m.Value > 0 {
+				f.add(q.severity, q.code, m.Subject, m.Value, q.text, m.Value)
+			}
+		}
+	}
+	for _, q := range []struct {
+		quantity string
+		severity Severity
+		code     string
+		text     string
+	}{
+		{"no spare row", Broken, "rows-exhausted", "a bad row of its memory could not be replaced, no spare is left: replace the GPU"},
+		{"row waits", Degraded, "row-pending", "a bad row of its memory waits to be replaced: reset the GPU when no job runs"},
+		{"page waits", Degraded, "page-pending", "a bad page of its memory waits to be retired: reset the GPU when no job runs"},
+		{"MIG", Degraded, "mig", "it is cut into instances (MIG), which reach no other GPU: nvidia-smi -mig 0 undoes it"},
+	} {
+		for _, m := range r.Of(stage, q.quantity) {
+			if m.Text == nvml.On.String() {
+				f.add(q.severity, q.code, m.Subject, 0, "%s", q.text)
+			}
+		}
+	}
+	for _, m := range r.Of(stage, "slowed") {
+		f.add(Degraded, "throttled", m.Subject, 10, "its clocks are held down: %s; look at fans, inlet temperature and power", m.Text)
+	}
+	for _, o := range unlike(r.Of(stage, "ECC")) {
+		f.add(Degraded, "ecc-differs", o.Subject, 0, "ECC is %s, and %s for the others: nvidia-smi -e 1 and a reset turn it on", o.said(), o.most)
+	}
+	for _, o := range unlike(r.Of(stage, "persistence")) {
+		f.add(Well, "persistence-differs", o.Subject, 0, "persistence mode is %s, and %s for the others: the first use takes seconds without", o.said(), o.most)
+	}
+	for _, m := range r.Of(stage, "NVLink errors") {
+		if m.Value > 0 {
+			f.add(Well, "nvlink-errors", m.Subject, m.Value, "%.0f errors were repaired on its NVLinks %s since the driver was loaded", m.Value, m.Text)
+		}
+	}
+	f.pcieAndLinks(stage)
+	return f.list
+}
+
+// pcieAndLinks compares what is there with what could be.
+func (f *findings) pcieAndLinks(stage string) {
+	for _, q := range []struct{ now, most, code, text string }{
+		{"PCIe width", "greatest PCIe width", "pcie-width", "its PCIe link has %.0f of %.0f lanes: seat card and cable anew"},
+		{"NVLinks up", "NVLinks", "nvlinks-down", "%.0f of its %.0f NVLinks are up: reset the GPUs of the host, then look at the module and its switches"},
+	} {
+		most := f.r.Of(stage, q.most)
+		for _, m := range f.r.Of(stage, q.now) {
+			if all, ok := hostOf(most, m.Subject.Host, m.Subject.Part); ok && m.Value < all.Value && f.apart(stage, q.now, m) {
+				f.add(Degraded, q.code, m.Subject, all.Value/max(1, m.Value), q.text, m.Value, all.Value)
+			}
+		}
+	}
+	// A slot of an older generation than the others' shows in what it could reach.
+	generations := f.r.Of(stage, "greatest PCIe generation")
+	best := 0.0
+	for _, m := range generations {
+		best = max(best, m.Value)
+	}
+	for _, m := range generations {
+		if m.Value < best {
+			f.add(Degraded, "pcie-generation", m.Subject, best-m.Value, "its PCIe link reaches generation %.0f, others %.0f: look at its slot and the BIOS", m.Value, best)
+		}
+	}
+}
+
+// apart says whether a GPU has less of a quantity than another one: a board may use fewer NVLinks than its GPUs
+// have, all alike. PCIe lanes are judged each for itself.
+func (f *findings) apart(stage, quantity string, m Measurement) bool {
+	if quantity != "NVLinks up" {
+		return true
+	}
+	for _, o := range f.r.Of(stage, quantity) {
+		if o.Value > m.Value {
+			return true
+		}
+	}
+	return m.Value == 0
+}
