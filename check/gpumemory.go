@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 
 const (
 	mib   = 1 << 20
+	gib   = 1 << 30
 	gbps  = 1e9
 	chunk = 64 * mib // of copies between GPUs and with the host
 )
@@ -31,9 +33,9 @@ func (s *gpuSet) effort(full bool) effort {
 	case emulated:
 		return effort{1, 32 << 10, mib / 2, mib / 4, 1}
 	case full:
-		return effort{0.95, 1<<63 - 1, 1 << 30, 4 * chunk, 10}
+		return effort{0.95, math.MaxInt, gib, 4 * chunk, 10}
 	}
-	return effort{0.5, 8 << 30, 256 * mib, chunk, 4}
+	return effort{0.5, gib, 256 * mib, chunk, 4}
 }
 
 // testMemories writes and reads each GPU's memory.

@@ -49,7 +49,7 @@ func (m *Machine) submit(ctx *context, priority int, w work, deps ...*op) *op {
 	if k, ok := w.(kernelWork); ok && k.launch.Priority != 0 {
 		priority = k.launch.Priority
 	}
-	o := &op{work: w, ctx: ctx, priority: priority, after: m.mem.Host(), from: m.model.host}
+	o := &op{work: w, ctx: ctx, priority: priority, after: m.mem.Host(), from: m.hostTime()}
 	for _, d := range deps {
 		switch {
 		case d == nil:

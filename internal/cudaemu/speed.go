@@ -20,12 +20,11 @@ type Speed struct {
 const overhead = 2 * time.Microsecond
 
 // A model is the computed clock of Config.Speed. An op begins when those before it have ended, and
-// not before the host has seen what it waited for; the host itself takes no time. Bytes of several ops on one
+// not before the thread that queued it has seen what it waited for; threads take no time themselves. Bytes of several ops on one
 // link come one after the other. A kernel takes as long as the slowest of its warps, an
 // instruction a nanosecond and each load its latency, and as long as its bytes take on
 // the links.
 type model struct {
-	host    time.Duration // of all that the host has waited for
 	busy    map[link]time.Duration
 	kernels map[*simt.Grid]*kernelTime
 }
@@ -43,6 +42,14 @@ type warpOf struct {
 }
 
 func (t *model) init() { t.busy, t.kernels = map[link]time.Duration{}, map[*simt.Grid]*kernelTime{} }
+
+// hostTime is the time of the calling thread.
+func (m *Machine) hostTime() time.Duration {
+	if m.cfg.Speed == nil {
+		return 0
+	}
+	return m.thread().seen
+}
 
 // end is when an op that is done ended: now, if time is measured.
 func (m *Machine) end(o *op) time.Duration {

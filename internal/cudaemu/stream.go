@@ -140,7 +140,7 @@ func (c *call) saw(ops ...*op) {
 	for _, o := range ops {
 		if o != nil && o.done {
 			c.mem.HostSaw(o.clock)
-			c.model.host = max(c.model.host, o.at)
+			c.th.seen = max(c.th.seen, o.at)
 		}
 	}
 }

@@ -1,12 +1,17 @@
 package cudaemu
 
-import "github.com/ringo-go/ringo/internal/cuda"
+import (
+	"time"
+
+	"github.com/ringo-go/ringo/internal/cuda"
+)
 
 // A thread is the driver's state of an OS thread.
 type thread struct {
 	id    int
 	stack []*context // the last one is current
 	mode  cuda.CaptureMode
+	seen  time.Duration // modelled: the end of all that it has waited for
 }
 
 // thread is the calling one.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -247,6 +248,8 @@ func (p *Pair) lines(ctx context.Context, i int, w *Way) error {
 
 // Both is bytes a second of copies both ways at once, so many in a row each way.
 func (p *Pair) Both(ctx context.Context, times int) (bytesPerSecond float64, err error) {
+	runtime.LockOSThread() // one thread, as in With: its calls follow each other in the emulator's modelled time
+	defer runtime.UnlockOSThread()
 	a, b, half := p.ends[0], p.ends[1], p.n/2
 	repetitions := 5
 	if a.emulated() {
