@@ -25,4 +25,6 @@ type Config struct {
 	gpus *gpuSource
 	// Log may be nil.
 	Log *slog.Logger
+
+	shared bool // hosts of the job are one machine that pretends to be several
 }

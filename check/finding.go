@@ -55,6 +55,7 @@ type Finding struct {
 	Text     string   `json:"text"`               // one sentence without the subject: what, cause, remedy
 	// Weight orders findings of one severity, heaviest first: how many times worse than the others, say.
 	Weight float64 `json:"weight,omitempty"`
+	again  bool    // measuring again may show another value
 }
 
 // String is the sentence.

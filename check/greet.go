@@ -42,15 +42,11 @@ type caller struct {
 // call connects to another rank, from an address of this host if one is given, and proves to it
 // that it is of the job.
 func (j *Job) call(ctx context.Context, from, to string, g greeting) (net.Conn, error) {
-	d := net.Dialer{Timeout: callTime}
-	if from != "" {
-		d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
-	}
-	dial := d.DialContext
+	dial := dialTCP
 	if j.dial != nil {
 		dial = j.dial
 	}
-	c, err := dial(ctx, "tcp", to)
+	c, err := dial(ctx, from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +69,16 @@ func (j *Job) call(ctx context.Context, from, to string, g greeting) (net.Conn, 
 	}
 	return c, c.SetDeadline(time.Time{})
 }
+
+func dialTCP(ctx context.Context, from, to string) (net.Conn, error) {
+	d := net.Dialer{Timeout: callTime}
+	if from != "" {
+		d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
+	}
+	return d.DialContext(ctx, "tcp", to)
+}
+
+func listenTCP(ip net.IP) (net.Listener, error) { return net.ListenTCP("tcp", &net.TCPAddr{IP: ip}) }
 
 // serve hands on the connections that ranks of the job make to a listener, until it is closed.
 func (j *Job) serve(ln net.Listener, want string, came chan<- caller) {

@@ -76,6 +76,14 @@ func (r *Report) mapOf(stage, quantity string, low bool) *Map {
 		if f.Stage == stage && f.Subject.IsPair() && f.Severity != Well && (f.Quantity == "" || f.Quantity == quantity) {
 			m.Bad[[2]int{at(f.Subject.Place), at(f.Subject.To)}] = true
 		}
+		if f.Stage == stage && f.Subject == Of(f.Subject.Host, "") && f.Severity != Well && (f.Quantity == "" || f.Quantity == quantity) { // a host, with all its pairs
+			i := slices.Index(m.Places, f.Subject.Host)
+			for k := range m.Values {
+				if k[0] == i || k[1] == i {
+					m.Bad[k] = true
+				}
+			}
+		}
 	}
 	m.Title = fmt.Sprintf("%s, %s (rows send to columns)", stage, quantity)
 	return m

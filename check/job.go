@@ -15,6 +15,7 @@ type Member struct {
 	Rank int
 	Host string // the name of its host in the report, another one for each host
 	ID   string // what tells hosts apart
+	Boot string // of the kernel: the same for hosts that are one machine
 }
 
 // A Loss is why a rank is in the job no longer.
@@ -36,10 +37,11 @@ type Job struct {
 // A party is what a rank's jobs of all stages share.
 type party struct {
 	rank    int
-	members []Member                                                          // by rank
-	key     []byte                                                            // secret of the job
-	tls     *bootstrap.TLS                                                    // of connections to rank 0
-	dial    func(ctx context.Context, network, addr string) (net.Conn, error) // for tests; nil is the system's
+	members []Member                                                     // by rank
+	key     []byte                                                       // secret of the job
+	tls     *bootstrap.TLS                                               // of connections to rank 0
+	dial    func(ctx context.Context, from, to string) (net.Conn, error) // for tests; nil is TCP
+	listens func(ip net.IP) (net.Listener, error)                        // the same
 	machine *Machine
 	cfg     *Config // of the Run under way
 	gpus    gpuSet  // of its host, if this rank is the one that looks at them
@@ -112,6 +114,19 @@ func (j *Job) Local() []int {
 	return slices.DeleteFunc(j.Live(), func(r int) bool { return j.members[r].Host != j.Host() })
 }
 
+// shared says whether two hosts of the job are one machine.
+func (j *Job) shared() bool {
+	owner := map[string]string{}
+	for _, r := range j.Live() {
+		m := j.members[r]
+		if host, ok := owner[m.Boot]; ok && m.Boot != "" && host != m.Host {
+			return true
+		}
+		owner[m.Boot] = m.Host
+	}
+	return false
+}
+
 // Leader says whether this rank is the first live one of its host, which does what is done once
 // a host.
 func (j *Job) Leader() bool { return j.Local()[0] == j.rank }
@@ -121,15 +136,19 @@ func (j *Job) Leader() bool { return j.Local()[0] == j.rank }
 // barrier too. Who has not come to the end of the stage a little after its limit is lost. The error is that rank 0 is gone or has ended the stage, or that this
 // rank was taken for lost. Cost: a round trip to rank 0, which sends everybody all.
 func (j *Job) Gather(ctx context.Context, data []byte) ([][]byte, error) {
-	if j.gathers++; j.gathers == lastGather {
-		return nil, errors.New("check: too many gathers in a stage")
-	}
+	j.gathers += 2
 	return j.gather(ctx, data, j.gathers)
 }
 
-// collect is the gather at the end of the stage; its parts only rank 0 gets.
-func (j *Job) collect(ctx context.Context, data []byte) ([][]byte, error) {
-	return j.gather(ctx, data, lastGather)
+// Collect is Gather whose parts only rank 0 gets; the others get nil.
+func (j *Job) Collect(ctx context.Context, data []byte) ([][]byte, error) {
+	j.gathers += 2
+	return j.gather(ctx, data, j.gathers+1)
+}
+
+// conclude is the Collect at the end of the stage.
+func (j *Job) conclude(ctx context.Context, data []byte) ([][]byte, error) {
+	return j.gather(ctx, data, lastGather+1)
 }
 
 func (j *Job) gather(ctx context.Context, data []byte, number int) ([][]byte, error) {
@@ -151,11 +170,12 @@ func (j *Job) gather(ctx context.Context, data []byte, number int) ([][]byte, er
 }
 
 // A number of a gather is that of its stage and, below, its own there, so that ranks which
-// differ in how far they came in a stage meet again at its end.
+// differ in how far they came in a stage meet again at its end. It is odd if only rank 0 gets the parts.
 const lastGather = 1 << 20
 
 func gatherNumber(stage, number int) int { return stage<<21 | number }
 func isLast(seq int) bool                { return seq&lastGather != 0 }
+func isQuiet(seq int) bool               { return seq&1 != 0 }
 func stageOf(seq int) int                { return seq >> 21 }
 
 // enter begins a stage.

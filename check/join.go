@@ -54,7 +54,7 @@ func Join(ctx context.Context, o JoinOptions) (*Job, error) {
 		}
 		o.Spec = &spec
 	}
-	m := &meeting{JoinOptions: o, tls: tls, me: profile{Host: o.Host, ID: cfg.HostID}}
+	m := &meeting{JoinOptions: o, tls: tls, me: profile{Host: o.Host, ID: cfg.HostID, Boot: ThisMachine("/").text("proc/sys/kernel/random/boot_id")}}
 	if m.me.Host == "" {
 		m.me.Host, _, _ = strings.Cut(cfg.HostID, "/")
 	}
@@ -65,6 +65,7 @@ func Join(ctx context.Context, o JoinOptions) (*Job, error) {
 type profile struct {
 	Host  string   // its name
 	ID    string   // what tells hosts apart
+	Boot  string   // of its kernel
 	Rank  int      // in the job; ranks that have not come are counted there and not in the group
 	Where []string // rank 0: addresses of its hub
 }
@@ -146,7 +147,7 @@ func (m *meeting) connect(ctx context.Context, group bootstrap.Group, missing []
 	j.tls = m.tls
 	names := uniqueNames(profiles)
 	for i, p := range profiles {
-		j.members[p.Rank] = Member{Rank: p.Rank, Host: names[i], ID: p.ID}
+		j.members[p.Rank] = Member{Rank: p.Rank, Host: names[i], ID: p.ID, Boot: p.Boot}
 	}
 	for _, r := range missing {
 		j.members[r] = Member{Rank: r}

@@ -32,6 +32,7 @@ func Run(ctx context.Context, j *Job, cfg Config) (*Report, error) {
 		cfg.Stages = Stages()
 	}
 	j.cfg = &cfg
+	cfg.shared = j.shared()
 	started := time.Now()
 	var r *Report
 	if j.rank == 0 {
@@ -77,7 +78,7 @@ func (j *Job) stage(ctx context.Context, s *Stage, r *Report) error {
 	if err := gob.NewEncoder(&text).Encode(mine); err != nil {
 		return fmt.Errorf("check: stage %s: %w", s.Name, err)
 	}
-	parts, err := j.collect(wait, text.Bytes())
+	parts, err := j.conclude(wait, text.Bytes())
 	if err != nil || r == nil {
 		return err
 	}

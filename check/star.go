@@ -26,7 +26,7 @@ type said struct {
 }
 type answer struct {
 	Seq      int
-	Parts    [][]byte // nil for the last of a stage
+	Parts    [][]byte // nil if only rank 0 gets them
 	Lost     []Loss
 	Ended    bool // rank 0 has ended the stage
 	Excluded bool // the receiver is one of them
@@ -100,7 +100,7 @@ func (h *hub) gather(ctx context.Context, seq int, data []byte) ([][]byte, []Los
 		}
 	}
 	a := answer{Seq: seq, Lost: lost}
-	if !isLast(seq) {
+	if !isQuiet(seq) {
 		a.Parts = parts
 	}
 	var wg sync.WaitGroup

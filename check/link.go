@@ -1,0 +1,263 @@
+package check
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// phases are how long a pair does what, over one rail.
+type phases struct{ ping, burst, stream time.Duration }
+
+// phasesOf divides a slot among rails and phases; a part is left for connecting.
+func phasesOf(slot time.Duration, rails int) phases {
+	per := slot / time.Duration(rails)
+	return phases{ping: min(per/10, 25*time.Millisecond), burst: min(per/10, 25*time.Millisecond), stream: min(per/5, 100*time.Millisecond)}
+}
+
+// total is what they take together.
+func (p phases) total() time.Duration { return p.ping + p.burst + 2*p.stream }
+
+// A linkResult is what the two ends of a connection have found out; there is to the acceptor.
+type linkResult struct {
+	Latency           time.Duration // one way: half of a quick round trip
+	Pings, Again      int           // small messages, and how many segments were sent again meanwhile
+	There, Back       streamResult
+	ThereSeg, BackSeg segments
+}
+
+// A streamResult is what the receiver of a stream has found.
+type streamResult struct {
+	Bytes   int64 // that were timed
+	Time    time.Duration
+	All     int64 // of all blocks
+	Corrupt int   // blocks
+	First   int64 // where the first wrong block begins
+}
+
+// rate is the bandwidth in GB/s.
+func (s streamResult) rate() float64 {
+	if s.Time <= 0 {
+		return 0
+	}
+	return float64(s.Bytes) / s.Time.Seconds() / 1e9
+}
+
+// segments are what the kernel of a sender counts, if it does.
+type segments struct{ Sent, Again int }
+
+// Messages of the caller have 8 bytes; the first says what they want.
+const (
+	linkPing  = 'p' // to be sent back
+	linkSend  = 's' // a stream follows
+	linkRecv  = 'r' // a stream is wanted
+	smallLen  = 8
+	burstLen  = 16 // small messages at once
+	blockLen  = 128 << 10
+	blockKind = 16 // different blocks
+	headLen   = 16 // magic, number, CRC, last
+	magic     = 0x52434b31
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// blocks are what streams are made of: random bytes, and their sums.
+var blocks = sync.OnceValue(func() *blockSet {
+	s := &blockSet{data: make([]byte, blockKind*blockLen)}
+	src := rand.NewChaCha8([32]byte{1})
+	src.Read(s.data)
+	for i := range s.sum {
+		s.sum[i] = crc32.Checksum(s.block(i), castagnoli)
+	}
+	return s
+})
+
+type blockSet struct {
+	data []byte
+	sum  [blockKind]uint32
+}
+
+func (s *blockSet) block(i int) []byte { return s.data[i*blockLen : (i+1)*blockLen] }
+
+// measureLink is the caller's side.
+func measureLink(c net.Conn, p phases) (r linkResult, err error) {
+	small := make([]byte, smallLen)
+	small[0] = linkPing
+	var trips []time.Duration
+	for end := time.Now().Add(p.ping); len(trips) < 10 || time.Now().Before(end) && len(trips) < 2000; {
+		start := time.Now()
+		if _, err = c.Write(small); err == nil {
+			_, err = io.ReadFull(c, small)
+		}
+		if err != nil {
+			return r, fmt.Errorf("ping: %w", err)
+		}
+		trips = append(trips, time.Since(start))
+	}
+	slices.Sort(trips)
+	r.Latency = trips[len(trips)/10] / 2
+	many := make([]byte, burstLen*smallLen)
+	for end := time.Now().Add(p.burst); r.Pings < 20*burstLen || time.Now().Before(end) && r.Pings < 200*burstLen; r.Pings += burstLen {
+		for range burstLen {
+			if _, err = c.Write(small); err != nil {
+				return r, fmt.Errorf("ping: %w", err)
+			}
+		}
+		if _, err = io.ReadFull(c, many); err != nil {
+			return r, fmt.Errorf("ping: %w", err)
+		}
+	}
+	quiet := countSegments(c)
+	r.Again = quiet.Again
+	small[0] = linkSend
+	if _, err = c.Write(small); err != nil {
+		return r, err
+	}
+	if err = sendStream(c, p.stream); err != nil {
+		return r, fmt.Errorf("send: %w", err)
+	}
+	if err = readJSON(c, &r.There); err != nil {
+		return r, fmt.Errorf("send: %w", err)
+	}
+	r.ThereSeg = countSegments(c).since(quiet)
+	small[0] = linkRecv
+	if _, err = c.Write(small); err != nil {
+		return r, err
+	}
+	if r.Back, err = receiveStream(c, p.stream); err != nil {
+		return r, fmt.Errorf("receive: %w", err)
+	}
+	err = readJSON(c, &r.BackSeg)
+	return r, err
+}
+
+func (s segments) since(o segments) segments { return segments{s.Sent - o.Sent, s.Again - o.Again} }
+
+// answerLink is the other side, until the caller hangs up.
+func answerLink(c net.Conn, p phases) error {
+	small := make([]byte, smallLen)
+	for {
+		if _, err := io.ReadFull(c, small); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		var err error
+		switch small[0] {
+		case linkPing:
+			_, err = c.Write(small)
+		case linkSend:
+			var s streamResult
+			if s, err = receiveStream(c, p.stream); err == nil {
+				err = writeJSON(c, s)
+			}
+		case linkRecv:
+			before := countSegments(c)
+			if err = sendStream(c, p.stream); err == nil {
+				err = writeJSON(c, countSegments(c).since(before))
+			}
+		default:
+			return fmt.Errorf("a message that is none: %q", small)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// sendStream sends blocks for a while. Which block is which number's is random.
+func sendStream(c net.Conn, d time.Duration) error {
+	set := blocks()
+	head := make([]byte, headLen)
+	end := time.Now().Add(d)
+	for n, last := uint32(0), false; !last; n++ {
+		last = !time.Now().Before(end)
+		i := int(n) % blockKind
+		binary.BigEndian.PutUint32(head, magic)
+		binary.BigEndian.PutUint32(head[4:], n)
+		binary.BigEndian.PutUint32(head[8:], set.sum[i])
+		binary.BigEndian.PutUint32(head[12:], 0)
+		if last {
+			binary.BigEndian.PutUint32(head[12:], 1)
+		}
+		if _, err := (&net.Buffers{head, set.block(i)}).WriteTo(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receiveStream receives what sendStream sends. The time is of what comes after the first quarter,
+// in which TCP finds its pace.
+func receiveStream(c net.Conn, d time.Duration) (s streamResult, err error) {
+	b := make([]byte, headLen+blockLen)
+	var start, begin time.Time
+	for n := uint32(0); ; n++ {
+		if _, err = io.ReadFull(c, b); err != nil {
+			return s, err
+		}
+		now := time.Now()
+		if binary.BigEndian.Uint32(b) != magic || binary.BigEndian.Uint32(b[4:]) != n ||
+			binary.BigEndian.Uint32(b[8:]) != crc32.Checksum(b[headLen:], castagnoli) {
+			if s.Corrupt++; s.Corrupt == 1 {
+				s.First = s.All
+			}
+		}
+		s.All += int64(len(b))
+		switch {
+		case start.IsZero():
+			start = now
+		case begin.IsZero() && now.Sub(start) >= d/4:
+			begin = now
+		case !begin.IsZero():
+			s.Bytes += int64(len(b))
+			s.Time = now.Sub(begin)
+		}
+		if binary.BigEndian.Uint32(b[12:]) != 0 {
+			if s.Bytes == 0 { // the link is so slow that there was no more
+				s.Bytes, s.Time = s.All-int64(len(b)), now.Sub(start)
+			}
+			return s, nil
+		}
+	}
+}
+
+// writeJSON and readJSON pass a small value.
+func writeJSON(w io.Writer, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...))
+	return err
+}
+
+func readJSON(r io.Reader, v any) error {
+	var n [4]byte
+	if _, err := io.ReadFull(r, n[:]); err != nil {
+		return err
+	}
+	b := make([]byte, min(binary.BigEndian.Uint32(n[:]), 1<<16))
+	if _, err := io.ReadFull(r, b); err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
+}
+
+// bounded has a connection end with a context.
+func bounded(ctx context.Context, c net.Conn) (stop func() bool) {
+	if end, ok := ctx.Deadline(); ok {
+		_ = c.SetDeadline(end)
+	}
+	return context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+}

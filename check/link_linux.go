@@ -1,0 +1,25 @@
+package check
+
+import (
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// countSegments asks the kernel about a connection; zero if it is none of TCP's.
+func countSegments(c net.Conn) (s segments) {
+	t, ok := c.(*net.TCPConn)
+	if !ok {
+		return s
+	}
+	raw, err := t.SyscallConn()
+	if err != nil {
+		return s
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			s = segments{int(info.Segs_out), int(info.Total_retrans)}
+		}
+	})
+	return s
+}

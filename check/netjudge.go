@@ -1,0 +1,286 @@
+package check
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Bounds of what is well between hosts.
+const (
+	lossBound  = 0.002 // of small messages that were sent again
+	leastLost  = 2
+	slowFloor  = 0.2 // of the others' bandwidth, below it, that is still well
+	slowCap    = 0.6 // however much the others differ, this is not
+	lateFactor = 2   // times the others' latency, and
+	lateFloor  = 50. // us more
+)
+
+// A way is one direction of a link, with the best of what was measured.
+type way struct {
+	subject   Subject
+	bandwidth float64 // 0 if it was not measured
+	latency   float64
+	lost      float64 // of small messages, the least of all times; between the two hosts, either way
+	messages  float64
+	resent    float64 // of segments of a stream
+	corrupt   float64
+	wrong     string // where
+	failed    string // why there was no connection, or it ended; empty once one did not
+}
+
+// waysOf are all directions that were measured, in order.
+func waysOf(r *Report, stage string) []*way {
+	at := map[Subject]*way{}
+	var list []*way
+	tried := map[Subject]bool{}
+	for _, m := range r.Of(stage, "") {
+		if !m.Subject.IsPair() {
+			continue
+		}
+		w := at[m.Subject]
+		if w == nil {
+			w = &way{subject: m.Subject, latency: math.Inf(1), lost: math.Inf(1)}
+			at[m.Subject] = w
+			list = append(list, w)
+		}
+		switch m.Quantity {
+		case "bandwidth":
+			w.bandwidth = max(w.bandwidth, m.Value)
+			tried[m.Subject] = true
+		case "latency":
+			w.latency = min(w.latency, m.Value)
+		case "sent again":
+			var of float64
+			fmt.Sscanf(m.Unit, "of %f", &of)
+			if m.Value < w.lost {
+				w.lost, w.messages = m.Value, of
+			}
+		case "retransmits":
+			w.resent = max(w.resent, m.Value)
+		case "corrupt":
+			w.corrupt += m.Value
+			w.wrong = m.Text
+		case "no connection", "cut short":
+			w.failed = m.Text
+		}
+	}
+	for _, w := range list {
+		if tried[w.subject] {
+			w.failed = ""
+		}
+	}
+	return list
+}
+
+func judgeNetwork(r *Report, cfg *Config) []Finding {
+	f := &findings{r: r}
+	ways := slices.DeleteFunc(waysOf(r, "network"), func(w *way) bool { return r.IsLost(w.subject.Host) || r.IsLost(w.subject.To.Host) })
+	blamed := map[Subject]bool{}
+	// blame names the ways that are bad, or the hosts most of whose ways are.
+	blame := func(bad map[*way]string, s Severity, code, quantity, whole string, weight func(*way) float64, again bool) {
+		hosts := hostsToBlame(ways, bad)
+		for _, h := range hosts {
+			var parts []*way
+			for w := range bad {
+				if w.subject.Host == h || w.subject.To.Host == h {
+					parts = append(parts, w)
+					blamed[w.subject] = true
+				}
+			}
+			worst := slices.MaxFunc(parts, func(a, b *way) int { return cmpWays(weight(a), weight(b), a, b) })
+			f.add(s, code, Of(h, ""), weight(worst), "%s with %s: %s; worst: %s %s", whole, count(peersOf(parts, h), "other host"), remedies[code], worst.subject, bad[worst])
+			f.list[len(f.list)-1].Quantity, f.list[len(f.list)-1].again = quantity, again
+		}
+		for _, w := range ways {
+			text, ok := bad[w]
+			if !ok || blamed[w.subject] || blamed[Between(w.subject.To, w.subject.Place)] && code != "slow-link" && code != "corrupt-link" {
+				continue
+			}
+			if slices.Contains(hosts, w.subject.Host) || slices.Contains(hosts, w.subject.To.Host) {
+				continue
+			}
+			blamed[w.subject] = true
+			f.add(s, code, w.subject, weight(w), "%s: %s", text, remedies[code])
+			f.list[len(f.list)-1].Quantity, f.list[len(f.list)-1].again = quantity, again
+		}
+	}
+	left := func(test func(w *way) (string, bool)) map[*way]string {
+		bad := map[*way]string{}
+		for _, w := range ways {
+			if blamed[w.subject] {
+				continue
+			}
+			if text, yes := test(w); yes {
+				bad[w] = text
+			}
+		}
+		return bad
+	}
+	blame(left(func(w *way) (string, bool) {
+		return fmt.Sprintf("%.0f blocks of 128 KiB came wrong, the %s", w.corrupt, w.wrong), w.corrupt > 0
+	}), Broken, "corrupt-link", "", "it exchanges wrong data", func(w *way) float64 { return 100 + w.corrupt }, false)
+	blame(left(func(w *way) (string, bool) {
+		return "no data pass: " + firstLine(w.failed), w.failed != ""
+	}), Broken, "no-link", "", "it has no connection", func(*way) float64 { return 50 }, true)
+	blame(left(func(w *way) (string, bool) {
+		return fmt.Sprintf("%.0f of %.0f small messages were lost and sent again", w.lost, w.messages),
+			w.lost >= leastLost && w.lost/w.messages >= lossBound && !math.IsInf(w.lost, 0)
+	}), Degraded, "loss", "", "it loses packets", func(w *way) float64 { return 10 + w.lost/w.messages }, true)
+	shared := sharedMachine(cfg)
+	typical, _ := typicalOf(ways, func(w *way) float64 { return -w.latency })
+	blame(left(func(w *way) (string, bool) {
+		bound := lateFactor*-typical + lateFloor
+		if shared {
+			bound = 5*-typical + 5000
+		}
+		return fmt.Sprintf("%s us of latency, the others typically %s", figure(w.latency), figure(-typical)), typical != 0 && w.latency > bound && !math.IsInf(w.latency, 0)
+	}), Degraded, "late-link", "latency", "its latency is high", func(w *way) float64 { return -w.latency / typical }, true)
+	best, spread := typicalOf(ways, func(w *way) float64 { return w.bandwidth })
+	floor := min(slowCap, max(slowFloor, spread))
+	if shared {
+		floor = max(floor, 0.75)
+	}
+	alike := func(w *way) bool { return w.bandwidth >= (1-floor)*best }
+	low, high := math.Inf(1), 0.
+	for _, w := range ways {
+		if w.bandwidth > 0 && alike(w) {
+			low, high = min(low, w.bandwidth), max(high, w.bandwidth)
+		}
+	}
+	blame(left(func(w *way) (string, bool) {
+		text := fmt.Sprintf("%s GB/s, the others %s", figure(w.bandwidth), span(low, high))
+		if w.resent > 0.001 {
+			text += fmt.Sprintf(", and %.1f %% of its segments were sent again", 100*w.resent)
+		}
+		return text, best > 0 && w.bandwidth > 0 && !alike(w)
+	}), Degraded, "slow-link", "bandwidth", "its links are slow", func(w *way) float64 { return best / w.bandwidth }, true)
+	return f.list
+}
+
+var remedies = map[string]string{
+	"corrupt-link": "bits are flipped where no checksum sees it: take the link out of use; replace card, cable or switch port, or switch off what changes packets on the way",
+	"no-link":      "look at firewall, routes, address and cable",
+	"loss":         "clean or replace cable and transceiver, and look at the error counters of the switch port",
+	"late-link":    "look for another route, a busy switch, traffic shaping or power saving of the card",
+	"slow-link":    "look at the negotiated speed, cable, switch port, traffic shaping and what else uses the link",
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// span writes the range of what is alike.
+func span(low, high float64) string {
+	if math.IsInf(low, 0) {
+		return "more"
+	}
+	if a, b := figure(low), figure(high); a != b {
+		return a + "–" + b
+	}
+	return figure(low)
+}
+
+func cmpWays(x, y float64, a, b *way) int {
+	if x != y {
+		if x < y {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(b.subject.String(), a.subject.String())
+}
+
+// typicalOf is the median over hosts of the best value of each, so that a host all of whose
+// links are bad does not count as normal, nor do its peers suffer from it. spread is how much values that are
+// about that good differ, as a part of it. It is 0 where fewer than three hosts were measured.
+func typicalOf(ways []*way, value func(*way) float64) (typical, spread float64) {
+	best := map[string]float64{}
+	for _, w := range ways {
+		v := value(w)
+		if v == 0 || math.IsInf(v, 0) {
+			continue
+		}
+		for _, h := range []string{w.subject.Host, w.subject.To.Host} {
+			if old, ok := best[h]; !ok || v > old {
+				best[h] = v
+			}
+		}
+	}
+	if len(best) < 3 {
+		return 0, 0
+	}
+	var bests, off []float64
+	for _, v := range best {
+		bests = append(bests, v)
+	}
+	typical = Median(bests)
+	for _, w := range ways {
+		if v := value(w); v > (1-slowCap)*typical {
+			off = append(off, math.Abs(v-typical))
+		}
+	}
+	return typical, 6 * 1.4826 * Median(off) / math.Abs(typical)
+}
+
+// hostsToBlame are the hosts that explain most: those whose links are bad with most of their peers,
+// two at least, worst first, without those that are explained by others.
+func hostsToBlame(ways []*way, bad map[*way]string) []string {
+	peers := map[string]map[string]bool{}
+	for _, w := range ways {
+		for _, p := range [][2]string{{w.subject.Host, w.subject.To.Host}, {w.subject.To.Host, w.subject.Host}} {
+			if peers[p[0]] == nil {
+				peers[p[0]] = map[string]bool{}
+			}
+			peers[p[0]][p[1]] = true
+		}
+	}
+	var blamed []string
+	for {
+		ill := map[string]map[string]bool{}
+		for w := range bad {
+			a, b := w.subject.Host, w.subject.To.Host
+			if slices.Contains(blamed, a) || slices.Contains(blamed, b) {
+				continue
+			}
+			for _, p := range [][2]string{{a, b}, {b, a}} {
+				if ill[p[0]] == nil {
+					ill[p[0]] = map[string]bool{}
+				}
+				ill[p[0]][p[1]] = true
+			}
+		}
+		worst := ""
+		for h, of := range ill {
+			if len(of) < 2 || 2*len(of) <= len(peers[h])-len(blamed) {
+				continue
+			}
+			if worst == "" || len(of) > len(ill[worst]) || len(of) == len(ill[worst]) && h < worst {
+				worst = h
+			}
+		}
+		if worst == "" {
+			return blamed
+		}
+		blamed = append(blamed, worst)
+	}
+}
+
+// peersOf is how many other hosts ways join a host with.
+func peersOf(ways []*way, host string) int {
+	peers := map[string]bool{}
+	for _, w := range ways {
+		for _, h := range []string{w.subject.Host, w.subject.To.Host} {
+			if h != host {
+				peers[h] = true
+			}
+		}
+	}
+	return len(peers)
+}
+
+// sharedMachine says whether hosts of the job are one machine that pretends to be several, whose
+// links share its cores: there only what differs much is believed.
+func sharedMachine(cfg *Config) bool { return cfg != nil && cfg.shared }

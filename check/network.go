@@ -1,0 +1,389 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// The time of the network stage; part of it is for rounds, the rest for measuring suspects again.
+const (
+	networkQuick = 12 * time.Second
+	networkFull  = 9 * time.Minute
+	maxRails     = 8
+)
+
+// networkShare is what all rounds may take of a limit.
+func networkShare(limit time.Duration) time.Duration { return limit * 3 / 4 }
+
+// networkStage measures every pair of hosts over every interface that joins them.
+func networkStage() Stage {
+	return Stage{
+		Name: "network", Asks: "Is every link between hosts as quick as the others, and does it keep what is sent?",
+		Quick: networkQuick, Full: networkFull,
+		Measure: measureNetwork, Judge: judgeNetwork,
+	}
+}
+
+// A port is where a host is reached on one of its interfaces.
+type port struct {
+	Interface string
+	IP        net.IP
+	Mask      int // bits
+	Port      int
+}
+
+func (p port) addr() string { return (&net.TCPAddr{IP: p.IP, Port: p.Port}).String() }
+
+// A rail is a pair of interfaces that join two hosts.
+type rail struct{ from, to port }
+
+// railsOf are the rails between two hosts: interfaces in one subnet, or else those of one name, or
+// else the first of each.
+func railsOf(from, to []port) []rail {
+	var rails []rail
+	used := make([]bool, len(to))
+	match := func(fits func(a, b port) bool) {
+		for _, a := range from {
+			for i, b := range to {
+				if !used[i] && len(rails) < maxRails && fits(a, b) {
+					used[i] = true
+					rails = append(rails, rail{a, b})
+					break
+				}
+			}
+		}
+	}
+	match(func(a, b port) bool {
+		n := net.IPNet{IP: a.IP, Mask: net.CIDRMask(a.Mask, 8*len(a.IP))}
+		n.IP = a.IP.Mask(n.Mask)
+		return len(a.IP) == len(b.IP) && n.Contains(b.IP)
+	})
+	if len(rails) == 0 {
+		match(func(a, b port) bool { return a.Interface == b.Interface && len(a.IP) == len(b.IP) })
+	}
+	if len(rails) == 0 && len(from) > 0 && len(to) > 0 {
+		rails = append(rails, rail{from[0], to[0]})
+	}
+	return rails
+}
+
+// A crew is what a host's leader needs in the network stage.
+type crew struct {
+	j     *Job
+	hosts [][]port // by host, in the order of leaders
+	ranks []int    // of leaders
+	me    int
+	list  []Measurement
+
+	mu   sync.Mutex
+	came map[[3]int]chan caller // by rank, round and rail
+}
+
+func measureNetwork(ctx context.Context, j *Job) ([]Measurement, error) {
+	var mine []port
+	crew := &crew{j: j, came: map[[3]int]chan caller{}}
+	var trouble error
+	if j.Leader() {
+		calls := make(chan caller)
+		done := make(chan struct{})
+		defer close(done)
+		go crew.take(calls, done)
+		var listeners []net.Listener
+		mine, listeners, trouble = j.listen()
+		for _, ln := range listeners {
+			defer ln.Close()
+			go j.serve(ln, wantLink, calls)
+		}
+	}
+	text, err := json.Marshal(mine)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := j.Gather(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	leaders := map[int]bool{}
+	for _, h := range j.Hosts() {
+		leaders[h[0]] = true
+	}
+	for r, p := range parts {
+		var ports []port
+		if !leaders[r] || p == nil || json.Unmarshal(p, &ports) != nil || len(ports) == 0 {
+			continue
+		}
+		if r == j.rank {
+			crew.me = len(crew.ranks)
+		}
+		crew.hosts, crew.ranks = append(crew.hosts, ports), append(crew.ranks, r)
+	}
+	switch {
+	case len(crew.hosts) < 2 && trouble == nil:
+		return nil, Skip("there is one host")
+	case !j.Leader() || trouble != nil:
+		return nil, errors.Join(trouble, crew.again(ctx, nil))
+	}
+	limit, _ := ctx.Deadline()
+	plan := PlanTournament(len(crew.hosts), networkShare(time.Until(limit)))
+	begin := time.Now()
+	for round := range plan.Rounds {
+		end := begin.Add(time.Duration(round+1) * plan.Slot)
+		crew.pair(ctx, plan.Peer(crew.me, round), round, end, plan.Slot)
+	}
+	return crew.list, crew.again(ctx, crew.list)
+}
+
+// listen listens on the addresses of this host, one of each interface.
+func (j *Job) listen() (ports []port, listeners []net.Listener, err error) {
+	list, err := j.machine.Addresses()
+	if err != nil {
+		return nil, nil, err
+	}
+	seen := map[string]bool{}
+	for _, a := range list {
+		if seen[a.Interface] || len(ports) == maxRails {
+			continue
+		}
+		ip := a.Net.IP
+		if v4 := ip.To4(); v4 != nil {
+			ip = v4
+		}
+		listens := listenTCP
+		if j.listens != nil {
+			listens = j.listens
+		}
+		ln, err := listens(ip)
+		if err != nil {
+			continue // an address that is going away
+		}
+		seen[a.Interface] = true
+		bits, _ := a.Net.Mask.Size()
+		ports = append(ports, port{a.Interface, ip, bits, ln.Addr().(*net.TCPAddr).Port})
+		listeners = append(listeners, ln)
+	}
+	if len(ports) == 0 {
+		return nil, nil, errors.New("no interface that is up has an address: nothing reaches this host")
+	}
+	return ports, listeners, nil
+}
+
+// take sorts the connections that come.
+func (c *crew) take(calls <-chan caller, done <-chan struct{}) {
+	for {
+		select {
+		case who := <-calls:
+			select {
+			case c.expected(who.From, who.Pair, who.Rail) <- who:
+			default:
+				who.conn.Close()
+			}
+		case <-done:
+			return
+		}
+	}
+}
+
+// expected is where a connection is handed over.
+func (c *crew) expected(rank, round, rail int) chan caller {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := [3]int{rank, round, rail}
+	if c.came[k] == nil {
+		c.came[k] = make(chan caller, 1)
+	}
+	return c.came[k]
+}
+
+// pair measures this host with a peer, until end at most. The first of the two calls, over each
+// rail in turn, and keeps the results.
+func (c *crew) pair(ctx context.Context, peer, round int, end time.Time, slot time.Duration) {
+	if peer < 0 || c.j.Lost(c.ranks[peer]) {
+		return
+	}
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	first := min(c.me, peer)
+	rails := railsOf(c.hosts[first], c.hosts[max(c.me, peer)])
+	p := phasesOf(slot, len(rails))
+	for i, rail := range rails {
+		if c.me == first {
+			c.call(ctx, rail, peer, round, i, p)
+		} else {
+			c.wait(ctx, peer, round, i, p)
+		}
+	}
+}
+
+// call is the caller's side over one rail.
+func (c *crew) call(ctx context.Context, rail rail, peer, round, number int, p phases) {
+	me, they := c.j.Host(), c.j.members[c.ranks[peer]].Host
+	there := Between(Place{me, rail.from.Interface}, Place{they, rail.to.Interface})
+	back := Between(there.To, there.Place)
+	add := func(s Subject, quantity string, value float64, unit, text string) {
+		c.list = append(c.list, Measurement{Subject: s, Quantity: quantity, Value: value, Unit: unit, Text: text})
+	}
+	conn, err := c.j.call(ctx, rail.from.IP.String(), rail.to.addr(), greeting{From: c.j.rank, Want: wantLink, Rail: number, Pair: round})
+	if err != nil {
+		add(there, "no connection", 0, "", err.Error())
+		return
+	}
+	defer conn.Close()
+	defer bounded(ctx, conn)()
+	r, err := measureLink(conn, p)
+	if r.Latency > 0 {
+		add(there, "latency", float64(r.Latency.Nanoseconds())/1e3, "us", "")
+		add(back, "latency", float64(r.Latency.Nanoseconds())/1e3, "us", "")
+	}
+	if r.Pings > 0 {
+		add(there, "sent again", float64(r.Again), fmt.Sprintf("of %d small messages", r.Pings), "")
+	}
+	for _, d := range []struct {
+		s      Subject
+		stream streamResult
+		seg    segments
+	}{{there, r.There, r.ThereSeg}, {back, r.Back, r.BackSeg}} {
+		if d.stream.All == 0 {
+			continue
+		}
+		add(d.s, "bandwidth", d.stream.rate(), "GB/s", "")
+		if d.stream.Corrupt > 0 {
+			add(d.s, "corrupt", float64(d.stream.Corrupt), "blocks", fmt.Sprintf("first at byte %d of %d", d.stream.First, d.stream.All))
+		}
+		if d.seg.Again > 0 {
+			add(d.s, "retransmits", float64(d.seg.Again)/float64(max(d.seg.Sent, 1)), "of its segments", "")
+		}
+	}
+	if err != nil {
+		add(there, "cut short", 0, "", err.Error())
+	}
+}
+
+// wait is the other side.
+func (c *crew) wait(ctx context.Context, peer, round, rail int, p phases) {
+	select {
+	case who := <-c.expected(c.ranks[peer], round, rail):
+		defer who.conn.Close()
+		defer bounded(ctx, who.conn)()
+		_ = answerLink(who.conn, p) // the caller says what went wrong
+	case <-ctx.Done(): // the caller says so too
+	}
+}
+
+// A rematch is pairs of hosts that are measured again, in rounds of disjoint pairs.
+type rematch struct{ Rounds [][][2]int }
+
+// again has rank 0 name the pairs that are unlike the others, and measures them once more, three times at most: on a
+// machine that does other work too a link may look slow once. The best counts.
+func (c *crew) again(ctx context.Context, list []Measurement) error {
+	for turn := 1; turn <= 3; turn++ {
+		text, err := json.Marshal(list)
+		if err != nil {
+			return err
+		}
+		parts, err := c.j.Collect(ctx, text)
+		if err != nil {
+			return err
+		}
+		var decided []byte
+		if c.j.rank == 0 {
+			all := &Report{}
+			for _, h := range c.j.Hosts() {
+				all.Hosts = append(all.Hosts, HostReport{Name: c.j.members[h[0]].Host})
+			}
+			for r, p := range parts {
+				var theirs []Measurement
+				if p == nil || json.Unmarshal(p, &theirs) != nil {
+					continue
+				}
+				for i := range theirs {
+					theirs[i].Stage, theirs[i].Rank = "network", r
+				}
+				all.Measurements = append(all.Measurements, theirs...)
+			}
+			if decided, err = json.Marshal(c.suspects(judgeNetwork(all, c.j.cfg))); err != nil {
+				return err
+			}
+		}
+		if parts, err = c.j.Gather(ctx, decided); err != nil {
+			return err
+		}
+		var m rematch
+		if err := json.Unmarshal(parts[0], &m); err != nil {
+			return err
+		}
+		if len(m.Rounds) == 0 {
+			return nil
+		}
+		if c.j.Leader() && len(c.hosts) > 1 {
+			limit, _ := ctx.Deadline()
+			slot := min(mostSlot, time.Until(limit)/time.Duration((5-turn)*len(m.Rounds)))
+			begin := time.Now()
+			for i, pairs := range m.Rounds {
+				for _, p := range pairs {
+					if peer := p[0] + p[1] - c.me; p[0] == c.me || p[1] == c.me {
+						c.pair(ctx, peer, turn<<20|i, begin.Add(time.Duration(i+1)*slot), slot)
+					}
+				}
+			}
+			list = c.list
+		}
+	}
+	return nil
+}
+
+// suspects are the pairs of hosts that findings are about.
+func (c *crew) suspects(list []Finding) rematch {
+	at := map[string]int{}
+	for i, r := range c.ranks {
+		at[c.j.members[r].Host] = i
+	}
+	wanted := map[[2]int]bool{}
+	var order [][2]int
+	add := func(a, b int) {
+		if p := [2]int{min(a, b), max(a, b)}; a != b && !wanted[p] && len(order) < 64 {
+			wanted[p] = true
+			order = append(order, p)
+		}
+	}
+	for _, f := range list {
+		if !f.again {
+			continue
+		}
+		a, ok := at[f.Subject.Host]
+		if !ok {
+			continue
+		}
+		if f.Subject.IsPair() {
+			if b, ok := at[f.Subject.To.Host]; ok {
+				add(a, b)
+			}
+			continue
+		}
+		for b := range min(len(c.ranks), 4) { // a host that is slow with all: a few of them tell
+			add(a, b)
+		}
+	}
+	var m rematch
+	for _, p := range order {
+		placed := false
+		for i := range m.Rounds {
+			free := true
+			for _, q := range m.Rounds[i] {
+				free = free && p[0] != q[0] && p[0] != q[1] && p[1] != q[0] && p[1] != q[1]
+			}
+			if free {
+				m.Rounds[i], placed = append(m.Rounds[i], p), true
+				break
+			}
+		}
+		if !placed {
+			m.Rounds = append(m.Rounds, [][2]int{p})
+		}
+	}
+	return m
+}
