@@ -98,3 +98,72 @@ func ExampleDevice_Capture() {
 	// [7 7 7 7]
 	// [7 7 7 7]
 }
+
+// A kernel in PTX, of this text or of a compiler, is loaded and launched.
+func ExampleKernel_Launch() {
+	const text = `.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry scale(.param .u64 x, .param .f32 by, .param .u32 n)
+{
+	.reg .pred %beyond;
+	.reg .b32 %r<4>;
+	.reg .b64 %rd0;
+	.reg .f32 %f<2>;
+	ld.param.u64 %rd0, [x];
+	ld.param.f32 %f0, [by];
+	ld.param.u32 %r0, [n];
+	mov.u32 %r1, %ctaid.x;
+	mov.u32 %r2, %ntid.x;
+	mov.u32 %r3, %tid.x;
+	mad.lo.u32 %r1, %r1, %r2, %r3;
+	setp.ge.u32 %beyond, %r1, %r0;
+	@%beyond exit;
+	mad.wide.u32 %rd0, %r1, 4, %rd0;
+	ld.global.f32 %f1, [%rd0];
+	mul.rn.f32 %f1, %f1, %f0;
+	st.global.f32 [%rd0], %f1;
+	ret;
+}
+`
+	machine, err := gpu.Open(gpu.Options{Emulate: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	device, err := machine.Device(0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	module, err := device.Load([]byte(text))
+	if err != nil {
+		log.Fatal(err)
+	}
+	scale, err := module.Kernel("scale")
+	if err != nil {
+		log.Fatal(err)
+	}
+	x, err := gpu.Alloc[float32](device, 5)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := x.Upload(gpu.Legacy, []float32{1, 2, 3, 4, 5}); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(scale.Launch(gpu.Legacy, gpu.Launch{Grid: [3]int{2}, Block: [3]int{4}}, x, 1.5, x.Len()))
+	if err := scale.Launch(gpu.Legacy, gpu.Launch{Grid: [3]int{2}, Block: [3]int{4}}, x, float32(1.5), x.Len()); err != nil {
+		log.Fatal(err)
+	}
+	got := make([]float32, 5)
+	if err := x.Download(gpu.Legacy, got); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(got)
+	for _, err := range []error{x.Free(), module.Close(), machine.Close()} {
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// gpu: kernel scale: argument 1 (.f32 by): a float64, and the parameter is .f32
+	// [1.5 3 4.5 6 7.5]
+}

@@ -1,5 +1,5 @@
-// Package gpu opens GPUs for Go programs: devices, their memory, streams and
-// graphs, without cgo and without the CUDA toolkit. With Options.Emulate no GPU is
+// Package gpu opens GPUs for Go programs: devices, their memory, streams, graphs and
+// kernels, without cgo and without the CUDA toolkit. With Options.Emulate no GPU is
 // needed: an emulated driver executes the same kernels, slowly and strictly. The
 // trap: work on a stream is only queued, and Write, Read and Free do not wait for
 // it; call Synchronize first.

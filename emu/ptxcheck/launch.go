@@ -97,23 +97,10 @@ func (p *plan) kernel(name string) (*simt.Kernel, error) {
 	return k, nil
 }
 
-// signature is a kernel's parameters as in PTX.
-func signature(f *ptx.Func) string {
-	var list []string
-	for _, v := range f.Params {
-		s := "." + v.Type.String() + " " + v.Name
-		if v.Count != 1 {
-			s += fmt.Sprintf("[%d]", v.Count)
-		}
-		list = append(list, s)
-	}
-	return f.Name + "(" + strings.Join(list, ", ") + ")"
-}
-
 // args makes the parameter block of a kernel on a GPU.
 func (p *plan) args(k *simt.Kernel, texts []string, gpu int) ([]byte, error) {
 	if len(texts) != len(k.Func.Params) {
-		return nil, wrongf("kernel "+k.Name, "%d arguments, want %d: %s", len(texts), len(k.Func.Params), signature(k.Func))
+		return nil, wrongf("kernel "+k.Name, "%d arguments, want %d: %s", len(texts), len(k.Func.Params), k.Func.Signature())
 	}
 	block := make([]byte, k.Func.ParamBytes)
 	for i, v := range k.Func.Params {

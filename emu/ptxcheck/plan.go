@@ -41,8 +41,8 @@ type want struct {
 
 // Where memory lies: each GPU's far from the others', with room after each allocation.
 const (
-	base    = 1 << 40
-	perGPU  = 1 << 36
+	base    = uint64(1 << 40)
+	perGPU  = uint64(1 << 36)
 	gap     = 1 << 16
 	most    = 64 << 20 // bytes of all buffers
 	mostGPU = 16
@@ -161,7 +161,7 @@ func parseSpec(text string) (s spec, err error) {
 func (p *plan) allocate() error {
 	total := 0
 	for gpu := range p.GPUs {
-		next := uint64(base + gpu*perGPU)
+		next := base + uint64(gpu)*perGPU
 		place := func(name string, size int, k kind) *memory {
 			p.memory = append(p.memory, memory{name: name, gpu: gpu, addr: next, size: size, kind: k})
 			next = (next + uint64(size) + gap + 511) &^ 511

@@ -26,6 +26,8 @@ func (p *parser) function(linkage string) {
 	p.performance(f)
 	if p.accept(";") {
 		f.Declare = true
+	} else if p.outside {
+		p.braces("a function")
 	} else {
 		p.block(b)
 	}

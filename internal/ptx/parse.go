@@ -11,7 +11,13 @@ import (
 // checks as an assembler does: names, the modifiers of each instruction and their
 // order, number, kinds and types of operands. It does not check versions and targets;
 // see Lint.
-func Parse(name string, text []byte) (m *Module, err error) {
+func Parse(name string, text []byte) (*Module, error) { return parse(name, text, false) }
+
+// ParseOutside is Parse without the bodies of functions, which may hold anything. So it reads
+// the kernels and their parameters where Parse does not know the instructions.
+func ParseOutside(name string, text []byte) (*Module, error) { return parse(name, text, true) }
+
+func parse(name string, text []byte, outside bool) (m *Module, err error) {
 	defer func() {
 		switch e := recover().(type) {
 		case nil:
@@ -27,6 +33,7 @@ func Parse(name string, text []byte) (m *Module, err error) {
 		globals: map[string]symbol{},
 		locals:  map[string]token{},
 		forms:   map[string]*form{},
+		outside: outside,
 	}
 	p.advance()
 	p.parseModule()
@@ -43,6 +50,7 @@ type parser struct {
 	locals  map[string]token // names that functions so far have and a later global must not, without those that begin with %
 	forms   map[string]*form // instructions seen, by their name with modifiers
 	arena   []Operand        // where operands are kept
+	outside bool             // bodies are passed over
 }
 
 // A symbol is the meaning of a name.
@@ -203,21 +211,26 @@ func (p *parser) debug() bool {
 	case ".section":
 		p.advance()
 		p.advance()
-		open := p.expect("{")
-		for depth := 1; depth > 0; {
-			switch t := p.advance(); {
-			case t.kind == endToken:
-				p.failAt(open, "a section without its end, expected }")
-			case t.is("{"):
-				depth++
-			case t.is("}"):
-				depth--
-			}
-		}
+		p.braces("a section")
 	default:
 		return false
 	}
 	return true
+}
+
+// braces passes over { to its }.
+func (p *parser) braces(what string) {
+	open := p.expect("{")
+	for depth := 1; depth > 0; {
+		switch t := p.advance(); {
+		case t.kind == endToken:
+			p.failAt(open, "%s without its end, expected }", what)
+		case t.is("{"):
+			depth++
+		case t.is("}"):
+			depth--
+		}
+	}
 }
 
 // declareGlobal makes a name of the module; what was declared extern may be defined later.

@@ -109,3 +109,30 @@ func TestGenerated(t *testing.T) {
 		require.Equal(t, string(want), string(got), name)
 	}
 }
+
+// Kernels and their parameters are read where the instructions of the bodies are not known.
+func TestParseOutside(t *testing.T) {
+	const text = `.version 9.9
+.target sm_999
+.address_size 64
+.global .align 4 .u32 v = 1;
+.func (.param .b32 r) helper(.param .b64 a) { { wonder.full.b77 %z, {%q}; } }
+.visible .entry k(.param .u64 .ptr .global .align 16 x, .param .align 8 .b8 s[24], .param .f32 f)
+.maxntid 128, 1, 1
+{
+	.wonder 7;
+	// }
+	tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 128;
+}
+`
+	_, err := Parse("k.ptx", []byte(text))
+	require.Error(t, err)
+	m, err := ParseOutside("k.ptx", []byte(text))
+	require.NoError(t, err)
+	f := m.Func("k")
+	require.Equal(t, "k(.u64 x, .b8 s[24], .f32 f)", f.Signature())
+	require.Equal(t, 36, f.ParamBytes)
+	require.Equal(t, 128, f.LaunchBound())
+	_, err = ParseOutside("k.ptx", []byte(text[:len(text)-3]))
+	require.ErrorContains(t, err, "k.ptx:8:1: a function without its end, expected }")
+}

@@ -5,6 +5,11 @@
 // Source: PTX ISA 8.0, sections 4 to 9.
 package ptx
 
+import (
+	"fmt"
+	"strings"
+)
+
 // A Module is a PTX text. Scopes are flattened: what inline assembly declares
 // in braces under a name that the function or the module already has is
 // renamed, so that names are unique in a function. Debug information, but for
@@ -70,6 +75,19 @@ func (f *Func) LaunchBound() int {
 		}
 	}
 	return n
+}
+
+// Signature is the name and the parameters as in PTX: "add(.u64 x, .u32 n)".
+func (f *Func) Signature() string {
+	var list []string
+	for _, v := range f.Params {
+		s := "." + v.Type.String() + " " + v.Name
+		if v.Count != 1 {
+			s += fmt.Sprintf("[%d]", v.Count)
+		}
+		list = append(list, s)
+	}
+	return f.Name + "(" + strings.Join(list, ", ") + ")"
 }
 
 // A Dim is an extent in three dimensions.

@@ -1,0 +1,137 @@
+package emu_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/emu"
+	"github.com/ringo-go/ringo/gpu"
+)
+
+func open(t *testing.T, c emu.Config) *emu.Machine {
+	m, err := emu.Open(c)
+	require.NoError(t, err)
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+func TestShapes(t *testing.T) {
+	m := open(t, emu.Config{Driver: 12040, GPUs: []emu.GPU{{Name: "small", Major: 7, Memory: 1 << 20}, {}}})
+	require.Len(t, m.Devices(), 2)
+	d := m.Devices()[0]
+	name, err := d.Name()
+	require.NoError(t, err)
+	require.Equal(t, "small", name)
+	require.Equal(t, "emulated CUDA 12.4", d.DriverVersion())
+	_, total, err := d.Memory()
+	require.NoError(t, err)
+	require.Equal(t, 1<<20, total)
+	_, err = d.Alloc(2 << 20)
+	require.ErrorIs(t, err, emu.OutOfMemory)
+	_, err = d.Load([]byte(".version 9.0\n.target sm_70\n"))
+	require.ErrorContains(t, err, "PTX 9.0, the driver knows up to 8.4")
+	_, err = d.Load([]byte(".version 8.0\n.target sm_80\n"))
+	require.ErrorContains(t, err, "target sm_80 is above the device's capability 7.0")
+	require.NoError(t, m.Close())
+}
+
+func TestLinks(t *testing.T) {
+	m := open(t, emu.Config{GPUs: make([]emu.GPU, 3), Link: func(a, b int) emu.Link {
+		if a+b == 1 {
+			return emu.PCIe
+		}
+		return emu.NoLink
+	}})
+	d := m.Devices()
+	require.NoError(t, d[0].Reach(d[1]))
+	require.ErrorContains(t, d[0].Reach(d[2]), "gpu: device 0 does not reach the memory of device 2")
+	require.NoError(t, m.Close())
+}
+
+func TestFaults(t *testing.T) {
+	m := open(t, emu.Config{GPUs: make([]emu.GPU, 2), Faults: []emu.Fault{{Call: "cuMemAlloc", Nth: 2, Result: emu.OutOfMemory}}})
+	d := m.Devices()
+	r, err := d[0].Alloc(4)
+	require.NoError(t, err)
+	_, err = d[0].Alloc(4)
+	require.ErrorIs(t, err, emu.OutOfMemory)
+	m.Inject(emu.Fault{Call: "cuMemAlloc", Nth: 1, GPU: 2, Result: emu.Unknown})
+	require.NoError(t, d[0].Free(r))
+	_, err = d[1].Alloc(4)
+	require.ErrorIs(t, err, emu.Unknown)
+	m.Lose(1, emu.ECCUncorrectable)
+	_, err = d[1].Alloc(4)
+	require.ErrorIs(t, err, emu.ECCUncorrectable)
+	_, err = emu.Open(emu.Config{Faults: []emu.Fault{{Call: "cuMemAlloc"}}})
+	require.ErrorContains(t, err, "emu: ")
+	_, err = emu.Open(emu.Config{GPUs: []emu.GPU{{SMs: -1}}})
+	require.ErrorContains(t, err, "GPU 0: a negative size")
+}
+
+// A bit that is broken, and events with computed times.
+func TestCellsAndSpeed(t *testing.T) {
+	m := open(t, emu.Config{
+		Cells: []emu.Cell{{Byte: 3, Bit: 2, One: true}},
+		Speed: func(from, to int) emu.Speed { return emu.Speed{Latency: time.Millisecond, Bandwidth: 1e9} },
+	})
+	d := m.Devices()[0]
+	b, err := gpu.Alloc[byte](d, 1000)
+	require.NoError(t, err)
+	start, err := d.NewEvent()
+	require.NoError(t, err)
+	end, err := d.NewEvent()
+	require.NoError(t, err)
+	require.NoError(t, d.Record(start, gpu.Legacy))
+	require.NoError(t, d.Set(b.Region().Ptr(), 0, 1000, gpu.Legacy))
+	require.NoError(t, d.Record(end, gpu.Legacy))
+	got := make([]byte, 5)
+	require.NoError(t, b.Slice(0, 5).Download(gpu.Legacy, got))
+	require.Equal(t, []byte{0, 0, 0, 4, 0}, got)
+	ms, err := d.Elapsed(start, end)
+	require.NoError(t, err)
+	require.InDelta(t, 1, ms, 0.1)
+}
+
+// A race of two streams is a report, with its accesses, and an error of Close.
+func TestReports(t *testing.T) {
+	var told []*emu.Report
+	m := open(t, emu.Config{Repeatable: true, Report: func(r *emu.Report) bool {
+		told = append(told, r)
+		return true
+	}})
+	d := m.Devices()[0]
+	mod, err := d.Load([]byte(addText))
+	require.NoError(t, err)
+	add, err := mod.Kernel("add")
+	require.NoError(t, err)
+	x, err := gpu.Alloc[float32](d, 4)
+	require.NoError(t, err)
+	require.NoError(t, x.Upload(gpu.Legacy, make([]float32, 4)))
+	var streams [2]gpu.Stream
+	for i := range streams {
+		streams[i], err = d.NewStream()
+		require.NoError(t, err)
+		require.NoError(t, add.Launch(streams[i], gpu.Launch{Block: [3]int{4}}, x, float32(1)))
+	}
+	for _, s := range streams {
+		require.NoError(t, d.Synchronize(s))
+	}
+	require.NotEmpty(t, told)
+	r := m.Reports()[0]
+	require.Equal(t, told[0].Error(), r.Error()[:len(told[0].Error())])
+	require.Equal(t, emu.Race, r.Kind)
+	require.Equal(t, "add", r.Access.Kernel)
+	require.Equal(t, "add.cu:3", r.Access.Source)
+	require.NotNil(t, r.Other)
+	require.Equal(t, 4, r.Other.Bytes)
+	require.Contains(t, r.Detail, "nothing orders it")
+	require.Positive(t, m.Instructions())
+	require.True(t, m.Idle())
+	err = m.Close()
+	require.ErrorContains(t, err, "race: ")
+	require.ErrorContains(t, err, "not released")
+	require.NotErrorIs(t, err, errors.ErrUnsupported)
+}
