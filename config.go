@@ -169,7 +169,7 @@ type Config struct {
 
 	// Observer is told of every call: when it began and ended, how long it waited for which rank, and its steps if
 	// it wants them; see trace.Observer for what it may do. A trace.Recorder keeps them, trace.Labels is for
-	// profiles, and the module adapters has Prometheus and OpenTelemetry. Without one nothing reads a clock.
+	// profiles, and the module adapters is for Prometheus and OpenTelemetry. Without one nothing reads a clock.
 	Observer trace.Observer
 
 	noP2P string // why GPUs may not reach each other's memory

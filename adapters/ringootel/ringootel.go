@@ -1,0 +1,202 @@
+// Package ringootel gives the calls of Ringo's communicators to OpenTelemetry, as metrics and, where they are wanted, as spans.
+// It is for programs that export telemetry.
+//
+// New makes a trace.Observer for ringo.Config.Observer. Its instruments are
+//
+//	ringo.call.duration   histogram, s        by ringo.rank, ringo.kind, ringo.algorithm, ringo.memory, error.type
+//	ringo.call.size       histogram, By       the same; of the larger buffer
+//	ringo.call.active     up-down counter     by ringo.rank: calls that have begun and not ended
+//	ringo.wait.duration   counter, s          by ringo.rank, ringo.peer: how long rank has waited for peer
+//
+// ringo.memory is host or gpu; error.type is "error" for calls that failed, and absent otherwise.
+//
+// The trap: a span for each call takes some µs and allocates, so it is for programs that make few; metrics take less
+// than a µs.
+package ringootel
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"github.com/ringo-go/ringo/trace"
+)
+
+// scope is the name of the instrumentation.
+const scope = "github.com/ringo-go/ringo/adapters/ringootel"
+
+// Options are for New.
+type Options struct {
+	Meters metric.MeterProvider     // nil for no metrics
+	Tracer oteltrace.TracerProvider // nil for no spans
+	// Context is what spans are in, the background's by default: of a span, they are children.
+	Context context.Context
+	// MaxPeers is the size of a communicator up to which waits are told by peer (default 64).
+	MaxPeers int
+}
+
+type observer struct {
+	Options
+	tracer   oteltrace.Tracer
+	duration metric.Float64Histogram
+	size     metric.Int64Histogram
+	active   metric.Int64UpDownCounter
+	waits    metric.Float64Counter
+
+	mu    sync.RWMutex
+	known map[series]*attributes // guarded by mu
+}
+
+// A series is what calls have in common.
+type series struct {
+	rank       int
+	kind, algo string
+	gpu        bool
+}
+
+// attributes are those of a series.
+type attributes struct {
+	of         series
+	list       []attribute.KeyValue
+	ok, failed []metric.RecordOption
+}
+
+// A lane is what a lane of calls has as its own.
+type lane struct {
+	rank  []metric.AddOption
+	peers [][]metric.AddOption // by rank, or one for all
+	last  *attributes
+}
+
+// New makes an Observer. It may be that of any number of communicators.
+func New(o Options) (trace.Observer, error) {
+	if o.Context == nil {
+		o.Context = context.Background()
+	}
+	if o.MaxPeers == 0 {
+		o.MaxPeers = 64
+	}
+	x := &observer{Options: o, known: map[series]*attributes{}}
+	if o.Tracer != nil {
+		x.tracer = o.Tracer.Tracer(scope)
+	}
+	if o.Meters == nil {
+		return x, nil
+	}
+	m := o.Meters.Meter(scope)
+	var errs [4]error
+	x.duration, errs[0] = m.Float64Histogram("ringo.call.duration", metric.WithUnit("s"), metric.WithDescription("How long calls take."),
+		metric.WithExplicitBucketBoundaries(1e-6, 4e-6, 1.6e-5, 6.4e-5, 2.56e-4, 1.024e-3, 4.096e-3, 1.6384e-2, 6.5536e-2, 0.262, 1.05, 4.2, 16.8))
+	x.size, errs[1] = m.Int64Histogram("ringo.call.size", metric.WithUnit("By"), metric.WithDescription("Bytes of the larger buffer of calls."),
+		metric.WithExplicitBucketBoundaries(8, 64, 512, 4096, 32768, 262144, 2097152, 16777216, 134217728, 1073741824))
+	x.active, errs[2] = m.Int64UpDownCounter("ringo.call.active", metric.WithDescription("Calls that have begun and not ended."))
+	x.waits, errs[3] = m.Float64Counter("ringo.wait.duration", metric.WithUnit("s"), metric.WithDescription("How long a rank has waited for another."))
+	return x, errors.Join(errs[:]...)
+}
+
+// Begin is part of trace.Observer.
+func (x *observer) Begin(c *trace.Call) {
+	l, ok := c.Own.(*lane)
+	if !ok {
+		l = x.lane(c)
+		c.Own = l
+	}
+	if x.active != nil {
+		x.active.Add(x.Context, 1, l.rank...)
+	}
+}
+
+// End is part of trace.Observer.
+func (x *observer) End(c *trace.Call) {
+	l := c.Own.(*lane)
+	if s := (series{c.Rank, c.Kind, c.Algo, c.GPU}); l.last == nil || l.last.of != s {
+		l.last = x.attributes(s)
+	}
+	if x.tracer != nil {
+		x.span(c, l.last)
+	}
+	if x.active == nil {
+		return
+	}
+	x.active.Add(x.Context, -1, l.rank...)
+	with := l.last.ok
+	if c.Err != nil {
+		with = l.last.failed
+	}
+	x.duration.Record(x.Context, float64(c.End-c.Start)/1e9, with...)
+	x.size.Record(x.Context, int64(c.Bytes), with...)
+	for r, d := range c.Waits {
+		if d > 0 {
+			x.waits.Add(x.Context, d.Seconds(), l.peers[min(r, len(l.peers)-1)]...)
+		}
+	}
+}
+
+// span is the span of a call that has ended.
+func (x *observer) span(c *trace.Call, a *attributes) {
+	_, s := x.tracer.Start(x.Context, c.Kind, oteltrace.WithTimestamp(time.Unix(0, c.Start)), oteltrace.WithAttributes(a.list...))
+	s.SetAttributes(attribute.String("ringo.comm", c.Comm), attribute.Int64("ringo.number", int64(c.Number)), attribute.Int("ringo.size", c.Bytes))
+	worst := -1
+	for r, d := range c.Waits {
+		if d > 0 && (worst < 0 || d > c.Waits[worst]) {
+			worst = r
+		}
+	}
+	if worst >= 0 {
+		s.SetAttributes(attribute.Int("ringo.waited_for", worst), attribute.Float64("ringo.waited_seconds", c.Waits[worst].Seconds()))
+	}
+	if c.Err != nil {
+		s.SetStatus(codes.Error, c.Err.Error())
+	}
+	s.End(oteltrace.WithTimestamp(time.Unix(0, c.End)))
+}
+
+func (x *observer) lane(c *trace.Call) *lane {
+	rank := attribute.Int("ringo.rank", c.Rank)
+	with := func(list ...attribute.KeyValue) []metric.AddOption {
+		return []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(list...))}
+	}
+	l := &lane{rank: with(rank)}
+	switch {
+	case c.GPU: // its waits are not known
+	case c.Size > x.MaxPeers:
+		l.peers = append(l.peers, with(rank))
+	default:
+		for r := range c.Size {
+			l.peers = append(l.peers, with(rank, attribute.String("ringo.peer", strconv.Itoa(r))))
+		}
+	}
+	return l
+}
+
+func (x *observer) attributes(s series) *attributes {
+	x.mu.RLock()
+	a := x.known[s]
+	x.mu.RUnlock()
+	if a != nil {
+		return a
+	}
+	memory := "host"
+	if s.gpu {
+		memory = "gpu"
+	}
+	list := []attribute.KeyValue{
+		attribute.Int("ringo.rank", s.rank), attribute.String("ringo.kind", s.kind), attribute.String("ringo.algorithm", s.algo), attribute.String("ringo.memory", memory),
+	}
+	failed := append(list[:len(list):len(list)], attribute.String("error.type", "error"))
+	a = &attributes{of: s, list: list,
+		ok:     []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(list...))},
+		failed: []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(failed...))},
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.known[s] = a
+	return a
+}
