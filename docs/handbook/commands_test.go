@@ -1,9 +1,11 @@
 package handbook_test
 
 import (
+	"log"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +16,9 @@ import (
 
 // TestMain lets the test be the command ringo, so that nothing has to be built.
 func TestMain(m *testing.M) {
+	if err := defineRadix(); err != nil {
+		log.Fatal(err)
+	}
 	if os.Getenv("HANDBOOK_COMMAND") != "" {
 		command.Main()
 	}
@@ -24,7 +29,7 @@ func TestMain(m *testing.M) {
 func TestCommands(t *testing.T) {
 	seen := map[string]bool{}
 	for _, file := range chapters(t) {
-		for _, m := range regexp.MustCompile("go run \\./cmd/ringo ((?:sim|explain|plot) [^`#\n]*)").FindAllStringSubmatch(read(t, file), -1) {
+		for _, m := range regexp.MustCompile("go run \\.(?:/cmd/ringo)? ((?:sim|explain|plot|play) [^`#\n]*)").FindAllStringSubmatch(read(t, file), -1) {
 			line := strings.TrimSpace(m[1])
 			if seen[line] || strings.Contains(line, "--over") {
 				continue
@@ -38,6 +43,9 @@ func TestCommands(t *testing.T) {
 				case i > 0 && (args[i-1] == "-o" || args[i-1] == "--trace"):
 					args[i] = t.TempDir() + "/" + a
 				}
+			}
+			if args[0] == "play" && !slices.Contains(args, "-o") {
+				args = append(args, "-o", t.TempDir()+"/page.html")
 			}
 			exe, err := os.Executable()
 			require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 var figures = map[string]func() string{
 	"message":         message2,
 	"relay":           func() string { return arrows("relay", 4) },
+	"radix":           func() string { return traffic(16, "direct.RecursiveDoubling", "radix") },
 	"space":           space,
 	"waits":           waits,
 	"ring-arrows":     func() string { return arrows("ring.AllReduce", 4) },
@@ -168,11 +169,11 @@ func states(name string, n int) string {
 	return d.svg()
 }
 
-// members are the ranks of a set, 013.
+// members are the ranks of a set, 013, less than ten.
 func members(set uint64) string {
 	var b strings.Builder
 	for ; set != 0; set &= set - 1 {
-		fmt.Fprint(&b, bits.TrailingZeros64(set))
+		fmt.Fprintf(&b, "%d", bits.TrailingZeros64(set))
 	}
 	return b.String()
 }
@@ -234,7 +235,7 @@ func traffic(n int, names ...string) string {
 		}
 		x0 := left + float64(i)*wide
 		d.text("title", "middle", x0+float64(n)*cell/2, 22, "%s", name)
-		d.text("small mute", "middle", x0+float64(n)*cell/2, 40, "chunks of S/%d to rank", h.chunks)
+		d.text("small mute", "middle", x0+float64(n)*cell/2, 40, "%s to rank", map[bool]string{true: "times S", false: fmt.Sprintf("chunks of S/%d", h.chunks)}[h.chunks == 1])
 		across := 0
 		for a := range n {
 			d.text("small mute", "middle", x0+(float64(a)+.5)*cell, top-6, "%d", a)

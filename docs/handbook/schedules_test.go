@@ -30,6 +30,7 @@ var schedules = map[string]kind{
 	"ring.AllGather":           {sched.AllGather, func(n int) sched.Schedule { return ring.AllGather{N: n} }},
 	"ring.ReduceScatter":       {sched.ReduceScatter, func(n int) sched.Schedule { return ring.ReduceScatter{N: n} }},
 	"ring.Broadcast":           {sched.Broadcast(0), func(n int) sched.Schedule { return ring.Broadcast{N: n} }},
+	"radix":                    {sched.AllReduce, func(n int) sched.Schedule { return radix(n, 4) }},
 	"relay":                    {sched.Broadcast(0), func(n int) sched.Schedule { return relay{n} }},
 	"tree.AllReduce":           {sched.AllReduce, func(n int) sched.Schedule { return tree.AllReduce{N: n} }},
 	"tree.Broadcast":           {sched.Broadcast(0), func(n int) sched.Schedule { return tree.Broadcast{N: n} }},
@@ -49,7 +50,7 @@ var schedules = map[string]kind{
 // Figures and tables are of schedules that are right.
 func TestSchedulesAreRight(t *testing.T) {
 	for name, k := range schedules {
-		require.NoError(t, sched.Check(k.build(8), k.goal, 2, false), name)
+		require.NoError(t, sched.Check(k.build(16), k.goal, 2, false), name)
 	}
 }
 

@@ -22,7 +22,7 @@ text{font-family:system-ui,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;f
 .small{font-size:10px}.on{fill:#000}.title{font-weight:600}.mute{fill:#666}
 .c0{--c:#0072b2}.c1{--c:#e69f00}.c2{--c:#009e73}.c3{--c:#cc79a7}.c4{--c:#56b4e9}.c5{--c:#d55e00}.c6{--c:#a89f00}.c7{--c:#7f7f7f}
 .s{stroke:var(--c);fill:none;stroke-width:2}.f{fill:var(--c)}.t{fill:var(--c);fill-opacity:.4}
-@media(prefers-color-scheme:dark){.ground{fill:#16191d}text{fill:#e6e6e6}.on{fill:#fff}.mute{fill:#aaa}.faint{stroke:#333}.c0{--c:#4aa8e8}}
+@media(prefers-color-scheme:dark){.ground{fill:#16191d}text{fill:#e6e6e6}.on{fill:#fff}.mute{fill:#aaa}.faint{stroke:#333}.c0{--c:#4a9be8}.c4{--c:#a5e1fa}}
 </style>
 `
 
