@@ -58,7 +58,7 @@ bf16, e4m3, e5m2, f32, f64, and ptr, an address.
 
 How
   -seeds N         how many seeds (default 100)
-  -seed N          the first one (default 0)
+  -seed N          the first one (default 0); -seed N -seeds 1 runs one again
   -link LINK       what joins the GPUs: nvlink, pcie, which tears lines of 128
                    bytes, or none (default nvlink)
   -sms N           multiprocessors of a GPU (default 8): with few not all

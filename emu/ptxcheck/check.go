@@ -66,12 +66,13 @@ func wrong(what string, err error) error { return &Error{what, err} }
 
 func wrongf(what, format string, a ...any) error { return &Error{what, fmt.Errorf(format, a...)} }
 
-// A hit is a finding and the seed under which it took the fewest instructions.
+// A hit is a finding, as the seeds that took the fewest instructions made it: one of those
+// without old values, one of those with, see plan.start. Its schedule may be short under either.
 type hit struct {
-	finding Finding
-	key     key
-	steps   uint64
-	order   int // of finding it
+	key   key
+	order int // of finding it
+	seeds int // that found it
+	best  [2]*found
 }
 
 // A search runs seeds.
@@ -119,9 +120,26 @@ func (s *search) note(seed uint64, f found) {
 		h = &hit{key: f.key, order: len(s.found)}
 		s.found[f.key] = h
 	}
-	if seeds := h.finding.Seeds; seeds == 0 || f.steps < h.steps {
-		h.finding, h.steps = f.Finding, f.steps
-		h.finding.Seeds, h.finding.Seed = seeds, seed
+	h.seeds++
+	if best := &h.best[seed%2]; *best == nil || f.steps < (*best).steps {
+		f.Seed = seed
+		*best = &f
 	}
-	h.finding.Seeds++
+}
+
+// finding is the hit with the shortest schedule, if it is asked for.
+func (s *search) finding(ctx context.Context, h *hit, schedule bool) (best Finding) {
+	for _, f := range h.best {
+		if f == nil {
+			continue
+		}
+		if schedule && ctx.Err() == nil {
+			f.Schedule = s.plan.shrink(ctx, h.key, f.Seed)
+		}
+		if best.Kind == "" || f.Schedule.shorter(best.Schedule) {
+			best = f.Finding
+		}
+	}
+	best.Seeds = h.seeds
+	return best
 }

@@ -175,8 +175,11 @@ func (e *expression) number() (value, error) {
 	from := e.at
 	hex := strings.HasPrefix(e.text[from:], "0x") || strings.HasPrefix(e.text[from:], "0X")
 	text := e.word(func(c byte) bool {
-		last := e.text[e.at-1]
-		return c == '.' || (c == '+' || c == '-') && e.at > from && !hex && (last == 'e' || last == 'E')
+		if c != '+' && c != '-' {
+			return c == '.'
+		}
+		last := e.text[max(from, e.at-1)]
+		return !hex && (last == 'e' || last == 'E')
 	})
 	if n, err := strconv.ParseInt(text, 0, 64); err == nil {
 		return value{n: n}, nil

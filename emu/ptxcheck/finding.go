@@ -37,7 +37,7 @@ type Finding struct {
 	Other    *Access   `json:"other,omitempty"`  // of a race
 	Detail   string    `json:"detail"`
 	Seeds    int       `json:"seeds"` // how many found it
-	Seed     uint64    `json:"seed"`  // the one that took the fewest instructions
+	Seed     uint64    `json:"seed"`  // the one of the schedule, or that took the fewest instructions
 	Schedule *Schedule `json:"schedule,omitempty"`
 }
 

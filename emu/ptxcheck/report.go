@@ -30,10 +30,7 @@ func (s *search) report(ctx context.Context) *Report {
 	r := &Report{Version: Version, File: s.plan.Name, GPUs: s.plan.GPUs, Link: s.plan.Link, First: s.plan.First, Seeds: s.plan.Seeds, Ran: s.ran, Findings: []Finding{}}
 	hits := slices.SortedFunc(maps.Values(s.found), func(a, b *hit) int { return cmp.Compare(a.order, b.order) })
 	for _, h := range hits {
-		if ctx.Err() == nil && len(r.Findings) < shrunk {
-			h.finding.Schedule = s.plan.shrink(ctx, h)
-		}
-		r.Findings = append(r.Findings, h.finding)
+		r.Findings = append(r.Findings, s.finding(ctx, h, len(r.Findings) < shrunk))
 	}
 	return r
 }

@@ -15,6 +15,17 @@ type Schedule struct {
 	Steps int    `json:"steps"` // instructions of warps in all turns
 }
 
+// shorter reports whether a schedule, which may be nil, is shorter than another one.
+func (s *Schedule) shorter(than *Schedule) bool {
+	switch {
+	case s == nil || than == nil:
+		return s != nil
+	case len(s.Turns) != len(than.Turns):
+		return len(s.Turns) < len(than.Turns)
+	}
+	return s.Steps < than.Steps
+}
+
 // A Turn is a warp that runs some instructions in a row.
 type Turn struct {
 	GPU          int    `json:"gpu"`
@@ -30,33 +41,34 @@ type Turn struct {
 // What shrinking a schedule may take: so it is the same on every machine.
 const (
 	shrinkRuns         = 1000
-	shrinkInstructions = 10_000_000
+	shrinkInstructions = 5_000_000
 )
 
 // A shrinker makes the schedule of a finding shorter.
 type shrinker struct {
 	ctx   context.Context
 	plan  *plan
-	hit   *hit
+	key   key
+	seed  uint64
 	final bool // it is found in the end, by what happens after the turns
 	runs  int
 	ran   uint64
 }
 
 // shrink is the schedule of a finding; nil if none was found in time.
-func (p *plan) shrink(ctx context.Context, h *hit) *Schedule {
-	s := &shrinker{ctx: ctx, plan: p, hit: h}
-	switch h.key.kind {
+func (p *plan) shrink(ctx context.Context, k key, seed uint64) *Schedule {
+	s := &shrinker{ctx: ctx, plan: p, key: k, seed: seed}
+	switch k.kind {
 	case Deadlock, Divergence, Endless, WrongResult:
 		s.final = true
 	}
 	var turns []simt.Turn
-	r := p.start(h.finding.Seed, func(c *simt.Config) { c.Took = func(t simt.Turn) { turns = append(turns, t) } })
-	if !r.until(h.key, func() bool { return ctx.Err() == nil }) {
+	r := p.start(seed, func(c *simt.Config) { c.Took = func(t simt.Turn) { turns = append(turns, t) } })
+	if !r.until(k, func() bool { return ctx.Err() == nil }) {
 		return nil
 	}
 	if s.final && s.holds([]simt.Turn{}) {
-		return &Schedule{Seed: h.finding.Seed, Turns: []Turn{}}
+		return &Schedule{Seed: seed, Turns: []Turn{}}
 	}
 	if !s.holds(turns) {
 		return nil
@@ -74,8 +86,8 @@ func (s *shrinker) holds(turns []simt.Turn) bool {
 	if s.runs++; s.runs > shrinkRuns || s.ran > shrinkInstructions || s.ctx.Err() != nil {
 		return false
 	}
-	r := s.plan.start(s.hit.finding.Seed, func(c *simt.Config) { c.Follow = turns })
-	ok := r.until(s.hit.key, func() bool { return s.ctx.Err() == nil && (s.final || !r.world.Followed()) })
+	r := s.plan.start(s.seed, func(c *simt.Config) { c.Follow = turns })
+	ok := r.until(s.key, func() bool { return s.ctx.Err() == nil && (s.final || !r.world.Followed()) })
 	s.ran += r.world.Instructions()
 	return ok
 }
@@ -141,7 +153,7 @@ func (s *shrinker) cut(turns []simt.Turn) []simt.Turn {
 // schedule runs the turns and tells what each does.
 func (s *shrinker) schedule(turns []simt.Turn) *Schedule {
 	p := s.plan
-	x := &Schedule{Seed: s.hit.finding.Seed, Turns: []Turn{}}
+	x := &Schedule{Seed: s.seed, Turns: []Turn{}}
 	var took []simt.Turn
 	var last *ptx.Instr
 	count := 0 // of instructions in the turn that was taken last
@@ -159,7 +171,7 @@ func (s *shrinker) schedule(turns []simt.Turn) *Schedule {
 		}
 		count = 0
 	}
-	r := p.start(s.hit.finding.Seed, func(c *simt.Config) {
+	r := p.start(s.seed, func(c *simt.Config) {
 		c.Follow = turns
 		c.Took = func(t simt.Turn) {
 			end()
@@ -170,7 +182,7 @@ func (s *shrinker) schedule(turns []simt.Turn) *Schedule {
 			last = e.In
 		}
 	})
-	r.until(s.hit.key, func() bool { return !r.world.Followed() })
+	r.until(s.key, func() bool { return !r.world.Followed() })
 	end()
 	return x
 }
