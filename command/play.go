@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bench"
@@ -17,6 +19,7 @@ import (
 	"github.com/ringo-go/ringo/play/page"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/trace"
 )
 
 const playHelp = `usage: ringo play [COLLECTIVE] [flags]
@@ -34,6 +37,8 @@ flags are what it begins with; everything can be changed in the page.
   -s SIZE        bytes of the larger buffer of a rank (default 1M)
   -r ROOT        root of broadcast, reduce, gather, scatter (default 0)
   --net NET      links of the model's clock, as for ringo sim (default shm)
+  --trace FILE   lay a trace of ringo bench --trace over the model's clock; without
+                 a COLLECTIVE the page begins with its last call
 
 Collectives: allreduce (default), reduce, broadcast, allgather, reducescatter,
 alltoall, gather, scatter. A program that defines algorithms of its own and is
@@ -43,6 +48,7 @@ Examples
   ringo play
   ringo play allreduce -np 16 --algo halving -o halving.html
   ringo play allreduce -np 16 --algo hier --node 4 --net nvlink
+  ringo bench allreduce -np 4 -e 1M --trace t.json && ringo play --trace t.json
   go run ./examples/schedule play allreduce --algo star
 `
 
@@ -52,10 +58,12 @@ func runPlay(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	ranks, root := fs.Int("np", 8, ""), fs.Int("r", 0, "")
 	algo, node := fs.String("algo", "", ""), fs.Int("node", 0, "")
 	size, net_ := fs.String("s", "1M", ""), fs.String("net", "shm", "")
+	traced := fs.String("trace", "", "")
 	names, err := cli.Parse(fs, args)
 	if err != nil {
 		return err
 	}
+	follow := *traced != "" && len(names) == 0
 	if len(names) == 0 {
 		names = []string{"allreduce"}
 	}
@@ -74,6 +82,12 @@ func runPlay(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	}}
 	if err := setUp(&setup); err != nil {
 		return err
+	}
+	if *traced != "" {
+		if setup.Trace, err = lastCalls(*traced); err != nil {
+			return err
+		}
+		setup.Follow = follow
 	}
 	var b bytes.Buffer
 	if err := page.Write(&b, setup); err != nil {
@@ -186,4 +200,63 @@ func ownOf(c play.Collective, ranks int) (all []page.Own, err error) {
 		}
 	}
 	return all, nil
+}
+
+// lastCalls reads a trace and is what a page shows of it: of each collective, algorithm and size the
+// last call of which the steps of all ranks are there.
+func lastCalls(file string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	all, err := trace.Read(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	type call struct {
+		comm   string
+		number uint32
+		lane   int
+		gpu    bool
+		kind   string
+		algo   string
+		peer   int
+		size   int
+	}
+	key := func(c *trace.Call) call {
+		return call{comm: c.Comm, number: c.Number, lane: c.Lane, gpu: c.GPU, kind: c.Kind, algo: c.Algo, peer: c.Peer, size: c.Size}
+	}
+	whole := map[call][]*trace.Call{}
+	for i := range all.Calls {
+		if c := &all.Calls[i]; !c.Model && c.Err == nil && c.Lost == 0 && c.Number > 0 {
+			whole[key(c)] = append(whole[key(c)], c)
+		}
+	}
+	type sort struct {
+		kind, algo string
+		bytes, n   int
+	}
+	last := map[sort][]*trace.Call{}
+	for _, ranks := range whole {
+		c := ranks[0]
+		s := sort{c.Kind, c.Algo, c.Bytes, c.Size}
+		if len(ranks) == c.Size && (last[s] == nil || last[s][0].Start < c.Start) {
+			last[s] = ranks
+		}
+	}
+	var few trace.Trace
+	for _, ranks := range last {
+		for _, c := range ranks {
+			few.Calls = append(few.Calls, *c)
+		}
+	}
+	if len(few.Calls) == 0 {
+		return nil, fmt.Errorf("%s: no call of which all ranks' steps are there", file)
+	}
+	slices.SortFunc(few.Calls, func(a, b trace.Call) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), strings.Compare(a.Comm, b.Comm), cmp.Compare(a.Rank, b.Rank))
+	})
+	var b bytes.Buffer
+	err = few.Write(&b)
+	return b.Bytes(), err
 }

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/direct"
 	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/trace"
 )
 
 // setupOf is what a page begins with.
@@ -60,4 +63,39 @@ func TestPlayOwn(t *testing.T) {
 	code, _, stderr := ringoHere("play", "scatter", "-np", "5", "--algo", "evenly")
 	require.NotZero(t, code)
 	require.Contains(t, stderr, "evenly is not for 5 ranks")
+}
+
+// Of a trace a page has the last calls of which all ranks' steps are there.
+func TestPlayTrace(t *testing.T) {
+	var all trace.Trace
+	for number := range uint32(4) {
+		for r := range 2 {
+			c := trace.Call{Comm: "c", Rank: r, Size: 2, Number: number + 1, Kind: "AllReduce", Algo: "ring", Bytes: 8, Peer: -1, Start: int64(number * 10), End: int64(number*10 + 5)}
+			if number == 3 && r == 1 {
+				c.Lost = 1
+			}
+			all.Calls = append(all.Calls, c)
+		}
+	}
+	write := func() string {
+		file := filepath.Join(t.TempDir(), "trace.json")
+		f, err := os.Create(file)
+		require.NoError(t, err)
+		require.NoError(t, errors.Join(all.Write(f), f.Close()))
+		return file
+	}
+	text, err := lastCalls(write())
+	require.NoError(t, err)
+	few, err := trace.Read(bytes.NewReader(text))
+	require.NoError(t, err)
+	require.Len(t, few.Calls, 2)
+	require.EqualValues(t, 3, few.Calls[1].Number)
+	require.Contains(t, setupOf(t, "--trace", write()), `"follow":true`)
+	require.Contains(t, setupOf(t, "allreduce", "--trace", write()), `"follow":false`)
+
+	all.Calls = all.Calls[6:]
+	_, err = lastCalls(write())
+	require.ErrorContains(t, err, "no call of which all ranks' steps are there")
+	_, err = lastCalls("play.go")
+	require.ErrorContains(t, err, "play.go: ")
 }

@@ -32,6 +32,8 @@ var scripts = []string{"module.js", "show.js", "circle.js", "chunks.js", "table.
 type Setup struct {
 	Question play.Question // Edits and Table are not used
 	Own      []Own
+	Trace    []byte // a file of "ringo bench --trace" to lay over the model; nil for none
+	Follow   bool   // the page plays the last call of the trace, rather than Question
 }
 
 // An Own is an algorithm that the page does not have: it gets the tables.
@@ -60,6 +62,7 @@ func Write(w io.Writer, s Setup) error {
 		"{{style}}", read("page.css"),
 		"{{script}}", read(scripts...),
 		"{{setup}}", string(setup),
+		"{{trace}}", strings.ReplaceAll(string(s.Trace), "<", `\u003c`), // only texts of JSON have it
 		"{{module}}", base64.StdEncoding.EncodeToString(module),
 	).Replace(read("page.html"))
 	if err == nil {
@@ -81,7 +84,9 @@ func (s Setup) json() ([]byte, error) {
 	setup := struct {
 		Question map[string]any `json:"question"`
 		Own      []own          `json:"own"`
+		Follow   bool           `json:"follow"`
 	}{
+		Follow: s.Follow,
 		Question: map[string]any{
 			"collective": s.Question.Collective, "algo": s.Question.Algo, "ranks": s.Question.Ranks, "node": s.Question.Node,
 			"root": s.Question.Root, "bytes": s.Question.Bytes, "net": s.Question.Net,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ringo-go/ringo/play"
 	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/trace"
 )
 
 var pictures = flag.String("pictures", "", "folder for pictures of the page, instead of tests")
@@ -53,6 +54,7 @@ func TestPictures(t *testing.T) {
 		{"many", 1280, "light", "ranks=64&algo=halving&net=ndr", "page.go(40)"},
 		{"tree", 1280, "light", "ranks=32&algo=tree&net=ndr", "page.go(3)"},
 		{"alltoall", 1280, "light", "ranks=8&collective=alltoall&algo=direct", "page.go(4)"},
+		{"binomial", 400, "light", "ranks=13&collective=broadcast&algo=binomial&root=4", "page.go(2)"},
 	} {
 		b.window(p.width, 900, p.scheme, "reduce")
 		b.visit(url + "#" + p.hash)
@@ -98,6 +100,24 @@ func (own) At(r sched.Rank, i int) sched.Step {
 		{{Recv: 1, Src: in, Dst: out, Send: sched.Nobody}, {Recv: sched.Nobody, Src: out, Send: 1}},
 		{{Recv: sched.Nobody, Src: in, Send: 0}, {Recv: 0, Dst: out, Send: sched.Nobody}},
 	}[r][i]
+}
+
+// ringTrace is an all-reduce of 3 ranks of which the second comes 5 µs late and the third 10;
+// a step takes 10.
+func ringTrace() *trace.Trace {
+	const us = 1000
+	t := &trace.Trace{}
+	for r := range 3 {
+		c := trace.Call{Comm: "c", Rank: r, Size: 3, Host: "h", Number: 7, Kind: "AllReduce", Algo: "ring", Bytes: 3 << 10, Peer: -1, Start: int64(5 * r * us), End: 60 * us}
+		for i := range 5 {
+			from, to := int32(r+2)%3, int32(r+1)%3
+			start := int64(5*r+10*i) * us
+			c.Steps = append(c.Steps, trace.Span{Start: start, End: start + 10*us, What: trace.Step, Step: int32(i), Recv: from, Send: to},
+				trace.Span{Start: start, End: start + us, What: trace.Wait, Step: int32(i), Recv: from, Send: -1})
+		}
+		t.Calls = append(t.Calls, c)
+	}
+	return t
 }
 
 // The page in a real browser, from a file, without a request beside its own: it plays a ring to
@@ -187,7 +207,7 @@ func TestBrowser(t *testing.T) {
 	t.Run("400 pixels", func(t *testing.T) {
 		b.t = t
 		b.window(400, 800, "dark", "reduce")
-		for _, hash := range []string{"ranks=8", "ranks=64&algo=halving", "ranks=16&algo=hier&node=4", "collective=alltoall&algo=direct&ranks=12"} {
+		for _, hash := range []string{"ranks=8", "ranks=64&algo=tree", "ranks=16&algo=hier&node=4", "collective=alltoall&algo=direct&ranks=12"} {
 			b.visit(url + "#" + hash)
 			b.press("b", "KeyB")
 			b.press("ArrowRight", "ArrowRight")
@@ -197,6 +217,25 @@ func TestBrowser(t *testing.T) {
 			require.LessOrEqual(t, eval[int](b, "document.documentElement.scrollWidth"), 400, hash)
 			require.Len(t, b.faults, 1, "%s: %v", hash, b.faults)
 		}
+	})
+
+	t.Run("trace", func(t *testing.T) {
+		b.t = t
+		var file bytes.Buffer
+		traced := ringTrace()
+		require.NoError(t, traced.Write(&file))
+		b.visit(pageFile(t, Setup{Question: q, Trace: file.Bytes(), Follow: true}))
+		require.Equal(t, "✓ all-reduce by ring on 3 ranks: proved, every contribution arrives once", words(b, "#verdict"))
+		require.Equal(t, "AllReduce #7 ring, 3.00 KiB, 3 ranks: 60.0 µs", words(b, "#measured"))
+		require.Contains(t, words(b, "#laid"), "Measured 60.0 µs, under the model")
+		require.Contains(t, words(b, "#laid"), "Rank 2 came last, 10.0 µs after the first")
+		for at, want := range []string{"0.00 µs", "20.0 µs", "30.0 µs", "40.0 µs", "50.0 µs", "60.0 µs"} {
+			require.Equal(t, want+" of 60.0 µs", words(b, "#real"), "after %d turns", at)
+			b.press("ArrowRight", "ArrowRight")
+		}
+		eval[any](b, `const ranks = document.querySelector("#ranks"); ranks.value = 4; ranks.dispatchEvent(new Event("change"));`)
+		require.True(t, eval[bool](b, `document.querySelector("#real-box").hidden`), "of other ranks")
+		require.Len(t, b.faults, 1, b.faults)
 	})
 
 	t.Run("names", func(t *testing.T) { // of all that can be operated, for those who do not see it

@@ -94,6 +94,13 @@ const chunks = {
     return `rank ${r} ${bufferNames[this.buffer]}[${c}]: ` + (!kept && passed ? `not kept, sent on: ${words(passed)}` : words(kept));
   },
 
+  // sum says how far a rank is.
+  sum(show, r) {
+    const memory = show.memory[r][this.buffer], done = memory.filter(v => show.whole(v)).length, name = bufferNames[this.buffer];
+    $("chunk").textContent = !show.has(r, this.buffer) ? `rank ${r} has no ${name} in this collective` :
+      `rank ${r} has ${done} of ${memory.length} chunks of ${name}${show.answer.sums && this.buffer !== 1 ? " in full" : ""}. Point at a cell for its words.`;
+  },
+
   tell(show, r, c) {
     const value = show.memory[r][this.buffer][c];
     $("chunk").textContent = this.say(show, r, c) + (value && value.text.includes("+") ? `, as ${value.text}` : "");

@@ -101,7 +101,7 @@ const circle = {
     const [ux, uy] = [tx / t, ty / t];
     const tip = [[to.x + ux * 4, to.y + uy * 4], [to.x - ux * size - uy * size * 0.6, to.y - uy * size + ux * size * 0.6], [to.x - ux * size + uy * size * 0.6, to.y - uy * size - ux * size * 0.6]];
     this.arrows.append(make("path", { class: `arrow ${kind}`, d: path }), make("polygon", { class: `tip ${kind}`, points: tip.map(p => p.join(",")).join(" ") }));
-    if (label) this.arrows.append(make("text", { class: "tag", x: (from.x + to.x + 2 * mx) / 4, y: (from.y + to.y + 2 * my) / 4 }, label));
+    if (label) this.arrows.append(make("text", { class: "tag", x: 0.36 * from.x + 0.48 * mx + 0.16 * to.x, y: 0.36 * from.y + 0.48 * my + 0.16 * to.y }, label));
     if (beat) this.arrows.append(make("circle", { class: "mover", r: 5, style: `offset-path: path("${path}")` }));
   },
 

@@ -11,38 +11,62 @@ const lanes = {
       this.watcher.observe(box);
     }
     this.width = box.clientWidth || 600;
-    const real = trace.stepsOf(show);
-    this.tall = show.ranks > 32 ? 8 : show.ranks > 16 ? 12 : show.ranks > 8 ? 18 : 24;
-    if (real) this.tall *= 1.6;
+    this.timed = show.steps.flat().filter(s => s.turn >= 0 && s.end !== undefined);
+    const last = steps => steps.reduce((m, s) => Math.max(m, s.end), 1e-8), real = trace.stepsOf(show);
+    this.real = real;
+    this.end = last(this.timed);
+    this.realEnd = this.end;
+    if (real) {
+      this.realEnd = real.end;
+      if (!$("stretch").checked) this.end = this.realEnd = Math.max(this.end, real.end);
+    }
+    this.tall = (show.ranks > 32 ? 8 : show.ranks > 16 ? 12 : show.ranks > 8 ? 18 : 24) * (real ? 1.7 : 1);
+    this.part = real ? 0.4 : 0.78; // of a lane's height
     const height = this.top + show.ranks * this.tall + 4;
-    const timed = show.steps.flat().filter(s => s.turn >= 0 && s.end !== undefined);
-    this.end = Math.max(1e-8, ...[timed.map(s => s.end), (real || []).map(s => s.end)].map(list => list.reduce((a, b) => Math.max(a, b), 0)));
-    const svg = make("svg", { viewBox: `0 0 ${this.width} ${height}`, height, role: "img", "aria-label": this.say(show, real) });
+    const svg = make("svg", { viewBox: `0 0 ${this.width} ${height}`, height, role: "img", "aria-label": this.say(show) });
     for (const t of this.ticks()) {
       svg.append(make("line", { class: "wire", x1: this.x(t), x2: this.x(t), y1: this.top - 4, y2: height }),
         make("text", { class: "tick", x: Math.min(this.x(t), this.width - 24), y: 12 }, formatTime(t)));
     }
     const every = Math.ceil(14 / this.tall);
-    for (let r = 0; r < show.ranks; r++) {
-      if (r % every === 0) svg.append(make("text", { class: "lane", x: this.left - 8, y: this.y(r) + this.tall / 2 }, `${r}`));
-    }
-    const part = real ? 0.44 : 0.78;
+    for (let r = 0; r < show.ranks; r += every) svg.append(make("text", { class: "lane", x: this.left - 8, y: this.y(r) + this.tall / 2 }, `${r}`));
     svg.append(
-      make("path", { class: "model", d: timed.map(s => this.box(s.rank, s.start + s.waitRecv, s.end, 0.08, part)).join("") }),
-      make("path", { class: "waiting", d: timed.filter(s => s.waitRecv > 0).map(s => this.line(s.rank, s.start, s.start + s.waitRecv, 0.08 + part / 2)).join("") }));
+      make("path", { class: "model", d: this.timed.map(s => this.box(s.rank, s.start + s.waitRecv, s.end, 0.08, this.part)).join("") }),
+      make("path", { class: "waiting", d: this.timed.filter(s => s.waitRecv > 0).map(s => this.line(s.rank, s.start, s.start + s.waitRecv, 0.08 + this.part / 2)).join("") }));
     if (real) {
-      svg.append(make("path", { class: "real", d: real.map(s => this.box(s.rank, s.start, s.end, 0.54, 0.38)).join("") }),
-        make("path", { class: "realwait", d: real.flatMap(s => s.waits.map(w => this.box(s.rank, w.start, w.end, 0.66, 0.14))).join("") }));
+      const scaled = (s, from, share) => this.box(s.rank, s.start * this.end / this.realEnd, s.end * this.end / this.realEnd, from, share);
+      svg.append(make("path", { class: "real", d: real.steps.map(s => scaled(s, 0.54, 0.38)).join("") }),
+        make("path", { class: "realwait", d: real.steps.flatMap(s => s.waits.filter(w => w.end - w.start > this.realEnd / this.width).map(w => scaled({ rank: s.rank, ...w }, 0.67, 0.12))).join("") }));
     }
     this.now = make("path", { class: "nowsteps" });
     this.hand = make("line", { class: "hand", y1: this.top - 6, y2: height });
-    this.timed = timed;
-    this.part = part;
     svg.append(this.now, this.hand);
-    const key = (kind, text) => make("li", {}, make("svg", { viewBox: "0 0 34 12", "aria-hidden": "true" }, make("path", { class: kind, d: kind === "waiting" ? "M0 6h34" : "M0 2h34v8h-34z" })), text);
+    const key = (kind, text) => make("li", {}, make("svg", { viewBox: "0 0 34 12", "aria-hidden": "true" },
+      make("path", { class: kind, d: kind === "waiting" ? "M0 6h34" : kind === "realwait" ? "M0 4h34v4h-34z" : "M0 2h34v8h-34z" })), text);
     const items = [key("model", `a step under the model (${show.answer.model})`), key("waiting", "waits for its message"), key("nowsteps", "steps of this turn")];
-    if (real) items.push(key("real", "a step that was measured"), key("realwait", "waited in it"));
+    if (real) items.push(key("real", "a step as measured, below"), key("realwait", "a wait in it"));
     box.replaceChildren(svg, make("ul", { class: "legend" }, ...items));
+    this.compare(show);
+  },
+
+  // compare says how the measured call and the model differ.
+  compare(show) {
+    $("stretch").parentElement.hidden = !this.real;
+    $("real-box").hidden = !this.real;
+    $("laid").hidden = !trace.calls.length;
+    if (!trace.calls.length) return;
+    const model = show.answer.time, real = this.real;
+    $("laid").textContent = !real ? "The measured call is of other ranks, bytes or algorithm than what is played: choose it again to see it."
+      : `Measured ${formatTime(real.end)}, under the model ${formatTime(model)}: ${(real.end / model).toPrecision(2)} times. ` +
+        (show.answer.rounds > 1 ? `Shown are the steps over the first of ${show.answer.rounds} pieces.` : "") + this.late(real);
+  },
+
+  // late names the rank that the others waited for most at the beginning.
+  late(real) {
+    const begins = new Map();
+    for (const s of real.steps) if (!begins.has(s.rank) || s.start < begins.get(s.rank)) begins.set(s.rank, s.start);
+    const [rank, when] = [...begins].reduce((a, b) => b[1] > a[1] ? b : a, [-1, -1]);
+    return when > real.end / 100 ? ` Rank ${rank} came last, ${formatTime(when)} after the first.` : "";
   },
 
   x(t) { return this.left + (t / this.end) * (this.width - this.left - 2); },
@@ -67,14 +91,22 @@ const lanes = {
   },
 
   draw(show) {
-    this.now.setAttribute("d", show.now().filter(s => s.end !== undefined).map(s => this.box(s.rank, s.start + s.waitRecv, s.end, 0.08, this.part)).join(""));
+    const now = show.now(), scale = this.end / this.realEnd;
+    let path = now.filter(s => s.end !== undefined).map(s => this.box(s.rank, s.start + s.waitRecv, s.end, 0.08, this.part)).join("");
+    if (this.real) {
+      const keys = new Set(now.map(s => s.rank * 65536 + s.index));
+      path += this.real.steps.filter(s => keys.has(s.rank * 65536 + s.index)).map(s => this.box(s.rank, s.start * scale, s.end * scale, 0.54, 0.38)).join("");
+      const done = this.real.steps.filter(s => show.steps[s.rank][s.index]?.turn < show.position);
+      $("real").replaceChildren(formatTime(done.reduce((m, s) => Math.max(m, s.end), 0)), " ", make("small", {}, `of ${formatTime(this.real.end)}`));
+    }
+    this.now.setAttribute("d", path);
     this.hand.setAttribute("x1", this.x(show.clock));
     this.hand.setAttribute("x2", this.x(show.clock));
   },
 
-  say(show, real) {
+  say(show) {
     const a = show.answer;
-    return `${show.ranks} lanes of steps; under the model ${a.model} ` + (a.time === undefined ? "it does not end" : `all end after ${formatTime(a.time)}`) +
-      (real ? `; measured, after ${formatTime(real.reduce((m, s) => Math.max(m, s.end), 0))}` : "");
+    return `${show.ranks} lanes of steps; under the model ${a.model} ` + (a.time === undefined ? "they do not end" : `all end after ${formatTime(a.time)}`) +
+      (this.real ? `; measured, after ${formatTime(this.real.end)}` : "");
   },
 };

@@ -21,6 +21,38 @@ const page = {
     this.asked = asked;
     this.listen();
     this.algorithms();
+    if ($("trace").textContent) this.lay($("trace").textContent, this.setup.follow);
+    if (!this.show) this.ask();
+  },
+
+  // lay has the page show a trace, and play its last call if it is to follow it.
+  lay(text, follow) {
+    try {
+      trace.read(text, this.known);
+    } catch (err) {
+      $("laid").hidden = false;
+      $("laid").textContent = `✗ ${err.message}`;
+      return;
+    }
+    $("measured").hidden = false;
+    $("measured").replaceChildren(...trace.calls.map((c, i) => make("option", { value: i }, c.title)));
+    $("measured").value = trace.chosen;
+    if (follow) this.follow();
+  },
+
+  // follow plays what the chosen call of the trace has done.
+  follow() {
+    const c = trace.calls[trace.chosen];
+    this.stop();
+    this.edits = [];
+    this.asked = { ...this.asked, ...c };
+    $("collective").value = c.collective;
+    $("ranks").value = c.ranks;
+    $("root").value = c.root;
+    if (![...$("bytes").options].some(o => Number(o.value) === c.bytes)) $("bytes").append(make("option", { value: c.bytes }, formatBytes(c.bytes)));
+    $("bytes").value = c.bytes;
+    $("algo").value = $("node").value = "";
+    this.algorithms();
     this.ask();
   },
 
@@ -113,6 +145,7 @@ const page = {
     this.clock();
     circle.draw(s, this.rank, this.wrong, beat);
     chunks.draw(s, this.rank, s.answer.places || []);
+    chunks.sum(s, this.rank);
     if (table.rows) table.draw(s, this.rank);
     $("first").disabled = $("back").disabled = s.position === 0;
     $("next").disabled = $("last").disabled = s.position === s.turns;
@@ -143,12 +176,8 @@ const page = {
     table.build(this.show, rank, this.breaking, e => this.edit(e));
     circle.draw(this.show, rank, this.wrong);
     chunks.draw(this.show, rank, this.show.answer.places || []);
+    chunks.sum(this.show, rank);
     table.draw(this.show, rank);
-    const memory = this.show.memory[rank][chunks.buffer];
-    if (memory.length && this.show.has(rank, chunks.buffer)) {
-      const done = memory.filter(v => this.show.whole(v)).length;
-      $("chunk").textContent = `rank ${rank} ${bufferNames[chunks.buffer]}: ${done} of ${memory.length} chunks complete`;
-    }
   },
 
   edit(e) {
@@ -228,12 +257,21 @@ const page = {
     $("break").onclick = () => this.toggleBreaking();
     $("undo").onclick = () => { this.edits.pop(); this.changed(); };
     $("repair").onclick = () => { this.edits = []; this.changed(); };
+    $("open").onclick = () => $("file").click();
+    $("file").onchange = async () => {
+      const file = $("file").files[0];
+      if (file) this.lay(await file.text(), true);
+      $("file").value = "";
+    };
+    $("measured").onchange = () => { trace.chosen = Number($("measured").value); this.follow(); };
+    $("stretch").onchange = () => { lanes.build(this.show); lanes.draw(this.show); };
     $("surprise").onclick = () => this.surprise();
     for (const tab of document.querySelectorAll(".tabs button")) {
       tab.onclick = () => {
         chunks.buffer = Number(tab.dataset.buffer);
         chunks.build(this.show, r => this.choose(r));
         chunks.draw(this.show, this.rank, this.show.answer.places || []);
+        chunks.sum(this.show, this.rank);
       };
     }
     document.addEventListener("keydown", e => this.key(e));
