@@ -57,7 +57,7 @@ func runPlay(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	file, addr := fs.String("o", "", ""), fs.String("addr", "127.0.0.1:0", "")
 	ranks, root := fs.Int("np", 8, ""), fs.Int("r", 0, "")
 	algo, node := fs.String("algo", "", ""), fs.Int("node", 0, "")
-	size, net_ := fs.String("s", "1M", ""), fs.String("net", "shm", "")
+	size, links := fs.String("s", "1M", ""), fs.String("net", "shm", "")
 	traced := fs.String("trace", "", "")
 	names, err := cli.Parse(fs, args)
 	if err != nil {
@@ -74,11 +74,11 @@ func runPlay(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if err != nil {
 		return cli.Usagef("%v", err)
 	}
-	if _, ok := sim.Presets[*net_]; !ok {
-		return cli.Unknown("net", *net_, slices.Sorted(maps.Keys(sim.Presets)))
+	if _, ok := sim.Presets[*links]; !ok {
+		return cli.Unknown("net", *links, slices.Sorted(maps.Keys(sim.Presets)))
 	}
 	setup := page.Setup{Question: play.Question{
-		Collective: names[0], Algo: *algo, Ranks: *ranks, Node: *node, Root: sched.Rank(*root), Bytes: bytesOf, Net: *net_,
+		Collective: names[0], Algo: *algo, Ranks: *ranks, Node: *node, Root: sched.Rank(*root), Bytes: bytesOf, Net: *links,
 	}}
 	if err := setUp(&setup); err != nil {
 		return err
@@ -213,35 +213,27 @@ func lastCalls(file string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	type call struct {
-		comm   string
-		number uint32
-		lane   int
-		gpu    bool
-		kind   string
-		algo   string
-		peer   int
-		size   int
+	type call struct { // of all its ranks
+		comm, kind    string
+		number        uint32
+		lane, size    int
+		gpu, complete bool
 	}
-	key := func(c *trace.Call) call {
-		return call{comm: c.Comm, number: c.Number, lane: c.Lane, gpu: c.GPU, kind: c.Kind, algo: c.Algo, peer: c.Peer, size: c.Size}
+	type row struct { // of which the last call is shown
+		kind, algo  string
+		bytes, size int
 	}
-	whole := map[call][]*trace.Call{}
+	whole, last := map[call][]*trace.Call{}, map[row][]*trace.Call{}
 	for i := range all.Calls {
-		if c := &all.Calls[i]; !c.Model && c.Err == nil && c.Lost == 0 && c.Number > 0 {
-			whole[key(c)] = append(whole[key(c)], c)
-		}
+		c := &all.Calls[i]
+		key := call{c.Comm, c.Kind, c.Number, c.Lane, c.Size, c.GPU, !c.Model && c.Err == nil && c.Lost == 0}
+		whole[key] = append(whole[key], c)
 	}
-	type sort struct {
-		kind, algo string
-		bytes, n   int
-	}
-	last := map[sort][]*trace.Call{}
-	for _, ranks := range whole {
+	for key, ranks := range whole {
 		c := ranks[0]
-		s := sort{c.Kind, c.Algo, c.Bytes, c.Size}
-		if len(ranks) == c.Size && (last[s] == nil || last[s][0].Start < c.Start) {
-			last[s] = ranks
+		r := row{c.Kind, c.Algo, c.Bytes, c.Size}
+		if key.complete && len(ranks) == c.Size && (last[r] == nil || last[r][0].Start < c.Start) {
+			last[r] = ranks
 		}
 	}
 	var few trace.Trace

@@ -217,11 +217,14 @@ func (b *browser) visit(url string) {
 	b.until(`location.href !== "about:blank" && document.readyState === "complete" && document.querySelector("#verdict")?.className`)
 }
 
-// picture writes the page as PNG.
-func (b *browser) picture(file string, whole bool) {
+// picture writes the page as PNG, down to the end of an element.
+func (b *browser) picture(file, end string) {
 	b.t.Helper()
 	var shot struct{ Data string }
-	b.call("Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": whole}, &shot)
+	b.call("Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": true, "clip": map[string]any{
+		"x": 0, "y": 0, "scale": 1, "width": eval[float64](b, "innerWidth"),
+		"height": 8 + eval[float64](b, fmt.Sprintf("document.querySelector(%q).getBoundingClientRect().bottom + scrollY", end)),
+	}}, &shot)
 	png, err := base64.StdEncoding.DecodeString(shot.Data)
 	require.NoError(b.t, err)
 	require.NoError(b.t, os.WriteFile(file, png, 0o644))

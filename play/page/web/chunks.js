@@ -14,7 +14,7 @@ const chunks = {
     const n = show.ranks, count = show.chunks[this.buffer], name = bufferNames[this.buffer];
     const small = count > 16;
     const table = $("chunks");
-    table.className = (small ? "small" : "") + (n > 32 ? " low" : "");
+    table.className = (small ? "small" : n > 12 ? "thin" : "") + (n > 32 ? " low" : "");
     table.style.setProperty("--least", `${34 + count * (small ? 7 : 34)}px`);
     table.style.setProperty("--tall", n > 32 ? "8px" : n > 16 ? "15px" : n > 8 ? "28px" : "46px");
     const head = make("tr", {}, make("th", { scope: "col" }, "rank"));

@@ -23,7 +23,7 @@ const circle = {
     for (let r = 0; r < n; r++) {
       const { x, y } = this.at[r];
       const share = make("circle", { class: "share", cx: x, cy: y, r: this.size + 4, transform: `rotate(-90 ${x} ${y})`, "stroke-dasharray": `0 ${around}` });
-      const flag = make("text", { class: "flag", x: x + this.size * 0.95, y: y - this.size * 0.95, "font-size": Math.max(16, this.size) });
+      const flag = make("text", { class: "flag", x: x + this.size * 0.95, y: y - this.size * 0.95, "font-size": Math.max(20, this.size) });
       const at = outside ? { x: 300 + (x - 300) * 1.13, y: 300 + (y - 300) * 1.13 } : { x, y };
       const number = make("text", { ...at, "font-size": outside ? 17 : this.size * 0.8 }, outside && r % (n / 16 | 0) ? "" : `${r}`);
       const seat = make("g", { class: "seat", role: "button", tabindex: -1, onclick: () => choose(r), onkeydown: e => { if (e.key === "Enter") choose(r); } },
