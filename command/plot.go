@@ -10,24 +10,31 @@ import (
 )
 
 const plotHelp = `usage: ringo plot -o FILE REPORT.json...
+       ringo plot -o FILE TRACE.json
 
 Draws reports that "ringo bench --json REPORT.json" has saved: for each
 collective time and bus bandwidth against size, and the time of each as a
-multiple of the first one's; one line a program and report.
+multiple of the first one's; one line a program and report. Of a trace that
+"ringo bench --trace" or "ringo sim --trace" has saved it draws one collective:
+the steps of each rank, and in them what they wait for.
 
   -o FILE        what to write: .svg, .png or .html
   --title TEXT   above it all
+  --call N       of a trace: the collective with this number (default: the last
+                 one that all ranks have steps of)
 
-Example
+Examples
   ringo bench allreduce --transport shm --json shm.json
   ringo bench allreduce --transport tcp --json tcp.json
   ringo plot -o both.svg shm.json tcp.json
+  ringo bench allreduce -b 1M -e 1M --trace steps.json
+  ringo plot -o steps.svg steps.json
 `
 
 func runPlot(_ context.Context, args []string, stdout, _ io.Writer) error {
 	fs := flags("plot")
 	out := fs.String("o", "", "")
-	title := fs.String("title", "", "")
+	title, call := fs.String("title", "", ""), fs.Uint("call", 0, "")
 	files, err := cli.Parse(fs, args)
 	if err != nil {
 		return err
@@ -36,6 +43,15 @@ func runPlot(_ context.Context, args []string, stdout, _ io.Writer) error {
 		return cli.Usagef("give -o FILE.svg, .png or .html and at least one report")
 	}
 	if err := cli.Writable("-o", *out); err != nil {
+		return err
+	}
+	if t, err := loadTrace(files); t != nil || err != nil {
+		if err == nil {
+			err = drawTrace(*out, *title, t, uint32(*call))
+		}
+		if err == nil {
+			fmt.Fprintln(stdout, *out)
+		}
 		return err
 	}
 	var reports []*bench.Report

@@ -93,3 +93,28 @@ func TestSimTraceOver(t *testing.T) {
 		require.Contains(t, stderr, want)
 	}
 }
+
+// A trace is drawn: a track a rank, the steps with their numbers, and for whom they wait.
+func TestPlotTrace(t *testing.T) {
+	dir := t.TempDir()
+	file, picture := filepath.Join(dir, "t.json"), filepath.Join(dir, "t.svg")
+	code, _, stderr := ringoHere("sim", "allreduce", "-np", "3", "-s", "48", "--net", "shm", "--algo", "ring", "--trace", file)
+	require.Zero(t, code, stderr)
+	code, out, stderr := ringoHere("plot", "-o", picture, file)
+	require.Zero(t, code, stderr)
+	require.Equal(t, picture+"\n", out)
+	b, err := os.ReadFile(picture)
+	require.NoError(t, err)
+	for _, want := range []string{">AllReduce ring 48 B<", ">rank 2, model<", ">4</text>", ">rank 1</text>", "waits for a message"} {
+		require.Contains(t, string(b), want)
+	}
+	for want, args := range map[string][]string{
+		"--call 7: the trace has no such collective": {"-o", picture, "--call", "7", file},
+		"drawn as .svg or .png":                      {"-o", filepath.Join(dir, "t.html"), file},
+		"is a trace: give it alone":                  {"-o", picture, file, file},
+	} {
+		code, _, stderr = ringoHere(append([]string{"plot"}, args...)...)
+		require.Equal(t, 2, code)
+		require.Contains(t, stderr, want)
+	}
+}

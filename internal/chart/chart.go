@@ -1,5 +1,5 @@
-// Package chart draws lines over sizes in bytes, for bench and the command: rows of panels that
-// have one legend, as SVG or PNG.
+// Package chart draws, for bench and the command, as SVG or PNG: lines over sizes in bytes, in rows of panels that
+// have one legend (Figure), and what happens on tracks along one time (Timeline).
 //
 // The trap: an SVG says how text is anchored and which fonts may be used, and not how wide text
 // is, since that is the viewer's to know. So nothing may depend on it: the places of a legend's
@@ -7,7 +7,6 @@
 package chart
 
 import (
-	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -62,18 +61,9 @@ const (
 // Write draws a figure as "svg" or "png".
 func (f *Figure) Write(w io.Writer, format string) error {
 	width, height := f.size()
-	var c canvas
-	switch format {
-	case "svg":
-		c = newSVG(width, height)
-	case "png":
-		p, err := newPNG(width, height)
-		if err != nil {
-			return fmt.Errorf("chart: %w", err)
-		}
-		c = p
-	default:
-		return fmt.Errorf("chart: no format %q", format)
+	c, err := newCanvas(format, width, height)
+	if err != nil {
+		return err
 	}
 	y := margin
 	if f.Title != "" {
