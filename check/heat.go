@@ -110,7 +110,7 @@ func (m *Map) print(b *bytes.Buffer) {
 		cell(p)
 		for k := range n {
 			v, ok := m.Values[[2]int{i, k}]
-			text := figure(v)
+			text := digits(v)
 			switch {
 			case i == k && !ok:
 				text = "-"

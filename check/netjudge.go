@@ -135,7 +135,7 @@ func judgeNetwork(r *Report, cfg *Config) []Finding {
 		if shared {
 			bound = 5*-typical + 5000
 		}
-		return fmt.Sprintf("%s us of latency, the others typically %s", figure(w.latency), figure(-typical)), typical != 0 && w.latency > bound && !math.IsInf(w.latency, 0)
+		return fmt.Sprintf("%s us of latency, the others typically %s", digits(w.latency), digits(-typical)), typical != 0 && w.latency > bound && !math.IsInf(w.latency, 0)
 	}), Degraded, "late-link", "latency", "its latency is high", func(w *way) float64 { return -w.latency / typical }, true)
 	best, spread := typicalOf(ways, func(w *way) float64 { return w.bandwidth })
 	floor := min(slowCap, max(slowFloor, spread))
@@ -150,7 +150,7 @@ func judgeNetwork(r *Report, cfg *Config) []Finding {
 		}
 	}
 	blame(left(func(w *way) (string, bool) {
-		text := fmt.Sprintf("%s GB/s, the others %s", figure(w.bandwidth), span(low, high))
+		text := fmt.Sprintf("%s GB/s, the others %s", digits(w.bandwidth), span(low, high))
 		if w.resent > 0.001 {
 			text += fmt.Sprintf(", and %.1f %% of its segments were sent again", 100*w.resent)
 		}
@@ -177,10 +177,10 @@ func span(low, high float64) string {
 	if math.IsInf(low, 0) {
 		return "more"
 	}
-	if a, b := figure(low), figure(high); a != b {
+	if a, b := digits(low), digits(high); a != b {
 		return a + "–" + b
 	}
-	return figure(low)
+	return digits(low)
 }
 
 func cmpWays(x, y float64, a, b *way) int {

@@ -58,6 +58,9 @@ func Run(ctx context.Context, j *Job, cfg Config) (*Report, error) {
 	if err != nil {
 		r.Findings = append(r.Findings, Finding{Severity: Unjudged, Code: "cut-short", Stage: j.name, Text: fmt.Sprintf("the check was cut short in stage %s: %v", j.name, err)})
 	}
+	if cfg.Baseline != nil {
+		r.Findings = append(r.Findings, r.compare(cfg.Baseline, &cfg)...)
+	}
 	r.Took = time.Since(started).Seconds()
 	r.judged()
 	return r, err

@@ -81,10 +81,18 @@ func spell(v float64, unit string) string {
 	return strings.TrimSpace(figure(v) + " " + unit)
 }
 
-// figure writes three digits.
+// figure writes three digits, of a whole number those that there are.
 func figure(v float64) string {
+	if v == float64(int64(v)) {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return digits(v)
+}
+
+// digits writes three digits, so that numbers in a table have one length.
+func digits(v float64) string {
 	switch a := max(v, -v); {
-	case a >= 100 || a == 0 || v == float64(int64(v)) && a < 1e6:
+	case a >= 99.95 || a == 0:
 		return fmt.Sprintf("%.0f", v)
 	case a >= 10:
 		return fmt.Sprintf("%.1f", v)

@@ -6,7 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringo-go/ringo/check"
@@ -35,6 +40,12 @@ Output
   -json FILE     the report, of schema ringo-check/1; - is standard output,
                  which then has nothing else
   -baseline FILE compare with such a report of an earlier run
+  -metrics FILE  Prometheus text; with an address, such as :9400, serve it there
+                 at /metrics until the process is ended
+  -every D       check again every D
+  -junit FILE    JUnit's XML
+  -svg FILE, -html FILE
+                 the heat maps of pairs, and the report as a page
 
 The exit status is 0 if all is well, 1 if something is degraded, 2 if something
 is broken or the command line is wrong, 3 if it could not be judged.
@@ -52,12 +63,15 @@ func (e exitStatus) Error() string { return fmt.Sprint("exit status ", int(e)) }
 
 // checkFlags are what the command line says.
 type checkFlags struct {
-	cfg            check.Config
-	quick          bool
-	join           time.Duration
-	device         string
-	gpus           int
-	json, baseline string
+	cfg              check.Config
+	quick            bool
+	join             time.Duration
+	device           string
+	gpus             int
+	json, baseline   string
+	junit, svg, html string
+	metrics          string // a file or an address
+	every            time.Duration
 }
 
 func (f *checkFlags) register(fs *flag.FlagSet) {
@@ -69,6 +83,11 @@ func (f *checkFlags) register(fs *flag.FlagSet) {
 	fs.IntVar(&f.gpus, "g", 4, "")
 	fs.StringVar(&f.json, "json", "", "")
 	fs.StringVar(&f.baseline, "baseline", "", "")
+	fs.StringVar(&f.metrics, "metrics", "", "")
+	fs.DurationVar(&f.every, "every", 0, "")
+	fs.StringVar(&f.junit, "junit", "", "")
+	fs.StringVar(&f.svg, "svg", "", "")
+	fs.StringVar(&f.html, "html", "", "")
 }
 
 // complete refuses what cannot be.
@@ -103,10 +122,28 @@ func (f *checkFlags) complete() error {
 			return cli.Usagef("-baseline %s: %v", f.baseline, err)
 		}
 	}
-	if f.json == "-" {
-		return nil
+	if f.every < 0 {
+		return cli.Usagef("-every %v: want more than 0", f.every)
 	}
-	return cli.Writable("-json", f.json)
+	files := [][2]string{{"-json", f.json}, {"-junit", f.junit}, {"-svg", f.svg}, {"-html", f.html}}
+	if !f.serves() {
+		files = append(files, [2]string{"-metrics", f.metrics})
+	}
+	for _, file := range files {
+		if file[1] == "-" {
+			continue
+		}
+		if err := cli.Writable(file[0], file[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serves says whether -metrics is an address.
+func (f *checkFlags) serves() bool {
+	_, port, err := net.SplitHostPort(f.metrics)
+	return err == nil && port != "" && !strings.Contains(f.metrics, "/")
 }
 
 func runCheck(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -127,23 +164,74 @@ func runCheck(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		return exitStatus(check.Unjudged)
 	}
 	defer job.Close()
-	report, err := check.Run(ctx, job, f.cfg)
-	switch {
-	case report != nil:
-		if err := f.write(report, stdout); err != nil {
+	return f.carryOut(ctx, job, stdout, stderr)
+}
+
+// carryOut checks, once or again and again, and writes what was asked for.
+func (f *checkFlags) carryOut(ctx context.Context, job *check.Job, stdout, stderr io.Writer) error {
+	serving := new(metricsServer)
+	if f.serves() && job.Rank() == 0 {
+		if err := serving.listen(f.metrics); err != nil {
 			return err
 		}
-		return verdictOf(report)
-	case err != nil:
-		fmt.Fprintf(stderr, "ringo check: rank %d: %v\n", job.Rank(), err)
-		return exitStatus(check.Unjudged)
+		defer serving.close()
+		fmt.Fprintf(stderr, "metrics at http://%s/metrics\n", serving.ln.Addr())
 	}
+	for {
+		start := time.Now()
+		report, err := check.Run(ctx, job, f.cfg)
+		if err != nil && report == nil {
+			fmt.Fprintf(stderr, "ringo check: rank %d: %v\n", job.Rank(), err)
+			return exitStatus(check.Unjudged)
+		}
+		if report != nil {
+			if err := f.write(report, stdout); err != nil {
+				return err
+			}
+			serving.report.Store(report)
+		}
+		var again <-chan time.Time
+		if f.every > 0 {
+			again = time.After(time.Until(start.Add(f.every)))
+		} else if serving.ln == nil {
+			return verdictOf(report)
+		}
+		select {
+		case <-again:
+		case <-ctx.Done():
+			return verdictOf(report)
+		}
+	}
+}
+
+// A metricsServer serves the last report at /metrics.
+type metricsServer struct {
+	ln     net.Listener
+	server http.Server
+	report atomic.Pointer[check.Report]
+}
+
+func (m *metricsServer) listen(addr string) (err error) {
+	if m.ln, err = net.Listen("tcp", addr); err != nil {
+		return fmt.Errorf("-metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		if r := m.report.Load(); r != nil {
+			_ = r.WriteMetrics(w)
+		}
+	})
+	m.server.Handler, m.server.ReadHeaderTimeout = mux, 10*time.Second
+	go m.server.Serve(m.ln)
 	return nil
 }
 
+func (m *metricsServer) close() { m.server.Close() }
+
 // verdictOf is the error of a report whose exit status is not 0.
 func verdictOf(r *check.Report) error {
-	if r.Verdict == check.Well {
+	if r == nil || r.Verdict == check.Well {
 		return nil
 	}
 	return exitStatus(r.Verdict)
@@ -151,20 +239,48 @@ func verdictOf(r *check.Report) error {
 
 // write writes what was asked for.
 func (f *checkFlags) write(r *check.Report, stdout io.Writer) error {
-	if f.json == "-" {
-		return r.WriteJSON(stdout)
+	metrics := f.metrics
+	if f.serves() {
+		metrics = ""
 	}
-	return errors.Join(r.Print(stdout), writeFile(f.json, r.WriteJSON))
-}
-
-// writeFile has a file written, if it has a name.
-func writeFile(name string, write func(io.Writer) error) error {
-	if name == "" {
+	printed := false
+	for _, out := range []struct {
+		file  string
+		write func(io.Writer) error
+	}{{f.json, r.WriteJSON}, {metrics, r.WriteMetrics}, {f.junit, r.WriteJUnit}, {f.svg, r.WriteSVG}, {f.html, r.WriteHTML}} {
+		if err := writeTo(out.file, stdout, out.write); err != nil {
+			return err
+		}
+		printed = printed || out.file == "-"
+	}
+	if printed {
 		return nil
 	}
-	file, err := os.Create(name)
+	return r.Print(stdout)
+}
+
+// writeTo has a file written, if it has a name. It is there as a whole or as it was: somebody may read it at any time.
+func writeTo(name string, stdout io.Writer, write func(io.Writer) error) error {
+	switch name {
+	case "":
+		return nil
+	case "-":
+		return write(stdout)
+	}
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // a device or a pipe
+		file, err := os.Create(name)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(file), file.Close())
+	}
+	file, err := os.CreateTemp(filepath.Dir(name), ".ringo-")
 	if err != nil {
 		return err
 	}
-	return errors.Join(write(file), file.Close())
+	defer os.Remove(file.Name())
+	if err := errors.Join(write(file), file.Chmod(0o644), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), name)
 }
