@@ -121,6 +121,9 @@ func (p *Producer) Reserve(n int) (mem.Region, error) {
 		return mem.Region{}, fmt.Errorf("reserve %d bytes: a slot holds 0 to %d", n, p.slotBytes)
 	}
 	p.reserved = n
+	if n > InlineBytes && p.local != nil && n > len(p.local[p.index]) {
+		p.grow(p.index, n)
+	}
 	return p.bytes(p.next, p.index, n), nil
 }
 

@@ -253,3 +253,54 @@ func BenchmarkQueue(b *testing.B) {
 		_ = c.Release()
 	}
 }
+
+// A slot of a queue in one process takes as much memory as its longest message so far needs, and
+// what is on its way stays as it is when a longer one comes.
+func TestLocalSlotsGrow(t *testing.T) {
+	p, c, err := NewLocal(Geometry{Slots: 2, SlotBytes: 100_000}, Waiting{}, Waiting{})
+	require.NoError(t, err)
+	send := func(n int) {
+		t.Helper()
+		b, err := p.Reserve(n)
+		require.NoError(t, err)
+		for i := range b.Bytes() {
+			b.Bytes()[i] = byte(n + i)
+		}
+		require.NoError(t, p.Publish(Stamp{}))
+	}
+	check := func(n int) {
+		t.Helper()
+		b, _, err := c.Next()
+		require.NoError(t, err)
+		require.Len(t, b.Bytes(), n)
+		for i, v := range b.Bytes() {
+			require.Equal(t, byte(n+i), v)
+		}
+		require.NoError(t, c.Release())
+	}
+	taken := func() []int { return []int{len(p.local[0]), len(p.local[1])} }
+	send(InlineBytes)
+	check(InlineBytes)
+	require.Equal(t, []int{0, 0}, taken(), "small messages ride in headers")
+	send(41)
+	require.Equal(t, []int{0, 256}, taken())
+	send(5000)
+	check(41)
+	send(5000)
+	require.Equal(t, []int{8192, 8192}, taken())
+	check(5000)
+	check(5000)
+	send(100_000)
+	send(41)
+	check(100_000)
+	check(41)
+	require.Equal(t, []int{100_032, 8192}, taken(), "no more than the longest message takes")
+	require.Zero(t, testing.AllocsPerRun(10, func() {
+		for range 2 {
+			_, _ = p.Reserve(8192)
+			_ = p.Publish(Stamp{})
+			_, _, _ = c.Next()
+			_ = c.Release()
+		}
+	}))
+}

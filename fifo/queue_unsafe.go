@@ -2,6 +2,7 @@ package fifo
 
 import (
 	"fmt"
+	"math/bits"
 	"sync/atomic"
 	"unsafe"
 
@@ -38,7 +39,8 @@ const (
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
 func (g Geometry) stride() int    { return roundUp(g.SlotBytes, lineBytes) }
-func (g Geometry) payloadAt() int { return roundUp(controlBytes+g.Slots*headerBytes, pageBytes) }
+func (g Geometry) headBytes() int { return controlBytes + g.Slots*headerBytes }
+func (g Geometry) payloadAt() int { return roundUp(g.headBytes(), pageBytes) }
 
 // ring is a view of the memory of a queue.
 type ring struct {
@@ -48,6 +50,7 @@ type ring struct {
 	stride    uintptr
 	slots     uint32
 	slotBytes int
+	local     [][]byte // payloads by slot of a queue in one process; nil if they are at payloads
 }
 
 // newRing views memory as a queue of shape g.
@@ -63,17 +66,39 @@ func newRing(memory []byte, g Geometry) (ring, error) {
 	if uintptr(base)%lineBytes != 0 {
 		return ring{}, fmt.Errorf("queue memory at %p: must be aligned to %d bytes", base, lineBytes)
 	}
-	r := ring{
+	r := ringAt(base, g)
+	if g.SlotBytes > 0 { // else it would point after the memory's end
+		r.payloads = unsafe.Add(base, g.payloadAt())
+	}
+	return r, nil
+}
+
+// newLocalRing is a queue in one process. Slots get memory when they are first written, and more
+// when a longer message comes: of many connections most carry little. The slice that a slot has is
+// the Producer's to change while the slot is free, and the Consumer's to read after its word.
+func newLocalRing(g Geometry) ring {
+	r := ringAt(unsafe.Pointer(unsafe.SliceData(aligned(g.headBytes(), 2*lineBytes))), g)
+	r.local = make([][]byte, g.Slots)
+	return r
+}
+
+// leastPayload keeps payloads of different slots on different lines.
+const leastPayload = 256
+
+// grow has free slot i of a local queue hold n bytes, at a page boundary where they are that many.
+func (r *ring) grow(i uint32, n int) {
+	room := min(uint(1)<<bits.Len(uint(n-1)), uint(r.stride)) // a power of two is at a multiple of it, up to a page
+	r.local[i] = make([]byte, max(leastPayload, room))
+}
+
+func ringAt(base unsafe.Pointer, g Geometry) ring {
+	return ring{
 		ctl:       (*control)(base),
 		headers:   unsafe.Add(base, controlBytes),
 		stride:    uintptr(g.stride()),
 		slots:     uint32(g.Slots),
 		slotBytes: g.SlotBytes,
 	}
-	if g.SlotBytes > 0 { // else it would point after the memory's end
-		r.payloads = unsafe.Add(base, g.payloadAt())
-	}
-	return r, nil
 }
 
 func (r *ring) header(i uint32) *header {
@@ -84,6 +109,9 @@ func (r *ring) header(i uint32) *header {
 func (r *ring) bytes(h *header, i uint32, n int) mem.Region {
 	p := unsafe.Pointer(&h.inline)
 	if n > InlineBytes {
+		if r.local != nil {
+			return mem.Host(r.local[i][:n])
+		}
 		p = unsafe.Add(r.payloads, uintptr(i)*r.stride)
 	}
 	return mem.Host(unsafe.Slice((*byte)(p), n))

@@ -7,15 +7,13 @@ import (
 )
 
 // NewLocal makes a queue between two goroutines of this process, in ordinary
-// memory. Each end waits in its own way.
+// memory. Each end waits in its own way. A slot takes as much memory as the longest
+// message so far that it held, so Reserve allocates when messages become longer.
 func NewLocal(g Geometry, producer, consumer Waiting) (*Producer, *Consumer, error) {
 	if err := g.Check(); err != nil {
 		return nil, nil, err
 	}
-	r, err := newRing(aligned(g.Size(), pageBytes), g)
-	if err != nil {
-		return nil, nil, err
-	}
+	r := newLocalRing(g)
 	p, c := new(Producer), new(Consumer)
 	pp, cp := newLocalParker(), newLocalParker()
 	p.init(r, producer, pp, cp)
