@@ -52,7 +52,7 @@ type Access struct {
 	Instruction string `json:"instruction,omitempty"`
 	Write       bool   `json:"write,omitempty"`
 	Bytes       int    `json:"bytes,omitempty"`   // 0: it is about no memory
-	Address     string `json:"address,omitempty"` // "x@1+0x10", or a number
+	Address     string `json:"address,omitempty"` // "x@1+0x10", "shared memory+0x4", or a number
 }
 
 // A key says which findings are one: the same two lines, whichever came first.
@@ -74,11 +74,15 @@ func (p *plan) finding(f *weakmem.Fault) (Finding, key) {
 	if f.Size > 0 {
 		a.Address = p.at(f.Addr)
 		if f.Shared {
-			a.Address = "shared+0x" + strconv.FormatUint(f.Addr, 16)
+			a.Address = offset("shared memory", f.Addr)
 		}
 	}
-	x := Finding{Kind: kindNames[f.Kind], Access: a, Detail: p.named(f.Detail)}
 	in := p.lines[f.Line]
+	detail := f.Detail
+	if in != nil {
+		detail = strings.TrimSuffix(strings.TrimSuffix(detail, "in "+in.Text), ", ")
+	}
+	x := Finding{Kind: kindNames[f.Kind], Access: a, Detail: p.named(detail)}
 	atBarrier := in != nil && (in.Op == "bar" || in.Op == "barrier")
 	switch {
 	case strings.HasPrefix(f.Detail, endless):
@@ -104,7 +108,7 @@ func (p *plan) finding(f *weakmem.Fault) (Finding, key) {
 func (p *plan) locate(a *Access) {
 	a.Source = p.module.Source(a.Line)
 	if in := p.lines[a.Line]; in != nil {
-		a.Instruction = in.Text
+		a.Instruction = strings.Join(strings.Fields(in.Text), " ")
 	}
 }
 
@@ -131,25 +135,40 @@ func (p *plan) warp(block, t [3]int) int {
 	return (t[0] + block[0]*(t[1]+block[1]*t[2])) / 32
 }
 
-// at is an address by the name of its memory.
+// at is an address by the name of its memory, or of the memory that it lies just after.
 func (p *plan) at(addr uint64) string {
 	for i := range p.memory {
-		if m := &p.memory[i]; addr >= m.addr && addr < m.addr+uint64(m.size) {
-			return m.label(p.GPUs) + "+0x" + strconv.FormatUint(addr-m.addr, 16)
+		if m := &p.memory[i]; addr >= m.addr && addr < m.addr+uint64(m.size)+gap/2 {
+			return offset(m.label(p.GPUs), addr-m.addr)
 		}
 	}
 	return "0x" + strconv.FormatUint(addr, 16)
 }
 
-var hexNumber = regexp.MustCompile(`0x[0-9a-f]{10,}`)
+func offset(name string, n uint64) string {
+	if n == 0 {
+		return name
+	}
+	return name + "+0x" + strconv.FormatUint(n, 16)
+}
 
-// named is a text with the names of memory in the place of addresses.
+var (
+	hexNumber  = regexp.MustCompile(`0x[0-9a-f]{10,}`)
+	lineNumber = regexp.MustCompile(`\bline [0-9]+`)
+)
+
+// named is a text with the names of memory in the place of addresses, and lines of the source
+// beside those of PTX.
 func (p *plan) named(text string) string {
-	return hexNumber.ReplaceAllStringFunc(text, func(s string) string {
+	text = hexNumber.ReplaceAllStringFunc(text, func(s string) string {
 		n, err := strconv.ParseUint(s[2:], 16, 64)
 		if err != nil {
 			return s
 		}
 		return p.at(n)
+	})
+	return lineNumber.ReplaceAllStringFunc(text, func(s string) string {
+		n, _ := strconv.Atoi(s[len("line "):])
+		return place(n, p.module.Source(n))
 	})
 }

@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/ringo-go/ringo/internal/race"
 )
 
 // A known is a kernel that is right, and changes that make it as wrong as one that was once
@@ -116,13 +114,9 @@ func TestKnown(t *testing.T) {
 			})
 			return r
 		}
-		seeds := 1000
-		if race.Enabled {
-			seeds = 20
-		}
-		require.Empty(t, run("right", nil, seeds).Findings)
+		require.Empty(t, run("right", nil, manySeeds()).Findings)
 		for name, replace := range k.right {
-			require.Empty(t, run(name, replace, seeds).Findings)
+			require.Empty(t, run(name, replace, manySeeds()).Findings)
 		}
 		for name, replace := range k.faults {
 			r := run(name, replace, 10)

@@ -56,8 +56,8 @@ func (r *Report) Print(w io.Writer) error {
 		fmt.Fprintf(&b, ", found under %d of %d seeds\n", f.Seeds, r.Ran)
 		f.Access.print(&b, r.GPUs)
 		f.Other.print(&b, r.GPUs)
-		for _, line := range strings.Split(f.Detail, "\n") {
-			fmt.Fprintf(&b, "   %s\n", strings.TrimRight(strings.ReplaceAll(line, "\t", "   "), " "))
+		for line := range strings.Lines(f.Detail) {
+			fmt.Fprintf(&b, "   %s\n", strings.TrimRight(strings.ReplaceAll(line, "\t", "   "), " \n"))
 		}
 		f.Schedule.print(&b, r.GPUs)
 		b.WriteString("\n")
