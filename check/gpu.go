@@ -24,6 +24,8 @@ func gpuStages() []Stage {
 			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: testMemories, Judge: judgeMemory},
 		{Name: "GPU pairs", Asks: "Does each GPU reach each other one of its host, whole lines, right bytes, and as fast as the others?",
 			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: measurePairs, Judge: judgePairs},
+		{Name: "GPU collectives", Asks: "Are collectives over each host's GPUs right?",
+			Quick: 10 * time.Second, Full: 2 * time.Minute, Measure: collectGPUs, Judge: judgeCollectives},
 	}
 }
 

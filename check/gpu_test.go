@@ -128,10 +128,11 @@ func TestGPUsThatAreWell(t *testing.T) {
 	for seed := range uint64(2) {
 		r := newRig(2, 100*seed+uint64(time.Now().UnixNano())%100, "a", "b")
 		r.emu["b"].Plain = seed == 0
-		report := r.check(t, "GPU pairs", Config{}, "a", "b")
+		report := r.check(t, "GPU collectives", Config{}, "a", "b")
 		require.Empty(t, report.Findings)
 		require.Equal(t, Well, report.Verdict)
 		require.Len(t, report.Of("GPU pairs", "bandwidth"), 2*2)
+		require.Len(t, report.Of("GPU collectives", "all-reduce"), 2)
 		require.Len(t, report.Of("GPU memory", "bandwidth"), 2*2)
 	}
 }
@@ -247,19 +248,17 @@ func TestGPUFaults(t *testing.T) {
 	}
 }
 
-func TestRoundRobin(t *testing.T) {
-	for n := range 17 {
-		seen := map[[2]int]bool{}
-		rounds := roundRobin(n)
-		for _, round := range rounds {
-			busy := map[int]bool{}
-			for _, p := range round {
-				require.Less(t, p[0], p[1])
-				require.False(t, busy[p[0]] || busy[p[1]] || seen[p], "%d of %d", p, n)
-				busy[p[0]], busy[p[1]], seen[p] = true, true, true
-			}
-		}
-		require.Len(t, seen, n*(n-1)/2)
-		require.LessOrEqual(t, len(rounds), n)
-	}
+// Where collectives over all GPUs fail, the fewest that fail together are named.
+func TestGPUCollectivesAreBisected(t *testing.T) {
+	r := newRig(4, 1, "a")
+	r.emu["a"].Faults = []cudaemu.Injection{{Call: "cuLaunchKernel", Chance: 1, Device: 4, Result: cuda.ErrNvlinkUncorrectable}}
+	stages := gpuStages()
+	cfg := Config{Stages: []Stage{stages[0], stages[len(stages)-1]}, gpus: r.source()}
+	cfg.Stages[1].Quick = 2 * time.Minute
+	report, errs := runAll(t, Local("a"), cfg)
+	require.NoError(t, errs[0])
+	require.Equal(t, []string{"gpu-collective host a"}, codes(report))
+	require.Contains(t, report.Findings[0].Text, "collectives fail on GPUs 2,3: GPU 3:")
+	require.Contains(t, report.Findings[0].Text, "CUDA_ERROR_NVLINK_UNCORRECTABLE")
+	require.Len(t, report.Of("GPU collectives", "all-reduce"), 1, "the other half is well")
 }

@@ -23,13 +23,15 @@ func measurePairs(ctx context.Context, j *Job) (list []Measurement, err error) {
 	}
 	at, e := j.Host(), s.effort(j.cfg.Full)
 	var mu sync.Mutex // of list and s.gpus
-	for _, round := range roundRobin(len(s.gpus)) {
+	plan := PlanTournament(len(s.gpus), 0)
+	for round := range plan.Rounds {
 		var wg sync.WaitGroup
-		for _, p := range round {
-			a, b := s.gpus[p[0]], s.gpus[p[1]]
-			if a == nil || b == nil {
+		for i, a := range s.gpus {
+			peer := plan.Peer(i, round)
+			if peer < i || a == nil || s.gpus[peer] == nil {
 				continue
 			}
+			b := s.gpus[peer]
 			wg.Go(func() {
 				found, err := measurePair(ctx, at, a, b, e)
 				mu.Lock()
@@ -39,7 +41,7 @@ func measurePairs(ctx context.Context, j *Job) (list []Measurement, err error) {
 					list = append(list, s.blame(at, a, b, err)...)
 				}
 			})
-			if !s.switched(p) {
+			if !s.switched(i, peer) {
 				wg.Wait()
 			}
 		}
@@ -52,9 +54,9 @@ func measurePairs(ctx context.Context, j *Job) (list []Measurement, err error) {
 }
 
 // switched says whether two GPUs are joined by NVLink, where pairs do not share a way.
-func (s *gpuSet) switched(p [2]int) bool {
-	a, err := s.driver.DeviceGet(p[0])
-	b, err2 := s.driver.DeviceGet(p[1])
+func (s *gpuSet) switched(i, k int) bool {
+	a, err := s.driver.DeviceGet(i)
+	b, err2 := s.driver.DeviceGet(k)
 	if err != nil || err2 != nil {
 		return false
 	}
@@ -112,23 +114,4 @@ func wayMeasured(host string, w *meter.Way) []Measurement {
 		list = append(list, Measurement{Subject: at, Quantity: "torn lines", Value: float64(w.Lines.Torn), Text: fmt.Sprintf("%d beside %d", w.Lines.Old, w.Lines.New)})
 	}
 	return list
-}
-
-// roundRobin is every pair of 0 to n-1, in rounds in which nobody occurs twice: n-1 of them, or n if n is odd.
-func roundRobin(n int) (rounds [][][2]int) {
-	m := n + n%2 // with somebody who stands for a pause
-	for r := range m - 1 {
-		var round [][2]int
-		for i := range m / 2 {
-			a, b := (r+i)%(m-1), (r-i+m-1)%(m-1)
-			if i == 0 {
-				b = m - 1
-			}
-			if a < n && b < n {
-				round = append(round, [2]int{min(a, b), max(a, b)})
-			}
-		}
-		rounds = append(rounds, round)
-	}
-	return rounds
 }

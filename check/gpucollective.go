@@ -1,0 +1,236 @@
+package check
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// Collectives go over all GPUs of a host. Where they fail, they go over halves of the GPUs, and
+// halves of those that fail: so the fewest GPUs are named that fail together.
+
+// collectGPUs carries out collectives of the host's GPUs and verifies every element.
+func collectGPUs(ctx context.Context, j *Job) ([]Measurement, error) {
+	s, done, err := j.gpuSet()
+	if err != nil {
+		return nil, noGPUs(err)
+	}
+	defer done()
+	var live []int
+	for i, g := range s.gpus {
+		if g != nil {
+			live = append(live, i)
+		}
+	}
+	if len(live) < 2 {
+		return nil, Skip("there are fewer than two GPUs")
+	}
+	m, err := gpu.Of(s.driver)
+	if err != nil {
+		return nil, err
+	}
+	c := &collector{ctx: ctx, machine: m, host: j.Host(), timeout: j.cfg.source().patience, counts: []int{1 << 10}}
+	if !m.Emulated() {
+		c.counts = []int{1 << 10, 4 * mib}
+	}
+	c.try(live)
+	for _, i := range live {
+		if d, err := m.Device(i); err == nil {
+			d.Release()
+		}
+	}
+	return c.list, ctx.Err()
+}
+
+// A collector tries collectives over sets of a host's GPUs.
+type collector struct {
+	ctx     context.Context
+	machine *gpu.Machine
+	host    string
+	timeout time.Duration
+	counts  []int // elements, of 4 bytes
+	list    []Measurement
+}
+
+// try reports whether all is well with a set of GPUs, and finds the fewest of them with which it is not.
+func (c *collector) try(set []int) bool {
+	took, err := c.run(set)
+	if err == nil {
+		c.note("all-reduce", took.Seconds(), "s", gpuNames(set))
+		return true
+	}
+	if c.ctx.Err() != nil {
+		return false
+	}
+	well := true
+	if half := len(set) / 2; half >= 2 {
+		for _, part := range [][]int{set[:half], set[half:]} {
+			well = c.try(part) && well
+		}
+	}
+	if well { // each half is, or is one GPU: it is the ways between them
+		c.note("collective", 1, "", fmt.Sprintf("%s: %v", gpuNames(set), err))
+	}
+	return false
+}
+
+func (c *collector) note(quantity string, v float64, unit, text string) {
+	c.list = append(c.list, Measurement{Subject: Of(c.host, ""), Quantity: quantity, Value: v, Unit: unit, Text: text})
+}
+
+func gpuNames(set []int) string {
+	names := make([]string, len(set))
+	for i, n := range set {
+		names[i] = fmt.Sprint(n)
+	}
+	return "GPUs " + strings.Join(names, ",")
+}
+
+// run carries out all collectives, and is how long the largest all-reduce took in all ranks' eyes.
+func (c *collector) run(set []int) (took time.Duration, err error) {
+	var devices []*gpu.Device
+	for _, i := range set {
+		d, err := c.machine.Device(i)
+		if err != nil {
+			return 0, err
+		}
+		devices = append(devices, d)
+	}
+	comms, err := ringo.OpenLocal(len(set), ringo.Config{Devices: devices, Timeout: c.timeout, JoinTimeout: c.timeout})
+	if err != nil {
+		return 0, err
+	}
+	stop := context.AfterFunc(c.ctx, func() {
+		for _, comm := range comms {
+			comm.Abort(context.Cause(c.ctx))
+		}
+	})
+	defer stop()
+	times, errs := make([]time.Duration, len(set)), make([]error, len(set))
+	var wg sync.WaitGroup
+	for i, comm := range comms {
+		wg.Go(func() {
+			times[i], errs[i] = c.rank(comm)
+			errs[i] = errors.Join(errs[i], comm.Close())
+		})
+	}
+	wg.Wait()
+	worst := -1
+	for i, e := range errs {
+		took = max(took, times[i])
+		var own *cuda.Error // of this GPU's driver: the others' errors only quote it
+		if e != nil && (worst < 0 || !errors.As(errs[worst], &own) && errors.As(e, &own)) {
+			worst = i
+		}
+	}
+	if worst >= 0 {
+		return 0, fmt.Errorf("GPU %d: %w", set[worst], errs[worst])
+	}
+	return took, nil
+}
+
+// rank carries out one rank's part.
+func (c *collector) rank(comm *ringo.Comm) (took time.Duration, err error) {
+	d := comm.Device()
+	stream, err := d.NewStream()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, d.DestroyStream(stream)) }()
+	for _, count := range c.counts {
+		for _, k := range []ringo.Kind{ringo.KindAllReduce, ringo.KindAllGather, ringo.KindAlltoAll} {
+			t, err := verified(comm, stream, k, count)
+			if err != nil {
+				return 0, err
+			}
+			if k == ringo.KindAllReduce {
+				took = t
+			}
+		}
+	}
+	return took, nil
+}
+
+// verified carries out a collective of so many elements a rank, and compares each with what it should be.
+func verified(comm *ringo.Comm, stream gpu.Stream, k ringo.Kind, count int) (took time.Duration, err error) {
+	d, n := comm.Device(), comm.Size()
+	each := max(1, count/n)
+	call := &ringo.Call{Kind: k, Count: each, Type: ringo.Uint32, Op: ringo.Sum, Stream: stream, Exact: true}
+	in, out := each, each*n
+	switch k {
+	case ringo.KindAllReduce:
+		call.Count, in, out = count, count, count
+	case ringo.KindAlltoAll:
+		in = each * n
+	}
+	for _, x := range []struct {
+		region *mem.Region
+		count  int
+	}{{&call.In, in}, {&call.Out, out}} {
+		if *x.region, err = d.Alloc(4 * x.count); err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, d.Free(*x.region)) }()
+	}
+	// element i of rank r
+	element := func(r, i int) uint32 { return (uint32(r)+1)*2654435761 + uint32(i)*40503 }
+	data := make([]byte, 4*max(in, out))
+	for i := range in {
+		binary.LittleEndian.PutUint32(data[4*i:], element(comm.Rank(), i))
+	}
+	if err := d.Write(call.In, data[:4*in]); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if err := comm.Do(call); err != nil {
+		return 0, err
+	}
+	if err := comm.Synchronize(stream); err != nil {
+		return 0, err
+	}
+	took = time.Since(began)
+	if err := d.Read(data[:4*out], call.Out); err != nil {
+		return 0, err
+	}
+	wrong, first := 0, ""
+	for i := range out {
+		want := uint32(0)
+		switch k {
+		case ringo.KindAllReduce:
+			for r := range n {
+				want += element(r, i)
+			}
+		case ringo.KindAllGather:
+			want = element(i/each, i%each)
+		case ringo.KindAlltoAll:
+			want = element(i/each, comm.Rank()*each+i%each)
+		}
+		if got := binary.LittleEndian.Uint32(data[4*i:]); got != want {
+			if wrong++; wrong == 1 {
+				first = fmt.Sprintf("element %d is %#x in place of %#x", i, got, want)
+			}
+		}
+	}
+	if wrong > 0 {
+		return 0, fmt.Errorf("%v of %d elements: %d are wrong, %s", k, call.Count, wrong, first)
+	}
+	return took, nil
+}
+
+// judgeCollectives names the sets of GPUs that failed.
+func judgeCollectives(r *Report, _ *Config) []Finding {
+	f := &findings{r: r}
+	for _, m := range r.Of("GPU collectives", "collective") {
+		f.add(Broken, "gpu-collective", m.Subject, 600, "collectives fail on %s; smaller sets of its GPUs are well, so look at these and the ways between them", m.Text)
+	}
+	return f.list
+}
