@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/command"
+	"github.com/ringo-go/ringo/internal/race"
 )
 
 // TestMain lets the test be the command ringo, so that nothing has to be built.
@@ -27,6 +28,9 @@ func TestMain(m *testing.M) {
 
 // Commands of chapters that need no other process do what they say.
 func TestCommands(t *testing.T) {
+	if race.Enabled {
+		t.Skip("each is a process with one goroutine that works; the run without the race detector has them")
+	}
 	seen := map[string]bool{}
 	for _, file := range chapters(t) {
 		for _, m := range regexp.MustCompile("go run \\.(?:/cmd/ringo)? ((?:sim|explain|plot|play) [^`#\n]*)").FindAllStringSubmatch(read(t, file), -1) {
