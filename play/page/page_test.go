@@ -187,7 +187,7 @@ func TestBrowser(t *testing.T) {
 			b.press("End", "End")
 			require.Equal(t, holds(broken, broken.Turns), eval[[]string](b, cells))
 			b.press("u", "KeyU")
-			require.Contains(t, words(b, "#verdict"), "proved")
+			require.Contains(t, words(b, "#verdict"), "all-reduce by ring on 5 ranks: proved")
 			eval[any](b, `{ const r = document.querySelector("#rank"); r.value = 1; r.dispatchEvent(new Event("change")); }`)
 		}
 	})
@@ -208,6 +208,12 @@ func TestBrowser(t *testing.T) {
 	t.Run("400 pixels", func(t *testing.T) {
 		b.t = t
 		b.window(400, 800, "dark", "reduce")
+		b.visit(url + "#ranks=4&edits=swap+2+1+4")
+		require.Equal(t, "✗ all-reduce by ring on 4 ranks, changed in one place: refuted", words(b, "#verdict"), "an address keeps what was broken")
+		b.press("r", "KeyR")
+		require.Equal(t, "✓ all-reduce by ring on 4 ranks: proved, every contribution arrives once", words(b, "#verdict"))
+		b.visit(url + "#ranks=100")
+		require.Equal(t, "✓ all-reduce by ring on 5 ranks: proved, every contribution arrives once", words(b, "#verdict"), "an address that is wrong")
 		for _, hash := range []string{"ranks=8", "ranks=64&algo=tree", "ranks=16&algo=hier&node=4", "collective=alltoall&algo=direct&ranks=12"} {
 			b.visit(url + "#" + hash)
 			b.press("b", "KeyB")
@@ -234,6 +240,8 @@ func TestBrowser(t *testing.T) {
 			require.Equal(t, want+" of 60.0 µs", words(b, "#real"), "after %d turns", at)
 			b.press("ArrowRight", "ArrowRight")
 		}
+		b.visit(pageFile(t, Setup{Question: play.Question{Collective: "allreduce", Algo: "ring", Ranks: 3, Bytes: 3 << 10, Net: "ndr"}, Trace: file.Bytes()}))
+		require.Contains(t, words(b, "#laid"), "Measured 60.0 µs, under the model", "it is of what is played")
 		eval[any](b, `const ranks = document.querySelector("#ranks"); ranks.value = 4; ranks.dispatchEvent(new Event("change"));`)
 		require.True(t, eval[bool](b, `document.querySelector("#real-box").hidden`), "of other ranks")
 		require.Len(t, b.faults, 1, b.faults)

@@ -12,7 +12,7 @@ const lanes = {
     }
     this.width = box.clientWidth || 600;
     this.timed = show.steps.flat().filter(s => s.turn >= 0 && s.end !== undefined);
-    const last = steps => steps.reduce((m, s) => Math.max(m, s.end), 1e-8), real = trace.stepsOf(show);
+    const last = steps => steps.reduce((m, s) => Math.max(m, s.end), 1e-8), real = trace.of(show);
     this.real = real;
     this.end = last(this.timed);
     this.realEnd = this.end;

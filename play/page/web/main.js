@@ -10,7 +10,14 @@ const page = {
     for (const own of this.setup.own || []) {
       this.known.collectives.find(c => c.name === own.collective).algorithms.push({ name: own.algo, nodes: false, tables: own.tables });
     }
-    const asked = { ...this.setup.question, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) };
+    this.listen();
+    this.begin({ ...this.setup.question, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) });
+    if (!this.show) this.begin(this.setup.question); // the address is wrong
+    if ($("trace").textContent) this.lay($("trace").textContent, this.setup.follow);
+  },
+
+  // begin fills in the form as asked, and plays it.
+  begin(asked) {
     this.fill("collective", this.known.collectives.map(c => [c.name, c.name]), asked.collective);
     this.fill("net", this.known.nets.map(n => [n.name, n.title]), asked.net);
     const sizes = [8, 1 << 10, 1 << 16, 1 << 20, 1 << 24, 1 << 28, 1 << 30];
@@ -18,11 +25,12 @@ const page = {
     this.fill("bytes", sizes.sort((a, b) => a - b).map(b => [b, formatBytes(b)]), asked.bytes);
     $("ranks").value = asked.ranks;
     $("root").value = asked.root;
+    $("algo").value = $("node").value = "";
     this.asked = asked;
-    this.listen();
+    this.edits = (asked.edits || "").split(";").filter(Boolean);
+    this.breaking = this.edits.length > 0;
     this.algorithms();
-    if ($("trace").textContent) this.lay($("trace").textContent, this.setup.follow);
-    if (!this.show) this.ask();
+    this.ask();
   },
 
   // lay has the page show a trace, and play its last call if it is to follow it.
@@ -34,26 +42,20 @@ const page = {
       $("laid").textContent = `✗ ${err.message}`;
       return;
     }
+    const match = trace.calls.findLastIndex(c => trace.matches(c, this.question()));
+    if (!follow && match >= 0) trace.chosen = match;
     $("measured").hidden = false;
     $("measured").replaceChildren(...trace.calls.map((c, i) => make("option", { value: i }, c.title)));
     $("measured").value = trace.chosen;
-    if (follow) this.follow();
+    if (follow) return this.follow();
+    lanes.build(this.show);
+    lanes.draw(this.show);
   },
 
   // follow plays what the chosen call of the trace has done.
   follow() {
-    const c = trace.calls[trace.chosen];
     this.stop();
-    this.edits = [];
-    this.asked = { ...this.asked, ...c };
-    $("collective").value = c.collective;
-    $("ranks").value = c.ranks;
-    $("root").value = c.root;
-    if (![...$("bytes").options].some(o => Number(o.value) === c.bytes)) $("bytes").append(make("option", { value: c.bytes }, formatBytes(c.bytes)));
-    $("bytes").value = c.bytes;
-    $("algo").value = $("node").value = "";
-    this.algorithms();
-    this.ask();
+    this.begin({ ...this.question(), ...trace.calls[trace.chosen], edits: "" });
   },
 
   fill(id, pairs, value) {
@@ -101,7 +103,7 @@ const page = {
     }
     const before = this.show, same = before && this.edits.length;
     this.show = new Show(q, answer);
-    history.replaceState(null, "", "#" + new URLSearchParams(plain));
+    history.replaceState(null, "", "#" + new URLSearchParams(this.edits.length ? { ...plain, edits: this.edits.join(";") } : plain));
     this.rank = Math.min(this.rank, this.show.ranks - 1);
     this.fill("rank", Array.from({ length: this.show.ranks }, (_, r) => [r, r]), this.rank);
     $("seek").max = this.show.turns;
@@ -117,6 +119,9 @@ const page = {
   verdict() {
     const a = this.show.answer, q = this.show.question;
     const what = `${a.goal} by ${q.algo} on ${q.ranks} ranks`, bad = a.error !== undefined;
+    document.title = `${what} – ringo play`;
+    $("break").setAttribute("aria-pressed", this.breaking);
+    $("breaking").hidden = !this.breaking;
     $("verdict").className = bad ? "bad" : "good";
     $("verdict").querySelector(".mark").textContent = bad ? "✗" : "✓";
     $("verdict").querySelector(".words").textContent = bad ? `${what}, changed in ${this.edits.length === 1 ? "one place" : this.edits.length + " places"}: refuted`
@@ -181,8 +186,10 @@ const page = {
   },
 
   edit(e) {
+    const inside = $("table").contains(document.activeElement);
     this.edits.push(e);
     this.changed();
+    if (inside) $("undo").focus(); // the button that was pressed is gone
   },
 
   changed() {
@@ -231,8 +238,7 @@ const page = {
 
   toggleBreaking() {
     this.breaking = !this.breaking;
-    $("break").setAttribute("aria-pressed", this.breaking);
-    $("breaking").hidden = !this.breaking;
+    this.verdict();
     this.choose(this.rank);
   },
 
@@ -282,7 +288,7 @@ const page = {
     if (scrolls || e.ctrlKey || e.altKey || e.metaKey || at === "SELECT" || at === "INPUT" && e.target.type === "number") return;
     const n = this.show.ranks;
     const keys = {
-      " ": () => at === "BUTTON" ? null : this.toggle(),
+      " ": () => this.toggle(),
       ArrowLeft: () => this.go(this.show.position - 1),
       ArrowRight: () => this.go(this.show.position + 1),
       Home: () => this.go(0),
@@ -294,7 +300,7 @@ const page = {
       r: () => this.edits.length ? $("repair").click() : null,
     };
     const act = keys[e.key.length === 1 ? e.key.toLowerCase() : e.key];
-    if (!act || e.key === " " && at === "BUTTON") return;
+    if (!act || e.key === " " && (at === "BUTTON" || e.target.type === "checkbox")) return;
     e.preventDefault();
     act();
   },

@@ -56,10 +56,11 @@ const trace = {
     };
   },
 
-  // stepsOf are the measured steps of what is shown, null if there are none.
-  stepsOf(show) {
-    const c = this.calls[this.chosen], q = show.question;
-    const same = c && ["collective", "algo", "ranks", "bytes", "root"].every(k => c[k] === q[k]) && !show.answer.error && !page.edits.length;
-    return same ? c : null;
+  // of is the measured call of what is shown, null if there is none.
+  of(show) {
+    const c = this.calls[this.chosen];
+    return c && this.matches(c, show.question) && !page.edits.length ? c : null;
   },
+
+  matches(call, question) { return ["collective", "algo", "ranks", "bytes", "root"].every(k => call[k] === question[k]); },
 };
