@@ -132,7 +132,7 @@ func (r *recorder) finish() error {
 		fmt.Fprintf(r.table.w, "# %v\n", c)
 	}
 	r.table.footer(r.cfg.Check)
-	if r.trace != nil {
+	if r.trace != nil && len(r.trace.Calls) > 0 {
 		words, err := save(r.trace, r.cfg.Trace)
 		if err != nil {
 			return fmt.Errorf("--trace: %w", err)

@@ -2,12 +2,14 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -19,6 +21,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/sched"
+	"github.com/ringo-go/ringo/trace"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/tree"
 )
@@ -215,8 +218,14 @@ func allReduce(t *testing.T, s sched.Schedule, n, count int, op kernels.RedOp, s
 				return
 			}
 			l := Even(4*count, s.Shape().In, 4)
-			j := Job{Program: p, In: mem.Of(ins[r]).Bytes(), Out: mem.Of(outs[r]).Bytes(), InL: l, OutL: l, Reducer: red, Lend: true}
+			j := Job{Program: p, In: mem.Of(ins[r]).Bytes(), Out: mem.Of(outs[r]).Bytes(), InL: l, OutL: l, Reducer: red, Lend: true, Observed: &trace.Call{Size: n, Rank: r, Waits: make([]time.Duration, n)}}
+			j.Observed.Reset()
+			j.Observed.Steps = make([]trace.Span, 0, 4096)
 			errs[r] = New(limits).Run(&j)
+			j.Observed.End = trace.Now()
+			if errs[r] == nil {
+				errs[r] = notes(s, j.Observed)
+			}
 			results[r] = bytes.Clone(j.Out)
 			clear(ins[r]) // all memory is the caller's again
 			clear(outs[r])
@@ -227,6 +236,52 @@ func allReduce(t *testing.T, s sched.Schedule, n, count int, op kernels.RedOp, s
 	for r := range n {
 		require.True(t, bytes.Equal(mem.Of(want).Bytes(), results[r]), "rank %d", r)
 	}
+}
+
+// notes says what is wrong with what a run of a schedule has noted: the steps of the first round are all there, each
+// with a wait for its message and one for room, and the waits add up.
+func notes(s sched.Schedule, c *trace.Call) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	r, steps, waited := sched.Rank(c.Rank), 0, time.Duration(0)
+	var received, sent bool
+	ended := func() error { // the step before
+		if steps == 0 {
+			return nil
+		}
+		if st := s.At(r, (steps-1)%s.Len(r)); steps <= s.Len(r) && (received != (st.Recv != sched.Nobody) || sent != (st.Send != sched.Nobody)) {
+			return fmt.Errorf("rank %d: step %d is %+v: waited for a message %v, for room %v", r, steps-1, st, received, sent)
+		}
+		received, sent = false, false
+		return nil
+	}
+	for _, x := range c.Steps {
+		if x.What == trace.Step {
+			if err := ended(); err != nil {
+				return err
+			}
+			steps++
+			if st := s.At(r, int(x.Step)); st.Recv != sched.Rank(x.Recv) || st.Send != sched.Rank(x.Send) || x.Round == 0 && int(x.Step) != steps-1 {
+				return fmt.Errorf("rank %d: %+v is not %+v", r, x, st)
+			}
+			continue
+		}
+		waited += time.Duration(x.End - x.Start)
+		if x.What == trace.Wait && x.Step >= 0 {
+			received, sent = received || x.Recv >= 0, sent || x.Send >= 0
+		}
+	}
+	if err := ended(); err != nil || steps < s.Len(r) {
+		return cmp.Or(err, fmt.Errorf("rank %d: %d steps of %d", r, steps, s.Len(r)))
+	}
+	for _, d := range c.Waits {
+		waited -= d
+	}
+	if waited != 0 || c.Lost > 0 {
+		return fmt.Errorf("rank %d: waits differ by %v, %d lost", r, waited, c.Lost)
+	}
+	return nil
 }
 
 // Steps whose value is overwritten later are not lent.

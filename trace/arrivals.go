@@ -80,11 +80,11 @@ func (a Arrivals) String() string {
 
 // spell has three digits at most.
 func spell(d time.Duration) time.Duration {
-	for unit := time.Duration(1); ; unit *= 10 {
-		if d < 1000*unit {
-			return d.Round(unit)
-		}
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
 	}
+	return d.Round(unit)
 }
 
 // Of is a copy of the calls of one rank of a communicator.

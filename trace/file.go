@@ -257,12 +257,18 @@ func micros(ns int64) json.Number {
 	return json.Number(fmt.Sprintf("%s%d.%03d", sign, ns/1000, ns%1000))
 }
 
+// Bounds on what is read: ranks, and ns, some 70 years.
+const (
+	maxSize = 1 << 20
+	maxTime = 1 << 61
+)
+
 // nanos is its inverse.
 func nanos(us json.Number) (int64, error) {
 	whole, part, _ := strings.Cut(us.String(), ".")
 	part = (part + "000")[:3]
 	n, err := strconv.ParseInt(whole+part, 10, 64)
-	if err != nil {
+	if err != nil || n < -maxTime || n > maxTime {
 		return 0, fmt.Errorf("%s is not a number of µs", us)
 	}
 	return n, nil
@@ -285,8 +291,8 @@ func Read(r io.Reader) (*Trace, error) {
 		return nil, fmt.Errorf("trace: format is %q, want %q", doc.Other.Format, Format)
 	}
 	start, err := strconv.ParseInt(doc.Other.Start, 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("trace: start: %w", err)
+	if err != nil || start < -maxTime || start > maxTime {
+		return nil, fmt.Errorf("trace: start is %q, want a Unix time in ns", doc.Other.Start)
 	}
 	t := &Trace{}
 	for i, e := range doc.Events {
@@ -310,13 +316,16 @@ func (t *Trace) add(e event, raw json.RawMessage, start int64) error {
 	if err != nil {
 		return err
 	}
+	if lasts < 0 {
+		return fmt.Errorf("it lasts %s µs", e.Lasts)
+	}
 	from, to := start+at, start+at+lasts
 	if e.Category == "call" {
 		var a callArgs
 		if err := json.Unmarshal(raw, &a); err != nil {
 			return err
 		}
-		if a.Call != len(t.Calls) || a.Size < 1 || a.Rank < 0 || a.Rank >= a.Size || a.Peer < -1 || a.Peer >= a.Size {
+		if a.Call != len(t.Calls) || a.Size < 1 || a.Size > maxSize || a.Rank < 0 || a.Rank >= a.Size || a.Peer < -1 || a.Peer >= a.Size {
 			return fmt.Errorf("not a call of ringo's: %s", raw)
 		}
 		c := Call{Comm: a.Comm, Rank: a.Rank, Size: a.Size, Host: a.Host, Lane: a.Lane, GPU: a.GPU, Model: a.Model,

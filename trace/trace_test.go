@@ -138,6 +138,9 @@ func TestReadRefuses(t *testing.T) {
 	for old, bad := range map[string]string{
 		`"ringo trace 1"`:  `"ringo trace 2"`,
 		`"start":"18`:      `"start":"x8`,
+		`"start":"180`:     `"start":"9180`,
+		`"dur":8.989`:      `"dur":-8.989`,
+		`"size":2,"host"`:  `"size":2000000000,"host"`,
 		`"ts":0.010`:       `"ts":1e99`,
 		`"call":1,"comm"`:  `"call":3,"comm"`,
 		`"rank":1,"size":`: `"rank":2,"size":`,
