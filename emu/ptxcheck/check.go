@@ -133,11 +133,14 @@ func (s *search) finding(ctx context.Context, h *hit, schedule bool) (best Findi
 		if f == nil {
 			continue
 		}
+		x := f.Finding
 		if schedule && ctx.Err() == nil {
-			f.Schedule = s.plan.shrink(ctx, h.key, f.Seed)
+			if short, ok := s.plan.shrink(ctx, h.key, f.Seed); ok {
+				short.Seed, x = f.Seed, short
+			}
 		}
-		if best.Kind == "" || f.Schedule.shorter(best.Schedule) {
-			best = f.Finding
+		if best.Kind == "" || x.Schedule.shorter(best.Schedule) {
+			best = x
 		}
 	}
 	best.Seeds = h.seeds

@@ -47,8 +47,8 @@ func Example() {
 	//    st.global.u32 [%rd0], %r1 of thread [1 0 0]
 	//    ld.global.u32 %r2, [%rd0+4] of thread [0 0 0]
 	// race between warps
-	//    st.global.u32 [%rd0], %r1 of thread [32 0 0]
 	//    ld.global.u32 %r2, [%rd0+4] of thread [31 0 0]
+	//    st.global.u32 [%rd0], %r1 of thread [32 0 0]
 }
 
 // A report in words, of a kernel that reads one element too many.

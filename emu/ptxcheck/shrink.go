@@ -50,13 +50,14 @@ type shrinker struct {
 	plan  *plan
 	key   key
 	seed  uint64
-	final bool // it is found in the end, by what happens after the turns
+	final bool    // it is found in the end, by what happens after the turns
+	made  Finding // after the shortest turns so far
 	runs  int
 	ran   uint64
 }
 
-// shrink is the schedule of a finding; nil if none was found in time.
-func (p *plan) shrink(ctx context.Context, k key, seed uint64) *Schedule {
+// shrink is a finding as it is made after a short schedule; false if none was found in time.
+func (p *plan) shrink(ctx context.Context, k key, seed uint64) (Finding, bool) {
 	s := &shrinker{ctx: ctx, plan: p, key: k, seed: seed}
 	switch k.kind {
 	case Deadlock, Divergence, Endless, WrongResult:
@@ -65,20 +66,23 @@ func (p *plan) shrink(ctx context.Context, k key, seed uint64) *Schedule {
 	var turns []simt.Turn
 	r := p.start(seed, func(c *simt.Config) { c.Took = func(t simt.Turn) { turns = append(turns, t) } })
 	if !r.until(k, func() bool { return ctx.Err() == nil }) {
-		return nil
+		return Finding{}, false
 	}
 	if s.final && s.holds([]simt.Turn{}) {
-		return &Schedule{Seed: seed, Turns: []Turn{}}
+		s.made.Schedule = &Schedule{Seed: seed, Turns: []Turn{}}
+		return s.made, true
 	}
 	if !s.holds(turns) {
-		return nil
+		return Finding{}, false
 	}
 	for before := len(turns) + 1; len(turns) < before; {
 		before = len(turns)
 		turns = s.drop(turns)
 		turns = s.join(turns)
 	}
-	return s.schedule(s.cut(turns))
+	turns = s.cut(turns)
+	s.made.Schedule = s.schedule(turns)
+	return s.made, true
 }
 
 // holds reports whether the finding is made after some turns.
@@ -89,6 +93,10 @@ func (s *shrinker) holds(turns []simt.Turn) bool {
 	r := s.plan.start(s.seed, func(c *simt.Config) { c.Follow = turns })
 	ok := r.until(s.key, func() bool { return s.ctx.Err() == nil && (s.final || !r.world.Followed()) })
 	s.ran += r.world.Instructions()
+	if ok {
+		i := slices.IndexFunc(r.found, func(f found) bool { return f.key == s.key })
+		s.made = r.found[i].Finding
+	}
 	return ok
 }
 
