@@ -26,5 +26,6 @@ type Config struct {
 	// Log may be nil.
 	Log *slog.Logger
 
-	shared bool // hosts of the job are one machine that pretends to be several
+	tamper map[int]func([]int32) // by rank: changes what it contributes to collectives, in tests
+	shared bool                  // hosts of the job are one machine that pretends to be several
 }

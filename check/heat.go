@@ -89,6 +89,59 @@ func (r *Report) mapOf(stage, quantity string, low bool) *Map {
 	return m
 }
 
+// parts are what is shown in text of a map whose pairs all lie in hosts: those of the hosts that have
+// a bad one, or of the first host if there is none.
+func (m *Map) parts() []*Map {
+	var hosts []string
+	host := func(i int) string { h, _, _ := strings.Cut(m.Places[i], "/"); return h }
+	for k := range m.Values {
+		if host(k[0]) != host(k[1]) {
+			return []*Map{m}
+		}
+	}
+	for i := range m.Places {
+		if h := host(i); !slices.Contains(hosts, h) {
+			hosts = append(hosts, h)
+		}
+	}
+	if len(hosts) < 2 {
+		return []*Map{m}
+	}
+	var bad, first []*Map
+	for _, h := range hosts {
+		part := &Map{Title: m.Title + ", host " + h, Unit: m.Unit, Low: m.Low, Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}}
+		at := map[int]int{}
+		for i, p := range m.Places {
+			if host(i) == h {
+				at[i] = len(part.Places)
+				part.Places = append(part.Places, p)
+			}
+		}
+		move := func(k [2]int) ([2]int, bool) { a, ok := at[k[0]]; b := at[k[1]]; return [2]int{a, b}, ok }
+		for k, v := range m.Values {
+			if k, ok := move(k); ok {
+				part.Values[k] = v
+			}
+		}
+		for k := range m.Bad {
+			if k, ok := move(k); ok {
+				part.Bad[k] = true
+			}
+		}
+		if len(part.Bad) > 0 {
+			bad = append(bad, part)
+		}
+		if first == nil {
+			part.Title += fmt.Sprintf(", the first of %d; --html has all", len(hosts))
+			first = []*Map{part}
+		}
+	}
+	if len(bad) > 0 {
+		return bad
+	}
+	return first
+}
+
 // maxText is how many places a map has in text; SVG and HTML have all.
 const maxText = 24
 

@@ -42,6 +42,7 @@ type party struct {
 	tls     *bootstrap.TLS                                               // of connections to rank 0
 	dial    func(ctx context.Context, from, to string) (net.Conn, error) // for tests; nil is TCP
 	listens func(ip net.IP) (net.Listener, error)                        // the same
+	meetAt  string                                                       // where rank 0 serves the rendezvous of communicators; empty is the way out
 	machine *Machine
 	cfg     *Config // of the Run under way
 	gpus    gpuSet  // of its host, if this rank is the one that looks at them

@@ -159,6 +159,9 @@ func (m *meeting) connect(ctx context.Context, group bootstrap.Group, missing []
 		j.lost[l.Rank] = l
 	}
 	if group.Rank() == 0 {
+		if !slices.ContainsFunc(profiles, func(p profile) bool { return p.Boot != m.me.Boot }) {
+			j.meetAt = "127.0.0.1:0"
+		}
 		err = j.accept(ctx, ln)
 	} else {
 		err = j.reach(ctx, profiles[0].Where)

@@ -30,6 +30,7 @@ func Local(hosts ...string) []*Job {
 			jobs[r].star = newRay(far)
 		}
 	}
+	jobs[0].meetAt = "127.0.0.1:0"
 	jobs[0].star = newHub(len(hosts), conns)
 	return jobs
 }

@@ -29,8 +29,10 @@ func (r *Report) Print(w io.Writer) error {
 		fmt.Fprintf(&b, "  %-18s %5.1f s  %s\n", s.Name, s.Took, s.result(r))
 	}
 	for _, m := range r.Maps() {
-		b.WriteString("\n")
-		m.print(&b)
+		for _, part := range m.parts() {
+			b.WriteString("\n")
+			part.print(&b)
+		}
 	}
 	_, err := w.Write(b.Bytes())
 	return err

@@ -46,12 +46,19 @@ func gathers(name string, first func(j *Job) error) Stage {
 		if err := first(j); err != nil {
 			return nil, err
 		}
+		empty, err := j.Gather(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
 		parts, err := j.Gather(ctx, []byte(fmt.Sprint("from ", j.Rank())))
 		if err != nil {
 			return nil, err
 		}
 		heard := 0
 		for r, p := range parts {
+			if (p == nil) != (empty[r] == nil) {
+				return nil, fmt.Errorf("rank %d: nothing and no bytes are not told apart", r)
+			}
 			if p != nil {
 				heard++
 				if string(p) != fmt.Sprint("from ", r) {

@@ -45,5 +45,5 @@ func skipped(err error) (string, bool) {
 
 // Stages are those of a check, in order: causes before effects.
 func Stages() []Stage {
-	return slices.Concat([]Stage{hostStage()}, gpuStages(), []Stage{networkStage()})
+	return slices.Concat([]Stage{hostStage()}, gpuStages(), []Stage{networkStage(), collectiveStage()})
 }

@@ -27,6 +27,7 @@ type said struct {
 type answer struct {
 	Seq      int
 	Parts    [][]byte // nil if only rank 0 gets them
+	Came     []bool   // which parts there are: gob does not tell an empty one from none
 	Lost     []Loss
 	Ended    bool // rank 0 has ended the stage
 	Excluded bool // the receiver is one of them
@@ -101,7 +102,10 @@ func (h *hub) gather(ctx context.Context, seq int, data []byte) ([][]byte, []Los
 	}
 	a := answer{Seq: seq, Lost: lost}
 	if !isQuiet(seq) {
-		a.Parts = parts
+		a.Parts, a.Came = parts, make([]bool, h.size)
+		for rank, p := range parts {
+			a.Came[rank] = p != nil
+		}
 	}
 	var wg sync.WaitGroup
 	for _, s := range h.spokes {
@@ -130,7 +134,7 @@ func (s *spoke) part(ctx context.Context, seq int) ([]byte, *Loss) {
 		case loss != nil:
 			return nil, loss
 		case m.Seq == seq:
-			return m.Data, nil
+			return append([]byte{}, m.Data...), nil
 		case m.Seq > seq:
 			s.next = m
 			return nil, nil
@@ -251,6 +255,12 @@ func (r *ray) gather(ctx context.Context, seq int, data []byte) ([][]byte, []Los
 			case a.Seq == seq && a.Ended:
 				return nil, a.Lost, errors.New("check: rank 0 has ended this stage")
 			case a.Seq == seq:
+				for rank := range a.Parts {
+					a.Parts[rank] = append([]byte{}, a.Parts[rank]...)
+					if !a.Came[rank] {
+						a.Parts[rank] = nil
+					}
+				}
 				return a.Parts, a.Lost, nil
 			}
 		case <-late:

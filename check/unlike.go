@@ -98,6 +98,8 @@ func digits(v float64) string {
 		return fmt.Sprintf("%.1f", v)
 	case a >= 1:
 		return fmt.Sprintf("%.2f", v)
+	case a >= 0.1:
+		return fmt.Sprintf("%.3f", v)
 	}
 	return fmt.Sprintf("%.3g", v)
 }

@@ -1,0 +1,142 @@
+package check
+
+import "slices"
+
+// A bisection finds which ranks make collectives fail, from groups that were tried. It is a
+// pure machine: next says which disjoint groups to try side by side, learn takes how they did.
+type bisection struct {
+	groups [][]int // to try
+	phase  int
+	good   []int    // ranks of groups that did well, for witnesses
+	pairs  [][2]int // that fail, and of which it is not known why
+	cross  [][2][]int
+	turn   int    // of a crossing
+	first  []bool // of pairs: whether their first ranks did well with a witness
+
+	// What was found.
+	ranks  []int    // that fail with whomever
+	links  [][2]int // that fail only together
+	across bool     // it fails as a whole, and no part of it does
+}
+
+// The phases.
+const (
+	halving    = iota // groups that fail are halved
+	crossing          // halves do well, the whole does not: ranks of one with those of the other
+	witnessing        // of pairs that fail, each with a rank that does well
+)
+
+// crossTurns is how many pairings of two halves are tried.
+const crossTurns = 4
+
+func newBisection(ranks []int) *bisection { return &bisection{groups: [][]int{ranks}} }
+
+// next are the groups to try, none when all is known.
+func (b *bisection) next() [][]int { return b.groups }
+
+// learn takes whether each group of next did well.
+func (b *bisection) learn(well []bool) {
+	groups := b.groups
+	b.groups = nil
+	switch b.phase {
+	case halving:
+		b.halve(groups, well)
+	case crossing:
+		b.crossed(groups, well)
+	case witnessing:
+		b.witnessed(groups, well)
+	}
+}
+
+func (b *bisection) halve(groups [][]int, well []bool) {
+	for i, g := range groups {
+		switch {
+		case well[i]:
+			b.good = append(b.good, g...)
+		case len(g) == 1:
+			b.ranks = append(b.ranks, g[0])
+		case len(g) == 2:
+			b.pairs = append(b.pairs, [2]int(g))
+		default:
+			h := len(g) / 2
+			b.groups = append(b.groups, g[:h:h], g[h:])
+		}
+	}
+	// Halves of one group stand side by side. If both do well, the fault is between them.
+	for i := 0; b.was(groups) && i+1 < len(groups); i += 2 {
+		if well[i] && well[i+1] {
+			b.cross = append(b.cross, [2][]int{groups[i], groups[i+1]})
+		}
+	}
+	if len(b.groups) == 0 {
+		b.enter()
+	}
+}
+
+// was says whether groups are halves, and not the whole.
+func (b *bisection) was(groups [][]int) bool { return len(groups) > 1 }
+
+// enter begins the phase that is due.
+func (b *bisection) enter() {
+	switch {
+	case len(b.cross) > 0 && b.turn < crossTurns:
+		b.phase = crossing
+		for _, c := range b.cross {
+			small, large := c[0], c[1]
+			for i, r := range small {
+				b.groups = append(b.groups, []int{r, large[(i+b.turn)%len(large)]})
+			}
+		}
+		b.turn++
+	case len(b.cross) > 0:
+		b.cross, b.across = nil, true
+		b.enter()
+	case len(b.pairs) > 0:
+		b.phase = witnessing
+		b.good = slices.DeleteFunc(b.good, func(r int) bool {
+			return slices.ContainsFunc(b.pairs, func(p [2]int) bool { return p[0] == r || p[1] == r })
+		})
+		if n := min(len(b.pairs), len(b.good)); n < len(b.pairs) { // nobody is left to witness
+			b.links = append(b.links, b.pairs[n:]...)
+			b.pairs = b.pairs[:n]
+		}
+		b.witnesses(0)
+	}
+}
+
+// witnesses has the first or the second ranks of pairs tried with a rank that does well each.
+func (b *bisection) witnesses(which int) {
+	for k, p := range b.pairs {
+		b.groups = append(b.groups, []int{p[which], b.good[k]})
+	}
+}
+
+func (b *bisection) crossed(groups [][]int, well []bool) {
+	for i, g := range groups {
+		if !well[i] {
+			b.pairs = append(b.pairs, [2]int(g))
+			b.cross = nil
+		}
+	}
+	b.enter()
+}
+
+func (b *bisection) witnessed(_ [][]int, well []bool) {
+	if b.first == nil {
+		b.first = well
+		b.witnesses(1)
+		return
+	}
+	for k, p := range b.pairs {
+		if b.first[k] && well[k] {
+			b.links = append(b.links, p)
+		}
+		if !b.first[k] {
+			b.ranks = append(b.ranks, p[0])
+		}
+		if !well[k] {
+			b.ranks = append(b.ranks, p[1])
+		}
+	}
+	b.pairs = nil
+}

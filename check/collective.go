@@ -1,0 +1,245 @@
+package check
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap"
+)
+
+// collectiveStage has all ranks carry out collectives on host memory, and verifies what comes. Where
+// something is wrong, parts of the job are tried until it is known whose fault it is.
+func collectiveStage() Stage {
+	return Stage{
+		Name: "collectives", Asks: "Are all-reduce, all-gather and all-to-all right over all ranks, and if not, on whose account?",
+		Quick: 10 * time.Second, Full: 90 * time.Second,
+		Measure: measureCollectives, Judge: judgeCollectives,
+	}
+}
+
+// A trial is what rank 0 has the ranks do: each group a communicator, all side by side.
+type trial struct {
+	Groups [][]int
+	Addrs  []string // where each group meets, by rank 0
+	Ranks  []int    // what was found, once there are no more groups
+	Links  [][2]int
+	Across bool
+}
+
+// trialTime bounds the waits of a trial. A job that is larger takes longer to meet.
+const trialTime = 4 * time.Second
+
+func measureCollectives(ctx context.Context, j *Job) ([]Measurement, error) {
+	var b *bisection
+	if j.rank == 0 {
+		if b = newBisection(j.Live()); len(j.Live()) < 2 {
+			return nil, Skip("there is one rank")
+		}
+	} else if len(j.Live()) < 2 {
+		return nil, Skip("there is one rank")
+	}
+	var list []Measurement
+	for step := 0; ; step++ {
+		var order []byte
+		var ids []bootstrap.ID
+		if j.rank == 0 {
+			var err error
+			if order, ids, err = j.announce(b, step); err != nil {
+				return nil, err
+			}
+		}
+		parts, err := j.Gather(ctx, order)
+		if err != nil {
+			return nil, err
+		}
+		var t trial
+		if err := json.Unmarshal(parts[0], &t); err != nil {
+			return nil, fmt.Errorf("rank 0 says nothing sensible: %w", err)
+		}
+		if len(t.Groups) == 0 {
+			if j.rank == 0 {
+				list = append(list, j.blamed(t)...)
+			}
+			return list, nil
+		}
+		took, err := j.try(ctx, t, step)
+		if step == 0 && j.rank == 0 && err == nil {
+			list = append(list, Measurement{Quantity: "all-reduce of 1 MiB", Value: took.Seconds(), Unit: "s"})
+		}
+		said := ""
+		if err != nil {
+			said = err.Error()
+			list = append(list, Measurement{Subject: j.self(), Quantity: "trial", Value: float64(step), Text: said})
+		}
+		if parts, err = j.Collect(ctx, []byte(said)); err != nil {
+			return nil, err
+		}
+		if j.rank == 0 {
+			b.learn(results(t.Groups, parts))
+			for _, id := range ids {
+				bootstrap.Stop(id)
+			}
+		}
+	}
+}
+
+// self is the subject of this rank.
+func (j *Job) self() Subject { return Of(j.Host(), fmt.Sprint("rank ", j.rank)) }
+
+// results are which groups did well: all of whose ranks say so, with an empty part.
+func results(groups [][]int, parts [][]byte) []bool {
+	well := make([]bool, len(groups))
+	for i, g := range groups {
+		well[i] = !slices.ContainsFunc(g, func(r int) bool { return parts[r] == nil || len(parts[r]) > 0 })
+	}
+	return well
+}
+
+// announce is what rank 0 says of the next step, and the meeting points that it serves for it.
+func (j *Job) announce(b *bisection, step int) ([]byte, []bootstrap.ID, error) {
+	t := trial{Groups: b.next(), Ranks: b.ranks, Links: b.links, Across: b.across}
+	var ids []bootstrap.ID
+	for i := range t.Groups {
+		id, err := bootstrap.NewID(bootstrap.ListenOptions{Addr: j.meetAt, Secret: j.secret(step, i), TLS: j.tls})
+		if err != nil {
+			return nil, nil, err
+		}
+		ids, t.Addrs = append(ids, id), append(t.Addrs, id.Addr())
+	}
+	text, err := json.Marshal(t)
+	return text, ids, err
+}
+
+// secret is that of a group's meeting point: it does not travel.
+func (j *Job) secret(step, group int) string {
+	return fmt.Sprintf("check %s %d %d %d", hex.EncodeToString(j.key), j.at, step, group)
+}
+
+// try is this rank's part of a trial: it is in one group at most.
+func (j *Job) try(ctx context.Context, t trial, step int) (took time.Duration, err error) {
+	i := slices.IndexFunc(t.Groups, func(g []int) bool { return slices.Contains(g, j.rank) })
+	if i < 0 || i >= len(t.Addrs) {
+		return 0, nil
+	}
+	id, err := bootstrap.IDFor(t.Addrs[i], j.secret(step, i))
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, trialTime+time.Duration(len(t.Groups[i]))*10*time.Millisecond)
+	defer cancel()
+	c, err := ringo.Open(ctx, ringo.Config{ID: &id, Rank: slices.Index(t.Groups[i], j.rank), Size: len(t.Groups[i]), Timeout: trialTime, JoinTimeout: trialTime, HostID: j.members[j.rank].ID})
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Abort(context.Cause(ctx)) })()
+	return verified(c, j.cfg.tamper[j.rank])
+}
+
+// verified carries out collectives whose results every rank knows, and gives the time of an all-reduce.
+// tamper, in tests, changes what this rank contributes.
+func verified(c *ringo.Comm, tamper func([]int32)) (time.Duration, error) {
+	const count = 1 << 18
+	n, me := c.Size(), c.Rank()
+	value := func(rank, i int) int32 { return int32(rank*7919+i*31) & 0xfffff }
+	x := make([]int32, count)
+	for i := range x {
+		x[i] = value(me, i)
+	}
+	mine := x[:count/n]
+	if tamper != nil {
+		tamper(x)
+	}
+	gathered, sent, received := make([]int32, n*len(mine)), make([]int32, n*64), make([]int32, n*64)
+	if err := ringo.AllGather(c, gathered, mine); err != nil {
+		return 0, err
+	}
+	for i, got := range gathered {
+		if want := value(i/len(mine), i%len(mine)); got != want {
+			return 0, fmt.Errorf("AllGather: element %d, which is from rank %d of this group of %d, is %d and not %d", i, i/len(mine), n, got, want)
+		}
+	}
+	for i := range sent {
+		sent[i] = value(me, i)
+	}
+	if tamper != nil {
+		tamper(sent)
+	}
+	if err := ringo.AlltoAll(c, received, sent); err != nil {
+		return 0, err
+	}
+	for i, got := range received {
+		if want := value(i/64, me*64+i%64); got != want {
+			return 0, fmt.Errorf("AlltoAll: element %d, which is from rank %d of this group of %d, is %d and not %d", i, i/64, n, got, want)
+		}
+	}
+	start := time.Now()
+	if err := ringo.AllReduce(c, x, ringo.Sum); err != nil {
+		return 0, err
+	}
+	took := time.Since(start)
+	for i, got := range x {
+		var want int32
+		for r := range n {
+			want += value(r, i)
+		}
+		if got != want {
+			return 0, fmt.Errorf("AllReduce of %d ranks: element %d is %d and not %d", n, i, got, want)
+		}
+	}
+	return took, ringo.Barrier(c)
+}
+
+// blamed are what the bisection has found, as measurements.
+func (j *Job) blamed(t trial) (list []Measurement) {
+	for _, r := range t.Ranks {
+		list = append(list, Measurement{Subject: Of(j.members[r].Host, fmt.Sprint("rank ", r)), Quantity: "fails"})
+	}
+	for _, l := range t.Links {
+		a, b := j.members[l[0]], j.members[l[1]]
+		list = append(list, Measurement{Subject: Between(Place{a.Host, fmt.Sprint("rank ", a.Rank)}, Place{b.Host, fmt.Sprint("rank ", b.Rank)}), Quantity: "fails"})
+	}
+	if t.Across {
+		list = append(list, Measurement{Quantity: "fails"})
+	}
+	return list
+}
+
+func judgeCollectives(r *Report, _ *Config) []Finding {
+	f := &findings{r: r}
+	var why string
+	trials := r.Of("collectives", "trial")
+	if len(trials) > 0 {
+		why = firstLine(trials[0].Text)
+	}
+	// Trials that look like wrong data say more than those that ran out of time.
+	for _, t := range trials {
+		if strings.Contains(t.Text, " and not ") {
+			why = firstLine(t.Text)
+			break
+		}
+	}
+	for _, m := range r.Of("collectives", "fails") {
+		if r.IsLost(m.Subject.Host) || r.IsLost(m.Subject.To.Host) {
+			continue
+		}
+		switch {
+		case m.Subject.IsPair():
+			f.add(Broken, "collective-link", m.Subject, 20, "collectives of these two fail, and each does well with others: %s; look at the way between them", why)
+		case m.Subject == Subject{}:
+			f.add(Broken, "collective", m.Subject, 20, "collectives over all ranks fail, and those over parts do well: %s", why)
+		default:
+			f.add(Broken, "collective-rank", m.Subject, 20, "collectives with this rank fail, those of the others do well: %s; test its memory and processor, and take its host out of use", why)
+		}
+	}
+	if len(f.list) == 0 && len(trials) > 0 && !slices.ContainsFunc(r.Hosts, func(h HostReport) bool { return len(h.Lost) > 0 }) {
+		f.add(Unjudged, "collective-once", trials[0].Subject, 1, "collectives failed once and did well when they were tried again in parts: %s", why)
+	}
+	return f.list
+}
