@@ -14,6 +14,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/ringo-go/ringo"
@@ -44,6 +46,7 @@ func init() {
 		{"tune", "measure which algorithm is best, and write a plan", tuneHelp, runTune},
 		{"ptx", "find races and other faults of kernels in PTX, without a GPU", ptxHelp, runPTX},
 		{"plot", "draw reports that bench has saved", plotHelp, runPlot},
+		{"completion", "print a script for a shell's completion", completionHelp, runCompletion},
 	}
 }
 
@@ -70,6 +73,9 @@ func ringoMain(ctx context.Context, args []string, stdout, stderr io.Writer) int
 			return 0
 		}
 		name, args = args[0], []string{"-h"}
+	case completeCommand:
+		complete(stdout, args)
+		return 0
 	case "version", "-version", "--version":
 		fmt.Fprintln(stdout, "ringo", ringo.Version)
 		return 0
@@ -116,7 +122,7 @@ usage: ringo COMMAND [flags] [arguments]
 
 `
 	for _, c := range commands {
-		text += fmt.Sprintf("  %-9s%s\n", c.name, c.brief)
+		text += fmt.Sprintf("  %-11s%s\n", c.name, c.brief)
 	}
 	return text + `
 Try:
@@ -124,6 +130,15 @@ Try:
   ringo explain allreduce -np 4 -s 1M     which algorithm, why, and its steps
   ringo COMMAND -h                        flags and examples
 `
+}
+
+// programName is how the program was called.
+func programName() string {
+	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	if name == "" || name == "." {
+		return "ringo"
+	}
+	return name
 }
 
 // flags is an empty set for a command.

@@ -14,7 +14,7 @@ import (
 
 // TestMain lets the test binary be what tune and other launchers start: itself with "tune" or "bench".
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "tune" || os.Args[1] == "bench") {
+	if len(os.Args) > 1 && (os.Args[1] == "tune" || os.Args[1] == "bench" || os.Args[1] == completeCommand) {
 		os.Exit(ringoMain(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
