@@ -37,8 +37,8 @@ flags are what it begins with; everything can be changed in the page.
   -s SIZE        bytes of the larger buffer of a rank (default 1M)
   -r ROOT        root of broadcast, reduce, gather, scatter (default 0)
   --net NET      links of the model's clock, as for ringo sim (default shm)
-  --trace FILE   lay a trace of ringo bench --trace over the model's clock; without
-                 a COLLECTIVE the page begins with its last call
+  --trace FILE   lay a trace of ringo bench --trace over the model's clock;
+                 without a COLLECTIVE the page begins with its last call
 
 Collectives: allreduce (default), reduce, broadcast, allgather, reducescatter,
 alltoall, gather, scatter. A program that defines algorithms of its own and is
