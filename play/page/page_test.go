@@ -134,6 +134,19 @@ func TestBrowser(t *testing.T) {
 	b.visit(url)
 	require.Equal(t, "✓ all-reduce by ring on 5 ranks: proved, every contribution arrives once", words(b, "#verdict"))
 
+	t.Run("the module is this package", func(t *testing.T) {
+		b.t = t
+		require.JSONEq(t, string(play.Ask("")), eval[string](b, `JSON.stringify(module.ask(""))`))
+		for _, c := range play.Collectives {
+			for _, a := range c.Algorithms {
+				for _, edits := range []string{"", "drop 1 0", "swap 2 0 1;drop 5 0"} {
+					ask := fmt.Sprintf("collective=%s\nalgo=%s\nranks=6\nnode=3\nroot=2\nbytes=300000\nnet=ethernet25\nedits=%s", c.Name, a.Name, edits)
+					require.JSONEq(t, string(play.Ask(ask)), eval[string](b, fmt.Sprintf("JSON.stringify(module.ask(%q))", ask)), ask)
+				}
+			}
+		}
+	})
+
 	t.Run("each turn", func(t *testing.T) {
 		b.t = t
 		for at := range ring.Turns + 1 {

@@ -13,13 +13,14 @@ const lanes = {
     this.width = box.clientWidth || 600;
     this.timed = show.steps.flat().filter(s => s.turn >= 0 && s.end !== undefined);
     const last = steps => steps.reduce((m, s) => Math.max(m, s.end), 1e-8), real = trace.of(show);
-    this.real = real;
-    this.end = last(this.timed);
-    this.realEnd = this.end;
+    this.end = this.realEnd = last(this.timed);
     if (real) {
-      this.realEnd = real.end;
-      if (!$("stretch").checked) this.end = this.realEnd = Math.max(this.end, real.end);
+      this.realEnd = last(real.steps);
+      const ratio = this.realEnd / this.end;
+      if (real !== this.real) $("stretch").checked = ratio > 5 || ratio < 0.2; // else the shorter one is too small to see
+      if (!$("stretch").checked) this.end = this.realEnd = Math.max(this.end, this.realEnd);
     }
+    this.real = real;
     this.tall = (show.ranks > 32 ? 8 : show.ranks > 16 ? 12 : show.ranks > 8 ? 18 : 24) * (real ? 1.7 : 1);
     this.part = real ? 0.4 : 0.78; // of a lane's height
     const height = this.top + show.ranks * this.tall + 4;
@@ -55,9 +56,9 @@ const lanes = {
     $("real-box").hidden = !this.real;
     $("laid").hidden = !trace.calls.length;
     if (!trace.calls.length) return;
-    const model = show.answer.time, real = this.real;
+    const model = show.answer.time, real = this.real, ratio = real && real.end / model;
     $("laid").textContent = !real ? "The measured call is of other ranks, bytes or algorithm than what is played: choose it again to see it."
-      : `Measured ${formatTime(real.end)}, under the model ${formatTime(model)}: ${(real.end / model).toPrecision(2)} times. ` +
+      : `Measured ${formatTime(real.end)}, under the model ${formatTime(model)}: ${ratio < 10 ? ratio.toFixed(1) : Math.round(ratio)} times. ` +
         (show.answer.rounds > 1 ? `Shown are the steps over the first of ${show.answer.rounds} pieces.` : "") + this.late(real);
   },
 
@@ -97,7 +98,9 @@ const lanes = {
       const keys = new Set(now.map(s => s.rank * 65536 + s.index));
       path += this.real.steps.filter(s => keys.has(s.rank * 65536 + s.index)).map(s => this.box(s.rank, s.start * scale, s.end * scale, 0.54, 0.38)).join("");
       const done = this.real.steps.filter(s => show.steps[s.rank][s.index]?.turn < show.position);
-      $("real").replaceChildren(formatTime(done.reduce((m, s) => Math.max(m, s.end), 0)), " ", make("small", {}, `of ${formatTime(this.real.end)}`));
+      const stepped = this.real.steps.some(s => s.index >= 0);
+      $("real").replaceChildren(formatTime(stepped ? done.reduce((m, s) => Math.max(m, s.end), 0) : this.real.end), " ",
+        make("small", {}, stepped ? `of ${formatTime(this.real.end)}` : "in one kernel"));
     }
     this.now.setAttribute("d", path);
     this.hand.setAttribute("x1", this.x(show.clock));

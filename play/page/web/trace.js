@@ -37,9 +37,11 @@ const trace = {
   },
 
   // call joins what the ranks have done in one call. Steps of a second schedule follow those of the first.
+  // Of a kernel that does all at once there is its time alone.
   call(all) {
     const first = all[0], begin = Math.min(...all.map(c => c.start));
     const steps = all.flatMap(c => {
+      if (!c.steps.length) return [{ rank: c.rank, index: -1, start: c.start - begin, end: c.end - begin, waits: [] }];
       let part = 0, offset = 0, last = -1;
       return c.steps.map(s => {
         if (s.part !== part) [part, offset] = [s.part, last + 1];
