@@ -132,9 +132,9 @@ func Example_thenBroadcast() {
 func Example_hierarchy() {
 	s := hier.AllReduce(direct.ReduceScatter{N: 4}, direct.RecursiveDoubling{N: 2}, direct.AllGather{N: 4})
 	fmt.Println(sched.Check(s, sched.AllReduce, 2, false))
-	direct, _ := sched.CostOf(s, 8)
-	rings, _ := sched.CostOf(hier.AllReduce(ring.ReduceScatter{N: 4}, ring.AllReduce{N: 2}, ring.AllGather{N: 4}), 8)
-	fmt.Println("hops:", direct.Hops, "of direct parts,", rings.Hops, "of rings")
+	few, _ := sched.CostOf(s, 8)
+	many, _ := sched.CostOf(hier.AllReduce(ring.ReduceScatter{N: 4}, ring.AllReduce{N: 2}, ring.AllGather{N: 4}), 8)
+	fmt.Println("hops:", few.Hops, "of direct parts,", many.Hops, "of rings")
 
 	// Ranks that lie in turn on two nodes: 0 2 4 6 are a node, 1 3 5 7 the other.
 	turn := sched.Relabel(s, []sched.Rank{0, 2, 4, 6, 1, 3, 5, 7})

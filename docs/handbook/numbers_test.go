@@ -9,10 +9,17 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bench"
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/history"
+	"github.com/ringo-go/ringo/kernels/collective"
+	"github.com/ringo-go/ringo/life"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/transport"
 )
 
 // model is a preset, with nodes of another size in NET/SIZE.
@@ -152,6 +159,23 @@ func number(arguments []string) (string, error) {
 	switch arguments[0] {
 	case "inline":
 		return fmt.Sprint(fifo.InlineBytes), nil
+	case "slot":
+		return human(ringo.DefaultSlotBytes), nil
+	case "slots":
+		return fmt.Sprint(ringo.DefaultSlots), nil
+	case "piece":
+		e := engine.New(transport.Limits{SlotBytes: ringo.DefaultSlotBytes, Slots: ringo.DefaultSlots})
+		return human(int64(e.Piece())), nil
+	case "line":
+		return fmt.Sprint(collective.LineData), nil
+	case "sign":
+		return fmt.Sprint(8 * len(transport.Stamp{})), nil
+	case "history":
+		return fmt.Sprint(history.Depth), nil
+	case "cause":
+		return fmt.Sprint(life.RootCauseWait.Seconds()), nil
+	case "trial":
+		return fmt.Sprint(bootstrap.TrialTime.Seconds()), nil
 	case "hops", "sends", "partners":
 		k, err := find(arguments[1])
 		if err != nil {
