@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"sync"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/emu"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/ongpu"
 )
 
 // addText is a kernel that adds a number to elements, a thread each.
@@ -102,4 +105,54 @@ func ExampleConfig_link() {
 	// Output:
 	// <nil>
 	// gpu: device 0 does not reach the memory of device 2: they are not linked, or the system forbids it
+}
+
+// An all-reduce on two GPUs that do not reach each other's memory: an old one and a new one.
+func ExampleOpen() {
+	machine, err := emu.Open(emu.Config{
+		GPUs: []emu.GPU{{Major: 7}, {Major: 9}},
+		Link: func(a, b int) emu.Link { return emu.NoLink },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	comms, err := ringo.OpenLocal(2, ringo.Config{Devices: machine.Devices()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var ranks sync.WaitGroup
+	for _, c := range comms {
+		ranks.Go(func() {
+			defer c.Close()
+			x, err := gpu.Alloc[float32](c.Device(), 2)
+			if err != nil {
+				log.Fatal(err)
+			}
+			rank := float32(c.Rank())
+			if err := x.Upload(gpu.Legacy, []float32{rank, 10 + rank}); err != nil {
+				log.Fatal(err)
+			}
+			if err := ongpu.AllReduce(c, gpu.Legacy, x, ringo.Sum); err != nil {
+				log.Fatal(err)
+			}
+			if err := c.Synchronize(gpu.Legacy); err != nil {
+				log.Fatal(err)
+			}
+			got := make([]float32, 2)
+			if err := x.Download(gpu.Legacy, got); err != nil {
+				log.Fatal(err)
+			}
+			if c.Rank() == 0 {
+				fmt.Println(got)
+			}
+			if err := x.Free(); err != nil {
+				log.Fatal(err)
+			}
+		})
+	}
+	ranks.Wait()
+	fmt.Println(machine.Close())
+	// Output:
+	// [1 21]
+	// <nil>
 }
