@@ -19,7 +19,7 @@ func collectiveStage() Stage {
 	return Stage{
 		Name: "collectives", Asks: "Are all-reduce, all-gather and all-to-all right over all ranks, and if not, on whose account?",
 		Quick: 10 * time.Second, Full: 90 * time.Second,
-		Measure: measureCollectives, Judge: judgeCollectives,
+		Measure: measureCollectives, Judge: judgeHostCollectives,
 	}
 }
 
@@ -139,12 +139,12 @@ func (j *Job) try(ctx context.Context, t trial, step int) (took time.Duration, e
 	}
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { c.Abort(context.Cause(ctx)) })()
-	return verified(c, j.cfg.tamper[j.rank])
+	return verifiedOnHosts(c, j.cfg.tamper[j.rank])
 }
 
-// verified carries out collectives whose results every rank knows, and gives the time of an all-reduce.
+// verifiedOnHosts carries out collectives whose results every rank knows, and gives the time of an all-reduce.
 // tamper, in tests, changes what this rank contributes.
-func verified(c *ringo.Comm, tamper func([]int32)) (time.Duration, error) {
+func verifiedOnHosts(c *ringo.Comm, tamper func([]int32)) (time.Duration, error) {
 	const count = 1 << 18
 	n, me := c.Size(), c.Rank()
 	value := func(rank, i int) int32 { return int32(rank*7919+i*31) & 0xfffff }
@@ -211,7 +211,7 @@ func (j *Job) blamed(t trial) (list []Measurement) {
 	return list
 }
 
-func judgeCollectives(r *Report, _ *Config) []Finding {
+func judgeHostCollectives(r *Report, _ *Config) []Finding {
 	f := &findings{r: r}
 	var why string
 	trials := r.Of("collectives", "trial")
