@@ -23,8 +23,8 @@ algorithms and other words of ringo. A program of another name that is also the
 command (package command) is completed by its own name.
 
 Examples
-  source <(ringo completion bash)                        # in ~/.bashrc
-  source <(ringo completion zsh)                         # in ~/.zshrc, after compinit
+  source <(ringo completion bash)      # in ~/.bashrc
+  source <(ringo completion zsh)       # in ~/.zshrc, after compinit
   ringo completion fish > ~/.config/fish/completions/ringo.fish
 `
 
