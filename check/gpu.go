@@ -239,8 +239,9 @@ func judgeGPUs(r *Report, cfg *Config) []Finding {
 			f.add(Degraded, "missing-gpus", m.Subject, float64(want-n), "%d of %d GPUs: %d are %s; look at nvidia-smi, CUDA_VISIBLE_DEVICES and its kernel log (Xid 79: one has fallen off the bus)", n, want, want, whose)
 		}
 	}
+	visible := bySubject(counts)
 	for _, m := range r.Of(stage, "GPUs in all") {
-		if seen, ok := hostOf(counts, m.Subject.Host, ""); ok && seen.Value < m.Value {
+		if seen, ok := visible[m.Subject]; ok && seen.Value < m.Value {
 			f.add(Well, "hidden-gpus", m.Subject, 0, "%.0f of the %.0f GPUs that the driver has are visible here: CUDA_VISIBLE_DEVICES or the container leaves the others out", seen.Value, m.Value)
 		}
 	}

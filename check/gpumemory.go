@@ -147,11 +147,9 @@ func judgeMemory(r *Report, _ *Config) []Finding {
 
 // slowPCIe compares copies with what the link's lanes carry.
 func (f *findings) slowPCIe(stage string) {
-	widths, generations := f.r.Of("GPU state", "greatest PCIe width"), f.r.Of("GPU state", "greatest PCIe generation")
+	widths, generations := bySubject(f.r.Of("GPU state", "greatest PCIe width")), bySubject(f.r.Of("GPU state", "greatest PCIe generation"))
 	for _, m := range f.r.Of(stage, "to host") {
-		w, ok := hostOf(widths, m.Subject.Host, m.Subject.Part)
-		g, ok2 := hostOf(generations, m.Subject.Host, m.Subject.Part)
-		if most := w.Value * pcieLane[int(g.Value)]; ok && ok2 && m.Value < enoughPCIe*most && !f.has("slow-host-link", m.Subject) {
+		if most := widths[m.Subject].Value * pcieLane[int(generations[m.Subject].Value)]; m.Value < enoughPCIe*most && !f.has("slow-host-link", m.Subject) {
 			f.add(Degraded, "slow-host-link", m.Subject, most/max(m.Value, 1), "copies to the host reach %s, its PCIe link is made for %.0f GB/s: look at lspci for its width and speed", spell(m.Value, m.Unit), most)
 		}
 	}
@@ -198,6 +196,17 @@ func (f *findings) has(code string, at Subject) bool {
 
 // modelOf is the model of a GPU, "" if it is not known.
 func (f *findings) modelOf(at Subject) string {
-	m, _ := hostOf(f.r.Of("GPUs", "model"), at.Host, at.Part)
-	return m.Text
+	if f.models == nil {
+		f.models = bySubject(f.r.Of("GPUs", "model"))
+	}
+	return f.models[at].Text
+}
+
+// bySubject finds the measurements of one quantity by what they are of.
+func bySubject(list []Measurement) map[Subject]Measurement {
+	at := make(map[Subject]Measurement, len(list))
+	for _, m := range list {
+		at[m.Subject] = m
+	}
+	return at
 }

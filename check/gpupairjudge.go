@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -37,40 +38,45 @@ func judgePairs(r *Report, _ *Config) []Finding {
 
 // links finds ways that have no link, or a slower kind, where others have it.
 func (f *findings) links(links map[Subject]string) {
+	pairs, hosts := map[[2]string]votes{}, map[string]votes{} // of a pair on all hosts, of all pairs of a host
+	for at, kind := range links {
+		pair := [2]string{at.Part, at.To.Part}
+		if pairs[pair] == nil {
+			pairs[pair] = votes{}
+		}
+		if hosts[at.Host] == nil {
+			hosts[at.Host] = votes{}
+		}
+		pairs[pair][kind]++
+		hosts[at.Host][kind]++
+	}
 	for _, at := range ordered(links) {
-		back := links[Between(at.To, at.Place)]
-		if kind := links[at]; kind == "none" && back != "none" {
+		kind, back := links[at], links[Between(at.To, at.Place)]
+		if kind == "none" && back != "none" {
 			f.add(Degraded, "no-peer-access", at, 50, "no access to its memory, which there is the other way (%s): look at ACS, IOMMU and the driver's module", back)
-		} else if most := f.mostLinks(links, at); kind != back || kind == most || most == "" {
 			continue
-		} else if at.Part < at.To.Part {
+		}
+		most := pairs[[2]string{at.Part, at.To.Part}].most(3, 0) // hosts, none but this one
+		if most == "" {
+			most = hosts[at.Host].most(5, 2) // ways, all but this pair's
+		}
+		if kind == back && most != "" && kind != most && at.Part < at.To.Part {
 			f.add(Degraded, "other-link", at, 40, "they are joined by %s, where others have %s: look at nvidia-smi topo -m and the fabric manager", kind, most)
 		}
 	}
 }
 
-// mostLinks is the kind of link that the same two GPUs have on most hosts, if there are three, or else all other
-// pairs of their host.
-func (f *findings) mostLinks(links map[Subject]string, at Subject) string {
-	hosts, pairs := map[string]int{}, map[string]int{}
-	same, others := 0, 0
-	for s, kind := range links {
-		if s.Part == at.Part && s.To.Part == at.To.Part {
-			hosts[kind]++
-			same++
-		}
-		if s.Host == at.Host && s != at && s != Between(at.To, at.Place) {
-			pairs[kind]++
-			others++
-		}
+// votes count kinds of links.
+type votes map[string]int
+
+// most is the kind of more than half of the votes, or if but is set of all but so many; empty if there are fewer votes than least.
+func (v votes) most(least, but int) string {
+	all := 0
+	for _, n := range v {
+		all += n
 	}
-	for kind, n := range hosts {
-		if same >= 3 && 2*n > same {
-			return kind
-		}
-	}
-	for kind, n := range pairs {
-		if others > 2 && n == others {
+	for kind, n := range v {
+		if all >= least && (but == 0 && 2*n > all || but > 0 && n >= all-but) {
 			return kind
 		}
 	}
@@ -141,7 +147,7 @@ func (f *findings) slowGPU(p Place, code string, o Outlier, unit string, n, of i
 // oneWay finds pairs that are much slower one way, where there are too few to compare with.
 func (f *findings) oneWay(stage string) {
 	rates := f.r.Of(stage, "bandwidth")
-	if len(rates) >= 3 {
+	if len(rates) != 2 {
 		return
 	}
 	for _, m := range rates {
@@ -153,17 +159,29 @@ func (f *findings) oneWay(stage string) {
 	}
 }
 
-// knownNVLink compares with the data sheet where all links go to switches, so that two GPUs have them all.
+// knownNVLink compares with the data sheet where all links go to switches, so that two GPUs have them all. What
+// is slow on all of a host's ways is one finding.
 func (f *findings) knownNVLink(stage string, links map[Subject]string) {
-	switches := f.r.Of("GPU state", "NVLinks to switches")
+	switches := bySubject(f.r.Of("GPU state", "NVLinks to switches"))
+	below, ways := map[string][]Finding{}, map[string]int{}
 	for _, m := range f.r.Of(stage, "bandwidth") {
-		known, ok := knownModel(f.modelOf(Of(m.Subject.Host, m.Subject.Part)))
-		s, ok2 := hostOf(switches, m.Subject.Host, m.Subject.Part)
-		if !ok || !ok2 || s.Value == 0 || links[m.Subject] != string(cuda.NVLink) || f.has("slow-pair", m.Subject) {
+		at := m.Subject
+		known, ok := knownModel(f.modelOf(Of(at.Host, at.Part)))
+		if !ok || switches[Of(at.Host, at.Part)].Value == 0 || links[at] != string(cuda.NVLink) {
 			continue
 		}
-		if m.Value < enoughNVLink*known.nvlink {
-			f.add(Degraded, "slow-pair", m.Subject, known.nvlink/max(m.Value, 1), "%s over NVLink, which is made for %.0f GB/s each way on a %s: look at how many of its links are up", spell(m.Value, m.Unit), known.nvlink, known.name)
+		ways[at.Host]++
+		named := f.has("slow-pair", at) || f.has("slow-gpu-links", Subject{Place: at.Place}) || f.has("slow-gpu-links", Subject{Place: at.To})
+		if m.Value < enoughNVLink*known.nvlink && !named {
+			below[at.Host] = append(below[at.Host], Finding{Severity: Degraded, Code: "slow-pair", Subject: at, Weight: known.nvlink / max(m.Value, 1),
+				Text: fmt.Sprintf("%s over NVLink, which is made for %.0f GB/s each way on a %s: look at how many of its links are up", spell(m.Value, m.Unit), known.nvlink, known.name)})
 		}
+	}
+	for host, list := range below {
+		if n := ways[host]; 2*len(list) > n && n > 2 {
+			f.add(Degraded, "slow-nvlink", Of(host, ""), list[0].Weight*float64(n), "%d of %d ways between its GPUs are slow: %s", len(list), n, list[0].Text)
+			continue
+		}
+		f.list = append(f.list, list...)
 	}
 }

@@ -189,9 +189,9 @@ func (f *findings) pcieAndLinks(stage string) {
 		{"PCIe width", "greatest PCIe width", "pcie-width", "its PCIe link has %.0f of %.0f lanes: seat card and cable anew"},
 		{"NVLinks up", "NVLinks", "nvlinks-down", "%.0f of its %.0f NVLinks are up: reset the GPUs of the host, then look at the module and its switches"},
 	} {
-		most := f.r.Of(stage, q.most)
+		most := bySubject(f.r.Of(stage, q.most))
 		for _, m := range f.r.Of(stage, q.now) {
-			if all, ok := hostOf(most, m.Subject.Host, m.Subject.Part); ok && m.Value < all.Value && f.apart(stage, q.now, m) {
+			if all, ok := most[m.Subject]; ok && m.Value < all.Value && f.apart(stage, q.now, m) {
 				f.add(Degraded, q.code, m.Subject, all.Value/max(1, m.Value), q.text, m.Value, all.Value)
 			}
 		}

@@ -18,8 +18,9 @@ const (
 
 // findings gathers what a judge finds.
 type findings struct {
-	r    *Report
-	list []Finding
+	r      *Report
+	list   []Finding
+	models map[Subject]Measurement // see modelOf
 }
 
 func (f *findings) add(s Severity, code string, subject Subject, weight float64, format string, a ...any) {
