@@ -297,13 +297,3 @@ func (c *Config) paths() paths.Config {
 		},
 	}
 }
-
-// hostID tells apart nodes whose processes cannot share memory: another kernel,
-// or, for containers, another network namespace, where the sockets that hand
-// over shared memory are not seen.
-func hostID() string {
-	name, _ := os.Hostname()
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	netns, _ := os.Readlink("/proc/self/ns/net")
-	return strings.Join([]string{name, strings.TrimSpace(string(boot)), netns}, "/")
-}

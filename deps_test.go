@@ -50,6 +50,7 @@ var floors = map[string]string{
 
 	"transport/plugin":   "transport mem fifo transport/internal/* transport/socket internal/auth internal/secure internal/dl",
 	"transport/verbs":    "transport mem fifo transport/internal/* transport/socket internal/auth internal/secure internal/ibverbs",
+	"transport/bridge":   "transport mem fifo trace",
 	"transport/*":        "transport mem fifo transport/internal/* internal/auth internal/secure",
 	"engine":             "sched mem fifo kernels trace transport",
 	"call":               "mem fifo kernels internal/cuda",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/paths"
 )
 
 // variables give the values of environment variables. This file and bootstrap.FromEnv are the only
@@ -176,7 +177,7 @@ func (c *Config) readOthers(e variables) (err error) {
 		c.noSHM = name + " is set"
 	}
 	if c.HostID == "" {
-		c.HostID = hostID()
+		c.HostID = paths.HostID()
 	}
 	c.Log, err = debugLog(c.Log, e)
 	return err

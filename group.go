@@ -2,8 +2,10 @@ package ringo
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"math"
+	tracer "runtime/trace"
 	"slices"
 	"sync"
 
@@ -208,6 +210,9 @@ func sideBySide(c *Comm, calls []*Call) int {
 // together carries out checked calls of one communicator in order, but side by side where
 // they may be: all of them, or only those that come first. It returns how many.
 func together(c *Comm, calls []*Call, all bool) (done int, err error) {
+	if tracer.IsEnabled() {
+		defer tracer.StartRegion(context.Background(), "Group").End()
+	}
 	c.queue.drain()
 	c.life.Turn.Lock()
 	ended := false

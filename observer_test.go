@@ -1,7 +1,10 @@
 package ringo
 
 import (
+	"bytes"
 	"errors"
+	"runtime/pprof"
+	tracer "runtime/trace"
 	"slices"
 	"sync"
 	"testing"
@@ -187,4 +190,27 @@ func TestObservedCallsAllocateNothing(t *testing.T) {
 		require.Less(t, testing.AllocsPerRun(runs, func() { do(0) }), 1.0, name)
 		other.Wait()
 	}
+}
+
+// An execution trace of the program has regions, and the communicator's own goroutines have labels in profiles.
+func TestRegionsAndLabels(t *testing.T) {
+	var events, profile bytes.Buffer
+	comms := local(t, 2, Config{})
+	if err := tracer.Start(&events); err != nil {
+		t.Skip(err) // go test -trace
+	}
+	var once sync.Once
+	look := UserOp("look", func(DataType, []byte, []byte) {
+		once.Do(func() { _ = pprof.Lookup("goroutine").WriteTo(&profile, 1) })
+	})
+	noErrors(t, each(comms, func(c *Comm) error {
+		var g Group
+		g.Add(c, BarrierOf())
+		return errors.Join(c.Start(AllReduceOf(make([]int32, 4), look)).Wait(), g.Run())
+	}))
+	tracer.Stop()
+	for _, region := range []string{"AllReduce", "Group"} {
+		require.Contains(t, events.String(), region)
+	}
+	require.Contains(t, profile.String(), `{"ringo":"carrier"}`)
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/trace"
 )
 
 // A Pending is an operation under way, started with Start. Its memory must not
@@ -97,6 +98,7 @@ func (q *queue) open(c *Comm) (*fifo.Work[*Pending], error) {
 // carry carries out operations one after the other until the queue is closed and
 // empty.
 func carry(c *Comm, w *fifo.Work[*Pending]) {
+	trace.Name("carrier")
 	for {
 		item, err := w.Next()
 		if err != nil {

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ringo-go/ringo/trace"
 )
 
 // The watcher looks at the control blocks of communicators every watchPeriod while a GPU
@@ -60,6 +62,7 @@ func (w *watcher) rouse() {
 }
 
 func (w *watcher) run() {
+	trace.Name("watcher")
 	timer := time.NewTimer(watchPeriod)
 	defer timer.Stop()
 	for period := watchPeriod; ; {

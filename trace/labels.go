@@ -58,3 +58,9 @@ func (l *labels) context(set labelSet) context.Context {
 	l.sets.Store(set, ctx)
 	return ctx
 }
+
+// Name gives the goroutine, which is the library's own, the label "ringo" for its life: in a profile it says what it
+// does. It would have the labels of whoever made it.
+func Name(does string) {
+	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels("ringo", does)))
+}

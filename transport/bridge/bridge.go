@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/trace"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -52,6 +53,7 @@ func New(cfg Config) *Bridge { return &Bridge{cfg: cfg, wake: make(chan struct{}
 // connections that dial makes. It does not wait.
 func (b *Bridge) Out(peer int, queues []Queue, dial func() (transport.SendConn, error)) {
 	b.work.Go(func() {
+		trace.Name("bridge")
 		for lane, q := range queues {
 			c, err := dial()
 			if err == nil {
@@ -73,6 +75,7 @@ func (b *Bridge) Out(peer int, queues []Queue, dial func() (transport.SendConn, 
 // connections that accept makes. It does not wait.
 func (b *Bridge) In(peer int, queues []Queue, accept func() (transport.RecvConn, error)) {
 	b.work.Go(func() {
+		trace.Name("bridge")
 		for range queues {
 			c, err := accept()
 			if err == nil {
