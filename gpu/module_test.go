@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/ptx"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -198,4 +199,17 @@ func TestReach(t *testing.T) {
 	require.EqualValues(t, 64, got[0])
 	require.NoError(t, mod.Close())
 	require.NoError(t, theirs.Free())
+}
+
+// The usual arguments are packed without allocating.
+func TestPackAllocates(t *testing.T) {
+	k := &Kernel{name: "k", signature: &ptx.Func{ParamBytes: 32, Params: []ptx.Var{
+		{Type: ptx.U64, Count: 1}, {Type: ptx.U32, Count: 1, Offset: 8}, {Type: ptx.F32, Count: 1, Offset: 12}, {Type: ptx.S64, Count: 1, Offset: 16}, {Type: ptx.F64, Count: 1, Offset: 24},
+	}}}
+	args := []any{mem.Device(0, 1<<40, 4), 7, float32(1), int64(-1), 1.0}
+	var b []byte
+	var err error
+	require.Zero(t, testing.AllocsPerRun(100, func() { b, err = k.pack(b[:0], args) }))
+	require.NoError(t, err)
+	require.Equal(t, []byte{0, 0, 0, 0, 0, 1, 0, 0, 7, 0, 0, 0, 0, 0, 0x80, 0x3f, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f}, b)
 }

@@ -65,6 +65,8 @@ func TestRaceAcrossGPUs(t *testing.T) {
 	require.LessOrEqual(t, len(f.Schedule.Turns), 3)
 	require.LessOrEqual(t, f.Schedule.Steps, 30)
 
+	require.ErrorContains(t, r.Err(), "handoff.ptx: 2 findings\n1. race between GPUs, found under 20 of 20 seeds\n   load of 4 bytes from box@")
+
 	again := check(t, c)
 	require.Equal(t, r, again, "the same seeds, the same report")
 
@@ -82,7 +84,7 @@ func TestNothingFound(t *testing.T) {
 	c.Text = bytes.Replace(c.Text, []byte("st.relaxed.sys"), []byte("st.release.sys"), 1)
 	for _, link := range []string{"nvlink", "pcie"} {
 		c.Link = link
-		require.Empty(t, check(t, c).Findings)
+		require.NoError(t, check(t, c).Err())
 	}
 	c.Wants = []string{"out@1=4"}
 	r := check(t, c)
@@ -111,6 +113,7 @@ func TestContext(t *testing.T) {
 	c.Instructions = 10_000
 	r = check(t, c)
 	require.Equal(t, enoughHalts, r.Ran)
+	require.ErrorContains(t, r.Err(), "3 of 20 seeds were enough: 3 runs came to a halt\n")
 	f := r.Findings[len(r.Findings)-1]
 	require.Equal(t, Endless, f.Kind)
 	require.Contains(t, f.Detail, "it has not ended after 10000 instructions of all threads")

@@ -22,17 +22,30 @@ type Report struct {
 	First    uint64    `json:"first_seed"`
 	Seeds    int       `json:"seeds"` // asked for
 	Ran      int       `json:"ran"`   // carried out to the end
+	Halts    int       `json:"halts"` // runs that came to a halt, or had no end: after three a Run ends
 	Findings []Finding `json:"findings"`
 }
 
 // report makes the schedules of the findings short, unless the context has ended.
 func (s *search) report(ctx context.Context) *Report {
-	r := &Report{Version: Version, File: s.plan.Name, GPUs: s.plan.GPUs, Link: s.plan.Link, First: s.plan.First, Seeds: s.plan.Seeds, Ran: s.ran, Findings: []Finding{}}
+	r := &Report{Version: Version, File: s.plan.Name, GPUs: s.plan.GPUs, Link: s.plan.Link, First: s.plan.First, Seeds: s.plan.Seeds, Ran: s.ran, Halts: s.halts, Findings: []Finding{}}
 	hits := slices.SortedFunc(maps.Values(s.found), func(a, b *hit) int { return cmp.Compare(a.order, b.order) })
 	for _, h := range hits {
 		r.Findings = append(r.Findings, s.finding(ctx, h, len(r.Findings) < shrunk))
 	}
 	return r
+}
+
+// Err is an error that has the whole report, nil if nothing was found: for tests.
+func (r *Report) Err() error {
+	if len(r.Findings) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	if err := r.Print(&b); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %s\n%s", r.File, plural(len(r.Findings), "finding"), b.String())
 }
 
 // shrunk is of how many findings the schedule is made short: the first ones.
@@ -61,6 +74,9 @@ func (r *Report) Print(w io.Writer) error {
 		}
 		f.Schedule.print(&b, r.GPUs)
 		b.WriteString("\n")
+	}
+	if r.Halts == enoughHalts && r.Ran < r.Seeds {
+		fmt.Fprintf(&b, "%d of %d seeds were enough: %d runs came to a halt\n", r.Ran, r.Seeds, r.Halts)
 	}
 	if len(r.Findings) == 0 {
 		fmt.Fprintf(&b, "nothing found under %s\n", plural(r.Ran, "seed"))
