@@ -74,7 +74,7 @@ var floors = map[string]string{
 	"cmd/ringo":          "command",
 	"object":             ".",
 	"ongpu":              ". gpu mem",
-	"ringotest":          ". bootstrap gpu history internal/launch",
+	"ringotest":          ". bootstrap gpu history internal/launch internal/relay",
 	"examples/*":         ". internal/launch",
 	"examples/elastic":   ". bootstrap",
 	"examples/schedule":  ". sched command",

@@ -15,9 +15,16 @@ import (
 
 // A phone is a rank's connection to the process that has started it.
 type phone struct {
-	rank int
-	conn net.Conn
-	mu   sync.Mutex // held while writing
+	rank  int
+	conn  net.Conn
+	mu    sync.Mutex    // held while writing
+	heard chan struct{} // a token for each answer to ask
+}
+
+// ask says something and waits until it was heard.
+func (p *phone) ask(m message) {
+	p.say(m)
+	<-p.heard
 }
 
 func (p *phone) say(m message) {
@@ -39,14 +46,20 @@ func (x *trial) sit(s *seats) {
 	if err != nil { // the test is over
 		os.Exit(1)
 	}
-	p := &phone{rank: spec.Rank, conn: conn}
+	p := &phone{rank: spec.Rank, conn: conn, heard: make(chan struct{})}
 	p.say(message{Kind: hello, Token: s.Token, Pid: os.Getpid()})
 	r := newRank(x, spec.Rank)
 	x.ranks = []*Rank{r}
+	r.phone = p
 	mark := newMark()
 	cfg := x.way.config(x.cfg)
 	cfg.Device, cfg.Devices = nil, nil
 	err = mark.within(func() error {
+		if x.faults {
+			if err := r.wire(&cfg); err != nil {
+				return err
+			}
+		}
 		c, err := ringo.OpenEnv(context.Background(), cfg)
 		if err == nil {
 			r.adopt(c)
@@ -65,6 +78,11 @@ func (x *trial) sit(s *seats) {
 		return nil
 	})
 	<-r.ended
+	p.say(message{Kind: played})
+	if x.faults && !r.early { // what this rank has sent may still be on its way through its relays
+		r.Meet()
+		r.wires.close()
+	}
 	if x.leaks && !x.t.Failed() {
 		for _, left := range mark.left() {
 			x.t.Errorf("ringotest: left by rank %d over %s: %s", r.rank, x.way, left)
@@ -91,6 +109,8 @@ func (p *phone) answer(r *Rank) {
 		case where:
 			at := r.place()
 			p.say(message{Kind: here, Place: &at})
+		case heard:
+			p.heard <- struct{}{}
 		case abort:
 			go r.comm.Abort(errors.New(m.Text))
 		}

@@ -15,10 +15,11 @@ import (
 type message struct {
 	Kind  kind
 	Rank  int
-	Pid   int    `json:",omitempty"`
-	Token string `json:",omitempty"`
-	Text  string `json:",omitempty"`
-	Place *place `json:",omitempty"`
+	Pid   int           `json:",omitempty"`
+	Token string        `json:",omitempty"`
+	Text  string        `json:",omitempty"`
+	Place *place        `json:",omitempty"`
+	For   time.Duration `json:",omitempty"`
 
 	Failed, Early, Skipped bool `json:",omitempty"` // of an end
 }
@@ -27,12 +28,17 @@ type message struct {
 type kind string
 
 const (
-	hello kind = "hello" // the process has come to its Run
-	open  kind = "open"  // its communicator is
-	here  kind = "here"  // where it is, as asked
-	ended kind = "ended" // the function has
-	where kind = "where" // where are you?
-	abort kind = "abort" // the communicator is to be aborted
+	hello   kind = "hello"   // the process has come to its Run
+	open    kind = "open"    // its communicator is
+	here    kind = "here"    // where it is, as asked
+	played  kind = "played"  // the function has ended
+	ended   kind = "ended"   // what there was to say of it
+	killed  kind = "killed"  // it kills itself now
+	stalled kind = "stalled" // it is to be stopped, For so long
+	meet    kind = "meet"    // it waits for the others
+	where   kind = "where"   // where are you?
+	abort   kind = "abort"   // the communicator is to be aborted
+	heard   kind = "heard"   // what the rank has said
 )
 
 // A home is the process that has started the ranks.
@@ -54,9 +60,11 @@ type home struct {
 
 // A guest is a rank's process.
 type guest struct {
-	conn net.Conn
-	pid  int
-	end  *message // nil until it has said so
+	conn   net.Conn
+	pid    int
+	end    *message // nil until it has said so
+	killed bool     // it has said so
+	played bool     // likewise
 }
 
 func newHome(x *trial) (*home, error) {
@@ -126,6 +134,15 @@ func (h *home) hear(g *guest, m *message) {
 			h.places[m.Rank] = *m.Place
 			h.asked <- struct{}{}
 		}
+	case killed:
+		g.killed = true
+		g.say(message{Kind: heard})
+	case stalled:
+		h.work.Go(func() { h.stall(m.Rank, g, m.For) })
+	case played:
+		g.played = true
+	case meet:
+		h.trial.meeting.come(func() { g.say(message{Kind: heard}) })
 	case open:
 		h.opened <- struct{}{}
 	case ended:
@@ -159,9 +176,44 @@ func (h *home) left(rank int, err *launch.Error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.gone[rank] = err
-	if err != nil && (h.guests[rank] == nil || h.guests[rank].end == nil) {
+	h.trial.meeting.leave()
+	if g := h.guests[rank]; err != nil && (g == nil || g.end == nil && !g.killed) {
 		h.trial.fail(rank)
 	}
+}
+
+// stall stops a process for d, or until all others have ended.
+func (h *home) stall(rank int, g *guest, d time.Duration) {
+	stop(g.pid)
+	defer g.say(message{Kind: heard})
+	defer wake(g.pid)
+	for since := time.Now(); d <= 0 || time.Since(since) < d; time.Sleep(lookTime) {
+		h.mu.Lock()
+		_, gone := h.gone[rank]
+		over := gone || d <= 0 && h.alone(rank)
+		h.mu.Unlock()
+		if over {
+			return
+		}
+	}
+}
+
+// alone reports whether the functions of all other ranks have ended. Under mu.
+func (h *home) alone(rank int) bool {
+	for r := range h.trial.size {
+		g := h.guests[r]
+		if _, gone := h.gone[r]; r != rank && !gone && (g == nil || !g.played) {
+			return false
+		}
+	}
+	return true
+}
+
+const lookTime = 10 * time.Millisecond
+
+func (g *guest) say(m message) {
+	g.conn.SetWriteDeadline(time.Now().Add(time.Second))
+	json.NewEncoder(g.conn).Encode(m) // who has gone needs to hear nothing
 }
 
 // say says something to all that are here.
@@ -170,8 +222,7 @@ func (h *home) say(m message) {
 	defer h.mu.Unlock()
 	for rank, g := range h.guests {
 		if _, gone := h.gone[rank]; !gone {
-			g.conn.SetWriteDeadline(time.Now().Add(time.Second))
-			json.NewEncoder(g.conn).Encode(m)
+			g.say(m)
 		}
 	}
 }
@@ -233,6 +284,8 @@ func (h *home) verdicts() {
 			why = "ended without coming to this Run: does what the test does before depend on the process?"
 		case g == nil:
 			why = fmt.Sprintf("ended before it came to this Run: %v", err)
+		case g.killed:
+			continue
 		case g.end == nil:
 			why = fmt.Sprintf("ended before its function did: %v", err)
 		case g.end.Failed:

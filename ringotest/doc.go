@@ -19,6 +19,13 @@
 // what it reports, random numbers that a seed repeats. The communicator is closed when the function has
 // returned.
 //
+// A hang fails after a minute (Timeout), with a verdict on who holds up whom and the line at which each rank is. A run that leaves
+// goroutines, descriptors or memory of emulated GPUs behind fails too (Leaks).
+//
+// With the option Faults a rank may Kill or Stall itself, and make its links late, slow, silent or wrong (Rank.Link,
+// Rank.Partition), to see that a program recovers. Rank.Meet has all ranks wait for each other beside the communicator. Ranks that are
+// processes can be killed and stalled without the option.
+//
 // Every run has a seed. A failure prints it, and RINGOTEST_SEED=seed in the environment repeats it.
 //
 // The trap: the same function runs as goroutines and as processes, and shares memory with other ranks only as goroutines. What one rank

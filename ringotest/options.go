@@ -37,6 +37,9 @@ var ways = []Way{Inproc, Shm, Unix, TCP, GPU, Processes, ProcessesTCP}
 // apart reports whether ranks are processes.
 func (w Way) apart() bool { return w == Processes || w == ProcessesTCP }
 
+// tcp reports whether data go over TCP.
+func (w Way) tcp() bool { return w == TCP || w == ProcessesTCP }
+
 // here reports whether this system has a way.
 func (w Way) here() bool {
 	switch w {
@@ -70,6 +73,7 @@ type options struct {
 	timeout time.Duration
 	seed    uint64
 	leaks   bool
+	faults  bool
 }
 
 // Over has Run run the function once over each way, in subtests of their names if there are several. Without it ranks are
@@ -106,9 +110,16 @@ const (
 )
 
 func optionsOf(t testing.TB, list []Option) (options, error) {
-	o := options{ways: []Way{Inproc}, timeout: defaultTimeout, seed: rand.Uint64(), leaks: true}
+	o := options{timeout: defaultTimeout, seed: rand.Uint64(), leaks: true}
 	for _, f := range list {
 		f(&o)
+	}
+	switch {
+	case len(o.ways) > 0:
+	case o.faults:
+		o.ways = []Way{TCP}
+	default:
+		o.ways = []Way{Inproc}
 	}
 	if s := os.Getenv(seedVariable); s != "" && seat() == nil {
 		n, err := strconv.ParseUint(s, 10, 64)

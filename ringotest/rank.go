@@ -23,8 +23,13 @@ type Rank struct {
 	rng       *rand.Rand
 	goroutine atomic.Value // its number, a string, when f runs
 
+	wires *wires // with Faults, else nil
+	phone *phone // in a process of its own, else nil
+
 	ended chan struct{} // closed when f has ended and the communicator is closed
 	early bool          // f has panicked or called Goexit; read when ended is closed
+
+	killed bool // of its own goroutine
 }
 
 // ofComm are the Ranks of all communicators of this process.
@@ -83,6 +88,7 @@ func (r *Rank) Helper() { r.trial.t.Helper() }
 // run is the life of a rank that is a goroutine.
 func (r *Rank) run() {
 	defer close(r.ended)
+	defer r.trial.meeting.leave()
 	r.goroutine.Store(goroutineNumber())
 	defer r.close()
 	normal := false
@@ -90,7 +96,7 @@ func (r *Rank) run() {
 		if p := recover(); p != nil {
 			r.end(fmt.Sprintf("panicked: %v", p))
 			r.trial.t.Errorf("ringotest: rank %d of %d over %s panicked: %v (seed %d)\n%s", r.rank, r.trial.size, r.trial.way, p, r.trial.seed, debug.Stack())
-		} else if !normal {
+		} else if !normal && !r.killed {
 			r.end("ended early, by FailNow or Goexit")
 		}
 	}()

@@ -1,6 +1,7 @@
 package ringotest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/history"
 )
@@ -58,12 +60,14 @@ type trial struct {
 	ranks   []*Rank
 	machine *gpu.Machine // of emulated GPUs, else nil
 
+	meeting meeting // see Rank.Meet
+
 	mu     sync.Mutex
 	failed []int // ranks, as they have failed
 }
 
 func newTrial(t testing.TB, n int, f func(c *ringo.Comm), o options, w Way) *trial {
-	x := &trial{options: o, t: t, way: w, play: f, size: n}
+	x := &trial{options: o, t: t, way: w, play: f, size: n, meeting: meeting{away: n}}
 	for r := range n {
 		x.ranks = append(x.ranks, newRank(x, r))
 	}
@@ -101,6 +105,11 @@ func (x *trial) run() {
 		return nil
 	})
 	ended := x.await()
+	for _, r := range x.ranks { // not before: what a rank has sent may still be on its way
+		if r.wires != nil {
+			r.wires.close()
+		}
+	}
 	if x.machine != nil && ended {
 		if err := x.machine.Close(); err != nil {
 			x.t.Errorf("ringotest: emulated GPUs, seed %d: %v", x.seed, err)
@@ -139,7 +148,7 @@ func (x *trial) open() error {
 			cfg.Devices = append(cfg.Devices, d)
 		}
 	}
-	comms, err := ringo.OpenLocal(x.size, cfg)
+	comms, err := x.comms(cfg)
 	if err != nil {
 		if x.machine != nil {
 			err = errors.Join(err, x.machine.Close())
@@ -150,6 +159,54 @@ func (x *trial) open() error {
 		x.ranks[r].adopt(c)
 	}
 	return nil
+}
+
+// comms opens the communicators; with faults, as ranks that know nothing of each other.
+func (x *trial) comms(cfg ringo.Config) ([]*ringo.Comm, error) {
+	if !x.faults {
+		return ringo.OpenLocal(x.size, cfg)
+	}
+	id, err := cfg.NewID("127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	comms, errs := make([]*ringo.Comm, x.size), make([]error, x.size)
+	devices := cfg.Devices
+	cfg.ID, cfg.Size, cfg.Devices = &id, x.size, nil
+	var all sync.WaitGroup
+	for i, r := range x.ranks {
+		all.Go(func() {
+			mine := cfg
+			mine.Rank = i
+			if devices != nil {
+				mine.Device = devices[i]
+			}
+			if errs[i] = r.wire(&mine); errs[i] == nil {
+				comms[i], errs[i] = ringo.Open(context.Background(), mine)
+			}
+		})
+	}
+	all.Wait()
+	if err = errors.Join(errs...); err != nil {
+		for i, c := range comms {
+			if c != nil {
+				c.Close()
+			}
+			if w := x.ranks[i].wires; w != nil {
+				w.close()
+			}
+		}
+		bootstrap.Stop(id)
+	}
+	return comms, err
+}
+
+// wire has a rank's sockets go through relays.
+func (r *Rank) wire(cfg *ringo.Config) (err error) {
+	if r.wires, err = newWires(r.rank); err == nil {
+		cfg.Sockets = &r.wires.sockets
+	}
+	return err
 }
 
 // patience is how long ranks have to end that were aborted.

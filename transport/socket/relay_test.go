@@ -14,14 +14,14 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/relay"
 	"github.com/ringo-go/ringo/transport"
-	"github.com/ringo-go/ringo/transport/transporttest"
 )
 
 // A relayed transport is dialled through a Relay.
 type relayed struct {
 	*Transport
-	relay *transporttest.Relay
+	relay *relay.Relay
 	addr  []byte
 }
 
@@ -55,8 +55,8 @@ func (t *relayed) Close() error {
 
 // through sends messages over a connection through a relay, and says what became of them: nil
 // if all arrived.
-func through(t *testing.T, relay *transporttest.Relay, o Options, sizes []int) error {
-	return exchanged(t, func(cfg transport.Config) transport.Transport { return &relayed{Transport: New(cfg, o), relay: relay} }, sizes)
+func through(t *testing.T, bad *relay.Relay, o Options, sizes []int) error {
+	return exchanged(t, func(cfg transport.Config) transport.Transport { return &relayed{Transport: New(cfg, o), relay: bad} }, sizes)
 }
 
 // exchanged sends messages from one of two transports to the other.
@@ -130,9 +130,9 @@ func TestRelayed(t *testing.T) {
 				if piece < 10 { // each is a system call
 					sizes = some
 				}
-				relay := &transporttest.Relay{Piece: piece, Delay: 100 * time.Microsecond}
+				bad := &relay.Relay{Piece: piece, Delay: 100 * time.Microsecond}
 				o.Network, o.IfName = "tcp", "lo"
-				require.NoError(t, through(t, relay, o, sizes))
+				require.NoError(t, through(t, bad, o, sizes))
 			})
 		}
 	}
@@ -141,12 +141,12 @@ func TestRelayed(t *testing.T) {
 // some are enough messages to break in the middle of.
 var some = []int{0, 1, 40, 41, 300, 2, 3, 1000, 5, 6}
 
-func faulty(t *testing.T, fault transporttest.Fault) error {
-	return through(t, &transporttest.Relay{First: fault}, Options{Network: "tcp", IfName: "lo"}, some)
+func faulty(t *testing.T, fault relay.Fault) error {
+	return through(t, &relay.Relay{First: fault}, Options{Network: "tcp", IfName: "lo"}, some)
 }
 
-func faultyTLS(t *testing.T, fault transporttest.Fault) error {
-	return through(t, &transporttest.Relay{First: fault}, Options{Network: "tcp", IfName: "lo", TLS: byKey}, some)
+func faultyTLS(t *testing.T, fault relay.Fault) error {
+	return through(t, &relay.Relay{First: fault}, Options{Network: "tcp", IfName: "lo", TLS: byKey}, some)
 }
 
 // handshakeBytes is about what a dialler sends before the first slot: where he wants to go,
@@ -160,7 +160,7 @@ func TestCut(t *testing.T) {
 		for at := 0; at < handshakeBytes+1000; at += 1 + at/50 + at%7 {
 			t.Run(fmt.Sprintf("at %d, back %v", at, back), func(t *testing.T) {
 				t.Parallel()
-				err := faulty(t, transporttest.Fault{Kind: transporttest.Cut, At: at, Back: back})
+				err := faulty(t, relay.Fault{Kind: relay.Cut, At: at, Back: back})
 				if err != nil {
 					require.ErrorContains(t, err, "the peer has gone")
 				}
@@ -178,7 +178,7 @@ func TestCut(t *testing.T) {
 // A peer that falls silent is waited for until the deadline, which is an error.
 func TestHalfOpen(t *testing.T) {
 	at := handshakeBytes + 200
-	err := faulty(t, transporttest.Fault{Kind: transporttest.Half, At: at})
+	err := faulty(t, relay.Fault{Kind: relay.Half, At: at})
 	require.ErrorIs(t, err, fifo.ErrDeadline)
 }
 
@@ -189,7 +189,7 @@ func TestCorrupt(t *testing.T) {
 		for at := 0; at < 26+1+len(protocol)+32+32; at += 1 + at%5 {
 			t.Run(fmt.Sprintf("at %d, back %v", at, back), func(t *testing.T) {
 				t.Parallel()
-				err := faulty(t, transporttest.Fault{Kind: transporttest.Corrupt, At: at, Back: back})
+				err := faulty(t, relay.Fault{Kind: relay.Corrupt, At: at, Back: back})
 				if err != nil && !errors.Is(err, fifo.ErrDeadline) {
 					require.Regexp(t, "dial:", err.Error())
 				}
@@ -208,7 +208,7 @@ func TestCorruptTLS(t *testing.T) {
 			for at := 3; at < proved+1500; at += 9 + at/25 + at%7 {
 				t.Run(fmt.Sprintf("at %d, back %v", at, back), func(t *testing.T) {
 					t.Parallel()
-					err := faultyTLS(t, transporttest.Fault{Kind: transporttest.Corrupt, At: at, Back: back})
+					err := faultyTLS(t, relay.Fault{Kind: relay.Corrupt, At: at, Back: back})
 					if !back && at > proved {
 						require.Error(t, err)
 					}

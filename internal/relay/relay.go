@@ -1,4 +1,7 @@
-package transporttest
+// Package relay is networks that are worse than real ones, for tests. A Relay is a TCP port that passes on to another
+// one what it gets, late, slowly, in pieces, changed, or not at all. The trap: a Relay that is held keeps
+// connections open and their hosts reachable, so keep-alive finds nothing.
+package relay
 
 import (
 	"io"
@@ -10,7 +13,7 @@ import (
 )
 
 // A Relay is a TCP port that passes on to another one what callers send and what they are
-// answered, less kindly than a network does. Its fields are set before Start.
+// answered, less kindly than a network does. Its fields are set before Start; Set, Cut and Corrupt are for any time.
 type Relay struct {
 	Piece int           // bytes are passed on in pieces of random lengths up to this one; 0: as they come
 	Delay time.Duration // one piece in 16 is late by a random time up to this one
@@ -23,7 +26,42 @@ type Relay struct {
 	mu       sync.Mutex
 	conns    []net.Conn
 	closed   bool
+	over     chan struct{}
+
+	condition Condition     // guarded by mu
+	changed   chan struct{} // guarded by mu; closed by Set
+	corrupt   atomic.Bool   // a byte is to be changed
 }
+
+// A Condition is how a Relay treats all its connections, in both directions.
+type Condition struct {
+	Held  bool          // nothing is passed on, until that changes
+	Lost  bool          // what comes is thrown away, and nobody is told
+	Delay time.Duration // each piece is late by so much; pieces are of up to 64 KiB
+	Rate  int           // bytes a second of each connection and direction, 0 for no limit
+}
+
+// Set changes the Condition.
+func (r *Relay) Set(c Condition) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.condition = c
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// Cut ends all connections that there are, for both ends.
+func (r *Relay) Cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.conns {
+		c.Close()
+	}
+	r.conns = nil
+}
+
+// Corrupt changes the next byte that a caller sends.
+func (r *Relay) Corrupt() { r.corrupt.Store(true) }
 
 // A Fault is what happens to the bytes of a connection from number At on, in one direction.
 type Fault struct {
@@ -44,13 +82,45 @@ const (
 
 const lateOnes = 16
 
+// perSecond is in how many parts a second of a Rate is passed on.
+const perSecond = 100
+
+// hinder waits as the Condition says. It returns how much of b may be passed on now, and whether it is lost.
+func (r *Relay) hinder(b []byte) (piece []byte, lost bool) {
+	for {
+		r.mu.Lock()
+		c, changed := r.condition, r.changed
+		r.mu.Unlock()
+		wait := c.Delay
+		if piece = b; c.Rate > 0 {
+			piece = b[:min(len(b), max(c.Rate/perSecond, 1))]
+			wait += time.Second * time.Duration(len(piece)) / time.Duration(c.Rate)
+		}
+		var late <-chan time.Time
+		switch {
+		case c.Held:
+		case wait == 0:
+			return piece, c.Lost
+		default:
+			late = time.After(wait)
+		}
+		select {
+		case <-late:
+			return piece, c.Lost
+		case <-changed:
+		case <-r.over:
+			return piece, false
+		}
+	}
+}
+
 // Start opens the port, which is then closed by Close, and returns its address.
 func (r *Relay) Start(to string) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
-	r.listener, r.to = l, to
+	r.listener, r.to, r.over, r.changed = l, to, make(chan struct{}), make(chan struct{})
 	r.work.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -67,6 +137,9 @@ func (r *Relay) Start(to string) (string, error) {
 func (r *Relay) Close() {
 	r.listener.Close()
 	r.mu.Lock()
+	if !r.closed {
+		close(r.over)
+	}
 	r.closed = true
 	for _, c := range r.conns {
 		c.Close()
@@ -113,14 +186,14 @@ func (r *Relay) serve(caller net.Conn) {
 	}
 	var both sync.WaitGroup
 	sent, answered := make(chan struct{}), make(chan struct{})
-	both.Go(func() { r.pass(there, caller, forth, sent, answered) })
-	both.Go(func() { r.pass(caller, there, back, answered, sent) })
+	both.Go(func() { r.pass(there, caller, forth, sent, answered, true) })
+	both.Go(func() { r.pass(caller, there, back, answered, sent, false) })
 	both.Wait()
 }
 
 // pass copies bytes until they end, and closes done then. other is the done of the other
 // direction.
-func (r *Relay) pass(to, from net.Conn, fault Fault, done chan<- struct{}, other <-chan struct{}) {
+func (r *Relay) pass(to, from net.Conn, fault Fault, done chan<- struct{}, other <-chan struct{}, forth bool) {
 	once := sync.OnceFunc(func() { close(done) })
 	defer once()
 	buf := make([]byte, 64<<10)
@@ -131,6 +204,10 @@ func (r *Relay) pass(to, from net.Conn, fault Fault, done chan<- struct{}, other
 			if r.Piece > 0 {
 				piece = b[:min(len(b), 1+rand.IntN(r.Piece))]
 			}
+			piece, lost := r.hinder(piece)
+			if forth && r.corrupt.CompareAndSwap(true, false) {
+				piece[0] ^= 0x10
+			}
 			if r.Delay > 0 && rand.IntN(lateOnes) == 0 {
 				time.Sleep(rand.N(r.Delay))
 			}
@@ -140,6 +217,10 @@ func (r *Relay) pass(to, from net.Conn, fault Fault, done chan<- struct{}, other
 				fault.Kind = None
 			} else if hit {
 				piece = piece[:fault.At-at]
+			}
+			if lost {
+				at, b = at+len(piece), b[len(piece):]
+				continue
 			}
 			if _, failed := to.Write(piece); failed != nil {
 				// Nobody reads there any more. Who sends is reset, but not before he has

@@ -1,0 +1,204 @@
+package ringotest
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/internal/race"
+)
+
+// blamed repeats barriers until one fails, and says who is to blame.
+func blamed(r *Rank, c *ringo.Comm) []int {
+	for {
+		if err := ringo.Barrier(c); err != nil {
+			e, ok := errors.AsType[*ringo.Error](err)
+			require.True(r, ok, "%v", err)
+			return e.Culprits
+		}
+	}
+}
+
+// A rank that is killed is named to the others, which go on without it. The test does not fail.
+func TestKill(t *testing.T) {
+	Run(t, 3, func(c *ringo.Comm) {
+		r := Of(c)
+		if c.Rank() == 1 {
+			require.NoError(r, ringo.Barrier(c))
+			r.Kill()
+		}
+		require.Equal(r, []int{1}, blamed(r, c))
+		left, err := c.Shrink(t.Context())
+		require.NoError(r, err)
+		defer left.Close()
+		require.Equal(r, 2, left.Size())
+		sum(r, left)
+	}, Over(Inproc, TCP, Processes), Faults())
+}
+
+// So is one that is stopped, which then goes on and finds that the communicator has failed.
+func TestStall(t *testing.T) {
+	over := []Way{TCP, Processes}
+	if runtime.GOOS == "windows" {
+		over = over[:1]
+	}
+	for _, w := range over {
+		t.Run(string(w), func(t *testing.T) {
+			t.Parallel() // it waits most of the time
+			Run(t, 3, func(c *ringo.Comm) {
+				r := Of(c)
+				if c.Rank() == 1 {
+					require.NoError(r, ringo.Barrier(c))
+					r.Stall(0)
+				}
+				require.Equal(r, []int{1}, blamed(r, c))
+			}, Over(w), Faults(), Config(ringo.Config{Timeout: race.Soon(time.Second)}))
+		})
+	}
+}
+
+// A stall that is shorter than the deadline is a delay.
+func TestStallBriefly(t *testing.T) {
+	const pause = 50 * time.Millisecond
+	over := []Way{TCP, ProcessesTCP}
+	if runtime.GOOS == "windows" {
+		over = over[:1]
+	}
+	Run(t, 2, func(c *ringo.Comm) {
+		r, began := Of(c), time.Now()
+		if c.Rank() == 1 {
+			r.Stall(pause)
+			require.GreaterOrEqual(r, time.Since(began), pause)
+		}
+		sum(r, c)
+	}, Over(over...), Faults())
+}
+
+// Links are late or slow, and what goes over them is right.
+func TestSlowLinks(t *testing.T) {
+	const late = 20 * time.Millisecond
+	Run(t, 2, func(c *ringo.Comm) {
+		r := Of(c)
+		sum(r, c) // there are connections
+		l := r.Link(1 - c.Rank())
+		l.Delay(late)
+		r.Meet()
+		began := time.Now()
+		sum(r, c)
+		require.GreaterOrEqual(r, time.Since(began), late)
+		r.Meet()
+		l.Mend()
+
+		const rate, count = 1 << 20, 16 << 10
+		l.Slow(rate)
+		r.Meet()
+		began = time.Now()
+		if c.Rank() == 0 {
+			require.NoError(r, ringo.Send(c, make([]int64, count), 1))
+			require.NoError(r, ringo.Recv(c, make([]int64, 1), 1))
+		} else {
+			require.NoError(r, ringo.Recv(c, make([]int64, count), 0))
+			require.NoError(r, ringo.Send(c, make([]int64, 1), 0))
+		}
+		require.GreaterOrEqual(r, time.Since(began), time.Second*count*8/rate)
+	}, Faults())
+}
+
+// Links that fail are named, or nothing that is wrong arrives.
+func TestBadLinks(t *testing.T) {
+	fails := func(c *ringo.Comm) (err error) {
+		for err == nil {
+			err = ringo.AllReduce(c, make([]int64, 100), ringo.Sum)
+		}
+		return err
+	}
+	for name, tt := range map[string]struct {
+		do  func(l *Link)
+		cfg ringo.Config
+		err error
+	}{
+		"drop":    {(*Link).Drop, ringo.Config{Timeout: race.Soon(time.Second)}, ringo.ErrTimeout},
+		"hold":    {(*Link).Hold, ringo.Config{Timeout: race.Soon(time.Second)}, ringo.ErrTimeout},
+		"cut":     {(*Link).Cut, ringo.Config{}, nil},
+		"corrupt": {(*Link).Corrupt, ringo.Config{TLS: true, Timeout: 20 * time.Second}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			Run(t, 3, func(c *ringo.Comm) {
+				r := Of(c)
+				sum(r, c)
+				r.Meet()
+				if c.Rank() == 1 {
+					tt.do(r.Link(0))
+					tt.do(r.Link(2))
+				}
+				err := fails(c)
+				require.Error(r, err)
+				if tt.err != nil {
+					require.ErrorIs(r, err, tt.err)
+					require.Contains(r, err.(*ringo.Error).Culprits, 1, "%v", err)
+				}
+			}, Faults(), Config(tt.cfg), Leaks(false))
+		})
+	}
+}
+
+// What is held in a partition gets through when it is mended.
+func TestPartition(t *testing.T) {
+	Run(t, 4, func(c *ringo.Comm) {
+		r := Of(c)
+		sum(r, c)
+		r.Meet()
+		r.Partition([]int{0, 1}, []int{2, 3})
+		r.Meet()
+		peer := c.Rank() ^ 1
+		got := make([]int64, 1)
+		var g ringo.Group
+		g.Add(c, ringo.SendOf([]int64{int64(c.Rank())}, peer))
+		g.Add(c, ringo.RecvOf(got, peer))
+		require.NoError(r, g.Run(), "within a part")
+		require.EqualValues(r, peer, got[0])
+		r.Meet()
+		began, late := time.Now(), 30*time.Millisecond
+		mended := make(chan struct{})
+		time.AfterFunc(late, func() {
+			r.Partition()
+			close(mended)
+		})
+		sum(r, c)
+		require.GreaterOrEqual(r, time.Since(began), late/2, "others may have begun before")
+		<-mended
+	}, Faults())
+}
+
+// Who wants a fault that a way has not is told what to do.
+func TestFaultsWrong(t *testing.T) {
+	for want, tt := range map[string]struct {
+		f    func(r *Rank)
+		opts []Option
+	}{
+		"Link needs the option Faults()":              {func(r *Rank) { r.Link(1) }, []Option{Over(TCP)}},
+		"Kill needs the option Faults()":              {func(r *Rank) { r.Kill() }, nil},
+		"Stall needs the option Faults()":             {func(r *Rank) { r.Stall(0) }, nil},
+		"over shm there is no Link: use Over":         {func(r *Rank) { r.Link(1) }, []Option{Over(Shm), Faults()}},
+		"no Link from rank 0 to 2: there are 2 ranks": {func(r *Rank) { r.Link(2) }, []Option{Faults()}},
+		"rank 0 is in none of the groups [[1] [2 3]]": {func(r *Rank) { r.Partition([]int{1}, []int{2, 3}) }, []Option{Faults()}},
+	} {
+		if tt.opts != nil && runtime.GOOS != "linux" && slices.Contains([]string{"over shm there is no Link: use Over"}, want) {
+			continue
+		}
+		got := record(t, func(t testing.TB) {
+			Run(t, 2, func(c *ringo.Comm) {
+				if c.Rank() == 0 {
+					tt.f(Of(c))
+				}
+			}, tt.opts...)
+		})
+		require.Contains(t, got.String(), want)
+	}
+}

@@ -1,0 +1,11 @@
+//go:build unix
+
+package ringotest
+
+import "syscall"
+
+const canStop = true
+
+// stop stops a process, and wake has it go on. One that has gone is well.
+func stop(pid int) { _ = syscall.Kill(pid, syscall.SIGSTOP) }
+func wake(pid int) { _ = syscall.Kill(pid, syscall.SIGCONT) }

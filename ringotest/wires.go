@@ -1,0 +1,112 @@
+package ringotest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/internal/relay"
+)
+
+// Wires are all that one rank sends through sockets: a relay to each address that it dials.
+type wires struct {
+	sockets ringo.Sockets
+
+	mu     sync.Mutex
+	relays map[string]*wire        // by address
+	states map[int]relay.Condition // by peer
+	down   bool                    // no more are made
+}
+
+// A wire is a relay to a peer, or to the rendezvous.
+type wire struct {
+	relay.Relay
+	peer int
+	at   string
+}
+
+// rendezvous is the peer that is no rank.
+const rendezvous = -1
+
+// newWires has a rank listen. What it says as its address has its number, so that those who dial know whom.
+func newWires(rank int) (*wires, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	w := &wires{relays: map[string]*wire{}, states: map[int]relay.Condition{}}
+	w.sockets = ringo.Sockets{Listener: l, Address: fmt.Sprintf("rank-%d@%s", rank, l.Addr()), Dial: w.dial}
+	return w, nil
+}
+
+func (w *wires) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	x, err := w.to(address)
+	if err != nil {
+		return nil, err
+	}
+	return new(net.Dialer).DialContext(ctx, network, x.at)
+}
+
+// to is the relay to an address.
+func (w *wires) to(address string) (*wire, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.down {
+		return nil, net.ErrClosed
+	}
+	if x := w.relays[address]; x != nil {
+		return x, nil
+	}
+	x := &wire{peer: rendezvous}
+	target := address
+	if who, at, ok := strings.Cut(address, "@"); ok {
+		if _, err := fmt.Sscanf(who, "rank-%d", &x.peer); err != nil {
+			return nil, err
+		}
+		target = at
+	}
+	var err error
+	if x.at, err = x.Start(target); err != nil {
+		return nil, err
+	}
+	x.Set(w.states[x.peer])
+	w.relays[address] = x
+	return x, nil
+}
+
+// each calls f for all relays to a peer.
+func (w *wires) each(peer int, f func(x *wire)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, x := range w.relays {
+		if x.peer == peer {
+			f(x)
+		}
+	}
+}
+
+// change changes how the relays to a peer treat connections, those too that are not made yet.
+func (w *wires) change(peer int, f func(c *relay.Condition)) {
+	w.mu.Lock()
+	c := w.states[peer]
+	f(&c)
+	w.states[peer] = c
+	w.mu.Unlock()
+	w.each(peer, func(x *wire) { x.Set(c) })
+}
+
+// close ends all connections, without goodbye.
+func (w *wires) close() {
+	w.mu.Lock()
+	w.down = true
+	relays := w.relays
+	w.relays = nil
+	w.mu.Unlock()
+	for _, x := range relays {
+		x.Close()
+	}
+	w.sockets.Listener.Close() // the communicator's, unless it could not be opened
+}
