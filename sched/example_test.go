@@ -2,6 +2,7 @@ package sched_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ringo-go/ringo/ring"
@@ -114,4 +115,43 @@ func ExampleThen() {
 	// Output:
 	// {3 1 1 0} <nil>
 	// {3 4 4 0} <nil>
+}
+
+// What happens on the way, with the names of contributions in the place of numbers.
+func ExampleWatch() {
+	err := sched.Watch(star{n: 3}, sched.AllReduce, 2, false, func(e sched.Event) {
+		if e.Rank == 0 {
+			fmt.Printf("rank 0 step %d: %v is %v, of ranks %v\n", e.Index, e.Step, e.Value, e.Value.From())
+		}
+	})
+	fmt.Println(err)
+	// Output:
+	// rank 0 step 0: from 1 ⊕ In[0] → Out[0] is (0+1)[0], of ranks [0 1]
+	// rank 0 step 1: from 2 ⊕ Out[0] → Out[0] is (2+(0+1))[0], of ranks [0 1 2]
+	// rank 0 step 2: Out[0] → 1 is (2+(0+1))[0], of ranks [0 1 2]
+	// rank 0 step 3: Out[0] → 2 is (2+(0+1))[0], of ranks [0 1 2]
+	// <nil>
+}
+
+// A table in which rank 1 waits for what nobody sends is refuted at its place.
+func ExampleRefutation() {
+	var refutation *sched.Refutation
+	if err := sched.Check(deaf{star{n: 3}}, sched.AllReduce, 2, false); errors.As(err, &refutation) {
+		for _, p := range refutation.Places {
+			fmt.Printf("rank %d step %d: %s\n", p.Rank, p.Step, p.Why)
+		}
+	}
+	// Output:
+	// rank 1 step 1: nothing comes from rank 2
+}
+
+// deaf is a star whose rank 1 waits for rank 2.
+type deaf struct{ star }
+
+func (d deaf) At(r sched.Rank, i int) sched.Step {
+	s := d.star.At(r, i)
+	if r == 1 && s.Recv == 0 {
+		s.Recv = 2
+	}
+	return s
 }

@@ -50,7 +50,7 @@ func (v Value) From() []Rank {
 	return ranks
 }
 
-// String is the value as errors of Check write it, ((0+1)+2)[5]; long ones end in an ellipsis.
+// String is the value as errors of Check write it, (2+(0+1))[5]; long ones end in an ellipsis.
 func (v Value) String() string { return v.terms.String(v.id) }
 
 // watched is step with see.
