@@ -73,7 +73,7 @@ func Example_radixIsTimed() {
 		fmt.Println()
 	}
 	// Output:
-	// 64 bytes:    7.7 µs   10.2 µs   26.7 µs
+	//     64 bytes:    7.7 µs   10.2 µs   26.7 µs
 	//   1024 bytes:    8.2 µs   10.5 µs   28.3 µs
 	//  16384 bytes:   17.3 µs   14.7 µs   62.8 µs
 	// 262144 bytes:  197.9 µs   49.9 µs  802.9 µs

@@ -22,7 +22,7 @@ func Example_parts() {
 	// What a part costs each rank beside its bytes is the overhead, 1 µs at each end.
 	fmt.Printf("best by the formula: %.0f parts\n", math.Sqrt(6*bytes/rate/2e-6))
 	// Output:
-	// 1 parts of 1024 KiB:  1884 µs <nil>
+	//   1 parts of 1024 KiB:  1884 µs <nil>
 	//   4 parts of  256 KiB:   710 µs <nil>
 	//  16 parts of   64 KiB:   439 µs <nil>
 	//  64 parts of   16 KiB:   462 µs <nil>

@@ -159,6 +159,9 @@ func number(arguments []string) (string, error) {
 	switch arguments[0] {
 	case "inline":
 		return fmt.Sprint(fifo.InlineBytes), nil
+	case "gamma":
+		m, err := model(arguments[1])
+		return fmt.Sprintf("%.0f", 1/m.Reduce/1e9), err
 	case "slot":
 		return human(ringo.DefaultSlotBytes), nil
 	case "slots":
