@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ringo-go/ringo"
@@ -53,7 +54,7 @@ Examples
   ringo explain allgather -np 2 -s 64M --device cuda --registered --policy zero
 `
 
-func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
+func runExplain(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	fs := flags("explain")
 	ranks, root := fs.Int("np", 4, ""), fs.Int("r", 0, "")
 	size, typ := fs.String("s", "1M", ""), fs.String("d", "float32", "")
@@ -83,6 +84,9 @@ func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 	case "cuda", "emu":
 		if q.gpus, q.plan = &gpus, *plan; gpus.Name == "" && *device == "emu" {
 			gpus.Name = "Emulated GPU"
+		}
+		if known := values("explain", "path"); gpus.Path != "" && !slices.Contains(known, gpus.Path) {
+			return cli.Unknown("path", gpus.Path, known)
 		}
 	case "host", "auto":
 		if gpus != (ringo.GPUs{}) || *plan != "" || *policy != "" || *most != 0 || *least != 0 {
@@ -114,22 +118,42 @@ func runExplain(_ context.Context, args []string, stdout, _ io.Writer) error {
 	if q.algo != "" && strings.HasPrefix(ch.Reason, "asked for") {
 		ch.Reason = "asked for by --algo"
 	}
-	e := &explanation{q: q, ch: &ch, bytes: bytes, w: stdout, steps: which, drawn: *drawn, auto: *steps == "auto"}
-	if *file == "-" {
-		e.w = io.Discard
+	var text strings.Builder
+	var report *explainReport
+	e := &explanation{q: q, ch: &ch, bytes: bytes, w: &text, steps: which, drawn: *drawn, auto: *steps == "auto"}
+	work := func() error {
+		if *file != "" {
+			report = e.report()
+		}
+		return e.print()
 	}
-	if err := e.print(); err != nil {
+	if err := interruptible(ctx, work); err != nil {
 		return err
+	}
+	if *file != "-" {
+		if _, err := io.WriteString(stdout, text.String()); err != nil {
+			return err
+		}
 	}
 	if *out != "" {
 		if err := e.draw(*out); err != nil {
 			return err
 		}
 	}
-	if *file == "" {
-		return nil
+	return saveJSON(report, *file, stdout)
+}
+
+// interruptible does work, which only computes, until ctx ends. Then work goes on, and nobody looks
+// at what it makes.
+func interruptible(ctx context.Context, work func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- work() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	return saveJSON(e.report(), *file, stdout)
 }
 
 // An explanation is what explain says of a choice.
@@ -270,53 +294,4 @@ func (e *explanation) draw(file string) error {
 		return fmt.Errorf("-o %s: %w", file, err)
 	}
 	return f.Close()
-}
-
-// costRanks bounds the ranks for which the cost is counted, which takes time and
-// memory by step.
-const costRanks = 4096
-
-func printCost(w io.Writer, s sched.Schedule, bytes int64) {
-	shape := s.Shape()
-	if shape.Ranks > costRanks {
-		return
-	}
-	c, err := sched.CostOf(s, 8)
-	if err != nil {
-		fmt.Fprintf(w, "cost:      %v\n", err)
-		return
-	}
-	chunk := float64(bytes) / float64(max(shape.In, shape.Out, 1))
-	amount := func(chunks int) string { return bench.FormatSize(int64(float64(chunks)*chunk + 0.5)) }
-	fmt.Fprintf(w, "cost:      %d messages one after another; the busiest rank has %d steps, sends %s, receives %s, combines %s\n",
-		c.Hops, c.Steps, amount(c.Sent), amount(c.Received), amount(c.Reduced))
-}
-
-// parseSteps turns --steps into what prints the tables.
-func parseSteps(s string, ranks int) (func(io.Writer, sched.Schedule), error) {
-	all := func(w io.Writer, s sched.Schedule) { fmt.Fprintf(w, "\n%s", sched.Format(s)) }
-	none := func(io.Writer, sched.Schedule) {}
-	switch s {
-	case "all":
-		return all, nil
-	case "none":
-		return none, nil
-	case "auto":
-		if ranks <= 8 {
-			return all, nil
-		}
-		return func(w io.Writer, _ sched.Schedule) {
-			fmt.Fprintf(w, "steps:     of %d ranks: see them with --steps all, or --steps RANK\n", ranks)
-		}, nil
-	}
-	var r int
-	if _, err := fmt.Sscanf(s, "%d", &r); err != nil || r < 0 || r >= ranks {
-		return nil, cli.Usagef("--steps %s: want auto, all, none, or a rank from 0 to %d", s, ranks-1)
-	}
-	return func(w io.Writer, s sched.Schedule) {
-		fmt.Fprintf(w, "\nrank %d\n", r)
-		for i := range s.Len(sched.Rank(r)) {
-			fmt.Fprintf(w, "%5d  %v\n", i, s.At(sched.Rank(r), i))
-		}
-	}, nil
 }

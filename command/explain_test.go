@@ -2,8 +2,10 @@ package command
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,10 +48,12 @@ func TestExplainDevice(t *testing.T) {
 	for want, args := range map[string][]string{
 		`unknown device "gpu"`:                         {"--device", "gpu"},
 		"--gpu, --path, --registered":                  {"--registered"},
-		`path "rail" is none of p2p`:                   {"--device", "cuda", "--path", "rail"},
+		`unknown path "rail"; known are p2p`:           {"--device", "cuda", "--path", "rail"},
 		"policy \"much\" is none of":                   {"--device", "cuda", "--policy", "much"},
 		"numbers of blocks are for GPU memory":         {"--max-blocks", "4"},
 		"MinBlocks (RINGO_MIN_CTAS) is 9":              {"--device", "cuda", "--max-blocks", "4", "--min-blocks", "9"},
+		`unknown path "pci"; did you mean pcie?`:       {"--device", "cuda", "--path", "pci"},
+		"--steps al: did you mean all?":                {"--steps", "al"},
 		"absent.plan: open absent.plan":                {"--device", "cuda", "--plan", "absent.plan"},
 		`unknown algorithm "rong"; did you mean ring?`: {"--device", "cuda", "--algo", "rong"},
 	} {
@@ -100,6 +104,18 @@ func TestExplainAlternatives(t *testing.T) {
 	last := r.Alternatives[len(r.Alternatives)-1]
 	require.Equal(t, alternative{Algorithm: "copies"}, last, "which the model does not know")
 	require.Empty(t, report("allreduce", "-deterministic").Alternatives)
+}
+
+// It ends when it is told to, however much there is to count.
+func TestExplainEnds(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errors.New("interrupt signal received"))
+	block := make(chan struct{})
+	defer close(block)
+	require.ErrorContains(t, interruptible(ctx, func() error { <-block; return nil }), "interrupt signal")
+	code, out, stderr := ringoHere("explain", "alltoall", "-np", "2048", "--steps", "none")
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "cost:      not counted: all ranks have")
 }
 
 func TestExplainPicture(t *testing.T) {

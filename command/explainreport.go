@@ -73,7 +73,7 @@ func (e *explanation) report() *explainReport {
 		}
 	}
 	for _, s := range []sched.Schedule{ch.Schedule, ch.Then} {
-		if s != nil && s.Shape().Ranks <= costRanks {
+		if s != nil && stepsOf(s) <= costSteps {
 			r.Schedules = append(r.Schedules, newScheduleOf(s))
 		}
 	}
