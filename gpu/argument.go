@@ -86,9 +86,14 @@ func whole(b []byte, t ptx.Type, v int64) string {
 	return ""
 }
 
+// exactly is a number of one size, made of a; an address if that is nil.
 func exactly(b []byte, size int, bits uint64, a any) string {
 	if len(b) != size {
-		return sizes(fmt.Sprintf("%T", a), size, len(b))
+		what := "pointer"
+		if a != nil {
+			what = fmt.Sprintf("%T", a)
+		}
+		return sizes(what, size, len(b))
 	}
 	put(b, bits)
 	return ""
@@ -113,5 +118,5 @@ func address(b []byte, r mem.Region) string {
 	if !r.IsNil() {
 		at = r.Ptr()
 	}
-	return exactly(b, 8, uint64(at), r)
+	return exactly(b, 8, uint64(at), nil)
 }
