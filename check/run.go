@@ -6,6 +6,7 @@ import (
 	"encoding/gob"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ringo-go/ringo"
@@ -30,6 +31,9 @@ type share struct {
 func Run(ctx context.Context, j *Job, cfg Config) (*Report, error) {
 	if cfg.Stages == nil {
 		cfg.Stages = Stages()
+		if cfg.NoGPUs {
+			cfg.Stages = slices.DeleteFunc(cfg.Stages, func(s Stage) bool { return strings.HasPrefix(s.Name, "GPU") })
+		}
 	}
 	j.cfg = &cfg
 	cfg.shared = j.shared()

@@ -27,6 +27,11 @@ or more, at all of them and at the links between them. Rank 0 reports.
 
   -quick         at most 30 s (the default)
   -full          at most 10 minutes
+  -hosts FILE    a rank on each host that the file names, a line each, by ssh;
+                 those that do not answer are findings
+  -ssh COMMAND   in place of ssh -o BatchMode=yes -o ConnectTimeout=10
+  -remote PATH   the command ringo there (default ringo)
+  -address ADDR  where those hosts reach this one, host:port with port 0 for any
   -join-timeout D
                  how long ranks may take to come (default 20s); then the others
                  go on without them
@@ -53,6 +58,7 @@ is broken or the command line is wrong, 3 if it could not be judged.
 Examples
   ringo check
   ringo run -np 4 --hosts 2 -- ringo check
+  ringo check -hosts hosts.txt -html cluster.html
   srun -N 16 --ntasks-per-node 1 ringo check -full -json cluster.json
 `
 
@@ -63,15 +69,17 @@ func (e exitStatus) Error() string { return fmt.Sprint("exit status ", int(e)) }
 
 // checkFlags are what the command line says.
 type checkFlags struct {
-	cfg              check.Config
-	quick            bool
-	join             time.Duration
-	device           string
-	gpus             int
-	json, baseline   string
-	junit, svg, html string
-	metrics          string // a file or an address
-	every            time.Duration
+	cfg                         check.Config
+	quick                       bool
+	join                        time.Duration
+	device                      string
+	gpus                        int
+	json, baseline              string
+	junit, svg, html            string
+	metrics                     string // a file or an address
+	every                       time.Duration
+	hosts, ssh, remote, address string
+	worker                      bool
 }
 
 func (f *checkFlags) register(fs *flag.FlagSet) {
@@ -83,6 +91,11 @@ func (f *checkFlags) register(fs *flag.FlagSet) {
 	fs.IntVar(&f.gpus, "g", 4, "")
 	fs.StringVar(&f.json, "json", "", "")
 	fs.StringVar(&f.baseline, "baseline", "", "")
+	fs.StringVar(&f.hosts, "hosts", "", "")
+	fs.StringVar(&f.ssh, "ssh", "ssh -o BatchMode=yes -o ConnectTimeout=10", "")
+	fs.StringVar(&f.remote, "remote", "ringo", "")
+	fs.StringVar(&f.address, "address", "", "")
+	fs.BoolVar(&f.worker, "worker", false, "")
 	fs.StringVar(&f.metrics, "metrics", "", "")
 	fs.DurationVar(&f.every, "every", 0, "")
 	fs.StringVar(&f.junit, "junit", "", "")
@@ -157,6 +170,16 @@ func runCheck(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	}
 	if err := f.complete(); err != nil {
 		return err
+	}
+	switch {
+	case f.worker:
+		return work(ctx, os.Stdin, stdout, stderr)
+	case f.hosts != "" && (f.every > 0 || f.serves()):
+		return cli.Usagef("-hosts goes with neither -every nor an address of -metrics")
+	case f.hosts != "" && strings.TrimSpace(f.ssh) == "":
+		return cli.Usagef("-ssh: no command")
+	case f.hosts != "":
+		return f.overHosts(ctx, stdout, stderr)
 	}
 	job, err := check.Join(ctx, check.JoinOptions{Timeout: f.join})
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// TestMain lets the test binary be what tune and other launchers start: itself with "tune" or "bench".
+// TestMain lets the test binary be what tune and other launchers start: itself with "tune", "bench" or "check".
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "tune" || os.Args[1] == "bench" || os.Args[1] == completeCommand) {
+	if len(os.Args) > 1 && (os.Args[1] == "tune" || os.Args[1] == "bench" || os.Args[1] == "check" || os.Args[1] == completeCommand) {
 		os.Exit(ringoMain(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())

@@ -1,0 +1,70 @@
+package command
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/check"
+)
+
+// A check over a file of hosts, by a command in place of ssh: two answer, one is not there.
+func TestCheckHosts(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the command in place of ssh is a shell script")
+	}
+	dir := t.TempDir()
+	file := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), mode))
+		return path
+	}
+	hosts := file("hosts", "# the rack\nroot@alpha 8\nbeta\ngone # since Monday\n", 0o644)
+	ssh := file("ssh", "#!/bin/sh\nif [ $1 = gone ]; then echo 'ssh: connect to host gone port 22: No route to host' >&2; exit 255; fi\nshift\nexec \"$@\"\n", 0o755)
+	json := filepath.Join(dir, "report.json")
+	var stdout, stderr bytes.Buffer
+	code := ringoMain(t.Context(), []string{"check", "-device", "host", "-hosts", hosts, "-ssh", ssh, "-remote", os.Args[0], "-address", "127.0.0.1:0", "-json", json}, &stdout, &stderr)
+	require.Equal(t, int(check.Broken), code, "%s%s", &stdout, &stderr)
+	require.Contains(t, stdout.String(), "2 hosts, 2 ranks")
+	require.Contains(t, stdout.String(), "host gone, rank 2: it does not answer: ssh: connect to host gone port 22: No route to host; is it up")
+	b, err := os.Open(json)
+	require.NoError(t, err)
+	defer b.Close()
+	r, err := check.ReadJSON(b)
+	require.NoError(t, err)
+	require.Equal(t, []string{"alpha", "beta"}, []string{r.Hosts[0].Name, r.Hosts[1].Name})
+	require.NotEmpty(t, r.Of("network", "bandwidth"))
+}
+
+// Nobody answers: there is nothing to judge.
+func TestCheckHostsNobody(t *testing.T) {
+	hosts := filepath.Join(t.TempDir(), "hosts")
+	require.NoError(t, os.WriteFile(hosts, []byte("a\nb\n"), 0o644))
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, int(check.Unjudged), ringoMain(t.Context(), []string{"check", "-hosts", hosts, "-ssh", "/no/such/command", "-address", "127.0.0.1:0"}, &stdout, &stderr))
+	require.Equal(t, 2, strings.Count(stderr.String(), "it does not answer"), "%s", &stderr)
+}
+
+// Mistakes in the command line are refused.
+func TestCheckUsage(t *testing.T) {
+	for args, want := range map[string]string{
+		"-quick -full":         "which of them",
+		"-device tpu":          "unknown device",
+		"-baseline /no/such":   "-baseline",
+		"-json /no/such/x":     "-json",
+		"-hosts /no/such":      "-hosts",
+		"-expect-gpus -1":      "number of GPUs",
+		"-hosts x -every 1s":   "-every",
+		"-hosts x -metrics :0": "address of -metrics",
+		"all":                  "no arguments",
+	} {
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, 2, ringoMain(t.Context(), append([]string{"check"}, strings.Fields(args)...), &stdout, &stderr), args)
+		require.Contains(t, stderr.String(), want)
+	}
+}

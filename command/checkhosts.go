@@ -1,0 +1,248 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/check"
+	"github.com/ringo-go/ringo/internal/cli"
+)
+
+// workerReady is what a worker says when it has started.
+const workerReady = "ringo check worker 1"
+
+// An order is what a worker is told, in a line of its standard input: so the ID, which is secret,
+// is in no command line.
+type order struct {
+	ID         bootstrap.ID
+	Rank, Size int
+	Host       string
+	Absent     []check.Loss
+	Full       bool
+	ExpectGPUs int
+	Device     string
+	GPUs       int
+	Baseline   *check.Report `json:",omitempty"` // rank 0's
+}
+
+// A worker is a process on another host, as its launcher sees it.
+type worker struct {
+	host   string
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	errors *last
+	failed error // why it did not start
+}
+
+// last keeps the end of what is written to it.
+type last struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+func (l *last) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b = append(l.b, p...)
+	l.b = l.b[max(0, len(l.b)-2048):]
+	return len(p), nil
+}
+
+// line is the last line.
+func (l *last) line() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(string(l.b)), "\n")
+	return lines[len(lines)-1]
+}
+
+// readHosts reads a file of hosts: the first word of each line, but for comments.
+func readHosts(name string) ([]string, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, cli.Usagef("-hosts: %v", err)
+	}
+	var hosts []string
+	for line := range strings.Lines(string(b)) {
+		line, _, _ = strings.Cut(line, "#")
+		if words := strings.Fields(line); len(words) > 0 {
+			hosts = append(hosts, words[0])
+		}
+	}
+	if len(hosts) == 0 {
+		return nil, cli.Usagef("-hosts %s: it names no host", name)
+	}
+	return hosts, nil
+}
+
+// overHosts carries out a check on hosts that ssh reaches. The report is written here.
+func (f *checkFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) error {
+	hosts, err := readHosts(f.hosts)
+	if err != nil {
+		return err
+	}
+	id, err := bootstrap.NewID(bootstrap.ListenOptions{Addr: f.address})
+	if err != nil {
+		return err
+	}
+	defer bootstrap.Stop(id)
+	ctx, cancel := context.WithCancel(ctx)
+	workers := make([]*worker, len(hosts))
+	defer func() {
+		cancel()
+		for _, w := range workers {
+			if w.cmd != nil {
+				w.in.Close()
+				_ = w.cmd.Wait()
+			}
+		}
+	}()
+	var wg sync.WaitGroup
+	for i, h := range hosts {
+		workers[i] = &worker{host: h}
+		wg.Go(func() { workers[i].failed = workers[i].start(ctx, f) })
+	}
+	wg.Wait()
+	var here []*worker
+	var absent []check.Loss
+	for _, w := range workers {
+		if w.failed != nil {
+			absent = append(absent, check.Loss{Host: w.name(), Why: fmt.Sprintf("it does not answer: %v; is it up, does ssh reach it without a password, and is ringo installed there (-remote)?", w.failed)})
+			continue
+		}
+		here = append(here, w)
+	}
+	if len(here) == 0 {
+		for _, l := range absent {
+			fmt.Fprintf(stderr, "host %s: %s\n", l.Host, l.Why)
+		}
+		return exitStatus(check.Unjudged)
+	}
+	for i, w := range here {
+		o := order{ID: id, Rank: i, Size: len(here), Host: w.name(), Absent: absent, Full: f.cfg.Full, ExpectGPUs: f.cfg.ExpectGPUs, Device: f.device, GPUs: f.gpus}
+		if i == 0 {
+			o.Baseline = f.cfg.Baseline
+		}
+		line, err := json.Marshal(o)
+		if err != nil {
+			return err
+		}
+		if _, err := w.in.Write(append(line, '\n')); err != nil {
+			fmt.Fprintf(stderr, "ringo check: host %s: %v: %s\n", w.host, err, w.errors.line())
+		}
+	}
+	report, err := check.ReadJSON(here[0].out)
+	if err != nil {
+		fmt.Fprintf(stderr, "ringo check: could not be judged: host %s, which led, gave no report: %v: %s\n", here[0].host, err, here[0].errors.line())
+		return exitStatus(check.Unjudged)
+	}
+	if err := f.write(report, stdout); err != nil {
+		return err
+	}
+	return verdictOf(report)
+}
+
+// name is the host without its user.
+func (w *worker) name() string {
+	_, after, found := strings.Cut(w.host, "@")
+	if found {
+		return after
+	}
+	return w.host
+}
+
+// start starts the worker and waits until it says that it is there.
+func (w *worker) start(ctx context.Context, f *checkFlags) error {
+	args := append(strings.Fields(f.ssh), w.host, f.remote, "check", "-worker")
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.WaitDelay = 2 * time.Second
+	w.errors = new(last)
+	cmd.Stderr = w.errors
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	w.cmd, w.in, w.out = cmd, in, bufio.NewReader(out)
+	ready := make(chan error, 1)
+	go func() {
+		line, err := w.out.ReadString('\n')
+		if err != nil {
+			if failed := cmd.Wait(); failed != nil { // and all that it has said is here
+				err = failed
+			}
+		}
+		switch {
+		case err != nil && w.errors.line() != "":
+			err = errors.New(w.errors.line())
+		case err == nil && strings.TrimSpace(line) != workerReady:
+			err = fmt.Errorf("its ringo says %q: is it another version?", strings.TrimSpace(line))
+		}
+		ready <- err
+	}()
+	select {
+	case err = <-ready:
+	case <-time.After(f.join):
+		err = fmt.Errorf("nothing within %v", f.join)
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		_ = cmd.Process.Kill()
+	}
+	return err
+}
+
+// work is the other end: it carries out an order, and ends when its launcher does.
+func work(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	fmt.Fprintln(stdout, workerReady)
+	in := bufio.NewReader(stdin)
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("no order: %w", err)
+	}
+	var o order
+	if err := json.Unmarshal(line, &o); err != nil {
+		return fmt.Errorf("order: %w", err)
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
+	f := checkFlags{join: 30 * time.Second, device: o.Device, gpus: o.GPUs, json: "-", cfg: check.Config{Full: o.Full, ExpectGPUs: o.ExpectGPUs, Baseline: o.Baseline}}
+	if err := f.complete(); err != nil {
+		return err
+	}
+	job, err := check.Join(ctx, check.JoinOptions{Timeout: f.join, Host: o.Host, Absent: o.Absent,
+		Spec: &bootstrap.Spec{Rank: o.Rank, Size: o.Size, Addr: o.ID.String(), Source: "ssh"}})
+	if err != nil {
+		return err
+	}
+	defer job.Close()
+	var report bytes.Buffer // as a whole or not at all
+	err = f.carryOut(ctx, job, &report, stderr)
+	if _, failed := stdout.Write(report.Bytes()); failed != nil {
+		return failed
+	}
+	return err
+}
