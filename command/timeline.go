@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/internal/chart"
 	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/trace"
@@ -41,16 +42,20 @@ func loadTrace(files []string) (*trace.Trace, error) {
 	return nil, nil
 }
 
+// barrier is the kind of call that is drawn only if it is asked for, or alone.
+var barrier = ringo.KindBarrier.String()
+
 // Colors of a timeline.
 const (
 	stepColor, waitColor, roomColor, gpuColor = 5, 4, 1, 2
 )
 
-// drawTrace draws a collective of a trace, 0 for the last one that all ranks have steps of.
+// drawTrace draws a collective of a trace, 0 for the last one that all ranks have steps of, or else what happens during
+// the last call with steps.
 func drawTrace(file, title string, t *trace.Trace, number uint32) error {
 	ranks := map[uint32]int{}
 	for i := range t.Calls {
-		if c := &t.Calls[i]; c.Number > 0 && !c.Model && (c.GPU || len(c.Steps) > 0) {
+		if c := &t.Calls[i]; c.Number > 0 && !c.Model && c.Kind != barrier && (c.GPU || len(c.Steps) > 0) {
 			ranks[c.Number]++
 		}
 	}
@@ -63,8 +68,8 @@ func drawTrace(file, title string, t *trace.Trace, number uint32) error {
 				number = max(number, c.Number)
 			}
 		}
-		if number == 0 { // of a model alone
-			pick = func(c *trace.Call) bool { return c.Model && c.Start == t.Calls[0].Start }
+		if last := lastWithSteps(t); number == 0 && last != nil { // of a model alone, or messages
+			pick = func(c *trace.Call) bool { return c == last || c.Model && c.Start == last.Start }
 		}
 	}
 	from, to := int64(math.MaxInt64), int64(0)
@@ -75,7 +80,7 @@ func drawTrace(file, title string, t *trace.Trace, number uint32) error {
 		}
 	}
 	if name == "" {
-		return cli.Usagef("--call %d: the trace has no such collective", number)
+		return cli.Usagef("--call %d: the trace has no such collective, or nothing to draw", number)
 	}
 	micros := func(at int64) float64 { return float64(at-from) / 1e3 }
 	line := chart.Timeline{Title: cmp.Or(title, name), To: micros(to), Legend: []chart.Key{
@@ -131,6 +136,15 @@ func drawTrace(file, title string, t *trace.Trace, number uint32) error {
 		line.Tracks = append(line.Tracks, *tracks[p])
 	}
 	return writeTimeline(file, &line)
+}
+
+func lastWithSteps(t *trace.Trace) (last *trace.Call) {
+	for i := range t.Calls {
+		if c := &t.Calls[i]; len(c.Steps) > 0 && (last == nil || last.Kind == barrier || c.Start > last.Start && c.Kind != barrier) {
+			last = c
+		}
+	}
+	return last
 }
 
 func writeTimeline(file string, line *chart.Timeline) error {

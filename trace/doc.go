@@ -11,6 +11,12 @@
 // to some µs, between hosts as well as their system clocks do. Package trace/join measures how they
 // differ and puts ranks onto the clock of rank 0.
 //
+// # What a wait is
+//
+// A wait is the time in which a step asks a connection for the next message, or for room for one, whether it is there at
+// once or not. A message that is stored unchanged is taken from the connection in the same time, as from a socket, whose bytes the system
+// copies. A model notes the wait for the first slot of a message and not for those that follow it.
+//
 // # On GPUs
 //
 // Of a call on a GPU two things are seen: when the host queued it, and when the GPU carried it out, by events on its

@@ -22,7 +22,7 @@ const (
 
 // NewRecorder makes a Recorder that keeps of each lane the last calls, at least calls or as many as have
 // spans Spans, and at most twice as many; 0 is DefaultCalls and DefaultSpans. A lane takes
-// 500 bytes a call and 160 a Span, when it is first used, and a lane above 0 a 16th. A call with more Spans than
+// 600 bytes a call and 160 a Span, when it is first used, and a lane above 0 a 16th. A call with more Spans than
 // that loses its last ones.
 func NewRecorder(calls, spans int) *Recorder {
 	if calls <= 0 {
