@@ -81,7 +81,7 @@ const chunks = {
         cell.tag = tag;
         const whole = show.whole(value), ranks = value ? ranksOf(value.set) : [];
         cell.bar.style.background = value ? this.bar(show, value.set, whole && show.answer.sums) : "none";
-        cell.say.textContent = wrong.has(key) ? "✗" : !value ? "" : ranks.length === 1 ? `of ${ranks[0]}` : whole ? "✓ all" : `${ranks.length}/${show.ranks}${kept ? "" : " →"}`;
+        cell.say.textContent = wrong.has(key) ? "✗" : !value ? "" : ranks.length === 1 ? `of ${ranks[0]}` : whole ? "✓ all" : `${ranks.length}/${show.ranks}${kept || show.ranks > 12 ? "" : " →"}`;
         cell.td.className = (show.has(r, this.buffer) ? "" : "absent") + (whole && show.answer.sums ? " whole" : "") + tag;
         cell.td.dataset.holds = kept ? `${value.chunk}:${value.set.toString(16)}` : "";
         cell.td.setAttribute("aria-label", `rank ${r} ${name}[${c}]: ` + (!kept && value ? `not kept, sent on: ${words(value)}` : words(kept)));

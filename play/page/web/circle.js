@@ -70,8 +70,12 @@ const circle = {
     const under = show.messages.filter(m => m.sent < turn && m.taken > turn && m.from !== m.to);
     this.arrows.replaceChildren();
     for (const m of under) this.arrow(show, m, m.taken === Infinity ? "lost" : "way", "");
-    const labels = show.ranks <= 12 && sent.length <= 24;
-    for (const m of sent) this.arrow(show, m, m.taken === Infinity ? "lost" : show.answer.sums && show.whole(m.value) ? "result" : "", labels ? this.label(show, m) : "", beat);
+    const few = show.ranks <= 12 && sent.length <= 24; // else those of the chosen rank stand out
+    const own = m => m.from === chosen || m.to === chosen;
+    for (const m of sent.sort((a, b) => own(a) - own(b))) {
+      const kind = m.taken === Infinity ? "lost" : show.answer.sums && show.whole(m.value) ? "result" : "";
+      this.arrow(show, m, few ? kind : kind + (own(m) ? " own" : " other"), few || own(m) ? this.label(show, m) : "", beat);
+    }
     this.arrows.classList.remove("moving");
     if (beat) {
       this.arrows.style.setProperty("--beat", `${beat}ms`);
@@ -100,8 +104,9 @@ const circle = {
     const tx = to.x - mx, ty = to.y - my, t = Math.hypot(tx, ty) || 1, size = Math.max(7, Math.min(12, this.size * 0.5));
     const [ux, uy] = [tx / t, ty / t];
     const tip = [[to.x + ux * 4, to.y + uy * 4], [to.x - ux * size - uy * size * 0.6, to.y - uy * size + ux * size * 0.6], [to.x - ux * size + uy * size * 0.6, to.y - uy * size - ux * size * 0.6]];
-    this.arrows.append(make("path", { class: `arrow ${kind}`, d: path }), make("polygon", { class: `tip ${kind}`, points: tip.map(p => p.join(",")).join(" ") }));
-    if (label) this.arrows.append(make("text", { class: "tag", x: 0.36 * from.x + 0.48 * mx + 0.16 * to.x, y: 0.36 * from.y + 0.48 * my + 0.16 * to.y }, label));
+    const title = make("title", {}, `rank ${m.from} to rank ${m.to}: ${words(m.value)}`);
+    this.arrows.append(make("path", { class: `arrow ${kind}`, d: path }, title), make("polygon", { class: `tip ${kind}`, points: tip.map(p => p.join(",")).join(" ") }));
+    if (label && far - 2 * this.size > 60) this.arrows.append(make("text", { class: "tag", x: 0.36 * from.x + 0.48 * mx + 0.16 * to.x, y: 0.36 * from.y + 0.48 * my + 0.16 * to.y }, label));
     if (beat) this.arrows.append(make("circle", { class: "mover", r: 5, style: `offset-path: path("${path}")` }));
   },
 
