@@ -22,7 +22,9 @@ func measurePairs(ctx context.Context, j *Job) (list []Measurement, err error) {
 		return nil, Skip("there is one GPU")
 	}
 	at, e := j.Host(), s.effort(j.cfg.Full)
-	var mu sync.Mutex // of list and s.gpus
+	var mu sync.Mutex                // of what follows, and of s.gpus
+	var failed []Measurement         // in any order
+	of := map[[2]int][]Measurement{} // by pair
 	plan := PlanTournament(len(s.gpus), 0)
 	for round := range plan.Rounds {
 		var wg sync.WaitGroup
@@ -36,9 +38,9 @@ func measurePairs(ctx context.Context, j *Job) (list []Measurement, err error) {
 				found, err := measurePair(ctx, at, a, b, e)
 				mu.Lock()
 				defer mu.Unlock()
-				list = append(list, found...)
+				of[[2]int{i, peer}] = found
 				if err != nil {
-					list = append(list, s.blame(at, a, b, err)...)
+					failed = append(failed, s.blame(at, a, b, err)...)
 				}
 			})
 			if !s.switched(i, peer) {
@@ -46,11 +48,16 @@ func measurePairs(ctx context.Context, j *Job) (list []Measurement, err error) {
 			}
 		}
 		wg.Wait()
-		if err := ctx.Err(); err != nil {
-			return list, err
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return list, nil
+	for i := range s.gpus {
+		for k := i + 1; k < len(s.gpus); k++ {
+			list = append(list, of[[2]int{i, k}]...)
+		}
+	}
+	return append(list, failed...), ctx.Err()
 }
 
 // switched says whether two GPUs are joined by NVLink, where pairs do not share a way.

@@ -5,6 +5,7 @@ package nccl
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/ringo-go/ringo/internal/dl"
 )
@@ -79,6 +80,7 @@ func (l *Library) InitAll(n int) ([]Comm, error) {
 		devices[i] = int32(i)
 	}
 	err := l.Call("ncclCommInitAll", addressOf(&comms[0]), uintptr(n), addressOf(&devices[0]))
+	runtime.KeepAlive(devices)
 	return comms, err
 }
 

@@ -7,6 +7,7 @@ package nvml
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -65,6 +66,7 @@ func (l *Library) Index(i int) (Device, error) {
 func (l *Library) At(pci string) (Device, error) {
 	d, name := new(Device), cString(pci)
 	err := l.call("nvmlDeviceGetHandleByPciBusId_v2", addressOf(&name[0]), addressOf(d))
+	runtime.KeepAlive(name)
 	return *d, err
 }
 

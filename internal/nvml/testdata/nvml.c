@@ -1,5 +1,5 @@
 // A small libnvidia-ml.so with two GPUs, for tests. -DOLD leaves out what came after R450,
-// -DGONE has GPU 1 fallen off the bus, -DBROKEN does not start.
+// -DGONE has GPU 1 fallen off the bus, -DBROKEN does not start, -DONEDOMAIN has both in one PCI domain.
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +14,12 @@ _Static_assert(sizeof(pci_info) == 68, "nvmlPciInfo_t of nvml.h");
 struct gpu {
 	int number;
 } gpus[2] = {{0}, {1}};
+
+#ifdef ONEDOMAIN
+static const char *second = "0000:3d:00.0";
+#else
+static const char *second = "0001:3d:00.0";
+#endif
 
 #define GET(name, value) \
 	int name(device d, unsigned *v) { *v = (value); return 0; }
@@ -33,7 +39,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned i, device *d) {
 }
 int nvmlDeviceGetHandleByPciBusId_v2(const char *s, device *d) {
 	if (!strcmp(s, "0000:1b:00.0")) *d = &gpus[0];
-	else if (!strcmp(s, "0001:3d:00.0")) *d = &gpus[1];
+	else if (!strcmp(s, second)) *d = &gpus[1];
 	else return 6;
 	return 0;
 }
@@ -48,7 +54,7 @@ int nvmlDeviceGetName(device d, char *s, unsigned n) {
 int nvmlDeviceGetUUID(device d, char *s, unsigned n) { snprintf(s, n, "GPU-%d", d->number); return 0; }
 int nvmlDeviceGetPciInfo_v3(device d, pci_info *p) {
 	memset(p, 0xee, sizeof *p);
-	p->domain = d->number, p->bus = d->number ? 0x3d : 0x1b, p->device = 0;
+	p->domain = d->number && second[3] == '1', p->bus = d->number ? 0x3d : 0x1b, p->device = 0;
 	return 0;
 }
 GET(nvmlDeviceGetPersistenceMode, 1)
