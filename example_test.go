@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net"
 	"os"
 	"sync"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/trace"
@@ -409,4 +411,44 @@ func ExampleConfig_observer() {
 	wg.Wait()
 	fmt.Println(seen.bytes)
 	// Output: map[AllReduce:12000 Broadcast:240]
+}
+
+// Ranks meet and talk over listeners and connections of the program's own, such as those of crypto/tls or a service mesh.
+func ExampleConfig_sockets() {
+	listen := func() net.Listener {
+		l, err := net.Listen("tcp", "127.0.0.1:0") // or tls.NewListener(l, config)
+		if err != nil {
+			log.Fatal(err)
+		}
+		return l
+	}
+	id, err := bootstrap.NewID(bootstrap.ListenOptions{Listener: listen()}) // in one process
+	if err != nil {
+		log.Fatal(err)
+	}
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, address) // or that of a tls.Dialer
+	}
+	var wg sync.WaitGroup
+	for r := range 2 {
+		wg.Go(func() {
+			c, err := ringo.Open(context.Background(), ringo.Config{
+				ID: &id, Rank: r, Size: 2, Transport: "socket", // ranks of one process would use its memory
+				Sockets: &ringo.Sockets{Listener: listen(), Dial: dial},
+			})
+			if err != nil {
+				log.Fatal(err)
+			}
+			defer c.Close()
+			x := []int64{int64(r)}
+			if err := ringo.AllReduce(c, x, ringo.Sum); err != nil {
+				log.Fatal(err)
+			}
+			if r == 0 {
+				fmt.Println(x[0], "over", c.Transport(1))
+			}
+		})
+	}
+	wg.Wait()
+	// Output: 1 over socket
 }

@@ -120,6 +120,27 @@ func TestSockets(t *testing.T) {
 	}
 }
 
+// A listener needs no dialler, its address may be of IPv6, and our TLS goes over it.
+func TestSocketsIPv6(t *testing.T) {
+	listen := func() net.Listener {
+		l, err := net.Listen("tcp", "[::1]:0")
+		if err != nil {
+			t.Skip(err)
+		}
+		return l
+	}
+	at := listen()
+	id, err := bootstrap.NewID(bootstrap.ListenOptions{Listener: at})
+	require.NoError(t, err)
+	require.Equal(t, at.Addr().String(), id.Addr())
+	comms, errs := openAll(t, 2, func(int) Config {
+		return Config{ID: &id, Transport: "socket", TLS: true, Sockets: &Sockets{Listener: listen()}}
+	})
+	noErrors(t, errs)
+	noErrors(t, each(comms, func(c *Comm) error { return AllReduce(c, make([]int64, 100_000), Sum) }))
+	require.Contains(t, comms[0].Paths()[0], "the program's listener) over TLS")
+}
+
 // Ranks that differ hear of it; a dial that fails is named.
 func TestSocketsWrong(t *testing.T) {
 	id, err := NewID("127.0.0.1:0")

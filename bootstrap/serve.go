@@ -1,7 +1,6 @@
 package bootstrap
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -140,10 +139,16 @@ func (o *ListenOptions) open(addr string) (net.Listener, error) {
 
 // idAt makes the ID of a listener: the host as it was asked for, the port as it was given.
 func (o *ListenOptions) idAt(ln net.Listener, asked string) (ID, error) {
-	if o.shared != nil {
-		return o.idOf(cmp.Or(asked, ln.Addr().String()))
+	if o.shared != nil && asked != "" {
+		return o.idOf(asked)
+	}
+	if asked == "" {
+		asked = ln.Addr().String()
 	}
 	host, _, err := net.SplitHostPort(asked)
+	if err != nil && o.shared != nil {
+		return ID{}, fmt.Errorf("id: the Listener is at %q: set Addr to the host:port by which ranks reach it", asked)
+	}
 	if err != nil {
 		return ID{}, err
 	}

@@ -78,4 +78,8 @@ func TestListenerWrong(t *testing.T) {
 	require.ErrorContains(t, err, "no port")
 	_, err = l.Accept()
 	require.ErrorIs(t, err, net.ErrClosed, "it is closed")
+	l, err = net.Listen("unix", t.TempDir()+"/s")
+	require.NoError(t, err)
+	_, err = NewID(ListenOptions{Listener: l})
+	require.ErrorContains(t, err, "set Addr to the host:port")
 }

@@ -64,6 +64,7 @@ func runsOf(t testing.TB) int {
 // launch runs a trial whose ranks are processes.
 func (x *trial) launch(number int) {
 	x.t.Helper()
+	defer newMark().done() // others are not alone
 	h, err := newHome(x)
 	if err != nil {
 		x.t.Fatalf("ringotest: %v", err)

@@ -25,7 +25,8 @@ type Sockets struct {
 	// that have these Sockets share it, and the last one to be closed closes it.
 	Listener net.Listener
 	// Address is what other ranks give their Dial to reach Listener: any text of at most 400 bytes without blanks and #,
-	// such as the name of a service. By default it is Listener.Addr().
+	// such as the name of a service. By default it is Listener.Addr(), which does for one interface; a listener on all of them
+	// ("0.0.0.0" or "[::]"), or on a link-local address, needs an Address.
 	Address string
 	// Dial connects to another rank's Address, or to the "host:port" of one that has no Listener or of the rendezvous. network is
 	// "tcp". Nil is a net.Dialer. ctx ends when the connection is of no more use. An error is
@@ -40,6 +41,9 @@ func (s *Sockets) Reached() (string, error) {
 	addr := s.Address
 	if addr == "" {
 		addr = s.Listener.Addr().String()
+	}
+	if ip, _, err := net.SplitHostPort(addr); err == nil && net.ParseIP(ip) != nil && net.ParseIP(ip).IsUnspecified() {
+		return "", fmt.Errorf("Config.Sockets: address %q is every interface: set Sockets.Address to where the other ranks reach this one", addr)
 	}
 	bad := func(r rune) bool { return r == '#' || unicode.IsSpace(r) || !unicode.IsPrint(r) }
 	if addr == "" || len(addr) > maxSocketsAddress || strings.IndexFunc(addr, bad) >= 0 {
