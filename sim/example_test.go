@@ -42,3 +42,23 @@ func ExampleDecompose() {
 	// 8 bytes: latency 10.4 µs, wire 0.0 µs, compute 0.0 µs
 	// 67108864 bytes: latency 1.5 µs, wire 324.4 µs, compute 1.0 µs
 }
+
+// A machine of one's own: NVLink inside nodes of four, and two cards for each node.
+func ExampleParse() {
+	m, err := sim.Parse([]byte(`{
+		"like": "nvlink", "name": "two cards a node", "node_ranks": 4,
+		"between": {"what": "two cards", "bandwidth": "400G", "shared": "800G", "latency": "3us"}
+	}`))
+	if err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(m)
+	t, err := sim.Estimate(ring.AllReduce{N: 32}, m, 64<<20)
+	if err != nil {
+		fmt.Println(err)
+	}
+	fmt.Printf("a ring of 32 takes %.1f ms\n", t*1e3)
+	// Output:
+	// two cards a node: nodes of 4; inside NVLink between H200s, 362 GB/s a rank, 740ns; between them two cards, 50 GB/s a rank, 100 GB/s a node, 3µs
+	// a ring of 32 takes 2.6 ms
+}
