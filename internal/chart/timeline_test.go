@@ -21,7 +21,7 @@ func TestTimeline(t *testing.T) {
 	require.NoError(t, line.Write(&svg, "svg"))
 	text := svg.String()
 	for _, want := range []string{"AllReduce &lt;1&gt;", ">step<", ">waits<", ">rank 0<", ">rank 1<", ">whole<", ">beyond<", ">time (µs)<",
-		`points="160,93 559.3,93"`, // half of the width, less the gap
+		`points="160,93 559.3,93"`,   // half of the width, less the gap
 		`points="880,127 959.3,127"`, // cut at the end
 		`>80</text>`} {
 		require.Contains(t, text, want)
