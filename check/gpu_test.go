@@ -204,13 +204,13 @@ func TestGPUFaults(t *testing.T) {
 		{"a slow way to the host", "GPU memory", 2, func(r *rig) {
 			r.emu["b"].Speed = slowed(func(from, to int) bool { return from == 1 && to == cudaemu.Host }, 8)
 		}, "slow-host-link", "host b, GPU 1", "to the host"},
-		{"a kernel hangs", "GPU memory", 2, func(r *rig) {
-			r.patience = 2 * time.Second
-			r.emu["b"].Faults = []cudaemu.Injection{{Call: "kernel compare", Nth: 3, Device: 0, Hang: true}}
-		}, "gpu-hangs", "host b, GPU ", "has not ended after"},
 		{"a GPU falls off while it works", "GPU memory", 2, func(r *rig) {
 			r.emu["b"].Faults = []cudaemu.Injection{{Call: "kernel fill", Nth: 4, Result: cuda.ErrNvlinkUncorrectable}}
 		}, "gpu-fails", "host b, GPU ", "CUDA_ERROR_NVLINK_UNCORRECTABLE"},
+		{"a kernel hangs", "GPU memory", 2, func(r *rig) {
+			r.patience = 4 * time.Second
+			r.emu["b"].Faults = []cudaemu.Injection{{Call: "kernel compare", Nth: 3, Device: 0, Hang: true}}
+		}, "gpu-hangs", "host b, GPU ", "has not ended after"},
 
 		{"a slow link", "GPU pairs", 3, func(r *rig) {
 			r.emu["b"].Speed = slowed(func(from, to int) bool { return from == 1 && to == 2 }, 8)

@@ -162,14 +162,14 @@ func TestNoAccessOneWay(t *testing.T) {
 }
 
 func TestHang(t *testing.T) {
-	m := emulate(t, cudaemu.Config{Plain: true, Faults: []cudaemu.Injection{{Call: "kernel compare", Nth: 2, Hang: true}}})
+	m := emulate(t, cudaemu.Config{Plain: true, Faults: []cudaemu.Injection{{Call: "kernel compare", Nth: 1, Hang: true}}})
 	g := open(t, m, 1)
 	g.Patience = 100 * time.Millisecond
 	_, err := g.TestMemory(context.Background(), 1, 4096)
 	var hang *HangError
 	require.ErrorAs(t, err, &hang)
 	require.Equal(t, 1, hang.GPU)
-	require.Equal(t, "reading memory with the pattern inverted address", hang.What)
+	require.Equal(t, "reading memory with the pattern address in address", hang.What)
 }
 
 func TestLost(t *testing.T) {
