@@ -59,7 +59,11 @@ func sums(h walked) bool {
 // arrows draws every message of a schedule from its sender to its receiver. A column is a hop.
 func arrows(name string, n int) string {
 	h := walkOf(name, n)
-	const left, top, hop, lane = 70, 44, 112, 44
+	const left, top, lane = 70, 44, 44
+	hop := 112.0
+	if h.hops < 3 {
+		hop = 230 // many arrows begin at one point
+	}
 	d := &drawing{width: left + float64(h.hops)*hop + 30, height: top + float64(n-1)*lane + 30}
 	y := func(r sched.Rank) float64 { return top + float64(r)*lane }
 	for t := 0; t <= h.hops; t++ {
