@@ -55,7 +55,9 @@ type Finding struct {
 	Text     string   `json:"text"`               // one sentence without the subject: what, cause, remedy
 	// Weight orders findings of one severity, heaviest first: how many times worse than the others, say.
 	Weight float64 `json:"weight,omitempty"`
-	again  bool    // measuring again may show another value
+	// Ways are the pairs that a finding about a host is made of.
+	Ways  []Subject `json:"ways,omitempty"`
+	again bool      // measuring again may show another value
 }
 
 // String is the sentence.

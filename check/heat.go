@@ -76,12 +76,9 @@ func (r *Report) mapOf(stage, quantity string, low bool) *Map {
 		if f.Stage == stage && f.Subject.IsPair() && f.Severity != Well && (f.Quantity == "" || f.Quantity == quantity) {
 			m.Bad[[2]int{at(f.Subject.Place), at(f.Subject.To)}] = true
 		}
-		if f.Stage == stage && f.Subject == Of(f.Subject.Host, "") && f.Severity != Well && (f.Quantity == "" || f.Quantity == quantity) { // a host, with all its pairs
-			i := slices.Index(m.Places, f.Subject.Host)
-			for k := range m.Values {
-				if k[0] == i || k[1] == i {
-					m.Bad[k] = true
-				}
+		if f.Stage == stage && f.Severity != Well && (f.Quantity == "" || f.Quantity == quantity) {
+			for _, w := range f.Ways {
+				m.Bad[[2]int{at(w.Place), at(w.To)}] = true
 			}
 		}
 	}
@@ -149,38 +146,46 @@ const maxText = 24
 func (m *Map) print(b *bytes.Buffer) {
 	n := min(len(m.Places), maxText)
 	fmt.Fprintf(b, "%s, %s\n", m.Title, m.Unit)
-	wide := 6
-	for _, p := range m.Places[:n] {
-		wide = max(wide, min(utf8.RuneCountInString(p), 14)+1)
+	cells, wide := make([][]string, n+1), 6
+	add := func(row int, text string) {
+		text = tail(text, 14)
+		cells[row] = append(cells[row], text)
+		wide = max(wide, utf8.RuneCountInString(text)+1)
 	}
-	cell := func(s string) { fmt.Fprintf(b, "%*s", wide, tail(s, wide-1)) }
-	cell("")
-	for _, p := range m.Places[:n] {
-		cell(p)
-	}
-	b.WriteString("\n")
+	add(0, "")
 	for i, p := range m.Places[:n] {
-		cell(p)
+		add(0, p)
+		add(i+1, p)
 		for k := range n {
-			v, ok := m.Values[[2]int{i, k}]
-			text := digits(v)
-			switch {
-			case i == k && !ok:
-				text = "-"
-			case m.Bad[[2]int{i, k}] && !ok:
-				text = "!"
-			case !ok:
-				text = "."
-			case m.Bad[[2]int{i, k}]:
-				text = "!" + text
-			}
-			cell(text)
+			add(i+1, m.cell(i, k))
+		}
+	}
+	for _, row := range cells {
+		for _, text := range row {
+			fmt.Fprintf(b, "%*s", wide, text)
 		}
 		b.WriteString("\n")
 	}
 	if n < len(m.Places) {
 		fmt.Fprintf(b, "(the first %d of %d; --html has all)\n", n, len(m.Places))
 	}
+}
+
+// cell is what stands in a row and a column.
+func (m *Map) cell(i, k int) string {
+	v, ok := m.Values[[2]int{i, k}]
+	bad := m.Bad[[2]int{i, k}]
+	switch {
+	case i == k && !ok:
+		return "-"
+	case bad && !ok:
+		return "!"
+	case !ok:
+		return "."
+	case bad:
+		return "!" + digits(v)
+	}
+	return digits(v)
 }
 
 // tail is the end of a name that is too long: hosts differ there.

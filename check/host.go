@@ -192,9 +192,13 @@ func redirects(config []byte) bool {
 
 func (f *facts) interfaces() {
 	const dir = "sys/class/net/"
-	used := map[string]bool{}
+	used, asked := map[string]bool{}, map[string]bool{}
 	if list, err := f.m.Addresses(); err == nil {
 		for _, a := range list {
+			if !used[a.Interface] && a.MTU > 0 {
+				f.number(a.Interface, "MTU", float64(a.MTU), "B")
+				asked[a.Interface] = true
+			}
 			used[a.Interface] = true
 		}
 	} else {
@@ -206,7 +210,7 @@ func (f *facts) interfaces() {
 		}
 		state := f.m.text(dir + name + "/operstate")
 		f.word(name, "state", state)
-		if mtu, ok := f.m.number(dir + name + "/mtu"); ok && used[name] {
+		if mtu, ok := f.m.number(dir + name + "/mtu"); ok && used[name] && !asked[name] {
 			f.number(name, "MTU", mtu, "B")
 		}
 		if mbps, ok := f.m.number(dir + name + "/speed"); ok && mbps > 0 {

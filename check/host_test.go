@@ -48,7 +48,7 @@ func newFakeHost(i int) *fakeHost {
 		},
 		shmFree:   100 << 30,
 		limits:    map[string]uint64{"nofile": 1 << 20, "memlock": 1<<64 - 1, "nproc": 1 << 16},
-		addresses: []Address{{"eth0", net.IPNet{IP: net.IPv4(10, 0, 0, byte(i+1)), Mask: net.CIDRMask(24, 32)}}},
+		addresses: []Address{{"eth0", net.IPNet{IP: net.IPv4(10, 0, 0, byte(i+1)), Mask: net.CIDRMask(24, 32)}, 0}},
 	}
 	for g := range 8 {
 		h.files[fmt.Sprintf("sys/bus/pci/devices/0000:%x:00.0/class", 0xa0+g)] = "0x030200\n"

@@ -116,8 +116,8 @@ func measureLink(c net.Conn, p phases) (r linkResult, err error) {
 			return r, fmt.Errorf("ping: %w", err)
 		}
 	}
+	r.Pings += len(trips)
 	quiet := countSegments(c)
-	r.Again = quiet.Again
 	small[0] = linkSend
 	if _, err = c.Write(small); err != nil {
 		return r, err
@@ -136,7 +136,9 @@ func measureLink(c net.Conn, p phases) (r linkResult, err error) {
 	if r.Back, err = receiveStream(c, p.stream); err != nil {
 		return r, fmt.Errorf("receive: %w", err)
 	}
-	err = readJSON(c, &r.BackSeg)
+	var theirs [2]segments
+	err = readJSON(c, &theirs)
+	r.Again, r.BackSeg = quiet.Again+theirs[0].Again, theirs[1]
 	return r, err
 }
 
@@ -145,6 +147,7 @@ func (s segments) since(o segments) segments { return segments{s.Sent - o.Sent, 
 // answerLink is the other side, until the caller hangs up.
 func answerLink(c net.Conn, p phases) error {
 	small := make([]byte, smallLen)
+	var quiet segments // before the first stream
 	for {
 		if _, err := io.ReadFull(c, small); err != nil {
 			if errors.Is(err, io.EOF) {
@@ -158,13 +161,14 @@ func answerLink(c net.Conn, p phases) error {
 			_, err = c.Write(small)
 		case linkSend:
 			var s streamResult
+			quiet = countSegments(c)
 			if s, err = receiveStream(c, p.stream); err == nil {
 				err = writeJSON(c, s)
 			}
 		case linkRecv:
 			before := countSegments(c)
 			if err = sendStream(c, p.stream); err == nil {
-				err = writeJSON(c, countSegments(c).since(before))
+				err = writeJSON(c, [2]segments{quiet, countSegments(c).since(before)})
 			}
 		default:
 			return fmt.Errorf("a message that is none: %q", small)

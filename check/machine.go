@@ -23,6 +23,7 @@ type Machine struct {
 type Address struct {
 	Interface string
 	Net       net.IPNet // the address with its mask
+	MTU       int       // 0 if it is not known
 }
 
 // ThisMachine is the machine that this process runs on; its proc and sys lie in root.
@@ -48,10 +49,10 @@ func addresses() ([]Address, error) {
 			switch {
 			case !ok || n.IP.IsLinkLocalUnicast():
 			case n.IP.IsLoopback():
-				near = append(near, Address{f.Name, *n})
+				near = append(near, Address{f.Name, *n, f.MTU})
 			case virtual(f.Name):
 			default:
-				wide = append(wide, Address{f.Name, *n})
+				wide = append(wide, Address{f.Name, *n, f.MTU})
 			}
 		}
 	}

@@ -22,7 +22,7 @@ type way struct {
 	subject   Subject
 	bandwidth float64 // 0 if it was not measured
 	latency   float64
-	lost      float64 // of small messages, the least of all times; between the two hosts, either way
+	lost      float64 // of small messages, of both directions
 	messages  float64
 	resent    float64 // of segments of a stream
 	corrupt   float64
@@ -41,7 +41,7 @@ func waysOf(r *Report, stage string) []*way {
 		}
 		w := at[m.Subject]
 		if w == nil {
-			w = &way{subject: m.Subject, latency: math.Inf(1), lost: math.Inf(1)}
+			w = &way{subject: m.Subject, latency: math.Inf(1)}
 			at[m.Subject] = w
 			list = append(list, w)
 		}
@@ -54,9 +54,8 @@ func waysOf(r *Report, stage string) []*way {
 		case "sent again":
 			var of float64
 			fmt.Sscanf(m.Unit, "of %f", &of)
-			if m.Value < w.lost {
-				w.lost, w.messages = m.Value, of
-			}
+			w.lost += m.Value
+			w.messages += of
 		case "retransmits":
 			w.resent = max(w.resent, m.Value)
 		case "corrupt":
@@ -90,8 +89,14 @@ func judgeNetwork(r *Report, cfg *Config) []Finding {
 				}
 			}
 			worst := slices.MaxFunc(parts, func(a, b *way) int { return cmpWays(weight(a), weight(b), a, b) })
-			f.add(s, code, Of(h, ""), weight(worst), "%s with %s: %s; worst: %s %s", whole, count(peersOf(parts, h), "other host"), remedies[code], worst.subject, bad[worst])
-			f.list[len(f.list)-1].Quantity, f.list[len(f.list)-1].again = quantity, again
+			f.add(s, code, Of(h, ""), weight(worst), "%s with %s: %s (worst: %s): %s", whole, count(peersOf(parts, h), "other host"), bad[worst], worst.subject, remedies[code])
+			last := &f.list[len(f.list)-1]
+			last.Quantity, last.again = quantity, again
+			for _, w := range ways {
+				if slices.Contains(parts, w) {
+					last.Ways = append(last.Ways, w.subject)
+				}
+			}
 		}
 		for _, w := range ways {
 			text, ok := bad[w]
@@ -126,8 +131,8 @@ func judgeNetwork(r *Report, cfg *Config) []Finding {
 	}), Broken, "no-link", "", "it has no connection", func(*way) float64 { return 50 }, true)
 	blame(left(func(w *way) (string, bool) {
 		return fmt.Sprintf("%.0f of %.0f small messages were lost and sent again", w.lost, w.messages),
-			w.lost >= leastLost && w.lost/w.messages >= lossBound && !math.IsInf(w.lost, 0)
-	}), Degraded, "loss", "", "it loses packets", func(w *way) float64 { return 10 + w.lost/w.messages }, true)
+			w.lost >= leastLost && w.lost/w.messages >= lossBound
+	}), Degraded, "loss", "bandwidth", "it loses packets", func(w *way) float64 { return 10 + w.lost/w.messages }, true)
 	shared := sharedMachine(cfg)
 	typical, _ := typicalOf(ways, func(w *way) float64 { return -w.latency })
 	blame(left(func(w *way) (string, bool) {

@@ -277,10 +277,14 @@ func (c *crew) wait(ctx context.Context, peer, round, rail int, p phases) {
 // A rematch is pairs of hosts that are measured again, in rounds of disjoint pairs.
 type rematch struct{ Rounds [][][2]int }
 
-// again has rank 0 name the pairs that are unlike the others, and measures them once more, three times at most: on a
+// again has rank 0 name the pairs that are unlike the others, and measures them once more, three times at most (quick: two): on a
 // machine that does other work too a link may look slow once. The best counts.
 func (c *crew) again(ctx context.Context, list []Measurement) error {
-	for turn := 1; turn <= 3; turn++ {
+	turns := 2
+	if c.j.cfg.Full {
+		turns = 3
+	}
+	for turn := 1; turn <= turns; turn++ {
 		text, err := json.Marshal(list)
 		if err != nil {
 			return err

@@ -25,8 +25,16 @@ func (r *Report) Print(w io.Writer) error {
 		fmt.Fprintf(&b, "  %-9s %s\n", label(f.Severity), f)
 	}
 	b.WriteString("\n")
-	for _, s := range r.Stages {
-		fmt.Fprintf(&b, "  %-18s %5.1f s  %s\n", s.Name, s.Took, s.result(r))
+	last := ""
+	for i := range r.Stages {
+		s := &r.Stages[i]
+		text := s.result(r)
+		if strings.HasPrefix(text, "left out") && text == last {
+			text = "left out too"
+		} else {
+			last = text
+		}
+		fmt.Fprintf(&b, "  %-18s %5.1f s  %s\n", s.Name, s.Took, text)
 	}
 	for _, m := range r.Maps() {
 		for _, part := range m.parts() {
