@@ -59,7 +59,7 @@ type (
 	// An Arrival is a number of signals to wait for; see Window.Wait.
 	Arrival = gpucomm.Arrival
 
-	// Sockets are what a program listens on and dials with itself; see Config.Sockets.
+	// Sockets are what a program listens on and dials with itself; transport.Sockets has the terms.
 	Sockets = transport.Sockets
 
 	// A Footprint is the GPU memory of a communicator, part of which it can do without for a time; see FootprintOf.

@@ -19,7 +19,7 @@ import (
 // affair, or Config.TLS's, which goes over these connections too.
 //
 // The trap: a connection must end when its peer's host does, by keep-alive or otherwise, and must keep deadlines, as net.Conn
-// says. On Linux a connection that is no *net.TCPConn or *net.UnixConn costs a copy and two goroutines more at each end.
+// says. On Linux a connection that is no *net.TCPConn or *net.UnixConn costs a copy and three goroutines more at each end.
 type Sockets struct {
 	// Listener is where other ranks reach this one, nil for a TCP port of Ringo's as without Sockets. The communicators
 	// that have these Sockets share it, and the last one to be closed closes it.

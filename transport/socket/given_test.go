@@ -8,7 +8,6 @@ import (
 	"net"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -99,7 +98,7 @@ func TestGivenShared(t *testing.T) {
 	require.NoError(t, c.Close())
 	require.NoError(t, b.Close())
 	_, err = net.Dial("tcp", l.Addr().String())
-	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	require.Error(t, err)
 }
 
 // What is wrong with Sockets is said with its remedy.
