@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -139,7 +140,8 @@ func (s *gpuSet) drop(host string, i int, err error) Measurement {
 	if hang := (*meter.HangError)(nil); errors.As(err, &hang) {
 		what = "hang"
 	}
-	return Measurement{Subject: Of(host, gpuName(i)), Quantity: what, Text: err.Error()}
+	text, _, _ := strings.Cut(err.Error(), "\n") // the others are of giving back what a GPU had that is lost
+	return Measurement{Subject: Of(host, gpuName(i)), Quantity: what, Text: text}
 }
 
 func gpuName(i int) string { return fmt.Sprint("GPU ", i) }

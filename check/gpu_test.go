@@ -26,6 +26,7 @@ type rig struct {
 	nvml     map[string]*fakeNVML
 	none     map[string]error // of opening the driver
 	patience time.Duration
+	lose     bool // GPU 1 of host b, before the first stage is over
 
 	mu       sync.Mutex
 	machines []*cudaemu.Machine
@@ -51,6 +52,9 @@ func (r *rig) source() *gpuSource {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.machines = append(r.machines, m)
+			if err == nil && r.lose && host == "b" {
+				return losing{m}, nil
+			}
 			return m, err
 		},
 		manager: func(host string) (manager, error) {
@@ -61,6 +65,16 @@ func (r *rig) source() *gpuSource {
 		},
 		patience: r.patience,
 	}
+}
+
+// losing is a driver whose GPU 1 falls off the bus when its kernels are being loaded.
+type losing struct{ *cudaemu.Machine }
+
+func (l losing) ModuleLoadData(image []byte) (cuda.Module, error) {
+	if dev, err := l.CtxGetDevice(); err == nil && dev == 1 {
+		l.LoseDevice(1, cuda.ErrECCUncorrectable)
+	}
+	return l.Machine.ModuleLoadData(image)
 }
 
 // check carries out the GPU stages up to one, with a rank on each host.
@@ -204,10 +218,11 @@ func TestGPUFaults(t *testing.T) {
 		{"a slow way to the host", "GPU memory", 2, func(r *rig) {
 			r.emu["b"].Speed = slowed(func(from, to int) bool { return from == 1 && to == cudaemu.Host }, 8)
 		}, "slow-host-link", "host b, GPU 1", "to the host"},
-		{"a GPU falls off while it works", "GPU memory", 2, func(r *rig) {
+		{"a GPU falls off while it works", "GPU collectives", 3, func(r *rig) {
 			r.emu["b"].Faults = []cudaemu.Injection{{Call: "kernel fill", Nth: 4, Result: cuda.ErrNvlinkUncorrectable}}
 		}, "gpu-fails", "host b, GPU ", "CUDA_ERROR_NVLINK_UNCORRECTABLE"},
-		{"a kernel hangs", "GPU memory", 2, func(r *rig) {
+		{"a GPU is lost", "GPU collectives", 3, func(r *rig) { r.lose = true }, "gpu-fails", "host b, GPU 1", "CUDA_ERROR_ECC_UNCORRECTABLE"},
+		{"a kernel hangs", "GPU collectives", 3, func(r *rig) {
 			r.patience = 4 * time.Second
 			r.emu["b"].Faults = []cudaemu.Injection{{Call: "kernel compare", Nth: 3, Device: 0, Hang: true}}
 		}, "gpu-hangs", "host b, GPU ", "has not ended after"},

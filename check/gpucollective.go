@@ -35,7 +35,9 @@ func collectGPUs(ctx context.Context, j *Job) ([]Measurement, error) {
 		return nil, Skip("there are fewer than two GPUs")
 	}
 	m, err := gpu.Of(s.driver)
-	if err != nil {
+	if err != nil && len(live) < len(s.gpus) { // one that was named already
+		return nil, Skip("a GPU is lost: %v", err)
+	} else if err != nil {
 		return nil, err
 	}
 	c := &collector{ctx: ctx, machine: m, host: j.Host(), timeout: j.cfg.source().patience, counts: []int{1 << 10}}

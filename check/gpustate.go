@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ringo-go/ringo/internal/nvml"
@@ -131,6 +132,9 @@ func judgeState(r *Report, _ *Config) []Finding {
 	f := &findings{r: r}
 	const stage = "GPU state"
 	for _, m := range r.Of(stage, "lost") {
+		if slices.ContainsFunc(r.Findings, func(x Finding) bool { return x.Code == "gpu-fails" && x.Subject == m.Subject }) {
+			continue
+		}
 		f.add(Broken, "gpu-lost", m.Subject, 900, "%s: look for Xid 79 in its kernel log, and reset the GPU or power its host off and on", m.Text)
 	}
 	for _, q := range []struct {
