@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/race"
 )
 
 func TestSim(t *testing.T) {
@@ -102,7 +104,7 @@ func TestSimOwnNet(t *testing.T) {
 }
 
 func TestSimPlot(t *testing.T) {
-	for _, ext := range []string{".svg", ".png"} {
+	for _, ext := range race.Some(2, []string{".svg", ".png"}) {
 		file := filepath.Join(t.TempDir(), "p"+ext)
 		code, _, stderr := ringoHere("sim", "allreduce", "-np", "8", "--net", "shm", "-s", "1M,8,1K", "--algo", "ring,tree", "--plot", file)
 		require.Zero(t, code, stderr)
@@ -122,7 +124,7 @@ func TestSimPlot(t *testing.T) {
 
 // Where the choice is not the fastest in the same model, that is said.
 func TestSimSaysWhatIsFaster(t *testing.T) {
-	args := []string{"sim", "allreduce", "-np", "96", "-s", "64M", "--net", "ndr"}
+	args := []string{"sim", "allreduce", "-np", "72", "-s", "16M", "--net", "ndr"}
 	code, out, stderr := ringoHere(append(args, "--json", "-")...)
 	require.Zero(t, code, stderr)
 	var chosen simReport

@@ -38,21 +38,23 @@ func TestSVG(t *testing.T) {
 
 func TestPNG(t *testing.T) {
 	var b bytes.Buffer
-	require.NoError(t, example().Write(&b, "png"))
+	f := example()
+	f.Rows[0].Panels = f.Rows[0].Panels[:1]
+	require.NoError(t, f.Write(&b, "png"))
 	img, err := png.Decode(&b)
 	require.NoError(t, err)
-	width, height := example().size()
+	width, height := f.size()
 	require.Equal(t, int(math.Ceil(dots*width)), img.Bounds().Dx())
 	require.Equal(t, int(math.Ceil(dots*height)), img.Bounds().Dy())
 	blue := 0
-	for y := range img.Bounds().Dy() {
-		for x := range img.Bounds().Dx() {
+	for y := 0; y < img.Bounds().Dy(); y += 4 {
+		for x := 0; x < img.Bounds().Dx(); x += 4 {
 			if r, g, b, _ := img.At(x, y).RGBA(); r>>8 == 0 && g>>8 == 114 && b>>8 == 178 {
 				blue++
 			}
 		}
 	}
-	require.Greater(t, blue, 1000, "the first line is drawn")
+	require.Greater(t, blue, 100, "the first line is drawn")
 	require.ErrorContains(t, example().Write(&b, "gif"), "no format")
 }
 
