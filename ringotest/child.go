@@ -89,7 +89,7 @@ func (x *trial) sit(s *seats) {
 		}
 	}
 	failed := x.t.Failed() || len(x.failed) > 0
-	p.say(message{Kind: ended, Failed: failed, Early: r.early && failed, Skipped: x.t.Skipped()})
+	p.ask(message{Kind: ended, Failed: failed, Early: r.early && failed, Skipped: x.t.Skipped()})
 	if failed {
 		os.Exit(1)
 	}

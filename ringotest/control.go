@@ -150,6 +150,7 @@ func (h *home) hear(g *guest, m *message) {
 		if m.Failed {
 			h.trial.fail(m.Rank)
 		}
+		g.say(message{Kind: heard})
 	}
 }
 
@@ -275,6 +276,7 @@ func (h *home) verdicts() {
 	t := h.trial.t
 	t.Helper()
 	h.listener.Close()
+	h.work.Wait() // until all that they said has been heard
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for r := range h.trial.size {
