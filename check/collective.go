@@ -18,7 +18,7 @@ import (
 func collectiveStage() Stage {
 	return Stage{
 		Name: "collectives", Asks: "Are all-reduce, all-gather and all-to-all right over all ranks, and if not, on whose account?",
-		Quick: 10 * time.Second, Full: 90 * time.Second,
+		Quick: 12 * time.Second, Full: 90 * time.Second,
 		Measure: measureCollectives, Judge: judgeHostCollectives,
 	}
 }
@@ -32,8 +32,8 @@ type trial struct {
 	Across bool
 }
 
-// trialTime bounds the waits of a trial. A job that is larger takes longer to meet.
-const trialTime = 4 * time.Second
+// trialTime bounds the waits of a trial, in a stage that has so much time left.
+func trialTime(left time.Duration) time.Duration { return max(2*time.Second, left*2/5) }
 
 func measureCollectives(ctx context.Context, j *Job) ([]Measurement, error) {
 	var b *bisection
@@ -131,9 +131,11 @@ func (j *Job) try(ctx context.Context, t trial, step int) (took time.Duration, e
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, trialTime+time.Duration(len(t.Groups[i]))*10*time.Millisecond)
+	end, _ := ctx.Deadline()
+	patience := trialTime(time.Until(end))
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c, err := ringo.Open(ctx, ringo.Config{ID: &id, Rank: slices.Index(t.Groups[i], j.rank), Size: len(t.Groups[i]), Timeout: trialTime, JoinTimeout: trialTime, HostID: j.members[j.rank].ID})
+	c, err := ringo.Open(ctx, ringo.Config{ID: &id, Rank: slices.Index(t.Groups[i], j.rank), Size: len(t.Groups[i]), Timeout: patience, JoinTimeout: patience, HostID: j.members[j.rank].ID})
 	if err != nil {
 		return 0, err
 	}

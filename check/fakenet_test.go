@@ -73,9 +73,8 @@ func (n *fakeNet) dial(ctx context.Context, from, to string) (net.Conn, error) {
 	}
 	mine, near := net.Pipe()
 	far, theirs := net.Pipe()
-	seed := rand.NewPCG(uint64(a), uint64(b))
-	go there.relay(far, near, rand.New(seed))
-	go back.relay(near, far, rand.New(seed))
+	go there.relay(far, near, rand.New(rand.NewPCG(uint64(a), uint64(b))))
+	go back.relay(near, far, rand.New(rand.NewPCG(uint64(b), uint64(a))))
 	select {
 	case l.conns <- theirs:
 		return mine, nil

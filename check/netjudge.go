@@ -9,8 +9,8 @@ import (
 
 // Bounds of what is well between hosts.
 const (
-	lossBound  = 0.002 // of small messages that were sent again
-	leastLost  = 2
+	lossBound  = 0.005 // of small messages that were sent again
+	leastLost  = 3
 	slowFloor  = 0.2 // of the others' bandwidth, below it, that is still well
 	slowCap    = 0.6 // however much the others differ, this is not
 	lateFactor = 2   // times the others' latency, and
@@ -77,6 +77,10 @@ func judgeNetwork(r *Report, cfg *Config) []Finding {
 	f := &findings{r: r}
 	ways := slices.DeleteFunc(waysOf(r, "network"), func(w *way) bool { return r.IsLost(w.subject.Host) || r.IsLost(w.subject.To.Host) })
 	blamed := map[Subject]bool{}
+	shared, lossOf := sharedMachine(cfg), lossBound
+	if shared { // whose kernel sends again what a busy receiver has not acknowledged
+		lossOf = 0.01
+	}
 	// blame names the ways that are bad, or the hosts most of whose ways are.
 	blame := func(bad map[*way]string, s Severity, code, quantity, whole string, weight func(*way) float64, again bool) {
 		hosts := hostsToBlame(ways, bad)
@@ -131,9 +135,8 @@ func judgeNetwork(r *Report, cfg *Config) []Finding {
 	}), Broken, "no-link", "", "it has no connection", func(*way) float64 { return 50 }, true)
 	blame(left(func(w *way) (string, bool) {
 		return fmt.Sprintf("%.0f of %.0f small messages were lost and sent again", w.lost, w.messages),
-			w.lost >= leastLost && w.lost/w.messages >= lossBound
+			w.lost >= leastLost && w.lost/w.messages >= lossOf
 	}), Degraded, "loss", "bandwidth", "it loses packets", func(w *way) float64 { return 10 + w.lost/w.messages }, true)
-	shared := sharedMachine(cfg)
 	typical, _ := typicalOf(ways, func(w *way) float64 { return -w.latency })
 	blame(left(func(w *way) (string, bool) {
 		bound := lateFactor*-typical + lateFloor
@@ -145,7 +148,7 @@ func judgeNetwork(r *Report, cfg *Config) []Finding {
 	best, spread := typicalOf(ways, func(w *way) float64 { return w.bandwidth })
 	floor := min(slowCap, max(slowFloor, spread))
 	if shared {
-		floor = max(floor, 0.75)
+		floor = max(floor, 0.9)
 	}
 	alike := func(w *way) bool { return w.bandwidth >= (1-floor)*best }
 	low, high := math.Inf(1), 0.

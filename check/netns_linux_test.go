@@ -101,12 +101,14 @@ func TestNetns(t *testing.T) {
 	need(run(fabric, "ip link add lan type bridge", "ip link set lan up"))
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	ill := map[string]string{"c": "slow-link host c", "d": "late-link host d", "e": "loss host e", "f": "mtu-differs host f, eth0"}
+	loss := t.TempDir() + "/loss.nft" // one packet in twenty
 	wrong := map[string]string{
 		"c": "tc qdisc add dev eth0 root tbf rate 20mbit burst 16kb latency 50ms",
 		"d": "tc qdisc add dev eth0 root netem delay 20ms",
-		"e": "nft -f ../testdata/loss.nft",
+		"e": "nft -f " + loss,
 		"f": "ip link set eth0 mtu 1400",
 	}
+	require.NoError(t, os.WriteFile(loss, []byte("table ip loss {\n chain in {\n  type filter hook input priority 0; policy accept;\n  ip saddr 10.77.0.0/24 numgen random mod 20 0 counter drop\n }\n}\n"), 0o644))
 	var outs []*bytes.Buffer
 	var cmds []*exec.Cmd
 	for h, name := range names {
