@@ -2,6 +2,7 @@ package check
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/ringo-go/ringo/gpu"
 )
@@ -13,6 +14,9 @@ type Config struct {
 	Full bool
 	// Stages are those to carry out; nil is Stages().
 	Stages []Stage
+	// Within is how long all stages may take together, each within its own limit; those for which no time is left are
+	// left out. 0 is 30 s or 10 minutes, and no limit if Stages is given. It begins when all ranks have joined.
+	Within time.Duration
 	// ExpectGPUs is how many GPUs every host has; 0: as many as most hosts have.
 	ExpectGPUs int
 	// NoGPUs leaves GPUs alone.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
 )
@@ -52,8 +53,9 @@ type party struct {
 
 	mu    sync.Mutex
 	lost  map[int]Loss
-	under int    // the stage under way, from 1
-	name  string // its name
+	under int           // the stage under way, from 1
+	name  string        // its name
+	left  time.Duration // what the stages to come may take, as rank 0 has said: the same on all ranks
 }
 
 func newJob(rank int, members []Member, key []byte) *Job {
@@ -161,13 +163,16 @@ func (j *Job) gather(ctx context.Context, data []byte, number int) ([][]byte, er
 	if !current {
 		return nil, errors.New("check: this stage has ended")
 	}
-	parts, lost, err := j.star.gather(ctx, gatherNumber(j.at, number), append([]byte{}, data...))
+	a, err := j.star.gather(ctx, gatherNumber(j.at, number), append([]byte{}, data...))
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, l := range lost {
+	for _, l := range a.Lost {
 		j.lost[l.Rank] = l
 	}
-	return parts, err
+	if isLast(a.Seq) {
+		j.left = a.Left
+	}
+	return a.Parts, err
 }
 
 // A number of a gather is that of its stage and, below, its own there, so that ranks which
@@ -186,6 +191,27 @@ func (j *Job) enter(name string) *Job {
 	j.under++
 	j.name = name
 	return &Job{party: j.party, at: j.under}
+}
+
+// begin begins the time of all stages; 0 is without end. Rank 0's clock counts.
+func (j *Job) begin(within time.Duration) {
+	left, end := forever, time.Time{}
+	if within > 0 {
+		left, end = within, time.Now().Add(within)
+	}
+	if h, ok := j.star.(*hub); ok {
+		h.end = end
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.left = left
+}
+
+// remaining is what the stages to come may take.
+func (j *Job) remaining() time.Duration {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.left
 }
 
 // losses are who is lost, by rank.

@@ -71,6 +71,8 @@ func (s *StageReport) result(r *Report) string {
 	}
 	measured := len(r.Of(s.Name, ""))
 	switch {
+	case s.Skipped == noTime:
+		return "left out: " + s.Skipped
 	case n > 0:
 		return fmt.Sprintf("%s: %s", worst, count(n, "finding"))
 	case s.Skipped != "" && measured == 0:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/gob"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,16 @@ import (
 // grace is how long a stage may go on after its limit before it is left behind, and as long
 // again is given to ranks to say so.
 const grace = 2 * time.Second
+
+// What all stages may take together. A stage that has less than one part of leastPart of its limit left is left out: it would
+// measure too little to be believed.
+const (
+	withinQuick = 30 * time.Second
+	withinFull  = 10 * time.Minute
+	leastPart   = 4
+	forever     = time.Duration(math.MaxInt64)
+	noTime      = "no time left"
+)
 
 // A share is what a rank says at the end of a stage.
 type share struct {
@@ -34,8 +45,15 @@ func Run(ctx context.Context, j *Job, cfg Config) (*Report, error) {
 		if cfg.NoGPUs {
 			cfg.Stages = slices.DeleteFunc(cfg.Stages, func(s Stage) bool { return strings.HasPrefix(s.Name, "GPU") })
 		}
+		if cfg.Within == 0 {
+			cfg.Within = withinQuick
+			if cfg.Full {
+				cfg.Within = withinFull
+			}
+		}
 	}
 	j.cfg = &cfg
+	j.begin(cfg.Within)
 	cfg.shared = j.shared()
 	started := time.Now()
 	var r *Report
@@ -47,17 +65,31 @@ func Run(ctx context.Context, j *Job, cfg Config) (*Report, error) {
 		r.lose(j, j.losses(), "rendezvous")
 	}
 	var err error
+	var out []string // stages that were left out
 	for i := range cfg.Stages {
 		s := &cfg.Stages[i]
-		if s.limit(cfg.Full) == 0 {
+		limit := s.limit(cfg.Full)
+		if limit == 0 {
 			continue
 		}
-		if err = j.stage(ctx, s, r); err != nil {
+		most := j.remaining() - 2*grace
+		if most < limit/leastPart {
+			if r != nil {
+				r.Stages = append(r.Stages, StageReport{Name: s.Name, Asks: s.Asks, Limit: limit.Seconds(), Skipped: noTime})
+				out = append(out, s.Name)
+			}
+			continue
+		}
+		if err = j.stage(ctx, s, min(limit, most), r); err != nil {
 			break
 		}
 	}
 	if r == nil {
 		return nil, err
+	}
+	if len(out) > 0 {
+		r.Findings = append(r.Findings, Finding{Severity: Unjudged, Code: "no-time", Stage: out[0], Text: fmt.Sprintf(
+			"what was measured took so much of the %v that nothing is left for %s: look at the stages that ran to their limits, or take more time", cfg.Within, strings.Join(out, ", "))})
 	}
 	if err != nil {
 		r.Findings = append(r.Findings, Finding{Severity: Unjudged, Code: "cut-short", Stage: j.name, Text: fmt.Sprintf("the check was cut short in stage %s: %v", j.name, err)})
@@ -71,9 +103,8 @@ func Run(ctx context.Context, j *Job, cfg Config) (*Report, error) {
 }
 
 // stage carries out one stage on this rank, and judges it on rank 0, which has a report.
-func (j *Job) stage(ctx context.Context, s *Stage, r *Report) error {
+func (j *Job) stage(ctx context.Context, s *Stage, limit time.Duration, r *Report) error {
 	j = j.enter(s.Name)
-	limit := s.limit(j.cfg.Full)
 	start, before := time.Now(), j.losses()
 	mine := j.measure(ctx, s, limit)
 	if err := context.Cause(ctx); err != nil {

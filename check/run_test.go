@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -133,6 +134,73 @@ func TestRanksThatDoNotCome(t *testing.T) {
 	}
 }
 
+// All stages together keep within their time, whatever ranks do: what was not reached is left out, and the verdict says so
+// unless something is known to be worse.
+func TestWithin(t *testing.T) {
+	spends := func(name string, rank int, d, limit time.Duration) Stage {
+		s := gathers(name, func(j *Job) error {
+			if j.Rank() == rank {
+				time.Sleep(d)
+			}
+			return nil
+		})
+		s.Quick = limit
+		return s
+	}
+	for _, c := range []struct {
+		name    string
+		stages  []Stage
+		worse   []Finding
+		left    []string
+		verdict Severity
+		codes   []string
+	}{
+		{"in time", []Stage{spends("a", 1, 9*time.Second, 10*time.Second), spends("b", 0, 9*time.Second, 10*time.Second)}, nil, nil, Well, nil},
+		{"each to its limit", []Stage{spends("a", 1, 9*time.Second, 10*time.Second), spends("b", 0, 9*time.Second, 10*time.Second), spends("c", 1, 5500*time.Millisecond, 10*time.Second), spends("d", 1, 0, 10*time.Second), spends("short", 1, 0, time.Second)},
+			nil, []string{"d"}, Unjudged, []string{"no-time the job"}},
+		{"stuck", []Stage{spends("a", 1, time.Minute, 10*time.Second), spends("b", 2, time.Minute, 10*time.Second), spends("c", 1, 0, 20*time.Second)},
+			nil, []string{"c"}, Broken, []string{"stuck host b, rank 1", "stuck host c, rank 2", "no-time the job"}},
+		{"something worse", []Stage{spends("a", 1, 25*time.Second, 29*time.Second), spends("b", 1, 0, 10*time.Second)},
+			[]Finding{{Severity: Degraded, Code: "slow-pair"}}, []string{"b"}, Degraded, []string{"slow-pair the job", "no-time the job"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c.stages[0].Judge = func(*Report, *Config) []Finding { return c.worse }
+				r, errs := runAll(t, Local("a", "b", "c"), Config{Stages: c.stages, Within: 28 * time.Second})
+				time.Sleep(time.Hour) // for what is left behind
+				require.Equal(t, []error{nil, nil, nil}, errs)
+				var left []string
+				for _, s := range r.Stages {
+					if s.Skipped == noTime {
+						left = append(left, s.Name)
+					}
+				}
+				require.Len(t, r.Stages, len(c.stages))
+				require.Equal(t, c.left, left)
+				require.Equal(t, c.codes, codes(r))
+				require.Equal(t, c.verdict, r.Verdict)
+				require.LessOrEqual(t, r.Took, 28.)
+				var b strings.Builder
+				require.NoError(t, r.Print(&b))
+				require.Equal(t, len(left) > 0, strings.Contains(b.String(), "left out: no time left"))
+			})
+		})
+	}
+}
+
+// Without stages of one's own the time is what the command promises.
+func TestWithinByDefault(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		j := Alone()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := Run(ctx, j, Config{Full: full, NoGPUs: true})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, map[bool]time.Duration{false: 30 * time.Second, true: 10 * time.Minute}[full], j.cfg.Within)
+		require.NoError(t, j.Close())
+	}
+}
+
 // No bytes are not taken for nothing.
 func TestGatherOfNoBytes(t *testing.T) {
 	r, _ := runAll(t, Local("a", "b", "c"), Config{Stages: []Stage{{Name: "empty", Quick: time.Minute, Measure: func(ctx context.Context, j *Job) ([]Measurement, error) {
@@ -155,7 +223,7 @@ func TestGatherOfNoBytes(t *testing.T) {
 // silent says nothing, as a process that is stopped.
 type silent struct{ star }
 
-func (s silent) gather(context.Context, int, []byte) ([][]byte, []Loss, error) {
+func (s silent) gather(context.Context, int, []byte) (answer, error) {
 	time.Sleep(time.Minute)
-	return nil, nil, errors.New("stopped")
+	return answer{}, errors.New("stopped")
 }

@@ -14,8 +14,8 @@ import (
 
 // A star is how the ranks of a job talk: rank 0, the hub, has a connection to each other one.
 type star interface {
-	// gather is Job.Gather; lost are those that this rank has not heard of yet, or again.
-	gather(ctx context.Context, seq int, data []byte) (parts [][]byte, lost []Loss, err error)
+	// gather is Job.Gather. The lost in its answer are those that this rank has not heard of yet, or again.
+	gather(ctx context.Context, seq int, data []byte) (answer, error)
 	close() error
 }
 
@@ -29,8 +29,9 @@ type answer struct {
 	Parts    [][]byte // nil if only rank 0 gets them
 	Came     []bool   // which parts there are: gob does not tell an empty one from none
 	Lost     []Loss
-	Ended    bool // rank 0 has ended the stage
-	Excluded bool // the receiver is one of them
+	Ended    bool          // rank 0 has ended the stage
+	Excluded bool          // the receiver is one of them
+	Left     time.Duration // at the end of a stage: what the stages that follow may take
 }
 
 // answerTime bounds how long an answer may take to be sent, and how long after the end of
@@ -51,6 +52,7 @@ type spoke struct {
 type hub struct {
 	spokes []*spoke // by rank; nil for rank 0 and the lost
 	size   int
+	end    time.Time // of all stages; zero is never
 	wg     sync.WaitGroup
 }
 
@@ -82,7 +84,7 @@ func (s *spoke) listen() {
 	}
 }
 
-func (h *hub) gather(ctx context.Context, seq int, data []byte) ([][]byte, []Loss, error) {
+func (h *hub) gather(ctx context.Context, seq int, data []byte) (answer, error) {
 	parts := make([][]byte, h.size)
 	parts[0] = data
 	var lost []Loss
@@ -100,7 +102,10 @@ func (h *hub) gather(ctx context.Context, seq int, data []byte) ([][]byte, []Los
 			parts[rank] = part
 		}
 	}
-	a := answer{Seq: seq, Lost: lost}
+	a := answer{Seq: seq, Lost: lost, Left: forever}
+	if !h.end.IsZero() {
+		a.Left = time.Until(h.end)
+	}
 	if !isQuiet(seq) {
 		a.Parts, a.Came = parts, make([]bool, h.size)
 		for rank, p := range parts {
@@ -118,7 +123,8 @@ func (h *hub) gather(ctx context.Context, seq int, data []byte) ([][]byte, []Los
 		}
 	}
 	wg.Wait()
-	return parts, lost, nil
+	a.Parts = parts
+	return a, nil
 }
 
 // part waits for what the rank says in a gather: nil if it has ended the stage.
@@ -235,10 +241,10 @@ func (r *ray) listen() {
 	}
 }
 
-func (r *ray) gather(ctx context.Context, seq int, data []byte) ([][]byte, []Loss, error) {
+func (r *ray) gather(ctx context.Context, seq int, data []byte) (answer, error) {
 	_ = r.conn.SetWriteDeadline(time.Now().Add(answerTime))
 	if err := r.enc.Encode(said{seq, data}); err != nil {
-		return nil, nil, fmt.Errorf("check: rank 0, which leads, is gone: %s", howEnded(err))
+		return answer{}, fmt.Errorf("check: rank 0, which leads, is gone: %s", howEnded(err))
 	}
 	late := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
@@ -249,11 +255,11 @@ func (r *ray) gather(ctx context.Context, seq int, data []byte) ([][]byte, []Los
 		case a, ok := <-r.in:
 			switch {
 			case !ok:
-				return nil, nil, fmt.Errorf("check: rank 0, which leads, is gone: %s", howEnded(r.err))
+				return answer{}, fmt.Errorf("check: rank 0, which leads, is gone: %s", howEnded(r.err))
 			case a.Excluded:
-				return nil, nil, errors.New("check: the others have taken this rank for lost: was its process stopped?")
+				return answer{}, errors.New("check: the others have taken this rank for lost: was its process stopped?")
 			case a.Seq == seq && a.Ended:
-				return nil, a.Lost, errors.New("check: rank 0 has ended this stage")
+				return answer{Lost: a.Lost}, errors.New("check: rank 0 has ended this stage")
 			case a.Seq == seq:
 				for rank := range a.Parts {
 					a.Parts[rank] = append([]byte{}, a.Parts[rank]...)
@@ -261,10 +267,10 @@ func (r *ray) gather(ctx context.Context, seq int, data []byte) ([][]byte, []Los
 						a.Parts[rank] = nil
 					}
 				}
-				return a.Parts, a.Lost, nil
+				return a, nil
 			}
 		case <-late:
-			return nil, nil, fmt.Errorf("check: rank 0, which leads, says nothing for %v after the end of the stage: is its process stopped?", answerTime)
+			return answer{}, fmt.Errorf("check: rank 0, which leads, says nothing for %v after the end of the stage: is its process stopped?", answerTime)
 		}
 	}
 }
