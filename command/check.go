@@ -80,6 +80,7 @@ type checkFlags struct {
 	every                       time.Duration
 	hosts, ssh, remote, address string
 	worker                      bool
+	patience                    time.Duration // for the report of hosts, in tests; 0: reportTime
 }
 
 func (f *checkFlags) register(fs *flag.FlagSet) {

@@ -5,8 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,6 +50,46 @@ func TestCheckHostsNobody(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	require.Equal(t, int(check.Unjudged), ringoMain(t.Context(), []string{"check", "-hosts", hosts, "-ssh", "/no/such/command", "-address", "127.0.0.1:0"}, &stdout, &stderr))
 	require.Equal(t, 2, strings.Count(stderr.String(), "it does not answer"), "%s", &stderr)
+}
+
+// A command in place of ssh that does not answer, or not any more, does not keep the launcher, even if
+// what it has started keeps its output open.
+func TestCheckHostsSilent(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the command in place of ssh is a shell script")
+	}
+	dir := t.TempDir()
+	hosts, ssh := filepath.Join(dir, "hosts"), filepath.Join(dir, "ssh")
+	require.NoError(t, os.WriteFile(hosts, []byte("a\n"), 0o644))
+	for _, c := range []struct{ says, want string }{
+		{"", "it does not answer: nothing within"},
+		{"echo " + workerReady, "host a, which led, gave no report: nothing within"},
+	} {
+		require.NoError(t, os.WriteFile(ssh, []byte("#!/bin/sh\nsleep 60 &\necho $! >$0.pid\n"+c.says+"\nwait\n"), 0o755))
+		f := checkFlags{hosts: hosts, ssh: ssh, remote: "ringo", address: "127.0.0.1:0", join: time.Minute, patience: 100 * time.Millisecond}
+		if c.says == "" {
+			f.join = 500 * time.Millisecond
+		}
+		var stdout, stderr bytes.Buffer
+		err := f.overHosts(t.Context(), &stdout, &stderr)
+		require.Equal(t, exitStatus(check.Unjudged), err)
+		require.Contains(t, stderr.String(), c.want)
+		if pid, err := os.ReadFile(ssh + ".pid"); err == nil { // else it had not begun
+			n, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+			require.NoError(t, err)
+			p, err := os.FindProcess(n)
+			require.NoError(t, err)
+			require.NoError(t, p.Kill())
+		}
+	}
+}
+
+// A host's name cannot be a flag of ssh.
+func TestCheckHostsFlag(t *testing.T) {
+	hosts := filepath.Join(t.TempDir(), "hosts")
+	require.NoError(t, os.WriteFile(hosts, []byte("a\n-oProxyCommand=touch${IFS}x\n"), 0o644))
+	_, err := readHosts(hosts)
+	require.ErrorContains(t, err, "is no name of a host")
 }
 
 // Mistakes in the command line are refused.

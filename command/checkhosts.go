@@ -22,6 +22,9 @@ import (
 // workerReady is what a worker says when it has started.
 const workerReady = "ringo check worker 1"
 
+// workerJoin is how long workers wait for each other.
+const workerJoin = 30 * time.Second
+
 // An order is what a worker is told, in a line of its standard input: so the ID, which is secret,
 // is in no command line.
 type order struct {
@@ -40,6 +43,7 @@ type order struct {
 type worker struct {
 	host   string
 	cmd    *exec.Cmd
+	wait   func() error // cmd.Wait, which may be called once
 	in     io.WriteCloser
 	out    *bufio.Reader
 	errors *last
@@ -77,9 +81,14 @@ func readHosts(name string) ([]string, error) {
 	var hosts []string
 	for line := range strings.Lines(string(b)) {
 		line, _, _ = strings.Cut(line, "#")
-		if words := strings.Fields(line); len(words) > 0 {
-			hosts = append(hosts, words[0])
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
 		}
+		if strings.HasPrefix(words[0], "-") { // ssh would take it for a flag, such as one that runs a command here
+			return nil, cli.Usagef("-hosts %s: %q is no name of a host", name, words[0])
+		}
+		hosts = append(hosts, words[0])
 	}
 	if len(hosts) == 0 {
 		return nil, cli.Usagef("-hosts %s: it names no host", name)
@@ -103,9 +112,9 @@ func (f *checkFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) er
 	defer func() {
 		cancel()
 		for _, w := range workers {
-			if w.cmd != nil {
+			if w.wait != nil {
 				w.in.Close()
-				_ = w.cmd.Wait()
+				_ = w.wait()
 			}
 		}
 	}()
@@ -130,6 +139,8 @@ func (f *checkFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) er
 		}
 		return exitStatus(check.Unjudged)
 	}
+	limit := f.reportTime()
+	defer time.AfterFunc(limit, cancel).Stop()
 	for i, w := range here {
 		o := order{ID: id, Rank: i, Size: len(here), Host: w.name(), Absent: absent, Full: f.cfg.Full, ExpectGPUs: f.cfg.ExpectGPUs, Device: f.device, GPUs: f.gpus}
 		if i == 0 {
@@ -145,6 +156,9 @@ func (f *checkFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) er
 	}
 	report, err := check.ReadJSON(here[0].out)
 	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("nothing within %v, or interrupted: is the host up, and does ssh still reach it?", limit)
+		}
 		fmt.Fprintf(stderr, "ringo check: could not be judged: host %s, which led, gave no report: %v: %s\n", here[0].host, err, here[0].errors.line())
 		return exitStatus(check.Unjudged)
 	}
@@ -152,6 +166,24 @@ func (f *checkFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) er
 		return err
 	}
 	return verdictOf(report)
+}
+
+// reportTime is how long hosts may take from their orders to the report: to meet, and for each stage its limit
+// and what its end may take.
+func (f *checkFlags) reportTime() time.Duration {
+	if f.patience > 0 {
+		return f.patience
+	}
+	limit := 3 * workerJoin
+	for _, s := range check.Stages() {
+		if f.cfg.Full {
+			limit += s.Full
+		} else {
+			limit += s.Quick
+		}
+		limit += 20 * time.Second
+	}
+	return limit
 }
 
 // name is the host without its user.
@@ -181,12 +213,16 @@ func (w *worker) start(ctx context.Context, f *checkFlags) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	w.cmd, w.in, w.out = cmd, in, bufio.NewReader(out)
+	w.cmd, w.in, w.out, w.wait = cmd, in, bufio.NewReader(out), sync.OnceValue(cmd.Wait)
+	context.AfterFunc(ctx, func() { // what the command has started may hold the other ends
+		in.Close()
+		out.Close()
+	})
 	ready := make(chan error, 1)
 	go func() {
 		line, err := w.out.ReadString('\n')
 		if err != nil {
-			if failed := cmd.Wait(); failed != nil { // and all that it has said is here
+			if failed := w.wait(); failed != nil { // and all that it has said is here
 				err = failed
 			}
 		}
@@ -229,7 +265,7 @@ func work(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error 
 		_, _ = io.Copy(io.Discard, in)
 		cancel()
 	}()
-	f := checkFlags{join: 30 * time.Second, device: o.Device, gpus: o.GPUs, json: "-", cfg: check.Config{Full: o.Full, ExpectGPUs: o.ExpectGPUs, Baseline: o.Baseline}}
+	f := checkFlags{join: workerJoin, device: o.Device, gpus: o.GPUs, json: "-", cfg: check.Config{Full: o.Full, ExpectGPUs: o.ExpectGPUs, Baseline: o.Baseline}}
 	if err := f.complete(); err != nil {
 		return err
 	}
