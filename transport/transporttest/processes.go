@@ -129,7 +129,8 @@ func (s suite) peer(tb testing.TB, j job) *peer {
 	if _, ok := tb.(*testing.B); ok {
 		p.cmd.Args = append(p.cmd.Args[:1], "-test.run=^$", "-test.bench=^"+top(tb)+"$", "-test.benchtime=1x")
 	}
-	p.cmd.Env = append(os.Environ(), peerVariable+"=1")
+	temp := tb.TempDir() // the peer exits or is killed, and leaves its own behind
+	p.cmd.Env = append(os.Environ(), peerVariable+"=1", "TMPDIR="+temp, "GOTMPDIR="+temp)
 	p.cmd.Stderr = os.Stderr
 	p.cmd.ExtraFiles = []*os.File{jobs, addrs}
 	err = p.cmd.Start()
