@@ -39,8 +39,8 @@ type stream struct {
 }
 
 // newStream takes over the socket of c, which is closed, or a socket that leads to it.
-func newStream(t *Transport, c net.Conn) (s *stream, err error) {
-	s = &stream{}
+func newStream(t *Transport, c net.Conn) (_ *stream, err error) {
+	s := &stream{}
 	below := secure.Below(c)
 	switch below.(type) {
 	case *net.TCPConn:
