@@ -3,7 +3,9 @@ package sim
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"time"
 )
@@ -78,6 +80,9 @@ func Parse(data []byte) (Model, error) {
 	d.DisallowUnknownFields()
 	if err := d.Decode(&f); err != nil {
 		return Model{}, fmt.Errorf("sim: model: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return Model{}, errors.New("sim: model: something follows its last brace")
 	}
 	m, ok := Presets[f.Like]
 	if f.Like != "" && !ok {

@@ -50,6 +50,9 @@ func TestModelLikeAPreset(t *testing.T) {
 		`{"inside": {"latency": "3"}}`:           `missing unit in duration`,
 		`[]`:                                     `cannot unmarshal array`,
 		`{"like": "shm", "copy": "-40 GB/s"}`:    `rate "-40 GB/s"`,
+		`{"like": "shm", "copy": "1e308TB"}`:     `rate "1e308TB"`,
+		`{"like": "shm", "copy": "1e-320B"}`:     `rate "1e-320B"`,
+		`{"like": "shm"} {}`:                     `something follows`,
 		`{"like": "shm", "node_ranks": "eight"}`: `cannot unmarshal string`,
 	} {
 		_, err := sim.Parse([]byte(text))

@@ -92,8 +92,8 @@ func (m Model) complete(ranks int) (Model, error) {
 	switch {
 	case len(m.Weak) > 0 && !(m.WeakBy >= 1 && m.WeakBy <= math.MaxFloat32):
 		return refuse("WeakBy is %g, want 1 or more", m.WeakBy)
-	case !(m.Reduce >= 0) || !(m.Copy >= 0):
-		return refuse("Reduce is %g and Copy %g, want 0 or more", m.Reduce, m.Copy)
+	case !(m.Reduce >= 0 && m.Reduce <= math.MaxFloat32) || !(m.Copy >= 0 && m.Copy <= math.MaxFloat32):
+		return refuse("Reduce is %g and Copy %g seconds a byte, want 0 or more", m.Reduce, m.Copy)
 	case m.SlotBytes < 1 || m.Slots < 2:
 		return refuse("a queue of %d slots of %d bytes, want 2 or more of 1 or more", m.Slots, m.SlotBytes)
 	}

@@ -28,10 +28,11 @@ func ParseRate(text string) (float64, error) {
 		}
 	}
 	v, err := strconv.ParseFloat(t, 64)
-	if err != nil || !(v > 0) || math.IsInf(v, 0) {
+	v *= unit / bits
+	if err != nil || !(v > 0) || math.IsInf(v, 0) || math.IsInf(1/v, 0) {
 		return refuse()
 	}
-	return v * unit / bits, nil
+	return v, nil
 }
 
 // FormatRate is a text that ParseRate reads, such as "48 GB/s".
