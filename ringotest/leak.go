@@ -12,10 +12,12 @@ import (
 )
 
 // A mark is what there was before a trial. Goroutines of the trial have its label, which those that they start inherit; so
-// what other tests do at the same time is not taken for a leak.
+// what other tests do at the same time is not taken for a leak. Those to which the library gives a name (trace.Name) have that instead,
+// and are counted.
 type mark struct {
 	label string
 	files map[string]string // descriptors, as they were
+	named map[string]int    // goroutines with a name, as they were
 	alone bool              // no other trial has run at the same time
 	runs  int64             // trials that had begun
 }
@@ -30,10 +32,13 @@ var (
 
 // newMark is the mark of a trial that begins.
 func newMark() *mark {
-	m := &mark{runs: begun.Add(1), alone: active.Add(1) == 1}
+	m := &mark{runs: begun.Add(1), alone: active.Add(1) == 1, named: map[string]int{}}
 	m.label = fmt.Sprint(m.runs)
 	if m.alone {
 		m.files = files()
+		for _, g := range goroutines() {
+			m.named[g.name()] += g.n
+		}
 	}
 	return m
 }
@@ -53,8 +58,9 @@ var settleTime = 2 * time.Second
 // left says what is left of a trial.
 func (m *mark) left() (list []string) {
 	for end := time.Now().Add(settleTime); ; time.Sleep(time.Millisecond) {
-		list = m.goroutines()
-		if m.alone && begun.Load() == m.runs {
+		alone := m.alone && begun.Load() == m.runs
+		list = m.goroutines(alone)
+		if alone {
 			list = append(list, m.descriptors()...)
 		}
 		if len(list) == 0 || time.Now().After(end) {
@@ -63,15 +69,44 @@ func (m *mark) left() (list []string) {
 	}
 }
 
-// goroutines are those of the trial, each with its stack.
-func (m *mark) goroutines() (list []string) {
+// A likeness is goroutines with the same stack and labels.
+type likeness struct {
+	n    int
+	text string // of package pprof
+}
+
+// goroutines are all of this process.
+func goroutines() (list []likeness) {
 	var b bytes.Buffer
 	labels.Lock() // one profile at a time
 	_ = pprof.Lookup("goroutine").WriteTo(&b, 1)
 	labels.Unlock()
-	for _, g := range strings.Split(b.String(), "\n\n") {
-		if strings.Contains(g, fmt.Sprintf("%q:%q", labelKey, m.label)) {
-			list = append(list, "goroutines: "+strings.TrimSpace(g))
+	_, all, _ := strings.Cut(b.String(), "\n") // the first line is their number
+	for _, text := range strings.Split(all, "\n\n") {
+		g := likeness{text: strings.TrimSpace(text)}
+		fmt.Sscanf(g.text, "%d @", &g.n)
+		list = append(list, g)
+	}
+	return list
+}
+
+// name is what the library calls them, "" if nothing. The watcher of GPUs belongs to the process.
+func (g *likeness) name() string {
+	_, name, _ := strings.Cut(g.text, `# labels: {"ringo":"`)
+	if name, _, _ = strings.Cut(name, `"`); name == "watcher" {
+		return ""
+	}
+	return name
+}
+
+// goroutines are those of the trial, each with its stack; and if it is alone those with a name of which there are more now.
+func (m *mark) goroutines(alone bool) (list []string) {
+	named := map[string]int{}
+	for _, g := range goroutines() {
+		name := g.name()
+		named[name] += g.n
+		if strings.Contains(g.text, fmt.Sprintf("%q:%q", labelKey, m.label)) || alone && name != "" && named[name] > m.named[name] {
+			list = append(list, "goroutines: "+g.text)
 		}
 	}
 	return list

@@ -97,8 +97,8 @@ func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d }
 func Seed(seed uint64) Option { return func(o *options) { o.seed = seed } }
 
 // Leaks says whether Run looks for goroutines, descriptors and memory of emulated GPUs that are left when all ranks have
-// ended. It does by default; descriptors it leaves out while another Run goes on in this process. Tests that
-// run beside others which open sockets may want Leaks(false).
+// ended. It does by default; descriptors, and the goroutines that Start uses, it leaves out while another Run goes on in this process. Tests that
+// run beside others which open sockets or communicators may want Leaks(false).
 func Leaks(look bool) Option { return func(o *options) { o.leaks = look } }
 
 // seedVariable repeats a run.

@@ -235,6 +235,17 @@ func TestLeaks(t *testing.T) {
 	require.Contains(t, r.String(), "left by 2 ranks over inproc: goroutines: 1 @")
 	require.Contains(t, r.String(), "TestLeaks")
 	close(release)
+	var kept *ringo.Comm
+	r = record(t, func(t testing.TB) {
+		Run(t, 1, func(c *ringo.Comm) {
+			var err error
+			kept, err = c.Split(t.Context(), 0, 0)
+			require.NoError(t, err)
+			require.NoError(t, kept.Start(&ringo.Call{Kind: ringo.KindBarrier}).Wait())
+		})
+	})
+	require.NoError(t, kept.Close())
+	require.Contains(t, r.String(), `"ringo":"carrier"`, "of a communicator that nobody has closed")
 	if runtime.GOOS == "linux" {
 		var l net.Listener
 		r = record(t, func(t testing.TB) {
