@@ -21,6 +21,9 @@ type Config struct {
 	ExpectGPUs int
 	// NoGPUs leaves GPUs alone.
 	NoGPUs bool
+	// NCCL has the collectives over each host's GPUs repeated with NCCL's library of that file, such as libnccl.so.2, if Stages
+	// is nil; empty does not. The stage is left out on hosts where there is none.
+	NCCL string
 	// GPU is the driver.
 	GPU gpu.Options
 	// Baseline is the report of an earlier run of this cluster, of rank 0.

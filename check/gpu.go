@@ -42,6 +42,7 @@ type manager interface {
 type gpuSource struct {
 	driver   func(host string) (cuda.Driver, error)
 	manager  func(host string) (manager, error)
+	nccl     func(file string) (ncclLibrary, error)
 	patience time.Duration // how long any piece of work may take
 }
 
@@ -58,12 +59,14 @@ func (c *Config) source() *gpuSource {
 		return &gpuSource{
 			driver:   func(string) (cuda.Driver, error) { return cudaemu.New(emulator) },
 			manager:  func(string) (manager, error) { return nil, errors.New("emulated GPUs have none") },
+			nccl:     func(string) (ncclLibrary, error) { return nil, errors.New("NCCL cannot use emulated GPUs") },
 			patience: 5 * patience,
 		}
 	}
 	return &gpuSource{
 		driver:   func(string) (cuda.Driver, error) { return cuda.Open(c.GPU.Library) },
 		manager:  func(string) (manager, error) { return nvml.Open("") },
+		nccl:     openNCCL,
 		patience: patience,
 	}
 }
@@ -142,6 +145,16 @@ func (s *gpuSet) drop(host string, i int, err error) Measurement {
 	}
 	text, _, _ := strings.Cut(err.Error(), "\n") // the others are of giving back what a GPU had that is lost
 	return Measurement{Subject: Of(host, gpuName(i)), Quantity: what, Text: text}
+}
+
+// live are the numbers of the GPUs that can be used.
+func (s *gpuSet) live() (live []int) {
+	for i, g := range s.gpus {
+		if g != nil {
+			live = append(live, i)
+		}
+	}
+	return live
 }
 
 func gpuName(i int) string { return fmt.Sprint("GPU ", i) }

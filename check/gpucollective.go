@@ -25,12 +25,7 @@ func collectGPUs(ctx context.Context, j *Job) ([]Measurement, error) {
 		return nil, noGPUs(err)
 	}
 	defer done()
-	var live []int
-	for i, g := range s.gpus {
-		if g != nil {
-			live = append(live, i)
-		}
-	}
+	live := s.live()
 	if len(live) < 2 {
 		return nil, Skip("there are fewer than two GPUs")
 	}
@@ -164,57 +159,82 @@ func (c *collector) rank(comm *ringo.Comm) (took time.Duration, err error) {
 
 // verified carries out a collective of so many elements a rank, and compares each with what it should be.
 func verified(comm *ringo.Comm, stream gpu.Stream, k ringo.Kind, count int) (took time.Duration, err error) {
-	d, n := comm.Device(), comm.Size()
-	each := max(1, count/n)
-	call := &ringo.Call{Kind: k, Count: each, Type: ringo.Uint32, Op: ringo.Sum, Stream: stream, Exact: true}
-	in, out := each, each*n
-	switch k {
-	case ringo.KindAllReduce:
-		call.Count, in, out = count, count, count
-	case ringo.KindAlltoAll:
-		in = each * n
-	}
-	for _, x := range []struct {
-		region *mem.Region
-		count  int
-	}{{&call.In, in}, {&call.Out, out}} {
-		if *x.region, err = d.Alloc(4 * x.count); err != nil {
-			return 0, err
-		}
-		defer func() { err = errors.Join(err, d.Free(*x.region)) }()
-	}
-	// element i of rank r
-	element := func(r, i int) uint32 { return (uint32(r)+1)*2654435761 + uint32(i)*40503 }
-	data := make([]byte, 4*max(in, out))
-	for i := range in {
-		binary.LittleEndian.PutUint32(data[4*i:], element(comm.Rank(), i))
-	}
-	if err := d.Write(call.In, data[:4*in]); err != nil {
+	d, e := comm.Device(), newExercise(k, count, comm.Size())
+	in, out, free, err := e.memory(d, comm.Rank())
+	if err != nil {
 		return 0, err
 	}
+	defer func() { err = errors.Join(err, free()) }()
 	began := time.Now()
-	if err := comm.Do(call); err != nil {
+	if err := comm.Do(&ringo.Call{Kind: k, In: in, Out: out, Count: e.count, Type: ringo.Uint32, Op: ringo.Sum, Stream: stream, Exact: true}); err != nil {
 		return 0, err
 	}
 	if err := comm.Synchronize(stream); err != nil {
 		return 0, err
 	}
-	took = time.Since(began)
-	if err := d.Read(data[:4*out], call.Out); err != nil {
-		return 0, err
+	return time.Since(began), e.verify(d, comm.Rank(), out)
+}
+
+// An exercise is a collective of ranks whose results each of them knows.
+type exercise struct {
+	kind    ringo.Kind
+	ranks   int
+	count   int // of the call
+	in, out int // elements that a rank gives and gets
+}
+
+// newExercise is one of at most count elements, of 4 bytes, a rank.
+func newExercise(k ringo.Kind, count, ranks int) exercise {
+	each := max(1, count/ranks)
+	switch k {
+	case ringo.KindAllReduce:
+		return exercise{k, ranks, count, count, count}
+	case ringo.KindAlltoAll:
+		return exercise{k, ranks, each, each * ranks, each * ranks}
+	}
+	return exercise{k, ranks, each, each, each * ranks}
+}
+
+// element is element i of what a rank gives.
+func element(rank, i int) uint32 { return (uint32(rank)+1)*2654435761 + uint32(i)*40503 }
+
+// memory is what a rank gives, filled, and what it gets.
+func (e exercise) memory(d *gpu.Device, rank int) (in, out mem.Region, free func() error, err error) {
+	if in, err = d.Alloc(4 * e.in); err != nil {
+		return in, out, nil, err
+	}
+	if out, err = d.Alloc(4 * e.out); err != nil {
+		return in, out, nil, errors.Join(err, d.Free(in))
+	}
+	free = func() error { return errors.Join(d.Free(in), d.Free(out)) }
+	data := make([]byte, 4*e.in)
+	for i := range e.in {
+		binary.LittleEndian.PutUint32(data[4*i:], element(rank, i))
+	}
+	if err = d.Write(in, data); err != nil {
+		return in, out, nil, errors.Join(err, free())
+	}
+	return in, out, free, nil
+}
+
+// verify compares what a rank got with what it should be.
+func (e exercise) verify(d *gpu.Device, rank int, out mem.Region) error {
+	data := make([]byte, 4*e.out)
+	if err := d.Read(data, out); err != nil {
+		return err
 	}
 	wrong, first := 0, ""
-	for i := range out {
+	for i := range e.out {
 		want := uint32(0)
-		switch k {
+		switch e.kind {
 		case ringo.KindAllReduce:
-			for r := range n {
+			for r := range e.ranks {
 				want += element(r, i)
 			}
 		case ringo.KindAllGather:
-			want = element(i/each, i%each)
+			want = element(i/e.count, i%e.count)
 		case ringo.KindAlltoAll:
-			want = element(i/each, comm.Rank()*each+i%each)
+			want = element(i/e.count, rank*e.count+i%e.count)
 		}
 		if got := binary.LittleEndian.Uint32(data[4*i:]); got != want {
 			if wrong++; wrong == 1 {
@@ -223,9 +243,9 @@ func verified(comm *ringo.Comm, stream gpu.Stream, k ringo.Kind, count int) (too
 		}
 	}
 	if wrong > 0 {
-		return 0, fmt.Errorf("%v of %d elements: %d are wrong, %s", k, call.Count, wrong, first)
+		return fmt.Errorf("%v of %d elements: %d are wrong, %s", e.kind, e.count, wrong, first)
 	}
-	return took, nil
+	return nil
 }
 
 // judgeCollectives names the sets of GPUs that failed.

@@ -45,6 +45,9 @@ func Run(ctx context.Context, j *Job, cfg Config) (*Report, error) {
 		if cfg.NoGPUs {
 			cfg.Stages = slices.DeleteFunc(cfg.Stages, func(s Stage) bool { return strings.HasPrefix(s.Name, "GPU") })
 		}
+		if cfg.NCCL != "" && !cfg.NoGPUs {
+			cfg.Stages = append(cfg.Stages, ncclStage()) // last, for what it leaves behind holds the GPUs
+		}
 		if cfg.Within == 0 {
 			cfg.Within = withinQuick
 			if cfg.Full {

@@ -188,13 +188,17 @@ func TestWithin(t *testing.T) {
 	}
 }
 
+func canceled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
 // Without stages of one's own the time is what the command promises.
 func TestWithinByDefault(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		j := Alone()
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, err := Run(ctx, j, Config{Full: full, NoGPUs: true})
+		_, err := Run(canceled(t), j, Config{Full: full, NoGPUs: true})
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, map[bool]time.Duration{false: 30 * time.Second, true: 10 * time.Minute}[full], j.cfg.Within)
 		require.NoError(t, j.Close())

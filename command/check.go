@@ -16,6 +16,7 @@ import (
 
 	"github.com/ringo-go/ringo/check"
 	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/nccl"
 )
 
 const checkHelp = `usage: ringo check [flags]
@@ -40,6 +41,8 @@ GPUs
   -expect-gpus N how many each host has; default: as many as most have
   -device D      auto, host (no GPUs), cuda, or emu: GPUs that are emulated
   -g N           emu: how many each rank has (default 4)
+  -nccl[=FILE]   repeat the collectives over each host's GPUs with NCCL's library
+                 (default libnccl.so.2), to tell its faults from the GPUs'
 
 Output
   -json FILE     the report, of schema ringo-check/1; - is standard output,
@@ -88,6 +91,12 @@ func (f *checkFlags) register(fs *flag.FlagSet) {
 	fs.BoolVar(&f.cfg.Full, "full", false, "")
 	fs.DurationVar(&f.join, "join-timeout", 20*time.Second, "")
 	fs.IntVar(&f.cfg.ExpectGPUs, "expect-gpus", 0, "")
+	fs.BoolFunc("nccl", "", func(v string) error {
+		if f.cfg.NCCL = v; v == "true" { // no file is named
+			f.cfg.NCCL = nccl.Default
+		}
+		return nil
+	})
 	fs.StringVar(&f.device, "device", "auto", "")
 	fs.IntVar(&f.gpus, "g", 4, "")
 	fs.StringVar(&f.json, "json", "", "")

@@ -104,6 +104,7 @@ func TestCheckUsage(t *testing.T) {
 		"-hosts x -every 1s":   "-every",
 		"-hosts x -metrics :0": "address of -metrics",
 		"all":                  "no arguments",
+		"-nccl libnccl.so":     "no arguments",
 	} {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, 2, ringoMain(t.Context(), append([]string{"check"}, strings.Fields(args)...), &stdout, &stderr), args)

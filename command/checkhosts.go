@@ -36,6 +36,7 @@ type order struct {
 	ExpectGPUs int
 	Device     string
 	GPUs       int
+	NCCL       string
 	Baseline   *check.Report `json:",omitempty"` // rank 0's
 }
 
@@ -142,7 +143,7 @@ func (f *checkFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) er
 	limit := f.reportTime()
 	defer time.AfterFunc(limit, cancel).Stop()
 	for i, w := range here {
-		o := order{ID: id, Rank: i, Size: len(here), Host: w.name(), Absent: absent, Full: f.cfg.Full, ExpectGPUs: f.cfg.ExpectGPUs, Device: f.device, GPUs: f.gpus}
+		o := order{ID: id, Rank: i, Size: len(here), Host: w.name(), Absent: absent, Full: f.cfg.Full, ExpectGPUs: f.cfg.ExpectGPUs, Device: f.device, GPUs: f.gpus, NCCL: f.cfg.NCCL}
 		if i == 0 {
 			o.Baseline = f.cfg.Baseline
 		}
@@ -265,7 +266,7 @@ func work(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error 
 		_, _ = io.Copy(io.Discard, in)
 		cancel()
 	}()
-	f := checkFlags{join: workerJoin, device: o.Device, gpus: o.GPUs, json: "-", cfg: check.Config{Full: o.Full, ExpectGPUs: o.ExpectGPUs, Baseline: o.Baseline}}
+	f := checkFlags{join: workerJoin, device: o.Device, gpus: o.GPUs, json: "-", cfg: check.Config{Full: o.Full, ExpectGPUs: o.ExpectGPUs, NCCL: o.NCCL, Baseline: o.Baseline}}
 	if err := f.complete(); err != nil {
 		return err
 	}

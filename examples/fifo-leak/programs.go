@@ -242,7 +242,11 @@ func openNCCL(m *machine, file string) (library, error) {
 	if err != nil {
 		return nil, err
 	}
-	comms, err := lib.InitAll(len(m.devices))
+	devices := make([]int, len(m.devices))
+	for i := range devices {
+		devices[i] = i
+	}
+	comms, err := lib.InitAll(devices...)
 	return &overNCCL{m: m, lib: lib, comms: comms}, err
 }
 

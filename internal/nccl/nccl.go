@@ -73,14 +73,14 @@ func (l *Library) InitRank(size, rank int, id ID) (Comm, error) {
 	return *c, err
 }
 
-// InitAll makes communicators of the first n devices, all in this process.
-func (l *Library) InitAll(n int) ([]Comm, error) {
-	comms, devices := make([]Comm, n), make([]int32, n)
-	for i := range devices {
-		devices[i] = int32(i)
+// InitAll makes communicators of these devices, at least one, all in this process.
+func (l *Library) InitAll(devices ...int) ([]Comm, error) {
+	comms, list := make([]Comm, len(devices)), make([]int32, len(devices))
+	for i, d := range devices {
+		list[i] = int32(d)
 	}
-	err := l.Call("ncclCommInitAll", addressOf(&comms[0]), uintptr(n), addressOf(&devices[0]))
-	runtime.KeepAlive(devices)
+	err := l.Call("ncclCommInitAll", addressOf(&comms[0]), uintptr(len(list)), addressOf(&list[0]))
+	runtime.KeepAlive(list)
 	return comms, err
 }
 

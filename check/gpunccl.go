@@ -1,0 +1,236 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/nccl"
+	"github.com/ringo-go/ringo/mem"
+)
+
+// ncclStage repeats GPU collectives with an installed NCCL, so that a fault of the library is told from one of the GPUs and
+// the ways between them.
+func ncclStage() Stage {
+	return Stage{Name: "GPU NCCL", Asks: "Are collectives over each host's GPUs right with the NCCL that is installed?",
+		Quick: 20 * time.Second, Full: 2 * time.Minute, Measure: measureNCCL, Judge: judgeNCCL}
+}
+
+// An ncclLibrary is NCCL; *nccl.Library is one.
+type ncclLibrary interface {
+	Version() (int, error)
+	InitAll(devices ...int) ([]nccl.Comm, error)
+	Together(f func() error) error
+	Call(name string, args ...uintptr) error
+}
+
+func openNCCL(file string) (ncclLibrary, error) {
+	l, err := nccl.Open(file)
+	if err != nil { // no interface that holds nil
+		return nil, err
+	}
+	return l, nil
+}
+
+// measureNCCL carries out collectives by NCCL over all GPUs of the host. NCCL waits without end, so what has not ended with the
+// stage is left behind.
+func measureNCCL(ctx context.Context, j *Job) ([]Measurement, error) {
+	s, done, err := j.gpuSet()
+	if err != nil {
+		return nil, noGPUs(err)
+	}
+	n, err := openTrialOfNCCL(s, j)
+	if err != nil {
+		done()
+		return nil, err
+	}
+	type outcome struct {
+		took time.Duration
+		err  error
+	}
+	ended := make(chan outcome, 1)
+	go func() {
+		defer done()
+		runtime.LockOSThread() // NCCL's groups are a thread's
+		defer runtime.UnlockOSThread()
+		took, err := n.run()
+		ended <- outcome{took, err}
+	}()
+	list := []Measurement{{Subject: Of(j.Host(), ""), Quantity: "version", Text: n.version}}
+	select {
+	case o := <-ended:
+		if o.err != nil {
+			return append(list, Measurement{Subject: Of(j.Host(), ""), Quantity: "fails", Text: firstLine(o.err.Error())}), nil
+		}
+		return append(list, Measurement{Subject: Of(j.Host(), ""), Quantity: "all-reduce", Value: o.took.Seconds(), Unit: "s", Text: gpuNames(n.set)}), nil
+	case <-ctx.Done():
+		return append(list, Measurement{Subject: Of(j.Host(), ""), Quantity: "fails", Text: "it has not ended when the stage did: it hangs"}), nil
+	}
+}
+
+// A trialOfNCCL is collectives of some GPUs of a host.
+type trialOfNCCL struct {
+	lib     ncclLibrary
+	version string
+	set     []int
+	devices []*gpu.Device
+	streams []gpu.Stream
+	comms   []nccl.Comm
+	counts  []int
+}
+
+// openTrialOfNCCL loads the library; there is nothing to try where it is not.
+func openTrialOfNCCL(s *gpuSet, j *Job) (*trialOfNCCL, error) {
+	n := &trialOfNCCL{set: s.live(), counts: []int{1 << 10}}
+	if len(n.set) < 2 {
+		return nil, Skip("there are fewer than two GPUs")
+	}
+	var err error
+	if n.lib, err = j.cfg.source().nccl(j.cfg.NCCL); err != nil {
+		return nil, Skip("%v", err)
+	}
+	v, err := n.lib.Version()
+	if err != nil {
+		return nil, err
+	}
+	n.version = fmt.Sprintf("%d.%d.%d", v/10000, v/100%100, v%100)
+	m, err := gpu.Of(s.driver)
+	if err != nil {
+		return nil, err
+	}
+	if !m.Emulated() {
+		n.counts = append(n.counts, 4*mib)
+	}
+	for _, i := range n.set {
+		d, err := m.Device(i)
+		if err != nil {
+			return nil, err
+		}
+		n.devices = append(n.devices, d)
+	}
+	return n, nil
+}
+
+// run is how long the largest all-reduce took. What failed is left as it is: NCCL may wait in giving it back.
+func (n *trialOfNCCL) run() (took time.Duration, err error) {
+	for _, d := range n.devices {
+		s, err := d.NewStream()
+		if err != nil {
+			return 0, err
+		}
+		n.streams = append(n.streams, s)
+	}
+	if n.comms, err = n.lib.InitAll(n.set...); err != nil {
+		return 0, err
+	}
+	for _, count := range n.counts {
+		for _, k := range []ringo.Kind{ringo.KindAllReduce, ringo.KindAllGather, ringo.KindAlltoAll} {
+			t, err := n.verified(newExercise(k, count, len(n.set)))
+			if err != nil {
+				return 0, err
+			}
+			if k == ringo.KindAllReduce {
+				took = t
+			}
+		}
+	}
+	var errs []error
+	for i, d := range n.devices {
+		errs = append(errs, d.With(func() error { return n.lib.Call("ncclCommDestroy", uintptr(n.comms[i])) }), d.DestroyStream(n.streams[i]), d.Release())
+	}
+	return took, errors.Join(errs...)
+}
+
+// verified carries out an exercise and compares each element with what it should be.
+func (n *trialOfNCCL) verified(e exercise) (took time.Duration, err error) {
+	in, out := make([]mem.Region, len(n.devices)), make([]mem.Region, len(n.devices))
+	for i, d := range n.devices {
+		var free func() error
+		if in[i], out[i], free, err = e.memory(d, i); err != nil {
+			return 0, err
+		}
+		defer func() {
+			if err == nil { // else a kernel may still use it, and the driver would wait for that
+				err = free()
+			}
+		}()
+	}
+	began := time.Now()
+	if err := n.lib.Together(func() error {
+		for i, d := range n.devices {
+			if err := d.With(func() error { return n.call(e, i, in[i].Ptr(), out[i].Ptr()) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return 0, err
+	}
+	for i, d := range n.devices {
+		if err := d.Synchronize(n.streams[i]); err != nil {
+			return 0, fmt.Errorf("%v of %d elements: GPU %d: %w", e.kind, e.count, n.set[i], err)
+		}
+	}
+	took = time.Since(began)
+	for i, d := range n.devices {
+		if err := e.verify(d, i, out[i]); err != nil {
+			return 0, fmt.Errorf("GPU %d: %w", n.set[i], err)
+		}
+	}
+	return took, nil
+}
+
+// call is one rank's call or calls, in a group.
+func (n *trialOfNCCL) call(e exercise, rank int, in, out uintptr) error {
+	const sum = 0
+	count, t, comm, stream := uintptr(e.count), uintptr(ringo.Uint32.NCCL()), uintptr(n.comms[rank]), uintptr(n.streams[rank])
+	switch e.kind {
+	case ringo.KindAllReduce:
+		return n.lib.Call("ncclAllReduce", in, out, count, t, sum, comm, stream)
+	case ringo.KindAllGather:
+		return n.lib.Call("ncclAllGather", in, out, count, t, comm, stream)
+	}
+	for p := range e.ranks {
+		at := uintptr(p) * 4 * count
+		if err := errors.Join(n.lib.Call("ncclSend", in+at, count, t, uintptr(p), comm, stream), n.lib.Call("ncclRecv", out+at, count, t, uintptr(p), comm, stream)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judgeNCCL compares how NCCL did with how ringo did on the same GPUs.
+func judgeNCCL(r *Report, _ *Config) []Finding {
+	f := &findings{r: r}
+	const stage = "GPU NCCL"
+	of := func(stage, quantity string, at Subject) bool {
+		return slices.ContainsFunc(r.Of(stage, quantity), func(m Measurement) bool { return m.Subject.Host == at.Host })
+	}
+	versions := bySubject(r.Of(stage, "version"))
+	for _, m := range r.Of(stage, "fails") {
+		v := versions[m.Subject].Text
+		switch {
+		case r.IsLost(m.Subject.Host):
+		case slices.ContainsFunc([]string{"collective", "error", "hang"}, func(q string) bool { return of("GPU collectives", q, m.Subject) }):
+			f.add(Well, "nccl-fails-too", m.Subject, 0, "NCCL %s fails here as ringo's collectives do, so it is the GPUs or the ways between them and no library: %s", v, m.Text)
+		case of("GPU collectives", "all-reduce", m.Subject):
+			f.add(Broken, "nccl-fails", m.Subject, 300, "NCCL %s fails where ringo's collectives over the same GPUs do well: %s; look at the library and its settings before the GPUs: NCCL_DEBUG=WARN says more", v, m.Text)
+		default:
+			f.add(Broken, "nccl-fails", m.Subject, 300, "NCCL %s fails, and ringo's collectives were not measured, so it is not known whose fault it is: %s; NCCL_DEBUG=WARN says more", v, m.Text)
+		}
+	}
+	for _, m := range r.Of(stage, "all-reduce") {
+		if of("GPU collectives", "collective", m.Subject) {
+			f.add(Well, "nccl-is-well", m.Subject, 0, "NCCL %s does well over all GPUs, and ringo's collectives fail: a way that NCCL does not use, a fault that comes and goes, or one of ringo", versions[m.Subject].Text)
+		}
+	}
+	for _, o := range unlike(r.Of(stage, "version")) {
+		f.add(Degraded, "nccl-differs", o.Subject, 0, "its NCCL is %s, and %s on %s: install the same everywhere", o.said(), o.most, o.who)
+	}
+	return f.list
+}
