@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -13,10 +14,13 @@ import (
 // A Kernel can be launched by any number of goroutines at once.
 type Kernel struct {
 	device    *Device
+	module    *Module
 	name      string
 	f         cuda.Function
-	signature *ptx.Func    // nil if it is not known
-	shared    atomic.Int64 // bytes of dynamic shared memory that were asked for
+	signature *ptx.Func // nil if it is not known
+
+	asking sync.Mutex   // held while shared grows
+	shared atomic.Int64 // bytes of dynamic shared memory that were asked for
 }
 
 // Launch is how much of a kernel to launch. Extents that are zero are 1.
@@ -62,7 +66,7 @@ func (k *Kernel) Name() string { return k.name }
 func (k *Kernel) Blocks(threads, shared int) (n int, err error) {
 	err = k.device.With(func() error {
 		if err := k.allow(shared); err != nil {
-			return err
+			return fmt.Errorf("gpu: kernel %s: %w", k.name, err)
 		}
 		n, err = k.device.driver.OccupancyMaxActiveBlocksPerMultiprocessor(k.f, threads, shared)
 		return err
@@ -75,7 +79,17 @@ const freely = 48 << 10
 
 // allow asks for dynamic shared memory, once for each larger size.
 func (k *Kernel) allow(shared int) error {
-	if shared <= freely || int64(shared) <= k.shared.Load() {
+	switch {
+	case k.module.closed.Load():
+		return ErrClosed
+	case shared < 0 || shared > math.MaxInt32:
+		return fmt.Errorf("shared memory is 0 to 2,147,483,647 bytes")
+	case shared <= freely || int64(shared) <= k.shared.Load():
+		return nil
+	}
+	k.asking.Lock()
+	defer k.asking.Unlock()
+	if int64(shared) <= k.shared.Load() {
 		return nil
 	}
 	if err := k.device.driver.FuncSetAttribute(k.f, cuda.FuncMaxDynamicShared, shared); err != nil {
@@ -120,9 +134,6 @@ func (k *Kernel) Launch(s Stream, l Launch, args ...any) error {
 			return refuse(fmt.Errorf("extents are 1 to 2,147,483,647"))
 		}
 		dims[i] = uint32(max(1, n))
-	}
-	if l.Shared < 0 {
-		return refuse(fmt.Errorf("shared memory cannot be negative"))
 	}
 	fr.launch = cuda.Launch{
 		Grid: cuda.Dim3{X: dims[0], Y: dims[1], Z: dims[2]}, Block: cuda.Dim3{X: dims[3], Y: dims[4], Z: dims[5]},

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/ptx"
@@ -18,10 +20,17 @@ type Module struct {
 	handle  cuda.Module
 	kernels map[string]*ptx.Func // nil if the text cannot be read here
 	names   []string
+	closed  atomic.Bool
+
+	mu    sync.Mutex
+	found map[string]*Kernel // guarded by mu
 }
 
 // ErrNoKernel is the cause of Module.Kernel's error: there is none of that name.
 var ErrNoKernel = errors.New("no such kernel")
+
+// ErrClosed is the cause of the errors of a module, and of its kernels, after Close.
+var ErrClosed = errors.New("the module is closed")
 
 // Load has the driver compile a PTX text, or take a cubin. It takes tens of milliseconds the
 // first time, and waits for the kernels that run on the device. The error wraps the driver's
@@ -38,7 +47,7 @@ func (d *Device) LoadFile(name string) (*Module, error) {
 }
 
 func (d *Device) load(name string, text []byte) (*Module, error) {
-	m := &Module{device: d}
+	m := &Module{device: d, found: map[string]*Kernel{}}
 	err := d.quietly(func() (err error) {
 		m.handle, err = d.driver.ModuleLoadData(text)
 		return err
@@ -62,12 +71,20 @@ func (d *Device) load(name string, text []byte) (*Module, error) {
 func (m *Module) Kernels() []string { return append([]string(nil), m.names...) }
 
 // Kernel finds a kernel by the name that the PTX has: of CUDA C++ it is the mangled one, unless
-// the source says extern "C". The error is ErrNoKernel or the driver's.
+// the source says extern "C". The error is ErrNoKernel, ErrClosed or the driver's.
 func (m *Module) Kernel(name string) (*Kernel, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed.Load() {
+		return nil, fmt.Errorf("gpu: kernel %s: %w", name, ErrClosed)
+	}
+	if k := m.found[name]; k != nil {
+		return k, nil
+	}
 	if m.kernels != nil && m.kernels[name] == nil {
 		return nil, fmt.Errorf("gpu: %w: %q; the module has %s", ErrNoKernel, name, strings.Join(m.names, ", "))
 	}
-	k := &Kernel{device: m.device, name: name, signature: m.kernels[name]}
+	k := &Kernel{device: m.device, module: m, name: name, signature: m.kernels[name]}
 	err := m.device.With(func() (err error) {
 		k.f, err = m.device.driver.ModuleGetFunction(m.handle, name)
 		return err
@@ -78,11 +95,15 @@ func (m *Module) Kernel(name string) (*Kernel, error) {
 	case err != nil:
 		return nil, err
 	}
+	m.found[name] = k
 	return k, nil
 }
 
 // Variable is the memory of a .global or .const variable. Kernels on any stream may be using it.
 func (m *Module) Variable(name string) (r mem.Region, err error) {
+	if m.closed.Load() {
+		return mem.Region{}, fmt.Errorf("gpu: variable %q: %w", name, ErrClosed)
+	}
 	err = m.device.With(func() error {
 		p, n, err := m.device.driver.ModuleGetGlobal(m.handle, name)
 		r = mem.Device(m.device.number, p, n)
@@ -94,8 +115,12 @@ func (m *Module) Variable(name string) (r mem.Region, err error) {
 	return r, nil
 }
 
-// Close gives the module back. It waits for the device's kernels.
+// Close gives the module back. It waits for the device's kernels. No Launch may be under way; later ones are
+// refused. A second Close does nothing.
 func (m *Module) Close() error {
+	if m.closed.Swap(true) {
+		return nil
+	}
 	return m.device.quietly(func() error { return m.device.driver.ModuleUnload(m.handle) })
 }
 

@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
@@ -174,6 +176,51 @@ func TestLaunchMistakes(t *testing.T) {
 	require.ErrorContains(t, err, "gpu: device 0: load ptx: ")
 	_, err = d.LoadFile("absent.ptx")
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// A kernel that was looked up twice is one, with what it was allowed: the greatest of all launches.
+func TestSharedMemoryOfKernels(t *testing.T) {
+	d, err := open(t, 1).Device(0)
+	require.NoError(t, err)
+	m, err := d.Load([]byte(kernels))
+	require.NoError(t, err)
+	out, err := Alloc[uint32](d, 1)
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			k, err := m.Kernel("last")
+			if assert.NoError(t, err) {
+				assert.NoError(t, k.Launch(Legacy, Launch{Shared: (50 + 5*i) << 10}, out))
+			}
+		})
+	}
+	wg.Wait()
+	a, err := m.Kernel("last")
+	require.NoError(t, err)
+	b, err := m.Kernel("last")
+	require.NoError(t, err)
+	require.NoError(t, a.Launch(Legacy, Launch{Shared: 100 << 10}, out))
+	require.NoError(t, b.Launch(Legacy, Launch{Shared: 60 << 10}, out))
+	require.NoError(t, a.Launch(Legacy, Launch{Shared: 100 << 10}, out))
+	// A driver takes 32 bits.
+	var refused *LaunchError
+	require.ErrorAs(t, a.Launch(Legacy, Launch{Shared: 1 << 32}, out), &refused)
+	_, err = a.Blocks(32, 1<<32)
+	require.Error(t, err)
+
+	// What a driver does with handles of a module that is gone is not defined.
+	require.NoError(t, d.Synchronize(Legacy))
+	require.NoError(t, m.Close())
+	require.NoError(t, m.Close())
+	require.ErrorIs(t, a.Launch(Legacy, Launch{}, out), ErrClosed)
+	_, err = a.Blocks(32, 0)
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = m.Kernel("last")
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = m.Variable("counter")
+	require.ErrorIs(t, err, ErrClosed)
+	require.NoError(t, out.Free())
 }
 
 // A kernel of one device reads and writes memory of another.
