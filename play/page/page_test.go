@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -145,6 +146,17 @@ func TestBrowser(t *testing.T) {
 				}
 			}
 		}
+	})
+
+	t.Run("too many ranks", func(t *testing.T) {
+		b.t = t
+		ranks := func(n string) {
+			eval[any](b, `document.querySelector("#ranks").value = "`+n+`", document.querySelector("#ranks").dispatchEvent(new Event("change"))`)
+		}
+		ranks("1e15")
+		require.Contains(t, words(b, "#verdict"), "out of range")
+		ranks("5")
+		require.Contains(t, words(b, "#verdict"), "proved")
 	})
 
 	t.Run("each turn", func(t *testing.T) {
@@ -286,6 +298,20 @@ func TestServe(t *testing.T) {
 	require.Equal(t, "the page", body)
 	status, _ = get("/favicon.ico")
 	require.Equal(t, 404, status)
+
+	// Who sends a request without end is not listened to.
+	c, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
+	line := bytes.Repeat([]byte("x"), 64<<10)
+	sent := 0
+	for err == nil && sent < 64<<20 {
+		_, err = c.Write(line)
+		sent += len(line)
+	}
+	require.Less(t, sent, 64<<20)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
 	cancel()
 	require.NoError(t, <-ended)
 }

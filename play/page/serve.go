@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/textproto"
 	"strings"
@@ -30,11 +31,14 @@ func Serve(ctx context.Context, l net.Listener, page []byte) error {
 	}
 }
 
+// mostRequest is how many bytes a request may have.
+const mostRequest = 64 << 10
+
 // answer serves one request of a connection.
 func answer(c net.Conn, page []byte) {
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(30 * time.Second))
-	in := textproto.NewReader(bufio.NewReaderSize(c, 16<<10))
+	in := textproto.NewReader(bufio.NewReader(io.LimitReader(c, mostRequest)))
 	line, err := in.ReadLine()
 	if err != nil {
 		return

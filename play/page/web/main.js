@@ -66,7 +66,7 @@ const page = {
   // algorithms fills in what depends on the collective and the number of ranks.
   algorithms() {
     const c = this.known.collectives.find(c => c.name === $("collective").value);
-    const n = Number($("ranks").value);
+    const n = Math.min(Number($("ranks").value), this.known.most); // more are refused, in time
     this.fill("algo", c.algorithms.filter(a => !a.tables || a.tables[n]).map(a => [a.name, a.name]), $("algo").value || this.asked.algo);
     $("root-label").hidden = !c.rooted;
     $("root").max = n - 1;
