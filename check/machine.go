@@ -72,6 +72,16 @@ func virtual(name string) bool {
 	return false
 }
 
+// speed is what an interface's hardware is set to, in GB/s; 0 if it has none, as loopback, veth and bridges, whose figures mean
+// nothing, or does not say.
+func (m *Machine) speed(name string) float64 {
+	dir := "sys/class/net/" + name
+	if mbps, ok := m.number(dir + "/speed"); ok && mbps > 0 && m.exists(dir+"/device") {
+		return mbps / 8000
+	}
+	return 0
+}
+
 // text is a file's content without white space around it, "" if it cannot be read.
 func (m *Machine) text(file string) string {
 	b, err := fs.ReadFile(m.FS, file)

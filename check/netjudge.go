@@ -21,6 +21,8 @@ const (
 type way struct {
 	subject   Subject
 	bandwidth float64 // 0 if it was not measured
+	many      float64 // bandwidth of several streams, of two hosts; 0 if it was not measured
+	speed     float64 // of the interfaces; 0 if it is not known
 	latency   float64
 	lost      float64 // of small messages, of both directions
 	messages  float64
@@ -49,6 +51,10 @@ func waysOf(r *Report, stage string) []*way {
 		case "bandwidth":
 			w.bandwidth = max(w.bandwidth, m.Value)
 			tried[m.Subject] = true
+		case manyStreams:
+			w.many = max(w.many, m.Value)
+		case "interface":
+			w.speed = m.Value
 		case "latency":
 			w.latency = min(w.latency, m.Value)
 		case "sent again":
@@ -164,6 +170,9 @@ func judgeNetwork(r *Report, cfg *Config) []Finding {
 		}
 		return text, best > 0 && w.bandwidth > 0 && !alike(w)
 	}), Degraded, "slow-link", "bandwidth", "its links are slow", func(w *way) float64 { return best / w.bandwidth }, true)
+	if best == 0 {
+		f.slowOfTwo(left(func(*way) (string, bool) { return "", true }), ways, shared)
+	}
 	return f.list
 }
 

@@ -35,6 +35,7 @@ type port struct {
 	IP        net.IP
 	Mask      int // bits
 	Port      int
+	Speed     float64 // of its hardware, in GB/s; 0 if it has none or that is not known
 }
 
 func (p port) addr() string { return (&net.TCPAddr{IP: p.IP, Port: p.Port}).String() }
@@ -163,7 +164,7 @@ func (j *Job) listen() (ports []port, listeners []net.Listener, err error) {
 		}
 		seen[a.Interface] = true
 		bits, _ := a.Net.Mask.Size()
-		ports = append(ports, port{a.Interface, ip, bits, ln.Addr().(*net.TCPAddr).Port})
+		ports = append(ports, port{a.Interface, ip, bits, ln.Addr().(*net.TCPAddr).Port, j.machine.speed(a.Interface)})
 		listeners = append(listeners, ln)
 	}
 	if len(ports) == 0 {
@@ -210,14 +211,21 @@ func (c *crew) pair(ctx context.Context, peer, round int, end time.Time, slot ti
 	first := min(c.me, peer)
 	rails := railsOf(c.hosts[first], c.hosts[max(c.me, peer)])
 	p := phasesOf(slot, len(rails))
+	several := len(c.hosts) == 2 && round >= rematches
 	for i, rail := range rails {
-		if c.me == first {
+		switch {
+		case several:
+			c.several(ctx, rail, peer, round, i, p)
+		case c.me == first:
 			c.call(ctx, rail, peer, round, i, p)
-		} else {
+		default:
 			c.wait(ctx, peer, round, i, p)
 		}
 	}
 }
+
+// rematches are the numbers of rounds in which pairs are measured again.
+const rematches = 1 << 20
 
 // call is the caller's side over one rail.
 func (c *crew) call(ctx context.Context, rail rail, peer, round, number int, p phases) {
@@ -251,6 +259,9 @@ func (c *crew) call(ctx context.Context, rail rail, peer, round, number int, p p
 			continue
 		}
 		add(d.s, "bandwidth", d.stream.rate(), "GB/s", "")
+		if rail.from.Speed > 0 && rail.to.Speed > 0 {
+			add(d.s, "interface", min(rail.from.Speed, rail.to.Speed), "GB/s", "")
+		}
 		if d.stream.Corrupt > 0 {
 			add(d.s, "corrupt", float64(d.stream.Corrupt), "blocks", fmt.Sprintf("first at byte %d of %d", d.stream.First, d.stream.All))
 		}
@@ -330,7 +341,7 @@ func (c *crew) again(ctx context.Context, list []Measurement) error {
 			for i, pairs := range m.Rounds {
 				for _, p := range pairs {
 					if peer := p[0] + p[1] - c.me; p[0] == c.me || p[1] == c.me {
-						c.pair(ctx, peer, turn<<20|i, begin.Add(time.Duration(i+1)*slot), slot)
+						c.pair(ctx, peer, turn*rematches+i, begin.Add(time.Duration(i+1)*slot), slot)
 					}
 				}
 			}

@@ -1,0 +1,88 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// Two hosts have no third to be compared with: their link is judged by its two directions and by the speed of the interfaces.
+const (
+	linkStreams     = 4 // of the second measurement
+	manyStreams     = "bandwidth of 4 streams"
+	pairFloor       = 0.3 // of the other direction's bandwidth or of the interface's speed, below it, a link is slow
+	pairFloorShared = 0.1 // the same of hosts that are one machine, whose interfaces' speed says nothing
+	tcpSpeed        = 5   // GB/s, more than which is not expected of TCP, whatever the interface's speed
+)
+
+// several is both sides over one rail by several TCP streams at once. It is for two hosts, which no third is compared with: one
+// stream may be slow on a link that is well.
+func (c *crew) several(ctx context.Context, rail rail, peer, round, number int, p phases) {
+	var wg sync.WaitGroup
+	parts := make([]*crew, linkStreams)
+	for i := range parts {
+		part := &crew{j: c.j, hosts: c.hosts, ranks: c.ranks, me: c.me}
+		parts[i] = part
+		wg.Go(func() {
+			if c.me < peer {
+				part.call(ctx, rail, peer, round, number+i*maxRails, p)
+			} else {
+				c.wait(ctx, peer, round, number+i*maxRails, p)
+			}
+		})
+	}
+	wg.Wait()
+	sum := map[Subject]float64{}
+	var ways []Subject
+	for i, part := range parts {
+		for _, m := range part.list {
+			switch {
+			case m.Quantity == "bandwidth":
+				if sum[m.Subject] == 0 {
+					ways = append(ways, m.Subject)
+				}
+				sum[m.Subject] += m.Value
+			case i == 0 || m.Quantity == "corrupt":
+				c.list = append(c.list, m)
+			}
+		}
+	}
+	for _, s := range ways {
+		c.list = append(c.list, Measurement{Subject: s, Quantity: manyStreams, Value: sum[s], Unit: "GB/s"})
+	}
+}
+
+// slowOfTwo judges the ways between two hosts, those of left, by the other direction and by the interfaces' speed. One stream that is slow is a reason to
+// measure again; a link is slow if several streams are.
+func (f *findings) slowOfTwo(left map[*way]string, ways []*way, shared bool) {
+	floor := pairFloor
+	if shared {
+		floor = pairFloorShared
+	}
+	for _, w := range ways {
+		if _, ok := left[w]; !ok || w.bandwidth == 0 {
+			continue
+		}
+		rate := max(w.bandwidth, w.many)
+		var text string
+		var want float64
+		for _, o := range ways {
+			if back := max(o.bandwidth, o.many); o.subject == Between(w.subject.To, w.subject.Place) && rate < floor*back {
+				want, text = back, fmt.Sprintf("the other way %s", digits(back))
+			}
+		}
+		if speed := min(w.speed, tcpSpeed); !shared && rate < pairFloor*speed && speed > want {
+			want, text = speed, fmt.Sprintf("its interfaces are set to %s", digits(w.speed))
+		}
+		switch {
+		case text == "":
+			continue
+		case w.many > 0:
+			f.add(Degraded, "slow-link", w.subject, want/rate, "%s GB/s by %d streams, %s: %s", digits(rate), linkStreams, text, remedies["slow-link"])
+		default:
+			f.add(Well, "slow-stream", w.subject, 0, "%s GB/s by one stream, %s; several were not measured", digits(rate), text)
+		}
+		last := &f.list[len(f.list)-1]
+		last.Quantity, last.again = "bandwidth", true
+	}
+}
