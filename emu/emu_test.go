@@ -67,6 +67,12 @@ func TestFaults(t *testing.T) {
 	require.ErrorIs(t, err, emu.ECCUncorrectable)
 	_, err = emu.Open(emu.Config{Faults: []emu.Fault{{Call: "cuMemAlloc"}}})
 	require.ErrorContains(t, err, "emu: ")
+	_, err = emu.Open(emu.Config{Faults: []emu.Fault{{Call: "cuMemAlloc", Nth: 1, Hang: true}}})
+	require.ErrorContains(t, err, "a fault that hangs is of a kernel")
+	for _, c := range []emu.Cell{{GPU: 1}, {Byte: 1 << 40}, {Bit: 8}, {Bit: -1}} {
+		_, err = emu.Open(emu.Config{Cells: []emu.Cell{c}})
+		require.ErrorContains(t, err, "cell")
+	}
 	_, err = emu.Open(emu.Config{GPUs: []emu.GPU{{SMs: -1}}})
 	require.ErrorContains(t, err, "GPU 0: a negative size")
 }

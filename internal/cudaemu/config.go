@@ -3,6 +3,7 @@ package cudaemu
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ringo-go/ringo/internal/cuda"
@@ -141,6 +142,14 @@ func (c *Config) fill() error {
 	for _, f := range c.Faults {
 		if f.Call == "" || f.Result == 0 && !f.Hang {
 			return errors.New("cudaemu: an injected fault needs Call and Result")
+		}
+		if f.Hang && !strings.HasPrefix(f.Call, "kernel ") {
+			return fmt.Errorf("cudaemu: a fault that hangs is of a kernel, not of %q: name it as \"kernel NAME\"", f.Call)
+		}
+	}
+	for _, l := range c.Cells {
+		if l.Device < 0 || l.Device >= len(c.Shapes) || l.Byte < 0 || l.Byte >= c.Shapes[l.Device].Memory || l.Bit < 0 || l.Bit > 7 {
+			return fmt.Errorf("cudaemu: cell %+v: there are %d devices, and bits are 0 to 7 of a byte of their memory", l, len(c.Shapes))
 		}
 	}
 	return nil

@@ -90,6 +90,9 @@ func (c *compiler) layModule(ops []ptx.Operand) {
 	}
 }
 
+// mostLocal is how much local memory a thread has on every device.
+const mostLocal = 512 << 10
+
 // enter places a function and the functions that it calls.
 func (c *compiler) enter(f *ptx.Func, depth int, path []*ptx.Func) error {
 	for _, p := range path {
@@ -99,6 +102,9 @@ func (c *compiler) enter(f *ptx.Func, depth int, path []*ptx.Func) error {
 	}
 	fr := c.frames[f]
 	if fr == nil {
+		if f.LocalBytes > mostLocal {
+			return fmt.Errorf("function %s: %d bytes of local memory, a thread has at most %d", f.Name, f.LocalBytes, mostLocal)
+		}
 		fr = &frame{f: f, regs: c.slots(len(f.Regs)), carry: c.slots(1), ret: c.slots(1)}
 		c.static = align(c.static, sharedAlign(f.Vars))
 		fr.shared = c.static

@@ -26,6 +26,7 @@ func TestCompileRefuses(t *testing.T) {
 		{"approximate", hand("sin.approx.f32 %f1, %f2;"), "line 16: \"sin.approx.f32 %f1, %f2\""},
 		{"recursion", recursive, "function f calls itself"},
 		{"store to a parameter", hand("st.param.u64 [out], %rd0;"), "cannot be written"},
+		{"more local memory than threads have", hand(".local .align 4 .b8 a[40000000000]; ret;"), "40000000000 bytes of local memory, a thread has at most 524288"},
 		{"atomic on local memory", hand(".local .align 4 .b8 a[8]; atom.local.add.u32 %r1, [a], 1;"), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
