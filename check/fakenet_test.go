@@ -139,7 +139,9 @@ func fakeCluster(n int, link func(a, b byte) fakeLink) []*Job {
 	fake := &fakeNet{listeners: map[string]*fakeListener{}, link: link}
 	jobs := Local(names...)
 	for i, j := range jobs {
-		j.SetMachine(newFakeHost(i).machine())
+		h := newFakeHost(i)
+		h.files["sys/class/net/eth0/speed"] = "128\n" // that of a link that is well
+		j.SetMachine(h.machine())
 		j.dial, j.listens = fake.dial, fake.listen
 	}
 	return jobs
