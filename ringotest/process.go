@@ -135,7 +135,7 @@ func (x *trial) flags() (list []string) {
 			list = append(list, a)
 		}
 	}
-	own := []string{"-test.run=" + pattern(x.t.Name()), "-test.v", "-test.count=1", fmt.Sprint("-test.timeout=", x.timeout+2*patience)}
+	own := []string{"-test.run=" + pattern(x.t.Name()), "-test.v", "-test.count=1", fmt.Sprint("-test.timeout=", startTime+x.timeout+2*patience)}
 	if testing.Short() {
 		own = append(own, "-test.short")
 	}

@@ -91,6 +91,20 @@ func TestProcessTimeout(t *testing.T) {
 	require.Contains(t, text, "not ended 500ms after an Abort either: killed")
 }
 
+// What a test does before Run is not part of the time that ranks may take.
+func TestProcessThatComesLate(t *testing.T) {
+	defer func(was time.Duration) { patience = was }(patience)
+	patience = time.Millisecond
+	if seat() != nil {
+		time.Sleep(100 * time.Millisecond)
+	}
+	r := record(t, func(t testing.TB) {
+		Run(t, 1, func(c *ringo.Comm) { select {} }, Over(Processes), Timeout(10*time.Millisecond))
+	})
+	require.Contains(t, r.String(), "after 10ms rank 0 has not ended")
+	require.NotContains(t, r.String(), "test timed out")
+}
+
 // A process that does not come to its Run says so.
 func TestProcessElsewhere(t *testing.T) {
 	if seat() != nil {
