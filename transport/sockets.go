@@ -29,7 +29,7 @@ type Sockets struct {
 	// ("0.0.0.0" or "[::]"), or on a link-local address, needs an Address.
 	Address string
 	// Dial connects to another rank's Address, or to the "host:port" of one that has no Listener or of the rendezvous. network is
-	// "tcp". Nil is a net.Dialer. ctx ends when the connection is of no more use. An error is
+	// "tcp". Nil is a net.Dialer. ctx is for the dialling alone: it ends soon after, and the connection goes on. An error is
 	// tried again for a while; one that wraps ECONNREFUSED says that nobody listens there.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -42,7 +42,7 @@ func (s *Sockets) Reached() (string, error) {
 	if addr == "" {
 		addr = s.Listener.Addr().String()
 	}
-	if ip, _, err := net.SplitHostPort(addr); err == nil && net.ParseIP(ip) != nil && net.ParseIP(ip).IsUnspecified() {
+	if ip, _, err := net.SplitHostPort(addr); err == nil && (ip == "" || net.ParseIP(ip) != nil && net.ParseIP(ip).IsUnspecified()) {
 		return "", fmt.Errorf("Config.Sockets: address %q is every interface: set Sockets.Address to where the other ranks reach this one", addr)
 	}
 	bad := func(r rune) bool { return r == '#' || unicode.IsSpace(r) || !unicode.IsPrint(r) }

@@ -38,7 +38,7 @@ type Config struct {
 	// they may open another one, or fail and be started again too.
 	Restarts int
 
-	// Ended hears how each rank has ended, nil if well, and is called by one goroutine; nil is nobody.
+	// Ended hears how each rank has ended, nil if well, or why it was not started. It is called by one goroutine; nil is nobody.
 	Ended func(rank int, err *Error)
 
 	// Grace is how long the others may go on after the first failure, to end by
@@ -189,6 +189,9 @@ func (j *job) run(ctx context.Context) error {
 	if running < j.N {
 		first = &Error{Rank: running, Err: j.errs[running]}
 		bootstrap.Gone(j.id, running, first.how())
+		for rank := running; rank < j.N && j.Ended != nil; rank++ {
+			j.Ended(rank, &Error{Rank: rank, Err: fmt.Errorf("not started: %w", first.Err)})
+		}
 	}
 	return j.watch(ctx, signals, running, first, func(rank int) bool {
 		again <- rank

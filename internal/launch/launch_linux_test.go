@@ -339,7 +339,13 @@ func TestRestarts(t *testing.T) {
 func TestNoSuchProgram(t *testing.T) {
 	c, _ := config(2, "hello")
 	c.Args = []string{"/no/such/program"}
+	var ended []int
+	c.Ended = func(rank int, err *Error) {
+		ended = append(ended, rank)
+		require.ErrorContains(t, err, "not started")
+	}
 	err := Run(t.Context(), c)
+	require.Equal(t, []int{0, 1}, ended)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "rank 0: ")
 	require.Error(t, Run(t.Context(), Config{N: 0, Args: c.Args}))

@@ -112,7 +112,7 @@ func TestGivenWrong(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "set Sockets.Address")
 	}
-	for _, address := range []string{"0.0.0.0:7", "[::]:7"} {
+	for _, address := range []string{"0.0.0.0:7", "[::]:7", ":7"} {
 		_, err := New(cfg, Options{Sockets: &transport.Sockets{Listener: l, Address: address}}).Listen()
 		require.ErrorContains(t, err, "is every interface: set Sockets.Address")
 	}
