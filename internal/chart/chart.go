@@ -7,6 +7,7 @@
 package chart
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -60,6 +61,9 @@ const (
 
 // Write draws a figure as "svg" or "png".
 func (f *Figure) Write(w io.Writer, format string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
 	width, height := f.size()
 	c, err := newCanvas(format, width, height)
 	if err != nil {
@@ -74,6 +78,27 @@ func (f *Figure) Write(w io.Writer, format string) error {
 		y = f.Rows[i].draw(c, y, width)
 	}
 	return c.write(w)
+}
+
+// check refuses what axes do not reach: they would have marks without end.
+func (f *Figure) check() error {
+	for _, r := range f.Rows {
+		for _, p := range r.Panels {
+			points := 0
+			for _, l := range p.Lines {
+				points += len(l.X)
+				for i, x := range l.X {
+					if y := l.Y[i]; !(x >= 1 && x <= 1e18) || !(y > 1e-300 || y == 0 && p.Scale == Amount) || y > 1e300 {
+						return fmt.Errorf("chart: %s, %s: %g at %g cannot be drawn", r.Title, p.Title, y, x)
+					}
+				}
+			}
+			if points == 0 {
+				return fmt.Errorf("chart: %s, %s: there are no points with a size above 0 and a time", r.Title, p.Title)
+			}
+		}
+	}
+	return nil
 }
 
 // size is that of the picture.

@@ -96,3 +96,11 @@ func TestTicks(t *testing.T) {
 	require.Equal(t, []string{"0.9", "0.95", "1", "1.05", "1.1"}, labels(evenTicks(0.9, 1.1)))
 	require.Equal(t, []string{"0.9", "1", "1.1", "1.2"}, labels(ratioTicks(0.88, 1.25)))
 }
+
+// What has no place on an axis is refused.
+func TestCannotBeDrawn(t *testing.T) {
+	for _, l := range []Line{{}, {X: []float64{0}, Y: []float64{1}}, {X: []float64{8}, Y: []float64{0}}, {X: []float64{8}, Y: []float64{math.Inf(1)}}, {X: []float64{8}, Y: []float64{math.NaN()}}} {
+		f := Figure{Rows: []Row{{Title: "row", Panels: []Panel{{Title: "time", Scale: Time, Lines: []Line{l}}}}}}
+		require.ErrorContains(t, f.Write(new(bytes.Buffer), "svg"), "chart: row, time: ")
+	}
+}
