@@ -255,7 +255,7 @@ func (m *metricsServer) listen(addr string) (err error) {
 			_ = r.WriteMetrics(w)
 		}
 	})
-	m.server.Handler, m.server.ReadHeaderTimeout = mux, 10*time.Second
+	m.server.Handler, m.server.ReadHeaderTimeout, m.server.WriteTimeout, m.server.IdleTimeout = mux, 10*time.Second, time.Minute, 2*time.Minute
 	go m.server.Serve(m.ln)
 	return nil
 }

@@ -2,6 +2,8 @@ package command
 
 import (
 	"bytes"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -110,4 +112,21 @@ func TestCheckUsage(t *testing.T) {
 		require.Equal(t, 2, ringoMain(t.Context(), append([]string{"check"}, strings.Fields(args)...), &stdout, &stderr), args)
 		require.Contains(t, stderr.String(), want)
 	}
+}
+
+// The last report is served, and who does not read it is not waited for without end.
+func TestCheckMetrics(t *testing.T) {
+	m := new(metricsServer)
+	require.NoError(t, m.listen("127.0.0.1:0"))
+	defer m.close()
+	require.Positive(t, min(m.server.ReadHeaderTimeout, m.server.WriteTimeout, m.server.IdleTimeout))
+	m.report.Store(&check.Report{Verdict: check.Degraded, Findings: []check.Finding{
+		{Severity: check.Degraded, Code: "slow", Stage: "network", Subject: check.Of("a\"b\\\n", "eth0")},
+	}})
+	resp, err := http.Get("http://" + m.ln.Addr().String() + "/metrics")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "\nringo_check_finding{severity=\"degraded\",code=\"slow\",stage=\"network\",host=\"a\\\"b\\\\\\n\",part=\"eth0\"} 1\n")
 }
