@@ -37,7 +37,7 @@ type Call struct {
 
 	Start, End int64 // of the rank's part; on a GPU of the kernels, where they are known
 	// Queued and Issued are when the host began and ended queueing a call on a GPU; 0 on host memory.
-	// Start and End are the same where the GPU's clock says nothing, as of a call that is captured.
+	// Where the GPU's clock says nothing, as of a call that is captured, Start and End are these too.
 	Queued, Issued int64
 	Err            error // why it failed; set at End
 

@@ -6,7 +6,8 @@ import (
 )
 
 // A Recorder is an Observer that keeps the last calls of each lane with their Spans. It may be the
-// Observer of any number of communicators.
+// Observer of any number of communicators; the memory of one that has ended stays with it, so a program that opens communicators
+// again and again gives each a Recorder of its own.
 type Recorder struct {
 	calls, spans int
 	mu           sync.Mutex
