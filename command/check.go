@@ -41,8 +41,8 @@ GPUs
   -expect-gpus N how many each host has; default: as many as most have
   -device D      auto, host (no GPUs), cuda, or emu: GPUs that are emulated
   -g N           emu: how many each rank has (default 4)
-  -nccl[=FILE]   repeat the collectives over each host's GPUs with NCCL's library
-                 (default libnccl.so.2), to tell its faults from the GPUs'
+  -nccl[=FILE]   repeat the collectives over the GPUs of each host with NCCL
+                 (FILE: default libnccl.so.2), to tell its faults from the GPUs'
 
 Output
   -json FILE     the report, of schema ringo-check/1; - is standard output,
