@@ -76,6 +76,30 @@ type PluginOptions struct {
 // Registrar is a power of some Transports: memory that they know they move without copying
 // it. It is for memory that lives as long as the transport, such as a bridge's queues.
 type Registrar interface {
-	// Register makes memory known, until release is called or the transport is closed.
-	Register(r mem.Region) (release func() error, err error)
+	// Register makes memory known, until release is called or the transport is closed. Memory of
+	// a GPU is registered by DMABuf where the network's devices take that. An error says why this
+	// network cannot use the memory.
+	Register(m Memory) (release func() error, err error)
+}
+
+// Memory is what a Registrar is to know.
+type Memory struct {
+	mem.Region
+	// DMABuf exports the Region's pages for other devices: a file, which the caller closes, and
+	// where in it the Region begins. It is nil for host memory, and where driver or GPU cannot.
+	DMABuf func() (fd int, offset uint64, err error)
+}
+
+// Placer is a power of some Registrars: connections whose slots lie in memory of the caller. Slot n
+// is the SlotBytes of Limits at n mod Slots in slots, which lie in memory that was registered before.
+// Both ends of a connection are placed, or neither.
+//
+// Reserve of a placed SendConn returns the slot's place, which the caller may have filled before: it
+// does not wait, and the caller must not fill slots that Free does not count as free; SendConns have Room.
+// Next of a placed RecvConn returns the slot's place. What came there is seen by kernels that are told of
+// it after Next has returned.
+type Placer interface {
+	Registrar
+	DialPlaced(peer Info, addr []byte, slots mem.Region) (SendConn, error)
+	AcceptPlaced(peer Info, slots mem.Region) (RecvConn, error)
 }

@@ -37,9 +37,9 @@ func TestDirect(t *testing.T) {
 					t.Run("traffic", func(t *testing.T) {
 						ranks, infos, addrs := two(t, l, transport.Limits{SlotBytes: slot, Slots: slots})
 						src, dst, plain := make([]byte, slots*slot), make([]byte, slots*slot), make([]byte, slot)
-						_, err := ranks[0].Register(region(src))
+						_, err := ranks[0].Register(transport.Memory{Region: region(src)})
 						require.NoError(t, err)
-						release, err := ranks[1].Register(region(dst))
+						release, err := ranks[1].Register(transport.Memory{Region: region(dst)})
 						require.NoError(t, err)
 						send, err := ranks[0].Dial(infos[1], addrs[1])
 						require.NoError(t, err)
@@ -125,7 +125,7 @@ func TestDirectAllocations(t *testing.T) {
 	ranks, infos, addrs := two(t, f.load(t), transport.Limits{SlotBytes: 16 << 10, Slots: 4})
 	b := make([]byte, 32<<10)
 	for _, r := range ranks {
-		_, err := r.Register(mem.Host(b))
+		_, err := r.Register(transport.Memory{Region: mem.Host(b)})
 		require.NoError(t, err)
 	}
 	send, err := ranks[0].Dial(infos[1], addrs[1])
@@ -155,7 +155,7 @@ func TestDirectGoodbye(t *testing.T) {
 	f := newFake(t, version(11))
 	ranks, infos, addrs := two(t, f.load(t), transport.Limits{SlotBytes: 32 << 10, Slots: 4})
 	src := bytes.Repeat([]byte{7}, 32<<10)
-	_, err := ranks[0].Register(mem.Host(src))
+	_, err := ranks[0].Register(transport.Memory{Region: mem.Host(src)})
 	require.NoError(t, err)
 	send, err := ranks[0].Dial(infos[1], addrs[1])
 	require.NoError(t, err)
@@ -186,7 +186,7 @@ func TestDirectFailures(t *testing.T) {
 		ranks, infos, addrs := two(t, f.load(t), transport.Limits{SlotBytes: 300, Slots: 4})
 		b := make([]byte, 300)
 		for _, r := range ranks {
-			_, err := r.Register(gpu(b))
+			_, err := r.Register(transport.Memory{Region: gpu(b)})
 			require.NoError(t, err)
 		}
 		send, err := ranks[0].Dial(infos[1], addrs[1])
@@ -209,9 +209,9 @@ func TestNoGPUMemory(t *testing.T) {
 	f := newFake(t, version(11))
 	ranks, infos, addrs := two(t, f.load(t), transport.Limits{SlotBytes: 300, Slots: 4})
 	b := make([]byte, 300)
-	_, err := ranks[0].Register(gpu(b))
+	_, err := ranks[0].Register(transport.Memory{Region: gpu(b)})
 	require.ErrorContains(t, err, "plugin: register: network plugin libnccl-net-test.so (v11): getProperties: device 0 test0 takes no GPU memory")
-	_, err = New(transport.Config{}, f.load(t), Options{}).Register(mem.Host(b))
+	_, err = New(transport.Config{}, f.load(t), Options{}).Register(transport.Memory{Region: mem.Host(b)})
 	require.ErrorContains(t, err, "register before listen")
 	send, err := ranks[0].Dial(infos[1], addrs[1])
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/transport"
 )
 
 // A region is memory that the transport knows.
@@ -17,7 +18,8 @@ type region struct {
 // Register is part of transport.Registrar: memory of the host, or of a GPU where the plugin's
 // devices take that. Connections that are made later move it without a copy, by PublishFrom and
 // NextInto. Register what both ends use before the first connection.
-func (t *Transport) Register(r mem.Region) (release func() error, err error) {
+func (t *Transport) Register(m transport.Memory) (release func() error, err error) {
+	r := m.Region
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	kind := hostMemory
