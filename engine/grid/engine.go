@@ -385,12 +385,17 @@ func (e *Engine) end(peer sched.Rank, sends bool) (end, error) {
 		return end{}, fmt.Errorf("grid: notes of %d bytes: want a multiple of %d up to %d", l.NoteBytes, lineBytes, maxNote)
 	}
 	x := end{
-		queues: l.Queues, post: l.Post, seen: l.Seen,
-		counts:     uint64(e.local) + localBytes + uint64((dir*e.ranks+int(peer))*MaxLanes*8),
-		slots:      uint32(l.Slots),
-		slotBytes:  uint32(l.SlotBytes),
-		queueBytes: uint32(l.QueueBytes()), peer: uint32(peer),
-		noteBytes: uint32(l.NoteBytes),
+		slots: l.Queues, heads: l.Queues + uint64(l.SlotsBytes()), post: l.Post, seen: l.Seen,
+		counts:      uint64(e.local) + localBytes + uint64((dir*e.ranks+int(peer))*MaxLanes*8),
+		count:       uint32(l.Slots),
+		slotBytes:   uint32(l.SlotBytes),
+		noteBytes:   uint32(l.NoteBytes),
+		peer:        uint32(peer),
+		slotsStride: uint32(l.QueueBytes()),
+		headsStride: uint32(l.QueueBytes()),
+	}
+	if l.Heads != 0 {
+		x.heads, x.slotsStride, x.headsStride = l.Heads, uint32(l.SlotsBytes()), uint32(l.HeadBytes())
 	}
 	err = e.quietly(func() error {
 		return e.write(e.endTable+uintptr((dir*e.ranks+int(peer))*endBytes), bytesOf([]end{x}))

@@ -36,11 +36,14 @@ const (
 	LaneStride  = 128 // bytes from a lane's counter to the next lane's
 )
 
-// QueueBytes is the length of one lane's queue: its slots, then a header for each,
-// then a note for each.
-func (g Geometry) QueueBytes() int {
-	return g.Slots*(g.SlotBytes+g.NoteBytes) + roundUp(g.Slots*headerBytes, 128)
-}
+// QueueBytes is the length of one lane's queue: its slots, then its head.
+func (g Geometry) QueueBytes() int { return g.SlotsBytes() + g.HeadBytes() }
+
+// SlotsBytes is the length of the slots of one lane's queue.
+func (g Geometry) SlotsBytes() int { return g.Slots * g.SlotBytes }
+
+// HeadBytes is the length of a queue's head: a header for each slot, then a note for each.
+func (g Geometry) HeadBytes() int { return roundUp(g.Slots*headerBytes, 128) + g.Slots*g.NoteBytes }
 
 // Bytes is the length of the queues of all lanes.
 func (g Geometry) Bytes() int { return g.Lanes * g.QueueBytes() }
@@ -48,12 +51,14 @@ func (g Geometry) Bytes() int { return g.Lanes * g.QueueBytes() }
 // An End is one end of the queues from one rank to another, as addresses in the
 // context of this rank's device. Lane l's queue begins at Queues + l ×
 // QueueBytes, its counters, 64 bits each, at Post and Seen + l × LaneStride.
-// Queues may be device memory, a peer's or this one's, or pinned host memory.
-// Before the first use all headers, notes and counters are zero. Counters count slots
-// from the beginning and are never set back.
+// Queues may be device memory, a peer's or this one's, or pinned host memory. Where the
+// heads lie elsewhere, the slots of lane l begin at Queues + l × SlotsBytes, and its head
+// at Heads + l × HeadBytes. Before the first use all headers, notes and counters are zero.
+// Counters count slots from the beginning and are never set back.
 type End struct {
 	Geometry
 	Queues uint64 // a multiple of 128
+	Heads  uint64 // the same; 0: they are behind the slots
 	// Need has the memory of the queues of the first lanes be there, and zero, before a
 	// kernel uses them. It does not wait for kernels, of any rank. nil: it is there.
 	Need func(lanes int) error

@@ -65,15 +65,15 @@ type step struct {
 
 // An end is End of kernels/cuda/comm.h.
 type end struct {
-	queues, post, seen, counts         uint64
-	slots, slotBytes, queueBytes, peer uint32
-	noteBytes, _                       uint32
+	slots, heads, post, seen, counts  uint64
+	count, slotBytes, noteBytes, peer uint32
+	slotsStride, headsStride          uint32
 }
 
 const (
 	stepBytes = 16
-	endBytes  = 56
-	portBytes = 64 // an end in shared memory
+	endBytes  = 64
+	portBytes = 72 // an end in shared memory
 )
 
 // maxTmp is the most device memory of a program's scratch. A schedule with much

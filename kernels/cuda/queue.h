@@ -6,9 +6,9 @@
 // An End is one end of the queues to or from a peer, as the host describes it;
 // see engine/grid.End.
 struct End {
-  u64 queues, post, seen, counts;
-  u32 slots, slot_bytes, queue_bytes, peer;
-  u32 note_bytes, unused;
+  u64 slots, heads, post, seen, counts; // heads: headers, then notes
+  u32 count, slot_bytes, note_bytes, peer;
+  u32 slots_stride, heads_stride; // from a lane to the next
 };
 
 constexpr u64 lane_stride = 128;
@@ -17,6 +17,7 @@ constexpr u32 header_bytes = 32;
 // A Port is an End in the lane of this block. It lies in shared memory.
 struct Port {
   u64 slots;      // address
+  u64 headers;    // address
   u64 post, seen; // addresses of counters: this end's, which the peer reads, and the peer's
   u64 count;      // slots that have gone through this end
   u64 next;       // the slot to wait for, greater than count while earlier ones are in use
@@ -26,12 +27,13 @@ struct Port {
   u32 peer, note_bytes;
 
   DEVICE void open(const End *e, u32 lane) {
-    slots = e->queues + (u64)lane * e->queue_bytes;
+    slots = e->slots + (u64)lane * e->slots_stride;
+    headers = e->heads + (u64)lane * e->heads_stride;
     post = e->post + lane * lane_stride;
     seen = e->seen + lane * lane_stride;
     count = next = Access<8>::load(e->counts + 8 * lane);
     known = 0;
-    mask = e->slots - 1;
+    mask = e->count - 1;
     slot_bytes = e->slot_bytes;
     peer = e->peer;
     note_bytes = e->note_bytes;
@@ -50,13 +52,13 @@ struct Port {
   }
 
   DEVICE u64 slot(u64 count) const { return slots + (u64)((u32)count & mask) * slot_bytes; }
-  DEVICE u64 header(u64 count) const { return slots + (mask + 1) * (u64)slot_bytes + ((u32)count & mask) * header_bytes; }
+  DEVICE u64 header(u64 count) const { return headers + ((u32)count & mask) * header_bytes; }
   DEVICE u64 header() const { return header(count); }
 
   // Note is the address of the lines that are sent instead of a slot.
   DEVICE u64 note(u64 count) const {
-    u32 headers = ((mask + 1) * header_bytes + 127) & ~127u;
-    return slots + (mask + 1) * (u64)slot_bytes + headers + (u64)((u32)count & mask) * note_bytes;
+    u32 before = ((mask + 1) * header_bytes + 127) & ~127u;
+    return headers + before + (u64)((u32)count & mask) * note_bytes;
   }
 
   // Has_note reports whether a note of any message has arrived instead of the next slot.
