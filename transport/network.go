@@ -88,11 +88,18 @@ type Memory struct {
 	// DMABuf exports the Region's pages for other devices: a file, which the caller closes, and
 	// where in it the Region begins. It is nil for host memory, and where driver or GPU cannot.
 	DMABuf func() (fd int, offset uint64, err error)
+	// Ordered says that a GPU's kernels see what other devices write to its memory before the word
+	// that it has come: its driver's CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING is
+	// CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER (100) at least. Where it is not, Next of a placed
+	// connection reads some of a slot back first, through the device that wrote it: a read over
+	// PCIe pushes the writes before it along.
+	Ordered bool
 }
 
 // Placer is a power of some Registrars: connections whose slots lie in memory of the caller. Slot n
 // is the SlotBytes of Limits at n mod Slots in slots, which lie in memory that was registered before.
-// Both ends of a connection are placed, or neither.
+// Both ends of a connection are placed, or neither. Those of a peer are accepted in the order in which it
+// has dialled them, one after another: nothing that is sent says which is which.
 //
 // Reserve of a placed SendConn returns the slot's place, which the caller may have filled before: it
 // does not wait, and the caller must not fill slots that Free does not count as free; SendConns have Room.
