@@ -98,15 +98,32 @@ type Memory struct {
 
 // Placer is a power of some Registrars: connections whose slots lie in memory of the caller. Slot n
 // is the SlotBytes of Limits at n mod Slots in slots, which lie in memory that was registered before.
-// Both ends of a connection are placed, or neither. Those of a peer are accepted in the order in which it
-// has dialled them, one after another: nothing that is sent says which is which.
+// Both ends of a connection are placed, or neither. Connections from a peer are accepted in the order
+// in which it dials them, one after another; DialPlaced may wait until the peer calls AcceptPlaced.
 //
-// Reserve of a placed SendConn returns the slot's place, which the caller may have filled before: it
-// does not wait, and the caller must not fill slots that Free does not count as free; SendConns have Room.
-// Next of a placed RecvConn returns the slot's place. What came there is seen by kernels that are told of
-// it after Next has returned.
+// One goroutine may have many placed connections and none of their methods waits, if it looks first
+// at what Free and Arrived say. These make the connection go on, too.
 type Placer interface {
 	Registrar
-	DialPlaced(peer Info, addr []byte, slots mem.Region) (SendConn, error)
-	AcceptPlaced(peer Info, slots mem.Region) (RecvConn, error)
+	DialPlaced(peer Info, addr []byte, slots mem.Region) (PlacedSendConn, error)
+	AcceptPlaced(peer Info, slots mem.Region) (PlacedRecvConn, error)
+}
+
+// A PlacedSendConn is a SendConn with slots in the caller's memory. Reserve returns the slot's place,
+// which the caller may have filled before. The caller fills only slots that Free counts as free:
+// those that the device reads no more and the receiver has released, all of them in time. When the
+// connection has ended, Free is Slots, and Reserve or Publish says why.
+type PlacedSendConn interface {
+	SendConn
+	Room
+}
+
+// A PlacedRecvConn is a RecvConn with slots in the caller's memory. Next returns the slot's place, and
+// may give all Slots before the first is released; Release gives back the oldest one. Whatever Next
+// has returned is seen by kernels that are told of it after that.
+type PlacedRecvConn interface {
+	RecvConn
+	// Arrived is how many slots Next gives now without waiting. When the connection has ended, it is
+	// more than 0, and Next says why.
+	Arrived() int
 }

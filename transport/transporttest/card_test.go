@@ -1,0 +1,18 @@
+package transporttest_test
+
+import (
+	"testing"
+
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/transporttest"
+)
+
+func open(tb testing.TB, cfg transport.Config) transport.Transport {
+	return transporttest.NewCard(cfg, nil)
+}
+
+// The card that other tests use is one.
+func TestCard(t *testing.T) {
+	t.Run("host", func(t *testing.T) { transporttest.Placed(t, open, transporttest.HostSlots) })
+	t.Run("file", func(t *testing.T) { transporttest.Placed(t, open, transporttest.FileSlots) })
+}

@@ -1,0 +1,385 @@
+package transporttest
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// Slots is memory for the slots of placed connections, and its bytes as the host sees them.
+type Slots struct {
+	transport.Memory
+	View []byte
+}
+
+// HostSlots is host memory that begins at a page.
+func HostSlots(tb testing.TB, bytes int) Slots {
+	const page = 4096
+	b := make([]byte, bytes+page)
+	at := int(-mem.Host(b).Ptr() & (page - 1))
+	return Slots{transport.Memory{Region: mem.Host(b[at:][:bytes])}, b[at:][:bytes]}
+}
+
+// Placed checks a transport that is a transport.Placer, with slots in memory that memory makes:
+// HostSlots, FileSlots, or a GPU's. What memory makes is there until the test has ended.
+func Placed(t *testing.T, open Open, memory func(tb testing.TB, bytes int) Slots) {
+	s := placedSuite{suite{open: open}, memory}
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"slots", s.slots},
+		{"room", s.room},
+		{"order", s.order},
+		{"beside others", s.besides},
+		{"misuse", s.misuse},
+		{"strange memory", s.strange},
+		{"close", s.close},
+		{"ends", s.ends},
+		{"allocations", s.allocations},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			leaks(t)
+			c.run(t)
+		})
+	}
+}
+
+type placedSuite struct {
+	suite
+	memory func(tb testing.TB, bytes int) Slots
+}
+
+// placedLimits are those of a kernel's queue.
+var placedLimits = transport.Limits{SlotBytes: 4096, Slots: 4}
+
+// A placedEnd is one end, and its slots.
+type placedEnd struct {
+	send transport.PlacedSendConn
+	recv transport.PlacedRecvConn
+	Slots
+}
+
+// view is the bytes of slot n.
+func (e *placedEnd) view(n int) []byte {
+	return e.View[n%placedLimits.Slots*placedLimits.SlotBytes:][:placedLimits.SlotBytes]
+}
+
+// is reports whether a region is the first bytes of slot n.
+func (e *placedEnd) is(r mem.Region, n, bytes int) bool {
+	return r.Dev() == e.Dev() && r.Len() == bytes && r.Ptr() == e.Ptr()+uintptr(n%placedLimits.Slots*placedLimits.SlotBytes)
+}
+
+// pairs makes two ranks with placed connections from the first to the second.
+func (s placedSuite) pairs(tb testing.TB, n int) (from, to *rank, ends [][2]*placedEnd) {
+	tb.Helper()
+	r := s.ranks(tb, 2, placedLimits)
+	from, to = r[0], r[1]
+	bytes := placedLimits.Slots * placedLimits.SlotBytes
+	var all [2]Slots
+	for i := range r {
+		all[i] = s.memory(tb, n*bytes)
+		_, err := r[i].Transport.(transport.Placer).Register(all[i].Memory)
+		require.NoError(tb, err)
+	}
+	for k := range n {
+		ends = append(ends, [2]*placedEnd{})
+		for i := range r {
+			m := all[i].Memory
+			m.Region = m.Slice(k*bytes, bytes)
+			ends[k][i] = &placedEnd{Slots: Slots{m, all[i].View[k*bytes:][:bytes]}}
+		}
+	}
+	var g errgroup.Group
+	g.Go(func() (err error) {
+		for k := 0; k < n && err == nil; k++ {
+			ends[k][0].send, err = from.Transport.(transport.Placer).DialPlaced(to.cfg.Self, to.addr, ends[k][0].Region)
+		}
+		return err
+	})
+	g.Go(func() (err error) {
+		for k := 0; k < n && err == nil; k++ {
+			ends[k][1].recv, err = to.Transport.(transport.Placer).AcceptPlaced(from.cfg.Self, ends[k][1].Region)
+		}
+		return err
+	})
+	require.NoError(tb, g.Wait())
+	return from, to, ends
+}
+
+// until waits for what a device does.
+func until(what string, holds func() bool) error {
+	for start := time.Now(); !holds(); runtime.Gosched() {
+		if time.Since(start) > 2*patience {
+			return fmt.Errorf("%s: not within %v", what, 2*patience)
+		}
+	}
+	return nil
+}
+
+// put fills and publishes slot n, which is free.
+func (e *placedEnd) put(n, bytes int) error {
+	fill(e.view(n)[:bytes], uint64(n))
+	r, err := e.send.Reserve(bytes)
+	if err != nil {
+		return err
+	}
+	if !e.is(r, n, bytes) {
+		return fmt.Errorf("reserve gave %d bytes at %#x for %d of slot %d", r.Len(), r.Ptr(), bytes, n)
+	}
+	return e.send.Publish(stampOf(bytes, uint64(n)))
+}
+
+// get takes slot n, which has arrived.
+func (e *placedEnd) get(n, bytes int) error {
+	r, stamp, err := e.recv.Next()
+	if err != nil {
+		return err
+	}
+	if !e.is(r, n, r.Len()) {
+		return fmt.Errorf("next gave %d bytes at %#x, not of slot %d", r.Len(), r.Ptr(), n)
+	}
+	return verify(e.view(n)[:r.Len()], stamp, bytes, uint64(n))
+}
+
+// sizeOf is how many bytes slot n has in these tests.
+func sizeOf(n int) int {
+	return []int{0, 1, placedLimits.SlotBytes, 100, 4, placedLimits.SlotBytes - 1, 2048}[n%7]
+}
+
+// flow sends slots, filling each as soon as Free has it free, and has the receiver hold up to hold of
+// them, which do not change meanwhile.
+func flow(t *testing.T, from, to *placedEnd, slots, hold int) {
+	t.Helper()
+	parallel(t, func() error {
+		for n := range slots {
+			if err := until("a free slot", func() bool { return from.send.Free() > 0 }); err != nil {
+				return err
+			}
+			if err := from.put(n, sizeOf(n)); err != nil {
+				return err
+			}
+		}
+		return until("all are free", func() bool { return from.send.Free() == placedLimits.Slots })
+	}, func() error {
+		released := 0
+		for n := range slots {
+			if err := until("a slot", func() bool { return to.recv.Arrived() > 0 }); err != nil {
+				return err
+			}
+			if err := to.get(n, sizeOf(n)); err != nil {
+				return err
+			}
+			for n+1-released >= hold || n+1 == slots && released < slots {
+				i := released
+				if err := verify(to.view(i)[:sizeOf(i)], stampOf(sizeOf(i), uint64(i)), sizeOf(i), uint64(i)); err != nil {
+					return fmt.Errorf("held back: %w", err)
+				}
+				if err := to.recv.Release(); err != nil {
+					return err
+				}
+				released++
+			}
+		}
+		return nil
+	})
+}
+
+// slots: what is sent lies in the slots of the receiver, until it is released.
+func (s placedSuite) slots(t *testing.T) {
+	for hold := range placedLimits.Slots + 1 {
+		_, _, ends := s.pairs(t, 1)
+		flow(t, ends[0][0], ends[0][1], s.many(200), max(1, hold))
+	}
+}
+
+// room: Free and Arrived say what does not wait.
+func (s placedSuite) room(t *testing.T) {
+	_, _, ends := s.pairs(t, 1)
+	from, to := ends[0][0], ends[0][1]
+	for round := range 5 {
+		first := round * placedLimits.Slots
+		require.NoError(t, until("all are free", func() bool { return from.send.Free() == placedLimits.Slots }))
+		require.Zero(t, to.recv.Arrived(), "nothing was sent")
+		for i := range placedLimits.Slots {
+			require.LessOrEqual(t, from.send.Free(), placedLimits.Slots)
+			require.NoError(t, from.put(first+i, 100))
+		}
+		require.NoError(t, until("all have arrived", func() bool {
+			_ = from.send.Free()
+			return to.recv.Arrived() == placedLimits.Slots
+		}))
+		for i := range placedLimits.Slots {
+			require.NoError(t, to.get(first+i, 100))
+			require.Equal(t, placedLimits.Slots-1-i, to.recv.Arrived())
+		}
+		for range placedLimits.Slots {
+			require.NoError(t, to.recv.Release())
+		}
+	}
+}
+
+// order: connections are accepted in the order in which they were dialled.
+func (s placedSuite) order(t *testing.T) {
+	_, _, ends := s.pairs(t, 5)
+	for k := range ends {
+		fill(ends[k][0].view(0), uint64(1000+k))
+		_, err := ends[k][0].send.Reserve(50)
+		require.NoError(t, err)
+		require.NoError(t, ends[k][0].send.Publish(stampOf(50, uint64(1000+k))))
+	}
+	for k := range ends {
+		require.NoError(t, until("a slot", func() bool {
+			_ = ends[k][0].send.Free()
+			return ends[k][1].recv.Arrived() > 0
+		}))
+		_, stamp, err := ends[k][1].recv.Next()
+		require.NoError(t, err)
+		require.NoError(t, verify(ends[k][1].view(0)[:50], stamp, 50, uint64(1000+k)), "connection %d", k)
+	}
+}
+
+// besides: the same ranks have other connections too, placed ones the other way among them.
+func (s placedSuite) besides(t *testing.T) {
+	from, to, ends := s.pairs(t, 2)
+	send, recv := connect(t, from, to)
+	for n := range 50 {
+		put(t, send, 100, uint64(n))
+		get(t, recv, 100, uint64(n))
+	}
+	flow(t, ends[1][0], ends[1][1], 20, 1)
+	flow(t, ends[0][0], ends[0][1], 20, 2)
+}
+
+// misuse: calls out of order are errors and do no harm.
+func (s placedSuite) misuse(t *testing.T) {
+	_, _, ends := s.pairs(t, 1)
+	from, to := ends[0][0], ends[0][1]
+	require.Error(t, from.send.Publish(transport.Stamp{}), "publish without reserve")
+	require.Error(t, to.recv.Release(), "release without next")
+	_, err := from.send.Reserve(placedLimits.SlotBytes + 1)
+	require.Error(t, err, "more than a slot")
+	flow(t, from, to, 20, 2)
+	require.Error(t, to.recv.Release(), "release twice")
+}
+
+// strange: slots that were not registered, or of another length, are an error at once.
+func (s placedSuite) strange(t *testing.T) {
+	r := s.ranks(t, 2, placedLimits)
+	bytes := placedLimits.Slots * placedLimits.SlotBytes
+	m := s.memory(t, 2*bytes)
+	p := r[0].Transport.(transport.Placer)
+	_, err := p.DialPlaced(r[1].cfg.Self, r[1].addr, m.Slice(0, bytes))
+	require.Error(t, err, "not registered")
+	_, err = p.AcceptPlaced(r[1].cfg.Self, m.Slice(0, bytes))
+	require.Error(t, err, "not registered")
+	release, err := p.Register(m.Memory)
+	require.NoError(t, err)
+	_, err = p.DialPlaced(r[1].cfg.Self, r[1].addr, m.Slice(0, bytes-1))
+	require.Error(t, err, "too short")
+	require.NoError(t, release())
+	_, err = p.DialPlaced(r[1].cfg.Self, r[1].addr, m.Slice(0, bytes))
+	require.Error(t, err, "no longer registered")
+	require.NoError(t, release(), "again")
+}
+
+// close: what was published before the sender closes arrives.
+func (s placedSuite) close(t *testing.T) {
+	_, _, ends := s.pairs(t, 1)
+	from, to := ends[0][0], ends[0][1]
+	for n := range 3 {
+		require.NoError(t, from.put(n, 300))
+	}
+	require.NoError(t, from.send.Close())
+	require.NoError(t, from.send.Close(), "again")
+	for n := range 3 {
+		require.NoError(t, until("a slot", func() bool { return to.recv.Arrived() > 0 }))
+		require.NoError(t, to.get(n, 300))
+	}
+	require.NoError(t, until("the end", func() bool { return to.recv.Arrived() > 0 }))
+	_, _, err := to.recv.Next()
+	require.ErrorIs(t, err, transport.ErrClosed)
+}
+
+// ends: Free and Arrived of a connection that has ended have the next call say why.
+func (s placedSuite) ends(t *testing.T) {
+	abort := errors.New("it was enough")
+	for _, c := range []struct {
+		name string
+		end  func(from, to *rank, ends [2]*placedEnd) error
+		send error // what the sender hears, nil: it is the one who ends
+		recv error
+	}{
+		{"the sender closes", func(_, _ *rank, e [2]*placedEnd) error { return e[0].send.Close() }, nil, fifo.ErrClosed},
+		{"the receiver closes", func(_, _ *rank, e [2]*placedEnd) error { return e[1].recv.Close() }, fifo.ErrClosed, nil},
+		{"the sender's transport closes", func(a, _ *rank, _ [2]*placedEnd) error { return a.Close() }, nil, fifo.ErrClosed},
+		{"the receiver's transport closes", func(_, b *rank, _ [2]*placedEnd) error { return b.Close() }, fifo.ErrClosed, nil},
+		{"abort", func(a, b *rank, _ [2]*placedEnd) error {
+			a.cfg.Guard.Abort(abort)
+			b.cfg.Guard.Abort(abort)
+			return nil
+		}, abort, abort},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			from, to, ends := s.pairs(t, 1)
+			send, recv := ends[0][0], ends[0][1]
+			flow(t, send, recv, 5, 1)
+			require.NoError(t, c.end(from, to, ends[0]))
+			if c.send != nil {
+				var err error
+				require.NoError(t, until("the sender hears", func() bool {
+					if send.send.Free() > 0 {
+						err = send.put(5, 10)
+					}
+					return err != nil
+				}))
+				require.ErrorIs(t, err, c.send)
+				require.Equal(t, placedLimits.Slots, send.send.Free(), "of a connection that has ended")
+			}
+			if c.recv != nil {
+				require.NoError(t, until("the receiver hears", func() bool { return recv.recv.Arrived() > 0 }))
+				_, _, err := recv.recv.Next()
+				require.ErrorIs(t, err, c.recv)
+			}
+		})
+	}
+}
+
+// allocations: a slot costs none.
+func (s placedSuite) allocations(t *testing.T) {
+	_, _, ends := s.pairs(t, 1)
+	from, to := ends[0][0], ends[0][1]
+	message := func() {
+		for from.send.Free() == 0 {
+			runtime.Gosched()
+		}
+		if _, err := from.send.Reserve(100); err != nil {
+			t.Fatal(err)
+		}
+		if err := from.send.Publish(transport.Stamp{1, 2}); err != nil {
+			t.Fatal(err)
+		}
+		for to.recv.Arrived() == 0 {
+			_ = from.send.Free()
+		}
+		if _, _, err := to.recv.Next(); err != nil {
+			t.Fatal(err)
+		}
+		if err := to.recv.Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 100 {
+		message()
+	}
+	require.LessOrEqual(t, testing.AllocsPerRun(200, message), s.Allocs)
+}
