@@ -1,7 +1,9 @@
 // Package bridge connects the kernels of GPUs that share no memory. It is for package
 // gpupaths. A kernel's queues are pinned memory of its own process, and goroutines move
 // the slots between them and the connections of any transport, one for each lane. A
-// slot and its stamp travel as one message.
+// slot and its stamp travel as one message. Where the transport is a transport.Placer the slots
+// may lie where it moves them itself, a GPU's memory for example, and nothing is copied
+// (placed.go).
 //
 // Kernels and goroutines wait by polling: a kernel causes no interrupt. One goroutine polls
 // for all that wait, so a Bridge takes no more than one core for it however many lanes it has;
@@ -40,7 +42,8 @@ type Bridge struct {
 	mu       sync.Mutex
 	ends     []interface{ Close() error }
 	asleep   []*sleeper
-	polls    bool // a goroutine polls for those asleep
+	lanes    []*lane // that are placed; replaced as a whole
+	polls    bool    // a goroutine polls for those asleep, and moves lanes
 	vigilant atomic.Bool
 	wake     chan struct{}
 	closed   atomic.Bool

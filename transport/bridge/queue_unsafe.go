@@ -5,14 +5,18 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A Queue is one lane's queue in pinned memory, which a kernel uses at the other
-// end: slots, then a header for each (engine/grid.Geometry.QueueBytes).
+// A Queue is one lane's queue, which a kernel uses at the other end: slots, and a header for
+// each (engine/grid.Geometry). Headers and counters lie in pinned memory, and so do slots,
+// unless they are placed.
 type Queue struct {
 	Slots, SlotBytes int
-	Memory           []byte
+	Memory           []byte         // slots, then headers; nil if the slots are placed
+	Placed           mem.Region     // slots that a connection moves
+	headers          unsafe.Pointer // to the first one
 	Posted           *atomic.Uint64 // the kernel's counter: slots published, or released
 	Seen             *atomic.Uint64 // the Bridge's: slots released, or published
 }
@@ -32,7 +36,16 @@ func NewQueue(slots, slotBytes int, memory, posted, seen []byte) (Queue, error) 
 	if n := slots * (slotBytes + HeaderBytes); slots < 1 || slotBytes < 0 || n > len(memory) || len(posted) < 8 || len(seen) < 8 {
 		return Queue{}, fmt.Errorf("bridge: a queue of %d bytes in %d", n, len(memory))
 	}
-	return Queue{slots, slotBytes, memory, word(posted), word(seen)}, nil
+	return Queue{Slots: slots, SlotBytes: slotBytes, Memory: memory, headers: unsafe.Pointer(&memory[slots*slotBytes]), Posted: word(posted), Seen: word(seen)}, nil
+}
+
+// NewPlaced is NewQueue for slots that lie where connections move them; headers are aligned to
+// 64 bytes.
+func NewPlaced(slots, slotBytes int, placed mem.Region, headers, posted, seen []byte) (Queue, error) {
+	if slots < 1 || slotBytes < 0 || placed.Len() != slots*slotBytes || len(headers) < slots*HeaderBytes || len(posted) < 8 || len(seen) < 8 {
+		return Queue{}, fmt.Errorf("bridge: a queue of %d slots of %d bytes in %d, headers in %d", slots, slotBytes, placed.Len(), len(headers))
+	}
+	return Queue{Slots: slots, SlotBytes: slotBytes, Placed: placed, headers: unsafe.Pointer(&headers[0]), Posted: word(posted), Seen: word(seen)}, nil
 }
 
 func word(b []byte) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(b))) }
@@ -43,6 +56,5 @@ func (q *Queue) slot(n uint64) []byte {
 }
 
 func (q *Queue) header(n uint64) *header {
-	at := q.Slots*q.SlotBytes + int(n%uint64(q.Slots))*HeaderBytes
-	return (*header)(unsafe.Pointer(&q.Memory[at]))
+	return (*header)(unsafe.Add(q.headers, int(n%uint64(q.Slots))*HeaderBytes))
 }

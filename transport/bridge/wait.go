@@ -41,6 +41,17 @@ func (b *Bridge) await(s *sleeper, n uint64) error {
 	b.mu.Lock()
 	s.n = n
 	b.asleep = append(b.asleep, s)
+	b.attend()
+	b.mu.Unlock()
+	<-s.awake
+	if s.word.Load() >= n {
+		return nil
+	}
+	return b.ended()
+}
+
+// attend has a goroutine poll, with mu held.
+func (b *Bridge) attend() {
 	switch {
 	case !b.polls:
 		b.polls = true
@@ -48,12 +59,6 @@ func (b *Bridge) await(s *sleeper, n uint64) error {
 	case len(b.asleep) == 1:
 		b.Wake()
 	}
-	b.mu.Unlock()
-	<-s.awake
-	if s.word.Load() >= n {
-		return nil
-	}
-	return b.ended()
 }
 
 // ended is the reason to stop waiting, nil if there is none.
@@ -64,20 +69,22 @@ func (b *Bridge) ended() error {
 	return b.cfg.Guard.Aborted()
 }
 
-// poll polls for all sleepers until the Bridge ends.
+// poll polls for all sleepers, and moves the slots of placed lanes, until the Bridge ends.
 func (b *Bridge) poll() {
 	timer := time.NewTimer(minSleep)
 	defer timer.Stop()
 	var idle time.Time // since when there are pauses
 	for vain := 0; ; {
-		woken, left, ended := b.rouse()
-		switch {
-		case ended:
+		woken, left, lanes, ended := b.rouse()
+		if ended {
 			return
-		case woken > 0:
+		}
+		moved := b.move(lanes)
+		switch {
+		case woken > 0 || moved:
 			vain = 0
 			runtime.Gosched()
-		case left == 0:
+		case left == 0 && len(lanes) == 0:
 			<-b.wake
 			vain = 0
 		case vain < yields:
@@ -101,7 +108,7 @@ func (b *Bridge) poll() {
 }
 
 // rouse wakes the sleepers whose counter has arrived, or all of them at the end.
-func (b *Bridge) rouse() (woken, left int, ended bool) {
+func (b *Bridge) rouse() (woken, left int, lanes []*lane, ended bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	ended = b.ended() != nil
@@ -117,7 +124,7 @@ func (b *Bridge) rouse() (woken, left int, ended bool) {
 	clear(b.asleep[left:])
 	b.asleep = b.asleep[:left]
 	b.polls = !ended
-	return woken, left, ended
+	return woken, left, b.lanes, ended
 }
 
 // Wake announces a kernel that may use the queues: polling begins again at once.
