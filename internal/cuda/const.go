@@ -32,14 +32,21 @@ const (
 	AttrVirtualMemorySupported        DeviceAttribute = 102
 	AttrPosixFDSupported              DeviceAttribute = 103
 	AttrMaxBlocksPerMultiprocessor    DeviceAttribute = 106
-	AttrRDMASupported                 DeviceAttribute = 116
+	AttrRDMAVirtualMemorySupported    DeviceAttribute = 110
 	AttrMemoryPoolsSupported          DeviceAttribute = 115
+	AttrRDMASupported                 DeviceAttribute = 116
+	AttrRDMAWritesOrdering            DeviceAttribute = 118
 	AttrClusterLaunch                 DeviceAttribute = 120
 	AttrStreamValues64                DeviceAttribute = 122 // 64-bit stream memory operations
 	AttrStreamWaitNOR                 DeviceAttribute = 123
+	AttrDMABufSupported               DeviceAttribute = 124
 	AttrIPCEventSupported             DeviceAttribute = 125
 	AttrMulticastSupported            DeviceAttribute = 132 // never used; for information only
 )
+
+// RDMAWritesOrderingOwner is the value of AttrRDMAWritesOrdering from which on a device's kernels see what
+// others have written to its memory in order, without a flush.
+const RDMAWritesOrderingOwner = 100
 
 // Values of AttrComputeMode that keep programs away from a device.
 const (

@@ -148,6 +148,9 @@ type VirtualMemory interface {
 	MemRetainAllocationHandle(p uintptr) (MemHandle, error)
 	// MemExportToShareableHandle makes a file descriptor, which the caller closes.
 	MemExportToShareableHandle(h MemHandle) (fd int, err error)
+	// MemGetHandleForAddressRange exports whole pages of device memory for other devices of the
+	// host: a dma-buf, in which p is the first byte, and which the caller closes. Since CUDA 11.7.
+	MemGetHandleForAddressRange(p uintptr, n int) (fd int, err error)
 	// MemImportFromShareableHandle leaves fd open.
 	MemImportFromShareableHandle(fd int) (MemHandle, error)
 }

@@ -55,6 +55,7 @@ const (
 	cuMemRetainAllocationHandle
 	cuMemExportToShareableHandle
 	cuMemImportFromShareableHandle
+	cuMemGetHandleForAddressRange
 	cuIpcGetMemHandle
 	cuIpcOpenMemHandle
 	cuIpcCloseMemHandle
@@ -181,6 +182,7 @@ var symbols = [symbolCount]struct {
 	cuMemRetainAllocationHandle:       {"cuMemRetainAllocationHandle", "cuMemRetainAllocationHandle", 11000},
 	cuMemExportToShareableHandle:      {"cuMemExportToShareableHandle", "cuMemExportToShareableHandle", 10020},
 	cuMemImportFromShareableHandle:    {"cuMemImportFromShareableHandle", "cuMemImportFromShareableHandle", 10020},
+	cuMemGetHandleForAddressRange:     {"cuMemGetHandleForAddressRange", "cuMemGetHandleForAddressRange", 11070},
 	cuIpcGetMemHandle:                 {"cuIpcGetMemHandle", "cuIpcGetMemHandle", 4010},
 	cuIpcOpenMemHandle:                {"cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2", 11000},
 	cuIpcCloseMemHandle:               {"cuIpcCloseMemHandle", "cuIpcCloseMemHandle", 4010},

@@ -11,6 +11,7 @@ const (
 	locationDevice   = 1
 	accessReadWrite  = 3
 	handlePosixFD    = 1
+	rangeDMABuf      = 1
 )
 
 // CUmemLocation
@@ -98,4 +99,9 @@ func (d *libcuda) MemExportToShareableHandle(h MemHandle) (fd int, err error) {
 func (d *libcuda) MemImportFromShareableHandle(fd int) (MemHandle, error) {
 	h, err := d.get(cuMemImportFromShareableHandle, uintptr(fd), handlePosixFD)
 	return MemHandle(h), detail(err, "file descriptor %d", fd)
+}
+
+func (d *libcuda) MemGetHandleForAddressRange(p uintptr, n int) (fd int, err error) {
+	fd, err = d.getInt(cuMemGetHandleForAddressRange, p, uintptr(n), rangeDMABuf, 0)
+	return fd, d.at(p, err)
 }

@@ -227,6 +227,10 @@ var virtual = map[string]function{
 		fd, err := l.d.MemExportToShareableHandle(cuda.MemHandle(a[1]))
 		return put(a[0], int32(fd), err)
 	},
+	"cuMemGetHandleForAddressRange": func(l *Library, a *Args) error {
+		fd, err := l.d.MemGetHandleForAddressRange(a[1], int(a[2]))
+		return put(a[0], int32(fd), err)
+	},
 	"cuMemImportFromShareableHandle": func(l *Library, a *Args) error {
 		h, err := l.d.MemImportFromShareableHandle(a.i(1))
 		return put(a[0], h, err)

@@ -20,6 +20,7 @@ var since = map[string]int{
 	"cuMemGetAllocationGranularity": 10020, "cuMemCreate": 10020, "cuMemRelease": 10020,
 	"cuMemAddressReserve": 10020, "cuMemAddressFree": 10020, "cuMemMap": 10020, "cuMemUnmap": 10020,
 	"cuMemSetAccess": 10020, "cuMemExportToShareableHandle": 10020, "cuMemImportFromShareableHandle": 10020,
+	"cuMemGetHandleForAddressRange":     11070,
 	"cuMemRetainAllocationHandle":       11000,
 	"cuThreadExchangeStreamCaptureMode": 10010,
 	"cuEventRecordWithFlags":            11010, "cuGraphUpload": 11010,

@@ -27,7 +27,7 @@ func newChunk(l label, watched bool) (*chunk, error) {
 		return nil, err
 	}
 	c.raw = raw
-	copy(c.raw, l.bytes())
+	copy(c.raw[len(c.raw)-labelBytes:], l.bytes())
 	c.slice()
 	return c, nil
 }

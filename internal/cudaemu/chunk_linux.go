@@ -14,8 +14,8 @@ const (
 
 func threadID() int { return unix.Gettid() }
 
-// newChunk is memory in a file of its own that has no name: a page with the
-// label, the data, a bit for each byte of data.
+// newChunk is memory in a file of its own that has no name: the data, a bit for each
+// byte of them, a page with the label.
 func newChunk(l label, watched bool) (*chunk, error) {
 	fd, err := unix.MemfdCreate("ringo-emu", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -25,7 +25,7 @@ func newChunk(l label, watched bool) (*chunk, error) {
 	c := &chunk{fd: fd, label: l}
 	err = unix.Ftruncate(fd, c.fileBytes())
 	if err == nil {
-		_, err = unix.Pwrite(fd, l.bytes(), 0)
+		_, err = unix.Pwrite(fd, l.bytes(), c.fileBytes()-labelBytes)
 	}
 	if err == nil {
 		err = c.mmap()
@@ -41,15 +41,19 @@ func newChunk(l label, watched bool) (*chunk, error) {
 func openChunk(fd int) (*chunk, error) {
 	page := make([]byte, labelBytes)
 	c := &chunk{fd: fd}
-	_, err := unix.Pread(fd, page, 0)
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	if err == nil && st.Size < labelBytes {
+		err = errNoChunk
+	}
+	if err == nil {
+		_, err = unix.Pread(fd, page, st.Size-labelBytes)
+	}
 	if err == nil {
 		c.label, err = parseLabel(page)
 	}
-	if err == nil {
-		var st unix.Stat_t
-		if err = unix.Fstat(fd, &st); err == nil && st.Size != c.fileBytes() {
-			err = errNoChunk
-		}
+	if err == nil && st.Size != c.fileBytes() {
+		err = errNoChunk
 	}
 	if err == nil {
 		err = c.mmap()

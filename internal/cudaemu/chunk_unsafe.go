@@ -15,7 +15,7 @@ type chunk struct {
 	written []uint64 // nil if not watched
 }
 
-// A label is the first page of a chunk: it says whose and what the memory is, to a
+// A label is the last page of a chunk: it says whose and what the memory is, to a
 // process that has only the descriptor.
 type label struct {
 	id      uint64 // of the machine and the allocation
@@ -66,7 +66,7 @@ func parseLabel(b []byte) (l label, err error) {
 
 func (c *chunk) dataBytes() int { return int(roundUp(c.label.size, labelBytes)) }
 
-// fileBytes is the size of the file: label, data and bits.
+// fileBytes is the size of the file: data, bits and label.
 func (c *chunk) fileBytes() int64 {
 	n := labelBytes + c.dataBytes()
 	if c.label.watched {
@@ -77,10 +77,9 @@ func (c *chunk) fileBytes() int64 {
 
 // slice points data and written into raw.
 func (c *chunk) slice() {
-	end := labelBytes + c.dataBytes()
-	c.data = c.raw[labelBytes : labelBytes+int(c.label.size)]
+	c.data = c.raw[:c.label.size]
 	if c.label.watched {
-		bits := c.raw[end:]
+		bits := c.raw[c.dataBytes() : len(c.raw)-labelBytes]
 		c.written = unsafe.Slice((*uint64)(unsafe.Pointer(&bits[0])), len(bits)/8)
 	}
 }

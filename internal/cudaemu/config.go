@@ -69,6 +69,10 @@ type Config struct {
 	// decides. It makes copies overtake each other.
 	CopyDelay int
 
+	// RDMA lets network cards of the host reach memory of MemCreate that asks for it (Linux):
+	// who maps its dma-buf plays one. What a card writes is seen by kernels in order.
+	RDMA bool
+
 	// LoadsWait makes ModuleLoadData wait for the work of its context, as hardware may.
 	// It and the calls that give memory or modules back, which always wait for that work,
 	// also keep all other calls in the context waiting meanwhile. A program deadlocks if

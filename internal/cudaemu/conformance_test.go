@@ -25,7 +25,7 @@ func open(t testing.TB, cfg cudaemu.Config) *cudaemu.Machine {
 
 func TestConformance(t *testing.T) {
 	cudatest.Run(t, func(t testing.TB) cuda.Driver {
-		m := open(t, cudaemu.Config{Devices: 2, Seed: 1})
+		m := open(t, cudaemu.Config{Devices: 2, Seed: 1, RDMA: true})
 		t.Cleanup(func() {
 			for _, f := range m.Reports() {
 				if os.Getenv("CUDATEST_ROLE") == "fault" {

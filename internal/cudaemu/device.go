@@ -175,7 +175,11 @@ func (d *device) attribute(a cuda.DeviceAttribute) (int, bool) {
 		return boolInt(v >= since["cuStreamWaitValue64"]), true
 	case cuda.AttrIPCEventSupported:
 		return boolInt(sharing), true
-	case cuda.AttrComputeMode, cuda.AttrManagedMemory, cuda.AttrComputePreemption, cuda.AttrRDMASupported,
+	case cuda.AttrRDMASupported, cuda.AttrRDMAVirtualMemorySupported, cuda.AttrDMABufSupported:
+		return boolInt(v >= since["cuMemGetHandleForAddressRange"] && sharing && d.m.cfg.RDMA), true
+	case cuda.AttrRDMAWritesOrdering:
+		return boolInt(d.m.cfg.RDMA) * cuda.RDMAWritesOrderingOwner, true
+	case cuda.AttrComputeMode, cuda.AttrManagedMemory, cuda.AttrComputePreemption,
 		cuda.AttrMemoryPoolsSupported, cuda.AttrClusterLaunch, cuda.AttrMulticastSupported:
 		return 0, true
 	}

@@ -16,10 +16,14 @@ type physical struct {
 	refs      int // of handles
 	maps      int
 	shareable bool
+	rdma      bool
 	foreign   bool // came from another process
 }
 
-const granularity = 2 << 20
+const (
+	granularity = 2 << 20
+	hostPage    = 4096
+)
 
 func (v *virtualMemory) init(place uint64, fresh bool) {
 	v.places = places{next: virtualAddresses + place%1024<<32, room: map[uint64]uint64{}, fresh: fresh}
@@ -56,7 +60,7 @@ func (m *Machine) MemCreate(n int, p cuda.AllocationProp) (cuda.MemHandle, error
 		switch {
 		case n <= 0 || n%granularity != 0:
 			return 0, c.fail(cuda.ErrInvalidValue, "%d bytes, not a multiple of %d", n, granularity)
-		case p.RDMA:
+		case p.RDMA && !m.cfg.RDMA:
 			return 0, c.fail(cuda.ErrNotSupported, "emulated memory is out of reach for network cards")
 		case p.Shareable && !sharing:
 			return 0, c.fail(cuda.ErrNotSupported, "emulated memory is shared between processes on Linux alone")
@@ -69,7 +73,7 @@ func (m *Machine) MemCreate(n int, p cuda.AllocationProp) (cuda.MemHandle, error
 			return 0, c.system(err)
 		}
 		d.used += n
-		return m.newPhysical(&physical{chunk: chunk, dev: d, refs: 1, shareable: p.Shareable}), nil
+		return m.newPhysical(&physical{chunk: chunk, dev: d, refs: 1, shareable: p.Shareable, rdma: p.RDMA}), nil
 	})
 }
 
@@ -268,6 +272,32 @@ func (m *Machine) MemExportToShareableHandle(h cuda.MemHandle) (fd int, err erro
 		return nil
 	})
 	return fd, err
+}
+
+// MemGetHandleForAddressRange gives the file of the memory, so a range begins where the memory does.
+// What a card may write counts as written from then on, as the emulator does not see its writes.
+func (m *Machine) MemGetHandleForAddressRange(p uintptr, n int) (fd int, err error) {
+	c, err := m.begin("cuMemGetHandleForAddressRange")
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	r := m.regions.find(uint64(p))
+	switch {
+	case r == nil || n <= 0 || p%hostPage != 0 || n%hostPage != 0 || !r.holds(uint64(p), n):
+		return 0, c.fail(cuda.ErrInvalidValue, "%d bytes at %#x are not whole pages of one allocation", n, p)
+	case r.kind != regionMapping || !m.virtual.handles[r.handle].rdma:
+		return 0, c.fail(cuda.ErrNotSupported, "%#x is not memory of cuMemCreate that was made for RDMA", p)
+	case r.addr != uint64(p):
+		return 0, c.fail(cuda.ErrNotSupported, "emulated memory is exported from its first byte on, which is at %#x", r.addr)
+	}
+	if fd, err = dup(r.chunk.fd); err != nil {
+		return 0, c.system(err)
+	}
+	if s, ok := m.mem.Find(r.addr); ok {
+		s.Expose(0, uint64(n))
+	}
+	return fd, nil
 }
 
 func (m *Machine) MemImportFromShareableHandle(fd int) (cuda.MemHandle, error) {

@@ -27,6 +27,13 @@ func (s *Span) end() uint64 { return s.Addr + uint64(len(s.Data)) }
 // foreign reports whether the span may hold stores that Memory has not seen.
 func (s *Span) foreign() bool { return s.Foreign || s.Device < 0 }
 
+// Expose says that others, of whom Memory does not hear, may write n bytes from off: these count
+// as written.
+func (s *Span) Expose(off, n uint64) {
+	s.Foreign = true
+	s.setWritten(off, n)
+}
+
 // setWritten notes that n bytes from off were written.
 func (s *Span) setWritten(off, n uint64) {
 	if s.Written == nil {

@@ -47,6 +47,7 @@ func Run(t *testing.T, open func(t testing.TB) cuda.Driver) {
 		{"memory/copies and sets", testCopies},
 		{"memory/bad", testBadMemory},
 		{"memory/virtual", testVirtualMemory},
+		{"memory/dma-buf", testDMABuf},
 		{"memory/growing", testGrowing},
 		{"streams/properties", testStreamProperties},
 		{"streams/ids", testStreamIDs},

@@ -176,3 +176,29 @@ func testGrowing(e *env) {
 	e.put(p, 8)
 	e.noErr(g.Close())
 }
+
+// testDMABuf exports memory for other devices.
+func testDMABuf(e *env) {
+	for _, a := range []cuda.DeviceAttribute{cuda.AttrVirtualMemorySupported, cuda.AttrRDMAVirtualMemorySupported, cuda.AttrDMABufSupported} {
+		ok, err := e.d.DeviceGetAttribute(a, e.dev)
+		e.noErr(err)
+		if ok == 0 {
+			e.Skip("the device lets no network cards into its memory by dma-buf")
+		}
+	}
+	prop := cuda.AllocationProp{Device: e.dev, RDMA: true}
+	g, err := e.d.MemGetAllocationGranularity(prop, cuda.GranularityMinimum)
+	e.noErr(err)
+	m := shareable{n: g}
+	m.h, err = e.d.MemCreate(m.n, prop)
+	e.noErr(err)
+	e.after(func() error { return e.d.MemRelease(m.h) })
+	e.mapped(&m)
+	fd, err := e.d.MemGetHandleForAddressRange(m.p, m.n)
+	e.noErr(err)
+	file := os.NewFile(uintptr(fd), "dma-buf")
+	info, err := file.Stat()
+	e.noErr(err)
+	require.GreaterOrEqual(e, info.Size(), int64(m.n))
+	e.noErr(file.Close())
+}
