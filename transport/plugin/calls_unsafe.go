@@ -134,6 +134,12 @@ func (c *caller) register(data uintptr, n int, kind int) (mr uintptr, r Result) 
 	return c.out, r
 }
 
+// registerDMABuf registers memory of a GPU by the file and the offset in it where its pages are.
+func (c *caller) registerDMABuf(data uintptr, n int, offset uint64, fd int) (mr uintptr, r Result) {
+	r = c.call(fnRegMrDmaBuf, c.comm, data, uintptr(n), deviceMemory, uintptr(offset), uintptr(fd), addr(&c.out))
+	return c.out, r
+}
+
 func (c *caller) deregister(mr uintptr) Result { return c.call(fnDeregMr, c.comm, mr) }
 
 // isend begins to send s. request 0 means that it cannot yet.

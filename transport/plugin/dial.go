@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
@@ -19,14 +20,15 @@ import (
 func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, error) {
 	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
 	defer cancel()
-	c, err := t.dial(ctx, peer, addr)
+	c, err := t.dial(ctx, peer, addr, nil)
 	if err != nil {
 		return nil, fmt.Errorf("plugin: dial rank %d: %w", peer.Rank, err)
 	}
 	return c, nil
 }
 
-func (t *Transport) dial(ctx context.Context, peer transport.Info, addr []byte) (*sendConn, error) {
+// dial makes a connection, a placed one if there are slots.
+func (t *Transport) dial(ctx context.Context, peer transport.Info, addr []byte, slots *mem.Region) (*sendConn, error) {
 	t.mu.Lock()
 	opened, closed := t.opened, t.ends.Closed()
 	t.mu.Unlock()
@@ -40,8 +42,8 @@ func (t *Transport) dial(ctx context.Context, peer transport.Info, addr []byte) 
 	}
 	var offer []byte
 	var conn net.Conn
-	request := &listen.Request{From: t.cfg.Self.Rank, To: peer.Rank, Limits: t.cfg.Limits, Rest: []byte{1}}
-	if len(*t.regions.Load()) > 0 { // a second comm for payloads that go by themselves
+	request := &listen.Request{From: t.cfg.Self.Rank, To: peer.Rank, Limits: t.cfg.Limits, Rest: []byte{1}} // comms
+	if slots != nil {
 		request.Rest[0] = 2
 	}
 	err := listen.Retry(ctx, func() (err error) {
@@ -54,7 +56,7 @@ func (t *Transport) dial(ctx context.Context, peer transport.Info, addr []byte) 
 	if err != nil {
 		return nil, err
 	}
-	return t.connect(ctx, conn, peer.Rank, offer)
+	return t.connect(ctx, conn, peer.Rank, offer, slots)
 }
 
 // hearHandles receives the answer of a listener: its device, and a handle for each comm.
@@ -72,11 +74,11 @@ func hearHandles(c net.Conn, comms int) ([]byte, error) {
 }
 
 // connect has the plugin connect to the handle in an offer.
-func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer []byte) (*sendConn, error) {
+func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer []byte, slots *mem.Region) (*sendConn, error) {
 	// The device of the same number: that is how rails are wired.
 	dev := t.devices[int(binary.BigEndian.Uint32(offer))%len(t.devices)]
 	dev.conns.Add(1) // the listener has counted already; do not fail here
-	c := newSendConn(newHalf(t, dev, peer, conn, len(offer) > 4+handleBytes))
+	c := newSendConn(newHalf(t, dev, peer, conn, slots != nil))
 	if !t.ends.Go(func() { c.ctl.read(func() {}) }) {
 		conn.Close()
 		c.ring.free()
@@ -94,7 +96,10 @@ func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer 
 		err = c.ctl.verdict(err) // the peer may have failed first
 	}
 	if err == nil {
-		err = c.register(ctx)
+		err = c.knowRing(ctx)
+	}
+	if err == nil && slots != nil {
+		err = c.settle(ctx, *slots)
 	}
 	if err == nil {
 		err = c.ctl.poll(ctx, func() (bool, error) { return isClosed(c.ctl.ready), nil })
@@ -104,11 +109,12 @@ func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer 
 		c.over, err = true, nil // it has closed already, which the first Publish says
 	}
 	if err != nil {
+		_ = say(conn, sayRefused, []byte(err.Error())) // a peer that has gone needs none
 		c.half.end(fnCloseSend)
 		return nil, err
 	}
 	t.enlist(c)
-	if !t.ends.Keep(c) {
+	if !t.ends.Keep(c) || c.evicted() {
 		c.Close()
 		return nil, fifo.ErrClosed
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/mem"
 )
 
 // closeTime is how long a plugin may take to close a connection.
@@ -25,10 +26,13 @@ type half struct {
 	max  int // payload of a slot
 
 	mu     sync.Mutex // around calls of the plugin
-	main   *queue     // headers and payloads that are copied; under mu
-	direct *queue     // payloads of registered memory, nil for none; under mu
+	main   *queue     // headers, with the payloads unless those are placed; under mu
+	direct *queue     // placed payloads, nil if the connection is not placed; under mu
+	slots  mem.Region // of the caller, empty before they are known; under mu
 	over   bool       // the comms are closed; under mu
 	err    error      // of the plugin; under mu
+
+	region atomic.Pointer[region] // in which slots lie
 
 	bell   chan struct{} // what the parked wait for
 	timer  *time.Timer   // of the parked
@@ -38,15 +42,20 @@ type half struct {
 	told   atomic.Bool // the peer was told of err
 }
 
-func newHalf(t *Transport, dev *Device, peer int, c net.Conn, direct bool) *half {
-	queue := func() *queue { return newQueue(newCaller(&t.lib.table, t.ctx, dev.Index), t.cfg.Limits.Slots) }
+func newHalf(t *Transport, dev *Device, peer int, c net.Conn, placed bool) *half {
+	l := t.cfg.Limits
+	queue := func(most int) *queue {
+		return newQueue(newCaller(&t.lib.table, t.ctx, dev.Index), min(l.Slots, most))
+	}
 	h := &half{
-		t: t, dev: dev, peer: peer, ctl: newControl(c), max: t.cfg.Limits.SlotBytes, ring: newRing(t.cfg.Limits), main: queue(),
+		t: t, dev: dev, peer: peer, ctl: newControl(c), max: l.SlotBytes, main: queue(maxRequests),
 		bell: make(chan struct{}, 1), timer: time.NewTimer(0),
 	}
-	if direct {
-		h.direct = queue()
+	if placed {
+		h.direct = queue(maxRequests - 1) // and a flush
+		l.SlotBytes = 0                   // headers only
 	}
+	h.ring = newRing(l)
 	h.timer.Stop()
 	return h
 }
@@ -59,27 +68,16 @@ func (h *half) queues() []*queue {
 	return []*queue{h.main, h.direct}
 }
 
-// place is the message of a slot in the ring, as registered with q.
-func (h *half) place(q *queue, slot uint64, from, n int) span {
-	return span{h.ring.address(slot) + uintptr(from), n, q.ring}
+// message is n bytes of a queue's message of a slot.
+func (h *half) message(q *queue, slot uint64, n int) span {
+	if q == h.direct {
+		return span{h.slots.Ptr() + uintptr(h.offset(slot)), n, q.mr}
+	}
+	return span{h.ring.address(slot), n, q.mr}
 }
 
-// register has the plugin register the ring.
-func (h *half) register(ctx context.Context) error {
-	_, err := abandon(ctx, func() (struct{}, error) {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		for _, q := range h.queues() {
-			mr, r := q.call.register(h.ring.base(), len(h.ring.memory), hostMemory)
-			if r != 0 {
-				return struct{}{}, h.result(fnRegMr, r)
-			}
-			q.ring = mr
-		}
-		return struct{}{}, nil
-	}, func(struct{}) {})
-	return err
-}
+// offset is where a slot begins in slots.
+func (h *half) offset(slot uint64) int { return int(slot%uint64(h.t.cfg.Limits.Slots)) * h.max }
 
 // result is an error for what a function has returned.
 func (h *half) result(f int, r Result) error {
@@ -134,4 +132,7 @@ func (h *half) end(closing int) {
 	}
 	h.ctl.c.Close()
 	h.dev.conns.Add(-1)
+	if r := h.region.Load(); r != nil {
+		r.leave(err)
+	}
 }

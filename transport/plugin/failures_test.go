@@ -159,7 +159,7 @@ func TestDialAfterClose(t *testing.T) {
 	require.NoError(t, tr.Close())
 	a, b := net.Pipe()
 	defer b.Close()
-	_, err = tr.connect(t.Context(), a, 1, make([]byte, 4+handleBytes))
+	_, err = tr.connect(t.Context(), a, 1, make([]byte, 4+handleBytes), nil)
 	require.ErrorIs(t, err, fifo.ErrClosed)
 	for range 3 {
 		runtime.GC()

@@ -38,9 +38,8 @@ type Device struct {
 	MaxRecvs int // of a grouped receive
 	MaxBytes int // of a message
 
-	memory  int // kinds of memory that it takes
-	offload int // 0 if the host moves the data
-	flush   bool
+	memory  int           // kinds of memory that it takes
+	offload int           // 0 if the host moves the data
 	conns   *atomic.Int32 // open now
 }
 

@@ -9,8 +9,11 @@
 // header and the payload. The receiver posts a receive for every slot that is free, and so
 // the sender, whose sends end when there is such a receive, is held back.
 //
-// Memory that was registered with the transport, a GPU's too, is sent and received as it is, by
-// PublishFrom and NextInto, over a second comm of the plugin (register.go).
+// The slots of a placed connection lie in memory that was registered with the transport, a GPU's
+// too (register.go): payloads go from the sender's slots straight into the receiver's, on a
+// second comm of the plugin, and headers on the first. The trap there: the plugin reads the
+// slots of a closed connection until it has let go of them, so call release, or Close of the
+// transport, before the memory is freed.
 //
 // Plugins make progress in test only, and wake nobody. Who waits for a slot calls it for its
 // own connection and for the sends of all others. After half a ms he parks, and the proxy,
@@ -36,7 +39,7 @@ import (
 
 // protocol is the context of the handshake (see internal/auth). Its number changes with the
 // format of the control stream and of messages.
-const protocol = "ringo plugin 1"
+const protocol = "ringo plugin 2"
 
 // Options are what a transport needs besides its plugin.
 type Options struct {
@@ -68,8 +71,7 @@ type Transport struct {
 	turn    map[int]int // connections that each rank has made
 	ctx     uintptr     // the plugin's, since version 11
 	opened  bool        // ctx
-
-	regions atomic.Pointer[[]*region] // that were registered
+	regions []*region   // that were registered
 
 	movers  atomic.Pointer[[]mover] // open ends
 	busy    atomic.Int32            // those whose sends are not done
@@ -78,7 +80,10 @@ type Transport struct {
 	rouse   chan struct{}
 }
 
-type end interface{ Close() error }
+type end interface {
+	Close() error
+	lies(*region) bool
+}
 
 // New makes a transport. It costs nothing until Listen.
 func New(cfg transport.Config, lib *Library, o Options) *Transport {
@@ -103,7 +108,6 @@ func New(cfg transport.Config, lib *Library, o Options) *Transport {
 		}
 	}
 	t.movers.Store(new([]mover))
-	t.regions.Store(new([]*region))
 	t.warn = auth.NewLog(t.log)
 	return t
 }
@@ -198,11 +202,20 @@ func (d *Device) take() bool {
 // Accept waits until peer has dialled. The errors are those of the Guard and, after Close,
 // fifo.ErrClosed.
 func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
-	c, err := t.arrived.Take(peer.Rank, t.cfg.Guard)
+	c, err := t.take(peer, false)
 	if err != nil {
 		return nil, fmt.Errorf("plugin: accept rank %d: %w", peer.Rank, err)
 	}
 	return c, nil
+}
+
+// take is the next connection from peer, which is placed if this end is.
+func (t *Transport) take(peer transport.Info, placed bool) (*recvConn, error) {
+	c, err := t.arrived.Take(peer.Rank, t.cfg.Guard)
+	if err == nil && placed != (c.direct != nil) {
+		err = c.refuse(odd(placed))
+	}
+	return c, err
 }
 
 // Close ends all connections. Slots that were published before still reach peers that go on

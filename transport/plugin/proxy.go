@@ -12,7 +12,6 @@ type mover interface {
 	// try asks the plugin, unless somebody else does just now. It reports whether anything
 	// went on or broke.
 	try() bool
-	unregister(*region) error
 }
 
 // enlist adds an end to those that the proxy looks after.

@@ -1,7 +1,7 @@
 package plugin
 
-// maxRequests is how many sends or receives a comm may have outstanding: what NCCL promises
-// plugins (NCCL_NET_MAX_REQUESTS).
+// maxRequests is how many sends, receives and flushes a comm may have outstanding: what NCCL
+// promises plugins (NCCL_NET_MAX_REQUESTS).
 const maxRequests = 32
 
 // A queue is the messages of one comm, in order. Those numbered done to posted-1 are with the
@@ -12,18 +12,12 @@ type queue struct {
 	posted   uint64
 	done     uint64
 
-	ring   uintptr // the registration of the ring
-	others []registration
+	known bool    // the messages' memory is registered
+	mr    uintptr // as what
 }
 
-// A registration is memory that is registered with the comm of a queue.
-type registration struct {
-	region *region
-	mr     uintptr
-}
-
-func newQueue(c *caller, slots int) *queue {
-	return &queue{call: c, requests: make([]uintptr, min(slots, maxRequests))}
+func newQueue(c *caller, most int) *queue {
+	return &queue{call: c, requests: make([]uintptr, most)}
 }
 
 // full reports whether the plugin has as many messages as it takes.
@@ -46,16 +40,13 @@ func (q *queue) next() (done bool, n int, r Result) {
 	return done, n, r
 }
 
-// close gives all registrations back and closes the comm by the function that does.
+// close gives the registration back and closes the comm by the function that does.
 func (q *queue) close(h *half, closing int) (errs []error) {
 	if q.call.comm == 0 {
 		return nil
 	}
-	if q.ring != 0 {
-		errs = append(errs, h.result(fnDeregMr, q.call.deregister(q.ring)))
-	}
-	for _, k := range q.others {
-		errs = append(errs, h.result(fnDeregMr, q.call.deregister(k.mr)))
+	if q.known {
+		errs = append(errs, h.result(fnDeregMr, q.call.deregister(q.mr)))
 	}
 	return append(errs, h.result(closing, q.call.close(closing)))
 }

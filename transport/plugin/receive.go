@@ -49,16 +49,16 @@ func (t *Transport) dropped(c net.Conn, err error) {
 
 // accept has the plugin listen, tells the caller where, and waits for him. After an error c
 // is closed and the caller knows the reason.
-func (t *Transport) accept(ctx context.Context, c net.Conn, from int, direct bool) (*recvConn, error) {
+func (t *Transport) accept(ctx context.Context, c net.Conn, from int, placed bool) (*recvConn, error) {
 	dev, err := t.device(from)
 	if err != nil {
 		_ = say(c, sayRefused, []byte(err.Error())) // he may have gone
 		c.Close()
 		return nil, err
 	}
-	conn := newRecvConn(newHalf(t, dev, from, c, direct))
+	conn := newRecvConn(newHalf(t, dev, from, c, placed))
 	if err = conn.listen(ctx); err == nil {
-		err = conn.register(ctx)
+		err = conn.knowRing(ctx)
 	}
 	if err == nil {
 		err = conn.progress() // posts receives

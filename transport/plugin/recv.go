@@ -18,101 +18,59 @@ type recvConn struct {
 	released atomic.Uint64 // slots that the caller has consumed; written by the receiver
 	sizes    []int         // of messages, by slot; under mu
 	arrived  atomic.Uint64 // slots that have arrived; written under mu
-	fetch    fetch         // under mu
+
+	// Of a placed connection; under mu.
+	payloads []int   // their sizes, by slot
+	flushed  uint64  // payloads that kernels see
+	flushing uintptr // request that flushes the next one, 0 for none
 }
 
 func newRecvConn(h *half) *recvConn {
-	return &recvConn{half: h, sizes: make([]int, h.t.cfg.Limits.Slots)}
+	return &recvConn{half: h, sizes: make([]int, h.t.cfg.Limits.Slots), payloads: make([]int, h.t.cfg.Limits.Slots)}
 }
 
 // Next waits for the next slot.
 func (c *recvConn) Next() (mem.Region, transport.Stamp, error) {
-	h, err := c.header()
-	if err != nil {
+	if c.held {
+		return mem.Region{}, transport.Stamp{}, errors.New("plugin: next without release")
+	}
+	slot := c.released.Load()
+	if err := c.await(slot); err != nil {
 		return mem.Region{}, transport.Stamp{}, err
 	}
-	slot := c.released.Load()
-	if h.byItself {
-		if err := c.get(c.place(c.direct, slot, headerLen, h.n), false); err != nil {
-			return mem.Region{}, transport.Stamp{}, err
-		}
+	message, i := c.ring.at(slot), slot%uint64(len(c.sizes))
+	payload := c.sizes[i] - headerLen
+	if c.direct != nil {
+		payload = c.payloads[i]
+	}
+	h, err := parseHeader(message, slot, payload)
+	if err != nil {
+		return mem.Region{}, h.stamp, c.malformed(err)
 	}
 	c.held = true
-	return mem.Host(c.ring.at(slot)[headerLen:][:h.n]), h.stamp, nil
+	if c.direct != nil {
+		return c.slots.Slice(c.offset(slot), h.n), h.stamp, nil
+	}
+	return mem.Host(message[headerLen:][:h.n]), h.stamp, nil
 }
 
-// NextInto receives the payload of the next slot into dst. Where the sender has published it
-// from registered memory and dst is registered too, nothing is copied, and dst may be a GPU's.
-func (c *recvConn) NextInto(dst mem.Region) (transport.Stamp, error) {
-	h, err := c.header()
-	if err != nil {
-		return transport.Stamp{}, err
-	}
-	if h.n != dst.Len() {
-		return h.stamp, &transport.LengthError{Got: h.n, Want: dst.Len()}
-	}
-	slot := c.released.Load()
-	payload := c.ring.at(slot)[headerLen:][:h.n]
-	if h.byItself {
-		c.mu.Lock()
-		to, gpu, ok := c.span(c.direct, dst)
-		err := c.err
-		c.mu.Unlock()
-		if err != nil {
-			return h.stamp, c.blame(err)
-		}
-		if ok {
-			payload = nil
-		} else {
-			to, gpu = c.place(c.direct, slot, headerLen, h.n), false
-		}
-		if err := c.get(to, gpu); err != nil {
-			return h.stamp, err
-		}
-	}
-	if len(payload) > 0 {
-		if !dst.IsHost() {
-			return h.stamp, errUnknown
-		}
-		copy(dst.Bytes(), payload)
-	}
-	c.held = true
-	return h.stamp, c.Release()
+// malformed is the error of something that came and that no sender sends.
+func (c *recvConn) malformed(err error) error {
+	e := c.t.lib.failed("irecv", err)
+	e.Device, e.Peer = c.dev.String(), c.peer
+	return e
 }
 
-// header waits for the next slot's header.
-func (c *recvConn) header() (h header, err error) {
-	if c.held {
-		return h, errors.New("plugin: next without release")
-	}
-	slot := c.released.Load()
-	if err := c.await(slot, func() bool { return c.arrived.Load() > slot }); err != nil {
-		return h, err
-	}
-	h, err = parseHeader(c.ring.at(slot), slot, c.sizes[slot%uint64(len(c.sizes))], c.max)
-	if err == nil && h.byItself && c.direct == nil {
-		err = errors.New("a payload was announced that cannot come")
-	}
-	if err != nil {
-		return h, c.t.lib.failed("irecv", err)
-	}
-	return h, nil
-}
-
-// await waits until there is what the receiver wants, for which so many slots must have been
-// published.
-func (c *recvConn) await(slots uint64, there func() bool) error {
+// await waits until a slot has arrived.
+func (c *recvConn) await(slot uint64) error {
 	return c.wait(func() bool {
-		if c.over {
-			return false
-		}
 		_, _ = c.carryOn() // wait sees the error
-		return there()
+		return !c.over && c.arrived.Load() > slot
 	}, func(parted error, ended bool) error {
 		switch {
 		case parted != fifo.ErrClosed:
 			return parted
-		case slots >= c.ctl.last && c.fetch.stage == nothing:
+		case slot >= c.ctl.last:
 			return fifo.ErrClosed
 		case ended:
 			return fmt.Errorf("the peer has gone: it published %d slots and %d have arrived", c.ctl.last, c.arrived.Load())
@@ -162,26 +120,36 @@ func (c *recvConn) progress() error {
 
 // carryOn is progress with mu held. It reports whether anything went on.
 func (c *recvConn) carryOn() (moved bool, err error) {
-	if c.over || c.err != nil {
-		return false, c.err
+	if c.over {
+		return false, nil
 	}
-	c.post()
-	if c.err == nil && c.poll() {
-		moved = true
-		if c.err == nil {
-			c.post()
+	for c.err == nil {
+		c.post()
+		if c.err != nil || !c.poll() {
+			break
 		}
-	}
-	for c.err == nil && c.fetch.stage != nothing && c.fetchOn() {
 		moved = true
 	}
 	return moved, c.err
 }
 
-// post and poll are called with mu held.
+// What follows is called with mu held.
+
+// post has the plugin receive into the slots that are free.
 func (c *recvConn) post() {
-	for q := c.main; q.posted-c.released.Load() < uint64(len(c.sizes)) && !q.full(); {
-		request, r := q.call.irecv(c.place(q, q.posted, 0, headerLen+c.max))
+	if c.direct == nil {
+		c.postTo(c.main, headerLen+c.max)
+		return
+	}
+	c.postTo(c.main, headerLen)
+	if c.slots.Len() > 0 && c.err == nil { // accepted
+		c.postTo(c.direct, c.max)
+	}
+}
+
+func (c *recvConn) postTo(q *queue, n int) {
+	for q.posted-c.released.Load() < uint64(len(c.sizes)) && !q.full() {
+		request, r := q.call.irecv(c.message(q, q.posted, n))
 		if r != 0 {
 			c.fail(fnIrecv, r)
 			return
@@ -193,8 +161,24 @@ func (c *recvConn) post() {
 	}
 }
 
+// poll asks what has come. It reports whether anything went on.
 func (c *recvConn) poll() (moved bool) {
-	for q := c.main; ; moved = true {
+	moved = c.come(c.main, c.sizes, headerLen, c.ring.length())
+	arrived := c.main.done
+	if c.direct != nil && c.err == nil {
+		moved = c.come(c.direct, c.payloads, 0, c.max) || moved
+		moved = c.flush() || moved
+		arrived = min(arrived, c.flushed)
+	}
+	if c.err == nil {
+		c.arrived.Store(arrived)
+	}
+	return moved
+}
+
+// come asks what has come in a queue and notes the sizes, which are least to most.
+func (c *recvConn) come(q *queue, sizes []int, least, most int) (moved bool) {
+	for {
 		done, n, r := q.next()
 		if r != 0 {
 			c.fail(fnTest, r)
@@ -203,9 +187,41 @@ func (c *recvConn) poll() (moved bool) {
 		if !done {
 			return moved
 		}
-		c.sizes[(q.done-1)%uint64(len(c.sizes))] = n
-		c.arrived.Store(q.done)
+		if n < least || n > most {
+			c.err = c.malformed(fmt.Errorf("malformed message of %d bytes", n))
+			return moved
+		}
+		sizes[(q.done-1)%uint64(len(sizes))] = n
+		moved = true
 	}
+}
+
+// flush has kernels see the payloads that have come into a GPU's memory. Plugins whose devices need
+// none say that it is done at once.
+func (c *recvConn) flush() (moved bool) {
+	for c.err == nil && c.flushed < c.direct.done {
+		n := c.payloads[c.flushed%uint64(len(c.payloads))]
+		if c.flushing == 0 && n > 0 && !c.slots.IsHost() {
+			var r Result
+			if c.flushing, r = c.direct.call.iflush(c.message(c.direct, c.flushed, n)); r != 0 {
+				c.fail(fnIflush, r)
+				return moved
+			}
+		}
+		if c.flushing != 0 {
+			done, _, r := c.direct.call.test(c.flushing)
+			if r != 0 {
+				c.fail(fnTest, r)
+			}
+			if r != 0 || !done {
+				return moved
+			}
+			c.flushing = 0
+		}
+		c.flushed++
+		moved = true
+	}
+	return moved
 }
 
 // drain receives what the sender published before its goodbye, as far as there is room, so
@@ -215,8 +231,7 @@ func (c *recvConn) drain() {
 		if err := c.progress(); err != nil {
 			return
 		}
-		// A payload that comes by itself is there when it was fetched.
-		if c.arrived.Load() >= c.ctl.last && (c.direct == nil || c.released.Load() >= c.ctl.last) {
+		if c.arrived.Load() >= c.ctl.last {
 			_ = say(c.ctl.c, sayAll, nil) // a sender that is gone needs none
 			return
 		}

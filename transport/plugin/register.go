@@ -1,93 +1,190 @@
 package plugin
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
+	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A region is memory that the transport knows.
+// A region is memory that placed connections may have their slots in.
 type region struct {
-	mem.Region
-	kind int
+	transport.Memory
+	users    sync.WaitGroup // ends whose slots lie in it
+	released atomic.Bool
+
+	mu   sync.Mutex
+	errs []error // of ends that have left it
 }
 
-// Register is part of transport.Registrar: memory of the host, or of a GPU where the plugin's
-// devices take that. Connections that are made later move it without a copy, by PublishFrom and
-// NextInto. Register what both ends use before the first connection.
+// releaseTime is how long the ends may take in all to leave a region: they close at once.
+const releaseTime = 2*closeTime + lingerTime
+
+// leave is for an end that has closed its comms, with what came of it.
+func (r *region) leave(err error) {
+	r.mu.Lock()
+	r.errs = append(r.errs, err)
+	r.mu.Unlock()
+	r.users.Done()
+}
+
+// Register is part of transport.Registrar: memory of the host, or of a GPU where all devices of
+// the plugin take that, for the slots of placed connections. The plugin gets to know all of it,
+// with each connection anew. Release closes the connections whose slots lie in it, and waits
+// until the plugin has let go of it; that takes as long as closing a connection does.
 func (t *Transport) Register(m transport.Memory) (release func() error, err error) {
-	r := m.Region
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	kind := hostMemory
-	if !r.IsHost() {
-		kind = deviceMemory
-	}
 	if t.devices == nil {
 		return nil, errors.New("plugin: register before listen")
 	}
 	for _, d := range t.devices {
-		if d.memory&kind == 0 || kind == deviceMemory && t.lib.table.fn[fnIflush] == 0 {
-			return nil, fmt.Errorf("plugin: register: %w", t.lib.failed("getProperties", fmt.Errorf("device %v takes no GPU memory", d)))
+		if err := t.lib.takes(d, m); err != nil {
+			return nil, fmt.Errorf("plugin: register: %w", t.lib.failed("getProperties", err))
 		}
 	}
-	known := &region{r, kind}
-	all := append(slices.Clone(*t.regions.Load()), known)
-	t.regions.Store(&all)
-	return func() error { return t.unregister(known) }, nil
+	r := &region{Memory: m}
+	t.regions = append(t.regions, r)
+	return func() error { return t.release(r) }, nil
 }
 
-func (t *Transport) unregister(r *region) error {
-	t.mu.Lock()
-	all := slices.DeleteFunc(slices.Clone(*t.regions.Load()), func(x *region) bool { return x == r })
-	t.regions.Store(&all)
-	movers := *t.movers.Load()
-	t.mu.Unlock()
-	var errs []error
-	for _, m := range movers {
-		errs = append(errs, m.unregister(r))
-	}
-	return errors.Join(errs...)
-}
-
-// span finds r in the memory that the transport knows, registered with q's comm the first
-// time. The caller holds mu.
-func (h *half) span(q *queue, r mem.Region) (s span, gpu, ok bool) {
-	for _, known := range *h.t.regions.Load() {
-		if known.Dev() != r.Dev() || r.Ptr() < known.Ptr() || r.Ptr()+uintptr(r.Len()) > known.Ptr()+uintptr(known.Len()) {
-			continue
-		}
-		for _, k := range q.others {
-			if k.region == known {
-				return span{r.Ptr(), r.Len(), k.mr}, known.kind == deviceMemory, true
-			}
-		}
-		mr, result := q.call.register(known.Ptr(), known.Len(), known.kind)
-		if result != 0 {
-			h.fail(fnRegMr, result)
-			return s, false, false
-		}
-		q.others = append(q.others, registration{known, mr})
-		return span{r.Ptr(), r.Len(), mr}, known.kind == deviceMemory, true
-	}
-	return s, false, false
-}
-
-// unregister gives back what span has registered.
-func (h *half) unregister(r *region) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.over || h.direct == nil {
+// takes is why a device cannot have memory registered, nil if it can.
+func (l *Library) takes(d *Device, m transport.Memory) error {
+	switch {
+	case m.IsHost(): // see usable
 		return nil
+	case l.table.fn[fnIflush] == 0:
+		return errors.New("its table has no iflush, without which GPUs do not see what came")
+	case d.memory&deviceMemory != 0, l.exports(d, m):
+		return nil
+	case d.memory&dmaBuf == 0:
+		return fmt.Errorf("device %v takes no GPU memory (it says neither NCCL_PTR_CUDA nor NCCL_PTR_DMABUF)", d)
+	case l.table.fn[fnRegMrDmaBuf] == 0:
+		return fmt.Errorf("device %v takes GPU memory as a dma-buf (NCCL_PTR_DMABUF) and the plugin's table has no regMrDmaBuf", d)
 	}
-	for i, k := range h.direct.others {
-		if k.region == r {
-			h.direct.others = slices.Delete(h.direct.others, i, i+1)
-			return h.result(fnDeregMr, h.direct.call.deregister(k.mr))
+	return fmt.Errorf("device %v takes GPU memory only as a dma-buf (NCCL_PTR_DMABUF), which this GPU or its driver does not export", d)
+}
+
+// exports reports whether a device gets memory as a dma-buf.
+func (l *Library) exports(d *Device, m transport.Memory) bool {
+	return d.memory&dmaBuf != 0 && l.table.fn[fnRegMrDmaBuf] != 0 && m.DMABuf != nil
+}
+
+func (t *Transport) release(r *region) error {
+	t.mu.Lock()
+	t.regions = slices.DeleteFunc(t.regions, func(x *region) bool { return x == r })
+	t.mu.Unlock()
+	r.released.Store(true)
+	for _, e := range t.ends.Append(nil) {
+		if e.lies(r) {
+			_ = e.Close()
 		}
 	}
-	return nil
+	left := make(chan struct{})
+	go func() {
+		r.users.Wait()
+		close(left)
+	}()
+	select {
+	case <-left:
+	case <-time.After(releaseTime):
+		return fmt.Errorf("plugin: release: %w", t.lib.failed("", fmt.Errorf("it has not let go of the memory in %v", releaseTime)))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return errors.Join(r.errs...)
+}
+
+// evicted reports whether the memory in which the slots lie was released.
+func (h *half) evicted() bool {
+	r := h.region.Load()
+	return r != nil && r.released.Load()
+}
+
+// lies reports whether the slots lie in r.
+func (h *half) lies(r *region) bool { return h.region.Load() == r }
+
+// enter is the region in which slots lie, which the caller leaves.
+func (t *Transport) enter(slots mem.Region) (*region, error) {
+	if l := t.cfg.Limits; slots.Len() != l.Slots*l.SlotBytes {
+		return nil, fmt.Errorf("%d bytes for %d slots of %d", slots.Len(), l.Slots, l.SlotBytes)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.regions {
+		if r.Dev() == slots.Dev() && slots.Ptr() >= r.Ptr() && slots.Ptr()+uintptr(slots.Len()) <= r.Ptr()+uintptr(r.Len()) {
+			r.users.Add(1)
+			return r, nil
+		}
+	}
+	return nil, errors.New("slots in memory that was not registered")
+}
+
+// settle has the plugin know the slots of a placed end.
+func (h *half) settle(ctx context.Context, slots mem.Region) error {
+	return h.within(ctx, func() error {
+		r, err := h.t.enter(slots)
+		if err != nil {
+			return err
+		}
+		h.region.Store(r) // end leaves it
+		if err := h.register(h.direct, r.Memory); err != nil {
+			return err
+		}
+		h.slots = slots
+		return nil
+	})
+}
+
+// knowRing has the plugin know the ring.
+func (h *half) knowRing(ctx context.Context) error {
+	return h.within(ctx, func() error {
+		return h.register(h.main, transport.Memory{Region: mem.Host(h.ring.memory)})
+	})
+}
+
+// within carries out f with mu held, unless the comms are closed.
+func (h *half) within(ctx context.Context, f func() error) error {
+	_, err := abandon(ctx, func() (struct{}, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.over {
+			return struct{}{}, fifo.ErrClosed
+		}
+		return struct{}{}, f()
+	}, func(struct{}) {})
+	return err
+}
+
+// register registers the memory of a queue's messages, a GPU's as a dma-buf where that can be.
+func (h *half) register(q *queue, m transport.Memory) error {
+	f, kind := fnRegMr, hostMemory
+	if !m.IsHost() {
+		kind = deviceMemory
+	}
+	var r Result
+	if kind == deviceMemory && h.t.lib.exports(h.dev, m) {
+		fd, offset, err := m.DMABuf()
+		switch {
+		case err == nil:
+			f = fnRegMrDmaBuf
+			q.mr, r = q.call.registerDMABuf(m.Ptr(), m.Len(), offset, fd)
+			_ = os.NewFile(uintptr(fd), "dma-buf").Close() // the plugin keeps what it needs
+		case h.dev.memory&deviceMemory == 0:
+			return h.t.lib.failed("regMrDmaBuf", fmt.Errorf("device %v: export GPU memory: %w", h.dev, err))
+		}
+	}
+	if f == fnRegMr {
+		q.mr, r = q.call.register(m.Ptr(), m.Len(), kind)
+	}
+	q.known = r == 0
+	return h.result(f, r)
 }

@@ -12,58 +12,42 @@ import (
 // A message is a header and the payload of one slot:
 //
 //	 0  8  number of the slot, from 0
-//	 8  8  length of the payload; the highest bit says that it comes by itself
+//	 8  8  length of the payload
 //	16 16  stamp
 //
-// All numbers are little-endian. What comes by itself is the next message of the second comm,
-// so that neither end copies it.
+// All numbers are little-endian. The payloads of a placed connection are messages of their own,
+// on a second comm; there is one for each header, also where it is empty.
 const (
 	headerLen    = 32
 	maxSlotBytes = 1 << 30
-	byItself     = 1 << 63
 )
 
 // A header is what a message begins with.
 type header struct {
-	n        int // bytes of the payload
-	byItself bool
-	stamp    transport.Stamp
+	n     int // bytes of the payload
+	stamp transport.Stamp
 }
 
 func (h header) put(b []byte, slot uint64) {
 	_ = b[headerLen-1]
-	length := uint64(h.n)
-	if h.byItself {
-		length |= byItself
-	}
 	s := h.stamp
 	binary.LittleEndian.PutUint64(b, slot)
-	binary.LittleEndian.PutUint64(b[8:], length)
+	binary.LittleEndian.PutUint64(b[8:], uint64(h.n))
 	binary.LittleEndian.PutUint64(b[16:], s[0])
 	binary.LittleEndian.PutUint64(b[24:], s[1])
 }
 
-// parseHeader is the header of slot number slot, whose payload may have at most max bytes, in a
-// message of size bytes.
-func parseHeader(b []byte, slot uint64, size, max int) (h header, err error) {
-	if size < headerLen || size > len(b) {
-		return h, fmt.Errorf("malformed message of %d bytes", size)
-	}
+// parseHeader is the header of slot number slot, with which payload bytes have come.
+func parseHeader(b []byte, slot uint64, payload int) (h header, err error) {
+	_ = b[headerLen-1]
 	number, length := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
-	payload := uint64(size - headerLen)
-	if length&byItself != 0 {
-		h.byItself, length = true, length&^byItself
-		if payload == 0 {
-			payload = min(length, uint64(max))
-		}
-	}
 	switch {
 	case number != slot:
 		return h, fmt.Errorf("slot %d where slot %d was due", number, slot)
-	case length != payload:
-		return h, fmt.Errorf("slot of %d bytes in a message of %d", length, size)
+	case length != uint64(payload):
+		return h, fmt.Errorf("a payload of %d bytes came for a slot of %d", payload, length)
 	}
-	h.n = int(length)
+	h.n = payload
 	h.stamp = transport.Stamp{binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])}
 	return h, nil
 }
@@ -93,7 +77,8 @@ func newRing(l transport.Limits) *ring {
 // at is the message of a slot.
 func (r *ring) at(slot uint64) []byte { return r.slots[slot%uint64(len(r.slots))] }
 
-func (r *ring) base() uintptr { return addr(unsafe.SliceData(r.memory)) }
+// length is the most that a message has.
+func (r *ring) length() int { return len(r.slots[0]) }
 
 func (r *ring) address(slot uint64) uintptr { return addr(unsafe.SliceData(r.at(slot))) }
 

@@ -20,28 +20,27 @@ type sendConn struct {
 	reserved int    // bytes reserved, -1 for none
 	next     uint64 // number of the slot to be published; written by the sender, under mu
 
-	slots    []outgoing    // by slot; under mu
-	payloads []span        // that go by themselves, by number
-	owned    uint64        // number of the next of those; written by the sender, under mu
-	sent     atomic.Uint64 // slots that are free again; written under mu
-	busy     bool          // counted in Transport.busy; under mu
-}
-
-// An outgoing is a slot that was published.
-type outgoing struct {
-	length int    // of the message
-	owned  uint64 // payloads up to it that go by themselves
+	lengths []int         // of payloads, by slot; under mu
+	sent    atomic.Uint64 // slots that are free again; written under mu
+	busy    bool          // counted in Transport.busy; under mu
 }
 
 func newSendConn(h *half) *sendConn {
-	slots := h.t.cfg.Limits.Slots
-	return &sendConn{half: h, reserved: -1, slots: make([]outgoing, slots), payloads: make([]span, slots)}
+	return &sendConn{half: h, reserved: -1, lengths: make([]int, h.t.cfg.Limits.Slots)}
 }
 
-// Reserve waits until the next slot is free.
+// Reserve waits until the next slot is free. That of a placed connection does not wait; its error is
+// that of the connection, for who waits for Free.
 func (c *sendConn) Reserve(n int) (mem.Region, error) {
 	if n < 0 || n > c.max {
 		return mem.Region{}, fmt.Errorf("plugin: reserve %d bytes of a slot of %d", n, c.max)
+	}
+	if c.direct != nil {
+		if err := c.usable(); err != nil {
+			return mem.Region{}, err
+		}
+		c.reserved = n
+		return c.slots.Slice(c.offset(c.next), n), nil
 	}
 	if err := c.room(); err != nil {
 		return mem.Region{}, err
@@ -54,93 +53,67 @@ func (c *sendConn) Reserve(n int) (mem.Region, error) {
 func (c *sendConn) Publish(s transport.Stamp) error {
 	n := c.reserved
 	if n < 0 {
-		return fmt.Errorf("plugin: publish without reserve")
+		return errors.New("plugin: publish without reserve")
+	}
+	if c.free() == 0 && c.Free() == 0 { // of a placed connection
+		if err := c.usable(); err != nil {
+			return err
+		}
+		return errors.New("plugin: publish a slot that is not free")
 	}
 	c.reserved = -1
-	return c.publish(header{n: n, stamp: s}, headerLen+n, nil)
-}
-
-// PublishFrom sends src. Memory that was registered before the connection was made is not
-// copied, and may be a GPU's.
-func (c *sendConn) PublishFrom(src mem.Region, s transport.Stamp) error {
-	n := src.Len()
-	if n > c.max {
-		return fmt.Errorf("plugin: publish %d bytes in a slot of %d", n, c.max)
-	}
-	if err := c.room(); err != nil {
-		return err
-	}
-	if c.direct != nil && (n >= directMin || !src.IsHost() && n > 0) {
-		c.mu.Lock()
-		payload, _, ok := c.span(c.direct, src)
-		err := c.err
-		c.mu.Unlock()
-		if err != nil {
-			return c.blame(err)
-		}
-		if ok {
-			return c.publish(header{n: n, byItself: true, stamp: s}, headerLen, &payload)
-		}
-	}
-	if !src.IsHost() && n > 0 {
-		return errUnknown
-	}
-	if n > 0 {
-		copy(c.ring.at(c.next)[headerLen:], src.Bytes())
-	}
-	return c.publish(header{n: n, stamp: s}, headerLen+n, nil)
-}
-
-// directMin is the least that is sent without a copy: a second message costs more than copying
-// less.
-const directMin = 8 << 10
-
-var errUnknown = errors.New("plugin: GPU memory that was not registered at both ends before the connection was made")
-
-// Flush waits until the plugin has sent all that PublishFrom was given.
-func (c *sendConn) Flush() error {
-	if c.direct == nil {
-		return c.alive()
-	}
-	return c.wait(func() bool {
-		c.progress()
-		return c.direct.done == c.owned
-	}, parting)
+	return c.publish(header{n: n, stamp: s})
 }
 
 // parting: a sender has nothing to say to a peer that has parted.
 func parting(parted error, _ bool) error { return parted }
 
-// Free is how many slots the plugin was known to have sent when it was last asked.
-func (c *sendConn) Free() int { return len(c.slots) - int(c.next-c.sent.Load()) }
+// Free asks the plugin what it has sent, unless that is all.
+func (c *sendConn) Free() int {
+	if c.next != c.sent.Load() {
+		c.try()
+	}
+	return c.free()
+}
+
+func (c *sendConn) free() int { return len(c.lengths) - int(c.next-c.sent.Load()) }
 
 // room waits until a slot is free.
 func (c *sendConn) room() error {
-	if c.Free() > 0 {
+	if c.free() > 0 {
 		return c.alive()
 	}
 	return c.wait(func() bool {
 		c.progress()
-		return c.Free() > 0
+		return c.free() > 0
 	}, parting)
 }
 
-// publish has the next slot sent, a message of so many bytes, and the payload that goes by
-// itself, unless it is nil.
-func (c *sendConn) publish(h header, length int, payload *span) error {
+// usable is nil while slots can be published.
+func (c *sendConn) usable() error {
 	if err := c.alive(); err != nil {
 		return err
 	}
 	if err := c.ctl.why(); err != nil {
 		return err
 	}
+	c.mu.Lock()
+	err := c.err
+	c.mu.Unlock()
+	if err != nil {
+		return c.blame(err)
+	}
+	return nil
+}
+
+// publish has the next slot sent.
+func (c *sendConn) publish(h header) error {
+	if err := c.usable(); err != nil {
+		return err
+	}
 	h.put(c.ring.at(c.next), c.next)
 	c.mu.Lock()
-	if payload != nil {
-		c.payloads[c.owned%uint64(len(c.payloads))] = *payload
-		c.owned++
-	}
-	c.slots[c.next%uint64(len(c.slots))] = outgoing{length, c.owned}
+	c.lengths[c.next%uint64(len(c.lengths))] = h.n
 	c.next++
 	c.progress()
 	err, busy := c.err, c.busy
@@ -176,25 +149,25 @@ func (c *sendConn) progress() (moved bool) {
 		return false
 	}
 	for moving := true; moving && c.err == nil; {
-		moving = c.step(c.main, c.next)
+		moving = c.step(c.main)
 		if c.direct != nil && c.err == nil {
-			moving = c.step(c.direct, c.owned) || moving
+			moving = c.step(c.direct) || moving
 		}
 		moved = moved || moving
 	}
-	sent := c.sent.Load()
-	for sent < c.main.done && (c.direct == nil || c.slots[sent%uint64(len(c.slots))].owned <= c.direct.done) {
-		sent++
+	sent := c.main.done
+	if c.direct != nil {
+		sent = min(sent, c.direct.done)
 	}
 	c.sent.Store(sent)
 	c.setBusy(c.err == nil && sent < c.next)
 	return moved
 }
 
-// step carries on one queue, whose messages up to end are known.
-func (c *sendConn) step(q *queue, end uint64) (moved bool) {
-	for q.posted < end && !q.full() {
-		request, r := q.call.isend(c.message(q))
+// step carries on one queue.
+func (c *sendConn) step(q *queue) (moved bool) {
+	for q.posted < c.next && !q.full() {
+		request, r := q.call.isend(c.message(q, q.posted, c.length(q)))
 		if r != 0 {
 			c.fail(fnIsend, r)
 			return moved
@@ -218,13 +191,16 @@ func (c *sendConn) step(q *queue, end uint64) (moved bool) {
 	}
 }
 
-// message is the next one that the plugin is to get.
-func (c *sendConn) message(q *queue) span {
-	i := q.posted % uint64(len(c.slots))
-	if q == c.direct {
-		return c.payloads[i]
+// length is that of the next message that the plugin is to get.
+func (c *sendConn) length(q *queue) int {
+	n := c.lengths[q.posted%uint64(len(c.lengths))]
+	switch {
+	case q == c.direct:
+		return n
+	case c.direct != nil:
+		return headerLen
 	}
-	return c.place(q, q.posted, 0, c.slots[i].length)
+	return headerLen + n
 }
 
 func (c *sendConn) setBusy(busy bool) {

@@ -98,10 +98,12 @@ func text(p uintptr) string {
 	return string(unsafe.Slice((*byte)(pointer(p)), n))
 }
 
-// Kinds of memory that a plugin may take, a set in ptrSupport and one in regMr.
+// Kinds of memory that a plugin may take, a set in ptrSupport and one in regMr: NCCL_PTR_HOST and
+// so on.
 const (
 	hostMemory   = 1
 	deviceMemory = 2
+	dmaBuf       = 4 // of a GPU; only in ptrSupport
 )
 
 // propertiesV8 is ncclNetProperties_v8_t, and so on. Version 10 is 9, and 11 adds at the end.
@@ -154,7 +156,7 @@ func (t *table) device(index int, p unsafe.Pointer) Device {
 	v := (*propertiesV9)(p)
 	d := Device{
 		Index: index, Name: text(v.name), PCIPath: text(v.pciPath), Speed: int(v.speed), MaxConns: int(v.maxComms),
-		MaxRecvs: int(v.maxRecvs), MaxBytes: math.MaxInt32, memory: int(v.ptrSupport), offload: int(v.netDeviceType), flush: v.forceFlush != 0,
+		MaxRecvs: int(v.maxRecvs), MaxBytes: math.MaxInt32, memory: int(v.ptrSupport), offload: int(v.netDeviceType),
 	}
 	if b := v.maxP2pBytes; b > 0 && b < math.MaxInt32 {
 		d.MaxBytes = int(b)

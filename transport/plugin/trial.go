@@ -50,7 +50,7 @@ func (t *Transport) try(addr []byte) error {
 }
 
 func (t *Transport) trial(ctx context.Context, addr []byte) error {
-	send, err := t.dial(ctx, t.cfg.Self, addr)
+	send, err := t.dial(ctx, t.cfg.Self, addr, nil)
 	if err != nil {
 		return err
 	}

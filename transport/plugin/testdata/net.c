@@ -15,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #ifndef VERSION
@@ -23,7 +25,7 @@
 #endif
 
 static log_function say;
-static atomic_int faults, objects, inits, calls_of_test;
+static atomic_int faults, objects, inits, dmabufs; // dmabufs: that were registered
 static char failing[32];
 static int passes, delay, blocking, max_recvs = 1, max_comms = 1000, kinds = HOST, offload;
 static size_t max_bytes;
@@ -41,7 +43,7 @@ void net_test_device(int recvs, int comms, int memory, int type, size_t bytes) {
 }
 int net_test_faults(void) { return faults; }
 int net_test_objects(void) { return objects; } // contexts, comms and registrations that are open
-int net_test_inits(void) { return inits; }
+int net_test_dmabufs(void) { return dmabufs; } // how many were registered
 
 static result fault(const char *what) {
 	faults++;
@@ -67,8 +69,8 @@ typedef struct { uint32_t magic, tag; uint64_t size; } header;
 typedef struct comm comm;
 typedef struct {
 	comm *comm;
-	int used, n, done, waits, flush;
-	char *target; // memory of a GPU that data[0] stands for until a flush
+	int used, n, done, waits;
+	char *target, *seen; // memory of a GPU that data[0] stands for until a flush, and where it is
 	char *data[MAX_RECVS];
 	size_t sizes[MAX_RECVS];
 	int tags[MAX_RECVS], filled[MAX_RECVS], got[MAX_RECVS];
@@ -79,15 +81,17 @@ struct comm {
 	enum kind kind;
 	int fd, dev, waits, credits;
 	atomic_int entered;
-	request requests[MAX_REQUESTS];
+	request requests[MAX_REQUESTS], flushes[MAX_REQUESTS];
+	int outstanding;       // of both
 	uint64_t begun, ended; // requests, by number
 	size_t moved;          // bytes of what is on its way, its header included
 	header head;           // that is being received
 	int part;              // where its payload goes
-	struct { char *from, *to; size_t size; } unseen[MAX_REQUESTS]; // received, not flushed
+	struct { char *from, *to, *seen; size_t size; } unseen[MAX_REQUESTS]; // received, not flushed
 };
 
-typedef struct { enum kind kind; comm *owner; char *data; size_t size; int memory; } registration;
+// map is where this process sees data: there, or where it has mapped the file.
+typedef struct { enum kind kind; comm *owner; char *data, *map; size_t size, head; int memory, mapped; } registration;
 typedef struct { enum kind kind; } context;
 
 // What a handle holds: where the listener is, and, at the dialler, the state of the connect.
@@ -225,24 +229,41 @@ static result net_reg(void *c, void *data, size_t size, int kind, void **out) {
 	if (!owner || (owner->kind != SENDER && owner->kind != RECEIVER)) return fault("regMr for no comm");
 	if (!(kind & kinds) || (kind != HOST && kind != CUDA)) return fault("regMr of a kind of memory that the device does not take");
 	registration *r = calloc(1, sizeof *r);
-	*r = (registration){REGISTRATION, owner, data, size, kind};
+	*r = (registration){.kind = REGISTRATION, .owner = owner, .data = data, .map = data, .size = size, .memory = kind};
 	objects++;
 	*out = r;
 	return SUCCESS;
 }
 static result net_reg_dmabuf(void *c, void *data, size_t size, int kind, uint64_t offset, int fd, void **out) {
-	return fault("regMrDmaBuf, which the device does not support");
+	MAY_FAIL("regMrDmaBuf");
+	comm *owner = c;
+	struct stat file;
+	if (!owner || (owner->kind != SENDER && owner->kind != RECEIVER)) return fault("regMrDmaBuf for no comm");
+	if (!(kinds & DMABUF) || kind != CUDA) return fault("regMrDmaBuf, which the device does not support, or of another kind of memory");
+	if (!data || !size || fstat(fd, &file) || offset + size > (uint64_t)file.st_size) return fault("regMrDmaBuf of what is not in the file");
+	size_t head = offset % getpagesize();
+	char *map = mmap(0, head + size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset - head);
+	if (map == MAP_FAILED) return fault("regMrDmaBuf of a file that cannot be mapped");
+	registration *r = calloc(1, sizeof *r);
+	*r = (registration){.kind = REGISTRATION, .owner = owner, .data = data, .map = map + head, .size = size, .head = head, .memory = kind, .mapped = 1};
+	objects++;
+	dmabufs++;
+	*out = r;
+	return SUCCESS;
 }
 static result net_dereg(void *c, void *mr) {
 	MAY_FAIL("deregMr");
 	registration *r = mr;
 	if (!r || r->kind != REGISTRATION || r->owner != c) return fault("deregMr of no registration of the comm");
+	if (r->mapped) munmap(r->map - r->head, r->head + r->size);
 	r->kind = 0;
 	objects--;
 	free(r);
 	return SUCCESS;
 }
 
+// seen is where this process sees registered data.
+static char *seen(registration *r, void *data) { return r->map + ((char *)data - r->data); }
 static int covers(registration *r, comm *c, void *data, size_t n) {
 	return r && r->kind == REGISTRATION && r->owner == c && (char *)data >= r->data && (char *)data + n <= r->data + r->size;
 }
@@ -250,9 +271,19 @@ static int covers(registration *r, comm *c, void *data, size_t n) {
 // begin is a free request, or NULL if as many as may be are outstanding.
 static request *begin(comm *c) {
 	request *r = &c->requests[c->begun % MAX_REQUESTS];
-	if (r->used) return 0;
+	if (r->used || c->outstanding == MAX_REQUESTS) return 0;
 	*r = (request){.comm = c, .used = 1};
 	c->begun++;
+	c->outstanding++;
+	return r;
+}
+// begin_flush is that for a flush, which waits for no receive.
+static request *begin_flush(comm *c) {
+	if (c->outstanding == MAX_REQUESTS) return 0;
+	request *r = c->flushes;
+	while (r->used) r++;
+	*r = (request){.comm = c, .used = 1, .n = 1, .done = 1};
+	c->outstanding++;
 	return r;
 }
 
@@ -278,7 +309,6 @@ static result send_on(comm *c) {
 static result receive_on(comm *c) {
 	while (c->ended < c->begun) {
 		request *r = &c->requests[c->ended % MAX_REQUESTS];
-		if (r->flush) { r->done = 1, c->ended++; continue; }
 		ssize_t n = 0;
 		if (c->moved < sizeof c->head) {
 			n = some(recv(c->fd, (char *)&c->head + c->moved, sizeof c->head - c->moved, MSG_DONTWAIT));
@@ -304,11 +334,12 @@ static result receive_on(comm *c) {
 		for (int i = 0; i < r->n; i++) all &= r->filled[i];
 		if (!all) continue;
 		r->done = 1, c->ended++;
-		if (r->target) {
+		if (r->target && r->got[0] == 0) free(r->data[0]); // nothing to flush
+		else if (r->target) {
 			int i = 0;
 			while (i < MAX_REQUESTS && c->unseen[i].from) i++;
 			if (i == MAX_REQUESTS) return fault("too many receives were not flushed");
-			c->unseen[i].from = r->data[0], c->unseen[i].to = r->target, c->unseen[i].size = r->got[0];
+			c->unseen[i].from = r->data[0], c->unseen[i].to = r->target, c->unseen[i].seen = r->seen, c->unseen[i].size = r->got[0];
 		}
 	}
 	return SUCCESS;
@@ -330,7 +361,7 @@ static result send_it(void *opaque, void *data, size_t size, int tag, void *mr, 
 		if (!r) res = fault("more sends than allowed");
 		else {
 			c->credits--, c->waits = 0;
-			r->n = 1, r->data[0] = data, r->sizes[0] = size, r->tags[0] = tag;
+			r->n = 1, r->data[0] = seen(mr, data), r->sizes[0] = size, r->tags[0] = tag;
 			r->head = (header){SENDER, tag, size};
 			*out = r;
 			res = send_on(c);
@@ -354,8 +385,8 @@ static result receive_it(void *opaque, int parts, void **data, size_t *sizes, in
 		if (!r) res = fault("more receives than allowed");
 		else {
 			c->waits = 0, r->n = parts;
-			for (int i = 0; i < parts; i++) r->data[i] = data[i], r->sizes[i] = sizes[i], r->tags[i] = tags[i];
-			if (((registration *)mrs[0])->memory == CUDA) r->target = data[0], r->data[0] = malloc(sizes[0] + 1);
+			for (int i = 0; i < parts; i++) r->data[i] = seen(mrs[i], data[i]), r->sizes[i] = sizes[i], r->tags[i] = tags[i];
+			if (((registration *)mrs[0])->memory == CUDA) r->target = data[0], r->seen = r->data[0], r->data[0] = malloc(sizes[0] + 1);
 			*out = r;
 			char credits[MAX_RECVS] = {0};
 			if (send(c->fd, credits, parts, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EPIPE && errno != ECONNRESET) res = REMOTE_ERROR;
@@ -394,13 +425,13 @@ static result net_flush(void *opaque, int n, void **data, int *sizes, void **mrs
 		if (!c->unseen[i].from || c->unseen[i].to != data[0]) continue;
 		found = 1;
 		if (n != 1 || c->unseen[i].size != sizes[0] || !covers(mrs[0], c, data[0], sizes[0])) res = fault("flush of something else");
-		else memcpy(c->unseen[i].to, c->unseen[i].from, c->unseen[i].size);
+		else memcpy(c->unseen[i].seen, c->unseen[i].from, c->unseen[i].size);
 		free(c->unseen[i].from);
 		c->unseen[i].from = 0;
 	}
 	if (!found) res = fault("flush of what was not received");
-	request *r = delay ? begin(c) : 0; // none: it is done
-	if (r) r->flush = r->n = 1;
+	request *r = delay ? begin_flush(c) : 0; // none: it is done
+	if (delay && !r) res = fault("more receives and flushes than allowed");
 	*out = r;
 	leave(c);
 	return res;
@@ -416,7 +447,7 @@ static result net_test(void *opaque, int *done, int *sizes) {
 	result res = c->kind == SENDER ? send_on(c) : receive_on(c);
 	if (r->done) res = SUCCESS;
 	if (r->done && r->waits++ >= delay) {
-		*done = 1, r->used = 0;
+		*done = 1, r->used = 0, c->outstanding--;
 		for (int i = 0; sizes && i < r->n; i++) sizes[i] = c->kind == SENDER ? (int)r->sizes[i] : r->got[i];
 	}
 	leave(c);
@@ -458,10 +489,15 @@ static result net_attributes(void *ctx, void *attributes) { return SUCCESS; }
 #else
 #define CONNECT 0
 #endif
+#ifndef WITHOUT_FLUSH
+#define FLUSH net_flush
+#else
+#define FLUSH 0
+#endif
 #ifndef WITHOUT_TABLE
 const CAT(net, VERSION) CAT(ncclNetPlugin_v, VERSION) = {
 	"Test", net_init, net_devices, net_properties, net_listen, CONNECT, net_accept, net_reg, net_reg_dmabuf, net_dereg,
-	net_isend, net_irecv, net_flush, net_test, net_close_send, net_close_recv, net_close_listen, net_device_mr, net_consumed,
+	net_isend, net_irecv, FLUSH, net_test, net_close_send, net_close_recv, net_close_listen, net_device_mr, net_consumed,
 #if VERSION >= 9
 	net_vdevice,
 #endif

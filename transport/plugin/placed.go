@@ -1,0 +1,70 @@
+package plugin
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/listen"
+)
+
+// DialPlaced is part of transport.Placer. It does not wait for AcceptPlaced: where the peer calls
+// Accept instead, the connection breaks later.
+func (t *Transport) DialPlaced(peer transport.Info, addr []byte, slots mem.Region) (transport.SendConn, error) {
+	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
+	defer cancel()
+	c, err := t.dial(ctx, peer, addr, &slots)
+	if err != nil {
+		return nil, fmt.Errorf("plugin: dial rank %d, placed: %w", peer.Rank, err)
+	}
+	return c, nil
+}
+
+// AcceptPlaced is part of transport.Placer. Connections are accepted in the order in which they were
+// dialled, as with Accept.
+func (t *Transport) AcceptPlaced(peer transport.Info, slots mem.Region) (transport.RecvConn, error) {
+	c, err := t.take(peer, true)
+	if err == nil {
+		err = c.settleIn(slots)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("plugin: accept rank %d, placed: %w", peer.Rank, err)
+	}
+	return c, nil
+}
+
+// settleIn has the plugin receive into slots.
+func (c *recvConn) settleIn(slots mem.Region) error {
+	ctx, cancel := listen.Patience(c.t.cfg.Guard, c.t.ends.Away())
+	defer cancel()
+	err := c.settle(ctx, slots)
+	if err == nil {
+		err = c.progress() // posts receives
+	}
+	if err == nil && c.evicted() {
+		err = fifo.ErrClosed
+	}
+	if err != nil {
+		return c.refuse(err)
+	}
+	return nil
+}
+
+// refuse closes a connection and tells the peer why. It returns the reason.
+func (c *recvConn) refuse(reason error) error {
+	if c.alive() == nil && !c.told.Swap(true) {
+		_ = say(c.ctl.c, sayRefused, []byte(reason.Error())) // a peer that has gone needs none
+	}
+	_ = c.Close()
+	return reason
+}
+
+// odd is the error of a connection one of whose ends is placed: this one or the other.
+func odd(placed bool) error {
+	if placed {
+		return errors.New("the sending end of the connection is not placed and the receiving one is: all ranks need the same paths")
+	}
+	return errors.New("the sending end of the connection is placed and the receiving one is not: all ranks need the same paths")
+}

@@ -1,0 +1,430 @@
+//go:build linux && (amd64 || arm64) && !ringo_nogpu
+
+package plugin
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// Kinds of slots.
+const (
+	ofHost   = "host"
+	ofGPU    = "GPU"     // what the plugin receives there is not seen before a flush
+	ofDMABuf = "dma-buf" // at addresses where nobody sees anything
+)
+
+// slotsOf are n bytes of memory of a kind, and how the test sees them.
+func slotsOf(t *testing.T, kind string, n int) (m transport.Memory, seen []byte) {
+	t.Helper()
+	if kind != ofDMABuf {
+		seen = make([]byte, n)
+		m.Region = mem.Host(seen)
+		if kind == ofGPU {
+			m.Region = mem.Device(0, m.Ptr(), n)
+		}
+		return m, seen
+	}
+	const offset = 4096 + 512
+	fd, err := unix.MemfdCreate("ringo-test-dmabuf", unix.MFD_CLOEXEC)
+	require.NoError(t, err)
+	require.NoError(t, unix.Ftruncate(fd, int64(offset+n)))
+	file, err := unix.Mmap(fd, 0, offset+n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	require.NoError(t, err)
+	nowhere, err := unix.Mmap(-1, 0, n, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, errors.Join(unix.Munmap(file), unix.Munmap(nowhere), unix.Close(fd)))
+	})
+	m.Region = mem.Device(0, mem.Host(nowhere).Ptr(), n)
+	m.DMABuf = func() (int, uint64, error) {
+		fd, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		return fd, offset, err
+	}
+	return m, file[offset:]
+}
+
+// dmaBufs is how many files of slotsOf are open.
+func dmaBufs() (n int) {
+	files, _ := filepath.Glob("/proc/self/fd/*")
+	for _, f := range files {
+		if to, _ := os.Readlink(f); strings.HasPrefix(to, "/memfd:ringo-test-dmabuf") {
+			n++
+		}
+	}
+	return n
+}
+
+// A placedPair is a placed connection between two ranks.
+type placedPair struct {
+	ranks   [2]*Transport
+	infos   [2]transport.Info
+	addrs   [2][]byte
+	send    transport.SendConn
+	recv    transport.RecvConn
+	slots   [2]mem.Region
+	seen    [2][]byte // slots
+	release [2]func() error
+	slot    int // bytes
+}
+
+// newPlacedPair registers more memory than the slots, which lie in the middle.
+func newPlacedPair(t *testing.T, l *Library, kind string, limits transport.Limits) *placedPair {
+	t.Helper()
+	const before, after = 96, 32
+	p := &placedPair{slot: limits.SlotBytes}
+	p.ranks, p.infos, p.addrs = two(t, l, limits)
+	n := limits.SlotBytes * limits.Slots
+	for i, r := range p.ranks {
+		m, seen := slotsOf(t, kind, before+n+after)
+		var err error
+		p.release[i], err = r.Register(m)
+		require.NoError(t, err)
+		p.seen[i], p.slots[i] = seen[before:][:n], m.Slice(before, n)
+	}
+	return p
+}
+
+func (p *placedPair) connect() (err error) {
+	if p.send, err = p.ranks[0].DialPlaced(p.infos[1], p.addrs[1], p.slots[0]); err != nil {
+		return err
+	}
+	p.recv, err = p.ranks[1].AcceptPlaced(p.infos[0], p.slots[1])
+	return err
+}
+
+// place is where a message's n bytes lie at one end.
+func (p *placedPair) place(end, message, n int) []byte {
+	return p.seen[end][message*p.slot%len(p.seen[end]):][:n]
+}
+
+// put fills the slot of a message and publishes it.
+func (p *placedPair) put(message, n int) error {
+	copy(p.place(0, message, n), bytes.Repeat([]byte{byte(message)}, n))
+	r, err := p.send.Reserve(n)
+	if err != nil {
+		return err
+	}
+	if want := p.slots[0].Slice(message*p.slot%len(p.seen[0]), n); r != want {
+		return fmt.Errorf("message %d has its slot at %v, not %v", message, r, want)
+	}
+	return p.send.Publish(transport.Stamp{uint64(message), uint64(n)})
+}
+
+// get receives a message.
+func (p *placedPair) get(message, n int) error {
+	r, stamp, err := p.recv.Next()
+	if err != nil {
+		return err
+	}
+	if want := p.slots[1].Slice(message*p.slot%len(p.seen[1]), n); r != want || stamp != (transport.Stamp{uint64(message), uint64(n)}) {
+		return fmt.Errorf("message %d came with %v to %v, not to %v", message, stamp, r, want)
+	}
+	if !bytes.Equal(p.place(1, message, n), bytes.Repeat([]byte{byte(message)}, n)) {
+		return fmt.Errorf("message %d of %d bytes is not what was sent", message, n)
+	}
+	return p.recv.Release()
+}
+
+// exchange sends messages as soon as there are slots for them. Its error has those of both ends.
+func (p *placedPair) exchange(messages int) error {
+	size := func(i int) int { return []int{p.slot, 0, 1, p.slot / 3}[i%4] }
+	send := func(i int) error {
+		for p.send.(transport.Room).Free() == 0 {
+			if _, err := p.send.Reserve(0); err != nil {
+				return err
+			}
+			runtime.Gosched()
+		}
+		return p.put(i, size(i))
+	}
+	received := make(chan error)
+	go func() {
+		for i := range messages {
+			if err := p.get(i, size(i)); err != nil {
+				p.recv.Close() // ends the sender, if it is not for what the plugin did
+				received <- fmt.Errorf("receive message %d: %w", i, err)
+				return
+			}
+		}
+		received <- nil
+	}()
+	for i := range messages {
+		if err := send(i); err != nil {
+			p.send.Close()
+			return errors.Join(fmt.Errorf("send message %d: %w", i, err), <-received)
+		}
+	}
+	return <-received
+}
+
+// Payloads go from place to place, in every version, from and into every kind of memory, with a
+// plugin that is slow too. Queues are deeper than what a plugin takes at a time.
+func TestPlaced(t *testing.T) {
+	for _, v := range versions {
+		for _, delay := range []int{0, 3} {
+			t.Run(fmt.Sprintf("v%d delay %d", v.number, delay), func(t *testing.T) {
+				f := newFake(t, version(v.number))
+				f.set(t, "", 0, delay)
+				f.call(t, "device", 1, 100, hostMemory|deviceMemory|dmaBuf, 0, 0)
+				l := f.load(t)
+				for _, kind := range []string{ofHost, ofGPU, ofDMABuf} {
+					t.Run(kind, func(t *testing.T) {
+						p := newPlacedPair(t, l, kind, transport.Limits{SlotBytes: 3000, Slots: 40})
+						require.NoError(t, p.connect())
+						require.NoError(t, p.exchange(200))
+						if kind == ofDMABuf {
+							require.Equal(t, 2, f.call(t, "dmabufs"))
+							require.Equal(t, 2, dmaBufs(), "those of the test")
+						}
+					})
+				}
+				f.clean(t, contexts(v.number))
+			})
+		}
+	}
+}
+
+// Slots that were published before the peer has accepted, and before the sender closed, arrive.
+// A slot that is not free is not published.
+func TestPlacedOrder(t *testing.T) {
+	f := newFake(t, version(11))
+	f.call(t, "device", 1, 100, hostMemory|dmaBuf, 0, 0)
+	p := newPlacedPair(t, f.load(t), ofDMABuf, transport.Limits{SlotBytes: 100, Slots: 3})
+	var err error
+	p.send, err = p.ranks[0].DialPlaced(p.infos[1], p.addrs[1], p.slots[0])
+	require.NoError(t, err)
+	for i := range 3 {
+		require.Equal(t, 3-i, p.send.(transport.Room).Free())
+		require.NoError(t, p.put(i, 100))
+	}
+	require.Zero(t, p.send.(transport.Room).Free())
+	_, err = p.send.Reserve(100)
+	require.NoError(t, err, "it does not wait")
+	require.EqualError(t, p.send.Publish(transport.Stamp{}), "plugin: publish a slot that is not free")
+	_, err = p.send.Reserve(101)
+	require.EqualError(t, err, "plugin: reserve 101 bytes of a slot of 100")
+	p.recv, err = p.ranks[1].AcceptPlaced(p.infos[0], p.slots[1])
+	require.NoError(t, err)
+	require.EqualError(t, p.recv.Release(), "plugin: release without next")
+	for i := range 3 {
+		require.NoError(t, p.get(i, 100))
+	}
+	require.NoError(t, p.put(3, 7))
+	require.NoError(t, p.put(4, 0))
+	require.NoError(t, p.send.Close())
+	require.NoError(t, p.get(3, 7))
+	require.NoError(t, p.get(4, 0))
+	_, _, err = p.recv.Next()
+	require.ErrorIs(t, err, transport.ErrClosed)
+}
+
+// A slot costs no allocations.
+func TestPlacedAllocations(t *testing.T) {
+	f := newFake(t, version(11))
+	f.call(t, "device", 1, 100, hostMemory|deviceMemory, 0, 0)
+	p := newPlacedPair(t, f.load(t), ofGPU, transport.Limits{SlotBytes: 100, Slots: 4})
+	require.NoError(t, p.connect())
+	message := func() {
+		if _, err := p.send.Reserve(100); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.send.Publish(transport.Stamp{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.recv.Next(); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.recv.Release(); err != nil {
+			t.Fatal(err)
+		}
+		for p.send.(transport.Room).Free() == 0 {
+		}
+	}
+	for range 100 {
+		message()
+	}
+	require.Zero(t, testing.AllocsPerRun(200, message))
+}
+
+// One end that is placed and one that is not get an error at both ends.
+func TestOddPair(t *testing.T) {
+	for _, placed := range []bool{true, false} {
+		p := newPlacedPair(t, newFake(t, version(11)).load(t), ofHost, transport.Limits{SlotBytes: 100, Slots: 4})
+		var accepting error
+		want := "plugin: accept rank 0: the sending end of the connection is placed and the receiving one is not: all ranks need the same paths"
+		if placed {
+			send, err := p.ranks[0].DialPlaced(p.infos[1], p.addrs[1], p.slots[0])
+			require.NoError(t, err)
+			p.send = send
+			_, accepting = p.ranks[1].Accept(p.infos[0])
+		} else {
+			send, err := p.ranks[0].Dial(p.infos[1], p.addrs[1])
+			require.NoError(t, err)
+			p.send = send
+			_, accepting = p.ranks[1].AcceptPlaced(p.infos[0], p.slots[1])
+			want = "plugin: accept rank 0, placed: the sending end of the connection is not placed and the receiving one is: all ranks need the same paths"
+		}
+		require.EqualError(t, accepting, want)
+		<-p.send.(*sendConn).ctl.parted
+		require.ErrorContains(t, publish(p.send), "the peer has given up: the sending end of the connection is ")
+	}
+}
+
+func publish(c transport.SendConn) error {
+	if _, err := c.Reserve(8); err != nil {
+		return err
+	}
+	return c.Publish(transport.Stamp{})
+}
+
+// What cannot be registered is said when it is registered, and what was not registered when it is
+// dialled.
+func TestRegister(t *testing.T) {
+	limits := transport.Limits{SlotBytes: 100, Slots: 4}
+	none := func() (int, uint64, error) { return -1, 0, errors.New("no more files") }
+	exported, _ := slotsOf(t, ofDMABuf, 400)
+	gpu, _ := slotsOf(t, ofGPU, 400)
+	for _, c := range []struct {
+		name    string
+		memory  uintptr
+		m       transport.Memory
+		defines []string
+		want    string // of Register
+		dial    string // of DialPlaced
+	}{
+		{"CUDA", hostMemory | deviceMemory, gpu, nil, "", ""},
+		{"dma-buf that is not asked for", hostMemory | deviceMemory, transport.Memory{Region: gpu.Region, DMABuf: none}, nil, "", ""},
+		{"CUDA instead of a dma-buf", hostMemory | deviceMemory | dmaBuf, transport.Memory{Region: gpu.Region, DMABuf: none}, nil, "", ""},
+		{"none", hostMemory, exported, nil, "device 0 test0 takes no GPU memory (it says neither NCCL_PTR_CUDA nor NCCL_PTR_DMABUF)", ""},
+		{"no export", hostMemory | dmaBuf, gpu, nil, "device 0 test0 takes GPU memory only as a dma-buf (NCCL_PTR_DMABUF), which this GPU or its driver does not export", ""},
+		{"no flush", hostMemory | deviceMemory, gpu, []string{"WITHOUT_FLUSH"}, "its table has no iflush, without which GPUs do not see what came", ""},
+		{
+			"an export that fails", hostMemory | dmaBuf, transport.Memory{Region: gpu.Region, DMABuf: none}, nil, "",
+			"regMrDmaBuf: device 0 test0: export GPU memory: no more files",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFake(t, append([]string{version(11)}, c.defines...)...)
+			f.call(t, "device", 1, 100, c.memory, 0, 0)
+			l := f.load(t)
+			t.Run("connection", func(t *testing.T) {
+				ranks, infos, addrs := two(t, l, limits)
+				release, err := ranks[0].Register(c.m)
+				if c.want != "" {
+					require.ErrorContains(t, err, "plugin: register: network plugin libnccl-net-test.so (v11): getProperties: "+c.want)
+					return
+				}
+				require.NoError(t, err)
+				_, err = ranks[0].DialPlaced(infos[1], addrs[1], c.m.Region)
+				if c.dial != "" {
+					require.ErrorContains(t, err, "plugin: dial rank 1, placed: network plugin libnccl-net-test.so (v11): "+c.dial)
+				} else {
+					require.NoError(t, err)
+				}
+				require.NoError(t, release())
+			})
+			f.clean(t, contexts(11))
+		})
+	}
+
+	l := newFake(t, version(11)).load(t)
+	m, _ := slotsOf(t, ofHost, 500)
+	_, err := New(transport.Config{}, l, Options{}).Register(m)
+	require.EqualError(t, err, "plugin: register before listen")
+	ranks, infos, addrs := two(t, l, limits)
+	_, err = ranks[0].DialPlaced(infos[1], addrs[1], m.Slice(0, 400))
+	require.EqualError(t, err, "plugin: dial rank 1, placed: slots in memory that was not registered")
+	_, err = ranks[0].Register(m)
+	require.NoError(t, err)
+	_, err = ranks[0].DialPlaced(infos[1], addrs[1], m.Slice(1, 399))
+	require.EqualError(t, err, "plugin: dial rank 1, placed: 399 bytes for 4 slots of 100")
+	_, err = ranks[0].DialPlaced(infos[1], addrs[1], m.Slice(100, 400))
+	require.NoError(t, err)
+	_, err = ranks[1].AcceptPlaced(infos[0], m.Slice(0, 400))
+	require.EqualError(t, err, "plugin: accept rank 0, placed: slots in memory that was not registered")
+}
+
+// When release has returned the plugin knows nothing of the memory any more: connections in it are
+// closed, also those that were closed just before and those that were dialled and not accepted.
+func TestRelease(t *testing.T) {
+	f := newFake(t, version(11))
+	l := f.load(t)
+	t.Run("connections", func(t *testing.T) {
+		p := newPlacedPair(t, l, ofHost, transport.Limits{SlotBytes: 100, Slots: 4})
+		require.NoError(t, p.connect())
+		require.NoError(t, p.put(0, 100))
+		waiting := p.recv
+		second, err := p.ranks[0].DialPlaced(p.infos[1], p.addrs[1], p.slots[0])
+		require.NoError(t, err)
+		require.NoError(t, p.release[1]())
+		_, _, err = waiting.Next()
+		require.ErrorIs(t, err, transport.ErrClosed)
+		_, err = p.ranks[1].AcceptPlaced(p.infos[0], p.slots[1])
+		require.EqualError(t, err, "plugin: accept rank 0, placed: slots in memory that was not registered")
+		require.NoError(t, p.send.Close())
+		require.NoError(t, p.release[0]())
+		require.ErrorIs(t, publish(second), transport.ErrClosed)
+		require.NoError(t, p.release[0]())
+		for _, e := range []*half{p.send.(*sendConn).half, second.(*sendConn).half, waiting.(*recvConn).half} {
+			e.mu.Lock()
+			require.True(t, e.over)
+			e.mu.Unlock()
+		}
+	})
+	f.clean(t, contexts(11))
+}
+
+// Each call that fails is an error that says what, where and with whom, and the other end hears of
+// it.
+func TestPlacedFailures(t *testing.T) {
+	for _, c := range []struct {
+		call  string
+		after int
+		kind  string
+	}{
+		{"connect", 1, ofHost},
+		{"accept", 1, ofHost},
+		{"listen", 1, ofHost},
+		{"regMr", 0, ofHost},
+		{"regMr", 1, ofHost},
+		{"regMr", 3, ofGPU}, // the second at the receiving end
+		{"regMrDmaBuf", 0, ofDMABuf},
+		{"regMrDmaBuf", 1, ofDMABuf},
+		{"irecv", 4, ofGPU}, // the first of payloads
+		{"irecv", 12, ofGPU},
+		{"isend", 5, ofGPU},
+		{"iflush", 1, ofDMABuf},
+		{"test", 30, ofDMABuf},
+	} {
+		t.Run(fmt.Sprintf("%s after %d", c.call, c.after), func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, version(11))
+			f.call(t, "device", 1, 100, hostMemory|deviceMemory|dmaBuf, 0, 0)
+			p := newPlacedPair(t, f.load(t), c.kind, transport.Limits{SlotBytes: 300, Slots: 4})
+			f.set(t, c.call, c.after, 0)
+			err := p.connect()
+			if err == nil {
+				err = p.exchange(100)
+				if c.call != "test" { // which both ends do
+					require.ErrorContains(t, err, "the peer has given up: network plugin ")
+				}
+			}
+			require.ErrorContains(t, err, "network plugin libnccl-net-test.so (v11): "+c.call+": device 0 test0: rank ")
+			require.ErrorContains(t, err, `system error (2); it said "NET/Test : `+c.call+` of 11 passed 99% 0.5 on purpose"; NCCL_NET_PLUGIN=none`)
+			require.Zero(t, f.call(t, "faults"))
+		})
+	}
+}
