@@ -40,6 +40,7 @@ type Device struct {
 
 	memory  int           // kinds of memory that it takes
 	offload int           // 0 if the host moves the data
+	flush   bool          // it is to be asked for, whatever the GPU is like
 	conns   *atomic.Int32 // open now
 }
 

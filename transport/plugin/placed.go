@@ -11,21 +11,30 @@ import (
 )
 
 // DialPlaced is part of transport.Placer. It does not wait for AcceptPlaced: where the peer calls
-// Accept instead, the connection breaks later.
-func (t *Transport) DialPlaced(peer transport.Info, addr []byte, slots mem.Region) (transport.SendConn, error) {
+// Accept instead, the connection breaks later. A slot is free again when the plugin has sent it, which
+// it does when the receiver has released the one that had its place; so as many slots may wait at this
+// end as at the other.
+func (t *Transport) DialPlaced(peer transport.Info, addr []byte, slots mem.Region) (transport.PlacedSendConn, error) {
 	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
 	defer cancel()
-	c, err := t.dial(ctx, peer, addr, &slots)
+	_, err := t.find(slots)
+	var c *sendConn
+	if err == nil {
+		c, err = t.dial(ctx, peer, addr, &slots)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("plugin: dial rank %d, placed: %w", peer.Rank, err)
 	}
 	return c, nil
 }
 
-// AcceptPlaced is part of transport.Placer. Connections are accepted in the order in which they were
-// dialled, as with Accept.
-func (t *Transport) AcceptPlaced(peer transport.Info, slots mem.Region) (transport.RecvConn, error) {
-	c, err := t.take(peer, true)
+// AcceptPlaced is part of transport.Placer.
+func (t *Transport) AcceptPlaced(peer transport.Info, slots mem.Region) (transport.PlacedRecvConn, error) {
+	_, err := t.find(slots)
+	var c *recvConn
+	if err == nil {
+		c, err = t.take(peer, true)
+	}
 	if err == nil {
 		err = c.settleIn(slots)
 	}
@@ -41,6 +50,7 @@ func (c *recvConn) settleIn(slots mem.Region) error {
 	defer cancel()
 	err := c.settle(ctx, slots)
 	if err == nil {
+		c.flushes = c.t.lib.flushes(c.dev, c.region.Load().Memory)
 		err = c.progress() // posts receives
 	}
 	if err == nil && c.evicted() {

@@ -6,17 +6,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/transporttest"
 )
 
 // Kinds of slots.
@@ -26,45 +23,19 @@ const (
 	ofDMABuf = "dma-buf" // at addresses where nobody sees anything
 )
 
-// slotsOf are n bytes of memory of a kind, and how the test sees them.
-func slotsOf(t *testing.T, kind string, n int) (m transport.Memory, seen []byte) {
-	t.Helper()
-	if kind != ofDMABuf {
-		seen = make([]byte, n)
-		m.Region = mem.Host(seen)
-		if kind == ofGPU {
-			m.Region = mem.Device(0, m.Ptr(), n)
-		}
-		return m, seen
+// memoryOf makes slots of a kind.
+func memoryOf(kind string) func(testing.TB, int) transporttest.Slots {
+	switch kind {
+	case ofHost:
+		return transporttest.HostSlots
+	case ofDMABuf:
+		return transporttest.FileSlots
 	}
-	const offset = 4096 + 512
-	fd, err := unix.MemfdCreate("ringo-test-dmabuf", unix.MFD_CLOEXEC)
-	require.NoError(t, err)
-	require.NoError(t, unix.Ftruncate(fd, int64(offset+n)))
-	file, err := unix.Mmap(fd, 0, offset+n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	require.NoError(t, err)
-	nowhere, err := unix.Mmap(-1, 0, n, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		require.NoError(t, errors.Join(unix.Munmap(file), unix.Munmap(nowhere), unix.Close(fd)))
-	})
-	m.Region = mem.Device(0, mem.Host(nowhere).Ptr(), n)
-	m.DMABuf = func() (int, uint64, error) {
-		fd, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-		return fd, offset, err
+	return func(tb testing.TB, n int) transporttest.Slots {
+		s := transporttest.HostSlots(tb, n)
+		s.Region = mem.Device(0, s.Ptr(), n)
+		return s
 	}
-	return m, file[offset:]
-}
-
-// dmaBufs is how many files of slotsOf are open.
-func dmaBufs() (n int) {
-	files, _ := filepath.Glob("/proc/self/fd/*")
-	for _, f := range files {
-		if to, _ := os.Readlink(f); strings.HasPrefix(to, "/memfd:ringo-test-dmabuf") {
-			n++
-		}
-	}
-	return n
 }
 
 // A placedPair is a placed connection between two ranks.
@@ -72,8 +43,8 @@ type placedPair struct {
 	ranks   [2]*Transport
 	infos   [2]transport.Info
 	addrs   [2][]byte
-	send    transport.SendConn
-	recv    transport.RecvConn
+	send    transport.PlacedSendConn
+	recv    transport.PlacedRecvConn
 	slots   [2]mem.Region
 	seen    [2][]byte // slots
 	release [2]func() error
@@ -81,18 +52,21 @@ type placedPair struct {
 }
 
 // newPlacedPair registers more memory than the slots, which lie in the middle.
-func newPlacedPair(t *testing.T, l *Library, kind string, limits transport.Limits) *placedPair {
+func newPlacedPair(t *testing.T, l *Library, kind string, limits transport.Limits, options ...func(*transport.Memory)) *placedPair {
 	t.Helper()
 	const before, after = 96, 32
 	p := &placedPair{slot: limits.SlotBytes}
 	p.ranks, p.infos, p.addrs = two(t, l, limits)
 	n := limits.SlotBytes * limits.Slots
 	for i, r := range p.ranks {
-		m, seen := slotsOf(t, kind, before+n+after)
+		m := memoryOf(kind)(t, before+n+after)
+		for _, o := range options {
+			o(&m.Memory)
+		}
 		var err error
-		p.release[i], err = r.Register(m)
+		p.release[i], err = r.Register(m.Memory)
 		require.NoError(t, err)
-		p.seen[i], p.slots[i] = seen[before:][:n], m.Slice(before, n)
+		p.seen[i], p.slots[i] = m.View[before:][:n], m.Slice(before, n)
 	}
 	return p
 }
@@ -141,15 +115,6 @@ func (p *placedPair) get(message, n int) error {
 // exchange sends messages as soon as there are slots for them. Its error has those of both ends.
 func (p *placedPair) exchange(messages int) error {
 	size := func(i int) int { return []int{p.slot, 0, 1, p.slot / 3}[i%4] }
-	send := func(i int) error {
-		for p.send.(transport.Room).Free() == 0 {
-			if _, err := p.send.Reserve(0); err != nil {
-				return err
-			}
-			runtime.Gosched()
-		}
-		return p.put(i, size(i))
-	}
 	received := make(chan error)
 	go func() {
 		for i := range messages {
@@ -162,7 +127,10 @@ func (p *placedPair) exchange(messages int) error {
 		received <- nil
 	}()
 	for i := range messages {
-		if err := send(i); err != nil {
+		for p.send.Free() == 0 {
+			runtime.Gosched()
+		}
+		if err := p.put(i, size(i)); err != nil {
 			p.send.Close()
 			return errors.Join(fmt.Errorf("send message %d: %w", i, err), <-received)
 		}
@@ -170,30 +138,54 @@ func (p *placedPair) exchange(messages int) error {
 	return <-received
 }
 
-// Payloads go from place to place, in every version, from and into every kind of memory, with a
-// plugin that is slow too. Queues are deeper than what a plugin takes at a time.
+// Every version carries placed slots, in every kind of memory; so does a plugin that is slow.
 func TestPlaced(t *testing.T) {
-	for _, v := range versions {
-		for _, delay := range []int{0, 3} {
-			t.Run(fmt.Sprintf("v%d delay %d", v.number, delay), func(t *testing.T) {
-				f := newFake(t, version(v.number))
-				f.set(t, "", 0, delay)
-				f.call(t, "device", 1, 100, hostMemory|deviceMemory|dmaBuf, 0, 0)
-				l := f.load(t)
-				for _, kind := range []string{ofHost, ofGPU, ofDMABuf} {
-					t.Run(kind, func(t *testing.T) {
-						p := newPlacedPair(t, l, kind, transport.Limits{SlotBytes: 3000, Slots: 40})
-						require.NoError(t, p.connect())
-						require.NoError(t, p.exchange(200))
-						if kind == ofDMABuf {
-							require.Equal(t, 2, f.call(t, "dmabufs"))
-							require.Equal(t, 2, dmaBufs(), "those of the test")
-						}
-					})
-				}
-				f.clean(t, contexts(v.number))
-			})
-		}
+	for _, c := range []struct {
+		version, delay int
+		kinds          []string
+	}{
+		{11, 0, []string{ofHost, ofGPU, ofDMABuf}},
+		{11, 2, []string{ofDMABuf}},
+		{10, 0, []string{ofDMABuf}},
+		{9, 0, []string{ofDMABuf}},
+		{8, 0, []string{ofGPU}},
+		{8, 2, []string{ofDMABuf}},
+	} {
+		t.Run(fmt.Sprintf("v%d delay %d", c.version, c.delay), func(t *testing.T) {
+			f := newFake(t, version(c.version))
+			f.set(t, "", 0, c.delay)
+			f.call(t, "device", 1, 100, hostMemory|deviceMemory|dmaBuf, 0, 0)
+			l := f.load(t)
+			for _, kind := range c.kinds {
+				t.Run(kind, func(t *testing.T) { transporttest.Placed(t, open(l), memoryOf(kind)) })
+				require.Equal(t, kind == ofDMABuf, f.call(t, "dmabufs") > 0, kind)
+			}
+			f.clean(t, contexts(c.version))
+		})
+	}
+}
+
+// A queue may be deeper than what a plugin takes at a time, flushes among it.
+func TestPlacedDepth(t *testing.T) {
+	f := newFake(t, version(11))
+	f.set(t, "", 0, 3)
+	f.call(t, "device", 1, 100, hostMemory|dmaBuf, 0, 0)
+	p := newPlacedPair(t, f.load(t), ofDMABuf, transport.Limits{SlotBytes: 3000, Slots: 40})
+	require.NoError(t, p.connect())
+	require.NoError(t, p.exchange(200))
+	require.Zero(t, f.call(t, "faults"))
+}
+
+// GPUs that see in order what comes need no flush, unless the plugin says so.
+func TestPlacedFlush(t *testing.T) {
+	for _, mode := range []uintptr{1, 2} {
+		f := newFake(t, version(11))
+		f.call(t, "device", 1, 100, hostMemory|deviceMemory, 0, 0)
+		f.call(t, "flush", mode)
+		p := newPlacedPair(t, f.load(t), ofGPU, transport.Limits{SlotBytes: 100, Slots: 4}, func(m *transport.Memory) { m.Ordered = true })
+		require.NoError(t, p.connect())
+		require.NoError(t, p.exchange(20))
+		require.Zero(t, f.call(t, "faults"))
 	}
 }
 
@@ -207,10 +199,10 @@ func TestPlacedOrder(t *testing.T) {
 	p.send, err = p.ranks[0].DialPlaced(p.infos[1], p.addrs[1], p.slots[0])
 	require.NoError(t, err)
 	for i := range 3 {
-		require.Equal(t, 3-i, p.send.(transport.Room).Free())
+		require.Equal(t, 3-i, p.send.Free())
 		require.NoError(t, p.put(i, 100))
 	}
-	require.Zero(t, p.send.(transport.Room).Free())
+	require.Zero(t, p.send.Free())
 	_, err = p.send.Reserve(100)
 	require.NoError(t, err, "it does not wait")
 	require.EqualError(t, p.send.Publish(transport.Stamp{}), "plugin: publish a slot that is not free")
@@ -250,7 +242,7 @@ func TestPlacedAllocations(t *testing.T) {
 		if err := p.recv.Release(); err != nil {
 			t.Fatal(err)
 		}
-		for p.send.(transport.Room).Free() == 0 {
+		for p.send.Free() == 0 {
 		}
 	}
 	for range 100 {
@@ -263,23 +255,22 @@ func TestPlacedAllocations(t *testing.T) {
 func TestOddPair(t *testing.T) {
 	for _, placed := range []bool{true, false} {
 		p := newPlacedPair(t, newFake(t, version(11)).load(t), ofHost, transport.Limits{SlotBytes: 100, Slots: 4})
-		var accepting error
+		var send transport.SendConn
+		var err, accepting error
 		want := "plugin: accept rank 0: the sending end of the connection is placed and the receiving one is not: all ranks need the same paths"
 		if placed {
-			send, err := p.ranks[0].DialPlaced(p.infos[1], p.addrs[1], p.slots[0])
+			send, err = p.ranks[0].DialPlaced(p.infos[1], p.addrs[1], p.slots[0])
 			require.NoError(t, err)
-			p.send = send
 			_, accepting = p.ranks[1].Accept(p.infos[0])
 		} else {
-			send, err := p.ranks[0].Dial(p.infos[1], p.addrs[1])
+			send, err = p.ranks[0].Dial(p.infos[1], p.addrs[1])
 			require.NoError(t, err)
-			p.send = send
 			_, accepting = p.ranks[1].AcceptPlaced(p.infos[0], p.slots[1])
 			want = "plugin: accept rank 0, placed: the sending end of the connection is not placed and the receiving one is: all ranks need the same paths"
 		}
 		require.EqualError(t, accepting, want)
-		<-p.send.(*sendConn).ctl.parted
-		require.ErrorContains(t, publish(p.send), "the peer has given up: the sending end of the connection is ")
+		<-send.(*sendConn).ctl.parted
+		require.ErrorContains(t, publish(send), "the peer has given up: the sending end of the connection is ")
 	}
 }
 
@@ -295,8 +286,7 @@ func publish(c transport.SendConn) error {
 func TestRegister(t *testing.T) {
 	limits := transport.Limits{SlotBytes: 100, Slots: 4}
 	none := func() (int, uint64, error) { return -1, 0, errors.New("no more files") }
-	exported, _ := slotsOf(t, ofDMABuf, 400)
-	gpu, _ := slotsOf(t, ofGPU, 400)
+	exported, gpu := memoryOf(ofDMABuf)(t, 400).Memory, memoryOf(ofGPU)(t, 400).Memory
 	for _, c := range []struct {
 		name    string
 		memory  uintptr
@@ -310,6 +300,7 @@ func TestRegister(t *testing.T) {
 		{"CUDA instead of a dma-buf", hostMemory | deviceMemory | dmaBuf, transport.Memory{Region: gpu.Region, DMABuf: none}, nil, "", ""},
 		{"none", hostMemory, exported, nil, "device 0 test0 takes no GPU memory (it says neither NCCL_PTR_CUDA nor NCCL_PTR_DMABUF)", ""},
 		{"no export", hostMemory | dmaBuf, gpu, nil, "device 0 test0 takes GPU memory only as a dma-buf (NCCL_PTR_DMABUF), which this GPU or its driver does not export", ""},
+		{"no flush, and none needed", hostMemory | deviceMemory, transport.Memory{Region: gpu.Region, Ordered: true}, []string{"WITHOUT_FLUSH"}, "", ""},
 		{"no flush", hostMemory | deviceMemory, gpu, []string{"WITHOUT_FLUSH"}, "its table has no iflush, without which GPUs do not see what came", ""},
 		{
 			"an export that fails", hostMemory | dmaBuf, transport.Memory{Region: gpu.Region, DMABuf: none}, nil, "",
@@ -341,7 +332,7 @@ func TestRegister(t *testing.T) {
 	}
 
 	l := newFake(t, version(11)).load(t)
-	m, _ := slotsOf(t, ofHost, 500)
+	m := memoryOf(ofHost)(t, 500).Memory
 	_, err := New(transport.Config{}, l, Options{}).Register(m)
 	require.EqualError(t, err, "plugin: register before listen")
 	ranks, infos, addrs := two(t, l, limits)

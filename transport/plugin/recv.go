@@ -14,13 +14,14 @@ import (
 // A recvConn is the receiving end. A receive is posted for every slot that is free.
 type recvConn struct {
 	*half
-	held     bool          // a slot was given by Next
+	taken    uint64        // slots that Next has given
 	released atomic.Uint64 // slots that the caller has consumed; written by the receiver
 	sizes    []int         // of messages, by slot; under mu
 	arrived  atomic.Uint64 // slots that have arrived; written under mu
 
 	// Of a placed connection; under mu.
 	payloads []int   // their sizes, by slot
+	flushes  bool    // see Library.flushes
 	flushed  uint64  // payloads that kernels see
 	flushing uintptr // request that flushes the next one, 0 for none
 }
@@ -31,10 +32,14 @@ func newRecvConn(h *half) *recvConn {
 
 // Next waits for the next slot.
 func (c *recvConn) Next() (mem.Region, transport.Stamp, error) {
-	if c.held {
+	most := uint64(1)
+	if c.direct != nil {
+		most = uint64(len(c.sizes))
+	}
+	slot := c.taken
+	if slot-c.released.Load() == most {
 		return mem.Region{}, transport.Stamp{}, errors.New("plugin: next without release")
 	}
-	slot := c.released.Load()
 	if err := c.await(slot); err != nil {
 		return mem.Region{}, transport.Stamp{}, err
 	}
@@ -47,7 +52,7 @@ func (c *recvConn) Next() (mem.Region, transport.Stamp, error) {
 	if err != nil {
 		return mem.Region{}, h.stamp, c.malformed(err)
 	}
-	c.held = true
+	c.taken++
 	if c.direct != nil {
 		return c.slots.Slice(c.offset(slot), h.n), h.stamp, nil
 	}
@@ -66,25 +71,38 @@ func (c *recvConn) await(slot uint64) error {
 	return c.wait(func() bool {
 		_, _ = c.carryOn() // wait sees the error
 		return !c.over && c.arrived.Load() > slot
-	}, func(parted error, ended bool) error {
-		switch {
-		case parted != fifo.ErrClosed:
-			return parted
-		case slot >= c.ctl.last:
-			return fifo.ErrClosed
-		case ended:
-			return fmt.Errorf("the peer has gone: it published %d slots and %d have arrived", c.ctl.last, c.arrived.Load())
-		}
-		return nil
-	})
+	}, func(parted error, ended bool) error { return c.gone(slot, parted, ended) })
 }
 
-// Release gives the slot of the last Next back: the plugin may receive into it.
+// gone is why a slot does not come that had not arrived when the peer had parted.
+func (c *recvConn) gone(slot uint64, parted error, ended bool) error {
+	switch {
+	case parted != fifo.ErrClosed:
+		return parted
+	case slot >= c.ctl.last:
+		return fifo.ErrClosed
+	case ended:
+		return fmt.Errorf("the peer has gone: it published %d slots and %d have arrived", c.ctl.last, c.arrived.Load())
+	}
+	return nil
+}
+
+// Arrived is part of transport.PlacedRecvConn. It asks the plugin.
+func (c *recvConn) Arrived() int {
+	parted, ended := c.ctl.why(), c.ctl.ended.Load() // before looking
+	err := c.progress()
+	n := int(c.arrived.Load() - c.taken)
+	if n == 0 && (err != nil || c.alive() != nil || parted != nil && c.gone(c.taken, parted, ended) != nil) {
+		return 1 // for Next to say why
+	}
+	return n
+}
+
+// Release gives the oldest slot that Next has given back: the plugin may receive into it.
 func (c *recvConn) Release() error {
-	if !c.held {
+	if c.released.Load() == c.taken {
 		return errors.New("plugin: release without next")
 	}
-	c.held = false
 	if c.closed.Load() {
 		return fifo.ErrClosed
 	}
@@ -196,12 +214,11 @@ func (c *recvConn) come(q *queue, sizes []int, least, most int) (moved bool) {
 	}
 }
 
-// flush has kernels see the payloads that have come into a GPU's memory. Plugins whose devices need
-// none say that it is done at once.
+// flush has kernels see the payloads that have come into a GPU's memory, where that takes something.
 func (c *recvConn) flush() (moved bool) {
 	for c.err == nil && c.flushed < c.direct.done {
 		n := c.payloads[c.flushed%uint64(len(c.payloads))]
-		if c.flushing == 0 && n > 0 && !c.slots.IsHost() {
+		if c.flushing == 0 && n > 0 && c.flushes {
 			var r Result
 			if c.flushing, r = c.direct.call.iflush(c.message(c.direct, c.flushed, n)); r != 0 {
 				c.fail(fnIflush, r)

@@ -61,7 +61,7 @@ func (l *Library) takes(d *Device, m transport.Memory) error {
 	switch {
 	case m.IsHost(): // see usable
 		return nil
-	case l.table.fn[fnIflush] == 0:
+	case l.flushes(d, m) && l.table.fn[fnIflush] == 0:
 		return errors.New("its table has no iflush, without which GPUs do not see what came")
 	case d.memory&deviceMemory != 0, l.exports(d, m):
 		return nil
@@ -71,6 +71,12 @@ func (l *Library) takes(d *Device, m transport.Memory) error {
 		return fmt.Errorf("device %v takes GPU memory as a dma-buf (NCCL_PTR_DMABUF) and the plugin's table has no regMrDmaBuf", d)
 	}
 	return fmt.Errorf("device %v takes GPU memory only as a dma-buf (NCCL_PTR_DMABUF), which this GPU or its driver does not export", d)
+}
+
+// flushes reports whether what a device has received into memory is flushed before kernels are told.
+// A plugin that needs no flush says that it is done at once.
+func (l *Library) flushes(d *Device, m transport.Memory) bool {
+	return !m.IsHost() && (!m.Ordered || d.flush)
 }
 
 // exports reports whether a device gets memory as a dma-buf.
@@ -112,16 +118,20 @@ func (h *half) evicted() bool {
 // lies reports whether the slots lie in r.
 func (h *half) lies(r *region) bool { return h.region.Load() == r }
 
-// enter is the region in which slots lie, which the caller leaves.
-func (t *Transport) enter(slots mem.Region) (*region, error) {
+// find is the region in which slots lie.
+func (t *Transport) find(slots mem.Region) (*region, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.enclosing(slots)
+}
+
+// enclosing is find with mu held.
+func (t *Transport) enclosing(slots mem.Region) (*region, error) {
 	if l := t.cfg.Limits; slots.Len() != l.Slots*l.SlotBytes {
 		return nil, fmt.Errorf("%d bytes for %d slots of %d", slots.Len(), l.Slots, l.SlotBytes)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	for _, r := range t.regions {
 		if r.Dev() == slots.Dev() && slots.Ptr() >= r.Ptr() && slots.Ptr()+uintptr(slots.Len()) <= r.Ptr()+uintptr(r.Len()) {
-			r.users.Add(1)
 			return r, nil
 		}
 	}
@@ -131,11 +141,16 @@ func (t *Transport) enter(slots mem.Region) (*region, error) {
 // settle has the plugin know the slots of a placed end.
 func (h *half) settle(ctx context.Context, slots mem.Region) error {
 	return h.within(ctx, func() error {
-		r, err := h.t.enter(slots)
+		h.t.mu.Lock()
+		r, err := h.t.enclosing(slots)
+		if err == nil {
+			r.users.Add(1) // until end
+			h.region.Store(r)
+		}
+		h.t.mu.Unlock()
 		if err != nil {
 			return err
 		}
-		h.region.Store(r) // end leaves it
 		if err := h.register(h.direct, r.Memory); err != nil {
 			return err
 		}

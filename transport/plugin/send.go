@@ -29,8 +29,7 @@ func newSendConn(h *half) *sendConn {
 	return &sendConn{half: h, reserved: -1, lengths: make([]int, h.t.cfg.Limits.Slots)}
 }
 
-// Reserve waits until the next slot is free. That of a placed connection does not wait; its error is
-// that of the connection, for who waits for Free.
+// Reserve waits until the next slot is free; that of a placed connection does not wait.
 func (c *sendConn) Reserve(n int) (mem.Region, error) {
 	if n < 0 || n > c.max {
 		return mem.Region{}, fmt.Errorf("plugin: reserve %d bytes of a slot of %d", n, c.max)
@@ -56,9 +55,6 @@ func (c *sendConn) Publish(s transport.Stamp) error {
 		return errors.New("plugin: publish without reserve")
 	}
 	if c.free() == 0 && c.Free() == 0 { // of a placed connection
-		if err := c.usable(); err != nil {
-			return err
-		}
 		return errors.New("plugin: publish a slot that is not free")
 	}
 	c.reserved = -1
@@ -68,10 +64,19 @@ func (c *sendConn) Publish(s transport.Stamp) error {
 // parting: a sender has nothing to say to a peer that has parted.
 func parting(parted error, _ bool) error { return parted }
 
-// Free asks the plugin what it has sent, unless that is all.
+// Free asks the plugin what it has sent, unless that is all. It is all slots of a connection that has
+// ended.
 func (c *sendConn) Free() int {
-	if c.next != c.sent.Load() {
-		c.try()
+	if c.alive() != nil || c.ctl.why() != nil {
+		return len(c.lengths)
+	}
+	if c.next == c.sent.Load() {
+		return len(c.lengths)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.progress(); c.err != nil {
+		return len(c.lengths)
 	}
 	return c.free()
 }

@@ -156,7 +156,7 @@ func (t *table) device(index int, p unsafe.Pointer) Device {
 	v := (*propertiesV9)(p)
 	d := Device{
 		Index: index, Name: text(v.name), PCIPath: text(v.pciPath), Speed: int(v.speed), MaxConns: int(v.maxComms),
-		MaxRecvs: int(v.maxRecvs), MaxBytes: math.MaxInt32, memory: int(v.ptrSupport), offload: int(v.netDeviceType),
+		MaxRecvs: int(v.maxRecvs), MaxBytes: math.MaxInt32, memory: int(v.ptrSupport), offload: int(v.netDeviceType), flush: v.forceFlush != 0,
 	}
 	if b := v.maxP2pBytes; b > 0 && b < math.MaxInt32 {
 		d.MaxBytes = int(b)

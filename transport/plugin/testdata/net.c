@@ -27,7 +27,7 @@
 static log_function say;
 static atomic_int faults, objects, inits, dmabufs; // dmabufs: that were registered
 static char failing[32];
-static int passes, delay, blocking, max_recvs = 1, max_comms = 1000, kinds = HOST, offload;
+static int passes, delay, blocking, max_recvs = 1, max_comms = 1000, kinds = HOST, offload, flushing;
 static size_t max_bytes;
 
 // net_test_set has the call of a name fail after so many that pass, and everything answer "not
@@ -41,6 +41,9 @@ void net_test_block(int ms) { blocking = ms; }
 void net_test_device(int recvs, int comms, int memory, int type, size_t bytes) {
 	max_recvs = recvs, max_comms = comms, kinds = memory, offload = type, max_bytes = bytes;
 }
+// net_test_flush says how kernels come to see what was received into a GPU's memory: by a flush (0),
+// without one, which is a fault (1), by a flush that getProperties asks for (2).
+void net_test_flush(int mode) { flushing = mode; }
 int net_test_faults(void) { return faults; }
 int net_test_objects(void) { return objects; } // contexts, comms and registrations that are open
 int net_test_dmabufs(void) { return dmabufs; } // how many were registered
@@ -156,7 +159,7 @@ static result net_properties(int dev, CAT(properties, VERSION) *p) {
 	p->name = names[dev], p->pciPath = paths[dev], p->guid = 7 + dev, p->ptrSupport = kinds;
 	p->speed = 10000, p->port = 1, p->latency = 1.5, p->maxComms = max_comms, p->maxRecvs = max_recvs, p->netDeviceType = offload;
 #if VERSION >= 9
-	p->vProps.ndevs = 1, p->vProps.devs[0] = dev, p->maxP2pBytes = max_bytes;
+	p->vProps.ndevs = 1, p->vProps.devs[0] = dev, p->maxP2pBytes = max_bytes, p->forceFlush = flushing == 2;
 #endif
 	return SUCCESS;
 }
@@ -386,7 +389,7 @@ static result receive_it(void *opaque, int parts, void **data, size_t *sizes, in
 		else {
 			c->waits = 0, r->n = parts;
 			for (int i = 0; i < parts; i++) r->data[i] = seen(mrs[i], data[i]), r->sizes[i] = sizes[i], r->tags[i] = tags[i];
-			if (((registration *)mrs[0])->memory == CUDA) r->target = data[0], r->seen = r->data[0], r->data[0] = malloc(sizes[0] + 1);
+			if (((registration *)mrs[0])->memory == CUDA && flushing != 1) r->target = data[0], r->seen = r->data[0], r->data[0] = malloc(sizes[0] + 1);
 			*out = r;
 			char credits[MAX_RECVS] = {0};
 			if (send(c->fd, credits, parts, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EPIPE && errno != ECONNRESET) res = REMOTE_ERROR;
@@ -418,6 +421,7 @@ static result net_irecv(void *c, int n, void **data, size_t *sizes, int *tags, v
 static result net_flush(void *opaque, int n, void **data, int *sizes, void **mrs, void **out) {
 	comm *c = opaque;
 	MAY_FAIL("iflush");
+	if (flushing == 1) return fault("a flush, and none is needed");
 	if (!enter(c, RECEIVER)) return INVALID_USAGE;
 	result res = SUCCESS;
 	int found = 0;
