@@ -34,7 +34,7 @@ func FileSlots(tb testing.TB, bytes int) Slots {
 	require.NoError(tb, err)
 	require.NoError(tb, unix.Ftruncate(fd, int64(offset+bytes)))
 	m := transport.Memory{
-		Region: mem.Device(0, 1<<50, bytes),
+		Region: mem.Device(0, ^uintptr(0)>>14+1, bytes),
 		DMABuf: func() (int, uint64, error) {
 			d, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 			return d, offset, err
