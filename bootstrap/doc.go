@@ -13,6 +13,7 @@
 //	                                   ←   proof
 //	                                   ←   welcome, or refusal and why
 //	          … until all ranks are here …
+//	                                   ←   roster     who has come, if the group may begin without some (Meet)
 //	                                   ←   start
 //	share      bytes                   →
 //	                                   ←   gathered   everybody's bytes

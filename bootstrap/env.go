@@ -87,16 +87,25 @@ func (s Spec) Join(ctx context.Context, lo ListenOptions, jo JoinOptions) (Group
 	if s.Size == 1 && s.Addr == "" {
 		return Local(1)[0], nil
 	}
+	id, err := s.served(ctx, lo)
+	if err != nil {
+		return nil, err
+	}
+	return Join(ctx, id, s.Rank, s.Size, jo)
+}
+
+// served is the ID at which the ranks meet, and serves it if this is rank 0 and nobody else does.
+func (s Spec) served(ctx context.Context, lo ListenOptions) (ID, error) {
 	if s.Store != 0 {
 		id, err := stored(ctx, s, lo)
 		if err != nil {
-			return nil, fmt.Errorf("join: %s: %w: or set RINGO_COMM_ID to host:port of rank 0", s.Source, err)
+			return ID{}, fmt.Errorf("join: %s: %w: or set RINGO_COMM_ID to host:port of rank 0", s.Source, err)
 		}
-		return Join(ctx, id, s.Rank, s.Size, jo)
+		return id, nil
 	}
 	id, err := s.ID()
 	if err != nil {
-		return nil, err
+		return ID{}, err
 	}
 	if s.Rank == 0 && !strings.HasPrefix(s.Addr, idText) {
 		if s.Guessable {
@@ -107,10 +116,10 @@ func (s Spec) Join(ctx context.Context, lo ListenOptions, jo JoinOptions) (Group
 			lo.logger().Log(ctx, level, "rendezvous: the secret is derived from the job's names; where strangers can reach the port, set RINGO_COMM_SECRET", "addr", id.Addr())
 		}
 		if err := Serve(id, lo); err != nil {
-			return nil, err
+			return ID{}, err
 		}
 	}
-	return Join(ctx, id, s.Rank, s.Size, jo)
+	return id, nil
 }
 
 // TLSFromEnv is the TLS that the environment asks for, nil for none: RINGO_TLS is set and not 0,

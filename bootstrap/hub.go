@@ -39,6 +39,7 @@ type hub struct {
 	lobby   lobby
 	verdict *refusal       // why the group will never start
 	room    *room          // nil until the group has started
+	began   time.Time      // when it did
 	ended   map[int]string // how the processes of ranks have ended; see Gone
 	seated  int            // connections of ranks that are open
 	foreign int            // connections that had another key
@@ -127,6 +128,10 @@ func (h *hub) sit(s *seat) bool {
 		s.link.send(h.verdict)
 		return false
 	}
+	if h.room != nil && h.lobby.partial {
+		s.link.send(h.late(s))
+		return false
+	}
 	if h.room != nil && s.Rank < h.lobby.size {
 		if here, gone := h.room.without(s.Rank); gone {
 			s.link.send(busy(here))
@@ -185,6 +190,12 @@ func (h *hub) gone(rank int, why string) {
 
 // miss ends a group whose ranks wait for one that cannot come. Under mu.
 func (h *hub) miss() {
+	if h.lobby.partial {
+		if h.lobby.allHere(h.ended) {
+			h.start()
+		}
+		return
+	}
 	for _, rank := range slices.Sorted(maps.Keys(h.ended)) {
 		if rank < h.lobby.size && h.lobby.seats[rank] == nil {
 			h.refuseAll(h.lobby.ended(rank, h.ended[rank]))
@@ -195,7 +206,9 @@ func (h *hub) miss() {
 
 // start turns the lobby into a room. Under mu.
 func (h *hub) start() {
+	roster := h.lobby.settle(h.ended)
 	hosts := h.lobby.hosts()
+	h.began = time.Now()
 	h.room = newRoom(h.lobby.size, hosts, func(to []int, m message) {
 		var frame []byte
 		for _, rank := range to {
@@ -211,10 +224,17 @@ func (h *hub) start() {
 		}
 	})
 	h.room.meet = h.meet
+	if roster != nil {
+		h.room.tell(h.room.others(-1), roster)
+	}
 	starts := h.lobby.starts(salt(auth.NewNonce()), hosts)
 	for rank := range starts {
 		h.room.heads[rank] = starts[rank].Head
 		h.room.tell([]int{rank}, &starts[rank])
+	}
+	if roster != nil && len(roster.Away) > 0 { // who comes late hears so as long as the group lives
+		h.timer.Stop()
+		return
 	}
 	h.endLater(h.closeDoor)
 }
@@ -277,6 +297,15 @@ func (h *hub) wait(s *seat, m message) {
 	if !ok || h.verdict != nil || h.room != nil { // the rank takes the start that has crossed its word
 		return
 	}
+	if h.lobby.partial && g.Timeout {
+		h.start()
+		return
+	}
+	if h.lobby.partial {
+		s.link.send(&refusal{Cause: causeCancelled, Rank: s.Rank, Reason: "it was cancelled while it waited for the others"})
+		h.vacate(s, "it was cancelled while it waited for the others")
+		return
+	}
 	strangers := ""
 	if h.foreign > 0 {
 		strangers = fmt.Sprintf("; %d connections with another key were turned away", h.foreign)
@@ -317,7 +346,10 @@ func (h *hub) rise(s *seat, why string) { s.risen.Do(func() { h.rose(s, why) }) 
 func (h *hub) rose(s *seat, why string) {
 	h.mu.Lock()
 	r := h.room
-	if r == nil && h.verdict == nil {
+	switch waits := r == nil && h.verdict == nil && h.lobby.seats[s.Rank] == s; {
+	case waits && h.lobby.partial:
+		h.vacate(s, "it died while it waited for the others: "+why)
+	case waits:
 		h.refuseAll(h.lobby.died(s.Rank, why))
 	}
 	h.seated--

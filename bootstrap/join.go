@@ -39,6 +39,11 @@ type JoinOptions struct {
 // Join: another job's hub may have the port for a moment. Join tries again until the
 // deadline, and the error then describes that process.
 func Join(ctx context.Context, id ID, rank, size int, o JoinOptions) (Group, error) {
+	return (&joiner{id: id, rank: rank, size: size, opt: o}).join(ctx)
+}
+
+func (j *joiner) join(ctx context.Context) (Group, error) {
+	id, rank, size := j.id, j.rank, j.size
 	if err := id.Check(); err != nil {
 		return nil, &JoinError{Reason: err.Error(), Err: err}
 	}
@@ -50,7 +55,7 @@ func Join(ctx context.Context, id ID, rank, size int, o JoinOptions) (Group, err
 		ctx, cancel = context.WithTimeout(ctx, DefaultJoinTimeout)
 		defer cancel()
 	}
-	j := &joiner{id: id, rank: rank, size: size, opt: o, log: orSilent(o.Log), since: time.Now()}
+	j.log, j.since = orSilent(j.opt.Log), time.Now()
 	l, err := j.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -71,6 +76,10 @@ type joiner struct {
 	since      time.Time
 	met        error // from a process that is not our hub, if one answered
 	busy       error // why our hub had no seat yet
+
+	partial bool    // begin without those that do not come; see Meet
+	card    []byte  // with partial
+	roster  *Roster // who has come, with partial
 }
 
 // strangerTime is the time after which Join warns that another process answers.
@@ -122,7 +131,7 @@ func (j *joiner) unanswered(ctx context.Context, last error) error {
 			"no rendezvous of this job at %s within %s, but a process that did not prove that it has our key (%v): is it another job, or has that another RINGO_COMM_SECRET?",
 			j.id.Addr(), spell(j.waited(ctx)), j.met)}
 	}
-	return &JoinError{Err: cause, Reason: fmt.Sprintf(
+	return &JoinError{Err: cause, Nobody: true, Reason: fmt.Sprintf(
 		"no answer from %s within %s (%v): is rank 0 running, can this host reach that address, or has the job begun without this process? else raise RINGO_JOIN_TIMEOUT",
 		j.id.Addr(), spell(j.waited(ctx)), last)}
 }
@@ -189,7 +198,7 @@ func refusedByTLS(err error) bool {
 // be seated. Before the hub's proof nothing that it says is believed.
 func (j *joiner) greet(l *link) error {
 	host, _ := os.Hostname() // only for messages
-	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: host, Place: cmp.Or(j.opt.place, place())}
+	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: host, Place: cmp.Or(j.opt.place, place()), Partial: j.partial, Card: j.card}
 	me.Host = me.Host[:min(len(me.Host), 255)]
 	if _, err := auth.Call(l.conn, j.id.key(), protocol, me.Append(nil)); err != nil {
 		return err
@@ -224,6 +233,8 @@ func (j *joiner) refused(r *refusal) *JoinError {
 		}
 	case causeDied:
 		e.Err = &Failure{Rank: r.Rank, Culprits: []int{r.Rank}, Died: true, Reason: "while joining"}
+	case causeLate:
+		e.Err = ErrExcluded
 	}
 	return e
 }
@@ -236,6 +247,9 @@ func (j *joiner) await(ctx context.Context, l *link) (Group, error) {
 		l.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
 	})
 	m, err := l.receive(maxBody)
+	if r, ok := m.(*roster); ok && j.entered(r) {
+		m, err = l.receive(maxBody)
+	}
 	inTime := stop()
 	if err != nil {
 		if !inTime {

@@ -13,6 +13,10 @@ type lobby struct {
 	size  int
 	first int           // the rank that came first and said size
 	seats map[int]*seat // by rank
+
+	partial bool           // it begins without those that do not come; the first rank has said so
+	came    []int          // with partial, once it has begun: what the ranks were before they were numbered anew
+	away    map[int]string // with partial: why ranks that were here are not any more
 }
 
 type seat struct {
@@ -35,6 +39,7 @@ func (s *seat) String() string {
 func (l *lobby) sit(s *seat) *refusal {
 	if l.seats == nil {
 		l.size, l.first, l.seats = s.Size, s.Rank, map[int]*seat{}
+		l.partial, l.away = s.Partial, map[int]string{}
 	}
 	if s.Size != l.size {
 		return conflict("rank %d, %v, says there are %d ranks, but rank %d, %v, says %d: start all with one RINGO_SIZE",
@@ -47,6 +52,9 @@ func (l *lobby) sit(s *seat) *refusal {
 		}
 		return conflict("rank %d, %v, asks for TLS and rank %d, %v, does not: set RINGO_TLS, and RINGO_TLS_CERT, _KEY and _CA if it is by certificates, for all ranks or for none",
 			with.Rank, with, without.Rank, without)
+	}
+	if s.Partial != l.partial {
+		return conflict("of ranks %d, %v, and %d one goes on without ranks that do not come and one does not: start the same program on all", s.Rank, s, l.first)
 	}
 	switch other := l.seats[s.Rank]; {
 	case other == nil:

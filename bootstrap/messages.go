@@ -14,17 +14,21 @@ type claim struct {
 	Hosts      bool   // the hub lives in this rank's process
 	Host       string // name of the rank's machine, for messages
 	Place      string // tells the rank's machine from others; empty if that cannot be told
+	Partial    bool   // the group may begin without ranks that do not come; all say the same
+	Card       []byte // with Partial: for the Roster
 }
 
 func (m *claim) Append(b []byte) []byte {
 	b = appendU32(appendU32(appendU32(b, m.Rank), m.Size), m.Pid)
-	return appendText(appendText(appendFlag(b, m.Hosts), m.Host), m.Place)
+	b = appendText(appendText(appendFlag(b, m.Hosts), m.Host), m.Place)
+	return appendBlob(appendFlag(b, m.Partial), m.Card)
 }
 
 func (m *claim) Parse(b []byte) error {
 	f := fields{b: b}
 	m.Rank, m.Size, m.Pid = f.rank(), int(f.u32()), int(f.u32())
 	m.Hosts, m.Host, m.Place = f.flag(), f.text(), f.text()
+	m.Partial, m.Card = f.flag(), f.blob(MaxCard)
 	if m.Size < 1 || m.Size > maxRanks || m.Rank < 0 || m.Rank >= m.Size {
 		f.bad = true
 	}
@@ -48,6 +52,7 @@ const (
 	causeCancelled                  // a rank gave up waiting for another reason
 	causeDied                       // a rank died while joining
 	causeBusy                       // try again: the last group has not ended
+	causeLate                       // the others have begun without the rank
 )
 
 func (*refusal) kind() kind { return kRefusal }

@@ -15,7 +15,7 @@ import (
 
 const (
 	version   = 3
-	protocol  = "ringo rendezvous 3" // of the handshake
+	protocol  = "ringo rendezvous 4" // of the handshake
 	maxRanks  = 1 << 16
 	maxText   = 4 << 10  // a reason, a host name
 	maxBlob   = 16 << 20 // one rank's part of an AllGather
@@ -51,6 +51,7 @@ const (
 	kHalt
 	kRegroup
 	kRegrouped
+	kRoster
 )
 
 // A message is the body of one frame. Parse takes the whole body and keeps
@@ -109,6 +110,8 @@ func newMessage(k kind) message {
 		return &regroup{}
 	case kRegrouped:
 		return &regrouped{}
+	case kRoster:
+		return &roster{}
 	}
 	return nil
 }

@@ -46,6 +46,7 @@ func samples() []message {
 		&bye{},
 		&held{Seq: 9},
 		&resend{held{Seq: 9}},
+		&roster{Came: []int{0, 3}, Cards: [][]byte{[]byte("a"), []byte("b")}, Away: map[int]string{1: "", 2: "gone"}},
 	}
 }
 

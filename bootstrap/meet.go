@@ -1,0 +1,145 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// MaxCard is the most bytes of a card.
+const MaxCard = 3 << 10
+
+// A Roster says who has come to a group that began without those that did not.
+type Roster struct {
+	Came  []int          // by rank in the group: the rank that Meet was called with, ascending
+	Cards [][]byte       // the same: what each has said of itself
+	Away  map[int]string // why the others are not here, as far as it is known; else empty
+}
+
+// Meet is Join for ranks that go on without those that do not come. The group begins when all are here, when the
+// first that came has waited until its deadline, or when the processes of those that are not here are known to have
+// ended. Its ranks are numbered anew; the Roster says who they are. A card, of MaxCard bytes at most, is what this
+// rank tells the others of itself.
+//
+// A rank that comes when the others have begun without it gets a *JoinError that wraps ErrExcluded, as long as one of
+// them has not closed the group. One that is stopped while it waits is in the group. All ranks of an ID must call
+// Meet, or all Join.
+func Meet(ctx context.Context, id ID, rank, size int, card []byte, o JoinOptions) (Group, *Roster, error) {
+	if len(card) > MaxCard {
+		return nil, nil, &JoinError{Reason: fmt.Sprintf("a card of %d bytes, at most %d", len(card), MaxCard)}
+	}
+	j := &joiner{id: id, rank: rank, size: size, opt: o, partial: true, card: card}
+	g, err := j.join(ctx)
+	return g, j.roster, err
+}
+
+// Meet is Spec.Join by Meet.
+func (s Spec) Meet(ctx context.Context, card []byte, lo ListenOptions, jo JoinOptions) (Group, *Roster, error) {
+	if s.Size == 1 && s.Addr == "" {
+		return Local(1)[0], &Roster{Came: []int{0}, Cards: [][]byte{card}, Away: map[int]string{}}, nil
+	}
+	id, err := s.served(ctx, lo)
+	if err != nil {
+		return nil, nil, err
+	}
+	return Meet(ctx, id, s.Rank, s.Size, card, jo)
+}
+
+// entered takes the roster, in which this rank must be.
+func (j *joiner) entered(r *roster) bool {
+	rank := slices.Index(r.Came, j.rank)
+	if !j.partial || rank < 0 {
+		return false
+	}
+	j.roster = (*Roster)(r)
+	j.rank, j.size = rank, len(r.Came)
+	return true
+}
+
+// allHere reports whether all are here that can come.
+func (l *lobby) allHere(ended map[int]string) bool {
+	for r := range l.size {
+		if _, gone := ended[r]; !gone && l.seats[r] == nil {
+			return false
+		}
+	}
+	return len(l.seats) > 0
+}
+
+// settle numbers those anew that have come to a group which may be partial, and says who they are.
+func (l *lobby) settle(ended map[int]string) *roster {
+	if !l.partial {
+		return nil
+	}
+	r := &roster{Came: slices.Sorted(maps.Keys(l.seats)), Away: map[int]string{}}
+	for rank := range l.size {
+		if l.seats[rank] != nil {
+			continue
+		}
+		r.Away[rank] = l.away[rank]
+		if why, gone := ended[rank]; gone {
+			r.Away[rank] = "its process has ended: " + why
+		}
+	}
+	seats := map[int]*seat{}
+	for i, rank := range r.Came {
+		s := l.seats[rank]
+		r.Cards = append(r.Cards, s.Card)
+		s.Rank, s.Size, seats[i] = i, len(r.Came), s
+	}
+	l.came, l.size, l.seats = r.Came, len(r.Came), seats
+	return r
+}
+
+// late refuses a rank that comes when a group has begun that may be partial. Under mu.
+func (h *hub) late(s *seat) *refusal {
+	if i, came := slices.BinarySearch(h.lobby.came, s.Rank); came {
+		if here, gone := h.room.without(i); gone {
+			return busy(here)
+		}
+	}
+	h.warn.Warn("rendezvous: late comer refused", "rank", s.Rank, "from", s)
+	return &refusal{Cause: causeLate, Rank: s.Rank, Reason: fmt.Sprintf("rank %d, %v, comes too late: the others began without it %s ago", s.Rank, s, spell(time.Since(h.began)))}
+}
+
+// vacate takes a rank out of the lobby of a group that may be partial. Under mu.
+func (h *hub) vacate(s *seat, why string) {
+	delete(h.lobby.seats, s.Rank)
+	h.lobby.away[s.Rank] = why
+	for h.lobby.first = range h.lobby.seats { // one of those that are left
+	}
+	if len(h.lobby.seats) == 0 {
+		h.lobby = lobby{}
+		h.timer.Reset(h.opt.timeout())
+	}
+}
+
+// roster tells who is in a group that may be partial, before it starts.
+type roster Roster
+
+func (*roster) kind() kind { return kRoster }
+
+func (m *roster) Append(b []byte) []byte {
+	b = appendParts(appendRanks(b, m.Came), m.Cards)
+	away := slices.Sorted(maps.Keys(m.Away))
+	b = appendRanks(b, away)
+	for _, rank := range away {
+		b = appendText(b, m.Away[rank])
+	}
+	return b
+}
+
+func (m *roster) Parse(b []byte) error {
+	f := fields{b: b}
+	m.Came, m.Cards, m.Away = f.ranks(), f.parts(), map[int]string{}
+	away := f.ranks()
+	for _, rank := range away {
+		m.Away[rank] = f.text()
+	}
+	if len(m.Cards) != len(m.Came) || len(m.Away) != len(away) || !slices.IsSorted(away) || !slices.IsSorted(m.Came) {
+		return errMalformed
+	}
+	return f.end()
+}

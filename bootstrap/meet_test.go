@@ -1,0 +1,154 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+type met struct {
+	g   Group
+	who *Roster
+	err error
+}
+
+// meets has a rank meet in the background, and returns when it is seated as one of n.
+func meets(t *testing.T, ctx context.Context, id ID, rank, size, n int) <-chan met {
+	t.Helper()
+	c := make(chan met, 1)
+	go func() {
+		g, who, err := Meet(ctx, id, rank, size, fmt.Append(nil, "card ", rank), JoinOptions{})
+		c <- met{g, who, err}
+	}()
+	if n > 0 {
+		require.Eventually(t, func() bool { return seated(id) == n }, 10*time.Second, time.Millisecond)
+	}
+	return c
+}
+
+// groupsOf takes what ranks have met, which must be the same of all.
+func groupsOf(t *testing.T, want Roster, all ...<-chan met) []Group {
+	t.Helper()
+	for _, rank := range want.Came {
+		want.Cards = append(want.Cards, fmt.Append(nil, "card ", rank))
+	}
+	var groups []Group
+	for i, c := range all {
+		m := <-c
+		require.NoError(t, m.err)
+		require.Equal(t, want, *m.who)
+		require.Equal(t, i, m.g.Rank())
+		require.Equal(t, len(all), m.g.Size())
+		groups = append(groups, m.g)
+	}
+	meet(t, groups)
+	return groups
+}
+
+// Whoever does not come in time is left out, whatever its rank; it hears so when it comes, as long as the others are there.
+func TestMeetWithoutSome(t *testing.T) {
+	for _, size := range []int{4, 5} { // without a rank in the middle, and the last
+		id, _ := hubAt(t)
+		a := meets(t, within(t, 20*time.Second), id, 1, size, 1)
+		b := meets(t, within(t, 20*time.Second), id, 3, size, 2)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		c := meets(t, ctx, id, 2, size, 3) // the first that loses patience
+		away := map[int]string{0: ""}
+		if size == 5 {
+			away[4] = ""
+		}
+		groups := groupsOf(t, Roster{Came: []int{1, 2, 3}, Away: away}, a, c, b)
+		for range 2 {
+			late := <-meets(t, within(t, 10*time.Second), id, 0, size, 0)
+			require.ErrorIs(t, late.err, ErrExcluded)
+			require.Regexp(t, `^join: rank 0, process \d+ on .*, comes too late: the others began without it \d+m?s ago$`, late.err.Error())
+		}
+		require.NoError(t, groups[0].Close())
+		hasty := <-meets(t, within(t, 50*time.Millisecond), id, 1, size, 0)
+		require.ErrorContains(t, hasty.err, "the group before has not ended, rank 1, 2 is in it")
+		closeAll(t, groups[1:])
+		require.Eventually(t, func() bool { return hubOf(id) == nil }, 10*time.Second, time.Millisecond)
+	}
+}
+
+// If all come nobody waits.
+func TestMeetAll(t *testing.T) {
+	id, _ := hubAt(t)
+	a := meets(t, within(t, 20*time.Second), id, 1, 2, 1)
+	closeAll(t, groupsOf(t, Roster{Came: []int{0, 1}, Away: map[int]string{}}, meets(t, within(t, 20*time.Second), id, 0, 2, 2), a))
+}
+
+// Nobody waits for processes that have ended, before they came or while they waited for the others; and who dies there
+// may come again.
+func TestMeetWithoutTheDead(t *testing.T) {
+	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0", Again: true})
+	require.NoError(t, err)
+	defer Stop(id)
+	mortal := func() *link {
+		j := bare(id, 3, 4)
+		j.partial = true
+		l, err := j.enter(within(t, 10*time.Second))
+		require.NoError(t, err)
+		return l
+	}
+	l := mortal() // the first that comes
+	a := meets(t, within(t, 20*time.Second), id, 0, 4, 2)
+	l.close()
+	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
+	l = mortal()
+	require.Eventually(t, func() bool { return seated(id) == 2 }, 10*time.Second, time.Millisecond)
+	b := meets(t, within(t, 20*time.Second), id, 1, 4, 3)
+	Gone(id, 2, "exit status 3")
+	m, err := l.receive(maxBody)
+	require.NoError(t, err)
+	require.Equal(t, map[int]string{2: "its process has ended: exit status 3"}, m.(*roster).Away)
+	l.close()
+	first := []met{<-a, <-b}
+	require.Equal(t, []int{0, 1, 3}, first[0].who.Came)
+	closeAll(t, []Group{first[0].g, first[1].g})
+
+	// The next group at the same ID knows of it.
+	require.Eventually(t, func() bool { h := hubOf(id); return h != nil && h.started() == nil }, 10*time.Second, time.Millisecond)
+	a = meets(t, within(t, 20*time.Second), id, 0, 4, 1)
+	l = mortal()
+	require.Eventually(t, func() bool { return seated(id) == 2 }, 10*time.Second, time.Millisecond)
+	l.close()
+	require.Eventually(t, func() bool { return seated(id) == 1 }, 10*time.Second, time.Millisecond)
+	Gone(id, 1, "killed by signal 9")
+	groupsAway := map[int]string{1: "its process has ended: killed by signal 9", 2: "its process has ended: exit status 3", 3: "its process has ended: exit status 0"}
+	Gone(id, 3, "exit status 0")
+	closeAll(t, groupsOf(t, Roster{Came: []int{0}, Away: groupsAway}, a))
+}
+
+// Whoever is cancelled is away, and the others wait on; when nobody is left the hub waits for ranks as before.
+func TestMeetCancelled(t *testing.T) {
+	id, _ := hubAt(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	quitter := meets(t, ctx, id, 0, 3, 1)
+	cancel()
+	require.ErrorContains(t, (<-quitter).err, "it was cancelled while it waited")
+	require.Eventually(t, func() bool { return seated(id) == 0 }, 10*time.Second, time.Millisecond)
+	ctx, cancel = context.WithCancel(t.Context())
+	quitter = meets(t, ctx, id, 0, 4, 1) // also of another size
+	short, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer stop()
+	a := meets(t, short, id, 1, 4, 2)
+	cancel()
+	require.Error(t, (<-quitter).err)
+	closeAll(t, groupsOf(t, Roster{Came: []int{1}, Away: map[int]string{0: "it was cancelled while it waited for the others", 2: "", 3: ""}}, a))
+}
+
+// A rank that waits for all and one that does not have no group.
+func TestMeetAndJoin(t *testing.T) {
+	id, _ := hubAt(t)
+	a := meets(t, within(t, 20*time.Second), id, 0, 2, 1)
+	b := <-join(within(t, 20*time.Second), id, 1, 2)
+	require.ErrorContains(t, b.err, "start the same program on all")
+	require.ErrorContains(t, (<-a).err, "start the same program on all")
+	_, _, err := Meet(t.Context(), id, 0, 1, make([]byte, MaxCard+1), JoinOptions{})
+	require.ErrorContains(t, err, "a card of 3073 bytes")
+}
