@@ -21,6 +21,8 @@ type Spec struct {
 	Guessable  bool   // Secret is derived from the job's names: see FromEnv
 	Store      int    // descriptor of the launcher's store, where rank 0 leaves the ID that it serves; 0 if Addr says it
 	Source     string // the launcher: "torchrun", "Slurm", …
+
+	Hosts []string // names of the machines of all ranks, by rank, if the launcher says them; else nil
 }
 
 // storeGap lies between torchrun's MASTER_PORT, where its own store listens,
@@ -199,6 +201,7 @@ func (e env) spec(l launcher) (s Spec, err error) {
 		if s.LocalSize, err = e.slurmLocalSize(); err != nil {
 			return s, err
 		}
+		s.Hosts = e.slurmHosts(s.Size)
 	}
 	if s.LocalSize > 0 && s.LocalRank >= s.LocalSize {
 		return s, fmt.Errorf("%s=%d, but %d ranks are on this machine", e.name(l.localRank...), s.LocalRank, s.LocalSize)

@@ -58,7 +58,7 @@ func TestFromEnv(t *testing.T) {
 		{"Slurm, launch node", slurm + "SLURM_LAUNCH_NODE_IPADDR=10.9.9.9 RINGO_COMM_SECRET=s",
 			Spec{Rank: 5, Size: 8, LocalRank: 1, LocalSize: 4, Addr: fmt.Sprint("10.9.9.9:", slurmPort), Secret: "s", Source: "Slurm"}},
 		{"Slurm, its own address first", slurm + "SLURM_NODELIST=a,b RINGO_COMM_ID=h:1 RINGO_COMM_SECRET=s",
-			Spec{Rank: 5, Size: 8, LocalRank: 1, LocalSize: 4, Addr: "h:1", Secret: "s", Source: "Slurm"}},
+			Spec{Rank: 5, Size: 8, LocalRank: 1, LocalSize: 4, Addr: "h:1", Secret: "s", Source: "Slurm", Hosts: strings.Fields("a a a a b b b b")}},
 		{"PMI", "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 RINGO_COMM_ID=h:1 RINGO_COMM_SECRET=s",
 			Spec{Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2, Addr: "h:1", Secret: "s", Source: "PMI"}},
 		{"PMI with a store", "PMI_RANK=1 PMI_SIZE=2 PMI_FD=6", Spec{Rank: 1, Size: 2, LocalRank: -1, Store: 6, Source: "PMI"}},
@@ -209,4 +209,27 @@ func FuzzFromEnv(f *testing.F) {
 		require.True(t, s.Rank >= 0 && s.Rank < s.Size, "%+v", s)
 		require.True(t, s.Size == 1 || s.Addr != "" || s.Store != 0, "%+v", s)
 	})
+}
+
+// The machine of each rank, where Slurm lays ranks out in blocks.
+func TestSlurmHosts(t *testing.T) {
+	for _, c := range []struct {
+		env  string
+		size int
+		want []string
+	}{
+		{"SLURM_STEP_NODELIST=n[09-10,7]-ib,m5 SLURM_NODELIST=x SLURM_STEP_TASKS_PER_NODE=2,1(x3)", 5, []string{"n09-ib", "n09-ib", "n10-ib", "n7-ib", "m5"}},
+		{"SLURM_NODELIST=a,b SLURM_TASKS_PER_NODE=1(x2) SLURM_DISTRIBUTION=block:cyclic", 2, []string{"a", "b"}},
+		{"SLURM_NODELIST=a,b SLURM_TASKS_PER_NODE=1(x2) SLURM_DISTRIBUTION=cyclic", 2, nil},
+		{"SLURM_NODELIST=a,b SLURM_TASKS_PER_NODE=1(x2)", 3, nil},
+		{"SLURM_NODELIST=a,b SLURM_TASKS_PER_NODE=2(x2)", 3, nil},
+		{"SLURM_NODELIST=a,b SLURM_TASKS_PER_NODE=2", 4, nil},
+		{"SLURM_NODELIST=n[1-2]s[3-4] SLURM_TASKS_PER_NODE=1(x4)", 4, nil},
+		{"SLURM_NODELIST=n[1-2 SLURM_TASKS_PER_NODE=1(x2)", 2, nil},
+		{"SLURM_NODELIST=n[2-1] SLURM_TASKS_PER_NODE=1(x2)", 2, nil},
+		{"SLURM_NODELIST=n[0-99999999] SLURM_TASKS_PER_NODE=1(x2)", 2, nil},
+		{"", 2, nil},
+	} {
+		require.Equal(t, c.want, env{vars(c.env)}.slurmHosts(c.size), c.env)
+	}
 }

@@ -52,7 +52,7 @@ type JoinError struct {
 	Missing []int  // the ranks that did not come, if that was the reason
 	Reason  string // what happened and what to do
 	Err     error  // context.DeadlineExceeded, context.Canceled, a *Failure, ErrExcluded, a network error, or nil
-	Nobody  bool   // nothing that is, or pretends to be, the rendezvous answered at the ID's address
+	Nobody  error  // what the last attempt ended with, if nothing answered at the ID's address
 }
 
 func (e *JoinError) Error() string { return "join: " + e.Reason }

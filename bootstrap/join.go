@@ -131,7 +131,7 @@ func (j *joiner) unanswered(ctx context.Context, last error) error {
 			"no rendezvous of this job at %s within %s, but a process that did not prove that it has our key (%v): is it another job, or has that another RINGO_COMM_SECRET?",
 			j.id.Addr(), spell(j.waited(ctx)), j.met)}
 	}
-	return &JoinError{Err: cause, Nobody: true, Reason: fmt.Sprintf(
+	return &JoinError{Err: cause, Nobody: last, Reason: fmt.Sprintf(
 		"no answer from %s within %s (%v): is rank 0 running, can this host reach that address, or has the job begun without this process? else raise RINGO_JOIN_TIMEOUT",
 		j.id.Addr(), spell(j.waited(ctx)), last)}
 }

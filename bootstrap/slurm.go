@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -77,4 +78,58 @@ func firstHost(list string) string {
 		b.WriteString(inside[:end])
 		list = rest
 	}
+}
+
+// slurmHosts are the nodes of all ranks; nil where that cannot be told.
+func (e env) slurmHosts(size int) []string {
+	if how := e.get("SLURM_DISTRIBUTION"); how != "" && how != "block" && !strings.HasPrefix(how, "block:") {
+		return nil
+	}
+	var hosts []string
+	for node, name := range hostList(e.first("SLURM_STEP_NODELIST", "SLURM_NODELIST", "SLURM_JOB_NODELIST")) {
+		n, err := tasksOf(node, e.first("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"))
+		if err != nil || len(hosts)+n > size {
+			return nil
+		}
+		hosts = append(hosts, slices.Repeat([]string{name}, n)...)
+	}
+	if len(hosts) < size {
+		return nil
+	}
+	return hosts
+}
+
+// hostList are the names of a Slurm node list: n01, n02 and m5 of "n[01-02],m5"; nil where it is not one, or has more
+// than one list of numbers in a name.
+func hostList(list string) (names []string) {
+	for list != "" {
+		i := strings.IndexAny(list, "[,")
+		if i < 0 || list[i] == ',' {
+			name, rest, _ := strings.Cut(list, ",")
+			names, list = append(names, name), rest
+			continue
+		}
+		prefix := list[:i]
+		inside, rest, closed := strings.Cut(list[i+1:], "]")
+		suffix, rest, _ := strings.Cut(rest, ",")
+		if !closed || strings.ContainsAny(suffix, "[]") {
+			return nil
+		}
+		for part := range strings.SplitSeq(inside, ",") {
+			low, high, ranged := strings.Cut(part, "-")
+			if !ranged {
+				high = low
+			}
+			a, err := strconv.Atoi(low)
+			b, failed := strconv.Atoi(high)
+			if err != nil || failed != nil || a < 0 || b < a || b-a >= maxRanks {
+				return nil
+			}
+			for n := a; n <= b; n++ {
+				names = append(names, fmt.Sprintf("%s%0*d%s", prefix, len(low), n, suffix))
+			}
+		}
+		list = rest
+	}
+	return names
 }

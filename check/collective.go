@@ -37,7 +37,7 @@ func trialTime(left time.Duration) time.Duration { return max(2*time.Second, lef
 
 func measureCollectives(ctx context.Context, j *Job) ([]Measurement, error) {
 	var b *bisection
-	if j.rank == 0 {
+	if j.First() {
 		if b = newBisection(j.Live()); len(j.Live()) < 2 {
 			return nil, Skip("there is one rank")
 		}
@@ -48,7 +48,7 @@ func measureCollectives(ctx context.Context, j *Job) ([]Measurement, error) {
 	for step := 0; ; step++ {
 		var order []byte
 		var ids []bootstrap.ID
-		if j.rank == 0 {
+		if j.First() {
 			var err error
 			if order, ids, err = j.announce(b, step); err != nil {
 				return nil, err
@@ -59,17 +59,17 @@ func measureCollectives(ctx context.Context, j *Job) ([]Measurement, error) {
 			return nil, err
 		}
 		var t trial
-		if err := json.Unmarshal(parts[0], &t); err != nil {
+		if err := json.Unmarshal(parts[j.first], &t); err != nil {
 			return nil, fmt.Errorf("rank 0 says nothing sensible: %w", err)
 		}
 		if len(t.Groups) == 0 {
-			if j.rank == 0 {
+			if j.First() {
 				list = append(list, j.blamed(t)...)
 			}
 			return list, nil
 		}
 		took, err := j.try(ctx, t, step)
-		if step == 0 && j.rank == 0 && err == nil {
+		if step == 0 && j.First() && err == nil {
 			list = append(list, Measurement{Quantity: "all-reduce of 1 MiB", Value: took.Seconds(), Unit: "s"})
 		}
 		said := ""
@@ -80,7 +80,7 @@ func measureCollectives(ctx context.Context, j *Job) ([]Measurement, error) {
 		if parts, err = j.Collect(ctx, []byte(said)); err != nil {
 			return nil, err
 		}
-		if j.rank == 0 {
+		if j.First() {
 			b.learn(results(t.Groups, parts))
 			for _, id := range ids {
 				bootstrap.Stop(id)

@@ -52,7 +52,11 @@ func (j *Job) call(ctx context.Context, from, to string, g greeting) (net.Conn, 
 	}
 	body, err := json.Marshal(g)
 	if err == nil {
-		_ = c.SetDeadline(time.Now().Add(greetTime))
+		late := time.Now().Add(greetTime)
+		if end, ok := ctx.Deadline(); ok && end.Before(late) {
+			late = end
+		}
+		_ = c.SetDeadline(late)
 		if j.tls != nil && g.Want == wantStar {
 			sealed, err := j.tls.Client(c)
 			if err != nil {

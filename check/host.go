@@ -69,16 +69,16 @@ func (f *facts) clock(ctx context.Context, j *Job) error {
 			return err
 		}
 		heard := f.m.Now()
-		if len(parts[0]) == 8 && !sent.IsZero() {
-			zero := time.Unix(0, int64(binary.BigEndian.Uint64(parts[0])))
+		if len(parts[j.first]) == 8 && !sent.IsZero() {
+			zero := time.Unix(0, int64(binary.BigEndian.Uint64(parts[j.first])))
 			low, high = max(low, zero.Sub(heard).Seconds()), min(high, zero.Sub(sent).Seconds())
 		}
 		sent = now
 	}
-	if j.Leader() && !math.IsInf(low, 0) && j.rank != 0 {
+	if j.Leader() && !math.IsInf(low, 0) && !j.First() {
 		f.number("", "clock offset", -(low+high)/2, "s") // of this host's clock against rank 0's
 		f.number("", "clock uncertainty", math.Abs(high-low)/2, "s")
-	} else if j.rank == 0 {
+	} else if j.First() {
 		f.number("", "clock offset", 0, "s")
 		f.number("", "clock uncertainty", 0, "s")
 	}

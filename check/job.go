@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -38,6 +39,8 @@ type Job struct {
 // A party is what a rank's jobs of all stages share.
 type party struct {
 	rank    int
+	first   int                                                          // the lowest rank that has come: it gathers, judges and has the report
+	group   bootstrap.Group                                              // whose rendezvous tells those that come late so; nil if all came
 	members []Member                                                     // by rank
 	key     []byte                                                       // secret of the job
 	tls     *bootstrap.TLS                                               // of connections to rank 0
@@ -61,6 +64,12 @@ type party struct {
 func newJob(rank int, members []Member, key []byte) *Job {
 	return &Job{party: &party{rank: rank, members: members, key: key, machine: ThisMachine("/"), turn: make(chan struct{}, 1), lost: map[int]Loss{}}}
 }
+
+// First says whether this rank is the lowest that has come: the one that gathers, judges and has the report.
+func (j *Job) First() bool { return j.rank == j.first }
+
+// place is a rank's place in the report.
+func (j *Job) place(rank int) Place { return Place{j.members[rank].Host, fmt.Sprint("rank ", rank)} }
 
 // Rank is this rank, and Size how many began; some may be lost.
 func (j *Job) Rank() int { return j.rank }
@@ -229,5 +238,9 @@ func (j *Job) losses() []Loss {
 // Close ends this rank's part. All ranks call it after Run, or the others take this one for dead.
 func (j *Job) Close() error {
 	j.gpus.close()
-	return j.star.close()
+	err := j.star.close()
+	if j.group != nil {
+		err = errors.Join(err, j.group.Close())
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,21 +18,30 @@ import (
 
 // JoinOptions are for a rank that joins.
 type JoinOptions struct {
-	// Timeout is how long ranks may take to come (20 s by default). Where rank 0 serves the rendezvous itself, the others go on
-	// without those that have not come, and say so.
+	// Timeout is how long ranks may take to come (20 s by default). Then the others go on without those that have not come, and
+	// the report names these.
 	Timeout time.Duration
 	// Spec is what the launcher says; nil is the environment.
 	Spec *bootstrap.Spec
 	// Host is this host's name in the report; empty is the one that it has.
 	Host string
+	// Hosts are the names of hosts by rank, for findings about ranks that do not come; nil are those of the Spec, if it has them.
+	Hosts []string
 	// Absent are ranks that are known not to come, with their hosts; they are not counted in Spec.
 	Absent []Loss
+
+	connect time.Duration // in place of connectTime, for tests
 }
+
+// connectTime is how long ranks that have met may take to connect to the first of them.
+const connectTime = 15 * time.Second
 
 // Join makes this process a rank of the job that a launcher has started: ringo run, torchrun,
 // mpirun, srun, a Kubernetes indexed job; see bootstrap.FromEnv for the variables. Without a
-// launcher the job is this process alone. The error names the ranks that did not come, where the others could not go on
-// without them; it wraps a *bootstrap.JoinError then.
+// launcher the job is this process alone.
+//
+// The error is an *AbsentError if there is no part for this rank: nobody answers where the ranks are to meet, for
+// rank 0 serves that unless the launcher does; or the others have begun without this rank.
 func Join(ctx context.Context, o JoinOptions) (*Job, error) {
 	if o.Timeout == 0 {
 		o.Timeout = 20 * time.Second
@@ -54,6 +64,9 @@ func Join(ctx context.Context, o JoinOptions) (*Job, error) {
 		}
 		o.Spec = &spec
 	}
+	if o.Hosts == nil {
+		o.Hosts = o.Spec.Hosts
+	}
 	m := &meeting{JoinOptions: o, tls: tls, me: profile{Host: o.Host, ID: cfg.HostID, Boot: ThisMachine("/").text("proc/sys/kernel/random/boot_id")}}
 	if m.me.Host == "" {
 		m.me.Host, _, _ = strings.Cut(cfg.HostID, "/")
@@ -66,8 +79,7 @@ type profile struct {
 	Host  string   // its name
 	ID    string   // what tells hosts apart
 	Boot  string   // of its kernel
-	Rank  int      // in the job; ranks that have not come are counted there and not in the group
-	Where []string // rank 0: addresses of its hub
+	Where []string // addresses at which it takes connections, if it is the first
 }
 
 type meeting struct {
@@ -76,106 +88,175 @@ type meeting struct {
 	me  profile
 }
 
-// meet finds the others: all, or those that have come.
+// meet finds the others that have come, and connects them.
 func (m *meeting) meet(ctx context.Context) (*Job, error) {
-	m.me.Rank = m.Spec.Rank
-	ctx, cancel := context.WithTimeout(ctx, 2*m.Timeout+10*time.Second)
+	ln, err := net.Listen("tcp", ":0")
+	if err != nil {
+		return nil, fmt.Errorf("check: rank %d: %w", m.Spec.Rank, err)
+	}
+	defer ln.Close()
+	m.me.Where = whereTo(ln)
+	card, err := json.Marshal(m.me)
+	if err != nil {
+		return nil, err
+	}
+	group, roster, err := m.come(ctx, card, m.Timeout)
+	if err != nil {
+		return nil, m.explain(err, card)
+	}
+	j, where, err := m.job(group, roster)
+	if err != nil {
+		group.Close()
+		return nil, err
+	}
+	if err := j.connect(ctx, ln, where, cmp.Or(m.connect, connectTime)); err != nil {
+		group.Close()
+		return nil, err
+	}
+	if len(roster.Away) == 0 {
+		group.Close()
+	} else { // who comes late hears that it is late
+		j.group = group
+	}
+	return j, nil
+}
+
+// come is one attempt to meet.
+func (m *meeting) come(ctx context.Context, card []byte, timeout time.Duration) (bootstrap.Group, *bootstrap.Roster, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	first, cancel := context.WithTimeout(ctx, m.Timeout)
-	group, err := m.Spec.Join(first, bootstrap.ListenOptions{TLS: m.tls}, bootstrap.JoinOptions{TLS: m.tls})
-	cancel()
-	var missing []int
-	if no, ok := errors.AsType[*bootstrap.JoinError](err); ok && len(no.Missing) > 0 && !slices.Contains(no.Missing, 0) && !strings.HasPrefix(m.Spec.Addr, "ringo:") && m.Spec.Store == 0 {
-		missing = no.Missing
-		group, err = m.without(ctx, missing)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer group.Close()
-	return m.connect(ctx, group, missing)
+	return m.Spec.Meet(ctx, card, bootstrap.ListenOptions{TLS: m.tls}, bootstrap.JoinOptions{TLS: m.tls})
 }
 
-// without has the ranks that have come meet again.
-func (m *meeting) without(ctx context.Context, missing []int) (bootstrap.Group, error) {
-	id, err := m.Spec.ID()
-	if err != nil {
-		return nil, err
-	}
-	id = id.Derive(fmt.Sprint("check without ", missing))
-	rank := m.Spec.Rank
-	for _, gone := range missing {
-		if gone < m.Spec.Rank {
-			rank--
+// linger returns when the others, who have begun without this rank, have ended.
+func (m *meeting) linger(ctx context.Context, card []byte) {
+	ctx, cancel := context.WithTimeout(ctx, withinFull+time.Minute)
+	defer cancel()
+	for failed := 0; failed < 3 && ctx.Err() == nil; failed++ { // one attempt may fail where all are busy
+		select {
+		case <-ctx.Done():
+		case <-time.After(lateTime):
+		}
+		group, _, err := m.come(ctx, card, lateTime)
+		if err == nil { // theirs has ended, and the launcher's rendezvous has begun another group
+			group.Close()
+			return
+		}
+		if errors.Is(err, bootstrap.ErrExcluded) {
+			failed = -1
 		}
 	}
-	if rank == 0 {
-		if err := bootstrap.Serve(id, bootstrap.ListenOptions{TLS: m.tls}); err != nil {
-			return nil, err
-		}
-	}
-	return bootstrap.Join(ctx, id, rank, m.Spec.Size-len(missing), bootstrap.JoinOptions{TLS: m.tls})
 }
 
-// connect has the ranks tell each other who they are, and connects them to rank 0.
-func (m *meeting) connect(ctx context.Context, group bootstrap.Group, missing []int) (*Job, error) {
-	var ln net.Listener
-	if group.Rank() == 0 {
-		var err error
-		if ln, err = net.Listen("tcp", ":0"); err != nil {
-			return nil, fmt.Errorf("check: rank 0: %w", err)
-		}
-		defer ln.Close()
-		m.me.Where = whereTo(ln)
+// lateTime is how often a rank that has come too late looks whether the others are still there.
+const lateTime = time.Second
+
+// explain says who is not there when ranks cannot meet.
+func (m *meeting) explain(err error, card []byte) error {
+	me := Place{m.me.Host, fmt.Sprint("rank ", m.Spec.Rank)}
+	no, ok := errors.AsType[*bootstrap.JoinError](err)
+	switch {
+	case errors.Is(err, bootstrap.ErrExcluded):
+		return &AbsentError{Who: me, Why: "it was not checked: " + no.Reason, wait: func(ctx context.Context) { m.linger(ctx, card) }}
+	case !ok || no.Nobody == nil:
+		return err
 	}
-	mine, err := json.Marshal(m.me)
-	if err != nil {
-		return nil, err
+	at, who := m.Spec.Addr, Place{Part: "the rendezvous of the launcher"}
+	if id, err := m.Spec.ID(); err == nil {
+		at = id.Addr()
 	}
-	parts, err := group.AllGather(ctx, mine)
-	if err != nil {
-		return nil, err
+	if m.Spec.Store == 0 && !strings.HasPrefix(m.Spec.Addr, "ringo:") {
+		host, _, _ := net.SplitHostPort(at)
+		who = Place{host, "rank 0"}
 	}
-	profiles := make([]profile, len(parts))
-	for i, p := range parts {
+	return &AbsentError{Who: who, Why: fmt.Sprintf("nothing answers %v at %s within %v (%v), and the ranks meet there: is the host up, its process started and the port open? or have the others ended before this rank came?", me, at, m.Timeout, no.Nobody)}
+}
+
+// An AbsentError is that a rank which leads is not there, or that the others do without this rank.
+type AbsentError struct {
+	Who  Place
+	Why  string
+	wait func(context.Context)
+}
+
+// Wait returns when the others have ended, if they have begun without this rank, and else at once. Whoever ends before with
+// an error takes the others along, for most launchers end all ranks then.
+func (e *AbsentError) Wait(ctx context.Context) {
+	if e.wait != nil {
+		e.wait(ctx)
+	}
+}
+
+func (e *AbsentError) Error() string { return e.Who.String() + ": " + e.Why }
+
+// job is the job of those that have come, and where the first of them takes connections.
+func (m *meeting) job(group bootstrap.Group, roster *bootstrap.Roster) (*Job, []string, error) {
+	profiles := make([]profile, len(roster.Cards))
+	for i, p := range roster.Cards {
 		if err := json.Unmarshal(p, &profiles[i]); err != nil {
-			return nil, fmt.Errorf("check: rank %d says nothing sensible: %w: have all the same version of ringo?", i, err)
+			return nil, nil, fmt.Errorf("check: rank %d says nothing sensible: %w: have all the same version of ringo?", roster.Came[i], err)
 		}
 	}
 	size := m.Spec.Size
-	j := newJob(m.me.Rank, make([]Member, size+len(m.Absent)), group.Key())
-	j.tls = m.tls
+	j := newJob(m.Spec.Rank, make([]Member, size+len(m.Absent)), group.Key())
+	j.tls, j.first = m.tls, roster.Came[0]
 	names := uniqueNames(profiles)
 	for i, p := range profiles {
-		j.members[p.Rank] = Member{Rank: p.Rank, Host: names[i], ID: p.ID, Boot: p.Boot}
+		j.members[roster.Came[i]] = Member{Rank: roster.Came[i], Host: names[i], ID: p.ID, Boot: p.Boot}
 	}
-	for _, r := range missing {
-		j.members[r] = Member{Rank: r}
-		j.lost[r] = Loss{Rank: r, Absent: true, Why: fmt.Sprintf("it did not come within %v: is its host up, and its process started? can it reach %s?", m.Timeout, m.Spec.Addr)}
+	for r, why := range roster.Away {
+		l := Loss{Rank: r, Absent: true, Why: why}
+		if why != "" {
+			l.Why += "; look into its output"
+		} else {
+			l.Why = fmt.Sprintf("did not come within %v: is the host up, and the process started? can it reach the others, who met at %s?", m.Timeout, m.where())
+		}
+		if r < len(m.Hosts) {
+			l.Host = m.Hosts[r]
+		}
+		j.members[r] = Member{Rank: r, Host: l.Host}
+		j.lost[r] = l
 	}
 	for i, l := range m.Absent {
 		l.Rank, l.Absent = size+i, true
 		j.members[l.Rank] = Member{Rank: l.Rank, Host: l.Host}
 		j.lost[l.Rank] = l
 	}
-	if group.Rank() == 0 {
-		if !slices.ContainsFunc(profiles, func(p profile) bool { return p.Boot != m.me.Boot }) {
-			j.meetAt = "127.0.0.1:0"
-		}
-		err = j.accept(ctx, ln)
-	} else {
-		err = j.reach(ctx, profiles[0].Where)
+	if !slices.ContainsFunc(profiles, func(p profile) bool { return p.Boot != m.me.Boot }) {
+		j.meetAt = "127.0.0.1:0"
 	}
-	if err != nil {
-		return nil, err
-	}
-	// All are connected when all have come here; then the rendezvous is needed no longer.
-	if _, err := group.AllGather(ctx, nil); err != nil {
-		j.Close()
-		return nil, err
-	}
-	return j, nil
+	return j, profiles[0].Where, nil
 }
+
+// where is the address at which the ranks meet.
+func (m *meeting) where() string {
+	if id, err := m.Spec.ID(); err == nil {
+		return id.Addr()
+	}
+	return m.Spec.Addr
+}
+
+// connect connects all that have come to the first of them.
+func (j *Job) connect(ctx context.Context, ln net.Listener, where []string, within time.Duration) error {
+	way, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if j.First() {
+		j.accept(way, ln, where, within)
+	} else if err := j.reach(way, where); err != nil {
+		return err
+	}
+	// All hear who has not connected.
+	roll, cancel := context.WithTimeout(ctx, within+rollTime)
+	defer cancel()
+	_, err := j.conclude(roll, nil)
+	if err = cmp.Or(context.Cause(ctx), err); err != nil {
+		j.Close()
+	}
+	return err
+}
+
+// rollTime is how long a rank that has connected may take to say so.
+const rollTime = 5 * time.Second
 
 // uniqueNames gives different names to different hosts.
 func uniqueNames(profiles []profile) []string {
@@ -209,14 +290,14 @@ func whereTo(ln net.Listener) []string {
 	return where
 }
 
-// accept takes a connection of every other rank that lives.
-func (j *Job) accept(ctx context.Context, ln net.Listener) error {
-	want := len(j.Live()) - 1
-	defer context.AfterFunc(ctx, func() { ln.Close() })()
+// accept takes a connection of every other rank that has come. Who does not connect is lost.
+func (j *Job) accept(ctx context.Context, ln net.Listener, where []string, within time.Duration) {
+	live := j.Live()
+	want := len(live) - 1
 	conns := map[int]net.Conn{}
 	came := make(chan caller)
-	go func() { j.serve(ln, wantStar, came) }()
-	for len(conns) < want {
+	go j.serve(ln, wantStar, came)
+	for over := false; len(conns) < want && !over; {
 		select {
 		case c := <-came:
 			if old := conns[c.From]; old != nil { // it has tried again
@@ -224,30 +305,37 @@ func (j *Job) accept(ctx context.Context, ln net.Listener) error {
 			}
 			conns[c.From] = c.conn
 		case <-ctx.Done():
-			for _, c := range conns {
-				c.Close()
-			}
-			return fmt.Errorf("check: %d of %d ranks have connected to rank 0: can they reach %v? %w", len(conns), want, ln.Addr(), context.Cause(ctx))
+			over = true
 		}
 	}
-	j.star = newHub(len(j.members), conns)
-	return nil
+	ln.Close()
+	why := fmt.Sprintf("it came and did not connect to %v at %s within %v", j.place(j.first), strings.Join(where, ", "), within)
+	if len(conns) == 0 && want > 1 {
+		why += ", and nor did any other: does a firewall keep them from the ports of that host?"
+	}
+	h := newHub(len(j.members), j.first, conns)
+	for _, r := range live {
+		if r != j.first && conns[r] == nil {
+			h.missed = append(h.missed, Loss{Rank: r, Stopped: true, Why: why})
+		}
+	}
+	j.star = h
 }
 
-// reach connects to rank 0 at one of its addresses.
+// reach connects to the first rank at one of its addresses.
 func (j *Job) reach(ctx context.Context, where []string) error {
 	var errs []error
 	for {
 		for _, at := range where {
 			c, err := j.call(ctx, "", at, greeting{From: j.rank, Want: wantStar})
 			if err == nil {
-				j.star = newRay(c)
+				j.star = newRay(c, j.place(j.first), j.place(j.rank))
 				return nil
 			}
 			errs = append(errs, err)
 		}
 		if ctx.Err() != nil || len(errs) > 3*len(where) {
-			return fmt.Errorf("check: rank %d: rank 0 cannot be reached: %w", j.rank, errors.Join(errs[len(errs)-len(where):]...))
+			return &AbsentError{Who: j.place(j.first), Why: fmt.Sprintf("it leads the check, and %v cannot reach it: %v; is its process stopped, or a port closed?", j.place(j.rank), errors.Join(errs[len(errs)-len(where):]...))}
 		}
 	}
 }

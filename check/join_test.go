@@ -1,8 +1,11 @@
 package check
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -41,25 +44,139 @@ func TestJoin(t *testing.T) {
 	require.Len(t, r.Of("first", "heard"), 3)
 }
 
-// A rank that does not come is named, and the others go on without it.
-func TestJoinWithoutOne(t *testing.T) {
-	t.Parallel() // it waits
-	jobs, errs := joined(t, 4, 5*time.Second, 0, 1, 3)
-	require.Equal(t, []error{nil, nil, nil}, errs)
-	r, errs := runAll(t, jobs, Config{Stages: []Stage{gathers("first", fine)}})
-	require.Equal(t, []error{nil, nil, nil}, errs)
-	require.Equal(t, []string{"absent rank 2"}, codes(r))
-	require.Contains(t, r.Findings[0].Text, "it did not come within")
-	require.Equal(t, Broken, r.Verdict)
-	require.Len(t, r.Of("first", "heard"), 3)
-	require.Equal(t, 3.0, r.Of("first", "heard")[2].Value)
-}
-
-// Without rank 0 there is nobody to meet, and the others say so.
+// Without rank 0, which serves the rendezvous, there is nobody to meet: the others name its host.
 func TestJoinWithoutTheFirst(t *testing.T) {
 	t.Parallel() // it waits
 	_, errs := joined(t, 2, time.Second, 1)
-	no, ok := errors.AsType[*bootstrap.JoinError](errs[0])
+	no, ok := errors.AsType[*AbsentError](errs[0])
 	require.True(t, ok, "%v", errs[0])
-	require.Contains(t, no.Reason, "is rank 0 running")
+	require.Equal(t, Place{"127.0.0.1", "rank 0"}, no.Who)
+	require.Regexp(t, `^nothing answers host b, rank 1 at 127.0.0.1:\d+ within 1s \(.*refused\), and the ranks meet there: is the host up`, no.Why)
+}
+
+// launched are the jobs of ranks whose launcher serves the rendezvous.
+func launched(t *testing.T, size int, timeout time.Duration, hosts []string, connect time.Duration, ranks ...int) (bootstrap.ID, func() ([]*Job, []error)) {
+	t.Helper()
+	id, err := bootstrap.NewID(bootstrap.ListenOptions{Addr: "127.0.0.1:0", Again: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { bootstrap.Stop(id) })
+	jobs, errs := make([]*Job, len(ranks)), make([]error, len(ranks))
+	var wg sync.WaitGroup
+	for i, r := range ranks {
+		wg.Go(func() {
+			jobs[i], errs[i] = Join(t.Context(), JoinOptions{Timeout: timeout, Host: fmt.Sprint("host", r), Hosts: hosts, connect: connect, Spec: &bootstrap.Spec{Rank: r, Size: size, Addr: id.String()}})
+		})
+	}
+	return id, func() ([]*Job, []error) { wg.Wait(); return jobs, errs }
+}
+
+// Where the launcher serves the rendezvous any rank may be missing, rank 0 too: the lowest that has come leads. One that
+// comes when the others have begun is told so, and does not disturb them.
+func TestJoinLate(t *testing.T) {
+	t.Parallel() // it waits
+	id, wait := launched(t, 8, 3*time.Second, []string{"h0", "h0", "h1", "h1", "h2", "h2", "h3", "h3"}, 0, 2, 3, 5, 6, 7)
+	bootstrap.Gone(id, 4, "exit status 7")
+	jobs, errs := wait()
+	require.Equal(t, make([]error, 5), errs)
+	require.True(t, jobs[0].First())
+	_, err := Join(t.Context(), JoinOptions{Timeout: 20 * time.Second, Host: "host1", Spec: &bootstrap.Spec{Rank: 1, Size: 8, Addr: id.String()}})
+	no, ok := errors.AsType[*AbsentError](err)
+	require.True(t, ok, "%v", err)
+	require.Regexp(t, "^host host1, rank 1: it was not checked: rank 1, process .*, comes too late: the others began without it", no.Error())
+	over := make(chan struct{})
+	go func() { defer close(over); no.Wait(t.Context()) }()
+	r, errs := runAll(t, jobs, Config{Stages: []Stage{gathers("first", func(*Job) error {
+		select {
+		case <-over:
+			return errors.New("the late one has not waited for the others")
+		case <-time.After(200 * time.Millisecond):
+			return nil
+		}
+	})}})
+	<-over
+	require.Equal(t, make([]error, 5), errs)
+	require.Equal(t, []string{"absent host h0, ranks 0, 1", "absent host h2, rank 4"}, codes(r))
+	require.Contains(t, r.Findings[0].Text, "did not come within 3s: is the host up, and the process started? can it reach the others, who met at "+id.Addr())
+	require.Equal(t, "its process has ended: exit status 7; look into its output", r.Findings[1].Text)
+	require.Equal(t, Broken, r.Verdict)
+	require.Len(t, r.Of("first", "heard"), 5)
+}
+
+// A rank that is stopped when it has come to the rendezvous is named, and the others go on; if it leads, they say so.
+func TestJoinStopped(t *testing.T) {
+	t.Parallel() // it waits
+	both(t, []int{0, 1}, func(t *testing.T, stopped int) {
+		// Its process is there and says nothing more: a connection to nowhere leads to it.
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer ln.Close()
+		id, wait := launched(t, 2, time.Minute, nil, 2*time.Second, 1-stopped)
+		card, err := json.Marshal(profile{Host: "still", ID: "still", Where: []string{ln.Addr().String()}})
+		require.NoError(t, err)
+		g, _, err := bootstrap.Meet(t.Context(), id, stopped, 2, card, bootstrap.JoinOptions{})
+		require.NoError(t, err)
+		defer g.Close()
+		jobs, errs := wait()
+		if stopped == 0 {
+			require.IsType(t, &AbsentError{}, errs[0])
+			require.Regexp(t, `^host still, rank 0: it leads the check, and host host1, rank 1 cannot reach it: .*; is its process stopped, or a port closed\?$`, errs[0].Error())
+			return
+		}
+		require.NoError(t, errs[0])
+		r, errs := runAll(t, jobs, Config{Stages: []Stage{gathers("first", fine)}})
+		require.Equal(t, []error{nil}, errs)
+		require.Equal(t, []string{"stopped host still, rank 1"}, codes(r))
+		require.Regexp(t, `^stopped in stage rendezvous: it came and did not connect to host host0, rank 0 at .* within 2s; its process is stopped or its host is cut off`, r.Findings[0].Text)
+		require.Equal(t, 1.0, r.Of("first", "heard")[0].Value)
+	})
+}
+
+// both has all cases, which wait, go on at once, though there may be few processors.
+func both[T any](t *testing.T, cases []T, f func(t *testing.T, c T)) {
+	var wg sync.WaitGroup
+	for _, c := range cases {
+		wg.Go(func() { f(t, c) })
+	}
+	wg.Wait()
+}
+
+// Under the variables of other launchers, for which rank 0 serves: the others go on without the rank that is not there,
+// and name its host where the launcher says it.
+func TestJoinAsLaunched(t *testing.T) {
+	t.Parallel() // it waits
+	type launcher struct{ vars, rank, host string }
+	both(t, []launcher{
+		{"WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 TORCHELASTIC_RUN_ID=x RINGO_COMM_SECRET=s MASTER_PORT=", "RANK", ""},
+		{"SLURM_NTASKS=3 SLURM_STEP_ID=0 SLURM_NODELIST=localhost,n[07-08] SLURM_TASKS_PER_NODE=1(x3) RINGO_COMM_SECRET=s SLURM_JOB_ID=", "SLURM_PROCID", "host n07, "},
+		{"RINGO_SIZE=3 MASTER_ADDR=localhost RINGO_COMM_SECRET=s MASTER_PORT=", "JOB_COMPLETION_INDEX", ""},
+	}, func(t *testing.T, c launcher) {
+		ln, err := net.Listen("tcp", "127.0.0.1:0") // for a number that other tests do not have
+		require.NoError(t, err)
+		defer ln.Close()
+		_, port, err := net.SplitHostPort(ln.Addr().String())
+		require.NoError(t, err)
+		var wg sync.WaitGroup
+		jobs, errs := make([]*Job, 2), make([]error, 2)
+		for i, rank := range []string{"0", "2"} {
+			env := map[string]string{c.rank: rank}
+			for v := range strings.FieldsSeq(c.vars + port) {
+				key, value, _ := strings.Cut(v, "=")
+				env[key] = value
+			}
+			spec, ok, err := bootstrap.FromEnv(func(name string) string { return env[name] })
+			require.NoError(t, err)
+			require.True(t, ok)
+			wg.Go(func() {
+				jobs[i], errs[i] = Join(t.Context(), JoinOptions{Timeout: 4 * time.Second, Host: "h" + rank, Spec: &spec})
+			})
+		}
+		wg.Wait()
+		require.Equal(t, make([]error, 2), errs)
+		r, errs := runAll(t, jobs, Config{Stages: []Stage{gathers("first", fine)}})
+		require.Equal(t, make([]error, 2), errs)
+		require.Equal(t, []string{"absent " + c.host + "rank 1"}, codes(r))
+		require.Contains(t, r.Findings[0].Text, "did not come within 4s")
+		require.Equal(t, Broken, r.Verdict)
+		require.Equal(t, 2.0, r.Of("first", "heard")[1].Value)
+	})
 }

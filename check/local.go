@@ -27,11 +27,11 @@ func Local(hosts ...string) []*Job {
 		if r > 0 {
 			near, far := net.Pipe()
 			conns[r] = near
-			jobs[r].star = newRay(far)
+			jobs[r].star = newRay(far, jobs[r].place(0), jobs[r].place(r))
 		}
 	}
 	jobs[0].meetAt = "127.0.0.1:0"
-	jobs[0].star = newHub(len(hosts), conns)
+	jobs[0].star = newHub(len(hosts), 0, conns)
 	return jobs
 }
 

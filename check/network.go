@@ -305,7 +305,7 @@ func (c *crew) again(ctx context.Context, list []Measurement) error {
 			return err
 		}
 		var decided []byte
-		if c.j.rank == 0 {
+		if c.j.First() {
 			all := &Report{}
 			for _, h := range c.j.Hosts() {
 				all.Hosts = append(all.Hosts, HostReport{Name: c.j.members[h[0]].Host})
@@ -328,7 +328,7 @@ func (c *crew) again(ctx context.Context, list []Measurement) error {
 			return err
 		}
 		var m rematch
-		if err := json.Unmarshal(parts[0], &m); err != nil {
+		if err := json.Unmarshal(parts[c.j.first], &m); err != nil {
 			return err
 		}
 		if len(m.Rounds) == 0 {

@@ -60,7 +60,7 @@ func Run(ctx context.Context, j *Job, cfg Config) (*Report, error) {
 	cfg.shared = j.shared()
 	started := time.Now()
 	var r *Report
-	if j.rank == 0 {
+	if j.First() {
 		r = &Report{Schema: Schema, Version: ringo.Version, Started: started.UTC().Truncate(time.Second), Full: cfg.Full, Findings: []Finding{}}
 		for _, h := range j.Hosts() {
 			r.Hosts = append(r.Hosts, HostReport{Name: j.members[h[0]].Host, Ranks: h})
@@ -193,15 +193,14 @@ func (r *Report) take(m Member, stage string, s *share, report *StageReport) {
 
 // lose takes ranks that were lost into the report.
 func (r *Report) lose(j *Job, lost []Loss, stage string) {
+	r.loseAbsent(lost, stage)
 	for _, l := range lost {
-		host := l.Host
-		if l.Rank < len(j.members) && !l.Absent {
-			host = j.members[l.Rank].Host
+		if l.Absent {
+			continue
 		}
+		host := j.members[l.Rank].Host
 		f := Finding{Severity: Broken, Code: "died", Stage: stage, Subject: Of(host, fmt.Sprint("rank ", l.Rank)), Weight: 1000}
 		switch {
-		case l.Absent:
-			f.Code, f.Text = "absent", l.Why
 		case l.Stopped:
 			f.Code, f.Text = "stopped", fmt.Sprintf("stopped in stage %s: %s; its process is stopped or its host is cut off: look at both", stage, l.Why)
 		default:
@@ -211,6 +210,27 @@ func (r *Report) lose(j *Job, lost []Loss, stage string) {
 		if i := slices.IndexFunc(r.Hosts, func(h HostReport) bool { return h.Name == host }); i >= 0 {
 			r.Hosts[i].Lost = append(r.Hosts[i].Lost, l.Rank)
 		}
+	}
+}
+
+// loseAbsent takes ranks that never came into the report: those of one host in one finding.
+func (r *Report) loseAbsent(lost []Loss, stage string) {
+	type cause struct{ host, why string }
+	ranks, order := map[cause][]string{}, []cause(nil)
+	for _, l := range lost {
+		if c := (cause{l.Host, l.Why}); l.Absent {
+			if ranks[c] == nil {
+				order = append(order, c)
+			}
+			ranks[c] = append(ranks[c], fmt.Sprint(l.Rank))
+		}
+	}
+	for _, c := range order {
+		who := "rank " + ranks[c][0]
+		if len(ranks[c]) > 1 {
+			who = "ranks " + strings.Join(ranks[c], ", ")
+		}
+		r.Findings = append(r.Findings, Finding{Severity: Broken, Code: "absent", Stage: stage, Subject: Of(c.host, who), Weight: 1000 + float64(len(ranks[c])), Text: c.why})
 	}
 }
 

@@ -50,14 +50,16 @@ type spoke struct {
 
 // A hub is rank 0's star.
 type hub struct {
-	spokes []*spoke // by rank; nil for rank 0 and the lost
+	spokes []*spoke // by rank; nil for its own and the lost
 	size   int
+	first  int       // its own rank
+	missed []Loss    // who has not connected: the others hear of it at the first gather
 	end    time.Time // of all stages; zero is never
 	wg     sync.WaitGroup
 }
 
-func newHub(size int, conns map[int]net.Conn) *hub {
-	h := &hub{size: size, spokes: make([]*spoke, size)}
+func newHub(size, first int, conns map[int]net.Conn) *hub {
+	h := &hub{size: size, first: first, spokes: make([]*spoke, size)}
 	for rank, conn := range conns {
 		s := &spoke{conn: conn, enc: gob.NewEncoder(conn), in: make(chan said, 4)}
 		h.spokes[rank] = s
@@ -86,8 +88,9 @@ func (s *spoke) listen() {
 
 func (h *hub) gather(ctx context.Context, seq int, data []byte) (answer, error) {
 	parts := make([][]byte, h.size)
-	parts[0] = data
-	var lost []Loss
+	parts[h.first] = data
+	lost := h.missed
+	h.missed = nil
 	for rank, s := range h.spokes {
 		if s == nil {
 			continue
@@ -211,15 +214,16 @@ func howEnded(err error) string {
 
 // A ray is another rank's star.
 type ray struct {
-	conn net.Conn
-	enc  *gob.Encoder
-	in   chan answer // closed when the hub has hung up
-	err  error       // why, once in is closed
-	wg   sync.WaitGroup
+	hub, me Place
+	conn    net.Conn
+	enc     *gob.Encoder
+	in      chan answer // closed when the hub has hung up
+	err     error       // why, once in is closed
+	wg      sync.WaitGroup
 }
 
-func newRay(conn net.Conn) *ray {
-	r := &ray{conn: conn, enc: gob.NewEncoder(conn), in: make(chan answer, 4)}
+func newRay(conn net.Conn, hub, me Place) *ray {
+	r := &ray{hub: hub, me: me, conn: conn, enc: gob.NewEncoder(conn), in: make(chan answer, 4)}
 	r.wg.Go(r.listen)
 	return r
 }
@@ -244,7 +248,7 @@ func (r *ray) listen() {
 func (r *ray) gather(ctx context.Context, seq int, data []byte) (answer, error) {
 	_ = r.conn.SetWriteDeadline(time.Now().Add(answerTime))
 	if err := r.enc.Encode(said{seq, data}); err != nil {
-		return answer{}, fmt.Errorf("check: rank 0, which leads, is gone: %s", howEnded(err))
+		return answer{}, r.gone(err)
 	}
 	late := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
@@ -255,11 +259,11 @@ func (r *ray) gather(ctx context.Context, seq int, data []byte) (answer, error) 
 		case a, ok := <-r.in:
 			switch {
 			case !ok:
-				return answer{}, fmt.Errorf("check: rank 0, which leads, is gone: %s", howEnded(r.err))
+				return answer{}, r.gone(r.err)
 			case a.Excluded:
-				return answer{}, errors.New("check: the others have taken this rank for lost: was its process stopped?")
+				return answer{}, &AbsentError{Who: r.me, Why: "the others have taken it for lost, for it said nothing in time: was its process stopped?"}
 			case a.Seq == seq && a.Ended:
-				return answer{Lost: a.Lost}, errors.New("check: rank 0 has ended this stage")
+				return answer{Lost: a.Lost}, fmt.Errorf("check: %v has ended this stage", r.hub)
 			case a.Seq == seq:
 				for rank := range a.Parts {
 					a.Parts[rank] = append([]byte{}, a.Parts[rank]...)
@@ -270,9 +274,13 @@ func (r *ray) gather(ctx context.Context, seq int, data []byte) (answer, error) 
 				return a, nil
 			}
 		case <-late:
-			return answer{}, fmt.Errorf("check: rank 0, which leads, says nothing for %v after the end of the stage: is its process stopped?", answerTime)
+			return answer{}, &AbsentError{Who: r.hub, Why: fmt.Sprintf("it leads the check, and says nothing for %v after the end of the stage: is its process stopped?", answerTime)}
 		}
 	}
+}
+
+func (r *ray) gone(err error) error {
+	return &AbsentError{Who: r.hub, Why: fmt.Sprintf("it leads the check, and is gone: %s; look into its output and its host's kernel log", howEnded(err))}
 }
 
 func (r *ray) close() error {

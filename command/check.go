@@ -193,17 +193,28 @@ func runCheck(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	}
 	job, err := check.Join(ctx, check.JoinOptions{Timeout: f.join})
 	if err != nil {
-		fmt.Fprintf(stderr, "ringo check: could not be judged: %v\n", err)
-		return exitStatus(check.Unjudged)
+		return noReport(ctx, err, stderr)
 	}
 	defer job.Close()
 	return f.carryOut(ctx, job, stdout, stderr)
 }
 
+// noReport says why this rank has no report to give, or no part in one.
+func noReport(ctx context.Context, err error, stderr io.Writer) error {
+	absent, ok := errors.AsType[*check.AbsentError](err)
+	if !ok {
+		fmt.Fprintf(stderr, "ringo check: %v: %v\n", check.Unjudged, err)
+		return exitStatus(check.Unjudged)
+	}
+	fmt.Fprintf(stderr, "ringo check: %v: %v\n", check.Broken, err)
+	absent.Wait(ctx)
+	return exitStatus(check.Broken)
+}
+
 // carryOut checks, once or again and again, and writes what was asked for.
 func (f *checkFlags) carryOut(ctx context.Context, job *check.Job, stdout, stderr io.Writer) error {
 	serving := new(metricsServer)
-	if f.serves() && job.Rank() == 0 {
+	if f.serves() && job.First() {
 		if err := serving.listen(f.metrics); err != nil {
 			return err
 		}
@@ -214,8 +225,7 @@ func (f *checkFlags) carryOut(ctx context.Context, job *check.Job, stdout, stder
 		start := time.Now()
 		report, err := check.Run(ctx, job, f.cfg)
 		if err != nil && report == nil {
-			fmt.Fprintf(stderr, "ringo check: rank %d: %v\n", job.Rank(), err)
-			return exitStatus(check.Unjudged)
+			return noReport(ctx, err, stderr)
 		}
 		if report != nil {
 			if err := f.write(report, stdout); err != nil {
