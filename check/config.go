@@ -36,3 +36,23 @@ type Config struct {
 	tamper map[int]func([]int32) // by rank: changes what it contributes to collectives, in tests
 	shared bool                  // hosts of the job are one machine that pretends to be several
 }
+
+// within is Within or its default, 0 for no limit.
+func (c *Config) within() time.Duration {
+	switch {
+	case c.Within != 0 || c.Stages != nil:
+		return c.Within
+	case c.Full:
+		return withinFull
+	}
+	return withinQuick
+}
+
+// Longest is how long it may take from the call of Join, with that Timeout, to the report of Run; 0 is without end. A
+// launcher that has heard nothing by then need wait no longer.
+func (c *Config) Longest(join time.Duration) time.Duration {
+	if c.within() == 0 {
+		return 0
+	}
+	return join + connectTime + rollTime + c.within() + 2*answerTime // of the roll and of the last stage
+}

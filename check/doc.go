@@ -4,7 +4,7 @@
 // A check is a list of stages that all ranks of a job carry out in step, causes before
 // effects: a clock or an interface that is wrong is found before the slow link that comes of
 // it. Each rank measures; rank 0 gathers what was measured and judges it, mostly against the
-// others of the job.
+// others of the job. Where rank 0 has not come, "rank 0" is the lowest rank that has: see Job.First.
 //
 //	job, err := check.Join(ctx, check.JoinOptions{})        // or check.Alone, check.Local
 //	report, err := check.Run(ctx, job, check.Config{})      // on every rank; the report is rank 0's

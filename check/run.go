@@ -40,6 +40,7 @@ type share struct {
 // 0 is gone, this rank was taken for lost, or ctx has ended. Then rank 0's report is of what was
 // done so far, with the verdict Unjudged if nothing worse was found.
 func Run(ctx context.Context, j *Job, cfg Config) (*Report, error) {
+	cfg.Within = cfg.within()
 	if cfg.Stages == nil {
 		cfg.Stages = Stages()
 		if cfg.NoGPUs {
@@ -47,12 +48,6 @@ func Run(ctx context.Context, j *Job, cfg Config) (*Report, error) {
 		}
 		if cfg.NCCL != "" && !cfg.NoGPUs {
 			cfg.Stages = append(cfg.Stages, ncclStage()) // last, for what it leaves behind holds the GPUs
-		}
-		if cfg.Within == 0 {
-			cfg.Within = withinQuick
-			if cfg.Full {
-				cfg.Within = withinFull
-			}
 		}
 	}
 	j.cfg = &cfg

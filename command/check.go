@@ -83,7 +83,7 @@ type checkFlags struct {
 	every                       time.Duration
 	hosts, ssh, remote, address string
 	worker                      bool
-	patience                    time.Duration // for the report of hosts, in tests; 0: reportTime
+	patience                    time.Duration // for the report of hosts, in tests; 0: Config.Longest
 }
 
 func (f *checkFlags) register(fs *flag.FlagSet) {
@@ -260,10 +260,13 @@ func (m *metricsServer) listen(addr string) (err error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-		if r := m.report.Load(); r != nil {
-			_ = r.WriteMetrics(w)
+		r := m.report.Load()
+		if r == nil {
+			http.Error(w, "the first check is under way: there is nothing to report yet", http.StatusServiceUnavailable)
+			return
 		}
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		_ = r.WriteMetrics(w)
 	})
 	m.server.Handler, m.server.ReadHeaderTimeout, m.server.WriteTimeout, m.server.IdleTimeout = mux, 10*time.Second, time.Minute, 2*time.Minute
 	go m.server.Serve(m.ln)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -17,7 +18,7 @@ import (
 	"github.com/ringo-go/ringo/check"
 )
 
-// A check over a file of hosts, by a command in place of ssh: two answer, one is not there.
+// A check over a file of hosts, by a command in place of ssh: two answer, one is not there, and the first dies when it has answered.
 func TestCheckHosts(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the command in place of ssh is a shell script")
@@ -28,14 +29,15 @@ func TestCheckHosts(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(text), mode))
 		return path
 	}
-	hosts := file("hosts", "# the rack\nroot@alpha 8\nbeta\ngone # since Monday\n", 0o644)
-	ssh := file("ssh", "#!/bin/sh\nif [ $1 = gone ]; then echo 'ssh: connect to host gone port 22: No route to host' >&2; exit 255; fi\nshift\nexec \"$@\"\n", 0o755)
+	hosts := file("hosts", "# the rack\nroot@dying\nroot@alpha 8\nbeta\ngone # since Monday\n", 0o644)
+	ssh := file("ssh", "#!/bin/sh\nif [ $1 = gone ]; then echo 'ssh: connect to host gone port 22: No route to host' >&2; exit 255; fi\nif [ $1 = root@dying ]; then echo "+workerReady+"; read order; echo Bus error >&2; exit 7; fi\nshift\nexec \"$@\"\n", 0o755)
 	json := filepath.Join(dir, "report.json")
 	var stdout, stderr bytes.Buffer
 	code := ringoMain(t.Context(), []string{"check", "-device", "host", "-hosts", hosts, "-ssh", ssh, "-remote", os.Args[0], "-address", "127.0.0.1:0", "-json", json}, &stdout, &stderr)
 	require.Equal(t, int(check.Broken), code, "%s%s", &stdout, &stderr)
 	require.Contains(t, stdout.String(), "2 hosts, 2 ranks")
-	require.Contains(t, stdout.String(), "host gone, rank 2: it does not answer: ssh: connect to host gone port 22: No route to host; is it up")
+	require.Contains(t, stdout.String(), "host dying, rank 0: its process has ended: Bus error; look into its output")
+	require.Contains(t, stdout.String(), "host gone, rank 3: it does not answer: ssh: connect to host gone port 22: No route to host; is it up")
 	b, err := os.Open(json)
 	require.NoError(t, err)
 	defer b.Close()
@@ -43,6 +45,33 @@ func TestCheckHosts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"alpha", "beta"}, []string{r.Hosts[0].Name, r.Hosts[1].Name})
 	require.NotEmpty(t, r.Of("network", "bandwidth"))
+}
+
+// Under "ringo run": one process ends before it comes, one is stopped, and the lowest of the others reports.
+func TestCheckRunWithout(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the ranks are a shell script")
+	}
+	t.Parallel() // it waits
+	script := "case $RINGO_RANK in 0) exit 0;; 2) kill -STOP $$;; esac; exec \"$@\""
+	var stdout, stderr bytes.Buffer
+	code := ringoMain(t.Context(), []string{"run", "-np", "4", "--hosts", "4", "-grace", "100ms", "--", "sh", "-c", script, "sh", os.Args[0], "check", "-device", "host", "-join-timeout", "4s"}, &stdout, &stderr)
+	require.Equal(t, int(check.Broken), code, "%s%s", &stdout, &stderr)
+	require.Contains(t, stdout.String(), "[1] ringo ")
+	require.Contains(t, stdout.String(), ": 2 hosts, 2 ranks")
+	require.Contains(t, stdout.String(), "rank 0: its process has ended: exit status 0; look into its output")
+	require.Contains(t, stdout.String(), "rank 2: did not come within 4s")
+	require.Contains(t, stdout.String(), "network, bandwidth")
+}
+
+// Nobody serves the rendezvous, for rank 0 is not there: its host is named.
+func TestCheckWithoutRank0(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "check", "-join-timeout", "300ms")
+	cmd.Env = append(os.Environ(), "RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=9", "RINGO_COMM_SECRET=x")
+	text, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Equal(t, int(check.Broken), cmd.ProcessState.ExitCode(), "%s", text)
+	require.Regexp(t, "ringo check: broken: host localhost, rank 0: nothing answers host .*, rank 1 at localhost:2009 within 300ms .*is the host up", string(text))
 }
 
 // Nobody answers: there is nothing to judge.
@@ -65,7 +94,7 @@ func TestCheckHostsSilent(t *testing.T) {
 	require.NoError(t, os.WriteFile(hosts, []byte("a\n"), 0o644))
 	for _, c := range []struct{ says, want string }{
 		{"", "it does not answer: nothing within"},
-		{"echo " + workerReady, "host a, which led, gave no report: nothing within"},
+		{"echo " + workerReady, "host a, which leads, gave no report: nothing within"},
 	} {
 		require.NoError(t, os.WriteFile(ssh, []byte("#!/bin/sh\nsleep 60 &\necho $! >$0.pid\n"+c.says+"\nwait\n"), 0o755))
 		f := checkFlags{hosts: hosts, ssh: ssh, remote: "ringo", address: "127.0.0.1:0", join: time.Minute, patience: 100 * time.Millisecond}
@@ -120,6 +149,13 @@ func TestCheckMetrics(t *testing.T) {
 	require.NoError(t, m.listen("127.0.0.1:0"))
 	defer m.close()
 	require.Positive(t, min(m.server.ReadHeaderTimeout, m.server.WriteTimeout, m.server.IdleTimeout))
+	none, err := http.Get("http://" + m.ln.Addr().String() + "/metrics")
+	require.NoError(t, err)
+	defer none.Body.Close()
+	why, err := io.ReadAll(none.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusServiceUnavailable, none.StatusCode)
+	require.Contains(t, string(why), "the first check is under way")
 	m.report.Store(&check.Report{Verdict: check.Degraded, Findings: []check.Finding{
 		{Severity: check.Degraded, Code: "slow", Stage: "network", Subject: check.Of("a\"b\\\n", "eth0")},
 	}})

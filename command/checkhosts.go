@@ -3,6 +3,7 @@ package command
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,14 +31,14 @@ const workerJoin = 30 * time.Second
 type order struct {
 	ID         bootstrap.ID
 	Rank, Size int
-	Host       string
+	Hosts      []string // by rank
 	Absent     []check.Loss
 	Full       bool
 	ExpectGPUs int
 	Device     string
 	GPUs       int
 	NCCL       string
-	Baseline   *check.Report `json:",omitempty"` // rank 0's
+	Baseline   *check.Report `json:",omitempty"` // of the first, which leads if it comes
 }
 
 // A worker is a process on another host, as its launcher sees it.
@@ -140,10 +141,14 @@ func (f *checkFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) er
 		}
 		return exitStatus(check.Unjudged)
 	}
-	limit := f.reportTime()
+	limit := cmp.Or(f.patience, f.cfg.Longest(workerJoin))
 	defer time.AfterFunc(limit, cancel).Stop()
+	var names []string
+	for _, w := range here {
+		names = append(names, w.name())
+	}
 	for i, w := range here {
-		o := order{ID: id, Rank: i, Size: len(here), Host: w.name(), Absent: absent, Full: f.cfg.Full, ExpectGPUs: f.cfg.ExpectGPUs, Device: f.device, GPUs: f.gpus, NCCL: f.cfg.NCCL}
+		o := order{ID: id, Rank: i, Size: len(here), Hosts: names, Absent: absent, Full: f.cfg.Full, ExpectGPUs: f.cfg.ExpectGPUs, Device: f.device, GPUs: f.gpus, NCCL: f.cfg.NCCL}
 		if i == 0 {
 			o.Baseline = f.cfg.Baseline
 		}
@@ -155,12 +160,12 @@ func (f *checkFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) er
 			fmt.Fprintf(stderr, "ringo check: host %s: %v: %s\n", w.host, err, w.errors.line())
 		}
 	}
-	report, err := check.ReadJSON(here[0].out)
+	report, err := firstReport(id, here)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("nothing within %v, or interrupted: is the host up, and does ssh still reach it?", limit)
 		}
-		fmt.Fprintf(stderr, "ringo check: could not be judged: host %s, which led, gave no report: %v: %s\n", here[0].host, err, here[0].errors.line())
+		fmt.Fprintf(stderr, "ringo check: could not be judged: host %s, which leads, gave no report: %v: %s\n", here[0].host, err, here[0].errors.line())
 		return exitStatus(check.Unjudged)
 	}
 	if err := f.write(report, stdout); err != nil {
@@ -169,22 +174,38 @@ func (f *checkFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) er
 	return verdictOf(report)
 }
 
-// reportTime is how long hosts may take from their orders to the report: to meet, and for each stage its limit
-// and what its end may take.
-func (f *checkFlags) reportTime() time.Duration {
-	if f.patience > 0 {
-		return f.patience
+// firstReport is the report of the worker that leads: the first, or if that has not come to the others the next. If there
+// is none the error is the first worker's.
+func firstReport(id bootstrap.ID, workers []*worker) (*check.Report, error) {
+	reports, errs := make(chan *check.Report), make([]error, len(workers))
+	over := make(chan struct{})
+	defer close(over)
+	var wg sync.WaitGroup
+	for i, w := range workers {
+		wg.Go(func() {
+			var report *check.Report
+			if report, errs[i] = check.ReadJSON(w.out); errs[i] == nil {
+				select {
+				case reports <- report:
+				case <-over:
+				}
+				return
+			}
+			_ = w.wait() // and all that it has said is here
+			bootstrap.Gone(id, i, cmp.Or(w.errors.line(), "it said nothing"))
+		})
 	}
-	limit := 3 * workerJoin
-	for _, s := range check.Stages() {
-		if f.cfg.Full {
-			limit += s.Full
-		} else {
-			limit += s.Quick
+	go func() {
+		wg.Wait()
+		select {
+		case reports <- nil:
+		case <-over:
 		}
-		limit += 20 * time.Second
+	}()
+	if report := <-reports; report != nil {
+		return report, nil
 	}
-	return limit
+	return nil, errs[0]
 }
 
 // name is the host without its user.
@@ -270,7 +291,7 @@ func work(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error 
 	if err := f.complete(); err != nil {
 		return err
 	}
-	job, err := check.Join(ctx, check.JoinOptions{Timeout: f.join, Host: o.Host, Absent: o.Absent,
+	job, err := check.Join(ctx, check.JoinOptions{Timeout: f.join, Host: o.Hosts[o.Rank], Hosts: o.Hosts, Absent: o.Absent,
 		Spec: &bootstrap.Spec{Rank: o.Rank, Size: o.Size, Addr: o.ID.String(), Source: "ssh"}})
 	if err != nil {
 		return err
