@@ -44,16 +44,6 @@ func TestJoin(t *testing.T) {
 	require.Len(t, r.Of("first", "heard"), 3)
 }
 
-// Without rank 0, which serves the rendezvous, there is nobody to meet: the others name its host.
-func TestJoinWithoutTheFirst(t *testing.T) {
-	t.Parallel() // it waits
-	_, errs := joined(t, 2, time.Second, 1)
-	no, ok := errors.AsType[*AbsentError](errs[0])
-	require.True(t, ok, "%v", errs[0])
-	require.Equal(t, Place{"127.0.0.1", "rank 0"}, no.Who)
-	require.Regexp(t, `^nothing answers host b, rank 1 at 127.0.0.1:\d+ within 1s \(.*refused\), and the ranks meet there: is the host up`, no.Why)
-}
-
 // launched are the jobs of ranks whose launcher serves the rendezvous.
 func launched(t *testing.T, size int, timeout time.Duration, hosts []string, connect time.Duration, ranks ...int) (bootstrap.ID, func() ([]*Job, []error)) {
 	t.Helper()
@@ -105,7 +95,9 @@ func TestJoinLate(t *testing.T) {
 // A rank that is stopped when it has come to the rendezvous is named, and the others go on; if it leads, they say so.
 func TestJoinStopped(t *testing.T) {
 	t.Parallel() // it waits
-	both(t, []int{0, 1}, func(t *testing.T, stopped int) {
+	var all sync.WaitGroup
+	defer all.Wait() // there may be few processors
+	one := func(stopped int) {
 		// Its process is there and says nothing more: a connection to nowhere leads to it.
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
@@ -128,46 +120,49 @@ func TestJoinStopped(t *testing.T) {
 		require.Equal(t, []string{"stopped host still, rank 1"}, codes(r))
 		require.Regexp(t, `^stopped in stage rendezvous: it came and did not connect to host host0, rank 0 at .* within 2s; its process is stopped or its host is cut off`, r.Findings[0].Text)
 		require.Equal(t, 1.0, r.Of("first", "heard")[0].Value)
-	})
-}
-
-// both has all cases, which wait, go on at once, though there may be few processors.
-func both[T any](t *testing.T, cases []T, f func(t *testing.T, c T)) {
-	var wg sync.WaitGroup
-	for _, c := range cases {
-		wg.Go(func() { f(t, c) })
 	}
-	wg.Wait()
+	all.Go(func() { one(0) })
+	all.Go(func() { one(1) })
 }
 
-// Under the variables of other launchers, for which rank 0 serves: the others go on without the rank that is not there,
-// and name its host where the launcher says it.
-func TestJoinAsLaunched(t *testing.T) {
+// Under the variables of launchers for which rank 0 serves: the others go on without the rank that is not there, and name
+// its host where the launcher says it. Without rank 0 there is nobody to meet: the others name its host.
+func TestJoinWithoutOne(t *testing.T) {
 	t.Parallel() // it waits
-	type launcher struct{ vars, rank, host string }
-	both(t, []launcher{
+	for _, c := range []struct{ vars, rank, host string }{
 		{"WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 TORCHELASTIC_RUN_ID=x RINGO_COMM_SECRET=s MASTER_PORT=", "RANK", ""},
-		{"SLURM_NTASKS=3 SLURM_STEP_ID=0 SLURM_NODELIST=localhost,n[07-08] SLURM_TASKS_PER_NODE=1(x3) RINGO_COMM_SECRET=s SLURM_JOB_ID=", "SLURM_PROCID", "host n07, "},
-		{"RINGO_SIZE=3 MASTER_ADDR=localhost RINGO_COMM_SECRET=s MASTER_PORT=", "JOB_COMPLETION_INDEX", ""},
-	}, func(t *testing.T, c launcher) {
+		{"SLURM_NTASKS=3 SLURM_STEP_ID=0 SLURM_NODELIST=127.0.0.1,n[07-08] SLURM_TASKS_PER_NODE=1(x3) RINGO_COMM_SECRET=s SLURM_JOB_ID=", "SLURM_PROCID", "host n07, "},
+	} {
 		ln, err := net.Listen("tcp", "127.0.0.1:0") // for a number that other tests do not have
 		require.NoError(t, err)
 		defer ln.Close()
 		_, port, err := net.SplitHostPort(ln.Addr().String())
 		require.NoError(t, err)
-		var wg sync.WaitGroup
-		jobs, errs := make([]*Job, 2), make([]error, 2)
-		for i, rank := range []string{"0", "2"} {
+		spec := func(rank string) *bootstrap.Spec {
 			env := map[string]string{c.rank: rank}
 			for v := range strings.FieldsSeq(c.vars + port) {
 				key, value, _ := strings.Cut(v, "=")
 				env[key] = value
 			}
-			spec, ok, err := bootstrap.FromEnv(func(name string) string { return env[name] })
+			s, ok, err := bootstrap.FromEnv(func(name string) string { return env[name] })
 			require.NoError(t, err)
 			require.True(t, ok)
+			_, err = s.ID() // takes a while, once
+			require.NoError(t, err)
+			return &s
+		}
+		_, err = Join(t.Context(), JoinOptions{Timeout: 300 * time.Millisecond, Host: "h2", Spec: spec("2")})
+		no, ok := errors.AsType[*AbsentError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, Place{"127.0.0.1", "rank 0"}, no.Who)
+		require.Regexp(t, `^nothing answers host h2, rank 2 at 127.0.0.1:\d+ within 300ms \(.*\), and the ranks meet there: is the host up`, no.Why)
+
+		var wg sync.WaitGroup
+		jobs, errs := make([]*Job, 2), make([]error, 2)
+		for i, rank := range []string{"0", "2"} {
+			s := spec(rank)
 			wg.Go(func() {
-				jobs[i], errs[i] = Join(t.Context(), JoinOptions{Timeout: 4 * time.Second, Host: "h" + rank, Spec: &spec})
+				jobs[i], errs[i] = Join(t.Context(), JoinOptions{Timeout: 3 * time.Second, Host: "h" + rank, Spec: s})
 			})
 		}
 		wg.Wait()
@@ -175,8 +170,8 @@ func TestJoinAsLaunched(t *testing.T) {
 		r, errs := runAll(t, jobs, Config{Stages: []Stage{gathers("first", fine)}})
 		require.Equal(t, make([]error, 2), errs)
 		require.Equal(t, []string{"absent " + c.host + "rank 1"}, codes(r))
-		require.Contains(t, r.Findings[0].Text, "did not come within 4s")
+		require.Contains(t, r.Findings[0].Text, "did not come within 3s")
 		require.Equal(t, Broken, r.Verdict)
 		require.Equal(t, 2.0, r.Of("first", "heard")[1].Value)
-	})
+	}
 }
