@@ -177,6 +177,7 @@ type Config struct {
 	ib    transport.IBOptions
 	tls   *bootstrap.TLS
 	from  string // the variable that Net is from
+	gdr   paths.GDR
 	lines string // "0" or "1": whether lines of 128 bytes go between GPUs, whatever their link
 	algo  call.Algo
 
@@ -290,7 +291,7 @@ func (c *Config) paths() paths.Config {
 	ib.HCA = c.IBDevices
 	return paths.Config{
 		Transport: c.Transport, Net: c.Net, NetFrom: c.from, Plugins: c.NetPlugin, NoP2P: c.noP2P, NoSHM: c.noSHM,
-		SlotBytes: c.SlotBytes, Slots: c.Slots, ShmDir: c.ShmDir, Cores: c.Cores, Lines: c.lines,
+		SlotBytes: c.SlotBytes, Slots: c.Slots, ShmDir: c.ShmDir, Cores: c.Cores, Lines: c.lines, GDR: c.gdr,
 		Networking: transport.NetworkOptions{
 			Interface: c.Interface, Family: c.Family, Streams: c.Streams, SocketNetwork: c.SocketNetwork, TLS: c.tls,
 			Sockets: c.Sockets, IB: ib,

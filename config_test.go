@@ -15,6 +15,7 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/paths"
 )
 
 func environment(pairs ...string) func(string) string {
@@ -200,6 +201,8 @@ func TestNCCLLevels(t *testing.T) {
 	}
 	require.Equal(t, "NCCL_P2P_LEVEL is LOC", from("NCCL_P2P_LEVEL=LOC").noP2P)
 	require.Empty(t, from("NCCL_P2P_LEVEL=NVL").noP2P)
+	direct := from("NCCL_NET_GDR_LEVEL=PIX", "NCCL_DMABUF_ENABLE=0")
+	require.Equal(t, paths.GDR{DMABuf: "0", Level: "PIX"}, direct.paths().GDR)
 	require.Equal(t, 16, from("NCCL_MAX_NCHANNELS=16").MaxBlocks)
 	require.True(t, from("NCCL_CHECK_MODE=DEBUG_LOCAL").CheckPointers)
 	require.False(t, from("NCCL_CHECK_MODE=DEFAULT").CheckPointers)

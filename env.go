@@ -147,6 +147,7 @@ func (c *Config) readOthers(e variables) (err error) {
 	if c.TLSCert+c.TLSKey+c.TLSCA != "" && e.get("RINGO_TLS") != "0" || e.on("RINGO_TLS") != "" {
 		c.TLS = true
 	}
+	c.gdr = paths.GDR{DMABuf: cmp.Or(c.gdr.DMABuf, e.get("NCCL_DMABUF_ENABLE")), Level: cmp.Or(c.gdr.Level, e.get("NCCL_NET_GDR_LEVEL"))}
 	switch v := e.get("RINGO_LINES"); v {
 	case "":
 	case "0", "1":

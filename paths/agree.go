@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/ringo-go/ringo/transport"
 )
 
 // An offer is what a rank says of one transport: where it listens, or why it cannot. Of a
@@ -147,6 +149,16 @@ func (a *Agreement) Choose(x, y int) (name string, against []string, err error) 
 			p.Rank, p.Hostname, q.Rank, q.Hostname, strings.Join(against, "; "), strings.Join(p.Wish, ","))
 	}
 	return name, against, err
+}
+
+// Placer is the transport of a pair of this rank's as a transport.Placer, nil if it is none, and the
+// names of its devices.
+func (a *Agreement) Placer(peer int) (p transport.Placer, devices []string) {
+	name, _ := a.choose(peer, a.rank)
+	if t := a.transports.made[name]; t != nil {
+		p, _ = t.(transport.Placer)
+	}
+	return p, a.offers[a.rank][name].Devices
 }
 
 // A refusal is why a transport is not used.

@@ -42,7 +42,14 @@ type Config struct {
 	SlotBytes, Slots int    // of a queue; SlotBytes 0 is the default for where the ranks are
 	ShmDir           string
 	Cores            int
+	GDR              GDR
 	Lines            string // "0" or "1": whether lines go between GPUs, whatever the link; "" by the link
+}
+
+// GDR says how networks may get to memory of GPUs, as NCCL's variables do.
+type GDR struct {
+	DMABuf string // NCCL_DMABUF_ENABLE: "0" does without dma-buf
+	Level  string // NCCL_NET_GDR_LEVEL: how far GPU and card may be apart, see gpupaths.Distance
 }
 
 // Default sizes of slots.

@@ -3,6 +3,7 @@ package paths
 import (
 	"sync"
 
+	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -61,6 +62,18 @@ func (l *Links) Spoil(f func(to int, c transport.SendConn) transport.SendConn) {
 // Accept makes another receiving end of the connections from a peer.
 func (l *Links) Accept(from sched.Rank) (transport.RecvConn, error) {
 	return l.paths[from].via.Accept(l.paths[from].peer)
+}
+
+// DialPlaced and AcceptPlaced are Dial and Accept for slots that are placed, where the transport to the
+// peer is a transport.Placer.
+func (l *Links) DialPlaced(to sched.Rank, slots mem.Region) (transport.PlacedSendConn, error) {
+	p := l.paths[to]
+	return p.via.(transport.Placer).DialPlaced(p.peer, p.addr, slots)
+}
+
+func (l *Links) AcceptPlaced(from sched.Rank, slots mem.Region) (transport.PlacedRecvConn, error) {
+	p := l.paths[from]
+	return p.via.(transport.Placer).AcceptPlaced(p.peer, slots)
 }
 
 // Width is part of engine.Wide.

@@ -21,6 +21,13 @@ var networks = []transport.Network{
 	socket.Network,
 }
 
+// WithNetwork adds a network, after all others, until restore is called. It is for tests.
+func WithNetwork(n transport.Network) (restore func()) {
+	before := networks
+	networks = append(slices.Clone(networks), n)
+	return func() { networks = before }
+}
+
 // A Network is one that a Config allows: a kind, and what is set for it.
 type Network struct {
 	Name    string // tells it from the others of the Config

@@ -3,7 +3,6 @@ package gpupaths
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,7 +31,7 @@ func (n *Net) connect(ctx context.Context, cfg *paths.Config) (missing string, e
 		}
 	}
 	if slices.ContainsFunc(n.pairs(), func(i int) bool { return n.paths[i] == transport.NoPath }) {
-		if err := n.connectBridge(ctx, noBridge); err != nil {
+		if err := n.connectBridge(ctx, noBridge, cfg); err != nil {
 			return "", err
 		}
 	}
@@ -57,8 +56,9 @@ func (n *Net) pairs() []int {
 
 // try has all ranks try one kind of path for the pairs that have none yet. reach says why it
 // cannot connect a pair, from what all ranks know, so that all say the same; a < b. Otherwise
-// both ranks of the pair call open, and the pair has the path if both succeed.
-func (n *Net) try(ctx context.Context, p transport.GPUPath, reach func(a, b int) error, open func(peer int) error) error {
+// both ranks of the pair call open, and the pair has the path if both succeed. word is what this rank
+// says besides, and words are those of all ranks.
+func (n *Net) try(ctx context.Context, p transport.GPUPath, word string, reach func(a, b int) error, open func(peer int) error) (words []string, err error) {
 	failed := make([]string, n.size)
 	for r := range n.size {
 		if r == n.rank || n.path(n.rank, r) != transport.NoPath || reach(min(n.rank, r), max(n.rank, r)) != nil {
@@ -68,19 +68,21 @@ func (n *Net) try(ctx context.Context, p transport.GPUPath, reach func(a, b int)
 			failed[r] = err.Error()
 		}
 	}
-	mine, err := json.Marshal(failed)
+	mine, err := json.Marshal(tried{failed, word})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	blobs, err := n.group.AllGather(ctx, mine)
-	if err != nil {
-		return err
-	}
-	all := make([][]string, n.size)
-	for r, b := range blobs {
-		if err := json.Unmarshal(b, &all[r]); err != nil || len(all[r]) != n.size {
-			return fmt.Errorf("what rank %d says of its paths: %w", r, errors.Join(err, fmt.Errorf("%d entries", len(all[r]))))
+	said, err := paths.Exchange(ctx, n.group, mine, func(b []byte) (t tried, err error) {
+		if err = json.Unmarshal(b, &t); err == nil && len(t.Failed) != n.size {
+			err = fmt.Errorf("%d entries", len(t.Failed))
 		}
+		return t, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for r := range said {
+		words = append(words, said[r].Word)
 	}
 	for b := range n.size {
 		for a := range b {
@@ -88,9 +90,9 @@ func (n *Net) try(ctx context.Context, p transport.GPUPath, reach func(a, b int)
 			if n.paths[i] != transport.NoPath {
 				continue
 			}
-			why := all[a][b]
+			why := said[a].Failed[b]
 			if why == "" {
-				why = all[b][a]
+				why = said[b].Failed[a]
 			}
 			if err := reach(a, b); err != nil {
 				why = err.Error()
@@ -108,7 +110,14 @@ func (n *Net) try(ctx context.Context, p transport.GPUPath, reach func(a, b int)
 			}
 		}
 	}
-	return nil
+	return words, nil
+}
+
+// A tried is what a rank tells all others of one kind of path: why it cannot, by peer, and a word
+// besides.
+type tried struct {
+	Failed []string
+	Word   string `json:",omitempty"`
 }
 
 func (n *Net) connectP2P(ctx context.Context, refused string) (err error) {
@@ -120,7 +129,7 @@ func (n *Net) connectP2P(ctx context.Context, refused string) (err error) {
 		return err
 	}
 	addrs := make([]uint64, n.size)
-	err = n.try(ctx, transport.OverP2P,
+	_, err = n.try(ctx, transport.OverP2P, "",
 		func(a, b int) error { return p2p.Reach(&offers[a], &offers[b]) },
 		func(peer int) (err error) {
 			addrs[peer], err = n.memory.Open(&offers[peer])
@@ -180,7 +189,7 @@ func (n *Net) connectHost(ctx context.Context, refused string) error {
 		return err
 	}
 	addrs := make([]uint64, n.size)
-	err = n.try(ctx, transport.OverHost,
+	_, err = n.try(ctx, transport.OverHost, "",
 		func(a, b int) error { return p2p.ReachHost(&offers[a], &offers[b]) },
 		func(peer int) (err error) {
 			addrs[peer], err = n.shared.Open(&offers[peer])

@@ -17,18 +17,21 @@ import (
 )
 
 // A bridgeNet connects this rank's GPU with those that share no memory with it. Kernels use
-// queues in pinned memory of this process, and a bridge moves slots between these queues and
-// transports of its own. The memory is allocated when a communicator is opened, since
-// allocating may wait for kernels; connections are made on first use, in the background.
+// queues in memory of this process, and a bridge moves slots between these queues and
+// transports of its own; a transport that is a transport.Placer moves them itself (slots.go). The memory
+// is allocated when a communicator is opened, since allocating may wait for kernels; connections are
+// made on first use, in the background.
 type bridgeNet struct {
 	shape      func(peer int) grid.Geometry
-	memory     *p2p.HostMemory
+	slots      bridgeSlots
+	memory     *p2p.HostMemory // heads, counters, and slots that are not on the GPU
 	addr       uint64
 	guard      fifo.Guard
+	limits     transport.Limits
 	transports *paths.Transports
 	links      *paths.Links
 	bridge     *bridge.Bridge
-	offset     map[int]int // by peer: of its queues in memory
+	heads      map[int]int // by peer: offset in memory
 	bytes      int         // of memory
 
 	mu   sync.Mutex
@@ -41,15 +44,14 @@ type bridgeEnd struct {
 	sends bool
 }
 
-// connectBridge agrees with all ranks on a transport for each pair that has no path yet.
-// refused is why this rank does not allow it, "" if it does.
-func (n *Net) connectBridge(ctx context.Context, refused string) error {
-	b := &bridgeNet{shape: func(peer int) grid.Geometry { return n.bridgeGeometry(n.rank, peer) }, offset: map[int]int{}, ends: map[bridgeEnd]grid.End{}}
+// connectBridge agrees with all ranks on a transport for each pair that has no path yet, and on
+// whether it moves the slots itself. refused is why this rank does not allow bridges, "" if it does.
+func (n *Net) connectBridge(ctx context.Context, refused string, cfg *paths.Config) error {
+	b := &bridgeNet{shape: func(peer int) grid.Geometry { return n.bridgeGeometry(n.rank, peer) }, heads: map[int]int{}, ends: map[bridgeEnd]grid.End{}}
 	n.bridge = b
-	b.transports = n.host.NewTransports(n.group, transport.Config{
-		Self: n.self, Key: n.group.Key(), Guard: &b.guard,
-		Limits: transport.Limits{SlotBytes: max(n.geometry.near.SlotBytes, n.geometry.far.SlotBytes), Slots: max(n.geometry.near.Slots, n.geometry.far.Slots)},
-	})
+	near, far := n.geometry.near, n.geometry.far
+	b.limits = transport.Limits{SlotBytes: max(near.SlotBytes, far.SlotBytes), Slots: near.Slots}
+	b.transports = n.host.NewTransports(n.group, transport.Config{Self: n.self, Key: n.group.Key(), Guard: &b.guard, Limits: b.limits})
 	wanted := func(x, y int) bool { return n.path(x, y) == transport.NoPath }
 	agreed, err := paths.Agree(ctx, n.group, n.host.Profiles, b.transports, wanted, refused)
 	if err != nil {
@@ -59,22 +61,30 @@ func (n *Net) connectBridge(ctx context.Context, refused string) error {
 		_, _, err := agreed.Choose(x, y)
 		return err
 	}
+	var peers []int
 	for r := range n.size {
 		if r != n.rank && wanted(n.rank, r) && reach(n.rank, r) == nil {
-			b.offset[r] = b.bytes
-			b.bytes += 2 * laneSetBytes(b.shape(r))
+			peers = append(peers, r)
 		}
 	}
-	if err := b.allocate(n); err != nil && refused == "" {
-		refused = err.Error()
+	if refused == "" {
+		b.slots.find(n, agreed, peers, cfg)
+		if err := b.allocate(n, peers); err != nil {
+			refused = err.Error()
+		} else {
+			b.slots.register(b.memory)
+		}
 	}
-	err = n.try(ctx, transport.OverBridge, reach, func(int) error {
+	words, err := n.try(ctx, transport.OverBridge, b.slots.why, reach, func(int) error {
 		if refused != "" {
 			return errors.New(refused)
 		}
 		return nil
 	})
 	if err != nil {
+		return err
+	}
+	if err := b.slots.settle(n, words); err != nil {
 		return err
 	}
 	if b.links, err = agreed.LinksWhere(func(x, y int) bool { return n.path(x, y) == transport.OverBridge }); err != nil {
@@ -92,40 +102,59 @@ func (n *Net) connectBridge(ctx context.Context, refused string) error {
 	return nil
 }
 
-// allocate makes the memory of all queues.
-func (b *bridgeNet) allocate(n *Net) error {
-	if len(b.offset) == 0 {
+// allocate makes the memory of all queues: for each peer the heads and counters of both directions,
+// and then the slots of those that have none on the GPU.
+func (b *bridgeNet) allocate(n *Net, peers []int) error {
+	if len(peers) == 0 {
 		return nil
 	}
+	for _, r := range peers {
+		b.heads[r] = b.bytes
+		b.bytes += 2 * headsBytes(b.shape(r))
+	}
+	for _, r := range peers {
+		if _, on := b.slots.onGPU[r]; !on {
+			b.slots.onHost[r] = b.bytes
+			b.bytes += 2 * slotsBytes(b.shape(r))
+		}
+	}
 	var err error
-	b.memory = p2p.NewHost(p2p.Config{
-		Driver: n.driver, Context: n.ctx, Device: n.dev, Self: n.self, Bytes: b.bytes,
-	})
+	b.memory = p2p.NewHost(n.config(b.bytes))
 	b.addr, err = b.memory.Address()
 	return err
 }
 
+// headsBytes is the memory of the heads and counters of one direction of a bridge, two counters
+// for each lane; slotsBytes is that of its slots.
+func headsBytes(g grid.Geometry) int { return g.Lanes * (g.HeadBytes() + 2*grid.LaneStride) }
+func slotsBytes(g grid.Geometry) int { return g.Lanes * g.SlotsBytes() }
+
 // end is one direction as a kernel sees it, and as the bridge does: a queue for each lane.
-func (b *bridgeNet) end(key bridgeEnd) (grid.End, []bridge.Queue, error) {
-	at, ok := b.offset[key.peer]
+func (b *bridgeNet) end(key bridgeEnd) (e grid.End, queues []bridge.Queue, err error) {
+	at, ok := b.heads[key.peer]
 	if !ok {
 		return grid.End{}, nil, fmt.Errorf("no bridge to rank %d", key.peer)
 	}
-	shape := b.shape(key.peer)
+	shape, side := b.shape(key.peer), 0
 	if key.sends {
-		at += laneSetBytes(shape)
+		side = 1
 	}
-	post := at + shape.Bytes()
+	at += side * headsBytes(shape)
+	post := at + shape.Lanes*shape.HeadBytes()
 	seen := post + shape.Lanes*grid.LaneStride
-	e := grid.End{Geometry: shape, Queues: b.addr + uint64(at), Post: b.addr + uint64(post), Seen: b.addr + uint64(seen)}
+	addr, slots := b.slots.at(b, key.peer, side*slotsBytes(shape), slotsBytes(shape))
+	e = grid.End{Geometry: shape, Queues: addr, Heads: b.addr + uint64(at), Post: b.addr + uint64(post), Seen: b.addr + uint64(seen)}
 	memory := b.memory.Bytes()
-	queues := make([]bridge.Queue, shape.Lanes)
+	queues = make([]bridge.Queue, shape.Lanes)
 	for l := range queues {
-		var err error
-		queues[l], err = bridge.NewQueue(shape.Slots, shape.SlotBytes,
-			memory[at+l*shape.QueueBytes():][:shape.QueueBytes()],
-			memory[post+l*grid.LaneStride:][:grid.LaneStride],
-			memory[seen+l*grid.LaneStride:][:grid.LaneStride])
+		mine := slots.Slice(l*shape.SlotsBytes(), shape.SlotsBytes())
+		heads := memory[at+l*shape.HeadBytes():][:shape.HeadBytes()]
+		posted, seen := memory[post+l*grid.LaneStride:][:grid.LaneStride], memory[seen+l*grid.LaneStride:][:grid.LaneStride]
+		if b.slots.placed[key.peer] {
+			queues[l], err = bridge.NewPlaced(shape.Slots, shape.SlotBytes, mine, heads, posted, seen)
+		} else {
+			queues[l], err = bridge.NewQueue(shape.Slots, shape.SlotBytes, mine.Bytes(), heads, posted, seen)
+		}
 		if err != nil {
 			return e, nil, err
 		}
@@ -152,6 +181,12 @@ func (b *bridgeNet) once(key bridgeEnd, start func([]bridge.Queue)) (grid.End, e
 // Send is the end of the queues to a peer.
 func (b *bridgeNet) Send(to sched.Rank) (grid.End, error) {
 	return b.once(bridgeEnd{int(to), true}, func(q []bridge.Queue) {
+		if b.slots.placed[int(to)] {
+			b.bridge.OutPlaced(int(to), q, func(lane int) (transport.PlacedSendConn, error) {
+				return b.links.DialPlaced(to, q[lane].Placed)
+			})
+			return
+		}
 		b.bridge.Out(int(to), q, func() (transport.SendConn, error) { return b.links.Dial(to) })
 	})
 }
@@ -159,6 +194,12 @@ func (b *bridgeNet) Send(to sched.Rank) (grid.End, error) {
 // Recv is the end of the queues from a peer.
 func (b *bridgeNet) Recv(from sched.Rank) (grid.End, error) {
 	return b.once(bridgeEnd{int(from), false}, func(q []bridge.Queue) {
+		if b.slots.placed[int(from)] {
+			b.bridge.InPlaced(int(from), q, func(lane int) (transport.PlacedRecvConn, error) {
+				return b.links.AcceptPlaced(from, q[lane].Placed)
+			})
+			return
+		}
 		b.bridge.In(int(from), q, func() (transport.RecvConn, error) { return b.links.Accept(from) })
 	})
 }
@@ -172,5 +213,5 @@ func (b *bridgeNet) close() error {
 	if b.memory != nil {
 		errs = append(errs, b.memory.Close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, b.slots.close())...)
 }

@@ -106,9 +106,8 @@ func bridgeShape(bytes, peers, lanes, least int) grid.Geometry {
 	return g
 }
 
-// laneSetBytes is the memory of one direction of a bridge: the queues of its lanes, then two
-// counters for each lane.
-func laneSetBytes(g grid.Geometry) int { return g.Bytes() + 2*g.Lanes*grid.LaneStride }
+// laneSetBytes is the memory of one direction of a bridge.
+func laneSetBytes(g grid.Geometry) int { return headsBytes(g) + slotsBytes(g) }
 
 // Describe fills in the part of a profile that is about the rank's GPU.
 func Describe(p *paths.Profile, d *gpu.Device) error {

@@ -133,6 +133,11 @@ func (n *Net) Via(peer int) string {
 // about says of the path to a rank which link it takes, or why there is no better one.
 func (n *Net) about(peer int) string {
 	i := n.pair(n.rank, peer)
+	if n.paths[i] == transport.OverBridge {
+		if slots := n.bridge.slots.about(peer); slots != "" {
+			return n.against[i] + "; " + slots
+		}
+	}
 	if !n.paths[i].Peer() {
 		return n.against[i]
 	}

@@ -95,6 +95,9 @@ func (n *Net) Fixed() (bytes int) {
 			bytes += m.Bytes()
 		}
 	}
+	if n.bridge != nil {
+		bytes += n.bridge.slots.bytes()
+	}
 	return bytes
 }
 

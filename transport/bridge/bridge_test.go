@@ -40,7 +40,7 @@ func queues(t testing.TB, slotBytes int) []bridge.Queue {
 	list := make([]bridge.Queue, lanes)
 	for i := range list {
 		var err error
-		list[i], err = bridge.NewQueue(slots, slotBytes, make([]byte, slots*(slotBytes+bridge.HeaderBytes)), make([]byte, 128), make([]byte, 128))
+		list[i], err = bridge.NewQueue(slots, slotBytes, make([]byte, slots*slotBytes), make([]byte, slots*bridge.HeaderBytes), make([]byte, 128), make([]byte, 128))
 		require.NoError(t, err)
 	}
 	return list
@@ -88,7 +88,7 @@ func publish(q *bridge.Queue, n uint64, stamp transport.Stamp, length int, fill 
 	if fill != nil {
 		fill(q.Memory[at*q.SlotBytes:][:length])
 	}
-	h := q.Memory[slots*q.SlotBytes+at*bridge.HeaderBytes:]
+	h := q.Headers[at*bridge.HeaderBytes:]
 	binary.LittleEndian.PutUint64(h, stamp[0])
 	binary.LittleEndian.PutUint64(h[8:], stamp[1])
 	binary.LittleEndian.PutUint64(h[16:], uint64(length))
@@ -99,7 +99,7 @@ func publish(q *bridge.Queue, n uint64, stamp transport.Stamp, length int, fill 
 func take(q *bridge.Queue, n uint64, look func(stamp transport.Stamp, b []byte)) {
 	until(func() bool { return q.Seen.Load() > n })
 	at := int(n % slots)
-	h := q.Memory[slots*q.SlotBytes+at*bridge.HeaderBytes:]
+	h := q.Headers[at*bridge.HeaderBytes:]
 	if look != nil {
 		look(transport.Stamp{binary.LittleEndian.Uint64(h), binary.LittleEndian.Uint64(h[8:])},
 			q.Memory[at*q.SlotBytes:][:binary.LittleEndian.Uint64(h[16:])])
@@ -191,7 +191,7 @@ func TestBroken(t *testing.T) {
 func TestLength(t *testing.T) {
 	from, _ := sides(t, "inproc", 128)
 	q := &from.queues[1]
-	h := q.Memory[slots*q.SlotBytes:]
+	h := q.Headers
 	binary.LittleEndian.PutUint64(h[16:], 129)
 	q.Posted.Store(1)
 	require.ErrorContains(t, <-from.failed, "129 bytes of 128")
@@ -210,9 +210,9 @@ func TestAborted(t *testing.T) {
 }
 
 func TestNewQueue(t *testing.T) {
-	_, err := bridge.NewQueue(4, 128, make([]byte, 4*(128+bridge.HeaderBytes)-1), make([]byte, 8), make([]byte, 8))
+	_, err := bridge.NewQueue(4, 128, make([]byte, 4*128), make([]byte, 4*bridge.HeaderBytes-1), make([]byte, 8), make([]byte, 8))
 	require.Error(t, err)
-	_, err = bridge.NewQueue(4, 128, make([]byte, 1<<10), make([]byte, 7), make([]byte, 8))
+	_, err = bridge.NewQueue(4, 128, make([]byte, 4*128), make([]byte, 4*bridge.HeaderBytes), make([]byte, 7), make([]byte, 8))
 	require.Error(t, err)
 }
 

@@ -14,9 +14,9 @@ import (
 // unless they are placed.
 type Queue struct {
 	Slots, SlotBytes int
-	Memory           []byte         // slots, then headers; nil if the slots are placed
-	Placed           mem.Region     // slots that a connection moves
-	headers          unsafe.Pointer // to the first one
+	Memory           []byte     // slots, nil if they are placed
+	Placed           mem.Region // slots that a connection moves
+	Headers          []byte
 	Posted           *atomic.Uint64 // the kernel's counter: slots published, or released
 	Seen             *atomic.Uint64 // the Bridge's: slots released, or published
 }
@@ -30,22 +30,20 @@ type header struct {
 	_     uint64
 }
 
-// NewQueue is a queue in memory that is aligned to 64 bytes. Its counters are the
-// first words of posted and seen.
-func NewQueue(slots, slotBytes int, memory, posted, seen []byte) (Queue, error) {
-	if n := slots * (slotBytes + HeaderBytes); slots < 1 || slotBytes < 0 || n > len(memory) || len(posted) < 8 || len(seen) < 8 {
-		return Queue{}, fmt.Errorf("bridge: a queue of %d bytes in %d", n, len(memory))
-	}
-	return Queue{Slots: slots, SlotBytes: slotBytes, Memory: memory, headers: unsafe.Pointer(&memory[slots*slotBytes]), Posted: word(posted), Seen: word(seen)}, nil
+// NewQueue is a queue with slots and headers in memory that is aligned to 64 bytes. Its counters are
+// the first words of posted and seen.
+func NewQueue(slots, slotBytes int, memory, headers, posted, seen []byte) (Queue, error) {
+	q, err := NewPlaced(slots, slotBytes, mem.Host(memory), headers, posted, seen)
+	q.Memory, q.Placed = memory, mem.Region{}
+	return q, err
 }
 
-// NewPlaced is NewQueue for slots that lie where connections move them; headers are aligned to
-// 64 bytes.
+// NewPlaced is NewQueue for slots that lie where connections move them.
 func NewPlaced(slots, slotBytes int, placed mem.Region, headers, posted, seen []byte) (Queue, error) {
 	if slots < 1 || slotBytes < 0 || placed.Len() != slots*slotBytes || len(headers) < slots*HeaderBytes || len(posted) < 8 || len(seen) < 8 {
 		return Queue{}, fmt.Errorf("bridge: a queue of %d slots of %d bytes in %d, headers in %d", slots, slotBytes, placed.Len(), len(headers))
 	}
-	return Queue{Slots: slots, SlotBytes: slotBytes, Placed: placed, headers: unsafe.Pointer(&headers[0]), Posted: word(posted), Seen: word(seen)}, nil
+	return Queue{Slots: slots, SlotBytes: slotBytes, Placed: placed, Headers: headers, Posted: word(posted), Seen: word(seen)}, nil
 }
 
 func word(b []byte) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(b))) }
@@ -56,5 +54,5 @@ func (q *Queue) slot(n uint64) []byte {
 }
 
 func (q *Queue) header(n uint64) *header {
-	return (*header)(unsafe.Add(q.headers, int(n%uint64(q.Slots))*HeaderBytes))
+	return (*header)(unsafe.Pointer(&q.Headers[int(n%uint64(q.Slots))*HeaderBytes]))
 }

@@ -47,6 +47,9 @@ func NewCard(cfg transport.Config, refuse func(transport.Memory) error) *Card {
 	return &Card{Transport: inproc.New(cfg), cfg: cfg, refuse: refuse, placed: listen.NewArrivals[*wire]()}
 }
 
+// Name is part of transport.Transport.
+func (c *Card) Name() string { return "card" }
+
 // Reach is nil for ranks of one process, on whichever hosts they say that they are.
 func (c *Card) Reach(a, b transport.Info) error {
 	if a.Process != b.Process {

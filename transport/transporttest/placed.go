@@ -21,6 +21,14 @@ type Slots struct {
 	View []byte
 }
 
+// View is the bytes of memory that is exported by a file, until the test has ended.
+func View(tb testing.TB, m transport.Memory) []byte {
+	b, unmap, err := openBuffer(m)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, unmap()) })
+	return b
+}
+
 // HostSlots is host memory that begins at a page.
 func HostSlots(tb testing.TB, bytes int) Slots {
 	const page = 4096

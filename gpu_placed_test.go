@@ -1,0 +1,98 @@
+package ringo
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/transporttest"
+)
+
+// withCards has tests use a network of cards. refuse says for each rank why memory cannot be registered.
+func withCards(t *testing.T, refuse func(rank int, m transport.Memory) error) {
+	t.Cleanup(paths.WithNetwork(transport.Network{
+		Name: "card",
+		Probe: func(transport.NetworkOptions) (transport.Found, error) {
+			return transport.Found{Kind: "card", Devices: []transport.NetworkDevice{{Name: "card0"}}}, nil
+		},
+		Open: func(cfg transport.Config, _ transport.NetworkOptions) transport.Transport {
+			return transporttest.NewCard(cfg, func(m transport.Memory) error { return refuse(cfg.Self.Rank, m) })
+		},
+	}))
+}
+
+// Between hosts, network cards move slots where they lie: on the GPU, in pinned memory if a rank's GPU
+// cannot, and otherwise they are copied. Each rank's memory is its own affair, and what is copied both
+// ends copy.
+func TestDevicePlaced(t *testing.T) {
+	if gputest.OnGPU() {
+		t.Skip("a GPU's memory cannot be mapped by a card that is played")
+	}
+	gpu := func(rank int, m transport.Memory) error {
+		if rank == 1 && !m.IsHost() {
+			return errors.New("no GPU of rank 1")
+		}
+		return nil
+	}
+	const direct = "slots on the GPU, by dma-buf: GPUDirect"
+	pinned := func(why string) string { return "slots in pinned memory, without copies; not on the GPU: " + why }
+	for _, tc := range []struct {
+		name   string
+		n      int
+		emu    cudaemu.Config
+		config Config
+		refuse func(rank int, m transport.Memory) error
+		notes  map[int]string // by rank: with each of its peers across hosts
+	}{
+		{"on GPUs", 4, cudaemu.Config{RDMA: true}, Config{}, nil, map[int]string{0: "ranks 2, 3 (different hosts; " + direct, 3: "ranks 0, 1 (different hosts; " + direct}},
+		{"one GPU is refused", 3, cudaemu.Config{RDMA: true}, Config{}, gpu,
+			map[int]string{0: "ranks 1, 2 (different hosts; " + direct, 1: "ranks 0, 2 (different hosts; " + pinned("card: register: no GPU of rank 1")}},
+		{"one rank copies", 3, cudaemu.Config{RDMA: true}, Config{}, func(rank int, m transport.Memory) error {
+			if rank == 1 {
+				return errors.New("no memory of rank 1")
+			}
+			return nil
+		}, map[int]string{0: "rank 1 (different hosts; slots are copied: rank 1: not on the GPU: card: register: no memory of rank 1; not in pinned memory: card: register: no memory",
+			2: "rank 0 (different hosts; " + direct}},
+		{"GPUs without RDMA", 2, cudaemu.Config{}, Config{}, nil, map[int]string{0: pinned("p2p: memory for network cards: the GPU lets no network cards into its memory")}},
+		{"no dma-buf", 2, cudaemu.Config{RDMA: true}, Config{gdr: paths.GDR{DMABuf: "0"}}, nil, map[int]string{1: pinned("card: register: memory of a GPU without a dma-buf")}},
+		{"switched off", 2, cudaemu.Config{RDMA: true}, Config{gdr: paths.GDR{Level: "LOC"}}, nil, map[int]string{1: pinned("NCCL_NET_GDR_LEVEL is LOC")}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.refuse == nil {
+				tc.refuse = func(int, transport.Memory) error { return nil }
+			}
+			withCards(t, tc.refuse)
+			tc.emu.Devices = tc.n
+			list := devices(t, tc.n, gputest.NVLink(), gputest.Emu(tc.emu))
+			comms := onHosts(t, list, func(r int) Config {
+				cfg := tc.config
+				cfg.Net, cfg.HostID = "card", fmt.Sprint("host", r)
+				if tc.n == 4 {
+					cfg.HostID = fmt.Sprint("host", r/2)
+				}
+				return cfg
+			})
+			for r, note := range tc.notes {
+				require.Contains(t, strings.Join(comms[r].Paths(), "\n"), "GPU memory: bridge over card with ")
+				require.Contains(t, strings.Join(comms[r].Paths(), "\n"), note)
+			}
+			calls := []Call{{Kind: KindBarrier}, {Kind: KindAllReduce, Count: 3000, Type: Int32, Op: Sum}, {Kind: KindAlltoAll, Count: 1001, Type: Uint8}}
+			if tc.n == 4 {
+				calls = append(everyCall(tc.n, 0, Float32, PreMulSum(2)), everyCall(tc.n, 1001, Int32, Sum)...)
+				if !race.Enabled {
+					calls = append(calls, everyCall(tc.n, 20000, BFloat16, Max)...)
+				}
+			}
+			noErrors(t, each(comms, func(c *Comm) error { return checkCalls(c, calls) }))
+		})
+	}
+}
