@@ -29,6 +29,7 @@ type half struct {
 	main   *queue     // headers, with the payloads unless those are placed; under mu
 	direct *queue     // placed payloads, nil if the connection is not placed; under mu
 	slots  mem.Region // of the caller, empty before they are known; under mu
+	seen   bool       // what has come there is seen at once, without a flush; under mu
 	over   bool       // the comms are closed; under mu
 	err    error      // of the plugin; under mu
 
@@ -112,24 +113,33 @@ func (h *half) blame(err error) error {
 	return err
 }
 
-// end closes the comms by the function that does, and the control stream.
-func (h *half) end(closing int) {
+// closing carries out f with mu held. A plugin that has not returned from another function keeps it
+// from that; then it goes on in the background.
+func (h *half) closing(f func() error) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), closeTime, fmt.Errorf("not done in %v", closeTime))
 	defer cancel()
 	_, err := abandon(ctx, func() (struct{}, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
+		return struct{}{}, f()
+	}, func(struct{}) {})
+	if err != nil {
+		h.t.log.Warn("plugin: close", "rank", h.t.cfg.Self.Rank, "peer", h.peer, "err", err)
+	}
+	return err
+}
+
+// end closes the comms by the function that does, and the control stream.
+func (h *half) end(closing int) {
+	err := h.closing(func() error {
 		h.over = true
 		var errs []error
 		for _, q := range h.queues() {
 			errs = append(errs, q.close(h, closing)...)
 		}
 		h.ring.free()
-		return struct{}{}, errors.Join(errs...)
-	}, func(struct{}) {})
-	if err != nil {
-		h.t.log.Warn("plugin: close", "rank", h.t.cfg.Self.Rank, "peer", h.peer, "err", err)
-	}
+		return errors.Join(errs...)
+	})
 	h.ctl.c.Close()
 	h.dev.conns.Add(-1)
 	if r := h.region.Load(); r != nil {

@@ -56,9 +56,8 @@ type Library struct {
 	table table
 	inits sync.Mutex // one init at a time
 
-	trials sync.Mutex // one at a time
-	tried  bool       // see Transport.try; under trials
-	broken error      // what came of that; under trials
+	trials sync.Mutex      // one at a time
+	tried  map[trial]error // see Transport.try; under trials
 }
 
 var libraries = struct {
@@ -95,7 +94,7 @@ func loadFirst(file string, log *slog.Logger) (*Library, error) {
 	if err != nil {
 		return nil, &Error{File: file, Peer: -1, Err: err}
 	}
-	l := &Library{File: file}
+	l := &Library{File: file, tried: make(map[trial]error)}
 	if l.table, err = findTable(handle); err != nil {
 		return nil, &Error{File: file, Version: l.table.version, Peer: -1, Err: err}
 	}

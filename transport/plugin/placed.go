@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
+
+var _ transport.Placer = (*Transport)(nil)
 
 // DialPlaced is part of transport.Placer. It does not wait for AcceptPlaced: where the peer calls
 // Accept instead, the connection breaks later. A slot is free again when the plugin has sent it, which
@@ -36,7 +39,9 @@ func (t *Transport) AcceptPlaced(peer transport.Info, slots mem.Region) (transpo
 		c, err = t.take(peer, true)
 	}
 	if err == nil {
-		err = c.settleIn(slots)
+		ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
+		defer cancel()
+		err = c.settleIn(ctx, slots)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("plugin: accept rank %d, placed: %w", peer.Rank, err)
@@ -45,12 +50,9 @@ func (t *Transport) AcceptPlaced(peer transport.Info, slots mem.Region) (transpo
 }
 
 // settleIn has the plugin receive into slots.
-func (c *recvConn) settleIn(slots mem.Region) error {
-	ctx, cancel := listen.Patience(c.t.cfg.Guard, c.t.ends.Away())
-	defer cancel()
+func (c *recvConn) settleIn(ctx context.Context, slots mem.Region) error {
 	err := c.settle(ctx, slots)
 	if err == nil {
-		c.flushes = c.t.lib.flushes(c.dev, c.region.Load().Memory)
 		err = c.progress() // posts receives
 	}
 	if err == nil && c.evicted() {
@@ -74,7 +76,7 @@ func (c *recvConn) refuse(reason error) error {
 // odd is the error of a connection one of whose ends is placed: this one or the other.
 func odd(placed bool) error {
 	if placed {
-		return errors.New("the sending end of the connection is not placed and the receiving one is: all ranks need the same paths")
+		return errors.New("the sending end of the connection is not placed and the receiving one is; do all ranks have the same settings?")
 	}
-	return errors.New("the sending end of the connection is placed and the receiving one is not: all ranks need the same paths")
+	return errors.New("the sending end of the connection is placed and the receiving one is not; do all ranks have the same settings?")
 }

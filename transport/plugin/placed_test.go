@@ -257,7 +257,7 @@ func TestOddPair(t *testing.T) {
 		p := newPlacedPair(t, newFake(t, version(11)).load(t), ofHost, transport.Limits{SlotBytes: 100, Slots: 4})
 		var send transport.SendConn
 		var err, accepting error
-		want := "plugin: accept rank 0: the sending end of the connection is placed and the receiving one is not: all ranks need the same paths"
+		want := "plugin: accept rank 0: the sending end of the connection is placed and the receiving one is not; do all ranks have the same settings?"
 		if placed {
 			send, err = p.ranks[0].DialPlaced(p.infos[1], p.addrs[1], p.slots[0])
 			require.NoError(t, err)
@@ -266,7 +266,7 @@ func TestOddPair(t *testing.T) {
 			send, err = p.ranks[0].Dial(p.infos[1], p.addrs[1])
 			require.NoError(t, err)
 			_, accepting = p.ranks[1].AcceptPlaced(p.infos[0], p.slots[1])
-			want = "plugin: accept rank 0, placed: the sending end of the connection is not placed and the receiving one is: all ranks need the same paths"
+			want = "plugin: accept rank 0, placed: the sending end of the connection is not placed and the receiving one is; do all ranks have the same settings?"
 		}
 		require.EqualError(t, accepting, want)
 		<-send.(*sendConn).ctl.parted
@@ -287,25 +287,25 @@ func TestRegister(t *testing.T) {
 	limits := transport.Limits{SlotBytes: 100, Slots: 4}
 	none := func() (int, uint64, error) { return -1, 0, errors.New("no more files") }
 	exported, gpu := memoryOf(ofDMABuf)(t, 400).Memory, memoryOf(ofGPU)(t, 400).Memory
+	const host, cuda = hostMemory, deviceMemory
 	for _, c := range []struct {
 		name    string
 		memory  uintptr
 		m       transport.Memory
 		defines []string
-		want    string // of Register
-		dial    string // of DialPlaced
+		fails   string
+		want    string
 	}{
-		{"CUDA", hostMemory | deviceMemory, gpu, nil, "", ""},
-		{"dma-buf that is not asked for", hostMemory | deviceMemory, transport.Memory{Region: gpu.Region, DMABuf: none}, nil, "", ""},
-		{"CUDA instead of a dma-buf", hostMemory | deviceMemory | dmaBuf, transport.Memory{Region: gpu.Region, DMABuf: none}, nil, "", ""},
-		{"none", hostMemory, exported, nil, "device 0 test0 takes no GPU memory (it says neither NCCL_PTR_CUDA nor NCCL_PTR_DMABUF)", ""},
-		{"no export", hostMemory | dmaBuf, gpu, nil, "device 0 test0 takes GPU memory only as a dma-buf (NCCL_PTR_DMABUF), which this GPU or its driver does not export", ""},
-		{"no flush, and none needed", hostMemory | deviceMemory, transport.Memory{Region: gpu.Region, Ordered: true}, []string{"WITHOUT_FLUSH"}, "", ""},
-		{"no flush", hostMemory | deviceMemory, gpu, []string{"WITHOUT_FLUSH"}, "its table has no iflush, without which GPUs do not see what came", ""},
-		{
-			"an export that fails", hostMemory | dmaBuf, transport.Memory{Region: gpu.Region, DMABuf: none}, nil, "",
-			"regMrDmaBuf: device 0 test0: export GPU memory: no more files",
-		},
+		{"CUDA", host | cuda, gpu, nil, "", ""},
+		{"dma-buf that is not asked for", host | cuda, transport.Memory{Region: gpu.Region, DMABuf: none}, nil, "", ""},
+		{"CUDA instead of a dma-buf", host | cuda | dmaBuf, transport.Memory{Region: gpu.Region, DMABuf: none}, nil, "", ""},
+		{"no flush, and none needed", host | cuda, transport.Memory{Region: gpu.Region, Ordered: true}, []string{"WITHOUT_FLUSH"}, "", ""},
+		{"none", host, exported, nil, "", "getProperties: device 0 test0 takes no GPU memory (it says neither NCCL_PTR_CUDA nor NCCL_PTR_DMABUF)"},
+		{"no export", host | dmaBuf, gpu, nil, "", "getProperties: device 0 test0 takes GPU memory only as a dma-buf (NCCL_PTR_DMABUF), which this GPU or its driver does not export"},
+		{"no flush", host | cuda, gpu, []string{"WITHOUT_FLUSH"}, "", "getProperties: its table has no iflush, without which GPUs do not see what came"},
+		{"an export that fails", host | dmaBuf, transport.Memory{Region: gpu.Region, DMABuf: none}, nil, "", "regMrDmaBuf: device 0 test0: rank 0: export GPU memory: no more files"},
+		{"a registration that fails", host | dmaBuf, exported, nil, "regMrDmaBuf", "regMrDmaBuf: device 0 test0: rank 0: system error (2)"},
+		{"a flush that fails", host | dmaBuf, exported, nil, "iflush", "iflush: device 0 test0: rank 0: system error (2)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFake(t, append([]string{version(11)}, c.defines...)...)
@@ -313,18 +313,17 @@ func TestRegister(t *testing.T) {
 			l := f.load(t)
 			t.Run("connection", func(t *testing.T) {
 				ranks, infos, addrs := two(t, l, limits)
+				f.set(t, c.fails, 0, 0)
 				release, err := ranks[0].Register(c.m)
 				if c.want != "" {
-					require.ErrorContains(t, err, "plugin: register: network plugin libnccl-net-test.so (v11): getProperties: "+c.want)
+					require.ErrorContains(t, err, "plugin: register: network plugin libnccl-net-test.so (v11): "+c.want)
+					_, err = ranks[0].DialPlaced(infos[1], addrs[1], c.m.Region)
+					require.ErrorContains(t, err, "not registered")
 					return
 				}
 				require.NoError(t, err)
 				_, err = ranks[0].DialPlaced(infos[1], addrs[1], c.m.Region)
-				if c.dial != "" {
-					require.ErrorContains(t, err, "plugin: dial rank 1, placed: network plugin libnccl-net-test.so (v11): "+c.dial)
-				} else {
-					require.NoError(t, err)
-				}
+				require.NoError(t, err)
 				require.NoError(t, release())
 			})
 			f.clean(t, contexts(11))
@@ -334,7 +333,7 @@ func TestRegister(t *testing.T) {
 	l := newFake(t, version(11)).load(t)
 	m := memoryOf(ofHost)(t, 500).Memory
 	_, err := New(transport.Config{}, l, Options{}).Register(m)
-	require.EqualError(t, err, "plugin: register before listen")
+	require.EqualError(t, err, "plugin: register: this rank does not listen yet")
 	ranks, infos, addrs := two(t, l, limits)
 	_, err = ranks[0].DialPlaced(infos[1], addrs[1], m.Slice(0, 400))
 	require.EqualError(t, err, "plugin: dial rank 1, placed: slots in memory that was not registered")

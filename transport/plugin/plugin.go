@@ -122,7 +122,7 @@ func (t *Transport) Reach(a, b transport.Info) error { return nil }
 // first time in a process it also has the plugin carry a message (see try).
 func (t *Transport) Listen() (addr []byte, err error) {
 	if addr, err = t.listen(); err == nil {
-		err = t.try(addr)
+		err = t.try(trial{dev: -1}, addr, nil)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("plugin: listen: %w", err)

@@ -78,9 +78,7 @@ func (c *recvConn) listen(ctx context.Context) error {
 	for range c.queues() {
 		l := newCaller(&c.t.lib.table, c.t.ctx, c.dev.Index)
 		closing := func(struct{}) {
-			if err := c.result(fnCloseListen, l.close(fnCloseListen)); err != nil {
-				c.t.log.Warn("plugin: close", "rank", c.t.cfg.Self.Rank, "peer", c.peer, "err", err)
-			}
+			_ = c.closing(func() error { return c.result(fnCloseListen, l.close(fnCloseListen)) }) // said
 		}
 		_, err := abandon(ctx, func() (struct{}, error) {
 			return struct{}{}, c.result(fnListen, l.listen())

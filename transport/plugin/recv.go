@@ -21,7 +21,6 @@ type recvConn struct {
 
 	// Of a placed connection; under mu.
 	payloads []int   // their sizes, by slot
-	flushes  bool    // see Library.flushes
 	flushed  uint64  // payloads that kernels see
 	flushing uintptr // request that flushes the next one, 0 for none
 }
@@ -218,7 +217,7 @@ func (c *recvConn) come(q *queue, sizes []int, least, most int) (moved bool) {
 func (c *recvConn) flush() (moved bool) {
 	for c.err == nil && c.flushed < c.direct.done {
 		n := c.payloads[c.flushed%uint64(len(c.payloads))]
-		if c.flushing == 0 && n > 0 && c.flushes {
+		if c.flushing == 0 && n > 0 && !c.seen {
 			var r Result
 			if c.flushing, r = c.direct.call.iflush(c.message(c.direct, c.flushed, n)); r != 0 {
 				c.fail(fnIflush, r)

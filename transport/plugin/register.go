@@ -38,22 +38,39 @@ func (r *region) leave(err error) {
 
 // Register is part of transport.Registrar: memory of the host, or of a GPU where all devices of
 // the plugin take that, for the slots of placed connections. The plugin gets to know all of it,
-// with each connection anew. Release closes the connections whose slots lie in it, and waits
+// with each connection anew. The first time in a process that a GPU's memory is registered the plugin
+// has to carry a slot from there to there (see try), if there is as much. Release closes the connections whose slots lie in it, and waits
 // until the plugin has let go of it; that takes as long as closing a connection does.
 func (t *Transport) Register(m transport.Memory) (release func() error, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.devices == nil {
-		return nil, errors.New("plugin: register before listen")
-	}
-	for _, d := range t.devices {
-		if err := t.lib.takes(d, m); err != nil {
-			return nil, fmt.Errorf("plugin: register: %w", t.lib.failed("getProperties", err))
+	r := &region{Memory: m}
+	addr, err := t.add(r)
+	if n := t.cfg.Limits.Slots * t.cfg.Limits.SlotBytes; err == nil && !m.IsHost() && m.Len() >= n {
+		slots := m.Slice(0, n)
+		if err = t.try(trial{m.Dev(), m.DMABuf != nil}, addr, &slots); err != nil {
+			err = errors.Join(err, t.release(r))
 		}
 	}
-	r := &region{Memory: m}
-	t.regions = append(t.regions, r)
+	if err != nil {
+		return nil, fmt.Errorf("plugin: register: %w", err)
+	}
 	return func() error { return t.release(r) }, nil
+}
+
+// add adds memory that all devices take to what the transport knows. It returns where this rank
+// listens.
+func (t *Transport) add(r *region) (addr []byte, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.addr == nil {
+		return nil, errors.New("this rank does not listen yet")
+	}
+	for _, d := range t.devices {
+		if err := t.lib.takes(d, r.Memory); err != nil {
+			return nil, t.lib.failed("getProperties", err)
+		}
+	}
+	t.regions = append(t.regions, r)
+	return t.addr, nil
 }
 
 // takes is why a device cannot have memory registered, nil if it can.
@@ -154,7 +171,7 @@ func (h *half) settle(ctx context.Context, slots mem.Region) error {
 		if err := h.register(h.direct, r.Memory); err != nil {
 			return err
 		}
-		h.slots = slots
+		h.slots, h.seen = slots, !h.t.lib.flushes(h.dev, r.Memory)
 		return nil
 	})
 }
@@ -194,7 +211,9 @@ func (h *half) register(q *queue, m transport.Memory) error {
 			q.mr, r = q.call.registerDMABuf(m.Ptr(), m.Len(), offset, fd)
 			_ = os.NewFile(uintptr(fd), "dma-buf").Close() // the plugin keeps what it needs
 		case h.dev.memory&deviceMemory == 0:
-			return h.t.lib.failed("regMrDmaBuf", fmt.Errorf("device %v: export GPU memory: %w", h.dev, err))
+			e := h.t.lib.error(fnRegMrDmaBuf, h.dev, h.peer, 0)
+			e.Err = fmt.Errorf("export GPU memory: %w", err)
+			return e
 		}
 	}
 	if f == fnRegMr {

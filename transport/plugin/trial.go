@@ -7,8 +7,15 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 )
+
+// A trial is what a plugin is tried with.
+type trial struct {
+	dev    int // the GPU whose memory is sent and received, -1 for the host's
+	dmaBuf bool
+}
 
 // trialTime is how long a plugin may take to send this rank a message from itself. One that
 // takes longer is believed: it may not be made for that.
@@ -16,13 +23,14 @@ const trialTime = 2 * time.Second
 
 var errTrialTime = fmt.Errorf("no message to itself in %v", trialTime)
 
-// try has a plugin carry a message from this rank to itself, once in a process. So what fails
-// does so before the ranks agree on a network, and not after.
-func (t *Transport) try(addr []byte) error {
+// try has a plugin carry a message from this rank to itself, once in a process for each trial. So
+// what fails does so before the ranks agree on a network, and not after. A message from slots goes
+// to where it came from.
+func (t *Transport) try(what trial, addr []byte, slots *mem.Region) error {
 	t.lib.trials.Lock()
 	defer t.lib.trials.Unlock()
-	if t.lib.tried {
-		return t.lib.broken
+	if verdict, tried := t.lib.tried[what]; tried {
+		return verdict
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), trialTime, errTrialTime)
 	defer cancel()
@@ -35,7 +43,10 @@ func (t *Transport) try(addr []byte) error {
 		case <-stop:
 		}
 	}()
-	err := t.trial(ctx, addr)
+	err := t.carry(ctx, addr, slots)
+	t.mu.Lock()
+	delete(t.turn, t.cfg.Self.Rank) // the next trial has the same device
+	t.mu.Unlock()
 	switch {
 	case t.ends.Closed():
 		return fifo.ErrClosed // which says nothing of the plugin: the next communicator tries again
@@ -45,23 +56,29 @@ func (t *Transport) try(addr []byte) error {
 		t.log.Info("plugin: the trial is given up", "rank", t.cfg.Self.Rank, "err", err)
 		err = nil
 	}
-	t.lib.tried, t.lib.broken = true, err
+	t.lib.tried[what] = err
 	return err
 }
 
-func (t *Transport) trial(ctx context.Context, addr []byte) error {
-	send, err := t.dial(ctx, t.cfg.Self, addr, nil)
+func (t *Transport) carry(ctx context.Context, addr []byte, slots *mem.Region) error {
+	send, err := t.dial(ctx, t.cfg.Self, addr, slots)
 	if err != nil {
 		return err
 	}
 	defer send.Close()
-	r, err := t.Accept(t.cfg.Self)
+	recv, err := t.take(t.cfg.Self, slots != nil)
 	if err != nil {
 		return err
 	}
-	defer r.Close()
-	recv := r.(*recvConn)
-	if _, err := send.Reserve(1); err != nil {
+	defer recv.Close()
+	n := 1
+	if slots != nil {
+		if err := recv.settleIn(ctx, *slots); err != nil {
+			return err
+		}
+		n = t.cfg.Limits.SlotBytes
+	}
+	if _, err := send.Reserve(n); err != nil {
 		return err
 	}
 	if err := send.Publish(transport.Stamp{}); err != nil {
