@@ -52,14 +52,16 @@ func openGPUs() (*gpu.Machine, error) {
 	if gputest.OnGPU() {
 		return gpu.Open(gpu.Options{Library: os.Getenv("RINGO_CUDA_LIBRARY")})
 	}
+	rdma := os.Getenv("RINGO_TEST_NET_DMABUF")
+	cfg := cudaemu.Config{Devices: 4, RDMA: rdma != "", Flushes: rdma != "ordered"}
 	if gputest.Required("pcie") {
-		d, err := cudaemu.New(cudaemu.Config{Devices: 4, Link: gputest.PCIe})
-		if err != nil {
-			return nil, err
-		}
-		return gpu.Of(d)
+		cfg.Link = gputest.PCIe
 	}
-	return gpu.Open(gpu.Options{Emulate: 4})
+	d, err := cudaemu.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return gpu.Of(d)
 }
 
 // gpuLoop works until a peer dies.

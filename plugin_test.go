@@ -3,6 +3,7 @@
 package ringo
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,9 +60,15 @@ func TestNetworkPlugin(t *testing.T) {
 		require.Contains(t, output(cmds[0]), "rank 1 over plugin: rank 1 died")
 	})
 	t.Run("GPUs", func(t *testing.T) {
-		for r, cmd := range processesOn(t, 2, 2, "gpucheck", "RINGO_SOCKET_IFNAME=lo", "NCCL_NET_PLUGIN="+file) {
-			require.NoError(t, cmd.Wait(), "rank %d: %s", r, output(cmd))
-			require.Contains(t, output(cmd), "GPU memory: bridge over plugin with rank ")
+		for env, slots := range map[string]string{
+			"":                              "slots in pinned memory, without copies; not on the GPU: p2p: memory for network cards: the GPU lets no network cards into its memory",
+			"RINGO_TEST_NET_DMABUF=ordered": "slots on the GPU, by dma-buf: GPUDirect",
+			"RINGO_TEST_NET_DMABUF=flushed": "slots on the GPU, by dma-buf: GPUDirect",
+		} {
+			for r, cmd := range processesOn(t, 2, 2, "gpucheck", "RINGO_SOCKET_IFNAME=lo", "NCCL_NET_PLUGIN="+file, env) {
+				require.NoError(t, cmd.Wait(), "rank %d: %s", r, output(cmd))
+				require.Contains(t, output(cmd), fmt.Sprintf("GPU memory: bridge over plugin with rank %d (different hosts; %s", 1-r, slots))
+			}
 		}
 	})
 }

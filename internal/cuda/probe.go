@@ -35,6 +35,7 @@ var (
 	ClusterLaunch     = Feature{Name: "clusters of blocks", Since: 11080, device: attributes(AttrClusterLaunch), lacks: "has no clusters of blocks"}
 	MemoryPools       = Feature{Name: "memory pools", Since: 11020, device: attributes(AttrMemoryPoolsSupported), lacks: "has no memory pools"}
 	RDMA              = Feature{Name: "direct access of network cards", Since: 11030, device: attributes(AttrRDMASupported), lacks: "does not let network cards into its memory"}
+	DMABuf            = Feature{Name: "memory as a dma-buf", Since: 11070, device: attributes(AttrDMABufSupported), lacks: "exports no memory as a dma-buf"}
 	UserObjects       = Feature{Name: "user objects of graphs", Since: 11030}
 	PeerAccess        = Feature{Name: "peer access", Since: 4000, pair: Driver.DeviceCanAccessPeer, lacks: "cannot reach each other's memory"}
 	PeerAtomics       = Feature{Name: "atomics between peers", Since: 8000, pair: peerAtomics, lacks: "have no atomics between each other"}
@@ -42,7 +43,7 @@ var (
 
 // Features are all of the above.
 func Features() []Feature {
-	return []Feature{IPCHandles, MemoryFDs, StreamValues, CooperativeLaunch, ClusterLaunch, MemoryPools, RDMA, UserObjects, PeerAccess, PeerAtomics}
+	return []Feature{IPCHandles, MemoryFDs, StreamValues, CooperativeLaunch, ClusterLaunch, MemoryPools, RDMA, DMABuf, UserObjects, PeerAccess, PeerAtomics}
 }
 
 // ptxVersions are the drivers that brought each version of PTX (PTX ISA, release notes).

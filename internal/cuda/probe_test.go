@@ -116,7 +116,7 @@ func TestProbe(t *testing.T) {
 	m := twoDevices(13000)
 	m.peers[1][0] = false
 	require.Equal(t, "devices 1 and 0 cannot reach each other's memory", Probe(m, PeerAccess).Reason)
-	require.Len(t, Features(), 10)
+	require.Len(t, Features(), 11)
 }
 
 func TestDescribe(t *testing.T) {

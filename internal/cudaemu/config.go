@@ -70,8 +70,9 @@ type Config struct {
 	CopyDelay int
 
 	// RDMA lets network cards of the host reach memory of MemCreate that asks for it (Linux):
-	// who maps its dma-buf plays one. What a card writes is seen by kernels in order.
-	RDMA bool
+	// who maps its dma-buf plays one. Kernels see what it writes in order; the driver says that they
+	// do not if Flushes is set.
+	RDMA, Flushes bool
 
 	// LoadsWait makes ModuleLoadData wait for the work of its context, as hardware may.
 	// It and the calls that give memory or modules back, which always wait for that work,

@@ -178,7 +178,7 @@ func (d *device) attribute(a cuda.DeviceAttribute) (int, bool) {
 	case cuda.AttrRDMASupported, cuda.AttrRDMAVirtualMemorySupported, cuda.AttrDMABufSupported:
 		return boolInt(v >= since["cuMemGetHandleForAddressRange"] && sharing && d.m.cfg.RDMA), true
 	case cuda.AttrRDMAWritesOrdering:
-		return boolInt(d.m.cfg.RDMA) * cuda.RDMAWritesOrderingOwner, true
+		return boolInt(d.m.cfg.RDMA && !d.m.cfg.Flushes) * cuda.RDMAWritesOrderingOwner, true
 	case cuda.AttrComputeMode, cuda.AttrManagedMemory, cuda.AttrComputePreemption,
 		cuda.AttrMemoryPoolsSupported, cuda.AttrClusterLaunch, cuda.AttrMulticastSupported:
 		return 0, true

@@ -138,6 +138,7 @@ static result net_init(log_function log) {
 	const char *e = getenv("RINGO_TEST_NET"), *at = e ? strchr(e, '@') : 0, *rank = getenv("RINGO_RANK");
 	if (e && (!at || (rank && !strcmp(at + 1, rank)))) snprintf(failing, sizeof failing, "%.*s", at ? (int)(at - e) : 31, e);
 	if ((e = getenv("RINGO_TEST_NET_DELAY"))) delay = atoi(e);
+	if ((e = getenv("RINGO_TEST_NET_DMABUF"))) kinds = HOST | DMABUF, flushing = !strcmp(e, "ordered"); // for GPUs that see in order what comes
 	MAY_FAIL("init");
 	say(LOG_INFO, ~0ul, __FILE__, __LINE__, "NET/Test : version %d, %s, %u devices, 0x%lx, %5.2f GB/s\n", VERSION, "over loopback", 2u, 0xabcdeful, 1.25);
 	return SUCCESS;
