@@ -170,17 +170,14 @@ func (e *Engine) cut(j *Job) (piece, slice, all int) {
 	if j.InL.Off != nil || j.OutL.Off != nil {
 		return p.piece, p.slice, all
 	}
-	piece, slice = e.parts(all, j.lanes(), p.slots, p.slice, p.piece)
-	return piece, slice, all
-}
-
-// parts divides a chunk so that all lanes have as much work, in the largest pieces and slices
-// that allow it. A piece has some slices, so that they overlap.
-func (e *Engine) parts(n, lanes, slots, maxSlice, maxPiece int) (piece, slice int) {
-	rounds := max(1, (n+lanes*maxPiece-1)/(lanes*maxPiece))
-	piece = min(maxPiece, max(e.minSlice, roundUp((n+lanes*rounds-1)/(lanes*rounds), 128)))
-	slices := max((piece+maxSlice-1)/maxSlice, min(slots/2, someSlices))
-	return piece, min(maxSlice, max(e.minSlice, roundUp((piece+slices-1)/slices, 128)))
+	minPiece, minSlice := e.minSlice, e.minSlice
+	if p.message() { // no step waits for its slices, and a post takes longer than 32 KiB
+		minPiece, minSlice = 4*minPiece, 8*minSlice
+	}
+	rounds := max(1, (all+j.lanes()*p.piece-1)/(j.lanes()*p.piece))
+	piece = min(p.piece, max(minPiece, roundUp((all+j.lanes()*rounds-1)/(j.lanes()*rounds), 128)))
+	slices := max((piece+p.slice-1)/p.slice, min(p.slots/2, someSlices, piece/minSlice))
+	return piece, min(p.slice, roundUp((piece+slices-1)/slices, 128)), all
 }
 
 // longest is the length of the longest chunk.
