@@ -1,6 +1,9 @@
 package check
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // A trend is a quantity that a baseline is compared by: how much worse it may be.
 type trend struct {
@@ -18,9 +21,19 @@ var trends = map[string]trend{
 // links that were measured then. Hosts of one machine vary too much to be compared by time.
 func (r *Report) compare(base *Report, cfg *Config) []Finding {
 	f := &findings{r: r}
-	have := map[string]bool{}
+	have, common := map[string]bool{}, false
 	for _, h := range r.Hosts {
 		have[h.Name] = true
+	}
+	for _, h := range base.Hosts {
+		common = common || have[h.Name]
+	}
+	if !common {
+		return []Finding{{Severity: Unjudged, Code: "baseline-other", Stage: "baseline", Text: fmt.Sprintf(
+			"the baseline of %s is of other hosts (%s), so nothing is compared: is it of this cluster, and have hosts been renamed since?", base.Started.Format("2006-01-02 15:04"), someHosts(base.Hosts))}}
+	}
+	for _, old := range r.Findings { // a host that did not come is known to be missing
+		have[old.Subject.Host] = have[old.Subject.Host] || old.Code == "absent"
 	}
 	for _, h := range base.Hosts {
 		if !have[h.Name] {
@@ -76,6 +89,18 @@ func (r *Report) compare(base *Report, cfg *Config) []Finding {
 		f.list[i].Stage = "baseline"
 	}
 	return f.list
+}
+
+// someHosts are the names of the first of them.
+func someHosts(hosts []HostReport) string {
+	var names []string
+	for _, h := range hosts[:min(len(hosts), 3)] {
+		names = append(names, h.Name)
+	}
+	if len(hosts) > 3 {
+		names = append(names, "…")
+	}
+	return strings.Join(names, ", ")
 }
 
 // String names the report in a line.

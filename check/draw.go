@@ -2,8 +2,8 @@ package check
 
 import (
 	"bytes"
+	"encoding/xml"
 	"fmt"
-	"html"
 	"io"
 	"math"
 )
@@ -20,6 +20,9 @@ const (
 func (r *Report) WriteSVG(w io.Writer) error {
 	var b bytes.Buffer
 	maps := r.Maps()
+	for i := range maps {
+		maps[i] = *maps[i].some(maxDrawn)
+	}
 	wide, high := 300, mapGap
 	for i := range maps {
 		n := len(maps[i].Places)
@@ -41,12 +44,13 @@ func (r *Report) WriteSVG(w io.Writer) error {
 }
 
 func (m *Map) draw(b *bytes.Buffer, y int) {
-	fmt.Fprintf(b, `<text x="10" y="%d" font-size="14">%s, %s</text>`+"\n", y, html.EscapeString(m.Title), html.EscapeString(m.Unit))
+	fmt.Fprintf(b, `<text x="10" y="%d" font-size="14">%s, %s</text>`+"\n", y, escape(m.Title), escape(m.Unit))
 	y += titleGap - 12
+	best := m.best()
 	for i, p := range m.Places {
-		name := html.EscapeString(tail(p, 7))
+		name := escape(tail(p, 7))
 		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", nameWide+i*cellWide+cellWide/2, y, name)
-		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", nameWide-6, y+i*cellHigh+cellHigh-3, html.EscapeString(tail(p, 16)))
+		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", nameWide-6, y+i*cellHigh+cellHigh-3, escape(tail(p, 16)))
 	}
 	for i, from := range m.Places {
 		for k, to := range m.Places {
@@ -55,41 +59,51 @@ func (m *Map) draw(b *bytes.Buffer, y int) {
 			if !ok && !bad {
 				continue
 			}
-			text, fill, ink, edge := digits(v), m.colour(v), "#000", "#fff"
+			text, fill, ink, edge := digits(v), colour(shade(v, best)), "#000", "#fff"
 			if !ok {
 				text, fill = "none", "#000"
 			}
-			if m.shade(v) > 0.55 || !ok {
+			if shade(v, best) > 0.55 || !ok {
 				ink = "#fff"
 			}
 			if bad {
 				edge = "#e00000"
 			}
 			fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s" stroke="%s" stroke-width="2"><title>%s to %s: %s %s</title></rect>`,
-				nameWide+k*cellWide+1, y+6+i*cellHigh, cellWide-3, cellHigh-3, fill, edge, html.EscapeString(from), html.EscapeString(to), text, html.EscapeString(m.Unit))
+				nameWide+k*cellWide+1, y+6+i*cellHigh, cellWide-3, cellHigh-3, fill, edge, escape(from), escape(to), text, escape(m.Unit))
 			fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle" fill="%s">%s</text>`+"\n", nameWide+k*cellWide+cellWide/2, y+i*cellHigh+cellHigh-3, ink, text)
 		}
 	}
 }
 
-// shade is how bad a value is, from 0, the best of the map or as good, to 1, a tenth of it.
-func (m *Map) shade(v float64) float64 {
-	best := 0.
+// best is the best value of the map, 0 if there is none.
+func (m *Map) best() (best float64) {
 	for _, x := range m.Values {
 		if m.Low && x > best || !m.Low && x > 0 && (best == 0 || x < best) {
 			best = x
 		}
 	}
+	return best
+}
+
+// shade is how bad a value is, from 0, the best of the map or as good, to 1, a tenth of it.
+func shade(v, best float64) float64 {
 	if best == 0 || v <= 0 {
 		return 1
 	}
 	return min(1, math.Abs(math.Log10(v/best)))
 }
 
-func (m *Map) colour(v float64) string {
-	s := m.shade(v)
-	mix := func(from, to float64) int { return int(from + (to-from)*s) }
+func colour(shade float64) string {
+	mix := func(from, to float64) int { return int(from + (to-from)*shade) }
 	return fmt.Sprintf("#%02x%02x%02x", mix(226, 40), mix(240, 20), mix(217, 60))
+}
+
+// escape writes text for XML and HTML. What XML does not allow becomes U+FFFD.
+func escape(s string) string {
+	var b bytes.Buffer
+	_ = xml.EscapeText(&b, []byte(s)) // a Buffer takes all
+	return b.String()
 }
 
 // WriteHTML writes the report as a page of its own: findings, stages, heat maps.
@@ -102,15 +116,15 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	if r.Verdict == Unjudged {
 		class = "unjudged"
 	}
-	fmt.Fprintf(&b, "<h1 class=\"%s\">%s</h1>\n<p>ringo %s, %s, %d hosts, %.1f s</p>\n<table>\n", class, html.EscapeString(r.Verdict.String()),
-		html.EscapeString(r.Version), r.Started.Format("2006-01-02 15:04:05 MST"), len(r.Hosts), r.Took)
+	fmt.Fprintf(&b, "<h1 class=\"%s\">%s</h1>\n<p>ringo %s, %s, %s, %.1f s</p>\n<table>\n", class, escape(r.Verdict.String()),
+		escape(r.Version), r.Started.Format("2006-01-02 15:04:05 MST"), count(len(r.Hosts), "host"), r.Took)
 	for _, f := range r.Findings {
-		fmt.Fprintf(&b, "<tr><td class=\"%s\">%s<td>%s\n", label(f.Severity), label(f.Severity), html.EscapeString(f.String()))
+		fmt.Fprintf(&b, "<tr><td class=\"%s\">%s<td>%s\n", label(f.Severity), label(f.Severity), escape(f.String()))
 	}
 	b.WriteString("</table>\n<table>\n<tr><th>stage<th>time<th>result<th>question\n")
 	for i := range r.Stages {
 		s := &r.Stages[i]
-		fmt.Fprintf(&b, "<tr><td>%s<td>%.1f s<td>%s<td>%s\n", html.EscapeString(s.Name), s.Took, html.EscapeString(s.result(r)), html.EscapeString(s.Asks))
+		fmt.Fprintf(&b, "<tr><td>%s<td>%.1f s<td>%s<td>%s\n", escape(s.Name), s.Took, escape(s.result(r)), escape(s.Asks))
 	}
 	b.WriteString("</table>\n")
 	if err := r.WriteSVG(&b); err != nil {

@@ -183,7 +183,7 @@ func countGPUs(ctx context.Context, j *Job) ([]Measurement, error) {
 	host := j.Host()
 	s, done, err := j.gpuSet()
 	if missing := (*cuda.Unavailable)(nil); errors.As(err, &missing) {
-		return []Measurement{{Subject: Of(host, ""), Quantity: "GPUs", Text: err.Error()}}, Skip("%v", err)
+		return []Measurement{{Subject: Of(host, ""), Quantity: "GPUs", Text: err.Error()}}, noGPUs(err)
 	} else if err != nil {
 		return nil, err
 	}
@@ -249,10 +249,13 @@ func judgeGPUs(r *Report, cfg *Config) []Finding {
 		switch n := int(m.Value); {
 		case n >= want:
 		case n == 0:
-			f.add(Broken, "no-gpus", m.Subject, float64(want), "none of %d GPUs can be used: %s", want, m.Text)
+			f.add(Broken, "no-gpus", m.Subject, float64(want), "none of %s can be used: %s", count(want, "GPU"), m.Text)
 		default:
 			f.add(Degraded, "missing-gpus", m.Subject, float64(want-n), "%d of %d GPUs: %d are %s; look at nvidia-smi, CUDA_VISIBLE_DEVICES and its kernel log (Xid 79: one has fallen off the bus)", n, want, want, whose)
 		}
+	}
+	if want == 0 && len(counts) > 0 {
+		f.nowhere(counts)
 	}
 	visible := bySubject(counts)
 	for _, m := range r.Of(stage, "GPUs in all") {
@@ -278,6 +281,20 @@ func judgeGPUs(r *Report, cfg *Config) []Finding {
 	}
 	f.gpuFailures(stage)
 	return f.list
+}
+
+// nowhere is for a job in which no host has a GPU that can be used: a fault where there are GPUs, and else a remark.
+func (f *findings) nowhere(counts []Measurement) {
+	cards, there := bySubject(f.r.Of("host", "GPUs on PCIe")), false
+	for _, m := range counts {
+		if n := cards[m.Subject].Value; n > 0 {
+			there = true
+			f.add(Broken, "no-gpus", m.Subject, n, "none of the %s on its PCIe buses can be used: %s; -device host leaves GPUs alone", count(int(n), "GPU"), m.Text)
+		}
+	}
+	if !there {
+		f.add(Well, "no-gpus", Subject{}, 0, "no host has a GPU, so none was looked at; -device cuda takes that for a fault (%s)", counts[0].Text)
+	}
 }
 
 // gpuFailures are of GPUs that failed or hung in a stage.

@@ -48,7 +48,7 @@ func noGPUs(err error) error {
 	if _, skip := skipped(err); skip {
 		return err
 	}
-	return Skip("no GPUs: %v", err)
+	return Skip("no GPUs")
 }
 
 func (s *gpuSet) pci(i int) (string, error) {

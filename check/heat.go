@@ -40,25 +40,29 @@ func (r *Report) Maps() []Map {
 
 func (r *Report) mapOf(stage, quantity string, low bool) *Map {
 	m := &Map{Title: quantity, Low: low, Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}}
+	index := map[string]int{}
 	at := func(p Place) int {
 		name := p.Host
 		if p.IsGPU() {
 			name = p.Host + "/" + strings.TrimPrefix(p.Part, "GPU ")
 		}
-		i := slices.Index(m.Places, name)
-		if i < 0 {
+		i, ok := index[name]
+		if !ok {
 			i = len(m.Places)
+			index[name] = i
 			m.Places = append(m.Places, name)
 		}
 		return i
 	}
 	pairs := slices.DeleteFunc(r.Of(stage, quantity), func(x Measurement) bool { return !x.Subject.IsPair() })
 	// Rows in the order of hosts, not in that in which pairs were measured.
+	begins := map[string]bool{}
+	for _, x := range pairs {
+		begins[x.Subject.Host] = begins[x.Subject.Host] || !x.Subject.IsGPU()
+	}
 	for _, h := range r.Hosts {
-		for _, x := range pairs {
-			if x.Subject.Host == h.Name && !x.Subject.IsGPU() {
-				at(x.Subject.Place)
-			}
+		if begins[h.Name] {
+			at(Place{Host: h.Name})
 		}
 	}
 	for _, x := range pairs {
@@ -139,24 +143,61 @@ func (m *Map) parts() []*Map {
 	return first
 }
 
-// maxText is how many places a map has in text; SVG and HTML have all.
-const maxText = 24
+// How many places of a map are shown in text, and in SVG and HTML, which would have hundreds of megabytes for a thousand
+// hosts. JSON has all.
+const (
+	maxText  = 24
+	maxDrawn = 256
+)
+
+// some is the map with n places at most: those with a finding, and then the first others, in their order.
+func (m *Map) some(n int) *Map {
+	if len(m.Places) <= n {
+		return m
+	}
+	bad := map[int]bool{}
+	for k := range m.Bad {
+		bad[k[0]], bad[k[1]] = true, true
+	}
+	var chosen []int
+	for _, want := range []bool{true, false} {
+		for i := range m.Places {
+			if bad[i] == want && len(chosen) < n {
+				chosen = append(chosen, i)
+			}
+		}
+	}
+	slices.Sort(chosen)
+	part := &Map{Title: fmt.Sprintf("%s, %d of %d, those with findings first; --json has all", m.Title, n, len(m.Places)), Unit: m.Unit, Low: m.Low, Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}}
+	for a, i := range chosen {
+		part.Places = append(part.Places, m.Places[i])
+		for b, k := range chosen {
+			if v, ok := m.Values[[2]int{i, k}]; ok {
+				part.Values[[2]int{a, b}] = v
+			}
+			if m.Bad[[2]int{i, k}] {
+				part.Bad[[2]int{a, b}] = true
+			}
+		}
+	}
+	return part
+}
 
 // print writes the map as text; a pair with a finding has a !, and what was not measured is a point.
 func (m *Map) print(b *bytes.Buffer) {
-	n := min(len(m.Places), maxText)
+	m = m.some(maxText)
 	fmt.Fprintf(b, "%s, %s\n", m.Title, m.Unit)
-	cells, wide := make([][]string, n+1), 6
+	cells, wide := make([][]string, len(m.Places)+1), 6
 	add := func(row int, text string) {
 		text = tail(text, 14)
 		cells[row] = append(cells[row], text)
 		wide = max(wide, utf8.RuneCountInString(text)+1)
 	}
 	add(0, "")
-	for i, p := range m.Places[:n] {
+	for i, p := range m.Places {
 		add(0, p)
 		add(i+1, p)
-		for k := range n {
+		for k := range m.Places {
 			add(i+1, m.cell(i, k))
 		}
 	}
@@ -165,9 +206,6 @@ func (m *Map) print(b *bytes.Buffer) {
 			fmt.Fprintf(b, "%*s", wide, text)
 		}
 		b.WriteString("\n")
-	}
-	if n < len(m.Places) {
-		fmt.Fprintf(b, "(the first %d of %d; --html has all)\n", n, len(m.Places))
 	}
 }
 

@@ -56,7 +56,7 @@ func (r *Report) WriteMetrics(w io.Writer) error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		fmt.Fprintf(&b, "# TYPE %s gauge\n", name)
+		fmt.Fprintf(&b, "# HELP %s Measured by ringo check, in the unit of the label.\n# TYPE %s gauge\n", name, name)
 		last := map[string]string{} // of what was measured again the last counts: labels must differ
 		var order []string
 		for _, line := range byName[name] {
@@ -85,7 +85,7 @@ func (s Subject) labels() string {
 
 // quote writes a label's value.
 func quote(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(s, "\uFFFD")) + `"`
 }
 
 // WriteJUnit writes the report as JUnit's XML: a suite for each stage, a case for each finding,

@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"encoding/xml"
 	"flag"
+	"fmt"
 	"io"
+	"math"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -92,21 +96,118 @@ func TestOutput(t *testing.T) {
 				}
 			}
 		case "report.prom":
-			line := regexp.MustCompile(`^[a-z_0-9]+(\{([a-z_]+="([^"\\]|\\.)*",?)+\})? [-+0-9.e]+$`)
-			seen := map[string]bool{}
-			for _, l := range strings.Split(strings.TrimSpace(b.String()), "\n") {
-				if strings.HasPrefix(l, "# ") {
-					continue
-				}
-				require.Regexp(t, line, l)
-				name := l[:strings.LastIndexByte(l, ' ')]
-				require.False(t, seen[name], "%s twice", name)
-				seen[name] = true
-			}
+			exposition(t, b.String())
 		}
 	}
 	_, err := ReadJSON(strings.NewReader(`{"schema": "ringo-check/9"}`))
 	require.ErrorContains(t, err, "measure again")
+}
+
+// exposition fails the test unless the text is as Prometheus wants it: the lines of a metric together, after one HELP and
+// one TYPE, names and labels of its letters, no series twice.
+func exposition(t *testing.T, text string) {
+	t.Helper()
+	require.True(t, strings.HasSuffix(text, "\n"))
+	require.True(t, utf8.ValidString(text))
+	comment := regexp.MustCompile(`^# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)$`)
+	sample := regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{([a-zA-Z_][a-zA-Z0-9_]*="([^"\\\n]|\\[\\"n])*",?)*\})? ([-+]?[0-9].*|[-+]Inf|NaN)$`)
+	family, seen := "", map[string]bool{}
+	var kinds []string // of comments of the family
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if c := comment.FindStringSubmatch(line); c != nil {
+			if c[2] != family {
+				require.False(t, seen["family "+c[2]], "%s is in two places", c[2])
+				family, kinds = c[2], nil
+				seen["family "+family] = true
+			}
+			kinds = append(kinds, c[1])
+			require.True(t, c[1] == "HELP" || c[3] == "gauge", line)
+			continue
+		}
+		m := sample.FindStringSubmatch(line)
+		require.NotNil(t, m, "%q", line)
+		require.Equal(t, family, m[1], line)
+		require.Equal(t, []string{"HELP", "TYPE"}, kinds, line)
+		_, err := strconv.ParseFloat(m[5], 64)
+		require.NoError(t, err, line)
+		series := strings.TrimSuffix(line, " "+m[5])
+		require.False(t, seen[series], "%s twice", series)
+		seen[series] = true
+	}
+}
+
+// Names that nobody would choose do not break what is written.
+func TestOutputOfOddNames(t *testing.T) {
+	r := aReport()
+	odd := "a\"b\\c\nd\x00\xff{}é,=\t</svg>]]>"
+	at := Between(Place{odd, odd}, Place{odd + "2", odd})
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e-300} {
+		r.Measurements = append(r.Measurements, Measurement{Stage: "network", Subject: Of(odd, fmt.Sprint(odd, v)), Quantity: "9 µ²/s", Value: v, Unit: odd})
+	}
+	r.Measurements = append(r.Measurements, Measurement{Stage: "network", Subject: at, Quantity: "bandwidth", Value: 1, Unit: "GB/s"})
+	r.Findings = append(r.Findings, Finding{Severity: Broken, Code: "odd", Stage: odd, Subject: at, Text: odd})
+	var b bytes.Buffer
+	require.NoError(t, r.WriteMetrics(&b))
+	exposition(t, b.String())
+	for _, write := range []func(io.Writer) error{r.WriteJUnit, r.WriteSVG} {
+		b.Reset()
+		require.NoError(t, write(&b))
+		for d := xml.NewDecoder(&b); ; {
+			if _, err := d.Token(); err == io.EOF {
+				break
+			} else {
+				require.NoError(t, err)
+			}
+		}
+	}
+	b.Reset()
+	require.NoError(t, r.WriteHTML(&b))
+	require.NotContains(t, b.String(), "d\x00\xff{}é,=\t</svg>]]>")
+}
+
+// The map of hundreds of hosts is drawn in no time, and what is wrong is in the part that is shown.
+func TestLargeMap(t *testing.T) {
+	const n = 270
+	r := &Report{Stages: []StageReport{{Name: "network"}}}
+	for i := range n {
+		r.Hosts = append(r.Hosts, HostReport{Name: fmt.Sprint("h", i)})
+		for k := range n {
+			if i != k {
+				r.Measurements = append(r.Measurements, Measurement{Stage: "network", Subject: Between(Place{Host: fmt.Sprint("h", i)}, Place{Host: fmt.Sprint("h", k)}), Quantity: "bandwidth", Value: float64(i + k), Unit: "GB/s"})
+			}
+		}
+	}
+	r.Findings = []Finding{{Severity: Degraded, Stage: "network", Subject: Between(Place{Host: "h268"}, Place{Host: "h247"})}}
+	var b bytes.Buffer
+	require.NoError(t, r.WriteHTML(&b))
+	require.Equal(t, maxDrawn*(maxDrawn-1), strings.Count(b.String(), "<title>")-1)
+	require.Contains(t, b.String(), "<title>h268 to h247: 515 GB/s</title>")
+	b.Reset()
+	require.NoError(t, r.Print(&b))
+	require.Less(t, b.Len(), 10000)
+	require.Contains(t, b.String(), "24 of 270, those with findings first")
+	require.Contains(t, b.String(), "!515")
+}
+
+// A baseline of other hosts is no baseline, and what is missing is said once.
+func TestBaselineOfAnother(t *testing.T) {
+	base, r := aReport(), aReport()
+	for i := range base.Hosts {
+		base.Hosts[i].Name = fmt.Sprint("other", i)
+	}
+	f := r.compare(base, &Config{})
+	require.Len(t, f, 1)
+	require.Equal(t, Unjudged, f[0].Severity)
+	require.Regexp(t, `^the baseline of 2026-01-02 03:04 is of other hosts \(other0, other1, other2, …\), so nothing is compared`, f[0].Text)
+	base = aReport()
+	r.Hosts = r.Hosts[:2]
+	r.Findings = append(r.Findings, Finding{Severity: Broken, Code: "absent", Subject: Of("delta", "rank 3")})
+	var list []string
+	for _, f := range r.compare(base, &Config{}) {
+		list = append(list, f.Code+" "+f.Subject.String())
+	}
+	require.Equal(t, []string{"baseline-host host gamma<&>"}, list)
 }
 
 // A run that is worse than the one before says so, though all links are alike.

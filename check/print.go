@@ -75,7 +75,7 @@ func (s *StageReport) result(r *Report) string {
 		return "left out: " + s.Skipped
 	case n > 0:
 		return fmt.Sprintf("%s: %s", worst, count(n, "finding"))
-	case s.Skipped != "" && measured == 0:
+	case s.Skipped != "":
 		return "left out: " + s.Skipped
 	}
 	return fmt.Sprintf("well: %s", count(measured, "measurement"))

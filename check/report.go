@@ -39,7 +39,7 @@ type StageReport struct {
 	Asks    string  `json:"asks"`
 	Limit   float64 `json:"limit_s"`
 	Took    float64 `json:"took_s"`
-	Skipped string  `json:"skipped,omitempty"` // why there was nothing to do, on any rank
+	Skipped string  `json:"skipped,omitempty"` // why there was nothing to do on all ranks
 }
 
 // Of are the measurements of a quantity by a stage; an empty quantity is every one.
@@ -85,10 +85,10 @@ func (r *Report) WriteJSON(w io.Writer) error {
 func ReadJSON(rd io.Reader) (*Report, error) {
 	r := new(Report)
 	if err := json.NewDecoder(rd).Decode(r); err != nil {
-		return nil, fmt.Errorf("check: report: %w", err)
+		return nil, fmt.Errorf("check: it is no report of \"ringo check -json\": %w", err)
 	}
 	if r.Schema != Schema {
-		return nil, fmt.Errorf("check: report: its schema is %q, this program reads %q: measure again", r.Schema, Schema)
+		return nil, fmt.Errorf("check: the report's schema is %q, and this program reads %q: measure again with this one", r.Schema, Schema)
 	}
 	return r, nil
 }

@@ -120,6 +120,7 @@ func (j *Job) stage(ctx context.Context, s *Stage, limit time.Duration, r *Repor
 	}
 	report := StageReport{Name: s.Name, Asks: s.Asks, Limit: limit.Seconds(), Took: time.Since(start).Seconds()}
 	r.lose(j, newly(before, j.losses()), s.Name)
+	did := false // on any rank
 	for rank, part := range parts {
 		if part == nil {
 			continue
@@ -129,6 +130,10 @@ func (j *Job) stage(ctx context.Context, s *Stage, limit time.Duration, r *Repor
 			return fmt.Errorf("check: stage %s: rank %d: %w", s.Name, rank, err)
 		}
 		r.take(j.members[rank], s.Name, &theirs, &report)
+		did = did || theirs.Skip == ""
+	}
+	if did {
+		report.Skipped = ""
 	}
 	r.Stages = append(r.Stages, report)
 	if s.Judge != nil {
@@ -171,6 +176,9 @@ func (j *Job) measure(ctx context.Context, s *Stage, limit time.Duration) share 
 func (r *Report) take(m Member, stage string, s *share, report *StageReport) {
 	for _, x := range s.Measurements {
 		x.Stage, x.Rank = stage, m.Rank
+		if math.IsNaN(x.Value) || math.IsInf(x.Value, 0) { // JSON has no such numbers
+			x.Value, x.Text = 0, strings.TrimSpace(fmt.Sprint(x.Value, " ", x.Text))
+		}
 		r.Measurements = append(r.Measurements, x)
 	}
 	who := Of(m.Host, fmt.Sprint("rank ", m.Rank))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -230,4 +232,13 @@ type silent struct{ star }
 func (s silent) gather(context.Context, int, []byte) (answer, error) {
 	time.Sleep(time.Minute)
 	return answer{}, errors.New("stopped")
+}
+
+// What is no number does not keep the report from being written.
+func TestNoNumbers(t *testing.T) {
+	r, _ := runAll(t, Local("a"), Config{Stages: []Stage{{Name: "odd", Quick: time.Minute, Measure: func(context.Context, *Job) ([]Measurement, error) {
+		return []Measurement{{Quantity: "rate", Value: math.Inf(1)}, {Quantity: "rate", Value: math.NaN(), Text: "of nothing"}}, nil
+	}}}})
+	require.NoError(t, r.WriteJSON(io.Discard))
+	require.Equal(t, []string{"+Inf", "NaN of nothing"}, []string{r.Measurements[0].Text, r.Measurements[1].Text})
 }

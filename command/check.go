@@ -132,6 +132,9 @@ func (f *checkFlags) complete() error {
 	default:
 		return cli.Unknown("device", f.device, []string{"auto", "host", "cuda", "emu"})
 	}
+	if f.device == "host" && (f.cfg.ExpectGPUs > 0 || f.cfg.NCCL != "") {
+		return cli.Usagef("-device host leaves GPUs alone: without -expect-gpus and -nccl")
+	}
 	if f.device == "cuda" && f.cfg.ExpectGPUs == 0 {
 		f.cfg.ExpectGPUs = 1
 	}

@@ -126,16 +126,19 @@ func TestCheckHostsFlag(t *testing.T) {
 // Mistakes in the command line are refused.
 func TestCheckUsage(t *testing.T) {
 	for args, want := range map[string]string{
-		"-quick -full":         "which of them",
-		"-device tpu":          "unknown device",
-		"-baseline /no/such":   "-baseline",
-		"-json /no/such/x":     "-json",
-		"-hosts /no/such":      "-hosts",
-		"-expect-gpus -1":      "number of GPUs",
-		"-hosts x -every 1s":   "-every",
-		"-hosts x -metrics :0": "address of -metrics",
-		"all":                  "no arguments",
-		"-nccl libnccl.so":     "no arguments",
+		"-quick -full":                "which of them",
+		"-device tpu":                 "unknown device",
+		"-baseline /no/such":          "-baseline",
+		"-json /no/such/x":            "-json",
+		"-hosts /no/such":             "-hosts",
+		"-expect-gpus -1":             "number of GPUs",
+		"-hosts x -every 1s":          "-every",
+		"-hosts x -metrics :0":        "address of -metrics",
+		"all":                         "no arguments",
+		"-device host -nccl":          "leaves GPUs alone",
+		"-device host -expect-gpus 8": "leaves GPUs alone",
+		"-baseline check_test.go":     "it is no report of",
+		"-nccl libnccl.so":            "no arguments",
 	} {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, 2, ringoMain(t.Context(), append([]string{"check"}, strings.Fields(args)...), &stdout, &stderr), args)
