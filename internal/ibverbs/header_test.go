@@ -113,6 +113,7 @@ var fields = []field{
 	{"IBV_PORT_ACTIVE", PortActive, ""}, {"IBV_LINK_LAYER_UNSPECIFIED", LinkUnspecified, ""},
 	{"IBV_LINK_LAYER_INFINIBAND", LinkInfiniBand, ""}, {"IBV_LINK_LAYER_ETHERNET", LinkEthernet, ""},
 	{"IBV_ACCESS_LOCAL_WRITE", AccessLocalWrite, ""}, {"IBV_ACCESS_REMOTE_WRITE", AccessRemoteWrite, ""},
+	{"IBV_ACCESS_REMOTE_READ", AccessRemoteRead, ""}, {"IBV_WR_RDMA_WRITE", OpRDMAWrite, ""}, {"IBV_WR_RDMA_READ", OpRDMARead, ""},
 	{"IBV_QPT_RC", qpTypeRC, ""},
 	{"IBV_QPS_INIT", QPInit, ""}, {"IBV_QPS_RTR", QPRTR, ""}, {"IBV_QPS_RTS", QPRTS, ""}, {"IBV_QPS_ERR", QPErr, ""},
 	{"IBV_QP_STATE", MaskState, ""}, {"IBV_QP_ACCESS_FLAGS", MaskAccess, ""}, {"IBV_QP_PKEY_INDEX", MaskPKeyIndex, ""},
@@ -171,7 +172,9 @@ func TestHeader(t *testing.T) {
 		skip(err)
 	}
 	var src strings.Builder
-	src.WriteString("#include <infiniband/verbs.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n")
+	src.WriteString("#include <infiniband/verbs.h>\n#include <stddef.h>\n#include <stdio.h>\n")
+	// The one function that is called with 64-bit numbers, of the type that it is called with.
+	src.WriteString("struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *, uint64_t, size_t, uint64_t, int, int);\nint main(void) {\n")
 	for _, f := range fields {
 		fmt.Fprintf(&src, "printf(\"%%ld\\n\", (long)(%s));\n", f.expression())
 	}

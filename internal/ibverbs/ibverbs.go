@@ -38,6 +38,10 @@ type Verbs interface {
 	DeallocPD(p *PD) error
 	// RegMR pins n bytes at addr, which stay the caller's, for the access flags.
 	RegMR(p *PD, addr uintptr, n int, access int) (*MR, error)
+	// RegDMABufMR does the same with n bytes from offset of a dma-buf, memory of another
+	// device: work requests then call their first byte iova. fd may be closed afterwards.
+	// Libraries before rdma-core 34 and kernels before 5.12 cannot.
+	RegDMABufMR(p *PD, offset uint64, n int, iova uint64, fd int, access int) (*MR, error)
 	DeregMR(m *MR) error
 
 	// CreateCQ makes a completion queue with a channel of its own.

@@ -33,6 +33,8 @@ func TestErrors(t *testing.T) {
 	require.ErrorIs(t, done(modifyQP, uintptr(0xffffffff), syscall.EAGAIN), syscall.EAGAIN)
 	require.NoError(t, made(regMR, 1, syscall.EINVAL))
 	require.ErrorIs(t, made(regMR, 0, syscall.EPERM), syscall.EPERM)
+	_, err := new(library).RegDMABufMR(nil, 0, 0, 0, 0, 0)
+	require.EqualError(t, err, "libibverbs.so.1 has no ibv_reg_dmabuf_mr: it needs rdma-core 34 or newer")
 	require.Equal(t, "transport retry counter exceeded", RetryExcErr.String())
 	require.Equal(t, "status 99", Status(99).String())
 	require.Equal(t, "port is down", EventPortErr.String())

@@ -207,6 +207,17 @@ func (l *library) RegMR(p *PD, addr uintptr, n int, access int) (*MR, error) {
 	return &MR{r, load[uint32](r, mrLKey), load[uint32](r, mrRKey)}, nil
 }
 
+func (l *library) RegDMABufMR(p *PD, offset uint64, n int, iova uint64, fd int, access int) (*MR, error) {
+	if l.fns[regDMABufMR] == 0 {
+		return nil, fmt.Errorf("%s has no %s: it needs rdma-core 34 or newer", Library, functionNames[regDMABufMR])
+	}
+	r, errno := l.call(regDMABufMR, p.Handle, uintptr(offset), uintptr(n), uintptr(iova), uintptr(fd), uintptr(access))
+	if r == 0 {
+		return nil, made(regDMABufMR, r, errno)
+	}
+	return &MR{r, load[uint32](r, mrLKey), load[uint32](r, mrRKey)}, nil
+}
+
 func (l *library) DeregMR(m *MR) error {
 	r, errno := l.call(deregMR, m.Handle)
 	return done(deregMR, r, errno)
@@ -314,3 +325,6 @@ func post(f *dl.Frame, q *QP, name string, w unsafe.Pointer) error {
 
 // Send has w send what s says. Both stay where they are until the work is completed.
 func (w *SendWR) Send(s *SGE) { w.SGList, w.NumSGE = uintptr(unsafe.Pointer(s)), 1 }
+
+// Then has next be posted with w, after it; nil for none.
+func (w *SendWR) Then(next *SendWR) { w.Next = uintptr(unsafe.Pointer(next)) }

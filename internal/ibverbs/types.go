@@ -68,6 +68,7 @@ const (
 const (
 	AccessLocalWrite  = 1
 	AccessRemoteWrite = 2
+	AccessRemoteRead  = 4
 )
 
 // QPCap is ibv_qp_cap.
@@ -167,7 +168,9 @@ type SendWR struct {
 
 // What is sent, and how.
 const (
+	OpRDMAWrite        = 0
 	OpRDMAWriteWithImm = 1
+	OpRDMARead         = 4
 
 	SendSignaled = 1 << 1
 	SendInline   = 1 << 3

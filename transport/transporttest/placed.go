@@ -344,9 +344,11 @@ func (s placedSuite) ends(t *testing.T) {
 			require.NoError(t, c.end(from, to, ends[0]))
 			if c.send != nil {
 				var err error
+				next := 5
 				require.NoError(t, until("the sender hears", func() bool {
 					if send.send.Free() > 0 {
-						err = send.put(5, 10)
+						err = send.put(next, 10)
+						next++
 					}
 					return err != nil
 				}))

@@ -1,11 +1,9 @@
 package verbs
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
-	"syscall"
 
 	"github.com/ringo-go/ringo/internal/ibverbs"
 	"github.com/ringo-go/ringo/mem"
@@ -47,10 +45,7 @@ func (c *cache) take(n int, with []*device) (*area, error) {
 		mr, err := d.verbs.RegMR(d.pd, uintptr(a.addr()), len(a.bytes), ibverbs.AccessLocalWrite|ibverbs.AccessRemoteWrite)
 		if err != nil {
 			c.give(a)
-			if errors.Is(err, syscall.ENOMEM) {
-				err = fmt.Errorf("%w: the limit of locked memory may be too low, raise it (ulimit -l unlimited, docker run --ulimit memlock=-1)", err)
-			}
-			return nil, fmt.Errorf("%s: register %d bytes: %w", d.name, n, err)
+			return nil, fmt.Errorf("%s: register %d bytes: %w", d.name, n, lockedMemory(err))
 		}
 		a.mrs[d] = mr
 	}

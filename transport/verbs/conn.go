@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/ibverbs"
+	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport/internal/listen"
 	"github.com/ringo-go/ringo/transport/internal/pace"
 )
@@ -18,24 +19,25 @@ import (
 // or receives, or for a moment the Transport's (tend). Whoever closes the end, or leaves
 // it after it was closed, finishes it.
 type conn struct {
-	t     *Transport
-	side  side
-	peer  int // rank
-	shape shape
-	area  *area
-	rails []*rail
-	turns int // rails that slots take by turns; others stand by
-	line  *line
-	done  chan struct{} // closed when nothing is left, but the area if the caller has a slot
-	users atomic.Int32  // of the area: the connection, and a caller who has a slot
-	freed sync.Once     // the area
+	t        *Transport
+	side     side
+	peer     int // rank
+	shape    shape
+	area     *area
+	payloads mem.Region // of a placed connection; the receiver learns of them by AcceptPlaced
+	rails    []*rail
+	turns    int // rails that slots take by turns; others stand by
+	line     *line
+	done     chan struct{} // closed when nothing is left, but the area if the caller has a slot
+	users    atomic.Int32  // of the area: the connection, and a caller who has a slot
+	freed    sync.Once     // the area
 
 	state   atomic.Uint32
 	over    atomic.Pointer[error]   // the peer has closed or has gone
 	failure atomic.Pointer[failure] // the last rail that failed
 	told    atomic.Uint64           // slots that this end has told the peer it released
 	sleeper sleeper
-	lame    []lame // until begin
+	lame    []lame // until limp
 }
 
 // A lame rail could not be connected.
@@ -110,12 +112,17 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// ended is why nothing is sent or received any more.
-func (c *conn) ended() error {
+// stopped is why this end does nothing any more.
+func (c *conn) stopped() error {
 	if c.state.Load()&stateClosed != 0 {
 		return fifo.ErrClosed
 	}
-	if err := c.t.cfg.Guard.Aborted(); err != nil {
+	return c.t.cfg.Guard.Aborted()
+}
+
+// ended is why nothing is sent or received any more.
+func (c *conn) ended() error {
+	if err := c.stopped(); err != nil {
 		return err
 	}
 	if p := c.over.Load(); p != nil {
@@ -243,6 +250,10 @@ func (c *conn) begin(said func(m message)) {
 	}
 	listen.KeepAlive(c.line.conn)
 	go c.watch(said)
+}
+
+// limp tells the peer of rails that could not be connected.
+func (c *conn) limp() {
 	for _, l := range c.lame {
 		c.fail(l.rail, l.why.Error(), false)
 	}

@@ -15,14 +15,14 @@ import (
 // Dial connects to peer: a queue pair on each port that the connection uses, and on one
 // that stands by.
 func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, error) {
-	c, err := t.dial(peer, string(addr))
+	c, err := t.dial(peer, string(addr), placing{})
 	if err != nil {
 		return nil, fmt.Errorf("ib: dial rank %d: %w", peer.Rank, err)
 	}
 	return c, nil
 }
 
-func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
+func (t *Transport) dial(peer transport.Info, addr string, p placing) (*sendConn, error) {
 	if strings.TrimSpace(addr) == "" {
 		return nil, errors.New("no address")
 	}
@@ -41,7 +41,7 @@ func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
 	if len(mine) == 0 {
 		return nil, fmt.Errorf("%v and all other ports are down", ports[0])
 	}
-	base, err := t.newConn(peer.Rank, mine)
+	base, err := t.newConn(peer.Rank, mine, t.form(p.in != nil))
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +50,7 @@ func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
 	}
 	c := &sendConn{conn: base, slots: make([]sending, base.shape.ring), reserved: -1}
 	c.side, c.turns = c, turns
+	p.put(base)
 	fail := func(err error) (*sendConn, error) {
 		c.abandon()
 		return nil, err
@@ -85,6 +86,7 @@ func (t *Transport) dial(peer transport.Info, addr string) (*sendConn, error) {
 		return fail(err)
 	}
 	c.begin(c.said)
+	c.limp()
 	if !t.ends.Keep(c.conn) {
 		c.Close()
 		<-c.done
@@ -125,10 +127,10 @@ func (t *Transport) rails(ports int, up func(i int) bool) (mine []int, turns int
 }
 
 // newConn makes an end with rails on the ports of these indices, of which -1 is for none.
-func (t *Transport) newConn(peer int, ports []int) (*conn, error) {
-	c := &conn{t: t, turns: 1, peer: peer, shape: t.shape, done: make(chan struct{}), line: &line{done: make(chan struct{})}}
+func (t *Transport) newConn(peer int, ports []int, s shape) (*conn, error) {
+	c := &conn{t: t, turns: 1, peer: peer, shape: s, done: make(chan struct{}), line: &line{done: make(chan struct{})}}
 	var err error
-	if c.area, err = areas.take(t.shape.size(), t.devices); err != nil {
+	if c.area, err = areas.take(s.size(), t.devices); err != nil {
 		return nil, err
 	}
 	c.users.Store(1)
@@ -136,7 +138,7 @@ func (t *Transport) newConn(peer int, ports []int) (*conn, error) {
 		if p < 0 {
 			continue
 		}
-		r, err := newRail(t.ports[p], t.shape)
+		r, err := newRail(t.ports[p], s)
 		if err != nil {
 			c.abandon()
 			return nil, err
@@ -158,14 +160,14 @@ func (c *conn) abandon() {
 }
 
 func (c *conn) hello(ports []int) *hello {
-	h := &hello{Addr: c.area.addr()}
+	h := &hello{Addr: c.area.addr(), Placed: c.shape.apart}
 	rails := c.rails
 	for _, p := range ports {
 		if p < 0 {
 			h.Rails = append(h.Rails, railHello{})
 			continue
 		}
-		h.Rails = append(h.Rails, rails[0].hello(c.area))
+		h.Rails = append(h.Rails, rails[0].hello(c.area.mrs[rails[0].port.dev].RKey))
 		rails = rails[1:]
 	}
 	return h

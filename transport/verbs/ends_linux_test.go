@@ -70,10 +70,12 @@ func flow(s transport.SendConn, r transport.RecvConn, messages int, between func
 	return sent, <-done
 }
 
+func (c *conn) most() int { return c.shape.max }
+
 func sizeOf(i, max int) int { return i * 37 % (max + 1) }
 
 func sendAll(s transport.SendConn, from, to int, between func(i int)) error {
-	max := s.(*sendConn).shape.max
+	max := s.(interface{ most() int }).most()
 	for i := from; i < to; i++ {
 		if between != nil {
 			between(i)
@@ -91,7 +93,7 @@ func sendAll(s transport.SendConn, from, to int, between func(i int)) error {
 }
 
 func receiveAll(r transport.RecvConn, from, to int) error {
-	max := r.(*recvConn).shape.max
+	max := r.(interface{ most() int }).most()
 	want := make([]byte, max)
 	for i := from; i < to; i++ {
 		b, stamp, err := r.Next()

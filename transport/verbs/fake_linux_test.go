@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringo-go/ringo/internal/ibverbs"
+	"github.com/ringo-go/ringo/mem"
 )
 
 // A fabric is a libibverbs whose devices are connected to each other: work is carried
@@ -34,6 +36,11 @@ type fabric struct {
 	dead     map[string]bool // ports over which nothing passes, and retries end at once
 	regs     int             // registrations made
 	refuse   error           // of RegMR
+	refuseFD error           // of RegDMABufMR
+	late     []lateWrite     // to GPUs that see them only when their device reads
+	backs    int             // reads
+	lostBack bool            // reads fail
+	slowBack bool            // reads wait
 	noInline bool
 }
 
@@ -51,8 +58,26 @@ type fakeContext struct {
 }
 
 type fakeMR struct {
-	addr uintptr
-	n    int
+	addr   uintptr // as work requests have it
+	n      int
+	at     uintptr // where it lies
+	device string
+	access int
+	dmabuf []byte // what it is mapped by, nil for memory of the host
+}
+
+// bytes is a span of the memory; nil if it is not all inside, or not of this device, or not for this.
+func (m *fakeMR) bytes(addr uint64, n int, device string, access int) []byte {
+	if m == nil || m.device != device || m.access&access != access || uintptr(addr) < m.addr || uintptr(addr)+uintptr(n) > m.addr+uintptr(m.n) {
+		return nil
+	}
+	return span(m.at+uintptr(addr)-m.addr, n)
+}
+
+// A lateWrite is on its way from a device to a GPU, or has come and may be used for another.
+type lateWrite struct {
+	device   string
+	to, what []byte // to is nil when it has come
 }
 
 type fakeCQ struct {
@@ -71,16 +96,19 @@ type fakeQP struct {
 	psn     [2]uint32 // to send from, to receive from
 	sends   []fakeSend
 	recvs   int
+	access  uint32
 	context *fakeContext
 }
 
 type fakeSend struct {
 	id        uint64
+	opcode    uint32
 	imm, rkey uint32
 	to        uint64
 	from      [inlineBytes]byte // inline data
 	sge       ibverbs.SGE
 	inline    bool
+	signaled  bool
 	arrived   bool // but was not acknowledged
 }
 
@@ -191,16 +219,38 @@ func (f *fabric) RegMR(p *ibverbs.PD, addr uintptr, n int, access int) (*ibverbs
 	if f.refuse != nil {
 		return nil, f.refuse
 	}
+	return f.keep(&fakeMR{addr: addr, n: n, at: addr, device: p.Context.Name, access: access}), nil
+}
+
+func (f *fabric) keep(m *fakeMR) *ibverbs.MR {
 	f.regs++
 	key := uint32(f.handle())
-	f.mrs[key] = &fakeMR{addr, n}
-	return &ibverbs.MR{Handle: uintptr(key), LKey: key, RKey: key}, nil
+	f.mrs[key] = m
+	return &ibverbs.MR{Handle: uintptr(key), LKey: key, RKey: key}
+}
+
+func (f *fabric) RegDMABufMR(p *ibverbs.PD, offset uint64, n int, iova uint64, fd int, access int) (*ibverbs.MR, error) {
+	defer f.locked()()
+	if f.refuseFD != nil {
+		return nil, f.refuseFD
+	}
+	b, err := unix.Mmap(fd, 0, int(offset)+n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	at := uintptr(unsafe.Pointer(&b[offset]))
+	return f.keep(&fakeMR{addr: uintptr(iova), n: n, at: at, device: p.Context.Name, access: access, dmabuf: b}), nil
 }
 
 func (f *fabric) DeregMR(m *ibverbs.MR) error {
 	defer f.locked()()
+	b := f.mrs[m.LKey].dmabuf
 	delete(f.mrs, m.LKey)
-	return nil
+	if b == nil {
+		return nil
+	}
+	f.late = slices.DeleteFunc(f.late, func(w lateWrite) bool { return mem.Host(b).Overlaps(mem.Host(w.to)) })
+	return unix.Munmap(b)
 }
 
 func (f *fabric) CreateCQ(c *ibverbs.Context, entries int) (*ibverbs.CQ, error) {
@@ -269,6 +319,8 @@ func (f *fabric) ModifyQP(q *ibverbs.QP, a *ibverbs.QPAttr, mask int) error {
 		return syscall.EINVAL
 	}
 	switch a.State {
+	case ibverbs.QPInit:
+		x.access = a.Access
 	case ibverbs.QPRTR:
 		x.dest, x.psn[1] = a.DestQPN, a.RQPSN
 		if f.lost[x.port] || (a.AH.IsGlobal == 1) != f.ethernet || f.ethernet && a.AH.DGID == (ibverbs.GID{}) {
@@ -324,11 +376,23 @@ func (f *fabric) PostSend(q *ibverbs.QP, w *ibverbs.SendWR) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	x := f.qps[q.Handle]
-	s := fakeSend{id: w.ID, imm: w.Imm, rkey: w.RemoteKey, to: w.RemoteAddr, inline: w.Flags&ibverbs.SendInline != 0}
+	for ; w != nil; w = at[ibverbs.SendWR](w.Next) {
+		if err := f.post(x, w); err != nil {
+			return err
+		}
+	}
+	f.carry(x)
+	return nil
+}
+
+func (f *fabric) post(x *fakeQP, w *ibverbs.SendWR) error {
+	s := fakeSend{
+		id: w.ID, opcode: w.Opcode, imm: w.Imm, rkey: w.RemoteKey, to: w.RemoteAddr,
+		inline: w.Flags&ibverbs.SendInline != 0, signaled: w.Flags&ibverbs.SendSignaled != 0,
+	}
 	if w.NumSGE > 0 {
 		s.sge = *at[ibverbs.SGE](w.SGList)
-		b := span(uintptr(s.sge.Addr), int(s.sge.Length))
-		if s.inline && copy(s.from[:x.cap.MaxInline], b) < len(b) {
+		if s.inline && copy(s.from[:x.cap.MaxInline], span(uintptr(s.sge.Addr), int(s.sge.Length))) < int(s.sge.Length) {
 			return syscall.EINVAL
 		}
 	}
@@ -338,11 +402,10 @@ func (f *fabric) PostSend(q *ibverbs.QP, w *ibverbs.SendWR) error {
 	case x.state == ibverbs.QPErr:
 		f.complete(x, ibverbs.WC{ID: s.id, Status: ibverbs.WRFlushErr})
 		return nil
-	case x.state != ibverbs.QPRTS || w.Opcode != ibverbs.OpRDMAWriteWithImm || w.Flags&ibverbs.SendSignaled == 0:
+	case x.state != ibverbs.QPRTS:
 		return syscall.EINVAL
 	}
 	x.sends = append(x.sends, s)
-	f.carry(x)
 	return nil
 }
 
@@ -366,24 +429,26 @@ func (f *fabric) PostRecv(q *ibverbs.QP, w *ibverbs.RecvWR) error {
 	return nil
 }
 
-// carry carries out what a queue pair has to send, as far as it goes.
+// carry carries out what a queue pair has to send, as far as it goes. What leads back to its own
+// device needs no port.
 func (f *fabric) carry(x *fakeQP) {
 	n := 0 // acknowledged
 	for i := range x.sends {
 		s := &x.sends[i]
 		peer := f.qps[uintptr(x.dest)]
-		if f.dead[x.port] || peer != nil && f.dead[peer.port] {
+		far := peer != x
+		if far && (f.dead[x.port] || peer != nil && f.dead[peer.port]) || !far && f.lostBack {
 			f.flush(x, ibverbs.RetryExcErr)
 			return
 		}
-		if x.state != ibverbs.QPRTS || f.cut[x.port] || peer == nil || f.cut[peer.port] || peer.state != ibverbs.QPRTR && peer.state != ibverbs.QPRTS {
+		if x.state != ibverbs.QPRTS || peer == nil || !far && f.slowBack || far && (f.cut[x.port] || f.cut[peer.port]) || peer.state != ibverbs.QPRTR && peer.state != ibverbs.QPRTS {
 			break
 		}
 		if peer.psn[1] != x.psn[0] {
 			panic("packet sequence numbers differ")
 		}
 		if !s.arrived {
-			if peer.recvs == 0 {
+			if s.opcode == ibverbs.OpRDMAWriteWithImm && peer.recvs == 0 {
 				break // the receiver is not ready
 			}
 			if !f.arrive(x, peer, s) {
@@ -392,33 +457,71 @@ func (f *fabric) carry(x *fakeQP) {
 			}
 			s.arrived = true
 		}
-		if !f.mute[x.port] {
-			f.complete(x, ibverbs.WC{ID: s.id})
-			n++
+		if f.mute[x.port] && far {
+			continue
 		}
+		if s.signaled {
+			f.complete(x, ibverbs.WC{ID: s.id})
+		}
+		n++
 	}
 	x.sends = x.sends[:copy(x.sends, x.sends[n:])]
 }
 
 func (f *fabric) arrive(x, peer *fakeQP, s *fakeSend) bool {
 	n := int(s.sge.Length)
+	access, local := ibverbs.AccessRemoteWrite, 0
+	if s.opcode == ibverbs.OpRDMARead {
+		access, local = ibverbs.AccessRemoteRead, ibverbs.AccessLocalWrite
+	}
 	if n > 0 {
-		mr := f.mrs[s.rkey]
-		if mr == nil || uintptr(s.to) < mr.addr || uintptr(s.to)+uintptr(n) > mr.addr+uintptr(mr.n) {
+		there := f.mrs[s.rkey].bytes(s.to, n, peer.context.Name, access)
+		if there == nil || int(peer.access)&access == 0 {
 			return false
 		}
-		src := s.from[:]
+		here := s.from[:min(n, len(s.from))]
 		if !s.inline {
-			if own := f.mrs[s.sge.LocalKey]; own == nil || uintptr(s.sge.Addr) < own.addr || uintptr(s.sge.Addr)+uintptr(n) > own.addr+uintptr(own.n) {
+			if here = f.mrs[s.sge.LocalKey].bytes(s.sge.Addr, n, x.context.Name, local); here == nil {
 				panic("local protection error")
 			}
-			src = span(uintptr(s.sge.Addr), n)
 		}
-		copy(span(uintptr(s.to), n), src)
+		switch {
+		case s.opcode == ibverbs.OpRDMARead:
+			f.backs++
+			f.land(x.context.Name)
+			copy(here, there)
+		case f.mrs[s.rkey].access&ibverbs.AccessRemoteRead != 0: // it is to be read back
+			f.delay(peer.context.Name, there, here)
+		default:
+			copy(there, here)
+		}
 	}
-	peer.recvs--
-	f.complete(peer, ibverbs.WC{ID: receiveID, Opcode: ibverbs.WCRecvRDMAWithImm, Bytes: uint32(n), Imm: s.imm})
+	if s.opcode == ibverbs.OpRDMAWriteWithImm {
+		peer.recvs--
+		f.complete(peer, ibverbs.WC{ID: receiveID, Opcode: ibverbs.WCRecvRDMAWithImm, Bytes: uint32(n), Imm: s.imm})
+	}
 	return true
+}
+
+// delay has a GPU not see a write yet.
+func (f *fabric) delay(device string, to, what []byte) {
+	i := slices.IndexFunc(f.late, func(w lateWrite) bool { return w.to == nil })
+	if i < 0 {
+		i = len(f.late)
+		f.late = append(f.late, lateWrite{})
+	}
+	w := &f.late[i]
+	w.device, w.to, w.what = device, to, append(w.what[:0], what...)
+}
+
+// land has GPUs see what a device has written.
+func (f *fabric) land(device string) {
+	for i := range f.late {
+		if w := &f.late[i]; w.device == device {
+			copy(w.to, w.what)
+			w.to = nil
+		}
+	}
 }
 
 // setLink cuts a port, or connects it again, and tells its device.

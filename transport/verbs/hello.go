@@ -11,12 +11,13 @@ import (
 
 // protocol is the context of the handshake (see internal/auth). When both sides have
 // proved themselves the dialler sends its hello, and the listener answers with its own.
-const protocol = "ringo ib 2"
+const protocol = "ringo ib 3"
 
 // A hello is what one end tells the other of its rails: 2 bytes of length, big-endian,
 // and JSON.
 type hello struct {
 	Refused string      `json:",omitempty"` // why the listener wants no connection
+	Placed  bool        `json:",omitempty"` // payloads lie apart, where the receiver says later
 	Addr    uint64      // of the receiver's ring
 	Rails   []railHello // one for one with those of the dialler; in an answer QPN 0 is none
 }
@@ -34,11 +35,11 @@ type railHello struct {
 	RKey     uint32 // of the receiver's ring
 }
 
-func (r *rail) hello(a *area) railHello {
+func (r *rail) hello(rkey uint32) railHello {
 	p := r.port
 	return railHello{
 		Port: p.String(), To: r.to, Ethernet: p.ethernet(), LID: p.attr.LID, GID: p.gid, GIDType: p.gidType,
-		MTU: p.attr.ActiveMTU, QPN: r.qp.Num, PSN: r.psn, RKey: a.mrs[p.dev].RKey,
+		MTU: p.attr.ActiveMTU, QPN: r.qp.Num, PSN: r.psn, RKey: rkey,
 	}
 }
 

@@ -30,6 +30,8 @@ const (
 	// down: the rail has failed and will be used no more. count is how many slots the
 	// receiver has released.
 	down byte = 2
+	// placed: where the payloads of a placed connection are to be written (see place).
+	placed byte = 3
 
 	messageLen = 11
 	maxText    = 255
@@ -57,7 +59,7 @@ func (l *line) hear() (m message, err error) {
 		return m, err
 	}
 	m = message{b[0], int(b[1]), binary.BigEndian.Uint64(b[2:]), string(text)}
-	if m.kind != goodbye && m.kind != down {
+	if m.kind < goodbye || m.kind > placed {
 		return m, fmt.Errorf("message of unknown kind %d", m.kind)
 	}
 	return m, nil

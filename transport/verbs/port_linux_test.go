@@ -281,7 +281,23 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
+func FuzzPlace(f *testing.F) {
+	f.Add(uint64(1)<<40, "\x00\x00\x00\x01\x00\x00\x00\x02", 2)
+	f.Fuzz(func(t *testing.T, addr uint64, text string, rails int) {
+		p, err := parsePlace(message{kind: placed, count: addr, text: text}, rails)
+		if err != nil {
+			return
+		}
+		all := make([]*rail, rails)
+		for i := range all {
+			all[i] = &rail{placed: &ibverbs.MR{RKey: p.keys[i]}}
+		}
+		require.Equal(t, message{kind: placed, count: addr, text: text}, p.message(all))
+	})
+}
+
 func FuzzMessage(f *testing.F) {
+	f.Add([]byte("\x03\x00\x00\x00\x7f\x00\x00\x00\x00\x00\x04\x00\x00\x00\x09"))
 	f.Add([]byte("\x02\x01\x00\x00\x00\x00\x00\x00\x00\x07\x03why"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		pass := func(send func(c net.Conn)) (message, error) {
@@ -310,18 +326,23 @@ func FuzzHeader(f *testing.F) {
 	long := make([]byte, headerLen)
 	header{length: few.SlotBytes + 1, slot: 3}.put(long)
 	f.Add(long, uint64(3), headerLen+few.SlotBytes+1)
+	f.Add(good, uint64(3), 8)
+	tr := New(transport.Config{Limits: few}, Options{})
 	f.Fuzz(func(t *testing.T, b []byte, slot uint64, wrote int) {
 		if len(b) < headerLen {
 			return
 		}
-		h, err := parseHeader(b, slot, wrote, few.SlotBytes)
-		if err != nil {
-			return
+		for _, form := range []shape{tr.form(false), tr.form(true)} {
+			h, err := form.header(b, slot, wrote)
+			if err != nil {
+				continue
+			}
+			require.LessOrEqual(t, h.length, few.SlotBytes)
+			require.Equal(t, wrote, form.wrote(h.length))
+			again := make([]byte, headerLen)
+			h.put(again)
+			require.Equal(t, b[:headerLen], again)
 		}
-		require.LessOrEqual(t, h.length, few.SlotBytes)
-		again := make([]byte, headerLen)
-		h.put(again)
-		require.Equal(t, b[:headerLen], again)
 	})
 }
 
@@ -352,6 +373,6 @@ func TestRefusalOfDialler(t *testing.T) {
 		_ = writeHello(a, &hello{Refused: "no"})
 		_, _ = io.Copy(io.Discard, a)
 	}()
-	_, err := m.Transport.(*Transport).adopt(5, b)
+	err := m.Transport.(*Transport).adopt(5, b)
 	require.ErrorContains(t, err, "no")
 }

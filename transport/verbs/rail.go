@@ -23,15 +23,19 @@ type rail struct {
 	peer    railHello
 	cq      *ibverbs.CQ
 	qp      *ibverbs.QP // under mu while it is destroyed
-	posted  int         // sends that are not completed
+	placed  *ibverbs.MR // of the slots of a placed connection
+	loop    *ibverbs.QP // leads to this very device and reads those slots back; nil if that need not be
+	posted  int         // sends that will be completed
 	used    int         // receives that are not posted again
 	armed   bool        // the queue's descriptor will tell of a completion
 	retired bool        // what it did not send went over others
 
 	wcs  [16]ibverbs.WC
-	send ibverbs.SendWR
-	sge  ibverbs.SGE
+	send [2]ibverbs.SendWR
+	sge  [2]ibverbs.SGE
 	recv ibverbs.RecvWR
+	back ibverbs.SendWR // that reads
+	into ibverbs.SGE    // what it reads
 
 	mu       sync.Mutex
 	down     atomic.Bool  // it has failed, here or there
@@ -40,8 +44,14 @@ type rail struct {
 	portDown atomic.Int64 // since when its port is down, 0 if it is up
 }
 
-// receiveID marks work that is a receive; that of a send is the number of its slot.
-const receiveID = 1 << 63
+// What marks work that is a receive, that writes a header before its payload, that reads a slot back.
+// The rest is the number of the slot.
+const (
+	receiveID = 1 << 63
+	headerID  = 1 << 62
+	readID    = 1 << 61
+	slotID    = readID - 1
+)
 
 // newRail makes a queue pair that is not connected yet.
 func newRail(p *port, s shape) (*rail, error) {
@@ -49,23 +59,16 @@ func newRail(p *port, s shape) (*rail, error) {
 	rand.Read(psn[:])
 	r := &rail{port: p, depth: s.ring + 2, psn: binary.LittleEndian.Uint32(psn[:]) & 0xffffff}
 	r.recv.ID = receiveID
-	v := p.dev.verbs
 	fail := func(err error) (*rail, error) { return nil, fmt.Errorf("%v: %w", p, err) }
+	sends, reads := r.depth, 0
+	if s.apart {
+		sends, reads = 2*r.depth, r.depth
+	}
 	var err error
-	if r.cq, err = v.CreateCQ(p.dev.context, 2*r.depth); err != nil {
+	if r.cq, err = p.dev.verbs.CreateCQ(p.dev.context, sends+r.depth+reads); err != nil {
 		return fail(err)
 	}
-	want := ibverbs.QPCap{MaxSendWR: uint32(r.depth), MaxRecvWR: uint32(r.depth), MaxSendSGE: 1, MaxRecvSGE: 1, MaxInline: inlineBytes}
-	r.qp, err = v.CreateQP(p.dev.pd, r.cq, want)
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOMEM) { // a device that takes less by value
-		want.MaxInline = 0
-		r.qp, err = v.CreateQP(p.dev.pd, r.cq, want)
-	}
-	if err != nil {
-		return fail(errors.Join(err, v.DestroyCQ(r.cq)))
-	}
-	err = v.ModifyQP(r.qp, &ibverbs.QPAttr{State: ibverbs.QPInit, Port: uint8(p.number), Access: ibverbs.AccessRemoteWrite},
-		ibverbs.MaskState|ibverbs.MaskPort|ibverbs.MaskPKeyIndex|ibverbs.MaskAccess)
+	r.qp, err = p.queuePair(r.cq, sends, r.depth, ibverbs.AccessRemoteWrite)
 	if err == nil {
 		r.used = r.depth
 		err = r.restock()
@@ -77,10 +80,35 @@ func newRail(p *port, s shape) (*rail, error) {
 	return r, nil
 }
 
+// queuePair makes a queue pair whose peer may do to memory here what access says.
+func (p *port) queuePair(cq *ibverbs.CQ, sends, recvs int, access uint32) (*ibverbs.QP, error) {
+	v := p.dev.verbs
+	want := ibverbs.QPCap{MaxSendWR: uint32(sends), MaxRecvWR: uint32(recvs), MaxSendSGE: 1, MaxRecvSGE: 1, MaxInline: inlineBytes}
+	q, err := v.CreateQP(p.dev.pd, cq, want)
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOMEM) { // a device that takes less by value
+		want.MaxInline = 0
+		q, err = v.CreateQP(p.dev.pd, cq, want)
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = v.ModifyQP(q, &ibverbs.QPAttr{State: ibverbs.QPInit, Port: uint8(p.number), Access: access},
+		ibverbs.MaskState|ibverbs.MaskPort|ibverbs.MaskPKeyIndex|ibverbs.MaskAccess)
+	if err != nil {
+		return nil, errors.Join(err, v.DestroyQP(q))
+	}
+	return q, nil
+}
+
 // connect leads the queue pair to the peer's.
 func (r *rail) connect(peer railHello, o *Options) error {
 	r.peer = peer
-	v, p := r.port.dev.verbs, r.port
+	return r.port.lead(r.qp, r.psn, peer, o)
+}
+
+// lead connects a queue pair, whose packets are numbered from psn.
+func (p *port) lead(q *ibverbs.QP, psn uint32, peer railHello, o *Options) error {
+	v := p.dev.verbs
 	a := &ibverbs.QPAttr{
 		State: ibverbs.QPRTR, PathMTU: min(p.attr.ActiveMTU, peer.MTU), DestQPN: peer.QPN, RQPSN: peer.PSN,
 		MaxDestRdAtomic: 1, MinRNRTimer: rnrTimer,
@@ -90,11 +118,11 @@ func (r *rail) connect(peer railHello, o *Options) error {
 		a.AH.IsGlobal = 1
 		a.AH.DGID, a.AH.SGIDIndex, a.AH.HopLimit, a.AH.TC = peer.GID, uint8(p.gidIndex), 255, uint8(o.TrafficClass)
 	}
-	err := v.ModifyQP(r.qp, a, ibverbs.MaskState|ibverbs.MaskAV|ibverbs.MaskPathMTU|ibverbs.MaskDestQPN|ibverbs.MaskRQPSN|
+	err := v.ModifyQP(q, a, ibverbs.MaskState|ibverbs.MaskAV|ibverbs.MaskPathMTU|ibverbs.MaskDestQPN|ibverbs.MaskRQPSN|
 		ibverbs.MaskMaxDestRdAtomic|ibverbs.MaskMinRNRTimer)
 	if err == nil {
-		err = v.ModifyQP(r.qp, &ibverbs.QPAttr{
-			State: ibverbs.QPRTS, Timeout: uint8(o.Timeout), RetryCount: uint8(o.Retries), RNRRetry: rnrForever, SQPSN: r.psn, MaxRdAtomic: 1,
+		err = v.ModifyQP(q, &ibverbs.QPAttr{
+			State: ibverbs.QPRTS, Timeout: uint8(o.Timeout), RetryCount: uint8(o.Retries), RNRRetry: rnrForever, SQPSN: psn, MaxRdAtomic: 1,
 		}, ibverbs.MaskState|ibverbs.MaskTimeout|ibverbs.MaskRetryCount|ibverbs.MaskRNRRetry|ibverbs.MaskSQPSN|ibverbs.MaskMaxRdAtomic)
 	}
 	if err != nil {
@@ -123,25 +151,46 @@ func (r *rail) restock() error {
 	return nil
 }
 
-// write sends b, memory of a, to an address of the peer's, with an immediate. An empty b
-// is only the immediate.
-func (r *rail) write(id uint64, a *area, b []byte, at int, to uint64, imm uint32) error {
-	w := &r.send
-	w.ID, w.Imm, w.Opcode, w.Flags = id, imm, ibverbs.OpRDMAWriteWithImm, ibverbs.SendSignaled
-	w.RemoteAddr, w.RemoteKey = to, r.peer.RKey
-	w.NumSGE = 0
-	if len(b) > 0 {
-		r.sge = ibverbs.SGE{Addr: a.addr() + uint64(at), Length: uint32(len(b)), LocalKey: a.mrs[r.port.dev].LKey}
-		w.Send(&r.sge)
+// A piece is memory that is written to the peer's.
+type piece struct {
+	from, to   uint64 // addresses, here and there
+	length     int
+	lkey, rkey uint32
+	byValue    bool // it is this process's: the device may be handed what is there now
+}
+
+// write sends what to the peer, then its payload if that lies elsewhere, and an immediate with the last
+// of them. An empty what is only the immediate.
+func (r *rail) write(id uint64, imm uint32, what, payload piece) error {
+	w := r.fill(0, id, what)
+	w.Then(nil)
+	last := w
+	if payload.length > 0 {
+		// Its completion tells nothing: when the payload's is there, so is this.
+		w.ID, w.Opcode, w.Flags = id|headerID, ibverbs.OpRDMAWrite, w.Flags&^ibverbs.SendSignaled
+		last = r.fill(1, id, payload)
+		w.Then(last)
 	}
-	if len(b) <= r.qp.Inline {
-		w.Flags |= ibverbs.SendInline
-	}
+	last.Opcode, last.Imm = ibverbs.OpRDMAWriteWithImm, imm
 	if err := r.port.dev.verbs.PostSend(r.qp, w); err != nil {
 		return err
 	}
 	r.posted++
 	return nil
+}
+
+func (r *rail) fill(i int, id uint64, p piece) *ibverbs.SendWR {
+	w := &r.send[i]
+	w.ID, w.Flags, w.NumSGE = id, ibverbs.SendSignaled, 0
+	w.RemoteAddr, w.RemoteKey = p.to, p.rkey
+	if p.length > 0 {
+		r.sge[i] = ibverbs.SGE{Addr: p.from, Length: uint32(p.length), LocalKey: p.lkey}
+		w.Send(&r.sge[i])
+	}
+	if p.byValue && p.length <= r.qp.Inline {
+		w.Flags |= ibverbs.SendInline
+	}
+	return w
 }
 
 // poll is what was completed.
@@ -163,9 +212,13 @@ func (r *rail) destroy() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v := r.port.dev.verbs
-	if r.qp != nil {
-		_ = v.DestroyQP(r.qp)
+	for _, q := range []*ibverbs.QP{r.loop, r.qp} {
+		if q != nil {
+			_ = v.DestroyQP(q)
+		}
+	}
+	if r.cq != nil {
 		_ = v.DestroyCQ(r.cq)
 	}
-	r.qp, r.cq = nil, nil
+	r.qp, r.loop, r.cq = nil, nil, nil
 }

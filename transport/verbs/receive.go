@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
@@ -16,55 +17,54 @@ func (t *Transport) receive(s net.Conn) {
 	place := t.place
 	t.mu.Unlock()
 	r, err := listen.Answer(s, place, &t.cfg, protocol, func(*listen.Request) error { return nil })
-	var c *recvConn
 	if err == nil {
-		c, err = t.adopt(r.From, s)
+		err = t.adopt(r.From, s)
 	}
 	if err != nil {
 		s.Close()
 		if !place.Closed() {
 			t.warn.Warn("ib: dropped a caller", "rank", t.cfg.Self.Rank, "from", s.RemoteAddr(), "err", err)
 		}
-		return
 	}
-	if !t.ends.Keep(c.conn) {
-		c.Close()
-		<-c.done
-		return
-	}
-	t.arrived.Put(r.From, c)
 }
 
 // adopt makes the receiving end of a rank that knows the key.
-func (t *Transport) adopt(from int, s net.Conn) (*recvConn, error) {
+func (t *Transport) adopt(from int, s net.Conn) error {
 	stop := t.closeWithUs(s)
-	defer stop()
 	_ = s.SetDeadline(time.Now().Add(listen.HandshakeTime))
+	c, mine, err := t.hear(from, s)
+	stop() // before anybody has the end, which says goodbye when it is closed
+	if err != nil {
+		return err
+	}
+	return t.answer(c, s, mine)
+}
+
+// hear makes the end that a dialler's hello wants, or says why not.
+func (t *Transport) hear(from int, s net.Conn) (c *recvConn, mine []int, err error) {
 	h, err := readHello(s)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case h.Refused != "":
-		return nil, fmt.Errorf("rank %d wants no connection: %s", from, h.Refused)
+		return nil, nil, fmt.Errorf("rank %d wants no connection: %s", from, h.Refused)
 	}
-	c, err := t.accept(from, s, h)
-	if err != nil {
+	if c, mine, err = t.accept(from, h); err != nil {
 		_ = writeHello(s, &hello{Refused: fmt.Sprintf("rank %d: %v", t.cfg.Self.Rank, err)})
-		return nil, err
 	}
-	return c, nil
+	return c, mine, err
 }
 
-func (t *Transport) accept(from int, s net.Conn, h *hello) (*recvConn, error) {
-	mine, err := t.match(h.Rails)
-	if err != nil {
-		return nil, err
+// accept makes the end, with rails on the ports of these indices.
+func (t *Transport) accept(from int, h *hello) (c *recvConn, mine []int, err error) {
+	if mine, err = t.match(h.Rails); err != nil {
+		return nil, nil, err
 	}
-	base, err := t.newConn(from, mine)
+	base, err := t.newConn(from, mine, t.form(h.Placed))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	c := &recvConn{conn: base, wrote: make([]int, base.shape.ring)}
+	c = &recvConn{conn: base, wrote: make([]arrival, base.shape.ring)}
 	c.side = c
 	var peers []railHello
 	for i, p := range mine {
@@ -72,18 +72,34 @@ func (t *Transport) accept(from int, s net.Conn, h *hello) (*recvConn, error) {
 			peers = append(peers, h.Rails[i])
 		}
 	}
-	if err = c.connect(peers); err == nil {
-		if err = writeHello(s, c.hello(mine)); err == nil {
+	if err = c.connect(peers); err != nil {
+		c.abandon()
+		return nil, nil, err
+	}
+	return c, mine, nil
+}
+
+// answer has the end wait for Accept, and then answers the dialler: who dials again after that is
+// accepted after this. Nothing else is said on the line before.
+func (t *Transport) answer(c *recvConn, s net.Conn, mine []int) error {
+	h := c.hello(mine)
+	c.line.conn = s
+	c.line.mu.Lock()
+	c.begin(c.said)
+	kept := t.ends.Keep(c.conn)
+	err := fifo.ErrClosed
+	if kept && t.arrived.Put(c.peer, c) {
+		if err = writeHello(s, h); err == nil {
 			err = s.SetDeadline(time.Time{})
 		}
 	}
-	if err != nil {
-		c.abandon()
-		return nil, err
+	c.line.mu.Unlock()
+	c.limp()
+	if !kept {
+		c.Close()
+		<-c.done
 	}
-	c.line.conn = s
-	c.begin(c.said)
-	return c, nil
+	return err
 }
 
 // match finds a port for each of a peer's rails: the one that it means; -1 for none. If no rail has

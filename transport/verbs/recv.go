@@ -14,13 +14,20 @@ import (
 // A recvConn is the receiving end.
 type recvConn struct {
 	*conn
-	wrote []int  // by slot of the ring: bytes that have arrived, 0 for none
-	next  uint64 // number of the slot that is due
-	held  bool   // it was given out
-	err   error  // of a malformed slot
+	wrote []arrival // by slot of the ring
+	next  uint64    // number of the slot that is due
+	back  uint64    // slots that were released
+	held  int       // slots that were given out and not released; only the receiver's goroutine looks at it
+	err   error     // of a malformed slot, or one that could not be read back
 
 	bye  atomic.Bool
 	last atomic.Uint64 // slots that the sender has published in all, if bye
+}
+
+// An arrival is a slot of the ring that has come.
+type arrival struct {
+	bytes int  // of the write that told of it, 0 for none
+	seen  bool // by whoever looks: it was read back, or need not be
 }
 
 // Next waits for the slot that is due.
@@ -36,45 +43,42 @@ func (c *recvConn) Next() (mem.Region, transport.Stamp, error) {
 func (c *recvConn) receive() (mem.Region, transport.Stamp, error) {
 	err := c.err
 	switch {
-	case c.held:
+	case c.held > 0 && !c.shape.apart:
 		err = fmt.Errorf("ib: next without release")
+	case c.held == c.shape.ring:
+		err = fmt.Errorf("ib: next while all %d slots are held", c.held)
 	case err == nil:
 		err = c.arrival()
 	}
 	if err != nil {
 		return mem.Region{}, transport.Stamp{}, err
 	}
-	at := c.shape.at(c.next)
+	n, at := c.next, c.shape.at(c.next)
 	var h header
-	if h, c.err = parseHeader(c.area.bytes[at:], c.next, c.wrote[c.index()], c.shape.max); c.err != nil {
+	if h, c.err = c.shape.header(c.area.bytes[at:], n, c.due().bytes); c.err != nil {
 		return mem.Region{}, transport.Stamp{}, c.err
 	}
-	c.held = true
+	c.next++
+	c.held++
 	c.users.Add(1)
+	if c.shape.apart {
+		return c.payloads.Slice(c.shape.place(n), h.length), h.stamp, nil
+	}
 	return mem.Host(c.area.bytes[at+headerLen:][:h.length]), h.stamp, nil
 }
 
-func (c *recvConn) index() int { return int(c.next % uint64(len(c.wrote))) }
+func (c *recvConn) arrived(n uint64) *arrival { return &c.wrote[n%uint64(len(c.wrote))] }
 
-// arrival waits until the slot that is due has arrived.
+func (c *recvConn) due() *arrival { return c.arrived(c.next) }
+
+// arrival waits until the slot that is due has arrived and can be seen.
 func (c *recvConn) arrival() error {
 	if err := c.t.cfg.Guard.Aborted(); err != nil {
 		return err
 	}
 	w := pace.Waiter{Guard: c.t.cfg.Guard, Spin: c.t.cfg.Spin}
-	for c.wrote[c.index()] == 0 {
-		end := c.ended() // before what arrived is looked at: a peer's last words count
-		if c.bye.Load() && c.next >= c.last.Load() {
-			end = fifo.ErrClosed
-		}
-		c.progress()
-		if c.wrote[c.index()] != 0 {
-			break
-		}
-		if end != nil {
-			return end
-		}
-		if err := c.link(); err != nil {
+	for !c.due().seen {
+		if err := c.look(); err != nil || c.due().seen {
 			return err
 		}
 		sleep, err := w.Pause()
@@ -88,11 +92,49 @@ func (c *recvConn) arrival() error {
 	return nil
 }
 
-// Release gives the slot of the last Next back.
+// look takes what has come. The error is why the slot that is due, if it cannot be seen now, never
+// will be.
+func (c *recvConn) look() error {
+	end := c.ended() // before what arrived is looked at: a peer's last words count
+	if c.bye.Load() && c.next >= c.last.Load() {
+		end = fifo.ErrClosed
+	}
+	c.progress()
+	switch due := c.due(); {
+	case due.seen:
+		return nil
+	case c.err != nil:
+		return c.err
+	case due.bytes > 0: // it is being read back
+		end = c.stopped()
+	}
+	if end != nil {
+		return end
+	}
+	return c.link()
+}
+
+// Arrived is how many slots Next gives now without waiting; 1 if it gives an error.
+func (c *recvConn) Arrived() (n int) {
+	if c.enter() != nil {
+		return 1
+	}
+	err := c.look()
+	for n < c.shape.ring-c.held && c.arrived(c.next+uint64(n)).seen {
+		n++
+	}
+	c.leave()
+	if err != nil {
+		return max(n, 1)
+	}
+	return n
+}
+
+// Release gives the oldest slot of Next back.
 func (c *recvConn) Release() error {
-	held := c.held
+	held := c.held > 0
 	if held {
-		c.held = false
+		c.held--
 		defer c.unuse()
 	}
 	if err := c.enter(); err != nil {
@@ -100,8 +142,8 @@ func (c *recvConn) Release() error {
 	}
 	var err error
 	if held {
-		c.wrote[c.index()] = 0
-		c.next++
+		*c.arrived(c.back) = arrival{}
+		c.back++
 		c.tell()
 	} else {
 		err = fmt.Errorf("ib: release without next")
@@ -112,7 +154,7 @@ func (c *recvConn) Release() error {
 
 // tell gives credits once there are enough of them (see shape).
 func (c *recvConn) tell() {
-	if c.next-c.told.Load() < uint64(c.shape.lag) {
+	if c.back-c.told.Load() < uint64(c.shape.lag) {
 		return
 	}
 	for _, r := range c.rails {
@@ -122,13 +164,13 @@ func (c *recvConn) tell() {
 			}
 		}
 	}
-	full := c.live(c.next)
+	full := c.live(c.back)
 	if full != nil && full.posted >= full.depth {
 		return // progress tries again
 	}
-	c.told.Store(c.next)
-	for r := c.live(c.next); r != nil; r = c.live(c.next) {
-		err := r.write(c.next, nil, nil, 0, 0, uint32(c.next))
+	c.told.Store(c.back)
+	for r := c.live(c.back); r != nil; r = c.live(c.back) {
+		err := r.write(c.back, uint32(c.back), piece{byValue: true}, piece{})
 		if err == nil {
 			return
 		}
@@ -154,19 +196,48 @@ func (c *recvConn) progress() {
 }
 
 func (c *recvConn) complete(r *rail, w *ibverbs.WC) {
-	isReceive := w.ID&receiveID != 0
-	if !isReceive {
+	isReceive, isRead := w.ID&receiveID != 0, w.ID&(receiveID|readID) == readID
+	if !isReceive && !isRead {
 		r.posted--
 	}
 	switch {
+	case isRead && w.Status != ibverbs.Success:
+		c.lose(r, w.Status.String())
+	case isRead:
+		if n := w.ID & slotID; n >= c.back { // and not a slot that came twice
+			c.arrived(n).seen = true
+		}
 	case w.Status != ibverbs.Success:
 		c.fail(r, w.Status.String(), false)
 	case isReceive:
 		r.used++
 		// A slot that was sent again may come twice.
-		if ahead := int32(w.Imm - uint32(c.next)); ahead >= 0 && int(ahead) < c.shape.ring {
-			c.wrote[(c.next+uint64(ahead))%uint64(len(c.wrote))] = int(w.Bytes)
+		if ahead := int32(w.Imm - uint32(c.back)); ahead >= 0 && int(ahead) < c.shape.ring {
+			c.came(c.back+uint64(ahead), int(w.Bytes), r)
 		}
+	}
+}
+
+// came takes note of slot number n, and has it read back where that is needed. If it comes again, over
+// another rail, it does so once more: the first device may have failed.
+func (c *recvConn) came(n uint64, bytes int, r *rail) {
+	a := c.arrived(n)
+	a.bytes = bytes
+	if r.loop == nil {
+		a.seen = true
+		return
+	}
+	at := c.shape.at(n) - headerLen // where nothing lies
+	err := r.readBack(n, uint64(c.payloads.Ptr())+uint64(c.shape.place(n)), c.area.addr()+uint64(at), c.area.mrs[r.port.dev].LKey)
+	if err != nil {
+		c.lose(r, err.Error())
+	}
+}
+
+// lose ends a connection some of whose slots nobody can see.
+func (c *recvConn) lose(r *rail, reason string) {
+	if c.err == nil {
+		c.err = &LinkError{Port: r.port.String(), Peer: r.peer.Port, Reason: "what came over it cannot be read back: " + reason}
 	}
 }
 

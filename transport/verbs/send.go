@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -16,7 +17,8 @@ import (
 // peer's device has all of it) and the receiver has released it.
 type sendConn struct {
 	*conn
-	to       uint64 // address of the receiver's ring
+	to       uint64                // address of the receiver's ring
+	there    atomic.Pointer[place] // of the payloads of a placed connection, nil until the receiver says it
 	slots    []sending
 	next     uint64 // number of the slot to be published
 	credit   uint64 // slots that the receiver has released
@@ -31,7 +33,7 @@ type sending struct {
 	length int   // header and payload
 }
 
-// Reserve waits until the next slot is free.
+// Reserve waits until the next slot is free; that of a placed connection does not wait.
 func (c *sendConn) Reserve(n int) (mem.Region, error) {
 	if n < 0 || n > c.shape.max {
 		return mem.Region{}, fmt.Errorf("ib: reserve %d bytes of a slot of %d", n, c.shape.max)
@@ -40,10 +42,13 @@ func (c *sendConn) Reserve(n int) (mem.Region, error) {
 		return mem.Region{}, err
 	}
 	err := c.ended()
-	if err == nil && !c.room() {
+	switch {
+	case err != nil:
+	case c.shape.apart:
+		err = c.link()
+	case !c.room():
 		err = c.wait((*sendConn).room)
 	}
-	at := c.shape.at(c.next) + headerLen
 	if err == nil {
 		if c.reserved < 0 {
 			c.users.Add(1)
@@ -54,10 +59,14 @@ func (c *sendConn) Reserve(n int) (mem.Region, error) {
 	if err != nil {
 		return mem.Region{}, err
 	}
-	return mem.Host(c.area.bytes[at:][:n]), nil
+	if c.shape.apart {
+		return c.payloads.Slice(c.shape.place(c.next), n), nil
+	}
+	return mem.Host(c.area.bytes[c.shape.at(c.next)+headerLen:][:n]), nil
 }
 
-// Publish writes the reserved slot to the receiver.
+// Publish writes the reserved slot to the receiver. It waits only for a slot that Free has not
+// counted.
 func (c *sendConn) Publish(stamp transport.Stamp) error {
 	n := c.reserved
 	if n >= 0 {
@@ -79,6 +88,11 @@ func (c *sendConn) publish(n int, stamp transport.Stamp) error {
 	if err := c.ended(); err != nil {
 		return err
 	}
+	if c.shape.apart && !c.room() {
+		if err := c.wait((*sendConn).room); err != nil {
+			return err
+		}
+	}
 	header{length: n, slot: c.next, stamp: stamp}.put(c.area.bytes[c.shape.at(c.next):])
 	c.slot(c.next).length = headerLen + n
 	if !c.write(c.next) {
@@ -93,17 +107,20 @@ func (c *sendConn) publish(n int, stamp transport.Stamp) error {
 func (c *sendConn) slot(n uint64) *sending { return &c.slots[n%uint64(len(c.slots))] }
 
 // room reports whether the next slot is free.
-func (c *sendConn) room() bool {
-	return c.next-c.credit < uint64(c.shape.ring) && c.slot(c.next).rail == nil
+func (c *sendConn) room() bool { return c.free(c.next) }
+
+func (c *sendConn) free(n uint64) bool {
+	return n-c.credit < uint64(c.shape.ring) && c.slot(n).rail == nil && (!c.shape.apart || c.there.Load() != nil)
 }
 
 func (c *sendConn) writeNext() bool { return c.write(c.next) }
 
 // write sends slot number n over a rail that is up; false if there is none.
 func (c *sendConn) write(n uint64) bool {
-	s, at := c.slot(n), c.shape.at(n)
+	s := c.slot(n)
 	for r := c.live(n); r != nil; r = c.live(n) {
-		err := r.write(n, c.area, c.area.bytes[at:][:s.length], at, c.to+uint64(at), uint32(n))
+		what, payload := c.pieces(n, r)
+		err := r.write(n, uint32(n), what, payload)
 		if err == nil {
 			s.rail = r
 			return true
@@ -113,17 +130,33 @@ func (c *sendConn) write(n uint64) bool {
 	return false
 }
 
-// Free is how many slots can be published now without waiting.
+// pieces are slot number n: one, or its header and its payload.
+func (c *sendConn) pieces(n uint64, r *rail) (what, payload piece) {
+	length, at := c.slot(n).length, uint64(c.shape.at(n))
+	what = piece{from: c.area.addr() + at, to: c.to + at, length: length, lkey: c.area.mrs[r.port.dev].LKey, rkey: r.peer.RKey, byValue: true}
+	if c.shape.apart {
+		what.length = headerLen
+		at, there := uint64(c.shape.place(n)), c.there.Load()
+		payload = piece{from: uint64(c.payloads.Ptr()) + at, to: there.addr + at, length: length - headerLen, lkey: r.placed.LKey, rkey: there.keys[r.index]}
+	}
+	return what, payload
+}
+
+// Free is how many slots can be published now without waiting; of a placed connection that has ended,
+// all, and then Reserve says why.
 func (c *sendConn) Free() (n int) {
 	if c.enter() != nil {
-		return 0
+		if c.shape.apart {
+			n = c.shape.ring
+		}
+		return n
 	}
 	c.progress()
-	for free := true; free && n < c.t.cfg.Limits.Slots; n++ {
-		at := c.next + uint64(n)
-		if free = at-c.credit < uint64(c.shape.ring) && c.slot(at).rail == nil; !free {
-			n--
-		}
+	if c.shape.apart && (c.ended() != nil || c.link() != nil) {
+		n = c.shape.ring
+	}
+	for n < c.t.cfg.Limits.Slots && c.free(c.next+uint64(n)) {
+		n++
 	}
 	c.leave()
 	return n
@@ -175,7 +208,7 @@ func (c *sendConn) progress() {
 
 func (c *sendConn) complete(r *rail, w *ibverbs.WC) {
 	isReceive := w.ID&receiveID != 0
-	if !isReceive {
+	if w.ID&(receiveID|headerID) == 0 {
 		r.posted--
 	}
 	switch {
@@ -218,7 +251,20 @@ func (c *sendConn) said(m message) {
 	switch m.kind {
 	case goodbye:
 		err := error(fifo.ErrClosed)
+		if m.text != "" {
+			err = fmt.Errorf("rank %d refuses: %s", c.peer, m.text)
+		}
 		c.over.CompareAndSwap(nil, &err)
+	case placed:
+		there, err := parsePlace(m, len(c.rails))
+		if err == nil && !c.shape.apart {
+			err = errors.New("a place for a connection that has none")
+		}
+		if err != nil {
+			c.over.CompareAndSwap(nil, &err)
+			return
+		}
+		c.there.Store(there)
 	case down:
 		if m.count > c.heard.Load() {
 			c.heard.Store(m.count)

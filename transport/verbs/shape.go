@@ -14,11 +14,14 @@ import (
 //	slot 1: …
 //
 // The ring has more slots than the queue: the receiver may keep up to lag credits back,
-// and the sender still has all slots of the queue.
+// and the sender still has all slots of the queue. In a placed connection it is the queue,
+// with headers alone, and the receiver gives every credit at once: payloads lie in memory of
+// the caller, without gaps.
 type shape struct {
 	ring, lag int // slots
 	stride    int // bytes of a slot
 	max       int // payload
+	apart     bool
 }
 
 const (
@@ -31,10 +34,30 @@ func shapeOf(l transport.Limits) shape {
 	return shape{ring: l.Slots + lag, lag: lag, stride: lineLen + (l.SlotBytes+lineLen-1)/lineLen*lineLen, max: l.SlotBytes}
 }
 
+// form is the shape of a Transport's connections.
+func (t *Transport) form(placed bool) shape {
+	if !placed {
+		return t.shape
+	}
+	return shape{ring: t.cfg.Limits.Slots, lag: 1, stride: lineLen, max: t.cfg.Limits.SlotBytes, apart: true}
+}
+
 func (s shape) size() int { return s.ring * s.stride }
 
 // at is where the header of slot number n begins.
 func (s shape) at(n uint64) int { return int(n%uint64(s.ring))*s.stride + lineLen - headerLen }
+
+// place is where the payload of slot number n of a placed connection begins.
+func (s shape) place(n uint64) int { return int(n%uint64(s.ring)) * s.max }
+
+// wrote is how long the write is that tells of a payload: the header's too, where payloads lie apart
+// and this one is empty.
+func (s shape) wrote(payload int) int {
+	if s.apart && payload > 0 {
+		return payload
+	}
+	return headerLen + payload
+}
 
 // A header is what travels before the payload, little-endian:
 //
@@ -59,14 +82,13 @@ func (h header) put(b []byte) {
 	binary.LittleEndian.PutUint64(b[24:], h.stamp[1])
 }
 
-// parseHeader reads the header of slot number slot, whose payload may have at most max bytes and
-// which came in a write of wrote bytes.
-func parseHeader(b []byte, slot uint64, wrote, max int) (h header, err error) {
+// header reads the header of slot number slot, of which a write of wrote bytes told.
+func (s shape) header(b []byte, slot uint64, wrote int) (h header, err error) {
 	h = header{
 		length: int(binary.LittleEndian.Uint32(b[4:])), slot: binary.LittleEndian.Uint64(b[8:]),
 		stamp: transport.Stamp{binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])},
 	}
-	if binary.LittleEndian.Uint32(b) != headerMagic || h.slot != slot || headerLen+h.length != wrote || h.length > max {
+	if binary.LittleEndian.Uint32(b) != headerMagic || h.slot != slot || s.wrote(h.length) != wrote || h.length > s.max {
 		return h, fmt.Errorf("malformed slot %d: a write of %d bytes that begins with %x", slot, wrote, b[:16])
 	}
 	return h, nil

@@ -13,6 +13,8 @@ func allocate(n int) ([]byte, error) {
 	return b, os.NewSyscallError("mmap", err)
 }
 
+func closeFD(fd int) { _ = unix.Close(fd) }
+
 func free(b []byte) { _ = unix.Munmap(b) }
 
 // A sleeper waits for one of some descriptors to become readable.

@@ -12,11 +12,22 @@
 // failed rail are sent again over another one; without another the connection ends with
 // a *LinkError.
 //
+// The payloads of a placed connection (transport.Placer) lie in memory of the callers, of GPUs too:
+// devices move them from one to the other, and no processor touches them. A GPU's memory is registered
+// by a dma-buf, or by its address where the kernel has nvidia-peermem. A slot is then two work
+// requests, the header and the payload; the immediate comes with the payload.
+//
+// Where a GPU does not see what devices write in order, Next waits until a byte of the slot was read
+// back (readback.go).
+//
 // The trap: RDMA is neither encrypted nor authenticated, only the handshake is. And Close
-// of a Transport gives its memory back, so no goroutine may use a slot any more.
+// of a Transport gives its memory back, so no goroutine may use a slot any more. Memory that was
+// registered stays the caller's, and is the devices' until it is released or the Transport closed: to
+// free it before is to have peers write to whatever comes next.
 package verbs
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -123,9 +134,10 @@ type Transport struct {
 	ends    *ends.Set[*conn]
 
 	mu      sync.Mutex
-	ports   []*port // nil before the first Listen or Dial
+	ports   []*port // nil before the first Listen, Register or Dial
 	devices []*device
 	place   *listen.Place
+	memory  []*memory // that was registered
 }
 
 // New makes a transport. It costs nothing until Listen.
@@ -228,9 +240,23 @@ func (t *Transport) open() (_ []*port, err error) {
 
 // Accept waits until peer has dialled.
 func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
-	c, err := t.arrived.Take(peer.Rank, t.cfg.Guard)
+	c, err := t.take(peer, false)
 	if err != nil {
 		return nil, fmt.Errorf("ib: accept rank %d: %w", peer.Rank, err)
+	}
+	return c, nil
+}
+
+// take waits for a connection from peer, and refuses one that is of the other kind.
+func (t *Transport) take(peer transport.Info, placed bool) (*recvConn, error) {
+	c, err := t.arrived.Take(peer.Rank, t.cfg.Guard)
+	if err == nil && c.shape.apart != placed {
+		kind := map[bool]string{false: "has its slots in its own memory", true: "has them placed in the caller's"}
+		err = fmt.Errorf("rank %d has dialled a connection that %s, rank %d accepts one that %s", peer.Rank, kind[!placed], t.cfg.Self.Rank, kind[placed])
+		c.refuse(err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -281,6 +307,13 @@ func (t *Transport) Close() error {
 		<-c.done
 		c.free()
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var errs []error
+	for _, m := range t.memory {
+		errs = append(errs, m.release())
+	}
+	t.memory = nil
 	release(devices)
-	return nil
+	return errors.Join(errs...)
 }

@@ -1,0 +1,110 @@
+package verbs
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/transport"
+)
+
+var _ transport.Placer = (*Transport)(nil)
+
+// DialPlaced connects to peer as Dial does, and sends slots from where they lie. It does not wait for
+// AcceptPlaced: Free is 0 until then.
+func (t *Transport) DialPlaced(peer transport.Info, addr []byte, slots mem.Region) (transport.PlacedSendConn, error) {
+	m, err := t.known(slots)
+	var c *sendConn
+	if err == nil {
+		c, err = t.dial(peer, string(addr), placing{slots, m})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ib: dial rank %d: %w", peer.Rank, err)
+	}
+	return c, nil
+}
+
+// AcceptPlaced waits until peer has dialled, and tells it where slots are to be written.
+func (t *Transport) AcceptPlaced(peer transport.Info, slots mem.Region) (transport.PlacedRecvConn, error) {
+	m, err := t.known(slots)
+	var c *recvConn
+	if err == nil {
+		c, err = t.take(peer, true)
+	}
+	if err == nil {
+		if err = c.offer(placing{slots, m}); err != nil {
+			c.refuse(err)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ib: accept rank %d: %w", peer.Rank, err)
+	}
+	return c, nil
+}
+
+// A placing is where the payloads of an end lie; the zero value is for those that lie by their headers.
+type placing struct {
+	slots mem.Region
+	in    *memory
+}
+
+// put has an end use it. The caller is inside, or the end has not begun.
+func (p placing) put(c *conn) {
+	c.payloads = p.slots
+	for _, r := range c.rails {
+		if p.in != nil {
+			r.placed = p.in.mrs[r.port.dev]
+		}
+	}
+}
+
+// offer tells the sender the place.
+func (c *recvConn) offer(p placing) error {
+	if err := c.enter(); err != nil {
+		return err
+	}
+	p.put(c.conn)
+	for _, r := range c.rails {
+		if !p.in.readBack || r.down.Load() {
+			continue
+		}
+		if err := r.loopback(&c.t.opt); err != nil {
+			c.fail(r, err.Error(), false)
+		}
+	}
+	c.line.say(place{addr: uint64(p.slots.Ptr())}.message(c.rails))
+	c.leave()
+	return nil
+}
+
+// refuse ends a connection that this rank does not want, and tells the peer why.
+func (c *recvConn) refuse(why error) {
+	c.line.say(message{kind: goodbye, text: why.Error()})
+	_ = c.Close()
+}
+
+// A place is where a sender writes payloads to.
+type place struct {
+	addr uint64
+	keys []uint32 // of the rails
+}
+
+// message is what the peer is told: the address, and 4 bytes for each rail, big-endian.
+func (p place) message(rails []*rail) message {
+	var keys []byte
+	for _, r := range rails {
+		keys = binary.BigEndian.AppendUint32(keys, r.placed.RKey)
+	}
+	return message{kind: placed, count: p.addr, text: string(keys)}
+}
+
+func parsePlace(m message, rails int) (*place, error) {
+	p := &place{addr: m.count}
+	for keys := []byte(m.text); len(keys) >= 4; keys = keys[4:] {
+		p.keys = append(p.keys, binary.BigEndian.Uint32(keys))
+	}
+	if len(m.text) != 4*rails {
+		return nil, fmt.Errorf("malformed place: %d bytes for %d rails", len(m.text), rails)
+	}
+	return p, nil
+}

@@ -1,0 +1,258 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/ibverbs"
+	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/transport"
+)
+
+// pair is a placed connection between two new ranks.
+func (p placement) pair(t *testing.T, o Options) (*placedSend, *placedRecv) {
+	s, r := pairOf(t, few, func(cfg transport.Config) transport.Transport { return p.open(cfg, o) })
+	return s.(*placedSend), r.(*placedRecv)
+}
+
+// Memory is registered with every device, before and after Listen, until it is released or the
+// Transport closed; and no file stays open.
+func TestRegister(t *testing.T) {
+	files := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		return len(list)
+	}
+	f := newFabric(t, "fx0", "fx1")
+	tr := New(transport.Config{Limits: few}, Options{Verbs: f})
+	var all []*chip
+	for _, name := range []string{"host", "GPU", "GPU in order"} {
+		c, err := placements[name].chip(8192)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, c.free()) }()
+		all = append(all, c)
+	}
+	before := files()
+	for i, c := range all {
+		release, err := tr.Register(c.Memory)
+		require.NoError(t, err)
+		require.Equal(t, before, files())
+		require.Len(t, f.mrs, 2)
+		for _, mr := range f.mrs {
+			require.Equal(t, fakeMR{c.Ptr(), c.Len(), mr.at, mr.device, mr.access, mr.dmabuf}, *mr)
+			require.Equal(t, i > 0, mr.dmabuf != nil)
+			require.Equal(t, i == 1, mr.access&ibverbs.AccessRemoteRead != 0)
+			mem.Host(span(mr.at, c.Len())).Bytes()[100] = 7 // the same memory
+			require.EqualValues(t, 7, c.view[100])
+			c.view[100] = 0
+		}
+		require.NoError(t, release())
+		require.NoError(t, release(), "once more")
+		require.Empty(t, f.mrs)
+	}
+	_, err := tr.Register(all[0].Memory)
+	require.NoError(t, err)
+	_, err = tr.Listen()
+	require.NoError(t, err)
+	own := len(f.mrs) - 2 // of the area that Listen has tried
+	release, err := tr.Register(all[1].Memory)
+	require.NoError(t, err)
+	require.Len(t, f.mrs, own+4)
+	require.NoError(t, tr.Close())
+	require.Empty(t, f.mrs)
+	require.NoError(t, release(), "after Close")
+	_, err = tr.Register(all[0].Memory)
+	require.ErrorIs(t, err, transport.ErrClosed)
+}
+
+// GPU memory is registered by its address where there is no dma-buf; if that fails too, the error has
+// both reasons, and nothing stays registered.
+func TestRegisterGPU(t *testing.T) {
+	f := newFabric(t, "fx0", "fx1")
+	tr := New(transport.Config{Limits: few}, Options{Verbs: f})
+	defer tr.Close()
+	c, err := placements["GPU"].chip(8192)
+	require.NoError(t, err)
+	defer c.free()
+	try := func() error {
+		_, err := tr.Register(c.Memory)
+		return err
+	}
+	invalid, fault := &ibverbs.Error{Call: "ibv_reg_dmabuf_mr", Errno: syscall.EOPNOTSUPP}, &ibverbs.Error{Call: "ibv_reg_mr", Errno: syscall.EFAULT}
+	f.refuseFD = invalid
+	require.NoError(t, try())
+	require.Len(t, f.mrs, 2)
+	f.refuse = fault
+	require.EqualError(t, try(), "ib: register: fx0: GPU memory: ibv_reg_dmabuf_mr: operation not supported; and by its address: ibv_reg_mr: bad address (modprobe nvidia-peermem)")
+	c.DMABuf = func() (int, uint64, error) { return -1, 0, errors.New("no export today") }
+	require.ErrorContains(t, try(), "GPU memory: export a dma-buf: no export today; and")
+	c.DMABuf = nil
+	require.ErrorContains(t, try(), "GPU memory: the driver or the GPU exports no dma-buf; and by its address: ibv_reg_mr: bad address")
+	f.refuse = &ibverbs.Error{Call: "ibv_reg_mr", Errno: syscall.ENOMEM}
+	c.Region = mem.Host(c.view)
+	require.ErrorContains(t, try(), "ulimit -l unlimited")
+	require.Len(t, f.mrs, 2)
+}
+
+// Whatever way rails fail, slots arrive as they were sent: from and to a GPU that sees nothing which
+// was not read back too.
+func TestPlacedRailsFail(t *testing.T) {
+	var names []string
+	for name := range ways {
+		names = append(names, name)
+	}
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 2))
+			f := newFabric(t, "fx0", "fx1", "fx2")
+			s, r := placements["GPU"].pair(t, Options{Verbs: f, Rails: 3})
+			at := map[int]string{}
+			for _, i := range rng.Perm(3)[:2] {
+				at[rng.IntN(400)] = fmt.Sprintf("fx%d:1", i)
+			}
+			sent, received := flow(s, r, 500, func(i int) {
+				if port := at[i]; port != "" {
+					ways[names[rng.IntN(len(names))]](f, port)
+				}
+			})
+			require.NoError(t, errors.Join(sent, received))
+		})
+	}
+}
+
+// Slots for a GPU that does not see all in order are read back by the device that wrote them, and no
+// others; without that nothing is given out.
+func TestReadBack(t *testing.T) {
+	for name, reads := range map[string]int{"host": 0, "GPU": 50, "GPU in order": 0} {
+		f := newFabric(t, "fx0", "fx1")
+		s, r := placements[name].pair(t, Options{Verbs: f, Rails: 2})
+		sent, received := flow(s, r, 50, nil)
+		require.NoError(t, errors.Join(sent, received))
+		require.Equal(t, reads, f.backs, name)
+	}
+	f := newFabric(t, "fx0")
+	s, r := placements["GPU"].pair(t, Options{Verbs: f})
+	f.set(func() { f.lostBack = true })
+	require.NoError(t, sendAll(s, 0, 1, nil))
+	for range 2 {
+		_, _, err := r.Next()
+		var link *LinkError
+		require.ErrorAs(t, err, &link)
+		require.ErrorContains(t, err, "link from fx0:1 to fx0:1 has failed: what came over it cannot be read back: transport retry counter exceeded")
+	}
+}
+
+// A sender that has gone is no reason not to give out what has come and is still being read back.
+func TestReadBackAfterGoodbye(t *testing.T) {
+	f := newFabric(t, "fx0")
+	s, r := placements["GPU"].pair(t, Options{Verbs: f})
+	f.set(func() { f.slowBack = true })
+	require.NoError(t, sendAll(s, 0, 2, nil))
+	require.NoError(t, s.Close())
+	<-r.line.done
+	received := make(chan error)
+	go func() { received <- receiveAll(r, 0, 2) }()
+	select {
+	case err := <-received:
+		t.Fatal("before it was read back: ", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	f.set(func() { f.slowBack = false })
+	require.NoError(t, <-received)
+	_, _, err := r.Next()
+	require.Error(t, err)
+}
+
+// Connections are accepted in the order in which they were dialled.
+func TestPlacedOrder(t *testing.T) {
+	f := newFabric(t, "fx0")
+	m := members(t, 2, few, func(cfg transport.Config) transport.Transport { return placements["GPU"].open(cfg, Options{Verbs: f}) })
+	var lanes [20]transport.SendConn
+	for i := range lanes {
+		var err error
+		lanes[i], err = m[0].Dial(m[1].cfg.Self, m[1].addr)
+		require.NoError(t, err)
+	}
+	for i, s := range lanes {
+		r, err := m[1].Accept(m[0].cfg.Self)
+		require.NoError(t, err)
+		require.NoError(t, sendAll(s, i, i+1, nil))
+		require.NoError(t, receiveAll(r, i, i+1))
+	}
+}
+
+// A sender has no room before the receiver has said where slots go, and then all of the queue.
+// What it may not publish yet waits, and keeps the queue's order.
+func TestPlacedRoom(t *testing.T) {
+	f := newFabric(t, "fx0")
+	m := members(t, 2, few, func(cfg transport.Config) transport.Transport { return placements["host"].open(cfg, Options{Verbs: f}) })
+	end, err := m[0].Dial(m[1].cfg.Self, m[1].addr)
+	require.NoError(t, err)
+	s := end.(*placedSend).sendConn
+	require.Zero(t, s.Free())
+	b, err := s.Reserve(few.SlotBytes) // does not wait
+	require.NoError(t, err)
+	require.Equal(t, end.(*placedSend).chip.Ptr(), b.Ptr())
+	published := make(chan error)
+	go func() { published <- sendAll(s, 0, few.Slots, nil) }()
+	end2, err := m[1].Accept(m[0].cfg.Self)
+	require.NoError(t, err)
+	require.NoError(t, <-published)
+	require.Zero(t, s.Free())
+	require.NoError(t, receiveAll(end2, 0, 1))
+	require.Equal(t, 1, s.Free())
+	require.NoError(t, receiveAll(end2, 1, few.Slots))
+	require.Equal(t, few.Slots, s.Free())
+}
+
+// Slots lie in registered memory, all of them.
+func TestPlacedNowhere(t *testing.T) {
+	f := newFabric(t, "fx0")
+	p := members(t, 1, few, func(cfg transport.Config) transport.Transport { return placements["GPU"].open(cfg, Options{Verbs: f}) })[0].Transport.(*placer)
+	c, err := p.place()
+	require.NoError(t, err)
+	peer := transport.Info{Rank: 5}
+	for _, test := range []struct {
+		slots mem.Region
+		want  string
+	}{
+		{c.Slice(0, few.Slots*few.SlotBytes-1), "4 slots of 500 bytes in memory of 1999"},
+		{mem.Device(c.Dev()+1, c.Ptr(), c.Len()), "the slots lie in memory that was not registered"},
+		{mem.Device(c.Dev(), c.Ptr()+1, c.Len()), "not registered"},
+		{mem.Device(c.Dev(), c.Ptr()-1, c.Len()), "not registered"},
+		{mem.Host(make([]byte, 4096)), "not registered"},
+	} {
+		_, err := p.DialPlaced(peer, []byte("127.0.0.1:1"), test.slots)
+		require.ErrorContains(t, err, test.want)
+		_, err = p.AcceptPlaced(peer, test.slots)
+		require.ErrorContains(t, err, "ib: accept rank 5: ")
+		require.ErrorContains(t, err, test.want)
+	}
+}
+
+// Where one end is placed and the other is not, both say so.
+func TestPlacedOneEnd(t *testing.T) {
+	f := newFabric(t, "fx0")
+	for _, placed := range []bool{false, true} {
+		m := members(t, 2, few, func(cfg transport.Config) transport.Transport {
+			if placed == (cfg.Self.Rank == 0) {
+				return placements["GPU"].open(cfg, Options{Verbs: f})
+			}
+			return New(cfg, Options{Verbs: f})
+		})
+		s, err := m[0].Dial(m[1].cfg.Self, m[1].addr)
+		require.NoError(t, err)
+		_, err = m[1].Accept(m[0].cfg.Self)
+		kind := map[bool]string{false: "has its slots in its own memory", true: "has them placed in the caller's"}
+		want := fmt.Sprintf("rank 0 has dialled a connection that %s, rank 1 accepts one that %s", kind[placed], kind[!placed])
+		require.EqualError(t, err, "ib: accept rank 0: "+want)
+		require.ErrorContains(t, sendAll(s, 0, 9, nil), "rank 1 refuses: "+want)
+	}
+}
