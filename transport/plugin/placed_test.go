@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -375,6 +376,18 @@ func TestRelease(t *testing.T) {
 		}
 	})
 	f.clean(t, contexts(11))
+}
+
+// A plugin that does not let go of memory is not waited for longer than closing may take.
+func TestReleaseOfHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := New(transport.Config{}, &Library{File: "libnccl-net-test.so", Version: 11}, Options{})
+		r := new(region)
+		r.users.Add(1)
+		require.EqualError(t, tr.release(r),
+			"plugin: release: network plugin libnccl-net-test.so (v11): it has not let go of the memory in 11s; NCCL_NET_PLUGIN=none goes without plugins")
+		r.leave(nil)
+	})
 }
 
 // Each call that fails is an error that says what, where and with whom, and the other end hears of

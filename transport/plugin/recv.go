@@ -67,6 +67,9 @@ func (c *recvConn) malformed(err error) error {
 
 // await waits until a slot has arrived.
 func (c *recvConn) await(slot uint64) error {
+	if c.arrived.Load() > slot {
+		return c.alive()
+	}
 	return c.wait(func() bool {
 		_, _ = c.carryOn() // wait sees the error
 		return !c.over && c.arrived.Load() > slot
