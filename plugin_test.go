@@ -7,10 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/dl"
 	"github.com/ringo-go/ringo/internal/gputest"
 )
 
@@ -70,5 +73,29 @@ func TestNetworkPlugin(t *testing.T) {
 				require.Contains(t, output(cmd), fmt.Sprintf("GPU memory: bridge over plugin with rank %d (different hosts; %s", 1-r, slots))
 			}
 		}
+	})
+	t.Run("GPUDirect", func(t *testing.T) {
+		if gputest.OnGPU() {
+			t.Skip("the plugin of the tests cannot map a GPU's memory")
+		}
+		lib, err := dl.Open(file)
+		require.NoError(t, err)
+		set := func(name string, args ...uintptr) int {
+			f, err := lib.Sym("net_test_" + name)
+			require.NoError(t, err)
+			return int(int32(dl.Call(f, args...)))
+		}
+		const host, dmaBuf = 1, 4
+		set("device", 1, 1000, host|dmaBuf, 0, 0)
+		set("flush", 1) // is a fault: the emulator's GPUs need none
+		list := devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, RDMA: true}))
+		comms := onHosts(t, list, func(r int) Config {
+			return Config{Net: "plugin", NetPlugin: file, HostID: fmt.Sprint("host", r)}
+		})
+		require.Contains(t, strings.Join(comms[1].Paths(), "\n"), "GPU memory: bridge over plugin with rank 0 (different hosts; slots on the GPU, by dma-buf: GPUDirect)")
+		calls := []Call{{Kind: KindBarrier}, {Kind: KindAllReduce, Count: 3000, Type: Int32, Op: Sum}, {Kind: KindAlltoAll, Count: 1001, Type: Uint8}}
+		noErrors(t, each(comms, func(c *Comm) error { return checkCalls(c, calls) }))
+		require.Positive(t, set("dmabufs"))
+		require.Zero(t, set("faults"))
 	})
 }

@@ -77,12 +77,12 @@ func hearHandles(c net.Conn, comms int) ([]byte, error) {
 func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer []byte, slots *mem.Region) (*sendConn, error) {
 	// The device of the same number: that is how rails are wired.
 	dev := t.devices[int(binary.BigEndian.Uint32(offer))%len(t.devices)]
-	dev.conns.Add(1) // the listener has counted already; do not fail here
 	c := newSendConn(newHalf(t, dev, peer, conn, slots != nil))
+	dev.conns.Add(int32(len(c.queues()))) // the listener has counted already; do not fail here
 	if !t.ends.Go(func() { c.ctl.read(func() {}) }) {
 		conn.Close()
 		c.ring.free()
-		dev.conns.Add(-1)
+		dev.conns.Add(-int32(len(c.queues())))
 		return nil, fifo.ErrClosed
 	}
 	var err error

@@ -141,7 +141,7 @@ func (h *half) end(closing int) {
 		return errors.Join(errs...)
 	})
 	h.ctl.c.Close()
-	h.dev.conns.Add(-1)
+	h.dev.conns.Add(-int32(len(h.queues())))
 	if r := h.region.Load(); r != nil {
 		r.leave(err)
 	}

@@ -34,14 +34,14 @@ type Device struct {
 	Name     string
 	PCIPath  string
 	Speed    int // Mbit/s
-	MaxConns int
+	MaxConns int // comms, at most; 0 if the plugin does not say
 	MaxRecvs int // of a grouped receive
 	MaxBytes int // of a message
 
 	memory  int           // kinds of memory that it takes
 	offload int           // 0 if the host moves the data
 	flush   bool          // it is to be asked for, whatever the GPU is like
-	conns   *atomic.Int32 // open now
+	conns   *atomic.Int32 // comms that are open now
 }
 
 func (d *Device) String() string { return fmt.Sprintf("%d %s", d.Index, d.Name) }

@@ -348,6 +348,14 @@ func TestRegister(t *testing.T) {
 	require.EqualError(t, err, "plugin: accept rank 0, placed: slots in memory that was not registered")
 }
 
+// A placed connection counts as the two comms that it has.
+func TestPlacedComms(t *testing.T) {
+	f := newFake(t, version(11))
+	f.call(t, "device", 1, 1, hostMemory, 0, 0)
+	p := newPlacedPair(t, f.load(t), ofHost, transport.Limits{SlotBytes: 100, Slots: 4})
+	require.ErrorContains(t, p.connect(), "all 2 devices have as many connections as they take")
+}
+
 // When release has returned the plugin knows nothing of the memory any more: connections in it are
 // closed, also those that were closed just before and those that were dialled and not accepted.
 func TestRelease(t *testing.T) {
@@ -375,6 +383,9 @@ func TestRelease(t *testing.T) {
 			e.mu.Unlock()
 		}
 	})
+	for _, d := range l.Devices {
+		require.Zero(t, d.conns.Load())
+	}
 	f.clean(t, contexts(11))
 }
 

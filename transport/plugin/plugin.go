@@ -176,24 +176,24 @@ func (t *Transport) open() (err error) {
 	return nil
 }
 
-// device is the device for another connection from a rank.
-func (t *Transport) device(from int) (*Device, error) {
+// device is the device for another connection from a rank, of so many comms.
+func (t *Transport) device(from, comms int) (*Device, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for range t.devices {
 		d := t.devices[(t.opt.Rail+t.turn[from])%len(t.devices)]
 		t.turn[from]++
-		if d.take() {
+		if d.take(comms) {
 			return d, nil
 		}
 	}
 	return nil, t.lib.failed("listen", fmt.Errorf("all %d devices have as many connections as they take", len(t.devices)))
 }
 
-// take counts a connection of the device, if it takes another one.
-func (d *Device) take() bool {
-	if d.conns.Add(1) > int32(d.MaxConns) && d.MaxConns > 0 {
-		d.conns.Add(-1)
+// take counts comms of the device, if it takes so many more.
+func (d *Device) take(comms int) bool {
+	if d.conns.Add(int32(comms)) > int32(d.MaxConns) && d.MaxConns > 0 {
+		d.conns.Add(-int32(comms))
 		return false
 	}
 	return true

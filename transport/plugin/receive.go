@@ -27,7 +27,7 @@ func (t *Transport) receive(c net.Conn, at *listen.Place) {
 	// The Guard's deadline is of an operation of this rank, which may not have begun.
 	ctx, cancel := listen.Patience(new(fifo.Guard), t.ends.Away())
 	defer cancel()
-	conn, err := t.accept(ctx, c, r.From, r.Rest[0] == 2)
+	conn, err := t.accept(ctx, c, r.From, int(r.Rest[0]))
 	if err != nil {
 		t.dropped(c, err)
 		return
@@ -49,14 +49,14 @@ func (t *Transport) dropped(c net.Conn, err error) {
 
 // accept has the plugin listen, tells the caller where, and waits for him. After an error c
 // is closed and the caller knows the reason.
-func (t *Transport) accept(ctx context.Context, c net.Conn, from int, placed bool) (*recvConn, error) {
-	dev, err := t.device(from)
+func (t *Transport) accept(ctx context.Context, c net.Conn, from, comms int) (*recvConn, error) {
+	dev, err := t.device(from, comms)
 	if err != nil {
 		_ = say(c, sayRefused, []byte(err.Error())) // he may have gone
 		c.Close()
 		return nil, err
 	}
-	conn := newRecvConn(newHalf(t, dev, from, c, placed))
+	conn := newRecvConn(newHalf(t, dev, from, c, comms == 2))
 	if err = conn.listen(ctx); err == nil {
 		err = conn.knowRing(ctx)
 	}
