@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -95,4 +96,37 @@ func TestDevicePlaced(t *testing.T) {
 			noErrors(t, each(comms, func(c *Comm) error { return checkCalls(c, calls) }))
 		})
 	}
+}
+
+// A peer that does not come, or does not receive, is named when the time is over, and an abort ends what waits,
+// where cards move the slots too.
+func TestDevicePlacedFails(t *testing.T) {
+	withCards(t, func(int, transport.Memory) error { return nil })
+	for name, call := range map[string]Call{
+		"from rank 1 over ": {Kind: KindAllReduce, Op: Sum},
+		"to rank 1 over ":   {Kind: KindSend, Peer: 1},
+	} {
+		list := devices(t, 2, gputest.NVLink())
+		comms := onDevices(t, list, Config{Transport: "card", Timeout: 300 * time.Millisecond})
+		require.Contains(t, strings.Join(comms[0].Paths(), "\n"), "bridge over card with rank 1")
+		x := alloc(t, list[0], make([]byte, 16))
+		call.In, call.Count, call.Type = x, x.Len()/4, Float32
+		if call.Kind == KindAllReduce {
+			call.Out = x
+		}
+		for range 64 { // more than there are slots
+			if comms[0].Do(&call) != nil {
+				break // the time is over already
+			}
+		}
+		err := comms[0].Synchronize(call.Stream)
+		require.ErrorIs(t, err, ErrTimeout)
+		require.ErrorContains(t, err, name)
+	}
+	list := devices(t, 2, gputest.NVLink())
+	comms := onDevices(t, list, Config{Transport: "card", Timeout: time.Minute})
+	x := alloc(t, list[0], make([]byte, 4096))
+	require.NoError(t, comms[0].Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 1024, Type: Float32}))
+	comms[1].Abort(errors.New("enough"))
+	require.ErrorContains(t, comms[0].Synchronize(0), "enough")
 }
