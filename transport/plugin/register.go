@@ -30,17 +30,20 @@ const releaseTime = 2*closeTime + lingerTime
 
 // leave is for an end that has closed its comms, with what came of it.
 func (r *region) leave(err error) {
-	r.mu.Lock()
-	r.errs = append(r.errs, err)
-	r.mu.Unlock()
+	if err != nil {
+		r.mu.Lock()
+		r.errs = append(r.errs, err)
+		r.mu.Unlock()
+	}
 	r.users.Done()
 }
 
 // Register is part of transport.Registrar: memory of the host, or of a GPU where all devices of
 // the plugin take that, for the slots of placed connections. The plugin gets to know all of it,
-// with each connection anew. The first time in a process that a GPU's memory is registered the plugin
-// has to carry a slot from there to there (see try), if there is as much. Release closes the connections whose slots lie in it, and waits
-// until the plugin has let go of it; that takes as long as closing a connection does.
+// with each connection anew. The first time in a process that a GPU's memory is registered the
+// plugin has to carry a slot from there to there (see try), if there is as much. Release closes the
+// connections whose slots lie in it, and waits until the plugin has let go of it; that takes as
+// long as closing a connection does.
 func (t *Transport) Register(m transport.Memory) (release func() error, err error) {
 	r := &region{Memory: m}
 	addr, err := t.add(r)
