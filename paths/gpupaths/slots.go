@@ -1,7 +1,6 @@
 package gpupaths
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -23,22 +22,26 @@ type bridgeSlots struct {
 	late   *p2p.HostMemory // of peers that turned out not to be placed, if gpu was to have them
 	addr   uint64          // of late
 
-	candidates map[int]bool // peers whose connections could be placed
-	placed     map[int]bool // as both agreed
-	why        string       // why this rank places none, "" if it does
-	notGPU     string       // why not on the GPU
-	copies     map[int]string
+	candidates map[int]bool   // peers whose connections could be placed
+	placed     map[int]bool   // as both agreed
+	why        string         // why this rank places none, "" if it does
+	notGPU     string         // why not on the GPU
+	copies     map[int]string // by peer: why slots are copied that a Placer could move
 }
 
 // find looks which of the peers may be placed, and tries to have their slots on the GPU.
 func (s *bridgeSlots) find(n *Net, agreed *paths.Agreement, peers []int, cfg *paths.Config) {
-	s.onGPU, s.onHost, s.candidates = map[int]int{}, map[int]int{}, map[int]bool{}
+	s.onGPU, s.onHost, s.candidates, s.copies = map[int]int{}, map[int]int{}, map[int]bool{}, map[int]string{}
 	bytes, at := 0, map[int]int{}
 	var devices []string
 	for _, r := range peers {
 		p, names := agreed.Placer(r)
 		shape := n.bridgeGeometry(n.rank, r)
-		if p == nil || s.placer != nil && p != s.placer || shape.SlotBytes != n.bridge.limits.SlotBytes || shape.Slots != n.bridge.limits.Slots {
+		if p == nil || s.placer != nil && p != s.placer {
+			continue
+		}
+		if l := n.bridge.limits; shape.SlotBytes != l.SlotBytes || shape.Slots != l.Slots {
+			s.copies[r] = "they are smaller, as the ranks are no neighbours in rings and trees"
 			continue
 		}
 		s.placer, devices = p, names
@@ -77,7 +80,7 @@ func (s *bridgeSlots) register(memory *p2p.HostMemory) {
 
 // settle takes what all ranks have said, and makes memory for peers that are not placed after all.
 func (s *bridgeSlots) settle(n *Net, words []string) (err error) {
-	s.placed, s.copies = map[int]bool{}, map[int]string{}
+	s.placed = map[int]bool{}
 	bytes := 0
 	for r := range n.size { // in the order of ranks
 		switch {
@@ -126,10 +129,10 @@ func (s *bridgeSlots) at(b *bridgeNet, peer, offset, n int) (addr uint64, slots 
 func (s *bridgeSlots) about(peer int) string {
 	_, on := s.onGPU[peer]
 	switch {
-	case !s.candidates[peer]:
-		return ""
+	case s.copies[peer] != "":
+		return "slots are copied: " + s.copies[peer]
 	case !s.placed[peer]:
-		return "slots are copied: " + cmp.Or(s.copies[peer], s.why)
+		return ""
 	case on && s.gpu.Memory().DMABuf != nil:
 		return "slots on the GPU, by dma-buf: GPUDirect"
 	case on:
