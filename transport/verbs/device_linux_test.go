@@ -30,7 +30,11 @@ func needDevice(tb testing.TB) {
 }
 
 func onDevice(_ testing.TB, cfg transport.Config) transport.Transport {
-	return New(cfg, Options{HCAs: []string{even, odd}[cfg.Self.Rank%2], Timeout: 14})
+	return New(cfg, deviceOptions(cfg))
+}
+
+func deviceOptions(cfg transport.Config) Options {
+	return Options{HCAs: []string{even, odd}[cfg.Self.Rank%2], Timeout: 14}
 }
 
 func TestDeviceConformance(t *testing.T) {
@@ -51,13 +55,22 @@ func BenchmarkDevice(b *testing.B) {
 // TestDeviceCut cuts a rail while slots are under way. With another rail they all arrive;
 // without, both ends say which link has failed.
 func TestDeviceCut(t *testing.T) {
+	testCut(t, func(cfg transport.Config) transport.Transport { return onDevice(t, cfg) })
+}
+
+// The same with slots in what stands in for a GPU's memory.
+func TestDevicePlacedCut(t *testing.T) {
+	testCut(t, func(cfg transport.Config) transport.Transport { return placements["GPU"].open(cfg, mapperOptions(t, cfg)) })
+}
+
+func testCut(t *testing.T, open func(transport.Config) transport.Transport) {
 	needDevice(t)
 	if cut == "" {
 		t.Skip("scripts/verbs-guest runs this: needs VERBS_CUT, VERBS_EVEN and VERBS_ODD")
 	}
 	rails := len(strings.Split(even, ","))
 	l := transport.Limits{SlotBytes: 8192, Slots: 8}
-	s, r := pairOf(t, l, func(cfg transport.Config) transport.Transport { return onDevice(t, cfg) })
+	s, r := pairOf(t, l, open)
 	const messages = 600
 	go func() {
 		time.Sleep(100 * time.Millisecond)
@@ -67,7 +80,7 @@ func TestDeviceCut(t *testing.T) {
 	sent, received := flow(s, r, messages, func(i int) { time.Sleep(100 * time.Microsecond) })
 	if rails > 1 {
 		require.NoError(t, errors.Join(sent, received))
-		require.True(t, s.(*sendConn).rails[0].down.Load(), "the first rail was not cut")
+		require.True(t, s.(interface{ first() *rail }).first().down.Load(), "the first rail was not cut")
 		return
 	}
 	var link *LinkError

@@ -72,6 +72,8 @@ func flow(s transport.SendConn, r transport.RecvConn, messages int, between func
 
 func (c *conn) most() int { return c.shape.max }
 
+func (c *conn) first() *rail { return c.rails[0] }
+
 func sizeOf(i, max int) int { return i * 37 % (max + 1) }
 
 func sendAll(s transport.SendConn, from, to int, between func(i int)) error {
