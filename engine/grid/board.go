@@ -33,6 +33,7 @@ const GateBytes = 8 * MaxBlocks * MaxDirect
 type Board struct {
 	Ranks     int
 	MailBytes int      // a multiple of 128
+	Torn      bool     // lines of mailboxes may arrive in parts
 	Near, Far Geometry // of queues to the next rank (rings use those), and to others
 }
 
@@ -208,7 +209,7 @@ func (l *boardLinks) check(peer sched.Rank) error {
 	return nil
 }
 
-func (l *boardLinks) Mail() ([]uint64, int) { return l.all(l.Board.Mail()), l.MailBytes }
+func (l *boardLinks) Mail() ([]uint64, int, bool) { return l.all(l.Board.Mail()), l.MailBytes, l.Torn }
 
 func (l *boardLinks) Gates() []uint64 { return l.all(l.Board.Gates()) }
 

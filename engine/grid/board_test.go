@@ -28,7 +28,7 @@ func TestBoard(t *testing.T) {
 		}
 		for from := range sched.Rank(n) {
 			require.Equal(t, memory, b.Links(from, memory).Signs())
-			mail, bytes := b.Links(from, memory).Mail()
+			mail, bytes, _ := b.Links(from, memory).Mail()
 			require.Equal(t, b.MailBytes, bytes)
 			if from == 0 {
 				for r, p := range mail {

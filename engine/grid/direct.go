@@ -50,6 +50,7 @@ func (e *Engine) CanDirect() bool { return len(e.mail.at) > 0 }
 type mailroom struct {
 	at     []uint64 // all ranks' mailboxes
 	bytes  int
+	torn   uint32  // 1: lines may arrive in parts
 	epochs uintptr // in device memory
 	blocks int     // at most
 	tune   func(d Direct, ranks, lines int) (blocks, threads int)
@@ -57,11 +58,11 @@ type mailroom struct {
 
 // openMail finds the mailboxes and allocates their epochs.
 func (e *Engine) openMail() (err error) {
-	at, n := e.links.Mail()
+	at, n, torn := e.links.Mail()
 	if len(at) != e.ranks || e.ranks < 2 || e.ranks > MaxDirect || n/2/(2*(e.ranks-1)) < minMailbox {
 		return nil
 	}
-	e.mail = mailroom{at: at, bytes: n, blocks: e.mail.blocks, tune: collective.DirectShape}
+	e.mail = mailroom{at: at, bytes: n, torn: mask(torn, 1), blocks: e.mail.blocks, tune: collective.DirectShape}
 	if e.mail.epochs, err = e.alloc(8 * MaxBlocks); err != nil {
 		return err
 	}

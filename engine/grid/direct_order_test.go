@@ -44,7 +44,7 @@ func TestDirectOrders(t *testing.T) {
 	for seed := range seeds() {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { // which gives its memory back
 			n := []int{2, 3, 4}[seed%3]
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed}), mailed(n), options(n))
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(seed / 2)}), mailed(n), options(n))
 			wide(r)
 			program := r.prepare(trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 90}, seed)
 			r.reset(program)

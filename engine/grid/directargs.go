@@ -20,7 +20,7 @@ type directArgs struct {
 	to, from      uint32
 	same, two     uint32
 	finish        uint32
-	even, _       uint32
+	even, torn    uint32
 }
 
 // setTransfers sets the memory that goes to each rank.
@@ -92,6 +92,7 @@ func mask(is bool, m uint32) uint32 {
 // setMailboxes divides the mailboxes: one area for each other rank, or two, and the
 // whole twice. Lines to rank + k lie in its area k - 1.
 func (e *Engine) setMailboxes(a *directArgs) {
+	a.torn = e.mail.torn
 	n, rank := e.ranks, int(e.rank)
 	half := e.mail.bytes / 2 / lineBytes * lineBytes
 	area := half / (n - 1) / (1 + int(a.two)) / lineBytes * lineBytes

@@ -79,7 +79,9 @@ type Links interface {
 	Geometry(from, to sched.Rank) Geometry
 	// Mail is the address of each rank's mailbox in this context, in order of
 	// rank, and their size in bytes; nil if some rank cannot be reached directly.
-	Mail() (addr []uint64, bytes int)
+	// torn: lines of 128 bytes may arrive there in parts, for some ranks at least. All
+	// ranks say the same.
+	Mail() (addr []uint64, bytes int, torn bool)
 	// Signs is the address of each rank's sign board in this context, in order of
 	// rank, 0 for those that cannot be reached directly; nil if there are none. A
 	// sign board is zero at first and has SignBytes for each rank, which that rank

@@ -56,7 +56,7 @@ func TestMany(t *testing.T) {
 			n := []int{2, 3, 4}[seed%3]
 			board := mailed(n)
 			board.MailBytes *= 4
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed}), board, options(n))
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(seed / 2)}), board, options(n))
 			wide(r)
 			first := r.pile(kernels.Float32, kernels.Sum, 13, 100*seed)
 			then := r.pile(kernels.Int8, kernels.Avg, 5, 100*seed+50)

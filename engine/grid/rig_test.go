@@ -70,14 +70,15 @@ func link(seed uint64) func(a, b int) cuda.Link {
 	return func(a, b int) cuda.Link { return cuda.NVLink }
 }
 
-// carried is the part of a board that links carry: over some of them no lines go.
+// carried is a board as links carry it: over some of them no notes go, and lines in mailboxes
+// may tear.
 func carried(t testing.TB, d cuda.Driver, devices int, board Board) Board {
 	t.Helper()
 	for i := range devices {
 		link, err := cuda.LinkBetween(d, 0, cuda.Device(i))
 		require.NoError(t, err)
 		if !link.Whole() {
-			board.MailBytes, board.Near.NoteBytes, board.Far.NoteBytes = 0, 0, 0
+			board.Torn, board.Near.NoteBytes, board.Far.NoteBytes = true, 0, 0
 		}
 	}
 	return board

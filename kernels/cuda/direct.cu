@@ -26,12 +26,13 @@ static DEVICE void send(const DirectArgs &a, const Cell &l, State &state, u64 &e
     if (vote(state.over)) to = 0;
     return round_of(a, hash_of(a.hash, first_number(a.comm, state)), epoch + round);
   };
-  auto store = [&](u32 k, const Round &r, Pair v) FORCED {
-    if (to >> k & 1) store_line(a.sends[k].lines + (r.half + l.slot), marked(l, r, v));
+  auto store = [&](u32 k, const Round &r, Pair line) FORCED {
+    if (to >> k & 1) store_line(a.sends[k].lines + (r.half + l.slot), line);
   };
   if (a.same) {
     v[1] = load(l, a.sends[1]);
     Round r = settle();
+    v[1] = marked(a, l, r, v[1]);
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
@@ -49,14 +50,15 @@ static DEVICE void send(const DirectArgs &a, const Cell &l, State &state, u64 &e
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
-      store(k, r, v[k]);
+      store(k, r, marked(a, l, r, v[k]));
     }
     return;
   }
 #pragma unroll 1
   for (u32 k = 1; k < ranks(a); k++) {
     v[1] = load(l, a.sends[k]);
-    store(k, settle(), v[1]);
+    Round r = settle();
+    store(k, r, marked(a, l, r, v[1]));
   }
 }
 
@@ -98,7 +100,7 @@ static DEVICE bool take(const DirectArgs &a, const Cell &l, const Round &r, u32 
   if (!has) return true;
   own = combine(a, factor, v, own);
   if (a.two) {
-    Pair v = marked(l, r, own);
+    Pair v = marked(a, l, r, own);
     syncwarp();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {

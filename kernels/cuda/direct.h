@@ -32,7 +32,7 @@ struct DirectArgs {
   u32 two;              // 1: the result goes to all ranks
   u32 finish;           // 1: it is divided
   u32 even;             // 2: all memory and lengths are multiples of 8; 1: all but lengths; 0: neither
-  u32 unused;
+  u32 torn;             // 1: lines may arrive in parts and have digests
 };
 
 // Ranks is the number of ranks. A module may be compiled for one number.
@@ -72,8 +72,12 @@ struct Round {
 
 static DEVICE Round round_of(const DirectArgs &a, u64 hash, u64 epoch) { return {flag_of(hash, epoch), (u32)(epoch & 1) * a.half}; }
 
-// Marked is a thread's part of a line, with the flag.
-static DEVICE Pair marked(const Cell &l, const Round &r, Pair v) { return {v.x, l.last ? r.flag : v.y}; }
+// Marked is a thread's part of a line, with the flag. All threads of the warp call it.
+static DEVICE Pair marked(const DirectArgs &a, const Cell &l, const Round &r, Pair v) {
+  u64 flag = r.flag;
+  if (a.torn) flag += digest(v);
+  return {v.x, l.last ? flag : v.y};
+}
 
 // Load loads a thread's part of a line, without the flag.
 static DEVICE Pair load(const Cell &l, const Transfer &m) {

@@ -24,7 +24,8 @@ static DEVICE void missing(const DirectArgs &a, const Cell &l, u64 flag, bool as
 }
 
 // Receive waits for a line of each rank in want; false if the warp has to stop. hop
-// is the distance of the hop's lines from those of the first.
+// is the distance of the hop's lines from those of the first. A thread's part of a line is
+// loaded once a poll: what is looked at is what is used.
 static DEVICE bool receive(const DirectArgs &a, const Cell &l, const Round &r, u32 hop, u32 want, Pair *v, Stop &stop) {
   u32 odd = 0;
   syncwarp(); // else some threads may load a line before it arrives, and those with the flag after
@@ -35,6 +36,14 @@ static DEVICE bool receive(const DirectArgs &a, const Cell &l, const Round &r, u
     for (u32 p = 0; p < most; p++) {
       if (p >= ranks(a)) break;
       if (want >> p & 1) v[p] = load_line(a.recvs[p].lines + (hop + r.half + l.slot));
+    }
+    if (a.torn) {
+#pragma unroll
+      for (u32 p = 0; p < most; p++) {
+        if (p >= ranks(a)) break;
+        u64 proof = digest(v[p]);
+        if (l.last) v[p].y -= proof;
+      }
     }
 #pragma unroll
     for (u32 p = 0; p < most; p++) {

@@ -1,7 +1,15 @@
 // Lines of 128 bytes: 120 of data and a flag. A group of 8 neighbouring threads
 // stores a line with one instruction, 16 bytes each, and loads it with one; the
-// hardware moves aligned lines as a whole, between GPUs too. The data are words of
+// hardware moves aligned lines as a whole, over NVLink too. The data are words of
 // 8 bytes of the caller's memory.
+//
+// Over PCIe, to a peer's memory or the host's, a line may arrive in parts, of 8 bytes or
+// more, in any order. There a line proves itself: its last word is the flag plus a digest of
+// its data. The receiver takes the digest of the very registers that it will use away from
+// the last word that it loaded with them, so what is left is the flag only if all words
+// belong together. With some words of an earlier line, or a flag that is late, the
+// difference is as good as random: that it is the flag has a chance of 1 in 2^64. A stale
+// word that is equal to the new one is no fault. So there is no fence and no second trip.
 #pragma once
 #include "comm.h"
 
@@ -21,6 +29,32 @@ DEVICE Pair load_line(u64 p) {
   Pair v;
   asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(p) : "memory");
   return v;
+}
+
+// Mixed is w spread over 64 bits, a different way for each odd number, such that different w
+// give different values. Sums of such values are alike by chance only: where bits of several
+// words change together, as signs do, simpler products cancel each other.
+static DEVICE u64 mixed(u64 w, u64 odd) {
+  w = (w ^ w >> 32) * odd;
+  w = (w ^ w >> 29) * 0xd6e8feb86659fd93;
+  return w ^ w >> 32;
+}
+
+template <u32 distance> static DEVICE u64 across(u64 v) {
+  u32 low, high;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;" : "=r"(low) : "r"((u32)v), "n"(distance) : "memory");
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;" : "=r"(high) : "r"((u32)(v >> 32)), "n"(distance) : "memory");
+  return (u64)high << 32 | low;
+}
+
+// Digest is of the 15 words of data of a line, for all threads of its group, each with its
+// Pair. All threads of the warp call it.
+static DEVICE u64 digest(Pair v) {
+  u64 odd = (thread() % 8 * 4 + 1) * 0x9e3779b97f4a7c15, sum = mixed(v.x, odd);
+  if (thread() % 8 != 7) sum += mixed(v.y, odd + 2 * 0x9e3779b97f4a7c15);
+  sum += across<4>(sum);
+  sum += across<2>(sum);
+  return sum + across<1>(sum);
 }
 
 // Load_word loads up to 8 bytes at p: left is how many bytes of the message there are from

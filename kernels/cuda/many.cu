@@ -47,10 +47,11 @@ static DEVICE bool one(const DirectArgs &a, const Entry &e, u32 i, u64 &epoch, u
     loaded(state), loaded(epoch); // as in direct.cu
     if (vote(state.over)) continue;
     Round r = this_round();
+    v = marked(a, l, r, v);
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
-      if (l.first || l.on) store_line(a.sends[k].lines + (r.half + l.slot), marked(l, r, v));
+      if (l.first || l.on) store_line(a.sends[k].lines + (r.half + l.slot), v);
     }
   }
   if (round == 1) begin(a.comm, state); // while the lines are on their way
