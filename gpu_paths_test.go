@@ -218,12 +218,12 @@ func TestDeviceLines(t *testing.T) {
 		link        func(a, b int) cuda.Link
 		want        bool
 	}{
-		{"NVLink", "", nv, true}, {"NVLink, not wanted", "0", nv, false}, {"PCIe", "", gputest.PCIe, false}, {"PCIe, wanted", "1", gputest.PCIe, true},
+		{"NVLink", "", nv, true}, {"NVLink, not wanted", "0", nv, false}, {"PCIe", "", gputest.PCIe, true}, {"PCIe, not wanted", "0", gputest.PCIe, false}, {"PCIe, as they are", "1", gputest.PCIe, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			list := devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Link: tc.link}))
 			c := onHosts(t, list, func(int) Config { return Config{lines: tc.lines} })[0]
-			require.Equal(t, tc.want, c.gpu.Chooser().Kernels.CanDirect())
+			require.Equal(t, tc.want, c.gpu.Chooser().Kernels.LongestDirect() > 0)
 			require.Contains(t, c.DeviceAlgorithms(KindAllReduce, 1024, true), "window", "windows need no lines")
 		})
 	}

@@ -148,7 +148,7 @@ func tooLong(s sched.Schedule) bool {
 // onGPUs compares with the model of paths between GPUs, which knows no windows and no copies, and
 // takes rank 0 for the root.
 func (c *Chooser) onGPUs(q Question, f *Fabric, names func(bytes int) []string) *paper {
-	mq := modelQuestion{f.Near, f.Far, f.Topo.Ranks, f.Topo.Local, f.Topo.wire, c.Kernels.CanDirect()}
+	mq := modelQuestion{f.Near, f.Far, f.Topo.Ranks, f.Topo.Local, f.Topo.wire, c.Kernels.LongestDirect()}
 	words := "round figures of H200s, path " + f.Near.String()
 	if f.Far != f.Near {
 		words += ", between hosts " + f.Far.String()
@@ -157,7 +157,7 @@ func (c *Chooser) onGPUs(q Question, f *Fabric, names func(bytes int) []string) 
 		chooser: c, question: q, names: names, model: words,
 		estimate: func(a call.Algo, bytes int) float64 {
 			k := Key{Kind: q.Kind, Algo: a}
-			if _, kernel := directKernel(q.Kind, a); !(kernel && mq.direct) && k.Exists(f.Topo) && tooLong(k.Schedule(f.Topo)) {
+			if !mq.kernel(q.Kind, a, bytes) && k.Exists(f.Topo) && tooLong(k.Schedule(f.Topo)) {
 				return math.Inf(1)
 			}
 			return mq.estimate(q.Kind, a, bytes)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringo-go/ringo/call"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -75,7 +76,7 @@ allgather  2 any        all  ring 32
 		{"zero reduces by kernels", Budget{Policy: PolicyZero}, 0, call.AllReduce, 1 << 30, true, 48, byThrift},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(p, f, true), Forced: test.forced, Budget: test.budget}
+			c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(p, f, collective.MaxMessage), Forced: test.forced, Budget: test.budget}
 			q := Question{Kind: test.kind, Bytes: test.bytes, Type: kernels.Float32, OnGPU: true, Registered: test.registered}
 			if test.kind == call.AllGather {
 				q.Bytes /= 2

@@ -230,7 +230,7 @@ func OrderMatters(kind call.Kind, t kernels.DataType, op kernels.Kind, ranks int
 // quicker as soon as that takes longer than a second kernel does.
 func (c *Chooser) inShares(kind call.Kind, bytes int) bool {
 	n := c.Topo.Ranks
-	return kind == call.Reduce && c.canDirect() && n > 2 && bytes > cmp.Or(c.SharesFrom, 6<<20)/(n-1)
+	return kind == call.Reduce && c.anyDirect() && n > 2 && bytes > cmp.Or(c.SharesFrom, 6<<20)/(n-1)
 }
 
 // Parts are the collectives that a reduction in order of rank is made of: what brings

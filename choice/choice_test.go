@@ -58,7 +58,7 @@ scatter    4 any        all steps
 		{"too long for a kernel", "oneshot", true, call.AllReduce, 2 << 30, false, call.OneShot, asked},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := Chooser{Topo: f.Topo, Kernels: paperKernels(test.direct), Rows: RowsFor(p, f, test.direct)}
+			c := Chooser{Topo: f.Topo, Kernels: paperKernels(test.direct), Rows: RowsFor(p, f, paperKernels(test.direct).LongestDirect())}
 			c.Forced, _ = call.ParseAlgo(test.algo)
 			q := Question{Kind: test.kind, Bytes: test.bytes, OnGPU: true, Registered: test.registered}
 			ans := c.Choose(q)
@@ -71,7 +71,7 @@ scatter    4 any        all steps
 		})
 	}
 	f.GPUs[2] = "H"
-	rows := RowsFor(p, f, true)
+	rows := RowsFor(p, f, collective.MaxMessage)
 	require.Equal(t, fromModel, rows[call.AllReduce][0][0].From, "other GPUs")
 }
 
@@ -188,7 +188,7 @@ func TestOneChoice(t *testing.T) {
 						for range n {
 							f.GPUs = append(f.GPUs, "NVIDIA H200")
 						}
-						c.Kernels, c.Rows, q.OnGPU = paperKernels(n > 1), RowsFor(nil, f, n > 1), true
+						c.Kernels, c.Rows, q.OnGPU = paperKernels(n > 1), RowsFor(nil, f, paperKernels(n > 1).LongestDirect()), true
 						for _, q.Registered = range []bool{false, true} {
 							ch, err = ExplainGPU(kind, n, 0, bytes, 0, GPUs{Registered: q.Registered}, o)
 							require.NoError(t, err, about)
@@ -224,7 +224,7 @@ func sameAnswer(t *testing.T, about string, ans Answer, ch Choice) {
 // last row.
 func BenchmarkChoose(b *testing.B) {
 	f := &Fabric{Near: transport.OverP2P, Far: transport.OverP2P, Topo: Topology{Ranks: 4, Local: 4}, GPUs: []string{"NVIDIA H200"}}
-	c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(nil, f, true)}
+	c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(nil, f, collective.MaxMessage)}
 	for _, onGPU := range []bool{false, true} {
 		b.Run(map[bool]string{false: "host", true: "gpu"}[onGPU], func(b *testing.B) {
 			b.ReportAllocs()

@@ -98,11 +98,12 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 	for range n {
 		f.GPUs = append(f.GPUs, cmp.Or(gpus.Name, "NVIDIA H200"))
 	}
-	reach := paperKernels(f.Far.Peer() && n >= 2 && n <= collective.MaxRanks)
-	if c.Kernels = reach; f.Far == transport.OverPCIe {
-		c.Kernels = withoutLines{reach}
+	few := n >= 2 && n <= collective.MaxRanks
+	reach := paperKernels(f.Far.Peer() && few)
+	if c.Kernels = reach; few && (f.Far == transport.OverPCIe || f.Far == transport.OverHost) {
+		c.Kernels = tornLines{reach}
 	}
-	c.Rows = RowsFor(given, f, c.Kernels.CanDirect())
+	c.Rows = RowsFor(given, f, c.Kernels.LongestDirect())
 	q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32, OnGPU: true, Registered: gpus.Registered}
 	ans := c.Choose(q)
 	ch := c.choice(q, ans, root, WholeOnGPU)

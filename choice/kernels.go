@@ -7,7 +7,7 @@ import (
 
 // Kernels says which kernels there are: a grid.Engine, or paperKernels.
 type Kernels interface {
-	CanDirect() bool
+	LongestDirect() int // bytes from one rank to another by a direct kernel, 0: there are none
 	CanWindow(collective.Direct) bool
 	CanCopy(collective.Direct) bool
 }
@@ -16,7 +16,13 @@ type Kernels interface {
 // if there is one; otherwise its schedule is carried out step by step.
 func (c *Chooser) kernel(kind call.Kind, a call.Algo, bytes int) (collective.Direct, bool) {
 	d, ok := directKernel(kind, a)
-	return d, ok && bytes <= collective.MaxMessage && c.canDirect()
+	return d, ok && c.Kernels != nil && isDirect(d, c.Topo.Ranks, bytes, c.Kernels.LongestDirect())
+}
+
+// isDirect reports whether a direct kernel is for a collective of this many bytes, where
+// its messages have at most longest.
+func isDirect(d collective.Direct, ranks, bytes, longest int) bool {
+	return longest > 0 && bytes <= collective.MaxMessage && d.Message(ranks, bytes) <= longest
 }
 
 // directKernel is the direct kernel of a collective that has the algorithm's name.
@@ -55,23 +61,30 @@ func WindowKernel(kind call.Kind) (d collective.Direct, ok bool) {
 	return 0, false
 }
 
-// canDirect reports whether there are direct kernels.
-func (c *Chooser) canDirect() bool { return c.Kernels != nil && c.Kernels.CanDirect() }
+// anyDirect reports whether there are direct kernels for messages of any length.
+func (c *Chooser) anyDirect() bool {
+	return c.Kernels != nil && c.Kernels.LongestDirect() == collective.MaxMessage
+}
 
 // paperKernels are the Kernels of an engine that is not there: all or none.
 type paperKernels bool
 
-func (k paperKernels) CanDirect() bool { return bool(k) }
+func (k paperKernels) LongestDirect() int {
+	if k {
+		return collective.MaxMessage
+	}
+	return 0
+}
 
 func (k paperKernels) CanWindow(d collective.Direct) bool {
 	in, out := d.InWindow()
 	return bool(k) && (in || out)
 }
 
-// withoutLines are paperKernels over links that do not carry lines: windows alone.
-type withoutLines struct{ paperKernels }
+// tornLines are paperKernels where lines may arrive in parts.
+type tornLines struct{ paperKernels }
 
-func (withoutLines) CanDirect() bool { return false }
+func (tornLines) LongestDirect() int { return collective.TornMessage }
 
 func (k paperKernels) CanCopy(d collective.Direct) bool {
 	return k.CanWindow(d) && d.ByCopies()

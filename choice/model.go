@@ -29,7 +29,7 @@ const (
 var pathModels = [...]pathModel{
 	transport.OverP2P:    {kernel: 1.5 * us, rate: 290 * gb, steps: sim.Link{Latency: 3 * us, Overhead: 0.2 * us, Bandwidth: 365 * gb}, slot: 2 << 20},
 	transport.OverPCIe:   {kernel: 3 * us, rate: 40 * gb, steps: sim.Link{Latency: 4 * us, Overhead: 0.3 * us, Bandwidth: 40 * gb}, slot: 2 << 20},
-	transport.OverHost:   {steps: sim.Link{Latency: 4 * us, Overhead: 0.5 * us, Bandwidth: 40 * gb}, slot: 1 << 20},
+	transport.OverHost:   {kernel: 3 * us, rate: 40 * gb, steps: sim.Link{Latency: 4 * us, Overhead: 0.5 * us, Bandwidth: 40 * gb}, slot: 1 << 20},
 	transport.OverBridge: {steps: sim.Link{Latency: 20 * us, Overhead: 5 * us, Bandwidth: 8 * gb}, slot: 512 << 10},
 }
 
@@ -43,7 +43,7 @@ type modelQuestion struct {
 	near, far    transport.GPUPath
 	ranks, local int
 	wire         Wire
-	direct       bool // there are direct kernels
+	longest      int // message of direct kernels
 }
 
 // modelRanks is for how many ranks times are estimated at most. For 32 that takes some
@@ -51,11 +51,11 @@ type modelQuestion struct {
 const modelRanks = 32
 
 // model appends rows for all sizes, by estimated times.
-func (rows *Rows) model(f *Fabric, direct bool) {
+func (rows *Rows) model(f *Fabric, longest int) {
 	if f.Topo.Ranks < 2 || f.Topo.Ranks > modelRanks {
 		return
 	}
-	q := modelQuestion{f.Near, f.Far, f.Topo.Ranks, f.Topo.Local, f.Topo.wire, direct}
+	q := modelQuestion{f.Near, f.Far, f.Topo.Ranks, f.Topo.Local, f.Topo.wire, longest}
 	answer, ok := modelled.Load(q)
 	if !ok {
 		var made Rows
@@ -112,12 +112,18 @@ func (q *modelQuestion) inter() sim.Link {
 	return l
 }
 
+// kernel reports whether a name stands for a direct kernel, as Chooser.kernel does.
+func (q *modelQuestion) kernel(kind call.Kind, a call.Algo, bytes int) bool {
+	d, ok := directKernel(kind, a)
+	return ok && isDirect(d, q.ranks, bytes, q.longest)
+}
+
 // estimate is the time of an algorithm in seconds, infinite if it does not serve.
 func (q *modelQuestion) estimate(kind call.Kind, a call.Algo, bytes int) float64 {
 	topo := Topology{Ranks: q.ranks, Local: q.local}
 	bytes = int(min(int64(bytes), 1<<mostSize))
 	n, near, far := q.ranks, &pathModels[q.near], &pathModels[q.far]
-	if _, ok := directKernel(kind, a); ok && q.direct {
+	if q.kernel(kind, a, bytes) {
 		sent, hops := float64((n-1)*bytes), 1.0
 		if a == call.TwoShot {
 			sent, hops = 2*sent/float64(n), 2
@@ -125,7 +131,7 @@ func (q *modelQuestion) estimate(kind call.Kind, a call.Algo, bytes int) float64
 		return float64(hops*far.kernel) + sent/far.rate // rounded: see TestNothingIsFused
 	}
 	key := Key{Kind: kind, Algo: a}
-	if a == call.Steps && (!q.direct || Default(kind) != call.Direct) || a != call.Steps && !key.Exists(topo) {
+	if a == call.Steps && (Default(kind) != call.Direct || !q.kernel(kind, call.Direct, bytes)) || a != call.Steps && !key.Exists(topo) {
 		return math.Inf(1) // a name of another algorithm
 	}
 	t, err := sim.Estimate(key.Schedule(topo), sim.Model{

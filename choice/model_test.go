@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -21,9 +22,16 @@ func TestModelRows(t *testing.T) {
 		{Near: transport.OverBridge, Far: transport.OverBridge, Topo: Topology{Ranks: 32, Local: 32}},
 	} {
 		t.Run(fmt.Sprintf("%v-%v of %d", f.Near, f.Far, f.Topo.Ranks), func(t *testing.T) {
-			direct := f.Far == transport.OverP2P
+			longest := 0
+			switch f.Far {
+			case transport.OverP2P:
+				longest = collective.MaxMessage
+			case transport.OverHost:
+				longest = collective.TornMessage
+			}
+			direct := longest > 0
 			var rows Rows
-			rows.model(&f, direct)
+			rows.model(&f, longest)
 			for _, kind := range planKinds {
 				list := rows[kind][0]
 				require.NotEmpty(t, list, kind)

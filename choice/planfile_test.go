@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/kernels/collective"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
@@ -180,14 +181,18 @@ func TestPlanElsewhere(t *testing.T) {
 	}
 }
 
-// Over PCIe the plan that was measured over NVLink does not count, and there are no direct
-// kernels.
+// Over PCIe and host memory the plan that was measured over NVLink does not count, and direct
+// kernels are for short messages alone.
 func TestExplainPCIe(t *testing.T) {
 	ch, err := ExplainGPU(call.AllReduce, 4, 0, 1<<10, 0, GPUs{Path: "pcie", Registered: true}, Options{})
 	require.NoError(t, err)
 	require.NotContains(t, ch.Reason, "h200.plan")
 	require.Contains(t, append(ch.Others, ch.Algo), "window")
-	ch, err = ExplainGPU(call.AllGather, 4, 0, 64, 0, GPUs{Path: "pcie"}, Options{Algo: "direct"})
-	require.NoError(t, err)
-	require.NotNil(t, ch.Schedule, "its steps, not a kernel")
+	for _, path := range []string{"pcie", "host memory"} {
+		for bytes, steps := range map[int]bool{64: false, collective.TornMessage: false, collective.TornMessage + 1: true} {
+			ch, err = ExplainGPU(call.AllGather, 4, 0, bytes, 0, GPUs{Path: path}, Options{Algo: "direct"})
+			require.NoError(t, err)
+			require.Equal(t, steps, ch.Schedule != nil, "%d bytes over %s", bytes, path)
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -99,7 +100,7 @@ func TestPlanAgainstTimes(t *testing.T) {
 				for r := range f.GPUs {
 					f.GPUs[r] = test.gpu
 				}
-				c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(nil, f, true)}
+				c := Chooser{Topo: f.Topo, Kernels: paperKernels(true), Rows: RowsFor(nil, f, collective.MaxMessage)}
 				var sum, most float64
 				var worst string
 				for _, m := range times {

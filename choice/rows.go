@@ -152,14 +152,14 @@ func (f *Fabric) String() string {
 
 // RowsFor are the rows of a plan that was given (or nil), of the built-in ones and
 // of the model, in this order. The model is made where the table has no row, once a
-// process; for 32 ranks that takes some 100 ms.
-func RowsFor(given *Plan, f *Fabric, direct bool) (rows Rows) {
+// process; for 32 ranks that takes some 100 ms. longest is Kernels.LongestDirect.
+func RowsFor(given *Plan, f *Fabric, longest int) (rows Rows) {
 	for _, p := range append([]*Plan{given}, builtinPlans()...) {
 		if p != nil && p.Matches(f) {
 			rows.add(p, f)
 		}
 	}
-	rows.model(f, direct)
+	rows.model(f, longest)
 	return rows
 }
 

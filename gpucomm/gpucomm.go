@@ -198,7 +198,7 @@ func (g *Comm) agreeOnRows(ctx context.Context) error {
 		if g.Plan != nil && !g.Plan.Matches(f) {
 			g.Log.Warn("plan not used", "subsys", "INIT", "why", unused(g.Plan, f))
 		}
-		rows := choice.RowsFor(g.Plan, f, g.engine.CanDirect())
+		rows := choice.RowsFor(g.Plan, f, g.engine.LongestDirect())
 		mine = rows.Encode()
 	}
 	all, err := g.Group.AllGather(ctx, mine)

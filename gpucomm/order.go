@@ -63,10 +63,10 @@ func (g *Comm) openReduction() error {
 }
 
 // prepareReduction allocates the shares when the communicator is opened, if reductions in
-// order of rank will need them: there are no direct kernels. To allocate later may wait for
+// order of rank will need them: there are no direct kernels for data of any length. To allocate later may wait for
 // kernels that wait for this rank.
 func (g *Comm) prepareReduction() error {
-	if !g.chooser.InOrder || g.Life.Size == 1 || g.engine.CanDirect() {
+	if !g.chooser.InOrder || g.Life.Size == 1 || g.engine.LongestDirect() == grid.MaxMessage {
 		return nil
 	}
 	err := g.openReduction()

@@ -46,6 +46,19 @@ var ErrNoDirect = errors.New("grid: no direct kernels")
 // CanDirect reports whether this Engine has direct kernels. All ranks find the same.
 func (e *Engine) CanDirect() bool { return len(e.mail.at) > 0 }
 
+// LongestDirect is how many bytes direct kernels are to send from one rank to another, 0 if
+// there are none. Longer messages are correct too, up to MaxMessage, but slots are quicker.
+// All ranks find the same.
+func (e *Engine) LongestDirect() int {
+	switch {
+	case !e.CanDirect():
+		return 0
+	case e.mail.torn != 0:
+		return collective.TornMessage
+	}
+	return MaxMessage
+}
+
 // A mailroom is what direct kernels need besides the Engine.
 type mailroom struct {
 	at     []uint64 // all ranks' mailboxes

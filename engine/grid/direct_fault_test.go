@@ -45,17 +45,19 @@ func TestDirectMismatch(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
-			r.wipe()
-			require.NoError(t, run(r, OneShot, 0))
-			require.NoError(t, test.second(r))
-			r.sync()
-			for i, m := range r.ranks {
-				step, wrong := mismatch(t, m.engine.Control())
-				require.EqualValues(t, 1-i, step.Peer)
-				require.Equal(t, transport.Stamp{number, uint64(i)}, wrong.Want)
-				require.Equal(t, transport.Stamp{number, uint64(1 - i)}, wrong.Got)
-				require.True(t, m.engine.Control().Aborted())
+			for turn := range uint64(2) {
+				r := newRig(t, emulated(t, n, cudaemu.Config{Link: link(turn)}), mailed(n), options(n))
+				r.wipe()
+				require.NoError(t, run(r, OneShot, 0))
+				require.NoError(t, test.second(r))
+				r.sync()
+				for i, m := range r.ranks {
+					step, wrong := mismatch(t, m.engine.Control())
+					require.EqualValues(t, 1-i, step.Peer)
+					require.Equal(t, transport.Stamp{number, uint64(i)}, wrong.Want)
+					require.Equal(t, transport.Stamp{number, uint64(1 - i)}, wrong.Got)
+					require.True(t, m.engine.Control().Aborted())
+				}
 			}
 		})
 	}
@@ -64,20 +66,22 @@ func TestDirectMismatch(t *testing.T) {
 // TestDirectUnsigned: without sign boards lines tell calls apart.
 func TestDirectUnsigned(t *testing.T) {
 	const n = 2
-	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
-	for _, m := range r.ranks {
-		m.engine.signs = 0
-	}
-	o := r.mail(letters(n)[0], 1)
-	r.resetDirect(o)
-	for i := range o.jobs {
-		o.jobs[i].Stamp = transport.Stamp{1, uint64(i)}
-	}
-	r.runDirect(o)
-	r.sync()
-	for i, m := range r.ranks {
-		_, wrong := mismatch(t, m.engine.Control())
-		require.Equal(t, transport.Stamp{1<<32 | 1, uint64(i)}, wrong.Want)
+	for turn := range uint64(2) {
+		r := newRig(t, emulated(t, n, cudaemu.Config{Link: link(turn)}), mailed(n), options(n))
+		for _, m := range r.ranks {
+			m.engine.signs = 0
+		}
+		o := r.mail(letters(n)[0], 1)
+		r.resetDirect(o)
+		for i := range o.jobs {
+			o.jobs[i].Stamp = transport.Stamp{1, uint64(i)}
+		}
+		r.runDirect(o)
+		r.sync()
+		for i, m := range r.ranks {
+			_, wrong := mismatch(t, m.engine.Control())
+			require.Equal(t, transport.Stamp{1<<32 | 1, uint64(i)}, wrong.Want)
+		}
 	}
 }
 
@@ -85,7 +89,7 @@ func TestDirectUnsigned(t *testing.T) {
 // host ends them, with all blocks and later work on the stream.
 func TestDirectMissing(t *testing.T) {
 	const n = 3
-	r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1}), mailed(n), options(n))
+	r := newRig(t, emulated(t, n, cudaemu.Config{Stall: -1, Link: link(1)}), mailed(n), options(n))
 	o := r.mail(directTrial{d: TwoShot, t: kernels.Float32, op: &kernels.Sum, count: 300}, 1)
 	r.resetDirect(o)
 	for range 3 {
@@ -106,20 +110,28 @@ func TestDirectBroken(t *testing.T) {
 	tests := []struct {
 		name         string
 		pattern, new string
+		torn         bool
 	}{
 		{"the flag is stored by itself", `st\.volatile\.global\.v2\.u64 \[(%rd\d+)\], \{(%rd\d+), (%rd\d+)\};`,
-			"st.volatile.global.u64 [$1], $2; st.volatile.global.u64 [$1+8], $3;"},
+			"st.volatile.global.u64 [$1], $2; st.volatile.global.u64 [$1+8], $3;", false},
 		{"lines are loaded word by word", `ld\.volatile\.global\.v2\.u64 \{(%rd\d+), (%rd\d+)\}, \[(%rd\d+)\];`,
-			"ld.volatile.global.u64 $1, [$3]; ld.volatile.global.u64 $2, [$3+8];"},
-		{"lines are stored weakly", `st\.volatile\.global\.v2`, "st.global.v2"},
-		{"lines are loaded weakly", `ld\.volatile\.global\.v2`, "ld.global.v2"},
-		{"epochs are written before others have read them", `bar\.sync 0;`, ""},
+			"ld.volatile.global.u64 $1, [$3]; ld.volatile.global.u64 $2, [$3+8];", false},
+		{"lines are stored weakly", `st\.volatile\.global\.v2`, "st.global.v2", false},
+		{"lines are loaded weakly", `ld\.volatile\.global\.v2`, "ld.global.v2", false},
+		{"epochs are written before others have read them", `bar\.sync 0;`, "", false},
+		{"lines that tear are stored weakly", `st\.volatile\.global\.v2`, "st.global.v2", true},
+		{"lines that tear have a flag alone", ` -2960836687051489901;`, " 0;", true},
+		{"lines that tear have digests of one half", `shfl\.sync\.bfly\.b32 (%r\d+), %r\d+, 4, 31, -1;`, "mov.u32 $1, 0;", true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			found := false
 			for seed := uint64(0); seed < 20 && !found; seed++ {
-				d := gputest.Driver(t, gputest.Faults(), gputest.Emu(cudaemu.Config{Devices: n, Seed: seed, StallInstructions: 1000}))
+				c := cudaemu.Config{Devices: n, Seed: seed, StallInstructions: 1000, Link: link(0)}
+				if test.torn {
+					c.Link = link(1)
+				}
+				d := gputest.Driver(t, gputest.Faults(), gputest.Emu(c))
 				r := newRig(t, d, mailed(n), options(n))
 				for _, m := range r.ranks {
 					m.engine.text = func(name ptx.Name) ([]byte, error) {

@@ -131,15 +131,17 @@ func TestDirectGraphs(t *testing.T) {
 func TestDirectOps(t *testing.T) {
 	const n = 3
 	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: true}), mailed(n), options(n))
-	for _, ty := range types() {
+	torn := newRig(t, emulated(t, n, cudaemu.Config{Link: link(1)}), mailed(n), options(n))
+	for k, ty := range types() {
 		for i, op := range ops(ty) {
-			r.sub(fmt.Sprintf("%v/%v", ty, op), func() {
-				x := directTrial{d: TwoShot, t: ty, op: &op, count: 480/ty.Size() + 1}
-				r.tryDirect(x, uint64(i))
-				x.in = 1
-				x.d = OneShot
-				r.tryDirect(x, uint64(i))
-			})
+			x, y := r, torn
+			if (k+i)%2 == 1 {
+				x, y = torn, r
+			}
+			trial := directTrial{d: TwoShot, t: ty, op: &op, count: 480/ty.Size() + 1}
+			x.sub(fmt.Sprintf("%v/%v/twoshot", ty, op), func() { x.tryDirect(trial, uint64(i)) })
+			trial.in, trial.d = 1, OneShot
+			y.sub(fmt.Sprintf("%v/%v/oneshot", ty, op), func() { y.tryDirect(trial, uint64(i)) })
 		}
 	}
 	for _, ty := range []kernels.DataType{kernels.BFloat16, kernels.Float64, kernels.Int8} {
@@ -152,13 +154,15 @@ func TestDirectOps(t *testing.T) {
 // both halves of the mailboxes.
 func TestDirectMany(t *testing.T) {
 	const n = 4
-	r := newRig(t, emulated(t, n, cudaemu.Config{Seed: 5}), mailed(n), options(n))
-	o := r.mail(directTrial{d: OneShot, t: kernels.Int32, op: &kernels.Max, count: 50, inPlace: true}, 1)
-	r.resetDirect(o)
-	for range 30 {
-		r.runDirect(o)
+	for turn := range uint64(2) {
+		r := newRig(t, emulated(t, n, cudaemu.Config{Seed: 5, Link: link(turn)}), mailed(n), options(n))
+		o := r.mail(directTrial{d: OneShot, t: kernels.Int32, op: &kernels.Max, count: 50, inPlace: true}, 1)
+		r.resetDirect(o)
+		for range 30 {
+			r.runDirect(o)
+		}
+		r.checkDirect(o)
 	}
-	r.checkDirect(o)
 }
 
 // TestDirectSharedDevice has three ranks on one device. All is loaded and

@@ -10,8 +10,8 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 )
 
-// TestLinesTear: over PCIe a line's flag may come before its data, so notes and direct
-// kernels give wrong data there. Package gpupaths gives them no memory over such links.
+// TestLinesTear: over PCIe a line's flag may come before its data, so notes, and direct kernels
+// without digests, give wrong data there.
 func TestLinesTear(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("a GPU's links are what they are")
@@ -20,7 +20,7 @@ func TestLinesTear(t *testing.T) {
 	wrong := func(t *testing.T, run func(r *rig, seed uint64) error) {
 		for seed := range uint64(20) {
 			d := emulated(t, n, cudaemu.Config{Seed: seed, Link: gputest.PCIe})
-			r := newRigOn(t, d, n, mailed(n), options(n)) // with lines in spite of the link
+			r := newRigOn(t, d, n, mailed(n), options(n)) // as if lines came whole
 			err := run(r, seed)
 			r.close()
 			if err != nil {

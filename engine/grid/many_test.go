@@ -151,17 +151,19 @@ func TestManyMismatch(t *testing.T) {
 		"more calls": func(p *pile) { p.calls++; p.jobs[1] = append(p.jobs[1], p.jobs[1][0]) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
-			r.wipe()
-			p := r.pile(kernels.Float32, kernels.Sum, 6, 1)
-			r.with(r.ranks[0], func() error { return p.run(t, r.ranks[0], 100) })
-			change(p)
-			r.with(r.ranks[1], func() error { return p.run(t, r.ranks[1], 100) })
-			r.sync()
-			for _, m := range r.ranks {
-				step, wrong := mismatch(t, m.engine.Control())
-				require.EqualValues(t, 1-m.rank, step.Peer)
-				require.EqualValues(t, 1, wrong.Want[0]>>32, "the number of the first call")
+			for turn := range uint64(2) {
+				r := newRig(t, emulated(t, n, cudaemu.Config{Link: link(turn)}), mailed(n), options(n))
+				r.wipe()
+				p := r.pile(kernels.Float32, kernels.Sum, 6, 1)
+				r.with(r.ranks[0], func() error { return p.run(t, r.ranks[0], 100) })
+				change(p)
+				r.with(r.ranks[1], func() error { return p.run(t, r.ranks[1], 100) })
+				r.sync()
+				for _, m := range r.ranks {
+					step, wrong := mismatch(t, m.engine.Control())
+					require.EqualValues(t, 1-m.rank, step.Peer)
+					require.EqualValues(t, 1, wrong.Want[0]>>32, "the number of the first call")
+				}
 			}
 		})
 	}

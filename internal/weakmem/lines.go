@@ -25,6 +25,7 @@ func (b *Block) tears(s *Span, n uint64, how *How) bool {
 func (b *Block) loadWords(warp int, r *run, addr *alu.Lanes, size int, dst []*alu.Lanes, how How) *Fault {
 	var words [64]struct{ lane, at int } // 32 lanes of at most 16 bytes
 	n, step := 0, min(8, r.each)
+	from := *addr // a register of dst may be that of the address
 	for m := r.mask; m != 0; m &= m - 1 {
 		for at := 0; at < r.each; at += step {
 			i := int(b.memory.rand() >> 33 % uint64(n+1))
@@ -33,7 +34,7 @@ func (b *Block) loadWords(warp int, r *run, addr *alu.Lanes, size int, dst []*al
 		}
 	}
 	for _, w := range words[:n] {
-		place := *addr
+		place := from
 		place[w.lane] += uint64(w.at)
 		if f := b.Load(warp, 1<<w.lane, &place, size, dst[w.at/size:(w.at+step)/size], how); f != nil {
 			return f

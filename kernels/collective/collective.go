@@ -34,6 +34,11 @@ const MaxRanks = 8
 // another: it counts in 32 bits. Windows have no such limit.
 const MaxMessage = 1 << 30
 
+// TornMessage is the same where lines of 128 bytes may arrive in parts: over PCIe and in host
+// memory. There a line costs one trip, where a slot costs three; but slots have no flags
+// among their data, and move more at a time. Mailboxes in host memory are made for it.
+const TornMessage = 64 << 10
+
 var names = [directs]string{"oneshot", "twoshot", "reducescatter", "reduce", "allgather", "alltoall", "broadcast", "gather", "scatter"}
 
 // String is the name in lower case: "twoshot".

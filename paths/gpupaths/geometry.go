@@ -6,6 +6,7 @@ import (
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/paths"
 )
 
@@ -36,13 +37,15 @@ func geometryOf(h *hosts, cores, blocks int) geometry {
 		b := boards{
 			device: grid.DefaultBoard(n),
 			pinned: grid.Board{
-				Ranks: n,
-				Near:  grid.Geometry{Lanes: 16, Slots: 4, SlotBytes: 64 << 10},
-				Far:   grid.Geometry{Lanes: max(1, min(8, 32/n)), Slots: 4, SlotBytes: 64 << 10},
+				Ranks:     n,
+				MailBytes: pinnedMail(n),
+				Torn:      true,
+				Near:      grid.Geometry{Lanes: 16, Slots: 4, SlotBytes: 64 << 10},
+				Far:       grid.Geometry{Lanes: max(1, min(8, 32/n)), Slots: 4, SlotBytes: 64 << 10},
 			},
 		}
 		if len(h.ranks) > 1 {
-			b.device.MailBytes = 0 // direct kernels are for one host
+			b.device.MailBytes, b.pinned.MailBytes = 0, 0 // direct kernels are for one host
 		}
 		for _, q := range []*grid.Geometry{&b.device.Near, &b.device.Far, &b.pinned.Near, &b.pinned.Far} {
 			q.Lanes = min(q.Lanes, blocks)
@@ -60,6 +63,16 @@ func geometryOf(h *hosts, cores, blocks int) geometry {
 	g.near = bridgeShape(bridgeBytes, closest, min(lanes, blocks), 4)
 	g.far = bridgeShape(bridgeBytes, others, min(4, blocks), 1)
 	return g
+}
+
+// pinnedMail is the length of a mailbox in host memory: the longest message that goes in lines
+// there, from each other rank, twice. Longer ones, if they are asked for, take several rounds.
+func pinnedMail(ranks int) int {
+	if ranks < 2 || ranks > grid.MaxDirect {
+		return 0
+	}
+	const lineBytes = 128
+	return 2 * (ranks - 1) * collective.Lines(collective.TornMessage) * lineBytes
 }
 
 // The queues of a lane that moves an eighth of a link. On two H200s larger slots are as good for

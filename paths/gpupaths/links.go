@@ -90,12 +90,18 @@ func (n *Net) bridgeGeometry(a, b int) grid.Geometry {
 	return n.geometry.far
 }
 
-// Mail is part of grid.Links: nil unless lines go between all pairs.
-func (n *Net) Mail() ([]uint64, int) {
-	if !n.all(n.lines) {
-		return nil, 0
+// Mail is part of grid.Links: nil unless all pairs have the same kind of memory, or where lines
+// are not wanted.
+func (n *Net) Mail() (at []uint64, bytes int, torn bool) {
+	switch {
+	case n.forced == "0" || n.size < 2:
+		return nil, 0, false
+	case n.all(n.peers):
+		at, bytes, _ = n.near.Mail()
+	case n.all(func(a, b int) bool { return n.path(a, b) == transport.OverHost }):
+		at, bytes, _ = n.pinned.Mail()
 	}
-	return n.near.Mail()
+	return at, bytes, !n.all(n.lines)
 }
 
 // Gates is part of grid.Links: nil unless all GPUs reach each other's memory. Flags of 8 bytes
