@@ -75,7 +75,8 @@ var rankPaths = []struct {
 	{"p2p", 3, func(int) Config { return exact }, false},
 	{"p2p, ring", 2, func(int) Config { return with(func(c *Config) { c.Algo = "ring" }) }, false},
 	{"p2p, in parts", 3, func(int) Config { return with(func(c *Config) { c.Algo = "steps" }) }, true},
-	{"host memory", 3, func(int) Config { return with(func(c *Config) { c.noP2P = "off" }) }, true},
+	{"host memory", 3, func(int) Config { return with(func(c *Config) { c.noP2P = "off" }) }, false},
+	{"host memory, in parts", 3, func(int) Config { return with(func(c *Config) { c.noP2P, c.Algo = "off", "steps" }) }, true},
 	{"bridge", 2, func(int) Config { return with(func(c *Config) { c.noP2P, c.noSHM = "off", "off" }) }, true},
 	{"two hosts", 4, func(r int) Config { return with(func(c *Config) { c.HostID = fmt.Sprint("host", r/2) }) }, true},
 }

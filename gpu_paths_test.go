@@ -165,11 +165,11 @@ func TestDevicePaths(t *testing.T) {
 		{"no link", 3, plain, []string{"GPU memory: p2p with rank 1",
 			"GPU memory: host memory with rank 2 (the GPU of rank 0 does not reach that of rank 2: no NVLink or PCIe peer access, or CUDA_VISIBLE_DEVICES hides it)"},
 			emulated(cudaemu.Config{Devices: 3, Peers: func(a, b int) bool { return a+b == 1 }})},
-		{"pcie", 3, plain, []string{"GPU memory: pcie with ranks 1, 2 (PCIe: no lines of 128 bytes, which may tear there)"},
+		{"pcie", 3, plain, []string{"GPU memory: pcie with ranks 1, 2 (PCIe: lines of 128 bytes may tear there, so they have digests)"},
 			emulated(cudaemu.Config{Devices: 3, Link: gputest.PCIe, Seed: 1})},
-		{"unknown link", 2, plain, []string{"GPU memory: pcie with rank 1 (an unknown link: no lines of 128 bytes, which may tear there)"},
+		{"unknown link", 2, plain, []string{"GPU memory: pcie with rank 1 (an unknown link: lines of 128 bytes may tear there, so they have digests)"},
 			emulated(cudaemu.Config{Devices: 2, Link: func(a, b int) cuda.Link { return cuda.UnknownLink }, Seed: 2})},
-		{"two bridges of NVLink", 4, plain, []string{"GPU memory: p2p with rank 1 (NVLink)", "GPU memory: pcie with ranks 2, 3 (PCIe: no lines"},
+		{"two bridges of NVLink", 4, plain, []string{"GPU memory: p2p with rank 1 (NVLink)", "GPU memory: pcie with ranks 2, 3 (PCIe: lines of 128 bytes may tear"},
 			emulated(cudaemu.Config{Devices: 4, Seed: 3, Link: func(a, b int) cuda.Link {
 				if a/2 == b/2 {
 					return cuda.NVLink

@@ -116,7 +116,7 @@ func TestDeviceProcesses(t *testing.T) {
 		path  []string // of each rank
 	}{
 		{"p2p", 2, nil, []string{"p2p with rank 1", "p2p with rank 0"}},
-		{"pcie", 2, []string{"REQUIRE=pcie"}, []string{"pcie with rank 1 (PCIe: no lines of 128 bytes, which may tear there)", "pcie with rank 0"}},
+		{"pcie", 2, []string{"REQUIRE=pcie"}, []string{"pcie with rank 1 (PCIe: lines of 128 bytes may tear there, so they have digests)", "pcie with rank 0"}},
 		{"host memory", 2, []string{"NCCL_P2P_DISABLE=1"}, []string{"host memory with rank 1 (rank 0: NCCL_P2P_DISABLE is set)", "host memory with rank 0"}},
 		{"unix", 2, []string{"RINGO_P2P_DISABLE=1", "NCCL_SHM_DISABLE=1"},
 			[]string{"bridge over socket with rank 1 (rank 0: RINGO_P2P_DISABLE is set; rank 0: NCCL_SHM_DISABLE is set)", "bridge over socket with rank 0"}},

@@ -3,6 +3,7 @@ package grid
 import (
 	"fmt"
 
+	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/sched"
 )
 
@@ -67,6 +68,15 @@ func DefaultBoard(ranks int) Board {
 		b.Far.Lanes--
 	}
 	return b
+}
+
+// TornMailBytes is the length of a mailbox where lines may tear: for the longest message that
+// goes in lines there, from each other rank, twice. Longer ones take several rounds.
+func TornMailBytes(ranks int) int {
+	if ranks < 2 || ranks > MaxDirect {
+		return 0
+	}
+	return 2 * (ranks - 1) * collective.Lines(collective.TornMessage) * lineBytes
 }
 
 // farLanes is the number of lanes of an all-to-all. A lane sends to each other rank,

@@ -3,7 +3,8 @@
 // combines a part. With TYPE and OP it reduces; without, it only copies.
 //
 // A message travels in lines, see lines.h. A line's flag has the epoch, which grows
-// by one a round, so the flag alone tells that the line has arrived.
+// by one a round, so the flag alone tells that the line has arrived. Where lines may tear,
+// the flag and the digest together tell it.
 //
 // A mailbox has two halves, for even and odd epochs. Two are enough: a rank that
 // writes for epoch e + 2 has received a line of epoch e + 1 from the reader, which the
@@ -11,7 +12,8 @@
 // a line in each kernel, an empty one if there is no data. In a kernel of several rounds
 // each group of 8 threads sends a line in each round; since a group's lines lie in the
 // same places in all rounds, the argument holds for each group, and from kernel to kernel
-// for all groups.
+// for all groups. It holds for lines that tear: a group sends its line of epoch e + 1 when
+// all words of its lines of epoch e are in registers, and no part of a line is loaded later.
 #include "exchange.h"
 
 // Send sends the line of each message, unless all is over: then a peer may still

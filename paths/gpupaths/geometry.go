@@ -6,7 +6,6 @@ import (
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/paths"
 )
 
@@ -38,7 +37,7 @@ func geometryOf(h *hosts, cores, blocks int) geometry {
 			device: grid.DefaultBoard(n),
 			pinned: grid.Board{
 				Ranks:     n,
-				MailBytes: pinnedMail(n),
+				MailBytes: grid.TornMailBytes(n),
 				Torn:      true,
 				Near:      grid.Geometry{Lanes: 16, Slots: 4, SlotBytes: 64 << 10},
 				Far:       grid.Geometry{Lanes: max(1, min(8, 32/n)), Slots: 4, SlotBytes: 64 << 10},
@@ -63,16 +62,6 @@ func geometryOf(h *hosts, cores, blocks int) geometry {
 	g.near = bridgeShape(bridgeBytes, closest, min(lanes, blocks), 4)
 	g.far = bridgeShape(bridgeBytes, others, min(4, blocks), 1)
 	return g
-}
-
-// pinnedMail is the length of a mailbox in host memory: the longest message that goes in lines
-// there, from each other rank, twice. Longer ones, if they are asked for, take several rounds.
-func pinnedMail(ranks int) int {
-	if ranks < 2 || ranks > grid.MaxDirect {
-		return 0
-	}
-	const lineBytes = 128
-	return 2 * (ranks - 1) * collective.Lines(collective.TornMessage) * lineBytes
 }
 
 // The queues of a lane that moves an eighth of a link. On two H200s larger slots are as good for

@@ -150,11 +150,11 @@ func (n *Net) about(peer int) string {
 	about := string(n.links[i])
 	switch {
 	case n.forced == "1" && !n.links[i].Whole():
-		about += ": lines of 128 bytes may tear; RINGO_LINES=1 wants them"
+		about += ": lines of 128 bytes may tear; RINGO_LINES=1 takes them as they come"
 	case n.forced == "0":
 		about += ": no lines of 128 bytes, RINGO_LINES=0"
 	case !n.links[i].Whole():
-		about += ": no lines of 128 bytes, which may tear there"
+		about += ": lines of 128 bytes may tear there, so they have digests"
 	}
 	return about
 }
