@@ -75,7 +75,7 @@ func (c *collector) try(set []int) bool {
 		}
 	}
 	if well { // each half is, or is one GPU: it is the ways between them
-		c.note("collective", 1, "", fmt.Sprintf("%s: %v", gpuNames(set), err))
+		c.note("collective", 1, "", fmt.Sprintf("%s: %v", gpuNames(set), firstLine(err.Error())))
 	}
 	return false
 }

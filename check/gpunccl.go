@@ -217,7 +217,7 @@ func judgeNCCL(r *Report, _ *Config) []Finding {
 		switch {
 		case r.IsLost(m.Subject.Host):
 		case slices.ContainsFunc([]string{"collective", "error", "hang"}, func(q string) bool { return of("GPU collectives", q, m.Subject) }):
-			f.add(Well, "nccl-fails-too", m.Subject, 0, "NCCL %s fails here as ringo's collectives do, so it is the GPUs or the ways between them and no library: %s", v, m.Text)
+			f.add(Well, "nccl-fails-too", m.Subject, 0, "NCCL %s fails here as ringo's collectives do, so it is the GPUs, the ways between them, or settings that both heed (NCCL_…), and no library: %s", v, m.Text)
 		case of("GPU collectives", "all-reduce", m.Subject):
 			f.add(Broken, "nccl-fails", m.Subject, 300, "NCCL %s fails where ringo's collectives over the same GPUs do well: %s; look at the library and its settings before the GPUs: NCCL_DEBUG=WARN says more", v, m.Text)
 		default:

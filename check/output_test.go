@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -231,4 +232,60 @@ func TestBaseline(t *testing.T) {
 	require.Equal(t, "baseline-bandwidth", worse.Findings[0].Code)
 	require.Contains(t, worse.Findings[0].Text, "of bandwidth, and 0.0")
 	require.Equal(t, []string{"baseline-host host c"}, codes(run(1, 2, base)))
+}
+
+// Hosts with the same GPUs are one line.
+func TestMachines(t *testing.T) {
+	r := &Report{}
+	for i, model := range []string{"H200", "H200", "A100", ""} {
+		host := string(rune('a' + i))
+		r.Hosts = append(r.Hosts, HostReport{Name: host})
+		if model == "" {
+			continue
+		}
+		add := func(stage, quantity, text string) {
+			r.Measurements = append(r.Measurements, Measurement{Stage: stage, Subject: Of(host, ""), Quantity: quantity, Text: text})
+		}
+		add("GPUs", "CUDA", "13.0")
+		for range i + 1 {
+			add("GPUs", "model", "A100")
+		}
+		for range 3 - i {
+			add("GPUs", "model", model)
+			add("GPU pairs", "link", "NVLink")
+		}
+	}
+	require.Equal(t, []string{
+		"host a: 1 x A100, 3 x H200, CUDA 13.0, joined by NVLink",
+		"host b: 2 x A100, 2 x H200, CUDA 13.0, joined by NVLink",
+		"host c: 4 x A100, CUDA 13.0, joined by NVLink",
+	}, r.machines())
+	r.Hosts = append(r.Hosts[:1], HostReport{Name: "z"})
+	for _, m := range slices.Clone(r.Measurements) {
+		if m.Subject.Host == "a" {
+			m.Subject.Host = "z"
+			r.Measurements = append(r.Measurements, m)
+		}
+	}
+	require.Equal(t, []string{"host a and 1 more: 1 x A100, 3 x H200, CUDA 13.0, joined by NVLink"}, r.machines())
+}
+
+// All links repair errors; a GPU whose links repair far more than those of the others is named.
+func TestRepairedErrors(t *testing.T) {
+	judged := func(values ...float64) (codes []string) {
+		r := &Report{}
+		for i, v := range values {
+			r.Measurements = append(r.Measurements, Measurement{Stage: "GPU state", Subject: Of("a", fmt.Sprint("GPU ", i)), Quantity: "NVLink errors", Value: v, Text: ranges([]int{0, 1, 2, 7, 9, 10})})
+		}
+		f := &findings{r: r}
+		f.repaired(r.Of("GPU state", "NVLink errors"))
+		for _, x := range f.list {
+			codes = append(codes, x.Subject.Part+": "+x.Text)
+		}
+		return codes
+	}
+	require.Empty(t, judged(90000))
+	require.Empty(t, judged(7000, 6900))
+	require.Empty(t, judged(900, 0, 0))
+	require.Equal(t, []string{"GPU 1: 90000 errors were repaired on its NVLinks 0-2,7,9-10 since the driver was loaded, 6950 on the others'"}, judged(7000, 90000, 6900))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -20,6 +21,9 @@ func (r *Report) Print(w io.Writer) error {
 		ranks += len(h.Ranks)
 	}
 	fmt.Fprintf(&b, "ringo %s check, %s: %s, %s, %.1f s\n\n", r.Version, effort, count(len(r.Hosts), "host"), count(ranks, "rank"), r.Took)
+	if lines := r.machines(); len(lines) > 0 {
+		fmt.Fprintf(&b, "%s\n\n", strings.Join(lines, "\n"))
+	}
 	fmt.Fprintf(&b, "%s\n", strings.ToUpper(r.Verdict.String()))
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "  %-9s %s\n", label(f.Severity), f)
@@ -44,6 +48,62 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// machines says what GPUs there are, a line for all hosts that have the same.
+func (r *Report) machines() (lines []string) {
+	type machine struct{ models, links, about []string }
+	at := map[string]*machine{}
+	for _, h := range r.Hosts {
+		at[h.Name] = new(machine)
+	}
+	for _, m := range r.Measurements {
+		x := at[m.Subject.Host]
+		if x == nil {
+			continue
+		}
+		switch m.Stage + ", " + m.Quantity {
+		case "GPUs, model":
+			x.models = append(x.models, m.Text)
+		case "GPUs, driver", "GPUs, CUDA":
+			x.about = append(x.about, m.Quantity+" "+m.Text)
+		case "GPU pairs, link":
+			if !slices.Contains(x.links, m.Text) {
+				x.links = append(x.links, m.Text)
+			}
+		}
+	}
+	alike := map[string][]string{} // hosts by text
+	var order []string
+	for _, h := range r.Hosts {
+		x := at[h.Name]
+		if len(x.models) == 0 {
+			continue
+		}
+		slices.Sort(x.models)
+		var words []string
+		for i, n := 0, 0; i < len(x.models); i += n {
+			for n = 1; i+n < len(x.models) && x.models[i+n] == x.models[i]; n++ {
+			}
+			words = append(words, fmt.Sprintf("%d x %s", n, x.models[i]))
+		}
+		text := strings.Join(append(words, x.about...), ", ")
+		if len(x.links) > 0 {
+			text += ", joined by " + strings.Join(x.links, " and ")
+		}
+		if alike[text] == nil {
+			order = append(order, text)
+		}
+		alike[text] = append(alike[text], h.Name)
+	}
+	for _, text := range order {
+		who := "host " + alike[text][0]
+		if n := len(alike[text]); n > 1 {
+			who += fmt.Sprintf(" and %d more", n-1)
+		}
+		lines = append(lines, who+": "+text)
+	}
+	return lines
 }
 
 // label is a severity in a word.
