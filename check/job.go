@@ -26,6 +26,7 @@ type Loss struct {
 	Stopped bool   // its process lives as far as is known, and says nothing; else it has ended
 	Absent  bool   // it never came
 	Host    string // of an absent rank, if it is known
+	Stage   string // in which it was lost; Gather fills it in
 	Why     string
 }
 
@@ -176,6 +177,7 @@ func (j *Job) gather(ctx context.Context, data []byte, number int) ([][]byte, er
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, l := range a.Lost {
+		l.Stage = j.name
 		j.lost[l.Rank] = l
 	}
 	if isLast(a.Seq) {

@@ -322,20 +322,33 @@ func (j *Job) accept(ctx context.Context, ln net.Listener, where []string, withi
 	j.star = h
 }
 
-// reach connects to the first rank at one of its addresses.
+// reach connects to the first rank at one of its addresses. Some of them may lead nowhere from here, so no attempt takes
+// long at first.
 func (j *Job) reach(ctx context.Context, where []string) error {
-	var errs []error
-	for {
+	var last []error // of each address
+	for try := time.Second; ; try *= 2 {
+		var errs []error
 		for _, at := range where {
-			c, err := j.call(ctx, "", at, greeting{From: j.rank, Want: wantStar})
+			c, err := j.callWithin(ctx, try, at)
 			if err == nil {
 				j.star = newRay(c, j.place(j.first), j.place(j.rank))
 				return nil
 			}
 			errs = append(errs, err)
 		}
-		if ctx.Err() != nil || len(errs) > 3*len(where) {
-			return &AbsentError{Who: j.place(j.first), Why: fmt.Sprintf("it leads the check, and %v cannot reach it: %v; is its process stopped, or a port closed?", j.place(j.rank), errors.Join(errs[len(errs)-len(where):]...))}
+		if ctx.Err() == nil || last == nil { // else they are of the end of the time alone
+			last = errs
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return &AbsentError{Who: j.place(j.first), Why: fmt.Sprintf("it leads the check, and %v cannot reach it: %v; is its process stopped, or a port closed?", j.place(j.rank), errors.Join(last...))}
 		}
 	}
+}
+
+func (j *Job) callWithin(ctx context.Context, d time.Duration, at string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return j.call(ctx, "", at, greeting{From: j.rank, Want: wantStar})
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -174,4 +176,35 @@ func TestJoinWithoutOne(t *testing.T) {
 		require.Equal(t, Broken, r.Verdict)
 		require.Equal(t, 2.0, r.Of("first", "heard")[1].Value)
 	}
+}
+
+// Addresses that lead nowhere do not keep a rank from the one that does.
+func TestReach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		jobs := Local("a", "b")
+		var far net.Conn
+		answered := make(chan error, 1)
+		jobs[1].dial = func(ctx context.Context, _, to string) (net.Conn, error) {
+			if to != "good" {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			var near net.Conn
+			near, far = net.Pipe()
+			go func() {
+				_, err := jobs[0].answer(far, wantStar)
+				answered <- err
+			}()
+			return near, nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), connectTime)
+		defer cancel()
+		old := jobs[1].star
+		require.NoError(t, jobs[1].reach(ctx, strings.Fields("a b c d e f g good")))
+		require.NoError(t, <-answered)
+		for _, s := range []interface{ close() error }{old, jobs[1].star, jobs[0].star} {
+			require.NoError(t, s.close())
+		}
+		far.Close()
+	})
 }

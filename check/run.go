@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/gob"
 	"fmt"
@@ -201,7 +202,7 @@ func (r *Report) lose(j *Job, lost []Loss, stage string) {
 		if l.Absent {
 			continue
 		}
-		host := j.members[l.Rank].Host
+		host, stage := j.members[l.Rank].Host, cmp.Or(l.Stage, stage)
 		f := Finding{Severity: Broken, Code: "died", Stage: stage, Subject: Of(host, fmt.Sprint("rank ", l.Rank)), Weight: 1000}
 		switch {
 		case l.Stopped:

@@ -242,3 +242,23 @@ func TestNoNumbers(t *testing.T) {
 	require.NoError(t, r.WriteJSON(io.Discard))
 	require.Equal(t, []string{"+Inf", "NaN of nothing"}, []string{r.Measurements[0].Text, r.Measurements[1].Text})
 }
+
+// A job that is checked again says of a rank that is lost in which stage that was.
+func TestLostBefore(t *testing.T) {
+	jobs := Local("a", "b")
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_, _ = Run(t.Context(), jobs[1], Config{Stages: []Stage{gathers("first", func(j *Job) error { return j.star.(*ray).conn.Close() })}})
+	})
+	cfg := Config{Stages: []Stage{gathers("first", fine)}}
+	for range 2 {
+		r, err := Run(t.Context(), jobs[0], cfg)
+		require.NoError(t, err)
+		require.Equal(t, []string{"died host b, rank 1"}, codes(r))
+		require.Contains(t, r.Findings[0].Text, "died in stage first")
+	}
+	wg.Wait()
+	for _, j := range jobs {
+		j.Close()
+	}
+}

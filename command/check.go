@@ -224,6 +224,7 @@ func (f *checkFlags) carryOut(ctx context.Context, job *check.Job, stdout, stder
 		defer serving.close()
 		fmt.Fprintf(stderr, "metrics at http://%s/metrics\n", serving.ln.Addr())
 	}
+	unwritten := false
 	for {
 		start := time.Now()
 		report, err := check.Run(ctx, job, f.cfg)
@@ -231,21 +232,24 @@ func (f *checkFlags) carryOut(ctx context.Context, job *check.Job, stdout, stder
 			return noReport(ctx, err, stderr)
 		}
 		if report != nil {
-			if err := f.write(report, stdout); err != nil {
-				return err
-			}
 			serving.report.Store(report)
+			if err := f.write(report, stdout); err != nil {
+				fmt.Fprintf(stderr, "ringo check: %v\n", err)
+				unwritten = true
+			} else {
+				unwritten = false
+			}
 		}
 		var again <-chan time.Time
 		if f.every > 0 {
 			again = time.After(time.Until(start.Add(f.every)))
 		} else if serving.ln == nil {
-			return verdictOf(report)
+			return verdictOf(report, unwritten)
 		}
 		select {
 		case <-again:
 		case <-ctx.Done():
-			return verdictOf(report)
+			return verdictOf(report, unwritten)
 		}
 	}
 }
@@ -278,34 +282,38 @@ func (m *metricsServer) listen(addr string) (err error) {
 
 func (m *metricsServer) close() { m.server.Close() }
 
-// verdictOf is the error of a report whose exit status is not 0.
-func verdictOf(r *check.Report) error {
-	if r == nil || r.Verdict == check.Well {
+// verdictOf is the error of a report whose exit status is not 0, or of one that is well and could not be written.
+func verdictOf(r *check.Report, unwritten bool) error {
+	switch {
+	case r == nil:
 		return nil
+	case r.Verdict != check.Well:
+		return exitStatus(r.Verdict)
+	case unwritten:
+		return exitStatus(check.Unjudged)
 	}
-	return exitStatus(r.Verdict)
+	return nil
 }
 
-// write writes what was asked for.
+// write writes what was asked for; what cannot be written does not keep the rest.
 func (f *checkFlags) write(r *check.Report, stdout io.Writer) error {
 	metrics := f.metrics
 	if f.serves() {
 		metrics = ""
 	}
 	printed := false
+	var errs []error
 	for _, out := range []struct {
 		file  string
 		write func(io.Writer) error
 	}{{f.json, r.WriteJSON}, {metrics, r.WriteMetrics}, {f.junit, r.WriteJUnit}, {f.svg, r.WriteSVG}, {f.html, r.WriteHTML}} {
-		if err := writeTo(out.file, stdout, out.write); err != nil {
-			return err
-		}
+		errs = append(errs, writeTo(out.file, stdout, out.write))
 		printed = printed || out.file == "-"
 	}
-	if printed {
-		return nil
+	if !printed {
+		errs = append(errs, r.Print(stdout))
 	}
-	return r.Print(stdout)
+	return errors.Join(errs...)
 }
 
 // writeTo has a file written, if it has a name. It is there as a whole or as it was: somebody may read it at any time.

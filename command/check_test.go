@@ -30,7 +30,7 @@ func TestCheckHosts(t *testing.T) {
 		return path
 	}
 	hosts := file("hosts", "# the rack\nroot@dying\nroot@alpha 8\nbeta\ngone # since Monday\n", 0o644)
-	ssh := file("ssh", "#!/bin/sh\nif [ $1 = gone ]; then echo 'ssh: connect to host gone port 22: No route to host' >&2; exit 255; fi\nif [ $1 = root@dying ]; then echo "+workerReady+"; read order; echo Bus error >&2; exit 7; fi\nshift\nexec \"$@\"\n", 0o755)
+	ssh := file("ssh", "#!/bin/sh\nif [ $1 = gone ]; then echo 'ssh: connect to host gone port 22: No route to host' >&2; exit 255; fi\nif [ $1 = root@dying ]; then echo "+workerReady+"; read order; echo Bus error >&2; exit 7; fi\necho Welcome to $1; echo\nshift\nexec \"$@\"\n", 0o755)
 	json := filepath.Join(dir, "report.json")
 	var stdout, stderr bytes.Buffer
 	code := ringoMain(t.Context(), []string{"check", "-device", "host", "-hosts", hosts, "-ssh", ssh, "-remote", os.Args[0], "-address", "127.0.0.1:0", "-json", json}, &stdout, &stderr)
@@ -62,6 +62,15 @@ func TestCheckRunWithout(t *testing.T) {
 	require.Contains(t, stdout.String(), "rank 0: its process has ended: exit status 0; look into its output")
 	require.Contains(t, stdout.String(), "rank 2: did not come within 4s")
 	require.Contains(t, stdout.String(), "network, bandwidth")
+}
+
+// What cannot be written does not keep the report from being printed, and is no success.
+func TestCheckUnwritten(t *testing.T) {
+	f := checkFlags{cfg: check.Config{Stages: []check.Stage{}}, junit: filepath.Join(t.TempDir(), "gone", "x")}
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, exitStatus(check.Unjudged), f.carryOut(t.Context(), check.Alone(), &stdout, &stderr))
+	require.Contains(t, stdout.String(), "WELL")
+	require.Contains(t, stderr.String(), "gone")
 }
 
 // Nobody serves the rendezvous, for rank 0 is not there: its host is named.

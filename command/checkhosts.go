@@ -23,6 +23,9 @@ import (
 // workerReady is what a worker says when it has started.
 const workerReady = "ringo check worker 1"
 
+// greetingLines are as many as a login may write before the worker does.
+const greetingLines = 100
+
 // workerJoin is how long workers wait for each other.
 const workerJoin = 30 * time.Second
 
@@ -168,10 +171,11 @@ func (f *checkFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) er
 		fmt.Fprintf(stderr, "ringo check: could not be judged: host %s, which leads, gave no report: %v: %s\n", here[0].host, err, here[0].errors.line())
 		return exitStatus(check.Unjudged)
 	}
-	if err := f.write(report, stdout); err != nil {
-		return err
+	err = f.write(report, stdout)
+	if err != nil {
+		fmt.Fprintf(stderr, "ringo check: %v\n", err)
 	}
-	return verdictOf(report)
+	return verdictOf(report, err != nil)
 }
 
 // firstReport is the report of the worker that leads: the first, or if that has not come to the others the next. If there
@@ -243,6 +247,9 @@ func (w *worker) start(ctx context.Context, f *checkFlags) error {
 	ready := make(chan error, 1)
 	go func() {
 		line, err := w.out.ReadString('\n')
+		for n := 0; err == nil && n < greetingLines && strings.TrimSpace(line) != workerReady; n++ { // the shell there may greet first
+			line, err = w.out.ReadString('\n')
+		}
 		if err != nil {
 			if failed := w.wait(); failed != nil { // and all that it has said is here
 				err = failed
