@@ -60,7 +60,9 @@ func TestDeviceCut(t *testing.T) {
 
 // The same with slots in what stands in for a GPU's memory.
 func TestDevicePlacedCut(t *testing.T) {
-	testCut(t, func(cfg transport.Config) transport.Transport { return placements["GPU"].open(cfg, mapperOptions(t, cfg)) })
+	testCut(t, func(cfg transport.Config) transport.Transport {
+		return placements["GPU"].open(cfg, mapperOptions(t, cfg))
+	})
 }
 
 func testCut(t *testing.T, open func(transport.Config) transport.Transport) {

@@ -1,0 +1,145 @@
+package verbs_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo/transport/verbs"
+)
+
+// sum adds up so many numbers on the GPUs of all ranks, and checks what comes of it.
+func sum(c *ringo.Comm, counts ...int) error {
+	if all := strings.Join(c.Paths(), "\n"); !strings.Contains(all, "slots on the GPU, by dma-buf: GPUDirect") {
+		return errors.New(all)
+	}
+	d := c.Device()
+	for _, count := range counts {
+		in := make([]byte, 4*count)
+		for i := range count {
+			binary.LittleEndian.PutUint32(in[4*i:], uint32(i*(c.Rank()+1)))
+		}
+		x, err := d.Alloc(len(in))
+		if err == nil {
+			err = d.Write(x, in)
+		}
+		if err == nil {
+			err = c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: count, Type: ringo.Int32, Op: ringo.Sum})
+		}
+		if err == nil {
+			err = c.Synchronize(0)
+		}
+		if err == nil {
+			err = d.Read(in, x)
+		}
+		if err = errors.Join(err, d.Free(x)); err != nil {
+			return fmt.Errorf("%d numbers: %w", count, err)
+		}
+		for i := range count {
+			if got, want := binary.LittleEndian.Uint32(in[4*i:]), uint32(i*c.Size()*(c.Size()+1)/2); got != want {
+				return fmt.Errorf("number %d of %d is %d, not %d", i, count, got, want)
+			}
+		}
+	}
+	return nil
+}
+
+// GPUs whose slots devices move are right, and a GPU that does not see all in order has them read back.
+func TestGPUs(t *testing.T) {
+	if gputest.OnGPU() {
+		t.Skip("a GPU's memory cannot be mapped by the devices of a test")
+	}
+	for _, flushes := range []bool{true, false} {
+		t.Run(fmt.Sprint("flushes ", flushes), func(t *testing.T) {
+			f := verbs.NewFabric(t)
+			defer paths.WithNetwork(f.Network)()
+			m, err := gpu.Of(gputest.Driver(t, gputest.Devices(2), gputest.NVLink(), gputest.Emu(cudaemu.Config{RDMA: true, Flushes: flushes})))
+			require.NoError(t, err)
+			list := make([]*gpu.Device, 2)
+			for i := range list {
+				list[i], err = m.Device(i)
+				require.NoError(t, err)
+			}
+			comms, err := ringo.OpenLocal(2, ringo.Config{Transport: "fabric", Devices: list})
+			require.NoError(t, err)
+			var g errgroup.Group
+			for _, c := range comms {
+				g.Go(func() error { return sum(c, 1, 3000, 100_000) })
+			}
+			require.NoError(t, g.Wait())
+			require.Equal(t, flushes, f.ReadBack() > 0)
+			for i, c := range comms {
+				require.NoError(t, errors.Join(c.Close(), list[i].Release()))
+			}
+		})
+	}
+}
+
+// The same between two processes, on RDMA devices.
+func TestDeviceGPUs(t *testing.T) {
+	defer paths.WithNetwork(verbs.Mapped(t))()
+	if rank := os.Getenv("RINGO_RANK"); rank != "" {
+		require.NoError(t, oneOf(rank))
+		return
+	}
+	id, err := ringo.NewID("127.0.0.1:0")
+	require.NoError(t, err)
+	defer bootstrap.Stop(id)
+	var g errgroup.Group
+	for r := range 2 {
+		g.Go(func() error {
+			cmd := exec.Command(os.Args[0], "-test.run=^TestDeviceGPUs$", "-test.timeout=90s")
+			cmd.Env = append(os.Environ(), fmt.Sprint("RINGO_RANK=", r), "RINGO_SIZE=2", "RINGO_COMM_ID="+id.String(), fmt.Sprint("RINGO_HOSTID=host", r))
+			out, err := cmd.CombinedOutput()
+			if err == nil && !bytes.Contains(out, []byte("PASS")) {
+				err = errors.New("did not run")
+			}
+			if err != nil {
+				return fmt.Errorf("rank %d: %w: %s", r, err, out)
+			}
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+}
+
+// oneOf is a rank of its own process.
+func oneOf(rank string) error {
+	r, err := strconv.Atoi(rank)
+	if err != nil {
+		return err
+	}
+	emulated, err := cudaemu.New(cudaemu.Config{Devices: 2, RDMA: true, Flushes: true})
+	if err != nil {
+		return err
+	}
+	m, err := gpu.Of(emulated)
+	if err != nil {
+		return err
+	}
+	d, err := m.Device(r)
+	if err != nil {
+		return err
+	}
+	c, err := ringo.OpenEnv(context.Background(), ringo.Config{Device: d, Transport: "mapped"})
+	if err != nil {
+		return err
+	}
+	return errors.Join(sum(c, 3000, 20_000), c.Close(), m.Close())
+}
