@@ -101,7 +101,7 @@ func ExplainGPU(kind call.Kind, n, local, bytes, root int, gpus GPUs, o Options)
 	few := n >= 2 && n <= collective.MaxRanks
 	reach := paperKernels(f.Far.Peer() && few)
 	if c.Kernels = reach; few && (f.Far == transport.OverPCIe || f.Far == transport.OverHost) {
-		c.Kernels = tornLines{reach}
+		c.Kernels = tornLines{reach, n}
 	}
 	c.Rows = RowsFor(given, f, c.Kernels.LongestDirect())
 	q := Question{Kind: kind, Bytes: bytes, Type: kernels.Float32, OnGPU: true, Registered: gpus.Registered}

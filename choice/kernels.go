@@ -82,9 +82,12 @@ func (k paperKernels) CanWindow(d collective.Direct) bool {
 }
 
 // tornLines are paperKernels where lines may arrive in parts.
-type tornLines struct{ paperKernels }
+type tornLines struct {
+	paperKernels
+	ranks int
+}
 
-func (tornLines) LongestDirect() int { return collective.TornMessage }
+func (k tornLines) LongestDirect() int { return collective.TornMessage(k.ranks) }
 
 func (k paperKernels) CanCopy(d collective.Direct) bool {
 	return k.CanWindow(d) && d.ByCopies()

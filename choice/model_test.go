@@ -27,7 +27,7 @@ func TestModelRows(t *testing.T) {
 			case transport.OverP2P:
 				longest = collective.MaxMessage
 			case transport.OverHost:
-				longest = collective.TornMessage
+				longest = collective.TornMessage(f.Topo.Ranks)
 			}
 			direct := longest > 0
 			var rows Rows

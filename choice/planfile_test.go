@@ -189,7 +189,7 @@ func TestExplainPCIe(t *testing.T) {
 	require.NotContains(t, ch.Reason, "h200.plan")
 	require.Contains(t, append(ch.Others, ch.Algo), "window")
 	for _, path := range []string{"pcie", "host memory"} {
-		for bytes, steps := range map[int]bool{64: false, collective.TornMessage: false, collective.TornMessage + 1: true} {
+		for bytes, steps := range map[int]bool{64: false, collective.TornMessage(4): false, collective.TornMessage(4) + 1: true} {
 			ch, err = ExplainGPU(call.AllGather, 4, 0, bytes, 0, GPUs{Path: path}, Options{Algo: "direct"})
 			require.NoError(t, err)
 			require.Equal(t, steps, ch.Schedule != nil, "%d bytes over %s", bytes, path)

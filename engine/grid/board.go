@@ -76,7 +76,7 @@ func TornMailBytes(ranks int) int {
 	if ranks < 2 || ranks > MaxDirect {
 		return 0
 	}
-	return 2 * (ranks - 1) * collective.Lines(collective.TornMessage) * lineBytes
+	return 2 * (ranks - 1) * collective.Lines(collective.TornMessage(ranks)) * lineBytes
 }
 
 // farLanes is the number of lanes of an all-to-all. A lane sends to each other rank,

@@ -54,7 +54,7 @@ func (e *Engine) LongestDirect() int {
 	case !e.CanDirect():
 		return 0
 	case e.mail.torn != 0:
-		return collective.TornMessage
+		return collective.TornMessage(e.ranks)
 	}
 	return MaxMessage
 }

@@ -171,7 +171,8 @@ func (e *Engine) cut(j *Job) (piece, slice, all int) {
 		return p.piece, p.slice, all
 	}
 	minPiece, minSlice := e.minSlice, e.minSlice
-	if p.message() { // no step waits for its slices, and a post takes longer than 32 KiB
+	// Over NVLink a post takes longer than 32 KiB, and no step waits for a slice of a message.
+	if p.message() && e.LongestDirect() == MaxMessage {
 		minPiece, minSlice = 4*minPiece, 8*minSlice
 	}
 	rounds := max(1, (all+j.lanes()*p.piece-1)/(j.lanes()*p.piece))
