@@ -136,8 +136,11 @@ func (s *gpuSet) close() {
 	}
 }
 
-// drop gives up a GPU that failed, and is the measurement of why.
+// drop gives up a GPU that failed, and is the measurement of why. One whose memory others have is not lost.
 func (s *gpuSet) drop(host string, i int, err error) Measurement {
+	if errors.Is(err, cuda.ErrOutOfMemory) {
+		return Measurement{Subject: Of(host, gpuName(i)), Quantity: "busy", Text: firstLine(err.Error())}
+	}
 	s.gpus[i] = nil
 	what := "error"
 	if hang := (*meter.HangError)(nil); errors.As(err, &hang) {
@@ -159,8 +162,14 @@ func (s *gpuSet) live() (live []int) {
 
 func gpuName(i int) string { return fmt.Sprint("GPU ", i) }
 
+// outOfTime says whether err is that the stage's time is over, which says nothing of a GPU.
+func outOfTime(ctx context.Context, err error) bool {
+	hang := (*meter.HangError)(nil)
+	return ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.As(err, &hang)
+}
+
 // each calls f for all GPUs at once and gathers what they measure. A GPU that fails is given up.
-func (s *gpuSet) each(host string, f func(i int, g *meter.GPU) ([]Measurement, error)) (all []Measurement) {
+func (s *gpuSet) each(ctx context.Context, host string, f func(i int, g *meter.GPU) ([]Measurement, error)) (all []Measurement) {
 	lists, errs := make([][]Measurement, len(s.gpus)), make([]error, len(s.gpus))
 	var wg sync.WaitGroup
 	for i, g := range s.gpus {
@@ -171,7 +180,7 @@ func (s *gpuSet) each(host string, f func(i int, g *meter.GPU) ([]Measurement, e
 	wg.Wait()
 	for i, err := range errs {
 		all = append(all, lists[i]...)
-		if err != nil {
+		if err != nil && !outOfTime(ctx, err) {
 			all = append(all, s.drop(host, i, err))
 		}
 	}
@@ -301,6 +310,9 @@ func (f *findings) nowhere(counts []Measurement) {
 func (f *findings) gpuFailures(stage string) {
 	for _, m := range f.r.Of(stage, "hang") {
 		f.add(Broken, "gpu-hangs", m.Subject, 500, "%s: it hangs; look for an Xid in its kernel log, and reset it", m.Text)
+	}
+	for _, m := range f.r.Of(stage, "busy") {
+		f.add(Unjudged, "gpu-busy", m.Subject, 0, "%s: others have its memory, so it was not measured; look at nvidia-smi for who, and check again when it is idle", m.Text)
 	}
 	for _, m := range f.r.Of(stage, "error") {
 		f.add(Broken, "gpu-fails", m.Subject, 500, "%s: the driver can use it no longer; look for an Xid in its kernel log, and reset or replace it", m.Text)

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -313,4 +314,61 @@ func TestGPUStateFromALibrary(t *testing.T) {
 		"pcie-width host a, GPU 1", "row-pending host a, GPU 0", "row-pending host a, GPU 1",
 	}, codes(report))
 	require.Equal(t, "570.124.06", report.Of("GPUs", "driver")[0].Text)
+}
+
+// full is a driver one of whose GPUs has no memory left for us, once it is open.
+type full struct{ *cudaemu.Machine }
+
+func (f full) MemAlloc(n int) (uintptr, error) {
+	if dev, err := f.CtxGetDevice(); err == nil && dev == 1 && n > 8<<10 {
+		return 0, cuda.ErrOutOfMemory
+	}
+	return f.Machine.MemAlloc(n)
+}
+
+// A GPU whose memory others have is not broken, and neither is one for which the stage had no time.
+func TestGPUsThatAreBusy(t *testing.T) {
+	r := newRig(3, 1, "a")
+	source := r.source()
+	open := source.driver
+	source.driver = func(host string) (cuda.Driver, error) {
+		d, err := open(host)
+		if err != nil {
+			return nil, err
+		}
+		return full{d.(*cudaemu.Machine)}, nil
+	}
+	stages := slices.Clone(gpuStages()[:4])
+	for i := range stages {
+		stages[i].Quick = 2 * time.Minute
+	}
+	report, errs := runAll(t, Local("a"), Config{Stages: stages, gpus: source})
+	require.NoError(t, errs[0])
+	for _, f := range report.Findings {
+		require.Equal(t, "gpu-busy", f.Code, f.String())
+		require.Equal(t, Unjudged, f.Severity)
+		require.Contains(t, f.Text, "others have its memory")
+	}
+	require.Contains(t, codes(report), "gpu-busy host a, GPU 1")
+	require.NotEmpty(t, report.Of("GPU pairs", "bandwidth"), "the others are measured")
+
+	r = newRig(2, 1, "a")
+	late := func(s Stage) Stage {
+		measure := s.Measure
+		s.Measure = func(ctx context.Context, j *Job) ([]Measurement, error) {
+			<-ctx.Done()
+			return measure(ctx, j)
+		}
+		s.Quick = 20 * time.Millisecond
+		return s
+	}
+	stages = slices.Clone(gpuStages()[:5])
+	stages[0].Quick = 2 * time.Minute
+	for i := 2; i < 5; i++ {
+		stages[i] = late(stages[i])
+	}
+	report, errs = runAll(t, Local("a"), Config{Stages: stages, gpus: r.source()})
+	require.NoError(t, errs[0])
+	require.Equal(t, slices.Repeat([]string{"not-measured host a, rank 0"}, 3), codes(report))
+	require.Contains(t, report.Findings[0].Text, "it was not done within 20ms: is the host busy")
 }

@@ -68,6 +68,10 @@ func (c *collector) try(set []int) bool {
 	if c.ctx.Err() != nil {
 		return false
 	}
+	if errors.Is(err, cuda.ErrOutOfMemory) {
+		c.note("busy", 0, "", fmt.Sprintf("%s: %s", gpuNames(set), firstLine(err.Error())))
+		return false
+	}
 	well := true
 	if half := len(set) / 2; half >= 2 {
 		for _, part := range [][]int{set[:half], set[half:]} {
@@ -254,5 +258,6 @@ func judgeCollectives(r *Report, _ *Config) []Finding {
 	for _, m := range r.Of("GPU collectives", "collective") {
 		f.add(Broken, "gpu-collective", m.Subject, 600, "collectives fail on %s; smaller sets of its GPUs are well, so look at these and the ways between them", m.Text)
 	}
+	f.gpuFailures("GPU collectives")
 	return f.list
 }

@@ -46,7 +46,7 @@ func testMemories(ctx context.Context, j *Job) ([]Measurement, error) {
 	}
 	defer done()
 	host, e := j.Host(), s.effort(j.cfg.Full)
-	list := s.each(host, func(i int, g *meter.GPU) (list []Measurement, err error) {
+	list := s.each(ctx, host, func(i int, g *meter.GPU) (list []Measurement, err error) {
 		at := Of(host, gpuName(i))
 		rate, err := g.CopyRate(ctx, e.copied, e.times)
 		if err != nil {
@@ -67,6 +67,9 @@ func testMemories(ctx context.Context, j *Job) ([]Measurement, error) {
 		}
 		at := Of(host, gpuName(i))
 		in, out, err := g.HostRates(ctx, e.sent, e.times)
+		if outOfTime(ctx, err) {
+			break
+		}
 		if err != nil {
 			list = append(list, s.drop(host, i, err))
 			continue

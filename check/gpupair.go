@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -39,7 +40,7 @@ func measurePairs(ctx context.Context, j *Job) (list []Measurement, err error) {
 				mu.Lock()
 				defer mu.Unlock()
 				of[[2]int{i, peer}] = found
-				if err != nil {
+				if err != nil && !outOfTime(ctx, err) {
 					failed = append(failed, s.blame(at, a, b, err)...)
 				}
 			})
@@ -81,7 +82,11 @@ func (s *gpuSet) blame(host string, a, b *meter.GPU, err error) (list []Measurem
 	}
 	if list == nil {
 		at := Between(Place{host, gpuName(a.Number)}, Place{host, gpuName(b.Number)})
-		list = append(list, Measurement{Subject: at, Quantity: "error", Text: err.Error()})
+		what := "error"
+		if errors.Is(err, cuda.ErrOutOfMemory) {
+			what = "busy"
+		}
+		list = append(list, Measurement{Subject: at, Quantity: what, Text: firstLine(err.Error())})
 	}
 	return list
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/gob"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -158,6 +159,8 @@ func (j *Job) measure(ctx context.Context, s *Stage, limit time.Duration) share 
 		mine.Measurements = list
 		if why, ok := skipped(err); ok {
 			mine.Skip = why
+		} else if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+			mine.Error = fmt.Sprintf("it was not done within %v: is the host busy, or much slower than the others?", limit.Round(time.Millisecond))
 		} else if err != nil {
 			mine.Error = err.Error()
 		}

@@ -125,15 +125,24 @@ func (g *GPU) Health() error {
 // emulated reports whether the GPU is slow, and needs little to be measured.
 func (g *GPU) emulated() bool { return g.d.Name() == "emu" }
 
-// wait waits for the GPU's stream.
+// endTime is how long work that was begun may go on when its context has ended.
+const endTime = time.Second
+
+// wait waits for the GPU's stream. That the context ends is no fault of the GPU, which is given a moment to end its work.
 func (g *GPU) wait(ctx context.Context, what string) error {
 	began := time.Now()
+	patience := g.Patience
 	for i := 0; ; i++ {
 		done, err := g.d.StreamQuery(g.stream)
 		if done || err != nil {
 			return err
 		}
-		if took := time.Since(began); took > g.Patience || ctx.Err() != nil {
+		took := time.Since(began)
+		if ctx.Err() != nil {
+			patience = min(patience, took+endTime)
+			ctx = context.Background()
+		}
+		if took > patience {
 			g.stuck = &HangError{g.Number, what, took}
 			return g.stuck
 		}
