@@ -57,6 +57,17 @@ func IDFor(addr, secret string) (ID, error) {
 	return makeID(addr, key)
 }
 
+// IDOf is IDFor of those that share 32 random bytes already, which it takes as the key and does not stretch.
+func IDOf(addr string, key []byte) (ID, error) {
+	if len(key) != keyLen {
+		return ID{}, fmt.Errorf("id: a key of %d bytes: want %d", len(key), keyLen)
+	}
+	if _, port, err := net.SplitHostPort(addr); err != nil || port == "0" {
+		return ID{}, fmt.Errorf("id: address %q is not host:port", addr)
+	}
+	return makeID(addr, key)
+}
+
 func randomID(addr string) (ID, error) {
 	key := make([]byte, keyLen)
 	rand.Read(key) // never fails

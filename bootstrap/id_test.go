@@ -167,3 +167,20 @@ func TestDerive(t *testing.T) {
 	require.NotEqual(t, a, b)
 	require.NotEqual(t, a.Derive("b"), b.Derive("a"))
 }
+
+// Whoever has the key meets, and the key must be whole.
+func TestIDOf(t *testing.T) {
+	key := bytes.Repeat([]byte{7}, keyLen)
+	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0", Key: key})
+	require.NoError(t, err)
+	defer Stop(id)
+	same, err := IDOf(id.Addr(), key)
+	require.NoError(t, err)
+	require.Equal(t, id, same)
+	_, err = IDOf(id.Addr(), key[1:])
+	require.ErrorContains(t, err, "31 bytes")
+	_, err = IDOf("127.0.0.1:0", key)
+	require.ErrorContains(t, err, "is not host:port")
+	_, err = NewID(ListenOptions{Addr: "127.0.0.1:0", Key: []byte{}})
+	require.ErrorContains(t, err, "0 bytes")
+}

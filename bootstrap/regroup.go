@@ -167,7 +167,7 @@ func meetHere(m *regrouped) error {
 func (h *hub) meet(m *regrouped) (err error) {
 	o := h.opt
 	if o.shared != nil { // in its turn
-		o.Addr, o.Secret, o.Again = h.id.Addr(), "", false
+		o.Addr, o.Secret, o.Key, o.Again = h.id.Addr(), "", nil, false
 		id, err := NewID(o)
 		m.ID = id[:]
 		return err
@@ -176,7 +176,7 @@ func (h *hub) meet(m *regrouped) (err error) {
 	if err != nil {
 		return err
 	}
-	o.Addr, o.Secret, o.Again = net.JoinHostPort(host, "0"), "", false
+	o.Addr, o.Secret, o.Key, o.Again = net.JoinHostPort(host, "0"), "", nil, false
 	id, err := NewID(o)
 	if err != nil { // the address is not this machine's
 		o.Addr = ""

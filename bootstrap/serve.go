@@ -27,8 +27,9 @@ type ListenOptions struct {
 	// when the last has ended, or by Stop.
 	Listener net.Listener
 
-	// Secret replaces the random key of NewID by IDFor's.
+	// Secret replaces the random key of NewID by IDFor's, and Key by IDOf's.
 	Secret string
+	Key    []byte
 
 	// Timeout ends a hub to which no rank ever comes; default 10 minutes.
 	Timeout time.Duration
@@ -165,6 +166,9 @@ func (o *ListenOptions) idAt(ln net.Listener, asked string) (ID, error) {
 func (o *ListenOptions) idOf(addr string) (ID, error) {
 	if o.Secret != "" {
 		return IDFor(addr, o.Secret)
+	}
+	if o.Key != nil {
+		return IDOf(addr, o.Key)
 	}
 	id, err := randomID(addr)
 	if err == nil {

@@ -2,7 +2,8 @@ package check
 
 import (
 	"context"
-	"encoding/hex"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -106,7 +107,7 @@ func (j *Job) announce(b *bisection, step int) ([]byte, []bootstrap.ID, error) {
 	t := trial{Groups: b.next(), Ranks: b.ranks, Links: b.links, Across: b.across}
 	var ids []bootstrap.ID
 	for i := range t.Groups {
-		id, err := bootstrap.NewID(bootstrap.ListenOptions{Addr: j.meetAt, Secret: j.secret(step, i), TLS: j.tls})
+		id, err := bootstrap.NewID(bootstrap.ListenOptions{Addr: j.meetAt, Key: j.meetKey(step, i), TLS: j.tls})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -116,9 +117,11 @@ func (j *Job) announce(b *bisection, step int) ([]byte, []bootstrap.ID, error) {
 	return text, ids, err
 }
 
-// secret is that of a group's meeting point: it does not travel.
-func (j *Job) secret(step, group int) string {
-	return fmt.Sprintf("check %s %d %d %d", hex.EncodeToString(j.key), j.at, step, group)
+// meetKey is that of a group's meeting point: it does not travel.
+func (j *Job) meetKey(step, group int) []byte {
+	h := hmac.New(sha256.New, j.key)
+	fmt.Fprintf(h, "check %d %d %d", j.at, step, group)
+	return h.Sum(nil)
 }
 
 // try is this rank's part of a trial: it is in one group at most.
@@ -127,7 +130,7 @@ func (j *Job) try(ctx context.Context, t trial, step int) (took time.Duration, e
 	if i < 0 || i >= len(t.Addrs) {
 		return 0, nil
 	}
-	id, err := bootstrap.IDFor(t.Addrs[i], j.secret(step, i))
+	id, err := bootstrap.IDOf(t.Addrs[i], j.meetKey(step, i))
 	if err != nil {
 		return 0, err
 	}

@@ -35,7 +35,7 @@ or more, at all of them and at the links between them. Rank 0 reports.
   -address ADDR  where those hosts reach this one, host:port with port 0 for any
   -join-timeout D
                  how long ranks may take to come (default 20s); then the others
-                 go on without them
+                 go on without them, and the lowest of them reports
 
 GPUs
   -expect-gpus N how many each host has; default: as many as most have
@@ -56,7 +56,9 @@ Output
                  the heat maps of pairs, and the report as a page
 
 The exit status is 0 if all is well, 1 if something is degraded, 2 if something
-is broken or the command line is wrong, 3 if it could not be judged.
+is broken or the command line is wrong, 3 if it could not be judged. Ranks that
+do not report end with 0, or with 2 and a sentence if they were left out or if
+the one that leads is not there.
 
 Examples
   ringo check
