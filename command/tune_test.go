@@ -60,7 +60,7 @@ func TestTune(t *testing.T) {
 	require.Contains(t, tune("-g", "2", "allreduce", "--blocks", "0"), "ringo plan 1\n")
 
 	out = tune("-g", "2", "--transport", "shm", "reduce")
-	require.Regexp(t, `size \(B\) +ring +tree +binomial\n`, out, "no kernels over host memory")
+	require.Regexp(t, `size \(B\) +ring +tree +binomial +direct\n`, out, "direct kernels over host memory too")
 	require.Contains(t, out, "path     host memory")
 	code, _, stderr := ringoHere("tune", "--device", "emu", "-g", "2", "--transport", "shm", "-e", "8", "reduce", "-o", file)
 	require.Equal(t, 1, code)

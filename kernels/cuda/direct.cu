@@ -31,18 +31,17 @@ static DEVICE void send(const DirectArgs &a, const Cell &l, State &state, u64 &e
   auto store = [&](u32 k, const Round &r, Pair line) FORCED {
     if (to >> k & 1) store_line(a.sends[k].lines + (r.half + l.slot), line);
   };
-  if (a.same) {
+  if (a.same && !a.torn) {
     v[1] = load(l, a.sends[1]);
     Round r = settle();
-    v[1] = marked(a, l, r, v[1]);
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
-      store(k, r, v[1]);
+      store(k, r, marked(l, r, v[1]));
     }
     return;
   }
-  if (l.whole) {
+  if (l.whole && !a.torn) {
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
@@ -52,15 +51,19 @@ static DEVICE void send(const DirectArgs &a, const Cell &l, State &state, u64 &e
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
-      store(k, r, marked(a, l, r, v[k]));
+      store(k, r, marked(l, r, v[k]));
     }
     return;
   }
+  Round r;
 #pragma unroll 1
   for (u32 k = 1; k < ranks(a); k++) {
-    v[1] = load(l, a.sends[k]);
-    Round r = settle();
-    store(k, r, marked(a, l, r, v[1]));
+    if (k == 1 || !a.same) {
+      v[1] = load(l, a.sends[k]);
+      r = settle();
+      v[1] = sealed(a, l, marked(l, r, v[1]));
+    }
+    store(k, r, v[1]);
   }
 }
 
@@ -102,7 +105,7 @@ static DEVICE bool take(const DirectArgs &a, const Cell &l, const Round &r, u32 
   if (!has) return true;
   own = combine(a, factor, v, own);
   if (a.two) {
-    Pair v = marked(a, l, r, own);
+    Pair v = sealed(a, l, marked(l, r, own));
     syncwarp();
 #pragma unroll
     for (u32 k = 1; k < most; k++) {

@@ -72,11 +72,16 @@ struct Round {
 
 static DEVICE Round round_of(const DirectArgs &a, u64 hash, u64 epoch) { return {flag_of(hash, epoch), (u32)(epoch & 1) * a.half}; }
 
-// Marked is a thread's part of a line, with the flag. All threads of the warp call it.
-static DEVICE Pair marked(const DirectArgs &a, const Cell &l, const Round &r, Pair v) {
-  u64 flag = r.flag;
-  if (a.torn) flag += digest(v);
-  return {v.x, l.last ? flag : v.y};
+// Marked is a thread's part of a line, with the flag.
+static DEVICE Pair marked(const Cell &l, const Round &r, Pair v) { return {v.x, l.last ? r.flag : v.y}; }
+
+// Sealed is a marked line as it travels. All threads of the warp call it.
+static DEVICE Pair sealed(const DirectArgs &a, const Cell &l, Pair v) {
+  if (a.torn) {
+    u64 proof = digest(v);
+    if (l.last) v.y += proof;
+  }
+  return v;
 }
 
 // Load loads a thread's part of a line, without the flag.

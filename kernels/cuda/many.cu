@@ -47,7 +47,7 @@ static DEVICE bool one(const DirectArgs &a, const Entry &e, u32 i, u64 &epoch, u
     loaded(state), loaded(epoch); // as in direct.cu
     if (vote(state.over)) continue;
     Round r = this_round();
-    v = marked(a, l, r, v);
+    v = sealed(a, l, marked(l, r, v));
 #pragma unroll
     for (u32 k = 1; k < most; k++) {
       if (k >= ranks(a)) break;
