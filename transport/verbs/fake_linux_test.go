@@ -41,6 +41,7 @@ type fabric struct {
 	backs    int             // reads
 	lostBack bool            // reads fail
 	slowBack bool            // reads wait
+	noBack   string          // the device that allows none
 	noInline bool
 }
 
@@ -315,7 +316,7 @@ func (f *fabric) ModifyQP(q *ibverbs.QP, a *ibverbs.QPAttr, mask int) error {
 			ibverbs.MaskMaxRdAtomic},
 		ibverbs.QPErr: {x.state, ibverbs.MaskState},
 	}[a.State]
-	if want.from != x.state || want.mask != mask {
+	if want.from != x.state || want.mask != mask || a.Access&ibverbs.AccessRemoteRead != 0 && f.noBack == x.context.Name {
 		return syscall.EINVAL
 	}
 	switch a.State {

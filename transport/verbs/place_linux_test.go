@@ -149,6 +149,24 @@ func TestReadBack(t *testing.T) {
 	}
 }
 
+// A rail whose device cannot read back carries nothing: slots take another, and without one both ends
+// say why.
+func TestNoReadBack(t *testing.T) {
+	for names, want := range map[string]string{"fx0,fx1": "", "fx0": "link from fx0:1 to fx0:1 has failed: "} {
+		f := newFabric(t, "fx0", "fx1")
+		f.noBack = "fx0"
+		s, r := placements["GPU"].pair(t, Options{Verbs: f, HCAs: names})
+		sent, received := flow(s, r, 20, nil)
+		if want == "" {
+			require.NoError(t, errors.Join(sent, received))
+			require.Equal(t, 20, f.backs)
+			continue
+		}
+		require.ErrorContains(t, sent, want+"as the peer says, fx0:1: invalid argument")
+		require.ErrorContains(t, received, want+"fx0:1: invalid argument")
+	}
+}
+
 // A sender that has gone is no reason not to give out what has come and is still being read back.
 func TestReadBackAfterGoodbye(t *testing.T) {
 	f := newFabric(t, "fx0")
