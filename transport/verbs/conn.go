@@ -252,14 +252,6 @@ func (c *conn) begin(said func(m message)) {
 	go c.watch(said)
 }
 
-// limp tells the peer of rails that could not be connected.
-func (c *conn) limp() {
-	for _, l := range c.lame {
-		c.fail(l.rail, l.why.Error(), false)
-	}
-	c.lame = nil
-}
-
 // arm has completions wake sleep. It returns true if they did not do so before: what was
 // completed in between has to be looked for.
 func (c *conn) arm() (again bool) {

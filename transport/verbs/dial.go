@@ -193,6 +193,14 @@ func (c *conn) connect(peers []railHello) error {
 	return failed
 }
 
+// limp tells the peer of rails that could not be connected.
+func (c *conn) limp() {
+	for _, l := range c.lame {
+		c.fail(l.rail, l.why.Error(), false)
+	}
+	c.lame = nil
+}
+
 // paired are the rails that have one at the other end. The dialler gives its others up.
 func (c *conn) paired(answer []railHello) (peers []railHello) {
 	rails := c.rails

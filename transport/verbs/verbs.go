@@ -238,29 +238,6 @@ func (t *Transport) open() (_ []*port, err error) {
 	return ports, nil
 }
 
-// Accept waits until peer has dialled.
-func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
-	c, err := t.take(peer, false)
-	if err != nil {
-		return nil, fmt.Errorf("ib: accept rank %d: %w", peer.Rank, err)
-	}
-	return c, nil
-}
-
-// take waits for a connection from peer, and refuses one that is of the other kind.
-func (t *Transport) take(peer transport.Info, placed bool) (*recvConn, error) {
-	c, err := t.arrived.Take(peer.Rank, t.cfg.Guard)
-	if err == nil && c.shape.apart != placed {
-		kind := map[bool]string{false: "has its slots in its own memory", true: "has them placed in the caller's"}
-		err = fmt.Errorf("rank %d has dialled a connection that %s, rank %d accepts one that %s", peer.Rank, kind[!placed], t.cfg.Self.Rank, kind[placed])
-		c.refuse(err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
 // tendTime is how soon the failure of a rail is noticed on which nobody waits.
 const tendTime = 50 * time.Millisecond
 
