@@ -65,7 +65,7 @@ func TestNetworkPlugin(t *testing.T) {
 	})
 	t.Run("GPUs", func(t *testing.T) {
 		const direct = "slots on the GPU, by dma-buf: GPUDirect"
-		for _, c := range race.Some(1, []struct{ env, slots string }{
+		for _, c := range race.Some(3, []struct{ env, slots string }{
 			{"RINGO_TEST_NET_DMABUF=flushed", direct},
 			{"RINGO_TEST_NET_DMABUF=ordered", direct},
 			{"", "slots in pinned memory, without copies; not on the GPU: p2p: memory for network cards: the GPU lets no network cards into its memory"},
