@@ -186,18 +186,18 @@ func (r *placedRecv) Next() (mem.Region, transport.Stamp, error) {
 }
 
 func TestPlaced(t *testing.T) {
-	f := newFabric(t, "fx0", "fx1")
-	transporttest.Placed(t, onFabric(f, Options{Rails: 2}), transporttest.FileSlots)
-}
-
-func TestPlacedConformance(t *testing.T) {
-	t.Run("GPU, rails", func(t *testing.T) {
-		f := newFabric(t, "fx0", "fx1", "fx2")
-		transporttest.Conformance(t, placements["GPU"].opener(Options{Verbs: f, Rails: 3}))
+	t.Run("GPU", func(t *testing.T) {
+		transporttest.Placed(t, onFabric(newFabric(t, "fx0", "fx1"), Options{Rails: 2}), transporttest.FileSlots)
 	})
 	t.Run("host, nothing by value", func(t *testing.T) {
 		f := newFabric(t, "fx0")
 		f.noInline = true
-		transporttest.Conformance(t, placements["host"].opener(Options{Verbs: f}))
+		transporttest.Placed(t, onFabric(f, Options{}), transporttest.HostSlots)
 	})
+}
+
+// Placed connections pass the suite of all transports.
+func TestPlacedConformance(t *testing.T) {
+	f := newFabric(t, "fx0", "fx1", "fx2")
+	transporttest.Conformance(t, placements["GPU"].opener(Options{Verbs: f, Rails: 3}))
 }
