@@ -174,7 +174,11 @@ func (s *gpuSet) each(ctx context.Context, host string, f func(i int, g *meter.G
 	var wg sync.WaitGroup
 	for i, g := range s.gpus {
 		if g != nil {
-			wg.Go(func() { lists[i], errs[i] = f(i, g) })
+			wg.Go(func() {
+				if errs[i] = ctx.Err(); errs[i] == nil {
+					lists[i], errs[i] = f(i, g)
+				}
+			})
 		}
 	}
 	wg.Wait()

@@ -60,6 +60,9 @@ type collector struct {
 
 // try reports whether all is well with a set of GPUs, and finds the fewest of them with which it is not.
 func (c *collector) try(set []int) bool {
+	if c.ctx.Err() != nil {
+		return false
+	}
 	took, err := c.run(set)
 	if err == nil {
 		c.note("all-reduce", took.Seconds(), "s", gpuNames(set))

@@ -65,6 +65,9 @@ func testMemories(ctx context.Context, j *Job) ([]Measurement, error) {
 		if g == nil {
 			continue
 		}
+		if ctx.Err() != nil {
+			break
+		}
 		at := Of(host, gpuName(i))
 		in, out, err := g.HostRates(ctx, e.sent, e.times)
 		if outOfTime(ctx, err) {

@@ -27,7 +27,7 @@ func measurePairs(ctx context.Context, j *Job) (list []Measurement, err error) {
 	var failed []Measurement         // in any order
 	of := map[[2]int][]Measurement{} // by pair
 	plan := PlanTournament(len(s.gpus), 0)
-	for round := range plan.Rounds {
+	for round := 0; round < plan.Rounds && ctx.Err() == nil; round++ {
 		var wg sync.WaitGroup
 		for i, a := range s.gpus {
 			peer := plan.Peer(i, round)
@@ -49,9 +49,6 @@ func measurePairs(ctx context.Context, j *Job) (list []Measurement, err error) {
 			}
 		}
 		wg.Wait()
-		if ctx.Err() != nil {
-			break
-		}
 	}
 	for i := range s.gpus {
 		for k := i + 1; k < len(s.gpus); k++ {
