@@ -74,6 +74,23 @@ func TestLinesOverLinks(t *testing.T) {
 	}
 }
 
+// TestLinesOverAddress: a load word by word may overwrite the register of its address.
+func TestLinesOverAddress(t *testing.T) {
+	m := New(Config{Lines: func(int, *Span) bool { return false }})
+	require.NoError(t, m.Map(Span{Addr: x, Data: make([]byte, 512), Name: "lines"}))
+	b := m.Begin(0, "k", Clock{}).Block([3]int{}, [3]int{32, 1, 1}, 0)
+	how := How{Order: Relaxed, Scope: System}
+	var v, second alu.Lanes
+	for l := range v {
+		v[l] = uint64(l)
+	}
+	require.Nil(t, b.Store(0, ^uint32(0), row(x, 16), 8, []*alu.Lanes{&v, &v}, how))
+	at := row(x, 16)
+	require.Nil(t, b.Load(0, ^uint32(0), at, 8, []*alu.Lanes{at, &second}, how))
+	require.Equal(t, v, *at)
+	require.Equal(t, v, second)
+}
+
 // TestLinesOf: units become visible with the rest of their line, if the store
 // covers it.
 func TestLinesOf(t *testing.T) {
