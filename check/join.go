@@ -179,7 +179,7 @@ type AbsentError struct {
 	wait func(context.Context)
 }
 
-// Wait returns when the others have ended, if they have begun without this rank, and else at once. Whoever ends before with
+// Wait returns when the others have ended, or have had their time, if they go on without this rank, and else at once. Whoever ends before with
 // an error takes the others along, for most launchers end all ranks then.
 func (e *AbsentError) Wait(ctx context.Context) {
 	if e.wait != nil {

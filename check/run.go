@@ -85,6 +85,9 @@ func Run(ctx context.Context, j *Job, cfg Config) (*Report, error) {
 		}
 	}
 	if r == nil {
+		if absent, ok := errors.AsType[*AbsentError](err); ok && absent.Who == j.place(j.rank) {
+			absent.wait = j.outlast
+		}
 		return nil, err
 	}
 	if len(out) > 0 {
@@ -100,6 +103,14 @@ func Run(ctx context.Context, j *Job, cfg Config) (*Report, error) {
 	r.Took = time.Since(started).Seconds()
 	r.judged()
 	return r, err
+}
+
+// outlast returns when the others, who go on without this rank, have had their time.
+func (j *Job) outlast(ctx context.Context) {
+	select {
+	case <-time.After(min(max(j.remaining(), 0), withinFull) + 2*grace):
+	case <-ctx.Done():
+	}
 }
 
 // stage carries out one stage on this rank, and judges it on rank 0, which has a report.

@@ -262,3 +262,59 @@ func TestLostBefore(t *testing.T) {
 		j.Close()
 	}
 }
+
+// Without the rank that leads the others have no report: they name it, and at once. One that the others have left out
+// lets them end before it does.
+func TestWithoutTheLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, errs := runAll(t, Local("a", "b", "c"), Config{Stages: []Stage{gathers("first", func(j *Job) error {
+			if j.First() {
+				for _, s := range j.star.(*hub).spokes[1:] {
+					s.conn.Close()
+				}
+			}
+			return nil
+		})}})
+		for _, err := range errs[1:] {
+			absent, ok := errors.AsType[*AbsentError](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, Place{"a", "rank 0"}, absent.Who)
+			require.Contains(t, absent.Why, "it leads the check, and is gone: its process has ended")
+			began := time.Now()
+			absent.Wait(t.Context())
+			require.Zero(t, time.Since(began))
+		}
+
+		jobs := Local("a", "b")
+		slow := gathers("slow", func(j *Job) error {
+			if j.rank == 1 {
+				time.Sleep(12 * time.Second)
+			}
+			return nil
+		})
+		slow.Quick = time.Second
+		late := slow
+		late.Measure = func(ctx context.Context, j *Job) ([]Measurement, error) {
+			if j.rank == 1 { // as a process that was stopped
+				time.Sleep(30 * time.Second)
+			}
+			return nil, nil
+		}
+		jobs[1].star = sleeper{jobs[1].star}
+		_, errs = runAll(t, jobs, Config{Stages: []Stage{late, slow}, Within: time.Minute})
+		absent, ok := errors.AsType[*AbsentError](errs[1])
+		require.True(t, ok, "%v", errs[1])
+		began := time.Now()
+		absent.Wait(t.Context())
+		require.Equal(t, time.Minute+2*grace, time.Since(began))
+		time.Sleep(time.Hour) // for what is left behind
+	})
+}
+
+// sleeper comes to gathers late, as a process that was stopped.
+type sleeper struct{ star }
+
+func (s sleeper) gather(ctx context.Context, seq int, data []byte) (answer, error) {
+	time.Sleep(20 * time.Second)
+	return s.star.gather(ctx, seq, data)
+}

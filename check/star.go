@@ -248,6 +248,12 @@ func (r *ray) listen() {
 func (r *ray) gather(ctx context.Context, seq int, data []byte) (answer, error) {
 	_ = r.conn.SetWriteDeadline(time.Now().Add(answerTime))
 	if err := r.enc.Encode(said{seq, data}); err != nil {
+		r.conn.Close()
+		for a := range r.in { // its last word may have come before
+			if a.Excluded {
+				return answer{}, r.excluded()
+			}
+		}
 		return answer{}, r.gone(err)
 	}
 	late := make(chan struct{})
@@ -261,7 +267,7 @@ func (r *ray) gather(ctx context.Context, seq int, data []byte) (answer, error) 
 			case !ok:
 				return answer{}, r.gone(r.err)
 			case a.Excluded:
-				return answer{}, &AbsentError{Who: r.me, Why: "the others have taken it for lost, for it said nothing in time: was its process stopped?"}
+				return answer{}, r.excluded()
 			case a.Seq == seq && a.Ended:
 				return answer{Lost: a.Lost}, fmt.Errorf("check: %v has ended this stage", r.hub)
 			case a.Seq == seq:
@@ -277,6 +283,10 @@ func (r *ray) gather(ctx context.Context, seq int, data []byte) (answer, error) 
 			return answer{}, &AbsentError{Who: r.hub, Why: fmt.Sprintf("it leads the check, and says nothing for %v after the end of the stage: is its process stopped?", answerTime)}
 		}
 	}
+}
+
+func (r *ray) excluded() error {
+	return &AbsentError{Who: r.me, Why: "the others have taken it for lost, for it said nothing in time: was its process stopped?"}
 }
 
 func (r *ray) gone(err error) error {
