@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +9,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/internal/gputest"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/mem"
 )
 
 // TestLinesTear: over PCIe a line's flag may come before its data, so notes, and direct kernels
@@ -47,4 +49,36 @@ func TestLinesTear(t *testing.T) {
 			return r.missing(p)
 		})
 	})
+}
+
+// TestLinesOfCounters: lines of small numbers, each over one with as much in another word, are told
+// apart although they arrive in parts.
+func TestLinesOfCounters(t *testing.T) {
+	const n, count = 2, 2
+	lines := [][count]uint64{{3, 0}, {3, 0}, {0, 1}, {0, 1}} // those that follow are in the other half of the mailbox
+	for seed := range uint64(8) {
+		r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(1)}), mailed(n), options(n))
+		var all []*directRun
+		for i := range 40 {
+			o := r.mail(directTrial{d: AllGather, t: kernels.Int64, count: count}, seed)
+			for rank := range r.ranks {
+				j, put := &o.jobs[rank], func(b []byte, at mem.Region) {
+					for k := range at.Len() / 8 {
+						binary.LittleEndian.PutUint64(b[int(at.Ptr()-o.at[rank])+8*k:], lines[i%len(lines)][k%count])
+					}
+				}
+				put(o.fresh[rank], j.In)
+				put(o.want[rank], j.In)
+				put(o.want[rank], j.Out)
+			}
+			r.resetDirect(o)
+			all = append(all, o)
+		}
+		for _, o := range all {
+			r.runDirect(o)
+		}
+		for _, o := range all {
+			r.checkDirect(o)
+		}
+	}
 }

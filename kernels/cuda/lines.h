@@ -33,8 +33,10 @@ DEVICE Pair load_line(u64 p) {
 
 // Mixed is w spread over 64 bits, a different way for each odd number, such that different w
 // give different values. Sums of such values are alike by chance only: where bits of several
-// words change together, as signs do, simpler products cancel each other.
+// words change together, as signs do, simpler products cancel each other. The number is added
+// first: multiplied alone, a 3 in the first word and a 1 in the second have the same value.
 static DEVICE u64 mixed(u64 w, u64 odd) {
+  w += odd;
   w = (w ^ w >> 32) * odd;
   w = (w ^ w >> 29) * 0xd6e8feb86659fd93;
   return w ^ w >> 32;
