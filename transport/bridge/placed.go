@@ -102,6 +102,11 @@ func (l *lane) out() (moved bool, err error) {
 	}
 	free := l.send.Free()
 	if back := int64(l.count) - int64(q.Slots-free); back > int64(l.back) {
+		if free == q.Slots { // maybe for the connection has ended
+			if _, err := l.send.Reserve(0); err != nil {
+				return false, err
+			}
+		}
 		l.back, moved = uint64(back), true
 		q.Seen.Store(l.back)
 	}

@@ -274,3 +274,19 @@ func TestPlacedOneEnd(t *testing.T) {
 		require.ErrorContains(t, sendAll(s, 0, 9, nil), "rank 1 refuses: "+want)
 	}
 }
+
+// A placed connection that has ended for Free, which gives slots to the caller that were not sent, has ended
+// for good: whatever the peer says later, they are not sent again.
+func TestPlacedEnds(t *testing.T) {
+	s, _ := placements["host"].pair(t, Options{Verbs: newFabric(t, "fx0", "fx1")})
+	r := s.rails[0]
+	s.fail(r, "test", false)
+	require.Eventually(t, r.peerDown.Load, 5*time.Second, time.Millisecond)
+	r.peerDown.Store(false) // as if the answer had not come
+	r.downAt.Add(-int64(answerTime))
+	require.Equal(t, s.shape.ring, s.sendConn.Free())
+	r.peerDown.Store(true)
+	_, err := s.sendConn.Reserve(0)
+	var link *LinkError
+	require.ErrorAs(t, err, &link)
+}

@@ -140,7 +140,7 @@ func (c *sendConn) Free() (n int) {
 		return n
 	}
 	c.progress()
-	if c.shape.apart && (c.ended() != nil || c.link() != nil) {
+	if c.shape.apart && c.spent() {
 		n = c.shape.ring
 	}
 	for n < c.t.cfg.Limits.Slots && c.free(c.next+uint64(n)) {
@@ -148,6 +148,16 @@ func (c *sendConn) Free() (n int) {
 	}
 	c.leave()
 	return n
+}
+
+// spent reports whether a placed connection has ended. It does so for good: the caller may fill slots
+// that were not sent.
+func (c *sendConn) spent() bool {
+	if err := c.link(); err != nil {
+		last := err
+		c.over.CompareAndSwap(nil, &last)
+	}
+	return c.ended() != nil
 }
 
 // wait looks at completions until ready.
@@ -223,6 +233,9 @@ func (c *sendConn) complete(r *rail, w *ibverbs.WC) {
 func (c *sendConn) retire(r *rail) {
 	if r.posted > 0 && fifo.Now()-r.downAt.Load() < int64(drainTime) {
 		return // until it has given back what it was sending
+	}
+	if c.shape.apart && c.over.Load() != nil {
+		return // the caller may have filled the slots anew, see Free
 	}
 	c.credit = min(max(c.credit, c.heard.Load()), c.next)
 	first := c.next - min(c.next, uint64(c.shape.ring))
