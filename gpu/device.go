@@ -101,6 +101,9 @@ func (d *Device) quietly(f func() error) error {
 // driver cuts allocations of less than 2 MiB from a larger block, and another process
 // sees the whole block. Errors wrap the driver's.
 func (d *Device) Alloc(n int) (r mem.Region, err error) {
+	if n <= 0 { // drivers differ in what they say of it
+		return mem.Region{}, fmt.Errorf("device %d: alloc of %d bytes: %w", d.number, n, cuda.ErrInvalidValue)
+	}
 	err = d.quietly(func() error {
 		p, err := d.driver.MemAlloc(n)
 		r = mem.Device(d.number, p, n)
