@@ -110,7 +110,7 @@ func (h *hub) vacate(s *seat, why string) {
 	h.lobby.away[s.Rank] = why
 	for h.lobby.first = range h.lobby.seats { // one of those that are left
 	}
-	if len(h.lobby.seats) == 0 {
+	if len(h.lobby.seats) == 0 && !h.stopped {
 		h.lobby = lobby{}
 		h.timer.Reset(h.opt.timeout())
 	}

@@ -163,3 +163,20 @@ func TestMeetAndJoin(t *testing.T) {
 	_, _, err := Meet(t.Context(), id, 0, 1, make([]byte, MaxCard+1), JoinOptions{})
 	require.ErrorContains(t, err, "a card of 3073 bytes")
 }
+
+// A hub that was stopped while ranks waited leaves no timer behind.
+func TestMeetStopped(t *testing.T) {
+	id, _ := hubAt(t)
+	h := hubOf(id)
+	ctx, cancel := context.WithCancel(t.Context())
+	a := meets(t, ctx, id, 0, 2, 1)
+	Stop(id)
+	require.Eventually(t, func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.seated == 0
+	}, 10*time.Second, time.Millisecond)
+	cancel()
+	require.Error(t, (<-a).err)
+	require.False(t, h.timer.Stop())
+}
