@@ -2,6 +2,7 @@ package socket
 
 import (
 	"sync"
+	"time"
 
 	"github.com/ringo-go/ringo/fifo"
 )
@@ -131,16 +132,20 @@ func (l *lane) collect() error {
 }
 
 // farewell turns err of this lane into fifo.ErrClosed if the receiver has closed in
-// order.
+// order. A bridge may hear that it cannot send before it has brought the receiver's last words.
 func (l *lane) farewell(err error) error {
 	if !gone(err) {
 		return err
 	}
-	for {
+	for last := time.Now().Add(lingerTime); ; {
 		switch l.collect() {
 		case nil:
 		case fifo.ErrClosed:
 			return fifo.ErrClosed
+		case errAgain:
+			if left := time.Until(last); !l.bridged() || left <= 0 || l.poll(true, false, left) != nil {
+				return err
+			}
 		default:
 			return err
 		}

@@ -82,8 +82,8 @@ func (c *sendConn) Reserve(n int) (mem.Region, error) {
 	if err := c.free(s); err != nil {
 		return mem.Region{}, err
 	}
-	if c.reserved < 0 {
-		c.users.Add(1)
+	if c.reserved < 0 && !c.use() {
+		return mem.Region{}, fifo.ErrClosed
 	}
 	c.reserved = n
 	return mem.Host(s.frame[headerLen:][:n]), nil
@@ -122,7 +122,9 @@ func (c *sendConn) PublishFrom(src mem.Region, stamp transport.Stamp) error {
 	if err := c.free(s); err != nil {
 		return err
 	}
-	c.users.Add(1)
+	if !c.use() {
+		return fifo.ErrClosed
+	}
 	defer c.unuse()
 	return c.send(s, chunk{head: s.frame[:headerLen], body: src.Bytes(), lend: true}, n, flagSoon, stamp)
 }
@@ -283,6 +285,16 @@ func (c *sendConn) end() {
 		l.end()
 	}
 	c.unuse()
+}
+
+// use keeps the memory for a caller that fills a slot; false if Close has given it back.
+func (c *sendConn) use() bool {
+	for n := c.users.Load(); n > 0; n = c.users.Load() {
+		if c.users.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+	return false
 }
 
 // unuse releases the memory when it was called by all users: a caller that fills a slot

@@ -80,6 +80,9 @@ func newStream(t *Transport, c net.Conn) (_ *stream, err error) {
 	return s, nil
 }
 
+// bridged reports whether the socket leads to a connection of the program's own.
+func (s *stream) bridged() bool { return s.bridge != nil }
+
 // enter begins a call on the descriptor. It returns false after close.
 func (s *stream) enter() bool {
 	for {

@@ -29,6 +29,9 @@ func newStream(_ *Transport, c net.Conn) (*stream, error) {
 	return &stream{conn: c, moved: make(chan struct{}, 1)}, nil
 }
 
+// bridged: a connection of the program's own is used as it is.
+func (s *stream) bridged() bool { return false }
+
 // read waits a moment for bytes for b, or for b2 if b is empty. It returns errAgain
 // if none come, and io.EOF at the end.
 func (s *stream) read(b, b2 []byte) (int, error) {
