@@ -102,7 +102,8 @@ type Memory struct {
 // in which it dials them, one after another; DialPlaced may wait until the peer calls AcceptPlaced.
 //
 // One goroutine may have many placed connections and none of their methods waits, if it looks first
-// at what Free and Arrived say. These make the connection go on, too.
+// at what Free and Arrived say. These make the connection go on, too. While a link fails Publish may
+// wait, some seconds at most.
 type Placer interface {
 	Registrar
 	DialPlaced(peer Info, addr []byte, slots mem.Region) (PlacedSendConn, error)

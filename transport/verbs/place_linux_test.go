@@ -3,7 +3,6 @@ package verbs
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"syscall"
 	"testing"
@@ -104,27 +103,9 @@ func TestRegisterGPU(t *testing.T) {
 // Whatever way rails fail, slots arrive as they were sent: from and to a GPU that sees nothing which
 // was not read back too.
 func TestPlacedRailsFail(t *testing.T) {
-	var names []string
-	for name := range ways {
-		names = append(names, name)
-	}
-	for seed := range uint64(12) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(seed, 2))
-			f := newFabric(t, "fx0", "fx1", "fx2")
-			s, r := placements["GPU"].pair(t, Options{Verbs: f, Rails: 3})
-			at := map[int]string{}
-			for _, i := range rng.Perm(3)[:2] {
-				at[rng.IntN(400)] = fmt.Sprintf("fx%d:1", i)
-			}
-			sent, received := flow(s, r, 500, func(i int) {
-				if port := at[i]; port != "" {
-					ways[names[rng.IntN(len(names))]](f, port)
-				}
-			})
-			require.NoError(t, errors.Join(sent, received))
-		})
-	}
+	failAnyTime(t, 2, func(t *testing.T, f *fabric) (transport.SendConn, transport.RecvConn) {
+		return placements["GPU"].pair(t, Options{Verbs: f, Rails: 3})
+	})
 }
 
 // Slots for a GPU that does not see all in order are read back by the device that wrote them, and no

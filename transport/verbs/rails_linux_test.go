@@ -68,15 +68,23 @@ func up(rails []*rail) (n int) {
 
 // The same with two of three rails, at any moments.
 func TestRailsFailAnyTime(t *testing.T) {
+	failAnyTime(t, 1, func(t *testing.T, f *fabric) (transport.SendConn, transport.RecvConn) {
+		return f.pair(t, Options{Rails: 3})
+	})
+}
+
+// failAnyTime has two of three rails fail, in any way and at any moments, under slots on connections
+// that pair makes. Stream tells its draws from others.
+func failAnyTime(t *testing.T, stream uint64, pair func(t *testing.T, f *fabric) (transport.SendConn, transport.RecvConn)) {
 	var names []string
 	for name := range ways {
 		names = append(names, name)
 	}
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(seed, 1))
+			rng := rand.New(rand.NewPCG(seed, stream))
 			f := newFabric(t, "fx0", "fx1", "fx2")
-			s, r := f.pair(t, Options{Rails: 3})
+			s, r := pair(t, f)
 			at := map[int]string{}
 			for _, i := range rng.Perm(3)[:2] {
 				at[rng.IntN(400)] = fmt.Sprintf("fx%d:1", i)

@@ -16,15 +16,21 @@ type shareable struct {
 	h cuda.MemHandle
 }
 
-func (e *env) virtual() shareable {
+// needs skips the test for a reason unless the device has all of these.
+func (e *env) needs(why string, attributes ...cuda.DeviceAttribute) {
 	e.Helper()
-	for _, a := range []cuda.DeviceAttribute{cuda.AttrVirtualMemorySupported, cuda.AttrPosixFDSupported} {
+	for _, a := range attributes {
 		ok, err := e.d.DeviceGetAttribute(a, e.dev)
 		e.noErr(err)
 		if ok == 0 {
-			e.Skip("the device has no virtual-memory API with file descriptors")
+			e.Skip(why)
 		}
 	}
+}
+
+func (e *env) virtual() shareable {
+	e.Helper()
+	e.needs("the device has no virtual-memory API with file descriptors", cuda.AttrVirtualMemorySupported, cuda.AttrPosixFDSupported)
 	prop := cuda.AllocationProp{Device: e.dev, Shareable: true}
 	g, err := e.d.MemGetAllocationGranularity(prop, cuda.GranularityMinimum)
 	e.noErr(err)
@@ -179,13 +185,7 @@ func testGrowing(e *env) {
 
 // testDMABuf exports memory for other devices.
 func testDMABuf(e *env) {
-	for _, a := range []cuda.DeviceAttribute{cuda.AttrVirtualMemorySupported, cuda.AttrRDMAVirtualMemorySupported, cuda.AttrDMABufSupported} {
-		ok, err := e.d.DeviceGetAttribute(a, e.dev)
-		e.noErr(err)
-		if ok == 0 {
-			e.Skip("the device lets no network cards into its memory by dma-buf")
-		}
-	}
+	e.needs("the device lets no network cards into its memory by dma-buf", cuda.AttrVirtualMemorySupported, cuda.AttrRDMAVirtualMemorySupported, cuda.AttrDMABufSupported)
 	prop := cuda.AllocationProp{Device: e.dev, RDMA: true}
 	g, err := e.d.MemGetAllocationGranularity(prop, cuda.GranularityMinimum)
 	e.noErr(err)
