@@ -136,9 +136,10 @@ func (p *peer) build(ctx context.Context) (binary string, err error) {
 	return binary, os.Rename(made, binary)
 }
 
+// firstLine is the first that says something: Open MPI begins with a line of dashes.
 func firstLine(b []byte) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
-	return line
+	line, _, _ := strings.Cut(strings.TrimLeft(string(b), "- \t\r\n"), "\n")
+	return strings.TrimSpace(line)
 }
 
 // errUnsupported is a peer's refusal of a type, operator or collective.
@@ -149,6 +150,8 @@ var errUnsupported = errors.New("unsupported")
 func (p *peer) run(ctx context.Context, cfg *Config, v variant, binary string, n int, s *series, atLeast time.Duration) ([]Row, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.PeerTimeout, fmt.Errorf("took longer than %v (--peer-timeout)", cfg.PeerTimeout))
 	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	params := []string{
 		s.Name, s.typ.String(), s.opName(), strconv.Itoa(s.root), strconv.Itoa(cfg.Warmup),
 		strconv.Itoa(cfg.Iterations), strconv.FormatInt(int64(atLeast), 10), strconv.Itoa(minIterations), "0",
@@ -159,28 +162,50 @@ func (p *peer) run(ctx context.Context, cfg *Config, v variant, binary string, n
 	for _, count := range s.counts {
 		params = append(params, strconv.Itoa(count))
 	}
-	job := launch.Config{N: 1, Env: append(os.Environ(), v.env...), Grace: 2 * time.Second}
+	// A folder of its own: mpirun of Open MPI may remove the one in /tmp that others of this user begin to use.
+	dir, err := os.MkdirTemp("", "ringo-peer-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	job := launch.Config{N: 1, Env: append(append(os.Environ(), v.env...), "TMPDIR="+dir), Grace: 2 * time.Second}
 	if p.name == "gloo" {
-		dir, err := os.MkdirTemp("", "ringo-gloo-")
-		if err != nil {
-			return nil, err
-		}
-		defer os.RemoveAll(dir)
 		job.N = n
 		job.Args = append([]string{binary, dir}, params...)
 	} else {
 		job.Args = append([]string{p.tools[1]}, v.args...)
 		job.Args = append(append(job.Args, "-np", strconv.Itoa(n), binary), params...)
 	}
-	var out, complaints bytes.Buffer
+	var complaints bytes.Buffer
+	out := rowsAndEnd{ended: func() { time.AfterFunc(finalizing, func() { stop(errLingers) }) }}
 	job.Stdout, job.Stderr = &out, &complaints
-	if err := launch.Run(ctx, job); err != nil {
+	if err := launch.Run(ctx, job); err != nil && context.Cause(ctx) != errLingers {
 		if why := firstLine(complaints.Bytes()); why != "" {
 			err = fmt.Errorf("%w: %s", err, why)
 		}
 		return nil, err
 	}
-	return parsePeer(&out, p.name, s, n)
+	return parsePeer(&out.text, p.name, s, n)
+}
+
+// A peer that has printed all its rows may take so long to end; then it is killed, and its rows count.
+const finalizing = 3 * time.Second
+
+var errLingers = errors.New("had measured all and did not end")
+
+// rowsAndEnd keeps what a peer prints, and calls ended once when the line "end" has come.
+type rowsAndEnd struct {
+	text  bytes.Buffer
+	ended func()
+}
+
+func (r *rowsAndEnd) Write(b []byte) (int, error) {
+	n, err := r.text.Write(b)
+	if r.ended != nil && bytes.Contains(r.text.Bytes(), []byte("\nend\n")) {
+		r.ended()
+		r.ended = nil
+	}
+	return n, err
 }
 
 // parsePeer reads what a peer program prints; see peers/mpi.c.

@@ -3,6 +3,9 @@ package bench
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +91,24 @@ func TestPeers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A library that hangs in its finalizing has measured all the same.
+func TestPeerLingers(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no shell")
+	}
+	launcher := filepath.Join(t.TempDir(), "mpirun")
+	require.NoError(t, os.WriteFile(launcher, []byte("#!/bin/sh\nsleep 600 &\necho row 1 2 1.5 1\necho end\nwait\n"), 0o755))
+	p := *peers["mpich"]
+	p.tools = []string{"", launcher}
+	cfg := NewConfig()
+	cfg.PeerTimeout = 5 * time.Minute
+	start := time.Now()
+	rows, err := p.run(context.Background(), cfg, variant{}, "", 2, oneSeries("allreduce", 1), maxTime)
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	require.Less(t, time.Since(start), time.Minute)
 }
 
 func TestPeerAbsent(t *testing.T) {

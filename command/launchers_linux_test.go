@@ -74,7 +74,7 @@ func remoteShell(t *testing.T) string {
 func TestOpenMPI(t *testing.T) {
 	mpirun := tool(t, "mpi", "mpirun.openmpi", "openmpi-bin")
 	args := []string{"--allow-run-as-root", "--oversubscribe", "--mca", "plm_rsh_agent", remoteShell(t), "--host", "127.0.0.1:2,127.0.0.2:2", "-np", "4"}
-	measured(t, output(t, nil, mpirun, append(args, benchArgs(t)...)...))
+	measured(t, output(t, []string{"TMPDIR=" + t.TempDir()}, mpirun, append(args, benchArgs(t)...)...))
 }
 
 func TestMPICH(t *testing.T) {
