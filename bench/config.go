@@ -346,6 +346,9 @@ func (c *Config) files() error {
 	if c.Plot != "" && plotFormat(c.Plot) == "" {
 		return cli.Usagef("--plot %s: the name must end in .svg, .png or .html", c.Plot)
 	}
+	if c.Plot != "" && len(c.From) == 0 && c.Max == 0 {
+		return cli.Usagef("--plot %s: rows of 0 bytes have no place in it: set -e above 0", c.Plot)
+	}
 	if len(c.From) > 0 && c.Plot == "" {
 		return cli.Usagef("--from needs --plot FILE.svg, .png or .html")
 	}

@@ -84,6 +84,7 @@ func TestFlagMistakes(t *testing.T) {
 		"--peer nccl moves GPU memory":                 {"reduce", "--peer", "nccl"},
 		"leave -g at 1":                                {"reduce", "--peer", "gloo", "-g", "2"},
 		"must end in .svg":                             {"reduce", "--plot", "x.gif"},
+		"--plot x.svg: rows of 0 bytes":                {"reduce", "--plot", "x.svg", "-b", "0", "-e", "0"},
 		"--from needs --plot":                          {"--from", "x.json"},
 		`unknown algorithm "rnig"; did you mean ring?`: {"allreduce", "--algo", "rnig"},
 		`unknown device "gpu"; known are auto, host, cuda, emu`:    {"allreduce", "--device", "gpu"},

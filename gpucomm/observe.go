@@ -1,6 +1,7 @@
 package gpucomm
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -76,7 +77,9 @@ func (o *observed) operation() (p *operation, err error) {
 	p = new(operation)
 	err = cuda.Quietly(o.driver, o.ctx, func() error {
 		if p.begin, err = o.driver.EventCreate(cuda.EventDefault); err == nil {
-			p.end, err = o.driver.EventCreate(cuda.EventDefault)
+			if p.end, err = o.driver.EventCreate(cuda.EventDefault); err != nil {
+				err = errors.Join(err, o.driver.EventDestroy(p.begin))
+			}
 		}
 		return err
 	})

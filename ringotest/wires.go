@@ -91,11 +91,15 @@ func (w *wires) each(peer int, f func(x *wire)) {
 // change changes how the relays to a peer treat connections, those too that are not made yet.
 func (w *wires) change(peer int, f func(c *relay.Condition)) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	c := w.states[peer]
 	f(&c)
 	w.states[peer] = c
-	w.mu.Unlock()
-	w.each(peer, func(x *wire) { x.Set(c) })
+	for _, x := range w.relays {
+		if x.peer == peer {
+			x.Set(c)
+		}
+	}
 }
 
 // close ends all connections, without goodbye.

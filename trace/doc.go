@@ -31,7 +31,7 @@
 // {"displayTimeUnit": "ns", "otherData": {"format": "ringo trace 1", "start": "…"}, "traceEvents": […]}.
 // start is a Unix time in ns; ts and dur are in µs after it, with three decimals. A rank is a
 // process (pid), and what it does side by side are its threads (tid): 1 its calls on host memory, 2 and up
-// those that a group carries out beside each other, 101 its GPU, 201 the same rank in a model (ringo sim).
+// those that a group carries out beside each other, 10001 its GPU, 20001 the same rank in a model (ringo sim).
 // Events of phase M name them. All others have phase X, and a category, cat:
 //
 //	call   a call. args: call (its number in the file, from 0), comm, rank, size, host, number (among

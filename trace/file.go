@@ -24,8 +24,8 @@ const Format = "ringo trace 1"
 // Threads of a rank, see the package's documentation.
 const (
 	hostThread  = 1
-	gpuThread   = 101
-	modelThread = 201
+	gpuThread   = 10001
+	modelThread = 20001
 )
 
 func (c *Call) thread() int {

@@ -37,7 +37,11 @@ func (s *bridgeSlots) find(n *Net, agreed *paths.Agreement, peers []int, cfg *pa
 	for _, r := range peers {
 		p, names := agreed.Placer(r)
 		shape := n.bridgeGeometry(n.rank, r)
-		if p == nil || s.placer != nil && p != s.placer {
+		if p == nil {
+			continue
+		}
+		if s.placer != nil && p != s.placer {
+			s.copies[r] = "another peer has its slots moved by another network"
 			continue
 		}
 		if l := n.bridge.limits; shape.SlotBytes != l.SlotBytes || shape.Slots != l.Slots {
