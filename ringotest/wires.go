@@ -81,6 +81,11 @@ func (w *wires) to(address string) (*wire, error) {
 func (w *wires) each(peer int, f func(x *wire)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.eachLocked(peer, f)
+}
+
+// eachLocked is each for whoever holds mu.
+func (w *wires) eachLocked(peer int, f func(x *wire)) {
 	for _, x := range w.relays {
 		if x.peer == peer {
 			f(x)
@@ -95,11 +100,7 @@ func (w *wires) change(peer int, f func(c *relay.Condition)) {
 	c := w.states[peer]
 	f(&c)
 	w.states[peer] = c
-	for _, x := range w.relays {
-		if x.peer == peer {
-			x.Set(c)
-		}
-	}
+	w.eachLocked(peer, func(x *wire) { x.Set(c) })
 }
 
 // close ends all connections, without goodbye.
