@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/core/gpucomm"
+	"github.com/ringo-go/ringo/core/gpupaths"
+	"github.com/ringo-go/ringo/core/hostcomm"
+	"github.com/ringo-go/ringo/core/life"
+	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/gpucomm"
-	"github.com/ringo-go/ringo/hostcomm"
-	"github.com/ringo-go/ringo/life"
-	"github.com/ringo-go/ringo/paths"
-	"github.com/ringo-go/ringo/paths/gpupaths"
 )
 
 // A Comm is one rank's membership in a communicator. Its operations happen in
@@ -32,7 +32,7 @@ type Comm struct {
 	host  *hostcomm.Comm
 	gpu   *gpucomm.Comm // nil if no rank has a GPU
 	noGPU string        // why GPU memory cannot be used, "" if it can
-	share *gpupaths.Share
+	quota *gpupaths.Quota
 
 	queue  queue
 	closed atomic.Bool
@@ -52,12 +52,12 @@ func (c *Comm) Size() int { return c.life.Size }
 // ErrUnsupported leaves the communicator usable, any other ends it on all ranks.
 func (c *Comm) Do(call *Call) error {
 	if err := call.Check(c.life.Rank, c.life.Size); err != nil {
-		return c.life.Place(call, 0, err, nil)
+		return c.life.Locate(call, 0, err, nil)
 	}
 	if c.queue.busy() {
-		if !call.OnThread() {
+		if !call.OnThread() && !c.captures(call) {
 			started := *call
-			return c.queue.start(c, &started).Wait()
+			return c.queue.start(&started).Wait()
 		}
 		c.queue.drain()
 	}
@@ -71,14 +71,26 @@ func (c *Comm) Do(call *Call) error {
 func (c *Comm) Start(call *Call) *Pending {
 	err := call.Check(c.life.Rank, c.life.Size)
 	if err == nil && call.OnThread() {
-		err = fmt.Errorf("%w: the per-thread stream is this thread's, and what is started is queued by another: use Do, or a stream of your own", ErrInvalid)
+		err = fmt.Errorf("%w: the per-thread stream is this thread's, and what is started is queued by another: "+
+			"use Do, or a stream of your own", ErrInvalid)
 	}
 	if err != nil {
 		p := newPending(call)
-		p.finish(c.life.Place(call, 0, err, nil))
+		p.finish(c.life.Locate(call, 0, err, nil))
 		return p
 	}
-	return c.queue.start(c, call)
+	if c.captures(call) { // part of the graph only if queued before the capture ends
+		p := newPending(call)
+		c.queue.drain()
+		p.finish(c.carryOut(call))
+		return p
+	}
+	return c.queue.start(call)
+}
+
+// captures reports whether a call's stream is being captured.
+func (c *Comm) captures(call *Call) bool {
+	return c.noGPU == "" && call.OnDevice() && c.gpu.Capturing(call.Stream)
 }
 
 // Prepare loads and allocates what a call on GPU memory needs, as its kernels, and carries
@@ -89,7 +101,7 @@ func (c *Comm) Start(call *Call) *Pending {
 // ranks. No other rank takes part. The call's memory and stream have to be live.
 func (c *Comm) Prepare(call *Call) error {
 	if err := call.Check(c.life.Rank, c.life.Size); err != nil {
-		return c.life.Place(call, 0, err, nil)
+		return c.life.Locate(call, 0, err, nil)
 	}
 	if !call.OnDevice() || c.noGPU != "" {
 		return nil
@@ -128,7 +140,7 @@ func (c *Comm) half(call *Call) error {
 	case !call.OnDevice():
 		return c.host.Do(call)
 	case c.noGPU != "":
-		return c.life.Place(call, 0, fmt.Errorf("%w: GPU memory: %s", ErrUnsupported, c.noGPU), nil)
+		return c.life.Locate(call, 0, fmt.Errorf("%w: GPU memory: %s", ErrUnsupported, c.noGPU), nil)
 	}
 	return c.gpu.Do(call)
 }
@@ -172,7 +184,7 @@ func (c *Comm) Close() error {
 
 // release gives everything back.
 func (c *Comm) release() error {
-	c.share.GiveBack()
+	c.quota.GiveBack()
 	host := func() error {
 		var err error
 		if c.net != nil {
@@ -235,9 +247,9 @@ func (c *Comm) Register(r Region) (*Window, error) {
 	return c.gpu.Register(r)
 }
 
-// FootprintOf is the memory that a communicator has on its rank's GPU. It is nil, which has no bytes, for
-// communicators without GPU memory.
-func FootprintOf(c *Comm) *Footprint {
+// Footprint is the memory that the communicator has on its rank's GPU. It is nil, which has no
+// bytes, for communicators without GPU memory.
+func (c *Comm) Footprint() *Footprint {
 	if c.noGPU != "" {
 		return nil
 	}

@@ -3,15 +3,14 @@ package ringo
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/paths"
 	"github.com/ringo-go/ringo/trace"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -154,16 +153,17 @@ type Config struct {
 	WorkFIFOBytes, WorkArgsBytes int
 
 	// History is a folder to which each rank writes its last calls when the communicator fails,
-	// and when its process gets HistorySignal, a name such as USR2, if that is set; from the first Open on that signal
-	// does not end the process. "ringo why" reads these files.
+	// and when its process gets HistorySignal, a name such as USR2, if that is set; from the first
+	// Open on that signal does not end the process. "ringo why" reads these files.
 	// RINGO_HISTORY, RINGO_HISTORY_SIGNAL.
 	History, HistorySignal string
 
 	// Log receives what RINGO_DEBUG asks for: WARN (the default), INFO, or TRACE, which
-	// logs every call when it begins and when it has ended, with the ranks that it waited for. RINGO_DEBUG_SUBSYS chooses the parts, a comma list or, after ^, a
-	// list of what is not wanted: INIT, BOOTSTRAP, ENV (the default of INFO), NET, SHM, REG,
-	// CALL, ALL; NCCL's other names are taken and mean nothing here. Without a Log it goes to
-	// standard error or to RINGO_DEBUG_FILE (%h host, %p process). NCCL_DEBUG and its like
+	// logs every call when it begins and when it has ended, with the ranks that it waited for.
+	// RINGO_DEBUG_SUBSYS chooses the parts, a comma list or, after ^, a list of what is not wanted:
+	// INIT, BOOTSTRAP, ENV (the default of INFO), NET, SHM, REG, CALL, ALL; NCCL's other names are
+	// taken and mean nothing here. Without a Log it goes to standard error or to RINGO_DEBUG_FILE
+	// (%h host, %p process). NCCL_DEBUG and its like
 	// count too. A Log without RINGO_DEBUG receives what its own handler is enabled for.
 	Log *slog.Logger
 
@@ -194,23 +194,6 @@ const (
 	DefaultSlots           = 8
 	DefaultWorkFIFOBytes   = 1 << 20
 )
-
-// FromEnv completes a Config as opening a communicator does: from the
-// environment, then from the defaults. The error says which variable is wrong.
-func (c Config) FromEnv() (Config, error) { return c.fill(os.Getenv) }
-
-// From is FromEnv with another environment, which getenv gives as os.Getenv does: that of a
-// program in C, for example, which has changed it since it loaded a library in Go.
-func (c Config) From(getenv func(string) string) (Config, error) { return c.fill(getenv) }
-
-// fill completes a Config from the environment and the defaults, and refuses what cannot
-// be. getenv is os.Getenv but in tests.
-func (c Config) fill(getenv func(string) string) (Config, error) {
-	if err := c.read(variables{getenv}); err != nil {
-		return c, err
-	}
-	return c, c.validate()
-}
 
 // validate refuses what cannot be.
 func (c *Config) validate() (err error) {
@@ -254,7 +237,8 @@ func (c *Config) checkBudget() (err error) {
 	case c.MaxBlocks < 0:
 		return fmt.Errorf("%w: MaxBlocks (RINGO_MAX_CTAS) is %d, want 1…128, or 0 for a share", ErrInvalid, c.MaxBlocks)
 	case c.MinBlocks < 0 || c.MaxBlocks > 0 && c.MinBlocks > c.MaxBlocks:
-		return fmt.Errorf("%w: MinBlocks (RINGO_MIN_CTAS) is %d and MaxBlocks (RINGO_MAX_CTAS) %d, want at most as many, or 0", ErrInvalid, c.MinBlocks, c.MaxBlocks)
+		return fmt.Errorf("%w: MinBlocks (RINGO_MIN_CTAS) is %d and MaxBlocks (RINGO_MAX_CTAS) %d, want at most as many, or 0",
+			ErrInvalid, c.MinBlocks, c.MaxBlocks)
 	}
 	if c.policy, err = choice.ParsePolicy(c.BlockPolicy); err != nil {
 		return fmt.Errorf("BlockPolicy (RINGO_CTA_POLICY): %w", err)
@@ -265,6 +249,11 @@ func (c *Config) checkBudget() (err error) {
 // Encryption says whether connections go over TLS, for a Config that is complete (FromEnv): "off",
 // "by the job's key" or "by certificates".
 func (c Config) Encryption() string { return c.tls.String() }
+
+// unreadable is the error of a variable whose value is not what is wanted.
+func unreadable(name, value, want string) error {
+	return fmt.Errorf("%w: %s=%q: want %s", ErrInvalid, name, value, want)
+}
 
 // hostname is the readable part of the host's identity.
 func (c *Config) hostname() string {

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
-	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/paths"
 )
 
 func environment(pairs ...string) func(string) string {

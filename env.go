@@ -2,14 +2,14 @@ package ringo
 
 import (
 	"cmp"
-	"fmt"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/ringo-go/ringo/choice"
-	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/paths"
 )
 
 // variables give the values of environment variables. This file and bootstrap.FromEnv are the only
@@ -32,6 +32,23 @@ func (e variables) on(names ...string) string {
 		return name
 	}
 	return ""
+}
+
+// FromEnv completes a Config as opening a communicator does: from the
+// environment, then from the defaults. The error says which variable is wrong.
+func (c Config) FromEnv() (Config, error) { return c.fill(os.Getenv) }
+
+// From is FromEnv with another environment, which getenv gives as os.Getenv does: that of a
+// program in C, for example, which has changed it since it loaded a library in Go.
+func (c Config) From(getenv func(string) string) (Config, error) { return c.fill(getenv) }
+
+// fill completes a Config from the environment and the defaults, and refuses what cannot
+// be. getenv is os.Getenv but in tests.
+func (c Config) fill(getenv func(string) string) (Config, error) {
+	if err := c.read(variables{getenv}); err != nil {
+		return c, err
+	}
+	return c, c.validate()
 }
 
 // read takes fields that are zero from the environment, then from the defaults.
@@ -144,9 +161,24 @@ func (c *Config) readOthers(e variables) (err error) {
 	if e.on("RINGO_LAUNCH_ORDER_IMPLICIT", "NCCL_LAUNCH_ORDER_IMPLICIT") != "" {
 		c.LaunchOrder = true
 	}
+	if mode := e.get("NCCL_CHECK_MODE"); strings.HasPrefix(mode, "DEBUG_") {
+		c.CheckPointers = true
+	}
 	if c.TLSCert+c.TLSKey+c.TLSCA != "" && e.get("RINGO_TLS") != "0" || e.on("RINGO_TLS") != "" {
 		c.TLS = true
 	}
+	if err := c.readPaths(e); err != nil {
+		return err
+	}
+	if c.HostID == "" {
+		c.HostID = paths.HostID()
+	}
+	c.Log, err = debugLog(c.Log, e.first)
+	return err
+}
+
+// readPaths takes what says which paths there are between ranks, and how they are used.
+func (c *Config) readPaths(e variables) error {
 	c.gdr = paths.GDR{DMABuf: cmp.Or(c.gdr.DMABuf, e.get("NCCL_DMABUF_ENABLE")), Level: cmp.Or(c.gdr.Level, e.get("NCCL_NET_GDR_LEVEL"))}
 	switch v := e.get("RINGO_LINES"); v {
 	case "":
@@ -154,9 +186,6 @@ func (c *Config) readOthers(e variables) (err error) {
 		c.lines = v
 	default:
 		return unreadable("RINGO_LINES", v, "0 or 1")
-	}
-	if mode := e.get("NCCL_CHECK_MODE"); strings.HasPrefix(mode, "DEBUG_") {
-		c.CheckPointers = true
 	}
 	if name := e.on("RINGO_P2P_DISABLE", "NCCL_P2P_DISABLE"); name != "" {
 		c.noP2P = name + " is set"
@@ -177,11 +206,7 @@ func (c *Config) readOthers(e variables) (err error) {
 	if name := e.on("RINGO_SHM_DISABLE", "NCCL_SHM_DISABLE"); name != "" && c.Transport == "" {
 		c.noSHM = name + " is set"
 	}
-	if c.HostID == "" {
-		c.HostID = paths.HostID()
-	}
-	c.Log, err = debugLog(c.Log, e)
-	return err
+	return nil
 }
 
 // product is that of the numbers that are set, and 0 if none is.
@@ -203,7 +228,10 @@ func (e variables) product(names ...string) (p int, err error) {
 }
 
 // ncclAlgorithms are the words of NCCL_ALGO, and what they are called here, if there is such a thing.
-var ncclAlgorithms = map[string]string{"ring": "ring", "tree": "tree", "collnet": "", "collnetdirect": "", "collnetchain": "", "nvls": "", "nvlstree": "", "pat": ""}
+var ncclAlgorithms = map[string]string{
+	"ring": "ring", "tree": "tree",
+	"collnet": "", "collnetdirect": "", "collnetchain": "", "nvls": "", "nvlstree": "", "pat": "",
+}
 
 // algoOfNCCL is Config.Algo for a value of NCCL_ALGO. That is a list, or what is not wanted after
 // ^, for all collectives or for one ("tree;allreduce:ring"). If it names one algorithm for all,
@@ -227,8 +255,4 @@ func algoOfNCCL(value string) string {
 		}
 	}
 	return chosen
-}
-
-func unreadable(name, value, want string) error {
-	return fmt.Errorf("%w: %s=%q: want %s", ErrInvalid, name, value, want)
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/trace"
 )
 
@@ -451,4 +453,23 @@ func ExampleConfig_sockets() {
 	}
 	wg.Wait()
 	// Output: 1 over socket
+}
+
+func ExampleDefine() {
+	err := ringo.Define(ringo.Definition{
+		Name: "mine", Kind: ringo.KindBroadcast,
+		Schedule: func(n int, root sched.Rank) sched.Schedule { return ring.Broadcast{N: n, Root: root} },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	c, err := ringo.Open(context.Background(), ringo.Config{Size: 1, Algo: "mine"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	fmt.Println(ringo.Broadcast(c, []int32{1, 2, 3}, 0))
+	// Output: <nil>
 }

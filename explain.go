@@ -3,8 +3,8 @@ package ringo
 import (
 	"errors"
 
-	"github.com/ringo-go/ringo/choice"
-	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/paths"
 )
 
 // Networks are those by which a Config may connect hosts, the best first. Their Probe says what

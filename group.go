@@ -28,7 +28,7 @@ import (
 type Group struct {
 	comms []*Comm
 	calls map[*Comm][]*Call
-	order map[*Comm][]int // the place of each call among all
+	order map[*Comm][]int // the position of each call among all
 	added int
 }
 
@@ -57,7 +57,7 @@ func (g *Group) Run() error {
 	for _, c := range g.comms {
 		for _, call := range g.calls[c] {
 			if err := call.Check(c.life.Rank, c.life.Size); err != nil {
-				return c.life.Place(call, 0, err, nil)
+				return c.life.Locate(call, 0, err, nil)
 			}
 		}
 	}
@@ -85,7 +85,7 @@ func (g *Group) Run() error {
 type rest struct {
 	comm  *Comm
 	calls []*Call
-	order []int // the place of each among the group's
+	order []int // the position of each among the group's
 	err   error // ends them
 }
 
@@ -118,7 +118,7 @@ func queueInTurn(left []*rest) {
 	for queued := true; queued; {
 		queued = false
 		for _, pairwise := range [...]bool{true, false} {
-			slices.SortStableFunc(left, func(a, b *rest) int { return cmp.Compare(a.place(), b.place()) })
+			slices.SortStableFunc(left, func(a, b *rest) int { return cmp.Compare(a.first(), b.first()) })
 			on := map[*gpu.Device][]*rest{}
 			for _, r := range left {
 				if r.more() && r.calls[0].OnDevice() && r.calls[0].Kind.Pairwise() == pairwise {
@@ -151,8 +151,8 @@ func nextOf(list []*rest) {
 	}
 }
 
-// place is where the next call was added.
-func (r *rest) place() int {
+// first is the position of the next call.
+func (r *rest) first() int {
 	if len(r.order) == 0 {
 		return math.MaxInt
 	}

@@ -14,9 +14,9 @@ import (
 
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/history"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/trace/history"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -100,12 +100,12 @@ func (s *slowEnd) Publish(stamp transport.Stamp) error {
 	return s.guard.Err()
 }
 
-// A hundred hangs: every rank names the right one, all alike, within 5 s of the deadline; and so
+// Many hangs: every rank names the right one, all alike, within 5 s of the deadline; and so
 // does what they have written.
 func TestHangs(t *testing.T) {
-	timeout := race.Soon(300 * time.Millisecond)
-	cases := 104
-	if race.Enabled || testing.Short() {
+	timeout := tier.Soon(300 * time.Millisecond)
+	cases := tier.Count(24, 104)
+	if tier.Race {
 		cases = 24
 	}
 	rng := rand.New(rand.NewPCG(5, 6))

@@ -11,18 +11,19 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ringo-go/ringo/request"
+	"github.com/ringo-go/ringo/core/request"
 )
 
 // debugLog is given, or a log to standard error or a file, with the level and filter that
-// RINGO_DEBUG, RINGO_DEBUG_SUBSYS and RINGO_DEBUG_FILE (or their NCCL_ names) ask for.
-func debugLog(given *slog.Logger, e variables) (*slog.Logger, error) {
+// RINGO_DEBUG, RINGO_DEBUG_SUBSYS and RINGO_DEBUG_FILE (or their NCCL_ names) ask for. first
+// gives the first variable that is set, with its value.
+func debugLog(given *slog.Logger, first func(names ...string) (name, value string)) (*slog.Logger, error) {
 	if given != nil {
 		if _, filtered := given.Handler().(*subsysHandler); filtered { // this Config was filled before
 			return given, nil
 		}
 	}
-	name, level := e.first("RINGO_DEBUG", "NCCL_DEBUG")
+	name, level := first("RINGO_DEBUG", "NCCL_DEBUG")
 	h := &subsysHandler{}
 	switch strings.ToUpper(level) {
 	case "", "VERSION", "WARN":
@@ -37,7 +38,7 @@ func debugLog(given *slog.Logger, e variables) (*slog.Logger, error) {
 	if given != nil && level == "" {
 		return given, nil
 	}
-	name, subsys := e.first("RINGO_DEBUG_SUBSYS", "NCCL_DEBUG_SUBSYS")
+	name, subsys := first("RINGO_DEBUG_SUBSYS", "NCCL_DEBUG_SUBSYS")
 	if err := h.parse(name, subsys); err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func debugLog(given *slog.Logger, e variables) (*slog.Logger, error) {
 		return slog.New(h), nil
 	}
 	var out io.Writer = os.Stderr
-	if _, file := e.first("RINGO_DEBUG_FILE", "NCCL_DEBUG_FILE"); file != "" {
+	if _, file := first("RINGO_DEBUG_FILE", "NCCL_DEBUG_FILE"); file != "" {
 		f, err := os.OpenFile(debugFile(file), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 		if err != nil {
 			return nil, fmt.Errorf("debug file: %w", err)

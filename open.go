@@ -11,16 +11,17 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
-	"github.com/ringo-go/ringo/gpucomm"
-	"github.com/ringo-go/ringo/history"
-	"github.com/ringo-go/ringo/hostcomm"
-	"github.com/ringo-go/ringo/life"
-	"github.com/ringo-go/ringo/paths"
-	"github.com/ringo-go/ringo/paths/gpupaths"
-	"github.com/ringo-go/ringo/request"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/gpucomm"
+	"github.com/ringo-go/ringo/core/gpupaths"
+	"github.com/ringo-go/ringo/core/hostcomm"
+	"github.com/ringo-go/ringo/core/life"
+	"github.com/ringo-go/ringo/core/paths"
+	"github.com/ringo-go/ringo/core/request"
+	"github.com/ringo-go/ringo/internal/plain"
 	"github.com/ringo-go/ringo/trace"
+	"github.com/ringo-go/ringo/trace/history"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -55,7 +56,8 @@ func OpenEnv(ctx context.Context, cfg Config) (*Comm, error) {
 		return nil, openError(cfg, err)
 	}
 	if !ok {
-		return nil, openError(cfg, fmt.Errorf("%w: no launcher has set RINGO_RANK, RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID, PMI_RANK or JOB_COMPLETION_INDEX; start with: ringo run -np 4 -- PROGRAM", ErrInvalid))
+		return nil, openError(cfg, fmt.Errorf("%w: no launcher has set RINGO_RANK, RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID, PMI_RANK "+
+			"or JOB_COMPLETION_INDEX; start with: ringo run -np 4 -- PROGRAM", ErrInvalid))
 	}
 	cfg.Rank, cfg.Size = spec.Rank, spec.Size
 	if cfg, err = cfg.fill(os.Getenv); err != nil {
@@ -144,6 +146,7 @@ func open(ctx context.Context, cfg Config, group bootstrap.Group) (*Comm, error)
 		cfg: cfg, group: group, log: cfg.Log.With("rank", group.Rank()),
 		life: life.New(group, cfg.hostname(), cfg.Timeout),
 	}
+	c.queue.life, c.queue.carryOut = c.life, c.carryOut
 	err := keepHistory(c)
 	if err == nil {
 		err = c.connect(ctx)
@@ -202,7 +205,7 @@ func (c *Comm) connect(ctx context.Context) error {
 			return err
 		}
 		var err error
-		if c.share, err = gpupaths.Take(&me, c.cfg.Device, string(c.group.Key()), c.cfg.choice().Budget); err != nil {
+		if c.quota, err = gpupaths.Take(&me, c.cfg.Device, string(c.group.Key()), c.cfg.choice().Budget); err != nil {
 			return err
 		}
 	}
@@ -211,7 +214,7 @@ func (c *Comm) connect(ctx context.Context) error {
 			read := choice.LoadPlan(c.cfg.Plan)
 			c.cfg.plan = &read
 		}
-		me.FromRank0, _ = json.Marshal(c.cfg.plan) // plain data always marshals
+		me.FromRank0 = plain.JSON(c.cfg.plan)
 	}
 	pc := c.cfg.paths()
 	var err error
@@ -226,7 +229,10 @@ func (c *Comm) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chooser := choice.Chooser{Topo: choice.TopologyOf(c.net.Hosts()).Over(choice.Wire(c.net.Wire())), Forced: c.cfg.algo, InOrder: c.cfg.Deterministic != ""}
+	chooser := choice.Chooser{
+		Topo:   choice.TopologyOf(c.net.Hosts()).Over(choice.Wire(c.net.Wire())),
+		Forced: c.cfg.algo, InOrder: c.cfg.Deterministic != "",
+	}
 	numberer := &request.Numberer{Life: c.life, Observer: c.cfg.Observer}
 	if c.cfg.Log.Enabled(ctx, request.LevelTrace) {
 		numberer.Log, numberer.Observer = c.log, trace.Tee(c.cfg.Observer, trace.Log(c.log))
@@ -234,13 +240,13 @@ func (c *Comm) connect(ctx context.Context) error {
 	c.host = hostcomm.New(c.life, &chooser, numberer, c.net)
 	c.notes = c.net.Notes
 	c.gpu, c.noGPU, err = gpucomm.Open(ctx, gpucomm.Options{
-		Device: c.cfg.Device, Share: c.share, Life: c.life, Group: c.group, Chooser: chooser, Plan: given, Numberer: numberer,
+		Device: c.cfg.Device, Quota: c.quota, Life: c.life, Group: c.group, Chooser: chooser, Plan: given, Numberer: numberer,
 		Host: c.net, Paths: &pc, JoinTimeout: c.cfg.JoinTimeout, CheckPointers: c.cfg.CheckPointers,
 		LaunchOrder: c.cfg.LaunchOrder, FIFOBytes: c.cfg.WorkFIFOBytes, ArgsBytes: c.cfg.WorkArgsBytes, Drain: c.queue.drain, Log: c.log,
 	})
 	if c.noGPU != "" {
-		c.share.GiveBack()
-		c.share = nil
+		c.quota.GiveBack()
+		c.quota = nil
 	}
 	if err == nil && c.gpu != nil && c.noGPU == "" {
 		c.notes = append(c.notes, c.gpu.Notes()...)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ringo-go/ringo/core/life"
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/trace"
 )
@@ -41,11 +42,15 @@ const queueDepth = 1024
 // bounded work FIFO and the goroutine that empties it, both made when the first
 // operation is started.
 type queue struct {
-	mu      sync.Mutex
+	life     *life.Life
+	carryOut func(*Call) error
+
 	work    atomic.Pointer[fifo.Work[*Pending]]
 	last    atomic.Pointer[Pending]
 	carrier sync.WaitGroup
-	closed  bool
+
+	mu     sync.Mutex
+	closed bool
 }
 
 // busy reports whether operations wait or are being carried out.
@@ -54,15 +59,10 @@ func (q *queue) busy() bool {
 	return w != nil && w.Len() > 0
 }
 
-// start puts a checked call of the queue's communicator in it.
-func (q *queue) start(c *Comm, call *Call) *Pending {
+// start puts a checked call in the queue.
+func (q *queue) start(call *Call) *Pending {
 	p := newPending(call)
-	if c.noGPU == "" && call.OnDevice() && c.gpu.Capturing(call.Stream) { // part of the graph only if queued before the capture ends
-		q.drain()
-		p.finish(c.carryOut(call))
-		return p
-	}
-	w, err := q.open(c)
+	w, err := q.open()
 	if err == nil {
 		q.last.Store(p)
 		err = w.Push(p)
@@ -71,13 +71,13 @@ func (q *queue) start(c *Comm, call *Call) *Pending {
 		if errors.Is(err, fifo.ErrClosed) {
 			err = ErrClosed
 		}
-		p.finish(c.life.Place(call, 0, err, nil))
+		p.finish(q.life.Locate(call, 0, err, nil))
 	}
 	return p
 }
 
 // open makes the queue on first use.
-func (q *queue) open(c *Comm) (*fifo.Work[*Pending], error) {
+func (q *queue) open() (*fifo.Work[*Pending], error) {
 	if w := q.work.Load(); w != nil {
 		return w, nil
 	}
@@ -88,16 +88,16 @@ func (q *queue) open(c *Comm) (*fifo.Work[*Pending], error) {
 	}
 	w := q.work.Load()
 	if w == nil {
-		w = fifo.NewWork[*Pending](queueDepth, &c.life.Guard)
+		w = fifo.NewWork[*Pending](queueDepth, &q.life.Guard)
 		q.work.Store(w)
-		q.carrier.Go(func() { carry(c, w) })
+		q.carrier.Go(func() { q.carry(w) })
 	}
 	return w, nil
 }
 
 // carry carries out operations one after the other until the queue is closed and
 // empty.
-func carry(c *Comm, w *fifo.Work[*Pending]) {
+func (q *queue) carry(w *fifo.Work[*Pending]) {
 	trace.Name("carrier")
 	for {
 		item, err := w.Next()
@@ -105,7 +105,7 @@ func carry(c *Comm, w *fifo.Work[*Pending]) {
 			return
 		}
 		p := *item
-		err = c.carryOut(p.call)
+		err = q.carryOut(p.call)
 		w.Done()
 		p.finish(err)
 	}

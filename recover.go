@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 )
 
 // Shrink makes a communicator of the ranks that are left after a failure, in their order; see

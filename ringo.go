@@ -25,12 +25,12 @@ package ringo
 
 import (
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
-	"github.com/ringo-go/ringo/gpucomm"
-	"github.com/ringo-go/ringo/history"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/gpucomm"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/trace/history"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -40,29 +40,55 @@ const Version = "0.2.0"
 // The types of a call.
 type (
 	// A Call describes one operation of one rank.
+	//
+	// Fields and methods: go doc ringo/core/call.Call
 	Call = call.Call
+
 	// A Kind is what an operation does.
+	//
+	// Fields and methods: go doc ringo/core/call.Kind
 	Kind = call.Kind
+
 	// Region is a span of host or device memory.
+	//
+	// Fields and methods: go doc ringo/mem.Region
 	Region = mem.Region
+
 	// DataType is the type of the elements of an operation.
+	//
+	// Fields and methods: go doc ringo/kernels.DataType
 	DataType = kernels.DataType
+
 	// RedOp is a reduction operator.
+	//
+	// Fields and methods: go doc ringo/kernels.RedOp
 	RedOp = kernels.RedOp
+
 	// A Window is memory of all ranks' GPUs that collectives use where it is; see
 	// Comm.Register.
+	//
+	// Fields and methods: go doc ringo/core/gpucomm.Window
 	Window = gpucomm.Window
 
 	// A HistoryRecord is what one rank knows of its communicator; see Comm.History.
+	//
+	// Fields and methods: go doc ringo/trace/history.Record
 	HistoryRecord = history.Record
 
 	// An Arrival is a number of signals to wait for; see Window.Wait.
+	//
+	// Fields and methods: go doc ringo/core/gpucomm.Arrival
 	Arrival = gpucomm.Arrival
 
 	// Sockets are what a program listens on and dials with itself; transport.Sockets has the terms.
+	//
+	// Fields and methods: go doc ringo/transport.Sockets
 	Sockets = transport.Sockets
 
-	// A Footprint is the GPU memory of a communicator, part of which it can do without for a time; see FootprintOf.
+	// A Footprint is the GPU memory of a communicator, part of which it can do without for a time;
+	// see Comm.Footprint.
+	//
+	// Fields and methods: go doc ringo/core/gpucomm.Footprint
 	Footprint = gpucomm.Footprint
 )
 
@@ -151,21 +177,40 @@ var (
 )
 
 // An Error is what went wrong with an operation, where and with whom.
+//
+// Fields and methods: go doc ringo/core/call.Error
 type Error = call.Error
 
 // How the algorithm of a collective is chosen; see package choice.
 type (
 	// A Plan says which algorithm carries out a collective on GPU memory.
+	//
+	// Fields and methods: go doc ringo/core/choice.Plan
 	Plan = choice.Plan
+
 	// A PlanRow is one line of a Plan.
+	//
+	// Fields and methods: go doc ringo/core/choice.PlanRow
 	PlanRow = choice.PlanRow
+
 	// A PlanError is what is wrong with a plan.
+	//
+	// Fields and methods: go doc ringo/core/choice.PlanError
 	PlanError = choice.PlanError
+
 	// A Choice is how a communicator carries out a collective, and why.
+	//
+	// Fields and methods: go doc ringo/core/choice.Choice
 	Choice = choice.Choice
+
 	// GPUs are what ExplainDevice is asked about.
+	//
+	// Fields and methods: go doc ringo/core/choice.GPUs
 	GPUs = choice.GPUs
+
 	// A Definition is an algorithm of a program's own; see Define.
+	//
+	// Fields and methods: go doc ringo/core/choice.Definition
 	Definition = choice.Definition
 )
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 )
 
 // NoColor is the color of a rank that becomes a member of no part.
@@ -30,12 +30,12 @@ type splitNote struct {
 // What is wrong with one rank's arguments is an error on all (ErrInvalid). That, and a rank
 // whose ctx ends before all have come, leave the communicator usable.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
-	return SplitWith(ctx, c, color, key, c.cfg)
+	return c.SplitWith(ctx, color, key, c.cfg)
 }
 
-// SplitWith is Comm.Split whose communicator has a Config of its own, but for where it meets, its rank and its
-// size.
-func SplitWith(ctx context.Context, c *Comm, color, key int, cfg Config) (*Comm, error) {
+// SplitWith is Split whose communicator has a Config of its own, but for where it meets, its rank
+// and its size.
+func (c *Comm) SplitWith(ctx context.Context, color, key int, cfg Config) (*Comm, error) {
 	fail := func(err error) (*Comm, error) { return nil, c.life.ErrorIn("Split", err) }
 	id, rank, size, err := splitParts(ctx, c, color, key)
 	if err != nil {

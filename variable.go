@@ -69,7 +69,8 @@ func ReduceScatterv[T Element](c *Comm, out, in []T, counts []int, op RedOp) err
 	}
 	for i, n := range counts {
 		if n*TypeOf[T]().Size()%r.Unit() != 0 {
-			return c.life.ErrorIn("ReduceScatterv", fmt.Errorf("%w: the share of rank %d is no multiple of the %d bytes that %v takes as a whole", ErrInvalid, i, r.Unit(), op))
+			return c.life.ErrorIn("ReduceScatterv", fmt.Errorf("%w: the share of rank %d is no multiple of the %d bytes that %v takes as a whole",
+				ErrInvalid, i, r.Unit(), op))
 		}
 	}
 	if !r.LoadIsCopy() {
@@ -95,9 +96,10 @@ func ReduceScatterv[T Element](c *Comm, out, in []T, counts []int, op RedOp) err
 	return nil
 }
 
-// Scan leaves in data [c] of each rank what the ranks up to it have contributed: rank 0's stays, the last rank has ⊕ of
-// all. It takes ⌈log₂ Size⌉ messages a rank, of c elements each, as pairs and not as one collective: ranks that call something else are
-// found at the messages that meet theirs. Avg has no meaning here and is refused.
+// Scan leaves in data [c] of each rank what the ranks up to it have contributed: rank 0's stays, the
+// last rank has ⊕ of all. It takes ⌈log₂ Size⌉ messages a rank, of c elements each, as pairs and not
+// as one collective: ranks that call something else are found at the messages that meet theirs. Avg
+// has no meaning here and is refused.
 func Scan[T Element](c *Comm, data []T, op RedOp) error {
 	r, err := kernels.NewReducer(TypeOf[T](), op, c.Size())
 	if err == nil && op.Kind == Avg.Kind {
@@ -132,12 +134,13 @@ func Scan[T Element](c *Comm, data []T, op RedOp) error {
 	return nil
 }
 
-// DoContext is Comm.Do that ends when ctx does. A deadline of ctx bounds the waits of the call as Call.Timeout does,
-// and passes for all ranks with the error that says who was waited for; a cancellation aborts the communicator on all ranks. On
-// GPU memory it bounds the queueing alone. If ctx has ended before, nothing is done on this rank.
-func DoContext(ctx context.Context, c *Comm, call *Call) error {
+// DoContext is Do that ends when ctx does. A deadline of ctx bounds the waits of the call as
+// Call.Timeout does, and passes for all ranks with the error that says who was waited for; a
+// cancellation aborts the communicator on all ranks. On GPU memory it bounds the queueing alone. If
+// ctx has ended before, nothing is done on this rank.
+func (c *Comm) DoContext(ctx context.Context, call *Call) error {
 	if ctx.Err() != nil {
-		return c.life.Place(call, 0, fmt.Errorf("nothing was done: %w", context.Cause(ctx)), nil)
+		return c.life.Locate(call, 0, fmt.Errorf("nothing was done: %w", context.Cause(ctx)), nil)
 	}
 	bounded := *call
 	if end, ok := ctx.Deadline(); ok {

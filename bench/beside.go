@@ -18,40 +18,40 @@ const (
 // and on another one kernels that fill all multiprocessors, which begin at the same time.
 // Times are averages over ranks, of all collectives and of all computing.
 type Beside struct {
-	Collectives int  `json:"collectives"` // of a measurement
-	Blocks      int  `json:"blocks"`      // of computing
-	Alone       Span `json:"alone"`
-	Compute     Span `json:"compute"` // computing alone
-	Both        Span `json:"both"`    // until the later one ends
+	Collectives int    `json:"collectives"` // of a measurement
+	Blocks      int    `json:"blocks"`      // of computing
+	Alone       Timing `json:"alone"`
+	Compute     Timing `json:"compute"` // computing alone
+	Both        Timing `json:"both"`    // until the later one ends
 	// CollectivesBeside and ComputeBeside are when each of the two ended in Both.
-	CollectivesBeside Span `json:"collectives_beside"`
-	ComputeBeside     Span `json:"compute_beside"`
+	CollectivesBeside Timing `json:"collectives_beside"`
+	ComputeBeside     Timing `json:"compute_beside"`
 
 	Ideal  float64 `json:"ideal_us"` // the longer of the two alone
 	Sum    float64 `json:"sum_us"`   // one after the other
 	Slower float64 `json:"slower"`   // ComputeBeside in units of Compute
 }
 
-// A Span is a time in microseconds over several rounds: the median and the least.
-type Span struct {
+// A Timing is a time in microseconds over several rounds: the median and the least.
+type Timing struct {
 	Time float64 `json:"time_us"`
 	Min  float64 `json:"min_us"`
 }
 
-func spanOf(us []float64) Span {
+func timingOf(us []float64) Timing {
 	us = slices.Sorted(slices.Values(us))
 	n := len(us)
-	return Span{(us[(n-1)/2] + us[n/2]) / 2, us[0]}
+	return Timing{(us[(n-1)/2] + us[n/2]) / 2, us[0]}
 }
 
 // besideOf completes a Beside. The times are of each round.
-func besideOf(collectives, blocks int, alone, computing []float64, both []spans) *Beside {
-	b := &Beside{Collectives: collectives, Blocks: blocks, Alone: spanOf(alone), Compute: spanOf(computing)}
+func besideOf(collectives, blocks int, alone, computing []float64, both []ends) *Beside {
+	b := &Beside{Collectives: collectives, Blocks: blocks, Alone: timingOf(alone), Compute: timingOf(computing)}
 	var all, comm, comp []float64
 	for _, s := range both {
 		all, comm, comp = append(all, s.both), append(comm, s.collectives), append(comp, s.computing)
 	}
-	b.Both, b.CollectivesBeside, b.ComputeBeside = spanOf(all), spanOf(comm), spanOf(comp)
+	b.Both, b.CollectivesBeside, b.ComputeBeside = timingOf(all), timingOf(comm), timingOf(comp)
 	b.Ideal, b.Sum = max(b.Alone.Time, b.Compute.Time), b.Alone.Time+b.Compute.Time
 	b.Slower = over(b.ComputeBeside.Time, b.Compute.Time)
 	return b

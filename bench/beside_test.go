@@ -8,20 +8,22 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 func TestBesideOf(t *testing.T) {
-	b := besideOf(20, 528, []float64{90, 110, 100}, []float64{200, 240}, []spans{
+	b := besideOf(20, 528, []float64{90, 110, 100}, []float64{200, 240}, []ends{
 		{collectives: 150, computing: 230, both: 235}, {collectives: 250, computing: 260, both: 270}, {collectives: 200, computing: 242, both: 245},
 	})
 	require.Equal(t, &Beside{
 		Collectives: 20, Blocks: 528,
-		Alone: Span{100, 90}, Compute: Span{220, 200}, Both: Span{245, 235},
-		CollectivesBeside: Span{200, 150}, ComputeBeside: Span{242, 230},
+		Alone: Timing{100, 90}, Compute: Timing{220, 200}, Both: Timing{245, 235},
+		CollectivesBeside: Timing{200, 150}, ComputeBeside: Timing{242, 230},
 		Ideal: 220, Sum: 320, Slower: 1.1,
 	}, b)
 	require.InDelta(t, 245.0/220, b.ofIdeal(), 1e-9)
-	require.Zero(t, besideOf(1, 1, []float64{0}, []float64{0}, []spans{{}}).Slower, "a clock that saw nothing")
+	require.Zero(t, besideOf(1, 1, []float64{0}, []float64{0}, []ends{{}}).Slower, "a clock that saw nothing")
 }
 
 // besideExample is example, with times beside computing.
@@ -30,7 +32,7 @@ func besideExample() *Report {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		us := 20 * row.OutOfPlace.Time
-		row.Beside = besideOf(20, 528, []float64{us}, []float64{us * 0.9}, []spans{{us * 1.2, us * 1.1, us * 1.2}})
+		row.Beside = besideOf(20, 528, []float64{us}, []float64{us * 0.9}, []ends{{us * 1.2, us * 1.1, us * 1.2}})
 	}
 	return r
 }
@@ -58,21 +60,26 @@ func TestBesidePlot(t *testing.T) {
 // Collectives and computing run beside each other on emulated GPUs, in one process and in
 // several, queued one by one and as graphs, and the results are right.
 func TestRunBeside(t *testing.T) {
-	for name, args := range map[string][]string{
-		"one by one":     {"allreduce", "-g", "2"},
-		"two processes":  {"allgather", "-np", "2", "-g", "1"},
-		"graphs, groups": {"allreduce", "-g", "2", "-G", "3", "-m", "2"},
-		"registered":     {"alltoall", "-g", "2", "-R", "1", "--algo", "window"},
-	} {
-		t.Run(name, func(t *testing.T) {
+	tier.Long(t)
+	type test struct {
+		name string
+		args []string
+	}
+	for _, c := range tier.Some(2, []test{
+		{"graphs, groups", []string{"allreduce", "-g", "2", "-G", "3", "-m", "2"}},
+		{"one by one", []string{"allreduce", "-g", "2"}},
+		{"two processes", []string{"allgather", "-np", "2", "-g", "1"}},
+		{"registered", []string{"alltoall", "-g", "2", "-R", "1", "--algo", "window"}},
+	}) {
+		t.Run(c.name, func(t *testing.T) {
 			plot := filepath.Join(t.TempDir(), "p.html")
-			r, out := measureHere(t, append(args, "--device", "emu", "--beside", "--plot", plot, "-b", "4K", "-e", "4K")...)
+			r, out := measureHere(t, append(c.args, "--device", "emu", "--beside", "--plot", plot, "-b", "4K", "-e", "4K")...)
 			require.Zero(t, r.Wrong())
 			require.Len(t, r.Rows, 1)
 			b := r.Rows[0].Beside
 			require.NotNil(t, b)
 			each := 2
-			if name == "graphs, groups" {
+			if c.name == "graphs, groups" {
 				each = 6
 			}
 			require.Equal(t, each, b.Collectives)

@@ -87,7 +87,7 @@ func (c *Config) Complete(fs *flag.FlagSet, names []string) error {
 		c.Factor = 0
 	}
 	for _, step := range []func() error{
-		func() error { return c.collectives(names) }, c.typesAndOps, func() error { return c.device(given) }, func() error { return c.besides(given) }, c.numbers, c.peerNames, c.files,
+		func() error { return c.collectives(names) }, c.typesAndOps, func() error { return c.device(given) }, c.transportAndAlgo, func() error { return c.besides(given) }, c.numbers, c.peerNames, c.files,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -223,36 +223,15 @@ const (
 	emulatedMax = 64 << 10
 )
 
+// device checks the flags of the device, and sets those that depend on it and are not given.
 func (c *Config) device(given map[string]bool) error {
 	switch c.Device {
 	case "auto", "":
 		c.Device = "host"
 	case "host":
 	case "cuda", "emu":
-		if !given["np"] {
-			c.Processes = 1
-		}
-		if !given["g"] && !given["ngpus"] && c.Processes == 1 {
-			n := emulated
-			if c.Device == "cuda" {
-				m, err := c.gpus(0)
-				if err != nil {
-					return err
-				}
-				n = m.Count()
-			}
-			c.PerProcess = n
-		}
-		if c.Device == "emu" {
-			if !given["e"] && !given["maxbytes"] {
-				c.Max = max(c.Min, emulatedMax)
-			}
-			if !given["n"] && !given["iters"] {
-				c.Iterations = 1
-			}
-			if !given["w"] && !given["warmup_iters"] {
-				c.Warmup = 1
-			}
+		if err := c.gpuDefaults(given); err != nil {
+			return err
 		}
 	default:
 		return cli.Unknown("device", c.Device, []string{"auto", "host", "cuda", "emu"})
@@ -263,6 +242,42 @@ func (c *Config) device(given map[string]bool) error {
 	case c.Graph > 0 && c.Device == "host":
 		return cli.Usagef("-G %d: graphs are for GPUs: give --device cuda or emu, or leave -G out", c.Graph)
 	}
+	return nil
+}
+
+// gpuDefaults sets what is not given: the ranks, one a GPU, and on the emulator sizes and repetitions.
+func (c *Config) gpuDefaults(given map[string]bool) error {
+	if !given["np"] {
+		c.Processes = 1
+	}
+	if !given["g"] && !given["ngpus"] && c.Processes == 1 {
+		n := emulated
+		if c.Device == "cuda" {
+			m, err := c.gpus(0)
+			if err != nil {
+				return err
+			}
+			n = m.Count()
+		}
+		c.PerProcess = n
+	}
+	if c.Device == "cuda" {
+		return nil
+	}
+	if !given["e"] && !given["maxbytes"] {
+		c.Max = max(c.Min, emulatedMax)
+	}
+	if !given["n"] && !given["iters"] {
+		c.Iterations = 1
+	}
+	if !given["w"] && !given["warmup_iters"] {
+		c.Warmup = 1
+	}
+	return nil
+}
+
+// transportAndAlgo checks the names of transports and of the algorithm.
+func (c *Config) transportAndAlgo() error {
 	known := []string{"auto", "inproc", "shm", "socket", "tcp", "unix", "ib", "plugin", "p2p"}
 	for _, name := range strings.Split(c.Transport, ",") {
 		switch {
@@ -344,13 +359,13 @@ func (c *Config) peerNames() error {
 
 func (c *Config) files() error {
 	if c.Plot != "" && plotFormat(c.Plot) == "" {
-		return cli.Usagef("--plot %s: the name must end in .svg, .png or .html", c.Plot)
+		return cli.Usagef("--plot %s: the name must end in .svg or .html", c.Plot)
 	}
 	if c.Plot != "" && len(c.From) == 0 && c.Max == 0 {
 		return cli.Usagef("--plot %s: rows of 0 bytes have no place in it: set -e above 0", c.Plot)
 	}
 	if len(c.From) > 0 && c.Plot == "" {
-		return cli.Usagef("--from needs --plot FILE.svg, .png or .html")
+		return cli.Usagef("--from needs --plot FILE.svg or .html")
 	}
 	if c.Trace != "" {
 		if len(c.From) > 0 || len(c.Peers) > 0 || c.Beside {

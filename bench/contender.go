@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/bench/compute"
+	"github.com/ringo-go/ringo/bench/meter"
 	"github.com/ringo-go/ringo/gpu"
 )
 
-// A sharer is what a rank computes beside collectives, and how it takes their times.
-type sharer struct {
+// A contender is what a rank computes beside collectives, and how it takes their times.
+type contender struct {
 	w      *worker
-	kernel *compute.Kernel
+	load   *meter.Load
 	stream gpu.Stream // of computing
 	// start is what both wait for, the others are when they have ended.
 	start, collectives, computed gpu.Event
@@ -25,11 +25,11 @@ type sharer struct {
 	emulated                     bool
 }
 
-// newSharer loads the kernel and finds how much work a block gets.
-func newSharer(w *worker) (s *sharer, err error) {
+// newContender loads the kernel and finds how much work a block gets.
+func newContender(w *worker) (s *contender, err error) {
 	dev := w.gpu.dev
-	s = &sharer{w: w, emulated: dev.Driver().Name() == "emu"}
-	if s.kernel, err = compute.New(dev); err != nil {
+	s = &contender{w: w, emulated: dev.Driver().Name() == "emu"}
+	if s.load, err = meter.NewLoad(dev); err != nil {
 		return nil, fmt.Errorf("--beside: %w", err)
 	}
 	if s.stream, err = dev.NewStream(); err != nil {
@@ -54,9 +54,9 @@ func newSharer(w *worker) (s *sharer, err error) {
 	return s, nil
 }
 
-func (s *sharer) close() error {
+func (s *contender) close() error {
 	dev := s.w.gpu.dev
-	errs := []error{s.kernel.Close()}
+	errs := []error{s.load.Close()}
 	if s.stream != 0 {
 		errs = append(errs, dev.DestroyStream(s.stream))
 	}
@@ -72,7 +72,7 @@ func (s *sharer) close() error {
 }
 
 // calibrate finds the rounds of a block that take blockTime; rank 0 decides.
-func (s *sharer) calibrate() error {
+func (s *contender) calibrate() error {
 	if s.rounds = 1; s.emulated { // there times mean nothing
 		s.wave = 1
 		return nil
@@ -95,7 +95,7 @@ func (s *sharer) calibrate() error {
 }
 
 // timeOfWaves is how long waves take that nothing runs beside, in µs.
-func (s *sharer) timeOfWaves(waves int) (us float64, err error) {
+func (s *contender) timeOfWaves(waves int) (us float64, err error) {
 	dev := s.w.gpu.dev
 	if err := dev.Record(s.start, s.stream); err != nil {
 		return 0, err
@@ -111,9 +111,9 @@ func (s *sharer) timeOfWaves(waves int) (us float64, err error) {
 }
 
 // compute queues waves of computing, in as few kernels as there may be.
-func (s *sharer) compute(waves int) error {
+func (s *contender) compute(waves int) error {
 	for ; waves > 0; waves -= launchWaves {
-		if err := s.kernel.Launch(s.stream, min(waves, launchWaves), s.rounds); err != nil {
+		if err := s.load.Launch(s.stream, min(waves, launchWaves), s.rounds); err != nil {
 			return err
 		}
 	}
@@ -121,7 +121,7 @@ func (s *sharer) compute(waves int) error {
 }
 
 // wavesOf is how many waves take about as long.
-func (s *sharer) wavesOf(us float64) (int, error) {
+func (s *contender) wavesOf(us float64) (int, error) {
 	waves := 1.0
 	if !s.emulated {
 		waves = max(1, min(us/s.wave, 1e5))
@@ -130,20 +130,20 @@ func (s *sharer) wavesOf(us float64) (int, error) {
 	return int(n), err
 }
 
-// spans are when collectives and computing have ended after their common start, and the
+// ends are when collectives and computing have ended after their common start, and the
 // later of the two, in µs, averages over ranks.
-type spans struct{ collectives, computing, both float64 }
+type ends struct{ collectives, computing, both float64 }
 
 // measure runs collectives, computing, or both: do is nil or waves 0 for none. Nothing
 // starts before all of it is queued: the start comes after a delay, a kernel of one block,
 // and after a small all-reduce, so that it is the same on all GPUs.
-func (s *sharer) measure(do func() error, waves int) (x spans, err error) {
+func (s *contender) measure(do func() error, waves int) (x ends, err error) {
 	w, dev := s.w, s.w.gpu.dev
 	if err := w.ctl.barrier(); err != nil {
 		return x, err
 	}
 	wait := int(float64(s.rounds) * float64(s.delay) / float64(blockTime))
-	if err := errors.Join(s.kernel.Blocks(w.gpu.stream, 1, max(1, wait)), w.comm.Do(&s.meet), dev.Record(s.start, w.gpu.stream)); err != nil {
+	if err := errors.Join(s.load.Blocks(w.gpu.stream, 1, max(1, wait)), w.comm.Do(&s.meet), dev.Record(s.start, w.gpu.stream)); err != nil {
 		return x, err
 	}
 	begin := time.Now()

@@ -23,8 +23,8 @@ func (c *Cost) String() string {
 	return fmt.Sprintf("opened in %.0f ms, first operation in %.1f ms, %.1f MiB of GPU memory", c.Open, c.First, c.Memory)
 }
 
-// A meter measures a Cost.
-type meter struct {
+// A costMeter measures a Cost.
+type costMeter struct {
 	dev   *gpu.Device // nil for host memory
 	free  int
 	start time.Time
@@ -32,8 +32,8 @@ type meter struct {
 }
 
 // newMeter begins before communicators are opened.
-func newMeter(dev *gpu.Device) (*meter, error) {
-	m := &meter{dev: dev}
+func newCostMeter(dev *gpu.Device) (*costMeter, error) {
+	m := &costMeter{dev: dev}
 	if dev == nil {
 		return m, nil
 	}
@@ -47,13 +47,13 @@ func newMeter(dev *gpu.Device) (*meter, error) {
 }
 
 // opened is called when the communicators are open.
-func (m *meter) opened() { m.cost.Open = milliseconds(time.Since(m.start)) }
+func (m *costMeter) opened() { m.cost.Open = milliseconds(time.Since(m.start)) }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
 // first carries out the first operation of a rank on its GPU; m is rank 0's, nil
 // elsewhere.
-func first(c *ringo.Comm, ctl *control, m *meter) (err error) {
+func first(c *ringo.Comm, ctl *control, m *costMeter) (err error) {
 	dev := c.Device()
 	r, err := dev.Alloc(8)
 	if err != nil {

@@ -129,7 +129,7 @@ func (w *worker) deviation(s *series, op *operation) (*Deviation, error) {
 	e, size := elements[s.typ], s.typ.Size()
 	w.seed++
 	seed := hash(w.seed, n, op.count)
-	give, get := op.places[0].in, op.places[0].out
+	give, get := op.pairs[0].in, op.pairs[0].out
 	for j := range min(period, len(give)/size) {
 		e.put(give[j*size:], e.bits(e.random(seed, rank, j)))
 	}

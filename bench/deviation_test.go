@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // Sums of twice the precision are within 2⁻¹⁰⁰ of exact ones.
@@ -55,6 +56,7 @@ func TestElementValue(t *testing.T) {
 
 // Errors of one rounding are half a unit at most; those of several more.
 func TestDeviation(t *testing.T) {
+	tier.Long(t)
 	for _, test := range []struct {
 		args           []string
 		least, most    float64 // the greatest error

@@ -10,39 +10,39 @@ import (
 // An operation is a group of calls, or a single one, that can be made again and again.
 type operation struct {
 	do      func() error // the group
-	once    func() error // a call on each place
-	places  []place      // of the calls, which use them in turn
+	once    func() error // a call on each pair
+	pairs   []bufferPair // of the calls, which use them in turn
 	count   int
 	inPlace bool
 }
 
-// A place is the memory of one call, as the collective's Extents say.
-type place struct{ in, out []byte }
+// A bufferPair is the memory of one call, as the collective's Extents say.
+type bufferPair struct{ in, out []byte }
 
 // maxGroup is the most calls of a group.
 const maxGroup = 100_000
 
-// placesBytes is how much memory the calls of a group have between them, at most: each a
-// place of its own where there is room, since calls that write the same memory have to
+// pairsBytes is how much memory the calls of a group have between them, at most: each a
+// pair of its own where memory suffices, since calls that write the same memory have to
 // wait for each other.
-const placesBytes = 64 << 20
+const pairsBytes = 64 << 20
 
-// roomFor is the length of buffers for groups of calls, the longest of longest bytes.
-func roomFor(longest int64, calls int) int64 {
-	return max(longest, min(stride(longest)*int64(calls), placesBytes))
+// bufferBytes is the length of buffers for groups of calls, the longest of longest bytes.
+func bufferBytes(longest int64, calls int) int64 {
+	return max(longest, min(stride(longest)*int64(calls), pairsBytes))
 }
 
-// stride is the distance of two places of n bytes.
+// stride is the distance of two pairs of n bytes.
 func stride(n int64) int64 { return (max(1, n) + 15) &^ 15 }
 
-// places are where the calls of a group have their memory, in blocks of one bytes, laid
+// pairs are where the calls of a group have their memory, in blocks of one bytes, laid
 // out as for a rank. In place, as in nccl-tests, the smaller buffer is the rank's own
 // block of the larger one.
-func (w *worker) places(s *series, rank, one int, inPlace bool) (list []place) {
+func (w *worker) pairs(s *series, rank, one int, inPlace bool) (list []bufferPair) {
 	n := w.comm.Size()
 	give, get := s.In.Blocks(rank, s.root, n), s.Out.Blocks(rank, s.root, n)
 	apart := int(stride(int64(s.Size(1, n, 1)) * int64(one))) // the same on all ranks
-	for at := 0; len(list) == 0 || len(list) < w.cfg.Group && at+apart <= w.in.room(); at += apart {
+	for at := 0; len(list) == 0 || len(list) < w.cfg.Group && at+apart <= w.in.capacity(); at += apart {
 		in, out := w.in.part(at, give*one), w.out.part(at, get*one)
 		if inPlace && give > 0 && get > 0 {
 			switch {
@@ -54,7 +54,7 @@ func (w *worker) places(s *series, rank, one int, inPlace bool) (list []place) {
 				in = out
 			}
 		}
-		list = append(list, place{in, out})
+		list = append(list, bufferPair{in, out})
 	}
 	return list
 }
@@ -67,10 +67,10 @@ func (w *worker) operation(program string, s *series, count int, inPlace bool) *
 	if w.cfg.Registered && s.Rooted() { // windows lie as on the root, on all ranks
 		as = s.root
 	}
-	op := &operation{places: w.places(s, as, one, inPlace), count: count, inPlace: inPlace}
-	calls := make([]*ringo.Call, len(op.places))
-	for i := range op.places {
-		at := &op.places[i]
+	op := &operation{pairs: w.pairs(s, as, one, inPlace), count: count, inPlace: inPlace}
+	calls := make([]*ringo.Call, len(op.pairs))
+	for i := range op.pairs {
+		at := &op.pairs[i]
 		in, out := at.in, at.out
 		at.in, at.out = in[:one*s.In.Blocks(rank, s.root, n)], out[:one*s.Out.Blocks(rank, s.root, n)]
 		calls[i] = &ringo.Call{Kind: s.Kind, In: mem.Host(at.in), Out: mem.Host(at.out), Count: count, Type: s.typ, Op: s.op, Root: s.root}
@@ -118,7 +118,7 @@ func (w *worker) together(calls []*ringo.Call) func() error {
 // lengths is how many bytes of the two buffers, from their beginning, hold an
 // operation's memory.
 func (w *worker) lengths(op *operation) (in, out int) {
-	for _, p := range op.places {
+	for _, p := range op.pairs {
 		in, out = max(in, w.in.length(p.in), w.in.length(p.out)), max(out, w.out.length(p.in), w.out.length(p.out))
 	}
 	return in, out
@@ -143,7 +143,7 @@ func (w *worker) verify(s *series, op *operation) (int64, error) {
 	in, out := w.lengths(op)
 	w.in.guard(in)
 	w.out.guard(out)
-	for _, at := range op.places {
+	for _, at := range op.pairs {
 		for i, p := range origins {
 			w.scratch.of(d, p.rank).poison(at.out[i*one:(i+1)*one], p.from)
 		}
@@ -153,7 +153,7 @@ func (w *worker) verify(s *series, op *operation) (int64, error) {
 		return 0, err
 	}
 	var wrong int64
-	for _, at := range op.places {
+	for _, at := range op.pairs {
 		for i, p := range origins {
 			wrong += w.scratch.of(d, p.rank).wrong(at.out[i*one:(i+1)*one], p.from)
 		}

@@ -24,7 +24,7 @@ svg { width: 100%; height: auto } pre { overflow-x: auto; font-size: 12.5px } dt
 func writePage(w io.Writer, title string, reports []*Report) error {
 	var b bytes.Buffer
 	b.WriteString(pageHead)
-	if err := drawAll(&b, "svg", title, reports); err != nil {
+	if err := drawAll(&b, title, reports); err != nil {
 		return err
 	}
 	entry := func(name, format string, a ...any) {

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringo-go/ringo/internal/launch"
+	"github.com/ringo-go/ringo/bootstrap/launch"
 )
 
 // The peer programs are compiled on the machine that runs them, when they are
@@ -220,36 +220,47 @@ func parsePeer(r io.Reader, name string, s *series, n int) ([]Row, error) {
 		if f[0] == "unsupported" {
 			return nil, fmt.Errorf("%w: %s", errUnsupported, strings.Join(f[1:], " "))
 		}
-		if len(f) != 5 && len(f) != 7 {
-			return nil, fmt.Errorf("output of %s: %q has %d fields, want 5 or 7", name, sc.Text(), len(f))
-		}
-		count, err1 := strconv.Atoi(f[1])
-		iterations, err2 := strconv.Atoi(f[2])
-		outUS, err3 := strconv.ParseFloat(f[3], 64)
-		inUS, err4 := strconv.ParseFloat(f[4], 64)
-		if err := errors.Join(err1, err2, err3, err4); err != nil {
+		row, err := parsePeerRow(sc.Text(), name, s, n)
+		if err != nil {
 			return nil, fmt.Errorf("output of %s: %w", name, err)
-		}
-		if count < 0 || iterations < 1 || !(outUS >= 0) || math.IsInf(outUS, 0) || math.IsNaN(inUS) || math.IsInf(inUS, 0) {
-			return nil, fmt.Errorf("output of %s: %q makes no sense", name, sc.Text())
-		}
-		size := s.Size(count, n, s.typ.Size())
-		row := Row{
-			Program: name, Collective: s.Name, Size: size, Count: count, Type: s.typ.String(), Op: s.opName(), Root: s.rootNumber(),
-			OutOfPlace: measure(s.Collective, size, n, outUS, iterations),
-		}
-		if len(f) == 7 {
-			most, err1 := strconv.ParseFloat(f[5], 64)
-			rms, err2 := strconv.ParseFloat(f[6], 64)
-			if err := errors.Join(err1, err2); err != nil || !(most >= rms && rms >= 0) || math.IsInf(most, 0) {
-				return nil, fmt.Errorf("output of %s: errors %q make no sense: %w", name, f[5:], err)
-			}
-			row.Error = &Deviation{Max: most, RMS: rms}
-		}
-		if inUS >= 0 && s.InPlace {
-			row.InPlace = measure(s.Collective, size, n, inUS, iterations)
 		}
 		rows = append(rows, row)
 	}
 	return rows, sc.Err()
+}
+
+// parsePeerRow reads a line: row, count, iterations, microseconds out of place and in place (negative
+// for none), and with -error the largest and the RMS error.
+func parsePeerRow(line, name string, s *series, n int) (row Row, err error) {
+	f := strings.Fields(line)
+	if len(f) != 5 && len(f) != 7 {
+		return row, fmt.Errorf("%q has %d fields, want 5 or 7", line, len(f))
+	}
+	count, err1 := strconv.Atoi(f[1])
+	iterations, err2 := strconv.Atoi(f[2])
+	outUS, err3 := strconv.ParseFloat(f[3], 64)
+	inUS, err4 := strconv.ParseFloat(f[4], 64)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return row, err
+	}
+	if count < 0 || iterations < 1 || !(outUS >= 0) || math.IsInf(outUS, 0) || math.IsNaN(inUS) || math.IsInf(inUS, 0) {
+		return row, fmt.Errorf("%q makes no sense", line)
+	}
+	size := s.Size(count, n, s.typ.Size())
+	row = Row{
+		Program: name, Collective: s.Name, Size: size, Count: count, Type: s.typ.String(), Op: s.opName(), Root: s.rootNumber(),
+		OutOfPlace: measure(s.Collective, size, n, outUS, iterations),
+	}
+	if len(f) == 7 {
+		most, err1 := strconv.ParseFloat(f[5], 64)
+		rms, err2 := strconv.ParseFloat(f[6], 64)
+		if err := errors.Join(err1, err2); err != nil || !(most >= rms && rms >= 0) || math.IsInf(most, 0) {
+			return row, fmt.Errorf("errors %q make no sense: %w", f[5:], err)
+		}
+		row.Error = &Deviation{Max: most, RMS: rms}
+	}
+	if inUS >= 0 && s.InPlace {
+		row.InPlace = measure(s.Collective, size, n, inUS, iterations)
+	}
+	return row, nil
 }

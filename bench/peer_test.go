@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/stretchr/testify/require"
 )
 
@@ -60,11 +61,9 @@ func FuzzParsePeer(f *testing.F) {
 // The peers must understand our parameters and we them. REQUIRE names those that
 // have to be installed.
 func TestPeers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts compilers and processes")
-	}
+	tier.Long(t) // it starts compilers and processes
 	cfg := NewConfig()
-	cfg.Iterations, cfg.Warmup, cfg.PeerTimeout = 2, 1, time.Minute
+	cfg.Iterations, cfg.Warmup, cfg.PeerTimeout = 2, 1, 5*time.Minute
 	for name, p := range peers {
 		t.Run(name, func(t *testing.T) {
 			binary, err := p.build(context.Background())
@@ -72,7 +71,7 @@ func TestPeers(t *testing.T) {
 				gputest.Missing(t, name, err.Error())
 			}
 			require.NoError(t, err)
-			for _, v := range p.variants(true) {
+			for _, v := range tier.Some(100, p.variants(true)) {
 				s := oneSeries("allreduce", 1, 1000)
 				rows, err := p.run(context.Background(), cfg, v, binary, 2, s, maxTime)
 				require.NoError(t, err)
@@ -95,6 +94,7 @@ func TestPeers(t *testing.T) {
 
 // A library that hangs in its finalizing has measured all the same.
 func TestPeerLingers(t *testing.T) {
+	tier.Long(t)
 	if runtime.GOOS == "windows" {
 		t.Skip("no shell")
 	}

@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringo-go/ringo/internal/chart"
+	"github.com/ringo-go/ringo/bench/chart"
 )
 
 // plotFormat is the format that a file's name asks for, "" if it is none of ours.
 func plotFormat(file string) string {
 	switch ext := strings.TrimPrefix(strings.ToLower(filepath.Ext(file)), "."); ext {
-	case "svg", "png", "html":
+	case "svg", "html":
 		return ext
 	}
 	return ""
@@ -24,7 +24,7 @@ func plotFormat(file string) string {
 // Plot draws the rows of reports: for each collective time against size, bus bandwidth
 // against size, and where there are several programs, the time of each as a multiple of
 // the first one's; a line a program. title stands above it all, if it is not empty. The
-// name of the file gives the format: .svg, .png or .html, a page with the picture and the
+// name of the file gives the format: .svg or .html, a page with the picture and the
 // tables.
 func Plot(file, title string, reports ...*Report) error {
 	var b bytes.Buffer
@@ -32,10 +32,10 @@ func Plot(file, title string, reports ...*Report) error {
 	switch format := plotFormat(file); format {
 	case "html":
 		err = writePage(&b, title, reports)
-	case "svg", "png":
-		err = drawAll(&b, format, title, reports)
+	case "svg":
+		err = drawAll(&b, title, reports)
 	default:
-		err = fmt.Errorf("%s: the name must end in .svg, .png or .html", file)
+		err = fmt.Errorf("%s: the name must end in .svg or .html", file)
 	}
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func besides(ls []*line) (list []*line) {
 				continue
 			}
 			shared.rows = append(shared.rows, r)
-			r.Beside = &Beside{Both: Span{Time: r.Beside.Ideal}, Slower: 1}
+			r.Beside = &Beside{Both: Timing{Time: r.Beside.Ideal}, Slower: 1}
 			ideal.rows = append(ideal.rows, r)
 		}
 		if len(shared.rows) > 0 {
@@ -179,7 +179,7 @@ func panels(ls []*line) []chart.Panel {
 }
 
 // drawAll draws one row of panels a collective.
-func drawAll(w io.Writer, format, title string, reports []*Report) error {
+func drawAll(w io.Writer, title string, reports []*Report) error {
 	f := chart.Figure{Title: title}
 	var names []string
 	for _, rep := range reports {
@@ -197,7 +197,7 @@ func drawAll(w io.Writer, format, title string, reports []*Report) error {
 	if len(f.Rows) == 0 {
 		return fmt.Errorf("plot: there are no rows with a size above 0 and a time")
 	}
-	return f.Write(w, format)
+	return f.Write(w)
 }
 
 // caption is what all lines of a collective have in common: what was moved, by how many ranks, on

@@ -1,44 +1,29 @@
 package bench
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
-	"time"
-
-	"github.com/ringo-go/ringo"
 )
 
 // Schema names the format of a Report; it changes when old readers would err.
 const Schema = "ringo-bench/1"
 
-// A Report holds all measurements of one run, and the machine, the program and its
-// flags.
+// A Report holds all measurements of one run.
 type Report struct {
-	Schema     string    `json:"schema"`
-	Date       time.Time `json:"date"`
-	Host       string    `json:"host"`
-	OS         string    `json:"os"`
-	Arch       string    `json:"arch"`
-	CPU        string    `json:"cpu"`
-	Cores      int       `json:"cores"`
-	Go         string    `json:"go"`
-	Version    string    `json:"version"`
-	Flags      []string  `json:"flags"`
-	Ranks      int       `json:"ranks"`
-	Processes  int       `json:"processes"`
-	GPU        string    `json:"gpu,omitempty"`        // of rank 0
-	Driver     string    `json:"driver,omitempty"`     // of the GPUs
-	Links      string    `json:"links,omitempty"`      // between the GPUs, such as NVLink
-	Registered bool      `json:"registered,omitempty"` // with an effect, the memory
-	Transport  string    `json:"transport"`            // as chosen by the ranks
-	Notes      []string  `json:"notes,omitempty"`
-	Cost       *Cost     `json:"cost,omitempty"` // of GPUs
-	Rows       []Row     `json:"rows"`
+	Header
+	Ranks      int      `json:"ranks"`
+	Processes  int      `json:"processes"`
+	GPU        string   `json:"gpu,omitempty"`        // of rank 0
+	Driver     string   `json:"driver,omitempty"`     // of the GPUs
+	Links      string   `json:"links,omitempty"`      // between the GPUs, such as NVLink
+	Registered bool     `json:"registered,omitempty"` // with an effect, the memory
+	Transport  string   `json:"transport"`            // as chosen by the ranks
+	Notes      []string `json:"notes,omitempty"`
+	Cost       *Cost    `json:"cost,omitempty"` // of GPUs
+	Rows       []Row    `json:"rows"`
 }
 
 // A Row is one operation at one size by one program.
@@ -92,40 +77,8 @@ type rowKey struct {
 
 func (r *Row) key() rowKey { return rowKey{r.Collective, r.Type, r.Op, r.Root, r.Count} }
 
-// newReport describes this machine and program.
-func newReport(cfg *Config, ranks, processes int) *Report {
-	host, _ := os.Hostname()
-	return &Report{
-		Schema: Schema, Date: time.Now().UTC().Truncate(time.Second), Host: host,
-		OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: CPU(), Cores: runtime.NumCPU(),
-		Go: runtime.Version(), Version: ringo.Version,
-		Flags: cfg.Args, Ranks: ranks, Processes: processes, Rows: []Row{},
-	}
-}
-
-// CPU is the model of the processor where the system tells it.
-func CPU() string {
-	f, err := os.Open("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if k, v, ok := strings.Cut(s.Text(), ":"); ok && strings.TrimSpace(k) == "model name" {
-			return strings.TrimSpace(v)
-		}
-	}
-	return runtime.GOARCH
-}
-
 // Save writes the report as JSON.
-func (r *Report) Save(file string) error {
-	b, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return fmt.Errorf("save report: %w", err)
-	}
-	return os.WriteFile(file, append(b, '\n'), 0o644)
-}
+func (r *Report) Save(file string) error { return SaveReport(file, r) }
 
 // Load reads a report that Save has written.
 func Load(file string) (*Report, error) {

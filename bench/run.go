@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap/launch"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/launch"
 )
 
 // Run measures what cfg says and prints, saves and plots the result. It returns
@@ -77,7 +77,7 @@ func local(ctx context.Context, cfg *Config, n int) error {
 				o.Devices = append(o.Devices, DeviceOf(m, r))
 			}
 		}
-		meter, err := newMeter(DeviceOf(m, 0))
+		meter, err := newCostMeter(DeviceOf(m, 0))
 		if err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func join(ctx context.Context, cfg *Config) error {
 	}
 	defer c.Close()
 	return withGPUs(cfg, c.Size()*cfg.PerProcess, func(m *gpu.Machine) error {
-		meter, err := newMeter(DeviceOf(m, c.Rank()*cfg.PerProcess))
+		meter, err := newCostMeter(DeviceOf(m, c.Rank()*cfg.PerProcess))
 		if err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func join(ctx context.Context, cfg *Config) error {
 
 // measureRanks measures with the ranks of this process and closes them. The meter
 // was started before they were opened; it is nil on host memory.
-func measureRanks(ctx context.Context, cfg *Config, comms []*ringo.Comm, processes int, m *meter) error {
+func measureRanks(ctx context.Context, cfg *Config, comms []*ringo.Comm, processes int, m *costMeter) error {
 	if m != nil {
 		m.opened()
 	}
@@ -149,21 +149,8 @@ func measureRanks(ctx context.Context, cfg *Config, comms []*ringo.Comm, process
 	for i, c := range comms {
 		workers[i] = newWorker(cfg, c)
 		if c.Rank() == 0 {
-			report := newReport(cfg, n, processes)
-			report.Transport, report.Notes = transportOf(cfg, c), pathsOf(c)
-			if cfg.Deterministic {
-				report.Notes = append(report.Notes, "reductions of floats in order of rank")
-			}
-			if cfg.Beside {
-				report.Notes = append(report.Notes, besideNote(cfg))
-			}
-			if cfg.Group > 1 {
-				report.Notes = append(report.Notes, fmt.Sprintf("groups of %d operations; times are of one", cfg.Group))
-			}
-			if c.Device() != nil {
-				report.Notes = append(report.Notes, chosen(c, plan, cfg.Registered)...)
-			}
-			if err := report.ofGPU(cfg, c.Device()); err != nil {
+			report, err := newReport(cfg, c, processes, plan)
+			if err != nil {
 				return err
 			}
 			rec = newRecorder(cfg, report, plan)
@@ -197,6 +184,25 @@ func measureRanks(ctx context.Context, cfg *Config, comms []*ringo.Comm, process
 		err = errors.Join(err, ErrWrong{wrong})
 	}
 	return err
+}
+
+// newReport is the report before the first measurement, from rank 0's communicator.
+func newReport(cfg *Config, c *ringo.Comm, processes int, plan []series) (*Report, error) {
+	r := &Report{Header: NewHeader(Schema, cfg.Args), Ranks: c.Size(), Processes: processes, Rows: []Row{}}
+	r.Transport, r.Notes = transportOf(cfg, c), pathsOf(c)
+	if cfg.Deterministic {
+		r.Notes = append(r.Notes, "reductions of floats in order of rank")
+	}
+	if cfg.Beside {
+		r.Notes = append(r.Notes, besideNote(cfg))
+	}
+	if cfg.Group > 1 {
+		r.Notes = append(r.Notes, fmt.Sprintf("groups of %d operations; times are of one", cfg.Group))
+	}
+	if c.Device() != nil {
+		r.Notes = append(r.Notes, chosen(c, plan, cfg.Registered)...)
+	}
+	return r, r.ofGPU(cfg, c.Device())
 }
 
 // transportOf names the transport to the neighbour, "inproc" of a rank alone.

@@ -13,13 +13,13 @@ type side struct {
 	do      func() error // all collectives of a measurement
 	graph   *gpu.Graph
 	alone   []float64
-	both    []spans
+	both    []ends
 	wrong   *int64
 }
 
 // rows measures the collectives of all programs at one size, alone and beside the same
 // computing, in turn.
-func (s *sharer) rows(ser *series, count int) (ours Row, others map[string]*Row, err error) {
+func (s *contender) rows(ser *series, count int) (ours Row, others map[string]*Row, err error) {
 	w := s.w
 	sides, each, err := s.sides(ser, count)
 	defer func() {
@@ -32,45 +32,13 @@ func (s *sharer) rows(ser *series, count int) (ours Row, others map[string]*Row,
 	if err != nil {
 		return ours, nil, err
 	}
-	amount := float64(w.cfg.BesideTime.Microseconds())
-	for _, x := range sides { // the second time counts
-		for range 2 {
-			took, err := s.measure(x.do, 0)
-			if err != nil {
-				return ours, nil, err
-			}
-			if w.cfg.BesideTime == 0 {
-				amount = max(amount, took.collectives)
-			}
-		}
-	}
-	waves, err := s.wavesOf(amount)
+	waves, err := s.wavesBeside(sides)
 	if err != nil {
 		return ours, nil, err
 	}
-	var computing []float64
-	for round := range w.cfg.Repetitions + 1 { // one to warm up
-		x, err := s.measure(nil, waves)
-		if err != nil {
-			return ours, nil, err
-		}
-		if round > 0 {
-			computing = append(computing, x.computing)
-		}
-		for i := range sides {
-			x := sides[(round+i)%len(sides)]
-			alone, err := s.measure(x.do, 0)
-			if err != nil {
-				return ours, nil, err
-			}
-			both, err := s.measure(x.do, waves)
-			if err != nil {
-				return ours, nil, err
-			}
-			if round > 0 {
-				x.alone, x.both = append(x.alone, alone.collectives), append(x.both, both)
-			}
-		}
+	computing, err := s.inTurn(sides, waves)
+	if err != nil {
+		return ours, nil, err
 	}
 	others = map[string]*Row{}
 	for _, x := range sides {
@@ -81,7 +49,7 @@ func (s *sharer) rows(ser *series, count int) (ours Row, others map[string]*Row,
 			}
 			x.wrong = &wrong
 		}
-		row := x.row(ser, count, w.comm.Size(), each, besideOf(each, waves*s.kernel.Wave(), x.alone, computing, x.both))
+		row := x.row(ser, count, w.comm.Size(), each, besideOf(each, waves*s.load.Wave(), x.alone, computing, x.both))
 		if x.program == "ringo" {
 			ours = *row
 		} else {
@@ -91,9 +59,54 @@ func (s *sharer) rows(ser *series, count int) (ours Row, others map[string]*Row,
 	return ours, others, nil
 }
 
+// wavesBeside is how many waves of computing fill the time of --beside-time, or without it the time of the slowest side.
+func (s *contender) wavesBeside(sides []*side) (int, error) {
+	amount := float64(s.w.cfg.BesideTime.Microseconds())
+	for _, x := range sides { // the second time counts
+		for range 2 {
+			took, err := s.measure(x.do, 0)
+			if err != nil {
+				return 0, err
+			}
+			if s.w.cfg.BesideTime == 0 {
+				amount = max(amount, took.collectives)
+			}
+		}
+	}
+	return s.wavesOf(amount)
+}
+
+// inTurn measures in each repetition the computing alone, which is returned, and every side alone and beside the computing.
+func (s *contender) inTurn(sides []*side, waves int) (computing []float64, err error) {
+	for round := range s.w.cfg.Repetitions + 1 { // one to warm up
+		x, err := s.measure(nil, waves)
+		if err != nil {
+			return nil, err
+		}
+		if round > 0 {
+			computing = append(computing, x.computing)
+		}
+		for i := range sides {
+			x := sides[(round+i)%len(sides)]
+			alone, err := s.measure(x.do, 0)
+			if err != nil {
+				return nil, err
+			}
+			both, err := s.measure(x.do, waves)
+			if err != nil {
+				return nil, err
+			}
+			if round > 0 {
+				x.alone, x.both = append(x.alone, alone.collectives), append(x.both, both)
+			}
+		}
+	}
+	return computing, nil
+}
+
 // sides prepares the collectives of all programs that have them, and says how many are in
 // a measurement.
-func (s *sharer) sides(ser *series, count int) (list []*side, each int, err error) {
+func (s *contender) sides(ser *series, count int) (list []*side, each int, err error) {
 	w := s.w
 	programs := []string{"ringo"}
 	if w.nccl != nil && w.nccl.offers(ser) {

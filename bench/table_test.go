@@ -32,8 +32,8 @@ func example() *Report {
 	all, _ := find("allreduce")
 	a2a, _ := find("alltoall")
 	r := &Report{
-		Schema: Schema, Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Host: "host", OS: "linux", Arch: "amd64",
-		CPU: "Some CPU <fast>", Cores: 4, Go: "go1.26", Version: "0.1.0", Flags: []string{"allreduce", "-np", "4"},
+		Header: Header{Schema: Schema, Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Host: "host", OS: "linux", Arch: "amd64",
+			CPU: "Some CPU <fast>", Cores: 4, Go: "go1.26", Version: "0.1.0", Flags: []string{"allreduce", "-np", "4"}},
 		Ranks: 4, Processes: 4, Transport: "shm",
 	}
 	for i, size := range []int64{0, 8, 1 << 10, 64 << 10, 1 << 20, 64 << 20} {

@@ -8,15 +8,15 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo"
+	tracejoin "github.com/ringo-go/ringo/bench/join"
 	"github.com/ringo-go/ringo/trace"
-	tracejoin "github.com/ringo-go/ringo/trace/join"
 )
 
 // How much of each measurement --trace keeps of a rank.
 const (
 	tracedCalls = 4       // the last ones, with their steps
 	tracedEnds  = 64      // the last ones, for who came last
-	tracedSpans = 1 << 12 // the most steps and waits of one call
+	tracedSteps = 1 << 12 // the most steps and waits of one call
 )
 
 // traces is the observer of a measurement: each rank of this process has a Recorder.
@@ -38,7 +38,7 @@ func (t *traces) of(rank int) *trace.Recorder {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ranks[rank] == nil {
-		t.ranks[rank] = trace.NewRecorder(tracedEnds, tracedSpans)
+		t.ranks[rank] = trace.NewRecorder(tracedEnds, tracedSteps)
 	}
 	return t.ranks[rank]
 }
@@ -71,20 +71,20 @@ func (t *tracer) forget() {
 	}
 }
 
-// keep ends a measurement: of each lane it keeps the last calls.
+// keep ends a measurement: of each track it keeps the last calls.
 func (t *tracer) keep() {
 	if t == nil {
 		return
 	}
 	calls := t.rec.Trace().Calls
-	type lane struct {
+	type track struct {
 		gpu    bool
 		number int
 	}
-	seen := map[lane]int{}
+	seen := map[track]int{}
 	for i := len(calls) - 1; i >= 0; i-- {
 		c := &calls[i]
-		l := lane{c.GPU, c.Lane}
+		l := track{c.GPU, c.Track}
 		if seen[l]++; seen[l] > tracedCalls {
 			c.Lost, c.Steps = c.Lost+len(c.Steps), nil
 		}

@@ -100,8 +100,8 @@ func newBuffer(n int64) buffer { return buffer{make([]byte, n+2*fence)} }
 // part is n bytes from at on.
 func (b buffer) part(at, n int) []byte { return b.all[fence+at : fence+at+n : fence+at+n] }
 
-// room is how many bytes parts can have.
-func (b buffer) room() int { return len(b.all) - 2*fence }
+// capacity is how many bytes parts can have.
+func (b buffer) capacity() int { return len(b.all) - 2*fence }
 
 // length is how many of the first bytes hold a part that part gave, or none if
 // the part is another buffer's.

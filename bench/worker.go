@@ -13,24 +13,24 @@ import (
 // A worker is one rank of a measurement. All ranks carry out the same plan in
 // step; rank 0 keeps the rows.
 type worker struct {
-	cfg     *Config
-	comm    *ringo.Comm
-	in, out buffer
-	gpu     *gpuBuffers // nil for host memory
-	scratch patterns
-	ctl     control
-	atLeast time.Duration // of a measurement whose iterations are not given
-	seed    uint64
-	wrong   int64     // elements that this rank found wrong
-	nccl    *ncclPeer // the peer, or nil
-	sharer  *sharer   // of --beside, or nil
-	tracer  *tracer   // of --trace, or nil
+	cfg       *Config
+	comm      *ringo.Comm
+	in, out   buffer
+	gpu       *gpuBuffers // nil for host memory
+	scratch   patterns
+	ctl       control
+	atLeast   time.Duration // of a measurement whose iterations are not given
+	seed      uint64
+	wrong     int64      // elements that this rank found wrong
+	nccl      *ncclPeer  // the peer, or nil
+	contender *contender // of --beside, or nil
+	tracer    *tracer    // of --trace, or nil
 
 	// Of rank 0, nil elsewhere.
 	record     func(Row, map[string]*Row) // takes a row and those of the peers
 	registered func(reason string)        // takes why registering had no effect, "" if it had
 	traced     func(*trace.Trace)         // takes what all ranks have done
-	meter      *meter
+	meter      *costMeter
 }
 
 func newWorker(cfg *Config, comm *ringo.Comm) *worker {
@@ -39,16 +39,9 @@ func newWorker(cfg *Config, comm *ringo.Comm) *worker {
 
 // run carries out the plan, on host memory or on a GPU.
 func (w *worker) run(plan []series, dev *gpu.Device) (err error) {
-	n := w.comm.Size()
 	w.atLeast = measureTime(plan)
-	var longest int64
-	for _, s := range plan {
-		for _, count := range s.counts {
-			longest = max(longest, s.Size(count, n, s.typ.Size()))
-		}
-	}
-	room := roomFor(longest, w.cfg.Group)
-	w.in, w.out = newBuffer(room), newBuffer(room)
+	length := bufferBytes(longest(plan, w.comm.Size()), w.cfg.Group)
+	w.in, w.out = newBuffer(length), newBuffer(length)
 	if dev != nil {
 		if err := first(w.comm, &w.ctl, w.meter); err != nil {
 			return err
@@ -68,10 +61,10 @@ func (w *worker) run(plan []series, dev *gpu.Device) (err error) {
 		defer func() { err = errors.Join(err, w.nccl.close()) }()
 	}
 	if w.cfg.Beside {
-		if w.sharer, err = newSharer(w); err != nil {
+		if w.contender, err = newContender(w); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, w.sharer.close()) }()
+		defer func() { err = errors.Join(err, w.contender.close()) }()
 	}
 	if err := w.settle(); err != nil {
 		return err
@@ -79,16 +72,8 @@ func (w *worker) run(plan []series, dev *gpu.Device) (err error) {
 	if w.tracer, err = newTracer(w.cfg, w.comm); err != nil {
 		return err
 	}
-	for i := range plan {
-		for _, count := range plan[i].counts {
-			row, beside, err := w.rows(&plan[i], count)
-			if err != nil {
-				return err
-			}
-			if w.record != nil {
-				w.record(row, beside)
-			}
-		}
+	if err := w.measure(plan); err != nil {
+		return err
 	}
 	whole, err := w.tracer.gather()
 	if err == nil {
@@ -102,6 +87,32 @@ func (w *worker) run(plan []series, dev *gpu.Device) (err error) {
 	}
 	if w.gpu != nil { // a rank that fails leaves it to the communicator's end
 		return w.gpu.unregister()
+	}
+	return nil
+}
+
+// longest is the size in bytes of the largest measurement of a plan.
+func longest(plan []series, ranks int) (bytes int64) {
+	for _, s := range plan {
+		for _, count := range s.counts {
+			bytes = max(bytes, s.Size(count, ranks, s.typ.Size()))
+		}
+	}
+	return bytes
+}
+
+// measure measures each operation of the plan at each size.
+func (w *worker) measure(plan []series) error {
+	for i := range plan {
+		for _, count := range plan[i].counts {
+			row, beside, err := w.rows(&plan[i], count)
+			if err != nil {
+				return err
+			}
+			if w.record != nil {
+				w.record(row, beside)
+			}
+		}
 	}
 	return nil
 }
@@ -144,8 +155,8 @@ func (w *worker) settle() error {
 
 // rows measures one operation at one size, with the peer in turn if there is one.
 func (w *worker) rows(s *series, count int) (Row, map[string]*Row, error) {
-	if w.sharer != nil {
-		return w.sharer.rows(s, count)
+	if w.contender != nil {
+		return w.contender.rows(s, count)
 	}
 	if w.nccl == nil || !w.nccl.offers(s) {
 		row, err := w.row("ringo", s, count)
@@ -216,7 +227,7 @@ func (w *worker) row(program string, s *series, count int) (Row, error) {
 // zero clears an operation's memory. Every operator keeps zero, so data cannot run into
 // infinities or denormals, which some machines handle slowly.
 func (w *worker) zero(op *operation) error {
-	for _, p := range op.places {
+	for _, p := range op.pairs {
 		clear(p.in)
 		clear(p.out)
 	}

@@ -12,9 +12,9 @@ import (
 // before the hub sees the death. All should hear of the death then.
 const settle = 100 * time.Millisecond
 
-// A room is the state machine of a group that is complete: it takes the messages of the
+// A coordinator is the state machine of a group that is complete: it takes the messages of the
 // ranks and decides the answers. It knows no network.
-type room struct {
+type coordinator struct {
 	size int
 	tell func(to []int, m message) // called with mu held; must not block
 
@@ -22,7 +22,7 @@ type room struct {
 	next    []uint64 // by rank: AllGathers it took part in
 	gathers map[uint64]*gather
 	gone    []bool // by rank: left or died
-	heads   []int  // by rank: the head of its place, -1 if it has none
+	heads   []int  // by rank: the head of its machine, -1 if it has none
 	kept    newest // results that heads give to others
 	hosts   []int  // ranks whose process serves the hub
 	stops   uint64 // the earliest AllGather that cannot complete, as far as all have heard
@@ -41,14 +41,14 @@ type room struct {
 // A complaint is a failure that settles.
 type complaint struct {
 	Failure
-	from    int // the rank that complains; -1 is the room itself
+	from    int // the rank that complains; -1 is the coordinator itself
 	timer   *time.Timer
 	leaving bool // from waits to leave
 	polls   int  // see undecided
 }
 
-func newRoom(size int, hosts []int, tell func([]int, message)) *room {
-	r := &room{
+func newCoordinator(size int, hosts []int, tell func([]int, message)) *coordinator {
+	r := &coordinator{
 		size: size, tell: tell, here: size, hosts: hosts, stops: math.MaxUint64,
 		next: make([]uint64, size), gathers: map[uint64]*gather{},
 		gone: make([]bool, size), failing: make([]bool, size), told: make([]bool, size),
@@ -59,7 +59,7 @@ func newRoom(size int, hosts []int, tell func([]int, message)) *room {
 }
 
 // hear takes a message of a rank. False means that the rank broke the protocol.
-func (r *room) hear(rank int, m message) bool {
+func (r *coordinator) hear(rank int, m message) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.gone[rank] {
@@ -67,8 +67,8 @@ func (r *room) hear(rank int, m message) bool {
 	}
 	r.ledger.answered(rank)
 	switch m := m.(type) {
-	case *share:
-		return r.share(rank, m)
+	case *part:
+		return r.addPart(rank, m)
 	case *resend:
 		return r.resend(rank, m)
 	case *withdraw:
@@ -98,7 +98,7 @@ func (r *room) hear(rank int, m message) bool {
 
 // lost notes that a rank's connection has ended, which is its death unless it has
 // left before.
-func (r *room) lost(rank int, why string) {
+func (r *coordinator) lost(rank int, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.gone[rank] {
@@ -112,7 +112,7 @@ func (r *room) lost(rank int, why string) {
 	}
 }
 
-func (r *room) complain(rank int, m *fail) {
+func (r *coordinator) complain(rank int, m *fail) {
 	if r.failing[rank] {
 		return
 	}
@@ -128,7 +128,7 @@ func (r *room) complain(rank int, m *fail) {
 }
 
 // await lets a complaint settle.
-func (r *room) await(p *complaint) {
+func (r *coordinator) await(p *complaint) {
 	p.timer = time.AfterFunc(settle, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -151,7 +151,7 @@ const maxPolls = 4
 
 // undecided are the ranks that may yet show which of two calls is that of most; none if that is known, or
 // they have been asked often.
-func (r *room) undecided(p *complaint) []int {
+func (r *coordinator) undecided(p *complaint) []int {
 	d := p.Disagree
 	if d == nil || p.polls == maxPolls || !r.ledger.tied(d) {
 		return nil
@@ -161,8 +161,8 @@ func (r *room) undecided(p *complaint) []int {
 }
 
 // inquire takes the position of a rank that has waited long. If the known positions
-// agree, the room calls the roll.
-func (r *room) inquire(rank int, m *inquire) {
+// agree, the coordinator calls the roll.
+func (r *coordinator) inquire(rank int, m *inquire) {
 	now := time.Now()
 	r.ledger.note(rank, m.Position, now)
 	judged := r.judge()
@@ -186,7 +186,7 @@ func (r *room) inquire(rank int, m *inquire) {
 }
 
 // locate notes the position of a rank that leaves.
-func (r *room) locate(rank int, m *leave) {
+func (r *coordinator) locate(rank int, m *leave) {
 	if !m.Known {
 		return
 	}
@@ -197,7 +197,7 @@ func (r *room) locate(rank int, m *leave) {
 
 // judge reports whether the positions show that the ranks cannot go on. If so,
 // all will hear it: it settles as complaints do, and comes before them.
-func (r *room) judge() bool {
+func (r *coordinator) judge() bool {
 	v := r.ledger.verdict()
 	switch {
 	case v == nil:
@@ -212,7 +212,7 @@ func (r *room) judge() bool {
 }
 
 // forget ends the settling of a complaint, if one does.
-func (r *room) forget() {
+func (r *coordinator) forget() {
 	p := r.pending
 	if p == nil {
 		return
@@ -226,7 +226,7 @@ func (r *room) forget() {
 }
 
 // announce tells f to its audience, and gives up all AllGathers.
-func (r *room) announce(f *Failure) {
+func (r *coordinator) announce(f *Failure) {
 	if r.failure == nil {
 		r.failure = f
 	}
@@ -246,11 +246,11 @@ func (r *room) announce(f *Failure) {
 
 // audience are the ranks that are told of a failure of rank: all others, but those
 // that know of a failure already.
-func (r *room) audience(rank int) []int {
+func (r *coordinator) audience(rank int) []int {
 	return slices.DeleteFunc(r.others(rank), func(q int) bool { return r.told[q] })
 }
 
-func (r *room) leave(rank int) {
+func (r *coordinator) leave(rank int) {
 	if p := r.pending; p != nil && p.from == rank {
 		p.leaving = true // its word comes first
 		return
@@ -265,7 +265,7 @@ func (r *room) leave(rank int) {
 	r.tell([]int{rank}, &bye{})
 }
 
-func (r *room) depart(rank int) {
+func (r *coordinator) depart(rank int) {
 	r.gone[rank] = true
 	if r.here--; r.here == 0 {
 		r.forget()
@@ -274,7 +274,7 @@ func (r *room) depart(rank int) {
 }
 
 // without reports whether rank has gone, and if so which ranks are here.
-func (r *room) without(rank int) (here []int, gone bool) {
+func (r *coordinator) without(rank int) (here []int, gone bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.gone[rank] {
@@ -284,7 +284,7 @@ func (r *room) without(rank int) (here []int, gone bool) {
 }
 
 // others are the ranks that are here, without rank.
-func (r *room) others(rank int) []int {
+func (r *coordinator) others(rank int) []int {
 	all := make([]int, 0, r.here)
 	for q := range r.size {
 		if q != rank && !r.gone[q] {
@@ -295,7 +295,7 @@ func (r *room) others(rank int) []int {
 }
 
 // waitSettled returns when no complaint waits to be told.
-func (r *room) waitSettled() {
+func (r *coordinator) waitSettled() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.pending != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// transcript makes a room of n ranks, and what gives the lines of what it has told
+// recorded makes a coordinator of n ranks, and what gives the lines of what it has told
 // since the last time.
-func transcript(n int) (*room, func() []string) {
+func recorded(n int) (*coordinator, func() []string) {
 	var lines []string
-	r := newRoom(n, nil, func(to []int, m message) {
+	r := newCoordinator(n, nil, func(to []int, m message) {
 		if s, ok := m.(*silent); ok && len(s.Ranks) == 0 {
 			return // who inquires is always told
 		}
@@ -57,9 +57,9 @@ type word struct {
 	wait time.Duration
 }
 
-// A room says at once what it says, but for complaints, which settle.
+// A coordinator says at once what it says, but for complaints, which settle.
 func TestRoom(t *testing.T) {
-	say := func(seq uint64, s string) *share { return &share{Seq: seq, Data: []byte(s)} }
+	say := func(seq uint64, s string) *part { return &part{Seq: seq, Data: []byte(s)} }
 	tests := []struct {
 		name  string
 		words []word
@@ -96,7 +96,7 @@ func TestRoom(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, said := transcript(3)
+				r, said := recorded(3)
 				for _, w := range tt.words {
 					switch {
 					case w.m != nil:
@@ -116,11 +116,11 @@ func TestRoom(t *testing.T) {
 
 // What a rank must not say ends its connection.
 func TestRoomRefuses(t *testing.T) {
-	r, _ := transcript(2)
-	for _, m := range []message{&share{Seq: 1}, &withdraw{Seq: 1}, &gathered{}, &where{}, &bye{}, &start{}} {
+	r, _ := recorded(2)
+	for _, m := range []message{&part{Seq: 1}, &withdraw{Seq: 1}, &gathered{}, &where{}, &bye{}, &start{}} {
 		require.False(t, r.hear(0, m), "%T", m)
 	}
 	require.True(t, r.hear(0, &giveUp{}), "it may cross with the start")
 	require.True(t, r.hear(0, &leave{}))
-	require.False(t, r.hear(0, &share{}), "after its goodbye")
+	require.False(t, r.hear(0, &part{}), "after its goodbye")
 }

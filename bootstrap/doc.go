@@ -15,11 +15,11 @@
 //	          … until all ranks are here …
 //	                                   ←   roster     who has come, if the group may begin without some (Meet)
 //	                                   ←   start
-//	share      bytes                   →
+//	part       bytes                   →
 //	                                   ←   gathered   everybody's bytes
 //	                                   ←   held       who of this rank's host has them, if they are long
 //	resend     they are not there      →
-//	withdraw   a share                 →
+//	withdraw   a part                  →
 //	                                   ←   withdrawn  who gave up, who had not come (to all)
 //	inquire    position                →
 //	                                   ←   where      (to all others)

@@ -151,7 +151,7 @@ type launcher struct {
 	localRank, localSize []string
 	also                 string   // must be set too, else it is not this launcher
 	job                  []string // identify the job
-	random               string   // what the launcher makes up for the job and tells its processes alone
+	random               string   // a secret of the job, which the launcher tells the job's processes alone
 }
 
 var launchers = []launcher{
@@ -221,18 +221,26 @@ func (e env) spec(l launcher) (s Spec, err error) {
 	return s, nil
 }
 
+// checkAddr is what is wrong with RINGO_COMM_ID.
+func checkAddr(a string) error {
+	if strings.HasPrefix(a, idText) {
+		if _, err := ParseID(a); err != nil {
+			return fmt.Errorf("RINGO_COMM_ID: %w", err)
+		}
+		return nil
+	}
+	host, port, err := net.SplitHostPort(a)
+	if n, bad := strconv.Atoi(port); err != nil || bad != nil || host == "" || n < 1 || n > 65535 {
+		return fmt.Errorf("RINGO_COMM_ID=%q: want host:port of rank 0", a)
+	}
+	return nil
+}
+
 // addr is where rank 0 serves; empty if there is but one, or if rank 0 says it in a store.
 func (e env) addr(l launcher, s Spec) (string, error) {
 	if a := e.get("RINGO_COMM_ID"); a != "" {
-		if strings.HasPrefix(a, idText) {
-			if _, err := ParseID(a); err != nil {
-				return "", fmt.Errorf("RINGO_COMM_ID: %w", err)
-			}
-			return a, nil
-		}
-		host, port, err := net.SplitHostPort(a)
-		if n, bad := strconv.Atoi(port); err != nil || bad != nil || host == "" || n < 1 || n > 65535 {
-			return "", fmt.Errorf("RINGO_COMM_ID=%q: want host:port of rank 0", a)
+		if err := checkAddr(a); err != nil {
+			return "", err
 		}
 		return a, nil
 	}

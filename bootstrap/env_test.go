@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/transcript"
 )
 
 // vars makes a getenv of "A=1 B=2".
@@ -95,7 +97,7 @@ func TestGuessable(t *testing.T) {
 		if host == "127.0.0.1" && want == "WARN" {
 			continue // no other interface here
 		}
-		log := &logText{}
+		log := new(transcript.Transcript)
 		o := ListenOptions{Log: slog.New(slog.NewTextHandler(log, nil))}
 		s := Spec{Size: 2, Addr: net.JoinHostPort(host, freePort(t)), Secret: "job 7", Guessable: true}
 		presume(s.Addr, s.Secret)

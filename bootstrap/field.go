@@ -94,7 +94,7 @@ func appendU64(b []byte, v uint64) []byte { return binary.BigEndian.AppendUint64
 
 func appendBlob(b, v []byte) []byte { return append(appendU32(b, len(v)), v...) }
 
-// appendText cuts what is too long, so that no reason fails to travel for its length.
+// appendText appends a text, cut to the longest that a message carries.
 func appendText(b []byte, s string) []byte {
 	return appendBlob(b, []byte(s[:min(len(s), maxText)]))
 }

@@ -34,15 +34,15 @@ func (e *WithdrawnError) Error() string {
 
 func (e *WithdrawnError) Unwrap() error { return e.Err }
 
-// A gather is an AllGather of a room to which some ranks have not come yet.
+// A gather is an AllGather of a group to which some ranks have not come yet.
 type gather struct {
 	parts     [][]byte // by rank
 	come      int
-	withdrawn bool // it has failed; who comes later has been told
+	withdrawn bool // the AllGather has failed; ranks that come later are told
 }
 
 // gather is the AllGather of number seq, to which a rank comes.
-func (r *room) gather(rank int, seq uint64) *gather {
+func (r *coordinator) gather(rank int, seq uint64) *gather {
 	r.next[rank]++
 	g := r.gathers[seq]
 	if g == nil {
@@ -55,7 +55,7 @@ func (r *room) gather(rank int, seq uint64) *gather {
 	return g
 }
 
-func (r *room) share(rank int, m *share) bool {
+func (r *coordinator) addPart(rank int, m *part) bool {
 	if m.Seq != r.next[rank] {
 		return false
 	}
@@ -73,14 +73,14 @@ func (r *room) share(rank int, m *share) bool {
 	return true
 }
 
-// deliver gives a result to all, or if it is large to the heads and those who have none.
-func (r *room) deliver(g *gathered) {
+// deliver gives a result to all ranks; a large one to the heads, and to ranks without a head.
+func (r *coordinator) deliver(g *gathered) {
 	bytes := 0
 	for _, p := range g.Data {
 		bytes += len(p)
 	}
 	direct := r.others(-1)
-	if bytes >= placedBytes {
+	if bytes >= headedBytes {
 		var there []int
 		direct = slices.DeleteFunc(direct, func(q int) bool {
 			h := r.heads[q]
@@ -99,7 +99,7 @@ func (r *room) deliver(g *gathered) {
 }
 
 // resend gives a result to a rank that has not got it from its head.
-func (r *room) resend(rank int, m *resend) bool {
+func (r *coordinator) resend(rank int, m *resend) bool {
 	g := r.kept[m.Seq]
 	if g != nil {
 		r.tell([]int{rank}, g)
@@ -109,7 +109,7 @@ func (r *room) resend(rank int, m *resend) bool {
 
 // withdraw ends an AllGather that a rank gives up, unless it has ended; then the
 // rank's answer is on its way. A rank may give up in place of coming.
-func (r *room) withdraw(rank int, m *withdraw) bool {
+func (r *coordinator) withdraw(rank int, m *withdraw) bool {
 	if m.Seq > r.next[rank] {
 		return false
 	}
@@ -124,7 +124,7 @@ func (r *room) withdraw(rank int, m *withdraw) bool {
 }
 
 // withdrawAll gives up the AllGathers that a leaving rank waits for.
-func (r *room) withdrawAll(rank int, reason string) {
+func (r *coordinator) withdrawAll(rank int, reason string) {
 	for seq, g := range r.gathers {
 		if seq < r.next[rank] && !g.withdrawn {
 			r.giveUp(g, seq, rank, reason)
@@ -133,7 +133,7 @@ func (r *room) withdrawAll(rank int, reason string) {
 }
 
 // giveUp fails an AllGather on all ranks.
-func (r *room) giveUp(g *gather, seq uint64, rank int, reason string) {
+func (r *coordinator) giveUp(g *gather, seq uint64, rank int, reason string) {
 	g.withdrawn, g.parts = true, nil
 	w := &withdrawn{Seq: seq, Rank: rank, Reason: reason}
 	for q, next := range r.next {
@@ -144,7 +144,7 @@ func (r *room) giveUp(g *gather, seq uint64, rank int, reason string) {
 	r.tell(r.others(-1), w)
 }
 
-// AllGather waits for the room's word: only the room decides whether an AllGather
+// AllGather waits for the coordinator's word: only the coordinator decides whether an AllGather
 // completes or fails, and it decides the same for all ranks.
 func (m *member) AllGather(ctx context.Context, data []byte) ([][]byte, error) {
 	cause := context.Cause(ctx)
@@ -162,7 +162,7 @@ func (m *member) AllGather(ctx context.Context, data []byte) ([][]byte, error) {
 	return slices.Clone(parts), nil // ranks of one process have the same
 }
 
-// come tells the room this rank's part, or, with a cause, that it gives up.
+// come tells the coordinator this rank's part, or, with a cause, that it gives up.
 func (m *member) come(data []byte, cause error) (seq uint64, done chan result, err error) {
 	m.order.Lock()
 	defer m.order.Unlock()
@@ -184,12 +184,12 @@ func (m *member) come(data []byte, cause error) (seq uint64, done chan result, e
 	if cause != nil {
 		m.up(&withdraw{Seq: seq, Reason: cause.Error()})
 	} else {
-		m.up(&share{Seq: seq, Data: slices.Clone(data)})
+		m.up(&part{Seq: seq, Data: slices.Clone(data)})
 	}
 	return seq, done, nil
 }
 
-// outcome waits for the room's word on an AllGather, and asks for it when ctx ends.
+// outcome waits for the coordinator's word on an AllGather, and asks for it when ctx ends.
 func (m *member) outcome(ctx context.Context, seq uint64, done <-chan result, cause error) ([][]byte, error) {
 	if cause == nil {
 		select {

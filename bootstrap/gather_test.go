@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // What ends one rank's part in an AllGather ends it for all, and the next meets.
@@ -92,7 +94,7 @@ func meet(t *testing.T, groups []Group) {
 func TestWithdrawAtRandom(t *testing.T) {
 	forKinds(t, 3, func(t *testing.T, groups []Group) {
 		completed, failed := 0, 0
-		for i := range 1000 {
+		for i := range tier.Count(200, 1000) {
 			n := 0
 			errs := make([]error, len(groups))
 			each(groups, func(g Group) {
@@ -182,7 +184,7 @@ func TestLeaveUnanswered(t *testing.T) {
 		require.ErrorIs(t, <-done, ErrClosed)
 		require.Zero(t, time.Since(begin))
 		g.Inquire(Position{})
-		require.Equal(t, []message{&share{}, &leave{}}, said)
+		require.Equal(t, []message{&part{}, &leave{}}, said)
 	})
 }
 

@@ -159,7 +159,7 @@ func TestReplay(t *testing.T) {
 	require.Contains(t, log.String(), "another key")
 }
 
-// A connection that was closed to make room has no seat, however right its proof.
+// A connection that was closed to make coordinator has no seat, however right its proof.
 func TestEvictedGuest(t *testing.T) {
 	id, _ := hubAt(t)
 	h := hubOf(id)

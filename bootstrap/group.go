@@ -100,7 +100,7 @@ func Local(n int) []Group {
 	key := groupKey(secret[:], secret)
 	members := make([]*member, n)
 	groups := make([]Group, n)
-	r := newRoom(n, nil, func(to []int, m message) {
+	r := newCoordinator(n, nil, func(to []int, m message) {
 		for _, rank := range to {
 			members[rank].hear(m)
 		}

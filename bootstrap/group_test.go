@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // joinAll makes a group of n ranks over loopback, joining in random order.
@@ -263,7 +265,7 @@ func TestLeave(t *testing.T) {
 func TestDeathAtRandom(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
-			for range 40 {
+			for range tier.Count(10, 40) {
 				n := 2 + rand.IntN(7)
 				groups := k.make(t, n)
 				victim := rand.IntN(n)

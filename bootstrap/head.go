@@ -19,19 +19,19 @@ import (
 	"github.com/ringo-go/ringo/internal/auth"
 )
 
-// Ranks on one machine are at one place. In a large group the hub sends what an AllGather has
-// gathered to the first rank of each place, its head, and the others get it there: in the head's
+// Ranks of one machine share what is gathered. In a large group the hub sends what an AllGather has
+// gathered to the first rank of each machine, its head, and the others get it there: in the head's
 // process by reference, else over a unix socket. Who cannot get it there, since the head has died or left,
 // asks the hub. So the hub sends each host one copy, and deaths and goodbyes are what they are in small groups.
 
 const (
-	placedRanks = 64               // groups of fewer ranks do without
-	placedBytes = 64 << 10         // and so does what is shorter
+	headedRanks = 64               // groups of fewer ranks do without
+	headedBytes = 64 << 10         // and so does what is shorter
 	keptGathers = 8                // the newest that hub and heads have ready
 	fetchTime   = 20 * time.Second // a head that has died is found at once; this is for one that is stopped
 )
 
-// containers begins what tells apart containers at one place, whose processes may have the same numbers.
+// containers begins what tells apart containers of one machine, whose processes may have the same numbers.
 const containers = "|"
 
 // newest holds the results of the newest AllGathers, by number.
@@ -49,27 +49,27 @@ func (n newest) keep(g *gathered) {
 // starts are the words that begin the group, by rank.
 func (l *lobby) starts(fresh salt, hosts []int) []start {
 	all := make([]start, l.size)
-	first := map[string]int{} // by place
+	first := map[string]int{} // by machine
 	for r := range all {
 		all[r] = start{Salt: fresh, Hosts: hosts, Head: -1}
 		s := l.seats[r]
-		if s.Place == "" || l.size < placedRanks {
+		if s.Machine == "" || l.size < headedRanks {
 			continue
 		}
-		place, _, _ := strings.Cut(s.Place, containers)
-		h, known := first[place]
+		machine, _, _ := strings.Cut(s.Machine, containers)
+		h, known := first[machine]
 		if !known {
-			first[place] = r
+			first[machine] = r
 			continue
 		}
 		all[r].Head = h
 		all[h].Takers++
-		all[h].Apart = all[h].Apart || s.Pid != l.seats[h].Pid || s.Place != l.seats[h].Place
+		all[h].Apart = all[h].Apart || s.Pid != l.seats[h].Pid || s.Machine != l.seats[h].Machine
 	}
 	return all
 }
 
-// A head is a rank that gives the others of its place what was gathered.
+// A head is a rank that gives the others of its machine what was gathered.
 type head struct {
 	key    []byte
 	takers int
@@ -225,7 +225,7 @@ func (h *head) end(rank int) {
 	}
 }
 
-// fetch gets a result from the head of a rank's place.
+// fetch gets a result from the head of a rank's machine.
 func fetch(key []byte, rank int, seq uint64) (*gathered, error) {
 	name := headName(key, rank)
 	localHeads.Lock()

@@ -28,7 +28,7 @@ func TestPlaces(t *testing.T) {
 		wg.Wait()
 	}
 	all(func(r int) {
-		g, err := Join(within(t, 20*time.Second), id, r, n, JoinOptions{place: fmt.Sprint(r % (n / each)), apart: true})
+		g, err := Join(within(t, 20*time.Second), id, r, n, JoinOptions{machine: fmt.Sprint(r % (n / each)), apart: true})
 		if err != nil {
 			t.Error(err)
 		}
@@ -38,7 +38,7 @@ func TestPlaces(t *testing.T) {
 		return
 	}
 	groups[3].(*member).giving.end(3)
-	part := func(r int) []byte { return bytes.Repeat([]byte{byte(r)}, 2*placedBytes/n) }
+	part := func(r int) []byte { return bytes.Repeat([]byte{byte(r)}, 2*headedBytes/n) }
 	first := make([]*byte, n)
 	for range 2 {
 		all(func(r int) {
@@ -133,17 +133,17 @@ func TestHeadEndsAtOnce(t *testing.T) {
 	require.Less(t, time.Since(began), handshakeTime/2)
 }
 
-// Ranks in containers that share a network are at one place. Their processes may have the same number there.
+// Ranks in containers that share a network are of one machine. Their processes may have the same number there.
 func TestContainersAtOnePlace(t *testing.T) {
-	l := &lobby{size: placedRanks, seats: map[int]*seat{}}
+	l := &lobby{size: headedRanks, seats: map[int]*seat{}}
 	for r := range l.size {
-		l.seats[r] = &seat{claim: claim{Rank: r, Pid: 1, Place: fmt.Sprintf("host%s%d", containers, r)}}
+		l.seats[r] = &seat{claim: claim{Rank: r, Pid: 1, Machine: fmt.Sprintf("host%s%d", containers, r)}}
 	}
 	starts := l.starts(salt{}, nil)
 	require.Equal(t, l.size-1, starts[0].Takers)
 	require.True(t, starts[0].Apart)
 	for _, s := range l.seats {
-		s.Place = "host" + containers
+		s.Machine = "host" + containers
 	}
 	require.False(t, l.starts(salt{}, nil)[0].Apart, "one process")
 }

@@ -1,3 +1,5 @@
+// The hub: the listener of a group, the handshake with each rank, and the messages afterwards.
+
 package bootstrap
 
 import (
@@ -23,7 +25,7 @@ const (
 )
 
 // A hub is the centre of one group. It listens, checks connections and seats the ranks
-// in the lobby. When all are seated it carries messages between them and the room.
+// in the lobby. When all are seated it carries messages between them and the coordinator.
 type hub struct {
 	id     ID
 	opt    ListenOptions
@@ -35,16 +37,16 @@ type hub struct {
 	linger time.Duration
 	wg     sync.WaitGroup // every goroutine of the hub
 
-	mu      sync.Mutex
-	lobby   lobby
-	verdict *refusal       // why the group will never start
-	room    *room          // nil until the group has started
-	began   time.Time      // when it did
-	ended   map[int]string // how the processes of ranks have ended; see Gone
-	seated  int            // connections of ranks that are open
-	foreign int            // connections that had another key
-	timer   *time.Timer
-	stopped bool
+	mu          sync.Mutex
+	lobby       lobby
+	verdict     *refusal       // why the group will never start
+	coordinator *coordinator   // nil until the group has started
+	began       time.Time      // when it did
+	ended       map[int]string // how the processes of ranks have ended; see Gone
+	seated      int            // connections of ranks that are open
+	foreign     int            // connections that had another key
+	timer       *time.Timer
+	stopped     bool
 }
 
 func newHub(id ID, ln net.Listener, o ListenOptions, ended map[int]string) *hub {
@@ -128,12 +130,12 @@ func (h *hub) sit(s *seat) bool {
 		s.link.send(h.verdict)
 		return false
 	}
-	if h.room != nil && h.lobby.partial {
+	if h.coordinator != nil && h.lobby.partial {
 		s.link.send(h.late(s))
 		return false
 	}
-	if h.room != nil && s.Rank < h.lobby.size {
-		if here, gone := h.room.without(s.Rank); gone {
+	if h.coordinator != nil && s.Rank < h.lobby.size {
+		if here, gone := h.coordinator.without(s.Rank); gone {
 			s.link.send(busy(here))
 			return false
 		}
@@ -146,7 +148,7 @@ func (h *hub) sit(s *seat) bool {
 		no = conflict("the ranks come without TLS, and what serves the ID has TLS (%v): set RINGO_TLS, and RINGO_TLS_CERT, _KEY and _CA if it is by certificates, for both or for neither", h.opt.TLS)
 	}
 	if no != nil {
-		if h.room == nil {
+		if h.coordinator == nil {
 			h.refuseAll(no)
 		} else {
 			h.warn.Warn("rendezvous: late comer refused", "reason", no.Reason)
@@ -183,7 +185,7 @@ func (h *hub) gone(rank int, why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ended[rank] = why
-	if h.room == nil && h.verdict == nil {
+	if h.coordinator == nil && h.verdict == nil {
 		h.miss()
 	}
 }
@@ -204,12 +206,12 @@ func (h *hub) miss() {
 	}
 }
 
-// start turns the lobby into a room. Under mu.
+// start gives the group of the lobby a coordinator. Under mu.
 func (h *hub) start() {
 	roster := h.lobby.settle(h.ended)
 	hosts := h.lobby.hosts()
 	h.began = time.Now()
-	h.room = newRoom(h.lobby.size, hosts, func(to []int, m message) {
+	h.coordinator = newCoordinator(h.lobby.size, hosts, func(to []int, m message) {
 		var frame []byte
 		for _, rank := range to {
 			s := h.lobby.seats[rank]
@@ -223,14 +225,14 @@ func (h *hub) start() {
 			s.link.sendFrame(frame)
 		}
 	})
-	h.room.meet = h.meet
+	h.coordinator.meet = h.meet
 	if roster != nil {
-		h.room.tell(h.room.others(-1), roster)
+		h.coordinator.tell(h.coordinator.others(-1), roster)
 	}
 	starts := h.lobby.starts(salt(auth.NewNonce()), hosts)
 	for rank := range starts {
-		h.room.heads[rank] = starts[rank].Head
-		h.room.tell([]int{rank}, &starts[rank])
+		h.coordinator.heads[rank] = starts[rank].Head
+		h.coordinator.tell([]int{rank}, &starts[rank])
 	}
 	if roster != nil && len(roster.Away) > 0 { // who comes late hears so as long as the group lives
 		h.timer.Stop()
@@ -279,14 +281,14 @@ func (h *hub) listen(s *seat) (why string) {
 func (h *hub) begun() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.room != nil || h.verdict != nil
+	return h.coordinator != nil || h.verdict != nil
 }
 
-// started is the room of a group that has started, else nil.
-func (h *hub) started() *room {
+// started is the coordinator of a group that has started, else nil.
+func (h *hub) started() *coordinator {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.room
+	return h.coordinator
 }
 
 // wait takes what a rank may say before the start.
@@ -294,7 +296,7 @@ func (h *hub) wait(s *seat, m message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	g, ok := m.(*giveUp)
-	if !ok || h.verdict != nil || h.room != nil { // the rank takes the start that has crossed its word
+	if !ok || h.verdict != nil || h.coordinator != nil { // the rank takes the start that has crossed its word
 		return
 	}
 	if h.lobby.partial && g.Timeout {
@@ -313,11 +315,11 @@ func (h *hub) wait(s *seat, m message) {
 	h.refuseAll(h.lobby.gaveUp(s.Rank, g, strangers))
 }
 
-// move has a rank of this process and the room talk without a connection from now on. What
+// move has a rank of this process and the coordinator talk without a connection from now on. What
 // was said before is in the connection, which ends then. False means that the hub has ended.
 func (h *hub) move(m *member) (*seat, bool) {
 	h.mu.Lock()
-	s, r := h.lobby.seats[m.rank], h.room
+	s, r := h.lobby.seats[m.rank], h.coordinator
 	ok := !h.stopped
 	if ok {
 		s.moved = m
@@ -345,7 +347,7 @@ func (h *hub) rise(s *seat, why string) { s.risen.Do(func() { h.rose(s, why) }) 
 
 func (h *hub) rose(s *seat, why string) {
 	h.mu.Lock()
-	r := h.room
+	r := h.coordinator
 	switch waits := r == nil && h.verdict == nil && h.lobby.seats[s.Rank] == s; {
 	case waits && h.lobby.partial:
 		h.vacate(s, "it died while it waited for the others: "+why)
@@ -364,7 +366,7 @@ func (h *hub) rose(s *seat, why string) {
 }
 
 // flush waits a moment until the last words to all ranks are with the kernel.
-// The group has started: neither room nor seats change any more.
+// The group has started: neither coordinator nor seats change any more.
 func (h *hub) flush() {
 	h.started().waitSettled()
 	end := time.Now().Add(flushTime)

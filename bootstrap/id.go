@@ -57,7 +57,7 @@ func IDFor(addr, secret string) (ID, error) {
 	return makeID(addr, key)
 }
 
-// IDOf is IDFor of those that share 32 random bytes already, which it takes as the key and does not stretch.
+// IDOf is IDFor for programs that share 32 random bytes already. The bytes are the key; IDOf does not stretch them.
 func IDOf(addr string, key []byte) (ID, error) {
 	if len(key) != keyLen {
 		return ID{}, fmt.Errorf("id: a key of %d bytes: want %d", len(key), keyLen)

@@ -26,8 +26,8 @@ type JoinOptions struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	Log  *slog.Logger // nil is silence
 
-	place string // in place of this machine's, for tests
-	apart bool   // keep the connection where the hub is in this process, for tests
+	machine string // in place of this machine's, for tests
+	apart   bool   // keep the connection where the hub is in this process, for tests
 }
 
 // Join enters the group of id as one of size ranks, and returns when all ranks
@@ -77,7 +77,7 @@ type joiner struct {
 	met        error // from a process that is not our hub, if one answered
 	busy       error // why our hub had no seat yet
 
-	partial bool    // begin without those that do not come; see Meet
+	partial bool    // begin without ranks that do not come; see Meet
 	card    []byte  // with partial
 	roster  *Roster // who has come, with partial
 }
@@ -198,7 +198,7 @@ func refusedByTLS(err error) bool {
 // be seated. Before the hub's proof nothing that it says is believed.
 func (j *joiner) greet(l *link) error {
 	host, _ := os.Hostname() // only for messages
-	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: host, Place: cmp.Or(j.opt.place, place()), Partial: j.partial, Card: j.card}
+	me := &claim{Rank: j.rank, Size: j.size, Pid: os.Getpid(), Hosts: hubOf(j.id) != nil, Host: host, Machine: cmp.Or(j.opt.machine, machineID()), Partial: j.partial, Card: j.card}
 	me.Host = me.Host[:min(len(me.Host), 255)]
 	if _, err := auth.Call(l.conn, j.id.key(), protocol, me.Append(nil)); err != nil {
 		return err
@@ -273,7 +273,7 @@ func (j *joiner) await(ctx context.Context, l *link) (Group, error) {
 	return nil, &JoinError{Reason: errMalformed.Error(), Err: errMalformed}
 }
 
-// enrol makes the member that talks to the room through l.
+// enrol makes the member that talks to the coordinator through l.
 func (j *joiner) enrol(l *link, s *start) Group {
 	l.conn.SetReadDeadline(time.Time{})
 	m := newMember(j.rank, j.size, groupKey(j.id.key(), s.Salt), s.Hosts)
@@ -286,7 +286,7 @@ func (j *joiner) enrol(l *link, s *start) Group {
 		return m
 	}
 	m.up = func(msg message) {
-		if _, ok := msg.(*fail); ok && h != nil { // straight to the room, where flush waits for it
+		if _, ok := msg.(*fail); ok && h != nil { // straight to the coordinator, where flush waits for it
 			h.started().hear(j.rank, msg)
 			return
 		}
@@ -318,7 +318,7 @@ func (j *joiner) enrol(l *link, s *start) Group {
 	return m
 }
 
-// take has a member of the hub's process talk to the room without its connection l, and
+// take has a member of the hub's process talk to the coordinator without its connection l, and
 // without a goroutine. False means that the hub has ended.
 func (h *hub) take(m *member, l *link) bool {
 	r := h.started()
@@ -343,7 +343,7 @@ func (h *hub) take(m *member, l *link) bool {
 	return true
 }
 
-// pump hands the room's messages to m until the connection ends.
+// pump hands the coordinator's messages to m until the connection ends.
 func pump(l *link, m *member) (why string) {
 	for {
 		msg, err := l.receive(maxBody)

@@ -16,14 +16,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringo-go/ringo/internal/auth"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/auth"
+	"github.com/ringo-go/ringo/internal/test/transcript"
 )
 
 // hubAt serves a new ID on loopback, with its log.
-func hubAt(t testing.TB) (ID, *logText) {
+func hubAt(t testing.TB) (ID, *transcript.Transcript) {
 	t.Helper()
-	log := &logText{}
+	log := new(transcript.Transcript)
 	id, err := NewID(ListenOptions{Addr: "127.0.0.1:0", Log: slog.New(slog.NewTextHandler(log, nil))})
 	require.NoError(t, err)
 	t.Cleanup(func() { Stop(id) })
@@ -38,23 +40,6 @@ func freePort(t testing.TB) string {
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	require.NoError(t, err)
 	return port
-}
-
-type logText struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 type joined struct {
@@ -475,7 +460,7 @@ func TestTruncatedGreeting(t *testing.T) {
 
 // A rank that breaks off at any byte later has died.
 func TestTruncatedWord(t *testing.T) {
-	whole := encode(&share{Data: []byte("data")})
+	whole := encode(&part{Data: []byte("data")})
 	for i := range whole {
 		id, _ := hubAt(t)
 		other := join(within(t, 10*time.Second), id, 0, 2)
@@ -505,7 +490,7 @@ func TestProtocolBreach(t *testing.T) {
 		name string
 		m    message
 	}{
-		{"out of sequence", &share{Seq: 5}},
+		{"out of sequence", &part{Seq: 5}},
 		{"the hub's word", &gathered{}},
 		{"more calls than come", &withdraw{Seq: 1}},
 	}

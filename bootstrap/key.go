@@ -36,7 +36,7 @@ func secretKey(addr, secret string) ([]byte, error) {
 	return key, nil
 }
 
-// A salt makes one group's key differ from those of all others of the same ID.
+// A salt makes the key of a group differ from the keys of all other groups of the same ID.
 type salt [32]byte
 
 func groupKey(key []byte, s salt) []byte {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ringo-go/ringo/history"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 // TrialTime is how long the ranks have to say where they were stopped, after one of them has
@@ -16,7 +16,7 @@ type Stopped struct {
 	Last        uint64 // the last collective that the rank is known to have begun
 	Unsure      bool   // it may have begun later ones
 	At          uint64 // the collective that the rank was in, 0 if in none
-	Peer        int    // whom it waited for, -1 if for nobody that is known; with At 0 in a Send or Recv
+	Peer        int    // the rank waited for, -1 if unknown; with At 0 in a Send or Recv
 	Sending     bool   // it waited to send
 	Round, Step int    // of the schedule
 	Waited      time.Duration
@@ -37,12 +37,12 @@ func (l *Lateness) String() string {
 
 // A trial finds out who holds up a rank whose operation has run out of time.
 type trial struct {
-	said  map[int]Position // nil when it has ended
+	said  map[int]Position // nil when the trial has ended
 	timer *time.Timer
 }
 
 // late takes where a rank was stopped. The first has all others stop. Under mu.
-func (r *room) late(rank int, p Position) {
+func (r *coordinator) late(rank int, p Position) {
 	if r.trial == nil {
 		if len(r.audience(-1)) == 0 { // all know of a failure
 			return
@@ -57,7 +57,7 @@ func (r *room) late(rank int, p Position) {
 		r.tell(r.others(rank), &halt{})
 	}
 	t := r.trial
-	if t.said == nil { // it has ended
+	if t.said == nil { // the trial has ended
 		return
 	}
 	r.ledger.note(rank, p, time.Now())
@@ -71,7 +71,7 @@ func (r *room) late(rank int, p Position) {
 }
 
 // conclude tells all who is to blame, once. Under mu.
-func (r *room) conclude(t *trial) {
+func (r *coordinator) conclude(t *trial) {
 	t.timer.Stop()
 	said := t.said
 	t.said = nil

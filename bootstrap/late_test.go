@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/history"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 // stopped is a rank that was stopped in its last collective, and waited for another.
@@ -53,7 +53,7 @@ func TestTrial(t *testing.T) {
 				var mu sync.Mutex
 				var told []*Failure
 				halts := 0
-				r := newRoom(3, nil, func(to []int, m message) {
+				r := newCoordinator(3, nil, func(to []int, m message) {
 					mu.Lock()
 					defer mu.Unlock()
 					switch m := m.(type) {

@@ -1,3 +1,5 @@
+// A connection between a rank and the hub: frames, keep-alive and the queue of frames to send.
+
 package bootstrap
 
 import (

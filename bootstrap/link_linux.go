@@ -26,9 +26,9 @@ func setUserTimeout(c *net.TCPConn, d time.Duration) error {
 	return err
 }
 
-// place tells this machine and its network namespace, which abstract sockets belong to, from all
+// machineID tells this machine and its network namespace, which abstract sockets belong to, from all
 // others.
-func place() string {
+func machineID() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""

@@ -26,7 +26,7 @@ type seat struct {
 
 	sealed bool // its connection goes over TLS
 
-	ear   func(message) // of a rank in the hub's process, in place of the link; under the lock of the room
+	ear   func(message) // of a rank in the hub's process, in place of the link; under the lock of the coordinator
 	moved *member       // that rank, nil before it has moved; under mu of the hub
 	risen sync.Once
 }

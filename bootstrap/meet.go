@@ -96,7 +96,7 @@ func (l *lobby) settle(ended map[int]string) *roster {
 // late refuses a rank that comes when a group has begun that may be partial. Under mu.
 func (h *hub) late(s *seat) *refusal {
 	if i, came := slices.BinarySearch(h.lobby.came, s.Rank); came {
-		if here, gone := h.room.without(i); gone {
+		if here, gone := h.coordinator.without(i); gone {
 			return busy(here)
 		}
 	}

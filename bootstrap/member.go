@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// A member is one rank's end of a room, which is in this process (Local) or in the
+// A member is one rank's end of its group, whose coordinator is in this process (Local) or in the
 // hub's.
 type member struct {
 	rank, size int
 	key        []byte
-	up         func(message) // to the room; keeps order, does not block
+	up         func(message) // to the coordinator; keeps order, does not block
 	drop       func()        // ends the connection without goodbye
 	flush      func()        // waits a moment until all that was sent up is on its way
 	hangUp     func()        // ends the connection and all its goroutines, after bye
 	failed     chan struct{} // closed when failure is set
-	byed       chan struct{} // closed when the room has answered our leave, or cannot
+	byed       chan struct{} // closed when the coordinator has answered our leave, or cannot
 	closed     chan struct{} // closed by Close
 
 	order sync.Mutex // held while calling up, so that messages go up in order
@@ -38,7 +38,7 @@ type member struct {
 
 	silent []int // see Silent
 
-	head   int   // of this rank's place, -1 if it has none
+	head   int   // of this rank's machine, -1 if it has none
 	giving *head // nil unless this rank is a head
 
 	failOnce, closeOnce, byeOnce sync.Once
@@ -86,7 +86,7 @@ func (m *member) refuse(seq uint64) error {
 	return nil
 }
 
-// hear takes a message of the room.
+// hear takes a message of the coordinator.
 func (m *member) hear(msg message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,7 +117,7 @@ func (m *member) hear(msg message) {
 	case *silent:
 		m.silent = msg.Ranks
 	case *where:
-		go m.answer() // the room may be locked while it asks
+		go m.answer() // the coordinator may be locked while it asks
 	case *halt:
 		if m.onHalt != nil {
 			go m.onHalt()
@@ -201,7 +201,7 @@ func (m *member) part(l *left) {
 	}
 }
 
-// lost says that the way to the room has ended.
+// lost says that the way to the coordinator has ended.
 func (m *member) lost(why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -278,7 +278,7 @@ func (m *member) Silent() []int {
 	return slices.Clone(m.silent)
 }
 
-// answer tells the room where this rank is, or that it cannot be said now.
+// answer tells the coordinator where this rank is, or that it cannot be said now.
 func (m *member) answer() { m.say(&position{m.position()}) }
 
 func (m *member) position() known {
@@ -295,7 +295,7 @@ func (m *member) position() known {
 	return known{true, p.recent()}
 }
 
-// say tells the room something, unless the goodbye has been said.
+// say tells the coordinator something, unless the goodbye has been said.
 func (m *member) say(msg message) {
 	m.order.Lock()
 	defer m.order.Unlock()

@@ -3,7 +3,7 @@ package bootstrap
 import (
 	"time"
 
-	"github.com/ringo-go/ringo/history"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 // claim identifies the rank. It is the body of the rank's proof in the handshake, and no
@@ -13,21 +13,21 @@ type claim struct {
 	Pid        int
 	Hosts      bool   // the hub lives in this rank's process
 	Host       string // name of the rank's machine, for messages
-	Place      string // tells the rank's machine from others; empty if that cannot be told
+	Machine    string // tells the rank's machine from others; empty if that cannot be told
 	Partial    bool   // the group may begin without ranks that do not come; all say the same
 	Card       []byte // with Partial: for the Roster
 }
 
 func (m *claim) Append(b []byte) []byte {
 	b = appendU32(appendU32(appendU32(b, m.Rank), m.Size), m.Pid)
-	b = appendText(appendText(appendFlag(b, m.Hosts), m.Host), m.Place)
+	b = appendText(appendText(appendFlag(b, m.Hosts), m.Host), m.Machine)
 	return appendBlob(appendFlag(b, m.Partial), m.Card)
 }
 
 func (m *claim) Parse(b []byte) error {
 	f := fields{b: b}
 	m.Rank, m.Size, m.Pid = f.rank(), int(f.u32()), int(f.u32())
-	m.Hosts, m.Host, m.Place = f.flag(), f.text(), f.text()
+	m.Hosts, m.Host, m.Machine = f.flag(), f.text(), f.text()
 	m.Partial, m.Card = f.flag(), f.blob(MaxCard)
 	if m.Size < 1 || m.Size > maxRanks || m.Rank < 0 || m.Rank >= m.Size {
 		f.bad = true
@@ -77,7 +77,7 @@ func (*welcome) kind() kind { return kWelcome }
 type start struct {
 	Salt   salt
 	Hosts  []int // ranks in the process that serves the hub
-	Head   int   // the rank that gets large results for this rank's place; -1 if this rank does itself
+	Head   int   // the rank that gets large results for this rank's machine; -1 if this rank does itself
 	Takers int   // ranks that this rank gives them to
 	Apart  bool  // some of these are in other processes
 }
@@ -113,17 +113,17 @@ func (m *giveUp) Parse(b []byte) error {
 	return f.end()
 }
 
-// share is one rank's part of its Seq-th AllGather.
-type share struct {
+// part is one rank's part of its Seq-th AllGather.
+type part struct {
 	Seq  uint64
 	Data []byte
 }
 
-func (*share) kind() kind { return kShare }
+func (*part) kind() kind { return kPart }
 
-func (m *share) Append(b []byte) []byte { return appendBlob(appendU64(b, m.Seq), m.Data) }
+func (m *part) Append(b []byte) []byte { return appendBlob(appendU64(b, m.Seq), m.Data) }
 
-func (m *share) Parse(b []byte) error {
+func (m *part) Parse(b []byte) error {
 	f := fields{b: b}
 	m.Seq, m.Data = f.u64(), f.blob(maxBlob)
 	return f.end()
@@ -145,7 +145,7 @@ func (m *gathered) Parse(b []byte) error {
 	return f.end()
 }
 
-// held: the head of this rank's place has what the Seq-th AllGather has gathered.
+// held: the head of this rank's machine has what the Seq-th AllGather has gathered.
 type held struct{ Seq uint64 }
 
 func (*held) kind() kind { return kHeld }

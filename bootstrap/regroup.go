@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ringo-go/ringo/history"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 // A Regrouping is who goes on after a failure, and where they meet.
@@ -32,7 +32,7 @@ type muster struct {
 
 // regroup takes a rank that wants to go on. One that was told of a group may ask again, where that has failed too, and
 // one that has given up waiting may come again. Under mu.
-func (r *room) regroup(rank int, m *regroup) {
+func (r *coordinator) regroup(rank int, m *regroup) {
 	t := r.musters
 	if m.Round == 0 {
 		t.giveUp(rank)
@@ -77,7 +77,7 @@ func (t *muster) giveUp(rank int) {
 }
 
 // mustered has a muster end if all have come that can. Under mu.
-func (r *room) mustered() {
+func (r *coordinator) mustered() {
 	t := r.musters
 	if t == nil || t.over {
 		return
@@ -91,13 +91,13 @@ func (r *room) mustered() {
 }
 
 // silent reports whether the failure is that a rank said nothing.
-func (r *room) silent(rank int) bool {
+func (r *coordinator) silent(rank int) bool {
 	f := r.failure
 	return f != nil && f.Late != nil && f.Late.Reason == history.Silent && slices.Contains(f.Culprits, rank)
 }
 
 // goOn tells all who goes on, once. Under mu.
-func (r *room) goOn(t *muster) {
+func (r *coordinator) goOn(t *muster) {
 	t.timer.Stop()
 	if t.over {
 		return
@@ -113,7 +113,7 @@ func (r *room) goOn(t *muster) {
 			m.Members = append(m.Members, q)
 		}
 	}
-	go func() { // a hub takes locks that are held while rooms are asked
+	go func() { // a hub takes locks that are held while coordinators are asked
 		if len(m.Members) > 1 {
 			if err := r.meet(m); err != nil {
 				m.Reason = err.Error()
@@ -143,7 +143,7 @@ func (r *room) goOn(t *muster) {
 	}()
 }
 
-// deserted has the members of a new group hear that one of them has gone before it came there.
+// deserted tells the members of a new group that a member left before it came to the new hub.
 func (t *muster) deserted(rank int, why string) {
 	if t == nil || t.told == nil {
 		return
@@ -163,7 +163,7 @@ func meetHere(m *regrouped) error {
 	return nil
 }
 
-// meet has the members of a group meet at a hub of their own, at the address of this one.
+// meet opens a new hub at this hub's address, for the members of one group.
 func (h *hub) meet(m *regrouped) (err error) {
 	o := h.opt
 	if o.shared != nil { // in its turn
@@ -186,7 +186,7 @@ func (h *hub) meet(m *regrouped) (err error) {
 	return err
 }
 
-// Regroup waits for the room to say who goes on.
+// Regroup waits for the coordinator to say who goes on.
 func (m *member) Regroup(ctx context.Context, wait time.Duration) (Regrouping, error) {
 	if isClosed(m.closed) {
 		return Regrouping{}, fmt.Errorf("regroup: %w", ErrClosed)

@@ -39,7 +39,7 @@ func (p Position) last() (n uint64) {
 	return n
 }
 
-// waitsIn is the number in which the rank has waited long, 0 if it does not.
+// waitsIn is the number of the collective in which the rank has waited long, 0 if the rank does not wait.
 func (p Position) waitsIn() uint64 {
 	if !p.Waiting || len(p.Calls) == 0 {
 		return 0
@@ -68,7 +68,7 @@ func (d *Disagreement) before(e *Disagreement) bool {
 // this time is not asked for again.
 const rollTime = time.Second
 
-// A ledger compares the positions of the ranks of a room.
+// A ledger compares the positions of the ranks of a group.
 type ledger struct {
 	first  map[uint64]*entry // by Number
 	last   []uint64          // by rank: the highest Number that was compared
@@ -104,7 +104,7 @@ func newLedger(size int) *ledger {
 	return &ledger{first: map[uint64]*entry{}, last: make([]uint64, size), heard: make([]time.Time, size), asked: make([]time.Time, size)}
 }
 
-// note compares the position of a rank with those of others.
+// note compares the position of a rank with the positions of the others.
 func (l *ledger) note(rank int, p Position, now time.Time) {
 	l.heard[rank] = now
 	l.waited = max(l.waited, p.waitsIn())
@@ -204,7 +204,7 @@ func (l *ledger) verdict() *Failure {
 // due reports whether there may be a roll call: the last one was rollTime ago.
 func (l *ledger) due(now time.Time) bool { return now.Sub(l.roll) >= rollTime }
 
-// missing are those of ranks whose position should be asked for now.
+// missing are the ranks of a list whose positions should be asked for now.
 func (l *ledger) missing(ranks []int, now time.Time) (ask []int) {
 	l.roll = now
 	for _, r := range ranks {
@@ -227,7 +227,7 @@ func (l *ledger) answered(rank int) {
 	}
 }
 
-// silent are those of ranks that were asked a while ago and have said nothing.
+// silent are the ranks of a list that were asked a while ago and have not answered.
 func (l *ledger) silent(ranks []int, now time.Time) (s []int) {
 	for _, r := range ranks {
 		if at := l.asked[r]; !at.IsZero() && now.Sub(at) >= rollTime {

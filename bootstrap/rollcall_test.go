@@ -70,7 +70,7 @@ func TestRollCall(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(time.Minute) // older than any position
-				r, said := transcript(4)
+				r, said := recorded(4)
 				for _, w := range tt.words {
 					if w.lost != "" {
 						r.lost(w.rank, w.lost)
@@ -94,7 +94,7 @@ func TestRollCall(t *testing.T) {
 // A verdict waits for deaths that would explain it, and is given once.
 func TestVerdictSettles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, said := transcript(3)
+		r, said := recorded(3)
 		r.hear(0, &inquire{waits(1, "a")})
 		r.hear(1, &inquire{waits(1, "b")})
 		require.Equal(t, []string{"[1 2]: where?"}, said())
@@ -121,7 +121,7 @@ func TestMajority(t *testing.T) {
 				var mu sync.Mutex
 				var told []*Failure
 				asked := 0
-				r := newRoom(3, nil, func(to []int, m message) {
+				r := newCoordinator(3, nil, func(to []int, m message) {
 					mu.Lock()
 					defer mu.Unlock()
 					switch m := m.(type) {
@@ -155,7 +155,7 @@ func TestMajority(t *testing.T) {
 // Who goes on waiting asks again, and hears of a call that came meanwhile.
 func TestRollCallAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, said := transcript(3)
+		r, said := recorded(3)
 		for range 3 {
 			r.hear(0, &inquire{waits(1, "aa")})
 			r.hear(2, &inquire{waits(1, "aa")})
@@ -172,7 +172,7 @@ func TestRollCallAgain(t *testing.T) {
 // Who says nothing when the roll is called is known to those who wait.
 func TestSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, said := transcript(4)
+		r, said := recorded(4)
 		ask := func() []string {
 			time.Sleep(rollTime)
 			r.hear(0, &inquire{waits(1, "aa")})
@@ -183,7 +183,7 @@ func TestSilent(t *testing.T) {
 		require.Equal(t, []string{"[1 2 3]: where?", "[0]: silent: [2 3]"}, ask())
 		require.Equal(t, []string{"[1 2 3]: where?", "[0]: silent: [1 2 3]"}, ask())
 		r.hear(1, &position{known{true, at(1, "a")}})
-		r.hear(2, &share{})
+		r.hear(2, &part{})
 		require.Equal(t, []string{"[1 2 3]: where?", "[0]: silent: [3]"}, ask())
 		r.hear(3, &leave{})
 		said()

@@ -78,7 +78,7 @@ func rendezvous(b *testing.B, n int) {
 	}
 	dialling := make(chan struct{}, 256) // this machine is not thousands
 	all("join", func(r int) (err error) {
-		j := &joiner{id: id, rank: r, size: n, opt: JoinOptions{Source: net.IPv4(127, 0, 1, byte(r%64)), place: fmt.Sprint(r / 8)}, log: orSilent(nil), since: time.Now()}
+		j := &joiner{id: id, rank: r, size: n, opt: JoinOptions{Source: net.IPv4(127, 0, 1, byte(r%64)), machine: fmt.Sprint(r / 8)}, log: orSilent(nil), since: time.Now()}
 		dialling <- struct{}{}
 		links[r], err = j.enter(ctx)
 		<-dialling
@@ -92,7 +92,7 @@ func rendezvous(b *testing.B, n int) {
 		return err
 	})
 	all("gather", func(r int) error {
-		links[r].send(&share{Data: profileOf(r)})
+		links[r].send(&part{Data: profileOf(r)})
 		if r%512 != 0 {
 			return pass(links[r].in)
 		}

@@ -113,7 +113,7 @@ func Gone(id ID, rank int, why string) {
 // NewID makes a new ID and serves it in this process until all its ranks have
 // come and left. Give it to the others as it is, or as text.
 func NewID(o ListenOptions) (ID, error) {
-	o.share()
+	o.shareListener()
 	addr := o.Addr
 	if addr == "" && o.shared == nil {
 		addr = net.JoinHostPort(outwardIP().String(), "0")
@@ -133,7 +133,7 @@ func NewID(o ListenOptions) (ID, error) {
 // open listens for NewID.
 func (o *ListenOptions) open(addr string) (net.Listener, error) {
 	if o.shared != nil {
-		return o.shared.turn()
+		return o.shared.tenure()
 	}
 	return reuseport.Listen("tcp", addr)
 }
@@ -188,7 +188,7 @@ func Serve(id ID, o ListenOptions) error {
 	if err := id.Check(); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
-	o.share()
+	o.shareListener()
 	ln, err := o.listen(id)
 	if err != nil {
 		return fmt.Errorf("serve %s: %w", id.Addr(), err)
@@ -199,7 +199,7 @@ func Serve(id ID, o ListenOptions) error {
 // listen listens for an ID that there is.
 func (o *ListenOptions) listen(id ID) (net.Listener, error) {
 	if o.shared != nil {
-		return o.shared.turn()
+		return o.shared.tenure()
 	}
 	host, port, err := net.SplitHostPort(id.Addr())
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 type shared struct {
 	net.Listener
 
-	mu     sync.Mutex
-	turns  []*turn // that are open, oldest first
-	served bool
-	closed bool
+	mu      sync.Mutex
+	tenures []*tenure // that are open, oldest first
+	served  bool
+	closed  bool
 }
 
-// A turn is a shared listener as one hub has it.
-type turn struct {
+// A tenure is a shared listener as one hub has it.
+type tenure struct {
 	*shared
 	calls chan call
 	over  chan struct{} // closed by Close, or by the end of the listener
@@ -32,22 +32,22 @@ type call struct {
 	err  error
 }
 
-// share makes the Listener one that several hubs can have.
-func (o *ListenOptions) share() {
+// shareListener makes the Listener one that several hubs can have.
+func (o *ListenOptions) shareListener() {
 	if o.Listener != nil && o.shared == nil {
 		o.shared = &shared{Listener: o.Listener}
 	}
 }
 
-// turn begins a turn.
-func (s *shared) turn() (net.Listener, error) {
+// tenure begins one.
+func (s *shared) tenure() (net.Listener, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, net.ErrClosed
 	}
-	t := &turn{shared: s, calls: make(chan call), over: make(chan struct{})}
-	s.turns = append(s.turns, t)
+	t := &tenure{shared: s, calls: make(chan call), over: make(chan struct{})}
+	s.tenures = append(s.tenures, t)
 	if !s.served {
 		s.served = true
 		go s.serve()
@@ -55,7 +55,7 @@ func (s *shared) turn() (net.Listener, error) {
 	return t, nil
 }
 
-// serve hands callers to the newest turn until the listener is closed.
+// serve hands callers to the newest tenure until the listener is closed.
 func (s *shared) serve() {
 	for {
 		c, err := s.Listener.Accept()
@@ -63,12 +63,12 @@ func (s *shared) serve() {
 		if errors.Is(err, net.ErrClosed) {
 			s.closed = true
 		}
-		var t *turn
-		if n := len(s.turns); n > 0 && !s.closed {
-			t = s.turns[n-1]
+		var t *tenure
+		if n := len(s.tenures); n > 0 && !s.closed {
+			t = s.tenures[n-1]
 		} else {
-			s.closed = true // there is always a turn before
-			for _, t := range s.turns {
+			s.closed = true // there is always a tenure before
+			for _, t := range s.tenures {
 				t.end()
 			}
 		}
@@ -89,10 +89,10 @@ func (s *shared) serve() {
 	}
 }
 
-func (t *turn) end() { t.once.Do(func() { close(t.over) }) }
+func (t *tenure) end() { t.once.Do(func() { close(t.over) }) }
 
-// Accept waits for a caller in this turn.
-func (t *turn) Accept() (net.Conn, error) {
+// Accept waits for a caller in this tenure.
+func (t *tenure) Accept() (net.Conn, error) {
 	select {
 	case c := <-t.calls:
 		return c.conn, c.err
@@ -101,13 +101,13 @@ func (t *turn) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends the turn.
-func (t *turn) Close() error {
+// Close ends the tenure.
+func (t *tenure) Close() error {
 	t.end()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.turns = slices.DeleteFunc(t.turns, func(x *turn) bool { return x == t })
-	if len(t.turns) > 0 || t.closed {
+	t.tenures = slices.DeleteFunc(t.tenures, func(x *tenure) bool { return x == t })
+	if len(t.tenures) > 0 || t.closed {
 		return nil
 	}
 	t.closed = true

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/race"
-	"github.com/ringo-go/ringo/internal/secure/securetest"
+	"github.com/ringo-go/ringo/internal/test/securetest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 func newTLS(t *testing.T, f securetest.Files) *TLS {
@@ -162,7 +162,7 @@ func TestCertificateDiffers(t *testing.T) {
 				defer Stop(id)
 			}
 			require.NoError(t, err)
-			r := <-joinBy(within(t, race.Soon(time.Second)), id, test.rank)[0]
+			r := <-joinBy(within(t, tier.Soon(3*time.Second)), id, test.rank)[0]
 			var e *JoinError
 			require.ErrorAs(t, r.err, &e)
 			require.ErrorIs(t, r.err, context.DeadlineExceeded)

@@ -32,7 +32,7 @@ const (
 	kWelcome
 	kStart
 	kGiveUp
-	kShare
+	kPart
 	kGathered
 	kFail
 	kFailed
@@ -72,8 +72,8 @@ func newMessage(k kind) message {
 		return &start{}
 	case kGiveUp:
 		return &giveUp{}
-	case kShare:
-		return &share{}
+	case kPart:
+		return &part{}
 	case kGathered:
 		return &gathered{}
 	case kFail:

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/ringo-go/ringo/history"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 // samples holds one message of each kind, none with empty fields.
@@ -24,7 +24,7 @@ func samples() []message {
 		&welcome{},
 		&start{Salt: salt{1, 2, 3}, Hosts: []int{0, 2}, Head: -1, Takers: 3, Apart: true},
 		&giveUp{Timeout: true, Waited: time.Minute},
-		&share{Seq: 1 << 40, Data: []byte("data")},
+		&part{Seq: 1 << 40, Data: []byte("data")},
 		&gathered{Seq: 5, Data: [][]byte{[]byte("a"), {}, []byte("ccc")}},
 		&withdraw{Seq: 6, Reason: "tired"},
 		&withdrawn{Seq: 7, Rank: 2, Missing: []int{0, 5}, Reason: "tired"},
@@ -94,7 +94,7 @@ func TestBadFrames(t *testing.T) {
 		{"more ranks than bytes", u32(36) + string(byte(kStart)) + strings.Repeat("x", 32) + u32(1<<30)},
 		{"a part from behind the one before", u32(20) + string(byte(kGathered)) + strings.Repeat("\x00", 8) + u32(1) + u32(4) + "\x04\x00\x01\x04"},
 		{"a part of nothing", u32(20) + string(byte(kGathered)) + strings.Repeat("\x00", 8) + u32(1) + u32(4) + "\x04\x00\x00\x00"},
-		{"blob longer than the body", u32(12) + string(byte(kShare)) + u32(0) + u32(0) + u32(77)},
+		{"blob longer than the body", u32(12) + string(byte(kPart)) + u32(0) + u32(0) + u32(77)},
 		{"http", "GET / HTTP/1.1\r\n\r\n"},
 		{"tls", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"},
 	}

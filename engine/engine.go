@@ -99,8 +99,8 @@ func (e *Engine) Run(j *Job) error {
 		more = false
 		for i := range p.steps {
 			st := &p.steps[i]
-			src, left1 := e.span(j, st.Src, round)
-			dst, left2 := e.span(j, st.Dst, round)
+			src, left1 := e.part(j, st.Src, round)
+			dst, left2 := e.part(j, st.Dst, round)
 			more = more || left1 || left2
 			n := len(src)
 			if st.Src.Buf == sched.None {
@@ -155,9 +155,9 @@ func (p *Program) flush(j *Job) error {
 	return nil
 }
 
-// span is the part of a chunk that belongs to a round, and whether the chunk
+// part is the part of a chunk that belongs to a round, and whether the chunk
 // goes on after it.
-func (e *Engine) span(j *Job, r sched.Ref, round int) (part []byte, more bool) {
+func (e *Engine) part(j *Job, r sched.Ref, round int) (part []byte, more bool) {
 	var buf []byte
 	var off, n int
 	switch r.Buf {
@@ -165,14 +165,14 @@ func (e *Engine) span(j *Job, r sched.Ref, round int) (part []byte, more bool) {
 		return nil, false
 	case sched.In:
 		buf = j.In
-		off, n = j.InL.Span(int(r.Chunk))
+		off, n = j.InL.Extent(int(r.Chunk))
 	case sched.Out:
 		buf = j.Out
-		off, n = j.OutL.Span(int(r.Chunk))
+		off, n = j.OutL.Extent(int(r.Chunk))
 	case sched.Tmp:
 		// Scratch is used anew in every round, so it holds one piece of a chunk.
 		// Chunk t of Tmp is as long as chunk t (mod chunks) of the data.
-		_, n = j.data.Span(int(r.Chunk) % j.chunks)
+		_, n = j.data.Extent(int(r.Chunk) % j.chunks)
 		n -= round * j.piece
 		off = int(r.Chunk) * j.piece
 		return e.tmp[off : off+max(0, min(n, j.piece))], n > j.piece

@@ -15,15 +15,15 @@ import (
 	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
-	"github.com/ringo-go/ringo/direct"
-	"github.com/ringo-go/ringo/hier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/direct"
+	"github.com/ringo-go/ringo/ring/hier"
+	"github.com/ringo-go/ringo/ring/tree"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/trace"
 	"github.com/ringo-go/ringo/transport"
-	"github.com/ringo-go/ringo/tree"
 )
 
 // Chunks of every layout are in order, whole elements, and cover the buffer.
@@ -35,7 +35,7 @@ func TestEvenCovers(t *testing.T) {
 		l := Even(total, chunks, elem)
 		end := 0
 		for c := range chunks {
-			off, n := l.Span(c)
+			off, n := l.Extent(c)
 			if off != end || n < 0 || n%elem != 0 {
 				t.Fatalf("chunk %d is [%d:+%d], the one before ends at %d", c, off, n, end)
 			}

@@ -90,7 +90,7 @@ func Example() {
 func ExampleEven() {
 	chunks := engine.Even(12, 4, 2)
 	for c := range 4 {
-		fmt.Println(chunks.Span(c))
+		fmt.Println(chunks.Extent(c))
 	}
 	// Output:
 	// 0 4

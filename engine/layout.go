@@ -5,7 +5,7 @@ type Layout struct {
 	Total int // bytes of the buffer
 	Chunk int // bytes of every chunk but the last ones, which may be shorter or empty
 
-	// Off and Len place chunks of different sizes (the v-variants); then Total
+	// Off and Len are the offsets and lengths of chunks of different sizes (the v-variants); then Total
 	// and Chunk are not used.
 	Off, Len []int
 }
@@ -26,8 +26,8 @@ func Even(total, chunks, elem int) Layout {
 	return Layout{Total: total, Chunk: (per + unit - 1) / unit * unit}
 }
 
-// Span is where chunk c lies.
-func (l *Layout) Span(c int) (off, n int) {
+// Extent is where chunk c lies.
+func (l *Layout) Extent(c int) (off, n int) {
 	if l.Off != nil {
 		return l.Off[c], l.Len[c]
 	}

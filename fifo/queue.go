@@ -75,7 +75,7 @@ type Producer struct {
 	next     *header
 	index    uint32              // slot of next
 	ordinal  uint32              // of the next message, from 1
-	room     uint32              // slots known to be free
+	free     uint32              // slots known to be free
 	reserved int                 // length under Reserve, -1 for none
 	released uint64              // last seen
 	sent     uint64              // messages published
@@ -98,7 +98,7 @@ type Consumer struct {
 func (p *Producer) init(r ring, how Waiting, own, peer parker) {
 	p.waiter.init(how, &r.ctl.producer, &r.ctl.consumer, own, peer)
 	p.ring = r
-	p.next, p.ordinal, p.room, p.reserved = r.header(0), 1, r.slots, -1
+	p.next, p.ordinal, p.free, p.reserved = r.header(0), 1, r.slots, -1
 }
 
 func (c *Consumer) init(r ring, how Waiting, own, peer parker) {
@@ -112,7 +112,7 @@ func (c *Consumer) init(r ring, how Waiting, own, peer parker) {
 // Errors: n is not 0 to SlotBytes; the queue was closed by either end (ErrClosed)
 // or failed; the Guard has ended (its deadline is looked at only while waiting).
 func (p *Producer) Reserve(n int) (mem.Region, error) {
-	if p.room == 0 || p.guard.cause.Load() != nil || p.stop.Load() != nil {
+	if p.free == 0 || p.guard.cause.Load() != nil || p.stop.Load() != nil {
 		if err := p.space(); err != nil {
 			return mem.Region{}, err
 		}
@@ -132,7 +132,7 @@ func (p *Producer) space() error {
 	if err := p.ended(); err != nil {
 		return err
 	}
-	for p.room == 0 {
+	for p.free == 0 {
 		if released := p.ctl.released.Load(); released == p.released {
 			if err := p.change(&p.ctl.released, released); err != nil {
 				return err
@@ -152,7 +152,7 @@ func (p *Producer) refresh() error {
 	if inUse > uint64(p.slots) || released < p.released {
 		return fmt.Errorf("%w: the receiver gave back %d slots of %d sent", ErrCorrupt, released, p.sent)
 	}
-	p.released, p.room = released, p.slots-uint32(inUse)
+	p.released, p.free = released, p.slots-uint32(inUse)
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (p *Producer) refresh() error {
 // for the Consumer. Only the goroutine that sends may ask.
 func (p *Producer) Free() int {
 	_ = p.refresh() // the next Reserve that has to wait finds the error too
-	return int(p.room)
+	return int(p.free)
 }
 
 // Publish hands the reserved bytes and s to the Consumer. It does not wait.
@@ -172,7 +172,7 @@ func (p *Producer) Publish(s Stamp) error {
 	h.stamp = s
 	storeRelease(&h.word, uint64(p.ordinal)<<32|uint64(p.reserved))
 	p.reserved = -1
-	p.room--
+	p.free--
 	p.sent++
 	p.ordinal++
 	if p.index++; p.index == p.slots {

@@ -56,7 +56,7 @@ func (s *Space) Reserve(n int, g *Guard) (off int, token uint64, err error) {
 		if err := s.Look(); err != nil {
 			return 0, 0, err
 		}
-		if end, ok := s.place(uint64(n)); ok {
+		if end, ok := s.fit(uint64(n)); ok {
 			return int((end - uint64(n)) % s.capacity), end, nil
 		}
 		if err := g.Err(); err != nil {
@@ -112,8 +112,8 @@ type ledger struct {
 	resumed  uint64 // and where they end
 }
 
-// place is the end of n bytes that may be written, false if there is no room now.
-func (l *ledger) place(n uint64) (end uint64, ok bool) {
+// fit is the end of n bytes that may be written, false if there is no room now.
+func (l *ledger) fit(n uint64) (end uint64, ok bool) {
 	start := l.start(n)
 	if l.consumed == l.produced { // what is skipped is not in use
 		l.produced, l.consumed = start, start
@@ -129,7 +129,7 @@ func (l *ledger) start(n uint64) uint64 {
 	return l.produced
 }
 
-// commit is the only place where bytes come into use.
+// commit alone says that bytes come into use.
 func (l *ledger) commit(end uint64) {
 	if end%l.capacity != 0 && end/l.capacity > l.produced/l.capacity {
 		l.skipped, l.resumed = l.produced, end/l.capacity*l.capacity

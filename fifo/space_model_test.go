@@ -73,8 +73,8 @@ func (s *spaceState) pop(i uint8) (j deviceJob) {
 	return j
 }
 
-// place is the ledger's, or a wrong one.
-func (m *spaceModel) place(l *ledger, n uint64) (end uint64, ok bool) {
+// fit is the ledger's, or a wrong one.
+func (m *spaceModel) fit(l *ledger, n uint64) (end uint64, ok bool) {
 	switch m.fault {
 	case "a reservation goes on at the beginning":
 		return l.produced + n, l.produced+n-l.consumed <= l.capacity
@@ -88,14 +88,14 @@ func (m *spaceModel) place(l *ledger, n uint64) (end uint64, ok bool) {
 		l.capacity++
 		defer func() { l.capacity-- }()
 	}
-	return l.place(n)
+	return l.fit(n)
 }
 
 // reserve is one look of the host for room, and the launch if there is some.
 func (m *spaceModel) reserve(s *spaceState) {
 	m.check(s.retire(uint64(s.word)), "token %d of %d", s.word, s.produced)
 	n := s.want
-	end, ok := m.place(&s.ledger, uint64(n))
+	end, ok := m.fit(&s.ledger, uint64(n))
 	if !ok {
 		if s.aborted {
 			s.refused, s.want = true, 0
@@ -139,7 +139,7 @@ func (m *spaceModel) capture(s *spaceState, g int) {
 	s.graphs[g] = modelGraph{id: s.calls, at: uint8(at)}
 	switch m.fault {
 	case "captured work counts":
-		if end, ok := m.place(&s.ledger, 1); ok {
+		if end, ok := m.fit(&s.ledger, 1); ok {
 			s.commit(end)
 		}
 	case "a captured table lies where a launch may go":

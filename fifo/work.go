@@ -33,7 +33,7 @@ type Work[T any] struct {
 	consumed uint64     // items that are done
 	closed   bool
 
-	room, work sync.Cond // callers wait for room, the carrier for work
+	free, work sync.Cond // callers wait for room, the carrier for work
 
 	tick    *time.Timer // wakes callers to look at the Guard
 	ticking bool        // it will fire
@@ -51,7 +51,7 @@ func NewWork[T any](capacity int, g *Guard) *Work[T] {
 		panic("fifo: NewWork with a capacity below 1")
 	}
 	w := &Work[T]{ring: make([]T, capacity), guard: g, capacity: uint64(capacity)}
-	w.room.L, w.work.L = &w.mu, &w.mu
+	w.free.L, w.work.L = &w.mu, &w.mu
 	return w
 }
 
@@ -80,7 +80,7 @@ func (w *Work[T]) Push(item T) error {
 // Preconditions: mu is held.
 func (w *Work[T]) wait() error {
 	if w.guard == nil {
-		w.room.Wait()
+		w.free.Wait()
 		return nil
 	}
 	if err := w.guard.Err(); err != nil {
@@ -94,7 +94,7 @@ func (w *Work[T]) wait() error {
 			w.tick.Reset(tickPeriod)
 		}
 	}
-	w.room.Wait()
+	w.free.Wait()
 	return nil
 }
 
@@ -103,10 +103,10 @@ func (w *Work[T]) onTick() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ticking = false
-	w.room.Broadcast()
+	w.free.Broadcast()
 }
 
-// Next waits for the next item and returns its place in the ring, valid until
+// Next waits for the next item and returns its memory in the ring, valid until
 // the item is done. The carrier may take several before the first is done. No
 // Guard ends this wait, for having nothing to do is no failure. After Close
 // Next hands out what is left and then returns ErrClosed, so that the carrier
@@ -136,7 +136,7 @@ func (w *Work[T]) Done() {
 	var zero T
 	w.ring[w.consumed%w.capacity] = zero // so that what it refers to can be collected
 	w.consumed++
-	w.room.Broadcast()
+	w.free.Broadcast()
 }
 
 // Close makes blocked and later calls of Push fail with ErrClosed and lets Next
@@ -145,7 +145,7 @@ func (w *Work[T]) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
-	w.room.Broadcast()
+	w.free.Broadcast()
 	w.work.Broadcast()
 }
 

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"unsafe"
 
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -20,24 +20,12 @@ func isPointer(a any) bool {
 	return false
 }
 
-// place makes an argument the bytes of a parameter. The reason why it cannot is "" if it can. one
+// encode makes an argument the bytes of a parameter. The reason why it cannot is "" if it can. one
 // says that the parameter is a single number of the type, which may be NoType.
-func place(b []byte, t ptx.Type, one bool, a any) (reason string) {
+func encode(b []byte, t ptx.Type, one bool, a any) (reason string) {
 	if one && !t.Float() && len(b) <= 8 {
-		// The usual ones, without reflection.
-		switch v := a.(type) {
-		case int:
-			return whole(b, t, int64(v))
-		case uint32:
-			return exactly(b, 4, uint64(v), a)
-		case int32:
-			return exactly(b, 4, uint64(v), a)
-		case uint64:
-			return exactly(b, 8, v, a)
-		case int64:
-			return exactly(b, 8, uint64(v), a)
-		case uintptr:
-			return exactly(b, 8, uint64(v), a)
+		if reason, done := integer(b, t, a); done {
+			return reason
 		}
 	}
 	switch v := a.(type) {
@@ -61,6 +49,30 @@ func place(b []byte, t ptx.Type, one bool, a any) (reason string) {
 		}
 		return exactly(b, 8, math.Float64bits(v), a)
 	}
+	return reflected(b, t, one, a)
+}
+
+// integer is place for the usual integers, without reflection. done says that a is one of them.
+func integer(b []byte, t ptx.Type, a any) (reason string, done bool) {
+	switch v := a.(type) {
+	case int:
+		return whole(b, t, int64(v)), true
+	case uint32:
+		return exactly(b, 4, uint64(v), a), true
+	case int32:
+		return exactly(b, 4, uint64(v), a), true
+	case uint64:
+		return exactly(b, 8, v, a), true
+	case int64:
+		return exactly(b, 8, uint64(v), a), true
+	case uintptr:
+		return exactly(b, 8, uint64(v), a), true
+	}
+	return "", false
+}
+
+// reflected is place for a value of any other type: its bytes, if it holds no pointers.
+func reflected(b []byte, t ptx.Type, one bool, a any) (reason string) {
 	rt := reflect.TypeOf(a)
 	switch k := rt.Kind(); {
 	case !flat(rt) && k != reflect.Uintptr:

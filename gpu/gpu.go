@@ -13,7 +13,7 @@ import (
 	"fmt"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
 // Options choose the driver. The zero Options open the machine's own.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 )
 
 func open(t *testing.T, n int) *Machine {

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
 // A Kernel can be launched by any number of goroutines at once.
@@ -165,7 +165,7 @@ func (k *Kernel) pack(b []byte, args []any) ([]byte, error) {
 	}
 	for i := range params {
 		v := &params[i]
-		if reason := place(b[v.Offset:v.Offset+v.Size()], v.Type, v.Count == 1, args[i]); reason != "" {
+		if reason := encode(b[v.Offset:v.Offset+v.Size()], v.Type, v.Count == 1, args[i]); reason != "" {
 			return nil, &ArgumentError{k.name, i, "." + v.Type.String() + " " + v.Name, reason}
 		}
 	}
@@ -186,7 +186,7 @@ func (k *Kernel) packByType(b []byte, args []any) ([]byte, error) {
 		}
 		at := len(b)
 		b = append(b, make([]byte, size)...)
-		if reason := place(b[at:], ptx.NoType, false, a); reason != "" {
+		if reason := encode(b[at:], ptx.NoType, false, a); reason != "" {
 			return nil, &ArgumentError{k.name, i, "?", reason}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/mem"
 )
 

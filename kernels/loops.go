@@ -113,7 +113,7 @@ func userLoops(t DataType, unit int, f func(t DataType, dst, src []byte)) loops 
 		if len(dst) == 0 {
 			return
 		}
-		if !samePlace(dst, b) {
+		if !sameMemory(dst, b) {
 			copy(dst, a)
 			f(t, dst, b)
 			return

@@ -101,21 +101,8 @@ func NewReducer(t DataType, op RedOp, ranks int) (*Reducer, error) {
 // newReducer is NewReducer with a given implementation and without a cache.
 func newReducer(t DataType, op RedOp, ranks int, impl implementation) (*Reducer, error) {
 	p := params{kind: op.Kind, ranks: ranks, scale: op.Scale, factor: op.Int}
-	reason := ""
-	switch {
-	case !t.Valid():
-		reason = "no such data type"
-	case op.Kind >= numKinds:
-		reason = "no such reduction"
-	case ranks < 1:
-		reason = fmt.Sprintf("%d ranks, want at least 1", ranks)
-	case op.Kind == KindUser && op.Func == nil:
-		reason = "the function is nil"
-	case op.Kind == KindUser && (op.Unit < 0 || op.Unit > MaxUnit || op.Unit%t.Size() != 0):
-		reason = fmt.Sprintf("elements of %d bytes: Unit has to be a multiple of %d up to %d", op.Unit, t.Size(), MaxUnit)
-	case op.Kind >= KindBitAnd && op.Kind <= KindBitXor && types[t].family == floating:
-		reason = "bitwise reductions need an integer type"
-	case op.Kind == KindPreMulSum && types[t].family != floating && op.Int == 0:
+	reason := noReduction(t, op, ranks)
+	if reason == "" && op.Kind == KindPreMulSum && types[t].family != floating && op.Int == 0 {
 		var ok bool
 		if p.factor, ok = wholeNumber(op.Scale); !ok {
 			reason = "the scalar of an integer type has to be an integer of 64 bits"
@@ -138,6 +125,25 @@ func newReducer(t DataType, op RedOp, ranks int, impl implementation) (*Reducer,
 		r.loops = impl.improve(plain(t, r.params), t, r.params)
 	}
 	return r, nil
+}
+
+// noReduction says why there is no such reduction, whatever its scalar; "" if there is one.
+func noReduction(t DataType, op RedOp, ranks int) string {
+	switch {
+	case !t.Valid():
+		return "no such data type"
+	case op.Kind >= numKinds:
+		return "no such reduction"
+	case ranks < 1:
+		return fmt.Sprintf("%d ranks, want at least 1", ranks)
+	case op.Kind == KindUser && op.Func == nil:
+		return "the function is nil"
+	case op.Kind == KindUser && (op.Unit < 0 || op.Unit > MaxUnit || op.Unit%t.Size() != 0):
+		return fmt.Sprintf("elements of %d bytes: Unit has to be a multiple of %d up to %d", op.Unit, t.Size(), MaxUnit)
+	case op.Kind >= KindBitAnd && op.Kind <= KindBitXor && types[t].family == floating:
+		return "bitwise reductions need an integer type"
+	}
+	return ""
 }
 
 // wholeNumber is f as an integer of 64 bits, signed or not.

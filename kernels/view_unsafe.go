@@ -63,5 +63,5 @@ func bytesOf[T any](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*sizeOf[T]())
 }
 
-// samePlace reports whether two slices start at the same byte.
-func samePlace(a, b []byte) bool { return unsafe.SliceData(a) == unsafe.SliceData(b) }
+// sameMemory reports whether two slices start at the same byte.
+func sameMemory(a, b []byte) bool { return unsafe.SliceData(a) == unsafe.SliceData(b) }

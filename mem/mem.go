@@ -1,5 +1,4 @@
-// Package mem has one type, for all packages that move data: Region, a span of host or
-// device memory. The trap: Bytes panics for device memory, see IsHost.
+// Package mem has Region, a span of host or device memory, for all that moves data. The trap: Bytes panics for device memory, see IsHost.
 package mem
 
 import (

@@ -7,7 +7,7 @@ import "github.com/ringo-go/ringo/sched"
 //
 // Chunk c starts at rank c+1 and travels the ring once while each rank adds its
 // part; the last to add is rank c, and on a second way round all ranks keep it.
-// All ranks hold the same bits because each sum is made in one place.
+// All ranks hold the same bits because each sum is made by one rank.
 type AllReduce struct{ N int }
 
 // Shape is n chunks in and out, no scratch.

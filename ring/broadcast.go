@@ -16,7 +16,7 @@ func (b Broadcast) Shape() sched.Shape { return sched.Shape{Ranks: b.N, In: 1, O
 // Len is 1.
 func (b Broadcast) Len(sched.Rank) int { return 1 }
 
-// At depends on the place in the chain: head, middle or tail.
+// At depends on the position in the chain: head, middle or tail.
 func (b Broadcast) At(r sched.Rank, _ int) sched.Step {
 	if b.N == 1 {
 		return alone

@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/schedtest"
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sched/schedtest"
 )
 
 // The numbers that the doc comments begin with, computed from the schedules.

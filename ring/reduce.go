@@ -16,7 +16,7 @@ func (d Reduce) Shape() sched.Shape { return sched.Shape{Ranks: d.N, In: 1, Out:
 // Len is 1.
 func (d Reduce) Len(sched.Rank) int { return 1 }
 
-// At depends on the place in the chain: head, middle or tail.
+// At depends on the position in the chain: head, middle or tail.
 func (d Reduce) At(r sched.Rank, _ int) sched.Step {
 	if d.N == 1 {
 		return alone

@@ -1,5 +1,5 @@
-// Package ring holds the collectives in which every rank receives from the rank
-// before it and sends to the rank after it, and talks to no other. Rings send the
+// Package ring holds the ring algorithms, as schedules: collectives in which every rank
+// receives from the rank before it and sends to the rank after it, and talks to no other. Rings send the
 // least bytes there can be and use no link twice: they are the choice for large
 // messages.
 //

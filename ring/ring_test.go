@@ -3,9 +3,9 @@ package ring_test
 import (
 	"testing"
 
+	"github.com/ringo-go/ringo/internal/test/schedtest"
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sched/schedtest"
 )
 
 func TestProofs(t *testing.T) {

@@ -52,7 +52,7 @@ func (x *trial) sit(s *seats) {
 	x.ranks = []*Rank{r}
 	r.phone = p
 	mark := newMark()
-	cfg := x.way.config(x.cfg)
+	cfg := x.setup.config(x.cfg)
 	cfg.Device, cfg.Devices = nil, nil
 	err = mark.within(func() error {
 		if x.faults {
@@ -85,7 +85,7 @@ func (x *trial) sit(s *seats) {
 	}
 	if x.leaks && !x.t.Failed() {
 		for _, left := range mark.left() {
-			x.t.Errorf("ringotest: left by rank %d over %s: %s", r.rank, x.way, left)
+			x.t.Errorf("ringotest: left by rank %d over %s: %s", r.rank, x.setup, left)
 		}
 	}
 	failed := x.t.Failed() || len(x.failed) > 0
@@ -107,8 +107,8 @@ func (p *phone) answer(r *Rank) {
 		}
 		switch m.Kind {
 		case where:
-			at := r.place()
-			p.say(message{Kind: here, Place: &at})
+			at := r.whereabouts()
+			p.say(message{Kind: here, Whereabouts: &at})
 		case heard:
 			p.heard <- struct{}{}
 		case abort:

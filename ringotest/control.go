@@ -8,18 +8,18 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringo-go/ringo/internal/launch"
+	"github.com/ringo-go/ringo/bootstrap/launch"
 )
 
 // A message is what a rank's process says to the one that has started it, and the other way.
 type message struct {
-	Kind  kind
-	Rank  int
-	Pid   int           `json:",omitempty"`
-	Token string        `json:",omitempty"`
-	Text  string        `json:",omitempty"`
-	Place *place        `json:",omitempty"`
-	For   time.Duration `json:",omitempty"`
+	Kind        kind
+	Rank        int
+	Pid         int           `json:",omitempty"`
+	Token       string        `json:",omitempty"`
+	Text        string        `json:",omitempty"`
+	Whereabouts *whereabouts  `json:",omitempty"`
+	For         time.Duration `json:",omitempty"`
 
 	Failed, Early, Skipped bool `json:",omitempty"` // of an end
 }
@@ -51,8 +51,8 @@ type home struct {
 	mu      sync.Mutex
 	guests  map[int]*guest        // guarded by mu, as the rest
 	gone    map[int]*launch.Error // whose processes have ended, and how
-	places  map[int]place
-	asked   chan struct{} // a token for each place that comes
+	located map[int]whereabouts
+	asked   chan struct{} // a token for each answer to where
 	opened  chan struct{} // a token for each rank whose communicator is open
 	early   bool          // a rank did not come to its end
 	skipped bool
@@ -74,7 +74,7 @@ func newHome(x *trial) (*home, error) {
 	}
 	h := &home{
 		trial: x, listener: l, token: newToken(),
-		guests: map[int]*guest{}, gone: map[int]*launch.Error{}, places: map[int]place{}, asked: make(chan struct{}, x.size), opened: make(chan struct{}, x.size),
+		guests: map[int]*guest{}, gone: map[int]*launch.Error{}, located: map[int]whereabouts{}, asked: make(chan struct{}, x.size), opened: make(chan struct{}, x.size),
 	}
 	h.work.Go(func() {
 		for {
@@ -130,8 +130,8 @@ func (h *home) hear(g *guest, m *message) {
 	defer h.mu.Unlock()
 	switch m.Kind {
 	case here:
-		if m.Place != nil {
-			h.places[m.Rank] = *m.Place
+		if m.Whereabouts != nil {
+			h.located[m.Rank] = *m.Whereabouts
 			h.asked <- struct{}{}
 		}
 	case killed:
@@ -232,7 +232,7 @@ func (h *home) say(m message) {
 const answerTime = 2 * time.Second
 
 // where asks all that are here where they are.
-func (h *home) where() map[int]place {
+func (h *home) where() map[int]whereabouts {
 	h.say(message{Kind: where})
 	late := time.After(answerTime)
 	for range h.behind() {
@@ -243,7 +243,7 @@ func (h *home) where() map[int]place {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.places
+	return h.located
 }
 
 // behind are the ranks whose processes have not ended.
@@ -301,6 +301,6 @@ func (h *home) verdicts() {
 		}
 		h.trial.fail(r)
 		h.early = true
-		t.Errorf("ringotest: rank %d of %d over %s, seed %d: its process %s", r, h.trial.size, h.trial.way, h.trial.seed, why)
+		t.Errorf("ringotest: rank %d of %d over %s, seed %d: its process %s", r, h.trial.size, h.trial.setup, h.trial.seed, why)
 	}
 }

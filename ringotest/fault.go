@@ -118,8 +118,8 @@ func (r *Rank) wired(what string) {
 	}
 }
 
-// A Link is the TCP connections that one rank makes to another: what it sends there, and what comes back for that. The other way
-// is a Link of the other rank.
+// A Link is the TCP connections that this rank dialled to one peer, both directions. The connections that the peer dialled to this
+// rank are the peer's Link.
 type Link struct {
 	wires *wires
 	peer  int
@@ -131,8 +131,8 @@ func (r *Rank) Link(peer int) *Link {
 	switch {
 	case r.wires == nil:
 		r.Fatalf("ringotest: Link needs the option Faults()")
-	case !r.trial.way.tcp():
-		r.Fatalf("ringotest: over %s there is no Link: use Over(ringotest.TCP) or ProcessesTCP", r.trial.way)
+	case !r.trial.setup.tcp():
+		r.Fatalf("ringotest: over %s there is no Link: use Over(ringotest.TCP) or ProcessesTCP", r.trial.setup)
 	case peer < 0 || peer >= r.trial.size || peer == r.rank:
 		r.Fatalf("ringotest: no Link from rank %d to %d: there are %d ranks", r.rank, peer, r.trial.size)
 	}

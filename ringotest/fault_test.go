@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // blamed repeats barriers until one fails, and says who is to blame.
@@ -43,7 +43,7 @@ func TestKill(t *testing.T) {
 
 // So is one that is stopped, which then goes on and finds that the communicator has failed.
 func TestStall(t *testing.T) {
-	over := []Way{TCP, Processes}
+	over := []Setup{TCP, Processes}
 	if runtime.GOOS == "windows" {
 		over = over[:1]
 	}
@@ -57,7 +57,7 @@ func TestStall(t *testing.T) {
 					r.Stall(0)
 				}
 				require.Equal(r, []int{1}, blamed(r, c))
-			}, Over(w), Faults(), Config(ringo.Config{Timeout: race.Soon(time.Second)}))
+			}, Over(w), Faults(), Config(ringo.Config{Timeout: tier.Soon(time.Second)}))
 		})
 	}
 }
@@ -65,7 +65,7 @@ func TestStall(t *testing.T) {
 // A stall that is shorter than the deadline is a delay.
 func TestStallBriefly(t *testing.T) {
 	const pause = 50 * time.Millisecond
-	over := []Way{TCP, ProcessesTCP}
+	over := []Setup{TCP, ProcessesTCP}
 	if runtime.GOOS == "windows" {
 		over = over[:1]
 	}
@@ -122,8 +122,8 @@ func TestBadLinks(t *testing.T) {
 		cfg ringo.Config
 		err error
 	}{
-		"drop":    {(*Link).Drop, ringo.Config{Timeout: race.Soon(time.Second)}, ringo.ErrTimeout},
-		"hold":    {(*Link).Hold, ringo.Config{Timeout: race.Soon(time.Second)}, ringo.ErrTimeout},
+		"drop":    {(*Link).Drop, ringo.Config{Timeout: tier.Soon(time.Second)}, ringo.ErrTimeout},
+		"hold":    {(*Link).Hold, ringo.Config{Timeout: tier.Soon(time.Second)}, ringo.ErrTimeout},
 		"cut":     {(*Link).Cut, ringo.Config{}, nil},
 		"corrupt": {(*Link).Corrupt, ringo.Config{TLS: true, Timeout: 20 * time.Second}, nil},
 	} {

@@ -6,23 +6,23 @@ import (
 	"strings"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/history"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
-// A place is where a rank is.
-type place struct {
+// A whereabouts is where a rank is.
+type whereabouts struct {
 	Record ringo.HistoryRecord
 	Stack  string // of its goroutine
 }
 
-// place is where a rank of this process is.
-func (r *Rank) place() place {
+// whereabouts is where a rank of this process is.
+func (r *Rank) whereabouts() whereabouts {
 	number, _ := r.goroutine.Load().(string)
-	return place{r.comm.History(), stackOf(number)}
+	return whereabouts{r.comm.History(), stackOf(number)}
 }
 
 // explain says where ranks are that have not ended, after the verdict on all of whom it is known.
-func explain(behind []int, all map[int]place) string {
+func explain(behind []int, all map[int]whereabouts) string {
 	var records []ringo.HistoryRecord
 	for _, p := range all {
 		records = append(records, p.Record)

@@ -12,36 +12,36 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
-// A Way is what ranks are and how they are joined.
-type Way string
+// A Setup is what ranks are and how they are joined.
+type Setup string
 
 // The ways.
 const (
-	Inproc Way = "inproc" // goroutines that hand memory to each other
-	Shm    Way = "shm"    // goroutines over shared memory, as processes have it; Linux alone
-	Unix   Way = "unix"   // goroutines over unix sockets
-	TCP    Way = "tcp"    // goroutines over TCP on loopback
-	GPU    Way = "gpu"    // goroutines with an emulated GPU each: see ringo.Comm.Device
+	Inproc Setup = "inproc" // goroutines that hand memory to each other
+	Shm    Setup = "shm"    // goroutines over shared memory, as processes have it; Linux alone
+	Unix   Setup = "unix"   // goroutines over unix sockets
+	TCP    Setup = "tcp"    // goroutines over TCP on loopback
+	GPU    Setup = "gpu"    // goroutines with an emulated GPU each: see ringo.Comm.Device
 
 	// Processes are this test binary, started again for each rank with -test.run of this test: so what the test does before
 	// Run every rank does too, and no other Run in it runs there. A process ends with the function: what
 	// is deferred in the test, and its Cleanups, do not run in it. They are joined as processes of one host are: by
 	// shared memory on Linux, and else by sockets. ProcessesTCP are joined by TCP.
-	Processes    Way = "processes"
-	ProcessesTCP Way = "processes-tcp"
+	Processes    Setup = "processes"
+	ProcessesTCP Setup = "processes-tcp"
 )
 
-// ways are all ways that this system has, in the order of Everywhere.
-var ways = []Way{Inproc, Shm, Unix, TCP, GPU, Processes, ProcessesTCP}
+// setups are all ways that this system has, in the order of Everywhere.
+var setups = []Setup{Inproc, Shm, Unix, TCP, GPU, Processes, ProcessesTCP}
 
 // apart reports whether ranks are processes.
-func (w Way) apart() bool { return w == Processes || w == ProcessesTCP }
+func (w Setup) apart() bool { return w == Processes || w == ProcessesTCP }
 
 // tcp reports whether data go over TCP.
-func (w Way) tcp() bool { return w == TCP || w == ProcessesTCP }
+func (w Setup) tcp() bool { return w == TCP || w == ProcessesTCP }
 
 // here reports whether this system has a way.
-func (w Way) here() bool {
+func (w Setup) here() bool {
 	switch w {
 	case Shm:
 		return runtime.GOOS == "linux"
@@ -52,7 +52,7 @@ func (w Way) here() bool {
 }
 
 // config completes a rank's Config.
-func (w Way) config(c ringo.Config) ringo.Config {
+func (w Setup) config(c ringo.Config) ringo.Config {
 	switch w {
 	case Inproc, Shm:
 		c.Transport = string(w)
@@ -68,7 +68,7 @@ func (w Way) config(c ringo.Config) ringo.Config {
 type Option func(*options)
 
 type options struct {
-	ways    []Way
+	setups  []Setup
 	cfg     ringo.Config
 	timeout time.Duration
 	seed    uint64
@@ -79,10 +79,10 @@ type options struct {
 // Over has Run run the function once over each way, in subtests of their names if there are several. Without it ranks are
 // goroutines (Inproc). A way that this system does not have is left out, unless it is the only one: then the
 // test is skipped.
-func Over(ways ...Way) Option { return func(o *options) { o.ways = ways } }
+func Over(setups ...Setup) Option { return func(o *options) { o.setups = setups } }
 
 // Everywhere is Over with all ways.
-func Everywhere() Option { return Over(ways...) }
+func Everywhere() Option { return Over(setups...) }
 
 // Config is the Config of the ranks' communicators, but for what Run decides: ranks, devices, and the transport of a
 // way.
@@ -115,11 +115,11 @@ func optionsOf(t testing.TB, list []Option) (options, error) {
 		f(&o)
 	}
 	switch {
-	case len(o.ways) > 0:
+	case len(o.setups) > 0:
 	case o.faults:
-		o.ways = []Way{TCP}
+		o.setups = []Setup{TCP}
 	default:
-		o.ways = []Way{Inproc}
+		o.setups = []Setup{Inproc}
 	}
 	if s := os.Getenv(seedVariable); s != "" && seat() == nil {
 		n, err := strconv.ParseUint(s, 10, 64)

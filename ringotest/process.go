@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringo-go/ringo/internal/launch"
+	"github.com/ringo-go/ringo/bootstrap/launch"
+	"github.com/ringo-go/ringo/internal/plain"
+	"github.com/ringo-go/ringo/internal/test/transcript"
 )
 
 // A seat tells a process which rank of which Run it is.
@@ -75,12 +77,12 @@ func (x *trial) launch(number int) {
 		x.t.Fatalf("ringotest: %v", err)
 	}
 	defer os.RemoveAll(dir)
-	text, _ := json.Marshal(seats{x.t.Name(), number, x.seed, h.listener.Addr().String(), h.token}) // plain data
+	text := plain.JSON(seats{x.t.Name(), number, x.seed, h.listener.Addr().String(), h.token})
 	self, err := os.Executable()
 	if err != nil {
 		x.t.Fatalf("ringotest: %v", err)
 	}
-	var out transcript
+	var out said
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	over := make(chan error, 1)
@@ -90,25 +92,7 @@ func (x *trial) launch(number int) {
 			Stdout: &out, Stderr: &out, Prefix: true, Ended: h.left, Grace: x.timeout,
 		})
 	}()
-	ended := func(late <-chan time.Time) bool {
-		select {
-		case err = <-over:
-			return true
-		case <-late:
-			return false
-		}
-	}
-	if !h.gather(over, &err) && !ended(time.After(x.timeout)) {
-		behind := h.behind()
-		x.complain(behind, h.where())
-		h.say(message{Kind: abort, Text: x.tooLate(behind).Error()})
-		if !ended(time.After(patience)) {
-			x.t.Errorf("ringotest: %s not ended %v after an Abort either: killed", have(h.behind()), patience)
-			cancel() // for one that has not come
-			h.kill()
-			err = <-over
-		}
-	}
+	err = x.outcome(h, over, cancel)
 	if first, ok := errors.AsType[*launch.Error](err); err != nil && (!ok || first.Err != nil) {
 		x.t.Errorf("ringotest: %v", err) // it did not start
 	}
@@ -127,6 +111,32 @@ func (x *trial) launch(number int) {
 	}
 }
 
+// outcome waits for the processes to end, and ends those that take too long: by an Abort, then by kill.
+// over gives what became of them.
+func (x *trial) outcome(h *home, over <-chan error, kill func()) (err error) {
+	x.t.Helper()
+	ended := func(late <-chan time.Time) bool {
+		select {
+		case err = <-over:
+			return true
+		case <-late:
+			return false
+		}
+	}
+	if !h.gather(over, &err) && !ended(time.After(x.timeout)) {
+		behind := h.behind()
+		x.complain(behind, h.where())
+		h.say(message{Kind: abort, Text: x.tooLate(behind).Error()})
+		if !ended(time.After(patience)) {
+			x.t.Errorf("ringotest: %s not ended %v after an Abort either: killed", have(h.behind()), patience)
+			kill() // for one that has not come
+			h.kill()
+			err = <-over
+		}
+	}
+	return err
+}
+
 // flags are those of a rank's process: the program's own as they are, and of the testing package's those that make it run this
 // test once.
 func (x *trial) flags() (list []string) {
@@ -142,23 +152,12 @@ func (x *trial) flags() (list []string) {
 	return append(own, list...)
 }
 
-// A transcript is what processes write, without what package testing says of the test.
-type transcript struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
+// A said is what processes write, without what package testing says of the test.
+type said struct{ transcript.Transcript }
 
-func (o *transcript) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(b)
-}
-
-func (o *transcript) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (o *said) String() string {
 	var kept []string
-	for line := range strings.Lines(o.text.String()) {
+	for line := range strings.Lines(o.Transcript.String()) {
 		if !strings.Contains(line, "=== RUN ") && !strings.Contains(line, "=== NAME ") {
 			kept = append(kept, line)
 		}

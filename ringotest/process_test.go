@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/history"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 // Every rank is a process of its own, and a test may have several Runs; the other ones do nothing in them.
@@ -117,11 +117,11 @@ func TestProcessElsewhere(t *testing.T) {
 
 // A rank that does not answer is named.
 func TestExplain(t *testing.T) {
-	p := place{Record: ringo.HistoryRecord{Size: 2, State: history.State{Peer: -1}}, Stack: "goroutine 1"}
+	p := whereabouts{Record: ringo.HistoryRecord{Size: 2, State: history.State{Peer: -1}}, Stack: "goroutine 1"}
 	require.Equal(t, "has called nothing", doing(p.Record))
 	p.Record.Calls = []history.Call{{What: "Send(count 1)"}}
 	p.Record.State.Peer = 1
 	require.Equal(t, "is in Send(count 1)", doing(p.Record))
-	text := explain([]int{0, 1}, map[int]place{0: p})
+	text := explain([]int{0, 1}, map[int]whereabouts{0: p})
 	require.Contains(t, text, "rank 1 does not answer: is its process stopped?")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/history"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 // Run runs f on n ranks at once and returns when all have ended, with their communicator closed. It fails the test
@@ -29,20 +29,20 @@ func Run(t testing.TB, n int, f func(c *ringo.Comm), opts ...Option) {
 	if n < 1 {
 		t.Fatalf("ringotest: %d ranks: want at least one", n)
 	}
-	if len(o.ways) == 1 {
-		if !o.ways[0].here() {
-			t.Skipf("ringotest: this system has no %s", o.ways[0])
+	if len(o.setups) == 1 {
+		if !o.setups[0].here() {
+			t.Skipf("ringotest: this system has no %s", o.setups[0])
 		}
-		newTrial(t, n, f, o, o.ways[0]).start()
+		newTrial(t, n, f, o, o.setups[0]).start()
 		return
 	}
 	parent, ok := t.(interface {
 		Run(string, func(*testing.T)) bool
 	})
 	if !ok {
-		t.Fatalf("ringotest: %d ways need subtests: give Run a *testing.T, or one way", len(o.ways))
+		t.Fatalf("ringotest: %d ways need subtests: give Run a *testing.T, or one way", len(o.setups))
 	}
-	for _, w := range o.ways {
+	for _, w := range o.setups {
 		if w.here() {
 			parent.Run(string(w), func(t *testing.T) { newTrial(t, n, f, o, w).start() })
 		}
@@ -52,10 +52,10 @@ func Run(t testing.TB, n int, f func(c *ringo.Comm), opts ...Option) {
 // A trial is one run of a function on all ranks, one way.
 type trial struct {
 	options
-	t    testing.TB
-	way  Way
-	play func(c *ringo.Comm)
-	size int
+	t     testing.TB
+	setup Setup
+	play  func(c *ringo.Comm)
+	size  int
 
 	ranks   []*Rank
 	machine *gpu.Machine // of emulated GPUs, else nil
@@ -66,8 +66,8 @@ type trial struct {
 	failed []int // ranks, as they have failed
 }
 
-func newTrial(t testing.TB, n int, f func(c *ringo.Comm), o options, w Way) *trial {
-	x := &trial{options: o, t: t, way: w, play: f, size: n, meeting: meeting{away: n}}
+func newTrial(t testing.TB, n int, f func(c *ringo.Comm), o options, w Setup) *trial {
+	x := &trial{options: o, t: t, setup: w, play: f, size: n, meeting: meeting{away: n}}
 	for r := range n {
 		x.ranks = append(x.ranks, newRank(x, r))
 	}
@@ -79,7 +79,7 @@ func (x *trial) start() {
 	x.t.Helper()
 	number := runsOf(x.t)
 	switch s := seat(); {
-	case s == nil && x.way.apart():
+	case s == nil && x.setup.apart():
 		x.launch(number)
 	case s == nil:
 		x.run()
@@ -96,7 +96,7 @@ func (x *trial) run() {
 	defer mark.done()
 	err := mark.within(x.open)
 	if err != nil {
-		x.t.Fatalf("ringotest: %d ranks over %s: %v", x.size, x.way, err)
+		x.t.Fatalf("ringotest: %d ranks over %s: %v", x.size, x.setup, err)
 	}
 	mark.within(func() error {
 		for _, r := range x.ranks {
@@ -122,20 +122,20 @@ func (x *trial) run() {
 		x.t.SkipNow()
 	}
 	if x.t.Failed() && !before && len(x.failed) == 0 { // it did not fail by way of a Rank
-		x.t.Logf("ringotest: %d ranks over %s; %s", x.size, x.way, x.again())
+		x.t.Logf("ringotest: %d ranks over %s; %s", x.size, x.setup, x.again())
 	}
 	if x.leaks && !x.t.Failed() {
 		for _, left := range mark.left() {
-			x.t.Errorf("ringotest: left by %d ranks over %s: %s", x.size, x.way, left)
+			x.t.Errorf("ringotest: left by %d ranks over %s: %s", x.size, x.setup, left)
 		}
 	}
 }
 
 // open makes the communicators.
 func (x *trial) open() error {
-	cfg := x.way.config(x.cfg)
+	cfg := x.setup.config(x.cfg)
 	cfg.Device, cfg.Devices, cfg.ID = nil, nil, nil
-	if x.way == GPU {
+	if x.setup == GPU {
 		var err error
 		if x.machine, err = gpu.Open(gpu.Options{Emulate: x.size, Seed: x.seed}); err != nil {
 			return err
@@ -221,9 +221,9 @@ func (x *trial) await() bool {
 		return true
 	}
 	behind := x.behind()
-	all := map[int]place{}
+	all := map[int]whereabouts{}
 	for i, r := range x.ranks {
-		all[i] = r.place()
+		all[i] = r.whereabouts()
 	}
 	x.complain(behind, all)
 	for _, r := range behind {
@@ -237,10 +237,10 @@ func (x *trial) await() bool {
 }
 
 // complain reports ranks that have not ended in time.
-func (x *trial) complain(behind []int, all map[int]place) {
+func (x *trial) complain(behind []int, all map[int]whereabouts) {
 	x.t.Helper()
 	x.t.Errorf("ringotest: %d ranks over %s, seed %d: after %v %s not ended (Timeout gives more time): %s",
-		x.size, x.way, x.seed, history.Spell(x.timeout), have(behind), explain(behind, all))
+		x.size, x.setup, x.seed, history.Spell(x.timeout), have(behind), explain(behind, all))
 }
 
 // tooLate is why they are aborted.
@@ -306,7 +306,7 @@ func (x *trial) summary() (early bool) {
 		then = fmt.Sprintf(", then %s, maybe for it", history.Ranks(slices.Sorted(slices.Values(failed[1:]))))
 	}
 	x.t.Errorf("ringotest: rank %d of %d over %s failed first%s; look at it first; %s",
-		failed[0], x.size, x.way, then, x.again())
+		failed[0], x.size, x.setup, then, x.again())
 	return early
 }
 

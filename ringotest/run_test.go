@@ -117,7 +117,7 @@ func TestRun(t *testing.T) {
 		sum(Of(c), c)
 	}, Everywhere())
 	n := 0
-	for _, w := range ways {
+	for _, w := range setups {
 		if w.here() && !w.apart() {
 			n++
 		}
@@ -127,7 +127,7 @@ func TestRun(t *testing.T) {
 
 // The way is what was asked for.
 func TestWays(t *testing.T) {
-	for way, transport := range map[Way]string{Inproc: "inproc", Shm: "shm", Unix: "socket", TCP: "socket"} {
+	for way, transport := range map[Setup]string{Inproc: "inproc", Shm: "shm", Unix: "socket", TCP: "socket"} {
 		if way.here() {
 			Run(t, 2, func(c *ringo.Comm) { require.Equal(t, transport, c.Transport(1-c.Rank())) }, Over(way))
 		}

@@ -31,7 +31,7 @@ type wire struct {
 // rendezvous is the peer that is no rank.
 const rendezvous = -1
 
-// newWires has a rank listen. What it says as its address has its number, so that those who dial know whom.
+// newWires has a rank listen. The address contains the rank, so a dialler knows which rank listens there.
 func newWires(rank int) (*wires, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 // chunk c modulo the block, and a step must not mix lengths.
 //
 // An error names the rank, the step and the contributions, and for a deadlock
-// what each rank waits for; where it is about a place it wraps a *Refutation. The cost is
+// what each rank waits for; where it is about a step or a chunk it wraps a *Refutation. The cost is
 // O(n) for each step, a bit a rank.
 func Check(s Schedule, g Goal, depth int, inPlace bool) error {
 	return Watch(s, g, depth, inPlace, nil)
@@ -53,7 +53,7 @@ func check(s Schedule, g Goal, depth int, inPlace bool, see func(Event)) error {
 	for r := range Rank(shape.Ranks) {
 		for c := 0; c < shape.Out && g.out.has(r); c++ {
 			if err := p.result(r, c); err != nil {
-				return &Refutation{[]Place{{r, -1, c, err.Error()}}, fmt.Errorf("rank %d Out[%d]: %w", r, c, err)}
+				return &Refutation{[]Fault{{r, -1, c, err.Error()}}, fmt.Errorf("rank %d Out[%d]: %w", r, c, err)}
 			}
 		}
 	}

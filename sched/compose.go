@@ -82,9 +82,9 @@ func (s split) At(r Rank, i int) Step {
 type Group struct {
 	Schedule Schedule
 	Members  []Rank // Members[i] plays rank i
-	// Place maps a chunk of the schedule to a chunk in the memory of the member
-	// that plays rank i; nil is the same place. It must be pure.
-	Place func(i Rank, ref Ref) Ref
+	// Map maps a chunk of the schedule to a chunk in the memory of the member
+	// that plays rank i; nil is the same chunk. It must be pure.
+	Map func(i Rank, ref Ref) Ref
 }
 
 // Beside lets groups run side by side in a communicator of this shape. A rank in
@@ -139,7 +139,7 @@ func (b beside) At(r Rank, i int) Step {
 	t := g.Schedule.At(at.rank, i)
 	return Step{
 		Recv: g.member(t.Recv), Send: g.member(t.Send),
-		Src: g.place(at.rank, t.Src), Dst: g.place(at.rank, t.Dst),
+		Src: g.mapped(at.rank, t.Src), Dst: g.mapped(at.rank, t.Dst),
 	}
 }
 
@@ -150,9 +150,9 @@ func (g *Group) member(i Rank) Rank {
 	return g.Members[i]
 }
 
-func (g *Group) place(i Rank, ref Ref) Ref {
-	if g.Place == nil || ref.Buf == None {
+func (g *Group) mapped(i Rank, ref Ref) Ref {
+	if g.Map == nil || ref.Buf == None {
 		return ref
 	}
-	return g.Place(i, ref)
+	return g.Map(i, ref)
 }

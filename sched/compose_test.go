@@ -6,11 +6,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo/internal/test/schedtest"
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/direct"
+	"github.com/ringo-go/ringo/ring/tree"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sched/schedtest"
-	"github.com/ringo-go/ringo/tree"
 )
 
 // zoo holds a schedule for n ranks of every kind, and its goal when rank root is

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 // A star is an all-reduce through rank 0: all send it what they have, it adds up
@@ -137,7 +137,7 @@ func ExampleWatch() {
 func ExampleRefutation() {
 	var refutation *sched.Refutation
 	if err := sched.Check(deaf{star{n: 3}}, sched.AllReduce, 2, false); errors.As(err, &refutation) {
-		for _, p := range refutation.Places {
+		for _, p := range refutation.Faults {
 			fmt.Printf("rank %d step %d: %s\n", p.Rank, p.Step, p.Why)
 		}
 	}

@@ -3,8 +3,8 @@ package sched_test
 import (
 	"testing"
 
-	"github.com/ringo-go/ringo/direct"
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/direct"
 	"github.com/ringo-go/ringo/sched"
 )
 

@@ -2,7 +2,7 @@ package sched
 
 // A Message is what one step sends and another receives.
 type Message struct {
-	Hop              int // its place in the longest chain of messages that ends with it, from 1
+	Hop              int // its position in the longest chain of messages that ends with it, from 1
 	From, To         Rank
 	FromStep, ToStep int
 	Sent             Ref // what the sending step names: Src, or Dst if it has no Src

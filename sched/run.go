@@ -104,7 +104,7 @@ func (m *machine[M]) queue(from, to Rank) *queue[M] {
 func (m *machine[M]) stuck() error {
 	const shown = 16
 	var lines []string
-	var places []Place
+	var faults []Fault
 	for i, next := range m.next {
 		r := Rank(i)
 		if next >= m.s.Len(r) {
@@ -116,7 +116,7 @@ func (m *machine[M]) stuck() error {
 			why = fmt.Sprintf("nothing comes from rank %d", t.Recv)
 		}
 		lines = append(lines, fmt.Sprintf("rank %d step %d (%v): %s", r, next, t, why))
-		places = append(places, Place{r, next, -1, why})
+		faults = append(faults, Fault{r, next, -1, why})
 	}
 	if len(lines) == 0 {
 		return nil
@@ -125,7 +125,7 @@ func (m *machine[M]) stuck() error {
 	if more := len(lines) - shown; more > 0 {
 		lines = append(lines[:shown], fmt.Sprintf("and %d more", more))
 	}
-	return &Refutation{places, errors.New(head + "\n\t" + strings.Join(lines, "\n\t"))}
+	return &Refutation{faults, errors.New(head + "\n\t" + strings.Join(lines, "\n\t"))}
 }
 
 // leftover says which messages nobody received.
@@ -134,7 +134,7 @@ func (m *machine[M]) leftover() error {
 	for _, p := range slices.SortedFunc(maps.Keys(m.queues), byPair) {
 		if left := len(*m.queues[p]); left > 0 {
 			err := fmt.Errorf("%d of the messages from rank %d to rank %d are never received", left, p.from, p.to)
-			return &Refutation{[]Place{{p.to, -1, -1, err.Error()}}, err}
+			return &Refutation{[]Fault{{p.to, -1, -1, err.Error()}}, err}
 		}
 	}
 	return nil
@@ -150,5 +150,5 @@ func (t Step) peers(n int) error {
 }
 
 func at(r Rank, i int, t Step, err error) error {
-	return &Refutation{[]Place{{r, i, -1, err.Error()}}, fmt.Errorf("rank %d step %d (%v): %w", r, i, t, err)}
+	return &Refutation{[]Fault{{r, i, -1, err.Error()}}, fmt.Errorf("rank %d step %d (%v): %w", r, i, t, err)}
 }

@@ -83,20 +83,20 @@ func (g Goal) Sums() bool { return g.sum }
 
 // A Refutation is an error of Check that knows where the schedule goes wrong.
 type Refutation struct {
-	Places []Place // one, or for a deadlock that of each rank which waits
+	Faults []Fault // one, or for a deadlock that of each rank which waits
 	err    error
 }
 
-// A Place is a step, or a chunk of the result, at which a schedule goes wrong.
-type Place struct {
+// A Fault is a step, or a chunk of the result, at which a schedule goes wrong.
+type Fault struct {
 	Rank Rank
-	Step int    // -1 if the place is no step
-	Out  int    // the chunk of Out that is wrong at the end, -1 if the place is no chunk
-	Why  string // in words, without the place
+	Step int    // -1 if the fault is in no step
+	Out  int    // the chunk of Out that is wrong at the end, -1 if the fault is in no chunk
+	Why  string // in words, without rank, step and chunk
 }
 
 // Error is the whole sentence.
 func (e *Refutation) Error() string { return e.err.Error() }
 
-// Unwrap is the error without its places.
+// Unwrap is the error without its faults.
 func (e *Refutation) Unwrap() error { return e.err }

@@ -67,17 +67,17 @@ func TestRefutation(t *testing.T) {
 	for name, tc := range map[string]struct {
 		s     sched.Schedule
 		err   string
-		place sched.Place
+		place sched.Fault
 		seen  int // steps that happen
 	}{
 		"a sum that is not kept": {stepsOf(ring3, 1, 0, 1, 2, 3), "check all-reduce: 1 of the messages from rank 0 to rank 1 are never received",
-			sched.Place{Rank: 1, Step: -1, Out: -1, Why: "1 of the messages from rank 0 to rank 1 are never received"}, 14},
+			sched.Fault{Rank: 1, Step: -1, Out: -1, Why: "1 of the messages from rank 0 to rank 1 are never received"}, 14},
 		"steps in another order": {stepsOf(ring3, 1, 0, 2, 1, 3, 4), "check all-reduce: rank 1 step 1 (from 0 ⊕ In[1] → Out[1] → 2): mixes lengths: the message is as long as chunk 2 of a block, the step's as chunk 1",
-			sched.Place{Rank: 1, Step: 1, Out: -1, Why: "mixes lengths: the message is as long as chunk 2 of a block, the step's as chunk 1"}, 6},
+			sched.Fault{Rank: 1, Step: 1, Out: -1, Why: "mixes lengths: the message is as long as chunk 2 of a block, the step's as chunk 1"}, 6},
 		"no first message": {stepsOf(ring.Broadcast{N: 3}, 0), "check broadcast from 0: deadlock at depth 2, 2 of 3 ranks wait:\n\trank 1 step 0 (from 0 → Out[0] → 2): nothing comes from rank 0\n\trank 2 step 0 (from 1 → Out[0]): nothing comes from rank 1",
-			sched.Place{Rank: 1, Step: 0, Out: -1, Why: "nothing comes from rank 0"}, 0},
+			sched.Fault{Rank: 1, Step: 0, Out: -1, Why: "nothing comes from rank 0"}, 0},
 		"nothing at all": {stepsOf(ring.AllReduce{N: 1}, 0), "check all-reduce: rank 0 Out[0]: is never written",
-			sched.Place{Rank: 0, Step: -1, Out: 0, Why: "is never written"}, 0},
+			sched.Fault{Rank: 0, Step: -1, Out: 0, Why: "is never written"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			goal := sched.AllReduce
@@ -88,7 +88,7 @@ func TestRefutation(t *testing.T) {
 			require.EqualError(t, err, tc.err)
 			var r *sched.Refutation
 			require.ErrorAs(t, err, &r)
-			require.Equal(t, tc.place, r.Places[0])
+			require.Equal(t, tc.place, r.Faults[0])
 			seen := 0
 			require.EqualError(t, sched.Watch(tc.s, goal, 2, false, func(sched.Event) { seen++ }), tc.err)
 			require.Equal(t, tc.seen, seen)

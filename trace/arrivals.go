@@ -99,7 +99,7 @@ func (t *Trace) Of(comm string, rank int) *Trace {
 	return part
 }
 
-// Shift puts the Trace onto another clock: by says what that shows when this one shows at.
+// Shift puts the Trace onto another clock: by(t) is that clock's reading when the Trace's clock reads t.
 func (t *Trace) Shift(by func(at int64) int64) {
 	for i := range t.Calls {
 		c := &t.Calls[i]

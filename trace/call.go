@@ -9,11 +9,11 @@ import "time"
 // communicator that has failed) are not observed, nor is what is no Call: Split, Register, signals. Both run on the goroutine that carries out the call, which
 // is the caller's of Do, and the communicator's own for Start. End of a call on a GPU comes when the GPU has
 // done it and this rank makes another call, Synchronize or Close; then on the goroutine that does. Large sends and
-// receives of a Group go side by side, each lane on a goroutine of its own.
+// receives of a Group go side by side, each track on a goroutine of its own.
 //
 // The operation waits for an Observer, and the other ranks with it: it should return within
 // a µs. It must not call the communicator, and must not keep the *Call, its Waits or its Steps after End:
-// they are used again. Several goroutines may call an Observer at once: of lanes, and of several communicators,
+// they are used again. Several goroutines may call an Observer at once: of tracks, and of several communicators,
 // as with OpenLocal.
 type Observer interface {
 	Begin(*Call)
@@ -25,7 +25,7 @@ type Call struct {
 	Comm       string // identifies the communicator, the same on all ranks
 	Rank, Size int
 	Host       string
-	Lane       int  // above 0 for those that a group carries out beside each other
+	Track      int  // above 0 for those that a group carries out beside each other
 	GPU        bool // on GPU memory
 	Model      bool // not carried out, but worked out by package sim
 
@@ -49,7 +49,7 @@ type Call struct {
 	Steps []Span
 	Lost  int
 
-	// Own is the Observer's, kept from call to call of a lane.
+	// Own is the Observer's, kept from call to call of a track.
 	Own any
 
 	part int32
@@ -81,8 +81,8 @@ type Span struct {
 // Peer is for whom a wait was.
 func (s *Span) Peer() int { return int(max(s.Recv, s.Send)) }
 
-// Reset makes the Call ready for the next one of its lane, which begins now. What
-// identifies the lane stays.
+// Reset makes the Call ready for the next one of its track, which begins now. What
+// identifies the track stays.
 func (c *Call) Reset() {
 	c.Number, c.Kind, c.Algo, c.Bytes, c.Peer = 0, "", "", 0, -1
 	c.Start, c.End, c.Queued, c.Issued, c.Err = Now(), 0, 0, 0, nil

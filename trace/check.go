@@ -33,21 +33,21 @@ func (c *Call) Check() error {
 	return nil
 }
 
-// Check says what cannot be of a Trace: see Call.Check; and the calls of a lane follow each other. Calls on
+// Check says what cannot be of a Trace: see Call.Check; and the calls of a track follow each other. Calls on
 // GPUs may wait for their streams side by side.
 func (t *Trace) Check() error {
-	type lane struct {
+	type track struct {
 		comm        string
-		rank, lane  int
+		rank, track int
 		gpu, models bool
 	}
-	last := map[lane]*Call{}
+	last := map[track]*Call{}
 	for i := range t.Calls {
 		c := &t.Calls[i]
 		if err := c.Check(); err != nil {
 			return err
 		}
-		l := lane{c.Comm, c.Rank, c.Lane, c.GPU, c.Model}
+		l := track{c.Comm, c.Rank, c.Track, c.GPU, c.Model}
 		if before := last[l]; before != nil && c.Start < before.End && !c.GPU {
 			return fmt.Errorf("rank %d: %s begins before %s ends", c.Rank, c.Title(), before.Title())
 		}

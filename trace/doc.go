@@ -8,7 +8,7 @@
 // as a file and read again, Check says whether it can be, and Arrivals who came last.
 //
 // The trap: clocks. Times are of the process's own clock (Now). Between processes of one host they agree
-// to some µs, between hosts as well as their system clocks do. Package trace/join measures how they
+// to some µs, between hosts as well as their system clocks do. Package bench/join measures how they
 // differ and puts ranks onto the clock of rank 0.
 //
 // # What a wait is
@@ -36,7 +36,7 @@
 //
 //	call   a call. args: call (its number in the file, from 0), comm, rank, size, host, number (among
 //	       the collectives, 0 for Send and Recv), kind, algo, bytes, peer (root or peer, or -1),
-//	       lane, gpu, model, lost (spans for which there was no room), error
+//	       lane (Call.Track), gpu, model, lost (spans for which there was no room), error
 //	queue  on thread 1: the host queues a call that the GPU carries out. args: call
 //	step   a step of the schedule over one piece of the data. args: call, part, round, step, recv, send.
 //	       step is i of sched.Schedule.At(rank, i), round the piece; recv and send are ranks, -1 for

@@ -31,11 +31,11 @@ const (
 func (c *Call) thread() int {
 	switch {
 	case c.Model:
-		return modelThread + c.Lane
+		return modelThread + c.Track
 	case c.GPU:
-		return gpuThread + c.Lane
+		return gpuThread + c.Track
 	}
-	return hostThread + c.Lane
+	return hostThread + c.Track
 }
 
 // A document is a file.
@@ -73,7 +73,7 @@ type callArgs struct {
 	Algo   string `json:"algo"`
 	Bytes  int    `json:"bytes"`
 	Peer   int    `json:"peer"`
-	Lane   int    `json:"lane,omitempty"`
+	Track  int    `json:"lane,omitempty"`
 	GPU    bool   `json:"gpu,omitempty"`
 	Model  bool   `json:"model,omitempty"`
 	Lost   int    `json:"lost,omitempty"`
@@ -108,58 +108,72 @@ func (t *Trace) Write(w io.Writer) error {
 	}
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"format\":%q,\"start\":\"%d\"},\"traceEvents\":[", Format, start)
-	comma := "\n"
-	var failed error
-	put := func(e event) {
-		line, err := json.Marshal(&e)
-		failed = errors.Join(failed, err)
-		b.WriteString(comma)
-		b.Write(line)
-		comma = ",\n"
-	}
+	x := writer{b: b, start: start, comma: "\n", named: map[[2]int]bool{}}
 	pids := t.pids()
-	named := map[[2]int]bool{}
-	name := func(c *Call, pid, thread int) {
-		if !named[[2]int{pid, 0}] {
-			named[[2]int{pid, 0}] = true
-			put(event{Name: "process_name", Phase: "M", Rank: pid, Args: nameArgs{c.title(pid)}})
-			put(event{Name: "process_sort_index", Phase: "M", Rank: pid, Args: sortArgs{pid}})
-		}
-		if !named[[2]int{pid, thread}] {
-			named[[2]int{pid, thread}] = true
-			put(event{Name: "thread_name", Phase: "M", Rank: pid, Thread: thread, Args: nameArgs{threadName(thread)}})
-			put(event{Name: "thread_sort_index", Phase: "M", Rank: pid, Thread: thread, Args: sortArgs{thread}})
-		}
-	}
 	for i := range t.Calls {
 		c := &t.Calls[i]
-		pid := pids[member{c.Comm, c.Rank}]
-		e := event{Phase: "X", Rank: pid, Thread: c.thread()}
-		name(c, pid, e.Thread)
-		span := func(name, category string, from, to int64, args any) event {
-			e := e
-			e.Name, e.Category, e.Args = name, category, args
-			e.At, e.Lasts = micros(from-start), micros(to-from)
-			return e
-		}
-		args := callArgs{i, c.Comm, c.Rank, c.Size, c.Host, c.Number, c.Kind, c.Algo, c.Bytes, c.Peer, c.Lane, c.GPU, c.Model, c.Lost, ""}
-		if c.Err != nil {
-			args.Error = c.Err.Error()
-		}
-		put(span(c.Title(), "call", c.Start, c.End, args))
-		if c.Queued != 0 {
-			name(c, pid, hostThread)
-			q := span("queue "+c.Title(), "queue", c.Queued, c.Issued, spanArgs{Call: i, Step: -1, Recv: -1, Send: -1})
-			q.Thread = hostThread
-			put(q)
-		}
-		for j := range c.Steps {
-			s := &c.Steps[j]
-			put(span(s.Title(), s.What.String(), s.Start, s.End, spanArgs{i, s.Part, s.Round, s.Step, s.Recv, s.Send}))
-		}
+		x.call(c, i, pids[member{c.Comm, c.Rank}])
 	}
 	b.WriteString("\n]}\n")
-	return cmp.Or(failed, b.Flush())
+	return cmp.Or(x.failed, b.Flush())
+}
+
+// A writer writes the events of a file.
+type writer struct {
+	b      *bufio.Writer
+	start  int64
+	comma  string          // before the next event
+	named  map[[2]int]bool // processes, as thread 0, and threads that have names
+	failed error
+}
+
+func (x *writer) put(e event) {
+	line, err := json.Marshal(&e)
+	x.failed = errors.Join(x.failed, err)
+	x.b.WriteString(x.comma)
+	x.b.Write(line)
+	x.comma = ",\n"
+}
+
+// call writes a call, which has a number in the file, with its wait in a queue and its steps.
+func (x *writer) call(c *Call, number, pid int) {
+	thread := c.thread()
+	x.name(c, pid, thread)
+	span := func(name, category string, from, to int64, args any) event {
+		return event{
+			Name: name, Category: category, Phase: "X", At: micros(from - x.start), Lasts: micros(to - from),
+			Rank: pid, Thread: thread, Args: args,
+		}
+	}
+	args := callArgs{number, c.Comm, c.Rank, c.Size, c.Host, c.Number, c.Kind, c.Algo, c.Bytes, c.Peer, c.Track, c.GPU, c.Model, c.Lost, ""}
+	if c.Err != nil {
+		args.Error = c.Err.Error()
+	}
+	x.put(span(c.Title(), "call", c.Start, c.End, args))
+	if c.Queued != 0 {
+		x.name(c, pid, hostThread)
+		q := span("queue "+c.Title(), "queue", c.Queued, c.Issued, spanArgs{Call: number, Step: -1, Recv: -1, Send: -1})
+		q.Thread = hostThread
+		x.put(q)
+	}
+	for j := range c.Steps {
+		s := &c.Steps[j]
+		x.put(span(s.Title(), s.What.String(), s.Start, s.End, spanArgs{number, s.Part, s.Round, s.Step, s.Recv, s.Send}))
+	}
+}
+
+// name gives a process and its thread names, unless they have them.
+func (x *writer) name(c *Call, pid, thread int) {
+	if !x.named[[2]int{pid, 0}] {
+		x.named[[2]int{pid, 0}] = true
+		x.put(event{Name: "process_name", Phase: "M", Rank: pid, Args: nameArgs{c.title(pid)}})
+		x.put(event{Name: "process_sort_index", Phase: "M", Rank: pid, Args: sortArgs{pid}})
+	}
+	if !x.named[[2]int{pid, thread}] {
+		x.named[[2]int{pid, thread}] = true
+		x.put(event{Name: "thread_name", Phase: "M", Rank: pid, Thread: thread, Args: nameArgs{threadName(thread)}})
+		x.put(event{Name: "thread_sort_index", Phase: "M", Rank: pid, Thread: thread, Args: sortArgs{thread}})
+	}
 }
 
 // first is when the call is first heard of.
@@ -321,20 +335,7 @@ func (t *Trace) add(e event, raw json.RawMessage, start int64) error {
 	}
 	from, to := start+at, start+at+lasts
 	if e.Category == "call" {
-		var a callArgs
-		if err := json.Unmarshal(raw, &a); err != nil {
-			return err
-		}
-		if a.Call != len(t.Calls) || a.Size < 1 || a.Size > maxSize || a.Rank < 0 || a.Rank >= a.Size || a.Peer < -1 || a.Peer >= a.Size {
-			return fmt.Errorf("not a call of ringo's: %s", raw)
-		}
-		c := Call{Comm: a.Comm, Rank: a.Rank, Size: a.Size, Host: a.Host, Lane: a.Lane, GPU: a.GPU, Model: a.Model,
-			Number: a.Number, Kind: a.Kind, Algo: a.Algo, Bytes: a.Bytes, Peer: a.Peer, Start: from, End: to, Lost: a.Lost}
-		if a.Error != "" {
-			c.Err = errors.New(a.Error)
-		}
-		t.Calls = append(t.Calls, c)
-		return nil
+		return t.addCall(raw, from, to)
 	}
 	what := slices.Index([]string{"step", "wait", "connect"}, e.Category)
 	if what < 0 && e.Category != "queue" {
@@ -356,5 +357,23 @@ func (t *Trace) add(e event, raw json.RawMessage, start int64) error {
 		return nil
 	}
 	c.Steps = append(c.Steps, Span{from, to, What(what), a.Part, a.Round, a.Step, a.Recv, a.Send})
+	return nil
+}
+
+// addCall adds a call that began and ended then.
+func (t *Trace) addCall(raw json.RawMessage, from, to int64) error {
+	var a callArgs
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return err
+	}
+	if a.Call != len(t.Calls) || a.Size < 1 || a.Size > maxSize || a.Rank < 0 || a.Rank >= a.Size || a.Peer < -1 || a.Peer >= a.Size {
+		return fmt.Errorf("not a call of ringo's: %s", raw)
+	}
+	c := Call{Comm: a.Comm, Rank: a.Rank, Size: a.Size, Host: a.Host, Track: a.Track, GPU: a.GPU, Model: a.Model,
+		Number: a.Number, Kind: a.Kind, Algo: a.Algo, Bytes: a.Bytes, Peer: a.Peer, Start: from, End: to, Lost: a.Lost}
+	if a.Error != "" {
+		c.Err = errors.New(a.Error)
+	}
+	t.Calls = append(t.Calls, c)
 	return nil
 }

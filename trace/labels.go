@@ -38,7 +38,7 @@ func (l *labels) Begin(c *Call) {
 	pprof.SetGoroutineLabels(last.ctx)
 }
 
-// labelled is what the last call of a lane had.
+// labelled is what the last call of a track had.
 type labelled struct {
 	set labelSet
 	ctx context.Context

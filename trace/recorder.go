@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-// A Recorder is an Observer that keeps the last calls of each lane with their Spans. It may be the
+// A Recorder is an Observer that keeps the last calls of each track with their Spans. It may be the
 // Observer of any number of communicators; the memory of one that has ended stays with it, so a program that opens communicators
 // again and again gives each a Recorder of its own.
 type Recorder struct {
 	calls, spans int
 	mu           sync.Mutex
-	lanes        []*lane // guarded by mu
+	tracks       []*track // guarded by mu
 }
 
-// Room of a Recorder.
+// How much a Recorder keeps.
 const (
-	DefaultCalls = 1024
-	DefaultSpans = 1 << 14
-	besideShare  = 16 // lanes above 0, of which there may be many, have less
+	DefaultCalls   = 1024
+	DefaultSpans   = 1 << 14
+	besideFraction = 16 // tracks above 0, of which there may be many, have less
 )
 
-// NewRecorder makes a Recorder that keeps of each lane the last calls, at least calls or as many as have
-// spans Spans, and at most twice as many; 0 is DefaultCalls and DefaultSpans. A lane takes
-// 600 bytes a call and 160 a Span, when it is first used, and a lane above 0 a 16th. A call with more Spans than
+// NewRecorder makes a Recorder that keeps of each track the last calls, at least calls or as many as have
+// spans Spans, and at most twice as many; 0 is DefaultCalls and DefaultSpans. A track takes
+// 600 bytes a call and 160 a Span, when it is first used, and a track above 0 a 16th. A call with more Spans than
 // that loses its last ones.
 func NewRecorder(calls, spans int) *Recorder {
 	if calls <= 0 {
@@ -35,9 +35,9 @@ func NewRecorder(calls, spans int) *Recorder {
 	return &Recorder{calls: calls, spans: spans}
 }
 
-// A lane is the memory of what one goroutine at a time carries out. It has two halves, of which
+// A track is the memory of what one goroutine at a time carries out. It has two halves, of which
 // the older is thrown away when the newer is full.
-type lane struct {
+type track struct {
 	of    Call // identifies it
 	mu    sync.Mutex
 	newer half
@@ -51,9 +51,9 @@ type half struct {
 
 // Begin is part of Observer.
 func (r *Recorder) Begin(c *Call) {
-	l, ok := c.Own.(*lane)
+	l, ok := c.Own.(*track)
 	if !ok {
-		l = r.lane(c)
+		l = r.track(c)
 		c.Own = l
 	}
 	if c.GPU {
@@ -62,7 +62,7 @@ func (r *Recorder) Begin(c *Call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if h := &l.newer; len(h.calls) == cap(h.calls) || 2*len(h.spans) > cap(h.spans) {
-		l.turn()
+		l.flip()
 	}
 	spans := l.newer.spans
 	c.Steps = spans[len(spans):]
@@ -70,11 +70,11 @@ func (r *Recorder) Begin(c *Call) {
 
 // End is part of Observer.
 func (r *Recorder) End(c *Call) {
-	l := c.Own.(*lane)
+	l := c.Own.(*track)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if h := &l.newer; len(h.calls) == cap(h.calls) { // on a GPU calls begin before others end
-		l.turn()
+		l.flip()
 	}
 	h := &l.newer
 	kept := *c
@@ -87,25 +87,25 @@ func (r *Recorder) End(c *Call) {
 	h.calls = append(h.calls, kept)
 }
 
-// turn throws away the older half.
-func (l *lane) turn() {
+// flip throws away the older half.
+func (l *track) flip() {
 	l.newer, l.older = l.older, l.newer
 	l.newer.calls, l.newer.spans = l.newer.calls[:0], l.newer.spans[:0]
 }
 
-// lane finds or makes the lane of a call.
-func (r *Recorder) lane(c *Call) *lane {
+// track finds or makes the track of a call.
+func (r *Recorder) track(c *Call) *track {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, l := range r.lanes {
-		if l.of.Comm == c.Comm && l.of.Rank == c.Rank && l.of.Lane == c.Lane && l.of.GPU == c.GPU {
+	for _, l := range r.tracks {
+		if l.of.Comm == c.Comm && l.of.Rank == c.Rank && l.of.Track == c.Track && l.of.GPU == c.GPU {
 			return l
 		}
 	}
-	l := &lane{of: Call{Comm: c.Comm, Rank: c.Rank, Lane: c.Lane, GPU: c.GPU}}
+	l := &track{of: Call{Comm: c.Comm, Rank: c.Rank, Track: c.Track, GPU: c.GPU}}
 	calls, spans := r.calls, r.spans
-	if c.Lane > 0 {
-		calls, spans = max(1, calls/besideShare), max(1, spans/besideShare)
+	if c.Track > 0 {
+		calls, spans = max(1, calls/besideFraction), max(1, spans/besideFraction)
 	}
 	for _, h := range []*half{&l.newer, &l.older} {
 		h.calls = make([]Call, 0, calls)
@@ -113,14 +113,14 @@ func (r *Recorder) lane(c *Call) *lane {
 			h.spans = make([]Span, 0, 2*spans)
 		}
 	}
-	r.lanes = append(r.lanes, l)
+	r.tracks = append(r.tracks, l)
 	return l
 }
 
-// Trace is a copy of the calls that are kept and have ended, lane by lane, oldest first.
+// Trace is a copy of the calls that are kept and have ended, track by track, oldest first.
 func (r *Recorder) Trace() *Trace {
 	t := &Trace{}
-	r.each(func(l *lane) {
+	r.each(func(l *track) {
 		for _, h := range []*half{&l.older, &l.newer} {
 			for _, c := range h.calls {
 				c.Steps = slices.Clone(c.Steps)
@@ -133,17 +133,17 @@ func (r *Recorder) Trace() *Trace {
 
 // Forget throws away what is kept. No call may be under way.
 func (r *Recorder) Forget() {
-	r.each(func(l *lane) {
+	r.each(func(l *track) {
 		for _, h := range []*half{&l.older, &l.newer} {
 			h.calls, h.spans = h.calls[:0], h.spans[:0]
 		}
 	})
 }
 
-func (r *Recorder) each(f func(*lane)) {
+func (r *Recorder) each(f func(*track)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, l := range r.lanes {
+	for _, l := range r.tracks {
 		l.mu.Lock()
 		f(l)
 		l.mu.Unlock()

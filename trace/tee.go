@@ -20,7 +20,7 @@ func Tee(observers ...Observer) Observer {
 
 type tee []Observer
 
-// owns are what the observers have as their own of a lane.
+// owns are what the observers have as their own of a track.
 type owns struct{ list []any }
 
 func (t tee) Begin(c *Call) {

@@ -113,7 +113,7 @@ func example() *trace.Trace {
 	}
 	a.Lost = 7
 	c.GPU, c.Queued, c.Issued = true, t0+20_000, t0+22_000
-	d.Kind, d.Peer, d.Lane, d.Err = "Send", 0, 2, errors.New("send to rank 0: a peer has failed")
+	d.Kind, d.Peer, d.Track, d.Err = "Send", 0, 2, errors.New("send to rank 0: a peer has failed")
 	e.Model = true
 	return &trace.Trace{Calls: []trace.Call{a, b, c, d, e}}
 }

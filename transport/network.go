@@ -6,7 +6,7 @@ import (
 )
 
 // A Network is a kind of transport that connects hosts: a network plugin, InfiniBand, sockets.
-// It is what package paths knows of it before a communicator uses it; paths/networks.go has
+// It is what package paths knows of it before a communicator uses it; core/paths/networks.go has
 // the list of all.
 type Network struct {
 	Name     string // as in RINGO_NET, in lower case
@@ -110,16 +110,16 @@ type Placer interface {
 	AcceptPlaced(peer Info, slots mem.Region) (PlacedRecvConn, error)
 }
 
-// A PlacedSendConn is a SendConn with slots in the caller's memory. Reserve returns the slot's place,
+// A PlacedSendConn is a SendConn with slots in the caller's memory. Reserve returns the slot's memory,
 // which the caller may have filled before. The caller fills only slots that Free counts as free:
 // those that the device reads no more and the receiver has released, all of them in time. When the
 // connection has ended, Free is Slots, and Reserve or Publish says why.
 type PlacedSendConn interface {
 	SendConn
-	Room
+	FreeSlots
 }
 
-// A PlacedRecvConn is a RecvConn with slots in the caller's memory. Next returns the slot's place, and
+// A PlacedRecvConn is a RecvConn with slots in the caller's memory. Next returns the slot's memory, and
 // may give all Slots before the first is released; Release gives back the oldest one. Whatever Next
 // has returned is seen by kernels that are told of it after that.
 type PlacedRecvConn interface {

@@ -75,8 +75,8 @@ type From interface {
 	Flush() error
 }
 
-// Room is implemented by SendConns that know how full their queue is.
-type Room interface {
+// FreeSlots is implemented by SendConns that know how full their queue is.
+type FreeSlots interface {
 	// Free is how many slots can be reserved and published now without waiting
 	// for the receiver, at most Slots of Limits. It belongs to the goroutine that
 	// sends.

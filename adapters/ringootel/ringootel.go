@@ -17,8 +17,6 @@ package ringootel
 import (
 	"context"
 	"errors"
-	"strconv"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -26,6 +24,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
+	"github.com/ringo-go/ringo/adapters/internal/series"
 	"github.com/ringo-go/ringo/trace"
 )
 
@@ -49,27 +48,18 @@ type observer struct {
 	size     metric.Int64Histogram
 	active   metric.Int64UpDownCounter
 	waits    metric.Float64Counter
-
-	mu    sync.RWMutex
-	known map[series]*attributes // guarded by mu
-}
-
-// A series is what calls have in common.
-type series struct {
-	rank       int
-	kind, algo string
-	gpu        bool
+	known    series.Table[attributes]
 }
 
 // attributes are those of a series.
 type attributes struct {
-	of         series
+	of         series.Series
 	list       []attribute.KeyValue
 	ok, failed []metric.RecordOption
 }
 
-// A lane is what a lane of calls has as its own.
-type lane struct {
+// A track is what an observer keeps of a trace.Call's Track.
+type track struct {
 	rank  []metric.AddOption
 	peers [][]metric.AddOption // by rank, or one for all
 	last  *attributes
@@ -83,7 +73,7 @@ func New(o Options) (trace.Observer, error) {
 	if o.MaxPeers == 0 {
 		o.MaxPeers = 64
 	}
-	x := &observer{Options: o, known: map[series]*attributes{}}
+	x := &observer{Options: o}
 	if o.Tracer != nil {
 		x.tracer = o.Tracer.Tracer(scope)
 	}
@@ -103,9 +93,9 @@ func New(o Options) (trace.Observer, error) {
 
 // Begin is part of trace.Observer.
 func (x *observer) Begin(c *trace.Call) {
-	l, ok := c.Own.(*lane)
+	l, ok := c.Own.(*track)
 	if !ok {
-		l = x.lane(c)
+		l = x.track(c)
 		c.Own = l
 	}
 	if x.active != nil {
@@ -115,9 +105,9 @@ func (x *observer) Begin(c *trace.Call) {
 
 // End is part of trace.Observer.
 func (x *observer) End(c *trace.Call) {
-	l := c.Own.(*lane)
-	if s := (series{c.Rank, c.Kind, c.Algo, c.GPU}); l.last == nil || l.last.of != s {
-		l.last = x.attributes(s)
+	l := c.Own.(*track)
+	if s := series.Of(c); l.last == nil || l.last.of != s {
+		l.last = x.known.Get(s, newAttributes)
 	}
 	if x.tracer != nil {
 		x.span(c, l.last)
@@ -158,45 +148,26 @@ func (x *observer) span(c *trace.Call, a *attributes) {
 	s.End(oteltrace.WithTimestamp(time.Unix(0, c.End)))
 }
 
-func (x *observer) lane(c *trace.Call) *lane {
+func (x *observer) track(c *trace.Call) *track {
 	rank := attribute.Int("ringo.rank", c.Rank)
 	with := func(list ...attribute.KeyValue) []metric.AddOption {
 		return []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(list...))}
 	}
-	l := &lane{rank: with(rank)}
-	switch {
-	case c.GPU: // its waits are not known
-	case c.Size > x.MaxPeers:
-		l.peers = append(l.peers, with(rank))
-	default:
-		for r := range c.Size {
-			l.peers = append(l.peers, with(rank, attribute.String("ringo.peer", strconv.Itoa(r))))
+	return &track{rank: with(rank), peers: series.Peers(c, x.MaxPeers, func(peer string) []metric.AddOption {
+		if peer == "" {
+			return with(rank)
 		}
-	}
-	return l
+		return with(rank, attribute.String("ringo.peer", peer))
+	})}
 }
 
-func (x *observer) attributes(s series) *attributes {
-	x.mu.RLock()
-	a := x.known[s]
-	x.mu.RUnlock()
-	if a != nil {
-		return a
-	}
-	memory := "host"
-	if s.gpu {
-		memory = "gpu"
-	}
+func newAttributes(s series.Series) *attributes {
 	list := []attribute.KeyValue{
-		attribute.Int("ringo.rank", s.rank), attribute.String("ringo.kind", s.kind), attribute.String("ringo.algorithm", s.algo), attribute.String("ringo.memory", memory),
+		attribute.Int("ringo.rank", s.Rank), attribute.String("ringo.kind", s.Kind), attribute.String("ringo.algorithm", s.Algo), attribute.String("ringo.memory", s.Memory()),
 	}
 	failed := append(list[:len(list):len(list)], attribute.String("error.type", "error"))
-	a = &attributes{of: s, list: list,
+	return &attributes{of: s, list: list,
 		ok:     []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(list...))},
 		failed: []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(failed...))},
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.known[s] = a
-	return a
 }

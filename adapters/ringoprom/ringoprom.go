@@ -16,10 +16,10 @@ package ringoprom
 
 import (
 	"strconv"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/ringo-go/ringo/adapters/internal/series"
 	"github.com/ringo-go/ringo/trace"
 )
 
@@ -41,28 +41,19 @@ type Metrics struct {
 	seconds  *prometheus.HistogramVec
 	waits    *prometheus.CounterVec
 	maxPeers int
-
-	mu    sync.RWMutex
-	known map[series]*metrics // guarded by mu
-}
-
-// A series is what the calls have in common that one row of metrics counts.
-type series struct {
-	rank       int
-	kind, algo string
-	gpu        bool
+	known    series.Table[metrics]
 }
 
 // metrics are those of a series.
 type metrics struct {
-	of         series
+	of         series.Series
 	ok, failed prometheus.Counter
 	bytes      prometheus.Counter
 	seconds    prometheus.Observer
 }
 
-// A lane is what a lane of calls has as its own.
-type lane struct {
+// A track is what an observer keeps of a trace.Call's Track.
+type track struct {
 	progress prometheus.Gauge
 	peers    []prometheus.Counter // by rank, or one for all
 	last     *metrics
@@ -89,15 +80,14 @@ func New(o Options) *Metrics {
 		}, of),
 		waits:    prometheus.NewCounterVec(prometheus.CounterOpts(opts("wait_seconds_total", "How long a rank has waited for another.")), []string{"rank", "peer"}),
 		maxPeers: o.MaxPeers,
-		known:    map[series]*metrics{},
 	}
 }
 
 // Begin is part of trace.Observer.
 func (m *Metrics) Begin(c *trace.Call) {
-	l, ok := c.Own.(*lane)
+	l, ok := c.Own.(*track)
 	if !ok {
-		l = m.lane(c)
+		l = m.track(c)
 		c.Own = l
 	}
 	l.progress.Inc()
@@ -105,10 +95,10 @@ func (m *Metrics) Begin(c *trace.Call) {
 
 // End is part of trace.Observer.
 func (m *Metrics) End(c *trace.Call) {
-	l := c.Own.(*lane)
+	l := c.Own.(*track)
 	l.progress.Dec()
-	if s := (series{c.Rank, c.Kind, c.Algo, c.GPU}); l.last == nil || l.last.of != s {
-		l.last = m.metrics(s)
+	if s := series.Of(c); l.last == nil || l.last.of != s {
+		l.last = m.known.Get(s, m.metrics)
 	}
 	x := l.last
 	if c.Err != nil {
@@ -125,41 +115,21 @@ func (m *Metrics) End(c *trace.Call) {
 	}
 }
 
-func (m *Metrics) lane(c *trace.Call) *lane {
+func (m *Metrics) track(c *trace.Call) *track {
 	rank := strconv.Itoa(c.Rank)
-	l := &lane{progress: m.progress.WithLabelValues(rank)}
-	switch {
-	case c.GPU: // its waits are not known
-	case c.Size > m.maxPeers:
-		l.peers = []prometheus.Counter{m.waits.WithLabelValues(rank, "")}
-	default:
-		for r := range c.Size {
-			l.peers = append(l.peers, m.waits.WithLabelValues(rank, strconv.Itoa(r)))
-		}
+	return &track{
+		progress: m.progress.WithLabelValues(rank),
+		peers:    series.Peers(c, m.maxPeers, func(peer string) prometheus.Counter { return m.waits.WithLabelValues(rank, peer) }),
 	}
-	return l
 }
 
-func (m *Metrics) metrics(s series) *metrics {
-	m.mu.RLock()
-	x := m.known[s]
-	m.mu.RUnlock()
-	if x != nil {
-		return x
+// metrics makes those of a series.
+func (m *Metrics) metrics(s series.Series) *metrics {
+	rank, memory := strconv.Itoa(s.Rank), s.Memory()
+	return &metrics{
+		of: s, ok: m.calls.WithLabelValues(rank, s.Kind, s.Algo, memory, "ok"), failed: m.calls.WithLabelValues(rank, s.Kind, s.Algo, memory, "error"),
+		bytes: m.bytes.WithLabelValues(rank, s.Kind, s.Algo, memory), seconds: m.seconds.WithLabelValues(rank, s.Kind, s.Algo, memory),
 	}
-	memory := "host"
-	if s.gpu {
-		memory = "gpu"
-	}
-	rank := strconv.Itoa(s.rank)
-	x = &metrics{
-		of: s, ok: m.calls.WithLabelValues(rank, s.kind, s.algo, memory, "ok"), failed: m.calls.WithLabelValues(rank, s.kind, s.algo, memory, "error"),
-		bytes: m.bytes.WithLabelValues(rank, s.kind, s.algo, memory), seconds: m.seconds.WithLabelValues(rank, s.kind, s.algo, memory),
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.known[s] = x
-	return x
 }
 
 func (m *Metrics) collectors() []prometheus.Collector {

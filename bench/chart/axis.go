@@ -18,15 +18,15 @@ type tick struct {
 	label string // "" for a small one
 }
 
-// place is where a value is, from 0 to 1.
-func (a *axis) place(v float64) float64 {
+// position is where a value is, from 0 to 1.
+func (a *axis) position(v float64) float64 {
 	if a.log {
 		return math.Log(v/a.lo) / math.Log(a.hi/a.lo)
 	}
 	return (v - a.lo) / (a.hi - a.lo)
 }
 
-// value is what place shows at p.
+// value is what position shows at p.
 func (a *axis) value(p float64) float64 {
 	if a.log {
 		return a.lo * math.Pow(a.hi/a.lo, p)

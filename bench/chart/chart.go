@@ -1,5 +1,6 @@
-// Package chart draws, for bench and the command, as SVG or PNG: lines over sizes in bytes, in rows of panels that
-// have one legend (Figure), and what happens on tracks along one time (Timeline).
+// Package chart draws, for bench and the command, as SVG: lines over sizes in bytes, in rows of panels that
+// have one legend (Figure), and what happens on tracks along one time (Timeline). It is part of
+// the command ringo, and nothing here is promised to other modules.
 //
 // The trap: an SVG says how text is anchored and which fonts may be used, and not how wide text
 // is, since that is the viewer's to know. So nothing may depend on it: the places of a legend's
@@ -59,16 +60,13 @@ const (
 	margin                = 10.0
 )
 
-// Write draws a figure as "svg" or "png".
-func (f *Figure) Write(w io.Writer, format string) error {
+// Write draws a figure.
+func (f *Figure) Write(w io.Writer) error {
 	if err := f.check(); err != nil {
 		return err
 	}
 	width, height := f.size()
-	c, err := newCanvas(format, width, height)
-	if err != nil {
-		return err
-	}
+	c := newSVG(width, height)
 	y := margin
 	if f.Title != "" {
 		c.text(point{margin + 6, y + 24}, label{size: 19, ink: black}, f.Title)
@@ -117,7 +115,7 @@ func (f *Figure) size() (width, height float64) {
 	return width, height
 }
 
-// An entry of a legend, at a place.
+// An entry of a legend, and where it is drawn.
 type entry struct {
 	x    float64
 	line *Line
@@ -144,7 +142,7 @@ func (r *Row) legend(width float64) (rows [][]entry) {
 }
 
 // draw draws a row below y, and returns where it ends.
-func (r *Row) draw(c canvas, y, width float64) float64 {
+func (r *Row) draw(c *svg, y, width float64) float64 {
 	c.text(point{margin + 6, y + 20}, label{size: 15, ink: black}, r.Title)
 	y += rowTitle
 	for _, row := range r.legend(width) {
@@ -164,10 +162,10 @@ func (r *Row) draw(c canvas, y, width float64) float64 {
 }
 
 // draw draws a panel whose upper left corner is at, over the sizes x.
-func (p *Panel) draw(c canvas, x axis, at point) {
+func (p *Panel) draw(c *svg, x axis, at point) {
 	y := p.values()
-	px := func(v float64) float64 { return at.x + plotWidth*x.place(v) }
-	py := func(v float64) float64 { return at.y + plotHeight*(1-y.place(v)) }
+	px := func(v float64) float64 { return at.x + plotWidth*x.position(v) }
+	py := func(v float64) float64 { return at.y + plotHeight*(1-y.position(v)) }
 	c.text(point{at.x, at.y - 13}, label{size: 13, ink: black}, p.Title)
 	for _, t := range x.ticks {
 		c.line([]point{{px(t.at), at.y}, {px(t.at), at.y + plotHeight}}, 0.6, pale)
@@ -226,7 +224,7 @@ func (p *Panel) draw(c canvas, x axis, at point) {
 
 // clip is the part of a segment between the ends of an axis; in the space of the picture.
 func clip(a, b point, x, y axis) (point, point, bool) {
-	ax, ay, bx, by := x.place(a.x), y.place(a.y), x.place(b.x), y.place(b.y)
+	ax, ay, bx, by := x.position(a.x), y.position(a.y), x.position(b.x), y.position(b.y)
 	t0, t1 := 0.0, 1.0
 	switch d := by - ay; {
 	case d == 0 && (ay < 0 || ay > 1):

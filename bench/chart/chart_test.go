@@ -3,7 +3,6 @@ package chart
 import (
 	"bytes"
 	"encoding/xml"
-	"image/png"
 	"math"
 	"strings"
 	"testing"
@@ -26,7 +25,7 @@ func example() *Figure {
 // An SVG is XML whose text is anchored, in fonts that viewers have.
 func TestSVG(t *testing.T) {
 	var b bytes.Buffer
-	require.NoError(t, example().Write(&b, "svg"))
+	require.NoError(t, example().Write(&b))
 	require.NoError(t, xml.Unmarshal(b.Bytes(), new(struct{})))
 	svg := b.String()
 	require.Equal(t, strings.Count(svg, "<text "), strings.Count(svg, "text-anchor="))
@@ -36,35 +35,13 @@ func TestSVG(t *testing.T) {
 	require.NotContains(t, svg, "NaN")
 }
 
-func TestPNG(t *testing.T) {
-	var b bytes.Buffer
-	f := example()
-	f.Rows[0].Panels = f.Rows[0].Panels[:1]
-	require.NoError(t, f.Write(&b, "png"))
-	img, err := png.Decode(&b)
-	require.NoError(t, err)
-	width, height := f.size()
-	require.Equal(t, int(math.Ceil(dots*width)), img.Bounds().Dx())
-	require.Equal(t, int(math.Ceil(dots*height)), img.Bounds().Dy())
-	blue := 0
-	for y := 0; y < img.Bounds().Dy(); y += 4 {
-		for x := 0; x < img.Bounds().Dx(); x += 4 {
-			if r, g, b, _ := img.At(x, y).RGBA(); r>>8 == 0 && g>>8 == 114 && b>>8 == 178 {
-				blue++
-			}
-		}
-	}
-	require.Greater(t, blue, 100, "the first line is drawn")
-	require.ErrorContains(t, example().Write(&b, "gif"), "no format")
-}
-
 // Ten per cent can be seen, and what is far off is at the edge.
 func TestRatioAxis(t *testing.T) {
 	p := example().Rows[0].Panels[2]
 	y := p.values()
 	require.Equal(t, 4.0, y.hi)
 	require.Equal(t, 0.873, y.lo)
-	require.Greater(t, plotHeight*(y.place(1.1)-y.place(1)), 15.0)
+	require.Greater(t, plotHeight*(y.position(1.1)-y.position(1)), 15.0)
 	p.Lines[1].Y = []float64{1.01, 1.02, 0.99}
 	y = p.values()
 	require.Equal(t, 1.1, y.hi)
@@ -76,7 +53,7 @@ func TestRatioAxis(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, point{8, 1}, from)
 	require.InDelta(t, 1.1, to.y, 1e-9)
-	require.InEpsilon(t, math.Log(1.1)/math.Log(1.2), x.place(to.x), 1e-9)
+	require.InEpsilon(t, math.Log(1.1)/math.Log(1.2), x.position(to.x), 1e-9)
 	_, _, ok = clip(point{8, 1.2}, point{1 << 20, 1.3}, x, y)
 	require.False(t, ok)
 }
@@ -101,6 +78,6 @@ func TestTicks(t *testing.T) {
 func TestCannotBeDrawn(t *testing.T) {
 	for _, l := range []Line{{}, {X: []float64{0}, Y: []float64{1}}, {X: []float64{8}, Y: []float64{0}}, {X: []float64{8}, Y: []float64{math.Inf(1)}}, {X: []float64{8}, Y: []float64{math.NaN()}}} {
 		f := Figure{Rows: []Row{{Title: "row", Panels: []Panel{{Title: "time", Scale: Time, Lines: []Line{l}}}}}}
-		require.ErrorContains(t, f.Write(new(bytes.Buffer), "svg"), "chart: row, time: ")
+		require.ErrorContains(t, f.Write(new(bytes.Buffer)), "chart: row, time: ")
 	}
 }

@@ -1,21 +1,9 @@
 package chart
 
-import (
-	"image/color"
-	"io"
-)
-
-// A canvas is what a figure is drawn on. Places are in points from the upper left corner.
-type canvas interface {
-	line(at []point, width float64, c ink)
-	dot(at point, s shape, radius float64, c ink)
-	text(at point, l label, s string) // at is on its base line
-	write(io.Writer) error
-}
-
+// A point is a place on a picture, in points from its upper left corner.
 type point struct{ x, y float64 }
 
-type ink color.RGBA
+type ink struct{ R, G, B, A uint8 }
 
 var (
 	black = ink{34, 34, 34, 255}

@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -22,7 +21,7 @@ type Key struct {
 	Label string
 }
 
-// A Track is what happens in one place.
+// A Track is what one rank, GPU or model does.
 type Track struct {
 	Name string
 	Bars []Bar // later ones lie above earlier ones
@@ -43,13 +42,10 @@ const (
 	letterWidth           = 5.8 // most letters of 10 points are narrower
 )
 
-// Write draws the picture as "svg" or "png".
-func (t *Timeline) Write(w io.Writer, format string) error {
+// Write draws the picture.
+func (t *Timeline) Write(w io.Writer) error {
 	height := 2*margin + titleHeight + legendLine + trackHeight*float64(len(t.Tracks)) + below
-	c, err := newCanvas(format, 2*margin+namesWidth+timeWidth+rightOf, height)
-	if err != nil {
-		return err
-	}
+	c := newSVG(2*margin+namesWidth+timeWidth+rightOf, height)
 	c.text(point{margin + 6, margin + 24}, label{size: 17, ink: black}, t.Title)
 	y, x := margin+titleHeight, margin+6
 	for _, k := range t.Legend {
@@ -80,18 +76,18 @@ func (t *Timeline) has(color int) bool {
 	})
 }
 
-// place is where a time is.
-func (t *Timeline) place(at float64) float64 {
+// position is where a time is.
+func (t *Timeline) position(at float64) float64 {
 	share := (at - t.From) / max(t.To-t.From, 1e-9)
 	return margin + namesWidth + timeWidth*min(max(share, 0), 1)
 }
 
-func (t *Timeline) bar(c canvas, mid float64, b Bar) {
+func (t *Timeline) bar(c *svg, mid float64, b Bar) {
 	if b.To < t.From || b.From > t.To {
 		return
 	}
 	const gap = 0.7 // between bars that follow each other
-	from, to := t.place(b.From), t.place(b.To)
+	from, to := t.position(b.From), t.position(b.To)
 	high, at := barWidth, mid
 	base := mid + barWidth/2 - 3
 	if b.Thin {
@@ -105,7 +101,7 @@ func (t *Timeline) bar(c canvas, mid float64, b Bar) {
 }
 
 // axis draws the time, from 0 on, below tracks of a height.
-func (t *Timeline) axis(c canvas, y, height float64) {
+func (t *Timeline) axis(c *svg, y, height float64) {
 	step := math.Pow(10, math.Floor(math.Log10(max(t.To-t.From, 1e-3))))
 	for _, less := range []float64{2, 2.5, 2} { // to at least 5 ticks
 		if (t.To-t.From)/step < 5 {
@@ -114,24 +110,9 @@ func (t *Timeline) axis(c canvas, y, height float64) {
 	}
 	for i := 0; float64(i)*step <= t.To-t.From; i++ {
 		at := float64(i) * step
-		x := t.place(t.From + at)
+		x := t.position(t.From + at)
 		c.line([]point{{x, y}, {x, y + height}}, 0.6, pale)
 		c.text(point{x, y + height + 16}, label{size: 12, ink: gray, anchor: middle}, num(at))
 	}
 	c.text(point{margin + namesWidth + timeWidth/2, y + height + 36}, label{size: 12, ink: gray, anchor: middle}, "time (µs)")
-}
-
-// newCanvas is for a picture of "svg" or "png".
-func newCanvas(format string, width, height float64) (canvas, error) {
-	switch format {
-	case "svg":
-		return newSVG(width, height), nil
-	case "png":
-		c, err := newPNG(width, height)
-		if err != nil {
-			return nil, fmt.Errorf("chart: %w", err)
-		}
-		return c, nil
-	}
-	return nil, fmt.Errorf("chart: no format %q", format)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ringo-go/ringo/bench/meter"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/kernels/device"
@@ -24,11 +25,11 @@ func bandwidths(ctx context.Context, cfg Config, c cuda.Context, r *Report, t *t
 		return fmt.Errorf("memory for the buffers, choose a smaller size: %w", err)
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	tm, err := newTimer(cfg.Driver)
+	tm, err := meter.NewTimer(cfg.Driver)
+	defer func() { err = errors.Join(err, tm.Close()) }()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, tm.close()) }()
 	combiner, err := device.New(cfg.Driver, c)
 	if err != nil {
 		return err
@@ -70,7 +71,7 @@ func bandwidths(ctx context.Context, cfg Config, c cuda.Context, r *Report, t *t
 type mover struct {
 	cfg   Config
 	pool  *pool
-	timer *timer
+	timer *meter.Timer
 	cache int
 }
 
@@ -85,7 +86,7 @@ func (m *mover) measure(row Row, t kernels.DataType, launch func(*set) error, ch
 	if err != nil {
 		return row, err
 	}
-	row.Time, err = m.timer.measure(m.cfg.Repetitions, len(sets), func(i int) error { return launch(&sets[i%len(sets)]) })
+	row.Time, err = m.time(len(sets), func(i int) error { return launch(&sets[i%len(sets)]) })
 	if err != nil {
 		return row, err
 	}
@@ -96,10 +97,41 @@ func (m *mover) measure(row Row, t kernels.DataType, launch func(*set) error, ch
 	return row, err
 }
 
+const (
+	targetMicroseconds = 20_000 // of one repetition
+	maxLaunches        = 2000   // of one repetition
+)
+
+// time queues launch(0), launch(1), … back to back, enough to take some time,
+// and each of the first least of them at least once. On the emulator, where
+// times mean nothing, it does no more than that.
+func (m *mover) time(least int, launch func(i int) error) (Time, error) {
+	once := func(n int) (float64, error) {
+		return m.timer.Once(n, launch, func() error { return m.cfg.Driver.StreamSynchronize(m.timer.Stream) })
+	}
+	us, err := once(least) // warm-up, and an estimate
+	if err != nil {
+		return Time{}, err
+	}
+	n, repetitions := least, m.cfg.Repetitions
+	if m.cfg.Driver.Name() == "emu" {
+		repetitions = 1
+	} else {
+		n = min(maxLaunches, max(n, int(targetMicroseconds/max(us, 0.1))))
+	}
+	all := make([]float64, max(1, repetitions))
+	for i := range all {
+		if all[i], err = once(n); err != nil {
+			return Time{}, err
+		}
+	}
+	return timeOf(all, n), nil
+}
+
 func (m *mover) copy(size int64) (Row, error) {
 	row := Row{What: "copy", Sources: 1, Size: size}
 	launch := func(s *set) error {
-		return m.cfg.Driver.MemcpyAsync(s.dst.Ptr(), s.srcs[0].Ptr(), s.dst.Len(), m.timer.stream)
+		return m.cfg.Driver.MemcpyAsync(s.dst.Ptr(), s.srcs[0].Ptr(), s.dst.Len(), m.timer.Stream)
 	}
 	return m.measure(row, kernels.Uint8, launch, func(dst []byte, srcs [][]byte) { copy(dst, srcs[0]) })
 }
@@ -112,7 +144,7 @@ func (m *mover) combine(c *device.Combiner, r *kernels.Reducer, op string, k int
 	}
 	contributions := uint64(1)<<k - 1
 	launch := func(s *set) error {
-		return kernel.Launch(m.timer.stream, &device.Args{Dst: s.dst, Srcs: s.srcs, Contributions: contributions, Finish: true})
+		return kernel.Launch(m.timer.Stream, &device.Args{Dst: s.dst, Srcs: s.srcs, Contributions: contributions, Finish: true})
 	}
 	return m.measure(row, r.Type(), launch, func(dst []byte, srcs [][]byte) { r.CombineAll(dst, srcs, contributions, true) })
 }

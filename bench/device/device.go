@@ -1,6 +1,7 @@
 // Package device measures the GPUs of one machine as Ringo uses them: how fast
 // memory is copied and combined, what a launch costs and how long the first use
-// of a kernel takes. It is what the command "ringo probe" runs.
+// of a kernel takes. It is what the command "ringo probe" runs. It is part of the command ringo,
+// and nothing here is promised to other modules.
 //
 // The trap: bandwidths count all bytes, read and written, so a copy has twice the
 // rate that others may call its own.
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/kernels/device"
@@ -43,7 +45,7 @@ type Config struct {
 // Run measures. Where results of a combine were wrong it returns both the report and
 // a *WrongError.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
-	r := newReport()
+	r := &Report{Header: bench.NewHeader(Schema, nil), Rows: []Row{}}
 	t := &table{w: cfg.Table}
 	err := session(cfg.Driver, cfg.Ordinal, func(c cuda.Context) error {
 		var err error

@@ -14,20 +14,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 )
 
 // small is a Config that takes no time on the emulator.
 func small(d cuda.Driver) Config {
 	return Config{
-		Driver: d, Types: []kernels.DataType{kernels.Float32, kernels.BFloat16, kernels.Uint8},
+		Driver: d, Types: tier.Some(2, []kernels.DataType{kernels.Float32, kernels.BFloat16, kernels.Uint8}),
 		Ops: []kernels.RedOp{kernels.Sum, kernels.Avg, kernels.BitAnd}, Sources: []int{1, 2, 8}, Sizes: []int64{1 << 10, 48},
 		Repetitions: 3, Table: io.Discard,
 	}
 }
 
 func TestRun(t *testing.T) {
+	tier.Long(t)
 	cfg := small(gputest.Driver(t))
 	var table strings.Builder
 	cfg.Table = &table
@@ -35,7 +37,7 @@ func TestRun(t *testing.T) {
 	r, err := Run(context.Background(), cfg)
 	require.NoError(t, err)
 
-	combines := 3*3 - 2 // floats have no bitand
+	combines := 2*len(cfg.Types) + 1 // floats have no bitand
 	require.Len(t, r.Rows, 2*(1+3*combines))
 	for _, row := range r.Rows {
 		require.Zero(t, row.Wrong, row)

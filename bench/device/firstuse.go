@@ -121,14 +121,14 @@ type Texts struct {
 }
 
 func texts(_ context.Context, _ Config, _ cuda.Context, r *Report, t *table) error {
-	for _, name := range ptx.All() {
-		text, err := ptx.Text(name)
-		if err != nil {
-			return err
-		}
+	sizes, err := ptx.Sizes()
+	if err != nil {
+		return err
+	}
+	for _, n := range sizes {
 		r.PTX.Modules++
-		r.PTX.Bytes += len(text)
-		r.PTX.Largest = max(r.PTX.Largest, len(text))
+		r.PTX.Bytes += n
+		r.PTX.Largest = max(r.PTX.Largest, n)
 	}
 	r.PTX.Embedded = ptx.Embedded()
 	t.texts(&r.PTX)

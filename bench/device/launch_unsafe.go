@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/internal/dl"
 )
 
-// callLoop calls launch_loop of testdata/launch.c.
+// callLoop calls launch_loop of testdata/launch.c. dl.Call keeps params where they are during the call.
 func callLoop(loop uintptr, f cuda.Function, s cuda.Stream, params []byte, n int) (ns float64, err error) {
 	took := int(dl.Call(loop, uintptr(f), uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(params))), uintptr(len(params)), uintptr(n)))
 	switch {

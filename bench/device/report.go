@@ -1,12 +1,8 @@
 package device
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"runtime"
 	"slices"
-	"time"
 
 	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/internal/cuda"
@@ -15,18 +11,9 @@ import (
 // Schema names the format of a Report; it changes when old readers would err.
 const Schema = "ringo-probe/1"
 
-// A Report holds all measurements of a run, and a description of machine and settings.
+// A Report holds all measurements of a run, and a description of the device.
 type Report struct {
-	Schema   string     `json:"schema"`
-	Date     time.Time  `json:"date"`
-	Host     string     `json:"host"`
-	OS       string     `json:"os"`
-	Arch     string     `json:"arch"`
-	CPU      string     `json:"cpu"`
-	Cores    int        `json:"cores"`
-	Go       string     `json:"go"`
-	Version  string     `json:"version"`
-	Flags    []string   `json:"flags"`
+	bench.Header
 	Driver   Driver     `json:"driver"`
 	GPU      GPU        `json:"gpu"`
 	Notes    []string   `json:"notes,omitempty"`
@@ -81,14 +68,6 @@ func timeOf(us []float64, iterations int) Time {
 	return Time{Median: us[len(us)/2], Min: us[0], Iterations: iterations}
 }
 
-func newReport() *Report {
-	host, _ := os.Hostname()
-	return &Report{
-		Schema: Schema, Date: time.Now().UTC().Truncate(time.Second), Host: host,
-		OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: bench.CPU(), Cores: runtime.NumCPU(), Go: runtime.Version(), Rows: []Row{},
-	}
-}
-
 // note says what is special about the run.
 func (r *Report) note(cfg Config) {
 	if r.Driver.Name == "emu" {
@@ -106,13 +85,7 @@ func (r *Report) wrong() (n int64) {
 }
 
 // Save writes the report as JSON.
-func (r *Report) Save(file string) error {
-	b, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return fmt.Errorf("save report: %w", err)
-	}
-	return os.WriteFile(file, append(b, '\n'), 0o644)
-}
+func (r *Report) Save(file string) error { return bench.SaveReport(file, r) }
 
 // describe queries driver and device. The device's context is current.
 func describe(d cuda.Driver, ordinal int) (Driver, GPU, error) {

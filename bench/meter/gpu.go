@@ -1,9 +1,3 @@
-// Package meter measures the GPUs of a host, for package check: how fast each one's memory and the
-// links between them are, and whether they keep and carry what is written. Times are those
-// of the driver's events, so the emulator, whose clock Config.Speed models, is measured as hardware is.
-//
-// The trap: a kernel that hangs takes its GPU with it. Waiting ends after GPU.Patience with a *HangError,
-// and from then on nothing may be asked of that GPU, not even to give memory back.
 package meter
 
 import (
@@ -15,24 +9,31 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/kernels/ptx"
 )
 
-// A GPU is one that is measured, by one goroutine at a time.
+// A GPU is one whose memory and links are measured, by one goroutine at a time.
 type GPU struct {
 	Number   int
 	Patience time.Duration // how long any work may take
 
-	d          cuda.Driver
-	dev        cuda.Device
-	ctx        cuda.Context
-	stream     cuda.Stream
-	start, end cuda.Event
-	module     cuda.Module
-	kernels    map[string]cuda.Function
-	blocks     int // of fill and compare
-	found      uintptr
-	stuck      error // a *HangError
+	d       cuda.Driver
+	dev     cuda.Device
+	ctx     cuda.Context
+	timer   *Timer
+	module  cuda.Module
+	kernels map[string]cuda.Function
+	blocks  int // of fill and compare
+	found   uintptr
+	stuck   error // a *HangError
 }
+
+// What kernels/cuda/meter.cu knows too.
+const (
+	threads = 256 // of a block of fill, compare and multiply
+	foundAt = 64  // where the records begin in the memory of a comparison
+	record  = 24  // bytes: address, what should be there, what is
+)
 
 // most is how many wrong words a comparison keeps.
 const most = 128
@@ -67,15 +68,13 @@ func Open(d cuda.Driver, number int, patience time.Duration) (*GPU, error) {
 func (g *GPU) with(f func() error) error { return cuda.With(g.d, g.ctx, f) }
 
 func (g *GPU) load() (err error) {
-	var errs [4]error
-	g.stream, errs[0] = g.d.StreamCreate(cuda.StreamNonBlocking, 0)
-	g.start, errs[1] = g.d.EventCreate(cuda.EventDefault)
-	g.end, errs[2] = g.d.EventCreate(cuda.EventDefault)
-	g.found, errs[3] = g.d.MemAlloc(foundAt + most*record)
-	if err := errors.Join(errs[:]...); err != nil {
+	if g.timer, err = NewTimer(g.d); err != nil {
 		return err
 	}
-	if g.module, err = g.d.ModuleLoadData([]byte(text())); err != nil {
+	if g.found, err = g.d.MemAlloc(foundAt + most*record); err != nil {
+		return err
+	}
+	if g.module, err = loadModule(g.d); err != nil {
 		return err
 	}
 	for _, name := range []string{"fill", "compare", "chase", "store", "look"} {
@@ -88,6 +87,15 @@ func (g *GPU) load() (err error) {
 	return err
 }
 
+// loadModule loads kernels/cuda/meter.cu into the current context.
+func loadModule(d cuda.Driver) (cuda.Module, error) {
+	text, err := ptx.Text(ptx.Meter)
+	if err != nil {
+		return 0, err
+	}
+	return d.ModuleLoadData(text)
+}
+
 // Close gives back what Open has taken, unless the GPU hangs: then it is the process's end that does.
 func (g *GPU) Close() error {
 	if g.stuck != nil {
@@ -98,13 +106,8 @@ func (g *GPU) Close() error {
 		if g.module != 0 {
 			errs = append(errs, g.d.ModuleUnload(g.module))
 		}
-		for _, e := range []cuda.Event{g.start, g.end} {
-			if e != 0 {
-				errs = append(errs, g.d.EventDestroy(e))
-			}
-		}
-		if g.stream != 0 {
-			errs = append(errs, g.d.StreamDestroy(g.stream))
+		if g.timer != nil {
+			errs = append(errs, g.timer.Close())
 		}
 		if g.found != 0 {
 			errs = append(errs, g.d.MemFree(g.found))
@@ -133,7 +136,7 @@ func (g *GPU) wait(ctx context.Context, what string) error {
 	began := time.Now()
 	patience := g.Patience
 	for i := 0; ; i++ {
-		done, err := g.d.StreamQuery(g.stream)
+		done, err := g.d.StreamQuery(g.timer.Stream)
 		if done || err != nil {
 			return err
 		}
@@ -156,7 +159,7 @@ func (g *GPU) wait(ctx context.Context, what string) error {
 
 // launch queues a kernel.
 func launch[T any](g *GPU, name string, blocks, threads int, args *T) error {
-	l := &cuda.Launch{Grid: cuda.Dim3{X: uint32(blocks)}, Block: cuda.Dim3{X: uint32(threads)}, Stream: g.stream}
+	l := &cuda.Launch{Grid: cuda.Dim3{X: uint32(blocks)}, Block: cuda.Dim3{X: uint32(threads)}, Stream: g.timer.Stream}
 	return g.d.LaunchKernel(g.kernels[name], l, cuda.ArgsOf(args))
 }
 
@@ -167,32 +170,25 @@ func (g *GPU) timed(ctx context.Context, what string, n int, f func() error) (ti
 	if g.emulated() {
 		repetitions, n = 1, 1
 	}
-	var all []time.Duration
+	return median(repetitions, func() (float64, error) {
+		return g.timer.Once(n, func(int) error { return f() }, func() error { return g.wait(ctx, what) })
+	})
+}
+
+// median is that of some measurements in microseconds, after one that warms up.
+func median(repetitions int, measure func() (us float64, err error)) (time.Duration, error) {
+	var all []float64
 	for i := range 1 + repetitions {
-		if err := g.d.EventRecord(g.start, g.stream); err != nil {
-			return 0, err
-		}
-		for range n {
-			if err := f(); err != nil {
-				return 0, err
-			}
-		}
-		if err := g.d.EventRecord(g.end, g.stream); err != nil {
-			return 0, err
-		}
-		if err := g.wait(ctx, what); err != nil {
-			return 0, err
-		}
-		ms, err := g.d.EventElapsedTime(g.start, g.end)
+		us, err := measure()
 		if err != nil {
 			return 0, err
 		}
 		if i > 0 {
-			all = append(all, time.Duration(float64(ms)*1e6/float64(n)))
+			all = append(all, us)
 		}
 	}
 	slices.Sort(all)
-	return all[len(all)/2], nil
+	return time.Duration(all[len(all)/2] * 1e3), nil
 }
 
 // rate is bytes a second.

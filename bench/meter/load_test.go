@@ -1,4 +1,4 @@
-package compute
+package meter
 
 import (
 	"encoding/binary"
@@ -7,12 +7,12 @@ import (
 
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/stretchr/testify/require"
 )
 
-func open(t *testing.T) *gpu.Device {
+func openDevice(t *testing.T) *gpu.Device {
 	m, err := gpu.Of(gputest.Driver(t))
 	require.NoError(t, err)
 	dev, err := m.Device(0)
@@ -20,6 +20,14 @@ func open(t *testing.T) *gpu.Device {
 	t.Cleanup(func() { require.NoError(t, dev.Release()) })
 	return dev
 }
+
+// What kernels/cuda/meter.cu says of multiply, under the same names.
+const (
+	side    = 4
+	depth   = 8
+	rowStep = 24
+	colStep = 20
+)
 
 // element is a number of the tile, by its thread.
 func element(thread int) float32 { return float32(thread%8)*0.25 - 0.875 }
@@ -44,21 +52,21 @@ func sum(thread, rounds int) float32 {
 }
 
 // Every thread of every block of every wave does all rounds, and the last ones nothing else.
-func TestKernel(t *testing.T) {
-	dev := open(t)
-	k, err := New(dev)
+func TestLoad(t *testing.T) {
+	dev := openDevice(t)
+	l, err := NewLoad(dev)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, k.Close()) }()
+	defer func() { require.NoError(t, l.Close()) }()
 	s, err := dev.NewStream()
 	require.NoError(t, err)
 	defer func() { require.NoError(t, dev.DestroyStream(s)) }()
 	const waves = 2
 	for _, rounds := range []int{0, 1, 3} {
-		require.NoError(t, k.Launch(s, waves, rounds))
+		require.NoError(t, l.Launch(s, waves, rounds))
 		require.NoError(t, dev.Synchronize(s))
-		n := waves * k.Wave() * threads
+		n := waves * l.Wave() * threads
 		b := make([]byte, 4*n)
-		require.NoError(t, dev.Read(b, mem.Device(dev.Number(), k.sums, len(b))))
+		require.NoError(t, dev.Read(b, mem.Device(dev.Number(), l.sums, len(b))))
 		for i := range n {
 			got := math.Float32frombits(binary.NativeEndian.Uint32(b[4*i:]))
 			require.Equal(t, sum(i%threads, rounds), got, "thread %d after %d rounds", i, rounds)
@@ -68,16 +76,16 @@ func TestKernel(t *testing.T) {
 
 // A block has a multiprocessor to itself: nothing that needs shared memory fits beside it.
 func TestBlockIsAlone(t *testing.T) {
-	dev := open(t)
-	k, err := New(dev)
+	dev := openDevice(t)
+	l, err := NewLoad(dev)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, k.Close()) }()
+	defer func() { require.NoError(t, l.Close()) }()
 	require.NoError(t, dev.With(func() error {
-		n, err := dev.Driver().OccupancyMaxActiveBlocksPerMultiprocessor(k.f, threads, k.shared)
+		n, err := dev.Driver().OccupancyMaxActiveBlocksPerMultiprocessor(l.f, threads, l.shared)
 		require.Equal(t, 1, n)
 		most, err2 := dev.Driver().DeviceGetAttribute(cuda.AttrMaxSharedPerMultiprocessor, dev.Handle())
 		require.NoError(t, err2)
-		require.LessOrEqual(t, most-k.shared, 1<<10, "what is left is what the driver takes for a block")
+		require.LessOrEqual(t, most-l.shared, 1<<10, "what is left is what the driver takes for a block")
 		return err
 	}))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// A pattern is what fill writes; see text.
+// A pattern is what fill writes; see kernels/cuda/meter.cu.
 type pattern struct {
 	name string
 	kind uint32 // 0 the address, 1 a bit that walks, 2 nothing
@@ -160,7 +160,7 @@ func (g *GPU) fill(b block, p pattern, base uintptr) error {
 
 // compare reads a pattern.
 func (g *GPU) compare(ctx context.Context, b block, p pattern, base uintptr) (count int, list []Wrong, err error) {
-	if err := g.d.MemsetD8Async(g.found, 0, foundAt, g.stream); err != nil {
+	if err := g.d.MemsetD8Async(g.found, 0, foundAt, g.timer.Stream); err != nil {
 		return 0, nil, err
 	}
 	if err := g.launchPattern("compare", b, p, base); err != nil {
@@ -197,10 +197,10 @@ func (g *GPU) CopyRate(ctx context.Context, n, times int) (bytesPerSecond float6
 			return err
 		}
 		defer g.free(p, &err)
-		if err := g.d.MemsetD8Async(p, 1, n, g.stream); err != nil {
+		if err := g.d.MemsetD8Async(p, 1, n, g.timer.Stream); err != nil {
 			return err
 		}
-		took, err := g.timed(ctx, "a copy in its memory", times, func() error { return g.d.MemcpyAsync(p+uintptr(n), p, n, g.stream) })
+		took, err := g.timed(ctx, "a copy in its memory", times, func() error { return g.d.MemcpyAsync(p+uintptr(n), p, n, g.timer.Stream) })
 		bytesPerSecond = rate(2*n, took)
 		return err
 	})
@@ -224,15 +224,15 @@ func (g *GPU) HostRates(ctx context.Context, n, times int) (in, out float64, err
 				err = errors.Join(err, g.d.MemFreeHost(h))
 			}
 		}()
-		if err := g.d.MemsetD8Async(p, 1, n, g.stream); err != nil {
+		if err := g.d.MemsetD8Async(p, 1, n, g.timer.Stream); err != nil {
 			return err
 		}
-		took, err := g.timed(ctx, "a copy to the host", times, func() error { return g.d.MemcpyAsync(h, p, n, g.stream) })
+		took, err := g.timed(ctx, "a copy to the host", times, func() error { return g.d.MemcpyAsync(h, p, n, g.timer.Stream) })
 		if err != nil {
 			return err
 		}
 		out = rate(n, took)
-		took, err = g.timed(ctx, "a copy from the host", times, func() error { return g.d.MemcpyAsync(p, h, n, g.stream) })
+		took, err = g.timed(ctx, "a copy from the host", times, func() error { return g.d.MemcpyAsync(p, h, n, g.timer.Stream) })
 		in = rate(n, took)
 		return err
 	})

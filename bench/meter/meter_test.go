@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
 func emulate(t *testing.T, c cudaemu.Config) *cudaemu.Machine {
@@ -50,15 +49,6 @@ func pair(t *testing.T, d cuda.Driver) *Pair {
 }
 
 const mib = 1 << 20
-
-func TestText(t *testing.T) {
-	m, err := ptx.Parse("meter", []byte(text()))
-	require.NoError(t, err)
-	require.Empty(t, ptx.Lint(m, ptx.Rules{
-		Entries: map[string]int{"fill": 48, "compare": 48, "chase": 24, "store": 12, "look": 24},
-		Targets: []string{"sm_70"}, AddressSize: 64,
-	}))
-}
 
 func TestHealthyMemory(t *testing.T) {
 	m := emulate(t, cudaemu.Config{Shapes: []cudaemu.Device{{Memory: mib / 4}}, Seed: 1})
@@ -122,7 +112,7 @@ func TestRates(t *testing.T) {
 	require.NoError(t, err)
 	require.InEpsilon(t, 200e9, both, 0.3)
 	for i := range 2 {
-		w, err := p.Way(ctx, i, 1)
+		w, err := p.Direction(ctx, i, 1)
 		require.NoError(t, err)
 		require.InEpsilon(t, 100e9, w.Rate, 0.3)
 		require.InDelta(t, 700, w.Latency.Nanoseconds(), 30)
@@ -137,7 +127,7 @@ func TestLines(t *testing.T) {
 	m := emulate(t, cudaemu.Config{Seed: 1, Tears: func(a, b int) bool { return a == 1 && b == 0 }})
 	p := pair(t, m)
 	for i := range 2 {
-		w, err := p.Way(context.Background(), i, 1)
+		w, err := p.Direction(context.Background(), i, 1)
 		require.NoError(t, err)
 		require.Zero(t, w.Wrong)
 		require.Greater(t, w.Lines.Seen, 1)
@@ -154,7 +144,7 @@ func TestNoAccessOneWay(t *testing.T) {
 	m := emulate(t, cudaemu.Config{Peers: func(a, b int) bool { return a == 0 }, Plain: true})
 	p := pair(t, m)
 	for i, want := range []bool{true, false} {
-		w, err := p.Way(context.Background(), i, 1)
+		w, err := p.Direction(context.Background(), i, 1)
 		require.NoError(t, err)
 		require.Equal(t, want, w.Access)
 		require.Positive(t, w.Rate)

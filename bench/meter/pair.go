@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// A Way is from one GPU to another: what the first one's kernels and copies do to the memory of the second.
-type Way struct {
+// A Direction is from one GPU to another: what the first one's kernels and copies do to the memory of the second.
+type Direction struct {
 	From, To int
 	Link     cuda.Link
 	Access   bool          // kernels reach the memory
@@ -88,10 +87,10 @@ func (p *Pair) Close() (err error) {
 	return err
 }
 
-// Way measures from end i, 0 or 1, to the other one, with so many copies in a row.
-func (p *Pair) Way(ctx context.Context, i, times int) (w Way, err error) {
+// Direction measures from end i, 0 or 1, to the other one, with so many copies in a row.
+func (p *Pair) Direction(ctx context.Context, i, times int) (w Direction, err error) {
 	g, to := p.ends[i], p.ends[1-i]
-	w = Way{From: g.Number, To: to.Number, Link: p.link[i], Access: p.access[i]}
+	w = Direction{From: g.Number, To: to.Number, Link: p.link[i], Access: p.access[i]}
 	steps := []func() error{
 		func() error { return p.integrity(ctx, i, &w) },
 		func() error {
@@ -127,11 +126,11 @@ func (p *Pair) Way(ctx context.Context, i, times int) (w Way, err error) {
 // copy queues a copy of n bytes from end i.
 func (p *Pair) copy(i, dst, src, n int) error {
 	g, to := p.ends[i], p.ends[1-i]
-	return g.d.MemcpyPeerAsync(p.mem[1-i]+uintptr(dst), to.ctx, p.mem[i]+uintptr(src), g.ctx, n, g.stream)
+	return g.d.MemcpyPeerAsync(p.mem[1-i]+uintptr(dst), to.ctx, p.mem[i]+uintptr(src), g.ctx, n, g.timer.Stream)
 }
 
 // integrity sends two patterns and compares what has come.
-func (p *Pair) integrity(ctx context.Context, i int, w *Way) error {
+func (p *Pair) integrity(ctx context.Context, i int, w *Direction) error {
 	g, to, n := p.ends[i], p.ends[1-i], p.n
 	if g.emulated() {
 		n = min(n, 16<<10)
@@ -163,7 +162,7 @@ func (p *Pair) integrity(ctx context.Context, i int, w *Way) error {
 }
 
 // latency follows a chain through the other end's memory, of one hop and of many.
-func (p *Pair) latency(ctx context.Context, i int, w *Way) error {
+func (p *Pair) latency(ctx context.Context, i int, w *Direction) error {
 	g, to := p.ends[i], p.ends[1-i]
 	const nodes, stride = 64, 1 << 10
 	chain := make([]byte, nodes*stride)
@@ -195,17 +194,17 @@ func (p *Pair) latency(ctx context.Context, i int, w *Way) error {
 }
 
 // lines has end i store lines in the other one's memory, which looks at them meanwhile.
-func (p *Pair) lines(ctx context.Context, i int, w *Way) error {
+func (p *Pair) lines(ctx context.Context, i int, w *Direction) error {
 	g, to := p.ends[i], p.ends[1-i]
 	rounds, looks := uint32(100_000), uint32(1_000_000)
 	if g.emulated() {
 		rounds, looks = 100, 5000
 	}
 	err := to.with(func() error {
-		if err := to.d.MemsetD8Async(p.mem[1-i], 0, 512, to.stream); err != nil {
+		if err := to.d.MemsetD8Async(p.mem[1-i], 0, 512, to.timer.Stream); err != nil {
 			return err
 		}
-		if err := to.d.MemsetD8Async(to.found, 0, foundAt, to.stream); err != nil {
+		if err := to.d.MemsetD8Async(to.found, 0, foundAt, to.timer.Stream); err != nil {
 			return err
 		}
 		if err := to.wait(ctx, "clearing memory"); err != nil {
@@ -250,54 +249,44 @@ func (p *Pair) lines(ctx context.Context, i int, w *Way) error {
 func (p *Pair) Both(ctx context.Context, times int) (bytesPerSecond float64, err error) {
 	runtime.LockOSThread() // one thread, as in With: its calls follow each other in the emulator's modelled time
 	defer runtime.UnlockOSThread()
-	a, b, half := p.ends[0], p.ends[1], p.n/2
 	repetitions := 5
-	if a.emulated() {
+	if p.ends[0].emulated() {
 		repetitions, times = 1, 1
 	}
-	var all []time.Duration
-	for k := range 1 + repetitions {
-		for _, f := range []func() error{
-			func() error { return a.d.EventRecord(a.start, a.stream) },
-			func() error { return b.d.StreamWaitEvent(b.stream, a.start, 0) },
-		} {
-			if err := a.with(f); err != nil {
-				return 0, err
-			}
-		}
-		for i, g := range p.ends {
-			err := g.with(func() error {
-				for range times { // from one half of the memory to the other
-					if err := p.copy(i, half, 0, half); err != nil {
-						return err
-					}
+	took, err := median(repetitions, func() (float64, error) { return p.bothOnce(ctx, times) })
+	return rate(p.n/2*2, took), err
+}
+
+// bothOnce is the microseconds of one of so many copies each way, from one half of the memory to the other.
+func (p *Pair) bothOnce(ctx context.Context, times int) (us float64, err error) {
+	a, b, half := p.ends[0], p.ends[1], p.n/2
+	copies := func(i int) func() error {
+		return func() error {
+			for range times {
+				if err := p.copy(i, half, 0, half); err != nil {
+					return err
 				}
-				return g.d.EventRecord(g.end, g.stream)
-			})
-			if err != nil {
-				return 0, err
 			}
+			return nil
 		}
-		err := a.with(func() error {
-			if err := a.d.StreamWaitEvent(a.stream, b.end, 0); err != nil {
-				return err
-			}
-			if err := a.d.EventRecord(a.end, a.stream); err != nil {
-				return err
-			}
-			if err := a.wait(ctx, fmt.Sprintf("copying to and from GPU %d", b.Number)); err != nil {
-				return err
-			}
-			ms, err := a.d.EventElapsedTime(a.start, a.end)
-			if k > 0 {
-				all = append(all, time.Duration(float64(ms)*1e6/float64(times)))
-			}
-			return err
-		})
-		if err != nil {
+	}
+	for _, step := range []struct {
+		g *GPU
+		f func() error
+	}{
+		{a, func() error { return a.d.EventRecord(a.timer.start, a.timer.Stream) }},
+		{b, func() error { return b.d.StreamWaitEvent(b.timer.Stream, a.timer.start, 0) }},
+		{a, copies(0)},
+		{b, copies(1)},
+		{b, func() error { return b.d.EventRecord(b.timer.end, b.timer.Stream) }},
+		{a, func() error { return a.d.StreamWaitEvent(a.timer.Stream, b.timer.end, 0) }},
+		{a, func() error { return a.d.EventRecord(a.timer.end, a.timer.Stream) }},
+		{a, func() error { return a.wait(ctx, fmt.Sprintf("copying to and from GPU %d", b.Number)) }},
+		{a, func() (err error) { us, err = a.timer.took(times); return err }},
+	} {
+		if err := step.g.with(step.f); err != nil {
 			return 0, err
 		}
 	}
-	slices.Sort(all)
-	return rate(2*half, all[len(all)/2]), nil
+	return us, nil
 }

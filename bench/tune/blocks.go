@@ -27,7 +27,7 @@ func (t *tuning) fewer(ctx context.Context, open func(ringo.Config) ([]*ringo.Co
 	if len(t.cfg.Blocks) == 0 {
 		return nil
 	}
-	if err := with(ctx, open, t.cfg.options("", 0), t.share); err != nil {
+	if err := with(ctx, open, t.cfg.options("", 0), t.shareTimes); err != nil {
 		return err
 	}
 	for i := range t.curves {
@@ -52,8 +52,8 @@ func (t *tuning) fewer(ctx context.Context, open func(ringo.Config) ([]*ringo.Co
 	return errors.Join(failed...)
 }
 
-// share gives all processes the times of the first one.
-func (t *tuning) share(comms []*ringo.Comm) error {
+// shareTimes gives all processes the times of the first one.
+func (t *tuning) shareTimes(comms []*ringo.Comm) error {
 	var us []float64
 	for _, k := range t.curves {
 		for _, row := range k.us {

@@ -10,15 +10,15 @@ type run struct {
 
 // A noise is how far measurements can be trusted, as shares of a time.
 type noise struct {
-	same float64 // two times that differ less are equal
-	gain float64 // an algorithm counts as quicker if it saves more
-	turn float64 // what a switch costs; one for a single size and back costs it twice
+	same      float64 // two times that differ less are equal
+	gain      float64 // an algorithm counts as quicker if it saves more
+	switching float64 // what a switch costs; one for a single size and back costs it twice
 }
 
 // Long operations are measured to half a percent, short ones to three.
 var (
-	short = noise{same: 0.01, gain: 0.03, turn: 0.05}
-	long  = noise{same: 0.005, gain: 0.01, turn: 0.02}
+	short = noise{same: 0.01, gain: 0.03, switching: 0.05}
+	long  = noise{same: 0.005, gain: 0.01, switching: 0.02}
 )
 
 // longTime is where long operations begin, in microseconds.
@@ -37,7 +37,7 @@ const tie = 0.01
 
 // segment divides sizes into few runs. us[i][a] is the time of algorithm a for the
 // i-th size, infinite where it cannot serve. It minimizes the sum of what is lost
-// against the best at each size, in logarithms, plus turn for each switch.
+// against the best at each size, in logarithms, plus switching for each switch.
 func segment(us [][]float64) []run {
 	if len(us) == 0 {
 		return nil
@@ -47,13 +47,13 @@ func segment(us [][]float64) []run {
 	from := make([][]int, len(us)) // the algorithm before it
 	for i := range us {
 		best := us[i][least(us[i])]
-		cheapest, turn := least(cost), noiseOf(best).turn
+		cheapest, switching := least(cost), noiseOf(best).switching
 		from[i] = make([]int, algos)
 		next := make([]float64, algos)
 		for a := range next {
 			from[i][a], next[a] = a, cost[a]
-			if i > 0 && cost[cheapest]+turn < cost[a] {
-				from[i][a], next[a] = cheapest, cost[cheapest]+turn
+			if i > 0 && cost[cheapest]+switching < cost[a] {
+				from[i][a], next[a] = cheapest, cost[cheapest]+switching
 			}
 			next[a] += loss(us[i][a], best)
 		}

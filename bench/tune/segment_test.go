@@ -82,7 +82,7 @@ func TestSegmentIsLeast(t *testing.T) {
 			for i, a := range choice {
 				c += loss(us[i][a], us[i][least(us[i])])
 				if i > 0 && choice[i-1] != a {
-					c += noiseOf(us[i][least(us[i])]).turn
+					c += noiseOf(us[i][least(us[i])]).switching
 				}
 			}
 			return c

@@ -1,6 +1,7 @@
 // Package tune measures, size by size, which algorithm is the quickest for a
 // collective on GPU memory, and makes a ringo.Plan of it. It is what the command
-// "ringo tune" runs.
+// "ringo tune" runs. It is part of the command ringo, and nothing here is promised to other
+// modules.
 //
 // The trap: a plan holds for the machine, the number of ranks and the path between
 // them that it was measured on.
@@ -19,8 +20,8 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bench"
+	"github.com/ringo-go/ringo/bootstrap/launch"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/launch"
 )
 
 // A Config says what to measure. Ranks are as for package bench: Processes of

@@ -1,4 +1,7 @@
-// Package launch starts the ranks of a job as processes of this machine.
+// Package launch starts the ranks of a job as processes of this machine, as "ringo run" does, and
+// waits for them. A rank learns its number by the variables that bootstrap.FromEnv reads.
+//
+// The trap: when one rank fails the others are ended, and killed after Config.Grace.
 package launch
 
 import (
@@ -18,7 +21,7 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// A Config says what to start.
+// A Config is the program to start, and how many processes of it.
 type Config struct {
 	N              int       // processes
 	Args           []string  // the command: name or path, then its arguments
@@ -239,72 +242,88 @@ func (j *job) startRank(rank int) bool {
 	return true
 }
 
+// A vigil is kept over the processes of a job that run.
+type vigil struct {
+	*job
+	alive []bool // by rank
+	first *Error // the failure that ends the job, nil if there is none
+	told  bool   // signals came from here
+	kills <-chan time.Time
+}
+
 // watch waits for all that run, starts again those that fail and may, and ends all once one has failed
 // for good.
 func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, first *Error, again func(rank int) bool) error {
-	alive := make([]bool, j.N)
+	v := &vigil{job: j, alive: make([]bool, j.N), first: first}
 	for rank := range running {
-		alive[rank] = true
+		v.alive[rank] = true
 	}
-	told := false // signals came from here
-	tell := func(s syscall.Signal) {
-		told = true
-		for rank, yes := range alive {
-			if yes {
-				kill(j.cmds[rank].Process, s)
-			}
-		}
-	}
-	var kills <-chan time.Time
 	if first != nil {
-		kills = time.After(j.Grace)
+		v.kills = time.After(j.Grace)
 	}
 	cancelled := ctx.Done()
 	for running > 0 {
 		select {
 		case rank := <-j.ended:
-			alive[rank] = false
-			running--
-			err := failure(rank, j.cmds[rank], j.errs[rank])
-			if err != nil && first == nil && !told && j.restarts[rank] < j.Restarts && again(rank) {
-				alive[rank] = true
-				running++
+			if !v.buried(rank, again) {
 				continue
 			}
-			bootstrap.Gone(j.id, rank, err.how())
-			if j.Ended != nil {
-				j.Ended(rank, err)
-			}
-			switch {
-			case err == nil:
-			case first == nil:
-				first = err
-				for r, yes := range alive {
-					if yes && stopped(j.cmds[r].Process.Pid) {
-						first.Stopped = append(first.Stopped, r)
-					}
-				}
-				kills = time.After(j.Grace)
-			case !told && err.Signal != 0 && first.Signal == 0:
-				first = err // the others went because of this one, even if they were seen first
-			}
+			running--
 		case s := <-signals:
-			tell(s.(syscall.Signal))
+			v.tell(s.(syscall.Signal))
 		case <-cancelled:
 			cancelled = nil
-			tell(syscall.SIGTERM)
-			kills = time.After(j.Grace)
-		case <-kills:
-			tell(syscall.SIGKILL)
+			v.tell(syscall.SIGTERM)
+			v.kills = time.After(j.Grace)
+		case <-v.kills:
+			v.tell(syscall.SIGKILL)
 		}
 	}
 	if cancelled == nil && ctx.Err() != nil {
 		return fmt.Errorf("launch: %w", context.Cause(ctx))
 	}
-	if first != nil {
-		return first
+	if v.first != nil {
+		return v.first
 	}
 	return nil
+}
+
+// tell sends a signal to all that are alive.
+func (v *vigil) tell(s syscall.Signal) {
+	v.told = true
+	for rank, yes := range v.alive {
+		if yes {
+			kill(v.cmds[rank].Process, s)
+		}
+	}
+}
+
+// buried reports whether the process of a rank that has ended stays so; otherwise it runs again.
+func (v *vigil) buried(rank int, again func(rank int) bool) bool {
+	v.alive[rank] = false
+	err := failure(rank, v.cmds[rank], v.errs[rank])
+	if err != nil && v.first == nil && !v.told && v.restarts[rank] < v.Restarts && again(rank) {
+		v.alive[rank] = true
+		return false
+	}
+	bootstrap.Gone(v.id, rank, err.how())
+	if v.Ended != nil {
+		v.Ended(rank, err)
+	}
+	switch {
+	case err == nil:
+	case v.first == nil:
+		v.first = err
+		for r, yes := range v.alive {
+			if yes && stopped(v.cmds[r].Process.Pid) {
+				err.Stopped = append(err.Stopped, r)
+			}
+		}
+		v.kills = time.After(v.Grace)
+	case !v.told && err.Signal != 0 && v.first.Signal == 0:
+		v.first = err // the others went because of this one, even if they were seen first
+	}
+	return true
 }
 
 // failure is how a process ended, nil if well.

@@ -10,14 +10,15 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/internal/test/transcript"
 )
 
 // scene is the variable that makes this test binary play a rank.
@@ -163,31 +164,14 @@ func readPID(file string) int {
 	return pid
 }
 
-// a buffer that can be read while it is written.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
-func (o *output) await(t *testing.T, text string, times int) {
+// await returns when out has a text so many times.
+func await(t *testing.T, out *transcript.Transcript, text string, times int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Count(o.String(), text) >= times }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(out.String(), text) >= times }, 10*time.Second, time.Millisecond)
 }
 
-func config(n int, s string) (Config, *output) {
-	out := &output{}
+func config(n int, s string) (Config, *transcript.Transcript) {
+	out := new(transcript.Transcript)
 	return Config{N: n, Args: []string{os.Args[0]}, Env: append(os.Environ(), scene+"="+s), Stdout: out, Stderr: out}, out
 }
 
@@ -358,7 +342,7 @@ func TestCancel(t *testing.T) {
 			c, out := config(2, s)
 			c.Grace = 200 * time.Millisecond
 			ctx, cancel := context.WithCancel(t.Context())
-			go func() { out.await(t, "ready", 2); cancel() }()
+			go func() { await(t, out, "ready", 2); cancel() }()
 			require.ErrorIs(t, Run(ctx, c), context.Canceled)
 		})
 	}
@@ -367,7 +351,7 @@ func TestCancel(t *testing.T) {
 func TestSignalsAreForwarded(t *testing.T) {
 	c, out := config(2, "wait")
 	go func() {
-		out.await(t, "ready", 2)
+		await(t, out, "ready", 2)
 		syscall.Kill(os.Getpid(), syscall.SIGTERM)
 	}()
 	require.NoError(t, Run(t.Context(), c))
@@ -375,18 +359,18 @@ func TestSignalsAreForwarded(t *testing.T) {
 }
 
 func TestChildrenDieWithParent(t *testing.T) {
-	out := &output{}
+	out := new(transcript.Transcript)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), scene+"=nest")
 	cmd.Stdout = out
 	require.NoError(t, cmd.Start())
-	out.await(t, "pid", 2)
+	await(t, out, "pid", 2)
 	require.NoError(t, cmd.Process.Kill())
 	cmd.Wait() // ends when no child holds the output any more
 	for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
 		pid, err := strconv.Atoi(strings.TrimPrefix(line, "pid "))
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || zombie(pid) }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || zombie(pid) }, 20*time.Second, time.Millisecond)
 	}
 }
 

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -19,53 +20,75 @@ var trends = map[string]trend{
 
 // compare finds what is worse than in the baseline, and what is missing: hosts, and the GPUs and
 // links that were measured then. Hosts of one machine vary too much to be compared by time.
-func (r *Report) compare(base *Report, cfg *Config) []Finding {
-	f := &findings{r: r}
-	have, common := map[string]bool{}, false
-	for _, h := range r.Hosts {
-		have[h.Name] = true
-	}
-	for _, h := range base.Hosts {
-		common = common || have[h.Name]
-	}
-	if !common {
-		return []Finding{{Severity: Unjudged, Code: "baseline-other", Stage: "baseline", Text: fmt.Sprintf(
+func (r *report) compare(base *report, cfg *config) []finding {
+	if !r.shares(base) {
+		return []finding{{Severity: unjudged, Code: "baseline-other", Stage: "baseline", Text: fmt.Sprintf(
 			"the baseline of %s is of other hosts (%s), so nothing is compared: is it of this cluster, and have hosts been renamed since?", base.Started.Format("2006-01-02 15:04"), someHosts(base.Hosts))}}
 	}
-	for _, old := range r.Findings { // a host that did not come is known to be missing
+	f := &findings{r: r}
+	f.missing(base)
+	f.slower(base, cfg)
+	for i := range f.list {
+		f.list[i].Stage = "baseline"
+	}
+	return f.list
+}
+
+// shares reports whether a host of the baseline is in the report.
+func (r *report) shares(base *report) bool {
+	return slices.ContainsFunc(base.Hosts, func(then hostReport) bool {
+		return slices.ContainsFunc(r.Hosts, func(now hostReport) bool { return now.Name == then.Name })
+	})
+}
+
+// missing finds hosts of the baseline that are not in the report, unless it says already that they did not come.
+func (f *findings) missing(base *report) {
+	have := map[string]bool{}
+	for _, h := range f.r.Hosts {
+		have[h.Name] = true
+	}
+	for _, old := range f.r.Findings {
 		have[old.Subject.Host] = have[old.Subject.Host] || old.Code == "absent"
 	}
 	for _, h := range base.Hosts {
 		if !have[h.Name] {
-			f.add(Broken, "baseline-host", Of(h.Name, ""), 10, "it was there at %s and is not in this job: is it up?", base.Started.Format("2006-01-02 15:04"))
+			f.add(broken, "baseline-host", of(h.Name, ""), 10, "it was there at %s and is not in this job: is it up?", base.Started.Format("2006-01-02 15:04"))
 		}
 	}
-	type what struct {
-		stage, quantity string
-		s               Subject
-	}
-	best := func(of *Report) (map[what]Measurement, []what) {
-		all, order := map[what]Measurement{}, []what(nil)
-		for _, m := range of.Measurements {
-			t, ok := trends[m.Quantity]
-			if !ok || m.Value == 0 {
-				continue
-			}
-			k := what{m.Stage, m.Quantity, m.Subject}
-			old, ok := all[k]
-			if !ok {
-				order = append(order, k)
-			}
-			if !ok || t.low && m.Value > old.Value || !t.low && m.Value < old.Value {
-				all[k] = m
-			}
+}
+
+// A trendKey is what has a trend: a quantity of a stage and a subject.
+type trendKey struct {
+	stage, quantity string
+	s               subject
+}
+
+// best is the best measurement of each quantity that has a trend, and their order in the report.
+func (r *report) best() (map[trendKey]measurement, []trendKey) {
+	all, order := map[trendKey]measurement{}, []trendKey(nil)
+	for _, m := range r.Measurements {
+		t, ok := trends[m.Quantity]
+		if !ok || m.Value == 0 {
+			continue
 		}
-		return all, order
+		k := trendKey{m.Stage, m.Quantity, m.Subject}
+		old, ok := all[k]
+		if !ok {
+			order = append(order, k)
+		}
+		if !ok || t.low && m.Value > old.Value || !t.low && m.Value < old.Value {
+			all[k] = m
+		}
 	}
-	now, order := best(r)
-	then, _ := best(base)
-	said := map[Subject]bool{}
-	for _, old := range r.Findings {
+	return all, order
+}
+
+// slower finds what was better in the baseline, of subjects that no finding is about.
+func (f *findings) slower(base *report, cfg *config) {
+	now, order := f.r.best()
+	then, _ := base.best()
+	said := map[subject]bool{}
+	for _, old := range f.r.Findings {
 		said[old.Subject] = true
 	}
 	for _, k := range order {
@@ -80,19 +103,15 @@ func (r *Report) compare(base *Report, cfg *Config) []Finding {
 		}
 		if worse > max(t.part*old.Value, t.floor) {
 			said[k.s] = true
-			f.add(Degraded, "baseline-"+k.quantity, k.s, worse/old.Value, "%s of %s, and %s at %s: what has changed since? look at its link, clocks and cooling",
+			f.add(degraded, "baseline-"+k.quantity, k.s, worse/old.Value, "%s of %s, and %s at %s: what has changed since? look at its link, clocks and cooling",
 				spell(m.Value, m.Unit), k.quantity, spell(old.Value, old.Unit), base.Started.Format("2006-01-02 15:04"))
 			f.list[len(f.list)-1].Quantity = k.quantity
 		}
 	}
-	for i := range f.list {
-		f.list[i].Stage = "baseline"
-	}
-	return f.list
 }
 
 // someHosts are the names of the first of them.
-func someHosts(hosts []HostReport) string {
+func someHosts(hosts []hostReport) string {
 	var names []string
 	for _, h := range hosts[:min(len(hosts), 3)] {
 		names = append(names, h.Name)
@@ -104,6 +123,6 @@ func someHosts(hosts []HostReport) string {
 }
 
 // String names the report in a line.
-func (r *Report) String() string {
+func (r *report) String() string {
 	return fmt.Sprintf("%s: %s on %s", r.Verdict, count(len(r.Findings), "finding"), count(len(r.Hosts), "host"))
 }

@@ -16,8 +16,8 @@ import (
 
 // collectiveStage has all ranks carry out collectives on host memory, and verifies what comes. Where
 // something is wrong, parts of the job are tried until it is known whose fault it is.
-func collectiveStage() Stage {
-	return Stage{
+func collectiveStage() stage {
+	return stage{
 		Name: "collectives", Asks: "Are all-reduce, all-gather and all-to-all right over all ranks, and if not, on whose account?",
 		Quick: 12 * time.Second, Full: 90 * time.Second,
 		Measure: measureCollectives, Judge: judgeHostCollectives,
@@ -36,16 +36,16 @@ type trial struct {
 // trialTime bounds the waits of a trial, in a stage that has so much time left.
 func trialTime(left time.Duration) time.Duration { return max(2*time.Second, left*2/5) }
 
-func measureCollectives(ctx context.Context, j *Job) ([]Measurement, error) {
+func measureCollectives(ctx context.Context, j *job) ([]measurement, error) {
 	var b *bisection
 	if j.First() {
 		if b = newBisection(j.Live()); len(j.Live()) < 2 {
-			return nil, Skip("there is one rank")
+			return nil, skip("there is one rank")
 		}
 	} else if len(j.Live()) < 2 {
-		return nil, Skip("there is one rank")
+		return nil, skip("there is one rank")
 	}
-	var list []Measurement
+	var list []measurement
 	for step := 0; ; step++ {
 		var order []byte
 		var ids []bootstrap.ID
@@ -71,12 +71,12 @@ func measureCollectives(ctx context.Context, j *Job) ([]Measurement, error) {
 		}
 		took, err := j.try(ctx, t, step)
 		if step == 0 && j.First() && err == nil {
-			list = append(list, Measurement{Quantity: "all-reduce of 1 MiB", Value: took.Seconds(), Unit: "s"})
+			list = append(list, measurement{Quantity: "all-reduce of 1 MiB", Value: took.Seconds(), Unit: "s"})
 		}
 		said := ""
 		if err != nil {
 			said = err.Error()
-			list = append(list, Measurement{Subject: j.self(), Quantity: "trial", Value: float64(step), Text: said})
+			list = append(list, measurement{Subject: j.self(), Quantity: "trial", Value: float64(step), Text: said})
 		}
 		if parts, err = j.Collect(ctx, []byte(said)); err != nil {
 			return nil, err
@@ -91,7 +91,7 @@ func measureCollectives(ctx context.Context, j *Job) ([]Measurement, error) {
 }
 
 // self is the subject of this rank.
-func (j *Job) self() Subject { return Of(j.Host(), fmt.Sprint("rank ", j.rank)) }
+func (j *job) self() subject { return of(j.Host(), fmt.Sprint("rank ", j.rank)) }
 
 // results are which groups did well: all of whose ranks say so, with an empty part.
 func results(groups [][]int, parts [][]byte) []bool {
@@ -103,7 +103,7 @@ func results(groups [][]int, parts [][]byte) []bool {
 }
 
 // announce is what rank 0 says of the next step, and the meeting points that it serves for it.
-func (j *Job) announce(b *bisection, step int) ([]byte, []bootstrap.ID, error) {
+func (j *job) announce(b *bisection, step int) ([]byte, []bootstrap.ID, error) {
 	t := trial{Groups: b.next(), Ranks: b.ranks, Links: b.links, Across: b.across}
 	var ids []bootstrap.ID
 	for i := range t.Groups {
@@ -118,14 +118,14 @@ func (j *Job) announce(b *bisection, step int) ([]byte, []bootstrap.ID, error) {
 }
 
 // meetKey is that of a group's meeting point: it does not travel.
-func (j *Job) meetKey(step, group int) []byte {
+func (j *job) meetKey(step, group int) []byte {
 	h := hmac.New(sha256.New, j.key)
 	fmt.Fprintf(h, "check %d %d %d", j.at, step, group)
 	return h.Sum(nil)
 }
 
 // try is this rank's part of a trial: it is in one group at most.
-func (j *Job) try(ctx context.Context, t trial, step int) (took time.Duration, err error) {
+func (j *job) try(ctx context.Context, t trial, step int) (took time.Duration, err error) {
 	i := slices.IndexFunc(t.Groups, func(g []int) bool { return slices.Contains(g, j.rank) })
 	if i < 0 || i >= len(t.Addrs) {
 		return 0, nil
@@ -202,21 +202,21 @@ func verifiedOnHosts(c *ringo.Comm, tamper func([]int32)) (time.Duration, error)
 }
 
 // blamed are what the bisection has found, as measurements.
-func (j *Job) blamed(t trial) (list []Measurement) {
+func (j *job) blamed(t trial) (list []measurement) {
 	for _, r := range t.Ranks {
-		list = append(list, Measurement{Subject: Of(j.members[r].Host, fmt.Sprint("rank ", r)), Quantity: "fails"})
+		list = append(list, measurement{Subject: of(j.members[r].Host, fmt.Sprint("rank ", r)), Quantity: "fails"})
 	}
 	for _, l := range t.Links {
 		a, b := j.members[l[0]], j.members[l[1]]
-		list = append(list, Measurement{Subject: Between(Place{a.Host, fmt.Sprint("rank ", a.Rank)}, Place{b.Host, fmt.Sprint("rank ", b.Rank)}), Quantity: "fails"})
+		list = append(list, measurement{Subject: pairOf(component{a.Host, fmt.Sprint("rank ", a.Rank)}, component{b.Host, fmt.Sprint("rank ", b.Rank)}), Quantity: "fails"})
 	}
 	if t.Across {
-		list = append(list, Measurement{Quantity: "fails"})
+		list = append(list, measurement{Quantity: "fails"})
 	}
 	return list
 }
 
-func judgeHostCollectives(r *Report, _ *Config) []Finding {
+func judgeHostCollectives(r *report, _ *config) []finding {
 	f := &findings{r: r}
 	var why string
 	trials := r.Of("collectives", "trial")
@@ -236,15 +236,15 @@ func judgeHostCollectives(r *Report, _ *Config) []Finding {
 		}
 		switch {
 		case m.Subject.IsPair():
-			f.add(Broken, "collective-link", m.Subject, 20, "collectives of these two fail, and each does well with others: %s; look at the way between them", why)
-		case m.Subject == Subject{}:
-			f.add(Broken, "collective", m.Subject, 20, "collectives over all ranks fail, and those over parts do well: %s", why)
+			f.add(broken, "collective-link", m.Subject, 20, "collectives of these two fail, and each does well with others: %s; look at the way between them", why)
+		case m.Subject == subject{}:
+			f.add(broken, "collective", m.Subject, 20, "collectives over all ranks fail, and those over parts do well: %s", why)
 		default:
-			f.add(Broken, "collective-rank", m.Subject, 20, "collectives with this rank fail, those of the others do well: %s; test its memory and processor, and take its host out of use", why)
+			f.add(broken, "collective-rank", m.Subject, 20, "collectives with this rank fail, those of the others do well: %s; test its memory and processor, and take its host out of use", why)
 		}
 	}
-	if len(f.list) == 0 && len(trials) > 0 && !slices.ContainsFunc(r.Hosts, func(h HostReport) bool { return len(h.Lost) > 0 }) {
-		f.add(Unjudged, "collective-once", trials[0].Subject, 1, "collectives failed once and did well when they were tried again in parts: %s", why)
+	if len(f.list) == 0 && len(trials) > 0 && !slices.ContainsFunc(r.Hosts, func(h hostReport) bool { return len(h.Lost) > 0 }) {
+		f.add(unjudged, "collective-once", trials[0].Subject, 1, "collectives failed once and did well when they were tried again in parts: %s", why)
 	}
 	return f.list
 }

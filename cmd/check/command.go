@@ -1,4 +1,4 @@
-package command
+package check
 
 import (
 	"context"
@@ -7,19 +7,16 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"github.com/ringo-go/ringo/check"
 	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/internal/nccl"
 )
 
-const checkHelp = `usage: ringo check [flags]
+// Help is what "ringo check -h" prints.
+const Help = `usage: ringo check [flags]
 
 Says whether every GPU, link and host is well, and if not, which one is not, in
 a sentence each, worst first. Without a launcher it looks at this host; as ranks
@@ -67,14 +64,9 @@ Examples
   srun -N 16 --ntasks-per-node 1 ringo check -full -json cluster.json
 `
 
-// An exitStatus is the error of a command that has said all and ends with that status.
-type exitStatus int
-
-func (e exitStatus) Error() string { return fmt.Sprint("exit status ", int(e)) }
-
-// checkFlags are what the command line says.
-type checkFlags struct {
-	cfg                         check.Config
+// commandFlags are what the command line says.
+type commandFlags struct {
+	cfg                         config
 	quick                       bool
 	join                        time.Duration
 	device                      string
@@ -85,10 +77,10 @@ type checkFlags struct {
 	every                       time.Duration
 	hosts, ssh, remote, address string
 	worker                      bool
-	patience                    time.Duration // for the report of hosts, in tests; 0: Config.Longest
+	patience                    time.Duration // for the report of hosts, in tests; 0: config.Longest
 }
 
-func (f *checkFlags) register(fs *flag.FlagSet) {
+func (f *commandFlags) register(fs *flag.FlagSet) {
 	fs.BoolVar(&f.quick, "quick", false, "")
 	fs.BoolVar(&f.cfg.Full, "full", false, "")
 	fs.DurationVar(&f.join, "join-timeout", 20*time.Second, "")
@@ -116,7 +108,7 @@ func (f *checkFlags) register(fs *flag.FlagSet) {
 }
 
 // complete refuses what cannot be.
-func (f *checkFlags) complete() error {
+func (f *commandFlags) complete() error {
 	switch {
 	case f.quick && f.cfg.Full:
 		return cli.Usagef("-quick and -full: which of them?")
@@ -146,7 +138,7 @@ func (f *checkFlags) complete() error {
 			return cli.Usagef("-baseline: %v", err)
 		}
 		defer file.Close()
-		if f.cfg.Baseline, err = check.ReadJSON(file); err != nil {
+		if f.cfg.Baseline, err = readReport(file); err != nil {
 			return cli.Usagef("-baseline %s: %v", f.baseline, err)
 		}
 	}
@@ -169,14 +161,15 @@ func (f *checkFlags) complete() error {
 }
 
 // serves says whether -metrics is an address.
-func (f *checkFlags) serves() bool {
+func (f *commandFlags) serves() bool {
 	_, port, err := net.SplitHostPort(f.metrics)
 	return err == nil && port != "" && !strings.Contains(f.metrics, "/")
 }
 
-func runCheck(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	var f checkFlags
-	fs := flags("check")
+// Command carries out the command line after "ringo check". The error is a *cli.UsageError, flag.ErrHelp, or a cli.ExitStatus where all has been said.
+func Command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var f commandFlags
+	fs := flag.NewFlagSet("check", flag.ContinueOnError)
 	f.register(fs)
 	if rest, err := cli.Parse(fs, args); err != nil {
 		return err
@@ -196,7 +189,7 @@ func runCheck(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	case f.hosts != "":
 		return f.overHosts(ctx, stdout, stderr)
 	}
-	job, err := check.Join(ctx, check.JoinOptions{Timeout: f.join})
+	job, err := join(ctx, joinOptions{Timeout: f.join})
 	if err != nil {
 		return noReport(ctx, err, stderr)
 	}
@@ -206,21 +199,21 @@ func runCheck(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 
 // noReport says why this rank has no report to give, or no part in one.
 func noReport(ctx context.Context, err error, stderr io.Writer) error {
-	absent, ok := errors.AsType[*check.AbsentError](err)
+	absent, ok := errors.AsType[*absentError](err)
 	if !ok {
-		fmt.Fprintf(stderr, "ringo check: %v: %v\n", check.Unjudged, err)
-		return exitStatus(check.Unjudged)
+		fmt.Fprintf(stderr, "ringo check: %v: %v\n", unjudged, err)
+		return cli.ExitStatus(unjudged)
 	}
-	fmt.Fprintf(stderr, "ringo check: %v: %v\n", check.Broken, err)
+	fmt.Fprintf(stderr, "ringo check: %v: %v\n", broken, err)
 	absent.Wait(ctx)
-	return exitStatus(check.Broken)
+	return cli.ExitStatus(broken)
 }
 
 // carryOut checks, once or again and again, and writes what was asked for.
-func (f *checkFlags) carryOut(ctx context.Context, job *check.Job, stdout, stderr io.Writer) error {
+func (f *commandFlags) carryOut(ctx context.Context, job *job, stdout, stderr io.Writer) error {
 	serving := new(metricsServer)
 	if f.serves() && job.First() {
-		if err := serving.listen(f.metrics); err != nil {
+		if err := serving.listen(ctx, f.metrics); err != nil {
 			return err
 		}
 		defer serving.close()
@@ -229,7 +222,7 @@ func (f *checkFlags) carryOut(ctx context.Context, job *check.Job, stdout, stder
 	unwritten := false
 	for {
 		start := time.Now()
-		report, err := check.Run(ctx, job, f.cfg)
+		report, err := run(ctx, job, f.cfg)
 		if err != nil && report == nil {
 			return noReport(ctx, err, stderr)
 		}
@@ -256,90 +249,15 @@ func (f *checkFlags) carryOut(ctx context.Context, job *check.Job, stdout, stder
 	}
 }
 
-// A metricsServer serves the last report at /metrics.
-type metricsServer struct {
-	ln     net.Listener
-	server http.Server
-	report atomic.Pointer[check.Report]
-}
-
-func (m *metricsServer) listen(addr string) (err error) {
-	if m.ln, err = net.Listen("tcp", addr); err != nil {
-		return fmt.Errorf("-metrics: %w", err)
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
-		r := m.report.Load()
-		if r == nil {
-			http.Error(w, "the first check is under way: there is nothing to report yet", http.StatusServiceUnavailable)
-			return
-		}
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-		_ = r.WriteMetrics(w)
-	})
-	m.server.Handler, m.server.ReadHeaderTimeout, m.server.WriteTimeout, m.server.IdleTimeout = mux, 10*time.Second, time.Minute, 2*time.Minute
-	go m.server.Serve(m.ln)
-	return nil
-}
-
-func (m *metricsServer) close() { m.server.Close() }
-
 // verdictOf is the error of a report whose exit status is not 0, or of one that is well and could not be written.
-func verdictOf(r *check.Report, unwritten bool) error {
+func verdictOf(r *report, unwritten bool) error {
 	switch {
 	case r == nil:
 		return nil
-	case r.Verdict != check.Well:
-		return exitStatus(r.Verdict)
+	case r.Verdict != well:
+		return cli.ExitStatus(r.Verdict)
 	case unwritten:
-		return exitStatus(check.Unjudged)
+		return cli.ExitStatus(unjudged)
 	}
 	return nil
-}
-
-// write writes what was asked for; what cannot be written does not keep the rest.
-func (f *checkFlags) write(r *check.Report, stdout io.Writer) error {
-	metrics := f.metrics
-	if f.serves() {
-		metrics = ""
-	}
-	printed := false
-	var errs []error
-	for _, out := range []struct {
-		file  string
-		write func(io.Writer) error
-	}{{f.json, r.WriteJSON}, {metrics, r.WriteMetrics}, {f.junit, r.WriteJUnit}, {f.svg, r.WriteSVG}, {f.html, r.WriteHTML}} {
-		errs = append(errs, writeTo(out.file, stdout, out.write))
-		printed = printed || out.file == "-"
-	}
-	if !printed {
-		errs = append(errs, r.Print(stdout))
-	}
-	return errors.Join(errs...)
-}
-
-// writeTo has a file written, if it has a name. It is there as a whole or as it was: somebody may read it at any time.
-func writeTo(name string, stdout io.Writer, write func(io.Writer) error) error {
-	switch name {
-	case "":
-		return nil
-	case "-":
-		return write(stdout)
-	}
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // a device or a pipe
-		file, err := os.Create(name)
-		if err != nil {
-			return err
-		}
-		return errors.Join(write(file), file.Close())
-	}
-	file, err := os.CreateTemp(filepath.Dir(name), ".ringo-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name())
-	if err := errors.Join(write(file), file.Chmod(0o644), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), name)
 }

@@ -1,7 +1,10 @@
-package command
+package check
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -15,8 +18,40 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/check"
+	"github.com/ringo-go/ringo/bootstrap/launch"
+	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
+
+// TestMain lets the test binary be "ringo check", and a rank in a network namespace.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "check" {
+		err := Command(context.Background(), os.Args[2:], os.Stdout, os.Stderr)
+		if status, ok := errors.AsType[cli.ExitStatus](err); ok {
+			os.Exit(int(status))
+		} else if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if os.Getenv("RINGO_TEST_RANK") == "" {
+		os.Exit(m.Run())
+	}
+	job, err := join(context.Background(), joinOptions{Timeout: time.Minute, Host: os.Getenv("RINGO_TEST_RANK")})
+	if err == nil {
+		var r *report
+		if r, err = run(context.Background(), job, config{Stages: []stage{hostStage(), networkStage()}}); r != nil {
+			_ = r.WriteJSON(os.Stdout)
+		}
+		job.Close()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
 
 // A check over a file of hosts, by a command in place of ssh: two answer, one is not there, and the first dies when it has answered.
 func TestCheckHosts(t *testing.T) {
@@ -33,15 +68,15 @@ func TestCheckHosts(t *testing.T) {
 	ssh := file("ssh", "#!/bin/sh\nif [ $1 = gone ]; then echo 'ssh: connect to host gone port 22: No route to host' >&2; exit 255; fi\nif [ $1 = root@dying ]; then echo "+workerReady+"; read order; echo Bus error >&2; exit 7; fi\necho Welcome to $1; echo\nshift\nexec \"$@\"\n", 0o755)
 	json := filepath.Join(dir, "report.json")
 	var stdout, stderr bytes.Buffer
-	code := ringoMain(t.Context(), []string{"check", "-device", "host", "-hosts", hosts, "-ssh", ssh, "-remote", os.Args[0], "-address", "127.0.0.1:0", "-json", json}, &stdout, &stderr)
-	require.Equal(t, int(check.Broken), code, "%s%s", &stdout, &stderr)
+	err := Command(t.Context(), []string{"-device", "host", "-hosts", hosts, "-ssh", ssh, "-remote", os.Args[0], "-address", "127.0.0.1:0", "-json", json}, &stdout, &stderr)
+	require.Equal(t, cli.ExitStatus(broken), err, "%s%s", &stdout, &stderr)
 	require.Contains(t, stdout.String(), "2 hosts, 2 ranks")
 	require.Contains(t, stdout.String(), "host dying, rank 0: its process has ended: Bus error; look into its output")
 	require.Contains(t, stdout.String(), "host gone, rank 3: it does not answer: ssh: connect to host gone port 22: No route to host; is it up")
 	b, err := os.Open(json)
 	require.NoError(t, err)
 	defer b.Close()
-	r, err := check.ReadJSON(b)
+	r, err := readReport(b)
 	require.NoError(t, err)
 	require.Equal(t, []string{"alpha", "beta"}, []string{r.Hosts[0].Name, r.Hosts[1].Name})
 	require.NotEmpty(t, r.Of("network", "bandwidth"))
@@ -52,11 +87,15 @@ func TestCheckRunWithout(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the ranks are a shell script")
 	}
+	tier.Long(t)
 	t.Parallel() // it waits
 	script := "case $RINGO_RANK in 0) exit 0;; 2) kill -STOP $$;; esac; exec \"$@\""
 	var stdout, stderr bytes.Buffer
-	code := ringoMain(t.Context(), []string{"run", "-np", "4", "--hosts", "4", "-grace", "100ms", "--", "sh", "-c", script, "sh", os.Args[0], "check", "-device", "host", "-join-timeout", "4s"}, &stdout, &stderr)
-	require.Equal(t, int(check.Broken), code, "%s%s", &stdout, &stderr)
+	err := launch.Run(t.Context(), launch.Config{N: 4, Hosts: 4, Grace: 100 * time.Millisecond, Prefix: true, Stdout: &stdout, Stderr: &stderr,
+		Args: []string{"sh", "-c", script, "sh", os.Args[0], "check", "-device", "host", "-join-timeout", "4s"}})
+	ended, ok := errors.AsType[*launch.Error](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, int(broken), ended.ExitStatus(), "%s%s", &stdout, &stderr)
 	require.Contains(t, stdout.String(), "[1] ringo ")
 	require.Contains(t, stdout.String(), ": 2 hosts, 2 ranks")
 	require.Contains(t, stdout.String(), "rank 0: its process has ended: exit status 0; look into its output")
@@ -66,9 +105,9 @@ func TestCheckRunWithout(t *testing.T) {
 
 // What cannot be written does not keep the report from being printed, and is no success.
 func TestCheckUnwritten(t *testing.T) {
-	f := checkFlags{cfg: check.Config{Stages: []check.Stage{}}, junit: filepath.Join(t.TempDir(), "gone", "x")}
+	f := commandFlags{cfg: config{Stages: []stage{}}, junit: filepath.Join(t.TempDir(), "gone", "x")}
 	var stdout, stderr bytes.Buffer
-	require.Equal(t, exitStatus(check.Unjudged), f.carryOut(t.Context(), check.Alone(), &stdout, &stderr))
+	require.Equal(t, cli.ExitStatus(unjudged), f.carryOut(t.Context(), alone(), &stdout, &stderr))
 	require.Contains(t, stdout.String(), "WELL")
 	require.Contains(t, stderr.String(), "gone")
 }
@@ -79,7 +118,7 @@ func TestCheckWithoutRank0(t *testing.T) {
 	cmd.Env = append(os.Environ(), "RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=localhost", "MASTER_PORT=9", "RINGO_COMM_SECRET=x")
 	text, err := cmd.CombinedOutput()
 	require.Error(t, err)
-	require.Equal(t, int(check.Broken), cmd.ProcessState.ExitCode(), "%s", text)
+	require.Equal(t, int(broken), cmd.ProcessState.ExitCode(), "%s", text)
 	require.Regexp(t, "ringo check: broken: host localhost, rank 0: nothing answers host .*, rank 1 at localhost:2009 within 300ms .*is the host up", string(text))
 }
 
@@ -88,39 +127,43 @@ func TestCheckHostsNobody(t *testing.T) {
 	hosts := filepath.Join(t.TempDir(), "hosts")
 	require.NoError(t, os.WriteFile(hosts, []byte("a\nb\n"), 0o644))
 	var stdout, stderr bytes.Buffer
-	require.Equal(t, int(check.Unjudged), ringoMain(t.Context(), []string{"check", "-hosts", hosts, "-ssh", "/no/such/command", "-address", "127.0.0.1:0"}, &stdout, &stderr))
+	require.Equal(t, cli.ExitStatus(unjudged), Command(t.Context(), []string{"-hosts", hosts, "-ssh", "/no/such/command", "-address", "127.0.0.1:0"}, &stdout, &stderr))
 	require.Equal(t, 2, strings.Count(stderr.String(), "it does not answer"), "%s", &stderr)
 }
 
 // A command in place of ssh that does not answer, or not any more, does not keep the launcher, even if
 // what it has started keeps its output open.
 func TestCheckHostsSilent(t *testing.T) {
+	tier.Long(t)
 	if runtime.GOOS == "windows" {
 		t.Skip("the command in place of ssh is a shell script")
 	}
-	dir := t.TempDir()
-	hosts, ssh := filepath.Join(dir, "hosts"), filepath.Join(dir, "ssh")
-	require.NoError(t, os.WriteFile(hosts, []byte("a\n"), 0o644))
 	for _, c := range []struct{ says, want string }{
 		{"", "it does not answer: nothing within"},
 		{"echo " + workerReady, "host a, which leads, gave no report: nothing within"},
 	} {
+		dir := t.TempDir()
+		hosts, ssh := filepath.Join(dir, "hosts"), filepath.Join(dir, "ssh")
+		require.NoError(t, os.WriteFile(hosts, []byte("a\n"), 0o644))
 		require.NoError(t, os.WriteFile(ssh, []byte("#!/bin/sh\nsleep 60 &\necho $! >$0.pid\n"+c.says+"\nwait\n"), 0o755))
-		f := checkFlags{hosts: hosts, ssh: ssh, remote: "ringo", address: "127.0.0.1:0", join: time.Minute, patience: 100 * time.Millisecond}
-		if c.says == "" {
-			f.join = 500 * time.Millisecond
-		}
-		var stdout, stderr bytes.Buffer
-		err := f.overHosts(t.Context(), &stdout, &stderr)
-		require.Equal(t, exitStatus(check.Unjudged), err)
-		require.Contains(t, stderr.String(), c.want)
-		if pid, err := os.ReadFile(ssh + ".pid"); err == nil { // else it had not begun
-			n, err := strconv.Atoi(strings.TrimSpace(string(pid)))
-			require.NoError(t, err)
-			p, err := os.FindProcess(n)
-			require.NoError(t, err)
-			require.NoError(t, p.Kill())
-		}
+		t.Run(c.want, func(t *testing.T) {
+			t.Parallel() // it waits
+			f := commandFlags{hosts: hosts, ssh: ssh, remote: "ringo", address: "127.0.0.1:0", join: time.Minute, patience: 100 * time.Millisecond}
+			if c.says == "" {
+				f.join = 500 * time.Millisecond
+			}
+			var stdout, stderr bytes.Buffer
+			err := f.overHosts(t.Context(), &stdout, &stderr)
+			require.Equal(t, cli.ExitStatus(unjudged), err)
+			require.Contains(t, stderr.String(), c.want)
+			if pid, err := os.ReadFile(ssh + ".pid"); err == nil { // else it had not begun
+				n, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+				require.NoError(t, err)
+				p, err := os.FindProcess(n)
+				require.NoError(t, err)
+				require.NoError(t, p.Kill())
+			}
+		})
 	}
 }
 
@@ -146,21 +189,21 @@ func TestCheckUsage(t *testing.T) {
 		"all":                         "no arguments",
 		"-device host -nccl":          "leaves GPUs alone",
 		"-device host -expect-gpus 8": "leaves GPUs alone",
-		"-baseline check_test.go":     "it is no report of",
+		"-baseline command_test.go":   "it is no report of",
 		"-nccl libnccl.so":            "no arguments",
 	} {
-		var stdout, stderr bytes.Buffer
-		require.Equal(t, 2, ringoMain(t.Context(), append([]string{"check"}, strings.Fields(args)...), &stdout, &stderr), args)
-		require.Contains(t, stderr.String(), want)
+		err := Command(t.Context(), strings.Fields(args), io.Discard, io.Discard)
+		_, ok := errors.AsType[*cli.UsageError](err)
+		require.True(t, ok, "%s: %v", args, err)
+		require.ErrorContains(t, err, want)
 	}
 }
 
-// The last report is served, and who does not read it is not waited for without end.
+// The last report is served.
 func TestCheckMetrics(t *testing.T) {
 	m := new(metricsServer)
-	require.NoError(t, m.listen("127.0.0.1:0"))
+	require.NoError(t, m.listen(t.Context(), "127.0.0.1:0"))
 	defer m.close()
-	require.Positive(t, min(m.server.ReadHeaderTimeout, m.server.WriteTimeout, m.server.IdleTimeout))
 	none, err := http.Get("http://" + m.ln.Addr().String() + "/metrics")
 	require.NoError(t, err)
 	defer none.Body.Close()
@@ -168,8 +211,8 @@ func TestCheckMetrics(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusServiceUnavailable, none.StatusCode)
 	require.Contains(t, string(why), "the first check is under way")
-	m.report.Store(&check.Report{Verdict: check.Degraded, Findings: []check.Finding{
-		{Severity: check.Degraded, Code: "slow", Stage: "network", Subject: check.Of("a\"b\\\n", "eth0")},
+	m.report.Store(&report{Verdict: degraded, Findings: []finding{
+		{Severity: degraded, Code: "slow", Stage: "network", Subject: of("a\"b\\\n", "eth0")},
 	}})
 	resp, err := http.Get("http://" + m.ln.Addr().String() + "/metrics")
 	require.NoError(t, err)

@@ -7,13 +7,13 @@ import (
 	"github.com/ringo-go/ringo/gpu"
 )
 
-// A Config says what to check. The zero Config is a quick check of everything. All ranks
+// A config says what to check. The zero config is a quick check of everything. All ranks
 // must have the same, but for Log.
-type Config struct {
+type config struct {
 	// Full takes up to 10 minutes in place of 30 s.
 	Full bool
-	// Stages are those to carry out; nil is Stages().
-	Stages []Stage
+	// Stages are those to carry out; nil is stages().
+	Stages []stage
 	// Within is how long all stages may take together, each within its own limit; those for which no time is left are
 	// left out. 0 is 30 s or 10 minutes, and no limit if Stages is given. It begins when all ranks have joined.
 	Within time.Duration
@@ -27,7 +27,7 @@ type Config struct {
 	// GPU is the driver.
 	GPU gpu.Options
 	// Baseline is the report of an earlier run of this cluster, of rank 0.
-	Baseline *Report
+	Baseline *report
 	// gpus stands in for GPU and NVML in tests.
 	gpus *gpuSource
 	// Log may be nil.
@@ -38,7 +38,7 @@ type Config struct {
 }
 
 // within is Within or its default, 0 for no limit.
-func (c *Config) within() time.Duration {
+func (c *config) within() time.Duration {
 	switch {
 	case c.Within != 0 || c.Stages != nil:
 		return c.Within
@@ -48,9 +48,9 @@ func (c *Config) within() time.Duration {
 	return withinQuick
 }
 
-// Longest is how long it may take from the call of Join, with that Timeout, to the report of Run; 0 is without end. A
+// Longest is how long it may take from the call of join, with that Timeout, to the report of run; 0 is without end. A
 // launcher that has heard nothing by then need wait no longer.
-func (c *Config) Longest(join time.Duration) time.Duration {
+func (c *config) Longest(join time.Duration) time.Duration {
 	if c.within() == 0 {
 		return 0
 	}

@@ -1,7 +1,8 @@
-package command
+package check
 
 import (
 	"encoding/json"
+	"flag"
 	"os"
 	"regexp"
 	"strings"
@@ -16,19 +17,19 @@ import (
 // What is in deploy is what Kubernetes and systemd take, as far as its form tells, and calls
 // ringo with flags that there are.
 func TestDeploy(t *testing.T) {
-	if _, err := os.Stat("../deploy"); err != nil {
+	if _, err := os.Stat("deploy"); err != nil {
 		t.Skip("the source is not here")
 	}
 	read := func(name string) string {
-		b, err := os.ReadFile("../deploy/" + name)
+		b, err := os.ReadFile("deploy/" + name)
 		require.NoError(t, err)
 		return string(b)
 	}
 	called := func(args ...string) {
 		t.Helper()
 		require.Equal(t, "check", args[0])
-		var f checkFlags
-		fs := flags("check")
+		var f commandFlags
+		fs := flag.NewFlagSet("check", flag.ContinueOnError)
 		f.register(fs)
 		rest, err := cli.Parse(fs, args[1:])
 		require.NoError(t, err)

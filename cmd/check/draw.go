@@ -2,10 +2,11 @@ package check
 
 import (
 	"bytes"
-	"encoding/xml"
 	"fmt"
+	"html"
 	"io"
 	"math"
+	"strings"
 )
 
 // Sizes of a drawn map in pixels.
@@ -17,7 +18,7 @@ const (
 
 // WriteSVG draws the heat maps, one below the other. Dark is bad, and a pair with a finding has a
 // red border.
-func (r *Report) WriteSVG(w io.Writer) error {
+func (r *report) WriteSVG(w io.Writer) error {
 	var b bytes.Buffer
 	maps := r.Maps()
 	for i := range maps {
@@ -43,7 +44,7 @@ func (r *Report) WriteSVG(w io.Writer) error {
 	return err
 }
 
-func (m *Map) draw(b *bytes.Buffer, y int) {
+func (m *heatMap) draw(b *bytes.Buffer, y int) {
 	fmt.Fprintf(b, `<text x="10" y="%d" font-size="14">%s, %s</text>`+"\n", y, escape(m.Title), escape(m.Unit))
 	y += titleGap - 12
 	best := m.best()
@@ -77,7 +78,7 @@ func (m *Map) draw(b *bytes.Buffer, y int) {
 }
 
 // best is the best value of the map, 0 if there is none.
-func (m *Map) best() (best float64) {
+func (m *heatMap) best() (best float64) {
 	for _, x := range m.Values {
 		if m.Low && x > best || !m.Low && x > 0 && (best == 0 || x < best) {
 			best = x
@@ -101,19 +102,23 @@ func colour(shade float64) string {
 
 // escape writes text for XML and HTML. What XML does not allow becomes U+FFFD.
 func escape(s string) string {
-	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(s)) // a Buffer takes all
-	return b.String()
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' && !strings.ContainsRune("\t\n\r", r) || r == '\uFFFE' || r == '\uFFFF' {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+	return strings.NewReplacer("\t", "&#x9;", "\n", "&#xA;", "\r", "&#xD;").Replace(html.EscapeString(s))
 }
 
 // WriteHTML writes the report as a page of its own: findings, stages, heat maps.
-func (r *Report) WriteHTML(w io.Writer) error {
+func (r *report) WriteHTML(w io.Writer) error {
 	var b bytes.Buffer
 	b.WriteString("<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>ringo check</title>\n" +
 		"<style>body{font-family:Arial,Helvetica,sans-serif;max-width:80em;margin:2em}td,th{text-align:left;padding:.2em 1em .2em 0;vertical-align:top}" +
 		".broken{color:#a00}.degraded{color:#a60}.well{color:#070}</style>\n")
 	class := r.Verdict.String()
-	if r.Verdict == Unjudged {
+	if r.Verdict == unjudged {
 		class = "unjudged"
 	}
 	fmt.Fprintf(&b, "<h1 class=\"%s\">%s</h1>\n<p>ringo %s, %s, %s, %.1f s</p>\n<table>\n", class, escape(r.Verdict.String()),

@@ -126,7 +126,7 @@ func (f fakeLink) relay(to, from net.Conn, random *rand.Rand) {
 }
 
 // fakeCluster are the jobs of hosts a, b, c … that a fakeNet joins.
-func fakeCluster(n int, link func(a, b byte) fakeLink) []*Job {
+func fakeCluster(n int, link func(a, b byte) fakeLink) []*job {
 	var names []string
 	for i := range n {
 		names = append(names, string(rune('a'+i)))
@@ -137,7 +137,7 @@ func fakeCluster(n int, link func(a, b byte) fakeLink) []*Job {
 		}
 	}
 	fake := &fakeNet{listeners: map[string]*fakeListener{}, link: link}
-	jobs := Local(names...)
+	jobs := local(names...)
 	for i, j := range jobs {
 		h := newFakeHost(i)
 		h.files["sys/class/net/eth0/speed"] = "128\n" // that of a link that is well
@@ -148,6 +148,6 @@ func fakeCluster(n int, link func(a, b byte) fakeLink) []*Job {
 }
 
 // well is a link that is: 16 MB/s, so that a test has little to compute.
-func well(a, b byte) fakeLink {
+func healthy(a, b byte) fakeLink {
 	return fakeLink{rate: 16e6, delay: 300 * time.Microsecond, jitter: 0.05}
 }

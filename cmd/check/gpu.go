@@ -8,15 +8,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringo-go/ringo/bench/meter"
+	"github.com/ringo-go/ringo/cmd/check/nvml"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/meter"
-	"github.com/ringo-go/ringo/internal/nvml"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
 // gpuStages are those that look at GPUs. The first live rank of each host measures all that it can see.
-func gpuStages() []Stage {
-	return []Stage{
+func gpuStages() []stage {
+	return []stage{
 		{Name: "GPUs", Asks: "Does every host have its GPUs, of one model, and can they be used?",
 			Quick: 10 * time.Second, Full: time.Minute, Measure: countGPUs, Judge: judgeGPUs},
 		{Name: "GPU state", Asks: "What does the driver say of its GPUs' memory, clocks, PCIe and NVLink?",
@@ -50,7 +50,7 @@ type gpuSource struct {
 const patience = 4 * time.Second
 
 // source is where this job's GPUs come from.
-func (c *Config) source() *gpuSource {
+func (c *config) source() *gpuSource {
 	switch {
 	case c.gpus != nil:
 		return c.gpus
@@ -94,9 +94,9 @@ type gpuSet struct {
 }
 
 // gpus are the host's GPUs if this rank is the one that looks at them. The stage gives them back by done.
-func (j *Job) gpuSet() (s *gpuSet, done func(), err error) {
+func (j *job) gpuSet() (s *gpuSet, done func(), err error) {
 	if !j.Leader() {
-		return nil, nil, Skip("another rank of the host looks at its GPUs")
+		return nil, nil, skip("another rank of the host looks at its GPUs")
 	}
 	s = &j.gpus
 	if !s.use.TryLock() {
@@ -137,9 +137,9 @@ func (s *gpuSet) close() {
 }
 
 // drop gives up a GPU that failed, and is the measurement of why. One whose memory others have is not lost.
-func (s *gpuSet) drop(host string, i int, err error) Measurement {
+func (s *gpuSet) drop(host string, i int, err error) measurement {
 	if errors.Is(err, cuda.ErrOutOfMemory) {
-		return Measurement{Subject: Of(host, gpuName(i)), Quantity: "busy", Text: firstLine(err.Error())}
+		return measurement{Subject: of(host, gpuName(i)), Quantity: "busy", Text: firstLine(err.Error())}
 	}
 	s.gpus[i] = nil
 	what := "error"
@@ -147,7 +147,7 @@ func (s *gpuSet) drop(host string, i int, err error) Measurement {
 		what = "hang"
 	}
 	text, _, _ := strings.Cut(err.Error(), "\n") // the others are of giving back what a GPU had that is lost
-	return Measurement{Subject: Of(host, gpuName(i)), Quantity: what, Text: text}
+	return measurement{Subject: of(host, gpuName(i)), Quantity: what, Text: text}
 }
 
 // live are the numbers of the GPUs that can be used.
@@ -169,8 +169,8 @@ func outOfTime(ctx context.Context, err error) bool {
 }
 
 // each calls f for all GPUs at once and gathers what they measure. A GPU that fails is given up.
-func (s *gpuSet) each(ctx context.Context, host string, f func(i int, g *meter.GPU) ([]Measurement, error)) (all []Measurement) {
-	lists, errs := make([][]Measurement, len(s.gpus)), make([]error, len(s.gpus))
+func (s *gpuSet) each(ctx context.Context, host string, f func(i int, g *meter.GPU) ([]measurement, error)) (all []measurement) {
+	lists, errs := make([][]measurement, len(s.gpus)), make([]error, len(s.gpus))
 	var wg sync.WaitGroup
 	for i, g := range s.gpus {
 		if g != nil {
@@ -192,11 +192,11 @@ func (s *gpuSet) each(ctx context.Context, host string, f func(i int, g *meter.G
 }
 
 // countGPUs opens the GPUs.
-func countGPUs(ctx context.Context, j *Job) ([]Measurement, error) {
+func countGPUs(ctx context.Context, j *job) ([]measurement, error) {
 	host := j.Host()
 	s, done, err := j.gpuSet()
 	if missing := (*cuda.Unavailable)(nil); errors.As(err, &missing) {
-		return []Measurement{{Subject: Of(host, ""), Quantity: "GPUs", Text: err.Error()}}, noGPUs(err)
+		return []measurement{{Subject: of(host, ""), Quantity: "GPUs", Text: err.Error()}}, noGPUs(err)
 	} else if err != nil {
 		return nil, err
 	}
@@ -204,22 +204,22 @@ func countGPUs(ctx context.Context, j *Job) ([]Measurement, error) {
 	d := s.driver
 	n, err := d.DeviceGetCount()
 	if err != nil {
-		return []Measurement{{Subject: Of(host, ""), Quantity: "GPUs", Text: err.Error()}}, err
+		return []measurement{{Subject: of(host, ""), Quantity: "GPUs", Text: err.Error()}}, err
 	}
 	about := cuda.Describe(d)
-	list := []Measurement{
-		{Subject: Of(host, ""), Quantity: "GPUs", Value: float64(n)},
-		{Subject: Of(host, ""), Quantity: "CUDA", Text: about.VersionString()},
+	list := []measurement{
+		{Subject: of(host, ""), Quantity: "GPUs", Value: float64(n)},
+		{Subject: of(host, ""), Quantity: "CUDA", Text: about.VersionString()},
 	}
 	if s.manager != nil {
 		if v, err := s.manager.Driver(); err == nil {
-			list = append(list, Measurement{Subject: Of(host, ""), Quantity: "driver", Text: v})
+			list = append(list, measurement{Subject: of(host, ""), Quantity: "driver", Text: v})
 		}
 		if v, err := s.manager.Count(); err == nil {
-			list = append(list, Measurement{Subject: Of(host, ""), Quantity: "GPUs in all", Value: float64(v)})
+			list = append(list, measurement{Subject: of(host, ""), Quantity: "GPUs in all", Value: float64(v)})
 		}
 	} else {
-		list = append(list, Measurement{Subject: Of(host, ""), Quantity: "no NVML", Text: s.without})
+		list = append(list, measurement{Subject: of(host, ""), Quantity: "no NVML", Text: s.without})
 	}
 	s.gpus = make([]*meter.GPU, n)
 	errs := make([]error, n)
@@ -229,12 +229,12 @@ func countGPUs(ctx context.Context, j *Job) ([]Measurement, error) {
 	}
 	wg.Wait()
 	for i, a := range about.Devices {
-		at := Of(host, gpuName(i))
+		at := of(host, gpuName(i))
 		list = append(list,
-			Measurement{Subject: at, Quantity: "model", Text: a.Name},
-			Measurement{Subject: at, Quantity: "size", Value: float64(a.Memory), Unit: "B"},
-			Measurement{Subject: at, Quantity: "PCI", Text: a.PCI},
-			Measurement{Subject: at, Quantity: "UUID", Text: a.UUID})
+			measurement{Subject: at, Quantity: "model", Text: a.Name},
+			measurement{Subject: at, Quantity: "size", Value: float64(a.Memory), Unit: "B"},
+			measurement{Subject: at, Quantity: "PCI", Text: a.PCI},
+			measurement{Subject: at, Quantity: "UUID", Text: a.UUID})
 		if errs[i] != nil {
 			list = append(list, s.drop(host, i, errs[i]))
 		}
@@ -243,7 +243,7 @@ func countGPUs(ctx context.Context, j *Job) ([]Measurement, error) {
 }
 
 // judgeGPUs compares hosts.
-func judgeGPUs(r *Report, cfg *Config) []Finding {
+func judgeGPUs(r *report, cfg *config) []finding {
 	f := &findings{r: r}
 	const stage = "GPUs"
 	counts := r.Of(stage, "GPUs")
@@ -262,9 +262,9 @@ func judgeGPUs(r *Report, cfg *Config) []Finding {
 		switch n := int(m.Value); {
 		case n >= want:
 		case n == 0:
-			f.add(Broken, "no-gpus", m.Subject, float64(want), "none of %s can be used: %s", count(want, "GPU"), m.Text)
+			f.add(broken, "no-gpus", m.Subject, float64(want), "none of %s can be used: %s", count(want, "GPU"), m.Text)
 		default:
-			f.add(Degraded, "missing-gpus", m.Subject, float64(want-n), "%d of %d GPUs: %d are %s; look at nvidia-smi, CUDA_VISIBLE_DEVICES and its kernel log (Xid 79: one has fallen off the bus)", n, want, want, whose)
+			f.add(degraded, "missing-gpus", m.Subject, float64(want-n), "%d of %d GPUs: %d are %s; look at nvidia-smi, CUDA_VISIBLE_DEVICES and its kernel log (Xid 79: one has fallen off the bus)", n, want, want, whose)
 		}
 	}
 	if want == 0 && len(counts) > 0 {
@@ -273,7 +273,7 @@ func judgeGPUs(r *Report, cfg *Config) []Finding {
 	visible := bySubject(counts)
 	for _, m := range r.Of(stage, "GPUs in all") {
 		if seen, ok := visible[m.Subject]; ok && seen.Value < m.Value {
-			f.add(Well, "hidden-gpus", m.Subject, 0, "%.0f of the %.0f GPUs that the driver has are visible here: CUDA_VISIBLE_DEVICES or the container leaves the others out", seen.Value, m.Value)
+			f.add(well, "hidden-gpus", m.Subject, 0, "%.0f of the %.0f GPUs that the driver has are visible here: CUDA_VISIBLE_DEVICES or the container leaves the others out", seen.Value, m.Value)
 		}
 	}
 	for _, q := range []struct{ quantity, code, text string }{
@@ -281,7 +281,7 @@ func judgeGPUs(r *Report, cfg *Config) []Finding {
 		{"CUDA", "drivers-differ", "its driver is of CUDA %s, and %s on %s: install the same everywhere"},
 	} {
 		for _, o := range unlike(r.Of(stage, q.quantity)) {
-			f.add(Degraded, q.code, o.Subject, 0, q.text, o.said(), o.most, o.who)
+			f.add(degraded, q.code, o.Subject, 0, q.text, o.said(), o.most, o.who)
 		}
 	}
 	for _, q := range []struct{ quantity, code, text string }{
@@ -289,7 +289,7 @@ func judgeGPUs(r *Report, cfg *Config) []Finding {
 		{"size", "sizes-differ", "it has %s of memory, and the others %s: MIG, a reserved part, or another model"},
 	} {
 		for _, o := range unlike(r.Of(stage, q.quantity)) {
-			f.add(Degraded, q.code, o.Subject, 0, q.text, o.said(), o.most)
+			f.add(degraded, q.code, o.Subject, 0, q.text, o.said(), o.most)
 		}
 	}
 	f.gpuFailures(stage)
@@ -297,28 +297,28 @@ func judgeGPUs(r *Report, cfg *Config) []Finding {
 }
 
 // nowhere is for a job in which no host has a GPU that can be used: a fault where there are GPUs, and else a remark.
-func (f *findings) nowhere(counts []Measurement) {
+func (f *findings) nowhere(counts []measurement) {
 	cards, there := bySubject(f.r.Of("host", "GPUs on PCIe")), false
 	for _, m := range counts {
 		if n := cards[m.Subject].Value; n > 0 {
 			there = true
-			f.add(Broken, "no-gpus", m.Subject, n, "none of the %s on its PCIe buses can be used: %s; -device host leaves GPUs alone", count(int(n), "GPU"), m.Text)
+			f.add(broken, "no-gpus", m.Subject, n, "none of the %s on its PCIe buses can be used: %s; -device host leaves GPUs alone", count(int(n), "GPU"), m.Text)
 		}
 	}
 	if !there {
-		f.add(Well, "no-gpus", Subject{}, 0, "no host has a GPU, so none was looked at; -device cuda takes that for a fault (%s)", counts[0].Text)
+		f.add(well, "no-gpus", subject{}, 0, "no host has a GPU, so none was looked at; -device cuda takes that for a fault (%s)", counts[0].Text)
 	}
 }
 
 // gpuFailures are of GPUs that failed or hung in a stage.
 func (f *findings) gpuFailures(stage string) {
 	for _, m := range f.r.Of(stage, "hang") {
-		f.add(Broken, "gpu-hangs", m.Subject, 500, "%s: it hangs; look for an Xid in its kernel log, and reset it", m.Text)
+		f.add(broken, "gpu-hangs", m.Subject, 500, "%s: it hangs; look for an Xid in its kernel log, and reset it", m.Text)
 	}
 	for _, m := range f.r.Of(stage, "busy") {
-		f.add(Unjudged, "gpu-busy", m.Subject, 0, "%s: others have its memory, so it was not measured; look at nvidia-smi for who, and check again when it is idle", m.Text)
+		f.add(unjudged, "gpu-busy", m.Subject, 0, "%s: others have its memory, so it was not measured; look at nvidia-smi for who, and check again when it is idle", m.Text)
 	}
 	for _, m := range f.r.Of(stage, "error") {
-		f.add(Broken, "gpu-fails", m.Subject, 500, "%s: the driver can use it no longer; look for an Xid in its kernel log, and reset or replace it", m.Text)
+		f.add(broken, "gpu-fails", m.Subject, 500, "%s: the driver can use it no longer; look for an Xid in its kernel log, and reset or replace it", m.Text)
 	}
 }

@@ -14,11 +14,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/cmd/check/nvml"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
 	"github.com/ringo-go/ringo/internal/dl"
-	"github.com/ringo-go/ringo/internal/nvml"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // A rig is the emulated GPUs of the hosts of a job, and what a driver's management library says of them.
@@ -79,15 +79,15 @@ func (l losing) ModuleLoadData(image []byte) (cuda.Module, error) {
 }
 
 // check carries out the GPU stages up to one, with a rank on each host.
-func (r *rig) check(t *testing.T, last string, cfg Config, hosts ...string) *Report {
+func (r *rig) check(t *testing.T, last string, cfg config, hosts ...string) *report {
 	t.Helper()
 	stages := gpuStages()
-	i := slices.IndexFunc(stages, func(s Stage) bool { return s.Name == last })
+	i := slices.IndexFunc(stages, func(s stage) bool { return s.Name == last })
 	cfg.Stages, cfg.gpus = slices.Clone(stages[:i+1]), r.source()
 	for i := range cfg.Stages { // the machine may be loaded
 		cfg.Stages[i].Quick = 2 * time.Minute
 	}
-	report, errs := runAll(t, Local(hosts...), cfg)
+	report, errs := runAll(t, local(hosts...), cfg)
 	for _, err := range errs {
 		require.NoError(t, err)
 	}
@@ -144,18 +144,18 @@ func (f *fakeNVML) State(d nvml.Device) (nvml.State, error) {
 
 // Nothing is found on machines that are well, whatever order threads run in.
 func TestGPUsThatAreWell(t *testing.T) {
-	for _, seed := range race.Some(2, []uint64{0, 1}) {
+	for _, seed := range tier.Some(2, []uint64{0, 1}) {
 		r := newRig(2, 100*seed+uint64(time.Now().UnixNano())%100, "a", "b")
 		r.emu["b"].Plain = seed == 0
 		last := "GPU collectives"
-		if race.Enabled { // these are in TestGPUCollectivesAreBisected
+		if tier.Race { // these are in TestGPUCollectivesAreBisected
 			last = "GPU pairs"
 		}
-		report := r.check(t, last, Config{}, "a", "b")
+		report := r.check(t, last, config{}, "a", "b")
 		require.Empty(t, report.Findings)
-		require.Equal(t, Well, report.Verdict)
+		require.Equal(t, well, report.Verdict)
 		require.Len(t, report.Of("GPU pairs", "bandwidth"), 2*2)
-		if !race.Enabled {
+		if !tier.Race {
 			require.Len(t, report.Of("GPU collectives", "all-reduce"), 2)
 		}
 		require.Len(t, report.Of("GPU memory", "bandwidth"), 2*2)
@@ -177,7 +177,7 @@ func TestGPUFaults(t *testing.T) {
 	state := func(change func(s *nvml.State)) func(r *rig) {
 		return func(r *rig) { change(&r.nvml["b"].states[1]) }
 	}
-	for _, c := range race.Some(7, []struct {
+	for _, c := range tier.Some(7, []struct {
 		name   string
 		last   string // stage
 		gpus   int
@@ -261,7 +261,7 @@ func TestGPUFaults(t *testing.T) {
 			t.Parallel()
 			r := newRig(c.gpus, 1, "a", "b")
 			c.change(r)
-			report := r.check(t, c.last, Config{}, "a", "b")
+			report := r.check(t, c.last, config{}, "a", "b")
 			require.NotEmpty(t, report.Findings)
 			first := report.Findings[0]
 			require.Equal(t, c.code, first.Code, "%v", report.Findings)
@@ -276,12 +276,13 @@ func TestGPUFaults(t *testing.T) {
 
 // Where collectives over all GPUs fail, the fewest that fail together are named.
 func TestGPUCollectivesAreBisected(t *testing.T) {
+	tier.Long(t)
 	r := newRig(4, 1, "a")
 	r.emu["a"].Faults = []cudaemu.Injection{{Call: "cuLaunchKernel", Chance: 1, Device: 4, Result: cuda.ErrNvlinkUncorrectable}}
 	stages := gpuStages()
-	cfg := Config{Stages: []Stage{stages[0], stages[len(stages)-1]}, gpus: r.source()}
+	cfg := config{Stages: []stage{stages[0], stages[len(stages)-1]}, gpus: r.source()}
 	cfg.Stages[1].Quick = 2 * time.Minute
-	report, errs := runAll(t, Local("a"), cfg)
+	report, errs := runAll(t, local("a"), cfg)
 	require.NoError(t, errs[0])
 	require.Equal(t, []string{"gpu-collective host a"}, codes(report))
 	require.Contains(t, report.Findings[0].Text, "collectives fail on GPUs 2,3: GPU 3:")
@@ -296,7 +297,7 @@ func TestGPUStateFromALibrary(t *testing.T) {
 		t.Skip("needs Linux and gcc: ", err)
 	}
 	file := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
-	out, err := exec.Command(gcc, "-shared", "-fPIC", "-DONEDOMAIN", "-o", file, "../internal/nvml/testdata/nvml.c").CombinedOutput()
+	out, err := exec.Command(gcc, "-shared", "-fPIC", "-DONEDOMAIN", "-o", file, "nvml/testdata/nvml.c").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	library, err := nvml.Open(file)
 	if errors.Is(err, dl.ErrUnsupported) {
@@ -307,7 +308,7 @@ func TestGPUStateFromALibrary(t *testing.T) {
 	r.emu["a"].Shapes = []cudaemu.Device{{Bus: 0x1b}, {Bus: 0x3d}}
 	stages, source := gpuStages(), r.source()
 	source.manager = func(string) (manager, error) { return library, nil }
-	report, errs := runAll(t, Local("a"), Config{Stages: stages[:2], gpus: source})
+	report, errs := runAll(t, local("a"), config{Stages: stages[:2], gpus: source})
 	require.NoError(t, errs[0])
 	require.Equal(t, []string{
 		"ecc-uncorrected host a, GPU 0", "ecc-uncorrected host a, GPU 1", "nvlink-recovers host a, GPU 0", "nvlink-recovers host a, GPU 1",
@@ -342,20 +343,20 @@ func TestGPUsThatAreBusy(t *testing.T) {
 	for i := range stages {
 		stages[i].Quick = 2 * time.Minute
 	}
-	report, errs := runAll(t, Local("a"), Config{Stages: stages, gpus: source})
+	report, errs := runAll(t, local("a"), config{Stages: stages, gpus: source})
 	require.NoError(t, errs[0])
 	for _, f := range report.Findings {
 		require.Equal(t, "gpu-busy", f.Code, f.String())
-		require.Equal(t, Unjudged, f.Severity)
+		require.Equal(t, unjudged, f.Severity)
 		require.Contains(t, f.Text, "others have its memory")
 	}
 	require.Contains(t, codes(report), "gpu-busy host a, GPU 1")
 	require.NotEmpty(t, report.Of("GPU pairs", "bandwidth"), "the others are measured")
 
 	r = newRig(2, 1, "a")
-	late := func(s Stage) Stage {
+	late := func(s stage) stage {
 		measure := s.Measure
-		s.Measure = func(ctx context.Context, j *Job) ([]Measurement, error) {
+		s.Measure = func(ctx context.Context, j *job) ([]measurement, error) {
 			<-ctx.Done()
 			return measure(ctx, j)
 		}
@@ -367,7 +368,7 @@ func TestGPUsThatAreBusy(t *testing.T) {
 	for i := 2; i < 5; i++ {
 		stages[i] = late(stages[i])
 	}
-	report, errs = runAll(t, Local("a"), Config{Stages: stages, gpus: r.source()})
+	report, errs = runAll(t, local("a"), config{Stages: stages, gpus: r.source()})
 	require.NoError(t, errs[0])
 	require.Equal(t, slices.Repeat([]string{"not-measured host a, rank 0"}, 3), codes(report))
 	require.Contains(t, report.Findings[0].Text, "it was not done within 20ms: is the host busy")

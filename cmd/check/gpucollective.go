@@ -19,7 +19,7 @@ import (
 // halves of those that fail: so the fewest GPUs are named that fail together.
 
 // collectGPUs carries out collectives of the host's GPUs and verifies every element.
-func collectGPUs(ctx context.Context, j *Job) ([]Measurement, error) {
+func collectGPUs(ctx context.Context, j *job) ([]measurement, error) {
 	s, done, err := j.gpuSet()
 	if err != nil {
 		return nil, noGPUs(err)
@@ -27,11 +27,11 @@ func collectGPUs(ctx context.Context, j *Job) ([]Measurement, error) {
 	defer done()
 	live := s.live()
 	if len(live) < 2 {
-		return nil, Skip("there are fewer than two GPUs")
+		return nil, skip("there are fewer than two GPUs")
 	}
 	m, err := gpu.Of(s.driver)
 	if err != nil && len(live) < len(s.gpus) { // one that was named already
-		return nil, Skip("a GPU is lost: %v", err)
+		return nil, skip("a GPU is lost: %v", err)
 	} else if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ type collector struct {
 	host    string
 	timeout time.Duration
 	counts  []int // elements, of 4 bytes
-	list    []Measurement
+	list    []measurement
 }
 
 // try reports whether all is well with a set of GPUs, and finds the fewest of them with which it is not.
@@ -88,7 +88,7 @@ func (c *collector) try(set []int) bool {
 }
 
 func (c *collector) note(quantity string, v float64, unit, text string) {
-	c.list = append(c.list, Measurement{Subject: Of(c.host, ""), Quantity: quantity, Value: v, Unit: unit, Text: text})
+	c.list = append(c.list, measurement{Subject: of(c.host, ""), Quantity: quantity, Value: v, Unit: unit, Text: text})
 }
 
 func gpuNames(set []int) string {
@@ -256,10 +256,10 @@ func (e exercise) verify(d *gpu.Device, rank int, out mem.Region) error {
 }
 
 // judgeCollectives names the sets of GPUs that failed.
-func judgeCollectives(r *Report, _ *Config) []Finding {
+func judgeCollectives(r *report, _ *config) []finding {
 	f := &findings{r: r}
 	for _, m := range r.Of("GPU collectives", "collective") {
-		f.add(Broken, "gpu-collective", m.Subject, 600, "collectives fail on %s; smaller sets of its GPUs are well, so look at these and the ways between them", m.Text)
+		f.add(broken, "gpu-collective", m.Subject, 600, "collectives fail on %s; smaller sets of its GPUs are well, so look at these and the ways between them", m.Text)
 	}
 	f.gpuFailures("GPU collectives")
 	return f.list

@@ -9,16 +9,16 @@ import (
 )
 
 // eight is what a host of 8 H200s measures when all is well, 2 % to and fro.
-func eight(r *Report, host string, rng *rand.Rand) {
-	add := func(stage string, at Subject, quantity string, v float64, unit, text string) {
+func eight(r *report, host string, rng *rand.Rand) {
+	add := func(stage string, at subject, quantity string, v float64, unit, text string) {
 		if unit != "" {
 			v *= 1 + 0.04*(rng.Float64()-0.5)
 		}
-		r.Measurements = append(r.Measurements, Measurement{Stage: stage, Subject: at, Quantity: quantity, Value: v, Unit: unit, Text: text})
+		r.Measurements = append(r.Measurements, measurement{Stage: stage, Subject: at, Quantity: quantity, Value: v, Unit: unit, Text: text})
 	}
-	add("GPUs", Of(host, ""), "GPUs", 8, "", "")
+	add("GPUs", of(host, ""), "GPUs", 8, "", "")
 	for i := range 8 {
-		at := Of(host, gpuName(i))
+		at := of(host, gpuName(i))
 		add("GPUs", at, "model", 0, "", "NVIDIA H200")
 		add("GPU state", at, "NVLinks to switches", 18, "", "")
 		add("GPU state", at, "greatest PCIe width", 16, "", "")
@@ -30,7 +30,7 @@ func eight(r *Report, host string, rng *rand.Rand) {
 			if i == k {
 				continue
 			}
-			way := Between(at.Place, Place{host, gpuName(k)})
+			way := pairOf(at.component, component{host, gpuName(k)})
 			add("GPU pairs", way, "link", 0, "", "NVLink")
 			add("GPU pairs", way, "bandwidth", 360, "GB/s", "")
 			add("GPU pairs", way, "latency", 1.1, "us", "")
@@ -39,7 +39,7 @@ func eight(r *Report, host string, rng *rand.Rand) {
 }
 
 // change sets a measurement.
-func (r *Report) change(t *testing.T, stage string, at Subject, quantity string, v float64) {
+func (r *report) change(t *testing.T, stage string, at subject, quantity string, v float64) {
 	t.Helper()
 	for i := range r.Measurements {
 		if m := &r.Measurements[i]; m.Stage == stage && m.Subject == at && m.Quantity == quantity {
@@ -50,7 +50,7 @@ func (r *Report) change(t *testing.T, stage string, at Subject, quantity string,
 	t.Fatal("there is no such measurement")
 }
 
-func judged(r *Report, cfg Config) (list []Finding) {
+func judged(r *report, cfg config) (list []finding) {
 	for _, s := range gpuStages() {
 		list = append(list, s.Judge(r, &cfg)...)
 	}
@@ -59,19 +59,19 @@ func judged(r *Report, cfg Config) (list []Finding) {
 }
 
 func TestJudgeOfRealGPUs(t *testing.T) {
-	gpu := func(host string, i int) Subject { return Of(host, gpuName(i)) }
-	way := func(host string, i, k int) Subject { return Between(gpu(host, i).Place, gpu(host, k).Place) }
+	gpu := func(host string, i int) subject { return of(host, gpuName(i)) }
+	way := func(host string, i, k int) subject { return pairOf(gpu(host, i).component, gpu(host, k).component) }
 	for _, c := range []struct {
 		name   string
 		hosts  int
-		change func(r *Report)
+		change func(r *report)
 		want   string // the finding, up to its remedy; empty for none
 	}{
-		{"all well", 3, func(*Report) {}, ""},
-		{"one host, all well", 1, func(*Report) {}, ""},
-		{"a slow way", 3, func(r *Report) { r.change(t, "GPU pairs", way("b", 3, 5), "bandwidth", 41) },
+		{"all well", 3, func(*report) {}, ""},
+		{"one host, all well", 1, func(*report) {}, ""},
+		{"a slow way", 3, func(r *report) { r.change(t, "GPU pairs", way("b", 3, 5), "bandwidth", 41) },
 			`host b, GPU 3 to GPU 5: 41 GB/s over NVLink, the others 35\d to 36\d GB/s: link or switch port`},
-		{"a GPU's links are slow", 3, func(r *Report) {
+		{"a GPU's links are slow", 3, func(r *report) {
 			for k := range 8 {
 				if k != 3 {
 					r.change(t, "GPU pairs", way("b", 3, k), "bandwidth", 150)
@@ -79,44 +79,44 @@ func TestJudgeOfRealGPUs(t *testing.T) {
 				}
 			}
 		}, `host b, GPU 3: 14 of its 14 ways to and from other GPUs are slow, 150 GB/s, and the others' 35\d to 36\d GB/s`},
-		{"NVLink is slow all over", 1, func(r *Report) {
+		{"NVLink is slow all over", 1, func(r *report) {
 			for i := range r.Measurements {
 				if m := &r.Measurements[i]; m.Stage == "GPU pairs" && m.Quantity == "bandwidth" {
 					m.Value /= 3
 				}
 			}
 		}, `host a: 56 of 56 ways between its GPUs are slow: 1\d\d GB/s over NVLink, which is made for 450 GB/s each way on a NVIDIA H200`},
-		{"a late way", 3, func(r *Report) { r.change(t, "GPU pairs", way("c", 0, 7), "latency", 2.6) }, `host c, GPU 0 to GPU 7: a load takes 2.60 us over NVLink`},
-		{"slow memory", 3, func(r *Report) { r.change(t, "GPU memory", gpu("a", 2), "bandwidth", 3100) }, `host a, GPU 2: its memory moves 3100 GB/s, the others' 41\d\d to 42\d\d GB/s`},
-		{"slow PCIe", 3, func(r *Report) { r.change(t, "GPU memory", gpu("a", 2), "to host", 6.5) }, `host a, GPU 2: copies to the host reach 6.50 GB/s, the others'`},
+		{"a late way", 3, func(r *report) { r.change(t, "GPU pairs", way("c", 0, 7), "latency", 2.6) }, `host c, GPU 0 to GPU 7: a load takes 2.60 us over NVLink`},
+		{"slow memory", 3, func(r *report) { r.change(t, "GPU memory", gpu("a", 2), "bandwidth", 3100) }, `host a, GPU 2: its memory moves 3100 GB/s, the others' 41\d\d to 42\d\d GB/s`},
+		{"slow PCIe", 3, func(r *report) { r.change(t, "GPU memory", gpu("a", 2), "to host", 6.5) }, `host a, GPU 2: copies to the host reach 6.50 GB/s, the others'`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := &Report{}
+			r := &report{}
 			rng := rand.New(rand.NewPCG(1, 2))
 			for _, h := range []string{"a", "b", "c"}[:c.hosts] {
 				eight(r, h, rng)
 			}
 			c.change(r)
-			list := judged(r, Config{})
+			list := judged(r, config{})
 			if c.want == "" {
 				require.Empty(t, list)
 				return
 			}
 			require.Len(t, list, 1)
 			require.Regexp(t, "^"+c.want, list[0].String())
-			require.Equal(t, Degraded, list[0].Severity)
+			require.Equal(t, degraded, list[0].Severity)
 		})
 	}
 }
 
 // 1,000 hosts with 8 GPUs each: about 2 s.
 func BenchmarkJudgeGPUs(b *testing.B) {
-	r := &Report{}
+	r := &report{}
 	for i := range 1000 {
 		eight(r, fmt.Sprint("host", i), rand.New(rand.NewPCG(1, uint64(i))))
 	}
 	for b.Loop() {
-		if list := judged(r, Config{}); len(list) > 0 {
+		if list := judged(r, config{}); len(list) > 0 {
 			b.Fatal(list)
 		}
 	}
@@ -125,22 +125,22 @@ func BenchmarkJudgeGPUs(b *testing.B) {
 // Values that vary by 2 % never make a finding.
 func TestJudgeRaisesNoFalseAlarm(t *testing.T) {
 	for seed := range uint64(50) {
-		r := &Report{}
+		r := &report{}
 		for i := range 1 + int(seed%4) {
 			eight(r, fmt.Sprint("host", i), rand.New(rand.NewPCG(seed, uint64(i))))
 		}
-		require.Empty(t, judged(r, Config{}), "seed %d", seed)
+		require.Empty(t, judged(r, config{}), "seed %d", seed)
 	}
 }
 
 // Two GPUs have no others to compare with: what their data sheets say decides.
 func TestJudgeByDataSheets(t *testing.T) {
-	r := &Report{Measurements: []Measurement{}}
-	add := func(stage string, at Subject, quantity string, v float64, text string) {
-		r.Measurements = append(r.Measurements, Measurement{Stage: stage, Subject: at, Quantity: quantity, Value: v, Unit: "GB/s", Text: text})
+	r := &report{Measurements: []measurement{}}
+	add := func(stage string, at subject, quantity string, v float64, text string) {
+		r.Measurements = append(r.Measurements, measurement{Stage: stage, Subject: at, Quantity: quantity, Value: v, Unit: "GB/s", Text: text})
 	}
-	a, b := Of("h", "GPU 0"), Of("h", "GPU 1")
-	for _, at := range []Subject{a, b} {
+	a, b := of("h", "GPU 0"), of("h", "GPU 1")
+	for _, at := range []subject{a, b} {
 		add("GPUs", at, "model", 0, "NVIDIA H100 80GB HBM3")
 		add("GPU state", at, "NVLinks to switches", 18, "")
 		add("GPU state", at, "greatest PCIe width", 16, "")
@@ -150,13 +150,13 @@ func TestJudgeByDataSheets(t *testing.T) {
 	add("GPU memory", b, "bandwidth", 1500, "")
 	add("GPU memory", a, "to host", 55, "")
 	add("GPU memory", b, "to host", 12, "")
-	for _, at := range []Subject{Between(a.Place, b.Place), Between(b.Place, a.Place)} {
+	for _, at := range []subject{pairOf(a.component, b.component), pairOf(b.component, a.component)} {
 		add("GPU pairs", at, "link", 0, "NVLink")
 	}
-	add("GPU pairs", Between(a.Place, b.Place), "bandwidth", 380, "")
-	add("GPU pairs", Between(b.Place, a.Place), "bandwidth", 200, "")
+	add("GPU pairs", pairOf(a.component, b.component), "bandwidth", 380, "")
+	add("GPU pairs", pairOf(b.component, a.component), "bandwidth", 200, "")
 	var got []string
-	for _, f := range judged(r, Config{ExpectGPUs: 0}) {
+	for _, f := range judged(r, config{ExpectGPUs: 0}) {
 		got = append(got, f.Code+" "+f.Subject.String())
 	}
 	require.ElementsMatch(t, []string{"slow-memory host h, GPU 1", "slow-host-link host h, GPU 1", "slow-pair host h, GPU 1 to GPU 0"}, got)

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringo-go/ringo/internal/meter"
+	"github.com/ringo-go/ringo/bench/meter"
 )
 
+// Units, and the size of copies.
 const (
 	mib   = 1 << 20
 	gib   = 1 << 30
@@ -39,27 +40,27 @@ func (s *gpuSet) effort(full bool) effort {
 }
 
 // testMemories writes and reads each GPU's memory.
-func testMemories(ctx context.Context, j *Job) ([]Measurement, error) {
+func testMemories(ctx context.Context, j *job) ([]measurement, error) {
 	s, done, err := j.gpuSet()
 	if err != nil {
 		return nil, noGPUs(err)
 	}
 	defer done()
 	host, e := j.Host(), s.effort(j.cfg.Full)
-	list := s.each(ctx, host, func(i int, g *meter.GPU) (list []Measurement, err error) {
-		at := Of(host, gpuName(i))
+	list := s.each(ctx, host, func(i int, g *meter.GPU) (list []measurement, err error) {
+		at := of(host, gpuName(i))
 		rate, err := g.CopyRate(ctx, e.copied, e.times)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Measurement{Subject: at, Quantity: "bandwidth", Value: rate / gbps, Unit: "GB/s"})
+		list = append(list, measurement{Subject: at, Quantity: "bandwidth", Value: rate / gbps, Unit: "GB/s"})
 		t, err := g.TestMemory(ctx, e.share, e.most)
 		if err != nil {
 			return list, err
 		}
 		return append(list,
-			Measurement{Subject: at, Quantity: "tested", Value: float64(t.Bytes), Unit: "B"},
-			Measurement{Subject: at, Quantity: "wrong words", Value: float64(t.Count), Text: badMemory(t.Wrong)}), nil
+			measurement{Subject: at, Quantity: "tested", Value: float64(t.Bytes), Unit: "B"},
+			measurement{Subject: at, Quantity: "wrong words", Value: float64(t.Count), Text: badMemory(t.Wrong)}), nil
 	})
 	for i, g := range s.gpus { // one after the other: they may share the way to the host
 		if g == nil {
@@ -68,7 +69,7 @@ func testMemories(ctx context.Context, j *Job) ([]Measurement, error) {
 		if ctx.Err() != nil {
 			break
 		}
-		at := Of(host, gpuName(i))
+		at := of(host, gpuName(i))
 		in, out, err := g.HostRates(ctx, e.sent, e.times)
 		if outOfTime(ctx, err) {
 			break
@@ -78,8 +79,8 @@ func testMemories(ctx context.Context, j *Job) ([]Measurement, error) {
 			continue
 		}
 		list = append(list,
-			Measurement{Subject: at, Quantity: "from host", Value: in / gbps, Unit: "GB/s"},
-			Measurement{Subject: at, Quantity: "to host", Value: out / gbps, Unit: "GB/s"})
+			measurement{Subject: at, Quantity: "from host", Value: in / gbps, Unit: "GB/s"},
+			measurement{Subject: at, Quantity: "to host", Value: out / gbps, Unit: "GB/s"})
 	}
 	return list, ctx.Err()
 }
@@ -129,12 +130,12 @@ func bitsOf(v uint64) string {
 }
 
 // judgeMemory compares GPUs of a model with each other and with its data sheet.
-func judgeMemory(r *Report, _ *Config) []Finding {
+func judgeMemory(r *report, _ *config) []finding {
 	f := &findings{r: r}
 	const stage = "GPU memory"
 	for _, m := range r.Of(stage, "wrong words") {
 		if m.Value > 0 {
-			f.add(Broken, "bad-memory", m.Subject, 800, "its memory does not keep what is written: %.0f words of 8 bytes were wrong, at %s; take it out of service and replace it", m.Value, m.Text)
+			f.add(broken, "bad-memory", m.Subject, 800, "its memory does not keep what is written: %.0f words of 8 bytes were wrong, at %s; take it out of service and replace it", m.Value, m.Text)
 		}
 	}
 	f.slowGPUs(stage, "bandwidth", "slow-memory", 0.1, "its memory moves %s, the others' %s: look at its clocks and ECC, then replace it")
@@ -142,7 +143,7 @@ func judgeMemory(r *Report, _ *Config) []Finding {
 	f.slowGPUs(stage, "to host", "slow-host-link", 0.5, "copies to the host reach %s, the others' %s: its PCIe link has fewer lanes or a lower generation, or its memory is at another socket")
 	for _, m := range r.Of(stage, "bandwidth") {
 		if known, ok := knownModel(f.modelOf(m.Subject)); ok && m.Value < enoughMemory*known.memory && !f.has("slow-memory", m.Subject) {
-			f.add(Degraded, "slow-memory", m.Subject, known.memory/max(1, m.Value), "its memory moves %s, of %.0f GB/s that a %s has: look at its clocks, ECC and what else runs there",
+			f.add(degraded, "slow-memory", m.Subject, known.memory/max(1, m.Value), "its memory moves %s, of %.0f GB/s that a %s has: look at its clocks, ECC and what else runs there",
 				spell(m.Value, m.Unit), known.memory, known.name)
 		}
 	}
@@ -156,30 +157,30 @@ func (f *findings) slowPCIe(stage string) {
 	widths, generations := bySubject(f.r.Of("GPU state", "greatest PCIe width")), bySubject(f.r.Of("GPU state", "greatest PCIe generation"))
 	for _, m := range f.r.Of(stage, "to host") {
 		if most := widths[m.Subject].Value * pcieLane[int(generations[m.Subject].Value)]; m.Value < enoughPCIe*most && !f.has("slow-host-link", m.Subject) {
-			f.add(Degraded, "slow-host-link", m.Subject, most/max(m.Value, 1), "copies to the host reach %s, its PCIe link is made for %.0f GB/s: look at lspci for its width and speed", spell(m.Value, m.Unit), most)
+			f.add(degraded, "slow-host-link", m.Subject, most/max(m.Value, 1), "copies to the host reach %s, its PCIe link is made for %.0f GB/s: look at lspci for its width and speed", spell(m.Value, m.Unit), most)
 		}
 	}
 }
 
 // slowGPUs finds those that are slower than the others of their model.
 func (f *findings) slowGPUs(stage, quantity, code string, floor float64, text string) {
-	byModel := map[string][]Measurement{}
+	byModel := map[string][]measurement{}
 	for _, m := range f.r.Of(stage, quantity) {
 		name := f.modelOf(m.Subject)
 		byModel[name] = append(byModel[name], m)
 	}
 	for _, list := range byModel {
-		for _, o := range Outliers(values(list), floor, true) {
+		for _, o := range outliers(values(list), floor, true) {
 			m := list[o.Index]
 			if !f.has(code, m.Subject) {
-				f.add(Degraded, code, m.Subject, o.Median/max(o.Value, 1e-9), text, spell(o.Value, m.Unit), between(o, m.Unit))
+				f.add(degraded, code, m.Subject, o.Median/max(o.Value, 1e-9), text, spell(o.Value, m.Unit), between(o, m.Unit))
 			}
 		}
 	}
 }
 
 // between is the range of those that are alike: "355 to 362 GB/s".
-func between(o Outlier, unit string) string {
+func between(o outlier, unit string) string {
 	low, high := spell(o.Low, unit), spell(o.High, unit)
 	if low == high {
 		return high
@@ -187,7 +188,7 @@ func between(o Outlier, unit string) string {
 	return figure(o.Low) + " to " + high
 }
 
-func values(list []Measurement) []float64 {
+func values(list []measurement) []float64 {
 	v := make([]float64, len(list))
 	for i, m := range list {
 		v[i] = m.Value
@@ -196,12 +197,12 @@ func values(list []Measurement) []float64 {
 }
 
 // has says whether there is a finding already.
-func (f *findings) has(code string, at Subject) bool {
-	return slices.ContainsFunc(f.list, func(x Finding) bool { return x.Code == code && x.Subject == at })
+func (f *findings) has(code string, at subject) bool {
+	return slices.ContainsFunc(f.list, func(x finding) bool { return x.Code == code && x.Subject == at })
 }
 
 // modelOf is the model of a GPU, "" if it is not known.
-func (f *findings) modelOf(at Subject) string {
+func (f *findings) modelOf(at subject) string {
 	if f.models == nil {
 		f.models = bySubject(f.r.Of("GPUs", "model"))
 	}
@@ -209,8 +210,8 @@ func (f *findings) modelOf(at Subject) string {
 }
 
 // bySubject finds the measurements of one quantity by what they are of.
-func bySubject(list []Measurement) map[Subject]Measurement {
-	at := make(map[Subject]Measurement, len(list))
+func bySubject(list []measurement) map[subject]measurement {
+	at := make(map[subject]measurement, len(list))
 	for _, m := range list {
 		at[m.Subject] = m
 	}

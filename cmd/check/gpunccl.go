@@ -16,8 +16,8 @@ import (
 
 // ncclStage repeats GPU collectives with an installed NCCL, so that a fault of the library is told from one of the GPUs and
 // the ways between them.
-func ncclStage() Stage {
-	return Stage{Name: "GPU NCCL", Asks: "Are collectives over each host's GPUs right with the NCCL that is installed?",
+func ncclStage() stage {
+	return stage{Name: "GPU NCCL", Asks: "Are collectives over each host's GPUs right with the NCCL that is installed?",
 		Quick: 20 * time.Second, Full: 2 * time.Minute, Measure: measureNCCL, Judge: judgeNCCL}
 }
 
@@ -39,7 +39,7 @@ func openNCCL(file string) (ncclLibrary, error) {
 
 // measureNCCL carries out collectives by NCCL over all GPUs of the host. NCCL waits without end, so what has not ended with the
 // stage is left behind.
-func measureNCCL(ctx context.Context, j *Job) ([]Measurement, error) {
+func measureNCCL(ctx context.Context, j *job) ([]measurement, error) {
 	s, done, err := j.gpuSet()
 	if err != nil {
 		return nil, noGPUs(err)
@@ -61,15 +61,15 @@ func measureNCCL(ctx context.Context, j *Job) ([]Measurement, error) {
 		took, err := n.run()
 		ended <- outcome{took, err}
 	}()
-	list := []Measurement{{Subject: Of(j.Host(), ""), Quantity: "version", Text: n.version}}
+	list := []measurement{{Subject: of(j.Host(), ""), Quantity: "version", Text: n.version}}
 	select {
 	case o := <-ended:
 		if o.err != nil {
-			return append(list, Measurement{Subject: Of(j.Host(), ""), Quantity: "fails", Text: firstLine(o.err.Error())}), nil
+			return append(list, measurement{Subject: of(j.Host(), ""), Quantity: "fails", Text: firstLine(o.err.Error())}), nil
 		}
-		return append(list, Measurement{Subject: Of(j.Host(), ""), Quantity: "all-reduce", Value: o.took.Seconds(), Unit: "s", Text: gpuNames(n.set)}), nil
+		return append(list, measurement{Subject: of(j.Host(), ""), Quantity: "all-reduce", Value: o.took.Seconds(), Unit: "s", Text: gpuNames(n.set)}), nil
 	case <-ctx.Done():
-		return append(list, Measurement{Subject: Of(j.Host(), ""), Quantity: "fails", Text: "it has not ended when the stage did: it hangs"}), nil
+		return append(list, measurement{Subject: of(j.Host(), ""), Quantity: "fails", Text: "it has not ended when the stage did: it hangs"}), nil
 	}
 }
 
@@ -85,14 +85,14 @@ type trialOfNCCL struct {
 }
 
 // openTrialOfNCCL loads the library; there is nothing to try where it is not.
-func openTrialOfNCCL(s *gpuSet, j *Job) (*trialOfNCCL, error) {
+func openTrialOfNCCL(s *gpuSet, j *job) (*trialOfNCCL, error) {
 	n := &trialOfNCCL{set: s.live(), counts: []int{1 << 10}}
 	if len(n.set) < 2 {
-		return nil, Skip("there are fewer than two GPUs")
+		return nil, skip("there are fewer than two GPUs")
 	}
 	var err error
 	if n.lib, err = j.cfg.source().nccl(j.cfg.NCCL); err != nil {
-		return nil, Skip("%v", err)
+		return nil, skip("%v", err)
 	}
 	v, err := n.lib.Version()
 	if err != nil {
@@ -205,11 +205,11 @@ func (n *trialOfNCCL) call(e exercise, rank int, in, out uintptr) error {
 }
 
 // judgeNCCL compares how NCCL did with how ringo did on the same GPUs.
-func judgeNCCL(r *Report, _ *Config) []Finding {
+func judgeNCCL(r *report, _ *config) []finding {
 	f := &findings{r: r}
 	const stage = "GPU NCCL"
-	of := func(stage, quantity string, at Subject) bool {
-		return slices.ContainsFunc(r.Of(stage, quantity), func(m Measurement) bool { return m.Subject.Host == at.Host })
+	of := func(stage, quantity string, at subject) bool {
+		return slices.ContainsFunc(r.Of(stage, quantity), func(m measurement) bool { return m.Subject.Host == at.Host })
 	}
 	versions := bySubject(r.Of(stage, "version"))
 	for _, m := range r.Of(stage, "fails") {
@@ -217,20 +217,20 @@ func judgeNCCL(r *Report, _ *Config) []Finding {
 		switch {
 		case r.IsLost(m.Subject.Host):
 		case slices.ContainsFunc([]string{"collective", "error", "hang"}, func(q string) bool { return of("GPU collectives", q, m.Subject) }):
-			f.add(Well, "nccl-fails-too", m.Subject, 0, "NCCL %s fails here as ringo's collectives do, so it is the GPUs, the ways between them, or settings that both heed (NCCL_…), and no library: %s", v, m.Text)
+			f.add(well, "nccl-fails-too", m.Subject, 0, "NCCL %s fails here as ringo's collectives do, so it is the GPUs, the ways between them, or settings that both heed (NCCL_…), and no library: %s", v, m.Text)
 		case of("GPU collectives", "all-reduce", m.Subject):
-			f.add(Broken, "nccl-fails", m.Subject, 300, "NCCL %s fails where ringo's collectives over the same GPUs do well: %s; look at the library and its settings before the GPUs: NCCL_DEBUG=WARN says more", v, m.Text)
+			f.add(broken, "nccl-fails", m.Subject, 300, "NCCL %s fails where ringo's collectives over the same GPUs do well: %s; look at the library and its settings before the GPUs: NCCL_DEBUG=WARN says more", v, m.Text)
 		default:
-			f.add(Broken, "nccl-fails", m.Subject, 300, "NCCL %s fails, and ringo's collectives were not measured, so it is not known whose fault it is: %s; NCCL_DEBUG=WARN says more", v, m.Text)
+			f.add(broken, "nccl-fails", m.Subject, 300, "NCCL %s fails, and ringo's collectives were not measured, so it is not known whose fault it is: %s; NCCL_DEBUG=WARN says more", v, m.Text)
 		}
 	}
 	for _, m := range r.Of(stage, "all-reduce") {
 		if of("GPU collectives", "collective", m.Subject) {
-			f.add(Well, "nccl-is-well", m.Subject, 0, "NCCL %s does well over all GPUs, and ringo's collectives fail: a way that NCCL does not use, a fault that comes and goes, or one of ringo", versions[m.Subject].Text)
+			f.add(well, "nccl-is-well", m.Subject, 0, "NCCL %s does well over all GPUs, and ringo's collectives fail: a way that NCCL does not use, a fault that comes and goes, or one of ringo", versions[m.Subject].Text)
 		}
 	}
 	for _, o := range unlike(r.Of(stage, "version")) {
-		f.add(Degraded, "nccl-differs", o.Subject, 0, "its NCCL is %s, and %s on %s: install the same everywhere", o.said(), o.most, o.who)
+		f.add(degraded, "nccl-differs", o.Subject, 0, "its NCCL is %s, and %s on %s: install the same everywhere", o.said(), o.most, o.who)
 	}
 	return f.list
 }

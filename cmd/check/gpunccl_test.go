@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/nccl"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -146,7 +146,7 @@ func TestNCCL(t *testing.T) {
 			r.emu["a"].Faults = c.faults
 			c.lib.rig = r
 			stages := gpuStages()
-			cfg := Config{Stages: []Stage{stages[0], stages[len(stages)-1], ncclStage()}, gpus: r.source()}
+			cfg := config{Stages: []stage{stages[0], stages[len(stages)-1], ncclStage()}, gpus: r.source()}
 			cfg.gpus.nccl = func(string) (ncclLibrary, error) { return &c.lib, nil }
 			for i := range cfg.Stages {
 				cfg.Stages[i].Quick = 2 * time.Minute
@@ -155,7 +155,7 @@ func TestNCCL(t *testing.T) {
 				cfg.Stages[2].Quick = 50 * time.Millisecond
 				defer close(c.lib.hang)
 			}
-			report, errs := runAll(t, Local("a"), cfg)
+			report, errs := runAll(t, local("a"), cfg)
 			require.NoError(t, errs[0])
 			require.Equal(t, c.want, codes(report), "%v", report.Findings)
 			require.Equal(t, "2.27.3", report.Of("GPU NCCL", "version")[0].Text)
@@ -172,9 +172,9 @@ func TestNCCL(t *testing.T) {
 // Where NCCL is not installed its stage is left out, and says why.
 func TestNCCLThatIsNotThere(t *testing.T) {
 	r := newRig(2, 1, "a")
-	cfg := Config{Stages: []Stage{gpuStages()[0], ncclStage()}, NCCL: filepath.Join(t.TempDir(), "libnccl.so.2"), gpus: r.source()}
+	cfg := config{Stages: []stage{gpuStages()[0], ncclStage()}, NCCL: filepath.Join(t.TempDir(), "libnccl.so.2"), gpus: r.source()}
 	cfg.gpus.nccl = openNCCL
-	report, errs := runAll(t, Local("a"), cfg)
+	report, errs := runAll(t, local("a"), cfg)
 	require.NoError(t, errs[0])
 	require.Empty(t, report.Findings)
 	require.Contains(t, report.Stages[1].result(report), "left out: ")
@@ -184,11 +184,11 @@ func TestNCCLThatIsNotThere(t *testing.T) {
 // The file that is wanted adds the stage, at the end.
 func TestNCCLIsAsked(t *testing.T) {
 	for _, c := range []struct {
-		cfg  Config
+		cfg  config
 		want bool
-	}{{Config{}, false}, {Config{NCCL: nccl.Default}, true}, {Config{NCCL: nccl.Default, NoGPUs: true}, false}} {
-		j := Alone()
-		_, _ = Run(canceled(t), j, c.cfg)
+	}{{config{}, false}, {config{NCCL: nccl.Default}, true}, {config{NCCL: nccl.Default, NoGPUs: true}, false}} {
+		j := alone()
+		_, _ = run(canceled(t), j, c.cfg)
 		require.Equal(t, c.want, j.cfg.Stages[len(j.cfg.Stages)-1].Name == "GPU NCCL")
 		require.NoError(t, j.Close())
 	}

@@ -7,26 +7,26 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/ringo-go/ringo/bench/meter"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/meter"
 )
 
 // measurePairs measures each pair of the host's GPUs, both ways. Pairs that have no GPU in common are measured at
 // once where switches join them, and otherwise one after the other.
-func measurePairs(ctx context.Context, j *Job) (list []Measurement, err error) {
+func measurePairs(ctx context.Context, j *job) (list []measurement, err error) {
 	s, done, err := j.gpuSet()
 	if err != nil {
 		return nil, noGPUs(err)
 	}
 	defer done()
 	if len(s.gpus) < 2 {
-		return nil, Skip("there is one GPU")
+		return nil, skip("there is one GPU")
 	}
 	at, e := j.Host(), s.effort(j.cfg.Full)
 	var mu sync.Mutex                // of what follows, and of s.gpus
-	var failed []Measurement         // in any order
-	of := map[[2]int][]Measurement{} // by pair
-	plan := PlanTournament(len(s.gpus), 0)
+	var failed []measurement         // in any order
+	of := map[[2]int][]measurement{} // by pair
+	plan := planTournament(len(s.gpus), 0)
 	for round := 0; round < plan.Rounds && ctx.Err() == nil; round++ {
 		var wg sync.WaitGroup
 		for i, a := range s.gpus {
@@ -71,31 +71,31 @@ func (s *gpuSet) switched(i, k int) bool {
 
 // blame gives up the GPU of a pair that failed: the one that hangs or that the driver can use no longer, and both
 // if it cannot be told.
-func (s *gpuSet) blame(host string, a, b *meter.GPU, err error) (list []Measurement) {
+func (s *gpuSet) blame(host string, a, b *meter.GPU, err error) (list []measurement) {
 	for _, g := range []*meter.GPU{a, b} {
 		if e := g.Health(); e != nil {
 			list = append(list, s.drop(host, g.Number, e))
 		}
 	}
 	if list == nil {
-		at := Between(Place{host, gpuName(a.Number)}, Place{host, gpuName(b.Number)})
+		at := pairOf(component{host, gpuName(a.Number)}, component{host, gpuName(b.Number)})
 		what := "error"
 		if errors.Is(err, cuda.ErrOutOfMemory) {
 			what = "busy"
 		}
-		list = append(list, Measurement{Subject: at, Quantity: what, Text: firstLine(err.Error())})
+		list = append(list, measurement{Subject: at, Quantity: what, Text: firstLine(err.Error())})
 	}
 	return list
 }
 
-func measurePair(ctx context.Context, host string, a, b *meter.GPU, e effort) (list []Measurement, err error) {
+func measurePair(ctx context.Context, host string, a, b *meter.GPU, e effort) (list []measurement, err error) {
 	p, err := meter.OpenPair(a, b, e.sent)
 	if err != nil {
 		return nil, err
 	}
 	defer p.Close()
 	for i := range 2 {
-		w, err := p.Way(ctx, i, e.times)
+		w, err := p.Direction(ctx, i, e.times)
 		if err != nil {
 			return list, err
 		}
@@ -105,22 +105,22 @@ func measurePair(ctx context.Context, host string, a, b *meter.GPU, e effort) (l
 	if err != nil {
 		return list, err
 	}
-	at := Between(Place{host, gpuName(a.Number)}, Place{host, gpuName(b.Number)})
-	return append(list, Measurement{Subject: at, Quantity: "both ways", Value: both / gbps, Unit: "GB/s"}), nil
+	at := pairOf(component{host, gpuName(a.Number)}, component{host, gpuName(b.Number)})
+	return append(list, measurement{Subject: at, Quantity: "both ways", Value: both / gbps, Unit: "GB/s"}), nil
 }
 
-func wayMeasured(host string, w *meter.Way) []Measurement {
-	at := Between(Place{host, gpuName(w.From)}, Place{host, gpuName(w.To)})
-	list := []Measurement{
+func wayMeasured(host string, w *meter.Direction) []measurement {
+	at := pairOf(component{host, gpuName(w.From)}, component{host, gpuName(w.To)})
+	list := []measurement{
 		{Subject: at, Quantity: "link", Text: cmp.Or(string(w.Link), "none")},
 		{Subject: at, Quantity: "bandwidth", Value: w.Rate / gbps, Unit: "GB/s"},
 		{Subject: at, Quantity: "wrong words", Value: float64(w.Wrong)},
 	}
 	if w.Access {
-		list = append(list, Measurement{Subject: at, Quantity: "latency", Value: float64(w.Latency.Nanoseconds()) / 1e3, Unit: "us"})
+		list = append(list, measurement{Subject: at, Quantity: "latency", Value: float64(w.Latency.Nanoseconds()) / 1e3, Unit: "us"})
 	}
 	if w.Lines.Seen > 1 {
-		list = append(list, Measurement{Subject: at, Quantity: "torn lines", Value: float64(w.Lines.Torn), Text: fmt.Sprintf("%d beside %d", w.Lines.Old, w.Lines.New)})
+		list = append(list, measurement{Subject: at, Quantity: "torn lines", Value: float64(w.Lines.Torn), Text: fmt.Sprintf("%d beside %d", w.Lines.Old, w.Lines.New)})
 	}
 	return list
 }

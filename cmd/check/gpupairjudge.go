@@ -10,21 +10,21 @@ import (
 )
 
 // judgePairs compares ways over the same kind of link between GPUs of the same model.
-func judgePairs(r *Report, _ *Config) []Finding {
+func judgePairs(r *report, _ *config) []finding {
 	f := &findings{r: r}
 	const stage = "GPU pairs"
-	links := map[Subject]string{}
+	links := map[subject]string{}
 	for _, m := range r.Of(stage, "link") {
 		links[m.Subject] = m.Text
 	}
 	for _, m := range r.Of(stage, "wrong words") {
 		if m.Value > 0 {
-			f.add(Broken, "link-corrupts", m.Subject, 800, "%.0f words of 8 bytes came changed over %s: take both out of service until the link is replaced", m.Value, links[m.Subject])
+			f.add(broken, "link-corrupts", m.Subject, 800, "%.0f words of 8 bytes came changed over %s: take both out of service until the link is replaced", m.Value, links[m.Subject])
 		}
 	}
 	for _, m := range r.Of(stage, "torn lines") {
 		if m.Value > 0 && links[m.Subject] == string(cuda.NVLink) {
-			f.add(Broken, "torn-lines", m.Subject, 700, "%.0f lines of 128 bytes came in pieces over NVLink (%s): small messages would be wrong; reset it, and replace it if it stays (RINGO_LINES=0 and NCCL_PROTO=^LL128 avoid lines)", m.Value, m.Text)
+			f.add(broken, "torn-lines", m.Subject, 700, "%.0f lines of 128 bytes came in pieces over NVLink (%s): small messages would be wrong; reset it, and replace it if it stays (RINGO_LINES=0 and NCCL_PROTO=^LL128 avoid lines)", m.Value, m.Text)
 		}
 	}
 	f.links(links)
@@ -37,7 +37,7 @@ func judgePairs(r *Report, _ *Config) []Finding {
 }
 
 // links finds ways that have no link, or a slower kind, where others have it.
-func (f *findings) links(links map[Subject]string) {
+func (f *findings) links(links map[subject]string) {
 	pairs, hosts := map[[2]string]votes{}, map[string]votes{} // of a pair on all hosts, of all pairs of a host
 	for at, kind := range links {
 		pair := [2]string{at.Part, at.To.Part}
@@ -51,9 +51,9 @@ func (f *findings) links(links map[Subject]string) {
 		hosts[at.Host][kind]++
 	}
 	for _, at := range ordered(links) {
-		kind, back := links[at], links[Between(at.To, at.Place)]
+		kind, back := links[at], links[pairOf(at.To, at.component)]
 		if kind == "none" && back != "none" {
-			f.add(Degraded, "no-peer-access", at, 50, "no access to its memory, which there is the other way (%s): look at ACS, IOMMU and the driver's module", back)
+			f.add(degraded, "no-peer-access", at, 50, "no access to its memory, which there is the other way (%s): look at ACS, IOMMU and the driver's module", back)
 			continue
 		}
 		most := pairs[[2]string{at.Part, at.To.Part}].most(3, 0) // hosts, none but this one
@@ -61,7 +61,7 @@ func (f *findings) links(links map[Subject]string) {
 			most = hosts[at.Host].most(5, 2) // ways, all but this pair's
 		}
 		if kind == back && most != "" && kind != most && at.Part < at.To.Part {
-			f.add(Degraded, "other-link", at, 40, "they are joined by %s, where others have %s: look at nvidia-smi topo -m and the fabric manager", kind, most)
+			f.add(degraded, "other-link", at, 40, "they are joined by %s, where others have %s: look at nvidia-smi topo -m and the fabric manager", kind, most)
 		}
 	}
 }
@@ -83,41 +83,41 @@ func (v votes) most(least, but int) string {
 	return ""
 }
 
-func ordered(links map[Subject]string) []Subject {
-	return slices.SortedFunc(maps.Keys(links), func(a, b Subject) int {
+func ordered(links map[subject]string) []subject {
+	return slices.SortedFunc(maps.Keys(links), func(a, b subject) int {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Part, b.Part), cmp.Compare(a.To.Part, b.To.Part))
 	})
 }
 
 // slowWays finds ways that are worse than the others of their kind. A GPU of which most ways are is named in
 // their place.
-func (f *findings) slowWays(stage, quantity, code string, links map[Subject]string, low bool) {
-	kinds := map[[2]string][]Measurement{}
-	ways := map[Place]int{}
+func (f *findings) slowWays(stage, quantity, code string, links map[subject]string, low bool) {
+	kinds := map[[2]string][]measurement{}
+	ways := map[component]int{}
 	for _, m := range f.r.Of(stage, quantity) {
-		kind := [2]string{f.modelOf(Of(m.Subject.Host, m.Subject.Part)), links[m.Subject]}
+		kind := [2]string{f.modelOf(of(m.Subject.Host, m.Subject.Part)), links[m.Subject]}
 		kinds[kind] = append(kinds[kind], m)
-		ways[m.Subject.Place]++
+		ways[m.Subject.component]++
 		ways[m.Subject.To]++
 	}
 	type slow struct {
-		m Measurement
-		o Outlier
+		m measurement
+		o outlier
 	}
 	for kind, list := range kinds {
 		floor := 0.5 // the ways of PCIe differ: through one switch, through both sockets
 		if kind[1] == string(cuda.NVLink) {
 			floor = 0.2
 		}
-		touched := map[Place][]slow{}
+		touched := map[component][]slow{}
 		var all []slow
-		for _, o := range Outliers(values(list), floor, low) {
+		for _, o := range outliers(values(list), floor, low) {
 			x := slow{list[o.Index], o}
 			all = append(all, x)
-			touched[x.m.Subject.Place] = append(touched[x.m.Subject.Place], x)
+			touched[x.m.Subject.component] = append(touched[x.m.Subject.component], x)
 			touched[x.m.Subject.To] = append(touched[x.m.Subject.To], x)
 		}
-		named := func(p Place) bool { return ways[p] >= 4 && 4*len(touched[p]) > 3*ways[p] }
+		named := func(p component) bool { return ways[p] >= 4 && 4*len(touched[p]) > 3*ways[p] }
 		for p, list := range touched {
 			if named(p) {
 				f.slowGPU(p, code, list[0].o, list[0].m.Unit, len(list), ways[p])
@@ -125,23 +125,23 @@ func (f *findings) slowWays(stage, quantity, code string, links map[Subject]stri
 		}
 		for _, x := range all {
 			at := x.m.Subject
-			if named(at.Place) || named(at.To) || f.has("slow-pair", at) {
+			if named(at.component) || named(at.To) || f.has("slow-pair", at) {
 				continue
 			}
 			if low {
-				f.add(Degraded, code, at, x.o.Median/max(x.o.Value, 1e-9), "%s over %s, the others %s: link or switch port; swap or reset it", spell(x.o.Value, x.m.Unit), links[at], between(x.o, x.m.Unit))
+				f.add(degraded, code, at, x.o.Median/max(x.o.Value, 1e-9), "%s over %s, the others %s: link or switch port; swap or reset it", spell(x.o.Value, x.m.Unit), links[at], between(x.o, x.m.Unit))
 			} else {
-				f.add(Degraded, code, at, x.o.Ratio, "a load takes %s over %s, the others' %s: it goes by another way, or the link repeats itself", spell(x.o.Value, x.m.Unit), links[at], between(x.o, x.m.Unit))
+				f.add(degraded, code, at, x.o.Ratio, "a load takes %s over %s, the others' %s: it goes by another way, or the link repeats itself", spell(x.o.Value, x.m.Unit), links[at], between(x.o, x.m.Unit))
 			}
 		}
 	}
 }
 
 // slowGPU names a GPU that is slow to most others.
-func (f *findings) slowGPU(p Place, code string, o Outlier, unit string, n, of int) {
+func (f *findings) slowGPU(p component, code string, o outlier, unit string, n, of int) {
 	code = map[string]string{"slow-pair": "slow-gpu-links", "late-pair": "late-gpu-links"}[code]
 	weight := max(o.Ratio, 1/max(o.Ratio, 1e-9)) * float64(n)
-	f.add(Degraded, code, Subject{Place: p}, weight, "%d of its %d ways to and from other GPUs are slow, %s, and the others' %s: its links are down or retrain; reset it and look at its module", n, of, spell(o.Value, unit), between(o, unit))
+	f.add(degraded, code, subject{component: p}, weight, "%d of its %d ways to and from other GPUs are slow, %s, and the others' %s: its links are down or retrain; reset it and look at its module", n, of, spell(o.Value, unit), between(o, unit))
 }
 
 // oneWay finds pairs that are much slower one way, where there are too few to compare with.
@@ -152,8 +152,8 @@ func (f *findings) oneWay(stage string) {
 	}
 	for _, m := range rates {
 		for _, back := range rates {
-			if back.Subject == Between(m.Subject.To, m.Subject.Place) && m.Value < 0.7*back.Value {
-				f.add(Degraded, "slow-pair", m.Subject, back.Value/max(m.Value, 1e-9), "%s, and %s the other way: link or switch port; swap or reset it", spell(m.Value, m.Unit), spell(back.Value, back.Unit))
+			if back.Subject == pairOf(m.Subject.To, m.Subject.component) && m.Value < 0.7*back.Value {
+				f.add(degraded, "slow-pair", m.Subject, back.Value/max(m.Value, 1e-9), "%s, and %s the other way: link or switch port; swap or reset it", spell(m.Value, m.Unit), spell(back.Value, back.Unit))
 			}
 		}
 	}
@@ -161,25 +161,25 @@ func (f *findings) oneWay(stage string) {
 
 // knownNVLink compares with the data sheet where all links go to switches, so that two GPUs have them all. What
 // is slow on all of a host's ways is one finding.
-func (f *findings) knownNVLink(stage string, links map[Subject]string) {
+func (f *findings) knownNVLink(stage string, links map[subject]string) {
 	switches := bySubject(f.r.Of("GPU state", "NVLinks to switches"))
-	below, ways := map[string][]Finding{}, map[string]int{}
+	below, ways := map[string][]finding{}, map[string]int{}
 	for _, m := range f.r.Of(stage, "bandwidth") {
 		at := m.Subject
-		known, ok := knownModel(f.modelOf(Of(at.Host, at.Part)))
-		if !ok || switches[Of(at.Host, at.Part)].Value == 0 || links[at] != string(cuda.NVLink) {
+		known, ok := knownModel(f.modelOf(of(at.Host, at.Part)))
+		if !ok || switches[of(at.Host, at.Part)].Value == 0 || links[at] != string(cuda.NVLink) {
 			continue
 		}
 		ways[at.Host]++
-		named := f.has("slow-pair", at) || f.has("slow-gpu-links", Subject{Place: at.Place}) || f.has("slow-gpu-links", Subject{Place: at.To})
+		named := f.has("slow-pair", at) || f.has("slow-gpu-links", subject{component: at.component}) || f.has("slow-gpu-links", subject{component: at.To})
 		if m.Value < enoughNVLink*known.nvlink && !named {
-			below[at.Host] = append(below[at.Host], Finding{Severity: Degraded, Code: "slow-pair", Subject: at, Weight: known.nvlink / max(m.Value, 1),
+			below[at.Host] = append(below[at.Host], finding{Severity: degraded, Code: "slow-pair", Subject: at, Weight: known.nvlink / max(m.Value, 1),
 				Text: fmt.Sprintf("%s over NVLink, which is made for %.0f GB/s each way on a %s: look at how many of its links are up", spell(m.Value, m.Unit), known.nvlink, known.name)})
 		}
 	}
 	for host, list := range below {
 		if n := ways[host]; 2*len(list) > n && n > 2 {
-			f.add(Degraded, "slow-nvlink", Of(host, ""), list[0].Weight*float64(n), "%d of %d ways between its GPUs are slow: %s", len(list), n, list[0].Text)
+			f.add(degraded, "slow-nvlink", of(host, ""), list[0].Weight*float64(n), "%d of %d ways between its GPUs are slow: %s", len(list), n, list[0].Text)
 			continue
 		}
 		f.list = append(f.list, list...)

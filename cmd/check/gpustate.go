@@ -6,24 +6,24 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringo-go/ringo/internal/nvml"
+	"github.com/ringo-go/ringo/cmd/check/nvml"
 )
 
 // askGPUs asks the driver's management library about every GPU.
-func askGPUs(ctx context.Context, j *Job) (list []Measurement, err error) {
+func askGPUs(ctx context.Context, j *job) (list []measurement, err error) {
 	s, done, err := j.gpuSet()
 	if err != nil {
 		return nil, noGPUs(err)
 	}
 	defer done()
 	if s.manager == nil {
-		return nil, Skip("no NVML: %s", s.without)
+		return nil, skip("no NVML: %s", s.without)
 	}
 	for i := range s.gpus {
-		at := Of(j.Host(), gpuName(i))
+		at := of(j.Host(), gpuName(i))
 		pci, err := s.pci(i)
 		if err != nil {
-			list = append(list, Measurement{Subject: at, Quantity: "lost", Text: err.Error()})
+			list = append(list, measurement{Subject: at, Quantity: "lost", Text: err.Error()})
 			continue
 		}
 		d, err := s.manager.At(pci)
@@ -32,7 +32,7 @@ func askGPUs(ctx context.Context, j *Job) (list []Measurement, err error) {
 			state, err = s.manager.State(d)
 		}
 		if err != nil {
-			list = append(list, Measurement{Subject: at, Quantity: "lost", Text: err.Error()})
+			list = append(list, measurement{Subject: at, Quantity: "lost", Text: err.Error()})
 			continue
 		}
 		list = append(list, measured(at, &state)...)
@@ -48,7 +48,7 @@ func noGPUs(err error) error {
 	if _, skip := skipped(err); skip {
 		return err
 	}
-	return Skip("no GPUs")
+	return skip("no GPUs")
 }
 
 func (s *gpuSet) pci(i int) (string, error) {
@@ -60,15 +60,15 @@ func (s *gpuSet) pci(i int) (string, error) {
 }
 
 // measured is what is known of a state.
-func measured(at Subject, s *nvml.State) (list []Measurement) {
+func measured(at subject, s *nvml.State) (list []measurement) {
 	number := func(quantity string, v int64, unit string) {
 		if v >= 0 {
-			list = append(list, Measurement{Subject: at, Quantity: quantity, Value: float64(v), Unit: unit})
+			list = append(list, measurement{Subject: at, Quantity: quantity, Value: float64(v), Unit: unit})
 		}
 	}
 	onOff := func(quantity string, v nvml.Switch) {
 		if v != nvml.Unknown {
-			list = append(list, Measurement{Subject: at, Quantity: quantity, Text: v.String()})
+			list = append(list, measurement{Subject: at, Quantity: quantity, Text: v.String()})
 		}
 	}
 	onOff("ECC", s.ECC)
@@ -84,7 +84,7 @@ func measured(at Subject, s *nvml.State) (list []Measurement) {
 	number("pages retired", int64(s.Pages.Corrected+s.Pages.Uncorrected), "")
 	onOff("page waits", s.Pages.Pending)
 	if held := s.Slowed & (nvml.HWSlowdown | nvml.HWThermal | nvml.SWThermal | nvml.PowerBrake); held != 0 {
-		list = append(list, Measurement{Subject: at, Quantity: "slowed", Text: held.String()})
+		list = append(list, measurement{Subject: at, Quantity: "slowed", Text: held.String()})
 	}
 	number("clock", int64(s.Clocks.SM), "MHz")
 	number("greatest clock", int64(s.Clocks.SMMax), "MHz")
@@ -102,7 +102,7 @@ func measured(at Subject, s *nvml.State) (list []Measurement) {
 }
 
 // linksOf sums a GPU's NVLinks up.
-func linksOf(at Subject, links []nvml.NVLink) []Measurement {
+func linksOf(at subject, links []nvml.NVLink) []measurement {
 	up, switches, recovered, crc := 0, 0, int64(0), int64(0)
 	var bad []int
 	for i, l := range links {
@@ -118,7 +118,7 @@ func linksOf(at Subject, links []nvml.NVLink) []Measurement {
 			bad = append(bad, i)
 		}
 	}
-	return []Measurement{
+	return []measurement{
 		{Subject: at, Quantity: "NVLinks", Value: float64(len(links))},
 		{Subject: at, Quantity: "NVLinks up", Value: float64(up)},
 		{Subject: at, Quantity: "NVLinks to switches", Value: float64(switches)},
@@ -147,23 +147,23 @@ func ranges(list []int) string {
 }
 
 // judgeState says which GPUs are not as they should be.
-func judgeState(r *Report, _ *Config) []Finding {
+func judgeState(r *report, _ *config) []finding {
 	f := &findings{r: r}
 	const stage = "GPU state"
 	for _, m := range r.Of(stage, "lost") {
-		if slices.ContainsFunc(r.Findings, func(x Finding) bool { return x.Code == "gpu-fails" && x.Subject == m.Subject }) {
+		if slices.ContainsFunc(r.Findings, func(x finding) bool { return x.Code == "gpu-fails" && x.Subject == m.Subject }) {
 			continue
 		}
-		f.add(Broken, "gpu-lost", m.Subject, 900, "%s: look for Xid 79 in its kernel log, and reset the GPU or power its host off and on", m.Text)
+		f.add(broken, "gpu-lost", m.Subject, 900, "%s: look for Xid 79 in its kernel log, and reset the GPU or power its host off and on", m.Text)
 	}
 	for _, q := range []struct {
 		quantity string
-		severity Severity
+		severity severity
 		code     string
 		text     string // with the number
 	}{
-		{"errors uncorrected", Broken, "ecc-uncorrected", "%.0f uncorrected errors of memory since the driver was loaded: drain and reset it, and replace it if they come again"},
-		{"NVLink recoveries", Degraded, "nvlink-recovers", "its NVLinks were trained anew %.0f times since the driver was loaded: a weak link or connector"},
+		{"errors uncorrected", broken, "ecc-uncorrected", "%.0f uncorrected errors of memory since the driver was loaded: drain and reset it, and replace it if they come again"},
+		{"NVLink recoveries", degraded, "nvlink-recovers", "its NVLinks were trained anew %.0f times since the driver was loaded: a weak link or connector"},
 	} {
 		for _, m := range r.Of(stage, q.quantity) {
 			if m.Value > 0 {
@@ -173,14 +173,14 @@ func judgeState(r *Report, _ *Config) []Finding {
 	}
 	for _, q := range []struct {
 		quantity string
-		severity Severity
+		severity severity
 		code     string
 		text     string
 	}{
-		{"no spare row", Broken, "rows-exhausted", "a bad row of its memory could not be replaced, no spare is left: replace the GPU"},
-		{"row waits", Degraded, "row-pending", "a bad row of its memory waits to be replaced: reset the GPU when no job runs"},
-		{"page waits", Degraded, "page-pending", "a bad page of its memory waits to be retired: reset the GPU when no job runs"},
-		{"MIG", Degraded, "mig", "it is cut into instances (MIG), which reach no other GPU: nvidia-smi -mig 0 undoes it"},
+		{"no spare row", broken, "rows-exhausted", "a bad row of its memory could not be replaced, no spare is left: replace the GPU"},
+		{"row waits", degraded, "row-pending", "a bad row of its memory waits to be replaced: reset the GPU when no job runs"},
+		{"page waits", degraded, "page-pending", "a bad page of its memory waits to be retired: reset the GPU when no job runs"},
+		{"MIG", degraded, "mig", "it is cut into instances (MIG), which reach no other GPU: nvidia-smi -mig 0 undoes it"},
 	} {
 		for _, m := range r.Of(stage, q.quantity) {
 			if m.Text == nvml.On.String() {
@@ -189,13 +189,13 @@ func judgeState(r *Report, _ *Config) []Finding {
 		}
 	}
 	for _, m := range r.Of(stage, "slowed") {
-		f.add(Degraded, "throttled", m.Subject, 10, "its clocks are held down: %s; look at fans, inlet temperature and power", m.Text)
+		f.add(degraded, "throttled", m.Subject, 10, "its clocks are held down: %s; look at fans, inlet temperature and power", m.Text)
 	}
 	for _, o := range unlike(r.Of(stage, "ECC")) {
-		f.add(Degraded, "ecc-differs", o.Subject, 0, "ECC is %s, and %s for the others: nvidia-smi -e 1 and a reset turn it on", o.said(), o.most)
+		f.add(degraded, "ecc-differs", o.Subject, 0, "ECC is %s, and %s for the others: nvidia-smi -e 1 and a reset turn it on", o.said(), o.most)
 	}
 	for _, o := range unlike(r.Of(stage, "persistence")) {
-		f.add(Well, "persistence-differs", o.Subject, 0, "persistence mode is %s, and %s for the others: the first use takes seconds without", o.said(), o.most)
+		f.add(well, "persistence-differs", o.Subject, 0, "persistence mode is %s, and %s for the others: the first use takes seconds without", o.said(), o.most)
 	}
 	f.repaired(r.Of(stage, "NVLink errors"))
 	f.pcieAndLinks(stage)
@@ -204,7 +204,7 @@ func judgeState(r *Report, _ *Config) []Finding {
 
 // repaired names GPUs whose links repair far more than those of the others. All links repair
 // some: two healthy H200s had counted 7,000 each since their driver was loaded.
-func (f *findings) repaired(list []Measurement) {
+func (f *findings) repaired(list []measurement) {
 	for i, m := range list {
 		var others []float64
 		for k, o := range list {
@@ -212,8 +212,8 @@ func (f *findings) repaired(list []Measurement) {
 				others = append(others, o.Value)
 			}
 		}
-		if usual := Median(others); len(others) > 0 && m.Value >= 1000+10*usual {
-			f.add(Well, "nvlink-errors", m.Subject, m.Value, "%.0f errors were repaired on its NVLinks %s since the driver was loaded, %.0f on the others'", m.Value, m.Text, usual)
+		if usual := median(others); len(others) > 0 && m.Value >= 1000+10*usual {
+			f.add(well, "nvlink-errors", m.Subject, m.Value, "%.0f errors were repaired on its NVLinks %s since the driver was loaded, %.0f on the others'", m.Value, m.Text, usual)
 		}
 	}
 }
@@ -227,7 +227,7 @@ func (f *findings) pcieAndLinks(stage string) {
 		most := bySubject(f.r.Of(stage, q.most))
 		for _, m := range f.r.Of(stage, q.now) {
 			if all, ok := most[m.Subject]; ok && m.Value < all.Value && f.apart(stage, q.now, m) {
-				f.add(Degraded, q.code, m.Subject, all.Value/max(1, m.Value), q.text, m.Value, all.Value)
+				f.add(degraded, q.code, m.Subject, all.Value/max(1, m.Value), q.text, m.Value, all.Value)
 			}
 		}
 	}
@@ -239,14 +239,14 @@ func (f *findings) pcieAndLinks(stage string) {
 	}
 	for _, m := range generations {
 		if m.Value < best {
-			f.add(Degraded, "pcie-generation", m.Subject, best-m.Value, "its PCIe link reaches generation %.0f, others %.0f: look at its slot and the BIOS", m.Value, best)
+			f.add(degraded, "pcie-generation", m.Subject, best-m.Value, "its PCIe link reaches generation %.0f, others %.0f: look at its slot and the BIOS", m.Value, best)
 		}
 	}
 }
 
 // apart says whether a GPU has less of a quantity than another one: a board may use fewer NVLinks than its GPUs
 // have, all alike. PCIe lanes are judged each for itself.
-func (f *findings) apart(stage, quantity string, m Measurement) bool {
+func (f *findings) apart(stage, quantity string, m measurement) bool {
 	if quantity != "NVLinks up" {
 		return true
 	}

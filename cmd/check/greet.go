@@ -41,7 +41,7 @@ type caller struct {
 
 // call connects to another rank, from an address of this host if one is given, and proves to it
 // that it is of the job.
-func (j *Job) call(ctx context.Context, from, to string, g greeting) (net.Conn, error) {
+func (j *job) call(ctx context.Context, from, to string, g greeting) (net.Conn, error) {
 	dial := dialTCP
 	if j.dial != nil {
 		dial = j.dial
@@ -85,7 +85,7 @@ func dialTCP(ctx context.Context, from, to string) (net.Conn, error) {
 func listenTCP(ip net.IP) (net.Listener, error) { return net.ListenTCP("tcp", &net.TCPAddr{IP: ip}) }
 
 // serve hands on the connections that ranks of the job make to a listener, until it is closed.
-func (j *Job) serve(ln net.Listener, want string, came chan<- caller) {
+func (j *job) serve(ln net.Listener, want string, came chan<- caller) {
 	stop, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for {
@@ -113,7 +113,7 @@ func (j *Job) serve(ln net.Listener, want string, came chan<- caller) {
 }
 
 // answer is the other side of call.
-func (j *Job) answer(c net.Conn, want string) (who caller, err error) {
+func (j *job) answer(c net.Conn, want string) (who caller, err error) {
 	_ = c.SetDeadline(time.Now().Add(greetTime))
 	who.conn = c
 	if j.tls != nil && want == wantStar {

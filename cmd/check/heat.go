@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// A Map is a heat map of pairs: what went from the place of a row to that of a column.
-type Map struct {
+// A heatMap is a heat map of pairs: what went from the component of a row to that of a column.
+type heatMap struct {
 	Title  string
 	Unit   string
 	Low    bool // low values are bad, else high ones
@@ -26,8 +26,8 @@ var mapped = []struct {
 
 // Maps are the heat maps of a report: of each stage that has measured pairs, by quantity. The best value of a pair
 // of hosts counts where it was measured over several interfaces.
-func (r *Report) Maps() []Map {
-	var maps []Map
+func (r *report) Maps() []heatMap {
+	var maps []heatMap
 	for _, s := range r.Stages {
 		for _, q := range mapped {
 			if m := r.mapOf(s.Name, q.quantity, q.low); m != nil {
@@ -38,23 +38,13 @@ func (r *Report) Maps() []Map {
 	return maps
 }
 
-func (r *Report) mapOf(stage, quantity string, low bool) *Map {
-	m := &Map{Title: quantity, Low: low, Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}}
-	index := map[string]int{}
-	at := func(p Place) int {
-		name := p.Host
-		if p.IsGPU() {
-			name = p.Host + "/" + strings.TrimPrefix(p.Part, "GPU ")
-		}
-		i, ok := index[name]
-		if !ok {
-			i = len(m.Places)
-			index[name] = i
-			m.Places = append(m.Places, name)
-		}
-		return i
+// mapOf is the heat map of one quantity in one stage; nil if no pair was measured.
+func (r *report) mapOf(stage, quantity string, low bool) *heatMap {
+	m := mapping{
+		heatMap: &heatMap{Title: fmt.Sprintf("%s, %s (rows send to columns)", stage, quantity), Low: low, Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}},
+		index:   map[string]int{},
 	}
-	pairs := slices.DeleteFunc(r.Of(stage, quantity), func(x Measurement) bool { return !x.Subject.IsPair() })
+	pairs := slices.DeleteFunc(r.Of(stage, quantity), func(x measurement) bool { return !x.Subject.IsPair() })
 	// Rows in the order of hosts, not in that in which pairs were measured.
 	begins := map[string]bool{}
 	for _, x := range pairs {
@@ -62,11 +52,11 @@ func (r *Report) mapOf(stage, quantity string, low bool) *Map {
 	}
 	for _, h := range r.Hosts {
 		if begins[h.Name] {
-			at(Place{Host: h.Name})
+			m.at(component{Host: h.Name})
 		}
 	}
 	for _, x := range pairs {
-		k := [2]int{at(x.Subject.Place), at(x.Subject.To)}
+		k := m.pair(x.Subject)
 		old, ok := m.Values[k]
 		if !ok || low && x.Value > old || !low && x.Value < old {
 			m.Values[k] = x.Value
@@ -77,27 +67,58 @@ func (r *Report) mapOf(stage, quantity string, low bool) *Map {
 		return nil
 	}
 	for _, f := range r.Findings {
-		if f.Stage == stage && f.Subject.IsPair() && f.Severity != Well && (f.Quantity == "" || f.Quantity == quantity) {
-			m.Bad[[2]int{at(f.Subject.Place), at(f.Subject.To)}] = true
-		}
-		if f.Stage == stage && f.Severity != Well && (f.Quantity == "" || f.Quantity == quantity) {
-			for _, w := range f.Ways {
-				m.Bad[[2]int{at(w.Place), at(w.To)}] = true
-			}
+		if f.Stage == stage && (f.Quantity == "" || f.Quantity == quantity) {
+			m.mark(f)
 		}
 	}
-	m.Title = fmt.Sprintf("%s, %s (rows send to columns)", stage, quantity)
-	return m
+	return m.heatMap
+}
+
+// A mapping is a heat map that is being made, with the index of each of its places.
+type mapping struct {
+	*heatMap
+	index map[string]int
+}
+
+// at is the index of a component, which is added if the map has none of its name.
+func (m *mapping) at(p component) int {
+	name := p.Host
+	if p.IsGPU() {
+		name = p.Host + "/" + strings.TrimPrefix(p.Part, "GPU ")
+	}
+	i, ok := m.index[name]
+	if !ok {
+		i = len(m.Places)
+		m.index[name] = i
+		m.Places = append(m.Places, name)
+	}
+	return i
+}
+
+// pair is the row and the column of a subject.
+func (m *mapping) pair(s subject) [2]int { return [2]int{m.at(s.component), m.at(s.To)} }
+
+// mark marks the pairs that a finding is about.
+func (m *mapping) mark(f finding) {
+	if f.Severity == well {
+		return
+	}
+	if f.Subject.IsPair() {
+		m.Bad[m.pair(f.Subject)] = true
+	}
+	for _, w := range f.Ways {
+		m.Bad[m.pair(w)] = true
+	}
 }
 
 // parts are what is shown in text of a map whose pairs all lie in hosts: those of the hosts that have
 // a bad one, or of the first host if there is none.
-func (m *Map) parts() []*Map {
+func (m *heatMap) parts() []*heatMap {
 	var hosts []string
 	host := func(i int) string { h, _, _ := strings.Cut(m.Places[i], "/"); return h }
 	for k := range m.Values {
 		if host(k[0]) != host(k[1]) {
-			return []*Map{m}
+			return []*heatMap{m}
 		}
 	}
 	for i := range m.Places {
@@ -106,11 +127,11 @@ func (m *Map) parts() []*Map {
 		}
 	}
 	if len(hosts) < 2 {
-		return []*Map{m}
+		return []*heatMap{m}
 	}
-	var bad, first []*Map
+	var bad, first []*heatMap
 	for _, h := range hosts {
-		part := &Map{Title: m.Title + ", host " + h, Unit: m.Unit, Low: m.Low, Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}}
+		part := &heatMap{Title: m.Title + ", host " + h, Unit: m.Unit, Low: m.Low, Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}}
 		at := map[int]int{}
 		for i, p := range m.Places {
 			if host(i) == h {
@@ -134,7 +155,7 @@ func (m *Map) parts() []*Map {
 		}
 		if first == nil {
 			part.Title += fmt.Sprintf(", the first of %d; --html has all", len(hosts))
-			first = []*Map{part}
+			first = []*heatMap{part}
 		}
 	}
 	if len(bad) > 0 {
@@ -151,7 +172,7 @@ const (
 )
 
 // some is the map with n places at most: those with a finding, and then the first others, in their order.
-func (m *Map) some(n int) *Map {
+func (m *heatMap) some(n int) *heatMap {
 	if len(m.Places) <= n {
 		return m
 	}
@@ -168,7 +189,7 @@ func (m *Map) some(n int) *Map {
 		}
 	}
 	slices.Sort(chosen)
-	part := &Map{Title: fmt.Sprintf("%s, %d of %d, those with findings first; --json has all", m.Title, n, len(m.Places)), Unit: m.Unit, Low: m.Low, Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}}
+	part := &heatMap{Title: fmt.Sprintf("%s, %d of %d, those with findings first; --json has all", m.Title, n, len(m.Places)), Unit: m.Unit, Low: m.Low, Values: map[[2]int]float64{}, Bad: map[[2]int]bool{}}
 	for a, i := range chosen {
 		part.Places = append(part.Places, m.Places[i])
 		for b, k := range chosen {
@@ -184,7 +205,7 @@ func (m *Map) some(n int) *Map {
 }
 
 // print writes the map as text; a pair with a finding has a !, and what was not measured is a point.
-func (m *Map) print(b *bytes.Buffer) {
+func (m *heatMap) print(b *bytes.Buffer) {
 	m = m.some(maxText)
 	fmt.Fprintf(b, "%s, %s\n", m.Title, m.Unit)
 	cells, wide := make([][]string, len(m.Places)+1), 6
@@ -210,7 +231,7 @@ func (m *Map) print(b *bytes.Buffer) {
 }
 
 // cell is what stands in a row and a column.
-func (m *Map) cell(i, k int) string {
+func (m *heatMap) cell(i, k int) string {
 	v, ok := m.Values[[2]int{i, k}]
 	bad := m.Bad[[2]int{i, k}]
 	switch {

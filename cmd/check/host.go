@@ -12,8 +12,8 @@ import (
 )
 
 // hostStage looks at hosts: what they have, and what keeps ranks from using it.
-func hostStage() Stage {
-	return Stage{
+func hostStage() stage {
+	return stage{
 		Name: "host", Asks: "Is every host made and set up like the others?",
 		Quick: 5 * time.Second, Full: 20 * time.Second,
 		Measure: measureHost, Judge: judgeHost,
@@ -23,19 +23,19 @@ func hostStage() Stage {
 // facts gathers what is measured of a host.
 type facts struct {
 	host string
-	m    *Machine
-	list []Measurement
+	m    *machine
+	list []measurement
 }
 
 func (f *facts) number(part, quantity string, value float64, unit string) {
-	f.list = append(f.list, Measurement{Subject: Of(f.host, part), Quantity: quantity, Value: value, Unit: unit})
+	f.list = append(f.list, measurement{Subject: of(f.host, part), Quantity: quantity, Value: value, Unit: unit})
 }
 
 func (f *facts) word(part, quantity, text string) {
-	f.list = append(f.list, Measurement{Subject: Of(f.host, part), Quantity: quantity, Text: text})
+	f.list = append(f.list, measurement{Subject: of(f.host, part), Quantity: quantity, Text: text})
 }
 
-func measureHost(ctx context.Context, j *Job) ([]Measurement, error) {
+func measureHost(ctx context.Context, j *job) ([]measurement, error) {
 	f := &facts{host: j.Host(), m: j.machine}
 	if err := f.clock(ctx, j); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ const clockRounds = 8
 // clock finds how far rank 0's clock is ahead of this host's. In a gather rank 0 says its time
 // when it comes: after this rank came to the gather before, and before this rank has heard it. So
 // each round bounds the offset on both sides; the closest bounds count.
-func (f *facts) clock(ctx context.Context, j *Job) error {
+func (f *facts) clock(ctx context.Context, j *job) error {
 	low, high := math.Inf(-1), math.Inf(1)
 	var sent time.Time // to the gather before
 	for range clockRounds {
@@ -162,7 +162,7 @@ func (f *facts) pci() {
 }
 
 // raw is a file's content.
-func (m *Machine) raw(file string) string {
+func (m *machine) raw(file string) string {
 	f, err := m.FS.Open(file)
 	if err != nil {
 		return ""

@@ -20,7 +20,7 @@ type fakeHost struct {
 	clock     time.Duration // ahead
 	shmFree   uint64
 	limits    map[string]uint64
-	addresses []Address
+	addresses []address
 }
 
 // acsConfig is the configuration space of a bridge whose ACS redirects.
@@ -48,7 +48,7 @@ func newFakeHost(i int) *fakeHost {
 		},
 		shmFree:   100 << 30,
 		limits:    map[string]uint64{"nofile": 1 << 20, "memlock": 1<<64 - 1, "nproc": 1 << 16},
-		addresses: []Address{{"eth0", net.IPNet{IP: net.IPv4(10, 0, 0, byte(i+1)), Mask: net.CIDRMask(24, 32)}, 0}},
+		addresses: []address{{"eth0", net.IPNet{IP: net.IPv4(10, 0, 0, byte(i+1)), Mask: net.CIDRMask(24, 32)}, 0}},
 	}
 	for g := range 8 {
 		h.files[fmt.Sprintf("sys/bus/pci/devices/0000:%x:00.0/class", 0xa0+g)] = "0x030200\n"
@@ -62,16 +62,16 @@ func newFakeHost(i int) *fakeHost {
 	return h
 }
 
-func (h *fakeHost) machine() *Machine {
+func (h *fakeHost) machine() *machine {
 	fs := fstest.MapFS{}
 	for name, text := range h.files {
 		fs[name] = &fstest.MapFile{Data: []byte(text)}
 	}
-	return &Machine{
+	return &machine{
 		FS: fs, Now: func() time.Time { return time.Now().Add(h.clock) },
 		Shm:       func() (uint64, uint64, bool) { return 128 << 30, h.shmFree, true },
 		Limit:     func(name string) (uint64, bool) { v, ok := h.limits[name]; return v, ok },
-		Addresses: func() ([]Address, error) { return h.addresses, nil },
+		Addresses: func() ([]address, error) { return h.addresses, nil },
 	}
 }
 
@@ -120,7 +120,7 @@ func TestHostFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				jobs := Local("a", "b", "c", "d")
+				jobs := local("a", "b", "c", "d")
 				for i, j := range jobs {
 					h := newFakeHost(i)
 					if i == 2 {
@@ -128,19 +128,19 @@ func TestHostFaults(t *testing.T) {
 					}
 					j.SetMachine(h.machine())
 				}
-				r, errs := runAll(t, jobs, Config{Stages: []Stage{hostStage()}})
+				r, errs := runAll(t, jobs, config{Stages: []stage{hostStage()}})
 				for _, err := range errs {
 					require.NoError(t, err)
 				}
 				if c.code == "" {
 					require.Empty(t, r.Findings)
-					require.Equal(t, Well, r.Verdict)
+					require.Equal(t, well, r.Verdict)
 					return
 				}
 				require.Len(t, r.Findings, 1, "%v", r.Findings)
 				f := r.Findings[0]
 				require.Equal(t, c.code, f.Code)
-				require.Equal(t, Of("c", c.part), f.Subject)
+				require.Equal(t, of("c", c.part), f.Subject)
 				require.Contains(t, f.Text, c.says)
 				require.Contains(t, f.Text, c.remedy)
 				require.Equal(t, f.Severity, r.Verdict)
@@ -152,7 +152,7 @@ func TestHostFaults(t *testing.T) {
 // The clock of rank 0's own host is named when it is the one that is off.
 func TestHostClockOfRank0(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		jobs := Local("a", "b", "c")
+		jobs := local("a", "b", "c")
 		for i, j := range jobs {
 			h := newFakeHost(i)
 			if i == 0 {
@@ -160,7 +160,7 @@ func TestHostClockOfRank0(t *testing.T) {
 			}
 			j.SetMachine(h.machine())
 		}
-		r, _ := runAll(t, jobs, Config{Stages: []Stage{hostStage()}})
+		r, _ := runAll(t, jobs, config{Stages: []stage{hostStage()}})
 		require.Equal(t, []string{"clock-offset host a"}, codes(r))
 		require.Contains(t, r.Findings[0].Text, "3 s behind")
 	})
@@ -168,11 +168,11 @@ func TestHostClockOfRank0(t *testing.T) {
 
 // This machine, as several hosts, is well.
 func TestThisHost(t *testing.T) {
-	r, errs := runAll(t, Local("a", "a", "b"), Config{Stages: []Stage{hostStage()}})
+	r, errs := runAll(t, local("a", "a", "b"), config{Stages: []stage{hostStage()}})
 	require.Equal(t, []error{nil, nil, nil}, errs)
 	for _, f := range r.Findings {
-		require.NotEqual(t, Broken, f.Severity, "%v", f)
-		require.NotEqual(t, Unjudged, f.Severity, "%v", f)
+		require.NotEqual(t, broken, f.Severity, "%v", f)
+		require.NotEqual(t, unjudged, f.Severity, "%v", f)
 	}
 	require.NotEmpty(t, r.Of("host", "cores"))
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// A Member is what all ranks know of one.
-type Member struct {
+// A member is what all ranks know of one.
+type member struct {
 	Rank int
 	Host string // the name of its host in the report, another one for each host
 	ID   string // what tells hosts apart
 	Boot string // of the kernel: the same for hosts that are one machine
 }
 
-// A Loss is why a rank is in the job no longer.
-type Loss struct {
+// A loss is why a rank is in the job no longer.
+type loss struct {
 	Rank    int
 	Stopped bool   // its process lives as far as is known, and says nothing; else it has ended
 	Absent  bool   // it never came
@@ -30,8 +30,8 @@ type Loss struct {
 	Why     string
 }
 
-// A Job is one rank's part of a check: who the others are, and how to talk to them.
-type Job struct {
+// A job is one rank's part of a check: who the others are, and how to talk to them.
+type job struct {
 	*party
 	at      int // the stage that it was made for, 0 for none
 	gathers int // that were made in it
@@ -42,54 +42,56 @@ type party struct {
 	rank    int
 	first   int                                                          // the lowest rank that has come: it gathers, judges and has the report
 	group   bootstrap.Group                                              // whose rendezvous tells those that come late so; nil if all came
-	members []Member                                                     // by rank
+	members []member                                                     // by rank
 	key     []byte                                                       // secret of the job
 	tls     *bootstrap.TLS                                               // of connections to rank 0
 	dial    func(ctx context.Context, from, to string) (net.Conn, error) // for tests; nil is TCP
 	listens func(ip net.IP) (net.Listener, error)                        // the same
 	meetAt  string                                                       // where rank 0 serves the rendezvous of communicators; empty is the way out
-	machine *Machine
-	cfg     *Config // of the Run under way
+	machine *machine
+	cfg     *config // of the run under way
 	gpus    gpuSet  // of its host, if this rank is the one that looks at them
 
 	turn chan struct{} // holds one while a gather is under way: they have one connection
 	star star
 
 	mu    sync.Mutex
-	lost  map[int]Loss
+	lost  map[int]loss
 	under int           // the stage under way, from 1
 	name  string        // its name
 	left  time.Duration // what the stages to come may take, as rank 0 has said: the same on all ranks
 }
 
-func newJob(rank int, members []Member, key []byte) *Job {
-	return &Job{party: &party{rank: rank, members: members, key: key, machine: ThisMachine("/"), turn: make(chan struct{}, 1), lost: map[int]Loss{}}}
+func newJob(rank int, members []member, key []byte) *job {
+	return &job{party: &party{rank: rank, members: members, key: key, machine: thisMachine("/"), turn: make(chan struct{}, 1), lost: map[int]loss{}}}
 }
 
 // First says whether this rank is the lowest that has come: the one that gathers, judges and has the report.
-func (j *Job) First() bool { return j.rank == j.first }
+func (j *job) First() bool { return j.rank == j.first }
 
-// place is a rank's place in the report.
-func (j *Job) place(rank int) Place { return Place{j.members[rank].Host, fmt.Sprint("rank ", rank)} }
+// component is a rank, as the report names it.
+func (j *job) component(rank int) component {
+	return component{j.members[rank].Host, fmt.Sprint("rank ", rank)}
+}
 
 // Rank is this rank, and Size how many began; some may be lost.
-func (j *Job) Rank() int { return j.rank }
-func (j *Job) Size() int { return len(j.members) }
+func (j *job) Rank() int { return j.rank }
+func (j *job) Size() int { return len(j.members) }
 
 // Member is what is known of a rank.
-func (j *Job) Member(rank int) Member { return j.members[rank] }
+func (j *job) Member(rank int) member { return j.members[rank] }
 
 // Host is the name of this rank's host in the report.
-func (j *Job) Host() string { return j.members[j.rank].Host }
+func (j *job) Host() string { return j.members[j.rank].Host }
 
-// SetMachine has this rank look at another machine than ThisMachine("/").
-func (j *Job) SetMachine(m *Machine) { j.machine = m }
+// SetMachine has this rank look at another machine than thisMachine("/").
+func (j *job) SetMachine(m *machine) { j.machine = m }
 
-// Config is the Config of the Run under way.
-func (j *Job) Config() *Config { return j.cfg }
+// Config is the config of the run under way.
+func (j *job) Config() *config { return j.cfg }
 
 // Lost says whether a rank is lost, as far as all have heard: the same on all ranks between two gathers.
-func (j *Job) Lost(rank int) bool {
+func (j *job) Lost(rank int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	_, lost := j.lost[rank]
@@ -97,7 +99,7 @@ func (j *Job) Lost(rank int) bool {
 }
 
 // Live are the ranks that are not lost, ascending.
-func (j *Job) Live() []int {
+func (j *job) Live() []int {
 	var live []int
 	for r := range j.members {
 		if !j.Lost(r) {
@@ -108,7 +110,7 @@ func (j *Job) Live() []int {
 }
 
 // Hosts are the live ranks of each host, hosts in the order of their first ranks.
-func (j *Job) Hosts() [][]int {
+func (j *job) Hosts() [][]int {
 	var hosts [][]int
 	at := map[string]int{}
 	for _, r := range j.Live() {
@@ -123,12 +125,12 @@ func (j *Job) Hosts() [][]int {
 }
 
 // Local are the live ranks of this rank's host, ascending.
-func (j *Job) Local() []int {
+func (j *job) Local() []int {
 	return slices.DeleteFunc(j.Live(), func(r int) bool { return j.members[r].Host != j.Host() })
 }
 
 // shared says whether two hosts of the job are one machine.
-func (j *Job) shared() bool {
+func (j *job) shared() bool {
 	owner := map[string]string{}
 	for _, r := range j.Live() {
 		m := j.members[r]
@@ -142,29 +144,29 @@ func (j *Job) shared() bool {
 
 // Leader says whether this rank is the first live one of its host, which does what is done once
 // a host.
-func (j *Job) Leader() bool { return j.Local()[0] == j.rank }
+func (j *job) Leader() bool { return j.Local()[0] == j.rank }
 
 // Gather gives every rank's data by rank, nil for those that are lost and those that have ended
 // the stage or have not come when rank 0's ctx ended. All live ranks call it in the same order, so it is a
 // barrier too. Who has not come to the end of the stage a little after its limit is lost. The error is that rank 0 is gone or has ended the stage, or that this
 // rank was taken for lost. Cost: a round trip to rank 0, which sends everybody all.
-func (j *Job) Gather(ctx context.Context, data []byte) ([][]byte, error) {
+func (j *job) Gather(ctx context.Context, data []byte) ([][]byte, error) {
 	j.gathers += 2
 	return j.gather(ctx, data, j.gathers)
 }
 
 // Collect is Gather whose parts only rank 0 gets; the others get nil.
-func (j *Job) Collect(ctx context.Context, data []byte) ([][]byte, error) {
+func (j *job) Collect(ctx context.Context, data []byte) ([][]byte, error) {
 	j.gathers += 2
 	return j.gather(ctx, data, j.gathers+1)
 }
 
 // conclude is the Collect at the end of the stage.
-func (j *Job) conclude(ctx context.Context, data []byte) ([][]byte, error) {
+func (j *job) conclude(ctx context.Context, data []byte) ([][]byte, error) {
 	return j.gather(ctx, data, lastGather+1)
 }
 
-func (j *Job) gather(ctx context.Context, data []byte, number int) ([][]byte, error) {
+func (j *job) gather(ctx context.Context, data []byte, number int) ([][]byte, error) {
 	j.turn <- struct{}{}
 	defer func() { <-j.turn }()
 	j.mu.Lock()
@@ -196,16 +198,16 @@ func isQuiet(seq int) bool               { return seq&1 != 0 }
 func stageOf(seq int) int                { return seq >> 21 }
 
 // enter begins a stage.
-func (j *Job) enter(name string) *Job {
+func (j *job) enter(name string) *job {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.under++
 	j.name = name
-	return &Job{party: j.party, at: j.under}
+	return &job{party: j.party, at: j.under}
 }
 
 // begin begins the time of all stages; 0 is without end. Rank 0's clock counts.
-func (j *Job) begin(within time.Duration) {
+func (j *job) begin(within time.Duration) {
 	left, end := forever, time.Time{}
 	if within > 0 {
 		left, end = within, time.Now().Add(within)
@@ -219,26 +221,26 @@ func (j *Job) begin(within time.Duration) {
 }
 
 // remaining is what the stages to come may take.
-func (j *Job) remaining() time.Duration {
+func (j *job) remaining() time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.left
 }
 
 // losses are who is lost, by rank.
-func (j *Job) losses() []Loss {
+func (j *job) losses() []loss {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	var list []Loss
+	var list []loss
 	for _, l := range j.lost {
 		list = append(list, l)
 	}
-	slices.SortFunc(list, func(a, b Loss) int { return a.Rank - b.Rank })
+	slices.SortFunc(list, func(a, b loss) int { return a.Rank - b.Rank })
 	return list
 }
 
-// Close ends this rank's part. All ranks call it after Run, or the others take this one for dead.
-func (j *Job) Close() error {
+// Close ends this rank's part. All ranks call it after run, or the others take this one for dead.
+func (j *job) Close() error {
 	j.gpus.close()
 	err := j.star.close()
 	if j.group != nil {

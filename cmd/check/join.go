@@ -16,19 +16,19 @@ import (
 	"github.com/ringo-go/ringo/bootstrap"
 )
 
-// JoinOptions are for a rank that joins.
-type JoinOptions struct {
+// joinOptions are for a rank that joins.
+type joinOptions struct {
 	// Timeout is how long ranks may take to come (20 s by default). Then the others go on without those that have not come, and
 	// the report names these.
 	Timeout time.Duration
 	// Spec is what the launcher says; nil is the environment.
 	Spec *bootstrap.Spec
-	// Host is this host's name in the report; empty is the one that it has.
+	// Host is this host's name in the report; if empty, the machine's own host name.
 	Host string
 	// Hosts are the names of hosts by rank, for findings about ranks that do not come; nil are those of the Spec, if it has them.
 	Hosts []string
 	// Absent are ranks that are known not to come, with their hosts; they are not counted in Spec.
-	Absent []Loss
+	Absent []loss
 
 	connect time.Duration // in place of connectTime, for tests
 }
@@ -36,13 +36,13 @@ type JoinOptions struct {
 // connectTime is how long ranks that have met may take to connect to the first of them.
 const connectTime = 15 * time.Second
 
-// Join makes this process a rank of the job that a launcher has started: ringo run, torchrun,
+// join makes this process a rank of the job that a launcher has started: ringo run, torchrun,
 // mpirun, srun, a Kubernetes indexed job; see bootstrap.FromEnv for the variables. Without a
 // launcher the job is this process alone.
 //
-// The error is an *AbsentError if there is no part for this rank: nobody answers where the ranks are to meet, for
+// The error is an *absentError if there is no part for this rank: nobody answers where the ranks are to meet, for
 // rank 0 serves that unless the launcher does; or the others have begun without this rank.
-func Join(ctx context.Context, o JoinOptions) (*Job, error) {
+func join(ctx context.Context, o joinOptions) (*job, error) {
 	if o.Timeout == 0 {
 		o.Timeout = 20 * time.Second
 	}
@@ -60,14 +60,14 @@ func Join(ctx context.Context, o JoinOptions) (*Job, error) {
 			return nil, err
 		}
 		if !ok {
-			return Alone(), nil
+			return alone(), nil
 		}
 		o.Spec = &spec
 	}
 	if o.Hosts == nil {
 		o.Hosts = o.Spec.Hosts
 	}
-	m := &meeting{JoinOptions: o, tls: tls, me: profile{Host: o.Host, ID: cfg.HostID, Boot: ThisMachine("/").text("proc/sys/kernel/random/boot_id")}}
+	m := &meeting{joinOptions: o, tls: tls, me: profile{Host: o.Host, ID: cfg.HostID, Boot: thisMachine("/").text("proc/sys/kernel/random/boot_id")}}
 	if m.me.Host == "" {
 		m.me.Host, _, _ = strings.Cut(cfg.HostID, "/")
 	}
@@ -83,13 +83,13 @@ type profile struct {
 }
 
 type meeting struct {
-	JoinOptions
+	joinOptions
 	tls *bootstrap.TLS
 	me  profile
 }
 
 // meet finds the others that have come, and connects them.
-func (m *meeting) meet(ctx context.Context) (*Job, error) {
+func (m *meeting) meet(ctx context.Context) (*job, error) {
 	ln, err := net.Listen("tcp", ":0")
 	if err != nil {
 		return nil, fmt.Errorf("check: rank %d: %w", m.Spec.Rank, err)
@@ -153,44 +153,44 @@ const lateTime = time.Second
 
 // explain says who is not there when ranks cannot meet.
 func (m *meeting) explain(err error, card []byte) error {
-	me := Place{m.me.Host, fmt.Sprint("rank ", m.Spec.Rank)}
+	me := component{m.me.Host, fmt.Sprint("rank ", m.Spec.Rank)}
 	no, ok := errors.AsType[*bootstrap.JoinError](err)
 	switch {
 	case errors.Is(err, bootstrap.ErrExcluded):
-		return &AbsentError{Who: me, Why: "it was not checked: " + no.Reason, wait: func(ctx context.Context) { m.linger(ctx, card) }}
+		return &absentError{Who: me, Why: "it was not checked: " + no.Reason, wait: func(ctx context.Context) { m.linger(ctx, card) }}
 	case !ok || no.Nobody == nil:
 		return err
 	}
-	at, who := m.Spec.Addr, Place{Part: "the rendezvous of the launcher"}
+	at, who := m.Spec.Addr, component{Part: "the rendezvous of the launcher"}
 	if id, err := m.Spec.ID(); err == nil {
 		at = id.Addr()
 	}
 	if m.Spec.Store == 0 && !strings.HasPrefix(m.Spec.Addr, "ringo:") {
 		host, _, _ := net.SplitHostPort(at)
-		who = Place{host, "rank 0"}
+		who = component{host, "rank 0"}
 	}
-	return &AbsentError{Who: who, Why: fmt.Sprintf("nothing answers %v at %s within %v (%v), and the ranks meet there: is the host up, its process started and the port open? or have the others ended before this rank came?", me, at, m.Timeout, no.Nobody)}
+	return &absentError{Who: who, Why: fmt.Sprintf("nothing answers %v at %s within %v (%v), and the ranks meet there: is the host up, its process started and the port open? or have the others ended before this rank came?", me, at, m.Timeout, no.Nobody)}
 }
 
-// An AbsentError is that a rank which leads is not there, or that the others do without this rank.
-type AbsentError struct {
-	Who  Place
+// An absentError is that a rank which leads is not there, or that the others do without this rank.
+type absentError struct {
+	Who  component
 	Why  string
 	wait func(context.Context)
 }
 
 // Wait returns when the others have ended, or have had their time, if they go on without this rank, and else at once. Whoever ends before with
 // an error takes the others along, for most launchers end all ranks then.
-func (e *AbsentError) Wait(ctx context.Context) {
+func (e *absentError) Wait(ctx context.Context) {
 	if e.wait != nil {
 		e.wait(ctx)
 	}
 }
 
-func (e *AbsentError) Error() string { return e.Who.String() + ": " + e.Why }
+func (e *absentError) Error() string { return e.Who.String() + ": " + e.Why }
 
 // job is the job of those that have come, and where the first of them takes connections.
-func (m *meeting) job(group bootstrap.Group, roster *bootstrap.Roster) (*Job, []string, error) {
+func (m *meeting) job(group bootstrap.Group, roster *bootstrap.Roster) (*job, []string, error) {
 	profiles := make([]profile, len(roster.Cards))
 	for i, p := range roster.Cards {
 		if err := json.Unmarshal(p, &profiles[i]); err != nil {
@@ -198,14 +198,14 @@ func (m *meeting) job(group bootstrap.Group, roster *bootstrap.Roster) (*Job, []
 		}
 	}
 	size := m.Spec.Size
-	j := newJob(m.Spec.Rank, make([]Member, size+len(m.Absent)), group.Key())
+	j := newJob(m.Spec.Rank, make([]member, size+len(m.Absent)), group.Key())
 	j.tls, j.first = m.tls, roster.Came[0]
 	names := uniqueNames(profiles)
 	for i, p := range profiles {
-		j.members[roster.Came[i]] = Member{Rank: roster.Came[i], Host: names[i], ID: p.ID, Boot: p.Boot}
+		j.members[roster.Came[i]] = member{Rank: roster.Came[i], Host: names[i], ID: p.ID, Boot: p.Boot}
 	}
 	for r, why := range roster.Away {
-		l := Loss{Rank: r, Absent: true, Why: why}
+		l := loss{Rank: r, Absent: true, Why: why}
 		if why != "" {
 			l.Why += "; look into its output"
 		} else {
@@ -214,12 +214,12 @@ func (m *meeting) job(group bootstrap.Group, roster *bootstrap.Roster) (*Job, []
 		if r < len(m.Hosts) {
 			l.Host = m.Hosts[r]
 		}
-		j.members[r] = Member{Rank: r, Host: l.Host}
+		j.members[r] = member{Rank: r, Host: l.Host}
 		j.lost[r] = l
 	}
 	for i, l := range m.Absent {
 		l.Rank, l.Absent = size+i, true
-		j.members[l.Rank] = Member{Rank: l.Rank, Host: l.Host}
+		j.members[l.Rank] = member{Rank: l.Rank, Host: l.Host}
 		j.lost[l.Rank] = l
 	}
 	if !slices.ContainsFunc(profiles, func(p profile) bool { return p.Boot != m.me.Boot }) {
@@ -237,7 +237,7 @@ func (m *meeting) where() string {
 }
 
 // connect connects all that have come to the first of them.
-func (j *Job) connect(ctx context.Context, ln net.Listener, where []string, within time.Duration) error {
+func (j *job) connect(ctx context.Context, ln net.Listener, where []string, within time.Duration) error {
 	way, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if j.First() {
@@ -291,7 +291,7 @@ func whereTo(ln net.Listener) []string {
 }
 
 // accept takes a connection of every other rank that has come. Who does not connect is lost.
-func (j *Job) accept(ctx context.Context, ln net.Listener, where []string, within time.Duration) {
+func (j *job) accept(ctx context.Context, ln net.Listener, where []string, within time.Duration) {
 	live := j.Live()
 	want := len(live) - 1
 	conns := map[int]net.Conn{}
@@ -309,14 +309,14 @@ func (j *Job) accept(ctx context.Context, ln net.Listener, where []string, withi
 		}
 	}
 	ln.Close()
-	why := fmt.Sprintf("it came and did not connect to %v at %s within %v", j.place(j.first), strings.Join(where, ", "), within)
+	why := fmt.Sprintf("it came and did not connect to %v at %s within %v", j.component(j.first), strings.Join(where, ", "), within)
 	if len(conns) == 0 && want > 1 {
 		why += ", and nor did any other: does a firewall keep them from the ports of that host?"
 	}
 	h := newHub(len(j.members), j.first, conns)
 	for _, r := range live {
 		if r != j.first && conns[r] == nil {
-			h.missed = append(h.missed, Loss{Rank: r, Stopped: true, Why: why})
+			h.missed = append(h.missed, loss{Rank: r, Stopped: true, Why: why})
 		}
 	}
 	j.star = h
@@ -324,14 +324,14 @@ func (j *Job) accept(ctx context.Context, ln net.Listener, where []string, withi
 
 // reach connects to the first rank at one of its addresses. Some of them may lead nowhere from here, so no attempt takes
 // long at first.
-func (j *Job) reach(ctx context.Context, where []string) error {
+func (j *job) reach(ctx context.Context, where []string) error {
 	var last []error // of each address
 	for try := time.Second; ; try *= 2 {
 		var errs []error
 		for _, at := range where {
 			c, err := j.callWithin(ctx, try, at)
 			if err == nil {
-				j.star = newRay(c, j.place(j.first), j.place(j.rank))
+				j.star = newRay(c, j.component(j.first), j.component(j.rank))
 				return nil
 			}
 			errs = append(errs, err)
@@ -342,12 +342,12 @@ func (j *Job) reach(ctx context.Context, where []string) error {
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return &AbsentError{Who: j.place(j.first), Why: fmt.Sprintf("it leads the check, and %v cannot reach it: %v; is its process stopped, or a port closed?", j.place(j.rank), errors.Join(last...))}
+			return &absentError{Who: j.component(j.first), Why: fmt.Sprintf("it leads the check, and %v cannot reach it: %v; is its process stopped, or a port closed?", j.component(j.rank), errors.Join(last...))}
 		}
 	}
 }
 
-func (j *Job) callWithin(ctx context.Context, d time.Duration, at string) (net.Conn, error) {
+func (j *job) callWithin(ctx context.Context, d time.Duration, at string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	return j.call(ctx, "", at, greeting{From: j.rank, Want: wantStar})

@@ -15,21 +15,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // joined are the jobs of ranks that join over TCP, of a job that may have more.
-func joined(t *testing.T, size int, timeout time.Duration, ranks ...int) ([]*Job, []error) {
+func joined(t *testing.T, size int, timeout time.Duration, ranks ...int) ([]*job, []error) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	addr := ln.Addr().String()
 	ln.Close()
-	jobs, errs := make([]*Job, len(ranks)), make([]error, len(ranks))
+	jobs, errs := make([]*job, len(ranks)), make([]error, len(ranks))
 	var wg sync.WaitGroup
 	for i, r := range ranks {
 		wg.Go(func() {
 			host := []string{"a", "b", "c", "d"}[r]
-			jobs[i], errs[i] = Join(t.Context(), JoinOptions{Timeout: timeout, Host: host, Spec: &bootstrap.Spec{Rank: r, Size: size, Addr: addr, Secret: "a test's"}})
+			jobs[i], errs[i] = join(t.Context(), joinOptions{Timeout: timeout, Host: host, Spec: &bootstrap.Spec{Rank: r, Size: size, Addr: addr, Secret: "a test's"}})
 		})
 	}
 	wg.Wait()
@@ -40,44 +41,45 @@ func joined(t *testing.T, size int, timeout time.Duration, ranks ...int) ([]*Job
 func TestJoin(t *testing.T) {
 	jobs, errs := joined(t, 3, 30*time.Second, 0, 1, 2)
 	require.Equal(t, []error{nil, nil, nil}, errs)
-	r, errs := runAll(t, jobs, Config{Stages: []Stage{gathers("first", fine)}})
+	r, errs := runAll(t, jobs, config{Stages: []stage{gathers("first", fine)}})
 	require.Equal(t, []error{nil, nil, nil}, errs)
 	require.Empty(t, r.Findings)
 	require.Len(t, r.Of("first", "heard"), 3)
 }
 
 // launched are the jobs of ranks whose launcher serves the rendezvous.
-func launched(t *testing.T, size int, timeout time.Duration, hosts []string, connect time.Duration, ranks ...int) (bootstrap.ID, func() ([]*Job, []error)) {
+func launched(t *testing.T, size int, timeout time.Duration, hosts []string, connect time.Duration, ranks ...int) (bootstrap.ID, func() ([]*job, []error)) {
 	t.Helper()
 	id, err := bootstrap.NewID(bootstrap.ListenOptions{Addr: "127.0.0.1:0", Again: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { bootstrap.Stop(id) })
-	jobs, errs := make([]*Job, len(ranks)), make([]error, len(ranks))
+	jobs, errs := make([]*job, len(ranks)), make([]error, len(ranks))
 	var wg sync.WaitGroup
 	for i, r := range ranks {
 		wg.Go(func() {
-			jobs[i], errs[i] = Join(t.Context(), JoinOptions{Timeout: timeout, Host: fmt.Sprint("host", r), Hosts: hosts, connect: connect, Spec: &bootstrap.Spec{Rank: r, Size: size, Addr: id.String()}})
+			jobs[i], errs[i] = join(t.Context(), joinOptions{Timeout: timeout, Host: fmt.Sprint("host", r), Hosts: hosts, connect: connect, Spec: &bootstrap.Spec{Rank: r, Size: size, Addr: id.String()}})
 		})
 	}
-	return id, func() ([]*Job, []error) { wg.Wait(); return jobs, errs }
+	return id, func() ([]*job, []error) { wg.Wait(); return jobs, errs }
 }
 
 // Where the launcher serves the rendezvous any rank may be missing, rank 0 too: the lowest that has come leads. One that
 // comes when the others have begun is told so, and does not disturb them.
 func TestJoinLate(t *testing.T) {
+	tier.Long(t)
 	t.Parallel() // it waits
 	id, wait := launched(t, 8, 3*time.Second, []string{"h0", "h0", "h1", "h1", "h2", "h2", "h3", "h3"}, 0, 2, 3, 5, 6, 7)
 	bootstrap.Gone(id, 4, "exit status 7")
 	jobs, errs := wait()
 	require.Equal(t, make([]error, 5), errs)
 	require.True(t, jobs[0].First())
-	_, err := Join(t.Context(), JoinOptions{Timeout: 20 * time.Second, Host: "host1", Spec: &bootstrap.Spec{Rank: 1, Size: 8, Addr: id.String()}})
-	no, ok := errors.AsType[*AbsentError](err)
+	_, err := join(t.Context(), joinOptions{Timeout: 20 * time.Second, Host: "host1", Spec: &bootstrap.Spec{Rank: 1, Size: 8, Addr: id.String()}})
+	no, ok := errors.AsType[*absentError](err)
 	require.True(t, ok, "%v", err)
 	require.Regexp(t, "^host host1, rank 1: it was not checked: rank 1, process .*, comes too late: the others began without it", no.Error())
 	over := make(chan struct{})
 	go func() { defer close(over); no.Wait(t.Context()) }()
-	r, errs := runAll(t, jobs, Config{Stages: []Stage{gathers("first", func(*Job) error {
+	r, errs := runAll(t, jobs, config{Stages: []stage{gathers("first", func(*job) error {
 		select {
 		case <-over:
 			return errors.New("the late one has not waited for the others")
@@ -90,12 +92,13 @@ func TestJoinLate(t *testing.T) {
 	require.Equal(t, []string{"absent host h0, ranks 0, 1", "absent host h2, rank 4"}, codes(r))
 	require.Contains(t, r.Findings[0].Text, "did not come within 3s: is the host up, and the process started? can it reach the others, who met at "+id.Addr())
 	require.Equal(t, "its process has ended: exit status 7; look into its output", r.Findings[1].Text)
-	require.Equal(t, Broken, r.Verdict)
+	require.Equal(t, broken, r.Verdict)
 	require.Len(t, r.Of("first", "heard"), 5)
 }
 
 // A rank that is stopped when it has come to the rendezvous is named, and the others go on; if it leads, they say so.
 func TestJoinStopped(t *testing.T) {
+	tier.Long(t)
 	t.Parallel() // it waits
 	var all sync.WaitGroup
 	defer all.Wait() // there may be few processors
@@ -112,12 +115,12 @@ func TestJoinStopped(t *testing.T) {
 		defer g.Close()
 		jobs, errs := wait()
 		if stopped == 0 {
-			require.IsType(t, &AbsentError{}, errs[0])
+			require.IsType(t, &absentError{}, errs[0])
 			require.Regexp(t, `^host still, rank 0: it leads the check, and host host1, rank 1 cannot reach it: .*; is its process stopped, or a port closed\?$`, errs[0].Error())
 			return
 		}
 		require.NoError(t, errs[0])
-		r, errs := runAll(t, jobs, Config{Stages: []Stage{gathers("first", fine)}})
+		r, errs := runAll(t, jobs, config{Stages: []stage{gathers("first", fine)}})
 		require.Equal(t, []error{nil}, errs)
 		require.Equal(t, []string{"stopped host still, rank 1"}, codes(r))
 		require.Regexp(t, `^stopped in stage rendezvous: it came and did not connect to host host0, rank 0 at .* within 2s; its process is stopped or its host is cut off`, r.Findings[0].Text)
@@ -130,58 +133,62 @@ func TestJoinStopped(t *testing.T) {
 // Under the variables of launchers for which rank 0 serves: the others go on without the rank that is not there, and name
 // its host where the launcher says it. Without rank 0 there is nobody to meet: the others name its host.
 func TestJoinWithoutOne(t *testing.T) {
+	tier.Long(t)
 	t.Parallel() // it waits
 	for _, c := range []struct{ vars, rank, host string }{
 		{"WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 TORCHELASTIC_RUN_ID=x RINGO_COMM_SECRET=s MASTER_PORT=", "RANK", ""},
 		{"SLURM_NTASKS=3 SLURM_STEP_ID=0 SLURM_NODELIST=127.0.0.1,n[07-08] SLURM_TASKS_PER_NODE=1(x3) RINGO_COMM_SECRET=s SLURM_JOB_ID=", "SLURM_PROCID", "host n07, "},
 	} {
-		ln, err := net.Listen("tcp", "127.0.0.1:0") // for a number that other tests do not have
-		require.NoError(t, err)
-		defer ln.Close()
-		_, port, err := net.SplitHostPort(ln.Addr().String())
-		require.NoError(t, err)
-		spec := func(rank string) *bootstrap.Spec {
-			env := map[string]string{c.rank: rank}
-			for v := range strings.FieldsSeq(c.vars + port) {
-				key, value, _ := strings.Cut(v, "=")
-				env[key] = value
+		t.Run(c.rank, func(t *testing.T) {
+			t.Parallel()
+			ln, err := net.Listen("tcp", "127.0.0.1:0") // for a number that other tests do not have
+			require.NoError(t, err)
+			defer ln.Close()
+			_, port, err := net.SplitHostPort(ln.Addr().String())
+			require.NoError(t, err)
+			spec := func(rank string) *bootstrap.Spec {
+				env := map[string]string{c.rank: rank}
+				for v := range strings.FieldsSeq(c.vars + port) {
+					key, value, _ := strings.Cut(v, "=")
+					env[key] = value
+				}
+				s, ok, err := bootstrap.FromEnv(func(name string) string { return env[name] })
+				require.NoError(t, err)
+				require.True(t, ok)
+				_, err = s.ID() // takes a while, once
+				require.NoError(t, err)
+				return &s
 			}
-			s, ok, err := bootstrap.FromEnv(func(name string) string { return env[name] })
-			require.NoError(t, err)
-			require.True(t, ok)
-			_, err = s.ID() // takes a while, once
-			require.NoError(t, err)
-			return &s
-		}
-		_, err = Join(t.Context(), JoinOptions{Timeout: 300 * time.Millisecond, Host: "h2", Spec: spec("2")})
-		no, ok := errors.AsType[*AbsentError](err)
-		require.True(t, ok, "%v", err)
-		require.Equal(t, Place{"127.0.0.1", "rank 0"}, no.Who)
-		require.Regexp(t, `^nothing answers host h2, rank 2 at 127.0.0.1:\d+ within 300ms \(.*\), and the ranks meet there: is the host up`, no.Why)
+			_, err = join(t.Context(), joinOptions{Timeout: 300 * time.Millisecond, Host: "h2", Spec: spec("2")})
+			no, ok := errors.AsType[*absentError](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, component{"127.0.0.1", "rank 0"}, no.Who)
+			require.Regexp(t, `^nothing answers host h2, rank 2 at 127.0.0.1:\d+ within 300ms \(.*\), and the ranks meet there: is the host up`, no.Why)
 
-		var wg sync.WaitGroup
-		jobs, errs := make([]*Job, 2), make([]error, 2)
-		for i, rank := range []string{"0", "2"} {
-			s := spec(rank)
-			wg.Go(func() {
-				jobs[i], errs[i] = Join(t.Context(), JoinOptions{Timeout: 3 * time.Second, Host: "h" + rank, Spec: s})
-			})
-		}
-		wg.Wait()
-		require.Equal(t, make([]error, 2), errs)
-		r, errs := runAll(t, jobs, Config{Stages: []Stage{gathers("first", fine)}})
-		require.Equal(t, make([]error, 2), errs)
-		require.Equal(t, []string{"absent " + c.host + "rank 1"}, codes(r))
-		require.Contains(t, r.Findings[0].Text, "did not come within 3s")
-		require.Equal(t, Broken, r.Verdict)
-		require.Equal(t, 2.0, r.Of("first", "heard")[1].Value)
+			var wg sync.WaitGroup
+			jobs, errs := make([]*job, 2), make([]error, 2)
+			specs, patience := []*bootstrap.Spec{spec("0"), spec("2")}, tier.Soon(3*time.Second) // real time: rank 1 is waited for
+			for i, rank := range []string{"0", "2"} {
+				wg.Go(func() {
+					jobs[i], errs[i] = join(t.Context(), joinOptions{Timeout: patience, Host: "h" + rank, Spec: specs[i]})
+				})
+			}
+			wg.Wait()
+			require.Equal(t, make([]error, 2), errs)
+			r, errs := runAll(t, jobs, config{Stages: []stage{gathers("first", fine)}})
+			require.Equal(t, make([]error, 2), errs)
+			require.Equal(t, []string{"absent " + c.host + "rank 1"}, codes(r))
+			require.Contains(t, r.Findings[0].Text, fmt.Sprint("did not come within ", patience))
+			require.Equal(t, broken, r.Verdict)
+			require.Equal(t, 2.0, r.Of("first", "heard")[1].Value)
+		})
 	}
 }
 
 // Addresses that lead nowhere do not keep a rank from the one that does.
 func TestReach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		jobs := Local("a", "b")
+		jobs := local("a", "b")
 		var far net.Conn
 		answered := make(chan error, 1)
 		jobs[1].dial = func(ctx context.Context, _, to string) (net.Conn, error) {

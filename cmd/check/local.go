@@ -7,27 +7,27 @@ import (
 	"os"
 )
 
-// Local are jobs of ranks in this process, for tests: hosts names the host of each rank. Without
+// local are jobs of ranks in this process, for tests: hosts names the host of each rank. Without
 // hosts it is one rank on this machine.
-func Local(hosts ...string) []*Job {
+func local(hosts ...string) []*job {
 	if len(hosts) == 0 {
 		name, _ := os.Hostname()
 		hosts = []string{name}
 	}
 	key := make([]byte, 32)
 	rand.Read(key)
-	members := make([]Member, len(hosts))
+	members := make([]member, len(hosts))
 	for r, h := range hosts {
-		members[r] = Member{Rank: r, Host: h, ID: fmt.Sprint("local ", h)}
+		members[r] = member{Rank: r, Host: h, ID: fmt.Sprint("local ", h)}
 	}
-	jobs := make([]*Job, len(hosts))
+	jobs := make([]*job, len(hosts))
 	conns := map[int]net.Conn{}
 	for r := range hosts {
 		jobs[r] = newJob(r, members, key)
 		if r > 0 {
 			near, far := net.Pipe()
 			conns[r] = near
-			jobs[r].star = newRay(far, jobs[r].place(0), jobs[r].place(r))
+			jobs[r].star = newRay(far, jobs[r].component(0), jobs[r].component(r))
 		}
 	}
 	jobs[0].meetAt = "127.0.0.1:0"
@@ -35,5 +35,5 @@ func Local(hosts ...string) []*Job {
 	return jobs
 }
 
-// Alone is the job of this process, for a check of one host.
-func Alone() *Job { return Local()[0] }
+// alone is the job of this process, for a check of one host.
+func alone() *job { return local()[0] }

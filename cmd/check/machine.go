@@ -9,36 +9,36 @@ import (
 	"time"
 )
 
-// A Machine is where a rank looks for what its host is like. ThisMachine is the real one;
+// A machine is where a rank looks for what its host is like. thisMachine is the real one;
 // tests have another, and so has a container that sees the host's files elsewhere.
-type Machine struct {
+type machine struct {
 	FS        fs.FS                               // the root: proc and sys lie in it
 	Now       func() time.Time                    // the host's clock
 	Shm       func() (size, free uint64, ok bool) // of /dev/shm, in bytes
 	Limit     func(name string) (uint64, bool)    // hard limits: "nofile", "memlock", "nproc"
-	Addresses func() ([]Address, error)           // that other hosts may reach
+	Addresses func() ([]address, error)           // that other hosts may reach
 }
 
-// An Address is an address of a network interface.
-type Address struct {
+// An address is an address of a network interface.
+type address struct {
 	Interface string
 	Net       net.IPNet // the address with its mask
 	MTU       int       // 0 if it is not known
 }
 
-// ThisMachine is the machine that this process runs on; its proc and sys lie in root.
-func ThisMachine(root string) *Machine {
-	return &Machine{FS: os.DirFS(root), Now: time.Now, Shm: shmSize, Limit: hardLimit, Addresses: addresses}
+// thisMachine is the machine that this process runs on; its proc and sys lie in root.
+func thisMachine(root string) *machine {
+	return &machine{FS: os.DirFS(root), Now: time.Now, Shm: shmSize, Limit: hardLimit, Addresses: addresses}
 }
 
 // addresses are those of the interfaces that are up: global ones, or loopback's if there are no
 // others.
-func addresses() ([]Address, error) {
+func addresses() ([]address, error) {
 	ifs, err := net.Interfaces()
 	if err != nil {
 		return nil, err
 	}
-	var wide, near []Address
+	var wide, near []address
 	for _, f := range ifs {
 		list, err := f.Addrs()
 		if err != nil || f.Flags&net.FlagUp == 0 {
@@ -49,10 +49,10 @@ func addresses() ([]Address, error) {
 			switch {
 			case !ok || n.IP.IsLinkLocalUnicast():
 			case n.IP.IsLoopback():
-				near = append(near, Address{f.Name, *n, f.MTU})
+				near = append(near, address{f.Name, *n, f.MTU})
 			case virtual(f.Name):
 			default:
-				wide = append(wide, Address{f.Name, *n, f.MTU})
+				wide = append(wide, address{f.Name, *n, f.MTU})
 			}
 		}
 	}
@@ -74,7 +74,7 @@ func virtual(name string) bool {
 
 // speed is what an interface's hardware is set to, in GB/s; 0 if it has none, as loopback, veth and bridges, whose figures mean
 // nothing, or does not say.
-func (m *Machine) speed(name string) float64 {
+func (m *machine) speed(name string) float64 {
 	dir := "sys/class/net/" + name
 	if mbps, ok := m.number(dir + "/speed"); ok && mbps > 0 && m.exists(dir+"/device") {
 		return mbps / 8000
@@ -83,7 +83,7 @@ func (m *Machine) speed(name string) float64 {
 }
 
 // text is a file's content without white space around it, "" if it cannot be read.
-func (m *Machine) text(file string) string {
+func (m *machine) text(file string) string {
 	b, err := fs.ReadFile(m.FS, file)
 	if err != nil {
 		return ""
@@ -92,14 +92,14 @@ func (m *Machine) text(file string) string {
 }
 
 // number is the number that a file begins with.
-func (m *Machine) number(file string) (float64, bool) {
+func (m *machine) number(file string) (float64, bool) {
 	word, _, _ := strings.Cut(m.text(file), " ")
 	v, err := strconv.ParseFloat(word, 64)
 	return v, err == nil
 }
 
 // list are the names in a folder, none if it is not there.
-func (m *Machine) list(dir string) []string {
+func (m *machine) list(dir string) []string {
 	entries, err := fs.ReadDir(m.FS, strings.TrimSuffix(dir, "/"))
 	if err != nil {
 		return nil
@@ -111,7 +111,7 @@ func (m *Machine) list(dir string) []string {
 	return names
 }
 
-func (m *Machine) exists(file string) bool {
+func (m *machine) exists(file string) bool {
 	_, err := fs.Stat(m.FS, file)
 	return err == nil
 }

@@ -2,6 +2,7 @@ package check
 
 import "golang.org/x/sys/unix"
 
+// shmSize is the size of /dev/shm and what of it is free, in bytes.
 func shmSize() (size, free uint64, ok bool) {
 	var s unix.Statfs_t
 	if unix.Statfs("/dev/shm", &s) != nil {

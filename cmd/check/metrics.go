@@ -2,19 +2,22 @@ package check
 
 import (
 	"bytes"
-	"encoding/xml"
+	"context"
 	"fmt"
 	"io"
-	"regexp"
+	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
+
+	"github.com/ringo-go/ringo/internal/web"
 )
 
-var notName = regexp.MustCompile(`[^a-z0-9]+`)
+// A report as Prometheus text, and the server that answers with it at /metrics.
 
 // WriteMetrics writes the report as Prometheus text: the verdict, the number of findings by
 // severity, each finding, and all numbers measured.
-func (r *Report) WriteMetrics(w io.Writer) error {
+func (r *report) WriteMetrics(w io.Writer) error {
 	var b bytes.Buffer
 	b.WriteString("# HELP ringo_check_status 0 well, 1 degraded, 2 broken, 3 could not be judged.\n# TYPE ringo_check_status gauge\n")
 	fmt.Fprintf(&b, "ringo_check_status %d\n", int(r.Verdict))
@@ -23,7 +26,7 @@ func (r *Report) WriteMetrics(w io.Writer) error {
 	b.WriteString("# HELP ringo_check_duration_seconds How long it took.\n# TYPE ringo_check_duration_seconds gauge\n")
 	fmt.Fprintf(&b, "ringo_check_duration_seconds %g\n", r.Took)
 	b.WriteString("# HELP ringo_check_findings Anomalies by severity.\n# TYPE ringo_check_findings gauge\n")
-	for s := Well; s <= Unjudged; s++ {
+	for s := well; s <= unjudged; s++ {
 		n := 0
 		for _, f := range r.Findings {
 			if f.Severity == s {
@@ -47,7 +50,8 @@ func (r *Report) WriteMetrics(w io.Writer) error {
 		if m.Text != "" && m.Value == 0 {
 			continue
 		}
-		name := "ringo_check_" + strings.Trim(notName.ReplaceAllString(strings.ToLower(m.Stage+"_"+m.Quantity), "_"), "_")
+		words := strings.FieldsFunc(strings.ToLower(m.Stage+"_"+m.Quantity), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+		name := "ringo_check_" + strings.Join(words, "_")
 		byName[name] = append(byName[name], fmt.Sprintf("%s{%s,rank=\"%d\",unit=%s} %g\n", name, m.Subject.labels(), m.Rank, quote(m.Unit), m.Value))
 	}
 	names := make([]string, 0, len(byName))
@@ -75,7 +79,7 @@ func (r *Report) WriteMetrics(w io.Writer) error {
 }
 
 // labels are those of Prometheus for a subject.
-func (s Subject) labels() string {
+func (s subject) labels() string {
 	text := fmt.Sprintf("host=%s,part=%s", quote(s.Host), quote(s.Part))
 	if s.IsPair() {
 		text += fmt.Sprintf(",to_host=%s,to_part=%s", quote(s.To.Host), quote(s.To.Part))
@@ -88,85 +92,31 @@ func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(s, "\uFFFD")) + `"`
 }
 
-// WriteJUnit writes the report as JUnit's XML: a suite for each stage, a case for each finding,
-// and one that passes where there is none.
-func (r *Report) WriteJUnit(w io.Writer) error {
-	type failure struct {
-		Message string `xml:"message,attr"`
-		Type    string `xml:"type,attr"`
-	}
-	type skipped struct {
-		Message string `xml:"message,attr"`
-	}
-	type testcase struct {
-		Class   string   `xml:"classname,attr"`
-		Name    string   `xml:"name,attr"`
-		Failure *failure `xml:"failure"`
-		Error   *failure `xml:"error"`
-		Skipped *skipped `xml:"skipped"`
-		Output  string   `xml:"system-out,omitempty"`
-	}
-	type suite struct {
-		Name     string     `xml:"name,attr"`
-		Tests    int        `xml:"tests,attr"`
-		Failures int        `xml:"failures,attr"`
-		Errors   int        `xml:"errors,attr"`
-		Skipped  int        `xml:"skipped,attr"`
-		Time     float64    `xml:"time,attr"`
-		Cases    []testcase `xml:"testcase"`
-	}
-	var all struct {
-		XMLName xml.Name `xml:"testsuites"`
-		Suites  []*suite `xml:"testsuite"`
-	}
-	at := map[string]*suite{}
-	add := func(name string, took float64) *suite {
-		if at[name] == nil {
-			at[name] = &suite{Name: name, Time: took}
-			all.Suites = append(all.Suites, at[name])
-		}
-		return at[name]
-	}
-	for _, s := range r.Stages {
-		add(s.Name, s.Took)
-	}
-	for _, f := range r.Findings {
-		s := add(f.Stage, 0)
-		c := testcase{Class: "ringo check." + f.Stage, Name: f.Code + " " + f.Subject.String()}
-		switch f.Severity {
-		case Well:
-			c.Output = f.String()
-		case Unjudged:
-			c.Error = &failure{f.String(), f.Severity.String()}
-			s.Errors++
-		default:
-			c.Failure = &failure{f.String(), f.Severity.String()}
-			s.Failures++
-		}
-		s.Cases = append(s.Cases, c)
-	}
-	for _, s := range r.Stages {
-		u := at[s.Name]
-		if len(u.Cases) == 0 {
-			c := testcase{Class: "ringo check." + s.Name, Name: s.Asks}
-			if s.Skipped != "" && len(r.Of(s.Name, "")) == 0 {
-				c.Skipped = &skipped{s.Skipped}
-				u.Skipped++
-			}
-			u.Cases = append(u.Cases, c)
-		}
-	}
-	for _, s := range all.Suites {
-		s.Tests = len(s.Cases)
-	}
-	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return err
-	}
-	e := xml.NewEncoder(w)
-	e.Indent("", " ")
-	if err := e.Encode(all); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, "\n")
-	return err
+// A metricsServer serves the last report at /metrics.
+type metricsServer struct {
+	ln     net.Listener
+	report atomic.Pointer[report]
 }
+
+func (m *metricsServer) listen(ctx context.Context, addr string) (err error) {
+	if m.ln, err = net.Listen("tcp", addr); err != nil {
+		return fmt.Errorf("-metrics: %w", err)
+	}
+	go web.Serve(ctx, m.ln, m.answer)
+	return nil
+}
+
+func (m *metricsServer) answer(path string) web.Answer {
+	if path != "/metrics" {
+		return web.Answer{}
+	}
+	r := m.report.Load()
+	if r == nil {
+		return web.Answer{Status: "503 Service Unavailable", Type: "text/plain", Body: []byte("the first check is under way: there is nothing to report yet\n")}
+	}
+	var b bytes.Buffer
+	_ = r.WriteMetrics(&b) // a Buffer takes all
+	return web.Answer{Type: "text/plain; version=0.0.4", Body: b.Bytes()}
+}
+
+func (m *metricsServer) close() { m.ln.Close() }

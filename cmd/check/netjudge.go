@@ -17,9 +17,9 @@ const (
 	lateFloor  = 50. // us more
 )
 
-// A way is one direction of a link, with the best of what was measured.
+// A way is one direction of a link between two components, with the best of what was measured.
 type way struct {
-	subject   Subject
+	subject   subject
 	bandwidth float64 // 0 if it was not measured
 	many      float64 // bandwidth of several streams, of two hosts; 0 if it was not measured
 	speed     float64 // of the interfaces; 0 if it is not known
@@ -33,10 +33,10 @@ type way struct {
 }
 
 // waysOf are all directions that were measured, in order.
-func waysOf(r *Report, stage string) []*way {
-	at := map[Subject]*way{}
+func waysOf(r *report, stage string) []*way {
+	at := map[subject]*way{}
 	var list []*way
-	tried := map[Subject]bool{}
+	tried := map[subject]bool{}
 	for _, m := range r.Of(stage, "") {
 		if !m.Subject.IsPair() {
 			continue
@@ -79,101 +79,143 @@ func waysOf(r *Report, stage string) []*way {
 	return list
 }
 
-func judgeNetwork(r *Report, cfg *Config) []Finding {
-	f := &findings{r: r}
+// A netJudge names the ways that are bad, worst kind first, and no way twice.
+type netJudge struct {
+	findings
+	ways   []*way
+	blamed map[subject]bool
+	shared bool // the ways are within one machine
+}
+
+// A blame is what a way can be blamed for.
+type blame struct {
+	severity       severity
+	code, quantity string
+	whole          string                    // what is said of a host most of whose ways are bad
+	test           func(*way) (string, bool) // what is said of a way, and whether it is bad
+	weight         func(*way) float64        // of a way that is bad
+	again          bool                      // it is measured again before it is said
+}
+
+func judgeNetwork(r *report, cfg *config) []finding {
 	ways := slices.DeleteFunc(waysOf(r, "network"), func(w *way) bool { return r.IsLost(w.subject.Host) || r.IsLost(w.subject.To.Host) })
-	blamed := map[Subject]bool{}
-	shared, lossOf := sharedMachine(cfg), lossBound
-	if shared { // whose kernel sends again what a busy receiver has not acknowledged
-		lossOf = 0.01
-	}
-	// blame names the ways that are bad, or the hosts most of whose ways are.
-	blame := func(bad map[*way]string, s Severity, code, quantity, whole string, weight func(*way) float64, again bool) {
-		hosts := hostsToBlame(ways, bad)
-		for _, h := range hosts {
-			var parts []*way
-			for w := range bad {
-				if w.subject.Host == h || w.subject.To.Host == h {
-					parts = append(parts, w)
-					blamed[w.subject] = true
-				}
-			}
-			worst := slices.MaxFunc(parts, func(a, b *way) int { return cmpWays(weight(a), weight(b), a, b) })
-			f.add(s, code, Of(h, ""), weight(worst), "%s with %s: %s (worst: %s): %s", whole, count(peersOf(parts, h), "other host"), bad[worst], worst.subject, remedies[code])
-			last := &f.list[len(f.list)-1]
-			last.Quantity, last.again = quantity, again
-			for _, w := range ways {
-				if slices.Contains(parts, w) {
-					last.Ways = append(last.Ways, w.subject)
-				}
-			}
-		}
-		for _, w := range ways {
-			text, ok := bad[w]
-			if !ok || blamed[w.subject] || blamed[Between(w.subject.To, w.subject.Place)] && code != "slow-link" && code != "corrupt-link" {
-				continue
-			}
-			if slices.Contains(hosts, w.subject.Host) || slices.Contains(hosts, w.subject.To.Host) {
-				continue
-			}
-			blamed[w.subject] = true
-			f.add(s, code, w.subject, weight(w), "%s: %s", text, remedies[code])
-			f.list[len(f.list)-1].Quantity, f.list[len(f.list)-1].again = quantity, again
-		}
-	}
-	left := func(test func(w *way) (string, bool)) map[*way]string {
-		bad := map[*way]string{}
-		for _, w := range ways {
-			if blamed[w.subject] {
-				continue
-			}
-			if text, yes := test(w); yes {
-				bad[w] = text
-			}
-		}
-		return bad
-	}
-	blame(left(func(w *way) (string, bool) {
+	j := &netJudge{findings{r: r}, ways, map[subject]bool{}, sharedMachine(cfg)}
+	j.blame(&blame{broken, "corrupt-link", "", "it exchanges wrong data", func(w *way) (string, bool) {
 		return fmt.Sprintf("%.0f blocks of 128 KiB came wrong, the %s", w.corrupt, w.wrong), w.corrupt > 0
-	}), Broken, "corrupt-link", "", "it exchanges wrong data", func(w *way) float64 { return 100 + w.corrupt }, false)
-	blame(left(func(w *way) (string, bool) {
+	}, func(w *way) float64 { return 100 + w.corrupt }, false})
+	j.blame(&blame{broken, "no-link", "", "it has no connection", func(w *way) (string, bool) {
 		return "no data pass: " + firstLine(w.failed), w.failed != ""
-	}), Broken, "no-link", "", "it has no connection", func(*way) float64 { return 50 }, true)
-	blame(left(func(w *way) (string, bool) {
+	}, func(*way) float64 { return 50 }, true})
+	j.loss()
+	j.late()
+	j.slow()
+	return j.list
+}
+
+// loss blames ways that lose messages.
+func (j *netJudge) loss() {
+	bound := lossBound
+	if j.shared { // whose kernel sends again what a busy receiver has not acknowledged
+		bound = 0.01
+	}
+	j.blame(&blame{degraded, "loss", "bandwidth", "it loses packets", func(w *way) (string, bool) {
 		return fmt.Sprintf("%.0f of %.0f small messages were lost and sent again", w.lost, w.messages),
-			w.lost >= leastLost && w.lost/w.messages >= lossOf
-	}), Degraded, "loss", "bandwidth", "it loses packets", func(w *way) float64 { return 10 + w.lost/w.messages }, true)
-	typical, _ := typicalOf(ways, func(w *way) float64 { return -w.latency })
-	blame(left(func(w *way) (string, bool) {
-		bound := lateFactor*-typical + lateFloor
-		if shared {
-			bound = 5*-typical + 5000
-		}
+			w.lost >= leastLost && w.lost/w.messages >= bound
+	}, func(w *way) float64 { return 10 + w.lost/w.messages }, true})
+}
+
+// late blames ways whose latency is high.
+func (j *netJudge) late() {
+	typical, _ := typicalOf(j.ways, func(w *way) float64 { return -w.latency })
+	bound := lateFactor*-typical + lateFloor
+	if j.shared {
+		bound = 5*-typical + 5000
+	}
+	j.blame(&blame{degraded, "late-link", "latency", "its latency is high", func(w *way) (string, bool) {
 		return fmt.Sprintf("%s us of latency, the others typically %s", digits(w.latency), digits(-typical)), typical != 0 && w.latency > bound && !math.IsInf(w.latency, 0)
-	}), Degraded, "late-link", "latency", "its latency is high", func(w *way) float64 { return -w.latency / typical }, true)
-	best, spread := typicalOf(ways, func(w *way) float64 { return w.bandwidth })
+	}, func(w *way) float64 { return -w.latency / typical }, true})
+}
+
+// slow blames ways whose bandwidth is low.
+func (j *netJudge) slow() {
+	best, spread := typicalOf(j.ways, func(w *way) float64 { return w.bandwidth })
 	floor := min(slowCap, max(slowFloor, spread))
-	if shared {
+	if j.shared {
 		floor = max(floor, 0.9)
 	}
 	alike := func(w *way) bool { return w.bandwidth >= (1-floor)*best }
 	low, high := math.Inf(1), 0.
-	for _, w := range ways {
+	for _, w := range j.ways {
 		if w.bandwidth > 0 && alike(w) {
 			low, high = min(low, w.bandwidth), max(high, w.bandwidth)
 		}
 	}
-	blame(left(func(w *way) (string, bool) {
+	j.blame(&blame{degraded, "slow-link", "bandwidth", "its links are slow", func(w *way) (string, bool) {
 		text := fmt.Sprintf("%s GB/s, the others %s", digits(w.bandwidth), span(low, high))
 		if w.resent > 0.001 {
 			text += fmt.Sprintf(", and %.1f %% of its segments were sent again", 100*w.resent)
 		}
 		return text, best > 0 && w.bandwidth > 0 && !alike(w)
-	}), Degraded, "slow-link", "bandwidth", "its links are slow", func(w *way) float64 { return best / w.bandwidth }, true)
+	}, func(w *way) float64 { return best / w.bandwidth }, true})
 	if best == 0 {
-		f.slowOfTwo(left(func(*way) (string, bool) { return "", true }), ways, shared)
+		j.slowOfTwo(j.left(func(*way) (string, bool) { return "", true }), j.ways, j.shared)
 	}
-	return f.list
+}
+
+// left are the bad ones of the ways that nothing was blamed for yet.
+func (j *netJudge) left(test func(*way) (string, bool)) map[*way]string {
+	bad := map[*way]string{}
+	for _, w := range j.ways {
+		if j.blamed[w.subject] {
+			continue
+		}
+		if text, yes := test(w); yes {
+			bad[w] = text
+		}
+	}
+	return bad
+}
+
+// blame names the ways that are bad, or the hosts most of whose ways are.
+func (j *netJudge) blame(b *blame) {
+	bad := j.left(b.test)
+	hosts := hostsToBlame(j.ways, bad)
+	for _, h := range hosts {
+		j.blameHost(h, bad, b)
+	}
+	for _, w := range j.ways {
+		text, ok := bad[w]
+		if !ok || j.blamed[w.subject] || j.blamed[pairOf(w.subject.To, w.subject.component)] && b.code != "slow-link" && b.code != "corrupt-link" {
+			continue
+		}
+		if slices.Contains(hosts, w.subject.Host) || slices.Contains(hosts, w.subject.To.Host) {
+			continue
+		}
+		j.blamed[w.subject] = true
+		j.add(b.severity, b.code, w.subject, b.weight(w), "%s: %s", text, remedies[b.code])
+		last := &j.list[len(j.list)-1]
+		last.Quantity, last.again = b.quantity, b.again
+	}
+}
+
+// blameHost names a host most of whose ways are bad.
+func (j *netJudge) blameHost(h string, bad map[*way]string, b *blame) {
+	var parts []*way
+	for w := range bad {
+		if w.subject.Host == h || w.subject.To.Host == h {
+			parts = append(parts, w)
+			j.blamed[w.subject] = true
+		}
+	}
+	worst := slices.MaxFunc(parts, func(x, y *way) int { return cmpWays(b.weight(x), b.weight(y), x, y) })
+	j.add(b.severity, b.code, of(h, ""), b.weight(worst), "%s with %s: %s (worst: %s): %s", b.whole, count(peersOf(parts, h), "other host"), bad[worst], worst.subject, remedies[b.code])
+	last := &j.list[len(j.list)-1]
+	last.Quantity, last.again = b.quantity, b.again
+	for _, w := range j.ways {
+		if slices.Contains(parts, w) {
+			last.Ways = append(last.Ways, w.subject)
+		}
+	}
 }
 
 var remedies = map[string]string{
@@ -233,13 +275,13 @@ func typicalOf(ways []*way, value func(*way) float64) (typical, spread float64) 
 	for _, v := range best {
 		bests = append(bests, v)
 	}
-	typical = Median(bests)
+	typical = median(bests)
 	for _, w := range ways {
 		if v := value(w); v > (1-slowCap)*typical {
 			off = append(off, math.Abs(v-typical))
 		}
 	}
-	return typical, 6 * 1.4826 * Median(off) / math.Abs(typical)
+	return typical, 6 * 1.4826 * median(off) / math.Abs(typical)
 }
 
 // hostsToBlame are the hosts that explain most: those whose links are bad with most of their peers,
@@ -300,4 +342,4 @@ func peersOf(ways []*way, host string) int {
 
 // sharedMachine says whether hosts of the job are one machine that pretends to be several, whose
 // links share its cores: there only what differs much is believed.
-func sharedMachine(cfg *Config) bool { return cfg != nil && cfg.shared }
+func sharedMachine(cfg *config) bool { return cfg != nil && cfg.shared }

@@ -15,29 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
-
-// TestMain lets the test binary be a rank.
-func TestMain(m *testing.M) {
-	if os.Getenv("RINGO_TEST_RANK") == "" {
-		os.Exit(m.Run())
-	}
-	job, err := Join(context.Background(), JoinOptions{Timeout: time.Minute, Host: os.Getenv("RINGO_TEST_RANK")})
-	if err == nil {
-		var r *Report
-		if r, err = Run(context.Background(), job, Config{Stages: []Stage{hostStage(), networkStage()}}); r != nil {
-			_ = r.WriteJSON(os.Stdout)
-		}
-		job.Close()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
 
 // inNamespace calls f on a thread of its own in a network namespace, a new one if ns is nil, which it gives.
 func inNamespace(ns *os.File, f func() error) (*os.File, error) {
@@ -64,6 +44,7 @@ func inNamespace(ns *os.File, f func() error) (*os.File, error) {
 // Real links: six hosts that are network namespaces, joined by a bridge. Host c may send 20 Mbit/s,
 // what host d sends takes 20 ms, host e loses packets, host f has another MTU.
 func TestNetns(t *testing.T) {
+	tier.Heavy(t)
 	for _, tool := range []string{"ip", "tc", "nft"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			gputest.Missing(t, "netns", err.Error())
@@ -134,7 +115,7 @@ func TestNetns(t *testing.T) {
 		t.Cleanup(func() { _ = cmd.Process.Kill() })
 		outs, cmds = append(outs, out), append(cmds, cmd)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), race.Soon(2*time.Minute))
+	ctx, cancel := context.WithTimeout(t.Context(), tier.Soon(2*time.Minute))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
 		for _, cmd := range cmds {
@@ -144,7 +125,7 @@ func TestNetns(t *testing.T) {
 	for _, cmd := range cmds {
 		require.NoError(t, cmd.Wait())
 	}
-	r, err := ReadJSON(outs[0])
+	r, err := readReport(outs[0])
 	require.NoError(t, err)
 	var said bytes.Buffer
 	require.NoError(t, r.Print(&said))

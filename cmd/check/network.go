@@ -21,8 +21,8 @@ const (
 func networkShare(limit time.Duration) time.Duration { return limit * 3 / 4 }
 
 // networkStage measures every pair of hosts over every interface that joins them.
-func networkStage() Stage {
-	return Stage{
+func networkStage() stage {
+	return stage{
 		Name: "network", Asks: "Is every link between hosts as quick as the others, and does it keep what is sent?",
 		Quick: networkQuick, Full: networkFull,
 		Measure: measureNetwork, Judge: judgeNetwork,
@@ -75,17 +75,17 @@ func railsOf(from, to []port) []rail {
 
 // A crew is what a host's leader needs in the network stage.
 type crew struct {
-	j     *Job
+	j     *job
 	hosts [][]port // by host, in the order of leaders
 	ranks []int    // of leaders
 	me    int
-	list  []Measurement
+	list  []measurement
 
 	mu   sync.Mutex
 	came map[[3]int]chan caller // by rank, round and rail
 }
 
-func measureNetwork(ctx context.Context, j *Job) ([]Measurement, error) {
+func measureNetwork(ctx context.Context, j *job) ([]measurement, error) {
 	var mine []port
 	crew := &crew{j: j, came: map[[3]int]chan caller{}}
 	var trouble error
@@ -125,12 +125,12 @@ func measureNetwork(ctx context.Context, j *Job) ([]Measurement, error) {
 	}
 	switch {
 	case len(crew.hosts) < 2 && trouble == nil:
-		return nil, Skip("there is one host")
+		return nil, skip("there is one host")
 	case !j.Leader() || trouble != nil:
 		return nil, errors.Join(trouble, crew.again(ctx, nil))
 	}
 	limit, _ := ctx.Deadline()
-	plan := PlanTournament(len(crew.hosts), networkShare(time.Until(limit)))
+	plan := planTournament(len(crew.hosts), networkShare(time.Until(limit)))
 	begin := time.Now()
 	for round := range plan.Rounds {
 		end := begin.Add(time.Duration(round+1) * plan.Slot)
@@ -140,7 +140,7 @@ func measureNetwork(ctx context.Context, j *Job) ([]Measurement, error) {
 }
 
 // listen listens on the addresses of this host, one of each interface.
-func (j *Job) listen() (ports []port, listeners []net.Listener, err error) {
+func (j *job) listen() (ports []port, listeners []net.Listener, err error) {
 	list, err := j.machine.Addresses()
 	if err != nil {
 		return nil, nil, err
@@ -224,16 +224,13 @@ func (c *crew) pair(ctx context.Context, peer, round int, end time.Time, slot ti
 	}
 }
 
-// rematches are the numbers of rounds in which pairs are measured again.
-const rematches = 1 << 20
-
 // call is the caller's side over one rail.
 func (c *crew) call(ctx context.Context, rail rail, peer, round, number int, p phases) {
 	me, they := c.j.Host(), c.j.members[c.ranks[peer]].Host
-	there := Between(Place{me, rail.from.Interface}, Place{they, rail.to.Interface})
-	back := Between(there.To, there.Place)
-	add := func(s Subject, quantity string, value float64, unit, text string) {
-		c.list = append(c.list, Measurement{Subject: s, Quantity: quantity, Value: value, Unit: unit, Text: text})
+	there := pairOf(component{me, rail.from.Interface}, component{they, rail.to.Interface})
+	back := pairOf(there.To, there.component)
+	add := func(s subject, quantity string, value float64, unit, text string) {
+		c.list = append(c.list, measurement{Subject: s, Quantity: quantity, Value: value, Unit: unit, Text: text})
 	}
 	conn, err := c.j.call(ctx, rail.from.IP.String(), rail.to.addr(), greeting{From: c.j.rank, Want: wantLink, Rail: number, Pair: round})
 	if err != nil {
@@ -251,7 +248,7 @@ func (c *crew) call(ctx context.Context, rail rail, peer, round, number int, p p
 		add(there, "sent again", float64(r.Again), fmt.Sprintf("of %d small messages", r.Pings), "")
 	}
 	for _, d := range []struct {
-		s      Subject
+		s      subject
 		stream streamResult
 		seg    segments
 	}{{there, r.There, r.ThereSeg}, {back, r.Back, r.BackSeg}} {
@@ -283,122 +280,4 @@ func (c *crew) wait(ctx context.Context, peer, round, rail int, p phases) {
 		_ = answerLink(who.conn, p) // the caller says what went wrong
 	case <-ctx.Done(): // the caller says so too
 	}
-}
-
-// A rematch is pairs of hosts that are measured again, in rounds of disjoint pairs.
-type rematch struct{ Rounds [][][2]int }
-
-// again has rank 0 name the pairs that are unlike the others, and measures them once more, three times at most (quick: two): on a
-// machine that does other work too a link may look slow once. The best counts.
-func (c *crew) again(ctx context.Context, list []Measurement) error {
-	turns := 2
-	if c.j.cfg.Full {
-		turns = 3
-	}
-	for turn := 1; turn <= turns; turn++ {
-		text, err := json.Marshal(list)
-		if err != nil {
-			return err
-		}
-		parts, err := c.j.Collect(ctx, text)
-		if err != nil {
-			return err
-		}
-		var decided []byte
-		if c.j.First() {
-			all := &Report{}
-			for _, h := range c.j.Hosts() {
-				all.Hosts = append(all.Hosts, HostReport{Name: c.j.members[h[0]].Host})
-			}
-			for r, p := range parts {
-				var theirs []Measurement
-				if p == nil || json.Unmarshal(p, &theirs) != nil {
-					continue
-				}
-				for i := range theirs {
-					theirs[i].Stage, theirs[i].Rank = "network", r
-				}
-				all.Measurements = append(all.Measurements, theirs...)
-			}
-			if decided, err = json.Marshal(c.suspects(judgeNetwork(all, c.j.cfg))); err != nil {
-				return err
-			}
-		}
-		if parts, err = c.j.Gather(ctx, decided); err != nil {
-			return err
-		}
-		var m rematch
-		if err := json.Unmarshal(parts[c.j.first], &m); err != nil {
-			return err
-		}
-		if len(m.Rounds) == 0 {
-			return nil
-		}
-		if c.j.Leader() && len(c.hosts) > 1 {
-			limit, _ := ctx.Deadline()
-			slot := min(mostSlot, time.Until(limit)/time.Duration((5-turn)*len(m.Rounds)))
-			begin := time.Now()
-			for i, pairs := range m.Rounds {
-				for _, p := range pairs {
-					if peer := p[0] + p[1] - c.me; p[0] == c.me || p[1] == c.me {
-						c.pair(ctx, peer, turn*rematches+i, begin.Add(time.Duration(i+1)*slot), slot)
-					}
-				}
-			}
-			list = c.list
-		}
-	}
-	return nil
-}
-
-// suspects are the pairs of hosts that findings are about.
-func (c *crew) suspects(list []Finding) rematch {
-	at := map[string]int{}
-	for i, r := range c.ranks {
-		at[c.j.members[r].Host] = i
-	}
-	wanted := map[[2]int]bool{}
-	var order [][2]int
-	add := func(a, b int) {
-		if p := [2]int{min(a, b), max(a, b)}; a != b && !wanted[p] && len(order) < 64 {
-			wanted[p] = true
-			order = append(order, p)
-		}
-	}
-	for _, f := range list {
-		if !f.again {
-			continue
-		}
-		a, ok := at[f.Subject.Host]
-		if !ok {
-			continue
-		}
-		if f.Subject.IsPair() {
-			if b, ok := at[f.Subject.To.Host]; ok {
-				add(a, b)
-			}
-			continue
-		}
-		for b := range min(len(c.ranks), 4) { // a host that is slow with all: a few of them tell
-			add(a, b)
-		}
-	}
-	var m rematch
-	for _, p := range order {
-		placed := false
-		for i := range m.Rounds {
-			free := true
-			for _, q := range m.Rounds[i] {
-				free = free && p[0] != q[0] && p[0] != q[1] && p[1] != q[0] && p[1] != q[1]
-			}
-			if free {
-				m.Rounds[i], placed = append(m.Rounds[i], p), true
-				break
-			}
-		}
-		if !placed {
-			m.Rounds = append(m.Rounds, [][2]int{p})
-		}
-	}
-	return m
 }

@@ -16,7 +16,7 @@ func TestNetworkFaults(t *testing.T) {
 	// between changes what goes between two hosts, one way or both.
 	between := func(x, y byte, both bool, change func(l *fakeLink)) func(a, b byte) fakeLink {
 		return func(a, b byte) fakeLink {
-			l := well(a, b)
+			l := healthy(a, b)
 			if a == x && b == y || both && a == y && b == x {
 				change(&l)
 			}
@@ -25,7 +25,7 @@ func TestNetworkFaults(t *testing.T) {
 	}
 	host := func(x byte, change func(l *fakeLink)) func(a, b byte) fakeLink {
 		return func(a, b byte) fakeLink {
-			l := well(a, b)
+			l := healthy(a, b)
 			if a == x || b == x {
 				change(&l)
 			}
@@ -38,7 +38,7 @@ func TestNetworkFaults(t *testing.T) {
 		want string // code and subject of each finding, but for interfaces
 		says string
 	}{
-		{"nothing", well, "", ""},
+		{"nothing", healthy, "", ""},
 		{"a slow link", between(2, 4, false, func(l *fakeLink) { l.rate /= 4 }), "slow-link host b to host d", "the others 0.0"},
 		{"a slow link both ways", between(2, 4, true, func(l *fakeLink) { l.rate /= 4 }), "slow-link host b to host d, slow-link host d to host b", "GB/s, the others"},
 		{"a slow host", host(3, func(l *fakeLink) { l.rate /= 4 }), "slow-link host c", "its links are slow with 3 other hosts"},
@@ -53,7 +53,7 @@ func TestNetworkFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, errs := runAll(t, fakeCluster(4, c.link), Config{Stages: []Stage{networkStage()}})
+				r, errs := runAll(t, fakeCluster(4, c.link), config{Stages: []stage{networkStage()}})
 				time.Sleep(time.Minute) // for what is still under way
 				for _, err := range errs {
 					require.NoError(t, err)

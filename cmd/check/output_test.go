@@ -18,6 +18,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write testdata anew")
@@ -36,35 +38,35 @@ func golden(t *testing.T, name, got string) {
 }
 
 // aReport is by hand: a slow link, a rank that died, a remark, a stage that was left out.
-func aReport() *Report {
-	r := &Report{Schema: Schema, Version: "0.0.0", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Took: 3.25}
+func aReport() *report {
+	r := &report{Schema: schema, Version: "0.0.0", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Took: 3.25}
 	names := []string{"alpha", "beta", "gamma<&>", "delta"}
 	for i, name := range names {
-		r.Hosts = append(r.Hosts, HostReport{Name: name, Ranks: []int{i}})
+		r.Hosts = append(r.Hosts, hostReport{Name: name, Ranks: []int{i}})
 	}
 	for i, a := range names {
-		r.Measurements = append(r.Measurements, Measurement{Stage: "host", Rank: i, Subject: Of(a, ""), Quantity: "cores", Value: 64})
+		r.Measurements = append(r.Measurements, measurement{Stage: "host", Rank: i, Subject: of(a, ""), Quantity: "cores", Value: 64})
 		for k, b := range names {
-			s := Between(Place{a, "eth0"}, Place{b, "eth0"})
+			s := pairOf(component{a, "eth0"}, component{b, "eth0"})
 			if i == k {
 				continue
 			}
-			m := Measurement{Stage: "network", Rank: min(i, k), Subject: s, Quantity: "bandwidth", Value: 11.5 + float64(i+k)/10, Unit: "GB/s"}
+			m := measurement{Stage: "network", Rank: min(i, k), Subject: s, Quantity: "bandwidth", Value: 11.5 + float64(i+k)/10, Unit: "GB/s"}
 			if i == 1 && k == 3 {
 				m.Value = 1.23
 			}
-			l := Measurement{Stage: "network", Rank: min(i, k), Subject: s, Quantity: "latency", Value: 9.5 + float64(i*k)/10, Unit: "us"}
+			l := measurement{Stage: "network", Rank: min(i, k), Subject: s, Quantity: "latency", Value: 9.5 + float64(i*k)/10, Unit: "us"}
 			r.Measurements = append(r.Measurements, m, l)
 		}
 	}
-	r.Stages = []StageReport{{"host", "Is every host made and set up like the others?", 5, 0.02, ""},
+	r.Stages = []stageReport{{"host", "Is every host made and set up like the others?", 5, 0.02, ""},
 		{"GPU", "Is every GPU well?", 10, 0, "no GPU here"}, {"network", "Is every link between hosts as quick as the others?", 12, 2.5, ""}}
-	for _, f := range judgeNetwork(r, &Config{}) {
+	for _, f := range judgeNetwork(r, &config{}) {
 		f.Stage = "network"
 		r.Findings = append(r.Findings, f)
 	}
-	r.Findings = append(r.Findings, Finding{Severity: Well, Code: "kernel-differs", Stage: "host", Subject: Of("delta", ""), Text: "kernel 6.1, 6.8 on 3 of 4 hosts"},
-		Finding{Severity: Broken, Code: "died", Stage: "network", Subject: Of("gamma<&>", "rank 2"), Text: "died in stage network: its process has ended"})
+	r.Findings = append(r.Findings, finding{Severity: well, Code: "kernel-differs", Stage: "host", Subject: of("delta", ""), Text: "kernel 6.1, 6.8 on 3 of 4 hosts"},
+		finding{Severity: broken, Code: "died", Stage: "network", Subject: of("gamma<&>", "rank 2"), Text: "died in stage network: its process has ended"})
 	r.judged()
 	return r
 }
@@ -82,7 +84,7 @@ func TestOutput(t *testing.T) {
 		golden(t, c.file, b.String())
 		switch c.file {
 		case "report.json":
-			back, err := ReadJSON(&b)
+			back, err := readReport(&b)
 			require.NoError(t, err)
 			require.Equal(t, r.Measurements, back.Measurements)
 			require.Equal(t, r.Verdict, back.Verdict)
@@ -100,7 +102,7 @@ func TestOutput(t *testing.T) {
 			exposition(t, b.String())
 		}
 	}
-	_, err := ReadJSON(strings.NewReader(`{"schema": "ringo-check/9"}`))
+	_, err := readReport(strings.NewReader(`{"schema": "ringo-check/9"}`))
 	require.ErrorContains(t, err, "measure again")
 }
 
@@ -142,12 +144,12 @@ func exposition(t *testing.T, text string) {
 func TestOutputOfOddNames(t *testing.T) {
 	r := aReport()
 	odd := "a\"b\\c\nd\x00\xff{}é,=\t</svg>]]>"
-	at := Between(Place{odd, odd}, Place{odd + "2", odd})
+	at := pairOf(component{odd, odd}, component{odd + "2", odd})
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e-300} {
-		r.Measurements = append(r.Measurements, Measurement{Stage: "network", Subject: Of(odd, fmt.Sprint(odd, v)), Quantity: "9 µ²/s", Value: v, Unit: odd})
+		r.Measurements = append(r.Measurements, measurement{Stage: "network", Subject: of(odd, fmt.Sprint(odd, v)), Quantity: "9 µ²/s", Value: v, Unit: odd})
 	}
-	r.Measurements = append(r.Measurements, Measurement{Stage: "network", Subject: at, Quantity: "bandwidth", Value: 1, Unit: "GB/s"})
-	r.Findings = append(r.Findings, Finding{Severity: Broken, Code: "odd", Stage: odd, Subject: at, Text: odd})
+	r.Measurements = append(r.Measurements, measurement{Stage: "network", Subject: at, Quantity: "bandwidth", Value: 1, Unit: "GB/s"})
+	r.Findings = append(r.Findings, finding{Severity: broken, Code: "odd", Stage: odd, Subject: at, Text: odd})
 	var b bytes.Buffer
 	require.NoError(t, r.WriteMetrics(&b))
 	exposition(t, b.String())
@@ -169,17 +171,18 @@ func TestOutputOfOddNames(t *testing.T) {
 
 // The map of hundreds of hosts is drawn in no time, and what is wrong is in the part that is shown.
 func TestLargeMap(t *testing.T) {
+	tier.Long(t)
 	const n = 270
-	r := &Report{Stages: []StageReport{{Name: "network"}}}
+	r := &report{Stages: []stageReport{{Name: "network"}}}
 	for i := range n {
-		r.Hosts = append(r.Hosts, HostReport{Name: fmt.Sprint("h", i)})
+		r.Hosts = append(r.Hosts, hostReport{Name: fmt.Sprint("h", i)})
 		for k := range n {
 			if i != k {
-				r.Measurements = append(r.Measurements, Measurement{Stage: "network", Subject: Between(Place{Host: fmt.Sprint("h", i)}, Place{Host: fmt.Sprint("h", k)}), Quantity: "bandwidth", Value: float64(i + k), Unit: "GB/s"})
+				r.Measurements = append(r.Measurements, measurement{Stage: "network", Subject: pairOf(component{Host: fmt.Sprint("h", i)}, component{Host: fmt.Sprint("h", k)}), Quantity: "bandwidth", Value: float64(i + k), Unit: "GB/s"})
 			}
 		}
 	}
-	r.Findings = []Finding{{Severity: Degraded, Stage: "network", Subject: Between(Place{Host: "h268"}, Place{Host: "h247"})}}
+	r.Findings = []finding{{Severity: degraded, Stage: "network", Subject: pairOf(component{Host: "h268"}, component{Host: "h247"})}}
 	var b bytes.Buffer
 	require.NoError(t, r.WriteHTML(&b))
 	require.Equal(t, maxDrawn*(maxDrawn-1), strings.Count(b.String(), "<title>")-1)
@@ -197,15 +200,15 @@ func TestBaselineOfAnother(t *testing.T) {
 	for i := range base.Hosts {
 		base.Hosts[i].Name = fmt.Sprint("other", i)
 	}
-	f := r.compare(base, &Config{})
+	f := r.compare(base, &config{})
 	require.Len(t, f, 1)
-	require.Equal(t, Unjudged, f[0].Severity)
+	require.Equal(t, unjudged, f[0].Severity)
 	require.Regexp(t, `^the baseline of 2026-01-02 03:04 is of other hosts \(other0, other1, other2, …\), so nothing is compared`, f[0].Text)
 	base = aReport()
 	r.Hosts = r.Hosts[:2]
-	r.Findings = append(r.Findings, Finding{Severity: Broken, Code: "absent", Subject: Of("delta", "rank 3")})
+	r.Findings = append(r.Findings, finding{Severity: broken, Code: "absent", Subject: of("delta", "rank 3")})
 	var list []string
-	for _, f := range r.compare(base, &Config{}) {
+	for _, f := range r.compare(base, &config{}) {
 		list = append(list, f.Code+" "+f.Subject.String())
 	}
 	require.Equal(t, []string{"baseline-host host gamma<&>"}, list)
@@ -213,13 +216,13 @@ func TestBaselineOfAnother(t *testing.T) {
 
 // A run that is worse than the one before says so, though all links are alike.
 func TestBaseline(t *testing.T) {
-	run := func(rate float64, hosts int, base *Report) (r *Report) {
+	run := func(rate float64, hosts int, base *report) (r *report) {
 		synctest.Test(t, func(t *testing.T) {
 			r, _ = runAll(t, fakeCluster(hosts, func(a, b byte) fakeLink {
-				l := well(a, b)
+				l := healthy(a, b)
 				l.rate *= rate
 				return l
-			}), Config{Stages: []Stage{networkStage()}, Baseline: base})
+			}), config{Stages: []stage{networkStage()}, Baseline: base})
 			time.Sleep(time.Minute)
 		})
 		return r
@@ -236,15 +239,15 @@ func TestBaseline(t *testing.T) {
 
 // Hosts with the same GPUs are one line.
 func TestMachines(t *testing.T) {
-	r := &Report{}
+	r := &report{}
 	for i, model := range []string{"H200", "H200", "A100", ""} {
 		host := string(rune('a' + i))
-		r.Hosts = append(r.Hosts, HostReport{Name: host})
+		r.Hosts = append(r.Hosts, hostReport{Name: host})
 		if model == "" {
 			continue
 		}
 		add := func(stage, quantity, text string) {
-			r.Measurements = append(r.Measurements, Measurement{Stage: stage, Subject: Of(host, ""), Quantity: quantity, Text: text})
+			r.Measurements = append(r.Measurements, measurement{Stage: stage, Subject: of(host, ""), Quantity: quantity, Text: text})
 		}
 		add("GPUs", "CUDA", "13.0")
 		for range i + 1 {
@@ -260,7 +263,7 @@ func TestMachines(t *testing.T) {
 		"host b: 2 x A100, 2 x H200, CUDA 13.0, joined by NVLink",
 		"host c: 4 x A100, CUDA 13.0, joined by NVLink",
 	}, r.machines())
-	r.Hosts = append(r.Hosts[:1], HostReport{Name: "z"})
+	r.Hosts = append(r.Hosts[:1], hostReport{Name: "z"})
 	for _, m := range slices.Clone(r.Measurements) {
 		if m.Subject.Host == "a" {
 			m.Subject.Host = "z"
@@ -273,9 +276,9 @@ func TestMachines(t *testing.T) {
 // All links repair errors; a GPU whose links repair far more than those of the others is named.
 func TestRepairedErrors(t *testing.T) {
 	judged := func(values ...float64) (codes []string) {
-		r := &Report{}
+		r := &report{}
 		for i, v := range values {
-			r.Measurements = append(r.Measurements, Measurement{Stage: "GPU state", Subject: Of("a", fmt.Sprint("GPU ", i)), Quantity: "NVLink errors", Value: v, Text: ranges([]int{0, 1, 2, 7, 9, 10})})
+			r.Measurements = append(r.Measurements, measurement{Stage: "GPU state", Subject: of("a", fmt.Sprint("GPU ", i)), Quantity: "NVLink errors", Value: v, Text: ranges([]int{0, 1, 2, 7, 9, 10})})
 		}
 		f := &findings{r: r}
 		f.repaired(r.Of("GPU state", "NVLink errors"))

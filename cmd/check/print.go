@@ -10,7 +10,7 @@ import (
 
 // Print writes the report for people: the verdict, the findings, worst first, the stages, and
 // heat maps of pairs.
-func (r *Report) Print(w io.Writer) error {
+func (r *report) Print(w io.Writer) error {
 	var b bytes.Buffer
 	effort := "quick"
 	if r.Full {
@@ -51,7 +51,7 @@ func (r *Report) Print(w io.Writer) error {
 }
 
 // machines says what GPUs there are, a line for all hosts that have the same.
-func (r *Report) machines() (lines []string) {
+func (r *report) machines() (lines []string) {
 	type machine struct{ models, links, about []string }
 	at := map[string]*machine{}
 	for _, h := range r.Hosts {
@@ -107,21 +107,21 @@ func (r *Report) machines() (lines []string) {
 }
 
 // label is a severity in a word.
-func label(s Severity) string {
-	if s == Unjudged {
+func label(s severity) string {
+	if s == unjudged {
 		return "unjudged"
 	}
-	if s == Well {
+	if s == well {
 		return "remark"
 	}
 	return s.String()
 }
 
 // result is what came of a stage, in few words.
-func (s *StageReport) result(r *Report) string {
-	worst, n := Well, 0
+func (s *stageReport) result(r *report) string {
+	worst, n := well, 0
 	for _, f := range r.Findings {
-		if f.Stage != s.Name || f.Severity == Well {
+		if f.Stage != s.Name || f.Severity == well {
 			continue
 		}
 		n++

@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// Schema is the version of a report's JSON. Fields may be added under one number; what
+// schema is the version of a report's JSON. Fields may be added under one number; what
 // changes or goes away makes another.
-const Schema = "ringo-check/1"
+const schema = "ringo-check/1"
 
-// A Report is what a check has found out.
-type Report struct {
+// A report is what a check has found out.
+type report struct {
 	Schema   string        `json:"schema"`
 	Version  string        `json:"version"` // of ringo
 	Started  time.Time     `json:"started"`
 	Took     float64       `json:"took_s"`
 	Full     bool          `json:"full"`
-	Verdict  Severity      `json:"verdict"`
-	Hosts    []HostReport  `json:"hosts"`
-	Stages   []StageReport `json:"stages"`
-	Findings []Finding     `json:"findings"` // worst first
+	Verdict  severity      `json:"verdict"`
+	Hosts    []hostReport  `json:"hosts"`
+	Stages   []stageReport `json:"stages"`
+	Findings []finding     `json:"findings"` // worst first
 
-	Measurements []Measurement `json:"measurements"`
+	Measurements []measurement `json:"measurements"`
 }
 
-// A HostReport is a host of the job.
-type HostReport struct {
+// A hostReport is a host of the job.
+type hostReport struct {
 	Name  string `json:"name"`
 	Ranks []int  `json:"ranks"`
 	Lost  []int  `json:"lost,omitempty"` // ranks that died or stopped during the check
 }
 
-// A StageReport is a stage that was carried out.
-type StageReport struct {
+// A stageReport is a stage that was carried out.
+type stageReport struct {
 	Name    string  `json:"name"`
 	Asks    string  `json:"asks"`
 	Limit   float64 `json:"limit_s"`
@@ -43,8 +43,8 @@ type StageReport struct {
 }
 
 // Of are the measurements of a quantity by a stage; an empty quantity is every one.
-func (r *Report) Of(stage, quantity string) []Measurement {
-	var list []Measurement
+func (r *report) Of(stage, quantity string) []measurement {
+	var list []measurement
 	for _, m := range r.Measurements {
 		if m.Stage == stage && (quantity == "" || m.Quantity == quantity) {
 			list = append(list, m)
@@ -54,7 +54,7 @@ func (r *Report) Of(stage, quantity string) []Measurement {
 }
 
 // IsLost says whether a host has a rank that was lost, which explains what failed there.
-func (r *Report) IsLost(host string) bool {
+func (r *report) IsLost(host string) bool {
 	for _, h := range r.Hosts {
 		if h.Name == host {
 			return len(h.Lost) > 0
@@ -64,9 +64,9 @@ func (r *Report) IsLost(host string) bool {
 }
 
 // judged sorts the findings and makes the verdict of them.
-func (r *Report) judged() {
+func (r *report) judged() {
 	sortFindings(r.Findings)
-	r.Verdict = Well
+	r.Verdict = well
 	for _, f := range r.Findings {
 		if f.Severity.Worse(r.Verdict) {
 			r.Verdict = f.Severity
@@ -75,20 +75,20 @@ func (r *Report) judged() {
 }
 
 // WriteJSON writes the report under its schema.
-func (r *Report) WriteJSON(w io.Writer) error {
+func (r *report) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", " ")
 	return e.Encode(r)
 }
 
-// ReadJSON reads what WriteJSON wrote.
-func ReadJSON(rd io.Reader) (*Report, error) {
-	r := new(Report)
+// readReport reads what WriteJSON wrote.
+func readReport(rd io.Reader) (*report, error) {
+	r := new(report)
 	if err := json.NewDecoder(rd).Decode(r); err != nil {
 		return nil, fmt.Errorf("check: it is no report of \"ringo check -json\": %w", err)
 	}
-	if r.Schema != Schema {
-		return nil, fmt.Errorf("check: the report's schema is %q, and this program reads %q: measure again with this one", r.Schema, Schema)
+	if r.Schema != schema {
+		return nil, fmt.Errorf("check: the report's schema is %q, and this program reads %q: measure again with this one", r.Schema, schema)
 	}
 	return r, nil
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// An Outlier is a value that is unlike the others.
-type Outlier struct {
+// An outlier is a value that is unlike the others.
+type outlier struct {
 	Index  int
 	Value  float64
 	Median float64 // of all
@@ -15,25 +15,25 @@ type Outlier struct {
 	Ratio  float64 // Value / Median
 }
 
-// Outliers are the values that are worse than the others: lower than the median if low is set, else
+// outliers are the values that are worse than the others: lower than the median if low is set, else
 // higher. Worse is: farther from the median than 6 times the spread of the values (the median absolute
 // deviation, made comparable to a standard deviation), and farther than floor, a part of the median: 0.2 for 20 %.
 // It takes three values to tell which one is unlike; fewer give none, and two of three that are bad hide.
-func Outliers(values []float64, floor float64, low bool) []Outlier {
+func outliers(values []float64, floor float64, low bool) []outlier {
 	if len(values) < 3 {
 		return nil
 	}
-	m := Median(values)
+	m := median(values)
 	distances := make([]float64, len(values))
 	for i, v := range values {
 		distances[i] = math.Abs(v - m)
 	}
-	bound := max(6*1.4826*Median(distances), floor*math.Abs(m))
-	var found []Outlier
+	bound := max(6*1.4826*median(distances), floor*math.Abs(m))
+	var found []outlier
 	least, most := math.Inf(1), math.Inf(-1)
 	for i, v := range values {
 		if low && m-v > bound || !low && v-m > bound {
-			found = append(found, Outlier{Index: i, Value: v, Median: m, Ratio: v / m})
+			found = append(found, outlier{Index: i, Value: v, Median: m, Ratio: v / m})
 			continue
 		}
 		least, most = min(least, v), max(most, v)
@@ -44,8 +44,8 @@ func Outliers(values []float64, floor float64, low bool) []Outlier {
 	return found
 }
 
-// Median is the median, 0 of nothing.
-func Median(values []float64) float64 {
+// median is the median, 0 of nothing.
+func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
 	}

@@ -1,10 +1,9 @@
 package check
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/gob"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -31,38 +30,28 @@ const (
 
 // A share is what a rank says at the end of a stage.
 type share struct {
-	Measurements []Measurement
+	Measurements []measurement
 	Error, Skip  string
 	Stuck        bool // Measure has not ended
 	Took         time.Duration
 }
 
-// Run carries out the stages as one rank of the job; all ranks call it with the same Config. The
+// run carries out the stages as one rank of the job; all ranks call it with the same config. The
 // report is rank 0's; the others get nil. The error is that the check could not be carried to its end: rank
 // 0 is gone, this rank was taken for lost, or ctx has ended. Then rank 0's report is of what was
 // done so far, with the verdict Unjudged if nothing worse was found.
-func Run(ctx context.Context, j *Job, cfg Config) (*Report, error) {
+func run(ctx context.Context, j *job, cfg config) (*report, error) {
 	cfg.Within = cfg.within()
 	if cfg.Stages == nil {
-		cfg.Stages = Stages()
-		if cfg.NoGPUs {
-			cfg.Stages = slices.DeleteFunc(cfg.Stages, func(s Stage) bool { return strings.HasPrefix(s.Name, "GPU") })
-		}
-		if cfg.NCCL != "" && !cfg.NoGPUs {
-			cfg.Stages = append(cfg.Stages, ncclStage()) // last, for what it leaves behind holds the GPUs
-		}
+		cfg.Stages = cfg.stages()
 	}
 	j.cfg = &cfg
 	j.begin(cfg.Within)
 	cfg.shared = j.shared()
 	started := time.Now()
-	var r *Report
+	var r *report
 	if j.First() {
-		r = &Report{Schema: Schema, Version: ringo.Version, Started: started.UTC().Truncate(time.Second), Full: cfg.Full, Findings: []Finding{}}
-		for _, h := range j.Hosts() {
-			r.Hosts = append(r.Hosts, HostReport{Name: j.members[h[0]].Host, Ranks: h})
-		}
-		r.lose(j, j.losses(), "rendezvous")
+		r = newReport(j, started)
 	}
 	var err error
 	var out []string // stages that were left out
@@ -75,7 +64,7 @@ func Run(ctx context.Context, j *Job, cfg Config) (*Report, error) {
 		most := j.remaining() - 2*grace
 		if most < limit/leastPart {
 			if r != nil {
-				r.Stages = append(r.Stages, StageReport{Name: s.Name, Asks: s.Asks, Limit: limit.Seconds(), Skipped: noTime})
+				r.Stages = append(r.Stages, stageReport{Name: s.Name, Asks: s.Asks, Limit: limit.Seconds(), Skipped: noTime})
 				out = append(out, s.Name)
 			}
 			continue
@@ -85,17 +74,17 @@ func Run(ctx context.Context, j *Job, cfg Config) (*Report, error) {
 		}
 	}
 	if r == nil {
-		if absent, ok := errors.AsType[*AbsentError](err); ok && absent.Who == j.place(j.rank) {
+		if absent, ok := errors.AsType[*absentError](err); ok && absent.Who == j.component(j.rank) {
 			absent.wait = j.outlast
 		}
 		return nil, err
 	}
 	if len(out) > 0 {
-		r.Findings = append(r.Findings, Finding{Severity: Unjudged, Code: "no-time", Stage: out[0], Text: fmt.Sprintf(
+		r.Findings = append(r.Findings, finding{Severity: unjudged, Code: "no-time", Stage: out[0], Text: fmt.Sprintf(
 			"what was measured took so much of the %v that nothing is left for %s: look at the stages that ran to their limits, or take more time", cfg.Within, strings.Join(out, ", "))})
 	}
 	if err != nil {
-		r.Findings = append(r.Findings, Finding{Severity: Unjudged, Code: "cut-short", Stage: j.name, Text: fmt.Sprintf("the check was cut short in stage %s: %v", j.name, err)})
+		r.Findings = append(r.Findings, finding{Severity: unjudged, Code: "cut-short", Stage: j.name, Text: fmt.Sprintf("the check was cut short in stage %s: %v", j.name, err)})
 	}
 	if cfg.Baseline != nil {
 		r.Findings = append(r.Findings, r.compare(cfg.Baseline, &cfg)...)
@@ -105,8 +94,30 @@ func Run(ctx context.Context, j *Job, cfg Config) (*Report, error) {
 	return r, err
 }
 
+// stages are the stages that the flags ask for.
+func (c *config) stages() []stage {
+	list := stages()
+	if c.NoGPUs {
+		return slices.DeleteFunc(list, func(s stage) bool { return strings.HasPrefix(s.Name, "GPU") })
+	}
+	if c.NCCL != "" {
+		list = append(list, ncclStage()) // last, for what it leaves behind holds the GPUs
+	}
+	return list
+}
+
+// newReport is rank 0's report before the first stage: the hosts, and who did not come.
+func newReport(j *job, started time.Time) *report {
+	r := &report{Schema: schema, Version: ringo.Version, Started: started.UTC().Truncate(time.Second), Full: j.cfg.Full, Findings: []finding{}}
+	for _, h := range j.Hosts() {
+		r.Hosts = append(r.Hosts, hostReport{Name: j.members[h[0]].Host, Ranks: h})
+	}
+	r.lose(j, j.losses(), "rendezvous")
+	return r
+}
+
 // outlast returns when the others, who go on without this rank, have had their time.
-func (j *Job) outlast(ctx context.Context) {
+func (j *job) outlast(ctx context.Context) {
 	select {
 	case <-time.After(min(max(j.remaining(), 0), withinFull) + 2*grace):
 	case <-ctx.Done():
@@ -114,7 +125,7 @@ func (j *Job) outlast(ctx context.Context) {
 }
 
 // stage carries out one stage on this rank, and judges it on rank 0, which has a report.
-func (j *Job) stage(ctx context.Context, s *Stage, limit time.Duration, r *Report) error {
+func (j *job) stage(ctx context.Context, s *stage, limit time.Duration, r *report) error {
 	j = j.enter(s.Name)
 	start, before := time.Now(), j.losses()
 	mine := j.measure(ctx, s, limit)
@@ -123,15 +134,15 @@ func (j *Job) stage(ctx context.Context, s *Stage, limit time.Duration, r *Repor
 	}
 	wait, cancel := context.WithDeadline(ctx, start.Add(limit+2*grace))
 	defer cancel()
-	var text bytes.Buffer
-	if err := gob.NewEncoder(&text).Encode(mine); err != nil {
+	text, err := json.Marshal(mine)
+	if err != nil {
 		return fmt.Errorf("check: stage %s: %w", s.Name, err)
 	}
-	parts, err := j.conclude(wait, text.Bytes())
+	parts, err := j.conclude(wait, text)
 	if err != nil || r == nil {
 		return err
 	}
-	report := StageReport{Name: s.Name, Asks: s.Asks, Limit: limit.Seconds(), Took: time.Since(start).Seconds()}
+	report := stageReport{Name: s.Name, Asks: s.Asks, Limit: limit.Seconds(), Took: time.Since(start).Seconds()}
 	r.lose(j, newly(before, j.losses()), s.Name)
 	did := false // on any rank
 	for rank, part := range parts {
@@ -139,7 +150,7 @@ func (j *Job) stage(ctx context.Context, s *Stage, limit time.Duration, r *Repor
 			continue
 		}
 		var theirs share
-		if err := gob.NewDecoder(bytes.NewReader(part)).Decode(&theirs); err != nil {
+		if err := json.Unmarshal(part, &theirs); err != nil {
 			return fmt.Errorf("check: stage %s: rank %d: %w", s.Name, rank, err)
 		}
 		r.take(j.members[rank], s.Name, &theirs, &report)
@@ -159,7 +170,7 @@ func (j *Job) stage(ctx context.Context, s *Stage, limit time.Duration, r *Repor
 }
 
 // measure calls Measure, and leaves it behind if it does not end.
-func (j *Job) measure(ctx context.Context, s *Stage, limit time.Duration) share {
+func (j *job) measure(ctx context.Context, s *stage, limit time.Duration) share {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -168,6 +179,11 @@ func (j *Job) measure(ctx context.Context, s *Stage, limit time.Duration) share 
 		var mine share
 		list, err := s.Measure(ctx, j)
 		mine.Measurements = list
+		for i := range list {
+			if x := &list[i]; math.IsNaN(x.Value) || math.IsInf(x.Value, 0) { // JSON has no such numbers
+				x.Value, x.Text = 0, strings.TrimSpace(fmt.Sprint(x.Value, " ", x.Text))
+			}
+		}
 		if why, ok := skipped(err); ok {
 			mine.Skip = why
 		} else if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
@@ -188,21 +204,18 @@ func (j *Job) measure(ctx context.Context, s *Stage, limit time.Duration) share 
 }
 
 // take takes what a rank says of a stage into the report.
-func (r *Report) take(m Member, stage string, s *share, report *StageReport) {
+func (r *report) take(m member, stage string, s *share, report *stageReport) {
 	for _, x := range s.Measurements {
 		x.Stage, x.Rank = stage, m.Rank
-		if math.IsNaN(x.Value) || math.IsInf(x.Value, 0) { // JSON has no such numbers
-			x.Value, x.Text = 0, strings.TrimSpace(fmt.Sprint(x.Value, " ", x.Text))
-		}
 		r.Measurements = append(r.Measurements, x)
 	}
-	who := Of(m.Host, fmt.Sprint("rank ", m.Rank))
+	who := of(m.Host, fmt.Sprint("rank ", m.Rank))
 	switch {
 	case s.Stuck:
-		r.Findings = append(r.Findings, Finding{Severity: Broken, Code: "stuck", Stage: stage, Subject: who,
+		r.Findings = append(r.Findings, finding{Severity: broken, Code: "stuck", Stage: stage, Subject: who,
 			Text: fmt.Sprintf("stage %s does not end after %.0f s: a driver or a system call hangs; look into its kernel log, and restart the host", stage, s.Took.Seconds())})
 	case s.Error != "":
-		r.Findings = append(r.Findings, Finding{Severity: Unjudged, Code: "not-measured", Stage: stage, Subject: who,
+		r.Findings = append(r.Findings, finding{Severity: unjudged, Code: "not-measured", Stage: stage, Subject: who,
 			Text: fmt.Sprintf("stage %s could not be measured: %s", stage, s.Error)})
 	case s.Skip != "" && report.Skipped == "":
 		report.Skipped = s.Skip
@@ -210,14 +223,14 @@ func (r *Report) take(m Member, stage string, s *share, report *StageReport) {
 }
 
 // lose takes ranks that were lost into the report.
-func (r *Report) lose(j *Job, lost []Loss, stage string) {
+func (r *report) lose(j *job, lost []loss, stage string) {
 	r.loseAbsent(lost, stage)
 	for _, l := range lost {
 		if l.Absent {
 			continue
 		}
 		host, stage := j.members[l.Rank].Host, cmp.Or(l.Stage, stage)
-		f := Finding{Severity: Broken, Code: "died", Stage: stage, Subject: Of(host, fmt.Sprint("rank ", l.Rank)), Weight: 1000}
+		f := finding{Severity: broken, Code: "died", Stage: stage, Subject: of(host, fmt.Sprint("rank ", l.Rank)), Weight: 1000}
 		switch {
 		case l.Stopped:
 			f.Code, f.Text = "stopped", fmt.Sprintf("stopped in stage %s: %s; its process is stopped or its host is cut off: look at both", stage, l.Why)
@@ -225,14 +238,14 @@ func (r *Report) lose(j *Job, lost []Loss, stage string) {
 			f.Text = fmt.Sprintf("died in stage %s: %s; look into its output and the host's kernel log", stage, l.Why)
 		}
 		r.Findings = append(r.Findings, f)
-		if i := slices.IndexFunc(r.Hosts, func(h HostReport) bool { return h.Name == host }); i >= 0 {
+		if i := slices.IndexFunc(r.Hosts, func(h hostReport) bool { return h.Name == host }); i >= 0 {
 			r.Hosts[i].Lost = append(r.Hosts[i].Lost, l.Rank)
 		}
 	}
 }
 
 // loseAbsent takes ranks that never came into the report: those of one host in one finding.
-func (r *Report) loseAbsent(lost []Loss, stage string) {
+func (r *report) loseAbsent(lost []loss, stage string) {
 	type cause struct{ host, why string }
 	ranks, order := map[cause][]string{}, []cause(nil)
 	for _, l := range lost {
@@ -248,13 +261,13 @@ func (r *Report) loseAbsent(lost []Loss, stage string) {
 		if len(ranks[c]) > 1 {
 			who = "ranks " + strings.Join(ranks[c], ", ")
 		}
-		r.Findings = append(r.Findings, Finding{Severity: Broken, Code: "absent", Stage: stage, Subject: Of(c.host, who), Weight: 1000 + float64(len(ranks[c])), Text: c.why})
+		r.Findings = append(r.Findings, finding{Severity: broken, Code: "absent", Stage: stage, Subject: of(c.host, who), Weight: 1000 + float64(len(ranks[c])), Text: c.why})
 	}
 }
 
 // newly are the losses that are not in before.
-func newly(before, after []Loss) []Loss {
-	return slices.DeleteFunc(slices.Clone(after), func(l Loss) bool {
-		return slices.ContainsFunc(before, func(b Loss) bool { return b.Rank == l.Rank })
+func newly(before, after []loss) []loss {
+	return slices.DeleteFunc(slices.Clone(after), func(l loss) bool {
+		return slices.ContainsFunc(before, func(b loss) bool { return b.Rank == l.Rank })
 	})
 }

@@ -16,14 +16,14 @@ import (
 )
 
 // runAll carries out a check by ranks of this process, and gives rank 0's report and every rank's error.
-func runAll(t *testing.T, jobs []*Job, cfg Config) (*Report, []error) {
+func runAll(t *testing.T, jobs []*job, cfg config) (*report, []error) {
 	t.Helper()
 	errs := make([]error, len(jobs))
-	reports := make([]*Report, len(jobs))
+	reports := make([]*report, len(jobs))
 	var wg sync.WaitGroup
 	for r, j := range jobs {
 		wg.Go(func() {
-			reports[r], errs[r] = Run(t.Context(), j, cfg)
+			reports[r], errs[r] = run(t.Context(), j, cfg)
 			if r == 0 {
 				j.Close()
 			}
@@ -36,7 +36,7 @@ func runAll(t *testing.T, jobs []*Job, cfg Config) (*Report, []error) {
 	return reports[0], errs
 }
 
-func codes(r *Report) (list []string) {
+func codes(r *report) (list []string) {
 	for _, f := range r.Findings {
 		list = append(list, f.Code+" "+f.Subject.String())
 	}
@@ -44,8 +44,8 @@ func codes(r *Report) (list []string) {
 }
 
 // gathers is a stage in which all ranks meet, with something that a rank does first.
-func gathers(name string, first func(j *Job) error) Stage {
-	return Stage{Name: name, Quick: 5 * time.Second, Measure: func(ctx context.Context, j *Job) ([]Measurement, error) {
+func gathers(name string, first func(j *job) error) stage {
+	return stage{Name: name, Quick: 5 * time.Second, Measure: func(ctx context.Context, j *job) ([]measurement, error) {
 		if err := first(j); err != nil {
 			return nil, err
 		}
@@ -62,11 +62,11 @@ func gathers(name string, first func(j *Job) error) Stage {
 				}
 			}
 		}
-		return []Measurement{{Subject: Of(j.Host(), fmt.Sprint("rank ", j.Rank())), Quantity: "heard", Value: float64(heard)}}, nil
+		return []measurement{{Subject: of(j.Host(), fmt.Sprint("rank ", j.Rank())), Quantity: "heard", Value: float64(heard)}}, nil
 	}}
 }
 
-func fine(*Job) error { return nil }
+func fine(*job) error { return nil }
 
 // A rank that ends a stage early, that fails, hangs, dies or is stopped is named, and the others
 // go on.
@@ -74,37 +74,37 @@ func TestRanksThatDoNotCome(t *testing.T) {
 	hang := make(chan struct{})
 	for _, c := range []struct {
 		name  string
-		first func(j *Job) error
+		first func(j *job) error
 		want  []string
 		heard float64 // by the others in that stage
 		after float64 // and in the next one
 	}{
 		{"well", fine, nil, 3, 3},
-		{"skips", func(j *Job) error {
+		{"skips", func(j *job) error {
 			if j.Rank() == 2 {
-				return Skip("nothing here")
+				return skip("nothing here")
 			}
 			return nil
 		}, nil, 2, 3},
-		{"fails", func(j *Job) error {
+		{"fails", func(j *job) error {
 			if j.Rank() == 2 {
 				return errors.New("no")
 			}
 			return nil
 		}, []string{"not-measured host b, rank 2"}, 2, 3},
-		{"hangs", func(j *Job) error {
+		{"hangs", func(j *job) error {
 			if j.Rank() == 2 {
 				<-hang
 			}
 			return nil
 		}, []string{"stuck host b, rank 2"}, 2, 3},
-		{"dies", func(j *Job) error {
+		{"dies", func(j *job) error {
 			if j.Rank() == 2 {
 				j.star.(*ray).conn.Close()
 			}
 			return nil
 		}, []string{"died host b, rank 2"}, 2, 2},
-		{"is stopped", func(j *Job) error {
+		{"is stopped", func(j *job) error {
 			if j.Rank() == 2 {
 				time.Sleep(time.Minute)
 			}
@@ -113,12 +113,12 @@ func TestRanksThatDoNotCome(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				jobs := Local("a", "a", "b")
+				jobs := local("a", "a", "b")
 				hang = make(chan struct{})
 				if c.name == "is stopped" { // its runner says nothing either
 					jobs[2].star = silent{jobs[2].star}
 				}
-				r, _ := runAll(t, jobs, Config{Stages: []Stage{gathers("first", c.first), gathers("second", fine)}})
+				r, _ := runAll(t, jobs, config{Stages: []stage{gathers("first", c.first), gathers("second", fine)}})
 				close(hang)
 				time.Sleep(time.Hour)
 				require.Equal(t, c.want, codes(r))
@@ -139,8 +139,8 @@ func TestRanksThatDoNotCome(t *testing.T) {
 // All stages together keep within their time, whatever ranks do: what was not reached is left out, and the verdict says so
 // unless something is known to be worse.
 func TestWithin(t *testing.T) {
-	spends := func(name string, rank int, d, limit time.Duration) Stage {
-		s := gathers(name, func(j *Job) error {
+	spends := func(name string, rank int, d, limit time.Duration) stage {
+		s := gathers(name, func(j *job) error {
 			if j.Rank() == rank {
 				time.Sleep(d)
 			}
@@ -151,24 +151,24 @@ func TestWithin(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		stages  []Stage
-		worse   []Finding
+		stages  []stage
+		worse   []finding
 		left    []string
-		verdict Severity
+		verdict severity
 		codes   []string
 	}{
-		{"in time", []Stage{spends("a", 1, 9*time.Second, 10*time.Second), spends("b", 0, 9*time.Second, 10*time.Second)}, nil, nil, Well, nil},
-		{"each to its limit", []Stage{spends("a", 1, 9*time.Second, 10*time.Second), spends("b", 0, 9*time.Second, 10*time.Second), spends("c", 1, 5500*time.Millisecond, 10*time.Second), spends("d", 1, 0, 10*time.Second), spends("short", 1, 0, time.Second)},
-			nil, []string{"d"}, Unjudged, []string{"no-time the job"}},
-		{"stuck", []Stage{spends("a", 1, time.Minute, 10*time.Second), spends("b", 2, time.Minute, 10*time.Second), spends("c", 1, 0, 20*time.Second)},
-			nil, []string{"c"}, Broken, []string{"stuck host b, rank 1", "stuck host c, rank 2", "no-time the job"}},
-		{"something worse", []Stage{spends("a", 1, 25*time.Second, 29*time.Second), spends("b", 1, 0, 10*time.Second)},
-			[]Finding{{Severity: Degraded, Code: "slow-pair"}}, []string{"b"}, Degraded, []string{"slow-pair the job", "no-time the job"}},
+		{"in time", []stage{spends("a", 1, 9*time.Second, 10*time.Second), spends("b", 0, 9*time.Second, 10*time.Second)}, nil, nil, well, nil},
+		{"each to its limit", []stage{spends("a", 1, 9*time.Second, 10*time.Second), spends("b", 0, 9*time.Second, 10*time.Second), spends("c", 1, 5500*time.Millisecond, 10*time.Second), spends("d", 1, 0, 10*time.Second), spends("short", 1, 0, time.Second)},
+			nil, []string{"d"}, unjudged, []string{"no-time the job"}},
+		{"stuck", []stage{spends("a", 1, time.Minute, 10*time.Second), spends("b", 2, time.Minute, 10*time.Second), spends("c", 1, 0, 20*time.Second)},
+			nil, []string{"c"}, broken, []string{"stuck host b, rank 1", "stuck host c, rank 2", "no-time the job"}},
+		{"something worse", []stage{spends("a", 1, 25*time.Second, 29*time.Second), spends("b", 1, 0, 10*time.Second)},
+			[]finding{{Severity: degraded, Code: "slow-pair"}}, []string{"b"}, degraded, []string{"slow-pair the job", "no-time the job"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c.stages[0].Judge = func(*Report, *Config) []Finding { return c.worse }
-				r, errs := runAll(t, Local("a", "b", "c"), Config{Stages: c.stages, Within: 28 * time.Second})
+				c.stages[0].Judge = func(*report, *config) []finding { return c.worse }
+				r, errs := runAll(t, local("a", "b", "c"), config{Stages: c.stages, Within: 28 * time.Second})
 				time.Sleep(time.Hour) // for what is left behind
 				require.Equal(t, []error{nil, nil, nil}, errs)
 				var left []string
@@ -199,8 +199,8 @@ func canceled(t *testing.T) context.Context {
 // Without stages of one's own the time is what the command promises.
 func TestWithinByDefault(t *testing.T) {
 	for _, full := range []bool{false, true} {
-		j := Alone()
-		_, err := Run(canceled(t), j, Config{Full: full, NoGPUs: true})
+		j := alone()
+		_, err := run(canceled(t), j, config{Full: full, NoGPUs: true})
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, map[bool]time.Duration{false: 30 * time.Second, true: 10 * time.Minute}[full], j.cfg.Within)
 		require.NoError(t, j.Close())
@@ -209,7 +209,7 @@ func TestWithinByDefault(t *testing.T) {
 
 // No bytes are not taken for nothing.
 func TestGatherOfNoBytes(t *testing.T) {
-	r, _ := runAll(t, Local("a", "b", "c"), Config{Stages: []Stage{{Name: "empty", Quick: time.Minute, Measure: func(ctx context.Context, j *Job) ([]Measurement, error) {
+	r, _ := runAll(t, local("a", "b", "c"), config{Stages: []stage{{Name: "empty", Quick: time.Minute, Measure: func(ctx context.Context, j *job) ([]measurement, error) {
 		for _, gather := range []func(context.Context, []byte) ([][]byte, error){j.Gather, j.Collect} {
 			parts, err := gather(ctx, nil)
 			for _, p := range parts {
@@ -236,8 +236,8 @@ func (s silent) gather(context.Context, int, []byte) (answer, error) {
 
 // What is no number does not keep the report from being written.
 func TestNoNumbers(t *testing.T) {
-	r, _ := runAll(t, Local("a"), Config{Stages: []Stage{{Name: "odd", Quick: time.Minute, Measure: func(context.Context, *Job) ([]Measurement, error) {
-		return []Measurement{{Quantity: "rate", Value: math.Inf(1)}, {Quantity: "rate", Value: math.NaN(), Text: "of nothing"}}, nil
+	r, _ := runAll(t, local("a"), config{Stages: []stage{{Name: "odd", Quick: time.Minute, Measure: func(context.Context, *job) ([]measurement, error) {
+		return []measurement{{Quantity: "rate", Value: math.Inf(1)}, {Quantity: "rate", Value: math.NaN(), Text: "of nothing"}}, nil
 	}}}})
 	require.NoError(t, r.WriteJSON(io.Discard))
 	require.Equal(t, []string{"+Inf", "NaN of nothing"}, []string{r.Measurements[0].Text, r.Measurements[1].Text})
@@ -245,14 +245,14 @@ func TestNoNumbers(t *testing.T) {
 
 // A job that is checked again says of a rank that is lost in which stage that was.
 func TestLostBefore(t *testing.T) {
-	jobs := Local("a", "b")
+	jobs := local("a", "b")
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_, _ = Run(t.Context(), jobs[1], Config{Stages: []Stage{gathers("first", func(j *Job) error { return j.star.(*ray).conn.Close() })}})
+		_, _ = run(t.Context(), jobs[1], config{Stages: []stage{gathers("first", func(j *job) error { return j.star.(*ray).conn.Close() })}})
 	})
-	cfg := Config{Stages: []Stage{gathers("first", fine)}}
+	cfg := config{Stages: []stage{gathers("first", fine)}}
 	for range 2 {
-		r, err := Run(t.Context(), jobs[0], cfg)
+		r, err := run(t.Context(), jobs[0], cfg)
 		require.NoError(t, err)
 		require.Equal(t, []string{"died host b, rank 1"}, codes(r))
 		require.Contains(t, r.Findings[0].Text, "died in stage first")
@@ -267,7 +267,7 @@ func TestLostBefore(t *testing.T) {
 // lets them end before it does.
 func TestWithoutTheLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, errs := runAll(t, Local("a", "b", "c"), Config{Stages: []Stage{gathers("first", func(j *Job) error {
+		_, errs := runAll(t, local("a", "b", "c"), config{Stages: []stage{gathers("first", func(j *job) error {
 			if j.First() {
 				for _, s := range j.star.(*hub).spokes[1:] {
 					s.conn.Close()
@@ -276,17 +276,17 @@ func TestWithoutTheLeader(t *testing.T) {
 			return nil
 		})}})
 		for _, err := range errs[1:] {
-			absent, ok := errors.AsType[*AbsentError](err)
+			absent, ok := errors.AsType[*absentError](err)
 			require.True(t, ok, "%v", err)
-			require.Equal(t, Place{"a", "rank 0"}, absent.Who)
+			require.Equal(t, component{"a", "rank 0"}, absent.Who)
 			require.Contains(t, absent.Why, "it leads the check, and is gone: its process has ended")
 			began := time.Now()
 			absent.Wait(t.Context())
 			require.Zero(t, time.Since(began))
 		}
 
-		jobs := Local("a", "b")
-		slow := gathers("slow", func(j *Job) error {
+		jobs := local("a", "b")
+		slow := gathers("slow", func(j *job) error {
 			if j.rank == 1 {
 				time.Sleep(12 * time.Second)
 			}
@@ -294,15 +294,15 @@ func TestWithoutTheLeader(t *testing.T) {
 		})
 		slow.Quick = time.Second
 		late := slow
-		late.Measure = func(ctx context.Context, j *Job) ([]Measurement, error) {
+		late.Measure = func(ctx context.Context, j *job) ([]measurement, error) {
 			if j.rank == 1 { // as a process that was stopped
 				time.Sleep(30 * time.Second)
 			}
 			return nil, nil
 		}
 		jobs[1].star = sleeper{jobs[1].star}
-		_, errs = runAll(t, jobs, Config{Stages: []Stage{late, slow}, Within: time.Minute})
-		absent, ok := errors.AsType[*AbsentError](errs[1])
+		_, errs = runAll(t, jobs, config{Stages: []stage{late, slow}, Within: time.Minute})
+		absent, ok := errors.AsType[*absentError](errs[1])
 		require.True(t, ok, "%v", errs[1])
 		began := time.Now()
 		absent.Wait(t.Context())

@@ -2,7 +2,7 @@ package check
 
 import (
 	"context"
-	"encoding/gob"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +14,7 @@ import (
 
 // A star is how the ranks of a job talk: rank 0, the hub, has a connection to each other one.
 type star interface {
-	// gather is Job.Gather. The lost in its answer are those that this rank has not heard of yet, or again.
+	// gather is job.Gather. The lost in its answer are those that this rank has not heard of yet, or again.
 	gather(ctx context.Context, seq int, data []byte) (answer, error)
 	close() error
 }
@@ -26,9 +26,8 @@ type said struct {
 }
 type answer struct {
 	Seq      int
-	Parts    [][]byte // nil if only rank 0 gets them
-	Came     []bool   // which parts there are: gob does not tell an empty one from none
-	Lost     []Loss
+	Parts    [][]byte // by rank, nil if none came; nil if only rank 0 gets them
+	Lost     []loss
 	Ended    bool          // rank 0 has ended the stage
 	Excluded bool          // the receiver is one of them
 	Left     time.Duration // at the end of a stage: what the stages that follow may take
@@ -41,7 +40,7 @@ const answerTime = 15 * time.Second
 // A spoke is the hub's end of a connection to a rank.
 type spoke struct {
 	conn net.Conn
-	enc  *gob.Encoder
+	enc  *json.Encoder
 	in   chan said // closed when the rank has hung up
 	err  error     // why, once in is closed
 	next *said     // that has come and waits for its gather
@@ -53,7 +52,7 @@ type hub struct {
 	spokes []*spoke // by rank; nil for its own and the lost
 	size   int
 	first  int       // its own rank
-	missed []Loss    // who has not connected: the others hear of it at the first gather
+	missed []loss    // who has not connected: the others hear of it at the first gather
 	end    time.Time // of all stages; zero is never
 	wg     sync.WaitGroup
 }
@@ -61,7 +60,7 @@ type hub struct {
 func newHub(size, first int, conns map[int]net.Conn) *hub {
 	h := &hub{size: size, first: first, spokes: make([]*spoke, size)}
 	for rank, conn := range conns {
-		s := &spoke{conn: conn, enc: gob.NewEncoder(conn), in: make(chan said, 4)}
+		s := &spoke{conn: conn, enc: json.NewEncoder(conn), in: make(chan said, 4)}
 		h.spokes[rank] = s
 		h.wg.Go(s.listen)
 	}
@@ -69,7 +68,7 @@ func newHub(size, first int, conns map[int]net.Conn) *hub {
 }
 
 func (s *spoke) listen() {
-	dec := gob.NewDecoder(s.conn)
+	dec := json.NewDecoder(s.conn)
 	for {
 		var m said
 		if s.err = dec.Decode(&m); s.err != nil {
@@ -110,10 +109,7 @@ func (h *hub) gather(ctx context.Context, seq int, data []byte) (answer, error) 
 		a.Left = time.Until(h.end)
 	}
 	if !isQuiet(seq) {
-		a.Parts, a.Came = parts, make([]bool, h.size)
-		for rank, p := range parts {
-			a.Came[rank] = p != nil
-		}
+		a.Parts = parts
 	}
 	var wg sync.WaitGroup
 	for _, s := range h.spokes {
@@ -131,7 +127,7 @@ func (h *hub) gather(ctx context.Context, seq int, data []byte) (answer, error) 
 }
 
 // part waits for what the rank says in a gather: nil if it has ended the stage.
-func (s *spoke) part(ctx context.Context, seq int) ([]byte, *Loss) {
+func (s *spoke) part(ctx context.Context, seq int) ([]byte, *loss) {
 	if s.late == stageOf(seq) && !isLast(seq) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
@@ -156,7 +152,7 @@ func (s *spoke) part(ctx context.Context, seq int) ([]byte, *Loss) {
 }
 
 // receive is the next that the rank says. What has come goes before a context that has ended.
-func (s *spoke) receive(ctx context.Context) (*said, *Loss) {
+func (s *spoke) receive(ctx context.Context) (*said, *loss) {
 	if m := s.next; m != nil {
 		s.next = nil
 		return m, nil
@@ -169,11 +165,11 @@ func (s *spoke) receive(ctx context.Context) (*said, *Loss) {
 		select {
 		case m, ok = <-s.in:
 		case <-ctx.Done():
-			return nil, &Loss{Stopped: true, Why: "it says nothing"}
+			return nil, &loss{Stopped: true, Why: "it says nothing"}
 		}
 	}
 	if !ok {
-		return nil, &Loss{Why: howEnded(s.err)}
+		return nil, &loss{Why: howEnded(s.err)}
 	}
 	return &m, nil
 }
@@ -214,23 +210,23 @@ func howEnded(err error) string {
 
 // A ray is another rank's star.
 type ray struct {
-	hub, me Place
+	hub, me component
 	conn    net.Conn
-	enc     *gob.Encoder
+	enc     *json.Encoder
 	in      chan answer // closed when the hub has hung up
 	err     error       // why, once in is closed
 	wg      sync.WaitGroup
 }
 
-func newRay(conn net.Conn, hub, me Place) *ray {
-	r := &ray{hub: hub, me: me, conn: conn, enc: gob.NewEncoder(conn), in: make(chan answer, 4)}
+func newRay(conn net.Conn, hub, me component) *ray {
+	r := &ray{hub: hub, me: me, conn: conn, enc: json.NewEncoder(conn), in: make(chan answer, 4)}
 	r.wg.Go(r.listen)
 	return r
 }
 
 func (r *ray) listen() {
 	defer close(r.in)
-	dec := gob.NewDecoder(r.conn)
+	dec := json.NewDecoder(r.conn)
 	for {
 		var a answer
 		if r.err = dec.Decode(&a); r.err != nil {
@@ -271,26 +267,20 @@ func (r *ray) gather(ctx context.Context, seq int, data []byte) (answer, error) 
 			case a.Seq == seq && a.Ended:
 				return answer{Lost: a.Lost}, fmt.Errorf("check: %v has ended this stage", r.hub)
 			case a.Seq == seq:
-				for rank := range a.Parts {
-					a.Parts[rank] = append([]byte{}, a.Parts[rank]...)
-					if !a.Came[rank] {
-						a.Parts[rank] = nil
-					}
-				}
 				return a, nil
 			}
 		case <-late:
-			return answer{}, &AbsentError{Who: r.hub, Why: fmt.Sprintf("it leads the check, and says nothing for %v after the end of the stage: is its process stopped?", answerTime)}
+			return answer{}, &absentError{Who: r.hub, Why: fmt.Sprintf("it leads the check, and says nothing for %v after the end of the stage: is its process stopped?", answerTime)}
 		}
 	}
 }
 
 func (r *ray) excluded() error {
-	return &AbsentError{Who: r.me, Why: "the others have taken it for lost, for it said nothing in time: was its process stopped?"}
+	return &absentError{Who: r.me, Why: "the others have taken it for lost, for it said nothing in time: was its process stopped?"}
 }
 
 func (r *ray) gone(err error) error {
-	return &AbsentError{Who: r.hub, Why: fmt.Sprintf("it leads the check, and is gone: %s; look into its output and its host's kernel log", howEnded(err))}
+	return &absentError{Who: r.hub, Why: fmt.Sprintf("it leads the check, and is gone: %s; look into its output and its host's kernel log", howEnded(err))}
 }
 
 func (r *ray) close() error {

@@ -2,9 +2,9 @@ package check
 
 import "time"
 
-// A Tournament is a plan in which each of n hosts is measured with each other one once, in
+// A tournament is a plan in which each of n hosts is measured with each other one once, in
 // rounds of pairs that have no host in common: so no link carries two measurements.
-type Tournament struct {
+type tournament struct {
 	Hosts  int
 	Rounds int
 	Slot   time.Duration // the most that a round may take
@@ -17,9 +17,9 @@ const (
 	mostSlot  = 2 * time.Second
 )
 
-// PlanTournament divides time among the rounds of n hosts.
-func PlanTournament(n int, limit time.Duration) Tournament {
-	t := Tournament{Hosts: n, Rounds: n - 1 + n%2}
+// planTournament divides time among the rounds of n hosts.
+func planTournament(n int, limit time.Duration) tournament {
+	t := tournament{Hosts: n, Rounds: n - 1 + n%2}
 	if n < 2 {
 		t.Rounds = 0
 		return t
@@ -29,11 +29,11 @@ func PlanTournament(n int, limit time.Duration) Tournament {
 }
 
 // Time is the most that all rounds take.
-func (t Tournament) Time() time.Duration { return time.Duration(t.Rounds) * t.Slot }
+func (t tournament) Time() time.Duration { return time.Duration(t.Rounds) * t.Slot }
 
 // Peer is whom a host is measured with in a round; -1 is nobody. It is the circle method: the last
 // host of an even number stays, the others move on by one each round.
-func (t Tournament) Peer(host, round int) int {
+func (t tournament) Peer(host, round int) int {
 	m := t.Rounds // that move: an odd number
 	even := t.Hosts%2 == 0
 	if even && host == t.Hosts-1 {

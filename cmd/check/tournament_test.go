@@ -11,7 +11,7 @@ import (
 // hosts is bounded.
 func TestTournament(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 4, 5, 8, 15, 16, 127, 1000, 1001} {
-		p := PlanTournament(n, 8*time.Minute)
+		p := planTournament(n, 8*time.Minute)
 		met := make([]bool, n*n)
 		pairs := 0
 		for round := range p.Rounds {
@@ -30,7 +30,7 @@ func TestTournament(t *testing.T) {
 		require.Equal(t, max(0, n*(n-1)/2), pairs)
 		require.LessOrEqual(t, p.Time(), 8*time.Minute)
 	}
-	p := PlanTournament(1000, networkShare(10*time.Minute))
+	p := planTournament(1000, networkShare(10*time.Minute))
 	require.LessOrEqual(t, p.Time(), 10*time.Minute)
 	require.Less(t, phasesOf(p.Slot, 1).total(), p.Slot, "what a pair does does not fit into its slot")
 	require.GreaterOrEqual(t, phasesOf(p.Slot, 1).stream, 50*time.Millisecond)

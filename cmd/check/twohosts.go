@@ -32,8 +32,8 @@ func (c *crew) several(ctx context.Context, rail rail, peer, round, number int, 
 		})
 	}
 	wg.Wait()
-	sum := map[Subject]float64{}
-	var ways []Subject
+	sum := map[subject]float64{}
+	var ways []subject
 	for i, part := range parts {
 		for _, m := range part.list {
 			switch {
@@ -48,7 +48,7 @@ func (c *crew) several(ctx context.Context, rail rail, peer, round, number int, 
 		}
 	}
 	for _, s := range ways {
-		c.list = append(c.list, Measurement{Subject: s, Quantity: manyStreams, Value: sum[s], Unit: "GB/s"})
+		c.list = append(c.list, measurement{Subject: s, Quantity: manyStreams, Value: sum[s], Unit: "GB/s"})
 	}
 }
 
@@ -67,7 +67,7 @@ func (f *findings) slowOfTwo(left map[*way]string, ways []*way, shared bool) {
 		var text string
 		var want float64
 		for _, o := range ways {
-			if back := max(o.bandwidth, o.many); o.subject == Between(w.subject.To, w.subject.Place) && rate < floor*back {
+			if back := max(o.bandwidth, o.many); o.subject == pairOf(w.subject.To, w.subject.component) && rate < floor*back {
 				want, text = back, fmt.Sprintf("the other way %s", digits(back))
 			}
 		}
@@ -78,9 +78,9 @@ func (f *findings) slowOfTwo(left map[*way]string, ways []*way, shared bool) {
 		case text == "":
 			continue
 		case w.many > 0:
-			f.add(Degraded, "slow-link", w.subject, want/rate, "%s GB/s by %d streams, %s: %s", digits(rate), linkStreams, text, remedies["slow-link"])
+			f.add(degraded, "slow-link", w.subject, want/rate, "%s GB/s by %d streams, %s: %s", digits(rate), linkStreams, text, remedies["slow-link"])
 		default:
-			f.add(Well, "slow-stream", w.subject, 0, "%s GB/s by one stream, %s; several were not measured", digits(rate), text)
+			f.add(well, "slow-stream", w.subject, 0, "%s GB/s by one stream, %s; several were not measured", digits(rate), text)
 		}
 		last := &f.list[len(f.list)-1]
 		last.Quantity, last.again = "bandwidth", true

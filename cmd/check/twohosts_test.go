@@ -13,7 +13,7 @@ import (
 // Two hosts, which no third is compared with, are judged by their two directions and by the interfaces.
 func TestTwoHosts(t *testing.T) {
 	slow := func(a, b byte) fakeLink {
-		l := well(a, b)
+		l := healthy(a, b)
 		if a == 1 {
 			l.rate /= 8
 		}
@@ -26,10 +26,10 @@ func TestTwoHosts(t *testing.T) {
 		want  string
 		says  string
 	}{
-		{"well", well, "100\n", "", ""},
-		{"an interface that does not say", well, "-1\n", "", ""},
+		{"well", healthy, "100\n", "", ""},
+		{"an interface that does not say", healthy, "-1\n", "", ""},
 		{"a slow way", slow, "", "slow-link host a, eth0 to host b, eth0", "by 4 streams, the other way 0.0"},
-		{"slow both ways", well, "10000\n", "slow-link host a, eth0 to host b, eth0, slow-link host b, eth0 to host a, eth0", "its interfaces are set to 1.25"},
+		{"slow both ways", healthy, "10000\n", "slow-link host a, eth0 to host b, eth0, slow-link host b, eth0 to host a, eth0", "its interfaces are set to 1.25"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestTwoHosts(t *testing.T) {
 					m := h.machine()
 					j.machine.FS = m.FS
 				}
-				r, errs := runAll(t, jobs, Config{Stages: []Stage{networkStage()}})
+				r, errs := runAll(t, jobs, config{Stages: []stage{networkStage()}})
 				time.Sleep(time.Minute) // for what is still under way
 				require.Equal(t, []error{nil, nil}, errs)
 				named := codes(r)
@@ -48,7 +48,7 @@ func TestTwoHosts(t *testing.T) {
 				require.Equal(t, c.want, strings.Join(named, ", "), "%v", r.Findings)
 				if c.says != "" {
 					require.Contains(t, r.Findings[0].Text, c.says)
-					require.Equal(t, Degraded, r.Verdict)
+					require.Equal(t, degraded, r.Verdict)
 				}
 				require.Len(t, r.Maps(), 2)
 				require.Less(t, r.Took, 12.5)
@@ -59,8 +59,8 @@ func TestTwoHosts(t *testing.T) {
 
 // One stream that is slow is no finding where several are not, nor is what virtual interfaces say of themselves.
 func TestTwoHostsJudged(t *testing.T) {
-	there := Between(Place{"a", "eth0"}, Place{"b", "eth0"})
-	back := Between(there.To, there.Place)
+	there := pairOf(component{"a", "eth0"}, component{"b", "eth0"})
+	back := pairOf(there.To, there.component)
 	for _, c := range []struct {
 		name                string
 		one, many, other, s float64
@@ -74,17 +74,17 @@ func TestTwoHostsJudged(t *testing.T) {
 		{"a third is well", 4, 0, 11, 0, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := &Report{Hosts: []HostReport{{Name: "a"}, {Name: "b"}}}
-			add := func(s Subject, q string, v float64) {
+			r := &report{Hosts: []hostReport{{Name: "a"}, {Name: "b"}}}
+			add := func(s subject, q string, v float64) {
 				if v > 0 {
-					r.Measurements = append(r.Measurements, Measurement{Stage: "network", Subject: s, Quantity: q, Value: v, Unit: "GB/s"})
+					r.Measurements = append(r.Measurements, measurement{Stage: "network", Subject: s, Quantity: q, Value: v, Unit: "GB/s"})
 				}
 			}
 			add(there, "bandwidth", c.one)
 			add(there, manyStreams, c.many)
 			add(back, "bandwidth", c.other)
 			add(there, "interface", c.s)
-			r.Findings = judgeNetwork(r, &Config{})
+			r.Findings = judgeNetwork(r, &config{})
 			require.Equal(t, c.want, codes(r))
 		})
 	}

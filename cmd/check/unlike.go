@@ -8,13 +8,13 @@ import (
 
 // An odd measurement differs from what most others say of the same thing.
 type odd struct {
-	Measurement
+	measurement
 	most string // what the others say
 	who  string // in words: "the other 7 hosts", "host a"
 }
 
 // said is what a measurement says, in words.
-func (m *Measurement) said() string {
+func (m *measurement) said() string {
 	if m.Text != "" || m.Unit == "" && m.Value == 0 {
 		return m.Text
 	}
@@ -23,7 +23,7 @@ func (m *Measurement) said() string {
 
 // unlike are those of measurements, one a host, that differ from most. Where no value has more than
 // half, as with two hosts, those differ that say something else than the first.
-func unlike(list []Measurement) []odd {
+func unlike(list []measurement) []odd {
 	count := map[string]int{}
 	for i := range list {
 		count[key(&list[i])]++
@@ -32,7 +32,7 @@ func unlike(list []Measurement) []odd {
 		return nil
 	}
 	first := list[0]
-	most, who := key(&first), first.Subject.Place.Host
+	most, who := key(&first), first.Subject.component.Host
 	who = "host " + who
 	for i := range list {
 		if k := key(&list[i]); 2*count[k] > len(list) {
@@ -49,12 +49,12 @@ func unlike(list []Measurement) []odd {
 	return found
 }
 
-func key(m *Measurement) string { return fmt.Sprint(m.Text, "|", m.Value) }
+func key(m *measurement) string { return fmt.Sprint(m.Text, "|", m.Value) }
 
 // byPart sorts measurements by the part of the host that they are of.
-func byPart(list []Measurement) [][]Measurement {
+func byPart(list []measurement) [][]measurement {
 	at := map[string]int{}
-	var groups [][]Measurement
+	var groups [][]measurement
 	for _, m := range list {
 		i, ok := at[m.Subject.Part]
 		if !ok {
@@ -115,10 +115,10 @@ func bytesOf(v float64) string {
 }
 
 // hostOf finds the measurement of a host among a list.
-func hostOf(list []Measurement, host, part string) (Measurement, bool) {
-	i := slices.IndexFunc(list, func(m Measurement) bool { return m.Subject == Of(host, part) })
+func hostOf(list []measurement, host, part string) (measurement, bool) {
+	i := slices.IndexFunc(list, func(m measurement) bool { return m.Subject == of(host, part) })
 	if i < 0 {
-		return Measurement{}, false
+		return measurement{}, false
 	}
 	return list[i], true
 }

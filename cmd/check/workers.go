@@ -1,4 +1,4 @@
-package command
+package check
 
 import (
 	"bufio"
@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/check"
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
@@ -35,13 +34,13 @@ type order struct {
 	ID         bootstrap.ID
 	Rank, Size int
 	Hosts      []string // by rank
-	Absent     []check.Loss
+	Absent     []loss
 	Full       bool
 	ExpectGPUs int
 	Device     string
 	GPUs       int
 	NCCL       string
-	Baseline   *check.Report `json:",omitempty"` // of the first, which leads if it comes
+	Baseline   *report `json:",omitempty"` // of the first, which leads if it comes
 }
 
 // A worker is a process on another host, as its launcher sees it.
@@ -102,7 +101,7 @@ func readHosts(name string) ([]string, error) {
 }
 
 // overHosts carries out a check on hosts that ssh reaches. The report is written here.
-func (f *checkFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) error {
+func (f *commandFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) error {
 	hosts, err := readHosts(f.hosts)
 	if err != nil {
 		return err
@@ -113,7 +112,7 @@ func (f *checkFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) er
 	}
 	defer bootstrap.Stop(id)
 	ctx, cancel := context.WithCancel(ctx)
-	workers := make([]*worker, len(hosts))
+	workers := f.startAll(ctx, hosts)
 	defer func() {
 		cancel()
 		for _, w := range workers {
@@ -123,29 +122,59 @@ func (f *checkFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) er
 			}
 		}
 	}()
+	here, absent := present(workers)
+	if len(here) == 0 {
+		for _, l := range absent {
+			fmt.Fprintf(stderr, "host %s: %s\n", l.Host, l.Why)
+		}
+		return cli.ExitStatus(unjudged)
+	}
+	limit := cmp.Or(f.patience, f.cfg.Longest(workerJoin))
+	defer time.AfterFunc(limit, cancel).Stop()
+	if err := f.orders(id, here, absent, stderr); err != nil {
+		return err
+	}
+	report, err := firstReport(id, here)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("nothing within %v, or interrupted: is the host up, and does ssh still reach it?", limit)
+		}
+		fmt.Fprintf(stderr, "ringo check: could not be judged: host %s, which leads, gave no report: %v: %s\n", here[0].host, err, here[0].errors.line())
+		return cli.ExitStatus(unjudged)
+	}
+	err = f.write(report, stdout)
+	if err != nil {
+		fmt.Fprintf(stderr, "ringo check: %v\n", err)
+	}
+	return verdictOf(report, err != nil)
+}
+
+// startAll starts a worker on each host at once. Each ends with ctx.
+func (f *commandFlags) startAll(ctx context.Context, hosts []string) []*worker {
+	workers := make([]*worker, len(hosts))
 	var wg sync.WaitGroup
 	for i, h := range hosts {
 		workers[i] = &worker{host: h}
 		wg.Go(func() { workers[i].failed = workers[i].start(ctx, f) })
 	}
 	wg.Wait()
-	var here []*worker
-	var absent []check.Loss
+	return workers
+}
+
+// present are the workers that have started; the hosts of the others are absent.
+func present(workers []*worker) (here []*worker, absent []loss) {
 	for _, w := range workers {
 		if w.failed != nil {
-			absent = append(absent, check.Loss{Host: w.name(), Why: fmt.Sprintf("it does not answer: %v; is it up, does ssh reach it without a password, and is ringo installed there (-remote)?", w.failed)})
+			absent = append(absent, loss{Host: w.name(), Why: fmt.Sprintf("it does not answer: %v; is it up, does ssh reach it without a password, and is ringo installed there (-remote)?", w.failed)})
 			continue
 		}
 		here = append(here, w)
 	}
-	if len(here) == 0 {
-		for _, l := range absent {
-			fmt.Fprintf(stderr, "host %s: %s\n", l.Host, l.Why)
-		}
-		return exitStatus(check.Unjudged)
-	}
-	limit := cmp.Or(f.patience, f.cfg.Longest(workerJoin))
-	defer time.AfterFunc(limit, cancel).Stop()
+	return here, absent
+}
+
+// orders gives each worker its order. A worker that cannot be told is named on stderr.
+func (f *commandFlags) orders(id bootstrap.ID, here []*worker, absent []loss, stderr io.Writer) error {
 	var names []string
 	for _, w := range here {
 		names = append(names, w.name())
@@ -163,32 +192,20 @@ func (f *checkFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) er
 			fmt.Fprintf(stderr, "ringo check: host %s: %v: %s\n", w.host, err, w.errors.line())
 		}
 	}
-	report, err := firstReport(id, here)
-	if err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("nothing within %v, or interrupted: is the host up, and does ssh still reach it?", limit)
-		}
-		fmt.Fprintf(stderr, "ringo check: could not be judged: host %s, which leads, gave no report: %v: %s\n", here[0].host, err, here[0].errors.line())
-		return exitStatus(check.Unjudged)
-	}
-	err = f.write(report, stdout)
-	if err != nil {
-		fmt.Fprintf(stderr, "ringo check: %v\n", err)
-	}
-	return verdictOf(report, err != nil)
+	return nil
 }
 
 // firstReport is the report of the worker that leads: the first, or if that has not come to the others the next. If there
 // is none the error is the first worker's.
-func firstReport(id bootstrap.ID, workers []*worker) (*check.Report, error) {
-	reports, errs := make(chan *check.Report), make([]error, len(workers))
+func firstReport(id bootstrap.ID, workers []*worker) (*report, error) {
+	reports, errs := make(chan *report), make([]error, len(workers))
 	over := make(chan struct{})
 	defer close(over)
 	var wg sync.WaitGroup
 	for i, w := range workers {
 		wg.Go(func() {
-			var report *check.Report
-			if report, errs[i] = check.ReadJSON(w.out); errs[i] == nil {
+			var report *report
+			if report, errs[i] = readReport(w.out); errs[i] == nil {
 				select {
 				case reports <- report:
 				case <-over:
@@ -222,7 +239,7 @@ func (w *worker) name() string {
 }
 
 // start starts the worker and waits until it says that it is there.
-func (w *worker) start(ctx context.Context, f *checkFlags) error {
+func (w *worker) start(ctx context.Context, f *commandFlags) error {
 	args := append(strings.Fields(f.ssh), w.host, f.remote, "check", "-worker")
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.WaitDelay = 2 * time.Second
@@ -294,11 +311,11 @@ func work(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error 
 		_, _ = io.Copy(io.Discard, in)
 		cancel()
 	}()
-	f := checkFlags{join: workerJoin, device: o.Device, gpus: o.GPUs, json: "-", cfg: check.Config{Full: o.Full, ExpectGPUs: o.ExpectGPUs, NCCL: o.NCCL, Baseline: o.Baseline}}
+	f := commandFlags{join: workerJoin, device: o.Device, gpus: o.GPUs, json: "-", cfg: config{Full: o.Full, ExpectGPUs: o.ExpectGPUs, NCCL: o.NCCL, Baseline: o.Baseline}}
 	if err := f.complete(); err != nil {
 		return err
 	}
-	job, err := check.Join(ctx, check.JoinOptions{Timeout: f.join, Host: o.Hosts[o.Rank], Hosts: o.Hosts, Absent: o.Absent,
+	job, err := join(ctx, joinOptions{Timeout: f.join, Host: o.Hosts[o.Rank], Hosts: o.Hosts, Absent: o.Absent,
 		Spec: &bootstrap.Spec{Rank: o.Rank, Size: o.Size, Addr: o.ID.String(), Source: "ssh"}})
 	if err != nil {
 		return err

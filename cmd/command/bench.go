@@ -8,6 +8,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
+// benchHelp is what "ringo bench -h" prints.
 const benchHelp = `usage: ringo bench COLLECTIVE... [flags]
 
 Measures collectives between processes of this machine, on host or GPU memory,
@@ -76,7 +77,7 @@ Others
   --peer-timeout D
                  of one run of a peer (default 2m)
   --json FILE    save a report
-  --plot FILE    draw time and bandwidth: .svg, .png or .html
+  --plot FILE    draw time and bandwidth: .svg or .html
   --trace FILE   save what each rank did at each step of the last calls of each
                  measurement, and for whom it waited, for ui.perfetto.dev; says
                  which ranks came last. Times are some 0.1 us a step longer

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,9 +12,10 @@ import (
 	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/kernels"
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
+// completionHelp is what "ringo completion -h" prints.
 const completionHelp = `usage: ringo completion bash|zsh|fish
 
 Prints a script that has the shell complete commands, flags, collectives,
@@ -159,24 +159,31 @@ func commandNames() (names []string) {
 	return names
 }
 
-var (
-	flagLine = regexp.MustCompile(`(?m)^  (-.*)$`)
-	flagWord = regexp.MustCompile(`^--?[A-Za-z][A-Za-z-]*$`)
-)
-
 // helpFlags are the flags that a help explains: at the beginnings of lines, with one dash or two
 // as there.
 func helpFlags(help string) (list []string) {
-	for _, line := range flagLine.FindAllStringSubmatch(help, -1) {
-		text, _, _ := strings.Cut(line[1], "  ")
+	for line := range strings.Lines(help) {
+		if !strings.HasPrefix(line, "  -") {
+			continue
+		}
+		text, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' }) {
-			if flagWord.MatchString(word) && !slices.Contains(list, word) {
+			if isFlag(word) && !slices.Contains(list, word) {
 				list = append(list, word)
 			}
 		}
 	}
 	return list
 }
+
+// isFlag says whether a word is one dash or two and a name.
+func isFlag(word string) bool {
+	name := strings.TrimPrefix(strings.TrimPrefix(word, "-"), "-")
+	letters := strings.Trim(name, "-"+alphabet) == ""
+	return name != word && letters && name != "" && name[0] != '-'
+}
+
+const alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 // arguments are what a command takes besides flags.
 func arguments(name string) []string {

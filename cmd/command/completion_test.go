@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // Each of these is a command line up to the word to complete.
@@ -75,7 +75,7 @@ func TestCompletionOfShells(t *testing.T) {
 			_, script, _ := ringoHere("completion", shell)
 			script = strings.ReplaceAll(script, " "+programName()+"\n", " ringo\n") // its name is that of the test
 			script = strings.ReplaceAll(script, "-c "+programName()+" ", "-c ringo ")
-			for _, line := range race.Some(4, []string{"sim allreduce --net n", "exp", "sim allreduce --algo ring,tr", "bench allr"}) {
+			for _, line := range tier.Some(4, []string{"sim allreduce --net n", "exp", "sim allreduce --algo ring,tr", "bench allr"}) {
 				var cmd *exec.Cmd
 				switch shell {
 				case "bash":

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/ringo-go/ringo"
@@ -15,6 +13,7 @@ import (
 	"github.com/ringo-go/ringo/sched"
 )
 
+// explainHelp is what "ringo explain -h" prints.
 const explainHelp = `usage: ringo explain COLLECTIVE [flags]
 
 Says which algorithm would carry out a collective, why, what every other one
@@ -55,61 +54,27 @@ Examples
 `
 
 func runExplain(ctx context.Context, args []string, stdout, _ io.Writer) error {
+	var f explainFlags
 	fs := flags("explain")
-	ranks, root := fs.Int("np", 4, ""), fs.Int("r", 0, "")
-	size, typ := fs.String("s", "1M", ""), fs.String("d", "float32", "")
-	algo, steps := fs.String("algo", "", ""), fs.String("steps", "auto", "")
-	node := fs.Int("node", 0, "")
-	device, plan := fs.String("device", "host", ""), fs.String("plan", "", "")
-	ordered, drawn := fs.Bool("deterministic", false, ""), fs.Bool("picture", false, "")
-	policy, most, least := fs.String("policy", "", ""), fs.Int("max-blocks", 0, ""), fs.Int("min-blocks", 0, "")
-	out, file := fs.String("o", "", ""), fs.String("json", "", "")
-	var gpus ringo.GPUs
-	fs.StringVar(&gpus.Name, "gpu", "", "")
-	fs.StringVar(&gpus.Path, "path", "", "")
-	fs.BoolVar(&gpus.Registered, "registered", false, "")
+	f.register(fs)
 	names, err := cli.Parse(fs, args)
 	if err != nil {
 		return err
 	}
-	q, err := ask(names, *ranks, *root, *node, *typ, *algo)
+	q, err := f.question(names)
 	if err != nil {
 		return err
 	}
-	q.policy, q.most, q.least = *policy, *most, *least
-	if *ordered {
-		q.order = "rank order"
-	}
-	switch *device {
-	case "cuda", "emu":
-		if q.gpus, q.plan = &gpus, *plan; gpus.Name == "" && *device == "emu" {
-			gpus.Name = "Emulated GPU"
-		}
-		if known := values("explain", "path"); gpus.Path != "" && !slices.Contains(known, gpus.Path) {
-			return cli.Unknown("path", gpus.Path, known)
-		}
-	case "host", "auto":
-		if gpus != (ringo.GPUs{}) || *plan != "" || *policy != "" || *most != 0 || *least != 0 {
-			return cli.Usagef("--gpu, --path, --registered, --plan, --policy and numbers of blocks are for GPU memory: give --device cuda")
-		}
-	default:
-		return cli.Unknown("device", *device, []string{"host", "cuda", "emu"})
-	}
-	bytes, err := bench.ParseSize(*size)
+	bytes, err := bench.ParseSize(f.size)
 	if err != nil {
 		return cli.Usagef("%v", err)
 	}
-	which, err := parseSteps(*steps, *ranks)
+	which, err := parseSteps(f.steps, f.ranks)
 	if err != nil {
 		return err
 	}
-	if *out != "" && strings.ToLower(filepath.Ext(*out)) != ".svg" {
-		return cli.Usagef("-o %s: the name must end in .svg", *out)
-	}
-	for flag, name := range map[string]string{"-o": *out, "--json": strings.TrimSuffix(*file, "-")} {
-		if err := cli.Writable(flag, name); err != nil {
-			return err
-		}
+	if err := f.files(); err != nil {
+		return err
 	}
 	ch, err := q.choice(bytes)
 	if err != nil {
@@ -119,10 +84,15 @@ func runExplain(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		ch.Reason = "asked for by --algo"
 	}
 	var text strings.Builder
+	e := &explanation{q: q, ch: &ch, bytes: bytes, w: &text, steps: which, drawn: f.drawn, auto: f.steps == "auto"}
+	return f.say(ctx, e, &text, stdout)
+}
+
+// say prints, saves and draws what was asked for.
+func (f *explainFlags) say(ctx context.Context, e *explanation, text *strings.Builder, stdout io.Writer) error {
 	var report *explainReport
-	e := &explanation{q: q, ch: &ch, bytes: bytes, w: &text, steps: which, drawn: *drawn, auto: *steps == "auto"}
 	work := func() error {
-		if *file != "" {
+		if f.json != "" {
 			report = e.report()
 		}
 		return e.print()
@@ -130,17 +100,17 @@ func runExplain(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if err := interruptible(ctx, work); err != nil {
 		return err
 	}
-	if *file != "-" {
+	if f.json != "-" {
 		if _, err := io.WriteString(stdout, text.String()); err != nil {
 			return err
 		}
 	}
-	if *out != "" {
-		if err := e.draw(*out); err != nil {
+	if f.out != "" {
+		if err := e.draw(f.out); err != nil {
 			return err
 		}
 	}
-	return saveJSON(report, *file, stdout)
+	return saveJSON(report, f.json, stdout)
 }
 
 // interruptible does work, which only computes, until ctx ends. Then work goes on, and nobody looks

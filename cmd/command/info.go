@@ -21,6 +21,7 @@ import (
 	"github.com/ringo-go/ringo/transport/socket"
 )
 
+// infoHelp is what "ringo info -h" prints.
 const infoHelp = `usage: ringo info [flags]
 
 Says what this machine has, which GPUs and transports work on it and why others

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
 // emulated is how many devices "-device emu" has.

@@ -14,7 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // These tests have other people's launchers start "ringo bench" on several hosts, which are this
@@ -23,6 +24,7 @@ import (
 // tool is the path of a program, or skips the test.
 func tool(t *testing.T, require, name, packages string) string {
 	t.Helper()
+	tier.Heavy(t)
 	path, err := exec.LookPath(name)
 	if err != nil {
 		if path = filepath.Join("/usr/sbin", name); exec.Command("test", "-x", path).Run() != nil {
@@ -35,7 +37,7 @@ func tool(t *testing.T, require, name, packages string) string {
 // output is what a command writes, which must succeed.
 func output(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // no machine is so busy
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), env...)
@@ -144,7 +146,7 @@ func slurm(t *testing.T) (env []string) {
 	// until waits for what a daemon does when it is ready, of which it tells nobody.
 	until := func(what string, ready func() bool) {
 		t.Helper()
-		end := time.Now().Add(20 * time.Second)
+		end := time.Now().Add(2 * time.Minute)
 		for !ready() {
 			require.True(t, time.Now().Before(end), what)
 			time.Sleep(20 * time.Millisecond)

@@ -19,8 +19,9 @@ import (
 	"syscall"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/bootstrap/launch"
+	"github.com/ringo-go/ringo/cmd/check"
 	"github.com/ringo-go/ringo/internal/cli"
-	"github.com/ringo-go/ringo/internal/launch"
 )
 
 // A command is a subcommand. run gets the arguments after its name.
@@ -37,7 +38,7 @@ func init() {
 		{"bench", "measure collectives and verify every element", benchHelp, runBench},
 		{"run", "start a program as several ranks on this machine", runHelp, runRun},
 		{"why", "say why ranks hang or have failed, from what they have written", whyHelp, runWhy},
-		{"check", "say whether GPUs, links and hosts are well", checkHelp, runCheck},
+		{"check", "say whether GPUs, links and hosts are well", check.Help, check.Command},
 		{"info", "say what this machine has and what would be used", infoHelp, runInfo},
 		{"explain", "say how a collective would be carried out, and why", explainHelp, runExplain},
 		{"sim", "time a collective on paper, for up to a million ranks", simHelp, runSim},
@@ -95,7 +96,7 @@ func ringoMain(ctx context.Context, args []string, stdout, stderr io.Writer) int
 func report(c command, err error, stdout, stderr io.Writer) int {
 	var usage *cli.UsageError
 	var ended *launch.Error
-	var status exitStatus
+	var status cli.ExitStatus
 	switch {
 	case err == nil:
 		return 0

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/internal/cli"
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 // netHelp explains netFlags.

@@ -14,14 +14,17 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bench"
+	"github.com/ringo-go/ringo/cmd/play"
+	"github.com/ringo-go/ringo/cmd/play/page"
 	"github.com/ringo-go/ringo/internal/cli"
-	"github.com/ringo-go/ringo/play"
-	"github.com/ringo-go/ringo/play/page"
+	"github.com/ringo-go/ringo/internal/web"
+	"github.com/ringo-go/ringo/ring/book"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/sched/sim"
 	"github.com/ringo-go/ringo/trace"
 )
 
+// playHelp is what "ringo play -h" prints.
 const playHelp = `usage: ringo play [COLLECTIVE] [flags]
 
 A page for the browser that plays schedules turn by turn: the ranks and their
@@ -105,16 +108,21 @@ func runPlay(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		return fmt.Errorf("%w; --addr says where to listen", err)
 	}
 	fmt.Fprintf(stdout, "open http://%v/ in a browser; Ctrl-C ends\n", l.Addr())
-	return page.Serve(ctx, l, b.Bytes())
+	return web.Serve(ctx, l, func(path string) (a web.Answer) {
+		if path == "/" {
+			a.Body = b.Bytes()
+		}
+		return a
+	})
 }
 
 // setUp checks what a page is to begin with, and adds the algorithms that this program has defined.
 func setUp(s *page.Setup) error {
 	q := &s.Question
-	c, err := play.Find(q.Collective)
+	c, err := book.Find(q.Collective)
 	if err != nil {
 		var known []string
-		for _, c := range play.Collectives {
+		for _, c := range book.Collectives {
 			known = append(known, c.Name)
 		}
 		return cli.Unknown("collective", q.Collective, known)
@@ -122,7 +130,7 @@ func setUp(s *page.Setup) error {
 	if q.Ranks < 2 || q.Ranks > play.Most {
 		return cli.Usagef("-np %d: want 2 to %d", q.Ranks, play.Most)
 	}
-	for _, c := range play.Collectives {
+	for _, c := range book.Collectives {
 		own, err := ownOf(c, q.Ranks)
 		if err != nil {
 			return err
@@ -162,7 +170,7 @@ const ownRanks = 16
 
 // ownOf is the algorithms of a collective that this program has defined, as tables: those that
 // communicators offer and pages do not know.
-func ownOf(c play.Collective, ranks int) (all []page.Own, err error) {
+func ownOf(c book.Collective, ranks int) (all []page.Own, err error) {
 	col, err := bench.Find(c.Name)
 	if err != nil {
 		return nil, err
@@ -216,7 +224,7 @@ func lastCalls(file string) ([]byte, error) {
 	type call struct { // of all its ranks
 		comm, kind    string
 		number        uint32
-		lane, size    int
+		track, size   int
 		gpu, complete bool
 	}
 	type row struct { // of which the last call is shown
@@ -226,7 +234,7 @@ func lastCalls(file string) ([]byte, error) {
 	whole, last := map[call][]*trace.Call{}, map[row][]*trace.Call{}
 	for i := range all.Calls {
 		c := &all.Calls[i]
-		key := call{c.Comm, c.Kind, c.Number, c.Lane, c.Size, c.GPU, !c.Model && c.Err == nil && c.Lost == 0}
+		key := call{c.Comm, c.Kind, c.Number, c.Track, c.Size, c.GPU, !c.Model && c.Err == nil && c.Lost == 0}
 		whole[key] = append(whole[key], c)
 	}
 	for key, ranks := range whole {

@@ -9,6 +9,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
+// plotHelp is what "ringo plot -h" prints.
 const plotHelp = `usage: ringo plot -o FILE REPORT.json...
        ringo plot -o FILE TRACE.json
 
@@ -18,7 +19,7 @@ multiple of the first one's; one line a program and report. Of a trace that
 "ringo bench --trace" or "ringo sim --trace" has saved it draws one collective:
 the steps of each rank, and in them what they wait for.
 
-  -o FILE        what to write: .svg, .png or .html
+  -o FILE        what to write: .svg or .html
   --title TEXT   above it all
   --call N       of a trace: the collective with this number (default: the last
                  one that all ranks have steps of)
@@ -40,7 +41,7 @@ func runPlot(_ context.Context, args []string, stdout, _ io.Writer) error {
 		return err
 	}
 	if *out == "" || len(files) == 0 {
-		return cli.Usagef("give -o FILE.svg, .png or .html and at least one report")
+		return cli.Usagef("give -o FILE.svg or .html and at least one report")
 	}
 	if err := cli.Writable("-o", *out); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,10 +16,11 @@ import (
 	"github.com/ringo-go/ringo/bench/device"
 	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/kernels"
 )
 
+// probeHelp is what "ringo probe -h" prints.
 const probeHelp = `usage: ringo probe [flags]
 
 Measures one GPU as Ringo uses it: bandwidth of copies and of combining several
@@ -73,16 +75,7 @@ func runProbe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		return cli.Usagef("unexpected argument %q", names[0])
 	}
 	cfg := device.Config{Ordinal: *gpu, Repetitions: *reps, LaunchPeer: *peer, Table: stdout}
-	// The emulator has other defaults.
-	byDevice := func(v *string, cuda, emu string) {
-		if *v == "" && *where == "emu" {
-			*v = emu
-		} else if *v == "" {
-			*v = cuda
-		}
-	}
-	byDevice(sizes, "1G", "4K")
-	byDevice(first, "1", "0")
+	*sizes, *first = byDevice(*sizes, *where, "1G", "4K"), byDevice(*first, *where, "1", "0")
 	if err := cli.Writable("--json", *file); err != nil {
 		return err
 	}
@@ -102,16 +95,8 @@ func runProbe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err := cfg.Check(); err != nil {
 		return cli.Usagef("%v", err)
 	}
-	switch *first {
-	case "0":
-	case "1":
-		self, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		cfg.FirstUse = []string{self, "probe", "-first-use-of", "--device", *where, "-gpu", strconv.Itoa(*gpu)}
-	default:
-		return cli.Usagef("-first %s: want 0 or 1", *first)
+	if cfg.FirstUse, err = firstUse(*first, *where, *gpu); err != nil {
+		return err
 	}
 	if cfg.Driver, err = openDriver(*where); err != nil {
 		return err
@@ -120,13 +105,36 @@ func runProbe(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if report == nil {
 		return err
 	}
-	report.Version, report.Flags = ringo.Version, args
+	report.Flags = args
 	if *file != "" {
 		if e := report.Save(*file); e != nil {
 			err = errors.Join(err, fmt.Errorf("--json: %w", e))
 		}
 	}
 	return err
+}
+
+// byDevice is a flag's value; where none is given, the default of the device.
+func byDevice(value, where, cuda, emu string) string {
+	if where == "emu" {
+		return cmp.Or(value, emu)
+	}
+	return cmp.Or(value, cuda)
+}
+
+// firstUse is the command that measures a first use; nil if -first asks for none.
+func firstUse(first, where string, gpu int) ([]string, error) {
+	switch first {
+	case "0":
+		return nil, nil
+	case "1":
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		return []string{self, "probe", "-first-use-of", "--device", where, "-gpu", strconv.Itoa(gpu)}, nil
+	}
+	return nil, cli.Usagef("-first %s: want 0 or 1", first)
 }
 
 // openDriver is the driver that --device names.

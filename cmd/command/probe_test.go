@@ -9,9 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/bench/device"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 func TestProbeEmulated(t *testing.T) {
+	tier.Long(t)
 	file := filepath.Join(t.TempDir(), "probe.json")
 	code, stdout, stderr := ringoHere("probe", "--device", "emu", "-d", "int32,float16", "-o", "max", "-k", "2", "-b", "1K", "--json", file)
 	require.Zero(t, code, stderr)

@@ -13,10 +13,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringo-go/ringo/emu/ptxcheck"
+	"github.com/ringo-go/ringo/gpu/emu/ptxcheck"
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
+// ptxHelp is what "ringo ptx -h" prints.
 const ptxHelp = `usage: ringo ptx check FILE [flags]
 
 Runs kernels of a PTX file on emulated GPUs under many seeds, each another order

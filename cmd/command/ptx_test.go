@@ -9,12 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/emu/ptxcheck"
+	"github.com/ringo-go/ringo/gpu/emu/ptxcheck"
 )
 
 // handoff is the command line of README, with flags in place of some.
 func handoff(more ...string) []string {
-	args := []string{"ptx", "check", "../emu/ptxcheck/testdata/handoff.ptx", "-gpus", "2", "-block", "1",
+	args := []string{"ptx", "check", "../../gpu/emu/ptxcheck/testdata/handoff.ptx", "-gpus", "2", "-block", "1",
 		"-buf", "box=u32[1]", "-buf", "flag=u32[1]:0", "-buf", "out=u32[1]",
 		"-arg", "box", "-arg", "flag", "-arg", "box@(1-rank)", "-arg", "flag@(1-rank)", "-arg", "out", "-arg", "rank+1"}
 	return append(args, more...)
@@ -22,7 +22,7 @@ func handoff(more ...string) []string {
 
 // What README shows of "ringo ptx check" is what it prints.
 func TestPTXInReadme(t *testing.T) {
-	b, err := os.ReadFile("../README.md")
+	b, err := os.ReadFile("../../README.md")
 	if os.IsNotExist(err) {
 		t.Skip("the source is not here")
 	}
@@ -35,7 +35,7 @@ func TestPTXInReadme(t *testing.T) {
 	for _, word := range strings.Fields(line) {
 		args = append(args, strings.Trim(word, "'"))
 	}
-	args[0] = filepath.Join("..", args[0])
+	args[0] = filepath.Join("..", "..", args[0])
 	code, stdout, stderr := ringoHere(append([]string{"ptx", "check"}, args...)...)
 	require.Equal(t, 1, code)
 	require.Equal(t, output, strings.TrimSpace(stdout)+"\n"+strings.TrimSpace(stderr))
@@ -50,7 +50,7 @@ func TestPTX(t *testing.T) {
 	require.Equal(t, 3, r.Ran)
 	require.Equal(t, "GPUs", r.Findings[0].Across)
 
-	b, err := os.ReadFile("../emu/ptxcheck/testdata/handoff.ptx")
+	b, err := os.ReadFile("../../gpu/emu/ptxcheck/testdata/handoff.ptx")
 	require.NoError(t, err)
 	args := handoff("-want", "out=3", "-want", "box@1=1", "-seeds", "10")
 	args[2] = filepath.Join(t.TempDir(), "right.ptx")

@@ -5,10 +5,11 @@ import (
 	"io"
 	"time"
 
+	"github.com/ringo-go/ringo/bootstrap/launch"
 	"github.com/ringo-go/ringo/internal/cli"
-	"github.com/ringo-go/ringo/internal/launch"
 )
 
+// runHelp is what "ringo run -h" prints.
 const runHelp = `usage: ringo run [flags] [--] PROGRAM [arguments]
 
 Starts PROGRAM as several ranks on this machine. Each finds its rank in

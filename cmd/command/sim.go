@@ -14,9 +14,10 @@ import (
 	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
+// simHelp is what "ringo sim -h" prints.
 const simHelp = `usage: ringo sim COLLECTIVE [flags]
        ringo sim --net list
 
@@ -39,7 +40,7 @@ carried out, at least 8, and a line says so. Ctrl-C ends it.
   --trace FILE   save when each rank does each step, as bench --trace does
   --over TRACE   lay that over a trace of bench: it begins where the last call
                  of the same collective, algorithm and size does
-  --plot FILE    draw time, bandwidth and ratios: .svg or .png
+  --plot FILE    draw time, bandwidth and ratios: .svg
 
 ` + netHelp + `
 Examples
@@ -77,14 +78,11 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return err
 	}
 	q.node = model.NodeRanks // the net's own, where the flag says nothing
-	if *timeout < 0 {
-		return cli.Usagef("--timeout %v: cannot be negative", *timeout)
+	ctx, cancel, err := within(ctx, *timeout)
+	if err != nil {
+		return err
 	}
-	if *timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("took longer than %v (--timeout)", *timeout))
-		defer cancel()
-	}
+	defer cancel()
 	run := simulation{ctx: ctx, q: q, model: model, parts: *parts, exact: *exact, text: stdout, progress: cli.NewProgress(stderr)}
 	if *file == "-" {
 		run.text = io.Discard
@@ -100,15 +98,8 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 	if run.trace, err = newSimTrace(*traced, *over); err != nil {
 		return err
 	}
-	run.heading()
-	for _, text := range strings.Split(*sizes, ",") {
-		bytes, err := bench.ParseSize(text)
-		if err != nil {
-			return cli.Usagef("%v", err)
-		}
-		if err := run.size(*algo, bytes); err != nil {
-			return err
-		}
+	if err := run.sizes(*algo, *sizes); err != nil {
+		return err
 	}
 	if err := run.trace.save(); err != nil {
 		return err
@@ -117,6 +108,18 @@ func runSim(ctx context.Context, args []string, stdout, stderr io.Writer) error 
 		return err
 	}
 	return saveJSON(run.report, *file, stdout)
+}
+
+// within is ctx with a limit of time, or without one if the limit is 0.
+func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc, error) {
+	switch {
+	case timeout < 0:
+		return nil, nil, cli.Usagef("--timeout %v: cannot be negative", timeout)
+	case timeout == 0:
+		return ctx, func() {}, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("took longer than %v (--timeout)", timeout))
+	return ctx, cancel, nil
 }
 
 // A simulation prints rows, and keeps them.
@@ -140,6 +143,21 @@ func (x *simulation) heading() {
 		}
 	}
 	fmt.Fprintf(x.text, "\n#%11s  %-9s %12s %8s %8s %12s %11s %11s %9s\n", "size (B)", "algorithm", "time (us)", "algbw", "busbw", "messages", "intra (GB)", "inter (GB)", "took")
+}
+
+// sizes prints the heading, and times what --algo asks for at each size.
+func (x *simulation) sizes(algos, sizes string) error {
+	x.heading()
+	for _, text := range strings.Split(sizes, ",") {
+		bytes, err := bench.ParseSize(text)
+		if err != nil {
+			return cli.Usagef("%v", err)
+		}
+		if err := x.size(algos, bytes); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // size times what --algo asks for, at one size.
@@ -257,8 +275,8 @@ func (x *simulation) row(algo string, bytes int64) (*simRow, error) {
 	return row, nil
 }
 
-// What a choice is compared with: algorithms of which 8 pieces take at most so many steps, a second
-// or two. Those count that take this much less.
+// A choice is compared with the algorithms that take at most compareSteps steps for comparePieces pieces, which is a
+// second or two of simulation. An algorithm counts as faster below lessTime of the choice's time.
 const (
 	compareSteps  = 5_000_000
 	comparePieces = 8

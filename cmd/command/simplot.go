@@ -9,24 +9,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringo-go/ringo/internal/chart"
+	"github.com/ringo-go/ringo/bench/chart"
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
 // checkPlot refuses a file that cannot be written, or whose name does not say what to draw.
 func checkPlot(file string) error {
-	if file != "" && plotFormat(file) == "" {
-		return cli.Usagef("--plot %s: the name must end in .svg or .png", file)
+	if file != "" && !isSVG(file) {
+		return cli.Usagef("--plot %s: the name must end in .svg", file)
 	}
 	return cli.Writable("--plot", file)
 }
 
-func plotFormat(file string) string {
-	if ext := strings.ToLower(filepath.Ext(file)); ext == ".svg" || ext == ".png" {
-		return ext[1:]
-	}
-	return ""
-}
+func isSVG(file string) bool { return strings.EqualFold(filepath.Ext(file), ".svg") }
 
 // plot draws a line an algorithm: time, bus bandwidth, and the time as a multiple of the least one.
 func (r *simReport) plot(file, model string) error {
@@ -67,7 +62,7 @@ func (r *simReport) plot(file, model string) error {
 		panel("time, in multiples of the least", chart.Ratio, func(row *simRow) float64 { return row.Time / least[row.Size] }),
 	}}}}
 	var b bytes.Buffer
-	if err := f.Write(&b, plotFormat(file)); err != nil {
+	if err := f.Write(&b); err != nil {
 		return fmt.Errorf("--plot: %w", err)
 	}
 	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {

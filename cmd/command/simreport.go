@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 // A simReport is what "ringo sim --json" saves.

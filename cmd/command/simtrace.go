@@ -7,7 +7,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/sched/sim"
 	"github.com/ringo-go/ringo/trace"
 )
 

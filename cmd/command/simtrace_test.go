@@ -110,8 +110,8 @@ func TestPlotTrace(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"--call 7: the trace has no such collective": {"-o", picture, "--call", "7", file},
-		"drawn as .svg or .png":                      {"-o", filepath.Join(dir, "t.html"), file},
-		"is a trace: give it alone":                  {"-o", picture, file, file},
+		"drawn as .svg":             {"-o", filepath.Join(dir, "t.html"), file},
+		"is a trace: give it alone": {"-o", picture, file, file},
 	} {
 		code, _, stderr = ringoHere(append([]string{"plot"}, args...)...)
 		require.Equal(t, 2, code)

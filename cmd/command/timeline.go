@@ -5,14 +5,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/internal/chart"
+	"github.com/ringo-go/ringo/bench/chart"
 	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/trace"
 )
@@ -53,25 +52,7 @@ const (
 // drawTrace draws a collective of a trace, 0 for the last one that all ranks have steps of, or else what happens during
 // the last call with steps.
 func drawTrace(file, title string, t *trace.Trace, number uint32) error {
-	ranks := map[uint32]int{}
-	for i := range t.Calls {
-		if c := &t.Calls[i]; c.Number > 0 && !c.Model && c.Kind != barrier && (c.GPU || len(c.Steps) > 0) {
-			ranks[c.Number]++
-		}
-	}
-	pick := func(c *trace.Call) bool {
-		return c.Number == number
-	}
-	if number == 0 {
-		for i := range t.Calls {
-			if c := &t.Calls[i]; ranks[c.Number] == c.Size {
-				number = max(number, c.Number)
-			}
-		}
-		if last := lastWithSteps(t); number == 0 && last != nil { // of a model alone, or messages
-			pick = func(c *trace.Call) bool { return c == last || c.Model && c.Start == last.Start }
-		}
-	}
+	pick := picked(t, number)
 	from, to := int64(math.MaxInt64), int64(0)
 	var name string
 	for i := range t.Calls {
@@ -82,60 +63,91 @@ func drawTrace(file, title string, t *trace.Trace, number uint32) error {
 	if name == "" {
 		return cli.Usagef("--call %d: the trace has no such collective, or nothing to draw", number)
 	}
-	micros := func(at int64) float64 { return float64(at-from) / 1e3 }
-	line := chart.Timeline{Title: cmp.Or(title, name), To: micros(to), Legend: []chart.Key{
-		{Color: stepColor, Label: "step"}, {Color: waitColor, Label: "waits for a message of a rank"}, {Color: roomColor, Label: "for room there, or a connection"}, {Color: gpuColor, Label: "on a GPU"},
-	}}
-	type place struct {
-		rank, kind, lane int
-	}
-	tracks := map[place]*chart.Track{}
+	d := &drawing{from: from, tracks: map[trackKey]*chart.Track{}}
 	for i := range t.Calls {
-		c := &t.Calls[i]
-		if c.End < from || cmp.Or(c.Queued, c.Start) > to {
-			continue
+		if c := &t.Calls[i]; c.End >= from && cmp.Or(c.Queued, c.Start) <= to {
+			d.add(c)
 		}
-		at, where := place{c.Rank, 0, c.Lane}, ""
-		switch {
-		case c.Model:
-			at.kind, where = 2, ", model"
-		case c.GPU:
-			at.kind, where = 1, ", GPU"
-		case c.Lane > 0:
-			where = fmt.Sprintf(", lane %d", c.Lane)
-		}
-		if tracks[at] == nil {
-			tracks[at] = &chart.Track{Name: fmt.Sprintf("rank %d%s", c.Rank, where)}
-		}
-		bars := &tracks[at].Bars
-		if c.GPU {
-			*bars = append(*bars, chart.Bar{From: micros(c.Start), To: micros(c.End), Color: gpuColor, Label: c.Title()},
-				chart.Bar{From: micros(c.Queued), To: micros(c.Issued), Color: stepColor, Thin: true, Label: "queue"})
-		}
-		for _, s := range c.Steps {
-			b := chart.Bar{From: micros(s.Start), To: micros(s.End), Color: stepColor}
-			switch {
-			case s.What == trace.Step:
-				b.Label = fmt.Sprint(s.Step)
-			case s.What == trace.Wait && s.Recv >= 0:
-				b.Color, b.Thin, b.Label = waitColor, true, fmt.Sprintf("rank %d", s.Recv)
-			default:
-				b.Color, b.Thin, b.Label = roomColor, true, fmt.Sprintf("rank %d", s.Peer())
+	}
+	return writeTimeline(file, &chart.Timeline{Title: cmp.Or(title, name), To: d.micros(to), Tracks: d.ordered(), Legend: []chart.Key{
+		{Color: stepColor, Label: "step"}, {Color: waitColor, Label: "waits for a message of a rank"}, {Color: roomColor, Label: "for room there, or a connection"}, {Color: gpuColor, Label: "on a GPU"},
+	}})
+}
+
+// picked tells the calls that a timeline is about.
+func picked(t *trace.Trace, number uint32) func(*trace.Call) bool {
+	if number == 0 {
+		ranks := map[uint32]int{}
+		for i := range t.Calls {
+			if c := &t.Calls[i]; c.Number > 0 && !c.Model && c.Kind != barrier && (c.GPU || len(c.Steps) > 0) {
+				ranks[c.Number]++
 			}
-			*bars = append(*bars, b)
+		}
+		for i := range t.Calls {
+			if c := &t.Calls[i]; ranks[c.Number] == c.Size {
+				number = max(number, c.Number)
+			}
+		}
+		if last := lastWithSteps(t); number == 0 && last != nil { // of a model alone, or messages
+			return func(c *trace.Call) bool { return c == last || c.Model && c.Start == last.Start }
 		}
 	}
-	order := make([]place, 0, len(tracks))
-	for p := range tracks {
-		order = append(order, p)
+	return func(c *trace.Call) bool { return c.Number == number }
+}
+
+// A drawing is the tracks of a timeline that begins at from.
+type drawing struct {
+	from   int64
+	tracks map[trackKey]*chart.Track
+}
+
+// A trackKey is what a track is of, in the order of tracks: kind is 0 for a host's lane, 1 for a GPU, 2 for a model.
+type trackKey struct{ rank, kind, track int }
+
+func (d *drawing) micros(at int64) float64 { return float64(at-d.from) / 1e3 }
+
+// add draws a call with its steps.
+func (d *drawing) add(c *trace.Call) {
+	k, where := trackKey{c.Rank, 0, c.Track}, ""
+	switch {
+	case c.Model:
+		k.kind, where = 2, ", model"
+	case c.GPU:
+		k.kind, where = 1, ", GPU"
+	case c.Track > 0:
+		where = fmt.Sprintf(", lane %d", c.Track)
 	}
-	slices.SortFunc(order, func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.kind, b.kind), cmp.Compare(a.lane, b.lane))
+	if d.tracks[k] == nil {
+		d.tracks[k] = &chart.Track{Name: fmt.Sprintf("rank %d%s", c.Rank, where)}
+	}
+	bars := &d.tracks[k].Bars
+	if c.GPU {
+		*bars = append(*bars, chart.Bar{From: d.micros(c.Start), To: d.micros(c.End), Color: gpuColor, Label: c.Title()},
+			chart.Bar{From: d.micros(c.Queued), To: d.micros(c.Issued), Color: stepColor, Thin: true, Label: "queue"})
+	}
+	for _, s := range c.Steps {
+		b := chart.Bar{From: d.micros(s.Start), To: d.micros(s.End), Color: stepColor}
+		switch {
+		case s.What == trace.Step:
+			b.Label = fmt.Sprint(s.Step)
+		case s.What == trace.Wait && s.Recv >= 0:
+			b.Color, b.Thin, b.Label = waitColor, true, fmt.Sprintf("rank %d", s.Recv)
+		default:
+			b.Color, b.Thin, b.Label = roomColor, true, fmt.Sprintf("rank %d", s.Peer())
+		}
+		*bars = append(*bars, b)
+	}
+}
+
+// ordered are the tracks by rank, kind and lane.
+func (d *drawing) ordered() (list []chart.Track) {
+	order := slices.SortedFunc(maps.Keys(d.tracks), func(a, b trackKey) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.kind, b.kind), cmp.Compare(a.track, b.track))
 	})
-	for _, p := range order {
-		line.Tracks = append(line.Tracks, *tracks[p])
+	for _, k := range order {
+		list = append(list, *d.tracks[k])
 	}
-	return writeTimeline(file, &line)
+	return list
 }
 
 func lastWithSteps(t *trace.Trace) (last *trace.Call) {
@@ -148,13 +160,12 @@ func lastWithSteps(t *trace.Trace) (last *trace.Call) {
 }
 
 func writeTimeline(file string, line *chart.Timeline) error {
-	format := strings.TrimPrefix(filepath.Ext(file), ".")
-	if format != "svg" && format != "png" {
-		return cli.Usagef("-o %s: a trace is drawn as .svg or .png", file)
+	if !isSVG(file) {
+		return cli.Usagef("-o %s: a trace is drawn as .svg", file)
 	}
 	f, err := os.Create(file)
 	if err != nil {
 		return err
 	}
-	return errors.Join(line.Write(f, format), f.Close())
+	return errors.Join(line.Write(f), f.Close())
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ringo-go/ringo/internal/cli"
 )
 
+// tuneHelp is what "ringo tune -h" prints.
 const tuneHelp = `usage: ringo tune [COLLECTIVE...] [flags]
 
 Measures every algorithm that can carry out a collective on GPU memory, at every

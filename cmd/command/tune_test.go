@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // TestMain lets the test binary be what tune and other launchers start: itself with "tune", "bench" or "check".
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "tune" || os.Args[1] == "bench" || os.Args[1] == "check" || os.Args[1] == completeCommand) {
+	if len(os.Args) > 1 && (os.Args[1] == "tune" || os.Args[1] == "bench" || os.Args[1] == completeCommand) {
 		os.Exit(ringoMain(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
@@ -23,10 +24,11 @@ func TestMain(m *testing.M) {
 // TestTune: a plan of emulated GPUs, in one process and in two, into one file,
 // which a communicator and explain then go by.
 func TestTune(t *testing.T) {
+	tier.Long(t)
 	file := filepath.Join(t.TempDir(), "my.plan")
 	tune := func(args ...string) string {
 		t.Helper()
-		code, out, stderr := ringoHere(append([]string{"tune", "--device", "emu", "-unchecked", "-b", "8", "-e", "512", "-f", "8", "--time", "1ms"}, args...)...)
+		code, out, stderr := ringoHere(append([]string{"tune", "--device", "emu", "-unchecked", "-b", "8", "-e", "512", "-f", "64", "--time", "1ms"}, args...)...)
 		require.Zero(t, code, stderr)
 		return out
 	}

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/ringo-go/ringo/history"
 	"github.com/ringo-go/ringo/internal/cli"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
+// whyHelp is what "ringo why -h" prints.
 const whyHelp = `usage: ringo why FILE...
 
 Says why ranks hang, or have failed: one sentence that names who is to blame,

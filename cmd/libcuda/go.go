@@ -20,10 +20,10 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/ringo-go/ringo/cmd/libcuda/cudac"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudac"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 func main() {} // a library has none, but c-shared wants one

@@ -11,12 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/cudac"
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/cmd/libcuda/cudac"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // TestDriver builds the library and has the tests of a CUDA driver run on it as if it were the real one.
 func TestDriver(t *testing.T) {
+	tier.Long(t)
 	for _, tool := range []string{"gcc", "go", "bash"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			gputest.Missing(t, "gcc", err.Error())

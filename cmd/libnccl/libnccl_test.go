@@ -18,7 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // built are the libraries, each built once, by its script.
@@ -42,6 +43,7 @@ func driver(t testing.TB) string  { return build(t, "libcuda", "libcuda.so.1") }
 
 func build(t testing.TB, script, file string) string {
 	t.Helper()
+	tier.Long(t)
 	for _, tool := range []string{"gcc", "go", "bash"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			gputest.Missing(t, "gcc", err.Error())
@@ -142,10 +144,10 @@ func TestCollectives(t *testing.T) {
 func TestCollectivesOnGPUs(t *testing.T) {
 	p := program(t, "collectives", true)
 	env := append(onHost(), "RINGO_HOST=0", "RINGO_EMULATE=4")
-	t.Run("processes", func(t *testing.T) { succeed(t, env, 4, p, "process") })
-	t.Run("threads", func(t *testing.T) { succeeds(t, env, p, "threads", "4") })
-	t.Run("teams", func(t *testing.T) { succeeds(t, env, p, "teams", "2", "2") })
-	t.Run("one thread", func(t *testing.T) { succeeds(t, env, p, "all", "4") })
+	t.Run("processes", func(t *testing.T) { succeed(t, env, tier.Count(2, 4), p, "process") })
+	for _, args := range tier.Some(2, [][]string{{"all", "4"}, {"threads", "4"}, {"teams", "2", "2"}}) {
+		t.Run(args[0], func(t *testing.T) { succeeds(t, env, p, args...) })
+	}
 }
 
 // TestSymmetric has kernels of a program use windows and device communicators, as those that were compiled with
@@ -273,7 +275,7 @@ func TestNames(t *testing.T) {
 	}
 	info, err := os.Stat(library(t))
 	require.NoError(t, err)
-	require.Less(t, info.Size(), int64(15<<20))
+	require.Less(t, info.Size(), int64(16<<20))
 }
 
 // TestExamples runs the examples that need no GPU.

@@ -250,9 +250,9 @@ FUNCTION(ncclGroupSimulateEnd, (ncclSimInfo_t * info), ringo_group_simulate_end(
 
 // One-sided messages
 FUNCTION(ncclPutSignal, (const void *local, size_t count, ncclDataType_t type, int peer, ncclWindow_t win, size_t offset, int signal, int context, unsigned int flags, ncclComm_t comm, cudaStream_t stream),
-	 ringo_put(&thread, (uintptr_t)local, count, type, peer, (uintptr_t)win, offset, signal, context, flags, 1, (uintptr_t)comm, (uintptr_t)stream))
+	 ringo_put(&thread, &(put){(uintptr_t)local, count, type, peer, (uintptr_t)win, offset, signal, context, flags, 1, (uintptr_t)stream}, (uintptr_t)comm))
 FUNCTION(ncclSignal, (int peer, int signal, int context, unsigned int flags, ncclComm_t comm, cudaStream_t stream),
-	 ringo_put(&thread, 0, 0, 0, peer, 0, 0, signal, context, flags, 0, (uintptr_t)comm, (uintptr_t)stream))
+	 ringo_put(&thread, &(put){.peer = peer, .signal = signal, .context = context, .flags = flags, .stream = (uintptr_t)stream}, (uintptr_t)comm))
 FUNCTION(ncclWaitSignal, (int count, ncclWaitSignalDesc_t *signals, ncclComm_t comm, cudaStream_t stream),
 	 ringo_wait(&thread, count, signals, (uintptr_t)comm, (uintptr_t)stream))
 

@@ -1,5 +1,7 @@
 // thread.h is what the C and the Go half of the library know in common: the state of a thread. It
 // is small, for Go's runtime puts a library's thread-local memory where there is little room.
+#pragma once
+#include <stddef.h>
 #include <stdint.h>
 
 enum { ERROR_BYTES = 2048 };
@@ -11,6 +13,19 @@ typedef struct {
 	int result;      // the last error that it heard of
 	const char *why; // what ncclGetErrorString says of it, for ever; NULL for what it always says
 } thread_state;
+
+// A put is what ncclPutSignal is given, or ncclSignal, which puts nothing.
+typedef struct {
+	uintptr_t local;
+	size_t count;
+	int type, peer;
+	uintptr_t window;
+	size_t offset;
+	int signal, context;
+	unsigned int flags;
+	int puts;
+	uintptr_t stream;
+} put;
 
 // thread_error is the calling thread's room for a sentence, which ends with the thread.
 char *thread_error(void);

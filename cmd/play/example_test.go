@@ -3,7 +3,7 @@ package play_test
 import (
 	"fmt"
 
-	"github.com/ringo-go/ringo/play"
+	"github.com/ringo-go/ringo/cmd/play"
 )
 
 // What the page knows of a ring from which one step was dropped.

@@ -10,8 +10,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/ringo-go/ringo/ring/book"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 // Ask answers a question as a page writes it, key=value on lines: collective, algo, ranks,
@@ -151,7 +152,7 @@ func (w *writer) yes(b bool) {
 func (w *writer) catalogue() {
 	w.open('{')
 	w.key("collectives").open('[')
-	for _, c := range Collectives {
+	for _, c := range book.Collectives {
 		w.open('{')
 		w.key("name").text(c.Name)
 		w.key("rooted").yes(c.Rooted)
@@ -159,7 +160,7 @@ func (w *writer) catalogue() {
 		for _, a := range c.Algorithms {
 			w.open('{')
 			w.key("name").text(a.Name)
-			w.key("nodes").yes(a.Nodes())
+			w.key("nodes").yes(a.Nodes != nil)
 			w.close('}')
 		}
 		w.close(']')
@@ -196,35 +197,7 @@ func (w *writer) play(p *Play) {
 	w.ranks("gives", p.Goal.Gives, shape.Ranks)
 	w.ranks("gets", p.Goal.Gets, shape.Ranks)
 	w.key("turns").number(p.Turns)
-	values := map[sched.Value]int{}
-	var list []sched.Value
-	w.key("steps").open('[')
-	for _, row := range p.Steps {
-		w.open('[')
-		for _, s := range row {
-			value := -1
-			if s.Turn >= 0 {
-				var ok bool
-				if value, ok = values[s.Value]; !ok {
-					value = len(list)
-					values[s.Value] = value
-					list = append(list, s.Value)
-				}
-			}
-			w.step(s, value)
-		}
-		w.close(']')
-	}
-	w.close(']')
-	w.key("values").open('[')
-	for _, v := range list {
-		w.open('[')
-		w.number(v.Chunk())
-		w.text(Set(v.From()))
-		w.text(v.String())
-		w.close(']')
-	}
-	w.close(']')
+	w.values(w.steps(p))
 	if p.Err != nil {
 		w.key("error").text(p.Err.Error())
 		w.key("places").open('[')
@@ -246,6 +219,43 @@ func (w *writer) play(p *Play) {
 		w.key("endless").text(p.SimErr.Error())
 	}
 	w.close('}')
+}
+
+// steps are the steps of all ranks. The values that the steps refer to are returned in the order of their places.
+func (w *writer) steps(p *Play) (list []sched.Value) {
+	values := map[sched.Value]int{}
+	w.key("steps").open('[')
+	for _, row := range p.Steps {
+		w.open('[')
+		for _, s := range row {
+			value := -1
+			if s.Turn >= 0 {
+				var ok bool
+				if value, ok = values[s.Value]; !ok {
+					value = len(list)
+					values[s.Value] = value
+					list = append(list, s.Value)
+				}
+			}
+			w.step(s, value)
+		}
+		w.close(']')
+	}
+	w.close(']')
+	return list
+}
+
+// values are the values of an answer, each at its place.
+func (w *writer) values(list []sched.Value) {
+	w.key("values").open('[')
+	for _, v := range list {
+		w.open('[')
+		w.number(v.Chunk())
+		w.text(Set(v.From()))
+		w.text(v.String())
+		w.close(']')
+	}
+	w.close(']')
 }
 
 func (w *writer) ranks(key string, has func(sched.Rank) bool, n int) {

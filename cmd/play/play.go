@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ringo-go/ringo/ring/book"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 // A Question is what is to be played.
@@ -51,7 +52,7 @@ const depth = 2
 // Answer plays a schedule. The error is about the question; what is wrong with the schedule
 // is in the Play.
 func (q Question) Answer() (*Play, error) {
-	c, err := Find(q.Collective)
+	c, err := book.Find(q.Collective)
 	if err != nil {
 		return nil, err
 	}
@@ -167,10 +168,10 @@ func (p *Play) watch() {
 }
 
 // Places are where the schedule goes wrong.
-func (p *Play) Places() []sched.Place {
+func (p *Play) Places() []sched.Fault {
 	var r *sched.Refutation
 	if errors.As(p.Err, &r) {
-		return r.Places
+		return r.Faults
 	}
 	return nil
 }

@@ -8,20 +8,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/bench"
-	"github.com/ringo-go/ringo/play"
+	"github.com/ringo-go/ringo/cmd/play"
+	"github.com/ringo-go/ringo/ring/book"
 	"github.com/ringo-go/ringo/sched"
 )
 
 // all calls f with a question for each algorithm, for some numbers of ranks and roots.
-func all(t *testing.T, f func(t *testing.T, c play.Collective, q play.Question)) {
-	for _, c := range play.Collectives {
+func all(t *testing.T, f func(t *testing.T, c book.Collective, q play.Question)) {
+	for _, c := range book.Collectives {
 		for _, a := range c.Algorithms {
 			t.Run(c.Name+"/"+a.Name, func(t *testing.T) {
 				for _, n := range []int{2, 3, 4, 6, 7, 12} {
 					q := play.Question{Collective: c.Name, Algo: a.Name, Ranks: n, Bytes: 1 << 20, Net: "ndr"}
-					if a.Nodes() {
+					if a.Nodes != nil {
 						if q.Node = n / 2; n < 4 || n%2 != 0 {
 							continue
 						}
@@ -36,30 +35,10 @@ func all(t *testing.T, f func(t *testing.T, c play.Collective, q play.Question))
 	}
 }
 
-// The names and tables here are those that communicators use.
-func TestAlgorithmsAreThoseOfCommunicators(t *testing.T) {
-	all(t, func(t *testing.T, c play.Collective, q play.Question) {
-		col, err := bench.Find(c.Name)
-		require.NoError(t, err)
-		ch, err := ringo.Explain(col.Kind, q.Ranks, q.Node, 1<<20, int(q.Root), ringo.Config{Algo: q.Algo})
-		require.NoError(t, err)
-		p, err := q.Answer()
-		require.NoError(t, err)
-		require.Equal(t, sched.Format(ch.Schedule), sched.Format(p.Table))
-		if q.Node > 0 {
-			var known []string
-			for _, a := range c.Algorithms {
-				known = append(known, a.Name)
-			}
-			require.ElementsMatch(t, known, append(ch.Others, ch.Algo))
-		}
-	})
-}
-
 // Every schedule is proved, its hops are those that sched counts, a turn follows those that it
 // needs, and the model comes to every step.
 func TestAnswer(t *testing.T) {
-	all(t, func(t *testing.T, c play.Collective, q play.Question) {
+	all(t, func(t *testing.T, c book.Collective, q play.Question) {
 		p, err := q.Answer()
 		require.NoError(t, err)
 		require.NoError(t, p.Err)
@@ -110,7 +89,7 @@ func TestEdits(t *testing.T) {
 	p, err = q.Answer()
 	require.NoError(t, err)
 	require.ErrorContains(t, p.Err, "lacks the contribution of ranks [2]")
-	require.Equal(t, sched.Place{Rank: 0, Step: -1, Out: 0, Why: p.Places()[0].Why}, p.Places()[0])
+	require.Equal(t, sched.Fault{Rank: 0, Step: -1, Out: 0, Why: p.Places()[0].Why}, p.Places()[0])
 	require.Equal(t, "swap 2 1 5", edits[0].String())
 	for _, wrong := range []string{"drop 1", "swap 1 2", "drop 1 x", "jump 1 2", "drop -1 2"} {
 		_, err := play.ParseEdits(wrong)
@@ -125,7 +104,7 @@ func TestEdits(t *testing.T) {
 
 // A table that is written is the one that is read.
 func TestTable(t *testing.T) {
-	all(t, func(t *testing.T, c play.Collective, q play.Question) {
+	all(t, func(t *testing.T, c book.Collective, q play.Question) {
 		p, err := q.Answer()
 		require.NoError(t, err)
 		read, err := play.Parse(p.Table.String())
@@ -168,7 +147,7 @@ func TestAsk(t *testing.T) {
 		Most int
 	}
 	require.NoError(t, json.Unmarshal(play.Ask(""), &known))
-	require.Len(t, known.Collectives, len(play.Collectives))
+	require.Len(t, known.Collectives, len(book.Collectives))
 	require.True(t, slices.ContainsFunc(known.Collectives[0].Algorithms, func(a struct {
 		Name  string
 		Nodes bool

@@ -2,6 +2,6 @@
 // starts programs that use it. "ringo help" says how.
 package main
 
-import "github.com/ringo-go/ringo/command"
+import "github.com/ringo-go/ringo/cmd/command"
 
 func main() { command.Main() }

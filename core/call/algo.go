@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ringo-go/ringo/ring/book"
 )
 
 // An Algo names a family of schedules, or a way that only GPUs have.
@@ -28,14 +30,30 @@ const (
 	Steps    // on GPUs: the default schedule, step by step, also where a kernel has its name
 	Window   // on GPUs: a kernel that reads and writes registered memory
 	Copies   // on GPUs: copy engines between registered memory
-	Algos    // how many there are; the numbers from here on are those that NewAlgo gives
+	named    // how many have a constant; algorithms of the book without one follow
 
 	// ByRank stands for reductions in order of rank that are composed of other
 	// collectives. It cannot be asked for by name.
 	ByRank Algo = 31
 )
 
-var algoNames = [Algos]string{"auto", "ring", "tree", "binomial", "oneshot", "twoshot", "direct", "doubling", "halving", "logstep", "hier", "hiertree", "hierlog", "steps", "window", "copies"}
+// Algos is how many algorithms there are. NewAlgo gives the numbers from here on.
+var Algos = Algo(len(algoNames))
+
+var algoNames = names([named]string{"auto", "ring", "tree", "binomial", "oneshot", "twoshot", "direct", "doubling", "halving", "logstep", "hier", "hiertree", "hierlog", "steps", "window", "copies"})
+
+// names adds the names of the book.
+func names(constants [named]string) []string {
+	list := constants[:]
+	for _, c := range book.Collectives {
+		for _, a := range c.Algorithms {
+			if !slices.Contains(list, a.Name) {
+				list = append(list, a.Name)
+			}
+		}
+	}
+	return list
+}
 
 // RankOrder is the word of Config.Deterministic, and ByRank's name.
 const RankOrder = "rank order"
@@ -86,7 +104,7 @@ func (a Algo) String() string {
 }
 
 // Algorithms are the words that ParseAlgo knows.
-func Algorithms() []string { return append(slices.Clone(algoNames[:]), Defined()...) }
+func Algorithms() []string { return append(slices.Clone(algoNames), Defined()...) }
 
 // ParseAlgo reads an algorithm's name; "" is Auto. Upper and lower case are the same.
 func ParseAlgo(s string) (Algo, error) {

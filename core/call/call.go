@@ -1,12 +1,12 @@
-// Package call is what is asked for: one operation of one rank as a value.
+// Package call describes what is asked for: a Call is one operation of one rank as a value, and an
+// Error is what went wrong with it. Package ringo has both by the same names.
 //
 // A Call says what to do with which memory. The package knows the shape of every
 // operation, finds what is wrong with a call before any rank hears of it (Check),
 // and writes what all ranks must agree on into 16 bytes (Sign). The algorithm that
 // carries a call out is named here (Algo) and chosen in package choice.
 //
-// All packages above use these types. Users see them as names of package ringo.
-// The trap: Count is in elements and is not the length of the larger buffer; see Kind.
+// All packages above use these types. The trap: Count is in elements and is not the length of the larger buffer; see Kind.
 package call
 
 import (

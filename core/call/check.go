@@ -10,66 +10,71 @@ import (
 // Check finds what is wrong with a call before any rank hears of it. Nothing
 // else may go wrong with the call's arguments after it.
 func (c *Call) Check(rank, n int) error {
-	bad := func(format string, a ...any) error {
-		return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, a...))
-	}
-	if !c.Kind.Valid() {
-		if c.Kind == 0 {
-			return bad("the call has no Kind: set it, as in Call{Kind: KindAllReduce, …}")
-		}
-		return bad("unknown operation %v", c.Kind)
-	}
-	if c.Timeout < 0 {
-		return bad("Timeout is %v: want more, or 0 for Config.Timeout", c.Timeout)
-	}
-	if c.Kind == Barrier {
-		if c.Count != 0 || c.In.Len() > 0 || c.Out.Len() > 0 {
-			return bad("a Barrier moves nothing, but the call has Count %d, %d bytes of In and %d of Out: leave them out", c.Count, c.In.Len(), c.Out.Len())
-		}
+	switch {
+	case c.Kind == 0:
+		return invalid("the call has no Kind: set it, as in Call{Kind: KindAllReduce, …}")
+	case !c.Kind.Valid():
+		return invalid("unknown operation %v", c.Kind)
+	case c.Timeout < 0:
+		return invalid("Timeout is %v: want more, or 0 for Config.Timeout", c.Timeout)
+	case c.Kind == Barrier && (c.Count != 0 || c.In.Len() > 0 || c.Out.Len() > 0):
+		return invalid("a Barrier moves nothing, but the call has Count %d, %d bytes of In and %d of Out: leave them out", c.Count, c.In.Len(), c.Out.Len())
+	case c.Kind == Barrier:
 		return nil
-	}
-	if c.OnDevice() && (c.In.IsHost() && c.In.Len() > 0 || c.Out.IsHost() && c.Out.Len() > 0) {
-		return bad("one of In and Out is host memory, the other a GPU's: copy one to where the other is")
-	}
-	if c.Type == 0 {
-		return bad("the call has no Type: set it, as in Call{Type: Float32, …}")
-	}
-	if !c.Type.Valid() {
-		return bad("unknown element type %v", c.Type)
+	case c.OnDevice() && (c.In.IsHost() && c.In.Len() > 0 || c.Out.IsHost() && c.Out.Len() > 0):
+		return invalid("one of In and Out is host memory, the other a GPU's: copy one to where the other is")
+	case c.Type == 0:
+		return invalid("the call has no Type: set it, as in Call{Type: Float32, …}")
+	case !c.Type.Valid():
+		return invalid("unknown element type %v", c.Type)
 	}
 	most := min(MaxCount, math.MaxInt/c.Type.Size()) / n
-	if c.Count < 0 || c.Count > most {
-		return bad("count %d is not in 0…%d", c.Count, most)
-	}
-	if c.Kind.Rooted() && (c.Root < 0 || c.Root >= n) {
-		return bad("root %d is not in 0…%d", c.Root, n-1)
-	}
-	if c.Kind.Pairwise() && (c.Peer < 0 || c.Peer >= n) {
-		return bad("peer %d is not in 0…%d", c.Peer, n-1)
+	switch {
+	case c.Count < 0 || c.Count > most:
+		return invalid("count %d is not in 0…%d", c.Count, most)
+	case c.Kind.Rooted() && (c.Root < 0 || c.Root >= n):
+		return invalid("root %d is not in 0…%d", c.Root, n-1)
+	case c.Kind.Pairwise() && (c.Peer < 0 || c.Peer >= n):
+		return invalid("peer %d is not in 0…%d", c.Peer, n-1)
 	}
 	if c.Kind.Variable() {
-		if err := checkCounts("OutCounts", c.OutCounts, c.OutOffsets, n, most); err != nil {
+		if err := c.checkVariable(rank, n, most); err != nil {
 			return err
 		}
 	}
-	if c.Kind == AlltoAllv {
-		if err := checkCounts("InCounts", c.InCounts, c.InOffsets, n, most); err != nil {
-			return err
-		}
-		if c.InCounts[rank] != c.OutCounts[rank] {
-			return bad("rank %d sends itself %d elements and receives %d", rank, c.InCounts[rank], c.OutCounts[rank])
-		}
+	return c.checkMemory(rank, n)
+}
+
+func invalid(format string, a ...any) error {
+	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, a...))
+}
+
+// checkVariable finds what is wrong with the counts of a v-variant.
+func (c *Call) checkVariable(rank, n, most int) error {
+	if err := checkCounts("OutCounts", c.OutCounts, c.OutOffsets, n, most); err != nil || c.Kind != AlltoAllv {
+		return err
 	}
+	if err := checkCounts("InCounts", c.InCounts, c.InOffsets, n, most); err != nil {
+		return err
+	}
+	if c.InCounts[rank] != c.OutCounts[rank] {
+		return invalid("rank %d sends itself %d elements and receives %d", rank, c.InCounts[rank], c.OutCounts[rank])
+	}
+	return nil
+}
+
+// checkMemory finds what is wrong with a call's buffers and its operation's scalar.
+func (c *Call) checkMemory(rank, n int) error {
 	if err := c.checkScalar(); err != nil {
 		return err
 	}
-	if unit := c.Op.Unit; c.Kind.Reduces() && unit > 0 && c.Count*c.Type.Size()%unit != 0 {
-		return bad("Count is %d elements of %d bytes, which is no multiple of the %d bytes that %v takes as a whole", c.Count, c.Type.Size(), unit, c.Op)
+	size := c.Type.Size()
+	if unit := c.Op.Unit; c.Kind.Reduces() && unit > 0 && c.Count*size%unit != 0 {
+		return invalid("Count is %d elements of %d bytes, which is no multiple of the %d bytes that %v takes as a whole", c.Count, size, unit, c.Op)
 	}
 	if c.Count == 0 && !c.Exact && !c.Kind.Variable() && (c.In.Len() > 0 || c.Out.Len() > 0) {
-		return bad("Count is 0, but In has %d bytes and Out %d: set Count, or give no memory", c.In.Len(), c.Out.Len())
+		return invalid("Count is 0, but In has %d bytes and Out %d: set Count, or give no memory", c.In.Len(), c.Out.Len())
 	}
-	size := c.Type.Size()
 	in, out := c.Shape(rank, n)
 	noIn, noOut := c.unused(rank)
 	if err := c.checkLength("In", c.In, in*size, n, noIn); err != nil {
@@ -136,7 +141,7 @@ func (c *Call) checkLength(name string, r mem.Region, need, n int, unused bool) 
 	return nil
 }
 
-// checkCounts finds what is wrong with the counts of a v-variant. A rank has most
+// checkCounts finds what is wrong with a list of counts and its offsets. A rank has most
 // elements at most.
 func checkCounts(name string, counts, offsets []int, n, most int) error {
 	if len(counts) != n {

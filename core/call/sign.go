@@ -81,7 +81,7 @@ func StampPast(t [2]uint64, past uint64) [2]uint64 {
 // All kinds and algorithms have room in a stamp.
 const (
 	_ = uint(16 - Kinds)
-	_ = uint(32 - Algos)
+	_ = uint(31 - ByRank)
 )
 
 // ReadSign is the sign that travels as t.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 // A Wire is what connects nodes, as the ranks have agreed on it.
@@ -132,8 +132,8 @@ func timesOf(ranks, local int, w Wire) *times {
 func (x *times) find(kind call.Kind, bytes int) call.Algo {
 	topo := Topology{Ranks: x.ranks, Local: x.local}
 	best, least := Default(kind), math.Inf(1)
-	for i := range book[kind] {
-		t := &book[kind][i]
+	for i := range lines[kind] {
+		t := &lines[kind][i]
 		if !t.offers(topo) {
 			continue
 		}

@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 // An Alternative is an algorithm for a call, and the time that a model gives it.

@@ -7,7 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/ring/book"
 	"github.com/ringo-go/ringo/sched"
 )
 
@@ -135,4 +136,30 @@ func TestExplain(t *testing.T) {
 		_, err := bad()
 		require.ErrorIs(t, err, call.ErrInvalid)
 	}
+}
+
+// Each line of the book is the schedule of a key, in the order of the book.
+func TestTheBookIsChosenFrom(t *testing.T) {
+	for _, c := range book.Collectives {
+		kind := call.Barrier
+		for !strings.EqualFold(kind.String(), c.Name) {
+			kind++
+			require.True(t, kind.Valid(), "no kind is %s", c.Name)
+		}
+		require.Equal(t, c.Rooted, kind.Rooted())
+		require.Equal(t, c.Algorithms[0].Name, Default(kind).String())
+		require.Len(t, tables(kind), len(c.Algorithms))
+		for _, a := range c.Algorithms {
+			algo, err := call.ParseAlgo(a.Name)
+			require.NoError(t, err)
+			topo := Blocks(12, 4)
+			want, err := a.Schedule(topo.Ranks, topo.Local, 7)
+			require.NoError(t, err)
+			key := Key{Kind: kind, Algo: algo, Peer: 7}
+			require.True(t, key.Exists(topo))
+			require.Equal(t, a.Nodes == nil, key.Exists(Blocks(12, 0)))
+			require.Equal(t, sched.Format(want), sched.Format(key.Schedule(topo)))
+		}
+	}
+	require.Less(t, call.Algos, call.ByRank, "the book has more names than signs have room for")
 }

@@ -1,12 +1,13 @@
 // Package choice answers one question for host and GPU memory: what carries this
-// call out, and why?
+// call out, and why? It is part of a communicator, and nothing here is promised to other modules
+// but what package ringo has as its own.
 //
 // A Chooser is made once, when a communicator is opened, of what all its ranks know;
 // Choose is then a pure function of the Question, so all ranks choose the same
 // without another word, and allocates nothing. The calls themselves, Explain and
 // "ringo tune" ask the same function.
 //
-//	book.go        which algorithms carry out which collective, as schedules
+//	book.go        the book of algorithms (package ring/book) by kind and number
 //	choice.go      the choice
 //	blocks.go      how many blocks of a GPU it takes
 //	thresholds.go  the algorithm by size, measured on hosts
@@ -23,7 +24,7 @@ package choice
 import (
 	"cmp"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/kernels/collective"
 )
@@ -37,6 +38,16 @@ type Question struct {
 	OnGPU      bool
 	Registered bool // the memory that the collective reaches lies in windows
 	NoCopies   bool // copy engines are not to be used there, see p2p.Stalls
+
+	// Root and InPlace say which proof an algorithm needs that a program has defined. The choice
+	// does not depend on them.
+	Root    int
+	InPlace bool
+}
+
+// QuestionOf is the question of a call on host memory.
+func QuestionOf(c *call.Call) Question {
+	return Question{Kind: c.Kind, Bytes: c.Bytes(), Type: c.Type, Op: c.Op.Kind, Root: c.Root, InPlace: c.In.Overlaps(c.Out)}
 }
 
 // memory says for what the memory of a question serves.
@@ -77,6 +88,7 @@ type Answer struct {
 	By     Carrier
 	Kernel collective.Direct // of ByKernel, ByWindow and ByCopies
 	Why    string
+	Err    error // why the call cannot be carried out: Algo is a program's own, and not proved for it
 
 	Blocks    int // of a GPU that its kernels take, at most; 0: as many as there is work for
 	WhyBlocks string
@@ -112,19 +124,37 @@ const (
 // scales while it sends, or in pieces.
 const ScaleFirst = 16 << 20
 
-// Choose answers a question. It allocates nothing.
-func (c *Chooser) Choose(q Question) Answer {
+// Choose answers a question. It allocates nothing, but for algorithms that a program has defined.
+func (c *Chooser) Choose(q Question) (ans Answer) {
 	orderly := c.InOrder && OrderMatters(q.Kind, q.Type, q.Op, c.Topo.Ranks)
 	switch {
 	case q.OnGPU:
-		ans := c.onGPU(q, orderly)
+		ans = c.onGPU(q, orderly)
 		ans.Blocks, ans.WhyBlocks = c.blocks(&q, &ans)
-		return ans
 	case orderly:
-		return Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}
+		ans = Answer{Algo: call.ByRank, By: ByFold, Why: inOrder}
+	default:
+		ans.Algo, ans.Why = c.threshold(q.Kind, q.Bytes)
 	}
-	a, why := c.threshold(q.Kind, q.Bytes)
-	return Answer{Algo: a, Why: why}
+	if ans.Algo.IsDefined() {
+		ans.Err = c.prove(&q, ans.Algo)
+	}
+	return ans
+}
+
+// Latest is the last question of a communicator and its answer: calls are mostly like the one before.
+type Latest struct {
+	question Question
+	forced   call.Algo // which tests set
+	answer   Answer
+}
+
+// Choose is that of a Chooser. The answer is good until the next question.
+func (l *Latest) Choose(c *Chooser, q Question) *Answer {
+	if q != l.question || c.Forced != l.forced {
+		*l = Latest{q, c.Forced, c.Choose(q)}
+	}
+	return &l.answer
 }
 
 // onGPU chooses for GPU memory. Direct kernels and those in windows combine in order

@@ -6,7 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/ring/book"
 	"github.com/ringo-go/ringo/sched"
 )
 
@@ -33,7 +34,7 @@ func Define(d Definition) error {
 	if d.Schedule == nil {
 		return fmt.Errorf("%w: define %q: no Schedule", call.ErrInvalid, d.Name)
 	}
-	t := table{make: d.Schedule, ranks: d.Ranks}
+	t := table{Algorithm: book.Algorithm{Name: d.Name, Flat: d.Schedule}, ranks: d.Ranks}
 	for n := 1; n <= 8; n++ {
 		if t.ranks != nil && !t.ranks(n) {
 			continue
@@ -69,7 +70,7 @@ func tables(kind call.Kind) []table {
 	if all := defined.Load(); all != nil && all[kind] != nil {
 		return all[kind]
 	}
-	return book[kind]
+	return lines[kind]
 }
 
 // lastAlgo is the end of the numbers of algorithms.
@@ -79,29 +80,13 @@ func lastAlgo() call.Algo { return call.Algos + call.Algo(len(call.Defined())) }
 // piece is half a queue.
 const depth = 2
 
-// goal is what a collective promises; nil if sched has no such goal.
+// goal is what a collective promises; nil if the book does not have it.
 func goal(kind call.Kind, root sched.Rank) *sched.Goal {
-	var g sched.Goal
-	switch kind {
-	case call.AllReduce:
-		g = sched.AllReduce
-	case call.AllGather:
-		g = sched.AllGather
-	case call.ReduceScatter:
-		g = sched.ReduceScatter
-	case call.AlltoAll:
-		g = sched.AlltoAll
-	case call.Reduce:
-		g = sched.Reduce(root)
-	case call.Broadcast:
-		g = sched.Broadcast(root)
-	case call.Gather:
-		g = sched.Gather(root)
-	case call.Scatter:
-		g = sched.Scatter(root)
-	default:
+	c := entry(kind)
+	if c == nil {
 		return nil
 	}
+	g := c.Goal(root)
 	return &g
 }
 
@@ -114,26 +99,23 @@ type proof struct {
 
 var proofs sync.Map // of proof, to an error or nil
 
-// Prove checks the schedule of a call whose algorithm a program has defined, once for each
-// number of ranks and root; nil for all other algorithms, which tests have proved. It costs a
-// few ns after that. The error wraps call.ErrInvalid.
-func (c *Chooser) Prove(op *call.Call, a call.Algo) error {
-	if !a.IsDefined() {
-		return nil
-	}
-	key := Key{Kind: op.Kind, Algo: a, Peer: int32(max(0, op.Root))}
-	p := proof{key, c.Topo.Ranks, op.In.Overlaps(op.Out) && op.Kind != call.AlltoAll} // which copies In first
+// prove checks the schedule of an algorithm that a program has defined, once for each
+// number of ranks and root; tests have proved the others. It costs a few ns after that. The
+// error wraps call.ErrInvalid.
+func (c *Chooser) prove(q *Question, a call.Algo) error {
+	key := Key{Kind: q.Kind, Algo: a, Peer: int32(max(0, q.Root))}
+	p := proof{key, c.Topo.Ranks, q.InPlace && q.Kind != call.AlltoAll} // which copies In first
 	if err, ok := proofs.Load(p); ok {
 		err, _ := err.(error)
 		return err
 	}
-	err := sched.Check(key.Schedule(c.Topo), *goal(op.Kind, sched.Rank(key.Peer)), depth, p.inPlace)
+	err := sched.Check(key.Schedule(c.Topo), *goal(q.Kind, sched.Rank(key.Peer)), depth, p.inPlace)
 	if err != nil {
 		how := ""
 		if p.inPlace {
 			how = " in place"
 		}
-		err = fmt.Errorf("%w: the schedule %q does not do an %v of %d ranks%s: %w", call.ErrInvalid, a, op.Kind, c.Topo.Ranks, how, err)
+		err = fmt.Errorf("%w: the schedule %q does not do an %v of %d ranks%s: %w", call.ErrInvalid, a, q.Kind, c.Topo.Ranks, how, err)
 	}
 	proofs.Store(p, err)
 	return err

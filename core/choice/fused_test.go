@@ -7,16 +7,19 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // TestNothingIsFused looks at what the compiler makes of the models. Ranks choose by estimated
 // times, each for itself. A processor that multiplies and adds with one rounding has other
 // times than one that rounds twice, and may choose otherwise; arm64 would.
 func TestNothingIsFused(t *testing.T) {
+	tier.Heavy(t) // it compiles all that the models import for arm64
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("needs the Go command: ", err)
 	}
-	cmd := exec.Command("go", "build", "-gcflags=-S", "../sim", ".")
+	cmd := exec.Command("go", "build", "-gcflags=-S", "../../sched/sim", ".")
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)

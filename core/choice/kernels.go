@@ -1,7 +1,7 @@
 package choice
 
 import (
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/kernels/collective"
 )
 

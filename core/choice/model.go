@@ -4,8 +4,8 @@ import (
 	"math"
 	"sync"
 
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/sched/sim"
 	"github.com/ringo-go/ringo/transport"
 )
 

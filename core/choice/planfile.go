@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -189,15 +189,8 @@ func parsePlanRow(words []string) (r PlanRow, err error) {
 	if r.Kind, err = parsePlanKind(words[0]); err != nil {
 		return r, err
 	}
-	from, to, isRange := strings.Cut(words[1], "-")
-	if !isRange {
-		to = from
-	}
-	if r.From, err = strconv.Atoi(from); err == nil {
-		r.To, err = strconv.Atoi(to)
-	}
-	if err != nil || r.From < 1 || r.To < r.From || r.To > maxPlanRanks {
-		return r, fmt.Errorf("ranks %q: want a number, or two as in 5-8", words[1])
+	if err := r.parseRanks(words[1]); err != nil {
+		return r, err
 	}
 	switch words[2] {
 	case "any":
@@ -214,19 +207,41 @@ func parsePlanRow(words []string) (r PlanRow, err error) {
 		}
 		r.UpTo = int64(n)
 	}
-	a, err := call.ParseAlgo(words[4])
+	err = r.parseAlgo(words[4], words[0])
+	return r, err
+}
+
+// parseRanks reads 4, or 5-8.
+func (r *PlanRow) parseRanks(s string) (err error) {
+	from, to, isRange := strings.Cut(s, "-")
+	if !isRange {
+		to = from
+	}
+	if r.From, err = strconv.Atoi(from); err == nil {
+		r.To, err = strconv.Atoi(to)
+	}
+	if err != nil || r.From < 1 || r.To < r.From || r.To > maxPlanRanks {
+		return fmt.Errorf("ranks %q: want a number, or two as in 5-8", s)
+	}
+	return nil
+}
+
+// parseAlgo reads an algorithm that the row's collective has for the row's memory.
+func (r *PlanRow) parseAlgo(s, collective string) error {
+	list := algorithmsOnGPUs(r.Kind, r.Registered)
+	a, err := call.ParseAlgo(s)
 	if err != nil || a == call.Auto {
-		return r, fmt.Errorf("algorithm %q is none of %s", words[4], strings.Join(algorithmsOnGPUs(r.Kind, r.Registered), ", "))
+		return fmt.Errorf("algorithm %q is none of %s", s, strings.Join(list, ", "))
 	}
 	r.Algo = a.String()
-	if list := algorithmsOnGPUs(r.Kind, r.Registered); !slices.Contains(list, r.Algo) {
+	if !slices.Contains(list, r.Algo) {
 		why := ""
 		if !r.Registered && (a == call.Window || a == call.Copies) {
 			why = " for memory that may not be registered"
 		}
-		return r, fmt.Errorf("%s has no algorithm %s%s; it has %s", words[0], r.Algo, why, strings.Join(list, ", "))
+		return fmt.Errorf("%s has no algorithm %s%s; it has %s", collective, r.Algo, why, strings.Join(list, ", "))
 	}
-	return r, nil
+	return nil
 }
 
 // parseBlocks reads 64, or 64/32 for the policies default and efficiency.

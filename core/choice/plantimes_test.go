@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -76,8 +76,8 @@ func (m *timing) best(registered bool) float64 {
 // is near the best choice at every size, and the model not too far from it.
 func TestPlanAgainstTimes(t *testing.T) {
 	for _, ranks := range []int{2, 4} {
-		file := filepath.Join("..", "bench", "results", fmt.Sprintf("tune-h200x%d.txt", ranks))
-		if _, err := os.Stat("../bench"); err != nil {
+		file := filepath.Join("..", "..", "bench", "results", fmt.Sprintf("tune-h200x%d.txt", ranks))
+		if _, err := os.Stat("../../bench"); err != nil {
 			t.Skip("the source is not here")
 		}
 		times := timings(t, file)

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/internal/plain"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -164,13 +165,7 @@ func RowsFor(given *Plan, f *Fabric, longest int) (rows Rows) {
 }
 
 // Encode is the rows as they travel from rank 0 to the others.
-func (rows *Rows) Encode() []byte {
-	b, err := json.Marshal(rows)
-	if err != nil {
-		panic(err) // plain data always marshals
-	}
-	return b
-}
+func (rows *Rows) Encode() []byte { return plain.JSON(rows) }
 
 // DecodeRows reads what Encode wrote.
 func DecodeRows(b []byte) (rows Rows, err error) {

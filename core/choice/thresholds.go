@@ -1,6 +1,6 @@
 package choice
 
-import "github.com/ringo-go/ringo/call"
+import "github.com/ringo-go/ringo/core/call"
 
 // threshold is the algorithm of a collective by its size, in bytes of Count elements,
 // with the reason. The sizes were measured on hosts.

@@ -63,15 +63,15 @@ func divisor(a, b int) int {
 // Nodes is the number of groups.
 func (t Topology) Nodes() int { return t.Ranks / t.Local }
 
-// place gives a schedule that is made for ranks in order to the ranks as they lie.
-func (t Topology) place(s sched.Schedule) sched.Schedule {
+// assign gives a schedule that is made for ranks in order to the ranks as they lie.
+func (t Topology) assign(s sched.Schedule) sched.Schedule {
 	if t.Order == nil {
 		return s
 	}
 	return sched.Relabel(s, t.Order)
 }
 
-// part is the part that a rank plays in a schedule that place gives to the ranks.
+// part is the part that a rank plays in a schedule that assign gives to the ranks.
 func (t Topology) part(r sched.Rank) sched.Rank {
 	for i, x := range t.Order {
 		if x == r {

@@ -1,9 +1,10 @@
 package gpucomm
 
 import (
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
-	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/kernels/collective"
 )
@@ -15,9 +16,9 @@ const maxBatch = 256
 // Alike is how many of the next calls of a group Batch carries out together, 1 if it does
 // not serve. All ranks find the same, so what a rank alone knows does not count: on which
 // streams the calls are, or whether they depend on each other.
-func (g *Comm) Alike(calls []*call.Call) int {
+func (q *queue) Alike(calls []*call.Call) int {
 	n := 0
-	for n < min(len(calls), maxBatch) && g.small(calls[n]) && calls[n].Type == calls[0].Type && calls[n].Op.Kind == calls[0].Op.Kind {
+	for n < min(len(calls), maxBatch) && q.small(calls[n]) && calls[n].Type == calls[0].Type && calls[n].Op.Kind == calls[0].Op.Kind {
 		n++
 	}
 	return max(1, n)
@@ -25,50 +26,48 @@ func (g *Comm) Alike(calls []*call.Call) int {
 
 // small reports whether a call may be part of a batch. A PreMulSum may not: each rank scales
 // its data first.
-func (g *Comm) small(c *call.Call) bool {
+func (q *queue) small(c *call.Call) bool {
 	switch {
-	case c.Kind != call.AllReduce, !c.OnDevice(), !g.engine.CanMany(c.Bytes()):
+	case c.Kind != call.AllReduce, !c.OnDevice(), !q.engine.CanMany(c.Bytes()):
 		return false
 	case c.Op.Kind == kernels.KindPreMulSum, c.Op.Kind == kernels.KindUser:
 		return false
 	}
-	ans := g.Answer(c)
+	ans := q.Answer(c)
 	return ans.By == choice.ByKernel && ans.Kernel == collective.OneShot
 }
 
 // Batch queues checked calls that are alike, in a few kernels. They may be on different
 // streams.
-func (g *Comm) Batch(calls []*call.Call) error {
+func (q *queue) Batch(calls []*call.Call) error {
 	for _, c := range calls {
-		if err := g.ours(c); err != nil {
+		if err := q.known.ours(c); err != nil {
 			return err
 		}
 	}
-	return g.with(calls[0], func() error {
+	return q.known.with(calls[0], func(seen cuda.Sight) error {
+		longest := 0
 		for i, c := range calls {
-			if err := g.admitMemories(c); err != nil {
+			longest = max(longest, c.Bytes())
+			if err := q.known.admitMemories(c); err != nil {
 				return err
 			}
 			if i == 0 || c.Stream != calls[i-1].Stream {
-				if err := g.admitStream(c.Stream); err != nil {
+				if _, err := q.known.admitStream(c.Stream, seen); err != nil {
 					return err
 				}
 			}
 		}
-		if err := g.Life.Begin(calls[0], g); err != nil {
-			return g.refusal(calls[0], err)
+		if err := q.Life.Begin(calls[0], q); err != nil {
+			return q.known.refusal(calls[0], err)
 		}
-		longest := 0
-		for _, c := range calls {
-			longest = max(longest, c.Bytes())
-		}
-		g.batch = g.engine.Batch(len(calls), longest, g.chooser.Budget.SideBySide())
+		batch := q.engine.Batch(len(calls), longest, q.chooser.Budget.SideBySide())
 		for len(calls) > 0 {
 			n := 1
 			for n < len(calls) && calls[n].Stream == calls[0].Stream {
 				n++
 			}
-			if err := g.onStream(calls[:n]); err != nil {
+			if err := q.onStream(&batch, calls[:n]); err != nil {
 				return err
 			}
 			calls = calls[n:]
@@ -77,36 +76,34 @@ func (g *Comm) Batch(calls []*call.Call) error {
 	})
 }
 
-// onStream queues the calls of the current batch that come next, all on one stream.
-func (g *Comm) onStream(calls []*call.Call) error {
-	s := calls[0].Stream
-	if err := g.admitStream(s); err != nil { // the current call's stream may be another one
+// onStream queues the calls of a batch that come next, all on one stream.
+func (q *queue) onStream(b *grid.Batch, calls []*call.Call) (err error) {
+	e, err := q.known.admitStream(calls[0].Stream, cuda.Sight{}) // anew: the capture may have gone on
+	if err != nil {
 		return err
 	}
-	g.observed.arrive()
-	err := g.queueBatch(s, calls)
-	g.observed.issued(err)
-	return err
-}
-
-func (g *Comm) queueBatch(s gpu.Stream, calls []*call.Call) error {
-	g.jobs = g.jobs[:0]
-	r := &g.request
+	e.observed = q.upkeep.observed.arrive()
+	defer func() { e.observed.issued(err) }()
+	q.jobs = q.jobs[:0]
+	t := task{entry: e, answer: choice.Answer{Algo: call.OneShot}}
 	for _, c := range calls {
-		if err := g.Numberer.Number(r, c, call.OneShot, g.captures); err != nil {
-			return g.Life.Fail(c, r.Seq(), err, g)
+		err := q.Numberer.Carry(&t.request, c, &t.answer, e.captures, q, func() error {
+			e.observed.add(c, &t.request)
+			q.jobs = append(q.jobs, t.job(c))
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		g.observed.begin(c, r)
-		g.jobs = append(g.jobs, g.jobOf(c, r))
 	}
 	done := 0
-	err := g.after(s, func() error {
-		end := g.endEvent()
-		for i := range g.jobs {
-			g.jobs[i].Event = end
+	err = q.order.after(&e, func() error {
+		end := q.order.endEvent(&e)
+		for i := range q.jobs {
+			q.jobs[i].Event = end
 		}
 		for done < len(calls) {
-			n, err := g.engine.RunMany(&g.batch, g.jobs[done:])
+			n, err := q.engine.RunMany(b, q.jobs[done:])
 			if err != nil {
 				return err
 			}
@@ -115,7 +112,7 @@ func (g *Comm) queueBatch(s gpu.Stream, calls []*call.Call) error {
 		return nil
 	})
 	if err != nil {
-		return g.Life.Fail(calls[min(done, len(calls)-1)], 0, err, g)
+		return q.Life.Fail(calls[min(done, len(calls)-1)], 0, err, q)
 	}
 	return nil
 }

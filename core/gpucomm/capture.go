@@ -23,34 +23,41 @@ type recording struct {
 }
 
 // inGraph has f queue an operation on a stream that is being captured.
-func (g *Comm) inGraph(s gpu.Stream, f func() error) error {
-	d, id := g.Device.Driver(), g.capture.ID
-	g.forget(g.estate.gone())
-	r := g.recordings[id]
+func (o *order) inGraph(e *entry, f func() error) error {
+	o.forget(o.upkeep.estate.gone())
+	id := e.capture.ID
+	r := o.recordings[id]
 	if r == nil {
-		if err := g.estate.hold(g.capture.Graph, id); err != nil {
+		if err := o.upkeep.estate.hold(e.capture.Graph, id); err != nil {
 			return err
 		}
 		r = new(recording)
-		g.recordings[id], g.replays = r, true
-		g.net.Vigilant(true)
-		g.announce()
-		if err := d.StreamWaitEvent(s, g.event, cuda.EventWaitExternal); err != nil {
-			return err
-		}
+		o.recordings[id], o.replays = r, true
+		o.net.Vigilant(true)
+		o.upkeep.announce()
+	}
+	return r.add(o.Device.Driver(), e, o.event, f)
+}
+
+// add has f queue an operation, after the recording's last one. The graph waits for an event
+// before the first one, and records it after this one.
+func (r *recording) add(d cuda.Driver, e *entry, event gpu.Event, f func() error) (err error) {
+	if r.record == 0 {
+		err = d.StreamWaitEvent(e.handle, event, cuda.EventWaitExternal)
 	} else {
-		if err := r.follow(d, s, g.capture.Dependencies); err != nil {
-			return err
-		}
+		err = r.follow(d, e.handle, e.capture.Dependencies)
+	}
+	if err != nil {
+		return err
 	}
 	if err := f(); err != nil {
 		return err
 	}
-	now, err := d.StreamGetCaptureInfo(s)
+	now, err := d.StreamGetCaptureInfo(e.handle)
 	if err != nil {
 		return err
 	}
-	return r.endsAt(d, now.Graph, now.Dependencies, g.event)
+	return r.endsAt(d, now.Graph, now.Dependencies, event)
 }
 
 // endsAt has the graph record the event after nodes.
@@ -77,35 +84,35 @@ func (r *recording) endsAt(d cuda.Driver, graph cuda.Graph, nodes []cuda.GraphNo
 }
 
 // forget drops what graphs had that are gone.
-func (g *Comm) forget(captures []uint64) {
+func (o *order) forget(captures []uint64) {
 	for _, id := range captures {
-		delete(g.recordings, id)
-		g.engine.Forget(id)
+		delete(o.recordings, id)
+		o.engine.Forget(id)
 	}
-	g.chain.forget(captures)
-	if len(captures) > 0 && len(g.recordings) == 0 {
-		g.net.Vigilant(false)
+	o.chain.forget(captures)
+	if len(captures) > 0 && len(o.recordings) == 0 {
+		o.net.Vigilant(false)
 	}
 }
 
 // Capturing reports whether a stream of the rank's GPU is being captured. It may be called
 // at any time.
-func (g *Comm) Capturing(s gpu.Stream) bool {
+func (o *order) Capturing(s gpu.Stream) bool {
 	if s == 0 || s == gpu.Legacy { // these cannot be
 		return false
 	}
 	status := cuda.CaptureNone
-	err := g.Device.With(func() (err error) {
-		status, err = g.Device.Driver().StreamIsCapturing(s)
+	err := o.Device.With(func() (err error) {
+		status, err = o.Device.Driver().StreamIsCapturing(s)
 		return err
 	})
 	return err == nil && status == cuda.CaptureActive
 }
 
 // uses notes that what was captured is in windows, which must stay open.
-func (g *Comm) uses(p *placement, copies bool) {
-	r := g.recordings[g.capture.ID]
-	if !g.captures || r == nil {
+func (o *order) uses(e *entry, p *placement, copies bool) {
+	r := o.recordings[e.capture.ID]
+	if !e.captures || r == nil {
 		return
 	}
 	for _, w := range []*Window{p.in.window, p.out.window} {
@@ -125,11 +132,11 @@ func (g *Comm) uses(p *placement, copies bool) {
 const graphTime = 200 * time.Millisecond
 
 // holders is how many graphs hold operations in a window.
-func (g *Comm) holders(w *Window) (n int) {
+func (o *order) holders(w *Window) (n int) {
 	for end := time.Now().Add(graphTime); ; time.Sleep(time.Millisecond) {
-		g.forget(g.estate.gone())
+		o.forget(o.upkeep.estate.gone())
 		n = 0
-		for _, r := range g.recordings {
+		for _, r := range o.recordings {
 			if slices.Contains(r.windows, w) {
 				n++
 			}
@@ -141,15 +148,11 @@ func (g *Comm) holders(w *Window) (n int) {
 }
 
 // copiesIn reports whether a graph holds copies in a window.
-func (g *Comm) copiesIn(w *Window) bool {
-	for _, r := range g.recordings {
+func (o *order) copiesIn(w *Window) bool {
+	for _, r := range o.recordings {
 		if slices.Contains(r.copies, w) {
 			return true
 		}
 	}
 	return false
 }
-
-// Held is how many graphs hold operations of the communicator, or did a moment ago. It may be
-// called at any time, also after Close.
-func (g *Comm) Held() int { return int(g.estate.graphs.Load()) }

@@ -4,10 +4,11 @@ import (
 	"errors"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
@@ -39,7 +40,8 @@ func TestForkMakesNoBranches(t *testing.T) {
 			last := s[i/2%2]
 			var before, now cuda.CaptureInfo
 			g.Life.Turn.Lock()
-			err := errors.Join(g.admitStream(s[1]), g.inTurn(s[1], func() (err error) {
+			e, err := g.admitStream(s[1], cuda.Sight{})
+			err = errors.Join(err, g.inTurn(&e, func() (err error) {
 				before, err = d.StreamGetCaptureInfo(last)
 				if err == nil {
 					now, err = d.StreamGetCaptureInfo(s[1])
@@ -55,4 +57,22 @@ func TestForkMakesNoBranches(t *testing.T) {
 		require.NoError(t, err)
 		return d.GraphDestroy(graph)
 	}))
+}
+
+// What a graph holds is given back when the graph is gone.
+func TestHeld(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	g := open(t, devices(t, 2), nil)[0] // its graph never runs
+	x := memories(t, []*gpu.Device{g.Device}, 64)[0]
+	s, err := g.Device.NewStream()
+	require.NoError(t, err)
+	defer g.Device.DestroyStream(s)
+	graph, err := g.Device.Capture(s, func() error {
+		return g.do(&call.Call{Kind: call.AllReduce, In: x, Out: x, Count: 16, Type: kernels.Float32, Stream: s})
+	})
+	require.NoError(t, err)
+	require.Equal(t, 1, g.Held())
+	require.NoError(t, graph.Close())
+	require.Eventually(t, func() bool { return g.Held() == 0 }, 10*time.Second, time.Millisecond)
 }

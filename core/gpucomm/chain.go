@@ -10,7 +10,7 @@ import (
 
 // A chain has the operations of all communicators of a process on a GPU follow each other, in
 // the order of their calls, on whichever streams and in whichever graphs they are (see
-// ringo.Config.LaunchOrder). It does for all of them what Comm.inTurn does for one.
+// ringo.Config.LaunchOrder). It does for all of them what order.inTurn does for one.
 type chain struct {
 	driver cuda.Driver
 	event  gpu.Event // the end of the last operation
@@ -62,57 +62,38 @@ func joinChain(d *gpu.Device) (c *chain, leave func() error, err error) {
 	}, nil
 }
 
-// after has f queue an operation of a communicator on a stream, after the operation of any
-// communicator before.
-func (c *chain) after(g *Comm, s gpu.Stream, f func() error) error {
+// after has f queue an operation of a communicator, after the operation of any communicator
+// before.
+func (c *chain) after(e *entry, f func() error) error {
 	c.turn.Lock()
 	defer c.turn.Unlock()
-	if g.captures {
-		return c.inGraph(g, s, f)
+	if e.captures {
+		return c.recording(e.capture.ID).add(c.driver, e, c.event, func() (err error) {
+			if e.capture, err = c.driver.StreamGetCaptureInfo(e.handle); err != nil { // with the new dependencies
+				return err
+			}
+			return f()
+		})
 	}
-	if err := c.driver.StreamWaitEvent(s, c.event, 0); err != nil {
+	if err := c.driver.StreamWaitEvent(e.handle, c.event, 0); err != nil {
 		return err
 	}
 	if err := f(); err != nil {
 		return err
 	}
-	return c.driver.EventRecord(c.event, s)
-}
-
-// inGraph is after for a stream that is being captured.
-func (c *chain) inGraph(g *Comm, s gpu.Stream, f func() error) error {
-	d := c.driver
-	r, has := c.recording(g.capture.ID)
-	if !has {
-		if err := d.StreamWaitEvent(s, c.event, cuda.EventWaitExternal); err != nil {
-			return err
-		}
-	} else if err := r.follow(d, s, g.capture.Dependencies); err != nil {
-		return err
-	}
-	var err error
-	if g.capture, err = d.StreamGetCaptureInfo(s); err != nil { // with the new dependencies
-		return err
-	}
-	if err := f(); err != nil {
-		return err
-	}
-	now, err := d.StreamGetCaptureInfo(s)
-	if err != nil {
-		return err
-	}
-	return r.endsAt(d, now.Graph, now.Dependencies, c.event)
+	return c.driver.EventRecord(c.event, e.handle)
 }
 
 // recording is that of a capture, made if it has none.
-func (c *chain) recording(id uint64) (r *recording, has bool) {
+func (c *chain) recording(id uint64) *recording {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r, has = c.recordings[id]; !has {
+	r := c.recordings[id]
+	if r == nil {
 		r = new(recording)
 		c.recordings[id] = r
 	}
-	return r, has
+	return r
 }
 
 // forget drops the recordings of graphs that are gone. A nil chain has none.

@@ -3,29 +3,40 @@ package gpucomm
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/mem"
 )
 
-// known is allocations and streams that the driver has confirmed to be of the rank's GPU. It is
-// not asked again for each call, which would take 1 µs. So if memory is freed by something
-// else than gpu.Device.Free, a later call on it is refused for sure only with
+// known says whether a call may begin. It remembers allocations and streams that the driver has
+// confirmed to be of the rank's GPU, for to ask again for each call would take 1 µs. So if memory is
+// freed by something else than gpu.Device.Free, a later call on it is refused for sure only with
 // Config.CheckPointers.
 type known struct {
+	upkeep
+
+	streamIDs bool // the driver tells the IDs of streams, since CUDA 12
+
 	frees   uint64       // the device's count of frees when memory was confirmed
 	memory  []mem.Region // whole allocations, sorted by address; they do not overlap
 	streams []stream
+}
+
+func (k *known) open() error {
+	version, err := k.Device.Driver().DriverGetVersion()
+	k.streamIDs = version >= 12000
+	return err
 }
 
 // A stream is told from others by its number: its handle may be given again when it is
 // destroyed, and PerThread is another stream on each thread.
 type stream struct {
 	handle gpu.Stream
-	id     uint64
+	id     uint64 // 0 if the driver does not tell
 }
 
 // maxMemory is how many allocations are remembered; when there are more, all are forgotten.
@@ -35,65 +46,115 @@ const (
 	maxKnown  = 16
 )
 
+// admitted calls f for a call that may begin, with the device's context current.
+func (k *known) admitted(c *call.Call, f func(entry) error) error {
+	if err := k.ours(c); err != nil {
+		return err
+	}
+	return k.with(c, func(seen cuda.Sight) error {
+		e, err := k.admit(c, seen)
+		if err != nil {
+			return err
+		}
+		if err := k.Life.Begin(c, k); err != nil {
+			return k.refusal(c, err)
+		}
+		return f(e)
+	})
+}
+
+// refusal is why a call cannot begin. If graphs were launched after Close, it says so.
+func (k *known) refusal(c *call.Call, err error) error {
+	if _, late := k.upkeep.estate.trespass(); late != nil {
+		return k.Life.Locate(c, 0, late, k)
+	}
+	return err
+}
+
+// with calls f on this OS thread with the device's context current. It asks the driver at once about
+// the call's stream, and gives f what it has seen, which is nothing where another context was
+// current. If f fails with an error that is no *call.Error yet, the communicator fails, and the error names the call.
+func (k *known) with(c *call.Call, f func(seen cuda.Sight) error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	driver := k.Device.Driver()
+	seen := cuda.Look(driver, c.Stream, k.streamIDs)
+	var err error
+	if seen.Context == k.net.Context() {
+		err = f(seen)
+	} else {
+		err = cuda.With(driver, k.net.Context(), func() error { return f(cuda.Sight{}) })
+	}
+	if err == nil || placed(err) {
+		return err
+	}
+	return k.Life.Fail(c, k.Life.Turn.Seq(), err, k)
+}
+
+// placed reports whether an error is a *call.Error already.
+func placed(err error) bool {
+	var has *call.Error
+	return errors.As(err, &has)
+}
+
 // ours refuses memory of another GPU than the rank's, and all calls of a communicator that is suspended.
-func (g *Comm) ours(c *call.Call) error {
-	if g.suspended {
-		return g.Life.Place(c, 0, errSuspended, g)
+func (k *known) ours(c *call.Call) error {
+	if k.upkeep.suspended {
+		return k.Life.Locate(c, 0, errSuspended, k)
 	}
 	for _, r := range []mem.Region{c.In, c.Out} {
-		if !r.IsHost() && r.Dev() != g.Device.Number() {
-			return g.Life.Place(c, 0, fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid, r.Dev(), g.Device.Number()), g)
+		if !r.IsHost() && r.Dev() != k.Device.Number() {
+			return k.Life.Locate(c, 0, fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid, r.Dev(), k.Device.Number()), k)
 		}
 	}
 	return nil
 }
 
-// admit has the driver confirm a call's memory and stream, and finds out whether the stream
-// is being captured. The device's context is current. An error that wraps call.ErrInvalid
-// leaves the communicator usable.
-func (g *Comm) admit(c *call.Call) error {
-	if err := g.admitMemories(c); err != nil {
-		return err
+// admit has the driver confirm a call's memory and stream. The device's context is current. An
+// error that wraps call.ErrInvalid leaves the communicator usable.
+func (k *known) admit(c *call.Call, seen cuda.Sight) (entry, error) {
+	if err := k.admitMemories(c); err != nil {
+		return entry{}, err
 	}
-	return g.admitStream(c.Stream)
+	return k.admitStream(c.Stream, seen)
 }
 
 // admitMemories has the driver confirm a call's memory.
-func (g *Comm) admitMemories(c *call.Call) error {
-	if g.CheckPointers {
-		g.known.memory, g.known.streams = g.known.memory[:0], g.known.streams[:0]
+func (k *known) admitMemories(c *call.Call) error {
+	if k.CheckPointers {
+		k.memory, k.streams = k.memory[:0], k.streams[:0]
 	}
 	if c.Kind != call.Barrier {
 		size := c.Type.Size()
-		in, out := c.Shape(g.Life.Rank, g.Life.Size)
-		if err := g.admitMemory("In", c.In.Slice(0, in*size), size); err != nil {
+		in, out := c.Shape(k.Life.Rank, k.Life.Size)
+		if err := k.admitMemory("In", c.In.Slice(0, in*size), size); err != nil {
 			return err
 		}
-		if err := g.admitMemory("Out", c.Out.Slice(0, out*size), size); err != nil {
+		if err := k.admitMemory("Out", c.Out.Slice(0, out*size), size); err != nil {
 			return err
 		}
 	}
 	if at := c.Op.At; at != nil && c.Kind.Reduces() && !at.IsHost() {
-		return g.admitMemory("Op.At", *at, 1)
+		return k.admitMemory("Op.At", *at, 1)
 	}
 	return nil
 }
 
 // admitMemory has the driver confirm a region whose elements have size bytes.
-func (g *Comm) admitMemory(name string, r mem.Region, size int) error {
+func (k *known) admitMemory(name string, r mem.Region, size int) error {
 	if r.Len() == 0 {
 		return nil
 	}
 	if r.Ptr()%uintptr(size) != 0 {
-		return fmt.Errorf("%w: %s: %#x on device %d is no multiple of the element's %d bytes: align it", call.ErrInvalid, name, r.Ptr(), g.Device.Number(), size)
+		return fmt.Errorf("%w: %s: %#x on device %d is no multiple of the element's %d bytes: align it", call.ErrInvalid, name, r.Ptr(), k.Device.Number(), size)
 	}
-	if n := g.Device.Frees(); n != g.known.frees {
-		g.known.frees, g.known.memory = n, g.known.memory[:0]
+	if n := k.Device.Frees(); n != k.frees {
+		k.frees, k.memory = n, k.memory[:0]
 	}
-	if g.known.has(r) {
+	if k.has(r) {
 		return nil
 	}
-	whole, err := g.Device.Check(r)
+	whole, err := k.Device.Check(r)
 	if err != nil {
 		var wrong *gpu.MemoryError
 		if errors.As(err, &wrong) {
@@ -101,7 +162,7 @@ func (g *Comm) admitMemory(name string, r mem.Region, size int) error {
 		}
 		return err
 	}
-	g.known.add(whole)
+	k.add(whole)
 	return nil
 }
 
@@ -134,52 +195,40 @@ func (k *known) add(whole mem.Region) {
 	k.memory = slices.Insert(k.memory, k.after(whole.Ptr()), whole)
 }
 
-// admitStream has the driver confirm a stream, and finds out whether it is being captured.
-func (g *Comm) admitStream(s gpu.Stream) error {
-	driver := g.Device.Driver()
-	seen, err := g.see(s)
-	switch {
-	case errors.Is(err, cuda.ErrStreamCaptureImplicit), errors.Is(err, cuda.ErrInvalidHandle), errors.Is(err, cuda.ErrInvalidContext), errors.Is(err, cuda.ErrContextIsDestroyed):
-		return fmt.Errorf("%w: stream %#x: %w", call.ErrInvalid, s, err)
-	case err != nil:
-		return err
-	case seen.Capture == cuda.CaptureInvalidated:
-		return fmt.Errorf("%w: the capture of stream %#x on device %d is broken: end it, and look at the first error since it began", call.ErrInvalid, s, g.Device.Number())
+// admitStream has the driver confirm a stream, and finds out whether it is being captured. It
+// asks about the stream unless that is what was seen.
+func (k *known) admitStream(s gpu.Stream, seen cuda.Sight) (e entry, err error) {
+	driver := k.Device.Driver()
+	if seen.Context == 0 || seen.Stream != s {
+		seen = cuda.Look(driver, s, k.streamIDs)
 	}
-	g.streamID, g.capture, g.captures = seen.ID, cuda.CaptureInfo{}, seen.Capture == cuda.CaptureActive
-	if g.captures {
-		if g.capture, err = driver.StreamGetCaptureInfo(s); err != nil {
-			return err
+	switch err := seen.Err; {
+	case errors.Is(err, cuda.ErrStreamCaptureImplicit), errors.Is(err, cuda.ErrInvalidHandle), errors.Is(err, cuda.ErrInvalidContext), errors.Is(err, cuda.ErrContextIsDestroyed):
+		return e, fmt.Errorf("%w: stream %#x: %w", call.ErrInvalid, s, err)
+	case err != nil:
+		return e, err
+	case seen.Capture == cuda.CaptureInvalidated:
+		return e, fmt.Errorf("%w: the capture of stream %#x on device %d is broken: end it, and look at the first error since it began", call.ErrInvalid, s, k.Device.Number())
+	}
+	e.stream, e.captures = stream{s, seen.ID}, seen.Capture == cuda.CaptureActive
+	if e.captures {
+		if e.capture, err = driver.StreamGetCaptureInfo(s); err != nil {
+			return e, err
 		}
 	}
-	this := stream{s, g.streamID}
-	if s == 0 || s == gpu.Legacy || s == gpu.PerThread || slices.Contains(g.known.streams, this) {
-		return nil
+	if s == 0 || s == gpu.Legacy || s == gpu.PerThread || slices.Contains(k.streams, e.stream) {
+		return e, nil
 	}
 	ctx, err := driver.StreamGetCtx(s)
 	if err != nil {
-		return err
+		return e, err
 	}
-	if ctx != g.net.Context() {
-		return fmt.Errorf("%w: stream %#x is not of device %d's primary context: make it with device %d current", call.ErrInvalid, s, g.Device.Number(), g.Device.Number())
+	if ctx != k.net.Context() {
+		return e, fmt.Errorf("%w: stream %#x is not of device %d's primary context: make it with device %d current", call.ErrInvalid, s, k.Device.Number(), k.Device.Number())
 	}
-	g.known.streams = remember(g.known.streams, this)
-	return nil
-}
-
-// see asks the driver about a stream, unless with has done so.
-func (g *Comm) see(s gpu.Stream) (cuda.Sight, error) {
-	if !g.sees || g.seen.Stream != s {
-		g.seen = cuda.Look(g.Device.Driver(), s, g.streamIDs)
+	if len(k.streams) == maxKnown {
+		k.streams = slices.Delete(k.streams, 0, 1)
 	}
-	g.sees = false
-	return g.seen, g.seen.Err
-}
-
-// remember appends to a list of at most maxKnown.
-func remember[T any](list []T, x T) []T {
-	if len(list) == maxKnown {
-		list = slices.Delete(list, 0, 1)
-	}
-	return append(list, x)
+	k.streams = append(k.streams, e.stream)
+	return e, nil
 }

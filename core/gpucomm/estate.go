@@ -1,17 +1,41 @@
 package gpucomm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 )
+
+// upkeep is what there is of a communicator besides its calls: the GPU's memory that they need,
+// who watches and who observes them, and their end.
+type upkeep struct {
+	base
+	estate    *estate
+	watch     watch
+	observed  *observed // nil if nobody observes
+	closed    bool
+	suspended bool // see Footprint
+}
+
+func (u *upkeep) open() (err error) {
+	d := u.Device
+	u.watch.judged, u.watch.end = context.WithCancel(context.Background())
+	u.estate = &estate{driver: d.Driver(), dev: d.Handle(), later: d.Later, log: u.Log}
+	if u.estate.ctx, err = d.Driver().DevicePrimaryCtxRetain(d.Handle()); err != nil {
+		u.estate = nil
+		return err
+	}
+	u.observed, err = openObserved(u.Numberer, u.estate)
+	return err
+}
 
 // An estate is what the operations of a communicator need on its GPU. The communicator
 // holds it until it is closed, and each graph that has captured one of its operations until
@@ -36,15 +60,6 @@ type estate struct {
 	late    uint64         // guarded by mu; operations since
 }
 
-func openEstate(d *gpu.Device, log *slog.Logger) (*estate, error) {
-	e := &estate{driver: d.Driver(), dev: d.Handle(), later: d.Later, log: log}
-	var err error
-	if e.ctx, err = e.driver.DevicePrimaryCtxRetain(e.dev); err != nil {
-		return nil, err
-	}
-	return e, nil
-}
-
 // keep has the estate give something back at its end.
 func (e *estate) keep(giveBack func() error) {
 	e.mu.Lock()
@@ -58,6 +73,15 @@ func (e *estate) memory() *cuda.Growing {
 	e.rooms = append(e.rooms, m)
 	e.keep(m.Close)
 	return m
+}
+
+// event is an event for order, which the estate gives back.
+func (u *upkeep) event() (gpu.Event, error) {
+	e, err := newEvent(u.Device)
+	if err == nil {
+		u.estate.keep(func() error { return u.estate.driver.EventDestroy(e) }) // giveBack is quiet
+	}
+	return e, err
 }
 
 // hold has a graph that is being captured hold the estate.
@@ -156,3 +180,7 @@ func (e *estate) giveBack() error {
 	e.things, e.ctx = nil, 0
 	return errors.Join(err, e.driver.DevicePrimaryCtxRelease(e.dev))
 }
+
+// Held is how many graphs hold operations of the communicator, or did a moment ago. It may be
+// called at any time, also after Close.
+func (u *upkeep) Held() int { return int(u.estate.graphs.Load()) }

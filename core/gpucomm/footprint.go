@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 )
 
 // A Footprint is the memory that a communicator has on its rank's GPU. Kernels' code and what the
@@ -45,7 +45,11 @@ func (f *Footprint) Bytes() (fixed, mapped int) {
 // have queued. Until Resume calls on GPU memory are refused, and no graph that holds operations of the
 // communicator may be launched.
 func (f *Footprint) Suspend() error {
-	return f.together(call.Suspend, func(ctx context.Context, g *Comm) error {
+	if f == nil {
+		return nil
+	}
+	g := f.g
+	return g.together(call.Suspend, func(ctx context.Context) error {
 		if g.suspended {
 			return errSuspended
 		}
@@ -60,14 +64,18 @@ func (f *Footprint) Suspend() error {
 		for _, m := range g.estate.rooms {
 			errs = append(errs, m.Suspend())
 		}
-		return g.orAbandon(call.Suspend, errors.Join(errs...))
+		return g.abandon(call.Suspend, errors.Join(errs...))
 	})
 }
 
 // Resume ends Suspend. All ranks call it together. If a GPU has no memory for one of them, the
 // communicator fails.
 func (f *Footprint) Resume() error {
-	return f.together(call.Resume, func(ctx context.Context, g *Comm) error {
+	if f == nil {
+		return nil
+	}
+	g := f.g
+	return g.together(call.Resume, func(ctx context.Context) error {
 		if !g.suspended {
 			return fmt.Errorf("%w: the communicator is not suspended", call.ErrInvalid)
 		}
@@ -78,7 +86,7 @@ func (f *Footprint) Resume() error {
 		for _, m := range g.estate.rooms {
 			errs = append(errs, m.Resume())
 		}
-		if err := g.orAbandon(call.Resume, errors.Join(errs...)); err != nil {
+		if err := g.abandon(call.Resume, errors.Join(errs...)); err != nil {
 			return err
 		}
 		if _, err := g.meet(ctx, call.Resume, windowNote{}); err != nil { // all have theirs again
@@ -87,35 +95,4 @@ func (f *Footprint) Resume() error {
 		g.suspended = false
 		return nil
 	})
-}
-
-// together carries out a method of all ranks.
-func (f *Footprint) together(method call.Method, do func(context.Context, *Comm) error) error {
-	if f == nil {
-		return nil
-	}
-	g := f.g
-	g.Drain()
-	g.Life.Turn.Lock()
-	defer g.Life.Turn.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), g.JoinTimeout)
-	defer cancel()
-	err := g.Life.Err()
-	if err != nil {
-		err = fmt.Errorf("the communicator has failed before: %w", err)
-	} else {
-		err = do(ctx, g)
-	}
-	if err != nil {
-		return g.Life.ErrorIn(method.String(), err)
-	}
-	return nil
-}
-
-// orAbandon is abandon if there is an error.
-func (g *Comm) orAbandon(method call.Method, err error) error {
-	if err == nil {
-		return nil
-	}
-	return g.abandon(method, err)
 }

@@ -1,11 +1,13 @@
 // Package gpucomm is the GPU half of a communicator, for the root package: it queues calls
-// on GPU memory on the caller's streams. Package hostcomm is the other half.
+// on GPU memory on the caller's streams. Package hostcomm is the other half. Both are parts of a
+// communicator, and nothing here is promised to other modules but what package ringo has as its
+// own.
 //
-// A call takes five steps (queue.go). Its memory and stream are checked (check.go). Its
-// buffers are looked up in the windows, which are registered memory (windows.go,
-// register.go). Package choice says what carries it out. Package request numbers it. Then
-// kernels or copies of engine/grid are queued on the call's stream, after the communicator's
-// previous operation (stream.go). A watcher (watch.go) hears of what goes wrong on the GPU,
+// A call takes five steps (queue.go); what they find out is a value that is passed down. Its
+// memory and stream are checked (check.go). Its buffers are looked up in the windows, which are
+// registered memory (windows.go, register.go). Package choice says what carries it out.
+// Package request numbers it. Then kernels or copies of engine/grid are queued on the call's
+// stream, after the communicator's previous operation (stream.go). A watcher (watch.go) hears of what goes wrong on the GPU,
 // and stops the kernels when the communicator ends.
 //
 // Two traps. A call must allocate and load everything before it queues its first kernel:
@@ -21,23 +23,20 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/gpupaths"
+	"github.com/ringo-go/ringo/core/life"
+	"github.com/ringo-go/ringo/core/paths"
+	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/life"
-	"github.com/ringo-go/ringo/paths"
-	"github.com/ringo-go/ringo/paths/gpupaths"
-	"github.com/ringo-go/ringo/rankorder"
-	"github.com/ringo-go/ringo/request"
 	"github.com/ringo-go/ringo/sched"
 )
 
 // Options are what a Comm is made of.
 type Options struct {
 	Device        *gpu.Device
-	Share         *gpupaths.Share
+	Quota         *gpupaths.Quota
 	Life          *life.Life
 	Group         bootstrap.Group
 	Chooser       choice.Chooser // as for host memory; Open adds the GPUs' kernels and plan
@@ -54,58 +53,28 @@ type Options struct {
 	Log           *slog.Logger
 }
 
+// A base is what all parts of a Comm use. After Open only placements changes.
+type base struct {
+	Options
+	chooser    choice.Chooser
+	net        *gpupaths.Net
+	engine     *grid.Engine
+	placements placements // of the last calls
+}
+
 // A Comm is the GPU half of one rank's communicator. The caller of a method holds
 // Life.Turn, unless the method says otherwise.
-type Comm struct {
-	Options
-	chooser choice.Chooser
-	net     *gpupaths.Net
-	engine  *grid.Engine
-
-	latest   latest
-	job      grid.Job
-	blocks   int             // that the current call takes
-	request  request.Request // of the current call
-	batch    grid.Batch      // the current one
-	jobs     []grid.Job      // of the current batch
-	programs map[choice.Key]*grid.Program
-	phased   map[choice.Key][]choice.Key
-	prepared map[prepared]bool // by PrepareAll
-	layout   [4][]int          // room for the counts and offsets of the v-variants
-	exchange exchange
-
-	known     known
-	seen      cuda.Sight       // of the stream of the current call
-	sees      bool             // it was seen with the device's context current, and is still to be judged
-	captures  bool             // the stream of the current call is being captured
-	capture   cuda.CaptureInfo // of the stream of the current call
-	streamID  uint64           // of that stream; 0 if the driver does not tell
-	streamIDs bool             // it tells, since CUDA 12
-
-	event      gpu.Event             // the end of the last operation, eager or of a graph
-	recorded   bool                  // by the launch of the current operation
-	last       uint64                // streamID of the last eager operation
-	replays    bool                  // a graph may have been launched since then
-	recordings map[uint64]*recording // by capture
-	chain      *chain                // nil if other communicators have an order of their own
-	estate     *estate
-
-	spare *cuda.Growing // for copies of In and scaled data
-
-	reduction *rankorder.Reduction
-	workplace *workplace
-
-	windows    windows
-	registered int        // number of the last window
-	at         placement  // of the current call
-	placements placements // of the last calls
-	copyStream copyStream
-	closed     bool
-	suspended  bool      // see Footprint
-	signal     call.Call // the current Put, Signal or Wait
-	watch      watch
-	observed   *observed // nil if nobody observes
-}
+//
+// It is made of parts. Each embeds the next and sees nothing of those before; its fields are
+// written in its own files alone:
+//
+//	queue    calls carried out: queue batch exchange shares phases prepare workplace
+//	windows  registered memory: windows register flat signal
+//	order    one operation after the other: stream capture chain copystream
+//	known    memory and streams that calls may be on: check
+//	upkeep   watching, observing, giving back: estate watch watcher observe footprint leave
+//	base     what Open has made
+type Comm struct{ queue }
 
 // Open connects the GPUs of all ranks, which call it together. missing says, in the same
 // words on all ranks, why GPU memory cannot be used: a rank has no GPU, or nothing connects
@@ -114,61 +83,38 @@ func Open(ctx context.Context, o Options) (g *Comm, missing string, err error) {
 	if missing = without(o.Host.Profiles); missing != "" {
 		return nil, missing, nil
 	}
-	g = &Comm{Options: o, chooser: o.Chooser, programs: map[choice.Key]*grid.Program{}, phased: map[choice.Key][]choice.Key{}, prepared: map[prepared]bool{}, recordings: map[uint64]*recording{}, watch: watch{judged: make(chan struct{})}}
+	g = new(Comm)
+	g.Options, g.chooser = o, o.Chooser
 	g.enter()
-	if g.net, missing, err = gpupaths.Connect(ctx, o.Group, o.Host, o.Device, o.Share, o.Paths); err != nil || missing != "" {
+	if g.net, missing, err = gpupaths.Connect(ctx, o.Group, o.Host, o.Device, o.Quota, o.Paths); err != nil || missing != "" {
 		return g, missing, err
 	}
-	handle, err := o.Device.Context()
-	if err != nil {
-		return g, "", err
-	}
-	if g.estate, err = openEstate(o.Device, o.Log); err != nil {
-		return g, "", err
-	}
-	g.spare = g.estate.memory()
-	budget := g.net.Budget()
-	g.chooser.Budget = budget
-	g.engine, err = grid.New(o.Device.Driver(), handle, o.Device.Handle(), g.net, grid.Options{
-		Rank: sched.Rank(o.Life.Rank), Ranks: o.Life.Size, Blocks: budget.SideBySide(), DirectBlocks: budget.Most,
-		Bulk: g.net.Bulk(), FIFOBytes: o.FIFOBytes, ArgsBytes: o.ArgsBytes, Guard: &o.Life.Guard,
-	})
-	if err != nil {
-		return g, "", err
-	}
-	g.estate.keep(g.engine.Close)
-	if err := g.engine.PrepareCopies(); err != nil {
-		return g, "", err
-	}
-	version, err := o.Device.Driver().DriverGetVersion()
-	if err != nil {
-		return g, "", err
-	}
-	g.streamIDs = version >= 12000
-	if g.event, err = newEvent(o.Device); err != nil {
-		return g, "", err
-	}
-	g.estate.keep(func() error {
-		return cuda.Quietly(g.estate.driver, g.estate.ctx, func() error { return g.estate.driver.EventDestroy(g.event) })
-	})
-	if g.observed, err = openObserved(o.Numberer, o.Device, g.estate); err != nil {
-		return g, "", err
-	}
-	if o.LaunchOrder && !g.net.Shared() { // kernels of ranks on one GPU wait for each other
-		var leave func() error
-		if g.chain, leave, err = joinChain(o.Device); err != nil {
+	for _, open := range []func() error{g.upkeep.open, g.openEngine, g.known.open, g.order.open, g.queue.open} {
+		if err := open(); err != nil {
 			return g, "", err
 		}
-		g.estate.keep(leave)
-	}
-	if err := g.prepareReduction(); err != nil {
-		return g, "", err
 	}
 	if err := g.agreeOnRows(ctx); err != nil {
 		return g, "", err
 	}
 	g.prepareWatch()
 	return g, "", nil
+}
+
+// openEngine makes the engine, which the estate gives back.
+func (g *Comm) openEngine() error {
+	e, budget := g.estate, g.net.Budget()
+	g.chooser.Budget = budget
+	var err error
+	g.engine, err = grid.New(e.driver, e.ctx, e.dev, g.net, grid.Options{
+		Rank: sched.Rank(g.Life.Rank), Ranks: g.Life.Size, Blocks: budget.SideBySide(), DirectBlocks: budget.Most,
+		Bulk: g.net.Bulk(), FIFOBytes: g.FIFOBytes, ArgsBytes: g.ArgsBytes, Guard: &g.Life.Guard,
+	})
+	if err != nil {
+		return err
+	}
+	e.keep(g.engine.Close)
+	return g.engine.PrepareCopies()
 }
 
 // without says which ranks have no GPU, "" if all have one.
@@ -190,22 +136,22 @@ func without(all []paths.Profile) string {
 
 // agreeOnRows gives all ranks rank 0's rows of the plan. It also has the ranks wait for each
 // other: no kernel may write to a peer's queues before the peer has made its engine.
-func (g *Comm) agreeOnRows(ctx context.Context) error {
-	g.chooser.Kernels = g.engine
+func (b *base) agreeOnRows(ctx context.Context) error {
+	b.chooser.Kernels = b.engine
 	var mine []byte
-	if g.Life.Rank == 0 {
-		f := g.net.Fabric(g.chooser.Topo)
-		if g.Plan != nil && !g.Plan.Matches(f) {
-			g.Log.Warn("plan not used", "subsys", "INIT", "why", unused(g.Plan, f))
+	if b.Life.Rank == 0 {
+		f := b.net.Fabric(b.chooser.Topo)
+		if b.Plan != nil && !b.Plan.Matches(f) {
+			b.Log.Warn("plan not used", "subsys", "INIT", "why", unused(b.Plan, f))
 		}
-		rows := choice.RowsFor(g.Plan, f, g.engine.LongestDirect())
+		rows := choice.RowsFor(b.Plan, f, b.engine.LongestDirect())
 		mine = rows.Encode()
 	}
-	all, err := g.Group.AllGather(ctx, mine)
+	all, err := b.Group.AllGather(ctx, mine)
 	if err != nil {
 		return err
 	}
-	g.chooser.Rows, err = choice.DecodeRows(all[0])
+	b.chooser.Rows, err = choice.DecodeRows(all[0])
 	return err
 }
 
@@ -215,14 +161,14 @@ func unused(p *choice.Plan, f *choice.Fabric) string {
 
 // Notes are lines that say which path leads to each rank, why there is no better one, and
 // why a plan is not used. It may be called at any time.
-func (g *Comm) Notes() []string {
-	notes := g.net.Notes()
-	if g.engine.Bulk() {
+func (b *base) Notes() []string {
+	notes := b.net.Notes()
+	if b.engine.Bulk() {
 		notes = append(notes, "GPU memory: schedules go by bulk copies, in few blocks of few threads")
 	}
-	if g.Life.Rank == 0 && g.Plan != nil {
-		if f := g.net.Fabric(g.chooser.Topo); !g.Plan.Matches(f) {
-			notes = append(notes, unused(g.Plan, f))
+	if b.Life.Rank == 0 && b.Plan != nil {
+		if f := b.net.Fabric(b.chooser.Topo); !b.Plan.Matches(f) {
+			notes = append(notes, unused(b.Plan, f))
 		}
 	}
 	return notes
@@ -230,13 +176,13 @@ func (g *Comm) Notes() []string {
 
 // Chooser chooses what carries out calls on this communicator's GPUs. It may be called at
 // any time.
-func (g *Comm) Chooser() *choice.Chooser { return &g.chooser }
+func (b *base) Chooser() *choice.Chooser { return &b.chooser }
 
 // Via is part of life.Path. It may be called at any time.
-func (g *Comm) Via(peer int) string { return g.net.Via(peer) }
+func (b *base) Via(peer int) string { return b.net.Via(peer) }
 
 // Memory is part of life.Path. It may be called at any time.
-func (g *Comm) Memory(where uint16) string {
-	p := g.placements.find(where)
+func (b *base) Memory(where uint16) string {
+	p := b.placements.find(where)
 	return p.String()
 }

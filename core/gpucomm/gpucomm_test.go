@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,16 +13,16 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/gpupaths"
+	"github.com/ringo-go/ringo/core/life"
+	"github.com/ringo-go/ringo/core/paths"
+	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/kernels"
-	"github.com/ringo-go/ringo/life"
 	"github.com/ringo-go/ringo/mem"
-	"github.com/ringo-go/ringo/paths"
-	"github.com/ringo-go/ringo/paths/gpupaths"
-	"github.com/ringo-go/ringo/request"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -54,22 +55,27 @@ func open(t testing.TB, list []*gpu.Device, change func(*Options)) []*Comm {
 
 func openOn(t testing.TB, groups []bootstrap.Group, list []*gpu.Device, change func(*Options)) []*Comm {
 	t.Helper()
+	return openHosts(t, groups, strings.Repeat("a", len(list)), list, change)
+}
+
+// openHosts is openOn whose ranks are on the hosts of their letters.
+func openHosts(t testing.TB, groups []bootstrap.Group, hosts string, list []*gpu.Device, change func(*Options)) []*Comm {
+	t.Helper()
 	comms, errs := make([]*Comm, len(list)), make([]error, len(list))
 	var wg sync.WaitGroup
 	for r, group := range groups {
-		wg.Go(func() { comms[r], errs[r] = openRank(t, group, list[r], change) })
+		wg.Go(func() { comms[r], errs[r] = openRank(t, group, hosts[r:r+1], list[r], change) })
 	}
 	wg.Wait()
 	require.NoError(t, errors.Join(errs...))
 	return comms
 }
 
-func openRank(t testing.TB, group bootstrap.Group, d *gpu.Device, change func(*Options)) (*Comm, error) {
+func openRank(t testing.TB, group bootstrap.Group, host string, d *gpu.Device, change func(*Options)) (*Comm, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	n := group.Size()
-	l := life.New(group, "here", 20*time.Second)
-	me := paths.Profile{Info: transport.Info{Rank: group.Rank(), Host: "here"}}
+	l := life.New(group, host, 20*time.Second)
+	me := paths.Profile{Info: transport.Info{Rank: group.Rank(), Host: host}}
 	share, err := gpupaths.Take(&me, d, string(group.Key()), choice.Budget{})
 	if err != nil {
 		return nil, err
@@ -77,13 +83,13 @@ func openRank(t testing.TB, group bootstrap.Group, d *gpu.Device, change func(*O
 	if err := gpupaths.Describe(&me, d); err != nil {
 		return nil, err
 	}
-	cfg := paths.Config{Slots: 8, Cores: 1}
+	cfg := paths.Config{Slots: 8, Cores: 1, Networking: transport.NetworkOptions{Interface: "lo"}}
 	net, err := paths.Connect(ctx, group, me, cfg, &l.Guard, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
 	o := Options{
-		Device: d, Share: share, Life: l, Group: group, Chooser: choice.Chooser{Topo: choice.Topology{Ranks: n, Local: n}},
+		Device: d, Quota: share, Life: l, Group: group, Chooser: choice.Chooser{Topo: choice.TopologyOf(net.Hosts())},
 		Numberer: &request.Numberer{Life: l}, Host: net, Paths: &cfg, JoinTimeout: 20 * time.Second,
 		Drain: func() {}, Log: slog.New(slog.DiscardHandler),
 	}

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
@@ -88,15 +88,13 @@ func (g *Comm) Leave(releaseHost func() error) error {
 	delete(processes.of, key)
 	done, apart := make(chan struct{}), make(chan struct{})
 	processes.leaving = append(slices.DeleteFunc(processes.leaving, isClosed), done)
-	waits, entered := slices.Clone(processes.leaving), closedNow // others delete from theirs
-	if len(processes.of) == 0 {
-		if processes.entered == nil {
-			processes.entered = make(chan struct{})
-		}
-		entered = processes.entered
+	waits, alone := slices.Clone(processes.leaving), len(processes.of) == 0 // others delete from theirs
+	if alone && processes.entered == nil {
+		processes.entered = make(chan struct{})
 	}
+	entered := processes.entered
 	processes.Unlock()
-	hasWindows := slices.ContainsFunc(n.left, func(l leaver) bool { return len(l.windows) > 0 })
+	hasWindows := slices.ContainsFunc(n.left, func(l leaver) bool { return len(l.windows.open) > 0 })
 	var err error
 	go func() {
 		defer close(done)
@@ -107,6 +105,9 @@ func (g *Comm) Leave(releaseHost func() error) error {
 	if hasWindows {
 		<-apart
 	}
+	if !alone {
+		return nil
+	}
 	for _, done := range waits {
 		select {
 		case <-done:
@@ -116,13 +117,6 @@ func (g *Comm) Leave(releaseHost func() error) error {
 	}
 	return err
 }
-
-// closedNow is a closed channel.
-var closedNow = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
 
 func isClosed(c <-chan struct{}) bool {
 	select {
@@ -161,7 +155,7 @@ func disband(all []leaver, apart chan<- struct{}) error {
 	group.Wait()
 	var errs []error
 	for _, g := range all {
-		if len(g.windows) == 0 {
+		if len(g.windows.open) == 0 {
 			continue
 		}
 		errs = append(errs, g.closeWindows())
@@ -184,7 +178,7 @@ func (g *Comm) release(parted bool) error {
 	if g.net != nil { // quietly, for another thread may capture a stream meanwhile
 		d := g.Device.Driver()
 		errs = append(errs, cuda.Quietly(d, g.net.Context(), func() error {
-			return errors.Join(g.copyStream.close(d), g.exchange.close(d), g.net.Close(parted))
+			return errors.Join(g.copyStream.close(d), g.net.Close(parted))
 		}))
 	}
 	if g.estate != nil { // the last, for it holds the context

@@ -6,7 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/internal/plain"
 )
 
 // A windowNote is what a rank says to the others in Register and Window.Close.
@@ -20,33 +21,50 @@ type windowNote struct {
 
 // meet gives all ranks the notes of all, by rank. If it fails the communicator has ended, for
 // the ranks may not have the same windows any more.
-func (g *Comm) meet(ctx context.Context, method call.Method, mine windowNote) ([]windowNote, error) {
-	b, err := json.Marshal(&mine)
+func (b *base) meet(ctx context.Context, method call.Method, mine windowNote) ([]windowNote, error) {
+	all, err := b.Life.Meet(ctx, b.JoinTimeout, method, plain.JSON(&mine))
 	if err != nil {
-		panic(err) // plain data always marshals
-	}
-	all, err := g.Life.Meet(ctx, g.JoinTimeout, method, b)
-	if err != nil {
-		if stopped := g.Life.Guard.Aborted(); errors.Is(err, stopped) {
+		if stopped := b.Life.Guard.Aborted(); errors.Is(err, stopped) {
 			return nil, err
 		}
-		return nil, g.abandon(method, err)
+		return nil, b.abandon(method, err)
 	}
 	notes := make([]windowNote, len(all))
-	for r, b := range all {
-		if err := json.Unmarshal(b, &notes[r]); err != nil {
-			return nil, g.abandon(method, fmt.Errorf("what rank %d says: %w", r, err))
+	for r, said := range all {
+		if err := json.Unmarshal(said, &notes[r]); err != nil {
+			return nil, b.abandon(method, fmt.Errorf("what rank %d says: %w", r, err))
 		}
 		if notes[r].Window != mine.Window {
-			return nil, g.abandon(method, fmt.Errorf("%w: rank %d calls %v of window #%d, rank %d of window #%d; all ranks must make the same calls in the same order",
-				call.ErrMismatch, g.Life.Rank, method, mine.Window, r, notes[r].Window))
+			return nil, b.abandon(method, fmt.Errorf("%w: rank %d calls %v of window #%d, rank %d of window #%d; all ranks must make the same calls in the same order",
+				call.ErrMismatch, b.Life.Rank, method, mine.Window, r, notes[r].Window))
 		}
 	}
 	return notes, nil
 }
 
-// abandon ends the communicator because of an error in a method, and returns the error.
-func (g *Comm) abandon(method call.Method, cause error) error {
-	g.Life.FailIn(method.String(), cause)
+// together carries out a method that all ranks call together. It takes the Turn.
+func (b *base) together(method call.Method, do func(context.Context) error) error {
+	b.Drain()
+	b.Life.Turn.Lock()
+	defer b.Life.Turn.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), b.JoinTimeout)
+	defer cancel()
+	err := b.Life.Err()
+	if err != nil {
+		err = fmt.Errorf("the communicator has failed before: %w", err)
+	} else {
+		err = do(ctx)
+	}
+	if err != nil {
+		return b.Life.ErrorIn(method.String(), err)
+	}
+	return nil
+}
+
+// abandon ends the communicator if there is an error in a method, and returns the error.
+func (b *base) abandon(method call.Method, cause error) error {
+	if cause != nil {
+		b.Life.FailIn(method.String(), cause)
+	}
 	return cause
 }

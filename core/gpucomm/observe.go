@@ -5,22 +5,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/request"
 	"github.com/ringo-go/ringo/trace"
 )
 
 // An observed tells an observer of the calls on a GPU, and when the GPU carried them out: it records an event on the
 // stream before what is queued and one after it. Nobody waits for them: who comes by later looks which have
-// passed. The methods of a nil observed, which nobody observes, do nothing.
+// passed. The methods of a nil observed and a nil operation, which nobody observes, do nothing.
 type observed struct {
 	numberer *request.Numberer
 	driver   cuda.Driver
 	ctx      cuda.Context
 	clock    gpuClock
-	now      *operation // the current one; with the Turn
 
 	mu     sync.Mutex
 	idle   []*operation // guarded by mu
@@ -32,6 +31,7 @@ const inFlight = 256
 
 // An operation is calls that are queued together: one, or those of a batch or an exchange.
 type operation struct {
+	of         *observed
 	begin, end gpu.Event // 0 for the one that stands for those which are not timed
 	began      bool      // begin is recorded
 	ended      bool      // end is, after it
@@ -45,36 +45,38 @@ type observedCall struct {
 }
 
 // openObserved is nil if nobody observes.
-func openObserved(n *request.Numberer, d *gpu.Device, e *estate) (*observed, error) {
+func openObserved(n *request.Numberer, e *estate) (*observed, error) {
 	if n.Observer == nil {
 		return nil, nil
 	}
-	o := &observed{numberer: n, driver: d.Driver(), ctx: e.ctx, idle: []*operation{{}}}
+	o := &observed{numberer: n, driver: e.driver, ctx: e.ctx}
+	o.idle = []*operation{{of: o}} // for what is not timed
 	e.keep(o.close)
 	return o, cuda.Quietly(o.driver, o.ctx, func() error { return o.clock.start(o.driver) })
 }
 
-// arrive says that calls have come, which are queued next. The Turn is held.
-func (o *observed) arrive() {
+// arrive says that calls have come, which are queued next as one operation. The Turn is held.
+func (o *observed) arrive() (p *operation) {
 	if o == nil {
-		return
+		return nil
 	}
 	o.look()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if last := len(o.idle) - 1; last > 0 {
-		o.now, o.idle = o.idle[last], o.idle[:last]
-	} else if o.now = o.idle[0]; len(o.flight) < inFlight { // the first is for what is not timed
-		if p, err := o.operation(); err == nil {
-			o.now = p
+		p, o.idle = o.idle[last], o.idle[:last]
+	} else if p = o.idle[0]; len(o.flight) < inFlight { // the first is for what is not timed
+		if timed, err := o.operation(); err == nil {
+			p = timed
 		}
 	}
-	o.now.n, o.now.began, o.now.ended = 0, false, false
+	p.n, p.began, p.ended = 0, false, false
+	return p
 }
 
 // operation makes one.
 func (o *observed) operation() (p *operation, err error) {
-	p = new(operation)
+	p = &operation{of: o}
 	err = cuda.Quietly(o.driver, o.ctx, func() error {
 		if p.begin, err = o.driver.EventCreate(cuda.EventDefault); err == nil {
 			if p.end, err = o.driver.EventCreate(cuda.EventDefault); err != nil {
@@ -86,14 +88,13 @@ func (o *observed) operation() (p *operation, err error) {
 	return p, err
 }
 
-// begin says that one of them has a number.
-func (o *observed) begin(c *call.Call, r *request.Request) {
-	if o == nil {
+// add says that one of its calls has a number.
+func (p *operation) add(c *call.Call, r *request.Request) {
+	if p == nil {
 		return
 	}
-	p := o.now
 	if p.n == len(p.calls) {
-		p.calls = append(p.calls, observedCall{Watch: o.numberer.Watch(0, true)})
+		p.calls = append(p.calls, observedCall{Watch: p.of.numberer.Watch(0, true)})
 	}
 	x := &p.calls[p.n]
 	p.n++
@@ -102,28 +103,26 @@ func (o *observed) begin(c *call.Call, r *request.Request) {
 	x.Queued = x.Start
 }
 
-// before says that they are queued on a stream from here on. The device's context is current.
-func (o *observed) before(s gpu.Stream) {
-	if o != nil && o.now != nil && o.now.begin != 0 && !o.now.began {
-		o.now.began = o.driver.EventRecord(o.now.begin, s) == nil
+// before says that it is queued on a stream from here on. The device's context is current.
+func (p *operation) before(s gpu.Stream) {
+	if p != nil && p.begin != 0 && !p.began {
+		p.began = p.of.driver.EventRecord(p.begin, s) == nil
 	}
 }
 
-// after says that they are queued up to here.
-func (o *observed) after(s gpu.Stream) {
-	if o != nil && o.now != nil && o.now.began {
-		o.now.ended = o.driver.EventRecord(o.now.end, s) == nil
+// after says that it is queued up to here.
+func (p *operation) after(s gpu.Stream) {
+	if p != nil && p.began {
+		p.ended = p.of.driver.EventRecord(p.end, s) == nil
 	}
 }
 
-// issued says that they are queued, or why they are not.
-func (o *observed) issued(err error) {
-	if o == nil || o.now == nil {
+// issued says that it is queued, or why it is not.
+func (p *operation) issued(err error) {
+	if p == nil {
 		return
 	}
-	p := o.now
-	o.now = nil
-	now := trace.Now()
+	o, now := p.of, trace.Now()
 	for i := range p.calls[:p.n] {
 		p.calls[i].Issued = now
 	}

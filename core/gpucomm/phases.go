@@ -3,50 +3,50 @@ package gpucomm
 import (
 	"cmp"
 
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/engine/grid"
-	"github.com/ringo-go/ringo/request"
 )
 
 // phasesFrom is how large data of several hosts is that is carried out in phases, in bytes of the
 // larger buffer: launches more take some 10 µs each, and phases do not overlap.
 const phasesFrom = 4 << 20
 
-// phases are the keys of the programs that carry out a request one after the other, the same
+// phases are the keys of the programs that carry out a call one after the other, the same
 // on all ranks; none if one program does it all.
-func (g *Comm) phases(c *call.Call, r *request.Request) (keys []choice.Key) {
-	if c.Bytes()*c.Kind.Shares(g.Life.Size) < cmp.Or(g.chooser.PhasesFrom, phasesFrom) {
+func (q *queue) phases(c *call.Call, t *task) (keys []choice.Key) {
+	r := &t.request
+	if c.Bytes()*c.Kind.Shares(q.Life.Size) < cmp.Or(q.chooser.PhasesFrom, phasesFrom) {
 		return nil
 	}
-	if keys, known := g.phased[r.Key]; known {
+	if keys, known := q.phased[r.Key]; known {
 		return keys
 	}
-	if n := r.Key.Phases(g.chooser.Topo); n > 1 {
+	if n := r.Key.Phases(q.chooser.Topo); n > 1 {
 		for i := range n {
 			key := r.Key
 			key.Phase = uint8(i + 1)
 			keys = append(keys, key)
 		}
 	}
-	g.phased[r.Key] = keys
+	q.phased[r.Key] = keys
 	return keys
 }
 
 // inPhases queues a job by the programs of phases instead of its own. All are compiled, and their
 // kernels loaded, before the first is queued: loading may wait for it, and it for a peer that waits for us.
-func (g *Comm) inPhases(keys []choice.Key, j *grid.Job) error {
+func (q *queue) inPhases(keys []choice.Key, j *grid.Job) error {
 	for _, key := range keys {
-		if _, err := g.program(key); err != nil {
+		if _, err := q.program(key); err != nil {
 			return err
 		}
 	}
-	if err := g.engine.Prepare(j.Reducer); err != nil {
+	if err := q.engine.Prepare(j.Reducer); err != nil {
 		return err
 	}
 	for i, key := range keys {
-		j.Program, j.Continues, j.More = g.programs[key], i > 0, i < len(keys)-1
-		if err := g.engine.Run(j); err != nil {
+		j.Program, j.Continues, j.More = q.programs[key], i > 0, i < len(keys)-1
+		if err := q.engine.Run(j); err != nil {
 			return err
 		}
 	}

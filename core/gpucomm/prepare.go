@@ -5,12 +5,12 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/rankorder"
+	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/kernels/collective"
-	"github.com/ringo-go/ringo/rankorder"
-	"github.com/ringo-go/ringo/request"
 )
 
 // Prepare loads and allocates what a checked call needs, so that Do only queues it.
@@ -21,17 +21,9 @@ import (
 // is left: drivers may let it wait for the kernels of the GPU. All kernels that only copy are
 // loaded at Open. Those of every type and operator would take seconds there, so a program
 // whose communicators overlap has Prepare load those that it needs.
-func (g *Comm) Prepare(c *call.Call) error {
-	return g.admitted(c, func() error {
-		ans, r := g.Answer(c), &g.request
-		err := g.Numberer.Number(r, c, ans.Algo, true)
-		if err == nil {
-			err = g.ready(c, r, ans)
-		}
-		if err != nil {
-			return g.Life.Fail(c, 0, err, g)
-		}
-		return nil
+func (q *queue) Prepare(c *call.Call) error {
+	return q.known.admitted(c, func(e entry) error {
+		return q.ready(c, &task{entry: e, answer: q.Answer(c)})
 	})
 }
 
@@ -47,86 +39,88 @@ type prepared struct {
 // PrepareAll has the kernels of a group's calls loaded before the first call is queued: one
 // thread may make the calls of several GPUs, and a kernel of this one may wait for a call
 // that comes later. What is wrong with a call, the call itself says.
-func (g *Comm) PrepareAll(calls []*call.Call) error {
+func (q *queue) PrepareAll(calls []*call.Call) error {
 	i := slices.IndexFunc(calls, (*call.Call).OnDevice)
-	if i < 0 || g.closed || g.Life.Err() != nil {
+	if i < 0 || q.upkeep.closed || q.Life.Err() != nil {
 		return nil
 	}
-	return g.with(calls[i], func() error {
+	return q.known.with(calls[i], func(cuda.Sight) error {
 		for _, c := range calls[i:] {
-			if !c.OnDevice() || c.Kind.Pairwise() || g.ours(c) != nil {
+			if !c.OnDevice() || c.Kind.Pairwise() || q.known.ours(c) != nil {
 				continue
 			}
-			ans := g.Answer(c)
+			ans := q.Answer(c)
 			key := prepared{ans.By, ans.Kernel, c.Kind, c.Type, c.Op.Kind}
-			if g.prepared[key] {
+			if q.prepared[key] {
 				continue
 			}
-			r := &g.request
-			err := g.Numberer.Number(r, c, ans.Algo, true)
-			if err == nil {
-				err = g.ready(c, r, ans)
+			if err := q.ready(c, &task{answer: ans}); err != nil {
+				return err
 			}
-			if err != nil {
-				return g.Life.Fail(c, 0, err, g)
-			}
-			g.prepared[key] = true
+			q.prepared[key] = true
 		}
 		return nil
 	})
 }
 
-// ready loads and allocates what a request needs. The device's context is current.
-func (g *Comm) ready(c *call.Call, r *request.Request, ans choice.Answer) error {
+// ready loads and allocates what a call needs. The device's context is current.
+func (q *queue) ready(c *call.Call, t *task) error {
+	return q.Numberer.Carry(&t.request, c, &t.answer, true, q, func() error { return q.load(c, t) })
+}
+
+// load is ready for a task that has its request.
+func (q *queue) load(c *call.Call, t *task) error {
+	r, ans := &t.request, &t.answer
 	var errs []error
 	do := func(err error) { errs = append(errs, err) }
-	scratch := func() { _, err := g.scratch(r.In); do(err) }
+	scratch := func() { _, err := q.scratch(r.In); do(err) }
 	if c.CopiesIn() {
 		scratch()
 	}
 	reducer := r.Reducer
 	if (ans.By == choice.ByKernel || ans.By == choice.ByShares) && r.Op == kernels.KindPreMulSum && reducer != nil { // see scaleIn
 		scratch()
-		do(g.openReduction())
-		if g.workplace != nil {
-			_, err := g.workplace.kernel(r)
+		do(q.openReduction())
+		if q.workplace != nil {
+			_, err := q.workplace.kernel(r)
 			do(err)
 		}
 		var err error
-		reducer, err = kernels.NewReducer(c.Type, kernels.Sum, g.Life.Size)
+		reducer, err = kernels.NewReducer(c.Type, kernels.Sum, q.Life.Size)
 		do(err)
 	}
 	switch ans.By {
 	case choice.BySchedule:
-		for _, key := range append(g.phases(c, r), r.Key) {
-			_, err := g.program(key)
+		for _, key := range append(q.phases(c, t), r.Key) {
+			_, err := q.program(key)
 			do(err)
 		}
-		do(g.engine.Prepare(reducer))
+		do(q.engine.Prepare(reducer))
 	case choice.ByKernel:
-		do(g.engine.PrepareDirect(reducer))
+		do(q.engine.PrepareDirect(reducer))
 	case choice.ByWindow:
-		do(g.engine.PrepareWindow(reducer))
+		do(q.engine.PrepareWindow(reducer))
 	case choice.ByCopies:
 		if c.Kind == call.AllReduce {
-			_, err := g.program(shareProgram)
+			_, err := q.program(shareProgram)
 			do(err)
-			do(g.engine.Prepare(reducer))
+			do(q.engine.Prepare(reducer))
 		}
-		do(g.engine.PrepareWindow(nil))
+		do(q.engine.PrepareWindow(nil))
 	case choice.ByShares:
-		do(g.openReduction())
-		do(g.engine.PrepareDirect(reducer))
-		if g.workplace != nil {
-			piece := cmp.Or(g.chooser.SharesPiece, sharesPiece)
-			_, err := g.workplace.Room(rankorder.SharesRoom, min(piece, r.In)/g.Life.Size)
+		do(q.openReduction())
+		do(q.engine.PrepareDirect(reducer))
+		if q.workplace != nil {
+			piece := cmp.Or(q.chooser.SharesPiece, sharesPiece)
+			_, err := q.workplace.Scratch(rankorder.ForShares, min(piece, r.In)/q.Life.Size)
 			do(err)
 		}
 	case choice.ByFold:
-		do(g.openReduction())
-		if g.workplace != nil {
-			do(g.workplace.prepare(r, c.Kind, c.Bytes()))
-			_, err := g.workplace.Room(rankorder.SharesRoom, roomOnDevice)
+		do(q.openReduction())
+		if q.workplace != nil {
+			_, err := q.workplace.prepare(r, c.Kind, c.Bytes())
+			do(err)
+			_, err = q.workplace.Scratch(rankorder.ForShares, roomOnDevice)
 			do(err)
 		}
 	}

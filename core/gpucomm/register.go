@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/kernels/collective"
 	"github.com/ringo-go/ringo/mem"
@@ -16,65 +16,60 @@ import (
 // A Window is registered memory: a span on each rank's GPU that the kernels of all ranks
 // read and write directly. See ringo.Comm.Register.
 type Window struct {
-	comm   *Comm
+	of     *windows
 	number int // on its communicator, the same on all ranks
 	region mem.Region
-	span   *p2p.Span   // nil if the window has no effect
-	memory grid.Window // the spans of all ranks, at this rank's addresses
-	flat   *p2p.Flat   // the same at other addresses; nil before Flat, and if it has no effect
-	stalls bool        // a copy between two of the ranks may wait for calls of other threads, see p2p.Stalls
-	reason string      // why the window has no effect, "" if it has
+	span   *p2p.Segment // nil if the window has no effect
+	memory grid.Window  // the spans of all ranks, at this rank's addresses
+	flat   *p2p.Flat    // the same at other addresses; nil before Flat, and if it has no effect
+	stalls bool         // a copy between two of the ranks may wait for calls of other threads, see p2p.Stalls
+	reason string       // why the window has no effect, "" if it has
 	closed bool
 }
 
 // Register makes a window of a span of the rank's GPU memory; see ringo.Comm.Register. It
 // takes the Turn itself.
-func (g *Comm) Register(r mem.Region) (*Window, error) {
-	g.Drain()
-	g.Life.Turn.Lock()
-	defer g.Life.Turn.Unlock()
-	if err := g.Life.Err(); err != nil {
-		return nil, g.Life.ErrorIn(call.Register.String(), fmt.Errorf("the communicator has failed before: %w", err))
+func (ws *windows) Register(r mem.Region) (w *Window, err error) {
+	err = ws.together(call.Register, func(ctx context.Context) error {
+		if ws.upkeep.suspended {
+			return errSuspended
+		}
+		ws.registered++
+		w = &Window{of: ws, number: ws.registered, region: r}
+		err := w.meet(ctx, ws.join(w))
+		if err == nil {
+			ws.open.insert(w)
+		} else if w.span != nil {
+			err = errors.Join(err, w.span.Close())
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	if g.suspended {
-		return nil, g.Life.ErrorIn(call.Register.String(), errSuspended)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), g.JoinTimeout)
-	defer cancel()
-	g.registered++
-	w := &Window{comm: g, number: g.registered, region: r}
-	bad := g.join(w)
-	err := w.meet(ctx, bad)
-	if err == nil {
-		g.windows.insert(w)
-		return w, nil
-	}
-	if w.span != nil {
-		err = errors.Join(err, w.span.Close())
-	}
-	return nil, g.Life.ErrorIn(call.Register.String(), err)
+	return w, nil
 }
 
 // join checks this rank's memory for a window, and makes it ready to be shared, if windows
 // have an effect here. The error is what is wrong with the memory.
-func (g *Comm) join(w *Window) error {
+func (ws *windows) join(w *Window) error {
 	r := w.region
 	switch {
 	case r.IsHost():
 		return fmt.Errorf("%w: host memory: register memory of the rank's GPU", call.ErrInvalid)
 	case r.Len() == 0:
 		return fmt.Errorf("%w: no bytes: register live memory of the rank's GPU", call.ErrInvalid)
-	case r.Dev() != g.Device.Number():
-		return fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid, r.Dev(), g.Device.Number())
+	case r.Dev() != ws.Device.Number():
+		return fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid, r.Dev(), ws.Device.Number())
 	}
-	if o := g.windows.overlap(r); o != nil {
+	if o := ws.open.overlap(r); o != nil {
 		return fmt.Errorf("%w: %d bytes at %#x overlap window #%d, %d bytes at %#x: close that first",
 			call.ErrInvalid, r.Len(), r.Ptr(), o.number, o.region.Len(), o.region.Ptr())
 	}
-	if w.reason = g.noWindows(); w.reason != "" {
+	if w.reason = ws.noWindows(); w.reason != "" {
 		return nil
 	}
-	span, err := g.net.Span(uint64(r.Ptr()), r.Len())
+	span, err := ws.net.Segment(uint64(r.Ptr()), r.Len())
 	if err != nil {
 		return fmt.Errorf("%w: %w", call.ErrInvalid, err)
 	}
@@ -84,15 +79,15 @@ func (g *Comm) join(w *Window) error {
 
 // noWindows says, in the same words on all ranks, why windows have no effect; "" if they
 // have.
-func (g *Comm) noWindows() string {
-	if a, b, why, apart := g.net.Apart(); apart {
+func (ws *windows) noWindows() string {
+	if a, b, why, apart := ws.net.Apart(); apart {
 		return fmt.Sprintf("ranks %d and %d do not reach each other's memory: %s", a, b, why)
 	}
 	switch {
-	case g.Life.Size == 1:
+	case ws.Life.Size == 1:
 		return "the communicator has one rank"
-	case !g.engine.CanWindow(collective.TwoShot):
-		return fmt.Sprintf("%d ranks, and kernels in windows are for %d", g.Life.Size, collective.MaxRanks)
+	case !ws.engine.CanWindow(collective.TwoShot):
+		return fmt.Sprintf("%d ranks, and kernels in windows are for %d", ws.Life.Size, collective.MaxRanks)
 	}
 	return ""
 }
@@ -100,7 +95,7 @@ func (g *Comm) noWindows() string {
 // meet has the ranks tell each other of their memory, and then open it. bad is what is wrong
 // with this rank's: all ranks hear of it, and there is no window.
 func (w *Window) meet(ctx context.Context, bad error) error {
-	g := w.comm
+	ws := w.of
 	note := windowNote{Window: w.number, Bytes: w.region.Len()}
 	switch {
 	case bad != nil:
@@ -108,49 +103,61 @@ func (w *Window) meet(ctx context.Context, bad error) error {
 	case w.span != nil:
 		note.Span = w.span.Offer()
 	}
-	notes, err := g.meet(ctx, call.Register, note)
+	notes, err := ws.meet(ctx, call.Register, note)
 	if err != nil {
 		return errors.Join(bad, err)
 	}
 	if bad != nil {
 		return bad
 	}
-	offers := make([]p2p.SpanOffer, g.Life.Size)
-	for r := range notes {
-		o := &notes[r]
-		switch {
-		case o.Bad != "":
-			return fmt.Errorf("%w: rank %d cannot: %s", call.ErrInvalid, r, strings.TrimPrefix(o.Bad, call.ErrInvalid.Error()+": "))
-		case o.Bytes != notes[0].Bytes:
-			return fmt.Errorf("%w: rank 0 registers %d bytes, rank %d registers %d: give all ranks the same length", call.ErrInvalid, notes[0].Bytes, r, o.Bytes)
-		}
-		if w.span == nil {
-			continue
-		}
-		if offers[r], err = p2p.ParseSpanOffer(o.Span); err != nil {
-			return g.abandon(call.Register, err)
-		}
-	}
-	if w.span == nil {
-		return nil
+	offers, err := w.offers(notes)
+	if err != nil || w.span == nil {
+		return err
 	}
 	for b := range offers { // all ranks find the same
 		for a := range b {
-			if err := p2p.ReachSpan(&offers[a], &offers[b]); err != nil {
+			if err := p2p.ReachSegment(&offers[a], &offers[b]); err != nil {
 				return w.without(err.Error())
 			}
 			w.stalls = w.stalls || p2p.Stalls(&offers[a], &offers[b])
 		}
 	}
-	var failed string
-	w.memory = grid.Window{At: make([]uint64, g.Life.Size), Bytes: w.region.Len()}
+	return w.enter(ctx, offers)
+}
+
+// offers are the spans of all ranks, if the notes are of one window. They are empty where
+// windows have no effect.
+func (w *Window) offers(notes []windowNote) (offers []p2p.SegmentOffer, err error) {
+	offers = make([]p2p.SegmentOffer, len(notes))
+	for r := range notes {
+		o := &notes[r]
+		switch {
+		case o.Bad != "":
+			return nil, fmt.Errorf("%w: rank %d cannot: %s", call.ErrInvalid, r, strings.TrimPrefix(o.Bad, call.ErrInvalid.Error()+": "))
+		case o.Bytes != notes[0].Bytes:
+			return nil, fmt.Errorf("%w: rank 0 registers %d bytes, rank %d registers %d: give all ranks the same length", call.ErrInvalid, notes[0].Bytes, r, o.Bytes)
+		}
+		if w.span == nil {
+			continue
+		}
+		if offers[r], err = p2p.ParseSegmentOffer(o.Span); err != nil {
+			return nil, w.of.abandon(call.Register, err)
+		}
+	}
+	return offers, nil
+}
+
+// enter opens the spans of all ranks. If a rank cannot, the window has no effect on any.
+func (w *Window) enter(ctx context.Context, offers []p2p.SegmentOffer) (err error) {
+	ws, failed := w.of, ""
+	w.memory = grid.Window{At: make([]uint64, len(offers)), Bytes: w.region.Len()}
 	for r := range offers {
 		if w.memory.At[r], err = w.span.Open(&offers[r]); err != nil {
 			failed = err.Error()
 			break
 		}
 	}
-	notes, err = g.meet(ctx, call.Register, windowNote{Window: w.number, Bytes: w.region.Len(), Bad: failed})
+	notes, err := ws.meet(ctx, call.Register, windowNote{Window: w.number, Bytes: w.region.Len(), Bad: failed})
 	if err != nil {
 		return err
 	}
@@ -159,10 +166,10 @@ func (w *Window) meet(ctx context.Context, bad error) error {
 			return w.without(why)
 		}
 	}
-	if err := errors.Join(w.span.Settle(), g.copyStream.open(g.Device), g.engine.PrepareAside(w.region.Len()), g.engine.PrepareSignals()); err != nil {
-		return g.abandon(call.Register, err)
+	if err := errors.Join(w.span.Settle(), ws.order.copyStream.open(ws.Device), ws.engine.PrepareAside(w.region.Len()), ws.engine.PrepareSignals()); err != nil {
+		return ws.abandon(call.Register, err)
 	}
-	g.Log.Info("memory registered", "subsys", "REG", "window", w.number, "bytes", w.region.Len(), "device", g.Device.Number())
+	ws.Log.Info("memory registered", "subsys", "REG", "window", w.number, "bytes", w.region.Len(), "device", ws.Device.Number())
 	return nil
 }
 
@@ -171,9 +178,9 @@ func (w *Window) without(reason string) error {
 	w.reason = strings.TrimPrefix(reason, "p2p: ")
 	s := w.span
 	w.span = nil
-	w.comm.Log.Info("memory cannot be registered", "subsys", "REG", "window", w.number, "reason", w.reason)
+	w.of.Log.Info("memory cannot be registered", "subsys", "REG", "window", w.number, "reason", w.reason)
 	if err := s.Close(); err != nil {
-		return w.comm.abandon(call.Register, err)
+		return w.of.abandon(call.Register, err)
 	}
 	return nil
 }
@@ -184,9 +191,9 @@ func (w *Window) Region() mem.Region { return w.region }
 // At is the address of a rank's part of the window for this rank's kernels and copies, until Close; 0 if
 // the window has no effect.
 func (w *Window) At(peer int) uintptr {
-	w.comm.Life.Turn.Lock()
-	defer w.comm.Life.Turn.Unlock()
-	if w.closed || w.comm.closed || peer < 0 || peer >= len(w.memory.At) || w.span == nil {
+	w.of.Life.Turn.Lock()
+	defer w.of.Life.Turn.Unlock()
+	if w.closed || w.of.upkeep.closed || peer < 0 || peer >= len(w.memory.At) || w.span == nil {
 		return 0
 	}
 	return uintptr(w.memory.At[peer])
@@ -203,40 +210,40 @@ func (w *Window) Reason() string { return w.reason }
 // closed or has failed needs no Close of its windows, but then their memory may be
 // freed when all ranks have closed theirs.
 func (w *Window) Close() error {
-	g := w.comm
-	g.Drain()
-	g.Life.Turn.Lock()
-	defer g.Life.Turn.Unlock()
-	if w.closed || g.closed { // what is left, the communicator gives back
+	ws := w.of
+	ws.Drain()
+	ws.Life.Turn.Lock()
+	defer ws.Life.Turn.Unlock()
+	if w.closed || ws.upkeep.closed { // what is left, the communicator gives back
 		return nil
 	}
-	err := g.finish()
-	ctx, cancel := context.WithTimeout(context.Background(), g.JoinTimeout)
+	err := ws.order.finish()
+	ctx, cancel := context.WithTimeout(context.Background(), ws.JoinTimeout)
 	defer cancel()
-	well := err == nil && g.Verdict() == nil
+	well := err == nil && ws.upkeep.Verdict() == nil
 	if well { // no kernel of any rank is in the window
 		var notes []windowNote
-		if notes, err = g.meet(ctx, call.CloseWindow, windowNote{Window: w.number, Held: g.holders(w)}); err != nil {
+		if notes, err = ws.meet(ctx, call.CloseWindow, windowNote{Window: w.number, Held: ws.order.holders(w)}); err != nil {
 			well = false
 		}
 		for r := range notes {
 			if n := notes[r].Held; n > 0 {
-				return g.Life.ErrorIn(call.CloseWindow.String(), fmt.Errorf("%w: %d graphs of rank %d hold operations in window #%d: destroy them first; the window stays open", call.ErrInvalid, n, r, w.number))
+				return ws.Life.ErrorIn(call.CloseWindow.String(), fmt.Errorf("%w: %d graphs of rank %d hold operations in window #%d: destroy them first; the window stays open", call.ErrInvalid, n, r, w.number))
 			}
 		}
 	}
 	if !well {
-		err = errors.Join(err, g.engine.End())
+		err = errors.Join(err, ws.engine.End())
 	}
 	w.closed = true
-	g.windows.remove(w)
-	err = errors.Join(err, w.closeFlat(), g.closeSpan(w))
+	ws.open.remove(w)
+	err = errors.Join(err, w.closeFlat(), ws.closeSpan(w))
 	if well { // nobody has it open
-		_, e := g.meet(ctx, call.CloseWindow, windowNote{Window: w.number})
+		_, e := ws.meet(ctx, call.CloseWindow, windowNote{Window: w.number})
 		err = errors.Join(err, e)
 	}
 	if err != nil {
-		return g.Life.ErrorIn(call.CloseWindow.String(), err)
+		return ws.Life.ErrorIn(call.CloseWindow.String(), err)
 	}
 	return nil
 }

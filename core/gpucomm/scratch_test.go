@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 )
 
 // Scratch grows where it is: graphs keep a good address, and little more is held than the

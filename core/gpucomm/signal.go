@@ -3,9 +3,10 @@ package gpucomm
 import (
 	"fmt"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -21,19 +22,19 @@ const mostSignals = 1 << 24
 // take their place among the communicator's operations, so a Wait that was queued before holds up a Put on
 // another stream too. Put may be captured: each replay of the graph puts and signals.
 func (w *Window) Put(local mem.Region, peer, offset int, s gpu.Stream) error {
-	return w.aside(s, local, peer, func() error {
+	return w.aside(s, local, peer, func(e entry) error {
 		if offset < 0 || local.Len() > w.region.Len()-offset {
 			return fmt.Errorf("%w: %d bytes at %d of window #%d of %d bytes", call.ErrInvalid, local.Len(), offset, w.number, w.region.Len())
 		}
-		d := w.comm.Device.Driver()
-		return w.comm.after(s, func() error {
-			return w.comm.copyStream.instead(d, s, func(s gpu.Stream) error {
+		d := w.of.Device.Driver()
+		return w.of.order.after(&e, func() error {
+			return w.of.order.copyStream.instead(d, s, func(s gpu.Stream) error {
 				if n := local.Len(); n > 0 {
 					if err := d.MemcpyAsync(uintptr(w.memory.At[peer])+uintptr(offset), local.Ptr(), n, s); err != nil {
 						return err
 					}
 				}
-				return w.comm.signals(s, peer, nil)
+				return w.of.signals(s, peer, nil)
 			})
 		})
 	})
@@ -41,28 +42,28 @@ func (w *Window) Put(local mem.Region, peer, offset int, s gpu.Stream) error {
 
 // Signal sends a rank a signal, after those of this rank's Puts and Signals that were queued before.
 func (w *Window) Signal(peer int, s gpu.Stream) error {
-	return w.aside(s, mem.Region{}, peer, func() error {
-		return w.comm.after(s, func() error { return w.comm.signals(s, peer, nil) })
+	return w.aside(s, mem.Region{}, peer, func(e entry) error {
+		return w.of.order.after(&e, func() error { return w.of.signals(s, peer, nil) })
 	})
 }
 
 // Wait has a stream wait for signals, of whichever windows of the communicator. Each is waited for once, in
 // the order in which they come from a rank. The list may be used again when Wait has returned.
 func (w *Window) Wait(list []Arrival, s gpu.Stream) error {
-	return w.aside(s, mem.Region{}, w.comm.Life.Rank, func() error {
+	return w.aside(s, mem.Region{}, w.of.Life.Rank, func(e entry) error {
 		all := 0
 		for _, a := range list {
-			if a.Peer < 0 || a.Peer >= w.comm.Life.Size || a.Count < 0 || a.Count > mostSignals-all {
+			if a.Peer < 0 || a.Peer >= w.of.Life.Size || a.Count < 0 || a.Count > mostSignals-all {
 				return fmt.Errorf("%w: wait for %d signals of rank %d, after %d others: a wait is for %d at most", call.ErrInvalid, a.Count, a.Peer, all, mostSignals)
 			}
 			all += a.Count
 		}
-		return w.comm.after(s, func() error { return w.comm.signals(s, -1, list) })
+		return w.of.order.after(&e, func() error { return w.of.signals(s, -1, list) })
 	})
 }
 
 // signals queues a signal to a rank, none to -1, and the wait for others.
-func (g *Comm) signals(s gpu.Stream, peer int, list []Arrival) error {
+func (ws *windows) signals(s gpu.Stream, peer int, list []Arrival) error {
 	var send, wait grid.Signals
 	if peer >= 0 {
 		send[peer] = 1
@@ -70,55 +71,55 @@ func (g *Comm) signals(s gpu.Stream, peer int, list []Arrival) error {
 	for _, a := range list {
 		wait[a.Peer] += uint32(a.Count)
 	}
-	return g.engine.RunSignals(call.StampOf(&g.signal, call.Auto), &send, &wait, s)
+	return ws.engine.RunSignals(call.StampOf(&call.Call{Kind: call.Signal}, call.Auto), &send, &wait, s)
 }
 
 // aside carries out f, which queues on a stream what is no call of all ranks and has no number.
-func (w *Window) aside(s gpu.Stream, local mem.Region, peer int, f func() error) error {
-	g, c := w.comm, &w.comm.signal
-	g.Drain()
-	g.Life.Turn.Lock()
-	defer g.Life.Turn.Unlock()
-	*c = call.Call{Kind: call.Signal, Stream: s}
+func (w *Window) aside(s gpu.Stream, local mem.Region, peer int, f func(entry) error) error {
+	ws, c := w.of, &call.Call{Kind: call.Signal, Stream: s}
+	ws.Drain()
+	ws.Life.Turn.Lock()
+	defer ws.Life.Turn.Unlock()
 	if err := w.takes(local, peer); err != nil {
-		return g.Life.Place(c, 0, err, g)
+		return ws.Life.Locate(c, 0, err, ws)
 	}
-	return g.with(c, func() error {
-		err := g.admitMemory("local memory", local, 1)
-		if err == nil {
-			err = g.admitStream(s)
-		}
+	return ws.known.with(c, func(seen cuda.Sight) error {
+		err := ws.known.admitMemory("local memory", local, 1)
 		if err != nil {
 			return err
 		}
-		if err := g.Life.Begin(c, g); err != nil {
-			return g.refusal(c, err)
+		e, err := ws.known.admitStream(s, seen)
+		if err != nil {
+			return err
 		}
-		err = f()
-		g.uses(&placement{in: spot{window: w}}, true)
+		if err := ws.Life.Begin(c, ws); err != nil {
+			return ws.known.refusal(c, err)
+		}
+		err = f(e)
+		ws.order.uses(&e, &placement{in: spot{window: w}}, true)
 		return err
 	})
 }
 
 // takes says why a window takes no signals, or none of local memory or for a peer.
 func (w *Window) takes(local mem.Region, peer int) error {
-	g := w.comm
+	ws := w.of
 	switch {
-	case g.suspended:
+	case ws.upkeep.suspended:
 		return errSuspended
-	case w.closed || g.closed:
+	case w.closed || ws.upkeep.closed:
 		return fmt.Errorf("%w: window #%d", call.ErrClosed, w.number)
 	case w.span == nil:
 		return fmt.Errorf("%w: signals: window #%d has no effect: %s", call.ErrUnsupported, w.number, w.reason)
-	case peer < 0 || peer >= g.Life.Size:
-		return fmt.Errorf("%w: peer %d of %d ranks", call.ErrInvalid, peer, g.Life.Size)
+	case peer < 0 || peer >= ws.Life.Size:
+		return fmt.Errorf("%w: peer %d of %d ranks", call.ErrInvalid, peer, ws.Life.Size)
 	case local.Len() == 0:
 		return nil
 	case local.IsHost():
 		return fmt.Errorf("%w: host memory: put memory of the rank's GPU", call.ErrInvalid)
-	case local.Dev() != g.Device.Number():
-		return fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid, local.Dev(), g.Device.Number())
-	case w.stalls && peer != g.Life.Rank:
+	case local.Dev() != ws.Device.Number():
+		return fmt.Errorf("%w: memory of device %d, but the rank's GPU is device %d", call.ErrInvalid, local.Dev(), ws.Device.Number())
+	case w.stalls && peer != ws.Life.Rank:
 		return fmt.Errorf("%w: a put into window #%d might wait for a call on rank %d's GPU that waits for the put: register memory of gpu.Device.AllocMapped or ncclMemAlloc",
 			call.ErrUnsupported, w.number, peer)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/kernels"
 )
 
@@ -56,5 +56,5 @@ func TestBlameWithoutPlace(t *testing.T) {
 	start := time.Now()
 	g.blame(errors.New("the bridge is down"))
 	require.Less(t, time.Since(start), abortTime, "nothing is under way")
-	require.ErrorContains(t, g.Verdict(), "Comm: rank 0 on here: the bridge is down")
+	require.ErrorContains(t, g.Verdict(), "Comm: rank 0 on a: the bridge is down")
 }

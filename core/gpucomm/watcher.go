@@ -25,17 +25,17 @@ type watcher struct {
 	dozes atomic.Bool // it sleeps longer than watchPeriod
 
 	mu      sync.Mutex
-	watched []*Comm // guarded by mu
-	runs    bool    // guarded by mu
+	watched []*upkeep // guarded by mu
+	runs    bool      // guarded by mu
 }
 
 var theWatcher = watcher{wake: make(chan struct{}, 1)}
 
 // add has the watcher look at a communicator.
-func (w *watcher) add(g *Comm) {
+func (w *watcher) add(u *upkeep) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.watched = append(w.watched, g)
+	w.watched = append(w.watched, u)
 	if !w.runs {
 		w.runs = true
 		go w.run()
@@ -43,10 +43,10 @@ func (w *watcher) add(g *Comm) {
 }
 
 // remove ends that. When it returns nobody looks at the communicator.
-func (w *watcher) remove(g *Comm) {
+func (w *watcher) remove(u *upkeep) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.watched = slices.DeleteFunc(w.watched, func(x *Comm) bool { return x == g })
+	w.watched = slices.DeleteFunc(w.watched, func(x *upkeep) bool { return x == u })
 	w.rouse() // to end, if that was the last
 }
 
@@ -90,11 +90,11 @@ func (w *watcher) look() (busy, goesOn bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	left, now := 0, time.Now()
-	for _, g := range w.watched {
-		works, done := g.look(now)
+	for _, u := range w.watched {
+		works, done := u.look(now)
 		busy = busy || works
 		if !done {
-			w.watched[left] = g
+			w.watched[left] = u
 			left++
 		}
 	}

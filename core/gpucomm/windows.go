@@ -6,20 +6,25 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/engine/grid"
-	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/mem"
-	"github.com/ringo-go/ringo/request"
-	"github.com/ringo-go/ringo/sched"
 )
 
-// windows are the open windows of a communicator, sorted by address. They do not overlap.
-type windows []*Window
+// windows is the registered memory of a communicator.
+type windows struct {
+	order
+
+	open       byAddress
+	registered int // number of the last window
+}
+
+// byAddress are open windows, sorted by address. They do not overlap.
+type byAddress []*Window
 
 // above is the index of the first window that begins above an address.
-func (ws windows) above(addr uintptr) int {
+func (ws byAddress) above(addr uintptr) int {
 	i, n := 0, len(ws)
 	for i < n {
 		if h := int(uint(i+n) >> 1); ws[h].region.Ptr() <= addr {
@@ -34,7 +39,7 @@ func (ws windows) above(addr uintptr) int {
 // find looks up the window that holds n bytes at addr, and where in it they begin. ok is
 // false if no window holds all of them, or if it has no effect. Cost: 10 to 25 ns, no
 // allocation.
-func (ws windows) find(addr uintptr, n int) (s spot, ok bool) {
+func (ws byAddress) find(addr uintptr, n int) (s spot, ok bool) {
 	i := ws.above(addr)
 	if i == 0 {
 		return spot{}, false
@@ -44,7 +49,7 @@ func (ws windows) find(addr uintptr, n int) (s spot, ok bool) {
 	return s, w.span != nil && n <= w.region.Len()-s.offset
 }
 
-func (ws windows) overlap(r mem.Region) *Window {
+func (ws byAddress) overlap(r mem.Region) *Window {
 	for _, w := range ws {
 		if w.region.Overlaps(r) {
 			return w
@@ -53,23 +58,14 @@ func (ws windows) overlap(r mem.Region) *Window {
 	return nil
 }
 
-func (ws *windows) insert(w *Window) {
+func (ws *byAddress) insert(w *Window) {
 	*ws = slices.Insert(*ws, ws.above(w.region.Ptr()), w)
 }
 
-func (ws *windows) remove(w *Window) {
+func (ws *byAddress) remove(w *Window) {
 	if i := slices.Index(*ws, w); i >= 0 {
 		*ws = slices.Delete(*ws, i, i+1)
 	}
-}
-
-// reaches says which buffers of a collective the kernels of other ranks read or write; those
-// have to be in windows. It is neither for an operation that has no kernel for windows.
-func reaches(kind call.Kind) (in, out bool) {
-	if k, ok := choice.WindowKernel(kind); ok {
-		return k.InWindow()
-	}
-	return false, false
 }
 
 // A spot is where a buffer begins in a window; the zero spot is in none.
@@ -79,11 +75,11 @@ type spot struct {
 }
 
 // inGrid is the spot for engine/grid.
-func (s spot) inGrid() grid.Place {
+func (s spot) inGrid() grid.WindowOffset {
 	if s.window == nil {
-		return grid.Place{}
+		return grid.WindowOffset{}
 	}
-	return grid.Place{Window: &s.window.memory, Offset: s.offset}
+	return grid.WindowOffset{Window: &s.window.memory, Offset: s.offset}
 }
 
 // mixed is a hash of h and the spot.
@@ -103,25 +99,26 @@ type placement struct {
 	where   uint16 // hash of in and out
 }
 
-// place finds the memory of a call in windows. ok is false if a buffer that has to be in a
-// window is in none.
-func (g *Comm) place(c *call.Call) (p placement, ok bool) {
-	needIn, needOut := reaches(c.Kind)
-	if len(g.windows) == 0 || c.Count == 0 || !needIn && !needOut {
+// place finds the memory of a call in windows: the buffers that the kernels of other ranks read or
+// write. ok is false if one of them is in no window, or there is no kernel for windows.
+func (ws *windows) place(c *call.Call) (p placement, ok bool) {
+	k, ok := choice.WindowKernel(c.Kind)
+	if !ok || len(ws.open) == 0 || c.Count == 0 {
 		return p, false
 	}
-	in, out := c.Shape(g.Life.Rank, g.Life.Size)
+	needIn, needOut := k.InWindow()
+	in, out := c.Shape(ws.Life.Rank, ws.Life.Size)
 	if c.Kind == call.Reduce {
 		out = c.Count // on all ranks, for they write to the root's
 	}
 	size := c.Type.Size()
 	if needIn {
-		if p.in, ok = g.windows.find(c.In.Ptr(), in*size); !ok {
+		if p.in, ok = ws.open.find(c.In.Ptr(), in*size); !ok {
 			return p, false
 		}
 	}
 	if needOut {
-		if p.out, ok = g.windows.find(c.Out.Ptr(), out*size); !ok {
+		if p.out, ok = ws.open.find(c.Out.Ptr(), out*size); !ok {
 			return p, false
 		}
 	}
@@ -179,61 +176,27 @@ func (l *placements) find(where uint16) (p placement) {
 	return p
 }
 
-// shareProgram is the reduce-scatter with which an all-reduce by copy engines begins.
-var shareProgram = choice.Key{Kind: call.ReduceScatter, Algo: call.Ring, Peer: -1}
-
-// inWindows queues a request whose memory is in windows, at g.at.
-func (g *Comm) inWindows(c *call.Call, r *request.Request, ans choice.Answer) (err error) {
-	j, p := &g.job, &g.at
-	*j = g.jobOf(c, r)
-	j.Stamp = call.StampAt(r.Stamp, p.where)
-	g.placements.add(p)
-	in, out := p.in.inGrid(), p.out.inGrid()
-	copies := ans.By == choice.ByCopies
-	if copies && c.Kind == call.AllReduce { // begins with a reduce-scatter by this program
-		if j.Program, err = g.program(shareProgram); err != nil {
-			return err
-		}
-	}
-	root := sched.Rank(max(0, r.Key.Peer))
-	defer g.uses(p, copies)
-	return g.after(c.Stream, func() error {
-		if c.CopiesIn() && (copies || c.In.Ptr() != c.Out.Ptr()) {
-			if err := g.copyIn(c, j); err != nil {
-				return err
-			}
-		}
-		if copies {
-			return g.copyStream.instead(g.Device.Driver(), c.Stream, func(s gpu.Stream) error {
-				j.Stream = s
-				return g.engine.RunCopies(j, ans.Kernel, in, out, root, c.Bytes())
-			})
-		}
-		return g.engine.RunWindow(j, ans.Kernel, in, out, root, c.Bytes())
-	})
-}
-
 // closeWindows closes the spans of the windows that are still open. No kernel of any rank
 // uses them any more.
-func (g *Comm) closeWindows() error {
+func (ws *windows) closeWindows() error {
 	var errs []error
-	for _, w := range g.windows {
-		errs = append(errs, w.closeFlat(), g.closeSpan(w))
+	for _, w := range ws.open {
+		errs = append(errs, w.closeFlat(), ws.closeSpan(w))
 	}
-	g.windows = nil
+	ws.open = nil
 	return errors.Join(errs...)
 }
 
 // closeSpan closes the memory of other ranks, when the graphs that hold copies in it are gone.
-func (g *Comm) closeSpan(w *Window) error {
-	g.forget(g.estate.gone())
+func (ws *windows) closeSpan(w *Window) error {
+	ws.order.forget(ws.upkeep.estate.gone())
 	switch {
 	case w.span == nil:
 		return nil
-	case !g.copiesIn(w):
+	case !ws.order.copiesIn(w):
 		return w.span.Close()
 	}
-	g.Log.Warn("graphs hold copies in a window of a closed communicator: destroy them before any rank frees the window's memory", "subsys", "REG", "window", w.number)
-	g.estate.keep(w.span.Close)
+	ws.Log.Warn("graphs hold copies in a window of a closed communicator: destroy them before any rank frees the window's memory", "subsys", "REG", "window", w.number)
+	ws.upkeep.estate.keep(w.span.Close)
 	return w.span.Settle()
 }

@@ -6,7 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport/p2p"
 )
@@ -37,7 +38,7 @@ func TestWindows(t *testing.T) {
 	c := register(t, comms, memory, 1024, 1024)
 	for r, comm := range comms {
 		find := func(off, n int) string {
-			s, ok := comm.windows.find(memory[r].Ptr()+uintptr(off), n)
+			s, ok := comm.windows.open.find(memory[r].Ptr()+uintptr(off), n)
 			if !ok {
 				return ""
 			}
@@ -58,10 +59,10 @@ func TestWindows(t *testing.T) {
 	require.NoError(t, a[0].Close(), "a second Close does nothing")
 	d := register(t, comms, memory, 0, 1000) // the same memory again
 	require.Equal(t, 4, d[2].number)
-	require.Len(t, comms[1].windows, 2)
+	require.Len(t, comms[1].windows.open, 2)
 	closeAll(t, comms, c)
 	closeAll(t, comms, d)
-	require.Empty(t, comms[1].windows)
+	require.Empty(t, comms[1].windows.open)
 }
 
 // A window that some rank cannot make is none on any.
@@ -77,7 +78,7 @@ func TestRegisterRefused(t *testing.T) {
 		return g.Life.Err()
 	})
 	for _, g := range comms {
-		require.Empty(t, g.windows)
+		require.Empty(t, g.windows.open)
 	}
 }
 
@@ -132,10 +133,21 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
+// Finding memory in windows is for every call, and costs nothing worth mentioning.
+func TestAnswerAllocatesNothing(t *testing.T) {
+	list := devices(t, 2)
+	comms := open(t, list, func(o *Options) { o.Chooser.Forced = call.Window })
+	memory := memories(t, list, 4096)
+	defer closeAll(t, comms, register(t, comms, memory, 0, 4096))
+	c := &call.Call{Kind: call.AllReduce, In: memory[0], Out: memory[0], Count: 8, Type: kernels.Float32}
+	require.Equal(t, call.Window, comms[0].Answer(c).Algo)
+	require.Zero(t, testing.AllocsPerRun(100, func() { comms[0].Answer(c) }))
+}
+
 func BenchmarkWindowFind(b *testing.B) {
-	var ws windows
+	var ws byAddress
 	for i := range 16 {
-		ws.insert(&Window{region: mem.Device(0, uintptr(i+1)<<20, 1<<19), span: &p2p.Span{}})
+		ws.insert(&Window{region: mem.Device(0, uintptr(i+1)<<20, 1<<19), span: &p2p.Segment{}})
 	}
 	for i := range b.N {
 		if _, ok := ws.find(uintptr(i%16+1)<<20+64, 1000); !ok {

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/rankorder"
+	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
@@ -13,21 +15,22 @@ import (
 	"github.com/ringo-go/ringo/kernels"
 	combiner "github.com/ringo-go/ringo/kernels/device"
 	"github.com/ringo-go/ringo/mem"
-	"github.com/ringo-go/ringo/rankorder"
-	"github.com/ringo-go/ringo/request"
 )
 
-// A workplace is the rankorder.Workplace of a GPU. What it does is queued on the stream of
-// the current call.
+// A workplace is the rankorder.Workplace of a GPU.
 type workplace struct {
-	g        *Comm
+	q        *queue
 	combiner *combiner.Combiner
-	stream   gpu.Stream
-	gather   call.Algo // of the current call's all-gathers
-	moved    bool      // the current call has queued a kernel of the communicator
-	rooms    [rankorder.AllRooms]*cuda.Growing
-	args     combiner.Args
-	src      [1]mem.Region
+	rooms    [rankorder.Uses]*cuda.Growing
+	args     combiner.Args // room
+	src      [1]mem.Region // room
+	now      fold
+}
+
+// A fold is the task of a reduction in order of rank, while rankorder calls the workplace for it.
+type fold struct {
+	job    grid.Job  // what is the same in all jobs
+	gather call.Algo // of all-gathers
 }
 
 // roomOnDevice is how many bytes of GPU memory hold shares: enough that launching the kernels
@@ -35,112 +38,111 @@ type workplace struct {
 const roomOnDevice = 8 << 20
 
 // Reduction is what carries out reductions in order of rank on this GPU.
-func (g *Comm) Reduction() (*rankorder.Reduction, error) {
-	err := g.openReduction()
-	return g.reduction, err
+func (q *queue) Reduction() (*rankorder.Reduction, error) {
+	err := q.openReduction()
+	return q.reduction, err
 }
 
 // openReduction makes what reductions in order of rank need, once.
-func (g *Comm) openReduction() error {
-	if g.reduction != nil {
+func (q *queue) openReduction() error {
+	if q.reduction != nil {
 		return nil
 	}
-	ctx, err := g.Device.Context()
+	ctx, err := q.Device.Context()
 	if err != nil {
 		return err
 	}
-	p := &workplace{g: g}
-	if p.combiner, err = combiner.Borrow(g.Device.Driver(), ctx); err != nil {
+	p := &workplace{q: q}
+	if p.combiner, err = combiner.Borrow(q.Device.Driver(), ctx); err != nil {
 		return err
 	}
-	g.estate.keep(p.combiner.Close)
+	q.upkeep.estate.keep(p.combiner.Close)
 	for i := range p.rooms {
-		p.rooms[i] = g.estate.memory()
+		p.rooms[i] = q.upkeep.estate.memory()
 	}
-	g.workplace = p
-	g.reduction = rankorder.New(g.Life.Rank, g.Life.Size, g.workplace, choice.WholeOnGPU, roomOnDevice)
+	q.workplace = p
+	q.reduction = rankorder.New(q.Life.Rank, q.Life.Size, q.workplace, choice.WholeOnGPU, roomOnDevice)
 	return nil
 }
 
 // prepareReduction allocates the shares when the communicator is opened, if reductions in
 // order of rank will need them: there are no direct kernels for data of any length. To allocate later may wait for
 // kernels that wait for this rank.
-func (g *Comm) prepareReduction() error {
-	if !g.chooser.InOrder || g.Life.Size == 1 || g.engine.LongestDirect() == grid.MaxMessage {
+func (q *queue) prepareReduction() error {
+	if !q.chooser.InOrder || q.Life.Size == 1 || q.engine.LongestDirect() == grid.MaxMessage {
 		return nil
 	}
-	err := g.openReduction()
+	err := q.openReduction()
 	if err == nil {
-		_, err = g.workplace.Room(rankorder.SharesRoom, roomOnDevice)
+		_, err = q.workplace.Scratch(rankorder.ForShares, roomOnDevice)
 	}
 	return err
 }
 
 // inOrder queues a reduction in order of rank. The device's context is current.
-func (g *Comm) inOrder(c *call.Call, r *request.Request) error {
-	if err := g.openReduction(); err != nil {
+func (q *queue) inOrder(c *call.Call, t *task) error {
+	if err := q.openReduction(); err != nil {
 		return err
 	}
-	p := g.workplace
-	if err := p.prepare(r, c.Kind, c.Bytes()); err != nil {
+	gather, err := q.workplace.prepare(&t.request, c.Kind, c.Bytes())
+	if err != nil {
 		return err
 	}
-	p.stream, p.moved = c.Stream, false
-	return g.after(c.Stream, func() error {
-		return g.reduction.Run(*r, c.Kind, c.In.Slice(0, r.In), c.Out.Slice(0, r.Out))
-	})
+	j := t.job(c)
+	q.workplace.now = fold{grid.Job{Stamp: j.Stamp, Blocks: j.Blocks, Stream: j.Stream, Capture: j.Capture}, gather}
+	return q.order.after(&t.entry, func() error { return q.reduction.Run(t.request, c.Kind, j.In, j.Out) })
 }
 
 // scaleIn queues the scaling of In to scratch memory, for a kernel that only sums: the job
 // becomes a Sum of what was scaled.
-func (g *Comm) scaleIn(c *call.Call, r *request.Request, j *grid.Job) error {
-	if err := g.openReduction(); err != nil {
+func (q *queue) scaleIn(c *call.Call, t *task, j *grid.Job) error {
+	if err := q.openReduction(); err != nil {
 		return err
 	}
 	var err error
-	if j.Reducer, err = kernels.NewReducer(c.Type, kernels.Sum, g.Life.Size); err != nil || j.In.Len() == 0 {
+	if j.Reducer, err = kernels.NewReducer(c.Type, kernels.Sum, q.Life.Size); err != nil || j.In.Len() == 0 {
 		return err
 	}
-	if err := g.engine.PrepareDirect(j.Reducer); err != nil { // see workplace.prepare
+	if err := q.engine.PrepareDirect(j.Reducer); err != nil { // see workplace.prepare
 		return err
 	}
-	scaled, err := g.scratch(j.In.Len())
+	scaled, err := q.scratch(j.In.Len())
 	if err != nil {
 		return err
 	}
-	g.workplace.stream = c.Stream
-	err = g.workplace.Combine(r, scaled, j.In, 1, false)
+	err = q.workplace.combine(j.Stream, &t.request, scaled, j.In, 1, false)
 	j.In, j.Scalar = scaled, 0
 	return err
 }
 
 // prepare loads and compiles what a request needs, before its first kernel is queued:
-// loading may wait for that kernel, and the kernel for a rank that shares the GPU.
-func (p *workplace) prepare(r *request.Request, kind call.Kind, bytes int) error {
+// loading may wait for that kernel, and the kernel for a rank that shares the GPU. It says by
+// what all-gathers are carried out, the same for all pieces.
+func (p *workplace) prepare(r *request.Request, kind call.Kind, bytes int) (gather call.Algo, err error) {
 	if _, err := p.kernel(r); err != nil {
-		return err
+		return gather, err
 	}
-	if err := p.g.engine.Prepare(nil); err != nil {
-		return err
+	if err := p.q.engine.Prepare(nil); err != nil {
+		return gather, err
 	}
-	n := p.g.Life.Size
-	p.gather, _ = choice.Threshold(call.AllGather, p.g.chooser.Topo, min(bytes, p.g.reduction.RoomFor)/n, call.Auto)
-	first, then := p.g.reduction.Parts(kind, bytes)
+	n := p.q.Life.Size
+	gather, _ = choice.Threshold(call.AllGather, p.q.chooser.Topo, min(bytes, p.q.reduction.ScratchBytes)/n, call.Auto)
+	first, then := p.q.reduction.Parts(kind, bytes)
 	for _, k := range []call.Kind{first, then} {
 		if k == 0 {
 			continue
 		}
-		if _, err := p.g.program(r.Part(k, p.algorithm(k))); err != nil {
-			return err
+		if _, err := p.q.program(r.Part(k, algorithm(k, gather))); err != nil {
+			return gather, err
 		}
 	}
-	return nil
+	return gather, nil
 }
 
-// algorithm is that of a part of the current call, the same for all pieces.
-func (p *workplace) algorithm(kind call.Kind) call.Algo {
+// algorithm is that of a part of a reduction.
+func algorithm(kind call.Kind, gather call.Algo) call.Algo {
 	if kind == call.AllGather {
-		return p.gather
+		return gather
 	}
 	return choice.Default(kind)
 }
@@ -157,25 +159,31 @@ func (p *workplace) kernel(r *request.Request) (combiner.Kernel, error) {
 	return k, err
 }
 
-func (p *workplace) Room(which rankorder.Rooms, n int) (mem.Region, error) {
-	at, err := p.rooms[which].Room(max(n, roomOnDevice))
+func (p *workplace) Scratch(which rankorder.Use, n int) (mem.Region, error) {
+	at, err := p.rooms[which].AtLeast(max(n, roomOnDevice))
 	if err != nil {
 		return mem.Region{}, err
 	}
-	return mem.Device(p.g.Device.Number(), at, n), nil
+	return mem.Device(p.q.Device.Number(), at, n), nil
 }
 
 func (p *workplace) Move(r *request.Request, kind call.Kind, in mem.Region, inL engine.Layout, out mem.Region, outL engine.Layout) error {
-	program, err := p.g.program(r.Part(kind, p.algorithm(kind)))
+	program, err := p.q.program(r.Part(kind, algorithm(kind, p.now.gather)))
 	if err != nil {
 		return err
 	}
-	p.g.job = grid.Job{Program: program, In: in, Out: out, InL: inL, OutL: outL, Stamp: r.Stamp, Continues: p.moved, Blocks: p.g.blocks, Stream: p.stream, Capture: p.g.capture.ID}
-	p.moved = true
-	return p.g.engine.Run(&p.g.job)
+	j := p.now.job
+	j.Program, j.In, j.Out, j.InL, j.OutL = program, in, out, inL, outL
+	p.now.job.Continues = true // the next one
+	return p.q.engine.Run(&j)
 }
 
 func (p *workplace) Combine(r *request.Request, dst, srcs mem.Region, contributions uint64, finish bool) error {
+	return p.combine(p.now.job.Stream, r, dst, srcs, contributions, finish)
+}
+
+// combine is Combine on a stream.
+func (p *workplace) combine(s gpu.Stream, r *request.Request, dst, srcs mem.Region, contributions uint64, finish bool) error {
 	if dst.Len() == 0 {
 		return nil
 	}
@@ -187,5 +195,5 @@ func (p *workplace) Combine(r *request.Request, dst, srcs mem.Region, contributi
 	p.args = combiner.Args{
 		Dst: dst, Srcs: p.src[:], Rows: srcs.Len() / dst.Len(), Contributions: contributions, Finish: finish, Scalar: r.Scalar,
 	}
-	return k.Launch(p.stream, &p.args)
+	return k.Launch(s, &p.args)
 }

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo/internal/plain"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/p2p"
 )
@@ -68,11 +69,7 @@ func (n *Net) try(ctx context.Context, p transport.GPUPath, word string, reach f
 			failed[r] = err.Error()
 		}
 	}
-	mine, err := json.Marshal(tried{failed, word})
-	if err != nil {
-		return nil, err
-	}
-	said, err := paths.Exchange(ctx, n.group, mine, func(b []byte) (t tried, err error) {
+	said, err := paths.Exchange(ctx, n.group, plain.JSON(tried{failed, word}), func(b []byte) (t tried, err error) {
 		if err = json.Unmarshal(b, &t); err == nil && len(t.Failed) != n.size {
 			err = fmt.Errorf("%d entries", len(t.Failed))
 		}
@@ -120,21 +117,28 @@ type tried struct {
 	Word   string `json:",omitempty"`
 }
 
+// share has all ranks make their memory known, and opens that of the peers for which reach has no
+// objection: the offers of all, and where a peer's memory is, by rank.
+func share[O any](ctx context.Context, n *Net, p transport.GPUPath, mine []byte, parse func([]byte) (O, error),
+	reach func(a, b *O) error, open func(*O) (uint64, error)) (offers []O, addrs []uint64, err error) {
+	if offers, err = paths.Exchange(ctx, n.group, mine, parse); err != nil {
+		return nil, nil, err
+	}
+	addrs = make([]uint64, n.size)
+	_, err = n.try(ctx, p, "",
+		func(a, b int) error { return reach(&offers[a], &offers[b]) },
+		func(peer int) (err error) {
+			addrs[peer], err = open(&offers[peer])
+			return err
+		})
+	return offers, addrs, err
+}
+
 func (n *Net) connectP2P(ctx context.Context, refused string) (err error) {
 	if err := n.allocate(refused); err != nil {
 		return err
 	}
-	offers, err := paths.Exchange(ctx, n.group, n.memory.Offer(), p2p.ParseOffer)
-	if err != nil {
-		return err
-	}
-	addrs := make([]uint64, n.size)
-	_, err = n.try(ctx, transport.OverP2P, "",
-		func(a, b int) error { return p2p.Reach(&offers[a], &offers[b]) },
-		func(peer int) (err error) {
-			addrs[peer], err = n.memory.Open(&offers[peer])
-			return err
-		})
+	offers, addrs, err := share(ctx, n, transport.OverP2P, n.memory.Offer(), p2p.ParseOffer, p2p.Reach, n.memory.Open)
 	if err != nil {
 		return err
 	}
@@ -184,17 +188,7 @@ func (n *Net) connectHost(ctx context.Context, refused string) error {
 	n.shared = p2p.NewHost(p2p.Config{
 		Driver: n.driver, Context: n.ctx, Device: n.dev, Self: n.self, Bytes: n.boards.pinned.Bytes(), Refused: refused,
 	})
-	offers, err := paths.Exchange(ctx, n.group, n.shared.Offer(), p2p.ParseHostOffer)
-	if err != nil {
-		return err
-	}
-	addrs := make([]uint64, n.size)
-	_, err = n.try(ctx, transport.OverHost, "",
-		func(a, b int) error { return p2p.ReachHost(&offers[a], &offers[b]) },
-		func(peer int) (err error) {
-			addrs[peer], err = n.shared.Open(&offers[peer])
-			return err
-		})
+	_, addrs, err := share(ctx, n, transport.OverHost, n.shared.Offer(), p2p.ParseHostOffer, p2p.ReachHost, n.shared.Open)
 	if err != nil {
 		return err
 	}

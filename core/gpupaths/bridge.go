@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/paths"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/bridge"

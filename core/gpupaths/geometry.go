@@ -3,11 +3,13 @@ package gpupaths
 import (
 	"fmt"
 
+	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/paths"
 )
+
+// This file has the shapes of queues, and what Describe says of them and of GPUs that ranks share.
 
 // A geometry is the shapes of the queues of each kind of path, the same on all ranks.
 type geometry struct {

@@ -7,11 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -147,18 +147,18 @@ func TestShares(t *testing.T) {
 		a := &account{capacity: 2 * processors, open: map[string]*holding{}}
 		sum := 0
 		for i := range Communicators {
-			n := a.share()
+			n := a.next()
 			require.GreaterOrEqual(t, n, 1)
 			sum += n
 			a.open[fmt.Sprint(i)] = &holding{1, n}
 		}
 		require.LessOrEqual(t, sum, max(Communicators, a.capacity), "%d multiprocessors", processors)
-		require.LessOrEqual(t, 1, a.share(), "one more may wait for the others")
+		require.LessOrEqual(t, 1, a.next(), "one more may wait for the others")
 	}
-	require.Equal(t, 128, (&account{capacity: 264}).share())
+	require.Equal(t, 128, (&account{capacity: 264}).next())
 }
 
-// The least share of all ranks counts, divided among those of one GPU.
+// The least quota of all ranks counts, divided among those of one GPU.
 func TestAgreedBlocks(t *testing.T) {
 	all := []paths.Profile{{Blocks: 128, Processors: 132}, {Blocks: 40, Processors: 132}}
 	require.Equal(t, 40, agreedBlocks(all, 1))
@@ -172,7 +172,7 @@ func TestAgreedBlocks(t *testing.T) {
 }
 
 // All ranks come to one budget: the least of the most, the most of the least, the thriftiest
-// policy. A rank that wants at least so many blocks has them, also beyond its share.
+// policy. A rank that wants at least so many blocks has them, also beyond its quota.
 func TestAgreedBudget(t *testing.T) {
 	all := []paths.Profile{{Blocks: 128, Processors: 132}, {Blocks: 40, Processors: 132}}
 	require.Equal(t, choice.Budget{Most: 40}, agreedBudget(all, 1))
@@ -188,7 +188,7 @@ func TestTake(t *testing.T) {
 	require.NoError(t, err)
 	d, err := m.Device(0)
 	require.NoError(t, err)
-	take := func(comm string) (*Share, int) {
+	take := func(comm string) (*Quota, int) {
 		var p paths.Profile
 		s, err := Take(&p, d, comm, choice.Budget{})
 		require.NoError(t, err)
@@ -202,9 +202,9 @@ func TestTake(t *testing.T) {
 	a.settle(1)
 	e, more := take("e")
 	require.Greater(t, more, rest, "the first communicator agreed on less")
-	for _, s := range []*Share{a, b, c, e} {
+	for _, s := range []*Quota{a, b, c, e} {
 		s.GiveBack()
 	}
 	require.NotContains(t, accounts.of, accountKey{d.Driver(), d.Handle()})
-	(*Share)(nil).GiveBack()
+	(*Quota)(nil).GiveBack()
 }

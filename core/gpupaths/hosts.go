@@ -1,9 +1,9 @@
 package gpupaths
 
 import (
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/engine/grid"
-	"github.com/ringo-go/ringo/paths"
 	"github.com/ringo-go/ringo/sched"
 )
 

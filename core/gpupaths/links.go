@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"

@@ -1,6 +1,7 @@
 // Package gpupaths is how the GPUs of a communicator's ranks reach each other: over
 // NVLink or PCIe (peer access), over host memory that both processes have pinned, or by
-// a bridge over a transport of host memory. It is the grid.Links of engine/grid.
+// a bridge over a transport of host memory. It is the grid.Links of engine/grid. It is part of a
+// communicator, and nothing here is promised to other modules.
 //
 // The ranks agree on the path of each pair: they try the three kinds in this order and tell
 // each other what came of it (agree.go). A kernel does not see the difference: it gets the
@@ -17,12 +18,12 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/engine/grid"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/paths"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/p2p"
 )
@@ -60,14 +61,14 @@ type Net struct {
 
 // Connect agrees with all ranks on the path of each pair of GPUs. missing says, in the same
 // words on all ranks, why some pair has none; n is nil then. d and cfg are this rank's.
-func Connect(ctx context.Context, g paths.Group, host *paths.Net, d *gpu.Device, share *Share, cfg *paths.Config) (n *Net, missing string, err error) {
+func Connect(ctx context.Context, g paths.Group, host *paths.Net, d *gpu.Device, quota *Quota, cfg *paths.Config) (n *Net, missing string, err error) {
 	handle, err := d.Context()
 	if err != nil {
 		return nil, "", err
 	}
 	all := host.Profiles
 	budget := agreedBudget(all, sharing(all))
-	share.settle(budget.Most)
+	quota.settle(budget.Most)
 	n = &Net{
 		rank: g.Rank(), size: g.Size(), group: g, host: host, self: all[g.Rank()].Info,
 		driver: d.Driver(), ctx: handle, dev: d.Handle(), budget: budget, hosts: hostsOf(all),
@@ -233,9 +234,9 @@ func (n *Net) Apart() (a, b int, why string, ok bool) {
 	return 0, 0, "", false
 }
 
-// Span makes a span of this rank's GPU memory ready to be shared with the others.
-func (n *Net) Span(addr uint64, bytes int) (*p2p.Span, error) {
-	return p2p.NewSpan(p2p.Config{Driver: n.driver, Context: n.ctx, Device: n.dev, Self: n.self, Bytes: bytes}, addr)
+// Segment makes a segment of this rank's GPU memory ready to be shared with the others.
+func (n *Net) Segment(addr uint64, bytes int) (*p2p.Segment, error) {
+	return p2p.NewSegment(p2p.Config{Driver: n.driver, Context: n.ctx, Device: n.dev, Self: n.self, Bytes: bytes}, addr)
 }
 
 // Context is the context of this rank's GPU.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport/p2p"
 )

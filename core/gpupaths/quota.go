@@ -3,17 +3,17 @@ package gpupaths
 import (
 	"sync"
 
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/paths"
 )
 
-// A Share is how many blocks of a GPU the kernels of one communicator may hold. Kernels wait
+// A Quota is how many blocks of a GPU the kernels of one communicator may hold. Kernels wait
 // for those of other ranks, so what they hold they keep: if two communicators fill two GPUs,
-// each of them one, neither ends. With shares that fit on the GPU together, the kernels of
+// each of them one, neither ends. With quotas that fit on the GPU together, the kernels of
 // all communicators of a process run side by side.
-type Share struct {
+type Quota struct {
 	gpu  accountKey
 	comm string // the communicator's key
 }
@@ -45,9 +45,9 @@ type accountKey struct {
 	dev    cuda.Device
 }
 
-// Take takes a share of a GPU for a rank of a communicator: what the account gives, unless the
+// Take takes a quota of a GPU for a rank of a communicator: what the account gives, unless the
 // rank wants a budget of its own. It says both in the rank's profile.
-func Take(p *paths.Profile, d *gpu.Device, comm string, want choice.Budget) (*Share, error) {
+func Take(p *paths.Profile, d *gpu.Device, comm string, want choice.Budget) (*Quota, error) {
 	capacity, err := capacityOf(d)
 	if err != nil {
 		return nil, err
@@ -65,12 +65,12 @@ func Take(p *paths.Profile, d *gpu.Device, comm string, want choice.Budget) (*Sh
 	}
 	h := a.open[comm]
 	if h == nil {
-		h = &holding{blocks: a.share()}
+		h = &holding{blocks: a.next()}
 		a.open[comm] = h
 	}
 	h.ranks++
 	p.Blocks, p.MaxBlocks, p.MinBlocks, p.Policy = h.blocks, want.Most, want.Least, uint8(want.Policy)
-	return &Share{key, comm}, nil
+	return &Quota{key, comm}, nil
 }
 
 // capacityOf is how many blocks of a communicator's largest kernel run on a GPU at once. They
@@ -84,9 +84,9 @@ func capacityOf(d *gpu.Device) (int, error) {
 	return processors * max(1, min(2, threads/576)), err
 }
 
-// share is what one more communicator gets: all that is left, but for the least share of
+// next is what one more communicator gets: all that is left, but for the least quota of
 // those that may come.
-func (a *account) share() int {
+func (a *account) next() int {
 	left := a.capacity
 	for _, h := range a.open {
 		left -= h.blocks
@@ -96,16 +96,16 @@ func (a *account) share() int {
 }
 
 // settle says how many blocks each rank of the communicator has, as all ranks agreed.
-func (s *Share) settle(blocks int) {
+func (s *Quota) settle(blocks int) {
 	accounts.Lock()
 	defer accounts.Unlock()
 	h := accounts.of[s.gpu].open[s.comm]
 	h.blocks = blocks * h.ranks
 }
 
-// GiveBack ends the share, once. Kernels of the rank hold nothing any more. A nil Share has
+// GiveBack ends the quota, once. Kernels of the rank hold nothing any more. A nil Quota has
 // nothing.
-func (s *Share) GiveBack() {
+func (s *Quota) GiveBack() {
 	if s == nil {
 		return
 	}
@@ -133,7 +133,7 @@ func agreedBudget(all []paths.Profile, sharing int) choice.Budget {
 	return b
 }
 
-// agreedBlocks is the share of each rank, the least that any of them may have.
+// agreedBlocks is the quota of each rank, the least that any of them may have.
 func agreedBlocks(all []paths.Profile, sharing int) int {
 	least := mostBlocks
 	for i := range all {

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/mem"
-	"github.com/ringo-go/ringo/paths"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/p2p"
 )
@@ -24,7 +24,7 @@ type bridgeSlots struct {
 
 	candidates map[int]bool   // peers whose connections could be placed
 	placed     map[int]bool   // as both agreed
-	why        string         // why this rank places none, "" if it does
+	why        string         // why this rank has no placed slots, "" if it has some
 	notGPU     string         // why not on the GPU
 	copies     map[int]string // by peer: why slots are copied that a Placer could move
 }

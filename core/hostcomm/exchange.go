@@ -5,10 +5,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/engine"
-	"github.com/ringo-go/ringo/request"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -55,8 +54,8 @@ func (h *Comm) fits(calls []*call.Call) (bool, error) {
 		if err != nil {
 			return false, h.life.Fail(c, 0, &engine.StepError{Peer: sched.Rank(c.Peer), Phase: "connect", Err: err}, h)
 		}
-		room, ok := conn.(transport.Room)
-		if !ok || slots > room.Free() {
+		queue, ok := conn.(transport.FreeSlots)
+		if !ok || slots > queue.Free() {
 			return false, nil
 		}
 	}
@@ -78,14 +77,9 @@ func (h *Comm) exchangeLarge(calls []*call.Call) error {
 	ways := map[way][]message{}
 	var order []way
 	for _, c := range calls {
-		r := new(request.Request)
-		err := h.numberer.Number(r, c, h.chooser.Choose(choice.Question{Kind: c.Kind, Bytes: c.Bytes()}).Algo, false)
-		j := &engine.Job{}
-		if err == nil {
-			err = h.prepare(j, c, r)
-		}
-		if err != nil {
-			return h.life.Fail(c, 0, err, h)
+		r, j, ans := new(request.Request), new(engine.Job), h.Answer(c)
+		if err := h.numberer.Carry(r, c, ans, false, h, func() error { return h.prepare(j, c, r) }); err != nil {
+			return err
 		}
 		j.Lend = true // receives have goroutines of their own
 		w := way{c.Kind, c.Peer}
@@ -97,8 +91,8 @@ func (h *Comm) exchangeLarge(calls []*call.Call) error {
 	errs := make([]error, 0, len(calls))
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for lane, w := range order {
-		list, watch := ways[w], h.lane(lane)
+	for watch, w := range order {
+		list, watch := ways[w], h.watchOf(watch)
 		wg.Go(func() {
 			e := engine.New(h.limits)
 			for _, m := range list {
@@ -122,8 +116,8 @@ func (h *Comm) exchangeLarge(calls []*call.Call) error {
 	return errors.Join(errs...)
 }
 
-// lane is the Watch of a goroutine of a large exchange, nil if nobody observes.
-func (h *Comm) lane(i int) *request.Watch {
+// watchOf is the Watch of a goroutine of a large exchange, nil if nobody observes.
+func (h *Comm) watchOf(i int) *request.Watch {
 	if i == len(h.beside) {
 		h.beside = append(h.beside, h.numberer.Watch(i+1, false))
 	}

@@ -1,5 +1,5 @@
 // Package hostcomm is the host half of a communicator: it carries out calls on host
-// memory.
+// memory. It is part of a communicator, and nothing here is promised to other modules.
 //
 // Do has package choice say what carries a call out, numbers it (package request), finds
 // the program of its schedule, and has package engine run it. Exchange carries out sends
@@ -11,13 +11,13 @@ package hostcomm
 import (
 	"fmt"
 
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/life"
+	"github.com/ringo-go/ringo/core/paths"
+	"github.com/ringo-go/ringo/core/rankorder"
+	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/engine"
-	"github.com/ringo-go/ringo/life"
-	"github.com/ringo-go/ringo/paths"
-	"github.com/ringo-go/ringo/rankorder"
-	"github.com/ringo-go/ringo/request"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -27,6 +27,7 @@ import (
 type Comm struct {
 	life     *life.Life
 	chooser  *choice.Chooser
+	latest   choice.Latest
 	numberer *request.Numberer
 	links    *paths.Links
 	limits   transport.Limits
@@ -43,7 +44,7 @@ type Comm struct {
 	reduction *rankorder.Reduction
 	workplace workplace
 	watch     *request.Watch   // nil if nobody observes
-	beside    []*request.Watch // of the lanes of a large exchange
+	beside    []*request.Watch // of the goroutines of a large exchange
 }
 
 // New is the half of a communicator whose paths are agreed.
@@ -71,33 +72,25 @@ func (h *Comm) Do(c *call.Call) error {
 	}
 	defer h.life.Guard.End()
 	h.watch.Arrive()
-	ans := h.Answer(c)
-	r := &h.request
-	err := h.chooser.Prove(c, ans.Algo)
-	if c.Kind.Reduces() && c.Op.Unit > h.limits.SlotBytes {
-		err = fmt.Errorf("%w: %v takes %d bytes as a whole, and a slot has %d: raise RINGO_SLOT_BYTES", call.ErrInvalid, c.Op, c.Op.Unit, h.limits.SlotBytes)
-	}
-	if err == nil {
-		err = h.numberer.Number(r, c, ans.Algo, false)
-	}
-	if err == nil {
+	ans, r := h.Answer(c), &h.request
+	err := h.numberer.Carry(r, c, ans, false, h, func() error {
 		h.job.Observed = h.watch.Begin(c, r)
 		if ans.By == choice.ByFold {
-			err = h.inOrder(c, r)
-		} else {
-			err = h.run(c, r)
+			return h.inOrder(c, r)
 		}
-	}
-	if err != nil {
-		err = h.life.Fail(c, r.Seq(), err, h)
-	}
+		return h.run(c, r)
+	})
 	h.watch.End(err)
 	return err
 }
 
-// Answer says what carries a call out, and why.
-func (h *Comm) Answer(c *call.Call) choice.Answer {
-	return h.chooser.Choose(choice.Question{Kind: c.Kind, Bytes: c.Bytes(), Type: c.Type, Op: c.Op.Kind})
+// Answer says what carries a call out, and why, until it is asked again.
+func (h *Comm) Answer(c *call.Call) *choice.Answer {
+	ans := h.latest.Choose(h.chooser, choice.QuestionOf(c))
+	if c.Kind.Reduces() && c.Op.Unit > h.limits.SlotBytes {
+		return &choice.Answer{Err: fmt.Errorf("%w: %v takes %d bytes as a whole, and a slot has %d: raise RINGO_SLOT_BYTES", call.ErrInvalid, c.Op, c.Op.Unit, h.limits.SlotBytes)}
+	}
+	return ans
 }
 
 // run has the engine carry out the schedule of a request.
@@ -136,7 +129,7 @@ func (h *Comm) prepare(j *engine.Job, c *call.Call, r *request.Request) error {
 	if r.Out > 0 {
 		j.Out = c.Out.Bytes()[:r.Out]
 	}
-	j.InL, j.OutL = Layouts(c, h.life.Rank, j.Program.Shape(), r, &h.layout)
+	j.InL, j.OutL = r.Layouts(c, h.life.Rank, j.Program.Shape(), &h.layout)
 	if c.CopiesIn() {
 		h.spare = append(h.spare[:0], j.In...)
 		j.In = h.spare
@@ -154,69 +147,4 @@ func (h *Comm) compile(key choice.Key) (*engine.Program, error) {
 		h.programs[key] = p
 	}
 	return p, err
-}
-
-// Layouts says where the chunks of a call's In and Out lie. Layouts of the v-variants are
-// kept in room.
-func Layouts(c *call.Call, rank int, shape sched.Shape, r *request.Request, room *[4][]int) (in, out engine.Layout) {
-	size, one := r.Size, c.Count*r.Size
-	switch c.Kind {
-	case call.AllReduce, call.Reduce, call.Broadcast:
-		in = engine.Even(one, shape.In, r.Unit) // In and Out have the same chunks
-		return in, in
-	case call.AllGatherv:
-		out = engine.Layout{Off: offsets(&room[2], c.OutCounts, c.OutOffsets, size), Len: scaled(&room[3], c.OutCounts, size)}
-		return engine.Layout{Total: out.Len[rank], Chunk: out.Len[rank]}, out
-	case call.AlltoAllv:
-		return engine.Layout{Off: offsets(&room[0], c.InCounts, c.InOffsets, size), Len: scaled(&room[1], c.InCounts, size)},
-			engine.Layout{Off: offsets(&room[2], c.OutCounts, c.OutOffsets, size), Len: scaled(&room[3], c.OutCounts, size)}
-	}
-	if k := shape.In / blocksIn(c.Kind, shape.Ranks); k > 1 { // of a schedule that divides shares
-		return divided(&room[0], &room[1], one, shape.In, k, r.Unit), divided(&room[2], &room[3], one, shape.Out, k, r.Unit)
-	}
-	// chunks are the shares of the ranks
-	return engine.Layout{Total: shape.In * one, Chunk: one}, engine.Layout{Total: shape.Out * one, Chunk: one}
-}
-
-// blocksIn is how many shares In has.
-func blocksIn(kind call.Kind, ranks int) int {
-	switch kind {
-	case call.ReduceScatter, call.AlltoAll, call.Scatter:
-		return ranks
-	}
-	return 1
-}
-
-// divided is the layout of shares of one bytes that have k chunks each.
-func divided(off, length *[]int, one, chunks, k, unit int) engine.Layout {
-	*off, *length = (*off)[:0], (*length)[:0]
-	share := engine.Even(one, k, unit)
-	for c := range chunks {
-		at, n := share.Span(c % k)
-		*off, *length = append(*off, c/k*one+at), append(*length, n)
-	}
-	return engine.Layout{Off: *off, Len: *length}
-}
-
-// scaled is counts in bytes.
-func scaled(room *[]int, counts []int, size int) []int {
-	*room = (*room)[:0]
-	for _, n := range counts {
-		*room = append(*room, n*size)
-	}
-	return *room
-}
-
-// offsets are given, or follow from counts that are packed; in bytes.
-func offsets(room *[]int, counts, given []int, size int) []int {
-	if given != nil {
-		return scaled(room, given, size)
-	}
-	*room = (*room)[:0]
-	at := 0
-	for _, n := range counts {
-		*room = append(*room, at)
-		at += n * size
-	}
-	return *room
 }

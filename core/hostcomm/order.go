@@ -1,17 +1,17 @@
 package hostcomm
 
 import (
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/rankorder"
+	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/mem"
-	"github.com/ringo-go/ringo/rankorder"
-	"github.com/ringo-go/ringo/request"
 )
 
-// roomOnHost is how many bytes of shares a rank holds at a time: they stay in a core's
+// scratchOnHost is how many bytes of shares a rank holds at a time: they stay in a core's
 // cache.
-const roomOnHost = 2 << 20
+const scratchOnHost = 2 << 20
 
 // inOrder carries out a reduction in order of rank.
 func (h *Comm) inOrder(c *call.Call, r *request.Request) error {
@@ -22,23 +22,23 @@ func (h *Comm) inOrder(c *call.Call, r *request.Request) error {
 func (h *Comm) Reduction() *rankorder.Reduction {
 	if h.reduction == nil {
 		h.workplace = workplace{h: h, srcs: make([][]byte, h.life.Size)}
-		h.reduction = rankorder.New(h.life.Rank, h.life.Size, &h.workplace, choice.WholeOnHost, roomOnHost)
+		h.reduction = rankorder.New(h.life.Rank, h.life.Size, &h.workplace, choice.WholeOnHost, scratchOnHost)
 	}
 	return h.reduction
 }
 
 // A workplace is a rankorder.Workplace in host memory.
 type workplace struct {
-	h     *Comm
-	rooms [rankorder.AllRooms][]byte
-	srcs  [][]byte
+	h       *Comm
+	scratch [rankorder.Uses][]byte
+	srcs    [][]byte
 }
 
-func (w *workplace) Room(which rankorder.Rooms, n int) (mem.Region, error) {
-	if len(w.rooms[which]) < n {
-		w.rooms[which] = make([]byte, n)
+func (w *workplace) Scratch(which rankorder.Use, n int) (mem.Region, error) {
+	if len(w.scratch[which]) < n {
+		w.scratch[which] = make([]byte, n)
 	}
-	return mem.Host(w.rooms[which][:n]), nil
+	return mem.Host(w.scratch[which][:n]), nil
 }
 
 func (w *workplace) Move(r *request.Request, kind call.Kind, in mem.Region, inL engine.Layout, out mem.Region, outL engine.Layout) error {

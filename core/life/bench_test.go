@@ -3,7 +3,7 @@ package life
 import (
 	"testing"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/kernels"
 )
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/engine"
 )
 
@@ -18,8 +18,8 @@ type Path interface {
 	Memory(where uint16) string
 }
 
-// Place gives the cause of an operation's failure its place. path may be nil.
-func (l *Life) Place(c *call.Call, seq uint32, cause error, path Path) *call.Error {
+// Locate makes an error of the cause of a failure, which says the call, the peer, the phase and the path. path may be nil.
+func (l *Life) Locate(c *call.Call, seq uint32, cause error, path Path) *call.Error {
 	e := l.ErrorIn(c.Kind.String(), cause)
 	if !c.Kind.Pairwise() {
 		e.Seq = seq
@@ -43,7 +43,7 @@ func (l *Life) Place(c *call.Call, seq uint32, cause error, path Path) *call.Err
 			e.Peer, e.Phase, e.Transport = -1, "", ""
 		}
 	}
-	var earlier *call.Error // an abort's reason needs no second place
+	var earlier *call.Error // an abort's reason needs no second one
 	if errors.As(st.Err, &earlier) {
 		e.Peer, e.Phase, e.Transport = -1, "", ""
 	}

@@ -1,10 +1,11 @@
 // Package life is the life and death of a communicator: open, failing, failed,
 // closed. It is for the two halves of a communicator, on the host and on the GPU,
-// which ask it whether an operation may begin and tell it what went wrong.
+// which ask it whether an operation may begin and tell it what went wrong. It is part of a
+// communicator, and nothing here is promised to other modules.
 //
 // A Machine decides, as a pure function of events: machine.go, with transcripts in
 // testdata. A Life feeds it with what happens and does what it says: it ends this
-// rank's waits, tells the group, gives errors their place. A Turn is the right to
+// rank's waits, tells the group, says where errors happened. A Turn is the right to
 // carry out an operation, and numbers the collectives.
 //
 // The trap: an error that wraps call.ErrInvalid or call.ErrUnsupported is of one call
@@ -21,7 +22,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/sched"
@@ -55,7 +56,7 @@ type Life struct {
 // New is the life of a communicator whose ranks have met.
 func New(group bootstrap.Group, host string, timeout time.Duration) *Life {
 	l := &Life{Rank: group.Rank(), Size: group.Size(), Host: host, Timeout: timeout, group: group, stopped: make(chan struct{})}
-	l.machine.Place = l.ErrorIn
+	l.machine.Wrap = l.ErrorIn
 	l.machine.Hosts = slices.DeleteFunc(group.Hub(), func(r int) bool { return r == l.Rank })
 	l.Guard.OnSlow(slow, l.inquire)
 	group.Locate(l.locate)
@@ -161,14 +162,14 @@ func (l *Life) refusal(c *call.Call, v *call.Error, path Path) *call.Error {
 	if why != call.ErrClosed && v.Op != OpComm { // else it is the group's word, which no operation of this rank has met yet
 		why = fmt.Errorf("the communicator has failed before: %w", v)
 	}
-	e := l.Place(c, 0, why, path)
+	e := l.Locate(c, 0, why, path)
 	e.Culprits = v.Culprits
 	return e
 }
 
 // Fail says that an operation could not be carried out, and ends the communicator:
 // this rank's waits, and by way of the group those of all others. Only an error that
-// wraps ErrInvalid or ErrUnsupported leaves it usable. It returns the error with its place.
+// wraps ErrInvalid or ErrUnsupported leaves it usable. The error it returns says where it happened.
 // If another rank may have caused it, Fail waits for the group's word, at most
 // RollCallWait.
 func (l *Life) Fail(c *call.Call, seq uint32, cause error, path Path) *call.Error {
@@ -179,7 +180,7 @@ func (l *Life) Fail(c *call.Call, seq uint32, cause error, path Path) *call.Erro
 			at.Peer = sched.Rank(c.Peer)
 		}
 	}
-	return l.end(l.Place(c, seq, cause, path), at)
+	return l.end(l.Locate(c, seq, cause, path), at)
 }
 
 // FailIn is Fail for something that is not a Call.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/history"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 // A State is where a communicator is in its life.
@@ -106,8 +106,8 @@ type Machine struct {
 	stopped bool               // waits have been ended
 	// Hosts are other ranks, whose process serves the rendezvous.
 	Hosts []int
-	// Place makes an error of the communicator as a whole.
-	Place func(op string, cause error) *call.Error
+	// Wrap makes an error of the communicator as a whole.
+	Wrap func(op string, cause error) *call.Error
 }
 
 // OpComm is the Op of an error of the communicator while it is not known which operation of
@@ -124,25 +124,14 @@ func (m *Machine) Verdict() *call.Error { return m.verdict }
 func (m *Machine) Step(e Event) Actions {
 	switch e := e.(type) {
 	case OperationFailed:
-		switch {
-		case m.state == Failed && m.verdict.Op == OpComm:
-			m.verdict = m.explained(e.Err, e.Doubt) // gives the group's word a place
-		case m.state == Doubtful && m.doubted.Op == OpComm:
-			m.doubted = e.Err // likewise
-		case m.state != Open:
-		case e.Doubt == Certain:
-			return m.fail(m.placed(e.Err, Certain), true)
-		default:
-			m.state, m.doubted, m.doubt = Doubtful, e.Err, e.Doubt
-			return Actions{Await: e.Doubt.patience()}
-		}
+		return m.operationFailed(e)
 	case GroupSaid:
 		if m.word == nil {
 			m.word = e.Failure
 		}
 		switch m.state {
 		case Open:
-			a := m.fail(m.placed(m.Place(OpComm, &PeerError{e.Failure}), Certain), false)
+			a := m.fail(m.blaming(m.Wrap(OpComm, &PeerError{e.Failure}), Certain), false)
 			a.Stop = &PeerError{e.Failure}
 			return a
 		case Doubtful:
@@ -159,7 +148,7 @@ func (m *Machine) Step(e Event) Actions {
 		}
 	case AbortCalled:
 		if m.state == Open || m.state == Doubtful {
-			return m.fail(m.placed(e.Err, Certain), true)
+			return m.fail(m.blaming(e.Err, Certain), true)
 		}
 	case CloseCalled:
 		if m.state == Doubtful {
@@ -171,6 +160,23 @@ func (m *Machine) Step(e Event) Actions {
 			m.verdict = e.Err
 		}
 		m.state = Closed
+	}
+	return Actions{}
+}
+
+// operationFailed is Step for an OperationFailed.
+func (m *Machine) operationFailed(e OperationFailed) Actions {
+	switch {
+	case m.state == Failed && m.verdict.Op == OpComm:
+		m.verdict = m.explained(e.Err, e.Doubt) // says where, by the group's word
+	case m.state == Doubtful && m.doubted.Op == OpComm:
+		m.doubted = e.Err // likewise
+	case m.state != Open:
+	case e.Doubt == Certain:
+		return m.fail(m.blaming(e.Err, Certain), true)
+	default:
+		m.state, m.doubted, m.doubt = Doubtful, e.Err, e.Doubt
+		return Actions{Await: e.Doubt.patience()}
 	}
 	return Actions{}
 }
@@ -187,8 +193,8 @@ func (m *Machine) fail(err *call.Error, tell bool) Actions {
 	return a
 }
 
-// placed is an error with its culprits, err itself if it has them.
-func (m *Machine) placed(err *call.Error, d Doubt) *call.Error {
+// blaming is an error with its culprits, err itself if it has them.
+func (m *Machine) blaming(err *call.Error, d Doubt) *call.Error {
 	if err.Culprits != nil {
 		return err
 	}
@@ -242,7 +248,7 @@ func (m *Machine) Explain(cause error, d Doubt) error {
 func (m *Machine) explained(err *call.Error, d Doubt) *call.Error {
 	e := *err // its owner may read it
 	e.Err = m.Explain(err.Err, d)
-	return m.placed(&e, d)
+	return m.blaming(&e, d)
 }
 
 // A PeerError is the failure of another rank, or the disagreement of two, as the group

@@ -14,11 +14,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/history"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the transcripts anew")
@@ -136,7 +136,7 @@ func show(m *Machine, before *call.Error, a Actions) string {
 
 // TestTranscripts plays the events of testdata to a Machine and compares what it does. Lines
 // that begin with a blank are what it did; a line "== title" begins another life.
-// "go test ./life -rewrite" writes them anew.
+// "go test ./core/life -rewrite" writes them anew.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -154,7 +154,7 @@ func TestTranscripts(t *testing.T) {
 					continue
 				case line == "" || strings.HasPrefix(line, "#"):
 				case strings.HasPrefix(line, "=="):
-					m = &Machine{Place: place}
+					m = &Machine{Wrap: place}
 				default:
 					require.NotNil(t, m, `no "==" before %q`, line)
 					e, err := event(line)
@@ -182,7 +182,7 @@ func TestMachineLaws(t *testing.T) {
 		lines = append(lines, "fail AllReduce "+name, "fail Broadcast "+name)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		m := &Machine{Place: place}
+		m := &Machine{Wrap: place}
 		stops, tells, awaits := 0, 0, 0
 		for _, line := range rapid.SliceOf(rapid.SampledFrom(lines)).Draw(t, "events") {
 			e, err := event(line)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 )
 
 // Meet gives all ranks what each of them says, by rank, in a method that all ranks call

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 )
 
 // ranks runs a test of two ranks of a real group in virtual time.

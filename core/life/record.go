@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/history"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 // ID identifies the communicator in what is written of it, the same on all ranks.

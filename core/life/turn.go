@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/history"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 // A Turn is held while an operation is carried out. It numbers the collectives of a

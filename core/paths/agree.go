@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ringo-go/ringo/internal/plain"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -44,11 +45,7 @@ func Agree(ctx context.Context, g Group, profiles []Profile, t *Transports, want
 		a.offers[r] = map[string]offer{}
 	}
 	for more := true; more; {
-		mine, err := json.Marshal(a.listen())
-		if err != nil {
-			return nil, err
-		}
-		all, err := Exchange(ctx, g, mine, func(b []byte) (o map[string]offer, err error) {
+		all, err := Exchange(ctx, g, plain.JSON(a.listen()), func(b []byte) (o map[string]offer, err error) {
 			err = json.Unmarshal(b, &o)
 			return o, err
 		})
@@ -70,7 +67,7 @@ func Agree(ctx context.Context, g Group, profiles []Profile, t *Transports, want
 	return a, nil
 }
 
-// listen makes the offers that this rank's pairs want and that it has not made yet.
+// listen makes the offers that this rank's pairs want and that are not made yet.
 func (a *Agreement) listen() map[string]offer {
 	made := map[string]offer{}
 	for r := range a.profiles {

@@ -1,6 +1,7 @@
 // Package paths is how the ranks of a communicator reach each other: which
 // transport carries which pair, agreed by all ranks, with the reasons against better
-// ones. Package gpupaths does the same for GPU memory.
+// ones. Package gpupaths does the same for GPU memory. This one is part of a communicator, and nothing
+// here is promised to other modules but what package ringo has as its own.
 //
 // The ranks exchange profiles (profile.go) when a communicator is opened. Every later
 // choice is a pure function of what all have said, so all ranks make the same one. A

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/plugin"
 	"github.com/ringo-go/ringo/transport/socket"
@@ -139,13 +139,13 @@ func (a *Agreement) otherKind(name string) string {
 		case first < 0:
 			first, kind = r, o.Kind
 		case o.Kind != kind:
-			return fmt.Sprintf("%s has %s, %s has %s", a.place(first), kind, a.place(r), o.Kind)
+			return fmt.Sprintf("%s has %s, %s has %s", a.rankOnHost(first), kind, a.rankOnHost(r), o.Kind)
 		}
 	}
 	return ""
 }
 
-func (a *Agreement) place(r int) string {
+func (a *Agreement) rankOnHost(r int) string {
 	return fmt.Sprintf("rank %d on %s", r, a.profiles[r].Hostname)
 }
 
@@ -163,13 +163,13 @@ func (a *Agreement) byReason(reason func(r int) string) string {
 	}
 	var words []string
 	for _, why := range reasons {
-		words = append(words, a.places(who[why])+": "+why)
+		words = append(words, a.ranksOnHosts(who[why])+": "+why)
 	}
 	return strings.Join(words, "; ")
 }
 
-// places names ranks and their hosts, in runs of ranks that follow each other on one host.
-func (a *Agreement) places(ranks []int) string {
+// ranksOnHosts names ranks and their hosts, in runs of ranks that follow each other on one host.
+func (a *Agreement) ranksOnHosts(ranks []int) string {
 	const most = 3 // runs that are named
 	var words []string
 	for len(ranks) > 0 {
@@ -180,7 +180,7 @@ func (a *Agreement) places(ranks []int) string {
 		for n < len(ranks) && ranks[n] == ranks[0]+n && a.profiles[ranks[n]].Hostname == a.profiles[ranks[0]].Hostname {
 			n++
 		}
-		word := a.place(ranks[0])
+		word := a.rankOnHost(ranks[0])
 		if n > 1 {
 			word = fmt.Sprintf("ranks %d to %d on %s", ranks[0], ranks[n-1], a.profiles[ranks[0]].Hostname)
 		}

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/internal/plain"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -26,9 +27,9 @@ type Profile struct {
 	FromRank0        []byte    `json:",omitempty"` // what rank 0 decides for all
 	Cores            int       // that the ranks of the host may use
 
-	GPU        string `json:",omitempty"` // name of the rank's GPU, if it has one
+	GPU        string `json:",omitempty"` // name of the rank's GPU, "" without one
 	GPUID      string `json:",omitempty"` // tells it from others
-	Processors int    `json:",omitempty"` // that it has
+	Processors int    `json:",omitempty"` // multiprocessors of the GPU
 	Blocks     int    `json:",omitempty"` // that the account of the rank's process gives its kernels
 	MaxBlocks  int    `json:",omitempty"` // that the rank wants instead; 0: any
 	MinBlocks  int    `json:",omitempty"` // that the rank wants at least
@@ -205,13 +206,7 @@ func onlySockets(all []Profile) bool {
 	return true
 }
 
-func (p *Profile) encode() []byte {
-	b, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // plain data always marshals
-	}
-	return b
-}
+func (p *Profile) encode() []byte { return plain.JSON(p) }
 
 func decodeProfile(b []byte) (p Profile, err error) {
 	err = json.Unmarshal(b, &p)

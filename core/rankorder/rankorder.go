@@ -1,5 +1,6 @@
 // Package rankorder carries out reductions whose contributions are combined in order of
-// rank, so that their bits depend neither on size nor on algorithm, path, host or GPU.
+// rank, so that their bits depend neither on size nor on algorithm, path, host or GPU. It is part
+// of a communicator, and nothing here is promised to other modules.
 //
 // A Reduction moves the contributions to where they are combined, combines them there,
 // and moves the results to who wants them: for an all-reduce an all-to-all of the shares,
@@ -9,47 +10,47 @@
 package rankorder
 
 import (
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
-	"github.com/ringo-go/ringo/request"
 )
 
 // A Reduction carries out reductions in order of rank, one at a time.
 type Reduction struct {
-	Whole   int // an all-reduce of at most this many bytes sends everything to everybody
-	RoomFor int // bytes of shares that a rank holds at a time
+	Whole        int // an all-reduce of at most this many bytes sends everything to everybody
+	ScratchBytes int // bytes of shares that a rank holds at a time
 
 	rank, size int
-	place      Workplace
+	workplace  Workplace
 	offs, ns   []int // of the pieces of a reduce-scatter
 	request    request.Request
 }
 
 // A Workplace is where a reduction happens: on the host or on a GPU.
 type Workplace interface {
-	// Room is n bytes of memory for some use.
-	Room(which Rooms, n int) (mem.Region, error)
+	// Scratch is n bytes of memory for some use.
+	Scratch(which Use, n int) (mem.Region, error)
 	// Move carries out a collective.
 	Move(r *request.Request, kind call.Kind, in mem.Region, inL engine.Layout, out mem.Region, outL engine.Layout) error
 	// Combine is kernels.Reducer.CombineAll for sources that lie one after the other.
 	Combine(r *request.Request, dst, srcs mem.Region, contributions uint64, finish bool) error
 }
 
-// Rooms tells apart what a workplace has to hold.
-type Rooms uint8
+// Use tells apart what a workplace has to hold.
+type Use uint8
 
 const (
-	SharesRoom Rooms = iota // the shares that are combined
-	ScaledRoom              // contributions that are scaled
-	AllRooms
+	ForShares Use = iota // the shares that are combined
+	ForScaled            // contributions that are scaled
+	Uses
 )
 
 // New makes a Reduction of rank among size ranks. whole and roomFor are its fields.
 func New(rank, size int, w Workplace, whole, roomFor int) *Reduction {
-	return &Reduction{Whole: whole, RoomFor: roomFor, rank: rank, size: size, place: w, offs: make([]int, size), ns: make([]int, size)}
+	return &Reduction{Whole: whole, ScratchBytes: roomFor, rank: rank, size: size, workplace: w, offs: make([]int, size), ns: make([]int, size)}
 }
 
 // even is a Layout of n chunks of the same length.
@@ -73,7 +74,7 @@ func (f *Reduction) Run(request request.Request, kind call.Kind, in, out mem.Reg
 // share is how much of a piece a rank combines at most: whole cache lines and units.
 func (f *Reduction) share() int {
 	const line = 64
-	whole, n := line, f.RoomFor/f.size
+	whole, n := line, f.ScratchBytes/f.size
 	if unit := max(1, f.request.Unit); line%unit != 0 {
 		whole *= unit
 	}
@@ -95,11 +96,11 @@ func (f *Reduction) gather(r *request.Request, kind call.Kind, in, out mem.Regio
 	combines := kind == call.AllGather || f.rank == int(r.Key.Peer)
 	var shares mem.Region
 	if combines {
-		if shares, err = f.place.Room(SharesRoom, f.size*n); err != nil {
+		if shares, err = f.workplace.Scratch(ForShares, f.size*n); err != nil {
 			return err
 		}
 	}
-	if err := f.place.Move(r, kind, in, inL, shares, even(f.size, n)); err != nil || !combines {
+	if err := f.workplace.Move(r, kind, in, inL, shares, even(f.size, n)); err != nil || !combines {
 		return err
 	}
 	return f.combineShares(r, out, shares)
@@ -125,12 +126,12 @@ func (f *Reduction) allReduce(r *request.Request, in, out mem.Region, piece int)
 		n := min(piece, in.Len()-at)
 		l := engine.Even(n, f.size, r.Unit)
 		to := out.Slice(at, n)
-		off, own := l.Span(f.rank)
+		off, own := l.Extent(f.rank)
 		mine := to.Slice(off, own)
 		if err := f.scatter(r, in.Slice(at, n), l, mine); err != nil {
 			return err
 		}
-		if err := f.place.Move(r, call.AllGather, mine, even(1, own), to, l); err != nil {
+		if err := f.workplace.Move(r, call.AllGather, mine, even(1, own), to, l); err != nil {
 			return err
 		}
 	}
@@ -159,11 +160,11 @@ func (f *Reduction) scatter(r *request.Request, in mem.Region, l engine.Layout, 
 	if err != nil {
 		return err
 	}
-	shares, err := f.place.Room(SharesRoom, f.size*out.Len())
+	shares, err := f.workplace.Scratch(ForShares, f.size*out.Len())
 	if err != nil {
 		return err
 	}
-	if err := f.place.Move(r, call.AlltoAll, in, l, shares, even(f.size, out.Len())); err != nil {
+	if err := f.workplace.Move(r, call.AlltoAll, in, l, shares, even(f.size, out.Len())); err != nil {
 		return err
 	}
 	return f.combineShares(r, out, shares)
@@ -176,16 +177,16 @@ func (f *Reduction) scaled(r *request.Request, in mem.Region, l engine.Layout) (
 		return in, l, nil
 	}
 	if l.Off == nil {
-		to, err := f.place.Room(ScaledRoom, in.Len())
+		to, err := f.workplace.Scratch(ForScaled, in.Len())
 		if err == nil {
-			err = f.place.Combine(r, to, in, 1, false)
+			err = f.workplace.Combine(r, to, in, 1, false)
 		}
 		return to, l, err
 	}
 	n := l.Len[0]
-	to, err := f.place.Room(ScaledRoom, f.size*n)
+	to, err := f.workplace.Scratch(ForScaled, f.size*n)
 	for p := 0; p < f.size && err == nil; p++ {
-		err = f.place.Combine(r, to.Slice(p*n, n), in.Slice(l.Off[p], n), 1, false)
+		err = f.workplace.Combine(r, to.Slice(p*n, n), in.Slice(l.Off[p], n), 1, false)
 	}
 	return to, even(f.size, n), err
 }
@@ -200,5 +201,5 @@ func (f *Reduction) combineShares(r *request.Request, out, shares mem.Region) er
 	if r.Op == kernels.KindPreMulSum {
 		contributions = 0
 	}
-	return f.place.Combine(r, out, shares, contributions, true)
+	return f.workplace.Combine(r, out, shares, contributions, true)
 }

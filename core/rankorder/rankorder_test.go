@@ -5,11 +5,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
-	"github.com/ringo-go/ringo/request"
 )
 
 // A bench is a Workplace of rank 0 of 3 whose peers contribute what it contributes: so a sum
@@ -19,8 +19,8 @@ type bench struct {
 	most  int // bytes of shares
 }
 
-func (b *bench) Room(which Rooms, n int) (mem.Region, error) {
-	if which == SharesRoom {
+func (b *bench) Scratch(which Use, n int) (mem.Region, error) {
+	if which == ForShares {
 		b.most = max(b.most, n)
 	}
 	return mem.Host(make([]byte, n)), nil
@@ -29,10 +29,10 @@ func (b *bench) Room(which Rooms, n int) (mem.Region, error) {
 func (b *bench) Move(_ *request.Request, kind call.Kind, in mem.Region, inL engine.Layout, out mem.Region, outL engine.Layout) error {
 	b.moves = append(b.moves, kind)
 	for p := range 3 {
-		to, n := outL.Span(p)
+		to, n := outL.Extent(p)
 		from, most := 0, n
 		if kind == call.AlltoAll {
-			from, most = inL.Span(0)
+			from, most = inL.Extent(0)
 		}
 		if kind == call.AllGather && out.Len() == 0 {
 			continue

@@ -1,8 +1,10 @@
-// Package request is a call on its way to an engine: checked, numbered and chosen for.
+// Package request is a call on its way to an engine: checked, numbered and chosen for. It is part
+// of a communicator, and nothing here is promised to other modules.
 //
-// Number gives a call its place among the collectives of its communicator, the stamp
-// that travels with every slot, and its arithmetic; a Watch tells an observer of it. It is for the host and the GPU half
-// of a communicator, which make engine jobs of requests. The trap: nothing may go wrong
+// Number gives a call its number among the collectives of its communicator, the stamp
+// that travels with every slot, and its arithmetic; Layouts says where its chunks lie; a
+// Watch tells an observer of it. Carry is what all calls of both halves of a communicator
+// pass; the halves make engine jobs of requests. The trap: nothing may go wrong
 // with a call on one rank alone after it has a number, or the ranks are out of step.
 package request
 
@@ -11,10 +13,10 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/life"
 	"github.com/ringo-go/ringo/kernels"
-	"github.com/ringo-go/ringo/life"
 	"github.com/ringo-go/ringo/trace"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -49,6 +51,22 @@ type Numberer struct {
 	Log  *slog.Logger // receives every call at LevelTrace; nil for none
 
 	Observer trace.Observer // nil for none; see Watch
+}
+
+// Carry gives a call that ans is the answer for a number, and has do carry it out. What goes
+// wrong is the communicator's failure, by path, and a *call.Error. The turn is held.
+func (n *Numberer) Carry(r *Request, c *call.Call, ans *choice.Answer, captured bool, path life.Path, do func() error) error {
+	err := ans.Err
+	if err == nil {
+		err = n.Number(r, c, ans.Algo, captured)
+	}
+	if err == nil {
+		err = do()
+	}
+	if err != nil {
+		return n.Life.Fail(c, r.Seq(), err, path)
+	}
+	return nil
 }
 
 // LevelTrace is the level of a record of every call.

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/choice"
+	"github.com/ringo-go/ringo/core/life"
 	"github.com/ringo-go/ringo/kernels"
-	"github.com/ringo-go/ringo/life"
 	"github.com/ringo-go/ringo/mem"
 )
 

@@ -3,11 +3,11 @@ package request
 import (
 	"time"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/trace"
 )
 
-// A Watch tells an observer of the calls of one lane, one after the other. The methods of a nil Watch,
+// A Watch tells an observer of the calls of one track, one after the other. The methods of a nil Watch,
 // which nobody observes, do nothing.
 type Watch struct {
 	observer trace.Observer
@@ -15,14 +15,14 @@ type Watch struct {
 	begun    bool
 }
 
-// Watch makes a Watch, nil if the communicator has no observer. Lane is 0 but for what a group carries out beside
+// Watch makes a Watch, nil if the communicator has no observer. track is 0 but for what a group carries out beside
 // something else.
-func (n *Numberer) Watch(lane int, gpu bool) *Watch {
+func (n *Numberer) Watch(track int, gpu bool) *Watch {
 	if n.Observer == nil {
 		return nil
 	}
 	l := n.Life
-	w := &Watch{observer: n.Observer, call: trace.Call{Comm: l.ID(), Rank: l.Rank, Size: l.Size, Host: l.Host, Lane: lane, GPU: gpu}}
+	w := &Watch{observer: n.Observer, call: trace.Call{Comm: l.ID(), Rank: l.Rank, Size: l.Size, Host: l.Host, Track: track, GPU: gpu}}
 	if !gpu {
 		w.call.Waits = make([]time.Duration, l.Size)
 	}

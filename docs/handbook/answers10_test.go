@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/internal/ptx"
-	"github.com/ringo-go/ringo/internal/simt"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/simt"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // Mail is a mailbox in Go: a value and a flag that says that it is there.
@@ -97,7 +97,7 @@ func deliver(fence string) (races, wrong int) {
 		reports := 0
 		memory := weakmem.New(weakmem.Config{Seed: uint64(seed), Report: func(*weakmem.Fault) bool { reports++; return true }})
 		box := make([]byte, 512)
-		if err := memory.Map(weakmem.Span{Addr: 0x1000, Data: box}); err != nil {
+		if err := memory.Map(weakmem.Allocation{Addr: 0x1000, Data: box}); err != nil {
 			panic(err)
 		}
 		world := simt.NewWorld(simt.Config{

@@ -9,9 +9,9 @@ import (
 
 	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/history"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 func Example_space() {

@@ -6,9 +6,9 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo/ring/direct"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 // Radix is an all-reduce of kⁱ ranks in i hops. Written to base k, ranks whose numbers

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/ringo-go/ringo/ring/tree"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sim"
-	"github.com/ringo-go/ringo/tree"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 func Example_oneMessage() {

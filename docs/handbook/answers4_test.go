@@ -3,11 +3,11 @@ package handbook_test
 import (
 	"fmt"
 
-	"github.com/ringo-go/ringo/direct"
-	"github.com/ringo-go/ringo/hier"
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/direct"
+	"github.com/ringo-go/ringo/ring/hier"
+	"github.com/ringo-go/ringo/ring/tree"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/tree"
 )
 
 func Example_innerNodes() {

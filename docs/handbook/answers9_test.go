@@ -7,7 +7,7 @@ import (
 
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 func Example_parts() {

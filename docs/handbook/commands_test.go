@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/command"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/cmd/command"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // TestMain lets the test be the command ringo, so that nothing has to be built.
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 // Commands of chapters that need no other process do what they say.
 func TestCommands(t *testing.T) {
-	if race.Enabled {
+	if tier.Race {
 		t.Skip("each is a process with one goroutine that works; the run without the race detector has them")
 	}
 	seen := map[string]bool{}

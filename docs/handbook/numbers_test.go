@@ -12,13 +12,13 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bench"
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/core/life"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/history"
 	"github.com/ringo-go/ringo/kernels/collective"
-	"github.com/ringo-go/ringo/life"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/sched/sim"
+	"github.com/ringo-go/ringo/trace/history"
 	"github.com/ringo-go/ringo/transport"
 )
 

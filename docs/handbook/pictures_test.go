@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/history"
+	"github.com/ringo-go/ringo/trace/history"
 )
 
 // space draws a ring of work after each of some events.

@@ -5,7 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 )
 
@@ -14,6 +15,7 @@ import (
 // rank may have thousands queued, and on the emulator a ms passes with a few looks
 // in vain.
 func TestAfterAbort(t *testing.T) {
+	tier.Long(t)
 	const n, queued = 2, 50
 	const atOnce = 300 // instructions of a thread, on average
 	sum := directTrial{d: TwoShot, t: kernels.Float32, op: &kernels.Sum, count: 2048}

@@ -13,15 +13,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/direct"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/kernels/ptx"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/direct"
 	"github.com/ringo-go/ringo/sched"
 )
 

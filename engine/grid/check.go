@@ -59,7 +59,7 @@ func misplaced(r mem.Region, l *engine.Layout, chunks, size int) string {
 		return ""
 	}
 	for c := range chunks {
-		if off, n := l.Span(c); off < 0 || n < 0 || off > r.Len()-n {
+		if off, n := l.Extent(c); off < 0 || n < 0 || off > r.Len()-n {
 			return fmt.Sprintf("%d bytes, and chunk %d is %d bytes at %d", r.Len(), c, n, off)
 		}
 	}

@@ -59,8 +59,8 @@ func (e *Engine) LongestDirect() int {
 	return MaxMessage
 }
 
-// A mailroom is what direct kernels need besides the Engine.
-type mailroom struct {
+// A mailboxes is what direct kernels need besides the Engine.
+type mailboxes struct {
 	at     []uint64 // all ranks' mailboxes
 	bytes  int
 	torn   uint32  // 1: lines may arrive in parts
@@ -75,7 +75,7 @@ func (e *Engine) openMail() (err error) {
 	if len(at) != e.ranks || e.ranks < 2 || e.ranks > MaxDirect || n/2/(2*(e.ranks-1)) < minMailbox {
 		return nil
 	}
-	e.mail = mailroom{at: at, bytes: n, torn: mask(torn, 1), blocks: e.mail.blocks, tune: collective.DirectShape}
+	e.mail = mailboxes{at: at, bytes: n, torn: mask(torn, 1), blocks: e.mail.blocks, tune: collective.DirectShape}
 	if e.mail.epochs, err = e.alloc(8 * MaxBlocks); err != nil {
 		return err
 	}

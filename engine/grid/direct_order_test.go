@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/sched"
@@ -44,7 +45,7 @@ func TestDirectOrders(t *testing.T) {
 	for seed := range seeds() {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { // which gives its memory back
 			n := []int{2, 3, 4}[seed%3]
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(seed / 2)}), mailed(n), options(n))
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(seed + seed/2)}), mailed(n), options(n))
 			wide(r)
 			program := r.prepare(trial{name: "ring", schedule: ring.AllReduce{N: n}, t: kernels.Float32, op: &kernels.Sum, count: 90}, seed)
 			r.reset(program)
@@ -74,6 +75,7 @@ func TestDirectOrders(t *testing.T) {
 // TestDirectGraphs mixes replays of graphs with operations that are not captured.
 // The first ever run of a kernel is in a capture.
 func TestDirectGraphs(t *testing.T) {
+	tier.Long(t)
 	const n = 3
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
 	wide(r)
@@ -129,20 +131,19 @@ func TestDirectGraphs(t *testing.T) {
 
 // TestDirectOps runs every type and reduction, with words and with elements.
 func TestDirectOps(t *testing.T) {
+	tier.Long(t)
 	const n = 3
 	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: true}), mailed(n), options(n))
 	torn := newRig(t, emulated(t, n, cudaemu.Config{Link: link(1)}), mailed(n), options(n))
-	for k, ty := range types() {
-		for i, op := range ops(ty) {
-			x, y := r, torn
-			if (k+i)%2 == 1 {
-				x, y = torn, r
-			}
-			trial := directTrial{d: TwoShot, t: ty, op: &op, count: 480/ty.Size() + 1}
-			x.sub(fmt.Sprintf("%v/%v/twoshot", ty, op), func() { x.tryDirect(trial, uint64(i)) })
-			trial.in, trial.d = 1, OneShot
-			y.sub(fmt.Sprintf("%v/%v/oneshot", ty, op), func() { y.tryDirect(trial, uint64(i)) })
+	for i, red := range reductions() {
+		x, y := r, torn
+		if i%2 == 1 {
+			x, y = torn, r
 		}
+		trial := directTrial{d: TwoShot, t: red.t, op: &red.op, count: 480/red.t.Size() + 1}
+		x.sub(fmt.Sprintf("%v/twoshot", red), func() { x.tryDirect(trial, uint64(i)) })
+		trial.in, trial.d = 1, OneShot
+		y.sub(fmt.Sprintf("%v/oneshot", red), func() { y.tryDirect(trial, uint64(i)) })
 	}
 	for _, ty := range []kernels.DataType{kernels.BFloat16, kernels.Float64, kernels.Int8} {
 		op := kernels.PreMulSum(3)

@@ -10,10 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/direct"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/kernels"
+	"github.com/ringo-go/ringo/ring/direct"
 	"github.com/ringo-go/ringo/sched"
 )
 

@@ -47,10 +47,10 @@ type Options struct {
 const (
 	maxThreads      = collective.MaxThreads
 	defaultMinSlice = 8 << 10
-	someSlices      = 4 // of a piece, where it has room for them
+	someSlices      = 4 // of a piece, if the piece is long enough
 	stageBytes      = 64 << 10
 	slabBytes       = 128 << 10
-	otherThreads    = 64  // of a block: those that wait for peers and those that notify them
+	otherThreads    = 64  // of a block: threads that wait for peers, and threads that notify peers
 	turnBytes       = 512 // of shared memory, at most, between them
 )
 
@@ -92,15 +92,14 @@ type Engine struct {
 	latest  latest
 	finish  *device.Combiner
 	text    textFunc
-	mail    mailroom
+	mail    mailboxes
 	bulk    bulk
 	gates   gates
 	frame   frame
 	tables  tables
-	one     [1]*Job
 	ways    []way    // of the current messages
-	wayOf   []int32  // by way.slot: place in ways, from 1
-	order   []uint64 // ways that have messages left; key of way, then place in ways
+	wayOf   []int32  // by way.slot: index into ways, from 1
+	order   []uint64 // ways that have messages left; key of way, then index into ways
 	at      int      // in order
 }
 
@@ -189,7 +188,7 @@ func (e *Engine) open(o Options) error {
 	if err := e.clear(e.local, n); err != nil {
 		return err
 	}
-	if e.endTable, err = e.room(2 * e.ranks * endBytes); err != nil {
+	if e.endTable, err = e.carve(2 * e.ranks * endBytes); err != nil {
 		return err
 	}
 	if e.blocks == 0 {
@@ -203,11 +202,16 @@ func (e *Engine) open(o Options) error {
 	if err := e.openGates(); err != nil {
 		return err
 	}
+	return e.openSigns()
+}
+
+// openSigns writes down the addresses of the sign boards, if there are any.
+func (e *Engine) openSigns() (err error) {
 	signs := e.links.Signs()
 	if signs == nil {
 		return nil
 	}
-	if e.signs, err = e.room(8 * e.ranks); err != nil {
+	if e.signs, err = e.carve(8 * e.ranks); err != nil {
 		return err
 	}
 	if err := e.write(e.signs, bytesOf(signs)); err != nil {
@@ -304,9 +308,9 @@ func (e *Engine) queue(f cuda.Function, args []byte, event cuda.Event) error {
 // on this thread would forbid are allowed.
 func (e *Engine) quietly(f func() error) error { return cuda.Quietly(e.driver, e.ctx, f) }
 
-// room is a small part of device memory until Close. The first slab is allocated when the
+// carve is a small part of device memory until Close. The first slab is allocated when the
 // Engine is made. The others are pages, which wait for no kernel.
-func (e *Engine) room(n int) (p uintptr, err error) {
+func (e *Engine) carve(n int) (p uintptr, err error) {
 	n = roundUp(max(1, n), 64)
 	switch {
 	case n <= e.slabLeft:
@@ -317,7 +321,7 @@ func (e *Engine) room(n int) (p uintptr, err error) {
 		e.slabLeft = max(n, slabBytes)
 	default:
 		used := e.slabs.Size()
-		if e.slab, err = e.slabs.Room(used + n); err != nil {
+		if e.slab, err = e.slabs.AtLeast(used + n); err != nil {
 			return 0, err
 		}
 		e.slab, e.slabLeft = e.slab+uintptr(used), e.slabs.Size()-used

@@ -4,7 +4,8 @@
 // of threads for each lane. Direct kernels (direct.cu) carry out small and middle sizes
 // in one or two hops, messages (messages.h) independent sends and receives side by
 // side, and window kernels (window.cu) and copy engines work in the ranks' own
-// registered buffers.
+// registered buffers. It is part of a communicator, and nothing here is promised to other
+// modules.
 //
 // The trap: nothing here waits for the GPU. Work is queued on the caller's stream, and
 // later errors appear in the Control, which the owner has to watch.

@@ -6,11 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/direct"
 	"github.com/ringo-go/ringo/engine"
-	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/direct"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -41,6 +42,7 @@ func TestIndependence(t *testing.T) {
 // TestIndependent runs collectives of independent steps side by side, on few blocks
 // and many, with ranks among them that take the steps in their order.
 func TestIndependent(t *testing.T) {
+	tier.Long(t)
 	const n = 3
 	trials := []trial{
 		{name: "alltoall", schedule: direct.AlltoAll{N: n}, shares: true, count: 2500, in: 1, out: 3},

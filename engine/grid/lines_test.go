@@ -6,8 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -54,6 +55,7 @@ func TestLinesTear(t *testing.T) {
 // TestLinesOfCounters: lines of small numbers, each over one with as much in another word, are told
 // apart although they arrive in parts.
 func TestLinesOfCounters(t *testing.T) {
+	tier.Long(t)
 	const n, count = 2, 2
 	lines := [][count]uint64{{3, 0}, {3, 0}, {0, 1}, {0, 1}} // those that follow are in the other half of the mailbox
 	for seed := range uint64(8) {

@@ -1,3 +1,5 @@
+// Modules of PTX: which one a program needs, and loading it once for all Engines of a context.
+
 package grid
 
 import (
@@ -103,7 +105,7 @@ func (e *Engine) module(r *kernels.Reducer, source string) (*module, kernels.Pro
 	return m, p, err
 }
 
-// latest is what module found last, which is mostly what it is asked for next.
+// latest is the module found last: most calls ask for the same one again.
 type latest struct {
 	r      *kernels.Reducer
 	source string

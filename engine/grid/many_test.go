@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -51,12 +52,13 @@ func (p *pile) run(t testing.TB, m *member, most int) error {
 // Batches are right beside other operations in the same mailboxes, by kernels of
 // different numbers of calls on each rank, from graphs too, under many seeds.
 func TestMany(t *testing.T) {
+	tier.Long(t)
 	for seed := range seeds() {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			n := []int{2, 3, 4}[seed%3]
 			board := mailed(n)
 			board.MailBytes *= 4
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(seed / 2)}), board, options(n))
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(seed + seed/2)}), board, options(n))
 			wide(r)
 			first := r.pile(kernels.Float32, kernels.Sum, 13, 100*seed)
 			then := r.pile(kernels.Int8, kernels.Avg, 5, 100*seed+50)
@@ -144,6 +146,7 @@ func TestManyDependent(t *testing.T) {
 
 // Ranks whose groups differ find out, whether in the first calls or in later ones.
 func TestManyMismatch(t *testing.T) {
+	tier.Long(t)
 	const n = 2
 	for name, change := range map[string]func(p *pile){
 		"first call": func(p *pile) { p.jobs[1][0].Stamp[1] = 999 },

@@ -108,8 +108,7 @@ func (e *Engine) atOnce(j *Job) bool {
 
 // runIndependent queues a job, whose steps are all independent, as messages of one launch.
 func (e *Engine) runIndependent(j *Job) error {
-	e.one[0] = j
-	if err := e.sort(e.one[:]); err != nil {
+	if err := e.sort([]*Job{j}); err != nil {
 		return err
 	}
 	return e.messages(e.collective(j), j)
@@ -283,7 +282,7 @@ func (e *Engine) sort(jobs []*Job) error {
 		stamp := unnumbered(j.Stamp)
 		for i := range j.Program.steps {
 			st := &j.Program.steps[i]
-			src, dst, n := j.span(st)
+			src, dst, n := j.data(st)
 			if st.recv < 0 && src == dst { // it is there
 				if dst = 0; st.send < 0 {
 					continue
@@ -305,7 +304,7 @@ func (e *Engine) sort(jobs []*Job) error {
 // way is the way that a step belongs to.
 func (e *Engine) way(j *Job, st *step) *way {
 	p, x := j.Program, way{kind: copies, lanes: j.lanes()}
-	key := uint64(1)<<32 - 1 // place in the order of all ranks: sender, receiver, and which of the two this rank is
+	key := uint64(1)<<32 - 1 // position in the order of all ranks: sender, receiver, and which of the two this rank is
 	switch me := int(e.rank); {
 	case st.recv >= 0:
 		from := int(p.ends[st.recv].peer)
@@ -332,7 +331,7 @@ func (e *Engine) way(j *Job, st *step) *way {
 	return &e.ways[len(e.ways)-1]
 }
 
-// slot is a way's place in Engine.wayOf.
+// slot is a way's index in Engine.wayOf.
 func (y *way) slot(ranks int) int {
 	if y.kind == copies {
 		return 2 * ranks
@@ -343,14 +342,14 @@ func (y *way) slot(ranks int) int {
 // pairOf is the sender and the receiver of an entry of Engine.order.
 func pairOf(x uint64) uint64 { return x >> 33 }
 
-// span is the source, destination and length of a step's data.
-func (j *Job) span(st *step) (src, dst uint64, n int) {
+// data is the source, destination and length of a step's data.
+func (j *Job) data(st *step) (src, dst uint64, n int) {
 	if st.dst != uint8(sched.None) {
-		off, k := j.OutL.Span(int(st.dstChunk))
+		off, k := j.OutL.Extent(int(st.dstChunk))
 		dst, n = uint64(j.Out.Ptr())+uint64(off), k
 	}
 	if st.src != uint8(sched.None) {
-		off, k := j.InL.Span(int(st.srcChunk))
+		off, k := j.InL.Extent(int(st.srcChunk))
 		src, n = uint64(j.In.Ptr())+uint64(off), k
 	}
 	return src, dst, n
@@ -364,9 +363,9 @@ func (j *Job) disjoint() bool {
 	}
 	steps := j.Program.steps
 	for i := range steps {
-		_, dst, n := j.span(&steps[i])
+		_, dst, n := j.data(&steps[i])
 		for k := range steps {
-			src, _, m := j.span(&steps[k])
+			src, _, m := j.data(&steps[k])
 			if i != k && dst != 0 && src != 0 && dst < src+uint64(m) && src < dst+uint64(n) {
 				return false
 			}

@@ -10,9 +10,10 @@ import (
 
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/kernels/ptx"
 	"github.com/ringo-go/ringo/ring"
@@ -40,6 +41,7 @@ func groups(n int) (all [][]parcel) {
 // TestNotes sends groups one after the other without waiting in between, first from
 // a graph that is replayed, under many seeds.
 func TestNotes(t *testing.T) {
+	tier.Long(t)
 	for seed := range seeds() {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { // which gives its memory back
 			n := 2 + int(seed%2)
@@ -97,6 +99,7 @@ func TestNotes(t *testing.T) {
 // TestNotesMismatch: a rank that waits for another message than comes finds out,
 // whether either of them is a note or not.
 func TestNotesMismatch(t *testing.T) {
+	tier.Long(t)
 	const n, note, long = 2, 200, 3000
 	other := transport.Stamp{7, 77}
 	for _, test := range []struct {
@@ -194,6 +197,7 @@ func TestNotesMissing(t *testing.T) {
 // TestNotesBroken takes out, one at a time, what notes rest on, and has the results
 // be wrong or the emulator complain.
 func TestNotesBroken(t *testing.T) {
+	tier.Long(t)
 	if gputest.OnGPU() {
 		t.Skip("a GPU would not say what is wrong, but stop working")
 	}

@@ -6,31 +6,37 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/direct"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/direct"
+	"github.com/ringo-go/ringo/ring/tree"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/tree"
 )
 
-// brief has tests try a part of their cases.
-func brief() bool { return testing.Short() || race.Enabled }
+// A reduction is a type with an operator.
+type reduction struct {
+	t  kernels.DataType
+	op kernels.RedOp
+}
 
-// types are all of them, or a few where each kernel takes long.
-func types() []kernels.DataType {
-	if brief() {
-		return []kernels.DataType{kernels.Int8, kernels.BFloat16, kernels.Float64}
+func (r reduction) String() string { return fmt.Sprintf("%v/%v", r.t, r.op) }
+
+// reductions are all pairs, or some in which each type is and each operator, with whole numbers and with floats.
+func reductions() (all []reduction) {
+	for i, t := range kernels.Types() {
+		for k, op := range ops(t) {
+			if tier.Pairs() || (i+k)%5 == 0 {
+				all = append(all, reduction{t, op})
+			}
+		}
 	}
-	return kernels.Types()
+	return all
 }
 
 // ops are all reductions of t, scaled ones with scalars that round or wrap.
 func ops(t kernels.DataType) []kernels.RedOp {
-	if brief() {
-		return []kernels.RedOp{kernels.Sum, kernels.Avg}
-	}
 	all := []kernels.RedOp{kernels.Sum, kernels.Prod, kernels.Max, kernels.Min, kernels.Avg}
 	switch t {
 	case kernels.Float16, kernels.BFloat16, kernels.Float32, kernels.Float64, kernels.Float8E4M3, kernels.Float8E5M2:
@@ -43,19 +49,18 @@ func ops(t kernels.DataType) []kernels.RedOp {
 // contributions are sent as they are, combined with what came, and combined in
 // place, with vectors and with elements.
 func TestOps(t *testing.T) {
+	tier.Long(t)
 	const n = 3
 	r := newRig(t, emulated(t, n, cudaemu.Config{Plain: true}), small(n), options(n))
-	for _, ty := range types() {
-		for i, op := range ops(ty) {
-			r.sub(fmt.Sprintf("%v/%v", ty, op), func() {
-				x := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: ty, op: &op, count: 1000/ty.Size() + 5}
-				r.try(x, uint64(i))
-				x.in, x.out = 1, 0
-				r.try(x, uint64(i))
-				x = trial{name: "oneshot", schedule: direct.OneShot{N: n}, t: ty, op: &op, count: 300 / ty.Size(), inPlace: true}
-				r.try(x, uint64(i))
-			})
-		}
+	for i, red := range reductions() {
+		r.sub(red.String(), func() {
+			x := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: red.t, op: &red.op, count: 1000/red.t.Size() + 5}
+			r.try(x, uint64(i))
+			x.in, x.out = 1, 0
+			r.try(x, uint64(i))
+			x = trial{name: "oneshot", schedule: direct.OneShot{N: n}, t: red.t, op: &red.op, count: 300 / red.t.Size(), inPlace: true}
+			r.try(x, uint64(i))
+		})
 	}
 }
 
@@ -79,6 +84,9 @@ func TestPlaces(t *testing.T) {
 	for i, count := range counts {
 		r.sub(fmt.Sprint(count), func() {
 			for k, ty := range types {
+				if !tier.Pairs() && (i+k)%4 > 0 {
+					continue
+				}
 				x := trial{name: "ring", schedule: ring.AllReduce{N: n}, t: ty, op: &kernels.Sum, count: count / ty.Size() * 2, in: (i + k) % 3, out: i % 2}
 				r.try(x, uint64(i))
 				x.inPlace = true

@@ -9,15 +9,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/direct"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/kernels/ptx"
 	"github.com/ringo-go/ringo/ring"
-	"github.com/ringo-go/ringo/tree"
+	"github.com/ringo-go/ringo/ring/direct"
+	"github.com/ringo-go/ringo/ring/tree"
 )
 
 // seeds is how many orders of execution are tried: RINGO_SEEDS, or a few; on a
@@ -26,10 +27,10 @@ func seeds() uint64 {
 	if n, err := strconv.ParseUint(os.Getenv("RINGO_SEEDS"), 10, 32); err == nil {
 		return n
 	}
-	if gputest.OnGPU() || brief() {
+	if gputest.OnGPU() || tier.Race {
 		return 3
 	}
-	return 8
+	return uint64(tier.Count(2, 8))
 }
 
 // mixed are operations that follow each other in the same queues.
@@ -48,7 +49,7 @@ func TestOrders(t *testing.T) {
 	for seed := range seeds() {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			n := 2 + int(seed%3)
-			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(seed / 2)}), small(n), options(n))
+			r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed, Link: link(seed + seed/2)}), small(n), options(n))
 			var all []*operation
 			for i, x := range mixed(n) {
 				o := r.prepare(x, seed+uint64(i))
@@ -68,6 +69,7 @@ func TestOrders(t *testing.T) {
 // TestGraphs mixes replays of graphs with operations that are not captured. The
 // first ever run of a kernel is in a capture.
 func TestGraphs(t *testing.T) {
+	tier.Long(t)
 	const n = 3
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
 	var captured, eager []*operation

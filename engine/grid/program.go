@@ -201,11 +201,11 @@ func (e *TooLongError) Error() string {
 func (p *Program) upload(e *Engine) error {
 	return e.quietly(func() (err error) {
 		image := append(bytesOf(p.ends), bytesOf(p.steps)...)
-		if p.image, err = e.room(len(image)); err != nil {
+		if p.image, err = e.carve(len(image)); err != nil {
 			return err
 		}
 		if p.shape.Tmp > 0 {
-			if p.tmp, err = e.tmp.Room(p.lanes * p.shape.Tmp * p.piece); err != nil {
+			if p.tmp, err = e.tmp.AtLeast(p.lanes * p.shape.Tmp * p.piece); err != nil {
 				return err
 			}
 		}

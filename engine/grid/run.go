@@ -90,8 +90,7 @@ func (e *Engine) Run(j *Job) error {
 	p := j.Program
 	switch {
 	case p.message():
-		e.one[0] = j
-		return e.RunMessages(e.one[:])
+		return e.RunMessages([]*Job{j})
 	case p.independent && e.atOnce(j) && j.disjoint():
 		return e.runIndependent(j)
 	}
@@ -208,7 +207,7 @@ func (e *Engine) chunkTable(j *Job) (t table, err error) {
 		if i >= in {
 			l, c = &j.OutL, i-in
 		}
-		off, n := l.Span(c)
+		off, n := l.Extent(c)
 		t.words[chunkWords*i], t.words[chunkWords*i+1] = uint64(off), uint64(n)
 	}
 	return t, nil

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/ringo-go/ringo/direct"
-	"github.com/ringo-go/ringo/hier"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/direct"
+	"github.com/ringo-go/ringo/ring/hier"
+	"github.com/ringo-go/ringo/ring/tree"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/tree"
 )
 
 // A scheduled is a schedule and what the tests do with it.
@@ -71,7 +71,8 @@ func hierarchies() []scheduled {
 // TestSchedules compares every schedule with the host's engine, bit for bit: sums
 // of bfloat16, which round.
 func TestSchedules(t *testing.T) {
-	for _, n := range race.Some(3, []int{4, 1, 2, 3}) {
+	tier.Long(t)
+	for _, n := range tier.Some(3, []int{4, 1, 2, 3}) {
 		all := collectives()
 		if n == 4 {
 			all = append(all, hierarchies()...)
@@ -87,9 +88,13 @@ func TestSchedules(t *testing.T) {
 				if c.shares {
 					x.count = 555
 				}
-				r.try(x, uint64(i))
+				if tier.Pairs() || (i+n)%2 == 0 {
+					r.try(x, uint64(i))
+				}
 				x.count, x.inPlace, x.in, x.out = 7, c.inPlace, 1, 3
-				r.try(x, uint64(i))
+				if tier.Pairs() || (i+n)%2 == 1 {
+					r.try(x, uint64(i))
+				}
 			})
 		}
 	}

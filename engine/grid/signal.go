@@ -22,7 +22,7 @@ func (e *Engine) openSignals() (err error) {
 	if e.signs == 0 || e.ranks > MaxDirect {
 		return nil
 	}
-	if e.signals, err = e.room(16 * MaxDirect); err != nil {
+	if e.signals, err = e.carve(16 * MaxDirect); err != nil {
 		return err
 	}
 	return e.clear(e.signals, 16*MaxDirect)

@@ -22,7 +22,7 @@ type table struct {
 }
 
 // tables are where tables lie. The ring is twice there: the host fills pinned memory, and
-// a copy in the caller's stream brings a table to the same place on the device.
+// a copy in the caller's stream brings a table to the same offset on the device.
 type tables struct {
 	space  *fifo.Space
 	guard  *fifo.Guard
@@ -107,7 +107,7 @@ func (e *Engine) table(n int, inline []uint64, j *Job) (t table, err error) {
 	}
 	if e.tables.device == 0 {
 		err = e.quietly(func() (err error) {
-			e.tables.device, err = e.room(8 * len(e.tables.ring))
+			e.tables.device, err = e.carve(8 * len(e.tables.ring))
 			return err
 		})
 		if err != nil {
@@ -130,7 +130,7 @@ func (e *Engine) graphTable(n int, capture uint64) (t table, err error) {
 	if free := &s.free[g.class]; len(*free) > 0 {
 		g.at, *free = (*free)[len(*free)-1], (*free)[:len(*free)-1]
 	} else if err = e.quietly(func() (err error) {
-		g.at, err = e.room(1 << g.class)
+		g.at, err = e.carve(1 << g.class)
 		return err
 	}); err != nil {
 		return t, err

@@ -9,12 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/direct"
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/direct"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -64,6 +65,7 @@ func (r *rig) drained() {
 // TestTables runs all that has tables, with as much room for them as there can be and as
 // little.
 func TestTables(t *testing.T) {
+	tier.Long(t)
 	const n = 3
 	for seed, s := range squeezes {
 		t.Run(s.name, func(t *testing.T) {
@@ -80,12 +82,12 @@ func TestTables(t *testing.T) {
 				all = append(all, o)
 			}
 			var many []parcel
-			for i := range 150 {
+			for i := range tier.Count(60, 150) {
 				many = append(many, parcel{i % n, (i / n) % n, 3 * i})
 			}
 			p := r.post(many, 1)
 			r.each(func(m *member) error {
-				for range 3 {
+				for range tier.Count(2, 3) {
 					for _, o := range all {
 						if err := m.engine.Run(&o.jobs[m.rank]); err != nil {
 							return err
@@ -109,7 +111,9 @@ func TestTables(t *testing.T) {
 // Groups have no greatest length, however small the ring is and however different what
 // the ranks have to do (B13).
 func TestLongGroup(t *testing.T) {
-	const n, all = 3, 12000
+	tier.Long(t)
+	const n = 3
+	all := tier.Count(3000, 12000)
 	parcels := make([]parcel, 0, all)
 	for i := range all { // rank 0 sends most of them, all ranks some to themselves
 		x := parcel{0, 1 + i%2, 1}
@@ -134,7 +138,7 @@ func TestLongGroup(t *testing.T) {
 func TestRingsOfAllSizes(t *testing.T) {
 	const n = 3
 	var parcels []parcel
-	for i := range 300 {
+	for i := range tier.Count(100, 300) {
 		parcels = append(parcels, parcel{i % n, i / 7 % n, 13 * i})
 	}
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
@@ -153,6 +157,7 @@ func TestRingsOfAllSizes(t *testing.T) {
 // calls that have tables of their own and beside other graphs, and what it has is used
 // again when it is gone.
 func TestTablesOfGraphs(t *testing.T) {
+	tier.Long(t)
 	const n = 3
 	for _, s := range squeezes {
 		t.Run(s.name, func(t *testing.T) {

@@ -84,7 +84,7 @@ func (x *trial) buffers(rank sched.Rank, rnd *rand.Rand) (images [][]byte, in, o
 	n := func(l engine.Layout, chunks int) int {
 		end := 0
 		for c := range chunks {
-			off, n := l.Span(c)
+			off, n := l.Extent(c)
 			end = max(end, off+n)
 		}
 		return end

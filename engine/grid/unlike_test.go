@@ -4,17 +4,18 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/ringo-go/ringo/direct"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/direct"
 )
 
 // TestUnlike has the two buffers begin at every pair of remainders by 16, for each size of
 // elements: slices that are sent, combined and kept, kept and passed on, or copied, of a
 // few bytes and of several vectors a thread.
 func TestUnlike(t *testing.T) {
+	tier.Long(t)
 	const n = 3
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), small(n), options(n))
 	for _, ty := range []kernels.DataType{kernels.Int8, kernels.BFloat16, kernels.Float32, kernels.Float64} {
@@ -22,7 +23,7 @@ func TestUnlike(t *testing.T) {
 		r.sub(ty.String(), func() {
 			for i := range 16 / size {
 				for k := range 16 / size {
-					if brief() && (i+3*k)%5 > 0 {
+					if !tier.Pairs() && (i+3*k)%5 > 0 {
 						continue
 					}
 					seed := uint64(16*i + k)
@@ -37,8 +38,9 @@ func TestUnlike(t *testing.T) {
 // TestUnlikeInPlace has slices that are stored where they were read, and sent on, begin at
 // every remainder: under several orders of threads.
 func TestUnlikeInPlace(t *testing.T) {
+	tier.Long(t)
 	const n = 3
-	for _, seed := range race.Some(3, []uint64{0, 1, 2}) {
+	for _, seed := range tier.Some(3, []uint64{0, 1, 2}) {
 		r := newRig(t, emulated(t, n, cudaemu.Config{Seed: seed}), small(n), options(n))
 		for i := range 16 {
 			r.sub(fmt.Sprint(seed, i), func() {
@@ -52,6 +54,7 @@ func TestUnlikeInPlace(t *testing.T) {
 // TestUnlikeWindows has windows' buffers, and the shares in them, begin at every pair of
 // remainders by 16.
 func TestUnlikeWindows(t *testing.T) {
+	tier.Long(t)
 	const n = 3
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
 	narrow(r)
@@ -60,7 +63,7 @@ func TestUnlikeWindows(t *testing.T) {
 		r.sub(ty.String(), func() {
 			for i := range 16 / size {
 				for k := range 16 / size {
-					if brief() && (i+3*k)%5 > 0 {
+					if !tier.Pairs() && (i+3*k)%5 > 0 {
 						continue
 					}
 					x := directTrial{d: []Direct{TwoShot, ReduceScatter, AllGather, AllToAll}[(i+k)%4], t: ty, count: (1200 + 17*i + k) / size, in: i, out: k}
@@ -80,6 +83,7 @@ func TestUnlikeWindows(t *testing.T) {
 
 // TestUnlikeDirect is TestUnlikeWindows for direct kernels, and for messages that go as notes.
 func TestUnlikeDirect(t *testing.T) {
+	tier.Long(t)
 	const n = 3
 	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
 	for _, ty := range []kernels.DataType{kernels.Int8, kernels.BFloat16, kernels.Float32} {
@@ -87,6 +91,9 @@ func TestUnlikeDirect(t *testing.T) {
 		r.sub(ty.String(), func() {
 			for i := range 8 / size {
 				for k := range 8 / size {
+					if !tier.Pairs() && (i+3*k)%4 > 0 {
+						continue
+					}
 					x := directTrial{d: []Direct{OneShot, TwoShot, ReduceScatter, AllGather}[(i+k)%4], t: ty, count: (130 + 17*i + k) / size, in: i, out: k}
 					if x.d.Reduces() {
 						x.op = &kernels.Sum

@@ -18,9 +18,9 @@ type Window struct {
 	Bytes int
 }
 
-// A Place is where a buffer begins in a window, the same on all ranks. The zero
-// Place means that the buffer is in no window.
-type Place struct {
+// A WindowOffset is where a buffer begins in a window, the same on all ranks. The zero
+// WindowOffset means that the buffer is in no window.
+type WindowOffset struct {
 	Window *Window
 	Offset int
 }
@@ -52,7 +52,7 @@ func (e *Engine) PrepareWindow(r *kernels.Reducer) error {
 // The kernel waits at its beginning until all ranks have started it, and at its end
 // until all have finished. So earlier and later work on the stream has this rank's
 // memory to itself. Ranks at different calls find out as with RunDirect.
-func (e *Engine) RunWindow(j *Job, d Direct, in, out Place, root sched.Rank, bytes int) error {
+func (e *Engine) RunWindow(j *Job, d Direct, in, out WindowOffset, root sched.Rank, bytes int) error {
 	if !e.CanWindow(d) {
 		return fmt.Errorf("%w: %v", ErrNoWindow, d)
 	}
@@ -86,8 +86,8 @@ func (e *Engine) launchWindow(j *Job, r *kernels.Reducer, a *windowArgs, x windo
 }
 
 // checkWindow looks at the memory, as checkDirect does, and checks that it lies where
-// the places say. It clears places that are not needed.
-func (e *Engine) checkWindow(j *Job, d Direct, in, out *Place, root sched.Rank, bytes int) error {
+// the offsets say. It clears offsets that are not needed.
+func (e *Engine) checkWindow(j *Job, d Direct, in, out *WindowOffset, root sched.Rank, bytes int) error {
 	switch {
 	case bytes < 0 || root < 0 || int(root) >= e.ranks:
 		return fmt.Errorf("grid: %v of %d bytes, root %d of %d ranks", d, bytes, root, e.ranks)
@@ -125,11 +125,11 @@ func (e *Engine) checkWindow(j *Job, d Direct, in, out *Place, root sched.Rank, 
 	return nil
 }
 
-// outsideWindow says what is wrong with the place of a buffer of n bytes, "" if
+// outsideWindow says what is wrong with the offset of a buffer of n bytes, "" if
 // nothing is or it is not needed. own: this rank's own buffer has to lie there too.
-func (e *Engine) outsideWindow(p *Place, r mem.Region, needed, own bool, n int) string {
+func (e *Engine) outsideWindow(p *WindowOffset, r mem.Region, needed, own bool, n int) string {
 	if !needed {
-		*p = Place{}
+		*p = WindowOffset{}
 		return ""
 	}
 	w := p.Window

@@ -10,14 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/direct"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/direct"
 	"github.com/ringo-go/ringo/sched"
 )
 
@@ -109,11 +109,11 @@ func (x *windowTrial) factor() float64 {
 }
 
 // job is the operation on a rank, and the places.
-func (x *windowTrial) job(m *member, inPlace bool) (j Job, in, out Place) {
+func (x *windowTrial) job(m *member, inPlace bool) (j Job, in, out WindowOffset) {
 	n, rank, one := len(x.w.At), int(m.rank), x.one()
 	elements := directTrial{d: x.d, count: one}
 	inBytes, outBytes, inAt, outAt := elements.elements(rank, n)
-	in, out = Place{x.w, 0}, Place{x.w, x.w.Bytes / 2}
+	in, out = WindowOffset{x.w, 0}, WindowOffset{x.w, x.w.Bytes / 2}
 	if !inPlace {
 		inAt, outAt = 0, 0
 	} else {

@@ -8,9 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/kernels/ptx"
 	"github.com/ringo-go/ringo/sched"
@@ -118,6 +119,7 @@ func TestWindowMissing(t *testing.T) {
 // TestWindowBroken takes out, one at a time, what the protocol rests on, and has
 // the results be wrong or the emulator complain.
 func TestWindowBroken(t *testing.T) {
+	tier.Long(t)
 	if gputest.OnGPU() {
 		t.Skip("a GPU would not say what is wrong, but stop working")
 	}
@@ -308,7 +310,7 @@ func TestWindowWrong(t *testing.T) {
 		{"root", all, Broadcast, 2, 40, func(*windowRun) {}, "root 2 of 2 ranks"},
 		{"reducer", all, TwoShot, 0, 40, func(*windowRun) {}, "needs a reducer"},
 		{"short", all, AllGather, 0, 40, func(o *windowRun) { o.jobs[0].Out = o.jobs[0].Out.Slice(0, 79) }, "out: 79 bytes, and the operation takes 80"},
-		{"none", all, AllGather, 0, 40, func(o *windowRun) { o.out = Place{} }, "out: in no window"},
+		{"none", all, AllGather, 0, 40, func(o *windowRun) { o.out = WindowOffset{} }, "out: in no window"},
 		{"ranks", all, AllGather, 0, 40, func(o *windowRun) { o.out.Window = &Window{At: make([]uint64, 3)} }, "out: a window of 3 ranks, of 2"},
 		{"outside", all, AllGather, 0, 40, func(o *windowRun) {
 			o.out.Window = &Window{At: o.out.Window.At, Bytes: o.out.Offset + 79}
@@ -330,5 +332,5 @@ func TestWindowWrong(t *testing.T) {
 	far.ranks[0].engine.gates.at = nil
 	require.False(t, far.ranks[0].engine.CanWindow(AllGather))
 	require.ErrorIs(t, far.ranks[0].engine.PrepareWindow(nil), ErrNoWindow)
-	require.ErrorIs(t, far.ranks[0].engine.RunWindow(&Job{}, AllGather, Place{}, Place{}, 0, 8), ErrNoWindow)
+	require.ErrorIs(t, far.ranks[0].engine.RunWindow(&Job{}, AllGather, WindowOffset{}, WindowOffset{}, 0, 8), ErrNoWindow)
 }

@@ -32,8 +32,8 @@ type buffers struct {
 	in, out [MaxDirect]uint64
 }
 
-func (e *Engine) buffersOf(j *Job, in, out Place) (l buffers) {
-	fill := func(at *[MaxDirect]uint64, p Place, own mem.Region) {
+func (e *Engine) buffersOf(j *Job, in, out WindowOffset) (l buffers) {
+	fill := func(at *[MaxDirect]uint64, p WindowOffset, own mem.Region) {
 		if p.Window != nil {
 			for q, base := range p.Window.At {
 				at[q] = base + uint64(p.Offset)
@@ -88,7 +88,7 @@ func share(bytes, i, n int) (at, length uint64) {
 }
 
 // windowArgsOf is the part of the arguments that all kernels of an operation share.
-func (e *Engine) windowArgsOf(j *Job, d Direct, in, out Place, root sched.Rank, bytes int) *windowArgs {
+func (e *Engine) windowArgsOf(j *Job, d Direct, in, out WindowOffset, root sched.Rank, bytes int) *windowArgs {
 	a := &e.frame.window
 	*a = windowArgs{comm: e.collective(j), epochs: uint64(e.gates.epochs), pass: 2, before: 1, part: beginsOp | endsOp, targets: 1}
 	copy(a.gates[:], e.gates.at)

@@ -27,7 +27,7 @@ func (e *Engine) CanCopy(d Direct) bool { return d.ByCopies() && e.CanWindow(d) 
 //
 // The copies are carried out even if the operation was aborted before the ranks met:
 // the windows have to stay open until it has ended on the stream.
-func (e *Engine) RunCopies(j *Job, d Direct, in, out Place, root sched.Rank, bytes int) error {
+func (e *Engine) RunCopies(j *Job, d Direct, in, out WindowOffset, root sched.Rank, bytes int) error {
 	if !e.CanCopy(d) {
 		return fmt.Errorf("%w by copy engines: %v", ErrNoWindow, d)
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // The runs of a test are processes of its own binary.
@@ -24,11 +24,12 @@ func TestMain(m *testing.M) {
 
 // Both programs end with the right results, with the default and the smallest ring.
 func TestBothPrograms(t *testing.T) {
+	tier.Long(t)
 	args := []string{"-n", "3", "-group", "300"}
 	if gputest.OnGPU() {
 		args = []string{"-device", "cuda", "-n", "20000"}
 	}
-	o, err := parse(append(args, "-limit", race.Soon(time.Minute).String()))
+	o, err := parse(append(args, "-limit", tier.Soon(time.Minute).String()))
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.NoError(t, all(&o, &out), "%s", &out)

@@ -1,6 +1,6 @@
 // Package object moves values of any type that encoding/gob can between the ranks of a communicator, on host
 // memory. It is for what is small or rare: a configuration, a vocabulary, a list of files. All ranks call a function together, with the
-// same type.
+// same type. It is an example to copy, and nothing here is promised to other modules.
 //
 // Cost: two collectives, the first for the lengths, and encoding and decoding, a few µs and allocations. An error that wraps
 // ringo.ErrInvalid is that a value could not be encoded, which all ranks hear of, or decoded; it leaves the communicator usable.

@@ -1,6 +1,7 @@
 // Package ongpu has the collectives of package ringo on typed memory of the rank's GPU (gpu.Buffer). Each function queues
 // the operation on a stream and returns; see ringo.Comm.Do and Synchronize. Shapes are given with [elements] for n ranks, and
-// Buffers must have the lengths that these say; a part of one is its Slice. Errors are those of Comm.Do.
+// Buffers must have the lengths that these say; a part of one is its Slice. Errors are those of
+// Comm.Do. It is an example to copy, and nothing here is promised to other modules.
 //
 // The trap: a Buffer's content is the caller's again when the stream has come so far, and not when the function returns.
 package ongpu

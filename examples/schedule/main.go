@@ -14,7 +14,7 @@ import (
 	"log"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/command"
+	"github.com/ringo-go/ringo/cmd/command"
 	"github.com/ringo-go/ringo/sched"
 )
 

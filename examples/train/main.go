@@ -19,7 +19,7 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/internal/launch"
+	"github.com/ringo-go/ringo/bootstrap/launch"
 )
 
 const usage = `train trains a small classifier of pictures on several ranks.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/emu"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/gpu/emu"
 )
 
 func open(t *testing.T, c emu.Config) *emu.Machine {

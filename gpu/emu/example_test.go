@@ -7,9 +7,9 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/emu"
+	"github.com/ringo-go/ringo/examples/ongpu"
 	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/ongpu"
+	"github.com/ringo-go/ringo/gpu/emu"
 )
 
 // addText is a kernel that adds a number to elements, a thread each.

@@ -1,6 +1,6 @@
 package emu
 
-import "github.com/ringo-go/ringo/internal/weakmem"
+import "github.com/ringo-go/ringo/internal/emu/weakmem"
 
 // A Kind says what a Report is about.
 type Kind string

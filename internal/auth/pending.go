@@ -10,7 +10,7 @@ import (
 
 // Pending are the connections of listeners that have not proved themselves yet.
 // Their number and their time are bounded. When there are too many, no more are taken
-// until one has proved itself or the oldest has had its turn, which is then
+// until one has proved itself or the oldest has had its grace, and is then
 // closed: an honest handshake takes a round trip, so it is never the oldest for
 // long, and silent strangers cannot keep others out. So thousands of ranks that come at once
 // do not push each other out. Where the system says whose
@@ -22,10 +22,10 @@ type Pending struct {
 	time time.Duration
 	log  *Log
 
-	mu     sync.Mutex
-	conns  [2][]guest    // of others, of this user; each oldest first
-	room   chan struct{} // has a word when a connection has gone
-	closed bool
+	mu      sync.Mutex
+	conns   [2][]guest    // of others, of this user; each oldest first
+	vacancy chan struct{} // has a word when a connection has gone
+	closed  bool
 }
 
 type guest struct {
@@ -33,13 +33,13 @@ type guest struct {
 	since time.Time
 }
 
-// turn is the time that a connection has in any case.
-const turn = 250 * time.Millisecond
+// grace is the time that a connection has in any case.
+const grace = 250 * time.Millisecond
 
 // NewPending is for at most limit connections, each for at most d. What goes wrong
 // before a connection has a handler is told to log.
 func NewPending(limit int, d time.Duration, log *Log) *Pending {
-	return &Pending{max: limit, time: d, log: log, room: make(chan struct{}, 1)}
+	return &Pending{max: limit, time: d, log: log, vacancy: make(chan struct{}, 1)}
 }
 
 // Serve hands each connection that l accepts to handle, on a goroutine of its own,
@@ -93,20 +93,20 @@ func (p *Pending) enter(c net.Conn) bool {
 	return true
 }
 
-// await returns when there is room in a class, or when its oldest has had its turn.
+// await returns when there is room in a class, or when its oldest has had its grace.
 func (p *Pending) await(class *[]guest) {
 	for {
 		p.mu.Lock()
 		var left time.Duration
 		if len(*class) >= p.max && !p.closed {
-			left = turn - time.Since((*class)[0].since)
+			left = grace - time.Since((*class)[0].since)
 		}
 		p.mu.Unlock()
 		if left <= 0 {
 			return
 		}
 		select {
-		case <-p.room:
+		case <-p.vacancy:
 		case <-time.After(left):
 		}
 	}
@@ -142,7 +142,7 @@ func (p *Pending) leave(c net.Conn) bool {
 // vacate tells who waits for room.
 func (p *Pending) vacate() {
 	select {
-	case p.room <- struct{}{}:
+	case p.vacancy <- struct{}{}:
 	default:
 	}
 }

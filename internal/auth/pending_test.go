@@ -128,17 +128,17 @@ func TestComersWait(t *testing.T) {
 			c[i], _ = net.Pipe()
 		}
 		p.enter(c[0])
-		time.Sleep(turn / 2)
+		time.Sleep(grace / 2)
 		p.enter(c[1])
 		begin := time.Now()
 		go func() {
-			time.Sleep(turn / 4)
+			time.Sleep(grace / 4)
 			require.True(t, p.Trust(c[1]))
 		}()
 		p.enter(c[2])
-		require.Equal(t, turn/4, time.Since(begin))
+		require.Equal(t, grace/4, time.Since(begin))
 		p.enter(c[3])
-		require.Equal(t, turn/2, time.Since(begin))
+		require.Equal(t, grace/2, time.Since(begin))
 		require.False(t, p.Trust(c[0]), "pushed out")
 	})
 }

@@ -17,6 +17,11 @@ type UsageError struct{ Text string }
 
 func (e *UsageError) Error() string { return e.Text }
 
+// An ExitStatus is the error of a command that has said all and ends with that status.
+type ExitStatus int
+
+func (e ExitStatus) Error() string { return fmt.Sprint("exit status ", int(e)) }
+
 // Usagef makes a UsageError.
 func Usagef(format string, a ...any) error { return &UsageError{fmt.Sprintf(format, a...)} }
 

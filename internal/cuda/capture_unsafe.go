@@ -5,6 +5,9 @@ import (
 	"unsafe"
 )
 
+// Pointers to Go memory become uintptrs in the argument list of callPtr alone, which keeps them valid during the
+// call (go:uintptrescapes). The driver keeps none of them afterwards.
+
 func (d *libcuda) StreamBeginCapture(s Stream, mode CaptureMode) error {
 	return d.call(cuStreamBeginCapture, uintptr(s), uintptr(mode))
 }

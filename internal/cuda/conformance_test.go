@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cuda/cudatest"
+	"github.com/ringo-go/ringo/internal/test/cudatest"
 )
 
 // required reports whether the variable REQUIRE names what.

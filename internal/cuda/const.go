@@ -142,7 +142,7 @@ const (
 	EventRecordExternal = 1
 )
 
-// Flags of StreamUpdateCaptureDependencies: it adds to those that there are, or replaces them.
+// Flags of StreamUpdateCaptureDependencies: add to the capture's dependencies, or replace them.
 const (
 	CaptureAddDependencies = 0
 	CaptureSetDependencies = 1

@@ -1,6 +1,6 @@
 // Package cuda is the part of the CUDA driver API that Ringo needs, under the
 // driver's own names, for all GPU packages. Driver is an interface: Open gives the real
-// one, opened lazily without cgo; internal/cudaemu is one in Go for machines without a
+// one, opened lazily without cgo; internal/emu/cudaemu is one in Go for machines without a
 // GPU. The trap: the current context belongs to the OS thread, see With.
 //
 // Nothing of CUDA is loaded before Open is called. With the build tag

@@ -2,6 +2,9 @@ package cuda
 
 import "unsafe"
 
+// Pointers to Go memory become uintptrs in the argument list of callPtr alone, which keeps them valid during the
+// call (go:uintptrescapes). The driver keeps none of them afterwards.
+
 func (d *libcuda) GraphCreate() (Graph, error) {
 	g, err := d.get(cuGraphCreate, 0)
 	return Graph(g), err

@@ -27,8 +27,8 @@ func NewGrowing(d Driver, c Context, dev Device) *Growing {
 	return &Growing{driver: d, ctx: c, dev: dev}
 }
 
-// Room is the address of at least n bytes, which all calls share.
-func (g *Growing) Room(n int) (p uintptr, err error) {
+// AtLeast is the address of at least n bytes, which all calls share.
+func (g *Growing) AtLeast(n int) (p uintptr, err error) {
 	if n <= g.size && g.size > 0 {
 		return g.at(), nil
 	}
@@ -163,7 +163,7 @@ func (g *Growing) allocate(n int) error {
 	return err
 }
 
-// Size is how many bytes Room gives without growing.
+// Size is how many bytes AtLeast gives without growing.
 func (g *Growing) Size() int { return g.size }
 
 // Close gives the memory back. No work uses it any more.

@@ -7,6 +7,9 @@ import (
 	"unsafe"
 )
 
+// Pointers to Go memory become uintptrs in the argument list of callPtr alone, which keeps them valid during the
+// call (go:uintptrescapes). The driver keeps none of them afterwards.
+
 // Options of cuModuleLoadDataEx.
 const (
 	jitErrorLogBuffer = 5
@@ -20,11 +23,13 @@ func (d *libcuda) ModuleLoadData(image []byte) (Module, error) {
 	image = append(bytes.Clone(image), 0) // PTX is text that ends in a zero; a cubin knows its length
 	log := make([]byte, jitLogBytes)
 	options := []uint32{jitErrorLogBuffer, jitErrorLogBytes}
+	var pin runtime.Pinner // values holds the log's address as a number, so the log must be on the heap and stay alive
+	pin.Pin(&log[0])
+	defer pin.Unpin()
 	values := []uintptr{uintptr(unsafe.Pointer(&log[0])), jitLogBytes}
 	var m Module
 	err := d.callPtr(cuModuleLoadDataEx, uintptr(unsafe.Pointer(&m)), uintptr(unsafe.Pointer(&image[0])), uintptr(len(options)),
 		uintptr(unsafe.Pointer(&options[0])), uintptr(unsafe.Pointer(&values[0])))
-	runtime.KeepAlive(log)
 	if err != nil {
 		text, _, _ := bytes.Cut(log, []byte{0})
 		if said := strings.TrimSpace(string(text)); said != "" {

@@ -9,11 +9,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // TestBuildWithoutGPU builds a program that opens the driver, with the tag that
 // leaves it out: it imports no purego, is static, and says why it cannot.
 func TestBuildWithoutGPU(t *testing.T) {
+	tier.Heavy(t) // it compiles all that the driver imports without cgo
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("needs the go command: ", err)
 	}

@@ -43,6 +43,7 @@ type lookFrame struct {
 	}
 }
 
+// lookFrames are on the heap, whose objects do not move, so the addresses of their outputs stay valid.
 var lookFrames = sync.Pool{New: func() any {
 	f := new(lookFrame)
 	f.current.Args[0] = uintptr(unsafe.Pointer(&f.out.context))

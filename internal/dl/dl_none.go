@@ -14,7 +14,7 @@ func (l Library) Sym(name string) (uintptr, error) {
 	return 0, fmt.Errorf("find symbol %s: %w: %s", name, ErrUnsupported, why)
 }
 
-// There being no functions to call, what calls them only gives -1.
+// noFunction is the result of every call here. No library opens in this build, so the calls are never reached.
 const noFunction = ^uintptr(0)
 
 // Call is never called.

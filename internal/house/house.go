@@ -1,204 +1,204 @@
-// Command house prints the numbers that keep the root package small, beside the
-// most that each may be, and the files that an AllReduce passes on host memory and on a
-// GPU's. Its exit status is 1 if a number is exceeded or a function is not where host.txt
-// and gpu.txt say.
+// Command house prints the plan of the house, and fails where a number is larger than the most
+// that it may be. It is for who changes the module, and for CI:
 //
-//	go run ./internal/house [folder of the module]
+//	go run ./internal/house             the plan, in a second or two
+//	go run ./internal/house -rewrite    api.txt anew, after a look at the difference
+//	go run ./internal/house -walk       the files that one AllReduce executes, by coverage
+//
+// # Rooms and arrows
+//
+// Rooms are the folders at the top, the packages of core, and the files of package ringo. An
+// arrow goes from a room to another that it imports, or among the files of package ringo, that
+// it uses something of. Put into an order from the ground to the roof, arrows go down, but
+// where rooms need each other in a circle. In the best order the fewest go back up; each of
+// these is printed. Tests and packages for tests are in no room.
+//
+// # What is promised
+//
+// Packages are promised to other modules that stand in the table under "## Packages" of README.md;
+// every other one that can be imported says in its package comment that it is not. api.txt is
+// what the promised ones export, and the fields and methods of types of other packages that it
+// names. It may only change together with a look at it.
+//
+// # The walks
+//
+// host.txt and gpu.txt are the files that an AllReduce passes. The plan checks that each function
+// there is called by the one above it; -walk checks that no file is missing, by the coverage of
+// a warm call of 4 ranks.
 package main
 
 import (
-	"bytes"
-	_ "embed"
+	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 )
 
-//go:embed host.txt
-var host string
-
-//go:embed gpu.txt
-var gpu string
-
-// walks are the ways of an AllReduce. Each line of one is a file and a function in it,
-// which the function above it calls that is indented less.
-var walks = []walk{{"host memory", host}, {"a GPU's memory", gpu}}
-
-type walk struct{ on, lines string }
+// The most that each number may be.
+const (
+	mostFolders  = 20
+	mostEntries  = 65 // at the top
+	mostUp       = 5  // arrows that go back up
+	mostPromised = 34
+	mostNames    = 160 // of package ringo, fields left out
+	mostFiles    = 16  // of package ringo
+)
 
 func main() {
-	root := "."
-	if len(os.Args) > 1 {
-		root = os.Args[1]
+	rewrite := flag.Bool("rewrite", false, "write api.txt")
+	walk := flag.Bool("walk", false, "execute an AllReduce, and compare its files with the walks")
+	flag.Parse()
+	h := &house{root: ".", walks: walks, rewrite: *rewrite}
+	if flag.NArg() > 0 {
+		h.root = flag.Arg(0)
 	}
-	text, errs := look(root, walks)
-	fmt.Print(text)
-	for _, err := range errs {
+	look := h.look
+	if *walk {
+		look = h.walk
+	}
+	if err := look(); err != nil {
+		h.errs = append(h.errs, err)
+	}
+	fmt.Print(h.text.String())
+	for _, err := range h.errs {
 		fmt.Fprintln(os.Stderr, "house:", err)
 	}
-	if len(errs) > 0 {
+	if len(h.errs) > 0 {
 		os.Exit(1)
 	}
 }
 
-// look describes the module in a folder; the errors are what is wrong with it.
-func look(root string, walks []walk) (text string, errs []error) {
-	numbers, err := measure(root)
-	if err != nil {
-		return "", []error{err}
-	}
-	var b strings.Builder
-	for _, n := range numbers {
-		fmt.Fprintf(&b, "%6d of %-6d%s\n", n.is, n.most, n.name)
-		if n.is > n.most {
-			errs = append(errs, fmt.Errorf("%s: %d, want %d at most", n.name, n.is, n.most))
-		}
-	}
-	for _, w := range walks {
-		files, wrong := follow(root, w.lines)
-		fmt.Fprintf(&b, "an AllReduce on %s passes %d files: %s\n", w.on, len(files), strings.Join(files, " "))
-		errs = append(errs, wrong...)
-	}
-	return b.String(), errs
+// A house is a module that is looked at: what there is to say, and what is wrong with it.
+type house struct {
+	root    string
+	walks   []walk
+	rewrite bool
+
+	text strings.Builder
+	errs []error
 }
 
-// A number is one of the house.
-type number struct {
-	name     string
-	is, most int
+func (h *house) say(format string, args ...any) { fmt.Fprintf(&h.text, format+"\n", args...) }
+
+// number prints one that may be so much at most.
+func (h *house) number(name string, is, most int) {
+	h.say("%6d of %-6d%s", is, most, name)
+	if is > most {
+		h.errs = append(h.errs, fmt.Errorf("%s: %d, want %d at most", name, is, most))
+	}
 }
 
-// measure counts in the root package, tests left out.
-func measure(root string) ([]number, error) {
-	names, err := filepath.Glob(filepath.Join(root, "*.go"))
+// look goes through the house. The error is what ended that.
+func (h *house) look() error {
+	m, err := readModule(h.root)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var files, lines, methods, device, driver int
-	for _, name := range names {
-		base := filepath.Base(name)
-		if strings.HasSuffix(base, "_test.go") {
+	promised, err := promisedIn(m)
+	if err != nil {
+		return err
+	}
+	h.errs = append(h.errs, checkPromises(m, promised)...)
+	h.errs = append(h.errs, checkAliases(m)...)
+	h.errs = append(h.errs, systemOnly(m, promised)...)
+	x, err := newExporter(m, promised)
+	if err != nil {
+		return err
+	}
+	lines, names, err := newAPI(x, promised)
+	if err != nil {
+		return err
+	}
+	within, err := x.usesWithin()
+	if err != nil {
+		return err
+	}
+	if err := h.top(m); err != nil {
+		return err
+	}
+	p := newPlan(m, within)
+	back, floors := p.up()
+	h.number(fmt.Sprintf("arrows back up, of %d between %d rooms on %d floors", p.arrows(), len(p.rooms), floors), len(back), mostUp)
+	for _, arrow := range back {
+		h.say("%*s%s", 18, "", arrow)
+	}
+	all := 0
+	for _, n := range names {
+		all += n
+	}
+	h.number("promised packages", len(promised), mostPromised)
+	h.number(fmt.Sprintf("names of package %s, of %d that are promised", m.name(), all), names["."], mostNames)
+	if err := h.compare(lines); err != nil {
+		return err
+	}
+	h.sizes(m)
+	for _, w := range h.walks {
+		files, wrong := follow(h.root, w.lines)
+		h.say("%d files carry an AllReduce on %s, and %d answer or hold: %s", len(files), w.on, len(w.files())-len(files), strings.Join(files, " "))
+		h.errs = append(h.errs, wrong...)
+	}
+	return nil
+}
+
+// walk executes the walks.
+func (h *house) walk() error {
+	text, err := executed(h.root, h.walks)
+	h.text.WriteString(text)
+	return err
+}
+
+// top counts what ls shows: names that do not begin with a dot, build left out.
+func (h *house) top(m *module) error {
+	entries, err := os.ReadDir(h.root)
+	if err != nil {
+		return err
+	}
+	folders, shown, files := 0, 0, 0
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") || e.Name() == "build" {
 			continue
 		}
-		source, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
-		if err != nil {
-			return nil, err
-		}
-		files++
-		lines += bytes.Count(source, []byte("\n"))
-		if strings.HasPrefix(base, "device") {
-			device++
-		}
-		for _, d := range f.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok && strings.HasPrefix(nameOf(fn), "Comm.") {
-				methods++
-			}
-		}
-		for _, spec := range f.Imports {
-			if path, _ := strconv.Unquote(spec.Path.Value); strings.HasSuffix(path, "/internal/cuda") {
-				driver++
-			}
+		shown++
+		if e.IsDir() {
+			folders++
 		}
 	}
-	if files == 0 {
-		return nil, fmt.Errorf("no Go files in %s", root)
+	for _, s := range m.files {
+		if s.folder() == "." && !s.isTest() {
+			files++
+		}
 	}
-	return []number{
-		{"files of the root package", files, 16},
-		{"lines in them", lines, 2500},
-		{"methods of Comm", methods, 25},
-		{"files that begin with device", device, 0},
-		{"files that import internal/cuda", driver, 0},
-	}, nil
+	h.number("folders at the top", folders, mostFolders)
+	h.number("entries at the top", shown, mostEntries)
+	h.number("files of package "+m.name(), files, mostFiles)
+	return nil
 }
 
-// nameOf is a function's name, with its receiver's type in front.
-func nameOf(fn *ast.FuncDecl) string {
-	if fn.Recv == nil {
-		return fn.Name.Name
+// compare holds what is promised against api.txt, or writes it.
+func (h *house) compare(lines []string) error {
+	file := filepath.Join(h.root, "internal", "house", "api.txt")
+	text := strings.Join(lines, "\n") + "\n"
+	if h.rewrite {
+		return os.WriteFile(file, []byte(text), 0o644)
 	}
-	t := fn.Recv.List[0].Type
-	if p, ok := t.(*ast.StarExpr); ok {
-		t = p.X
-	}
-	switch g := t.(type) {
-	case *ast.IndexExpr:
-		t = g.X
-	case *ast.IndexListExpr:
-		t = g.X
-	}
-	return t.(*ast.Ident).Name + "." + fn.Name.Name
-}
-
-// follow lists the files that a walk passes. The errors are functions that are not
-// in their file, and those that the function above does not call.
-func follow(root, lines string) (files []string, errs []error) {
-	type place struct {
-		indent int
-		calls  map[string]bool // nil if the function was not found
-		name   string
-	}
-	var above []place
-	for _, line := range strings.Split(lines, "\n") {
-		file, fn, ok := strings.Cut(strings.TrimSpace(line), " ")
-		if !ok || file == "#" {
-			continue
-		}
-		here := place{indent: len(line) - len(strings.TrimLeft(line, " ")), name: fn}
-		for len(above) > 0 && above[len(above)-1].indent >= here.indent {
-			above = above[:len(above)-1]
-		}
-		var err error
-		if here.calls, err = callsOf(filepath.Join(root, file), fn); err != nil {
-			errs = append(errs, err)
-		}
-		if n := len(above); n > 0 && above[n-1].calls != nil {
-			if short := fn[strings.LastIndex(fn, ".")+1:]; !above[n-1].calls[short] {
-				errs = append(errs, fmt.Errorf("%s does not call %s", above[n-1].name, fn))
-			}
-		}
-		above = append(above, here)
-		if !slices.Contains(files, file) {
-			files = append(files, file)
-		}
-	}
-	return files, errs
-}
-
-// callsOf are the names of the functions that one function calls.
-func callsOf(file, name string) (map[string]bool, error) {
-	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	was, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, d := range f.Decls {
-		fn, ok := d.(*ast.FuncDecl)
-		if !ok || nameOf(fn) != name {
-			continue
-		}
-		calls := map[string]bool{}
-		ast.Inspect(fn, func(n ast.Node) bool {
-			if call, ok := n.(*ast.CallExpr); ok {
-				switch f := call.Fun.(type) {
-				case *ast.Ident:
-					calls[f.Name] = true
-				case *ast.SelectorExpr:
-					calls[f.Sel.Name] = true
-				}
-			}
-			return true
-		})
-		return calls, nil
+	for _, c := range changes(strings.Split(string(was), "\n"), strings.Split(text, "\n")) {
+		h.errs = append(h.errs, fmt.Errorf("promised names have changed: %s (if that is meant: go run ./internal/house -rewrite)", c))
 	}
-	return nil, fmt.Errorf("%s has no function %s", file, name)
+	return nil
+}
+
+// sizes prints the lines by kind and the longest functions.
+func (h *house) sizes(m *module) {
+	n := linesOf(m)
+	h.say("lines of Go: product %d, emulator %d, tools %d, tests %d; generated %d", n["product"], n["emulator"], n["tools"], n["tests"], n["generated"])
+	list := longest(m)
+	h.say("the ten longest functions, and those above %d lines or a cyclomatic number of %d:", manyLines, manyCycles)
+	for _, f := range list {
+		h.say("%6d lines, %2d  %s", f.lines, f.cycles, f.name)
+	}
 }

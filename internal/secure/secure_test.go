@@ -10,7 +10,7 @@ import (
 
 	"github.com/ringo-go/ringo/internal/auth"
 	"github.com/ringo-go/ringo/internal/secure"
-	"github.com/ringo-go/ringo/internal/secure/securetest"
+	"github.com/ringo-go/ringo/internal/test/securetest"
 )
 
 func wires(t *testing.T) (dialled, accepted net.Conn) {

@@ -2,7 +2,7 @@
 // to each other's memory, and says what each of them needs. It is for whoever
 // chooses an algorithm: it knows no driver and no device. Package engine/grid runs
 // them. The trap: not every Direct exists in every way of access, see InWindow and
-// ByCopies.
+// ByCopies. It is part of a communicator, and nothing here is promised to other modules.
 package collective
 
 import "fmt"

@@ -1,6 +1,7 @@
 // Package device combines memory on GPUs with the kernels of kernels/cuda, for packages
 // gpucomm and engine/grid: kernels.Reducer.CombineAll for device memory, with the same
-// bits. The trap: launches do not check that memory is allocated, see CheckMemory.
+// bits. The trap: launches do not check that memory is allocated, see CheckMemory. It is part of
+// a communicator, and nothing here is promised to other modules.
 package device
 
 import (

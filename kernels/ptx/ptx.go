@@ -1,8 +1,9 @@
-// Package ptx holds the GPU kernels of kernels/cuda as PTX text, for packages device and
-// grid: one small module for each data type and reduction, so that the driver's compiler
+// Package ptx holds the GPU kernels of kernels/cuda as PTX text, for packages device, grid
+// and meter: one small module for each data type and reduction, so that the driver's compiler
 // has little to do when one is first used. modules.zip holds the texts; "go run ./gen
 // -texts DIR" writes them as files to be read. The trap: Text decompresses each time, and
-// modules.zip is compressed in a way of its own, so that other programs list it and cannot extract all.
+// modules.zip is compressed in a way of its own, so that other programs list it and cannot
+// extract all. It is part of a communicator, and nothing here is promised to other modules.
 //
 // A module has two kernels, see Name.Combine and Name.Plain, both with the one
 // parameter that kernels/cuda/combine.cu declares and kernels/device.args
@@ -60,6 +61,9 @@ var Window = Name{SM: 70, Source: "window"}
 
 // Signal is the module of signal.cu.
 var Signal = Name{SM: 70, Source: "signal"}
+
+// Meter is the module of meter.cu, whose kernels package bench/meter names.
+var Meter = Name{SM: 70, Source: "meter"}
 
 // String is "bfloat16_sum_sm_80" or "run_bfloat16_sum_sm_80", the file's name
 // without its ending.
@@ -149,7 +153,7 @@ func All() []Name {
 		}
 		all = append(all, forRanks("direct", "", "", ranks)...)
 	}
-	all = append(all, Copy, Bulk, Direct, Window, Signal)
+	all = append(all, Copy, Bulk, Direct, Window, Signal, Meter)
 	once := map[Name]bool{}
 	return slices.DeleteFunc(all, func(n Name) bool {
 		again := once[n]
@@ -250,6 +254,18 @@ func Text(n Name) ([]byte, error) {
 		return nil, fmt.Errorf("ptx: no module %v: run go generate ./kernels/ptx if it is new", n)
 	}
 	return text, err
+}
+
+// Sizes are how long the texts of all modules are. It decompresses none.
+func Sizes() (sizes []int, err error) {
+	z, err := zip.NewReader(bytes.NewReader(modules), int64(len(modules)))
+	if err != nil {
+		return nil, fmt.Errorf("ptx: modules.zip: %w", err)
+	}
+	for _, f := range z.File {
+		sizes = append(sizes, int(f.UncompressedSize64))
+	}
+	return sizes, nil
 }
 
 // Model is the module that a module is much like; ok is false for those that are deflated alone. Models

@@ -1,17 +1,23 @@
-package play
+// Package book is the book of algorithms: which schedules carry out which collective, an
+// algorithm a line. Communicators choose from it (core/choice), and "ringo play" shows it.
+//
+// The trap: programs add algorithms of their own to what communicators choose from, by
+// ringo.Define. Those are not here.
+package book
 
 import (
 	"fmt"
 	"slices"
 
-	"github.com/ringo-go/ringo/direct"
-	"github.com/ringo-go/ringo/hier"
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/direct"
+	"github.com/ringo-go/ringo/ring/hier"
+	"github.com/ringo-go/ringo/ring/tree"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/tree"
 )
 
-// A Collective is a goal under the name that commands have for it, and what reaches it.
+// A Collective is a goal under the name that commands have for it, and the algorithms that reach
+// the goal, the default first.
 type Collective struct {
 	Name       string
 	Rooted     bool
@@ -19,33 +25,31 @@ type Collective struct {
 	Algorithms []Algorithm
 }
 
-// An Algorithm makes schedules: on n ranks, or if it has Nodes, on nodes of local ranks.
+// An Algorithm makes schedules, for any number of ranks: by Flat, or by Nodes where ranks lie on
+// several nodes. One of the two is nil.
 type Algorithm struct {
 	Name  string
-	make  func(n int, root sched.Rank) sched.Schedule
-	nodes func(nodes, local int, root sched.Rank) sched.Schedule
+	Flat  func(n int, root sched.Rank) sched.Schedule
+	Nodes func(nodes, local int, root sched.Rank) sched.Schedule // local ranks on each node
 }
 
-// Nodes reports whether the algorithm is for ranks on several nodes.
-func (a Algorithm) Nodes() bool { return a.nodes != nil }
-
 func flat(name string, f func(n int) sched.Schedule) Algorithm {
-	return Algorithm{Name: name, make: func(n int, _ sched.Rank) sched.Schedule { return f(n) }}
+	return Algorithm{Name: name, Flat: func(n int, _ sched.Rank) sched.Schedule { return f(n) }}
 }
 
 func rooted(name string, f func(n int, root sched.Rank) sched.Schedule) Algorithm {
-	return Algorithm{Name: name, make: f}
+	return Algorithm{Name: name, Flat: f}
 }
 
 func onNodes(name string, f func(nodes, local int, root sched.Rank) sched.Schedule) Algorithm {
-	return Algorithm{Name: name, nodes: f}
+	return Algorithm{Name: name, Nodes: f}
 }
 
 // is is the goal of a collective without a root.
 func is(g sched.Goal) func(sched.Rank) sched.Goal { return func(sched.Rank) sched.Goal { return g } }
 
-// Collectives are those that a page plays, with the names and schedules that communicators have
-// for them; a test compares the two.
+// Collectives is the book. A new algorithm is a line here: its name, if new, becomes one of
+// Config.Algo, and the choice between several nodes begins to consider it.
 var Collectives = []Collective{
 	{"allreduce", false, is(sched.AllReduce), []Algorithm{
 		flat("ring", func(n int) sched.Schedule { return ring.AllReduce{N: n} }),
@@ -146,11 +150,11 @@ func (c Collective) Find(name string) (Algorithm, error) {
 
 // Schedule makes the table for n ranks, in nodes of local.
 func (a Algorithm) Schedule(n, local int, root sched.Rank) (sched.Schedule, error) {
-	if !a.Nodes() {
-		return a.make(n, root), nil
+	if a.Nodes == nil {
+		return a.Flat(n, root), nil
 	}
 	if local < 1 || local >= n || n%local != 0 {
 		return nil, fmt.Errorf("%s needs nodes of equally many ranks: %d ranks do not make two or more nodes of %d", a.Name, n, local)
 	}
-	return a.nodes(n/local, local, root), nil
+	return a.Nodes(n/local, local, root), nil
 }

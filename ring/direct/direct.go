@@ -1,4 +1,4 @@
-// Package direct holds the collectives in which any rank may talk to any other.
+// Package direct holds, as schedules, the collectives in which any rank may talk to any other.
 // Those of one or two hops are for small messages and for ranks that share a
 // memory; those of log n rounds are for small messages of many ranks.
 //

@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo/internal/test/schedtest"
+	"github.com/ringo-go/ringo/ring/direct"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sched/schedtest"
 )
 
 // flat are the schedules without a root.

@@ -3,7 +3,7 @@ package direct_test
 import (
 	"fmt"
 
-	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo/ring/direct"
 	"github.com/ringo-go/ringo/sched"
 )
 

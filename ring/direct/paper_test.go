@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo/internal/test/schedtest"
+	"github.com/ringo-go/ringo/ring/direct"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sched/schedtest"
 )
 
 func floorLog(n int) int { return bits.Len(uint(n)) - 1 }

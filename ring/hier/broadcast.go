@@ -38,6 +38,6 @@ func Reduce(local, across sched.Schedule, root sched.Rank) sched.Schedule {
 			return ref
 		}
 	}
-	column := sched.Group{Schedule: across, Members: g.column(int(root) % g.local), Place: lay(sched.In)}
+	column := sched.Group{Schedule: across, Members: g.column(int(root) % g.local), Map: lay(sched.In)}
 	return sched.Then(g.inNodes(shape, local, lay(sched.Out)), sched.Beside(shape, column))
 }

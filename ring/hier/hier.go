@@ -46,20 +46,20 @@ func (g grid) column(l int) []sched.Rank {
 }
 
 // inNodes runs s in every node.
-func (g grid) inNodes(shape sched.Shape, s sched.Schedule, place func(l sched.Rank, ref sched.Ref) sched.Ref) sched.Schedule {
+func (g grid) inNodes(shape sched.Shape, s sched.Schedule, where func(l sched.Rank, ref sched.Ref) sched.Ref) sched.Schedule {
 	groups := make([]sched.Group, g.nodes)
 	for q := range groups {
-		groups[q] = sched.Group{Schedule: s, Members: g.node(q), Place: place}
+		groups[q] = sched.Group{Schedule: s, Members: g.node(q), Map: where}
 	}
 	return sched.Beside(shape, groups...)
 }
 
 // inColumns runs s in every column.
-func (g grid) inColumns(shape sched.Shape, s sched.Schedule, place func(l int, ref sched.Ref) sched.Ref) sched.Schedule {
+func (g grid) inColumns(shape sched.Shape, s sched.Schedule, where func(l int, ref sched.Ref) sched.Ref) sched.Schedule {
 	groups := make([]sched.Group, g.local)
 	for l := range groups {
-		groups[l] = sched.Group{Schedule: s, Members: g.column(l), Place: func(_ sched.Rank, ref sched.Ref) sched.Ref {
-			return place(l, ref)
+		groups[l] = sched.Group{Schedule: s, Members: g.column(l), Map: func(_ sched.Rank, ref sched.Ref) sched.Ref {
+			return where(l, ref)
 		}}
 	}
 	return sched.Beside(shape, groups...)

@@ -6,20 +6,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/direct"
-	"github.com/ringo-go/ringo/hier"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/test/schedtest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/direct"
+	"github.com/ringo-go/ringo/ring/hier"
+	"github.com/ringo-go/ringo/ring/tree"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sched/schedtest"
-	"github.com/ringo-go/ringo/tree"
 )
 
 // grids calls f for every number of nodes and of ranks in a node that make at
-// most 64 ranks, or 24 under the race detector.
+// most 64 ranks, or 32, or 24 under the race detector.
 func grids(f func(nodes, local int)) {
-	most := schedtest.MaxRanks
-	if race.Enabled {
+	most := tier.Count(32, schedtest.MaxRanks)
+	if tier.Race {
 		most = 24
 	}
 	for nodes := 1; nodes <= most; nodes++ {

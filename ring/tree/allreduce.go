@@ -15,7 +15,7 @@ func (a AllReduce) Len(r sched.Rank) int {
 	if a.N == 1 {
 		return 2
 	}
-	_, inner := places(r, a.N)
+	_, inner := nodes(r, a.N)
 	if inner.parent == sched.Nobody {
 		return 2 + 2*inner.steps() - 1
 	}
@@ -28,7 +28,7 @@ func (a AllReduce) At(r sched.Rank, i int) sched.Step {
 	if a.N == 1 {
 		return alone(i)
 	}
-	leaf, inner := places(r, a.N)
+	leaf, inner := nodes(r, a.N)
 	ups := inner.steps()
 	switch {
 	case i == 0:

@@ -50,14 +50,14 @@ func (d BinomialReduce) At(r sched.Rank, i int) sched.Step {
 	return p.up(i, sched.Tmp.At(0))
 }
 
-// binomial is the place of rank r of n. Counted from the root, the parent of v
+// binomial is the node of rank r of n. Counted from the root, the parent of v
 // is v without its lowest one bit, and its children have one more bit below it;
 // the highest has most descendants.
-func binomial(r, root sched.Rank, n int) place {
+func binomial(r, root sched.Rank, n int) node {
 	v := int(r.After(-int(root), n)) // counted from the root
 	rank := func(v int) sched.Rank { return root.After(v, n) }
 	low := v & -v
-	p := place{parent: rank(v - low)}
+	p := node{parent: rank(v - low)}
 	if v == 0 {
 		p.parent = sched.Nobody
 		low = 2 * top(n)

@@ -38,9 +38,9 @@ func (t twin) rank(m int) sched.Rank {
 
 func (t twin) root() sched.Rank { return t.rank(top(t.p)) }
 
-func (t twin) place(r int) place {
+func (t twin) at(r int) node {
 	parent, left, right := inorder(t.node(r), t.p)
-	p := place{chunk: t.chunk, parent: sched.Nobody}
+	p := node{chunk: t.chunk, parent: sched.Nobody}
 	if parent > 0 {
 		p.parent = t.rank(parent)
 	}
@@ -80,30 +80,30 @@ func inorder(m, p int) (parent, left, right int) {
 	}
 }
 
-// places are those of rank r of n in both trees, the one where it is a leaf
+// nodes are those of rank r of n in both trees, the one where it is a leaf
 // first.
-func places(r sched.Rank, n int) (leaf, inner place) {
-	first, second := twin{n, 0}.place(int(r)), twin{n, 1}.place(int(r))
+func nodes(r sched.Rank, n int) (leaf, inner node) {
+	first, second := twin{n, 0}.at(int(r)), twin{n, 1}.at(int(r))
 	if first.kids == 0 {
 		return first, second
 	}
 	return second, first
 }
 
-// rooted are the places of rank r of n when both trees hang from one root: the
+// rooted are the nodes of rank r of n when both trees hang from one root: the
 // other ranks make the trees, numbered from the root on, and the root is the
 // parent of their two roots.
-func rooted(r, root sched.Rank, n int) (leaf, inner place) {
+func rooted(r, root sched.Rank, n int) (leaf, inner node) {
 	p := n - 1
 	rank := func(v sched.Rank) sched.Rank { return root.After(int(v)+1, n) }
 	if r == root {
-		leaf, inner = place{chunk: 0, parent: sched.Nobody}, place{chunk: 1, parent: sched.Nobody}
+		leaf, inner = node{chunk: 0, parent: sched.Nobody}, node{chunk: 1, parent: sched.Nobody}
 		leaf.adopt(rank(twin{p, 0}.root()))
 		inner.adopt(rank(twin{p, 1}.root()))
 		return leaf, inner
 	}
-	leaf, inner = places(r.After(-1-int(root), n), p)
-	for _, t := range []*place{&leaf, &inner} {
+	leaf, inner = nodes(r.After(-1-int(root), n), p)
+	for _, t := range []*node{&leaf, &inner} {
 		if t.parent == sched.Nobody {
 			t.parent = root
 		} else {

@@ -3,8 +3,8 @@ package tree_test
 import (
 	"fmt"
 
+	"github.com/ringo-go/ringo/ring/tree"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/tree"
 )
 
 // What rank 5 of a million does: it is a leaf of one tree and an inner node of the

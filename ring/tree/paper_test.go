@@ -49,7 +49,7 @@ func TestTwins(t *testing.T) {
 			walk = func(r, parent sched.Rank, depth int) {
 				reached++
 				require.LessOrEqual(t, depth, floorLog(p))
-				here := tree.place(int(r))
+				here := tree.at(int(r))
 				require.Equal(t, parent, here.parent, "parent of rank %d of %d in tree %d", r, p, chunk)
 				if here.kids > 0 {
 					inner[r]++

@@ -1,4 +1,4 @@
-// Package tree holds the collectives that spread along trees. Their hops grow with
+// Package tree holds the tree algorithms, as schedules: collectives that spread along trees. Their hops grow with
 // log n: they are for small and middle messages of many ranks.
 //
 // A binomial tree has the fewest hops, but its root sends the data log n times.
@@ -15,26 +15,26 @@ package tree
 
 import "github.com/ringo-go/ringo/sched"
 
-// A place is where a rank stands in one tree, and which chunk the tree carries.
-type place struct {
+// A node is where a rank stands in one tree, and which chunk the tree carries.
+type node struct {
 	chunk  int
 	parent sched.Rank // Nobody at the root
 	kids   int
 	kid    [31]sched.Rank
 }
 
-func (p *place) adopt(r sched.Rank) {
+func (p *node) adopt(r sched.Rank) {
 	p.kid[p.kids] = r
 	p.kids++
 }
 
 // steps is how many steps a rank takes to pass a chunk up, or down.
-func (p *place) steps() int { return max(1, p.kids) }
+func (p *node) steps() int { return max(1, p.kids) }
 
 // up is step i of adding the children's sums to the own part and passing the
 // sum to the parent; the root keeps it in Out. Between two children the sum
 // lies in sum.
-func (p *place) up(i int, sum sched.Ref) sched.Step {
+func (p *node) up(i int, sum sched.Ref) sched.Step {
 	s := sched.Step{Recv: sched.Nobody, Src: sched.In.At(p.chunk), Dst: sum, Send: sched.Nobody}
 	if i > 0 {
 		s.Src = sum
@@ -53,7 +53,7 @@ func (p *place) up(i int, sum sched.Ref) sched.Step {
 
 // down is step i of keeping what comes from the parent, or what the root has in
 // In, and passing it to the children.
-func (p *place) down(i int) sched.Step {
+func (p *node) down(i int) sched.Step {
 	s := sched.Step{Recv: p.parent, Dst: sched.Out.At(p.chunk), Send: sched.Nobody}
 	if p.parent == sched.Nobody {
 		s.Src = sched.In.At(p.chunk)

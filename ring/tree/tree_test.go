@@ -3,9 +3,9 @@ package tree_test
 import (
 	"testing"
 
+	"github.com/ringo-go/ringo/internal/test/schedtest"
+	"github.com/ringo-go/ringo/ring/tree"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sched/schedtest"
-	"github.com/ringo-go/ringo/tree"
 )
 
 func TestProofs(t *testing.T) {

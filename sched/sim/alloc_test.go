@@ -9,7 +9,7 @@ import (
 
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 // Under the race detector a sync.Pool forgets at random.

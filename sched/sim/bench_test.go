@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/tree"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sim"
-	"github.com/ringo-go/ringo/tree"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 func BenchmarkRun(b *testing.B) {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/ringo-go/ringo/ring"
-	"github.com/ringo-go/ringo/sim"
-	"github.com/ringo-go/ringo/tree"
+	"github.com/ringo-go/ringo/ring/tree"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 // Which is faster on 64 ranks, the ring or the tree? It depends on the size.

@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/direct"
 	"github.com/ringo-go/ringo/ring"
-	"github.com/ringo-go/ringo/sim"
-	"github.com/ringo-go/ringo/tree"
+	"github.com/ringo-go/ringo/ring/direct"
+	"github.com/ringo-go/ringo/ring/tree"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 // A run that would take hours ends when its context does, and tells before how

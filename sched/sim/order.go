@@ -1,12 +1,12 @@
 package sim
 
-// A line is a ring buffer of ranks, each at most once.
-type line struct {
+// A rankQueue is a ring buffer of ranks, each at most once.
+type rankQueue struct {
 	ranks []int32
 	at, n int
 }
 
-func (l *line) push(r int32) {
+func (l *rankQueue) push(r int32) {
 	i := l.at + l.n
 	if i >= len(l.ranks) {
 		i -= len(l.ranks)
@@ -15,7 +15,7 @@ func (l *line) push(r int32) {
 	l.n++
 }
 
-func (l *line) pop() int32 {
+func (l *rankQueue) pop() int32 {
 	r := l.ranks[l.at]
 	l.at++
 	if l.at == len(l.ranks) {
@@ -25,19 +25,19 @@ func (l *line) pop() int32 {
 	return r
 }
 
-// A turn is a rank's request for a shared port at a time.
-type turn struct {
+// A request is a rank's request for a shared port at a time.
+type request struct {
 	at   float64
 	rank int32
 }
 
-// turns is a heap by time, and by rank among equals. It is container/heap
-// without the interface, which would allocate for each turn.
-type turns []turn
+// requests is a heap by time, and by rank among equals. It is container/heap
+// without the interface, which would allocate for each request.
+type requests []request
 
-func (a turn) before(b turn) bool { return a.at < b.at || a.at == b.at && a.rank < b.rank }
+func (a request) before(b request) bool { return a.at < b.at || a.at == b.at && a.rank < b.rank }
 
-func (h *turns) push(t turn) {
+func (h *requests) push(t request) {
 	*h = append(*h, t)
 	s := *h
 	i := len(s) - 1
@@ -48,7 +48,7 @@ func (h *turns) push(t turn) {
 	s[i] = t
 }
 
-func (h *turns) pop() turn {
+func (h *requests) pop() request {
 	s := *h
 	top, last := s[0], s[len(s)-1]
 	s = s[:len(s)-1]

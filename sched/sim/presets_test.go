@@ -12,7 +12,7 @@ import (
 
 	"github.com/ringo-go/ringo/ring"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write testdata anew")
@@ -59,7 +59,7 @@ func TestPresets(t *testing.T) {
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, string(want), out.String(), "after a change that is meant: go test ./sim -rewrite")
+	require.Equal(t, string(want), out.String(), "after a change that is meant: go test ./sched/sim -rewrite")
 }
 
 // A ring of eight H200 is limited by its wires: a kernel that carries out the

@@ -5,21 +5,21 @@ package sim
 type queue struct {
 	src, dst       int32
 	sent, received uint32
-	times          uint32 // where its ring of spans begins in queues.spans
+	times          uint32 // where its ring of arrivals begins in queues.arrivals
 	mask           uint32 // length of that ring, a power of two, less 1
 	kind           kind
 }
 
-// A span is when the first and the last slice of a message arrive, and, once
+// An arrival is when the first and the last slice of a message arrive, and, once
 // the message was received, when their slots are free again.
-type span struct{ first, last float64 }
+type arrival struct{ first, last float64 }
 
 // queues finds the queues of a run by their ends. Only pairs of ranks that talk
-// take memory, with a span for each message up to the depth.
+// take memory, with an arrival for each message up to the depth.
 type queues struct {
-	list  []queue
-	spans []span
-	table []entry // open addressing
+	list     []queue
+	arrivals []arrival
+	table    []entry // open addressing
 }
 
 // An entry is a queue, with a part of its hash: looking into list for queues that have the same
@@ -40,7 +40,7 @@ func (q *queues) reset(ranks int) {
 		clear(q.table)
 	}
 	q.list = q.list[:0]
-	q.spans = q.spans[:0]
+	q.arrivals = q.arrivals[:0]
 }
 
 func hash(src, dst int32) uint64 {
@@ -66,8 +66,8 @@ func (q *queues) find(src, dst int32) int32 {
 		q.grow()
 		return q.find(src, dst)
 	}
-	q.list = append(q.list, queue{src: src, dst: dst, times: uint32(len(q.spans))})
-	q.spans = append(q.spans, span{})
+	q.list = append(q.list, queue{src: src, dst: dst, times: uint32(len(q.arrivals))})
+	q.arrivals = append(q.arrivals, arrival{})
 	q.table[i] = entry{tag, int32(len(q.list))}
 	return int32(len(q.list) - 1)
 }
@@ -85,22 +85,22 @@ func (q *queues) grow() {
 	}
 }
 
-// span is the place of message number i, one of the last depth.
-func (q *queues) span(at int32, i uint32) *span {
+// arrival is the memory of message number i, one of the last depth.
+func (q *queues) arrival(at int32, i uint32) *arrival {
 	e := &q.list[at]
-	return &q.spans[e.times+i&e.mask]
+	return &q.arrivals[e.times+i&e.mask]
 }
 
 // put appends a message.
-func (q *queues) put(at int32, s span, depth uint32) {
+func (q *queues) put(at int32, s arrival, depth uint32) {
 	e := &q.list[at]
 	if e.sent == e.mask+1 && e.sent < depth { // the ring is full for the first time
-		old := q.spans[e.times : e.times+e.sent]
-		e.times = uint32(len(q.spans))
-		q.spans = append(q.spans, old...)
-		q.spans = append(q.spans, old...) // room for the same number again
+		old := q.arrivals[e.times : e.times+e.sent]
+		e.times = uint32(len(q.arrivals))
+		q.arrivals = append(q.arrivals, old...)
+		q.arrivals = append(q.arrivals, old...) // room for the same number again
 		e.mask = 2*e.mask + 1
 	}
-	q.spans[e.times+e.sent&e.mask] = s
+	q.arrivals[e.times+e.sent&e.mask] = s
 	e.sent++
 }

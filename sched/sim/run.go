@@ -194,8 +194,8 @@ func begin(s sched.Schedule, m Model, bytes int64, most func(steps int64) int, s
 	w := worlds.Get().(*world)
 	w.s, w.m, w.wrong = s, m, nil
 	w.queues.reset(shape.Ranks)
-	w.line = line{ranks: resize(w.line.ranks, shape.Ranks)}
-	w.turns = w.turns[:0]
+	w.ready = rankQueue{ranks: resize(w.ready.ranks, shape.Ranks)}
+	w.requests = w.requests[:0]
 	w.ranks = resize(w.ranks, shape.Ranks)
 	w.steps, w.done, w.check, w.see = 0, 0, nil, see
 	for r := range w.ranks {

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/tree"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sim"
-	"github.com/ringo-go/ringo/tree"
+	"github.com/ringo-go/ringo/sched/sim"
 	"github.com/stretchr/testify/require"
 )
 

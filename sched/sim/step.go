@@ -12,7 +12,7 @@ func (w *world) move(r int32, st *rank, step sched.Step, granted bool) bool {
 	if !ok {
 		return false
 	}
-	to, credit, ok := w.room(r, st, step.Send)
+	to, credit, ok := w.credit(r, st, step.Send)
 	if !ok {
 		return false
 	}
@@ -29,7 +29,7 @@ func (w *world) move(r int32, st *rank, step sched.Step, granted bool) bool {
 		st.in = in
 		q := &w.list[from]
 		back := p.link[q.kind].Latency
-		*w.span(from, q.received) = span{f.first + back, f.last + back}
+		*w.arrival(from, q.received) = arrival{f.first + back, f.last + back}
 		q.received++
 		w.wake(int32(step.Recv), from)
 	}
@@ -62,16 +62,16 @@ func (w *world) message(r int32, st *rank, peer sched.Rank) (from int32, ok bool
 	return from, true
 }
 
-// room finds the queue to a peer, -1 for none, and when the slots that the next
+// credit finds the queue to a peer, -1 for none, and when the slots that the next
 // message takes are free. If it is full the rank waits for it and ok is false.
-func (w *world) room(r int32, st *rank, peer sched.Rank) (to int32, credit span, ok bool) {
+func (w *world) credit(r int32, st *rank, peer sched.Rank) (to int32, credit arrival, ok bool) {
 	if peer == sched.Nobody {
-		return -1, span{}, true
+		return -1, arrival{}, true
 	}
 	to = st.sendTo
 	if to < 0 || w.list[to].dst != int32(peer) {
 		if !w.valid(r, peer) {
-			return -1, span{}, false
+			return -1, arrival{}, false
 		}
 		to = w.queue(r, int32(peer))
 		st.sendTo = to
@@ -79,10 +79,10 @@ func (w *world) room(r int32, st *rank, peer sched.Rank) (to int32, credit span,
 	q := &w.list[to]
 	if q.sent-q.received >= w.depth {
 		st.waits = to
-		return to, span{}, false
+		return to, arrival{}, false
 	}
 	if q.sent >= w.depth {
-		credit = *w.span(to, q.sent-w.depth)
+		credit = *w.arrival(to, q.sent-w.depth)
 	}
 	return to, credit, true
 }
@@ -103,7 +103,7 @@ func (w *world) receive(st *rank, from int32, p *piece, step sched.Step) (f flow
 	}
 	q := &w.list[from]
 	l := &p.link[q.kind]
-	s := *w.span(from, q.received)
+	s := *w.arrival(from, q.received)
 	if !l.Busy {
 		begin := in.serve(s.first-l.slice, l.all)
 		s.first = begin + l.slice
@@ -122,8 +122,8 @@ func (w *world) receive(st *rank, from int32, p *piece, step sched.Step) (f flow
 }
 
 // send puts a flow into a queue, through the rank's port and what it shares with
-// others. It returns false if the rank must wait for its turn there.
-func (w *world) send(r int32, st *rank, to int32, credit span, size int, f *flow, granted bool) bool {
+// others. It returns false if the rank must wait for the port.
+func (w *world) send(r int32, st *rank, to int32, credit arrival, size int, f *flow, granted bool) bool {
 	k, dst := w.list[to].kind, w.list[to].dst
 	p := &w.pieces[size]
 	l := &p.link[k]
@@ -140,10 +140,10 @@ func (w *world) send(r int32, st *rank, to int32, credit span, size int, f *flow
 	if !l.Busy {
 		begin = max(begin, st.out)
 	}
-	arrive := span{first: begin + l.slice, last: max(begin+l.all, f.last+l.slice)}
+	arrive := arrival{first: begin + l.slice, last: max(begin+l.all, f.last+l.slice)}
 	if l.Shared > 0 {
 		if !granted {
-			w.turns.push(turn{begin, r})
+			w.requests.push(request{begin, r})
 			st.waits = inTurn
 			return false
 		}
@@ -163,7 +163,7 @@ func (w *world) send(r int32, st *rank, to int32, credit span, size int, f *flow
 }
 
 // share puts a message on the resource that ranks of a node share.
-func (w *world) share(arrive *span, begin float64, k kind, c *cost, src, dst int32) {
+func (w *world) share(arrive *arrival, begin float64, k kind, c *cost, src, dst int32) {
 	here, there := int(src)/w.m.NodeRanks, int(dst)/w.m.NodeRanks
 	on := func(p *port) {
 		begin = p.serve(begin, c.sharedAll)

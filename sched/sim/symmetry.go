@@ -3,22 +3,22 @@ package sim
 import "github.com/ringo-go/ringo/sched"
 
 // A symmetry maps ranks onto each other so that all that are mapped onto one do the same at the
-// same times: one of them is carried along and stands for all. It turns nodes, or the
-// ranks within every node, or both; the zero symmetry turns nothing. Ranks that share a port
-// have turns there, and weak ones are unlike the others, so such models have none.
+// same times: one of them is carried along and stands for all. It rotates nodes, or the
+// ranks within every node, or both; the zero symmetry rotates nothing. Ranks that share a port
+// use it one after the other, and weak ones are unlike the others, so such models have none.
 type symmetry struct {
-	local, nodes int     // ranks of a node, and nodes; 0 if nothing is turned
-	turn         turning // of nodes
-	within       bool    // ranks turn within nodes
+	local, nodes int      // ranks of a node, and nodes; 0 if nothing is rotated
+	rotation     rotation // of nodes
+	within       bool     // ranks rotate within nodes
 }
 
-// A way to turn nodes.
-type turning uint8
+// A rotation says how nodes are mapped onto each other.
+type rotation uint8
 
 const (
-	fixed  turning = iota
-	around         // node a to a + b: rings
-	across         // node a to a xor b, where there are a power of two: exchanges in log N steps
+	fixed  rotation = iota
+	around          // node a to a + b: rings
+	across          // node a to a xor b, where there are a power of two: exchanges in log N steps
 )
 
 const (
@@ -34,10 +34,10 @@ func symmetryOf(s sched.Schedule, m *Model, ranks int, steps int64) symmetry {
 	}
 	nodes := ranks / m.NodeRanks
 	for _, y := range []symmetry{
-		{turn: across, within: true}, {turn: around, within: true}, {turn: across}, {turn: around}, {within: true},
+		{rotation: across, within: true}, {rotation: around, within: true}, {rotation: across}, {rotation: around}, {within: true},
 	} {
 		y.local, y.nodes = m.NodeRanks, nodes
-		if y.turn != fixed && nodes == 1 || y.turn == across && nodes&(nodes-1) != 0 || y.within && y.local == 1 {
+		if y.rotation != fixed && nodes == 1 || y.rotation == across && nodes&(nodes-1) != 0 || y.within && y.local == 1 {
 			continue
 		}
 		if y.holds(s, ranks, max(1, ranks/samples)) && y.holds(s, ranks, int(1+steps/symmetricSteps)) {
@@ -91,7 +91,7 @@ func (y symmetry) rep(r int32) int32 {
 	return rep
 }
 
-// fold is the connection that stands for that of two ranks: the same turn, of the
+// fold is the connection that stands for that of two ranks: the same rotation, of the
 // source to the rank that stands for it, moves both ends.
 func (y symmetry) fold(src, dst int32) (int32, int32) {
 	if y.local == 0 {
@@ -100,7 +100,7 @@ func (y symmetry) fold(src, dst int32) (int32, int32) {
 	local, nodes := int32(y.local), int32(y.nodes)
 	a, l := src/local, src%local
 	b, m := dst/local, dst%local
-	switch y.turn {
+	switch y.rotation {
 	case around:
 		b, a = (b-a+nodes)%nodes, 0
 	case across:
@@ -115,7 +115,7 @@ func (y symmetry) fold(src, dst int32) (int32, int32) {
 // orbit is how many ranks each one stands for.
 func (y symmetry) orbit() int {
 	n := 1
-	if y.turn != fixed {
+	if y.rotation != fixed {
 		n = y.nodes
 	}
 	if y.within {

@@ -6,11 +6,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/direct"
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/direct"
+	"github.com/ringo-go/ringo/ring/tree"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/sim"
-	"github.com/ringo-go/ringo/tree"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 // Options.Step sees every step once, in the order of its rank, without gaps or overlaps; the last

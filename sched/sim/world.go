@@ -7,18 +7,18 @@ import (
 )
 
 // A world is a run under way. A rank is carried on until it must wait; the rank
-// that makes it ready again puts it into the line. The order of ranks in the line
+// that makes it ready again makes it ready. The order of ready ranks
 // does not matter, because every time is computed from the times of what it
 // depends on. Only ports that ranks share serve in the order of time: a rank that
-// wants one waits in turns, and the earliest goes on when no other rank can.
+// wants one waits among the requests, and the earliest goes on when no other rank can.
 type world struct {
 	s     sched.Schedule
 	m     Model
 	sym   symmetry
 	ranks []rank // of which those that stand for others are carried along
 	queues
-	line  line
-	turns turns
+	ready    rankQueue
+	requests requests
 
 	buses, cardsOut, cardsIn []port // by node, of links that are shared
 
@@ -41,7 +41,7 @@ type world struct {
 // checkSteps is the number of steps between two checks of the context, about 10 ms.
 const checkSteps = 1 << 16
 
-// A rank takes 64 bytes and two places of 4 bytes in lines. Of a run only ranks and
+// A rank takes 64 bytes and two entries of 4 bytes in lists. Of a run only ranks and
 // their queues grow with the number of ranks.
 type rank struct {
 	clock    float64 // when its core is free
@@ -100,17 +100,17 @@ func (m *Model) newPiece(bytes int64) piece {
 func (w *world) run() error {
 	for r := range w.ranks {
 		if w.sym.rep(int32(r)) == int32(r) {
-			w.line.push(int32(r))
+			w.ready.push(int32(r))
 		}
 	}
 	for {
-		for w.line.n > 0 && w.wrong == nil {
-			w.carry(w.line.pop(), false)
+		for w.ready.n > 0 && w.wrong == nil {
+			w.carry(w.ready.pop(), false)
 		}
-		if len(w.turns) == 0 || w.wrong != nil {
+		if len(w.requests) == 0 || w.wrong != nil {
 			break
 		}
-		w.carry(w.turns.pop().rank, true)
+		w.carry(w.requests.pop().rank, true)
 	}
 	if w.wrong != nil {
 		return w.wrong
@@ -161,7 +161,7 @@ func (w *world) wake(r, q int32) {
 	r = w.sym.rep(r)
 	if st := &w.ranks[r]; st.waits == q {
 		st.waits = ready
-		w.line.push(r)
+		w.ready.push(r)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/tree"
 	"github.com/ringo-go/ringo/sched"
-	"github.com/ringo-go/ringo/tree"
 )
 
 func TestPort(t *testing.T) {
@@ -36,13 +36,13 @@ func TestPort(t *testing.T) {
 func TestTurns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := range 200 {
-		var h turns
-		var want []turn
+		var h requests
+		var want []request
 		for i := range n {
-			want = append(want, turn{float64(rng.IntN(20)), int32(i)})
+			want = append(want, request{float64(rng.IntN(20)), int32(i)})
 			h.push(want[i])
 		}
-		slices.SortFunc(want, func(a, b turn) int {
+		slices.SortFunc(want, func(a, b request) int {
 			if a.before(b) {
 				return -1
 			}
@@ -67,9 +67,9 @@ func TestQueues(t *testing.T) {
 
 	const depth = 5 // the ring grows 1, 2, 4, 8
 	for i := range uint32(40) {
-		q.put(45, span{float64(i), float64(i)}, depth)
+		q.put(45, arrival{float64(i), float64(i)}, depth)
 		for j := range min(i+1, depth) {
-			require.Equal(t, float64(i-j), q.span(45, i-j).first)
+			require.Equal(t, float64(i-j), q.arrival(45, i-j).first)
 		}
 	}
 	require.Equal(t, uint32(7), q.list[45].mask)
@@ -77,9 +77,9 @@ func TestQueues(t *testing.T) {
 
 // memory is what a run holds for ranks and their queues.
 func (w *world) memory() int {
-	return cap(w.ranks)*int(unsafe.Sizeof(rank{})) + cap(w.line.ranks)*4 +
-		cap(w.list)*int(unsafe.Sizeof(queue{})) + cap(w.spans)*int(unsafe.Sizeof(span{})) + cap(w.table)*4 +
-		cap(w.turns)*int(unsafe.Sizeof(turn{})) +
+	return cap(w.ranks)*int(unsafe.Sizeof(rank{})) + cap(w.ready.ranks)*4 +
+		cap(w.list)*int(unsafe.Sizeof(queue{})) + cap(w.arrivals)*int(unsafe.Sizeof(arrival{})) + cap(w.table)*4 +
+		cap(w.requests)*int(unsafe.Sizeof(request{})) +
 		(cap(w.buses)+cap(w.cardsIn)+cap(w.cardsOut))*int(unsafe.Sizeof(port{}))
 }
 

@@ -81,7 +81,7 @@ func TestBlameMany(t *testing.T) {
 	}
 	began := time.Now()
 	v := Blame(states)
-	require.Less(t, time.Since(began), time.Second)
+	require.Less(t, time.Since(began), 5*time.Second, "real time: from each rank anew it would be 2 billion steps")
 	require.Equal(t, Link, v.Reason)
 	require.Equal(t, []int{0, len(states) - 1}, v.Culprits)
 }

@@ -46,20 +46,7 @@ func Why(records []Record) []Finding {
 // judge fills in the verdict: what the group has found when the communicator failed, or else calls that
 // differ, or else who holds up the others.
 func (f *Finding) judge() {
-	votes := map[string]int{}
-	for _, r := range f.Records {
-		if r.Cause != "" {
-			votes[fmt.Sprint(r.Culprits)]++
-		}
-	}
-	most := 0
-	for _, r := range f.Records {
-		if n := votes[fmt.Sprint(r.Culprits)]; r.Cause != "" && n > most {
-			most = n
-			f.Culprits, f.Sentence = r.Culprits, r.Cause
-		}
-	}
-	if most > 0 || f.differ() {
+	if f.voted() || f.differ() {
 		return
 	}
 	states := make([]State, f.Size)
@@ -73,6 +60,29 @@ func (f *Finding) judge() {
 	}
 	v := Blame(states)
 	f.Culprits = v.Culprits
+	f.Sentence = f.sentence(&v, waited)
+}
+
+// voted takes the verdict that most ranks have found themselves, if any has.
+func (f *Finding) voted() bool {
+	votes := map[string]int{}
+	for _, r := range f.Records {
+		if r.Cause != "" {
+			votes[fmt.Sprint(r.Culprits)]++
+		}
+	}
+	most := 0
+	for _, r := range f.Records {
+		if n := votes[fmt.Sprint(r.Culprits)]; r.Cause != "" && n > most {
+			most = n
+			f.Culprits, f.Sentence = r.Culprits, r.Cause
+		}
+	}
+	return most > 0
+}
+
+// sentence says who holds up whom, and how long ranks have waited.
+func (f *Finding) sentence(v *Verdict, waited time.Duration) string {
 	what := "a Send or Recv"
 	if v.Number > 0 {
 		what = fmt.Sprintf("%s #%d", f.call(v.Number), v.Number)
@@ -86,22 +96,21 @@ func (f *Finding) judge() {
 	}
 	switch {
 	case len(v.Waiting) == 0 && v.Reason == Silent:
-		f.Sentence = fmt.Sprintf("%s left no file, and no other rank waits", Ranks(v.Culprits))
+		return fmt.Sprintf("%s left no file, and no other rank waits", Ranks(v.Culprits))
 	case len(v.Waiting) == 0:
-		f.Sentence = "no rank waits"
+		return "no rank waits"
 	case v.Reason == Silent:
-		f.Sentence = fmt.Sprintf("%s left no file: dead, or stopped? %s", Ranks(v.Culprits), wait)
+		return fmt.Sprintf("%s left no file: dead, or stopped? %s", Ranks(v.Culprits), wait)
 	case v.Reason == Absent && v.Number > 0:
-		f.Sentence = fmt.Sprintf("%s never entered %s; %s", Ranks(v.Culprits), what, wait)
+		return fmt.Sprintf("%s never entered %s; %s", Ranks(v.Culprits), what, wait)
 	case v.Reason == Absent:
-		f.Sentence = fmt.Sprintf("%s did not make the other end of a Send or Recv; %s", Ranks(v.Culprits), wait)
+		return fmt.Sprintf("%s did not make the other end of a Send or Recv; %s", Ranks(v.Culprits), wait)
 	case v.Reason == Link:
-		f.Sentence = fmt.Sprintf("nothing moves between %s; %s", Ranks(v.Culprits), wait)
+		return fmt.Sprintf("nothing moves between %s; %s", Ranks(v.Culprits), wait)
 	case v.Reason == Circle:
-		f.Sentence = fmt.Sprintf("%s wait for each other; %s", Ranks(v.Culprits), wait)
-	default:
-		f.Sentence = wait + ", and nobody says for whom: the files of a failure say more than those of a signal"
+		return fmt.Sprintf("%s wait for each other; %s", Ranks(v.Culprits), wait)
 	}
+	return wait + ", and nobody says for whom: the files of a failure say more than those of a signal"
 }
 
 // call is a collective as the first rank that knows it has called it.
@@ -171,7 +180,7 @@ func (f *Finding) Print(w io.Writer) error {
 	next := 0
 	for _, r := range f.Records {
 		if r.Rank > next {
-			fmt.Fprintf(t, "%s\t?\t?\tleft no file\t\t\t\n", span(next, r.Rank-1))
+			fmt.Fprintf(t, "%s\t?\t?\tleft no file\t\t\t\n", ranks(next, r.Rank-1))
 		}
 		next = r.Rank + 1
 		last := ""
@@ -188,12 +197,12 @@ func (f *Finding) Print(w io.Writer) error {
 		fmt.Fprintf(t, "%d\t%s\t%d\t%s\t%s\t%d\t%s\n", r.Rank, r.Host, r.Pid, r.State.words(), since, r.Total, last)
 	}
 	if next < f.Size {
-		fmt.Fprintf(t, "%s\t?\t?\tleft no file\t\t\t\n", span(next, f.Size-1))
+		fmt.Fprintf(t, "%s\t?\t?\tleft no file\t\t\t\n", ranks(next, f.Size-1))
 	}
 	return t.Flush()
 }
 
-func span(a, b int) string {
+func ranks(a, b int) string {
 	if a == b {
 		return fmt.Sprint(a)
 	}

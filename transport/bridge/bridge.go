@@ -3,7 +3,7 @@
 // the slots between them and the connections of any transport, one for each lane. A
 // slot and its stamp travel as one message. Where the transport is a transport.Placer the slots
 // may lie where it moves them itself, a GPU's memory for example, and nothing is copied
-// (placed.go).
+// (placed.go). It is part of a communicator, and nothing here is promised to other modules.
 //
 // Kernels and goroutines wait by polling: a kernel causes no interrupt. One goroutine polls
 // for all that wait, so a Bridge takes no more than one core for it however many lanes it has;

@@ -12,7 +12,7 @@ import (
 // Nothing about it waits, so the goroutine that polls serves all of them.
 //
 // The first Slots slots of a connection are greetings, without bytes, which say the lane. So
-// the kernel's slots have the places of the connection's.
+// slot n of the kernel is slot n of the connection.
 type lane struct {
 	peer   int
 	number int
@@ -164,8 +164,8 @@ func (l *lane) in() (moved bool, err error) {
 			l.greeted++
 			continue
 		}
-		if place := q.Placed.Slice(int(l.count%uint64(q.Slots))*q.SlotBytes, q.SlotBytes); r.Len() > q.SlotBytes || r.Len() > 0 && r.Ptr() != place.Ptr() {
-			return moved, fmt.Errorf("%d bytes came at %#x for slot %d of %d bytes at %#x", r.Len(), r.Ptr(), l.count, q.SlotBytes, place.Ptr())
+		if slot := q.Placed.Slice(int(l.count%uint64(q.Slots))*q.SlotBytes, q.SlotBytes); r.Len() > q.SlotBytes || r.Len() > 0 && r.Ptr() != slot.Ptr() {
+			return moved, fmt.Errorf("%d bytes came at %#x for slot %d of %d bytes at %#x", r.Len(), r.Ptr(), l.count, q.SlotBytes, slot.Ptr())
 		}
 		*q.header(l.count) = header{stamp: stamp, bytes: uint64(r.Len())}
 		l.count++

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/bridge"
 	"github.com/ringo-go/ringo/transport/transporttest"
@@ -191,7 +191,7 @@ func TestPlacedBroken(t *testing.T) {
 
 // A slot costs nothing of the heap.
 func TestPlacedAllocations(t *testing.T) {
-	if race.Enabled {
+	if tier.Race {
 		t.Skip("the race detector allocates")
 	}
 	from, to := placedSides(t, transporttest.HostSlots)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // A kernel of a graph comes unannounced, after any time: a bridge that is told of graphs
@@ -65,7 +65,7 @@ func TestOnePolls(t *testing.T) {
 			s.word.Add(1)
 		}
 	}()
-	if !race.Enabled {
+	if !tier.Race {
 		require.Zero(t, testing.AllocsPerRun(100, func() {
 			n++
 			other <- true

@@ -8,13 +8,13 @@ import (
 	"github.com/ringo-go/ringo/internal/cuda"
 )
 
-// A Flat is the memory of all ranks' spans in one range of addresses, with the same distance from each rank's
+// A Flat is the memory of all ranks' segments in one range of addresses, with the same distance from each rank's
 // to the next. A kernel that knows the first address and the distance computes where a rank's is.
 type Flat struct {
-	Base   uint64 // of rank 0's span
+	Base   uint64 // of rank 0's segment
 	Stride uint64 // a multiple of FlatUnit
 
-	span     *Span
+	segment  *Segment
 	reserved stretch
 	maps     []stretch
 }
@@ -28,12 +28,12 @@ type stretch struct {
 	bytes int
 }
 
-// Lay maps the spans of all ranks, whose offers are given by rank, for kernels of this rank. ReachSpan is nil
-// for every two of them. Only memory of the virtual-memory API can be mapped, and the spans have to begin
-// at the same place in a page. Call it before any rank's Settle. Cost: addresses for a stride for each
+// Lay maps the segments of all ranks, whose offers are given by rank, for kernels of this rank. ReachSegment is nil
+// for every two of them. Only memory of the virtual-memory API can be mapped, and the segments have to begin
+// at the same offset in a page. Call it before any rank's Settle. Cost: addresses for a stride for each
 // rank, and three calls of the driver for each piece.
-func (s *Span) Lay(offers []SpanOffer) (f *Flat, err error) {
-	f = &Flat{span: s}
+func (s *Segment) Lay(offers []SegmentOffer) (f *Flat, err error) {
+	f = &Flat{segment: s}
 	err = s.with(func() error {
 		page, err := s.cfg.Driver.MemGetAllocationGranularity(cuda.AllocationProp{Device: s.cfg.Device}, cuda.GranularityMinimum)
 		if err != nil {
@@ -56,16 +56,16 @@ func (s *Span) Lay(offers []SpanOffer) (f *Flat, err error) {
 		return nil
 	})
 	if err != nil {
-		return nil, &SpanError{Rank: s.cfg.Self.Rank, Peer: -1, Reason: "all ranks' memory in one range of addresses", Err: err}
+		return nil, &SegmentError{Rank: s.cfg.Self.Rank, Peer: -1, Reason: "all ranks' memory in one range of addresses", Err: err}
 	}
 	return f, nil
 }
 
-// lead is how far into its first piece a span begins.
-func (o *SpanOffer) lead() uint64 { return o.Addr - o.Pieces[0].Addr }
+// lead is how far into its first piece a segment begins.
+func (o *SegmentOffer) lead() uint64 { return o.Addr - o.Pieces[0].Addr }
 
 // measure finds the stride, and the greatest lead of a rank.
-func (f *Flat) measure(offers []SpanOffer, page uint64) (lead uint64, err error) {
+func (f *Flat) measure(offers []SegmentOffer, page uint64) (lead uint64, err error) {
 	for r := range offers {
 		o := &offers[r]
 		switch {
@@ -87,8 +87,8 @@ func (f *Flat) measure(offers []SpanOffer, page uint64) (lead uint64, err error)
 }
 
 // fill maps the pieces of a rank at an address, with the context current.
-func (f *Flat) fill(o *SpanOffer, addr uint64) error {
-	s, d, at := f.span, f.span.cfg.Driver, uintptr(addr)
+func (f *Flat) fill(o *SegmentOffer, addr uint64) error {
+	s, d, at := f.segment, f.segment.cfg.Driver, uintptr(addr)
 	add := func(i int, h cuda.MemHandle) error {
 		n := o.Pieces[i].Bytes
 		err := d.MemMap(at, n, h)
@@ -124,11 +124,11 @@ func (f *Flat) fill(o *SpanOffer, addr uint64) error {
 func (f *Flat) giveBack() error {
 	var errs []error
 	for _, m := range f.maps {
-		errs = append(errs, f.span.cfg.Driver.MemUnmap(m.at, m.bytes))
+		errs = append(errs, f.segment.cfg.Driver.MemUnmap(m.at, m.bytes))
 	}
 	f.maps = nil
-	return errors.Join(append(errs, f.span.cfg.Driver.MemAddressFree(f.reserved.at, f.reserved.bytes))...)
+	return errors.Join(append(errs, f.segment.cfg.Driver.MemAddressFree(f.reserved.at, f.reserved.bytes))...)
 }
 
 // Close gives the addresses back. No kernel of this rank uses them any more.
-func (f *Flat) Close() error { return f.span.with(f.giveBack) }
+func (f *Flat) Close() error { return f.segment.with(f.giveBack) }

@@ -7,11 +7,12 @@ import (
 	"os"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/plain"
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A HostMemory is a rank's span of pinned host memory, for ranks of a host whose
-// GPUs cannot access each other's memory, and the spans of its peers that are open.
+// A HostMemory is a rank's segment of pinned host memory, for ranks of a host whose
+// GPUs cannot access each other's memory, and the segments of its peers that are open.
 type HostMemory struct {
 	cfg    Config
 	offer  HostOffer
@@ -19,7 +20,7 @@ type HostMemory struct {
 	opened map[int]mapping // of peers in other processes, by rank
 }
 
-// A HostOffer is what other ranks need to open a rank's span. It travels as JSON.
+// A HostOffer is what other ranks need to open a rank's segment. It travels as JSON.
 type HostOffer struct {
 	transport.Info
 	Driver  string
@@ -42,7 +43,7 @@ type mapping struct {
 	file *os.File // nil if it cannot be shared
 }
 
-// NewHost makes the span of this rank: zero, and shared where the system allows. A
+// NewHost makes the segment of this rank: zero, and shared where the system allows. A
 // failure is not returned but told in the rank's offer.
 func NewHost(cfg Config) *HostMemory {
 	m := &HostMemory{cfg: cfg, opened: map[int]mapping{}}
@@ -81,10 +82,10 @@ func (m *HostMemory) address(p uintptr) (addr uint64, err error) {
 	return addr, err
 }
 
-// Bytes is this rank's span, for the host; nil if there is none.
+// Bytes is this rank's segment, for the host; nil if there is none.
 func (m *HostMemory) Bytes() []byte { return m.own.data }
 
-// Address is the address of this rank's span for its kernels.
+// Address is the address of this rank's segment for its kernels.
 func (m *HostMemory) Address() (uint64, error) {
 	if m.own.data == nil {
 		return 0, fmt.Errorf("p2p: rank %d: %s", m.cfg.Self.Rank, m.offer.Refused)
@@ -93,13 +94,7 @@ func (m *HostMemory) Address() (uint64, error) {
 }
 
 // Offer is this rank's offer, for all others.
-func (m *HostMemory) Offer() []byte {
-	b, err := json.Marshal(&m.offer)
-	if err != nil {
-		panic(err) // plain data always marshals
-	}
-	return b
-}
+func (m *HostMemory) Offer() []byte { return plain.JSON(&m.offer) }
 
 // ParseHostOffer reads what Offer made.
 func ParseHostOffer(b []byte) (o HostOffer, err error) {
@@ -109,7 +104,7 @@ func ParseHostOffer(b []byte) (o HostOffer, err error) {
 	return o, nil
 }
 
-// ReachHost says why two ranks cannot open each other's spans, nil if nothing in
+// ReachHost says why two ranks cannot open each other's segments, nil if nothing in
 // their offers prevents it. It is pure and symmetric.
 func ReachHost(a, b *HostOffer) error {
 	for _, o := range []*HostOffer{a, b} {
@@ -133,7 +128,7 @@ func ReachHost(a, b *HostOffer) error {
 	return nil
 }
 
-// Open opens the span of a peer for which ReachHost is nil, and returns its address
+// Open opens the segment of a peer for which ReachHost is nil, and returns its address
 // for kernels of this rank. Opening again gives the same. It fails if processes may
 // not open each other's files (another user, another PID namespace).
 func (m *HostMemory) Open(peer *HostOffer) (addr uint64, err error) {
@@ -163,7 +158,7 @@ func (m *HostMemory) Open(peer *HostOffer) (addr uint64, err error) {
 	return addr, nil
 }
 
-// Close unmaps the spans of peers and this rank's own. No kernel of any rank of
+// Close unmaps the segments of peers and this rank's own. No kernel of any rank of
 // this process may use them any more.
 func (m *HostMemory) Close() error {
 	all := []mapping{}

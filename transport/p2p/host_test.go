@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/p2p"
 )
@@ -33,30 +33,17 @@ func TestHostMemory(t *testing.T) {
 }
 
 func TestReachHost(t *testing.T) {
-	offer := func(rank int, change func(*p2p.HostOffer)) *p2p.HostOffer {
-		o := &p2p.HostOffer{Info: transport.Info{Rank: rank, Host: "h", Process: "p"}, Bytes: 8}
-		if change != nil {
-			change(o)
-		}
-		return o
+	offer := func(rank int) *p2p.HostOffer {
+		return &p2p.HostOffer{Info: transport.Info{Rank: rank, Host: "h", Process: "p"}, Bytes: 8}
 	}
-	for _, test := range []struct {
-		name string
-		b    func(*p2p.HostOffer)
-		want string
-	}{
+	bothReach(t, offer, p2p.ReachHost, []reachTest[p2p.HostOffer]{
 		{"well", nil, ""},
 		{"other host", func(o *p2p.HostOffer) { o.Host = "g" }, "different hosts"},
 		{"refused", func(o *p2p.HostOffer) { o.Refused = "not wanted" }, "rank 1: not wanted"},
 		{"other process without file", func(o *p2p.HostOffer) { o.Process = "q" }, "cannot share host memory with another process"},
 		{"other driver without file", func(o *p2p.HostOffer) { o.Driver = "emu" }, "cannot share host memory"},
 		{"other size", func(o *p2p.HostOffer) { o.Bytes = 9 }, "share 8 and 9 bytes"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			a, b := offer(0, nil), offer(1, test.b)
-			bothEnds(t, test.want, p2p.ReachHost(a, b), p2p.ReachHost(b, a))
-		})
-	}
+	})
 }
 
 // A file that is not what was offered is not mapped.
@@ -112,7 +99,7 @@ func FuzzParseHostOffer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { p2p.ParseHostOffer(b) })
 }
 
-// TestHostMemoryTwoProcesses has a child write into this process's span.
+// TestHostMemoryTwoProcesses has a child write into this process's segment.
 func TestHostMemoryTwoProcesses(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc")

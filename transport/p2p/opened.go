@@ -10,7 +10,7 @@ import (
 
 // opened are the MemAlloc allocations of other processes that this process has open.
 // The driver may refuse to open an allocation twice in a context, so it is opened once
-// and the spans that have a part of it are counted.
+// and the segments that have a part of it are counted.
 var opened struct {
 	sync.Mutex
 	of map[openKey]*openAllocation
@@ -30,9 +30,9 @@ type openAllocation struct {
 	uses int
 }
 
-// openPiece opens the allocation that a peer's span lies in, with the context
+// openPiece opens the allocation that a peer's segment lies in, with the context
 // current.
-func (s *Span) openPiece(peer *SpanOffer) (v spanView, err error) {
+func (s *Segment) openPiece(peer *SegmentOffer) (v segmentView, err error) {
 	d, p := s.cfg.Driver, &peer.Pieces[0]
 	if len(p.Handle) != len(cuda.IPCHandle{}) {
 		return v, errors.New("the peer has no handle for it")
@@ -53,7 +53,7 @@ func (s *Span) openPiece(peer *SpanOffer) (v spanView, err error) {
 		opened.of[key] = x
 	}
 	x.uses++
-	return spanView{uint64(x.at) + peer.Addr - p.Addr, func() error {
+	return segmentView{uint64(x.at) + peer.Addr - p.Addr, func() error {
 		opened.Lock()
 		defer opened.Unlock()
 		if x.uses--; x.uses > 0 {
@@ -65,7 +65,7 @@ func (s *Span) openPiece(peer *SpanOffer) (v spanView, err error) {
 }
 
 // mapPieces maps a peer's virtual memory, with the context current.
-func (s *Span) mapPieces(peer *SpanOffer) (v spanView, err error) {
+func (s *Segment) mapPieces(peer *SegmentOffer) (v segmentView, err error) {
 	d, total := s.cfg.Driver, 0
 	for _, p := range peer.Pieces {
 		total += p.Bytes
@@ -100,5 +100,5 @@ func (s *Span) mapPieces(peer *SpanOffer) (v spanView, err error) {
 	if err != nil {
 		return v, errors.Join(err, giveBack())
 	}
-	return spanView{uint64(base) + peer.Addr - peer.Pieces[0].Addr, giveBack}, nil
+	return segmentView{uint64(base) + peer.Addr - peer.Pieces[0].Addr, giveBack}, nil
 }

@@ -1,12 +1,13 @@
 // Package p2p shares memory among the GPUs of a host. It is for packages gpupaths and
-// gpucomm. Each rank allocates one span on its GPU, and all others open it, by peer
+// gpucomm. Each rank allocates one segment on its GPU, and all others open it, by peer
 // access in the same process and by IPC handles in another (Memory). What is large and
 // rarely needed as a whole is addresses first, and memory when some rank needs it
-// (Range). Where GPUs cannot access each other's memory, the span is pinned host memory, which processes hand over
-// as a file (HostMemory). The caller lays out the span (engine/grid.Board). Memory that
-// the user has allocated, in any way, is shared as it is (Span).
+// (Range). Where GPUs cannot access each other's memory, the segment is pinned host memory, which processes hand over
+// as a file (HostMemory). The caller lays out the segment (engine/grid.Board). Memory that
+// the user has allocated, in any way, is shared as it is (Segment). It is part of a communicator,
+// and nothing here is promised to other modules.
 //
-// The trap: closing a span frees or unmaps memory that kernels of other ranks may still
+// The trap: closing a segment frees or unmaps memory that kernels of other ranks may still
 // use. All ranks have to be done first.
 package p2p
 
@@ -16,6 +17,7 @@ import (
 	"fmt"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/plain"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -25,11 +27,11 @@ type Config struct {
 	Context cuda.Context
 	Device  cuda.Device
 	Self    transport.Info
-	Bytes   int    // of the span
+	Bytes   int    // of the segment
 	Refused string // why this rank shares nothing ("RINGO_P2P_DISABLE is set"), "" if it does
 }
 
-// An Offer is what other ranks need to open a rank's span. It travels as JSON.
+// An Offer is what other ranks need to open a rank's segment. It travels as JSON.
 type Offer struct {
 	transport.Info
 	Driver  string               // tells apart drivers of one process
@@ -42,7 +44,7 @@ type Offer struct {
 	Refused string `json:",omitempty"` // why the rank offers nothing
 }
 
-// A Memory is a rank's own span and the spans of its peers that are open.
+// A Memory is a rank's own segment and the segments of its peers that are open.
 type Memory struct {
 	cfg   Config
 	offer Offer
@@ -52,8 +54,8 @@ type Memory struct {
 	ipc   []uintptr       // to close
 }
 
-// New allocates the span of this rank and clears it. A rank that shares nothing
-// has a span for itself.
+// New allocates the segment of this rank and clears it. A rank that shares nothing
+// has a segment for itself.
 func New(cfg Config) (*Memory, error) {
 	m := &Memory{cfg: cfg, store: cuda.OpenStore(cfg.Driver, cfg.Context), addrs: map[int]uintptr{}}
 	d := cfg.Driver
@@ -129,13 +131,7 @@ func links(d cuda.Driver, dev cuda.Device) (map[string]cuda.Link, error) {
 }
 
 // Offer is this rank's offer, for all others.
-func (m *Memory) Offer() []byte {
-	b, err := json.Marshal(&m.offer)
-	if err != nil {
-		panic(err) // plain data always marshals
-	}
-	return b
-}
+func (m *Memory) Offer() []byte { return plain.JSON(&m.offer) }
 
 // ParseOffer reads what Offer made.
 func ParseOffer(b []byte) (o Offer, err error) {
@@ -148,7 +144,7 @@ func ParseOffer(b []byte) (o Offer, err error) {
 	return o, nil
 }
 
-// Reach says why two ranks cannot open each other's spans, nil if nothing in their
+// Reach says why two ranks cannot open each other's segments, nil if nothing in their
 // offers prevents it. It is pure and symmetric.
 func Reach(a, b *Offer) error {
 	if a.Rank == b.Rank {
@@ -196,13 +192,13 @@ func otherSizes(a, b, m, n int) error {
 
 func sameProcess(a, b *Offer) bool { return a.Process == b.Process && a.Driver == b.Driver }
 
-// Bytes is the length of this rank's span.
+// Bytes is the length of this rank's segment.
 func (m *Memory) Bytes() int { return m.cfg.Bytes }
 
-// Address is the address of this rank's span for its kernels.
+// Address is the address of this rank's segment for its kernels.
 func (m *Memory) Address() uint64 { return uint64(m.own) }
 
-// Open opens the span of a peer for which Reach is nil, and returns its address for
+// Open opens the segment of a peer for which Reach is nil, and returns its address for
 // kernels of this rank. Opening again gives the same.
 func (m *Memory) Open(peer *Offer) (addr uint64, err error) {
 	if peer.Rank == m.cfg.Self.Rank {
@@ -268,7 +264,7 @@ func enable(d cuda.Driver, self cuda.Device, peer string) error {
 	return fmt.Errorf("this process has no GPU %s", peer)
 }
 
-// Close closes the spans of peers and gives up this rank's own. No kernel of this process
+// Close closes the segments of peers and gives up this rank's own. No kernel of this process
 // uses them any more. If the ranks have not parted, kernels of others may still write to it.
 func (m *Memory) Close(parted bool) error {
 	if m.store == nil {

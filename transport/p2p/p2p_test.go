@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/p2p"
 )
@@ -38,18 +38,10 @@ func TestSameProcess(t *testing.T) {
 }
 
 func TestReach(t *testing.T) {
-	offer := func(rank int, change func(*p2p.Offer)) *p2p.Offer {
-		o := &p2p.Offer{Info: transport.Info{Rank: rank, Host: "h", Process: "p"}, UUID: fmt.Sprint(rank), Links: map[string]cuda.Link{"0": cuda.NVLink, "1": cuda.NVLink}, Bytes: 8}
-		if change != nil {
-			change(o)
-		}
-		return o
+	offer := func(rank int) *p2p.Offer {
+		return &p2p.Offer{Info: transport.Info{Rank: rank, Host: "h", Process: "p"}, UUID: fmt.Sprint(rank), Links: map[string]cuda.Link{"0": cuda.NVLink, "1": cuda.NVLink}, Bytes: 8}
 	}
-	for _, test := range []struct {
-		name string
-		b    func(*p2p.Offer)
-		want string
-	}{
+	bothReach(t, offer, p2p.Reach, []reachTest[p2p.Offer]{
 		{"well", nil, ""},
 		{"other host", func(o *p2p.Offer) { o.Host = "g" }, "different hosts"},
 		{"refused", func(o *p2p.Offer) { o.Refused = "RINGO_P2P_DISABLE is set" }, "rank 1: RINGO_P2P_DISABLE is set"},
@@ -57,12 +49,7 @@ func TestReach(t *testing.T) {
 		{"other process without handle", func(o *p2p.Offer) { o.Process = "q"; o.NoIPC = "no IPC here" }, "cannot hand its memory to another process"},
 		{"other driver without handle", func(o *p2p.Offer) { o.Driver = "emu" }, "cannot hand its memory to another process"},
 		{"other size", func(o *p2p.Offer) { o.Bytes = 9 }, "share 8 and 9 bytes"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			a, b := offer(0, nil), offer(1, test.b)
-			bothEnds(t, test.want, p2p.Reach(a, b), p2p.Reach(b, a))
-		})
-	}
+	})
 }
 
 // Both ranks of a pair find the same link, the worse of what they say.
@@ -114,7 +101,7 @@ func FuzzParseOffer(f *testing.F) {
 }
 
 // TestTwoProcesses has a child on the last device write into this process's
-// span, and this process read the child's.
+// segment, and this process read the child's.
 func TestTwoProcesses(t *testing.T) {
 	d := gputest.Driver(t, gputest.Devices(2))
 	if isChild() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/plain"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -139,13 +140,7 @@ func (r *Range) reserve(shared bool) (err error) {
 }
 
 // Offer is this rank's offer, for all others.
-func (r *Range) Offer() []byte {
-	b, err := json.Marshal(&r.offer)
-	if err != nil {
-		panic(err) // plain data always marshals
-	}
-	return b
-}
+func (r *Range) Offer() []byte { return plain.JSON(&r.offer) }
 
 // Refused is why there is no Range, "" if there is one.
 func (r *Range) Refused() string { return r.offer.Refused }

@@ -48,7 +48,7 @@ func (u *user) config(n int) p2p.Config {
 	}
 }
 
-// memory opens a span of the device until the test's end.
+// memory opens a segment of the device until the test's end.
 func (u *user) memory() (*p2p.Memory, *p2p.Offer) {
 	u.T.Helper()
 	m, err := p2p.New(u.config(size))
@@ -59,7 +59,7 @@ func (u *user) memory() (*p2p.Memory, *p2p.Offer) {
 	return m, &o
 }
 
-// hostMemory opens a span of host memory until the test's end.
+// hostMemory opens a segment of host memory until the test's end.
 func (u *user) hostMemory() (*p2p.HostMemory, *p2p.HostOffer) {
 	u.T.Helper()
 	m := p2p.NewHost(u.config(size))
@@ -174,15 +174,29 @@ func decoded(t *testing.T, text string) []byte {
 	return b
 }
 
-// bothEnds checks what a rank and its peer find of each other: nothing wrong if want
-// is empty.
-func bothEnds(t *testing.T, want string, here, there error) {
-	t.Helper()
-	if want == "" {
-		require.NoError(t, here)
-		require.NoError(t, there)
-		return
+// A reachTest is what is special about a rank's offer, and why its peer cannot use it, "" if it can.
+type reachTest[O any] struct {
+	name   string
+	change func(*O)
+	want   string
+}
+
+// bothReach has ranks 0 and 1 look at each other's offers. Both come to the same.
+func bothReach[O any](t *testing.T, offer func(rank int) *O, reach func(a, b *O) error, tests []reachTest[O]) {
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			a, b := offer(0), offer(1)
+			if test.change != nil {
+				test.change(b)
+			}
+			here, there := reach(a, b), reach(b, a)
+			if test.want == "" {
+				require.NoError(t, here)
+				require.NoError(t, there)
+				return
+			}
+			require.ErrorContains(t, here, test.want)
+			require.Error(t, there, "both ends have to come to the same")
+		})
 	}
-	require.ErrorContains(t, here, want)
-	require.Error(t, there, "both ends have to come to the same")
 }

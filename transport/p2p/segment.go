@@ -7,21 +7,22 @@ import (
 	"fmt"
 
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/plain"
 	"github.com/ringo-go/ringo/transport"
 )
 
-// A Span is memory of the user on this rank's GPU, allocated in any way, and the spans
+// A Segment is memory of the user on this rank's GPU, allocated in any way, and the segments
 // of its peers that are open.
-type Span struct {
+type Segment struct {
 	cfg     Config
-	offer   SpanOffer
-	handles []cuda.MemHandle // of the pieces, until Settle
-	files   *exporter        // hands the pieces to other processes, until Settle
-	opened  map[int]spanView // of peers, by rank
+	offer   SegmentOffer
+	handles []cuda.MemHandle    // of the pieces, until Settle
+	files   *exporter           // hands the pieces to other processes, until Settle
+	opened  map[int]segmentView // of peers, by rank
 }
 
-// A SpanOffer is what other ranks need to open a rank's span. It travels as JSON.
-type SpanOffer struct {
+// A SegmentOffer is what other ranks need to open a rank's segment. It travels as JSON.
+type SegmentOffer struct {
 	transport.Info
 	Driver string // tells apart drivers of one process
 	UUID   string // of the device
@@ -33,7 +34,7 @@ type SpanOffer struct {
 	NoPeer string  `json:",omitempty"` // why nobody can
 }
 
-// A Piece is an allocation of which a span has a part. Each piece begins where the one
+// A Piece is an allocation of which a segment has a part. Each piece begins where the one
 // before it ends.
 type Piece struct {
 	Addr   uint64 // in its process
@@ -43,8 +44,8 @@ type Piece struct {
 	Mapped bool   `json:",omitempty"` // by the virtual-memory API
 }
 
-// A SpanError says why memory of a rank cannot be shared.
-type SpanError struct {
+// A SegmentError says why memory of a rank cannot be shared.
+type SegmentError struct {
 	Rank   int
 	Peer   int // whose memory it is, -1 if it is the rank's own
 	Reason string
@@ -52,8 +53,8 @@ type SpanError struct {
 	Err    error // of the driver or system, if there is one
 }
 
-func (e *SpanError) Unwrap() error { return e.Err }
-func (e *SpanError) Error() string {
+func (e *SegmentError) Unwrap() error { return e.Err }
+func (e *SegmentError) Error() string {
 	s := fmt.Sprintf("p2p: rank %d: %s", e.Rank, e.Reason)
 	if e.Peer >= 0 {
 		s = fmt.Sprintf("p2p: rank %d opens memory of rank %d: %s", e.Rank, e.Peer, e.Reason)
@@ -67,24 +68,24 @@ func (e *SpanError) Error() string {
 	return s
 }
 
-// A spanView is a peer's span as this rank sees it.
-type spanView struct {
+// A segmentView is a peer's segment as this rank sees it.
+type segmentView struct {
 	at    uint64
 	close func() error // with the context current; nil if there is nothing to close
 }
 
-// NewSpan is the span of cfg.Bytes bytes at addr. The error (*SpanError) says that they
+// NewSegment is the segment of cfg.Bytes bytes at addr. The error (*SegmentError) says that they
 // are no memory of this rank's GPU. Memory that cannot be shared is no error: the offer
 // says why. Cost: two calls of the driver, and four for each piece of virtual memory.
-func NewSpan(cfg Config, addr uint64) (*Span, error) {
-	s := &Span{cfg: cfg, opened: map[int]spanView{}}
-	s.offer = SpanOffer{Info: cfg.Self, Driver: driverID(cfg.Driver), Addr: addr, Bytes: cfg.Bytes, NoPeer: cfg.Refused}
+func NewSegment(cfg Config, addr uint64) (*Segment, error) {
+	s := &Segment{cfg: cfg, opened: map[int]segmentView{}}
+	s.offer = SegmentOffer{Info: cfg.Self, Driver: driverID(cfg.Driver), Addr: addr, Bytes: cfg.Bytes, NoPeer: cfg.Refused}
 	err := s.with(func() (err error) {
 		if err := s.inspect(); err != nil {
 			return err
 		}
 		if s.offer.UUID, err = uuid(cfg.Driver, cfg.Device); err != nil {
-			return &SpanError{Rank: cfg.Self.Rank, Peer: -1, Reason: "identity of the GPU", Err: err}
+			return &SegmentError{Rank: cfg.Self.Rank, Peer: -1, Reason: "identity of the GPU", Err: err}
 		}
 		if s.offer.NoPeer == "" && s.offer.NoIPC == "" && len(s.handles) > 0 {
 			if s.files, err = newExporter(rand.Text(), s.export); err != nil {
@@ -101,10 +102,10 @@ func NewSpan(cfg Config, addr uint64) (*Span, error) {
 	return s, nil
 }
 
-func (s *Span) with(f func() error) error { return cuda.Quietly(s.cfg.Driver, s.cfg.Context, f) }
+func (s *Segment) with(f func() error) error { return cuda.Quietly(s.cfg.Driver, s.cfg.Context, f) }
 
 // export makes a file of a piece, for a process that asks the exporter.
-func (s *Span) export(i int) (fd int, err error) {
+func (s *Segment) export(i int) (fd int, err error) {
 	if i < 0 || i >= len(s.handles) {
 		return -1, fmt.Errorf("piece %d of %d", i, len(s.handles))
 	}
@@ -116,16 +117,10 @@ func (s *Span) export(i int) (fd int, err error) {
 }
 
 // Offer is this rank's offer, for all others.
-func (s *Span) Offer() []byte {
-	b, err := json.Marshal(&s.offer)
-	if err != nil {
-		panic(err) // plain data always marshals
-	}
-	return b
-}
+func (s *Segment) Offer() []byte { return plain.JSON(&s.offer) }
 
-// ParseSpanOffer reads what Offer made.
-func ParseSpanOffer(b []byte) (o SpanOffer, err error) {
+// ParseSegmentOffer reads what Offer made.
+func ParseSegmentOffer(b []byte) (o SegmentOffer, err error) {
 	if err := json.Unmarshal(b, &o); err != nil {
 		return o, fmt.Errorf("p2p: offer of registered memory: %w", err)
 	}
@@ -149,10 +144,10 @@ func ParseSpanOffer(b []byte) (o SpanOffer, err error) {
 	return o, nil
 }
 
-// ReachSpan says why two ranks that share memory (Reach) cannot open each other's
-// spans, nil if nothing in their offers prevents it. It is pure and symmetric.
-func ReachSpan(a, b *SpanOffer) error {
-	for _, o := range []*SpanOffer{a, b} {
+// ReachSegment says why two ranks that share memory (Reach) cannot open each other's
+// segments, nil if nothing in their offers prevents it. It is pure and symmetric.
+func ReachSegment(a, b *SegmentOffer) error {
+	for _, o := range []*SegmentOffer{a, b} {
 		if o.NoPeer != "" {
 			return refusal(o.Rank, o.NoPeer)
 		}
@@ -163,7 +158,7 @@ func ReachSpan(a, b *SpanOffer) error {
 	if a.Process == b.Process && a.Driver == b.Driver {
 		return nil
 	}
-	for _, o := range []*SpanOffer{a, b} {
+	for _, o := range []*SegmentOffer{a, b} {
 		if o.NoIPC != "" {
 			return fmt.Errorf("p2p: rank %d cannot hand its memory to another process: %s", o.Rank, o.NoIPC)
 		}
@@ -171,28 +166,28 @@ func ReachSpan(a, b *SpanOffer) error {
 	return nil
 }
 
-// Stalls reports whether a rank's copies to a peer's span, or the peer's to its, may wait for calls
+// Stalls reports whether a rank's copies to a peer's segment, or the peer's to its, may wait for calls
 // of other threads: the driver takes the owner's context for a copy to memory of cuMemAlloc on another
 // GPU of the process, and a call that waits for kernels of that GPU holds it (cudaemu.Config.LoadsWait).
 // The rank for which those kernels wait may be the one whose copy waits: then it is a deadlock.
 // Mapped memory, kernels and graphs need no context of the owner's. It is pure and symmetric.
-func Stalls(a, b *SpanOffer) bool {
+func Stalls(a, b *SegmentOffer) bool {
 	return a.Process == b.Process && a.Driver == b.Driver && a.UUID != b.UUID && !(a.mapped() && b.mapped())
 }
 
-func (o *SpanOffer) mapped() bool { return len(o.Pieces) > 0 && o.Pieces[0].Mapped }
+func (o *SegmentOffer) mapped() bool { return len(o.Pieces) > 0 && o.Pieces[0].Mapped }
 
-// Open opens the span of a peer for which ReachSpan is nil, and returns its address for
+// Open opens the segment of a peer for which ReachSegment is nil, and returns its address for
 // kernels of this rank. Opening again gives the same. Call it before the peer's Settle.
-// Errors are *SpanError.
-func (s *Span) Open(peer *SpanOffer) (addr uint64, err error) {
+// Errors are *SegmentError.
+func (s *Segment) Open(peer *SegmentOffer) (addr uint64, err error) {
 	if peer.Rank == s.cfg.Self.Rank {
 		return s.offer.Addr, nil
 	}
 	if v, ok := s.opened[peer.Rank]; ok {
 		return v.at, nil
 	}
-	var v spanView
+	var v segmentView
 	err = s.with(func() (err error) {
 		switch {
 		case peer.Process == s.offer.Process && peer.Driver == s.offer.Driver:
@@ -205,14 +200,14 @@ func (s *Span) Open(peer *SpanOffer) (addr uint64, err error) {
 		return err
 	})
 	if err != nil {
-		return 0, &SpanError{Rank: s.cfg.Self.Rank, Peer: peer.Rank, Reason: "cannot", Err: err}
+		return 0, &SegmentError{Rank: s.cfg.Self.Rank, Peer: peer.Rank, Reason: "cannot", Err: err}
 	}
 	s.opened[peer.Rank] = v
 	return v.at, nil
 }
 
 // grant gives this rank's device access to memory of this process.
-func (s *Span) grant(peer *SpanOffer) error {
+func (s *Segment) grant(peer *SegmentOffer) error {
 	if !peer.Pieces[0].Mapped {
 		return enable(s.cfg.Driver, s.cfg.Device, peer.UUID)
 	}
@@ -224,8 +219,8 @@ func (s *Span) grant(peer *SpanOffer) error {
 	return nil
 }
 
-// Settle stops handing out the span. Call it when all other processes have opened it.
-func (s *Span) Settle() error {
+// Settle stops handing out the segment. Call it when all other processes have opened it.
+func (s *Segment) Settle() error {
 	if s.files != nil {
 		s.files.close()
 		s.files = nil
@@ -238,9 +233,9 @@ func (s *Span) Settle() error {
 	return errors.Join(errs...)
 }
 
-// Close closes the spans of peers. No kernel of this rank uses them any more. The
+// Close closes the segments of peers. No kernel of this rank uses them any more. The
 // peers have to do so too before the user frees the memory.
-func (s *Span) Close() error {
+func (s *Segment) Close() error {
 	errs := []error{s.Settle()}
 	if len(s.opened) > 0 {
 		errs = append(errs, s.with(func() error {
@@ -253,6 +248,6 @@ func (s *Span) Close() error {
 			return errors.Join(errs...)
 		}))
 	}
-	s.opened = map[int]spanView{}
+	s.opened = map[int]segmentView{}
 	return errors.Join(errs...)
 }

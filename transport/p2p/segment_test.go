@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/p2p"
 )
@@ -55,23 +55,23 @@ func (u *user) mapped(pieces int, shareable bool) (at uint64) {
 	return uint64(base)
 }
 
-// span shares memory.
-func (u *user) span(at uint64, n int) (*p2p.Span, *p2p.SpanOffer) {
+// segment shares memory.
+func (u *user) segment(at uint64, n int) (*p2p.Segment, *p2p.SegmentOffer) {
 	u.T.Helper()
 	s, err := u.try(at, n)
 	require.NoError(u.T, err)
 	u.T.Cleanup(func() { require.NoError(u.T, s.Close()) })
-	o, err := p2p.ParseSpanOffer(s.Offer())
+	o, err := p2p.ParseSegmentOffer(s.Offer())
 	require.NoError(u.T, err)
 	return s, &o
 }
 
-func (u *user) try(at uint64, n int) (*p2p.Span, error) {
-	return p2p.NewSpan(u.config(n), at)
+func (u *user) try(at uint64, n int) (*p2p.Segment, error) {
+	return p2p.NewSegment(u.config(n), at)
 }
 
 // In one process memory is used where it is, of whichever kind.
-func TestSpanSameProcess(t *testing.T) {
+func TestSegmentSameProcess(t *testing.T) {
 	for _, kind := range []string{"allocated", "mapped"} {
 		t.Run(kind, func(t *testing.T) {
 			d := gputest.Driver(t, gputest.Devices(2))
@@ -82,9 +82,9 @@ func TestSpanSameProcess(t *testing.T) {
 				"mapped":    func(u *user) uint64 { return u.mapped(2, false) },
 			}[kind]
 			x, y := at(a)+off, at(b)+off
-			_, ao := a.span(x, n)
-			s, bo := b.span(y, n)
-			require.NoError(t, p2p.ReachSpan(ao, bo))
+			_, ao := a.segment(x, n)
+			s, bo := b.segment(y, n)
+			require.NoError(t, p2p.ReachSegment(ao, bo))
 			own, err := s.Open(bo)
 			require.NoError(t, err)
 			require.Equal(t, y, own)
@@ -107,7 +107,7 @@ func TestSpanSameProcess(t *testing.T) {
 }
 
 // What is no memory of the rank's GPU is named, with a remedy.
-func TestSpanBad(t *testing.T) {
+func TestSegmentBad(t *testing.T) {
 	d := gputest.Driver(t, gputest.Devices(2))
 	u, other := newUser(t, d, 3, 0, "p"), newUser(t, d, 1, 1, "p")
 	x, y, m := u.alloc(4096), other.alloc(4096), u.mapped(2, false)
@@ -141,7 +141,7 @@ func TestSpanBad(t *testing.T) {
 				t.Skip("hardware rounds allocations up")
 			}
 			_, err := u.try(test.at, test.n)
-			var e *p2p.SpanError
+			var e *p2p.SegmentError
 			require.ErrorAs(t, err, &e)
 			require.Equal(t, 3, e.Rank)
 			require.Equal(t, -1, e.Peer)
@@ -152,42 +152,29 @@ func TestSpanBad(t *testing.T) {
 }
 
 // Memory that cannot be handed over is no error, but both ends know.
-func TestReachSpan(t *testing.T) {
-	offer := func(rank int, change func(*p2p.SpanOffer)) *p2p.SpanOffer {
-		o := &p2p.SpanOffer{Info: transport.Info{Rank: rank, Host: "h", Process: "p"}, Bytes: 8}
-		if change != nil {
-			change(o)
-		}
-		return o
+func TestReachSegment(t *testing.T) {
+	offer := func(rank int) *p2p.SegmentOffer {
+		return &p2p.SegmentOffer{Info: transport.Info{Rank: rank, Host: "h", Process: "p"}, Bytes: 8}
 	}
-	for _, test := range []struct {
-		name string
-		b    func(*p2p.SpanOffer)
-		want string
-	}{
+	bothReach(t, offer, p2p.ReachSegment, []reachTest[p2p.SegmentOffer]{
 		{"well", nil, ""},
-		{"same process without handle", func(o *p2p.SpanOffer) { o.NoIPC = "no IPC here" }, ""},
-		{"other process", func(o *p2p.SpanOffer) { o.Process = "q" }, ""},
-		{"other process without handle", func(o *p2p.SpanOffer) { o.Process, o.NoIPC = "q", "no IPC here" }, "rank 1 cannot hand its memory to another process: no IPC here"},
-		{"other driver without handle", func(o *p2p.SpanOffer) { o.Driver, o.NoIPC = "emu", "no IPC here" }, "no IPC here"},
-		{"refused", func(o *p2p.SpanOffer) { o.NoPeer = "managed memory" }, "rank 1: managed memory"},
-		{"other size", func(o *p2p.SpanOffer) { o.Bytes = 9 }, "share 8 and 9 bytes"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			a, b := offer(0, nil), offer(1, test.b)
-			bothEnds(t, test.want, p2p.ReachSpan(a, b), p2p.ReachSpan(b, a))
-		})
-	}
+		{"same process without handle", func(o *p2p.SegmentOffer) { o.NoIPC = "no IPC here" }, ""},
+		{"other process", func(o *p2p.SegmentOffer) { o.Process = "q" }, ""},
+		{"other process without handle", func(o *p2p.SegmentOffer) { o.Process, o.NoIPC = "q", "no IPC here" }, "rank 1 cannot hand its memory to another process: no IPC here"},
+		{"other driver without handle", func(o *p2p.SegmentOffer) { o.Driver, o.NoIPC = "emu", "no IPC here" }, "no IPC here"},
+		{"refused", func(o *p2p.SegmentOffer) { o.NoPeer = "managed memory" }, "rank 1: managed memory"},
+		{"other size", func(o *p2p.SegmentOffer) { o.Bytes = 9 }, "share 8 and 9 bytes"},
+	})
 	d := gputest.Driver(t)
 	u := newUser(t, d, 0, 0, "p")
-	_, o := u.span(u.mapped(1, false), 8)
+	_, o := u.segment(u.mapped(1, false), 8)
 	require.Contains(t, o.NoIPC, "not made to be shared")
 }
 
-func FuzzParseSpanOffer(f *testing.F) {
+func FuzzParseSegmentOffer(f *testing.F) {
 	f.Add([]byte(`{"Rank":1,"Addr":5,"Bytes":2,"Pieces":[{"Addr":4,"Bytes":8,"Mapped":true},{"Addr":12,"Bytes":8,"Mapped":true}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		o, err := p2p.ParseSpanOffer(b)
+		o, err := p2p.ParseSegmentOffer(b)
 		if err != nil || o.NoPeer != "" {
 			return
 		}
@@ -200,9 +187,9 @@ func FuzzParseSpanOffer(f *testing.F) {
 	})
 }
 
-// TestSpanTwoProcesses has a child on the last device open spans of each kind, two
+// TestSegmentTwoProcesses has a child on the last device open segments of each kind, two
 // of them in one allocation, write into them and close them in some order.
-func TestSpanTwoProcesses(t *testing.T) {
+func TestSegmentTwoProcesses(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("memory is shared between processes on Linux alone")
 	}
@@ -217,51 +204,51 @@ func TestSpanTwoProcesses(t *testing.T) {
 	y := u.alloc(512) // hardware cuts it from the same block as x
 	places := []uint64{x + 256, x + 4096, m + pieceBytes - 4, m + 3*pieceBytes, y}
 	c := newChild(t)
-	var spans []*p2p.Span
+	var segments []*p2p.Segment
 	for i, at := range places {
-		s, _ := u.span(at, 16)
-		spans = append(spans, s)
+		s, _ := u.segment(at, 16)
+		segments = append(segments, s)
 		u.write(at, fmt.Sprint("parent's ", i))
 		c.say(s.Offer())
 	}
 	c.end()
 	for i, at := range places {
 		require.Equal(t, fmt.Sprint("child was ", i), u.read(at, 11))
-		require.NoError(t, spans[i].Settle())
+		require.NoError(t, segments[i].Settle())
 	}
 }
 
 func spanChild(t *testing.T, u *user) {
 	p := newParent(t)
-	own, _ := u.span(u.alloc(16), 16)
-	var spans []*p2p.Span
-	var offers []*p2p.SpanOffer
+	own, _ := u.segment(u.alloc(16), 16)
+	var segments []*p2p.Segment
+	var offers []*p2p.SegmentOffer
 	for i, b := 0, p.hear(); b != nil; i, b = i+1, p.hear() {
-		o, err := p2p.ParseSpanOffer(b)
+		o, err := p2p.ParseSegmentOffer(b)
 		require.NoError(t, err)
-		s, own := u.span(u.alloc(16), 16)
-		require.NoError(t, p2p.ReachSpan(&o, own))
+		s, own := u.segment(u.alloc(16), 16)
+		require.NoError(t, p2p.ReachSegment(&o, own))
 		at, err := s.Open(&o)
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprint("parent's ", i), u.read(at, 10))
 		u.write(at, fmt.Sprint("child was ", i))
-		spans, offers = append(spans, s), append(offers, &o)
+		segments, offers = append(segments, s), append(offers, &o)
 	}
 	// The allocation stays open until both have closed it, and can be opened again.
-	require.NoError(t, spans[0].Close())
-	at, err := spans[1].Open(offers[1])
+	require.NoError(t, segments[0].Close())
+	at, err := segments[1].Open(offers[1])
 	require.NoError(t, err)
 	require.Equal(t, "child was 1", u.read(at, 11))
-	require.NoError(t, spans[1].Close())
+	require.NoError(t, segments[1].Close())
 	at, err = own.Open(offers[0])
 	require.NoError(t, err)
 	require.Equal(t, "child was 0", u.read(at, 11))
 
 	stale := *offers[2]
 	stale.Export = &p2p.Export{Socket: stale.Export.Socket, Secret: make([]byte, 16)}
-	s, _ := u.span(u.alloc(16), 16)
+	s, _ := u.segment(u.alloc(16), 16)
 	_, err = s.Open(&stale)
-	var e *p2p.SpanError
+	var e *p2p.SegmentError
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, 0, e.Peer)
 	stale.Export.Socket = "@ringo-nobody"

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/dl"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/transporttest"
 )
@@ -46,6 +47,7 @@ var building sync.Mutex
 // build compiles testdata/net.c, once for each list of definitions.
 func build(tb testing.TB, defines ...string) string {
 	tb.Helper()
+	tier.Long(tb) // it starts a compiler
 	building.Lock()
 	defer building.Unlock()
 	gcc, err := exec.LookPath("gcc")

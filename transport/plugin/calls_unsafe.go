@@ -121,8 +121,8 @@ func (c *caller) accept(listener uintptr) Result {
 	return r
 }
 
-// A span is registered memory, or a part of it.
-type span struct {
+// A registered is registered memory, or a part of it.
+type registered struct {
 	data uintptr
 	n    int
 	mr   uintptr // what the plugin calls the registration
@@ -143,7 +143,7 @@ func (c *caller) registerDMABuf(data uintptr, n int, offset uint64, fd int) (mr 
 func (c *caller) deregister(mr uintptr) Result { return c.call(fnDeregMr, c.comm, mr) }
 
 // isend begins to send s. request 0 means that it cannot yet.
-func (c *caller) isend(s span) (request uintptr, r Result) {
+func (c *caller) isend(s registered) (request uintptr, r Result) {
 	if c.table.version >= 10 {
 		r = c.call(fnIsend, c.comm, s.data, uintptr(s.n), 0, s.mr, 0, addr(&c.out))
 	} else {
@@ -154,7 +154,7 @@ func (c *caller) isend(s span) (request uintptr, r Result) {
 
 // irecv begins to receive at most s.n bytes into s. request 0 means that it cannot yet. One
 // receive is posted at a time, as any plugin's maxRecvs allows.
-func (c *caller) irecv(s span) (request uintptr, r Result) {
+func (c *caller) irecv(s registered) (request uintptr, r Result) {
 	c.data, c.bytes, c.mrs, c.tag, c.size = s.data, uint64(s.n), s.mr, 0, int32(s.n)
 	sizes := addr(&c.bytes) // size_t
 	if c.table.version == 8 {
@@ -170,7 +170,7 @@ func (c *caller) irecv(s span) (request uintptr, r Result) {
 
 // iflush has what was received into s, memory of a GPU, be seen there. request 0 means that it
 // is already.
-func (c *caller) iflush(s span) (request uintptr, r Result) {
+func (c *caller) iflush(s registered) (request uintptr, r Result) {
 	c.data, c.mrs, c.size = s.data, s.mr, int32(s.n)
 	r = c.call(fnIflush, c.comm, 1, addr(&c.data), addr(&c.size), addr(&c.mrs), addr(&c.out))
 	return c.out, r

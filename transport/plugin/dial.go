@@ -153,10 +153,10 @@ func (h *half) setUp(ctx context.Context, f int, q *queue, try func() Result) er
 // scoped is the address to dial, with the zone without which a link-local one means nothing.
 func (t *Transport) scoped(addr []byte) string {
 	_, where, _ := strings.Cut(string(addr), "\n")
-	door, place, _ := strings.Cut(where, "#")
+	door, id, _ := strings.Cut(where, "#")
 	a, err := netip.ParseAddrPort(door)
 	if err != nil || !a.Addr().Is6() || !a.Addr().IsLinkLocalUnicast() {
 		return where
 	}
-	return netip.AddrPortFrom(a.Addr().WithZone(t.place.Zone()), a.Port()).String() + "#" + place
+	return netip.AddrPortFrom(a.Addr().WithZone(t.endpoint.Zone()), a.Port()).String() + "#" + id
 }

@@ -70,11 +70,11 @@ func (h *half) queues() []*queue {
 }
 
 // message is n bytes of a queue's message of a slot.
-func (h *half) message(q *queue, slot uint64, n int) span {
+func (h *half) message(q *queue, slot uint64, n int) registered {
 	if q == h.direct {
-		return span{h.slots.Ptr() + uintptr(h.offset(slot)), n, q.mr}
+		return registered{h.slots.Ptr() + uintptr(h.offset(slot)), n, q.mr}
 	}
-	return span{h.ring.address(slot), n, q.mr}
+	return registered{h.ring.address(slot), n, q.mr}
 }
 
 // offset is where a slot begins in slots.

@@ -15,7 +15,7 @@ var _ transport.Placer = (*Transport)(nil)
 
 // DialPlaced is part of transport.Placer. It does not wait for AcceptPlaced: where the peer calls
 // Accept instead, the connection breaks later. A slot is free again when the plugin has sent it, which
-// it does when the receiver has released the one that had its place; so as many slots may wait at this
+// it does when the receiver has released the one that had its memory; so as many slots may wait at this
 // end as at the other.
 func (t *Transport) DialPlaced(peer transport.Info, addr []byte, slots mem.Region) (transport.PlacedSendConn, error) {
 	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
@@ -73,7 +73,7 @@ func (c *recvConn) refuse(reason error) error {
 	return reason
 }
 
-// odd is the error of a connection one of whose ends is placed: this one or the other.
+// odd is the error of a connection with one placed end: this rank's end, or the peer's.
 func odd(placed bool) error {
 	if placed {
 		return errors.New("the sending end of the connection is not placed and the receiving one is; do all ranks have the same settings?")

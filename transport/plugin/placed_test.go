@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/transporttest"
@@ -141,17 +142,18 @@ func (p *placedPair) exchange(messages int) error {
 
 // Every version carries placed slots, in every kind of memory; so does a plugin that is slow.
 func TestPlaced(t *testing.T) {
-	for _, c := range []struct {
+	type test struct {
 		version, delay int
 		kinds          []string
-	}{
+	}
+	for _, c := range tier.Some(2, []test{
 		{11, 0, []string{ofHost, ofGPU, ofDMABuf}},
 		{11, 2, []string{ofDMABuf}},
 		{10, 0, []string{ofDMABuf}},
 		{9, 0, []string{ofDMABuf}},
 		{8, 0, []string{ofGPU}},
 		{8, 2, []string{ofDMABuf}},
-	} {
+	}) {
 		t.Run(fmt.Sprintf("v%d delay %d", c.version, c.delay), func(t *testing.T) {
 			f := newFake(t, version(c.version))
 			f.set(t, "", 0, c.delay)

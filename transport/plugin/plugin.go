@@ -64,14 +64,14 @@ type Transport struct {
 
 	ends *ends.Set[end] // open connections
 
-	mu      sync.Mutex
-	addr    []byte // nil before Listen
-	place   *listen.Place
-	devices []*Device   // that can be used
-	turn    map[int]int // connections that each rank has made
-	ctx     uintptr     // the plugin's, since version 11
-	opened  bool        // ctx
-	regions []*region   // that were registered
+	mu       sync.Mutex
+	addr     []byte // nil before Listen
+	endpoint *listen.Endpoint
+	devices  []*Device   // that can be used
+	dialled  map[int]int // connections that each rank has made
+	ctx      uintptr     // the plugin's, since version 11
+	opened   bool        // ctx
+	regions  []*region   // that were registered
 
 	movers  atomic.Pointer[[]mover] // open ends
 	busy    atomic.Int32            // those whose sends are not done
@@ -91,7 +91,7 @@ func New(cfg transport.Config, lib *Library, o Options) *Transport {
 		cfg: cfg, opt: o, lib: lib, log: cfg.Log,
 		arrived: listen.NewArrivals[*recvConn](),
 		ends:    ends.New[end](),
-		turn:    make(map[int]int),
+		dialled: make(map[int]int),
 		rouse:   make(chan struct{}, 1),
 	}
 	if t.log == nil {
@@ -148,7 +148,7 @@ func (t *Transport) listen() (addr []byte, err error) {
 	}
 	ready := make(chan struct{})
 	defer close(ready)
-	var p *listen.Place
+	var p *listen.Endpoint
 	p, err = listen.Enter("plugin "+t.opt.Kind, t.opt.Listen, nil, t.warn, func(c net.Conn) {
 		<-ready
 		t.receive(c, p)
@@ -156,7 +156,7 @@ func (t *Transport) listen() (addr []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t.place = p
+	t.endpoint = p
 	t.addr = []byte(t.lib.Name + "\n" + p.Addr())
 	return t.addr, nil
 }
@@ -181,8 +181,8 @@ func (t *Transport) device(from, comms int) (*Device, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for range t.devices {
-		d := t.devices[(t.opt.Rail+t.turn[from])%len(t.devices)]
-		t.turn[from]++
+		d := t.devices[(t.opt.Rail+t.dialled[from])%len(t.devices)]
+		t.dialled[from]++
 		if d.take(comms) {
 			return d, nil
 		}
@@ -225,16 +225,16 @@ func (t *Transport) Close() error {
 		return nil
 	}
 	t.mu.Lock()
-	place := t.place
-	t.place = nil
+	endpoint := t.endpoint
+	t.endpoint = nil
 	t.mu.Unlock()
-	if place != nil {
-		place.Shut()
+	if endpoint != nil {
+		endpoint.Shut()
 	}
 	t.arrived.Close()
 	t.ends.Close()
-	if place != nil {
-		place.Wait()
+	if endpoint != nil {
+		endpoint.Wait()
 	}
 	t.ends.Wait()
 	if t.opened {

@@ -184,7 +184,7 @@ func TestDevices(t *testing.T) {
 	recv, err := ranks[1].Accept(infos[0])
 	require.NoError(t, err)
 	require.NoError(t, recv.Close())
-	require.Eventually(t, func() bool { return l.Devices[0].conns.Load() == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return l.Devices[0].conns.Load() == 0 }, 20*time.Second, time.Millisecond)
 	_, err = ranks[0].Dial(infos[1], addrs[1])
 	require.NoError(t, err)
 }

@@ -12,7 +12,7 @@ import (
 
 // receive answers a caller and makes the receiving end of his connection, which then waits
 // for Accept.
-func (t *Transport) receive(c net.Conn, at *listen.Place) {
+func (t *Transport) receive(c net.Conn, at *listen.Endpoint) {
 	r, err := listen.Answer(c, at, &t.cfg, protocol, func(r *listen.Request) error {
 		if len(r.Rest) != 1 || r.Rest[0] != 1 && r.Rest[0] != 2 {
 			return fmt.Errorf("a request for comms as in %x", r.Rest)
@@ -71,7 +71,7 @@ func (t *Transport) accept(ctx context.Context, c net.Conn, from, comms int) (*r
 	return conn, nil
 }
 
-// listen makes a listener for each comm of this one connection, and accepts them.
+// listen makes a listener for each comm of one connection, and accepts the comms.
 func (c *recvConn) listen(ctx context.Context) error {
 	offer := binary.BigEndian.AppendUint32(nil, uint32(c.dev.Index))
 	var listeners []*caller

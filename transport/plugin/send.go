@@ -41,7 +41,7 @@ func (c *sendConn) Reserve(n int) (mem.Region, error) {
 		c.reserved = n
 		return c.slots.Slice(c.offset(c.next), n), nil
 	}
-	if err := c.room(); err != nil {
+	if err := c.awaitFree(); err != nil {
 		return mem.Region{}, err
 	}
 	c.reserved = n
@@ -64,7 +64,7 @@ func (c *sendConn) Publish(s transport.Stamp) error {
 // parting: a sender has nothing to say to a peer that has parted.
 func parting(parted error, _ bool) error { return parted }
 
-// Free asks the plugin what it has sent, unless that is all. It is all slots of a connection that has
+// Free is how many slots are free. It tests the sends under way first. All slots are free on a connection that has
 // ended.
 func (c *sendConn) Free() int {
 	if c.alive() != nil || c.ctl.why() != nil {
@@ -83,8 +83,8 @@ func (c *sendConn) Free() int {
 
 func (c *sendConn) free() int { return len(c.lengths) - int(c.next-c.sent.Load()) }
 
-// room waits until a slot is free.
-func (c *sendConn) room() error {
+// awaitFree waits until a slot is free.
+func (c *sendConn) awaitFree() error {
 	if c.free() > 0 {
 		return c.alive()
 	}
@@ -146,7 +146,7 @@ func (c *sendConn) try() bool {
 	return moved
 }
 
-// progress gives the plugin what it takes and asks what it has sent. It reports whether
+// progress posts as many sends as the plugin accepts, and tests the sends under way. It reports whether
 // anything went on. The caller holds mu.
 func (c *sendConn) progress() (moved bool) {
 	if c.over || c.err != nil {

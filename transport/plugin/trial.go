@@ -45,7 +45,7 @@ func (t *Transport) try(what trial, addr []byte, slots *mem.Region) error {
 	}()
 	err := t.carry(ctx, addr, slots)
 	t.mu.Lock()
-	delete(t.turn, t.cfg.Self.Rank) // the next trial has the same device
+	delete(t.dialled, t.cfg.Self.Rank) // the next trial has the same device
 	t.mu.Unlock()
 	switch {
 	case t.ends.Closed():

@@ -10,8 +10,8 @@ import (
 // for it.
 const yieldTime = 500 * time.Microsecond
 
-// wait calls try, with mu held, until it is true. gone says what it means that the peer has
-// parted; nil is nothing yet.
+// wait calls try, with mu held, until it is true. Once the peer has left, gone
+// decides: an error ends the wait, nil goes on.
 func (h *half) wait(try func() bool, gone func(parted error, ended bool) error) error {
 	w := pace.Waiter{Guard: h.t.cfg.Guard, Spin: h.t.cfg.Spin, Yield: yieldTime}
 	for {

@@ -75,15 +75,15 @@ func answer(c *net.UnixConn, refused error) error {
 func (t *Transport) receive(c net.Conn) {
 	socket := c.(*net.UnixConn)
 	t.mu.Lock()
-	place := t.place
+	endpoint := t.endpoint
 	t.mu.Unlock()
-	r, err := listen.Answer(c, place, &t.cfg, protocol, func(*listen.Request) error { return nil })
+	r, err := listen.Answer(c, endpoint, &t.cfg, protocol, func(*listen.Request) error { return nil })
 	if err == nil {
 		err = t.adopt(r.From, socket)
 	}
 	if err != nil {
 		c.Close()
-		if !place.Closed() {
+		if !endpoint.Closed() {
 			t.warn.Warn("shm: dropped a caller", "rank", t.cfg.Self.Rank, "err", err)
 		}
 	}

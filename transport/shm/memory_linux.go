@@ -44,12 +44,12 @@ func create(dir string) (*os.File, error) {
 func reserve(f *os.File, size int, dir string) error {
 	fd := int(f.Fd())
 	if tooMuch(size) {
-		return noRoom(size, dir, unix.ENOMEM)
+		return noMemory(size, dir, unix.ENOMEM)
 	}
 	err := retry(func() error { return unix.Fallocate(fd, 0, 0, int64(size)) })
 	switch {
 	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.ENOMEM):
-		return noRoom(size, dir, err)
+		return noMemory(size, dir, err)
 	case err != nil:
 		return fmt.Errorf("shared memory: %w", os.NewSyscallError("fallocate", err))
 	}
@@ -69,7 +69,7 @@ func tooMuch(size int) bool {
 	return unix.Sysinfo(&s) == nil && uint64(size) > uint64(s.Totalram)*uint64(s.Unit)
 }
 
-func noRoom(size int, dir string, cause error) error {
+func noMemory(size int, dir string, cause error) error {
 	if dir == "" {
 		return fmt.Errorf("shared memory: %s needed, the host or container has not so much: allow it more memory, use smaller slots, or sockets: %w",
 			bytes(size), cause)

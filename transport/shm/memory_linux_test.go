@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/internal/listen"
 )
@@ -123,11 +123,11 @@ func TestStrangers(t *testing.T) {
 	_, err = send.Reserve(64)
 	require.NoError(t, err)
 
-	require.Eventually(t, func() bool { return lines.Load() == 6 }, race.Soon(2*time.Second), time.Millisecond, "a line for each stranger")
+	require.Eventually(t, func() bool { return lines.Load() == 6 }, tier.Soon(20*time.Second), time.Millisecond, "a line for each stranger")
 	require.NoError(t, a.Close())
 	require.NoError(t, b.Close())
 	silent.Close()
-	require.Eventually(t, func() bool { return openFiles(t) <= before }, race.Soon(time.Second), time.Millisecond)
+	require.Eventually(t, func() bool { return openFiles(t) <= before }, tier.Soon(20*time.Second), time.Millisecond)
 }
 
 type lineCounter struct{ n *atomic.Int32 }

@@ -25,10 +25,10 @@ type Transport struct {
 	away    chan struct{}  // closed by Close
 	work    sync.WaitGroup // watchers
 
-	mu     sync.Mutex
-	place  *listen.Place // nil before Listen
-	links  []*link
-	closed bool
+	mu       sync.Mutex
+	endpoint *listen.Endpoint // nil before Listen
+	links    []*link
+	closed   bool
 }
 
 // New makes a transport. It costs nothing until Listen.
@@ -61,12 +61,12 @@ func (t *Transport) Listen() ([]byte, error) {
 	if t.closed {
 		return fail(fifo.ErrClosed)
 	}
-	if t.place == nil {
-		if t.place, err = listen.Enter("shm", openDoor, nil, t.warn, t.receive); err != nil {
+	if t.endpoint == nil {
+		if t.endpoint, err = listen.Enter("shm", openDoor, nil, t.warn, t.receive); err != nil {
 			return fail(err)
 		}
 	}
-	return []byte(t.place.Addr()), nil
+	return []byte(t.endpoint.Addr()), nil
 }
 
 func openDoor() (net.Listener, string, error) {
@@ -138,18 +138,18 @@ func (t *Transport) Close() error {
 	}
 	links := t.links
 	t.links, t.closed = nil, true
-	place := t.place
+	endpoint := t.endpoint
 	t.mu.Unlock()
-	if place != nil {
-		place.Shut()
+	if endpoint != nil {
+		endpoint.Shut()
 	}
 
 	t.arrived.Close()
 	for _, l := range links {
 		_ = l.Close()
 	}
-	if place != nil {
-		place.Wait()
+	if endpoint != nil {
+		endpoint.Wait()
 	}
 	t.work.Wait()
 	var first error

@@ -12,25 +12,25 @@ import (
 // spaces, in any order: a TCP port on each interface, the preferred one first, and at most one
 // Unix socket; or what the program calls its own listener.
 //
-//	tcp=192.0.2.7:40123#PLACE tcp=198.51.100.7:40124#PLACE unix=@ringo-6f1c...#PLACE
-//	given=train-3.mesh:7000#PLACE
+//	tcp=192.0.2.7:40123#ID tcp=198.51.100.7:40124#ID unix=@ringo-6f1c...#ID
+//	given=train-3.mesh:7000#ID
 //
 // A zone is never in it: link-local peers are reached through the zone of the
 // rank that dials.
 type address struct {
 	TCP  []port
-	Unix string // with its place; "" if there is none
+	Unix string // with the ID of its endpoint; "" if there is none
 
 	Given string // likewise
 }
 
 // A port is where a rank listens on one interface.
 type port struct {
-	At    netip.AddrPort
-	Place string // behind the port, see listen.Place
+	At       netip.AddrPort
+	Endpoint string // the ID of it, see listen.Endpoint
 }
 
-func (p port) String() string { return p.At.String() + behind(p.Place) }
+func (p port) String() string { return p.At.String() + behind(p.Endpoint) }
 
 const maxAddress = 1024
 
@@ -80,16 +80,16 @@ func parseAddress(b []byte) (a address, err error) {
 	return a, nil
 }
 
-func behind(place string) string {
-	if place == "" {
+func behind(id string) string {
+	if id == "" {
 		return ""
 	}
-	return "#" + place
+	return "#" + id
 }
 
-// parsePort takes an address with its place apart.
+// parsePort takes an address apart: host, port and the ID of an endpoint.
 func parsePort(s string) (p port, err error) {
-	s, p.Place, _ = strings.Cut(s, "#")
+	s, p.Endpoint, _ = strings.Cut(s, "#")
 	p.At, err = netip.ParseAddrPort(s)
 	return p, err
 }

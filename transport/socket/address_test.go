@@ -46,7 +46,7 @@ func FuzzAddress(f *testing.F) {
 		require.Len(t, again.TCP, len(a.TCP))
 		for i := range a.TCP {
 			require.Equal(t, a.TCP[i].At.Addr().Unmap(), again.TCP[i].At.Addr())
-			require.Equal(t, a.TCP[i].Place, again.TCP[i].Place)
+			require.Equal(t, a.TCP[i].Endpoint, again.TCP[i].Endpoint)
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/transport/internal/ends"
 )
 
 // A bridge leads from a socket of this process to a connection of the program's own, of which nothing is known but that
@@ -99,7 +100,7 @@ func (b *bridge) run() {
 	}()
 	<-b.over
 	if b.guard.Aborted() == nil {
-		_ = b.far.SetWriteDeadline(time.Now().Add(lingerTime))
+		_ = b.far.SetWriteDeadline(time.Now().Add(ends.LingerTime))
 		<-sent
 	}
 	b.close()

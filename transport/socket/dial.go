@@ -34,15 +34,15 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 	}
 	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
 	defer cancel()
-	ways, err := t.ways(peer, where)
+	routes, err := t.routes(peer, where)
 	if err != nil {
 		return nil, err
 	}
-	p := part{streams: cmp.Or(t.opt.Streams, len(ways.spread), 1)}
+	p := part{streams: cmp.Or(t.opt.Streams, len(routes.spread), 1)}
 	rand.Read(p.conn[:])
 	var streams []net.Conn
 	for ; p.stream < p.streams; p.stream++ {
-		c, err := t.dialStream(ctx, peer, ways.of(p.stream), p)
+		c, err := t.dialStream(ctx, peer, routes.of(p.stream), p)
 		if err != nil {
 			for _, c := range streams {
 				c.Close()
@@ -62,27 +62,27 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 	return s, nil
 }
 
-// A way is a socket of a peer's.
-type way struct {
+// A route is a socket of a peer's.
+type route struct {
 	listen.Target
 	ip netip.Addr // zero if it has none
 }
 
-// ways are the sockets that a peer offers: the best one for all streams, and those among which
+// routes are the sockets that a peer offers: the best one for all streams, and those among which
 // streams are spread.
-type ways struct{ best, spread []way }
+type routes struct{ best, spread []route }
 
-// ways are what an address offers this rank.
-func (t *Transport) ways(peer transport.Info, where address) (w ways, err error) {
-	tcp := func(addr string, ip netip.Addr) way {
-		return way{listen.Target{Network: "tcp", Addr: addr, TLS: t.opt.TLS, Sockets: t.opt.Sockets}, ip}
+// routes are what an address offers this rank.
+func (t *Transport) routes(peer transport.Info, where address) (w routes, err error) {
+	tcp := func(addr string, ip netip.Addr) route {
+		return route{listen.Target{Network: "tcp", Addr: addr, TLS: t.opt.TLS, Sockets: t.opt.Sockets}, ip}
 	}
 	if where.Given != "" {
 		w.best = append(w.best, tcp(where.Given, netip.Addr{}))
 		return w, nil
 	}
 	if where.Unix != "" && peer.Host == t.cfg.Self.Host && t.opt.Network != "tcp" && t.opt.Sockets == nil {
-		w.best = append(w.best, way{Target: listen.Target{Network: "unix", Addr: where.Unix}})
+		w.best = append(w.best, route{Target: listen.Target{Network: "unix", Addr: where.Unix}})
 	}
 	if t.opt.Network != "unix" {
 		for _, p := range where.TCP {
@@ -103,7 +103,7 @@ func (t *Transport) ways(peer transport.Info, where address) (w ways, err error)
 }
 
 // of are the ways for a stream, the best first.
-func (w ways) of(stream int) []way {
+func (w routes) of(stream int) []route {
 	if len(w.spread) == 0 {
 		return w.best
 	}
@@ -113,11 +113,11 @@ func (w ways) of(stream int) []way {
 
 // dialStream tries the ways, best first. It tries again if a connection was made and broke: the
 // peer may have been too busy to receive it.
-func (t *Transport) dialStream(ctx context.Context, peer transport.Info, ways []way, p part) (c net.Conn, err error) {
+func (t *Transport) dialStream(ctx context.Context, peer transport.Info, routes []route, p part) (c net.Conn, err error) {
 	r := &listen.Request{From: t.cfg.Self.Rank, To: peer.Rank, Limits: t.cfg.Limits, Rest: p.bytes()}
 	err = listen.Retry(ctx, func() error {
 		var failed error
-		list := t.lameLast(ways)
+		list := t.lameLast(routes)
 		for i, w := range list {
 			if c, err = listen.Dial(ctx, w.Target, t.cfg.Key, protocol, r, nil); err == nil {
 				if i > 0 {
@@ -136,13 +136,13 @@ func (t *Transport) dialStream(ctx context.Context, peer transport.Info, ways []
 }
 
 // lameLast has ways last that were not reached before.
-func (t *Transport) lameLast(ways []way) []way {
+func (t *Transport) lameLast(routes []route) []route {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.lame) == 0 {
-		return ways
+		return routes
 	}
-	return slices.SortedStableFunc(slices.Values(ways), func(a, b way) int { return cmp.Compare(btoi(t.lame[a.ip]), btoi(t.lame[b.ip])) })
+	return slices.SortedStableFunc(slices.Values(routes), func(a, b route) int { return cmp.Compare(btoi(t.lame[a.ip]), btoi(t.lame[b.ip])) })
 }
 
 func btoi(b bool) int {
@@ -153,7 +153,7 @@ func btoi(b bool) int {
 }
 
 // blame remembers that a way failed and another one did not.
-func (t *Transport) blame(peer transport.Info, w way, err error) {
+func (t *Transport) blame(peer transport.Info, w route, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if dial, ok := errors.AsType[*net.OpError](err); !ok || dial.Op != "dial" || w.Network != "tcp" || t.lame[w.ip] {

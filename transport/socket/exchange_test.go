@@ -28,7 +28,7 @@ func BenchmarkExchange(b *testing.B) {
 		require.NoError(b, err)
 		x.open(b, 1, os.NewFile(3, "in"), os.NewFile(4, "out"))
 		for err = nil; err == nil; {
-			err = x.turn()
+			err = x.step()
 		}
 		require.ErrorIs(b, err, fifo.ErrClosed)
 		os.Exit(0)
@@ -71,12 +71,12 @@ func (x *exchange) bench(b *testing.B) {
 	fromW.Close()
 	x.open(b, 0, fromR, toW)
 	for range 10 {
-		require.NoError(b, x.turn())
+		require.NoError(b, x.step())
 	}
 	b.SetBytes(int64(x.size))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := x.turn(); err != nil {
+		if err := x.step(); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -106,8 +106,8 @@ func (x *exchange) open(b *testing.B, rank int, in, out *os.File) {
 	pattern(x.src, 1)
 }
 
-// turn keeps half a queue of slots on its way, as a schedule does.
-func (x *exchange) turn() error {
+// step keeps half a queue of slots on its way, as a schedule does.
+func (x *exchange) step() error {
 	pieces := max(1, x.size/x.slot)
 	ahead := min(pieces, x.slots/2)
 	for i := range pieces + ahead {

@@ -14,8 +14,8 @@ type iface struct {
 	Addrs []netip.Prefix
 }
 
-// A place is an address to listen on.
-type place struct {
+// A ifaceAddr is an address to listen on.
+type ifaceAddr struct {
 	Iface string
 	Addr  netip.Addr // with the interface as its zone if link-local
 }
@@ -26,29 +26,29 @@ const maxInterfaces = 8
 // chooseAll picks the interfaces for TCP: for each of several words of IfName the first that it
 // fits, otherwise the one that choose picks. Loopback and link-local addresses count only if there
 // are no others: they lead nowhere from another host, or only with a zone.
-func chooseAll(ifs []iface, o Options) ([]place, error) {
+func chooseAll(ifs []iface, o Options) ([]ifaceAddr, error) {
 	first, err := choose(ifs, o)
 	wanted := parseIfName(o.IfName)
 	if err != nil || !wanted.names() || len(wanted.words) == 1 {
-		return []place{first}, err
+		return []ifaceAddr{first}, err
 	}
-	var all []place
+	var all []ifaceAddr
 	for _, w := range wanted.words {
 		for _, f := range ifs {
 			addr, ok := bestAddr(f.Addrs, o.Family)
-			known := slices.ContainsFunc(all, func(p place) bool { return p.Iface == f.Name })
+			known := slices.ContainsFunc(all, func(p ifaceAddr) bool { return p.Iface == f.Name })
 			if one := (ifName{exact: wanted.exact, words: []string{w}}); !ok || known || !one.match(f.Name) {
 				continue
 			}
-			all = append(all, place{f.Name, addr})
+			all = append(all, ifaceAddr{f.Name, addr})
 			break
 		}
 	}
-	if slices.ContainsFunc(all, func(p place) bool { return p.reach() == wide }) {
-		all = slices.DeleteFunc(all, func(p place) bool { return p.reach() < wide })
+	if slices.ContainsFunc(all, func(p ifaceAddr) bool { return p.reach() == wide }) {
+		all = slices.DeleteFunc(all, func(p ifaceAddr) bool { return p.reach() < wide })
 	}
 	if all[0].reach() == link {
-		return []place{first}, nil
+		return []ifaceAddr{first}, nil
 	}
 	return all[:min(len(all), maxInterfaces)], nil
 }
@@ -60,7 +60,7 @@ const (
 	wide
 )
 
-func (p place) reach() int {
+func (p ifaceAddr) reach() int {
 	switch {
 	case p.Addr.IsLinkLocalUnicast():
 		return link
@@ -74,8 +74,8 @@ func (p place) reach() int {
 // IfName names, or else (1) ib*, (2) anything but docker*, lo*, virbr*, (3) docker*,
 // (4) lo*, (5) virbr*. A class keeps the order of ifs. Of an interface's addresses a
 // global IPv4 comes first, then a global IPv6, then a link-local one.
-func choose(ifs []iface, o Options) (place, error) {
-	best, found := 6, place{}
+func choose(ifs []iface, o Options) (ifaceAddr, error) {
+	best, found := 6, ifaceAddr{}
 	wanted := parseIfName(o.IfName)
 	for _, f := range ifs {
 		if !wanted.match(f.Name) {
@@ -93,13 +93,13 @@ func choose(ifs []iface, o Options) (place, error) {
 			if addr.Is6() && addr.IsLinkLocalUnicast() {
 				addr = addr.WithZone(f.Name)
 			}
-			best, found = class, place{f.Name, addr}
+			best, found = class, ifaceAddr{f.Name, addr}
 		}
 	}
 	if best < 6 {
 		return found, nil
 	}
-	return place{}, fmt.Errorf("no interface%s%s; there are: %s",
+	return ifaceAddr{}, fmt.Errorf("no interface%s%s; there are: %s",
 		clause(o.IfName != "", fmt.Sprintf(" named %q", o.IfName)),
 		clause(o.Family != 0, fmt.Sprintf(" with an IPv%d address", o.Family)), list(ifs))
 }

@@ -16,7 +16,7 @@ import (
 
 // refuseLoans makes s do as on a kernel that does not lend.
 func refuseLoans(s *sendConn) {
-	for _, l := range s.lanes {
+	for _, l := range s.senders {
 		l.loan.no = true
 	}
 }
@@ -28,7 +28,7 @@ func TestRefusedLoan(t *testing.T) {
 	b, err := s.Reserve(large.SlotBytes)
 	require.NoError(t, err)
 	pattern(b.Bytes(), 1)
-	l := s.lanes[0]
+	l := s.senders[0]
 	l.loan.open(large.SlotBytes)
 	pipe := l.loan.pipe
 	l.loan.pipe[0], l.loan.pipe[1] = pipe[1], pipe[0] // neither end does what is asked of it
@@ -67,6 +67,6 @@ func TestTooManyCredits(t *testing.T) {
 	_, err := r.inlets[0].write([]byte{2})
 	require.NoError(t, err)
 	s.t.cfg.Guard.SetDeadline(fifo.Now() + int64(5*time.Second))
-	err = s.until(s.lanes[0], nil, 3) // more than come
+	err = s.until(s.senders[0], nil, 3) // more than come
 	require.EqualError(t, err, "malformed frame: more credits than slots were lent")
 }

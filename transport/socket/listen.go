@@ -25,7 +25,7 @@ func listenTCP(o Options) (l net.Listener, zone string, err error) {
 }
 
 // listen listens on a free port.
-func (p place) listen() (l net.Listener, zone string, err error) {
+func (p ifaceAddr) listen() (l net.Listener, zone string, err error) {
 	l, err = net.Listen("tcp", netip.AddrPortFrom(p.Addr, 0).String())
 	if err != nil {
 		return nil, "", fmt.Errorf("interface %s: %w", p.Iface, err)

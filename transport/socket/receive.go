@@ -10,7 +10,7 @@ import (
 
 // receive answers a caller of a listener. A connection whose streams have all arrived
 // waits for Accept.
-func (t *Transport) receive(c net.Conn, at *listen.Place) {
+func (t *Transport) receive(c net.Conn, at *listen.Endpoint) {
 	from, streams, err := t.answer(c, at)
 	if err == nil && streams == nil {
 		return // more are to come
@@ -33,7 +33,7 @@ func (t *Transport) receive(c net.Conn, at *listen.Place) {
 
 // answer does the handshake. When c is the last stream of a connection it returns all
 // of them.
-func (t *Transport) answer(c net.Conn, at *listen.Place) (from int, streams []net.Conn, err error) {
+func (t *Transport) answer(c net.Conn, at *listen.Endpoint) (from int, streams []net.Conn, err error) {
 	var p part
 	r, err := listen.Answer(c, at, &t.cfg, protocol, func(r *listen.Request) (err error) {
 		if p, err = parsePart(r.Rest); err == nil {
@@ -54,7 +54,7 @@ type puzzle struct {
 	closed bool
 }
 
-// wants says why the puzzle refuses p, nil if it does not.
+// wants is the reason why the puzzle refuses p, nil if the puzzle takes p.
 func (z *puzzle) wants(p part) error {
 	z.mu.Lock()
 	defer z.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/internal/race"
 	"github.com/ringo-go/ringo/internal/relay"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -41,7 +41,7 @@ func (t *relayed) Listen() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.TCP, a.Unix = []port{{netip.MustParseAddrPort(at), a.TCP[0].Place}}, ""
+	a.TCP, a.Unix = []port{{netip.MustParseAddrPort(at), a.TCP[0].Endpoint}}, ""
 	t.addr = a.text()
 	return t.addr, nil
 }
@@ -56,17 +56,17 @@ func (t *relayed) Close() error {
 // through sends messages over a connection through a relay, and says what became of them: nil
 // if all arrived.
 func through(t *testing.T, bad *relay.Relay, o Options, sizes []int) error {
-	return exchanged(t, func(cfg transport.Config) transport.Transport { return &relayed{Transport: New(cfg, o), relay: bad} }, sizes)
+	return exchanged(t, func(cfg transport.Config) transport.Transport { return &relayed{Transport: New(cfg, o), relay: bad} }, tier.Soon(2*time.Second), sizes)
 }
 
-// exchanged sends messages from one of two transports to the other.
-func exchanged(t *testing.T, open func(transport.Config) transport.Transport, sizes []int) error {
+// exchanged sends messages from one of two transports to the other, which both have so much time.
+func exchanged(t *testing.T, open func(transport.Config) transport.Transport, limit time.Duration, sizes []int) error {
 	var ranks [2]transport.Transport
 	var infos [2]transport.Info
 	for r := range ranks {
 		infos[r] = transport.Info{Rank: r, Host: "host", Process: "process"}
 		guard := new(fifo.Guard)
-		guard.Begin(race.Soon(2 * time.Second))
+		guard.Begin(limit)
 		ranks[r] = open(transport.Config{Self: infos[r], Key: []byte("a secret of thirty-two bytes: ok"), Limits: large, Guard: guard})
 		defer ranks[r].Close()
 	}
@@ -201,11 +201,19 @@ func TestCorrupt(t *testing.T) {
 // Under TLS every byte that changes is found, wherever it is: a connection that is not made yet is
 // tried again, and one that is made breaks. Nothing arrives that was not sent.
 func TestCorruptTLS(t *testing.T) {
+	tier.Long(t)
 	const proved = 2200 // bytes of both handshakes that the dialler sends, about
+	step := func(at int) int {
+		n := 9 + at/25 + at%7
+		if at < proved {
+			n *= tier.Count(3, 1)
+		}
+		return n
+	}
 	var tampered atomic.Int32
 	t.Run("bytes", func(t *testing.T) {
 		for _, back := range []bool{false, true} {
-			for at := 3; at < proved+1500; at += 9 + at/25 + at%7 {
+			for at := 3; at < proved+1500; at += step(at) {
 				t.Run(fmt.Sprintf("at %d, back %v", at, back), func(t *testing.T) {
 					t.Parallel()
 					err := faultyTLS(t, relay.Fault{Kind: relay.Corrupt, At: at, Back: back})

@@ -10,12 +10,9 @@ import (
 	"github.com/ringo-go/ringo/internal/secure"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/ends"
 	"github.com/ringo-go/ringo/transport/internal/pace"
 )
-
-// lingerTime is how long a closed sending end waits, in the background, for a
-// peer that takes none of the published slots.
-const lingerTime = time.Second
 
 // A sendConn is the sending end. Its slots are a ring of memory, each with room
 // for the header right before the payload, so that a frame is one piece.
@@ -26,7 +23,7 @@ type sendConn struct {
 	t        *Transport
 	max      int  // payload of a slot
 	sealed   bool // under TLS: the kernel gets copies
-	lanes    []*lane
+	senders  []*sender
 	slots    []slot
 	next     uint64 // number of the slot to be published
 	reserved int    // bytes reserved, -1 for none
@@ -39,8 +36,8 @@ type sendConn struct {
 type slot struct {
 	frame  []byte      // header and payload
 	queued atomic.Bool // the kernel has not taken all of it
-	lane   *lane       // that sends it
-	due    uint64      // what lane.repaid must reach before it is free
+	sender *sender     // that sends it
+	due    uint64      // what sender.repaid must reach before it is free
 }
 
 const page = 4096
@@ -54,7 +51,7 @@ func newSendConn(t *Transport, streams []net.Conn) (*sendConn, error) {
 		return nil, err
 	}
 	for _, s := range all {
-		c.lanes = append(c.lanes, newLane(s, t.cfg.Guard, limits.Slots))
+		c.senders = append(c.senders, newSender(s, t.cfg.Guard, limits.Slots))
 	}
 	// Payloads begin on a page: fewer pages to lend, and aligned for SIMD.
 	stride := page + (limits.SlotBytes+page-1)/page*page
@@ -131,7 +128,7 @@ func (c *sendConn) PublishFrom(src mem.Region, stamp transport.Stamp) error {
 
 // Flush waits until the receiver has consumed all that PublishFrom sent.
 func (c *sendConn) Flush() error {
-	for _, l := range c.lanes {
+	for _, l := range c.senders {
 		if err := c.until(l, nil, l.asked); err != nil {
 			return err
 		}
@@ -143,8 +140,8 @@ func (c *sendConn) send(s *slot, ch chunk, n int, flags uint8, stamp transport.S
 	if err := c.alive(); err != nil {
 		return err
 	}
-	l := c.lanes[c.next%uint64(len(c.lanes))]
-	s.lane, s.due = l, 0
+	l := c.senders[c.next%uint64(len(c.senders))]
+	s.sender, s.due = l, 0
 	if ch.lend {
 		flags |= flagLent
 		l.lent++
@@ -161,10 +158,10 @@ func (c *sendConn) send(s *slot, ch chunk, n int, flags uint8, stamp transport.S
 
 // free waits until the memory of s may be written.
 func (c *sendConn) free(s *slot) error {
-	if s.lane == nil { // never used
+	if s.sender == nil { // never used
 		return c.alive()
 	}
-	return c.until(s.lane, s, s.due)
+	return c.until(s.sender, s, s.due)
 }
 
 // Free is how many of the next slots are known to be free. Credits that have
@@ -172,7 +169,7 @@ func (c *sendConn) free(s *slot) error {
 func (c *sendConn) Free() (n int) {
 	for ; n < len(c.slots); n++ {
 		s := &c.slots[(c.next+uint64(n))%uint64(len(c.slots))]
-		if s.lane != nil && (s.queued.Load() || s.lane.repaid < s.due) {
+		if s.sender != nil && (s.queued.Load() || s.sender.repaid < s.due) {
 			break
 		}
 	}
@@ -181,7 +178,7 @@ func (c *sendConn) Free() (n int) {
 
 // until waits until the kernel has all of s and the receiver has paid back due
 // credits on l.
-func (c *sendConn) until(l *lane, s *slot, due uint64) error {
+func (c *sendConn) until(l *sender, s *slot, due uint64) error {
 	if err := c.alive(); err != nil {
 		return err
 	}
@@ -226,7 +223,7 @@ func (c *sendConn) alive() error {
 	return c.t.cfg.Guard.Aborted()
 }
 
-func (c *sendConn) blame(l *lane, err error) error {
+func (c *sendConn) blame(l *sender, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -249,7 +246,7 @@ func (c *sendConn) Close() error {
 	if c.t.cfg.Guard.Aborted() == nil {
 		bye := make([]byte, headerLen)
 		header{kind: kindGoodbye}.put(bye)
-		for _, l := range c.lanes {
+		for _, l := range c.senders {
 			_ = l.put(chunk{head: bye}) // a peer that is gone needs none
 		}
 		if c.undelivered() > 0 && c.t.ends.Go(c.linger) {
@@ -260,28 +257,23 @@ func (c *sendConn) Close() error {
 	return nil
 }
 
+// linger waits until the peer's kernel has all that was published.
 func (c *sendConn) linger() {
-	left := c.undelivered()
-	for last := time.Now(); left > 0 && time.Since(last) < lingerTime && c.t.cfg.Guard.Aborted() == nil; {
-		time.Sleep(time.Millisecond)
-		if n := c.undelivered(); n != left {
-			left, last = n, time.Now()
-		}
-	}
+	ends.Linger(time.Millisecond, func() (int, bool) { return c.undelivered(), c.t.cfg.Guard.Aborted() != nil })
 	c.end()
 }
 
 // undelivered is how many bytes the peer's kernel does not have yet. A socket that is
 // closed before loses them if a credit arrives.
 func (c *sendConn) undelivered() (n int) {
-	for _, l := range c.lanes {
+	for _, l := range c.senders {
 		n += l.undelivered()
 	}
 	return n
 }
 
 func (c *sendConn) end() {
-	for _, l := range c.lanes {
+	for _, l := range c.senders {
 		l.end()
 	}
 	c.unuse()

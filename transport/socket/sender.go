@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/transport/internal/ends"
 )
 
-// A lane is the sending side of one stream: a queue of chunks that the kernel has not
+// A sender is the sending side of one stream: a queue of chunks that the kernel has not
 // taken yet. On Linux a chunk is offered to the kernel at once, in the caller's
 // goroutine; a background writer sends the rest and lives until the queue is empty. On
 // other systems the background writer sends all.
-type lane struct {
+type sender struct {
 	*stream
 	guard *fifo.Guard
 
@@ -48,14 +49,14 @@ func (c *chunk) rest(off int) (head, body []byte) {
 	return c.body[off-len(c.head):], nil
 }
 
-func newLane(s *stream, guard *fifo.Guard, slots int) *lane {
-	l := &lane{stream: s, guard: guard, queue: make([]chunk, 0, slots+1)}
+func newSender(s *stream, guard *fifo.Guard, slots int) *sender {
+	l := &sender{stream: s, guard: guard, queue: make([]chunk, 0, slots+1)}
 	l.write = l.writer
 	return l
 }
 
 // put sends c, or queues what the kernel does not take.
-func (l *lane) put(c chunk) error {
+func (l *sender) put(c chunk) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
@@ -77,7 +78,7 @@ func (l *lane) put(c chunk) error {
 
 // help offers the queue to the kernel on behalf of the background writer: the
 // sender is here anyway, and awake.
-func (l *lane) help() error {
+func (l *sender) help() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
@@ -87,7 +88,7 @@ func (l *lane) help() error {
 }
 
 // done takes n bytes of the first chunk as sent. The caller holds mu.
-func (l *lane) done(n int) {
+func (l *sender) done(n int) {
 	c := &l.queue[0]
 	if c.off += n; c.left() > 0 {
 		return
@@ -100,8 +101,8 @@ func (l *lane) done(n int) {
 	l.queue = l.queue[:len(l.queue)-1]
 }
 
-// fail ends the lane. The caller holds mu.
-func (l *lane) fail(err error) {
+// fail ends the sender. The caller holds mu.
+func (l *sender) fail(err error) {
 	if l.err == nil {
 		l.err = err
 	}
@@ -112,7 +113,7 @@ func (l *lane) fail(err error) {
 // collect reads the credits that have come back: bytes, each a number of slots,
 // or 0 when the receiver closes. Errors: errAgain if there are none, and
 // fifo.ErrClosed.
-func (l *lane) collect() error {
+func (l *sender) collect() error {
 	n, err := l.read(l.coins[:], nil)
 	if err != nil {
 		return err
@@ -131,13 +132,13 @@ func (l *lane) collect() error {
 	return nil
 }
 
-// farewell turns err of this lane into fifo.ErrClosed if the receiver has closed in
+// farewell turns err of this sender into fifo.ErrClosed if the receiver has closed in
 // order. A bridge may hear that it cannot send before it has brought the receiver's last words.
-func (l *lane) farewell(err error) error {
+func (l *sender) farewell(err error) error {
 	if !gone(err) {
 		return err
 	}
-	for last := time.Now().Add(lingerTime); ; {
+	for last := time.Now().Add(ends.LingerTime); ; {
 		switch l.collect() {
 		case nil:
 		case fifo.ErrClosed:
@@ -154,7 +155,7 @@ func (l *lane) farewell(err error) error {
 
 // undelivered is how many bytes of the chunks the peer's kernel does not have yet, 0
 // if it never will.
-func (l *lane) undelivered() (n int) {
+func (l *sender) undelivered() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
@@ -167,7 +168,7 @@ func (l *lane) undelivered() (n int) {
 }
 
 // end closes the stream, which ends the background writer.
-func (l *lane) end() {
+func (l *sender) end() {
 	l.mu.Lock()
 	l.fail(fifo.ErrClosed)
 	l.loan.close()

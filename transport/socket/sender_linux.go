@@ -12,8 +12,8 @@ import (
 )
 
 // flush returns false if the kernel can take no more now, true if it has taken all or
-// the lane has failed. The caller holds mu.
-func (l *lane) flush() bool {
+// the sender has failed. The caller holds mu.
+func (l *sender) flush() bool {
 	if !l.enter() {
 		l.fail(fifo.ErrClosed)
 		return true
@@ -55,7 +55,7 @@ func (l *lane) flush() bool {
 }
 
 // writer is the background writer.
-func (l *lane) writer() {
+func (l *sender) writer() {
 	var fds [1]unix.PollFd // its own: the sender uses the stream's
 	for {
 		err := net.ErrClosed
@@ -64,7 +64,7 @@ func (l *lane) writer() {
 			l.leave()
 		}
 		if err == nil {
-			err = l.guard.Aborted() // deadlines are for those that wait
+			err = l.guard.Aborted() // no deadline: only a wait has one
 		}
 		l.mu.Lock()
 		if err != nil {

@@ -3,10 +3,10 @@
 package socket
 
 // flush leaves everything to the background writer. The caller holds mu.
-func (l *lane) flush() bool { return len(l.queue) == 0 }
+func (l *sender) flush() bool { return len(l.queue) == 0 }
 
 // writer is the background writer. The end of the stream ends its write.
-func (l *lane) writer() {
+func (l *sender) writer() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.queue) > 0 {

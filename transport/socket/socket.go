@@ -92,11 +92,11 @@ type Transport struct {
 
 	ends *ends.Set[end] // open connections
 
-	mu     sync.Mutex
-	addr   []byte              // nil before Listen
-	zone   string              // of the interface that listens, scope of link-local peers
-	places []*listen.Place     // where Listen opened
-	lame   map[netip.Addr]bool // of peers: was not reached, but another one was
+	mu        sync.Mutex
+	addr      []byte              // nil before Listen
+	zone      string              // of the interface that listens, scope of link-local peers
+	endpoints []*listen.Endpoint  // where Listen opened
+	lame      map[netip.Addr]bool // of peers: was not reached, but another one was
 }
 
 type end interface{ Close() error }
@@ -155,11 +155,11 @@ func (t *Transport) Listen() (addr []byte, err error) {
 	}
 	where, err := t.listen()
 	if err != nil {
-		for _, p := range t.places {
+		for _, p := range t.endpoints {
 			p.Shut()
 			p.Wait()
 		}
-		t.places = nil
+		t.endpoints = nil
 		return nil, err
 	}
 	t.addr = where.text()
@@ -196,9 +196,9 @@ func (t *Transport) listenGiven(where *address) error {
 		return err
 	}
 	open := func() (net.Listener, string, error) { return s.Listener, "", nil }
-	place, err := t.enter(fmt.Sprintf("given %p %p", s, t.opt.TLS), open, t.opt.TLS)
+	endpoint, err := t.enter(fmt.Sprintf("given %p %p", s, t.opt.TLS), open, t.opt.TLS)
 	if err == nil {
-		where.Given = addr + behind(place.ID())
+		where.Given = addr + behind(endpoint.ID())
 	}
 	return err
 }
@@ -226,22 +226,22 @@ func (t *Transport) listenTCP(where *address) error {
 
 // port opens a port and adds it to where.
 func (t *Transport) port(where *address, name string, open func() (net.Listener, string, error)) error {
-	place, err := t.enter(fmt.Sprintf("tcp %s %p", name, t.opt.TLS), open, t.opt.TLS)
+	endpoint, err := t.enter(fmt.Sprintf("tcp %s %p", name, t.opt.TLS), open, t.opt.TLS)
 	if err != nil {
 		return err
 	}
-	p, err := parsePort(place.Addr())
+	p, err := parsePort(endpoint.Addr())
 	where.TCP = append(where.TCP, p)
 	if len(where.TCP) == 1 {
-		t.zone = place.Zone()
+		t.zone = endpoint.Zone()
 	}
 	return err
 }
 
-// enter makes a place behind a door that the transports of the process share. The caller
+// enter makes a endpoint behind a door that the transports of the process share. The caller
 // holds mu.
-func (t *Transport) enter(kind string, open func() (net.Listener, string, error), tls *secure.Config) (*listen.Place, error) {
-	var p *listen.Place
+func (t *Transport) enter(kind string, open func() (net.Listener, string, error), tls *secure.Config) (*listen.Endpoint, error) {
+	var p *listen.Endpoint
 	ready := make(chan struct{})
 	defer close(ready)
 	p, err := listen.Enter("socket "+kind, open, tls, t.warn, func(c net.Conn) {
@@ -249,7 +249,7 @@ func (t *Transport) enter(kind string, open func() (net.Listener, string, error)
 		t.receive(c, p)
 	})
 	if err == nil {
-		t.places = append(t.places, p)
+		t.endpoints = append(t.endpoints, p)
 	}
 	return p, err
 }
@@ -265,22 +265,22 @@ func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
 }
 
 // Close ends all connections. Slots that were published before still reach peers that
-// go on reading (see lingerTime).
+// go on reading (see ends.LingerTime).
 func (t *Transport) Close() error {
 	if !t.ends.Shut() {
 		return nil
 	}
 	t.mu.Lock()
-	places := t.places
-	t.places = nil
+	endpoints := t.endpoints
+	t.endpoints = nil
 	t.mu.Unlock()
-	for _, p := range places {
+	for _, p := range endpoints {
 		p.Shut()
 	}
 	t.partly.close()
 	t.arrived.Close()
 	t.ends.Close()
-	for _, p := range places {
+	for _, p := range endpoints {
 		p.Wait()
 	}
 	t.ends.Wait()

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/ringo-go/ringo/internal/secure"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/transporttest"
 )
@@ -15,17 +16,21 @@ func open(o Options) transporttest.Open {
 var loose = transporttest.Options{Loose: true}
 
 func TestConformance(t *testing.T) {
-	for name, o := range map[string]Options{
-		"automatic": {},
-		"tcp":       {Network: "tcp", IfName: "lo"},
-		"tls":       {Network: "tcp", IfName: "lo", Streams: 3, TLS: byKey},
-	} {
-		t.Run(name, func(t *testing.T) {
+	type test struct {
+		name string
+		o    Options
+	}
+	for _, c := range tier.Some(2, []test{ // TestGiven has TCP too
+		{"automatic", Options{}},
+		{"tcp", Options{Network: "tcp", IfName: "lo"}},
+		{"tls", Options{Network: "tcp", IfName: "lo", Streams: 3, TLS: byKey}},
+	}) {
+		t.Run(c.name, func(t *testing.T) {
 			allowed := loose
-			if o.TLS != nil {
+			if c.o.TLS != nil {
 				allowed.Allocs = 2 // crypto/tls makes a reader for each record
 			}
-			transporttest.Conformance(t, open(o), allowed)
+			transporttest.Conformance(t, open(c.o), allowed)
 		})
 	}
 }

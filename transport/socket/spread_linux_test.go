@@ -55,13 +55,13 @@ func TestSpread(t *testing.T) {
 			recv, err := b.Accept(a.cfg.Self)
 			require.NoError(t, err)
 			var got []int
-			for _, l := range send.(*sendConn).lanes {
+			for _, l := range send.(*sendConn).senders {
 				to, err := unix.Getpeername(l.fd)
 				require.NoError(t, err)
 				got = append(got, int(to.(*unix.SockaddrInet4).Addr[3]))
 			}
 			require.Equal(t, test.want, got)
-			require.Equal(t, test.lines, log.lines())
+			require.Equal(t, test.lines, lines(log))
 			var g errgroup.Group
 			const messages, n = 20, 100_000
 			g.Go(func() error {

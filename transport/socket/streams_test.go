@@ -11,14 +11,14 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// BenchmarkLanes compares a goroutine for each connection with one for all of them, at both ends: what
+// BenchmarkStreams compares a goroutine for each connection with one for all of them, at both ends: what
 // it would bring to have one proxy a network card. An operation is a slot on each connection.
-func BenchmarkLanes(b *testing.B) {
+func BenchmarkStreams(b *testing.B) {
 	for _, size := range []int{4 << 10, 512 << 10} {
 		for _, conns := range []int{1, 4, 16} {
 			for _, goroutines := range slices.Compact([]int{1, conns}) {
 				b.Run(fmt.Sprintf("%d bytes, %d connections, %d goroutines", size, conns, goroutines), func(b *testing.B) {
-					lanes(b, onLoopback, size, conns, goroutines)
+					streams(b, onLoopback, size, conns, goroutines)
 				})
 			}
 		}
@@ -29,12 +29,12 @@ func BenchmarkLanes(b *testing.B) {
 func BenchmarkSealed(b *testing.B) {
 	for _, size := range []int{4 << 10, 64 << 10, 512 << 10} {
 		b.Run(fmt.Sprintf("%d bytes", size), func(b *testing.B) {
-			lanes(b, Options{Network: "tcp", IfName: "lo", TLS: byKey}, size, 1, 1)
+			streams(b, Options{Network: "tcp", IfName: "lo", TLS: byKey}, size, 1, 1)
 		})
 	}
 }
 
-func lanes(b *testing.B, o Options, size, conns, goroutines int) {
+func streams(b *testing.B, o Options, size, conns, goroutines int) {
 	l := transport.Limits{SlotBytes: size, Slots: 8}
 	var send []*sendConn
 	var recv []*recvConn

@@ -6,9 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reno does not pace. Between two ends of one host there is nothing to congest,
-// and the pacing of BBR, where that is the default, nearly doubles the latency
-// of small slots.
+// uncongested selects TCP Reno for a connection within a host. The pacing of BBR, the default of
+// some systems, nearly doubles the latency of small slots, and a host's own memory is never congested.
 func uncongested(c *net.TCPConn) {
 	raw, err := c.SyscallConn()
 	if err != nil {

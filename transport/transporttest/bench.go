@@ -73,7 +73,7 @@ func pingPong(b *testing.B, send transport.SendConn, recv transport.RecvConn, si
 	data := make([]byte, size)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := turn(send, recv, data); err != nil {
+		if err := swap(send, recv, data); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -34,10 +34,7 @@ func Conformance(t *testing.T, open Open, options ...Options) {
 	if len(options) > 0 {
 		s.Options = options[0]
 	}
-	for _, c := range []struct {
-		name string
-		run  func(*testing.T)
-	}{
+	runAll(t, []check{
 		{"idle", s.idle},
 		{"sizes", s.sizes},
 		{"limits", s.limits},
@@ -60,7 +57,17 @@ func Conformance(t *testing.T, open Open, options ...Options) {
 		{"dial closed", s.dialClosed},
 		{"close after deadline", s.closeAfterDeadline},
 		{"allocations", s.allocations},
-	} {
+	})
+}
+
+// A check is one of a suite.
+type check struct {
+	name string
+	run  func(*testing.T)
+}
+
+func runAll(t *testing.T, checks []check) {
+	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {
 			leaks(t)
 			c.run(t)

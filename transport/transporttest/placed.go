@@ -41,10 +41,7 @@ func HostSlots(tb testing.TB, bytes int) Slots {
 // HostSlots, FileSlots, or a GPU's. What memory makes is there until the test has ended.
 func Placed(t *testing.T, open Open, memory func(tb testing.TB, bytes int) Slots) {
 	s := placedSuite{suite{open: open}, memory}
-	for _, c := range []struct {
-		name string
-		run  func(*testing.T)
-	}{
+	runAll(t, []check{
 		{"slots", s.slots},
 		{"room", s.room},
 		{"order", s.order},
@@ -54,12 +51,7 @@ func Placed(t *testing.T, open Open, memory func(tb testing.TB, bytes int) Slots
 		{"close", s.close},
 		{"ends", s.ends},
 		{"allocations", s.allocations},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			leaks(t)
-			c.run(t)
-		})
-	}
+	})
 }
 
 type placedSuite struct {

@@ -262,7 +262,7 @@ func echo(send transport.SendConn, recv transport.RecvConn) error {
 func exchange(send transport.SendConn, recv transport.RecvConn, size int) error {
 	data := make([]byte, size)
 	for {
-		err := turn(send, recv, data)
+		err := swap(send, recv, data)
 		if errors.Is(err, fifo.ErrClosed) {
 			return nil
 		}
@@ -272,8 +272,8 @@ func exchange(send transport.SendConn, recv transport.RecvConn, size int) error 
 	}
 }
 
-// turn sends data and receives as much.
-func turn(send transport.SendConn, recv transport.RecvConn, data []byte) error {
+// swap sends data and receives as much.
+func swap(send transport.SendConn, recv transport.RecvConn, data []byte) error {
 	slot, err := send.Reserve(len(data))
 	if err != nil {
 		return err

@@ -127,21 +127,21 @@ func (s suite) backPressure(t *testing.T) {
 // room: as many messages as Free says can be sent while nobody receives.
 func (s suite) room(t *testing.T) {
 	send, recv := s.pair(t, small)
-	room, ok := send.(transport.Room)
+	queue, ok := send.(transport.FreeSlots)
 	if !ok {
 		t.Skip("not implemented, as it may")
 	}
-	require.Equal(t, small.Slots, room.Free(), "of a new queue")
+	require.Equal(t, small.Slots, queue.Free(), "of a new queue")
 	sent, received := 0, 0
 	for round := range 20 {
-		free := room.Free()
+		free := queue.Free()
 		require.LessOrEqual(t, free, small.Slots)
 		for range free {
 			put(t, send, 100, uint64(sent))
 			sent++
 		}
 		if !s.Loose {
-			require.Zero(t, room.Free(), "all was sent")
+			require.Zero(t, queue.Free(), "all was sent")
 			require.Equal(t, small.Slots, sent-received)
 		}
 		for range min(1+round%small.Slots, sent-received) {
@@ -149,7 +149,7 @@ func (s suite) room(t *testing.T) {
 			received++
 		}
 		if !s.Loose {
-			require.Equal(t, 1+round%small.Slots, room.Free(), "what was released")
+			require.Equal(t, 1+round%small.Slots, queue.Free(), "what was released")
 		}
 	}
 }

@@ -77,7 +77,7 @@ func TestAreasOfClosed(t *testing.T) {
 func TestLineIsKeptAlive(t *testing.T) {
 	f := newFabric(t, "fx0")
 	s, r := f.pair(t, Options{})
-	for _, l := range []*line{s.line, r.line} {
+	for _, l := range []*control{s.control, r.control} {
 		raw, err := l.conn.(syscall.Conn).SyscallConn()
 		require.NoError(t, err)
 		require.NoError(t, raw.Control(func(fd uintptr) {

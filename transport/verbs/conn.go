@@ -26,8 +26,8 @@ type conn struct {
 	area     *area
 	payloads mem.Region // of a placed connection; the receiver learns of them by AcceptPlaced
 	rails    []*rail
-	turns    int // rails that slots take by turns; others stand by
-	line     *line
+	active   int // rails that slots take by turns; others stand by
+	control  *control
 	done     chan struct{} // closed when nothing is left, but the area if the caller has a slot
 	users    atomic.Int32  // of the area: the connection, and a caller who has a slot
 	freed    sync.Once     // the area
@@ -65,9 +65,6 @@ const (
 	answerTime = 5 * time.Second
 	// drainTime is how long a dead queue pair may take to give its work back.
 	drainTime = 2 * time.Second
-	// lingerTime is how long a closed sending end waits for a peer that acknowledges
-	// none of the published slots.
-	lingerTime = time.Second
 )
 
 // A side is what the two ends have different.
@@ -134,13 +131,13 @@ func (c *conn) ended() error {
 // live is the rail for slot number n: the first rails that are up take turns. It is nil if
 // none is up.
 func (c *conn) live(n uint64) (first *rail) {
-	turn := int(n % uint64(c.turns))
+	preferred := int(n % uint64(c.active))
 	up := 0
 	for _, r := range c.rails {
 		if r.down.Load() {
 			continue
 		}
-		if up == turn {
+		if up == preferred {
 			return r
 		}
 		if first == nil {
@@ -186,7 +183,7 @@ func (c *conn) fail(r *rail, reason string, remote bool) {
 	r.kill()
 	// told is read after down is set, and a credit is posted after told is set: so the
 	// peer hears of every credit, here or over a rail that is up.
-	c.line.say(message{kind: down, rail: r.index, count: c.told.Load(), text: reason})
+	c.control.say(message{kind: down, rail: r.index, count: c.told.Load(), text: reason})
 	if c.over.Load() == nil && c.state.Load()&stateClosed == 0 {
 		c.t.log.Warn("ib: a rail has failed", "rank", c.t.cfg.Self.Rank, "peer", c.peer, "port", err.Port, "reason", reason)
 	}
@@ -225,9 +222,9 @@ func (c *conn) checkPorts() {
 // watch hears what the peer says until the line is closed or breaks. It calls said with
 // goodbyes, and with what the peer knows of a rail that is down.
 func (c *conn) watch(said func(m message)) {
-	defer close(c.line.done)
+	defer close(c.control.done)
 	for {
-		m, err := c.line.hear()
+		m, err := c.control.hear()
 		if err != nil {
 			err = gone(err)
 			c.over.CompareAndSwap(nil, &err)
@@ -248,7 +245,7 @@ func (c *conn) begin(said func(m message)) {
 		c.sleeper.add(r.cq.FD)
 		r.port.dev.listen(r, func(e ibverbs.EventType) { c.event(r, e) })
 	}
-	listen.KeepAlive(c.line.conn)
+	listen.KeepAlive(c.control.conn)
 	go c.watch(said)
 }
 
@@ -296,7 +293,7 @@ func (c *conn) destroy() {
 		r.port.dev.unlisten(r)
 		r.destroy()
 	}
-	c.line.close()
+	c.control.close()
 	c.unuse()
 	close(c.done)
 }

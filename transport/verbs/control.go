@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A line is the connection of the handshake afterwards. What is said there is rare.
-type line struct {
+// A control is the connection of the handshake afterwards. What is said there is rare.
+type control struct {
 	mu   sync.Mutex // of writers
 	conn net.Conn
 	done chan struct{} // closed when nobody listens any more
@@ -30,7 +30,7 @@ const (
 	// down: the rail has failed and will be used no more. count is how many slots the
 	// receiver has released.
 	down byte = 2
-	// placed: where the payloads of a placed connection are to be written (see place).
+	// placed: where the payloads of a placed connection are to be written (see target).
 	placed byte = 3
 
 	messageLen = 11
@@ -39,7 +39,7 @@ const (
 )
 
 // say sends a message; a peer that is gone needs none.
-func (l *line) say(m message) {
+func (l *control) say(m message) {
 	m.text = m.text[:min(len(m.text), maxText)]
 	b := append(binary.BigEndian.AppendUint64([]byte{m.kind, byte(m.rail)}, m.count), byte(len(m.text)))
 	l.mu.Lock()
@@ -49,7 +49,7 @@ func (l *line) say(m message) {
 }
 
 // hear reads the next message.
-func (l *line) hear() (m message, err error) {
+func (l *control) hear() (m message, err error) {
 	var b [messageLen]byte
 	if _, err := io.ReadFull(l.conn, b[:]); err != nil {
 		return m, err
@@ -65,7 +65,7 @@ func (l *line) hear() (m message, err error) {
 	return m, nil
 }
 
-func (l *line) close() {
+func (l *control) close() {
 	l.conn.Close()
 	<-l.done
 }

@@ -15,14 +15,14 @@ import (
 // Dial connects to peer: a queue pair on each port that the connection uses, and on one
 // that stands by.
 func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, error) {
-	c, err := t.dial(peer, string(addr), placing{})
+	c, err := t.dial(peer, string(addr), payloadArea{})
 	if err != nil {
 		return nil, fmt.Errorf("ib: dial rank %d: %w", peer.Rank, err)
 	}
 	return c, nil
 }
 
-func (t *Transport) dial(peer transport.Info, addr string, p placing) (*sendConn, error) {
+func (t *Transport) dial(peer transport.Info, addr string, p payloadArea) (*sendConn, error) {
 	if strings.TrimSpace(addr) == "" {
 		return nil, errors.New("no address")
 	}
@@ -32,58 +32,17 @@ func (t *Transport) dial(peer transport.Info, addr string, p placing) (*sendConn
 	}
 	defer t.ends.Leave()
 	words := strings.Fields(addr)
-	to := partners(ports, words[1:])
-	mine, turns := t.rails(len(ports), func(i int) bool { return to[i] != "" && ports[i].active() })
-	if len(mine) == 0 { // any port is better than none
-		clear(to)
-		mine, turns = t.rails(len(ports), func(i int) bool { return ports[i].active() })
-	}
-	if len(mine) == 0 {
-		return nil, fmt.Errorf("%v and all other ports are down", ports[0])
-	}
-	base, err := t.newConn(peer.Rank, mine, t.form(p.in != nil))
+	c, mine, err := t.sender(peer.Rank, ports, partners(ports, words[1:]), p)
 	if err != nil {
 		return nil, err
 	}
-	for i, r := range base.rails {
-		r.to = to[mine[i]]
+	answer, err := c.greet(peer.Rank, words[0], mine)
+	if err == nil {
+		err = c.join(answer)
 	}
-	c := &sendConn{conn: base, slots: make([]sending, base.shape.ring), reserved: -1}
-	c.side, c.turns = c, turns
-	p.put(base)
-	fail := func(err error) (*sendConn, error) {
+	if err != nil {
 		c.abandon()
 		return nil, err
-	}
-	var answer *hello
-	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
-	defer cancel()
-	r := &listen.Request{From: t.cfg.Self.Rank, To: peer.Rank, Limits: t.cfg.Limits}
-	err = listen.Retry(ctx, func() error {
-		socket, err := listen.Dial(ctx, listen.Target{Network: "tcp", Addr: words[0]}, t.cfg.Key, protocol, r, func(s net.Conn) (err error) {
-			if err = writeHello(s, c.hello(mine)); err == nil {
-				answer, err = readHello(s)
-			}
-			return err
-		})
-		if err == nil {
-			c.line.conn = socket
-		}
-		return err
-	})
-	switch {
-	case err != nil:
-		return fail(err)
-	case answer.Refused != "":
-		return fail(&listen.Refusal{Reason: answer.Refused})
-	}
-	c.to = answer.Addr
-	peers := c.paired(answer.Rails)
-	if len(peers) == 0 {
-		return fail(errors.New("the peer has no port for any of this rank's"))
-	}
-	if err := c.connect(peers); err != nil {
-		return fail(err)
 	}
 	c.begin(c.said)
 	c.limp()
@@ -93,6 +52,64 @@ func (t *Transport) dial(peer transport.Info, addr string, p placing) (*sendConn
 		return nil, fifo.ErrClosed
 	}
 	return c, nil
+}
+
+// sender makes a sending end that is connected to nothing yet, with rails on the ports that have
+// partners, whose indices it gives too.
+func (t *Transport) sender(peer int, ports []*port, partners []string, p payloadArea) (c *sendConn, mine []int, err error) {
+	mine, active := t.rails(len(ports), func(i int) bool { return partners[i] != "" && ports[i].active() })
+	if len(mine) == 0 { // any port is better than none
+		clear(partners)
+		mine, active = t.rails(len(ports), func(i int) bool { return ports[i].active() })
+	}
+	if len(mine) == 0 {
+		return nil, nil, fmt.Errorf("%v and all other ports are down", ports[0])
+	}
+	base, err := t.newConn(peer, mine, t.form(p.in != nil))
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, r := range base.rails {
+		r.to = partners[mine[i]]
+	}
+	c = &sendConn{conn: base, slots: make([]sending, base.shape.ring), reserved: -1}
+	c.side, c.active = c, active
+	p.put(base)
+	return c, mine, nil
+}
+
+// greet dials the line to a peer, over which the two ends tell each other their rails.
+func (c *sendConn) greet(peer int, addr string, mine []int) (answer *hello, err error) {
+	t := c.t
+	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
+	defer cancel()
+	r := &listen.Request{From: t.cfg.Self.Rank, To: peer, Limits: t.cfg.Limits}
+	err = listen.Retry(ctx, func() error {
+		socket, err := listen.Dial(ctx, listen.Target{Network: "tcp", Addr: addr}, t.cfg.Key, protocol, r, func(s net.Conn) (err error) {
+			if err = writeHello(s, c.hello(mine)); err == nil {
+				answer, err = readHello(s)
+			}
+			return err
+		})
+		if err == nil {
+			c.control.conn = socket
+		}
+		return err
+	})
+	return answer, err
+}
+
+// join connects the rails to those of the peer's answer.
+func (c *sendConn) join(answer *hello) error {
+	if answer.Refused != "" {
+		return &listen.Refusal{Reason: answer.Refused}
+	}
+	c.to = answer.Addr
+	peers := c.paired(answer.Rails)
+	if len(peers) == 0 {
+		return errors.New("the peer has no port for any of this rank's")
+	}
+	return c.connect(peers)
 }
 
 // partners are the peer's ports to which this rank's lead, "" for none: those of the same name,
@@ -112,23 +129,23 @@ func partners(mine []*port, theirs []string) []string {
 }
 
 // rails are the ports for a connection, among so many and only those that are up, and how
-// many of them slots take by turns.
-func (t *Transport) rails(ports int, up func(i int) bool) (mine []int, turns int) {
-	if turns = t.opt.Rails; turns == 0 {
-		turns = ports / t.opt.Sharers
+// many of them slots take by active.
+func (t *Transport) rails(ports int, up func(i int) bool) (mine []int, active int) {
+	if active = t.opt.Rails; active == 0 {
+		active = ports / t.opt.Sharers
 	}
-	turns = max(1, min(turns, ports, maxRails))
+	active = max(1, min(active, ports, maxRails))
 	for i := range ports {
-		if p := (t.opt.Place*turns + i) % ports; len(mine) <= turns && up(p) {
+		if p := (t.opt.LocalRank*active + i) % ports; len(mine) <= active && up(p) {
 			mine = append(mine, p)
 		}
 	}
-	return mine, turns
+	return mine, active
 }
 
 // newConn makes an end with rails on the ports of these indices, of which -1 is for none.
 func (t *Transport) newConn(peer int, ports []int, s shape) (*conn, error) {
-	c := &conn{t: t, turns: 1, peer: peer, shape: s, done: make(chan struct{}), line: &line{done: make(chan struct{})}}
+	c := &conn{t: t, active: 1, peer: peer, shape: s, done: make(chan struct{}), control: &control{done: make(chan struct{})}}
 	var err error
 	if c.area, err = areas.take(s.size(), t.devices); err != nil {
 		return nil, err
@@ -153,8 +170,8 @@ func (c *conn) abandon() {
 	for _, r := range c.rails {
 		r.destroy()
 	}
-	if c.line.conn != nil {
-		c.line.conn.Close()
+	if c.control.conn != nil {
+		c.control.conn.Close()
 	}
 	areas.give(c.area)
 }

@@ -27,7 +27,7 @@ func options(o transport.NetworkOptions) Options {
 	return Options{
 		HCAs: o.IB.HCA, GIDIndex: o.IB.GIDIndex, Timeout: o.IB.Timeout, Retries: o.IB.Retries,
 		TrafficClass: o.IB.TrafficClass, ServiceLevel: o.IB.ServiceLevel,
-		Place: o.Rail, Sharers: o.Ranks,
+		LocalRank: o.Rail, Sharers: o.Ranks,
 		Listen: func() (net.Listener, string, error) { return socket.Listen(o) },
 		Door:   fmt.Sprintf("%q %d %v", o.Interface, o.Family, o.Local),
 	}

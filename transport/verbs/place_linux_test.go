@@ -155,7 +155,7 @@ func TestReadBackAfterGoodbye(t *testing.T) {
 	f.set(func() { f.slowBack = true })
 	require.NoError(t, sendAll(s, 0, 2, nil))
 	require.NoError(t, s.Close())
-	<-r.line.done
+	<-r.control.done
 	received := make(chan error)
 	go func() { received <- receiveAll(r, 0, 2) }()
 	select {
@@ -262,7 +262,7 @@ func TestPlacedEnds(t *testing.T) {
 	s, _ := placements["host"].pair(t, Options{Verbs: newFabric(t, "fx0", "fx1")})
 	r := s.rails[0]
 	s.fail(r, "test", false)
-	require.Eventually(t, r.peerDown.Load, 5*time.Second, time.Millisecond)
+	require.Eventually(t, r.peerDown.Load, 20*time.Second, time.Millisecond)
 	r.peerDown.Store(false) // as if the answer had not come
 	r.downAt.Add(-int64(answerTime))
 	require.Equal(t, s.shape.ring, s.sendConn.Free())

@@ -16,7 +16,7 @@ func (t *Transport) DialPlaced(peer transport.Info, addr []byte, slots mem.Regio
 	m, err := t.known(slots)
 	var c *sendConn
 	if err == nil {
-		c, err = t.dial(peer, string(addr), placing{slots, m})
+		c, err = t.dial(peer, string(addr), payloadArea{slots, m})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ib: dial rank %d: %w", peer.Rank, err)
@@ -32,7 +32,7 @@ func (t *Transport) AcceptPlaced(peer transport.Info, slots mem.Region) (transpo
 		c, err = t.take(peer, true)
 	}
 	if err == nil {
-		if err = c.offer(placing{slots, m}); err != nil {
+		if err = c.offer(payloadArea{slots, m}); err != nil {
 			c.refuse(err)
 		}
 	}
@@ -42,14 +42,14 @@ func (t *Transport) AcceptPlaced(peer transport.Info, slots mem.Region) (transpo
 	return c, nil
 }
 
-// A placing is where the payloads of an end lie; the zero value is for those that lie by their headers.
-type placing struct {
+// A payloadArea is where the payloads of an end lie; the zero value is for those that lie by their headers.
+type payloadArea struct {
 	slots mem.Region
 	in    *memory
 }
 
 // put has an end use it. The caller is inside, or the end has not begun.
-func (p placing) put(c *conn) {
+func (p payloadArea) put(c *conn) {
 	c.payloads = p.slots
 	for _, r := range c.rails {
 		if p.in != nil {
@@ -58,8 +58,8 @@ func (p placing) put(c *conn) {
 	}
 }
 
-// offer tells the sender the place.
-func (c *recvConn) offer(p placing) error {
+// offer tells the sender where payloads go.
+func (c *recvConn) offer(p payloadArea) error {
 	if err := c.enter(); err != nil {
 		return err
 	}
@@ -72,25 +72,25 @@ func (c *recvConn) offer(p placing) error {
 			c.fail(r, err.Error(), false)
 		}
 	}
-	c.line.say(place{addr: uint64(p.slots.Ptr())}.message(c.rails))
+	c.control.say(target{addr: uint64(p.slots.Ptr())}.message(c.rails))
 	c.leave()
 	return nil
 }
 
 // refuse ends a connection that this rank does not want, and tells the peer why.
 func (c *recvConn) refuse(why error) {
-	c.line.say(message{kind: goodbye, text: why.Error()})
+	c.control.say(message{kind: goodbye, text: why.Error()})
 	_ = c.Close()
 }
 
-// A place is where a sender writes payloads to.
-type place struct {
+// A target is where a sender writes payloads to.
+type target struct {
 	addr uint64
 	keys []uint32 // of the rails
 }
 
 // message is what the peer is told: the address, and 4 bytes for each rail, big-endian.
-func (p place) message(rails []*rail) message {
+func (p target) message(rails []*rail) message {
 	var keys []byte
 	for _, r := range rails {
 		keys = binary.BigEndian.AppendUint32(keys, r.placed.RKey)
@@ -98,13 +98,13 @@ func (p place) message(rails []*rail) message {
 	return message{kind: placed, count: p.addr, text: string(keys)}
 }
 
-func parsePlace(m message, rails int) (*place, error) {
-	p := &place{addr: m.count}
+func parseTarget(m message, rails int) (*target, error) {
+	p := &target{addr: m.count}
 	for keys := []byte(m.text); len(keys) >= 4; keys = keys[4:] {
 		p.keys = append(p.keys, binary.BigEndian.Uint32(keys))
 	}
 	if len(m.text) != 4*rails {
-		return nil, fmt.Errorf("malformed place: %d bytes for %d rails", len(m.text), rails)
+		return nil, fmt.Errorf("malformed target: %d bytes for %d rails", len(m.text), rails)
 	}
 	return p, nil
 }
@@ -115,7 +115,7 @@ func (c *sendConn) pieces(n uint64, r *rail) (what, payload piece) {
 	what = piece{from: c.area.addr() + at, to: c.to + at, length: length, lkey: c.area.mrs[r.port.dev].LKey, rkey: r.peer.RKey, byValue: true}
 	if c.shape.apart {
 		what.length = headerLen
-		at, there := uint64(c.shape.place(n)), c.there.Load()
+		at, there := uint64(c.shape.payloadAt(n)), c.there.Load()
 		payload = piece{from: uint64(c.payloads.Ptr()) + at, to: there.addr + at, length: length - headerLen, lkey: r.placed.LKey, rkey: there.keys[r.index]}
 	}
 	return what, payload

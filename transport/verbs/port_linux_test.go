@@ -217,7 +217,7 @@ func TestShares(t *testing.T) {
 		{8, 4, 1, 1, []int{1, 2}, 1},
 		{2, 8, 5, 0, []int{1, 0}, 1},
 	} {
-		tr := New(transport.Config{Limits: few}, Options{Sharers: test.sharers, Place: test.place, Rails: test.rails})
+		tr := New(transport.Config{Limits: few}, Options{Sharers: test.sharers, LocalRank: test.place, Rails: test.rails})
 		require.NoError(t, tr.bad)
 		mine, turns := tr.rails(test.ports, func(int) bool { return true })
 		require.Equal(t, test.want, mine, "%+v", test)
@@ -227,7 +227,7 @@ func TestShares(t *testing.T) {
 
 // A port that is down, or leads nowhere, when a connection is made is done without.
 func TestBadPort(t *testing.T) {
-	tr := New(transport.Config{Limits: few}, Options{Sharers: 4, Place: 1})
+	tr := New(transport.Config{Limits: few}, Options{Sharers: 4, LocalRank: 1})
 	mine, turns := tr.rails(8, func(i int) bool { return i != 3 })
 	require.Equal(t, []int{2, 4, 5}, mine)
 	require.Equal(t, 2, turns)
@@ -284,7 +284,7 @@ func FuzzHello(f *testing.F) {
 func FuzzPlace(f *testing.F) {
 	f.Add(uint64(1)<<40, "\x00\x00\x00\x01\x00\x00\x00\x02", 2)
 	f.Fuzz(func(t *testing.T, addr uint64, text string, rails int) {
-		p, err := parsePlace(message{kind: placed, count: addr, text: text}, rails)
+		p, err := parseTarget(message{kind: placed, count: addr, text: text}, rails)
 		if err != nil {
 			return
 		}
@@ -307,13 +307,13 @@ func FuzzMessage(f *testing.F) {
 				a.Close()
 			}()
 			defer b.Close()
-			return (&line{conn: b}).hear()
+			return (&control{conn: b}).hear()
 		}
 		m, err := pass(func(c net.Conn) { _, _ = c.Write(b) })
 		if err != nil {
 			return
 		}
-		back, err := pass(func(c net.Conn) { (&line{conn: c}).say(m) })
+		back, err := pass(func(c net.Conn) { (&control{conn: c}).say(m) })
 		require.NoError(t, err)
 		require.Equal(t, m, back)
 	})

@@ -28,17 +28,17 @@ type rail struct {
 	posted  int         // sends that will be completed
 	used    int         // receives that are not posted again
 	armed   bool        // the queue's descriptor will tell of a completion
-	retired bool        // what it did not send went over others
+	retired bool        // the slots that the rail had not sent went over other rails
 
 	wcs  [16]ibverbs.WC
 	send [2]ibverbs.SendWR
 	sge  [2]ibverbs.SGE
 	recv ibverbs.RecvWR
 	back ibverbs.SendWR // that reads
-	into ibverbs.SGE    // what it reads
+	into ibverbs.SGE    // the memory that back fills
 
 	mu       sync.Mutex
-	down     atomic.Bool  // it has failed, here or there
+	down     atomic.Bool  // the rail has failed, on this rank or on the peer
 	peerDown atomic.Bool  // the peer knows and will not receive over it any more
 	downAt   atomic.Int64 // when it failed
 	portDown atomic.Int64 // since when its port is down, 0 if it is up

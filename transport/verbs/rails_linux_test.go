@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -183,7 +183,7 @@ func TestSilentPeer(t *testing.T) {
 	s, _ := newFabric(t, "fx0", "fx1").pair(t, Options{})
 	r := s.rails[0]
 	s.fail(r, "test", false)
-	require.Eventually(t, r.peerDown.Load, 5*time.Second, time.Millisecond)
+	require.Eventually(t, r.peerDown.Load, 20*time.Second, time.Millisecond)
 	require.NoError(t, s.link(), "there is another rail")
 	r.peerDown.Store(false) // as if the answer had not come
 	require.NoError(t, s.link())
@@ -196,7 +196,7 @@ func TestSilentPeer(t *testing.T) {
 func TestDeathBeforeLink(t *testing.T) {
 	f := newFabric(t, "fx0")
 	s, r := f.pair(t, Options{})
-	r.line.conn.Close() // as the kernel does when a process dies
+	r.control.conn.Close() // as the kernel does when a process dies
 	f.set(func() { f.cut["fx0:1"] = true })
 	err := sendAll(s, 0, 9, nil)
 	require.ErrorContains(t, err, "the peer has gone")
@@ -230,7 +230,7 @@ func TestCloseLingers(t *testing.T) {
 	received := make(chan error)
 	go func() { received <- receiveAll(r, 0, 4) }()
 	require.NoError(t, s.Close())
-	require.Eventually(t, r.bye.Load, 5*time.Second, time.Millisecond)
+	require.Eventually(t, r.bye.Load, 20*time.Second, time.Millisecond)
 	select {
 	case <-s.done:
 		t.Fatal("the sender has given up")
@@ -256,7 +256,7 @@ func TestTwice(t *testing.T) {
 		require.NoError(t, s.enter())
 		defer s.leave()
 		return s.slots[0].rail == nil
-	}, 5*time.Second, time.Millisecond)
+	}, 20*time.Second, time.Millisecond)
 	require.NoError(t, sendAll(s, 1, 6, nil))
 	require.NoError(t, receiveAll(r, 1, 6))
 	require.Zero(t, *r.arrived(6))
@@ -296,10 +296,10 @@ func TestLastWordsBehindOthers(t *testing.T) {
 	require.Eventually(t, func() bool {
 		s.Free()
 		return s.rails[0].peerDown.Load()
-	}, race.Soon(5*time.Second), time.Millisecond)
+	}, tier.Soon(5*time.Second), time.Millisecond)
 	require.NoError(t, s.Close())
 	<-s.done
-	<-r.line.done
+	<-r.control.done
 	r.leave()
 	require.NoError(t, receiveAll(r, 0, messages))
 }

@@ -15,15 +15,15 @@ import (
 // waits for Accept.
 func (t *Transport) receive(s net.Conn) {
 	t.mu.Lock()
-	place := t.place
+	endpoint := t.endpoint
 	t.mu.Unlock()
-	r, err := listen.Answer(s, place, &t.cfg, protocol, func(*listen.Request) error { return nil })
+	r, err := listen.Answer(s, endpoint, &t.cfg, protocol, func(*listen.Request) error { return nil })
 	if err == nil {
 		err = t.adopt(r.From, s)
 	}
 	if err != nil {
 		s.Close()
-		if !place.Closed() {
+		if !endpoint.Closed() {
 			t.warn.Warn("ib: dropped a caller", "rank", t.cfg.Self.Rank, "from", s.RemoteAddr(), "err", err)
 		}
 	}
@@ -84,8 +84,8 @@ func (t *Transport) accept(from int, h *hello) (c *recvConn, mine []int, err err
 // accepted after this. Nothing else is said on the line before.
 func (t *Transport) answer(c *recvConn, s net.Conn, mine []int) error {
 	h := c.hello(mine)
-	c.line.conn = s
-	c.line.mu.Lock()
+	c.control.conn = s
+	c.control.mu.Lock()
 	c.begin(c.said)
 	kept := t.ends.Keep(c.conn)
 	err := fifo.ErrClosed
@@ -94,7 +94,7 @@ func (t *Transport) answer(c *recvConn, s net.Conn, mine []int) error {
 			err = s.SetDeadline(time.Time{})
 		}
 	}
-	c.line.mu.Unlock()
+	c.control.mu.Unlock()
 	c.limp()
 	if !kept {
 		c.Close()

@@ -62,7 +62,7 @@ func (c *recvConn) receive() (mem.Region, transport.Stamp, error) {
 	c.held++
 	c.users.Add(1)
 	if c.shape.apart {
-		return c.payloads.Slice(c.shape.place(n), h.length), h.stamp, nil
+		return c.payloads.Slice(c.shape.payloadAt(n), h.length), h.stamp, nil
 	}
 	return mem.Host(c.area.bytes[at+headerLen:][:h.length]), h.stamp, nil
 }
@@ -228,7 +228,7 @@ func (c *recvConn) came(n uint64, bytes int, r *rail) {
 		return
 	}
 	at := c.shape.at(n) - headerLen // where nothing lies
-	err := r.readBack(n, uint64(c.payloads.Ptr())+uint64(c.shape.place(n)), c.area.addr()+uint64(at), c.area.mrs[r.port.dev].LKey)
+	err := r.readBack(n, uint64(c.payloads.Ptr())+uint64(c.shape.payloadAt(n)), c.area.addr()+uint64(at), c.area.mrs[r.port.dev].LKey)
 	if err != nil {
 		c.lose(r, err.Error())
 	}
@@ -251,6 +251,6 @@ func (c *recvConn) said(m message) {
 
 // finish tells the sender that the connection has ended.
 func (c *recvConn) finish() {
-	c.line.say(message{kind: goodbye})
+	c.control.say(message{kind: goodbye})
 	c.destroy()
 }

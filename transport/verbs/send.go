@@ -10,6 +10,7 @@ import (
 	"github.com/ringo-go/ringo/internal/ibverbs"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/ends"
 	"github.com/ringo-go/ringo/transport/internal/pace"
 )
 
@@ -17,8 +18,8 @@ import (
 // peer's device has all of it) and the receiver has released it.
 type sendConn struct {
 	*conn
-	to       uint64                // address of the receiver's ring
-	there    atomic.Pointer[place] // of the payloads of a placed connection, nil until the receiver says it
+	to       uint64                 // address of the receiver's ring
+	there    atomic.Pointer[target] // of the payloads of a placed connection, nil until the receiver says it
 	slots    []sending
 	next     uint64 // number of the slot to be published
 	credit   uint64 // slots that the receiver has released
@@ -46,8 +47,8 @@ func (c *sendConn) Reserve(n int) (mem.Region, error) {
 	case err != nil:
 	case c.shape.apart:
 		err = c.link()
-	case !c.room():
-		err = c.wait((*sendConn).room)
+	case !c.hasFree():
+		err = c.wait((*sendConn).hasFree)
 	}
 	if err == nil {
 		if c.reserved < 0 {
@@ -60,7 +61,7 @@ func (c *sendConn) Reserve(n int) (mem.Region, error) {
 		return mem.Region{}, err
 	}
 	if c.shape.apart {
-		return c.payloads.Slice(c.shape.place(c.next), n), nil
+		return c.payloads.Slice(c.shape.payloadAt(c.next), n), nil
 	}
 	return mem.Host(c.area.bytes[c.shape.at(c.next)+headerLen:][:n]), nil
 }
@@ -88,8 +89,8 @@ func (c *sendConn) publish(n int, stamp transport.Stamp) error {
 	if err := c.ended(); err != nil {
 		return err
 	}
-	if c.shape.apart && !c.room() {
-		if err := c.wait((*sendConn).room); err != nil {
+	if c.shape.apart && !c.hasFree() {
+		if err := c.wait((*sendConn).hasFree); err != nil {
 			return err
 		}
 	}
@@ -106,8 +107,8 @@ func (c *sendConn) publish(n int, stamp transport.Stamp) error {
 
 func (c *sendConn) slot(n uint64) *sending { return &c.slots[n%uint64(len(c.slots))] }
 
-// room reports whether the next slot is free.
-func (c *sendConn) room() bool { return c.free(c.next) }
+// hasFree reports whether the next slot is free.
+func (c *sendConn) hasFree() bool { return c.free(c.next) }
 
 func (c *sendConn) free(n uint64) bool {
 	return n-c.credit < uint64(c.shape.ring) && c.slot(n).rail == nil && (!c.shape.apart || c.there.Load() != nil)
@@ -257,9 +258,9 @@ func (c *sendConn) said(m message) {
 		}
 		c.over.CompareAndSwap(nil, &err)
 	case placed:
-		there, err := parsePlace(m, len(c.rails))
+		there, err := parseTarget(m, len(c.rails))
 		if err == nil && !c.shape.apart {
-			err = errors.New("a place for a connection that has none")
+			err = errors.New("a target for a connection whose payloads lie by their headers")
 		}
 		if err != nil {
 			c.over.CompareAndSwap(nil, &err)
@@ -275,7 +276,7 @@ func (c *sendConn) said(m message) {
 
 // finish says goodbye after all that was published.
 func (c *sendConn) finish() {
-	c.line.say(message{kind: goodbye, count: c.next})
+	c.control.say(message{kind: goodbye, count: c.next})
 	if c.sending() == 0 {
 		c.destroy()
 		return
@@ -296,13 +297,13 @@ func (c *sendConn) sending() (n int) {
 	return n
 }
 
+// linger waits until the peer has acknowledged what was published.
 func (c *sendConn) linger() {
-	left := c.sending()
-	for last := time.Now(); left > 0 && c.over.Load() == nil && c.t.cfg.Guard.Aborted() == nil && c.link() == nil && time.Since(last) < lingerTime; {
-		time.Sleep(100 * time.Microsecond)
-		c.progress()
-		if n := c.sending(); n != left {
-			left, last = n, time.Now()
+	over := func() bool { return c.over.Load() != nil || c.t.cfg.Guard.Aborted() != nil || c.link() != nil }
+	ends.Linger(100*time.Microsecond, func() (int, bool) {
+		if !over() {
+			c.progress()
 		}
-	}
+		return c.sending(), over()
+	})
 }

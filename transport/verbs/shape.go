@@ -47,8 +47,8 @@ func (s shape) size() int { return s.ring * s.stride }
 // at is where the header of slot number n begins.
 func (s shape) at(n uint64) int { return int(n%uint64(s.ring))*s.stride + lineLen - headerLen }
 
-// place is where the payload of slot number n of a placed connection begins.
-func (s shape) place(n uint64) int { return int(n%uint64(s.ring)) * s.max }
+// payloadAt is where the payload of slot number n of a placed connection begins.
+func (s shape) payloadAt(n uint64) int { return int(n%uint64(s.ring)) * s.max }
 
 // wrote is how long the write is that tells of a payload: the header's too, where payloads lie apart
 // and this one is empty.

@@ -64,9 +64,9 @@ type Options struct {
 	// rank's share of the ports. One port more, if there is one, stands by for those that
 	// fail.
 	Rails int
-	// Sharers is how many ranks share the ports of this host, 0 for 1, and Place which of
-	// them this one is. Ranks of the same place reach each other by the same ports.
-	Sharers, Place int
+	// Sharers is how many ranks share the ports of this host, 0 for 1, and LocalRank which of
+	// them this one is. Ranks of the same LocalRank reach each other by the same ports.
+	Sharers, LocalRank int
 	// Listen opens the listener of handshakes, nil for one on loopback: all peers are on
 	// this host. Door tells listeners apart; the transports of a process share them.
 	Listen func() (l net.Listener, zone string, err error)
@@ -108,7 +108,7 @@ func (o *Options) check() error {
 		{"service level (NCCL_IB_SL)", o.ServiceLevel, 0, 15},
 		{"number of rails", o.Rails, 0, maxRails},
 		{"number of ranks on this host", o.Sharers, 1, math.MaxInt32},
-		{"place of the rank on its host", o.Place, 0, math.MaxInt32},
+		{"local rank", o.LocalRank, 0, math.MaxInt32},
 	} {
 		if v.value < v.low || v.value > v.top {
 			return fmt.Errorf("%s is %d: want %d to %d", v.name, v.value, v.low, v.top)
@@ -133,11 +133,11 @@ type Transport struct {
 	arrived *listen.Arrivals[*recvConn]
 	ends    *ends.Set[*conn]
 
-	mu      sync.Mutex
-	ports   []*port // nil before the first Listen, Register or Dial
-	devices []*device
-	place   *listen.Place
-	memory  []*memory // that was registered
+	mu       sync.Mutex
+	ports    []*port // nil before the first Listen, Register or Dial
+	devices  []*device
+	endpoint *listen.Endpoint
+	memory   []*memory // that was registered
 }
 
 // New makes a transport. It costs nothing until Listen.
@@ -160,7 +160,7 @@ func New(cfg transport.Config, o Options) *Transport {
 // Name is "ib".
 func (t *Transport) Name() string { return "ib" }
 
-// Reach is nil: whether two ports are on one network shows when they are connected.
+// Reach is nil for all peers: only connecting shows whether two ports are on one network.
 func (t *Transport) Reach(a, b transport.Info) error { return nil }
 
 // Listen opens the devices, tries what a connection needs of the first one, and opens a
@@ -183,12 +183,12 @@ func (t *Transport) Listen() ([]byte, error) {
 	if t.ends.Closed() {
 		return fail(fifo.ErrClosed)
 	}
-	if t.place == nil {
-		if t.place, err = listen.Enter("ib "+t.opt.Door, t.opt.Listen, nil, t.warn, t.receive); err != nil {
+	if t.endpoint == nil {
+		if t.endpoint, err = listen.Enter("ib "+t.opt.Door, t.opt.Listen, nil, t.warn, t.receive); err != nil {
 			return fail(err)
 		}
 	}
-	words := []string{t.place.Addr()}
+	words := []string{t.endpoint.Addr()}
 	for _, p := range t.ports {
 		words = append(words, p.String())
 	}
@@ -262,22 +262,22 @@ func (t *Transport) tend() {
 }
 
 // Close ends all connections and gives their memory back. Slots that were published
-// before still reach peers, for up to a second (lingerTime).
+// before still reach peers, for up to a second (ends.LingerTime).
 func (t *Transport) Close() error {
 	if !t.ends.Shut() {
 		return nil
 	}
 	t.mu.Lock()
-	place, devices := t.place, t.devices
+	endpoint, devices := t.endpoint, t.devices
 	t.mu.Unlock()
-	if place != nil {
-		place.Shut()
+	if endpoint != nil {
+		endpoint.Shut()
 	}
 	t.arrived.Close()
 	all := t.ends.Append(nil)
 	t.ends.Close()
-	if place != nil {
-		place.Wait()
+	if endpoint != nil {
+		endpoint.Wait()
 	}
 	t.ends.Wait()
 	for _, c := range all {

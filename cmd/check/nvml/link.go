@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-const maxLinks = 36 // NVML_NVLINK_MAX_LINKS
+// maxLinks is how many NVLinks a GPU may have: NVML_NVLINK_MAX_LINKS.
+const maxLinks = 36
 
 // pciInfo is nvmlPciInfo_t.
 type pciInfo struct {
@@ -25,7 +26,7 @@ func (a *asker) pci(name string, args ...uintptr) string {
 	return p.String()
 }
 
-// links are all that the GPU has; it has none from the first one that it does not know.
+// links are the links of the GPU. The list ends at the first index that NVML does not know.
 func (a *asker) links() (list []NVLink) {
 	for i := range uintptr(maxLinks) {
 		active := new(uint32)

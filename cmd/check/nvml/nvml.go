@@ -1,5 +1,6 @@
 // Package nvml is NVIDIA's management library without cgo: what a driver says of the
-// health of its GPUs, for package check. The library is opened when Open is first called.
+// health of its GPUs, for package check. The library is opened when Open is first called. It is
+// part of the command ringo, and nothing here is promised to other modules.
 //
 // The trap: hardly any GPU answers everything, and old libraries lack functions. What was
 // not answered is Unknown, or -1, and State.Unanswered says why.

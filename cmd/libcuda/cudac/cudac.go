@@ -1,6 +1,7 @@
 // Package cudac is the CUDA driver's interface as programs in C have it, in front of a
 // cuda.Driver: it makes libcuda.so.1 of the emulator, for cmd/libcuda. A function is called by
-// its exported name, with its arguments as words, and answers a CUresult.
+// its exported name, with its arguments as words, and answers a CUresult. It is part of that
+// library, and nothing here is promised to other modules.
 //
 // It has the functions that package cuda calls, in the versions that it calls, and a few that every
 // program needs. The trap: arguments are addresses that nobody checks, as in the real driver.

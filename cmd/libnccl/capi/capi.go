@@ -1,5 +1,6 @@
 // Package capi is what libnccl.so.2 does, without C: NCCL's interface on top of package
-// ringo. It is for cmd/libnccl, which only translates arguments and results.
+// ringo. It is for cmd/libnccl, which only translates arguments and results. It is part of that
+// library, and nothing here is promised to other modules.
 //
 // A program knows communicators, groups and windows by handles, which are numbers. Groups
 // belong to the thread that opened them, so every call that a group may take has the handle

@@ -396,7 +396,7 @@ func TestTimeouts(t *testing.T) {
 // TestParameters wants each variable that a file of the module reads among the parameters, and no others.
 func TestParameters(t *testing.T) {
 	var read []string
-	for _, file := range []string{"env.go", "../../env.go", "../../log.go"} {
+	for _, file := range []string{"env.go", "../../../env.go", "../../../log.go"} {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		code, _, _ := strings.Cut(string(text), "// parameterNames are")

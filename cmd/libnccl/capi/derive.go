@@ -23,7 +23,7 @@ func (l *Library) Split(group, handle uintptr, color, key int, given *Config) (_
 		if color != ringo.NoColor {
 			c.meetAgain(parent.again(part))
 		}
-		return ringo.SplitWith(ctx, ring, color, key, cfg)
+		return ring.SplitWith(ctx, color, key, cfg)
 	})
 }
 

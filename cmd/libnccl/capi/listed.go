@@ -35,7 +35,7 @@ func (t *records) table(d *gpu.Device) (uintptr, error) {
 
 // addTable adds an empty table, where there is room. mu is held.
 func (t *records) addTable(d *gpu.Device) error {
-	at := t.room(d, (tableBytes+recordStep-1)/recordStep*recordStep)
+	at := t.carve(d, (tableBytes+recordStep-1)/recordStep*recordStep)
 	if at == 0 {
 		return nil
 	}

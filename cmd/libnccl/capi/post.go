@@ -17,7 +17,7 @@ import (
 type post struct {
 	ring *ringo.Comm
 	rank int
-	out  []*line // by rank, nil to itself
+	out  []*channel // by rank, nil to itself
 	in   []*ringo.Comm
 
 	mu      sync.Mutex
@@ -27,8 +27,8 @@ type post struct {
 	errs    []error      // guarded by mu; why no more come from a rank
 }
 
-// A line leads to a peer.
-type line struct {
+// A channel leads to a peer.
+type channel struct {
 	mu   sync.Mutex // a letter and its data follow each other
 	comm *ringo.Comm
 }
@@ -39,16 +39,16 @@ type letter struct{ window, offset, bytes int64 }
 
 const goodbye = -1
 
-// lineTime is the timeout of a line: peers may have nothing to say for as long as they live.
-const lineTime = 100 * 365 * 24 * time.Hour
+// channelTime is the timeout of a line: peers may have nothing to say for as long as they live.
+const channelTime = 100 * 365 * 24 * time.Hour
 
 // openPost connects all pairs. All ranks call it together. In round k of n the ranks whose numbers add up
 // to k, modulo n, are pairs.
 func openPost(ctx context.Context, ring *ringo.Comm, cfg ringo.Config) (_ *post, err error) {
 	n, rank := ring.Size(), ring.Rank()
-	p := &post{ring: ring, rank: rank, out: make([]*line, n), in: make([]*ringo.Comm, n), came: make([]int, n), errs: make([]error, n)}
+	p := &post{ring: ring, rank: rank, out: make([]*channel, n), in: make([]*ringo.Comm, n), came: make([]int, n), errs: make([]error, n)}
 	p.changed = sync.NewCond(&p.mu)
-	cfg.Timeout = lineTime
+	cfg.Timeout = channelTime
 	for k := range n {
 		peer := (k - rank + n) % n
 		color := min(rank, peer)
@@ -56,7 +56,7 @@ func openPost(ctx context.Context, ring *ringo.Comm, cfg ringo.Config) (_ *post,
 			color = ringo.NoColor
 		}
 		for way := range 2 { // the lower rank's way, then the higher one's
-			pair, err := ringo.SplitWith(ctx, ring, color, rank, cfg)
+			pair, err := ring.SplitWith(ctx, color, rank, cfg)
 			if err != nil {
 				p.close(err, true)
 				for _, c := range p.in { // no goroutine does it
@@ -69,7 +69,7 @@ func openPost(ctx context.Context, ring *ringo.Comm, cfg ringo.Config) (_ *post,
 			switch {
 			case peer == rank:
 			case (rank < peer) == (way == 0):
-				p.out[peer] = &line{comm: pair}
+				p.out[peer] = &channel{comm: pair}
 			default:
 				p.in[peer] = pair
 			}
@@ -105,7 +105,7 @@ func (p *post) put(w *window, offset int, local mem.Region, peer int) error {
 		l[0].window = int64(w.number)
 	}
 	if peer == p.rank {
-		copy(p.place(l[0]).Bytes(), local.Bytes())
+		copy(p.destination(l[0]).Bytes(), local.Bytes())
 		p.arrived(peer)
 		return nil
 	}
@@ -116,7 +116,7 @@ func (p *post) put(w *window, offset int, local mem.Region, peer int) error {
 }
 
 // send sends a letter and the data after it.
-func (l *line) send(what [1]letter, data mem.Region) error {
+func (l *channel) send(what [1]letter, data mem.Region) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	head, there := mem.Of(what[:]), 1-l.comm.Rank()
@@ -151,7 +151,7 @@ func (p *post) deliver(peer int, c *ringo.Comm) (err error) {
 			return ringo.ErrLeft
 		}
 		if n := int(l[0].bytes); n > 0 {
-			if err := c.Do(&ringo.Call{Kind: ringo.KindRecv, Out: p.place(l[0]), Count: n, Type: ringo.Uint8, Peer: there}); err != nil {
+			if err := c.Do(&ringo.Call{Kind: ringo.KindRecv, Out: p.destination(l[0]), Count: n, Type: ringo.Uint8, Peer: there}); err != nil {
 				return err
 			}
 		}
@@ -159,8 +159,8 @@ func (p *post) deliver(peer int, c *ringo.Comm) (err error) {
 	}
 }
 
-// place is where a letter's data go: elsewhere, if there is no such window any more.
-func (p *post) place(l letter) mem.Region {
+// destination is where a letter's data go: elsewhere, if there is no such window any more.
+func (p *post) destination(l letter) mem.Region {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i := int(l.window); i >= 0 && i < len(p.windows) {

@@ -24,7 +24,7 @@ func TestPostGivenUp(t *testing.T) {
 		})
 	}
 	for range 2 { // ranks 1 and 2 are a pair
-		_, err := ringo.SplitWith(t.Context(), comms[0], ringo.NoColor, 0, ringo.Config{Transport: "socket"})
+		_, err := comms[0].SplitWith(t.Context(), ringo.NoColor, 0, ringo.Config{Transport: "socket"})
 		require.NoError(t, err)
 	}
 	comms[0].Abort(errors.New("enough"))

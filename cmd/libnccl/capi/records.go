@@ -38,11 +38,11 @@ func (t *records) take(d *gpu.Device) uintptr {
 		t.spare = t.spare[:n-1]
 		return at
 	}
-	return t.room(d, recordStep)
+	return t.carve(d, recordStep)
 }
 
-// room is a multiple of recordStep bytes of the block, 0 if there are none. mu is held.
-func (t *records) room(d *gpu.Device, n int) uintptr {
+// carve is a multiple of recordStep bytes of the block, 0 if there are none. mu is held.
+func (t *records) carve(d *gpu.Device, n int) uintptr {
 	if t.device == nil {
 		block, err := d.AllocMapped(deviceBlock)
 		if err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/sim"
+	"github.com/ringo-go/ringo/sched/sim"
 )
 
 // GroupSimulateEnd closes a level of the thread's group as GroupEnd does, and at the outermost

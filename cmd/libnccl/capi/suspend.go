@@ -21,7 +21,7 @@ func (l *Library) Suspend(group, handle uintptr, flags int) (err error) {
 		return err
 	}
 	return l.job(group, job{c, nil, func() (*ringo.Comm, error) {
-		if err := ringo.FootprintOf(r).Suspend(); err != nil {
+		if err := r.Footprint().Suspend(); err != nil {
 			return nil, err
 		}
 		c.mu.Lock()
@@ -46,7 +46,7 @@ func (l *Library) Resume(group, handle uintptr) (err error) {
 		return fmt.Errorf("%w: ncclCommResume of a communicator that is not suspended", errUsage)
 	}
 	return l.job(group, job{c, nil, func() (*ringo.Comm, error) {
-		if err := ringo.FootprintOf(r).Resume(); err != nil {
+		if err := r.Footprint().Resume(); err != nil {
 			return nil, err
 		}
 		c.mu.Lock()
@@ -79,7 +79,7 @@ func (l *Library) MemStats(handle uintptr, stat int) (uint64, error) {
 		}
 		return 0, nil
 	}
-	fixed, mapped := ringo.FootprintOf(r).Bytes()
+	fixed, mapped := r.Footprint().Bytes()
 	switch stat {
 	case memSuspend:
 		return uint64(mapped), nil

@@ -1,8 +1,9 @@
 // Package page writes the page of "ringo play": one file that a browser opens without a network,
 // for people who want to see schedules move. In it are package play as WebAssembly, what the page
-// is asked first, and schedules of the user's own.
+// is asked first, and schedules of the user's own. It is part of the command ringo, and nothing
+// here is promised to other modules.
 //
-// The trap: the module is compiled by "go generate ./play/page" and kept here, so that
+// The trap: the module is compiled by "go generate ./cmd/play/page" and kept here, so that
 // "go install" needs no more than Go; who changes play, sched, sim or an algorithm runs it.
 package page
 
@@ -14,7 +15,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/ringo-go/ringo/play"
+	"github.com/ringo-go/ringo/cmd/play"
 )
 
 //go:generate go run ./gen

@@ -2,21 +2,18 @@ package page
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/play"
+	"github.com/ringo-go/ringo/cmd/play"
+	"github.com/ringo-go/ringo/internal/test/tier"
+	"github.com/ringo-go/ringo/ring/book"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/trace"
 )
@@ -34,7 +31,7 @@ func pageFile(t *testing.T, s Setup) string {
 
 // TestPictures makes docs/play.png and pictures for who changes the page:
 //
-//	go test ./play/page -run Pictures -pictures DIR
+//	go test ./cmd/play/page -run Pictures -pictures DIR
 func TestPictures(t *testing.T) {
 	if *pictures == "" {
 		t.Skip("makes pictures for people: -pictures DIR")
@@ -126,6 +123,7 @@ func ringTrace() *trace.Trace {
 // its end with the states that sched says, it is broken and refuted with the words of
 // sched.Check, keys do it all, and it fits a telephone.
 func TestBrowser(t *testing.T) {
+	tier.Heavy(t)
 	q := play.Question{Collective: "allreduce", Algo: "ring", Ranks: 5, Bytes: 1 << 20, Net: "shm"}
 	ring, err := q.Answer()
 	require.NoError(t, err)
@@ -138,7 +136,7 @@ func TestBrowser(t *testing.T) {
 	t.Run("the module is this package", func(t *testing.T) {
 		b.t = t
 		require.JSONEq(t, string(play.Ask("")), eval[string](b, `JSON.stringify(module.ask(""))`))
-		for _, c := range play.Collectives {
+		for _, c := range book.Collectives {
 			for _, a := range c.Algorithms {
 				for _, edits := range []string{"", "drop 1 0", "swap 2 0 1;drop 5 0"} {
 					ask := fmt.Sprintf("collective=%s\nalgo=%s\nranks=6\nnode=3\nroot=2\nbytes=300000\nnet=ethernet25\nedits=%s", c.Name, a.Name, edits)
@@ -277,41 +275,4 @@ func TestBrowser(t *testing.T) {
 		require.Empty(t, eval[[]string](b, `[...document.querySelectorAll("button, input, select, [tabindex], [role=img]")]
 			.filter(e => !(e.getAttribute("aria-label") || e.labels?.[0]?.textContent.trim() || e.textContent.trim())).map(e => e.outerHTML)`))
 	})
-}
-
-func TestServe(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- Serve(ctx, l, []byte("the page")) }()
-	get := func(path string) (int, string) {
-		resp, err := http.Get("http://" + l.Addr().String() + path)
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		return resp.StatusCode, string(body)
-	}
-	status, body := get("/?x")
-	require.Equal(t, 200, status)
-	require.Equal(t, "the page", body)
-	status, _ = get("/favicon.ico")
-	require.Equal(t, 404, status)
-
-	// Who sends a request without end is not listened to.
-	c, err := net.Dial("tcp", l.Addr().String())
-	require.NoError(t, err)
-	defer c.Close()
-	require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
-	line := bytes.Repeat([]byte("x"), 64<<10)
-	sent := 0
-	for err == nil && sent < 64<<20 {
-		_, err = c.Write(line)
-		sent += len(line)
-	}
-	require.Less(t, sent, 64<<20)
-	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
-	cancel()
-	require.NoError(t, <-ended)
 }

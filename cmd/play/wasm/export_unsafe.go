@@ -5,7 +5,7 @@ package main
 import (
 	"unsafe"
 
-	"github.com/ringo-go/ringo/play"
+	"github.com/ringo-go/ringo/cmd/play"
 )
 
 // in and out stay where they are until the next question.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // text is a file of testdata.
@@ -40,10 +40,10 @@ func check(t testing.TB, c Case) *Report {
 
 // manySeeds are enough to believe that a kernel is right.
 func manySeeds() int {
-	if race.Enabled {
+	if tier.Race {
 		return 20
 	}
-	return 1000
+	return tier.Count(100, 1000)
 }
 
 func TestRaceAcrossGPUs(t *testing.T) {

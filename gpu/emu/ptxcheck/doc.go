@@ -23,7 +23,7 @@
 // barrier; or a flag that is stored with .release.
 //
 // A Report without findings says that these launches have no fault that these seeds reach. Package
-// internal/weakmem has what it cannot see; nearest at hand: of each 8 bytes only the last few
+// internal/emu/weakmem has what it cannot see; nearest at hand: of each 8 bytes only the last few
 // accesses are remembered.
 //
 // # Values

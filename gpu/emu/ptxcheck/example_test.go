@@ -6,7 +6,7 @@ import (
 	"log"
 	"os"
 
-	"github.com/ringo-go/ringo/emu/ptxcheck"
+	"github.com/ringo-go/ringo/gpu/emu/ptxcheck"
 )
 
 // Each thread of two warps adds its neighbour's element to its own, without a barrier between

@@ -1,11 +1,10 @@
 package ptxcheck
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // Kinds of findings.
@@ -152,23 +151,35 @@ func offset(name string, n uint64) string {
 	return name + "+0x" + strconv.FormatUint(n, 16)
 }
 
-var (
-	hexNumber  = regexp.MustCompile(`0x[0-9a-f]{10,}`)
-	lineNumber = regexp.MustCompile(`\bline [0-9]+`)
-)
-
 // named is a text with the names of memory in the place of addresses, and lines of the source
 // beside those of PTX.
 func (p *plan) named(text string) string {
-	text = hexNumber.ReplaceAllStringFunc(text, func(s string) string {
-		n, err := strconv.ParseUint(s[2:], 16, 64)
-		if err != nil {
-			return s
+	text = renumber(text, "0x", "0123456789abcdef", func(digits string) string {
+		n, err := strconv.ParseUint(digits, 16, 64)
+		if len(digits) < 10 || err != nil {
+			return "0x" + digits
 		}
 		return p.at(n)
 	})
-	return lineNumber.ReplaceAllStringFunc(text, func(s string) string {
-		n, _ := strconv.Atoi(s[len("line "):])
-		return place(n, p.module.Source(n))
+	return renumber(text, "line ", "0123456789", func(digits string) string {
+		n, err := strconv.Atoi(digits)
+		if err != nil {
+			return "line " + digits
+		}
+		return location(n, p.module.Source(n))
 	})
+}
+
+// renumber puts other words in the place of each prefix and the digits that follow it, if any.
+func renumber(text, prefix, digits string, words func(number string) string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, prefix)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		text = strings.TrimLeft(after, digits)
+		b.WriteString(words(after[:len(after)-len(text)]))
+	}
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringo-go/ringo/internal/ptx"
-	"github.com/ringo-go/ringo/internal/simt"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/simt"
 )
 
 // prepare makes the launches of each GPU.
@@ -17,27 +17,8 @@ func (p *plan) prepare() error {
 		if err != nil {
 			return err
 		}
-		what := "kernel " + k.Name
-		for i := range 3 {
-			for _, v := range []*int{&l.Grid[i], &l.Block[i]} {
-				if *v == 0 {
-					*v = 1
-				}
-				if *v < 0 || *v > 1<<16 {
-					return wrongf(what, "grid %v of blocks %v: extents are 1 to 65,536", l.Grid, l.Block)
-				}
-			}
-		}
-		if blocks := l.Grid[0] * l.Grid[1] * l.Grid[2]; blocks > 1<<20 {
-			return wrongf(what, "%d blocks: at most 1,048,576", blocks)
-		}
-		if l.Shared < 0 {
-			return wrongf(what, "%d bytes of shared memory", l.Shared)
-		}
-		for _, gpu := range l.On {
-			if gpu < 0 || gpu >= p.GPUs {
-				return wrongf(what, "GPU %d: GPUs are 0 to %d", gpu, p.GPUs-1)
-			}
+		if err := l.fill("kernel "+k.Name, p.GPUs); err != nil {
+			return err
 		}
 		for gpu := range p.GPUs {
 			if len(l.On) > 0 && !slices.Contains(l.On, gpu) {
@@ -69,6 +50,32 @@ func (p *plan) prepare() error {
 			if err := r.world.Start(&g); err != nil {
 				return wrong("launch", err)
 			}
+		}
+	}
+	return nil
+}
+
+// fill completes the extents of a launch, and refuses what cannot be.
+func (l *Launch) fill(what string, gpus int) error {
+	for i := range 3 {
+		for _, v := range []*int{&l.Grid[i], &l.Block[i]} {
+			if *v == 0 {
+				*v = 1
+			}
+			if *v < 0 || *v > 1<<16 {
+				return wrongf(what, "grid %v of blocks %v: extents are 1 to 65,536", l.Grid, l.Block)
+			}
+		}
+	}
+	if blocks := l.Grid[0] * l.Grid[1] * l.Grid[2]; blocks > 1<<20 {
+		return wrongf(what, "%d blocks: at most 1,048,576", blocks)
+	}
+	if l.Shared < 0 {
+		return wrongf(what, "%d bytes of shared memory", l.Shared)
+	}
+	for _, gpu := range l.On {
+		if gpu < 0 || gpu >= gpus {
+			return wrongf(what, "GPU %d: GPUs are 0 to %d", gpu, gpus-1)
 		}
 	}
 	return nil

@@ -6,8 +6,8 @@ import (
 	"math"
 	"strings"
 
-	"github.com/ringo-go/ringo/internal/ptx"
-	"github.com/ringo-go/ringo/internal/simt"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/simt"
 )
 
 // A plan is a Case that was understood: all that is the same under every seed.
@@ -157,12 +157,12 @@ func parseSpec(text string) (s spec, err error) {
 	return s, nil
 }
 
-// allocate gives buffers and variables of the module their places.
+// allocate gives buffers and variables of the module their addresses.
 func (p *plan) allocate() error {
 	total := 0
 	for gpu := range p.GPUs {
 		next := base + uint64(gpu)*perGPU
-		place := func(name string, size int, k kind) *memory {
+		put := func(name string, size int, k kind) *memory {
 			p.memory = append(p.memory, memory{name: name, gpu: gpu, addr: next, size: size, kind: k})
 			next = (next + uint64(size) + gap + 511) &^ 511
 			total += size
@@ -188,7 +188,7 @@ func (p *plan) allocate() error {
 			if n.float || n.n < 1 || n.n > most/int64(k.size) || total+int(n.n)*k.size > most {
 				return wrongf(what, "%v elements: want at least 1, and at most 64 MiB in all", n.real())
 			}
-			place(s.name, int(n.n)*k.size, k)
+			put(s.name, int(n.n)*k.size, k)
 		}
 		for i := range p.module.Vars {
 			v := &p.module.Vars[i]
@@ -201,7 +201,7 @@ func (p *plan) allocate() error {
 			if p.find(v.Name, gpu) != nil {
 				return wrongf("buffer "+v.Name, "the text has a variable of this name, which is there without being asked for")
 			}
-			m := place(v.Name, max(1, v.Size()), kindOf(v.Type))
+			m := put(v.Name, max(1, v.Size()), kindOf(v.Type))
 			m.data = make([]byte, m.size)
 			copy(m.data, v.Init)
 		}
@@ -227,7 +227,7 @@ func (p *plan) fill() error {
 	return nil
 }
 
-// load places the text on each GPU.
+// load puts the text on each GPU.
 func (p *plan) load() error {
 	for gpu := range p.GPUs {
 		addresses := map[string]uint64{}

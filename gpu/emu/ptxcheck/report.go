@@ -104,7 +104,7 @@ func (a *Access) print(b *strings.Builder, gpus int) {
 		}
 		fmt.Fprintf(b, "   %s of %s %s %s\n  ", does, plural(a.Bytes, "byte"), way, a.Address)
 	}
-	fmt.Fprintf(b, "   %skernel %s, block %s, thread %s, %s", on(a.GPU, gpus), a.Kernel, triple(a.Block), triple(a.Thread), place(a.Line, a.Source))
+	fmt.Fprintf(b, "   %skernel %s, block %s, thread %s, %s", on(a.GPU, gpus), a.Kernel, triple(a.Block), triple(a.Thread), location(a.Line, a.Source))
 	if a.Instruction != "" {
 		fmt.Fprintf(b, ": %s", a.Instruction)
 	}
@@ -120,7 +120,7 @@ func on(gpu, gpus int) string {
 
 func triple(v [3]int) string { return fmt.Sprintf("(%d,%d,%d)", v[0], v[1], v[2]) }
 
-func place(line int, source string) string {
+func location(line int, source string) string {
 	if source == "" {
 		return fmt.Sprintf("line %d", line)
 	}
@@ -137,6 +137,6 @@ func (s *Schedule) print(b *strings.Builder, gpus int) {
 	}
 	fmt.Fprintf(b, "   shortest schedule: seed %d, %s of %s\n", s.Seed, plural(len(s.Turns), "turn"), plural(s.Steps, "instruction"))
 	for _, t := range s.Turns {
-		fmt.Fprintf(b, "     %s%s, block %s, warp %d: %s, to %s\n", on(t.GPU, gpus), t.Kernel, triple(t.Block), t.Warp, plural(t.Instructions, "instruction"), place(t.Line, t.Source))
+		fmt.Fprintf(b, "     %s%s, block %s, warp %d: %s, to %s\n", on(t.GPU, gpus), t.Kernel, triple(t.Block), t.Warp, plural(t.Instructions, "instruction"), location(t.Line, t.Source))
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ringo-go/ringo/internal/simt"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/simt"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // A run is a case under one seed.
@@ -44,18 +44,18 @@ func (p *plan) start(seed uint64, more ...func(*simt.Config)) *run {
 	r := &run{plan: p, grids: make([]*simt.Grid, p.GPUs), next: make([]int, p.GPUs), clocks: make([]weakmem.Clock, p.GPUs)}
 	r.memory = weakmem.New(weakmem.Config{
 		Seed: seed, OldLoads: seed%2 == 1, Report: r.reported,
-		Lines:  func(gpu int, s *weakmem.Span) bool { return s.Device == gpu || p.Link == "nvlink" },
-		Access: func(gpu int, s *weakmem.Span) bool { return s.Device == gpu || p.Link != "none" },
+		Lines:  func(gpu int, s *weakmem.Allocation) bool { return s.Device == gpu || p.Link == "nvlink" },
+		Access: func(gpu int, s *weakmem.Allocation) bool { return s.Device == gpu || p.Link != "none" },
 	})
 	for i := range p.memory {
 		m := &p.memory[i]
-		s := weakmem.Span{Addr: m.addr, Data: make([]byte, m.size), Device: m.gpu, Name: m.label(p.GPUs)}
+		s := weakmem.Allocation{Addr: m.addr, Data: make([]byte, m.size), Device: m.gpu, Name: m.label(p.GPUs)}
 		if m.data == nil {
 			s.Written = make([]uint64, (m.size+63)/64)
 		}
 		copy(s.Data, m.data)
 		if err := r.memory.Map(s); err != nil {
-			panic(err) // places do not overlap
+			panic(err) // their addresses do not overlap
 		}
 	}
 	config := simt.Config{Seed: seed, Memory: r.memory, Stall: max(stall, perThread*p.threads)}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/ringo-go/ringo/internal/ptx"
-	"github.com/ringo-go/ringo/internal/simt"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/simt"
 )
 
 // A Schedule is an order of warps under which a finding is made, as short as it was found.

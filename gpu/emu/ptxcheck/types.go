@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 	"github.com/ringo-go/ringo/kernels"
 )
 

@@ -17,7 +17,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
 // Lanes holds one register of the 32 threads of a warp. Values narrower than

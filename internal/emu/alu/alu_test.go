@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/emu/alu"
 )
 
 func TestLookupRefuses(t *testing.T) {

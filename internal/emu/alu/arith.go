@@ -3,7 +3,7 @@ package alu
 import (
 	"math"
 
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
 // Arithmetic on types narrower than float64 is done in float64, rounded to odd: an

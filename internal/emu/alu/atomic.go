@@ -1,6 +1,6 @@
 package alu
 
-import "github.com/ringo-go/ringo/internal/ptx"
+import "github.com/ringo-go/ringo/internal/emu/ptx"
 
 // AtomicAdd is the sum that atom.add and red.add of a float store for old and v; ok is
 // false for other types. It is not add: in global memory float32 is flushed to zero,

@@ -3,7 +3,7 @@ package alu
 import (
 	"math/bits"
 
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
 func makeLogic(in *ptx.Instr) (Op, bool) {

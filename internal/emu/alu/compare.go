@@ -1,7 +1,7 @@
 package alu
 
 import (
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
 // An order is how two operands compare, as a bit so that sets of them can be named.

@@ -3,7 +3,7 @@ package alu
 import (
 	"math"
 
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
 // makeCvt converts between any two types.

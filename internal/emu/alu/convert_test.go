@@ -6,7 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 )
 
@@ -28,6 +29,7 @@ func each(t *testing.T, name string, words []uint64) []uint64 {
 // TestNarrowAgainstKernels converts every value of the narrow types to float32
 // and back, and every float32 whose low 13 bits are one of a few patterns to them.
 func TestNarrowAgainstKernels(t *testing.T) {
+	tier.Long(t)
 	var all16, singles []uint64
 	for v := range uint64(1 << 16) {
 		all16 = append(all16, v)

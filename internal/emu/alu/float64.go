@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/big"
 
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
 // makeFloat64 is makeFloat for float64. The result of Go's arithmetic, which rounds

@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
 // A format is a floating-point type: sign, exponent and man bits of mantissa,

@@ -12,10 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/alu"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 var (
@@ -31,7 +31,7 @@ func TestGPU(t *testing.T) {
 	for _, family := range familyNames() {
 		list := forms(family)
 		if *record == "" {
-			list = race.Some(6, list)
+			list = tier.Some(6, list)
 		}
 		results, errs := g.runAll(list)
 		if *record != "" {
@@ -66,7 +66,7 @@ func describe(t *testing.T, g *gpu) []string {
 	module, _ := os.ReadFile("/proc/driver/nvidia/version")
 	first, _, _ := strings.Cut(string(module), "\n")
 	return []string{
-		"results of PTX instructions, recorded by REQUIRE=cuda go test ./internal/alu -run TestGPU -record DIR",
+		"results of PTX instructions, recorded by REQUIRE=cuda go test ./internal/emu/alu -run TestGPU -record DIR",
 		"machine: " + *machine,
 		"gpu: " + name,
 		fmt.Sprintf("cuda driver: %d.%d", version/1000, version%1000/10),

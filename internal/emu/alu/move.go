@@ -1,6 +1,6 @@
 package alu
 
-import "github.com/ringo-go/ringo/internal/ptx"
+import "github.com/ringo-go/ringo/internal/emu/ptx"
 
 // makeMov copies a register, or packs a vector into one, or unpacks it.
 func makeMov(in *ptx.Instr) (Op, bool) {

@@ -1,6 +1,6 @@
 package alu
 
-import "github.com/ringo-go/ringo/internal/ptx"
+import "github.com/ringo-go/ringo/internal/emu/ptx"
 
 // The hardware's treatment of NaNs, signed zeros and denormal numbers where IEEE 754
 // leaves a choice. Recorded on an H200, see testdata.

@@ -1,6 +1,6 @@
 package alu
 
-import "github.com/ringo-go/ringo/internal/ptx"
+import "github.com/ringo-go/ringo/internal/emu/ptx"
 
 // elementOf is the type of the two elements of a packed type; other types stay.
 func elementOf(t ptx.Type) ptx.Type {

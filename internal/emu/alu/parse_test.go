@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/alu"
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
 // TestFormsParse: the parser reads the kernels of all forms, and Lookup makes of the

@@ -3,7 +3,7 @@ package alu
 import (
 	"math"
 
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
 // The commonest operations, rounded to nearest and without modifiers, quicker
@@ -124,7 +124,7 @@ func narrowF16(v float32) uint64 {
 		return nanF16
 	case b >= (127+16)<<23:
 		return sign | 0x7c00
-	case b < (127-14)<<23: // denormal: added to a half, its last place is the sum's
+	case b < (127-14)<<23: // denormal: added to a half, its last digit is the sum's
 		return sign | uint64(math.Float32bits(math.Float32frombits(b)+0.5)&0xffff)
 	}
 	b += 1<<12 - 1 + b>>13&1

@@ -1,6 +1,6 @@
 package alu
 
-import "github.com/ringo-go/ringo/internal/ptx"
+import "github.com/ringo-go/ringo/internal/emu/ptx"
 
 // makeFloatSign is abs and neg.
 func makeFloatSign(in *ptx.Instr) (Op, bool) {

@@ -1,3 +1,5 @@
+// Allocations: memory of a device, pinned and registered host memory, and the attributes of pointers to them.
+
 package cudaemu
 
 import (

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
 var record = flag.String("record", "", "ask the real driver and write its answers to this `file`")
@@ -34,7 +34,7 @@ var differs = []struct {
 func allQuestions() []question { return slices.Concat(questions, graphQuestions, waitingQuestions) }
 
 // TestBehaviour asks the emulator what a real driver was asked once. To ask one
-// again: go test ./internal/cudaemu -run TestBehaviour -record testdata/behaviour.txt
+// again: go test ./internal/emu/cudaemu -run TestBehaviour -record testdata/behaviour.txt
 func TestBehaviour(t *testing.T) {
 	if *record != "" {
 		d, err := cuda.Open("")

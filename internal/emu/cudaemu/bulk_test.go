@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // bulkText has the kernel exchange of ptxText with bulk copies to and from the other's

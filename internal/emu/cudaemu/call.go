@@ -158,3 +158,17 @@ func (c *call) awaitAlone(ctx *context) error {
 	}()
 	return c.await(ctx, ctx.idle)
 }
+
+// on carries out a call that has begun, or could not: it finds what a handle names, has f do the
+// rest, and ends the call.
+func on[H, T any](c *call, err error, find func(*call, H) (T, error), h H, f func(*call, T) error) error {
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	x, err := find(c, h)
+	if err != nil {
+		return err
+	}
+	return f(c, x)
+}

@@ -131,7 +131,7 @@ func (m *Machine) StreamBeginCaptureToGraph(h cuda.Stream, gh cuda.Graph, after 
 		return err
 	}
 	defer c.end()
-	g, deps, err := c.place(gh, after)
+	g, deps, err := c.insertion(gh, after)
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,9 @@ func (c *call) stick(r *region) error {
 	if !slices.ContainsFunc(c.cfg.Cells, bad) {
 		return nil
 	}
-	r.place = c.room(r)
+	r.offset = c.lowest(r)
 	for _, l := range c.cfg.Cells {
-		if at := l.Byte - r.place; bad(l) && at >= 0 && at < int(r.size) {
+		if at := l.Byte - r.offset; bad(l) && at >= 0 && at < int(r.size) {
 			if err := c.mem.Stick(r.addr+uint64(at), l.Bit, l.One); err != nil {
 				return c.system(err)
 			}
@@ -22,20 +22,20 @@ func (c *call) stick(r *region) error {
 	return nil
 }
 
-// room is the lowest place in its device's memory where an allocation fits.
-func (c *call) room(r *region) (place int) {
+// lowest is the lowest offset in its device's memory where an allocation fits.
+func (c *call) lowest(r *region) (offset int) {
 	var others []*region
 	for _, o := range c.regions.sorted {
 		if o != r && o.dev == r.dev && (o.kind == regionAlloc || o.kind == regionGlobal) {
 			others = append(others, o)
 		}
 	}
-	slices.SortFunc(others, func(a, b *region) int { return cmp.Compare(a.place, b.place) })
+	slices.SortFunc(others, func(a, b *region) int { return cmp.Compare(a.offset, b.offset) })
 	for _, o := range others {
-		if o.place-place >= r.cost() {
+		if o.offset-offset >= r.cost() {
 			break
 		}
-		place = o.place + o.cost()
+		offset = o.offset + o.cost()
 	}
-	return place
+	return offset
 }

@@ -37,7 +37,7 @@ func newChunk(l label, watched bool) (*chunk, error) {
 	return c, nil
 }
 
-// openChunk maps the chunk of a descriptor, which it takes over.
+// openChunk maps the chunk of a descriptor, and closes the descriptor with the chunk.
 func openChunk(fd int) (*chunk, error) {
 	page := make([]byte, labelBytes)
 	c := &chunk{fd: fd}

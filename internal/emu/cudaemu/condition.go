@@ -50,7 +50,7 @@ func (m *Machine) GraphAddConditionalNode(h cuda.Graph, after []cuda.GraphNode, 
 		return 0, 0, err
 	}
 	defer c.end()
-	g, deps, err := c.place(h, after)
+	g, deps, err := c.insertion(h, after)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/simt"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/simt"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // Config describes the machine to emulate. The zero value is one device with all
@@ -144,6 +144,11 @@ func (c *Config) fill() error {
 	if c.Report == nil {
 		c.Report = func(*weakmem.Fault) bool { return true }
 	}
+	return c.checkFaults()
+}
+
+// checkFaults finds what is wrong with Faults and Cells.
+func (c *Config) checkFaults() error {
 	for _, f := range c.Faults {
 		if f.Call == "" || f.Result == 0 && !f.Hang {
 			return errors.New("cudaemu: an injected fault needs Call and Result")

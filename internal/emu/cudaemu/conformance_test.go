@@ -8,8 +8,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cuda/cudatest"
-	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/cudatest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -249,15 +249,7 @@ func (m *Machine) CtxDisablePeerAccess(h cuda.Context) error {
 
 func (m *Machine) peer(name string, h cuda.Context, f func(*call, *context) error) error {
 	c, err := m.beginIn(name)
-	if err != nil {
-		return err
-	}
-	defer c.end()
-	peer, err := c.context(h)
-	if err != nil {
-		return err
-	}
-	return f(c, peer)
+	return on(c, err, (*call).context, h, f)
 }
 
 // Priorities of streams, smaller is more urgent.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // accessible checks memory of a copy or memset that the device of a context does.

@@ -1,10 +1,12 @@
+// The devices of a Machine, their attributes, and access to each other's memory.
+
 package cudaemu
 
 import (
 	"fmt"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/simt"
+	"github.com/ringo-go/ringo/internal/emu/simt"
 )
 
 type device struct {

@@ -1,3 +1,5 @@
+// Edges and event nodes of a graph that is being built.
+
 package cudaemu
 
 import (
@@ -12,7 +14,7 @@ func (m *Machine) GraphAddEventRecordNode(h cuda.Graph, after []cuda.GraphNode, 
 		return 0, err
 	}
 	defer c.end()
-	g, deps, err := c.place(h, after)
+	g, deps, err := c.insertion(h, after)
 	if err != nil {
 		return 0, err
 	}

@@ -111,15 +111,12 @@ func (m *Machine) EventRecordWithFlags(h cuda.Event, s cuda.Stream, flags uint32
 }
 
 func (m *Machine) recordEvent(name string, h cuda.Event, sh cuda.Stream, flags uint32) error {
-	c, s, err := m.onStream(name, sh)
+	c, s, e, err := m.onStreamWith(name, sh, h)
 	if err != nil {
 		return err
 	}
 	defer c.end()
-	e, err := c.event(h)
 	switch {
-	case err != nil:
-		return err
 	case e.ctx != s.ctx:
 		return c.fail(cuda.ErrInvalidHandle, "event of device %d, stream of device %d", e.ctx.dev.ordinal, s.ctx.dev.ordinal)
 	case flags > 1:
@@ -140,6 +137,20 @@ func (m *Machine) recordEvent(name string, h cuda.Event, sh cuda.Stream, flags u
 	}
 	e.attach(c.push(s, recordWork{e}))
 	return nil
+}
+
+// onStreamWith is onStream, with an event.
+func (m *Machine) onStreamWith(name string, sh cuda.Stream, h cuda.Event) (*call, *stream, *event, error) {
+	c, s, err := m.onStream(name, sh)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	e, err := c.event(h)
+	if err != nil {
+		c.end()
+		return nil, nil, nil, err
+	}
+	return c, s, e, nil
 }
 
 // attach makes an op the record that is waited for.
@@ -252,15 +263,12 @@ func (m *Machine) EventElapsedTime(start, end cuda.Event) (ms float32, err error
 }
 
 func (m *Machine) StreamWaitEvent(sh cuda.Stream, h cuda.Event, flags uint32) error {
-	c, s, err := m.onStream("cuStreamWaitEvent", sh)
+	c, s, e, err := m.onStreamWith("cuStreamWaitEvent", sh, h)
 	if err != nil {
 		return err
 	}
 	defer c.end()
-	e, err := c.event(h)
 	switch {
-	case err != nil:
-		return err
 	case flags > 1:
 		return c.fail(cuda.ErrInvalidValue, "flags %#x", flags)
 	case e.capture != nil && c.captures[e.capture] && flags == 0:

@@ -5,7 +5,7 @@ import (
 	"runtime"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
 // A kernel that writes after the end of its memory: on hardware it may well go

@@ -2,7 +2,7 @@ package cudaemu
 
 import (
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/simt"
+	"github.com/ringo-go/ringo/internal/emu/simt"
 )
 
 // A function is a kernel of a module.

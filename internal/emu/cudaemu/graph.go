@@ -167,7 +167,7 @@ func (m *Machine) GraphAddChildGraphNode(h cuda.Graph, after []cuda.GraphNode, c
 		return 0, err
 	}
 	defer c.end()
-	g, deps, err := c.place(h, after)
+	g, deps, err := c.insertion(h, after)
 	if err != nil {
 		return 0, err
 	}
@@ -184,8 +184,8 @@ func (m *Machine) GraphAddChildGraphNode(h cuda.Graph, after []cuda.GraphNode, c
 	return g.add(m, c.ctx.legacy, childWork{copied(child.nodes)}, deps).handle, nil
 }
 
-// place is the graph and the nodes that a new node comes after.
-func (c *call) place(h cuda.Graph, after []cuda.GraphNode) (*graph, []*node, error) {
+// insertion is the graph and the nodes that a new node comes after.
+func (c *call) insertion(h cuda.Graph, after []cuda.GraphNode) (*graph, []*node, error) {
 	g, err := c.graph(h)
 	if err != nil {
 		return nil, nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
 // graph is what f puts on s, ready to be launched.
@@ -132,7 +132,7 @@ func TestDestroyRunning(t *testing.T) {
 	require.False(t, gone.Load())
 	g.Store(1)
 	e.ok(e.StreamSynchronize(s))
-	require.Eventually(t, gone.Load, 5*time.Second, time.Millisecond)
+	require.Eventually(t, gone.Load, 20*time.Second, time.Millisecond)
 	require.Equal(t, uint32(4), e.word(p))
 }
 
@@ -168,7 +168,7 @@ func TestUpdateRunning(t *testing.T) {
 	g.Store(1)
 	e.ok(e.StreamSynchronize(s))
 	require.Equal(t, [2]uint32{2, 1}, [2]uint32{e.word(p), e.word(p + 4)})
-	require.Eventually(t, gone.Load, 5*time.Second, time.Millisecond)
+	require.Eventually(t, gone.Load, 20*time.Second, time.Millisecond)
 	e.ok(e.GraphExecDestroy(x))
 }
 

@@ -74,10 +74,10 @@ func (m *Machine) GraphExecUpdate(xh cuda.GraphExec, h cuda.Graph) (cuda.GraphUp
 	return cuda.GraphUpdate{}, nil
 }
 
-// A pairing is of the nodes of an executable graph with those of another graph.
+// A pairing maps the nodes of an executable graph to the nodes of another graph.
 type pairing struct {
 	m        *Machine
-	of, back map[*node]*node // at the top; those of children are compared apart
+	of, back map[*node]*node // nodes of the graph itself; the nodes of child graphs are compared apart
 	reason   string
 }
 

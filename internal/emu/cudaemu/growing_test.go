@@ -17,7 +17,7 @@ func TestGrowingWithoutPages(t *testing.T) {
 	g := cuda.NewGrowing(m, ctx, 0)
 	places := map[uintptr]bool{}
 	for n := 1000; n <= 100_000; n += 1000 {
-		p, err := g.Room(n)
+		p, err := g.AtLeast(n)
 		require.NoError(t, err)
 		places[p] = true
 		require.GreaterOrEqual(t, g.Size(), n)

@@ -4,7 +4,7 @@ import (
 	"runtime"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 func (m *Machine) LaunchHostFunc(h cuda.Stream, f func()) error {

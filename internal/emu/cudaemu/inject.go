@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // An injector makes calls fail.

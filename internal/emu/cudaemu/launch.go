@@ -1,3 +1,5 @@
+// Launches of kernels: the checks of the driver, and the work that a launch puts on a stream.
+
 package cudaemu
 
 import (
@@ -5,9 +7,9 @@ import (
 	"fmt"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/ptx"
-	"github.com/ringo-go/ringo/internal/simt"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/simt"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 func (m *Machine) LaunchKernel(h cuda.Function, l *cuda.Launch, args []byte) error {

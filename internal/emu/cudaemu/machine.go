@@ -1,3 +1,5 @@
+// The Machine: the state of the emulated driver under one lock, and how it begins and ends.
+
 package cudaemu
 
 import (
@@ -10,8 +12,8 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/simt"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/simt"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 const maxDevices = 64 // access is kept as a set of bits
@@ -72,12 +74,12 @@ func New(cfg Config) (*Machine, error) {
 		captures: map[*capture]bool{}, conditions: map[cuda.Condition]*condition{}, handles: handles{last: 0x1000},
 	}
 	m.id = hash(cfg.Host, uint64(os.Getpid()), machines.Add(1))
-	place := hash("place", cfg.Seed)
+	base := hash("place", cfg.Seed)
 	if !cfg.Lazy { // an address of one process must mean nothing in another
-		place ^= m.id
+		base ^= m.id
 	}
-	m.regions.init(place, cfg.FreshAddresses)
-	m.virtual.init(place, cfg.FreshAddresses)
+	m.regions.init(base, cfg.FreshAddresses)
+	m.virtual.init(base, cfg.FreshAddresses)
 	m.mem = weakmem.New(weakmem.Config{Seed: cfg.Seed, Plain: cfg.Plain, Lines: m.lines, Access: m.access, Report: m.report})
 	shapes := make([]simt.Shape, len(cfg.Shapes))
 	for i, d := range cfg.Shapes {

@@ -40,7 +40,7 @@ func (m *Machine) memop(name string, h cuda.Stream, p uintptr, size int, ok bool
 	if err := c.accessible(s.ctx, p, size); err != nil {
 		return err
 	}
-	if span, ok := m.mem.Find(uint64(p)); ok && !m.access(s.ctx.dev.ordinal, span) {
+	if a, ok := m.mem.Find(uint64(p)); ok && !m.access(s.ctx.dev.ordinal, a) {
 		return c.fail(cuda.ErrInvalidValue, "%#x is memory of a device to which the stream's has no access: enable peer access", p)
 	}
 	_, err = c.enqueue(s, w)

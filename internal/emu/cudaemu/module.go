@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/ptx"
-	"github.com/ringo-go/ringo/internal/simt"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/simt"
 )
 
 // A module is a program in a context, with memory for its variables.

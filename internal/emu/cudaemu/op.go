@@ -3,8 +3,8 @@ package cudaemu
 import (
 	"time"
 
-	"github.com/ringo-go/ringo/internal/simt"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/simt"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // An op is a piece of work that was queued. Ops form a graph: streams, events

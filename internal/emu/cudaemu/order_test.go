@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // A task is a piece of work on a stream: words[to] = words[from], by a copy or a

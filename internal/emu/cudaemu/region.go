@@ -6,21 +6,21 @@ import (
 	"slices"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // A region is a range of mapped addresses.
 type region struct {
-	kind  regionKind
-	addr  uint64
-	size  uint64
-	dev   *device  // nil for host memory
-	ctx   *context // that owns it; nil for mappings of the virtual-memory API
-	chunk *chunk   // nil for host memory
-	pages []byte   // of MemHostAlloc
-	id    uint64   // PointerBufferID
-	place int      // of its first byte in the device's memory, if that has bad cells
-	sync  bool
+	kind   regionKind
+	addr   uint64
+	size   uint64
+	dev    *device  // nil for host memory
+	ctx    *context // that owns it; nil for mappings of the virtual-memory API
+	chunk  *chunk   // nil for host memory
+	pages  []byte   // of MemHostAlloc
+	id     uint64   // PointerBufferID
+	offset int      // of its first byte in the device's memory, if that has bad cells
+	sync   bool
 	// devices that may always touch it, as bits
 	granted uint64
 	handle  cuda.MemHandle // of a mapping
@@ -59,7 +59,7 @@ func (r *region) release() {
 // regions are all regions of a machine.
 type regions struct {
 	sorted []*region
-	places
+	addressPool
 }
 
 // Device addresses begin above all that operating systems give to processes (47
@@ -70,19 +70,19 @@ const (
 	gap              = 1 << 16 // between allocations, unmapped
 )
 
-// places are ranges of addresses that are given to memory.
-type places struct {
+// addressPool are ranges of addresses that are given to memory.
+type addressPool struct {
 	next  uint64
-	room  map[uint64]uint64 // bytes at each address that was ever given
+	sizes map[uint64]uint64 // bytes at each address that was ever given
 	free  []uint64          // the one freed last is at the end
 	fresh bool              // see Config.FreshAddresses
 }
 
-// take is the place freed last that has room for n bytes, or a new one. Its address is
+// take is the range freed last that holds n bytes, or a new one. Its address is
 // a multiple of align, plus odd.
-func (g *places) take(n, align, odd uint64) uint64 {
+func (g *addressPool) take(n, align, odd uint64) uint64 {
 	for i, a := range slices.Backward(g.free) {
-		if g.room[a] >= n && a%align == odd {
+		if g.sizes[a] >= n && a%align == odd {
 			g.free = slices.Delete(g.free, i, i+1)
 			return a
 		}
@@ -90,20 +90,20 @@ func (g *places) take(n, align, odd uint64) uint64 {
 	a := roundUp(g.next+gap, align) + odd
 	g.next = a + n
 	if !g.fresh {
-		g.room[a] = n
+		g.sizes[a] = n
 	}
 	return a
 }
 
-// back takes a place that is no longer used.
-func (g *places) back(addr uint64) {
+// back takes a range that is no longer used.
+func (g *addressPool) back(addr uint64) {
 	if !g.fresh {
 		g.free = append(g.free, addr)
 	}
 }
 
-func (g *regions) init(place uint64, fresh bool) {
-	g.places = places{next: deviceAddresses + place%1024<<32, room: map[uint64]uint64{}, fresh: fresh}
+func (g *regions) init(offset uint64, fresh bool) {
+	g.addressPool = addressPool{next: deviceAddresses + offset%1024<<32, sizes: map[uint64]uint64{}, fresh: fresh}
 }
 
 // address is one for n bytes, aligned to 256 bytes and no more.
@@ -141,7 +141,7 @@ func (m *Machine) add(r *region, data []byte, written []uint64) error {
 	if r.kind == regionMapping { // nobody has access before MemSetAccess
 		device += maxDevices
 	}
-	err := m.mem.Map(weakmem.Span{Addr: r.addr, Data: data, Written: written, Device: device, Foreign: r.foreign, Name: fmt.Sprintf("%s #%d", regionNames[r.kind], r.id)})
+	err := m.mem.Map(weakmem.Allocation{Addr: r.addr, Data: data, Written: written, Device: device, Foreign: r.foreign, Name: fmt.Sprintf("%s #%d", regionNames[r.kind], r.id)})
 	if err != nil {
 		return err
 	}
@@ -175,8 +175,8 @@ func (m *Machine) share(r *region) {
 	}
 }
 
-// access says whether kernels of a device may touch a span; weakmem asks.
-func (m *Machine) access(device int, s *weakmem.Span) bool {
+// access says whether kernels of a device may touch an allocation; weakmem asks.
+func (m *Machine) access(device int, s *weakmem.Allocation) bool {
 	if s.Device == device || s.Device < 0 {
 		return true
 	}
@@ -191,8 +191,8 @@ func (m *Machine) access(device int, s *weakmem.Span) bool {
 	return r.kind != regionMapping && x != nil && x.peers>>s.Device&1 != 0
 }
 
-// lines says whether a device reaches a span by lines of 128 bytes as a whole; weakmem asks.
-func (m *Machine) lines(device int, s *weakmem.Span) bool {
+// lines says whether a device reaches an allocation by lines of 128 bytes as a whole; weakmem asks.
+func (m *Machine) lines(device int, s *weakmem.Allocation) bool {
 	owner := s.Device % maxDevices
 	if owner < 0 || m.devices[device].Major < 7 {
 		return false

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/ringo-go/ringo/internal/simt"
+	"github.com/ringo-go/ringo/internal/emu/simt"
 )
 
 // Host is the host among the ends of Config.Speed.
@@ -79,7 +79,7 @@ func (m *Machine) carry(from time.Duration, l link, n int) time.Duration {
 	return m.occupy(from, l, n) + m.cfg.Speed(l.from, l.to).Latency + overhead
 }
 
-// occupy has a link carry bytes after those that it carries already, and is when it is free again.
+// occupy puts bytes on a link, behind all bytes that the link carries already, and returns when the link is free again.
 func (m *Machine) occupy(from time.Duration, l link, n int) time.Duration {
 	if s := m.cfg.Speed(l.from, l.to); s.Bandwidth > 0 {
 		from = max(from, m.model.busy[l]) + time.Duration(float64(n)/s.Bandwidth*float64(time.Second))

@@ -64,36 +64,27 @@ func (m *Machine) UserObjectCreate(destroy func(), references int) (cuda.UserObj
 }
 
 func (m *Machine) UserObjectRetain(h cuda.UserObject, references int) error {
-	c, err := m.begin("cuUserObjectRetain")
-	if err != nil {
-		return err
-	}
-	defer c.end()
-	o, err := c.object(h, references)
-	if err != nil {
-		return err
-	}
-	o.own += references
-	o.all += references
-	return nil
+	return m.onObject("cuUserObjectRetain", h, references, func(_ *call, o *userObject) error {
+		o.own += references
+		o.all += references
+		return nil
+	})
 }
 
 func (m *Machine) UserObjectRelease(h cuda.UserObject, references int) error {
-	c, err := m.begin("cuUserObjectRelease")
-	if err != nil {
-		return err
-	}
-	defer c.end()
-	o, err := c.object(h, references)
-	if err != nil {
-		return err
-	}
-	if references > o.own {
-		return c.fail(cuda.ErrInvalidValue, "%d references released, %d held", references, o.own)
-	}
-	o.own -= references
-	m.release(o, references)
-	return nil
+	return m.onObject("cuUserObjectRelease", h, references, func(c *call, o *userObject) error {
+		if references > o.own {
+			return c.fail(cuda.ErrInvalidValue, "%d references released, %d held", references, o.own)
+		}
+		o.own -= references
+		m.release(o, references)
+		return nil
+	})
+}
+
+func (m *Machine) onObject(name string, h cuda.UserObject, references int, f func(*call, *userObject) error) error {
+	c, err := m.begin(name)
+	return on(c, err, func(c *call, h cuda.UserObject) (*userObject, error) { return c.object(h, references) }, h, f)
 }
 
 func (m *Machine) GraphRetainUserObject(gh cuda.Graph, h cuda.UserObject, references int, move bool) error {

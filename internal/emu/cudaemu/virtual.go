@@ -4,7 +4,7 @@ import "github.com/ringo-go/ringo/internal/cuda"
 
 // virtualMemory is the state of the virtual-memory API.
 type virtualMemory struct {
-	places
+	addressPool
 	handles  map[cuda.MemHandle]*physical
 	reserved map[uint64]uint64 // size by address
 }
@@ -25,8 +25,8 @@ const (
 	hostPage    = 4096
 )
 
-func (v *virtualMemory) init(place uint64, fresh bool) {
-	v.places = places{next: virtualAddresses + place%1024<<32, room: map[uint64]uint64{}, fresh: fresh}
+func (v *virtualMemory) init(base uint64, fresh bool) {
+	v.addressPool = addressPool{next: virtualAddresses + base%1024<<32, sizes: map[uint64]uint64{}, fresh: fresh}
 	v.handles, v.reserved = map[cuda.MemHandle]*physical{}, map[uint64]uint64{}
 }
 
@@ -102,15 +102,7 @@ func (m *Machine) MemRelease(h cuda.MemHandle) error {
 
 func (m *Machine) onPhysical(name string, h cuda.MemHandle, f func(*call, *physical) error) error {
 	c, err := m.begin(name)
-	if err != nil {
-		return err
-	}
-	defer c.end()
-	p, err := c.physical(h)
-	if err != nil {
-		return err
-	}
-	return f(c, p)
+	return on(c, err, (*call).physical, h, f)
 }
 
 func (m *Machine) MemAddressReserve(n, align int) (uintptr, error) {

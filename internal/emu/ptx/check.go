@@ -60,6 +60,8 @@ func count(least, most int) string {
 // typeOf is the type of an operand in the role; NoType for an address of any width.
 func (r role) typeOf(f *form) Type {
 	switch {
+	case r.kind == 'q':
+		return Pred
 	case r.typ != NoType:
 		return r.typ
 	case r.sel == '1' && len(f.types) > 1:
@@ -91,9 +93,6 @@ func (p *parser) checkOperand(b *body, f *form, r role, o *Operand) string {
 	case 'D':
 		return b.checkVector(o, f, t, true)
 	case 's', 'q':
-		if r.kind == 'q' {
-			t = Pred
-		}
 		return b.checkSource(o, t, false)
 	case 'S':
 		return b.checkVector(o, f, t, false)
@@ -108,20 +107,21 @@ func (p *parser) checkOperand(b *body, f *form, r role, o *Operand) string {
 		return p.checkAddress(b, f, o)
 	case 'b', 'n':
 		return b.checkBarrier(o, r.kind == 'n')
-	case 'i':
-		if o.Kind != ImmOperand || o.Float != NoType {
-			return "not an integer constant, expected one"
-		}
 	case 'V', 'M':
 		return b.checkMove(o, t, r.kind == 'M')
-	case 'l':
-		if o.Kind != LabelOperand {
-			return "not a label, expected one"
-		}
-	case 't':
-		if o.Kind != NameOperand || b.Tables[o.Name] == nil {
-			return "not a table of labels, expected one of .branchtargets"
-		}
+	}
+	return b.checkFixed(r, o)
+}
+
+// checkFixed checks an operand that is known before the program runs: a constant, a label or a table.
+func (b *body) checkFixed(r role, o *Operand) string {
+	switch {
+	case r.kind == 'i' && (o.Kind != ImmOperand || o.Float != NoType):
+		return "not an integer constant, expected one"
+	case r.kind == 'l' && o.Kind != LabelOperand:
+		return "not a label, expected one"
+	case r.kind == 't' && (o.Kind != NameOperand || b.Tables[o.Name] == nil):
+		return "not a table of labels, expected one of .branchtargets"
 	}
 	return ""
 }
@@ -299,6 +299,9 @@ func (b *body) checkMove(o *Operand, t Type, src bool) string {
 	return ""
 }
 
+// shortSpaces are the spaces that addresses of 32 bits reach in any module.
+var shortSpaces = []Space{Shared, Local, Const, Param}
+
 // checkAddress checks that the space of a variable is the one accessed.
 func (p *parser) checkAddress(b *body, f *form, o *Operand) string {
 	if o.Kind != AddrOperand {
@@ -307,7 +310,7 @@ func (p *parser) checkAddress(b *body, f *form, o *Operand) string {
 	if f.op == "cp" || f.op == "st" && f.mods[0] == "async" {
 		return "" // several spaces
 	}
-	if o.Reg >= 0 && p.module.AddressSize == 64 && b.Regs[o.Reg].Type.Size() == 4 && f.space != Shared && f.space != Local && f.space != Const && f.space != Param {
+	if o.Reg >= 0 && p.module.AddressSize == 64 && b.Regs[o.Reg].Type.Size() == 4 && !slices.Contains(shortSpaces, f.space) {
 		return "an address of 32 bits, expected 64"
 	}
 	if o.Name == "" && o.Reg < 0 && f.space != Local {
@@ -316,7 +319,7 @@ func (p *parser) checkAddress(b *body, f *form, o *Operand) string {
 	if o.Name == "" || f.space == Generic {
 		return ""
 	}
-	s := Param
+	var s Space
 	if v := b.variable(o.Name); v != nil {
 		s = v.Space
 		if f.op == "st" && slices.ContainsFunc(b.Params, func(p Var) bool { return p.Name == v.Name }) {
@@ -345,22 +348,32 @@ func checkConvert(in *Instr) string {
 	}
 	switch {
 	case d == E4M3x2 || d == E5M2x2 || d == F16x2 || d == BF16x2 || d == TF32:
+		return ""
+	case d.Float() && s.Float():
+		return checkRounding(d, s, rounds, whole)
 	case !d.Float() && s.Float() && !whole:
 		return fmt.Sprintf("to .%s from .%s without rounding to a whole number, expected .rni, .rzi, .rmi or .rpi", d, s)
 	case !d.Float() && !s.Float() && (rounds || whole):
 		return "rounding between integers, expected none"
 	case d.Float() && !s.Float() && !rounds:
 		return fmt.Sprintf("to .%s from .%s without rounding, expected .rn, .rz, .rm or .rp", d, s)
-	case d.Float() && s.Float() && d.Size() < s.Size() && !rounds:
-		return fmt.Sprintf("to .%s from .%s without rounding, expected .rn, .rz, .rm or .rp", d, s)
-	case d.Float() && s.Float() && d.Size() > s.Size() && (rounds || whole):
-		return "rounding to a wider type, expected none"
-	case d.Float() && d == s && rounds:
-		return "rounding to the same type, expected .rni, .rzi, .rmi, .rpi or none"
-	case d.Float() && s.Float() && d != s && whole:
-		return "rounding to a whole number of another type, expected .rn, .rz, .rm or .rp"
 	case d.Float() && !s.Float() && whole:
 		return "rounding to a whole number, expected .rn, .rz, .rm or .rp"
+	}
+	return ""
+}
+
+// checkRounding is checkConvert between floats.
+func checkRounding(d, s Type, rounds, whole bool) string {
+	switch {
+	case d.Size() < s.Size() && !rounds:
+		return fmt.Sprintf("to .%s from .%s without rounding, expected .rn, .rz, .rm or .rp", d, s)
+	case d.Size() > s.Size() && (rounds || whole):
+		return "rounding to a wider type, expected none"
+	case d == s && rounds:
+		return "rounding to the same type, expected .rni, .rzi, .rmi, .rpi or none"
+	case d != s && whole:
+		return "rounding to a whole number of another type, expected .rn, .rz, .rm or .rp"
 	}
 	return ""
 }

@@ -1,3 +1,5 @@
+// The lexer: it cuts the text of a module into words, numbers, strings and punctuation.
+
 package ptx
 
 import (

@@ -69,7 +69,7 @@ func TestFixtures(t *testing.T) {
 
 // TestShipped parses what this library ships; the kernels' own tests judge it.
 func TestShipped(t *testing.T) {
-	files, err := filepath.Glob("../../kernels/ptx/*.ptx")
+	files, err := filepath.Glob("../../../kernels/ptx/*.ptx")
 	require.NoError(t, err)
 	if len(files) == 0 {
 		t.Skip("no kernels/ptx/*.ptx: they are made by go generate ./kernels/ptx")

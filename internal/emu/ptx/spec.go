@@ -39,7 +39,7 @@ type spec struct {
 	need  need // without that of the modifiers
 }
 
-// A slot is a place for a modifier.
+// A slot is where a modifier may stand.
 type slot struct {
 	optional bool
 	choices  []choice

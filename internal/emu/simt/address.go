@@ -3,8 +3,8 @@ package simt
 import (
 	"math/bits"
 
-	"github.com/ringo-go/ringo/internal/alu"
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
 // Generic addresses of shared, local and parameter memory lie in windows, as
@@ -16,22 +16,22 @@ const (
 	windowMask   = 0xffff << 48
 )
 
-// A place is the memory that an address is in.
-type place uint8
+// A storage is the memory that an address is in.
+type storage uint8
 
 const (
-	anywhere  place = iota // a generic address
-	memory                 // global and constant variables, by their addresses
-	shared                 // of the block
-	local                  // private memory of the thread
-	arguments              // of the kernel
+	anywhere  storage = iota // a generic address
+	memory                   // global and constant variables, by their addresses
+	shared                   // of the block
+	local                    // private memory of the thread
+	arguments                // of the kernel
 )
 
 var windows = map[ptx.Space]uint64{ptx.Shared: sharedWindow, ptx.Local: localWindow, ptx.Param: paramWindow}
 
 // split divides the threads of a generic access by the memory they access, and
 // turns addresses in windows into offsets.
-func (w *warp) split(mask uint32, addr *alu.Lanes, each func(place, uint32, *alu.Lanes) status) status {
+func (w *warp) split(mask uint32, addr *alu.Lanes, each func(storage, uint32, *alu.Lanes) status) status {
 	var inWindows uint64
 	for m := mask; m != 0; m &= m - 1 {
 		if hi := addr[bits.TrailingZeros32(m)]; hi >= sharedWindow {
@@ -61,7 +61,7 @@ func (w *warp) split(mask uint32, addr *alu.Lanes, each func(place, uint32, *alu
 	}
 	for p, m := range masks {
 		if m != 0 {
-			if s := each(place(p), m, &offsets); s != next {
+			if s := each(storage(p), m, &offsets); s != next {
 				return s
 			}
 		}
@@ -72,14 +72,7 @@ func (w *warp) split(mask uint32, addr *alu.Lanes, each func(place, uint32, *alu
 // decodeAddress decodes cvta, which converts between generic addresses and offsets in
 // a space.
 func decodeAddress(c *compiler, fr *frame, in *ptx.Instr) error {
-	if len(in.Operands) != 2 {
-		return errorAt(in, "want two operands")
-	}
-	d, err := c.dest(fr, in, in.Operands[0])
-	if err != nil {
-		return err
-	}
-	s, err := c.source(fr, in, in.Operands[1])
+	d, s, err := c.unary(fr, in)
 	if err != nil {
 		return err
 	}
@@ -98,14 +91,7 @@ func decodeAddress(c *compiler, fr *frame, in *ptx.Instr) error {
 }
 
 func decodeIsSpace(c *compiler, fr *frame, in *ptx.Instr) error {
-	if len(in.Operands) != 2 {
-		return errorAt(in, "want two operands")
-	}
-	d, err := c.dest(fr, in, in.Operands[0])
-	if err != nil {
-		return err
-	}
-	s, err := c.source(fr, in, in.Operands[1])
+	d, s, err := c.unary(fr, in)
 	if err != nil {
 		return err
 	}
@@ -124,4 +110,16 @@ func decodeIsSpace(c *compiler, fr *frame, in *ptx.Instr) error {
 		}
 	}})
 	return nil
+}
+
+// unary is the destination and the source of an instruction that has one of each.
+func (c *compiler) unary(fr *frame, in *ptx.Instr) (dst, src int32, err error) {
+	if len(in.Operands) != 2 {
+		return 0, 0, errorAt(in, "want two operands")
+	}
+	if dst, err = c.dest(fr, in, in.Operands[0]); err != nil {
+		return 0, 0, err
+	}
+	src, err = c.source(fr, in, in.Operands[1])
+	return dst, src, err
 }

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/internal/race"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // asynchronous is a kernel with a tile of shared memory and barriers, of which [%rd0] is the
@@ -58,15 +58,12 @@ type planted struct {
 // asyncSeeds are enough to meet each policy with each pace of copies.
 const asyncSeeds = 15
 
-// tries is how many seeds to try: fewer under the race detector. A GPU has none.
+// tries is how many seeds of n to try. A GPU has none.
 func tries(n int) int {
-	switch {
-	case gputest.OnGPU():
+	if gputest.OnGPU() {
 		return 1
-	case race.Enabled:
-		return (n + 2) / 3
 	}
-	return n
+	return tier.Count((n+2)/3, n)
 }
 
 // find runs a right kernel, which has to give want, and its faulty versions, of which each

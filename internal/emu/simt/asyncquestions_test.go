@@ -7,11 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 )
 
 // A doubt is a program about which PTX's text leaves a doubt, and what the emulator has it
-// give. REQUIRE=cuda go test ./internal/simt -run TestDoubts asks a GPU of capability 9.0,
+// give. REQUIRE=cuda go test ./internal/emu/simt -run TestDoubts asks a GPU of capability 9.0,
 // where each that fails is a fault of the emulator. The other tests of asynchronous
 // instructions ask it too.
 type doubt struct {

@@ -3,9 +3,9 @@ package simt
 import (
 	"math/bits"
 
-	"github.com/ringo-go/ringo/internal/alu"
-	"github.com/ringo-go/ringo/internal/ptx"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // An atomic is what atom and red do to memory.
@@ -113,7 +113,7 @@ func decodeAtomic(c *compiler, fr *frame, in *ptx.Instr) error {
 	if a.how.Order == weakmem.Weak {
 		a.how.Order = weakmem.Relaxed
 	}
-	if a.place == local || a.place == arguments {
+	if a.storage == local || a.storage == arguments {
 		return errorAt(in, "atomic operations are on global and shared memory")
 	}
 	d.src = []int32{base}
@@ -150,15 +150,15 @@ func (c *combine) init() {
 func execAtomic(w *warp, in *inst, mask uint32) status {
 	a := in.x.(*atomic)
 	addr := w.address(in, &a.access)
-	if a.place != anywhere {
-		return w.atomic(in, a, a.place, mask, addr)
+	if a.storage != anywhere {
+		return w.atomic(in, a, a.storage, mask, addr)
 	}
-	return w.split(mask, addr, func(p place, mask uint32, addr *alu.Lanes) status {
+	return w.split(mask, addr, func(p storage, mask uint32, addr *alu.Lanes) status {
 		return w.atomic(in, a, p, mask, addr)
 	})
 }
 
-func (w *warp) atomic(in *inst, a *atomic, p place, mask uint32, addr *alu.Lanes) status {
+func (w *warp) atomic(in *inst, a *atomic, p storage, mask uint32, addr *alu.Lanes) status {
 	world := w.block.grid.world
 	c := &world.combine
 	c.f, c.b, c.c = a.f, w.slot(in.src[1]), w.slot(in.src[len(in.src)-1])

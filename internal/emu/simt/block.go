@@ -3,8 +3,8 @@ package simt
 import (
 	"math/bits"
 
-	"github.com/ringo-go/ringo/internal/alu"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // A block is a block of threads on a multiprocessor.
@@ -13,7 +13,7 @@ type block struct {
 	index [3]int
 	mem   *weakmem.Block
 	sm    *sm
-	place int // in Grid.here
+	seat  int // in Grid.here
 	warps []*warp
 	live  int // threads that have not ended
 	ready int // warps that can run
@@ -40,7 +40,7 @@ func newBlock(g *Grid, number int, s *sm) *block {
 	b.copies = nil
 	b.index, b.sm, b.live = g.index(number), s, g.threads()
 	b.mem = g.mem.Block(b.index, g.Block, g.shared())
-	b.place = len(g.here)
+	b.seat = len(g.here)
 	g.here = append(g.here, b)
 	for _, w := range b.warps {
 		w.begin()
@@ -53,7 +53,7 @@ func newBlock(g *Grid, number int, s *sm) *block {
 func newWarp(b *block, index int) *warp {
 	g := b.grid
 	code := g.Kernel.code
-	return &warp{block: b, index: index, place: -1,
+	return &warp{block: b, index: index, seat: -1,
 		regs: make([]alu.Lanes, code.slots), consts: g.Image.consts[g.Kernel], own: newPrivate(code)}
 }
 
@@ -75,7 +75,7 @@ func (w *warp) begin() {
 
 // wake makes a warp ready.
 func (b *block) wake(w *warp) {
-	if w.place < 0 {
+	if w.seat < 0 {
 		b.grid.world.makeReady(w)
 		b.ready++
 	}
@@ -129,8 +129,8 @@ func (b *block) leave() {
 	b.mem.End()
 	b.sm.free(g)
 	last := g.here[len(g.here)-1]
-	g.here[b.place] = last
-	last.place = b.place
+	g.here[b.seat] = last
+	last.seat = b.seat
 	g.here = g.here[:len(g.here)-1]
 	for i := range b.bars {
 		b.bars[i].clear()

@@ -3,13 +3,13 @@ package simt
 import (
 	"fmt"
 
-	"github.com/ringo-go/ringo/internal/alu"
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
 // A compiler flattens a kernel and the functions it calls. As PTX kernels here do not
 // recurse, each function has registers and private memory of its own for the
-// whole run, at the same place in every thread.
+// whole run, at the same offset in every thread.
 type compiler struct {
 	m        *ptx.Module
 	code     *code
@@ -72,7 +72,7 @@ func sharedAlign(vars []ptx.Var) int {
 	return n
 }
 
-// layModule places the module's shared variables that an instruction names.
+// layModule lays out the module's shared variables that an instruction names.
 // Those without a size are dynamic shared memory and begin where all others end.
 func (c *compiler) layModule(ops []ptx.Operand) {
 	for _, o := range flatten(ops) {
@@ -93,7 +93,7 @@ func (c *compiler) layModule(ops []ptx.Operand) {
 // mostLocal is how much local memory a thread has on every device.
 const mostLocal = 512 << 10
 
-// enter places a function and the functions that it calls.
+// enter lays out a function and the functions that it calls.
 func (c *compiler) enter(f *ptx.Func, depth int, path []*ptx.Func) error {
 	for _, p := range path {
 		if p == f {
@@ -211,7 +211,7 @@ func (c *compiler) function(fr *frame) error {
 // A label is an index into the body of a function, until link.
 type label int
 
-// link resolves calls, now that all functions have a place.
+// link resolves calls, now that all functions have an address.
 func (c *compiler) link() {
 	for i := range c.code.ins {
 		if call, ok := c.code.ins[i].x.(*callOp); ok {

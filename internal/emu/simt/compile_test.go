@@ -9,10 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/internal/ptx"
-	"github.com/ringo-go/ringo/internal/simt"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/simt"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 func TestCompileRefuses(t *testing.T) {
@@ -55,6 +56,7 @@ func TestKernelSizes(t *testing.T) {
 
 // The PTX of testdata is what clang makes of the CUDA beside it.
 func TestKernelsAreCompiled(t *testing.T) {
+	tier.Long(t) // it starts a compiler
 	emulated(t)
 	if _, err := exec.LookPath("clang++-19"); err != nil {
 		gputest.Missing(t, "clang", "no clang++-19")
@@ -101,7 +103,7 @@ func FuzzKernels(f *testing.F) {
 		next := uint64(1 << 20)
 		place := func(n int) uint64 {
 			next += 1 << 20
-			if n > 1<<16 || n <= 0 || mem.Map(weakmem.Span{Addr: next, Data: make([]byte, n)}) != nil {
+			if n > 1<<16 || n <= 0 || mem.Map(weakmem.Allocation{Addr: next, Data: make([]byte, n)}) != nil {
 				t.Skip()
 			}
 			return next

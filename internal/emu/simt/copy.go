@@ -4,9 +4,9 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/ringo-go/ringo/internal/alu"
-	"github.com/ringo-go/ringo/internal/ptx"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // A copyOp is an instruction that begins an asynchronous copy. Its sources are the
@@ -49,9 +49,14 @@ func decodeCopy(c *compiler, fr *frame, in *ptx.Instr) error {
 		return decodeCopyArrive(c, fr, in)
 	case in.Has("multicast::cluster"), in.Has("shared::cluster") && in.Has("shared::cta"):
 		return errorAt(in, "clusters of blocks are not emulated")
-	case !bulk:
-		return decodePlainCopy(c, fr, in)
+	case bulk:
+		return decodeBulkCopy(c, fr, in)
 	}
+	return decodePlainCopy(c, fr, in)
+}
+
+// decodeBulkCopy decodes cp.async.bulk and cp.reduce.async.bulk, between global and shared memory.
+func decodeBulkCopy(c *compiler, fr *frame, in *ptx.Instr) error {
 	op := &copyOp{bulk: true, sized: true, signals: in.Has("mbarrier::complete_tx::bytes")}
 	op.toShared = op.signals
 	from, to := ptx.Global, ptx.Shared
@@ -66,21 +71,21 @@ func decodeCopy(c *compiler, fr *frame, in *ptx.Instr) error {
 		op.size = in.Types[0].Size()
 	}
 	d := inst{exec: execCopy, x: op}
-	place := func(p *pointer, o ptx.Operand, space ptx.Space) error {
+	locate := func(p *pointer, o ptx.Operand, space ptx.Space) error {
 		var s int32
 		var err error
 		*p, s, err = c.newPointer(fr, in, o, space)
 		d.src = append(d.src, s)
 		return err
 	}
-	if err := place(&op.dst, in.Operands[0], to); err != nil {
+	if err := locate(&op.dst, in.Operands[0], to); err != nil {
 		return err
 	}
-	if err := place(&op.src, in.Operands[1], from); err != nil {
+	if err := locate(&op.src, in.Operands[1], from); err != nil {
 		return err
 	}
 	if op.signals {
-		if err := place(&op.bar, in.Operands[3], ptx.Shared); err != nil {
+		if err := locate(&op.bar, in.Operands[3], ptx.Shared); err != nil {
 			return err
 		}
 	}

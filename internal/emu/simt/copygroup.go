@@ -4,8 +4,8 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/ringo-go/ringo/internal/ptx"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // copies are those of a thread that complete by groups: plain ones and bulk ones apart.
@@ -92,7 +92,7 @@ func execWaitAll(w *warp, in *inst, mask uint32) status {
 
 // alive is what to return after something that may have stopped the grid.
 func (w *warp) alive() status {
-	if w.place < 0 {
+	if w.seat < 0 {
 		return gone
 	}
 	return next
@@ -135,7 +135,7 @@ func execCopyArrive(w *warp, in *inst, mask uint32) status {
 		g := &w.copiesOf(lane).plain
 		for _, list := range append(slices.Clone(g.closed), g.open) {
 			for _, t := range list {
-				if t.place < 0 {
+				if t.seat < 0 {
 					a.done = weakmem.Join(a.done, t.Done())
 				} else {
 					t.arrive = append(t.arrive, a)

@@ -1,6 +1,6 @@
 package simt
 
-// A device is its multiprocessors and the grids that still have blocks to place.
+// A device is its multiprocessors and the grids that still have blocks to begin.
 type device struct {
 	sms     []sm
 	queue   []*Grid
@@ -67,25 +67,25 @@ func (w *World) fill(number int) {
 	d := &w.devices[number]
 	for len(d.queue) > 0 {
 		g := d.queue[0]
-		if g.Cooperative && g.placed == 0 && !d.holds(g) {
+		if g.Cooperative && g.resident == 0 && !d.holds(g) {
 			return
 		}
-		for g.placed < g.blocks {
-			s := d.roomiest(g)
+		for g.resident < g.blocks {
+			s := d.freest(g)
 			if s == nil {
 				return
 			}
 			s.take(g)
-			newBlock(g, g.placed, s)
-			g.placed++
+			newBlock(g, g.resident, s)
+			g.resident++
 		}
 		d.queue = d.queue[1:]
 	}
 }
 
-// roomiest is the multiprocessor with the most free threads among those that can take
+// freest is the multiprocessor with the most free threads among those that can take
 // a block: blocks spread as on hardware.
-func (d *device) roomiest(g *Grid) *sm {
+func (d *device) freest(g *Grid) *sm {
 	var best *sm
 	for i := range d.sms {
 		if s := &d.sms[i]; s.fits(g) && (best == nil || s.threads > best.threads) {

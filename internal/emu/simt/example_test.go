@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/ringo-go/ringo/internal/ptx"
-	"github.com/ringo-go/ringo/internal/simt"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/simt"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // A kernel is stepped through, and thread 2 watched.
@@ -40,7 +40,7 @@ func Example() {
 	}
 	memory := weakmem.New(weakmem.Config{})
 	data := []byte{5, 0, 0, 0, 6, 0, 0, 0, 7, 0, 0, 0, 8, 0, 0, 0}
-	if err := memory.Map(weakmem.Span{Addr: 0x1000, Data: data}); err != nil {
+	if err := memory.Map(weakmem.Allocation{Addr: 0x1000, Data: data}); err != nil {
 		panic(err)
 	}
 	world := simt.NewWorld(simt.Config{

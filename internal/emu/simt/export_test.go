@@ -1,8 +1,8 @@
 package simt
 
 import (
-	"github.com/ringo-go/ringo/internal/alu"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // LoadAsync loads 4 bytes of shared memory in the thread of a lane as a bulk copy does.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // fail stops the grid with a fault of the first thread of mask.
@@ -162,7 +162,7 @@ func (g *Grid) deadlock(why string, blocks ...*block) {
 	if named > waiters {
 		lines = append(lines, fmt.Sprintf("and %d more groups of threads", named-waiters))
 	}
-	if left := g.blocks - g.placed; left > 0 {
+	if left := g.blocks - g.resident; left > 0 {
 		lines = append(lines, fmt.Sprintf("%d of %d blocks are not resident, there is no room for them before others end", left, g.blocks))
 	}
 	f.Detail = strings.Join(lines, "\n\t")

@@ -3,8 +3,8 @@ package simt
 import (
 	"math/bits"
 
-	"github.com/ringo-go/ringo/internal/ptx"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // A decoder compiles the instructions of one operation.
@@ -91,7 +91,7 @@ func execTable(w *warp, in *inst, mask uint32) status {
 	return w.scatter(mask, func(lane int) int32 { return targets[uint32(index[lane])] })
 }
 
-// scatter sends each thread of mask to a place of its own; others of the group go on.
+// scatter sends each thread of mask to an address of its own; others of the group go on.
 func (w *warp) scatter(mask uint32, to func(lane int) int32) status {
 	for mask != 0 {
 		pc, same := to(bits.TrailingZeros32(mask)), uint32(0)

@@ -3,7 +3,7 @@ package simt
 import (
 	"fmt"
 
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // A Grid is a launch of a kernel. The caller fills the exported fields and
@@ -18,18 +18,18 @@ type Grid struct {
 	After       weakmem.Clock
 	Cooperative bool // all blocks become resident at once, or none
 
-	world  *World
-	number int
-	launch int // of its device, see Turn
-	mem    *weakmem.Grid
-	blocks int // of the grid
-	placed int // have become resident
-	ended  int
-	here   []*block
-	spare  []*block // ended, to be used again
-	fault  *weakmem.Fault
-	clock  weakmem.Clock
-	done   bool
+	world    *World
+	number   int
+	launch   int // of its device, see Turn
+	mem      *weakmem.Grid
+	blocks   int // of the grid
+	resident int // have become resident
+	ended    int
+	here     []*block
+	spare    []*block // ended, to be used again
+	fault    *weakmem.Fault
+	clock    weakmem.Clock
+	done     bool
 }
 
 // Done reports whether all blocks have ended, or the grid was stopped.
@@ -92,7 +92,7 @@ func (g *Grid) check(w *World) error {
 	return nil
 }
 
-// index is the place of a block in the grid.
+// index is the coordinates of a block in the grid.
 func (g *Grid) index(block int) [3]int {
 	return [3]int{block % g.Dim[0], block / g.Dim[0] % g.Dim[1], block / g.Dim[0] / g.Dim[1]}
 }

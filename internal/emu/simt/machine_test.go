@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/ptx"
-	"github.com/ringo-go/ringo/internal/simt"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/simt"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // small is a device of two multiprocessors.
@@ -78,7 +78,7 @@ func load(t testing.TB, text string) func(m *machine) *simt.Image {
 func (m *machine) put(b []byte) uint64 {
 	addr := m.next
 	m.next += uint64(len(b)+511) &^ 255
-	require.NoError(m.t, m.mem.Map(weakmem.Span{Addr: addr, Data: b}))
+	require.NoError(m.t, m.mem.Map(weakmem.Allocation{Addr: addr, Data: b}))
 	return addr
 }
 
@@ -91,7 +91,7 @@ func (m *machine) words(v ...uint32) uint64 {
 func (m *machine) unwritten(n int) uint64 {
 	addr := m.next
 	m.next += uint64(4*n+511) &^ 255
-	require.NoError(m.t, m.mem.Map(weakmem.Span{Addr: addr, Data: make([]byte, 4*n), Written: make([]uint64, (4*n+63)/64)}))
+	require.NoError(m.t, m.mem.Map(weakmem.Allocation{Addr: addr, Data: make([]byte, 4*n), Written: make([]uint64, (4*n+63)/64)}))
 	return addr
 }
 

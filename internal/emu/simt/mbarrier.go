@@ -3,7 +3,7 @@ package simt
 import (
 	"fmt"
 
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // An mbarrier is a barrier in shared memory. A phase of it ends when all its arrivals were
@@ -45,7 +45,7 @@ func (m *mbarrier) arrive(n int, released weakmem.Clock) (wrong string) {
 	}
 	m.pending -= n
 	m.coming = weakmem.Join(m.coming, released)
-	m.turn()
+	m.flip()
 	return ""
 }
 
@@ -55,12 +55,12 @@ func (m *mbarrier) expect(n int) (wrong string) {
 		return fmt.Sprintf("%d bytes more at the %v: at most %d can be counted", n, m, mostBytes)
 	}
 	m.bytes += n
-	m.turn()
+	m.flip()
 	return ""
 }
 
-// turn begins the next phase if this one is complete.
-func (m *mbarrier) turn() {
+// flip begins the next phase if this one is complete.
+func (m *mbarrier) flip() {
 	if m.pending > 0 || m.bytes != 0 {
 		return
 	}

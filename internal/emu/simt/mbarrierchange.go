@@ -3,7 +3,7 @@ package simt
 import (
 	"math/bits"
 
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // A change is what an instruction does to a barrier, for lanes; the text says what is wrong

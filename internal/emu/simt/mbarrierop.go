@@ -3,9 +3,9 @@ package simt
 import (
 	"math/bits"
 
-	"github.com/ringo-go/ringo/internal/alu"
-	"github.com/ringo-go/ringo/internal/ptx"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // An mbarrierOp is an instruction of a barrier in shared memory. The first source is its

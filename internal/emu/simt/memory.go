@@ -4,19 +4,19 @@ import (
 	"encoding/binary"
 	"math/bits"
 
-	"github.com/ringo-go/ringo/internal/alu"
-	"github.com/ringo-go/ringo/internal/ptx"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // An access is how an instruction accesses memory.
 type access struct {
-	place  place
-	size   int
-	offset uint64 // to add to the address
-	narrow bool   // the address is a register of 32 bits
-	how    weakmem.How
-	extend []int // loads of signed types: the width in bits of each register to extend to
+	storage storage
+	size    int
+	offset  uint64 // to add to the address
+	narrow  bool   // the address is a register of 32 bits
+	how     weakmem.How
+	extend  []int // loads of signed types: the width in bits of each register to extend to
 }
 
 // newAccess decodes where and how an instruction accesses memory, and the slot of the address.
@@ -30,22 +30,22 @@ func (c *compiler) newAccess(fr *frame, in *ptx.Instr, o ptx.Operand) (*access, 
 	}
 	switch in.Space {
 	case ptx.Generic:
-		a.place = anywhere
+		a.storage = anywhere
 	case ptx.Global, ptx.Const:
-		a.place = memory
+		a.storage = memory
 	case ptx.Shared:
-		a.place, a.how.Shared = shared, true
+		a.storage, a.how.Shared = shared, true
 	case ptx.Local:
-		a.place = local
+		a.storage = local
 	case ptx.Param:
-		a.place = arguments
+		a.storage = arguments
 		if _, call := fr.callVar(ptx.Operand{Kind: ptx.NameOperand, Name: o.Name}); call || !fr.f.Entry {
-			a.place = local
+			a.storage = local
 		}
 	default:
 		return nil, 0, errorAt(in, "state space %v is not emulated", in.Space)
 	}
-	if a.place == memory {
+	if a.storage == memory {
 		a.how.NonCoherent = in.Has("nc") || in.Op == "ldu" || in.Space == ptx.Const
 	}
 	a.order(in)
@@ -110,7 +110,7 @@ func decodeLoad(c *compiler, fr *frame, in *ptx.Instr) error {
 	if !extend {
 		a.extend = nil
 	}
-	if a.place == arguments {
+	if a.storage == arguments {
 		d.exec = execArgument
 	}
 	c.emit(fr, in, d)
@@ -125,7 +125,7 @@ func decodeStore(c *compiler, fr *frame, in *ptx.Instr) error {
 	if err != nil {
 		return err
 	}
-	if a.place == arguments {
+	if a.storage == arguments {
 		return errorAt(in, "kernel parameters cannot be written")
 	}
 	d := inst{exec: execStore, src: []int32{base}, x: a}
@@ -160,10 +160,10 @@ func execLoad(w *warp, in *inst, mask uint32) status {
 	a := in.x.(*access)
 	addr, dst := w.address(in, a), w.operands(&w.dst, in.dst)
 	var s status
-	if a.place != anywhere {
-		s = w.load(in, a, a.place, mask, addr, dst)
+	if a.storage != anywhere {
+		s = w.load(in, a, a.storage, mask, addr, dst)
 	} else {
-		s = w.split(mask, addr, func(p place, mask uint32, addr *alu.Lanes) status {
+		s = w.split(mask, addr, func(p storage, mask uint32, addr *alu.Lanes) status {
 			return w.load(in, a, p, mask, addr, dst)
 		})
 	}
@@ -180,7 +180,7 @@ func (a *access) finish(mask uint32, dst []*alu.Lanes) {
 	}
 }
 
-func (w *warp) load(in *inst, a *access, p place, mask uint32, addr *alu.Lanes, dst []*alu.Lanes) status {
+func (w *warp) load(in *inst, a *access, p storage, mask uint32, addr *alu.Lanes, dst []*alu.Lanes) status {
 	switch p {
 	case local:
 		if lane, kind, why := w.own.load(mask, addr, a.size, dst); why != "" {
@@ -209,15 +209,15 @@ func (w *warp) load(in *inst, a *access, p place, mask uint32, addr *alu.Lanes, 
 func execStore(w *warp, in *inst, mask uint32) status {
 	a := in.x.(*access)
 	addr, src := w.address(in, a), w.operands(&w.src, in.src)[1:]
-	if a.place != anywhere {
-		return w.store(in, a, a.place, mask, addr, src)
+	if a.storage != anywhere {
+		return w.store(in, a, a.storage, mask, addr, src)
 	}
-	return w.split(mask, addr, func(p place, mask uint32, addr *alu.Lanes) status {
+	return w.split(mask, addr, func(p storage, mask uint32, addr *alu.Lanes) status {
 		return w.store(in, a, p, mask, addr, src)
 	})
 }
 
-func (w *warp) store(in *inst, a *access, p place, mask uint32, addr *alu.Lanes, src []*alu.Lanes) status {
+func (w *warp) store(in *inst, a *access, p storage, mask uint32, addr *alu.Lanes, src []*alu.Lanes) status {
 	switch p {
 	case local:
 		if lane, kind, why := w.own.store(mask, addr, a.size, src); why != "" {

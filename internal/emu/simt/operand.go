@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/ringo-go/ringo/internal/alu"
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
 // constant is the slot of a constant.

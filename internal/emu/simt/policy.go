@@ -48,7 +48,7 @@ func (p *policy) choose(w *World) (*warp, int) {
 			p.ahead, p.until = x.block, w.ran+r.next()%100_000
 		}
 		if p.ahead.ready > 0 && r.below(8) > 0 {
-			if y := p.ahead.warps[r.below(len(p.ahead.warps))]; y.place >= 0 {
+			if y := p.ahead.warps[r.below(len(p.ahead.warps))]; y.seat >= 0 {
 				x = y
 			}
 		}

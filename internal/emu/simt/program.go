@@ -3,8 +3,8 @@ package simt
 import (
 	"fmt"
 
-	"github.com/ringo-go/ringo/internal/alu"
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
 // A Program is a compiled module. It is immutable.
@@ -90,7 +90,7 @@ type Image struct {
 	consts  map[*Kernel][]alu.Lanes
 }
 
-// Load places the variables of a program: globals has the address of each
+// Load lays out the variables of a program: globals has the address of each
 // .global and .const variable of the module by name, which the caller has
 // mapped and initialised. It panics when one that a kernel uses is missing.
 func (p *Program) Load(globals map[string]uint64) *Image {

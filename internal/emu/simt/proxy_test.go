@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/ptx"
-	"github.com/ringo-go/ringo/internal/simt"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/simt"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // proxied stores to shared memory, has a fence, and comes to a place where a bulk copy

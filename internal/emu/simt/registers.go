@@ -3,7 +3,7 @@ package simt
 import (
 	"math/bits"
 
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
 // RegistersPerSM is how many registers of 32 bits a multiprocessor has, of any compute

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/simt"
+	"github.com/ringo-go/ringo/internal/emu/simt"
 )
 
 // crowded is a kernel "crowded" that holds a number of values at the same time, and one

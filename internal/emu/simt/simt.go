@@ -20,8 +20,8 @@
 package simt
 
 import (
-	"github.com/ringo-go/ringo/internal/ptx"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // A Shape is the size of a device. The comments have an H100's.
@@ -93,7 +93,7 @@ func (e Event) Access(lane int) (addr uint64, bytes int, ok bool) {
 	case *atomic:
 		a = &x.access
 	}
-	if a == nil || registers == 0 || a.place != memory && a.place != anywhere {
+	if a == nil || registers == 0 || a.storage != memory && a.storage != anywhere {
 		return 0, 0, false
 	}
 	return e.warp.slot(e.inst.src[0])[lane] + a.offset, a.size * registers, true

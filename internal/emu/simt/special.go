@@ -4,8 +4,8 @@ import (
 	"math/bits"
 	"strings"
 
-	"github.com/ringo-go/ringo/internal/alu"
-	"github.com/ringo-go/ringo/internal/ptx"
+	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/ptx"
 )
 
 // A special register that stays as it is while a warp lives.

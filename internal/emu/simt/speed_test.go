@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/simt"
+	"github.com/ringo-go/ringo/internal/emu/simt"
 )
 
 // rate runs grids until the benchmark is satisfied, and reports thread-instructions a second.

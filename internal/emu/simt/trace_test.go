@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/simt"
+	"github.com/ringo-go/ringo/internal/emu/simt"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the goldens of testdata anew")

@@ -1,7 +1,7 @@
 package simt
 
 import (
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // A transfer is an asynchronous copy that a thread has begun. The World carries it on a
@@ -10,7 +10,7 @@ import (
 type transfer struct {
 	*weakmem.Transfer
 	grid   *Grid
-	place  int // in World.transfers, -1 when it is finished
+	seat   int // in World.transfers, -1 when it is finished
 	warp   *warp
 	in     *inst
 	lane   int
@@ -34,7 +34,7 @@ func (w *warp) launch(in *inst, lane int, plan weakmem.Plan, bar *mbarrier) *tra
 		return nil
 	}
 	world := w.block.grid.world
-	t := &transfer{Transfer: made, grid: w.block.grid, place: len(world.transfers), warp: w, in: in, lane: lane, bar: bar, bytes: plan.Bytes}
+	t := &transfer{Transfer: made, grid: w.block.grid, seat: len(world.transfers), warp: w, in: in, lane: lane, bar: bar, bytes: plan.Bytes}
 	world.transfers = append(world.transfers, t)
 	w.block.copies = append(w.block.copies, t)
 	return t
@@ -57,7 +57,7 @@ var paces = [...]int{1, 4, 24}
 
 // finish finishes a copy, if it is not, and tells its barrier.
 func (t *transfer) finish() {
-	if t.place < 0 {
+	if t.seat < 0 {
 		return
 	}
 	t.Finish()
@@ -83,11 +83,11 @@ func (t *transfer) finish() {
 func (t *transfer) forget() {
 	list := t.grid.world.transfers
 	last := list[len(list)-1]
-	list[t.place] = last
-	last.place = t.place
+	list[t.seat] = last
+	last.seat = t.seat
 	list[len(list)-1] = nil
 	t.grid.world.transfers = list[:len(list)-1]
-	t.place = -1
+	t.seat = -1
 }
 
 // land finishes the copies of a grid that ends, or drops them if it was stopped.

@@ -3,7 +3,7 @@ package simt
 import (
 	"math/bits"
 
-	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/emu/alu"
 )
 
 // undefined is the value that a thread gets from one that does not take part.

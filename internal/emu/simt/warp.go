@@ -3,7 +3,7 @@ package simt
 import (
 	"math/bits"
 
-	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/emu/alu"
 )
 
 // A warp is 32 threads of a block.
@@ -26,8 +26,8 @@ type warp struct {
 	calm    bool      // made none in this burst
 	forced  bool      // it was chosen at random and runs on, whatever its rank
 
-	place int // in World.ready, -1 when it is not
-	last  int // its turn in the rotation, see Config.Follow
+	seat int // in World.ready, -1 when it is not
+	last int // its turn in the rotation, see Config.Follow
 
 	dst, src [8]*alu.Lanes // operands of the instruction
 	addr     alu.Lanes     // scratch of accesses
@@ -98,7 +98,7 @@ func (w *warp) run(n int) {
 		if !in.helper {
 			world.ran += uint64(bits.OnesCount32(g.mask))
 			if world.cfg.Trace != nil {
-				if w.trace(in, mask); w.place < 0 {
+				if w.trace(in, mask); w.seat < 0 {
 					return
 				}
 			}
@@ -118,7 +118,7 @@ func (w *warp) run(n int) {
 				g.pc++
 				return
 			case gone:
-				if w.place < 0 || !w.choose() {
+				if w.seat < 0 || !w.choose() {
 					return
 				}
 				continue
@@ -254,7 +254,7 @@ func (w *warp) add(g group) {
 	w.n++
 }
 
-// remove drops a group; the last one takes its place.
+// remove drops a group; the last one takes its index.
 func (w *warp) remove(i int) {
 	w.n--
 	w.groups[i] = w.groups[w.n]

@@ -1,7 +1,7 @@
 package simt
 
 import (
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // A World executes grids on devices.
@@ -130,19 +130,19 @@ func (w *World) Polling(since uint64) bool {
 }
 
 func (w *World) makeReady(x *warp) {
-	x.place = len(w.ready)
+	x.seat = len(w.ready)
 	w.ready = append(w.ready, x)
 }
 
 func (w *World) unready(x *warp) {
-	if x.place < 0 {
+	if x.seat < 0 {
 		return
 	}
 	last := w.ready[len(w.ready)-1]
-	w.ready[x.place] = last
-	last.place = x.place
+	w.ready[x.seat] = last
+	last.seat = x.seat
 	w.ready = w.ready[:len(w.ready)-1]
-	x.place = -1
+	x.seat = -1
 }
 
 // finish forgets a grid that is done, and fills its room with other blocks.

@@ -3,7 +3,7 @@ package weakmem
 import (
 	"math/bits"
 
-	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/emu/alu"
 )
 
 // Load reads len(dst) elements of size bytes for each lane, zero-extended into
@@ -67,8 +67,8 @@ func (b *Block) Load(warp int, mask uint32, addr *alu.Lanes, size int, dst []*al
 }
 
 // strongLoad loads the registers of a run, each element at once, and acquires.
-func (b *Block) strongLoad(warp int, r *run, s *Span, p []byte, size int, dst []*alu.Lanes, when uint64, how *How) {
-	sync := !b.memory.config.Plain && (s.places.pages != nil || s.foreign() || b.warps[warp].buffer.covers(r.addr, r.bytes()))
+func (b *Block) strongLoad(warp int, r *run, s *Allocation, p []byte, size int, dst []*alu.Lanes, when uint64, how *How) {
+	sync := !b.memory.config.Plain && (s.sites.pages != nil || s.foreign() || b.warps[warp].buffer.covers(r.addr, r.bytes()))
 	stride := r.each
 	if r.same {
 		stride = 0
@@ -113,7 +113,7 @@ func (b *Block) Store(warp int, mask uint32, addr *alu.Lanes, size int, src []*a
 		off, n := r.addr-s.Addr, r.bytes()
 		s.setWritten(off, n)
 		p := b.memory.pending()
-		p.span, p.addr, p.n, p.units, p.release = s, r.addr, n, all(r.addr, n), nil
+		p.allocation, p.addr, p.n, p.units, p.release = s, r.addr, n, all(r.addr, n), nil
 		p.by, p.strong, p.far = &b.origin, how.Order != Weak && !how.Shared, false
 		p.whole, p.tears = b.whole(s, &how), b.tears(s, n, &how)
 		gather(&r, p.data[:n], size, src)

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// A Span is memory at an address.
-type Span struct {
+// An Allocation is memory at an address.
+type Allocation struct {
 	Addr    uint64
 	Data    []byte
 	Written []uint64 // a bit for each byte that was ever written, nil if all were; may be shared between processes
@@ -18,24 +18,24 @@ type Span struct {
 	Name    string   // for reports
 
 	shadow shadow
-	places places
+	sites  sites
 }
 
 // end is the address after the last byte.
-func (s *Span) end() uint64 { return s.Addr + uint64(len(s.Data)) }
+func (s *Allocation) end() uint64 { return s.Addr + uint64(len(s.Data)) }
 
-// foreign reports whether the span may hold stores that Memory has not seen.
-func (s *Span) foreign() bool { return s.Foreign || s.Device < 0 }
+// foreign reports whether the allocation may hold stores that Memory has not seen.
+func (s *Allocation) foreign() bool { return s.Foreign || s.Device < 0 }
 
 // Expose says that others, of whom Memory does not hear, may write n bytes from off: these count
 // as written.
-func (s *Span) Expose(off, n uint64) {
+func (s *Allocation) Expose(off, n uint64) {
 	s.Foreign = true
 	s.setWritten(off, n)
 }
 
 // setWritten notes that n bytes from off were written.
-func (s *Span) setWritten(off, n uint64) {
+func (s *Allocation) setWritten(off, n uint64) {
 	if s.Written == nil {
 		return
 	}
@@ -51,7 +51,7 @@ func (s *Span) setWritten(off, n uint64) {
 }
 
 // copyWritten notes that n bytes from off are a copy.
-func (s *Span) copyWritten(off uint64, src *Span, from, n uint64) {
+func (s *Allocation) copyWritten(off uint64, src *Allocation, from, n uint64) {
 	if s.Written == nil {
 		return
 	}
@@ -68,7 +68,7 @@ func (s *Span) copyWritten(off uint64, src *Span, from, n uint64) {
 }
 
 // unwritten finds the first of n bytes from off that nothing wrote.
-func (s *Span) unwritten(off, n uint64) (uint64, bool) {
+func (s *Allocation) unwritten(off, n uint64) (uint64, bool) {
 	if s.Written == nil {
 		return 0, false
 	}
@@ -84,18 +84,18 @@ func (s *Span) unwritten(off, n uint64) (uint64, bool) {
 	return 0, false
 }
 
-// freedKept is how many unmapped spans are remembered for reports.
+// freedKept is how many unmapped allocations are remembered for reports.
 const freedKept = 256
 
-// spanTable finds spans by address.
-type spanTable struct {
-	sorted  []*Span // by Addr, without overlap
-	freed   []*Span // without their Data, the oldest first
-	changed int     // counts changes, for caches
+// allocationTable finds allocations by address.
+type allocationTable struct {
+	sorted  []*Allocation // by Addr, without overlap
+	freed   []*Allocation // without their Data, the oldest first
+	changed int           // counts changes, for caches
 }
 
-// find returns the span that holds addr, or nil.
-func (t *spanTable) find(addr uint64) *Span {
+// find returns the allocation that holds addr, or nil.
+func (t *allocationTable) find(addr uint64) *Allocation {
 	lo, hi := 0, len(t.sorted)
 	for lo < hi {
 		if mid := (lo + hi) / 2; t.sorted[mid].end() <= addr {
@@ -110,35 +110,35 @@ func (t *spanTable) find(addr uint64) *Span {
 	return nil
 }
 
-// Map adds memory. It must not overlap other spans, nor be empty.
-func (m *Memory) Map(s Span) error {
+// Map adds memory. It must not overlap other allocations, nor be empty.
+func (m *Memory) Map(s Allocation) error {
 	if len(s.Data) == 0 {
 		return fmt.Errorf("weakmem: mapping %q at %#x: no bytes", s.Name, s.Addr)
 	}
 	if s.Written != nil && len(s.Written)*64 < len(s.Data) {
 		return fmt.Errorf("weakmem: mapping %q at %#x: %d bytes need %d words of Written, got %d", s.Name, s.Addr, len(s.Data), (len(s.Data)+63)/64, len(s.Written))
 	}
-	t := &m.spans
+	t := &m.allocations
 	i := sort.Search(len(t.sorted), func(i int) bool { return t.sorted[i].end() > s.Addr })
 	if i < len(t.sorted) && t.sorted[i].Addr < s.end() {
 		return fmt.Errorf("weakmem: mapping %q at %#x: overlaps %q at %#x", s.Name, s.Addr, t.sorted[i].Name, t.sorted[i].Addr)
 	}
 	t.sorted = slices.Insert(t.sorted, i, &s)
-	t.freed = slices.DeleteFunc(t.freed, func(f *Span) bool { return f.Addr < s.end() && s.Addr < f.end() })
+	t.freed = slices.DeleteFunc(t.freed, func(f *Allocation) bool { return f.Addr < s.end() && s.Addr < f.end() })
 	t.changed++
 	return nil
 }
 
-// Unmap removes the span that begins at addr, after all pending stores became
+// Unmap removes the allocation that begins at addr, after all pending stores became
 // visible. Later accesses are reported as freed memory.
 func (m *Memory) Unmap(addr uint64) error {
-	t := &m.spans
+	t := &m.allocations
 	s := t.find(addr)
 	if s == nil || s.Addr != addr {
 		return fmt.Errorf("weakmem: nothing is mapped at %#x", addr)
 	}
 	m.settle()
-	m.stuck = slices.DeleteFunc(m.stuck, func(b stuckBit) bool { return b.span == s })
+	m.stuck = slices.DeleteFunc(m.stuck, func(b stuckBit) bool { return b.allocation == s })
 	i := slices.Index(t.sorted, s)
 	t.sorted = slices.Delete(t.sorted, i, i+1)
 	if len(t.freed) == freedKept {
@@ -149,9 +149,9 @@ func (m *Memory) Unmap(addr uint64) error {
 	return nil
 }
 
-// Find returns the span that holds addr.
-func (m *Memory) Find(addr uint64) (*Span, bool) {
-	s := m.spans.find(addr)
+// Find returns the allocation that holds addr.
+func (m *Memory) Find(addr uint64) (*Allocation, bool) {
+	s := m.allocations.find(addr)
 	return s, s != nil
 }
 
@@ -161,7 +161,7 @@ const (
 )
 
 // near describes the allocation at or next to an address that is not mapped.
-func (t *spanTable) near(addr uint64) string {
+func (t *allocationTable) near(addr uint64) string {
 	for _, s := range slices.Backward(t.freed) {
 		if s.Addr <= addr && addr < s.end() {
 			return fmt.Sprintf("%s+%#x, freed", s.Name, addr-s.Addr)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/emu/alu"
 )
 
 // BenchmarkAccess streams through memory as a kernel does: two loads and a
@@ -16,7 +16,7 @@ func BenchmarkAccess(b *testing.B) {
 				const n = 1 << 22
 				m := New(Config{Plain: plain})
 				for i := range uint64(3) {
-					_ = m.Map(Span{Addr: (i + 1) << 32, Data: make([]byte, n), Written: make([]uint64, n/64), Name: "m"})
+					_ = m.Map(Allocation{Addr: (i + 1) << 32, Data: make([]byte, n), Written: make([]uint64, n/64), Name: "m"})
 				}
 				c, _ := m.Set(1<<32, []byte{1}, n, Clock{})
 				c, _ = m.Set(2<<32, []byte{1}, n, c)
@@ -139,7 +139,7 @@ func BenchmarkSync(b *testing.B) {
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			s := &state{m: New(Config{Report: func(*Fault) bool { return true }})}
-			_ = s.m.Map(Span{Addr: 1 << 32, Data: make([]byte, 1<<20), Name: "m"})
+			_ = s.m.Map(Allocation{Addr: 1 << 32, Data: make([]byte, 1<<20), Name: "m"})
 			s.k = s.m.Begin(0, "k", Clock{}).Block([3]int{}, [3]int{256, 1, 1}, 4096)
 			for b.Loop() {
 				if f := bench.does(s); f != nil {

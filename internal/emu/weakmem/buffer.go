@@ -24,23 +24,23 @@ type buffer struct {
 	limit  int
 	stores []*pending // the oldest first
 	lo, hi uint64     // all stores are within
-	place  int        // 1 + index in Memory.dirty, 0 when empty
+	site   int        // 1 + index in Memory.dirty, 0 when empty
 }
 
 // pending is a store, of one thread or of neighbouring lanes, to bytes without
 // gaps. It becomes visible in units of 8 bytes, each at once.
 type pending struct {
-	span    *Span
-	addr    uint64
-	n       uint64
-	units   uint64 // still to be seen: a bit for each 8 bytes from addr &^ 7
-	release *release
-	by      *origin
-	strong  bool
-	whole   bool // its lines become visible at once
-	tears   bool // its words become visible one by one (Config.Lines)
-	far     bool // in the buffer of a device
-	data    [512]byte
+	allocation *Allocation
+	addr       uint64
+	n          uint64
+	units      uint64 // still to be seen: a bit for each 8 bytes from addr &^ 7
+	release    *release
+	by         *origin
+	strong     bool
+	whole      bool // its lines become visible at once
+	tears      bool // its words become visible one by one (Config.Lines)
+	far        bool // in the buffer of a device
+	data       [512]byte
 }
 
 // pending is a store to be filled in.
@@ -72,7 +72,7 @@ func (b *buffer) add(p *pending) {
 	if len(b.stores) == 0 {
 		b.lo, b.hi = p.addr, p.addr+p.n
 		b.memory.dirty = append(b.memory.dirty, b)
-		b.place = len(b.memory.dirty)
+		b.site = len(b.memory.dirty)
 	}
 	b.lo, b.hi = min(b.lo, p.addr), max(b.hi, p.addr+p.n)
 	b.stores = append(b.stores, p)
@@ -90,12 +90,12 @@ func (b *buffer) remove(i int) {
 
 // clean takes an empty buffer off the list of those that are not.
 func (b *buffer) clean() {
-	m, i := b.memory, b.place-1
+	m, i := b.memory, b.site-1
 	last := len(m.dirty) - 1
 	m.dirty[i] = m.dirty[last]
-	m.dirty[i].place = i + 1
+	m.dirty[i].site = i + 1
 	m.dirty = m.dirty[:last]
-	b.place = 0
+	b.site = 0
 }
 
 // covers reports whether this buffer or one above may hold some of the bytes.
@@ -222,18 +222,18 @@ func (b *buffer) moveUp() {
 
 // reveal writes units of a store to memory.
 func (m *Memory) reveal(p *pending, units uint64) {
-	off := p.addr - p.span.Addr
+	off := p.addr - p.allocation.Addr
 	if p.strong {
 		for u := units; u != 0; u &= u - 1 {
 			from, to := p.unit(bits.TrailingZeros64(u))
-			m.remember(p.span, p.addr+from, to-from, p.by, p.by.grid.device, p.far)
+			m.remember(p.allocation, p.addr+from, to-from, p.by, p.by.grid.device, p.far)
 			if p.whole && m.config.OldLoads && u&(u-1) != 0 && (p.addr+to)%lineBytes != 0 {
 				m.at(m.past.now - 1).more = true
 			}
 		}
 	}
-	mem := p.span.Data[off : off+p.n]
-	if units == all(p.addr, p.n) && !p.span.foreign() && !p.whole {
+	mem := p.allocation.Data[off : off+p.n]
+	if units == all(p.addr, p.n) && !p.allocation.foreign() && !p.whole {
 		m.write(mem, p.data[:p.n])
 	} else {
 		for u := units; u != 0; u &= u - 1 {
@@ -241,16 +241,16 @@ func (m *Memory) reveal(p *pending, units uint64) {
 			m.write(mem[from:to], p.data[from:to])
 		}
 	}
-	var at *place
+	var at *site
 	if p.release != nil {
-		at = newPlace(off, p.data[:p.n], p.release)
-		p.span.toHost(m, p.release)
-	} else if p.span.places.pages == nil {
+		at = newSite(off, p.data[:p.n], p.release)
+		p.allocation.toHost(m, p.release)
+	} else if p.allocation.sites.pages == nil {
 		return
 	}
 	for u := units; u != 0; u &= u - 1 {
 		from, to := p.unit(bits.TrailingZeros64(u))
-		p.span.places.set(p.span, off+from, to-from, at)
+		p.allocation.sites.set(p.allocation, off+from, to-from, at)
 	}
 }
 

@@ -6,14 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/emu/alu"
 )
 
 // tear stores a vector of 4-byte elements and gives what another block saw of
 // it while it became visible.
 func tear(seed uint64, elements int) (seen map[[4]uint64]bool) {
 	m := New(Config{Seed: seed, Report: func(*Fault) bool { return true }})
-	_ = m.Map(Span{Addr: x, Data: make([]byte, 64), Name: "x"})
+	_ = m.Map(Allocation{Addr: x, Data: make([]byte, 64), Name: "x"})
 	g := m.Begin(0, "k", Clock{})
 	a, b := g.Block([3]int{}, [3]int{1, 1, 1}, 0), g.Block([3]int{1, 0, 0}, [3]int{1, 1, 1}, 0)
 	var src, dst []*alu.Lanes
@@ -69,7 +69,7 @@ func TestHalfVisible(t *testing.T) {
 // However much is stored, little is pending; all of it arrives.
 func TestBuffersAreBounded(t *testing.T) {
 	m := New(Config{})
-	require.NoError(t, m.Map(Span{Addr: x, Data: make([]byte, 1<<16), Name: "x"}))
+	require.NoError(t, m.Map(Allocation{Addr: x, Data: make([]byte, 1<<16), Name: "x"}))
 	g := m.Begin(0, "k", Clock{})
 	b := g.Block([3]int{}, [3]int{64, 1, 1}, 0)
 	for i := range uint64(200) {
@@ -98,7 +98,7 @@ func TestBuffersAreBounded(t *testing.T) {
 
 func TestPlainIsVisibleAtOnce(t *testing.T) {
 	m := New(Config{Plain: true})
-	require.NoError(t, m.Map(Span{Addr: x, Data: make([]byte, 64), Written: make([]uint64, 1), Name: "x"}))
+	require.NoError(t, m.Map(Allocation{Addr: x, Data: make([]byte, 64), Written: make([]uint64, 1), Name: "x"}))
 	g := m.Begin(0, "k", Clock{})
 	a, b := g.Block([3]int{}, [3]int{1, 1, 1}, 0), g.Block([3]int{1, 0, 0}, [3]int{1, 1, 1}, 0)
 	for i := range uint64(8) {
@@ -140,7 +140,7 @@ func TestAtomicsOfEverySize(t *testing.T) {
 func TestHistoryIsBounded(t *testing.T) {
 	s := newScene(t, Config{})
 	s.m.history.limit = 100
-	require.NoError(t, s.m.Map(Span{Addr: 0x10000, Data: make([]byte, 1<<14), Name: "big"}))
+	require.NoError(t, s.m.Map(Allocation{Addr: 0x10000, Data: make([]byte, 1<<14), Name: "big"}))
 	require.Nil(t, store(s.b, 1, warp8, 0x1000, How{Line: 77}))
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 100000 {
@@ -159,7 +159,7 @@ func TestScatteredLanes(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
 		s := newScene(t, Config{})
-		require.NoError(t, s.m.Map(Span{Addr: 0x10000, Data: make([]byte, 4096), Written: make([]uint64, 64), Name: "big"}))
+		require.NoError(t, s.m.Map(Allocation{Addr: 0x10000, Data: make([]byte, 4096), Written: make([]uint64, 64), Name: "big"}))
 		var addr, v, got alu.Lanes
 		slots := random.Perm(64)
 		for i := range addr {

@@ -1,8 +1,8 @@
 package weakmem
 
-// at finds the span of a run, which it shortens to the lanes within it, and
-// checks that the kernel may make the access.
-func (b *Block) at(warp int, r *run, k kind, how *How) (*Span, *Fault) {
+// at finds the allocation that the lanes of r access, drops lanes beyond the allocation's end,
+// and checks that the kernel may make the access.
+func (b *Block) at(warp int, r *run, k kind, how *How) (*Allocation, *Fault) {
 	if r.addr&uint64(r.each-1) != 0 {
 		return nil, b.refuse(Misaligned, warp, r, k, how)
 	}
@@ -14,14 +14,14 @@ func (b *Block) at(warp int, r *run, k kind, how *How) (*Span, *Fault) {
 		}
 	}
 	if n := uint64(len(s.Data)); r.addr-s.Addr > n || r.bytes() > n-(r.addr-s.Addr) {
-		var room uint64
+		var lanes uint64
 		if off := r.addr - s.Addr; off < n {
-			room = (n - off) / uint64(r.each)
+			lanes = (n - off) / uint64(r.each)
 		}
-		if room == 0 {
+		if lanes == 0 {
 			return nil, b.refuse(OutOfBounds, warp, r, k, how)
 		}
-		r.lanes = int(room)
+		r.lanes = int(lanes)
 		r.mask = ^uint32(0) >> (32 - r.lanes) << r.first
 	}
 	if s.Device != b.grid.device && !b.mayAccess(s) {
@@ -30,25 +30,25 @@ func (b *Block) at(warp int, r *run, k kind, how *How) (*Span, *Fault) {
 	return s, nil
 }
 
-// find is spanTable.find, remembering what the warp found last.
-func (b *Block) find(w *warp, addr uint64) *Span {
-	t := &b.memory.spans
+// find is allocationTable.find, remembering what the warp found last.
+func (b *Block) find(w *warp, addr uint64) *Allocation {
+	t := &b.memory.allocations
 	if w.changed != t.changed {
-		w.spans, w.changed = [2]*Span{}, t.changed
+		w.allocations, w.changed = [2]*Allocation{}, t.changed
 	}
-	if s := w.spans[0]; s != nil && addr-s.Addr < uint64(len(s.Data)) {
+	if s := w.allocations[0]; s != nil && addr-s.Addr < uint64(len(s.Data)) {
 		return s
 	}
-	s := w.spans[1]
+	s := w.allocations[1]
 	if s == nil || addr-s.Addr >= uint64(len(s.Data)) {
 		s = t.find(addr)
 	}
-	w.spans[0], w.spans[1] = s, w.spans[0]
+	w.allocations[0], w.allocations[1] = s, w.allocations[0]
 	return s
 }
 
-// mayAccess asks Config.Access, once a span.
-func (b *Block) mayAccess(s *Span) bool {
+// mayAccess asks Config.Access, once for each allocation.
+func (b *Block) mayAccess(s *Allocation) bool {
 	if b.memory.config.Access == nil {
 		return true
 	}
@@ -56,7 +56,7 @@ func (b *Block) mayAccess(s *Span) bool {
 	if !asked {
 		may = b.memory.config.Access(b.grid.device, s)
 		if b.access == nil {
-			b.access = map[*Span]bool{}
+			b.access = map[*Allocation]bool{}
 		}
 		b.access[s] = may
 	}
@@ -68,7 +68,7 @@ func (b *Block) refuse(kind FaultKind, warp int, r *run, k kind, how *How) *Faul
 	rec := record{by: &b.origin, line: int32(how.Line), warp: uint8(warp), n: uint64(r.each), kind: k}
 	f := rec.fault(kind, nil, 0, r.first)
 	f.Addr, f.Shared = r.addr, how.Shared
-	switch s := b.memory.spans.find(r.addr); {
+	switch s := b.memory.allocations.find(r.addr); {
 	case kind == Misaligned:
 		f.Detail = "the address must be a multiple of the size"
 	case kind == NoAccess:
@@ -77,13 +77,13 @@ func (b *Block) refuse(kind FaultKind, warp int, r *run, k kind, how *How) *Faul
 	case how.Shared:
 		f.Detail = sharedBytes(len(b.shared.Data))
 	default:
-		f.Detail = b.memory.spans.near(r.addr)
+		f.Detail = b.memory.allocations.near(r.addr)
 	}
 	return f
 }
 
 // note checks an access for races and unwritten memory, and remembers it.
-func (b *Block) note(warp int, r *run, s *Span, k kind, how *How) *Fault {
+func (b *Block) note(warp int, r *run, s *Allocation, k kind, how *How) *Fault {
 	w := &b.warps[warp]
 	rec := &b.memory.noting
 	*rec = record{

@@ -18,7 +18,7 @@ func Join(a, b Clock) Clock { return Clock{join(a.v, b.v)} }
 // barrier), for a warp and for a thread. nil is the empty vector.
 type vector struct {
 	ended  []agents // in order: all their accesses are before
-	fenced []agents // those of ended that are before a proxy fence for shared memory
+	fenced []agents // agents of ended that are before a proxy fence for shared memory
 	live   []entry  // by key
 }
 
@@ -193,7 +193,7 @@ func joinEnded(a, b []agents) []agents {
 	return all
 }
 
-// endedVector is the end of the agents, which it sorts.
+// endedVector sorts the agents, and makes a clock that knows the ends of all.
 func endedVector(ids []uint32) *vector {
 	slices.Sort(ids)
 	v := &vector{}

@@ -3,7 +3,7 @@ package weakmem
 // The operations below are done by the driver, a copy engine or the host, at one
 // moment. They happen after the given Clock, and the Clock returned is after them.
 // Errors are *Fault with device -1 and the name of the operation as the kernel. Ranges
-// may cover several adjacent spans.
+// may cover several adjacent allocations.
 
 // Copy copies n bytes from src to dst. Bytes that are unwritten in src become unwritten
 // in dst.
@@ -99,7 +99,7 @@ func (m *Memory) StoreRelease(dst uint64, v uint64, size int, after Clock) (Cloc
 	now := o.done()
 	if !m.config.Plain {
 		r := &release{by: &o.origin, known: [System + 1]*vector{System: now.v}}
-		s.places.set(s, dst-s.Addr, uint64(size), newPlace(dst-s.Addr, b[:size], r))
+		s.sites.set(s, dst-s.Addr, uint64(size), newSite(dst-s.Addr, b[:size], r))
 		s.toHost(m, r)
 	}
 	return now, nil
@@ -119,7 +119,7 @@ func (m *Memory) LoadAcquire(src uint64, size int, after Clock) (uint64, Clock, 
 	}
 	v := strongGet(p, size)
 	now := o.done()
-	if p := s.places.find(src-s.Addr, size, v); p != nil {
+	if p := s.sites.find(src-s.Addr, size, v); p != nil {
 		var got [System + 1]*vector
 		p.to(&o.origin, &got)
 		now = Join(now, Clock{got[System]})
@@ -141,7 +141,7 @@ func (m *Memory) Peek(src uint64, size int) (uint64, error) {
 }
 
 // Host is the Clock of the host: the Clocks given to HostSaw, and those that kernels
-// released at system scope in host memory and other foreign spans. Work that the host
+// released at system scope in host memory and other foreign allocations. Work that the host
 // starts is after it.
 func (m *Memory) Host() Clock { return Clock{m.host} }
 
@@ -165,13 +165,13 @@ func (o *operation) done() Clock {
 	return Clock{join(endedVector([]uint32{o.origin.agent}), o.after)}
 }
 
-// access is the memory at addr, as much of n bytes as one span has.
-func (o *operation) access(addr, n uint64, k kind) (*Span, []byte, error) {
-	s := o.memory.spans.find(addr)
+// access is the memory at addr, as much of n bytes as one allocation has.
+func (o *operation) access(addr, n uint64, k kind) (*Allocation, []byte, error) {
+	s := o.memory.allocations.find(addr)
 	if s == nil {
 		r := record{by: &o.origin, n: n, kind: k}
 		f := r.fault(OutOfBounds, nil, 0, 0)
-		f.Addr, f.Detail = addr, o.memory.spans.near(addr)
+		f.Addr, f.Detail = addr, o.memory.allocations.near(addr)
 		return nil, nil, f
 	}
 	off := addr - s.Addr
@@ -179,7 +179,7 @@ func (o *operation) access(addr, n uint64, k kind) (*Span, []byte, error) {
 }
 
 // element is the memory of an aligned integer.
-func (o *operation) element(addr uint64, size int, k kind) (*Span, []byte, error) {
+func (o *operation) element(addr uint64, size int, k kind) (*Allocation, []byte, error) {
 	s, p, err := o.access(addr, uint64(size), k)
 	if err != nil {
 		return nil, nil, err
@@ -193,7 +193,7 @@ func (o *operation) element(addr uint64, size int, k kind) (*Span, []byte, error
 	return s, p, nil
 }
 
-// store writes as much of src to dst as one span takes.
+// store writes as much of src to dst as one allocation takes.
 func (o *operation) store(dst uint64, src []byte) (int, error) {
 	s, p, err := o.access(dst, uint64(len(src)), write)
 	if err != nil {
@@ -202,17 +202,17 @@ func (o *operation) store(dst uint64, src []byte) (int, error) {
 	return len(p), o.write(s, dst, p, src[:len(p)])
 }
 
-// read notes a read of n bytes of the span.
-func (o *operation) read(s *Span, addr, n uint64) error { return o.note(s, addr, n, 0) }
+// read notes a read of n bytes of the allocation.
+func (o *operation) read(s *Allocation, addr, n uint64) error { return o.note(s, addr, n, 0) }
 
-// write writes to p, which is at addr in the span.
-func (o *operation) write(s *Span, addr uint64, p, src []byte) error {
+// write writes to p, which is at addr in the allocation.
+func (o *operation) write(s *Allocation, addr uint64, p, src []byte) error {
 	if err := o.note(s, addr, uint64(len(p)), write); err != nil {
 		return err
 	}
 	if !o.memory.config.Plain {
 		s.setWritten(addr-s.Addr, uint64(len(p)))
-		s.places.set(s, addr-s.Addr, uint64(len(p)), nil)
+		s.sites.set(s, addr-s.Addr, uint64(len(p)), nil)
 	}
 	if o.kind&strong != 0 {
 		o.memory.remember(s, addr, uint64(len(p)), &o.origin, -1, false)
@@ -222,7 +222,7 @@ func (o *operation) write(s *Span, addr uint64, p, src []byte) error {
 }
 
 // note checks an access and remembers it.
-func (o *operation) note(s *Span, addr, n uint64, k kind) error {
+func (o *operation) note(s *Allocation, addr, n uint64, k kind) error {
 	m := o.memory
 	if m.config.Plain || n == 0 {
 		return nil

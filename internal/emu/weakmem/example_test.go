@@ -3,8 +3,8 @@ package weakmem_test
 import (
 	"fmt"
 
-	"github.com/ringo-go/ringo/internal/alu"
-	"github.com/ringo-go/ringo/internal/weakmem"
+	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/emu/weakmem"
 )
 
 // A block stores data and then a flag. The fence between them is missing, so
@@ -16,7 +16,7 @@ func Example() {
 		return true
 	}})
 	const data, flag = 0x1000, 0x1080
-	_ = m.Map(weakmem.Span{Addr: data, Data: make([]byte, 256), Name: "mailbox"})
+	_ = m.Map(weakmem.Allocation{Addr: data, Data: make([]byte, 256), Name: "mailbox"})
 
 	grid := m.Begin(0, "send", weakmem.Clock{})
 	sender := grid.Block([3]int{0, 0, 0}, [3]int{32, 1, 1}, 0)

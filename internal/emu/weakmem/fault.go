@@ -139,7 +139,7 @@ func (m *Memory) report(key finding, f *Fault) *Fault {
 }
 
 // fault describes the access of a lane to an address.
-func (r *record) fault(kind FaultKind, s *Span, at uint64, lane int) *Fault {
+func (r *record) fault(kind FaultKind, s *Allocation, at uint64, lane int) *Fault {
 	f := &Fault{Kind: kind, Line: int(r.line), Size: int(r.n), Write: r.kind&write != 0, Count: 1}
 	f.Device, f.Kernel, f.Block, f.Thread = r.doer(lane)
 	if r.by.grid != nil {
@@ -180,7 +180,7 @@ func (o *origin) maker() string {
 
 // race reports that a lane of the record and a lane of the access use the byte at an
 // offset, unordered.
-func (a *access) race(s *Span, r *record, at uint64, otherLane, lane int) {
+func (a *access) race(s *Allocation, r *record, at uint64, otherLane, lane int) {
 	f := a.record.fault(Race, s, at, lane)
 	f.Shared = s == a.shared()
 	device, kernel, block, thread := r.doer(otherLane)
@@ -220,7 +220,7 @@ func (a *access) race(s *Span, r *record, at uint64, otherLane, lane int) {
 }
 
 // shared is the shared memory of the block that makes the access.
-func (a *access) shared() *Span {
+func (a *access) shared() *Allocation {
 	if a.block == nil {
 		return nil
 	}
@@ -228,7 +228,7 @@ func (a *access) shared() *Span {
 }
 
 // initialized reports the first byte of a load that nothing wrote.
-func (a *access) initialized(s *Span) *Fault {
+func (a *access) initialized(s *Allocation) *Fault {
 	at, bad := s.unwritten(a.record.addr, a.record.n)
 	if !bad {
 		return nil
@@ -241,12 +241,12 @@ func (a *access) initialized(s *Span) *Fault {
 }
 
 // clash reports lanes that store to the same address in one instruction.
-func (a *access) clash(s *Span) {
+func (a *access) clash(s *Allocation) {
 	first := bits.TrailingZeros32(a.record.mask)
 	a.race(s, a.record, a.record.addr, first, bits.TrailingZeros32(a.record.mask&^(1<<first)))
 }
 
-func where(s *Span, addr uint64) string {
+func where(s *Allocation, addr uint64) string {
 	if s == nil {
 		return ""
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/emu/alu"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the goldens of testdata anew")
@@ -29,9 +29,9 @@ func newScene(t *testing.T, c Config) *scene {
 		c.Report = func(f *Fault) bool { s.faults = append(s.faults, f); return true }
 	}
 	s.m = New(c)
-	require.NoError(t, s.m.Map(Span{Addr: 0x1000, Data: make([]byte, 64), Name: "send"}))
-	require.NoError(t, s.m.Map(Span{Addr: 0x2000, Data: make([]byte, 64), Written: make([]uint64, 1), Name: "recv"}))
-	require.NoError(t, s.m.Map(Span{Addr: 0x3000, Data: make([]byte, 64), Device: 1, Name: "peer"}))
+	require.NoError(t, s.m.Map(Allocation{Addr: 0x1000, Data: make([]byte, 64), Name: "send"}))
+	require.NoError(t, s.m.Map(Allocation{Addr: 0x2000, Data: make([]byte, 64), Written: make([]uint64, 1), Name: "recv"}))
+	require.NoError(t, s.m.Map(Allocation{Addr: 0x3000, Data: make([]byte, 64), Device: 1, Name: "peer"}))
 	s.g = s.m.Begin(0, "combine", Clock{})
 	s.a = s.g.Block([3]int{0, 0, 0}, [3]int{32, 4, 1}, 128)
 	s.b = s.g.Block([3]int{1, 0, 0}, [3]int{32, 4, 1}, 128)
@@ -75,7 +75,7 @@ func TestFaults(t *testing.T) {
 		{"one after the end", func(s *scene) *Fault { return load(s.a, 1, warp8, 0x1000+64-7*4, line(7)) }},
 		{"in front", func(s *scene) *Fault { return store(s.b, 3, lane0, 0x1ff8, line(7)) }},
 		{"vector over the end", func(s *scene) *Fault {
-			_ = s.m.Map(Span{Addr: 0x4000, Data: make([]byte, 8), Name: "odd"})
+			_ = s.m.Map(Allocation{Addr: 0x4000, Data: make([]byte, 8), Name: "odd"})
 			var d [4]alu.Lanes
 			return s.a.Load(0, lane0, row(0x4000, 16), 4, []*alu.Lanes{&d[0], &d[1], &d[2], &d[3]}, line(7))
 		}},
@@ -159,7 +159,7 @@ func TestFaults(t *testing.T) {
 	}
 	var text strings.Builder
 	for _, tt := range tests {
-		s := newScene(t, Config{Access: func(device int, s *Span) bool { return false }})
+		s := newScene(t, Config{Access: func(device int, s *Allocation) bool { return false }})
 		f := tt.does(s)
 		if f != nil {
 			s.faults = append(s.faults, f)
@@ -243,7 +243,7 @@ func TestNoFault(t *testing.T) {
 			return load(b, 0, 0xffff, 0x2000, How{})
 		}},
 		{"kernel after what the host saw of a running kernel", func(s *scene) *Fault {
-			_ = s.m.Map(Span{Addr: 0x5000, Data: make([]byte, 64), Device: -1, Name: "pinned"})
+			_ = s.m.Map(Allocation{Addr: 0x5000, Data: make([]byte, 64), Device: -1, Name: "pinned"})
 			_ = store(s.a, 0, warp8, 0x2000, How{})
 			_ = store(s.a, 0, lane0, 0x5000, How{Order: Relaxed, Scope: System}) // no release: nothing is known
 			s.a.Fence(0, lane0, How{Order: AcqRel, Scope: System})
@@ -307,15 +307,15 @@ func TestCopyOfUnwrittenBytes(t *testing.T) {
 	s := newScene(t, Config{})
 	c, err := s.m.Write(0x2000, make([]byte, 8), Clock{})
 	require.NoError(t, err)
-	require.NoError(t, s.m.Map(Span{Addr: 0x4000, Data: make([]byte, 128), Written: make([]uint64, 2), Name: "copy"}))
+	require.NoError(t, s.m.Map(Allocation{Addr: 0x4000, Data: make([]byte, 128), Written: make([]uint64, 2), Name: "copy"}))
 	c, err = s.m.Copy(0x4000+61, 0x2000+3, 32, c)
 	require.NoError(t, err)
-	at, bad := s.m.spans.find(0x4000).unwritten(61, 32)
+	at, bad := s.m.allocations.find(0x4000).unwritten(61, 32)
 	require.True(t, bad)
 	require.Equal(t, uint64(61+5), at)
 	_, err = s.m.Set(0x4000, []byte{1, 2, 3}, 128, c)
 	require.NoError(t, err)
-	_, bad = s.m.spans.find(0x4000).unwritten(0, 128)
+	_, bad = s.m.allocations.find(0x4000).unwritten(0, 128)
 	require.False(t, bad)
-	require.Equal(t, byte(127%3+1), s.m.spans.find(0x4000).Data[127])
+	require.Equal(t, byte(127%3+1), s.m.allocations.find(0x4000).Data[127])
 }

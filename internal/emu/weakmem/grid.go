@@ -37,12 +37,12 @@ type Block struct {
 	memory *Memory
 	grid   *Grid
 	origin origin
-	shared *Span
+	shared *Allocation
 	warps  []warp
 	buffer buffer
-	clock  *vector        // known to all threads
-	epoch  uint32         // counts barriers of all threads
-	access map[*Span]bool // answers of Config.Access
+	clock  *vector              // known to all threads
+	epoch  uint32               // counts barriers of all threads
+	access map[*Allocation]bool // answers of Config.Access
 
 	pools [4]pool
 }
@@ -55,11 +55,11 @@ type warp struct {
 	live   uint32 // lanes that have not ended
 	lanes  *[32]lane
 
-	view    view
-	spans   [2]*Span // found last
-	changed int      // spanTable.changed then
-	recent  [8]uint32
-	compact int // history.compacted when recent was right
+	view        view
+	allocations [2]*Allocation // found last
+	changed     int            // spanTable.changed then
+	recent      [8]uint32
+	compact     int // history.compacted when recent was right
 }
 
 // A lane is the state of a thread: the clocks that it knows beyond its block's, and
@@ -92,7 +92,7 @@ func (g *Grid) Block(index [3]int, dim [3]int, shared int) *Block {
 		w.upToDate(m)
 		w.live = ^uint32(0) >> (32 - min(32, threads-32*i))
 	}
-	b.shared = &Span{Data: make([]byte, shared), Device: g.device, Name: "shared memory"}
+	b.shared = &Allocation{Data: make([]byte, shared), Device: g.device, Name: "shared memory"}
 	if !m.config.Plain {
 		b.shared.Written = make([]uint64, (shared+63)/64)
 		m.history.blocks[b] = struct{}{}

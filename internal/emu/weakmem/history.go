@@ -12,7 +12,7 @@ type origin struct {
 // bytes without gaps. Shadow memory holds the numbers of records.
 type record struct {
 	by          *origin
-	addr        uint64 // in the shadow's span: the offset
+	addr        uint64 // in the shadow's allocation: the offset
 	n           uint64
 	epoch, time uint32 // of the block and of the warp
 	line        int32
@@ -87,7 +87,7 @@ func (h *history) add(r *record) uint32 {
 	return uint32(len(h.records) - 1)
 }
 
-// of is the records that a half of a cell refers to. It needs a place for one.
+// of is the records that a half of a cell refers to. It needs memory for one.
 func (h *history) of(ref uint32, one *[1]uint32) []uint32 {
 	switch {
 	case ref == 0:
@@ -151,7 +151,7 @@ func (m *Memory) compact() {
 		}
 		*c = now
 	}
-	for _, s := range m.spans.sorted {
+	for _, s := range m.allocations.sorted {
 		s.shadow.each(each)
 	}
 	for b := range h.blocks {

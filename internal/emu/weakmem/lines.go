@@ -3,19 +3,19 @@ package weakmem
 import (
 	"math/bits"
 
-	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/emu/alu"
 )
 
 const lineBytes = 128 // see Config.Lines
 
-// whole reports whether a strong access of the block moves lines of a span as a whole.
-func (b *Block) whole(s *Span, how *How) bool {
+// whole reports whether a strong access of the block moves lines of an allocation as a whole.
+func (b *Block) whole(s *Allocation, how *How) bool {
 	lines := b.memory.config.Lines
 	return lines != nil && how.Order != Weak && !how.Shared && lines(b.grid.device, s)
 }
 
-// tears reports whether a strong access to n bytes of a span happens word by word.
-func (b *Block) tears(s *Span, n uint64, how *How) bool {
+// tears reports whether a strong access to n bytes of an allocation happens word by word.
+func (b *Block) tears(s *Allocation, n uint64, how *How) bool {
 	c := &b.memory.config
 	return c.Lines != nil && !c.Plain && n > 8 && how.Order != Weak && !how.Shared && !c.Lines(b.grid.device, s)
 }
@@ -34,9 +34,9 @@ func (b *Block) loadWords(warp int, r *run, addr *alu.Lanes, size int, dst []*al
 		}
 	}
 	for _, w := range words[:n] {
-		place := from
-		place[w.lane] += uint64(w.at)
-		if f := b.Load(warp, 1<<w.lane, &place, size, dst[w.at/size:(w.at+step)/size], how); f != nil {
+		at := from
+		at[w.lane] += uint64(w.at)
+		if f := b.Load(warp, 1<<w.lane, &at, size, dst[w.at/size:(w.at+step)/size], how); f != nil {
 			return f
 		}
 		b.memory.Tick()

@@ -6,17 +6,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// lines stores and loads 4 lines of 128 bytes, the last word of each a flag, and
-// counts how often a flag was seen without the data, and a line with parts of
-// two values.
-func lines(t *testing.T, c Config, spoil func(store func(mask uint32))) (torn int) {
-	for seed := range uint64(300) {
+// tears stores and loads 4 lines of 128 bytes, the last word of each a flag, and tells whether under some seed
+// a flag is seen without the data, or a line with parts of two values.
+func tears(t *testing.T, c Config, spoil func(store func(mask uint32))) bool {
+	for seed := range uint64(tier.Count(50, 300)) {
 		c.Seed = seed
 		m := New(c)
-		require.NoError(t, m.Map(Span{Addr: x, Data: make([]byte, 1024), Name: "lines"}))
+		require.NoError(t, m.Map(Allocation{Addr: x, Data: make([]byte, 1024), Name: "lines"}))
 		block := func(device int) *Block {
 			return m.Begin(device, "k", Clock{}).Block([3]int{}, [3]int{32, 1, 1}, 0)
 		}
@@ -38,14 +38,14 @@ func lines(t *testing.T, c Config, spoil func(store func(mask uint32))) (torn in
 				require.Nil(t, r.Load(0, ^uint32(0), &addr, 8, []*alu.Lanes{&a, &b}, how))
 				for l := range a {
 					if a[l] != b[l|7] || b[l] != b[l|7] {
-						torn++
+						return true
 					}
 				}
 				m.Tick()
 			}
 		}
 	}
-	return torn
+	return false
 }
 
 // TestLines: a line that a warp stores with one instruction is seen whole with
@@ -53,13 +53,13 @@ func lines(t *testing.T, c Config, spoil func(store func(mask uint32))) (torn in
 func TestLines(t *testing.T) {
 	whole := func(store func(uint32)) { store(^uint32(0)) }
 	halves := func(store func(uint32)) { store(0x0f0f0f0f); store(0xf0f0f0f0) }
-	all := func(int, *Span) bool { return true }
-	require.Zero(t, lines(t, Config{Lines: all}, whole))
-	require.Zero(t, lines(t, Config{Lines: all, OldLoads: true}, whole))
-	require.Zero(t, lines(t, Config{Lines: all, Plain: true}, whole))
-	require.NotZero(t, lines(t, Config{}, whole))
-	require.NotZero(t, lines(t, Config{OldLoads: true}, whole))
-	require.NotZero(t, lines(t, Config{Lines: all}, halves))
+	all := func(int, *Allocation) bool { return true }
+	require.False(t, tears(t, Config{Lines: all}, whole))
+	require.False(t, tears(t, Config{Lines: all, OldLoads: true}, whole))
+	require.False(t, tears(t, Config{Lines: all, Plain: true}, whole))
+	require.True(t, tears(t, Config{}, whole))
+	require.True(t, tears(t, Config{OldLoads: true}, whole))
+	require.True(t, tears(t, Config{Lines: all}, halves))
 }
 
 // TestLinesOverLinks: lines tear where either end is a device whose link to the memory does
@@ -67,17 +67,17 @@ func TestLines(t *testing.T) {
 func TestLinesOverLinks(t *testing.T) {
 	whole := func(store func(uint32)) { store(^uint32(0)) }
 	for _, far := range []int{0, 1} { // the writer, the reader
-		torn := Config{Lines: func(device int, _ *Span) bool { return device != far }}
-		require.NotZero(t, lines(t, torn, whole), "device %d", far)
+		torn := Config{Lines: func(device int, _ *Allocation) bool { return device != far }}
+		require.True(t, tears(t, torn, whole), "device %d", far)
 		torn.OldLoads = true
-		require.NotZero(t, lines(t, torn, whole), "device %d", far)
+		require.True(t, tears(t, torn, whole), "device %d", far)
 	}
 }
 
 // TestLinesOverAddress: a load word by word may overwrite the register of its address.
 func TestLinesOverAddress(t *testing.T) {
-	m := New(Config{Lines: func(int, *Span) bool { return false }})
-	require.NoError(t, m.Map(Span{Addr: x, Data: make([]byte, 512), Name: "lines"}))
+	m := New(Config{Lines: func(int, *Allocation) bool { return false }})
+	require.NoError(t, m.Map(Allocation{Addr: x, Data: make([]byte, 512), Name: "lines"}))
 	b := m.Begin(0, "k", Clock{}).Block([3]int{}, [3]int{32, 1, 1}, 0)
 	how := How{Order: Relaxed, Scope: System}
 	var v, second alu.Lanes
@@ -122,8 +122,8 @@ func TestLinesBetweenProcesses(t *testing.T) {
 	const rounds = 1000
 	data := make([]byte, 512)
 	process := func() *Block {
-		m := New(Config{Lines: func(int, *Span) bool { return true }})
-		for i, s := range []Span{{Data: make([]byte, 64)}, {Data: data, Device: 1, Foreign: true}, {Data: make([]byte, 64)}} {
+		m := New(Config{Lines: func(int, *Allocation) bool { return true }})
+		for i, s := range []Allocation{{Data: make([]byte, 64)}, {Data: data, Device: 1, Foreign: true}, {Data: make([]byte, 64)}} {
 			s.Addr = x + uint64(i-1)*0x1000
 			require.NoError(t, m.Map(s))
 		}

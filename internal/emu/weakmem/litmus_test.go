@@ -6,7 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/emu/alu"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // Addresses of the litmus tests' variables.
@@ -105,7 +106,7 @@ type litmus struct {
 // memory64 is zeroed memory for the litmus tests.
 func litmusMemory(seed uint64, old bool, races *int) *Memory {
 	m := New(Config{Seed: seed, OldLoads: old, Report: func(f *Fault) bool { *races++; return true }})
-	_ = m.Map(Span{Addr: x, Data: make([]byte, 256), Name: "vars"})
+	_ = m.Map(Allocation{Addr: x, Data: make([]byte, 256), Name: "vars"})
 	return m
 }
 
@@ -153,6 +154,21 @@ func (l *litmus) run(seed uint64, old bool) (weak, race bool) {
 		g.End()
 	}
 	return weak, races > 0
+}
+
+// runAll counts what it sees under some seeds, and under more until it has seen what it should.
+func (l *litmus) runAll(old, shows bool) (weak, races, tried int) {
+	for tried < 1000 && (tried < tier.Count(200, 1000) || shows && weak == 0 || l.races && races == 0) {
+		w, r := l.run(uint64(tried), old)
+		if w {
+			weak++
+		}
+		if r {
+			races++
+		}
+		tried++
+	}
+	return weak, races, tried
 }
 
 // messagePassing is the classic: data, flag; flag, data. d is the distance of
@@ -297,25 +313,11 @@ func TestLitmus(t *testing.T) {
 			if l.weak == nil {
 				l.weak = stale
 			}
-			var weak, races int
-			for seed := range uint64(1000) {
-				w, r := l.run(seed, false)
-				if w {
-					weak++
-				}
-				if r {
-					races++
-				}
-			}
-			require.Equal(t, l.shows, weak > 0, "the weak outcome was seen %d times of 1000", weak)
-			weak = 0
-			for seed := range uint64(1000) {
-				if w, _ := l.run(seed, true); w {
-					weak++
-				}
-			}
-			require.Equal(t, l.shows || l.old, weak > 0, "with old loads the weak outcome was seen %d times of 1000", weak)
-			require.Equal(t, l.races, races > 0, "a race was found %d times of 1000", races)
+			weak, races, tried := l.runAll(false, l.shows)
+			require.Equal(t, l.shows, weak > 0, "the weak outcome was seen %d times of %d", weak, tried)
+			require.Equal(t, l.races, races > 0, "a race was found %d times of %d", races, tried)
+			weak, _, tried = l.runAll(true, l.shows || l.old)
+			require.Equal(t, l.shows || l.old, weak > 0, "with old loads the weak outcome was seen %d times of %d", weak, tried)
 		})
 	}
 }

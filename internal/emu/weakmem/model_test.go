@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/emu/alu"
 )
 
 // The model is what weakmem is compared with: a list of all accesses to each
@@ -199,7 +199,7 @@ func newPair(t *rapid.T) *pair {
 	p := &pair{blocks: map[[2]int]*Block{}}
 	p.model.handed = map[byte][]handed{}
 	p.memory = New(Config{Seed: rapid.Uint64().Draw(t, "seed"), OldLoads: rapid.Bool().Draw(t, "old loads"), Report: func(*Fault) bool { p.found++; return true }})
-	require.NoError(t, p.memory.Map(Span{Addr: x, Data: make([]byte, modelBytes), Name: "x"}))
+	require.NoError(t, p.memory.Map(Allocation{Addr: x, Data: make([]byte, modelBytes), Name: "x"}))
 	for _, th := range modelThreads {
 		at := [2]int{th.device, th.block}
 		if p.blocks[at] == nil {

@@ -13,7 +13,7 @@ type overwrite struct {
 	device int
 	by     *origin
 	old    [8]byte
-	places [2]*place // of the word's halves
+	sites  [2]*site // of the word's halves
 }
 
 // A past is the last strong stores that became visible. Their number is the time.
@@ -25,7 +25,7 @@ type past struct {
 func (m *Memory) at(i uint64) *overwrite { return &m.past.ring[i%pastKept] }
 
 // remember notes that n bytes at addr, within a word, are about to be overwritten.
-func (m *Memory) remember(s *Span, addr, n uint64, by *origin, device int, far bool) {
+func (m *Memory) remember(s *Allocation, addr, n uint64, by *origin, device int, far bool) {
 	if !m.config.OldLoads {
 		return
 	}
@@ -35,9 +35,9 @@ func (m *Memory) remember(s *Span, addr, n uint64, by *origin, device int, far b
 	o := m.at(m.past.now)
 	*o = overwrite{addr: addr, n: uint8(n), by: by, device: device, far: far}
 	copy(o.old[:n], s.Data[addr-s.Addr:])
-	for i := range o.places {
+	for i := range o.sites {
 		if off := addr&^7 - s.Addr + uint64(4*i); addr&^7 >= s.Addr {
-			o.places[i] = s.places.slot(off)
+			o.sites[i] = s.sites.slot(off)
 		}
 	}
 	m.past.now++
@@ -70,18 +70,8 @@ func (b *Block) asOf(w *warp, addr, n uint64) uint64 {
 			}
 		}
 	}
-	at, found := now, false
-	for i := now; i > from; i-- {
-		o := m.at(i - 1)
-		if o.addr >= addr+n || addr >= o.addr+uint64(o.n) {
-			continue
-		}
-		if o.by == &b.origin || o.far && o.device == b.grid.device {
-			from = i // the block has seen it
-			break
-		}
-		found = true
-	}
+	at := now
+	from, found := b.unseen(from, addr, n)
 	if found && m.rand()>>33&1 == 0 {
 		at = from + m.rand()>>16%(now-from+1)
 	}
@@ -97,6 +87,23 @@ func (b *Block) asOf(w *warp, addr, n uint64) uint64 {
 	return at
 }
 
+// unseen is from, or the time of the last store to these bytes that the block has seen, if that is
+// later. It reports whether there are stores since.
+func (b *Block) unseen(from, addr, n uint64) (since uint64, found bool) {
+	m := b.memory
+	for i := m.past.now; i > from; i-- {
+		o := m.at(i - 1)
+		if o.addr >= addr+n || addr >= o.addr+uint64(o.n) {
+			continue
+		}
+		if o.by == &b.origin || o.far && o.device == b.grid.device {
+			return i, found
+		}
+		found = true
+	}
+	return from, found
+}
+
 // rollBack changes p, the bytes at addr, to their values at a time.
 func (m *Memory) rollBack(p []byte, addr, at uint64) {
 	end := addr + uint64(len(p))
@@ -108,16 +115,16 @@ func (m *Memory) rollBack(p []byte, addr, at uint64) {
 	}
 }
 
-// placeAt is the place at an offset as it was.
-func (m *Memory) placeAt(s *Span, off uint64, size int, v, at uint64) *place {
+// siteAt is the site at an offset as it was.
+func (m *Memory) siteAt(s *Allocation, off uint64, size int, v, at uint64) *site {
 	addr := s.Addr + off
 	for i := at; i < m.past.now; i++ {
 		o := m.at(i)
 		if o.addr < addr+uint64(size) && addr < o.addr+uint64(o.n) {
-			return o.places[addr/4%2].holds(off, size, v)
+			return o.sites[addr/4%2].holds(off, size, v)
 		}
 	}
-	return s.places.find(off, size, v)
+	return s.sites.find(off, size, v)
 }
 
 // upToDate makes later strong loads of the warp see no value older than now.

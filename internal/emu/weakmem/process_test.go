@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/emu/alu"
 )
 
 // Two Memories over the same bytes are what two processes have.
@@ -22,7 +22,7 @@ func processes(seed uint64) (p [2]*process) {
 	for i := range p {
 		p[i] = &process{}
 		p[i].m = New(Config{Seed: seed + uint64(i)<<32, Report: func(*Fault) bool { p[i].races++; return true }})
-		_ = p[i].m.Map(Span{Addr: x, Data: data, Written: written, Device: i, Foreign: true, Name: "shared"})
+		_ = p[i].m.Map(Allocation{Addr: x, Data: data, Written: written, Device: i, Foreign: true, Name: "shared"})
 		g := p[i].m.Begin(i, "k", Clock{})
 		for j := range p[i].blocks {
 			p[i].blocks[j] = g.Block([3]int{j, 0, 0}, [3]int{1, 1, 1}, 0)
@@ -52,8 +52,8 @@ func TestMessagePassingBetweenProcesses(t *testing.T) {
 	stale := 0
 	for seed := range uint64(300) {
 		p := processes(seed)
-		p[1].m.spans.find(x).setWritten(ready-x, 4)
-		p[1].m.spans.find(x).setWritten(y-x, 4)
+		p[1].m.allocations.find(x).setWritten(ready-x, 4)
+		p[1].m.allocations.find(x).setWritten(y-x, 4)
 		p[0].store(0, x, 7, How{})
 		p[0].store(0, ready, 1, releases)
 		require.Equal(t, uint64(1), p[1].load(0, ready, acquire))
@@ -77,7 +77,7 @@ func TestMessagePassingBetweenProcesses(t *testing.T) {
 func TestOrderThroughAnotherProcess(t *testing.T) {
 	for _, asks := range []bool{true, false} {
 		p := processes(1)
-		p[0].m.spans.find(x).setWritten(y-x, 4)
+		p[0].m.allocations.find(x).setWritten(y-x, 4)
 		p[0].store(0, x, 7, How{})
 		p[0].store(0, ready, 1, releases)
 		require.Equal(t, uint64(1), p[1].load(0, ready, acquire))

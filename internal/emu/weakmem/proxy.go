@@ -20,7 +20,7 @@ const (
 )
 
 // FenceProxy is fence.proxy.async of the lanes, for shared memory, global memory, or both. Lanes
-// that fence at once do it for each other.
+// of one fence instruction also order each other's stores.
 func (b *Block) FenceProxy(warp int, mask uint32, shared, global bool) {
 	if b.memory.config.Plain {
 		return
@@ -73,7 +73,7 @@ func (v *vector) only(spaces uint64) *vector {
 
 // proxied reports whether the access sees what the record of the other proxy, which is
 // before it, has stored within [from, to). If not, it says so: a proxy fence is missing.
-func (a *access) proxied(s *Span, r *record, from, to uint64) bool {
+func (a *access) proxied(s *Allocation, r *record, from, to uint64) bool {
 	if r.kind&write == 0 || a.block == nil || r.by.grid == nil {
 		return true
 	}
@@ -98,7 +98,7 @@ func (a *access) proxied(s *Span, r *record, from, to uint64) bool {
 
 // unfenced reports that a proxy fence is missing between a lane of the record and a lane of
 // the access.
-func (a *access) unfenced(s *Span, r *record, at uint64, otherLane, lane int) {
+func (a *access) unfenced(s *Allocation, r *record, at uint64, otherLane, lane int) {
 	f := a.record.fault(NoProxyFence, s, at, lane)
 	f.Shared = s == a.shared()
 	device, kernel, block, thread := r.doer(otherLane)

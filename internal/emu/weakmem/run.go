@@ -3,7 +3,7 @@ package weakmem
 import (
 	"math/bits"
 
-	"github.com/ringo-go/ringo/internal/alu"
+	"github.com/ringo-go/ringo/internal/emu/alu"
 )
 
 // A run is lanes whose access is carried out at once: neighbouring lanes at

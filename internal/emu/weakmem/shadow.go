@@ -25,7 +25,7 @@ type page struct {
 	cells   *[pageCells]cell
 }
 
-// A shadow is the cells of a span. It takes memory for the pages that were accessed.
+// A shadow is the cells of an allocation. It takes memory for the pages that were accessed.
 type shadow struct{ pages []page }
 
 // each calls f for all cells.
@@ -57,9 +57,9 @@ type access struct {
 	again  *Fault // the race found last
 }
 
-// touch checks an access of the span against the cells of its bytes, and notes
+// touch checks an access of the allocation against the cells of its bytes, and notes
 // it there. It returns the first fault that is to stop the kernel.
-func (a *access) touch(s *Span) *Fault {
+func (a *access) touch(s *Allocation) *Fault {
 	sh := &s.shadow
 	if sh.pages == nil {
 		sh.pages = make([]page, (len(s.Data)+pageBytes-1)/pageBytes)
@@ -105,7 +105,7 @@ func (a *access) touch(s *Span) *Fault {
 
 // meet checks the access of [from, to), in one cell or many equal ones, and returns the
 // new cell. same says that the new cell holds for all whole cells equal to c.
-func (a *access) meet(s *Span, c cell, from, to uint64) (after cell, same bool) {
+func (a *access) meet(s *Allocation, c cell, from, to uint64) (after cell, same bool) {
 	h := &a.memory.history
 	var one [1]uint32
 	same = true
@@ -140,10 +140,12 @@ func (a *access) meet(s *Span, c cell, from, to uint64) (after cell, same bool) 
 	return makeCell(keepWrites, h.ref(left)), same && all && left == nil
 }
 
-// left checks the access against others and returns those that must still be
-// remembered: those whose bytes it does not cover, those that are not before it, and
-// those that a later access may race with although it does not race with this one.
-func (a *access) left(s *Span, others []uint32, from, to uint64) (left []uint32, same bool) {
+// left checks the access against the records others, and returns the records that stay in the
+// history:
+//   - a record of bytes that the access does not cover;
+//   - a record that is not before the access;
+//   - a record that races with no lane of the access, but may race with a later access.
+func (a *access) left(s *Allocation, others []uint32, from, to uint64) (left []uint32, same bool) {
 	h := &a.memory.history
 	same = true
 	lo, hi := from&^(cellBytes-1), (to+cellBytes-1)&^(cellBytes-1)
@@ -174,7 +176,7 @@ func (a *access) stronger(r *record) bool {
 // ordered reports whether the part of the record within [from, to) is before the
 // access. If not, and it is a race, it reports the race. all says that the whole record
 // is before the access.
-func (a *access) ordered(s *Span, r *record, from, to uint64) (before, all bool) {
+func (a *access) ordered(s *Allocation, r *record, from, to uint64) (before, all bool) {
 	cur := a.record
 	if (r.kind|cur.kind)&(nonCoherent|write) == nonCoherent|write && r.by.grid == cur.by.grid && r.kind&write != cur.kind&write {
 		if from, to = max(from, r.addr), min(to, r.addr+r.n); from < to {

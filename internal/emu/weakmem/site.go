@@ -2,9 +2,9 @@ package weakmem
 
 import "maps"
 
-// A place is bytes whose value carries a release: that of a store, and of the atomic
+// A site is bytes whose value carries a release: that of a store, and of the atomic
 // operations that replaced its value.
-type place struct {
+type site struct {
 	off, n uint64
 	data   [16]byte
 	last   *release // of the store, or of the last atomic operation; nil: nothing
@@ -14,41 +14,41 @@ type place struct {
 	block  map[uint32]*vector
 }
 
-// places are the places of a span, by offset.
-type places struct {
-	pages []*[placeSlots]*place // by 4 KiB, a slot for 4 bytes
+// sites are the sites of an allocation, by offset.
+type sites struct {
+	pages []*[siteSlots]*site // by 4 KiB, a slot for 4 bytes
 }
 
-const placeSlots = pageBytes / 4
+const siteSlots = pageBytes / 4
 
-// find is the place that carries a release with the value, of size bytes, or nil.
-func (t *places) find(off uint64, size int, v uint64) *place {
+// find is the site that carries a release with the value, of size bytes, or nil.
+func (t *sites) find(off uint64, size int, v uint64) *site {
 	return t.slot(off).holds(off, size, v)
 }
 
-// slot is the place at off, whatever its value is.
-func (t *places) slot(off uint64) *place {
+// slot is the site at off, whatever its value is.
+func (t *sites) slot(off uint64) *site {
 	if t.pages == nil || off/pageBytes >= uint64(len(t.pages)) || t.pages[off/pageBytes] == nil {
 		return nil
 	}
-	return t.pages[off/pageBytes][off/4%placeSlots]
+	return t.pages[off/pageBytes][off/4%siteSlots]
 }
 
-// holds is the place if it carries a release with the value, of size bytes, or nil.
-func (p *place) holds(off uint64, size int, v uint64) *place {
+// holds is the site if it carries a release with the value, of size bytes, or nil.
+func (p *site) holds(off uint64, size int, v uint64) *site {
 	if p == nil || off < p.off || off+uint64(size) > p.off+p.n || get(p.data[off-p.off:], size) != v {
 		return nil // of other bytes, or another store came between
 	}
 	return p
 }
 
-// set makes p the place of n bytes from off; nil removes the place there.
-func (t *places) set(s *Span, off, n uint64, p *place) {
+// set makes p the site of n bytes from off; nil removes the site there.
+func (t *sites) set(s *Allocation, off, n uint64, p *site) {
 	if t.pages == nil {
 		if p == nil {
 			return
 		}
-		t.pages = make([]*[placeSlots]*place, (len(s.Data)+pageBytes-1)/pageBytes)
+		t.pages = make([]*[siteSlots]*site, (len(s.Data)+pageBytes-1)/pageBytes)
 	}
 	for end := off + n; off < end; off = off&^3 + 4 {
 		page := &t.pages[off/pageBytes]
@@ -57,34 +57,34 @@ func (t *places) set(s *Span, off, n uint64, p *place) {
 				off = off | (pageBytes - 1) // on to the next page
 				continue
 			}
-			*page = new([placeSlots]*place)
+			*page = new([siteSlots]*site)
 		}
-		(*page)[off/4%placeSlots] = p
+		(*page)[off/4%siteSlots] = p
 	}
 }
 
-// newPlace is a place of data at off that carries r.
-func newPlace(off uint64, data []byte, r *release) *place {
-	p := &place{off: off, n: uint64(len(data)), last: r}
+// newSite is a site of data at off that carries r.
+func newSite(off uint64, data []byte, r *release) *site {
+	p := &site{off: off, n: uint64(len(data)), last: r}
 	copy(p.data[:], data)
 	return p
 }
 
-// replaced notes that an atomic operation replaced a value of the span. The new value
+// replaced notes that an atomic operation replaced a value of the allocation. The new value
 // carries the releases of the old one, and r.
-func (s *Span) replaced(m *Memory, off uint64, size int, was, v uint64, r *release) {
-	p := s.places.find(off, size, was)
+func (s *Allocation) replaced(m *Memory, off uint64, size int, was, v uint64, r *release) {
+	p := s.sites.find(off, size, was)
 	if p == nil && r == nil {
-		s.places.set(s, off, uint64(size), nil)
+		s.sites.set(s, off, uint64(size), nil)
 		return
 	}
 	if p == nil || p.off != off || p.n != uint64(size) || m.config.OldLoads {
-		q := &place{off: off, n: uint64(size)}
+		q := &site{off: off, n: uint64(size)}
 		if p != nil {
 			q.last, q.system, q.device, q.block = p.last, p.system, maps.Clone(p.device), maps.Clone(p.block)
 		}
 		p = q
-		s.places.set(s, off, uint64(size), p)
+		s.sites.set(s, off, uint64(size), p)
 	}
 	put(p.data[:], size, v)
 	if r != nil {
@@ -95,7 +95,7 @@ func (s *Span) replaced(m *Memory, off uint64, size int, was, v uint64, r *relea
 }
 
 // keep makes room for another last.
-func (p *place) keep() {
+func (p *site) keep() {
 	r := p.last
 	if r == nil {
 		return
@@ -116,7 +116,7 @@ func (p *place) keep() {
 }
 
 // to gives what the reader may acquire, by scope.
-func (p *place) to(reader *origin, got *[System + 1]*vector) {
+func (p *site) to(reader *origin, got *[System + 1]*vector) {
 	if p.last != nil {
 		p.last.to(reader, got)
 	}
@@ -141,8 +141,8 @@ func (r *release) to(reader *origin, got *[System + 1]*vector) {
 	}
 }
 
-// toHost adds a release to the host's clock if the host can see the span.
-func (s *Span) toHost(m *Memory, r *release) {
+// toHost adds a release to the host's clock if the host can see the allocation.
+func (s *Allocation) toHost(m *Memory, r *release) {
 	if s.foreign() {
 		m.host = join(m.host, r.known[System])
 	}

@@ -4,7 +4,7 @@ import "fmt"
 
 // A stuckBit is a bit of memory that keeps its value.
 type stuckBit struct {
-	span        *Span
+	allocation  *Allocation
 	at          *byte
 	mask, value byte
 }
@@ -12,11 +12,11 @@ type stuckBit struct {
 // Stick makes a bit of the byte at addr keep a value, whatever is written there, until the
 // memory is unmapped: a bad cell. Bits count from 0, the lowest.
 func (m *Memory) Stick(addr uint64, bit int, one bool) error {
-	s := m.spans.find(addr)
+	s := m.allocations.find(addr)
 	if s == nil || bit < 0 || bit > 7 {
 		return fmt.Errorf("weakmem: stick: no bit %d at %#x", bit, addr)
 	}
-	b := stuckBit{span: s, at: &s.Data[addr-s.Addr], mask: 1 << bit}
+	b := stuckBit{allocation: s, at: &s.Data[addr-s.Addr], mask: 1 << bit}
 	if one {
 		b.value = b.mask
 	}

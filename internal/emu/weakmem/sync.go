@@ -10,14 +10,14 @@ type release struct {
 
 // observe notes that a strong load of a lane read v, of size bytes, from an
 // address, and acquires the release of the store.
-func (b *Block) observe(warp, l int, s *Span, addr uint64, size int, v, at uint64, how *How) {
+func (b *Block) observe(warp, l int, s *Allocation, addr uint64, size int, v, at uint64, how *How) {
 	w := &b.warps[warp]
 	var got [System + 1]*vector
 	if q := w.buffer.newest(addr, uint64(size)); q != nil && !how.Shared {
 		if q.release != nil && q.addr <= addr && addr+uint64(size) <= q.addr+q.n {
 			q.release.to(&b.origin, &got)
 		}
-	} else if p := b.memory.placeAt(s, addr-s.Addr, size, v, at); p != nil {
+	} else if p := b.memory.siteAt(s, addr-s.Addr, size, v, at); p != nil {
 		p.to(&b.origin, &got)
 	} else if s.foreign() { // the unseen store may release all that its writer saw
 		got[System] = b.memory.host

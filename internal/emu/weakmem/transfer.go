@@ -212,13 +212,13 @@ func (t *Transfer) piece(i int) (from, to int) {
 	return from, min(from+pieceBytes, len(t.data))
 }
 
-// each calls f for the parts of n bytes at addr, which may lie in several spans, or in
+// each calls f for the parts of n bytes at addr, which may lie in several allocations, or in
 // memory that was unmapped since.
-func (t *Transfer) each(addr uint64, n int, shared bool, f func(s *Span, off uint64, from, to int)) {
+func (t *Transfer) each(addr uint64, n int, shared bool, f func(s *Allocation, off uint64, from, to int)) {
 	for from := 0; from < n; {
 		s := t.block.shared
 		if !shared {
-			s = t.block.memory.spans.find(addr + uint64(from))
+			s = t.block.memory.allocations.find(addr + uint64(from))
 		}
 		if s == nil {
 			return
@@ -240,7 +240,7 @@ func (t *Transfer) load(until int) {
 		}
 		addr := t.plan.Src + uint64(from)
 		p := t.data[from:to]
-		t.each(addr, to-from, t.plan.FromShared, func(s *Span, off uint64, from, to int) {
+		t.each(addr, to-from, t.plan.FromShared, func(s *Allocation, off uint64, from, to int) {
 			copy(p[from:to], s.Data[off:])
 		})
 		if !t.plan.FromShared {
@@ -256,7 +256,7 @@ func (t *Transfer) store(until int) {
 	for ; t.wrote < until; t.wrote++ {
 		from, to := t.piece(t.wrote)
 		data := t.data[from:to]
-		t.each(t.plan.Dst+uint64(from), to-from, t.plan.ToShared, func(s *Span, off uint64, from, to int) {
+		t.each(t.plan.Dst+uint64(from), to-from, t.plan.ToShared, func(s *Allocation, off uint64, from, to int) {
 			part := data[from:to]
 			if !t.plan.ToShared {
 				b.warps[t.warp].buffer.drainBefore(nil, s.Addr+off, uint64(to-from))
@@ -278,10 +278,10 @@ func (t *Transfer) store(until int) {
 
 // keep stores a part. In global memory the device sees it at once and others later, unless a
 // fence or the end of the kernel comes first.
-func (t *Transfer) keep(s *Span, off uint64, part []byte) {
+func (t *Transfer) keep(s *Allocation, off uint64, part []byte) {
 	m := t.block.memory
 	p := m.pending()
-	p.span, p.addr, p.n, p.release = s, s.Addr+off, uint64(len(part)), nil
+	p.allocation, p.addr, p.n, p.release = s, s.Addr+off, uint64(len(part)), nil
 	p.units = all(p.addr, p.n)
 	p.by, p.strong, p.far, p.whole, p.tears = &t.writer, false, true, false, false
 	copy(p.data[:], part)
@@ -294,7 +294,7 @@ func (t *Transfer) keep(s *Span, off uint64, part []byte) {
 }
 
 // update carries out the reduction of a part.
-func (t *Transfer) update(s *Span, off uint64, part []byte) {
+func (t *Transfer) update(s *Allocation, off uint64, part []byte) {
 	m := t.block.memory
 	size := t.plan.Size
 	for i := 0; i < len(part); i += size {

@@ -16,12 +16,12 @@ func finish(t *testing.T, b *Block, p Plan) *Transfer {
 }
 
 // A copy may reach from one allocation into the next, and not into a gap.
-func TestTransferAcrossSpans(t *testing.T) {
+func TestTransferAcrossAllocations(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		s := newScene(t, Config{Plain: plain})
 		more := []byte{63: 7}
-		require.NoError(t, s.m.Map(Span{Addr: 0x1040, Data: more, Name: "more"}))
-		require.NoError(t, s.m.Map(Span{Addr: 0x2040, Data: make([]byte, 64), Name: "room"}))
+		require.NoError(t, s.m.Map(Allocation{Addr: 0x1040, Data: more, Name: "more"}))
+		require.NoError(t, s.m.Map(Allocation{Addr: 0x2040, Data: make([]byte, 64), Name: "room"}))
 		finish(t, s.a, Plan{Dst: 0x2000, Src: 0x1000, Bytes: 128, Align: 16, Async: true, Line: 1})
 		s.a.End()
 		s.b.End()
@@ -39,7 +39,7 @@ func TestTransferAcrossSpans(t *testing.T) {
 }
 
 func TestTransferRefused(t *testing.T) {
-	s := newScene(t, Config{Access: func(device int, span *Span) bool { return span.Name != "peer" }})
+	s := newScene(t, Config{Access: func(device int, a *Allocation) bool { return a.Name != "peer" }})
 	for _, c := range []struct {
 		plan Plan
 		kind FaultKind

@@ -19,8 +19,8 @@
 //     race with an older one is missed.
 //   - An acquire pairs with a store whose bytes hold all that it read. Accesses
 //     of different sizes count as strong to each other, which PTX leaves open.
-//   - Stores in foreign spans by others than this Memory's kernels are not seen. An
-//     acquire that reads one counts as after all releases to foreign spans before.
+//   - Stores in foreign allocations by others than this Memory's kernels are not seen. An
+//     acquire that reads one counts as after all releases to foreign allocations before.
 //
 // An asynchronous copy (Transfer) goes on beside the thread that began it. What it reads and
 // writes is a race with all that did not wait for it. Bulk copies go through the async proxy
@@ -58,7 +58,7 @@ type How struct {
 	Scope       Scope
 	Shared      bool // the block's shared memory; addresses are offsets in it
 	Async       bool // through the async proxy, as bulk copies do: see Block.FenceProxy
-	NonCoherent bool // ld.nc: what it reads must not be written during the kernel
+	NonCoherent bool // ld.nc: no thread may write the bytes that the load reads during the kernel
 	Line        int  // line of PTX, for reports
 }
 
@@ -70,17 +70,17 @@ type Config struct {
 	// overwritten shortly before, as far as coherence and fences permit.
 	OldLoads bool
 	// Lines reports whether a strong access of neighbouring lanes of a device to an
-	// aligned line of 128 bytes of the span is a single one: its part of the line is seen,
+	// aligned line of 128 bytes of the allocation is a single one: its part of the line is seen,
 	// or read, at once. PTX does not promise it; hardware from Volta on does it for vectors
 	// of 16 bytes in its own memory and over NVLink, and protocols with their flag in the
 	// line rely on it. For another process's store only this holds: a reader that sees the
 	// last 8 bytes of a line sees the others. Where it is false, as over PCIe, a line goes
 	// in words of 8 bytes in any order. Nil: no line is whole, but every load happens at once.
-	Lines func(device int, s *Span) bool
-	// Access reports whether kernels of a device may touch the span; nil allows
-	// all. A block asks once a span, so the answer should not change while a
+	Lines func(device int, s *Allocation) bool
+	// Access reports whether kernels of a device may touch the allocation; nil allows
+	// all. A block asks once for each allocation, so the answer should not change while a
 	// kernel runs.
-	Access func(device int, s *Span) bool
+	Access func(device int, s *Allocation) bool
 	// Report takes races and reads of unwritten memory when they are found. If
 	// it returns false, or is nil, the access is a fault and the kernel stops.
 	// Repetitions between the same lines of PTX are only counted, in Fault.Count.
@@ -89,11 +89,11 @@ type Config struct {
 
 // Memory is all memory that kernels can access. Make it with New.
 type Memory struct {
-	config Config
-	spans  spanTable
-	random uint64
+	config      Config
+	allocations allocationTable
+	random      uint64
 
-	dirty   []*buffer // those that hold stores
+	dirty   []*buffer // buffers that hold stores
 	free    []*pending
 	devices map[int]*buffer
 	changes uint64
@@ -107,7 +107,7 @@ type Memory struct {
 	stuck   []stuckBit
 }
 
-// New returns Memory without spans.
+// New returns Memory without allocations.
 func New(c Config) *Memory {
 	return &Memory{
 		config:  c,

@@ -157,13 +157,13 @@ func childImport(e *env, arg string) {
 // testGrowing grows memory in place: what is there stays, where it is.
 func testGrowing(e *env) {
 	g := cuda.NewGrowing(e.d, e.ctx, e.dev)
-	p, err := g.Room(4)
+	p, err := g.AtLeast(4)
 	e.noErr(err)
 	e.put(p, 7)
 	before, _, err := e.d.MemGetInfo()
 	e.noErr(err)
 	for n := 4; n <= 24<<20; n += 1 << 20 {
-		q, err := g.Room(n)
+		q, err := g.AtLeast(n)
 		e.noErr(err)
 		require.Equal(e, p, q)
 		e.noErr(e.d.MemsetD8Async(p+uintptr(n)-4, 1, 4, 0))
@@ -177,7 +177,7 @@ func testGrowing(e *env) {
 	e.noErr(g.Close())
 	e.noErr(g.Close())
 	require.Zero(e, g.Size())
-	p, err = g.Room(4)
+	p, err = g.AtLeast(4)
 	e.noErr(err)
 	e.put(p, 8)
 	e.noErr(g.Close())

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 )
 
 // Required reports whether REQUIRE names what.

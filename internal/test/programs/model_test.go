@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/kernels"
 )
 
@@ -130,7 +130,7 @@ func (m *model) carryOut(s *Step) {
 	wide := c.algo == "window" || c.algo == "copies"
 	ins := make([]cells, n)
 	for r := range ins {
-		in, _ := s.place(r, n, wide)
+		in, _ := s.extents(r, n, wide)
 		if s.Fill > 0 {
 			x := pattern(m.p, c.members[r], s.Type)[(s.Fill+in.at)*size:][:in.n*size]
 			ins[r] = cells{x, bytes.Repeat([]byte{1}, len(x))}
@@ -143,7 +143,7 @@ func (m *model) carryOut(s *Step) {
 		sum = s.reduce(ins)
 	}
 	for r := range ins {
-		in, out := s.place(r, n, wide)
+		in, out := s.extents(r, n, wide)
 		if s.Kind.Reduces() && s.inPlace() { // what is not the result is undefined
 			memory[r][s.In].forget(in.at*size, in.n*size)
 			m.change = true

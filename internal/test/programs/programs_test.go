@@ -19,9 +19,9 @@ import (
 
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // off are the features that the library does not carry out rightly yet, and why; each has a
@@ -70,7 +70,7 @@ func deadline() time.Duration {
 	if s, err := time.ParseDuration(os.Getenv("RINGO_PROGRAMS_DEADLINE")); err == nil {
 		return s
 	}
-	return race.Soon(20 * time.Second)
+	return tier.Soon(20 * time.Second)
 }
 
 // driver is the real one under REQUIRE=cuda, and is kept.
@@ -108,7 +108,7 @@ func tryText(text string) (calls int, err error) {
 // unheld waits until nobody holds a device's context: what graphs have held is given back
 // after the last of them has ended, by another goroutine.
 func unheld(d cuda.Driver, n int) error {
-	end := time.Now().Add(race.Soon(5 * time.Second))
+	end := time.Now().Add(tier.Soon(5 * time.Second))
 	for i := range n {
 		for {
 			_, active, err := d.DevicePrimaryCtxGetState(cuda.Device(i))
@@ -297,11 +297,11 @@ func number(t *testing.T, name string, otherwise int) int {
 // TestPrograms carries out random programs. A failure is made smaller and printed; it can be
 // repeated from that text:
 //
-//	RINGO_PROGRAMS_FILE=minimal.txt go test ./internal/programs -run TestPrograms
+//	RINGO_PROGRAMS_FILE=minimal.txt go test ./internal/test/programs -run TestPrograms
 //
 // Other variables, with their defaults on the emulator and on GPUs: RINGO_PROGRAMS_SEED, the
 // first seed (1); RINGO_PROGRAMS_OPERATIONS, communicators' operations to carry out at least
-// (none; 100,000); RINGO_PROGRAMS_SECONDS, the most time (10; 60); RINGO_PROGRAMS_STEPS, the most
+// (none; 100,000); RINGO_PROGRAMS_SECONDS, the most time (2, 10 with RINGO_TEST=full; 60); RINGO_PROGRAMS_STEPS, the most
 // steps of a program (60; 2,000); RINGO_PROGRAMS_TIMES, how often the same is done again (5; 1,000);
 // RINGO_PROGRAMS_RING=1, always the smallest FIFO (0); RINGO_PROGRAMS_SHRINK, how often a failing program is tried
 // again to make it smaller (150); RINGO_PROGRAMS_FAILURES, how many kinds of failures to look for (1);
@@ -319,8 +319,9 @@ func TestPrograms(t *testing.T) {
 		require.NoError(t, err)
 		return
 	}
+	tier.Long(t)
 	l := Limits{Ranks: 4, Steps: 60, Bytes: 16 << 10, Comms: 3, Times: 5, Off: off}
-	seconds, operations := 10, 0
+	seconds, operations := tier.Count(2, 10), 0
 	if gputest.OnGPU() {
 		d, err := driver()
 		require.NoError(t, err)

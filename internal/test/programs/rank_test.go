@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/kernels"
@@ -35,7 +35,7 @@ type rank struct {
 	regions []mem.Region // all memory
 }
 
-// A member is a rank's place in a communicator.
+// A member is a rank of a communicator.
 type member struct {
 	c       *ringo.Comm // nil if this device is no member
 	memory  [Buffers]mem.Region
@@ -162,6 +162,7 @@ func (k *rank) step(i int, g *ringo.Group) error {
 	return k.run.p.at(i, err)
 }
 
+// do does a step whose turn it is, of streams and graphs, or a communicator.
 func (k *rank) do(i int, s *Step, e *expectation, g *ringo.Group) error {
 	stream, driver := k.streams[s.Stream], k.driver
 	switch s.Do {
@@ -170,16 +171,7 @@ func (k *rank) do(i int, s *Step, e *expectation, g *ringo.Group) error {
 	case Sync:
 		return k.d.Synchronize(stream)
 	case Renew:
-		e, err := k.d.NewEvent()
-		if err != nil {
-			return err
-		}
-		k.ended = append(k.ended, e)
-		if err := errors.Join(k.d.Record(e, stream), k.d.DestroyStream(stream)); err != nil {
-			return err
-		}
-		k.renewed[s.Stream]++
-		return k.newStream(s.Stream)
+		return k.renew(s.Stream)
 	case Call, Message:
 		return k.calls(s, e)
 	case Group:
@@ -200,6 +192,25 @@ func (k *rank) do(i int, s *Step, e *expectation, g *ringo.Group) error {
 	case Destroy:
 		return k.destroy(s.Graph)
 	}
+	return k.member(i, s, e)
+}
+
+// renew destroys a stream, which may have work, and makes it again.
+func (k *rank) renew(s Stream) error {
+	e, err := k.d.NewEvent()
+	if err != nil {
+		return err
+	}
+	k.ended = append(k.ended, e)
+	if err := errors.Join(k.d.Record(e, k.streams[s]), k.d.DestroyStream(k.streams[s])); err != nil {
+		return err
+	}
+	k.renewed[s]++
+	return k.newStream(s)
+}
+
+// member does a step of a communicator, if this rank is a member.
+func (k *rank) member(i int, s *Step, e *expectation) (err error) {
 	m := k.comms[s.Comm]
 	if (s.Do == Abort || s.Do == Meet) && !k.run.meet(i) { // so that no rank is at a step before it
 		return nil
@@ -207,7 +218,6 @@ func (k *rank) do(i int, s *Step, e *expectation, g *ringo.Group) error {
 	if m.c == nil || s.Do == Meet {
 		return nil
 	}
-	var err error
 	switch s.Do {
 	case Register:
 		m.windows[s.In], err = m.c.Register(m.memory[s.In])
@@ -217,7 +227,7 @@ func (k *rank) do(i int, s *Step, e *expectation, g *ringo.Group) error {
 		return k.check(m, e)
 	case Bad:
 		if m.c.Rank() == s.Rank {
-			err = m.c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: m.memory[0], Out: m.memory[0], Count: -1, Type: ringo.Int32, Stream: stream})
+			err = m.c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: m.memory[0], Out: m.memory[0], Count: -1, Type: ringo.Int32, Stream: k.streams[s.Stream]})
 			if !errors.Is(err, ringo.ErrInvalid) {
 				return fmt.Errorf("want ErrInvalid, got %v", err)
 			}
@@ -347,7 +357,7 @@ func (k *rank) callsOf(s *Step, e *expectation, number int) (list []*ringo.Call,
 		c.In = m.memory[0].Slice(0, 0)
 		return []*ringo.Call{&c}, nil
 	}
-	in, out := s.place(r, n, m.algo == "window" || m.algo == "copies")
+	in, out := s.extents(r, n, m.algo == "window" || m.algo == "copies")
 	c.In, c.Out = m.memory[s.In].Slice(in.at*size, in.n*size), m.memory[s.Out].Slice(out.at*size, out.n*size)
 	if s.Fill > 0 && in.n > 0 {
 		if c.In, err = k.fill(s, e, number, in); err != nil {
@@ -358,7 +368,7 @@ func (k *rank) callsOf(s *Step, e *expectation, number int) (list []*ringo.Call,
 }
 
 // fill queues a copy into memory of the stream's own.
-func (k *rank) fill(s *Step, e *expectation, number int, in span) (r mem.Region, err error) {
+func (k *rank) fill(s *Step, e *expectation, number int, in extent) (r mem.Region, err error) {
 	key := filled{-1, s.Stream, k.renewed[s.Stream], number}
 	if e.taken {
 		key.graph = e.graph

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/kernels"
 )
 

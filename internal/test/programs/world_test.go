@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/kernels"
 )
 
@@ -78,51 +78,88 @@ func Repair(p *Program) *Program {
 	return &fixed
 }
 
+// bad is the error of a step that makes no sense.
+func (s *Step) bad(why string) error { return fmt.Errorf("programs: %s: %s", s.Do, why) }
+
 // step takes a step, or says why it makes no sense.
 func (w *world) step(s *Step) error {
-	bad := func(format string, a ...any) error {
-		return fmt.Errorf("programs: %s: %s", s.Do, fmt.Sprintf(format, a...))
+	if err := w.possible(s); err != nil {
+		return err
 	}
+	switch s.Do {
+	case Open, Close, Split, Bad, Abort:
+		return w.comm(s)
+	case Call, Message, Group:
+		return w.call(s)
+	case Begin, Fork, Join, End:
+		return w.capture(s)
+	case Launch, Update, Destroy:
+		return w.graph(s)
+	case Register, Unregister:
+		return w.window(s)
+	case Renew:
+		if s.Stream >= Legacy {
+			return s.bad("the stream cannot be made")
+		}
+	case Sync, Check, Meet:
+	default:
+		return s.bad("unknown verb")
+	}
+	return nil
+}
+
+// possible says what is wrong with a step whatever its verb: numbers, and what it needs to be there.
+func (w *world) possible(s *Step) error {
 	switch s.Do {
 	case Begin, Fork, Join, End, Launch, Call, Message, Group:
 	default:
 		if len(w.captures()) > 0 {
-			return bad("a capture has begun")
+			return s.bad("a capture has begun")
 		}
 	}
-	if s.Stream < 0 || s.Stream >= streams || s.To < 0 || s.To >= streams || min(s.In, s.Out) < 0 || max(s.In, s.Out) >= Buffers {
-		return bad("no such stream or buffer")
+	if !s.numbered() || s.To < 0 || s.To >= streams {
+		return s.bad("no such stream or buffer")
 	}
 	if s.Times > 1 && !w.repeats(s) {
-		return bad("this is done once")
+		return s.bad("this is done once")
 	}
 	c, g := w.comms[s.Comm], w.graphs[s.Graph]
+	if s.Do == Split {
+		c = w.comms[s.Parent]
+	}
 	switch s.Do {
 	case Split, Register, Unregister, Check, Bad, Abort:
-		parent := c
-		if s.Do == Split {
-			parent = w.comms[s.Parent]
-		}
-		if parent == nil || parent.state != alive {
-			return bad("no such communicator")
+		if c == nil || c.state != alive {
+			return s.bad("no such communicator")
 		}
 	case Close:
 		if c == nil || c.state == closed {
-			return bad("no such communicator")
+			return s.bad("no such communicator")
 		}
 	case Update, Destroy, Launch:
 		if g == nil || !g.ready {
-			return bad("no such graph")
+			return s.bad("no such graph")
 		}
 	case Fork, Join, End:
 		if g == nil || g.ready {
-			return bad("no such capture")
+			return s.bad("no such capture")
 		}
 	}
+	return nil
+}
+
+// numbered reports whether the step's stream and buffers are among those that there are.
+func (s *Step) numbered() bool {
+	return s.Stream >= 0 && s.Stream < streams && min(s.In, s.Out) >= 0 && max(s.In, s.Out) < Buffers
+}
+
+// comm makes, breaks or ends a communicator.
+func (w *world) comm(s *Step) error {
+	c := w.comms[s.Comm]
 	switch s.Do {
 	case Open:
 		if c != nil {
-			return bad("there is one already")
+			return s.bad("there is one already")
 		}
 		all := make([]int, w.p.Ranks)
 		for r := range all {
@@ -131,40 +168,56 @@ func (w *world) step(s *Step) error {
 		w.comms[s.Comm] = &comm{members: all, algo: s.Algo}
 	case Split:
 		return w.split(s)
-	case Call, Message:
-		if err := w.checkCall(s); err != nil {
-			return err
+	case Bad, Abort:
+		if s.Rank < 0 || s.Rank >= len(c.members) {
+			return s.bad("no such rank")
 		}
-		w.record(s)
-	case Group:
+		if s.Do == Abort {
+			c.state = aborted
+		}
+	case Close:
+		c.state = closed
+	}
+	return nil
+}
+
+// call makes calls, alone or together.
+func (w *world) call(s *Step) error {
+	if s.Do == Group {
 		if err := w.checkGroup(s); err != nil {
 			return err
 		}
 		for i := range s.Calls {
 			w.record(&s.Calls[i])
 		}
+		return nil
+	}
+	if err := w.checkCall(s); err != nil {
+		return err
+	}
+	w.record(s)
+	return nil
+}
+
+// capture begins a capture, has streams join it, or ends it.
+func (w *world) capture(s *Step) error {
+	g := w.graphs[s.Graph]
+	switch s.Do {
 	case Begin:
-		if w.used[s.Graph] || w.taken[s.Stream] != nil || s.Stream == Legacy || s.Mode == "global" && w.p.Each {
-			return bad("the graph is there, or the stream cannot be captured")
-		}
-		if len(s.Ranks) > 0 && (!slices.IsSorted(s.Ranks) || s.Ranks[0] < 0 || s.Ranks[len(s.Ranks)-1] >= w.p.Ranks) {
-			return bad("no such ranks")
-		}
-		g = &graph{number: s.Graph, stream: s.Stream, ranks: s.Ranks, mode: s.Mode, open: map[Stream]bool{}}
-		w.graphs[s.Graph], w.used[s.Graph], w.taken[s.Stream] = g, true, g
+		return w.begin(s)
 	case Fork:
 		if s.Stream != g.stream || s.To == Legacy || w.taken[s.To] != nil {
-			return bad("the stream is taken")
+			return s.bad("the stream is taken")
 		}
 		w.taken[s.To], g.open[s.To] = g, true
 	case Join:
 		if s.Stream != g.stream || w.taken[s.To] != g || !g.open[s.To] {
-			return bad("the stream is no fork")
+			return s.bad("the stream is no fork")
 		}
 		delete(g.open, s.To)
 	case End:
 		if s.Stream != g.stream || len(g.open) > 0 || g.ranks != nil && !s.Discard {
-			return bad("a fork is open, or other ranks have no graph")
+			return s.bad("a fork is open, or other ranks have no graph")
 		}
 		for i, t := range w.taken {
 			if t == g {
@@ -174,52 +227,64 @@ func (w *world) step(s *Step) error {
 		if g.ready = true; s.Discard {
 			delete(w.graphs, s.Graph)
 		}
+	}
+	return nil
+}
+
+// begin begins a capture.
+func (w *world) begin(s *Step) error {
+	if w.used[s.Graph] || w.taken[s.Stream] != nil || s.Stream == Legacy || s.Mode == "global" && w.p.Each {
+		return s.bad("the graph is there, or the stream cannot be captured")
+	}
+	if len(s.Ranks) > 0 && (!slices.IsSorted(s.Ranks) || s.Ranks[0] < 0 || s.Ranks[len(s.Ranks)-1] >= w.p.Ranks) {
+		return s.bad("no such ranks")
+	}
+	g := &graph{number: s.Graph, stream: s.Stream, ranks: s.Ranks, mode: s.Mode, open: map[Stream]bool{}}
+	w.graphs[s.Graph], w.used[s.Graph], w.taken[s.Stream] = g, true, g
+	return nil
+}
+
+// graph launches a graph, changes it or gives it up.
+func (w *world) graph(s *Step) error {
+	g := w.graphs[s.Graph]
+	switch s.Do {
 	case Launch:
 		if w.taken[s.Stream] != nil || w.blocked(s.Stream) {
-			return bad("the stream is being captured")
+			return s.bad("the stream is being captured")
 		}
 		g.launched = true
 	case Update:
 		h := w.graphs[s.Parent]
 		if h == nil || h == g || h.launched {
-			return bad("no such graph that was never launched")
+			return s.bad("no such graph that was never launched")
 		}
 		g.calls = h.calls
 		delete(w.graphs, s.Parent)
 	case Destroy:
 		delete(w.graphs, s.Graph)
-	case Register:
+	}
+	return nil
+}
+
+// window registers a buffer, or ends that.
+func (w *world) window(s *Step) error {
+	c := w.comms[s.Comm]
+	if s.Do == Register {
 		if c.windows[s.In] {
-			return bad("it is a window")
+			return s.bad("it is a window")
 		}
 		c.windows[s.In] = true
-	case Unregister:
-		for _, g := range w.graphs {
-			if g.uses(s.Comm) {
-				return bad("a graph may use it")
-			}
-		}
-		if !c.windows[s.In] {
-			return bad("it is no window")
-		}
-		c.windows[s.In] = false
-	case Renew:
-		if s.Stream >= Legacy {
-			return bad("the stream cannot be made")
-		}
-	case Bad, Abort:
-		if s.Rank < 0 || s.Rank >= len(c.members) {
-			return bad("no such rank")
-		}
-		if s.Do == Abort {
-			c.state = aborted
-		}
-	case Close:
-		c.state = closed
-	case Sync, Check, Meet:
-	default:
-		return bad("unknown verb")
+		return nil
 	}
+	for _, g := range w.graphs {
+		if g.uses(s.Comm) {
+			return s.bad("a graph may use it")
+		}
+	}
+	if !c.windows[s.In] {
+		return s.bad("it is no window")
+	}
+	c.windows[s.In] = false
 	return nil
 }
 
@@ -306,14 +371,14 @@ func (s *Step) collides(o *Step) bool {
 	if s.Do != Message || o.Do != Message || s.Comm != o.Comm {
 		return false
 	}
-	type span struct{ rank, buffer, at, end int }
-	in := func(s *Step) span {
-		return span{s.Sender, s.In, s.InAt * s.Type.Size(), (s.InAt + s.Count) * s.Type.Size()}
+	type extent struct{ rank, buffer, at, end int }
+	in := func(s *Step) extent {
+		return extent{s.Sender, s.In, s.InAt * s.Type.Size(), (s.InAt + s.Count) * s.Type.Size()}
 	}
-	out := func(s *Step) span {
-		return span{s.Recver, s.Out, s.OutAt * s.Type.Size(), (s.OutAt + s.Count) * s.Type.Size()}
+	out := func(s *Step) extent {
+		return extent{s.Recver, s.Out, s.OutAt * s.Type.Size(), (s.OutAt + s.Count) * s.Type.Size()}
 	}
-	meet := func(a, b span) bool {
+	meet := func(a, b extent) bool {
 		return a.rank == b.rank && a.buffer == b.buffer && a.at < b.end && b.at < a.end
 	}
 	return meet(out(s), out(o)) || meet(out(s), in(o)) || meet(in(s), out(o))
@@ -323,62 +388,79 @@ var errAlone = fmt.Errorf("programs: message: a rank's own, outside of a group")
 
 // checkCall says what is wrong with a collective or a message.
 func (w *world) checkCall(s *Step) error {
-	bad := func(format string, a ...any) error {
-		return fmt.Errorf("programs: %s: %s", s.Do, fmt.Sprintf(format, a...))
-	}
 	c := w.comms[s.Comm]
-	if c == nil || s.Stream < 0 || s.Stream >= streams || min(s.In, s.Out) < 0 || max(s.In, s.Out) >= Buffers {
-		return bad("no such communicator, stream or buffer")
+	if c == nil || !s.numbered() {
+		return s.bad("no such communicator, stream or buffer")
 	}
 	if c.state != alive && w.taken[s.Stream] != nil || w.blocked(s.Stream) {
-		return bad("the stream is being captured")
+		return s.bad("the stream is being captured")
 	}
 	if s.Do == Call && s.Kind == call.Barrier {
 		return nil
 	}
-	n := len(c.members)
 	if !s.Type.Valid() || s.Count < 0 || s.InAt < 0 || s.OutAt < 0 || s.Fill < 0 {
-		return bad("type, count or offset")
+		return s.bad("type, count or offset")
 	}
-	fits := func(elements int) bool { return elements*s.Type.Size() <= w.p.Bytes }
 	if s.Do == Message {
-		if min(s.Sender, s.Recver) < 0 || max(s.Sender, s.Recver) >= n || !fits(s.InAt+s.Count) || !fits(s.OutAt+s.Count) {
-			return bad("ranks or size")
-		}
-		if s.collides(&Step{Do: Message, Comm: s.Comm, Type: s.Type, Count: s.Count, Sender: s.Sender, In: s.In, InAt: s.InAt, Recver: -1}) {
-			return bad("a message to itself")
-		}
-		if s.Sender == s.Recver {
-			return errAlone
-		}
-		return nil
+		return w.checkMessage(s, len(c.members))
 	}
+	return w.checkCollective(s, c)
+}
+
+// fits reports whether so many elements of the step's type fit into a buffer.
+func (w *world) fits(s *Step, elements int) bool { return elements*s.Type.Size() <= w.p.Bytes }
+
+// checkMessage says what is wrong with a message among n ranks.
+func (w *world) checkMessage(s *Step, n int) error {
+	if min(s.Sender, s.Recver) < 0 || max(s.Sender, s.Recver) >= n || !w.fits(s, s.InAt+s.Count) || !w.fits(s, s.OutAt+s.Count) {
+		return s.bad("ranks or size")
+	}
+	if s.collides(&Step{Do: Message, Comm: s.Comm, Type: s.Type, Count: s.Count, Sender: s.Sender, In: s.In, InAt: s.InAt, Recver: -1}) {
+		return s.bad("a message to itself")
+	}
+	if s.Sender == s.Recver {
+		return errAlone
+	}
+	return nil
+}
+
+// checkCollective says what is wrong with a collective.
+func (w *world) checkCollective(s *Step, c *comm) error {
+	n := len(c.members)
 	if !s.Kind.Valid() || s.Kind.Pairwise() || s.Kind.Rooted() && (s.Root < 0 || s.Root >= n) {
-		return bad("kind or root")
+		return s.bad("kind or root")
 	}
 	if s.Kind.Reduces() {
-		if _, err := kernels.NewReducer(s.Type, s.op(), n); err != nil {
+		if err := s.checkReduction(n); err != nil {
 			return err
-		}
-		if !exact(s.Type, s.Op, n) && s.Fill == 0 || float(s.Type) && s.Op == kernels.KindAvg && n == 3 {
-			return bad("the result depends on the order")
 		}
 	}
 	rows := map[call.Kind]int{call.AllGatherv: 1, call.AlltoAllv: n}[s.Kind]
 	if len(s.Counts) != rows || slices.ContainsFunc(s.Counts, func(row []int) bool { return len(row) != n || slices.Min(row) < 0 }) {
-		return bad("counts")
+		return s.bad("counts")
 	}
 	if s.Fill > 0 && s.inPlace() || s.inPlace() && s.InAt > 0 {
-		return bad("in place")
+		return s.bad("in place")
 	}
 	if (c.algo == "window" || c.algo == "copies") && s.inPlace() && (s.Kind == call.Gather || s.Kind == call.Scatter) && c.windows[s.In] {
-		return bad("ranks use other offsets of a window")
+		return s.bad("ranks use other offsets of a window")
 	}
 	for r := range n {
-		in, out := s.place(r, n, false)
-		if !fits(s.Fill+in.at+in.n) || !fits(out.at+out.n) {
-			return bad("size")
+		in, out := s.extents(r, n, false)
+		if !w.fits(s, s.Fill+in.at+in.n) || !w.fits(s, out.at+out.n) {
+			return s.bad("size")
 		}
+	}
+	return nil
+}
+
+// checkReduction says what is wrong with the operator: there is none, or the order of ranks decides.
+func (s *Step) checkReduction(n int) error {
+	if _, err := kernels.NewReducer(s.Type, s.op(), n); err != nil {
+		return err
+	}
+	if !exact(s.Type, s.Op, n) && s.Fill == 0 || float(s.Type) && s.Op == kernels.KindAvg && n == 3 {
+		return s.bad("the result depends on the order")
 	}
 	return nil
 }
@@ -400,8 +482,8 @@ func (s *Step) op() kernels.RedOp {
 	return op
 }
 
-// A span is elements of a buffer.
-type span struct{ at, n int }
+// A extent is elements of a buffer.
+type extent struct{ at, n int }
 
 // call is the call of a rank of n, without memory.
 func (s *Step) call(rank, n int) call.Call {
@@ -423,12 +505,12 @@ func (s *Step) call(rank, n int) call.Call {
 	return c
 }
 
-// place is where a rank's In and Out are in their buffers. With wide a rank that is not the
+// extents is where a rank's In and Out are in their buffers. With wide a rank that is not the
 // root of a Reduce has an Out too.
-func (s *Step) place(rank, n int, wide bool) (in, out span) {
+func (s *Step) extents(rank, n int, wide bool) (in, out extent) {
 	c := s.call(rank, n)
 	if s.Kind == call.Barrier {
-		return span{}, span{}
+		return extent{}, extent{}
 	}
 	in.n, out.n = c.Shape(rank, n)
 	if s.Kind == call.Reduce && (wide || s.inPlace()) {

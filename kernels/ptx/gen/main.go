@@ -1,13 +1,16 @@
 // Command gen compiles kernels/cuda to PTX with clang, which needs no CUDA
-// toolkit for it. go generate runs it in kernels/ptx.
+// toolkit for it. go generate runs it in kernels/ptx. It takes minutes, so it does nothing if
+// modules.zip says that it was made from the same sources with the same flags; with -all it
+// does not ask.
 //
-//	gen -clang clang++-19 -src ../cuda -out . [-texts DIR]
+//	gen -clang clang++-19 -src ../cuda -out . [-all] [-texts DIR]
 package main
 
 import (
 	"archive/zip"
 	"bytes"
 	"compress/flate"
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"hash/crc32"
@@ -32,10 +35,19 @@ func main() {
 	src := flag.String("src", "../cuda", "folder of the sources")
 	out := flag.String("out", ".", "folder of modules.zip")
 	dir := flag.String("texts", "", "folder to write the .ptx files to as well, to read them")
+	anew := flag.Bool("all", false, "compile all, whatever modules.zip says")
 	flag.Parse()
-	texts, err := generate(*clang, *src, ptx.All())
+	file := filepath.Join(*out, "modules.zip")
+	sum, err := sources(*src, ptx.All())
+	if err == nil && !*anew && *dir == "" && madeFrom(file) == sum {
+		return
+	}
+	var texts [][]byte
 	if err == nil {
-		err = archive(filepath.Join(*out, "modules.zip"), ptx.All(), texts)
+		texts, err = generate(*clang, *src, ptx.All())
+	}
+	if err == nil {
+		err = archive(file, ptx.All(), texts, sum)
 	}
 	for i, n := range ptx.All() {
 		if err == nil && *dir != "" {
@@ -45,6 +57,36 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+}
+
+// sources is the sum of what modules are made from: the files of a folder, and the compiler's flags.
+func sources(src string, all []ptx.Name) (string, error) {
+	files, err := filepath.Glob(filepath.Join(src, "*.*"))
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %d\n%s", filepath.Base(file), len(text), text)
+	}
+	for _, n := range all {
+		fmt.Fprintln(h, n, head(n), flags(n))
+	}
+	return fmt.Sprintf("sources %x", h.Sum(nil)), nil
+}
+
+// madeFrom is the sum of the sources of which a file was made; "" is unknown.
+func madeFrom(file string) string {
+	z, err := zip.OpenReader(file)
+	if err != nil {
+		return ""
+	}
+	defer z.Close()
+	return z.Comment
 }
 
 // generate compiles modules.
@@ -64,10 +106,8 @@ func generate(clang, src string, all []ptx.Name) ([][]byte, error) {
 	return texts, g.Wait()
 }
 
-// compile is the PTX of a module. Products and sums are not contracted, and
-// signed integers wrap.
-func compile(clang, src string, n ptx.Name) ([]byte, error) {
-	var stdout, stderr bytes.Buffer
+// flags are the compiler's for a module. Products and sums are not contracted, and signed integers wrap.
+func flags(n ptx.Name) []string {
 	args := []string{"-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=" + n.Target(),
 		"-nocudainc", "-nocudalib", "-std=c++17", "-O3", "-S", "-Wall", "-Wextra", "-Werror",
 		"-ffp-contract=off", "-fwrapv", "-fno-operator-names",
@@ -79,16 +119,26 @@ func compile(clang, src string, n ptx.Name) ([]byte, error) {
 	if n.Ranks > 0 {
 		args = append(args, fmt.Sprintf("-DRANKS=%d", n.Ranks))
 	}
-	c := exec.Command(clang, args...)
+	return args
+}
+
+// head is the first line of a module.
+func head(n ptx.Name) string {
+	if n.Source != "" {
+		return fmt.Sprintf("// %s for %s and newer: kernels/cuda/%s, compiled by kernels/ptx/gen.\n\n", n.Run(), n.Target(), n.File())
+	}
+	return fmt.Sprintf("// %s of %s for %s and newer: kernels/cuda, compiled by kernels/ptx/gen.\n\n", n.Op, n.Type, n.Target())
+}
+
+// compile is the PTX of a module.
+func compile(clang, src string, n ptx.Name) ([]byte, error) {
+	var stdout, stderr bytes.Buffer
+	c := exec.Command(clang, flags(n)...)
 	c.Dir, c.Stdout, c.Stderr = src, &stdout, &stderr
 	if err := c.Run(); err != nil {
 		return nil, fmt.Errorf("compile %v: %w\n%s", n, err, stderr.Bytes())
 	}
-	head := fmt.Sprintf("// %s of %s for %s and newer: kernels/cuda, compiled by kernels/ptx/gen.\n\n", n.Op, n.Type, n.Target())
-	if n.Source != "" {
-		head = fmt.Sprintf("// %s for %s and newer: kernels/cuda/%s, compiled by kernels/ptx/gen.\n\n", n.Run(), n.Target(), n.File())
-	}
-	return append([]byte(head), tidy(stdout.Bytes())...), nil
+	return append([]byte(head(n)), tidy(stdout.Bytes())...), nil
 }
 
 var (
@@ -103,14 +153,17 @@ func tidy(text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte(".visible"), []byte("\n.visible"))
 }
 
-// archive writes the texts to a file, unless it holds them already: another
+// archive writes the texts to a file with the sum of their sources, unless it holds them already: another
 // version of Go may compress differently.
-func archive(name string, all []ptx.Name, texts [][]byte) error {
-	if same(name, all, texts) {
+func archive(name string, all []ptx.Name, texts [][]byte, sources string) error {
+	if madeFrom(name) == sources && same(name, all, texts) {
 		return nil
 	}
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
+	if err := w.SetComment(sources); err != nil {
+		return err
+	}
 	w.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
 		return flate.NewWriter(w, flate.BestCompression)
 	})

@@ -11,20 +11,43 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels/ptx"
 )
 
+// TestSources: the archive is of the sources that lie here, and a change of one is seen.
+func TestSources(t *testing.T) {
+	if _, err := os.Stat("../../cuda"); err != nil {
+		t.Skip("the source is not here")
+	}
+	sum, err := sources("../../cuda", ptx.All())
+	require.NoError(t, err)
+	require.Equal(t, madeFrom("../modules.zip"), sum, "run go generate ./kernels/ptx")
+	fewer, err := sources("../../cuda", ptx.All()[1:])
+	require.NoError(t, err)
+	require.NotEqual(t, sum, fewer)
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS("../../cuda")))
+	copied, err := sources(dir, ptx.All())
+	require.NoError(t, err)
+	require.Equal(t, sum, copied)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "ops.h"), []byte("// changed\n"), 0o666))
+	changed, err := sources(dir, ptx.All())
+	require.NoError(t, err)
+	require.NotEqual(t, sum, changed)
+}
+
 // TestUpToDate compiles some of the sources anew and compares with what is
-// committed. CI compares all of them, by go generate.
+// committed. "gen -all" and git diff compare all of them, which CI does once a night.
 func TestUpToDate(t *testing.T) {
+	tier.Long(t) // it starts a compiler
 	const clang = "clang++-19"
 	if _, err := exec.LookPath(clang); err != nil {
 		gputest.Missing(t, "clang", "clang-19 of Debian, to compare the PTX with its sources: "+err.Error())
 	}
 	var some []ptx.Name
-	for i, n := range race.Some(5, ptx.All()) {
+	for i, n := range tier.Some(5, ptx.All()) {
 		if i%12 == 0 {
 			some = append(some, n)
 		}
@@ -50,21 +73,25 @@ func TestArchiveIsKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "modules.zip")
 	all := ptx.All()[:2]
 	texts := [][]byte{[]byte("one"), []byte("two")}
-	require.NoError(t, archive(file, all, texts))
+	require.NoError(t, archive(file, all, texts, "x"))
 	require.True(t, same(file, all, texts))
 	old := time.Unix(1e9, 0)
 	require.NoError(t, os.Chtimes(file, old, old))
-	require.NoError(t, archive(file, all, texts))
+	require.NoError(t, archive(file, all, texts, "x"))
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	require.Equal(t, old, info.ModTime())
 
 	texts[1] = []byte("three")
 	require.False(t, same(file, all, texts))
-	require.NoError(t, archive(file, all, texts))
+	require.NoError(t, archive(file, all, texts, "x"))
 	require.True(t, same(file, all, texts))
 	require.False(t, same(file, all[:1], texts))
+	require.Equal(t, "x", madeFrom(file))
+	require.NoError(t, archive(file, all, texts, "y"))
+	require.Equal(t, "y", madeFrom(file))
 	require.NoError(t, os.WriteFile(file, []byte("no archive"), 0o666))
+	require.Empty(t, madeFrom(file))
 	require.False(t, same(file, all, texts))
 }
 
@@ -83,7 +110,7 @@ func TestLike(t *testing.T) {
 			texts[i] = texts[i][:n+i]
 		}
 		file := filepath.Join(t.TempDir(), "modules.zip")
-		require.NoError(t, archive(file, all, texts))
+		require.NoError(t, archive(file, all, texts, "x"))
 		require.True(t, same(file, all, texts), "%d bytes", n)
 		z, err := zip.OpenReader(file)
 		require.NoError(t, err)

@@ -3,7 +3,10 @@
 // trap: an end that is not kept is the caller's to close.
 package ends
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // An End is one end of a connection.
 type End interface {
@@ -128,4 +131,21 @@ func (s *Set[E]) Wait() {
 	s.mu.Unlock()
 	s.work.Wait()
 	close(s.done)
+}
+
+// LingerTime is how long a closed sending end waits, in the background, for a peer that takes none
+// of the published slots.
+const LingerTime = time.Second
+
+// Linger asks every pause how much is left, and returns when nothing is, when over is true, or when
+// the peer has taken nothing for LingerTime.
+func Linger(pause time.Duration, ask func() (left int, over bool)) {
+	left, over := ask()
+	for last := time.Now(); left > 0 && !over && time.Since(last) < LingerTime; {
+		time.Sleep(pause)
+		var n int
+		if n, over = ask(); n != left {
+			left, last = n, time.Now()
+		}
+	}
 }

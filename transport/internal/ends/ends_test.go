@@ -54,3 +54,24 @@ func TestClose(t *testing.T) {
 		require.True(t, s.Closed())
 	})
 }
+
+// Linger waits as long as the peer takes something now and then, and LingerTime after that.
+func TestLinger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lingers := func(ask func() (int, bool)) time.Duration {
+			begun := time.Now()
+			Linger(time.Millisecond, ask)
+			return time.Since(begun)
+		}
+		require.Zero(t, lingers(func() (int, bool) { return 0, false }))
+		require.Zero(t, lingers(func() (int, bool) { return 5, true }))
+		require.Equal(t, LingerTime, lingers(func() (int, bool) { return 5, false }))
+		begun := time.Now()
+		take := func(least int) func() (int, bool) { // one in LingerTime/2
+			return func() (int, bool) { return max(least, 5-int(2*time.Since(begun)/LingerTime)), false }
+		}
+		require.Equal(t, 5*LingerTime/2, lingers(take(0)))
+		begun = time.Now()
+		require.Equal(t, 3*LingerTime/2+LingerTime, lingers(take(2)))
+	})
+}

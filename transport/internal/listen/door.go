@@ -45,8 +45,8 @@ func (l closing) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// A Place is where one transport can be reached behind a Door.
-type Place struct {
+// A Endpoint is where one transport can be reached behind a Door.
+type Endpoint struct {
 	door   *Door
 	id     string
 	handle func(net.Conn)
@@ -59,15 +59,15 @@ type Place struct {
 
 var doors = struct {
 	sync.Mutex
-	open   map[string]*Door
-	places map[string]*Place // by ID
-}{open: map[string]*Door{}, places: map[string]*Place{}}
+	open      map[string]*Door
+	endpoints map[string]*Endpoint // by ID
+}{open: map[string]*Door{}, endpoints: map[string]*Endpoint{}}
 
 // Enter makes a Place behind the Door of a kind, which is opened by open unless it is open.
 // All of a kind speak TLS as the Config says, nil for none. handle gets each connection, with a
 // deadline, and calls Trust when its caller has proved himself; otherwise the connection is closed
 // when handle returns.
-func Enter(kind string, open func() (l net.Listener, zone string, err error), tls *secure.Config, log *auth.Log, handle func(net.Conn)) (*Place, error) {
+func Enter(kind string, open func() (l net.Listener, zone string, err error), tls *secure.Config, log *auth.Log, handle func(net.Conn)) (*Endpoint, error) {
 	doors.Lock()
 	defer doors.Unlock()
 	d := doors.open[kind]
@@ -80,24 +80,24 @@ func Enter(kind string, open func() (l net.Listener, zone string, err error), tl
 		d.work.Go(func() { d.pending.Serve(closing{l, &d.closed}, d.serve) })
 		doors.open[kind] = d
 	}
-	p := &Place{door: d, id: rand.Text(), handle: handle}
-	doors.places[p.id] = p
+	p := &Endpoint{door: d, id: rand.Text(), handle: handle}
+	doors.endpoints[p.id] = p
 	return p, nil
 }
 
 // Addr is the address of the Place, for Dial: that of the Door with what tells its Places
 // apart.
-func (p *Place) Addr() string { return p.door.listener.Addr().String() + behind + p.id }
+func (p *Endpoint) Addr() string { return p.door.listener.Addr().String() + behind + p.id }
 
 // ID tells the Place from others behind its Door.
-func (p *Place) ID() string { return p.id }
+func (p *Endpoint) ID() string { return p.id }
 
 // Zone is what open has said.
-func (p *Place) Zone() string { return p.door.zone }
+func (p *Endpoint) Zone() string { return p.door.zone }
 
 // Trust says that a caller has proved himself: his connection has no deadline any more and
 // is the handler's. False means that it was closed in the meantime.
-func (p *Place) Trust(c net.Conn) bool {
+func (p *Endpoint) Trust(c net.Conn) bool {
 	c = secure.Below(c)
 	if !p.door.pending.Trust(c) {
 		return false
@@ -113,18 +113,18 @@ func (p *Place) Trust(c net.Conn) bool {
 
 // Shut ends the Place: it closes connections whose callers have not proved themselves, and
 // lets no more in. The last of a Door closes it.
-func (p *Place) Shut() {
+func (p *Endpoint) Shut() {
 	doors.Lock()
 	defer doors.Unlock()
 	if p.gone {
 		return
 	}
 	p.gone = true
-	delete(doors.places, p.id)
+	delete(doors.endpoints, p.id)
 	for _, c := range p.callers {
 		c.Close()
 	}
-	for _, x := range doors.places {
+	for _, x := range doors.endpoints {
 		if x.door == p.door {
 			return
 		}
@@ -137,7 +137,7 @@ func (p *Place) Shut() {
 }
 
 // Wait waits after Shut until handle is called no more.
-func (p *Place) Wait() {
+func (p *Endpoint) Wait() {
 	p.work.Wait()
 	if p.last {
 		p.door.work.Wait()
@@ -145,16 +145,16 @@ func (p *Place) Wait() {
 }
 
 // Closed reports whether Shut was called.
-func (p *Place) Closed() bool {
+func (p *Endpoint) Closed() bool {
 	doors.Lock()
 	defer doors.Unlock()
 	return p.gone
 }
 
 const (
-	idBytes   = 26 // of rand.Text
-	placeGone = 0
-	placeHere = 1
+	idBytes      = 26 // of rand.Text
+	endpointGone = 0
+	endpointHere = 1
 )
 
 // serve leads a caller to his Place.
@@ -172,7 +172,7 @@ func (d *Door) serve(c net.Conn) {
 		return
 	}
 	doors.Lock()
-	p := doors.places[string(id)]
+	p := doors.endpoints[string(id)]
 	if p != nil {
 		p.callers = append(p.callers, below)
 		p.work.Add(1) // under the lock, so before Wait
@@ -180,16 +180,16 @@ func (d *Door) serve(c net.Conn) {
 	doors.Unlock()
 	if p == nil {
 		d.log.Warn("listener: a caller asked for nobody who is here", "addr", d.listener.Addr(), "from", c.RemoteAddr())
-		c.Write([]byte{placeGone})
+		c.Write([]byte{endpointGone})
 		return
 	}
 	defer p.leave(below)
-	if _, err := c.Write([]byte{placeHere}); err == nil {
+	if _, err := c.Write([]byte{endpointHere}); err == nil {
 		p.handle(c)
 	}
 }
 
-func (p *Place) leave(c net.Conn) {
+func (p *Endpoint) leave(c net.Conn) {
 	doors.Lock()
 	defer doors.Unlock()
 	p.callers = slices.DeleteFunc(p.callers, func(x net.Conn) bool { return x == c })
@@ -208,7 +208,7 @@ func knock(c net.Conn, id string) error {
 	if _, err := io.ReadFull(c, answer[:]); err != nil {
 		return fmt.Errorf("%w (%w)", auth.ErrHungUp, err)
 	}
-	if answer[0] != placeHere {
+	if answer[0] != endpointHere {
 		return errNobody
 	}
 	return nil

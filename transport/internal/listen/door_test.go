@@ -22,8 +22,8 @@ func TestDoor(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		return l, "zone", err
 	}
-	enter := func(name string) *Place {
-		var p atomic.Pointer[Place]
+	enter := func(name string) *Endpoint {
+		var p atomic.Pointer[Endpoint]
 		x, err := Enter("test", open, nil, nil, func(c net.Conn) {
 			for p.Load() == nil {
 				time.Sleep(time.Millisecond)
@@ -49,7 +49,7 @@ func TestDoor(t *testing.T) {
 	a, b := enter("a"), enter("b")
 	require.Equal(t, 1, opened)
 	require.Equal(t, "zone", b.Zone())
-	for name, p := range map[string]*Place{"a": a, "b": b} {
+	for name, p := range map[string]*Endpoint{"a": a, "b": b} {
 		got, err := hear(p.Addr())
 		require.NoError(t, err)
 		require.Equal(t, name, got)

@@ -64,7 +64,7 @@ const MaxReason = 1024
 // Answer is the listener's side of the handshake on c. want may refuse a request
 // that suits cfg. If the error is nil, c is trusted and has no deadline any more.
 // After an error the caller closes c.
-func Answer(c net.Conn, at *Place, cfg *transport.Config, protocol string, want func(*Request) error) (*Request, error) {
+func Answer(c net.Conn, at *Endpoint, cfg *transport.Config, protocol string, want func(*Request) error) (*Request, error) {
 	var r Request
 	refused := errors.New("not asked")
 	err := auth.Answer(c, cfg.Key, protocol, func(body []byte) []byte {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	source = "github.com/ringo-go/ringo/play/wasm"
+	source = "github.com/ringo-go/ringo/cmd/play/wasm"
 	file   = "module.wasm.gz"
 )
 

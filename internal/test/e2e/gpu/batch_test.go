@@ -1,4 +1,4 @@
-package ringo
+package gpu
 
 import (
 	"bytes"
@@ -11,27 +11,30 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // A batch of small all-reduces has the bits of single calls and takes a kernel or two,
 // also if the calls depend on each other, are on several streams or are captured.
 func TestGroupOfReductions(t *testing.T) {
+	tier.Long(t)
 	const bytes, count = 1 << 16, 48
 	type test struct {
 		n    int
-		t    DataType
-		op   RedOp
+		t    ringo.DataType
+		op   ringo.RedOp
 		most int // kernels
 	}
-	for _, test := range race.Some(2, []test{{2, BFloat16, Sum, 3}, {3, Int8, Max, 3}, {4, Float32, Avg, 3}, {2, Int32, Avg, 3}}) {
+	for _, test := range tier.Some(3, []test{{2, ringo.BFloat16, ringo.Sum, 3}, {3, ringo.Int8, ringo.Max, 3}, {4, ringo.Float32, ringo.Avg, 3}, {2, ringo.Int32, ringo.Avg, 3}}) {
 		t.Run(fmt.Sprint(test.n, test.t, test.op), func(t *testing.T) {
 			list, driver := countedDevices(t, test.n)
-			comms := onDevices(t, list, Config{Timeout: 20 * time.Second})
-			single, grouped := memories(t, list, bytes), memories(t, list, bytes)
+			comms := commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})
+			single, grouped := commtest.Memories(t, list, bytes), commtest.Memories(t, list, bytes)
 			rng := rand.New(rand.NewPCG(1, 2))
 			size := test.t.Size()
 			for r, d := range list {
@@ -43,7 +46,7 @@ func TestGroupOfReductions(t *testing.T) {
 				}
 				require.NoError(t, errors.Join(d.Write(single[r], data), d.Write(grouped[r], data)))
 			}
-			calls := func(r int, x Region, s []gpu.Stream) (all []*Call) {
+			calls := func(r int, x ringo.Region, s []gpu.Stream) (all []*ringo.Call) {
 				at := 0
 				for i := range count {
 					k := i * 37 % 300 * size
@@ -52,7 +55,7 @@ func TestGroupOfReductions(t *testing.T) {
 						out = in
 					}
 					at += 2*k + 3*size
-					all = append(all, &Call{Kind: KindAllReduce, In: in, Out: out, Count: k / size, Type: test.t, Op: test.op, Stream: s[i*len(s)/count]})
+					all = append(all, &ringo.Call{Kind: ringo.KindAllReduce, In: in, Out: out, Count: k / size, Type: test.t, Op: test.op, Stream: s[i*len(s)/count]})
 				}
 				last := all[count-1] // reads what is written before it, on one rank
 				if r == 0 {
@@ -69,11 +72,11 @@ func TestGroupOfReductions(t *testing.T) {
 					defer func() { require.NoError(t, d.DestroyStream(s)) }()
 				}
 			}
-			synchronize := func(c *Comm) error {
+			synchronize := func(c *ringo.Comm) error {
 				return errors.Join(c.Synchronize(streams[c.Rank()][0]), c.Synchronize(streams[c.Rank()][1]))
 			}
 			together := func(r int, s []gpu.Stream) error {
-				g := NewGroup()
+				g := ringo.NewGroup()
 				for _, call := range calls(r, grouped[r], s) {
 					g.Add(comms[r], call)
 				}
@@ -88,7 +91,7 @@ func TestGroupOfReductions(t *testing.T) {
 				}
 			}
 			one := func() {
-				noErrors(t, each(comms, func(c *Comm) error {
+				commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 					for _, call := range calls(c.Rank(), single[c.Rank()], streams[c.Rank()][:1]) {
 						if err := c.Do(call); err != nil {
 							return err
@@ -99,7 +102,7 @@ func TestGroupOfReductions(t *testing.T) {
 			}
 			one()
 			before := driver.n.Load()
-			noErrors(t, each(comms, func(c *Comm) error { // streams are a rank's own business
+			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { // streams are a rank's own business
 				return errors.Join(together(c.Rank(), streams[c.Rank()][:1+c.Rank()%2]), synchronize(c))
 			}))
 			if !gputest.Required("pcie") { // without lines there are no shared kernels
@@ -108,7 +111,7 @@ func TestGroupOfReductions(t *testing.T) {
 			compare()
 
 			one()
-			noErrors(t, each(comms, func(c *Comm) error {
+			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 				s := streams[c.Rank()]
 				g, err := c.Device().Capture(s[0], func() error { return together(c.Rank(), s[:1]) })
 				if err != nil {
@@ -118,7 +121,7 @@ func TestGroupOfReductions(t *testing.T) {
 			}))
 			compare()
 
-			g := NewGroup() // one goroutine drives all
+			g := ringo.NewGroup() // one goroutine drives all
 			one()
 			for r := range list {
 				for _, call := range calls(r, grouped[r], streams[r]) {
@@ -126,7 +129,7 @@ func TestGroupOfReductions(t *testing.T) {
 				}
 			}
 			require.NoError(t, g.Run())
-			noErrors(t, each(comms, synchronize))
+			commtest.NoErrors(t, commtest.Each(comms, synchronize))
 			compare()
 		})
 	}
@@ -151,7 +154,7 @@ func (d *launches) LaunchKernel(f cuda.Function, l *cuda.Launch, args []byte) er
 func countedDevices(t testing.TB, n int) ([]*gpu.Device, *launches) {
 	t.Helper()
 	driver := &launches{Driver: gputest.Driver(t, gputest.Devices(n), gputest.Warm())}
-	return devicesOf(t, driver, n), driver
+	return commtest.DevicesOf(t, driver, n), driver
 }
 
 // Ranks whose groups differ find out.
@@ -159,13 +162,13 @@ func TestGroupsDiffer(t *testing.T) {
 	if gputest.Required("pcie") {
 		t.Skip("without lines there are no shared kernels, and groups may differ")
 	}
-	list := devices(t, 2)
-	comms := onDevices(t, list, Config{Timeout: 20 * time.Second})
-	memory := memories(t, list, 4096)
-	errs := each(comms, func(c *Comm) error {
-		x, g := memory[c.Rank()], NewGroup()
+	list := commtest.Devices(t, 2)
+	comms := commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})
+	memory := commtest.Memories(t, list, 4096)
+	errs := commtest.Each(comms, func(c *ringo.Comm) error {
+		x, g := memory[c.Rank()], ringo.NewGroup()
 		for i := range 3 {
-			call := &Call{Kind: KindAllReduce, In: x.Slice(256*i, 256), Out: x.Slice(256*i, 256), Count: 64, Type: Float32}
+			call := &ringo.Call{Kind: ringo.KindAllReduce, In: x.Slice(256*i, 256), Out: x.Slice(256*i, 256), Count: 64, Type: ringo.Float32}
 			if g.Add(c, call); c.Rank() == 1 {
 				if err := g.Run(); err != nil {
 					return err
@@ -175,7 +178,7 @@ func TestGroupsDiffer(t *testing.T) {
 		return errors.Join(g.Run(), c.Synchronize(0))
 	})
 	for _, err := range errs {
-		require.ErrorIs(t, errors.Join(errs...), ErrMismatch)
+		require.ErrorIs(t, errors.Join(errs...), ringo.ErrMismatch)
 		require.Error(t, err)
 	}
 	require.ErrorContains(t, errors.Join(errs...), "ranks disagree on the group of AllReduce(count 64, float32, sum)")
@@ -186,16 +189,16 @@ func TestGroupsDiffer(t *testing.T) {
 func BenchmarkGroupEnqueue(b *testing.B) {
 	const calls, bytes = 1000, 4 << 10
 	list, driver := countedDevices(b, 2)
-	comms := onDevices(b, list, Config{})
-	memory := memories(b, list, calls*bytes)
+	comms := commtest.OnDevices(b, list, ringo.Config{})
+	memory := commtest.Memories(b, list, calls*bytes)
 	s, err := list[0].NewStream()
 	require.NoError(b, err)
 	defer list[0].DestroyStream(s)
 	driver.muted.Store(true)
-	g, all := NewGroup(), make([]Call, calls)
+	g, all := ringo.NewGroup(), make([]ringo.Call, calls)
 	for i := range all {
 		x := memory[0].Slice(i*bytes, bytes)
-		all[i] = Call{Kind: KindAllReduce, In: x, Out: x, Count: bytes / 4, Type: Float32, Stream: s}
+		all[i] = ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: bytes / 4, Type: ringo.Float32, Stream: s}
 	}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -212,14 +215,14 @@ func BenchmarkGroupEnqueue(b *testing.B) {
 // A communicator's only rank copies, and in place does not even that. Only what scales needs a kernel.
 func TestLoneRankLaunchesNothing(t *testing.T) {
 	list, driver := countedDevices(t, 1)
-	c := onDevices(t, list, Config{})[0]
-	memory := memories(t, list, 1024)[0]
+	c := commtest.OnDevices(t, list, ringo.Config{})[0]
+	memory := commtest.Memories(t, list, 1024)[0]
 	in, out := memory.Slice(0, 256), memory.Slice(256, 256)
 	want := bytes.Repeat([]byte{1, 2, 3, 4}, 64)
 	require.NoError(t, list[0].Write(in, want))
 	before := driver.n.Load()
-	for _, kind := range []Kind{KindAllReduce, KindReduce, KindBroadcast, KindAllGather, KindReduceScatter, KindAlltoAll, KindGather, KindScatter} {
-		call := &Call{Kind: kind, In: in, Out: out, Count: 64, Type: Float32}
+	for _, kind := range []ringo.Kind{ringo.KindAllReduce, ringo.KindReduce, ringo.KindBroadcast, ringo.KindAllGather, ringo.KindReduceScatter, ringo.KindAlltoAll, ringo.KindGather, ringo.KindScatter} {
+		call := &ringo.Call{Kind: kind, In: in, Out: out, Count: 64, Type: ringo.Float32}
 		require.NoError(t, list[0].Write(out, make([]byte, 256)))
 		require.NoError(t, c.Do(call), kind)
 		require.NoError(t, c.Synchronize(0))
@@ -234,9 +237,9 @@ func TestLoneRankLaunchesNothing(t *testing.T) {
 
 // Offsets say where a lone rank's data lie too, in place and where its two buffers overlap.
 func TestLoneRankWithOffsets(t *testing.T) {
-	list := devices(t, 1)
-	c := onDevices(t, list, Config{})[0]
-	memory := memories(t, list, 256)[0]
+	list := commtest.Devices(t, 1)
+	c := commtest.OnDevices(t, list, ringo.Config{})[0]
+	memory := commtest.Memories(t, list, 256)[0]
 	in, out := memory.Slice(0, 128), memory.Slice(128, 128)
 	data := make([]byte, 256)
 	for i := range data {
@@ -244,18 +247,18 @@ func TestLoneRankWithOffsets(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name     string
-		call     Call
+		call     ringo.Call
 		from, to int
 	}{
-		{"all-gather", Call{Kind: KindAllGatherv, In: in.Slice(0, 12), Out: out.Slice(0, 32), OutOffsets: []int{5}}, 0, 128 + 20},
-		{"all-gather in place", Call{Kind: KindAllGatherv, In: out.Slice(20, 12), Out: out.Slice(0, 32), OutOffsets: []int{5}}, 128 + 20, 128 + 20},
-		{"all-to-all", Call{Kind: KindAlltoAllv, In: in.Slice(0, 32), Out: out.Slice(0, 24), InCounts: []int{3}, InOffsets: []int{5}, OutOffsets: []int{3}}, 20, 128 + 12},
-		{"all-to-all in place", Call{Kind: KindAlltoAllv, In: in.Slice(0, 32), Out: in.Slice(0, 32), InCounts: []int{3}, InOffsets: []int{5}, OutOffsets: []int{4}}, 20, 16},
+		{"all-gather", ringo.Call{Kind: ringo.KindAllGatherv, In: in.Slice(0, 12), Out: out.Slice(0, 32), OutOffsets: []int{5}}, 0, 128 + 20},
+		{"all-gather in place", ringo.Call{Kind: ringo.KindAllGatherv, In: out.Slice(20, 12), Out: out.Slice(0, 32), OutOffsets: []int{5}}, 128 + 20, 128 + 20},
+		{"all-to-all", ringo.Call{Kind: ringo.KindAlltoAllv, In: in.Slice(0, 32), Out: out.Slice(0, 24), InCounts: []int{3}, InOffsets: []int{5}, OutOffsets: []int{3}}, 20, 128 + 12},
+		{"all-to-all in place", ringo.Call{Kind: ringo.KindAlltoAllv, In: in.Slice(0, 32), Out: in.Slice(0, 32), InCounts: []int{3}, InOffsets: []int{5}, OutOffsets: []int{4}}, 20, 16},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			require.NoError(t, list[0].Write(memory, data))
 			call := test.call
-			call.OutCounts, call.Type = []int{3}, Float32
+			call.OutCounts, call.Type = []int{3}, ringo.Float32
 			require.NoError(t, c.Do(&call))
 			require.NoError(t, c.Synchronize(0))
 			want, got := bytes.Clone(data), make([]byte, 256)

@@ -1,4 +1,4 @@
-package ringo
+package gpu
 
 import (
 	"errors"
@@ -8,43 +8,47 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 )
 
 // TestDeviceFirstInCapture has the first operation on a communicator's GPUs be in
 // a capture, in each mode: what it needs besides is allocated and loaded quietly.
 func TestDeviceFirstInCapture(t *testing.T) {
+	tier.Long(t)
 	const n, count = 2, 100
 	modes := []string{cuda.CaptureGlobal: "global", cuda.CaptureThreadLocal: "thread-local", cuda.CaptureRelaxed: "relaxed"}
 	for _, test := range []struct {
 		name string
-		cfg  Config
-		call Call
+		cfg  ringo.Config
+		call ringo.Call
 	}{
-		{"all-to-all in place", Config{Algo: "steps"}, Call{Kind: KindAlltoAll}},
-		{"all-to-all in place, direct", Config{}, Call{Kind: KindAlltoAll}},
-		{"scaled", Config{}, Call{Kind: KindAllReduce, Op: PreMulSum(2)}},
-		{"in order of rank", Config{Algo: "steps", Deterministic: "rank order"}, Call{Kind: KindAllReduce}},
+		{"all-to-all in place", ringo.Config{Algo: "steps"}, ringo.Call{Kind: ringo.KindAlltoAll}},
+		{"all-to-all in place, direct", ringo.Config{}, ringo.Call{Kind: ringo.KindAlltoAll}},
+		{"scaled", ringo.Config{}, ringo.Call{Kind: ringo.KindAllReduce, Op: ringo.PreMulSum(2)}},
+		{"in order of rank", ringo.Config{Algo: "steps", Deterministic: "rank order"}, ringo.Call{Kind: ringo.KindAllReduce}},
 	} {
 		for mode, name := range modes {
 			t.Run(test.name+"/"+name, func(t *testing.T) {
-				list := devices(t, n)
-				comms := onDevices(t, list, test.cfg)
-				test.call.Count, test.call.Type = count, Float32
-				calls, want := make([]Call, n), make([][]byte, n)
+				list := commtest.Devices(t, n)
+				comms := commtest.OnDevices(t, list, test.cfg)
+				test.call.Count, test.call.Type = count, ringo.Float32
+				calls, want := make([]ringo.Call, n), make([][]byte, n)
 				for r := range calls {
 					in, _ := test.call.Shape(r, n)
 					x := make([]float32, in)
 					for i := range x {
 						x[i] = float32(1000*r + i)
 					}
-					calls[r], want[r] = test.call, floats(x)
-					calls[r].In = alloc(t, list[r], want[r])
+					calls[r], want[r] = test.call, commtest.Floats(x)
+					calls[r].In = commtest.Alloc(t, list[r], want[r])
 					calls[r].Out = calls[r].In
 				}
-				noErrors(t, each(comms, func(c *Comm) error {
+				commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 					host := test.call
 					host.In = mem.Host(want[c.Rank()])
 					host.Out = host.In
@@ -95,13 +99,14 @@ func launchCaptured(d *gpu.Device, mode cuda.CaptureMode, s gpu.Stream, f func()
 // Captures of every mode, the first of them with the first calls of all, become
 // graphs that mix with calls that are not captured, on the same streams and others.
 func TestDeviceCaptures(t *testing.T) {
-	list := devices(t, 2)
+	tier.Long(t)
+	list := commtest.Devices(t, 2)
 	for name, mode := range map[string]cuda.CaptureMode{"global": cuda.CaptureGlobal, "thread": cuda.CaptureThreadLocal, "relaxed": cuda.CaptureRelaxed} {
 		for _, algo := range []string{"", "ring"} {
 			t.Run(name+"/"+algo, func(t *testing.T) {
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
-				comms := onDevices(t, list, Config{Algo: algo, Timeout: 20 * time.Second})
+				comms := commtest.OnDevices(t, list, ringo.Config{Algo: algo, Timeout: 20 * time.Second})
 				lanes := lanesOf(t, comms, (*gpu.Device).NewStream)
 				others := lanesOf(t, comms, (*gpu.Device).NewStream)
 				graphs := make([]cuda.GraphExec, len(lanes))
@@ -117,7 +122,7 @@ func TestDeviceCaptures(t *testing.T) {
 					// beside the capture, not part of it
 					require.NoError(t, others[i].link(5))
 					// in place: In is copied to memory that is allocated first
-					require.NoError(t, l.c.Do(&Call{Kind: KindAlltoAllv, In: l.y, Out: l.y, InCounts: counts, OutCounts: counts, Type: Uint8, Stream: l.stream}))
+					require.NoError(t, l.c.Do(&ringo.Call{Kind: ringo.KindAlltoAllv, In: l.y, Out: l.y, InCounts: counts, OutCounts: counts, Type: ringo.Uint8, Stream: l.stream}))
 					require.NoError(t, l.d.With(func() error {
 						g, err := driver.StreamEndCapture(l.stream)
 						require.NoError(t, err)
@@ -153,20 +158,20 @@ func TestDeviceCaptures(t *testing.T) {
 // A communicator is opened and closed while a stream of its GPUs is captured by another thread,
 // whose capture stays whole.
 func TestDeviceOpenBesideCapture(t *testing.T) {
-	list := devices(t, 2)
+	list := commtest.Devices(t, 2)
 	for name, mode := range map[string]cuda.CaptureMode{"global": cuda.CaptureGlobal, "thread": cuda.CaptureThreadLocal, "relaxed": cuda.CaptureRelaxed} {
 		t.Run(name, func(t *testing.T) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			d := list[0]
-			x := alloc(t, d, make([]byte, 64))
+			x := commtest.Alloc(t, d, make([]byte, 64))
 			s, err := d.NewStream()
 			require.NoError(t, err)
 			require.NoError(t, d.With(func() error { return d.Driver().StreamBeginCapture(s, mode) }))
 			require.NoError(t, d.Set(x.Ptr(), 1, 64, s))
 			done := make(chan error)
 			go func() {
-				comms, err := OpenLocal(2, Config{Devices: list, Timeout: 20 * time.Second})
+				comms, err := ringo.OpenLocal(2, ringo.Config{Devices: list, Timeout: 20 * time.Second})
 				for _, c := range comms {
 					err = errors.Join(err, c.Close())
 				}

@@ -1,4 +1,4 @@
-package ringo
+package gpu
 
 import (
 	"errors"
@@ -9,30 +9,33 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 )
 
 // wellOnDevice makes an all-reduce of all ranks, on their legacy streams.
-func wellOnDevice(t *testing.T, comms []*Comm) {
+func wellOnDevice(t *testing.T, comms []*ringo.Comm) {
 	t.Helper()
 	var data []mem.Region
 	for _, c := range comms {
-		data = append(data, alloc(t, c.Device(), floats([]float32{1, 2, 3})))
+		data = append(data, commtest.Alloc(t, c.Device(), commtest.Floats([]float32{1, 2, 3})))
 	}
 	for r, c := range comms {
 		require.NoError(t, c.Err(), "rank %d", r)
-		require.NoError(t, c.Do(&Call{Kind: KindAllReduce, In: data[r], Out: data[r], Count: 3, Type: Float32}))
+		require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: data[r], Out: data[r], Count: 3, Type: ringo.Float32}))
 	}
 	n := float32(len(comms))
 	for r, c := range comms {
 		require.NoError(t, c.Synchronize(0))
 		got := make([]byte, 12)
 		require.NoError(t, c.Device().Read(got, data[r]))
-		require.Equal(t, floats([]float32{n, 2 * n, 3 * n}), got)
+		require.Equal(t, commtest.Floats([]float32{n, 2 * n, 3 * n}), got)
 	}
 }
 
@@ -40,10 +43,10 @@ func wellOnDevice(t *testing.T, comms []*Comm) {
 // hears of the call, with rank, device and remedy, and the communicator stays
 // usable.
 func TestDeviceBadCalls(t *testing.T) {
-	list := devices(t, 2)
-	comms := onDevices(t, list, Config{})
+	list := commtest.Devices(t, 2)
+	comms := commtest.OnDevices(t, list, ringo.Config{})
 	c, d := comms[0], list[0]
-	good, foreign := alloc(t, d, make([]byte, 4096)), alloc(t, list[1], make([]byte, 4096))
+	good, foreign := commtest.Alloc(t, d, make([]byte, 4096)), commtest.Alloc(t, list[1], make([]byte, 4096))
 	stream, err := d.NewStream()
 	require.NoError(t, err)
 	alien, err := list[1].NewStream()
@@ -54,7 +57,7 @@ func TestDeviceBadCalls(t *testing.T) {
 	pageable := make([]byte, 4096)
 	for _, test := range []struct {
 		name   string
-		region Region
+		region ringo.Region
 		stream gpu.Stream
 		want   []string
 	}{
@@ -71,24 +74,24 @@ func TestDeviceBadCalls(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			out := good.Slice(2048, 2048)
-			for _, call := range []*Call{
-				{Kind: KindAllReduce, In: test.region, Out: out, Count: 16, Type: Float32, Stream: test.stream},
-				{Kind: KindSend, In: test.region, Out: mem.Device(0, 0, 0), Count: 16, Type: Float32, Peer: 1, Stream: test.stream},
+			for _, call := range []*ringo.Call{
+				{Kind: ringo.KindAllReduce, In: test.region, Out: out, Count: 16, Type: ringo.Float32, Stream: test.stream},
+				{Kind: ringo.KindSend, In: test.region, Out: mem.Device(0, 0, 0), Count: 16, Type: ringo.Float32, Peer: 1, Stream: test.stream},
 			} {
-				if call.Kind == KindSend && test.name == "host memory" {
+				if call.Kind == ringo.KindSend && test.name == "host memory" {
 					continue // is a call on host memory
 				}
 				err := c.Do(call)
-				var e *Error
+				var e *ringo.Error
 				require.ErrorAs(t, err, &e)
 				require.Equal(t, 0, e.Rank)
-				require.ErrorIs(t, err, ErrInvalid)
+				require.ErrorIs(t, err, ringo.ErrInvalid)
 				for _, want := range test.want {
 					require.ErrorContains(t, err, want)
 				}
-				g := NewGroup()
+				g := ringo.NewGroup()
 				g.Add(c, call)
-				require.ErrorIs(t, g.Run(), ErrInvalid)
+				require.ErrorIs(t, g.Run(), ringo.ErrInvalid)
 			}
 			wellOnDevice(t, comms)
 		})
@@ -100,8 +103,8 @@ func TestDeviceBadCalls(t *testing.T) {
 			require.NoError(t, driver.StreamBeginCapture(stream, cuda.CaptureGlobal))
 			_, err := driver.MemAlloc(64)
 			require.ErrorIs(t, err, cuda.ErrStreamCaptureUnsupported)
-			err = c.Do(&Call{Kind: KindAllReduce, In: good, Out: good, Count: 16, Type: Float32, Stream: stream})
-			require.ErrorIs(t, err, ErrInvalid)
+			err = c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: good, Out: good, Count: 16, Type: ringo.Float32, Stream: stream})
+			require.ErrorIs(t, err, ringo.ErrInvalid)
 			require.ErrorContains(t, err, "on device 0 is broken: end it, and look at the first error since it began")
 			_, err = driver.StreamEndCapture(stream)
 			require.ErrorIs(t, err, cuda.ErrStreamCaptureInvalidated)
@@ -116,8 +119,8 @@ func TestDeviceBadCalls(t *testing.T) {
 			blocking, err := driver.StreamCreate(0, 0)
 			require.NoError(t, err)
 			require.NoError(t, driver.StreamBeginCapture(blocking, cuda.CaptureRelaxed))
-			err = c.Do(&Call{Kind: KindAllReduce, In: good, Out: good, Count: 16, Type: Float32})
-			require.ErrorIs(t, err, ErrInvalid)
+			err = c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: good, Out: good, Count: 16, Type: ringo.Float32})
+			require.ErrorIs(t, err, ringo.ErrInvalid)
 			require.ErrorContains(t, err, "the legacy stream takes no part in captures: use another stream")
 			g, err := driver.StreamEndCapture(blocking)
 			if err == nil {
@@ -135,14 +138,14 @@ func TestDeviceBadCalls(t *testing.T) {
 // Memory that was freed after calls on it is found if gpu.Device.Free did it, and
 // with CheckPointers whoever did.
 func TestDeviceFreed(t *testing.T) {
-	for name, cfg := range map[string]Config{"by the device": {}, "by others": {CheckPointers: true}} {
+	for name, cfg := range map[string]ringo.Config{"by the device": {}, "by others": {CheckPointers: true}} {
 		t.Run(name, func(t *testing.T) {
-			list := devices(t, 1)
-			c := onDevices(t, list, cfg)[0]
+			list := commtest.Devices(t, 1)
+			c := commtest.OnDevices(t, list, cfg)[0]
 			d := list[0]
 			x, err := d.Alloc(64 << 20)
 			require.NoError(t, err)
-			call := &Call{Kind: KindBroadcast, In: x, Out: x, Count: 16, Type: Float32}
+			call := &ringo.Call{Kind: ringo.KindBroadcast, In: x, Out: x, Count: 16, Type: ringo.Float32}
 			require.NoError(t, d.Write(x, make([]byte, 64)))
 			for range 2 {
 				require.NoError(t, c.Do(call))
@@ -154,7 +157,7 @@ func TestDeviceFreed(t *testing.T) {
 				require.NoError(t, d.Free(x))
 			}
 			err = c.Do(call)
-			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorIs(t, err, ringo.ErrInvalid)
 			require.ErrorContains(t, err, "device 0: no memory of a GPU: freed")
 			require.NoError(t, c.Err())
 		})
@@ -180,9 +183,9 @@ func TestDeviceOpenRefused(t *testing.T) {
 		{"no streams", cudaemu.Injection{Call: "cuStreamCreateWithPriority", Device: 2, Chance: 1, Result: cuda.ErrOutOfMemory}, "memory"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			list := devices(t, 3, gputest.Emu(cudaemu.Config{Devices: 3, Faults: []cudaemu.Injection{test.fault}}))
-			_, err := OpenLocal(3, Config{Devices: list, JoinTimeout: 20 * time.Second})
-			var e *Error
+			list := commtest.Devices(t, 3, gputest.Emu(cudaemu.Config{Devices: 3, Faults: []cudaemu.Injection{test.fault}}))
+			_, err := ringo.OpenLocal(3, ringo.Config{Devices: list, JoinTimeout: 20 * time.Second})
+			var e *ringo.Error
 			require.ErrorAs(t, err, &e)
 			require.ErrorIs(t, err, test.fault.Result)
 			require.ErrorContains(t, err, "device ")
@@ -195,34 +198,35 @@ func TestDeviceOpenRefused(t *testing.T) {
 // What a driver refuses in a call is an error of it that names device and remedy,
 // and the communicator says that it is of no more use, on all ranks.
 func TestDeviceCallRefused(t *testing.T) {
+	tier.Long(t)
 	if gputest.OnGPU() {
 		t.Skip("needs a driver that refuses")
 	}
 	for _, test := range []struct {
 		name   string
-		kind   Kind
+		kind   ringo.Kind
 		fault  cudaemu.Injection
 		remedy string
 	}{
-		{"JIT disabled", KindAllReduce, cudaemu.Injection{Call: "cuModuleLoadData", Result: cuda.ErrJITCompilationDisabled}, "CUDA_DISABLE_PTX_JIT"},
-		{"no JIT", KindAllReduce, cudaemu.Injection{Call: "cuModuleLoadData", Result: cuda.ErrJITCompilerNotFound}, "libnvidia-ptxjitcompiler.so.1"},
-		{"driver too old", KindAllReduce, cudaemu.Injection{Call: "cuModuleLoadData", Result: cuda.ErrUnsupportedPTXVersion}, "install a newer driver"},
-		{"out of memory", KindAlltoAllv, cudaemu.Injection{Call: "cuMemCreate", Result: cuda.ErrOutOfMemory}, "free device memory"},
-		{"launch", KindAllReduce, cudaemu.Injection{Call: "cuLaunchKernel", Result: cuda.ErrLaunchOutOfResources}, "launch fewer threads"},
-		{"context lost", KindAllReduce, cudaemu.Injection{Call: "cuLaunchKernel", Result: cuda.ErrIllegalAddress}, "end the process and start a new one"},
+		{"JIT disabled", ringo.KindAllReduce, cudaemu.Injection{Call: "cuModuleLoadData", Result: cuda.ErrJITCompilationDisabled}, "CUDA_DISABLE_PTX_JIT"},
+		{"no JIT", ringo.KindAllReduce, cudaemu.Injection{Call: "cuModuleLoadData", Result: cuda.ErrJITCompilerNotFound}, "libnvidia-ptxjitcompiler.so.1"},
+		{"driver too old", ringo.KindAllReduce, cudaemu.Injection{Call: "cuModuleLoadData", Result: cuda.ErrUnsupportedPTXVersion}, "install a newer driver"},
+		{"out of memory", ringo.KindAlltoAllv, cudaemu.Injection{Call: "cuMemCreate", Result: cuda.ErrOutOfMemory}, "free device memory"},
+		{"launch", ringo.KindAllReduce, cudaemu.Injection{Call: "cuLaunchKernel", Result: cuda.ErrLaunchOutOfResources}, "launch fewer threads"},
+		{"context lost", ringo.KindAllReduce, cudaemu.Injection{Call: "cuLaunchKernel", Result: cuda.ErrIllegalAddress}, "end the process and start a new one"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			list := devices(t, 2)
-			comms := onDevices(t, list, Config{Timeout: 20 * time.Second})
+			list := commtest.Devices(t, 2)
+			comms := commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})
 			var data []mem.Region
 			for _, d := range list {
-				data = append(data, alloc(t, d, make([]byte, 4096)))
+				data = append(data, commtest.Alloc(t, d, make([]byte, 4096)))
 			}
 			test.fault.Device, test.fault.Chance = 1, 1
 			list[0].Driver().(*cudaemu.Machine).Inject(test.fault)
 			counts := []int{8, 8} // in place In is copied first
-			err := comms[0].Do(&Call{Kind: test.kind, In: data[0], Out: data[0], Count: 16, Type: Float32, InCounts: counts, OutCounts: counts})
-			var e *Error
+			err := comms[0].Do(&ringo.Call{Kind: test.kind, In: data[0], Out: data[0], Count: 16, Type: ringo.Float32, InCounts: counts, OutCounts: counts})
+			var e *ringo.Error
 			require.ErrorAs(t, err, &e)
 			require.Equal(t, 0, e.Rank)
 			require.ErrorIs(t, err, test.fault.Result)

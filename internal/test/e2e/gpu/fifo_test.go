@@ -1,4 +1,4 @@
-package ringo
+package gpu
 
 import (
 	"bytes"
@@ -10,21 +10,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 )
 
-var workFIFOs = map[string]Config{
+var workFIFOs = map[string]ringo.Config{
 	"default":       {},
 	"smallest ring": {WorkFIFOBytes: 1},
 	"all in a ring": {WorkFIFOBytes: 1, WorkArgsBytes: 1},
 }
 
 // uneven is an all-to-all-v of rank r that sends i+k+1 bytes to rank i, counted from out.
-func uneven(r, n, k int, in, out mem.Region, s gpu.Stream) *Call {
-	c := &Call{Kind: KindAlltoAllv, In: in, Out: out, Type: Uint8, Stream: s}
+func uneven(r, n, k int, in, out mem.Region, s gpu.Stream) *ringo.Call {
+	c := &ringo.Call{Kind: ringo.KindAlltoAllv, In: in, Out: out, Type: ringo.Uint8, Stream: s}
 	for i := range n {
 		c.InCounts, c.OutCounts = append(c.InCounts, i+k+1), append(c.OutCounts, r+k+1)
 	}
@@ -34,21 +36,22 @@ func uneven(r, n, k int, in, out mem.Region, s gpu.Stream) *Call {
 // Calls with tables mix with graphs that have such calls, which run late, often or never,
 // on several streams, however small the ring for tables is (B14).
 func TestDeviceWorkFIFO(t *testing.T) {
+	tier.Long(t)
 	const n, room = 3, 400
 	for name, cfg := range workFIFOs {
 		t.Run(name, func(t *testing.T) {
-			list := devices(t, n)
+			list := commtest.Devices(t, n)
 			cfg.Timeout, cfg.Algo = 20*time.Second, "steps"
-			comms := onDevices(t, list, cfg)
+			comms := commtest.OnDevices(t, list, cfg)
 			type buffers struct{ in, out [4]mem.Region }
 			all := make([]buffers, n)
 			for r := range all {
 				for k := range all[r].in {
-					all[r].in[k] = alloc(t, list[r], bytes.Repeat([]byte{byte(16*k + r + 1)}, room))
-					all[r].out[k] = alloc(t, list[r], make([]byte, room))
+					all[r].in[k] = commtest.Alloc(t, list[r], bytes.Repeat([]byte{byte(16*k + r + 1)}, room))
+					all[r].out[k] = commtest.Alloc(t, list[r], make([]byte, room))
 				}
 			}
-			noErrors(t, each(comms, func(c *Comm) (err error) {
+			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) (err error) {
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
 				r, d := c.Rank(), c.Device()
@@ -89,11 +92,11 @@ func TestDeviceWorkFIFO(t *testing.T) {
 							return err
 						}
 					}
-					exchange := NewGroup()
+					exchange := ringo.NewGroup()
 					for i := range 40 { // of one stream
 						other := (r + 1 + i%(n-1)) % n
-						exchange.Add(c, &Call{Kind: KindSend, Peer: other, In: b.in[3].Slice(i, 1), Count: 1, Type: Uint8, Stream: streams[0]})
-						exchange.Add(c, &Call{Kind: KindRecv, Peer: (r - 1 - i%(n-1) + 2*n) % n, Out: b.out[3].Slice(room-1-i, 1), Count: 1, Type: Uint8, Stream: streams[0]})
+						exchange.Add(c, &ringo.Call{Kind: ringo.KindSend, Peer: other, In: b.in[3].Slice(i, 1), Count: 1, Type: ringo.Uint8, Stream: streams[0]})
+						exchange.Add(c, &ringo.Call{Kind: ringo.KindRecv, Peer: (r - 1 - i%(n-1) + 2*n) % n, Out: b.out[3].Slice(room-1-i, 1), Count: 1, Type: ringo.Uint8, Stream: streams[0]})
 					}
 					if err := exchange.Run(); err != nil {
 						return err
@@ -124,24 +127,27 @@ func TestDeviceWorkFIFO(t *testing.T) {
 // A call that waits for room ends with a sentence after Config.Timeout or an Abort, and a
 // Close with calls in the ring ends too.
 func TestDeviceWorkFIFOFull(t *testing.T) {
+	tier.Long(t)
 	const n = 3
+	room := -1 // for so many calls
 	for _, abort := range []bool{false, true} {
 		t.Run(fmt.Sprint("abort ", abort), func(t *testing.T) {
-			list := devices(t, n)
-			cfg := Config{WorkFIFOBytes: 1, WorkArgsBytes: 1, Algo: "steps", Timeout: 300 * time.Millisecond}
+			list := commtest.Devices(t, n)
+			cfg := ringo.Config{WorkFIFOBytes: 1, WorkArgsBytes: 1, Algo: "steps", Timeout: 300 * time.Millisecond}
 			if abort {
 				cfg.Timeout = time.Minute
 			}
-			comms := onDevices(t, list, cfg)
-			in, out := alloc(t, list[0], make([]byte, 100)), alloc(t, list[0], make([]byte, 100))
+			comms := commtest.OnDevices(t, list, cfg)
+			in, out := commtest.Alloc(t, list[0], make([]byte, 100)), commtest.Alloc(t, list[0], make([]byte, 100))
 			s, err := list[0].NewStream()
 			require.NoError(t, err)
 			defer list[0].DestroyStream(s)
-			if abort {
-				time.AfterFunc(100*time.Millisecond, func() { comms[0].Abort(errors.New("enough")) })
-			}
-			for range 20 { // ranks 1 and 2 call nothing
+			for i := range 20 { // ranks 1 and 2 call nothing
+				if abort && i == room { // the next call waits
+					time.AfterFunc(500*time.Millisecond, func() { comms[0].Abort(errors.New("enough")) })
+				}
 				if err = comms[0].Do(uneven(0, n, 1, in, out, s)); err != nil {
+					room = i
 					break
 				}
 			}
@@ -149,9 +155,9 @@ func TestDeviceWorkFIFOFull(t *testing.T) {
 			require.ErrorContains(t, err, "produced ")
 			require.ErrorContains(t, err, "the oldest call that has not ended is AlltoAllv #1")
 			if abort {
-				require.ErrorIs(t, err, ErrAborted)
+				require.ErrorIs(t, err, ringo.ErrAborted)
 			} else {
-				require.ErrorIs(t, err, ErrTimeout)
+				require.ErrorIs(t, err, ringo.ErrTimeout)
 			}
 		})
 	}
@@ -161,13 +167,13 @@ func TestDeviceWorkFIFOFull(t *testing.T) {
 // after all that these have before, and before all that they have after (B13).
 func TestDeviceGroupOfStreams(t *testing.T) {
 	const n, room, rounds = 2, 2000, 6
-	list := devices(t, n)
-	comms := onDevices(t, list, Config{Timeout: 20 * time.Second})
+	list := commtest.Devices(t, n)
+	comms := commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})
 	x, y, z := make([]mem.Region, n), make([]mem.Region, n), make([]mem.Region, n)
 	for r, d := range list {
-		x[r], y[r], z[r] = alloc(t, d, make([]byte, room)), alloc(t, d, make([]byte, room)), alloc(t, d, make([]byte, rounds*room))
+		x[r], y[r], z[r] = commtest.Alloc(t, d, make([]byte, room)), commtest.Alloc(t, d, make([]byte, room)), commtest.Alloc(t, d, make([]byte, rounds*room))
 	}
-	noErrors(t, each(comms, func(c *Comm) error {
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		r, d := c.Rank(), c.Device()
@@ -180,9 +186,9 @@ func TestDeviceGroupOfStreams(t *testing.T) {
 			return err
 		}
 		group := func() error {
-			g := NewGroup()
-			g.Add(c, &Call{Kind: KindSend, Peer: 1 - r, In: x[r], Count: room, Type: Uint8, Stream: a})
-			g.Add(c, &Call{Kind: KindRecv, Peer: 1 - r, Out: y[r], Count: room, Type: Uint8, Stream: b})
+			g := ringo.NewGroup()
+			g.Add(c, &ringo.Call{Kind: ringo.KindSend, Peer: 1 - r, In: x[r], Count: room, Type: ringo.Uint8, Stream: a})
+			g.Add(c, &ringo.Call{Kind: ringo.KindRecv, Peer: 1 - r, Out: y[r], Count: room, Type: ringo.Uint8, Stream: b})
 			return g.Run()
 		}
 		var graph cuda.GraphExec
@@ -246,10 +252,10 @@ func TestDeviceGroupOfStreams(t *testing.T) {
 	require.NoError(t, err)
 	defer list[0].DestroyStream(s)
 	require.NoError(t, list[0].With(func() error { return list[0].Driver().StreamBeginCapture(s, cuda.CaptureRelaxed) }))
-	g := NewGroup()
-	g.Add(comms[0], &Call{Kind: KindSend, Peer: 1, In: x[0], Count: 1, Type: Uint8, Stream: s})
-	g.Add(comms[0], &Call{Kind: KindRecv, Peer: 1, Out: y[0], Count: 1, Type: Uint8})
-	require.ErrorIs(t, g.Run(), ErrInvalid, "one stream is captured")
+	g := ringo.NewGroup()
+	g.Add(comms[0], &ringo.Call{Kind: ringo.KindSend, Peer: 1, In: x[0], Count: 1, Type: ringo.Uint8, Stream: s})
+	g.Add(comms[0], &ringo.Call{Kind: ringo.KindRecv, Peer: 1, Out: y[0], Count: 1, Type: ringo.Uint8})
+	require.ErrorIs(t, g.Run(), ringo.ErrInvalid, "one stream is captured")
 	require.NoError(t, list[0].With(func() error {
 		graph, err := list[0].Driver().StreamEndCapture(s)
 		if err != nil {
@@ -263,17 +269,17 @@ func TestDeviceGroupOfStreams(t *testing.T) {
 // rank waits for room the others come.
 func TestDeviceLongGroupOfAll(t *testing.T) {
 	const n, messages = 2, 150
-	list := devices(t, n)
-	comms := onDevices(t, list, Config{WorkFIFOBytes: 1, WorkArgsBytes: 1, Timeout: 10 * time.Second})
+	list := commtest.Devices(t, n)
+	comms := commtest.OnDevices(t, list, ringo.Config{WorkFIFOBytes: 1, WorkArgsBytes: 1, Timeout: 10 * time.Second})
 	lanes := lanesOf(t, comms, (*gpu.Device).NewStream)
 	defer destroy(t, lanes)
-	g := NewGroup()
+	g := ringo.NewGroup()
 	for r := range lanes {
 		l := &lanes[r]
 		require.NoError(t, l.fill(byte(r+1)))
 		for i := range messages {
-			g.Add(l.c, &Call{Kind: KindSend, Peer: 1 - r, In: l.x.Slice(i, 20), Count: 20, Type: Uint8, Stream: l.stream})
-			g.Add(l.c, &Call{Kind: KindRecv, Peer: 1 - r, Out: l.y.Slice(20*i, 20), Count: 20, Type: Uint8, Stream: l.stream})
+			g.Add(l.c, &ringo.Call{Kind: ringo.KindSend, Peer: 1 - r, In: l.x.Slice(i, 20), Count: 20, Type: ringo.Uint8, Stream: l.stream})
+			g.Add(l.c, &ringo.Call{Kind: ringo.KindRecv, Peer: 1 - r, Out: l.y.Slice(20*i, 20), Count: 20, Type: ringo.Uint8, Stream: l.stream})
 		}
 	}
 	require.NoError(t, g.Run())
@@ -285,21 +291,22 @@ func TestDeviceLongGroupOfAll(t *testing.T) {
 // Close waits for calls whose tables are in the ring. A graph whose table is its own does no
 // harm after it.
 func TestDeviceWorkFIFOClose(t *testing.T) {
+	tier.Long(t)
 	const n, room = 3, 400
-	calls := 30
-	if race.Enabled {
+	calls := tier.Count(9, 30)
+	if tier.Race {
 		calls = 9
 	}
 	for name, cfg := range workFIFOs {
 		t.Run(name, func(t *testing.T) {
-			list := devices(t, n)
+			list := commtest.Devices(t, n)
 			cfg.Timeout, cfg.Algo = 20*time.Second, "steps"
-			comms := onDevices(t, list, cfg)
+			comms := commtest.OnDevices(t, list, cfg)
 			in, out := make([]mem.Region, n), make([]mem.Region, n)
 			for r, d := range list {
-				in[r], out[r] = alloc(t, d, bytes.Repeat([]byte{byte(r + 1)}, room)), alloc(t, d, make([]byte, room))
+				in[r], out[r] = commtest.Alloc(t, d, bytes.Repeat([]byte{byte(r + 1)}, room)), commtest.Alloc(t, d, make([]byte, room))
 			}
-			noErrors(t, each(comms, func(c *Comm) error {
+			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
 				r, d := c.Rank(), c.Device()

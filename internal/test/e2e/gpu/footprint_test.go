@@ -1,4 +1,4 @@
-package ringo
+package gpu
 
 import (
 	"context"
@@ -12,10 +12,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // A footprint is what a process has in use.
@@ -73,11 +76,11 @@ func settled(t testing.TB, list []*gpu.Device, fits func(footprint) bool) footpr
 }
 
 // smallCalls makes small calls of all ranks, which may be driven by one thread.
-func smallCalls(t testing.TB, list []*gpu.Device, comms []*Comm, memory []Region) {
+func smallCalls(t testing.TB, list []*gpu.Device, comms []*ringo.Comm, memory []ringo.Region) {
 	t.Helper()
-	for _, kind := range []Kind{KindAllReduce, KindBroadcast, KindAllReduce} {
+	for _, kind := range []ringo.Kind{ringo.KindAllReduce, ringo.KindBroadcast, ringo.KindAllReduce} {
 		for r, c := range comms {
-			require.NoError(t, c.Do(&Call{Kind: kind, In: memory[r], Out: memory[r], Count: memory[r].Len() / 4, Type: Float32}))
+			require.NoError(t, c.Do(&ringo.Call{Kind: kind, In: memory[r], Out: memory[r], Count: memory[r].Len() / 4, Type: ringo.Float32}))
 		}
 	}
 	for r, c := range comms {
@@ -89,17 +92,18 @@ func smallCalls(t testing.TB, list []*gpu.Device, comms []*Comm, memory []Region
 // Communicators of one process that have done small calls only cost it little, and nothing
 // is left of them.
 func TestFootprint(t *testing.T) {
+	tier.Long(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("descriptors are counted in /proc")
 	}
-	for _, n := range []int{1, 10, 50} {
+	for _, n := range tier.Some(2, []int{1, 50, 10}) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			list := devices(t, 2)
-			memory := []Region{alloc(t, list[0], make([]byte, 1024)), alloc(t, list[1], make([]byte, 1024))}
+			list := commtest.Devices(t, 2)
+			memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 1024)), commtest.Alloc(t, list[1], make([]byte, 1024))}
 			before := settled(t, list, func(footprint) bool { return true })
-			all := make([][]*Comm, n)
+			all := make([][]*ringo.Comm, n)
 			for i := range all {
-				all[i] = onDevices(t, list, Config{})
+				all[i] = commtest.OnDevices(t, list, ringo.Config{})
 				smallCalls(t, list, all[i], memory)
 			}
 			fits := func(f footprint) bool {
@@ -129,42 +133,42 @@ func TestFootprint(t *testing.T) {
 // Memory for queues comes when a call needs it, while kernels of peers wait: here one thread
 // drives both ranks, and the kernel of rank 0 waits when rank 1 needs memory of its GPU.
 func TestQueuesComeLate(t *testing.T) {
-	list := devices(t, 2)
-	memory := []Region{alloc(t, list[0], make([]byte, 1024)), alloc(t, list[1], floats(make([]float32, 256)))}
-	large := []Region{alloc(t, list[0], floats(make([]float32, 1<<18))), alloc(t, list[1], floats(slices.Repeat([]float32{3}, 1<<18)))}
+	list := commtest.Devices(t, 2)
+	memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 1024)), commtest.Alloc(t, list[1], commtest.Floats(make([]float32, 256)))}
+	large := []ringo.Region{commtest.Alloc(t, list[0], commtest.Floats(make([]float32, 1<<18))), commtest.Alloc(t, list[1], commtest.Floats(slices.Repeat([]float32{3}, 1<<18)))}
 	before, err := footprintOf(list)
 	require.NoError(t, err)
-	comms := onDevices(t, list, Config{})
+	comms := commtest.OnDevices(t, list, ringo.Config{})
 	memoryOf := func() []int {
 		f, err := footprintOf(list)
 		require.NoError(t, err)
 		return f.since(before).memory
 	}
 	opened := memoryOf()
-	do := func(rank int, c *Call) {
+	do := func(rank int, c *ringo.Call) {
 		t.Helper()
-		c.Type = Float32
+		c.Type = ringo.Float32
 		require.NoError(t, comms[rank].Do(c))
 	}
-	do(0, &Call{Kind: KindAllReduce, In: memory[0], Out: memory[0], Count: 256})
-	do(1, &Call{Kind: KindSend, In: memory[1], Count: 256, Peer: 0})
+	do(0, &ringo.Call{Kind: ringo.KindAllReduce, In: memory[0], Out: memory[0], Count: 256})
+	do(1, &ringo.Call{Kind: ringo.KindSend, In: memory[1], Count: 256, Peer: 0})
 	for r, n := range memoryOf() {
 		require.LessOrEqual(t, n, opened[r]+2<<20, "a page for a small message, on one GPU")
 	}
-	do(1, &Call{Kind: KindAllReduce, In: memory[1], Out: memory[1], Count: 256})
-	do(0, &Call{Kind: KindRecv, Out: memory[0], Count: 256, Peer: 1})
+	do(1, &ringo.Call{Kind: ringo.KindAllReduce, In: memory[1], Out: memory[1], Count: 256})
+	do(0, &ringo.Call{Kind: ringo.KindRecv, Out: memory[0], Count: 256, Peer: 1})
 
-	do(0, &Call{Kind: KindAllReduce, In: memory[0], Out: memory[0], Count: 256})
-	do(1, &Call{Kind: KindSend, In: large[1], Count: 1 << 18, Peer: 0})
+	do(0, &ringo.Call{Kind: ringo.KindAllReduce, In: memory[0], Out: memory[0], Count: 256})
+	do(1, &ringo.Call{Kind: ringo.KindSend, In: large[1], Count: 1 << 18, Peer: 0})
 	require.Greater(t, memoryOf()[0], opened[0]+2<<20, "more for a large one")
-	do(1, &Call{Kind: KindAllReduce, In: memory[1], Out: memory[1], Count: 256})
-	do(0, &Call{Kind: KindRecv, Out: large[0], Count: 1 << 18, Peer: 1})
+	do(1, &ringo.Call{Kind: ringo.KindAllReduce, In: memory[1], Out: memory[1], Count: 256})
+	do(0, &ringo.Call{Kind: ringo.KindRecv, Out: large[0], Count: 1 << 18, Peer: 1})
 	for r, c := range comms {
 		require.NoError(t, c.Synchronize(0), "rank %d", r)
 	}
 	got := make([]byte, large[0].Len())
 	require.NoError(t, list[0].Read(got, large[0]))
-	require.Equal(t, floats(slices.Repeat([]float32{3}, 1<<18)), got)
+	require.Equal(t, commtest.Floats(slices.Repeat([]float32{3}, 1<<18)), got)
 }
 
 // Where the driver cannot map memory later on one of the GPUs, all queues are allocated when
@@ -173,35 +177,36 @@ func TestQueuesAllocatedAtOnce(t *testing.T) {
 	if gputest.OnGPU() {
 		t.Skip("a fault of the emulator")
 	}
-	list := devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Faults: []cudaemu.Injection{{Call: "cuMemCreate", Device: 2, Chance: 1, Result: cuda.Result(801)}}}))
+	list := commtest.Devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Faults: []cudaemu.Injection{{Call: "cuMemCreate", Device: 2, Chance: 1, Result: cuda.Result(801)}}}))
 	before, err := footprintOf(list)
 	require.NoError(t, err)
-	comms := onDevices(t, list, Config{Algo: "ring"})
+	comms := commtest.OnDevices(t, list, ringo.Config{Algo: "ring"})
 	f, err := footprintOf(list)
 	require.NoError(t, err)
 	for _, n := range f.since(before).memory {
 		require.Greater(t, n, 12<<20)
 	}
-	x := []Region{alloc(t, list[0], floats([]float32{1, 2})), alloc(t, list[1], floats([]float32{10, 20}))}
+	x := []ringo.Region{commtest.Alloc(t, list[0], commtest.Floats([]float32{1, 2})), commtest.Alloc(t, list[1], commtest.Floats([]float32{10, 20}))}
 	for r, c := range comms {
-		require.NoError(t, c.Do(&Call{Kind: KindAllReduce, In: x[r], Out: x[r], Count: 2, Type: Float32}))
+		require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x[r], Out: x[r], Count: 2, Type: ringo.Float32}))
 	}
 	for r, c := range comms {
 		require.NoError(t, c.Synchronize(0))
 		got := make([]byte, 8)
 		require.NoError(t, list[r].Read(got, x[r]))
-		require.Equal(t, floats([]float32{11, 22}), got)
+		require.Equal(t, commtest.Floats([]float32{11, 22}), got)
 	}
 }
 
 // Nothing is left of communicators, however many there were.
 func TestManyCommunicators(t *testing.T) {
-	list := devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Plain: true})) // which remembers no accesses
-	memory := []Region{alloc(t, list[0], make([]byte, 64)), alloc(t, list[1], make([]byte, 64))}
+	tier.Long(t)
+	list := commtest.Devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, Plain: true})) // which remembers no accesses
+	memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 64)), commtest.Alloc(t, list[1], make([]byte, 64))}
 	before := settled(t, list, func(footprint) bool { return true })
 	use := func(times, goroutines int) (footprint, uint64) {
 		for range times {
-			comms, err := OpenLocal(2, Config{Devices: list})
+			comms, err := ringo.OpenLocal(2, ringo.Config{Devices: list})
 			require.NoError(t, err)
 			smallCalls(t, list, comms, memory)
 			for _, c := range comms {
@@ -216,33 +221,34 @@ func TestManyCommunicators(t *testing.T) {
 		return f, m.HeapAlloc
 	}
 	few, heap := use(10, before.goroutines)
-	many, heapAfter := use(60, few.goroutines) // fewer than before: some goroutines of earlier tests have ended
+	times := tier.Count(20, 60)
+	many, heapAfter := use(times, few.goroutines) // fewer than before: some goroutines of earlier tests have ended
 	require.LessOrEqual(t, many.goroutines, few.goroutines)
 	require.LessOrEqual(t, many.descriptors, few.descriptors)
 	require.Equal(t, few.memory, many.memory)
-	require.Less(t, int64(heapAfter)-int64(heap), int64(60<<10), "less than a KiB each")
+	require.Less(t, int64(heapAfter)-int64(heap), int64(times<<10), "less than a KiB each")
 }
 
 // gpuFootprint makes small calls of a communicator and five that are split from it, and says
 // what they cost this process.
-func gpuFootprint(c *Comm) int {
-	list, comms := []*gpu.Device{c.Device()}, []*Comm{c}
+func gpuFootprint(c *ringo.Comm) int {
+	list, comms := []*gpu.Device{c.Device()}, []*ringo.Comm{c}
 	x, err := c.Device().Alloc(1024)
 	if err == nil {
 		err = c.Device().Write(x, make([]byte, 1024))
 	}
 	for len(comms) < 6 && err == nil {
-		var part *Comm
+		var part *ringo.Comm
 		if part, err = c.Split(context.Background(), 0, 0); err == nil {
 			comms = append(comms, part)
 		}
 	}
 	for _, c := range comms {
-		message := &Call{Kind: KindSend, In: x, Count: 16, Type: Float32, Peer: 1}
+		message := &ringo.Call{Kind: ringo.KindSend, In: x, Count: 16, Type: ringo.Float32, Peer: 1}
 		if c.Rank() == 1 {
-			message = &Call{Kind: KindRecv, Out: x, Count: 16, Type: Float32, Peer: 0}
+			message = &ringo.Call{Kind: ringo.KindRecv, Out: x, Count: 16, Type: ringo.Float32, Peer: 0}
 		}
-		for _, call := range []*Call{{Kind: KindAllReduce, In: x, Out: x, Count: 256, Type: Float32}, message, {Kind: KindBroadcast, In: x, Out: x, Count: 256, Type: Float32}} {
+		for _, call := range []*ringo.Call{{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 256, Type: ringo.Float32}, message, {Kind: ringo.KindBroadcast, In: x, Out: x, Count: 256, Type: ringo.Float32}} {
 			if err == nil {
 				err = c.Do(call)
 			}
@@ -262,7 +268,7 @@ func gpuFootprint(c *Comm) int {
 		}
 	}
 	if err == nil {
-		err = Barrier(c)
+		err = ringo.Barrier(c)
 	}
 	fmt.Println(f, err)
 	for _, c := range comms[1:] {
@@ -277,12 +283,13 @@ func gpuFootprint(c *Comm) int {
 // A communicator of two processes costs each of them little: at most two goroutines and four
 // descriptors, besides a process's watcher and its doors of GPU and host memory.
 func TestFootprintOfProcesses(t *testing.T) {
+	tier.Long(t)
 	if gputest.OnGPU() || runtime.GOOS != "linux" {
 		t.Skip("counts what the emulator leaves, in /proc")
 	}
-	for r, cmd := range processesOn(t, 1, 2, "gpufootprint") {
+	for r, cmd := range commtest.ProcessesOn(t, 1, 2, "gpufootprint") {
 		require.NoError(t, cmd.Wait())
-		require.Regexp(t, `little: .* <nil>`, output(cmd), "rank %d", r)
-		t.Log(output(cmd))
+		require.Regexp(t, `little: .* <nil>`, commtest.Output(cmd), "rank %d", r)
+		t.Log(commtest.Output(cmd))
 	}
 }

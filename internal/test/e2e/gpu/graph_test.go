@@ -1,4 +1,4 @@
-package ringo
+package gpu
 
 import (
 	"errors"
@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -15,11 +17,11 @@ import (
 // graph is made executable, and leaves the communicator as it was.
 func TestDeviceInConditionalBody(t *testing.T) {
 	const n, count = 2, 100
-	list := devices(t, n)
-	comms := onDevices(t, list, Config{})
+	list := commtest.Devices(t, n)
+	comms := commtest.OnDevices(t, list, ringo.Config{})
 	var buffers []mem.Region
 	for r, d := range list {
-		buffers = append(buffers, alloc(t, d, floats(make([]float32, count))))
+		buffers = append(buffers, commtest.Alloc(t, d, commtest.Floats(make([]float32, count))))
 		s, err := d.NewStream()
 		require.NoError(t, err)
 		driver := d.Driver()
@@ -37,7 +39,7 @@ func TestDeviceInConditionalBody(t *testing.T) {
 			_, body, err := driver.GraphAddConditionalNode(g, nil, v, cuda.ConditionIf, ctx)
 			require.NoError(t, err)
 			require.NoError(t, driver.StreamBeginCaptureToGraph(s, body, nil, cuda.CaptureRelaxed))
-			called := comms[r].Do(&Call{Kind: KindAllReduce, In: buffers[r], Out: buffers[r], Count: count, Type: Float32, Stream: s})
+			called := comms[r].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: buffers[r], Out: buffers[r], Count: count, Type: ringo.Float32, Stream: s})
 			if _, err := driver.StreamEndCapture(s); err != nil || called != nil {
 				return errors.Join(called, err)
 			}
@@ -51,8 +53,8 @@ func TestDeviceInConditionalBody(t *testing.T) {
 		t.Log(refused)
 		require.NoError(t, d.DestroyStream(s))
 	}
-	noErrors(t, each(comms, func(c *Comm) error {
-		return c.Do(&Call{Kind: KindAllReduce, In: buffers[c.Rank()], Out: buffers[c.Rank()], Count: count, Type: Float32})
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
+		return c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: buffers[c.Rank()], Out: buffers[c.Rank()], Count: count, Type: ringo.Float32})
 	}))
 }
 
@@ -60,8 +62,8 @@ func TestDeviceInConditionalBody(t *testing.T) {
 // destroys it: what it needs lives as long as the outer graph.
 func TestDeviceGraphInGraph(t *testing.T) {
 	const n, count = 2, 100
-	list := devices(t, n)
-	comms := onDevices(t, list, Config{})
+	list := commtest.Devices(t, n)
+	comms := commtest.OnDevices(t, list, ringo.Config{})
 	ones := make([]float32, count)
 	for i := range ones {
 		ones[i] = 1
@@ -70,14 +72,14 @@ func TestDeviceGraphInGraph(t *testing.T) {
 	outer := make([]cuda.GraphExec, n)
 	streams := make([]cuda.Stream, n)
 	for r, d := range list {
-		buffers = append(buffers, alloc(t, d, floats(ones)))
+		buffers = append(buffers, commtest.Alloc(t, d, commtest.Floats(ones)))
 		s, err := d.NewStream()
 		require.NoError(t, err)
 		streams[r] = s
 		driver := d.Driver()
 		require.NoError(t, d.With(func() error {
 			require.NoError(t, driver.StreamBeginCapture(s, cuda.CaptureRelaxed))
-			require.NoError(t, comms[r].Do(&Call{Kind: KindAllReduce, In: buffers[r], Out: buffers[r], Count: count, Type: Float32, Stream: s}))
+			require.NoError(t, comms[r].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: buffers[r], Out: buffers[r], Count: count, Type: ringo.Float32, Stream: s}))
 			inner, err := driver.StreamEndCapture(s)
 			require.NoError(t, err)
 			g, err := driver.GraphCreate()
@@ -104,7 +106,7 @@ func TestDeviceGraphInGraph(t *testing.T) {
 		require.NoError(t, comms[r].Synchronize(streams[r]))
 		got := make([]byte, 4*count)
 		require.NoError(t, d.Read(got, buffers[r]))
-		require.Equal(t, floats(ones), got)
+		require.Equal(t, commtest.Floats(ones), got)
 		require.NoError(t, d.With(func() error { return d.Driver().GraphExecDestroy(outer[r]) }))
 		require.NoError(t, d.DestroyStream(streams[r]))
 	}

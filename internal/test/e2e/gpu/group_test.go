@@ -1,4 +1,4 @@
-package ringo
+package gpu
 
 import (
 	"errors"
@@ -10,18 +10,22 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // Several communicators on the same GPUs: used in turn, at once on two streams,
 // and in different orders by different ranks.
 func TestDeviceCommunicators(t *testing.T) {
+	tier.Long(t)
 	for _, algo := range []string{"", "ring"} {
 		t.Run(algo, func(t *testing.T) {
-			list := devices(t, 3)
+			list := commtest.Devices(t, 3)
 			sets := make([][]lane, 3)
 			for k := range sets {
-				sets[k] = lanesOf(t, onDevices(t, list, Config{Algo: algo, Timeout: 20 * time.Second}), (*gpu.Device).NewStream)
+				sets[k] = lanesOf(t, commtest.OnDevices(t, list, ringo.Config{Algo: algo, Timeout: 20 * time.Second}), (*gpu.Device).NewStream)
 			}
 			for v := byte(1); v < 4; v++ { // in turn
 				for k := range sets {
@@ -50,7 +54,7 @@ func TestDeviceCommunicators(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			noErrors(t, errs)
+			commtest.NoErrors(t, errs)
 			for k := range sets {
 				for i := range sets[k] {
 					require.NoError(t, sets[k][i].kept(21))
@@ -76,12 +80,12 @@ func TestDeviceCommunicators(t *testing.T) {
 // One thread queues calls that each have a kernel to load, which a driver does when
 // those before have ended.
 func TestDeviceGroupLoads(t *testing.T) {
-	comms := onDevices(t, devices(t, 2), Config{Timeout: 10 * time.Second})
+	comms := commtest.OnDevices(t, commtest.Devices(t, 2), ringo.Config{Timeout: 10 * time.Second})
 	lanes := lanesOf(t, comms, (*gpu.Device).NewStream)
 	defer destroy(t, lanes)
-	g := NewGroup()
+	g := ringo.NewGroup()
 	for i := range lanes {
-		for _, op := range []RedOp{Sum, Prod, Max} {
+		for _, op := range []ringo.RedOp{ringo.Sum, ringo.Prod, ringo.Max} {
 			call := lanes[i].reduce()
 			call.Op = op
 			g.Add(comms[i], call)
@@ -97,10 +101,10 @@ func TestDeviceGroupLoads(t *testing.T) {
 // latter from the caller's own thread: the per-thread stream is in order with the rest of
 // that thread's work.
 func TestGroupOnThread(t *testing.T) {
-	list := devices(t, 2)
-	host, comms := local(t, 2, Config{}), onDevices(t, list, Config{Timeout: 20 * time.Second})
+	list := commtest.Devices(t, 2)
+	host, comms := commtest.Local(t, 2, ringo.Config{}), commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second})
 	lanes := lanesOf(t, comms, everyStream["per thread"].make)
-	noErrors(t, each(comms, func(c *Comm) error {
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		l, x := &lanes[c.Rank()], []int32{1, 2}
@@ -108,13 +112,13 @@ func TestGroupOnThread(t *testing.T) {
 			if err := l.fill(7); err != nil {
 				return err
 			}
-			g := NewGroup()
+			g := ringo.NewGroup()
 			if hostFirst {
-				g.Add(host[c.Rank()], AllReduceOf(x, Sum))
+				g.Add(host[c.Rank()], ringo.AllReduceOf(x, ringo.Sum))
 			}
 			g.Add(c, l.reduce())
 			if !hostFirst {
-				g.Add(host[c.Rank()], AllReduceOf(x, Sum))
+				g.Add(host[c.Rank()], ringo.AllReduceOf(x, ringo.Sum))
 			}
 			if err := errors.Join(g.Run(), l.keep(), l.kept(14)); err != nil {
 				return err

@@ -1,4 +1,4 @@
-package ringo
+package gpu
 
 import (
 	"runtime"
@@ -6,9 +6,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // held is a graph of one operation on a stream of each rank.
@@ -26,7 +28,7 @@ func held(t *testing.T, all []*doubler) (streams []gpu.Stream, graphs []cuda.Gra
 
 // Close waits for graphs that were launched before it.
 func TestCloseWaitsForGraphs(t *testing.T) {
-	for _, w := range race.Some(3, everyWay()) {
+	for _, w := range tier.Some(3, everyWay()) {
 		t.Run(w.name, func(t *testing.T) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
@@ -52,17 +54,18 @@ func TestCloseWaitsForGraphs(t *testing.T) {
 
 func closeAll(t *testing.T, all []*doubler) {
 	t.Helper()
-	comms := make([]*Comm, len(all))
+	comms := make([]*ringo.Comm, len(all))
 	for i, l := range all {
 		comms[i] = l.c
 	}
-	noErrors(t, each(comms, (*Comm).Close))
+	commtest.NoErrors(t, commtest.Each(comms, (*ringo.Comm).Close))
 }
 
 // A graph that is launched after Close does no harm, and the next call, or Synchronize, says
 // that it was launched. What it needs goes with the graph.
 func TestGraphAfterClose(t *testing.T) {
-	for _, w := range race.Some(2, everyWay()) {
+	tier.Long(t)
+	for _, w := range tier.Some(2, everyWay()) {
 		t.Run(w.name, func(t *testing.T) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
@@ -76,7 +79,7 @@ func TestGraphAfterClose(t *testing.T) {
 				require.EqualError(t, l.c.Synchronize(streams[i]), l.c.Err().Error(), "nothing was launched")
 				l.launch(graphs[i], streams[i])
 				err := l.c.Synchronize(streams[i])
-				require.ErrorIs(t, err, ErrClosed)
+				require.ErrorIs(t, err, ringo.ErrClosed)
 				require.ErrorContains(t, err, "graphs that were launched later did nothing")
 				require.ErrorContains(t, l.c.Do(l.call(0)), "graphs that were launched later did nothing")
 				l.destroy(graphs[i])
@@ -96,7 +99,7 @@ func TestGraphAfterAbort(t *testing.T) {
 		l.launch(graphs[i], streams[i])
 		require.NoError(t, l.d.Synchronize(streams[i]))
 	}
-	require.ErrorIs(t, all[1].c.Synchronize(streams[1]), ErrAborted)
+	require.ErrorIs(t, all[1].c.Synchronize(streams[1]), ringo.ErrAborted)
 	for i, l := range all {
 		l.c.Close()
 		l.launch(graphs[i], streams[i])
@@ -112,17 +115,17 @@ func TestWindowHeld(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
-			all := way{cfg: Config{Algo: name}}.doublers(t)
-			comms := []*Comm{all[0].c, all[1].c}
-			windows := make([]*Window, 2)
-			noErrors(t, each(comms, func(c *Comm) (err error) {
+			all := way{cfg: ringo.Config{Algo: name}}.doublers(t)
+			comms := []*ringo.Comm{all[0].c, all[1].c}
+			windows := make([]*ringo.Window, 2)
+			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) (err error) {
 				windows[c.Rank()], err = c.Register(all[c.Rank()].x)
 				return err
 			}))
 			streams, graphs := held(t, all)
 			for range 2 {
-				for _, err := range each(comms, func(c *Comm) error { return windows[c.Rank()].Close() }) {
-					require.ErrorIs(t, err, ErrInvalid)
+				for _, err := range commtest.Each(comms, func(c *ringo.Comm) error { return windows[c.Rank()].Close() }) {
+					require.ErrorIs(t, err, ringo.ErrInvalid)
 					require.ErrorContains(t, err, "1 graphs of rank 0 hold operations in window #1: destroy them first")
 				}
 			}
@@ -134,7 +137,7 @@ func TestWindowHeld(t *testing.T) {
 				l.has(2, streams[i])
 				l.destroy(graphs[i])
 			}
-			noErrors(t, each(comms, func(c *Comm) error { return windows[c.Rank()].Close() }))
+			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return windows[c.Rank()].Close() }))
 			for _, l := range all {
 				l.set(1)
 				l.double(0)

@@ -1,4 +1,4 @@
-package ringo
+package gpu
 
 import (
 	"errors"
@@ -6,17 +6,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/trace"
 )
 
 // On GPUs the end of a call is heard of when the GPU has carried it out, with the times of its clock.
 func TestDeviceObserver(t *testing.T) {
-	list := devices(t, 2)
-	w := newWitness(t)
-	w.begins = make(chan int, 64)
-	comms := onDevices(t, list, Config{Observer: w})
+	list := commtest.Devices(t, 2)
+	w := commtest.NewWitness(t)
+	w.Begins = make(chan int, 64)
+	comms := commtest.OnDevices(t, list, ringo.Config{Observer: w})
 	const count = 300
-	memory := func(r int) Region { return alloc(t, list[r], make([]byte, 4*count)) }
+	memory := func(r int) ringo.Region { return commtest.Alloc(t, list[r], make([]byte, 4*count)) }
 	synchronize := func() {
 		for _, c := range comms {
 			require.NoError(t, c.Synchronize(0))
@@ -24,10 +26,10 @@ func TestDeviceObserver(t *testing.T) {
 	}
 	for range 2 {
 		for r, c := range comms {
-			require.NoError(t, c.Do(&Call{Kind: KindAllReduce, In: memory(r), Out: memory(r), Count: count, Type: Float32, Op: Sum}))
+			require.NoError(t, c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: memory(r), Out: memory(r), Count: count, Type: ringo.Float32, Op: ringo.Sum}))
 		}
 	}
-	require.Len(t, w.begins, 4, "all have begun")
+	require.Len(t, w.Begins, 4, "all have begun")
 	synchronize()
 	calls := w.Trace().Calls
 	require.Len(t, calls, 4)
@@ -44,13 +46,13 @@ func TestDeviceObserver(t *testing.T) {
 	require.Equal(t, 2, w.Trace().Arrivals(calls[0].Comm).Calls)
 
 	w.Forget()
-	var g Group
+	var g ringo.Group
 	for r, c := range comms {
 		for range 2 { // they share a kernel
-			g.Add(c, &Call{Kind: KindAllReduce, In: memory(r), Out: memory(r), Count: 4, Type: Float32, Op: Sum})
+			g.Add(c, &ringo.Call{Kind: ringo.KindAllReduce, In: memory(r), Out: memory(r), Count: 4, Type: ringo.Float32, Op: ringo.Sum})
 		}
-		g.Add(c, &Call{Kind: KindSend, In: memory(r), Count: count, Type: Float32, Peer: 1 - r})
-		g.Add(c, &Call{Kind: KindRecv, Out: memory(r), Count: count, Type: Float32, Peer: 1 - r})
+		g.Add(c, &ringo.Call{Kind: ringo.KindSend, In: memory(r), Count: count, Type: ringo.Float32, Peer: 1 - r})
+		g.Add(c, &ringo.Call{Kind: ringo.KindRecv, Out: memory(r), Count: count, Type: ringo.Float32, Peer: 1 - r})
 	}
 	require.NoError(t, g.Run())
 	synchronize()
@@ -64,14 +66,14 @@ func TestDeviceObserver(t *testing.T) {
 
 // Of a call that is captured nothing is known but that it was queued.
 func TestDeviceObserverOfCapture(t *testing.T) {
-	list := devices(t, 1)
-	w := newWitness(t)
-	c := onDevices(t, list, Config{Observer: w})[0]
+	list := commtest.Devices(t, 1)
+	w := commtest.NewWitness(t)
+	c := commtest.OnDevices(t, list, ringo.Config{Observer: w})[0]
 	s, err := list[0].NewStream()
 	require.NoError(t, err)
-	x := alloc(t, list[0], make([]byte, 64))
+	x := commtest.Alloc(t, list[0], make([]byte, 64))
 	graph, err := list[0].Capture(s, func() error {
-		return c.Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 16, Type: Float32, Op: PreMulSum(2), Stream: s})
+		return c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 16, Type: ringo.Float32, Op: ringo.PreMulSum(2), Stream: s})
 	})
 	require.NoError(t, err)
 	calls := w.Trace().Calls
@@ -83,13 +85,13 @@ func TestDeviceObserverOfCapture(t *testing.T) {
 
 // Calls that end because the communicator does have its error.
 func TestDeviceObserverHearsOfFailures(t *testing.T) {
-	list := devices(t, 2)
-	w := newWitness(t)
-	comms := onDevices(t, list, Config{Observer: w})
-	x := alloc(t, list[0], make([]byte, 64))
-	require.NoError(t, comms[0].Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 16, Type: Float32, Op: Sum}))
+	list := commtest.Devices(t, 2)
+	w := commtest.NewWitness(t)
+	comms := commtest.OnDevices(t, list, ringo.Config{Observer: w})
+	x := commtest.Alloc(t, list[0], make([]byte, 64))
+	require.NoError(t, comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 16, Type: ringo.Float32, Op: ringo.Sum}))
 	comms[0].Abort(errors.New("enough"))
 	require.ErrorContains(t, comms[0].Synchronize(0), "enough")
-	require.Len(t, w.failed, 1)
-	require.ErrorContains(t, w.failed[0], "enough")
+	require.Len(t, w.Failed, 1)
+	require.ErrorContains(t, w.Failed[0], "enough")
 }

@@ -1,61 +1,64 @@
-package ringo
+package gpu
 
 import (
+	"errors"
 	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // everyWay are ways to carry out an all-reduce of uint8 on GPU memory.
 func everyWay() []way {
 	return []way{
 		{name: "direct"},
-		{name: "notes", cfg: Config{Algo: "ring"}},
-		{name: "slots", cfg: Config{Algo: "ring", SlotBytes: 1024}, count: 20000},
-		{name: "rank order", cfg: Config{Algo: "steps", Deterministic: "rank order"}},
-		{name: "window", cfg: Config{Algo: "window"}, registered: true},
-		{name: "copies", cfg: Config{Algo: "copies"}, registered: true},
-		{name: "host memory", cfg: Config{noP2P: "off"}},
-		{name: "bridge", cfg: Config{noP2P: "off", noSHM: "off"}},
+		{name: "notes", cfg: ringo.Config{Algo: "ring"}},
+		{name: "slots", cfg: ringo.Config{Algo: "ring", SlotBytes: 1024}, count: 20000},
+		{name: "rank order", cfg: ringo.Config{Algo: "steps", Deterministic: "rank order"}},
+		{name: "window", cfg: ringo.Config{Algo: "window"}, registered: true},
+		{name: "copies", cfg: ringo.Config{Algo: "copies"}, registered: true},
+		{name: "host memory", cfg: commtest.Under(ringo.Config{}, "RINGO_P2P_DISABLE=1")},
+		{name: "bridge", cfg: commtest.Under(ringo.Config{}, "RINGO_P2P_DISABLE=1", "RINGO_SHM_DISABLE=1")},
 	}
 }
 
 type way struct {
 	name       string
-	cfg        Config
+	cfg        ringo.Config
 	count      int // of bytes; laneCount if zero
 	registered bool
 }
 
 // doublers opens a communicator of two ranks. Each has memory that an all-reduce doubles.
 func (w way) doublers(t *testing.T) []*doubler {
-	return w.on(t, devices(t, 2, gputest.Emu(cudaemu.Config{FreshAddresses: true})))
+	return w.on(t, commtest.Devices(t, 2, gputest.Emu(cudaemu.Config{FreshAddresses: true})))
 }
 
 func (w way) on(t *testing.T, list []*gpu.Device) []*doubler {
 	w.cfg.Timeout = 20 * time.Second
-	comms := onDevices(t, list, w.cfg)
+	comms := commtest.OnDevices(t, list, w.cfg)
 	if w.count == 0 {
 		w.count = laneCount
 	}
 	all := make([]*doubler, len(list))
 	for i, c := range comms {
-		alloc := alloc
+		alloc := commtest.Alloc
 		if w.cfg.Algo == "copies" {
-			alloc = allocMapped
+			alloc = commtest.AllocMapped
 		}
 		all[i] = &doubler{T: t, c: c, d: list[i], x: alloc(t, list[i], make([]byte, w.count))}
 	}
 	if w.registered {
-		noErrors(t, each(comms, func(c *Comm) error {
+		commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 			_, err := c.Register(all[c.Rank()].x)
 			return err
 		}))
@@ -66,13 +69,13 @@ func (w way) on(t *testing.T, list []*gpu.Device) []*doubler {
 // A doubler is a rank, and memory that it doubles by an all-reduce of two ranks.
 type doubler struct {
 	*testing.T
-	c *Comm
+	c *ringo.Comm
 	d *gpu.Device
-	x Region
+	x ringo.Region
 }
 
-func (l *doubler) call(s gpu.Stream) *Call {
-	return &Call{Kind: KindAllReduce, In: l.x, Out: l.x, Count: l.x.Len(), Type: Uint8, Stream: s}
+func (l *doubler) call(s gpu.Stream) *ringo.Call {
+	return &ringo.Call{Kind: ringo.KindAllReduce, In: l.x, Out: l.x, Count: l.x.Len(), Type: ringo.Uint8, Stream: s}
 }
 
 func (l *doubler) double(s gpu.Stream) { require.NoError(l, l.c.Do(l.call(s))) }
@@ -139,7 +142,8 @@ func (l *doubler) has(v byte, s gpu.Stream) {
 // Operations of a communicator follow each other, whether they are called or captured, on
 // whichever streams they are launched.
 func TestOrderOfGraphs(t *testing.T) {
-	for _, w := range race.Some(2, everyWay()) {
+	tier.Long(t)
+	for _, w := range tier.Some(2, everyWay()) {
 		t.Run(w.name, func(t *testing.T) {
 			runtime.LockOSThread() // which captures
 			defer runtime.UnlockOSThread()
@@ -181,7 +185,7 @@ func TestOrderOfGraphs(t *testing.T) {
 
 // A capture may go over several streams: the operations on them follow each other.
 func TestOrderInFork(t *testing.T) {
-	for _, w := range race.Some(3, everyWay()) {
+	for _, w := range tier.Some(3, everyWay()) {
 		t.Run(w.name, func(t *testing.T) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
@@ -220,7 +224,8 @@ func TestOrderInFork(t *testing.T) {
 // What is captured again is the same graph: an executable one is updated with it, and keeps
 // its place in the order.
 func TestOrderOfUpdatedGraph(t *testing.T) {
-	for _, w := range race.Some(3, everyWay()) {
+	tier.Long(t)
+	for _, w := range tier.Some(3, everyWay()) {
 		t.Run(w.name, func(t *testing.T) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
@@ -245,7 +250,6 @@ func TestOrderOfUpdatedGraph(t *testing.T) {
 					require.NoError(t, err, "%+v", why)
 					return driver.GraphDestroy(g)
 				}))
-				require.Eventually(t, func() bool { return l.c.gpu.Held() == 1 }, 10*time.Second, time.Millisecond)
 				l.launch(x, s)
 				l.double(0)
 				l.launch(x, s)
@@ -253,7 +257,6 @@ func TestOrderOfUpdatedGraph(t *testing.T) {
 			}
 			for i, l := range all {
 				l.has(64, streams[i])
-				require.Eventually(t, func() bool { return l.c.gpu.Held() == 0 }, 10*time.Second, time.Millisecond)
 			}
 		})
 	}
@@ -310,22 +313,22 @@ func onThread(f func()) {
 // What is started while its stream is captured is part of the graph, after what was started
 // before.
 func TestStartInCapture(t *testing.T) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	all := way{}.doublers(t)
-	streams := make([]gpu.Stream, len(all))
-	var graphs []cuda.GraphExec
-	for i, l := range all {
+	streams, graphs := make([]gpu.Stream, len(all)), make([]cuda.GraphExec, len(all))
+	slow := ringo.UserOp("slow", func(ringo.DataType, []byte, []byte) { time.Sleep(20 * time.Millisecond) })
+	commtest.NoErrors(t, commtest.Each([]*ringo.Comm{all[0].c, all[1].c}, func(c *ringo.Comm) error {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		i, l := c.Rank(), all[c.Rank()]
 		s, other := l.stream(), l.stream()
 		streams[i] = s
 		l.set(1)
 		l.begin(s)
-		l.c.life.Turn.Lock() // nothing can be carried out yet
-		time.AfterFunc(20*time.Millisecond, l.c.life.Turn.Unlock)
-		before, captured := l.c.Start(l.call(other)), []*Pending{l.c.Start(l.call(s)), l.c.Start(l.call(s))}
-		graphs = append(graphs, l.end(s))
-		noErrors(t, []error{before.Wait(), captured[0].Wait(), captured[1].Wait()})
-	}
+		first := c.Start(ringo.AllReduceOf(make([]byte, 2), slow)) // nothing else can be carried out yet
+		before, captured := c.Start(l.call(other)), []*ringo.Pending{c.Start(l.call(s)), c.Start(l.call(s))}
+		graphs[i] = l.end(s)
+		return errors.Join(first.Wait(), before.Wait(), captured[0].Wait(), captured[1].Wait())
+	}))
 	for i, l := range all {
 		l.launch(graphs[i], streams[i])
 		l.launch(graphs[i], streams[i])

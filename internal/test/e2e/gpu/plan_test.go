@@ -1,4 +1,4 @@
-package ringo
+package gpu
 
 import (
 	"context"
@@ -11,57 +11,61 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/choice"
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 )
 
 // TestDeviceDirect: small operations take direct kernels, which need no program,
 // unless another algorithm is asked for; all give what they should.
 func TestDeviceDirect(t *testing.T) {
+	tier.Long(t)
 	const n, count = 3, 70
+	list := commtest.Devices(t, n, gputest.NVLink())
+	host := commtest.Local(t, n, ringo.Config{})
 	for _, test := range []struct {
-		algo  string
-		kind  Kind
-		by    choice.Carrier
-		named call.Algo
+		algo    string
+		kind    ringo.Kind
+		bySteps bool
+		named   call.Algo
 	}{
-		{"", KindAllReduce, choice.ByKernel, call.OneShot},
-		{"oneshot", KindAllReduce, choice.ByKernel, call.OneShot},
-		{"twoshot", KindAllReduce, choice.ByKernel, call.TwoShot},
-		{"ring", KindAllReduce, choice.BySchedule, call.Ring},
-		{"", KindReduceScatter, choice.ByKernel, call.Direct},
-		{"direct", KindReduceScatter, choice.ByKernel, call.Direct},
-		{"ring", KindReduceScatter, choice.BySchedule, call.Ring},
-		{"", KindAllGather, choice.ByKernel, call.Direct},
-		{"logstep", KindAllGather, choice.BySchedule, call.LogStep},
-		{"", KindBroadcast, choice.ByKernel, call.Direct},
-		{"tree", KindBroadcast, choice.BySchedule, call.Tree},
-		{"", KindReduce, choice.ByKernel, call.Direct},
-		{"", KindGather, choice.ByKernel, call.Direct},
-		{"", KindScatter, choice.ByKernel, call.Direct},
-		{"", KindAlltoAll, choice.ByKernel, call.Direct},
-		{"ring", KindAlltoAll, choice.ByKernel, call.Direct},
-		{"steps", KindAlltoAll, choice.BySchedule, call.Steps},
+		{"", ringo.KindAllReduce, false, call.OneShot},
+		{"oneshot", ringo.KindAllReduce, false, call.OneShot},
+		{"twoshot", ringo.KindAllReduce, false, call.TwoShot},
+		{"ring", ringo.KindAllReduce, true, call.Ring},
+		{"", ringo.KindReduceScatter, false, call.Direct},
+		{"direct", ringo.KindReduceScatter, false, call.Direct},
+		{"ring", ringo.KindReduceScatter, true, call.Ring},
+		{"", ringo.KindAllGather, false, call.Direct},
+		{"logstep", ringo.KindAllGather, true, call.LogStep},
+		{"", ringo.KindBroadcast, false, call.Direct},
+		{"tree", ringo.KindBroadcast, true, call.Tree},
+		{"", ringo.KindReduce, false, call.Direct},
+		{"", ringo.KindGather, false, call.Direct},
+		{"", ringo.KindScatter, false, call.Direct},
+		{"", ringo.KindAlltoAll, false, call.Direct},
+		{"ring", ringo.KindAlltoAll, false, call.Direct},
+		{"steps", ringo.KindAlltoAll, true, call.Steps},
 	} {
 		t.Run(fmt.Sprintf("%v/%s", test.kind, test.algo), func(t *testing.T) {
-			list := devices(t, n, gputest.NVLink())
-			comms := onDevices(t, list, Config{Algo: test.algo})
-			host := local(t, n, Config{})
-			calls := make([]Call, n)
+			by := new(commtest.Algos)
+			comms := commtest.OnDevices(t, list, ringo.Config{Algo: test.algo, Observer: by})
+			calls := make([]ringo.Call, n)
 			var in, out []mem.Region
 			for r, d := range list {
 				x := make([]float32, n*count)
 				for i := range x {
 					x[i] = float32(i%17 + r)
 				}
-				in, out = append(in, alloc(t, d, floats(x))), append(out, alloc(t, d, make([]byte, 4*n*count)))
-				calls[r] = Call{Kind: test.kind, In: mem.Of(x), Out: mem.Of(make([]float32, n*count)), Count: count, Type: Float32, Op: Sum, Root: 1}
+				in, out = append(in, commtest.Alloc(t, d, commtest.Floats(x))), append(out, commtest.Alloc(t, d, make([]byte, 4*n*count)))
+				calls[r] = ringo.Call{Kind: test.kind, In: mem.Of(x), Out: mem.Of(make([]float32, n*count)), Count: count, Type: ringo.Float32, Op: ringo.Sum, Root: 1}
 			}
-			noErrors(t, each(host, func(c *Comm) error { return c.Do(&calls[c.Rank()]) }))
+			commtest.NoErrors(t, commtest.Each(host, func(c *ringo.Comm) error { return c.Do(&calls[c.Rank()]) }))
 			for range 3 {
-				noErrors(t, each(comms, func(c *Comm) error {
+				commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 					call := calls[c.Rank()]
 					call.In, call.Out = in[c.Rank()], out[c.Rank()]
 					return c.Do(&call)
@@ -72,12 +76,12 @@ func TestDeviceDirect(t *testing.T) {
 				got := make([]byte, 4*n*count)
 				require.NoError(t, list[r].Read(got, out[r]))
 				require.Equal(t, calls[r].Out.Bytes(), got)
-				mine := calls[r]
-				mine.In, mine.Out = in[r], out[r]
-				ans := c.gpu.Answer(&mine)
-				require.Equal(t, test.named, ans.Algo)
-				require.Equal(t, test.by, ans.By)
+				require.Equal(t, test.named.String(), by.Last(r))
 			}
+			ch, err := ringo.ExplainDevice(test.kind, n, 0, 4*count, 1, ringo.GPUs{}, ringo.Config{Algo: test.algo})
+			require.NoError(t, err)
+			require.Equal(t, test.named.String(), ch.Algo)
+			require.Equal(t, test.bySteps, ch.Schedule != nil)
 		})
 	}
 }
@@ -85,16 +89,16 @@ func TestDeviceDirect(t *testing.T) {
 // TestDeviceAlgorithms: what serves on GPUs can stand in a plan, and explain knows it
 // without GPUs.
 func TestDeviceAlgorithms(t *testing.T) {
-	comms := onDevices(t, devices(t, 2, gputest.NVLink()), Config{})
-	for _, kind := range collectives {
+	comms := commtest.OnDevices(t, commtest.Devices(t, 2, gputest.NVLink()), ringo.Config{})
+	for _, kind := range commtest.Collectives {
 		for _, registered := range []bool{false, true} {
 			list := comms[0].DeviceAlgorithms(kind, 64, registered)
-			explained, err := ExplainDevice(kind, 2, 0, 64, 0, GPUs{Registered: registered}, Config{})
+			explained, err := ringo.ExplainDevice(kind, 2, 0, 64, 0, ringo.GPUs{Registered: registered}, ringo.Config{})
 			require.NoError(t, err)
 			require.ElementsMatch(t, append(explained.Others, explained.Algo), list)
 			for _, name := range list {
 				memory := map[bool]string{false: "any", true: "registered"}[registered]
-				_, err := ParsePlan("row", fmt.Sprintf("ringo plan 1\n%v 2 %s all %s\n", kind, memory, name))
+				_, err := ringo.ParsePlan("row", fmt.Sprintf("ringo plan 1\n%v 2 %s all %s\n", kind, memory, name))
 				require.NoError(t, err)
 			}
 			algorithm, because := comms[0].DeviceChoice(kind, 64, registered)
@@ -107,20 +111,21 @@ func TestDeviceAlgorithms(t *testing.T) {
 // TestConfigPlan: rank 0's file counts for all ranks, and what is wrong with it
 // all ranks say.
 func TestConfigPlan(t *testing.T) {
+	tier.Long(t)
 	file := func(text string) string {
 		name := filepath.Join(t.TempDir(), "my.plan")
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
 		return name
 	}
-	open := func(t *testing.T, names ...string) ([]*Comm, []error) {
-		list := devices(t, len(names))
-		id, err := NewID("")
+	open := func(t *testing.T, names ...string) ([]*ringo.Comm, []error) {
+		list := commtest.Devices(t, len(names))
+		id, err := ringo.NewID("")
 		require.NoError(t, err)
-		comms, errs := make([]*Comm, len(names)), make([]error, len(names))
+		comms, errs := make([]*ringo.Comm, len(names)), make([]error, len(names))
 		var wg sync.WaitGroup
 		for r := range names {
 			wg.Go(func() {
-				comms[r], errs[r] = Open(context.Background(), Config{ID: &id, Rank: r, Size: len(names), Device: list[r], Plan: names[r]})
+				comms[r], errs[r] = ringo.Open(context.Background(), ringo.Config{ID: &id, Rank: r, Size: len(names), Device: list[r], Plan: names[r]})
 			})
 		}
 		wg.Wait()
@@ -137,32 +142,32 @@ func TestConfigPlan(t *testing.T) {
 	for name, files := range map[string][]string{"all": {good, good}, "rank 0": {good, ""}, "another's does not matter": {good, "absent"}} {
 		t.Run(name, func(t *testing.T) {
 			comms, errs := open(t, files...)
-			noErrors(t, errs)
+			commtest.NoErrors(t, errs)
 			for _, c := range comms {
-				algorithm, because := c.DeviceChoice(KindAllReduce, 8, false)
+				algorithm, because := c.DeviceChoice(ringo.KindAllReduce, 8, false)
 				require.Equal(t, "doubling", algorithm)
 				require.Equal(t, good+", line 2 (quick)", because)
 			}
-			parts := make([]*Comm, len(comms)) // the other one is first now
-			noErrors(t, each(comms, func(c *Comm) error {
+			parts := make([]*ringo.Comm, len(comms)) // the other one is first now
+			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 				part, err := c.Split(context.Background(), 0, -c.Rank())
 				t.Cleanup(func() { part.Close() })
 				parts[c.Rank()] = part
 				return err
 			}))
 			for _, c := range parts {
-				_, because := c.DeviceChoice(KindAllReduce, 8, false)
+				_, because := c.DeviceChoice(ringo.KindAllReduce, 8, false)
 				require.Equal(t, good+", line 2 (quick)", because)
 			}
 		})
 	}
 	t.Run("of other GPUs", func(t *testing.T) {
 		comms, errs := open(t, file("ringo plan 1\ngpu X1000\nallreduce 2 any all doubling\n"), "")
-		noErrors(t, errs)
-		algorithm, because := comms[1].DeviceChoice(KindAllReduce, 8, false)
+		commtest.NoErrors(t, errs)
+		algorithm, because := comms[1].DeviceChoice(ringo.KindAllReduce, 8, false)
 		others, errs := open(t, "", "")
-		noErrors(t, errs)
-		usual, why := others[1].DeviceChoice(KindAllReduce, 8, false)
+		commtest.NoErrors(t, errs)
+		usual, why := others[1].DeviceChoice(ringo.KindAllReduce, 8, false)
 		require.NotEqual(t, "doubling", usual)
 		require.Equal(t, usual, algorithm)
 		require.Equal(t, why, because)
@@ -175,8 +180,8 @@ func TestConfigPlan(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			_, errs := open(t, name, "")
 			for _, err := range errs {
-				require.ErrorIs(t, err, ErrInvalid)
-				var wrong *PlanError
+				require.ErrorIs(t, err, ringo.ErrInvalid)
+				var wrong *ringo.PlanError
 				require.ErrorAs(t, err, &wrong)
 				require.ErrorContains(t, err, "plan of rank 0: "+want)
 				require.ErrorContains(t, err, `"ringo tune" writes a new one`)

@@ -1,4 +1,4 @@
-package ringo
+package gpu
 
 import (
 	"fmt"
@@ -7,44 +7,47 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // What was prepared is only queued: nothing is allocated, made or loaded, except for pages
 // of cuMemCreate, which wait for no kernel.
 func TestPrepare(t *testing.T) {
+	tier.Long(t)
 	if gputest.OnGPU() {
 		t.Skip("needs a driver that refuses")
 	}
-	for _, w := range race.Some(3, everyWay()) {
+	for _, w := range tier.Some(3, everyWay()) {
 		t.Run(w.name, func(t *testing.T) {
-			list := devices(t, 2)
+			list := commtest.Devices(t, 2)
 			w.cfg.Timeout = 20 * time.Second
-			comms := onDevices(t, list, w.cfg)
-			memory := []Region{alloc(t, list[0], make([]byte, 8192)), alloc(t, list[1], make([]byte, 8192))}
+			comms := commtest.OnDevices(t, list, w.cfg)
+			memory := []ringo.Region{commtest.Alloc(t, list[0], make([]byte, 8192)), commtest.Alloc(t, list[1], make([]byte, 8192))}
 			if w.registered {
-				noErrors(t, each(comms, func(c *Comm) error {
+				commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 					_, err := c.Register(memory[c.Rank()])
 					return err
 				}))
 			}
-			var calls []Call
-			for _, op := range []RedOp{Sum, Avg, PreMulSum(2)} {
-				calls = append(calls, everyCall(2, 256, Float32, op)...)
-				calls = append(calls, everyCall(2, 256, Int32, op)...)
+			var calls []ringo.Call
+			for _, op := range []ringo.RedOp{ringo.Sum, ringo.Avg, ringo.PreMulSum(2)} {
+				calls = append(calls, commtest.EveryCall(2, 256, ringo.Float32, op)...)
+				calls = append(calls, commtest.EveryCall(2, 256, ringo.Int32, op)...)
 			}
-			at := func(r int, c Call) *Call {
+			at := func(r int, c ringo.Call) *ringo.Call {
 				size := 4
-				if c.Kind == KindBarrier {
+				if c.Kind == ringo.KindBarrier {
 					size = 1
 				}
 				in, out := c.Shape(r, 2)
 				c.In, c.Out = memory[r].Slice(0, in*size), memory[r].Slice(4096, out*size)
-				if c.Kind == KindAlltoAll {
+				if c.Kind == ringo.KindAlltoAll {
 					c.Out = c.In // in place
 				}
 				return &c
@@ -74,23 +77,24 @@ func TestPrepare(t *testing.T) {
 // its calls. That works although the driver has calls that allocate or load wait for the
 // GPU's kernels, and so for the other rank, for such calls are made before.
 func TestFirstCallWhilePeersWait(t *testing.T) {
+	tier.Long(t)
 	for _, algo := range []string{"", "ring", "rank order"} {
 		t.Run(algo, func(t *testing.T) {
-			list := devices(t, 2, gputest.Emu(cudaemu.Config{LoadsWait: true, AllocsWait: true}))
-			cfg := Config{Algo: algo, Timeout: 20 * time.Second}
+			list := commtest.Devices(t, 2, gputest.Emu(cudaemu.Config{LoadsWait: true, AllocsWait: true}))
+			cfg := ringo.Config{Algo: algo, Timeout: 20 * time.Second}
 			if algo == "rank order" {
 				cfg.Algo, cfg.Deterministic = "steps", algo
 			}
 			const count = 1000
-			a, b := onDevices(t, list, Config{Timeout: 20 * time.Second}), onDevices(t, list, cfg)
+			a, b := commtest.OnDevices(t, list, ringo.Config{Timeout: 20 * time.Second}), commtest.OnDevices(t, list, cfg)
 			type rank struct {
-				x, y Region
+				x, y ringo.Region
 				s, u gpu.Stream
 			}
 			ranks := make([]rank, 2)
 			for r, d := range list {
-				v := floats(make([]float32, count))
-				ranks[r] = rank{x: alloc(t, d, v), y: alloc(t, d, v)}
+				v := commtest.Floats(make([]float32, count))
+				ranks[r] = rank{x: commtest.Alloc(t, d, v), y: commtest.Alloc(t, d, v)}
 				for _, s := range []*gpu.Stream{&ranks[r].s, &ranks[r].u} {
 					var err error
 					*s, err = d.NewStream()
@@ -98,17 +102,17 @@ func TestFirstCallWhilePeersWait(t *testing.T) {
 					defer d.DestroyStream(*s)
 				}
 			}
-			first := func(r int) *Call {
-				return &Call{Kind: KindAllReduce, In: ranks[r].x, Out: ranks[r].x, Count: count, Type: Float32, Stream: ranks[r].s}
+			first := func(r int) *ringo.Call {
+				return &ringo.Call{Kind: ringo.KindAllReduce, In: ranks[r].x, Out: ranks[r].x, Count: count, Type: ringo.Float32, Stream: ranks[r].s}
 			}
-			second := func(r int) *Call {
-				return &Call{Kind: KindAllReduce, In: ranks[r].y, Out: ranks[r].y, Count: count, Type: Int32, Op: PreMulSum(2), Stream: ranks[r].u}
+			second := func(r int) *ringo.Call {
+				return &ringo.Call{Kind: ringo.KindAllReduce, In: ranks[r].y, Out: ranks[r].y, Count: count, Type: ringo.Int32, Op: ringo.PreMulSum(2), Stream: ranks[r].u}
 			}
 			for r := range ranks {
 				require.NoError(t, a[r].Prepare(first(r)))
 				require.NoError(t, b[r].Prepare(second(r)))
 			}
-			noErrors(t, each(a, func(c *Comm) error {
+			commtest.NoErrors(t, commtest.Each(a, func(c *ringo.Comm) error {
 				if c.Rank() == 0 {
 					if err := c.Do(first(0)); err != nil {
 						return err

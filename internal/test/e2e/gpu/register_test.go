@@ -1,37 +1,39 @@
-package ringo
+package gpu
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport/p2p"
 )
 
 // register has all ranks register a part of memory of their own.
-func register(t testing.TB, comms []*Comm, memory []Region, off, n int) []*Window {
+func register(t testing.TB, comms []*ringo.Comm, memory []ringo.Region, off, n int) []*ringo.Window {
 	t.Helper()
-	ws := make([]*Window, len(comms))
-	noErrors(t, each(comms, func(c *Comm) (err error) {
+	ws := make([]*ringo.Window, len(comms))
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) (err error) {
 		ws[c.Rank()], err = c.Register(memory[c.Rank()].Slice(off, n))
 		return err
 	}))
 	return ws
 }
 
-func closeWindows(t testing.TB, ws []*Window) {
+func closeWindows(t testing.TB, ws []*ringo.Window) {
 	t.Helper()
 	errs := make([]error, len(ws))
 	var wg sync.WaitGroup
@@ -39,21 +41,11 @@ func closeWindows(t testing.TB, ws []*Window) {
 		wg.Go(func() { errs[r] = w.Close() })
 	}
 	wg.Wait()
-	noErrors(t, errs)
-}
-
-// memories is memory on each device, in which copy engines may work.
-func memories(t testing.TB, list []*gpu.Device, n int) []Region {
-	t.Helper()
-	all := make([]Region, len(list))
-	for r, d := range list {
-		all[r] = allocMapped(t, d, make([]byte, n))
-	}
-	return all
+	commtest.NoErrors(t, errs)
 }
 
 // mappedPieces is virtual memory of so many allocations, as expandable segments are.
-func mappedPieces(t testing.TB, d *gpu.Device, pieces int, p cuda.AllocationProp) Region {
+func mappedPieces(t testing.TB, d *gpu.Device, pieces int, p cuda.AllocationProp) ringo.Region {
 	t.Helper()
 	const piece = 2 << 20
 	driver := d.Driver()
@@ -78,11 +70,11 @@ func mappedPieces(t testing.TB, d *gpu.Device, pieces int, p cuda.AllocationProp
 
 // What is wrong with one rank's memory all ranks hear, and go on.
 func TestRegisterBad(t *testing.T) {
-	list := devices(t, 2)
-	comms := onDevices(t, list, Config{})
-	memory := make([]Region, len(list))
+	list := commtest.Devices(t, 2)
+	comms := commtest.OnDevices(t, list, ringo.Config{})
+	memory := make([]ringo.Region, len(list))
 	for r, d := range list {
-		memory[r] = alloc(t, d, make([]byte, 4096))
+		memory[r] = commtest.Alloc(t, d, make([]byte, 4096))
 	}
 	freed, err := list[1].Alloc(64)
 	require.NoError(t, err)
@@ -90,7 +82,7 @@ func TestRegisterBad(t *testing.T) {
 	tried := 0
 	for _, test := range []struct {
 		name   string
-		region Region // of rank 1
+		region ringo.Region // of rank 1
 		want   string
 	}{
 		{"host", mem.Host(make([]byte, 64)), "host memory"},
@@ -106,7 +98,7 @@ func TestRegisterBad(t *testing.T) {
 			if gputest.OnGPU() && test.name == "too long" {
 				t.Skip("hardware rounds allocations up")
 			}
-			for r, err := range each(comms, func(c *Comm) error {
+			for r, err := range commtest.Each(comms, func(c *ringo.Comm) error {
 				region := memory[0].Slice(0, 64)
 				if c.Rank() == 1 {
 					region = test.region
@@ -115,9 +107,9 @@ func TestRegisterBad(t *testing.T) {
 				require.Nil(t, w)
 				return err
 			}) {
-				var e *Error
+				var e *ringo.Error
 				require.ErrorAs(t, err, &e)
-				require.ErrorIs(t, err, ErrInvalid)
+				require.ErrorIs(t, err, ringo.ErrInvalid)
 				require.Equal(t, "Register", e.Op)
 				require.ErrorContains(t, err, test.want)
 				if r == 0 {
@@ -129,44 +121,44 @@ func TestRegisterBad(t *testing.T) {
 	}
 	ws := register(t, comms, memory, 1024, 1024)
 	for _, off := range []int{1024, 2047, 1} {
-		for _, err := range each(comms, func(c *Comm) error {
+		for _, err := range commtest.Each(comms, func(c *ringo.Comm) error {
 			_, err := c.Register(memory[c.Rank()].Slice(off, 1024))
 			return err
 		}) {
-			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorIs(t, err, ringo.ErrInvalid)
 			require.ErrorContains(t, err, fmt.Sprintf("overlap window #%d,", tried+1))
 		}
 	}
 	closeWindows(t, ws)
-	noErrors(t, each(comms, func(c *Comm) error {
-		return checkCalls(c, everyCall(2, 10, Int32, Sum))
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
+		return commtest.CheckCalls(c, commtest.EveryCall(2, 10, ringo.Int32, ringo.Sum))
 	}))
 
-	host := local(t, 1, Config{})[0]
+	host := commtest.Local(t, 1, ringo.Config{})[0]
 	_, err = host.Register(memory[0])
-	require.ErrorIs(t, err, ErrUnsupported)
+	require.ErrorIs(t, err, ringo.ErrUnsupported)
 	require.ErrorContains(t, err, "no rank has a GPU")
 }
 
 // Where windows have no effect everything works as without.
 func TestRegisterNoEffect(t *testing.T) {
 	for name, want := range map[string]string{
-		"host memory": "ranks 0 and 1 do not reach each other's memory: rank 0: off",
-		"bridge":      "ranks 0 and 1 do not reach each other's memory: rank 0: off",
+		"host memory": "ranks 0 and 1 do not reach each other's memory: rank 0: RINGO_P2P_DISABLE is set",
+		"bridge":      "ranks 0 and 1 do not reach each other's memory: rank 0: RINGO_P2P_DISABLE is set; rank 0: RINGO_SHM_DISABLE is set",
 	} {
 		t.Run(name, func(t *testing.T) {
-			list := devices(t, 2)
+			list := commtest.Devices(t, 2)
 			cfg := ways[name]
 			cfg.Algo = "window"
-			comms := onDevices(t, list, cfg)
-			memory := memories(t, list, 64)
+			comms := commtest.OnDevices(t, list, cfg)
+			memory := commtest.Memories(t, list, 64)
 			ws := register(t, comms, memory, 0, 64)
 			for _, w := range ws {
 				require.Equal(t, want, w.Reason())
 			}
-			noErrors(t, each(comms, func(c *Comm) error {
+			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 				x := memory[c.Rank()]
-				if err := c.Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 16, Type: Int32}); err != nil {
+				if err := c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 16, Type: ringo.Int32}); err != nil {
 					return err
 				}
 				return c.Synchronize(0)
@@ -174,9 +166,9 @@ func TestRegisterNoEffect(t *testing.T) {
 			closeWindows(t, ws)
 		})
 	}
-	list := devices(t, 1)
-	comms := onDevices(t, list, Config{})
-	ws := register(t, comms, memories(t, list, 64), 0, 64)
+	list := commtest.Devices(t, 1)
+	comms := commtest.OnDevices(t, list, ringo.Config{})
+	ws := register(t, comms, commtest.Memories(t, list, 64), 0, 64)
 	require.Equal(t, "the communicator has one rank", ws[0].Reason())
 	closeWindows(t, ws)
 }
@@ -184,10 +176,10 @@ func TestRegisterNoEffect(t *testing.T) {
 // Virtual memory of several pieces is registered as it is; of a kind that another
 // process could not have, it has an effect in one process all the same.
 func TestRegisterMapped(t *testing.T) {
-	list := devices(t, 2)
-	comms := onDevices(t, list, Config{})
+	list := commtest.Devices(t, 2)
+	comms := commtest.OnDevices(t, list, ringo.Config{})
 	const piece = 2 << 20
-	memory := make([]Region, 2)
+	memory := make([]ringo.Region, 2)
 	for r, d := range list {
 		memory[r] = mappedPieces(t, d, 3, cuda.AllocationProp{})
 	}
@@ -198,48 +190,60 @@ func TestRegisterMapped(t *testing.T) {
 
 // Ranks that do not come together find out.
 func TestRegisterApart(t *testing.T) {
+	tier.Long(t)
 	t.Run("late", func(t *testing.T) {
-		list := devices(t, 2)
-		patience := race.Soon(500 * time.Millisecond)
-		comms := onDevices(t, list, Config{JoinTimeout: patience})
-		_, err := comms[0].Register(alloc(t, list[0], make([]byte, 64)))
-		require.ErrorIs(t, err, ErrTimeout)
+		list := commtest.Devices(t, 2)
+		patience := tier.Soon(500 * time.Millisecond)
+		comms := commtest.OnDevices(t, list, ringo.Config{JoinTimeout: patience})
+		_, err := comms[0].Register(commtest.Alloc(t, list[0], make([]byte, 64)))
+		require.ErrorIs(t, err, ringo.ErrTimeout)
 		require.ErrorContains(t, err, fmt.Sprintf("not all ranks came within %v", patience))
 		require.Eventually(t, func() bool { return comms[1].Err() != nil }, 5*time.Second, time.Millisecond)
-		_, err = comms[1].Register(alloc(t, list[1], make([]byte, 64)))
-		require.ErrorIs(t, err, ErrPeer)
+		_, err = comms[1].Register(commtest.Alloc(t, list[1], make([]byte, 64)))
+		require.ErrorIs(t, err, ringo.ErrPeer)
 		require.Error(t, comms[0].Err())
 	})
 	t.Run("abort", func(t *testing.T) {
-		list := devices(t, 2)
-		comms := onDevices(t, list, Config{})
+		list := commtest.Devices(t, 2)
+		comms := commtest.OnDevices(t, list, ringo.Config{})
 		time.AfterFunc(20*time.Millisecond, func() { comms[0].Abort(errors.New("enough")) })
 		start := time.Now()
-		_, err := comms[0].Register(alloc(t, list[0], make([]byte, 64)))
-		require.ErrorIs(t, err, ErrAborted)
+		_, err := comms[0].Register(commtest.Alloc(t, list[0], make([]byte, 64)))
+		require.ErrorIs(t, err, ringo.ErrAborted)
 		require.ErrorContains(t, err, "enough")
-		require.Less(t, time.Since(start), race.Soon(2*time.Second))
+		require.Less(t, time.Since(start), tier.Patience)
 	})
 	t.Run("death", func(t *testing.T) {
-		list := devices(t, 2)
-		comms := onDevices(t, list, Config{})
-		time.AfterFunc(20*time.Millisecond, func() { bootstrap.Drop(comms[1].group) })
-		_, err := comms[0].Register(alloc(t, list[0], make([]byte, 64)))
-		require.ErrorIs(t, err, ErrPeer)
+		list := commtest.Devices(t, 2)
+		var dialled sync.Map // what connects rank 1 with the others
+		comms := commtest.OnHosts(t, list, func(r int) ringo.Config {
+			return ringo.Config{Sockets: &ringo.Sockets{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+				c, err := new(net.Dialer).DialContext(ctx, network, address)
+				if err == nil && r == 1 {
+					dialled.Store(c, true)
+				}
+				return c, err
+			}}}
+		})
+		time.AfterFunc(20*time.Millisecond, func() {
+			dialled.Range(func(c, _ any) bool { return c.(net.Conn).Close() == nil })
+		})
+		_, err := comms[0].Register(commtest.Alloc(t, list[0], make([]byte, 64)))
+		require.ErrorIs(t, err, ringo.ErrPeer)
 		require.ErrorContains(t, err, "rank 1")
 		comms[1].Abort(nil) // it does not know that it is dead
 	})
-	for name, other := range map[string]func(c *Comm, w *Window) error{
-		"close": func(_ *Comm, w *Window) error { return w.Close() },
-		"split": func(c *Comm, _ *Window) error { _, err := c.Split(context.Background(), 0, 0); return err },
-		"leave": func(c *Comm, _ *Window) error { return c.Close() },
+	for name, other := range map[string]func(c *ringo.Comm, w *ringo.Window) error{
+		"close": func(_ *ringo.Comm, w *ringo.Window) error { return w.Close() },
+		"split": func(c *ringo.Comm, _ *ringo.Window) error { _, err := c.Split(context.Background(), 0, 0); return err },
+		"leave": func(c *ringo.Comm, _ *ringo.Window) error { return c.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			list := devices(t, 2)
-			comms := onDevices(t, list, Config{JoinTimeout: race.Soon(time.Second)})
-			memory := memories(t, list, 128)
+			list := commtest.Devices(t, 2)
+			comms := commtest.OnDevices(t, list, ringo.Config{JoinTimeout: tier.Soon(time.Second)})
+			memory := commtest.Memories(t, list, 128)
 			ws := register(t, comms, memory, 0, 64)
-			errs := each(comms, func(c *Comm) error {
+			errs := commtest.Each(comms, func(c *ringo.Comm) error {
 				if c.Rank() == 1 {
 					return other(c, ws[1])
 				}
@@ -249,7 +253,7 @@ func TestRegisterApart(t *testing.T) {
 			require.Error(t, errs[0])
 			require.Error(t, comms[0].Err())
 			if name == "close" {
-				require.ErrorIs(t, errs[0], ErrMismatch)
+				require.ErrorIs(t, errs[0], ringo.ErrMismatch)
 				require.ErrorContains(t, errs[0], "rank 0 calls Register")
 				require.ErrorContains(t, errs[0], "rank 1 calls Window.Close")
 			}
@@ -260,12 +264,12 @@ func TestRegisterApart(t *testing.T) {
 // Communicators with open windows are closed, aborted, in any order; the memory
 // can be registered with several.
 func TestRegisterCloseOrder(t *testing.T) {
-	list := devices(t, 2)
-	memory := memories(t, list, 256)
-	var all []*Comm
-	var open [][]*Window
+	list := commtest.Devices(t, 2)
+	memory := commtest.Memories(t, list, 256)
+	var all []*ringo.Comm
+	var open [][]*ringo.Window
 	for i := range 3 {
-		comms := onDevices(t, list, Config{})
+		comms := commtest.OnDevices(t, list, ringo.Config{})
 		all = append(all, comms...)
 		open = append(open, register(t, comms, memory, 0, 64+i), register(t, comms, memory, 128, 64))
 	}
@@ -283,13 +287,13 @@ func TestRegisterCloseOrder(t *testing.T) {
 
 // A span of no use is refused with the error of package p2p inside.
 func TestRegisterErrorKinds(t *testing.T) {
-	list := devices(t, 1)
-	comms := onDevices(t, append(list, list...), Config{})
-	errs := each(comms, func(c *Comm) error {
+	list := commtest.Devices(t, 1)
+	comms := commtest.OnDevices(t, append(list, list...), ringo.Config{})
+	errs := commtest.Each(comms, func(c *ringo.Comm) error {
 		_, err := c.Register(mem.Device(0, 0, 8))
 		return err
 	})
-	var e *p2p.SpanError
+	var e *p2p.SegmentError
 	require.ErrorAs(t, errs[1], &e)
 	require.Equal(t, 1, e.Rank)
 	require.NotEmpty(t, e.Remedy)

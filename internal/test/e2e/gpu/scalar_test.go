@@ -1,4 +1,4 @@
-package ringo
+package gpu
 
 import (
 	"fmt"
@@ -6,6 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/kernels"
 	"github.com/ringo-go/ringo/mem"
 )
@@ -13,22 +16,25 @@ import (
 // PreMulSum, whose ranks have different scales, on every path and algorithm,
 // deterministic or not, with the scalar in the call or in memory.
 func TestDeviceScales(t *testing.T) {
-	for _, cfg := range []Config{{}, exact, {Algo: "ring"}, {Algo: "twoshot"}, {noP2P: "off"}} {
-		t.Run(fmt.Sprintf("%s%s%s", cfg.Algo, cfg.Deterministic, cfg.noP2P), func(t *testing.T) {
+	tier.Long(t)
+	for name, cfg := range map[string]ringo.Config{
+		"direct": {}, "rank order": commtest.Exact, "ring": {Algo: "ring"}, "twoshot": {Algo: "twoshot"}, "host memory": commtest.Under(ringo.Config{}, "RINGO_P2P_DISABLE=1"),
+	} {
+		t.Run(name, func(t *testing.T) {
 			const n, count = 3, 700
-			list := devices(t, n)
-			comms := onHosts(t, list, func(int) Config { return cfg })
-			for _, kind := range reductions {
+			list := commtest.Devices(t, n)
+			comms := commtest.OnHosts(t, list, func(int) ringo.Config { return cfg })
+			for _, kind := range commtest.Reductions {
 				for _, where := range []string{"call", "host", "device"} {
-					elements, _ := (&Call{Kind: kind, Count: count}).Shape(0, n)
-					noErrors(t, each(comms, func(c *Comm) error {
+					elements, _ := (&ringo.Call{Kind: kind, Count: count}).Shape(0, n)
+					commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 						d, r := c.Device(), c.Rank()
 						x := make([]float32, elements)
 						for i := range x {
 							x[i] = float32(i%11 - 4)
 						}
 						scale := []float32{float32(r + 2)}
-						op := PreMulSum(float64(scale[0]))
+						op := ringo.PreMulSum(float64(scale[0]))
 						in, err := d.Alloc(4 * elements)
 						if err != nil {
 							return err
@@ -39,17 +45,17 @@ func TestDeviceScales(t *testing.T) {
 						}
 						switch at := out.Slice(4*elements+4, 4); where {
 						case "host":
-							op = PreMulSumAt(mem.Of(scale))
+							op = ringo.PreMulSumAt(mem.Of(scale))
 						case "device":
-							op = PreMulSumAt(at)
-							if err := d.Write(at, floats(scale)); err != nil {
+							op = ringo.PreMulSumAt(at)
+							if err := d.Write(at, commtest.Floats(scale)); err != nil {
 								return err
 							}
 						}
-						if err := d.Write(in, floats(x)); err != nil {
+						if err := d.Write(in, commtest.Floats(x)); err != nil {
 							return err
 						}
-						if err := c.Do(&Call{Kind: kind, In: in, Out: out, Count: count, Type: Float32, Op: op, Root: 1}); err != nil {
+						if err := c.Do(&ringo.Call{Kind: kind, In: in, Out: out, Count: count, Type: ringo.Float32, Op: op, Root: 1}); err != nil {
 							return err
 						}
 						if err := c.Synchronize(0); err != nil {
@@ -66,13 +72,13 @@ func TestDeviceScales(t *testing.T) {
 							return err
 						}
 						want, first := make([]float32, count), 0
-						if kind == KindReduceScatter {
+						if kind == ringo.KindReduceScatter {
 							first = r * count
 						}
 						for i := range want {
 							want[i] = (2 + 3 + 4) * x[first+i]
 						}
-						if string(floats(want)) != string(got) && (kind != KindReduce || r == 1) {
+						if string(commtest.Floats(want)) != string(got) && (kind != ringo.KindReduce || r == 1) {
 							return fmt.Errorf("%v, scalar in %s: wrong", kind, where)
 						}
 						return nil
@@ -85,15 +91,16 @@ func TestDeviceScales(t *testing.T) {
 
 // A graph reads the scalar each time that it is launched.
 func TestDeviceScalarInGraph(t *testing.T) {
+	tier.Long(t)
 	const n, count = 2, 100
-	list := devices(t, n)
-	for _, cfg := range []Config{{}, {Algo: "ring"}, with(func(c *Config) { c.Algo = "steps" })} {
-		comms := onDevices(t, list, cfg)
+	list := commtest.Devices(t, n)
+	for _, cfg := range []ringo.Config{{}, {Algo: "ring"}, commtest.With(func(c *ringo.Config) { c.Algo = "steps" })} {
+		comms := commtest.OnDevices(t, list, cfg)
 		x := make([]kernels.BF16, count)
 		for i := range x {
 			x[i] = kernels.NewBF16(float32(i % 7))
 		}
-		noErrors(t, each(comms, func(c *Comm) error {
+		commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 			d := c.Device()
 			s, err := d.NewStream()
 			if err != nil {
@@ -110,7 +117,7 @@ func TestDeviceScalarInGraph(t *testing.T) {
 				return err
 			}
 			g, err := d.Capture(s, func() error {
-				return c.Do(&Call{Kind: KindAllReduce, In: in, Out: out, Count: count, Type: BFloat16, Op: PreMulSumAt(at), Stream: s})
+				return c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: in, Out: out, Count: count, Type: ringo.BFloat16, Op: ringo.PreMulSumAt(at), Stream: s})
 			})
 			if err != nil {
 				return err
@@ -145,14 +152,14 @@ func TestDeviceScalarInGraph(t *testing.T) {
 }
 
 func TestScalarRefused(t *testing.T) {
-	list := devices(t, 2)
-	comms := onDevices(t, list, Config{})
-	x, y := alloc(t, list[0], make([]byte, 64)), alloc(t, list[1], make([]byte, 64))
+	list := commtest.Devices(t, 2)
+	comms := commtest.OnDevices(t, list, ringo.Config{})
+	x, y := commtest.Alloc(t, list[0], make([]byte, 64)), commtest.Alloc(t, list[1], make([]byte, 64))
 	host := mem.Of(make([]float32, 4))
 	for _, tc := range []struct {
 		name string
-		in   Region
-		at   Region
+		in   ringo.Region
+		at   ringo.Region
 		want string
 	}{
 		{"another device", x, y.Slice(0, 4), "the scalar of premulsum(scalar on device 1) is not device 0's, like In and Out: copy it there"},
@@ -160,10 +167,10 @@ func TestScalarRefused(t *testing.T) {
 		{"misaligned", x, x.Slice(2, 4), "is no multiple of the element's 4 bytes: align it"},
 		{"too short", x, x.Slice(0, 2), "the scalar's memory has 2 bytes: give it one element, of 4"},
 		{"another type's", x, x.Slice(0, 8), "the scalar's memory has 8 bytes: give it one element, of 4"},
-		{"nil", x, Region{}, "the scalar's memory is nil"},
+		{"nil", x, ringo.Region{}, "the scalar's memory is nil"},
 	} {
-		err := comms[0].Do(&Call{Kind: KindAllReduce, In: tc.in, Out: tc.in, Count: 4, Type: Float32, Op: PreMulSumAt(tc.at)})
-		require.ErrorIs(t, err, ErrInvalid, tc.name)
+		err := comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: tc.in, Out: tc.in, Count: 4, Type: ringo.Float32, Op: ringo.PreMulSumAt(tc.at)})
+		require.ErrorIs(t, err, ringo.ErrInvalid, tc.name)
 		require.ErrorContains(t, err, tc.want, tc.name)
 		require.NoError(t, comms[0].Err(), "the communicator stays usable")
 	}

@@ -1,4 +1,4 @@
-package ringo
+package gpu
 
 import (
 	"bytes"
@@ -7,8 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/race"
-	"github.com/ringo-go/ringo/paths/gpupaths"
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/core/gpupaths"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // Messages of as many communicators as ARCHITECTURE promises end, long ones by slots and
@@ -17,21 +19,22 @@ import (
 // them out to blocks in its own way, so all blocks of a kernel have to run at once: its
 // communicator's share of the GPU is room for them.
 func TestMessagesSideBySide(t *testing.T) {
+	tier.Long(t)
 	slots := crowdBytes / 4
-	if race.Enabled {
+	if !tier.Pairs() {
 		slots = 8 << 10
 	}
 	for name, n := range map[string]int{"slots": slots, "notes": 900} {
 		t.Run(name, func(t *testing.T) {
-			list := devices(t, 2)
-			w := newCrowd(t, list, gpupaths.Communicators, Config{Timeout: race.Soon(20 * time.Second)})
+			list := commtest.Devices(t, 2)
+			w := newCrowd(t, list, gpupaths.Communicators, 4*n, ringo.Config{Timeout: tier.Soon(20 * time.Second)})
 			exchange := func(i, r int) {
-				l, g := w.comms[i][r], NewGroup()
-				require.NoError(t, l.d.Set(l.x.Ptr(), byte(10*i+r+1), crowdBytes, l.stream))
+				l, g := w.comms[i][r], ringo.NewGroup()
+				require.NoError(t, l.d.Set(l.x.Ptr(), byte(10*i+r+1), 4*n, l.stream))
 				for k := range 2 { // to itself, and to the other rank
 					peer := (r + k) % 2
-					g.Add(l.c, &Call{Kind: KindSend, In: l.x.Slice(0, n), Count: n, Type: Uint8, Peer: peer, Stream: l.stream})
-					g.Add(l.c, &Call{Kind: KindRecv, Out: l.x.Slice((1+k)*n, n), Count: n, Type: Uint8, Peer: peer, Stream: l.stream})
+					g.Add(l.c, &ringo.Call{Kind: ringo.KindSend, In: l.x.Slice(0, n), Count: n, Type: ringo.Uint8, Peer: peer, Stream: l.stream})
+					g.Add(l.c, &ringo.Call{Kind: ringo.KindRecv, Out: l.x.Slice((1+k)*n, n), Count: n, Type: ringo.Uint8, Peer: peer, Stream: l.stream})
 				}
 				require.NoError(t, g.Run())
 			}

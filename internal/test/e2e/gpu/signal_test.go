@@ -1,4 +1,4 @@
-package ringo
+package gpu
 
 import (
 	"slices"
@@ -7,33 +7,35 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/internal/cuda"
+	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/mem"
 )
 
 // A ringOfSignals is ranks that put data into the next one's window, eager and by graphs.
 type ringOfSignals struct {
-	comms   []*Comm
+	comms   []*ringo.Comm
 	streams []cuda.Stream
 	mine    []mem.Region // what a rank puts
 	whole   []mem.Region // its part of the window
-	windows []*Window
+	windows []*ringo.Window
 }
 
 const signalBytes = 1000
 
-func newRingOfSignals(t *testing.T, n int, cfg Config) *ringOfSignals {
-	list := devices(t, n)
-	x := &ringOfSignals{comms: onDevices(t, list, cfg), windows: make([]*Window, n)}
+func newRingOfSignals(t *testing.T, n int, cfg ringo.Config) *ringOfSignals {
+	list := commtest.Devices(t, n)
+	x := &ringOfSignals{comms: commtest.OnDevices(t, list, cfg), windows: make([]*ringo.Window, n)}
 	for _, d := range list {
 		s, err := d.NewStream()
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, d.DestroyStream(s)) })
 		x.streams = append(x.streams, s)
-		x.mine = append(x.mine, alloc(t, d, make([]byte, signalBytes)))
-		x.whole = append(x.whole, allocMapped(t, d, make([]byte, 4096)))
+		x.mine = append(x.mine, commtest.Alloc(t, d, make([]byte, signalBytes)))
+		x.whole = append(x.whole, commtest.AllocMapped(t, d, make([]byte, 4096)))
 	}
-	noErrors(t, each(x.comms, func(c *Comm) (err error) {
+	commtest.NoErrors(t, commtest.Each(x.comms, func(c *ringo.Comm) (err error) {
 		x.windows[c.Rank()], err = c.Register(x.whole[c.Rank()])
 		return err
 	}))
@@ -48,16 +50,16 @@ func (x *ringOfSignals) round(t *testing.T, r int) {
 	n, s := len(x.comms), x.streams[r]
 	next, before := (r+1)%n, (r+n-1)%n
 	require.NoError(t, x.windows[r].Put(x.mine[r], next, 17, s))
-	require.NoError(t, x.windows[r].Wait([]Arrival{{Peer: before, Count: 1}}, s))
+	require.NoError(t, x.windows[r].Wait([]ringo.Arrival{{Peer: before, Count: 1}}, s))
 	require.NoError(t, x.comms[r].Device().Driver().MemcpyAsync(x.mine[r].Ptr(), x.whole[r].Ptr()+17, signalBytes, s)) // goes on from here
 	require.NoError(t, x.windows[r].Signal(before, s))
-	require.NoError(t, x.windows[r].Wait([]Arrival{{Peer: next, Count: 1}}, s))
+	require.NoError(t, x.windows[r].Wait([]ringo.Arrival{{Peer: next, Count: 1}}, s))
 }
 
 // TestDeviceSignals has data go round, in launches and replays of one graph a rank.
 func TestDeviceSignals(t *testing.T) {
 	const n = 3
-	x := newRingOfSignals(t, n, Config{})
+	x := newRingOfSignals(t, n, ringo.Config{})
 	graphs := make([]cuda.GraphExec, n)
 	for r, c := range x.comms {
 		d := c.Device()
@@ -103,40 +105,40 @@ func TestDeviceSignals(t *testing.T) {
 		require.NoError(t, self.Signal(1, s))
 		require.NoError(t, x.windows[0].Signal(1, x.streams[0]))
 	}
-	require.NoError(t, self.Wait([]Arrival{{Peer: 1, Count: 1}, {Peer: 0, Count: 2}, {Peer: 1, Count: 1}}, s))
+	require.NoError(t, self.Wait([]ringo.Arrival{{Peer: 1, Count: 1}, {Peer: 0, Count: 2}, {Peer: 1, Count: 1}}, s))
 	require.NoError(t, x.comms[1].Synchronize(s))
 	for _, wrong := range []error{
 		self.Put(x.mine[1], 3, 0, s), self.Put(x.mine[1], 0, 4000, s), self.Put(x.mine[0], 0, 0, s), self.Put(mem.Of(make([]byte, 4)), 0, 0, s),
-		self.Wait([]Arrival{{Peer: 0, Count: -1}}, s), self.Wait([]Arrival{{Peer: -1, Count: 1}}, s),
-		self.Wait(slices.Repeat([]Arrival{{Peer: 1, Count: 1 << 24}}, 256), s), self.Signal(-1, s),
+		self.Wait([]ringo.Arrival{{Peer: 0, Count: -1}}, s), self.Wait([]ringo.Arrival{{Peer: -1, Count: 1}}, s),
+		self.Wait(slices.Repeat([]ringo.Arrival{{Peer: 1, Count: 1 << 24}}, 256), s), self.Signal(-1, s),
 	} {
-		require.ErrorIs(t, wrong, ErrInvalid)
+		require.ErrorIs(t, wrong, ringo.ErrInvalid)
 	}
-	noErrors(t, each(x.comms, func(c *Comm) error { return x.windows[c.Rank()].Close() }))
-	require.ErrorIs(t, self.Signal(0, s), ErrClosed)
+	commtest.NoErrors(t, commtest.Each(x.comms, func(c *ringo.Comm) error { return x.windows[c.Rank()].Close() }))
+	require.ErrorIs(t, self.Signal(0, s), ringo.ErrClosed)
 }
 
 // TestDeviceSignalNeverComes: a wait ends with the communicator, and with its time, and says for whom it waited.
 func TestDeviceSignalNeverComes(t *testing.T) {
-	x := newRingOfSignals(t, 2, Config{})
-	require.NoError(t, x.windows[0].Wait([]Arrival{{Peer: 1, Count: 1}}, x.streams[0]))
+	x := newRingOfSignals(t, 2, ringo.Config{})
+	require.NoError(t, x.windows[0].Wait([]ringo.Arrival{{Peer: 1, Count: 1}}, x.streams[0]))
 	x.comms[1].Abort(nil)
 	require.ErrorContains(t, x.comms[0].Synchronize(x.streams[0]), "rank 1")
 
-	x = newRingOfSignals(t, 2, Config{Timeout: 300 * time.Millisecond})
-	require.NoError(t, x.windows[0].Wait([]Arrival{{Peer: 1, Count: 1}}, x.streams[0]))
+	x = newRingOfSignals(t, 2, ringo.Config{Timeout: 300 * time.Millisecond})
+	require.NoError(t, x.windows[0].Wait([]ringo.Arrival{{Peer: 1, Count: 1}}, x.streams[0]))
 	err := x.comms[0].Synchronize(x.streams[0])
-	require.ErrorIs(t, err, ErrTimeout)
+	require.ErrorIs(t, err, ringo.ErrTimeout)
 	require.ErrorContains(t, err, "Signal: rank 0")
 	require.ErrorContains(t, err, "rank 1")
 }
 
 // TestSignalsNeedWindows: without reach there are none, and the error says why.
 func TestSignalsNeedWindows(t *testing.T) {
-	list := devices(t, 1)
-	comms := onDevices(t, list, Config{})
-	w, err := comms[0].Register(alloc(t, list[0], make([]byte, 64)))
+	list := commtest.Devices(t, 1)
+	comms := commtest.OnDevices(t, list, ringo.Config{})
+	w, err := comms[0].Register(commtest.Alloc(t, list[0], make([]byte, 64)))
 	require.NoError(t, err)
-	require.ErrorIs(t, w.Signal(0, 0), ErrUnsupported)
+	require.ErrorIs(t, w.Signal(0, 0), ringo.ErrUnsupported)
 	require.NoError(t, w.Close())
 }

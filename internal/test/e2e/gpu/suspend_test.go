@@ -1,12 +1,14 @@
-package ringo
+package gpu
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/mem"
 )
 
@@ -14,8 +16,8 @@ import (
 // graphs from before too.
 func TestDeviceSuspend(t *testing.T) {
 	const n, count = 2, 3000
-	list := devices(t, n)
-	comms := onDevices(t, list, Config{Algo: "ring"})
+	list := commtest.Devices(t, n)
+	comms := commtest.OnDevices(t, list, ringo.Config{Algo: "ring"})
 	var in, out []mem.Region
 	streams, graphs := make([]cuda.Stream, n), make([]cuda.GraphExec, n)
 	contribution := make([]float32, count)
@@ -26,17 +28,17 @@ func TestDeviceSuspend(t *testing.T) {
 		s, err := d.NewStream()
 		require.NoError(t, err)
 		streams[len(in)] = s
-		in, out = append(in, alloc(t, d, floats(contribution))), append(out, alloc(t, d, floats(contribution)))
+		in, out = append(in, commtest.Alloc(t, d, commtest.Floats(contribution))), append(out, commtest.Alloc(t, d, commtest.Floats(contribution)))
 	}
-	call := func(r int) *Call {
-		return &Call{Kind: KindAllReduce, In: in[r], Out: out[r], Count: count, Type: Float32, Stream: streams[r]}
+	call := func(r int) *ringo.Call {
+		return &ringo.Call{Kind: ringo.KindAllReduce, In: in[r], Out: out[r], Count: count, Type: ringo.Float32, Stream: streams[r]}
 	}
 	halves := []int{count / 2, count / 2}
-	inPlace := func(r int) *Call {
-		return &Call{Kind: KindAlltoAllv, In: out[r], Out: out[r], InCounts: halves, OutCounts: halves, Type: Float32, Stream: streams[r]}
+	inPlace := func(r int) *ringo.Call {
+		return &ringo.Call{Kind: ringo.KindAlltoAllv, In: out[r], Out: out[r], InCounts: halves, OutCounts: halves, Type: ringo.Float32, Stream: streams[r]}
 	}
-	noErrors(t, each(comms, func(c *Comm) error { return c.Do(call(c.Rank())) }))
-	noErrors(t, each(comms, func(c *Comm) error { return c.Do(inPlace(c.Rank())) })) // needs scratch
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return c.Do(call(c.Rank())) }))
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return c.Do(inPlace(c.Rank())) })) // needs scratch
 	for r, d := range list {
 		driver := d.Driver()
 		require.NoError(t, d.With(func() error {
@@ -63,28 +65,28 @@ func TestDeviceSuspend(t *testing.T) {
 		before := used()
 		var fixed, mapped [n]int
 		for r, c := range comms {
-			fixed[r], mapped[r] = FootprintOf(c).Bytes()
+			fixed[r], mapped[r] = c.Footprint().Bytes()
 			require.Greater(t, fixed[r], 1<<20)
 			require.Greater(t, mapped[r], 2<<20, "queues and scratch")
 		}
-		noErrors(t, each(comms, func(c *Comm) error { return FootprintOf(c).Suspend() }))
+		commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return c.Footprint().Suspend() }))
 		for r, now := range used() {
 			require.InDelta(t, before[r]-mapped[r], now, slack)
-			f, m := FootprintOf(comms[r]).Bytes()
+			f, m := comms[r].Footprint().Bytes()
 			require.Equal(t, []int{fixed[r], mapped[r]}, []int{f, m}, "what Resume takes again is said")
 			require.ErrorContains(t, comms[r].Do(call(r)), "suspended: call Resume")
 			_, err := comms[r].Register(in[r])
 			require.ErrorContains(t, err, "suspended: call Resume")
-			require.ErrorContains(t, FootprintOf(comms[r]).Suspend(), "suspended")
+			require.ErrorContains(t, comms[r].Footprint().Suspend(), "suspended")
 		}
-		noErrors(t, each(comms, func(c *Comm) error { return FootprintOf(c).Resume() }))
+		commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return c.Footprint().Resume() }))
 		require.InDeltaSlice(t, before, used(), slack)
-		require.ErrorContains(t, FootprintOf(comms[0]).Resume(), "not suspended")
+		require.ErrorContains(t, comms[0].Footprint().Resume(), "not suspended")
 		for r, d := range list {
 			require.NoError(t, d.Write(out[r], make([]byte, out[r].Len())))
 			require.NoError(t, d.With(func() error { return d.Driver().GraphLaunch(graphs[r], streams[r]) }))
 		}
-		noErrors(t, each(comms, func(c *Comm) error { return c.Do(inPlace(c.Rank())) }))
+		commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return c.Do(inPlace(c.Rank())) }))
 		want := make([]float32, count)
 		for r, d := range list {
 			for i := range want { // both have the same sums, so each gets its own share from both
@@ -93,11 +95,11 @@ func TestDeviceSuspend(t *testing.T) {
 			require.NoError(t, comms[r].Synchronize(streams[r]))
 			got := make([]byte, 4*count)
 			require.NoError(t, d.Read(got, out[r]))
-			require.Equal(t, floats(want), got)
+			require.Equal(t, commtest.Floats(want), got)
 		}
 	}
-	noErrors(t, each(comms, func(c *Comm) error { return FootprintOf(c).Suspend() }))
-	noErrors(t, each(comms, func(c *Comm) error { return c.Close() })) // suspended or not
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return c.Footprint().Suspend() }))
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return c.Close() })) // suspended or not
 	for r, d := range list {
 		require.NoError(t, d.With(func() error { return d.Driver().GraphExecDestroy(graphs[r]) }))
 		require.NoError(t, d.DestroyStream(streams[r]))
@@ -106,13 +108,13 @@ func TestDeviceSuspend(t *testing.T) {
 
 // TestSuspendWithoutGPU: there is nothing to give back.
 func TestSuspendWithoutGPU(t *testing.T) {
-	comms, err := OpenLocal(1, Config{})
+	comms, err := ringo.OpenLocal(1, ringo.Config{})
 	require.NoError(t, err)
-	f := FootprintOf(comms[0])
+	f := comms[0].Footprint()
 	fixed, mapped := f.Bytes()
 	require.Zero(t, fixed+mapped)
 	require.NoError(t, f.Suspend())
-	require.NoError(t, Barrier(comms[0]))
+	require.NoError(t, ringo.Barrier(comms[0]))
 	require.NoError(t, f.Resume())
 	require.NoError(t, comms[0].Close())
 }

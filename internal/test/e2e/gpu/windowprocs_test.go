@@ -1,6 +1,7 @@
-package ringo
+package gpu
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -12,19 +13,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/call"
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/gpu"
 	"github.com/ringo-go/ringo/internal/cuda"
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 )
 
-func init() {
-	gpuWork["windowcheck"], gpuWork["windowloop"], gpuWork["windowleave"] = windowCheck, windowLoop, windowLeave
-}
-
 // windowMemory is 64 KiB of device memory, allocated or mapped, and how to give it back.
-func windowMemory(d *gpu.Device, mapped bool) (r Region, free func() error, err error) {
+func windowMemory(d *gpu.Device, mapped bool) (r ringo.Region, free func() error, err error) {
 	const n = 64 << 10
 	if !mapped {
 		r, err = d.Alloc(n)
@@ -53,11 +53,17 @@ func windowMemory(d *gpu.Device, mapped bool) (r Region, free func() error, err 
 
 // windowCheck makes calls in windows of both kinds of memory, and in two windows of
 // one allocation.
-func windowCheck(c *Comm) int {
+func windowCheck(c *ringo.Comm) int {
 	fail := func(what string, err error) int {
 		fmt.Println("error:", what, err)
 		return 3
 	}
+	by := new(commtest.Algos)
+	c, err := c.SplitWith(context.Background(), 0, c.Rank(), ringo.Config{Device: c.Device(), Observer: by})
+	if err != nil {
+		return fail("split", err)
+	}
+	defer c.Close()
 	for _, mapped := range []bool{false, true} {
 		x, free, err := windowMemory(c.Device(), mapped)
 		if err != nil {
@@ -73,7 +79,7 @@ func windowCheck(c *Comm) int {
 			return fail("register", err)
 		}
 		fmt.Printf("mapped %v: %q\n", mapped, a.Reason())
-		if err := compareInWindows(c, nil, x.Slice(0, half), x.Slice(half, half), windowCalls(1001, Int32, Sum, 1), call.Window); err != nil {
+		if err := compareInWindows(c, nil, x.Slice(0, half), x.Slice(half, half), windowCalls(1001, ringo.Int32, ringo.Sum, 1), by, call.Window); err != nil {
 			return fail("calls", err)
 		}
 		if err := errors.Join(a.Close(), b.Close(), free()); err != nil {
@@ -84,7 +90,7 @@ func windowCheck(c *Comm) int {
 }
 
 // windowLeave leaves the communicator with windows open, and frees the memory then.
-func windowLeave(c *Comm) int {
+func windowLeave(c *ringo.Comm) int {
 	x, free, err := windowMemory(c.Device(), c.Rank() > 0)
 	if err != nil {
 		fmt.Println("error:", err)
@@ -94,7 +100,7 @@ func windowLeave(c *Comm) int {
 		_, err = c.Register(x)
 	}
 	for i := 0; i < 3 && err == nil; i++ {
-		err = c.Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 1000, Type: Float32, Op: Avg})
+		err = c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1000, Type: ringo.Float32, Op: ringo.Avg})
 	}
 	if err = errors.Join(err, c.Close(), free()); err != nil {
 		fmt.Println("error:", err)
@@ -104,10 +110,10 @@ func windowLeave(c *Comm) int {
 }
 
 // windowLoop works in a window until a peer dies.
-func windowLoop(c *Comm) int {
+func windowLoop(c *ringo.Comm) int {
 	d := c.Device()
 	x, free, err := windowMemory(d, false)
-	var w *Window
+	var w *ringo.Window
 	if err == nil {
 		if w, err = c.Register(x); err == nil {
 			err = d.Write(x, make([]byte, x.Len()))
@@ -116,7 +122,7 @@ func windowLoop(c *Comm) int {
 	fmt.Println("ready")
 	for err == nil {
 		for i := 0; i < 3 && err == nil; i++ {
-			err = c.Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 10000, Type: Float32, Op: Avg})
+			err = c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 10000, Type: ringo.Float32, Op: ringo.Avg})
 		}
 		if err == nil {
 			err = c.Synchronize(0)
@@ -130,7 +136,7 @@ func windowLoop(c *Comm) int {
 		fmt.Println("free:", err)
 		return 5
 	}
-	if errors.Is(err, ErrPeer) {
+	if errors.Is(err, ringo.ErrPeer) {
 		return 3
 	}
 	return 4
@@ -138,16 +144,17 @@ func windowLoop(c *Comm) int {
 
 // Each rank is a process.
 func TestWindowProcesses(t *testing.T) {
+	tier.Long(t)
 	for _, work := range []string{"windowcheck", "windowleave"} {
 		t.Run(work, func(t *testing.T) {
 			if gputest.OnGPU() {
-				devices(t, 2)
+				commtest.Devices(t, 2)
 			}
-			for r, cmd := range processes(t, 2, work, "RINGO_ALGO=window") {
-				require.NoError(t, cmd.Wait(), "rank %d: %s", r, output(cmd))
+			for r, cmd := range commtest.Processes(t, 2, work, "RINGO_ALGO=window") {
+				require.NoError(t, cmd.Wait(), "rank %d: %s", r, commtest.Output(cmd))
 				if work == "windowcheck" {
-					require.Contains(t, output(cmd), `mapped false: ""`)
-					require.Contains(t, output(cmd), `mapped true: ""`)
+					require.Contains(t, commtest.Output(cmd), `mapped false: ""`)
+					require.Contains(t, commtest.Output(cmd), `mapped true: ""`)
 				}
 			}
 		})
@@ -157,12 +164,13 @@ func TestWindowProcesses(t *testing.T) {
 // A process that is killed while others use its window ends them within 2 s, and
 // they name it.
 func TestWindowKilled(t *testing.T) {
+	tier.Long(t)
 	if gputest.OnGPU() {
-		devices(t, 2)
+		commtest.Devices(t, 2)
 	}
 	for _, victim := range []int{0, 2} {
 		t.Run(fmt.Sprint(victim), func(t *testing.T) {
-			cmds := processes(t, 3, "windowloop", "RINGO_ALGO=window")
+			cmds := commtest.Processes(t, 3, "windowloop", "RINGO_ALGO=window")
 			time.Sleep(time.Duration(500+rand.IntN(500)) * time.Millisecond)
 			require.NoError(t, cmds[victim].Process.Signal(syscall.SIGKILL))
 			start := time.Now()
@@ -173,16 +181,12 @@ func TestWindowKilled(t *testing.T) {
 				}
 				var exit *exec.ExitError
 				require.ErrorAs(t, err, &exit, "rank %d", r)
-				if !strings.Contains(output(cmd), "Open: ") { // so early
-					require.Equal(t, 3, exit.ExitCode(), "rank %d: %s", r, output(cmd))
+				if !strings.Contains(commtest.Output(cmd), "Open: ") { // so early
+					require.Equal(t, 3, exit.ExitCode(), "rank %d: %s", r, commtest.Output(cmd))
 				}
-				require.Contains(t, output(cmd), fmt.Sprintf("rank %d died", victim))
+				require.Contains(t, commtest.Output(cmd), fmt.Sprintf("rank %d died", victim))
 			}
-			limit := 2 * time.Second
-			if !gputest.OnGPU() {
-				limit *= 2 // emulated kernels of three processes end slowly on few cores
-			}
-			require.Less(t, time.Since(start), limit)
+			require.Less(t, time.Since(start), tier.Patience)
 		})
 	}
 }

@@ -1,14 +1,14 @@
-package ringo
+package host
 
 import (
-	"context"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/direct"
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/ring"
+	"github.com/ringo-go/ringo/ring/direct"
 	"github.com/ringo-go/ringo/sched"
 )
 
@@ -50,20 +50,20 @@ func (s lazy) Len(r sched.Rank) int {
 }
 
 func init() {
-	for _, d := range []Definition{
-		{Name: "star", Kind: KindAllReduce, Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }},
-		{Name: "backwards", Kind: KindAllGather, Schedule: func(n int, _ sched.Rank) sched.Schedule {
+	for _, d := range []ringo.Definition{
+		{Name: "star", Kind: ringo.KindAllReduce, Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }},
+		{Name: "backwards", Kind: ringo.KindAllGather, Schedule: func(n int, _ sched.Rank) sched.Schedule {
 			order := make([]sched.Rank, n)
 			for r := range order {
 				order[r] = sched.Rank(n - 1 - r)
 			}
 			return sched.Relabel(ring.AllGather{N: n}, order)
 		}},
-		{Name: "even", Kind: KindAlltoAll, Ranks: func(n int) bool { return n%2 == 0 }, Schedule: func(n int, _ sched.Rank) sched.Schedule {
+		{Name: "even", Kind: ringo.KindAlltoAll, Ranks: func(n int) bool { return n%2 == 0 }, Schedule: func(n int, _ sched.Rank) sched.Schedule {
 			return direct.AlltoAll{N: n}
 		}},
 	} {
-		if err := Define(d); err != nil {
+		if err := ringo.Define(d); err != nil {
 			panic(err)
 		}
 	}
@@ -71,26 +71,26 @@ func init() {
 
 func TestDefine(t *testing.T) {
 	for _, tc := range []struct {
-		d    Definition
+		d    ringo.Definition
 		want string
 	}{
-		{Definition{Name: "ring", Kind: KindAllReduce, Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "there already"},
-		{Definition{Name: "Star", Kind: KindAllReduce, Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "there already"},
-		{Definition{Name: "two words", Kind: KindAllReduce, Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "want a word"},
-		{Definition{Name: "none", Kind: KindAllReduce}, "no Schedule"},
-		{Definition{Name: "message", Kind: KindSend, Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "not a collective"},
-		{Definition{Name: "lazy", Kind: KindAllReduce, Schedule: func(n int, _ sched.Rank) sched.Schedule { return lazy{star{n}} }}, "3 ranks"},
+		{ringo.Definition{Name: "ring", Kind: ringo.KindAllReduce, Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "there already"},
+		{ringo.Definition{Name: "Star", Kind: ringo.KindAllReduce, Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "there already"},
+		{ringo.Definition{Name: "two words", Kind: ringo.KindAllReduce, Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "want a word"},
+		{ringo.Definition{Name: "none", Kind: ringo.KindAllReduce}, "no Schedule"},
+		{ringo.Definition{Name: "message", Kind: ringo.KindSend, Schedule: func(n int, _ sched.Rank) sched.Schedule { return star{n} }}, "not a collective"},
+		{ringo.Definition{Name: "lazy", Kind: ringo.KindAllReduce, Schedule: func(n int, _ sched.Rank) sched.Schedule { return lazy{star{n}} }}, "3 ranks"},
 	} {
-		err := Define(tc.d)
-		require.ErrorIs(t, err, ErrInvalid)
+		err := ringo.Define(tc.d)
+		require.ErrorIs(t, err, ringo.ErrInvalid)
 		require.ErrorContains(t, err, tc.want)
 	}
-	require.Contains(t, Algorithms(), "star")
-	ch, err := Explain(KindAllReduce, 5, 0, 64, 0, Config{Algo: "star"})
+	require.Contains(t, ringo.Algorithms(), "star")
+	ch, err := ringo.Explain(ringo.KindAllReduce, 5, 0, 64, 0, ringo.Config{Algo: "star"})
 	require.NoError(t, err)
 	require.Equal(t, "star", ch.Algo)
 	require.NoError(t, sched.Check(ch.Schedule, sched.AllReduce, 2, false))
-	ch, err = Explain(KindAlltoAll, 5, 0, 64, 0, Config{Algo: "even"})
+	ch, err = ringo.Explain(ringo.KindAlltoAll, 5, 0, 64, 0, ringo.Config{Algo: "even"})
 	require.NoError(t, err)
 	require.Equal(t, "direct", ch.Algo, "it is not for five")
 }
@@ -98,44 +98,27 @@ func TestDefine(t *testing.T) {
 // A defined schedule carries calls out, out of place and in place, on goroutines.
 func TestDefinedOnHost(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {
-		for algo, kind := range map[string]Kind{"star": KindAllReduce, "backwards": KindAllGather, "even": KindAlltoAll} {
-			comms := local(t, n, Config{Algo: algo, SlotBytes: 256, Slots: 4})
+		for algo, kind := range map[string]ringo.Kind{"star": ringo.KindAllReduce, "backwards": ringo.KindAllGather, "even": ringo.KindAlltoAll} {
+			by := new(commtest.Algos)
+			comms := commtest.Local(t, n, ringo.Config{Algo: algo, SlotBytes: 256, Slots: 4, Observer: by})
 			for _, count := range []int{0, 1, 1000} {
-				try(t, comms, Call{Kind: kind, Count: count, Type: Int32, Op: Sum}, false, 0)
-				try(t, comms, Call{Kind: kind, Count: count, Type: Int32, Op: Sum}, true, 0)
+				commtest.Try(t, comms, ringo.Call{Kind: kind, Count: count, Type: ringo.Int32, Op: ringo.Sum}, false, 0)
+				commtest.Try(t, comms, ringo.Call{Kind: kind, Count: count, Type: ringo.Int32, Op: ringo.Sum}, true, 0)
 			}
-			require.Equal(t, n%2 == 0 || algo != "even", comms[0].host.Answer(&Call{Kind: kind, Count: 1, Type: Int32}).Algo.IsDefined())
+			require.Equal(t, n%2 == 0 || algo != "even", by.Last(0) == algo)
 		}
 	}
 }
 
 // And on GPUs.
 func TestDefinedOnGPUs(t *testing.T) {
-	list := devices(t, 3)
-	comms := onDevices(t, list, Config{Algo: "star"})
-	room := arenas(t, comms, 64<<10)
+	list := commtest.Devices(t, 3)
+	by := new(commtest.Algos)
+	comms := commtest.OnDevices(t, list, ringo.Config{Algo: "star", Observer: by})
+	room := commtest.Arenas(t, comms, 64<<10)
 	for _, count := range []int{1, 3000} {
-		tryOnDevice(t, comms, room, Call{Kind: KindAllReduce, Count: count, Type: Float32, Op: Sum}, false, 0)
-		tryOnDevice(t, comms, room, Call{Kind: KindAllReduce, Count: count, Type: Float32, Op: Sum}, true, 0)
+		commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: ringo.KindAllReduce, Count: count, Type: ringo.Float32, Op: ringo.Sum}, false, 0)
+		commtest.TryOnDevice(t, comms, room, ringo.Call{Kind: ringo.KindAllReduce, Count: count, Type: ringo.Float32, Op: ringo.Sum}, true, 0)
 	}
-	require.True(t, comms[0].gpu.Answer(&Call{Kind: KindAllReduce, Count: 1, Type: Float32}).Algo.IsDefined())
-}
-
-func ExampleDefine() {
-	err := Define(Definition{
-		Name: "mine", Kind: KindBroadcast,
-		Schedule: func(n int, root sched.Rank) sched.Schedule { return ring.Broadcast{N: n, Root: root} },
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	c, err := Open(context.Background(), Config{Size: 1, Algo: "mine"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer c.Close()
-	fmt.Println(Broadcast(c, []int32{1, 2, 3}, 0))
-	// Output: <nil>
+	require.Equal(t, "star", by.Last(0))
 }

@@ -1,4 +1,4 @@
-package ringo
+package host
 
 import (
 	"fmt"
@@ -11,23 +11,25 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/mem"
 )
 
 // collective makes a call of any kind on n ranks for one of them, with memory of its own.
-func collective(kind Kind, n, rank, count, root int) *Call {
-	c := &Call{Kind: kind, Count: count, Type: Int32, Op: Sum, Root: root}
+func collective(kind ringo.Kind, n, rank, count, root int) *ringo.Call {
+	c := &ringo.Call{Kind: kind, Count: count, Type: ringo.Int32, Op: ringo.Sum, Root: root}
 	switch kind {
-	case KindBarrier:
-		return &Call{Kind: kind}
-	case KindAllGatherv:
+	case ringo.KindBarrier:
+		return &ringo.Call{Kind: kind}
+	case ringo.KindAllGatherv:
 		c.Count, c.OutCounts = 0, make([]int, n)
 		for r := range n {
 			c.OutCounts[r] = count + r
 		}
-	case KindAlltoAllv:
+	case ringo.KindAlltoAllv:
 		c.Count, c.InCounts, c.OutCounts = 0, make([]int, n), make([]int, n)
 		for r := range n {
 			c.InCounts[r], c.OutCounts[r] = count+r+rank, count+r+rank
@@ -38,24 +40,25 @@ func collective(kind Kind, n, rank, count, root int) *Call {
 	return c
 }
 
-var allCollectives = []Kind{KindBarrier, KindAllReduce, KindReduce, KindBroadcast, KindAllGather, KindReduceScatter,
-	KindAlltoAll, KindGather, KindScatter, KindAllGatherv, KindAlltoAllv}
+var allCollectives = []ringo.Kind{ringo.KindBarrier, ringo.KindAllReduce, ringo.KindReduce, ringo.KindBroadcast, ringo.KindAllGather, ringo.KindReduceScatter,
+	ringo.KindAlltoAll, ringo.KindGather, ringo.KindScatter, ringo.KindAllGatherv, ringo.KindAlltoAllv}
 
 // One rank makes another call than the others: another kind, root or count, small or large.
 // Whatever the two are, every rank ends soon with an error that names both, in this call
 // or, where it needs nothing from the others, in the next.
 func TestDisagreement(t *testing.T) {
-	most := race.Soon(3 * time.Second)
+	tier.Long(t)
+	const most = tier.Patience
 	rng := rand.New(rand.NewPCG(3, 4))
 	room := semaphore.NewWeighted(24)
 	var wg sync.WaitGroup
-	for _, cfg := range everyTransport {
+	for k, cfg := range commtest.EveryTransport {
 		for n := 2; n <= 5; n++ {
-			for _, a := range allCollectives {
-				for _, b := range allCollectives {
+			for i, a := range allCollectives {
+				for j, b := range allCollectives {
 					countA, countB := []int{5, 50_000}[rng.IntN(2)], []int{5, 50_000}[rng.IntN(2)]
 					rootA, rootB, odd := rng.IntN(n), rng.IntN(n), rng.IntN(n)
-					if a == b && (a == KindBarrier || a == KindAlltoAllv) {
+					if a == b && (a == ringo.KindBarrier || a == ringo.KindAlltoAllv) {
 						continue // all that ranks may differ in is between pairs of them, or nothing
 					}
 					if a == b && a.Rooted() {
@@ -63,21 +66,21 @@ func TestDisagreement(t *testing.T) {
 					} else if a == b {
 						countB = countA + 1
 					}
-					if (race.Enabled || testing.Short()) && n > 3 {
-						continue
+					if tier.Race && n > 3 || !tier.Full() && (2+(i+j)%4 != n || (i+2*j)%len(commtest.EveryTransport) != k) {
+						continue // each pair once
 					}
 					require.NoError(t, room.Acquire(t.Context(), 1))
 					wg.Go(func() {
 						defer room.Release(1)
 						name := fmt.Sprintf("%s%s, %d ranks, rank %d calls %v(%d, root %d), the others %v(%d, root %d)",
 							cfg.Transport, cfg.SocketNetwork, n, odd, a, countA, rootA, b, countB, rootB)
-						comms, err := OpenLocal(n, cfg)
+						comms, err := ringo.OpenLocal(n, cfg)
 						if err != nil {
 							t.Errorf("%s: %v", name, err)
 							return
 						}
 						began := time.Now()
-						errs := each(comms, func(c *Comm) error {
+						errs := commtest.Each(comms, func(c *ringo.Comm) error {
 							op := collective(b, n, c.Rank(), countB, rootB)
 							if c.Rank() == odd {
 								op = collective(a, n, c.Rank(), countA, rootA)
@@ -85,7 +88,7 @@ func TestDisagreement(t *testing.T) {
 							if err := c.Do(op); err != nil {
 								return err
 							}
-							return Barrier(c)
+							return ringo.Barrier(c)
 						})
 						for r, c := range comms {
 							for errs[r] == nil && time.Since(began) < most { // it needed nothing from the others, twice

@@ -1,28 +1,21 @@
-package ringo
+package host
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/call"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
-
-// everyTransport are the ways in which ranks of one process can be connected.
-var everyTransport = slices.DeleteFunc([]Config{{}, {Transport: "shm"}, {Transport: "socket"}, {Transport: "socket", SocketNetwork: "tcp"}},
-	func(c Config) bool { return c.Transport == "shm" && runtime.GOOS != "linux" })
-
-func (c Config) name() string { return strings.Trim(c.Transport+" "+c.SocketNetwork, " ") }
 
 // within fails the test if f takes longer than most.
 func within(t *testing.T, most time.Duration, what string, f func()) {
@@ -42,22 +35,22 @@ func within(t *testing.T, most time.Duration, what string, f func()) {
 // An operator that panics ends the communicator, and Close returns, so that a program that
 // defers it prints the panic.
 func TestPanicInOperator(t *testing.T) {
-	comms := local(t, 3, Config{})
-	bad := UserOp("bad", func(_ DataType, dst, src []byte) { panic("no such luck") })
+	comms := commtest.Local(t, 3, ringo.Config{})
+	bad := ringo.UserOp("bad", func(_ ringo.DataType, dst, src []byte) { panic("no such luck") })
 	var panicked any
-	errs := each(comms, func(c *Comm) (err error) {
+	errs := commtest.Each(comms, func(c *ringo.Comm) (err error) {
 		if c.Rank() == 1 {
 			defer func() { panicked = recover() }()
-			return AllReduce(c, make([]float32, 1000), bad)
+			return ringo.AllReduce(c, make([]float32, 1000), bad)
 		}
-		return AllReduce(c, make([]float32, 1000), UserOp("good", func(_ DataType, dst, src []byte) {}))
+		return ringo.AllReduce(c, make([]float32, 1000), ringo.UserOp("good", func(_ ringo.DataType, dst, src []byte) {}))
 	})
 	require.Equal(t, "no such luck", panicked)
 	for _, r := range []int{0, 2} {
 		if errs[r] == nil { // it needed nothing more of rank 1
-			errs[r] = Barrier(comms[r])
+			errs[r] = ringo.Barrier(comms[r])
 		}
-		require.ErrorIs(t, errs[r], ErrPeer)
+		require.ErrorIs(t, errs[r], ringo.ErrPeer)
 		require.ErrorContains(t, errs[r], "rank 1")
 		require.ErrorContains(t, errs[r], "panicked")
 	}
@@ -71,29 +64,33 @@ func TestPanicInOperator(t *testing.T) {
 // The functions on slices allocate nothing after the first call of a kind.
 func TestFunctionsAllocateNothing(t *testing.T) {
 	const runs = 50
-	comms := local(t, 2, Config{})
+	comms := commtest.Local(t, 2, ringo.Config{})
 	x, y := [2][]float32{}, [2][]float32{}
 	for r := range x {
 		x[r], y[r] = make([]float32, 64), make([]float32, 128)
 	}
 	counts := [][]int{{24, 40}, {40, 24}}
-	for name, f := range map[string]func(c *Comm, x, y []float32) error{
-		"AllReduce":     func(c *Comm, x, y []float32) error { return AllReduce(c, x, Sum) },
-		"Reduce":        func(c *Comm, x, y []float32) error { return Reduce(c, x, x, Sum, 1) },
-		"Broadcast":     func(c *Comm, x, y []float32) error { return Broadcast(c, x, 0) },
-		"AllGather":     func(c *Comm, x, y []float32) error { return AllGather(c, y, x) },
-		"ReduceScatter": func(c *Comm, x, y []float32) error { return ReduceScatter(c, x, y, Max) },
-		"AlltoAll":      func(c *Comm, x, y []float32) error { return AlltoAll(c, y[:64], x) },
-		"Gather":        func(c *Comm, x, y []float32) error { return Gather(c, y, x, 0) },
-		"Scatter":       func(c *Comm, x, y []float32) error { return Scatter(c, x, y, 0) },
-		"AllGatherv":    func(c *Comm, x, y []float32) error { return AllGatherv(c, y[:64], x[:counts[0][c.Rank()]], counts[0]) },
-		"AlltoAllv": func(c *Comm, x, y []float32) error {
-			return AlltoAllv(c, y, counts[0], x, counts[0])
+	for name, f := range map[string]func(c *ringo.Comm, x, y []float32) error{
+		"AllReduce":     func(c *ringo.Comm, x, y []float32) error { return ringo.AllReduce(c, x, ringo.Sum) },
+		"Reduce":        func(c *ringo.Comm, x, y []float32) error { return ringo.Reduce(c, x, x, ringo.Sum, 1) },
+		"Broadcast":     func(c *ringo.Comm, x, y []float32) error { return ringo.Broadcast(c, x, 0) },
+		"AllGather":     func(c *ringo.Comm, x, y []float32) error { return ringo.AllGather(c, y, x) },
+		"ReduceScatter": func(c *ringo.Comm, x, y []float32) error { return ringo.ReduceScatter(c, x, y, ringo.Max) },
+		"AlltoAll":      func(c *ringo.Comm, x, y []float32) error { return ringo.AlltoAll(c, y[:64], x) },
+		"Gather":        func(c *ringo.Comm, x, y []float32) error { return ringo.Gather(c, y, x, 0) },
+		"Scatter":       func(c *ringo.Comm, x, y []float32) error { return ringo.Scatter(c, x, y, 0) },
+		"AllGatherv": func(c *ringo.Comm, x, y []float32) error {
+			return ringo.AllGatherv(c, y[:64], x[:counts[0][c.Rank()]], counts[0])
 		},
-		"Barrier": func(c *Comm, x, y []float32) error { return Barrier(c) },
+		"AlltoAllv": func(c *ringo.Comm, x, y []float32) error {
+			return ringo.AlltoAllv(c, y, counts[0], x, counts[0])
+		},
+		"Barrier": func(c *ringo.Comm, x, y []float32) error { return ringo.Barrier(c) },
 	} {
 		if name == "AlltoAllv" { // rank 0 sends 24 and 40, rank 1 sends 40 and 24
-			f = func(c *Comm, x, y []float32) error { return AlltoAllv(c, y, counts[c.Rank()], x, counts[c.Rank()]) }
+			f = func(c *ringo.Comm, x, y []float32) error {
+				return ringo.AlltoAllv(c, y, counts[c.Rank()], x, counts[c.Rank()])
+			}
 		}
 		done := make(chan error)
 		go func() {
@@ -116,43 +113,43 @@ func TestFunctionsAllocateNothing(t *testing.T) {
 
 // What would lose data, or do nothing, or something else, is an error.
 func TestTraps(t *testing.T) {
-	c := local(t, 1, Config{})[0]
+	c := commtest.Local(t, 1, ringo.Config{})[0]
 	x := []float32{1, 2, 3}
 	for _, tc := range []struct {
-		call *Call
+		call *ringo.Call
 		want string
 	}{
-		{&Call{In: AllReduceOf(x, Sum).In, Out: AllReduceOf(x, Sum).Out, Count: 3, Type: Float32}, "no Kind"},
-		{&Call{Kind: KindAllReduce, In: AllReduceOf(x, Sum).In, Out: AllReduceOf(x, Sum).Out, Type: Float32}, "set Count"},
-		{&Call{Kind: KindBarrier, Count: 5}, "a Barrier moves nothing"},
-		{AllGatherOf(make([]float32, 5), x), "Out has 5 elements"},
+		{&ringo.Call{In: ringo.AllReduceOf(x, ringo.Sum).In, Out: ringo.AllReduceOf(x, ringo.Sum).Out, Count: 3, Type: ringo.Float32}, "no Kind"},
+		{&ringo.Call{Kind: ringo.KindAllReduce, In: ringo.AllReduceOf(x, ringo.Sum).In, Out: ringo.AllReduceOf(x, ringo.Sum).Out, Type: ringo.Float32}, "set Count"},
+		{&ringo.Call{Kind: ringo.KindBarrier, Count: 5}, "a Barrier moves nothing"},
+		{ringo.AllGatherOf(make([]float32, 5), x), "Out has 5 elements"},
 	} {
 		err := c.Do(tc.call)
-		require.ErrorIs(t, err, ErrInvalid)
+		require.ErrorIs(t, err, ringo.ErrInvalid)
 		require.ErrorContains(t, err, tc.want)
 	}
-	require.NoError(t, Barrier(c), "it is usable")
+	require.NoError(t, ringo.Barrier(c), "it is usable")
 	for n, lengths := range map[int][2]int{2: {5, 4}, 4: {3, 0}} {
-		comms := local(t, n, Config{})
-		for _, err := range each(comms, func(c *Comm) error {
-			return AlltoAll(c, make([]int32, lengths[0]), make([]int32, lengths[0]))
+		comms := commtest.Local(t, n, ringo.Config{})
+		for _, err := range commtest.Each(comms, func(c *ringo.Comm) error {
+			return ringo.AlltoAll(c, make([]int32, lengths[0]), make([]int32, lengths[0]))
 		}) {
-			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorIs(t, err, ringo.ErrInvalid)
 			require.ErrorContains(t, err, "would be lost")
 		}
-		for _, err := range each(comms, func(c *Comm) error {
-			return ReduceScatter(c, make([]int32, 2), make([]int32, 2*n+1), Sum)
+		for _, err := range commtest.Each(comms, func(c *ringo.Comm) error {
+			return ringo.ReduceScatter(c, make([]int32, 2), make([]int32, 2*n+1), ringo.Sum)
 		}) {
-			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorIs(t, err, ringo.ErrInvalid)
 		}
-		noErrors(t, each(comms, Barrier))
+		commtest.NoErrors(t, commtest.Each(comms, ringo.Barrier))
 	}
 }
 
 // An operator on structs gets whole ones, whatever the slots and shares are.
 func TestUserOpOfStructs(t *testing.T) {
 	const size, count = 24, 1000
-	whole := UserOpOf("structs", size, func(_ DataType, dst, src []byte) {
+	whole := ringo.UserOpOf("structs", size, func(_ ringo.DataType, dst, src []byte) {
 		if len(dst)%size != 0 {
 			panic(fmt.Sprintf("%d bytes are no structs", len(dst)))
 		}
@@ -160,16 +157,16 @@ func TestUserOpOfStructs(t *testing.T) {
 			dst[i] += src[i]
 		}
 	})
-	for _, cfg := range []Config{{SlotBytes: 256, Slots: 4}, {SlotBytes: 1024, Deterministic: call.RankOrder}, {SlotBytes: 64}} {
+	for _, cfg := range []ringo.Config{{SlotBytes: 256, Slots: 4}, {SlotBytes: 1024, Deterministic: call.RankOrder}, {SlotBytes: 64}} {
 		for _, algo := range []string{"", "ring", "twoshot", "tree"} {
 			cfg.Algo = algo
-			comms := local(t, 3, cfg)
-			noErrors(t, each(comms, func(c *Comm) error {
+			comms := commtest.Local(t, 3, cfg)
+			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 				x := make([]uint8, size*count)
 				for i := range x {
 					x[i] = uint8(i + c.Rank())
 				}
-				if err := AllReduce(c, x, whole); err != nil {
+				if err := ringo.AllReduce(c, x, whole); err != nil {
 					return err
 				}
 				for i := range x {
@@ -179,31 +176,31 @@ func TestUserOpOfStructs(t *testing.T) {
 				}
 				return nil
 			}))
-			err := AllReduce(comms[0], make([]uint8, size+1), whole)
-			require.ErrorIs(t, err, ErrInvalid)
+			err := ringo.AllReduce(comms[0], make([]uint8, size+1), whole)
+			require.ErrorIs(t, err, ringo.ErrInvalid)
 		}
 	}
-	err := AllReduce(local(t, 1, Config{SlotBytes: 64})[0], make([]uint8, 80), UserOpOf("large", 80, nil))
-	require.ErrorIs(t, err, ErrInvalid)
+	err := ringo.AllReduce(commtest.Local(t, 1, ringo.Config{SlotBytes: 64})[0], make([]uint8, 80), ringo.UserOpOf("large", 80, nil))
+	require.ErrorIs(t, err, ringo.ErrInvalid)
 }
 
 // A rank closes while the others go on: they hear of it soon, and it is not a failure.
 func TestDeparture(t *testing.T) {
-	for _, cfg := range everyTransport {
+	for _, cfg := range commtest.EveryTransport {
 		for _, tc := range []struct {
 			name string
-			call func(c *Comm) error // of the ranks that stay
+			call func(c *ringo.Comm) error // of the ranks that stay
 		}{
-			{"AllReduce", func(c *Comm) error { return AllReduce(c, make([]float32, 10_000), Sum) }},
-			{"Broadcast of who has left", func(c *Comm) error { return Broadcast(c, make([]float32, 10), 1) }},
-			{"Barrier", Barrier},
+			{"AllReduce", func(c *ringo.Comm) error { return ringo.AllReduce(c, make([]float32, 10_000), ringo.Sum) }},
+			{"Broadcast of who has left", func(c *ringo.Comm) error { return ringo.Broadcast(c, make([]float32, 10), 1) }},
+			{"Barrier", ringo.Barrier},
 		} {
 			for _, before := range []bool{false, true} { // there are connections
-				t.Run(fmt.Sprintf("%s %s %v", cfg.name(), tc.name, before), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s %s %v", commtest.NameOf(cfg), tc.name, before), func(t *testing.T) {
 					t.Parallel()
-					comms := local(t, 3, cfg)
+					comms := commtest.Local(t, 3, cfg)
 					began := time.Now()
-					errs := each(comms, func(c *Comm) error {
+					errs := commtest.Each(comms, func(c *ringo.Comm) error {
 						if before {
 							if err := tc.call(c); err != nil {
 								return err
@@ -216,17 +213,17 @@ func TestDeparture(t *testing.T) {
 					})
 					require.NoError(t, errs[1])
 					for _, r := range []int{0, 2} {
-						for errs[r] == nil && time.Since(began) < race.Soon(3*time.Second) { // it needs nothing of rank 1
+						for errs[r] == nil && time.Since(began) < tier.Patience { // it needs nothing of rank 1
 							errs[r] = comms[r].Err()
 							time.Sleep(time.Millisecond)
 						}
 						require.Error(t, errs[r])
-						require.True(t, errors.Is(errs[r], ErrLeft) || strings.Contains(errs[r].Error(), ErrLeft.Error()), "%v", errs[r])
+						require.True(t, errors.Is(errs[r], ringo.ErrLeft) || strings.Contains(errs[r].Error(), ringo.ErrLeft.Error()), "%v", errs[r])
 						require.ErrorContains(t, errs[r], "rank 1")
-						var e *Error
+						var e *ringo.Error
 						require.ErrorAs(t, comms[r].Err(), &e)
 					}
-					require.Less(t, time.Since(began), race.Soon(3*time.Second))
+					require.Less(t, time.Since(began), tier.Patience)
 				})
 			}
 		}
@@ -235,14 +232,14 @@ func TestDeparture(t *testing.T) {
 
 // Whatever goes wrong with a Split on one rank, all hear of it, and the next one works.
 func TestSplitFailures(t *testing.T) {
-	comms := local(t, 3, Config{})
+	comms := commtest.Local(t, 3, ringo.Config{})
 	well := func() {
 		t.Helper()
-		parts := make([]*Comm, 3)
-		noErrors(t, each(comms, func(c *Comm) (err error) {
+		parts := make([]*ringo.Comm, 3)
+		commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) (err error) {
 			parts[c.Rank()], err = c.Split(t.Context(), c.Rank()&1, math.MaxInt-c.Rank()*(math.MaxInt/2))
 			if err == nil {
-				err = Barrier(parts[c.Rank()])
+				err = ringo.Barrier(parts[c.Rank()])
 			}
 			return err
 		}))
@@ -252,7 +249,7 @@ func TestSplitFailures(t *testing.T) {
 		}
 	}
 	well()
-	for _, err := range each(comms, func(c *Comm) error {
+	for _, err := range commtest.Each(comms, func(c *ringo.Comm) error {
 		color := 0
 		if c.Rank() == 1 {
 			color = -7
@@ -260,12 +257,12 @@ func TestSplitFailures(t *testing.T) {
 		_, err := c.Split(t.Context(), color, 0)
 		return err
 	}) {
-		require.ErrorIs(t, err, ErrInvalid)
+		require.ErrorIs(t, err, ringo.ErrInvalid)
 		require.ErrorContains(t, err, "rank 1: color -7")
 	}
 	well()
 	began := time.Now()
-	errs := each(comms, func(c *Comm) error {
+	errs := commtest.Each(comms, func(c *ringo.Comm) error {
 		ctx := t.Context()
 		if c.Rank() == 2 {
 			var cancel context.CancelFunc
@@ -281,63 +278,63 @@ func TestSplitFailures(t *testing.T) {
 	require.ErrorIs(t, errs[2], context.DeadlineExceeded)
 	require.ErrorContains(t, errs[2], "0", "who had not come")
 	for _, r := range []int{0, 1} {
-		require.ErrorIs(t, errs[r], ErrPeer)
+		require.ErrorIs(t, errs[r], ringo.ErrPeer)
 		require.ErrorContains(t, errs[r], "rank 2")
 	}
-	require.Less(t, time.Since(began), race.Soon(2*time.Second))
+	require.Less(t, time.Since(began), tier.Patience)
 	well()
-	noErrors(t, each(comms, func(c *Comm) error { return AllReduce(c, make([]int32, 100), Sum) }))
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return ringo.AllReduce(c, make([]int32, 100), ringo.Sum) }))
 }
 
 // A rank calls Split, the others something else.
 func TestSplitMismatch(t *testing.T) {
-	for _, cfg := range everyTransport {
-		t.Run(cfg.name(), func(t *testing.T) {
+	for _, cfg := range commtest.EveryTransport {
+		t.Run(commtest.NameOf(cfg), func(t *testing.T) {
 			t.Parallel()
-			comms := local(t, 3, cfg)
+			comms := commtest.Local(t, 3, cfg)
 			began := time.Now()
-			for r, err := range each(comms, func(c *Comm) error {
+			for r, err := range commtest.Each(comms, func(c *ringo.Comm) error {
 				if c.Rank() == 1 {
 					_, err := c.Split(t.Context(), 0, 0)
 					return err
 				}
-				return AllReduce(c, make([]int32, 100), Sum)
+				return ringo.AllReduce(c, make([]int32, 100), ringo.Sum)
 			}) {
 				require.Error(t, err)
 				require.ErrorContains(t, err, call.ErrMismatch.Error(), "rank %d", r)
 				require.ErrorContains(t, err, "Split #1", "rank %d", r)
 				require.ErrorContains(t, err, "AllReduce #1", "rank %d", r)
 			}
-			require.Less(t, time.Since(began), race.Soon(3*time.Second))
+			require.Less(t, time.Since(began), tier.Patience)
 		})
 	}
 }
 
 // A group whose sends fit in a queue, but for what earlier sends have left in it.
 func TestGroupBehindSends(t *testing.T) {
-	for _, cfg := range everyTransport {
-		t.Run(cfg.name(), func(t *testing.T) {
+	for _, cfg := range commtest.EveryTransport {
+		t.Run(commtest.NameOf(cfg), func(t *testing.T) {
 			cfg.Timeout = 5 * time.Second
-			comms := local(t, 2, cfg)
-			noErrors(t, each(comms, func(c *Comm) error {
+			comms := commtest.Local(t, 2, cfg)
+			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 				peer := 1 - c.Rank()
-				for i := range DefaultSlots {
-					if err := Send(c, []int64{int64(i)}, peer); err != nil {
+				for i := range ringo.DefaultSlots {
+					if err := ringo.Send(c, []int64{int64(i)}, peer); err != nil {
 						return err
 					}
 				}
-				var g Group
+				var g ringo.Group
 				out, in := []int64{99}, make([]int64, 1)
-				g.Add(c, SendOf(out, peer))
-				g.Add(c, RecvOf(in, peer))
+				g.Add(c, ringo.SendOf(out, peer))
+				g.Add(c, ringo.RecvOf(in, peer))
 				if err := g.Run(); err != nil {
 					return err
 				}
-				for i := 1; i <= DefaultSlots; i++ {
+				for i := 1; i <= ringo.DefaultSlots; i++ {
 					if want := int64(i - 1); in[0] != want {
 						return fmt.Errorf("message %d, want %d", in[0], want)
 					}
-					if err := Recv(c, in, peer); err != nil {
+					if err := ringo.Recv(c, in, peer); err != nil {
 						return err
 					}
 				}
@@ -352,32 +349,19 @@ func TestGroupBehindSends(t *testing.T) {
 
 // Ranks that are idle when another fails hear of it as an *Error, in Err and in the next call.
 func TestIdleRankHears(t *testing.T) {
-	comms := local(t, 3, Config{})
+	comms := commtest.Local(t, 3, ringo.Config{})
 	comms[1].Abort(errors.New("for a reason"))
 	for _, r := range []int{0, 2} {
-		var e *Error
-		for began := time.Now(); comms[r].Err() == nil && time.Since(began) < race.Soon(3*time.Second); {
+		var e *ringo.Error
+		for began := time.Now(); comms[r].Err() == nil && time.Since(began) < tier.Patience; {
 			time.Sleep(time.Millisecond)
 		}
 		require.ErrorAs(t, comms[r].Err(), &e)
-		require.ErrorIs(t, e, ErrPeer)
-		err := Barrier(comms[r])
+		require.ErrorIs(t, e, ringo.ErrPeer)
+		err := ringo.Barrier(comms[r])
 		require.ErrorAs(t, err, &e)
-		require.ErrorIs(t, err, ErrPeer)
+		require.ErrorIs(t, err, ringo.ErrPeer)
 		require.ErrorContains(t, err, "for a reason")
 		require.Equal(t, "Barrier", e.Op)
-	}
-}
-
-// Four ranks of one process are together in 2 ms: nothing is listened on that nobody needs.
-func BenchmarkOpenLocal(b *testing.B) {
-	for b.Loop() {
-		comms, err := OpenLocal(4, Config{})
-		require.NoError(b, err)
-		var wg sync.WaitGroup
-		for _, c := range comms {
-			wg.Go(func() { c.Close() })
-		}
-		wg.Wait()
 	}
 }

@@ -1,4 +1,4 @@
-package ringo_test
+package host
 
 import (
 	"runtime"

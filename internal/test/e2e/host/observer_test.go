@@ -1,73 +1,33 @@
-package ringo
+package host
 
 import (
 	"bytes"
 	"errors"
 	"runtime/pprof"
 	tracer "runtime/trace"
-	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/trace"
 )
 
-// A witness is a Recorder that checks each call as it ends.
-type witness struct {
-	*trace.Recorder
-	t      testing.TB
-	begins chan int // receives the rank, if it is not nil
-	mu     sync.Mutex
-	failed []error
-}
-
-func newWitness(t testing.TB) *witness { return &witness{Recorder: trace.NewRecorder(0, 0), t: t} }
-
-func (w *witness) Begin(c *trace.Call) {
-	w.Recorder.Begin(c)
-	if w.begins != nil {
-		w.begins <- c.Rank
-	}
-}
-
-// End checks that Spans lie within each other and that the waits add up.
-func (w *witness) End(c *trace.Call) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if c.Err != nil {
-		w.failed = append(w.failed, c.Err)
-	}
-	if err := c.Check(); err != nil {
-		w.t.Error(err)
-	}
-	waits := make([]time.Duration, c.Size)
-	for _, s := range c.Steps {
-		if s.What != trace.Step {
-			waits[s.Peer()] += time.Duration(s.End - s.Start)
-		}
-	}
-	if !c.GPU && (c.Lost > 0 || !slices.Equal(waits, c.Waits)) {
-		w.t.Errorf("%s: waits are %v together, and %v by rank", c.Title(), waits, c.Waits)
-	}
-	w.Recorder.End(c)
-}
-
 // The steps of a call are those of its schedule, in order and round by round, with their peers.
 func TestObserverSeesAllSteps(t *testing.T) {
 	const n, count = 4, 3000
-	for _, how := range []Config{{Algo: "ring"}, {Algo: "tree"}, {Algo: "oneshot"}, {Algo: "doubling", Transport: "shm"}, {Algo: "ring", Transport: "socket"}} {
+	for _, how := range []ringo.Config{{Algo: "ring"}, {Algo: "tree"}, {Algo: "oneshot"}, {Algo: "doubling", Transport: "shm"}, {Algo: "ring", Transport: "socket"}} {
 		t.Run(how.Algo+how.Transport, func(t *testing.T) {
-			w := newWitness(t)
+			w := commtest.NewWitness(t)
 			how.Observer, how.SlotBytes, how.Slots = w, 512, 4
-			comms := local(t, n, how)
+			comms := commtest.Local(t, n, how)
 			for range 2 {
-				noErrors(t, each(comms, func(c *Comm) error { return AllReduce(c, make([]float32, count), Sum) }))
+				commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return ringo.AllReduce(c, make([]float32, count), ringo.Sum) }))
 			}
-			want, err := Explain(KindAllReduce, n, 0, 4*count, 0, how)
+			want, err := ringo.Explain(ringo.KindAllReduce, n, 0, 4*count, 0, how)
 			require.NoError(t, err)
 			calls := w.Trace().Calls
 			require.Len(t, calls, 2*n)
@@ -100,16 +60,16 @@ func TestObserverSeesAllSteps(t *testing.T) {
 
 // Whoever comes last is found, and is waited for.
 func TestObserverSeesWhoIsLate(t *testing.T) {
-	w := newWitness(t)
-	w.begins = make(chan int, 8)
-	comms := local(t, 4, Config{Observer: w, Algo: "oneshot"})
-	noErrors(t, each(comms, func(c *Comm) error {
+	w := commtest.NewWitness(t)
+	w.Begins = make(chan int, 8)
+	comms := commtest.Local(t, 4, ringo.Config{Observer: w, Algo: "oneshot"})
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 		if c.Rank() == 2 {
 			for range 3 {
-				<-w.begins
+				<-w.Begins
 			}
 		}
-		return AllReduce(c, make([]float32, 2), Sum)
+		return ringo.AllReduce(c, make([]float32, 2), ringo.Sum)
 	}))
 	calls := w.Trace()
 	a := calls.Arrivals(calls.Calls[0].Comm)
@@ -119,31 +79,31 @@ func TestObserverSeesWhoIsLate(t *testing.T) {
 
 // Groups' messages, reductions in order of rank and started calls are observed too.
 func TestObserverSeesEveryWay(t *testing.T) {
-	w := newWitness(t)
-	comms := local(t, 3, Config{Observer: w, Deterministic: "rank order", SlotBytes: 512, Slots: 2})
+	w := commtest.NewWitness(t)
+	comms := commtest.Local(t, 3, ringo.Config{Observer: w, Deterministic: "rank order", SlotBytes: 512, Slots: 2})
 	big := make([][]float32, 6)
 	for i := range big {
 		big[i] = make([]float32, 5000)
 	}
-	noErrors(t, each(comms, func(c *Comm) error {
-		if err := AllReduce(c, make([]float32, 100), Sum); err != nil {
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
+		if err := ringo.AllReduce(c, make([]float32, 100), ringo.Sum); err != nil {
 			return err
 		}
-		var g Group
+		var g ringo.Group
 		next, before := (c.Rank()+1)%3, (c.Rank()+2)%3
-		g.Add(c, SendOf(big[c.Rank()], next))
-		g.Add(c, RecvOf(big[3+c.Rank()], before))
+		g.Add(c, ringo.SendOf(big[c.Rank()], next))
+		g.Add(c, ringo.RecvOf(big[3+c.Rank()], before))
 		if err := g.Run(); err != nil {
 			return err
 		}
-		return c.Start(BroadcastOf(make([]int32, 10), 1)).Wait()
+		return c.Start(ringo.BroadcastOf(make([]int32, 10), 1)).Wait()
 	}))
 	seen := map[string]int{}
 	lanes := map[int]bool{}
 	for _, c := range w.Trace().Calls {
 		seen[c.Kind]++
 		if c.Kind == "Send" || c.Kind == "Recv" {
-			lanes[c.Lane] = true
+			lanes[c.Track] = true
 			require.Zero(t, c.Number)
 			require.Equal(t, 20000, c.Bytes)
 		}
@@ -158,28 +118,28 @@ func TestObserverSeesEveryWay(t *testing.T) {
 
 // A call that fails ends with its error; one that is refused is not observed.
 func TestObserverHearsOfFailures(t *testing.T) {
-	w := newWitness(t)
-	w.begins = make(chan int, 8)
-	comms := local(t, 2, Config{Observer: w})
-	require.ErrorIs(t, comms[0].Do(&Call{Kind: KindAllReduce}), ErrInvalid)
+	w := commtest.NewWitness(t)
+	w.Begins = make(chan int, 8)
+	comms := commtest.Local(t, 2, ringo.Config{Observer: w})
+	require.ErrorIs(t, comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce}), ringo.ErrInvalid)
 	done := make(chan error)
-	go func() { done <- Barrier(comms[0]) }()
-	<-w.begins
+	go func() { done <- ringo.Barrier(comms[0]) }()
+	<-w.Begins
 	comms[1].Abort(errors.New("enough"))
 	err := <-done
 	require.ErrorContains(t, err, "enough")
-	require.ErrorIs(t, Barrier(comms[1]), ErrAborted)
-	require.Equal(t, []error{err}, w.failed)
+	require.ErrorIs(t, ringo.Barrier(comms[1]), ringo.ErrAborted)
+	require.Equal(t, []error{err}, w.Failed)
 	require.Len(t, w.Trace().Calls, 1)
 }
 
 // Neither no observer nor a recorder has calls allocate.
 func TestObservedCallsAllocateNothing(t *testing.T) {
 	for name, o := range map[string]trace.Observer{"none": nil, "recorder": trace.NewRecorder(0, 0), "labels": trace.Labels(t.Context())} {
-		comms := local(t, 2, Config{Observer: o})
-		calls := []*Call{AllReduceOf(make([]float32, 2), Sum), AllReduceOf(make([]float32, 2), Sum)}
+		comms := commtest.Local(t, 2, ringo.Config{Observer: o})
+		calls := []*ringo.Call{ringo.AllReduceOf(make([]float32, 2), ringo.Sum), ringo.AllReduceOf(make([]float32, 2), ringo.Sum)}
 		const runs = 50
-		do := func(r int) { noErrors(t, []error{comms[r].Do(calls[r])}) }
+		do := func(r int) { commtest.NoErrors(t, []error{comms[r].Do(calls[r])}) }
 		var other sync.WaitGroup
 		other.Go(func() {
 			for range runs + 2 {
@@ -195,18 +155,18 @@ func TestObservedCallsAllocateNothing(t *testing.T) {
 // An execution trace of the program has regions, and the communicator's own goroutines have labels in profiles.
 func TestRegionsAndLabels(t *testing.T) {
 	var events, profile bytes.Buffer
-	comms := local(t, 2, Config{})
+	comms := commtest.Local(t, 2, ringo.Config{})
 	if err := tracer.Start(&events); err != nil {
 		t.Skip(err) // go test -trace
 	}
 	var once sync.Once
-	look := UserOp("look", func(DataType, []byte, []byte) {
+	look := ringo.UserOp("look", func(ringo.DataType, []byte, []byte) {
 		once.Do(func() { _ = pprof.Lookup("goroutine").WriteTo(&profile, 1) })
 	})
-	noErrors(t, each(comms, func(c *Comm) error {
-		var g Group
-		g.Add(c, BarrierOf())
-		return errors.Join(c.Start(AllReduceOf(make([]int32, 4), look)).Wait(), g.Run())
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
+		var g ringo.Group
+		g.Add(c, ringo.BarrierOf())
+		return errors.Join(c.Start(ringo.AllReduceOf(make([]int32, 4), look)).Wait(), g.Run())
 	}))
 	tracer.Stop()
 	for _, region := range []string{"AllReduce", "Group"} {

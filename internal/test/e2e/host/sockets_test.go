@@ -1,4 +1,4 @@
-package ringo
+package host
 
 import (
 	"context"
@@ -12,8 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/internal/secure/securetest"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/securetest"
 )
 
 // A mesh is listeners and diallers under a TLS of the program's own, and how often they were used.
@@ -21,6 +23,7 @@ type mesh struct {
 	config   *tls.Config
 	accepted atomic.Int32
 	dialled  atomic.Int32
+	conns    sync.Map // that have been dialled
 }
 
 func newMesh(t *testing.T) *mesh {
@@ -51,49 +54,44 @@ func (m *mesh) listen(t *testing.T) net.Listener {
 
 func (m *mesh) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	m.dialled.Add(1)
-	return (&tls.Dialer{Config: m.config}).DialContext(ctx, network, address)
+	c, err := (&tls.Dialer{Config: m.config}).DialContext(ctx, network, address)
+	m.conns.Store(c, err)
+	return c, err
 }
 
-// openAll opens a communicator of so many ranks, each with its own Config.
-func openAll(t *testing.T, n int, cfg func(r int) Config) (comms []*Comm, errs []error) {
-	comms, errs = make([]*Comm, n), make([]error, n)
-	var all sync.WaitGroup
-	for r := range n {
-		all.Go(func() {
-			c := cfg(r)
-			c.Rank, c.Size = r, n
-			comms[r], errs[r] = Open(t.Context(), c)
-		})
-	}
-	all.Wait()
-	t.Cleanup(func() {
-		for _, c := range comms {
-			if c != nil {
-				require.NoError(t, c.Close())
-			}
+// die ends what was dialled, as the death of who did ends it.
+func (m *mesh) die() {
+	m.conns.Range(func(c, err any) bool {
+		if err == nil {
+			c.(net.Conn).Close()
 		}
+		return true
 	})
-	return comms, errs
 }
 
 // Ranks meet and talk over the program's own sockets alone; those that are left after a failure meet there again.
 func TestSockets(t *testing.T) {
 	m := newMesh(t)
+	last := &mesh{config: m.config} // rank 2's
 	id, err := bootstrap.NewID(bootstrap.ListenOptions{Listener: m.listen(t)})
 	require.NoError(t, err)
-	comms, errs := openAll(t, 3, func(int) Config {
-		return Config{ID: &id, Transport: "socket", Sockets: &Sockets{Listener: m.listen(t), Dial: m.dial}}
+	comms, errs := commtest.OpenAll(t, 3, func(r int) ringo.Config {
+		dial := m.dial
+		if r == 2 {
+			dial = last.dial
+		}
+		return ringo.Config{ID: &id, Transport: "socket", Sockets: &ringo.Sockets{Listener: m.listen(t), Dial: dial}}
 	})
-	noErrors(t, errs)
-	work := func(comms []*Comm) {
+	commtest.NoErrors(t, errs)
+	work := func(comms []*ringo.Comm) {
 		t.Helper()
-		noErrors(t, each(comms, func(c *Comm) error {
+		commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 			if c == nil {
 				return nil
 			}
 			x := make([]int64, 100_000)
 			x[99_999] = 1
-			err := AllReduce(c, x, Sum)
+			err := ringo.AllReduce(c, x, ringo.Sum)
 			if err == nil && x[99_999] != int64(c.Size()) {
 				err = errors.New("wrong sum")
 			}
@@ -101,12 +99,13 @@ func TestSockets(t *testing.T) {
 		}))
 	}
 	work(comms)
-	require.Equal(t, m.dialled.Load(), m.accepted.Load())
-	require.Greater(t, m.dialled.Load(), int32(3+2), "to the rendezvous, and to each other")
+	dialled := m.dialled.Load() + last.dialled.Load()
+	require.Equal(t, dialled, m.accepted.Load())
+	require.Greater(t, dialled, int32(3+2), "to the rendezvous, and to each other")
 
-	bootstrap.Drop(comms[2].group)
-	left := make([]*Comm, 3)
-	noErrors(t, each(comms, func(c *Comm) (err error) {
+	last.die()
+	left := make([]*ringo.Comm, 3)
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) (err error) {
 		if c.Rank() < 2 {
 			left[c.Rank()], err = c.Shrink(t.Context())
 		}
@@ -133,33 +132,33 @@ func TestSocketsIPv6(t *testing.T) {
 	id, err := bootstrap.NewID(bootstrap.ListenOptions{Listener: at})
 	require.NoError(t, err)
 	require.Equal(t, at.Addr().String(), id.Addr())
-	comms, errs := openAll(t, 2, func(int) Config {
-		return Config{ID: &id, Transport: "socket", TLS: true, Sockets: &Sockets{Listener: listen()}}
+	comms, errs := commtest.OpenAll(t, 2, func(int) ringo.Config {
+		return ringo.Config{ID: &id, Transport: "socket", TLS: true, Sockets: &ringo.Sockets{Listener: listen()}}
 	})
-	noErrors(t, errs)
-	noErrors(t, each(comms, func(c *Comm) error { return AllReduce(c, make([]int64, 100_000), Sum) }))
+	commtest.NoErrors(t, errs)
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return ringo.AllReduce(c, make([]int64, 100_000), ringo.Sum) }))
 	require.Contains(t, comms[0].Paths()[0], "the program's listener) over TLS")
 }
 
 // Ranks that differ hear of it; a dial that fails is named.
 func TestSocketsWrong(t *testing.T) {
-	id, err := NewID("127.0.0.1:0")
+	id, err := ringo.NewID("127.0.0.1:0")
 	require.NoError(t, err)
-	_, errs := openAll(t, 2, func(r int) Config {
-		cfg := Config{ID: &id}
+	_, errs := commtest.OpenAll(t, 2, func(r int) ringo.Config {
+		cfg := ringo.Config{ID: &id}
 		if r == 1 {
-			cfg.Sockets = new(Sockets)
+			cfg.Sockets = new(ringo.Sockets)
 		}
 		return cfg
 	})
 	for _, err := range errs {
 		require.ErrorContains(t, err, "give all ranks the same Config.Sockets")
 	}
-	id, err = NewID("127.0.0.1:0")
+	id, err = ringo.NewID("127.0.0.1:0")
 	require.NoError(t, err)
 	defer bootstrap.Stop(id)
 	nowhere := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no such service") }
-	_, err = Open(t.Context(), Config{ID: &id, Rank: 1, Size: 2, JoinTimeout: 50 * time.Millisecond, Sockets: &Sockets{Dial: nowhere}})
+	_, err = ringo.Open(t.Context(), ringo.Config{ID: &id, Rank: 1, Size: 2, JoinTimeout: 50 * time.Millisecond, Sockets: &ringo.Sockets{Dial: nowhere}})
 	require.ErrorContains(t, err, `Config.Sockets.Dial("127.0.0.1:`)
 	require.ErrorContains(t, err, "no such service")
 	require.ErrorContains(t, err, "RINGO_JOIN_TIMEOUT")

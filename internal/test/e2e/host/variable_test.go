@@ -1,4 +1,4 @@
-package ringo
+package host
 
 import (
 	"context"
@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/internal/test/commtest"
 )
 
 // unevenCounts are counts of which some are 0.
@@ -23,9 +26,9 @@ func unevenCounts(n int) (counts []int, total int) {
 func TestUneven(t *testing.T) {
 	for n := 1; n <= 5; n++ {
 		counts, total := unevenCounts(n)
-		comms := local(t, n, Config{})
+		comms := commtest.Local(t, n, ringo.Config{})
 		for root := range n {
-			noErrors(t, each(comms, func(c *Comm) error {
+			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 				rank, at := c.Rank(), 0
 				for _, k := range counts[:rank] {
 					at += k
@@ -38,25 +41,25 @@ func TestUneven(t *testing.T) {
 				for i := range want {
 					want[i] = int32(i)
 				}
-				if err := Gatherv(c, all, mine, counts, root); err != nil {
+				if err := ringo.Gatherv(c, all, mine, counts, root); err != nil {
 					return err
 				}
 				if rank == root && !slices.Equal(all, want) {
 					return fmt.Errorf("gathered %v", all)
 				}
 				got := make([]int32, counts[rank])
-				if err := Scatterv(c, got, want, counts, root); err != nil {
+				if err := ringo.Scatterv(c, got, want, counts, root); err != nil {
 					return err
 				}
 				if !slices.Equal(got, mine) {
 					return fmt.Errorf("scattered %v", got)
 				}
-				for _, op := range []RedOp{Sum, PreMulSum(2)} {
-					if err := ReduceScatterv(c, got, want, counts, op); err != nil {
+				for _, op := range []ringo.RedOp{ringo.Sum, ringo.PreMulSum(2)} {
+					if err := ringo.ReduceScatterv(c, got, want, counts, op); err != nil {
 						return err
 					}
 					factor := int32(n)
-					if op.Kind != Sum.Kind {
+					if op.Kind != ringo.Sum.Kind {
 						factor *= 2
 					}
 					for i := range got {
@@ -68,9 +71,9 @@ func TestUneven(t *testing.T) {
 				return nil
 			}))
 		}
-		noErrors(t, each(comms, func(c *Comm) error {
+		commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 			x := []float64{float64(c.Rank() + 1), 1}
-			if err := Scan(c, x, Sum); err != nil {
+			if err := ringo.Scan(c, x, ringo.Sum); err != nil {
 				return err
 			}
 			if r := float64(c.Rank() + 1); x[0] != r*(r+1)/2 || x[1] != r {
@@ -78,25 +81,25 @@ func TestUneven(t *testing.T) {
 			}
 			return nil
 		}))
-		for _, err := range []error{Gatherv(comms[0], nil, []int8{}, nil, 0), Scatterv[int8](comms[0], nil, nil, counts, n), Scan(comms[0], []float32{1}, Avg),
-			ReduceScatterv(comms[0], make([]int8, 99), nil, counts, Sum)} {
-			require.ErrorIs(t, err, ErrInvalid)
+		for _, err := range []error{ringo.Gatherv(comms[0], nil, []int8{}, nil, 0), ringo.Scatterv[int8](comms[0], nil, nil, counts, n), ringo.Scan(comms[0], []float32{1}, ringo.Avg),
+			ringo.ReduceScatterv(comms[0], make([]int8, 99), nil, counts, ringo.Sum)} {
+			require.ErrorIs(t, err, ringo.ErrInvalid)
 		}
-		noErrors(t, each(comms, Barrier))
+		commtest.NoErrors(t, commtest.Each(comms, ringo.Barrier))
 	}
 }
 
 type celsius float32
 
 func TestNamedTypes(t *testing.T) {
-	require.Equal(t, Float32, TypeOf[celsius]())
-	require.Equal(t, Int64, TypeOf[time.Duration]())
-	require.Contains(t, []DataType{Int32, Int64}, TypeOf[int]())
-	require.Contains(t, []DataType{Uint32, Uint64}, TypeOf[uint]())
-	comms := local(t, 2, Config{})
-	noErrors(t, each(comms, func(c *Comm) error {
+	require.Equal(t, ringo.Float32, ringo.TypeOf[celsius]())
+	require.Equal(t, ringo.Int64, ringo.TypeOf[time.Duration]())
+	require.Contains(t, []ringo.DataType{ringo.Int32, ringo.Int64}, ringo.TypeOf[int]())
+	require.Contains(t, []ringo.DataType{ringo.Uint32, ringo.Uint64}, ringo.TypeOf[uint]())
+	comms := commtest.Local(t, 2, ringo.Config{})
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 		x := []time.Duration{time.Duration(c.Rank()) * time.Second}
-		if err := AllReduce(c, x, Max); err != nil || x[0] != time.Second {
+		if err := ringo.AllReduce(c, x, ringo.Max); err != nil || x[0] != time.Second {
 			return fmt.Errorf("%v %w", x, err)
 		}
 		return nil
@@ -106,30 +109,30 @@ func TestNamedTypes(t *testing.T) {
 // A call ends when its context does, and says why.
 func TestDoContext(t *testing.T) {
 	x := []int32{1}
-	comms := local(t, 2, Config{})
+	comms := commtest.Local(t, 2, ringo.Config{})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, DoContext(ended, comms[0], AllReduceOf(x, Sum)), context.Canceled)
-	noErrors(t, each(comms, func(c *Comm) error {
+	require.ErrorIs(t, comms[0].DoContext(ended, ringo.AllReduceOf(x, ringo.Sum)), context.Canceled)
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		return DoContext(ctx, c, BarrierOf())
+		return c.DoContext(ctx, ringo.BarrierOf())
 	}))
 	began := time.Now()
 	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	err := DoContext(soon, comms[0], AllReduceOf(x, Sum))
+	err := comms[0].DoContext(soon, ringo.AllReduceOf(x, ringo.Sum))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorIs(t, err, ErrTimeout)
+	require.ErrorIs(t, err, ringo.ErrTimeout)
 	require.ErrorContains(t, err, "rank 1 never entered it")
 	require.Less(t, time.Since(began), 10*time.Second)
 
-	comms = local(t, 2, Config{})
+	comms = commtest.Local(t, 2, ringo.Config{})
 	ctx, stop := context.WithCancelCause(t.Context())
 	why := errors.New("no need any more")
 	time.AfterFunc(10*time.Millisecond, func() { stop(why) })
-	err = DoContext(ctx, comms[0], AllReduceOf(x, Sum))
+	err = comms[0].DoContext(ctx, ringo.AllReduceOf(x, ringo.Sum))
 	require.ErrorIs(t, err, why)
-	require.ErrorIs(t, err, ErrAborted)
-	require.ErrorIs(t, comms[0].Do(&Call{Kind: KindBarrier, Timeout: -1}), ErrInvalid)
+	require.ErrorIs(t, err, ringo.ErrAborted)
+	require.ErrorIs(t, comms[0].Do(&ringo.Call{Kind: ringo.KindBarrier, Timeout: -1}), ringo.ErrInvalid)
 }

@@ -1,4 +1,4 @@
-package ringo
+package paths
 
 import (
 	"errors"
@@ -9,10 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/internal/race"
-	"github.com/ringo-go/ringo/paths"
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/core/paths"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/transporttest"
 )
@@ -34,6 +36,7 @@ func withCards(t *testing.T, refuse func(rank int, m transport.Memory) error) {
 // cannot, and otherwise they are copied. Each rank's memory is its own affair, and what is copied both
 // ends copy.
 func TestDevicePlaced(t *testing.T) {
+	tier.Long(t)
 	if gputest.OnGPU() {
 		t.Skip("a GPU's memory cannot be mapped by a card that is played")
 	}
@@ -49,23 +52,23 @@ func TestDevicePlaced(t *testing.T) {
 		name   string
 		n      int
 		emu    cudaemu.Config
-		config Config
+		config ringo.Config
 		refuse func(rank int, m transport.Memory) error
 		notes  map[int]string // by rank: with each of its peers across hosts
 	}{
-		{"on GPUs", 4, cudaemu.Config{RDMA: true}, Config{}, nil, map[int]string{0: "ranks 2, 3 (different hosts; " + direct, 3: "ranks 0, 1 (different hosts; " + direct}},
-		{"one GPU is refused", 3, cudaemu.Config{RDMA: true}, Config{}, gpu,
+		{"on GPUs", 4, cudaemu.Config{RDMA: true}, ringo.Config{}, nil, map[int]string{0: "ranks 2, 3 (different hosts; " + direct, 3: "ranks 0, 1 (different hosts; " + direct}},
+		{"one GPU is refused", 3, cudaemu.Config{RDMA: true}, ringo.Config{}, gpu,
 			map[int]string{0: "ranks 1, 2 (different hosts; " + direct, 1: "ranks 0, 2 (different hosts; " + pinned("card: register: no GPU of rank 1")}},
-		{"one rank copies", 3, cudaemu.Config{RDMA: true}, Config{}, func(rank int, m transport.Memory) error {
+		{"one rank copies", 3, cudaemu.Config{RDMA: true}, ringo.Config{}, func(rank int, m transport.Memory) error {
 			if rank == 1 {
 				return errors.New("no memory of rank 1")
 			}
 			return nil
 		}, map[int]string{0: "rank 1 (different hosts; slots are copied: rank 1: not on the GPU: card: register: no memory of rank 1; not in pinned memory: card: register: no memory",
 			2: "rank 0 (different hosts; " + direct}},
-		{"GPUs without RDMA", 2, cudaemu.Config{}, Config{}, nil, map[int]string{0: pinned("p2p: memory for network cards: the GPU lets no network cards into its memory")}},
-		{"no dma-buf", 2, cudaemu.Config{RDMA: true}, Config{gdr: paths.GDR{DMABuf: "0"}}, nil, map[int]string{1: pinned("card: register: memory of a GPU without a dma-buf")}},
-		{"switched off", 2, cudaemu.Config{RDMA: true}, Config{gdr: paths.GDR{Level: "LOC"}}, nil, map[int]string{1: pinned("NCCL_NET_GDR_LEVEL is LOC")}},
+		{"GPUs without RDMA", 2, cudaemu.Config{}, ringo.Config{}, nil, map[int]string{0: pinned("p2p: memory for network cards: the GPU lets no network cards into its memory")}},
+		{"no dma-buf", 2, cudaemu.Config{RDMA: true}, commtest.Under(ringo.Config{}, "NCCL_DMABUF_ENABLE=0"), nil, map[int]string{1: pinned("card: register: memory of a GPU without a dma-buf")}},
+		{"switched off", 2, cudaemu.Config{RDMA: true}, commtest.Under(ringo.Config{}, "NCCL_NET_GDR_LEVEL=LOC"), nil, map[int]string{1: pinned("NCCL_NET_GDR_LEVEL is LOC")}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.refuse == nil {
@@ -73,8 +76,8 @@ func TestDevicePlaced(t *testing.T) {
 			}
 			withCards(t, tc.refuse)
 			tc.emu.Devices = tc.n
-			list := devices(t, tc.n, gputest.NVLink(), gputest.Emu(tc.emu))
-			comms := onHosts(t, list, func(r int) Config {
+			list := commtest.Devices(t, tc.n, gputest.NVLink(), gputest.Emu(tc.emu))
+			comms := commtest.OnHosts(t, list, func(r int) ringo.Config {
 				cfg := tc.config
 				cfg.Net, cfg.HostID = "card", fmt.Sprint("host", r)
 				if tc.n == 4 {
@@ -86,14 +89,14 @@ func TestDevicePlaced(t *testing.T) {
 				require.Contains(t, strings.Join(comms[r].Paths(), "\n"), "GPU memory: bridge over card with ")
 				require.Contains(t, strings.Join(comms[r].Paths(), "\n"), note)
 			}
-			calls := []Call{{Kind: KindBarrier}, {Kind: KindAllReduce, Count: 3000, Type: Int32, Op: Sum}, {Kind: KindAlltoAll, Count: 1001, Type: Uint8}}
+			calls := []ringo.Call{{Kind: ringo.KindBarrier}, {Kind: ringo.KindAllReduce, Count: 3000, Type: ringo.Int32, Op: ringo.Sum}, {Kind: ringo.KindAlltoAll, Count: 1001, Type: ringo.Uint8}}
 			if tc.n == 4 {
-				calls = append(everyCall(tc.n, 0, Float32, PreMulSum(2)), everyCall(tc.n, 1001, Int32, Sum)...)
-				if !race.Enabled {
-					calls = append(calls, everyCall(tc.n, 20000, BFloat16, Max)...)
+				calls = append(commtest.EveryCall(tc.n, 0, ringo.Float32, ringo.PreMulSum(2)), commtest.EveryCall(tc.n, 1001, ringo.Int32, ringo.Sum)...)
+				if tier.Pairs() {
+					calls = append(calls, commtest.EveryCall(tc.n, 20000, ringo.BFloat16, ringo.Max)...)
 				}
 			}
-			noErrors(t, each(comms, func(c *Comm) error { return checkCalls(c, calls) }))
+			commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return commtest.CheckCalls(c, calls) }))
 		})
 	}
 }
@@ -102,16 +105,16 @@ func TestDevicePlaced(t *testing.T) {
 // where cards move the slots too.
 func TestDevicePlacedFails(t *testing.T) {
 	withCards(t, func(int, transport.Memory) error { return nil })
-	for name, call := range map[string]Call{
-		"from rank 1 over ": {Kind: KindAllReduce, Op: Sum},
-		"to rank 1 over ":   {Kind: KindSend, Peer: 1},
+	for name, call := range map[string]ringo.Call{
+		"from rank 1 over ": {Kind: ringo.KindAllReduce, Op: ringo.Sum},
+		"to rank 1 over ":   {Kind: ringo.KindSend, Peer: 1},
 	} {
-		list := devices(t, 2, gputest.NVLink())
-		comms := onDevices(t, list, Config{Transport: "card", Timeout: 300 * time.Millisecond})
+		list := commtest.Devices(t, 2, gputest.NVLink())
+		comms := commtest.OnDevices(t, list, ringo.Config{Transport: "card", Timeout: 300 * time.Millisecond})
 		require.Contains(t, strings.Join(comms[0].Paths(), "\n"), "bridge over card with rank 1")
-		x := alloc(t, list[0], make([]byte, 16))
-		call.In, call.Count, call.Type = x, x.Len()/4, Float32
-		if call.Kind == KindAllReduce {
+		x := commtest.Alloc(t, list[0], make([]byte, 16))
+		call.In, call.Count, call.Type = x, x.Len()/4, ringo.Float32
+		if call.Kind == ringo.KindAllReduce {
 			call.Out = x
 		}
 		for range 64 { // more than there are slots
@@ -120,13 +123,13 @@ func TestDevicePlacedFails(t *testing.T) {
 			}
 		}
 		err := comms[0].Synchronize(call.Stream)
-		require.ErrorIs(t, err, ErrTimeout)
+		require.ErrorIs(t, err, ringo.ErrTimeout)
 		require.ErrorContains(t, err, name)
 	}
-	list := devices(t, 2, gputest.NVLink())
-	comms := onDevices(t, list, Config{Transport: "card", Timeout: time.Minute})
-	x := alloc(t, list[0], make([]byte, 4096))
-	require.NoError(t, comms[0].Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 1024, Type: Float32}))
+	list := commtest.Devices(t, 2, gputest.NVLink())
+	comms := commtest.OnDevices(t, list, ringo.Config{Transport: "card", Timeout: time.Minute})
+	x := commtest.Alloc(t, list[0], make([]byte, 4096))
+	require.NoError(t, comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024, Type: ringo.Float32}))
 	comms[1].Abort(errors.New("enough"))
 	require.ErrorContains(t, comms[0].Synchronize(0), "enough")
 }

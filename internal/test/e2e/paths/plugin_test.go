@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64) && !ringo_nogpu
 
-package ringo
+package paths
 
 import (
 	"fmt"
@@ -12,15 +12,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/internal/cudaemu"
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/internal/dl"
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/emu/cudaemu"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // Ranks of two hosts, by name, use the network plugin that NCCL_NET_PLUGIN names. Where it
 // fails on one rank, or is not there, all use the next network.
 func TestNetworkPlugin(t *testing.T) {
+	tier.Long(t)
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
 		what := "gcc"
@@ -29,8 +32,8 @@ func TestNetworkPlugin(t *testing.T) {
 		}
 		gputest.Missing(t, what, err.Error())
 	}
-	const source = "transport/plugin/testdata/net.c"
-	if _, err := os.Stat("go.mod"); err != nil {
+	const source = "../../../../transport/plugin/testdata/net.c"
+	if _, err := os.Stat(source); err != nil {
 		t.Skip("the source is not here")
 	}
 	file := filepath.Join(t.TempDir(), "libnccl-net-test.so")
@@ -46,26 +49,26 @@ func TestNetworkPlugin(t *testing.T) {
 		{"none", "socket", "not plugin (rank 0 on host0, rank 1 on host1: RINGO_NET_PLUGIN or NCCL_NET_PLUGIN is none)", "RINGO_NET_PLUGIN=none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cmds := processesOn(t, 2, 2, "check", "RINGO_DEBUG=INFO", "RINGO_SOCKET_IFNAME=lo", "NCCL_NET_PLUGIN="+file, c.env)
+			cmds := commtest.ProcessesOn(t, 2, 2, "check", "RINGO_DEBUG=INFO", "RINGO_SOCKET_IFNAME=lo", "NCCL_NET_PLUGIN="+file, c.env)
 			for r, cmd := range cmds {
-				require.NoError(t, cmd.Wait(), "rank %d: %s", r, output(cmd))
-				require.Contains(t, output(cmd), "fine over "+c.over)
-				require.Contains(t, output(cmd), c.says)
+				require.NoError(t, cmd.Wait(), "rank %d: %s", r, commtest.Output(cmd))
+				require.Contains(t, commtest.Output(cmd), "fine over "+c.over)
+				require.Contains(t, commtest.Output(cmd), c.says)
 			}
 		})
 	}
 	t.Run("killed", func(t *testing.T) {
-		cmds := processesOn(t, 2, 2, "loop", "RINGO_SOCKET_IFNAME=lo", "NCCL_NET_PLUGIN="+file)
+		cmds := commtest.ProcessesOn(t, 2, 2, "loop", "RINGO_SOCKET_IFNAME=lo", "NCCL_NET_PLUGIN="+file)
 		for _, cmd := range cmds {
-			await(t, cmd, "under way")
+			commtest.Await(t, cmd, "under way")
 		}
 		require.NoError(t, cmds[1].Process.Kill())
 		require.Error(t, cmds[0].Wait())
-		require.Contains(t, output(cmds[0]), "rank 1 over plugin: rank 1 died")
+		require.Contains(t, commtest.Output(cmds[0]), "rank 1 over plugin: rank 1 died")
 	})
 	t.Run("GPUs", func(t *testing.T) {
 		const direct = "slots on the GPU, by dma-buf: GPUDirect"
-		for _, c := range race.Some(3, []struct{ env, slots string }{
+		for _, c := range tier.Some(3, []struct{ env, slots string }{
 			{"RINGO_TEST_NET_DMABUF=flushed", direct},
 			{"RINGO_TEST_NET_DMABUF=ordered", direct},
 			{"", "slots in pinned memory, without copies; not on the GPU: p2p: memory for network cards: the GPU lets no network cards into its memory"},
@@ -73,9 +76,9 @@ func TestNetworkPlugin(t *testing.T) {
 			if gputest.OnGPU() { // whose memory the plugin of the tests cannot map
 				c.env, c.slots = "", "slots in pinned memory, without copies; not on the GPU: "
 			}
-			for r, cmd := range processesOn(t, 2, 2, "gpucheck", "RINGO_SOCKET_IFNAME=lo", "NCCL_NET_PLUGIN="+file, c.env) {
-				require.NoError(t, cmd.Wait(), "rank %d: %s", r, output(cmd))
-				require.Contains(t, output(cmd), fmt.Sprintf("GPU memory: bridge over plugin with rank %d (different hosts; %s", 1-r, c.slots))
+			for r, cmd := range commtest.ProcessesOn(t, 2, 2, "gpucheck", "RINGO_SOCKET_IFNAME=lo", "NCCL_NET_PLUGIN="+file, c.env) {
+				require.NoError(t, cmd.Wait(), "rank %d: %s", r, commtest.Output(cmd))
+				require.Contains(t, commtest.Output(cmd), fmt.Sprintf("GPU memory: bridge over plugin with rank %d (different hosts; %s", 1-r, c.slots))
 			}
 		}
 	})
@@ -93,13 +96,13 @@ func TestNetworkPlugin(t *testing.T) {
 		const host, dmaBuf = 1, 4
 		set("device", 1, 1000, host|dmaBuf, 0, 0)
 		set("flush", 1) // is a fault: the emulator's GPUs need none
-		list := devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, RDMA: true}))
-		comms := onHosts(t, list, func(r int) Config {
-			return Config{Net: "plugin", NetPlugin: file, HostID: fmt.Sprint("host", r)}
+		list := commtest.Devices(t, 2, gputest.Emu(cudaemu.Config{Devices: 2, RDMA: true}))
+		comms := commtest.OnHosts(t, list, func(r int) ringo.Config {
+			return ringo.Config{Net: "plugin", NetPlugin: file, HostID: fmt.Sprint("host", r)}
 		})
 		require.Contains(t, strings.Join(comms[1].Paths(), "\n"), "GPU memory: bridge over plugin with rank 0 (different hosts; slots on the GPU, by dma-buf: GPUDirect)")
-		calls := []Call{{Kind: KindBarrier}, {Kind: KindAllReduce, Count: 3000, Type: Int32, Op: Sum}, {Kind: KindAlltoAll, Count: 1001, Type: Uint8}}
-		noErrors(t, each(comms, func(c *Comm) error { return checkCalls(c, calls) }))
+		calls := []ringo.Call{{Kind: ringo.KindBarrier}, {Kind: ringo.KindAllReduce, Count: 3000, Type: ringo.Int32, Op: ringo.Sum}, {Kind: ringo.KindAlltoAll, Count: 1001, Type: ringo.Uint8}}
+		commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return commtest.CheckCalls(c, calls) }))
 		require.Positive(t, set("dmabufs"))
 		require.Zero(t, set("faults"))
 	})

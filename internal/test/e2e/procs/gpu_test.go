@@ -1,71 +1,75 @@
-package ringo
+package procs
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
+	"math/rand/v2"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ringo-go/ringo/gpu"
-	"github.com/ringo-go/ringo/internal/cudaemu"
-	"github.com/ringo-go/ringo/internal/gputest"
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// gpuWork is what ranks with a GPU do in processes of their own, by name; they
-// return the exit code.
-var gpuWork = map[string]func(c *Comm) int{"gpuloop": gpuLoop, "gpucheck": gpuCheck, "gpufootprint": gpuFootprint}
-
-// gpuMain is such a rank. Every process has all devices.
-func gpuMain(work func(c *Comm) int) int {
-	m, err := openGPUs()
-	if err != nil {
-		fmt.Println("error:", err)
-		return 2
-	}
-	rank, err := strconv.Atoi(os.Getenv("RINGO_RANK"))
-	if err != nil {
-		fmt.Println("error:", err)
-		return 2
-	}
-	d, _ := m.Device(rank % m.Count())
-	fmt.Println("opening")
-	c, err := OpenEnv(context.Background(), Config{Device: d})
-	if err != nil {
-		fmt.Println("error:", err)
-		return 2
-	}
-	fmt.Println("open")
-	code := work(c)
-	if err := errors.Join(usable(d), c.Close(), usable(d), m.Close()); err != nil {
-		fmt.Println("afterwards:", err)
-		code = 5
-	}
-	return code
-}
-
-func openGPUs() (*gpu.Machine, error) {
+// A process that is killed while it opens its communicator or afterwards ends the
+// others within 2 s, and they name it; their GPUs are usable afterwards. One that
+// dies before it has met the others is missed when the time to join is over.
+func TestDeviceKilled(t *testing.T) {
+	tier.Long(t)
 	if gputest.OnGPU() {
-		return gpu.Open(gpu.Options{Library: os.Getenv("RINGO_CUDA_LIBRARY")})
+		commtest.Devices(t, 2)
 	}
-	rdma := os.Getenv("RINGO_TEST_NET_DMABUF")
-	cfg := cudaemu.Config{Devices: 4, RDMA: rdma != "", Flushes: rdma != "ordered"}
-	if gputest.Required("pcie") {
-		cfg.Link = gputest.PCIe
+	env := map[string][]string{
+		"p2p": nil, "host memory": {"RINGO_P2P_DISABLE=1"}, "tcp": {"RINGO_TRANSPORT=socket", "RINGO_SOCKET_NETWORK=tcp", "RINGO_SOCKET_IFNAME=lo"},
 	}
-	d, err := cudaemu.New(cfg)
-	if err != nil {
-		return nil, err
+	for name, env := range env {
+		for round, moment := range []string{"opening", "open", "open"} {
+			if (round == 0) != (name == "p2p") && !tier.Full() {
+				continue
+			}
+			t.Run(fmt.Sprint(name, "/", round, " ", moment), func(t *testing.T) {
+				cmds := commtest.Processes(t, 3, "gpuloop", append(env, "RINGO_JOIN_TIMEOUT=10s")...)
+				victim := rand.IntN(3)
+				for _, cmd := range cmds {
+					commtest.Await(t, cmd, moment)
+				}
+				time.Sleep(time.Duration(20+rand.IntN(400)) * time.Millisecond)
+				require.NoError(t, cmds[victim].Process.Signal(syscall.SIGKILL))
+				start := time.Now()
+				missed := false
+				for r, cmd := range cmds {
+					err := cmd.Wait()
+					if r == victim {
+						continue
+					}
+					var exit *exec.ExitError
+					require.ErrorAs(t, err, &exit, "rank %d", r)
+					if !strings.Contains(commtest.Output(cmd), "Open: ") { // so early
+						require.Equal(t, 3, exit.ExitCode(), "rank %d: %s", r, commtest.Output(cmd))
+					}
+					if strings.Contains(commtest.Output(cmd), fmt.Sprintf("did not come within 10s: %d ", victim)) {
+						missed = true
+						continue
+					}
+					require.Contains(t, commtest.Output(cmd), fmt.Sprintf("rank %d died", victim))
+				}
+				if !missed {
+					require.Less(t, time.Since(start), tier.Patience)
+				}
+			})
+		}
 	}
-	return gpu.Of(d)
 }
 
 // gpuLoop works until a peer dies.
-func gpuLoop(c *Comm) int {
+func gpuLoop(c *ringo.Comm) int {
 	d := c.Device()
 	x, err := d.Alloc(40000)
 	if err == nil {
@@ -73,7 +77,7 @@ func gpuLoop(c *Comm) int {
 	}
 	for err == nil {
 		for i := 0; i < 3 && err == nil; i++ {
-			err = c.Do(&Call{Kind: KindAllReduce, In: x, Out: x, Count: 10000, Type: Float32, Op: Avg})
+			err = c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 10000, Type: ringo.Float32, Op: ringo.Avg})
 		}
 		if err == nil {
 			err = c.Synchronize(0)
@@ -84,31 +88,15 @@ func gpuLoop(c *Comm) int {
 		fmt.Println("free:", err)
 		return 5
 	}
-	if errors.Is(err, ErrPeer) {
+	if errors.Is(err, ringo.ErrPeer) {
 		return 3
 	}
 	return 4
 }
 
-// gpuCheck makes every call.
-func gpuCheck(c *Comm) int {
-	for _, count := range []int{0, 3, 1001} {
-		if err := checkCalls(c, everyCall(c.Size(), count, Int32, Sum)); err != nil {
-			fmt.Println("error:", err)
-			return 3
-		}
-		f := FootprintOf(c)
-		if err := errors.Join(f.Suspend(), f.Resume()); err != nil {
-			fmt.Println("error:", err)
-			return 3
-		}
-	}
-	fmt.Println("fine:", strings.Join(c.Paths(), ", "))
-	return 0
-}
-
 // Each rank is a process; RINGO_HOSTID makes hosts of them.
 func TestDeviceProcesses(t *testing.T) {
+	tier.Long(t)
 	for _, tc := range []struct {
 		name  string
 		ranks int
@@ -127,19 +115,19 @@ func TestDeviceProcesses(t *testing.T) {
 				if tc.name == "pcie" {
 					t.Skip("a GPU's links are what they are")
 				}
-				devices(t, tc.ranks)
+				commtest.Devices(t, tc.ranks)
 			}
 			hosts := 1
 			if tc.ranks == 4 {
 				hosts = 2
 			}
-			for r, cmd := range processesOn(t, hosts, tc.ranks, "gpucheck", tc.env...) {
-				require.NoError(t, cmd.Wait(), "rank %d: %s", r, output(cmd))
+			for r, cmd := range commtest.ProcessesOn(t, hosts, tc.ranks, "gpucheck", tc.env...) {
+				require.NoError(t, cmd.Wait(), "rank %d: %s", r, commtest.Output(cmd))
 				want := tc.path[r]
 				if gputest.Required("pcie") {
 					want = strings.ReplaceAll(want, "p2p with", "pcie with")
 				}
-				require.Contains(t, output(cmd), "GPU memory: "+want)
+				require.Contains(t, commtest.Output(cmd), "GPU memory: "+want)
 			}
 		})
 	}

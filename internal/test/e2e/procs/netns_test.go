@@ -1,6 +1,6 @@
 //go:build linux
 
-package ringo
+package procs
 
 import (
 	"context"
@@ -15,9 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/internal/gputest"
-	"github.com/ringo-go/ringo/internal/race"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/gputest"
+	"github.com/ringo-go/ringo/internal/test/tier"
+	"github.com/ringo-go/ringo/internal/test/transcript"
 )
 
 // A lan is hosts that are network namespaces of this machine, joined by a bridge in one more.
@@ -59,7 +62,7 @@ func newLAN(t *testing.T, hosts int, tools ...string) *lan {
 		l.run(ns, "ip link set lo up", fmt.Sprintf("ip addr add %s/24 dev %s", addressOf(h), interfaceOf(h)), "ip link set "+interfaceOf(h)+" up")
 	}
 	require.NoError(t, inside(l.hosts[0], func() (err error) {
-		l.id, err = NewID(addressOf(0) + ":0")
+		l.id, err = ringo.NewID(addressOf(0) + ":0")
 		return err
 	}))
 	t.Cleanup(func() { bootstrap.Stop(l.id) })
@@ -144,7 +147,7 @@ func (l *lan) start(what string, env ...string) []*exec.Cmd {
 		cmd.Env = append(os.Environ(), "RINGO_TEST_RANK="+what, "RINGO_COMM_ID="+l.id.String(), fmt.Sprint("RINGO_RANK=", h),
 			fmt.Sprint("RINGO_SIZE=", len(l.hosts)), fmt.Sprint("RINGO_HOSTID=host", h), "RINGO_DEBUG=INFO")
 		cmd.Env = append(cmd.Env, env...)
-		out := new(transcript)
+		out := new(transcript.Transcript)
 		cmd.Stdout, cmd.Stderr = out, out
 		require.NoError(l.t, inside(ns, cmd.Start))
 		l.t.Cleanup(func() {
@@ -161,7 +164,7 @@ func (l *lan) start(what string, env ...string) []*exec.Cmd {
 
 // end waits for a process.
 func (l *lan) end(cmd *exec.Cmd, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(l.t.Context(), race.Soon(within))
+	ctx, cancel := context.WithTimeout(l.t.Context(), tier.Soon(within))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })()
 	err := cmd.Wait()
@@ -171,7 +174,7 @@ func (l *lan) end(cmd *exec.Cmd, within time.Duration) error {
 
 // complaint is the error that a rank ended with, "" for none: logs name ranks too.
 func complaint(cmd *exec.Cmd) string {
-	_, after, _ := strings.Cut(output(cmd), "error: ")
+	_, after, _ := strings.Cut(commtest.Output(cmd), "error: ")
 	line, _, _ := strings.Cut(after, "\n")
 	return line
 }
@@ -179,6 +182,7 @@ func complaint(cmd *exec.Cmd) string {
 // Collectives are right over slow links, over links that lose packets, and where hosts have
 // other interfaces that lead nowhere.
 func TestNetnsCheck(t *testing.T) {
+	tier.Long(t)
 	for _, c := range []struct {
 		name  string
 		tool  string
@@ -204,13 +208,13 @@ func TestNetnsCheck(t *testing.T) {
 				l.run(l.hosts[0], strings.Split(c.first, ";")...)
 			}
 			for h, cmd := range l.start("check", c.env) {
-				require.NoError(t, l.end(cmd, 60*time.Second), "rank %d: %s", h, output(cmd))
-				require.Contains(t, output(cmd), "fine over socket")
+				require.NoError(t, l.end(cmd, 60*time.Second), "rank %d: %s", h, commtest.Output(cmd))
+				require.Contains(t, commtest.Output(cmd), "fine over socket")
 				want := "network socket (" + interfaceOf(h)
 				if c.name == "two interfaces" {
 					want += ", two"
 				}
-				require.Contains(t, output(cmd), want+")")
+				require.Contains(t, commtest.Output(cmd), want+")")
 			}
 			if c.name == "loss" {
 				require.NotContains(t, l.run(l.hosts[0], "nft list table ip loss"), "counter packets 0", "nothing was lost")
@@ -225,7 +229,7 @@ func TestNetnsCut(t *testing.T) {
 	l := newLAN(t, 2)
 	cmds := l.start("loop", "RINGO_TIMEOUT=2s")
 	for _, cmd := range cmds {
-		await(t, cmd, "under way")
+		commtest.Await(t, cmd, "under way")
 	}
 	l.cut(1)
 	for h, cmd := range cmds {
@@ -240,7 +244,7 @@ func TestNetnsHalfOpen(t *testing.T) {
 	l := newLAN(t, 2)
 	cmds := l.start("loop", "RINGO_TIMEOUT=60s")
 	for _, cmd := range cmds {
-		await(t, cmd, "under way")
+		commtest.Await(t, cmd, "under way")
 	}
 	l.cut(1)
 	require.NoError(t, cmds[1].Process.Kill())
@@ -253,11 +257,14 @@ func TestNetnsHalfOpen(t *testing.T) {
 // A host that is gone for good says nothing ever. It is missed after 15 to 20 s of silence, though
 // patience is longer.
 func TestNetnsSilent(t *testing.T) {
-	t.Parallel() // it waits
+	if !tier.Full() {
+		t.Skip("waits for real time, 15 to 20 s; RINGO_TEST=full runs it")
+	}
+	t.Parallel()
 	l := newLAN(t, 2)
 	cmds := l.start("loop", "RINGO_TIMEOUT=10m")
 	for _, cmd := range cmds {
-		await(t, cmd, "under way")
+		commtest.Await(t, cmd, "under way")
 	}
 	l.cut(1)
 	require.Error(t, l.end(cmds[0], 40*time.Second))
@@ -272,7 +279,7 @@ func TestNetnsMended(t *testing.T) {
 	time.Sleep(300 * time.Millisecond) // rank 1 knocks in vain meanwhile
 	l.mend(1)
 	for h, cmd := range cmds {
-		require.NoError(t, l.end(cmd, 60*time.Second), "rank %d: %s", h, output(cmd))
+		require.NoError(t, l.end(cmd, 60*time.Second), "rank %d: %s", h, commtest.Output(cmd))
 	}
 }
 
@@ -282,7 +289,7 @@ func TestNetnsAddress(t *testing.T) {
 	l := newLAN(t, 2)
 	cmds := l.start("loop", "RINGO_TIMEOUT=2s")
 	for _, cmd := range cmds {
-		await(t, cmd, "under way")
+		commtest.Await(t, cmd, "under way")
 	}
 	l.run(l.hosts[1], "ip addr del 10.77.0.2/24 dev net1", "ip addr add 10.77.0.9/24 dev net1")
 	for h, cmd := range cmds {
@@ -291,10 +298,10 @@ func TestNetnsAddress(t *testing.T) {
 	}
 	bootstrap.Stop(l.id)
 	require.NoError(t, inside(l.hosts[0], func() (err error) {
-		l.id, err = NewID("10.77.0.1:0")
+		l.id, err = ringo.NewID("10.77.0.1:0")
 		return err
 	}))
 	for h, cmd := range l.start("check") {
-		require.NoError(t, l.end(cmd, 60*time.Second), "rank %d: %s", h, output(cmd))
+		require.NoError(t, l.end(cmd, 60*time.Second), "rank %d: %s", h, commtest.Output(cmd))
 	}
 }

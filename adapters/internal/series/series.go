@@ -1,0 +1,69 @@
+// Package series is what adapters have in common: which calls count together, and which peers have
+// a counter of waits.
+package series
+
+import (
+	"strconv"
+	"sync"
+
+	"github.com/ringo-go/ringo/trace"
+)
+
+// A Series is what calls have in common that one row of metrics counts.
+type Series struct {
+	Rank       int
+	Kind, Algo string
+	GPU        bool
+}
+
+// Of is the Series of a call.
+func Of(c *trace.Call) Series { return Series{c.Rank, c.Kind, c.Algo, c.GPU} }
+
+// Memory is host or gpu.
+func (s Series) Memory() string {
+	if s.GPU {
+		return "gpu"
+	}
+	return "host"
+}
+
+// A Table has a T for each Series. The zero Table is empty.
+type Table[T any] struct {
+	mu    sync.RWMutex
+	known map[Series]*T // guarded by mu
+}
+
+// Get is the T of a Series, which is made by make the first time.
+func (t *Table[T]) Get(s Series, make func(Series) *T) *T {
+	t.mu.RLock()
+	x := t.known[s]
+	t.mu.RUnlock()
+	if x != nil {
+		return x
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x = t.known[s]; x == nil {
+		if t.known == nil {
+			t.known = map[Series]*T{}
+		}
+		x = make(s)
+		t.known[s] = x
+	}
+	return x
+}
+
+// Peers makes what counts the waits of a call's rank for its peers, by rank. There is one for all
+// peers, "", if the communicator has more than most ranks, and none on GPUs, whose waits are not known.
+func Peers[T any](c *trace.Call, most int, make func(peer string) T) (list []T) {
+	switch {
+	case c.GPU:
+	case c.Size > most:
+		list = append(list, make(""))
+	default:
+		for r := range c.Size {
+			list = append(list, make(strconv.Itoa(r)))
+		}
+	}
+	return list
+}

@@ -1,0 +1,32 @@
+package request
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/sched"
+)
+
+// TestLayouts: where the chunks of In and Out lie, in bytes.
+func TestLayouts(t *testing.T) {
+	var room [4][]int
+	shape := sched.Shape{Ranks: 3, In: 3, Out: 3}
+	in, out := (&Request{Size: 4, Unit: 4}).Layouts(&call.Call{Kind: call.AlltoAll, Count: 5}, 1, shape, &room)
+	for _, l := range []*engine.Layout{&in, &out} {
+		for c := range 3 {
+			off, n := l.Extent(c)
+			require.Equal(t, [2]int{20 * c, 20}, [2]int{off, n})
+		}
+	}
+	in, out = (&Request{Size: 4, Unit: 4}).Layouts(&call.Call{Kind: call.AllGatherv, OutCounts: []int{1, 0, 2}}, 2, sched.Shape{Ranks: 3, In: 1, Out: 3}, &room)
+	require.Equal(t, 8, in.Total)
+	require.Equal(t, []int{0, 4, 4}, out.Off)
+	require.Equal(t, []int{4, 0, 8}, out.Len)
+	in, out = (&Request{Size: 2, Unit: 2}).Layouts(&call.Call{Kind: call.AlltoAllv, InCounts: []int{1, 2, 3}, OutCounts: []int{3, 2, 1}, OutOffsets: []int{9, 0, 4}}, 0, shape, &room)
+	require.Equal(t, []int{0, 2, 6}, in.Off)
+	require.Equal(t, []int{18, 0, 8}, out.Off)
+	require.Equal(t, []int{6, 4, 2}, out.Len)
+}
