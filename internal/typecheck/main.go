@@ -1,13 +1,15 @@
 // Command typecheck has the compiler's type checker read the module for other systems. It
-// takes 2 s for each, where a build also compiles the standard library and links. What it
+// takes seconds for each, where a build also compiles the standard library and links. What it
 // does not see are faults of assembly and of linking.
 //
 //	go run ./internal/typecheck linux/386 linux/riscv64
+//	go run ./internal/typecheck -test windows/amd64     # its tests too
 package main
 
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -21,12 +23,14 @@ import (
 )
 
 func main() {
-	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: typecheck GOOS/GOARCH...")
+	tests := flag.Bool("test", false, "check the tests too")
+	flag.Parse()
+	if flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "usage: typecheck [-test] GOOS/GOARCH...")
 		os.Exit(2)
 	}
-	for _, target := range os.Args[1:] {
-		n, err := check(".", target)
+	for _, target := range flag.Args() {
+		n, err := check(".", target, *tests)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "typecheck: %s: %v\n", target, err)
 			os.Exit(1)
@@ -40,18 +44,25 @@ type pkg struct {
 	ImportPath, Dir string
 	GoFiles         []string
 	ImportMap       map[string]string
-	DepOnly         bool // only imported by the packages asked for
+	DepOnly         bool   // only imported by the packages asked for
+	ForTest         string // the package for whose tests this one is compiled
 }
 
-// check checks all packages of the module in dir, without cgo and tests, and says how many
-// there are. Of the packages that they import it checks the declarations.
-func check(dir, target string) (n int, err error) {
+// asked says whether the bodies of p are to be checked: it is a package asked for, or one with its tests.
+func (p pkg) asked() bool {
+	name, _, _ := strings.Cut(p.ImportPath, " ")
+	return !p.DepOnly || p.ForTest != "" && strings.TrimSuffix(name, "_test") == p.ForTest
+}
+
+// check checks all packages of the module in dir, without cgo, with or without tests, and says how
+// many there are. Of the packages that they import it checks the declarations.
+func check(dir, target string, tests bool) (n int, err error) {
 	system, arch, _ := strings.Cut(target, "/")
 	sizes := types.SizesFor("gc", arch)
 	if sizes == nil {
 		return 0, fmt.Errorf("%q is no GOOS/GOARCH", target)
 	}
-	list := exec.Command("go", "list", "-deps", "-json=ImportPath,Dir,GoFiles,ImportMap,DepOnly", "./...")
+	list := exec.Command("go", "list", "-deps", fmt.Sprintf("-test=%t", tests), "-json=ImportPath,Dir,GoFiles,ImportMap,DepOnly,ForTest", "./...")
 	list.Dir, list.Stderr = dir, os.Stderr
 	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
 	out, err := list.Output()
@@ -67,7 +78,7 @@ func check(dir, target string) (n int, err error) {
 		} else if err != nil {
 			return n, err
 		}
-		if p.ImportPath == "unsafe" {
+		if p.ImportPath == "unsafe" || strings.HasSuffix(p.ImportPath, ".test") { // the main of a test is generated
 			continue
 		}
 		var files []*ast.File
@@ -80,11 +91,11 @@ func check(dir, target string) (n int, err error) {
 			files = append(files, f)
 		}
 		c := types.Config{
-			Sizes: sizes, Importer: imports{done, p.ImportMap}, IgnoreFuncBodies: p.DepOnly,
+			Sizes: sizes, Importer: imports{done, p.ImportMap}, IgnoreFuncBodies: !p.asked(),
 			Error: func(err error) { errs = append(errs, err) }, // and goes on
 		}
 		done[p.ImportPath], _ = c.Check(p.ImportPath, fset, files, nil)
-		if !p.DepOnly {
+		if p.asked() {
 			n++
 		}
 	}

@@ -15,16 +15,19 @@ func TestCheck(t *testing.T) {
 		"x.go":       "package main\n\nimport \"os\"\n\nfunc main() { os.Exit(large) }\n",
 		"x_386.go":   "package main\n\nconst large = 1 << 31\n",
 		"x_arm64.go": "package main\n\nconst large = 1 << 31\n",
+		"x_test.go":  "package main\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) { main(1) }\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
-	n, err := check(dir, "linux/arm64")
+	n, err := check(dir, "linux/arm64", false)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	_, err = check(dir, "linux/386")
+	_, err = check(dir, "linux/386", false)
 	require.ErrorContains(t, err, "x.go:5:23: cannot use large")
-	_, err = check(dir, "linux/arm")
+	_, err = check(dir, "linux/arm", false)
 	require.ErrorContains(t, err, "undefined: large")
-	_, err = check(dir, "linux")
+	_, err = check(dir, "linux/arm64", true)
+	require.ErrorContains(t, err, "x_test.go:5:33: too many arguments")
+	_, err = check(dir, "linux", false)
 	require.ErrorContains(t, err, `"linux" is no GOOS/GOARCH`)
 }
