@@ -311,6 +311,9 @@ func TestHeader(t *testing.T) {
 	if theirs == "" {
 		gputest.Missing(t, "nccl.h", "no nccl.h in CPATH, /usr/include, /usr/local/cuda/include")
 	}
+	if out, err := exec.Command("gcc", "-w", "-E", "-I"+theirs, "-o", os.DevNull, filepath.Join(theirs, "nccl.h")).CombinedOutput(); err != nil {
+		gputest.Missing(t, "nccl.h", "nccl.h of "+theirs+" includes what is not there: "+string(out))
+	}
 	layout := func(include string) string {
 		out := filepath.Join(t.TempDir(), "layout")
 		require.NoError(t, run("gcc", "-w", "-I"+include, "-o", out, "testdata/layout.c"))

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -189,6 +190,13 @@ func TestHeader(t *testing.T) {
 	lines := strings.Fields(string(out))
 	require.Len(t, lines, len(fields))
 	for i, f := range fields {
+		if _, ok := f.v.(PortAttr); ok && f.g == "" { // has room for what later headers add
+			size, err := strconv.Atoi(lines[i])
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, size, f.want(t))
+			require.LessOrEqual(t, size, f.want(t)+laterPortAttr)
+			continue
+		}
 		require.Equal(t, fmt.Sprint(f.want(t)), lines[i], "%s (%T %s)", f.c, f.v, f.g)
 	}
 }

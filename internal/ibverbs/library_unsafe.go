@@ -140,9 +140,13 @@ func (l *library) QueryDevice(c *Context) (a DeviceAttr, err error) {
 	return a, done(queryDevice, r, errno)
 }
 
-func (l *library) QueryPort(c *Context, port int) (a PortAttr, err error) {
+func (l *library) QueryPort(c *Context, port int) (PortAttr, error) {
+	var a struct {
+		PortAttr
+		later [laterPortAttr]byte
+	}
 	r, errno := l.call(queryPort, c.Handle, uintptr(port), uintptr(unsafe.Pointer(&a)))
-	return a, done(queryPort, r, errno)
+	return a.PortAttr, done(queryPort, r, errno)
 }
 
 // QueryGID asks the library for the address, and the kernel for what it is for: a

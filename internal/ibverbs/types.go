@@ -55,6 +55,9 @@ type PortAttr struct {
 	CapFlags2           uint16
 }
 
+// laterPortAttr is room for what later libraries add to ibv_port_attr, so far 4 bytes.
+const laterPortAttr = 64
+
 // States of a port, and what it is.
 const (
 	PortActive = 4

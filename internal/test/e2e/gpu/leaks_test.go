@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,13 +36,13 @@ func same(t *testing.T, list []*gpu.Device, f func(i int)) {
 	for i := range few {
 		f(i)
 	}
-	var before footprint
-	for last := (footprint{}); ; last = before { // until it has settled
-		before = settled(t, list, func(f footprint) bool { return f.String() == last.String() })
-		if before.String() == last.String() {
-			break
+	last, since := "", time.Now()
+	before := settled(t, list, func(f footprint) bool { // the same for a while
+		if f.String() != last {
+			last, since = f.String(), time.Now()
 		}
-	}
+		return time.Since(since) > time.Duration(tier.Count(1, 3))*time.Second
+	})
 	for i := range lifetimes(t) {
 		f(few + i)
 	}
