@@ -179,6 +179,9 @@ func (c *Comm) Close() error {
 	c.life.Turn.Unlock()
 	c.life.Close()
 	c.quiet()
+	if c.gpu != nil { // its memory is given back later, when the others have left too
+		c.group.Leave()
+	}
 	return errors.Join(err, c.release())
 }
 

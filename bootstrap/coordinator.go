@@ -22,6 +22,7 @@ type coordinator struct {
 	next    []uint64 // by rank: AllGathers it took part in
 	gathers map[uint64]*gather
 	gone    []bool // by rank: left or died
+	parting parting
 	heads   []int  // by rank: the head of its machine, -1 if it has none
 	kept    newest // results that heads give to others
 	hosts   []int  // ranks whose process serves the hub
@@ -51,7 +52,7 @@ func newCoordinator(size int, hosts []int, tell func([]int, message)) *coordinat
 	r := &coordinator{
 		size: size, tell: tell, here: size, hosts: hosts, stops: math.MaxUint64,
 		next: make([]uint64, size), gathers: map[uint64]*gather{},
-		gone: make([]bool, size), failing: make([]bool, size), told: make([]bool, size),
+		gone: make([]bool, size), parting: newParting(size), failing: make([]bool, size), told: make([]bool, size),
 		ledger: newLedger(size), heads: slices.Repeat([]int{-1}, size), kept: newest{},
 	}
 	r.settled = sync.NewCond(&r.mu)
@@ -63,7 +64,11 @@ func (r *coordinator) hear(rank int, m message) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.gone[rank] {
-		return false
+		p, ok := m.(*parted)
+		if ok {
+			r.part(rank, p.Stage)
+		}
+		return ok
 	}
 	r.ledger.answered(rank)
 	switch m := m.(type) {
@@ -77,6 +82,7 @@ func (r *coordinator) hear(rank int, m message) bool {
 		r.complain(rank, m)
 	case *leave:
 		r.locate(rank, m)
+		r.parting.stays[rank] = m.Stays
 		r.leave(rank)
 	case *position:
 		if m.Known {
@@ -101,6 +107,7 @@ func (r *coordinator) hear(rank int, m message) bool {
 func (r *coordinator) lost(rank int, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	defer r.part(rank, Apart)
 	if r.gone[rank] {
 		return
 	}
@@ -263,6 +270,11 @@ func (r *coordinator) leave(rank int) {
 		r.tell(r.others(rank), &left{Rank: rank, Seq: r.next[rank]})
 	}
 	r.tell([]int{rank}, &bye{})
+	if r.parting.stays[rank] {
+		r.part(rank, Left)
+	} else {
+		r.part(rank, Apart)
+	}
 }
 
 func (r *coordinator) depart(rank int) {

@@ -33,6 +33,8 @@
 //	                                   ←   failed     who and why (to all others)
 //	leave      position                →
 //	                                   ←   bye        (to all others: left)
+//	parted     a stage                 →
+//	                                   ←   parted     all have come to that stage (to those that stay)
 //
 // # What the key protects
 //

@@ -88,7 +88,16 @@ type Group interface {
 	// processes may be stopped, or their hosts cut off and not yet taken for dead.
 	Silent() []int
 
-	// Close says goodbye: an orderly leave is not a failure. It waits for the
+	// Leave says goodbye: an orderly leave is not a failure. From then on no AllGather of others can
+	// complete, and those that wait for this rank hear why. The way to them stays for Part.
+	Leave()
+
+	// Part says that this rank has come to a stage of parting, and waits until all others have, or have
+	// died, or have closed their group. It calls Leave before. An error is that of ctx, or that the
+	// rendezvous has ended, and then others may be at an earlier stage.
+	Part(ctx context.Context, stage int) error
+
+	// Close leaves, if Leave has not, and is the last stage of parting. It waits for the
 	// hub's answer, at most a second, so that the process may exit at once.
 	Close() error
 }

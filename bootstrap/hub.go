@@ -271,7 +271,7 @@ func (h *hub) listen(s *seat) (why string) {
 		if !r.hear(s.Rank, m) {
 			return fmt.Sprintf("it sent what it must not: %T", m)
 		}
-		if _, ok := m.(*leave); ok {
+		if l, ok := m.(*leave); ok && !l.Stays {
 			s.link.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
 		}
 	}

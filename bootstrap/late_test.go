@@ -41,7 +41,7 @@ func TestTrial(t *testing.T) {
 			TrialTime, history.Silent, []int{2}, []int{0, 1}},
 		{"one dies meanwhile, which explains it", []word{{rank: 1, m: stopped("aab", 2)}, {rank: 0, m: stopped("aab", 1)}, {rank: 2, lost: "killed"}},
 			0, 0, []int{2}, nil},
-		{"one left before, after the call", []word{{rank: 2, m: &leave{known{true, at(1, "aab")}}}, {rank: 1, m: stopped("aab", 0)}, {rank: 0, m: stopped("aab", 1)}},
+		{"one left before, after the call", []word{{rank: 2, m: &leave{known: known{true, at(1, "aab")}}}, {rank: 1, m: stopped("aab", 0)}, {rank: 0, m: stopped("aab", 1)}},
 			0, history.Link, []int{0, 1}, []int{0, 1}},
 		{"calls that differ", []word{{rank: 0, m: stopped("aab", 1)}, {rank: 2, m: stopped("aac", 0)}, {rank: 1, m: stopped("aab", 2)}},
 			settle, 0, []int{2}, nil},

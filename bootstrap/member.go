@@ -17,7 +17,7 @@ type member struct {
 	hangUp     func()        // ends the connection and all its goroutines, after bye
 	failed     chan struct{} // closed when failure is set
 	byed       chan struct{} // closed when the coordinator has answered our leave, or cannot
-	closed     chan struct{} // closed by Close
+	closed     chan struct{} // closed by Leave and Close
 
 	order sync.Mutex // held while calling up, so that messages go up in order
 	next  uint64     // under order
@@ -41,7 +41,12 @@ type member struct {
 	head   int   // of this rank's machine, -1 if it has none
 	giving *head // nil unless this rank is a head
 
-	failOnce, closeOnce, byeOnce sync.Once
+	stays   bool          // has left by Leave, and waits for the others
+	parted  int           // the last stage that all ranks have come to
+	parting chan struct{} // closed when parted grows
+	ended   chan struct{} // closed when the way to the coordinator has ended
+
+	failOnce, leaveOnce, closeOnce, byeOnce sync.Once
 }
 
 type result struct {
@@ -55,6 +60,7 @@ func newMember(rank, size int, key []byte, hosts []int) *member {
 		rank: rank, size: size, key: key, hosts: slices.Clone(hosts),
 		drop: nothing, flush: nothing, hangUp: nothing,
 		failed: make(chan struct{}), byed: make(chan struct{}), closed: make(chan struct{}),
+		parting: make(chan struct{}), ended: make(chan struct{}),
 		head: -1, waits: map[uint64]chan result{}, held: map[uint64]chan result{}, withdrawn: map[uint64]*WithdrawnError{},
 	}
 }
@@ -113,7 +119,7 @@ func (m *member) hear(msg message) {
 	case *failed:
 		m.fail(&msg.Failure)
 	case *left:
-		m.part(msg)
+		m.hearLeft(msg)
 	case *silent:
 		m.silent = msg.Ranks
 	case *where:
@@ -127,6 +133,8 @@ func (m *member) hear(msg message) {
 			m.regrouped <- msg
 			m.regrouped = nil
 		}
+	case *parted:
+		m.hearParted(msg.Stage)
 	case *bye:
 		m.byeOnce.Do(func() { close(m.byed) })
 	}
@@ -185,8 +193,8 @@ func (m *member) settleAll(err error) {
 	}
 }
 
-// part notes another rank's goodbye. Under mu.
-func (m *member) part(l *left) {
+// hearLeft notes another rank's goodbye. Under mu.
+func (m *member) hearLeft(l *left) {
 	if m.stops == nil || l.Seq < m.stops.Seq {
 		m.stops = l
 	}
@@ -201,19 +209,24 @@ func (m *member) part(l *left) {
 	}
 }
 
+var errEnded = errors.New("the rendezvous has ended")
+
 // lost says that the way to the coordinator has ended.
 func (m *member) lost(why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.byeOnce.Do(func() { close(m.byed) })
+	if !isClosed(m.ended) {
+		close(m.ended)
+	}
 	for seq := range m.held {
-		m.settle(seq, result{err: errors.New("the rendezvous has ended")})
+		m.settle(seq, result{err: errEnded})
 	}
 	switch {
 	case isClosed(m.closed):
 		m.settleAll(ErrClosed)
 	case m.orphan: // the hub may end then; only AllGather cannot go on
-		m.part(&left{Rank: m.stops.Rank})
+		m.hearLeft(&left{Rank: m.stops.Rank})
 	case len(m.hosts) > 0:
 		m.fail(&Failure{Rank: m.hosts[0], Culprits: slices.Clone(m.hosts), Died: true, Reason: why})
 	default:
@@ -235,13 +248,10 @@ func (m *member) Fail(reason string, culprits ...int) {
 
 func (m *member) Close() error {
 	m.closeOnce.Do(func() {
-		m.mu.Lock()
-		close(m.closed)
-		m.mu.Unlock()
-		l := &leave{m.position()}
-		m.order.Lock()
-		m.up(l)
-		m.order.Unlock()
+		m.leave(false)
+		if m.stays { // else its goodbye has said so
+			m.part(Apart)
+		}
 		m.hangUp()
 		if m.giving != nil {
 			m.giving.end(m.rank)

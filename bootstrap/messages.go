@@ -350,10 +350,39 @@ func (m *Position) Parse(b []byte) error {
 	return f.end()
 }
 
-// leave: the orderly goodbye, and where the rank was.
-type leave struct{ known }
+// leave: the orderly goodbye, and where the rank was. A rank that stays waits for the others to part.
+type leave struct {
+	Stays bool
+	known
+}
 
 func (*leave) kind() kind { return kLeave }
+
+func (m *leave) Append(b []byte) []byte { return m.known.Append(appendFlag(b, m.Stays)) }
+
+func (m *leave) Parse(b []byte) error {
+	f := fields{b: b}
+	m.Stays = f.flag()
+	if f.bad {
+		return errMalformed
+	}
+	return m.known.Parse(f.b)
+}
+
+// parted: a rank that stays has come to this stage of parting; or, to such a rank, all have.
+type parted struct{ Stage int }
+
+func (*parted) kind() kind { return kParted }
+
+func (m *parted) Append(b []byte) []byte { return appendU32(b, m.Stage) }
+
+func (m *parted) Parse(b []byte) error {
+	f := fields{b: b}
+	if m.Stage = f.rank(); m.Stage >= stages {
+		return errMalformed
+	}
+	return f.end()
+}
 
 // known is a position, if the rank can say where it is.
 type known struct {

@@ -28,7 +28,7 @@ func waits(from uint64, calls string) Position {
 
 func TestRollCall(t *testing.T) {
 	const first3 = "ranks 0 and 2 make different calls as collective #3"
-	gone := func(p Position) *leave { return &leave{known{true, p}} }
+	gone := func(p Position) *leave { return &leave{known: known{true, p}} }
 	tests := []struct {
 		name  string
 		words []word

@@ -37,6 +37,7 @@ const (
 	kFail
 	kFailed
 	kLeave
+	kParted
 	kLeft
 	kBye
 	kInquire
@@ -82,6 +83,8 @@ func newMessage(k kind) message {
 		return &failed{}
 	case kLeave:
 		return &leave{}
+	case kParted:
+		return &parted{}
 	case kLeft:
 		return &left{}
 	case kBye:

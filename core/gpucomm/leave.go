@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/internal/cuda"
 )
@@ -131,24 +132,22 @@ func isClosed(c <-chan struct{}) bool {
 const farewellTime = 10 * time.Second
 
 // disband gives back what the ranks of this process have. First all ranks of all processes
-// say farewell, for until then kernels may use it. Where windows are open they are closed,
-// and the ranks say farewell once more: then no rank has another's memory open, and apart is
-// closed.
+// leave, for until then kernels may use it. Where windows are open they are closed, and all ranks
+// say so: then no rank has another's memory open, and apart is closed.
 func disband(all []leaver, apart chan<- struct{}) error {
 	ctx, cancel := context.WithTimeout(context.Background(), farewellTime)
 	defer cancel()
-	farewell := func(g leaver) error {
-		if err := g.Life.Guard.Aborted(); err != nil {
+	part := func(g leaver, stage int) error {
+		if err := g.Life.Guard.Aborted(); err != nil { // others may go on in another group before they close this one
 			return err
 		}
-		_, err := g.Group.AllGather(ctx, nil)
-		return err
+		return g.Group.Part(ctx, stage)
 	}
 	var group errgroup.Group
 	parted := make([]bool, len(all)) // no kernel of a rank uses this one's memory any more
 	for i, g := range all {
 		group.Go(func() error {
-			parted[i] = farewell(g) == nil || len(all) == g.Life.Size // the others here have ended what was queued
+			parted[i] = part(g, bootstrap.Left) == nil || len(all) == g.Life.Size // the others here have ended what was queued
 			return nil
 		})
 	}
@@ -160,7 +159,7 @@ func disband(all []leaver, apart chan<- struct{}) error {
 		}
 		errs = append(errs, g.closeWindows())
 		group.Go(func() error { // after it the windows' memory is the user's again
-			farewell(g) // an error means that there is nobody to wait for
+			part(g, bootstrap.Apart) // an error means that there is nobody to wait for
 			return nil
 		})
 	}

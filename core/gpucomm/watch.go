@@ -18,6 +18,7 @@ type watch struct {
 	begun  sync.Once
 	at     uint64          // the operation that started last, when the watcher looked
 	since  time.Time       // then, or the last time that nothing was under way
+	asked  time.Time       // when it last asked where the others are
 	judged context.Context // ends when a failure has been reported, or there is no watch any more
 	end    func()          // ends judged
 }
@@ -71,6 +72,10 @@ func (u *upkeep) look(now time.Time) (works, done bool) {
 	case now.Sub(w.since) > u.Life.Timeout:
 		cause = fmt.Errorf("not done after %v: %w", u.Life.Timeout, call.ErrTimeout)
 	default:
+		if now.Sub(w.since) > life.Slow && now.Sub(w.asked) > life.Slow { // a peer may have left
+			w.asked = now
+			u.Life.Go(u.Life.Inquire)
+		}
 		return works, false
 	}
 	u.Life.Go(func() {

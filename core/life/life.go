@@ -58,15 +58,15 @@ func New(group bootstrap.Group, host string, timeout time.Duration) *Life {
 	l := &Life{Rank: group.Rank(), Size: group.Size(), Host: host, Timeout: timeout, group: group, stopped: make(chan struct{})}
 	l.machine.Wrap = l.ErrorIn
 	l.machine.Hosts = slices.DeleteFunc(group.Hub(), func(r int) bool { return r == l.Rank })
-	l.Guard.OnSlow(slow, l.inquire)
+	l.Guard.OnSlow(Slow, l.Inquire)
 	group.Locate(l.locate)
 	group.OnHalt(func() { l.unlessClosed(l.halt) })
 	group.OnFailure(func(f *bootstrap.Failure) { l.unlessClosed(func() { l.step(GroupSaid{f}) }) })
 	return l
 }
 
-// slow is how long an operation waits before this rank asks where the others are.
-const slow = time.Second
+// Slow is how long an operation waits before this rank asks where the others are.
+const Slow = time.Second
 
 // Go runs f on a goroutine that Close waits for. It must not be called after Close.
 func (l *Life) Go(f func()) { l.watch.Go(f) }
@@ -200,7 +200,7 @@ func (l *Life) end(e *call.Error, at *engine.StepError) *call.Error {
 	doubt := l.step(OperationFailed{e, d})
 	switch d {
 	case Apart, Differs:
-		l.inquire()
+		l.Inquire()
 	case Late:
 		l.say(l.stoppedIn(e, at))
 	}
@@ -238,9 +238,9 @@ func (l *Life) Close() {
 	l.watch.Wait()
 }
 
-// inquire asks where the other ranks are. The goroutine that carries out an operation calls
+// Inquire asks where the other ranks are. The goroutine that carries out an operation calls
 // it, or one that watches a GPU.
-func (l *Life) inquire() { l.group.Inquire(l.Turn.position(true)) }
+func (l *Life) Inquire() { l.group.Inquire(l.Turn.position(true)) }
 
 // locate answers the same question of another rank.
 func (l *Life) locate() (bootstrap.Position, bool) { return l.Turn.position(false), true }

@@ -18,7 +18,7 @@ import (
 func (l *Life) Meet(ctx context.Context, limit time.Duration, method call.Method, mine []byte) ([][]byte, error) {
 	l.Turn.Next(method.Sign().Stamp(), Collective, false)
 	here := l.Turn.position(true)
-	late := time.AfterFunc(slow, func() { l.group.Inquire(here) })
+	late := time.AfterFunc(Slow, func() { l.group.Inquire(here) })
 	defer late.Stop()
 	deadline, cancelDeadline := context.WithTimeout(ctx, limit)
 	defer cancelDeadline()

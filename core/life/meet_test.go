@@ -145,8 +145,8 @@ func TestMeetAndOperation(t *testing.T) {
 			l.Turn.Lock()
 			defer l.Turn.Unlock()
 			l.Turn.Next(call.StampOf(c, call.Auto), Collective, false)
-			time.Sleep(slow)
-			l.inquire() // as its Guard would; a Guard does not know virtual time
+			time.Sleep(Slow)
+			l.Inquire() // as its Guard would; a Guard does not know virtual time
 			<-l.Stopped()
 			failed = l.Fail(c, l.Turn.Seq(), l.Guard.Aborted(), nil)
 		}()

@@ -90,6 +90,25 @@ func TestDeviceTimeout(t *testing.T) {
 	})
 }
 
+// A peer that has closed its communicator is named as soon as another waits for it, and what
+// all ranks are needed for fails at once.
+func TestDeviceLeft(t *testing.T) {
+	tier.Long(t)
+	eachWay(t, 2, time.Minute, func(t *testing.T, list []*gpu.Device, comms []*ringo.Comm) {
+		x := commtest.Alloc(t, list[0], make([]byte, 4096))
+		require.NoError(t, comms[1].Close())
+		start := time.Now()
+		_, err := comms[0].Split(t.Context(), 0, 0)
+		require.Less(t, time.Since(start), tier.Patience)
+		require.ErrorContains(t, err, "rank 1 has left")
+		require.NoError(t, comms[0].Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 1024, Type: ringo.Float32}))
+		err = comms[0].Synchronize(0)
+		require.Less(t, time.Since(start), tier.Patience)
+		require.ErrorIs(t, err, ringo.ErrLeft)
+		blames(t, err, "rank 1 has closed the communicator")
+	})
+}
+
 // Close waits for what is queued, but not for ever.
 func TestDeviceCloseAlone(t *testing.T) {
 	tier.Long(t)

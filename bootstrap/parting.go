@@ -1,0 +1,93 @@
+package bootstrap
+
+import "context"
+
+// Stages of parting. Ranks that have memory of each other open part in steps, each of which all ranks must have
+// come to before the next one is safe. A rank that has died, or that has closed its group, has come to all.
+const (
+	Left   = iota + 1 // has said goodbye: it uses no other rank's memory in operations any more
+	Apart             // has closed what it had open of other ranks' memory
+	stages            // the number of the first stage that is none
+)
+
+// A parting is how far the ranks have parted.
+type parting struct {
+	stays []bool      // by rank: it has left, and waits for the others
+	at    []int       // by rank: the last stage it has come to
+	count [stages]int // by stage: the ranks that have come to it
+}
+
+func newParting(size int) parting { return parting{stays: make([]bool, size), at: make([]int, size)} }
+
+// part notes that a rank has come to a stage, and tells those that stay if it was the last one. Under mu.
+func (r *coordinator) part(rank, stage int) {
+	p := &r.parting
+	for p.at[rank] < stage {
+		p.at[rank]++
+		if p.count[p.at[rank]]++; p.count[p.at[rank]] == r.size {
+			r.tell(p.staying(), &parted{p.at[rank]})
+		}
+	}
+}
+
+// staying are the ranks that wait for others to part.
+func (p *parting) staying() (ranks []int) {
+	for rank, stays := range p.stays {
+		if stays {
+			ranks = append(ranks, rank)
+		}
+	}
+	return ranks
+}
+
+// Leave says goodbye, and keeps the way to the others for Part.
+func (m *member) Leave() { m.leave(true) }
+
+// leave says goodbye, once.
+func (m *member) leave(stays bool) {
+	m.leaveOnce.Do(func() {
+		m.mu.Lock()
+		m.stays = stays
+		close(m.closed)
+		m.mu.Unlock()
+		l := &leave{stays, m.position()}
+		m.order.Lock()
+		m.up(l)
+		m.order.Unlock()
+	})
+}
+
+// Part waits until all other ranks have come to the same stage.
+func (m *member) Part(ctx context.Context, stage int) error {
+	m.Leave()
+	m.part(stage)
+	for {
+		m.mu.Lock()
+		reached, heard := m.parted >= stage, m.parting
+		m.mu.Unlock()
+		if reached {
+			return nil
+		}
+		select {
+		case <-heard:
+		case <-m.ended:
+			return errEnded
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// part says that this rank has come to a stage.
+func (m *member) part(stage int) {
+	m.order.Lock()
+	defer m.order.Unlock()
+	m.up(&parted{stage})
+}
+
+// hearParted notes that all ranks have come to a stage. Under mu.
+func (m *member) hearParted(stage int) {
+	m.parted = max(m.parted, stage)
+	close(m.parting)
+	m.parting = make(chan struct{})
+}

@@ -1,0 +1,60 @@
+package bootstrap
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/internal/test/tier"
+)
+
+// Ranks part in stages: each waits until all others have come to it, have died, or have closed their group.
+func TestPart(t *testing.T) {
+	forKinds(t, 4, func(t *testing.T, groups []Group) {
+		groups[0].Leave()
+		_, err := groups[1].AllGather(t.Context(), nil)
+		require.ErrorContains(t, err, "rank 0 has left", "it is heard at once")
+		require.Nil(t, groups[1].Failure())
+
+		wait := func(r, stage int) <-chan error {
+			done := make(chan error, 1)
+			go func() { done <- groups[r].Part(within(t, tier.Patience), stage) }()
+			return done
+		}
+		zero, one := wait(0, Left), wait(1, Left)
+		Drop(groups[2])
+		awaitFailure(t, groups[3])
+		stays := func(done <-chan error) {
+			t.Helper()
+			select {
+			case err := <-done:
+				require.FailNow(t, "a rank does not wait for the others", "%v", err)
+			default:
+			}
+		}
+		stays(zero)
+		stays(one)
+		require.NoError(t, <-wait(3, Left))
+		require.NoError(t, <-zero)
+		require.NoError(t, <-one)
+
+		zero = wait(0, Apart)
+		require.NoError(t, groups[1].Close())
+		stays(zero)
+		require.NoError(t, groups[3].Close())
+		require.NoError(t, <-zero)
+		require.NoError(t, groups[0].Part(t.Context(), Apart), "once more it is so already")
+	})
+}
+
+// A rank that waits for others gives up when its caller does, or when the rendezvous has ended.
+func TestPartAlone(t *testing.T) {
+	forKinds(t, 2, func(t *testing.T, groups []Group) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, groups[1].Part(ctx, Left), context.Canceled)
+		groups[1].(*member).lost("the hub has died")
+		require.ErrorIs(t, groups[1].Part(t.Context(), Left), errEnded)
+	})
+}
