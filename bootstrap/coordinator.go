@@ -267,7 +267,7 @@ func (r *coordinator) leave(rank int) {
 	// Who leaves no earlier than another before is no news, and thousands leave at once.
 	if r.next[rank] < r.stops || slices.Contains(r.hosts, rank) {
 		r.stops = min(r.stops, r.next[rank])
-		r.tell(r.others(rank), &left{Rank: rank, Seq: r.next[rank]})
+		r.tell(r.others(rank), &left{Rank: rank, Seq: r.next[rank], Last: r.ledger.end(rank)})
 	}
 	r.tell([]int{rank}, &bye{})
 	if r.parting.stays[rank] {

@@ -29,6 +29,7 @@ type member struct {
 	stops     *left                      // no AllGather from stops.Seq on can complete
 	hosts     []int                      // ranks here whose process serves the hub
 	orphan    bool                       // all hosts left in order: the hub may end any time
+	departed  []departure                // of hosts
 	failure   *Failure
 	onFailure []func(*Failure)
 	locate    func() (Position, bool) // nil until Locate
@@ -205,6 +206,7 @@ func (m *member) hearLeft(l *left) {
 	}
 	if i := slices.Index(m.hosts, l.Rank); i >= 0 {
 		m.hosts = slices.Delete(m.hosts, i, i+1)
+		m.departed = append(m.departed, departure{l.Rank, l.Last})
 		m.orphan = len(m.hosts) == 0
 	}
 }
@@ -226,7 +228,7 @@ func (m *member) lost(why string) {
 	case isClosed(m.closed):
 		m.settleAll(ErrClosed)
 	case m.orphan: // the hub may end then; only AllGather cannot go on
-		m.hearLeft(&left{Rank: m.stops.Rank})
+		m.hearLeft(&left{Rank: m.stops.Rank, Last: unsaid})
 	case len(m.hosts) > 0:
 		m.fail(&Failure{Rank: m.hosts[0], Culprits: slices.Clone(m.hosts), Died: true, Reason: why})
 	default:
@@ -266,7 +268,24 @@ func (m *member) Locate(f func() (Position, bool)) {
 	m.locate = f
 }
 
-func (m *member) Inquire(p Position) { m.say(&inquire{p.recent()}) }
+func (m *member) Inquire(p Position) {
+	m.say(&inquire{p.recent()})
+	if isClosed(m.ended) {
+		m.judge(p.waitsIn())
+	}
+}
+
+// judge finds out without a hub, which has ended because all that served it left, whether this rank waits for one
+// of those, in collective n.
+func (m *member) judge(n uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, d := range m.departed {
+		if d.last < n {
+			m.fail(d.failure())
+		}
+	}
+}
 
 func (m *member) Late(p Position) { m.say(&late{p.recent()}) }
 

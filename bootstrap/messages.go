@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"math"
 	"time"
 
 	"github.com/ringo-go/ringo/trace/history"
@@ -402,19 +403,24 @@ func (m *known) Parse(b []byte) error {
 }
 
 // left tells of another rank's goodbye. It took part in the AllGathers before
-// Seq and in none after.
+// Seq and in none after, and in collectives up to number Last (unsaid: it could not say).
 type left struct {
 	Rank int
 	Seq  uint64
+	Last uint64
 }
+
+const unsaid = math.MaxUint64
 
 func (*left) kind() kind { return kLeft }
 
-func (m *left) Append(b []byte) []byte { return appendU64(appendU32(b, m.Rank), m.Seq) }
+func (m *left) Append(b []byte) []byte {
+	return appendU64(appendU64(appendU32(b, m.Rank), m.Seq), m.Last)
+}
 
 func (m *left) Parse(b []byte) error {
 	f := fields{b: b}
-	m.Rank, m.Seq = f.rank(), f.u64()
+	m.Rank, m.Seq, m.Last = f.rank(), f.u64(), f.u64()
 	return f.end()
 }
 

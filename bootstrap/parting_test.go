@@ -58,3 +58,18 @@ func TestPartAlone(t *testing.T) {
 		require.ErrorIs(t, groups[1].Part(t.Context(), Left), errEnded)
 	})
 }
+
+// Where the hub has ended because its rank left, a rank that waits for that one finds out by itself.
+func TestLeftWithHub(t *testing.T) {
+	waits := func(n uint64) Position { return Position{Waiting: true, Calls: []Called{{Number: n}}} }
+	m := newMember(1, 3, nil, []int{0})
+	m.up = func(message) {}
+	m.hear(&left{Rank: 0, Seq: 1, Last: 5})
+	m.Inquire(waits(6))
+	require.Nil(t, m.Failure(), "the hub will say so")
+	m.lost("its process ended")
+	m.Inquire(waits(5))
+	require.Nil(t, m.Failure(), "rank 0 took part in it")
+	m.Inquire(waits(6))
+	require.Equal(t, &Failure{Rank: 0, Culprits: []int{0}, Left: true, Number: 5}, m.Failure())
+}

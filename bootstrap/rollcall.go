@@ -71,6 +71,7 @@ const rollTime = time.Second
 // A ledger compares the positions of the ranks of a group.
 type ledger struct {
 	first  map[uint64]*entry // by Number
+	ends   map[int]uint64    // by rank that has left: the last Number that it had begun
 	last   []uint64          // by rank: the highest Number that was compared
 	top    uint64            // the highest Number in first
 	heard  []time.Time       // by rank: when its position came
@@ -101,7 +102,7 @@ type departure struct {
 const ledgerDepth = 1024
 
 func newLedger(size int) *ledger {
-	return &ledger{first: map[uint64]*entry{}, last: make([]uint64, size), heard: make([]time.Time, size), asked: make([]time.Time, size)}
+	return &ledger{first: map[uint64]*entry{}, ends: map[int]uint64{}, last: make([]uint64, size), heard: make([]time.Time, size), asked: make([]time.Time, size)}
 }
 
 // note compares the position of a rank with the positions of the others.
@@ -184,21 +185,35 @@ func (l *ledger) minority(d *Disagreement) []int {
 // left notes that a rank has said goodbye at this position.
 func (l *ledger) left(rank int, p Position) {
 	d := &departure{rank, p.last()}
+	l.ends[rank] = d.last
 	if l.gone == nil || cmp.Or(cmp.Compare(d.last, l.gone.last), cmp.Compare(rank, l.gone.rank)) < 0 {
 		l.gone = d
 	}
+}
+
+// end is the last number that a rank which has left had begun, unsaid if it did not say.
+func (l *ledger) end(rank int) uint64 {
+	if n, ok := l.ends[rank]; ok {
+		return n
+	}
+	return unsaid
 }
 
 // verdict is what is wrong, nil if nothing is as far as is known. A rank that
 // left is named rather than a disagreement later in the sequence.
 func (l *ledger) verdict() *Failure {
 	if g := l.gone; g != nil && g.last < l.waited && (l.disagree == nil || l.disagree.Number > g.last+1) {
-		return &Failure{Rank: g.rank, Culprits: []int{g.rank}, Left: true, Number: g.last}
+		return g.failure()
 	}
 	if l.disagree != nil {
 		return &Failure{Rank: -1, Culprits: l.minority(l.disagree), Disagree: l.disagree}
 	}
 	return nil
+}
+
+// failure is what a departure is to those that wait for the rank.
+func (d *departure) failure() *Failure {
+	return &Failure{Rank: d.rank, Culprits: []int{d.rank}, Left: true, Number: d.last}
 }
 
 // due reports whether there may be a roll call: the last one was rollTime ago.

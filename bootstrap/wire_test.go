@@ -43,7 +43,7 @@ func samples() []message {
 		&where{},
 		&position{known{true, where5}},
 		&silent{Ranks: []int{2, 3}},
-		&left{Rank: 6, Seq: 9},
+		&left{Rank: 6, Seq: 9, Last: 7},
 		&bye{},
 		&held{Seq: 9},
 		&resend{held{Seq: 9}},

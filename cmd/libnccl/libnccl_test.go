@@ -197,6 +197,7 @@ func TestWatchdog(t *testing.T) {
 	}
 	t.Run("killed", func(t *testing.T) { succeed(t, env, 3, p, "killed") })
 	t.Run("leaves", func(t *testing.T) { succeed(t, env, 2, p, "leaves") })
+	t.Run("returns", func(t *testing.T) { succeed(t, env, 3, p, "returns") })
 }
 
 func TestErrors(t *testing.T) {

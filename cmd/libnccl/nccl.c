@@ -162,15 +162,6 @@ TWIN(ncclResetDebugInit)
 void ncclResetDebugInitInternal(void) {}
 
 // Communicators
-FUNCTION(ncclGetUniqueId, (ncclUniqueId * id), ringo_unique_id(&thread, id))
-FUNCTION(ncclCommInitRank, (ncclComm_t * comm, int nranks, ncclUniqueId id, int rank),
-	 ringo_init_rank(&thread, (uintptr_t *)comm, nranks, rank, 1, &id, 0))
-FUNCTION(ncclCommInitRankConfig, (ncclComm_t * comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config),
-	 ringo_init_rank(&thread, (uintptr_t *)comm, nranks, rank, 1, &id, (uintptr_t)config))
-FUNCTION(ncclCommInitRankScalable, (ncclComm_t * comm, int nranks, int rank, int nId, ncclUniqueId *ids, ncclConfig_t *config),
-	 ringo_init_rank(&thread, (uintptr_t *)comm, nranks, rank, nId, ids, (uintptr_t)config))
-FUNCTION(ncclCommInitAll, (ncclComm_t * comms, int ndev, const int *devlist), ringo_init_all(&thread, (uintptr_t *)comms, ndev, (int *)devlist))
-FUNCTION(ncclCommFinalize, (ncclComm_t comm), ringo_finalize(&thread, (uintptr_t)comm))
 static void at_exit(void)
 {
 	if (!forked)
@@ -179,16 +170,25 @@ static void at_exit(void)
 
 static void ask(void) { atexit(at_exit); }
 
-// ends has the process's end wait for what goes on in the background. That is asked for when the first
-// communicator ends, so it comes before the end of the CUDA driver, which began earlier.
-static void ends(void)
+// begins has the end of the process say goodbye to other ranks. That is asked for when the first
+// communicator begins, so it comes before the end of the CUDA driver, which began earlier.
+static void begins(void)
 {
 	static pthread_once_t asked = PTHREAD_ONCE_INIT;
 	pthread_once(&asked, ask);
 }
 
-FUNCTION(ncclCommDestroy, (ncclComm_t comm), (ends(), ringo_destroy(&thread, (uintptr_t)comm)))
-FUNCTION(ncclCommAbort, (ncclComm_t comm), (ends(), ringo_abort(&thread, (uintptr_t)comm)))
+FUNCTION(ncclGetUniqueId, (ncclUniqueId * id), ringo_unique_id(&thread, id))
+FUNCTION(ncclCommInitRank, (ncclComm_t * comm, int nranks, ncclUniqueId id, int rank),
+	 (begins(), ringo_init_rank(&thread, (uintptr_t *)comm, nranks, rank, 1, &id, 0)))
+FUNCTION(ncclCommInitRankConfig, (ncclComm_t * comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config),
+	 (begins(), ringo_init_rank(&thread, (uintptr_t *)comm, nranks, rank, 1, &id, (uintptr_t)config)))
+FUNCTION(ncclCommInitRankScalable, (ncclComm_t * comm, int nranks, int rank, int nId, ncclUniqueId *ids, ncclConfig_t *config),
+	 (begins(), ringo_init_rank(&thread, (uintptr_t *)comm, nranks, rank, nId, ids, (uintptr_t)config)))
+FUNCTION(ncclCommInitAll, (ncclComm_t * comms, int ndev, const int *devlist), (begins(), ringo_init_all(&thread, (uintptr_t *)comms, ndev, (int *)devlist)))
+FUNCTION(ncclCommFinalize, (ncclComm_t comm), ringo_finalize(&thread, (uintptr_t)comm))
+FUNCTION(ncclCommDestroy, (ncclComm_t comm), ringo_destroy(&thread, (uintptr_t)comm))
+FUNCTION(ncclCommAbort, (ncclComm_t comm), ringo_abort(&thread, (uintptr_t)comm))
 FUNCTION(ncclCommRevoke, (ncclComm_t comm, int flags), ringo_revoke(&thread, (uintptr_t)comm, flags))
 FUNCTION(ncclCommSplit, (ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config),
 	 ringo_split(&thread, (uintptr_t)comm, color, key, (uintptr_t *)newcomm, (uintptr_t)config))
@@ -196,7 +196,7 @@ FUNCTION(ncclCommShrink, (ncclComm_t comm, int *exclude, int count, ncclComm_t *
 	 ringo_shrink(&thread, (uintptr_t)comm, exclude, count, (uintptr_t *)newcomm, (uintptr_t)config, flags))
 FUNCTION(ncclCommGetUniqueId, (ncclComm_t comm, ncclUniqueId *id), ringo_grow_id(&thread, (uintptr_t)comm, id))
 FUNCTION(ncclCommGrow, (ncclComm_t comm, int nranks, const ncclUniqueId *id, int rank, ncclComm_t *newcomm, ncclConfig_t *config),
-	 ringo_grow(&thread, (uintptr_t)comm, nranks, (ncclUniqueId *)id, rank, (uintptr_t *)newcomm, (uintptr_t)config))
+	 (begins(), ringo_grow(&thread, (uintptr_t)comm, nranks, (ncclUniqueId *)id, rank, (uintptr_t *)newcomm, (uintptr_t)config)))
 FUNCTION(ncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t *error), ringo_async_error(&thread, (uintptr_t)comm, (int *)error))
 FUNCTION(ncclCommCount, (const ncclComm_t comm, int *count), ringo_count(&thread, (uintptr_t)comm, count))
 FUNCTION(ncclCommCuDevice, (const ncclComm_t comm, int *device), ringo_device(&thread, (uintptr_t)comm, device))

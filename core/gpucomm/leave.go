@@ -128,14 +128,39 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// farewellTime is how long ranks wait for those of other processes.
-const farewellTime = 10 * time.Second
+// farewellTime is how long ranks wait for those of other processes, exitTime if this process ends.
+const (
+	farewellTime = 10 * time.Second
+	exitTime     = time.Second
+)
+
+var (
+	exit    = make(chan struct{}) // closed when this process ends
+	exiting sync.Once
+)
+
+// Exit says that this process ends: ranks that leave need not wait long for others, since the driver keeps what
+// those have open.
+func Exit() { exiting.Do(func() { close(exit) }) }
+
+// farewell bounds how long ranks wait for those of other processes.
+func farewell() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), farewellTime)
+	go func() {
+		select {
+		case <-exit:
+			time.AfterFunc(exitTime, cancel)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
 
 // disband gives back what the ranks of this process have. First all ranks of all processes
 // leave, for until then kernels may use it. Where windows are open they are closed, and all ranks
 // say so: then no rank has another's memory open, and apart is closed.
 func disband(all []leaver, apart chan<- struct{}) error {
-	ctx, cancel := context.WithTimeout(context.Background(), farewellTime)
+	ctx, cancel := farewell()
 	defer cancel()
 	part := func(g leaver, stage int) error {
 		if err := g.Life.Guard.Aborted(); err != nil { // others may go on in another group before they close this one

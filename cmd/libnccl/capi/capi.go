@@ -32,6 +32,7 @@ type Library struct {
 
 	windows table[*window]
 	numbers atomic.Pointer[map[uintptr]uintptr] // of windows that are addresses of records; written with mu
+	exiting atomic.Bool                         // the process ends
 	closing sync.WaitGroup                      // communicators that were ended and are being closed
 
 	mu      sync.Mutex

@@ -24,6 +24,9 @@ type comm struct {
 	opening context.Context
 	cancel  context.CancelFunc // ends opening
 	jobs    sync.WaitGroup     // in the background
+	closing sync.Once          // begins to close it
+	gone    chan struct{}      // closed when it has been closed
+	lost    error              // why not all was given back, once gone
 
 	mu        sync.Mutex
 	ring      *ringo.Comm    // guarded by mu; nil until it is open
@@ -43,7 +46,7 @@ type comm struct {
 }
 
 func newComm(d *gpu.Device, blocking bool, cfg ringo.Config) *comm {
-	c := &comm{device: d, blocking: blocking, config: cfg}
+	c := &comm{device: d, blocking: blocking, config: cfg, gone: make(chan struct{})}
 	c.opening, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -192,6 +195,9 @@ func (l *Library) AsyncError(handle uintptr) (r Result, why, err error) {
 	c, err := l.comms.get(handle)
 	if err != nil {
 		return ResultOf(err), nil, err
+	}
+	if l.exiting.Load() { // a thread that still looks must not take the end of the process for a failure
+		return Success, nil, nil
 	}
 	r, why = c.asyncError()
 	l.Note(why)

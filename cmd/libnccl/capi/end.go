@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/core/gpucomm"
 )
 
 // Finalize waits for what was begun. The communicator takes no calls any more. As in NCCL the null handle
@@ -54,11 +56,22 @@ const (
 // exitTime bounds Exit. Ranks wait 10 s for each other.
 const exitTime = 15 * time.Second
 
-// Exit waits until the communicators that were ended have given everything back. It is for the end of the
-// process: without it, other ranks would see a rank die that has left.
+// Exit says goodbye for all communicators that the process has not ended, and waits until they and those that were
+// ended have given everything back. It is for the end of the process: without it, other ranks would see
+// a rank die that has left. What is under way then is aborted. Handles stay as they are, since destructors may yet
+// end them.
 func (l *Library) Exit() {
+	if l.exiting.Swap(true) {
+		return
+	}
+	gpucomm.Exit()
 	left := make(chan struct{})
 	go func() {
+		var open sync.WaitGroup
+		for _, c := range l.comms.all() {
+			open.Go(func() { l.abort(c, errors.New("the process ended")) })
+		}
+		open.Wait()
 		l.closing.Wait()
 		close(left)
 	}()
@@ -82,54 +95,61 @@ func (l *Library) end(handle uintptr, reason error) error {
 		if c.opened() == nil { // it would wait for ranks that may never come
 			c.cancel()
 		}
-		err := c.left(l.closed(c))
+		l.startClose(c)
+		err := c.left()
 		c.say(c.opened(), "Destroy")
 		return err
 	}
+	l.abort(c, reason)
+	c.say(c.opened(), "Abort")
+	return nil
+}
+
+// abort closes a communicator, and ends what is under way.
+func (l *Library) abort(c *comm, reason error) {
 	c.cancel()
-	done := l.closed(c)
+	l.startClose(c)
 	select {
-	case err = <-done:
+	case <-c.gone:
 	case <-time.After(idle):
 		if r := c.opened(); r != nil {
 			c.abort(r, reason)
 		}
 		select {
-		case err = <-done:
+		case <-c.gone:
 		case <-time.After(leaving):
+			return
 		}
 	}
-	c.say(c.opened(), "Abort")
-	l.Note(err) // what was aborted has failed, and that is no error of Abort
-	return nil
+	l.Note(c.lost) // what was aborted has failed, and that is no error of Abort
 }
 
-// closed closes a communicator in the background.
-func (l *Library) closed(c *comm) <-chan error {
-	done := make(chan error, 1)
-	l.mu.Lock()
-	l.ending = append(l.ending, c)
-	l.mu.Unlock()
-	l.closing.Go(func() {
-		err := l.close(c)
+// startClose closes a communicator in the background, once.
+func (l *Library) startClose(c *comm) {
+	c.closing.Do(func() {
 		l.mu.Lock()
-		l.ending = slices.DeleteFunc(l.ending, func(o *comm) bool { return o == c })
+		l.ending = append(l.ending, c)
 		l.mu.Unlock()
-		done <- err
+		l.closing.Go(func() {
+			c.lost = l.close(c)
+			l.mu.Lock()
+			l.ending = slices.DeleteFunc(l.ending, func(o *comm) bool { return o == c })
+			l.mu.Unlock()
+			close(c.gone)
+		})
 	})
-	return done
 }
 
 // left waits until this rank has left a communicator that is being closed.
-func (c *comm) left(done <-chan error) error {
+func (c *comm) left() error {
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	windows := c.hasWindows()
 	var others <-chan time.Time // nil while this rank's own work goes on
 	for {
 		select {
-		case err := <-done:
-			return err
+		case <-c.gone:
+			return c.lost
 		case <-others:
 			return nil
 		case <-look.C:

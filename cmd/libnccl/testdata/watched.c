@@ -5,6 +5,7 @@
 //	watched background              communicators that do not block
 //	watched killed RANK SIZE FILE   rank 1 ends without goodbye while the others wait for it
 //	watched leaves RANK SIZE FILE   rank 0 destroys its communicator and returns while the others have theirs
+//	watched returns RANK SIZE FILE  rank 0 returns from main, and the others are idle before they begin what needs it
 #include "memory.h"
 
 enum { RANKS = 2, BYTES = COUNT * sizeof(int) };
@@ -142,6 +143,27 @@ static void leaves(rank_t *r, const char *file)
 	OK(ncclCommDestroy(r->comm));
 }
 
+// returns has rank 0 return from main without a word to the library. That is no error of a rank that waits for
+// nothing; what needs rank 0 fails.
+static void returns(rank_t *r, const char *file)
+{
+	char begun[4096];
+	ncclResult_t state;
+	snprintf(begun, sizeof begun, "%s.begun", file);
+	if (r->rank == 0) {
+		fclose(fopen(begun, "w"));
+		return;
+	}
+	wait_for(begun);
+	usleep(1500000); // rank 0 has gone
+	OK(ncclCommGetAsyncError(r->comm, &state));
+	if (state != ncclSuccess)
+		fail(__LINE__, "state %d: %s", state, ncclGetLastError(r->comm));
+	reduce(r);
+	fails(r->comm, ncclRemoteError, "rank 0 has closed the communicator");
+	OK(ncclCommAbort(r->comm));
+}
+
 int main(int argc, char **argv)
 {
 	alarm(120);
@@ -166,6 +188,11 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], "leaves")) {
 			leaves(&r, argv[4]);
 			unplace(r.device, r.at);
+			puts("ok");
+			return 0;
+		}
+		if (!strcmp(argv[1], "returns")) {
+			returns(&r, argv[4]);
 			puts("ok");
 			return 0;
 		}
