@@ -211,7 +211,10 @@ func (m *member) hearLeft(l *left) {
 	}
 }
 
-var errEnded = errors.New("the rendezvous has ended")
+var (
+	errEnded = errors.New("the rendezvous has ended")
+	errExit  = errors.New("this process ends")
+)
 
 // lost says that the way to the coordinator has ended.
 func (m *member) lost(why string) {

@@ -1,6 +1,10 @@
 package bootstrap
 
-import "context"
+import (
+	"context"
+	"sync"
+	"time"
+)
 
 // Stages of parting. Ranks that have memory of each other open part in steps, each of which all ranks must have
 // come to before the next one is safe. A rank that has died, or that has closed its group, has come to all.
@@ -57,6 +61,18 @@ func (m *member) leave(stays bool) {
 	})
 }
 
+// exitTime is how long Part waits in a process that ends.
+const exitTime = time.Second
+
+var (
+	exit    = make(chan struct{}) // closed exitTime after Exit
+	exiting sync.Once
+)
+
+// Exit says that this process ends: from now on Part waits for a second at most, since the memory that others
+// have open outlives a process as long as they have.
+func Exit() { exiting.Do(func() { time.AfterFunc(exitTime, func() { close(exit) }) }) }
+
 // Part waits until all other ranks have come to the same stage.
 func (m *member) Part(ctx context.Context, stage int) error {
 	m.Leave()
@@ -70,8 +86,12 @@ func (m *member) Part(ctx context.Context, stage int) error {
 		}
 		select {
 		case <-heard:
+		case <-m.failed:
+			return m.Failure()
 		case <-m.ended:
 			return errEnded
+		case <-exit:
+			return errExit
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

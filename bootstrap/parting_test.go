@@ -9,7 +9,7 @@ import (
 	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
-// Ranks part in stages: each waits until all others have come to it, have died, or have closed their group.
+// Ranks part in stages: each waits until all others have come to it, or have closed their group.
 func TestPart(t *testing.T) {
 	forKinds(t, 4, func(t *testing.T, groups []Group) {
 		groups[0].Leave()
@@ -22,9 +22,6 @@ func TestPart(t *testing.T) {
 			go func() { done <- groups[r].Part(within(t, tier.Patience), stage) }()
 			return done
 		}
-		zero, one := wait(0, Left), wait(1, Left)
-		Drop(groups[2])
-		awaitFailure(t, groups[3])
 		stays := func(done <-chan error) {
 			t.Helper()
 			select {
@@ -33,23 +30,31 @@ func TestPart(t *testing.T) {
 			default:
 			}
 		}
+		zero, one, two := wait(0, Left), wait(1, Left), wait(2, Left)
 		stays(zero)
-		stays(one)
 		require.NoError(t, <-wait(3, Left))
-		require.NoError(t, <-zero)
-		require.NoError(t, <-one)
+		for _, done := range []<-chan error{zero, one, two} {
+			require.NoError(t, <-done)
+		}
 
 		zero = wait(0, Apart)
 		require.NoError(t, groups[1].Close())
+		two = wait(2, Apart)
 		stays(zero)
 		require.NoError(t, groups[3].Close())
+		require.NoError(t, <-two)
 		require.NoError(t, <-zero)
 		require.NoError(t, groups[0].Part(t.Context(), Apart), "once more it is so already")
 	})
 }
 
-// A rank that waits for others gives up when its caller does, or when the rendezvous has ended.
+// A rank that waits for others gives up when its caller does, when one has died, or when the rendezvous has ended.
 func TestPartAlone(t *testing.T) {
+	forKinds(t, 3, func(t *testing.T, groups []Group) { // rank 2 may go on with others
+		Drop(groups[0])
+		awaitFailure(t, groups[1])
+		require.ErrorContains(t, groups[1].Part(t.Context(), Left), "rank 0 died")
+	})
 	forKinds(t, 2, func(t *testing.T, groups []Group) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

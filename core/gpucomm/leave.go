@@ -95,7 +95,7 @@ func (g *Comm) Leave(releaseHost func() error) error {
 	}
 	entered := processes.entered
 	processes.Unlock()
-	hasWindows := slices.ContainsFunc(n.left, func(l leaver) bool { return len(l.windows.open) > 0 })
+	windows := hasWindows(n.left)
 	var err error
 	go func() {
 		defer close(done)
@@ -103,7 +103,7 @@ func (g *Comm) Leave(releaseHost func() error) error {
 			g.Log.Warn("not all is given back", "subsys", "GPU", "err", err)
 		}
 	}()
-	if hasWindows {
+	if windows {
 		<-apart
 	}
 	if !alone {
@@ -128,42 +128,24 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// farewellTime is how long ranks wait for those of other processes, exitTime if this process ends.
-const (
-	farewellTime = 10 * time.Second
-	exitTime     = time.Second
-)
-
-var (
-	exit    = make(chan struct{}) // closed when this process ends
-	exiting sync.Once
-)
-
-// Exit says that this process ends: ranks that leave need not wait long for others, since the driver keeps what
-// those have open.
-func Exit() { exiting.Do(func() { close(exit) }) }
-
-// farewell bounds how long ranks wait for those of other processes.
-func farewell() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(context.Background(), farewellTime)
-	go func() {
-		select {
-		case <-exit:
-			time.AfterFunc(exitTime, cancel)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
+func hasWindows(all []leaver) bool {
+	return slices.ContainsFunc(all, func(l leaver) bool { return len(l.windows.open) > 0 })
 }
+
+// farewellTime is how long ranks wait for those of other processes.
+const farewellTime = 10 * time.Second
 
 // disband gives back what the ranks of this process have. First all ranks of all processes
 // leave, for until then kernels may use it. Where windows are open they are closed, and all ranks
 // say so: then no rank has another's memory open, and apart is closed.
 func disband(all []leaver, apart chan<- struct{}) error {
-	ctx, cancel := farewell()
+	ctx, cancel := context.WithTimeout(context.Background(), farewellTime)
 	defer cancel()
+	now, end := context.WithCancel(ctx)
+	end()
 	part := func(g leaver, stage int) error {
 		if err := g.Life.Guard.Aborted(); err != nil { // others may go on in another group before they close this one
+			g.Group.Part(now, stage) // says so, and does not wait
 			return err
 		}
 		return g.Group.Part(ctx, stage)
@@ -178,17 +160,16 @@ func disband(all []leaver, apart chan<- struct{}) error {
 	}
 	group.Wait()
 	var errs []error
-	for _, g := range all {
-		if len(g.windows.open) == 0 {
-			continue
+	if hasWindows(all) {
+		for _, g := range all {
+			errs = append(errs, g.closeWindows())
+			group.Go(func() error {
+				part(g, bootstrap.Apart) // an error means that there is nobody to wait for
+				return nil
+			})
 		}
-		errs = append(errs, g.closeWindows())
-		group.Go(func() error { // after it the windows' memory is the user's again
-			part(g, bootstrap.Apart) // an error means that there is nobody to wait for
-			return nil
-		})
+		group.Wait()
 	}
-	group.Wait()
 	close(apart)
 	for i, g := range all {
 		errs = append(errs, g.release(parted[i]), g.releaseHost())

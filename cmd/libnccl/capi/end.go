@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo"
-	"github.com/ringo-go/ringo/core/gpucomm"
+	"github.com/ringo-go/ringo/bootstrap"
 )
 
 // Finalize waits for what was begun. The communicator takes no calls any more. As in NCCL the null handle
@@ -64,7 +64,7 @@ func (l *Library) Exit() {
 	if l.exiting.Swap(true) {
 		return
 	}
-	gpucomm.Exit()
+	bootstrap.Exit()
 	left := make(chan struct{})
 	go func() {
 		var open sync.WaitGroup
