@@ -11,7 +11,7 @@ import (
 // slot, in 16 bytes (Stamp), so that a rank which does something else is found at
 // the first message, and both calls can be named.
 type Sign struct {
-	Seq   uint32 // number of the collective on its communicator; 0 for Send and Recv
+	Seq   uint32 // number of the collective on its communicator; after 2³²−1 comes 1; 0 for Send and Recv
 	Kind  Kind   // Send stands for both ends
 	Type  kernels.DataType
 	Op    kernels.Kind
