@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/ringo-go/ringo/core/call"
@@ -12,7 +11,7 @@ import (
 	"github.com/ringo-go/ringo/mem"
 )
 
-// A spare is memory of the functions here. The next one takes it, so that nothing is allocated.
+// A spare is memory of the functions here, which the communicator keeps for the next one, so that nothing is allocated.
 type spare struct {
 	give, take []int
 	data       []byte
@@ -20,19 +19,20 @@ type spare struct {
 	list       []*Call
 }
 
-var spares = sync.Pool{New: func() any { return new(spare) }}
-
-// spareFor is a spare with counts of n ranks, all 0.
-func spareFor(n int) *spare {
-	s := spares.Get().(*spare)
+// takeSpare is a spare with counts of n ranks, all 0. Goroutines that are in one communicator at once have their own.
+func (c *Comm) takeSpare(n int) *spare {
+	s := c.spare.Swap(nil)
+	if s == nil {
+		s = new(spare)
+	}
 	s.give, s.take = append(s.give[:0], make([]int, n)...), append(s.take[:0], make([]int, n)...)
 	return s
 }
 
-// giveBack keeps no memory of the caller's.
-func (s *spare) giveBack() {
+// keepSpare forgets memory of the caller.
+func (c *Comm) keepSpare(s *spare) {
 	s.calls = [2]Call{}
-	spares.Put(s)
+	c.spare.Store(s)
 }
 
 // bytes are n bytes, aligned for any element.
@@ -57,8 +57,8 @@ func Gatherv[T Element](c *Comm, out, in []T, counts []int, root int) error {
 	if err := checkRooted(c, call.Gatherv, counts, root); err != nil {
 		return err
 	}
-	s := spareFor(len(counts))
-	defer s.giveBack()
+	s := c.takeSpare(len(counts))
+	defer c.keepSpare(s)
 	take := s.take
 	s.give[root] = counts[c.Rank()]
 	if c.Rank() == root {
@@ -75,8 +75,8 @@ func Scatterv[T Element](c *Comm, out, in []T, counts []int, root int) error {
 	if err := checkRooted(c, call.Scatterv, counts, root); err != nil {
 		return err
 	}
-	s := spareFor(len(counts))
-	defer s.giveBack()
+	s := c.takeSpare(len(counts))
+	defer c.keepSpare(s)
 	give := s.give
 	s.take[root] = counts[c.Rank()]
 	if c.Rank() == root {
@@ -99,7 +99,7 @@ func checkRooted(c *Comm, of call.Composite, counts []int, root int) error {
 
 // ReduceScatterv reduces in [Σcounts] of all ranks and leaves the rank's share [counts[rank]] in out, which must not be part of
 // in. All ranks give the same counts. The shares travel as in an AlltoAllv and each rank combines its own, in order of
-// rank: a rank receives Size times its share, in memory that the next call may use.
+// rank: a rank receives Size times its share, in memory that the communicator keeps.
 func ReduceScatterv[T Element](c *Comm, out, in []T, counts []int, op RedOp) error {
 	const of = call.ReduceScatterv
 	if err := checkRooted(c, of, counts, 0); err != nil {
@@ -120,8 +120,8 @@ func ReduceScatterv[T Element](c *Comm, out, in []T, counts []int, op RedOp) err
 				ErrInvalid, i, r.Unit(), op))
 		}
 	}
-	s := spareFor(c.Size())
-	defer s.giveBack()
+	s := c.takeSpare(c.Size())
+	defer c.keepSpare(s)
 	from, share := mem.Of(in), mine*t.Size()
 	shares := s.bytes(c.Size()*share + from.Len())
 	if !r.LoadIsCopy() {
@@ -163,8 +163,8 @@ func Scan[T Element](c *Comm, data []T, op RedOp) error {
 	if err != nil {
 		return c.life.ErrorIn("Scan", fmt.Errorf("%w: %w", ErrInvalid, err))
 	}
-	s := spareFor(0)
-	defer s.giveBack()
+	s := c.takeSpare(0)
+	defer c.keepSpare(s)
 	x := mem.Of(data).Bytes()
 	before := s.bytes(len(x))
 	if !r.LoadIsCopy() {
