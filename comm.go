@@ -36,7 +36,8 @@ type Comm struct {
 
 	queue  queue
 	closed atomic.Bool
-	quiet  func() // ends the listening for Config.HistorySignal
+	spare  atomic.Pointer[spare] // of the v-variants and Scan; nil while one of them has it
+	quiet  func()                // ends the listening for Config.HistorySignal
 }
 
 // Rank is this rank's number.

@@ -55,6 +55,8 @@ type Call struct {
 	// offsets, both in elements and by rank. AllGatherv needs OutCounts alone.
 	InCounts, InOffsets   []int
 	OutCounts, OutOffsets []int
+
+	of part
 }
 
 // OnDevice reports whether the call is for a GPU.

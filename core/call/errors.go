@@ -27,7 +27,7 @@ var (
 //	AllReduce #1042: rank 3 on hostB: recv from rank 2 over socket: connection reset
 type Error struct {
 	Op        string // "AllReduce", "Open", …
-	Seq       uint32 // number of the collective on its communicator, 0 if it has none
+	Seq       uint32 // number of the collective on its communicator, 0 if it has none; after 2³²−1 comes 1
 	Rank      int    // the rank that reports
 	Host      string
 	Peer      int    // the other end, -1 if there is none

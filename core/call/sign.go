@@ -11,14 +11,14 @@ import (
 // slot, in 16 bytes (Stamp), so that a rank which does something else is found at
 // the first message, and both calls can be named.
 type Sign struct {
-	Seq   uint32 // number of the collective on its communicator; 0 for Send and Recv
+	Seq   uint32 // number of the collective on its communicator; after 2³²−1 comes 1; 0 for Send and Recv
 	Kind  Kind   // Send stands for both ends
 	Type  kernels.DataType
 	Op    kernels.Kind
 	Algo  Algo
 	Where uint16 // stands for windows and offsets of a call in registered memory, 0 for none
-	Count int    // of a Barrier: stands for all collectives before it
-	Root  int    // -1 if there is none
+	Count int    // of a Barrier: stands for all collectives before it; of an AlltoAllv: the Composite
+	Root  int    // -1 if there is none; of a Send: 0 if it is part of a Scan
 }
 
 // SignOf is the sign of a checked call without its number, algorithm and windows.
@@ -30,12 +30,18 @@ func StampOf(c *Call, a Algo) [2]uint64 {
 	switch {
 	case kind == Barrier:
 		typ = 0
-	case kind == Recv:
+	case kind == Send || kind == Recv:
 		kind = Send
+		if c.of.whole == Scan {
+			op, root = c.of.op, 0
+		}
 	case kind == AllGatherv:
 		count = hashCounts(c.OutCounts)
 	case kind == AlltoAllv:
-		count = 0 // every pair has its own
+		count = int(c.of.whole) // of elements every pair has its own
+		if count > 0 {
+			op, root = c.of.op, c.of.root
+		}
 	case kind.Reduces():
 		op = c.Op.Kind
 	}
@@ -99,6 +105,9 @@ func (s Sign) String() string {
 		return "Barrier()"
 	case Meeting:
 		return Method(s.Count).String() + "()"
+	}
+	if c := s.composite(); c != 0 {
+		return s.stringOf(c)
 	}
 	var b strings.Builder
 	name := s.Kind.String()

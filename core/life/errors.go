@@ -20,7 +20,7 @@ type Path interface {
 
 // Locate makes an error of the cause of a failure, which says the call, the peer, the phase and the path. path may be nil.
 func (l *Life) Locate(c *call.Call, seq uint32, cause error, path Path) *call.Error {
-	e := l.ErrorIn(c.Kind.String(), cause)
+	e := l.ErrorIn(call.Name(c), cause)
 	if !c.Kind.Pairwise() {
 		e.Seq = seq
 	}

@@ -79,7 +79,7 @@ func (l *Life) say(p bootstrap.Position) {
 func (l *Life) stoppedIn(e *call.Error, at *engine.StepError) bootstrap.Position {
 	p := l.Turn.position(e.Seq > 0)
 	p.Stop = bootstrap.Stopped{
-		Last: l.last(p), At: uint64(e.Seq), Peer: int(at.Peer), Sending: at.Phase == "send" || at.Phase == "connect",
+		Last: l.last(p), At: l.Turn.number(e.Seq), Peer: int(at.Peer), Sending: at.Phase == "send" || at.Phase == "connect",
 		Round: at.Round, Step: at.Step, Waited: l.Guard.Waited(),
 	}
 	if p.Stop.Waited == 0 && !errors.Is(e, errHalted) { // on a GPU

@@ -30,7 +30,7 @@ func (l *Life) Record() history.Record {
 	number, pairwise := l.Turn.inside()
 	r.Calls, r.Total = l.Turn.history()
 	l.Turn.numbers.Lock()
-	r.State.Last = uint64(l.Turn.seq)
+	r.State.Last = l.Turn.seq
 	last := l.Turn.messages.Messages()
 	l.Turn.numbers.Unlock()
 	r.State.Unsure = l.onGPU()
@@ -55,7 +55,7 @@ func (t *Turn) history() (calls []history.Call, total uint64) {
 	t.numbers.Lock()
 	defer t.numbers.Unlock()
 	messages := t.messages.Messages()
-	tell := func(after uint32) { // the messages between a collective and the next one
+	tell := func(after uint64) { // the messages between a collective and the next one
 		for len(messages) > 0 && messages[0].After <= after {
 			m := messages[0]
 			messages = messages[1:]
@@ -70,12 +70,12 @@ func (t *Turn) history() (calls []history.Call, total uint64) {
 	first := max(t.seq, depth) - depth + 1
 	for n := first; n <= t.seq && n > 0; n++ {
 		tell(n - 1)
-		c := history.Call{Number: uint64(n), What: call.ReadSign(t.recent[n%depth]).String()}
+		c := history.Call{Number: n, What: call.ReadSign(t.recent[n%depth]).String()}
 		if n%depth == 0 {
 			c.Time = time.Unix(0, t.clock)
 		}
 		calls = append(calls, c)
 	}
 	tell(t.seq)
-	return calls[max(len(calls), depth)-depth:], uint64(t.seq) + t.messages.Len()
+	return calls[max(len(calls), depth)-depth:], t.seq + t.messages.Len()
 }

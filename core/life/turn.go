@@ -14,7 +14,7 @@ import (
 type Turn struct {
 	sync.Mutex
 	numbers  sync.Mutex       // protects what follows: a watcher asks while the turn is another's
-	seq      uint32           // of the last collective
+	seq      uint64           // of the last collective; stamps carry stamped(seq)
 	pairwise bool             // what is carried out is a Send or Recv
 	past     uint64           // stands for all collectives so far
 	recent   [depth][2]uint64 // stamps of collectives, by number modulo depth
@@ -37,8 +37,8 @@ func (t *Turn) Next(stamp [2]uint64, peer int, recv bool) [2]uint64 {
 		t.messages.Add(history.Message{Stamp: stamp, Peer: int32(peer), Recv: recv, After: t.seq})
 		return stamp
 	}
-	t.seq = max(t.seq+1, 1)
-	stamp[0] |= uint64(t.seq) << 32
+	t.seq++
+	stamp[0] |= uint64(stamped(t.seq)) << 32
 	stamp = call.StampPast(stamp, t.past)
 	t.past = (t.past ^ stamp[0] ^ stamp[1]<<7) * 0x9e3779b97f4a7c15
 	t.past ^= t.past >> 29
@@ -49,8 +49,44 @@ func (t *Turn) Next(stamp [2]uint64, peer int, recv bool) [2]uint64 {
 	return stamp
 }
 
-// Seq is the number of the last collective. The turn is held.
-func (t *Turn) Seq() uint32 { return t.seq }
+// Seq is the number of the last collective as its stamp carries it, 0 if there is none. The turn is held.
+func (t *Turn) Seq() uint32 { return stamped(t.seq) }
+
+// cycle is how many numbers stamps carry: 0 stands for none.
+const cycle = 1<<32 - 1
+
+// stamped is a number as a stamp carries it.
+func stamped(n uint64) uint32 {
+	if n == 0 {
+		return 0
+	}
+	return uint32((n-1)%cycle + 1)
+}
+
+// number is the number that a stamp carries as s: the one next to the last collective's, for ranks are
+// never half a cycle apart. It may be called at any time.
+func (t *Turn) number(s uint32) uint64 {
+	t.numbers.Lock()
+	defer t.numbers.Unlock()
+	if s == 0 || t.seq <= cycle/2 {
+		return uint64(s)
+	}
+	ahead := int64(s) - int64(stamped(t.seq))
+	switch {
+	case ahead > cycle/2:
+		ahead -= cycle
+	case ahead < -cycle/2:
+		ahead += cycle
+	}
+	return t.seq + uint64(ahead)
+}
+
+// Skip has the next collective be number n+1, as if n had been made: for tests, on all ranks alike.
+func (t *Turn) Skip(n uint64) {
+	t.numbers.Lock()
+	defer t.numbers.Unlock()
+	t.seq = n
+}
 
 // position is what this rank can say of its calls. It may be called at any time.
 func (t *Turn) position(waiting bool) bootstrap.Position {
@@ -58,7 +94,7 @@ func (t *Turn) position(waiting bool) bootstrap.Position {
 	defer t.numbers.Unlock()
 	p := bootstrap.Position{Waiting: waiting && !t.pairwise && t.seq > 0}
 	for n := max(t.seq, depth) - depth + 1; n <= t.seq && n > 0; n++ {
-		p.Calls = append(p.Calls, bootstrap.Called{Number: uint64(n), Call: bytesOf(t.recent[n%depth])})
+		p.Calls = append(p.Calls, bootstrap.Called{Number: n, Call: bytesOf(t.recent[n%depth])})
 	}
 	return p
 }
@@ -75,5 +111,5 @@ func (t *Turn) inside() (number uint64, pairwise bool) {
 	if t.pairwise {
 		return 0, true
 	}
-	return uint64(t.seq), false
+	return t.seq, false
 }

@@ -30,3 +30,35 @@ func TestNumbersWhileAsked(t *testing.T) {
 	wg.Wait()
 	require.Equal(t, uint32(1000), turn.Seq())
 }
+
+// Stamps carry 32 bits of a number and never 0; what ranks compare goes on growing.
+func TestNumbersWrap(t *testing.T) {
+	for _, first := range []uint64{0, 1<<32 - 20, 3 * (1<<32 - 1), 1 << 40} {
+		var turn Turn
+		turn.Skip(first)
+		send := call.Sign{Kind: call.Send, Count: 1}.Stamp()
+		for n := first + 1; n <= first+2*depth; n++ {
+			s := turn.Next(call.Sign{Kind: call.AllReduce, Count: 1}.Stamp(), Collective, false)
+			require.Equal(t, turn.Seq(), call.ReadSign(s).Seq)
+			require.NotZero(t, turn.Seq())
+			require.Equal(t, send, turn.Next(send, 1, false), "a message has no number")
+			require.Equal(t, n, turn.number(turn.Seq()))
+			if n > first+depth {
+				require.Equal(t, n-depth, turn.number(stamped(n-depth)), "an earlier one")
+			}
+			require.Equal(t, n+depth, turn.number(stamped(n+depth)), "a later one: graphs are ahead")
+			require.Zero(t, turn.number(0))
+		}
+		p := turn.position(true)
+		require.Len(t, p.Calls, depth)
+		for i, c := range p.Calls {
+			require.Equal(t, first+depth+uint64(i)+1, c.Number)
+			require.Equal(t, stamped(c.Number), sign(c.Call).Seq)
+		}
+		calls, total := turn.history()
+		require.Equal(t, first+4*depth, total)
+		require.Len(t, calls, depth)
+		require.Equal(t, first+2*depth, calls[depth-2].Number)
+		require.Zero(t, calls[depth-1].Number)
+	}
+}

@@ -169,6 +169,38 @@ func TestReplayBesideCalls(t *testing.T) {
 	r.with(r.ranks[0], func() error { return errors.Join(r.d.GraphExecDestroy(exec), r.d.GraphExecDestroy(spare)) })
 }
 
+// Numbers of collectives wrap on the device, within graphs and without.
+func TestNumbersWrapOnDevice(t *testing.T) {
+	const n = 2
+	r := newRig(t, emulated(t, n, cudaemu.Config{}), mailed(n), options(n))
+	narrow(r)
+	run := everyKind(r)
+	first := uint32(1<<32 - 9) // 6 collectives before the wrap, 6 around it
+	for _, m := range r.ranks {
+		r.with(m, func() error { return m.engine.write(m.engine.local+8, bytesOf([]uint32{first})) })
+	}
+	exec := r.capture(r.ranks[0], run)
+	for range 2 {
+		r.with(r.ranks[0], func() error { return r.d.GraphLaunch(exec, r.ranks[0].stream) })
+		r.with(r.ranks[1], func() error { return run(r.ranks[1]) })
+	}
+	r.sync()
+	for i, m := range r.ranks { // the next call is one that differs
+		require.NoError(t, m.engine.Control().Fault())
+		o := r.mail(directTrial{d: AllGather, root: sched.Rank(i), t: kernels.Int8, count: 100}, 1)
+		r.resetDirect(o)
+		o.jobs[i].Stamp[1] = uint64(i)
+		r.with(m, func() error { return m.engine.RunDirect(&o.jobs[i], o.d, 0, 100) })
+	}
+	r.sync()
+	for _, m := range r.ranks {
+		_, wrong := mismatch(t, m.engine.Control())
+		require.Equal(t, first+2*6+1, uint32(wrong.Want[0]>>32))
+		require.Equal(t, wrong.Want[0]>>32, wrong.Got[0]>>32)
+	}
+	r.with(r.ranks[0], func() error { return r.d.GraphExecDestroy(exec) })
+}
+
 // The last block of a kernel stores the kernel's token when it ends, also when all is over.
 func TestConsumed(t *testing.T) {
 	const n = 2

@@ -2,8 +2,10 @@
 // memory. It is for what is small or rare: a configuration, a vocabulary, a list of files. All ranks call a function together, with the
 // same type. It is an example to copy, and nothing here is promised to other modules.
 //
-// Cost: two collectives, the first for the lengths, and encoding and decoding, a few µs and allocations. An error that wraps
-// ringo.ErrInvalid is that a value could not be encoded, which all ranks hear of, or decoded; it leaves the communicator usable.
+// Cost: two collectives, the first for lengths, function and root, three for a Scatter, and encoding and decoding, a few µs and
+// allocations. An error of this package leaves the communicator usable: one that wraps ringo.ErrInvalid is that a root is no rank, that
+// a value could not be encoded, which all ranks hear of, or not be decoded; ringo.ErrMismatch is that ranks call
+// different functions or roots, which all hear of too.
 //
 // The trap: gob leaves out fields that are not exported, and a value comes from a rank that is
 // trusted as the program itself is.
@@ -18,9 +20,23 @@ import (
 	"github.com/ringo-go/ringo"
 )
 
+// A function is one of those below.
+type function int64
+
+const (
+	allGather function = iota
+	gather
+	broadcast
+	scatter
+)
+
+func (f function) String() string {
+	return [...]string{"AllGather", "Gather", "Broadcast", "Scatter"}[f]
+}
+
 // AllGather gives every rank the values of all, by rank.
 func AllGather[T any](c *ringo.Comm, value T) ([]T, error) {
-	parts, err := gatherBytes(c, encode(value), -1, func(out, in []byte, counts []int) error { return ringo.AllGatherv(c, out, in, counts) })
+	parts, err := gatherBytes(c, allGather, encode(value), -1, func(out, in []byte, counts []int) error { return ringo.AllGatherv(c, out, in, counts) })
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +45,7 @@ func AllGather[T any](c *ringo.Comm, value T) ([]T, error) {
 
 // Gather gives root the values of all ranks, by rank, and the others nil.
 func Gather[T any](c *ringo.Comm, value T, root int) ([]T, error) {
-	parts, err := gatherBytes(c, encode(value), root, func(out, in []byte, counts []int) error { return ringo.Gatherv(c, out, in, counts, root) })
+	parts, err := gatherBytes(c, gather, encode(value), root, func(out, in []byte, counts []int) error { return ringo.Gatherv(c, out, in, counts, root) })
 	if err != nil || c.Rank() != root {
 		return nil, err
 	}
@@ -43,16 +59,13 @@ func Broadcast[T any](c *ringo.Comm, value T, root int) (T, error) {
 	if c.Rank() == root {
 		mine = encode(value)
 	}
-	n := []int64{mine.length()}
-	if err := ringo.Broadcast(c, n, root); err != nil {
+	n, err := agree(c, broadcast, mine, root)
+	if err != nil {
 		return zero, err
-	}
-	if n[0] < 0 {
-		return zero, wrong(root, mine.err)
 	}
 	b := mine.b
 	if c.Rank() != root {
-		b = make([]byte, n[0])
+		b = make([]byte, n[root])
 	}
 	if err := ringo.Broadcast(c, b, root); err != nil {
 		return zero, err
@@ -64,29 +77,25 @@ func Broadcast[T any](c *ringo.Comm, value T, root int) (T, error) {
 // give is not looked at.
 func Scatter[T any](c *ringo.Comm, values []T, root int) (T, error) {
 	var zero T
-	n, bad := make([]int64, c.Size()), error(nil)
-	var all []byte
+	n, all := make([]int64, c.Size()), encoded{}
 	if c.Rank() == root {
 		if len(values) != c.Size() {
-			bad = fmt.Errorf("%d values for %d ranks", len(values), c.Size())
+			all.err = fmt.Errorf("%d values for %d ranks", len(values), c.Size())
 		}
-		for r := 0; r < len(values) && bad == nil; r++ {
+		for r := 0; r < len(values) && all.err == nil; r++ {
 			e := encode(values[r])
-			n[r], bad = e.length(), e.err
-			all = append(all, e.b...)
+			n[r], all.err = e.length(), e.err
+			all.b = append(all.b, e.b...)
 		}
-		if bad != nil {
-			n[0] = -1
-		}
+	}
+	if _, err := agree(c, scatter, all, root); err != nil {
+		return zero, err
 	}
 	if err := ringo.Broadcast(c, n, root); err != nil {
 		return zero, err
 	}
-	if n[0] < 0 {
-		return zero, wrong(root, bad)
-	}
 	mine := make([]byte, n[c.Rank()])
-	if err := ringo.Scatterv(c, mine, all, lengths(n), root); err != nil {
+	if err := ringo.Scatterv(c, mine, all.b, lengths(n), root); err != nil {
 		return zero, err
 	}
 	return decode[T](root, mine)
@@ -112,17 +121,46 @@ func (e *encoded) length() int64 {
 	return int64(len(e.b))
 }
 
-// gatherBytes collects what the ranks have encoded, by rank, where gather gives it.
-func gatherBytes(c *ringo.Comm, mine encoded, root int, gather func(out, in []byte, counts []int) error) ([][]byte, error) {
-	n := make([]int64, c.Size())
-	if err := ringo.AllGather(c, n, []int64{mine.length()}); err != nil {
+// agree tells all ranks the lengths of what the ranks have encoded, by rank, and whether all of them call one function with one root,
+// -1 if it has none.
+func agree(c *ringo.Comm, f function, mine encoded, root int) ([]int64, error) {
+	if root < -1 || root >= c.Size() || root < 0 && f != allGather { // no rank has heard of it
+		return nil, fmt.Errorf("object: %w: root %d is not in 0…%d", ringo.ErrInvalid, root, c.Size()-1)
+	}
+	said := make([]int64, 3*c.Size())
+	if err := ringo.AllGather(c, said, []int64{mine.length(), int64(f), int64(root)}); err != nil {
 		return nil, err
 	}
-	total := 0
+	n := make([]int64, c.Size())
+	for r := range n {
+		n[r] = said[3*r]
+		if g, at := function(said[3*r+1]), int(said[3*r+2]); g != f || at != root {
+			return nil, fmt.Errorf("object: %w: rank %d calls %s, rank %d calls %s", ringo.ErrMismatch, c.Rank(), named(f, root), r, named(g, at))
+		}
+	}
 	for r, k := range n {
 		if k < 0 {
 			return nil, wrong(r, mine.err)
 		}
+	}
+	return n, nil
+}
+
+func named(f function, root int) string {
+	if root < 0 {
+		return f.String()
+	}
+	return fmt.Sprintf("%v(root %d)", f, root)
+}
+
+// gatherBytes collects what the ranks have encoded, by rank, where gather gives it.
+func gatherBytes(c *ringo.Comm, f function, mine encoded, root int, gather func(out, in []byte, counts []int) error) ([][]byte, error) {
+	n, err := agree(c, f, mine, root)
+	if err != nil {
+		return nil, err
+	}
+	total := 0
+	for _, k := range n {
 		total += int(k)
 	}
 	if root >= 0 && root != c.Rank() {

@@ -70,3 +70,43 @@ func TestNotEncodable(t *testing.T) {
 		require.NoError(r, ringo.Barrier(c))
 	})
 }
+
+// Ranks that call different functions or roots are told so, all of them, and go on.
+func TestObjectsDisagree(t *testing.T) {
+	ringotest.Run(t, 2, func(c *ringo.Comm) {
+		r := ringotest.Of(c)
+		_, err := Broadcast(c, made(c.Rank()), c.Rank())
+		require.ErrorIs(r, err, ringo.ErrMismatch)
+		require.ErrorContains(r, err, "Broadcast(root 0)")
+		require.ErrorContains(r, err, "Broadcast(root 1)")
+		_, err = Gather(c, made(c.Rank()), c.Rank())
+		require.ErrorIs(r, err, ringo.ErrMismatch)
+		if c.Rank() == 0 {
+			_, err = AllGather(c, made(0))
+		} else {
+			_, err = Scatter(c, []thing{made(0), made(1)}, 1)
+		}
+		require.ErrorIs(r, err, ringo.ErrMismatch)
+		require.ErrorContains(r, err, "AllGather")
+		require.ErrorContains(r, err, "Scatter(root 1)")
+		require.NoError(r, ringo.Barrier(c))
+	})
+}
+
+// A root that is no rank is the error of one rank alone, which no other has heard of.
+func TestObjectsRoot(t *testing.T) {
+	ringotest.Run(t, 2, func(c *ringo.Comm) {
+		r := ringotest.Of(c)
+		if c.Rank() == 0 {
+			for _, root := range []int{-1, 2} {
+				_, err := Gather(c, made(0), root)
+				require.ErrorIs(r, err, ringo.ErrInvalid)
+				_, err = Broadcast(c, made(0), root)
+				require.ErrorIs(r, err, ringo.ErrInvalid)
+				_, err = Scatter[thing](c, nil, root)
+				require.ErrorIs(r, err, ringo.ErrInvalid)
+			}
+		}
+		require.NoError(r, ringo.Barrier(c))
+	})
+}

@@ -63,7 +63,7 @@ func TestBlame(t *testing.T) {
 func TestRing(t *testing.T) {
 	var r Ring
 	require.Empty(t, r.Messages())
-	for n := range uint32(3 * Depth / 2) {
+	for n := range uint64(3 * Depth / 2) {
 		r.Add(Message{After: n})
 		kept := r.Messages()
 		require.Len(t, kept, int(min(n+1, Depth)))

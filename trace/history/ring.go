@@ -8,7 +8,7 @@ type Message struct {
 	Stamp [2]uint64 // a call.Sign
 	Peer  int32
 	Recv  bool
-	After uint32 // the last collective that the rank had begun before
+	After uint64 // the last collective that the rank had begun before
 }
 
 // A Ring is the last messages of a rank. It is not for concurrent use.

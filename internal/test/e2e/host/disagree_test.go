@@ -1,8 +1,10 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -116,4 +118,55 @@ func TestDisagreement(t *testing.T) {
 		}
 	}
 	wg.Wait()
+}
+
+// What carries a v-variant or a Scan out says what it is part of.
+func TestDisagreementOfComposites(t *testing.T) {
+	x, y, counts := []int32{1, 2}, make([]int32, 2), []int{1, 1}
+	call := map[string]func(c *ringo.Comm, x, y []int32) error{
+		"Gatherv(int32, root 0)":  func(c *ringo.Comm, x, y []int32) error { return ringo.Gatherv(c, y, x[:1], counts, 0) },
+		"Gatherv(int32, root 1)":  func(c *ringo.Comm, x, y []int32) error { return ringo.Gatherv(c, y, x[:1], counts, 1) },
+		"Scatterv(int32, root 1)": func(c *ringo.Comm, x, y []int32) error { return ringo.Scatterv(c, y[:1], x, counts, 1) },
+		"ReduceScatterv(int32, sum)": func(c *ringo.Comm, x, y []int32) error {
+			return ringo.ReduceScatterv(c, y[:1], x, counts, ringo.Sum)
+		},
+		"ReduceScatterv(int32, max)": func(c *ringo.Comm, x, y []int32) error {
+			return ringo.ReduceScatterv(c, y[:1], x, counts, ringo.Max)
+		},
+		"AlltoAllv(int32)":          func(c *ringo.Comm, x, y []int32) error { return ringo.AlltoAllv(c, y, counts, x, counts) },
+		"Scan(count 2, int32, sum)": func(c *ringo.Comm, x, y []int32) error { return ringo.Scan(c, x, ringo.Sum) },
+		"Scan(count 2, int32, max)": func(c *ringo.Comm, x, y []int32) error { return ringo.Scan(c, x, ringo.Max) },
+		"Send/Recv(count 2, int32)": func(c *ringo.Comm, x, y []int32) error { return ringo.Recv(c, y, 0) },
+	}
+	for _, names := range [][2]string{
+		{"ReduceScatterv(int32, sum)", "ReduceScatterv(int32, max)"},
+		{"ReduceScatterv(int32, sum)", "AlltoAllv(int32)"},
+		{"Gatherv(int32, root 0)", "Gatherv(int32, root 1)"},
+		{"Gatherv(int32, root 0)", "Scatterv(int32, root 1)"},
+		{"Gatherv(int32, root 1)", "AlltoAllv(int32)"},
+		{"Scan(count 2, int32, sum)", "Scan(count 2, int32, max)"},
+		{"Scan(count 2, int32, sum)", "Send/Recv(count 2, int32)"},
+	} {
+		t.Run(names[0]+" against "+names[1], func(t *testing.T) {
+			comms := commtest.Local(t, 2, ringo.Config{Timeout: 20 * time.Second})
+			errs := commtest.Each(comms, func(c *ringo.Comm) error {
+				err := call[names[c.Rank()]](c, slices.Clone(x), slices.Clone(y))
+				if err == nil { // it has only sent
+					err = ringo.Barrier(c)
+				}
+				return err
+			})
+			text := fmt.Sprint(errs)
+			for r, err := range errs {
+				if !errors.Is(err, ringo.ErrMismatch) {
+					require.ErrorIs(t, err, ringo.ErrPeer, "rank %d was told of it", r)
+				}
+			}
+			for _, name := range names {
+				words := strings.SplitN(name, "(", 2)
+				require.Contains(t, text, words[0])
+				require.Contains(t, text, "("+words[1])
+			}
+		})
+	}
 }

@@ -85,6 +85,16 @@ func TestFunctionsAllocateNothing(t *testing.T) {
 		"AlltoAllv": func(c *ringo.Comm, x, y []float32) error {
 			return ringo.AlltoAllv(c, y, counts[0], x, counts[0])
 		},
+		"Gatherv": func(c *ringo.Comm, x, y []float32) error {
+			return ringo.Gatherv(c, y[:64], x[:counts[0][c.Rank()]], counts[0], 1)
+		},
+		"Scatterv": func(c *ringo.Comm, x, y []float32) error {
+			return ringo.Scatterv(c, x[:counts[0][c.Rank()]], y[:64], counts[0], 1)
+		},
+		"ReduceScatterv": func(c *ringo.Comm, x, y []float32) error {
+			return ringo.ReduceScatterv(c, x[:counts[0][c.Rank()]], y[:64], counts[0], ringo.PreMulSum(2))
+		},
+		"Scan":    func(c *ringo.Comm, x, y []float32) error { return ringo.Scan(c, x, ringo.PreMulSum(2)) },
 		"Barrier": func(c *ringo.Comm, x, y []float32) error { return ringo.Barrier(c) },
 	} {
 		if name == "AlltoAllv" { // rank 0 sends 24 and 40, rank 1 sends 40 and 24
