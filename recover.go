@@ -31,10 +31,22 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 		if err == nil {
 			return next, nil
 		}
-		if f, ok := errors.AsType[*bootstrap.Failure](err); !ok || !f.Died || ctx.Err() != nil { // else one more has died on the way
-			return nil, c.life.ErrorIn("Shrink", err)
+		if ctx.Err() != nil || !lostOne(err) {
+			return nil, c.errorIn("Shrink", err)
 		}
 	}
+}
+
+// lostOne reports whether a new group could not meet because one more rank has died, or has stopped, on the way.
+func lostOne(err error) bool {
+	if f, ok := errors.AsType[*bootstrap.Failure](err); ok {
+		return f.Died
+	}
+	if w, ok := errors.AsType[*bootstrap.WithdrawnError](err); ok {
+		return len(w.Missing) > 0
+	}
+	j, ok := errors.AsType[*bootstrap.JoinError](err)
+	return ok && len(j.Missing) > 0
 }
 
 // regroup opens a communicator with those that come.
@@ -53,15 +65,25 @@ func regroup(ctx context.Context, c *Comm) (*Comm, error) {
 			cfg.Rank, cfg.Size, cfg.ID = i, len(left.Members), nil
 		}
 	}
+	meets, cancel := halfOf(ctx) // a rank that stops now must not take the time of those that meet again without it
+	defer cancel()
 	group := left.Group
 	if group == nil {
 		cfg.ID = &left.ID
-		group, err = bootstrap.Join(ctx, left.ID, cfg.Rank, cfg.Size, cfg.join())
+		group, err = bootstrap.Join(meets, left.ID, cfg.Rank, cfg.Size, cfg.join())
 		if err != nil {
 			return nil, err
 		}
 	}
-	return open(ctx, cfg, group)
+	return open(meets, cfg, group)
+}
+
+// halfOf is a context with half of the time that ctx has.
+func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok {
+		return context.WithTimeout(ctx, time.Until(end)/2)
+	}
+	return context.WithCancel(ctx)
 }
 
 // Grow makes a communicator of size ranks of this smaller one, whose ranks keep their numbers. All
@@ -71,11 +93,15 @@ func regroup(ctx context.Context, c *Comm) (*Comm, error) {
 func (c *Comm) Grow(ctx context.Context, id *bootstrap.ID, size int) (*Comm, error) {
 	meet, err := growAt(ctx, c, id, size)
 	if err != nil {
-		return nil, c.life.ErrorIn("Grow", err)
+		return nil, c.errorIn("Grow", err)
 	}
 	cfg := c.cfg
 	cfg.ID, cfg.Size = &meet, size
-	return Open(ctx, cfg)
+	members := make([]int, size) // keep their numbers
+	for r := range members {
+		members[r] = r
+	}
+	return c.openChild(ctx, "Grow", cfg, members)
 }
 
 // growAt agrees with all ranks on where the larger communicator meets.

@@ -138,3 +138,86 @@ func TestGrow(t *testing.T) {
 	}
 	noErrors(t, each(comms, Barrier))
 }
+
+// A rank that stops between the muster and the new group is left out: the others meet again without it.
+func TestShrinkStops(t *testing.T) {
+	tier.Long(t)
+	comms, err := OpenLocal(4, Config{Transport: "socket", JoinTimeout: 6 * time.Second})
+	require.NoError(t, err)
+	defer closeAll(comms)
+	comms[1].Abort(errors.New("enough"))
+	var mustered sync.WaitGroup
+	mustered.Go(func() { // and then nothing
+		_, err := comms[3].group.Regroup(t.Context(), time.Second)
+		require.NoError(t, err)
+	})
+	next := make([]*Comm, 3)
+	for _, err := range each(comms[:3], func(c *Comm) (err error) {
+		next[c.Rank()], err = c.Shrink(t.Context())
+		return err
+	}) {
+		require.NoError(t, err)
+	}
+	mustered.Wait()
+	defer closeAll(next)
+	require.Equal(t, 3, next[0].Size())
+}
+
+// What ends a communicator ends what is made of it while the ranks meet, and is its error.
+func TestSplitWithinParent(t *testing.T) {
+	comms, err := OpenLocal(3, Config{})
+	require.NoError(t, err)
+	defer closeAll(comms)
+	start := time.Now()
+	errs := each(comms, func(c *Comm) error {
+		if c.Rank() == 2 { // takes part until the ranks have agreed
+			if _, _, err := splitParts(t.Context(), c, 0, 0, nil); err != nil {
+				return err
+			}
+			bootstrap.Drop(c.group)
+			return nil
+		}
+		_, err := c.Split(t.Context(), 0, 0)
+		return err
+	})
+	require.NoError(t, errs[2])
+	for _, err := range errs[:2] {
+		var e *Error
+		require.ErrorAs(t, err, &e)
+		require.ErrorIs(t, err, ErrPeer)
+		require.Equal(t, "Split", e.Op)
+		require.Equal(t, []int{2}, e.Culprits)
+		require.ErrorContains(t, err, "rank 2 died")
+	}
+	require.Less(t, time.Since(start), tier.Patience, "not JoinTimeout")
+}
+
+// A Config that one rank's part cannot have is refused on all ranks before they meet again.
+func TestSplitWithBad(t *testing.T) {
+	comms, err := OpenLocal(3, Config{})
+	require.NoError(t, err)
+	defer closeAll(comms)
+	start := time.Now()
+	for _, err := range each(comms, func(c *Comm) error {
+		cfg := Config{}
+		if c.Rank() == 1 {
+			cfg.Slots = 1
+		}
+		_, err := c.SplitWith(t.Context(), 0, 0, cfg)
+		return err
+	}) {
+		require.ErrorIs(t, err, ErrInvalid)
+		require.ErrorContains(t, err, "rank 1: ")
+		require.ErrorContains(t, err, "Slots is 1")
+	}
+	require.Less(t, time.Since(start), tier.Patience, "not JoinTimeout")
+	for _, err := range each(comms, Barrier) {
+		require.NoError(t, err, "the communicator is well")
+	}
+}
+
+func closeAll(comms []*Comm) {
+	for _, c := range comms {
+		c.Close()
+	}
+}

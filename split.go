@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/ringo-go/ringo/bootstrap"
@@ -36,50 +37,58 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 // SplitWith is Split whose communicator has a Config of its own, but for where it meets, its rank
 // and its size.
 func (c *Comm) SplitWith(ctx context.Context, color, key int, cfg Config) (*Comm, error) {
-	fail := func(err error) (*Comm, error) { return nil, c.life.ErrorIn("Split", err) }
-	id, rank, size, err := splitParts(ctx, c, color, key)
+	_, bad := cfg.fill(os.Getenv) // before the ranks meet: the others would wait for a part that cannot be
+	id, members, err := splitParts(ctx, c, color, key, bad)
 	if err != nil {
-		return fail(err)
+		return nil, c.errorIn("Split", err)
 	}
 	if color == NoColor {
 		return nil, nil
 	}
-	cfg.ID, cfg.Rank, cfg.Size = id, rank, size
-	return Open(ctx, cfg)
+	cfg.ID, cfg.Rank, cfg.Size = id, slices.Index(members, c.Rank()), len(members)
+	child, err := c.openChild(ctx, "Split", cfg, members)
+	if err != nil && id != nil && members[0] == c.Rank() {
+		bootstrap.Stop(*id)
+	}
+	return child, err
 }
 
-// splitParts agrees with all ranks on the parts. It returns where this rank's part meets, with
-// the rank and size that it has there.
-func splitParts(ctx context.Context, c *Comm, color, key int) (id *bootstrap.ID, rank, size int, err error) {
+// splitParts agrees with all ranks on the parts. It returns where this rank's part meets, and the part's ranks in
+// their order. bad is what is wrong with this rank's call.
+func splitParts(ctx context.Context, c *Comm, color, key int, bad error) (id *bootstrap.ID, members []int, err error) {
 	if err := c.Err(); err != nil {
-		return nil, 0, 0, err
+		return nil, nil, err
 	}
 	c.queue.drain()
 	c.life.Turn.Lock()
 	defer c.life.Turn.Unlock()
 	mine := splitNote{Color: color, Key: key, Rank: c.Rank()}
-	if color < 0 && color != NoColor {
+	if bad != nil {
+		mine.Bad = bad.Error()
+	} else if color < 0 && color != NoColor {
 		mine.Bad = fmt.Sprintf("color %d is neither NoColor nor a number from 0", color)
 	}
 	notes, err := meetSplit(ctx, c, call.Split, mine)
 	if err != nil {
-		return nil, 0, 0, err
+		return nil, nil, err
 	}
 	var part []splitNote
 	for _, n := range notes {
 		if n.Bad != "" {
-			return nil, 0, 0, fmt.Errorf("%w: rank %d: %s", ErrInvalid, n.Rank, n.Bad)
+			return nil, nil, fmt.Errorf("%w: rank %d: %s", ErrInvalid, n.Rank, n.Bad)
 		}
 		if n.Color == color {
 			part = append(part, n)
 		}
 	}
 	slices.SortStableFunc(part, func(a, b splitNote) int { return cmp.Compare(a.Key, b.Key) })
-	rank = slices.IndexFunc(part, func(n splitNote) bool { return n.Rank == c.Rank() })
+	for _, n := range part {
+		members = append(members, n.Rank)
+	}
 
 	// The first rank of each part is host to the meeting of its part.
 	mine = splitNote{Color: color}
-	if color != NoColor && rank == 0 && len(part) > 1 {
+	if color != NoColor && members[0] == c.Rank() && len(part) > 1 {
 		addr := ""
 		if c.net.OnOneHost() {
 			addr = "127.0.0.1:0"
@@ -101,12 +110,12 @@ func splitParts(ctx context.Context, c *Comm, color, key int) (id *bootstrap.ID,
 		if mine.ID != nil {
 			bootstrap.Stop(*mine.ID)
 		}
-		return nil, 0, 0, err
+		return nil, nil, err
 	}
 	if color == NoColor {
-		return nil, 0, 0, nil
+		return nil, nil, nil
 	}
-	return notes[part[0].Rank].ID, rank, len(part), nil
+	return notes[members[0]].ID, members, nil
 }
 
 // meetSplit gives the notes of all ranks, by rank.

@@ -22,15 +22,8 @@ func (l *Life) Meet(ctx context.Context, limit time.Duration, method call.Method
 	defer late.Stop()
 	deadline, cancelDeadline := context.WithTimeout(ctx, limit)
 	defer cancelDeadline()
-	ctx, cancel := context.WithCancelCause(deadline)
-	defer cancel(nil)
-	go func() {
-		select {
-		case <-ctx.Done():
-		case <-l.stopped:
-			cancel(l.Guard.Aborted())
-		}
-	}()
+	ctx, end := l.Within(deadline)
+	defer end()
 	all, err := l.group.AllGather(ctx, append([]byte{byte(method)}, mine...))
 	if err != nil {
 		return nil, l.absence(err, limit, deadline)
@@ -48,6 +41,19 @@ func (l *Life) Meet(ctx context.Context, limit time.Duration, method call.Method
 		said[r] = b[1:]
 	}
 	return said, nil
+}
+
+// Within is a context that ends with the life too, and says why then. Call end when it is needed no more.
+func (l *Life) Within(ctx context.Context) (within context.Context, end func()) {
+	within, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-within.Done():
+		case <-l.stopped:
+			cancel(l.Guard.Aborted())
+		}
+	}()
+	return within, func() { cancel(nil) }
 }
 
 // absence says in the words of a communicator why ranks did not meet.

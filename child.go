@@ -1,0 +1,65 @@
+package ringo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/core/life"
+)
+
+// verdictTime is how long a child that could not be opened waits to hear that its parent has failed, which is why.
+const verdictTime = 500 * time.Millisecond
+
+// openChild opens a communicator that is made of c, within c's life: what ends c ends that too, and is its error.
+// members are the ranks of the child by their numbers in c.
+func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []int) (*Comm, error) {
+	ctx, end := c.life.Within(ctx)
+	defer end()
+	child, err := Open(ctx, cfg)
+	if err == nil {
+		return child, nil
+	}
+	select {
+	case <-c.life.Stopped():
+	case <-time.After(verdictTime):
+	}
+	if v := c.Err(); v != nil {
+		return nil, c.errorIn(op, v)
+	}
+	e := c.errorIn(op, err)
+	if o, ok := errors.AsType[*Error](err); ok {
+		e.Err, e.Culprits = o.Err, nil
+		for _, r := range o.Culprits {
+			e.Culprits = append(e.Culprits, members[r])
+		}
+		slices.Sort(e.Culprits)
+		if len(e.Culprits) > 0 && !slices.Equal(e.Culprits, o.Culprits) {
+			e.Err = fmt.Errorf("%w (ranks of the new communicator; of this one: %v)", o.Err, e.Culprits)
+		}
+	}
+	return nil, e
+}
+
+// errorIn is an error of a method that all ranks call together, with who is to blame as far as err says so.
+func (c *Comm) errorIn(op string, err error) *Error {
+	e := c.life.ErrorIn(op, err)
+	var failed *Error
+	var peer *life.PeerError
+	var left *bootstrap.LeftError
+	var late *bootstrap.WithdrawnError
+	switch {
+	case errors.As(err, &failed):
+		e.Culprits = failed.Culprits
+	case errors.As(err, &peer):
+		e.Culprits = slices.Clone(peer.Failure.Culprits)
+	case errors.As(err, &left):
+		e.Culprits = []int{left.Rank}
+	case errors.As(err, &late):
+		e.Culprits = slices.Clone(late.Missing)
+	}
+	return e
+}
