@@ -3,9 +3,11 @@ package ringo
 import (
 	"bytes"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -68,8 +70,6 @@ func TestConfigFill(t *testing.T) {
 	c, err = Config{}.fill(environment("NCCL_SOCKET_NTHREADS=2", "NCCL_NSOCKS_PERTHREAD=4"))
 	require.NoError(t, err)
 	require.Equal(t, 8, c.Streams)
-	_, err = Config{}.fill(environment("NCCL_SOCKET_NTHREADS=many"))
-	require.ErrorContains(t, err, "NCCL_SOCKET_NTHREADS")
 	for vars, want := range map[string]string{"": "off", "RINGO_TLS=0": "off", "RINGO_TLS=1": "by the job's key"} {
 		c, err = Config{}.fill(environment(vars))
 		require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestConfigFill(t *testing.T) {
 	require.ErrorIs(t, err, ErrInvalid)
 	require.ErrorContains(t, err, "RINGO_TLS_KEY is missing")
 
-	c, err = Config{}.fill(environment("NCCL_WORK_FIFO_BYTES=64K", "RINGO_WORK_ARGS_BYTES=1"))
+	c, err = Config{}.fill(environment("NCCL_WORK_FIFO_BYTES=65536", "RINGO_WORK_ARGS_BYTES=1"))
 	require.NoError(t, err)
 	require.Equal(t, 64<<10, c.WorkFIFOBytes)
 	require.Equal(t, 1, c.WorkArgsBytes)
@@ -88,7 +88,7 @@ func TestConfigFill(t *testing.T) {
 	require.Equal(t, 1, c.WorkFIFOBytes)
 
 	for _, bad := range []string{"RINGO_SLOTS=x", "RINGO_SLOTS=1", "RINGO_SLOT_BYTES=65", "RINGO_TIMEOUT=soon", "RINGO_TIMEOUT=-1s",
-		"RINGO_ALGO=quantum", "RINGO_SOCKET_FAMILY=5", "RINGO_DEBUG=LOUD", "RINGO_WORK_FIFO_BYTES=2G", "RINGO_WORK_FIFO_BYTES=many", "RINGO_SLOT_BYTES=9999999999G", "RINGO_LINES=2", "NCCL_MAX_CTAS=-1", "NCCL_MIN_CTAS=few", "RINGO_MIN_CTAS=-2", "NCCL_CTA_POLICY=4", "RINGO_CTA_POLICY=none"} {
+		"RINGO_ALGO=quantum", "RINGO_SOCKET_FAMILY=5", "RINGO_DEBUG=LOUD", "RINGO_WORK_FIFO_BYTES=2G", "RINGO_WORK_FIFO_BYTES=many", "RINGO_SLOT_BYTES=9999999999G", "RINGO_LINES=2", "RINGO_MAX_CTAS=few", "RINGO_MIN_CTAS=-2", "NCCL_CTA_POLICY=4", "RINGO_CTA_POLICY=none"} {
 		_, err := Config{}.fill(environment(bad))
 		require.ErrorIs(t, err, ErrInvalid, bad)
 		if name, _, _ := strings.Cut(bad, "="); strings.Contains(name, "_CTA") {
@@ -102,7 +102,7 @@ func TestConfigBudget(t *testing.T) {
 	c, err := Config{BlockPolicy: "zero", MinBlocks: 2}.fill(environment("NCCL_CTA_POLICY=EFFICIENCY", "NCCL_MIN_CTAS=8", "NCCL_MAX_CTAS=32"))
 	require.NoError(t, err)
 	require.Equal(t, choice.Budget{Least: 2, Most: 32, Policy: choice.PolicyZero}, c.choice().Budget)
-	_, err = Config{}.fill(environment("NCCL_MIN_CTAS=33", "RINGO_MAX_CTAS=32"))
+	_, err = Config{}.fill(environment("RINGO_MIN_CTAS=33", "RINGO_MAX_CTAS=32"))
 	require.ErrorIs(t, err, ErrInvalid)
 	require.ErrorContains(t, err, "MinBlocks (RINGO_MIN_CTAS) is 33 and MaxBlocks (RINGO_MAX_CTAS) 32")
 	_, err = Config{BlockPolicy: "thrift"}.fill(environment())
@@ -219,4 +219,53 @@ func TestNewIDByInterface(t *testing.T) {
 	t.Setenv("NCCL_SOCKET_IFNAME", "=nosuchinterface")
 	_, err = NewID("")
 	require.ErrorContains(t, err, `no interface named "=nosuchinterface"`)
+}
+
+// Our own switches say yes or no, and nothing else.
+func TestSwitches(t *testing.T) {
+	for value, want := range map[string]bool{"1": true, "true": true, "Yes": true, "on": true, "0": false, "false": false, "NO": false, "off": false} {
+		c, err := Config{}.fill(environment("RINGO_TLS="+value, "RINGO_CHECK_POINTERS="+value, "RINGO_SHM_DISABLE="+value, "RINGO_IB_DISABLE="+value))
+		require.NoError(t, err, value)
+		require.Equal(t, []bool{want, want, want, want}, []bool{c.TLS, c.CheckPointers, c.noSHM != "", c.ib.Disabled != ""}, value)
+	}
+	for _, name := range []string{"RINGO_TLS", "RINGO_P2P_DISABLE", "RINGO_LAUNCH_ORDER_IMPLICIT"} {
+		_, err := Config{}.fill(environment(name + "=perhaps"))
+		require.ErrorIs(t, err, ErrInvalid)
+		require.ErrorContains(t, err, name+`="perhaps"`)
+	}
+	c, err := Config{}.fill(environment("RINGO_TLS=off", "RINGO_TLS_CA=ca.pem"))
+	require.NoError(t, err)
+	require.False(t, c.TLS)
+}
+
+// Variables of NCCL are read as there, where nothing is an error.
+func TestNumbersOfNCCL(t *testing.T) {
+	for value, want := range map[string]int{
+		"12": 12, "0x10": 16, "0X1f": 31, "010": 8, "08": 0, " 8": 8, "\t+7": 7, "-1": -1, "4M": 4, "16 blocks": 16, "": 0, "word": 0, "0x": 0, "-": 0,
+		"99999999999999999999": math.MaxInt64,
+	} {
+		require.Equal(t, want, numberOfNCCL(value), "%q", value)
+	}
+	c, err := Config{}.fill(environment("NCCL_WORK_FIFO_BYTES=0x100000", "NCCL_MAX_CTAS=2", "NCCL_MIN_CTAS=64", "NCCL_SHM_DISABLE=true", "NCCL_P2P_DISABLE= 1",
+		"NCCL_SOCKET_NTHREADS=word", "NCCL_IB_TC=-1", "NCCL_DEBUG_FILE=/nonexistent/x"))
+	require.NoError(t, err)
+	require.Equal(t, 1<<20, c.WorkFIFOBytes)
+	require.Equal(t, []int{2, 2}, []int{c.MinBlocks, c.MaxBlocks})
+	require.Empty(t, c.noSHM, "a word is 0")
+	require.Equal(t, "NCCL_P2P_DISABLE is set", c.noP2P)
+	require.Zero(t, c.Streams)
+	_, err = Config{}.fill(environment("RINGO_MAX_CTAS=2", "RINGO_MIN_CTAS=64"))
+	require.ErrorIs(t, err, ErrInvalid)
+	_, err = Config{}.fill(environment("RINGO_DEBUG_FILE=/nonexistent/x"))
+	require.ErrorContains(t, err, "RINGO_DEBUG_FILE")
+}
+
+func FuzzNumberOfNCCL(f *testing.F) {
+	f.Add("0x1f")
+	f.Add(" -012z")
+	f.Fuzz(func(t *testing.T, v string) {
+		n := numberOfNCCL(v)
+		require.Equal(t, n, numberOfNCCL(" "+v))
+		require.Equal(t, n, numberOfNCCL(strconv.Itoa(n)))
+	})
 }

@@ -26,12 +26,67 @@ func (e variables) first(names ...string) (name, value string) {
 	return "", ""
 }
 
-// on is the first of the names that is set to anything but 0.
-func (e variables) on(names ...string) string {
-	if name, v := e.first(names...); v != "0" {
-		return name
+// on is the first of the names that is set, if it says yes.
+func (e variables) on(names ...string) (string, error) {
+	name, v := e.first(names...)
+	switch {
+	case v == "":
+		return "", nil
+	case ofNCCL(name):
+		if numberOfNCCL(v) == 0 {
+			return "", nil
+		}
+		return name, nil
 	}
-	return ""
+	switch strings.ToLower(v) {
+	case "1", "true", "yes", "on":
+		return name, nil
+	case "0", "false", "no", "off":
+		return "", nil
+	}
+	return "", unreadable(name, v, "1, true, yes, on or 0, false, no, off")
+}
+
+// number reads a value: of a variable of our own as it must be, of NCCL's as NCCL does, where a number below 0 leaves
+// the choice.
+func number(name, v string) (int, error) {
+	if ofNCCL(name) {
+		return max(numberOfNCCL(v), 0), nil
+	}
+	n, err := choice.ParseSize(v)
+	if err != nil {
+		return 0, unreadable(name, v, "a number")
+	}
+	return n, nil
+}
+
+// ofNCCL reports whether a variable is NCCL's. Programs and clusters set those without us in mind, so they are read
+// as there, and what cannot be read is no error.
+func ofNCCL(name string) bool { return strings.HasPrefix(name, "NCCL_") }
+
+// numberOfNCCL is what C's strtoll makes of a value: blanks in front are left out, 0x is of hexadecimal numbers and 0 of
+// octal ones, what follows the number is left out, and a word is 0.
+func numberOfNCCL(v string) int {
+	v = strings.TrimLeft(v, " \t\n\v\f\r")
+	digits, base, sign := v, 10, ""
+	if digits != "" && strings.ContainsRune("+-", rune(digits[0])) {
+		sign, digits = digits[:1], digits[1:]
+	}
+	is := func(c byte) bool { return strings.IndexByte("0123456789abcdef"[:base], c|0x20) >= 0 }
+	switch {
+	case len(digits) > 2 && strings.EqualFold(digits[:2], "0x"):
+		if base = 16; is(digits[2]) {
+			digits = digits[2:]
+		}
+	case strings.HasPrefix(digits, "0"):
+		base = 8
+	}
+	end := 0
+	for end < len(digits) && is(digits[end]) {
+		end++
+	}
+	n64, _ := strconv.ParseInt(sign+digits[:end], base, 0) // too large a number is the largest
+	return int(n64)
 }
 
 // FromEnv completes a Config as opening a communicator does: from the
@@ -81,7 +136,7 @@ func (c *Config) read(e variables) error {
 	if c.Net == "" {
 		c.from, c.Net = e.first("RINGO_NET", "NCCL_NET")
 	}
-	for _, number := range []struct {
+	for _, setting := range []struct {
 		field *int
 		dflt  int
 		names []string
@@ -99,14 +154,17 @@ func (c *Config) read(e variables) error {
 		{&c.ib.TrafficClass, 0, []string{"RINGO_IB_TC", "NCCL_IB_TC"}},
 		{&c.ib.ServiceLevel, 0, []string{"RINGO_IB_SL", "NCCL_IB_SL"}},
 	} {
-		if name, v := e.first(number.names...); *number.field == 0 && v != "" {
-			n, err := choice.ParseSize(v)
+		if name, v := e.first(setting.names...); *setting.field == 0 && v != "" {
+			n, err := number(name, v)
 			if err != nil {
-				return unreadable(name, v, "a number")
+				return err
 			}
-			*number.field = n
+			*setting.field = n
 		}
-		*number.field = cmp.Or(*number.field, number.dflt)
+		*setting.field = cmp.Or(*setting.field, setting.dflt)
+	}
+	if name, _ := e.first("RINGO_MIN_CTAS", "NCCL_MIN_CTAS"); ofNCCL(name) && c.MaxBlocks > 0 {
+		c.MinBlocks = min(c.MinBlocks, c.MaxBlocks)
 	}
 	for _, duration := range []struct {
 		field *time.Duration
@@ -155,16 +213,31 @@ func (c *Config) readOthers(e variables) (err error) {
 		}
 		c.BlockPolicy = v
 	}
-	if e.on("RINGO_CHECK_POINTERS", "NCCL_CHECK_POINTERS") != "" {
-		c.CheckPointers = true
-	}
-	if e.on("RINGO_LAUNCH_ORDER_IMPLICIT", "NCCL_LAUNCH_ORDER_IMPLICIT") != "" {
-		c.LaunchOrder = true
+	for _, choice := range []struct {
+		names []string
+		yes   func(name string)
+	}{
+		{[]string{"RINGO_CHECK_POINTERS", "NCCL_CHECK_POINTERS"}, func(string) { c.CheckPointers = true }},
+		{[]string{"RINGO_LAUNCH_ORDER_IMPLICIT", "NCCL_LAUNCH_ORDER_IMPLICIT"}, func(string) { c.LaunchOrder = true }},
+		{[]string{"RINGO_TLS"}, func(string) { c.TLS = true }},
+		{[]string{"RINGO_P2P_DISABLE", "NCCL_P2P_DISABLE"}, func(name string) { c.noP2P = name + " is set" }},
+		{[]string{"RINGO_IB_DISABLE", "NCCL_IB_DISABLE"}, func(name string) { c.ib.Disabled = name + " is set" }},
+		{[]string{"RINGO_SHM_DISABLE", "NCCL_SHM_DISABLE"}, func(name string) {
+			if c.Transport == "" {
+				c.noSHM = name + " is set"
+			}
+		}},
+	} {
+		if name, err := e.on(choice.names...); err != nil {
+			return err
+		} else if name != "" {
+			choice.yes(name)
+		}
 	}
 	if mode := e.get("NCCL_CHECK_MODE"); strings.HasPrefix(mode, "DEBUG_") {
 		c.CheckPointers = true
 	}
-	if c.TLSCert+c.TLSKey+c.TLSCA != "" && e.get("RINGO_TLS") != "0" || e.on("RINGO_TLS") != "" {
+	if c.TLSCert+c.TLSKey+c.TLSCA != "" && e.get("RINGO_TLS") == "" {
 		c.TLS = true
 	}
 	if err := c.readPaths(e); err != nil {
@@ -187,24 +260,15 @@ func (c *Config) readPaths(e variables) error {
 	default:
 		return unreadable("RINGO_LINES", v, "0 or 1")
 	}
-	if name := e.on("RINGO_P2P_DISABLE", "NCCL_P2P_DISABLE"); name != "" {
-		c.noP2P = name + " is set"
-	}
 	if level := e.get("NCCL_P2P_LEVEL"); level == "0" || strings.EqualFold(level, "LOC") {
 		c.noP2P = "NCCL_P2P_LEVEL is " + level
 	}
 	if name, v := e.first("RINGO_IB_GID_INDEX", "NCCL_IB_GID_INDEX"); v != "" && v != "-1" { // NCCL's automatic
-		n, err := strconv.Atoi(v)
+		n, err := number(name, v)
 		if err != nil {
-			return unreadable(name, v, "a number")
+			return err
 		}
 		c.ib.GIDIndex = &n
-	}
-	if name := e.on("RINGO_IB_DISABLE", "NCCL_IB_DISABLE"); name != "" {
-		c.ib.Disabled = name + " is set"
-	}
-	if name := e.on("RINGO_SHM_DISABLE", "NCCL_SHM_DISABLE"); name != "" && c.Transport == "" {
-		c.noSHM = name + " is set"
 	}
 	return nil
 }
@@ -216,9 +280,9 @@ func (e variables) product(names ...string) (p int, err error) {
 		if v == "" {
 			continue
 		}
-		n, err := strconv.Atoi(v)
-		if err != nil || n < -1 {
-			return 0, unreadable(name, v, "a number")
+		n, err := number(name, v)
+		if err != nil {
+			return 0, err
 		}
 		if n > 0 { // 0 and -1 are NCCL's automatic
 			p = max(p, 1) * n

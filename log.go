@@ -47,12 +47,15 @@ func debugLog(given *slog.Logger, first func(names ...string) (name, value strin
 		return slog.New(h), nil
 	}
 	var out io.Writer = os.Stderr
-	if _, file := first("RINGO_DEBUG_FILE", "NCCL_DEBUG_FILE"); file != "" {
-		f, err := os.OpenFile(debugFile(file), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-		if err != nil {
-			return nil, fmt.Errorf("debug file: %w", err)
+	if name, file := first("RINGO_DEBUG_FILE", "NCCL_DEBUG_FILE"); file != "" {
+		switch f, err := os.OpenFile(debugFile(file), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); {
+		case err == nil:
+			out = f
+		case ofNCCL(name): // goes on there too
+			fmt.Fprintf(out, "%s: %v: the log goes here\n", name, err)
+		default:
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		out = f
 	}
 	h.Handler = slog.NewTextHandler(out, &slog.HandlerOptions{Level: h.level})
 	if strings.EqualFold(level, "VERSION") {
