@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringo-go/ringo/fifo"
@@ -27,13 +29,34 @@ const (
 	graceTime = 300 * time.Millisecond
 )
 
-var errDialTime = fmt.Errorf("no connection in %v", dialTime)
+var (
+	errDialTime = fmt.Errorf("no connection in %v", dialTime)
+	errSilent   = fmt.Errorf("it took the connection and said nothing for %v: its process may be stopped", HandshakeTime)
+)
+
+// reached is the key of a context's *atomic.Bool: the last attempt found a listener, which was silent.
+type reached struct{}
+
+// silent makes a deadline of a handshake errSilent. It is no time-out of an operation, and no end of the dial: a process
+// may be stopped for a while, by a debugger or with its whole machine.
+func silent(ctx context.Context, err error) error {
+	late := errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil
+	if last, ok := ctx.Value(reached{}).(*atomic.Bool); ok {
+		last.Store(late)
+	}
+	if late {
+		return errSilent
+	}
+	return err
+}
 
 // Patience is a context for a dial. It ends with the Guard, when away is closed
-// (fifo.ErrClosed), or after 20 s.
+// (fifo.ErrClosed), or after 20 s in which no listener could be reached. One that was, and is silent, is waited for as
+// long as the Guard lasts.
 func Patience(guard *fifo.Guard, away <-chan struct{}) (context.Context, context.CancelFunc) {
-	ctx, timeout := context.WithTimeoutCause(context.Background(), dialTime, errDialTime)
-	ctx, cancel := context.WithCancelCause(ctx)
+	last := new(atomic.Bool)
+	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), reached{}, last))
+	begun := time.Now()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -42,6 +65,9 @@ func Patience(guard *fifo.Guard, away <-chan struct{}) (context.Context, context
 		for {
 			if err := guard.Err(); err != nil {
 				cancel(err)
+			}
+			if time.Since(begun) > dialTime && !last.Load() {
+				cancel(errDialTime)
 			}
 			select {
 			case <-away:
@@ -54,7 +80,6 @@ func Patience(guard *fifo.Guard, away <-chan struct{}) (context.Context, context
 	}()
 	return ctx, func() {
 		cancel(context.Canceled)
-		timeout()
 		<-done
 	}
 }
@@ -110,7 +135,7 @@ type Target struct {
 func Dial(ctx context.Context, to Target, key []byte, protocol string, r *Request, then func(net.Conn) error) (net.Conn, error) {
 	c, err := reach(ctx, to)
 	if err != nil {
-		return nil, err
+		return nil, silent(ctx, err)
 	}
 	_ = c.SetDeadline(time.Now().Add(HandshakeTime))
 	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
@@ -129,7 +154,7 @@ func Dial(ctx context.Context, to Target, key []byte, protocol string, r *Reques
 	}
 	if err != nil {
 		c.Close()
-		return nil, fmt.Errorf("handshake with %s %s: %w", to.Network, to.Addr, err)
+		return nil, fmt.Errorf("handshake with %s %s: %w", to.Network, to.Addr, silent(ctx, err))
 	}
 	return c, nil
 }

@@ -3,14 +3,64 @@ package listen
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/auth"
+	"github.com/ringo-go/ringo/transport"
 )
+
+// A listener that takes a connection and says nothing, as a stopped process does, has not hung up, and no operation
+// has run out of time: it is called again for as long as the Guard lasts.
+func TestDialSilent(t *testing.T) {
+	for _, addr := range []string{"there", "there" + behind + "place"} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			sockets := &transport.Sockets{Dial: func(context.Context, string, string) (net.Conn, error) {
+				if calls++; calls == 10 {
+					return nil, errRefused
+				}
+				here, there := net.Pipe()
+				go io.Copy(io.Discard, there)
+				return here, nil
+			}}
+			ctx, cancel := Patience(new(fifo.Guard), nil)
+			defer cancel()
+			begun := time.Now()
+			err := Retry(ctx, func() error {
+				_, err := Dial(ctx, Target{Network: "tcp", Addr: addr, Sockets: sockets}, nil, "test", &Request{}, nil)
+				if calls < 10 {
+					require.ErrorIs(t, err, errSilent)
+					require.NotErrorIs(t, err, auth.ErrHungUp)
+					require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+				}
+				return err
+			})
+			require.ErrorIs(t, err, transport.ErrClosed)
+			require.Greater(t, time.Since(begun), 2*dialTime)
+		})
+	}
+}
+
+// A listener that cannot be reached is given up after a while.
+func TestDialUnreachable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := Patience(new(fifo.Guard), nil)
+		defer cancel()
+		begun := time.Now()
+		err := Retry(ctx, func() error { return errors.New("no route to host") })
+		require.ErrorIs(t, err, errDialTime)
+		require.ErrorContains(t, err, "no route to host; is a firewall between")
+		require.Less(t, time.Since(begun), dialTime+time.Second)
+	})
+}
 
 // A handshake that is cut off because the communicator has ended is an error of that, however
 // long it has taken, and not of the peer.

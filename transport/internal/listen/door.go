@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -205,7 +206,9 @@ func knock(c net.Conn, id string) error {
 		return err
 	}
 	var answer [1]byte
-	if _, err := io.ReadFull(c, answer[:]); err != nil {
+	if _, err := io.ReadFull(c, answer[:]); errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	} else if err != nil {
 		return fmt.Errorf("%w (%w)", auth.ErrHungUp, err)
 	}
 	if answer[0] != endpointHere {
@@ -237,7 +240,7 @@ func reach(ctx context.Context, to Target) (net.Conn, error) {
 	defer stop()
 	c := below
 	if to.TLS != nil {
-		if c, err = to.TLS.Client(below); err != nil {
+		if c, err = to.TLS.Client(below); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			err = fmt.Errorf("%w (%w)", auth.ErrHungUp, err)
 		}
 	}
