@@ -3,11 +3,9 @@ package ringo
 import (
 	"bytes"
 	"log/slog"
-	"math"
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -240,32 +238,17 @@ func TestSwitches(t *testing.T) {
 
 // Variables of NCCL are read as there, where nothing is an error.
 func TestNumbersOfNCCL(t *testing.T) {
-	for value, want := range map[string]int{
-		"12": 12, "0x10": 16, "0X1f": 31, "010": 8, "08": 0, " 8": 8, "\t+7": 7, "-1": -1, "4M": 4, "16 blocks": 16, "": 0, "word": 0, "0x": 0, "-": 0,
-		"99999999999999999999": math.MaxInt64,
-	} {
-		require.Equal(t, want, numberOfNCCL(value), "%q", value)
-	}
 	c, err := Config{}.fill(environment("NCCL_WORK_FIFO_BYTES=0x100000", "NCCL_MAX_CTAS=2", "NCCL_MIN_CTAS=64", "NCCL_SHM_DISABLE=true", "NCCL_P2P_DISABLE= 1",
-		"NCCL_SOCKET_NTHREADS=word", "NCCL_IB_TC=-1", "NCCL_DEBUG_FILE=/nonexistent/x"))
+		"NCCL_SOCKET_NTHREADS=word", "NCCL_IB_TC=-1", "NCCL_IB_GID_INDEX= -1", "NCCL_DEBUG_FILE=/nonexistent/x"))
 	require.NoError(t, err)
 	require.Equal(t, 1<<20, c.WorkFIFOBytes)
 	require.Equal(t, []int{2, 2}, []int{c.MinBlocks, c.MaxBlocks})
 	require.Empty(t, c.noSHM, "a word is 0")
 	require.Equal(t, "NCCL_P2P_DISABLE is set", c.noP2P)
 	require.Zero(t, c.Streams)
+	require.Nil(t, c.ib.GIDIndex)
 	_, err = Config{}.fill(environment("RINGO_MAX_CTAS=2", "RINGO_MIN_CTAS=64"))
 	require.ErrorIs(t, err, ErrInvalid)
 	_, err = Config{}.fill(environment("RINGO_DEBUG_FILE=/nonexistent/x"))
 	require.ErrorContains(t, err, "RINGO_DEBUG_FILE")
-}
-
-func FuzzNumberOfNCCL(f *testing.F) {
-	f.Add("0x1f")
-	f.Add(" -012z")
-	f.Fuzz(func(t *testing.T, v string) {
-		n := numberOfNCCL(v)
-		require.Equal(t, n, numberOfNCCL(" "+v))
-		require.Equal(t, n, numberOfNCCL(strconv.Itoa(n)))
-	})
 }

@@ -50,7 +50,7 @@ var floors = map[string]string{
 	"transport/*":             "transport mem fifo transport/internal/* internal/auth internal/secure",
 	"trace":                   "",
 	"trace/history":           "",
-	"bootstrap":               "internal/auth internal/secure trace/history",
+	"bootstrap":               "internal/auth internal/secure internal/setting trace/history",
 	"bootstrap/launch":        "bootstrap",
 	"engine":                  "sched mem fifo kernels trace transport",
 	"engine/grid":             "engine sched mem fifo kernels kernels/* transport internal/cuda",
@@ -66,7 +66,7 @@ var floors = map[string]string{
 	"core/hostcomm":  "core/call core/choice core/life core/paths core/rankorder core/request engine mem sched transport",
 	"core/gpucomm": "core/call core/choice core/life core/paths core/gpupaths core/rankorder core/request bootstrap engine engine/grid " +
 		"gpu internal/cuda internal/plain kernels kernels/collective kernels/device mem sched trace transport/p2p",
-	".": "core/* trace trace/history bootstrap fifo gpu kernels mem transport internal/plain",
+	".": "core/* trace trace/history bootstrap fifo gpu kernels mem transport internal/plain internal/setting",
 
 	// Programs on top.
 	"bench":             ". mem gpu kernels bootstrap bootstrap/launch trace bench/join bench/meter bench/chart internal/cli internal/nccl",

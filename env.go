@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/core/paths"
+	"github.com/ringo-go/ringo/internal/setting"
 )
 
 // variables give the values of environment variables. This file and bootstrap.FromEnv are the only
@@ -33,25 +33,25 @@ func (e variables) on(names ...string) (string, error) {
 	case v == "":
 		return "", nil
 	case ofNCCL(name):
-		if numberOfNCCL(v) == 0 {
+		if setting.NumberOfNCCL(v) == 0 {
 			return "", nil
 		}
 		return name, nil
 	}
-	switch strings.ToLower(v) {
-	case "1", "true", "yes", "on":
+	switch yes, ok := setting.On(v); {
+	case !ok:
+		return "", unreadable(name, v, setting.OnWords)
+	case yes:
 		return name, nil
-	case "0", "false", "no", "off":
-		return "", nil
 	}
-	return "", unreadable(name, v, "1, true, yes, on or 0, false, no, off")
+	return "", nil
 }
 
-// number reads a value: of a variable of our own as it must be, of NCCL's as NCCL does, where a number below 0 leaves
+// integer reads a value: of a variable of our own as it must be, of NCCL's as NCCL does, where a number below 0 leaves
 // the choice.
-func number(name, v string) (int, error) {
+func integer(name, v string) (int, error) {
 	if ofNCCL(name) {
-		return max(numberOfNCCL(v), 0), nil
+		return max(setting.NumberOfNCCL(v), 0), nil
 	}
 	n, err := choice.ParseSize(v)
 	if err != nil {
@@ -63,31 +63,6 @@ func number(name, v string) (int, error) {
 // ofNCCL reports whether a variable is NCCL's. Programs and clusters set those without us in mind, so they are read
 // as there, and what cannot be read is no error.
 func ofNCCL(name string) bool { return strings.HasPrefix(name, "NCCL_") }
-
-// numberOfNCCL is what C's strtoll makes of a value: blanks in front are left out, 0x is of hexadecimal numbers and 0 of
-// octal ones, what follows the number is left out, and a word is 0.
-func numberOfNCCL(v string) int {
-	v = strings.TrimLeft(v, " \t\n\v\f\r")
-	digits, base, sign := v, 10, ""
-	if digits != "" && strings.ContainsRune("+-", rune(digits[0])) {
-		sign, digits = digits[:1], digits[1:]
-	}
-	is := func(c byte) bool { return strings.IndexByte("0123456789abcdef"[:base], c|0x20) >= 0 }
-	switch {
-	case len(digits) > 2 && strings.EqualFold(digits[:2], "0x"):
-		if base = 16; is(digits[2]) {
-			digits = digits[2:]
-		}
-	case strings.HasPrefix(digits, "0"):
-		base = 8
-	}
-	end := 0
-	for end < len(digits) && is(digits[end]) {
-		end++
-	}
-	n64, _ := strconv.ParseInt(sign+digits[:end], base, 0) // too large a number is the largest
-	return int(n64)
-}
 
 // FromEnv completes a Config as opening a communicator does: from the
 // environment, then from the defaults. The error says which variable is wrong.
@@ -136,7 +111,7 @@ func (c *Config) read(e variables) error {
 	if c.Net == "" {
 		c.from, c.Net = e.first("RINGO_NET", "NCCL_NET")
 	}
-	for _, setting := range []struct {
+	for _, number := range []struct {
 		field *int
 		dflt  int
 		names []string
@@ -154,16 +129,16 @@ func (c *Config) read(e variables) error {
 		{&c.ib.TrafficClass, 0, []string{"RINGO_IB_TC", "NCCL_IB_TC"}},
 		{&c.ib.ServiceLevel, 0, []string{"RINGO_IB_SL", "NCCL_IB_SL"}},
 	} {
-		if name, v := e.first(setting.names...); *setting.field == 0 && v != "" {
-			n, err := number(name, v)
+		if name, v := e.first(number.names...); *number.field == 0 && v != "" {
+			n, err := integer(name, v)
 			if err != nil {
 				return err
 			}
-			*setting.field = n
+			*number.field = n
 		}
-		*setting.field = cmp.Or(*setting.field, setting.dflt)
+		*number.field = cmp.Or(*number.field, number.dflt)
 	}
-	if name, _ := e.first("RINGO_MIN_CTAS", "NCCL_MIN_CTAS"); ofNCCL(name) && c.MaxBlocks > 0 {
+	if name, v := e.first("RINGO_MIN_CTAS", "NCCL_MIN_CTAS"); ofNCCL(name) && c.MaxBlocks > 0 && c.MinBlocks == setting.NumberOfNCCL(v) {
 		c.MinBlocks = min(c.MinBlocks, c.MaxBlocks)
 	}
 	for _, duration := range []struct {
@@ -263,8 +238,8 @@ func (c *Config) readPaths(e variables) error {
 	if level := e.get("NCCL_P2P_LEVEL"); level == "0" || strings.EqualFold(level, "LOC") {
 		c.noP2P = "NCCL_P2P_LEVEL is " + level
 	}
-	if name, v := e.first("RINGO_IB_GID_INDEX", "NCCL_IB_GID_INDEX"); v != "" && v != "-1" { // NCCL's automatic
-		n, err := number(name, v)
+	if name, v := e.first("RINGO_IB_GID_INDEX", "NCCL_IB_GID_INDEX"); v != "" && v != "-1" && (!ofNCCL(name) || setting.NumberOfNCCL(v) >= 0) { // below 0 it is NCCL's automatic
+		n, err := integer(name, v)
 		if err != nil {
 			return err
 		}
@@ -280,7 +255,7 @@ func (e variables) product(names ...string) (p int, err error) {
 		if v == "" {
 			continue
 		}
-		n, err := number(name, v)
+		n, err := integer(name, v)
 		if err != nil {
 			return 0, err
 		}

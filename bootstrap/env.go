@@ -9,6 +9,8 @@ import (
 	"net"
 	"strconv"
 	"strings"
+
+	"github.com/ringo-go/ringo/internal/setting"
 )
 
 // A Spec is what a launcher tells a process through its environment.
@@ -124,12 +126,19 @@ func (s Spec) served(ctx context.Context, lo ListenOptions) (ID, error) {
 	return id, nil
 }
 
-// TLSFromEnv is the TLS that the environment asks for, nil for none: RINGO_TLS is set and not 0,
+// TLSFromEnv is the TLS that the environment asks for, nil for none: RINGO_TLS says yes,
 // or RINGO_TLS_CERT, RINGO_TLS_KEY and RINGO_TLS_CA name certificates (see NewTLS). It is for
 // launchers that serve an ID; ranks take theirs from a Config.
 func TLSFromEnv(getenv func(string) string) (*TLS, error) {
-	on, cert, key, ca := getenv("RINGO_TLS"), getenv("RINGO_TLS_CERT"), getenv("RINGO_TLS_KEY"), getenv("RINGO_TLS_CA")
-	if on == "0" || on+cert+key+ca == "" {
+	word, cert, key, ca := getenv("RINGO_TLS"), getenv("RINGO_TLS_CERT"), getenv("RINGO_TLS_KEY"), getenv("RINGO_TLS_CA")
+	on := cert+key+ca != ""
+	if word != "" {
+		var ok bool
+		if on, ok = setting.On(word); !ok {
+			return nil, fmt.Errorf("RINGO_TLS=%q: want %s", word, setting.OnWords)
+		}
+	}
+	if !on {
 		return nil, nil
 	}
 	return NewTLS(cert, key, ca)

@@ -235,3 +235,14 @@ func TestSlurmHosts(t *testing.T) {
 		require.Equal(t, c.want, env{vars(c.env)}.slurmHosts(c.size), c.env)
 	}
 }
+
+// A hub reads RINGO_TLS as ranks do.
+func TestTLSFromEnv(t *testing.T) {
+	for word, want := range map[string]bool{"": false, "0": false, "false": false, "Off": false, "1": true, "yes": true} {
+		tls, err := TLSFromEnv(func(name string) string { return map[string]string{"RINGO_TLS": word}[name] })
+		require.NoError(t, err, word)
+		require.Equal(t, want, tls != nil, word)
+	}
+	_, err := TLSFromEnv(func(name string) string { return map[string]string{"RINGO_TLS": "perhaps"}[name] })
+	require.ErrorContains(t, err, `RINGO_TLS="perhaps"`)
+}

@@ -35,10 +35,12 @@ func (e env) log(library func() string) (*slog.Logger, error) {
 	if level != "" && file != "" {
 		name := strings.NewReplacer("%h", host, "%p", fmt.Sprint(os.Getpid())).Replace(file)
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-		if err != nil {
-			return nil, fmt.Errorf("NCCL_DEBUG_FILE: %w", err)
+		if err != nil && e.get("RINGO_DEBUG_FILE") != "" {
+			return nil, fmt.Errorf("RINGO_DEBUG_FILE: %w", err)
 		}
-		h.out = f
+		if err == nil { // else the log stays where it is, as NCCL's
+			h.out = f
+		}
 	}
 	if level != "" {
 		v, err := e.version()
