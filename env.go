@@ -188,7 +188,7 @@ func (c *Config) readOthers(e variables) (err error) {
 		}
 		c.BlockPolicy = v
 	}
-	for _, choice := range []struct {
+	for _, toggle := range []struct {
 		names []string
 		yes   func(name string)
 	}{
@@ -203,10 +203,10 @@ func (c *Config) readOthers(e variables) (err error) {
 			}
 		}},
 	} {
-		if name, err := e.on(choice.names...); err != nil {
+		if name, err := e.on(toggle.names...); err != nil {
 			return err
 		} else if name != "" {
-			choice.yes(name)
+			toggle.yes(name)
 		}
 	}
 	if mode := e.get("NCCL_CHECK_MODE"); strings.HasPrefix(mode, "DEBUG_") {

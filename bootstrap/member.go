@@ -244,9 +244,7 @@ func (m *member) Fail(reason string, culprits ...int) {
 		if isClosed(m.closed) {
 			return
 		}
-		m.order.Lock()
-		m.up(&fail{Reason: reason, Culprits: culprits})
-		m.order.Unlock()
+		m.send(&fail{Reason: reason, Culprits: culprits})
 		m.flush()
 	})
 }
@@ -255,7 +253,7 @@ func (m *member) Close() error {
 	m.closeOnce.Do(func() {
 		m.leave(false)
 		if m.stays { // else its goodbye has said so
-			m.part(Apart)
+			m.send(&parted{Apart})
 		}
 		m.hangUp()
 		if m.giving != nil {
@@ -325,6 +323,13 @@ func (m *member) position() known {
 		return known{}
 	}
 	return known{true, p.recent()}
+}
+
+// send tells the coordinator something, in order.
+func (m *member) send(msg message) {
+	m.order.Lock()
+	defer m.order.Unlock()
+	m.up(msg)
 }
 
 // say tells the coordinator something, unless the goodbye has been said.

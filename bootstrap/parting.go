@@ -54,10 +54,7 @@ func (m *member) leave(stays bool) {
 		m.stays = stays
 		close(m.closed)
 		m.mu.Unlock()
-		l := &leave{stays, m.position()}
-		m.order.Lock()
-		m.up(l)
-		m.order.Unlock()
+		m.send(&leave{stays, m.position()})
 	})
 }
 
@@ -76,7 +73,7 @@ func Exit() { exiting.Do(func() { time.AfterFunc(exitTime, func() { close(exit) 
 // Part waits until all other ranks have come to the same stage.
 func (m *member) Part(ctx context.Context, stage int) error {
 	m.Leave()
-	m.part(stage)
+	m.send(&parted{stage})
 	for {
 		m.mu.Lock()
 		reached, heard := m.parted >= stage, m.parting
@@ -96,13 +93,6 @@ func (m *member) Part(ctx context.Context, stage int) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// part says that this rank has come to a stage.
-func (m *member) part(stage int) {
-	m.order.Lock()
-	defer m.order.Unlock()
-	m.up(&parted{stage})
 }
 
 // hearParted notes that all ranks have come to a stage. Under mu.
