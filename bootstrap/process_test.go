@@ -101,7 +101,7 @@ func startRanks(t *testing.T, n int, s string) []*process {
 	for r := range ranks {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), scene+"="+s, fmt.Sprintf("RINGO_RANK=%d", r), fmt.Sprintf("RINGO_SIZE=%d", n),
-			"RINGO_COMM_ID="+id.Addr(), "RINGO_COMM_SECRET=test")
+			"RINGO_COMM_ID="+id.Addr(), "RINGO_COMM_SECRET="+t.Name()) // of this test: another may be given the port
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
