@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/core/gpucomm"
 	"github.com/ringo-go/ringo/core/gpupaths"
 	"github.com/ringo-go/ringo/core/hostcomm"
@@ -52,7 +53,7 @@ func (c *Comm) Size() int { return c.life.Size }
 // first call of a kind. An error is an *Error; one that wraps ErrInvalid or
 // ErrUnsupported leaves the communicator usable, any other ends it on all ranks.
 func (c *Comm) Do(call *Call) error {
-	if err := call.Check(c.life.Rank, c.life.Size); err != nil {
+	if err := c.check(call); err != nil {
 		return c.life.Locate(call, 0, err, nil)
 	}
 	if c.queue.busy() {
@@ -70,7 +71,7 @@ func (c *Comm) Do(call *Call) error {
 // waits for space. While the call's stream is being captured, Start carries the
 // call out itself, after those that were started before: it is part of the graph.
 func (c *Comm) Start(call *Call) *Pending {
-	err := call.Check(c.life.Rank, c.life.Size)
+	err := c.check(call)
 	if err == nil && call.OnThread() {
 		err = fmt.Errorf("%w: the per-thread stream is this thread's, and what is started is queued by another: "+
 			"use Do, or a stream of your own", ErrInvalid)
@@ -87,6 +88,15 @@ func (c *Comm) Start(call *Call) *Pending {
 		return p
 	}
 	return c.queue.start(call)
+}
+
+// check finds what is wrong with a call that is in no Group.
+func (c *Comm) check(x *Call) error {
+	err := x.Check(c.life.Rank, c.life.Size)
+	if err == nil && x.Kind.Pairwise() && x.Peer == c.life.Rank {
+		err = call.CheckSelf([]*Call{x}, c.life.Rank)
+	}
+	return err
 }
 
 // captures reports whether a call's stream is being captured.

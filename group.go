@@ -9,11 +9,13 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/gpu"
 )
 
 // A Group is calls that happen together. Sends and receives of a group progress
-// side by side, so that neighbours may exchange without an order; calls on
+// side by side, so that neighbours may exchange without an order, each within its own
+// timeout; a message to oneself needs both of its ends in one. Calls on
 // several communicators of one process may be made by one goroutine. Calls of
 // one communicator otherwise keep their order. Small all-reduces on GPU memory that
 // follow each other with one type and operator share kernels, on whichever streams they
@@ -55,10 +57,8 @@ func (g *Group) Add(c *Comm, call *Call) {
 func (g *Group) Run() error {
 	defer g.empty()
 	for _, c := range g.comms {
-		for _, call := range g.calls[c] {
-			if err := call.Check(c.life.Rank, c.life.Size); err != nil {
-				return c.life.Locate(call, 0, err, nil)
-			}
+		if err := c.checkAll(g.calls[c]); err != nil {
+			return err
 		}
 	}
 	if len(g.comms) == 1 {
@@ -79,6 +79,23 @@ func (g *Group) Run() error {
 		errs[i] = r.err
 	}
 	return errors.Join(errs...)
+}
+
+// checkAll finds what is wrong with the calls of a group.
+func (c *Comm) checkAll(calls []*Call) error {
+	for _, x := range calls {
+		if err := x.Check(c.life.Rank, c.life.Size); err != nil {
+			return c.life.Locate(x, 0, err, nil)
+		}
+	}
+	for len(calls) > 0 {
+		n := max(1, messages(calls))
+		if err := call.CheckSelf(calls[:n], c.life.Rank); err != nil {
+			return c.life.Locate(calls[0], 0, err, nil)
+		}
+		calls = calls[n:]
+	}
+	return nil
 }
 
 // A rest is what is left of one communicator's calls.
@@ -197,14 +214,19 @@ func carryOutOnHost(left []*rest) {
 // sideBySide is how many of a communicator's next calls progress side by side, at least one: sends and
 // receives, and small reductions on GPU memory. The turn is held.
 func sideBySide(c *Comm, calls []*Call) int {
-	n := 0
-	for n < len(calls) && calls[n].Kind.Pairwise() && calls[n].OnDevice() == calls[0].OnDevice() {
-		n++
-	}
+	n := messages(calls)
 	if n == 0 && c.noGPU == "" {
 		return c.gpu.Alike(calls)
 	}
 	return max(1, n)
+}
+
+// messages is how many of the first calls are sends and receives, all on host memory or all on a GPU's.
+func messages(calls []*Call) (n int) {
+	for n < len(calls) && calls[n].Kind.Pairwise() && calls[n].OnDevice() == calls[0].OnDevice() {
+		n++
+	}
+	return n
 }
 
 // together carries out checked calls of one communicator in order, but side by side where

@@ -54,6 +54,24 @@ func (g *Guard) Begin(timeout time.Duration) {
 	}
 }
 
+// Extend gives the operation that Begin started another timeout, which counts from the same start. It
+// may be called while others wait.
+func (g *Guard) Extend(timeout time.Duration) {
+	if timeout <= 0 || timeout > forever {
+		timeout = forever
+	}
+	for {
+		t := g.deadline.Load()
+		later := -int64(timeout)
+		if t > 0 {
+			later = g.since.Load() + int64(timeout)
+		}
+		if t == 0 || g.deadline.CompareAndSwap(t, later) {
+			return
+		}
+	}
+}
+
 // End ends the operation that Begin started, so that its deadline and its OnSlow do not
 // concern waits before the next Begin. After an operation without a long wait there is
 // nothing to do, and End costs one load.

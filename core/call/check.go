@@ -45,6 +45,29 @@ func (c *Call) Check(rank, n int) error {
 	return c.checkMemory(rank, n)
 }
 
+// CheckSelf finds a message of a rank to itself that has no counterpart of its length among
+// the checked calls that progress side by side with it: nobody else will ever send or
+// receive it.
+func CheckSelf(calls []*Call, rank int) error {
+	next := func(kind Kind, i int) int {
+		for i < len(calls) && (calls[i].Kind != kind || calls[i].Peer != rank) {
+			i++
+		}
+		return i
+	}
+	for s, r := next(Send, 0), next(Recv, 0); s < len(calls) || r < len(calls); s, r = next(Send, s+1), next(Recv, r+1) {
+		switch {
+		case r >= len(calls):
+			return invalid("a Send of rank %d to itself needs its Recv beside it in the Group", rank)
+		case s >= len(calls):
+			return invalid("a Recv of rank %d from itself needs its Send beside it in the Group", rank)
+		case calls[s].Bytes() != calls[r].Bytes():
+			return invalid("rank %d sends itself %d bytes and receives %d", rank, calls[s].Bytes(), calls[r].Bytes())
+		}
+	}
+	return nil
+}
+
 func invalid(format string, a ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, a...))
 }

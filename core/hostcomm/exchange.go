@@ -1,119 +1,188 @@
 package hostcomm
 
 import (
+	"cmp"
 	"errors"
+	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/life"
 	"github.com/ringo-go/ringo/core/request"
 	"github.com/ringo-go/ringo/engine"
 	"github.com/ringo-go/ringo/sched"
 	"github.com/ringo-go/ringo/transport"
 )
 
-// Exchange carries out checked sends and receives on host memory as if at the same time.
-// Sends go first, for a receive may have to wait for the peer and a send that fits in a
-// queue never has to.
+// Exchange carries out checked sends and receives on host memory as if at the same time,
+// each within its own timeout, which all count from here. Where no queue has to hold more
+// than it can, they go one after the other, which costs no goroutine: sends first, for a
+// receive may have to wait for the peer and a send that fits in a queue never has to.
 func (h *Comm) Exchange(calls []*call.Call) error {
-	if err := h.life.Begin(calls[0], h); err != nil {
+	h.order = append(h.order[:0], calls...)
+	slices.SortStableFunc(h.order, func(a, b *call.Call) int { return int(a.Kind) - int(b.Kind) })
+	first := slices.MinFunc(calls, func(a, b *call.Call) int { return cmp.Compare(h.life.TimeoutOf(a), h.life.TimeoutOf(b)) })
+	if err := h.life.Begin(first, h); err != nil {
 		return err
 	}
 	defer h.life.Guard.End()
-	h.order = append(h.order[:0], calls...)
-	slices.SortStableFunc(h.order, func(a, b *call.Call) int { return int(a.Kind) - int(b.Kind) })
+	same := !slices.ContainsFunc(calls, func(c *call.Call) bool { return h.life.TimeoutOf(c) != h.life.TimeoutOf(first) })
 	fits, err := h.fits(h.order)
 	if err != nil {
 		return err
 	}
-	if !fits {
+	if !same || !fits {
 		return h.exchangeLarge(h.order)
 	}
 	for _, c := range h.order {
-		if err := h.Do(c); err != nil {
+		if err := h.carryOut(c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fits reports whether the queues have room for all that is sent: then no send waits for a
-// receive of the same exchange. What earlier sends have left in a queue counts.
+// fits reports whether the queues have room for all that the calls move, so that they may
+// go one after the other. Then no send waits for a receive, of this rank or of a peer: what
+// earlier sends have left in a queue counts. And no peer that sends to this rank has to
+// wait until this rank has received from another.
 func (h *Comm) fits(calls []*call.Call) (bool, error) {
+	received := calls[max(0, slices.IndexFunc(calls, func(c *call.Call) bool { return c.Kind == call.Recv })):]
+	ofOne := !slices.ContainsFunc(received, func(c *call.Call) bool { return c.Peer != received[0].Peer })
 	for i, c := range calls {
-		if c.Kind != call.Send {
+		if c.Kind == call.Recv && ofOne {
 			break
 		}
-		slots, slot := 0, h.limits.SlotBytes*h.links.Width(sched.Rank(c.Peer))
+		slots, room := 0, h.limits.Slots
 		for _, other := range calls[:i+1] {
-			if other.Kind == call.Send && other.Peer == c.Peer {
-				slots += max(1, (other.Bytes()+slot-1)/slot)
+			if other.Kind == c.Kind && other.Peer == c.Peer {
+				slots += h.slots(other)
 			}
 		}
-		conn, err := h.links.Send(sched.Rank(c.Peer))
-		if err != nil {
-			return false, h.life.Fail(c, 0, &engine.StepError{Peer: sched.Rank(c.Peer), Phase: "connect", Err: err}, h)
+		if c.Kind == call.Send {
+			conn, err := h.links.Send(sched.Rank(c.Peer))
+			if err != nil {
+				return false, h.life.Fail(c, 0, &engine.StepError{Peer: sched.Rank(c.Peer), Phase: "connect", Err: err}, h)
+			}
+			room = 0
+			if queue, ok := conn.(transport.FreeSlots); ok {
+				room = queue.Free()
+			}
 		}
-		queue, ok := conn.(transport.FreeSlots)
-		if !ok || slots > queue.Free() {
+		if slots > room {
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// exchangeLarge carries out calls on a goroutine for each peer and direction, in
-// order among themselves.
+// slots is how many slots of its queue a message takes.
+func (h *Comm) slots(c *call.Call) int {
+	slot := h.limits.SlotBytes * h.links.Width(sched.Rank(c.Peer))
+	return max(1, (c.Bytes()+slot-1)/slot)
+}
+
+// A message is a call of a large exchange.
+type message struct {
+	call    *call.Call
+	request *request.Request
+	job     *engine.Job
+	timeout time.Duration
+}
+
+// A way is the messages to one peer, or from it, in order.
+type way struct {
+	kind call.Kind
+	peer int
+	list []message // not done
+	err  error     // of the first of them
+}
+
+// exchangeLarge carries out calls on a goroutine for each way.
 func (h *Comm) exchangeLarge(calls []*call.Call) error {
-	type way struct {
-		kind call.Kind
-		peer int
-	}
-	type message struct {
-		call    *call.Call
-		request *request.Request
-		job     *engine.Job
-	}
-	ways := map[way][]message{}
-	var order []way
+	var ways []*way
+	left := under{life: h.life}
 	for _, c := range calls {
-		r, j, ans := new(request.Request), new(engine.Job), h.Answer(c)
-		if err := h.numberer.Carry(r, c, ans, false, h, func() error { return h.prepare(j, c, r) }); err != nil {
+		m := message{c, new(request.Request), new(engine.Job), h.life.TimeoutOf(c)}
+		ans := h.Answer(c)
+		if err := h.numberer.Carry(m.request, c, ans, false, h, func() error { return h.prepare(m.job, c, m.request) }); err != nil {
 			return err
 		}
-		j.Lend = true // receives have goroutines of their own
-		w := way{c.Kind, c.Peer}
-		if ways[w] == nil {
-			order = append(order, w)
+		// What a queue can hold is not lent, for its receiver may have to wait for what this rank does
+		// after the group.
+		m.job.Lend = c.Kind == call.Send && h.slots(c) > h.limits.Slots
+		left.timeouts = append(left.timeouts, m.timeout)
+		i := slices.IndexFunc(ways, func(w *way) bool { return w.kind == c.Kind && w.peer == c.Peer })
+		if i < 0 {
+			i, ways = len(ways), append(ways, &way{kind: c.Kind, peer: c.Peer})
 		}
-		ways[w] = append(ways[w], message{c, r, j})
+		ways[i].list = append(ways[i].list, m)
 	}
-	errs := make([]error, 0, len(calls))
-	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for watch, w := range order {
-		list, watch := ways[w], h.watchOf(watch)
-		wg.Go(func() {
-			e := engine.New(h.limits)
-			for _, m := range list {
-				watch.Arrive()
-				m.job.Observed = watch.Begin(m.call, m.request)
-				err := e.Run(m.job)
-				if err != nil {
-					err = h.life.Fail(m.call, 0, err, h)
-					mu.Lock()
-					errs = append(errs, err)
-					mu.Unlock()
-				}
-				watch.End(err)
-				if err != nil {
-					return
-				}
-			}
-		})
+	for i, w := range ways {
+		watch := h.watchOf(i)
+		wg.Go(func() { h.goAlong(w, watch, &left) })
 	}
 	wg.Wait()
+	var errs []error
+	// The deadline has ended all waits. The call whose it was is named first.
+	slices.SortStableFunc(ways, func(a, b *way) int { return cmp.Compare(a.next(), b.next()) })
+	for _, w := range ways {
+		if errors.Is(w.err, os.ErrDeadlineExceeded) {
+			w.err = h.life.Fail(w.list[0].call, 0, w.err, h)
+		}
+		if w.err != nil {
+			errs = append(errs, w.err)
+		}
+	}
 	return errors.Join(errs...)
+}
+
+// goAlong carries out the messages of a way, until one fails. The caller says what has ended for the deadline.
+func (h *Comm) goAlong(w *way, watch *request.Watch, left *under) {
+	e := engine.New(h.limits)
+	for ; len(w.list) > 0; w.list = w.list[1:] {
+		m := w.list[0]
+		watch.Arrive()
+		m.job.Observed = watch.Begin(m.call, m.request)
+		w.err = e.Run(m.job)
+		if w.err != nil && !errors.Is(w.err, os.ErrDeadlineExceeded) {
+			w.err = h.life.Fail(m.call, 0, w.err, h)
+		}
+		watch.End(w.err)
+		if w.err != nil {
+			return
+		}
+		left.end(m.timeout)
+	}
+}
+
+// next is the timeout of the first message that is not done.
+func (w *way) next() time.Duration {
+	if len(w.list) == 0 {
+		return 0
+	}
+	return w.list[0].timeout
+}
+
+// under is the timeouts of an exchange's calls that are under way: the shortest is the Guard's.
+type under struct {
+	life     *life.Life
+	mu       sync.Mutex
+	timeouts []time.Duration // guarded by mu
+}
+
+// end takes away the timeout of a call that has ended.
+func (u *under) end(timeout time.Duration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	i := slices.Index(u.timeouts, timeout)
+	u.timeouts = slices.Delete(u.timeouts, i, i+1)
+	if len(u.timeouts) > 0 && slices.Min(u.timeouts) > timeout {
+		u.life.Guard.Extend(slices.Min(u.timeouts))
+	}
 }
 
 // watchOf is the Watch of a goroutine of a large exchange, nil if nobody observes.

@@ -71,6 +71,11 @@ func (h *Comm) Do(c *call.Call) error {
 		return err
 	}
 	defer h.life.Guard.End()
+	return h.carryOut(c)
+}
+
+// carryOut is Do within an operation that has begun.
+func (h *Comm) carryOut(c *call.Call) error {
 	h.watch.Arrive()
 	ans, r := h.Answer(c), &h.request
 	err := h.numberer.Carry(r, c, ans, false, h, func() error {

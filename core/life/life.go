@@ -148,12 +148,16 @@ func (l *Life) Begin(c *call.Call, path Path) error {
 	if v := l.verdict.Load(); v != nil {
 		return l.refusal(c, v, path)
 	}
-	timeout := l.Timeout
-	if c.Timeout > 0 {
-		timeout = c.Timeout
-	}
-	l.Guard.Begin(timeout)
+	l.Guard.Begin(l.TimeoutOf(c))
 	return nil
+}
+
+// TimeoutOf is how long the waits of a call may take.
+func (l *Life) TimeoutOf(c *call.Call) time.Duration {
+	if c.Timeout > 0 {
+		return c.Timeout
+	}
+	return l.Timeout
 }
 
 // refusal is why an operation does not begin.

@@ -1,0 +1,174 @@
+package host
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/tier"
+)
+
+// A letter is a message of a random program.
+type letter struct{ from, to, bytes int }
+
+// Messages in one order for all ranks, which every rank cuts into groups as it likes, all arrive: the first one
+// that has not arrived is in a group under way at both of its ends.
+func TestRandomGroups(t *testing.T) {
+	for _, cfg := range commtest.EveryTransport {
+		t.Run(commtest.NameOf(cfg), func(t *testing.T) {
+			cfg.SlotBytes, cfg.Slots, cfg.Timeout = 256, 4, tier.Patience
+			for seed := range uint64(tier.Count(6, 60)) {
+				runLetters(t, cfg, seed)
+			}
+		})
+	}
+}
+
+func runLetters(t *testing.T, cfg ringo.Config, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 5))
+	n := 3 + rng.IntN(3)
+	letters := make([]letter, 150)
+	for i := range letters {
+		letters[i] = letter{rng.IntN(n), rng.IntN(n), []int{8, 1000, 5000, 5000}[rng.IntN(4)]}
+	}
+	comms := commtest.Local(t, n, cfg)
+	errs := commtest.Each(comms, func(c *ringo.Comm) error {
+		rng := rand.New(rand.NewPCG(seed, uint64(c.Rank())))
+		boxes := map[int][]byte{}
+		var mine []*ringo.Call
+		for i, l := range letters {
+			if l.from == c.Rank() {
+				mine = append(mine, ringo.SendOf(content(i, l.bytes), l.to))
+			}
+			if l.to == c.Rank() {
+				boxes[i] = make([]byte, l.bytes)
+				mine = append(mine, ringo.RecvOf(boxes[i], l.from))
+			}
+			if rng.IntN(3) > 0 && i < len(letters)-1 {
+				continue
+			}
+			if err := runShuffled(c, mine, rng); err != nil {
+				return fmt.Errorf("seed %d: %w", seed, err)
+			}
+			mine = mine[:0]
+		}
+		for i, box := range boxes {
+			if string(box) != string(content(i, letters[i].bytes)) {
+				return fmt.Errorf("seed %d: message %d arrived wrong", seed, i)
+			}
+		}
+		return nil
+	})
+	commtest.NoErrors(t, errs)
+	for _, c := range comms {
+		require.NoError(t, c.Close())
+	}
+}
+
+// runShuffled has a group carry out the calls in a random order, which keeps that of each pair of ranks.
+func runShuffled(c *ringo.Comm, calls []*ringo.Call, rng *rand.Rand) error {
+	places := rng.Perm(2 * c.Size())
+	slices.SortStableFunc(calls, func(a, b *ringo.Call) int {
+		return cmp.Compare(places[2*a.Peer+int(a.Kind)%2], places[2*b.Peer+int(b.Kind)%2])
+	})
+	var g ringo.Group
+	for _, call := range calls {
+		g.Add(c, call)
+	}
+	return g.Run()
+}
+
+func content(i, bytes int) []byte {
+	x := make([]byte, bytes)
+	for k := range x {
+		x[k] = byte(i*31 + k)
+	}
+	return x
+}
+
+// A timeout belongs to its call, wherever this one stands in its group: it does not end others that may take
+// longer, and theirs do not end it.
+func TestTimeoutInGroup(t *testing.T) {
+	t.Run("passes", func(t *testing.T) {
+		comms := commtest.Local(t, 3, ringo.Config{Timeout: time.Hour})
+		began := time.Now()
+		var g ringo.Group
+		x, y := make([]byte, 8), make([]byte, 8)
+		g.Add(comms[0], ringo.RecvOf(x, 1))
+		late := ringo.RecvOf(y, 2)
+		late.Timeout = 100 * time.Millisecond
+		g.Add(comms[0], late)
+		err := g.Run()
+		require.ErrorIs(t, err, ringo.ErrTimeout)
+		var e *ringo.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, 2, e.Peer, "%v", err)
+		require.Less(t, time.Since(began), tier.Patience)
+	})
+	t.Run("is kept", func(t *testing.T) {
+		comms := commtest.Local(t, 3, ringo.Config{Timeout: time.Hour})
+		taken := make(chan struct{})
+		commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
+			x := make([]byte, 8)
+			switch c.Rank() {
+			case 1: // as soon as it can
+				defer close(taken)
+				return ringo.Send(c, x, 0)
+			case 2: // later than the other call may take
+				<-taken
+				time.Sleep(1500 * time.Millisecond)
+				return ringo.Send(c, x, 0)
+			}
+			var g ringo.Group
+			g.Add(c, ringo.RecvOf(x, 2))
+			soon := ringo.RecvOf(make([]byte, 8), 1)
+			soon.Timeout = time.Second
+			g.Add(c, soon)
+			return g.Run()
+		}))
+	})
+}
+
+// A message to oneself alone would wait for ever in a queue, or meet a later one: it is refused before anything
+// is sent, and the communicator goes on.
+func TestMessageToOneself(t *testing.T) {
+	comms := commtest.Local(t, 2, ringo.Config{})
+	x, y := make([]byte, 8), make([]byte, 4)
+	for name, run := range map[string]func(c *ringo.Comm) error{
+		"a Send alone": func(c *ringo.Comm) error { return ringo.Send(c, x, c.Rank()) },
+		"a Recv alone": func(c *ringo.Comm) error { return ringo.Recv(c, x, c.Rank()) },
+		"started":      func(c *ringo.Comm) error { return c.Start(ringo.SendOf(x, c.Rank())).Wait() },
+		"no Recv in the group": func(c *ringo.Comm) error {
+			var g ringo.Group
+			g.Add(c, ringo.SendOf(x, c.Rank()))
+			g.Add(c, ringo.SendOf(x, 1-c.Rank()))
+			return g.Run()
+		},
+		"a collective between": func(c *ringo.Comm) error {
+			var g ringo.Group
+			g.Add(c, ringo.SendOf(x, c.Rank()))
+			g.Add(c, &ringo.Call{Kind: ringo.KindBarrier})
+			g.Add(c, ringo.RecvOf(x, c.Rank()))
+			return g.Run()
+		},
+		"other lengths": func(c *ringo.Comm) error {
+			var g ringo.Group
+			g.Add(c, ringo.SendOf(x, c.Rank()))
+			g.Add(c, ringo.RecvOf(y, c.Rank()))
+			return g.Run()
+		},
+	} {
+		for _, err := range commtest.Each(comms, run) {
+			require.ErrorIs(t, err, ringo.ErrInvalid, name)
+			require.ErrorContains(t, err, " itself", name)
+		}
+	}
+	commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error { return ringo.Barrier(c) }))
+}
