@@ -88,6 +88,9 @@ type Group interface {
 	// processes may be stopped, or their hosts cut off and not yet taken for dead.
 	Silent() []int
 
+	// Left reports whether another rank has said goodbye, as far as this rank has heard.
+	Left(rank int) bool
+
 	// Leave says goodbye: an orderly leave is not a failure. From then on no AllGather of others can
 	// complete, and those that wait for this rank hear why. The way to them stays for Part.
 	Leave()

@@ -27,6 +27,7 @@ type member struct {
 	held      map[uint64]chan result     // AllGathers that have completed, whose result is on its way from the head
 	withdrawn map[uint64]*WithdrawnError // AllGathers that this rank has yet to come to
 	stops     *left                      // no AllGather from stops.Seq on can complete
+	gone      map[int]bool               // ranks that have said goodbye
 	hosts     []int                      // ranks here whose process serves the hub
 	orphan    bool                       // all hosts left in order: the hub may end any time
 	departed  []departure                // of hosts
@@ -62,7 +63,7 @@ func newMember(rank, size int, key []byte, hosts []int) *member {
 		drop: nothing, flush: nothing, hangUp: nothing,
 		failed: make(chan struct{}), byed: make(chan struct{}), closed: make(chan struct{}),
 		parting: make(chan struct{}), ended: make(chan struct{}),
-		head: -1, waits: map[uint64]chan result{}, held: map[uint64]chan result{}, withdrawn: map[uint64]*WithdrawnError{},
+		head: -1, waits: map[uint64]chan result{}, gone: map[int]bool{}, held: map[uint64]chan result{}, withdrawn: map[uint64]*WithdrawnError{},
 	}
 }
 
@@ -120,6 +121,7 @@ func (m *member) hear(msg message) {
 	case *failed:
 		m.fail(&msg.Failure)
 	case *left:
+		m.gone[msg.Rank] = true
 		m.hearLeft(msg)
 	case *silent:
 		m.silent = msg.Ranks
@@ -300,6 +302,12 @@ func (m *member) Hub() []int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.hosts)
+}
+
+func (m *member) Left(rank int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.gone[rank]
 }
 
 func (m *member) Silent() []int {

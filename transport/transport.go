@@ -101,8 +101,9 @@ type Config struct {
 	Self   Info
 	Key    []byte // secret of the communicator; both ends of a connection prove they know it
 	Limits Limits
-	Guard  *fifo.Guard // ends every wait of every connection
-	Spin   bool        // there is a core for every rank of this host: waits may spin before they yield
+	Guard  *fifo.Guard         // ends every wait of every connection
+	Left   func(rank int) bool // a rank has said goodbye and dials no more; nil for nobody
+	Spin   bool                // there is a core for every rank of this host: waits may spin before they yield
 	Log    *slog.Logger
 }
 
@@ -123,7 +124,7 @@ type Transport interface {
 	// ErrClosed if nobody listens there, the Guard's, or those of the system.
 	Dial(peer Info, addr []byte) (SendConn, error)
 	// Accept waits until peer has dialled and returns the receiving end. Errors: the
-	// Guard's, or ErrClosed after Close.
+	// Guard's, or ErrClosed after Close and where peer has left without a dial.
 	Accept(peer Info) (RecvConn, error)
 	// Close ends all connections and releases their memory and descriptors.
 	Close() error

@@ -51,7 +51,7 @@ func (n *Net) connectBridge(ctx context.Context, refused string, cfg *paths.Conf
 	n.bridge = b
 	near, far := n.geometry.near, n.geometry.far
 	b.limits = transport.Limits{SlotBytes: max(near.SlotBytes, far.SlotBytes), Slots: near.Slots}
-	b.transports = n.host.NewTransports(n.group, transport.Config{Self: n.self, Key: n.group.Key(), Guard: &b.guard, Limits: b.limits})
+	b.transports = n.host.NewTransports(n.group, transport.Config{Self: n.self, Key: n.group.Key(), Guard: &b.guard, Left: n.group.Left, Limits: b.limits})
 	wanted := func(x, y int) bool { return n.path(x, y) == transport.NoPath }
 	agreed, err := paths.Agree(ctx, n.group, n.host.Profiles, b.transports, wanted, refused)
 	if err != nil {

@@ -68,6 +68,7 @@ type Group interface {
 	Rank() int
 	Size() int
 	Key() []byte
+	Left(rank int) bool
 	AllGather(ctx context.Context, mine []byte) ([][]byte, error)
 }
 
@@ -115,7 +116,7 @@ func Connect(ctx context.Context, g Group, me Profile, cfg Config, guard *fifo.G
 		}
 	}
 	n.transports = n.NewTransports(g, transport.Config{
-		Self: me.Info, Key: g.Key(), Limits: n.Limits, Guard: guard,
+		Self: me.Info, Key: g.Key(), Limits: n.Limits, Guard: guard, Left: g.Left,
 		Spin: ranksHere <= cfg.Cores, // spinning needs a core for every rank of the host
 	})
 	if cfg.SlotBytes == 0 && len(n.Profiles) <= wideRanks {

@@ -34,7 +34,7 @@ func New(cfg transport.Config) *Transport {
 	if cfg.Guard == nil {
 		cfg.Guard = new(fifo.Guard)
 	}
-	return &Transport{cfg: cfg, arrived: listen.NewArrivals[*fifo.Consumer]()}
+	return &Transport{cfg: cfg, arrived: listen.NewArrivals[*fifo.Consumer](cfg.Left)}
 }
 
 // Name is "inproc".

@@ -89,7 +89,7 @@ type end interface {
 func New(cfg transport.Config, lib *Library, o Options) *Transport {
 	t := &Transport{
 		cfg: cfg, opt: o, lib: lib, log: cfg.Log,
-		arrived: listen.NewArrivals[*recvConn](),
+		arrived: listen.NewArrivals[*recvConn](cfg.Left),
 		ends:    ends.New[end](),
 		dialled: make(map[int]int),
 		rouse:   make(chan struct{}, 1),

@@ -37,7 +37,7 @@ func New(cfg transport.Config, o Options) *Transport {
 	warn := auth.NewLog(cfg.Log)
 	return &Transport{
 		cfg: cfg, options: o, size: geometry(cfg.Limits).Size(),
-		arrived: listen.NewArrivals[*recvConn](),
+		arrived: listen.NewArrivals[*recvConn](cfg.Left),
 		warn:    warn,
 		away:    make(chan struct{}),
 	}

@@ -105,7 +105,7 @@ type end interface{ Close() error }
 func New(cfg transport.Config, o Options) *Transport {
 	t := &Transport{
 		cfg: cfg, opt: o, log: cfg.Log,
-		arrived: listen.NewArrivals[*recvConn](),
+		arrived: listen.NewArrivals[*recvConn](cfg.Left),
 		ends:    ends.New[end](),
 		ifaces:  interfaces,
 	}

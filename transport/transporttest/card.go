@@ -44,7 +44,7 @@ func NewCard(cfg transport.Config, refuse func(transport.Memory) error) *Card {
 	if cfg.Guard == nil {
 		cfg.Guard = new(fifo.Guard)
 	}
-	return &Card{Transport: inproc.New(cfg), cfg: cfg, refuse: refuse, placed: listen.NewArrivals[*wire]()}
+	return &Card{Transport: inproc.New(cfg), cfg: cfg, refuse: refuse, placed: listen.NewArrivals[*wire](cfg.Left)}
 }
 
 // Name is part of transport.Transport.

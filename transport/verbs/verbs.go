@@ -142,7 +142,7 @@ type Transport struct {
 
 // New makes a transport. It costs nothing until Listen.
 func New(cfg transport.Config, o Options) *Transport {
-	t := &Transport{cfg: cfg, opt: o, shape: shapeOf(cfg.Limits), log: cfg.Log, arrived: listen.NewArrivals[*recvConn](), ends: ends.New[*conn]()}
+	t := &Transport{cfg: cfg, opt: o, shape: shapeOf(cfg.Limits), log: cfg.Log, arrived: listen.NewArrivals[*recvConn](cfg.Left), ends: ends.New[*conn]()}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}

@@ -4,6 +4,7 @@
 package listen
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -17,11 +18,15 @@ type Arrivals[T any] struct {
 	arrived map[int][]T
 	changed chan struct{} // closed and replaced at each arrival
 	closed  bool
+	left    func(rank int) bool // see transport.Config
 }
 
-// NewArrivals is an empty Arrivals.
-func NewArrivals[T any]() *Arrivals[T] {
-	return &Arrivals[T]{arrived: make(map[int][]T), changed: make(chan struct{})}
+// NewArrivals is an empty Arrivals of ranks that leave as left says; nil is that nobody leaves.
+func NewArrivals[T any](left func(rank int) bool) *Arrivals[T] {
+	if left == nil {
+		left = func(int) bool { return false }
+	}
+	return &Arrivals[T]{arrived: make(map[int][]T), changed: make(chan struct{}), left: left}
 }
 
 // Put adds a value that came from rank. It returns false if the Arrivals is closed;
@@ -45,11 +50,17 @@ func (a *Arrivals[T]) announce() {
 // patience is how often a wait looks at its Guard.
 const patience = 20 * time.Millisecond
 
-// Take waits for a value from rank. Errors: the Guard's, or fifo.ErrClosed.
+// lastLooks is how often a wait looks for a value from a rank that has left. What that rank sent
+// before has been answered, and a goroutine here is about to Put it. Looks are counted and not
+// time, in which this process may have been stopped.
+const lastLooks = 25
+
+// Take waits for a value from rank. Errors: the Guard's, or fifo.ErrClosed, also where rank has left
+// and nothing of it is here.
 func (a *Arrivals[T]) Take(rank int, guard *fifo.Guard) (t T, err error) {
 	tick := time.NewTicker(patience)
 	defer tick.Stop()
-	for {
+	for looks := 0; ; {
 		a.mu.Lock()
 		q, closed, changed := a.arrived[rank], a.closed, a.changed
 		if len(q) > 0 {
@@ -68,6 +79,12 @@ func (a *Arrivals[T]) Take(rank int, guard *fifo.Guard) (t T, err error) {
 		select {
 		case <-changed:
 		case <-tick.C:
+			if looks > 0 || a.left(rank) {
+				looks++
+			}
+			if looks > lastLooks {
+				return t, fmt.Errorf("rank %d has left and never sent anything: %w", rank, fifo.ErrClosed)
+			}
 		}
 	}
 }

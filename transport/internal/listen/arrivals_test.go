@@ -13,7 +13,7 @@ import (
 
 func TestArrivals(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	l, guard := NewArrivals[string](), new(fifo.Guard)
+	l, guard := NewArrivals[string](nil), new(fifo.Guard)
 	require.True(t, l.Put(1, "a"))
 	require.True(t, l.Put(2, "b"))
 	require.True(t, l.Put(1, "c"))

@@ -204,8 +204,25 @@ func TestDeparture(t *testing.T) {
 			{"AllReduce", func(c *ringo.Comm) error { return ringo.AllReduce(c, make([]float32, 10_000), ringo.Sum) }},
 			{"Broadcast of who has left", func(c *ringo.Comm) error { return ringo.Broadcast(c, make([]float32, 10), 1) }},
 			{"Barrier", ringo.Barrier},
+			{"Recv", func(c *ringo.Comm) error {
+				if c.Rank() == 1 {
+					return nil
+				}
+				return ringo.Recv(c, make([]byte, 8), 1)
+			}},
+			{"Group", func(c *ringo.Comm) error {
+				if c.Rank() == 1 {
+					return nil
+				}
+				var g ringo.Group
+				g.Add(c, ringo.RecvOf(make([]byte, 8), 1))
+				g.Add(c, ringo.SendOf(make([]byte, 8), 2-c.Rank()))
+				g.Add(c, ringo.RecvOf(make([]byte, 8), 2-c.Rank()))
+				return g.Run()
+			}},
+			{"Scan", func(c *ringo.Comm) error { return ringo.Scan(c, make([]int32, 8), ringo.Sum) }},
 		} {
-			for _, before := range []bool{false, true} { // there are connections
+			for _, before := range tier.Some(2, []bool{false, true}) { // there are connections
 				t.Run(fmt.Sprintf("%s %s %v", commtest.NameOf(cfg), tc.name, before), func(t *testing.T) {
 					t.Parallel()
 					comms := commtest.Local(t, 3, cfg)
