@@ -4,16 +4,56 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/setting"
 )
 
 // env are the environment variables of the library itself. Those of communicators are read by
 // ringo.Config. This is the only file of the package that names variables.
 type env struct{ get func(string) string }
+
+// systemConf is the file of settings of a machine.
+const systemConf = "/etc/nccl.conf"
+
+// ReadFiles puts into the environment what is not set there and NCCL's files of settings say: NCCL_CONF_FILE, or
+// .nccl.conf in the user's home without it, then /etc/nccl.conf. Plugins see it too, as they do with NCCL. It is for
+// once, before a setting is read; ncclGetVersion alone, which leaves Go's runtime alone, does not wait for it. The trap:
+// C's getenv must not run in another thread meanwhile.
+func ReadFiles(lookup func(name string) (string, bool), set func(name, value string) error) {
+	for _, file := range confFiles(lookup, user.Current) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // there need not be any
+		}
+		for name, value := range setting.Conf(string(text)) {
+			if _, is := lookup(name); !is {
+				_ = set(name, value) // fails for what no environment can hold
+			}
+		}
+	}
+}
+
+// confFiles are the files of settings, the one that counts most first.
+func confFiles(lookup func(string) (string, bool), who func() (*user.User, error)) []string {
+	if file, _ := lookup("NCCL_CONF_FILE"); file != "" {
+		return []string{file, systemConf}
+	}
+	home, _ := lookup("HOME")
+	if u, err := who(); err == nil && u.HomeDir != "" {
+		home = u.HomeDir
+	}
+	if home == "" {
+		return []string{systemConf}
+	}
+	return []string{filepath.Join(home, ".nccl.conf"), systemConf}
+}
 
 // defaultVersion is NCCL 2.28.9, the one that PyTorch 2.11 brings.
 const defaultVersion = 22809
@@ -117,7 +157,7 @@ func (e env) forRingo(name string) string {
 
 // parameterNames are the variables of NCCL that the library and ringo.Config read.
 var parameterNames = []string{
-	"NCCL_ALGO", "NCCL_CHECK_MODE", "NCCL_CHECK_POINTERS", "NCCL_COMM_BLOCKING", "NCCL_COMM_ID", "NCCL_CTA_POLICY", "NCCL_DEBUG",
+	"NCCL_ALGO", "NCCL_CHECK_MODE", "NCCL_CHECK_POINTERS", "NCCL_COMM_BLOCKING", "NCCL_COMM_ID", "NCCL_CONF_FILE", "NCCL_CTA_POLICY", "NCCL_DEBUG",
 	"NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS", "NCCL_DMABUF_ENABLE", "NCCL_HOSTID", "NCCL_IB_DISABLE", "NCCL_IB_GID_INDEX", "NCCL_IB_HCA", "NCCL_IB_RETRY_CNT", "NCCL_IB_SL",
 	"NCCL_IB_TC", "NCCL_IB_TIMEOUT", "NCCL_LAUNCH_ORDER_IMPLICIT", "NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS",
 	"NCCL_MIN_CTAS", "NCCL_NET", "NCCL_NET_GDR_LEVEL", "NCCL_NET_PLUGIN", "NCCL_NSOCKS_PERTHREAD", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_SHM_DISABLE",
