@@ -3,6 +3,8 @@ package ringo
 import (
 	"fmt"
 	"log/slog"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -197,22 +199,28 @@ const (
 
 // validate refuses what cannot be.
 func (c *Config) validate() (err error) {
+	for _, n := range c.numbers() {
+		switch v := *n.field; {
+		case v == 0 || n.least <= v && v <= n.most:
+		case n.most == math.MaxInt:
+			return fmt.Errorf("%w: %s (%s) is %d, want %d or more", ErrInvalid, n.name, n.variables[0], v, n.least)
+		default:
+			return fmt.Errorf("%w: %s (%s) is %d, want %d…%d", ErrInvalid, n.name, n.variables[0], v, n.least, n.most)
+		}
+	}
 	switch {
-	case c.Slots < 2 || c.Slots > 1<<16:
-		return fmt.Errorf("%w: Slots is %d, want 2…65536", ErrInvalid, c.Slots)
-	case c.SlotBytes != 0 && (c.SlotBytes < 64 || c.SlotBytes > 1<<30 || c.SlotBytes%64 != 0):
-		return fmt.Errorf("%w: SlotBytes is %d, want a multiple of 64 in 64…1 GiB", ErrInvalid, c.SlotBytes)
-	case c.WorkFIFOBytes < 0 || c.WorkFIFOBytes > 1<<30:
-		return fmt.Errorf("%w: WorkFIFOBytes is %d, want 1…1 GiB", ErrInvalid, c.WorkFIFOBytes)
-	case c.WorkArgsBytes < 0:
-		return fmt.Errorf("%w: WorkArgsBytes is %d, want 1 or more", ErrInvalid, c.WorkArgsBytes)
-	case c.Timeout < 0 || c.JoinTimeout < 0:
-		return fmt.Errorf("%w: negative timeout", ErrInvalid)
+	case c.SlotBytes%64 != 0:
+		return fmt.Errorf("%w: SlotBytes (RINGO_SLOT_BYTES) is %d, want a multiple of 64", ErrInvalid, c.SlotBytes)
+	case c.Timeout < 0:
+		return fmt.Errorf("%w: Timeout (RINGO_TIMEOUT) is %v, want more than 0", ErrInvalid, c.Timeout)
+	case c.JoinTimeout < 0:
+		return fmt.Errorf("%w: JoinTimeout (RINGO_JOIN_TIMEOUT) is %v, want more than 0", ErrInvalid, c.JoinTimeout)
+	case c.Family != 0 && c.Family != 4 && c.Family != 6:
+		return fmt.Errorf("%w: Family (RINGO_SOCKET_FAMILY) is %d, want 4, 6 or 0", ErrInvalid, c.Family)
+	case !slices.Contains([]string{"", "tcp", "unix"}, c.SocketNetwork):
+		return fmt.Errorf("%w: SocketNetwork (RINGO_SOCKET_NETWORK) is %q, want tcp, unix or nothing", ErrInvalid, c.SocketNetwork)
 	}
-	if err = c.checkOrder(); err != nil {
-		return err
-	}
-	if err = c.checkBudget(); err != nil {
+	if err := c.checkChoice(); err != nil {
 		return err
 	}
 	if c.TLS {
@@ -224,19 +232,12 @@ func (c *Config) validate() (err error) {
 	return err
 }
 
-func (c *Config) checkOrder() error {
-	if c.Deterministic != "" && c.Deterministic != call.RankOrder {
-		return fmt.Errorf("%w: Deterministic is %q, want %q or nothing", ErrInvalid, c.Deterministic, call.RankOrder)
-	}
-	return nil
-}
-
-// checkBudget checks how many blocks kernels may have.
-func (c *Config) checkBudget() (err error) {
+// checkChoice checks what the choice of algorithms depends on.
+func (c *Config) checkChoice() (err error) {
 	switch {
-	case c.MaxBlocks < 0:
-		return fmt.Errorf("%w: MaxBlocks (RINGO_MAX_CTAS) is %d, want 1…128, or 0 for a share", ErrInvalid, c.MaxBlocks)
-	case c.MinBlocks < 0 || c.MaxBlocks > 0 && c.MinBlocks > c.MaxBlocks:
+	case c.Deterministic != "" && c.Deterministic != call.RankOrder:
+		return fmt.Errorf("%w: Deterministic (RINGO_DETERMINISTIC) is %q, want %q or nothing", ErrInvalid, c.Deterministic, call.RankOrder)
+	case c.MaxBlocks < 0 || c.MinBlocks < 0 || c.MaxBlocks > 0 && c.MinBlocks > c.MaxBlocks:
 		return fmt.Errorf("%w: MinBlocks (RINGO_MIN_CTAS) is %d and MaxBlocks (RINGO_MAX_CTAS) %d, want at most as many, or 0",
 			ErrInvalid, c.MinBlocks, c.MaxBlocks)
 	}
@@ -250,18 +251,13 @@ func (c *Config) checkBudget() (err error) {
 // "by the job's key" or "by certificates".
 func (c Config) Encryption() string { return c.tls.String() }
 
-// unreadable is the error of a variable whose value is not what is wanted.
-func unreadable(name, value, want string) error {
-	return fmt.Errorf("%w: %s=%q: want %s", ErrInvalid, name, value, want)
-}
-
 // hostname is the readable part of the host's identity.
 func (c *Config) hostname() string {
 	name, _, _ := strings.Cut(c.HostID, "/")
 	return name
 }
 
-// choice is what a Config says of the choice of algorithms; see checkOrder and checkBudget.
+// choice is what a Config says of the choice of algorithms; see checkChoice.
 func (c *Config) choice() choice.Options {
 	return choice.Options{
 		Algo: c.Algo, InOrder: c.Deterministic != "", Plan: c.Plan,

@@ -2,6 +2,7 @@ package ringo
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -86,7 +87,8 @@ func TestConfigFill(t *testing.T) {
 	require.Equal(t, 1, c.WorkFIFOBytes)
 
 	for _, bad := range []string{"RINGO_SLOTS=x", "RINGO_SLOTS=1", "RINGO_SLOT_BYTES=65", "RINGO_TIMEOUT=soon", "RINGO_TIMEOUT=-1s",
-		"RINGO_ALGO=quantum", "RINGO_SOCKET_FAMILY=5", "RINGO_DEBUG=LOUD", "RINGO_WORK_FIFO_BYTES=2G", "RINGO_WORK_FIFO_BYTES=many", "RINGO_SLOT_BYTES=9999999999G", "RINGO_LINES=2", "RINGO_MAX_CTAS=few", "RINGO_MIN_CTAS=-2", "NCCL_CTA_POLICY=4", "RINGO_CTA_POLICY=none"} {
+		"RINGO_ALGO=quantum", "RINGO_SOCKET_FAMILY=5", "RINGO_DEBUG=LOUD", "RINGO_WORK_FIFO_BYTES=2G", "RINGO_WORK_FIFO_BYTES=many", "RINGO_SLOT_BYTES=9999999999G", "RINGO_LINES=2", "RINGO_MAX_CTAS=few", "RINGO_MIN_CTAS=-2", "RINGO_CTA_POLICY=none",
+		"RINGO_IB_TIMEOUT=32", "RINGO_IB_RETRY_CNT=8", "RINGO_IB_GID_INDEX=x", "RINGO_SOCKET_STREAMS=65", "RINGO_SOCKET_NETWORK=x", "RINGO_CORES=x", "RINGO_DEBUG_SUBSYS=NET,COSTS"} {
 		_, err := Config{}.fill(environment(bad))
 		require.ErrorIs(t, err, ErrInvalid, bad)
 		if name, _, _ := strings.Cut(bad, "="); strings.Contains(name, "_CTA") {
@@ -236,19 +238,70 @@ func TestSwitches(t *testing.T) {
 	require.False(t, c.TLS)
 }
 
-// Variables of NCCL are read as there, where nothing is an error.
-func TestNumbersOfNCCL(t *testing.T) {
-	c, err := Config{}.fill(environment("NCCL_WORK_FIFO_BYTES=0x100000", "NCCL_MAX_CTAS=2", "NCCL_MIN_CTAS=64", "NCCL_SHM_DISABLE=true", "NCCL_P2P_DISABLE= 1",
-		"NCCL_SOCKET_NTHREADS=word", "NCCL_IB_TC=-1", "NCCL_IB_GID_INDEX= -1", "NCCL_DEBUG_FILE=/nonexistent/x"))
-	require.NoError(t, err)
-	require.Equal(t, 1<<20, c.WorkFIFOBytes)
-	require.Equal(t, []int{2, 2}, []int{c.MinBlocks, c.MaxBlocks})
-	require.Empty(t, c.noSHM, "a word is 0")
-	require.Equal(t, "NCCL_P2P_DISABLE is set", c.noP2P)
-	require.Zero(t, c.Streams)
-	require.Nil(t, c.ib.GIDIndex)
-	_, err = Config{}.fill(environment("RINGO_MAX_CTAS=2", "RINGO_MIN_CTAS=64"))
-	require.ErrorIs(t, err, ErrInvalid)
-	_, err = Config{}.fill(environment("RINGO_DEBUG_FILE=/nonexistent/x"))
-	require.ErrorContains(t, err, "RINGO_DEBUG_FILE")
+// Variables of NCCL are read as there, where nothing is an error, and the log says once what is odd about them.
+func TestVariablesOfNCCL(t *testing.T) {
+	for _, test := range []struct {
+		env  string
+		get  func(c Config) any
+		want any
+		odd  string
+	}{
+		{"NCCL_WORK_FIFO_BYTES=0x100000", func(c Config) any { return c.WorkFIFOBytes }, 1 << 20, ""},
+		{"NCCL_WORK_FIFO_BYTES=9999999999", func(c Config) any { return c.WorkFIFOBytes }, 1 << 30, "taken as 1073741824"},
+		{"NCCL_MAX_CTAS=2 NCCL_MIN_CTAS=64", func(c Config) any { return []int{c.MinBlocks, c.MaxBlocks} }, []int{2, 2}, "at least 64 blocks and at most 2 are taken as 2"},
+		{"NCCL_MAX_CTAS=2 RINGO_MIN_CTAS=64", func(c Config) any { return []int{c.MinBlocks, c.MaxBlocks} }, []int{2, 2}, "are taken as 2"},
+		{"NCCL_MAX_CTAS=-5", func(c Config) any { return c.MaxBlocks }, 0, ""},
+		{"NCCL_SHM_DISABLE=true", func(c Config) any { return c.noSHM }, "", "want 0 or 1"},
+		{"NCCL_P2P_DISABLE=_1", func(c Config) any { return c.noP2P }, "NCCL_P2P_DISABLE is set", ""},
+		{"NCCL_SOCKET_NTHREADS=word", func(c Config) any { return c.Streams }, 0, "want a number"},
+		{"NCCL_SOCKET_NTHREADS=-2 NCCL_NSOCKS_PERTHREAD=3", func(c Config) any { return c.Streams }, 3, ""},
+		{"NCCL_SOCKET_NTHREADS=99", func(c Config) any { return c.Streams }, 16, "taken as 16"},
+		{"NCCL_SOCKET_NTHREADS=7 NCCL_NSOCKS_PERTHREAD=10", func(c Config) any { return c.Streams }, 63, "NCCL_NSOCKS_PERTHREAD is taken as 9"},
+		{"NCCL_NSOCKS_PERTHREAD=100", func(c Config) any { return c.Streams }, 64, "taken as 64"},
+		{"NCCL_IB_TC=-1", func(c Config) any { return c.ib.TrafficClass }, 0, ""},
+		{"NCCL_IB_TIMEOUT=32", func(c Config) any { return c.ib.Timeout }, 31, "taken as 31"},
+		{"NCCL_IB_GID_INDEX=_-2", func(c Config) any { return c.ib.GIDIndex == nil }, true, ""},
+		{"NCCL_IB_GID_INDEX=best", func(c Config) any { return c.ib.GIDIndex == nil }, true, "want a number"},
+		{"NCCL_DMABUF_ENABLE=0x0", func(c Config) any { return c.gdr.DMABuf }, "0", ""},
+		{"NCCL_SOCKET_FAMILY=AF_UNIX", func(c Config) any { return c.Family }, 0, "want AF_INET or AF_INET6"},
+		{"NCCL_CTA_POLICY=4", func(c Config) any { return c.policy }, choice.PolicyDefault, "want default, efficiency"},
+		{"NCCL_CTA_POLICY=FOO|ZERO", func(c Config) any { return c.policy }, choice.PolicyZero, `NCCL_CTA_POLICY="FOO"`},
+		{"NCCL_DEBUG_FILE=/nonexistent/x", func(c Config) any { return c.Log != nil }, true, "NCCL_DEBUG_FILE"},
+		{"NCCL_DEBUG=LOUD", func(c Config) any { return c.Log.Enabled(t.Context(), slog.LevelInfo) }, false, "want VERSION, WARN"},
+		{"NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ALLOC_HOST,DESTROY,,net,FOO", func(c Config) any { return c.Log.Handler().(*subsysHandler).names },
+			map[string]bool{"ALLOC_HOST": true, "DESTROY": true, "NET": true}, `NCCL_DEBUG_SUBSYS="FOO": want a list of`},
+		{"NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=FOO", func(c Config) any { return c.Log.Handler().(*subsysHandler).names },
+			map[string]bool{"INIT": true, "BOOTSTRAP": true, "ENV": true}, `NCCL_DEBUG_SUBSYS="FOO"`},
+	} {
+		told.Clear()
+		log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+		require.NoError(t, err)
+		env := strings.Fields(test.env)
+		for i := range env {
+			env[i] = strings.ReplaceAll(env[i], "=_", "= ")
+		}
+		stderr := os.Stderr
+		os.Stderr = log
+		var c Config
+		for range 2 {
+			c, err = Config{}.fill(environment(env...))
+		}
+		os.Stderr = stderr
+		require.NoError(t, err, test.env)
+		require.Equal(t, test.want, test.get(c), test.env)
+		text, err := os.ReadFile(log.Name())
+		require.NoError(t, errors.Join(err, log.Close()))
+		if test.odd == "" {
+			require.Empty(t, string(text), test.env)
+			continue
+		}
+		require.Contains(t, strings.ReplaceAll(string(text), `\"`, `"`), test.odd, test.env)
+		require.Equal(t, 1, strings.Count(string(text), "\n"), "%s: once: %s", test.env, text)
+	}
+	for _, own := range []string{"RINGO_MAX_CTAS=2 RINGO_MIN_CTAS=64", "RINGO_DEBUG_FILE=/nonexistent/x", "RINGO_SOCKET_FAMILY=AF_UNIX"} {
+		_, err := Config{}.fill(environment(strings.Fields(own)...))
+		require.ErrorIs(t, err, ErrInvalid)
+		name, _, _ := strings.Cut(own, "=")
+		require.ErrorContains(t, err, name)
+	}
 }

@@ -87,10 +87,10 @@ func (e env) version() (int, error) {
 	return v, nil
 }
 
-// host is RINGO_HOST: buffers are host memory.
+// host is RINGO_HOST: buffers are host memory. A word that is neither yes nor no is no, and hint says so.
 func (e env) host() bool {
-	v := e.get("RINGO_HOST")
-	return v != "" && v != "0"
+	yes, _ := setting.On(e.get("RINGO_HOST"))
+	return yes
 }
 
 // gpus says which driver to open: RINGO_CUDA_LIBRARY, or the usual one. RINGO_EMULATE is for that of
@@ -99,22 +99,31 @@ func (e env) gpus() gpu.Options { return gpu.Options{Library: e.get("RINGO_CUDA_
 
 // hint says how to go on without a GPU.
 func (e env) hint() string {
-	if v := e.get("RINGO_EMULATE"); v != "" && v != "0" {
+	v := e.get("RINGO_EMULATE")
+	if yes, ok := setting.On(v); v != "" && (yes || !ok) { // or a number of GPUs
 		return "RINGO_EMULATE is for the libcuda.so.1 that scripts/libcuda builds: put its folder into LD_LIBRARY_PATH, or its name into RINGO_CUDA_LIBRARY"
 	}
-	return "for collectives on host memory set RINGO_HOST=1"
+	hint := "for collectives on host memory set RINGO_HOST=1"
+	if v := e.get("RINGO_HOST"); v != "" {
+		if _, ok := setting.On(v); !ok {
+			hint += fmt.Sprintf(" (RINGO_HOST is %q)", v)
+		}
+	}
+	return hint
 }
 
 // blocking is NCCL_COMM_BLOCKING, which goes before what a program says.
 func (e env) blocking(said bool, log *slog.Logger) bool {
-	switch v := e.get("NCCL_COMM_BLOCKING"); v {
-	case "":
-	case "0", "1":
-		return v == "1"
-	default:
-		log.Warn(fmt.Sprintf("NCCL_COMM_BLOCKING=%q is neither 0 nor 1: it has no effect", v))
+	v := e.get("NCCL_COMM_BLOCKING")
+	if v == "" {
+		return said
 	}
-	return said
+	n, ok := setting.NumberOfNCCL(v)
+	if !ok || n != 0 && n != 1 {
+		log.Warn(fmt.Sprintf("NCCL_COMM_BLOCKING=%q is neither 0 nor 1: it has no effect", v))
+		return said
+	}
+	return n == 1
 }
 
 // saysTimeout and saysJoinTimeout report whether the environment bounds operations and meetings.

@@ -2,9 +2,11 @@ package capi
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"os/user"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,4 +47,21 @@ func TestConfFiles(t *testing.T) {
 		return nil
 	})
 	require.Subset(t, env, map[string]string{"HOME": env["HOME"], "NCCL_CONF_FILE": file, "NCCL_NET": "Socket", "NCCL_PROTO": "", "NCCL_DEBUG": "INFO", "RINGO_TLS": "1"}) // the machine's file may say more
+}
+
+// Words say no too, and NCCL's numbers are read as there.
+func TestEnvSwitches(t *testing.T) {
+	of := func(name, value string) env {
+		return env{func(n string) string { return map[string]string{name: value}[n] }}
+	}
+	for value, want := range map[string]bool{"": false, "0": false, "false": false, "No": false, "off": false, "perhaps": false, "1": true, "true": true, "YES": true, "on": true} {
+		require.Equal(t, want, of("RINGO_HOST", value).host(), value)
+	}
+	require.Contains(t, of("RINGO_HOST", "perhaps").hint(), `set RINGO_HOST=1 (RINGO_HOST is "perhaps")`)
+	for value, want := range map[string]bool{"": false, "0": false, "false": false, "4": true, "1": true, "x": true} {
+		require.Equal(t, want, strings.Contains(of("RINGO_EMULATE", value).hint(), "RINGO_EMULATE is for"), value)
+	}
+	for value, want := range map[string]bool{"": true, "0": false, " 0x1": true, "1": true, "2": true, "word": true, "0 is no": false} {
+		require.Equal(t, want, of("NCCL_COMM_BLOCKING", value).blocking(true, slog.New(slog.DiscardHandler)), value)
+	}
 }
