@@ -1,11 +1,14 @@
 package ringo
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
@@ -13,6 +16,7 @@ import (
 	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/setting"
 	"github.com/ringo-go/ringo/trace"
 	"github.com/ringo-go/ringo/transport"
 )
@@ -156,7 +160,7 @@ type Config struct {
 
 	// History is a folder to which each rank writes its last calls when the communicator fails,
 	// and when its process gets HistorySignal, a name such as USR2, if that is set; from the first
-	// Open on that signal does not end the process. "ringo why" reads these files.
+	// Open on that signal does not end the process. "ringo why" reads these files. The folder is tried at Open.
 	// RINGO_HISTORY, RINGO_HISTORY_SIGNAL.
 	History, HistorySignal string
 
@@ -228,8 +232,10 @@ func (c *Config) validate() (err error) {
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 	}
-	c.algo, err = call.ParseAlgo(c.Algo)
-	return err
+	if c.algo, err = call.ParseAlgo(c.Algo); err != nil {
+		return err
+	}
+	return c.checkHistory()
 }
 
 // checkChoice checks what the choice of algorithms depends on.
@@ -244,6 +250,31 @@ func (c *Config) checkChoice() (err error) {
 	if c.policy, err = choice.ParsePolicy(c.BlockPolicy); err != nil {
 		return fmt.Errorf("BlockPolicy (RINGO_CTA_POLICY): %w", err)
 	}
+	return nil
+}
+
+// writable are the folders that this process has written to. One that fills up later keeps no communicator from opening.
+var writable sync.Map
+
+// checkHistory tries what is needed only when all is lost.
+func (c *Config) checkHistory() error {
+	if name := c.HistorySignal; name != "" && setting.Signal(name) == nil {
+		return fmt.Errorf("%w: HistorySignal (RINGO_HISTORY_SIGNAL) is %q, want a signal that can be caught, such as USR2", ErrInvalid, name)
+	}
+	if _, tried := writable.Load(c.History); tried || c.History == "" {
+		return nil
+	}
+	err := os.MkdirAll(c.History, 0o755)
+	if err == nil {
+		var try *os.File
+		if try, err = os.CreateTemp(c.History, ".ringo-*"); err == nil {
+			err = errors.Join(try.Close(), os.Remove(try.Name()))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w: History (RINGO_HISTORY): want a folder that can be written: %w", ErrInvalid, err)
+	}
+	writable.Store(c.History, true)
 	return nil
 }
 

@@ -97,6 +97,45 @@ func TestConfigFill(t *testing.T) {
 	}
 }
 
+// What cannot be is refused before the ranks meet, and not where it is used.
+func TestConfigFields(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for words, cfg := range map[string]Config{
+		"Family (RINGO_SOCKET_FAMILY) is 5, want 4, 6 or 0":                         {Family: 5},
+		"Streams (RINGO_SOCKET_STREAMS) is -1, want 1…64":                           {Streams: -1},
+		"Streams (RINGO_SOCKET_STREAMS) is 1000, want 1…64":                         {Streams: 1000},
+		`SocketNetwork (RINGO_SOCKET_NETWORK) is "x", want tcp, unix`:               {SocketNetwork: "x"},
+		"Cores (RINGO_CORES) is -3, want 1 or more":                                 {Cores: -3},
+		"MaxBlocks (RINGO_MAX_CTAS) is -1, want 1 or more":                          {MaxBlocks: -1},
+		"SlotBytes (RINGO_SLOT_BYTES) is 100, want a multiple of 64":                {SlotBytes: 100},
+		"Slots (RINGO_SLOTS) is 1, want 2…65536":                                    {Slots: 1},
+		"Timeout (RINGO_TIMEOUT) is -1ns, want more than 0":                         {Timeout: -1},
+		"JoinTimeout (RINGO_JOIN_TIMEOUT) is -1ns":                                  {JoinTimeout: -1},
+		`HistorySignal (RINGO_HISTORY_SIGNAL) is "FOO", want a signal`:              {HistorySignal: "FOO"},
+		`HistorySignal (RINGO_HISTORY_SIGNAL) is "KILL", want a signal`:             {HistorySignal: "KILL", History: t.TempDir()},
+		"History (RINGO_HISTORY): want a folder that can be written: mkdir " + file: {History: filepath.Join(file, "folder")},
+	} {
+		_, err := OpenLocal(2, cfg)
+		require.ErrorIs(t, err, ErrInvalid, words)
+		require.ErrorContains(t, err, words)
+	}
+}
+
+// The folder of histories is tried and left as it was.
+func TestConfigHistory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "folder")
+	_, err := Config{}.fill(environment("RINGO_HISTORY=" + dir))
+	require.NoError(t, err)
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, files)
+	require.NoError(t, os.RemoveAll(dir))
+	require.NoError(t, os.WriteFile(dir, nil, 0o600))
+	_, err = Config{}.fill(environment("RINGO_HISTORY=" + dir))
+	require.NoError(t, err, "a folder that has failed later keeps nobody from going on")
+}
+
 // What kernels may have of the GPU: the program's word comes before the environment's.
 func TestConfigBudget(t *testing.T) {
 	c, err := Config{BlockPolicy: "zero", MinBlocks: 2}.fill(environment("NCCL_CTA_POLICY=EFFICIENCY", "NCCL_MIN_CTAS=8", "NCCL_MAX_CTAS=32"))
