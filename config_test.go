@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -189,6 +190,37 @@ func TestDebugLog(t *testing.T) {
 	require.Equal(t, "two four", lines("RINGO_DEBUG=info", "RINGO_DEBUG_SUBSYS=NET,COLL"))
 	require.Equal(t, "two four", lines("RINGO_DEBUG=INFO", "RINGO_DEBUG_SUBSYS=^INIT"))
 	require.Equal(t, "one two three four", lines("NCCL_DEBUG=TRACE"))
+}
+
+// The file of the log is opened once, however many communicators there are.
+func TestDebugFileOnce(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("counts descriptors in /proc")
+	}
+	file := filepath.Join(t.TempDir(), "log")
+	const n = 20
+	logs := make([]*slog.Logger, n) // kept, so that no collector closes their files
+	for i := range logs {
+		c, err := Config{}.fill(environment("RINGO_DEBUG_FILE=" + file))
+		require.NoError(t, err)
+		logs[i] = c.Log
+		logs[i].Warn("here")
+	}
+	descriptors, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	ours, err := os.Stat(file)
+	require.NoError(t, err)
+	open := 0
+	for _, d := range descriptors {
+		if f, err := os.Stat("/proc/self/fd/" + d.Name()); err == nil && os.SameFile(f, ours) {
+			open++
+		}
+	}
+	require.Equal(t, 1, open)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, n, strings.Count(string(text), "msg=here"))
+	runtime.KeepAlive(logs)
 }
 
 // A program's own log receives what RINGO_DEBUG asks for, calls included, by part.

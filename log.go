@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/ringo-go/ringo/core/request"
 )
@@ -43,7 +44,7 @@ func debugLog(given *slog.Logger, e *variables) *slog.Logger {
 	}
 	var out io.Writer = os.Stderr
 	if name, file := e.first("RINGO_DEBUG_FILE", "NCCL_DEBUG_FILE"); file != "" {
-		if f, err := os.OpenFile(debugFile(file), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err == nil {
+		if f, err := openDebug(debugFile(file)); err == nil {
 			out = f
 		} else {
 			e.wrong(name, file, fmt.Sprintf("a file that can be written (%v)", err))
@@ -54,6 +55,26 @@ func debugLog(given *slog.Logger, e *variables) *slog.Logger {
 		fmt.Fprintf(out, "Ringo version %s\n", Version)
 	}
 	return slog.New(h)
+}
+
+// debugFiles are the open files of logs by their names. They stay open: a log outlives its communicator.
+var debugFiles = struct {
+	sync.Mutex
+	open map[string]*os.File
+}{open: map[string]*os.File{}}
+
+// openDebug opens a file once for all communicators of the process.
+func openDebug(name string) (*os.File, error) {
+	debugFiles.Lock()
+	defer debugFiles.Unlock()
+	if f := debugFiles.open[name]; f != nil {
+		return f, nil
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err == nil {
+		debugFiles.open[name] = f
+	}
+	return f, err
 }
 
 // debugFile expands %h and %p.
