@@ -1,9 +1,14 @@
 package ringo
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
@@ -11,13 +16,15 @@ import (
 	"github.com/ringo-go/ringo/core/choice"
 	"github.com/ringo-go/ringo/core/paths"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/setting"
 	"github.com/ringo-go/ringo/trace"
 	"github.com/ringo-go/ringo/transport"
 )
 
 // A Config says how a communicator is opened. The zero Config is right for
 // most; a field left zero is taken from the environment variable that its
-// comment names (RINGO_X before NCCL_X), and from the default after that.
+// comment names (RINGO_X before NCCL_X), and from the default after that. What cannot be is ErrInvalid
+// at Open; but a value of NCCL_X is read as NCCL reads it, and the log says what is odd about it.
 type Config struct {
 	// ID is the meeting point; NewID makes one. All ranks must have the same.
 	ID *bootstrap.ID
@@ -154,7 +161,7 @@ type Config struct {
 
 	// History is a folder to which each rank writes its last calls when the communicator fails,
 	// and when its process gets HistorySignal, a name such as USR2, if that is set; from the first
-	// Open on that signal does not end the process. "ringo why" reads these files.
+	// Open on that signal does not end the process. "ringo why" reads these files. The folder is tried at Open.
 	// RINGO_HISTORY, RINGO_HISTORY_SIGNAL.
 	History, HistorySignal string
 
@@ -197,22 +204,28 @@ const (
 
 // validate refuses what cannot be.
 func (c *Config) validate() (err error) {
+	for _, n := range c.numbers() {
+		switch v := *n.field; {
+		case v == 0 || n.least <= v && v <= n.most:
+		case n.most == math.MaxInt:
+			return fmt.Errorf("%w: %s (%s) is %d, want %d or more", ErrInvalid, n.name, n.variables[0], v, n.least)
+		default:
+			return fmt.Errorf("%w: %s (%s) is %d, want %d…%d", ErrInvalid, n.name, n.variables[0], v, n.least, n.most)
+		}
+	}
 	switch {
-	case c.Slots < 2 || c.Slots > 1<<16:
-		return fmt.Errorf("%w: Slots is %d, want 2…65536", ErrInvalid, c.Slots)
-	case c.SlotBytes != 0 && (c.SlotBytes < 64 || c.SlotBytes > 1<<30 || c.SlotBytes%64 != 0):
-		return fmt.Errorf("%w: SlotBytes is %d, want a multiple of 64 in 64…1 GiB", ErrInvalid, c.SlotBytes)
-	case c.WorkFIFOBytes < 0 || c.WorkFIFOBytes > 1<<30:
-		return fmt.Errorf("%w: WorkFIFOBytes is %d, want 1…1 GiB", ErrInvalid, c.WorkFIFOBytes)
-	case c.WorkArgsBytes < 0:
-		return fmt.Errorf("%w: WorkArgsBytes is %d, want 1 or more", ErrInvalid, c.WorkArgsBytes)
-	case c.Timeout < 0 || c.JoinTimeout < 0:
-		return fmt.Errorf("%w: negative timeout", ErrInvalid)
+	case c.SlotBytes%64 != 0:
+		return fmt.Errorf("%w: SlotBytes (RINGO_SLOT_BYTES) is %d, want a multiple of 64", ErrInvalid, c.SlotBytes)
+	case c.Timeout < 0:
+		return fmt.Errorf("%w: Timeout (RINGO_TIMEOUT) is %v, want more than 0", ErrInvalid, c.Timeout)
+	case c.JoinTimeout < 0:
+		return fmt.Errorf("%w: JoinTimeout (RINGO_JOIN_TIMEOUT) is %v, want more than 0", ErrInvalid, c.JoinTimeout)
+	case c.Family != 0 && c.Family != 4 && c.Family != 6:
+		return fmt.Errorf("%w: Family (RINGO_SOCKET_FAMILY) is %d, want 4, 6 or 0", ErrInvalid, c.Family)
+	case !slices.Contains([]string{"", "tcp", "unix"}, c.SocketNetwork):
+		return fmt.Errorf("%w: SocketNetwork (RINGO_SOCKET_NETWORK) is %q, want tcp, unix or nothing", ErrInvalid, c.SocketNetwork)
 	}
-	if err = c.checkOrder(); err != nil {
-		return err
-	}
-	if err = c.checkBudget(); err != nil {
+	if err := c.checkChoice(); err != nil {
 		return err
 	}
 	if c.TLS {
@@ -220,23 +233,18 @@ func (c *Config) validate() (err error) {
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 	}
-	c.algo, err = call.ParseAlgo(c.Algo)
-	return err
-}
-
-func (c *Config) checkOrder() error {
-	if c.Deterministic != "" && c.Deterministic != call.RankOrder {
-		return fmt.Errorf("%w: Deterministic is %q, want %q or nothing", ErrInvalid, c.Deterministic, call.RankOrder)
+	if c.algo, err = call.ParseAlgo(c.Algo); err != nil {
+		return err
 	}
-	return nil
+	return c.checkHistory()
 }
 
-// checkBudget checks how many blocks kernels may have.
-func (c *Config) checkBudget() (err error) {
+// checkChoice checks what the choice of algorithms depends on.
+func (c *Config) checkChoice() (err error) {
 	switch {
-	case c.MaxBlocks < 0:
-		return fmt.Errorf("%w: MaxBlocks (RINGO_MAX_CTAS) is %d, want 1…128, or 0 for a share", ErrInvalid, c.MaxBlocks)
-	case c.MinBlocks < 0 || c.MaxBlocks > 0 && c.MinBlocks > c.MaxBlocks:
+	case c.Deterministic != "" && c.Deterministic != call.RankOrder:
+		return fmt.Errorf("%w: Deterministic (RINGO_DETERMINISTIC) is %q, want %q or nothing", ErrInvalid, c.Deterministic, call.RankOrder)
+	case c.MaxBlocks < 0 || c.MinBlocks < 0 || c.MaxBlocks > 0 && c.MinBlocks > c.MaxBlocks:
 		return fmt.Errorf("%w: MinBlocks (RINGO_MIN_CTAS) is %d and MaxBlocks (RINGO_MAX_CTAS) %d, want at most as many, or 0",
 			ErrInvalid, c.MinBlocks, c.MaxBlocks)
 	}
@@ -246,14 +254,34 @@ func (c *Config) checkBudget() (err error) {
 	return nil
 }
 
+// writable are the folders that this process has written to. One that fills up later keeps no communicator from opening.
+var writable sync.Map
+
+// checkHistory tries what is needed only when all is lost.
+func (c *Config) checkHistory() error {
+	if name := c.HistorySignal; name != "" && setting.Signal(name) == nil {
+		return fmt.Errorf("%w: HistorySignal (RINGO_HISTORY_SIGNAL) is %q, want a signal that can be caught, such as USR2", ErrInvalid, name)
+	}
+	if _, tried := writable.Load(c.History); tried || c.History == "" {
+		return nil
+	}
+	err := os.MkdirAll(c.History, 0o755)
+	if err == nil {
+		var try *os.File
+		if try, err = os.CreateTemp(c.History, ".ringo-*"); err == nil {
+			err = errors.Join(try.Close(), os.Remove(try.Name()))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w: History (RINGO_HISTORY): want a folder that can be written: %w", ErrInvalid, err)
+	}
+	writable.Store(c.History, true)
+	return nil
+}
+
 // Encryption says whether connections go over TLS, for a Config that is complete (FromEnv): "off",
 // "by the job's key" or "by certificates".
 func (c Config) Encryption() string { return c.tls.String() }
-
-// unreadable is the error of a variable whose value is not what is wanted.
-func unreadable(name, value, want string) error {
-	return fmt.Errorf("%w: %s=%q: want %s", ErrInvalid, name, value, want)
-}
 
 // hostname is the readable part of the host's identity.
 func (c *Config) hostname() string {
@@ -261,7 +289,7 @@ func (c *Config) hostname() string {
 	return name
 }
 
-// choice is what a Config says of the choice of algorithms; see checkOrder and checkBudget.
+// choice is what a Config says of the choice of algorithms; see checkChoice.
 func (c *Config) choice() choice.Options {
 	return choice.Options{
 		Algo: c.Algo, InOrder: c.Deterministic != "", Plan: c.Plan,

@@ -2,10 +2,12 @@ package ringo
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -86,13 +88,53 @@ func TestConfigFill(t *testing.T) {
 	require.Equal(t, 1, c.WorkFIFOBytes)
 
 	for _, bad := range []string{"RINGO_SLOTS=x", "RINGO_SLOTS=1", "RINGO_SLOT_BYTES=65", "RINGO_TIMEOUT=soon", "RINGO_TIMEOUT=-1s",
-		"RINGO_ALGO=quantum", "RINGO_SOCKET_FAMILY=5", "RINGO_DEBUG=LOUD", "RINGO_WORK_FIFO_BYTES=2G", "RINGO_WORK_FIFO_BYTES=many", "RINGO_SLOT_BYTES=9999999999G", "RINGO_LINES=2", "RINGO_MAX_CTAS=few", "RINGO_MIN_CTAS=-2", "NCCL_CTA_POLICY=4", "RINGO_CTA_POLICY=none"} {
+		"RINGO_ALGO=quantum", "RINGO_SOCKET_FAMILY=5", "RINGO_DEBUG=LOUD", "RINGO_WORK_FIFO_BYTES=2G", "RINGO_WORK_FIFO_BYTES=many", "RINGO_SLOT_BYTES=9999999999G", "RINGO_LINES=2", "RINGO_MAX_CTAS=few", "RINGO_MIN_CTAS=-2", "RINGO_CTA_POLICY=none",
+		"RINGO_IB_TIMEOUT=32", "RINGO_IB_RETRY_CNT=8", "RINGO_IB_GID_INDEX=x", "RINGO_SOCKET_STREAMS=65", "RINGO_SOCKET_NETWORK=x", "RINGO_CORES=x", "RINGO_DEBUG_SUBSYS=NET,COSTS"} {
 		_, err := Config{}.fill(environment(bad))
 		require.ErrorIs(t, err, ErrInvalid, bad)
 		if name, _, _ := strings.Cut(bad, "="); strings.Contains(name, "_CTA") {
 			require.ErrorContains(t, err, name)
 		}
 	}
+}
+
+// What cannot be is refused before the ranks meet, and not where it is used.
+func TestConfigFields(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for words, cfg := range map[string]Config{
+		"Family (RINGO_SOCKET_FAMILY) is 5, want 4, 6 or 0":                         {Family: 5},
+		"Streams (RINGO_SOCKET_STREAMS) is -1, want 1…64":                           {Streams: -1},
+		"Streams (RINGO_SOCKET_STREAMS) is 1000, want 1…64":                         {Streams: 1000},
+		`SocketNetwork (RINGO_SOCKET_NETWORK) is "x", want tcp, unix`:               {SocketNetwork: "x"},
+		"Cores (RINGO_CORES) is -3, want 1 or more":                                 {Cores: -3},
+		"MaxBlocks (RINGO_MAX_CTAS) is -1, want 1 or more":                          {MaxBlocks: -1},
+		"SlotBytes (RINGO_SLOT_BYTES) is 100, want a multiple of 64":                {SlotBytes: 100},
+		"Slots (RINGO_SLOTS) is 1, want 2…65536":                                    {Slots: 1},
+		"Timeout (RINGO_TIMEOUT) is -1ns, want more than 0":                         {Timeout: -1},
+		"JoinTimeout (RINGO_JOIN_TIMEOUT) is -1ns":                                  {JoinTimeout: -1},
+		`HistorySignal (RINGO_HISTORY_SIGNAL) is "FOO", want a signal`:              {HistorySignal: "FOO"},
+		`HistorySignal (RINGO_HISTORY_SIGNAL) is "KILL", want a signal`:             {HistorySignal: "KILL", History: t.TempDir()},
+		"History (RINGO_HISTORY): want a folder that can be written: mkdir " + file: {History: filepath.Join(file, "folder")},
+	} {
+		_, err := OpenLocal(2, cfg)
+		require.ErrorIs(t, err, ErrInvalid, words)
+		require.ErrorContains(t, err, words)
+	}
+}
+
+// The folder of histories is tried and left as it was.
+func TestConfigHistory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "folder")
+	_, err := Config{}.fill(environment("RINGO_HISTORY=" + dir))
+	require.NoError(t, err)
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, files)
+	require.NoError(t, os.RemoveAll(dir))
+	require.NoError(t, os.WriteFile(dir, nil, 0o600))
+	_, err = Config{}.fill(environment("RINGO_HISTORY=" + dir))
+	require.NoError(t, err, "a folder that has failed later keeps nobody from going on")
 }
 
 // What kernels may have of the GPU: the program's word comes before the environment's.
@@ -148,6 +190,37 @@ func TestDebugLog(t *testing.T) {
 	require.Equal(t, "two four", lines("RINGO_DEBUG=info", "RINGO_DEBUG_SUBSYS=NET,COLL"))
 	require.Equal(t, "two four", lines("RINGO_DEBUG=INFO", "RINGO_DEBUG_SUBSYS=^INIT"))
 	require.Equal(t, "one two three four", lines("NCCL_DEBUG=TRACE"))
+}
+
+// The file of the log is opened once, however many communicators there are.
+func TestDebugFileOnce(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("counts descriptors in /proc")
+	}
+	file := filepath.Join(t.TempDir(), "log")
+	const n = 20
+	logs := make([]*slog.Logger, n) // kept, so that no collector closes their files
+	for i := range logs {
+		c, err := Config{}.fill(environment("RINGO_DEBUG_FILE=" + file))
+		require.NoError(t, err)
+		logs[i] = c.Log
+		logs[i].Warn("here")
+	}
+	descriptors, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	ours, err := os.Stat(file)
+	require.NoError(t, err)
+	open := 0
+	for _, d := range descriptors {
+		if f, err := os.Stat("/proc/self/fd/" + d.Name()); err == nil && os.SameFile(f, ours) {
+			open++
+		}
+	}
+	require.Equal(t, 1, open)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, n, strings.Count(string(text), "msg=here"))
+	runtime.KeepAlive(logs)
 }
 
 // A program's own log receives what RINGO_DEBUG asks for, calls included, by part.
@@ -236,19 +309,70 @@ func TestSwitches(t *testing.T) {
 	require.False(t, c.TLS)
 }
 
-// Variables of NCCL are read as there, where nothing is an error.
-func TestNumbersOfNCCL(t *testing.T) {
-	c, err := Config{}.fill(environment("NCCL_WORK_FIFO_BYTES=0x100000", "NCCL_MAX_CTAS=2", "NCCL_MIN_CTAS=64", "NCCL_SHM_DISABLE=true", "NCCL_P2P_DISABLE= 1",
-		"NCCL_SOCKET_NTHREADS=word", "NCCL_IB_TC=-1", "NCCL_IB_GID_INDEX= -1", "NCCL_DEBUG_FILE=/nonexistent/x"))
-	require.NoError(t, err)
-	require.Equal(t, 1<<20, c.WorkFIFOBytes)
-	require.Equal(t, []int{2, 2}, []int{c.MinBlocks, c.MaxBlocks})
-	require.Empty(t, c.noSHM, "a word is 0")
-	require.Equal(t, "NCCL_P2P_DISABLE is set", c.noP2P)
-	require.Zero(t, c.Streams)
-	require.Nil(t, c.ib.GIDIndex)
-	_, err = Config{}.fill(environment("RINGO_MAX_CTAS=2", "RINGO_MIN_CTAS=64"))
-	require.ErrorIs(t, err, ErrInvalid)
-	_, err = Config{}.fill(environment("RINGO_DEBUG_FILE=/nonexistent/x"))
-	require.ErrorContains(t, err, "RINGO_DEBUG_FILE")
+// Variables of NCCL are read as there, where nothing is an error, and the log says once what is odd about them.
+func TestVariablesOfNCCL(t *testing.T) {
+	for _, test := range []struct {
+		env  string
+		get  func(c Config) any
+		want any
+		odd  string
+	}{
+		{"NCCL_WORK_FIFO_BYTES=0x100000", func(c Config) any { return c.WorkFIFOBytes }, 1 << 20, ""},
+		{"NCCL_WORK_FIFO_BYTES=9999999999", func(c Config) any { return c.WorkFIFOBytes }, 1 << 30, "taken as 1073741824"},
+		{"NCCL_MAX_CTAS=2 NCCL_MIN_CTAS=64", func(c Config) any { return []int{c.MinBlocks, c.MaxBlocks} }, []int{2, 2}, "at least 64 blocks and at most 2 are taken as 2"},
+		{"NCCL_MAX_CTAS=2 RINGO_MIN_CTAS=64", func(c Config) any { return []int{c.MinBlocks, c.MaxBlocks} }, []int{2, 2}, "are taken as 2"},
+		{"NCCL_MAX_CTAS=-5", func(c Config) any { return c.MaxBlocks }, 0, ""},
+		{"NCCL_SHM_DISABLE=true", func(c Config) any { return c.noSHM }, "", "want 0 or 1"},
+		{"NCCL_P2P_DISABLE=_1", func(c Config) any { return c.noP2P }, "NCCL_P2P_DISABLE is set", ""},
+		{"NCCL_SOCKET_NTHREADS=word", func(c Config) any { return c.Streams }, 0, "want a number"},
+		{"NCCL_SOCKET_NTHREADS=-2 NCCL_NSOCKS_PERTHREAD=3", func(c Config) any { return c.Streams }, 3, ""},
+		{"NCCL_SOCKET_NTHREADS=99", func(c Config) any { return c.Streams }, 16, "taken as 16"},
+		{"NCCL_SOCKET_NTHREADS=7 NCCL_NSOCKS_PERTHREAD=10", func(c Config) any { return c.Streams }, 63, "NCCL_NSOCKS_PERTHREAD is taken as 9"},
+		{"NCCL_NSOCKS_PERTHREAD=100", func(c Config) any { return c.Streams }, 64, "taken as 64"},
+		{"NCCL_IB_TC=-1", func(c Config) any { return c.ib.TrafficClass }, 0, ""},
+		{"NCCL_IB_TIMEOUT=32", func(c Config) any { return c.ib.Timeout }, 31, "taken as 31"},
+		{"NCCL_IB_GID_INDEX=_-2", func(c Config) any { return c.ib.GIDIndex == nil }, true, ""},
+		{"NCCL_IB_GID_INDEX=best", func(c Config) any { return c.ib.GIDIndex == nil }, true, "want a number"},
+		{"NCCL_DMABUF_ENABLE=0x0", func(c Config) any { return c.gdr.DMABuf }, "0", ""},
+		{"NCCL_SOCKET_FAMILY=AF_UNIX", func(c Config) any { return c.Family }, 0, "want AF_INET or AF_INET6"},
+		{"NCCL_CTA_POLICY=4", func(c Config) any { return c.policy }, choice.PolicyDefault, "want default, efficiency"},
+		{"NCCL_CTA_POLICY=FOO|ZERO", func(c Config) any { return c.policy }, choice.PolicyZero, `NCCL_CTA_POLICY="FOO"`},
+		{"NCCL_DEBUG_FILE=/nonexistent/x", func(c Config) any { return c.Log != nil }, true, "NCCL_DEBUG_FILE"},
+		{"NCCL_DEBUG=LOUD", func(c Config) any { return c.Log.Enabled(t.Context(), slog.LevelInfo) }, false, "want VERSION, WARN"},
+		{"NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ALLOC_HOST,DESTROY,,net,FOO", func(c Config) any { return c.Log.Handler().(*subsysHandler).names },
+			map[string]bool{"ALLOC_HOST": true, "DESTROY": true, "NET": true}, `NCCL_DEBUG_SUBSYS="FOO": want a list of`},
+		{"NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=FOO", func(c Config) any { return c.Log.Handler().(*subsysHandler).names },
+			map[string]bool{"INIT": true, "BOOTSTRAP": true, "ENV": true}, `NCCL_DEBUG_SUBSYS="FOO"`},
+	} {
+		told.Clear()
+		log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+		require.NoError(t, err)
+		env := strings.Fields(test.env)
+		for i := range env {
+			env[i] = strings.ReplaceAll(env[i], "=_", "= ")
+		}
+		stderr := os.Stderr
+		os.Stderr = log
+		var c Config
+		for range 2 {
+			c, err = Config{}.fill(environment(env...))
+		}
+		os.Stderr = stderr
+		require.NoError(t, err, test.env)
+		require.Equal(t, test.want, test.get(c), test.env)
+		text, err := os.ReadFile(log.Name())
+		require.NoError(t, errors.Join(err, log.Close()))
+		if test.odd == "" {
+			require.Empty(t, string(text), test.env)
+			continue
+		}
+		require.Contains(t, strings.ReplaceAll(string(text), `\"`, `"`), test.odd, test.env)
+		require.Equal(t, 1, strings.Count(string(text), "\n"), "%s: once: %s", test.env, text)
+	}
+	for _, own := range []string{"RINGO_MAX_CTAS=2 RINGO_MIN_CTAS=64", "RINGO_DEBUG_FILE=/nonexistent/x", "RINGO_SOCKET_FAMILY=AF_UNIX"} {
+		_, err := Config{}.fill(environment(strings.Fields(own)...))
+		require.ErrorIs(t, err, ErrInvalid)
+		name, _, _ := strings.Cut(own, "=")
+		require.ErrorContains(t, err, name)
+	}
 }

@@ -2,9 +2,12 @@ package ringo
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ringo-go/ringo/core/choice"
@@ -14,10 +17,14 @@ import (
 
 // variables give the values of environment variables. This file and bootstrap.FromEnv are the only
 // places of the library that read them.
-type variables struct{ get func(string) string }
+type variables struct {
+	get func(string) string
+	err error    // the first value of a variable of our own that cannot be
+	odd []string // the same of NCCL's, which the log says
+}
 
 // first is the first of the names that is set, with its value; both are empty if none is.
-func (e variables) first(names ...string) (name, value string) {
+func (e *variables) first(names ...string) (name, value string) {
 	for _, n := range names {
 		if v := e.get(n); v != "" {
 			return n, v
@@ -26,43 +33,76 @@ func (e variables) first(names ...string) (name, value string) {
 	return "", ""
 }
 
+// ofNCCL reports whether a variable is NCCL's.
+func ofNCCL(name string) bool { return strings.HasPrefix(name, "NCCL_") }
+
+// wrong takes note of a value that is not what is wanted: an error, but of a variable of NCCL's, which has no effect then.
+// Programs and clusters set those without us in mind, so they are read as there, and are no error.
+func (e *variables) wrong(name, value, want string) {
+	text := fmt.Sprintf("%s=%q: want %s", name, value, want)
+	if ofNCCL(name) {
+		e.odd = append(e.odd, text+"; it has no effect")
+	} else if e.err == nil {
+		e.err = fmt.Errorf("%w: %s", ErrInvalid, text)
+	}
+}
+
 // on is the first of the names that is set, if it says yes.
-func (e variables) on(names ...string) (string, error) {
+func (e *variables) on(names ...string) string {
 	name, v := e.first(names...)
+	yes, ok := setting.On(v)
+	want := setting.OnWords
+	if ofNCCL(name) {
+		n, number := setting.NumberOfNCCL(v)
+		yes, ok, want = n != 0, number, "0 or 1"
+	}
+	if v != "" && !ok {
+		e.wrong(name, v, want)
+	}
+	if !yes {
+		return ""
+	}
+	return name
+}
+
+// number reads a variable's value. One of NCCL's is at most so much, and below 0 if it says nothing.
+func (e *variables) number(name, v string, most int) int {
 	switch {
 	case v == "":
-		return "", nil
-	case ofNCCL(name):
-		if setting.NumberOfNCCL(v) == 0 {
-			return "", nil
+		return -1
+	case !ofNCCL(name):
+		n, err := choice.ParseSize(v)
+		if err != nil {
+			e.wrong(name, v, "a number")
 		}
-		return name, nil
+		return n
 	}
-	switch yes, ok := setting.On(v); {
+	n, ok := setting.NumberOfNCCL(v)
+	switch {
 	case !ok:
-		return "", unreadable(name, v, setting.OnWords)
-	case yes:
-		return name, nil
+		e.wrong(name, v, "a number")
+		return -1
+	case n > most:
+		e.odd = append(e.odd, fmt.Sprintf("%s=%q is taken as %d, the most", name, v, most))
+		return most
 	}
-	return "", nil
+	return n
 }
 
-// integer reads a value: of a variable of our own as it must be, of NCCL's as NCCL does, where a number below 0 leaves
-// the choice.
-func integer(name, v string) (int, error) {
-	if ofNCCL(name) {
-		return max(setting.NumberOfNCCL(v), 0), nil
+// words are those of a list that are known.
+func (e *variables) words(name, list, separator, want string, known func(string) bool) (words []string) {
+	for word := range strings.SplitSeq(list, separator) {
+		if word = strings.TrimSpace(word); known(word) {
+			words = append(words, word)
+		} else if word != "" {
+			e.wrong(name, word, want)
+		}
 	}
-	n, err := choice.ParseSize(v)
-	if err != nil {
-		return 0, unreadable(name, v, "a number")
-	}
-	return n, nil
+	return words
 }
 
-// ofNCCL reports whether a variable is NCCL's. Programs and clusters set those without us in mind, so they are read
-// as there, and what cannot be read is no error.
-func ofNCCL(name string) bool { return strings.HasPrefix(name, "NCCL_") }
+// told are the oddities of this process that its log has said.
+var told sync.Map
 
 // FromEnv completes a Config as opening a communicator does: from the
 // environment, then from the defaults. The error says which variable is wrong.
@@ -75,14 +115,50 @@ func (c Config) From(getenv func(string) string) (Config, error) { return c.fill
 // fill completes a Config from the environment and the defaults, and refuses what cannot
 // be. getenv is os.Getenv but in tests.
 func (c Config) fill(getenv func(string) string) (Config, error) {
-	if err := c.read(variables{getenv}); err != nil {
-		return c, err
+	e := &variables{get: getenv}
+	c.read(e)
+	if e.err != nil {
+		return c, e.err
+	}
+	for _, text := range e.odd {
+		if _, said := told.LoadOrStore(text, true); !said {
+			c.Log.Warn(text, "subsys", "ENV")
+		}
 	}
 	return c, c.validate()
 }
 
+// A number is a field of a Config that is one, and the variables that give it.
+type number struct {
+	field       *int
+	name        string
+	dflt        int // instead of 0
+	least, most int // that it may be, but 0
+	variables   []string
+}
+
+// mostStreams keeps a wrong number from eating all descriptors. It is NCCL's bound too.
+const mostStreams = 64
+
+func (c *Config) numbers() []number {
+	return []number{
+		{&c.SlotBytes, "SlotBytes", 0, 64, 1 << 30, []string{"RINGO_SLOT_BYTES"}},
+		{&c.Slots, "Slots", DefaultSlots, 2, 1 << 16, []string{"RINGO_SLOTS"}},
+		{&c.Streams, "Streams", 0, 1, mostStreams, []string{"RINGO_SOCKET_STREAMS"}},
+		{&c.Cores, "Cores", runtime.NumCPU(), 1, math.MaxInt, []string{"RINGO_CORES"}},
+		{&c.MaxBlocks, "MaxBlocks", 0, 1, math.MaxInt, []string{"RINGO_MAX_CTAS", "NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS"}},
+		{&c.MinBlocks, "MinBlocks", 0, 1, math.MaxInt, []string{"RINGO_MIN_CTAS", "NCCL_MIN_CTAS"}},
+		{&c.WorkFIFOBytes, "WorkFIFOBytes", DefaultWorkFIFOBytes, 1, 1 << 30, []string{"RINGO_WORK_FIFO_BYTES", "NCCL_WORK_FIFO_BYTES"}},
+		{&c.WorkArgsBytes, "WorkArgsBytes", 0, 1, math.MaxInt, []string{"RINGO_WORK_ARGS_BYTES"}},
+		{&c.ib.Timeout, "InfiniBand's timeout", 0, 1, 31, []string{"RINGO_IB_TIMEOUT", "NCCL_IB_TIMEOUT"}},
+		{&c.ib.Retries, "InfiniBand's number of retries", 0, 1, 7, []string{"RINGO_IB_RETRY_CNT", "NCCL_IB_RETRY_CNT"}},
+		{&c.ib.TrafficClass, "InfiniBand's traffic class", 0, 1, 255, []string{"RINGO_IB_TC", "NCCL_IB_TC"}},
+		{&c.ib.ServiceLevel, "InfiniBand's service level", 0, 1, 15, []string{"RINGO_IB_SL", "NCCL_IB_SL"}},
+	}
+}
+
 // read takes fields that are zero from the environment, then from the defaults.
-func (c *Config) read(e variables) error {
+func (c *Config) read(e *variables) {
 	for _, text := range []struct {
 		field *string
 		names []string
@@ -111,36 +187,7 @@ func (c *Config) read(e variables) error {
 	if c.Net == "" {
 		c.from, c.Net = e.first("RINGO_NET", "NCCL_NET")
 	}
-	for _, number := range []struct {
-		field *int
-		dflt  int
-		names []string
-	}{
-		{&c.SlotBytes, 0, []string{"RINGO_SLOT_BYTES"}},
-		{&c.Slots, DefaultSlots, []string{"RINGO_SLOTS"}},
-		{&c.Streams, 0, []string{"RINGO_SOCKET_STREAMS"}},
-		{&c.Cores, runtime.NumCPU(), []string{"RINGO_CORES"}},
-		{&c.MaxBlocks, 0, []string{"RINGO_MAX_CTAS", "NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS"}},
-		{&c.MinBlocks, 0, []string{"RINGO_MIN_CTAS", "NCCL_MIN_CTAS"}},
-		{&c.WorkFIFOBytes, DefaultWorkFIFOBytes, []string{"RINGO_WORK_FIFO_BYTES", "NCCL_WORK_FIFO_BYTES"}},
-		{&c.WorkArgsBytes, 0, []string{"RINGO_WORK_ARGS_BYTES"}},
-		{&c.ib.Timeout, 0, []string{"RINGO_IB_TIMEOUT", "NCCL_IB_TIMEOUT"}},
-		{&c.ib.Retries, 0, []string{"RINGO_IB_RETRY_CNT", "NCCL_IB_RETRY_CNT"}},
-		{&c.ib.TrafficClass, 0, []string{"RINGO_IB_TC", "NCCL_IB_TC"}},
-		{&c.ib.ServiceLevel, 0, []string{"RINGO_IB_SL", "NCCL_IB_SL"}},
-	} {
-		if name, v := e.first(number.names...); *number.field == 0 && v != "" {
-			n, err := integer(name, v)
-			if err != nil {
-				return err
-			}
-			*number.field = n
-		}
-		*number.field = cmp.Or(*number.field, number.dflt)
-	}
-	if name, v := e.first("RINGO_MIN_CTAS", "NCCL_MIN_CTAS"); ofNCCL(name) && c.MaxBlocks > 0 && c.MinBlocks == setting.NumberOfNCCL(v) {
-		c.MinBlocks = min(c.MinBlocks, c.MaxBlocks)
-	}
+	c.readNumbers(e)
 	for _, duration := range []struct {
 		field *time.Duration
 		dflt  time.Duration
@@ -152,49 +199,60 @@ func (c *Config) read(e variables) error {
 		if v := e.get(duration.name); *duration.field == 0 && v != "" {
 			d, err := time.ParseDuration(v)
 			if err != nil || d <= 0 {
-				return unreadable(duration.name, v, "a duration such as 90s or 5m")
+				e.wrong(duration.name, v, "a duration such as 90s or 5m")
 			}
 			*duration.field = d
 		}
 		*duration.field = cmp.Or(*duration.field, duration.dflt)
 	}
-	return c.readOthers(e)
+	c.readSwitches(e)
+	c.readOthers(e)
+	if c.HostID == "" {
+		c.HostID = paths.HostID()
+	}
+	c.Log = debugLog(c.Log, e)
 }
 
-// readOthers takes what is neither text nor a number nor a time.
-func (c *Config) readOthers(e variables) (err error) {
-	if c.Algo == "" {
-		c.Algo = algoOfNCCL(e.get("NCCL_ALGO"))
-	}
-	if c.Family == 0 {
-		switch name, v := e.first("RINGO_SOCKET_FAMILY", "NCCL_SOCKET_FAMILY"); strings.ToUpper(v) {
-		case "":
-		case "4", "AF_INET":
-			c.Family = 4
-		case "6", "AF_INET6":
-			c.Family = 6
-		default:
-			return unreadable(name, v, "AF_INET or AF_INET6")
+func (c *Config) readNumbers(e *variables) {
+	from := map[*int]string{} // the variable
+	for _, n := range c.numbers() {
+		if name, v := e.first(n.variables...); *n.field == 0 && v != "" {
+			*n.field, from[n.field] = max(e.number(name, v, n.most), 0), name
 		}
+		*n.field = cmp.Or(*n.field, n.dflt)
+	}
+	if c.MaxBlocks > 0 && c.MinBlocks > c.MaxBlocks && (ofNCCL(from[&c.MinBlocks]) || ofNCCL(from[&c.MaxBlocks])) {
+		e.odd = append(e.odd, fmt.Sprintf("NCCL_MIN_CTAS, NCCL_MAX_CTAS: at least %d blocks and at most %d are taken as %[2]d", c.MinBlocks, c.MaxBlocks))
+		c.MinBlocks = c.MaxBlocks
 	}
 	if c.Streams == 0 {
-		if c.Streams, err = e.product("NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD"); err != nil {
-			return err
-		}
+		c.Streams = e.streams()
 	}
-	if name, v := e.first("RINGO_CTA_POLICY", "NCCL_CTA_POLICY"); c.BlockPolicy == "" {
-		if _, err := choice.ParsePolicy(v); err != nil {
-			return unreadable(name, v, "default, efficiency, zero, or 0 to 3")
-		}
-		c.BlockPolicy = v
+}
+
+// streams is how many sockets NCCL's threads would have together, 0 if that leaves the choice.
+func (e *variables) streams() int {
+	threads := e.number("NCCL_SOCKET_NTHREADS", e.get("NCCL_SOCKET_NTHREADS"), 16)
+	each := e.number("NCCL_NSOCKS_PERTHREAD", e.get("NCCL_NSOCKS_PERTHREAD"), mostStreams)
+	if threads < 1 && each < 1 {
+		return 0
 	}
+	threads, each = max(threads, 1), max(each, 1)
+	if threads*each > mostStreams {
+		each = mostStreams / threads
+		e.odd = append(e.odd, fmt.Sprintf("NCCL_NSOCKS_PERTHREAD is taken as %d: %d threads have at most %d sockets together", each, threads, mostStreams))
+	}
+	return threads * each
+}
+
+// readSwitches takes what is on or off.
+func (c *Config) readSwitches(e *variables) {
 	for _, toggle := range []struct {
 		names []string
 		yes   func(name string)
 	}{
 		{[]string{"RINGO_CHECK_POINTERS", "NCCL_CHECK_POINTERS"}, func(string) { c.CheckPointers = true }},
 		{[]string{"RINGO_LAUNCH_ORDER_IMPLICIT", "NCCL_LAUNCH_ORDER_IMPLICIT"}, func(string) { c.LaunchOrder = true }},
-		{[]string{"RINGO_TLS"}, func(string) { c.TLS = true }},
 		{[]string{"RINGO_P2P_DISABLE", "NCCL_P2P_DISABLE"}, func(name string) { c.noP2P = name + " is set" }},
 		{[]string{"RINGO_IB_DISABLE", "NCCL_IB_DISABLE"}, func(name string) { c.ib.Disabled = name + " is set" }},
 		{[]string{"RINGO_SHM_DISABLE", "NCCL_SHM_DISABLE"}, func(name string) {
@@ -203,67 +261,55 @@ func (c *Config) readOthers(e variables) (err error) {
 			}
 		}},
 	} {
-		if name, err := e.on(toggle.names...); err != nil {
-			return err
-		} else if name != "" {
+		if name := e.on(toggle.names...); name != "" {
 			toggle.yes(name)
 		}
 	}
 	if mode := e.get("NCCL_CHECK_MODE"); strings.HasPrefix(mode, "DEBUG_") {
 		c.CheckPointers = true
 	}
-	if c.TLSCert+c.TLSKey+c.TLSCA != "" && e.get("RINGO_TLS") == "" {
-		c.TLS = true
+	tls, err := setting.TLS(e.get("RINGO_TLS"), c.TLSCert, c.TLSKey, c.TLSCA)
+	if err != nil {
+		e.err = cmp.Or(e.err, fmt.Errorf("%w: %w", ErrInvalid, err))
 	}
-	if err := c.readPaths(e); err != nil {
-		return err
-	}
-	if c.HostID == "" {
-		c.HostID = paths.HostID()
-	}
-	c.Log, err = debugLog(c.Log, e.first)
-	return err
+	c.TLS = c.TLS || tls
 }
 
-// readPaths takes what says which paths there are between ranks, and how they are used.
-func (c *Config) readPaths(e variables) error {
-	c.gdr = paths.GDR{DMABuf: cmp.Or(c.gdr.DMABuf, e.get("NCCL_DMABUF_ENABLE")), Level: cmp.Or(c.gdr.Level, e.get("NCCL_NET_GDR_LEVEL"))}
-	switch v := e.get("RINGO_LINES"); v {
-	case "":
-	case "0", "1":
-		c.lines = v
-	default:
-		return unreadable("RINGO_LINES", v, "0 or 1")
+// readOthers takes what has words of its own.
+func (c *Config) readOthers(e *variables) {
+	if c.Algo == "" {
+		c.Algo = algoOfNCCL(e.get("NCCL_ALGO"))
 	}
+	if name, v := e.first("RINGO_SOCKET_FAMILY", "NCCL_SOCKET_FAMILY"); c.Family == 0 && v != "" {
+		if c.Family = map[string]int{"4": 4, "AF_INET": 4, "6": 6, "AF_INET6": 6}[strings.ToUpper(v)]; c.Family == 0 {
+			e.wrong(name, v, "AF_INET or AF_INET6")
+		}
+	}
+	if name, v := e.first("RINGO_CTA_POLICY", "NCCL_CTA_POLICY"); c.BlockPolicy == "" {
+		c.BlockPolicy = strings.Join(e.words(name, v, "|", "default, efficiency, zero, or 0 to 3", func(word string) bool {
+			_, err := choice.ParsePolicy(word)
+			return err == nil
+		}), "|")
+	}
+	if v := e.get("RINGO_LINES"); v != "" {
+		if c.lines = v; v != "0" && v != "1" {
+			e.wrong("RINGO_LINES", v, "0 or 1")
+		}
+	}
+	if v := e.get("NCCL_DMABUF_ENABLE"); c.gdr.DMABuf == "" && v != "" {
+		if n, _ := setting.NumberOfNCCL(v); n == 0 {
+			c.gdr.DMABuf = "0"
+		}
+	}
+	c.gdr.Level = cmp.Or(c.gdr.Level, e.get("NCCL_NET_GDR_LEVEL"))
 	if level := e.get("NCCL_P2P_LEVEL"); level == "0" || strings.EqualFold(level, "LOC") {
 		c.noP2P = "NCCL_P2P_LEVEL is " + level
 	}
-	if name, v := e.first("RINGO_IB_GID_INDEX", "NCCL_IB_GID_INDEX"); v != "" && v != "-1" && (!ofNCCL(name) || setting.NumberOfNCCL(v) >= 0) { // below 0 it is NCCL's automatic
-		n, err := integer(name, v)
-		if err != nil {
-			return err
-		}
-		c.ib.GIDIndex = &n
-	}
-	return nil
-}
-
-// product is that of the numbers that are set, and 0 if none is.
-func (e variables) product(names ...string) (p int, err error) {
-	for _, name := range names {
-		v := e.get(name)
-		if v == "" {
-			continue
-		}
-		n, err := integer(name, v)
-		if err != nil {
-			return 0, err
-		}
-		if n > 0 { // 0 and -1 are NCCL's automatic
-			p = max(p, 1) * n
+	if name, v := e.first("RINGO_IB_GID_INDEX", "NCCL_IB_GID_INDEX"); v != "" && v != "-1" {
+		if n := e.number(name, v, math.MaxInt); n >= 0 { // below 0 it is NCCL's automatic
+			c.ib.GIDIndex = &n
 		}
 	}
-	return p, nil
 }
 
 // ncclAlgorithms are the words of NCCL_ALGO, and what they are called here, if there is such a thing.

@@ -10,58 +10,71 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/ringo-go/ringo/core/request"
 )
 
 // debugLog is given, or a log to standard error or a file, with the level and filter that
-// RINGO_DEBUG, RINGO_DEBUG_SUBSYS and RINGO_DEBUG_FILE (or their NCCL_ names) ask for. first
-// gives the first variable that is set, with its value.
-func debugLog(given *slog.Logger, first func(names ...string) (name, value string)) (*slog.Logger, error) {
+// RINGO_DEBUG, RINGO_DEBUG_SUBSYS and RINGO_DEBUG_FILE (or their NCCL_ names) ask for.
+func debugLog(given *slog.Logger, e *variables) *slog.Logger {
 	if given != nil {
 		if _, filtered := given.Handler().(*subsysHandler); filtered { // this Config was filled before
-			return given, nil
+			return given
 		}
 	}
-	name, level := first("RINGO_DEBUG", "NCCL_DEBUG")
-	h := &subsysHandler{}
+	name, level := e.first("RINGO_DEBUG", "NCCL_DEBUG")
+	h := &subsysHandler{level: slog.LevelWarn}
 	switch strings.ToUpper(level) {
 	case "", "VERSION", "WARN":
-		h.level = slog.LevelWarn
 	case "INFO":
 		h.level = slog.LevelInfo
 	case "TRACE", "ABORT":
 		h.level = request.LevelTrace
 	default:
-		return nil, unreadable(name, level, "VERSION, WARN, INFO or TRACE")
+		e.wrong(name, level, "VERSION, WARN, INFO or TRACE")
 	}
 	if given != nil && level == "" {
-		return given, nil
+		return given
 	}
-	name, subsys := first("RINGO_DEBUG_SUBSYS", "NCCL_DEBUG_SUBSYS")
-	if err := h.parse(name, subsys); err != nil {
-		return nil, err
-	}
+	h.parse(e)
 	if given != nil {
 		h.Handler = given.Handler()
-		return slog.New(h), nil
+		return slog.New(h)
 	}
 	var out io.Writer = os.Stderr
-	if name, file := first("RINGO_DEBUG_FILE", "NCCL_DEBUG_FILE"); file != "" {
-		switch f, err := os.OpenFile(debugFile(file), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); {
-		case err == nil:
+	if name, file := e.first("RINGO_DEBUG_FILE", "NCCL_DEBUG_FILE"); file != "" {
+		if f, err := openDebug(debugFile(file)); err == nil {
 			out = f
-		case ofNCCL(name): // goes on there too
-			fmt.Fprintf(out, "%s: %v: the log goes here\n", name, err)
-		default:
-			return nil, fmt.Errorf("%s: %w", name, err)
+		} else {
+			e.wrong(name, file, fmt.Sprintf("a file that can be written (%v)", err))
 		}
 	}
 	h.Handler = slog.NewTextHandler(out, &slog.HandlerOptions{Level: h.level})
 	if strings.EqualFold(level, "VERSION") {
 		fmt.Fprintf(out, "Ringo version %s\n", Version)
 	}
-	return slog.New(h), nil
+	return slog.New(h)
+}
+
+// debugFiles are the open files of logs by their names. They stay open: a log outlives its communicator.
+var debugFiles = struct {
+	sync.Mutex
+	open map[string]*os.File
+}{open: map[string]*os.File{}}
+
+// openDebug opens a file once for all communicators of the process.
+func openDebug(name string) (*os.File, error) {
+	debugFiles.Lock()
+	defer debugFiles.Unlock()
+	if f := debugFiles.open[name]; f != nil {
+		return f, nil
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err == nil {
+		debugFiles.open[name] = f
+	}
+	return f, err
 }
 
 // debugFile expands %h and %p.
@@ -72,7 +85,7 @@ func debugFile(pattern string) string {
 
 // subsystems are the words of RINGO_DEBUG_SUBSYS: ours, then NCCL's others.
 var subsystems = []string{"INIT", "BOOTSTRAP", "ENV", "NET", "SHM", "REG", "CALL", "ALL",
-	"COLL", "P2P", "GRAPH", "TUNING", "ALLOC", "PROXY", "NVLS", "PROFILE", "RAS"}
+	"COLL", "P2P", "GRAPH", "TUNING", "ALLOC", "ALLOC_HOST", "PROXY", "NVLS", "PROFILE", "RAS", "DESTROY"}
 
 // A subsysHandler drops records below WARN whose attribute "subsys" is not
 // wanted.
@@ -84,25 +97,22 @@ type subsysHandler struct {
 	subsys string // set by WithAttrs
 }
 
-// parse reads a comma list, the value of a variable; a leading ^ makes it a list of what is
-// not wanted.
-func (h *subsysHandler) parse(variable, list string) error {
-	if list == "" {
-		list = "INIT,BOOTSTRAP,ENV"
-		if h.level <= request.LevelTrace {
-			list = "ALL"
-		}
+// parse reads which subsystems are wanted, a comma list; a leading ^ makes it a list of what is not wanted.
+func (h *subsysHandler) parse(e *variables) {
+	name, list := e.first("RINGO_DEBUG_SUBSYS", "NCCL_DEBUG_SUBSYS")
+	list, h.negate = strings.CutPrefix(strings.ToUpper(list), "^")
+	names := e.words(name, list, ",", "a list of "+strings.Join(subsystems, ", "), func(word string) bool { return slices.Contains(subsystems, word) })
+	switch {
+	case len(names) > 0 || h.negate:
+	case h.level <= request.LevelTrace:
+		names = []string{"ALL"}
+	default:
+		names = []string{"INIT", "BOOTSTRAP", "ENV"}
 	}
-	names, negate := strings.CutPrefix(list, "^")
-	h.names, h.negate = map[string]bool{}, negate
-	for _, n := range strings.Split(names, ",") {
-		n = strings.ToUpper(strings.TrimSpace(n))
-		if !slices.Contains(subsystems, n) {
-			return unreadable(variable, list, "a list of "+strings.Join(subsystems, ", "))
-		}
+	h.names = map[string]bool{}
+	for _, n := range names {
 		h.names[n] = true
 	}
-	return nil
 }
 
 func (h *subsysHandler) WithAttrs(attrs []slog.Attr) slog.Handler {

@@ -208,7 +208,7 @@ func TestSplitWithBad(t *testing.T) {
 	}) {
 		require.ErrorIs(t, err, ErrInvalid)
 		require.ErrorContains(t, err, "rank 1: ")
-		require.ErrorContains(t, err, "Slots is 1")
+		require.ErrorContains(t, err, "Slots (RINGO_SLOTS) is 1")
 	}
 	require.Less(t, time.Since(start), tier.Patience, "not JoinTimeout")
 	for _, err := range each(comms, Barrier) {

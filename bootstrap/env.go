@@ -130,16 +130,9 @@ func (s Spec) served(ctx context.Context, lo ListenOptions) (ID, error) {
 // or RINGO_TLS_CERT, RINGO_TLS_KEY and RINGO_TLS_CA name certificates (see NewTLS). It is for
 // launchers that serve an ID; ranks take theirs from a Config.
 func TLSFromEnv(getenv func(string) string) (*TLS, error) {
-	word, cert, key, ca := getenv("RINGO_TLS"), getenv("RINGO_TLS_CERT"), getenv("RINGO_TLS_KEY"), getenv("RINGO_TLS_CA")
-	on := cert+key+ca != ""
-	if word != "" {
-		var ok bool
-		if on, ok = setting.On(word); !ok {
-			return nil, fmt.Errorf("RINGO_TLS=%q: want %s", word, setting.OnWords)
-		}
-	}
-	if !on {
-		return nil, nil
+	cert, key, ca := getenv("RINGO_TLS_CERT"), getenv("RINGO_TLS_KEY"), getenv("RINGO_TLS_CA")
+	if on, err := setting.TLS(getenv("RINGO_TLS"), cert, key, ca); err != nil || !on {
+		return nil, err
 	}
 	return NewTLS(cert, key, ca)
 }

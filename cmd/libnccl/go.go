@@ -15,6 +15,7 @@ import "C"
 
 import (
 	"fmt"
+	"os"
 	"runtime/debug"
 	"sync"
 	"unsafe"
@@ -28,11 +29,23 @@ var lib = capi.New(getenv, func() string { return C.GoString(C.library_file()) }
 
 func main() {} // a library has none, but c-shared wants one
 
-// getenv asks the process's environment as it is now. Go's copy is of the time when the process began.
+// readFiles completes the environment with NCCL's files of settings.
+var readFiles = sync.OnceFunc(func() { capi.ReadFiles(lookup, os.Setenv) })
+
+// getenv gives a setting.
 func getenv(name string) string {
+	readFiles()
+	value, _ := lookup(name)
+	return value
+}
+
+// lookup asks the process's environment as it is now. Go's copy is of the time when the process began; os.Setenv
+// writes both.
+func lookup(name string) (value string, set bool) {
 	n := C.CString(name)
 	defer C.free(unsafe.Pointer(n))
-	return C.GoString(C.getenv(n))
+	v := C.getenv(n)
+	return C.GoString(v), v != nil
 }
 
 // answer is the result of an error, whose sentence it leaves with the thread.

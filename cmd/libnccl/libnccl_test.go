@@ -237,6 +237,19 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+// A file of settings counts where the environment says nothing, for the program too, and plugins are in it.
+func TestConfFile(t *testing.T) {
+	p, conf := program(t, "version", false), filepath.Join(t.TempDir(), "conf")
+	require.NoError(t, os.WriteFile(conf, []byte("# of a test\nNCCL_NET=IB\nNCCL_NET=Socket\n"), 0o644))
+	for want, own := range map[string][]string{"IB IB\n": nil, "Plugin Plugin\n": {"NCCL_NET=Plugin"}, " \n": {"NCCL_NET="}} {
+		cmd := exec.Command(p, "NCCL_NET")
+		cmd.Env = append(append(onHost(), "NCCL_CONF_FILE="+conf), own...)
+		text, err := cmd.Output()
+		require.NoError(t, err)
+		require.Equal(t, want, string(text))
+	}
+}
+
 // TestNames wants exactly the names of testdata/names.txt: one that is missing makes
 // "import torch" fail, and one too many may replace a name of the program's.
 func TestNames(t *testing.T) {

@@ -1,12 +1,13 @@
 package auth
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
 )
 
-// A Log writes warnings that strangers can cause: a burst of 10, and then one a
+// A Log writes lines that strangers can cause: a burst of 10, and then one a
 // second. A line after others that were left out says how many ("suppressed").
 // The nil Log is silent.
 type Log struct {
@@ -29,8 +30,13 @@ func NewLog(l *slog.Logger) *Log {
 }
 
 // Warn writes a line, or counts it.
-func (l *Log) Warn(msg string, args ...any) {
-	if l == nil {
+func (l *Log) Warn(msg string, args ...any) { l.write(slog.LevelWarn, msg, args) }
+
+// Info does so for what is no harm.
+func (l *Log) Info(msg string, args ...any) { l.write(slog.LevelInfo, msg, args) }
+
+func (l *Log) write(level slog.Level, msg string, args []any) {
+	if l == nil || !l.to.Enabled(context.Background(), level) {
 		return
 	}
 	suppressed, ok := l.allow(time.Now())
@@ -40,7 +46,7 @@ func (l *Log) Warn(msg string, args ...any) {
 	if suppressed > 0 {
 		args = append(args, "suppressed", suppressed)
 	}
-	l.to.Warn(msg, args...)
+	l.to.Log(context.Background(), level, msg, args...)
 }
 
 func (l *Log) allow(now time.Time) (suppressed int, ok bool) {

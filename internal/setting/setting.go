@@ -2,6 +2,7 @@
 package setting
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -20,9 +21,21 @@ func On(value string) (on, ok bool) {
 // OnWords are the words of On, for errors.
 const OnWords = "1, true, yes, on or 0, false, no, off"
 
+// TLS reports whether RINGO_TLS, whose value is word, asks for TLS. Without a word files of certificates do.
+func TLS(word string, files ...string) (bool, error) {
+	if word == "" {
+		return strings.Join(files, "") != "", nil
+	}
+	on, ok := On(word)
+	if !ok {
+		return false, fmt.Errorf("RINGO_TLS=%q: want %s", word, OnWords)
+	}
+	return on, nil
+}
+
 // NumberOfNCCL is what C's strtoll makes of a value: blanks in front are left out, 0x is of hexadecimal numbers and 0 of
-// octal ones, what follows the number is left out, and a word is 0. What is too large a number is 0, which leaves the choice.
-func NumberOfNCCL(v string) int {
+// octal ones, and what follows the number is left out. A word, and what is too large a number, is 0 and not ok.
+func NumberOfNCCL(v string) (n int, ok bool) {
 	digits, base, sign := strings.TrimLeft(v, " \t\n\v\f\r"), 10, ""
 	if digits != "" && strings.ContainsRune("+-", rune(digits[0])) {
 		sign, digits = digits[:1], digits[1:]
@@ -41,9 +54,9 @@ func NumberOfNCCL(v string) int {
 	for end < len(digits) && is(digits[end]) {
 		end++
 	}
-	n, err := strconv.ParseInt(sign+digits[:end], base, 0)
+	i, err := strconv.ParseInt(sign+digits[:end], base, 0)
 	if err != nil {
-		return 0
+		return 0, false
 	}
-	return int(n)
+	return int(i), true
 }

@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 
@@ -16,12 +17,26 @@ func TestOn(t *testing.T) {
 	require.False(t, ok)
 }
 
+func TestTLS(t *testing.T) {
+	for word, want := range map[string][]bool{"": {false, true}, "1": {true, true}, "off": {false, false}} {
+		without, err := TLS(word, "", "")
+		require.NoError(t, err)
+		with, err := TLS(word, "", "ca.pem")
+		require.NoError(t, err)
+		require.Equal(t, want, []bool{without, with}, word)
+	}
+	_, err := TLS("perhaps")
+	require.ErrorContains(t, err, `RINGO_TLS="perhaps": want 1, true`)
+}
+
 func TestNumberOfNCCL(t *testing.T) {
 	for value, want := range map[string]int{
 		"12": 12, "0x10": 16, "0X1f": 31, "010": 8, "08": 0, " 8": 8, "\t+7": 7, "-1": -1, "4M": 4, "16 blocks": 16, "": 0, "word": 0, "0x": 0, "-": 0,
 		"5\x11": 5, "99999999999999999999": 0,
 	} {
-		require.Equal(t, want, NumberOfNCCL(value), "%q", value)
+		n, ok := NumberOfNCCL(value)
+		require.Equal(t, want, n, "%q", value)
+		require.Equal(t, !slices.Contains([]string{"", "word", "-", "99999999999999999999"}, value), ok, "%q", value)
 	}
 }
 
@@ -29,8 +44,11 @@ func FuzzNumberOfNCCL(f *testing.F) {
 	f.Add("0x1f")
 	f.Add(" -012z")
 	f.Fuzz(func(t *testing.T, v string) {
-		n := NumberOfNCCL(v)
-		require.Equal(t, n, NumberOfNCCL(" "+v))
-		require.Equal(t, n, NumberOfNCCL(strconv.Itoa(n)))
+		n, ok := NumberOfNCCL(v)
+		again, still := NumberOfNCCL(" " + v)
+		require.Equal(t, []any{n, ok}, []any{again, still})
+		again, ok = NumberOfNCCL(strconv.Itoa(n))
+		require.True(t, ok)
+		require.Equal(t, n, again)
 	})
 }

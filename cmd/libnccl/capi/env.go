@@ -4,16 +4,56 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/setting"
 )
 
 // env are the environment variables of the library itself. Those of communicators are read by
 // ringo.Config. This is the only file of the package that names variables.
 type env struct{ get func(string) string }
+
+// systemConf is the file of settings of a machine.
+const systemConf = "/etc/nccl.conf"
+
+// ReadFiles puts into the environment what is not set there and NCCL's files of settings say: NCCL_CONF_FILE, or
+// .nccl.conf in the user's home without it, then /etc/nccl.conf. Plugins see it too, as they do with NCCL. It is for
+// once, before a setting is read; ncclGetVersion alone, which leaves Go's runtime alone, does not wait for it. The trap:
+// C's getenv must not run in another thread meanwhile.
+func ReadFiles(lookup func(name string) (string, bool), set func(name, value string) error) {
+	for _, file := range confFiles(lookup, user.Current) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // there need not be any
+		}
+		for name, value := range setting.Conf(string(text)) {
+			if _, is := lookup(name); !is {
+				_ = set(name, value) // fails for what no environment can hold
+			}
+		}
+	}
+}
+
+// confFiles are the files of settings, the one that counts most first.
+func confFiles(lookup func(string) (string, bool), who func() (*user.User, error)) []string {
+	if file, _ := lookup("NCCL_CONF_FILE"); file != "" {
+		return []string{file, systemConf}
+	}
+	home, _ := lookup("HOME")
+	if u, err := who(); err == nil && u.HomeDir != "" {
+		home = u.HomeDir
+	}
+	if home == "" {
+		return []string{systemConf}
+	}
+	return []string{filepath.Join(home, ".nccl.conf"), systemConf}
+}
 
 // defaultVersion is NCCL 2.28.9, the one that PyTorch 2.11 brings.
 const defaultVersion = 22809
@@ -47,10 +87,10 @@ func (e env) version() (int, error) {
 	return v, nil
 }
 
-// host is RINGO_HOST: buffers are host memory.
+// host is RINGO_HOST: buffers are host memory. A word that is neither yes nor no is no, and hint says so.
 func (e env) host() bool {
-	v := e.get("RINGO_HOST")
-	return v != "" && v != "0"
+	yes, _ := setting.On(e.get("RINGO_HOST"))
+	return yes
 }
 
 // gpus says which driver to open: RINGO_CUDA_LIBRARY, or the usual one. RINGO_EMULATE is for that of
@@ -59,22 +99,31 @@ func (e env) gpus() gpu.Options { return gpu.Options{Library: e.get("RINGO_CUDA_
 
 // hint says how to go on without a GPU.
 func (e env) hint() string {
-	if v := e.get("RINGO_EMULATE"); v != "" && v != "0" {
+	v := e.get("RINGO_EMULATE")
+	if yes, ok := setting.On(v); v != "" && (yes || !ok) { // or a number of GPUs
 		return "RINGO_EMULATE is for the libcuda.so.1 that scripts/libcuda builds: put its folder into LD_LIBRARY_PATH, or its name into RINGO_CUDA_LIBRARY"
 	}
-	return "for collectives on host memory set RINGO_HOST=1"
+	hint := "for collectives on host memory set RINGO_HOST=1"
+	if v := e.get("RINGO_HOST"); v != "" {
+		if _, ok := setting.On(v); !ok {
+			hint += fmt.Sprintf(" (RINGO_HOST is %q)", v)
+		}
+	}
+	return hint
 }
 
 // blocking is NCCL_COMM_BLOCKING, which goes before what a program says.
 func (e env) blocking(said bool, log *slog.Logger) bool {
-	switch v := e.get("NCCL_COMM_BLOCKING"); v {
-	case "":
-	case "0", "1":
-		return v == "1"
-	default:
-		log.Warn(fmt.Sprintf("NCCL_COMM_BLOCKING=%q is neither 0 nor 1: it has no effect", v))
+	v := e.get("NCCL_COMM_BLOCKING")
+	if v == "" {
+		return said
 	}
-	return said
+	n, ok := setting.NumberOfNCCL(v)
+	if !ok || n != 0 && n != 1 {
+		log.Warn(fmt.Sprintf("NCCL_COMM_BLOCKING=%q is neither 0 nor 1: it has no effect", v))
+		return said
+	}
+	return n == 1
 }
 
 // saysTimeout and saysJoinTimeout report whether the environment bounds operations and meetings.
@@ -117,7 +166,7 @@ func (e env) forRingo(name string) string {
 
 // parameterNames are the variables of NCCL that the library and ringo.Config read.
 var parameterNames = []string{
-	"NCCL_ALGO", "NCCL_CHECK_MODE", "NCCL_CHECK_POINTERS", "NCCL_COMM_BLOCKING", "NCCL_COMM_ID", "NCCL_CTA_POLICY", "NCCL_DEBUG",
+	"NCCL_ALGO", "NCCL_CHECK_MODE", "NCCL_CHECK_POINTERS", "NCCL_COMM_BLOCKING", "NCCL_COMM_ID", "NCCL_CONF_FILE", "NCCL_CTA_POLICY", "NCCL_DEBUG",
 	"NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS", "NCCL_DMABUF_ENABLE", "NCCL_HOSTID", "NCCL_IB_DISABLE", "NCCL_IB_GID_INDEX", "NCCL_IB_HCA", "NCCL_IB_RETRY_CNT", "NCCL_IB_SL",
 	"NCCL_IB_TC", "NCCL_IB_TIMEOUT", "NCCL_LAUNCH_ORDER_IMPLICIT", "NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS",
 	"NCCL_MIN_CTAS", "NCCL_NET", "NCCL_NET_GDR_LEVEL", "NCCL_NET_PLUGIN", "NCCL_NSOCKS_PERTHREAD", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_SHM_DISABLE",

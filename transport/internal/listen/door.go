@@ -30,6 +30,7 @@ type Door struct {
 	pending  *auth.Pending
 	work     sync.WaitGroup
 	closed   atomic.Bool
+	absent   string // the last Endpoint that a caller has not found; under the lock of doors
 }
 
 // closing is a listener whose end is net.ErrClosed, whatever it says itself.
@@ -173,14 +174,18 @@ func (d *Door) serve(c net.Conn) {
 		return
 	}
 	doors.Lock()
-	p := doors.endpoints[string(id)]
+	p, again := doors.endpoints[string(id)], d.absent == string(id)
 	if p != nil {
 		p.callers = append(p.callers, below)
 		p.work.Add(1) // under the lock, so before Wait
+	} else {
+		d.absent = string(id)
 	}
 	doors.Unlock()
 	if p == nil {
-		d.log.Warn("listener: a caller asked for nobody who is here", "addr", d.listener.Addr(), "from", c.RemoteAddr())
+		if !again { // who calls a communicator that has been closed tries some times
+			d.log.Info("listener: a caller asked for nobody who is here", "addr", d.listener.Addr(), "from", c.RemoteAddr())
+		}
 		c.Write([]byte{endpointGone})
 		return
 	}

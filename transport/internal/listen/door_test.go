@@ -1,15 +1,19 @@
 package listen
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo/internal/auth"
 	"github.com/ringo-go/ringo/transport"
 )
 
@@ -70,4 +74,30 @@ func TestDoor(t *testing.T) {
 	require.Equal(t, 2, opened)
 	c.Shut()
 	c.Wait()
+}
+
+// Who calls one who has left is told so each time, and the log once: no harm was done.
+func TestDoorLeft(t *testing.T) {
+	var text bytes.Buffer
+	lines := slog.New(slog.NewTextHandler(&text, nil))
+	enter := func() *Endpoint {
+		open := func() (net.Listener, string, error) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			return l, "", err
+		}
+		p, err := Enter("left", open, nil, auth.NewLog(lines), func(net.Conn) {})
+		require.NoError(t, err)
+		return p
+	}
+	here, left, other := enter(), enter(), enter()
+	left.Shut()
+	other.Shut()
+	for _, p := range []*Endpoint{left, left, left, other, other} {
+		_, err := reach(t.Context(), Target{Network: "tcp", Addr: p.Addr()})
+		require.ErrorIs(t, err, transport.ErrClosed)
+	}
+	here.Shut()
+	here.Wait() // so that nobody writes to the log any more
+	require.Equal(t, 2, strings.Count(text.String(), "\n"), &text)
+	require.Equal(t, 2, strings.Count(text.String(), `level=INFO msg="listener: a caller asked for nobody who is here"`), &text)
 }
