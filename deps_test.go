@@ -49,7 +49,7 @@ var floors = map[string]string{
 	"transport/transporttest": "transport mem fifo transport/internal/* transport/inproc",
 	"transport/*":             "transport mem fifo transport/internal/* internal/auth internal/secure",
 	"trace":                   "",
-	"trace/history":           "",
+	"trace/history":           "internal/setting",
 	"bootstrap":               "internal/auth internal/secure internal/setting trace/history",
 	"bootstrap/launch":        "bootstrap",
 	"engine":                  "sched mem fifo kernels trace transport",

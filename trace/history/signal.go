@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+
+	"github.com/ringo-go/ringo/internal/setting"
 	"sync"
 )
 
@@ -18,7 +20,7 @@ var caught = make(chan os.Signal, 1)
 // OnSignal has f called, on a goroutine of its own, whenever the process gets the signal of a name
 // (USR2), until stop, which waits for f. From then on the signal does nothing.
 func OnSignal(name string, f func()) (stop func(), err error) {
-	s := signalOf(name)
+	s := setting.Signal(name)
 	if s == nil {
 		return nil, fmt.Errorf("history: %w: %q", ErrSignal, name)
 	}
