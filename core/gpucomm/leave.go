@@ -129,7 +129,7 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 func hasWindows(all []leaver) bool {
-	return slices.ContainsFunc(all, func(l leaver) bool { return len(l.windows.open) > 0 })
+	return slices.ContainsFunc(all, func(l leaver) bool { return len(l.windows.open)+len(l.windows.retired) > 0 })
 }
 
 // farewellTime is how long ranks wait for those of other processes.

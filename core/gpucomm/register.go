@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/engine/grid"
@@ -25,6 +26,8 @@ type Window struct {
 	stalls bool         // a copy between two of the ranks may wait for calls of other threads, see p2p.Stalls
 	reason string       // why the window has no effect, "" if it has
 	closed bool
+
+	retired atomic.Bool
 }
 
 // Register makes a window of a span of the rank's GPU memory; see ringo.Comm.Register. It
@@ -34,6 +37,7 @@ func (ws *windows) Register(r mem.Region) (w *Window, err error) {
 		if ws.upkeep.suspended {
 			return errSuspended
 		}
+		ws.sweep()
 		ws.registered++
 		w = &Window{of: ws, number: ws.registered, region: r}
 		err := w.meet(ctx, ws.join(w))
@@ -202,6 +206,12 @@ func (w *Window) At(peer int) uintptr {
 // Reason says, in the same words on all ranks, why the window has no effect; "" if it has.
 func (w *Window) Reason() string { return w.reason }
 
+// Retire has no later call of this rank use the window: the memory at its addresses may be freed, or mapped
+// anew, when what this rank has queued is done. It waits for nobody and may be called from any goroutine. The
+// other ranks do the same at the same point among their calls; those of one that has not are an ErrMismatch.
+// Close gives back what the ranks hold of each other's memory.
+func (w *Window) Retire() { w.retired.Store(true) }
+
 // Close ends the use of a window's memory. All ranks call it together, as they do
 // Register. It waits until what this rank has queued is done, and then for the
 // other ranks; when it has returned without error nobody uses the memory any more.
@@ -236,7 +246,7 @@ func (w *Window) Close() error {
 		err = errors.Join(err, ws.engine.End())
 	}
 	w.closed = true
-	ws.open.remove(w)
+	ws.forget(w)
 	err = errors.Join(err, w.closeFlat(), ws.closeSpan(w))
 	if well { // nobody has it open
 		_, e := ws.meet(ctx, call.CloseWindow, windowNote{Window: w.number})

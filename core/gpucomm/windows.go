@@ -17,7 +17,8 @@ type windows struct {
 	order
 
 	open       byAddress
-	registered int // number of the last window
+	retired    []*Window // open windows that no call of this rank uses any more
+	registered int       // number of the last window
 }
 
 // byAddress are open windows, sorted by address. They do not overlap.
@@ -37,8 +38,8 @@ func (ws byAddress) above(addr uintptr) int {
 }
 
 // find looks up the window that holds n bytes at addr, and where in it they begin. ok is
-// false if no window holds all of them, or if it has no effect. Cost: 10 to 25 ns, no
-// allocation.
+// false if no window holds all of them, or if it has no effect or is retired. Cost: 10 to
+// 25 ns, no allocation.
 func (ws byAddress) find(addr uintptr, n int) (s spot, ok bool) {
 	i := ws.above(addr)
 	if i == 0 {
@@ -46,7 +47,7 @@ func (ws byAddress) find(addr uintptr, n int) (s spot, ok bool) {
 	}
 	w := ws[i-1]
 	s = spot{w, int(addr - w.region.Ptr())}
-	return s, w.span != nil && n <= w.region.Len()-s.offset
+	return s, w.span != nil && n <= w.region.Len()-s.offset && !w.retired.Load()
 }
 
 func (ws byAddress) overlap(r mem.Region) *Window {
@@ -62,10 +63,10 @@ func (ws *byAddress) insert(w *Window) {
 	*ws = slices.Insert(*ws, ws.above(w.region.Ptr()), w)
 }
 
-func (ws *byAddress) remove(w *Window) {
-	if i := slices.Index(*ws, w); i >= 0 {
-		*ws = slices.Delete(*ws, i, i+1)
-	}
+// forget takes a window that is closed out of the lists.
+func (ws *windows) forget(w *Window) {
+	same := func(o *Window) bool { return o == w }
+	ws.open, ws.retired = slices.DeleteFunc(ws.open, same), slices.DeleteFunc(ws.retired, same)
 }
 
 // A spot is where a buffer begins in a window; the zero spot is in none.
@@ -176,14 +177,26 @@ func (l *placements) find(where uint16) (p placement) {
 	return p
 }
 
+// sweep takes the retired windows out of open: their addresses may be other memory's now. The Turn is held.
+func (ws *windows) sweep() {
+	ws.open = slices.DeleteFunc(ws.open, func(w *Window) bool {
+		if w.retired.Load() {
+			ws.retired = append(ws.retired, w)
+			return true
+		}
+		return false
+	})
+}
+
 // closeWindows closes the spans of the windows that are still open. No kernel of any rank
 // uses them any more.
 func (ws *windows) closeWindows() error {
 	var errs []error
-	for _, w := range ws.open {
+	ws.sweep()
+	for _, w := range slices.Concat(ws.open, ws.retired) {
 		errs = append(errs, w.closeFlat(), ws.closeSpan(w))
 	}
-	ws.open = nil
+	ws.open, ws.retired = nil, nil
 	return errors.Join(errs...)
 }
 

@@ -280,10 +280,10 @@ func (c *comm) closeEnded(r *ringo.Comm) error {
 }
 
 // Deregister ends the handle of a Register or WindowRegister, for this rank alone and without
-// waiting, for programs call it where they free memory. A window is closed with the next that is registered
-// when all ranks have deregistered it, or with the communicator. Until then its memory is in the window:
-// ranks must agree where a call's buffers are, and one alone cannot tell the others. So its memory may be
-// freed or mapped anew only afterwards; MemFree sees to that itself.
+// waiting, for programs call it where they free memory. No later call of this rank uses the window, so
+// its memory may be freed or mapped anew when what was queued is done. What the ranks hold of each other's
+// memory is closed with the next window that is registered when all ranks have deregistered it, or
+// with the communicator.
 func (l *Library) Deregister(handle, window uintptr) error {
 	c, err := l.comms.get(handle)
 	if err != nil {
@@ -302,6 +302,9 @@ func (l *Library) Deregister(handle, window uintptr) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w.ended = true
+	if w.ring != nil {
+		w.ring.Retire()
+	}
 	if c.post != nil && w.number >= 0 {
 		c.post.remove(w.number)
 	}

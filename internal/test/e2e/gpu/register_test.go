@@ -47,18 +47,12 @@ func closeWindows(t testing.TB, ws []*ringo.Window) {
 // mappedPieces is virtual memory of so many allocations, as expandable segments are.
 func mappedPieces(t testing.TB, d *gpu.Device, pieces int, p cuda.AllocationProp) ringo.Region {
 	t.Helper()
-	const piece = 2 << 20
 	driver := d.Driver()
-	p.Device = d.Handle()
 	base, err := driver.MemAddressReserve(pieces*piece, 0)
 	require.NoError(t, err)
 	for i := range pieces {
-		h, err := driver.MemCreate(piece, p)
-		require.NoError(t, err)
-		require.NoError(t, driver.MemMap(base+uintptr(i*piece), piece, h))
-		require.NoError(t, driver.MemRelease(h))
+		mapPiece(t, d, base+uintptr(i*piece), p)
 	}
-	require.NoError(t, driver.MemSetAccess(base, pieces*piece, d.Handle()))
 	t.Cleanup(func() {
 		for i := range pieces {
 			require.NoError(t, driver.MemUnmap(base+uintptr(i*piece), piece))
@@ -66,6 +60,20 @@ func mappedPieces(t testing.TB, d *gpu.Device, pieces int, p cuda.AllocationProp
 		require.NoError(t, driver.MemAddressFree(base, pieces*piece))
 	})
 	return mem.Device(d.Number(), base, pieces*piece)
+}
+
+const piece = 2 << 20
+
+// mapPiece maps new memory at an address.
+func mapPiece(t testing.TB, d *gpu.Device, at uintptr, p cuda.AllocationProp) {
+	t.Helper()
+	driver := d.Driver()
+	p.Device = d.Handle()
+	h, err := driver.MemCreate(piece, p)
+	require.NoError(t, err)
+	require.NoError(t, driver.MemMap(at, piece, h))
+	require.NoError(t, driver.MemRelease(h))
+	require.NoError(t, driver.MemSetAccess(at, piece, d.Handle()))
 }
 
 // What is wrong with one rank's memory all ranks hear, and go on.

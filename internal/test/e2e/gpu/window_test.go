@@ -15,6 +15,7 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/commtest"
 	"github.com/ringo-go/ringo/internal/test/gputest"
@@ -341,4 +342,76 @@ func TestCopiesThatStall(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A program that retires a window may map other memory at its addresses, as sleep modes and expandable segments
+// do: peers neither read nor write what was there before, and the new memory may be registered.
+func TestWindowRetired(t *testing.T) {
+	for _, algo := range []string{"window", "copies"} {
+		t.Run(algo, func(t *testing.T) {
+			list := commtest.Devices(t, 2, gputest.NVLink())
+			by := new(commtest.Algos)
+			comms := commtest.OnDevices(t, list, ringo.Config{Algo: algo, Observer: by, Timeout: 20 * time.Second})
+			memory := make([]ringo.Region, 2)
+			for r, d := range list {
+				memory[r] = mappedPieces(t, d, 1, cuda.AllocationProp{})
+			}
+			gather := func(round byte) {
+				t.Helper()
+				for r, d := range list {
+					require.NoError(t, d.Write(memory[r].Slice(0, 512), bytes.Repeat([]byte{round + byte(r)}, 512)))
+				}
+				commtest.NoErrors(t, commtest.Each(comms, func(c *ringo.Comm) error {
+					x := memory[c.Rank()]
+					call := &ringo.Call{Kind: ringo.KindAllGather, In: x.Slice(256*c.Rank(), 256), Out: x, Count: 256, Type: ringo.Uint8}
+					if err := errors.Join(c.Do(call), c.Synchronize(0)); err != nil {
+						return err
+					}
+					got := make([]byte, 512)
+					if err := list[c.Rank()].Read(got, x.Slice(0, 512)); err != nil {
+						return err
+					}
+					if want := append(bytes.Repeat([]byte{round}, 256), bytes.Repeat([]byte{round + 1}, 256)...); !bytes.Equal(got, want) {
+						return fmt.Errorf("rank %d has %d and %d, want %d and %d", c.Rank(), got[0], got[511], round, round+1)
+					}
+					return nil
+				}))
+			}
+			old := register(t, comms, memory, 0, piece)
+			gather(1)
+			require.Equal(t, algo, by.Last(0))
+			for _, w := range old {
+				w.Retire()
+			}
+			for r, d := range list {
+				require.NoError(t, d.Driver().MemUnmap(memory[r].Ptr(), piece))
+				mapPiece(t, d, memory[r].Ptr(), cuda.AllocationProp{})
+			}
+			gather(5)
+			require.NotEqual(t, algo, by.Last(0), "it is in no window")
+			again := register(t, comms, memory, 0, piece)
+			gather(9)
+			require.Equal(t, algo, by.Last(0))
+			closeWindows(t, old)
+			gather(13)
+			closeWindows(t, again)
+		})
+	}
+}
+
+// Ranks of which one has retired a window are told so.
+func TestWindowRetiredByOne(t *testing.T) {
+	list := commtest.Devices(t, 2)
+	comms := commtest.OnDevices(t, list, ringo.Config{Algo: "window", Timeout: time.Hour})
+	memory := commtest.Memories(t, list, 4096)
+	register(t, comms, memory, 0, 4096)[0].Retire()
+	began := time.Now()
+	errs := commtest.Each(comms, func(c *ringo.Comm) error {
+		x := memory[c.Rank()].Slice(0, 1024)
+		return errors.Join(c.Do(&ringo.Call{Kind: ringo.KindAllReduce, In: x, Out: x, Count: 256, Type: ringo.Float32}), c.Synchronize(0))
+	})
+	for r, err := range errs {
+		require.ErrorContains(t, err, "ranks disagree on the memory", "rank %d", r)
+	}
+	require.Less(t, time.Since(began), tier.Patience)
 }
