@@ -96,8 +96,8 @@ type Group interface {
 	Leave()
 
 	// Part says that this rank has come to a stage of parting, and waits until all others have, or have
-	// closed their group. It calls Leave before. An error is that of ctx, the group's Failure, or that the
-	// rendezvous or this process ends, and then others may be at an earlier stage.
+	// closed their group or died. It calls Leave before. An error is that of ctx, or that the rendezvous or
+	// this process ends, and then others may be at an earlier stage.
 	Part(ctx context.Context, stage int) error
 
 	// Close leaves, if Leave has not, and is the last stage of parting. It waits for the

@@ -83,8 +83,6 @@ func (m *member) Part(ctx context.Context, stage int) error {
 		}
 		select {
 		case <-heard:
-		case <-m.failed:
-			return m.Failure()
 		case <-m.ended:
 			return errEnded
 		case <-exit:

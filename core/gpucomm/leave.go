@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/internal/cuda"
@@ -74,7 +72,8 @@ func (g *Comm) Finish() error {
 // in other processes, when they have left too, or after 10 s. Leave waits for it as long as no
 // other communicator is open in this process: others may be closed in another order in other
 // processes, and their kernels may run, for which the driver waits when memory is freed, and
-// which may wait for this rank. In any case Leave waits until nobody has windows open, whose
+// which may wait for this rank. After a failure it waits for a second: others may go on in another
+// group before they close this one. In any case Leave waits until nobody has windows open, whose
 // memory is the user's afterwards. The caller need not hold the Turn.
 func (g *Comm) Leave(releaseHost func() error) error {
 	processes.Lock()
@@ -109,14 +108,24 @@ func (g *Comm) Leave(releaseHost func() error) error {
 	if !alone {
 		return nil
 	}
+	var enough <-chan time.Time
+	if hasFailed(n.left) {
+		enough = time.After(time.Second)
+	}
 	for _, done := range waits {
 		select {
 		case <-done:
 		case <-entered:
 			return nil
+		case <-enough:
+			return nil
 		}
 	}
 	return err
+}
+
+func hasFailed(all []leaver) bool {
+	return slices.ContainsFunc(all, func(l leaver) bool { return l.Life.Guard.Aborted() != nil })
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -137,49 +146,60 @@ const farewellTime = 10 * time.Second
 
 // disband gives back what the ranks of this process have. First all ranks of all processes
 // leave, for until then kernels may use it. Where windows are open they are closed, and all ranks
-// say so: then no rank has another's memory open, and apart is closed.
+// say so: then no rank has another's memory open, and apart is closed. After a failure nobody waits
+// between the two, for this rank's operations have ended, and the others may take their time.
 func disband(all []leaver, apart chan<- struct{}) error {
 	ctx, cancel := context.WithTimeout(context.Background(), farewellTime)
 	defer cancel()
-	now, end := context.WithCancel(ctx)
-	end()
-	part := func(g leaver, stage int) error {
-		if err := g.Life.Guard.Aborted(); err != nil { // others may go on in another group before they close this one
-			g.Group.Part(now, stage) // says so, and does not wait
-			return err
-		}
-		return g.Group.Part(ctx, stage)
-	}
-	var group errgroup.Group
-	parted := make([]bool, len(all)) // no kernel of a rank uses this one's memory any more
-	for i, g := range all {
-		group.Go(func() error {
-			parted[i] = part(g, bootstrap.Left) == nil || len(all) == g.Life.Size // the others here have ended what was queued
-			return nil
-		})
-	}
-	group.Wait()
+	last, failed := bootstrap.Left, hasFailed(all)
 	var errs []error
-	if hasWindows(all) {
+	if failed {
 		for _, g := range all {
 			errs = append(errs, g.closeWindows())
-			group.Go(func() error {
-				part(g, bootstrap.Apart) // an error means that there is nobody to wait for
-				return nil
-			})
 		}
-		group.Wait()
+		close(apart)
+		last = bootstrap.Apart
 	}
-	close(apart)
+	parted := partAll(ctx, all, last)
+	if !failed {
+		if hasWindows(all) {
+			for _, g := range all {
+				errs = append(errs, g.closeWindows())
+			}
+			partAll(ctx, all, bootstrap.Apart) // an error means that there is nobody to wait for
+		}
+		close(apart)
+	}
 	for i, g := range all {
 		errs = append(errs, g.release(parted[i]), g.releaseHost())
 	}
 	return errors.Join(errs...)
 }
 
+// partAll brings the ranks of this process to a stage. It reports which of them know that no kernel of another rank
+// uses their memory any more.
+func partAll(ctx context.Context, all []leaver, stage int) []bool {
+	here := len(all) == all[0].Life.Size // then all have ended what was queued, and there is nobody to wait for
+	if here {
+		now, end := context.WithCancel(ctx)
+		end()
+		ctx = now
+	}
+	parted := make([]bool, len(all))
+	var group sync.WaitGroup
+	for i, g := range all {
+		group.Go(func() { parted[i] = g.Group.Part(ctx, stage) == nil || here })
+	}
+	group.Wait()
+	return parted
+}
+
 // release gives everything back, except for what graphs hold. What was queued has ended.
 func (g *Comm) release(parted bool) error {
 	var errs []error
+	if !parted {
+		g.Log.Warn("peers may still write to this rank's queues: their memory is kept until the process ends", "subsys", "GPU")
+	}
 	if g.net != nil { // quietly, for another thread may capture a stream meanwhile
 		d := g.Device.Driver()
 		errs = append(errs, cuda.Quietly(d, g.net.Context(), func() error {

@@ -102,8 +102,13 @@ func (s *Store) Alloc(n int) (uintptr, error) { return s.get(&s.device, n, s.key
 // Free gives memory of Alloc to the next who asks. No kernel uses it any more.
 func (s *Store) Free(p uintptr) { s.put(&s.device, p) }
 
-// Retire is Free for memory that nobody may have again: others may still write to it.
-func (s *Store) Retire(uintptr) {}
+// Retire is Free for memory that nobody may have again, neither from here nor from the driver: others
+// may still write to it. It stays until the process ends, or its context.
+func (s *Store) Retire(p uintptr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.device.bytes, p)
+}
 
 // HostAlloc is n bytes of pinned host memory that all devices can access, until
 // FreeHost. The content is undefined.

@@ -11,7 +11,7 @@ import (
 )
 
 // What a user of a cuda.Store gives back the next one gets, and the last one gives all to the
-// driver, retired memory too.
+// driver, but for retired memory, which neither the driver nor a program gets again.
 func TestStore(t *testing.T) {
 	m, err := cudaemu.New(cudaemu.Config{})
 	require.NoError(t, err)
@@ -19,7 +19,7 @@ func TestStore(t *testing.T) {
 	require.NoError(t, err)
 	first, second := cuda.OpenStore(m, ctx), cuda.OpenStore(m, ctx)
 	require.Same(t, first, second)
-	ended := 0
+	ended, retired := 0, uintptr(0)
 	with := func(f func()) {
 		require.NoError(t, cuda.With(m, ctx, func() error { f(); return nil }))
 	}
@@ -37,6 +37,7 @@ func TestStore(t *testing.T) {
 		require.Equal(t, h, get(second.HostAlloc, 1000))
 		require.NotEqual(t, a, get(second.Alloc, 1000), "one user at a time")
 		second.Retire(a)
+		retired = a
 		require.NotEqual(t, a, get(first.Alloc, 1000))
 		_, err := first.Alloc(1 << 50)
 		require.ErrorIs(t, err, cuda.ErrOutOfMemory)
@@ -59,7 +60,17 @@ func TestStore(t *testing.T) {
 	require.Equal(t, 2, ended)
 	third := cuda.OpenStore(m, ctx)
 	require.NotSame(t, first, third)
+	require.NoError(t, cuda.With(m, ctx, func() error {
+		for range 8 {
+			p, err := m.MemAlloc(1000)
+			require.NoError(t, err)
+			require.NotEqual(t, retired, p)
+			defer m.MemFree(p)
+		}
+		return nil
+	}))
 	require.NoError(t, third.Close())
+	require.NoError(t, cuda.With(m, ctx, func() error { return m.MemFree(retired) }))
 	require.NoError(t, m.DevicePrimaryCtxRelease(0))
 	require.NoError(t, m.Close(), "something is left")
 }
