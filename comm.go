@@ -63,7 +63,7 @@ func (c *Comm) Do(call *Call) error {
 		}
 		c.queue.drain()
 	}
-	return c.carryOut(call)
+	return c.carryOut(call, nil)
 }
 
 // Start begins a call and returns at once; calls are carried out in the order
@@ -84,7 +84,7 @@ func (c *Comm) Start(call *Call) *Pending {
 	if c.captures(call) { // part of the graph only if queued before the capture ends
 		p := newPending(call)
 		c.queue.drain()
-		p.finish(c.carryOut(call))
+		p.finish(c.carryOut(call, nil))
 		return p
 	}
 	return c.queue.start(call)
@@ -122,15 +122,19 @@ func (c *Comm) Prepare(call *Call) error {
 	return c.gpu.Prepare(call)
 }
 
-// carryOut does a checked call when its turn comes. An execution trace of the program has a region of it.
-func (c *Comm) carryOut(call *Call) error {
+// carryOut does a checked call when its turn comes, before the limit has passed; nil is no limit. An execution trace of
+// the program has a region of it.
+func (c *Comm) carryOut(call *Call, l *limit) error {
 	if tracer.IsEnabled() {
 		defer tracer.StartRegion(context.Background(), call.Kind.String()).End()
 	}
 	c.life.Turn.Lock()
 	ended := false
 	defer c.leaveTurn(call, &ended)
-	err := c.half(call)
+	err := l.begin(call)
+	if err == nil {
+		err = c.half(call)
+	}
 	ended = true
 	return err
 }

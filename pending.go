@@ -43,7 +43,7 @@ const queueDepth = 1024
 // operation is started.
 type queue struct {
 	life     *life.Life
-	carryOut func(*Call) error
+	carryOut func(*Call, *limit) error
 
 	work    atomic.Pointer[fifo.Work[*Pending]]
 	last    atomic.Pointer[Pending]
@@ -105,7 +105,7 @@ func (q *queue) carry(w *fifo.Work[*Pending]) {
 			return
 		}
 		p := *item
-		err = q.carryOut(p.call)
+		err = q.carryOut(p.call, nil)
 		w.Done()
 		p.finish(err)
 	}

@@ -1,10 +1,7 @@
 package ringo
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/kernels"
@@ -203,28 +200,4 @@ func (s *spare) message(m Call, op RedOp) {
 	*x = m
 	call.PartOf(x, call.Scan, op.Kind, -1)
 	s.list = append(s.list, x)
-}
-
-// DoContext is Do that ends when ctx does. A deadline of ctx bounds the waits of the call as
-// Call.Timeout does, and passes for all ranks with the error that says who was waited for; a
-// cancellation aborts the communicator on all ranks. On GPU memory it bounds the queueing alone. If
-// ctx has ended before, nothing is done on this rank.
-func (c *Comm) DoContext(ctx context.Context, call *Call) error {
-	if ctx.Err() != nil {
-		return c.life.Locate(call, 0, fmt.Errorf("nothing was done: %w", context.Cause(ctx)), nil)
-	}
-	bounded := *call
-	if end, ok := ctx.Deadline(); ok {
-		left := max(time.Until(end), 1)
-		if bounded.Timeout == 0 || left < bounded.Timeout {
-			bounded.Timeout = left
-		}
-	}
-	stop := context.AfterFunc(ctx, func() {
-		if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // else the call finds out whom it has waited for
-			c.Abort(context.Cause(ctx))
-		}
-	})
-	defer stop()
-	return c.Do(&bounded)
 }

@@ -1,0 +1,47 @@
+package host
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/tier"
+)
+
+// A deadline of DoContext holds while the call waits behind one that was started, or that another goroutine has in
+// hand, and has no end of its own.
+func TestDeadlineBehind(t *testing.T) {
+	for name, before := range map[string]func(c *ringo.Comm) <-chan error{
+		"a started call": func(c *ringo.Comm) <-chan error {
+			p, end := c.Start(ringo.RecvOf(make([]byte, 8), 1)), make(chan error, 1)
+			go func() { end <- p.Wait() }()
+			return end
+		},
+		"another goroutine's": func(c *ringo.Comm) <-chan error {
+			end := make(chan error, 1)
+			go func() { end <- ringo.Recv(c, make([]byte, 8), 1) }()
+			for len(c.History().Calls) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			return end
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			comms := commtest.Local(t, 2, ringo.Config{Timeout: time.Hour})
+			end := before(comms[0])
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			began := time.Now()
+			err := comms[0].DoContext(ctx, ringo.AllReduceOf([]float32{1}, ringo.Sum))
+			require.ErrorIs(t, err, ringo.ErrTimeout)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, "before the call's turn came")
+			require.Error(t, <-end, "it is ended too")
+			require.Less(t, time.Since(began), tier.Patience)
+		})
+	}
+}
