@@ -36,7 +36,7 @@ type Offer struct {
 	transport.Info
 	Driver  string               // tells apart drivers of one process
 	UUID    string               // of the device
-	Links   map[string]cuda.Link // to the devices whose memory this one can access, itself included, by UUID
+	Links   map[string]cuda.Link // to the devices that this process sees, itself included, by UUID
 	Addr    uint64
 	Bytes   int
 	Handle  []byte `json:",omitempty"` // for other processes
@@ -103,7 +103,7 @@ func uuid(d cuda.Driver, dev cuda.Device) (string, error) {
 	return fmt.Sprintf("%x", u), err
 }
 
-// links finds the devices of this process whose memory dev can access.
+// links finds the devices that this process sees, and how dev can access their memory.
 func links(d cuda.Driver, dev cuda.Device) (map[string]cuda.Link, error) {
 	n, err := d.DeviceGetCount()
 	if err != nil {
@@ -119,13 +119,11 @@ func links(d cuda.Driver, dev cuda.Device) (map[string]cuda.Link, error) {
 		if err != nil {
 			return nil, err
 		}
-		if link != cuda.NoLink {
-			u, err := uuid(d, peer)
-			if err != nil {
-				return nil, err
-			}
-			found[u] = link
+		u, err := uuid(d, peer)
+		if err != nil {
+			return nil, err
 		}
+		found[u] = link
 	}
 	return found, nil
 }
@@ -145,7 +143,8 @@ func ParseOffer(b []byte) (o Offer, err error) {
 }
 
 // Reach says why two ranks cannot open each other's segments, nil if nothing in their
-// offers prevents it. It is pure and symmetric.
+// offers prevents it: a GPU that CUDA_VISIBLE_DEVICES hides from the other process may be
+// reached, which Open finds out. It is pure and symmetric.
 func Reach(a, b *Offer) error {
 	if a.Rank == b.Rank {
 		return nil
@@ -163,8 +162,8 @@ func Reach(a, b *Offer) error {
 	}
 	for _, p := range [][2]*Offer{{a, b}, {b, a}} {
 		from, to := p[0], p[1]
-		if from.Links[to.UUID] == cuda.NoLink {
-			return fmt.Errorf("p2p: the GPU of rank %d does not reach that of rank %d: no NVLink or PCIe peer access, or CUDA_VISIBLE_DEVICES hides it", from.Rank, to.Rank)
+		if link, seen := from.Links[to.UUID]; seen && link == cuda.NoLink {
+			return fmt.Errorf("p2p: the GPU of rank %d does not reach that of rank %d: no NVLink or PCIe peer access", from.Rank, to.Rank)
 		}
 		if !sameProcess(a, b) && to.Handle == nil {
 			return fmt.Errorf("p2p: rank %d cannot hand its memory to another process: %s", to.Rank, to.NoIPC)
@@ -176,10 +175,17 @@ func Reach(a, b *Offer) error {
 // LinkOf is the link between the GPUs of two ranks for which Reach is nil: the one that does
 // not carry lines whole, if what they say differs.
 func LinkOf(a, b *Offer) cuda.Link {
-	if there := a.Links[b.UUID]; !there.Whole() {
+	if there := a.linkTo(b); !there.Whole() {
 		return there
 	}
-	return b.Links[a.UUID]
+	return b.linkTo(a)
+}
+
+func (o *Offer) linkTo(peer *Offer) cuda.Link {
+	if link, seen := o.Links[peer.UUID]; seen {
+		return link
+	}
+	return cuda.UnknownLink
 }
 
 func refusal(rank int, why string) error { return fmt.Errorf("p2p: rank %d: %s", rank, why) }

@@ -51,12 +51,13 @@ func (s *Segment) ours() error {
 	if kind != cuda.MemoryTypeDevice {
 		return s.bad(nil, live, "%#x is host memory", addr)
 	}
-	dev, err := d.PointerGetAttribute(cuda.PointerDeviceOrdinal, addr)
+	ordinal, err := d.PointerGetAttribute(cuda.PointerDeviceOrdinal, addr)
 	if err != nil {
 		return s.bad(err, live, "device of %#x", addr)
 	}
-	if cuda.Device(dev) != s.cfg.Device {
-		return s.bad(nil, live, "%#x is memory of device %d, but the rank's GPU is device %d", addr, dev, s.cfg.Device)
+	dev, err := d.DeviceGet(int(ordinal))
+	if err != nil || dev != s.cfg.Device {
+		return s.bad(err, live, "%#x is memory of device %d, but the rank's GPU is device %d", addr, ordinal, s.cfg.Device)
 	}
 	managed, err := d.PointerGetAttribute(cuda.PointerIsManaged, addr)
 	if err != nil {

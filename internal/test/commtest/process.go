@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/cuda"
 	"github.com/ringo-go/ringo/internal/emu/cudaemu"
 	"github.com/ringo-go/ringo/internal/test/gputest"
 	"github.com/ringo-go/ringo/internal/test/tier"
@@ -57,14 +59,18 @@ func hostMain(work Work) int {
 	return work(c)
 }
 
-// gpuMain is a rank with a GPU. Every process has all devices.
+// Alone has the process of each rank see one GPU, that of its number, as launchers do with
+// CUDA_VISIBLE_DEVICES. Else every process has all devices.
+const Alone = "RINGO_TEST_GPUS=alone"
+
+// gpuMain is a rank with a GPU.
 func gpuMain(work Work) int {
-	m, err := openGPUs()
+	rank, err := strconv.Atoi(os.Getenv("RINGO_RANK"))
 	if err != nil {
 		fmt.Println("error:", err)
 		return 2
 	}
-	rank, err := strconv.Atoi(os.Getenv("RINGO_RANK"))
+	m, err := openGPUs(rank)
 	if err != nil {
 		fmt.Println("error:", err)
 		return 2
@@ -85,7 +91,7 @@ func gpuMain(work Work) int {
 	return code
 }
 
-func openGPUs() (*gpu.Machine, error) {
+func openGPUs(rank int) (*gpu.Machine, error) {
 	if gputest.OnGPU() {
 		return gpu.Open(gpu.Options{Library: os.Getenv("RINGO_CUDA_LIBRARY")})
 	}
@@ -98,7 +104,35 @@ func openGPUs() (*gpu.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
+	if os.Getenv("RINGO_TEST_GPUS") == "alone" {
+		return gpu.Of(oneOf{d, cuda.Device(rank)})
+	}
 	return gpu.Of(d)
+}
+
+// oneOf is a driver that shows one of its devices.
+type oneOf struct {
+	cuda.Driver
+	device cuda.Device
+}
+
+func (o oneOf) DeviceGetCount() (int, error) { return 1, nil }
+
+func (o oneOf) DeviceGet(ordinal int) (cuda.Device, error) {
+	if ordinal != 0 {
+		return 0, cuda.ErrInvalidDevice
+	}
+	return o.device, nil
+}
+
+// PointerGetAttribute is the driver's, with devices by the numbers that the process knows: the driver
+// says its own number of memory that it has opened of a device that is hidden.
+func (o oneOf) PointerGetAttribute(a cuda.PointerAttribute, p uintptr) (uint64, error) {
+	v, err := o.Driver.PointerGetAttribute(a, p)
+	if a == cuda.PointerDeviceOrdinal {
+		v = 0
+	}
+	return v, err
 }
 
 // Processes starts n ranks as processes of this test binary.
@@ -115,6 +149,9 @@ func ProcessesOn(t *testing.T, hosts, n int, what string, env ...string) []*exec
 		cmd.Env = append(os.Environ(), "RINGO_TEST_RANK="+what, "RINGO_COMM_ID="+id.String(),
 			fmt.Sprint("RINGO_RANK=", r), fmt.Sprint("RINGO_SIZE=", n))
 		cmd.Env = append(cmd.Env, env...)
+		if slices.Contains(env, Alone) {
+			cmd.Env = append(cmd.Env, fmt.Sprint("CUDA_VISIBLE_DEVICES=", r))
+		}
 		if hosts > 0 {
 			cmd.Env = append(cmd.Env, fmt.Sprint("RINGO_HOSTID=host", r*hosts/n))
 		}

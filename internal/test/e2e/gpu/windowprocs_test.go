@@ -161,6 +161,18 @@ func TestWindowProcesses(t *testing.T) {
 	}
 }
 
+// Processes that see one GPU each reach each other's memory as those that see all.
+func TestWindowProcessesAlone(t *testing.T) {
+	if gputest.OnGPU() {
+		commtest.Devices(t, 2)
+	}
+	for r, cmd := range commtest.Processes(t, 2, "windowcheck", "RINGO_ALGO=window", commtest.Alone) {
+		require.NoError(t, cmd.Wait(), "rank %d: %s", r, commtest.Output(cmd))
+		require.Contains(t, commtest.Output(cmd), `mapped false: ""`)
+		require.Contains(t, commtest.Output(cmd), `mapped true: ""`)
+	}
+}
+
 // A process that is killed while others use its window ends them within 2 s, and
 // they name it.
 func TestWindowKilled(t *testing.T) {

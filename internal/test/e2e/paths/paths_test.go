@@ -51,7 +51,7 @@ func TestDevicePaths(t *testing.T) {
 		{"two hosts without P2P", 4, func(r int) ringo.Config { return commtest.Under(hosts(r), "RINGO_P2P_DISABLE=1") },
 			[]string{"GPU memory: host memory with rank 1 (rank 0: RINGO_P2P_DISABLE is set)"}, nil},
 		{"no link", 3, plain, []string{"GPU memory: p2p with rank 1",
-			"GPU memory: host memory with rank 2 (the GPU of rank 0 does not reach that of rank 2: no NVLink or PCIe peer access, or CUDA_VISIBLE_DEVICES hides it)"},
+			"GPU memory: host memory with rank 2 (the GPU of rank 0 does not reach that of rank 2: no NVLink or PCIe peer access)"},
 			emulated(cudaemu.Config{Devices: 3, Peers: func(a, b int) bool { return a+b == 1 }})},
 		{"pcie", 3, plain, []string{"GPU memory: pcie with ranks 1, 2 (PCIe: lines of 128 bytes may tear there, so they have digests)"},
 			emulated(cudaemu.Config{Devices: 3, Link: gputest.PCIe, Seed: 1})},
