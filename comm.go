@@ -148,7 +148,7 @@ func (c *Comm) half(call *Call) error {
 
 // Abort ends all operations of the communicator, here and on all other ranks,
 // and always returns: at most half a second later, when the reason is on its way
-// to the others. Close is still to be called.
+// to the others, and what Config.History wants is written. Close is still to be called.
 func (c *Comm) Abort(reason error) { c.life.Abort(reason) }
 
 // Err is why the communicator has failed, nil while it is well. It does not wait.
