@@ -107,7 +107,8 @@ func (e *Error) ExitStatus() int {
 // RINGO_COMM_ID, which is secret: the rendezvous is served here. So ranks that wait
 // for one that has ended before it joined hear of it at once. SIGINT and SIGTERM that come to this
 // process go to all of them, each in a process group of its own. When ctx ends
-// they get SIGTERM, and after Grace SIGKILL. On Linux they die with this process.
+// they get SIGTERM, and after Grace SIGKILL. If this process is killed, on Unix, they are too, with what they have started: by
+// a small process beside it, which is this program again, and does nothing else.
 func Run(ctx context.Context, c Config) error {
 	if c.N < 1 || len(c.Args) == 0 {
 		return fmt.Errorf("launch: %d processes of %q: want at least one, and a command", c.N, c.Args)
@@ -134,6 +135,8 @@ func Run(ctx context.Context, c Config) error {
 		return fmt.Errorf("launch: %w", err)
 	}
 	defer bootstrap.Stop(j.id)
+	j.keeper = newKeeper()
+	defer j.keeper.close()
 	var mu sync.Mutex
 	j.stdout, j.stderr = share(c.Stdout, &mu), share(c.Stderr, &mu)
 	for rank := range c.N {
@@ -152,6 +155,7 @@ type job struct {
 	errs           []error  // of Wait, by rank
 	ended          chan int // ranks, as they end
 	regrouped      regrouping
+	keeper         *keeper
 }
 
 func (j *job) command(rank int) *exec.Cmd {
@@ -236,8 +240,10 @@ func (j *job) startRank(rank int) bool {
 	if j.errs[rank] = cmd.Start(); j.errs[rank] != nil {
 		return false
 	}
+	j.keeper.add(cmd.Process.Pid)
 	go func() {
 		j.errs[rank] = cmd.Wait()
+		j.keeper.remove(cmd.Process.Pid)
 		finish(cmd.Stdout)
 		finish(cmd.Stderr)
 		j.ended <- rank

@@ -151,9 +151,13 @@ func play(s string) {
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("ready")
 		time.Sleep(time.Minute)
-	case "nest": // a launcher, to be killed
-		err := Run(context.Background(), Config{N: 2, Args: []string{os.Args[0]}, Env: append(os.Environ(), scene+"=pid"), Stdout: os.Stdout})
+	case "nest pid", "nest brood": // a launcher, to be killed
+		err := Run(context.Background(), Config{N: 2, Args: []string{os.Args[0]}, Env: append(os.Environ(), scene+"="+s[len("nest "):]), Stdout: os.Stdout})
 		fmt.Println(err)
+	case "brood":
+		child := exec.Command(os.Args[0])
+		child.Env, child.Stdout = append(os.Environ(), scene+"=pid"), os.Stdout
+		child.Run()
 	case "pid":
 		fmt.Printf("pid %d\n", os.Getpid())
 		time.Sleep(time.Minute)
@@ -455,19 +459,26 @@ func TestSignalsAreForwarded(t *testing.T) {
 	require.Equal(t, 2, strings.Count(out.String(), "terminated"))
 }
 
+// What runs dies with the launcher: the ranks, and what ranks have started.
 func TestChildrenDieWithParent(t *testing.T) {
-	out := new(transcript.Transcript)
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), scene+"=nest")
-	cmd.Stdout = out
-	require.NoError(t, cmd.Start())
-	await(t, out, "pid", 2)
-	require.NoError(t, cmd.Process.Kill())
-	cmd.Wait() // ends when no child holds the output any more
-	for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
-		pid, err := strconv.Atoi(strings.TrimPrefix(line, "pid "))
-		require.NoError(t, err)
-		require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || zombie(pid) }, 20*time.Second, time.Millisecond)
+	for _, s := range []string{"pid", "brood"} {
+		t.Run(s, func(t *testing.T) {
+			out := new(transcript.Transcript)
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), scene+"=nest "+s)
+			cmd.Stdout = out
+			require.NoError(t, cmd.Start())
+			await(t, out, "pid", 2)
+			require.NoError(t, cmd.Process.Kill())
+			ended := time.AfterFunc(20*time.Second, func() { t.Error("they live") })
+			defer ended.Stop()
+			cmd.Wait() // ends when no child holds the output any more
+			for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+				pid, err := strconv.Atoi(strings.TrimPrefix(line, "pid "))
+				require.NoError(t, err)
+				require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || zombie(pid) }, 20*time.Second, time.Millisecond)
+			}
+		})
 	}
 }
 
