@@ -418,7 +418,7 @@ func TestGrace(t *testing.T) {
 	c, out := config(3, "one fails")
 	c.Grace = time.Millisecond
 	require.EqualError(t, Run(t.Context(), c), "rank 1: exit status 3")
-	require.Equal(t, "launch: ended ranks 0 and 2, still running 1ms after rank 1 ended (exit status 3): -grace is how long they may\n", out.String())
+	require.Equal(t, "launch: ended ranks 0, 2, still running 1ms after rank 1 ended (exit status 3): -grace is how long they may\n", out.String())
 }
 
 func TestNoSuchProgram(t *testing.T) {

@@ -7,12 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/trace/history"
 )
 
 // A vigil is kept over the processes of a job that run.
@@ -127,25 +128,28 @@ func (v *vigil) tell(s syscall.Signal) {
 func (v *vigil) end() {
 	v.kills = nil
 	cause := v.first()
-	var ranks []int
+	var ranks []string
 	for rank, yes := range v.alive {
 		if yes && (cause != nil || v.lost(rank)) {
 			v.killed[rank] = true
 			kill(v.cmds[rank].Process, syscall.SIGKILL)
-			ranks = append(ranks, rank)
+			ranks = append(ranks, strconv.Itoa(rank))
 		}
 	}
 	if len(ranks) == 0 || v.stderr == nil {
 		return
 	}
-	without := ", and the others go on without"
+	who, without := "rank", ", and the others go on without"
+	if len(ranks) > 1 {
+		who = "ranks"
+	}
 	if cause != nil {
 		without, v.told = "", true
 	} else {
 		cause = v.failures[len(v.failures)-1]
 	}
-	fmt.Fprintf(v.stderr, "launch: ended %s, still running %v after rank %d ended (%s)%s: -grace is how long they may\n",
-		history.Ranks(ranks), v.Grace, cause.Rank, cause.how(), without)
+	fmt.Fprintf(v.stderr, "launch: ended %s %s, still running %v after rank %d ended (%s)%s: -grace is how long they may\n",
+		who, strings.Join(ranks, ", "), v.Grace, cause.Rank, cause.how(), without)
 }
 
 // buried reports whether the process of a rank that has ended stays so; otherwise it runs again.
