@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	tracer "runtime/trace"
 	"sync/atomic"
+	"time"
 
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/core/call"
@@ -162,7 +163,7 @@ func (c *Comm) half(call *Call) error {
 
 // Abort ends all operations of the communicator, here and on all other ranks,
 // and always returns: at most half a second later, when the reason is on its way
-// to the others. Close is still to be called.
+// to the others, and what Config.History wants is written. Close is still to be called.
 func (c *Comm) Abort(reason error) { c.life.Abort(reason) }
 
 // Err is why the communicator has failed, nil while it is well. It does not wait.
@@ -174,7 +175,9 @@ func (c *Comm) Err() error { return c.life.Err() }
 func (c *Comm) History() HistoryRecord { return c.life.Record() }
 
 // Close leaves the communicator. It waits for operations that were started and
-// gives everything back, as soon as no kernel can need it. Other ranks may still receive what this one has sent.
+// gives everything back, as soon as no kernel can need it. Other ranks may still receive what this one has sent: where
+// that goes over a network and is more than the system takes, Close waits for those that have not closed, and says what is lost if a rank
+// takes nothing for Config.Timeout.
 // Calls after Close return ErrClosed. With a GPU, Close waits for what runs, graphs
 // included, and the last Close of a process also for those of other processes, at
 // most 10 s for all communicators together. A graph that holds operations of the
@@ -206,7 +209,9 @@ func (c *Comm) release() error {
 	host := func() error {
 		var err error
 		if c.net != nil {
+			farewell := time.AfterFunc(time.Second, c.group.Leave) // while others receive what was sent, none may wait for this rank
 			err = c.net.Close()
+			farewell.Stop()
 		}
 		return errors.Join(err, c.group.Close())
 	}

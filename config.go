@@ -308,7 +308,7 @@ func (c *Config) paths() paths.Config {
 	ib.HCA = c.IBDevices
 	return paths.Config{
 		Transport: c.Transport, Net: c.Net, NetFrom: c.from, Plugins: c.NetPlugin, NoP2P: c.noP2P, NoSHM: c.noSHM,
-		SlotBytes: c.SlotBytes, Slots: c.Slots, ShmDir: c.ShmDir, Cores: c.Cores, Lines: c.lines, GDR: c.gdr,
+		SlotBytes: c.SlotBytes, Slots: c.Slots, ShmDir: c.ShmDir, Cores: c.Cores, Linger: c.Timeout, Lines: c.lines, GDR: c.gdr,
 		Networking: transport.NetworkOptions{
 			Interface: c.Interface, Family: c.Family, Streams: c.Streams, SocketNetwork: c.SocketNetwork, TLS: c.tls,
 			Sockets: c.Sockets, IB: ib,

@@ -3,12 +3,14 @@ package ringo
 import (
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/semaphore"
 
@@ -218,6 +220,28 @@ func TestHangs(t *testing.T) {
 	all.Wait()
 	require.GreaterOrEqual(t, right.Load(), int32(cases*95/100))
 	require.GreaterOrEqual(t, wrote.Load(), int32(cases*95/100))
+}
+
+// A rank's file is there when its error is: a program may exit on it.
+func TestHistoryBeforeError(t *testing.T) {
+	for range tier.Count(5, 20) {
+		dir := t.TempDir()
+		comms := local(t, 4, Config{Timeout: 100 * time.Millisecond, History: dir})
+		var ranks sync.WaitGroup
+		for r, c := range comms {
+			ranks.Go(func() {
+				if r == 1 { // it never comes
+					return
+				}
+				file := filepath.Join(dir, fmt.Sprintf("ringo-%s-rank%d.json", c.life.ID(), r))
+				for _, of := range []string{"the call that failed", "the next one"} {
+					assert.Error(t, AllReduce(c, []int32{1}, Sum))
+					assert.FileExists(t, file, of)
+				}
+			})
+		}
+		ranks.Wait()
+	}
 }
 
 // The history is kept without being asked for.

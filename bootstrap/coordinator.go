@@ -18,25 +18,26 @@ type coordinator struct {
 	size int
 	tell func(to []int, m message) // called with mu held; must not block
 
-	mu      sync.Mutex
-	next    []uint64 // by rank: AllGathers it took part in
-	gathers map[uint64]*gather
-	gone    []bool // by rank: left or died
-	parting parting
-	heads   []int  // by rank: the head of its machine, -1 if it has none
-	kept    newest // results that heads give to others
-	hosts   []int  // ranks whose process serves the hub
-	stops   uint64 // the earliest AllGather that cannot complete, as far as all have heard
-	failing []bool // by rank: has called Fail
-	told    []bool // by rank: knows of a failure that is not its own
-	pending *complaint
-	failure *Failure // the first that was announced: no AllGather completes any more
-	ledger  *ledger
-	trial   *trial                 // nil until an operation has run out of time
-	musters *muster                // the last, nil until ranks want to go on after a failure
-	meet    func(*regrouped) error // says where the members of a new group meet
-	here    int
-	settled *sync.Cond // pending became nil
+	mu         sync.Mutex
+	next       []uint64 // by rank: AllGathers it took part in
+	gathers    map[uint64]*gather
+	gone       []bool // by rank: left or died
+	parting    parting
+	heads      []int  // by rank: the head of its machine, -1 if it has none
+	kept       newest // results that heads give to others
+	hosts      []int  // ranks whose process serves the hub
+	stops      uint64 // the earliest AllGather that cannot complete, as far as all have heard
+	failing    []bool // by rank: has called Fail
+	told       []bool // by rank: knows of a failure that is not its own
+	pending    *complaint
+	failure    *Failure // the first that was announced: no AllGather completes any more
+	ledger     *ledger
+	trial      *trial                 // nil until an operation has run out of time
+	musters    *muster                // the last, nil until ranks want to go on after a failure
+	meet       func(*regrouped) error // says where the members of a new group meet
+	regrouping func(members []int)    // hears when ranks begin to wait for a new group, of none, and then of its members; must not block
+	here       int
+	settled    *sync.Cond // pending became nil
 }
 
 // A complaint is a failure that settles.
@@ -53,7 +54,7 @@ func newCoordinator(size int, hosts []int, tell func([]int, message)) *coordinat
 		size: size, tell: tell, here: size, hosts: hosts, stops: math.MaxUint64,
 		next: make([]uint64, size), gathers: map[uint64]*gather{},
 		gone: make([]bool, size), parting: newParting(size), failing: make([]bool, size), told: make([]bool, size),
-		ledger: newLedger(size), heads: slices.Repeat([]int{-1}, size), kept: newest{},
+		regrouping: func([]int) {}, ledger: newLedger(size), heads: slices.Repeat([]int{-1}, size), kept: newest{},
 	}
 	r.settled = sync.NewCond(&r.mu)
 	return r

@@ -225,7 +225,7 @@ func (h *hub) start() {
 			s.link.sendFrame(frame)
 		}
 	})
-	h.coordinator.meet = h.meet
+	h.coordinator.meet, h.coordinator.regrouping = h.meet, h.regrouping
 	if roster != nil {
 		h.coordinator.tell(h.coordinator.others(-1), roster)
 	}

@@ -85,6 +85,9 @@ type joiner struct {
 // strangerTime is the time after which Join warns that another process answers.
 const strangerTime = 3 * time.Second
 
+// loopbackTime is how long a loopback interface that is down is waited for: a namespace may still be set up.
+const loopbackTime = time.Second
+
 // enter tries until a hub that has our key welcomes us.
 func (j *joiner) enter(ctx context.Context) (*link, error) {
 	warned := false
@@ -96,6 +99,10 @@ func (j *joiner) enter(ctx context.Context) (*link, error) {
 		var no *JoinError
 		if errors.As(err, &no) {
 			return nil, no
+		}
+		if auth.NoLoopback(err) && time.Since(j.since) > loopbackTime {
+			return nil, &JoinError{Err: err, Nobody: err, Reason: fmt.Sprintf(
+				"%v: loopback is down in this network namespace: bring it up (ip link set lo up), or have the ranks meet at another address", err)}
 		}
 		if _, no := errors.AsType[tlsFailed](err); no || refusedByTLS(err) || errors.Is(err, auth.ErrKey) || errors.Is(err, auth.ErrHungUp) || errors.Is(err, auth.ErrProtocol) {
 			j.met = err

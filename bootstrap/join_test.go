@@ -13,7 +13,9 @@ import (
 	"regexp"
 	"runtime"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -90,6 +92,27 @@ func TestNobodyThere(t *testing.T) {
 	cancel()
 	_, err = Join(ctx, id, 1, 2, JoinOptions{})
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A loopback interface that is down is not waited for until the deadline; another network may come back.
+func TestNoLoopback(t *testing.T) {
+	for ip, final := range map[string]bool{"127.0.0.1": true, "10.0.0.1": false} {
+		synctest.Test(t, func(t *testing.T) {
+			id, err := randomID(ip + ":1234")
+			require.NoError(t, err)
+			begun := time.Now()
+			_, err = Join(t.Context(), id, 1, 2, JoinOptions{Dial: func(context.Context, string, string) (net.Conn, error) {
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.ParseIP(ip), Port: 1234}, Err: os.NewSyscallError("connect", syscall.ENETUNREACH)}
+			}})
+			if final {
+				require.ErrorIs(t, err, syscall.ENETUNREACH)
+				require.ErrorContains(t, err, "join: dial tcp 127.0.0.1:1234: connect: network is unreachable: loopback is down in this network namespace: bring it up (ip link set lo up), or")
+				require.Less(t, time.Since(begun), 2*loopbackTime)
+			} else {
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			}
+		})
+	}
 }
 
 func TestConflicts(t *testing.T) {

@@ -54,6 +54,7 @@ func (r *coordinator) regroup(rank int, m *regroup) {
 			r.goOn(t)
 		})
 		r.musters = t
+		r.regrouping(nil)
 	} else if end.Before(t.end) {
 		t.end = end
 		t.timer.Reset(m.Wait)
@@ -104,10 +105,11 @@ func (r *coordinator) goOn(t *muster) {
 	}
 	if len(t.come) == 0 { // all have given up: that excludes nobody
 		r.musters = nil
+		r.regrouping([]int{})
 		return
 	}
 	t.over = true
-	m := &regrouped{}
+	m := &regrouped{Members: []int{}}
 	for _, q := range r.others(-1) {
 		if _, come := t.come[q]; come {
 			m.Members = append(m.Members, q)
@@ -122,6 +124,11 @@ func (r *coordinator) goOn(t *muster) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		t.told = m
+		if m.Reason == "" {
+			r.regrouping(m.Members)
+		} else {
+			r.regrouping([]int{})
+		}
 		for _, q := range m.Members {
 			if r.gone[q] {
 				t.deserted(q, "it has gone")
@@ -157,6 +164,25 @@ func (t *muster) deserted(rank int, why string) {
 	}
 }
 
+// regrouping tells Regrouped, in the first group's numbers.
+func (h *hub) regrouping(members []int) {
+	if h.opt.Regrouped != nil {
+		h.opt.Regrouped(h.first(members))
+	}
+}
+
+// first gives the numbers that ranks had in the first group; nil of nil.
+func (h *hub) first(ranks []int) []int {
+	if h.opt.members == nil || ranks == nil {
+		return ranks
+	}
+	first := make([]int, len(ranks))
+	for i, r := range ranks {
+		first[i] = h.opt.members[r]
+	}
+	return first
+}
+
 // meetHere has the members of a group of this process meet.
 func meetHere(m *regrouped) error {
 	m.groups = Local(len(m.Members))
@@ -166,6 +192,7 @@ func meetHere(m *regrouped) error {
 // meet opens a new hub at this hub's address, for the members of one group.
 func (h *hub) meet(m *regrouped) (err error) {
 	o := h.opt
+	o.members = h.first(m.Members)
 	if o.shared != nil { // in its turn
 		o.Addr, o.Secret, o.Key, o.Again = h.id.Addr(), "", nil, false
 		id, err := NewID(o)

@@ -43,7 +43,12 @@ type ListenOptions struct {
 
 	Log *slog.Logger // nil is silence
 
-	shared *shared // the Listener
+	// Regrouped hears of ranks that go on after a failure (Group.Regroup), before they do: nil when the first of them
+	// asks, then who they are, as ranks of the first group, or none of them if they can't. It must return at once. It is for launchers.
+	Regrouped func(ranks []int)
+
+	shared  *shared // the Listener
+	members []int   // the ranks, as those of the first group; nil if this is it
 
 	files int // in place of descriptors(), for tests
 }

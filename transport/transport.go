@@ -9,6 +9,7 @@ package transport
 import (
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/mem"
@@ -105,6 +106,10 @@ type Config struct {
 	Left   func(rank int) bool // a rank has said goodbye and dials no more; nil for nobody
 	Spin   bool                // there is a core for every rank of this host: waits may spin before they yield
 	Log    *slog.Logger
+
+	// Linger is how long Close waits for a peer that is there and takes none of what was sent to it, where
+	// that is still this rank's to deliver; then Close says what is lost. 0 is a second, and no word.
+	Linger time.Duration
 }
 
 // A Transport is one way to move slots, opened by one rank for one

@@ -1,12 +1,12 @@
 // Package launch starts the ranks of a job as processes of this machine, as "ringo run" does, and
 // waits for them. A rank learns its number by the variables that bootstrap.FromEnv reads.
 //
-// The trap: when one rank fails the others are ended, and killed after Config.Grace.
+// The trap: when one rank fails the others are killed after Config.Grace, unless they have gone on without
+// it by then (ringo.Comm.Shrink).
 package launch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -45,7 +45,8 @@ type Config struct {
 	Ended func(rank int, err *Error)
 
 	// Grace is how long the others may go on after the first failure, to end by
-	// themselves with their own messages. Default 2 s.
+	// themselves with their own messages, or to go on without the failed rank (ringo.Comm.Shrink),
+	// for as long as they like. Who is ended is said on Stderr. Default 2 s.
 	Grace time.Duration
 }
 
@@ -98,14 +99,16 @@ func (e *Error) ExitStatus() int {
 
 // Run starts N processes of the command, passes their output on, and returns
 // when all have ended: nil if each did with status 0, else an *Error that names
-// the one that a signal killed, or else the first that failed.
+// the one that a signal killed, or else the first that failed. A rank that the others have gone on
+// without (ringo.Comm.Shrink) does not count.
 //
 // Each process has the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK,
 // LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT), and RINGO_RANK, RINGO_SIZE and
 // RINGO_COMM_ID, which is secret: the rendezvous is served here. So ranks that wait
 // for one that has ended before it joined hear of it at once. SIGINT and SIGTERM that come to this
 // process go to all of them, each in a process group of its own. When ctx ends
-// they get SIGTERM, and after Grace SIGKILL. On Linux they die with this process.
+// they get SIGTERM, and after Grace SIGKILL. If this process is killed, on Unix, they are too, with what they have started: by
+// a small process beside it, which is this program again, and does nothing else.
 func Run(ctx context.Context, c Config) error {
 	if c.N < 1 || len(c.Args) == 0 {
 		return fmt.Errorf("launch: %d processes of %q: want at least one, and a command", c.N, c.Args)
@@ -126,12 +129,14 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("launch: %w", err)
 	}
-	id, err := bootstrap.NewID(bootstrap.ListenOptions{Addr: hub.addr, Again: true, TLS: tls})
+	j := &job{Config: c, master: master, restarts: make([]int, c.N), ended: make(chan int, c.N)}
+	j.id, err = bootstrap.NewID(bootstrap.ListenOptions{Addr: hub.addr, Again: true, TLS: tls, Regrouped: j.regrouped.heard})
 	if err != nil {
 		return fmt.Errorf("launch: %w", err)
 	}
-	defer bootstrap.Stop(id)
-	j := &job{Config: c, id: id, master: master, restarts: make([]int, c.N), ended: make(chan int, c.N)}
+	defer bootstrap.Stop(j.id)
+	j.keeper = newKeeper()
+	defer j.keeper.close()
 	var mu sync.Mutex
 	j.stdout, j.stderr = share(c.Stdout, &mu), share(c.Stderr, &mu)
 	for rank := range c.N {
@@ -149,6 +154,8 @@ type job struct {
 	cmds           []*exec.Cmd
 	errs           []error  // of Wait, by rank
 	ended          chan int // ranks, as they end
+	regrouped      regrouping
+	keeper         *keeper
 }
 
 func (j *job) command(rank int) *exec.Cmd {
@@ -233,113 +240,13 @@ func (j *job) startRank(rank int) bool {
 	if j.errs[rank] = cmd.Start(); j.errs[rank] != nil {
 		return false
 	}
+	j.keeper.add(cmd.Process.Pid)
 	go func() {
 		j.errs[rank] = cmd.Wait()
+		j.keeper.remove(cmd.Process.Pid)
 		finish(cmd.Stdout)
 		finish(cmd.Stderr)
 		j.ended <- rank
 	}()
 	return true
-}
-
-// A vigil is kept over the processes of a job that run.
-type vigil struct {
-	*job
-	alive []bool // by rank
-	first *Error // the failure that ends the job, nil if there is none
-	told  bool   // signals came from here
-	kills <-chan time.Time
-}
-
-// watch waits for all that run, starts again those that fail and may, and ends all once one has failed
-// for good.
-func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, first *Error, again func(rank int) bool) error {
-	v := &vigil{job: j, alive: make([]bool, j.N), first: first}
-	for rank := range running {
-		v.alive[rank] = true
-	}
-	if first != nil {
-		v.kills = time.After(j.Grace)
-	}
-	cancelled := ctx.Done()
-	for running > 0 {
-		select {
-		case rank := <-j.ended:
-			if !v.buried(rank, again) {
-				continue
-			}
-			running--
-		case s := <-signals:
-			v.tell(s.(syscall.Signal))
-		case <-cancelled:
-			cancelled = nil
-			v.tell(syscall.SIGTERM)
-			v.kills = time.After(j.Grace)
-		case <-v.kills:
-			v.tell(syscall.SIGKILL)
-		}
-	}
-	if cancelled == nil && ctx.Err() != nil {
-		return fmt.Errorf("launch: %w", context.Cause(ctx))
-	}
-	if v.first != nil {
-		return v.first
-	}
-	return nil
-}
-
-// tell sends a signal to all that are alive.
-func (v *vigil) tell(s syscall.Signal) {
-	v.told = true
-	for rank, yes := range v.alive {
-		if yes {
-			kill(v.cmds[rank].Process, s)
-		}
-	}
-}
-
-// buried reports whether the process of a rank that has ended stays so; otherwise it runs again.
-func (v *vigil) buried(rank int, again func(rank int) bool) bool {
-	v.alive[rank] = false
-	err := failure(rank, v.cmds[rank], v.errs[rank])
-	if err != nil && v.first == nil && !v.told && v.restarts[rank] < v.Restarts && again(rank) {
-		v.alive[rank] = true
-		return false
-	}
-	bootstrap.Gone(v.id, rank, err.how())
-	if v.Ended != nil {
-		v.Ended(rank, err)
-	}
-	switch {
-	case err == nil:
-	case v.first == nil:
-		v.first = err
-		for r, yes := range v.alive {
-			if yes && stopped(v.cmds[r].Process.Pid) {
-				err.Stopped = append(err.Stopped, r)
-			}
-		}
-		v.kills = time.After(v.Grace)
-	case !v.told && err.Signal != 0 && v.first.Signal == 0:
-		v.first = err // the others went because of this one, even if they were seen first
-	}
-	return true
-}
-
-// failure is how a process ended, nil if well.
-func failure(rank int, cmd *exec.Cmd, err error) *Error {
-	state := cmd.ProcessState
-	switch {
-	case state == nil:
-		return &Error{Rank: rank, Err: err}
-	case state.Success():
-		if err == nil || errors.Is(err, exec.ErrWaitDelay) {
-			return nil
-		}
-		return &Error{Rank: rank, Err: err}
-	}
-	if s, ok := state.Sys().(syscall.WaitStatus); ok && s.Signaled() {
-		return &Error{Rank: rank, Signal: s.Signal()}
-	}
-	return &Error{Rank: rank, Status: state.ExitCode()}
 }

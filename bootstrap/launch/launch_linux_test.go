@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -132,6 +133,13 @@ func play(s string) {
 				return
 			}
 		}
+	case "go on": // the others regroup without rank 2, which dies then; then without rank 1
+		goOn(rank)
+	case "one fails":
+		if rank == 1 {
+			os.Exit(3)
+		}
+		time.Sleep(time.Minute)
 	case "fail": // always
 		os.Exit(3)
 	case "wait":
@@ -143,12 +151,68 @@ func play(s string) {
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("ready")
 		time.Sleep(time.Minute)
-	case "nest": // a launcher, to be killed
-		err := Run(context.Background(), Config{N: 2, Args: []string{os.Args[0]}, Env: append(os.Environ(), scene+"=pid"), Stdout: os.Stdout})
+	case "nest pid", "nest brood": // a launcher, to be killed
+		err := Run(context.Background(), Config{N: 2, Args: []string{os.Args[0]}, Env: append(os.Environ(), scene+"="+s[len("nest "):]), Stdout: os.Stdout})
 		fmt.Println(err)
+	case "brood":
+		child := exec.Command(os.Args[0])
+		child.Env, child.Stdout = append(os.Environ(), scene+"=pid"), os.Stdout
+		child.Run()
 	case "pid":
 		fmt.Printf("pid %d\n", os.Getpid())
 		time.Sleep(time.Minute)
+	}
+}
+
+// goOn is a rank of 4. Rank 2 leaves the group, and dies when the others are in another one; then rank 1 likewise. The others go
+// on for longer than Grace. Rank 3 takes no part the second time if HOW is "stay", and rank 0 fails at the end if it is "fail".
+func goOn(rank int) {
+	ctx := context.Background()
+	check := func(err error) {
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(9)
+		}
+	}
+	how, file := os.Getenv("HOW"), os.Getenv("PID_FILE")
+	spec, _, err := bootstrap.FromEnv(os.Getenv)
+	check(err)
+	g, err := spec.Join(ctx, bootstrap.ListenOptions{}, bootstrap.JoinOptions{})
+	check(err)
+	for _, dies := range []int{2, 1} {
+		dead := fmt.Sprint(file, dies)
+		stays := how == "stay" && rank == 3 && dies == 1
+		if rank == dies || stays {
+			check(g.Close())
+			if stays {
+				time.Sleep(time.Minute)
+			}
+			for readPID(dead+".last") == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			writePID(dead)
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		left, err := g.Regroup(ctx, 20*time.Second)
+		check(err)
+		next := left.Group
+		if next == nil {
+			next, err = bootstrap.Join(ctx, left.ID, slices.Index(left.Members, g.Rank()), len(left.Members), bootstrap.JoinOptions{})
+			check(err)
+		}
+		g = next
+		if _, err = g.AllGather(ctx, nil); rank == 0 {
+			writePID(dead + ".last")
+		}
+		check(err)
+		for pid := 0; pid == 0 || syscall.Kill(pid, 0) == nil; time.Sleep(time.Millisecond) {
+			pid = readPID(dead)
+		}
+		time.Sleep(50 * time.Millisecond) // longer than Grace
+	}
+	fmt.Printf("rank %d ends\n", rank)
+	if how == "fail" && rank == 0 {
+		os.Exit(5)
 	}
 }
 
@@ -320,6 +384,43 @@ func TestRestarts(t *testing.T) {
 	require.Equal(t, 3, e.Status)
 }
 
+// Those that go on without a rank that has failed may do so for longer than Grace, and the job ends as they do. Who does
+// not go on with them is ended, and named.
+func TestGoOnWithout(t *testing.T) {
+	const ended = "launch: ended rank 3, still running 1ms after rank 1 ended (killed by signal 9), and the others go on without: -grace is how long they may\n"
+	for how, status := range map[string]int{"well": 0, "stay": 0, "fail": 5} {
+		t.Run(how, func(t *testing.T) {
+			c, out := config(4, "go on")
+			c.Grace = time.Millisecond
+			c.Env = append(c.Env, "HOW="+how, "PID_FILE="+t.TempDir()+"/pid")
+			err := Run(t.Context(), c)
+			var e *Error
+			if errors.As(err, &e) {
+				require.Equal(t, status, e.ExitStatus(), out)
+				require.Equal(t, 0, e.Rank)
+			} else {
+				require.NoError(t, err)
+				require.Zero(t, status)
+			}
+			require.Contains(t, out.String(), "rank 0 ends\n")
+			if how == "stay" {
+				require.Contains(t, out.String(), ended)
+			} else {
+				require.Contains(t, out.String(), "rank 3 ends\n")
+				require.NotContains(t, out.String(), "launch:")
+			}
+		})
+	}
+}
+
+// Who is ended for another rank's failure is named, with the reason.
+func TestGrace(t *testing.T) {
+	c, out := config(3, "one fails")
+	c.Grace = time.Millisecond
+	require.EqualError(t, Run(t.Context(), c), "rank 1: exit status 3")
+	require.Equal(t, "launch: ended ranks 0, 2, still running 1ms after rank 1 ended (exit status 3): -grace is how long they may\n", out.String())
+}
+
 func TestNoSuchProgram(t *testing.T) {
 	c, _ := config(2, "hello")
 	c.Args = []string{"/no/such/program"}
@@ -358,19 +459,26 @@ func TestSignalsAreForwarded(t *testing.T) {
 	require.Equal(t, 2, strings.Count(out.String(), "terminated"))
 }
 
+// What runs dies with the launcher: the ranks, and what ranks have started.
 func TestChildrenDieWithParent(t *testing.T) {
-	out := new(transcript.Transcript)
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), scene+"=nest")
-	cmd.Stdout = out
-	require.NoError(t, cmd.Start())
-	await(t, out, "pid", 2)
-	require.NoError(t, cmd.Process.Kill())
-	cmd.Wait() // ends when no child holds the output any more
-	for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
-		pid, err := strconv.Atoi(strings.TrimPrefix(line, "pid "))
-		require.NoError(t, err)
-		require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || zombie(pid) }, 20*time.Second, time.Millisecond)
+	for _, s := range []string{"pid", "brood"} {
+		t.Run(s, func(t *testing.T) {
+			out := new(transcript.Transcript)
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), scene+"=nest "+s)
+			cmd.Stdout = out
+			require.NoError(t, cmd.Start())
+			await(t, out, "pid", 2)
+			require.NoError(t, cmd.Process.Kill())
+			ended := time.AfterFunc(20*time.Second, func() { t.Error("they live") })
+			defer ended.Stop()
+			cmd.Wait() // ends when no child holds the output any more
+			for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+				pid, err := strconv.Atoi(strings.TrimPrefix(line, "pid "))
+				require.NoError(t, err)
+				require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || zombie(pid) }, 20*time.Second, time.Millisecond)
+			}
+		})
 	}
 }
 

@@ -27,11 +27,13 @@ above 0 begin with [r].
                  it again under the same variables, or fail and are started
                  again too. RINGO_RESTART counts a rank's restarts
   -grace D       how long the others may go on after the first failure, to end
-                 with messages of their own (default 2s)
+                 with messages of their own (default 2s). Those that have gone
+                 on without the failed rank by then (Shrink) have no such end
   -no-prefix     leave the lines as they are
 
 The exit status is that of the rank which failed first, 128 and the signal's
-number if it was killed, and 0 if all ended well.
+number if it was killed, and 0 if all ended well. A rank that the others have
+gone on without does not count.
 
 Examples
   ringo run -np 4 -- ./train -epochs 3

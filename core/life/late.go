@@ -92,11 +92,47 @@ func (l *Life) stoppedIn(e *call.Error, at *engine.StepError) bootstrap.Position
 }
 
 // OnEnd has f called, once, on a goroutine that Close waits for, when it is known why the
-// communicator has failed.
+// communicator has failed. An operation's error waits for f too, at most noteTime: a program may exit on
+// it. f must carry out no operation.
 func (l *Life) OnEnd(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.onEnd = append(l.onEnd, f)
+}
+
+// noteTime is how long an error waits for what OnEnd was given: a folder that does not answer
+// must not hang the program.
+const noteTime = 2 * time.Second
+
+// note calls what OnEnd was given. The communicator has failed.
+func (l *Life) note() {
+	l.mu.Lock()
+	end, done := l.onEnd, l.noted
+	l.mu.Unlock()
+	for _, f := range end {
+		f()
+	}
+	close(done)
+}
+
+// awaitNotes returns when what OnEnd was given has been called, at once unless the communicator has failed.
+func (l *Life) awaitNotes() {
+	l.mu.Lock()
+	done := l.noted
+	l.mu.Unlock()
+	if done == nil {
+		return
+	}
+	select {
+	case <-done:
+	default:
+		timer := time.NewTimer(noteTime)
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-timer.C:
+		}
+	}
 }
 
 // lateness says in words who held up an operation.

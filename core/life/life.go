@@ -49,6 +49,7 @@ type Life struct {
 	cause   error              // guarded by mu; why waits end, nil while they go on
 	onStop  []func(error)      // guarded by mu
 	onEnd   []func()           // guarded by mu
+	noted   chan struct{}      // guarded by mu; closed when all of onEnd have returned, nil until the communicator has failed
 	stop    *bootstrap.Stopped // guarded by mu; where this rank was stopped, nil until the group has been told
 	busy    func() bool        // guarded by mu; see Busy
 }
@@ -117,11 +118,9 @@ func (l *Life) step(e Event) (doubt <-chan struct{}) {
 		l.settled = nil
 	}
 	doubt = l.settled
-	if l.machine.State() == Failed {
-		for _, f := range l.onEnd {
-			l.watch.Go(f) // Close takes this lock before it waits
-		}
-		l.onEnd = nil
+	if l.machine.State() == Failed && l.noted == nil {
+		l.noted = make(chan struct{})
+		l.watch.Go(l.note) // Close takes this lock before it waits
 	}
 	if a.Stop != nil {
 		l.cause = a.Stop
@@ -166,6 +165,7 @@ func (l *Life) refusal(c *call.Call, v *call.Error, path Path) *call.Error {
 	if why != call.ErrClosed && v.Op != OpComm { // else it is the group's word, which no operation of this rank has met yet
 		why = fmt.Errorf("the communicator has failed before: %w", v)
 	}
+	l.awaitNotes()
 	e := l.Locate(c, 0, why, path)
 	e.Culprits = v.Culprits
 	return e
@@ -211,6 +211,7 @@ func (l *Life) end(e *call.Error, at *engine.StepError) *call.Error {
 	if doubt != nil && d != Certain {
 		<-doubt
 	}
+	l.awaitNotes()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.machine.explained(e, d)
@@ -225,6 +226,7 @@ func (l *Life) Abort(reason error) {
 		reason = fmt.Errorf("%w: %w", call.ErrAborted, reason)
 	}
 	l.step(AbortCalled{l.ErrorIn("Abort", reason)})
+	l.awaitNotes()
 }
 
 // Err is why the communicator is of no more use, nil while it is well. It does not wait.

@@ -358,3 +358,35 @@ func TestHalt(t *testing.T) {
 		})
 	}
 }
+
+// An error comes after what OnEnd was given has been called, unless that hangs.
+func TestEndBeforeError(t *testing.T) {
+	do := &call.Call{Kind: call.AllReduce}
+	for name, fail := range map[string]func(l *Life){
+		"an operation": func(l *Life) { l.Fail(do, 1, errors.New("broken"), nil) },
+		"the next one": func(l *Life) {
+			go l.Abort(nil)
+			<-l.Stopped()
+			require.Error(t, l.Begin(do, nil))
+		},
+		"Abort": func(l *Life) { l.Abort(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, takes := range []time.Duration{noteTime - 1, time.Hour} {
+				synctest.Test(t, func(t *testing.T) {
+					l := New(newFakeGroup(), "h", time.Minute)
+					var ended atomic.Bool
+					l.OnEnd(func() {
+						time.Sleep(takes)
+						ended.Store(true)
+					})
+					begin := time.Now()
+					fail(l)
+					require.Equal(t, takes < noteTime, ended.Load())
+					require.Less(t, time.Since(begin), noteTime+time.Second)
+					l.Close()
+				})
+			}
+		})
+	}
+}

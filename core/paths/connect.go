@@ -25,6 +25,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/transport"
@@ -43,6 +44,7 @@ type Config struct {
 	SlotBytes, Slots int    // of a queue; SlotBytes 0 is the default for where the ranks are
 	ShmDir           string
 	Cores            int
+	Linger           time.Duration // how long Close waits for a peer to take what was sent to it
 	GDR              GDR
 	Lines            string // "0" or "1": whether lines go between GPUs, whatever the link; "" by the link
 }
@@ -116,7 +118,7 @@ func Connect(ctx context.Context, g Group, me Profile, cfg Config, guard *fifo.G
 		}
 	}
 	n.transports = n.NewTransports(g, transport.Config{
-		Self: me.Info, Key: g.Key(), Limits: n.Limits, Guard: guard, Left: g.Left,
+		Self: me.Info, Key: g.Key(), Limits: n.Limits, Guard: guard, Left: g.Left, Linger: cfg.Linger,
 		Spin: ranksHere <= cfg.Cores, // spinning needs a core for every rank of the host
 	})
 	if cfg.SlotBytes == 0 && len(n.Profiles) <= wideRanks {

@@ -8,16 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allocate makes a file of size bytes, all zero and all allocated, that has no name: a
-// memfd, or an unlinked file in dir. The caller closes it.
+// allocate makes a file of size bytes, all zero, that has no name: a memfd, or an unlinked file in
+// dir. The caller closes it. A file in dir is allocated, for touching it would be SIGBUS where there is no
+// room. A memfd has no limit but the machine's and the container's: its pages come when they are first touched, so a queue
+// takes what its messages need.
 func allocate(size int, dir string) (*os.File, error) {
 	f, err := create(dir)
-	if err != nil {
-		return nil, fmt.Errorf("shared memory: %w", err)
+	if err == nil {
+		err = reserve(f, size, dir)
 	}
-	if err := reserve(f, size, dir); err != nil {
-		f.Close()
-		return nil, err
+	if err != nil {
+		if f != nil {
+			f.Close()
+		}
+		return nil, fmt.Errorf("shared memory: %w", err)
 	}
 	return f, nil
 }
@@ -43,47 +47,46 @@ func create(dir string) (*os.File, error) {
 
 func reserve(f *os.File, size int, dir string) error {
 	fd := int(f.Fd())
-	if tooMuch(size) {
-		return noMemory(size, dir, unix.ENOMEM)
+	if dir == "" {
+		if err := retry(func() error { return unix.Ftruncate(fd, int64(size)) }); err != nil {
+			return os.NewSyscallError("ftruncate", err)
+		}
+		const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+			return os.NewSyscallError("fcntl F_ADD_SEALS", err)
+		}
+		return nil
 	}
 	err := retry(func() error { return unix.Fallocate(fd, 0, 0, int64(size)) })
 	switch {
 	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.ENOMEM):
-		return noMemory(size, dir, err)
+		return full(size, dir, err)
 	case err != nil:
-		return fmt.Errorf("shared memory: %w", os.NewSyscallError("fallocate", err))
-	}
-	if dir == "" {
-		const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
-			return fmt.Errorf("shared memory: %w", os.NewSyscallError("fcntl F_ADD_SEALS", err))
-		}
+		return os.NewSyscallError("fallocate", err)
 	}
 	return nil
 }
 
-// tooMuch reports that the machine has less memory than size. Allocating that would
-// wake the kernel's OOM killer.
-func tooMuch(size int) bool {
-	var s unix.Sysinfo_t
-	return unix.Sysinfo(&s) == nil && uint64(size) > uint64(s.Totalram)*uint64(s.Unit)
+// vacant says why dir has no room for so much, nil if it has.
+func vacant(size int, dir string) error {
+	var s unix.Statfs_t
+	if dir == "" || unix.Statfs(dir, &s) != nil || uint64(size) <= s.Bavail*uint64(s.Bsize) {
+		return nil
+	}
+	return full(size, dir, unix.ENOSPC)
 }
 
-func noMemory(size int, dir string, cause error) error {
-	if dir == "" {
-		return fmt.Errorf("shared memory: %s needed, the host or container has not so much: allow it more memory, use smaller slots, or sockets: %w",
-			bytes(size), cause)
-	}
+func full(size int, dir string, cause error) error {
 	free := "not so much"
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) == nil {
-		free = bytes(int(s.Bavail) * int(s.Bsize))
+		free = bytes(s.Bavail * uint64(s.Bsize))
 	}
-	return fmt.Errorf("shared memory: %s needed, %s free in %s: enlarge it (docker run --shm-size, mount -o remount,size=), leave the directory unset to use memfd, or use sockets: %w",
+	return fmt.Errorf("%s needed, %s free in %s: enlarge it (docker run --shm-size, mount -o remount,size=), leave the directory unset to use memfd, or use sockets: %w",
 		bytes(size), free, dir, cause)
 }
 
-func bytes(n int) string {
+func bytes[T int | uint64](n T) string {
 	switch {
 	case n >= 10<<20:
 		return fmt.Sprintf("%d MiB", n>>20)
@@ -101,7 +104,7 @@ func trust(fd, size int, dir string) error {
 	if err := unix.Fstat(fd, &s); err != nil {
 		return os.NewSyscallError("fstat", err)
 	}
-	if s.Mode&unix.S_IFMT != unix.S_IFREG || s.Size < int64(size) || s.Blocks*512 < int64(size) {
+	if s.Mode&unix.S_IFMT != unix.S_IFREG || s.Size < int64(size) || dir != "" && s.Blocks*512 < int64(size) {
 		return fmt.Errorf("shared memory of %d bytes, %d allocated: %d needed", s.Size, s.Blocks*512, size)
 	}
 	if dir != "" {
@@ -114,9 +117,9 @@ func trust(fd, size int, dir string) error {
 	return nil
 }
 
-// share maps size bytes of fd, with all pages present.
+// share maps size bytes of fd.
 func share(fd, size int) ([]byte, error) {
-	b, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	b, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("shared memory: %d bytes: %w", size, os.NewSyscallError("mmap", err))
 	}

@@ -8,8 +8,10 @@
 // the communicator, and passes the descriptor (SCM_RIGHTS). The socket stays
 // open: if it breaks without goodbye the peer has died, and all waits end.
 //
-// Memory is allocated to the last page before it is mapped (fallocate) and is
-// sealed against shrinking, so a lack of memory is an error and never SIGBUS.
+// A memfd is sealed against shrinking, and its pages come when messages first touch them, so a queue that carries
+// little takes little; what the container and the machine still have is looked at when a queue is made. A file in a directory is
+// allocated to the last page before it is mapped (fallocate). So a lack of memory is an error and not SIGBUS, but for a
+// memfd where the system counts memory strictly (vm.overcommit_memory 2).
 //
 // The trap: Close of a Transport unmaps the memory, so no goroutine may use a slot any
 // more. The package is for Linux; on other systems Listen returns an error.
@@ -29,8 +31,8 @@ type Options struct {
 	// queues; "" is for memfd, which needs no directory and has no limit but the
 	// memory of the host or container.
 	Dir string
-	// Queues is how many queues this rank is going to dial. Listen checks that there
-	// is room for them. 0 means 1.
+	// Queues is how many queues this rank is going to dial. Listen checks that Dir has
+	// room for them. 0 means 1.
 	Queues int
 }
 

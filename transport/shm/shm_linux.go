@@ -21,6 +21,7 @@ type Transport struct {
 	options Options
 	size    int // bytes of a queue
 	arrived *listen.Arrivals[*recvConn]
+	groups  func() []group // that limit this process's memory
 	warn    *auth.Log      // for events that strangers can cause
 	away    chan struct{}  // closed by Close
 	work    sync.WaitGroup // watchers
@@ -37,20 +38,27 @@ func New(cfg transport.Config, o Options) *Transport {
 	warn := auth.NewLog(cfg.Log)
 	return &Transport{
 		cfg: cfg, options: o, size: geometry(cfg.Limits).Size(),
+		groups:  sync.OnceValue(limited),
 		arrived: listen.NewArrivals[*recvConn](cfg.Left),
 		warn:    warn,
 		away:    make(chan struct{}),
 	}
 }
 
-// Listen checks that there is room for the queues that this rank will dial, and opens
+// Listen checks that there is room for a queue, and in a directory for those that this rank will dial, and opens
 // a socket for peers, which the transports of the process share.
 func (t *Transport) Listen() ([]byte, error) {
 	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("shm: listen: %w", err) }
 	if err := geometry(t.cfg.Limits).Check(); err != nil {
 		return fail(err)
 	}
-	f, err := allocate(t.size*max(1, t.options.Queues), t.options.Dir)
+	if err := vacant(t.size*max(1, t.options.Queues), t.options.Dir); err != nil {
+		return fail(err)
+	}
+	if err := t.room(t.size); err != nil {
+		return fail(err)
+	}
+	f, err := allocate(t.size, t.options.Dir)
 	if err != nil {
 		return fail(err)
 	}
@@ -78,6 +86,9 @@ func openDoor() (net.Listener, string, error) {
 func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, error) {
 	fail := func(err error) (transport.SendConn, error) {
 		return nil, fmt.Errorf("shm: dial rank %d: %w", peer.Rank, err)
+	}
+	if err := t.room(t.size); err != nil {
+		return fail(err)
 	}
 	f, err := allocate(t.size, t.options.Dir)
 	if err != nil {

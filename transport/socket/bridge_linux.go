@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringo-go/ringo/fifo"
-	"github.com/ringo-go/ringo/transport/internal/ends"
 )
 
 // A bridge leads from a socket of this process to a connection of the program's own, of which nothing is known but that
 // it is a net.Conn. So the data path has descriptors alone.
 type bridge struct {
 	guard *fifo.Guard
+	late  time.Duration // how long it takes last words to a peer that takes none
 	near  *net.UnixConn // the other end is the stream's
 	far   net.Conn
 	over  chan struct{} // closed when the stream is
@@ -33,7 +33,7 @@ func newBridge(t *Transport, far net.Conn) (*net.UnixConn, *bridge, error) {
 		far.Close()
 		return nil, nil, err
 	}
-	b := &bridge{guard: t.cfg.Guard, near: ends[1], far: far, over: make(chan struct{})}
+	b := &bridge{guard: t.cfg.Guard, late: t.linger(), near: ends[1], far: far, over: make(chan struct{})}
 	if !t.ends.Go(b.run) {
 		b.close()
 		ends[0].Close()
@@ -100,7 +100,7 @@ func (b *bridge) run() {
 	}()
 	<-b.over
 	if b.guard.Aborted() == nil {
-		_ = b.far.SetWriteDeadline(time.Now().Add(ends.LingerTime))
+		_ = b.far.SetWriteDeadline(time.Now().Add(b.late))
 		<-sent
 	}
 	b.close()

@@ -51,7 +51,7 @@ func (t *Transport) dial(peer transport.Info, addr []byte) (*sendConn, error) {
 		}
 		streams = append(streams, c)
 	}
-	s, err := newSendConn(t, streams)
+	s, err := newSendConn(t, peer.Rank, streams)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 // lent is free when the receiver has given a credit for it.
 type sendConn struct {
 	t        *Transport
+	peer     int  // rank
 	max      int  // payload of a slot
 	sealed   bool // under TLS: the kernel gets copies
 	senders  []*sender
@@ -42,9 +43,9 @@ type slot struct {
 
 const page = 4096
 
-func newSendConn(t *Transport, streams []net.Conn) (*sendConn, error) {
+func newSendConn(t *Transport, peer int, streams []net.Conn) (*sendConn, error) {
 	limits := t.cfg.Limits
-	c := &sendConn{t: t, max: limits.SlotBytes, slots: make([]slot, limits.Slots), reserved: -1}
+	c := &sendConn{t: t, peer: peer, max: limits.SlotBytes, slots: make([]slot, limits.Slots), reserved: -1}
 	_, c.sealed = streams[0].(*secure.Conn)
 	all, err := newStreams(t, streams)
 	if err != nil {
@@ -257,9 +258,16 @@ func (c *sendConn) Close() error {
 	return nil
 }
 
-// linger waits until the peer's kernel has all that was published.
+// linger waits until the peer's kernel has all that was published. A peer that has gone, or has closed, needs none.
 func (c *sendConn) linger() {
-	ends.Linger(time.Millisecond, func() (int, bool) { return c.undelivered(), c.t.cfg.Guard.Aborted() != nil })
+	late := time.AfterFunc(ends.LingerTime, func() {
+		c.t.log.Warn("socket: Close waits for a rank to receive what was sent to it", "rank", c.t.cfg.Self.Rank, "peer", c.peer, "at most", c.t.linger())
+	})
+	ends.Linger(time.Millisecond, c.t.linger(), func() (int, bool) { return c.undelivered(), c.t.cfg.Guard.Aborted() != nil })
+	late.Stop()
+	if n := c.undelivered(); n > 0 && c.t.cfg.Linger > 0 && c.t.cfg.Guard.Aborted() == nil {
+		c.t.lose(fmt.Errorf("socket: rank %d has taken nothing for %v: %d bytes that were sent to it are lost", c.peer, c.t.linger(), n))
+	}
 	c.end()
 }
 

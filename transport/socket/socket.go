@@ -16,12 +16,14 @@
 package socket
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/internal/auth"
@@ -97,6 +99,7 @@ type Transport struct {
 	zone      string              // of the interface that listens, scope of link-local peers
 	endpoints []*listen.Endpoint  // where Listen opened
 	lame      map[netip.Addr]bool // of peers: was not reached, but another one was
+	lost      []error             // what Close could not deliver
 }
 
 type end interface{ Close() error }
@@ -265,7 +268,7 @@ func (t *Transport) Accept(peer transport.Info) (transport.RecvConn, error) {
 }
 
 // Close ends all connections. Slots that were published before still reach peers that
-// go on reading (see ends.LingerTime).
+// have not closed: it waits for those, and says what is lost (transport.Config.Linger).
 func (t *Transport) Close() error {
 	if !t.ends.Shut() {
 		return nil
@@ -284,5 +287,17 @@ func (t *Transport) Close() error {
 		p.Wait()
 	}
 	t.ends.Wait()
-	return nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return errors.Join(t.lost...)
+}
+
+// linger is how long Close waits for a peer that takes nothing.
+func (t *Transport) linger() time.Duration { return cmp.Or(t.cfg.Linger, ends.LingerTime) }
+
+// lose notes what could not be delivered.
+func (t *Transport) lose(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lost = append(t.lost, err)
 }

@@ -300,7 +300,7 @@ func (c *sendConn) sending() (n int) {
 // linger waits until the peer has acknowledged what was published.
 func (c *sendConn) linger() {
 	over := func() bool { return c.over.Load() != nil || c.t.cfg.Guard.Aborted() != nil || c.link() != nil }
-	ends.Linger(100*time.Microsecond, func() (int, bool) {
+	ends.Linger(100*time.Microsecond, ends.LingerTime, func() (int, bool) {
 		if !over() {
 			c.progress()
 		}

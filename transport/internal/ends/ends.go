@@ -134,14 +134,14 @@ func (s *Set[E]) Wait() {
 }
 
 // LingerTime is how long a closed sending end waits, in the background, for a peer that takes none
-// of the published slots.
+// of the published slots, unless the Config says so.
 const LingerTime = time.Second
 
 // Linger asks every pause how much is left, and returns when nothing is, when over is true, or when
-// the peer has taken nothing for LingerTime.
-func Linger(pause time.Duration, ask func() (left int, over bool)) {
+// the peer has taken nothing for limit.
+func Linger(pause, limit time.Duration, ask func() (left int, over bool)) {
 	left, over := ask()
-	for last := time.Now(); left > 0 && !over && time.Since(last) < LingerTime; {
+	for last := time.Now(); left > 0 && !over && time.Since(last) < limit; {
 		time.Sleep(pause)
 		var n int
 		if n, over = ask(); n != left {

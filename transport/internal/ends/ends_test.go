@@ -55,12 +55,12 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// Linger waits as long as the peer takes something now and then, and LingerTime after that.
+// Linger waits as long as the peer takes something now and then, and its limit after that.
 func TestLinger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lingers := func(ask func() (int, bool)) time.Duration {
 			begun := time.Now()
-			Linger(time.Millisecond, ask)
+			Linger(time.Millisecond, LingerTime, ask)
 			return time.Since(begun)
 		}
 		require.Zero(t, lingers(func() (int, bool) { return 0, false }))

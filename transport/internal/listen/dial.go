@@ -25,7 +25,7 @@ const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = 500 * time.Millisecond
 	// graceTime is how long a dialler tries again if nobody listens or the listener
-	// hangs up. Too many callers at that moment can cause both.
+	// hangs up. Too many callers at that moment can cause both. Likewise if loopback is down.
 	graceTime = 300 * time.Millisecond
 )
 
@@ -109,7 +109,7 @@ func final(err error, tried time.Duration) bool {
 	if _, refused := errors.AsType[*Refusal](err); refused || errors.Is(err, auth.ErrKey) || errors.Is(err, auth.ErrProtocol) {
 		return true
 	}
-	return tried >= graceTime && (errors.Is(err, transport.ErrClosed) || errors.Is(err, auth.ErrHungUp))
+	return tried >= graceTime && (errors.Is(err, transport.ErrClosed) || errors.Is(err, auth.ErrHungUp) || auth.NoLoopback(err))
 }
 
 // KeepAlive has the kernel find out within 20 s that the host at the other end is silent. Somebody

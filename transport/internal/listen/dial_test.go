@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,21 @@ func TestDialUnreachable(t *testing.T) {
 		require.ErrorContains(t, err, "no route to host; is a firewall between")
 		require.Less(t, time.Since(begun), dialTime+time.Second)
 	})
+}
+
+// Loopback that is down stays so; another network may come back.
+func TestDialNoLoopback(t *testing.T) {
+	for ip, most := range map[string]time.Duration{"127.0.0.1": 2 * graceTime, "10.0.0.1": dialTime + time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := Patience(new(fifo.Guard), nil)
+			defer cancel()
+			begun := time.Now()
+			down := &net.OpError{Op: "dial", Addr: &net.TCPAddr{IP: net.ParseIP(ip)}, Err: os.NewSyscallError("connect", syscall.ENETUNREACH)}
+			require.ErrorIs(t, Retry(ctx, func() error { return down }), down)
+			require.Less(t, time.Since(begun), most)
+			require.Greater(t, time.Since(begun), most/3)
+		})
+	}
 }
 
 // A handshake that is cut off because the communicator has ended is an error of that, however

@@ -1,0 +1,202 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/ringo-go/ringo/bootstrap"
+)
+
+// A vigil is kept over the processes of a job that run.
+type vigil struct {
+	*job
+	alive    []bool   // by rank
+	killed   []bool   // by rank: ended from here for good
+	failures []*Error // of ranks that are not started again; the cause of the others first
+	told     bool     // signals came from here
+	kills    <-chan time.Time
+}
+
+// regrouping is what the rendezvous says of ranks that go on after a failure (Group.Regroup).
+type regrouping struct {
+	mu      sync.Mutex
+	waits   bool  // some want to go on, and wait for the others
+	members []int // who goes on, nil until ranks have
+}
+
+func (r *regrouping) heard(members []int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waits = members == nil
+	if len(members) > 0 {
+		r.members = slices.Clone(members)
+	}
+}
+
+// without reports whether the others have gone on without a rank.
+func (r *regrouping) without(rank int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.members != nil && !slices.Contains(r.members, rank)
+}
+
+func (r *regrouping) underWay() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.waits
+}
+
+// watch waits for all that run, starts again those that fail and may, and ends all once one has failed
+// for good and the others do not go on without it.
+func (j *job) watch(ctx context.Context, signals <-chan os.Signal, running int, first *Error, again func(rank int) bool) error {
+	v := &vigil{job: j, alive: make([]bool, j.N), killed: make([]bool, j.N)}
+	for rank := range running {
+		v.alive[rank] = true
+	}
+	if first != nil {
+		v.failures = append(v.failures, first)
+		v.kills = time.After(j.Grace)
+	}
+	cancelled := ctx.Done()
+	for running > 0 {
+		select {
+		case rank := <-j.ended:
+			if !v.buried(rank, again) {
+				continue
+			}
+			running--
+		case s := <-signals:
+			v.tell(s.(syscall.Signal))
+		case <-cancelled:
+			cancelled = nil
+			v.tell(syscall.SIGTERM)
+			v.kills = time.After(j.Grace)
+		case <-v.kills:
+			switch {
+			case cancelled == nil && ctx.Err() != nil:
+				v.tell(syscall.SIGKILL)
+			case v.regrouped.underWay(): // they have a deadline of their own
+				v.kills = time.After(j.Grace)
+			default:
+				v.end()
+			}
+		}
+	}
+	if cancelled == nil && ctx.Err() != nil {
+		return fmt.Errorf("launch: %w", context.Cause(ctx))
+	}
+	if first := v.first(); first != nil {
+		return first
+	}
+	return nil
+}
+
+// lost reports whether the others have gone on without a rank. One that was started again may have come back, by
+// a meeting point that is not served here (ringo.Comm.Grow).
+func (v *vigil) lost(rank int) bool { return v.restarts[rank] == 0 && v.regrouped.without(rank) }
+
+// first is the failure that ends the job, nil if there is none: the others may have gone on without who failed.
+func (v *vigil) first() *Error {
+	for _, err := range v.failures {
+		if !v.lost(err.Rank) {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell sends a signal to all that are alive.
+func (v *vigil) tell(s syscall.Signal) {
+	v.told = true
+	for rank, yes := range v.alive {
+		if yes {
+			kill(v.cmds[rank].Process, s)
+		}
+	}
+}
+
+// end ends those that do not go on, and says so.
+func (v *vigil) end() {
+	v.kills = nil
+	cause := v.first()
+	var ranks []string
+	for rank, yes := range v.alive {
+		if yes && (cause != nil || v.lost(rank)) {
+			v.killed[rank] = true
+			kill(v.cmds[rank].Process, syscall.SIGKILL)
+			ranks = append(ranks, strconv.Itoa(rank))
+		}
+	}
+	if len(ranks) == 0 || v.stderr == nil {
+		return
+	}
+	who, without := "rank", ", and the others go on without"
+	if len(ranks) > 1 {
+		who = "ranks"
+	}
+	if cause != nil {
+		without, v.told = "", true
+	} else {
+		cause = v.failures[len(v.failures)-1]
+	}
+	fmt.Fprintf(v.stderr, "launch: ended %s %s, still running %v after rank %d ended (%s)%s: -grace is how long they may\n",
+		who, strings.Join(ranks, ", "), v.Grace, cause.Rank, cause.how(), without)
+}
+
+// buried reports whether the process of a rank that has ended stays so; otherwise it runs again.
+func (v *vigil) buried(rank int, again func(rank int) bool) bool {
+	v.alive[rank] = false
+	err := failure(rank, v.cmds[rank], v.errs[rank])
+	first := v.first()
+	if err != nil && first == nil && !v.told && !v.killed[rank] && v.restarts[rank] < v.Restarts && again(rank) {
+		v.alive[rank] = true
+		return false
+	}
+	bootstrap.Gone(v.id, rank, err.how())
+	if v.Ended != nil {
+		v.Ended(rank, err)
+	}
+	switch {
+	case err == nil || v.killed[rank]:
+	case first == nil:
+		v.failures = append(v.failures, err)
+		for r, yes := range v.alive {
+			if yes && stopped(v.cmds[r].Process.Pid) {
+				err.Stopped = append(err.Stopped, r)
+			}
+		}
+		v.kills = time.After(v.Grace)
+	case !v.told && err.Signal != 0 && first.Signal == 0:
+		v.failures = slices.Insert(v.failures, slices.Index(v.failures, first), err) // the others went because of this one, even if they were seen first
+	default:
+		v.failures = append(v.failures, err)
+	}
+	return true
+}
+
+// failure is how a process ended, nil if well.
+func failure(rank int, cmd *exec.Cmd, err error) *Error {
+	state := cmd.ProcessState
+	switch {
+	case state == nil:
+		return &Error{Rank: rank, Err: err}
+	case state.Success():
+		if err == nil || errors.Is(err, exec.ErrWaitDelay) {
+			return nil
+		}
+		return &Error{Rank: rank, Err: err}
+	}
+	if s, ok := state.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+		return &Error{Rank: rank, Signal: s.Signal()}
+	}
+	return &Error{Rank: rank, Status: state.ExitCode()}
+}
