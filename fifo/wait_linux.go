@@ -18,6 +18,9 @@ const (
 type sharedParker struct{}
 
 func (sharedParker) yield() {
+	if pollers.Load() > 1 { // there are several ranks here: one of them may want this processor of Go's
+		runtime.Gosched()
+	}
 	if _, _, errno := unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0); errno != 0 {
 		t := unix.NsecToTimespec(int64(instead))
 		_ = unix.Nanosleep(&t, nil)

@@ -2,6 +2,7 @@ package fifo
 
 import (
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -58,4 +59,36 @@ func forbidYield() error {
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
+}
+
+// Where several ranks of one process poll, one that yields lets goroutines run too.
+func TestYieldAmongRanks(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	pollers.Add(2)
+	defer pollers.Add(-2)
+	var ran atomic.Bool
+	go ran.Store(true)
+	for range 10 { // the scheduler may choose this one again
+		sharedParker{}.yield()
+	}
+	require.True(t, ran.Load())
+}
+
+// Who polls is counted, and no more when that ends.
+func TestPollersAreCounted(t *testing.T) {
+	g := Geometry{Slots: 2, SlotBytes: 8}
+	c, err := NewConsumer(aligned(g.Size(), 2*lineBytes), g, Waiting{Guard: new(Guard)})
+	require.NoError(t, err)
+	c.yieldFor = time.Hour
+	over := make(chan error)
+	go func() {
+		_, _, err := c.Next()
+		over <- err
+	}()
+	for pollers.Load() != 1 {
+		runtime.Gosched()
+	}
+	require.NoError(t, c.Close())
+	require.ErrorIs(t, <-over, ErrClosed)
+	require.Zero(t, pollers.Load())
 }
