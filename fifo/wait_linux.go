@@ -18,8 +18,17 @@ const (
 type sharedParker struct{}
 
 func (sharedParker) yield() {
-	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	if pollers.Load() > 1 { // there are several ranks here: one of them may want this processor of Go's
+		runtime.Gosched()
+	}
+	if _, _, errno := unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0); errno != 0 {
+		t := unix.NsecToTimespec(int64(instead))
+		_ = unix.Nanosleep(&t, nil)
+	}
 }
+
+// instead is how long a thread sleeps that may not yield (seccomp): the other party may need this core.
+const instead = 10 * time.Microsecond
 
 // move forbids this core for a moment. The set of allowed cores is the user's.
 func (sharedParker) move() {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -70,9 +69,7 @@ func play(s string) {
 			writePID(file)
 			syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
-		for pid := 0; pid == 0 || syscall.Kill(pid, 0) == nil; time.Sleep(20 * time.Millisecond) {
-			pid = readPID(file) // until rank 2 has come, and gone
-		}
+		awaitEnd(file)
 		fmt.Fprintf(os.Stderr, "rank 2 died, says %d\n", rank)
 		os.Exit(1)
 	case "join 0", "join 2": // rank 0 or 2 ends before it joins, the others after
@@ -135,6 +132,12 @@ func play(s string) {
 		}
 	case "go on": // the others regroup without rank 2, which dies then; then without rank 1
 		goOn(rank)
+	case "one waits":
+		if rank == 0 {
+			play("wait")
+			return
+		}
+		os.Exit(3)
 	case "one fails":
 		if rank == 1 {
 			os.Exit(3)
@@ -164,58 +167,6 @@ func play(s string) {
 	}
 }
 
-// goOn is a rank of 4. Rank 2 leaves the group, and dies when the others are in another one; then rank 1 likewise. The others go
-// on for longer than Grace. Rank 3 takes no part the second time if HOW is "stay", and rank 0 fails at the end if it is "fail".
-func goOn(rank int) {
-	ctx := context.Background()
-	check := func(err error) {
-		if err != nil {
-			fmt.Println(err)
-			os.Exit(9)
-		}
-	}
-	how, file := os.Getenv("HOW"), os.Getenv("PID_FILE")
-	spec, _, err := bootstrap.FromEnv(os.Getenv)
-	check(err)
-	g, err := spec.Join(ctx, bootstrap.ListenOptions{}, bootstrap.JoinOptions{})
-	check(err)
-	for _, dies := range []int{2, 1} {
-		dead := fmt.Sprint(file, dies)
-		stays := how == "stay" && rank == 3 && dies == 1
-		if rank == dies || stays {
-			check(g.Close())
-			if stays {
-				time.Sleep(time.Minute)
-			}
-			for readPID(dead+".last") == 0 {
-				time.Sleep(time.Millisecond)
-			}
-			writePID(dead)
-			syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		}
-		left, err := g.Regroup(ctx, 20*time.Second)
-		check(err)
-		next := left.Group
-		if next == nil {
-			next, err = bootstrap.Join(ctx, left.ID, slices.Index(left.Members, g.Rank()), len(left.Members), bootstrap.JoinOptions{})
-			check(err)
-		}
-		g = next
-		if _, err = g.AllGather(ctx, nil); rank == 0 {
-			writePID(dead + ".last")
-		}
-		check(err)
-		for pid := 0; pid == 0 || syscall.Kill(pid, 0) == nil; time.Sleep(time.Millisecond) {
-			pid = readPID(dead)
-		}
-		time.Sleep(50 * time.Millisecond) // longer than Grace
-	}
-	fmt.Printf("rank %d ends\n", rank)
-	if how == "fail" && rank == 0 {
-		os.Exit(5)
-	}
-}
-
 func writePID(file string) {
 	os.WriteFile(file+"~", []byte(strconv.Itoa(os.Getpid())), 0o600)
 	os.Rename(file+"~", file)
@@ -226,6 +177,13 @@ func readPID(file string) int {
 	b, _ := os.ReadFile(file)
 	pid, _ := strconv.Atoi(string(b))
 	return pid
+}
+
+// awaitEnd returns when a process that writes its number has done so, and has ended.
+func awaitEnd(file string) {
+	for pid := 0; pid == 0 || syscall.Kill(pid, 0) == nil; time.Sleep(time.Millisecond) {
+		pid = readPID(file)
+	}
 }
 
 // await returns when out has a text so many times.
@@ -382,43 +340,6 @@ func TestRestarts(t *testing.T) {
 	var e *Error
 	require.ErrorAs(t, Run(t.Context(), c), &e)
 	require.Equal(t, 3, e.Status)
-}
-
-// Those that go on without a rank that has failed may do so for longer than Grace, and the job ends as they do. Who does
-// not go on with them is ended, and named.
-func TestGoOnWithout(t *testing.T) {
-	const ended = "launch: ended rank 3, still running 1ms after rank 1 ended (killed by signal 9), and the others go on without: -grace is how long they may\n"
-	for how, status := range map[string]int{"well": 0, "stay": 0, "fail": 5} {
-		t.Run(how, func(t *testing.T) {
-			c, out := config(4, "go on")
-			c.Grace = time.Millisecond
-			c.Env = append(c.Env, "HOW="+how, "PID_FILE="+t.TempDir()+"/pid")
-			err := Run(t.Context(), c)
-			var e *Error
-			if errors.As(err, &e) {
-				require.Equal(t, status, e.ExitStatus(), out)
-				require.Equal(t, 0, e.Rank)
-			} else {
-				require.NoError(t, err)
-				require.Zero(t, status)
-			}
-			require.Contains(t, out.String(), "rank 0 ends\n")
-			if how == "stay" {
-				require.Contains(t, out.String(), ended)
-			} else {
-				require.Contains(t, out.String(), "rank 3 ends\n")
-				require.NotContains(t, out.String(), "launch:")
-			}
-		})
-	}
-}
-
-// Who is ended for another rank's failure is named, with the reason.
-func TestGrace(t *testing.T) {
-	c, out := config(3, "one fails")
-	c.Grace = time.Millisecond
-	require.EqualError(t, Run(t.Context(), c), "rank 1: exit status 3")
-	require.Equal(t, "launch: ended ranks 0, 2, still running 1ms after rank 1 ended (exit status 3): -grace is how long they may\n", out.String())
 }
 
 func TestNoSuchProgram(t *testing.T) {

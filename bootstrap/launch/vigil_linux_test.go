@@ -1,0 +1,145 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/bootstrap"
+)
+
+// goOn is a rank of 4. Rank 2 leaves the group, and dies when the others are in another one; then rank 1 likewise. The others go
+// on for longer than Grace. Rank 3 takes no part the second time if HOW is "stay", and rank 0 fails at the end if it is "fail".
+func goOn(rank int) {
+	ctx := context.Background()
+	check := func(err error) {
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(9)
+		}
+	}
+	how, file := os.Getenv("HOW"), os.Getenv("PID_FILE")
+	spec, _, err := bootstrap.FromEnv(os.Getenv)
+	check(err)
+	g, err := spec.Join(ctx, bootstrap.ListenOptions{}, bootstrap.JoinOptions{})
+	check(err)
+	for _, dies := range []int{2, 1} {
+		dead := fmt.Sprint(file, dies)
+		stays := how == "stay" && rank == 3 && dies == 1
+		if rank == dies || stays {
+			check(g.Close())
+			if stays {
+				time.Sleep(time.Minute)
+			}
+			for readPID(dead+".last") == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			writePID(dead)
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		left, err := g.Regroup(ctx, 20*time.Second)
+		check(err)
+		next := left.Group
+		if next == nil {
+			next, err = bootstrap.Join(ctx, left.ID, slices.Index(left.Members, g.Rank()), len(left.Members), bootstrap.JoinOptions{})
+			check(err)
+		}
+		g = next
+		if _, err = g.AllGather(ctx, nil); rank == 0 {
+			writePID(dead + ".last")
+		}
+		check(err)
+		awaitEnd(dead)
+		time.Sleep(50 * time.Millisecond) // longer than Grace
+	}
+	fmt.Printf("rank %d ends\n", rank)
+	if how == "fail" && rank == 3 {
+		writePID(file + "3")
+	}
+	if how == "fail" && rank == 0 {
+		awaitEnd(file + "3")
+		os.Exit(5)
+	}
+}
+
+// Those that go on without a rank that has failed may do so for longer than Grace, and the job ends as they do. Who does
+// not go on with them is ended, and named.
+func TestGoOnWithout(t *testing.T) {
+	const ended = "launch: ended rank 3, still running 1ms after rank 1 ended (killed by signal 9), and the others go on without: -grace is how long they may\n"
+	for how, status := range map[string]int{"well": 0, "stay": 0, "fail": 5} {
+		t.Run(how, func(t *testing.T) {
+			c, out := config(4, "go on")
+			c.Grace = time.Millisecond
+			c.Env = append(c.Env, "HOW="+how, "PID_FILE="+t.TempDir()+"/pid")
+			err := Run(t.Context(), c)
+			var e *Error
+			if errors.As(err, &e) {
+				require.Equal(t, status, e.ExitStatus(), out)
+				require.Equal(t, 0, e.Rank)
+			} else {
+				require.NoError(t, err)
+				require.Zero(t, status)
+			}
+			require.Contains(t, out.String(), "rank 0 ends\n")
+			if how == "stay" {
+				require.Contains(t, out.String(), ended)
+			} else {
+				require.Contains(t, out.String(), "rank 3 ends\n")
+				require.NotContains(t, out.String(), "launch:")
+			}
+		})
+	}
+}
+
+// Those that wait for others to go on with are not ended meanwhile.
+func TestGraceWhileRegrouping(t *testing.T) {
+	for name, members := range map[string][]int{"go on": {0}, "cannot": {}} {
+		t.Run(name, func(t *testing.T) {
+			c, out := config(2, "one waits")
+			c.Grace = time.Millisecond
+			over := make(chan *Error, 1)
+			c.Ended = func(rank int, err *Error) {
+				if rank == 1 {
+					over <- err
+				}
+			}
+			j := &job{Config: c, restarts: make([]int, 2), ended: make(chan int, 2), errs: make([]error, 2), stdout: out, stderr: out}
+			j.cmds = []*exec.Cmd{j.command(0), j.command(1)}
+			j.regrouped.heard(nil)
+			require.True(t, j.startRank(0))
+			await(t, out, "ready", 1)
+			require.True(t, j.startRank(1))
+			result := make(chan error, 1)
+			go func() { result <- j.watch(t.Context(), nil, 2, nil, nil) }()
+			require.NotNil(t, <-over)
+			time.Sleep(20 * time.Millisecond) // longer than Grace
+			require.NotContains(t, out.String(), "ended")
+			j.regrouped.heard(members)
+			if len(members) > 0 {
+				time.Sleep(20 * time.Millisecond)
+				require.NoError(t, j.cmds[0].Process.Signal(syscall.SIGTERM))
+				require.NoError(t, <-result)
+				require.Contains(t, out.String(), "terminated")
+			} else {
+				require.EqualError(t, <-result, "rank 1: exit status 3")
+				require.Contains(t, out.String(), "launch: ended rank 0, still running")
+			}
+		})
+	}
+}
+
+// Who is ended for another rank's failure is named, with the reason.
+func TestGrace(t *testing.T) {
+	c, out := config(3, "one fails")
+	c.Grace = time.Millisecond
+	require.EqualError(t, Run(t.Context(), c), "rank 1: exit status 3")
+	require.Equal(t, "launch: ended ranks 0, 2, still running 1ms after rank 1 ended (exit status 3): -grace is how long they may\n", out.String())
+}
