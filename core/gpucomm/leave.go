@@ -102,6 +102,7 @@ func (g *Comm) Leave(releaseHost func() error) error {
 			g.Log.Warn("not all is given back", "subsys", "GPU", "err", err)
 		}
 	}()
+	g.Device.Later(func() { <-done })
 	if windows {
 		<-apart
 	}

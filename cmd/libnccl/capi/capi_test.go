@@ -1,6 +1,7 @@
 package capi
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
@@ -162,7 +163,7 @@ func TestGrow(t *testing.T) {
 }
 
 func TestMeetingOfNCCLCommID(t *testing.T) {
-	l := with(map[string]string{"RINGO_HOST": "1", "NCCL_COMM_ID": "127.0.0.1:29811", "RINGO_COMM_SECRET": "a"})
+	l := with(map[string]string{"RINGO_HOST": "1", "NCCL_COMM_ID": "127.0.0.1:29811", "RINGO_COMM_SECRET": rand.Text()})
 	id, err := l.UniqueID()
 	require.NoError(t, err)
 	again, err := l.UniqueID()
