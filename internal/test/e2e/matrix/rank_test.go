@@ -83,33 +83,30 @@ func (r *rank) close() error {
 	return err
 }
 
-// waits are the functions in which a rank is that waits in an operation.
-var waits = map[string]string{
-	"Split": "life.(*Life).Meet(", "Shrink": ").Regroup(", "Register": "life.(*Life).Meet(", "first": "paths.(*Links).",
-	"replay": "ringo.(*Comm).Synchronize(", "GPU": "ringo.(*Comm).Synchronize(", "": "hostcomm.(*Comm).Do(",
-}
+// waits are the functions in which a rank is that waits in a method that all ranks call.
+var waits = map[string]string{"Split": "life.(*Life).Meet(", "Shrink": ").Regroup(", "Register": "life.(*Life).Meet("}
 
 // tellIn says when the rank waits in an operation: the stack of one of its goroutines has the function.
 func (r *rank) tellIn(op string, over <-chan struct{}) {
-	if op == "capture" {
-		return // says so itself
-	}
-	function := waits[strings.Fields(op)[0]]
-	if function == "" && r.d != nil {
-		function = waits["GPU"]
-	} else if function == "" {
-		function = waits[""]
+	functions := []string{"ringo.(*Comm).Do(", "ringo.(*Comm).Synchronize("}
+	if f := waits[op]; f != "" {
+		functions = []string{f}
 	}
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for stacks := make([]byte, 1<<20); !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), function); {
+	stacks := make([]byte, 1<<20)
+	for {
+		now := string(stacks[:runtime.Stack(stacks, true)])
+		if op != "capture" && slices.ContainsFunc(functions, func(f string) bool { return strings.Contains(now, f) }) { // else it says so itself
+			r.say("in")
+			return
+		}
 		select {
 		case <-over:
 			return
 		case <-tick.C:
 		}
 	}
-	r.say("in")
 }
 
 // watch waits until the communicator has failed.
@@ -277,7 +274,7 @@ func result(err error) string {
 	case strings.Contains(err.Error(), "rank 1 died"):
 		said = "died"
 	default:
-		return strings.ReplaceAll(err.Error(), "\n", " ")
+		said = strings.ReplaceAll(err.Error(), "\n", " ")
 	}
 	if errors.As(err, &e) && !slices.Equal(e.Culprits, []int{1}) {
 		said += fmt.Sprintf(" by %v", e.Culprits)
