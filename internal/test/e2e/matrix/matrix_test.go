@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,7 +40,7 @@ func TestMatrix(t *testing.T) {
 	table := read(t)
 	var mu sync.Mutex
 	written := map[cell]outcome{}
-	for _, w := range allWorlds {
+	for _, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
 			places := make(chan struct{}, 2)
 			var cells sync.WaitGroup // for the time of t.Parallel would begin when this function ends
@@ -48,7 +49,7 @@ func TestMatrix(t *testing.T) {
 					continue
 				}
 				want := table[c]
-				if w.name == allWorlds[1].name { // they look at the stacks of one process
+				if w.name == worlds[1].name { // they look at the stacks of one process
 					t.Run(c.end+"/"+c.op, func(t *testing.T) { written[c] = check(t, w, c, want) })
 					continue
 				}
@@ -73,6 +74,7 @@ func TestMatrix(t *testing.T) {
 			table[c] = o
 		}
 		write(t, table)
+		writeDocument(t, table)
 	}
 }
 
@@ -94,7 +96,7 @@ func sampled(w world, i int, c cell) bool {
 func check(t *testing.T, w world, c cell, want outcome) (got outcome) {
 	for range 3 {
 		got = run(t, w, c, want)
-		if *update || got == want || strings.ReplaceAll(want.String(), "within 3 s", "at once") == strings.ReplaceAll(got.String(), "within 3 s", "at once") && !strings.Contains(want.String(), "at once") {
+		if *update || asGood(got.busy, want.busy) && asGood(got.idle, want.idle) {
 			return got
 		}
 	}
@@ -102,13 +104,35 @@ func check(t *testing.T, w world, c cell, want outcome) (got outcome) {
 	return got
 }
 
+// times are how soon ranks hear of an end.
+var times = []string{"at once", "within 3 s", "by Config.Timeout"}
+
+// asGood reports whether a rank hears what it is to hear, and not later.
+func asGood(got, want string) bool {
+	g, soon, _ := strings.Cut(got, ", ")
+	w, due, _ := strings.Cut(want, ", ")
+	return g == w && slices.Index(times, soon) <= slices.Index(times, due)
+}
+
+// timeout is Config.Timeout.
+func (c cell) timeout() time.Duration {
+	if c.world == onGPUs && c.end == "Close" && slices.Contains([]string{"Recv", "Send", "capture", "replay"}, c.op) {
+		return 3 * time.Second // passes
+	}
+	return 2 * patience
+}
+
+// joinTimeout is Config.JoinTimeout. Half of it passes in a Shrink where a rank could still come.
+func (c cell) joinTimeout() time.Duration {
+	if c.op == "Shrink" && c.end != "SIGSTOP" {
+		return 4 * time.Second
+	}
+	return patience
+}
+
 // run has rank 1 end.
 func run(t *testing.T, w world, c cell, want outcome) outcome {
-	join := patience
-	if c.op == "Shrink" && c.end != "SIGSTOP" {
-		join = 4 * time.Second // the half of which passes where a rank could still come
-	}
-	all := w.start(t, join)
+	all := w.start(t, c.timeout(), c.joinTimeout())
 	busy, ends, idle := all[0], all[1], all[2]
 	each(t, all, "open", "")
 	if c.op != "first connection" {
@@ -117,12 +141,12 @@ func run(t *testing.T, w world, c cell, want outcome) outcome {
 	if c.op == "replay" {
 		each(t, all, "done", "do graph")
 	}
-	if c.op != "Shrink" {
-		idle.tell("watch")
-	}
 	stopped := c.end == "SIGSTOP"
 	if stopped && c.op == "first connection" {
 		require.NoError(t, ends.cmd.Process.Signal(syscall.SIGSTOP))
+	}
+	if c.op != "Shrink" { // which ends the communicator for all
+		idle.tell("watch")
 	}
 	if c.op == "idle" {
 		busy.tell("watch")
@@ -140,15 +164,8 @@ func run(t *testing.T, w world, c cell, want outcome) outcome {
 		time.Sleep(8 * time.Second) // longer than any time-out that is not Config.Timeout
 		require.NoError(t, ends.cmd.Process.Signal(syscall.SIGCONT))
 		return resumed(t, c, all)
-	case "return", "exit":
-		ends.tell("end " + c.end)
 	default:
 		ends.tell("end " + c.end)
-		if c.op == "capture" {
-			said, _ := ends.hear("ended", patience)
-			require.Equal(t, "well", said, "%s of the rank that ends", c.end)
-			ends.says <- line{"ended well", time.Now()}
-		}
 	}
 	if c.op == "capture" {
 		busy.tell("on")
@@ -157,10 +174,9 @@ func run(t *testing.T, w world, c cell, want outcome) outcome {
 		idle.tell("do Shrink")
 	}
 	o := outcome{get(busy, c, "done", want.busy, began), get(idle, c, "fell", want.idle, began)}
-	closeAll(t, []*handle{busy, idle})
+	each(t, []*handle{busy, idle}, "closed", "close") // succeeds whatever has happened
 	if c.end == "Close" || c.end == "Abort" {
-		said, _ := ends.hear("ended", patience)
-		require.Equal(t, "well", said, "%s of the rank that ends", c.end)
+		each(t, []*handle{ends}, "ended", "")
 		each(t, []*handle{ends}, "closed", "close")
 	}
 	return o
@@ -169,9 +185,10 @@ func run(t *testing.T, w world, c cell, want outcome) outcome {
 // get is what a rank hears of the end, and roughly when. An idle rank that hears nothing is looked at when others have heard.
 func get(h *handle, c cell, word, want string, began time.Time) string {
 	wait := patience
-	if c.op == "Shrink" {
+	switch {
+	case c.op == "Shrink":
 		word = "done"
-	} else if c.op == "idle" {
+	case c.op == "idle":
 		word = "fell"
 	}
 	if word == "fell" && want == "well" {
@@ -184,12 +201,12 @@ func get(h *handle, c cell, word, want string, began time.Time) string {
 		return "well"
 	}
 	switch took := at.Sub(began); {
-	case took < 800*time.Millisecond: // a roll call comes after a second
-		return said + ", at once"
+	case took < 800*time.Millisecond && c.world != onGPUs && c.end != "Close": // emulated GPUs are slow, and a roll call comes after a second
+		return said + ", " + times[0]
 	case took < 3*time.Second:
-		return said + ", within 3 s"
+		return said + ", " + times[1]
 	}
-	return said + ", late"
+	return said + ", " + times[2]
 }
 
 // resumed is what ranks get if the stopped one goes on: all do their part.
@@ -216,7 +233,7 @@ func resumed(t *testing.T, c cell, all []*handle) outcome {
 			o.idle = said
 		}
 	}
-	closeAll(t, all)
+	each(t, all, "closed", "close")
 	return o
 }
 
@@ -231,11 +248,6 @@ func each(t *testing.T, all []*handle, word, command string) {
 		said, _ := h.hear(word, patience)
 		require.Equal(t, "well", said, "rank %d: %s %s", r, command, word)
 	}
-}
-
-// closeAll closes what ranks have, which succeeds whatever has happened.
-func closeAll(t *testing.T, all []*handle) {
-	each(t, all, "closed", "close")
 }
 
 // read gives the table; it is empty while it is written anew.
@@ -256,7 +268,7 @@ func read(t *testing.T) map[cell]outcome {
 
 func write(t *testing.T, table map[cell]outcome) {
 	var b strings.Builder
-	for _, w := range allWorlds {
+	for _, w := range worlds {
 		for _, c := range cellsOf(w) {
 			if o, ok := table[c]; ok {
 				fmt.Fprintf(&b, "%v | %v\n", c, o)

@@ -101,29 +101,33 @@ func (h *handle) hear(word string, wait time.Duration) (text string, at time.Tim
 	}
 }
 
+// onGPUs is the world of processes with emulated GPUs.
+const onGPUs = "processes, emulated GPUs"
+
 // A world is where ranks run.
 type world struct {
 	name  string
-	start func(t *testing.T, join time.Duration) []*handle
+	short string // in the document
+	start func(t *testing.T, timeout, join time.Duration) []*handle
 	ends  []string
 	ops   []string
 }
 
 var (
-	allEnds   = []string{"return", "exit", "Close", "Abort", "SIGKILL", "SIGSTOP"}
-	hostOps   = []string{"idle", "AllReduce 8 B", "AllReduce 1 MiB", "Recv", "Send", "Split", "Shrink", "first connection"}
-	gpuOps    = []string{"idle", "AllReduce 8 B", "AllReduce 1 MiB", "Recv", "Send", "Split", "Shrink", "Register", "first connection", "capture", "replay"}
-	allWorlds = []world{
-		{"processes, host memory", processes(), allEnds, hostOps},
-		{"goroutines, host memory", goroutines, []string{"Close", "Abort"}, hostOps},
-		{"processes, emulated GPUs", processes("RINGO_TEST_GPU=1"), allEnds, gpuOps},
+	allEnds = []string{"return", "exit", "Close", "Abort", "SIGKILL", "SIGSTOP"}
+	hostOps = []string{"idle", "AllReduce 8 B", "AllReduce 1 MiB", "Recv", "Send", "Split", "Shrink", "first connection"}
+	gpuOps  = []string{"idle", "AllReduce 8 B", "AllReduce 1 MiB", "Recv", "Send", "Split", "Shrink", "Register", "first connection", "capture", "replay"}
+	worlds  = []world{
+		{"processes, host memory", "Go", processes(), allEnds, hostOps},
+		{"goroutines, host memory", "goroutines", goroutines, []string{"Close", "Abort"}, hostOps},
+		{onGPUs, "GPUs", processes("RINGO_TEST_GPU=1"), allEnds, gpuOps},
 	}
 )
 
 // processes are of this test binary.
-func processes(env ...string) func(t *testing.T, join time.Duration) []*handle {
-	return func(t *testing.T, join time.Duration) []*handle {
-		env := append(env, "RINGO_TIMEOUT=60s", fmt.Sprint("RINGO_JOIN_TIMEOUT=", join))
+func processes(env ...string) func(t *testing.T, timeout, join time.Duration) []*handle {
+	return func(t *testing.T, timeout, join time.Duration) []*handle {
+		env := append(env, fmt.Sprint("RINGO_TIMEOUT=", timeout), fmt.Sprint("RINGO_JOIN_TIMEOUT=", join))
 		id := commtest.Meeting(t)
 		all := make([]*handle, ranks)
 		for r := range all {
@@ -167,8 +171,8 @@ func begin(t *testing.T, cmd *exec.Cmd) *handle {
 }
 
 // goroutines are the ranks of one process.
-func goroutines(t *testing.T, join time.Duration) []*handle {
-	comms, err := ringo.OpenLocal(ranks, ringo.Config{Timeout: time.Minute, JoinTimeout: join})
+func goroutines(t *testing.T, timeout, join time.Duration) []*handle {
+	comms, err := ringo.OpenLocal(ranks, ringo.Config{Timeout: timeout, JoinTimeout: join})
 	require.NoError(t, err)
 	all := make([]*handle, ranks)
 	for i, c := range comms {
