@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/ringo-go/ringo/bootstrap"
-	"github.com/ringo-go/ringo/core/life"
 )
 
 // verdictTime is how long a child that could not be opened waits to hear that its parent has failed, which is why.
@@ -28,9 +25,9 @@ func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []i
 	case <-time.After(verdictTime):
 	}
 	if v := c.Err(); v != nil {
-		return nil, c.errorIn(op, v)
+		return nil, c.life.ErrorOf(op, v)
 	}
-	e := c.errorIn(op, err)
+	e := c.life.ErrorOf(op, err)
 	if o, ok := errors.AsType[*Error](err); ok {
 		e.Err, e.Culprits = o.Err, nil
 		for _, r := range o.Culprits {
@@ -42,24 +39,4 @@ func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []i
 		}
 	}
 	return nil, e
-}
-
-// errorIn is an error of a method that all ranks call together, with who is to blame as far as err says so.
-func (c *Comm) errorIn(op string, err error) *Error {
-	e := c.life.ErrorIn(op, err)
-	var failed *Error
-	var peer *life.PeerError
-	var left *bootstrap.LeftError
-	var late *bootstrap.WithdrawnError
-	switch {
-	case errors.As(err, &failed):
-		e.Culprits = failed.Culprits
-	case errors.As(err, &peer):
-		e.Culprits = slices.Clone(peer.Failure.Culprits)
-	case errors.As(err, &left):
-		e.Culprits = []int{left.Rank}
-	case errors.As(err, &late):
-		e.Culprits = slices.Clone(late.Missing)
-	}
-	return e
 }

@@ -32,7 +32,7 @@ func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
 			return next, nil
 		}
 		if ctx.Err() != nil || !lostOne(err) {
-			return nil, c.errorIn("Shrink", err)
+			return nil, c.life.ErrorOf("Shrink", err)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
 func (c *Comm) Grow(ctx context.Context, id *bootstrap.ID, size int) (*Comm, error) {
 	meet, err := growAt(ctx, c, id, size)
 	if err != nil {
-		return nil, c.errorIn("Grow", err)
+		return nil, c.life.ErrorOf("Grow", err)
 	}
 	cfg := c.cfg
 	cfg.ID, cfg.Size = &meet, size

@@ -40,7 +40,7 @@ func (c *Comm) SplitWith(ctx context.Context, color, key int, cfg Config) (*Comm
 	_, bad := cfg.fill(os.Getenv) // before the ranks meet: the others would wait for a part that cannot be
 	id, members, err := splitParts(ctx, c, color, key, bad)
 	if err != nil {
-		return nil, c.errorIn("Split", err)
+		return nil, c.life.ErrorOf("Split", err)
 	}
 	if color == NoColor {
 		return nil, nil

@@ -132,7 +132,11 @@ func (r *coordinator) complain(rank int, m *fail) {
 	if len(culprits) == 0 {
 		culprits = []int{rank}
 	}
-	r.await(&complaint{Failure: Failure{Rank: rank, Culprits: culprits, Reason: m.Reason}, from: rank})
+	f := Failure{Rank: rank, Culprits: culprits, Reason: m.Reason}
+	if last, left := r.ledger.ends[culprits[0]]; left && len(culprits) == 1 { // all hear the same as the one that met it
+		f = *(&departure{culprits[0], last}).failure()
+	}
+	r.await(&complaint{Failure: f, from: rank})
 }
 
 // await lets a complaint settle.

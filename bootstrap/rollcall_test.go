@@ -61,6 +61,8 @@ func TestRollCall(t *testing.T) {
 		{"who does not wait long misses nobody", []word{{rank: 2, m: gone(at(1, "a"))}, {rank: 0, m: &position{known{true, at(1, "aa")}}}}, []string{}},
 		{"leaving comes before what follows from it", []word{{rank: 2, m: gone(at(1, "a"))}, {rank: 0, m: &inquire{waits(1, "aab")}}, {rank: 1, m: &inquire{waits(1, "aac")}}},
 			[]string{"[3]: where?", "[0 1 3]: rank 2 has left after collective #1, and others wait for it in a later one"}},
+		{"all hear what one meets of a departure", []word{{rank: 2, m: gone(at(1, "a"))}, {rank: 0, m: &fail{Reason: "connection closed", Culprits: []int{2}}}},
+			[]string{"[0 1 3]: rank 2 has left after collective #1, and others wait for it in a later one"}},
 		{"a complaint gives way", []word{{rank: 0, m: &inquire{waits(1, "b")}}, {rank: 2, m: &fail{Reason: "i/o timeout"}}, {rank: 2, m: gone(at(1, "c"))}},
 			[]string{"[1 2 3]: where?", "[0 1 2 3]: ranks 0 and 2 make different calls as collective #1"}},
 		{"who has heard a failure hears no second", []word{{rank: 0, m: &inquire{waits(1, "b")}}, {rank: 1, m: &position{known{true, at(1, "c")}}}, {rank: 3, lost: "gone"}, {rank: 2, m: &position{known{true, at(1, "c")}}}},

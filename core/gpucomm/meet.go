@@ -56,7 +56,7 @@ func (b *base) together(method call.Method, do func(context.Context) error) erro
 		err = do(ctx)
 	}
 	if err != nil {
-		return b.Life.ErrorIn(method.String(), err)
+		return b.Life.ErrorOf(method.String(), err)
 	}
 	return nil
 }

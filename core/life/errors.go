@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/engine"
 )
@@ -53,6 +55,26 @@ func (l *Life) Locate(c *call.Call, seq uint32, cause error, path Path) *call.Er
 // ErrorIn is an error of something that is not a Call: "Open", "Split".
 func (l *Life) ErrorIn(op string, cause error) *call.Error {
 	return &call.Error{Op: op, Rank: l.Rank, Host: l.Host, Peer: -1, Err: cause}
+}
+
+// ErrorOf is an error of a method that all ranks call together, with who is to blame as far as err says so.
+func (l *Life) ErrorOf(op string, err error) *call.Error {
+	e := l.ErrorIn(op, err)
+	var failed *call.Error
+	var peer *PeerError
+	var left *bootstrap.LeftError
+	var late *bootstrap.WithdrawnError
+	switch {
+	case errors.As(err, &failed):
+		e.Culprits = failed.Culprits
+	case errors.As(err, &peer):
+		e.Culprits = slices.Clone(peer.Failure.Culprits)
+	case errors.As(err, &left):
+		e.Culprits = []int{left.Rank}
+	case errors.As(err, &late):
+		e.Culprits = slices.Clone(late.Missing)
+	}
+	return e
 }
 
 // A Mismatch says in words what engine.MismatchError says in stamps. It is

@@ -189,7 +189,7 @@ func (l *Life) Fail(c *call.Call, seq uint32, cause error, path Path) *call.Erro
 
 // FailIn is Fail for something that is not a Call.
 func (l *Life) FailIn(op string, cause error) *call.Error {
-	return l.end(l.ErrorIn(op, cause), &engine.StepError{Peer: -1})
+	return l.end(l.ErrorOf(op, cause), &engine.StepError{Peer: -1})
 }
 
 func (l *Life) end(e *call.Error, at *engine.StepError) *call.Error {

@@ -1,0 +1,192 @@
+package matrix
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/ringo-go/ringo"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+)
+
+// ranks is how many there are: rank 1 ends, rank 0 is in what is looked at, rank 2 is idle.
+const ranks = 3
+
+func TestMain(m *testing.M) {
+	switch os.Getenv("RINGO_TEST_RANK") {
+	case "":
+		goleak.VerifyTestMain(m)
+	case "matrix":
+		rankMain()
+	case "kills":
+		killMain()
+	}
+}
+
+// rankMain is a rank that is told on standard input what to do. When it returns, main does.
+func rankMain() {
+	var mu sync.Mutex
+	say := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Printf(format+"\n", args...)
+	}
+	c, d, err := open()
+	if err != nil {
+		say("open %s", result(err))
+		os.Exit(2)
+	}
+	say("open well")
+	r := newRank(c, d, say)
+	commands := bufio.NewScanner(os.Stdin)
+	for commands.Scan() {
+		switch command := commands.Text(); command {
+		case "end return":
+			return
+		case "end exit":
+			os.Exit(0)
+		default:
+			if !r.obey(command) {
+				return
+			}
+		}
+	}
+}
+
+// A handle is a rank as the test has it.
+type handle struct {
+	tell  func(command string)
+	says  chan line
+	heard []line // and not yet asked for
+	cmd   *exec.Cmd
+}
+
+// A line is what a rank has said, and when.
+type line struct {
+	text string
+	at   time.Time
+}
+
+// hear waits for what begins with a word, and gives the rest. If it does not come, "nothing" has.
+func (h *handle) hear(word string, wait time.Duration) (text string, at time.Time) {
+	end := time.NewTimer(wait)
+	defer end.Stop()
+	for i := 0; ; i++ {
+		for i == len(h.heard) {
+			select {
+			case l, ok := <-h.says:
+				if !ok {
+					return "nothing: it has ended after " + fmt.Sprint(h.heard), time.Now()
+				}
+				h.heard = append(h.heard, l)
+			case <-end.C:
+				return "nothing", time.Now()
+			}
+		}
+		if first, rest, _ := strings.Cut(h.heard[i].text, " "); first == word {
+			at = h.heard[i].at
+			h.heard = append(h.heard[:i], h.heard[i+1:]...)
+			return rest, at
+		}
+	}
+}
+
+// onGPUs is the world of processes with emulated GPUs.
+const onGPUs = "processes, emulated GPUs"
+
+// A world is where ranks run.
+type world struct {
+	name  string
+	short string // in the document
+	start func(t *testing.T, timeout, join time.Duration) []*handle
+	ends  []string
+	ops   []string
+}
+
+var (
+	allEnds = []string{"return", "exit", "Close", "Abort", "SIGKILL", "SIGSTOP"}
+	hostOps = []string{"idle", "AllReduce 8 B", "AllReduce 1 MiB", "Recv", "Send", "Split", "Shrink", "first connection"}
+	gpuOps  = []string{"idle", "AllReduce 8 B", "AllReduce 1 MiB", "Recv", "Send", "Split", "Shrink", "Register", "first connection", "capture", "replay"}
+	worlds  = []world{
+		{"processes, host memory", "Go", processes(), allEnds, hostOps},
+		{"goroutines, host memory", "goroutines", goroutines, []string{"Close", "Abort"}, hostOps},
+		{onGPUs, "GPUs", processes("RINGO_TEST_GPU=1"), allEnds, gpuOps},
+	}
+)
+
+// processes are of this test binary.
+func processes(env ...string) func(t *testing.T, timeout, join time.Duration) []*handle {
+	return func(t *testing.T, timeout, join time.Duration) []*handle {
+		env := append(env, fmt.Sprint("RINGO_TIMEOUT=", timeout), fmt.Sprint("RINGO_JOIN_TIMEOUT=", join))
+		id := commtest.Meeting(t)
+		all := make([]*handle, ranks)
+		for r := range all {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), "RINGO_TEST_RANK=matrix", "RINGO_COMM_ID="+id.String(), fmt.Sprint("RINGO_RANK=", r), fmt.Sprint("RINGO_SIZE=", ranks))
+			cmd.Env = append(cmd.Env, env...)
+			all[r] = begin(t, cmd)
+		}
+		return all
+	}
+}
+
+// begin starts a process that obeys.
+func begin(t *testing.T, cmd *exec.Cmd) *handle {
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	cmd.Stderr = cmd.Stdout
+	require.NoError(t, cmd.Start())
+	h := &handle{says: make(chan line, 100), cmd: cmd, tell: func(command string) { _, _ = io.WriteString(in, command+"\n") }}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		defer close(h.says)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			select {
+			case h.says <- line{lines.Text(), time.Now()}:
+			default: // more than anybody asks for
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGCONT)
+		_ = cmd.Process.Kill()
+		<-read
+		_ = cmd.Wait()
+		in.Close()
+	})
+	return h
+}
+
+// goroutines are the ranks of one process.
+func goroutines(t *testing.T, timeout, join time.Duration) []*handle {
+	comms, err := ringo.OpenLocal(ranks, ringo.Config{Timeout: timeout, JoinTimeout: join})
+	require.NoError(t, err)
+	all := make([]*handle, ranks)
+	for i, c := range comms {
+		h := &handle{says: make(chan line, 100)}
+		r := newRank(c, nil, func(format string, args ...any) { h.says <- line{fmt.Sprintf(format, args...), time.Now()} })
+		over := false
+		h.tell = func(command string) { over = over || !r.obey(command) }
+		h.says <- line{"open well", time.Now()}
+		t.Cleanup(func() {
+			if !over {
+				_ = r.close()
+			}
+		})
+		all[i] = h
+	}
+	return all
+}
