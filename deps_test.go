@@ -86,7 +86,7 @@ var floors = map[string]string{
 		"mem kernels bootstrap bootstrap/launch transport transport/* internal/*",
 	"cmd/ringo":          "cmd/command",
 	"cmd/libnccl":        ". cmd/libnccl/capi bootstrap",
-	"cmd/libnccl/capi":   ". gpu mem bootstrap sched/sim internal/cuda internal/setting kernels/collective",
+	"cmd/libnccl/capi":   ". core/call gpu mem bootstrap sched/sim internal/cuda internal/setting kernels/collective",
 	"cmd/libcuda":        "cmd/libcuda/cudac internal/cuda internal/emu/*",
 	"cmd/libcuda/cudac":  "internal/cuda",
 	"examples/*":         ". bootstrap/launch",

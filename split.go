@@ -86,9 +86,18 @@ func splitParts(ctx context.Context, c *Comm, color, key int, bad error) (id *bo
 		members = append(members, n.Rank)
 	}
 
-	// The first rank of each part is host to the meeting of its part.
-	mine = splitNote{Color: color}
-	if color != NoColor && members[0] == c.Rank() && len(part) > 1 {
+	hosts := color != NoColor && members[0] == c.Rank() && len(part) > 1
+	notes, err = meetingsOfParts(ctx, c, color, hosts)
+	if err != nil || color == NoColor {
+		return nil, nil, err
+	}
+	return notes[members[0]].ID, members, nil
+}
+
+// meetingsOfParts are the IDs of all parts, in the notes of their first ranks. Each of these hosts the meeting of its part.
+func meetingsOfParts(ctx context.Context, c *Comm, color int, hosts bool) ([]splitNote, error) {
+	mine := splitNote{Color: color}
+	if hosts {
 		addr := ""
 		if c.net.OnOneHost() {
 			addr = "127.0.0.1:0"
@@ -100,22 +109,16 @@ func splitParts(ctx context.Context, c *Comm, color, key int, bad error) (id *bo
 			mine.ID = &id
 		}
 	}
-	notes, err = meetSplit(ctx, c, call.SplitMeets, mine)
+	notes, err := meetSplit(ctx, c, call.SplitMeets, mine)
 	for r := range notes {
 		if bad := notes[r].Bad; bad != "" && err == nil {
 			err = fmt.Errorf("rank %d: %s", r, bad)
 		}
 	}
-	if err != nil {
-		if mine.ID != nil {
-			bootstrap.Stop(*mine.ID)
-		}
-		return nil, nil, err
+	if err != nil && mine.ID != nil {
+		bootstrap.Stop(*mine.ID)
 	}
-	if color == NoColor {
-		return nil, nil, nil
-	}
-	return notes[members[0]].ID, members, nil
+	return notes, err
 }
 
 // meetSplit gives the notes of all ranks, by rank.

@@ -45,6 +45,9 @@ func (c *Call) Check(rank, n int) error {
 	return c.checkMemory(rank, n)
 }
 
+// ErrUnmatched is what CheckSelf finds. It is an ErrInvalid.
+var ErrUnmatched = fmt.Errorf("%w: half a message", ErrInvalid)
+
 // CheckSelf finds a message of a rank to itself that has no counterpart of its length among
 // the checked calls that progress side by side with it: nobody else will ever send or
 // receive it.
@@ -58,11 +61,11 @@ func CheckSelf(calls []*Call, rank int) error {
 	for s, r := next(Send, 0), next(Recv, 0); s < len(calls) || r < len(calls); s, r = next(Send, s+1), next(Recv, r+1) {
 		switch {
 		case r >= len(calls):
-			return invalid("a Send of rank %d to itself needs its Recv beside it in the Group", rank)
+			return fmt.Errorf("%w: a Send of rank %d to itself needs its Recv beside it in the Group", ErrUnmatched, rank)
 		case s >= len(calls):
-			return invalid("a Recv of rank %d from itself needs its Send beside it in the Group", rank)
+			return fmt.Errorf("%w: a Recv of rank %d from itself needs its Send beside it in the Group", ErrUnmatched, rank)
 		case calls[s].Bytes() != calls[r].Bytes():
-			return invalid("rank %d sends itself %d bytes and receives %d", rank, calls[s].Bytes(), calls[r].Bytes())
+			return fmt.Errorf("%w: rank %d sends itself %d bytes and receives %d", ErrUnmatched, rank, calls[s].Bytes(), calls[r].Bytes())
 		}
 	}
 	return nil

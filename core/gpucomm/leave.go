@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/core/call"
 	"github.com/ringo-go/ringo/internal/cuda"
@@ -187,11 +189,14 @@ func partAll(ctx context.Context, all []leaver, stage int) []bool {
 		ctx = now
 	}
 	parted := make([]bool, len(all))
-	var group sync.WaitGroup
+	var group errgroup.Group
 	for i, g := range all {
-		group.Go(func() { parted[i] = g.Group.Part(ctx, stage) == nil || here })
+		group.Go(func() error {
+			parted[i] = g.Group.Part(ctx, stage) == nil || here
+			return nil
+		})
 	}
-	group.Wait()
+	_ = group.Wait() // what failed to part is in parted
 	return parted
 }
 

@@ -190,8 +190,11 @@ func TestMeetingOfNCCLCommID(t *testing.T) {
 	}
 	first := both(func(g uintptr, rank int) (uintptr, error) { return l.InitRank(g, 2, rank, []bootstrap.ID{id}, nil) })
 	second := both(func(g uintptr, rank int) (uintptr, error) { return l.InitRank(g, 2, rank, []bootstrap.ID{id}, nil) })
-	shrunk := both(func(g uintptr, rank int) (uintptr, error) { return l.Shrink(g, first[rank], nil, nil, 0) })
-	for _, c := range slices.Concat(first[:], second[:], shrunk[:]) {
+	_, err = l.Shrink(0, first[0], nil, nil, 0)
+	require.ErrorContains(t, err, "excludes nobody")
+	shrunk, err := l.Shrink(0, first[1], []int{0}, nil, 0)
+	require.NoError(t, err)
+	for _, c := range append(slices.Concat(first[:], second[:]), shrunk) {
 		require.NoError(t, l.Destroy(c))
 	}
 }

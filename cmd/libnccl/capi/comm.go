@@ -23,60 +23,53 @@ type comm struct {
 	usable  atomic.Pointer[ringo.Comm] // nil before it is open, while it is busy, and when it was finalized
 	opening context.Context
 	cancel  context.CancelFunc // ends opening
-	jobs    sync.WaitGroup     // in the background
-	closing sync.Once          // begins to close it
+	quiet   chan struct{}      // closed when it is closing and no job is left
 	gone    chan struct{}      // closed when it has been closed
 	lost    error              // why not all was given back, once gone
 
-	mu        sync.Mutex
-	ring      *ringo.Comm    // guarded by mu; nil until it is open
-	busy      int            // guarded by mu; jobs in the background
-	failed    error          // guarded by mu; of a job
-	started   *ringo.Pending // guarded by mu; the last call in the background
-	finalized bool           // guarded by mu
-	revoked   bool           // guarded by mu
-	suspended bool           // guarded by mu
-	meeting   *bootstrap.ID  // guarded by mu; where its ranks meet again after a failure, nil if they cannot
-	splits    int            // guarded by mu
-	shrinks   map[string]int // guarded by mu; after a failure, by who was excluded
-	ops       []*operator    // guarded by mu; of RedOpCreatePreMulSum, nil where one was destroyed
-	post      *post          // guarded by mu; of one-sided messages on host memory, nil before the first window
-	windows   []*window      // guarded by mu; in the order in which all ranks registered them, nil where one was closed
-	records   records        // of windows, for kernels
+	mu      sync.Mutex
+	ring    *ringo.Comm    // guarded by mu; nil until it is open
+	state   state          // guarded by mu
+	started *ringo.Pending // guarded by mu; the last call in the background
+	revoked bool           // guarded by mu
+	meeting *bootstrap.ID  // guarded by mu; where its ranks meet again after a failure, nil if they cannot
+	splits  int            // guarded by mu
+	shrinks map[string]int // guarded by mu; after a failure, by who was excluded
+	ops     []*operator    // guarded by mu; of RedOpCreatePreMulSum, nil where one was destroyed
+	post    *post          // guarded by mu; of one-sided messages on host memory, nil before the first window
+	windows []*window      // guarded by mu; in the order in which all ranks registered them, nil where one was closed
+	records records        // of windows, for kernels
 }
 
 func newComm(d *gpu.Device, blocking bool, cfg ringo.Config) *comm {
-	c := &comm{device: d, blocking: blocking, config: cfg, gone: make(chan struct{})}
+	c := &comm{device: d, blocking: blocking, config: cfg, quiet: make(chan struct{}), gone: make(chan struct{})}
 	c.opening, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 
-// begin makes a communicator busy.
-func (c *comm) begin() {
+// change is an event of the state, and lets calls in or keeps them out. It returns what the event does.
+func (c *comm) change(event func(s *state) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.busy++
-	c.usable.Store(nil)
-	c.jobs.Add(1)
+	before := c.state.quiet()
+	err := event(&c.state)
+	if c.state.takes() == nil {
+		c.usable.Store(c.ring)
+	} else {
+		c.usable.Store(nil)
+	}
+	if c.state.quiet() && !before {
+		close(c.quiet)
+	}
+	return err
 }
+
+// begin makes a communicator busy with a job in the background.
+func (c *comm) begin() error { return c.change((*state).begin) }
 
 // finish is the end of what begin has begun.
 func (c *comm) finish(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.busy--
-	if err != nil && c.failed == nil {
-		c.failed = err
-	}
-	c.admit()
-	c.jobs.Done()
-}
-
-// admit lets calls in, if it may. mu is held.
-func (c *comm) admit() {
-	if c.busy == 0 && !c.finalized && !c.suspended {
-		c.usable.Store(c.ring)
-	}
+	_ = c.change(func(s *state) error { s.finish(err); return nil })
 }
 
 // do carries out a job that may wait for other ranks: now, or in the background for a
@@ -85,22 +78,24 @@ func (c *comm) do(job func() error) error {
 	if c.blocking {
 		return job()
 	}
-	c.begin()
+	if err := c.begin(); err != nil {
+		return err
+	}
 	go func() { c.finish(job()) }()
 	return errInProgress
 }
 
 // take gives a communicator what was opened for it, or why nothing was.
 func (c *comm) take(r *ringo.Comm, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err != nil {
-		c.failed = err
-		return
+	_ = c.change(func(s *state) error {
+		if s.fail(err); err == nil {
+			c.ring, s.open = r, true
+		}
+		return nil
+	})
+	if err == nil {
+		c.say(r, "Init")
 	}
-	c.ring = r
-	c.admit()
-	c.say(r, "Init")
 }
 
 // say logs that something is done, in the words that people look for in NCCL's log.
@@ -125,16 +120,10 @@ func (c *comm) opened() *ringo.Comm {
 func (c *comm) whyUnusable() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.failed != nil:
-		return c.failed
-	case c.finalized:
-		return fmt.Errorf("%w: the communicator was finalized: ncclCommDestroy is all that is left", errUsage)
+	if why := c.state.takes(); why != nil {
+		return why
 	}
-	if c.suspended {
-		return fmt.Errorf("%w: the communicator is suspended: call ncclCommResume", errUsage)
-	}
-	return fmt.Errorf("%w: the communicator is not ready: call ncclGroupEnd, or poll ncclCommGetAsyncError until it is not ncclInProgress", ringo.ErrInvalid)
+	return errNotReady // it was a moment ago
 }
 
 // ready is a communicator that takes calls.
@@ -209,12 +198,12 @@ func (c *comm) asyncError() (Result, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.busy > 0 || c.started != nil && !ended(c.started):
+	case c.state.jobs > 0 || c.started != nil && !ended(c.started):
 		return InProgress, nil
 	case c.revoked:
 		return Success, nil
-	case c.failed != nil:
-		return ResultOf(c.failed), c.failed
+	case c.state.failed != nil:
+		return ResultOf(c.state.failed), c.state.failed
 	case c.started != nil && c.started.Wait() != nil:
 		return ResultOf(c.started.Wait()), c.started.Wait()
 	case c.ring == nil: // in a group that has not ended

@@ -15,11 +15,11 @@ func (l *Library) Split(group, handle uintptr, color, key int, given *Config) (_
 	if err != nil {
 		return 0, err
 	}
-	parent.mu.Lock()
-	parent.splits++
-	part := fmt.Sprintf("split %d, part %d", parent.splits, color)
-	parent.mu.Unlock()
 	return l.derive(group, parent, given, color == ringo.NoColor, func(ctx context.Context, c *comm, cfg ringo.Config) (*ringo.Comm, error) {
+		parent.mu.Lock()
+		parent.splits++ // here, for a group may be thrown away on one rank
+		part := fmt.Sprintf("split %d, part %d", parent.splits, color)
+		parent.mu.Unlock()
 		if color != ringo.NoColor {
 			c.meetAgain(parent.again(part))
 		}

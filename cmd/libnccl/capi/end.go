@@ -19,15 +19,18 @@ func (l *Library) Finalize(group, handle uintptr) (err error) {
 	}
 	defer func() { l.Fail(group, err) }()
 	c, _, err := l.ready(handle)
+	if err == errFinalized {
+		return fmt.Errorf("%w: the communicator was finalized before", ringo.ErrInvalid)
+	}
 	if err != nil {
 		return err
 	}
 	return l.job(group, job{c, nil, func() (*ringo.Comm, error) {
-		c.mu.Lock()
-		c.finalized = true
-		c.usable.Store(nil)
-		last := c.started
-		c.mu.Unlock()
+		var last *ringo.Pending
+		_ = c.change(func(s *state) error {
+			s.barred, last = errFinalized, c.started
+			return nil
+		})
 		if last != nil {
 			return nil, last.Wait()
 		}
@@ -126,17 +129,18 @@ func (l *Library) abort(c *comm, reason error) {
 
 // startClose closes a communicator in the background, once.
 func (l *Library) startClose(c *comm) {
-	c.closing.Do(func() {
+	if c.change((*state).close) != nil { // another thread has
+		return
+	}
+	l.mu.Lock()
+	l.ending = append(l.ending, c)
+	l.mu.Unlock()
+	l.closing.Go(func() {
+		c.lost = l.close(c)
 		l.mu.Lock()
-		l.ending = append(l.ending, c)
+		l.ending = slices.DeleteFunc(l.ending, func(o *comm) bool { return o == c })
 		l.mu.Unlock()
-		l.closing.Go(func() {
-			c.lost = l.close(c)
-			l.mu.Lock()
-			l.ending = slices.DeleteFunc(l.ending, func(o *comm) bool { return o == c })
-			l.mu.Unlock()
-			close(c.gone)
-		})
+		close(c.gone)
 	})
 }
 
@@ -178,7 +182,7 @@ func (c *comm) abort(r *ringo.Comm, reason error) {
 // close gives back what a communicator has. Why it failed was said before.
 func (l *Library) close(c *comm) (err error) {
 	defer caught(&err)
-	c.jobs.Wait()
+	<-c.quiet
 	r := c.opened()
 	if r == nil {
 		return nil

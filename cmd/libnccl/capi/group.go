@@ -93,8 +93,15 @@ func (l *Library) GroupEnd(handle uintptr) (left uintptr, err error) {
 		g.recycle()
 		return 0, err
 	}
-	for _, c := range g.comms {
-		c.begin()
+	for i, c := range g.comms {
+		if err := c.begin(); err != nil { // another thread ends it
+			for _, begun := range g.comms[:i] {
+				begun.finish(nil)
+			}
+			g.throwAway(err)
+			g.recycle()
+			return 0, err
+		}
 	}
 	go func() {
 		err := g.carryOut()
@@ -233,10 +240,16 @@ func (l *Library) job(handle uintptr, j job) error {
 		}
 	}
 	if j.opens != nil && j.opens != j.comm && !j.comm.blocking {
-		j.opens.begin()
+		if err := j.opens.begin(); err != nil { // the process ends
+			return err
+		}
 	}
 	if g == nil {
-		return j.comm.do(j.carryOut)
+		err := j.comm.do(j.carryOut)
+		if err == errEnding {
+			j.settle(nil, err)
+		}
+		return err
 	}
 	g.with(j.comm)
 	g.jobs = append(g.jobs, j)

@@ -12,6 +12,7 @@ import (
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/gpu"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 var inBackground = &Config{Blocking: false}
@@ -31,6 +32,16 @@ func within(t *testing.T, f func()) {
 	}
 }
 
+// settled waits until nothing of a communicator is under way in the background.
+func settled(t *testing.T, c *comm) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.state.jobs == 0
+	}, tier.Patience, time.Millisecond)
+}
+
 // alone makes a communicator of one rank that does not block.
 func alone(t *testing.T, l *Library) uintptr {
 	t.Helper()
@@ -40,7 +51,7 @@ func alone(t *testing.T, l *Library) uintptr {
 	require.ErrorIs(t, err, errInProgress)
 	c, err := l.comms.get(h)
 	require.NoError(t, err)
-	c.jobs.Wait()
+	settled(t, c)
 	require.NotNil(t, c.opened())
 	return h
 }
@@ -100,7 +111,7 @@ func TestPanics(t *testing.T) {
 	left, err := l.GroupEnd(g)
 	require.ErrorIs(t, err, errInProgress)
 	require.Zero(t, left)
-	within(t, c.jobs.Wait)
+	settled(t, c)
 	for _, h := range []uintptr{parent, child} {
 		state, _, err := l.AsyncError(h)
 		require.NoError(t, err)
@@ -113,7 +124,7 @@ func TestPanics(t *testing.T) {
 	s, err := l.comms.get(single)
 	require.NoError(t, err)
 	require.ErrorIs(t, l.job(0, job{s, nil, func() (*ringo.Comm, error) { panic("alone") }}), errInProgress)
-	within(t, s.jobs.Wait)
+	settled(t, s)
 	require.Contains(t, l.LastError(single), "alone")
 	require.NoError(t, l.Destroy(single))
 
@@ -245,4 +256,31 @@ func TestSplitWithConfig(t *testing.T) {
 	require.NoError(t, err)
 	require.Regexp(t, `\[1\] NCCL INFO comm \S+ rank 0 nranks 1 cudaDev 1 - Init COMPLETE`, string(text))
 	require.NoError(t, l.machine.Close())
+}
+
+// What NCCL answers where something is given that has no effect, twice, or by half.
+func TestAnswersAsNCCL(t *testing.T) {
+	l := onHost()
+	comms, err := l.InitAll(2, nil)
+	require.NoError(t, err)
+	none, err := l.WindowRegister(0, comms[0], 0, 64)
+	require.NoError(t, err)
+	require.Zero(t, none)
+	none, err = l.WindowRegister(0, comms[0], 4096, 0)
+	require.NoError(t, err)
+	require.NoError(t, l.Deregister(comms[0], none))
+	buffer := make([]byte, 64)
+	send := &Call{Kind: ringo.KindSend, In: addressOf(buffer), Count: 8, Type: 0, Peer: 0}
+	require.Equal(t, InvalidUsage, ResultOf(l.Do(0, comms[0], send)), "nobody will receive it")
+	g, err := l.GroupStart(0)
+	require.NoError(t, err)
+	require.NoError(t, l.Do(g, comms[0], send))
+	require.NoError(t, l.Do(g, comms[0], &Call{Kind: ringo.KindRecv, Out: addressOf(buffer), Count: 4, Type: 0, Peer: 0}))
+	_, err = l.GroupEnd(g)
+	require.Equal(t, InvalidUsage, ResultOf(err), "%v", err)
+	require.NoError(t, l.Finalize(0, comms[0]))
+	require.Equal(t, InvalidArgument, ResultOf(l.Finalize(0, comms[0])))
+	for _, c := range comms {
+		require.NoError(t, l.Destroy(c))
+	}
 }

@@ -176,7 +176,10 @@ func (l *Library) WindowRegister(group, handle, at uintptr, n uint64) (_ uintptr
 	if err != nil {
 		return 0, err
 	}
-	if at == 0 || n == 0 || at%windowAlign != 0 {
+	if at == 0 || n == 0 { // as NCCL has it: no window, on no rank
+		return 0, nil
+	}
+	if at%windowAlign != 0 {
 		return 0, fmt.Errorf("%w: ncclCommWindowRegister of %d bytes at %#x: a window begins at a multiple of %d", ringo.ErrInvalid, n, at, windowAlign)
 	}
 	w := &window{comm: c, at: at, bytes: int(n), number: -1}
@@ -286,7 +289,7 @@ func (c *comm) closeEnded(r *ringo.Comm) error {
 // with the communicator.
 func (l *Library) Deregister(handle, window uintptr) error {
 	c, err := l.comms.get(handle)
-	if err != nil {
+	if err != nil || window == 0 { // what a registration without effect gave
 		return err
 	}
 	w, err := l.window(window)

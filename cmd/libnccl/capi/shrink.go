@@ -31,6 +31,9 @@ func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, fl
 	if err != nil {
 		return 0, err
 	}
+	if len(stay) == ring.Size() {
+		return 0, fmt.Errorf("%w: ncclCommShrink that excludes nobody", ringo.ErrInvalid)
+	}
 	if flags == shrinkAbort {
 		parent.abort(ring, errors.New("ncclCommShrink"))
 	}

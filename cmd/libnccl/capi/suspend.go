@@ -24,11 +24,7 @@ func (l *Library) Suspend(group, handle uintptr, flags int) (err error) {
 		if err := r.Footprint().Suspend(); err != nil {
 			return nil, err
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.suspended = true
-		c.usable.Store(nil)
-		return nil, nil
+		return nil, c.change(func(s *state) error { s.barred = errSuspended; return nil })
 	}})
 }
 
@@ -39,21 +35,14 @@ func (l *Library) Resume(group, handle uintptr) (err error) {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	suspended := c.suspended
-	c.mu.Unlock()
-	if !suspended {
+	if c.whyUnusable() != errSuspended {
 		return fmt.Errorf("%w: ncclCommResume of a communicator that is not suspended", errUsage)
 	}
 	return l.job(group, job{c, nil, func() (*ringo.Comm, error) {
 		if err := r.Footprint().Resume(); err != nil {
 			return nil, err
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.suspended = false
-		c.admit()
-		return nil, nil
+		return nil, c.change(func(s *state) error { s.barred = nil; return nil })
 	}})
 }
 
@@ -74,7 +63,7 @@ func (l *Library) MemStats(handle uintptr, stat int) (uint64, error) {
 	if stat == memSuspended {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.suspended {
+		if c.state.barred == errSuspended {
 			return 1, nil
 		}
 		return 0, nil
