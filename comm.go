@@ -132,7 +132,10 @@ func (c *Comm) carryOut(call *Call, l *limit) error {
 	c.life.Turn.Lock()
 	ended := false
 	defer c.leaveTurn(call, &ended)
-	err := l.begin(call)
+	var err error
+	if l != nil {
+		err = l.begin(call)
+	}
 	if err == nil {
 		err = c.half(call)
 	}

@@ -50,9 +50,6 @@ type limit struct {
 
 // begin has the waits of a call end with the limit. The call has its turn.
 func (l *limit) begin(call *Call) error {
-	if l == nil {
-		return nil
-	}
 	if !l.begun.CompareAndSwap(false, true) {
 		return <-l.passed
 	}

@@ -2,6 +2,7 @@ package grid
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/ringo-go/ringo/engine"
@@ -15,11 +16,13 @@ var ErrAborted = errors.New("aborted while waiting")
 
 // A Control is a rank's control block: pinned host memory through which kernels
 // are stopped and tell what they do. Its methods may be called from any goroutine
-// until the Engine is closed; they do not call the driver.
+// also after the Engine is closed; they do not call the driver.
 type Control struct {
 	host   uintptr
 	device uint64
-	words  *controlWords
+
+	mu    sync.RWMutex  // free against those that look at the words
+	words *controlWords // guarded by mu
 }
 
 const controlBytes = 256
@@ -59,6 +62,8 @@ func newControl(d cuda.Driver, s *cuda.Store) (*Control, error) {
 }
 
 func (c *Control) free(s *cuda.Store) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.host != 0 {
 		s.FreeHost(c.host)
 	}
@@ -67,25 +72,43 @@ func (c *Control) free(s *cuda.Store) {
 
 // Abort ends kernels that wait, within some ms, and those that are yet to start.
 // Their results are undefined, and the queues are of no use any more.
-func (c *Control) Abort() { c.words.abort.Store(1) }
+func (c *Control) Abort() {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	c.words.abort.Store(1)
+}
 
 // Aborted reports whether kernels were told to end, by Abort or by a kernel that
 // found a mismatch.
-func (c *Control) Aborted() bool { return c.words.abort.Load() != 0 }
+func (c *Control) Aborted() bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.words.abort.Load() != 0
+}
 
 // Progress counts operations that have started and that have finished, replays of
 // graphs included. A kernel that was aborted has finished too.
 func (c *Control) Progress() (started, finished uint64) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
 	finished = c.words.finished.Load()
 	return c.words.started.Load(), finished
 }
 
 // Consumed is the token of the last kernel that had one and has ended. Kernels end in
 // the order in which they are launched, so those before it have ended too.
-func (c *Control) Consumed() uint64 { return c.words.consumed.Load() }
+func (c *Control) Consumed() uint64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.words.consumed.Load()
+}
 
 // Stamp is the stamp of the first operation that failed, once Fault returns one.
-func (c *Control) Stamp() transport.Stamp { return c.words.mine }
+func (c *Control) Stamp() transport.Stamp {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.words.mine
+}
 
 // Fault is the error of the first kernel that failed: a *engine.StepError that
 // wraps *engine.MismatchError or ErrAborted; nil if none failed.
@@ -94,6 +117,8 @@ func (c *Control) Fault() error {
 		aborted   = 1
 		receiving = 2
 	)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
 	w := c.words
 	kind := w.kind.Load()
 	if kind == 0 {
