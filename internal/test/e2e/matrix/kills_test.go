@@ -22,9 +22,6 @@ import (
 // survivors is how many processes begin.
 const survivors = 5
 
-// recovery is how long those that are left may take to go on: without stopped ones, on an idle machine.
-const recovery = 2 * time.Second
-
 // TestKills has processes reduce, split, shrink and grow while others are killed, at times and in an order that a seed says.
 // No process that lives is lost: all end in one group, and only those that were killed are blamed. RINGO_KILLS is a number of runs,
 // RINGO_KILLS_SEED the first one's seed; scripts/kill-runs sets both. Every tenth run stops processes for a time too.
@@ -55,6 +52,7 @@ type fleet struct {
 	all     []*handle // by number
 	killed  map[int]bool
 	growing bool // a process is to come in: nobody else is killed until it has
+	asker   int  // which process has said so
 	took    []time.Duration
 	final   map[int]string // what each says at its end
 }
@@ -158,10 +156,13 @@ func (f *fleet) heard(n int, text string) {
 	case "open":
 		f.growing = false
 	case "grow":
+		if f.killed[n] {
+			return
+		}
 		size, err := strconv.Atoi(rest)
 		require.NoError(f.t, err)
 		id := commtest.Meeting(f.t)
-		f.growing = true
+		f.growing, f.asker = true, n
 		f.start(id, size, size+1)
 		f.all[n].tell(id.String())
 	case "culprit":
@@ -170,7 +171,7 @@ func (f *fleet) heard(n int, text string) {
 		require.NoError(f.t, err)
 		require.True(f.t, f.killed[culprit], "seed %d: process %d blames %d, which lives: %s", f.seed, n, culprit, why)
 	case "recovered":
-		if f.growing { // somebody was killed before it was known that they grow
+		if f.growing && n == f.asker { // somebody was killed before it was known that they grow
 			f.abandon()
 		}
 		d, err := time.ParseDuration(rest)
