@@ -1,3 +1,188 @@
 package matrix
 
-func killMain() {}
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringo-go/ringo/bootstrap"
+	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/tier"
+)
+
+// survivors is how many processes begin.
+const survivors = 5
+
+// TestKills has processes reduce, split, shrink and grow while others are killed, at times and in an order that a seed says.
+// No process that lives is lost: all end in one group, and only those that were killed are blamed. RINGO_KILLS is a number of runs,
+// RINGO_KILLS_SEED the first one's seed; scripts/kill-runs sets both. Every tenth run stops processes for a time too.
+func TestKills(t *testing.T) {
+	tier.Long(t)
+	runs, seed := tier.Count(2, 6), uint64(1)
+	if n, err := strconv.Atoi(os.Getenv("RINGO_KILLS")); err == nil {
+		runs = n
+	}
+	if n, err := strconv.ParseUint(os.Getenv("RINGO_KILLS_SEED"), 10, 64); err == nil {
+		seed = n
+	}
+	var all []time.Duration
+	for i := range runs {
+		t.Run(fmt.Sprint("seed ", seed+uint64(i)), func(t *testing.T) {
+			all = append(all, killRun(t, seed+uint64(i))...)
+		})
+	}
+	if slices.Sort(all); len(all) > 0 {
+		t.Logf("%d runs, %d recoveries: median %v, worst %v", runs, len(all), all[len(all)/2], all[len(all)-1])
+	}
+}
+
+// A fleet are the processes of a run.
+type fleet struct {
+	t       *testing.T
+	seed    uint64
+	all     []*handle // by number
+	killed  map[int]bool
+	growing bool // a process is to come in: nobody else is killed until it has
+	asker   int  // which process has said so
+	took    []time.Duration
+	final   map[int]string // what each says at its end
+}
+
+func killRun(t *testing.T, seed uint64) []time.Duration {
+	dice := rand.New(rand.NewPCG(seed, 0))
+	f := &fleet{t: t, seed: seed, killed: map[int]bool{}, final: map[int]string{}}
+	id := commtest.Meeting(t)
+	for r := range survivors {
+		f.start(id, r, survivors)
+	}
+	for n, h := range f.all {
+		said, _ := h.hear("open", patience)
+		require.Empty(t, said, "process %d", n)
+	}
+	stops := seed%10 == 0
+	for range 1 + dice.IntN(3) { // two at least are left
+		f.listen(time.Duration(dice.IntN(120)) * time.Millisecond)
+		living := f.living()
+		victim := living[dice.IntN(len(living))]
+		if other := living[dice.IntN(len(living))]; stops && other != victim {
+			f.pause(other, time.Duration(dice.IntN(1000))*time.Millisecond)
+		}
+		f.killed[victim] = true
+		require.NoError(t, f.all[victim].cmd.Process.Kill())
+	}
+	f.listen(time.Duration(dice.IntN(100)) * time.Millisecond)
+	for _, n := range f.living() {
+		f.all[n].tell("end")
+	}
+	for end := time.Now().Add(patience); len(f.final) < len(f.living()) && time.Now().Before(end); {
+		f.listen(time.Millisecond)
+	}
+	want := f.living()
+	for _, n := range want {
+		got := strings.Fields(strings.Trim(f.final[n], "[]"))
+		slices.Sort(got)
+		require.Equal(t, fmt.Sprint(want), fmt.Sprint(got), "process %d, seed %d", n, seed)
+	}
+	if !stops && len(f.took) > 0 {
+		require.Less(t, slices.Max(f.took), tier.Patience)
+	}
+	return f.took
+}
+
+// start starts the next process.
+func (f *fleet) start(id bootstrap.ID, rank, size int) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "RINGO_TEST_RANK=kills", "RINGO_COMM_ID="+id.String(), fmt.Sprint("RINGO_RANK=", rank), fmt.Sprint("RINGO_SIZE=", size),
+		fmt.Sprint("RINGO_TEST_NUMBER=", len(f.all)), fmt.Sprint("RINGO_TEST_SEED=", f.seed), "RINGO_JOIN_TIMEOUT=20s", "RINGO_TIMEOUT=20s")
+	f.all = append(f.all, begin(f.t, cmd))
+}
+
+// living are the numbers of the processes that were not killed.
+func (f *fleet) living() (list []int) {
+	for n := range f.all {
+		if !f.killed[n] {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// pause stops a process for a time. It is not waited for.
+func (f *fleet) pause(n int, d time.Duration) {
+	p := f.all[n].cmd.Process
+	require.NoError(f.t, p.Signal(syscall.SIGSTOP))
+	time.AfterFunc(d, func() { _ = p.Signal(syscall.SIGCONT) }) // it may have ended
+}
+
+// listen hears what processes say, for a time, and until nobody comes in.
+func (f *fleet) listen(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end) || f.growing; time.Sleep(time.Millisecond) {
+		require.Less(f.t, time.Since(end), patience, "seed %d: a process does not come in", f.seed)
+		for n := range f.all {
+			for more := true; more; {
+				select {
+				case l, ok := <-f.all[n].says:
+					if more = ok; ok {
+						f.heard(n, l.text)
+					}
+				default:
+					more = false
+				}
+			}
+		}
+	}
+}
+
+// abandon gives up the process that was to come in.
+func (f *fleet) abandon() {
+	f.growing = false
+	f.killed[len(f.all)-1] = true
+	require.NoError(f.t, f.all[len(f.all)-1].cmd.Process.Kill())
+}
+
+// heard is what a process says.
+func (f *fleet) heard(n int, text string) {
+	word, rest, _ := strings.Cut(text, " ")
+	switch word {
+	case "open":
+		f.growing = false
+	case "grow":
+		if f.killed[n] {
+			return
+		}
+		size, err := strconv.Atoi(rest)
+		require.NoError(f.t, err)
+		id := commtest.Meeting(f.t)
+		f.growing, f.asker = true, n
+		f.start(id, size, size+1)
+		f.all[n].tell(id.String())
+	case "culprit":
+		who, why, _ := strings.Cut(rest, " ")
+		culprit, err := strconv.Atoi(who)
+		require.NoError(f.t, err)
+		require.True(f.t, f.killed[culprit], "seed %d: process %d blames %d, which lives: %s", f.seed, n, culprit, why)
+	case "recovered":
+		if f.growing && n == f.asker { // somebody was killed before it was known that they grow
+			f.abandon()
+		}
+		d, err := time.ParseDuration(rest)
+		require.NoError(f.t, err)
+		f.took = append(f.took, d)
+	case "lost":
+		require.True(f.t, f.growing && n == len(f.all)-1, "seed %d: process %d says: %s", f.seed, n, text)
+		f.abandon()
+	case "final":
+		f.final[n] = rest
+	default: // but for the log
+		require.True(f.t, f.killed[n] || strings.HasPrefix(word, "time="), "seed %d: process %d says: %s", f.seed, n, text)
+	}
+}
