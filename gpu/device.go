@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -77,22 +78,34 @@ func (d *Device) Release() error {
 }
 
 // With calls f on this OS thread with the device's context current.
-func (d *Device) With(f func() error) error {
-	c, err := d.Context()
-	if err != nil {
-		return err
-	}
-	return cuda.With(d.driver, c, f)
-}
+func (d *Device) With(f func() error) error { return d.within(cuda.With, f) }
 
 // quietly is With for work that must not become part of a capture, whichever stream
 // of the process is being captured.
-func (d *Device) quietly(f func() error) error {
-	c, err := d.Context()
-	if err != nil {
-		return err
+func (d *Device) quietly(f func() error) error { return d.within(cuda.Quietly, f) }
+
+// within calls f in the primary context, which is retained again where a program has reset the device, as
+// cudaDeviceReset does.
+func (d *Device) within(with func(cuda.Driver, cuda.Context, func() error) error, f func() error) error {
+	for again := false; ; again = true {
+		c, err := d.Context()
+		if err != nil {
+			return err
+		}
+		begun := false
+		err = with(d.driver, c, func() error {
+			begun = true
+			return f()
+		})
+		if begun || again || !errors.Is(err, cuda.ErrContextIsDestroyed) {
+			return err
+		}
+		d.mu.Lock()
+		if d.ctx == c {
+			d.ctx = 0
+		}
+		d.mu.Unlock()
 	}
-	return cuda.Quietly(d.driver, c, f)
 }
 
 // Alloc allocates n bytes of device memory, until Free. The content is undefined.

@@ -128,3 +128,42 @@ func TestOpen(t *testing.T) {
 	var none *cuda.Unavailable
 	require.ErrorAs(t, err, &none)
 }
+
+// resetting is a driver whose primary context was reset until it is retained again.
+type resetting struct {
+	cuda.Driver
+	reset bool
+}
+
+func (r *resetting) CtxPushCurrent(c cuda.Context) error {
+	if r.reset {
+		return cuda.ErrContextIsDestroyed
+	}
+	return r.Driver.CtxPushCurrent(c)
+}
+
+func (r *resetting) DevicePrimaryCtxRetain(d cuda.Device) (cuda.Context, error) {
+	r.reset = false
+	return r.Driver.DevicePrimaryCtxRetain(d)
+}
+
+// A program that resets a device between two communicators goes on with it.
+func TestDeviceReset(t *testing.T) {
+	driver := &resetting{Driver: gputest.Driver(t)}
+	m, err := Of(driver)
+	require.NoError(t, err)
+	d, err := m.Device(0)
+	require.NoError(t, err)
+	_, _, err = d.Memory()
+	require.NoError(t, err)
+	driver.reset = true
+	_, _, err = d.Memory()
+	require.NoError(t, err)
+	driver.reset = true
+	r, err := d.Alloc(8)
+	require.NoError(t, err)
+	require.NoError(t, d.Free(r))
+	for range 3 { // the emulator counts
+		require.NoError(t, driver.DevicePrimaryCtxRelease(0))
+	}
+}
