@@ -149,30 +149,27 @@ const farewellTime = 10 * time.Second
 
 // disband gives back what the ranks of this process have. First all ranks of all processes
 // leave, for until then kernels may use it. Where windows are open they are closed, and all ranks
-// say so: then no rank has another's memory open, and apart is closed. After a failure nobody waits
-// between the two, for this rank's operations have ended, and the others may take their time.
+// say so: then no rank has another's memory open, and apart is closed. After a failure they do both at
+// once, for what this rank has queued has ended.
 func disband(all []leaver, apart chan<- struct{}) error {
 	ctx, cancel := context.WithTimeout(context.Background(), farewellTime)
 	defer cancel()
-	last, failed := bootstrap.Left, hasFailed(all)
+	windows := hasWindows(all)
 	var errs []error
-	if failed {
+	closeWindows := func() {
 		for _, g := range all {
 			errs = append(errs, g.closeWindows())
 		}
-		close(apart)
-		last = bootstrap.Apart
 	}
-	parted := partAll(ctx, all, last)
-	if !failed {
-		if hasWindows(all) {
-			for _, g := range all {
-				errs = append(errs, g.closeWindows())
-			}
-			partAll(ctx, all, bootstrap.Apart) // an error means that there is nobody to wait for
-		}
-		close(apart)
+	var parted []bool
+	if hasFailed(all) {
+		closeWindows()
+		parted = partAll(ctx, all, bootstrap.Apart)
+	} else if parted = partAll(ctx, all, bootstrap.Left); windows {
+		closeWindows()
+		partAll(ctx, all, bootstrap.Apart) // an error means that there is nobody to wait for
 	}
+	close(apart)
 	for i, g := range all {
 		errs = append(errs, g.release(parted[i]), g.releaseHost())
 	}
