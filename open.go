@@ -237,6 +237,7 @@ func (c *Comm) connect(ctx context.Context) error {
 	if c.cfg.Log.Enabled(ctx, request.LevelTrace) {
 		numberer.Log, numberer.Observer = c.log, trace.Tee(c.cfg.Observer, trace.Log(c.log))
 	}
+	c.life.Awaits(c.net.Links.Awaited)
 	c.host = hostcomm.New(c.life, &chooser, numberer, c.net)
 	c.notes = c.net.Notes
 	c.gpu, c.noGPU, err = gpucomm.Open(ctx, gpucomm.Options{

@@ -21,7 +21,9 @@ type coordinator struct {
 	mu         sync.Mutex
 	next       []uint64 // by rank: AllGathers it took part in
 	gathers    map[uint64]*gather
-	gone       []bool // by rank: left or died
+	gone       []bool        // by rank: left or died
+	bye        map[int]bool  // by rank: has left
+	awaits     map[int][]int // by rank: whom it waits for to connect
 	parting    parting
 	heads      []int  // by rank: the head of its machine, -1 if it has none
 	kept       newest // results that heads give to others
@@ -53,7 +55,7 @@ func newCoordinator(size int, hosts []int, tell func([]int, message)) *coordinat
 	r := &coordinator{
 		size: size, tell: tell, here: size, hosts: hosts, stops: math.MaxUint64,
 		next: make([]uint64, size), gathers: map[uint64]*gather{},
-		gone: make([]bool, size), parting: newParting(size), failing: make([]bool, size), told: make([]bool, size),
+		gone: make([]bool, size), bye: map[int]bool{}, awaits: map[int][]int{}, parting: newParting(size), failing: make([]bool, size), told: make([]bool, size),
 		regrouping: func([]int) {}, ledger: newLedger(size), heads: slices.Repeat([]int{-1}, size), kept: newest{},
 	}
 	r.settled = sync.NewCond(&r.mu)
@@ -177,6 +179,7 @@ func (r *coordinator) undecided(p *complaint) []int {
 func (r *coordinator) inquire(rank int, m *inquire) {
 	now := time.Now()
 	r.ledger.note(rank, m.Position, now)
+	r.awaited(rank, m.Awaits)
 	judged := r.judge()
 	if judged && r.ledger.disagree == nil {
 		return
@@ -195,6 +198,24 @@ func (r *coordinator) inquire(rank int, m *inquire) {
 		}
 		r.tell([]int{rank}, &silent{quiet})
 	}
+}
+
+// awaited notes whom a rank waits for to connect. It hears at once who of them has left, and later who leaves.
+func (r *coordinator) awaited(rank int, peers []int) {
+	delete(r.awaits, rank)
+	if len(peers) > 0 {
+		r.awaits[rank] = peers
+	}
+	for _, peer := range peers {
+		if r.bye[peer] {
+			r.tell([]int{rank}, r.farewell(peer))
+		}
+	}
+}
+
+// farewell tells of a rank that has left.
+func (r *coordinator) farewell(rank int) *left {
+	return &left{Rank: rank, Seq: r.next[rank], Last: r.ledger.end(rank)}
 }
 
 // locate notes the position of a rank that leaves.
@@ -269,10 +290,17 @@ func (r *coordinator) leave(rank int) {
 	}
 	r.withdrawAll(rank, "it left the group")
 	r.depart(rank)
+	r.bye[rank] = true
 	// Who leaves no earlier than another before is no news, and thousands leave at once.
 	if r.next[rank] < r.stops || slices.Contains(r.hosts, rank) {
 		r.stops = min(r.stops, r.next[rank])
-		r.tell(r.others(rank), &left{Rank: rank, Seq: r.next[rank], Last: r.ledger.end(rank)})
+		r.tell(r.others(rank), r.farewell(rank))
+	} else {
+		for _, q := range r.others(rank) {
+			if slices.Contains(r.awaits[q], rank) {
+				r.tell([]int{q}, r.farewell(rank))
+			}
+		}
 	}
 	r.tell([]int{rank}, &bye{})
 	if r.parting.stays[rank] {

@@ -88,7 +88,8 @@ type Group interface {
 	// processes may be stopped, or their hosts cut off and not yet taken for dead.
 	Silent() []int
 
-	// Left reports whether another rank has said goodbye, as far as this rank has heard.
+	// Left reports whether another rank has said goodbye, as far as this rank has heard. It hears of the first that
+	// does, and of those that it awaits by an Inquire.
 	Left(rank int) bool
 
 	// Leave says goodbye: an orderly leave is not a failure. From then on no AllGather of others can

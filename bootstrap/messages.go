@@ -273,6 +273,17 @@ type inquire struct{ Position }
 
 func (*inquire) kind() kind { return kInquire }
 
+func (m *inquire) Append(b []byte) []byte { return m.Position.Append(appendRanks(b, m.Awaits)) }
+
+func (m *inquire) Parse(b []byte) error {
+	f := fields{b: b}
+	m.Awaits = f.ranks()
+	if f.bad {
+		return errMalformed
+	}
+	return m.Position.Parse(f.b)
+}
+
 // where asks a rank for its position.
 type where struct{ empty }
 

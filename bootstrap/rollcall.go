@@ -13,6 +13,7 @@ type Position struct {
 	Calls   []Called // the last collectives that the rank has begun, oldest first; 64 of them are kept
 	Waiting bool     // the rank is in the last of them and has waited long
 	Stop    Stopped  // where its operation was stopped; for Late
+	Awaits  []int    // ranks that it waits for to connect; for Inquire
 }
 
 // Called is a collective that a rank has begun. All ranks must begin equal calls

@@ -42,6 +42,7 @@ func samples() []message {
 		&inquire{where5},
 		&where{},
 		&position{known{true, where5}},
+		&inquire{Position{Awaits: []int{1, 3}, Waiting: true}},
 		&silent{Ranks: []int{2, 3}},
 		&left{Rank: 6, Seq: 9, Last: 7},
 		&bye{},

@@ -24,6 +24,13 @@ func (l *Life) Busy(f func() bool) {
 	l.busy = f
 }
 
+// Awaits has f say whom this rank waits for to connect.
+func (l *Life) Awaits(f func() []int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.awaits = f
+}
+
 // halt stops this rank because an operation of another one has run out of time, and says
 // where it was.
 func (l *Life) halt() {

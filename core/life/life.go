@@ -52,6 +52,7 @@ type Life struct {
 	noted   chan struct{}      // guarded by mu; closed when all of onEnd have returned, nil until the communicator has failed
 	stop    *bootstrap.Stopped // guarded by mu; where this rank was stopped, nil until the group has been told
 	busy    func() bool        // guarded by mu; see Busy
+	awaits  func() []int       // guarded by mu; see Awaits
 }
 
 // New is the life of a communicator whose ranks have met.
@@ -246,7 +247,16 @@ func (l *Life) Close() {
 
 // Inquire asks where the other ranks are. The goroutine that carries out an operation calls
 // it, or one that watches a GPU.
-func (l *Life) Inquire() { l.group.Inquire(l.Turn.position(true)) }
+func (l *Life) Inquire() {
+	p := l.Turn.position(true)
+	l.mu.Lock()
+	awaits := l.awaits
+	l.mu.Unlock()
+	if awaits != nil {
+		p.Awaits = awaits()
+	}
+	l.group.Inquire(p)
+}
 
 // locate answers the same question of another rank.
 func (l *Life) locate() (bootstrap.Position, bool) { return l.Turn.position(false), true }

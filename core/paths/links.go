@@ -1,6 +1,8 @@
 package paths
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/ringo-go/ringo/mem"
@@ -14,9 +16,10 @@ type Links struct {
 	paths []path // by peer
 	fault func(to int, c transport.SendConn) transport.SendConn
 
-	mu    sync.Mutex
-	sends map[sched.Rank]func() (transport.SendConn, error)
-	recvs map[sched.Rank]func() (transport.RecvConn, error)
+	mu      sync.Mutex
+	awaited map[int]int // calls that wait for a peer's dial
+	sends   map[sched.Rank]func() (transport.SendConn, error)
+	recvs   map[sched.Rank]func() (transport.RecvConn, error)
 }
 
 // A path is how a pair of ranks is connected.
@@ -29,9 +32,10 @@ type path struct {
 
 func newLinks(paths []path) *Links {
 	return &Links{
-		paths: paths,
-		sends: map[sched.Rank]func() (transport.SendConn, error){},
-		recvs: map[sched.Rank]func() (transport.RecvConn, error){},
+		paths:   paths,
+		awaited: map[int]int{},
+		sends:   map[sched.Rank]func() (transport.SendConn, error){},
+		recvs:   map[sched.Rank]func() (transport.RecvConn, error){},
 	}
 }
 
@@ -61,7 +65,24 @@ func (l *Links) Spoil(f func(to int, c transport.SendConn) transport.SendConn) {
 
 // Accept makes another receiving end of the connections from a peer.
 func (l *Links) Accept(from sched.Rank) (transport.RecvConn, error) {
+	l.await(int(from), 1)
+	defer l.await(int(from), -1)
 	return l.paths[from].via.Accept(l.paths[from].peer)
+}
+
+func (l *Links) await(peer, more int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.awaited[peer] += more; l.awaited[peer] == 0 {
+		delete(l.awaited, peer)
+	}
+}
+
+// Awaited are the peers whose dial somebody waits for.
+func (l *Links) Awaited() []int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.awaited))
 }
 
 // DialPlaced and AcceptPlaced are Dial and Accept for slots that are placed, where the transport to the
@@ -72,6 +93,8 @@ func (l *Links) DialPlaced(to sched.Rank, slots mem.Region) (transport.PlacedSen
 }
 
 func (l *Links) AcceptPlaced(from sched.Rank, slots mem.Region) (transport.PlacedRecvConn, error) {
+	l.await(int(from), 1)
+	defer l.await(int(from), -1)
 	p := l.paths[from]
 	return p.via.(transport.Placer).AcceptPlaced(p.peer, slots)
 }

@@ -257,6 +257,27 @@ func TestDeparture(t *testing.T) {
 	}
 }
 
+// A rank hears of every departure that it waits for, not only of the first, before its wait and during it.
+func TestSecondDeparture(t *testing.T) {
+	for _, during := range []bool{false, true} {
+		t.Run(fmt.Sprint("during the wait ", during), func(t *testing.T) {
+			t.Parallel()
+			comms := commtest.Local(t, 3, ringo.Config{Timeout: time.Hour})
+			require.NoError(t, comms[1].Close())
+			began := time.Now()
+			if during {
+				time.AfterFunc(1500*time.Millisecond, func() { comms[2].Close() }) // the rank has asked before
+			} else {
+				require.NoError(t, comms[2].Close())
+			}
+			err := ringo.Recv(comms[0], make([]byte, 8), 2)
+			require.ErrorIs(t, err, ringo.ErrLeft)
+			require.ErrorContains(t, err, "rank 2")
+			require.Less(t, time.Since(began), tier.Patience)
+		})
+	}
+}
+
 // Whatever goes wrong with a Split on one rank, all hear of it, and the next one works.
 func TestSplitFailures(t *testing.T) {
 	comms := commtest.Local(t, 3, ringo.Config{})
