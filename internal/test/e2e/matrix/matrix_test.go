@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package matrix tests what ranks get when one of them ends: each way of ending, whatever another rank
 // does at that time. The table is in testdata/matrix.golden and in docs/recovery.md; go test -update, with RINGO_TEST=full, writes both.
 package matrix
