@@ -39,7 +39,7 @@ func (r *coordinator) regroup(rank int, m *regroup) {
 		return
 	}
 	if t != nil && t.over {
-		if last, member := t.come[rank]; !member || m.Round <= last {
+		if _, member := t.come[rank]; !member {
 			r.tell([]int{rank}, &regrouped{Round: m.Round})
 			return
 		}

@@ -203,3 +203,25 @@ func TestRegroupAllGiveUp(t *testing.T) {
 		require.Equal(t, 2, next[0].Size())
 	})
 }
+
+// A member that gives up when the new group is made, and before it comes there, is a death there.
+func TestRegroupGivenUpLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told *regrouped
+		r := newCoordinator(3, nil, func(_ []int, m message) {
+			if m, ok := m.(*regrouped); ok {
+				told = m
+			}
+		})
+		r.meet = meetHere
+		for rank := range 3 {
+			require.True(t, r.hear(rank, &regroup{Round: 1, Wait: time.Minute}))
+		}
+		synctest.Wait()
+		require.Equal(t, []int{0, 1, 2}, told.Members)
+		require.True(t, r.hear(2, &regroup{}))
+		for rank, g := range told.groups[:2] {
+			require.Equal(t, 2, awaitFailure(t, g).Rank, "rank %d", rank)
+		}
+	})
+}

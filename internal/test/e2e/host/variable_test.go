@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/internal/test/commtest"
+	"github.com/ringo-go/ringo/internal/test/tier"
 )
 
 // unevenCounts are counts of which some are 0.
@@ -126,6 +127,16 @@ func TestDoContext(t *testing.T) {
 	require.ErrorIs(t, err, ringo.ErrTimeout)
 	require.ErrorContains(t, err, "rank 1 never entered it")
 	require.Less(t, time.Since(began), 10*time.Second)
+
+	for _, test := range []struct{ call, ctx time.Duration }{{time.Millisecond, time.Minute}, {time.Minute, 50 * time.Millisecond}} { // the sooner of both counts
+		began := time.Now()
+		alone := ringo.AllReduceOf(x, ringo.Sum)
+		alone.Timeout = test.call
+		ctx, cancel := context.WithTimeout(t.Context(), test.ctx)
+		defer cancel()
+		require.ErrorIs(t, commtest.Local(t, 2, ringo.Config{})[0].DoContext(ctx, alone), ringo.ErrTimeout)
+		require.Less(t, time.Since(began), tier.Patience)
+	}
 
 	comms = commtest.Local(t, 2, ringo.Config{})
 	ctx, stop := context.WithCancelCause(t.Context())

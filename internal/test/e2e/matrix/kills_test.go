@@ -1,3 +1,5 @@
+//go:build unix
+
 package matrix
 
 import (
@@ -54,12 +56,13 @@ type fleet struct {
 	growing bool // a process is to come in: nobody else is killed until it has
 	asker   int  // which process has said so
 	took    []time.Duration
+	group   map[int]string // with whom each goes on
 	final   map[int]string // what each says at its end
 }
 
 func killRun(t *testing.T, seed uint64) []time.Duration {
 	dice := rand.New(rand.NewPCG(seed, 0))
-	f := &fleet{t: t, seed: seed, killed: map[int]bool{}, final: map[int]string{}}
+	f := &fleet{t: t, seed: seed, killed: map[int]bool{}, group: map[int]string{}, final: map[int]string{}}
 	id := commtest.Meeting(t)
 	for r := range survivors {
 		f.start(id, r, survivors)
@@ -80,6 +83,9 @@ func killRun(t *testing.T, seed uint64) []time.Duration {
 		require.NoError(t, f.all[victim].cmd.Process.Kill())
 	}
 	f.listen(time.Duration(dice.IntN(100)) * time.Millisecond)
+	for end := time.Now().Add(patience); f.stale() && time.Now().Before(end); { // else some may end while others begin to shrink
+		f.listen(time.Millisecond)
+	}
 	for _, n := range f.living() {
 		f.all[n].tell("end")
 	}
@@ -114,6 +120,18 @@ func (f *fleet) living() (list []int) {
 		}
 	}
 	return list
+}
+
+// stale reports whether a process has not noticed yet that another one was killed.
+func (f *fleet) stale() bool {
+	for _, n := range f.living() {
+		for _, member := range strings.Fields(strings.Trim(f.group[n], "[]")) {
+			if m, err := strconv.Atoi(member); err != nil || f.killed[m] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // pause stops a process for a time. It is not waited for.
@@ -180,6 +198,8 @@ func (f *fleet) heard(n int, text string) {
 	case "lost":
 		require.True(f.t, f.growing && n == len(f.all)-1, "seed %d: process %d says: %s", f.seed, n, text)
 		f.abandon()
+	case "group":
+		f.group[n] = rest
 	case "final":
 		f.final[n] = rest
 	default: // but for the log

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package matrix tests what ranks get when one of them ends: each way of ending, whatever another rank
 // does at that time. The table is in testdata/matrix.golden and in docs/recovery.md; go test -update, with RINGO_TEST=full, writes both.
 package matrix
@@ -42,10 +44,13 @@ func TestMatrix(t *testing.T) {
 	written := map[cell]outcome{}
 	for _, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
+			if w.name == onGPUs {
+				tier.Long(t)
+			}
 			places := make(chan struct{}, 2)
 			var cells sync.WaitGroup // for the time of t.Parallel would begin when this function ends
 			for i, c := range cellsOf(w) {
-				if !tier.Full() && !sampled(w, i, c) {
+				if !tier.Pairs() && !sampled(w, i, c) {
 					continue
 				}
 				want := table[c]
@@ -201,9 +206,9 @@ func get(h *handle, c cell, word, want string, began time.Time) string {
 		return "well"
 	}
 	switch took := at.Sub(began); {
-	case took < 800*time.Millisecond && c.world != onGPUs && c.end != "Close": // emulated GPUs are slow, and a roll call comes after a second
+	case took < tier.Soon(800*time.Millisecond) && c.world != onGPUs && c.end != "Close": // emulated GPUs are slow, and a roll call comes after a second
 		return said + ", " + times[0]
-	case took < 3*time.Second:
+	case took < tier.Soon(3*time.Second):
 		return said + ", " + times[1]
 	}
 	return said + ", " + times[2]

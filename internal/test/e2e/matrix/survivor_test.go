@@ -1,3 +1,5 @@
+//go:build unix
+
 package matrix
 
 import (
@@ -27,7 +29,7 @@ type survivor struct {
 	ids    chan bootstrap.ID // where the next one comes in
 }
 
-// killMain is a survivor's process. What it says: "open", "culprit N", "grow", "recovered TIME", "final LIST", "lost WHY".
+// killMain is a survivor's process. What it says: "open", "group LIST", "culprit N", "grow", "recovered TIME", "final LIST", "lost WHY".
 func killMain() {
 	s := &survivor{ids: make(chan bootstrap.ID, 1)}
 	number, err := strconv.Atoi(os.Getenv("RINGO_TEST_NUMBER"))
@@ -107,6 +109,7 @@ func (s *survivor) meet() error {
 		return err
 	}
 	s.who = who
+	fmt.Println("group", who)
 	err := ringo.AllReduce(s.c, newest, ringo.Max)
 	s.step = newest[0]
 	return err

@@ -1,3 +1,5 @@
+//go:build unix
+
 package matrix
 
 import (
@@ -118,7 +120,7 @@ var (
 	hostOps = []string{"idle", "AllReduce 8 B", "AllReduce 1 MiB", "Recv", "Send", "Split", "Shrink", "first connection"}
 	gpuOps  = []string{"idle", "AllReduce 8 B", "AllReduce 1 MiB", "Recv", "Send", "Split", "Shrink", "Register", "first connection", "capture", "replay"}
 	worlds  = []world{
-		{"processes, host memory", "Go", processes(), allEnds, hostOps},
+		{"processes, host memory", "host memory", processes(), allEnds, hostOps},
 		{"goroutines, host memory", "goroutines", goroutines, []string{"Close", "Abort"}, hostOps},
 		{onGPUs, "GPUs", processes("RINGO_TEST_GPU=1"), allEnds, gpuOps},
 	}
