@@ -134,7 +134,7 @@ func processes(env ...string) func(t *testing.T, timeout, join time.Duration) []
 		all := make([]*handle, ranks)
 		for r := range all {
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), "RINGO_TEST_RANK=matrix", "RINGO_COMM_ID="+id.String(), fmt.Sprint("RINGO_RANK=", r), fmt.Sprint("RINGO_SIZE=", ranks))
+			cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "RINGO_TEST_RANK=matrix", "RINGO_COMM_ID="+id.String(), fmt.Sprint("RINGO_RANK=", r), fmt.Sprint("RINGO_SIZE=", ranks))
 			cmd.Env = append(cmd.Env, env...)
 			all[r] = begin(t, cmd)
 		}
