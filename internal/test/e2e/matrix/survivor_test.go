@@ -89,7 +89,7 @@ func (s *survivor) live() error {
 
 func (s *survivor) take(next *ringo.Comm) {
 	_ = s.c.Close()
-	s.c = next
+	s.c, s.who = next, nil
 }
 
 // blame says which processes are to blame for the end of the communicator.
