@@ -263,9 +263,9 @@ func (c *sendConn) linger() {
 	late := time.AfterFunc(ends.LingerTime, func() {
 		c.t.log.Warn("socket: Close waits for a rank to receive what was sent to it", "rank", c.t.cfg.Self.Rank, "peer", c.peer, "at most", c.t.linger())
 	})
-	ends.Linger(time.Millisecond, c.t.linger(), func() (int, bool) { return c.undelivered(), c.t.cfg.Guard.Aborted() != nil })
+	n := ends.Linger(time.Millisecond, c.t.linger(), func() (int, bool) { return c.undelivered(), c.t.cfg.Guard.Aborted() != nil })
 	late.Stop()
-	if n := c.undelivered(); n > 0 && c.t.cfg.Linger > 0 && c.t.cfg.Guard.Aborted() == nil {
+	if n > 0 && c.t.cfg.Linger > 0 {
 		c.t.lose(fmt.Errorf("socket: rank %d has taken nothing for %v: %d bytes that were sent to it are lost", c.peer, c.t.linger(), n))
 	}
 	c.end()

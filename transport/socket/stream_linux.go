@@ -191,7 +191,11 @@ func (s *stream) unacked() int {
 		sealed = s.seal.pending()
 	}
 	p := []unix.PollFd{{Fd: int32(s.fd)}}
-	if _, err := unix.Poll(p, 0); err != nil || p[0].Revents != 0 {
+	_, err := unix.Poll(p, 0)
+	for err == unix.EINTR { // a signal, as the Go runtime sends them, says nothing of the stream
+		_, err = unix.Poll(p, 0)
+	}
+	if err != nil || p[0].Revents != 0 {
 		return 0 // reset: nothing will be acknowledged any more
 	}
 	n, err := unix.IoctlGetInt(s.fd, unix.SIOCOUTQ)

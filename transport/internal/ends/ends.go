@@ -138,8 +138,8 @@ func (s *Set[E]) Wait() {
 const LingerTime = time.Second
 
 // Linger asks every pause how much is left, and returns when nothing is, when over is true, or when
-// the peer has taken nothing for limit.
-func Linger(pause, limit time.Duration, ask func() (left int, over bool)) {
+// the peer has taken nothing for limit. late is what is left then, else 0.
+func Linger(pause, limit time.Duration, ask func() (left int, over bool)) (late int) {
 	left, over := ask()
 	for last := time.Now(); left > 0 && !over && time.Since(last) < limit; {
 		time.Sleep(pause)
@@ -148,4 +148,8 @@ func Linger(pause, limit time.Duration, ask func() (left int, over bool)) {
 			left, last = n, time.Now()
 		}
 	}
+	if over {
+		return 0
+	}
+	return left
 }

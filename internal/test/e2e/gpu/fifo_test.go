@@ -143,8 +143,8 @@ func TestDeviceWorkFIFOFull(t *testing.T) {
 			require.NoError(t, err)
 			defer list[0].DestroyStream(s)
 			for i := range 20 { // ranks 1 and 2 call nothing
-				if abort && i == room { // the next call waits
-					time.AfterFunc(500*time.Millisecond, func() { comms[0].Abort(errors.New("enough")) })
+				if abort && i == room { // the next call waits, which the machine may take a while to come to
+					time.AfterFunc(3*time.Second, func() { comms[0].Abort(errors.New("enough")) })
 				}
 				if err = comms[0].Do(uneven(0, n, 1, in, out, s)); err != nil {
 					room = i

@@ -108,7 +108,7 @@ func killRun(t *testing.T, seed uint64) []time.Duration {
 func (f *fleet) start(id bootstrap.ID, rank, size int) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "RINGO_TEST_RANK=kills", "RINGO_COMM_ID="+id.String(), fmt.Sprint("RINGO_RANK=", rank), fmt.Sprint("RINGO_SIZE=", size),
-		fmt.Sprint("RINGO_TEST_NUMBER=", len(f.all)), fmt.Sprint("RINGO_TEST_SEED=", f.seed), "RINGO_JOIN_TIMEOUT=20s", "RINGO_TIMEOUT=20s")
+		fmt.Sprint("RINGO_TEST_NUMBER=", len(f.all)), fmt.Sprint("RINGO_TEST_SEED=", f.seed), fmt.Sprint("RINGO_JOIN_TIMEOUT=", joinAtMost), "RINGO_TIMEOUT=20s")
 	f.all = append(f.all, begin(f.t, cmd))
 }
 
