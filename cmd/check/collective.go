@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ func collectiveStage() stage {
 // A trial is what rank 0 has the ranks do: each group a communicator, all side by side.
 type trial struct {
 	Groups [][]int
-	Addrs  []string // where each group meets, by rank 0
+	Ports  []string // where each group meets, at the first rank: each rank knows an address of it that leads there
 	Ranks  []int    // what was found, once there are no more groups
 	Links  [][2]int
 	Across bool
@@ -106,12 +107,20 @@ func results(groups [][]int, parts [][]byte) []bool {
 func (j *job) announce(b *bisection, step int) ([]byte, []bootstrap.ID, error) {
 	t := trial{Groups: b.next(), Ranks: b.ranks, Links: b.links, Across: b.across}
 	var ids []bootstrap.ID
+	at := ":0" // ranks may reach it at different addresses
+	if isLoopback(j.meetAt) {
+		at = net.JoinHostPort(j.meetAt, "0")
+	}
 	for i := range t.Groups {
-		id, err := bootstrap.NewID(bootstrap.ListenOptions{Addr: j.meetAt, Key: j.meetKey(step, i), TLS: j.tls})
+		id, err := bootstrap.NewID(bootstrap.ListenOptions{Addr: at, Key: j.meetKey(step, i), TLS: j.tls})
 		if err != nil {
 			return nil, nil, err
 		}
-		ids, t.Addrs = append(ids, id), append(t.Addrs, id.Addr())
+		_, port, err := net.SplitHostPort(id.Addr())
+		if err != nil {
+			return nil, nil, err
+		}
+		ids, t.Ports = append(ids, id), append(t.Ports, port)
 	}
 	text, err := json.Marshal(t)
 	return text, ids, err
@@ -127,10 +136,10 @@ func (j *job) meetKey(step, group int) []byte {
 // try is this rank's part of a trial: it is in one group at most.
 func (j *job) try(ctx context.Context, t trial, step int) (took time.Duration, err error) {
 	i := slices.IndexFunc(t.Groups, func(g []int) bool { return slices.Contains(g, j.rank) })
-	if i < 0 || i >= len(t.Addrs) {
+	if i < 0 || i >= len(t.Ports) {
 		return 0, nil
 	}
-	id, err := bootstrap.IDOf(t.Addrs[i], j.meetKey(step, i))
+	id, err := bootstrap.IDOf(net.JoinHostPort(j.meetAt, t.Ports[i]), j.meetKey(step, i))
 	if err != nil {
 		return 0, err
 	}

@@ -47,7 +47,7 @@ type party struct {
 	tls     *bootstrap.TLS                                               // of connections to rank 0
 	dial    func(ctx context.Context, from, to string) (net.Conn, error) // for tests; nil is TCP
 	listens func(ip net.IP) (net.Listener, error)                        // the same
-	meetAt  string                                                       // where rank 0 serves the rendezvous of communicators; empty is the way out
+	meetAt  string                                                       // the IP address at which this rank has met the first, which serves the rendezvous of communicators
 	machine *machine
 	cfg     *config // of the run under way
 	gpus    gpuSet  // of its host, if this rank is the one that looks at them
@@ -63,7 +63,7 @@ type party struct {
 }
 
 func newJob(rank int, members []member, key []byte) *job {
-	return &job{party: &party{rank: rank, members: members, key: key, machine: thisMachine("/"), turn: make(chan struct{}, 1), lost: map[int]loss{}}}
+	return &job{party: &party{rank: rank, members: members, key: key, meetAt: "127.0.0.1", machine: thisMachine("/"), turn: make(chan struct{}, 1), lost: map[int]loss{}}}
 }
 
 // First says whether this rank is the lowest that has come: the one that gathers, judges and has the report.

@@ -222,9 +222,6 @@ func (m *meeting) job(group bootstrap.Group, roster *bootstrap.Roster) (*job, []
 		j.members[l.Rank] = member{Rank: l.Rank, Host: l.Host}
 		j.lost[l.Rank] = l
 	}
-	if !slices.ContainsFunc(profiles, func(p profile) bool { return p.Boot != m.me.Boot }) {
-		j.meetAt = "127.0.0.1:0"
-	}
 	return j, profiles[0].Where, nil
 }
 
@@ -315,6 +312,9 @@ func (j *job) accept(ctx context.Context, ln net.Listener, where []string, withi
 	}
 	h := newHub(len(j.members), j.first, conns)
 	for _, r := range live {
+		if c := conns[r]; c != nil && isLoopback(j.meetAt) {
+			j.meetAt = ipOf(c.LocalAddr().String())
+		}
 		if r != j.first && conns[r] == nil {
 			h.missed = append(h.missed, loss{Rank: r, Stopped: true, Why: why})
 		}
@@ -331,6 +331,7 @@ func (j *job) reach(ctx context.Context, where []string) error {
 		for _, at := range where {
 			c, err := j.callWithin(ctx, try, at)
 			if err == nil {
+				j.meetAt = ipOf(at)
 				j.star = newRay(c, j.component(j.first), j.component(j.rank))
 				return nil
 			}
@@ -346,6 +347,14 @@ func (j *job) reach(ctx context.Context, where []string) error {
 		}
 	}
 }
+
+// ipOf is the address of address:port.
+func ipOf(at string) string {
+	host, _, _ := net.SplitHostPort(at)
+	return host
+}
+
+func isLoopback(host string) bool { return net.ParseIP(host).IsLoopback() }
 
 func (j *job) callWithin(ctx context.Context, d time.Duration, at string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d)

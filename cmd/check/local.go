@@ -30,7 +30,6 @@ func local(hosts ...string) []*job {
 			jobs[r].star = newRay(far, jobs[r].component(0), jobs[r].component(r))
 		}
 	}
-	jobs[0].meetAt = "127.0.0.1:0"
 	jobs[0].star = newHub(len(hosts), 0, conns)
 	return jobs
 }
