@@ -30,7 +30,8 @@ import (
 // parses as text) and have each Open with it. addr is the "host:port" where
 // ranks come; "" is a free port on the interface that RINGO_SOCKET_IFNAME and
 // RINGO_SOCKET_FAMILY choose, or of the default route without them, and
-// "127.0.0.1:0" keeps to this host.
+// "127.0.0.1:0" keeps to this host. Two jobs of one user may be given one port: each turns the
+// other's ranks away with a warning, and both form.
 func NewID(addr string) (bootstrap.ID, error) { return Config{}.NewID(addr) }
 
 // NewID is the function NewID by the Config's Interface, Family and Log.
