@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -34,12 +35,12 @@ var setups = []setup{
 		each: "ip link add docker0 type bridge; ip addr add 172.17.0.1/16 dev docker0; ip link set docker0 up; ip link add br-5e1 type bridge; ip addr add 172.18.0.1/16 dev br-5e1; ip link set br-5e1 up"},
 	{name: "other container networks", what: "lxcbr0, nerdctl0 and weave, with the same addresses on each", hosts: 3,
 		each: "ip link add lxcbr0 type bridge; ip addr add 10.0.3.1/24 dev lxcbr0; ip link set lxcbr0 up; ip link add nerdctl0 type bridge; ip addr add 10.4.0.1/24 dev nerdctl0; ip link set nerdctl0 up; ip link add weave type bridge; ip addr add 10.32.0.1/12 dev weave; ip link set weave up"},
-	{name: "networks of each host's pods", what: "a bridge with 10.42.HOST.1/24 that only its host reaches", hosts: 3,
+	{name: "networks of each host's pods", what: "a bridge with 10.42.N.1/24 that only host N reaches", hosts: 3,
 		each: "ip link add pods0 type bridge; ip addr add 10.42.HOST.1/24 dev pods0; ip link set pods0 up"},
 	{name: "BlueField cards", what: "tmfifo_net0 with 192.168.100.2/30 on each", hosts: 3, each: "ip link add tmfifo_net0 type bridge; ip addr add 192.168.100.2/30 dev tmfifo_net0; ip link set tmfifo_net0 up"},
 	{name: "a VPN", what: "an interface of one subnet whose members do not reach each other", hosts: 3,
 		each: "ip link add wg0 type bridge; ip addr add 10.8.0.HOST/24 dev wg0; ip link set wg0 up"},
-	{name: "a VPN, two hosts", what: "the same with two hosts", hosts: 2, each: "ip link add wg0 type bridge; ip addr add 10.8.0.HOST/24 dev wg0; ip link set wg0 up"},
+	{name: "a VPN, two hosts", what: "the same", hosts: 2, each: "ip link add wg0 type bridge; ip addr add 10.8.0.HOST/24 dev wg0; ip link set wg0 up"},
 	{name: "IPv6 only", what: "no IPv4 address", hosts: 3, each: "ip addr flush dev eth0; ip addr add fd77::HOST/64 dev eth0 nodad", at: "[fd77::1]:29717"},
 	{name: "two networks", what: "two interfaces, each in a subnet of its own", hosts: 3,
 		each: "ip link add link eth0 name eth1 type macvlan mode bridge; ip addr add 10.78.0.HOST/24 dev eth1; ip link set eth1 up"},
@@ -56,12 +57,12 @@ var setups = []setup{
 	{name: "a busy machine", what: "four processes that want the cores", hosts: 3, busy: true},
 
 	{name: "a pair without a way", what: "one host has no route to another", hosts: 4, one: "ip route add blackhole 10.77.0.2/32", named: []string{"no-link host b, eth0 to host c, eth0"}, stages: "network"},
-	{name: "the same beside podman", what: "and a bridge with one address on each", hosts: 4, each: "ip link add podman0 type bridge; ip addr add 10.88.0.1/16 dev podman0; ip link set podman0 up",
+	{name: "the same beside podman", what: "podman0 with 10.88.0.1/16; one host has no route to another", hosts: 4, each: "ip link add podman0 type bridge; ip addr add 10.88.0.1/16 dev podman0; ip link set podman0 up",
 		one: "ip route add blackhole 10.77.0.2/32", named: []string{"no-link host b, eth0 to host c, eth0"}, stages: "network"},
-	{name: "a second network that one host has lost", what: "the others' carries", hosts: 4,
+	{name: "a second network that one host has lost", what: "a second interface; one host has no route for it, and the others' carries", hosts: 4,
 		each: "ip link add link eth0 name eth1 type macvlan mode bridge; ip addr add 10.78.0.HOST/24 dev eth1; ip link set eth1 up", one: "ip route add blackhole 10.78.0.0/25",
 		named: []string{"no-link host c"}, stages: "network"},
-	{name: "a slow host", what: "it sends 20 Mbit/s", hosts: 4, one: "tc qdisc add dev eth0 root tbf rate 20mbit burst 16kb latency 50ms", named: []string{"slow-link host c"}, stages: "network"},
+	{name: "a slow host", what: "one that sends 20 Mbit/s", hosts: 4, one: "tc qdisc add dev eth0 root tbf rate 20mbit burst 16kb latency 50ms", named: []string{"slow-link host c"}, stages: "network"},
 	{name: "another MTU", what: "1400 on one host", hosts: 4, one: "ip link set eth0 mtu 1400", named: []string{"mtu-differs host c, eth0"}, stages: "host"},
 }
 
@@ -76,6 +77,27 @@ func TestSetups(t *testing.T) {
 			s.run(t)
 		})
 	}
+}
+
+// The table in docs is that of the set-ups.
+func TestSetupsTable(t *testing.T) {
+	const file = "../../docs/check.md"
+	var b strings.Builder
+	b.WriteString("# What `ringo check` takes for healthy\n\n`RINGO_TEST=full go test ./cmd/check -run TestSetups` builds these set-ups of network namespaces (root, `ip`, `tc`) and checks them; a kernel without\n" +
+		"VLANs or bonds leaves those out. `go test ./cmd/check -run TestSetupsTable -rewrite` writes this table.\n\n| set-up | hosts | each is, or has | alarms |\n|---|--:|---|---|\n")
+	for _, s := range setups {
+		alarms := "none"
+		if len(s.named) > 0 {
+			alarms = strings.Join(s.named, ", ")
+		}
+		fmt.Fprintf(&b, "| %s | %d | %s | %s |\n", s.name, s.hosts, s.what, alarms)
+	}
+	if *rewrite {
+		require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o644))
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, b.String(), string(text))
 }
 
 func (s *setup) run(t *testing.T) {
