@@ -13,10 +13,16 @@ type bisection struct {
 	turn   int    // of a crossing
 	first  []bool // of pairs: whether their first ranks did well with a witness
 
-	// What was found.
-	ranks  []int    // that fail with whomever
-	links  [][2]int // that fail only together
-	across bool     // it fails as a whole, and no part of it does
+	found
+}
+
+// found is what trials have shown.
+type found struct {
+	Ranks  []int    // that fail with whomever
+	Links  [][2]int // that fail only together: each has done well with another
+	Alone  [][2]int // that fail together, and had nobody else to be tried with
+	Across bool     // it fails as a whole, and no part of it does
+	Some   bool     // a group did well
 }
 
 // The phases.
@@ -38,6 +44,7 @@ func (b *bisection) next() [][]int { return b.groups }
 func (b *bisection) learn(well []bool) {
 	groups := b.groups
 	b.groups = nil
+	b.Some = b.Some || slices.Contains(well, true)
 	switch b.phase {
 	case halving:
 		b.halve(groups, well)
@@ -54,7 +61,7 @@ func (b *bisection) halve(groups [][]int, well []bool) {
 		case well[i]:
 			b.good = append(b.good, g...)
 		case len(g) == 1:
-			b.ranks = append(b.ranks, g[0])
+			b.Ranks = append(b.Ranks, g[0])
 		case len(g) == 2:
 			b.pairs = append(b.pairs, [2]int(g))
 		default:
@@ -89,15 +96,15 @@ func (b *bisection) enter() {
 		}
 		b.turn++
 	case len(b.cross) > 0:
-		b.cross, b.across = nil, true
+		b.cross, b.Across = nil, true
 		b.enter()
 	case len(b.pairs) > 0:
 		b.phase = witnessing
 		b.good = slices.DeleteFunc(b.good, func(r int) bool {
 			return slices.ContainsFunc(b.pairs, func(p [2]int) bool { return p[0] == r || p[1] == r })
 		})
-		if n := min(len(b.pairs), len(b.good)); n < len(b.pairs) { // nobody is left to witness
-			b.links = append(b.links, b.pairs[n:]...)
+		if n := min(len(b.pairs), len(b.good)); n < len(b.pairs) { // nobody is left to be a witness
+			b.Alone = append(b.Alone, b.pairs[n:]...)
 			b.pairs = b.pairs[:n]
 		}
 		b.witnesses(0)
@@ -129,13 +136,13 @@ func (b *bisection) witnessed(_ [][]int, well []bool) {
 	}
 	for k, p := range b.pairs {
 		if b.first[k] && well[k] {
-			b.links = append(b.links, p)
+			b.Links = append(b.Links, p)
 		}
 		if !b.first[k] {
-			b.ranks = append(b.ranks, p[0])
+			b.Ranks = append(b.Ranks, p[0])
 		}
 		if !well[k] {
-			b.ranks = append(b.ranks, p[1])
+			b.Ranks = append(b.Ranks, p[1])
 		}
 	}
 	b.pairs = nil

@@ -29,9 +29,7 @@ func collectiveStage() stage {
 type trial struct {
 	Groups [][]int
 	Ports  []string // where each group meets, at the first rank: each rank knows an address of it that leads there
-	Ranks  []int    // what was found, once there are no more groups
-	Links  [][2]int
-	Across bool
+	Found  found    // once there are no more groups
 }
 
 // trialTime bounds the waits of a trial, in a stage that has so much time left.
@@ -66,7 +64,7 @@ func measureCollectives(ctx context.Context, j *job) ([]measurement, error) {
 		}
 		if len(t.Groups) == 0 {
 			if j.First() {
-				list = append(list, j.blamed(t)...)
+				list = append(list, j.blamed(t.Found)...)
 			}
 			return list, nil
 		}
@@ -105,7 +103,7 @@ func results(groups [][]int, parts [][]byte) []bool {
 
 // announce is what rank 0 says of the next step, and the meeting points that it serves for it.
 func (j *job) announce(b *bisection, step int) ([]byte, []bootstrap.ID, error) {
-	t := trial{Groups: b.next(), Ranks: b.ranks, Links: b.links, Across: b.across}
+	t := trial{Groups: b.next(), Found: b.found}
 	var ids []bootstrap.ID
 	at := ":0" // ranks may reach it at different addresses
 	if isLoopback(j.meetAt) {
@@ -210,15 +208,30 @@ func verifiedOnHosts(c *ringo.Comm, tamper func([]int32)) (time.Duration, error)
 	return took, ringo.Barrier(c)
 }
 
+// What trials have shown beside a failure.
+const (
+	othersWell  = "others did well"
+	nothingWell = "nothing did well"
+)
+
 // blamed are what the bisection has found, as measurements.
-func (j *job) blamed(t trial) (list []measurement) {
+func (j *job) blamed(t found) (list []measurement) {
+	rest := ""
+	if t.Some {
+		rest = othersWell
+	} else if len(j.Live()) > 2 {
+		return []measurement{{Quantity: "fails", Text: nothingWell}}
+	}
 	for _, r := range t.Ranks {
-		list = append(list, measurement{Subject: of(j.members[r].Host, fmt.Sprint("rank ", r)), Quantity: "fails"})
+		list = append(list, measurement{Subject: of(j.members[r].Host, fmt.Sprint("rank ", r)), Quantity: "fails", Text: rest})
 	}
-	for _, l := range t.Links {
-		a, b := j.members[l[0]], j.members[l[1]]
-		list = append(list, measurement{Subject: pairOf(component{a.Host, fmt.Sprint("rank ", a.Rank)}, component{b.Host, fmt.Sprint("rank ", b.Rank)}), Quantity: "fails"})
+	pairs := func(links [][2]int, text string) {
+		for _, l := range links {
+			list = append(list, measurement{Subject: pairOf(j.component(l[0]), j.component(l[1])), Quantity: "fails", Text: text})
+		}
 	}
+	pairs(t.Links, othersWell)
+	pairs(t.Alone, "")
 	if t.Across {
 		list = append(list, measurement{Quantity: "fails"})
 	}
@@ -245,11 +258,21 @@ func judgeHostCollectives(r *report, _ *config) []finding {
 		}
 		switch {
 		case m.Subject.IsPair():
-			f.add(broken, "collective-link", m.Subject, 20, "collectives of these two fail, and each does well with others: %s; look at the way between them", why)
+			others := ""
+			if m.Text == othersWell {
+				others = ", and each does well with others"
+			}
+			f.add(broken, "collective-link", m.Subject, 20, "collectives of these two fail%s: %s; look at the way between them", others, why)
+		case m.Text == nothingWell:
+			f.add(broken, "collective", m.Subject, 20, "no collective does well, over all ranks or over any part that was tried: %s; look at what all have in common, such as the way to the first rank, where they meet", why)
 		case m.Subject == subject{}:
 			f.add(broken, "collective", m.Subject, 20, "collectives over all ranks fail, and those over parts do well: %s", why)
 		default:
-			f.add(broken, "collective-rank", m.Subject, 20, "collectives with this rank fail, those of the others do well: %s; test its memory and processor, and take its host out of use", why)
+			others := ""
+			if m.Text == othersWell {
+				others = ", and some without it do well"
+			}
+			f.add(broken, "collective-rank", m.Subject, 20, "collectives with this rank fail%s: %s; test its memory and processor, and take its host out of use", others, why)
 		}
 	}
 	if len(f.list) == 0 && len(trials) > 0 && !slices.ContainsFunc(r.Hosts, func(h hostReport) bool { return len(h.Lost) > 0 }) {

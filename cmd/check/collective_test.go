@@ -1,6 +1,7 @@
 package check
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -21,4 +22,35 @@ func TestCollectives(t *testing.T) {
 	require.Equal(t, []string{"collective-rank host d, rank 3"}, codes(r), "%v", r.Findings)
 	require.Contains(t, r.Findings[0].Text, " and not ")
 	require.Equal(t, broken, r.Verdict)
+}
+
+// A sentence says of others only what a trial has shown.
+func TestCollectivesSaid(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		found found
+		ranks int
+		want  string
+	}{
+		{"two ranks", found{Alone: [][2]int{{0, 1}}}, 2, "host a, rank 0 to host b, rank 1: collectives of these two fail: x; look at the way between them"},
+		{"two of three", found{Links: [][2]int{{0, 1}}, Some: true}, 3, "host a, rank 0 to host b, rank 1: collectives of these two fail, and each does well with others: x; look at the way between them"},
+		{"two without a witness", found{Alone: [][2]int{{0, 1}}, Some: true}, 4, "host a, rank 0 to host b, rank 1: collectives of these two fail: x; look at the way between them"},
+		{"a rank", found{Ranks: []int{1}, Some: true}, 3, "host b, rank 1: collectives with this rank fail, and some without it do well: x;"},
+		{"nothing", found{Alone: [][2]int{{0, 1}, {2, 3}}}, 4, "no collective does well, over all ranks or over any part that was tried: x;"},
+		{"the whole", found{Across: true, Some: true}, 4, "collectives over all ranks fail, and those over parts do well: x"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			jobs := local(strings.Fields("a b c d")[:c.ranks]...)
+			r := &report{Measurements: append([]measurement{{Stage: "collectives", Quantity: "trial", Text: "x"}}, jobs[0].blamed(c.found)...)}
+			for i := range r.Measurements {
+				r.Measurements[i].Stage = "collectives"
+			}
+			list := judgeHostCollectives(r, nil)
+			require.Len(t, list, 1)
+			require.Contains(t, list[0].String(), c.want)
+			for _, j := range jobs {
+				require.NoError(t, j.star.close())
+			}
+		})
+	}
 }

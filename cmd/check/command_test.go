@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap/launch"
 	"github.com/ringo-go/ringo/internal/cli"
 	"github.com/ringo-go/ringo/internal/test/tier"
@@ -84,6 +85,46 @@ func TestCheckHosts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"alpha", "beta"}, []string{r.Hosts[0].Name, r.Hosts[1].Name})
 	require.NotEmpty(t, r.Of("network", "bandwidth"))
+}
+
+// The verdict is the lowest rank's, whatever another host says before; a login may write as many lines as it likes.
+func TestCheckHostsLiar(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the command in place of ssh is a shell script")
+	}
+	dir := t.TempDir()
+	hosts, ssh := filepath.Join(dir, "hosts"), filepath.Join(dir, "ssh")
+	require.NoError(t, os.WriteFile(hosts, []byte("alpha\nliar\n"), 0o644))
+	lie := `{"schema":"ringo-check/1","version":"` + ringo.Version + `","verdict":"well","hosts":[{"name":"alpha","ranks":[0]},{"name":"liar","ranks":[1]}]}`
+	require.NoError(t, os.WriteFile(ssh, []byte("#!/bin/sh\nif [ $1 = liar ]; then echo "+workerReady+"; read order; echo '"+lie+"'; exit 0; fi\n"+
+		"i=0; while [ $i -lt 1000 ]; do echo Welcome; i=$((i+1)); done; shift\nexec \"$@\"\n"), 0o755))
+	var stdout, stderr bytes.Buffer
+	err := Command(t.Context(), []string{"-device", "host", "-hosts", hosts, "-ssh", ssh, "-remote", os.Args[0], "-address", "127.0.0.1:0"}, &stdout, &stderr)
+	require.Equal(t, cli.ExitStatus(broken), err, "%s%s", &stdout, &stderr)
+	require.Contains(t, stdout.String(), "1 host, 1 rank")
+	require.Contains(t, stdout.String(), "host liar, rank 1: ")
+}
+
+// A report counts if it is of this version, by a rank about the hosts that were asked.
+func TestReportIsOf(t *testing.T) {
+	workers := []*worker{{host: "root@a"}, {host: "b"}}
+	absent := []loss{{Host: "c"}}
+	good := func() *report {
+		return &report{Version: ringo.Version, Hosts: []hostReport{{Name: "a", Ranks: []int{0}}, {Name: "b", Ranks: []int{1}}}, Findings: []finding{{Subject: of("c", "rank 2")}}}
+	}
+	require.NoError(t, good().isOf(0, workers, absent))
+	for want, change := range map[string]func(r *report){
+		"is of ringo 9":               func(r *report) { r.Version = "9" },
+		"which was not asked":         func(r *report) { r.Hosts[1].Name = "z" },
+		"not about its own host":      func(r *report) { r.Hosts[0].Ranks = []int{1} },
+		"says nothing of host c":      func(r *report) { r.Findings = nil },
+		"is not about its own host":   func(r *report) { r.Hosts = nil },
+		"report says nothing of host": func(r *report) { r.Hosts = r.Hosts[:1] },
+	} {
+		r := good()
+		change(r)
+		require.ErrorContains(t, r.isOf(0, workers, absent), want)
+	}
 }
 
 // Under "ringo run": one process ends before it comes, one is stopped, and the lowest of the others reports.

@@ -100,6 +100,7 @@ type blame struct {
 func judgeNetwork(r *report, cfg *config) []finding {
 	ways := slices.DeleteFunc(waysOf(r, "network"), func(w *way) bool { return r.IsLost(w.subject.Host) || r.IsLost(w.subject.To.Host) })
 	j := &netJudge{findings{r: r}, ways, map[subject]bool{}, sharedMachine(cfg)}
+	j.noNetworks()
 	j.blame(&blame{broken, "corrupt-link", "", "it exchanges wrong data", func(w *way) (string, bool) {
 		return fmt.Sprintf("%.0f blocks of 128 KiB came wrong, the %s", w.corrupt, w.wrong), w.corrupt > 0
 	}, func(w *way) float64 { return 100 + w.corrupt }, false})
@@ -110,6 +111,37 @@ func judgeNetwork(r *report, cfg *config) []finding {
 	j.late()
 	j.slow()
 	return j.list
+}
+
+// noNetworks leaves ways out that are over no network: no data have passed at either end, with any host, and other interfaces join the two hosts. So do a
+// VPN whose members do not see each other, and addresses of containers and guests. It also says which addresses were left out.
+func (j *netJudge) noNetworks() {
+	carries, joined := map[component]bool{}, map[[2]string]bool{}
+	for _, w := range j.ways {
+		if w.failed == "" {
+			a, b := w.subject.component, w.subject.To
+			carries[a], carries[b], joined[[2]string{a.Host, b.Host}], joined[[2]string{b.Host, a.Host}] = true, true, true, true
+		}
+	}
+	var none []component
+	j.ways = slices.DeleteFunc(j.ways, func(w *way) bool {
+		a, b := w.subject.component, w.subject.To
+		no := !carries[a] && !carries[b] && joined[[2]string{a.Host, b.Host}]
+		if no && !slices.Contains(none, a) {
+			none = append(none, a)
+		}
+		return no
+	})
+	for _, c := range none {
+		j.add(well, "no-network", subject{component: c}, 0, "no data have passed over it to any host, and others join the hosts: it counts as no network")
+	}
+	said := map[string]bool{}
+	for _, m := range j.r.Of("network", sharedAddress) {
+		if !said[m.Text] {
+			said[m.Text] = true
+			j.add(well, "shared-address", subject{}, 0, "several hosts have the address %s (%s), so it leads to none of them and was left out", m.Text, m.Subject.Part)
+		}
+	}
 }
 
 // loss blames ways that lose messages.

@@ -73,6 +73,34 @@ func railsOf(from, to []port) []rail {
 	return rails
 }
 
+// sharedAddress is the quantity of an address that several hosts have.
+const sharedAddress = "address of several hosts"
+
+// ownPorts leaves out ports whose address other hosts have too, as that of a bridge to a host's containers: it leads each of them to itself. A host that has
+// no other ports keeps them, for hosts may be one machine that pretends to be several.
+func ownPorts(hosts [][]port) (own, left [][]port) {
+	owners := map[string]int{}
+	for _, ports := range hosts {
+		for _, p := range ports {
+			owners[p.IP.String()]++
+		}
+	}
+	own, left = make([][]port, len(hosts)), make([][]port, len(hosts))
+	for h, ports := range hosts {
+		for _, p := range ports {
+			if owners[p.IP.String()] > 1 {
+				left[h] = append(left[h], p)
+			} else {
+				own[h] = append(own[h], p)
+			}
+		}
+		if len(own[h]) == 0 {
+			own[h], left[h] = ports, nil
+		}
+	}
+	return own, left
+}
+
 // A crew is what a host's leader needs in the network stage.
 type crew struct {
 	j     *job
@@ -122,6 +150,12 @@ func measureNetwork(ctx context.Context, j *job) ([]measurement, error) {
 			crew.me = len(crew.ranks)
 		}
 		crew.hosts, crew.ranks = append(crew.hosts, ports), append(crew.ranks, r)
+	}
+	var left [][]port
+	if crew.hosts, left = ownPorts(crew.hosts); j.Leader() && trouble == nil {
+		for _, p := range left[crew.me] {
+			crew.list = append(crew.list, measurement{Subject: of(j.Host(), p.Interface), Quantity: sharedAddress, Text: p.IP.String()})
+		}
 	}
 	switch {
 	case len(crew.hosts) < 2 && trouble == nil:
@@ -211,16 +245,26 @@ func (c *crew) pair(ctx context.Context, peer, round int, end time.Time, slot ti
 	first := min(c.me, peer)
 	rails := railsOf(c.hosts[first], c.hosts[max(c.me, peer)])
 	p := phasesOf(slot, len(rails))
-	several := len(c.hosts) == 2 && round >= rematches
-	for i, rail := range rails {
+	over := func(ctx context.Context, i int) {
 		switch {
-		case several:
-			c.several(ctx, rail, peer, round, i, p)
+		case len(c.hosts) == 2 && round >= rematches:
+			c.several(ctx, rails[i], peer, round, i, p)
 		case c.me == first:
-			c.call(ctx, rail, peer, round, i, p)
+			c.call(ctx, rails[i], peer, round, i, p)
 		default:
 			c.wait(ctx, peer, round, i, p)
 		}
+	}
+	var waits sync.WaitGroup
+	defer waits.Wait()
+	for i := range rails {
+		if c.me != first { // a rail that leads nowhere does not keep the next one waiting
+			waits.Go(func() { over(ctx, i) })
+			continue
+		}
+		part, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(len(rails)-i))
+		over(part, i)
+		cancel()
 	}
 }
 

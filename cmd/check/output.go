@@ -43,6 +43,9 @@ func writeTo(name string, stdout io.Writer, write func(io.Writer) error) error {
 		}
 		return errors.Join(write(file), file.Close())
 	}
+	if target, err := filepath.EvalSymlinks(name); err == nil { // a link stays one
+		name = target
+	}
 	file, err := os.CreateTemp(filepath.Dir(name), ".ringo-")
 	if err != nil {
 		return err

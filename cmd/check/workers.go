@@ -11,10 +11,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/ringo-go/ringo"
 	"github.com/ringo-go/ringo/bootstrap"
 	"github.com/ringo-go/ringo/internal/cli"
 )
@@ -22,8 +24,8 @@ import (
 // workerReady is what a worker says when it has started.
 const workerReady = "ringo check worker 1"
 
-// greetingLines are as many as a login may write before the worker does.
-const greetingLines = 100
+// greetingBytes are as many as a login may write before the worker does.
+const greetingBytes = 1 << 20
 
 // workerJoin is how long workers wait for each other.
 const workerJoin = 30 * time.Second
@@ -134,7 +136,7 @@ func (f *commandFlags) overHosts(ctx context.Context, stdout, stderr io.Writer) 
 	if err := f.orders(id, here, absent, stderr); err != nil {
 		return err
 	}
-	report, err := firstReport(id, here)
+	report, err := firstReport(id, here, absent)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("nothing within %v, or interrupted: is the host up, and does ssh still reach it?", limit)
@@ -195,38 +197,71 @@ func (f *commandFlags) orders(id bootstrap.ID, here []*worker, absent []loss, st
 	return nil
 }
 
-// firstReport is the report of the worker that leads: the first, or if that has not come to the others the next. If there
-// is none the error is the first worker's.
-func firstReport(id bootstrap.ID, workers []*worker) (*report, error) {
-	reports, errs := make(chan *report), make([]error, len(workers))
-	over := make(chan struct{})
-	defer close(over)
-	var wg sync.WaitGroup
+// firstReport is the report of the worker that leads: the lowest that gives one, so those below it have ended or had their time. A report of another version,
+// or about other hosts than were asked, is none. If there is none the error is the first worker's.
+func firstReport(id bootstrap.ID, workers []*worker, absent []loss) (*report, error) {
+	type result struct {
+		report *report
+		err    error
+	}
+	results := make([]chan result, len(workers))
 	for i, w := range workers {
-		wg.Go(func() {
-			var report *report
-			if report, errs[i] = readReport(w.out); errs[i] == nil {
-				select {
-				case reports <- report:
-				case <-over:
-				}
-				return
+		results[i] = make(chan result, 1)
+		go func() {
+			report, err := readReport(w.out)
+			if err == nil {
+				err = report.isOf(i, workers, absent)
 			}
+			results[i] <- result{report, err}
 			_ = w.wait() // and all that it has said is here
 			bootstrap.Gone(id, i, cmp.Or(w.errors.line(), "it said nothing"))
-		})
+		}()
 	}
-	go func() {
-		wg.Wait()
-		select {
-		case reports <- nil:
-		case <-over:
+	var first error
+	for i := range workers {
+		r := <-results[i]
+		if r.err == nil {
+			return r.report, nil
 		}
-	}()
-	if report := <-reports; report != nil {
-		return report, nil
+		first = cmp.Or(first, r.err)
 	}
-	return nil, errs[0]
+	_ = workers[0].wait()
+	return nil, first
+}
+
+// isOf says why a report is not one of this version by a rank about the hosts that were asked.
+func (r *report) isOf(rank int, workers []*worker, absent []loss) error {
+	if r.Version != ringo.Version {
+		return fmt.Errorf("its report is of ringo %s, and this is %s", r.Version, ringo.Version)
+	}
+	spoken := map[string]bool{} // of
+	for _, l := range absent {
+		spoken[l.Host] = false
+	}
+	for _, w := range workers {
+		spoken[w.name()] = false
+	}
+	reporter := false
+	for _, h := range r.Hosts {
+		name, _, _ := strings.Cut(h.Name, "#")
+		if _, asked := spoken[name]; !asked {
+			return fmt.Errorf("its report is about host %q, which was not asked", h.Name)
+		}
+		spoken[name] = true
+		reporter = reporter || name == workers[rank].name() && slices.Contains(h.Ranks, rank)
+	}
+	if !reporter {
+		return errors.New("its report is not about its own host")
+	}
+	for _, f := range r.Findings {
+		spoken[f.Subject.Host] = true
+	}
+	for host, yes := range spoken {
+		if !yes {
+			return fmt.Errorf("its report says nothing of host %s", host)
+		}
+	}
+	return nil
 }
 
 // name is the host without its user.
@@ -263,10 +298,7 @@ func (w *worker) start(ctx context.Context, f *commandFlags) error {
 	})
 	ready := make(chan error, 1)
 	go func() {
-		line, err := w.out.ReadString('\n')
-		for n := 0; err == nil && n < greetingLines && strings.TrimSpace(line) != workerReady; n++ { // the shell there may greet first
-			line, err = w.out.ReadString('\n')
-		}
+		line, err := w.greeted()
 		if err != nil {
 			if failed := w.wait(); failed != nil { // and all that it has said is here
 				err = failed
@@ -275,8 +307,8 @@ func (w *worker) start(ctx context.Context, f *commandFlags) error {
 		switch {
 		case err != nil && w.errors.line() != "":
 			err = errors.New(w.errors.line())
-		case err == nil && strings.TrimSpace(line) != workerReady:
-			err = fmt.Errorf("its ringo says %q: is it another version?", strings.TrimSpace(line))
+		case err == nil && line != workerReady:
+			err = fmt.Errorf("it says %q, and nothing of a worker: is its ringo another version?", line)
 		}
 		ready <- err
 	}()
@@ -291,6 +323,20 @@ func (w *worker) start(ctx context.Context, f *commandFlags) error {
 		_ = cmd.Process.Kill()
 	}
 	return err
+}
+
+// greeted reads until the worker says that it is there, for the shell may greet first, and gives the last line.
+func (w *worker) greeted() (last string, err error) {
+	for n := 0; n < greetingBytes && last != workerReady; {
+		var line []byte
+		line, err = w.out.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return last, err
+		}
+		n += len(line)
+		last = strings.TrimSpace(string(line))
+	}
+	return last, nil
 }
 
 // work is the other end: it carries out an order, and ends when its launcher does.
