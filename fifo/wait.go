@@ -120,13 +120,13 @@ func (w *waiter) change(word *atomic.Uint64, old uint64) error {
 	return err
 }
 
-// pollers is how many goroutines of this process poll and yield the thread.
+// pollers is how many goroutines of this process poll and yield the thread, because there are fewer cores than ranks.
 var pollers atomic.Int32
 
 // poll spins and yields for a while; late is true when that was in vain, or when
 // this end had better sleep.
 func (w *waiter) poll(word *atomic.Uint64, old uint64) (err error, late bool) {
-	if w.sleep == (sharedParker{}) {
+	if !w.spin && w.sleep == (sharedParker{}) {
 		pollers.Add(1)
 		defer pollers.Add(-1)
 	}

@@ -70,8 +70,9 @@ func (h *Comm) Do(c *call.Call) error {
 	if err := h.life.Begin(c, h); err != nil {
 		return err
 	}
-	defer h.life.Guard.End()
-	return h.carryOut(c)
+	err := h.carryOut(c)
+	h.life.Guard.End() // not deferred, which costs a tenth of 8 bytes: a panic ends the communicator
+	return err
 }
 
 // carryOut is Do within an operation that has begun.
