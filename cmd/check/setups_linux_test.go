@@ -3,8 +3,10 @@ package check
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -109,16 +111,12 @@ func (s *setup) run(t *testing.T) {
 	}
 	s.has(t, commandsIn(l.hosts[min(2, s.hosts-1)], lines(s.one)...))
 	if s.busy {
-		stop := make(chan struct{})
-		defer close(stop)
+		var stop atomic.Bool
+		defer stop.Store(true)
 		for range 4 {
 			go func() {
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-					}
+				for !stop.Load() {
+					runtime.Gosched()
 				}
 			}()
 		}
