@@ -72,7 +72,7 @@ type base struct {
 //	windows  registered memory: windows register flat signal
 //	order    one operation after the other: stream capture chain copystream
 //	known    memory and streams that calls may be on: check
-//	upkeep   watching, observing, giving back: estate watch watcher observe footprint leave
+//	upkeep   watching, observing, giving back: estate watch roll watcher observe footprint leave
 //	base     what Open has made
 type Comm struct{ queue }
 

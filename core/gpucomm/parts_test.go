@@ -18,7 +18,7 @@ var parts = map[string]string{
 	"windows": "windows register flat signal",
 	"order":   "stream capture chain copystream",
 	"known":   "check",
-	"upkeep":  "estate watch watcher observe footprint leave",
+	"upkeep":  "estate watch roll watcher observe footprint leave",
 	"base":    "gpucomm",
 }
 

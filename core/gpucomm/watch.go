@@ -18,7 +18,7 @@ type watch struct {
 	begun  sync.Once
 	at     uint64          // the operation that started last, when the watcher looked
 	since  time.Time       // then, or the last time that nothing was under way
-	asked  time.Time       // when it last asked where the others are
+	roll   roll            // for whom kernels wait
 	judged context.Context // ends when a failure has been reported, or there is no watch any more
 	end    func()          // ends judged
 }
@@ -32,6 +32,7 @@ func (u *upkeep) prepareWatch() {
 		u.net.Stop(cause)
 	})
 	u.net.OnBroken(u.announce)
+	u.Life.Awaits(u.watch.roll.awaited)
 	u.Life.Busy(func() bool {
 		started, finished := u.engine.Control().Progress()
 		return started != finished
@@ -62,6 +63,7 @@ func (u *upkeep) look(now time.Time) (works, done bool) {
 	works = started != finished || started != w.at
 	if started == finished || started != w.at {
 		w.at, w.since = started, now
+		w.roll.end(control)
 	}
 	var cause error
 	switch broken := u.net.Broken(); {
@@ -72,10 +74,11 @@ func (u *upkeep) look(now time.Time) (works, done bool) {
 	case now.Sub(w.since) > u.Life.Timeout:
 		cause = fmt.Errorf("not done after %v: %w", u.Life.Timeout, call.ErrTimeout)
 	default:
-		if now.Sub(w.since) > life.Slow && now.Sub(w.asked) > life.Slow { // a peer may have left
-			w.asked = now
-			u.Life.Go(u.Life.Inquire)
+		if now.Sub(w.since) > life.Slow {
+			cause = u.call(now)
 		}
+	}
+	if cause == nil {
 		return works, false
 	}
 	u.Life.Go(func() {

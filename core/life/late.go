@@ -24,11 +24,12 @@ func (l *Life) Busy(f func() bool) {
 	l.busy = f
 }
 
-// Awaits has f say whom this rank waits for to connect.
+// Awaits has f say for whom this rank waits, besides what the position of a collective tells: for a peer to connect,
+// or for one on the GPU.
 func (l *Life) Awaits(f func() []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.awaits = f
+	l.awaits = append(l.awaits, f)
 }
 
 // halt stops this rank because an operation of another one has run out of time, and says

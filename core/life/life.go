@@ -52,7 +52,7 @@ type Life struct {
 	noted   chan struct{}      // guarded by mu; closed when all of onEnd have returned, nil until the communicator has failed
 	stop    *bootstrap.Stopped // guarded by mu; where this rank was stopped, nil until the group has been told
 	busy    func() bool        // guarded by mu; see Busy
-	awaits  func() []int       // guarded by mu; see Awaits
+	awaits  []func() []int     // guarded by mu; see Awaits
 }
 
 // New is the life of a communicator whose ranks have met.
@@ -252,8 +252,8 @@ func (l *Life) Inquire() {
 	l.mu.Lock()
 	awaits := l.awaits
 	l.mu.Unlock()
-	if awaits != nil {
-		p.Awaits = awaits()
+	for _, f := range awaits {
+		p.Awaits = append(p.Awaits, f()...)
 	}
 	l.group.Inquire(p)
 }

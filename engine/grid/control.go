@@ -21,15 +21,22 @@ type Control struct {
 	host   uintptr
 	device uint64
 
-	mu    sync.RWMutex  // free against those that look at the words
-	words *controlWords // guarded by mu
+	mu      sync.RWMutex    // free against those that look at the words
+	words   *controlWords   // guarded by mu
+	awaited []atomic.Uint32 // guarded by mu; by rank: not 0 if a kernel has waited for it since Ask
 }
 
-const controlBytes = 256
+const controlBytes = 256 // without awaited
+
+// What kernels that wait are told in controlWords.wish.
+const (
+	toEnd = 1
+	toSay = 2 // for whom
+)
 
 // controlWords is namespace control of kernels/cuda/comm.h.
 type controlWords struct {
-	abort    atomic.Uint32
+	wish     atomic.Uint32
 	_        [15]uint32
 	started  atomic.Uint64
 	finished atomic.Uint64
@@ -45,13 +52,14 @@ type controlWords struct {
 	their    uint64
 }
 
-func newControl(d cuda.Driver, s *cuda.Store) (*Control, error) {
-	p, err := s.HostAlloc(controlBytes)
+func newControl(d cuda.Driver, s *cuda.Store, ranks int) (*Control, error) {
+	n := controlBytes + 4*ranks
+	p, err := s.HostAlloc(n)
 	if err != nil {
 		return nil, err
 	}
-	c := &Control{host: p, words: wordsAt(p)}
-	clear(pinned(p, controlBytes))
+	clear(pinned(p, n))
+	c := &Control{host: p, words: wordsAt(p), awaited: awaitedAt(p+controlBytes, ranks)}
 	q, err := d.MemHostGetDevicePointer(p)
 	if err != nil {
 		s.FreeHost(p)
@@ -67,7 +75,7 @@ func (c *Control) free(s *cuda.Store) {
 	if c.host != 0 {
 		s.FreeHost(c.host)
 	}
-	c.host, c.words = 0, new(controlWords)
+	c.host, c.words, c.awaited = 0, new(controlWords), nil
 }
 
 // Abort ends kernels that wait, within some ms, and those that are yet to start.
@@ -75,7 +83,36 @@ func (c *Control) free(s *cuda.Store) {
 func (c *Control) Abort() {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	c.words.abort.Store(1)
+	c.words.wish.Store(toEnd)
+}
+
+// Ask has kernels that wait say for whom, until AskNoMore. Each does within a ms.
+func (c *Control) Ask() {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for i := range c.awaited {
+		c.awaited[i].Store(0)
+	}
+	c.words.wish.CompareAndSwap(0, toSay)
+}
+
+// Awaited are the ranks for which kernels have waited since Ask.
+func (c *Control) Awaited() (ranks []int) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for rank := range c.awaited {
+		if c.awaited[rank].Load() != 0 {
+			ranks = append(ranks, rank)
+		}
+	}
+	return ranks
+}
+
+// AskNoMore ends Ask.
+func (c *Control) AskNoMore() {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	c.words.wish.CompareAndSwap(toSay, 0)
 }
 
 // Aborted reports whether kernels were told to end, by Abort or by a kernel that
@@ -83,7 +120,7 @@ func (c *Control) Abort() {
 func (c *Control) Aborted() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.words.abort.Load() != 0
+	return c.words.wish.Load() == toEnd
 }
 
 // Progress counts operations that have started and that have finished, replays of

@@ -21,7 +21,7 @@ func TestControlFreedWhileUsed(t *testing.T) {
 	defer func() { require.NoError(t, s.Close()) }()
 	for range 20 {
 		require.NoError(t, cuda.With(d, ctx, func() error {
-			c, err := newControl(d, s)
+			c, err := newControl(d, s, 2)
 			require.NoError(t, err)
 			require.False(t, c.Aborted())
 			var others sync.WaitGroup

@@ -169,7 +169,7 @@ func (e *Engine) open(o Options) error {
 	if err = e.openBulk(o); err != nil {
 		return err
 	}
-	if e.control, err = newControl(d, e.store); err != nil {
+	if e.control, err = newControl(d, e.store, e.ranks); err != nil {
 		return err
 	}
 	if e.stage, err = e.store.HostAlloc(stageBytes); err != nil {

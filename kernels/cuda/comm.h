@@ -81,12 +81,13 @@ DEVICE void syncwarp() { asm volatile("bar.warp.sync -1;" ::: "memory"); }
 
 // Control is in host memory; see engine/grid.Control.
 namespace control {
-constexpr u64 abort = 0;                    // 32 bits: not 0 if kernels are to end
+constexpr u64 word = 0;                     // 32 bits: the host's Wish
 constexpr u64 started = 64, finished = 72;  // numbers of operations
 constexpr u64 consumed = 80;                // the token of the last kernel that had one and ended
 constexpr u64 kind = 128, peer = 132, phase = 136; // of the first fault, 32 bits each; kind is written last
 constexpr u64 my_bytes = 144, mine = 152;          // length and stamp that were expected
 constexpr u64 theirs = 168;                        // stamp and length that came
+constexpr u64 awaited = 256; // 32 bits by rank: not 0 if a kernel has waited for it since the host asked
 } // namespace control
 
 // Local is on the device and outlasts a launch. A kernel loads the first 16 bytes at once.
@@ -100,6 +101,7 @@ constexpr u64 left = 128;   // 32 bits: blocks that ended
 constexpr u64 fault = 132;  // 32 bits: faults so far
 } // namespace local
 
+enum Wish : u32 { to_end = 1, to_say = 2 }; // kernels are to end, or those that wait to say for whom
 enum Fault : u32 { aborted = 1, mismatch = 2 };
 enum Phase : u32 { sending = 1, receiving = 2 };
 
@@ -196,9 +198,12 @@ static DEVICE void end(const Comm &c, const State &s, bool finishes = true) {
 // Over reports whether the device knows that all kernels are to end.
 static DEVICE bool over(const Comm &c) { return load_relaxed(c.local + local::over) != 0; }
 
-// Stopped asks the host, which takes about a µs, and tells the device.
-static DEVICE bool stopped(const Comm &c) {
-  if (load_relaxed(c.control + control::abort) == 0) return false;
+// Stopped asks the host whether to end, which takes about a µs, and tells the device. The host
+// may ask for whom this thread waits.
+static DEVICE bool stopped(const Comm &c, u64 peer) {
+  u32 word = load_relaxed(c.control + control::word);
+  if (word == to_say) store_relaxed(c.control + control::awaited + 4 * peer, 1);
+  if (word != to_end) return false;
   store_relaxed(c.local + local::over, 1);
   return true;
 }
@@ -248,7 +253,7 @@ constexpr u32 polls = 1024, soon = 16;
 // arrived. at describes the wait of this thread. asks: look at the host's control block
 // and the sign boards too, which takes longer.
 template <class F> static DEVICE bool give_up(const Comm &c, bool asks, Stop at, F other, Stop &stop) {
-  if (over(c) || (asks && stopped(c))) {
+  if (over(c) || (asks && stopped(c, at.peer))) {
     stop = at;
     stop.kind = aborted;
   } else if (asks && !contradicted(c, stop) && other()) {
@@ -275,5 +280,5 @@ static DEVICE void report(const Comm &c, const Stop &s) {
     store_relaxed(at + control::kind, s.kind);
   }
   store_relaxed(c.local + local::over, 1);
-  if (s.kind == mismatch) store_relaxed(c.control + control::abort, 1);
+  if (s.kind == mismatch) store_relaxed(c.control + control::word, to_end);
 }

@@ -121,9 +121,6 @@ func asGood(got, want string) bool {
 
 // timeout is Config.Timeout.
 func (c cell) timeout() time.Duration {
-	if c.world == onGPUs && c.end == "Close" && slices.Contains([]string{"Recv", "Send", "capture", "replay"}, c.op) {
-		return 3 * time.Second // passes
-	}
 	return 2 * patience
 }
 

@@ -1,0 +1,84 @@
+package gpucomm
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ringo-go/ringo/core/call"
+	"github.com/ringo-go/ringo/core/life"
+	"github.com/ringo-go/ringo/engine"
+	"github.com/ringo-go/ringo/engine/grid"
+	"github.com/ringo-go/ringo/sched"
+)
+
+// A roll is what kernels that have waited long say about the ranks they wait for: whether those have left. Kernels do not
+// hear of it, and the group does not know what graphs and messages on the GPU wait for.
+type roll struct {
+	asked  time.Time // when the kernels were last asked
+	asking bool
+	left   []int // of those that were awaited, who had left by then
+	missed int   // answers in a row in which one of left was awaited still
+
+	mu   sync.Mutex
+	last []int // guarded by mu; who was awaited by the last answer
+}
+
+// answerTime is how long kernels have to answer after the first of them has: they ask the host well within a ms, but those
+// of an emulated GPU.
+const answerTime = 20 * time.Millisecond
+
+// awaited are the ranks for which kernels have waited, by the last answer.
+func (r *roll) awaited() []int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+// end forgets the answers: another operation is under way.
+func (r *roll) end(c *grid.Control) {
+	if r.asking {
+		c.AskNoMore()
+	}
+	r.asking, r.missed = false, 0
+	r.set(nil)
+}
+
+func (r *roll) set(awaited []int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = awaited
+}
+
+// call asks the kernels for whom they wait, and the group where those ranks are, as long as an operation takes. It is
+// an error if a rank has left for which a kernel waits. What such a rank had sent has arrived before it was heard that it has left,
+// so a kernel that waits for it in two answers waits in vain.
+func (u *upkeep) call(now time.Time) error {
+	r, control := &u.watch.roll, u.engine.Control()
+	if !r.asking {
+		r.left = slices.DeleteFunc(slices.Clone(r.awaited()), func(rank int) bool { return !u.Group.Left(rank) })
+		if len(r.left) > 0 || now.Sub(r.asked) > life.Slow {
+			r.asking, r.asked = true, now
+			control.Ask()
+		}
+		return nil
+	}
+	answer := control.Awaited()
+	if len(answer) == 0 || now.Sub(r.asked) < answerTime {
+		return nil
+	}
+	control.AskNoMore()
+	r.asking = false
+	r.set(answer)
+	in := slices.IndexFunc(r.left, func(rank int) bool { return slices.Contains(answer, rank) })
+	if in < 0 {
+		r.missed = 0
+		u.Life.Go(u.Life.Inquire)
+		return nil
+	}
+	if r.missed++; r.missed < 2 {
+		return nil
+	}
+	return &engine.StepError{Peer: sched.Rank(r.left[in]), Phase: "recv", Err: fmt.Errorf("%w: it has closed the communicator; all ranks must make the same calls before Close", call.ErrLeft)}
+}
