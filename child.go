@@ -24,7 +24,7 @@ func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []i
 	case <-c.life.Stopped():
 	case <-time.After(verdictTime):
 	}
-	if v := c.Err(); v != nil {
+	if v := c.life.Refuse(); v != nil {
 		return nil, c.life.ErrorOf(op, v)
 	}
 	e := c.life.ErrorOf(op, err)

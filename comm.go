@@ -169,8 +169,13 @@ func (c *Comm) half(call *Call) error {
 // to the others, and what Config.History wants is written. Close is still to be called.
 func (c *Comm) Abort(reason error) { c.life.Abort(reason) }
 
-// Err is why the communicator has failed, nil while it is well. It does not wait.
+// Err is why an operation of this rank has failed and none can succeed any more, nil while the communicator is well. If another rank
+// dies or aborts while this one waits for nothing, Err is nil until this rank's next operation. It does not wait.
 func (c *Comm) Err() error { return c.life.Err() }
+
+// Failure is why no operation of this rank can succeed any more, nil while one may: Err, or what this rank's next operation
+// will meet. Culprits of the *Error are who died, aborted or failed. It does not wait.
+func (c *Comm) Failure() error { return c.life.Failure() }
 
 // History is this rank's last 64 calls, the call that it is in, and why the communicator has
 // failed. It is always kept, and costs a collective nothing that could be measured. It may be called at any

@@ -21,7 +21,7 @@ import (
 // to agree on where to go on. The process that serves the meeting point must live: "ringo run" does, and else
 // it is the one that called NewID, or rank 0's. Cost: a few ms on one host.
 func (c *Comm) Shrink(ctx context.Context) (*Comm, error) {
-	if c.Err() == nil {
+	if c.life.Failure() == nil {
 		c.Abort(errors.New("Shrink was called"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.JoinTimeout)
@@ -106,7 +106,7 @@ func (c *Comm) Grow(ctx context.Context, id *bootstrap.ID, size int) (*Comm, err
 
 // growAt agrees with all ranks on where the larger communicator meets.
 func growAt(ctx context.Context, c *Comm, id *bootstrap.ID, size int) (meet bootstrap.ID, err error) {
-	if err := c.Err(); err != nil {
+	if err := c.life.Refuse(); err != nil {
 		return meet, err
 	}
 	c.queue.drain()

@@ -56,7 +56,7 @@ func (c *Comm) SplitWith(ctx context.Context, color, key int, cfg Config) (*Comm
 // splitParts agrees with all ranks on the parts. It returns where this rank's part meets, and the part's ranks in
 // their order. bad is what is wrong with this rank's call.
 func splitParts(ctx context.Context, c *Comm, color, key int, bad error) (id *bootstrap.ID, members []int, err error) {
-	if err := c.Err(); err != nil {
+	if err := c.life.Refuse(); err != nil {
 		return nil, nil, err
 	}
 	c.queue.drain()

@@ -49,7 +49,7 @@ func (b *base) together(method call.Method, do func(context.Context) error) erro
 	defer b.Life.Turn.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), b.JoinTimeout)
 	defer cancel()
-	err := b.Life.Err()
+	err := b.Life.Refuse()
 	if err != nil {
 		err = fmt.Errorf("the communicator has failed before: %w", err)
 	} else {

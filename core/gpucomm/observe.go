@@ -161,7 +161,7 @@ func (o *observed) lookFor(err error) {
 			done++
 			if passed && failed == nil {
 				o.clock.times(o.driver, p)
-				failed = o.numberer.Life.Err() // which ended it
+				failed = o.numberer.Life.Failure() // which ended it
 			} else if failed == nil {
 				failed = err
 			}

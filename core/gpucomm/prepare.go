@@ -41,7 +41,7 @@ type prepared struct {
 // that comes later. What is wrong with a call, the call itself says.
 func (q *queue) PrepareAll(calls []*call.Call) error {
 	i := slices.IndexFunc(calls, (*call.Call).OnDevice)
-	if i < 0 || q.upkeep.closed || q.Life.Err() != nil {
+	if i < 0 || q.upkeep.closed || q.Life.Failure() != nil {
 		return nil
 	}
 	return q.known.with(calls[i], func(cuda.Sight) error {

@@ -18,8 +18,8 @@ import (
 type roll struct {
 	asked  time.Time // when the kernels were last asked
 	asking bool
-	left   []int // of those that were awaited, who had left by then
-	missed int   // answers in a row in which one of left was awaited still
+	left   []int // who had left by then
+	missed int   // answers in a row in which one of left was awaited
 
 	mu   sync.Mutex
 	last []int // guarded by mu; who was awaited by the last answer
@@ -57,9 +57,13 @@ func (r *roll) set(awaited []int) {
 func (u *upkeep) call(now time.Time) error {
 	r, control := &u.watch.roll, u.engine.Control()
 	if !r.asking {
-		r.left = slices.DeleteFunc(slices.Clone(r.awaited()), func(rank int) bool { return !u.Group.Left(rank) })
-		if len(r.left) > 0 || now.Sub(r.asked) > life.Slow {
-			r.asking, r.asked = true, now
+		if r.missed > 0 || now.Sub(r.asked) > life.Slow || slices.ContainsFunc(r.awaited(), u.Group.Left) {
+			r.asking, r.asked, r.left = true, now, r.left[:0]
+			for rank := range u.Life.Size {
+				if u.Group.Left(rank) {
+					r.left = append(r.left, rank)
+				}
+			}
 			control.Ask()
 		}
 		return nil
@@ -80,5 +84,5 @@ func (u *upkeep) call(now time.Time) error {
 	if r.missed++; r.missed < 2 {
 		return nil
 	}
-	return &engine.StepError{Peer: sched.Rank(r.left[in]), Phase: "recv", Err: fmt.Errorf("%w: it has closed the communicator; all ranks must make the same calls before Close", call.ErrLeft)}
+	return &engine.StepError{Peer: sched.Rank(r.left[in]), Phase: "recv", Err: fmt.Errorf("%w: rank %d has closed the communicator; all ranks must make the same calls before Close", call.ErrLeft, r.left[in])}
 }

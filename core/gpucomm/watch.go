@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringo-go/ringo/core/call"
@@ -27,12 +28,20 @@ type watch struct {
 // hears of their faults, and gives up on them when they take longer than Config.Timeout. What
 // went wrong first it reports to the communicator's life, once.
 func (u *upkeep) prepareWatch() {
+	var before atomic.Uint64 // operations that had ended when this rank was stopped, and 1
 	u.Life.OnStop(func(cause error) {
+		_, finished := u.engine.Control().Progress()
+		before.Store(finished + 1)
 		u.engine.Control().Abort()
 		u.net.Stop(cause)
 	})
 	u.net.OnBroken(u.announce)
 	u.Life.Awaits(u.watch.roll.awaited)
+	u.Life.Ran(func() bool {
+		_, finished := u.engine.Control().Progress()
+		n := before.Load()
+		return n > 0 && finished >= n
+	})
 	u.Life.Busy(func() bool {
 		started, finished := u.engine.Control().Progress()
 		return started != finished

@@ -64,6 +64,7 @@ func (l *Life) ErrorOf(op string, err error) *call.Error {
 	var peer *PeerError
 	var left *bootstrap.LeftError
 	var late *bootstrap.WithdrawnError
+	var step *engine.StepError
 	switch {
 	case errors.As(err, &failed):
 		e.Culprits = failed.Culprits
@@ -73,6 +74,8 @@ func (l *Life) ErrorOf(op string, err error) *call.Error {
 		e.Culprits = []int{left.Rank}
 	case errors.As(err, &late):
 		e.Culprits = slices.Clone(late.Missing)
+	case errors.As(err, &step) && errors.Is(err, call.ErrLeft):
+		e.Culprits = []int{int(step.Peer)}
 	}
 	return e
 }

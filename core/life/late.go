@@ -24,6 +24,14 @@ func (l *Life) Busy(f func() bool) {
 	l.busy = f
 }
 
+// Ran has f say whether an operation has begun since this rank was stopped without a word to the Life, as those of
+// graphs on a GPU do.
+func (l *Life) Ran(f func() bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ran = f
+}
+
 // Awaits has f say for whom this rank waits, besides what the position of a collective tells: for a peer to connect,
 // or for one on the GPU.
 func (l *Life) Awaits(f func() []int) {

@@ -40,6 +40,7 @@ type Life struct {
 
 	group   bootstrap.Group
 	verdict atomic.Pointer[call.Error] // the machine's
+	met     atomic.Bool                // the machine's
 	watch   sync.WaitGroup
 	stopped chan struct{} // closed when waits are ended
 
@@ -52,6 +53,7 @@ type Life struct {
 	noted   chan struct{}      // guarded by mu; closed when all of onEnd have returned, nil until the communicator has failed
 	stop    *bootstrap.Stopped // guarded by mu; where this rank was stopped, nil until the group has been told
 	busy    func() bool        // guarded by mu; see Busy
+	ran     func() bool        // guarded by mu; see Ran
 	awaits  []func() []int     // guarded by mu; see Awaits
 }
 
@@ -111,6 +113,7 @@ func (l *Life) step(e Event) (doubt <-chan struct{}) {
 	if v := l.machine.Verdict(); v != l.verdict.Load() {
 		l.verdict.Store(v)
 	}
+	l.met.Store(l.machine.Met())
 	if a.Await > 0 {
 		l.settled = make(chan struct{})
 		time.AfterFunc(a.Await, func() { l.step(PatienceEnded{}) })
@@ -166,7 +169,7 @@ func (l *Life) refusal(c *call.Call, v *call.Error, path Path) *call.Error {
 	if why != call.ErrClosed && v.Op != OpComm { // else it is the group's word, which no operation of this rank has met yet
 		why = fmt.Errorf("the communicator has failed before: %w", v)
 	}
-	l.awaitNotes()
+	l.Refuse()
 	e := l.Locate(c, 0, why, path)
 	e.Culprits = v.Culprits
 	return e
@@ -230,12 +233,41 @@ func (l *Life) Abort(reason error) {
 	l.awaitNotes()
 }
 
-// Err is why the communicator is of no more use, nil while it is well. It does not wait.
-func (l *Life) Err() error {
+// Failure is why the communicator is of no more use, nil while it is well. It does not wait.
+func (l *Life) Failure() error {
 	if v := l.verdict.Load(); v != nil {
 		return v
 	}
 	return nil
+}
+
+// Refuse is Failure for something that would begin an operation: this rank has met it then.
+func (l *Life) Refuse() error {
+	v := l.Failure()
+	if v != nil {
+		if !l.met.Load() {
+			l.step(OperationRefused{})
+		}
+		l.awaitNotes()
+	}
+	return v
+}
+
+// Err is Failure as soon as an operation of this rank has met it: a rank that waits for nothing is well whoever ends. It does
+// not wait.
+func (l *Life) Err() error {
+	v := l.Failure()
+	if v == nil || l.met.Load() {
+		return v
+	}
+	l.mu.Lock()
+	ran := l.ran
+	l.mu.Unlock()
+	if ran == nil || !ran() {
+		return nil
+	}
+	l.step(OperationRefused{})
+	return v
 }
 
 // Close ends the life when nothing is under way any more, and waits for what it has

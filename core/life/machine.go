@@ -40,18 +40,21 @@ type (
 	HaltAsked struct{ Err *call.Error }
 	// A PatienceEnded follows Actions.Await.
 	PatienceEnded struct{}
+	// An OperationRefused is that an operation of this rank did not begin, by the verdict.
+	OperationRefused struct{}
 	// An AbortCalled is Abort with its reason.
 	AbortCalled struct{ Err *call.Error }
 	// A CloseCalled is Close, when all that was started has ended.
 	CloseCalled struct{ Err *call.Error }
 )
 
-func (OperationFailed) event() {}
-func (GroupSaid) event()       {}
-func (HaltAsked) event()       {}
-func (PatienceEnded) event()   {}
-func (AbortCalled) event()     {}
-func (CloseCalled) event()     {}
+func (OperationFailed) event()  {}
+func (GroupSaid) event()        {}
+func (HaltAsked) event()        {}
+func (PatienceEnded) event()    {}
+func (OperationRefused) event() {}
+func (AbortCalled) event()      {}
+func (CloseCalled) event()      {}
 
 // A Doubt says whether another rank may be the cause of an operation's failure.
 type Doubt uint8
@@ -104,6 +107,7 @@ type Machine struct {
 	doubted *call.Error        // the error that waits for the group's word
 	doubt   Doubt              // about doubted
 	stopped bool               // waits have been ended
+	met     bool               // an operation of this rank has failed
 	// Hosts are other ranks, whose process serves the rendezvous.
 	Hosts []int
 	// Wrap makes an error of the communicator as a whole.
@@ -119,6 +123,10 @@ func (m *Machine) State() State { return m.state }
 
 // Verdict is why the communicator is of no more use, nil while it is open or doubtful.
 func (m *Machine) Verdict() *call.Error { return m.verdict }
+
+// Met reports whether the verdict is this rank's own, or an operation of this rank has met it. A rank that waits for
+// nothing when another one ends is well until it begins its next operation.
+func (m *Machine) Met() bool { return m.verdict != nil && (m.met || m.verdict.Op != OpComm) }
 
 // Step takes an event and says what to do.
 func (m *Machine) Step(e Event) Actions {
@@ -146,6 +154,8 @@ func (m *Machine) Step(e Event) Actions {
 		if m.state == Doubtful {
 			return m.fail(m.explained(m.doubted, m.doubt), true)
 		}
+	case OperationRefused:
+		m.met = true
 	case AbortCalled:
 		if m.state == Open || m.state == Doubtful {
 			return m.fail(m.blaming(e.Err, Certain), true)
@@ -156,7 +166,7 @@ func (m *Machine) Step(e Event) Actions {
 			m.state = Closed
 			return a
 		}
-		if m.verdict == nil {
+		if !m.Met() {
 			m.verdict = e.Err
 		}
 		m.state = Closed
@@ -166,6 +176,7 @@ func (m *Machine) Step(e Event) Actions {
 
 // operationFailed is Step for an OperationFailed.
 func (m *Machine) operationFailed(e OperationFailed) Actions {
+	m.met = true
 	switch {
 	case m.state == Failed && m.verdict.Op == OpComm:
 		m.verdict = m.explained(e.Err, e.Doubt) // says where, by the group's word

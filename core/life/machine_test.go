@@ -50,6 +50,7 @@ func mismatch(mine, theirs uint32) error {
 //	left RANK NUMBER    likewise: RANK has closed after collective NUMBER
 //	absent RANK         likewise: RANK did not enter a collective in time
 //	halt                an operation of another rank has run out of time
+//	refuse              an operation of this rank did not begin
 //	patience, abort, close
 func event(line string) (e Event, err error) {
 	verb, rest, _ := strings.Cut(line, " ")
@@ -92,6 +93,8 @@ func event(line string) (e Event, err error) {
 		return HaltAsked{place(OpComm, errHalted)}, nil
 	case "patience":
 		return PatienceEnded{}, nil
+	case "refuse":
+		return OperationRefused{}, nil
 	case "abort":
 		return AbortCalled{place("Abort", fmt.Errorf("%w: %s", call.ErrAborted, "by the test"))}, nil
 	case "close":
@@ -121,6 +124,9 @@ func show(m *Machine, before *call.Error, a Actions) string {
 				fmt.Fprintf(&b, "           is %s\n", s.name)
 			}
 		}
+	}
+	if m.Verdict() != nil && !m.Met() {
+		b.WriteString("  unmet\n")
 	}
 	if a.Stop != nil {
 		fmt.Fprintf(&b, "  stop     %v\n", a.Stop)

@@ -157,7 +157,7 @@ func (c *comm) left() error {
 		case <-others:
 			return nil
 		case <-look.C:
-			if r := c.opened(); others == nil && !windows && r != nil && errors.Is(r.Err(), ringo.ErrClosed) {
+			if r := c.opened(); others == nil && !windows && r != nil && errors.Is(r.Failure(), ringo.ErrClosed) {
 				others = time.After(idle)
 			}
 		}
@@ -187,7 +187,7 @@ func (l *Library) close(c *comm) (err error) {
 	if r == nil {
 		return nil
 	}
-	well := r.Err() == nil
+	well := r.Failure() == nil
 	if p, none := c.hostPost(); none == nil {
 		err = p.close(ringo.ErrClosed, false)
 	}

@@ -217,7 +217,7 @@ func (p *post) await(a ringo.Arrival, end time.Time) error {
 		}
 	}()
 	for p.came[a.Peer] < a.Count {
-		switch err := p.ring.Err(); {
+		switch err := p.ring.Failure(); {
 		case p.errs[a.Peer] != nil:
 			return p.errs[a.Peer]
 		case err != nil:

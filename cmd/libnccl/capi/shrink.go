@@ -46,7 +46,7 @@ func (l *Library) Shrink(group, handle uintptr, exclude []int, given *Config, fl
 		cfg.ID, cfg.Rank, cfg.Size = &id, rank, len(stay)
 		return l.join(ctx, cfg)
 	}
-	if ring.Err() != nil {
+	if ring.Failure() != nil {
 		id := parent.afterFailure(exclude)
 		if id == nil {
 			return 0, fmt.Errorf("%w: the ranks of this communicator have nowhere to meet after its failure: make a new one with ncclGetUniqueId", ringo.ErrUnsupported)

@@ -78,6 +78,11 @@ static void aborted(void)
 	CHECK(pthread_create(&thread, NULL, watchdog, comms[0]) == 0);
 	pull(r[0].device, r[0].data, r[0].at, BYTES, r[0].stream); // returns when the kernel has ended
 	pthread_join(thread, NULL);
+	ncclResult_t state;
+	usleep(100000);
+	OK(ncclCommGetAsyncError(comms[1], &state));
+	CHECK(state == ncclSuccess); // it waits for nothing
+	CHECK(ncclAllReduce(r[1].at, r[1].at, COUNT, ncclInt32, ncclSum, comms[1], r[1].stream) == ncclRemoteError);
 	fails(comms[1], ncclRemoteError, "rank 0");
 	OK(ncclCommAbort(comms[1]));
 	for (int i = 0; i < RANKS; i++)

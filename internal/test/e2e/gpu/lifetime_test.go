@@ -1,8 +1,10 @@
 package gpu
 
 import (
+	"errors"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,6 +50,36 @@ func TestCloseWaitsForGraphs(t *testing.T) {
 				require.NoError(t, l.d.Read(b, l.x))
 				require.EqualValues(t, 4, b[0])
 			}
+		})
+	}
+}
+
+// A rank that waits for nothing when another one aborts is well, until a graph is launched whose operations do nothing now.
+func TestDeviceIdleRank(t *testing.T) {
+	for _, w := range tier.Some(3, everyWay()) {
+		t.Run(w.name, func(t *testing.T) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			all := w.doublers(t)
+			streams, graphs := held(t, all)
+			for i, l := range all { // all have connected
+				l.launch(graphs[i], streams[i])
+			}
+			for i, l := range all {
+				require.NoError(t, l.c.Synchronize(streams[i]))
+			}
+			all[1].c.Abort(errors.New("for a reason"))
+			idle := all[0]
+			require.Eventually(t, func() bool { return idle.c.Failure() != nil }, tier.Patience, time.Millisecond)
+			require.NoError(t, idle.c.Err())
+			require.NoError(t, idle.c.Synchronize(streams[0]))
+			idle.launch(graphs[0], streams[0])
+			require.ErrorContains(t, idle.c.Synchronize(streams[0]), "for a reason")
+			require.ErrorIs(t, idle.c.Err(), ringo.ErrPeer)
+			for i, l := range all {
+				l.destroy(graphs[i])
+			}
+			closeAll(t, all)
 		})
 	}
 }

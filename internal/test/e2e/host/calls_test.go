@@ -414,7 +414,7 @@ func TestTimeout(t *testing.T) {
 	require.ErrorIs(t, err, ringo.ErrTimeout)
 	require.ErrorContains(t, err, "recv from rank 1 over inproc")
 	require.Less(t, time.Since(start), tier.Patience)
-	require.Eventually(t, func() bool { return comms[1].Err() != nil }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return comms[1].Failure() != nil }, 5*time.Second, time.Millisecond)
 	late := ringo.AllReduce(comms[1], []int32{1}, ringo.Sum)
 	require.ErrorIs(t, late, ringo.ErrTimeout)
 	require.ErrorContains(t, late, "rank 1 never entered it; rank 0 waited in it for 2")

@@ -241,14 +241,14 @@ func TestDeparture(t *testing.T) {
 					require.NoError(t, errs[1])
 					for _, r := range []int{0, 2} {
 						for errs[r] == nil && time.Since(began) < tier.Patience { // it needs nothing of rank 1
-							errs[r] = comms[r].Err()
+							errs[r] = comms[r].Failure()
 							time.Sleep(time.Millisecond)
 						}
 						require.Error(t, errs[r])
 						require.True(t, errors.Is(errs[r], ringo.ErrLeft) || strings.Contains(errs[r].Error(), ringo.ErrLeft.Error()), "%v", errs[r])
 						require.ErrorContains(t, errs[r], "rank 1")
 						var e *ringo.Error
-						require.ErrorAs(t, comms[r].Err(), &e)
+						require.ErrorAs(t, comms[r].Failure(), &e)
 					}
 					require.Less(t, time.Since(began), tier.Patience)
 				})
@@ -395,18 +395,21 @@ func TestGroupBehindSends(t *testing.T) {
 	}
 }
 
-// Ranks that are idle when another fails hear of it as an *Error, in Err and in the next call.
-func TestIdleRankHears(t *testing.T) {
+// Ranks that wait for nothing when another fails are well until their next call, and may ask.
+func TestIdleRank(t *testing.T) {
 	comms := commtest.Local(t, 3, ringo.Config{})
 	comms[1].Abort(errors.New("for a reason"))
 	for _, r := range []int{0, 2} {
 		var e *ringo.Error
-		for began := time.Now(); comms[r].Err() == nil && time.Since(began) < tier.Patience; {
+		for began := time.Now(); comms[r].Failure() == nil && time.Since(began) < tier.Patience; {
 			time.Sleep(time.Millisecond)
 		}
-		require.ErrorAs(t, comms[r].Err(), &e)
+		require.ErrorAs(t, comms[r].Failure(), &e)
 		require.ErrorIs(t, e, ringo.ErrPeer)
+		require.Equal(t, []int{1}, e.Culprits)
+		require.NoError(t, comms[r].Err())
 		err := ringo.Barrier(comms[r])
+		require.Error(t, comms[r].Err())
 		require.ErrorAs(t, err, &e)
 		require.ErrorIs(t, err, ringo.ErrPeer)
 		require.ErrorContains(t, err, "for a reason")

@@ -82,14 +82,14 @@ func together(table map[cell]outcome, end, op string) string {
 	return strings.Join(texts, "; ")
 }
 
-// told is what a rank gets, and the idle one if that is something else.
+// told is what a rank gets, and the idle one if that is something else and not well.
 func told(o outcome) string {
 	busy, soon, _ := strings.Cut(o.busy, ", ")
 	idle, _, _ := strings.Cut(o.idle, ", ")
 	if soon != "" {
 		soon = ", " + soon
 	}
-	if idle != busy && busy != "waits" {
+	if idle != busy && idle != "well" {
 		return busy + " (idle: " + idle + ")" + soon
 	}
 	return busy + soon

@@ -176,6 +176,13 @@ func run(t *testing.T, w world, c cell, want outcome) outcome {
 		idle.tell("do Shrink")
 	}
 	o := outcome{get(busy, c, "done", want.busy, began), get(idle, c, "fell", want.idle, began)}
+	if c.op == "idle" { // until the next operation
+		for _, h := range []*handle{busy, idle} {
+			h.tell("do AllReduce 8 B")
+			said, _ := h.hear("done", patience)
+			require.Contains(t, []string{"died", "left", "aborted"}, said)
+		}
+	}
 	each(t, []*handle{busy, idle}, "closed", "close") // succeeds whatever has happened
 	if c.end == "Close" || c.end == "Abort" {
 		each(t, []*handle{ends}, "ended", "")

@@ -95,7 +95,7 @@ func (s *survivor) take(next *ringo.Comm) {
 // blame says which processes are to blame for the end of the communicator.
 func (s *survivor) blame() {
 	var e *ringo.Error
-	if err := s.c.Err(); errors.As(err, &e) && len(s.who) == s.c.Size() {
+	if err := s.c.Failure(); errors.As(err, &e) && len(s.who) == s.c.Size() {
 		for _, r := range e.Culprits {
 			fmt.Println("culprit", s.who[r], err)
 		}
@@ -153,7 +153,7 @@ func (s *survivor) split(parts int) error {
 		return err
 	}
 	err = s.sum(part, 1000)
-	for err != nil && s.c.Err() == nil { // who has died was of s.c too
+	for err != nil && s.c.Failure() == nil { // who has died was of s.c too
 		time.Sleep(time.Millisecond)
 	}
 	return errors.Join(err, part.Close())
