@@ -16,7 +16,7 @@ import (
 // A roll is what kernels that have waited long say about the ranks they wait for: whether those have left. Kernels do not
 // hear of it, and the group does not know what graphs and messages on the GPU wait for.
 type roll struct {
-	asked  time.Time // when the kernels were last asked
+	asked  time.Time // when the kernels were last asked, zero if not in this operation
 	asking bool
 	left   []int // who had left by then
 	missed int   // answers in a row in which one of left was awaited
@@ -41,7 +41,7 @@ func (r *roll) end(c *grid.Control) {
 	if r.asking {
 		c.AskNoMore()
 	}
-	r.asking, r.missed = false, 0
+	r.asked, r.asking, r.missed = time.Time{}, false, 0
 	r.set(nil)
 }
 

@@ -72,7 +72,9 @@ func (u *upkeep) look(now time.Time) (works, done bool) {
 	works = started != finished || started != w.at
 	if started == finished || started != w.at {
 		w.at, w.since = started, now
-		w.roll.end(control)
+		if !w.roll.asked.IsZero() {
+			w.roll.end(control)
+		}
 	}
 	var cause error
 	switch broken := u.net.Broken(); {

@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"testing"
@@ -42,7 +43,7 @@ func TestExportSilentCallers(t *testing.T) {
 // Who sits on the socket of a peer that has gone learns nothing of the secret, and
 // is not believed.
 func TestExportImpostor(t *testing.T) {
-	l, err := net.Listen("unix", "@ringo-test-"+t.Name())
+	l, err := net.Listen("unix", fmt.Sprintf("@ringo-test-%s-%d", t.Name(), os.Getpid()))
 	require.NoError(t, err)
 	defer l.Close()
 	secret := []byte("never to be seen on the socket..")

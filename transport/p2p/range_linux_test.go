@@ -2,7 +2,9 @@ package p2p_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -56,7 +58,7 @@ func TestRangeTwoProcesses(t *testing.T) {
 
 // Waiting for a process that does not answer ends with Stop.
 func TestRangeStop(t *testing.T) {
-	l, err := net.Listen("unix", "@ringo-test-"+t.Name()) // nobody accepts
+	l, err := net.Listen("unix", fmt.Sprintf("@ringo-test-%s-%d", t.Name(), os.Getpid())) // nobody accepts
 	require.NoError(t, err)
 	defer l.Close()
 	u := newUser(t, gputest.Driver(t), 0, 0, "p")

@@ -153,6 +153,7 @@ func testEvents(e *env) {
 	require.False(e, done)
 	_, err = e.d.EventElapsedTime(start, ev)
 	e.is(err, cuda.ErrNotReady)
+	e.noErr(e.d.EventSynchronize(start))
 	time.Sleep(5 * time.Millisecond)
 	g.set(1)
 	e.noErr(e.d.EventSynchronize(ev))
