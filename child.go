@@ -22,6 +22,7 @@ func (c *Comm) openChild(ctx context.Context, op string, cfg Config, members []i
 	}
 	select {
 	case <-c.life.Stopped():
+		c.life.Settle()
 	case <-time.After(verdictTime):
 	}
 	if v := c.life.Refuse(); v != nil {

@@ -253,6 +253,16 @@ func (l *Life) Refuse() error {
 	return v
 }
 
+// Settle waits until it is known why this rank was stopped, if it was.
+func (l *Life) Settle() {
+	l.mu.Lock()
+	doubt := l.settled
+	l.mu.Unlock()
+	if doubt != nil {
+		<-doubt
+	}
+}
+
 // Err is Failure as soon as an operation of this rank has met it: a rank that waits for nothing is well whoever ends. It does
 // not wait.
 func (l *Life) Err() error {

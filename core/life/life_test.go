@@ -348,12 +348,21 @@ func TestHalt(t *testing.T) {
 				require.Len(t, g.late[0].Calls, test.calls)
 				require.NoError(t, l.Err(), "the verdict is the group's")
 				require.False(t, ended)
+				var settled error
+				go func() {
+					l.Settle()
+					settled = l.Failure()
+				}()
+				synctest.Wait()
+				require.NoError(t, settled)
 				g.say(bootstrap.Failure{Rank: -1, Culprits: []int{2}, Late: &bootstrap.Lateness{Waiting: []int{0}}})
 				time.Sleep(stopTime)
 				var e *call.Error
 				require.ErrorAs(t, l.Failure(), &e)
 				require.ErrorIs(t, e, call.ErrTimeout)
 				require.Equal(t, []int{2}, e.Culprits)
+				synctest.Wait()
+				require.Equal(t, l.Failure(), settled)
 				l.Close()
 				require.True(t, ended)
 				require.Len(t, g.late, 1)
