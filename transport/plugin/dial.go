@@ -145,9 +145,7 @@ func (h *half) setUp(ctx context.Context, f int, q *queue, try func() Result) er
 	if err == nil || errors.As(err, &known) || isClosed(h.ctl.parted) {
 		return err
 	}
-	e := h.t.lib.error(f, h.dev, h.peer, 0)
-	e.Err = err
-	return e
+	return h.blamed(f, err)
 }
 
 // scoped is the address to dial, with the zone without which a link-local one means nothing.

@@ -88,6 +88,13 @@ func (h *half) result(f int, r Result) error {
 	return h.t.lib.error(f, h.dev, h.peer, r)
 }
 
+// blamed is the error of a call that did not say that it failed.
+func (h *half) blamed(f int, err error) error {
+	e := h.t.lib.error(f, h.dev, h.peer, 0)
+	e.Err = err
+	return e
+}
+
 // fail remembers the error of a call on the data path.
 func (h *half) fail(f int, r Result) { h.err = h.result(f, r) }
 

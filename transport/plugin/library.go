@@ -33,7 +33,7 @@ type Device struct {
 	Index    int
 	Name     string
 	PCIPath  string
-	Speed    int // Mbit/s
+	Speed    int // Mbit/s; 0 if the plugin does not say
 	MaxConns int // comms, at most; 0 if the plugin does not say
 	MaxRecvs int // of a grouped receive
 	MaxBytes int // of a message
@@ -112,6 +112,9 @@ func loadFirst(file string, log *slog.Logger) (*Library, error) {
 	return nil, err
 }
 
+// maxDevices is how many devices a plugin may have, since each takes memory here.
+const maxDevices = 1024
+
 // start calls init and describes the devices.
 func (l *Library) start() ([]Device, error) {
 	c := newCaller(&l.table, 0, 0)
@@ -125,6 +128,8 @@ func (l *Library) start() ([]Device, error) {
 		return nil, l.error(fnDevices, nil, -1, r)
 	case n <= 0:
 		return nil, l.failed("devices", errors.New("it has no device"))
+	case n > maxDevices:
+		return nil, l.failed("devices", fmt.Errorf("it says that it has %d devices; at most %d are believed", n, maxDevices))
 	}
 	devices := make([]Device, n)
 	for i := range devices {

@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 
@@ -81,7 +82,11 @@ func (c *recvConn) listen(ctx context.Context) error {
 			_ = c.closing(func() error { return c.result(fnCloseListen, l.close(fnCloseListen)) }) // said
 		}
 		_, err := abandon(ctx, func() (struct{}, error) {
-			return struct{}{}, c.result(fnListen, l.listen())
+			err := c.result(fnListen, l.listen())
+			if err == nil && l.comm == 0 {
+				err = c.blamed(fnListen, errors.New("it succeeded and gave no listener"))
+			}
+			return struct{}{}, err
 		}, closing)
 		if err != nil {
 			return err

@@ -214,9 +214,7 @@ func (h *half) register(q *queue, m transport.Memory) error {
 			q.mr, r = q.call.registerDMABuf(m.Ptr(), m.Len(), offset, fd)
 			_ = os.NewFile(uintptr(fd), "dma-buf").Close() // the plugin keeps what it needs
 		case h.dev.memory&deviceMemory == 0:
-			e := h.t.lib.error(fnRegMrDmaBuf, h.dev, h.peer, 0)
-			e.Err = fmt.Errorf("export GPU memory: %w", err)
-			return e
+			return h.blamed(fnRegMrDmaBuf, fmt.Errorf("export GPU memory: %w", err))
 		}
 	}
 	if f == fnRegMr {

@@ -26,7 +26,8 @@
 
 static log_function say;
 static atomic_int faults, objects, inits, dmabufs; // dmabufs: that were registered
-static char failing[32];
+static char failing[32], lying[32];
+static long lie;
 static int passes, delay, blocking, max_recvs = 1, max_comms = 1000, kinds = HOST, offload, flushing;
 static size_t max_bytes;
 
@@ -38,6 +39,9 @@ void net_test_set(const char *call, int after, int times) {
 }
 // net_test_block has the call of a name block for so many milliseconds.
 void net_test_block(int ms) { blocking = ms; }
+// net_test_lie has the call of a name succeed and give something that cannot be.
+void net_test_lie(const char *call, long what) { snprintf(lying, sizeof lying, "%s", call), lie = what; }
+static int lies(const char *call) { return !strcmp(call, lying); }
 void net_test_device(int recvs, int comms, int memory, int type, size_t bytes) {
 	max_recvs = recvs, max_comms = comms, kinds = memory, offload = type, max_bytes = bytes;
 }
@@ -140,13 +144,14 @@ static result net_init(log_function log) {
 	if ((e = getenv("RINGO_TEST_NET_DELAY"))) delay = atoi(e);
 	if ((e = getenv("RINGO_TEST_NET_DMABUF"))) kinds = HOST | DMABUF, flushing = !strcmp(e, "ordered"); // for GPUs that see in order what comes
 	MAY_FAIL("init");
+	if (lies("init")) say(LOG_WARN, ~0ul, __FILE__, __LINE__, "%0*d\x1b[2J%.9999999s\n%500000.2f", 900000, 7, "text", 1.5);
 	say(LOG_INFO, ~0ul, __FILE__, __LINE__, "NET/Test : version %d, %s, %u devices, 0x%lx, %5.2f GB/s\n", VERSION, "over loopback", 2u, 0xabcdeful, 1.25);
 	return SUCCESS;
 }
 
 static result net_devices(int *n) {
 	MAY_FAIL("devices");
-	*n = 2;
+	*n = lies("devices") ? (int)lie : 2;
 	return SUCCESS;
 }
 
@@ -155,13 +160,21 @@ static result net_devices(int *n) {
 static result net_properties(int dev, CAT(properties, VERSION) *p) {
 	MAY_FAIL("getProperties");
 	if (dev < 0 || dev > 1) return fault("no such device");
-	static char *names[] = {"test0", "test1"}, *paths[] = {"/sys/devices/test0", "/sys/devices/test1"};
+	static char *names[] = {"test0", "test1"}, *paths[] = {"/sys/devices/test0", "/sys/devices/test1"}, odd[10000];
 	memset(p, 0, sizeof *p);
 	p->name = names[dev], p->pciPath = paths[dev], p->guid = 7 + dev, p->ptrSupport = kinds;
 	p->speed = 10000, p->port = 1, p->latency = 1.5, p->maxComms = max_comms, p->maxRecvs = max_recvs, p->netDeviceType = offload;
 #if VERSION >= 9
 	p->vProps.ndevs = 1, p->vProps.devs[0] = dev, p->maxP2pBytes = max_bytes, p->forceFlush = flushing == 2;
 #endif
+	if (lies("getProperties")) {
+		memset(odd, 'x', sizeof odd - 1);
+		memcpy(odd, "\x1b[2J\n\xff", 6);
+		p->name = odd, p->pciPath = odd, p->speed = p->maxComms = lie;
+#if VERSION >= 9
+		p->maxP2pBytes = lie;
+#endif
+	}
 	return SUCCESS;
 }
 
@@ -173,6 +186,7 @@ static result net_listen(void *ctx, int dev, void *h, void **out) {
 static result net_listen(int dev, void *h, void **out) {
 #endif
 	MAY_FAIL("listen");
+	if (lies("listen")) return *out = lie ? (void *)8 : 0, lie ? SYSTEM_ERROR : SUCCESS;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof a;
@@ -196,6 +210,8 @@ static result net_connect(int dev, void *opaque, void **out, device_handle **d) 
 	handle *h = opaque;
 	*out = 0;
 	if (!d || *d) return fault("connect with an offload");
+	if (lies("connect") && lie) return *out = (void *)8, SYSTEM_ERROR;
+	if (lies("connect")) *d = (void *)8;
 	if (h->magic != LISTENER || h->dev != dev) return fault("connect to no listener of this device");
 	if (h->self && h->self != h) return fault("the handle was moved between two calls of connect");
 	h->self = h;
@@ -217,6 +233,8 @@ static result net_accept(void *listener, void **out, device_handle **d) {
 	comm *l = listener;
 	*out = 0;
 	if (!d || *d) return fault("accept with an offload");
+	if (lies("accept") && lie) return *out = (void *)8, SYSTEM_ERROR;
+	if (lies("accept")) *d = (void *)8;
 	if (!enter(l, LISTENER)) return INVALID_USAGE;
 	if (l->waits++ >= delay) {
 		int fd = accept4(l->fd, 0, 0, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -455,6 +473,7 @@ static result net_test(void *opaque, int *done, int *sizes) {
 		*done = 1, r->used = 0, c->outstanding--;
 		for (int i = 0; sizes && i < r->n; i++) sizes[i] = c->kind == SENDER ? (int)r->sizes[i] : r->got[i];
 	}
+	if (*done && sizes && lies("test") && c->kind == RECEIVER) sizes[0] = lie;
 	leave(c);
 	return res;
 }
