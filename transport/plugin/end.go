@@ -144,8 +144,13 @@ func (h *half) end(closing int) {
 		for _, q := range h.queues() {
 			errs = append(errs, q.close(h, closing)...)
 		}
-		h.ring.free()
-		return errors.Join(errs...)
+		err := errors.Join(errs...)
+		if err == nil {
+			h.ring.free()
+		} else {
+			h.t.lib.keep(h.t.log, h.ring, h.main.call, h.direct)
+		}
+		return err
 	})
 	h.ctl.c.Close()
 	h.dev.conns.Add(-int32(len(h.queues())))

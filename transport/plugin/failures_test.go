@@ -5,8 +5,10 @@ package plugin
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +113,44 @@ func TestFailuresOfClose(t *testing.T) {
 		require.NoError(t, recv.Close())
 		err = errors.Join(ranks[0].Close(), ranks[1].Close())
 		require.Equal(t, call == "finalize", err != nil, "%s: %v", call, err)
+	}
+}
+
+// What a plugin has not given back it may still write to: that is kept, and said once.
+func TestKept(t *testing.T) {
+	for _, call := range []string{"none", "deregMr", "closeSend", "closeRecv"} {
+		f := newFake(t, version(11))
+		l := f.load(t)
+		var out strings.Builder
+		ranks, infos, addrs := two(t, l, transport.Limits{SlotBytes: 300, Slots: 4})
+		log := slog.New(slog.NewTextHandler(&out, nil))
+		ranks[0].log, ranks[1].log = log, log
+		var rings []*ring
+		for range 2 {
+			send, err := ranks[0].Dial(infos[1], addrs[1])
+			require.NoError(t, err)
+			recv, err := ranks[1].Accept(infos[0])
+			require.NoError(t, err)
+			require.NoError(t, exchange(send, recv, 5))
+			if call != "closeRecv" {
+				rings = append(rings, send.(*sendConn).ring)
+			}
+			if call != "closeSend" {
+				rings = append(rings, recv.(*recvConn).ring)
+			}
+		}
+		f.set(t, call, 0, 0)
+		require.NoError(t, errors.Join(ranks[0].Close(), ranks[1].Close()))
+		times := 1
+		if call == "none" {
+			require.Empty(t, l.kept)
+			times = 0
+		} else {
+			for _, r := range rings {
+				require.Contains(t, l.kept, r)
+			}
+		}
+		require.Equal(t, times, strings.Count(out.String(), "is kept until the process ends"), "%s: %s", call, out.String())
 	}
 }
 

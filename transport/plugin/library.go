@@ -58,6 +58,9 @@ type Library struct {
 
 	trials sync.Mutex      // one at a time
 	tried  map[trial]error // see Transport.try; under trials
+
+	keeping sync.Mutex
+	kept    []any // under keeping
 }
 
 var libraries = struct {
@@ -194,6 +197,17 @@ func (l *Library) close(ctx uintptr) error {
 		return l.error(fnFinalize, nil, -1, r)
 	}
 	return nil
+}
+
+// keep keeps memory that the plugin may still touch until the process ends: nobody can say when it no longer
+// does. The log says so once.
+func (l *Library) keep(log *slog.Logger, memory ...any) {
+	l.keeping.Lock()
+	defer l.keeping.Unlock()
+	if l.kept == nil {
+		log.Warn("plugin: memory of connections that it did not close is kept until the process ends", "plugin", l.File)
+	}
+	l.kept = append(l.kept, memory...)
 }
 
 // error is a call that has failed, with what the plugin said about it.
