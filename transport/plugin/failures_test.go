@@ -154,21 +154,6 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// A plugin that blocks where it may not is given up.
-func TestBlocked(t *testing.T) {
-	f := newFake(t, version(11))
-	l := f.load(t)
-	ranks, infos, addrs := two(t, l, transport.Limits{SlotBytes: 300, Slots: 4})
-	f.set(t, "connect", 0, 0)
-	f.call(t, "block", 600)
-	abort := errors.New("it was enough")
-	time.AfterFunc(20*time.Millisecond, func() { ranks[0].cfg.Guard.Abort(abort) })
-	_, err := ranks[0].Dial(infos[1], addrs[1])
-	require.ErrorIs(t, err, abort)
-	require.ErrorContains(t, err, "the plugin has not returned from its function")
-	f.call(t, "block", 0)
-}
-
 // A communicator that is closed while its plugin is tried says nothing of the plugin: the next
 // one has it.
 func TestClosedTrial(t *testing.T) {

@@ -380,9 +380,10 @@ func TestRelease(t *testing.T) {
 		require.ErrorIs(t, publish(second), transport.ErrClosed)
 		require.NoError(t, p.release[0]())
 		for _, e := range []*half{p.send.(*sendConn).half, second.(*sendConn).half, waiting.(*recvConn).half} {
-			e.mu.Lock()
-			require.True(t, e.over)
-			e.mu.Unlock()
+			require.NoError(t, e.setup.do(t.Context(), func() error {
+				require.True(t, e.ended)
+				return nil
+			}))
 		}
 	})
 	for _, d := range l.Devices {

@@ -4,8 +4,6 @@ package plugin
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -212,17 +210,6 @@ func TestLog(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, out.String(), "plugin: NET/Test : version 10, over loopback, 2 devices, 0xabcdef,  1.25 GB/s\"")
 	require.Contains(t, out.String(), "net.c")
-}
-
-// A function that returns after it was given up is undone.
-func TestAbandon(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("no more"))
-	block, undone := make(chan struct{}), make(chan int)
-	_, err := abandon(ctx, func() (int, error) { <-block; return 7, nil }, func(v int) { undone <- v })
-	require.ErrorContains(t, err, "no more")
-	close(block)
-	require.Equal(t, 7, <-undone)
 }
 
 func TestFile(t *testing.T) {

@@ -28,7 +28,8 @@ static log_function say;
 static atomic_int faults, objects, inits, dmabufs; // dmabufs: that were registered
 static char failing[32], lying[32];
 static long lie;
-static int passes, delay, blocking, max_recvs = 1, max_comms = 1000, kinds = HOST, offload, flushing;
+static atomic_int blocking, blocked;
+static int passes, delay, max_recvs = 1, max_comms = 1000, kinds = HOST, offload, flushing;
 static size_t max_bytes;
 
 // net_test_set has the call of a name fail after so many that pass, and everything answer "not
@@ -37,8 +38,9 @@ void net_test_set(const char *call, int after, int times) {
 	snprintf(failing, sizeof failing, "%s", call);
 	passes = after, delay = times;
 }
-// net_test_block has the call of a name block for so many milliseconds.
-void net_test_block(int ms) { blocking = ms; }
+// net_test_block has the call of a name block, after so many that pass, until 0 is given; net_test_blocked is how many do.
+void net_test_block(int on) { blocking = on; }
+int net_test_blocked(void) { return blocked; }
 // net_test_lie has the call of a name succeed and give something that cannot be.
 void net_test_lie(const char *call, long what) { snprintf(lying, sizeof lying, "%s", call), lie = what; }
 static int lies(const char *call) { return !strcmp(call, lying); }
@@ -62,8 +64,11 @@ static result fault(const char *what) {
 static __thread int failed;
 static int fails(const char *call) {
 	if (strcmp(call, failing)) return 0;
-	if (blocking) usleep(1000 * blocking);
-	if (blocking || passes-- > 0) return 0;
+	if (passes-- > 0) return 0;
+	if (blocking) {
+		for (blocked++; blocking;) usleep(1000);
+		return blocked--, 0;
+	}
 	if (say) say(LOG_WARN, ~0ul, __FILE__, __LINE__, "NET/Test : %s of %d passed %ld%% %.1f %s", call, VERSION, 99l, 0.5, "on purpose");
 	return 1;
 }
