@@ -109,9 +109,13 @@ func (t *Transport) proxy() {
 		case <-t.ends.Away():
 			return
 		}
-		for begun := fifo.Now(); t.drowsy.Load() && !t.ends.Closed(); {
-			nap(min(max(time.Duration(fifo.Now()-begun)/64, minPause), maxPause))
-			t.data.ask()
+		for last := fifo.Now(); (t.drowsy.Load() || t.busy.Load() > 0) && !t.ends.Closed(); {
+			nap(min(max(time.Duration(fifo.Now()-last)/64, minPause), maxPause))
+			if t.drowsy.Load() {
+				t.data.ask()
+			} else {
+				last = fifo.Now() // something goes on
+			}
 		}
 	}
 }
