@@ -155,6 +155,7 @@ func (t *Transport) await(closed <-chan error) error {
 			limit = abortTime
 		}
 		if time.Since(begun) > limit {
+			t.lib.keep(t.log)
 			return fmt.Errorf("the plugin has not returned from its function: not done in %v", limit)
 		}
 	}

@@ -18,10 +18,11 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// Each call that fails is an error that says what, where and with whom.
+// Each call that fails is an error that says what, where and with whom, also if it fails with what is no result. What
+// such a call gives besides is not used.
 func TestFailures(t *testing.T) {
 	limits := transport.Limits{SlotBytes: 300, Slots: 4}
-	for _, c := range []struct {
+	for i, c := range []struct {
 		call  string
 		later bool // than Listen, which makes a trial
 		after int
@@ -51,6 +52,8 @@ func TestFailures(t *testing.T) {
 		t.Run(fmt.Sprintf("%s after %d, later %v", c.call, c.after, c.later), func(t *testing.T) {
 			t.Parallel()
 			f := newFake(t, version(11))
+			code := []Result{2, 7, 1234, -9}[i%4]
+			f.call(t, "code", uintptr(code))
 			fail := func() { f.set(t, c.call, c.after, 0) }
 			if !c.later {
 				fail()
@@ -83,12 +86,12 @@ func TestFailures(t *testing.T) {
 				recv.Close()
 				return err
 			}()
-			require.ErrorContains(t, err, c.want)
+			require.ErrorContains(t, err, strings.ReplaceAll(c.want, "system error (2)", code.String()))
 			require.ErrorContains(t, err, "network plugin libnccl-net-test.so (v11): ")
 			require.ErrorContains(t, err, "NCCL_NET_PLUGIN=none")
 			require.ErrorContains(t, err, `it said "NET/Test : `+c.call+` of 11 passed 99% 0.5 on purpose"`)
 			if known, own := errors.AsType[*Error](err); own && known.Call == c.call {
-				require.Equal(t, Result(2), known.Result)
+				require.Equal(t, code, known.Result)
 			} else { // the peer's, by the control stream
 				require.Regexp(t, "refused:|the peer has given up:", err.Error())
 			}
@@ -99,6 +102,7 @@ func TestFailures(t *testing.T) {
 
 // Closing goes on when the plugin fails to, and says so.
 func TestFailuresOfClose(t *testing.T) {
+	require.Equal(t, []string{"in progress (7)", "result 8", "result -1"}, []string{Result(7).String(), Result(8).String(), Result(-1).String()})
 	for _, call := range []string{"deregMr", "closeSend", "closeRecv", "closeListen", "finalize"} {
 		f := newFake(t, version(11))
 		l := f.load(t)
@@ -150,7 +154,7 @@ func TestKept(t *testing.T) {
 				require.Contains(t, l.kept, r)
 			}
 		}
-		require.Equal(t, times, strings.Count(out.String(), "is kept until the process ends"), "%s: %s", call, out.String())
+		require.Equal(t, times, strings.Count(out.String(), "has not closed is kept"), "%s: %s", call, out.String())
 	}
 }
 

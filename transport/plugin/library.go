@@ -60,6 +60,7 @@ type Library struct {
 	tried  map[trial]error // see Transport.try; of who put it there
 
 	keeping sync.Mutex
+	told    bool  // that memory is kept; under keeping
 	kept    []any // under keeping
 }
 
@@ -222,12 +223,13 @@ func (l *Library) known(f int, err error) error {
 }
 
 // keep keeps memory that the plugin may still touch until the process ends: nobody can say when it no longer
-// does. The log says so once.
+// does. What a call has that never returns is kept by that call. The log says so once.
 func (l *Library) keep(log *slog.Logger, memory ...any) {
 	l.keeping.Lock()
 	defer l.keeping.Unlock()
-	if l.kept == nil {
-		log.Warn("plugin: memory of connections that it did not close is kept until the process ends", "plugin", l.File)
+	if !l.told {
+		l.told = true
+		log.Warn("plugin: memory of connections that it has not closed is kept, as it may still use that", "plugin", l.File)
 	}
 	l.kept = append(l.kept, memory...)
 }

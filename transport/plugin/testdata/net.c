@@ -28,6 +28,7 @@ static log_function say;
 static atomic_int faults, objects, inits, dmabufs; // dmabufs: that were registered
 static char failing[32], lying[32];
 static long lie;
+static int code = SYSTEM_ERROR;
 static atomic_int blocking, blocked;
 static int passes, delay, max_recvs = 1, max_comms = 1000, kinds = HOST, offload, flushing;
 static size_t max_bytes;
@@ -41,6 +42,8 @@ void net_test_set(const char *call, int after, int times) {
 // net_test_block has the call of a name block, after so many that pass, until 0 is given; net_test_blocked is how many do.
 void net_test_block(int on) { blocking = on; }
 int net_test_blocked(void) { return blocked; }
+// net_test_code has calls fail with another result.
+void net_test_code(int result) { code = result; }
 // net_test_lie has the call of a name succeed and give something that cannot be.
 void net_test_lie(const char *call, long what) { snprintf(lying, sizeof lying, "%s", call), lie = what; }
 static int lies(const char *call) { return !strcmp(call, lying); }
@@ -72,7 +75,8 @@ static int fails(const char *call) {
 	if (say) say(LOG_WARN, ~0ul, __FILE__, __LINE__, "NET/Test : %s of %d passed %ld%% %.1f %s", call, VERSION, 99l, 0.5, "on purpose");
 	return 1;
 }
-#define MAY_FAIL(call) do { if (fails(call)) return SYSTEM_ERROR; } while (0)
+#define MAY_FAIL(call) do { if (fails(call)) return code; } while (0)
+#define MAY_FAIL_WITH(call, out) do { if (fails(call)) return *(out) = (void *)8, code; } while (0) // what no one may use
 
 enum kind { CONTEXT = 0x11223300, LISTENER, SENDER, RECEIVER, REGISTRATION };
 
@@ -190,8 +194,8 @@ static result net_listen(void *ctx, int dev, void *h, void **out) {
 #else
 static result net_listen(int dev, void *h, void **out) {
 #endif
-	MAY_FAIL("listen");
-	if (lies("listen")) return *out = lie ? (void *)8 : 0, lie ? SYSTEM_ERROR : SUCCESS;
+	MAY_FAIL_WITH("listen", out);
+	if (lies("listen")) return *out = 0, SUCCESS;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof a;
@@ -211,11 +215,10 @@ static result net_connect(int dev, config *cfg, void *opaque, void **out, device
 #else
 static result net_connect(int dev, void *opaque, void **out, device_handle **d) {
 #endif
-	MAY_FAIL("connect");
+	MAY_FAIL_WITH("connect", out);
 	handle *h = opaque;
 	*out = 0;
 	if (!d || *d) return fault("connect with an offload");
-	if (lies("connect") && lie) return *out = (void *)8, SYSTEM_ERROR;
 	if (lies("connect")) *d = (void *)8;
 	if (h->magic != LISTENER || h->dev != dev) return fault("connect to no listener of this device");
 	if (h->self && h->self != h) return fault("the handle was moved between two calls of connect");
@@ -234,11 +237,10 @@ static result net_connect(int dev, void *opaque, void **out, device_handle **d) 
 }
 
 static result net_accept(void *listener, void **out, device_handle **d) {
-	MAY_FAIL("accept");
+	MAY_FAIL_WITH("accept", out);
 	comm *l = listener;
 	*out = 0;
 	if (!d || *d) return fault("accept with an offload");
-	if (lies("accept") && lie) return *out = (void *)8, SYSTEM_ERROR;
 	if (lies("accept")) *d = (void *)8;
 	if (!enter(l, LISTENER)) return INVALID_USAGE;
 	if (l->waits++ >= delay) {
@@ -251,7 +253,7 @@ static result net_accept(void *listener, void **out, device_handle **d) {
 }
 
 static result net_reg(void *c, void *data, size_t size, int kind, void **out) {
-	MAY_FAIL("regMr");
+	MAY_FAIL_WITH("regMr", out);
 	comm *owner = c;
 	if (!owner || (owner->kind != SENDER && owner->kind != RECEIVER)) return fault("regMr for no comm");
 	if (!(kind & kinds) || (kind != HOST && kind != CUDA)) return fault("regMr of a kind of memory that the device does not take");
@@ -262,7 +264,7 @@ static result net_reg(void *c, void *data, size_t size, int kind, void **out) {
 	return SUCCESS;
 }
 static result net_reg_dmabuf(void *c, void *data, size_t size, int kind, uint64_t offset, int fd, void **out) {
-	MAY_FAIL("regMrDmaBuf");
+	MAY_FAIL_WITH("regMrDmaBuf", out);
 	comm *owner = c;
 	struct stat file;
 	if (!owner || (owner->kind != SENDER && owner->kind != RECEIVER)) return fault("regMrDmaBuf for no comm");
@@ -375,7 +377,7 @@ static result receive_on(comm *c) {
 static result send_it(void *opaque, void *data, size_t size, int tag, void *mr, void **out) {
 	comm *c = opaque;
 	*out = 0;
-	MAY_FAIL("isend");
+	MAY_FAIL_WITH("isend", out);
 	if (!enter(c, SENDER)) return INVALID_USAGE;
 	result res = SUCCESS;
 	char credits[64];
@@ -401,7 +403,7 @@ static result send_it(void *opaque, void *data, size_t size, int tag, void *mr, 
 static result receive_it(void *opaque, int parts, void **data, size_t *sizes, int *tags, void **mrs, void **out) {
 	comm *c = opaque;
 	*out = 0;
-	MAY_FAIL("irecv");
+	MAY_FAIL_WITH("irecv", out);
 	if (parts < 1 || parts > max_recvs || parts > MAX_RECVS) return fault("more receives in a group than the device takes");
 	if (!enter(c, RECEIVER)) return INVALID_USAGE;
 	result res = SUCCESS;
@@ -444,7 +446,7 @@ static result net_irecv(void *c, int n, void **data, size_t *sizes, int *tags, v
 
 static result net_flush(void *opaque, int n, void **data, int *sizes, void **mrs, void **out) {
 	comm *c = opaque;
-	MAY_FAIL("iflush");
+	MAY_FAIL_WITH("iflush", out);
 	if (flushing == 1) return fault("a flush, and none is needed");
 	if (!enter(c, RECEIVER)) return INVALID_USAGE;
 	result res = SUCCESS;
