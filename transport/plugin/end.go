@@ -173,6 +173,9 @@ func (h *half) end(closing int) {
 	h.said(err)
 	h.ctl.c.Close()
 	if r := h.region.Load(); r != nil {
+		if err != nil {
+			h.t.held.Store(true)
+		}
 		r.leave(err)
 	}
 }

@@ -392,6 +392,22 @@ func TestRelease(t *testing.T) {
 	f.clean(t, contexts(11))
 }
 
+// Close says whether the plugin may still use what was registered.
+func TestHeld(t *testing.T) {
+	for _, call := range []string{"none", "deregMr", "closeSend", "closeRecv"} {
+		f := newFake(t, version(11))
+		p := newPlacedPair(t, f.load(t), ofHost, transport.Limits{SlotBytes: 100, Slots: 4})
+		require.NoError(t, p.connect())
+		require.NoError(t, p.exchange(4))
+		f.set(t, call, 0, 0)
+		for r, closing := range []string{"closeSend", "closeRecv"} {
+			err := p.ranks[r].Close()
+			held := call == closing || call == "deregMr"
+			require.Equal(t, held, errors.Is(err, transport.ErrHeld), "%s: rank %d: %v", call, r, err)
+		}
+	}
+}
+
 // A plugin that does not let go of memory is not waited for longer than closing may take.
 func TestReleaseOfHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -26,6 +26,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -79,6 +80,7 @@ type Transport struct {
 	data   actor                   // carries the data of all ends; see work
 	halves atomic.Pointer[[]*half] // open ends
 	open   atomic.Int32            // those that the plugin has not closed
+	held   atomic.Bool             // it may still use registered memory
 	busy   atomic.Int32            // those whose sends are not done
 	fresh  atomic.Bool             // data is to look for a while
 	pace   pace.Waiter             // of data
@@ -228,7 +230,7 @@ func (t *Transport) take(peer transport.Info, placed bool) (*recvConn, error) {
 }
 
 // Close ends all connections. Slots that were published before still reach peers that go on
-// (see lingerTime).
+// (see lingerTime). The error is transport.ErrHeld where the plugin has not let go of registered memory.
 func (t *Transport) Close() error {
 	if !t.ends.Shut() {
 		return nil
@@ -246,11 +248,16 @@ func (t *Transport) Close() error {
 		endpoint.Wait()
 	}
 	t.ends.Wait()
+	var held, err error
+	if t.held.Load() {
+		held = t.lib.failed("", transport.ErrHeld)
+	}
 	switch n := t.open.Load(); {
 	case !t.opened || t.lib.Version < 11:
-		return nil
 	case n > 0:
-		return t.lib.failed("finalize", fmt.Errorf("not called: it has not closed %d connections", n))
+		err = t.lib.failed("finalize", fmt.Errorf("not called: it has not closed %d connections", n))
+	default:
+		err = t.lib.known(fnFinalize, t.await(t.lib.close(t.ctx)))
 	}
-	return t.lib.known(fnFinalize, t.await(t.lib.close(t.ctx)))
+	return errors.Join(held, err)
 }
