@@ -39,7 +39,7 @@ func returned(t *testing.T, what string, done <-chan error) error {
 	begun := time.Now()
 	select {
 	case err := <-done:
-		t.Logf("%s returned after %v", what, time.Since(begun))
+		require.Less(t, time.Since(begun), closeTime, "%s: as if nobody had aborted", what) // by hand: below 0.3 s
 		return err
 	case <-time.After(tier.Patience):
 		require.FailNow(t, what+" has not returned")
@@ -168,4 +168,17 @@ func TestBlockedStart(t *testing.T) {
 	release()
 	require.Eventually(t, func() bool { return f.call(t, "objects") == contexts(11) }, tier.Patience, time.Millisecond, "what came late is given back")
 	require.Zero(t, f.call(t, "faults"))
+}
+
+// When nobody waits any more the proxy and the actor rest.
+func TestRest(t *testing.T) {
+	ranks, infos, addrs := two(t, newFake(t, version(11)).load(t), transport.Limits{SlotBytes: 300, Slots: 4})
+	_, err := ranks[0].Dial(infos[1], addrs[1])
+	require.NoError(t, err)
+	recv, err := ranks[1].Accept(infos[0])
+	require.NoError(t, err)
+	ranks[1].cfg.Guard.Begin(5 * time.Millisecond)
+	_, _, err = recv.Next()
+	require.ErrorIs(t, err, fifo.ErrDeadline)
+	require.Eventually(t, func() bool { return !ranks[1].drowsy.Load() && ranks[1].data.state.Load() == resting }, tier.Patience, time.Millisecond)
 }

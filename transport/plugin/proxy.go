@@ -78,6 +78,8 @@ func (t *Transport) work() (again bool) {
 	}
 	if waiting || t.busy.Load() > 0 {
 		t.drowse()
+	} else {
+		t.drowsy.Store(false)
 	}
 	return false
 }
