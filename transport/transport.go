@@ -7,6 +7,7 @@
 package transport
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -48,6 +49,10 @@ type RecvConn interface {
 // what Dial returns where the peer does not listen any more. Dial cannot tell a peer
 // that has closed from one that has died.
 var ErrClosed = fifo.ErrClosed
+
+// ErrHeld is part of what Close of a transport returns that cannot say that its network has let go of memory that was
+// registered: the memory must be kept, for the network may still read and write it.
+var ErrHeld = errors.New("the network may still use registered memory, which is kept")
 
 // A LengthError is a slot of another length than the receiver expects: the two
 // ranks are at different calls.

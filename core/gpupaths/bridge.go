@@ -210,6 +210,9 @@ func (b *bridgeNet) close() error {
 		errs = append(errs, b.bridge.Close())
 	}
 	errs = append(errs, b.transports.Close())
+	if errors.Is(errs[len(errs)-1], transport.ErrHeld) {
+		return errors.Join(errs...) // and keep what a device may write to
+	}
 	if b.memory != nil {
 		errs = append(errs, b.memory.Close())
 	}

@@ -103,6 +103,12 @@ func (f *fake) set(tb testing.TB, call string, after, delay int) {
 	f.call(tb, "set", addr(&b[0]), uintptr(after), uintptr(delay))
 }
 
+// lie has a function of the plugin succeed and give what cannot be.
+func (f *fake) lie(tb testing.TB, call string, what int) {
+	b := append([]byte(call), 0)
+	f.call(tb, "lie", addr(&b[0]), uintptr(what))
+}
+
 // clean requires that the plugin was used as it may be, and that all was given back but so
 // many objects.
 func (f *fake) clean(tb testing.TB, objects int) {

@@ -22,7 +22,7 @@ type caller struct {
 	// What C reads and writes.
 	handle  [handleBytes]byte // a plugin keeps the state of a connect in it
 	out     uintptr
-	device  uintptr // stays 0: nothing is left to the device
+	device  uintptr // 0 before each call, not looked at after: nothing is left to the device
 	number  int32
 	size    int32
 	tag     int32
@@ -42,13 +42,17 @@ func newCaller(t *table, ctx uintptr, dev int) *caller {
 
 func addr[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// call calls a function. The output is reset first.
+// call calls a function. The outputs are reset first; that of a call which failed is nothing.
 func (c *caller) call(f int, args ...uintptr) Result {
 	c.frame.Fn = c.table.fn[f]
 	copy(c.frame.Args[:], args)
-	c.out = 0
+	c.out, c.device = 0, 0
 	c.frame.Call()
-	return Result(int32(c.frame.Result))
+	r := Result(int32(c.frame.Result))
+	if r != 0 {
+		c.out = 0
+	}
+	return r
 }
 
 // init starts the plugin, since version 11 for one communicator, whose context it sets.

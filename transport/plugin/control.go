@@ -115,16 +115,23 @@ func (s *control) why() error {
 
 // verdict is why a call of the plugin has failed: a plugin often finds out before the control
 // stream does that the peer has closed or died, and calls it something else.
-func (s *control) verdict(failed error) error {
-	select {
-	case <-s.parted:
-	case <-time.After(300 * time.Millisecond):
-		return failed
+func (s *control) verdict(failed error, guard *fifo.Guard) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range 15 {
+		select {
+		case <-s.parted:
+			if s.reason == fifo.ErrClosed {
+				return s.reason
+			}
+			return fmt.Errorf("%w (%w)", s.reason, failed)
+		case <-tick.C:
+		}
+		if guard.Err() != nil {
+			break
+		}
 	}
-	if s.reason == fifo.ErrClosed {
-		return s.reason
-	}
-	return fmt.Errorf("%w (%w)", s.reason, failed)
+	return failed
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -29,12 +29,14 @@ func (t *Transport) Dial(peer transport.Info, addr []byte) (transport.SendConn, 
 
 // dial makes a connection, a placed one if there are slots.
 func (t *Transport) dial(ctx context.Context, peer transport.Info, addr []byte, slots *mem.Region) (*sendConn, error) {
+	if !t.ends.Enter() {
+		return nil, fifo.ErrClosed
+	}
+	defer t.ends.Leave()
 	t.mu.Lock()
-	opened, closed := t.opened, t.ends.Closed()
+	opened := t.opened
 	t.mu.Unlock()
 	switch name, _, _ := strings.Cut(string(addr), "\n"); {
-	case closed:
-		return nil, fifo.ErrClosed
 	case !opened:
 		return nil, errors.New("dial before listen")
 	case name != t.lib.Name:
@@ -80,9 +82,7 @@ func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer 
 	c := newSendConn(newHalf(t, dev, peer, conn, slots != nil))
 	dev.conns.Add(int32(len(c.queues()))) // the listener has counted already; do not fail here
 	if !t.ends.Go(func() { c.ctl.read(func() {}) }) {
-		conn.Close()
-		c.ring.free()
-		dev.conns.Add(-int32(len(c.queues())))
+		c.half.end(fnCloseSend)
 		return nil, fifo.ErrClosed
 	}
 	var err error
@@ -93,7 +93,7 @@ func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer 
 		}
 	}
 	if _, own := errors.AsType[*Error](err); own {
-		err = c.ctl.verdict(err) // the peer may have failed first
+		err = c.ctl.verdict(err, t.cfg.Guard) // the peer may have failed first
 	}
 	if err == nil {
 		err = c.knowRing(ctx)
@@ -105,15 +105,17 @@ func (t *Transport) connect(ctx context.Context, conn net.Conn, peer int, offer 
 		err = c.ctl.poll(ctx, func() (bool, error) { return isClosed(c.ctl.ready), nil })
 	}
 	if err != nil && c.ctl.why() == fifo.ErrClosed {
-		c.finish()
-		c.over, err = true, nil // it has closed already, which the first Publish says
+		c.setup.post(c.finish)
+		err = nil // it has closed already, which the first Publish says
 	}
 	if err != nil {
 		_ = say(conn, sayRefused, []byte(err.Error())) // a peer that has gone needs none
-		c.half.end(fnCloseSend)
+		if !t.ends.Go(func() { c.half.end(fnCloseSend) }) {
+			c.half.end(fnCloseSend)
+		}
 		return nil, err
 	}
-	t.enlist(c)
+	t.enlist(c.half)
 	if !t.ends.Keep(c) || c.evicted() {
 		c.Close()
 		return nil, fifo.ErrClosed
@@ -133,21 +135,27 @@ func (c *sendConn) finish() {
 
 // setUp calls connect or accept until the queue has a comm.
 func (h *half) setUp(ctx context.Context, f int, q *queue, try func() Result) error {
-	_, err := abandon(ctx, func() (struct{}, error) {
-		return struct{}{}, h.ctl.poll(ctx, func() (bool, error) {
-			h.mu.Lock()
-			defer h.mu.Unlock()
+	err := h.ctl.poll(ctx, func() (done bool, err error) {
+		got := false
+		err = h.setup.do(ctx, func() error {
 			err := h.result(f, try())
-			return q.call.comm != 0, err
+			got = q.call.comm != 0
+			return err
 		})
-	}, func(struct{}) {})
-	var known *Error
-	if err == nil || errors.As(err, &known) || isClosed(h.ctl.parted) {
+		return err == nil && got, err
+	})
+	if isClosed(h.ctl.parted) {
 		return err
 	}
-	e := h.t.lib.error(f, h.dev, h.peer, 0)
-	e.Err = err
-	return e
+	return h.outcome(f, err)
+}
+
+// outcome is the error of a function that was to be called, as an *Error.
+func (h *half) outcome(f int, err error) error {
+	if err == nil || errors.As(err, new(*Error)) {
+		return err
+	}
+	return h.blamed(f, err)
 }
 
 // scoped is the address to dial, with the zone without which a link-local one means nothing.

@@ -1,20 +1,23 @@
 package plugin
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/mem"
+	"github.com/ringo-go/ringo/transport/internal/pace"
 )
 
-// closeTime is how long a plugin may take to close a connection.
-const closeTime = 5 * time.Second
+// closeTime is how long a plugin may take to close a connection, and abortTime how long where the communicator was
+// aborted.
+const (
+	closeTime = 5 * time.Second
+	abortTime = 100 * time.Millisecond
+)
 
 // A half is what both ends of a connection have.
 type half struct {
@@ -25,19 +28,24 @@ type half struct {
 	ring *ring
 	max  int // payload of a slot
 
-	mu     sync.Mutex // around calls of the plugin
-	main   *queue     // headers, with the payloads unless those are placed; under mu
-	direct *queue     // placed payloads, nil if the connection is not placed; under mu
-	slots  mem.Region // of the caller, empty before they are known; under mu
-	seen   bool       // what has come there is seen at once, without a flush; under mu
-	over   bool       // the comms are closed; under mu
-	err    error      // of the plugin; under mu
+	setup  actor // of what is called before and after there are data
+	mover  mover
+	main   *queue     // headers, with the payloads unless those are placed
+	direct *queue     // placed payloads, nil if the connection is not placed
+	ended  bool       // the comms are closed; setup's
+	over   bool       // no more data are carried; data's
+	slots  mem.Region // of the caller, empty before they are known, then fixed; data's
+	seen   bool       // what has come there is seen at once, without a flush; data's
 
+	err    atomic.Pointer[error]  // of the plugin
 	region atomic.Pointer[region] // in which slots lie
 
-	bell   chan struct{} // what the parked wait for
-	timer  *time.Timer   // of the parked
-	parked atomic.Bool
+	busy    atomic.Bool   // sends are under way; counted in Transport.busy
+	asked   atomic.Bool   // the plugin is to be asked once
+	watched atomic.Bool   // who uses the end looks again and again
+	waiting atomic.Bool   // somebody waits for the bell
+	bell    chan struct{} // what he waits for
+	timer   *time.Timer   // likewise
 
 	closed atomic.Bool
 	told   atomic.Bool // the peer was told of err
@@ -58,6 +66,7 @@ func newHalf(t *Transport, dev *Device, peer int, c net.Conn, placed bool) *half
 	}
 	h.ring = newRing(l)
 	h.timer.Stop()
+	t.open.Add(1)
 	return h
 }
 
@@ -88,8 +97,25 @@ func (h *half) result(f int, r Result) error {
 	return h.t.lib.error(f, h.dev, h.peer, r)
 }
 
+// blamed is the error of a call that did not say that it failed.
+func (h *half) blamed(f int, err error) error {
+	e := h.t.lib.error(f, h.dev, h.peer, 0)
+	e.Err = err
+	return e
+}
+
 // fail remembers the error of a call on the data path.
-func (h *half) fail(f int, r Result) { h.err = h.result(f, r) }
+func (h *half) fail(f int, r Result) { h.broke(h.result(f, r)) }
+
+func (h *half) broke(err error) { h.err.Store(&err) }
+
+// failure is why the plugin carries nothing more, nil if it does.
+func (h *half) failure() error {
+	if p := h.err.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
 
 // alive is nil while the end may be used.
 func (h *half) alive() error {
@@ -104,7 +130,7 @@ func (h *half) blame(err error) error {
 	if err := h.alive(); err != nil {
 		return err
 	}
-	if err = h.ctl.verdict(err); h.closed.Load() {
+	if err = h.ctl.verdict(err, h.t.cfg.Guard); h.closed.Load() {
 		return fifo.ErrClosed
 	}
 	if h.ctl.why() == nil && !h.told.Swap(true) {
@@ -113,36 +139,68 @@ func (h *half) blame(err error) error {
 	return err
 }
 
-// closing carries out f with mu held. A plugin that has not returned from another function keeps it
-// from that; then it goes on in the background.
-func (h *half) closing(f func() error) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), closeTime, fmt.Errorf("not done in %v", closeTime))
-	defer cancel()
-	_, err := abandon(ctx, func() (struct{}, error) {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return struct{}{}, f()
-	}, func(struct{}) {})
+// await waits for something to be closed, no longer than closeTime, or abortTime: a plugin that has not returned
+// from another function goes on in the background.
+func (t *Transport) await(closed <-chan error) error {
+	tick := time.NewTicker(pace.Patience)
+	defer tick.Stop()
+	for begun := time.Now(); ; {
+		select {
+		case err := <-closed:
+			return err
+		case <-tick.C:
+		}
+		limit := closeTime
+		if t.cfg.Guard.Aborted() != nil {
+			limit = abortTime
+		}
+		if time.Since(begun) > limit {
+			t.lib.keep(t.log)
+			return fmt.Errorf("the plugin has not returned from its function: not done in %v", limit)
+		}
+	}
+}
+
+// end has the comms closed by the function that does, and closes the control stream.
+func (h *half) end(closing int) {
+	closed := make(chan error, 1)
+	h.t.data.post(func() {
+		h.over = true
+		h.mover.step() // which is not busy any more
+		h.setup.post(func() { closed <- h.finally(closing) })
+	})
+	err := h.t.await(closed)
+	h.said(err)
+	h.ctl.c.Close()
+	if r := h.region.Load(); r != nil {
+		if err != nil {
+			h.t.held.Store(true)
+		}
+		r.leave(err)
+	}
+}
+
+// said says that something could not be closed.
+func (h *half) said(err error) {
 	if err != nil {
 		h.t.log.Warn("plugin: close", "rank", h.t.cfg.Self.Rank, "peer", h.peer, "err", err)
 	}
-	return err
 }
 
-// end closes the comms by the function that does, and the control stream.
-func (h *half) end(closing int) {
-	err := h.closing(func() error {
-		h.over = true
-		var errs []error
-		for _, q := range h.queues() {
-			errs = append(errs, q.close(h, closing)...)
-		}
-		h.ring.free()
-		return errors.Join(errs...)
-	})
-	h.ctl.c.Close()
-	h.dev.conns.Add(-int32(len(h.queues())))
-	if r := h.region.Load(); r != nil {
-		r.leave(err)
+// finally closes the comms. Memory goes back unless the plugin may still have it.
+func (h *half) finally(closing int) error {
+	h.ended = true
+	var errs []error
+	for _, q := range h.queues() {
+		errs = append(errs, q.close(h, closing)...)
 	}
+	err := errors.Join(errs...)
+	if err == nil {
+		h.ring.free()
+	} else {
+		h.t.lib.keep(h.t.log, h.ring, h.main.call, h.direct)
+	}
+	h.dev.conns.Add(-int32(len(h.queues())))
+	h.t.open.Add(-1)
+	return err
 }

@@ -5,8 +5,10 @@ package plugin
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,10 +18,11 @@ import (
 	"github.com/ringo-go/ringo/transport"
 )
 
-// Each call that fails is an error that says what, where and with whom.
+// Each call that fails is an error that says what, where and with whom, also if it fails with what is no result. What
+// such a call gives besides is not used.
 func TestFailures(t *testing.T) {
 	limits := transport.Limits{SlotBytes: 300, Slots: 4}
-	for _, c := range []struct {
+	for i, c := range []struct {
 		call  string
 		later bool // than Listen, which makes a trial
 		after int
@@ -49,6 +52,8 @@ func TestFailures(t *testing.T) {
 		t.Run(fmt.Sprintf("%s after %d, later %v", c.call, c.after, c.later), func(t *testing.T) {
 			t.Parallel()
 			f := newFake(t, version(11))
+			code := []Result{2, 7, 1234, -9}[i%4]
+			f.call(t, "code", uintptr(code))
 			fail := func() { f.set(t, c.call, c.after, 0) }
 			if !c.later {
 				fail()
@@ -81,12 +86,12 @@ func TestFailures(t *testing.T) {
 				recv.Close()
 				return err
 			}()
-			require.ErrorContains(t, err, c.want)
+			require.ErrorContains(t, err, strings.ReplaceAll(c.want, "system error (2)", code.String()))
 			require.ErrorContains(t, err, "network plugin libnccl-net-test.so (v11): ")
 			require.ErrorContains(t, err, "NCCL_NET_PLUGIN=none")
 			require.ErrorContains(t, err, `it said "NET/Test : `+c.call+` of 11 passed 99% 0.5 on purpose"`)
 			if known, own := errors.AsType[*Error](err); own && known.Call == c.call {
-				require.Equal(t, Result(2), known.Result)
+				require.Equal(t, code, known.Result)
 			} else { // the peer's, by the control stream
 				require.Regexp(t, "refused:|the peer has given up:", err.Error())
 			}
@@ -97,6 +102,7 @@ func TestFailures(t *testing.T) {
 
 // Closing goes on when the plugin fails to, and says so.
 func TestFailuresOfClose(t *testing.T) {
+	require.Equal(t, []string{"in progress (7)", "result 8", "result -1"}, []string{Result(7).String(), Result(8).String(), Result(-1).String()})
 	for _, call := range []string{"deregMr", "closeSend", "closeRecv", "closeListen", "finalize"} {
 		f := newFake(t, version(11))
 		l := f.load(t)
@@ -114,19 +120,42 @@ func TestFailuresOfClose(t *testing.T) {
 	}
 }
 
-// A plugin that blocks where it may not is given up.
-func TestBlocked(t *testing.T) {
-	f := newFake(t, version(11))
-	l := f.load(t)
-	ranks, infos, addrs := two(t, l, transport.Limits{SlotBytes: 300, Slots: 4})
-	f.set(t, "connect", 0, 0)
-	f.call(t, "block", 600)
-	abort := errors.New("it was enough")
-	time.AfterFunc(20*time.Millisecond, func() { ranks[0].cfg.Guard.Abort(abort) })
-	_, err := ranks[0].Dial(infos[1], addrs[1])
-	require.ErrorIs(t, err, abort)
-	require.ErrorContains(t, err, "the plugin has not returned from its function")
-	f.call(t, "block", 0)
+// What a plugin has not given back it may still write to: that is kept, and said once.
+func TestKept(t *testing.T) {
+	for _, call := range []string{"none", "deregMr", "closeSend", "closeRecv"} {
+		f := newFake(t, version(11))
+		l := f.load(t)
+		var out strings.Builder
+		ranks, infos, addrs := two(t, l, transport.Limits{SlotBytes: 300, Slots: 4})
+		log := slog.New(slog.NewTextHandler(&out, nil))
+		ranks[0].log, ranks[1].log = log, log
+		var rings []*ring
+		for range 2 {
+			send, err := ranks[0].Dial(infos[1], addrs[1])
+			require.NoError(t, err)
+			recv, err := ranks[1].Accept(infos[0])
+			require.NoError(t, err)
+			require.NoError(t, exchange(send, recv, 5))
+			if call != "closeRecv" {
+				rings = append(rings, send.(*sendConn).ring)
+			}
+			if call != "closeSend" {
+				rings = append(rings, recv.(*recvConn).ring)
+			}
+		}
+		f.set(t, call, 0, 0)
+		require.NoError(t, errors.Join(ranks[0].Close(), ranks[1].Close()))
+		times := 1
+		if call == "none" {
+			require.Empty(t, l.kept)
+			times = 0
+		} else {
+			for _, r := range rings {
+				require.Contains(t, l.kept, r)
+			}
+		}
+		require.Equal(t, times, strings.Count(out.String(), "has not closed is kept"), "%s: %s", call, out.String())
+	}
 }
 
 // A communicator that is closed while its plugin is tried says nothing of the plugin: the next

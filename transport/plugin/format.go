@@ -2,12 +2,16 @@ package plugin
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // expand is C's printf for the log lines of plugins: format with integers and strings from
-// ints, and floats from floats. Where either runs out a ? stands.
-func expand(format string, ints []uintptr, floats []float64, text func(uintptr) string) string {
+// ints, and floats from floats. Where either runs out a ? stands. text is a string of C, of which as
+// many bytes may be read. A line is cut at maxText bytes.
+func expand(format string, ints []uintptr, floats []float64, text func(p uintptr, most int) string) string {
 	var b strings.Builder
 	integer := func() (v uintptr, ok bool) {
 		if len(ints) > 0 {
@@ -15,7 +19,7 @@ func expand(format string, ints []uintptr, floats []float64, text func(uintptr) 
 		}
 		return v, ok
 	}
-	for format != "" {
+	for format != "" && b.Len() < maxText {
 		before, after, found := strings.Cut(format, "%")
 		b.WriteString(before)
 		if !found {
@@ -32,16 +36,7 @@ func expand(format string, ints []uintptr, floats []float64, text func(uintptr) 
 			b.WriteByte('%')
 			continue
 		}
-		layout := "%"
-		for _, r := range spec {
-			switch {
-			case r == '*':
-				v, _ := integer()
-				layout += fmt.Sprint(int32(v))
-			case !strings.ContainsRune("hljztLq", r):
-				layout += string(r)
-			}
-		}
+		layout, most := layoutOf(spec, integer)
 		var value any
 		switch verb {
 		case 'e', 'f', 'g', 'E', 'G', 'F', 'a':
@@ -56,15 +51,62 @@ func expand(format string, ints []uintptr, floats []float64, text func(uintptr) 
 			if !ok {
 				break
 			}
-			value, verb = convert(v, verb, spec, text)
+			value, verb = convert(v, verb, spec, func(p uintptr) string { return text(p, most) })
 		}
 		if value == nil {
 			b.WriteByte('?')
 			continue
 		}
-		fmt.Fprintf(&b, layout+string(verb), value)
+		fmt.Fprintf(&b, "%"+layout+string(verb), value)
 	}
-	return strings.TrimRight(b.String(), "\n")
+	return strings.TrimRight(b.String()[:min(b.Len(), maxText)], "\n")
+}
+
+// layoutOf is what stands between the % and the verb, for Go, and how many bytes of a string it has printed:
+// there need be no end of the string after as many. integer gives an argument, for a *.
+func layoutOf(spec string, integer func() (uintptr, bool)) (layout string, most int) {
+	for strings.Contains(spec, "*") {
+		v, _ := integer()
+		n := fmt.Sprint(int32(v))
+		if before, after, _ := strings.Cut(spec, "*"); int32(v) < 0 && strings.HasSuffix(before, ".") { // as if there were none
+			spec = strings.TrimSuffix(before, ".") + after
+		} else {
+			spec = before + n + after
+		}
+	}
+	spec = strings.TrimRight(spec, "hljztLq")
+	width, precision, precise := strings.Cut(spec, ".")
+	flags := width[:len(width)-len(strings.TrimLeft(width, "-+ #0"))]
+	if width = width[len(flags):]; width != "" {
+		width = fmt.Sprint(bounded(width, maxText))
+	}
+	if !precise {
+		return flags + width, maxText
+	}
+	most = bounded(precision, maxText)
+	return flags + width + "." + fmt.Sprint(most), most
+}
+
+// bounded is a number that is at most most; 0 for none.
+func bounded(digits string, most int) int {
+	if digits == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || n > most { // too long, or no number
+		return most
+	}
+	return max(n, 0)
+}
+
+// printable is s with what cannot be printed as a ?.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
 }
 
 // convert is an integer argument as what a verb of C means, and the verb of Go for that.

@@ -55,9 +55,12 @@ func FuzzExpand(f *testing.F) {
 	f.Add("%", uint64(0), 0.0)
 	f.Add("%99999999d", uint64(0), 0.0)
 	f.Fuzz(func(t *testing.T, format string, i uint64, x float64) {
-		text := func(uintptr) string { return "text" }
+		text := func(_ uintptr, most int) string { return "text"[:min(most, 4)] }
 		s := expand(format, []uintptr{uintptr(i), 1}, []float64{x}, text)
-		if !strings.Contains(format, "%") && s != strings.TrimRight(format, "\n") {
+		if len(s) > maxText {
+			t.Fatalf("%q became %d bytes", format, len(s))
+		}
+		if !strings.Contains(format, "%") && len(format) <= maxText && s != strings.TrimRight(format, "\n") {
 			t.Fatalf("%q became %q", format, s)
 		}
 	})

@@ -25,7 +25,7 @@ func TestLayout(t *testing.T) {
 	b := make([]byte, 1<<14)
 	f.call(t, "layout", addr(&b[0]), uintptr(len(b)))
 	theirs := map[string]string{}
-	for line := range strings.Lines(text(addr(&b[0]))) {
+	for line := range strings.Lines(text(addr(&b[0]), len(b))) {
 		field, offset, _ := strings.Cut(strings.TrimSpace(line), " ")
 		name, offset, _ := strings.Cut(offset, " ")
 		theirs[field+" "+name] = offset

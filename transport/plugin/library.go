@@ -33,7 +33,7 @@ type Device struct {
 	Index    int
 	Name     string
 	PCIPath  string
-	Speed    int // Mbit/s
+	Speed    int // Mbit/s; 0 if the plugin does not say
 	MaxConns int // comms, at most; 0 if the plugin does not say
 	MaxRecvs int // of a grouped receive
 	MaxBytes int // of a message
@@ -54,10 +54,14 @@ type Library struct {
 	Devices []Device
 
 	table table
-	inits sync.Mutex // one init at a time
+	actor actor // of init, of the devices and of finalize
 
-	trials sync.Mutex      // one at a time
-	tried  map[trial]error // see Transport.try; under trials
+	trials chan struct{}   // holds one while a trial goes on
+	tried  map[trial]error // see Transport.try; of who put it there
+
+	keeping sync.Mutex
+	told    bool  // that memory is kept; under keeping
+	kept    []any // under keeping
 }
 
 var libraries = struct {
@@ -75,7 +79,7 @@ func Load(file string, log *slog.Logger) (*Library, error) {
 	libraries.Lock()
 	load := libraries.byFile[file]
 	if load == nil {
-		load = sync.OnceValues(func() (*Library, error) { return loadFirst(file, log) })
+		load = sync.OnceValues(func() (*Library, error) { return loadFirst(file, log, startTime) })
 		libraries.byFile[file] = load
 	}
 	libraries.Unlock()
@@ -86,7 +90,7 @@ func Load(file string, log *slog.Logger) (*Library, error) {
 	return l, err
 }
 
-func loadFirst(file string, log *slog.Logger) (*Library, error) {
+func loadFirst(file string, log *slog.Logger, limit time.Duration) (*Library, error) {
 	handle, err := dl.Open(file)
 	if err != nil && strings.Contains(err.Error(), file+": cannot open shared object file: No such file") {
 		return nil, fmt.Errorf("%s is not there", file)
@@ -94,23 +98,29 @@ func loadFirst(file string, log *slog.Logger) (*Library, error) {
 	if err != nil {
 		return nil, &Error{File: file, Peer: -1, Err: err}
 	}
-	l := &Library{File: file, tried: make(map[trial]error)}
+	l := &Library{File: file, trials: make(chan struct{}, 1), tried: make(map[trial]error)}
 	if l.table, err = findTable(handle); err != nil {
 		return nil, &Error{File: file, Version: l.table.version, Peer: -1, Err: err}
 	}
 	l.Version, l.Name, l.table.voice = l.table.version, l.table.name, newVoice()
 	l.table.voice.use(log)
-	ctx, cancel := context.WithTimeoutCause(context.Background(), startTime, fmt.Errorf("not done in %v", startTime))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, fmt.Errorf("not done in %v", limit))
 	defer cancel()
-	l.Devices, err = abandon(ctx, func() ([]Device, error) { return l.start() }, func([]Device) {})
+	devices := make(chan []Device, 1)
+	err = l.actor.do(ctx, func() error {
+		d, err := l.start()
+		devices <- d
+		return err
+	})
 	if err == nil {
+		l.Devices = <-devices
 		return l, nil
 	}
-	if !errors.As(err, new(*Error)) {
-		err = l.failed("init", err)
-	}
-	return nil, err
+	return nil, l.known(fnInit, err)
 }
+
+// maxDevices is how many devices a plugin may have, since each takes memory here.
+const maxDevices = 1024
 
 // start calls init and describes the devices.
 func (l *Library) start() ([]Device, error) {
@@ -125,6 +135,8 @@ func (l *Library) start() ([]Device, error) {
 		return nil, l.error(fnDevices, nil, -1, r)
 	case n <= 0:
 		return nil, l.failed("devices", errors.New("it has no device"))
+	case n > maxDevices:
+		return nil, l.failed("devices", fmt.Errorf("it says that it has %d devices; at most %d are believed", n, maxDevices))
 	}
 	devices := make([]Device, n)
 	for i := range devices {
@@ -164,31 +176,62 @@ func (l *Library) usable(n int) (usable []*Device, err error) {
 }
 
 // open starts the plugin for a communicator, since version 11; earlier ones start once.
-func (l *Library) open(id uint64) (ctx uintptr, err error) {
+func (l *Library) open(ctx context.Context, id uint64) (communicator uintptr, err error) {
 	if l.Version < 11 {
 		return 0, nil
 	}
-	l.inits.Lock()
-	defer l.inits.Unlock()
 	c := newCaller(&l.table, 0, 0)
-	l.table.voice.said()
-	if r := c.init(id); r != 0 {
-		return 0, l.error(fnInit, nil, -1, r)
+	var opened bool
+	err = l.actor.do(ctx, func() error {
+		l.table.voice.said()
+		if r := c.init(id); r != 0 {
+			return l.error(fnInit, nil, -1, r)
+		}
+		opened = true
+		return nil
+	})
+	if err == nil {
+		return c.ctx, nil
 	}
-	return c.ctx, nil
+	l.actor.post(func() {
+		if opened { // too late
+			c.finalize()
+		}
+	})
+	return 0, l.known(fnInit, err)
 }
 
-// close ends what open has started.
-func (l *Library) close(ctx uintptr) error {
-	if l.Version < 11 {
-		return nil
+// close ends what open has started. The channel gets what came of it.
+func (l *Library) close(communicator uintptr) <-chan error {
+	closed := make(chan error, 1)
+	l.actor.post(func() {
+		if r := newCaller(&l.table, communicator, 0).finalize(); r != 0 {
+			closed <- l.error(fnFinalize, nil, -1, r)
+			return
+		}
+		closed <- nil
+	})
+	return closed
+}
+
+// known is the error of a function, as an *Error.
+func (l *Library) known(f int, err error) error {
+	if err == nil || errors.As(err, new(*Error)) {
+		return err
 	}
-	l.inits.Lock()
-	defer l.inits.Unlock()
-	if r := newCaller(&l.table, ctx, 0).finalize(); r != 0 {
-		return l.error(fnFinalize, nil, -1, r)
+	return l.failed(functionNames[f], err)
+}
+
+// keep keeps memory that the plugin may still touch until the process ends: nobody can say when it no longer
+// does. What a call has that never returns is kept by that call. The log says so once.
+func (l *Library) keep(log *slog.Logger, memory ...any) {
+	l.keeping.Lock()
+	defer l.keeping.Unlock()
+	if !l.told {
+		l.told = true
+		log.Warn("plugin: memory of connections that it has not closed is kept, as it may still use that", "plugin", l.File)
 	}
-	return nil
+	l.kept = append(l.kept, memory...)
 }
 
 // error is a call that has failed, with what the plugin said about it.
@@ -204,51 +247,3 @@ func (l *Library) error(f int, d *Device, peer int, r Result) *Error {
 func (l *Library) failed(call string, err error) *Error {
 	return &Error{File: l.File, Version: l.Version, Call: call, Peer: -1, Err: err}
 }
-
-// abandon carries f out on a goroutine of its own and gives up when ctx has ended: a plugin may
-// not block, but some do. Then undo is called with what f gives in the end.
-func abandon[T any](ctx context.Context, f func() (T, error), undo func(T)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	left := make(chan struct{})
-	go func() {
-		v, err := f()
-		done <- result{v, err}
-		select {
-		case <-left:
-		default:
-			return
-		}
-		select {
-		case r := <-done:
-			if r.err == nil {
-				undo(r.value)
-			}
-		default:
-		}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-	}
-	select { // f looks at ctx too, where it can
-	case r := <-done:
-		return r.value, r.err
-	case <-time.After(grace):
-	}
-	close(left)
-	select {
-	case r := <-done:
-		return r.value, r.err
-	default:
-	}
-	var zero T
-	return zero, fmt.Errorf("the plugin has not returned from its function: %w", context.Cause(ctx))
-}
-
-// grace is how long after the end of its time a function that looks at it may take to return.
-const grace = 200 * time.Millisecond

@@ -36,8 +36,8 @@ func newVoice() *voice {
 	v.function = dl.Function(func(level int32, _ uint64, file uintptr, line int32, format uintptr,
 		i0, i1, i2, i3, i4, i5, i6, i7, i8, i9 uintptr, f0, f1, f2, f3 float64,
 	) {
-		s := expand(text(format), []uintptr{i0, i1, i2, i3, i4, i5, i6, i7, i8, i9}, []float64{f0, f1, f2, f3}, text)
-		v.speak(level, s, text(file), line)
+		s := expand(text(format, maxText), []uintptr{i0, i1, i2, i3, i4, i5, i6, i7, i8, i9}, []float64{f0, f1, f2, f3}, text)
+		v.speak(level, s, label(file), line)
 	})
 	return v
 }

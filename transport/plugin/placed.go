@@ -53,7 +53,10 @@ func (t *Transport) AcceptPlaced(peer transport.Info, slots mem.Region) (transpo
 func (c *recvConn) settleIn(ctx context.Context, slots mem.Region) error {
 	err := c.settle(ctx, slots)
 	if err == nil {
-		err = c.progress() // posts receives
+		err = c.look() // which posts receives
+	}
+	if err == nil {
+		err = c.failure()
 	}
 	if err == nil && c.evicted() {
 		err = fifo.ErrClosed

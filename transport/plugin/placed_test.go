@@ -380,15 +380,32 @@ func TestRelease(t *testing.T) {
 		require.ErrorIs(t, publish(second), transport.ErrClosed)
 		require.NoError(t, p.release[0]())
 		for _, e := range []*half{p.send.(*sendConn).half, second.(*sendConn).half, waiting.(*recvConn).half} {
-			e.mu.Lock()
-			require.True(t, e.over)
-			e.mu.Unlock()
+			require.NoError(t, e.setup.do(t.Context(), func() error {
+				require.True(t, e.ended)
+				return nil
+			}))
 		}
 	})
 	for _, d := range l.Devices {
 		require.Zero(t, d.conns.Load())
 	}
 	f.clean(t, contexts(11))
+}
+
+// Close says whether the plugin may still use what was registered.
+func TestHeld(t *testing.T) {
+	for _, call := range []string{"none", "deregMr", "closeSend", "closeRecv"} {
+		f := newFake(t, version(11))
+		p := newPlacedPair(t, f.load(t), ofHost, transport.Limits{SlotBytes: 100, Slots: 4})
+		require.NoError(t, p.connect())
+		require.NoError(t, p.exchange(4))
+		f.set(t, call, 0, 0)
+		for r, closing := range []string{"closeSend", "closeRecv"} {
+			err := p.ranks[r].Close()
+			held := call == closing || call == "deregMr"
+			require.Equal(t, held, errors.Is(err, transport.ErrHeld), "%s: rank %d: %v", call, r, err)
+		}
+	}
 }
 
 // A plugin that does not let go of memory is not waited for longer than closing may take.

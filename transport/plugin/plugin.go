@@ -1,7 +1,9 @@
 // Package plugin is the transport over NCCL's network plugins (libnccl-net.so): libraries in C
 // that vendors of networks write for NCCL, with tables of functions of version 8 to 11. It is
-// for package paths. The trap: a plugin is code of others in this process; one that blocks
-// where it may not, or writes where it may not, is not found out here.
+// for package paths. The trap: a plugin is code of others in this process; one that writes where
+// it may not is not found out here. One that blocks where it may not, even for ever, costs a goroutine, and
+// the memory that it was given: who uses a connection never calls the plugin himself, but waits with the Guard for
+// the one goroutine that does (actor.go).
 //
 // A connection is one-way: slots flow from the side that dialled. Each has a control stream,
 // a socket over which the two ends prove that they know the key, exchange the plugin's
@@ -15,15 +17,16 @@
 // slots of a closed connection until it has let go of them, so call release, or Close of the
 // transport, before the memory is freed.
 //
-// Plugins make progress in test only, and wake nobody. Who waits for a slot calls it for its
-// own connection and for the sends of all others. After half a ms he parks, and the proxy,
-// one goroutine for all connections, asks for him (proxy.go).
+// Plugins make progress in test only, and wake nobody. While somebody waits for a slot, one goroutine of the
+// communicator calls test for all who wait and for the sends under way. After half a ms without progress it
+// rests, and the proxy has it look now and then (proxy.go).
 package plugin
 
 import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -35,6 +38,7 @@ import (
 	"github.com/ringo-go/ringo/transport"
 	"github.com/ringo-go/ringo/transport/internal/ends"
 	"github.com/ringo-go/ringo/transport/internal/listen"
+	"github.com/ringo-go/ringo/transport/internal/pace"
 )
 
 // protocol is the context of the handshake (see internal/auth). Its number changes with the
@@ -73,11 +77,15 @@ type Transport struct {
 	opened   bool        // ctx
 	regions  []*region   // that were registered
 
-	movers  atomic.Pointer[[]mover] // open ends
-	busy    atomic.Int32            // those whose sends are not done
-	idlers  atomic.Int32            // those where somebody is parked
-	resting atomic.Bool             // the proxy waits for
-	rouse   chan struct{}
+	data   actor                   // carries the data of all ends; see work
+	halves atomic.Pointer[[]*half] // open ends
+	open   atomic.Int32            // those that the plugin has not closed
+	held   atomic.Bool             // it may still use registered memory
+	busy   atomic.Int32            // those whose sends are not done
+	fresh  atomic.Bool             // data is to look for a while
+	pace   pace.Waiter             // of data
+	drowsy atomic.Bool             // data rests though something is to come: the proxy wakes it
+	rouse  chan struct{}           // the proxy waits for
 }
 
 type end interface {
@@ -107,7 +115,8 @@ func New(cfg transport.Config, lib *Library, o Options) *Transport {
 			return l, "", err
 		}
 	}
-	t.movers.Store(new([]mover))
+	t.halves.Store(new([]*half))
+	t.data.work, t.pace = t.work, t.newPace()
 	t.warn = auth.NewLog(t.log)
 	return t
 }
@@ -143,7 +152,7 @@ func (t *Transport) listen() (addr []byte, err error) {
 	case l.Slots < 2 || l.SlotBytes < 1 || l.SlotBytes > maxSlotBytes:
 		return nil, fmt.Errorf("limits %+v: want at least 2 slots of 1 to %d bytes", l, maxSlotBytes)
 	}
-	if err := t.open(); err != nil {
+	if err := t.start(); err != nil {
 		return nil, err
 	}
 	ready := make(chan struct{})
@@ -161,14 +170,16 @@ func (t *Transport) listen() (addr []byte, err error) {
 	return t.addr, nil
 }
 
-// open starts the plugin for this communicator. The caller holds mu.
-func (t *Transport) open() (err error) {
+// start starts the plugin for this communicator. The caller holds mu.
+func (t *Transport) start() (err error) {
 	if t.devices, err = t.lib.usable(headerLen + t.cfg.Limits.SlotBytes); err != nil {
 		return err
 	}
 	mac := hmac.New(sha256.New, t.cfg.Key)
 	mac.Write([]byte("ringo plugin's number of a communicator"))
-	if t.ctx, err = t.lib.open(binary.LittleEndian.Uint64(mac.Sum(nil))); err != nil {
+	ctx, cancel := listen.Patience(t.cfg.Guard, t.ends.Away())
+	defer cancel()
+	if t.ctx, err = t.lib.open(ctx, binary.LittleEndian.Uint64(mac.Sum(nil))); err != nil {
 		return err
 	}
 	t.opened = true
@@ -219,7 +230,7 @@ func (t *Transport) take(peer transport.Info, placed bool) (*recvConn, error) {
 }
 
 // Close ends all connections. Slots that were published before still reach peers that go on
-// (see lingerTime).
+// (see lingerTime). The error is transport.ErrHeld where the plugin has not let go of registered memory.
 func (t *Transport) Close() error {
 	if !t.ends.Shut() {
 		return nil
@@ -237,8 +248,16 @@ func (t *Transport) Close() error {
 		endpoint.Wait()
 	}
 	t.ends.Wait()
-	if t.opened {
-		return t.lib.close(t.ctx)
+	var held, err error
+	if t.held.Load() {
+		held = t.lib.failed("", transport.ErrHeld)
 	}
-	return nil
+	switch n := t.open.Load(); {
+	case !t.opened || t.lib.Version < 11:
+	case n > 0:
+		err = t.lib.failed("finalize", fmt.Errorf("not called: it has not closed %d connections", n))
+	default:
+		err = t.lib.known(fnFinalize, t.await(t.lib.close(t.ctx)))
+	}
+	return errors.Join(held, err)
 }

@@ -4,12 +4,11 @@ package plugin
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -213,17 +212,6 @@ func TestLog(t *testing.T) {
 	require.Contains(t, out.String(), "net.c")
 }
 
-// A function that returns after it was given up is undone.
-func TestAbandon(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("no more"))
-	block, undone := make(chan struct{}), make(chan int)
-	_, err := abandon(ctx, func() (int, error) { <-block; return 7, nil }, func(v int) { undone <- v })
-	require.ErrorContains(t, err, "no more")
-	close(block)
-	require.Equal(t, 7, <-undone)
-}
-
 func TestFile(t *testing.T) {
 	for entry, want := range map[string]string{
 		"": "libnccl-net.so", "aws": "libnccl-net-aws.so", "./x": "./x", "libnccl-net-ofi.so": "libnccl-net-ofi.so", "x.so": "x.so",
@@ -235,7 +223,15 @@ func TestFile(t *testing.T) {
 func TestExpand(t *testing.T) {
 	minus := func(n uint32) uintptr { return uintptr(-n) }
 	got := expand("%d %5u|%-4d|%04x %ld %hhu %c %s %p %% %.2f %*d %s\n", []uintptr{minus(3), minus(1), 7, 255, 1 << 40, 258, 'x', 1, 16, 5, 9},
-		[]float64{1.5}, func(uintptr) string { return "text" })
+		[]float64{1.5}, func(_ uintptr, most int) string { return "text"[:min(most, 4)] })
 	require.Equal(t, "-3 4294967295|7   |00ff 1099511627776 2 x text 0x10 % 1.50     9 ?", got)
 	require.Equal(t, "100%", expand("100%", nil, nil, nil))
+
+	// A string is read no further than it is printed: there may be no end.
+	read := func(_ uintptr, most int) string { return fmt.Sprint(most) }
+	got = expand("%.*s %.7s %.s %-9.3s| %5s %.*s %.99999999999999999999s", []uintptr{5, 1, 1, 1, 1, 1, minus(4), 1, 1}, nil, read)
+	require.Equal(t, "5 7  3        |  4096 4096 4096", got)
+	// Widths are memory.
+	require.Len(t, expand(strings.Repeat("%999999d", 100), make([]uintptr, 100), nil, nil), maxText)
+	require.Len(t, expand("%999999.999999f", nil, []float64{1}, nil), maxText)
 }

@@ -5,49 +5,93 @@ import (
 	"time"
 
 	"github.com/ringo-go/ringo/fifo"
+	"github.com/ringo-go/ringo/transport/internal/pace"
 )
 
-// A mover is an end that carries on what was begun.
+// A mover is an end that carries on what was begun. The actor of the data calls it.
 type mover interface {
-	// try asks the plugin, unless somebody else does just now. It reports whether anything
-	// went on or broke.
-	try() bool
+	// step asks the plugin. It reports whether anything went on or broke.
+	step() bool
 }
 
-// enlist adds an end to those that the proxy looks after.
-func (t *Transport) enlist(m mover) {
+// enlist adds an end to those whose data are carried.
+func (t *Transport) enlist(h *half) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := append(slices.Clone(*t.movers.Load()), m)
-	t.movers.Store(&all)
+	all := append(slices.Clone(*t.halves.Load()), h)
+	t.halves.Store(&all)
 }
 
-func (t *Transport) dismiss(m mover) {
+func (t *Transport) dismiss(h *half) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := slices.DeleteFunc(slices.Clone(*t.movers.Load()), func(x mover) bool { return x == m })
-	t.movers.Store(&all)
+	all := slices.DeleteFunc(slices.Clone(*t.halves.Load()), func(x *half) bool { return x == h })
+	t.halves.Store(&all)
 }
 
-// help carries on the sends of all connections, and the receives of those who are parked. It
-// reports whether anything went on.
-func (t *Transport) help() (moved bool) {
-	if t.busy.Load() == 0 && t.idlers.Load() == 0 {
-		return false
-	}
-	for _, m := range *t.movers.Load() {
-		moved = m.try() || moved
-	}
-	return moved
+// yieldTime is how long the actor of the data looks again and again. Then the proxy has it look.
+const yieldTime = 500 * time.Microsecond
+
+// unguarded is the Guard of actors: nobody can end their calls.
+var unguarded fifo.Guard
+
+func (t *Transport) newPace() pace.Waiter {
+	return pace.Waiter{Guard: &unguarded, Spin: t.cfg.Spin, Yield: yieldTime}
 }
 
-// stir tells the proxy that there is something to do.
-func (t *Transport) stir() {
-	if t.resting.Load() {
-		select {
-		case t.rouse <- struct{}{}:
-		default:
+// work is one look of the actor of the data: it carries on the ends that somebody waits for or was asked to look at,
+// and all sends under way. A send under way when nobody waits is left to the proxy.
+func (t *Transport) work() (again bool) {
+	var moved, woke, waiting, watched bool
+	halves := *t.halves.Load()
+	for _, h := range halves {
+		if !h.asked.Load() && !h.waiting.Load() && !h.watched.Load() && !h.busy.Load() {
+			continue
 		}
+		h.asked.Store(false)
+		if h.mover.step() {
+			moved = true
+			woke = h.wake() || woke
+		}
+		waiting = waiting || h.waiting.Load()
+		watched = watched || h.watched.Load()
+	}
+	if moved || t.fresh.Load() {
+		t.fresh.Store(false)
+		t.drowsy.Store(false)
+		t.pace = t.newPace()
+	}
+	switch {
+	case woke && !waiting && !watched: // who was woken asks again, and waits for this core
+	case moved:
+		return true
+	}
+	if waiting || watched {
+		if sleep, _ := t.pace.Pause(); !sleep {
+			return true
+		}
+	}
+	if watched {
+		for _, h := range halves {
+			h.watched.Store(false)
+		}
+	}
+	if waiting || t.busy.Load() > 0 {
+		t.drowse()
+	} else {
+		t.drowsy.Store(false)
+	}
+	return false
+}
+
+// drowse leaves it to the proxy to have the actor look.
+func (t *Transport) drowse() {
+	if t.drowsy.Swap(true) {
+		return
+	}
+	select {
+	case t.rouse <- struct{}{}:
+	default:
 	}
 }
 
@@ -58,23 +102,22 @@ const (
 	maxPause = 20 * time.Millisecond
 )
 
-// proxy carries on what nobody is at: sends after the last wait of an operation, and the
-// receives of those who are parked. One goroutine does that for all connections. It begins
-// late, for mostly somebody does wait.
+// proxy has the actor of the data look now and then for what nobody is at: sends after the last wait of an
+// operation, and what was waited for in vain for yieldTime.
 func (t *Transport) proxy() {
-	for last := fifo.Now(); !t.ends.Closed(); {
-		t.resting.Store(true)
-		if t.busy.Load() == 0 && t.idlers.Load() == 0 {
-			select {
-			case <-t.rouse:
-			case <-t.ends.Away():
-			}
-			last = fifo.Now()
+	for {
+		select {
+		case <-t.rouse:
+		case <-t.ends.Away():
+			return
 		}
-		t.resting.Store(false)
-		nap(min(max(time.Duration(fifo.Now()-last)/64, minPause), maxPause))
-		if t.help() {
-			last = fifo.Now()
+		for last := fifo.Now(); (t.drowsy.Load() || t.busy.Load() > 0) && !t.ends.Closed(); {
+			nap(min(max(time.Duration(fifo.Now()-last)/64, minPause), maxPause))
+			if t.drowsy.Load() {
+				t.data.ask()
+			} else {
+				last = fifo.Now() // something goes on
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 
@@ -36,7 +37,7 @@ func (t *Transport) receive(c net.Conn, at *listen.Endpoint) {
 		conn.Close()
 		return
 	}
-	t.enlist(conn)
+	t.enlist(conn.half)
 	// Now, so that connections are accepted in the order in which they were dialled.
 	_ = say(c, sayReady, nil) // a caller who has gone shows at Next
 }
@@ -61,7 +62,7 @@ func (t *Transport) accept(ctx context.Context, c net.Conn, from, comms int) (*r
 		err = conn.knowRing(ctx)
 	}
 	if err == nil {
-		err = conn.progress() // posts receives
+		err = conn.begin(ctx)
 	}
 	if err != nil {
 		_ = say(c, sayRefused, []byte(err.Error()))
@@ -77,16 +78,21 @@ func (c *recvConn) listen(ctx context.Context) error {
 	var listeners []*caller
 	for range c.queues() {
 		l := newCaller(&c.t.lib.table, c.t.ctx, c.dev.Index)
-		closing := func(struct{}) {
-			_ = c.closing(func() error { return c.result(fnCloseListen, l.close(fnCloseListen)) }) // said
-		}
-		_, err := abandon(ctx, func() (struct{}, error) {
-			return struct{}{}, c.result(fnListen, l.listen())
-		}, closing)
-		if err != nil {
+		err := c.setup.do(ctx, func() error {
+			err := c.result(fnListen, l.listen())
+			if err == nil && l.comm == 0 {
+				err = c.blamed(fnListen, errors.New("it succeeded and gave no listener"))
+			}
 			return err
+		})
+		defer c.setup.post(func() {
+			if l.comm != 0 {
+				c.said(c.result(fnCloseListen, l.close(fnCloseListen)))
+			}
+		})
+		if err != nil {
+			return c.outcome(fnListen, err)
 		}
-		defer closing(struct{}{})
 		offer = append(offer, l.handle[:]...)
 		listeners = append(listeners, l)
 	}
@@ -104,4 +110,12 @@ func (c *recvConn) listen(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// begin posts the first receives. Nobody else calls the plugin for the connection yet.
+func (c *recvConn) begin(ctx context.Context) error {
+	return c.setup.do(ctx, func() error {
+		c.step()
+		return c.failure()
+	})
 }

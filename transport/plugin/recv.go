@@ -3,6 +3,7 @@ package plugin
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -16,17 +17,19 @@ type recvConn struct {
 	*half
 	taken    uint64        // slots that Next has given
 	released atomic.Uint64 // slots that the caller has consumed; written by the receiver
-	sizes    []int         // of messages, by slot; under mu
-	arrived  atomic.Uint64 // slots that have arrived; written under mu
+	sizes    []int         // of messages, by slot; the actor's until the slot has arrived
+	arrived  atomic.Uint64 // slots that have arrived; written by the actor
 
-	// Of a placed connection; under mu.
+	// Of a placed connection, the actor's, but for payloads that have arrived.
 	payloads []int   // their sizes, by slot
 	flushed  uint64  // payloads that kernels see
 	flushing uintptr // request that flushes the next one, 0 for none
 }
 
 func newRecvConn(h *half) *recvConn {
-	return &recvConn{half: h, sizes: make([]int, h.t.cfg.Limits.Slots), payloads: make([]int, h.t.cfg.Limits.Slots)}
+	c := &recvConn{half: h, sizes: make([]int, h.t.cfg.Limits.Slots), payloads: make([]int, h.t.cfg.Limits.Slots)}
+	h.mover = c
+	return c
 }
 
 // Next waits for the next slot.
@@ -70,10 +73,7 @@ func (c *recvConn) await(slot uint64) error {
 	if c.arrived.Load() > slot {
 		return c.alive()
 	}
-	return c.wait(func() bool {
-		_, _ = c.carryOn() // wait sees the error
-		return !c.over && c.arrived.Load() > slot
-	}, func(parted error, ended bool) error { return c.gone(slot, parted, ended) })
+	return c.wait(func() bool { return c.arrived.Load() > slot }, func(parted error, ended bool) error { return c.gone(slot, parted, ended) })
 }
 
 // gone is why a slot does not come that had not arrived when the peer had parted.
@@ -89,10 +89,21 @@ func (c *recvConn) gone(slot uint64, parted error, ended bool) error {
 	return nil
 }
 
-// Arrived is part of transport.PlacedRecvConn. It asks the plugin.
+// Arrived is part of transport.PlacedRecvConn. It has the plugin asked.
 func (c *recvConn) Arrived() int {
-	parted, ended := c.ctl.why(), c.ctl.ended.Load() // before looking
-	err := c.progress()
+	if n := int(c.arrived.Load() - c.taken); n > 0 {
+		return n
+	}
+	parted, ended, err := c.ctl.why(), c.ctl.ended.Load(), c.failure() // before looking
+	if parted != nil {
+		if c.look() != nil {
+			return 1 // for Next to say why
+		}
+	} else {
+		c.watched.Store(true)
+		c.want()
+		runtime.Gosched() // the caller asks again at once
+	}
 	n := int(c.arrived.Load() - c.taken)
 	if n == 0 && (err != nil || c.alive() != nil || parted != nil && c.gone(c.taken, parted, ended) != nil) {
 		return 1 // for Next to say why
@@ -108,66 +119,41 @@ func (c *recvConn) Release() error {
 	if c.closed.Load() {
 		return fifo.ErrClosed
 	}
-	c.mu.Lock()
 	c.released.Add(1)
-	if !c.over && c.err == nil {
-		c.post()
-	}
-	c.mu.Unlock()
+	c.want()
 	return nil // an error shows at Next
 }
 
-// try is part of mover. Receives of which nobody waits for one are left for later.
-func (c *recvConn) try() bool {
-	if !c.parked.Load() || !c.mu.TryLock() {
+// What follows is the actor's.
+
+// step is part of mover. It posts what can be posted and asks what has arrived.
+func (c *recvConn) step() (moved bool) {
+	if c.over || c.failure() != nil {
 		return false
 	}
-	moved, err := c.carryOn()
-	c.mu.Unlock()
-	if moved || err != nil {
-		c.wake()
-	}
-	return moved
-}
-
-// progress posts what can be posted and asks what has arrived.
-func (c *recvConn) progress() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, err := c.carryOn()
-	return err
-}
-
-// carryOn is progress with mu held. It reports whether anything went on.
-func (c *recvConn) carryOn() (moved bool, err error) {
-	if c.over {
-		return false, nil
-	}
-	for c.err == nil {
-		c.post()
-		if c.err != nil || !c.poll() {
+	for {
+		c.receive()
+		if c.failure() != nil || !c.poll() {
 			break
 		}
 		moved = true
 	}
-	return moved, c.err
+	return moved || c.failure() != nil
 }
 
-// What follows is called with mu held.
-
-// post has the plugin receive into the slots that are free.
-func (c *recvConn) post() {
+// receive has the plugin receive into the slots that are free.
+func (c *recvConn) receive() {
 	if c.direct == nil {
-		c.postTo(c.main, headerLen+c.max)
+		c.receiveTo(c.main, headerLen+c.max)
 		return
 	}
-	c.postTo(c.main, headerLen)
-	if c.slots.Len() > 0 && c.err == nil { // accepted
-		c.postTo(c.direct, c.max)
+	c.receiveTo(c.main, headerLen)
+	if c.slots.Len() > 0 && c.failure() == nil { // accepted
+		c.receiveTo(c.direct, c.max)
 	}
 }
 
-func (c *recvConn) postTo(q *queue, n int) {
+func (c *recvConn) receiveTo(q *queue, n int) {
 	for q.posted-c.released.Load() < uint64(len(c.sizes)) && !q.full() {
 		request, r := q.call.irecv(c.message(q, q.posted, n))
 		if r != 0 {
@@ -185,12 +171,12 @@ func (c *recvConn) postTo(q *queue, n int) {
 func (c *recvConn) poll() (moved bool) {
 	moved = c.come(c.main, c.sizes, headerLen, c.ring.length())
 	arrived := c.main.done
-	if c.direct != nil && c.err == nil {
+	if c.direct != nil && c.failure() == nil {
 		moved = c.come(c.direct, c.payloads, 0, c.max) || moved
 		moved = c.flush() || moved
 		arrived = min(arrived, c.flushed)
 	}
-	if c.err == nil {
+	if c.failure() == nil {
 		c.arrived.Store(arrived)
 	}
 	return moved
@@ -208,7 +194,7 @@ func (c *recvConn) come(q *queue, sizes []int, least, most int) (moved bool) {
 			return moved
 		}
 		if n < least || n > most {
-			c.err = c.malformed(fmt.Errorf("malformed message of %d bytes", n))
+			c.broke(c.malformed(fmt.Errorf("malformed message of %d bytes", n)))
 			return moved
 		}
 		sizes[(q.done-1)%uint64(len(sizes))] = n
@@ -218,7 +204,7 @@ func (c *recvConn) come(q *queue, sizes []int, least, most int) (moved bool) {
 
 // flush has kernels see the payloads that have come into a GPU's memory, where that takes something.
 func (c *recvConn) flush() (moved bool) {
-	for c.err == nil && c.flushed < c.direct.done {
+	for c.failure() == nil && c.flushed < c.direct.done {
 		n := c.payloads[c.flushed%uint64(len(c.payloads))]
 		if c.flushing == 0 && n > 0 && !c.seen {
 			var r Result
@@ -247,7 +233,7 @@ func (c *recvConn) flush() (moved bool) {
 // that the sender can go.
 func (c *recvConn) drain() {
 	for pause := minPause; !c.closed.Load() && !c.ctl.ended.Load(); pause = min(2*pause, maxPause) {
-		if err := c.progress(); err != nil {
+		if c.ask(); c.failure() != nil {
 			return
 		}
 		if c.arrived.Load() >= c.ctl.last {
@@ -264,11 +250,13 @@ func (c *recvConn) Close() error {
 		return nil
 	}
 	c.t.ends.Forget(c)
-	c.t.dismiss(c)
+	c.t.dismiss(c.half)
 	c.wake()
 	if c.t.cfg.Guard.Aborted() == nil {
 		c.ctl.goodbye(0)
 	}
-	c.end(fnCloseRecv)
+	if !c.t.ends.Go(func() { c.end(fnCloseRecv) }) {
+		c.end(fnCloseRecv)
+	}
 	return nil
 }

@@ -160,7 +160,8 @@ func (t *Transport) enclosing(slots mem.Region) (*region, error) {
 
 // settle has the plugin know the slots of a placed end.
 func (h *half) settle(ctx context.Context, slots mem.Region) error {
-	return h.within(ctx, func() error {
+	var seen bool
+	err := h.within(ctx, func() error {
 		h.t.mu.Lock()
 		r, err := h.t.enclosing(slots)
 		if err == nil {
@@ -171,12 +172,16 @@ func (h *half) settle(ctx context.Context, slots mem.Region) error {
 		if err != nil {
 			return err
 		}
-		if err := h.register(h.direct, r.Memory); err != nil {
-			return err
-		}
-		h.slots, h.seen = slots, !h.t.lib.flushes(h.dev, r.Memory)
-		return nil
+		seen = !h.t.lib.flushes(h.dev, r.Memory)
+		return h.register(h.direct, r.Memory)
 	})
+	if err != nil {
+		return err
+	}
+	return h.outcome(fnRegMr, h.t.data.do(ctx, func() error {
+		h.slots, h.seen = slots, seen
+		return nil
+	}))
 }
 
 // knowRing has the plugin know the ring.
@@ -186,17 +191,14 @@ func (h *half) knowRing(ctx context.Context) error {
 	})
 }
 
-// within carries out f with mu held, unless the comms are closed.
+// within has the actor carry out f, unless the comms are closed.
 func (h *half) within(ctx context.Context, f func() error) error {
-	_, err := abandon(ctx, func() (struct{}, error) {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.over {
-			return struct{}{}, fifo.ErrClosed
+	return h.outcome(fnRegMr, h.setup.do(ctx, func() error {
+		if h.ended {
+			return fifo.ErrClosed
 		}
-		return struct{}{}, f()
-	}, func(struct{}) {})
-	return err
+		return f()
+	}))
 }
 
 // register registers the memory of a queue's messages, a GPU's as a dma-buf where that can be.
@@ -214,9 +216,7 @@ func (h *half) register(q *queue, m transport.Memory) error {
 			q.mr, r = q.call.registerDMABuf(m.Ptr(), m.Len(), offset, fd)
 			_ = os.NewFile(uintptr(fd), "dma-buf").Close() // the plugin keeps what it needs
 		case h.dev.memory&deviceMemory == 0:
-			e := h.t.lib.error(fnRegMrDmaBuf, h.dev, h.peer, 0)
-			e.Err = fmt.Errorf("export GPU memory: %w", err)
-			return e
+			return h.blamed(fnRegMrDmaBuf, fmt.Errorf("export GPU memory: %w", err))
 		}
 	}
 	if f == fnRegMr {

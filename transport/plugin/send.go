@@ -3,6 +3,7 @@ package plugin
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -17,16 +18,17 @@ const lingerTime = time.Second
 // A sendConn is the sending end. A slot is free again when the plugin has sent it.
 type sendConn struct {
 	*half
-	reserved int    // bytes reserved, -1 for none
-	next     uint64 // number of the slot to be published; written by the sender, under mu
-
-	lengths []int         // of payloads, by slot; under mu
-	sent    atomic.Uint64 // slots that are free again; written under mu
-	busy    bool          // counted in Transport.busy; under mu
+	reserved int           // bytes reserved, -1 for none
+	next     uint64        // number of the slot to be published
+	lengths  []int         // of payloads, by slot; the sender's while the slot is free, then the actor's
+	public   atomic.Uint64 // next, for the actor
+	sent     atomic.Uint64 // slots that are free again; written by the actor
 }
 
 func newSendConn(h *half) *sendConn {
-	return &sendConn{half: h, reserved: -1, lengths: make([]int, h.t.cfg.Limits.Slots)}
+	c := &sendConn{half: h, reserved: -1, lengths: make([]int, h.t.cfg.Limits.Slots)}
+	h.mover = c
+	return c
 }
 
 // Reserve waits until the next slot is free; that of a placed connection does not wait.
@@ -64,7 +66,7 @@ func (c *sendConn) Publish(s transport.Stamp) error {
 // parting: a sender has nothing to say to a peer that has parted.
 func parting(parted error, _ bool) error { return parted }
 
-// Free is how many slots are free. It tests the sends under way first. All slots are free on a connection that has
+// Free is how many slots are free. It has the sends under way tested. All slots are free on a connection that has
 // ended.
 func (c *sendConn) Free() int {
 	if c.alive() != nil || c.ctl.why() != nil {
@@ -73,9 +75,11 @@ func (c *sendConn) Free() int {
 	if c.next == c.sent.Load() {
 		return len(c.lengths)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.progress(); c.err != nil {
+	c.want()
+	if c.watched.Store(true); c.free() == 0 {
+		runtime.Gosched() // the caller asks again at once
+	}
+	if c.failure() != nil {
 		return len(c.lengths)
 	}
 	return c.free()
@@ -88,10 +92,7 @@ func (c *sendConn) awaitFree() error {
 	if c.free() > 0 {
 		return c.alive()
 	}
-	return c.wait(func() bool {
-		c.progress()
-		return c.free() > 0
-	}, parting)
+	return c.wait(func() bool { return c.free() > 0 }, parting)
 }
 
 // usable is nil while slots can be published.
@@ -102,10 +103,7 @@ func (c *sendConn) usable() error {
 	if err := c.ctl.why(); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	err := c.err
-	c.mu.Unlock()
-	if err != nil {
+	if err := c.failure(); err != nil {
 		return c.blame(err)
 	}
 	return nil
@@ -117,46 +115,25 @@ func (c *sendConn) publish(h header) error {
 		return err
 	}
 	h.put(c.ring.at(c.next), c.next)
-	c.mu.Lock()
 	c.lengths[c.next%uint64(len(c.lengths))] = h.n
 	c.next++
-	c.progress()
-	err, busy := c.err, c.busy
-	c.mu.Unlock()
-	if err != nil {
-		return c.blame(err)
-	}
-	if busy {
-		c.t.stir()
-	}
+	c.public.Store(c.next)
+	c.want()
 	return nil
 }
 
-// try is part of mover.
-func (c *sendConn) try() bool {
-	if !c.mu.TryLock() {
-		return false
-	}
-	moved := c.progress()
-	broken := c.err != nil
-	c.mu.Unlock()
-	if moved || broken {
-		c.wake()
-	}
-	return moved
-}
+// What follows is the actor's.
 
-// progress posts as many sends as the plugin accepts, and tests the sends under way. It reports whether
-// anything went on. The caller holds mu.
-func (c *sendConn) progress() (moved bool) {
-	if c.over || c.err != nil {
+// step is part of mover. It posts as many sends as the plugin accepts, and tests the sends under way.
+func (c *sendConn) step() (moved bool) {
+	if c.over || c.failure() != nil {
 		c.setBusy(false)
 		return false
 	}
-	for moving := true; moving && c.err == nil; {
-		moving = c.step(c.main)
-		if c.direct != nil && c.err == nil {
-			moving = c.step(c.direct) || moving
+	for moving := true; moving && c.failure() == nil; {
+		moving = c.carry(c.main)
+		if c.direct != nil && c.failure() == nil {
+			moving = c.carry(c.direct) || moving
 		}
 		moved = moved || moving
 	}
@@ -165,13 +142,14 @@ func (c *sendConn) progress() (moved bool) {
 		sent = min(sent, c.direct.done)
 	}
 	c.sent.Store(sent)
-	c.setBusy(c.err == nil && sent < c.next)
-	return moved
+	broken := c.failure() != nil
+	c.setBusy(!broken && sent < c.public.Load())
+	return moved || broken
 }
 
-// step carries on one queue.
-func (c *sendConn) step(q *queue) (moved bool) {
-	for q.posted < c.next && !q.full() {
+// carry carries on one queue.
+func (c *sendConn) carry(q *queue) (moved bool) {
+	for q.posted < c.public.Load() && !q.full() {
 		request, r := q.call.isend(c.message(q, q.posted, c.length(q)))
 		if r != 0 {
 			c.fail(fnIsend, r)
@@ -209,13 +187,12 @@ func (c *sendConn) length(q *queue) int {
 }
 
 func (c *sendConn) setBusy(busy bool) {
-	switch {
-	case busy && !c.busy:
+	switch was := c.busy.Swap(busy); {
+	case busy && !was:
 		c.t.busy.Add(1)
-	case !busy && c.busy:
+	case !busy && was:
 		c.t.busy.Add(-1)
 	}
-	c.busy = busy
 }
 
 // Close says goodbye. What was published still reaches a peer that goes on.
@@ -232,22 +209,18 @@ func (c *sendConn) Close() error {
 	return nil
 }
 
-// linger carries the sends on until the receiver says that it has all.
+// linger has the sends carried on until the receiver says that it has all.
 func (c *sendConn) linger() {
 	defer c.end()
-	c.mu.Lock()
-	published := c.next
-	c.mu.Unlock()
-	c.ctl.goodbye(published)
+	c.ctl.goodbye(c.public.Load())
+	var sent uint64
 	for last := time.Now(); time.Since(last) < lingerTime && c.t.cfg.Guard.Aborted() == nil; {
-		c.mu.Lock()
-		moved, err := c.progress(), c.err
-		c.mu.Unlock()
-		if err != nil {
+		c.ask()
+		if c.failure() != nil {
 			return
 		}
-		if moved {
-			last = time.Now()
+		if n := c.sent.Load(); n != sent {
+			sent, last = n, time.Now()
 		}
 		select {
 		case <-c.ctl.acked:
@@ -260,9 +233,6 @@ func (c *sendConn) linger() {
 }
 
 func (c *sendConn) end() {
-	c.mu.Lock()
-	c.setBusy(false)
-	c.mu.Unlock()
-	c.t.dismiss(c)
+	c.t.dismiss(c.half)
 	c.half.end(fnCloseSend)
 }

@@ -67,7 +67,7 @@ func findTable(lib dl.Library) (t table, err error) {
 			continue
 		}
 		words := unsafe.Slice((*uintptr)(pointer(p)), 1+v.functions)
-		t = table{version: v.number, name: text(words[0])}
+		t = table{version: v.number, name: label(words[0])}
 		copy(t.fn[:], words[1:])
 		for _, f := range needed {
 			if t.fn[f] == 0 {
@@ -83,20 +83,26 @@ func findTable(lib dl.Library) (t table, err error) {
 // pointer is the pointer of an address outside of Go's memory.
 func pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
 
-// maxText is where a string of C that has no end is cut.
-const maxText = 4096
+// maxText and maxLabel are where a string of C that has no end is cut: a line of a log, and a name.
+const (
+	maxText  = 4096
+	maxLabel = 256
+)
 
-// text is a copy of a string of C.
-func text(p uintptr) string {
+// text is a copy of a string of C, of at most so many bytes.
+func text(p uintptr, most int) string {
 	if p == 0 {
 		return ""
 	}
 	n := 0
-	for n < maxText && *(*byte)(unsafe.Add(pointer(p), n)) != 0 {
+	for n < most && *(*byte)(unsafe.Add(pointer(p), n)) != 0 {
 		n++
 	}
 	return string(unsafe.Slice((*byte)(pointer(p)), n))
 }
+
+// label is a copy of a name in C, with what cannot be printed as a ?.
+func label(p uintptr) string { return printable(text(p, maxLabel)) }
 
 // Kinds of memory that a plugin may take, a set in ptrSupport and one in regMr: NCCL_PTR_HOST and
 // so on.
@@ -149,17 +155,28 @@ func (t *table) device(index int, p unsafe.Pointer) Device {
 	if t.version == 8 {
 		v := (*propertiesV8)(p)
 		return Device{
-			Index: index, Name: text(v.name), PCIPath: text(v.pciPath), Speed: int(v.speed), MaxConns: int(v.maxComms),
+			Index: index, Name: label(v.name), PCIPath: label(v.pciPath), Speed: speed(v.speed), MaxConns: int(v.maxComms),
 			MaxRecvs: int(v.maxRecvs), MaxBytes: math.MaxInt32, memory: int(v.ptrSupport), offload: int(v.netDeviceType),
 		}
 	}
 	v := (*propertiesV9)(p)
 	d := Device{
-		Index: index, Name: text(v.name), PCIPath: text(v.pciPath), Speed: int(v.speed), MaxConns: int(v.maxComms),
+		Index: index, Name: label(v.name), PCIPath: label(v.pciPath), Speed: speed(v.speed), MaxConns: int(v.maxComms),
 		MaxRecvs: int(v.maxRecvs), MaxBytes: math.MaxInt32, memory: int(v.ptrSupport), offload: int(v.netDeviceType), flush: v.forceFlush != 0,
 	}
 	if b := v.maxP2pBytes; b > 0 && b < math.MaxInt32 {
 		d.MaxBytes = int(b)
 	}
 	return d
+}
+
+// maxSpeed is the highest speed in Mbit/s that is believed.
+const maxSpeed = 100_000_000
+
+// speed is what a plugin says, 0 for what no card has.
+func speed(mbps int32) int {
+	if mbps < 0 || mbps > maxSpeed {
+		return 0
+	}
+	return int(mbps)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ringo-go/ringo/fifo"
 	"github.com/ringo-go/ringo/mem"
 	"github.com/ringo-go/ringo/transport"
+	"github.com/ringo-go/ringo/transport/internal/listen"
 )
 
 // A trial is what a plugin is tried with.
@@ -27,22 +28,19 @@ var errTrialTime = fmt.Errorf("no message to itself in %v", trialTime)
 // what fails does so before the ranks agree on a network, and not after. A message from slots goes
 // to where it came from.
 func (t *Transport) try(what trial, addr []byte, slots *mem.Region) error {
-	t.lib.trials.Lock()
-	defer t.lib.trials.Unlock()
+	patience, enough := listen.Patience(t.cfg.Guard, t.ends.Away())
+	defer enough()
+	select {
+	case t.lib.trials <- struct{}{}:
+	case <-patience.Done():
+		return context.Cause(patience)
+	}
+	defer func() { <-t.lib.trials }()
 	if verdict, tried := t.lib.tried[what]; tried {
 		return verdict
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), trialTime, errTrialTime)
+	ctx, cancel := context.WithTimeoutCause(patience, trialTime, errTrialTime)
 	defer cancel()
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() {
-		select {
-		case <-t.ends.Away():
-			cancel()
-		case <-stop:
-		}
-	}()
 	err := t.carry(ctx, addr, slots)
 	t.mu.Lock()
 	delete(t.dialled, t.cfg.Self.Rank) // the next trial has the same device
@@ -85,13 +83,12 @@ func (t *Transport) carry(ctx context.Context, addr []byte, slots *mem.Region) e
 		return err
 	}
 	return send.ctl.poll(ctx, func() (bool, error) {
-		send.mu.Lock()
-		send.progress()
-		err := send.err
-		send.mu.Unlock()
+		err := send.failure()
 		if err == nil {
-			err = recv.progress()
+			err = recv.failure()
 		}
+		send.ask()
+		recv.ask()
 		return recv.arrived.Load() > 0 && send.sent.Load() > 0, err
 	})
 }

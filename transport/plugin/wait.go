@@ -6,23 +6,56 @@ import (
 	"github.com/ringo-go/ringo/transport/internal/pace"
 )
 
-// yieldTime is how long a wait lets others run between two tries. Then it parks, and the proxy asks
-// for it.
-const yieldTime = 500 * time.Microsecond
+// ask has the plugin asked once.
+func (h *half) ask() {
+	h.asked.Store(true)
+	h.t.data.ask()
+}
 
-// wait calls try, with mu held, until it is true. Once the peer has left, gone
-// decides: an error ends the wait, nil goes on.
-func (h *half) wait(try func() bool, gone func(parted error, ended bool) error) error {
-	w := pace.Waiter{Guard: h.t.cfg.Guard, Spin: h.t.cfg.Spin, Yield: yieldTime}
+// want has the plugin asked for a while.
+func (h *half) want() {
+	h.t.fresh.Store(true)
+	h.ask()
+}
+
+// look has the plugin asked at least once from now on, and waits for that.
+func (h *half) look() error {
+	done := make(chan struct{})
+	h.t.data.post(func() {
+		h.mover.step()
+		close(done)
+	})
+	tick := time.NewTicker(pace.Patience)
+	defer tick.Stop()
 	for {
+		select {
+		case <-done:
+			return nil
+		case <-tick.C:
+		}
 		if err := h.alive(); err != nil {
 			return err
 		}
-		parted, ended := h.ctl.why(), h.ctl.ended.Load() // before looking
-		h.mu.Lock()
-		done, err := try(), h.err
-		h.mu.Unlock()
-		if done {
+		if err := h.t.cfg.Guard.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// wait waits until done is true. Once the peer has left, gone decides: an error ends the wait, nil goes on.
+func (h *half) wait(done func() bool, gone func(parted error, ended bool) error) error {
+	defer h.waiting.Store(false)
+	for tries := 1; ; tries++ {
+		if err := h.alive(); err != nil {
+			return err
+		}
+		parted, ended, failed := h.ctl.why(), h.ctl.ended.Load(), h.failure() // before looking
+		if parted != nil {
+			if err := h.look(); err != nil {
+				return err
+			}
+		}
+		if done() {
 			return nil
 		}
 		if parted != nil {
@@ -30,46 +63,52 @@ func (h *half) wait(try func() bool, gone func(parted error, ended bool) error) 
 				return reason
 			}
 		}
-		if err != nil {
-			return h.blame(err)
+		if failed != nil {
+			return h.blame(failed)
 		}
-		h.t.help()
-		park, err := w.Pause()
-		if err != nil {
+		if h.park(done) && tries%glance != 0 {
+			continue // without a look at the clock
+		}
+		if err := h.t.cfg.Guard.Err(); err != nil {
 			return err
-		}
-		if park {
-			h.park()
 		}
 	}
 }
 
-// park waits until the proxy has seen the connection go on, the peer parts, or it is time to
-// look at the Guard.
-func (h *half) park() {
-	h.timer.Reset(pace.Patience)
-	h.parked.Store(true)
-	h.t.idlers.Add(1)
-	h.t.stir()
+// glance is how often a wait may be woken until it looks at its Guard's deadline.
+const glance = 16
+
+// park waits until the connection has gone on, the peer parts, or it is time to look at the Guard. It reports whether the
+// connection has.
+func (h *half) park(done func() bool) bool {
 	parted := h.ctl.parted
 	if isClosed(parted) { // which is known: what was sent before is still to come
 		parted = nil
 	}
+	if !h.waiting.Swap(true) {
+		h.want()
+	}
+	if done() || h.failure() != nil || h.closed.Load() { // before there was somebody to wake
+		return true
+	}
+	h.timer.Reset(pace.Patience)
 	select {
 	case <-h.bell:
+		return true
 	case <-parted:
 	case <-h.timer.C:
 	}
-	h.t.idlers.Add(-1)
-	h.parked.Store(false)
+	return false
 }
 
-// wake wakes who is parked.
-func (h *half) wake() {
-	if h.parked.Load() {
-		select {
-		case h.bell <- struct{}{}:
-		default:
-		}
+// wake wakes who waits. It reports whether somebody did.
+func (h *half) wake() bool {
+	if !h.waiting.Swap(false) {
+		return false
 	}
+	select {
+	case h.bell <- struct{}{}:
+	default:
+	}
+	return true
 }

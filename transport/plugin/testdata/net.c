@@ -26,8 +26,11 @@
 
 static log_function say;
 static atomic_int faults, objects, inits, dmabufs; // dmabufs: that were registered
-static char failing[32];
-static int passes, delay, blocking, max_recvs = 1, max_comms = 1000, kinds = HOST, offload, flushing;
+static char failing[32], lying[32];
+static long lie;
+static int code = SYSTEM_ERROR;
+static atomic_int blocking, blocked;
+static int passes, delay, max_recvs = 1, max_comms = 1000, kinds = HOST, offload, flushing;
 static size_t max_bytes;
 
 // net_test_set has the call of a name fail after so many that pass, and everything answer "not
@@ -36,8 +39,14 @@ void net_test_set(const char *call, int after, int times) {
 	snprintf(failing, sizeof failing, "%s", call);
 	passes = after, delay = times;
 }
-// net_test_block has the call of a name block for so many milliseconds.
-void net_test_block(int ms) { blocking = ms; }
+// net_test_block has the call of a name block, after so many that pass, until 0 is given; net_test_blocked is how many do.
+void net_test_block(int on) { blocking = on; }
+int net_test_blocked(void) { return blocked; }
+// net_test_code has calls fail with another result.
+void net_test_code(int result) { code = result; }
+// net_test_lie has the call of a name succeed and give something that cannot be.
+void net_test_lie(const char *call, long what) { snprintf(lying, sizeof lying, "%s", call), lie = what; }
+static int lies(const char *call) { return !strcmp(call, lying); }
 void net_test_device(int recvs, int comms, int memory, int type, size_t bytes) {
 	max_recvs = recvs, max_comms = comms, kinds = memory, offload = type, max_bytes = bytes;
 }
@@ -58,12 +67,16 @@ static result fault(const char *what) {
 static __thread int failed;
 static int fails(const char *call) {
 	if (strcmp(call, failing)) return 0;
-	if (blocking) usleep(1000 * blocking);
-	if (blocking || passes-- > 0) return 0;
+	if (passes-- > 0) return 0;
+	if (blocking) {
+		for (blocked++; blocking;) usleep(1000);
+		return blocked--, 0;
+	}
 	if (say) say(LOG_WARN, ~0ul, __FILE__, __LINE__, "NET/Test : %s of %d passed %ld%% %.1f %s", call, VERSION, 99l, 0.5, "on purpose");
 	return 1;
 }
-#define MAY_FAIL(call) do { if (fails(call)) return SYSTEM_ERROR; } while (0)
+#define MAY_FAIL(call) do { if (fails(call)) return code; } while (0)
+#define MAY_FAIL_WITH(call, out) do { if (fails(call)) return *(out) = (void *)8, code; } while (0) // what no one may use
 
 enum kind { CONTEXT = 0x11223300, LISTENER, SENDER, RECEIVER, REGISTRATION };
 
@@ -140,13 +153,14 @@ static result net_init(log_function log) {
 	if ((e = getenv("RINGO_TEST_NET_DELAY"))) delay = atoi(e);
 	if ((e = getenv("RINGO_TEST_NET_DMABUF"))) kinds = HOST | DMABUF, flushing = !strcmp(e, "ordered"); // for GPUs that see in order what comes
 	MAY_FAIL("init");
+	if (lies("init")) say(LOG_WARN, ~0ul, __FILE__, __LINE__, "%0*d\x1b[2J%.9999999s\n%500000.2f", 900000, 7, "text", 1.5);
 	say(LOG_INFO, ~0ul, __FILE__, __LINE__, "NET/Test : version %d, %s, %u devices, 0x%lx, %5.2f GB/s\n", VERSION, "over loopback", 2u, 0xabcdeful, 1.25);
 	return SUCCESS;
 }
 
 static result net_devices(int *n) {
 	MAY_FAIL("devices");
-	*n = 2;
+	*n = lies("devices") ? (int)lie : 2;
 	return SUCCESS;
 }
 
@@ -155,13 +169,21 @@ static result net_devices(int *n) {
 static result net_properties(int dev, CAT(properties, VERSION) *p) {
 	MAY_FAIL("getProperties");
 	if (dev < 0 || dev > 1) return fault("no such device");
-	static char *names[] = {"test0", "test1"}, *paths[] = {"/sys/devices/test0", "/sys/devices/test1"};
+	static char *names[] = {"test0", "test1"}, *paths[] = {"/sys/devices/test0", "/sys/devices/test1"}, odd[10000];
 	memset(p, 0, sizeof *p);
 	p->name = names[dev], p->pciPath = paths[dev], p->guid = 7 + dev, p->ptrSupport = kinds;
 	p->speed = 10000, p->port = 1, p->latency = 1.5, p->maxComms = max_comms, p->maxRecvs = max_recvs, p->netDeviceType = offload;
 #if VERSION >= 9
 	p->vProps.ndevs = 1, p->vProps.devs[0] = dev, p->maxP2pBytes = max_bytes, p->forceFlush = flushing == 2;
 #endif
+	if (lies("getProperties")) {
+		memset(odd, 'x', sizeof odd - 1);
+		memcpy(odd, "\x1b[2J\n\xff", 6);
+		p->name = odd, p->pciPath = odd, p->speed = p->maxComms = lie;
+#if VERSION >= 9
+		p->maxP2pBytes = lie;
+#endif
+	}
 	return SUCCESS;
 }
 
@@ -172,7 +194,8 @@ static result net_listen(void *ctx, int dev, void *h, void **out) {
 #else
 static result net_listen(int dev, void *h, void **out) {
 #endif
-	MAY_FAIL("listen");
+	MAY_FAIL_WITH("listen", out);
+	if (lies("listen")) return *out = 0, SUCCESS;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof a;
@@ -192,10 +215,11 @@ static result net_connect(int dev, config *cfg, void *opaque, void **out, device
 #else
 static result net_connect(int dev, void *opaque, void **out, device_handle **d) {
 #endif
-	MAY_FAIL("connect");
+	MAY_FAIL_WITH("connect", out);
 	handle *h = opaque;
 	*out = 0;
 	if (!d || *d) return fault("connect with an offload");
+	if (lies("connect")) *d = (void *)8;
 	if (h->magic != LISTENER || h->dev != dev) return fault("connect to no listener of this device");
 	if (h->self && h->self != h) return fault("the handle was moved between two calls of connect");
 	h->self = h;
@@ -213,10 +237,11 @@ static result net_connect(int dev, void *opaque, void **out, device_handle **d) 
 }
 
 static result net_accept(void *listener, void **out, device_handle **d) {
-	MAY_FAIL("accept");
+	MAY_FAIL_WITH("accept", out);
 	comm *l = listener;
 	*out = 0;
 	if (!d || *d) return fault("accept with an offload");
+	if (lies("accept")) *d = (void *)8;
 	if (!enter(l, LISTENER)) return INVALID_USAGE;
 	if (l->waits++ >= delay) {
 		int fd = accept4(l->fd, 0, 0, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -228,7 +253,7 @@ static result net_accept(void *listener, void **out, device_handle **d) {
 }
 
 static result net_reg(void *c, void *data, size_t size, int kind, void **out) {
-	MAY_FAIL("regMr");
+	MAY_FAIL_WITH("regMr", out);
 	comm *owner = c;
 	if (!owner || (owner->kind != SENDER && owner->kind != RECEIVER)) return fault("regMr for no comm");
 	if (!(kind & kinds) || (kind != HOST && kind != CUDA)) return fault("regMr of a kind of memory that the device does not take");
@@ -239,7 +264,7 @@ static result net_reg(void *c, void *data, size_t size, int kind, void **out) {
 	return SUCCESS;
 }
 static result net_reg_dmabuf(void *c, void *data, size_t size, int kind, uint64_t offset, int fd, void **out) {
-	MAY_FAIL("regMrDmaBuf");
+	MAY_FAIL_WITH("regMrDmaBuf", out);
 	comm *owner = c;
 	struct stat file;
 	if (!owner || (owner->kind != SENDER && owner->kind != RECEIVER)) return fault("regMrDmaBuf for no comm");
@@ -352,7 +377,7 @@ static result receive_on(comm *c) {
 static result send_it(void *opaque, void *data, size_t size, int tag, void *mr, void **out) {
 	comm *c = opaque;
 	*out = 0;
-	MAY_FAIL("isend");
+	MAY_FAIL_WITH("isend", out);
 	if (!enter(c, SENDER)) return INVALID_USAGE;
 	result res = SUCCESS;
 	char credits[64];
@@ -378,7 +403,7 @@ static result send_it(void *opaque, void *data, size_t size, int tag, void *mr, 
 static result receive_it(void *opaque, int parts, void **data, size_t *sizes, int *tags, void **mrs, void **out) {
 	comm *c = opaque;
 	*out = 0;
-	MAY_FAIL("irecv");
+	MAY_FAIL_WITH("irecv", out);
 	if (parts < 1 || parts > max_recvs || parts > MAX_RECVS) return fault("more receives in a group than the device takes");
 	if (!enter(c, RECEIVER)) return INVALID_USAGE;
 	result res = SUCCESS;
@@ -421,7 +446,7 @@ static result net_irecv(void *c, int n, void **data, size_t *sizes, int *tags, v
 
 static result net_flush(void *opaque, int n, void **data, int *sizes, void **mrs, void **out) {
 	comm *c = opaque;
-	MAY_FAIL("iflush");
+	MAY_FAIL_WITH("iflush", out);
 	if (flushing == 1) return fault("a flush, and none is needed");
 	if (!enter(c, RECEIVER)) return INVALID_USAGE;
 	result res = SUCCESS;
@@ -455,6 +480,7 @@ static result net_test(void *opaque, int *done, int *sizes) {
 		*done = 1, r->used = 0, c->outstanding--;
 		for (int i = 0; sizes && i < r->n; i++) sizes[i] = c->kind == SENDER ? (int)r->sizes[i] : r->got[i];
 	}
+	if (*done && sizes && lies("test") && c->kind == RECEIVER) sizes[0] = lie;
 	leave(c);
 	return res;
 }
